@@ -124,10 +124,12 @@ struct daemon {
 	struct {
 		struct probe *probe;
 		sd_event_source *source;
-		uint64_t usec; /* when the last read was started */
-		bool pending;  /* that read has not ended yet */
-		bool readable; /* a read has succeeded once: later ones may, too */
-		bool outdated; /* a lease was acknowledged since the read was started */
+		uint64_t usec;      /* when the last read was started */
+		bool pending;       /* that read has not ended yet */
+		bool readable;      /* a read has succeeded once: later ones may, too */
+		bool outdated;      /* a lease was acknowledged since the read was started */
+		uint64_t due_usec;  /* of the next read; UINT64_MAX: none */
+		uint64_t took_usec; /* by the last read */
 	} descriptors;
 
 	/* slots.c */
@@ -368,6 +370,7 @@ void journal_events_preempt(const struct daemon *daemon, const struct lease *lea
 void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
 			    const char *what);
 void journal_events_paused(const struct daemon *daemon, const struct lease *lease);
+void journal_events_false_ack(const struct daemon *daemon, const struct lease *lease);
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease);
 void journal_events_refused(struct daemon *daemon, const struct caller *caller,
 			    const struct request *request, const struct result *result);

@@ -14,9 +14,15 @@
  * process can hold for any time. */
 #define READ_TIMEOUT_USEC UINT64_C(5000000)
 
-/* Where no lease waits for them the descriptors are read at every 30th scan: to print them the
- * kernel takes the mutexes that creating a queue needs. */
+/* To print a process the kernel takes the mutex that creating its queues needs: two reads are at
+ * least so many times the duration of a read apart. */
+#define READ_SHARE 50U
+
+/* Where no lease depends on them the descriptors are read at every 30th scan. */
 #define SCANS_BETWEEN 30U
+
+/* A scan this much older than a read still tells to which lease its processes belong. */
+#define SCAN_AGE_USEC UINT64_C(20000)
 
 static void give_up(struct daemon *daemon, const char *why)
 {
@@ -27,7 +33,8 @@ static void give_up(struct daemon *daemon, const char *why)
 	daemon->arbiter->verifies = false;
 	daemon->descriptors.pending = false;
 	probe_cancel(daemon->descriptors.probe);
-	arbiter_masks_observed(daemon->arbiter, NULL, 0);
+	if (arbiter_masks_observed(daemon->arbiter, NULL, 0) < 0)
+		log_warning("cannot forget the queue masks that were observed: out of memory");
 }
 
 static void take_up(struct daemon *daemon)
@@ -60,7 +67,12 @@ static void compare(struct daemon *daemon, const char *text, size_t size)
 		return;
 	if (n_gpus > 0)
 		take_up(daemon);
-	arbiter_masks_observed(daemon->arbiter, rows, n);
+	/* The rows have pids only: a scan before or during the read tells whose they are. A process
+	 * that ends and whose pid another one gets within that time is mistaken for one scan. */
+	daemon->descriptors.took_usec = daemon_now_usec() - daemon->descriptors.usec;
+	scan_hardware(daemon, daemon->descriptors.took_usec + SCAN_AGE_USEC);
+	if (arbiter_masks_observed(daemon->arbiter, rows, n) < 0)
+		log_warning("cannot compare the masks of %zu queues: out of memory", n);
 }
 
 static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
@@ -102,24 +114,47 @@ static bool is_late(const struct daemon *daemon)
 	return daemon_now_usec() - daemon->descriptors.usec > READ_TIMEOUT_USEC;
 }
 
-/* Queues change without an event, so they are read again from time to time; and so they are after a
- * read that failed. */
-static bool is_due(const struct daemon *daemon)
+/* Does the promise of a lease depend on what others do? */
+static bool is_guarded(const struct arbiter *arbiter)
 {
-	uint64_t age = daemon_now_usec() - daemon->descriptors.usec;
-	uint64_t interval = daemon->arbiter->settings->audit_interval_usec;
-	bool urgent;
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->class > CLASS_BESTEFFORT &&
+		    arbiter->leases[i]->n_partitions > 0)
+			return true;
+	return false;
+}
 
-	if (daemon->arbiter->verifies && arbiter_wants_masks(daemon->arbiter, &urgent))
-		return urgent || age >= interval;
-	return daemon->descriptors.readable && daemon->scan.in_use &&
-	       age >= interval * SCANS_BETWEEN;
+/* When to read next. Queues change without an event, so they are read again from time to time; and
+ * so they are after a read that failed. */
+static uint64_t next_read(const struct daemon *daemon)
+{
+	const struct arbiter *arbiter = daemon->arbiter;
+	uint64_t last = daemon->descriptors.usec, interval = arbiter->settings->audit_interval_usec;
+	uint64_t least = daemon->descriptors.took_usec * READ_SHARE;
+	uint64_t grace = arbiter->settings->drift_grace_usec / 2;
+	bool urgent, wanted = arbiter->verifies && arbiter_wants_masks(arbiter, &urgent);
+
+	if (wanted && urgent)
+		return 0;
+	if (arbiter->verifies && arbiter_drift_at(arbiter, FRESH_MASKS) != UINT64_MAX)
+		return last + (grace > least ? grace : least);
+	if (wanted || (arbiter->verifies && daemon->scan.in_use &&
+		       (arbiter->queues_changed || is_guarded(arbiter))))
+		return last + (interval > least ? interval : least);
+	if (daemon->descriptors.readable && daemon->scan.in_use)
+		return last + interval * SCANS_BETWEEN;
+	return UINT64_MAX;
 }
 
 void descriptors_refresh(struct daemon *daemon)
 {
-	if ((!daemon->descriptors.pending || is_late(daemon)) && is_due(daemon))
-		ask(daemon);
+	if (!daemon->descriptors.pending || is_late(daemon)) {
+		if (next_read(daemon) <= daemon_now_usec())
+			ask(daemon);
+	}
+	daemon->descriptors.due_usec = daemon->descriptors.pending
+					       ? daemon->descriptors.usec + READ_TIMEOUT_USEC
+					       : next_read(daemon);
 }
 
 int descriptors_start(struct daemon *daemon)

@@ -167,25 +167,28 @@ void journal_events_paused(const struct daemon *daemon, const struct lease *leas
 		  lease->reason);
 }
 
+void journal_events_false_ack(const struct daemon *daemon, const struct lease *lease)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(EVENT_UNTRUE, &fields, "lease %" PRIu64 " of uid %u %s", lease->id, lease->owner,
+		  lease->reason);
+}
+
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
-	char excess[512];
+	char text[512];
 
-	if (lease->verify.false_ack) {
-		log_event(EVENT_UNTRUE, &fields, "lease %" PRIu64 " of uid %u %s", lease->id,
-			  lease->owner, lease->reason);
-		return;
-	}
-	if (!lease->observed.excessive) {
-		log_event(EVENT_WITHIN, &fields, "lease %" PRIu64 " is within its budgets again",
+	if (!lease_drifts(lease)) {
+		log_event(EVENT_WITHIN, &fields, "lease %" PRIu64 " uses what it was granted again",
 			  lease->id);
 		return;
 	}
-	arbiter_excess(daemon->arbiter, lease, excess, sizeof(excess));
+	arbiter_drift_text(daemon->arbiter, lease, text, sizeof(text));
 	log_event(EVENT_EXCEEDED, &fields,
 		  "lease %" PRIu64 " of uid %u uses more than it was granted: %s", lease->id,
-		  lease->owner, excess);
+		  lease->owner, text);
 }
 
 /* ---- refusals ------------------------------------------------------------------------- */

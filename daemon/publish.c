@@ -134,10 +134,12 @@ static void forget(struct daemon *daemon, const struct lease *lease)
 
 static void tell_journal(struct daemon *daemon, const struct lease *lease, unsigned touched)
 {
+	if (touched & TOUCH_FALSE_ACK)
+		journal_events_false_ack(daemon, lease);
+	if (touched & TOUCH_DRIFT)
+		journal_events_drift(daemon, lease);
 	if (touched & TOUCH_ENDING)
 		journal_events_ended(daemon, lease);
-	else if (touched & TOUCH_DRIFT)
-		journal_events_drift(daemon, lease);
 	else if (touched & TOUCH_PREEMPT)
 		journal_events_preempt(daemon, lease);
 	else if (touched & TOUCH_PAUSED)

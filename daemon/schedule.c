@@ -36,9 +36,11 @@ static void schedule_deadline(struct daemon *daemon)
 				    next == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
-/* Without a lease, and with no GPU in use, the hardware is read only for requests. */
+/* Without a lease, and with no GPU in use, the hardware is read only for requests. A read of the
+ * descriptors that is due comes with a scan, and so does the judgement of what may be drift. */
 static void schedule_scan(struct daemon *daemon)
 {
+	uint64_t drift = arbiter_drift_at(daemon->arbiter, FRESH_USE), next;
 	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
 	bool wanted = daemon->scan.in_use || daemon->arbiter->n_leases > 0 ||
 		      daemon->list.unsettled;
@@ -47,8 +49,15 @@ static void schedule_scan(struct daemon *daemon)
 		delay = SCAN_SETTLE_USEC;
 	if (any_lease_ending(daemon->arbiter) && delay > SCAN_WHILE_ENDING_USEC)
 		delay = SCAN_WHILE_ENDING_USEC;
+	next = daemon->scan.usec + delay;
+	if (daemon->descriptors.due_usec < next)
+		next = daemon->descriptors.due_usec;
+	if (drift < next)
+		next = drift;
+	if (next < daemon->scan.usec + SCAN_WHILE_ENDING_USEC) /* it may have failed */
+		next = daemon->scan.usec + SCAN_WHILE_ENDING_USEC;
 	if (wanted)
-		sd_event_source_set_time(daemon->timer.scan, daemon->scan.usec + delay);
+		sd_event_source_set_time(daemon->timer.scan, next);
 	sd_event_source_set_enabled(daemon->timer.scan, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 

@@ -43,6 +43,7 @@ void update_now(struct daemon *daemon)
 
 	check_store(daemon);
 	do {
+		arbiter_judge_drift(daemon->arbiter, daemon_now_usec());
 		overdue_enforce(daemon);
 		if (any_just_ended(daemon->arbiter))
 			scan_hardware(daemon, 0);

@@ -114,7 +114,7 @@ struct gpuarb_refusal {
 
 	/* "cus", "shader-engines", "shape", "queues", "processes", "sdma", "sdma-xgmi", "vram",
 	 * "cooperative", "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent",
-	 * "floor", "mask", "exclusive", "graphics". */
+	 * "floor", "mask", "unmasked", "exclusive", "graphics". */
 	const char *reason;
 	uint64_t asked, free; /* in the unit of the reason: CUs, slots, bytes */
 	const char *hint;     /* a sentence: what would fit */
@@ -606,6 +606,43 @@ struct gpuarb_pause {
 
 /* NULL: there is no lease i. */
 const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_view *view, size_t i);
+
+/* How what is observed of a lease exceeds what it was granted, for longer than drift-grace. */
+struct gpuarb_drift {
+	size_t size; /* of the structure that the library fills */
+	const char
+		*kind; /* "mask", "queues", "processes", "sdma-queues", "sdma-xgmi-queues", "vram",
+			   * "priority" */
+	const char *gpu;            /* PCI address */
+	uint64_t granted, observed; /* CUs, a count, bytes or a priority, after the kind */
+	uint64_t since; /* when it was first observed, in microseconds of CLOCK_BOOTTIME */
+	uint32_t pid;   /* of the queue, for "mask"; 0: unknown */
+};
+
+/* The drift of lease i with this number, from 0; NULL: there are no more. */
+const struct gpuarb_drift *gpuarb_view_drift(const struct gpuarb_view *view, size_t i,
+					     size_t number);
+
+/* The compute queues of one process on a GPU, as their descriptors show them. */
+struct gpuarb_cover {
+	size_t size;         /* of the structure that the library fills */
+	uint32_t pid, uid;   /* uid UINT32_MAX: unknown */
+	const char *command; /* "": unknown */
+	uint64_t lease;      /* of the process on this GPU; 0: none */
+	uint32_t queues;
+	uint32_t cus,
+		outside_cus; /* CUs that they cover, and those that no lease of it grants it */
+	const uint32_t *cu_mask, *outside_mask; /* in KFD bit order */
+	size_t cu_mask_words, outside_mask_words;
+};
+
+/* The processes with queues on GPU i of gpuarb_view_gpus(), from number 0; NULL: there are no more. */
+const struct gpuarb_cover *gpuarb_view_cover(const struct gpuarb_view *view, size_t i,
+					     size_t number);
+
+/* When the masks of the queues on GPU i were last read, in microseconds of CLOCK_BOOTTIME. 0: they
+ * cannot be, or the daemon does not tell. */
+uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i);
 
 /* How often lease i, which is adaptable, was given other CUs, so that another request fits. */
 uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i);

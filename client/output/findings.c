@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/output/findings.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +44,33 @@ static bool is(const struct gpuarb_lease_info *lease, const char *state)
 	return strcmp(lease->state, state) == 0;
 }
 
-static void judge_mask(struct verify *verify, const struct gpuarb_lease_info *lease,
-		       const struct gpuarb_partition *partition)
+/* The drift of this kind that gpuarbd has observed; NULL. */
+static const struct gpuarb_drift *find_drift(const struct verify *verify, size_t l, const char *gpu,
+					     const char *kind)
 {
-	struct verify_finding finding = { lease->id, partition->gpu, "mask", VERIFY_OK, NULL };
+	const struct gpuarb_drift *drift;
 
+	for (size_t k = 0; (drift = gpuarb_view_drift(verify->view, l, k)); k++)
+		if (strcmp(drift->kind, kind) == 0 && strcmp(drift->gpu, gpu) == 0)
+			return drift;
+	return NULL;
+}
+
+static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_partition *partition)
+{
+	const struct gpuarb_lease_info *lease = &verify->leases[l];
+	struct verify_finding finding = { lease->id, partition->gpu, "mask", VERIFY_OK, NULL };
+	const struct gpuarb_drift *drift = find_drift(verify, l, partition->gpu, "mask");
+
+	if (drift) {
+		finding.result = VERIFY_DRIFT;
+		add_finding(
+			verify, finding,
+			"%u CUs granted, and gpuarbd has observed a queue of pid %u with %" PRIu64
+			" CUs outside the mask",
+			partition->cus, drift->pid, drift->observed);
+		return;
+	}
 	if (strcmp(partition->tier, "verified") == 0) {
 		add_finding(verify, finding,
 			    "gpuarbd read it from the hardware: no queue has more than %u CU%s",
@@ -157,7 +180,7 @@ void verify_lease(struct verify *verify, size_t i)
 		return;
 	judge_state(verify, lease);
 	for (size_t k = 0; k < lease->n_partitions; k++) {
-		judge_mask(verify, lease, &lease->partitions[k]);
+		judge_mask(verify, i, &lease->partitions[k]);
 		judge_priority(verify, lease, &lease->partitions[k]);
 		judge_use(verify, i, k);
 	}

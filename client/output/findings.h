@@ -27,6 +27,8 @@ struct verify_finding {
 };
 
 struct verify {
+	const struct gpuarb_view
+		*view; /* of leases[]; NULL: drift that gpuarbd observed is not known */
 	const struct gpuarb_gpu *gpus;
 	const struct gpuarb_lease_info *leases;
 	size_t n_gpus, n_leases;

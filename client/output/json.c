@@ -181,6 +181,32 @@ static void json_clients(struct json_object *map, const struct gpuarb_view *view
 		json_client(list, client);
 }
 
+/* The processes of which queues were observed on GPU i, and when; null: masks cannot be observed. */
+static void json_covers(struct json_object *map, const struct gpuarb_view *view, size_t i)
+{
+	struct json_object *list = json_list(map, "observed"), *row;
+	const struct gpuarb_cover *cover;
+	char *mask;
+
+	for (size_t k = 0; (cover = gpuarb_view_cover(view, i, k)); k++) {
+		row = json_map(list, NULL);
+		json_number(row, "pid", cover->pid);
+		json_known(row, "uid", cover->uid, UINT32_MAX);
+		json_text_known(row, "command", cover->command);
+		json_known(row, "lease", cover->lease, 0);
+		json_number(row, "queues", cover->queues);
+		json_number(row, "cus", cover->cus);
+		json_number(row, "outside_cus", cover->outside_cus);
+		mask = mask_hex(cover->cu_mask, cover->cu_mask_words);
+		json_text(row, "cu_mask", mask);
+		free(mask);
+		mask = mask_hex(cover->outside_mask, cover->outside_mask_words);
+		json_text(row, "outside_mask", mask);
+		free(mask);
+	}
+	json_known(map, "masks_observed", gpuarb_view_masks_observed(view, i), 0);
+}
+
 static void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i,
 		     const struct gpuarb_gpu *gpu)
 {
@@ -205,6 +231,7 @@ static void json_gpu(struct json_object *list, const struct gpuarb_view *view, s
 	json_text_known(map, "scheduler", gpu->scheduler);
 	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);
 	json_clients(map, view, i);
+	json_covers(map, view, i);
 	json_flag(map, "oversubscribed", gpu->oversubscribed);
 	json_flag(map, "draining", gpu->draining);
 }
@@ -374,6 +401,22 @@ void json_effects(struct json_object *map, const struct gpuarb *gpuarb)
 		json_number(map, "within_usec", effects->within_usec);
 }
 
+static void json_drift(struct json_object *map, const struct gpuarb_view *view, size_t i)
+{
+	struct json_object *list = json_list(map, "drift"), *row;
+	const struct gpuarb_drift *drift;
+
+	for (size_t k = 0; (drift = gpuarb_view_drift(view, i, k)); k++) {
+		row = json_map(list, NULL);
+		json_text(row, "kind", drift->kind);
+		json_text(row, "gpu", drift->gpu);
+		json_number(row, "granted", drift->granted);
+		json_number(row, "observed", drift->observed);
+		json_number(row, "since", drift->since);
+		json_known(row, "pid", drift->pid, 0);
+	}
+}
+
 void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
 	const struct gpuarb_refusal_facts *facts;
@@ -381,6 +424,7 @@ void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, s
 	const struct gpuarb_pause *pause = gpuarb_view_pause(view, i);
 	struct json_object *paused;
 
+	json_drift(map, view, i);
 	if (refusal)
 		json_refusal(json_map(map, "waits_for"), refusal, facts);
 	if (gpuarb_view_queue_refusals(view, i) > 0)

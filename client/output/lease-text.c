@@ -170,25 +170,19 @@ const char *priority_name(uint32_t priority, char buf[static PRIORITY_NAME])
 	return buf;
 }
 
-/* The priority classes of the hardware: see core/policy/class.h. */
-static int class_of(uint32_t priority)
-{
-	return (priority >= PRIORITY_NORMAL) + (priority >= PRIORITY_HIGH);
-}
-
 /* A runtime creates queues of normal priority besides those with the requested one. */
 static enum priority_match compare(const struct gpuarb_partition *partition)
 {
-	int asked = class_of(partition->priority), most = 0;
+	unsigned asked = priority_class(partition->priority), most = 0;
 	bool same = false;
 
 	for (size_t i = 0; i < partition->n_priorities_seen; i++) {
-		int observed = class_of(partition->priorities_seen[i]);
+		unsigned observed = priority_class(partition->priorities_seen[i]);
 
 		same |= observed == asked;
 		most = observed > most ? observed : most;
 	}
-	if (most > asked && most > class_of(PRIORITY_NORMAL))
+	if (most > asked && most > priority_class(PRIORITY_NORMAL))
 		return PRIORITY_MORE;
 	return same ? PRIORITY_AS_ASKED : PRIORITY_LESS;
 }

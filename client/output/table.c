@@ -234,7 +234,13 @@ void lease_table_why(const struct lent *all, const struct gpuarb_lease_info *lea
 		 (*lent || *priority) && *why ? "; " : "", why);
 }
 
-static void add_lease(struct table *table, const struct lent *all,
+void lease_table_state(struct table *table, const struct command *command, size_t l)
+{
+	table_add(table, "%s%s", lease_text_state(&command->leases[l]),
+		  gpuarb_view_drift(command->view, l, 0) ? ", drifts" : "");
+}
+
+static void add_lease(struct table *table, const struct command *command, const struct lent *all,
 		      const struct gpuarb_lease_info *lease)
 {
 	char user[PRINT_USER], why[LEASE_TABLE_WHY];
@@ -244,7 +250,7 @@ static void add_lease(struct table *table, const struct lent *all,
 
 	table_add(table, "%" PRIu64, lease->id);
 	table_add(table, "%s", lease->name);
-	table_add(table, "%s", lease_text_state(lease));
+	lease_table_state(table, command, (size_t)(lease - all->leases));
 	table_add(table, "%s", lease->lease_class);
 	table_add(table, "%s", lease->tenant);
 	table_add(table, "%s", user);
@@ -261,7 +267,7 @@ void lease_table(const struct command *command)
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
 	for (size_t i = 0; i < all.n; i++)
-		add_lease(&table, &all, &all.leases[i]);
+		add_lease(&table, command, &all, &all.leases[i]);
 	table_print(&table, command, stdout);
 	if (all.n == 0 && !command->no_legend)
 		print_line(stdout, "No leases.");

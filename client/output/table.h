@@ -33,6 +33,9 @@ void gpu_table(const struct command *command, FILE *out);
 /* The processes that have a GPU of the snapshot open through the graphics driver. */
 void client_table(const struct command *command, FILE *out);
 
+/* Adds the state of command->leases[l], and whether it drifts. */
+void lease_table_state(struct table *table, const struct command *command, size_t l);
+
 /* The leases of the snapshot on standard output, or "No leases." */
 void lease_table(const struct command *command);
 

@@ -120,6 +120,19 @@ static void print_graphics(const struct command *command, size_t i)
 			   gpu->name);
 }
 
+/* GPUs on which drift of masks and priorities cannot be found. */
+static void print_unseen(const struct command *command)
+{
+	for (size_t i = 0; i < command->n_gpus; i++)
+		if (command->gpus[i].kfd_gpu_id != 0 &&
+		    gpuarb_view_masks_observed(command->view, i) == 0)
+			print_line(
+				stdout,
+				"%s: masks and priorities of queues are not observed: gpuarbd "
+				"cannot read the hardware queue descriptors (gpuarb-mqds.socket)",
+				command->gpus[i].name);
+}
+
 static void print_status(const struct command *command)
 {
 	if (command->n_gpus == 0)
@@ -130,6 +143,7 @@ static void print_status(const struct command *command)
 			print_alarm(command, &command->gpus[i]);
 		print_graphics(command, i);
 	}
+	print_unseen(command);
 	print_users(command);
 	client_table(command, stdout);
 	putchar('\n');
@@ -268,6 +282,23 @@ static void print_pauses(const struct gpuarb_pause *pause)
 		   usec / 1000000);
 }
 
+static void print_drift(const struct gpuarb_view *view, size_t i)
+{
+	const struct gpuarb_drift *drift;
+
+	for (size_t k = 0; (drift = gpuarb_view_drift(view, i, k)); k++) {
+		char pid[32] = "";
+
+		if (drift->pid > 0)
+			snprintf(pid, sizeof(pid), ", pid %u", drift->pid);
+		print_line(stdout,
+			   "drift        %s on %s: %" PRIu64 " granted, %" PRIu64
+			   " observed, for %" PRIu64 " s%s",
+			   drift->kind, drift->gpu, drift->granted, drift->observed,
+			   (lease_clock_usec() - drift->since) / 1000000, pid);
+	}
+}
+
 static void print_lease(const struct command *command, const struct lent *all,
 			const struct gpuarb_lease_info *lease)
 {
@@ -297,6 +328,7 @@ static void print_lease(const struct command *command, const struct lent *all,
 	if (gpuarb_view_moves(command->view, at) > 0)
 		print_line(stdout, "moves        %" PRIu64, gpuarb_view_moves(command->view, at));
 	print_pauses(gpuarb_view_pause(command->view, at));
+	print_drift(command->view, at);
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		print_partition(all, lease, i);
 }

@@ -32,14 +32,15 @@
 #define LINE_REST "\033[K" /* clears the rest of the line */
 #define PAGE_REST "\033[J" /* clears the rest of the screen */
 
-static void add_head(struct table *table, const struct gpuarb_lease_info *lease)
+static void add_head(struct table *table, const struct command *command, size_t l)
 {
+	const struct gpuarb_lease_info *lease = &command->leases[l];
 	char user[PRINT_USER];
 
 	print_user(lease->owner_uid, user);
 	table_add(table, "%" PRIu64, lease->id);
 	table_add(table, "%s", lease->name);
-	table_add(table, "%s", lease_text_state(lease));
+	lease_table_state(table, command, l);
 	table_add(table, "%s", lease->lease_class);
 	table_add(table, "%s", user);
 }
@@ -75,13 +76,13 @@ static void add_lease(struct table *table, const struct command *command,
 	const struct gpuarb_lease_info *lease = &command->leases[l];
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
-		add_head(table, lease);
+		add_head(table, command, l);
 		add_part(table, command, observed, l, i);
 		add_tail(table, command, lease);
 	}
 	if (lease->n_partitions > 0)
 		return;
-	add_head(table, lease);
+	add_head(table, command, l);
 	for (size_t i = 0; i < 3; i++)
 		table_add(table, "-");
 	add_tail(table, command, lease);

@@ -71,6 +71,7 @@ static int print(const struct command *command, const struct verify *verify)
 int run_verify(struct command *command)
 {
 	_cleanup_(verify_done) struct verify verify = {
+		.view = command->view,
 		.gpus = command->gpus,
 		.n_gpus = command->n_gpus,
 		.leases = command->leases,

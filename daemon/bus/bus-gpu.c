@@ -57,6 +57,17 @@ static double fairness(const struct bus *bus, const struct gpu *gpu)
 	return lend_fairness(bus->arbiter, (unsigned)(gpu - bus->arbiter->gpus));
 }
 
+static const struct arbiter *arbiter_of(const struct bus *bus)
+{
+	return bus->arbiter;
+}
+
+/* A simulated GPU has no queues. */
+static uint64_t masks_observed(const struct bus *bus, const struct gpu *gpu)
+{
+	return bus->arbiter->verifies && gpu->info.kfd_gpu_id ? bus->arbiter->masks_usec : 0;
+}
+
 /* clang-format off */
 #define PROPERTIES(ROW)                                                                          \
 	ROW(Name, "s", CONST, VALUE("s", gpu->info.name))                                        \
@@ -89,6 +100,8 @@ static double fairness(const struct bus *bus, const struct gpu *gpu)
 	ROW(Unmanaged, "aa{sv}", CHANGES, bus_append_unmanaged(reply, gpu))                      \
 	ROW(Graphics, "s", CHANGES, VALUE("s", graphics_state_names[gpu->graphics.state]))       \
 	ROW(Clients, "aa{sv}", 0, bus_append_clients(reply, gpu))                                \
+	ROW(Observed, "aa{sv}", 0, bus_append_covers(reply, arbiter_of(userdata), gpu))         \
+	ROW(MasksObserved, "t", 0, VALUE("t", masks_observed(userdata, gpu)))                       \
 	ROW(Oversubscribed, "b", CHANGES, VALUE("b", gpu->observed.oversubscribed))              \
 	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))
 /* clang-format on */

@@ -224,6 +224,7 @@ static bool wants_cap(const struct bus *bus, const struct lease *lease)
 	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(bus->arbiter, lease)))                \
 	ROW(Reason, "s", CHANGES, bus_append_text(reply, lease->reason))                      \
+	ROW(Drift, "aa{sv}", CHANGES, bus_append_drift(reply, bus->arbiter, lease))           \
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
 	ROW(Moves, "t", CHANGES, VALUE("t", lease->lend.moves))                               \
@@ -292,6 +293,6 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
 		sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_LEASE, "State",
 					       "Generation", "Tier", "Partitions", "Reason",
-					       "Deadline", "Moves", "Disturbances", "PausedCount",
-					       "PausedUsec", "PausedSince", NULL);
+					       "Drift", "Deadline", "Moves", "Disturbances",
+					       "PausedCount", "PausedUsec", "PausedSince", NULL);
 }

@@ -92,6 +92,12 @@ int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu);
 /* aa{sv}: a dictionary for each process that uses the GPU through DRM. */
 int bus_append_clients(sd_bus_message *m, const struct gpu *gpu);
 
+/* aa{sv}: a dictionary for each process of which queues on the GPU were observed. */
+int bus_append_covers(sd_bus_message *m, const struct arbiter *arbiter, const struct gpu *gpu);
+
+/* aa{sv}: a dictionary for each kind of drift of each partition. */
+int bus_append_drift(sd_bus_message *m, const struct arbiter *arbiter, const struct lease *lease);
+
 /* aau and, with arrays, aaau: CUs by XCC and shader engine (and shader array). */
 int bus_append_engine_cus(sd_bus_message *m, const struct geometry *geometry);
 int bus_append_array_cus(sd_bus_message *m, const struct geometry *geometry);

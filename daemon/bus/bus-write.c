@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bus/bus-private.h"
 
+#include "core/ledger/cover.h"
 #include "util/text.h"
+
+#define BUS_COVERS_MAX 1024U /* processes listed for one GPU */
 
 /* Begins an entry of a{sv} whose value has this type, which is an array. */
 static int open_entry(sd_bus_message *m, const char *key, const char *type)
@@ -35,12 +38,13 @@ static int append_numbers(sd_bus_message *m, const char *key, const char *type, 
 	return close_entry(m, r);
 }
 
-static int append_mask(sd_bus_message *m, const struct gpu *gpu, const struct partition *partition)
+static int append_mask(sd_bus_message *m, const char *key, const struct gpu *gpu,
+		       const struct cuset *cus)
 {
 	uint32_t words[CODEC_WORDS] = { 0 };
 
-	codec_encode(&gpu->codec, &partition->cus, words);
-	return append_numbers(m, "cu-mask", "u", words, codec_words(&gpu->codec) * sizeof(*words));
+	codec_encode(&gpu->codec, cus, words);
+	return append_numbers(m, key, "u", words, codec_words(&gpu->codec) * sizeof(*words));
 }
 
 static int append_engines(sd_bus_message *m, const struct partition *partition)
@@ -116,7 +120,7 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 		r = sd_bus_message_append(m, "{sv}{sv}", "gpu", "s", gpu->info.name, "kfd-gpu-id",
 					  "u", gpu->info.kfd_gpu_id);
 	if (r >= 0)
-		r = append_mask(m, gpu, partition);
+		r = append_mask(m, "cu-mask", gpu, &partition->cus);
 	if (r >= 0)
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "cus", "u", partition->count,
 					  "cus-asked", "u", partition->asked, "effective-cus", "u",
@@ -327,6 +331,74 @@ int bus_append_clients(sd_bus_message *m, const struct gpu *gpu)
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; i < gpu->graphics.n_clients && r >= 0; i++)
 		r = append_client(m, &gpu->graphics.clients[i]);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_cover(sd_bus_message *m, const struct gpu *gpu, const struct cover *cover)
+{
+	char command[sizeof(cover->command)];
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(
+			m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "pid", "u", (uint32_t)cover->pid, "uid",
+			"u", (uint32_t)cover->uid, "command", "s",
+			text_clean(command, sizeof(command), cover->command), "lease", "t",
+			cover->lease, "queues", "u", cover->queues, "cus", "u",
+			cuset_count(&cover->cus), "outside-cus", "u", cuset_count(&cover->outside));
+	if (r >= 0)
+		r = append_mask(m, "cu-mask", gpu, &cover->cus);
+	if (r >= 0)
+		r = append_mask(m, "outside-mask", gpu, &cover->outside);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_covers(sd_bus_message *m, const struct arbiter *arbiter, const struct gpu *gpu)
+{
+	size_t n = 0;
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < arbiter->n_covers && n < BUS_COVERS_MAX && r >= 0; i++) {
+		if (&arbiter->gpus[arbiter->covers[i].gpu] != gpu)
+			continue;
+		r = append_cover(m, gpu, &arbiter->covers[i]);
+		n++;
+	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* One kind of drift of a partition. */
+static int append_one_drift(sd_bus_message *m, const struct gpu *gpu, enum drift_kind kind,
+			    const struct drift *drift)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}", "kind", "s", drift_names[kind],
+					  "gpu", "s", gpu->info.name, "granted", "t",
+					  drift->granted, "observed", "t", drift->observed, "since",
+					  "t", drift->since_usec);
+	if (r >= 0 && drift->pid > 0)
+		r = sd_bus_message_append(m, "{sv}", "pid", "u", (uint32_t)drift->pid);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_drift(sd_bus_message *m, const struct arbiter *arbiter, const struct lease *lease)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		for (unsigned kind = 0; kind < DRIFT_KINDS && r >= 0; kind++)
+			if (p->drift[kind].lasts)
+				r = append_one_drift(m, &arbiter->gpus[p->gpu], kind,
+						     &p->drift[kind]);
+	}
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

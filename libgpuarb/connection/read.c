@@ -347,6 +347,31 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 	return 0;
 }
 
+static const struct field drift_fields[] = {
+	FIELD('s', "kind", gpuarb_drift, kind),
+	FIELD('s', "gpu", gpuarb_drift, gpu),
+	FIELD('t', "granted", gpuarb_drift, granted),
+	FIELD('t', "observed", gpuarb_drift, observed),
+	FIELD('t', "since", gpuarb_drift, since),
+	FIELD('u', "pid", gpuarb_drift, pid),
+};
+
+static const struct dictionary drift_dictionary = DICTIONARY(drift_fields, gpuarb_drift);
+
+static const struct field cover_fields[] = {
+	FIELD('u', "pid", gpuarb_cover, pid),
+	FIELD('u', "uid", gpuarb_cover, uid),
+	FIELD('s', "command", gpuarb_cover, command),
+	FIELD('t', "lease", gpuarb_cover, lease),
+	FIELD('u', "queues", gpuarb_cover, queues),
+	FIELD('u', "cus", gpuarb_cover, cus),
+	FIELD('u', "outside-cus", gpuarb_cover, outside_cus),
+	LIST('U', "cu-mask", gpuarb_cover, cu_mask, cu_mask_words),
+	LIST('U', "outside-mask", gpuarb_cover, outside_mask, outside_mask_words),
+};
+
+static const struct dictionary cover_dictionary = DICTIONARY(cover_fields, gpuarb_cover);
+
 /* A lease while it is read: its public structure cannot grow. */
 struct lease_reading {
 	struct gpuarb_lease_info info;
@@ -380,6 +405,7 @@ static const struct field lease_fields[] = {
 	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
 	FIELD('t', "Moves", lease_reading, facts.moves),
 	FIELD('t', "QueueRefusals", lease_reading, facts.queue_refusals),
+	ROWS('R', "Drift", &drift_dictionary, lease_reading, facts.drift, facts.n_drift),
 	FIELD('t', "PausedCount", lease_reading, facts.pause.count),
 	FIELD('t', "PausedUsec", lease_reading, facts.pause.usec),
 	FIELD('t', "PausedSince", lease_reading, facts.pause.since),
@@ -393,6 +419,8 @@ int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_i
 	struct lease_reading lease = { .info.owner_uid = UINT32_MAX, .info.deadline = UINT64_MAX };
 	int r = read_dictionary(dict, &lease_dictionary, arena, &lease, ret_key);
 
+	for (size_t i = 0; r >= 0 && i < lease.facts.n_drift; i++)
+		lease.facts.drift[i].size = sizeof(*lease.facts.drift);
 	*ret = lease.info;
 	if (ret_facts)
 		*ret_facts = lease.facts;
@@ -524,6 +552,8 @@ static const struct field gpu_fields[] = {
 	ROWS('R', "Unmanaged", &process_dictionary, gpuarb_gpu, unmanaged, n_unmanaged),
 	FIELD('s', "Graphics", reading, facts.graphics),
 	ROWS('R', "Clients", &client_dictionary, reading, facts.clients, facts.n_clients),
+	ROWS('R', "Observed", &cover_dictionary, reading, facts.covers, facts.n_covers),
+	FIELD('t', "MasksObserved", reading, facts.masks_observed),
 	FIELD('b', "Oversubscribed", gpuarb_gpu, oversubscribed),
 	FIELD('b', "Draining", gpuarb_gpu, draining),
 };
@@ -560,6 +590,8 @@ int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 		r = check_tables(&reading, ret_key);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < reading.facts.n_covers; i++)
+		reading.facts.covers[i].size = sizeof(*reading.facts.covers);
 	*ret = reading.gpu;
 	if (ret_facts)
 		*ret_facts = reading.facts;

@@ -69,11 +69,10 @@ struct lease_facts {
 	struct refusals waits_for; /* why a waiting lease is not granted */
 	struct gpuarb_pause pause;
 	uint64_t moves, queue_refusals;
+	struct gpuarb_drift *drift;
+	size_t n_drift;
 };
 
-/* ret_facts: or NULL. */
-int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
-	       struct lease_facts *ret_facts, const char **ret_key);
 /* What struct gpuarb_gpu has no place for. */
 struct gpu_facts {
 	double fairness; /* as gpuarb_view_fairness() */
@@ -81,8 +80,14 @@ struct gpu_facts {
 	const char *graphics;
 	const struct gpuarb_client *clients;
 	size_t n_clients;
+	uint64_t masks_observed;
+	struct gpuarb_cover *covers;
+	size_t n_covers;
 };
 
+/* ret_facts: or NULL. */
+int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
+	       struct lease_facts *ret_facts, const char **ret_key);
 /* ret_facts: or NULL. */
 int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 	     struct gpu_facts *ret_facts, const char **ret_key);

@@ -262,6 +262,27 @@ GPUARB_EXPORT const struct gpuarb_client *gpuarb_view_client(const struct gpuarb
 	return &view->gpu_facts[i].clients[n];
 }
 
+GPUARB_EXPORT const struct gpuarb_cover *gpuarb_view_cover(const struct gpuarb_view *view, size_t i,
+							   size_t number)
+{
+	if (!view || i >= view->n_gpus || number >= view->gpu_facts[i].n_covers)
+		return NULL;
+	return &view->gpu_facts[i].covers[number];
+}
+
+GPUARB_EXPORT uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_gpus ? view->gpu_facts[i].masks_observed : 0;
+}
+
+GPUARB_EXPORT const struct gpuarb_drift *gpuarb_view_drift(const struct gpuarb_view *view, size_t i,
+							   size_t number)
+{
+	if (!view || i >= view->n_leases || number >= view->facts[i].n_drift)
+		return NULL;
+	return &view->facts[i].drift[number];
+}
+
 GPUARB_EXPORT const struct gpuarb_refusal *
 gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
 		      const struct gpuarb_refusal_facts **ret_facts)

@@ -91,8 +91,8 @@ TEST(a_bound_process_is_managed_and_compared_with_its_budget)
 
 	machine_use(&machine, pid, 0, 5);
 	AWAIT(machine.bus, machine.told.slots_free == slots - 5);
-	CHECK(lease_says(machine.bus, lease.path, "Reason", "5 queues"));
-	CHECK(lease_says(machine.bus, lease.path, "Reason", "granted 2"));
+	AWAIT(machine.bus, lease_says(machine.bus, lease.path, "Reason", "5 queues"));
+	CHECK(lease_says(machine.bus, lease.path, "Reason", "granted: 2"));
 	CHECK(unmanaged_processes(&machine, &seen, &queues) == 0);
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	end_process(pid);

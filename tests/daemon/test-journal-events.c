@@ -287,7 +287,7 @@ static void boot(struct machine *machine, const char *config)
 	begun(&machine->rig, before);
 }
 
-#define QUICK "[daemon]\naudit-interval = 100ms\n"
+#define QUICK "[daemon]\naudit-interval = 100ms\ndrift-grace = 1ms\n"
 
 static void forget(const struct machine *machine, pid_t pid, unsigned first, unsigned end)
 {
@@ -313,7 +313,7 @@ TEST(excess_is_logged_when_it_begins_and_when_it_ends)
 	CHECK(is_of(&entry, &lease) && entry_has(&entry, "GPUARB_UID=0") && entry_has(&entry, GPU));
 	CHECK(entry_has(&entry, "GPUARB_TENANT=*") && entry_says(&entry, "(granted: 2)"));
 	machine_use(&machine, pid, 0, 4);
-	AWAIT(machine.bus, lease_says(machine.bus, lease.path, "Reason", "has 4 queues on"));
+	AWAIT(machine.bus, lease_says(machine.bus, lease.path, "Reason", "4 queues on"));
 	forget(&machine, pid, 2, 4);
 	entry = entry_next(journal, EVENT_WITHIN);
 	CHECK(is_of(&entry, &lease) && entry_has(&entry, GPU));

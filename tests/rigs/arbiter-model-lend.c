@@ -15,6 +15,7 @@ void model_set_lending(struct model *model, struct settings *settings)
 		settings->tenants[i].enforce = ENFORCE_STEP_REPORT + model_below(model, 3);
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		settings->tenants[i].preempt = model_chance(model, 50);
+	model_set_drift(model, settings);
 }
 
 /* What no adaptable lease may ask for is left in now and then: it is refused. */
@@ -111,23 +112,36 @@ static size_t add_rows(struct model *model, const struct lease *lease, struct ob
 	return lease->n_partitions;
 }
 
-static void see_masks(struct model *model)
+static void observe_masks(struct model *model, const struct observed_mask *rows, size_t n)
+{
+	if (arbiter_masks_observed(model->arbiter, rows, n) < 0)
+		model_fail("arbiter_masks_observed");
+	model_keep_rows(model, rows, n);
+	arbiter_judge_drift(model->arbiter, model->now);
+	for (size_t i = 0; i < model->arbiter->n_leases; i++)
+		model->drifted += (lease_drifts(model->arbiter->leases[i]) & 1U << DRIFT_MASK) != 0;
+}
+
+void model_see_masks(struct model *model)
 {
 	struct arbiter *arbiter = model->arbiter;
-	struct observed_mask rows[8 * 4];
+	struct observed_mask rows[MODEL_QUEUES];
 	bool urgent;
 	size_t n = 0;
 
-	if (!arbiter->verifies || !arbiter_wants_masks(arbiter, &urgent))
+	if (!arbiter->verifies ||
+	    (!arbiter_wants_masks(arbiter, &urgent) && model_chance(model, 60)))
 		return;
 	if (model_chance(model, 2)) {
-		arbiter_masks_observed(arbiter, NULL, 0);
+		observe_masks(model, NULL, 0);
 		return;
 	}
 	for (size_t i = 0; i < arbiter->n_leases && n + 4 <= 32; i++)
 		if (arbiter->leases[i]->n_bound > 0 && arbiter->leases[i]->n_partitions <= 4)
 			n += add_rows(model, arbiter->leases[i], &rows[n]);
-	arbiter_masks_observed(arbiter, rows, n);
+	if (model_chance(model, 80))
+		n += model_add_processes(model, &rows[n], MODEL_QUEUES - n);
+	observe_masks(model, rows, n);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		model->untrue += arbiter->leases[i]->verify.false_ack;
 }
@@ -138,7 +152,7 @@ void model_lend_one(struct model *model)
 	unsigned what = model_below(model, 100);
 
 	if (!lease || what < 30)
-		see_masks(model);
+		model_see_masks(model);
 	else if (what < 90)
 		activate_one(model, lease);
 	else
@@ -154,7 +168,7 @@ static bool is_enforce_step_allowed(const struct model *model, const struct leas
 
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		if (strcmp(settings->tenants[i].name, lease->tenant) == 0)
-			return enforce_step <= settings->tenants[i].enforce;
+			return enforce_step <= settings->tenants[i].enforce || lease->enforce.kill;
 	return enforce_step == ENFORCE_STEP_REPORT;
 }
 
@@ -263,6 +277,7 @@ void model_settle(struct model *model)
 	do {
 		if (++rounds > 1000)
 			model_fail("it never settles");
+		arbiter_judge_drift(model->arbiter, model->now);
 		enforce(model);
 		arbiter_lend(model->arbiter, model->now);
 		model_carry_out(model);
@@ -289,7 +304,7 @@ void model_check_progress(struct model *model)
 				arbiter_acknowledge(arbiter, arbiter->leases[i]->id,
 						    arbiter->leases[i]->generation);
 		if (arbiter->verifies)
-			arbiter_masks_observed(arbiter, NULL, 0);
+			observe_masks(model, NULL, 0);
 		model_settle(model);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++)

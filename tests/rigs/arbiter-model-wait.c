@@ -86,6 +86,7 @@ void model_grant_waiting(struct model *model)
 		const struct lease *lease = ledger_find(arbiter, next->id);
 
 		model_check_grant(model, lease->request, next);
+		model_check_observed(model, next);
 		lease = arbiter_commit(arbiter, next);
 		if (!is_in_force(lease) || lease->reason[0] || lease->wait.passed ||
 		    !(lease->touched & TOUCH_COMMITTED) ||

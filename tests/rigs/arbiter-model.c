@@ -124,6 +124,7 @@ static void count_new(struct model *model, const struct request *request, struct
 	if (proposal->state == STATE_ACTIVATING && model_chance(model, 50))
 		proposal->lend.give_up_usec = model->now + model_below(model, 100);
 	model_check_grant(model, request, proposal);
+	model_check_observed(model, proposal);
 	model->granted[proposal->class]++;
 	model->borrowed += proposal->adaptable;
 	model->promised += !cuset_empty(&proposal->partitions[0].promised);
@@ -222,6 +223,8 @@ static void observe(struct model *model)
 	}
 	if (arbiter_observe(model->arbiter, rows, n) < 0)
 		model_fail("arbiter_observe");
+	if (model_chance(model, 30))
+		model_see_masks(model);
 }
 
 /* Processes that draw, or have a GPU open; now and then they cannot be observed. */

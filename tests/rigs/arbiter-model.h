@@ -5,6 +5,16 @@
 
 #include "ledger-rig.h"
 
+#define MODEL_QUEUES 48U
+
+/* A queue of the last scan of descriptors that is not within what one lease of its process occupies. */
+struct model_queue {
+	pid_t pid;
+	unsigned gpu;
+	uint64_t lease; /* with a partition there; 0: none */
+	struct cuset outside;
+};
+
 struct model {
 	struct arbiter *arbiter;
 	unsigned seed;
@@ -16,7 +26,10 @@ struct model {
 	unsigned granted[3], gangs, resized, refused[REASONS];
 	unsigned waited, waited_gangs, granted_later, timed_out, cancelled, never, barred;
 	unsigned borrowed, activated, revoked, grown, untrue, forced[ENFORCE_STEP_KILL + 1],
-		settled, preempted, kept, requeued, promised;
+		settled, preempted, kept, requeued, promised, observed, drifted;
+
+	struct model_queue queues[MODEL_QUEUES];
+	size_t n_queues;
 };
 
 unsigned model_below(struct model *model, unsigned n);
@@ -49,10 +62,26 @@ void model_expire(struct model *model);
 void model_check_grant(const struct model *model, const struct request *request,
 		       const struct lease *lease);
 
+/* ---- observed queues: arbiter-model-drift.c ---- */
+
+void model_set_drift(struct model *model, struct settings *settings);
+
+/* Queues of processes with and without leases, with any CUs. Returns how many. */
+size_t model_add_processes(struct model *model, struct observed_mask *rows, size_t max);
+
+/* Keeps what a scan of descriptors showed. */
+void model_keep_rows(struct model *model, const struct observed_mask *rows, size_t n);
+
+/* No CU that the new partitions of a lease have is covered by a queue outside of its lease. */
+void model_check_observed(struct model *model, const struct lease *lease);
+
 /* ---- lending: arbiter-model-lend.c ---- */
 
 void model_set_lending(struct model *model, struct settings *settings);
 void model_random_lending(struct model *model, struct request *request);
+
+/* A scan of descriptors, if they can be read. */
+void model_see_masks(struct model *model);
 
 /* One operation of those that concern lending. */
 void model_lend_one(struct model *model);

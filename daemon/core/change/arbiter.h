@@ -73,8 +73,24 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent);
 
 /* Takes one scan: all compute queues of the hardware. A true acknowledgement frees the CUs that
  * left the masks; after a false one they stay occupied and the lease is reported. n 0: there are
- * no queues, or the descriptors cannot be read: every acknowledgement counts as true. */
-void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n);
+ * no queues, or the descriptors cannot be read: every acknowledgement counts as true. Queues of a
+ * process that arbiter_observe() has not shown are left out. -ENOMEM, and nothing has changed. */
+int arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n);
+
+/* ---- drift.c: leases that use more than they were granted ------------------------ */
+
+/* Judges the observations since the last call, and sets the tier of each partition. What exceeds a
+ * grant for drift-grace is drift: it is reported, and the lease is revoked or killed where policy
+ * says so. Call it soon after an observation. */
+void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec);
+
+/* When another observation of this kind decides whether something is drift; UINT64_MAX: nothing may
+ * be. */
+uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh);
+
+/* "3 queues on 0000:03:00.0 (granted: 2), …": how the lease drifts; "": not. */
+void arbiter_drift_text(const struct arbiter *arbiter, const struct lease *lease, char *ret,
+			size_t size);
 
 /* ---- cap.c: queues beyond the grant that the kernel refuses ------------------------ */
 

@@ -8,6 +8,8 @@ static enum enforce_step last_step(const struct arbiter *arbiter, const struct l
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
+	if (lease->enforce.kill)
+		return ENFORCE_STEP_KILL;
 	return tenant && tenant->enforce > ENFORCE_STEP_REPORT ? tenant->enforce
 							       : ENFORCE_STEP_REPORT;
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/ledger/cover.h"
+
 #define NO_SLOT UINT_MAX
 
 /* The slots (indexes in arbiter->gpus) of the GPUs in a new list; decided before anything changes. */
@@ -171,7 +173,10 @@ int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_
 		add(arbiter, moves.slot[i], &gpus[i]);
 		any = true;
 	}
-	if (any)
+	if (any) {
+		arbiter->n_covers = 0; /* they have the old indexes */
+		cover_sum_up(arbiter);
 		wait_gpus_changed(arbiter);
+	}
 	return r;
 }

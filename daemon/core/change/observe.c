@@ -2,8 +2,6 @@
 #include "core/change/observe.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,8 +60,11 @@ static struct known_process attribute(const struct arbiter *arbiter, const struc
 {
 	const struct known_process *known = known_find(arbiter, row->pid, row->start_time);
 	const struct lease *lease = lease_of_pid(arbiter, row->pid, row->uid);
-	struct known_process ret = { .pid = row->pid, .start_time = row->start_time };
+	struct known_process ret = { .pid = row->pid,
+				     .start_time = row->start_time,
+				     .uid = row->uid };
 
+	memcpy(ret.command, row->command, sizeof(ret.command));
 	for (size_t i = 0; !lease && i < row->n_ancestors; i++)
 		lease = lease_of_pid(arbiter, row->ancestors[i], row->uid);
 	ret.own = lease && observed_is_bound(row, lease);
@@ -189,67 +190,9 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 
 /* ---- beyond the budgets ------------------------------------------------------------ */
 
-#define COUNTED 5U
-
-struct counted {
-	const char *name;
-	uint64_t used, charged;
-};
-
-/* SDMA queues and VRAM count only for a lease that asked for some: ROCr creates SDMA queues on its
- * own, and every process uses VRAM. */
-static void count(const struct partition *p, struct counted ret[static COUNTED])
-{
-	const struct budget *used = &p->used, *charged = &p->charged;
-
-	ret[0] = (struct counted){ "queues", used->queues, charged->queues };
-	ret[1] = (struct counted){ "processes", used->processes, charged->processes };
-	ret[2] = (struct counted){ "SDMA queues", charged->sdma_queues > 0 ? used->sdma_queues : 0,
-				   charged->sdma_queues };
-	ret[3] = (struct counted){ "SDMA queues for XGMI",
-				   charged->sdma_xgmi_queues > 0 ? used->sdma_xgmi_queues : 0,
-				   charged->sdma_xgmi_queues };
-	ret[4] = (struct counted){ "bytes of VRAM", charged->vram > 0 ? used->vram : 0,
-				   charged->vram };
-}
-
-static bool is_excessive(const struct partition *partition)
-{
-	struct counted list[COUNTED];
-	bool excessive = false;
-
-	count(partition, list);
-	for (size_t i = 0; i < COUNTED; i++)
-		excessive |= list[i].used > list[i].charged;
-	return excessive;
-}
-
-void arbiter_excess(const struct arbiter *arbiter, const struct lease *lease, char *ret,
-		    size_t size)
-{
-	struct counted list[COUNTED];
-	size_t n = 0;
-
-	ret[0] = '\0';
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		count(&lease->partitions[i], list);
-		for (size_t j = 0; j < COUNTED && n < size; j++) {
-			if (list[j].used <= list[j].charged)
-				continue;
-			n += (size_t)snprintf(
-				ret + n, size - n, "%s%" PRIu64 " %s on %s (granted: %" PRIu64 ")",
-				n > 0 ? ", " : "", list[j].used, list[j].name,
-				arbiter->gpus[lease->partitions[i].gpu].info.name, list[j].charged);
-		}
-	}
-}
-
 /* What a lease uses beyond its budgets is charged to no lease, but is not free either. */
 static void count_excess(struct arbiter *arbiter, struct lease *lease)
 {
-	char reason[REQUEST_TEXT] = "";
-	bool excessive = false;
-
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		struct partition *p = &lease->partitions[i];
 		struct gpu *gpu = &arbiter->gpus[p->gpu];
@@ -262,22 +205,9 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 								p->charged.sdma_xgmi_queues);
 		if (p->charged.vram > 0 && p->used.vram > p->charged.vram)
 			gpu->observed.excess.vram += p->used.vram - p->charged.vram;
-		if (p->used.queues > p->charged.queues)
-			snprintf(reason, sizeof(reason), "has %u queues on %s, granted %u",
-				 p->used.queues, gpu->info.name, p->charged.queues);
-		excessive |= is_excessive(p);
+		arbiter->queues_changed |= p->used.queues != p->queues.used_before;
 		p->queues.scanned &= p->used.queues == p->queues.used_before;
 	}
-	if (lease->state != STATE_GRANTED)
-		return;
-	if (strcmp(lease->reason, reason) != 0 && lease->enforce.step == ENFORCE_STEP_NONE &&
-	    !lease->verify.false_ack) {
-		memcpy(lease->reason, reason, sizeof(lease->reason));
-		ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	}
-	if (lease->observed.excessive != excessive)
-		ledger_touch(arbiter, lease, TOUCH_DRIFT);
-	lease->observed.excessive = excessive;
 }
 
 /* The kernel oversubscribes the run list when there are more processes than VMIDs or more queues
@@ -391,9 +321,12 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 
 		gpu->observed.oversubscribed = is_oversubscribed(gpu, arbiter->settings);
 		gpu->changed |= is_shown_changed(&gpu->observed, &before[i]);
+		arbiter->queues_changed |= gpu->observed.unmanaged.queues !=
+					   before[i].unmanaged.queues;
 		if (is_freed(&gpu->observed, &before[i]))
 			ledger_wake(arbiter, UINT64_C(1) << i);
 	}
+	arbiter->fresh |= FRESH_USE;
 	remove_ended(arbiter);
 	return 0;
 }

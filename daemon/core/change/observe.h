@@ -40,8 +40,3 @@ bool observed_is_bound(const struct observed *row, const struct lease *lease);
  * counts unmanaged use, finds oversubscription, and removes ending leases that no process uses
  * any more. -ENOMEM, and nothing has changed. */
 int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t n);
-
-/* "3 queues on 0000:03:00.0 (granted: 2), …": what the lease's processes use beyond its budgets;
- * "": nothing. */
-void arbiter_excess(const struct arbiter *arbiter, const struct lease *lease, char *ret,
-		    size_t size);

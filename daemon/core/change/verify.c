@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/change/arbiter.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ledger/cover.h"
 
 /* The lease that the last scan attributed this process to, or that it is bound to; NULL. */
-static const struct lease *lease_of(const struct arbiter *arbiter, pid_t pid)
+static struct lease *lease_of(const struct arbiter *arbiter, pid_t pid)
 {
 	uint64_t id = known_lease(arbiter, pid);
 
@@ -24,16 +29,38 @@ static bool may_be_of(const struct lease *lease, const struct lease *own, pid_t 
 				(lease->pid == pid || lease_is_bound(lease, pid)));
 }
 
-/* The partition of the lease that the queue may belong to; NULL. */
-static struct partition *partition_of(const struct arbiter *arbiter, const struct lease *lease,
-				      const struct lease *own, const struct observed_mask *row)
+/* The queues of one process on one GPU, and the partitions that they may belong to: first that of the
+ * lease that the process is attributed to. */
+struct group {
+	struct cover *cover;
+	struct partition **parts;
+	size_t n;
+};
+
+static void add_part(struct group *group, const struct lease *lease)
 {
-	if (!may_be_of(lease, own, row->pid))
-		return NULL;
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (arbiter->gpus[lease->partitions[i].gpu].info.kfd_gpu_id == row->kfd_gpu_id)
-			return &lease->partitions[i];
-	return NULL;
+	struct partition *p = lease_partition_on(lease, group->cover->gpu);
+
+	if (!p)
+		return;
+	if (group->n == 0)
+		group->cover->lease = lease->id;
+	group->parts[group->n++] = p;
+}
+
+static void find_parts(const struct arbiter *arbiter, struct group *group)
+{
+	struct lease *own = lease_of(arbiter, group->cover->pid);
+
+	group->n = 0;
+	group->cover->lease = 0;
+	if (!own)
+		return;
+	add_part(group, own);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i] != own &&
+		    may_be_of(arbiter->leases[i], own, group->cover->pid))
+			add_part(group, arbiter->leases[i]);
 }
 
 static void add_queue(struct partition *p, const struct observed_mask *row)
@@ -44,30 +71,43 @@ static void add_queue(struct partition *p, const struct observed_mask *row)
 		p->queues.active_pid = row->pid;
 }
 
+/* The queue has CUs that none of the partitions occupies. */
+static void add_outside(struct group *group, const struct observed_mask *row)
+{
+	struct cuset outside = row->cus;
+	unsigned cus = cuset_count(&row->cus);
+
+	for (size_t i = 0; i < group->n; i++)
+		cuset_remove(&outside, &group->parts[i]->occupied);
+	cuset_add(&group->cover->outside, &outside);
+	if (group->n > 0 && cus > group->parts[0]->queues.beyond_cus) {
+		group->parts[0]->queues.beyond_pid = row->pid;
+		group->parts[0]->queues.beyond_cus = cus;
+	}
+}
+
 /* Attributes a queue to the first lease whose mask contains it. A queue within no mask may belong to
  * any lease of the process: then none of them is verified. */
-static void compare(const struct arbiter *arbiter, const struct observed_mask *row)
+static void compare(struct group *group, const struct observed_mask *row)
 {
-	const struct lease *own = lease_of(arbiter, row->pid);
-	struct partition *p;
+	bool occupied = false;
 
-	if (!own)
-		return;
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		p = partition_of(arbiter, arbiter->leases[i], own, row);
-		if (p && cuset_within(&row->cus, &p->cus)) {
-			add_queue(p, row);
+	group->cover->queues++;
+	cuset_add(&group->cover->cus, &row->cus);
+	for (size_t i = 0; i < group->n; i++) {
+		if (cuset_within(&row->cus, &group->parts[i]->cus)) {
+			add_queue(group->parts[i], row);
 			return;
 		}
+		occupied |= cuset_within(&row->cus, &group->parts[i]->occupied);
 	}
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		p = partition_of(arbiter, arbiter->leases[i], own, row);
-		if (!p)
-			continue;
-		add_queue(p, row);
-		p->queues.verified = false;
-		p->queues.wide_pid = row->pid;
+	for (size_t i = 0; i < group->n; i++) {
+		add_queue(group->parts[i], row);
+		group->parts[i]->queues.verified = false;
+		group->parts[i]->queues.wide_pid = row->pid;
 	}
+	if (!occupied)
+		add_outside(group, row);
 }
 
 /* The first partition with a queue that has CUs beyond its mask, or runs although the partition is
@@ -115,7 +155,7 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 			 (unsigned long long)lease->generation, p->queues.wide_pid,
 			 arbiter->gpus[p->gpu].info.name);
 	lease_set_reason(lease, reason);
-	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_DRIFT);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_FALSE_ACK);
 }
 
 static bool any_unscanned(const struct lease *lease)
@@ -147,7 +187,8 @@ static void clear(struct lease *lease)
 
 		p->queues.verified_before = p->queues.verified;
 		p->queues.verified = false;
-		p->queues.wide_pid = p->queues.active_pid = 0;
+		p->queues.wide_pid = p->queues.active_pid = p->queues.beyond_pid = 0;
+		p->queues.beyond_cus = 0;
 		p->queues.priorities_before = p->queues.priorities;
 		p->queues.priorities = 0;
 		p->queues.scanned = true;
@@ -166,12 +207,71 @@ static bool has_changed(const struct lease *lease)
 	return false;
 }
 
-void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n)
+/* The cover of the row's process on the row's GPU; NULL: no GPU has its id, or no scan has shown the
+ * process yet. The rows of a process are adjacent. */
+static struct cover *find_cover(struct arbiter *arbiter, const struct observed_mask *row)
 {
+	const struct known_process *known = known_find(arbiter, row->pid, 0);
+	struct cover *cover;
+	int gpu = -1;
+
+	for (size_t i = 0; i < arbiter->n_gpus && row->kfd_gpu_id; i++)
+		if (arbiter->gpus[i].info.kfd_gpu_id == row->kfd_gpu_id && !arbiter->gpus[i].absent)
+			gpu = (int)i;
+	if (gpu < 0 || (!known && !lease_of(arbiter, row->pid)))
+		return NULL;
+	for (size_t i = arbiter->n_covers; i-- > 0 && arbiter->covers[i].pid == row->pid;)
+		if (arbiter->covers[i].gpu == (unsigned)gpu)
+			return &arbiter->covers[i];
+	cover = &arbiter->covers[arbiter->n_covers++];
+	*cover = (struct cover){ .gpu = (unsigned)gpu, .pid = row->pid, .uid = (uid_t)-1 };
+	if (known) {
+		cover->uid = known->uid;
+		memcpy(cover->command, known->command, sizeof(cover->command));
+	}
+	return cover;
+}
+
+static void compare_all(struct arbiter *arbiter, const struct observed_mask *rows, size_t n,
+			struct partition **parts)
+{
+	struct group group = { .parts = parts };
+
+	for (size_t i = 0; i < n; i++) {
+		struct cover *cover = NULL;
+
+		if (group.cover && group.cover->pid == rows[i].pid &&
+		    arbiter->gpus[group.cover->gpu].info.kfd_gpu_id == rows[i].kfd_gpu_id)
+			cover = group.cover;
+		if (!cover)
+			cover = find_cover(arbiter, &rows[i]);
+		if (!cover)
+			continue;
+		if (cover != group.cover) {
+			group.cover = cover;
+			find_parts(arbiter, &group);
+		}
+		compare(&group, &rows[i]);
+	}
+}
+
+int arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n)
+{
+	_cleanup_(freep) struct partition **parts = calloc(arbiter->n_leases + 1, sizeof(*parts));
+	struct cover *covers = calloc(n + 1, sizeof(*covers));
+
+	if (!parts || !covers) {
+		free(covers);
+		return -ENOMEM;
+	}
+	free(arbiter->covers);
+	arbiter->covers = covers;
+	arbiter->n_covers = 0;
+	arbiter->queues_changed = false;
+	arbiter->fresh |= FRESH_MASKS;
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		clear(arbiter->leases[i]);
-	for (size_t i = 0; i < n; i++)
-		compare(arbiter, &rows[i]);
+	compare_all(arbiter, rows, n, parts);
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
@@ -181,4 +281,5 @@ void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask 
 					      (lease->verify.false_ack || find_drift(lease))))
 			judge(arbiter, lease);
 	}
+	return 0;
 }

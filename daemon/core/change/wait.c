@@ -103,6 +103,15 @@ static bool is_equal(const struct lease *a, const struct lease *b)
 	       request_wants_equal(a->request, b->request);
 }
 
+/* Queues outside of their lease are in the way of all leases but those of their own process. */
+static bool any_outside(const struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (!cuset_empty(&arbiter->gpus[i].outside))
+			return true;
+	return false;
+}
+
 static const struct lease *find_failed(const struct failed *failed, const struct lease *lease)
 {
 	for (size_t i = 0; i < failed->n; i++)
@@ -141,7 +150,7 @@ static int examine(struct arbiter *arbiter, struct lease *lease, struct failed *
 
 	if (!must_examine(arbiter, lease))
 		return EXAMINED_WAITS;
-	same = find_failed(failed, lease);
+	same = any_outside(arbiter) ? NULL : find_failed(failed, lease);
 	if (same) {
 		wait_on(arbiter, lease, &same->wait.refusal, same->wait.candidates,
 			same->wait.over_quota);

@@ -5,6 +5,7 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/exclusive.h"
+#include "core/ledger/cover.h"
 #include "core/ledger/waiting-queue.h"
 #include "core/mask/place.h"
 
@@ -19,6 +20,7 @@ struct candidate {
 	bool confined; /* to CUs that the lease has or that its tenant's floor keeps: a waiting
 			* lease ranks before it for others */
 	const struct floor *floor; /* of other tenants; NULL: none */
+	struct cuset outside;      /* CUs that it may not have, because queues cover them */
 	struct share held; /* by this user under this tenant; zero unless a quota bounds it */
 	struct refusal *refusal;
 };
@@ -81,19 +83,36 @@ void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum i
 	}
 }
 
-/* The same, without what the floors of other tenants keep. */
+/* The same, without what queues cover and what the floors of other tenants keep. */
 static void available(const struct candidate *a, enum lease_class lease_class,
 		      enum isolation isolation, bool alone, struct cuset *ret)
 {
 	struct cuset kept;
 
 	admit_available(a->gpu, lease_class, isolation, alone, ret);
+	cuset_remove(ret, &a->outside);
 	if (!a->floor)
 		return;
 	kept = a->floor->now.cus;
 	if (alone)
 		gpu_add_engines(a->gpu, &kept);
 	cuset_remove(ret, &kept);
+}
+
+/* CUs that queues of other leases beyond their masks, or of unmanaged processes, cover: for a realtime
+ * lease with all CUs of their engines, unless it shares engines. */
+static void find_outside(struct candidate *a)
+{
+	const struct admit_context *context = a->admit_context;
+
+	if (context->class == CLASS_BESTEFFORT)
+		return;
+	cover_outside(context->arbiter, a->index, context->self, context->pid, &a->outside);
+	if ((context->class == CLASS_REALTIME && a->want->isolation == ISOLATION_SHADER_ENGINE) ||
+	    context->alone)
+		gpu_add_engines(a->gpu, &a->outside);
+	if (a->had) /* what it has, it keeps */
+		cuset_remove(&a->outside, partition_claim(a->had));
 }
 
 /* The upper bound of CUs: what max-cus leaves beside the CUs that the user holds, and cus-max. */
@@ -332,6 +351,28 @@ static enum outcome admit_cus_ever(struct candidate *a)
 				   OUTCOME_NEVER);
 }
 
+/* CUs do not fit. Would they without the queues that cover them? */
+static bool refuse_outside(struct candidate *a)
+{
+	struct candidate open = *a;
+	struct place_request request;
+	struct shortage shortage = { REASON_UNMASKED, RESOURCE_CUS, a->aim, 0, a->gpu->cus };
+
+	if (cuset_empty(&a->outside))
+		return false;
+	prepare(a, &request);
+	shortage.free = cuset_count(&request.avail);
+	open.outside = (struct cuset){ 0 };
+	prepare(&open, &request);
+	if (!place_fits(&a->gpu->info.geometry, &request))
+		return false;
+	forget_facts(a->refusal);
+	cover_name(a->admit_context->arbiter, a->index, a->admit_context->self,
+		   a->admit_context->pid, a->refusal);
+	refuse(a, OUTCOME_NOT_NOW, &shortage);
+	return true;
+}
+
 /* Finds the CUs. Everything else has been judged. */
 static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 {
@@ -343,6 +384,8 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 	if (place(&a->gpu->info.geometry, &request, &placement, &miss) < 0) {
 		if (admit_cus_ever(a) != OUTCOME_FITS)
 			return OUTCOME_NEVER;
+		if (refuse_outside(a))
+			return OUTCOME_NOT_NOW;
 		if (a->confined)
 			a->refusal->behind = a->gpu->barrier.id;
 		return refuse_cus_or_floor(a, &request, &miss, a->floor ? &a->floor->now : NULL,
@@ -749,6 +792,7 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 		if (outcome != OUTCOME_FITS)
 			return outcome;
 	}
+	find_outside(&a);
 	fill(&a, &partition);
 	outcome = admit_cus(&a, &partition);
 	if (outcome == OUTCOME_FITS)

@@ -24,6 +24,7 @@ struct admit_context {
 	uid_t uid;
 	pid_t pid;                    /* of the owner; 0: unknown */
 	const struct lease *previous; /* the lease that is resized; else NULL */
+	const struct lease *self;     /* the lease that is resized or waits; NULL: a new one */
 
 	/* Set by gang_assign(). */
 	bool alone;                 /* no other lease in its shader engines */
@@ -39,7 +40,8 @@ struct admit_context {
 enum outcome admit(const struct admit_context *admit_context, const struct want *want, unsigned gpu,
 		   struct partition *ret, struct refusal *ret_refusal);
 
-/* The CUs that a partition of this class and isolation may take on the GPU as it is now. */
+/* The CUs that a partition of this class and isolation may take on the GPU as it is now, apart from
+ * those that queues cover outside their lease (ledger/cover.h). */
 void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum isolation isolation,
 		     bool alone, struct cuset *ret);
 

@@ -251,10 +251,10 @@ static void name_lease(struct refusal *refusal, uint64_t shares[static REFUSAL_L
 /* Does the end of a lease make room for what was refused? */
 static bool leases_matter(const struct refusal *refusal)
 {
-	return refusal->reason != REASON_UNMANAGED && refusal->reason != REASON_DRAIN &&
-	       refusal->reason != REASON_EXCLUSIVE && refusal->reason != REASON_GRAPHICS &&
-	       refusal->reason != REASON_OVERSUBSCRIBED && !refusal->behind &&
-	       (refusal->retry || refusal->reason == REASON_QUOTA);
+	return refusal->reason != REASON_UNMANAGED && refusal->reason != REASON_UNMASKED &&
+	       refusal->reason != REASON_DRAIN && refusal->reason != REASON_EXCLUSIVE &&
+	       refusal->reason != REASON_GRAPHICS && refusal->reason != REASON_OVERSUBSCRIBED &&
+	       !refusal->behind && (refusal->retry || refusal->reason == REASON_QUOTA);
 }
 
 static bool counts(const struct gang *gang, const struct refusal *refusal,

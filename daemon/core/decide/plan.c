@@ -216,6 +216,7 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 					       .class = lease->class,
 					       .id = lease->id,
 					       .uid = holder,
+					       .self = lease,
 					       .pid = lease->pid };
 	struct request complete = *request;
 	int r;
@@ -347,6 +348,7 @@ static void keep_charged(struct partition *next, const struct partition *now)
 	next->used = now->used;
 	next->paused = now->paused;
 	next->stopped = now->stopped;
+	memcpy(next->drift, now->drift, sizeof(next->drift));
 }
 
 static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
@@ -359,7 +361,8 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 					       .class = lease->class,
 					       .id = UINT64_MAX,
 					       .uid = lease->owner,
-					       .previous = lease };
+					       .previous = lease,
+					       .self = lease };
 	uint64_t unused;
 	int r;
 

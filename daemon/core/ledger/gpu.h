@@ -82,6 +82,7 @@ struct gpu {
 
 	struct gpu_observed observed;
 	struct gpu_graphics graphics;
+	struct cuset outside; /* CUs that queues cover to which no lease grants them: cover.h */
 
 	/* Pipes and queue slots of each, as kfd/hqds showed them; 0: it was not read, info has those of
 	 * a table. */

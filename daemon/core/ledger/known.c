@@ -43,7 +43,10 @@ static int insert(struct arbiter *arbiter, size_t at, const struct known_process
 
 int known_add(struct arbiter *arbiter, uint64_t id, const struct lease_process *process)
 {
-	const struct known_process known = { process->pid, process->start_time, id, false };
+	const struct known_process known = { .pid = process->pid,
+					     .start_time = process->start_time,
+					     .lease = id,
+					     .uid = (uid_t)-1 };
 	size_t at = arbiter->n_known;
 
 	for (size_t i = 0; i < arbiter->n_known; i++)
@@ -58,7 +61,9 @@ int known_add(struct arbiter *arbiter, uint64_t id, const struct lease_process *
 
 void known_bound_died(struct arbiter *arbiter, uint64_t id, pid_t pid)
 {
-	const struct known_process known = { pid, KNOWN_UNSEEN, id, true };
+	const struct known_process known = {
+		.pid = pid, .start_time = KNOWN_UNSEEN, .lease = id, .own = true, .uid = (uid_t)-1
+	};
 
 	for (size_t i = 0; i < arbiter->n_known; i++) {
 		if (arbiter->known[i].pid != pid)

@@ -14,6 +14,8 @@ struct known_process {
 	uint64_t start_time; /* 0: the process was dead when first observed; KNOWN_UNSEEN */
 	uint64_t lease;      /* 0: none */
 	bool own;            /* the process or an ancestor is bound to the lease */
+	uid_t uid;           /* (uid_t) -1: unknown */
+	char command[16];    /* "": unknown */
 };
 
 /* start_time of a bound process that died before the first scan observed it. */

@@ -59,6 +59,16 @@ uint64_t lease_gpus(const struct lease *lease)
 	return gpus;
 }
 
+unsigned lease_drifts(const struct lease *lease)
+{
+	unsigned kinds = 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		for (unsigned kind = 0; kind < DRIFT_KINDS; kind++)
+			kinds |= lease->partitions[i].drift[kind].lasts ? 1U << kind : 0;
+	return kinds;
+}
+
 const char *partition_tier(const struct partition *partition)
 {
 	if (partition->capped && !partition->queues.wide_pid)
@@ -104,6 +114,7 @@ void lease_set_reason(struct lease *lease, const char *reason)
 		while (n > 0 && ((unsigned char)reason[n] & 0xc0) == 0x80);
 	memcpy(text, reason, n); /* reason may be lease->reason */
 	memcpy(lease->reason, text, sizeof(text));
+	lease->observed.drift_reason = false;
 }
 
 void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason)

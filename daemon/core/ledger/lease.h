@@ -34,6 +34,14 @@ struct budget {
 /* Is no amount of a above that of b? */
 bool budget_within(const struct budget *a, const struct budget *b);
 
+/* One kind of drift of a partition. */
+struct drift {
+	uint64_t since_usec; /* every observation since then showed it; 0: the last one did not */
+	bool lasts;          /* it has lasted for drift-grace */
+	uint64_t granted, observed; /* CUs, a count, bytes or a priority, after its kind */
+	pid_t pid;                  /* of a queue that shows it; 0: unknown */
+};
+
 /* The part of a lease on one GPU. */
 struct partition {
 	unsigned gpu;          /* index in arbiter->gpus */
@@ -74,10 +82,14 @@ struct partition {
 		bool verified; /* there are queues, and none has a CU beyond cus */
 		bool verified_before;
 		pid_t wide_pid;       /* a process with a queue that has one; 0: none */
+		pid_t beyond_pid;     /* a process with a queue that has one beyond occupied */
+		unsigned beyond_cus;  /* CUs that queue has */
 		pid_t active_pid;     /* paused: a process with an active queue; 0: none */
 		unsigned used_before; /* used.queues at the scan before the last */
 		uint16_t priorities, priorities_before; /* of the queues, as bits */
 	} queues;
+
+	struct drift drift[DRIFT_KINDS]; /* change/drift.c */
 };
 
 /* A process of a lease. */
@@ -155,6 +167,7 @@ struct lease {
 		enum enforce_step step; /* the last one that was taken */
 		uint64_t due_usec;      /* of the next one; UINT64_MAX: none */
 		bool frozen;            /* its unit is */
+		bool kill;              /* policy kills for drift: the last step is kill */
 	} enforce;
 
 	/* acknowledgements: change/verify.c */
@@ -172,7 +185,7 @@ struct lease {
 	/* The last scan: change/observe.c. */
 	struct {
 		unsigned processes; /* of this lease, on GPUs */
-		bool excessive;     /* they used more than its budgets */
+		bool drift_reason;  /* the reason says how it drifts: change/drift.c */
 	} observed;
 
 	/* Holders and bound processes keep the lease alive. */
@@ -187,18 +200,19 @@ struct lease {
 
 /* What happened to a touched lease, and what the daemon does for it. */
 enum touch {
-	TOUCH_ADDED = 1 << 0,     /* new and saved: publish it on the bus */
-	TOUCH_CHANGED = 1 << 1,   /* save it, publish it on the bus and to its holders */
-	TOUCH_ENDING = 1 << 2,    /* the same, and scan the hardware */
-	TOUCH_REMOVED = 1 << 3,   /* remove its file, its holders and its object */
-	TOUCH_REASON = 1 << 4,    /* a reason or an observed value: publish it on the bus */
-	TOUCH_SAVE = 1 << 5,      /* members that are not published: save it */
-	TOUCH_DRIFT = 1 << 6,     /* drift began or ended: log it */
-	TOUCH_ACTIVE = 1 << 7,    /* activating before, granted now: log it */
-	TOUCH_COMMITTED = 1 << 8, /* its next version was saved: publish it as changed */
-	TOUCH_PREEMPT = 1 << 9,   /* revoked for another lease, kept after all, or waiting for
+	TOUCH_ADDED = 1 << 0,      /* new and saved: publish it on the bus */
+	TOUCH_CHANGED = 1 << 1,    /* save it, publish it on the bus and to its holders */
+	TOUCH_ENDING = 1 << 2,     /* the same, and scan the hardware */
+	TOUCH_REMOVED = 1 << 3,    /* remove its file, its holders and its object */
+	TOUCH_REASON = 1 << 4,     /* a reason or an observed value: publish it on the bus */
+	TOUCH_SAVE = 1 << 5,       /* members that are not published: save it */
+	TOUCH_DRIFT = 1 << 6,      /* drift began or ended: log it */
+	TOUCH_FALSE_ACK = 1 << 11, /* an acknowledgement was false: log it */
+	TOUCH_ACTIVE = 1 << 7,     /* activating before, granted now: log it */
+	TOUCH_COMMITTED = 1 << 8,  /* its next version was saved: publish it as changed */
+	TOUCH_PREEMPT = 1 << 9,    /* revoked for another lease, kept after all, or waiting for
 				   * leases that are revoked for it: log it */
-	TOUCH_PAUSED = 1 << 10,   /* it is paused for longer than max-pause: log it */
+	TOUCH_PAUSED = 1 << 10,    /* it is paused for longer than max-pause: log it */
 };
 
 /* Does it need its request as long as it lives: for a repeated request, or to wait again? */
@@ -252,6 +266,9 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 
 /* "lease 3 is waiting: HINT". Returns the errno of InvalidState. */
 int lease_wrong_state(const struct lease *lease, struct result *result, const char *hint);
+
+/* The kinds of drift that last on any of its GPUs, as bits. */
+unsigned lease_drifts(const struct lease *lease);
 
 /* Copies the reason; a longer one is cut between two UTF-8 characters, as the bus requires. */
 void lease_set_reason(struct lease *lease, const char *reason);

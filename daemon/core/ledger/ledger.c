@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/ledger/cover.h"
 #include "core/ledger/ledger.h"
 
 #include <errno.h>
@@ -67,6 +68,7 @@ struct arbiter *arbiter_free(struct arbiter *arbiter)
 	free(arbiter->leases);
 	free(arbiter->waiting);
 	free(arbiter->known);
+	free(arbiter->covers);
 	free(arbiter->gpus);
 	settings_free(arbiter->settings);
 	free(arbiter);
@@ -85,6 +87,7 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 		gpu->reserve_queues = own ? own->reserve_queues : gpu->info.reserve_queues;
 		gpu->changed = true;
 	}
+	cover_sum_up(arbiter);
 	ledger_wake(arbiter, UINT64_MAX);
 }
 

@@ -20,7 +20,11 @@
 #include "core/policy/result.h"
 #include "core/policy/settings.h"
 
+struct cover;
 struct known_process;
+
+/* Kinds of observations. */
+enum fresh { FRESH_USE = 1 << 0, FRESH_MASKS = 1 << 1 };
 
 struct arbiter {
 	/* The index is the number of the GPU's object on the bus. Ordered by name at the start;
@@ -47,6 +51,12 @@ struct arbiter {
 
 	struct known_process *known; /* known.h */
 	size_t n_known;
+
+	struct cover *covers; /* cover.h */
+	size_t n_covers;
+	unsigned fresh; /* bits of enum fresh: observations that change/drift.c has not judged */
+	bool queues_changed; /* since the last scan of descriptors */
+	uint64_t masks_usec; /* when that scan was judged; 0: there was none */
 };
 
 /* Takes settings. first_id: the first lease id to hand out. */

@@ -43,7 +43,25 @@ const char *const enforce_step_names[] = {
 
 const char *const exclusive_names[] = { "no", "ask", "active", NULL };
 
+const char *const drift_names[] = {
+	[DRIFT_MASK] = "mask",
+	[DRIFT_QUEUES] = "queues",
+	[DRIFT_PROCESSES] = "processes",
+	[DRIFT_SDMA_QUEUES] = "sdma-queues",
+	[DRIFT_SDMA_XGMI_QUEUES] = "sdma-xgmi-queues",
+	[DRIFT_VRAM] = "vram",
+	[DRIFT_PRIORITY] = "priority",
+	NULL,
+};
+
+const char *const on_drift_names[] = { "default", "report", "revoke", "kill", NULL };
+
 const char *const priority_names[] = { "low", "normal", "high", NULL };
+
+unsigned priority_class(unsigned priority)
+{
+	return priority >= PRIORITY_HIGH ? 2 : priority >= PRIORITY_NORMAL;
+}
 
 int class_from_name(const char *name)
 {

@@ -38,6 +38,22 @@ enum enforce_step {
  * paused? A tenant's policy: for none of its leases, for those that ask, for all. */
 enum exclusive { EXCLUSIVE_NO, EXCLUSIVE_ASK, EXCLUSIVE_ACTIVE };
 
+/* How what is observed of a lease can exceed what it was granted. */
+enum drift_kind {
+	DRIFT_MASK, /* a queue has CUs outside the mask */
+	DRIFT_QUEUES,
+	DRIFT_PROCESSES,
+	DRIFT_SDMA_QUEUES,
+	DRIFT_SDMA_XGMI_QUEUES,
+	DRIFT_VRAM, /* bytes */
+	DRIFT_PRIORITY,
+	DRIFT_KINDS,
+};
+
+/* What a tenant's policy does about drift of its leases. ON_DRIFT_DEFAULT, which has no name: revoke
+ * a lease whose queues have CUs or shader engines of an active realtime lease, report any other. */
+enum on_drift { ON_DRIFT_DEFAULT, ON_DRIFT_REPORT, ON_DRIFT_REVOKE, ON_DRIFT_KILL };
+
 /* KFD queue priorities: 0..15, where 0..6 is the low pipe priority, 7..10 the medium one,
  * 11..15 the high one (pipe_priority_map, kfd_mqd_manager.c). The words are the ones
  * ROCr maps HSA_AMD_QUEUE_PRIORITY_{LOW,NORMAL,HIGH} to. */
@@ -50,6 +66,10 @@ enum exclusive { EXCLUSIVE_NO, EXCLUSIVE_ASK, EXCLUSIVE_ACTIVE };
 extern const char *const class_names[], *const isolation_names[], *const state_names[];
 extern const char *const enforce_step_names[], *const exclusive_names[];
 extern const char *const priority_names[]; /* low normal high */
+extern const char *const drift_names[], *const on_drift_names[];
+
+/* The pipe priority that the hardware makes of a queue priority: 0 low, 1 medium, 2 high. */
+unsigned priority_class(unsigned priority);
 
 /* The value of a name; -EINVAL: unknown name. */
 int class_from_name(const char *name);

@@ -26,6 +26,7 @@ const char *const reason_names[] = {
 	[REASON_ABSENT] = "absent",
 	[REASON_FLOOR] = "floor",
 	[REASON_MASK] = "mask",
+	[REASON_UNMASKED] = "unmasked",
 	[REASON_EXCLUSIVE] = "exclusive",
 	[REASON_GRAPHICS] = "graphics",
 	NULL,
@@ -271,7 +272,10 @@ static void put_leases(struct text *text, const struct refusal *refusal)
 	if (listed == 0)
 		return;
 	put_break(text);
-	put(text, "%s lease%s", refusal->reason == REASON_EXCLUSIVE ? "active:" : "held by",
+	put(text, "%s lease%s",
+	    refusal->reason == REASON_EXCLUSIVE  ? "active:"
+	    : refusal->reason == REASON_UNMASKED ? "outside the mask of"
+						 : "held by",
 	    refusal->n_leases == 1 ? "" : "s");
 	for (size_t i = 0; i < listed; i++)
 		put(text, "%s %llu", i == 0 ? "" : ",", (unsigned long long)refusal->leases[i]);
@@ -288,11 +292,13 @@ static void put_processes(struct text *text, const struct refusal *refusal)
 
 		if (i == 0)
 			put_break(text);
-		put(text, "%spid %d (%s) ", i > 0 ? ", " : "", process->pid, process->command);
+		put(text, "%spid %d (%s", i > 0 ? ", " : "", process->pid, process->command);
+		if (refusal->reason == REASON_UNMASKED && process->uid != (uid_t)-1)
+			put(text, ", uid %u", process->uid);
 		if (refusal->reason == REASON_GRAPHICS)
-			put(text, "of uid %u draws", process->uid);
+			put(text, ") of uid %u draws", process->uid);
 		else
-			put(text, "has %u queue%s", process->queues,
+			put(text, ") has %u queue%s", process->queues,
 			    process->queues == 1 ? "" : "s");
 	}
 	if (refusal->n_processes > listed)
@@ -348,6 +354,11 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	put_leases(text, refusal);
 	put_processes(text, refusal);
 	put_graphics(text, refusal);
+	if (refusal->reason == REASON_UNMASKED) {
+		put_break(text);
+		put(text, "these queues use CUs that no lease grants them: end the processes, or "
+			  "start them with gpuarbctl run; unmasked = ignore grants the CUs anyway");
+	}
 	if (refusal->preempt[0]) {
 		put_break(text);
 		put(text, "preempt = revoke of tenant %s would make room", refusal->preempt);
@@ -394,6 +405,8 @@ void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 	} else if (refusal->reason == REASON_UNMANAGED) {
 		put(&text, "%s that processes without a lease use on %s",
 		    resources[refusal->resource].units, gpu);
+	} else if (refusal->reason == REASON_UNMASKED) {
+		put(&text, "CUs that queues outside of their lease use on %s", gpu);
 	} else if (refusal->reason == REASON_FLOOR) {
 		put(&text, "room beside %s of tenant %s on %s", refusal->key, refusal->tenant, gpu);
 	} else if (refusal->reason == REASON_QUOTA) {

@@ -63,6 +63,7 @@ int settings_new(struct settings **ret)
 
 	settings->backend = BACKEND_AUTO;
 	settings->audit_interval_usec = 2000000;
+	settings->drift_grace_usec = 1000000;
 	settings->activate_grace_usec = 1000000;
 	settings->activate_min_interval_usec = 1000000;
 	settings->grow_delay_usec = 2000000;

@@ -23,6 +23,7 @@
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
 enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };
 enum graphics { GRAPHICS_IGNORE, GRAPHICS_WARN, GRAPHICS_REFUSE_REALTIME };
+enum unmasked { UNMASKED_REFUSE, UNMASKED_IGNORE };
 
 /* An upper bound: none, a count, or a percentage of what a GPU has. */
 struct limit {
@@ -76,6 +77,7 @@ struct tenant {
 	enum exclusive exclusive;  /* realtime: adaptable leases pause while it is active */
 	uint64_t max_pause_usec;   /* adaptable: a longer pause is reported; 0: no bound */
 	enum enforce_step enforce; /* the last step against a lease that is overdue */
+	enum on_drift on_drift;    /* what is done about drift of its leases */
 	bool cap;     /* gpuarbctl run lets the kernel refuse queues beyond the grant */
 	bool preempt; /* its leases may be revoked for a lease of a higher class */
 };
@@ -89,8 +91,10 @@ struct settings {
 	enum backend backend;
 	char *simulate; /* comma-separated profiles, never NULL */
 	uint64_t audit_interval_usec;
+	uint64_t drift_grace_usec; /* what lasts longer is drift */
 	enum unmanaged unmanaged;
 	enum graphics graphics; /* processes that draw beside leases */
+	enum unmasked unmasked; /* CUs that observed queues cover, and no lease grants them */
 	bool oversubscribe_besteffort;
 	unsigned margin_percent; /* added to running times by gpuarbctl rt plan */
 	bool spread_gpus;        /* prefer the GPU with the most free CUs; else the fewest */

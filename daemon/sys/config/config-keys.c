@@ -384,6 +384,7 @@ static void set_profiles(const struct ini_place *place, const struct config_key 
 static const char *const backends[] = { "auto", "kfd", "simulated", NULL };
 static const char *const unmanaged[] = { "ignore", "count", "warn", NULL };
 static const char *const graphics[] = { "ignore", "warn", "refuse-realtime", NULL };
+static const char *const unmasked[] = { "refuse", "ignore", NULL };
 static const char *const oversubscribe[] = { "no", "besteffort", NULL };
 static const char *const reload[] = { "keep", "revoke", NULL };
 static const char *const preempt[] = { "no", "revoke", NULL };
@@ -406,6 +407,8 @@ static const struct config_key daemon_keys[] = {
 	KEY("backend", config_set_word, DAEMON(backend), .words = backends),
 	KEY("simulate", set_profiles, DAEMON(simulate)),
 	KEY("audit-interval", set_time, DAEMON(audit_interval_usec), .min = 100),
+	KEY("drift-grace", set_time, DAEMON(drift_grace_usec), .min = 1),
+	KEY("unmasked", config_set_word, DAEMON(unmasked), .words = unmasked),
 	KEY("unmanaged", config_set_word, DAEMON(unmanaged), .words = unmanaged),
 	KEY("graphics", config_set_word, DAEMON(graphics), .words = graphics),
 	KEY("oversubscribe", config_set_flag, DAEMON(oversubscribe_besteffort), .words = oversubscribe),
@@ -452,6 +455,8 @@ static const struct config_key tenant_keys[] = {
 	KEY("enforce", config_set_word, TENANT(enforce), .words = enforce_step_names,
 	    .min = ENFORCE_STEP_REPORT),
 	KEY("cap", config_set_bool, TENANT(cap)),
+	KEY("on-drift", config_set_word, TENANT(on_drift), .words = on_drift_names,
+	    .min = ON_DRIFT_REPORT),
 	KEY("preempt", config_set_flag, TENANT(preempt), .words = preempt),
 };
 /* clang-format on */

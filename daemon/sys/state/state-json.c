@@ -73,6 +73,7 @@ static const struct member duties[] = {
 	NUMBER_OF("rung_usec", struct lease, enforce.due_usec),
 	NUMBER_OF("give_up_usec", struct lease, lend.give_up_usec),
 	OPTIONAL_NUMBER_OF("revoked_for", struct lease, revoked_for),
+	OPTIONAL_BOOL_OF("kill", struct lease, enforce.kill),
 };
 
 static const struct member budget[] = {

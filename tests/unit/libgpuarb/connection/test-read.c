@@ -285,6 +285,7 @@ TEST(tables_of_cus_must_match_the_gpu)
 	m = dict_of(empty, 2, &iter);
 	CHECK(read_gpu(&iter, &arena, &gpu, &facts, &key) == 0);
 	CHECK(isnan(facts.fairness) && strcmp(facts.pipes_source, "") == 0); /* an older daemon */
+	CHECK(facts.masks_observed == 0 && facts.n_covers == 0);
 	CHECK(gpu.oversubscribed && !gpu.cus_per_shader_engine && gpu.shader_arrays == 0);
 	CHECK(*gpu.scheduler == '\0' && gpu.n_unmanaged == 0);
 	dbus_message_unref(m);

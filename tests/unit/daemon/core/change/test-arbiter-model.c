@@ -47,6 +47,7 @@ static void run(struct model *model, size_t n_gpus, unsigned operations, unsigne
 
 	model->seed = seed;
 	model->last_id = 0;
+	model->n_queues = 0;
 	for (size_t i = 0; i < n_gpus; i++) {
 		strcpy(model->infos[i].name, names[i]);
 		model->infos[i].kfd_gpu_id = (uint32_t)i + 1;
@@ -85,6 +86,9 @@ static void check_reached(const struct model *model)
 	       model->preempted, model->kept, model->requeued);
 	CHECK(model->preempted > 0 && model->kept > 0 && model->requeued > 0);
 	CHECK(model->revoked > 0 && model->untrue > 0 && model->settled > 0);
+	printf("%u times a lease drifted; a grant was compared with %u queues\n", model->drifted,
+	       model->observed);
+	CHECK(model->drifted > 0 && model->observed > 0);
 	for (size_t i = ENFORCE_STEP_REPORT; i <= ENFORCE_STEP_KILL; i++)
 		CHECK(model->forced[i] > 0);
 	for (size_t i = 0; i < 3; i++)

@@ -260,14 +260,18 @@ TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 	request.wants[0].queues = 2;
 	lease = reserve(a, ANY, &request, &result);
 	CHECK(lease && arbiter_bind(a, lease->id, 20) == 0 && arbiter_bind(a, lease->id, 21) == 0);
-	CHECK(arbiter_observe(a, rows, 1) == 0 && !lease->observed.excessive);
+	CHECK(arbiter_observe(a, rows, 1) == 0);
+	arbiter_judge_drift(a, 1);
+	CHECK(!lease->partitions[0].drift[DRIFT_VRAM].since_usec);
 	CHECK(lease->partitions[0].used.vram == 100);
 	rows[0].drm_vram = 90;
 	CHECK(arbiter_observe(a, rows, 1) == 0 && lease->partitions[0].used.vram == 100);
 	rows[0].drm_vram = 120;
 	CHECK(arbiter_observe(a, rows, 1) == 0 && lease->partitions[0].used.vram == 120);
 	CHECK(arbiter_observe(a, rows, 2) == 0 && lease->partitions[0].used.vram == 170);
-	CHECK(lease->observed.excessive && lease->observed.processes == 1);
+	arbiter_judge_drift(a, 1);
+	CHECK(lease->partitions[0].drift[DRIFT_VRAM].observed == 170);
+	CHECK(lease->observed.processes == 1);
 	result_done(&result);
 	arbiter_free(a);
 }

@@ -108,7 +108,8 @@ TEST(one_process_may_hold_a_high_and_a_normal_lease)
 	CHECK(b.normal->state == STATE_GRANTED);
 	CHECK(!cuset_overlap(&b.high->partitions[0].cus, &b.normal->partitions[0].cus));
 	CHECK(b.high->partitions[0].used.queues == 2 && b.normal->partitions[0].used.queues == 2);
-	CHECK(!b.high->observed.excessive && !b.normal->observed.excessive);
+	arbiter_judge_drift(b.l.s.arbiter, 1);
+	CHECK(arbiter_drift_at(b.l.s.arbiter, FRESH_USE) == UINT64_MAX);
 	scene_done(&b.l.s);
 }
 

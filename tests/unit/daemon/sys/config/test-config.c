@@ -10,6 +10,8 @@ static const char full[] = "[daemon]\n"
 			   "backend = simulated\n"
 			   "simulate = radeon-vii , mi300x-cpx\n"
 			   "audit-interval = 500ms\n"
+			   "drift-grace = 250ms\n"
+			   "unmasked = ignore\n"
 			   "unmanaged = warn\n"
 			   "graphics = refuse-realtime\n"
 			   "oversubscribe = besteffort\n"
@@ -53,6 +55,8 @@ static const char full[] = "[daemon]\n"
 			   "exclusive = active\n"
 			   "max-pause = 1min\n"
 			   "enforce = kill\n"
+			   "cap = yes\n"
+			   "on-drift = kill\n"
 			   "preempt = revoke\n"
 			   "[tenant small]\n"
 			   "match-group = 7\n"
@@ -99,8 +103,10 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->reserved_engines == 2 && t->reserved_queues == 4 && t->reserved_processes == 3);
 	CHECK(strcmp(t->reserved_gpu, "0000:03:00.0") == 0);
 	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == ENFORCE_STEP_KILL);
-	CHECK(t->preempt);
+	CHECK(t->cap && t->preempt && t->on_drift == ON_DRIFT_KILL);
 	CHECK(t->exclusive == EXCLUSIVE_ACTIVE && t->max_pause_usec == 60000000);
+
+	CHECK(s->drift_grace_usec == 250000 && s->unmasked == UNMASKED_IGNORE);
 
 	t = &s->tenants[1];
 	CHECK(strcmp(t->name, "small") == 0 && t->groups.ids[0] == 7 &&
@@ -151,6 +157,9 @@ TEST(empty_configuration_is_the_defaults)
 
 	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1);
 	CHECK(strcmp(tree.settings->tenants[0].name, "*") == 0);
+	CHECK(tree.settings->drift_grace_usec == 1000000 &&
+	      tree.settings->unmasked == UNMASKED_REFUSE);
+	CHECK(tree.settings->tenants[0].on_drift == ON_DRIFT_DEFAULT);
 	CHECK(tree.settings->max_leases == 4096 && !tree.settings->revoke_on_reload);
 	tree_done(&tree);
 }
@@ -176,7 +185,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 41);
+	CHECK(n == 45);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/arbiter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/ledger/cover.h"
+
+#define FROM_MASKS (1U << DRIFT_MASK | 1U << DRIFT_PRIORITY) /* kinds that descriptors show */
+#define FROM_USE (((1U << DRIFT_KINDS) - 1) & ~FROM_MASKS)
+
+static unsigned kinds_of(unsigned fresh)
+{
+	return (fresh & FRESH_USE ? FROM_USE : 0) | (fresh & FRESH_MASKS ? FROM_MASKS : 0);
+}
+
+/* ---- one partition ----------------------------------------------------------------- */
+
+static unsigned highest_priority(const struct partition *p)
+{
+	unsigned most = 0;
+
+	for (unsigned priority = 0; priority <= PRIORITY_MAX; priority++)
+		if (p->queues.priorities & 1U << priority)
+			most = priority;
+	return most;
+}
+
+/* What is observed of this kind. Returns whether it exceeds the grant. SDMA queues and VRAM count
+ * only for a lease that asked for some: ROCr creates SDMA queues on its own, and every process uses
+ * VRAM. It creates queues of normal priority, too. */
+static bool find(const struct partition *p, enum drift_kind kind, struct drift *ret)
+{
+	const struct budget *u = &p->used, *c = &p->charged;
+	const struct {
+		uint64_t granted, observed;
+		bool counts;
+		pid_t pid;
+	} found[DRIFT_KINDS] = {
+		[DRIFT_MASK] = { p->count, p->queues.beyond_cus, false, p->queues.beyond_pid },
+		[DRIFT_QUEUES] = { c->queues, u->queues, true, 0 },
+		[DRIFT_PROCESSES] = { c->processes, u->processes, true, 0 },
+		[DRIFT_SDMA_QUEUES] = { c->sdma_queues, u->sdma_queues, c->sdma_queues > 0, 0 },
+		[DRIFT_SDMA_XGMI_QUEUES] = { c->sdma_xgmi_queues, u->sdma_xgmi_queues,
+					     c->sdma_xgmi_queues > 0, 0 },
+		[DRIFT_VRAM] = { c->vram, u->vram, c->vram > 0, 0 },
+		[DRIFT_PRIORITY] = { p->priority, highest_priority(p), false, 0 },
+	};
+
+	ret->granted = found[kind].granted;
+	ret->observed = found[kind].observed;
+	ret->pid = found[kind].pid;
+	if (kind == DRIFT_MASK)
+		return ret->pid != 0;
+	if (kind == DRIFT_PRIORITY)
+		return priority_class((unsigned)ret->observed) >
+		       priority_class(max_u((unsigned)ret->granted, PRIORITY_NORMAL));
+	return found[kind].counts && ret->observed > ret->granted;
+}
+
+/* Takes a new observation of one kind. Returns whether the bus shows it differently. */
+static bool take(struct drift *drift, const struct partition *p, enum drift_kind kind,
+		 uint64_t now_usec, uint64_t grace_usec)
+{
+	struct drift now = { 0 };
+	bool changed;
+
+	if (find(p, kind, &now)) {
+		now.since_usec = drift->since_usec ? drift->since_usec : now_usec;
+		now.lasts = drift->lasts || now_usec - now.since_usec >= grace_usec;
+	} else {
+		now = (struct drift){ 0 };
+	}
+	changed = (now.lasts || drift->lasts) &&
+		  (now.lasts != drift->lasts || now.granted != drift->granted ||
+		   now.observed != drift->observed || now.pid != drift->pid);
+	*drift = now;
+	return changed;
+}
+
+/* ---- one lease --------------------------------------------------------------------- */
+
+static bool take_all(struct lease *lease, unsigned kinds, uint64_t now_usec, uint64_t grace_usec)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		struct partition *p = &lease->partitions[i];
+
+		for (unsigned kind = 0; kind < DRIFT_KINDS; kind++)
+			if (kinds & 1U << kind)
+				changed |= take(&p->drift[kind], p, kind, now_usec, grace_usec);
+	}
+	return changed;
+}
+
+static void put_drift(const struct arbiter *arbiter, const struct partition *p,
+		      enum drift_kind kind, char *ret, size_t size)
+{
+	static const char *const units[DRIFT_KINDS] = {
+		[DRIFT_QUEUES] = "queues",
+		[DRIFT_PROCESSES] = "processes",
+		[DRIFT_SDMA_QUEUES] = "SDMA queues",
+		[DRIFT_SDMA_XGMI_QUEUES] = "SDMA queues for XGMI",
+		[DRIFT_VRAM] = "bytes of VRAM",
+	};
+	const struct drift *drift = &p->drift[kind];
+	const char *gpu = arbiter->gpus[p->gpu].info.name;
+
+	if (kind == DRIFT_MASK)
+		snprintf(ret, size,
+			 "a queue of pid %d with %" PRIu64 " CUs on %s, outside the mask "
+			 "(granted: %" PRIu64 ")",
+			 drift->pid, drift->observed, gpu, drift->granted);
+	else if (kind == DRIFT_PRIORITY)
+		snprintf(ret, size, "queues of priority %" PRIu64 " on %s (granted: %" PRIu64 ")",
+			 drift->observed, gpu, drift->granted);
+	else
+		snprintf(ret, size, "%" PRIu64 " %s on %s (granted: %" PRIu64 ")", drift->observed,
+			 units[kind], gpu, drift->granted);
+}
+
+void arbiter_drift_text(const struct arbiter *arbiter, const struct lease *lease, char *ret,
+			size_t size)
+{
+	size_t n = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		for (unsigned kind = 0; kind < DRIFT_KINDS; kind++) {
+			char text[192];
+
+			if (!lease->partitions[i].drift[kind].lasts || n >= size)
+				continue;
+			put_drift(arbiter, &lease->partitions[i], kind, text, sizeof(text));
+			n += (size_t)snprintf(ret + n, size - n, "%s%s", n > 0 ? ", " : "", text);
+		}
+}
+
+/* A reason that something else set stays. */
+static void report(struct arbiter *arbiter, struct lease *lease)
+{
+	char text[REQUEST_TEXT];
+
+	if (lease->reason[0] && !lease->observed.drift_reason)
+		return;
+	if (lease->state == STATE_REVOKING)
+		return;
+	arbiter_drift_text(arbiter, lease, text, sizeof(text));
+	lease_set_reason(lease, text);
+	lease->observed.drift_reason = text[0] != '\0';
+}
+
+/* ---- policy ------------------------------------------------------------------------ */
+
+static bool overlaps_realtime(const struct cover *cover, const struct lease *lease)
+{
+	const struct partition *p = lease_partition_on(lease, cover->gpu);
+
+	if (!p || lease->class != CLASS_REALTIME || lease->id == cover->lease ||
+	    lease->state == STATE_INACTIVE || lease->state == STATE_ENDING)
+		return false;
+	return p->isolation == ISOLATION_SHADER_ENGINE
+		       ? (cuset_engines(&cover->outside) & cuset_engines(&p->cus)) != 0
+		       : cuset_overlap(&cover->outside, &p->cus);
+}
+
+/* Do queues of the lease have CUs or shader engines of another, active realtime lease? */
+static bool disturbs_realtime(const struct arbiter *arbiter, const struct lease *lease)
+{
+	for (size_t i = 0; i < arbiter->n_covers; i++) {
+		const struct cover *cover = &arbiter->covers[i];
+
+		if (cover->lease != lease->id || !cover_is_outside(arbiter, cover))
+			continue;
+		for (size_t j = 0; j < arbiter->n_leases; j++)
+			if (overlaps_realtime(cover, arbiter->leases[j]))
+				return true;
+	}
+	return false;
+}
+
+static enum on_drift policy(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	if (tenant && tenant->on_drift != ON_DRIFT_DEFAULT)
+		return tenant->on_drift;
+	return disturbs_realtime(arbiter, lease) ? ON_DRIFT_REVOKE : ON_DRIFT_REPORT;
+}
+
+/* Revokes a lease that drifts, where policy says so. It stays revoked if the drift ends. */
+static void act(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+{
+	enum on_drift what = policy(arbiter, lease);
+	char text[REQUEST_TEXT], reason[2 * REQUEST_TEXT];
+
+	if (what < ON_DRIFT_REVOKE || lease->state == STATE_REVOKING)
+		return;
+	arbiter_drift_text(arbiter, lease, text, sizeof(text));
+	snprintf(reason, sizeof(reason), "uses more than it was granted: %s", text);
+	lease->revoked_for = 0;
+	lifecycle_revoke(arbiter, lease, now_usec + arbiter->settings->activate_grace_usec, reason);
+	lease->enforce.kill = what == ON_DRIFT_KILL;
+	ledger_touch(arbiter, lease, TOUCH_PREEMPT);
+}
+
+/* ---- all leases -------------------------------------------------------------------- */
+
+static void judge(struct arbiter *arbiter, struct lease *lease, unsigned kinds, uint64_t now_usec)
+{
+	unsigned before = lease_drifts(lease), now;
+	bool changed = take_all(lease, kinds, now_usec, arbiter->settings->drift_grace_usec);
+
+	now = lease_drifts(lease);
+	if (changed) {
+		report(arbiter, lease);
+		ledger_touch(arbiter, lease, now == before ? TOUCH_REASON : TOUCH_CHANGED);
+	}
+	if ((now & ~before) || (before && !now))
+		ledger_touch(arbiter, lease, TOUCH_DRIFT);
+}
+
+void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec)
+{
+	unsigned kinds = kinds_of(arbiter->fresh);
+
+	if (arbiter->fresh & FRESH_MASKS)
+		arbiter->masks_usec = now_usec;
+	arbiter->fresh = 0;
+	if (!kinds)
+		return;
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->state != STATE_ENDING)
+			judge(arbiter, arbiter->leases[i], kinds, now_usec);
+	cover_sum_up(arbiter);
+	for (size_t i = arbiter->n_leases; i-- > 0;)
+		if (arbiter->leases[i]->state != STATE_ENDING && lease_drifts(arbiter->leases[i]))
+			act(arbiter, arbiter->leases[i], now_usec);
+}
+
+uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh)
+{
+	unsigned kinds = kinds_of(fresh);
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; j < lease->n_partitions && lease->state != STATE_ENDING; j++)
+			for (unsigned kind = 0; kind < DRIFT_KINDS; kind++) {
+				const struct drift *drift = &lease->partitions[j].drift[kind];
+				uint64_t at = drift->since_usec +
+					      arbiter->settings->drift_grace_usec;
+
+				if ((kinds & 1U << kind) && drift->since_usec && !drift->lasts &&
+				    at < next)
+					next = at;
+			}
+	}
+	return next;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/ledger/cover.h"
+
+#include <string.h>
+
+bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover)
+{
+	const struct lease *lease = cover->lease ? ledger_find(arbiter, cover->lease) : NULL;
+	const struct partition *p = lease ? lease_partition_on(lease, cover->gpu) : NULL;
+
+	if (cuset_empty(&cover->outside) || arbiter->settings->unmasked == UNMASKED_IGNORE)
+		return false;
+	if (cover->lease == 0)
+		return true;
+	/* A lease that is left out of a copy of the ledger takes its queues with it. */
+	return lease && (lease->state == STATE_ENDING || (p && p->drift[DRIFT_MASK].lasts));
+}
+
+void cover_sum_up(struct arbiter *arbiter)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		struct cuset sum = { 0 };
+
+		for (size_t j = 0; j < arbiter->n_covers; j++)
+			if (arbiter->covers[j].gpu == i &&
+			    cover_is_outside(arbiter, &arbiter->covers[j]))
+				cuset_add(&sum, &arbiter->covers[j].outside);
+		if (!cuset_within(&gpu->outside, &sum))
+			ledger_examine_again(arbiter, UINT64_C(1) << i);
+		gpu->outside = sum;
+	}
+}
+
+static bool is_own(const struct cover *cover, const struct lease *self, pid_t pid)
+{
+	return (pid > 0 && cover->pid == pid) ||
+	       (self && (cover->lease == self->id || lease_is_bound(self, cover->pid)));
+}
+
+void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
+		   struct cuset *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (cuset_empty(&arbiter->gpus[gpu].outside))
+		return;
+	for (size_t i = 0; i < arbiter->n_covers; i++) {
+		const struct cover *cover = &arbiter->covers[i];
+
+		if (cover->gpu == gpu && !is_own(cover, self, pid) &&
+		    cover_is_outside(arbiter, cover))
+			cuset_add(ret, &cover->outside);
+	}
+}
+
+static void name(const struct cover *cover, struct refusal *refusal)
+{
+	if (refusal->n_processes < REFUSAL_PROCESSES) {
+		struct unmanaged_process *process = &refusal->processes[refusal->n_processes];
+
+		process->pid = cover->pid;
+		process->uid = cover->uid;
+		process->queues = cover->queues;
+		memcpy(process->command, cover->command, sizeof(process->command));
+	}
+	refusal->n_processes++;
+	if (cover->lease == 0)
+		return;
+	for (size_t i = 0; i < refusal->n_leases && i < REFUSAL_LEASES; i++)
+		if (refusal->leases[i] == cover->lease)
+			return;
+	if (refusal->n_leases < REFUSAL_LEASES)
+		refusal->leases[refusal->n_leases] = cover->lease;
+	refusal->n_leases++;
+}
+
+void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
+		struct refusal *refusal)
+{
+	for (size_t i = 0; i < arbiter->n_covers; i++) {
+		const struct cover *cover = &arbiter->covers[i];
+
+		if (cover->gpu == gpu && !is_own(cover, self, pid) &&
+		    cover_is_outside(arbiter, cover))
+			name(cover, refusal);
+	}
+}

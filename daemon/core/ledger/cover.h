@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The CUs that the queues of each process cover, as the last scan of the hardware queue descriptors
+ * showed them: arbiter->covers, replaced by every such scan.
+ */
+
+#include "core/ledger/ledger.h"
+
+/* The compute queues of one process on one GPU. */
+struct cover {
+	unsigned gpu; /* index */
+	pid_t pid;
+	uid_t uid;        /* (uid_t) -1: unknown */
+	char command[16]; /* "": unknown */
+	uint64_t lease;   /* of the process, with a partition on this GPU; 0: none */
+	unsigned queues;
+	struct cuset cus; /* of all its queues */
+	struct cuset
+		outside; /* those that no lease of the process has: without a lease, all of cus */
+};
+
+/* May the CUs in cover->outside be granted to no other lease? Those of a lease may once they are drift:
+ * a new queue gets its mask a moment after it appears. */
+bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover);
+
+/* Sets gpu->outside anew. Where some became free, waiting leases are examined again. */
+void cover_sum_up(struct arbiter *arbiter);
+
+/* The CUs of a GPU that queues cover outside their lease, but not queues of the lease self (NULL: none)
+ * or of the process pid. */
+void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
+		   struct cuset *ret);
+
+/* Names in the refusal the processes and leases of these queues. */
+void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
+		struct refusal *refusal);

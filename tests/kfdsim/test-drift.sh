@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-drift.sh STORY CLIENT-HIP: unmodified HIP programs that use more than their lease, as gpuarbd
+# observes it in the descriptors of the emulated driver, and what follows. STORY is one of those at
+# the end.
+set -u
+
+if [ "${INSIDE:-}" != yes ]; then
+	[ $# -gt 1 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
+	story=$1
+	hip=$(realpath "$2")
+	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+	. ./rig.sh
+	rig_need jq dbus-daemon setsid
+	[ "$story" != kill ] || rig_need systemd-socket-activate
+	rig_need_kfdsim
+	export INSIDE=yes
+	kfdsim --gpu radeon-vii -- "$BASH" ./test-drift.sh "$story" "$hip" || failed=1
+	rig_done
+	exit 0
+fi
+
+hip=$2
+# shellcheck source=tests/kfdsim/stage.sh
+. "$GPUARB_ROOT/tests/kfdsim/stage.sh"
+
+# policy ON-DRIFT [KEY…]: of the only tenant; "": the default.
+policy()
+{
+	printf '[daemon]\nbackend = kfd\naudit-interval = 100ms\ndrift-grace = 200ms\n%s\n' \
+		"activate-grace = 100ms" >"$dir/gpuarbd.conf"
+	printf 'enforce-delay = 100ms\n' >>"$dir/gpuarbd.conf"
+	printf '[tenant all]\nmatch-user = %s\nclass = realtime\npriority = 15\n%s\n' "$(id -un)" \
+		"${1:+on-drift = $1}" >"$dir/tenants.d/all.conf"
+}
+
+# A realtime lease whose program has its mask; its number is in $vr.
+honest()
+{
+	program vr "${run[@]}" --class realtime --gpu "$vii" --shader-engines 1 --queues 4 \
+		--name vr -- "$hip" --streams 1 --work --hold
+	settles "$(named vr) | .tier == \"verified\" and .drift == []"
+}
+wide=(env HSA_CU_MASK_SKIP_INIT=1 "$hip" --streams 1 --work --hold)
+logged() { said='the log of gpuarbd'; cp "$dir/daemon.err" "$dir/err"; err_has "$1"; }
+id_of() { jq "$(named "$1") | .id" "$dir/out"; }
+
+# A program that takes all CUs, over an honest realtime lease.
+story_mask()
+{
+	policy report
+	start --debugfs=/sys/kernel/debug
+	honest
+	program wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
+	driver "[$(of wide) | $compute | .mask] | length > 0 and all(. == null)"
+	settles "$(named wide) | .drift | length == 1"
+	json_out "$(named wide) | .drift[0] | .kind == \"mask\" and .gpu == \"$vii\" and
+		.granted == 15 and .observed == 60 and .pid == ${pid[wide]}"
+	json_out "$(named wide) | .state == \"granted\" and .tier == \"cooperative\""
+	json_out "$(named vr) | .drift == [] and .tier == \"verified\""
+	wide_id=$(id_of wide)
+	ends 9 verify
+	ends 9 verify --json
+	json_out "any(.[]; .lease == $wide_id and .check == \"mask\" and .result == \"drift\")"
+	logged "lease $wide_id of uid $(id -u) uses more than it was granted"
+
+	# Nothing that is promised is granted on the CUs that its queues cover.
+	ends 3 plan --json --class realtime --gpu "$vii" --shader-engines 1
+	json_out ".refusals[0] | .reason == \"unmasked\" and .leases == [$wide_id] and
+		(.processes | length == 1 and .[0].pid == ${pid[wide]})"
+	ends 3 reserve --class realtime --gpu "$vii" --shader-engines 1
+	ends 3 reserve --class guaranteed --gpu "$vii" --cus 15
+	leave wide
+	settles "[.leases[].name] == [\"vr\"]"
+	ends 0 plan --class realtime --gpu "$vii" --shader-engines 1
+	leave vr
+}
+
+# Nine queues on a grant of two.
+story_queues()
+{
+	policy report
+	start --debugfs=/sys/kernel/debug
+	program many "${run[@]}" --gpu "$vii" --cus 15 --queues 2 --name many -- \
+		env GPU_MAX_HW_QUEUES=8 "$hip" --streams 8 --work --hold
+	settles "$(named many) | .drift | length == 1"
+	json_out "$(named many) | .drift[0] | .kind == \"queues\" and .granted == 2 and .observed == 9"
+	ends 9 verify
+	logged "9 queues on $vii (granted: 2)"
+	leave many
+}
+
+case $1 in
+mask) story_mask ;;
+queues) story_queues ;;
+esac
+finish

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What is observed of leases, against what they were granted. */
+
+#include "core/change/arbiter.h"
+
+#include "check.h"
+#include "scene.h"
+
+#define GPU_ID 4711
+#define GRACE UINT64_C(1000000)
+
+struct stage {
+	struct scene s;
+	struct arbiter *arbiter;
+	uint64_t now;
+};
+
+static struct stage stage_of(void)
+{
+	struct stage stage = { .s = scene_of(1), .now = 5 };
+
+	stage.arbiter = stage.s.arbiter;
+	stage.arbiter->verifies = true;
+	stage.arbiter->gpus[0].info.kfd_gpu_id = GPU_ID;
+	return stage;
+}
+
+static struct tenant *tenant_of(struct stage *stage, const struct lease *lease)
+{
+	struct settings *settings = stage->arbiter->settings;
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (strcmp(settings->tenants[i].name, lease->tenant) == 0)
+			return &settings->tenants[i];
+	abort();
+}
+
+/* A lease whose process has this pid. */
+static struct lease *hold(struct stage *stage, uid_t uid, unsigned cus, pid_t pid)
+{
+	struct lease *lease = grant(&stage->s, uid, cus);
+
+	CHECK(lease && arbiter_bind(stage->arbiter, lease->id, pid) == 0);
+	return lease;
+}
+
+static struct observed process(pid_t pid, unsigned queues)
+{
+	return (struct observed){ .pid = pid,
+				  .start_time = 1,
+				  .uid = ANY,
+				  .command = "python3",
+				  .kfd_gpu_id = GPU_ID,
+				  .queues = queues };
+}
+
+static struct observed_mask queue(pid_t pid, const struct cuset *cus)
+{
+	return (struct observed_mask){ .pid = pid,
+				       .kfd_gpu_id = GPU_ID,
+				       .cus = *cus,
+				       .priority = PRIORITY_NORMAL,
+				       .active = true };
+}
+
+/* One scan after some time. Returns what happened to the lease. */
+static unsigned look(struct stage *stage, uint64_t usec, struct observed row,
+		     struct observed_mask mask)
+{
+	struct lease *lease;
+	unsigned touched, all = 0;
+
+	while (ledger_take_touched(stage->arbiter, &touched))
+		;
+	stage->now += usec;
+	CHECK(arbiter_observe(stage->arbiter, &row, 1) == 0);
+	CHECK(arbiter_masks_observed(stage->arbiter, &mask, 1) == 0);
+	arbiter_judge_drift(stage->arbiter, stage->now);
+	while ((lease = ledger_take_touched(stage->arbiter, &touched)))
+		all |= touched;
+	return all;
+}
+
+static const struct drift *drift_of(const struct lease *lease, enum drift_kind kind)
+{
+	return &lease->partitions[0].drift[kind];
+}
+
+/* ---- when it begins and ends ------------------------------------------------------------- */
+
+TEST(queue_outside_the_mask_is_drift_after_the_grace_and_until_it_has_a_mask)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	const struct cuset *all = &stage.arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
+	const struct drift *mask = drift_of(lease, DRIFT_MASK);
+
+	CHECK(!(look(&stage, 0, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
+	CHECK(!mask->lasts && arbiter_drift_at(stage.arbiter, FRESH_MASKS) == 5 + GRACE);
+	CHECK(arbiter_drift_at(stage.arbiter, FRESH_USE) == UINT64_MAX && !lease->reason[0]);
+	CHECK(!(look(&stage, GRACE - 1, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
+	CHECK(look(&stage, 1, process(10, 1), queue(10, all)) & TOUCH_DRIFT);
+	CHECK(mask->lasts && mask->since_usec == 5 && mask->granted == 15 && mask->observed == 60);
+	CHECK(mask->pid == 10 && strstr(lease->reason, "pid 10") && lease->state == STATE_GRANTED);
+	CHECK(arbiter_drift_at(stage.arbiter, FRESH_MASKS) == UINT64_MAX);
+	CHECK(!(look(&stage, GRACE, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
+	CHECK(look(&stage, GRACE, process(10, 1), queue(10, own)) & TOUCH_DRIFT);
+	CHECK(!lease_drifts(lease) && !lease->reason[0] && mask->since_usec == 0);
+	scene_done(&stage.s);
+}
+
+TEST(queue_that_gets_its_mask_within_the_grace_is_no_drift)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	const struct cuset *all = &stage.arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
+
+	for (unsigned i = 0; i < 10; i++)
+		CHECK(!(look(&stage, GRACE / 2 + 1, process(10, 1),
+			     queue(10, i % 2 == 0 ? all : own)) &
+			(TOUCH_DRIFT | TOUCH_CHANGED)));
+	CHECK(!lease_drifts(lease) && !lease->reason[0]);
+	scene_done(&stage.s);
+}
+
+TEST(queues_beyond_the_budget_are_drift_while_they_last)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	const struct cuset *own = &lease->partitions[0].cus;
+	const struct drift *queues = drift_of(lease, DRIFT_QUEUES);
+	const unsigned granted = lease->partitions[0].granted.queues;
+	char text[256], cut[8];
+
+	look(&stage, 0, process(10, granted + 3), queue(10, own));
+	CHECK(arbiter_drift_at(stage.arbiter, FRESH_USE) == 5 + GRACE && !queues->lasts);
+	CHECK(look(&stage, GRACE, process(10, granted + 3), queue(10, own)) & TOUCH_DRIFT);
+	CHECK(queues->lasts && queues->granted == granted && queues->observed == granted + 3);
+	arbiter_drift_text(stage.arbiter, lease, text, sizeof(text));
+	arbiter_drift_text(stage.arbiter, lease, cut, sizeof(cut));
+	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 && strcmp(text, lease->reason) == 0);
+	CHECK(gpu_queues_free(&stage.arbiter->gpus[0]) == 24 - granted - 3);
+	CHECK(look(&stage, 1, process(10, granted + 4), queue(10, own)) == TOUCH_REASON);
+	CHECK(look(&stage, 1, process(10, granted), queue(10, own)) & TOUCH_DRIFT);
+	CHECK(!lease_drifts(lease) && !lease->reason[0]);
+	scene_done(&stage.s);
+}
+
+TEST(every_budget_that_was_asked_for_and_every_higher_priority_is_compared)
+{
+	static const struct observed much = { .pid = 10,
+					      .start_time = 1,
+					      .uid = ANY,
+					      .kfd_gpu_id = GPU_ID,
+					      .queues = 1,
+					      .sdma_queues = 9,
+					      .sdma_xgmi_queues = 9,
+					      .vram = 1 << 30 };
+	const unsigned asked = 1U << DRIFT_SDMA_QUEUES | 1U << DRIFT_SDMA_XGMI_QUEUES |
+			       1U << DRIFT_VRAM;
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	struct observed_mask row = queue(10, &lease->partitions[0].cus);
+
+	row.priority = PRIORITY_HIGH - 1; /* the same priority of the pipe */
+	look(&stage, 0, much, row);
+	look(&stage, GRACE, much, row);
+	CHECK(lease_drifts(lease) == 0);
+	lease->partitions[0].charged.sdma_queues = 1;
+	lease->partitions[0].charged.vram = 1;
+	lease->partitions[0].charged.sdma_xgmi_queues = 1;
+	row.priority = PRIORITY_MAX;
+	look(&stage, 0, much, row);
+	look(&stage, GRACE, much, row);
+	CHECK(lease_drifts(lease) == (asked | 1U << DRIFT_PRIORITY));
+	CHECK(drift_of(lease, DRIFT_PRIORITY)->observed == PRIORITY_MAX);
+	CHECK(strstr(lease->reason, "SDMA queues for XGMI"));
+	scene_done(&stage.s);
+}
+
+/* ---- what policy does about it --------------------------------------------------------------- */
+
+TEST(drift_is_reported_by_default_and_revoked_or_killed_where_the_tenant_says_so)
+{
+	for (enum on_drift what = ON_DRIFT_DEFAULT; what <= ON_DRIFT_KILL; what++) {
+		struct stage stage = stage_of();
+		struct lease *lease = hold(&stage, ANY, 15, 10), *due = NULL;
+		const struct cuset *all = &stage.arbiter->gpus[0].all;
+		uint64_t deadline;
+
+		tenant_of(&stage, lease)->on_drift = what;
+		look(&stage, 0, process(10, 1), queue(10, all));
+		CHECK(lease->state == STATE_GRANTED);
+		look(&stage, GRACE, process(10, 1), queue(10, all));
+		CHECK((lease->state == STATE_REVOKING) == (what >= ON_DRIFT_REVOKE));
+		CHECK(lease->enforce.kill == (what == ON_DRIFT_KILL));
+		deadline = stage.now + stage.arbiter->settings->activate_grace_usec;
+		CHECK(lease->deadline_usec == (what >= ON_DRIFT_REVOKE ? deadline : UINT64_MAX));
+		if (what >= ON_DRIFT_REVOKE) {
+			stage.now = deadline + GRACE * 10;
+			CHECK(arbiter_next_enforce_step(stage.arbiter, stage.now, &due) ==
+			      ENFORCE_STEP_REPORT);
+			CHECK(due == lease && lease->state == STATE_ENDING);
+			CHECK((arbiter_next_enforce_step(stage.arbiter, stage.now, &due) ==
+			       ENFORCE_STEP_FREEZE) == (what == ON_DRIFT_KILL));
+		}
+		scene_done(&stage.s);
+	}
+}
+
+TEST(drift_into_a_realtime_lease_is_revoked_unless_the_tenant_says_report)
+{
+	for (enum on_drift what = ON_DRIFT_DEFAULT; what <= ON_DRIFT_REPORT; what++) {
+		struct stage stage = stage_of();
+		struct lease *rt = grant(&stage.s, VR, 15);
+		struct lease *lease = hold(&stage, LAB, 15, 10);
+		struct cuset beside = stage.arbiter->gpus[0].all;
+
+		tenant_of(&stage, lease)->on_drift = what;
+		/* Beyond its mask, but in no engine of the realtime lease. */
+		for (unsigned e = 0; e < CUSET_ENGINES; e++)
+			if (cuset_engines(&rt->partitions[0].cus) >> e & 1)
+				beside.pair[cuset_pair(0, e)] = 0;
+		look(&stage, 0, process(10, 1), queue(10, &beside));
+		look(&stage, GRACE, process(10, 1), queue(10, &beside));
+		CHECK(lease_drifts(lease) && lease->state == STATE_GRANTED);
+		look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+		CHECK((lease->state == STATE_REVOKING) == (what == ON_DRIFT_DEFAULT));
+		CHECK(rt->state == STATE_GRANTED && !lease_drifts(rt));
+		scene_done(&stage.s);
+	}
+}
+
+/* ---- what is granted ------------------------------------------------------------------------- */
+
+/* Does a request for exactly so many CUs fit? */
+static bool fits(struct stage *stage, uid_t uid, unsigned cus)
+{
+	struct caller caller = caller_of(uid);
+	struct request request = request_for(cus);
+	struct lease *lease = NULL;
+
+	request.wants[0].exact = true;
+	result_done(&stage->s.result);
+	stage->s.result = (struct result){ 0 };
+	if (arbiter_plan(stage->arbiter, &caller, &request, &lease, &stage->s.result) < 0)
+		return false;
+	lease_free(lease);
+	return true;
+}
+
+TEST(no_promised_cu_is_granted_that_an_unmanaged_queue_covers)
+{
+	struct stage stage = stage_of();
+	struct cuset one = { 0 };
+	const struct refusal *refusal;
+
+	one.pair[0] = 1; /* one CU of the first engine */
+	look(&stage, 0, process(10, 2), queue(10, &one));
+	CHECK(fits(&stage, ANY, 60));
+	CHECK(!fits(&stage, LAB, 60) && refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+	refusal = &stage.s.result.refusals[0];
+	CHECK(refusal->n_processes == 1 && refusal->processes[0].pid == 10);
+	CHECK(refusal->processes[0].uid == ANY && refusal->processes[0].queues == 1);
+	CHECK(strcmp(refusal->processes[0].command, "python3") == 0 && !refusal_lacks(refusal));
+	CHECK(fits(&stage, LAB, 56) && fits(&stage, VR, 45));
+	CHECK(!fits(&stage, VR, 60) && refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+	stage.arbiter->settings->unmasked = UNMASKED_IGNORE;
+	look(&stage, 0, process(10, 2), queue(10, &one));
+	CHECK(fits(&stage, VR, 60) && fits(&stage, LAB, 60));
+	scene_done(&stage.s);
+}
+
+TEST(no_promised_cu_is_granted_that_drift_of_another_lease_covers)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	const struct cuset *all = &stage.arbiter->gpus[0].all;
+
+	look(&stage, 0, process(10, 1), queue(10, all));
+	CHECK(cuset_empty(&stage.arbiter->gpus[0].outside)); /* it may get its mask yet */
+	look(&stage, GRACE, process(10, 1), queue(10, all));
+	CHECK(!grant(&stage.s, LAB, 15));
+	CHECK(refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+	CHECK(stage.s.result.refusals[0].leases[0] == lease->id);
+	CHECK(stage.s.result.refusals[0].n_leases == 1);
+	look(&stage, 1, process(10, 1), queue(10, &lease->partitions[0].cus));
+	CHECK(grant(&stage.s, LAB, 15));
+	scene_done(&stage.s);
+}
+
+TEST(queues_of_the_process_that_asks_are_not_in_its_way)
+{
+	struct stage stage = stage_of();
+	struct caller caller = caller_of(LAB);
+	struct request request = request_for(60);
+	struct lease *lease = NULL;
+
+	caller.pid = 10;
+	look(&stage, 0, process(10, 2), queue(10, &stage.arbiter->gpus[0].all));
+	CHECK(arbiter_plan(stage.arbiter, &caller, &request, &lease, &stage.s.result) == 0);
+	lease_free(lease);
+	scene_done(&stage.s);
+}
+
+TEST(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone)
+{
+	struct stage stage = stage_of();
+	struct caller caller = caller_of(LAB);
+	struct request request = request_for(60);
+	struct lease *lease = NULL;
+
+	request.wait_usec = 1;
+	look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+	CHECK(arbiter_plan(stage.arbiter, &caller, &request, &lease, &stage.s.result) == 0);
+	lease = arbiter_commit(stage.arbiter, lease);
+	CHECK(lease->state == STATE_WAITING && lease->wait.refusal.reason == REASON_UNMASKED);
+	stage.arbiter->woken = 0;
+	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
+	arbiter_judge_drift(stage.arbiter, ++stage.now);
+	CHECK(stage.arbiter->woken == 1);
+	scene_done(&stage.s);
+}
