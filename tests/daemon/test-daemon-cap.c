@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Leases whose queues the kernel refuses beyond the grant. The calls of the process under the filter go to /dev/null,
+ * which refuses them with ENOTTY when gpuarbd has allowed them; its queues are those of a fake sysfs.
+ */
+
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+
+#include "check.h"
+#include "machine.h"
+#include "filtered.h"
+
+/* ---- its lease -------------------------------------------------------------------------------- */
+
+static struct live_lease reserve_for(sd_bus *bus, const struct filtered *process, unsigned queues)
+{
+	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15,
+				 "queues", "u", queues, 1, "process", "h", process->pidfd)));
+}
+
+static sd_bus_message *cap(sd_bus *bus, const char *path, int listener)
+{
+	return with(call_lease(bus, path, "Cap"), "h", listener);
+}
+
+/* The daemon alone has the listener afterwards. */
+static void hand_over(sd_bus *bus, const struct live_lease *lease, struct filtered *process)
+{
+	CHECK(is_fine(call(cap(bus, lease->path, process->listener))));
+	close(process->listener);
+	process->listener = -1;
+}
+
+static void await_tier(sd_bus *bus, const struct live_lease *lease, const char *tier)
+{
+	AWAIT(bus, lease_says(bus, lease->path, "Tier", tier));
+}
+
+static uint64_t refusals(sd_bus *bus, const struct live_lease *lease)
+{
+	return number_of(bus, lease->path, GPUARB_INTERFACE_LEASE, "QueueRefusals");
+}
+
+struct scene {
+	struct machine machine;
+	struct filtered process;
+	struct live_lease lease;
+};
+
+/* A lease with this many queues, capped. */
+static void arrive(struct scene *scene, unsigned queues)
+{
+	sd_bus *bus;
+
+	machine_build(&scene->machine, 2);
+	machine_boot(&scene->machine);
+	bus = scene->machine.bus;
+	scene->process = filtered_start(true);
+	scene->lease = reserve_for(bus, &scene->process, queues);
+	hand_over(bus, &scene->lease, &scene->process);
+	CHECK(lease_says(bus, scene->lease.path, "Tier", "cooperative"));
+	CHECK(filtered_after(&scene->process, FILTERED_PROVE) == EBADF);
+	CHECK(lease_says(bus, scene->lease.path, "Tier", "capped"));
+}
+
+static void depart(struct scene *scene)
+{
+	filtered_end(&scene->process);
+	machine_halt(&scene->machine);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+TEST(calls_beyond_the_queues_of_the_grant_fail_with_enomem)
+{
+	struct scene s;
+
+	NEEDS_DAEMON();
+	arrive(&s, 3);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
+	machine_use(&s.machine, s.process.pid, 0, 2);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY &&
+	      refusals(s.machine.bus, &s.lease) == 0);
+	machine_use(&s.machine, s.process.pid, 0, 3);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM &&
+	      filtered_after(&s.process, FILTERED_CREATE) == ENOMEM);
+	CHECK(refusals(s.machine.bus, &s.lease) == 2);
+	CHECK(filtered_after(&s.process, FILTERED_PROVE) == EBADF); /* no call of a queue */
+	CHECK(fake_sysfs_queue_gone(s.machine.sys, s.process.pid, 0) == 0);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
+	depart(&s);
+}
+
+TEST(a_queue_on_a_gpu_without_a_partition_stops_all_others)
+{
+	struct scene s;
+
+	NEEDS_DAEMON();
+	arrive(&s, 3);
+	machine_use(&s.machine, s.process.pid, 1, 1);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM);
+	depart(&s);
+}
+
+TEST(a_failed_call_gives_its_queue_back_when_its_process_has_ended)
+{
+	struct scene s;
+
+	NEEDS_DAEMON();
+	arrive(&s, 1);
+	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOTTY);
+	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOTTY);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
+	/* The thread of this call lives on and makes no other: its outcome stays unknown. */
+	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOMEM);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
+	depart(&s);
+}
+
+TEST(processes_of_a_capped_lease_share_its_queues)
+{
+	struct scene s;
+
+	NEEDS_DAEMON();
+	arrive(&s, 3);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
+	machine_use(&s.machine, s.process.pid, 0, 3);
+	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOMEM);
+	depart(&s);
+}
+
+TEST(a_lease_is_capped_while_all_bound_processes_are)
+{
+	struct scene s;
+	pid_t other;
+	int fd;
+
+	NEEDS_DAEMON();
+	arrive(&s, 3);
+	other = idler(0, &fd);
+	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
+	await_tier(s.machine.bus, &s.lease, "cooperative");
+	machine_use(&s.machine, s.process.pid, 0, 3);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM); /* its own cap stays */
+	end_process(other);
+	await_tier(s.machine.bus, &s.lease, "capped");
+	depart(&s);
+}
+
+TEST(what_is_no_listener_is_refused)
+{
+	struct machine machine;
+	struct filtered process;
+	struct live_lease lease, wait;
+	sd_bus *other_user;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	NEEDS_DAEMON();
+	machine_build(&machine, 1);
+	machine_boot(&machine);
+	process = filtered_start(true);
+	lease = reserve_for(machine.bus, &process, 3);
+	CHECK(is_error(call(cap(machine.bus, lease.path, null)), GPUARB_ERROR_INVALID_REQUEST,
+		       "listener"));
+	wait = waiting(call(with(call_arbiter(machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
+				 "u", 60, 1, "wait-usec", "t", UINT64_MAX)));
+	CHECK(is_error(call(cap(machine.bus, wait.path, process.listener)),
+		       GPUARB_ERROR_INVALID_STATE, "granted"));
+	other_user = rig_connect(&machine.rig, STRANGER);
+	CHECK(is_error(call(cap(other_user, lease.path, process.listener)),
+		       GPUARB_ERROR_NOT_PERMITTED, ""));
+	leave(other_user);
+	CHECK(lease_says(machine.bus, lease.path, "Tier", "cooperative"));
+	filtered_end(&process);
+	close(null);
+	machine_halt(&machine);
+}
+
+TEST(a_process_that_is_not_bound_proves_nothing)
+{
+	struct filtered process, other;
+	struct live_lease lease;
+	struct machine machine;
+
+	NEEDS_DAEMON();
+	machine_build(&machine, 1);
+	machine_boot(&machine);
+	process = filtered_start(true);
+	other = filtered_start(true);
+	lease = reserve_for(machine.bus, &process, 3);
+	hand_over(machine.bus, &lease, &other);
+	CHECK(filtered_after(&other, FILTERED_PROVE) == EPERM &&
+	      filtered_after(&other, FILTERED_CREATE) == EPERM);
+	CHECK(lease_says(machine.bus, lease.path, "Tier", "cooperative"));
+	filtered_end(&other);
+	filtered_end(&process);
+	machine_halt(&machine);
+}
+
+/* ---- abuse ------------------------------------------------------------------------------------ */
+
+/* Takes reports of the listener, as the daemon does, and fails their calls. */
+static void *steal(void *listener)
+{
+	union {
+		struct seccomp_notif report;
+		char room[512];
+	} u;
+
+	for (;;) {
+		struct seccomp_notif_resp response = { .error = -EAGAIN };
+
+		memset(&u, 0, sizeof(u));
+		if (ioctl(*(int *)listener, SECCOMP_IOCTL_NOTIF_RECV, &u) < 0)
+			return NULL;
+		response.id = u.report.id;
+		(void)ioctl(*(int *)listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+	}
+}
+
+TEST(a_client_that_reads_its_own_listener_does_not_stop_the_daemon)
+{
+	struct scene s;
+	pthread_t thief;
+	int copy;
+
+	NEEDS_DAEMON();
+	machine_build(&s.machine, 1);
+	machine_boot(&s.machine);
+	s.process = filtered_start(true);
+	copy = dup(s.process.listener);
+	s.lease = reserve_for(s.machine.bus, &s.process, 3);
+	hand_over(s.machine.bus, &s.lease, &s.process);
+	CHECK(filtered_after(&s.process, FILTERED_PROVE) == EBADF);
+	await_tier(s.machine.bus, &s.lease, "capped");
+
+	/* Each report can be gone when the daemon reads it. */
+	CHECK(pthread_create(&thief, NULL, steal, &copy) == 0);
+	filtered_say(&s.process, FILTERED_FLOOD);
+	while (s.process.shared->calls < 1000)
+		CHECK(is_fine(
+			call(get(s.machine.bus, s.lease.path, GPUARB_INTERFACE_LEASE, "Tier"))));
+	filtered_end(&s.process);
+	CHECK(pthread_join(thief, NULL) == 0);
+	close(copy);
+	machine_halt(&s.machine);
+}
+
+TEST(a_flood_of_calls_does_not_keep_others_from_the_daemon)
+{
+	struct scene s;
+	struct live_lease lease;
+
+	NEEDS_DAEMON();
+	arrive(&s, 3);
+	machine_use(&s.machine, s.process.pid, 0, 3);
+	filtered_say(&s.process, FILTERED_FLOOD);
+	while (s.process.shared->calls < 100)
+		sched_yield();
+	for (unsigned i = 0; i < 50; i++) {
+		lease = reserve(s.machine.bus, 15);
+		CHECK(is_fine(call(release(s.machine.bus, lease.path))));
+		close(lease.holder);
+	}
+	CHECK(refusals(s.machine.bus, &s.lease) >= 100);
+	depart(&s);
+}
+
+TEST(listeners_count_as_what_keeps_a_lease)
+{
+	struct machine machine;
+	struct filtered process;
+	struct live_lease lease;
+	unsigned n = 0;
+
+	NEEDS_DAEMON();
+	machine_build(&machine, 1);
+	rig_write(&machine.rig, "gpuarbd.conf", "[daemon]\nmax-holders = 20\n");
+	machine_boot(&machine);
+	process = filtered_start(true);
+	lease = reserve_for(machine.bus, &process, 3); /* a holder, and a bound process */
+	while (is_fine(call(cap(machine.bus, lease.path, process.listener))))
+		n++;
+	CHECK(n == 8);
+	CHECK(is_error(call(cap(machine.bus, lease.path, process.listener)),
+		       GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
+	filtered_end(&process);
+	machine_halt(&machine);
+}
+
+/* ---- ends and restarts -------------------------------------------------------------------------- */
+
+TEST(without_a_daemon_calls_fail_with_enosys)
+{
+	struct scene s;
+
+	NEEDS_DAEMON();
+	arrive(&s, 3);
+	rig_kill(&s.machine.rig);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOSYS);
+	depart(&s);
+}
+
+TEST(the_next_daemon_answers_a_call_that_waits)
+{
+	struct filtered process;
+	struct live_lease lease;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
+	bus = rig_connect(&rig, 0);
+	process = filtered_start(true);
+	lease = reserve_for(bus, &process, 3);
+	hand_over(bus, &lease, &process);
+	CHECK(filtered_after(&process, FILTERED_PROVE) == EBADF);
+	rig_down(&rig);
+	filtered_say(&process, FILTERED_CREATE);
+	rig_up(&rig);
+	rig_await_ready(&rig);
+	CHECK(filtered_hear(&process) == ENOTTY);
+	await_tier(bus, &lease, "capped");
+	filtered_end(&process);
+	leave(bus);
+	rig_done(&rig);
+}
+
+TEST(a_listener_is_forgotten_when_the_last_process_under_it_ends)
+{
+	struct filtered process;
+	struct live_lease lease;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
+	bus = rig_connect(&rig, 0);
+	process = filtered_start(true);
+	lease = reserve_for(bus, &process, 3);
+	hand_over(bus, &lease, &process);
+	CHECK(filtered_after(&process, FILTERED_PROVE) == EBADF);
+	rig_await_stored(&rig, 3);
+	filtered_end(&process);
+	rig_await_stored(&rig, 1); /* the holder */
+	CHECK(lease_says(bus, lease.path, "Tier", "cooperative"));
+	leave(bus);
+	rig_done(&rig);
+}
