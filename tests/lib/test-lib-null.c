@@ -59,6 +59,7 @@ TEST(every_function_accepts_null)
 	CHECK(gpuarb_lease_dispatch(NULL, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_lease_resize(NULL, &want, 1) == -EINVAL);
 	CHECK(gpuarb_lease_acknowledge(NULL) == -EINVAL && gpuarb_lease_bind(NULL, 0) == -EINVAL);
+	CHECK(gpuarb_lease_cap(NULL, true) == -EINVAL && gpuarb_view_queue_refusals(NULL, 0) == 0);
 	CHECK(gpuarb_lease_activate(NULL) == -EINVAL && gpuarb_lease_deactivate(NULL) == -EINVAL);
 	CHECK(gpuarb_lease_environment(NULL, &environment) == -EINVAL);
 	CHECK(gpuarb_lease_apply(NULL) == -EINVAL);

@@ -243,7 +243,8 @@ TEST(missing_methods_of_an_older_daemon_are_not_supported)
 	CHECK(gpuarb_lease_acknowledge(lease) == -EOPNOTSUPP);
 	CHECK(strstr(gpuarb_last_error(table.gpuarb), "there is no Acknowledge"));
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == -EOPNOTSUPP);
-	CHECK(gpuarb_lease_cus(lease, 0) == 8); /* unchanged */
+	CHECK(gpuarb_lease_cap(lease, false) == 0); /* it has no such policy */
+	CHECK(gpuarb_lease_cus(lease, 0) == 8);     /* unchanged */
 	gpuarb_lease_close(lease);
 	table_strike(&table);
 }

@@ -77,6 +77,20 @@ static void check_gone(const struct observed *row)
 	CHECK(row->command[0] == '\0' && row->n_ancestors == 0);
 }
 
+TEST(a_zombie_does_not_run)
+{
+	struct child child = start(wait_for_ever);
+	siginfo_t info;
+
+	CHECK(process_runs(child.pid, child.pid) && process_runs(getpid(), getpid()));
+	CHECK(!process_runs(getpid(), child.pid)); /* a thread of another process */
+	CHECK(kill(child.pid, SIGKILL) == 0);
+	CHECK(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT) == 0);
+	CHECK(!process_runs(child.pid, child.pid));
+	CHECK(waitpid(child.pid, NULL, 0) == child.pid && !process_runs(child.pid, child.pid));
+	close(child.ready);
+}
+
 TEST(process_is_described_with_its_ancestors)
 {
 	struct observed row = { .pid = getpid(), .vram = 7, .queues = 3 };

@@ -112,6 +112,35 @@ TEST(only_the_gpu_of_the_lease_is_visible_and_masked)
 	free(environment);
 }
 
+TEST(a_capped_lease_leaves_one_queue_for_sdma_queues)
+{
+	struct gpuarb_partition partition = partition_on(1003);
+	struct topology topology = four();
+	struct gpuarb gpuarb = { .references = 1 };
+	const struct gpuarb_lease_info lease = { .id = 7,
+						 .partitions = &partition,
+						 .n_partitions = 1 };
+	const struct environment asked = { .gpuarb = &gpuarb,
+					   .lease = &lease,
+					   .topology = &topology,
+					   .capped = true,
+					   .get = lookup };
+	static const struct {
+		uint32_t queues, processes;
+		const char *hip;
+	} rows[] = { { 5, 1, "3" }, { 3, 1, "1" }, { 2, 1, "1" }, { 6, 2, "1" }, { 7, 2, "2" } };
+	char **environment;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		partition.queues = rows[i].queues;
+		partition.processes = rows[i].processes;
+		CHECK(environment_make(&asked, &environment) == 0);
+		CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), rows[i].hip) == 0);
+		free(environment);
+	}
+	free(topology.gpus);
+}
+
 TEST(indices_of_masks_follow_the_visible_list)
 {
 	static const uint32_t wide[] = { 0x5, 0x0, 0xa0000001 };
