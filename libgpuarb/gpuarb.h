@@ -317,7 +317,7 @@ struct gpuarb_partition {
 	bool paused;       /* adaptable: the queues on this GPU have to be inactive */
 	bool exclusive;    /* realtime: others on this GPU pause while the lease is active */
 
-	/* How the mask is enforced: "cooperative", "verified", "capped", "hardware". */
+	/* How strictly it is kept: "cooperative", "verified", "capped", "hardware": gpuarb(7). */
 	const char *tier;
 	const char *const *gaps; /* what is not isolated; gpuarb(7) has the names */
 	size_t n_gaps;

@@ -77,13 +77,19 @@ static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_part
 			    partition->cus, print_s(partition->cus));
 		return;
 	}
+	finding.result = VERIFY_NOTE;
+	if (strcmp(partition->tier, "capped") == 0) {
+		add_finding(verify, finding,
+			    "not known: the tier capped is about queues and not about their masks");
+		return;
+	}
 	if (strcmp(partition->tier, "cooperative") != 0) {
+		finding.result = VERIFY_OK;
 		add_finding(verify, finding,
 			    "enforced beyond the cooperation of the holder (tier %s)",
 			    partition->tier);
 		return;
 	}
-	finding.result = VERIFY_NOTE;
 	add_finding(verify, finding,
 		    "not verified: the holder applies it, and gpuarbd has not read it from the "
 		    "hardware (--debugfs)");

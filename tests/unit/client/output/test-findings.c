@@ -257,6 +257,9 @@ TEST(the_tier_decides_the_finding_about_the_mask)
 	judge(&stage);
 	only(&stage, VERIFY_OK, "mask", "no queue has more than 30 CUs");
 	only(&stage, VERIFY_NOTE, "queues", "gpuarbctl cannot tell which");
+	stage.partitions[0].tier = "capped";
+	judge(&stage);
+	only(&stage, VERIFY_NOTE, "mask", "about queues");
 	stage.partitions[0].tier = "hardware";
 	judge(&stage);
 	only(&stage, VERIFY_OK, "mask", "tier hardware");
