@@ -48,6 +48,7 @@ struct flight {
 /* A process that has made a call. */
 struct caller_process {
 	pid_t pid;
+	uint64_t start_time;
 	unsigned queues; /* of all kinds, when it was last counted */
 };
 
@@ -162,19 +163,29 @@ static bool calls_from(const struct daemon *daemon, uint64_t lease, pid_t pid)
 	return false;
 }
 
-/* The processes that have made calls, and forgets those that have ended. */
+static bool is_reused(pid_t pid, uint64_t start_time)
+{
+	uint64_t now = process_start_time(pid);
+
+	return now != 0 && start_time != 0 && now != start_time;
+}
+
+/* The processes that have made calls. Forgets those that have ended and have no queue any more. */
 static int count_callers(const struct daemon *daemon, struct cap *cap, struct cap_use *use)
 {
 	for (size_t i = cap->n_processes; i-- > 0;) {
 		struct caller_process *process = &cap->processes[i];
-		int n = count_process(daemon, process->pid, use);
+		int n = 0;
 
+		if (!is_reused(process->pid, process->start_time))
+			n = count_process(daemon, process->pid, use);
 		if (n < 0)
 			return n;
 		if ((unsigned)n > process->queues)
 			end_flights_of_process(cap, process->pid, (unsigned)n - process->queues);
 		process->queues = (unsigned)n;
-		if (n == 0 && !process_runs(process->pid, process->pid))
+		if (n == 0 && (process->start_time == 0 ||
+			       process_start_time(process->pid) != process->start_time))
 			cap->processes[i] = cap->processes[--cap->n_processes];
 	}
 	return 0;
@@ -191,7 +202,8 @@ static int count_known(const struct daemon *daemon, struct cap_use *use)
 		int n;
 
 		if (again || known->lease != use->lease->id ||
-		    calls_from(daemon, known->lease, known->pid))
+		    calls_from(daemon, known->lease, known->pid) ||
+		    is_reused(known->pid, known->start_time))
 			continue;
 		n = count_process(daemon, known->pid, use);
 		if (n < 0)
@@ -239,7 +251,10 @@ static bool watch_process(struct cap *cap)
 	if (!more)
 		return false;
 	cap->processes = more;
-	more[cap->n_processes++] = (struct caller_process){ .pid = cap->call.process };
+	more[cap->n_processes++] = (struct caller_process){
+		.pid = cap->call.process,
+		.start_time = process_start_time(cap->call.process),
+	};
 	return true;
 }
 

@@ -132,6 +132,13 @@ static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_uid)
 	return read_stat(dir, ret);
 }
 
+uint64_t process_start_time(pid_t pid)
+{
+	struct stat_line line;
+
+	return read_process(pid, &line, NULL) < 0 ? 0 : line.start_time;
+}
+
 bool process_is_kernel_thread(pid_t pid)
 {
 	struct stat_line line;

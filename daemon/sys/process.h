@@ -26,6 +26,9 @@ bool process_is_kernel_thread(pid_t pid);
  * it: until then the kernel does not give the number away again. */
 bool process_is_alive(int pidfd);
 
+/* Distinguishes processes that had the same pid; 0: it has ended. */
+uint64_t process_start_time(pid_t pid);
+
 /* Whether a thread of a process exists and has not ended; a zombie has. */
 bool process_runs(pid_t pid, pid_t thread);
 
