@@ -163,10 +163,9 @@ static bool calls_from(const struct daemon *daemon, uint64_t lease, pid_t pid)
 	return false;
 }
 
-static bool is_reused(pid_t pid, uint64_t start_time)
+/* start_time: of the process that is meant; 0: unknown. now: of the one that has its pid; 0: none. */
+static bool is_reused(uint64_t start_time, uint64_t now)
 {
-	uint64_t now = process_start_time(pid);
-
 	return now != 0 && start_time != 0 && now != start_time;
 }
 
@@ -175,17 +174,17 @@ static int count_callers(const struct daemon *daemon, struct cap *cap, struct ca
 {
 	for (size_t i = cap->n_processes; i-- > 0;) {
 		struct caller_process *process = &cap->processes[i];
+		uint64_t now = process_start_time(process->pid);
 		int n = 0;
 
-		if (!is_reused(process->pid, process->start_time))
+		if (!is_reused(process->start_time, now))
 			n = count_process(daemon, process->pid, use);
 		if (n < 0)
 			return n;
 		if ((unsigned)n > process->queues)
 			end_flights_of_process(cap, process->pid, (unsigned)n - process->queues);
 		process->queues = (unsigned)n;
-		if (n == 0 && (process->start_time == 0 ||
-			       process_start_time(process->pid) != process->start_time))
+		if (n == 0 && (process->start_time == 0 || now != process->start_time))
 			cap->processes[i] = cap->processes[--cap->n_processes];
 	}
 	return 0;
@@ -203,7 +202,7 @@ static int count_known(const struct daemon *daemon, struct cap_use *use)
 
 		if (again || known->lease != use->lease->id ||
 		    calls_from(daemon, known->lease, known->pid) ||
-		    is_reused(known->pid, known->start_time))
+		    is_reused(known->start_time, process_start_time(known->pid)))
 			continue;
 		n = count_process(daemon, known->pid, use);
 		if (n < 0)
@@ -447,7 +446,7 @@ static int on_listener(sd_event_source *, int fd, uint32_t events, void *userdat
 		cap->window_usec = now;
 		cap->busy_usec = 0;
 	}
-	r = listener_receive(fd, &cap->call);
+	r = listener_receive(fd, cap->call.process, &cap->call);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0) {

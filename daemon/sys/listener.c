@@ -69,13 +69,16 @@ static int receive(int fd, struct seccomp_notif *ret)
 }
 
 /* The process of a thread; 0: it has ended. */
-static pid_t process_of(pid_t thread)
+static pid_t process_of(pid_t thread, pid_t guess)
 {
-	char path[32], text[4096];
+	char path[64], text[4096];
 	const char *line;
 	ssize_t n = 0;
 	int pid = 0;
 
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)guess, (int)thread);
+	if (guess > 0 && access(path, F_OK) == 0)
+		return guess;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)thread);
 	{
 		_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -88,7 +91,7 @@ static pid_t process_of(pid_t thread)
 	return line && sscanf(line, "\nTgid: %d", &pid) == 1 ? pid : 0;
 }
 
-int listener_receive(int fd, struct notified_call *ret)
+int listener_receive(int fd, pid_t guess, struct notified_call *ret)
 {
 	/* Newer kernels may have a longer structure. */
 	union {
@@ -105,7 +108,7 @@ int listener_receive(int fd, struct notified_call *ret)
 	*ret = (struct notified_call){
 		.id = report->id,
 		.thread = (pid_t)report->pid,
-		.process = report->pid ? process_of((pid_t)report->pid) : 0,
+		.process = report->pid ? process_of((pid_t)report->pid, guess) : 0,
 		.fd = (int)report->data.args[0],
 	};
 	/* While the call waits, the number of its thread belongs to no other thread. */

@@ -26,9 +26,10 @@ int listener_start(void);
 /*
  * Reads the next report, which poll() has announced. Never waits for longer than a millisecond.
  * -ENOENT: the call was withdrawn, or its process has ended or cannot be seen from here. -EBUSY:
- * there is no report, so another process reads from this listener, too.
+ * there is no report, so another process reads from this listener, too. guess: the process that
+ * probably makes the call, which saves time; 0: none.
  */
-int listener_receive(int fd, struct notified_call *ret);
+int listener_receive(int fd, pid_t guess, struct notified_call *ret);
 
 /* Lets the call run, or fails it with this errno (positive). A call that was withdrawn since is
  * ignored. */
