@@ -208,6 +208,7 @@ static void end_one(struct model *model)
 static void observe(struct model *model)
 {
 	struct observed rows[6];
+	struct lease *lease;
 	unsigned n = model_below(model, 7);
 
 	memset(rows, 0, sizeof(rows));
@@ -223,6 +224,9 @@ static void observe(struct model *model)
 	}
 	if (arbiter_observe(model->arbiter, rows, n) < 0)
 		model_fail("arbiter_observe");
+	lease = random_lease(model);
+	if (lease)
+		arbiter_set_capped(model->arbiter, lease, model_chance(model, 50));
 	if (model_chance(model, 30))
 		model_see_masks(model);
 }

@@ -106,6 +106,8 @@ static bool check_lease(const struct check *check, size_t i)
 		if (p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT)
 			return broken(check, "lease %llu shares CUs, and its class may not",
 				      ID(lease));
+		if (p->capped != lease->cap.active)
+			return broken(check, "lease %llu is capped in part", ID(lease));
 		if (gpu_check_partition(gpu, p, why, sizeof(why)) < 0)
 			return broken(check, "lease %llu: %s", ID(lease), why);
 	}
