@@ -305,15 +305,17 @@ TEST(without_a_daemon_calls_fail_with_enosys)
 	depart(&s);
 }
 
-TEST(the_next_daemon_answers_a_call_that_waits)
+/* user: of the daemon; the process under the filter is root's. */
+static void answer_by_next_daemon(uid_t user)
 {
 	struct filtered process;
 	struct live_lease lease;
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
+	if (user)
+		rig_run_as(&rig, user);
 	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
 	bus = rig_connect(&rig, 0);
 	process = filtered_start(true);
@@ -329,6 +331,18 @@ TEST(the_next_daemon_answers_a_call_that_waits)
 	filtered_end(&process);
 	leave(bus);
 	rig_done(&rig);
+}
+
+TEST(the_next_daemon_answers_a_call_that_waits)
+{
+	NEEDS_DAEMON();
+	answer_by_next_daemon(0);
+}
+
+TEST(a_daemon_without_privileges_caps_processes_of_other_users)
+{
+	NEEDS_DAEMON();
+	answer_by_next_daemon(STRANGER);
 }
 
 TEST(a_listener_is_forgotten_when_the_last_process_under_it_ends)
