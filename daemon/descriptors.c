@@ -171,7 +171,6 @@ int descriptors_start(struct daemon *daemon)
 		return 0; /* simulated GPUs have no hardware queues */
 	daemon->arbiter->verifies = ask(daemon) >= 0;
 	if (!daemon->arbiter->verifies)
-		log_info("hardware queue descriptors cannot be read here: the tier of every lease "
-			 "is cooperative");
+		log_info("hardware queue descriptors cannot be read here: no mask is verified");
 	return 0;
 }
