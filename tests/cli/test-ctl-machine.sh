@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# gpuarbctl with unmanaged processes, with an oversubscribed GPU, and without a GPU. Environment as for
-# test-ctl.sh, and FAKE_SYSFS: fake-sysfs.
+# gpuarbctl with unmanaged processes, with processes that draw, with an oversubscribed GPU, and without a
+# GPU. Environment as for test-ctl.sh, and FAKE_SYSFS: fake-sysfs, FAKE_PROCFS: fake-procfs.
 set -u
 : "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
 # shellcheck source=tests/cli/ctl-rig.sh
@@ -28,6 +28,41 @@ json_out '.[0].oversubscribed == false'
 ends 0 plan --json
 json_out '.partitions[0].queues == 5'
 rig_stop_daemon
+
+# ---- processes that draw ---------------------------------------------------------------------
+rig_start_daemon --sysfs="$dir/sys" --fdinfo="$dir/fdinfo.socket"
+ends 0 status
+ends 0 gpus --json
+json_out '.[0].graphics == "unknown" and .[0].clients == []'
+rig_stop_daemon
+
+mkfifo "$dir/ready"
+"$FAKE_PROCFS" "$dir" "$$:5000000:2048" "$PPID:0:1024" >"$dir/ready" &
+drawers=$!
+read -r line <"$dir/ready"
+check 'the processes draw' [ "$line" = ready ]
+printf '[daemon]\ngraphics = refuse-realtime\n' >"$dir/gpuarbd.conf"
+printf '[tenant *]\nclass = realtime\n' >"$dir/tenants.d/10-all.conf"
+rig_start_daemon --sysfs="$dir/sys" --fdinfo="$dir/fdinfo.socket"
+ends 0 status
+out_has '0000:03:00.0  yes    0%   0%       0%   2.0M'
+out_has '0000:03:00.0  no     0%'
+ends 0 top
+out_has '0000:03:00.0  yes    0%'
+ends 0 status --json
+json_out '.gpus[0].graphics == "drawn"'
+json_out ".gpus[0].clients[0] == {pid: $$, uid: $(id -u), command: \"$(cat /proc/$$/comm)\", lease: null,
+	draws: true, gfx_share: 0, compute_share: 0, dma_share: 0, gfx_nsec: 5000000,
+	compute_nsec: 0, dma_nsec: 0, vram: 2097152, gtt: 65536}"
+json_out ".gpus[0].clients[1] | .pid == $PPID and (.draws | not)"
+ends 3 plan --cus=15 --class=realtime --json
+json_out '.refusals[0].reason == "graphics" and .refusals[0].processes[0].uid == '"$(id -u)"
+ends 0 plan --cus=15 --class=besteffort
+rig_stop_daemon
+kill "$drawers"
+wait "$drawers" 2>/dev/null
+: >"$dir/gpuarbd.conf"
+rm "$dir/tenants.d/10-all.conf"
 
 # ---- default queues: half of the free ones, at most 5, at least 2 --------------------------
 "$FAKE_SYSFS" "$dir/sys" --gone $$
