@@ -152,9 +152,12 @@ struct daemon {
 		sd_event_source *answer; /* calls that wait for the observation */
 		struct drm_scan *last;   /* the last observation; n is 0 where it failed */
 		uint64_t usec;           /* when the last attempt ended; 0: there was none */
-		uint64_t observed_usec;  /* when the last observation ended; 0: there is none */
-		bool pending;            /* an attempt has not ended yet */
-		bool fails;              /* the last attempt failed, which was logged */
+		uint64_t all_usec;       /* … to read all processes */
+		uint64_t cost_usec, all_cost_usec; /* CPU time of the last ones that succeeded */
+		uint64_t observed_usec; /* when the last observation ended; 0: there is none */
+		bool pending;           /* an attempt has not ended yet */
+		bool all;               /* it is for all processes */
+		bool fails;             /* the last attempt failed, which was logged */
 	} graphics;
 };
 
@@ -332,9 +335,9 @@ int graphics_start(struct daemon *daemon);
 /* Starts an observation if one is due while a lease or a process uses a GPU. */
 void graphics_refresh(struct daemon *daemon);
 
-/* Starts an observation if the last one is older than the interval. Returns whether one is under way:
- * bus_clients_observed() follows. */
-bool graphics_observe(struct daemon *daemon);
+/* Starts an observation if the last one is older than the interval; all: of all processes. Returns
+ * whether one is under way: bus_clients_observed() follows. */
+bool graphics_observe(struct daemon *daemon, bool all);
 
 /* ---- scan.c ------------------------------------------------------------------------- */
 

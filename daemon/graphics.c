@@ -13,15 +13,37 @@
 
 #define READ_TIMEOUT_USEC UINT64_C(5000000)
 
-/* A scan reads each descriptor of each process. It takes at most this part of one CPU. */
+/* Observing takes at most these parts of one CPU: on its own, and for requests that must not miss a
+ * process. */
 #define CPU_PART 100U
+#define CPU_PART_ALL 10U
 
-static uint64_t interval_usec(const struct daemon *daemon)
+static uint64_t interval_usec(const struct daemon *daemon, bool all)
 {
 	uint64_t least = daemon->arbiter->settings->audit_interval_usec;
-	uint64_t cost = daemon->graphics.last->cpu_usec;
+	uint64_t cost = all ? daemon->graphics.all_cost_usec * CPU_PART_ALL
+			    : daemon->graphics.cost_usec * CPU_PART;
 
-	return cost > least / CPU_PART ? cost * CPU_PART : least;
+	return cost > least ? cost : least;
+}
+
+static bool is_due(const struct daemon *daemon, bool all)
+{
+	uint64_t last = all ? daemon->graphics.all_usec : daemon->graphics.usec;
+
+	return last == 0 || daemon_now_usec() - last >= interval_usec(daemon, all);
+}
+
+/* all: it was to read all processes. A helper that was just started does so in any case. */
+static void note_end(struct daemon *daemon, bool all, const struct drm_scan *scan)
+{
+	daemon->graphics.usec = daemon_now_usec();
+	if (scan && scan->skipped > 0)
+		daemon->graphics.cost_usec = scan->cpu_usec;
+	if (scan && scan->skipped == 0)
+		daemon->graphics.all_cost_usec = scan->cpu_usec;
+	if (all || (scan && scan->skipped == 0))
+		daemon->graphics.all_usec = daemon->graphics.usec;
 }
 
 /* A process that has ended, or whose pid another process has, is left out. */
@@ -83,7 +105,7 @@ static void on_done(void *userdata, int r, const struct drm_scan *scan, const ch
 	struct daemon *daemon = userdata;
 
 	daemon->graphics.pending = false;
-	daemon->graphics.usec = daemon_now_usec();
+	note_end(daemon, daemon->graphics.all, scan);
 	if (r < 0)
 		fail(daemon, why);
 	else
@@ -102,9 +124,8 @@ static int on_answer(sd_event_source *, void *userdata)
 	return 0;
 }
 
-bool graphics_observe(struct daemon *daemon)
+bool graphics_observe(struct daemon *daemon, bool all)
 {
-	uint64_t now = daemon_now_usec();
 	char why[256];
 	int r;
 
@@ -112,13 +133,14 @@ bool graphics_observe(struct daemon *daemon)
 		return false;
 	if (daemon->graphics.pending)
 		return true;
-	if (daemon->graphics.usec > 0 && now - daemon->graphics.usec < interval_usec(daemon))
+	if (!is_due(daemon, all))
 		return false;
-	r = fdinfo_ask(daemon->graphics.fdinfo, why, sizeof(why));
+	r = fdinfo_ask(daemon->graphics.fdinfo, all, why, sizeof(why));
 	daemon->graphics.pending = r >= 0;
+	daemon->graphics.all = all;
 	if (r >= 0)
 		return true;
-	daemon->graphics.usec = now;
+	note_end(daemon, all, NULL);
 	fail(daemon, why);
 	schedule_update(daemon);
 	return false;
@@ -128,7 +150,7 @@ void graphics_refresh(struct daemon *daemon)
 {
 	if (daemon->arbiter->settings->graphics != GRAPHICS_IGNORE &&
 	    (daemon->arbiter->n_leases > 0 || daemon->scan.in_use))
-		graphics_observe(daemon);
+		graphics_observe(daemon, false);
 }
 
 int graphics_start(struct daemon *daemon)

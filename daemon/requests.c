@@ -23,9 +23,9 @@ static void refresh(void *userdata)
 		update_now(userdata);
 }
 
-static bool observe_clients(void *userdata)
+static bool observe_clients(void *userdata, bool all)
 {
-	return graphics_observe(userdata);
+	return graphics_observe(userdata, all);
 }
 
 static int settle(void *userdata, void (*settled)(void *call, int r), void *call)

@@ -9,7 +9,7 @@
 static bool waits_for_clients(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
 	return bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME &&
-	       bus_wait_for_clients(bus, m, handler);
+	       bus_wait_for_clients(bus, true, m, handler);
 }
 
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
@@ -107,7 +107,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 
 static int method_observe_clients(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
-	if (bus_wait_for_clients(userdata, m, method_observe_clients))
+	if (bus_wait_for_clients(userdata, false, m, method_observe_clients))
 		return 1;
 	return sd_bus_reply_method_return(m, NULL);
 }

@@ -23,12 +23,13 @@ static void remove_call(struct bus *bus, struct client_call *call)
 	free(call);
 }
 
-bool bus_wait_for_clients(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
+bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *m,
+			  sd_bus_message_handler_t handler)
 {
 	struct client_call *call;
 
 	/* Beyond the limit, and without memory, a call is answered by the last observation. */
-	if (bus->n_client_calls >= CALLS_MAX || !bus->host->observe_clients(bus->userdata))
+	if (bus->n_client_calls >= CALLS_MAX || !bus->host->observe_clients(bus->userdata, all))
 		return false;
 	call = calloc(1, sizeof(*call));
 	if (!call)

@@ -140,7 +140,8 @@ void bus_drop_slots_calls(struct bus *bus); /* the daemon is ending */
 
 /* Whether an observation of the processes that draw is under way: then the handler returns 1 and is
  * called again when the observation has ended. */
-bool bus_wait_for_clients(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler);
+bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *call,
+			  sd_bus_message_handler_t handler);
 
 /* Forgets the calls of a connection that has closed; answers all of them with Shutdown. */
 void bus_forget_client_calls(struct bus *bus, const char *sender);

@@ -40,9 +40,10 @@ struct bus_host {
 	 * a property. */
 	void (*refresh)(void *userdata);
 
-	/* Starts to observe which processes draw, if the last observation is old. Returns whether it
+	/* Starts to observe which processes draw, if the last observation (all: of all processes, also
+	 * of those that seem to be the same as before) is old. Returns whether it
 	 * is under way: then bus_clients_observed() follows. */
-	bool (*observe_clients)(void *userdata);
+	bool (*observe_clients)(void *userdata, bool all);
 
 	/* Fills in where a process comes from: unit, slice, executable. */
 	void (*describe)(void *userdata, pid_t pid, struct caller *caller);

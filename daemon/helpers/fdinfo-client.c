@@ -2,7 +2,6 @@
 #include "helpers/fdinfo-client.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +21,7 @@ struct fdinfo {
 	int fd; /* -1: not connected */
 	sd_event_source *io, *timer;
 	bool asked;
+	bool all;    /* the request is for all processes */
 	bool reused; /* the connection is older than the request */
 	struct drm_scan scan;
 };
@@ -53,7 +53,7 @@ static int connect_helper(struct fdinfo *fdinfo, char *why, size_t size)
 
 static int send_request(struct fdinfo *fdinfo, char *why, size_t size)
 {
-	static const char request = 1;
+	const unsigned char request = fdinfo->all;
 
 	if (send(fdinfo->fd, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
@@ -117,12 +117,13 @@ static int on_timer(sd_event_source *, uint64_t, void *userdata)
 	return 0;
 }
 
-int fdinfo_ask(struct fdinfo *fdinfo, char *why, size_t size)
+int fdinfo_ask(struct fdinfo *fdinfo, bool all, char *why, size_t size)
 {
 	int r = -EPIPE;
 
 	if (fdinfo->asked)
 		return -EALREADY;
+	fdinfo->all = all;
 	fdinfo->reused = fdinfo->fd >= 0;
 	if (fdinfo->reused)
 		r = send_request(fdinfo, why, size);

@@ -6,6 +6,7 @@
  * at a time, each answered by a struct drm_scan (hw/drm-fdinfo.h). No function here blocks.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
@@ -31,6 +32,6 @@ int fdinfo_new(sd_event *event, const char *socket, uint64_t patience_usec, fdin
 struct fdinfo *fdinfo_free(struct fdinfo *fdinfo);
 DEFINE_CLEANUP(struct fdinfo *, fdinfo_free)
 
-/* 0: done() will be called once. -EALREADY: for an earlier request it will. Else with a sentence in
+/* all: read all processes, also those that seem to be the same as before. 0: done() will be called once. -EALREADY: for an earlier request it will. Else with a sentence in
  * why: -EOPNOTSUPP, there is no helper; and whatever else the kernel says. */
-int fdinfo_ask(struct fdinfo *fdinfo, char *why, size_t size);
+int fdinfo_ask(struct fdinfo *fdinfo, bool all, char *why, size_t size);

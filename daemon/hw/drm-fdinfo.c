@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "util/fd.h"
 
 #define TEXT_MAX 4096U              /* of one fdinfo file: a client has about 1 KiB */
 #define DESCRIPTORS_MAX 65536U      /* of one process */
+#define SCANS_UNREAD 30U            /* of a process that seems to be the same */
 #define SCAN_USEC UINT64_C(2000000) /* after this time the rest is unread */
 
 /* ---- one file -------------------------------------------------------------------------- */
@@ -158,11 +160,33 @@ int drm_client_parse(const char *text, struct drm_client *ret)
 
 /* ---- processes ------------------------------------------------------------------------- */
 
+/* A process without a client, as it was when its descriptors were read. */
+struct idle {
+	pid_t pid;
+	ino_t inode;         /* of /proc/PID/fd: another process has another */
+	off_t n_descriptors; /* size of /proc/PID/fd */
+	unsigned scans;      /* that need not read it again */
+};
+
+struct idle_list {
+	struct idle *list; /* by pid */
+	size_t n, room;
+};
+
+struct drm_reader {
+	char *procfs;
+	bool counts; /* the kernel tells how many descriptors a process has */
+	struct idle_list idle;
+};
+
 struct walk {
+	struct drm_reader *reader;
 	struct drm_client *clients;
 	size_t n;
 	struct drm_scan *scan;
+	struct idle_list idle; /* that replaces the reader's */
 	uint64_t begin_usec;
+	bool all;
 };
 
 static uint64_t clock_usec(clockid_t clock)
@@ -217,8 +241,8 @@ static bool add_client(struct walk *walk, const char *text, int process, struct 
 }
 
 /* All lookups start at the descriptor of /proc/PID: they fail when the process has ended, also if
- * another process has its pid. */
-static void read_process(struct walk *walk, int process, pid_t pid)
+ * another process has its pid. Returns whether all descriptors were read. */
+static bool read_process(struct walk *walk, int process, pid_t pid)
 {
 	_cleanup_(closedirp) DIR *dir = open_directory(
 		openat(process, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
@@ -230,42 +254,153 @@ static void read_process(struct walk *walk, int process, pid_t pid)
 
 	if (!dir) {
 		walk->scan->unread += errno == EACCES || errno == EPERM;
-		return;
+		return false;
 	}
 	while (more && (entry = readdir(dir))) {
 		ssize_t size;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		if (n++ == DESCRIPTORS_MAX) {
-			walk->scan->unread++;
-			return;
-		}
-		size = read_text(dirfd(dir), entry->d_name, text);
+		size = n++ < DESCRIPTORS_MAX ? read_text(dirfd(dir), entry->d_name, text) : -EACCES;
 		if (size == -EACCES || size == -EPERM) {
 			walk->scan->unread++;
-			return;
+			return false;
 		}
 		if (size > 0)
 			more = add_client(walk, text, process, &of);
 	}
+	return more;
 }
 
-static void read_entry(struct walk *walk, int procfs, const char *name)
+static int by_pid(const void *a, const void *b)
+{
+	const struct idle *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* A process that is not remembered is read again by the next scan. */
+static void remember(struct idle_list *idle, const struct idle *process)
+{
+	struct idle *more;
+
+	if (idle->n == idle->room) {
+		more = reallocarray(idle->list, 2 * idle->room + 64, sizeof(*more));
+		if (!more)
+			return;
+		idle->list = more;
+		idle->room = 2 * idle->room + 64;
+	}
+	idle->list[idle->n++] = *process;
+}
+
+/* Is the process one of those without a client, with the same number of descriptors? The first time
+ * that a process is read again depends on its pid, so that not all are read by one scan. */
+static bool is_still_idle(struct walk *walk, struct idle *now)
+{
+	const struct idle_list *idle = &walk->reader->idle;
+	const struct idle *before = bsearch(now, idle->list, idle->n, sizeof(*now), by_pid);
+
+	now->scans = (unsigned)now->pid % SCANS_UNREAD;
+	if (!before || before->inode != now->inode)
+		return false;
+	now->scans = SCANS_UNREAD - 1;
+	if (walk->all || before->scans == 0 || before->n_descriptors != now->n_descriptors)
+		return false;
+	now->scans = before->scans - 1;
+	return true;
+}
+
+/* Fills *ret for a process whose number of descriptors the kernel tells. */
+static bool describe_process(const struct walk *walk, int procfs, pid_t pid, struct idle *ret)
+{
+	char path[32];
+	struct stat st;
+
+	if (!walk->reader->counts)
+		return false;
+	snprintf(path, sizeof(path), "%d/fd", (int)pid);
+	if (fstatat(procfs, path, &st, 0) < 0)
+		return false;
+	*ret = (struct idle){ .pid = pid, .inode = st.st_ino, .n_descriptors = st.st_size };
+	return true;
+}
+
+static void read_entry(struct walk *walk, int procfs, const char *name, pid_t pid)
 {
 	_cleanup_fd_ int process = -1;
+	size_t before = walk->n;
+	struct idle now;
+	bool known = describe_process(walk, procfs, pid, &now);
+
+	if (known && now.n_descriptors == 0)
+		return;
+	if (known && is_still_idle(walk, &now)) {
+		walk->scan->skipped++;
+		remember(&walk->idle, &now);
+		return;
+	}
+	process = openat(procfs, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (process >= 0 && read_process(walk, process, pid) && walk->n == before && known)
+		remember(&walk->idle, &now);
+}
+
+/* 0: the entry is no process. */
+static pid_t pid_of(const char *name)
+{
 	uint64_t pid;
 	size_t length = parse_number(name, &pid);
 
-	if (length == 0 || name[length] || pid == 0 || pid > INT32_MAX)
-		return;
-	if (clock_usec(CLOCK_MONOTONIC) - walk->begin_usec > SCAN_USEC) {
-		walk->scan->unread++;
-		return;
+	return length > 0 && !name[length] && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+static void read_all(struct walk *walk, DIR *dir)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(dir))) {
+		pid_t pid = pid_of(entry->d_name);
+
+		if (pid == 0)
+			continue;
+		if (clock_usec(CLOCK_MONOTONIC) - walk->begin_usec > SCAN_USEC)
+			walk->scan->unread++;
+		else
+			read_entry(walk, dirfd(dir), entry->d_name, pid);
 	}
-	process = openat(procfs, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-	if (process >= 0)
-		read_process(walk, process, (pid_t)pid);
+	qsort(walk->idle.list, walk->idle.n, sizeof(*walk->idle.list), by_pid);
+	free(walk->reader->idle.list);
+	walk->reader->idle = walk->idle;
+}
+
+int drm_reader_new(const char *procfs, struct drm_reader **ret)
+{
+	_cleanup_(drm_reader_freep) struct drm_reader *reader = calloc(1, sizeof(*reader));
+	_cleanup_fd_ int dir = open(procfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (dir < 0)
+		return -errno;
+	if (!reader)
+		return -ENOMEM;
+	reader->procfs = strdup(procfs);
+	if (!reader->procfs)
+		return -ENOMEM;
+	/* This process has descriptors; before Linux 6.2 the size is 0. */
+	reader->counts = fstatat(dir, "self/fd", &st, 0) == 0 && st.st_size > 0;
+	*ret = TAKE_PTR(reader);
+	return 0;
+}
+
+struct drm_reader *drm_reader_free(struct drm_reader *reader)
+{
+	if (!reader)
+		return NULL;
+
+	free(reader->idle.list);
+	free(reader->procfs);
+	free(reader);
+	return NULL;
 }
 
 /* ---- sums ------------------------------------------------------------------------------ */
@@ -337,23 +472,23 @@ static void add_use(struct drm_scan *scan, const struct drm_use *use)
 	last->clients++;
 }
 
-int drm_scan_read(const char *procfs, struct drm_scan *ret)
+int drm_scan_read(struct drm_reader *reader, bool all, struct drm_scan *ret)
 {
 	_cleanup_(freep) struct drm_client *clients = calloc(DRM_CLIENTS_MAX, sizeof(*clients));
-	_cleanup_(closedirp) DIR *dir = opendir(procfs);
+	_cleanup_(closedirp) DIR *dir = opendir(reader->procfs);
 	uint64_t begin = clock_usec(CLOCK_THREAD_CPUTIME_ID);
-	struct walk walk = { .clients = clients,
+	struct walk walk = { .reader = reader,
+			     .clients = clients,
 			     .scan = ret,
-			     .begin_usec = clock_usec(CLOCK_MONOTONIC) };
-	const struct dirent *entry;
+			     .begin_usec = clock_usec(CLOCK_MONOTONIC),
+			     .all = all };
 
 	if (!dir)
 		return -errno;
 	if (!clients)
 		return -ENOMEM;
 	*ret = (struct drm_scan){ .version = DRM_VERSION };
-	while ((entry = readdir(dir)))
-		read_entry(&walk, dirfd(dir), entry->d_name);
+	read_all(&walk, dir);
 	drop_shared(&walk);
 	qsort(clients, walk.n, sizeof(*clients), by_process);
 	for (size_t i = 0; i < walk.n; i++)

@@ -10,10 +10,12 @@
  * struct drm_scan to gpuarbd.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/mask/gpu-info.h"
+#include "util/base.h"
 
 #define DRM_USES_MAX 512U     /* in one scan */
 #define DRM_CLIENTS_MAX 4096U /* that one scan tells apart */
@@ -38,6 +40,7 @@ struct drm_scan {
 	uint32_t unread;   /* processes whose descriptors could not be read, all or some */
 	uint32_t dropped;  /* clients and uses beyond the limits above */
 	uint64_t cpu_usec; /* CPU time of the scan */
+	uint64_t skipped;  /* processes that were not read again */
 	struct drm_use uses[DRM_USES_MAX]; /* by pid and device */
 };
 
@@ -52,9 +55,21 @@ struct drm_client {
  * client of amdgpu. */
 int drm_client_parse(const char *text, struct drm_client *ret);
 
-/* Scans all processes below procfs: "/proc" or a directory to use instead. A process that ends
- * meanwhile is left out. -ENOMEM, or what opendir(3) says of procfs. */
-int drm_scan_read(const char *procfs, struct drm_scan *ret);
+/*
+ * Reads all processes below procfs, "/proc" or a directory to use instead, again and again. Where the
+ * kernel tells how many descriptors a process has (Linux 6.2 and later), a process without a client
+ * is not read again while that number stays the same, but for every 30th scan.
+ */
+struct drm_reader;
+
+/* -ENOMEM, or what open(2) says of procfs. */
+int drm_reader_new(const char *procfs, struct drm_reader **ret);
+struct drm_reader *drm_reader_free(struct drm_reader *reader); /* takes NULL */
+DEFINE_CLEANUP(struct drm_reader *, drm_reader_free)
+
+/* all: reads all processes. A process that ends meanwhile is left out. -ENOMEM, or what opendir(3)
+ * says. */
+int drm_scan_read(struct drm_reader *reader, bool all, struct drm_scan *ret);
 
 /* The bytes of a packet with this scan. */
 size_t drm_scan_size(const struct drm_scan *scan);

@@ -4,8 +4,8 @@
  * gpuarb-fdinfo: tells gpuarbd which processes have DRM clients of amdgpu open. It has CAP_SYS_PTRACE,
  * with which the kernel lets it read /proc/PID/fdinfo of every process.
  *
- * Each packet on its standard input, a SOCK_SEQPACKET socket, is a request; the answer is a struct
- * drm_scan. Nothing in a request is read.
+ * Each packet on its standard input, a SOCK_SEQPACKET socket, is a request, whose one byte is not 0 if
+ * all processes are to be read; the answer is a struct drm_scan.
  */
 
 #include <errno.h>
@@ -104,27 +104,33 @@ static bool is_connection(int fd)
 }
 
 /* Returns 1: a request was received; 0: gpuarbd has hung up, or asks no more. */
-static int next_request(unsigned long idle)
+static int next_request(unsigned long idle, bool *ret_all)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-	char byte;
+	unsigned char all = 0;
 	int r = poll(&in, 1, (int)(idle * 1000));
 
 	if (r <= 0)
 		return r < 0 ? -errno : 0;
-	r = (int)recv(STDIN_FILENO, &byte, sizeof(byte), 0);
+	r = (int)recv(STDIN_FILENO, &all, sizeof(all), 0);
+	*ret_all = all;
 	return r < 0 ? -errno : r;
 }
 
 static int serve(const struct command_line *line)
 {
+	_cleanup_(drm_reader_freep) struct drm_reader *reader = NULL;
 	_cleanup_(freep) struct drm_scan *scan = malloc(sizeof(*scan));
+	bool all;
 	int r;
 
 	if (!scan)
 		return -ENOMEM;
-	while ((r = next_request(line->idle)) > 0) {
-		r = drm_scan_read(line->procfs, scan);
+	r = drm_reader_new(line->procfs, &reader);
+	if (r < 0)
+		return r;
+	while ((r = next_request(line->idle, &all)) > 0) {
+		r = drm_scan_read(reader, all, scan);
 		if (r < 0)
 			return r;
 		if (send(STDIN_FILENO, scan, drm_scan_size(scan), MSG_NOSIGNAL) < 0)

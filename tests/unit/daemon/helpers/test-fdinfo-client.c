@@ -57,10 +57,11 @@ static void asking_done(struct asking *asking)
 
 static int begin(struct asking *asking)
 {
-	int r = fdinfo_ask(asking->fdinfo, asking->why, sizeof(asking->why));
+	int r = fdinfo_ask(asking->fdinfo, false, asking->why, sizeof(asking->why));
 
 	if (r >= 0)
-		CHECK(fdinfo_ask(asking->fdinfo, asking->why, sizeof(asking->why)) == -EALREADY);
+		CHECK(fdinfo_ask(asking->fdinfo, false, asking->why, sizeof(asking->why)) ==
+		      -EALREADY);
 	return r;
 }
 

@@ -136,14 +136,27 @@ TEST(random_text_never_makes_a_device_without_an_end)
 struct place {
 	struct scratch scratch;
 	struct fake_procfs procfs;
+	struct drm_reader *reader;
 };
+
+static struct place place_in(struct scratch scratch)
+{
+	struct place place = { .scratch = scratch };
+
+	procfs_new(place.scratch.path, &place.procfs);
+	CHECK(drm_reader_new(place.procfs.dir, &place.reader) == 0);
+	return place;
+}
 
 static struct place place_new(void)
 {
-	struct place place = { .scratch = scratch_new() };
+	return place_in(scratch_new());
+}
 
-	procfs_new(place.scratch.path, &place.procfs);
-	return place;
+static void place_done(struct place *place)
+{
+	drm_reader_free(place->reader);
+	scratch_done(&place->scratch);
 }
 
 TEST(clients_of_a_process_are_added_up_for_each_gpu)
@@ -159,7 +172,7 @@ TEST(clients_of_a_process_are_added_up_for_each_gpu)
 		&place.procfs, 20, 5,
 		&(struct procfs_client){ .id = 3, .device = "0000:04:00.0", .compute_nsec = 7 });
 	procfs_text(&place.procfs, 20, 6, "pos:\t0\nflags:\t02\n");
-	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n == 2 && scan.unread == 0 && scan.dropped == 0);
 	CHECK(scan.uses[0].pid == 20 && scan.uses[0].start_time == 500);
 	CHECK(strcmp(scan.uses[0].device, PROCFS_ADDRESS) == 0);
@@ -167,7 +180,7 @@ TEST(clients_of_a_process_are_added_up_for_each_gpu)
 	      scan.uses[0].gtt == 128U << 10 && scan.uses[0].clients == 2);
 	CHECK(strcmp(scan.uses[1].device, "0000:04:00.0") == 0 && scan.uses[1].compute_nsec == 7);
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
-	scratch_done(&place.scratch);
+	place_done(&place);
 }
 
 TEST(a_client_of_several_descriptors_counts_once)
@@ -178,9 +191,9 @@ TEST(a_client_of_several_descriptors_counts_once)
 	for (unsigned fd = 3; fd < 9; fd++)
 		procfs_client(&place.procfs, 20, fd,
 			      &(struct procfs_client){ .id = 1, .gfx_nsec = 10, .vram = 4 });
-	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].clients == 1 && scan.uses[0].gfx_nsec == 10);
-	scratch_done(&place.scratch);
+	place_done(&place);
 }
 
 TEST(a_client_of_several_processes_counts_for_the_one_that_started_last)
@@ -191,9 +204,9 @@ TEST(a_client_of_several_processes_counts_for_the_one_that_started_last)
 	procfs_process(&place.procfs, 19, 800); /* as a compositor */
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
 	procfs_client(&place.procfs, 19, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
-	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].pid == 19);
-	scratch_done(&place.scratch);
+	place_done(&place);
 }
 
 TEST(entries_that_are_no_processes_and_processes_that_end_are_left_out)
@@ -211,9 +224,9 @@ TEST(entries_that_are_no_processes_and_processes_that_end_are_left_out)
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
 	snprintf(path, sizeof(path), "%s/20/stat", place.procfs.dir);
 	CHECK(unlink(path) == 0);
-	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n == 0 && scan.unread == 0);
-	scratch_done(&place.scratch);
+	place_done(&place);
 }
 
 TEST(processes_that_cannot_be_read_are_counted)
@@ -227,48 +240,152 @@ TEST(processes_that_cannot_be_read_are_counted)
 	CHECK(chmod(path, 0) == 0 && chmod(place.scratch.path, 0755) == 0);
 	if (geteuid() == 0)
 		CHECK(seteuid(65534) == 0);
-	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	if (getuid() == 0)
 		CHECK(seteuid(0) == 0 && setegid(0) == 0);
 	CHECK(scan.n == 0 && scan.unread == 1);
-	scratch_done(&place.scratch);
+	place_done(&place);
 }
 
 TEST(more_clients_than_there_is_room_for_are_counted)
 {
-	struct place place = { .scratch = scratch_in_memory() };
+	struct place place = place_in(scratch_in_memory());
 
-	procfs_new(place.scratch.path, &place.procfs);
 	for (int pid = 1; pid <= (int)DRM_USES_MAX + 3; pid++) {
 		procfs_process(&place.procfs, pid, 500);
 		procfs_client(&place.procfs, pid, 3,
 			      &(struct procfs_client){ .id = (unsigned)pid });
 	}
-	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n == DRM_USES_MAX && scan.dropped == 3);
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
 	for (unsigned fd = 0; fd < DRM_CLIENTS_MAX; fd++)
 		procfs_client(&place.procfs, 1, fd, &(struct procfs_client){ .id = 100000 + fd });
-	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n > 0 && scan.dropped > 0);
-	scratch_done(&place.scratch);
+	place_done(&place);
 }
 
 TEST(a_directory_that_is_absent_is_an_error)
 {
-	CHECK(drm_scan_read("/nonexistent/proc", &scan) == -ENOENT);
+	struct place place = place_new();
+	struct drm_reader *reader;
+
+	CHECK(drm_reader_new("/nonexistent/proc", &reader) == -ENOENT);
+	CHECK(rmdir(place.procfs.dir) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == -ENOENT);
+	place_done(&place);
 }
 
 TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)
 {
 	int gpu = open("/sys/module/amdgpu", O_RDONLY | O_CLOEXEC);
+	struct drm_reader *reader;
 
 	if (gpu >= 0) {
 		close(gpu);
 		SKIP("this machine has amdgpu");
 	}
-	CHECK(drm_scan_read("/proc", &scan) == 0);
-	CHECK(scan.n == 0 && scan.dropped == 0 && scan.cpu_usec > 0);
+	CHECK(drm_reader_new("/proc", &reader) == 0);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK(drm_scan_read(reader, false, &scan) == 0);
+		CHECK(scan.n == 0 && scan.dropped == 0 && scan.cpu_usec > 0);
+	}
+	drm_reader_free(reader);
+}
+
+/* ---- processes that are not read again ------------------------------------------------------- */
+
+/* Gives PID/fd the size that depends on the number of entries, as Linux 6.2 does and tmpfs, too. */
+static void set_descriptors(const struct place *place, const char *pid, unsigned from, unsigned to)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s/%s", place->procfs.dir, pid);
+	CHECK(mkdir(name, 0755) == 0 || errno == EEXIST);
+	snprintf(name, sizeof(name), "%s/%s/fd", place->procfs.dir, pid);
+	CHECK(mkdir(name, 0755) == 0 || errno == EEXIST);
+	for (unsigned i = from; i < to; i++) {
+		FILE *file;
+
+		snprintf(name, sizeof(name), "%s/%s/fd/%u", place->procfs.dir, pid, i);
+		file = fopen(name, "we");
+		CHECK(file && fclose(file) == 0);
+	}
+}
+
+/* A process 20 without a client, which was read once. */
+static struct place idle_place(void)
+{
+	struct place place = { .scratch = scratch_in_memory() };
+
+	procfs_new(place.scratch.path, &place.procfs);
+	procfs_process(&place.procfs, 20, 500);
+	procfs_text(&place.procfs, 20, 3, "pos:\t0\n");
+	set_descriptors(&place, "20", 0, 4);
+	set_descriptors(&place, "self", 0, 1);
+	CHECK(drm_reader_new(place.procfs.dir, &place.reader) == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0 && scan.n == 0 && scan.skipped == 0);
+	return place;
+}
+
+static bool is_tmpfs(const struct place *place)
+{
+	return strncmp(place->scratch.path, "/dev/shm", 8) == 0;
+}
+
+TEST(a_process_without_a_client_is_read_again_when_its_number_of_descriptors_changes)
+{
+	struct place place = idle_place();
+
+	if (!is_tmpfs(&place)) {
+		place_done(&place);
+		SKIP("there is no tmpfs at /dev/shm");
+	}
+	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(scan.n == 0 && scan.skipped == 1);
+	set_descriptors(&place, "20", 4, 5);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(scan.n == 1 && scan.skipped == 0);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0); /* has a client: always read */
+	CHECK(scan.n == 1 && scan.skipped == 0);
+	place_done(&place);
+}
+
+TEST(a_process_without_a_client_is_read_again_when_all_are_asked_for_and_by_every_30th_scan)
+{
+	struct place place = idle_place();
+	unsigned scans = 0;
+
+	if (!is_tmpfs(&place)) {
+		place_done(&place);
+		SKIP("there is no tmpfs at /dev/shm");
+	}
+	CHECK(drm_scan_read(place.reader, true, &scan) == 0 && scan.skipped == 0);
+	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
+	do
+		CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	while (++scans < 40 && scan.n == 0);
+	CHECK(scan.n == 1 && scans > 1 && scans <= 30);
+	place_done(&place);
+}
+
+TEST(another_process_with_the_pid_is_read)
+{
+	struct place place = idle_place();
+
+	if (!is_tmpfs(&place)) {
+		place_done(&place);
+		SKIP("there is no tmpfs at /dev/shm");
+	}
+	procfs_process_gone(&place.procfs, 20);
+	procfs_process(&place.procfs, 20, 900);
+	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
+	set_descriptors(&place, "20", 0, 4);
+	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(scan.n == 1 && scan.uses[0].start_time == 900);
+	place_done(&place);
 }
 
 /* ---- packets ------------------------------------------------------------------------------ */
