@@ -198,8 +198,19 @@ static struct observed *find_row(struct observed *rows, size_t n, const struct d
 	return NULL;
 }
 
-/* Adds the VRAM that DRM counts to the rows of n uses of KFD, and a row for each process that is
- * unknown to KFD. Returns the number of rows, of which there is memory for DRM_USES_MAX more. */
+/* Did the last observation of DRM clients attribute the process to a lease? */
+static bool has_lease(const struct gpu *gpu, const struct drm_use *use)
+{
+	for (size_t i = 0; i < gpu->graphics.n_clients; i++)
+		if (gpu->graphics.clients[i].pid == use->pid &&
+		    gpu->graphics.clients[i].start_time == use->start_time)
+			return gpu->graphics.clients[i].lease > 0;
+	return false;
+}
+
+/* Adds the VRAM that DRM counts to the rows of n uses of KFD, and a row for each process of a lease
+ * that is unknown to KFD. Returns the number of rows, of which there is memory for DRM_USES_MAX
+ * more. */
 static size_t add_drm(const struct daemon *daemon, struct observed *rows, size_t n)
 {
 	const struct drm_scan *scan = daemon->graphics.last;
@@ -210,18 +221,15 @@ static size_t add_drm(const struct daemon *daemon, struct observed *rows, size_t
 		const struct gpu *gpu = gpu_of_device(daemon->arbiter, use->device);
 		const struct hw_use none = { .pid = use->pid,
 					     .kfd_gpu_id = gpu ? gpu->info.kfd_gpu_id : 0 };
-		struct observed *row;
+		struct observed *row = gpu ? find_row(rows, n, use, none.kfd_gpu_id) : NULL;
 
-		if (!gpu)
-			continue;
-		row = find_row(rows, n, use, gpu->info.kfd_gpu_id);
-		if (!row) {
+		if (!row && gpu && has_lease(gpu, use)) {
 			row = &rows[all];
 			describe(&none, row);
 			row->drm_only = true;
 			all += row->start_time == use->start_time;
 		}
-		if (row->start_time == use->start_time)
+		if (row && row->start_time == use->start_time)
 			row->drm_vram = use->vram;
 	}
 	return all;

@@ -293,3 +293,152 @@ TEST(the_gap_graphics_of_a_partition_is_there_unless_no_process_draws)
 	end_process(pid);
 	halt();
 }
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+#define MIB (UINT64_C(1) << 20)
+
+static uint64_t vram_free(void)
+{
+	return number_of(s.machine.bus, GPU_PATH, GPUARB_INTERFACE_GPU, "VramFree");
+}
+
+TEST(vram_that_drm_counts_beyond_what_a_lease_declared_is_not_free)
+{
+	struct live_lease lease;
+	struct procfs_client client = { .id = 7, .vram = 300 * 1024 };
+	uint64_t total;
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	boot("warn", true);
+	total = vram_free();
+	pid = idler(0, &fd);
+	lease = granted(call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 2,
+				  "cus", "u", 15, "vram", "t", 200 * MIB, 1, "process", "h", fd)));
+	CHECK(vram_free() == total - 200 * MIB);
+	procfs_process(&s.procfs, pid, 0);
+	procfs_client(&s.procfs, pid, 5, &client);
+	AWAIT(s.machine.bus,
+	      vram_free() == total - 300 * MIB); /* a process that KFD does not know */
+	machine_use(&s.machine, pid, 0, 1);
+	client.vram = 250 * 1024;
+	procfs_client(&s.procfs, pid, 5, &client);
+	AWAIT(s.machine.bus, vram_free() == total - 250 * MIB);
+	client.vram = 100 * 1024;
+	procfs_client(&s.procfs, pid, 5, &client);
+	AWAIT(s.machine.bus, vram_free() == total - 200 * MIB);
+	CHECK(lease_exists(s.machine.bus, lease.path));
+	end_process(pid);
+	halt();
+}
+
+/* ---- a helper that does not answer ----------------------------------------------------------- */
+
+static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	sd_bus_message **ret = userdata;
+
+	*ret = sd_bus_message_ref(m);
+	return 1;
+}
+
+TEST(a_request_waits_for_a_helper_that_hangs_and_other_calls_do_not)
+{
+	const char *script;
+	sd_bus_message *request, *reply = NULL;
+
+	NEEDS_DAEMON();
+	prepare("refuse-realtime", false);
+	rig_write(&s.machine.rig, "script", "#!/bin/sh\nexec sleep 60\n");
+	script = rig_path(&s.machine.rig, "script");
+	CHECK(chmod(script, 0755) == 0);
+	procfs_serve(&s.procfs, script, NULL);
+	start();
+	request = ask(s.machine.bus, "Reserve", 15);
+	CHECK(sd_bus_call_async(s.machine.bus, NULL, request, on_reply, &reply, UINT64_MAX) >= 0);
+	sd_bus_message_unref(request);
+	CHECK(gpu_number(s.machine.bus, "Cus") == 60 && gpu_number(s.machine.bus, "CusFree") == 60);
+	CHECK(!reply);
+	procfs_done(&s.procfs);
+	AWAIT(s.machine.bus, reply);
+	CHECK(is_error(reply, GPUARB_ERROR_NO_CAPACITY, "unknown"));
+	halt();
+}
+
+TEST(a_call_that_waits_is_forgotten_with_its_caller_and_answered_when_the_daemon_ends)
+{
+	sd_bus_message *request, *reply = NULL, *lost = NULL;
+	const char *script;
+	sd_bus *other;
+
+	NEEDS_DAEMON();
+	prepare("ignore", false);
+	rig_write(&s.machine.rig, "script", "#!/bin/sh\nexec sleep 60\n");
+	script = rig_path(&s.machine.rig, "script");
+	CHECK(chmod(script, 0755) == 0);
+	procfs_serve(&s.procfs, script, NULL);
+	start();
+	other = rig_connect(&s.machine.rig, STRANGER);
+	request = call_arbiter(other, "ObserveClients");
+	CHECK(sd_bus_call_async(other, NULL, request, on_reply, &lost, UINT64_MAX) >= 0);
+	sd_bus_message_unref(request);
+	settle(other);
+	leave(other);
+	request = call_arbiter(s.machine.bus, "ObserveClients");
+	CHECK(sd_bus_call_async(s.machine.bus, NULL, request, on_reply, &reply, UINT64_MAX) >= 0);
+	sd_bus_message_unref(request);
+	CHECK(gpu_number(s.machine.bus, "Cus") == 60);
+	CHECK(!reply && !lost);
+	rig_stop(&s.machine.rig);
+	AWAIT(s.machine.bus, reply);
+	CHECK(is_error(reply, GPUARB_ERROR_SHUTDOWN, ""));
+	halt();
+}
+
+/* ---- when nobody asks ------------------------------------------------------------------------ */
+
+/* gpuarb-fdinfo, which leaves a file when it is started. */
+static void serve_marked(void)
+{
+	char text[512];
+	const char *script;
+
+	snprintf(text, sizeof(text), "#!/bin/sh\n: >%s\nexec %s \"$@\"\n",
+		 rig_path(&s.machine.rig, "started"), getenv("GPUARB_FDINFO"));
+	rig_write(&s.machine.rig, "script", text);
+	script = rig_path(&s.machine.rig, "script");
+	CHECK(chmod(script, 0755) == 0);
+	procfs_serve(&s.procfs, script, NULL);
+}
+
+static bool was_started(void)
+{
+	return access(rig_path(&s.machine.rig, "started"), F_OK) == 0;
+}
+
+TEST(the_helper_is_not_started_without_a_lease_or_with_ignore)
+{
+	NEEDS_DAEMON();
+	prepare("warn", false);
+	serve_marked();
+	start();
+	for (unsigned i = 0; i < 5; i++)
+		CHECK(gpu_number(s.machine.bus, "CusFree") == 60);
+	CHECK(!was_started());
+	reserve(s.machine.bus, 15);
+	AWAIT(s.machine.bus, graphics_is("none"));
+	CHECK(was_started());
+	halt();
+
+	prepare("ignore", false);
+	serve_marked();
+	start();
+	reserve(s.machine.bus, 15);
+	CHECK(gpu_number(s.machine.bus, "CusFree") == 45);
+	CHECK(!was_started() && graphics_is("unknown"));
+	observe();
+	CHECK(was_started() && graphics_is("none"));
+	halt();
+}
