@@ -25,6 +25,8 @@ has systemd/gpuarbd.service.in "User=$user" "Group=$user"
 has systemd/gpuarb-enforce.socket "SocketUser=$user" "SocketMode=0600"
 has systemd/gpuarb-debugfs.socket.in "SocketUser=$user" "SocketMode=0600"
 has systemd/gpuarb-fdinfo.socket "SocketUser=$user" "SocketMode=0600"
+has systemd/gpuarb-fdinfo@.service.in "CapabilityBoundingSet=CAP_SYS_PTRACE" \
+	"SystemCallFilter=~@debug @ipc kcmp"
 has client/doctor/doctor-service.c "#define USER \"$user\""
 has daemon/util/trust.c "#define SERVICE_USER \"$user\" .*"
 has systemd/gpuarb.sysusers "u $user .*"
