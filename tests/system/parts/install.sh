@@ -69,3 +69,4 @@ check 'doctor finds no problem on a machine without a GPU' doctor_finds_no_fault
 check 'doctor finds the bus, the daemon, the unit and all files' doctor_finds_all_in_place
 check 'gpuarbd starts without /etc/gpuarb' does_without_a_configuration
 check 'gpuarbd reads /etc/gpuarb/gpuarbd.conf' has_simulated_gpus
+check 'the autopkgtest of the unit passes' eval '/opt/autopkgtest/service && soon no_leases'
