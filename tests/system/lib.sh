@@ -91,3 +91,18 @@ prepare_suite()
 		"$here/image" "$suite" "$1" "$images/$suite/$1" || exit 1
 	}
 }
+
+# Build directories are not part of the tree.
+list_files()
+{
+	git ls-files --cached --others --exclude-standard 2>/dev/null ||
+		find . -path './build*' -prune -o -path ./.git -prune -o ! -type d -printf '%P\n'
+}
+
+# git also lists files that were removed.
+files_of_tree()
+{
+	list_files | LC_ALL=C sort -u | while read -r file; do
+		[ ! -f "$file" ] || printf '%s\n' "$file"
+	done
+}
