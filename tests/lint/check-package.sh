@@ -20,6 +20,13 @@ grep -q "^gpuarb ($ours) " "$source/debian/changelog" || complain "debian/change
 sed 1q "$source/debian/changelog" | grep -q "^gpuarb ($ours) " ||
 	complain "debian/changelog begins with another version than meson.build's $ours"
 
+# Of other distributions.
+grep -qx "Version: *$ours" "$source/docs/packaging/gpuarb.spec" ||
+	complain "docs/packaging/gpuarb.spec has another Version than meson.build's $ours"
+grep -qx "pkgver=$ours" "$source/docs/packaging/PKGBUILD" ||
+	complain "docs/packaging/PKGBUILD has another pkgver than meson.build's $ours"
+bash -n "$source/docs/packaging/PKGBUILD" || complain "docs/packaging/PKGBUILD has a syntax error"
+
 # symbols FILE PACKAGE: each version of the one is a line of the other.
 symbols()
 {
