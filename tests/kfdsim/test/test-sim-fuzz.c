@@ -6,13 +6,15 @@
 
 #define ROUNDS 120000U
 #define PROCESSES 3U
-#define WORDS 22U /* CREATE_QUEUE's */
+#define WORDS 24U /* CREATE_QUEUE's */
+#define NUMBERS 0x28U
 
 struct fuzz {
 	struct sim_rig rig;
 	struct sim_process *processes[PROCESSES];
 	unsigned seed;
 	unsigned good[256], bad[256]; /* by number: how often it went well, or not */
+	unsigned rendered;            /* requests to render nodes that went well */
 };
 
 static uint32_t any(struct fuzz *fuzz)
@@ -49,7 +51,7 @@ static void scribble(struct fuzz *fuzz)
 static void make_sensible(struct fuzz *fuzz, unsigned nr, uint32_t *words)
 {
 	size_t gpu = any(fuzz) % 2;
-	struct kfd_ioctl_create_queue_args queue = rig_queue_args(&fuzz->rig, gpu, any(fuzz) % 4);
+	struct kfd_ioctl_create_queue_args queue = rig_queue_args(&fuzz->rig, gpu, any(fuzz) % 5);
 	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
 		.va_addr = (uint64_t)any(fuzz) << 12,
 		.size = 1U << any(fuzz) % 22,
@@ -85,7 +87,7 @@ static void make_sensible(struct fuzz *fuzz, unsigned nr, uint32_t *words)
 static void call(struct fuzz *fuzz)
 {
 	static const uint16_t sizes[] = { 0, 1, 7, 8, 16, 24, 32, 40, 48 };
-	unsigned nr = any(fuzz) % 0x26, p = any(fuzz) % PROCESSES;
+	unsigned nr = any(fuzz) % NUMBERS, p = any(fuzz) % PROCESSES;
 	size_t size = any(fuzz) % 3 ? sizeof(uint32_t) * WORDS : sizes[any(fuzz) % 9];
 	_Alignas(8) uint32_t words[256];
 	int r;
@@ -137,6 +139,37 @@ static void ring(struct fuzz *fuzz)
 	memcpy(fuzz->rig.world.arena + place, &value, sizeof(value));
 }
 
+/* What is wrong now is refused. */
+static void disturb(struct fuzz *fuzz)
+{
+	unsigned kind = any(fuzz) % 3, n = 1 + any(fuzz) % PROCESSES;
+	char text[64], why[256];
+
+	if (kind == 2)
+		snprintf(text, sizeof(text), "reset:0000:0%u:00.0", n);
+	else
+		snprintf(text, sizeof(text), "%s:%u", kind ? "restore" : "evict", n);
+	(void)sim_fault(fuzz->rig.sim, text, fuzz->rig.now, why, sizeof(why));
+}
+
+static void ask_render_node(struct fuzz *fuzz)
+{
+	static const uint8_t numbers[] = { 0x00, 0x05, 0x45, 0x45, 0x45, 0x46 };
+	uint64_t words[8];
+	int r;
+
+	for (unsigned i = 0; i < 8; i++)
+		words[i] = any(fuzz) % 2 ? RIG_MEMORY + any(fuzz) % RIG_SIZE : any_word(fuzz);
+	if (any(fuzz) % 2) /* size and query of AMDGPU_INFO */
+		words[1] = (uint64_t)(any(fuzz) % 32) << 32 | any(fuzz) % 600;
+	r = sim_render_ioctl(
+		fuzz->rig.sim, 128 + any(fuzz) % 3, 1,
+		_IOC(_IOC_READ | _IOC_WRITE, 'd', numbers[any(fuzz) % 6], any(fuzz) % 65), words,
+		any(fuzz) % 65, fuzz->rig.now);
+	CHECK(r <= 0 && r > -600);
+	fuzz->rendered += r == 0;
+}
+
 static void round_of(struct fuzz *fuzz)
 {
 	unsigned kind = any(fuzz) % 4000;
@@ -149,15 +182,22 @@ static void round_of(struct fuzz *fuzz)
 		pass(fuzz);
 	else if (kind < 400)
 		ring(fuzz);
+	else if (kind < 410)
+		disturb(fuzz);
+	else if (kind < 430)
+		ask_render_node(fuzz);
 	else if (kind < 450)
 		sim_cancel(fuzz->rig.sim, fuzz->rig.request - any(fuzz) % 100);
 	else
 		call(fuzz);
 }
 
-static void run(bool timing)
+static void run(bool timing, unsigned kfd_minor)
 {
 	static struct fuzz fuzz;
+	static const struct sim_node each[] = { { .sdma_engines = 2, .sdma_xgmi_engines = 3 },
+						{ .sdma_engines = 2 } };
+	struct sim_config config = { .each = each, .timing = timing, .kfd_minor = kfd_minor };
 	struct gpu_info infos[] = { rig_vega(), rig_navi() };
 	const char *seed = getenv("SEED");
 
@@ -165,27 +205,37 @@ static void run(bool timing)
 	fuzz.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : 20;
 	printf("SEED=%u\n", fuzz.seed);
 	fflush(stdout);
-	rig_start_with(&fuzz.rig, infos, 2, (struct sim_config){ .timing = timing }, RIG_ARENA);
+	rig_start_with(&fuzz.rig, infos, 2, config, RIG_ARENA);
 	for (unsigned p = 0; p < PROCESSES; p++)
 		fuzz.processes[p] = rig_open(&fuzz.rig, 1 + (pid_t)p);
 	for (unsigned i = 0; i < ROUNDS; i++)
 		round_of(&fuzz);
 
 	/* It came further than the first check. */
-	for (unsigned nr = 1; nr < 0x26; nr++)
+	for (unsigned nr = 1; nr < NUMBERS; nr++)
 		CHECK(fuzz.good[nr] + fuzz.bad[nr] > ROUNDS / 100);
-	CHECK(fuzz.good[0x02] > 100 && fuzz.good[0x03] > 100 && fuzz.good[0x07] > 100);
+	CHECK(fuzz.rendered > 100);
 	CHECK(fuzz.good[0x08] > 100 && fuzz.good[0x0c] > 10 && fuzz.good[0x16] > 100);
-	CHECK(fuzz.good[0x18] > 10 && fuzz.good[0x1a] > 10);
+	CHECK(fuzz.good[0x18] > 10);
+	/* Linux 6.12 wants buffers of queues that chance does not find. */
+	if (kfd_minor != KFD_LINUX_6_12) {
+		CHECK(fuzz.good[0x02] > 100 && fuzz.good[0x03] > 100 && fuzz.good[0x07] > 100);
+		CHECK(fuzz.good[0x1a] > 10);
+	}
 	rig_stop(&fuzz.rig);
 }
 
 TEST(random_arguments_do_not_break_the_driver)
 {
-	run(false);
+	run(false, KFD_LINUX_6_1);
 }
 
 TEST(random_arguments_do_not_break_the_driver_with_timing)
 {
-	run(true);
+	run(true, KFD_LINUX_6_1);
+}
+
+TEST(random_arguments_do_not_break_the_driver_of_linux_6_12)
+{
+	run(false, KFD_LINUX_6_12);
 }
