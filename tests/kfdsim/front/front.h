@@ -69,6 +69,7 @@ struct front {
 	struct sim *sim;
 	struct tree *tree;
 	struct sim_world world;
+	bool no_smi;       /* fuse: without the listener that SMI_EVENTS needs */
 	const char *sysfs; /* what stands for /sys: class/kfd/kfd, module/amdgpu/parameters */
 
 	int arena_fd; /* memfd, or the tmpfs file that stands for /dev/kfd */

@@ -236,7 +236,7 @@ static int enter(struct front *front)
 {
 	int r = namespace_cover(FRONT_SCRATCH, front->sysfs);
 
-	r = r < 0 ? r : fuse_gate_install(front->data);
+	r = r < 0 || front->no_smi ? r : fuse_gate_install(front->data);
 	if (r < 0)
 		fprintf(stderr, "kfdsim: seccomp: %s\n", strerror(-r));
 	return r;

@@ -34,6 +34,7 @@ static void print_help(void)
 	     "                    reset:GPU, evict:PID, restore:PID, smi:GPU:TEXT,\n"
 	     "                    slow:GPU:USEC, cost:THREADS:NSEC, teardown:MSEC or teardown:now\n"
 	     "  --kfd VERSION     the driver of Linux 6.1, 1.11, or of Linux 6.12, 1.17; 1.11\n"
+	     "  --no-smi          no SMI events; the command can use seccomp notification\n"
 	     "  --timing          kernels take time (a model)\n"
 	     "  --teardown MSEC   queues of the dead stay so long\n"
 	     "  --front NAME      how: fuse (needs root and Linux 6.9) or seccomp (Linux 5.19);\n"
@@ -141,6 +142,7 @@ static int run(struct front *front, const struct options *options)
 			return EXIT_OWN;
 		}
 	}
+	front->no_smi = options->no_smi;
 	front->sysfs = given ? given : FRONT_SCRATCH "/sysfs";
 	r = start_front(front, options);
 	if (r == -ENOENT && !front->end)

@@ -58,6 +58,7 @@ static int take(struct options *options, int option, const char *value)
 	case 't': options->topology = value; return 0;
 	case 'f': return add(options->faults, &options->n_faults, OPTIONS_FAULTS, "--fail", value);
 	case 'm': options->timing = true; return 0;
+	case 's': options->no_smi = true; return 0;
 	case 'r': options->front = value; return 0;
 	case 'p': options->profiles = value; return 0;
 	case 'k': return take_kfd(options, value);
@@ -91,6 +92,7 @@ int options_parse(struct options *options, int argc, char *argv[])
 		{ "fail", required_argument, NULL, 'f' },
 		{ "kfd", required_argument, NULL, 'k' },
 		{ "timing", no_argument, NULL, 'm' },
+		{ "no-smi", no_argument, NULL, 's' },
 		{ "front", required_argument, NULL, 'r' },
 		{ "profiles", required_argument, NULL, 'p' },
 		{ "teardown", required_argument, NULL, 'd' },

@@ -20,7 +20,7 @@ struct options {
 	const char *front; /* NULL: the first that can be had */
 	uint64_t teardown_ns;
 	unsigned kfd_minor; /* 0: as of Linux 6.1 */
-	bool timing, help;
+	bool timing, no_smi, help;
 	char **command;
 };
 
