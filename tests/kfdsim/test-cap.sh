@@ -15,7 +15,7 @@ if [ "${INSIDE:-}" != yes ]; then
 	rig_need jq dbus-daemon
 	rig_need_kfdsim
 	export INSIDE=yes
-	kfdsim --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-cap.sh "$escape" "$hip" || failed=1
+	kfdsim --no-smi --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-cap.sh "$escape" "$hip" || failed=1
 	rig_done
 	exit 0
 fi
@@ -103,11 +103,11 @@ err_has '--no-cap'
 # ---- the policy asks for it -----------------------------------------------------------------------
 printf '[tenant *]\nclass = guaranteed\ncap = yes\n' >"$dir/tenants.d/all.conf"
 ends 0 reload
-for options in '' --no-cap; do
+for options in '' --requeue --no-cap; do
 	# shellcheck disable=SC2086
 	program policy "${run[@]}" $options --name policy --gpu "$mi210" --cus 4 --queues 2 -- sh -c \
 		'echo ready; read -r line'
-	settles "$(named policy) | .tier == \"capped\" | . == $([ "$options" ] && echo false || echo true)"
+	settles "$(named policy) | .tier == \"capped\" | . == $([ "$options" = --no-cap ] && echo false || echo true)"
 	leave policy
 	settles "[$(named policy)] == []"
 done
