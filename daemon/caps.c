@@ -361,11 +361,13 @@ static void prove(struct cap *cap)
 		write_name(name, cap->lease, cap->bound);
 		r = store_keep(cap->daemon->liveness.store, name, cap->fd);
 		if (r >= 0)
-			r = store_settle(cap->daemon->liveness.store, on_settled, TAKE_PTR(proof));
+			r = store_settle(cap->daemon->liveness.store, on_settled, proof);
 	}
-	free(proof);
 	if (r >= 0)
-		return;
+		return; /* on_settled() frees it */
+	free(proof);
+	if (cap->bound)
+		store_forget(cap->daemon->liveness.store, name);
 	cap->bound = 0;
 	listener_refuse(cap->fd, cap->call.id, EPERM);
 }
