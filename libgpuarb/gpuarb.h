@@ -565,6 +565,11 @@ size_t gpuarb_view_leases(const struct gpuarb_view *view,
  * one of n has all. NAN: there is no GPU i, or the daemon does not tell. */
 double gpuarb_view_fairness(const struct gpuarb_view *view, size_t i);
 
+/* Floors of tenants (reserved-cus and others) that add up to more than GPU i of gpuarb_view_gpus() has: a
+ * sentence that names the key, the sum and the tenants. "": they fit, there is no GPU i, or the daemon
+ * does not tell. */
+const char *gpuarb_view_floor_excess(const struct gpuarb_view *view, size_t i);
+
 /* Whether a process draws on GPU i of gpuarb_view_gpus(): its work has no CU mask. "drawn"; "none";
  * "unknown": not observed, or not all processes were; "": there is no GPU i, or the daemon does not
  * tell. */

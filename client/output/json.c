@@ -223,6 +223,7 @@ static void json_gpu(struct json_object *list, const struct gpuarb_view *view, s
 		json_numbers(xccs, NULL, gpu->cus_per_shader_engine + x * gpu->shader_engines,
 			     gpu->shader_engines);
 	json_number(map, "cus_free", gpu->cus_free);
+	json_text_known(map, "floor_excess", gpuarb_view_floor_excess(view, i));
 	json_real(map, "fairness", gpuarb_view_fairness(view, i));
 	json_flag(map, "wgp_mode", gpu->wgp_mode);
 	json_flag(map, "harvest_known", gpu->harvest_known);

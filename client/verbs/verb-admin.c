@@ -8,6 +8,7 @@
 #include "client/output/json.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
+#include "core/mask/geometry.h"
 #include "sys/config/profile.h"
 
 /* ---- config ------------------------------------------------------------------------------ */
@@ -16,18 +17,18 @@
 static int check_simulated(const struct settings *settings, struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *list = strdup(settings->simulate);
-	char *rest = list, *name, why[256];
+	char *rest = list, *name, why[FLOOR_TEXT];
 	struct profile profile;
 	int result = 0;
 
 	/* A profile that is missing or wrong is reported by gpuarbd. */
-	if (settings->backend != BACKEND_SIMULATED || !list)
+	if (!list)
 		return 0;
 	while ((name = strtok_r(rest, ",", &rest))) {
 		_cleanup_(diagnostics_done) struct diagnostics unused = { 0 };
 
 		if (profile_load(GPUARB_PROFILE_DIR, name, &profile, &unused) < 0 ||
-		    settings_check_floors(settings, &profile.info, why, sizeof(why)) >= 0)
+		    settings_check_floors(settings, &profile.info, why) >= 0)
 			continue;
 		diagnostics_add(diagnostics, true, "%s", why);
 		result = -EINVAL;
@@ -35,8 +36,69 @@ static int check_simulated(const struct settings *settings, struct diagnostics *
 	return result;
 }
 
+/* Compares the floors with one GPU that gpuarbd has found. */
+static int check_gpu(const struct settings *settings, const struct gpuarb_gpu *gpu,
+		     struct diagnostics *diagnostics)
+{
+	struct gpu_info info = { .queue_slots = gpu->queue_slots,
+				 .process_slots = gpu->process_slots,
+				 .geometry = { .xccs = gpu->xccs,
+					       .engines = gpu->shader_engines,
+					       .arrays = 1,
+					       .array_cus = CUSET_ARRAY_CUS } };
+	char why[FLOOR_TEXT];
+
+	snprintf(info.name, sizeof(info.name), "%s", gpu->name);
+	if (geometry_spread(&info.geometry, gpu->cus) < 0) {
+		diagnostics_add(diagnostics, false,
+				"%s: the floors were not compared with it: it has %u CUs in %u "
+				"shader engines",
+				gpu->name, gpu->cus, gpu->shader_engines);
+		return 0;
+	}
+	if (settings_check_floors(settings, &info, why) >= 0)
+		return 0;
+	diagnostics_add(diagnostics, true, "%s", why);
+	return -EINVAL;
+}
+
+/* Floors that add up to more than a GPU has which gpuarbd has found on this machine. */
+static int check_found(struct command *command, const struct settings *settings,
+		       struct diagnostics *diagnostics)
+{
+	bool any = false;
+	int result = 0, r;
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		any |= tenant_has_floor(&settings->tenants[i]);
+	if (!any)
+		return 0;
+	r = command->gpuarb ? 0 : gpuarb_open(&command->gpuarb);
+	if (r >= 0)
+		r = session_refresh(command);
+	if (r < 0) {
+		diagnostics_add(
+			diagnostics, false,
+			"the floors were not compared with the GPUs of this machine: gpuarbd "
+			"does not answer (%s)",
+			strerror(-r));
+		return 0;
+	}
+	for (size_t i = 0; i < command->n_gpus; i++)
+		if (check_gpu(settings, &command->gpus[i], diagnostics) < 0)
+			result = -EINVAL;
+	return result;
+}
+
+static int check_floors(struct command *command, const struct settings *settings,
+			struct diagnostics *diagnostics)
+{
+	return settings->backend == BACKEND_SIMULATED ? check_simulated(settings, diagnostics)
+						      : check_found(command, settings, diagnostics);
+}
+
 /* The files named, or all files that the daemon reads, with its rules of trust. */
-static int check(const struct command *command, struct diagnostics *diagnostics)
+static int check(struct command *command, struct diagnostics *diagnostics)
 {
 	const struct config_files files = { .trust = service_trust() };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -44,7 +106,7 @@ static int check(const struct command *command, struct diagnostics *diagnostics)
 
 	if (command->n_rest == 1) {
 		r = service_load_config(&files, &settings, diagnostics);
-		return r < 0 || check_simulated(settings, diagnostics) >= 0 ? r : -EINVAL;
+		return r < 0 || check_floors(command, settings, diagnostics) >= 0 ? r : -EINVAL;
 	}
 
 	for (size_t i = 1; i < command->n_rest; i++) {
@@ -52,7 +114,7 @@ static int check(const struct command *command, struct diagnostics *diagnostics)
 
 		r = config_load_file(command->rest[i], &settings, diagnostics);
 		if (r >= 0)
-			r = check_simulated(settings, diagnostics);
+			r = check_floors(command, settings, diagnostics);
 		settings = settings_free(settings);
 		if (r < 0 && diagnostics->n == before)
 			diagnostics_add(diagnostics, true, "%s: %s", command->rest[i],

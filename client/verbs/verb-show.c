@@ -141,6 +141,10 @@ static void print_status(const struct command *command)
 	for (size_t i = 0; i < command->n_gpus; i++) {
 		if (command->gpus[i].oversubscribed)
 			print_alarm(command, &command->gpus[i]);
+		if (gpuarb_view_floor_excess(command->view, i)[0])
+			print_line(stdout, "%s: not all floors can be kept free: %s",
+				   command->gpus[i].name,
+				   gpuarb_view_floor_excess(command->view, i));
 		print_graphics(command, i);
 	}
 	print_unseen(command);

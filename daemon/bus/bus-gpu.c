@@ -68,6 +68,14 @@ static uint64_t masks_observed(const struct bus *bus, const struct gpu *gpu)
 	return bus->arbiter->verifies && gpu->info.kfd_gpu_id ? bus->arbiter->masks_usec : 0;
 }
 
+static int append_floor_excess(sd_bus_message *reply, const struct bus *bus, const struct gpu *gpu)
+{
+	char why[FLOOR_TEXT] = "";
+
+	settings_check_floors(bus->arbiter->settings, &gpu->info, why);
+	return bus_append_text(reply, why);
+}
+
 /* clang-format off */
 #define PROPERTIES(ROW)                                                                          \
 	ROW(Name, "s", CONST, VALUE("s", gpu->info.name))                                        \
@@ -80,6 +88,7 @@ static uint64_t masks_observed(const struct bus *bus, const struct gpu *gpu)
 	ROW(CusPerShaderEngine, "aau", CONST, bus_append_engine_cus(reply, &gpu->info.geometry)) \
 	ROW(CusPerShaderArray, "aaau", CONST, bus_append_array_cus(reply, &gpu->info.geometry))  \
 	ROW(CusFree, "u", CHANGES, VALUE("u", gpu_cus_free(gpu)))                                \
+	ROW(FloorExcess, "s", CHANGES, append_floor_excess(reply, userdata, gpu))                \
 	ROW(Fairness, "d", CHANGES, VALUE("d", fairness(userdata, gpu))) \
 	ROW(WgpMode, "b", CONST, VALUE("b", gpu->info.geometry.wgp))                             \
 	ROW(HarvestKnown, "b", CONST, VALUE("b", gpu->info.harvest_known))                       \

@@ -533,6 +533,7 @@ static const struct field gpu_fields[] = {
 	SPECIAL("CusPerShaderEngine", read_engines),
 	SPECIAL("CusPerShaderArray", read_arrays),
 	FIELD('u', "CusFree", gpuarb_gpu, cus_free),
+	FIELD('s', "FloorExcess", reading, facts.floor_excess),
 	FIELD('d', "Fairness", reading, facts.fairness),
 	FIELD('b', "WgpMode", gpuarb_gpu, wgp_mode),
 	FIELD('b', "HarvestKnown", gpuarb_gpu, harvest_known),

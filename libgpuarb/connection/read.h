@@ -76,6 +76,7 @@ struct lease_facts {
 /* What struct gpuarb_gpu has no place for. */
 struct gpu_facts {
 	double fairness; /* as gpuarb_view_fairness() */
+	const char *floor_excess;
 	const char *pipes_source;
 	const char *graphics;
 	const struct gpuarb_client *clients;

@@ -244,6 +244,11 @@ GPUARB_EXPORT double gpuarb_view_fairness(const struct gpuarb_view *view, size_t
 	return view && i < view->n_gpus ? view->gpu_facts[i].fairness : NAN;
 }
 
+GPUARB_EXPORT const char *gpuarb_view_floor_excess(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_gpus ? view->gpu_facts[i].floor_excess : "";
+}
+
 GPUARB_EXPORT const char *gpuarb_view_pipes_source(const struct gpuarb_view *view, size_t i)
 {
 	return view && i < view->n_gpus ? view->gpu_facts[i].pipes_source : "";

@@ -18,6 +18,13 @@ for verb in 'activate 1' 'activate 1 --wait' 'deactivate 1' 'revoke 1' top verif
 	ends 5 $verb
 done
 
+printf '[tenant a]\nmatch-user = 1\nreserved-cus = 61\n' >"$dir/floor.conf"
+ends 0 config check "$dir/floor.conf" --json
+json_out '.valid and (.warnings | length == 1)' # they were not compared with a GPU
+printf 'max-cus = 60\n' >>"$dir/floor.conf"
+ends 6 config check "$dir/floor.conf" --json
+json_out '.valid == false and (.problems | length == 1)'
+
 # Borrowers have a long time to return CUs.
 cat >"$dir/gpuarbd.conf" <<-'CONF'
 	[daemon]
@@ -555,6 +562,25 @@ check 'the message names the reason' grep -q "lease $again_lease .*tidy" "$dir/r
 exec 5<&-
 list_becomes '. == []'
 sed -i 's/^activate-grace = .*/activate-grace = 600s/' "$dir/gpuarbd.conf"
+ends 0 reload
+
+# ---- floors above what the GPU has ---------------------------------------------------------
+cp "$dir/tenants.d/10-all.conf" "$dir/all.conf"
+sed -i '/^class = realtime/a reserved-cus = 61' "$dir/tenants.d/10-all.conf"
+ends 6 config check "$dir/tenants.d/10-all.conf" --json
+json_out '.valid == false and (.problems | length == 1)'
+ends 0 reload
+ends 0 status --json
+json_out '.gpus[0].floor_excess | test("^reserved-shader-engines .*everything 5")'
+excess=$(jq -r '.gpus[0].floor_excess' "$dir/out")
+ends 0 status
+check 'status shows the excess' grep -qF "$excess" "$dir/out"
+sed -i 's/^reserved-cus = 61/reserved-cus = 60/' "$dir/tenants.d/10-all.conf"
+ends 0 config check "$dir/tenants.d/10-all.conf"
+ends 0 reload
+ends 0 status --json
+json_out '.gpus[0].floor_excess == null'
+cp "$dir/all.conf" "$dir/tenants.d/10-all.conf"
 ends 0 reload
 
 # ---- moves -------------------------------------------------------------------------------

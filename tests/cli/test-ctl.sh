@@ -60,7 +60,7 @@ json_out 'keys == ["gpus","leases","tenants","version"] and (.tenants | index("e
 
 ends 0 gpus --json
 json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines","cus",
-	"cus_per_shader_engine","cus_free","fairness","wgp_mode","harvest_known","law","queue_slots",
+	"cus_per_shader_engine","cus_free","fairness","floor_excess","wgp_mode","harvest_known","law","queue_slots",
 	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe","pipes_source",
 	"sdma_queues","sdma_xgmi_queues","vram_bytes","vram_free","scheduler","unmanaged",
 	"observed","masks_observed","graphics","clients","oversubscribed","draining"] | sort)'

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,44 +177,81 @@ static uint64_t engines_of(const struct geometry *geometry, uint64_t cus)
 	return each > 0 ? (cus + each - 1) / each : 0;
 }
 
-int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu, char *buf,
-			  size_t size)
+enum floor_key { FLOOR_ENGINES, FLOOR_CUS, FLOOR_QUEUES, FLOOR_PROCESSES, FLOOR_KEYS };
+
+/* What the floor of the tenant keeps of the GPU. Whole engines are kept with all of their CUs. */
+static void find_part(const struct tenant *tenant, const struct gpu_info *gpu,
+		      uint64_t ret[static FLOOR_KEYS])
 {
 	uint64_t all = geometry_cus(&gpu->geometry), each = all / gpu->geometry.engines;
-	uint64_t cus = 0, engines = 0, queues = 0, processes = 0;
+	uint64_t own = limit_reserved(&tenant->reserved_cus, all), whole = 0;
+
+	memset(ret, 0, FLOOR_KEYS * sizeof(*ret));
+	if (!tenant_floor_is_on(tenant, gpu->name))
+		return;
+	if (tenant->class == CLASS_REALTIME || tenant->reserved_engines > 0)
+		whole = engines_of(&gpu->geometry, own);
+	whole = whole > tenant->reserved_engines ? whole : tenant->reserved_engines;
+	ret[FLOOR_ENGINES] = whole;
+	ret[FLOOR_CUS] = own > whole * each ? own : whole * each;
+	ret[FLOOR_QUEUES] = tenant->reserved_queues;
+	ret[FLOOR_PROCESSES] = tenant->reserved_processes;
+}
+
+#define PARTS_NAMED 4U /* in a sentence */
+
+/* "a 30, b 31 and 2 more" */
+static void list_parts(const struct settings *settings, const struct gpu_info *gpu,
+		       enum floor_key key, char *buf, size_t size)
+{
+	uint64_t part[FLOOR_KEYS];
+	size_t named = 0, more = 0, at = 0;
 
 	for (size_t i = 0; i < settings->n_tenants; i++) {
-		const struct tenant *tenant = &settings->tenants[i];
-		uint64_t own = limit_reserved(&tenant->reserved_cus, all);
-		uint64_t whole = tenant->class == CLASS_REALTIME || tenant->reserved_engines > 0
-					 ? engines_of(&gpu->geometry, own)
-					 : 0;
-
-		if (!tenant_floor_is_on(tenant, gpu->name))
+		find_part(&settings->tenants[i], gpu, part);
+		if (part[key] == 0)
 			continue;
-		whole = whole > tenant->reserved_engines ? whole : tenant->reserved_engines;
-		engines += whole;
-		cus += own > whole * each ? own : whole * each;
-		queues += tenant->reserved_queues;
-		processes += tenant->reserved_processes;
+		if (named == PARTS_NAMED) {
+			more++;
+			continue;
+		}
+		at += (size_t)snprintf(buf + at, size - at, "%s%.40s %llu", named++ ? ", " : "",
+				       settings->tenants[i].name, (unsigned long long)part[key]);
 	}
+	if (more > 0)
+		snprintf(buf + at, size - at, " and %zu more", more);
+}
+
+int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu,
+			  char buf[static FLOOR_TEXT])
+{
 	const struct {
 		const char *key;
-		uint64_t sum, has;
-	} sums[] = {
-		{ "reserved-shader-engines", engines, gpu->geometry.engines },
-		{ "reserved-cus", cus, all },
-		{ "reserved-queues", queues, gpu->queue_slots },
-		{ "reserved-processes", processes, gpu->process_slots },
+		uint64_t has;
+	} keys[FLOOR_KEYS] = {
+		[FLOOR_ENGINES] = { "reserved-shader-engines", gpu->geometry.engines },
+		[FLOOR_CUS] = { "reserved-cus", geometry_cus(&gpu->geometry) },
+		[FLOOR_QUEUES] = { "reserved-queues", gpu->queue_slots },
+		[FLOOR_PROCESSES] = { "reserved-processes", gpu->process_slots },
 	};
+	uint64_t sum[FLOOR_KEYS] = { 0 }, part[FLOOR_KEYS];
+	char parts[FLOOR_TEXT - 192];
 
-	for (size_t i = 0; i < ARRAY_SIZE(sums); i++)
-		if (sums[i].sum > sums[i].has)
-			return refuse(buf, size, -ENOSPC,
-				      "%s of all tenants adds up to %llu, and %s has %llu",
-				      sums[i].key, (unsigned long long)sums[i].sum,
-				      gpu->name[0] ? gpu->name : gpu->device,
-				      (unsigned long long)sums[i].has);
+	for (size_t i = 0; i < settings->n_tenants; i++) {
+		find_part(&settings->tenants[i], gpu, part);
+		for (size_t key = 0; key < FLOOR_KEYS; key++)
+			sum[key] += part[key];
+	}
+	for (size_t key = 0; key < FLOOR_KEYS; key++) {
+		if (sum[key] <= keys[key].has)
+			continue;
+		list_parts(settings, gpu, (enum floor_key)key, parts, sizeof(parts));
+		return refuse(buf, FLOOR_TEXT, -ENOSPC,
+			      "%s of all tenants adds up to %llu (%s), and %s has %llu",
+			      keys[key].key, (unsigned long long)sum[key], parts,
+			      gpu->name[0] ? gpu->name : gpu->device,
+			      (unsigned long long)keys[key].has);
+	}
 	return 0;
 }
 

@@ -144,9 +144,11 @@ bool tenant_may_match(const struct tenant *tenant, uid_t uid);
 bool tenant_has_floor(const struct tenant *tenant);
 bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu);
 
-/* Whether this GPU has what all floors reserve; else -ENOSPC with the sum in buf. */
-int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu, char *buf,
-			  size_t size);
+/* Whether this GPU has what all floors reserve; else -ENOSPC, with the sum and the part of each tenant
+ * in buf. */
+#define FLOOR_TEXT 512U
+int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu,
+			  char buf[static FLOOR_TEXT]);
 
 /* Whether it limits what a user holds of one GPU. */
 bool tenant_bounds_parts(const struct tenant *tenant);

@@ -280,8 +280,32 @@ static uint64_t reserved_percent(const struct settings *settings, const char *gp
 	return sum;
 }
 
+/* A floor that the users of the tenant could never hold: all of them are known, and each may have
+ * `most`. Numbers are not compared with percentages: that depends on the GPU. */
+static void check_holdable(struct config *config, const struct tenant *tenant, const char *what,
+			   const struct limit *floor, const struct limit *most)
+{
+	struct ini_place place = place_of(config, tenant);
+	const char *unit = floor->kind == LIMIT_PERCENT ? "%" : "";
+	size_t users = tenant->users.n;
+
+	if (floor->kind == LIMIT_NONE || floor->kind != most->kind || tenant->groups.n > 0 ||
+	    users == 0 || floor->value <= most->value * users)
+		return;
+	ini_bad(&place,
+		"[tenant %s]: reserved-%s = %llu%s, but with max-%s = %llu%s its %zu user%s can hold "
+		"%llu%s at most: lower reserved-%s or raise max-%s",
+		tenant->name, what, (unsigned long long)floor->value, unit, what,
+		(unsigned long long)most->value, unit, users, users == 1 ? "" : "s",
+		(unsigned long long)(most->value * users), unit, what, what);
+}
+
 static void check_floor(struct config *config, const struct tenant *tenant)
 {
+	const struct limit queues = { tenant->reserved_queues ? LIMIT_COUNT : LIMIT_NONE,
+				      tenant->reserved_queues };
+	const struct limit processes = { tenant->reserved_processes ? LIMIT_COUNT : LIMIT_NONE,
+					 tenant->reserved_processes };
 	uint64_t sum = reserved_percent(config->settings, tenant->reserved_gpu);
 	struct ini_place place = place_of(config, tenant);
 
@@ -294,6 +318,9 @@ static void check_floor(struct config *config, const struct tenant *tenant)
 		ini_bad(&place,
 			"[tenant %s]: reserved-cus of all tenants adds up to %llu%% of a GPU",
 			tenant->name, (unsigned long long)sum);
+	check_holdable(config, tenant, "cus", &tenant->reserved_cus, &tenant->max_cus);
+	check_holdable(config, tenant, "queues", &queues, &tenant->max_queues);
+	check_holdable(config, tenant, "processes", &processes, &tenant->max_processes);
 }
 
 /* ---- sections and keys --------------------------------------------------------------- */

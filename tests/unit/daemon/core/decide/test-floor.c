@@ -198,33 +198,51 @@ TEST(sum_of_all_floors_is_compared_with_the_gpu)
 	const struct settings *settings = s.arbiter->settings;
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	struct tenant *a, *b;
-	char why[256];
+	char why[FLOOR_TEXT];
 
 	add_floor(&s, 2);
 	b = add_tenant(s.arbiter, "b", 8, CLASS_GUARANTEED);
 	a = &s.arbiter->settings->tenants[1];
 	b->reserved_cus = (struct limit){ LIMIT_COUNT, 30 };
-	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == 0);
+	CHECK(settings_check_floors(settings, &gpu, why) == 0);
 	b->reserved_cus.value = 31;
-	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
+	CHECK(settings_check_floors(settings, &gpu, why) == -ENOSPC);
 	CHECK(strstr(why, "reserved-cus") && strstr(why, "0000:03:00.0"));
-	CHECK(strstr(why, " 61,") && strstr(why, " 60"));
+	CHECK(strstr(why, " 61 (b 31, ar 30),") && strstr(why, " 60"));
 	b->reserved_cus.value = 30;
 	a->reserved_engines = 5;
-	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
+	CHECK(settings_check_floors(settings, &gpu, why) == -ENOSPC);
 	CHECK(strstr(why, "reserved-shader-engines"));
 	a->reserved_engines = 0;
 	a->reserved_cus = (struct limit){ LIMIT_COUNT, 16 }; /* two engines: 30 */
-	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == 0);
+	CHECK(settings_check_floors(settings, &gpu, why) == 0);
 	a->reserved_queues = 20;
 	b->reserved_queues = 5;
-	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
+	CHECK(settings_check_floors(settings, &gpu, why) == -ENOSPC);
 	b->reserved_queues = 4;
 	a->reserved_processes = 9;
-	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
-	CHECK(strstr(why, "reserved-processes") && strstr(why, " 9,"));
+	CHECK(settings_check_floors(settings, &gpu, why) == -ENOSPC);
+	CHECK(strstr(why, "reserved-processes") && strstr(why, " 9 (ar 9),"));
 	a->reserved_gpu = strdup("0000:04:00.0");
-	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == 0);
+	CHECK(settings_check_floors(settings, &gpu, why) == 0);
+	scene_done(&s);
+}
+
+TEST(sum_of_many_floors_names_the_first)
+{
+	struct scene s = scene_of(1);
+	struct gpu_info gpu = radeon_vii("0000:03:00.0");
+	char why[FLOOR_TEXT], name[REQUEST_TEXT];
+
+	for (unsigned i = 0; i < 7; i++) {
+		struct tenant *tenant;
+
+		snprintf(name, sizeof(name), "%u-%0*d", i, 60, 0);
+		tenant = add_tenant(s.arbiter, name, 20 + i, CLASS_GUARANTEED);
+		tenant->reserved_cus = (struct limit){ LIMIT_COUNT, 20 };
+	}
+	CHECK(settings_check_floors(s.arbiter->settings, &gpu, why) == -ENOSPC);
+	CHECK(strstr(why, " 140 (") && strstr(why, " 20 and 3 more), and 0000:03:00.0 has 60"));
 	scene_done(&s);
 }
 

@@ -118,6 +118,38 @@ TEST(every_key_is_stored_in_its_field)
 	tree_done(&tree);
 }
 
+TEST(floor_that_the_users_of_a_tenant_cannot_hold_is_refused)
+{
+	static const struct {
+		const char *keys, *problem; /* NULL: valid */
+	} cases[] = {
+		{ "match-user = 1\nreserved-cus = 30\nmax-cus = 20\n",
+		  "[tenant t]: reserved-cus = 30, but with max-cus = 20 its 1 user can hold 20 at most" },
+		{ "match-user = 1\nreserved-cus = 30%\nmax-cus = 20%\n", "can hold 20% at most" },
+		{ "match-user = 1, 2\nreserved-cus = 41\nmax-cus = 20\n",
+		  "its 2 users can hold 40" },
+		{ "match-user = 1, 2\nreserved-cus = 40\nmax-cus = 20\n", NULL },
+		{ "match-user = 1\nreserved-cus = 30\nmax-cus = 20%\n",
+		  NULL }, /* depends on the GPU */
+		{ "match-group = 1\nreserved-cus = 30\nmax-cus = 20\n", NULL },
+		{ "match-user = 1\nreserved-queues = 5\nmax-queues = 4\n", "max-queues = 4" },
+		{ "match-user = 1\nreserved-processes = 3\nmax-processes = 2\n",
+		  "max-processes = 2" },
+		{ "match-user = 1\nreserved-processes = 3\n", NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[256];
+		struct tree tree;
+
+		snprintf(text, sizeof(text), "[tenant t]\n%s", cases[i].keys);
+		tree = tree_new(text);
+		CHECK((tree_load(&tree) == -EINVAL) == (cases[i].problem != NULL));
+		CHECK(!cases[i].problem || config_says(&tree.diagnostics, cases[i].problem));
+		tree_done(&tree);
+	}
+}
+
 TEST(shares_of_floors_above_a_gpu_are_refused)
 {
 	struct tree tree = tree_new("[tenant a]\nmatch-user = 1\nreserved-cus = 60%\n"
