@@ -15,7 +15,9 @@ void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind 
 	if (waiting)
 		queue_remove(arbiter, lease);
 	lease_set_ending(lease, cause, reason);
-	ledger_examine_again(arbiter, lease_gpus(lease)); /* it is in the way of fewer requests */
+	/* Its room is free only when it is removed. But preemption counts it as leaving, and if it is idle
+	 * it is in the way of no exclusive lease. */
+	ledger_examine_again(arbiter, lease_gpus(lease));
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
 	if (waiting)
 		ledger_remove(arbiter, lease);

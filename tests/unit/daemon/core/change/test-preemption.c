@@ -249,6 +249,25 @@ TEST(room_of_a_lease_that_ends_for_an_earlier_request_is_not_promised_twice)
 	scene_done(&l.s);
 }
 
+TEST(leases_are_revoked_as_soon_as_one_that_was_in_the_way_ends)
+{
+	struct lending l = preemptible();
+	struct lease *lab = grant(&l.s, LAB, 30), *any = grant(&l.s, ANY, 30), *rt;
+	struct request request = request_for(60);
+
+	request.wait_usec = 3600 * SECOND_USEC;
+	rt = reserve(l.s.arbiter, VR, &request, &l.s.result);
+	turn(&l);
+	CHECK(rt->state == STATE_WAITING &&
+	      any->state == STATE_GRANTED); /* it would not be enough */
+	arbiter_holder_gone(l.s.arbiter, lab->id);
+	turn(&l);
+	CHECK(lab->state == STATE_ENDING && any->state == STATE_REVOKING);
+	answer(&l, any);
+	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 60);
+	scene_done(&l.s);
+}
+
 TEST(lease_that_an_administrator_revoked_is_taken_first)
 {
 	struct lending l = preemptible();
