@@ -27,11 +27,12 @@ struct run {
 	pid_t child; /* 0: the command does not run */
 	int signals; /* a signalfd */
 	sigset_t unblocked;
-	bool lost;          /* the lease has ended: the command goes on without it */
-	bool ending;        /* the command was told to end, because the lease was revoked */
-	uint64_t kill_usec; /* when to kill it then; UINT64_MAX: never */
-	bool acknowledged;  /* the revocation */
-	int code;           /* of the last command that ended */
+	struct sigaction on_child; /* of SIGCHLD, for the command */
+	bool lost;                 /* the lease has ended: the command goes on without it */
+	bool ending;               /* the command was told to end, because the lease was revoked */
+	uint64_t kill_usec;        /* when to kill it then; UINT64_MAX: never */
+	bool acknowledged;         /* the revocation */
+	int code;                  /* of the last command that ended */
 };
 
 static bool is_state(const struct run *run, const char *state)
@@ -39,10 +40,14 @@ static bool is_state(const struct run *run, const char *state)
 	return strcmp(gpuarb_lease_state(run->supervisor->lease), state) == 0;
 }
 
+/* Where the caller ignores SIGCHLD, the kernel would reap the command and tell nobody. */
 static int watch_signals(struct run *run)
 {
+	const struct sigaction deliver = { .sa_handler = SIG_DFL };
 	sigset_t set;
 
+	if (sigaction(SIGCHLD, &deliver, &run->on_child) < 0)
+		return -errno;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(watched_signals); i++)
 		sigaddset(&set, watched_signals[i]);
@@ -60,6 +65,7 @@ __attribute__((noreturn)) static void become_command(const struct run *run, pid_
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(EXIT_RUN_FAILED);
+	sigaction(SIGCHLD, &run->on_child, NULL);
 	sigprocmask(SIG_SETMASK, &run->unblocked, NULL);
 	_exit(run->supervisor->execute(run->supervisor->userdata));
 }

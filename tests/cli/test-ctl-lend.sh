@@ -547,6 +547,11 @@ list_becomes '. == []'
 ends 7 run --requeue -- sh -c 'exit 7'
 ends 130 run --requeue --cus=15 -- sh -c 'kill -INT $$'
 ends 127 run --requeue --cus=15 -- no-such-program
+said='run --requeue where SIGCHLD is ignored'
+timeout 60 env --ignore-signal=CHLD "$GPUARBCTL" run --requeue --cus=15 -- \
+	grep SigIgn /proc/self/status >"$dir/out" 2>"$dir/err"
+check 'it ends' test $? = 0
+check 'the command ignores it, too' test $((0x$(sed 's/.*\t//' "$dir/out") & 0x10000)) != 0
 ends 125 run --requeue --token=x -- true
 err_has 'token=x'
 # An administrator revokes it: there is nothing to wait for again.

@@ -576,6 +576,42 @@ story_debuggers()
 	leave ml
 }
 
+# A revoked program is ended, and starts again with queues that follow the lease that it gets again.
+story_requeue()
+{
+	local first
+
+	policy 600s report
+	echo 'preempt = revoke' >>"$dir/tenants.d/all.conf"
+	start --debugfs=/sys/kernel/debug
+	program again "${run[@]}" --requeue --adaptable --gpu "$vii" --cus 60 --cus-min 30 --queues 6 \
+		--name again -- "$raw"
+	tell again queue
+	tell again queue
+	borrows again
+	driver "$(have $all 2)"
+	first=$(jq ".processes[] | select(.alive and .made > 0) | .pid" /sys/kernel/debug/kfdsim/state)
+
+	hold reserve --name vr --class realtime --gpu "$vii" --shader-engines 4
+	settles "($(named vr) | .state == \"granted\") and ($(named again) | .state == \"waiting\")"
+	driver "$(have $rest 0)"
+	check 'the program was ended' test ! -e "/proc/$first"
+	let_go TERM "$holder"
+	is_ready again
+	borrows again
+	tell again queue
+	driver "$(have $all 1)"
+	driver "[.processes[] | select(.alive and .made > 0) | .pid] != [$first]"
+
+	hold reserve --name vr --class realtime --gpu "$vii" --shader-engines 1
+	settles "$(named vr) | .state == \"granted\""
+	driver "$masks | length == 1 and all(. != \"$all\")"
+	kill "${pid[again]}"
+	wait "${pid[again]}"
+	check 'the signal went to the program' test $? = 143
+	settles '[.leases[].name] == ["vr"]'
+}
+
 story_late()
 {
 	policy 600s report
