@@ -91,8 +91,48 @@ story_queues()
 	leave many
 }
 
+# What policy says follows: the lease ends and its program is killed, and the honest one stays.
+story_kill()
+{
+	policy kill
+	systemd-socket-activate --seqpacket -l "$dir/enforce" "$GPUARB_ENFORCE" 2>"$dir/enforce.err" &
+	helper=$!
+	start --debugfs=/sys/kernel/debug --enforce="$dir/enforce"
+	honest
+	program wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
+	settles '[.leases[].name] == ["vr"]'
+	wait "${pid[wide]}" 2>/dev/null
+	check 'it was killed' test $? = 137
+	logged 'uses more than it was granted'
+	logged "of uid $(id -u) ends within"
+	settles "$(named vr) | .state == \"granted\" and .tier == \"verified\""
+	ends 0 verify
+	leave vr
+	kill "$helper"
+}
+
+# Without a policy, drift into the CUs of a realtime lease is revoked, and other drift is reported.
+story_default()
+{
+	policy ''
+	start --debugfs=/sys/kernel/debug
+	program wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
+	settles "$(named wide) | .state == \"granted\" and .drift[0].kind == \"mask\""
+	leave wide
+	settles '.leases == []'
+	honest
+	program wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
+	settles "$(named wide) | .state == \"ending\" and (.reason | test(\"outside the mask\"))"
+	json_out "$(named vr) | .state == \"granted\""
+	leave wide
+	settles '[.leases[].name] == ["vr"]'
+	leave vr
+}
+
 case $1 in
 mask) story_mask ;;
+kill) story_kill ;;
+default) story_default ;;
 queues) story_queues ;;
 esac
 finish

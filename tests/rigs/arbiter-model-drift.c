@@ -113,6 +113,16 @@ void model_keep_rows(struct model *model, const struct observed_mask *rows, size
 	}
 }
 
+void model_forget_gone(struct model *model)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < model->n_queues; i++)
+		if (known_find(model->arbiter, model->queues[i].pid, 0))
+			model->queues[n++] = model->queues[i];
+	model->n_queues = n;
+}
+
 /* ---- promise 9 ----------------------------------------------------------------------------- */
 
 static bool counts(const struct arbiter *arbiter, const struct model_queue *queue,

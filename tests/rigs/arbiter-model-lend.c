@@ -299,6 +299,7 @@ void model_check_progress(struct model *model)
 	for (size_t again = 0; again < rounds; again++) {
 		if (arbiter_observe(arbiter, NULL, 0) < 0)
 			model_fail("arbiter_observe");
+		model_forget_gone(model);
 		for (size_t i = arbiter->n_leases; i-- > 0;)
 			if (arbiter->leases[i]->adaptable)
 				arbiter_acknowledge(arbiter, arbiter->leases[i]->id,

@@ -224,6 +224,7 @@ static void observe(struct model *model)
 	}
 	if (arbiter_observe(model->arbiter, rows, n) < 0)
 		model_fail("arbiter_observe");
+	model_forget_gone(model);
 	lease = random_lease(model);
 	if (lease)
 		arbiter_set_capped(model->arbiter, lease, model_chance(model, 50));

@@ -72,6 +72,9 @@ size_t model_add_processes(struct model *model, struct observed_mask *rows, size
 /* Keeps what a scan of descriptors showed. */
 void model_keep_rows(struct model *model, const struct observed_mask *rows, size_t n);
 
+/* A scan of processes: the queues of those that are gone are gone. */
+void model_forget_gone(struct model *model);
+
 /* No CU that the new partitions of a lease have is covered by a queue outside of its lease. */
 void model_check_observed(struct model *model, const struct lease *lease);
 

@@ -222,6 +222,30 @@ static void judge(struct arbiter *arbiter, struct lease *lease, unsigned kinds, 
 		ledger_touch(arbiter, lease, TOUCH_DRIFT);
 }
 
+/* Is this the only lease on a compute partition of a card, which has XCCs of its own, and does no
+ * other process use it? */
+static bool is_sole(const struct gpu *gpu)
+{
+	return strchr(gpu->info.name, '/') && gpu->n_partitions == 1 &&
+	       gpu->observed.n_processes == 0;
+}
+
+static void set_tiers(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			struct partition *p = &lease->partitions[j];
+			bool sole = is_sole(&arbiter->gpus[p->gpu]);
+
+			if (p->sole != sole)
+				ledger_touch(arbiter, lease, TOUCH_REASON);
+			p->sole = sole;
+		}
+	}
+}
+
 void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec)
 {
 	unsigned kinds = kinds_of(arbiter->fresh);
@@ -229,6 +253,7 @@ void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec)
 	if (arbiter->fresh & FRESH_MASKS)
 		arbiter->masks_usec = now_usec;
 	arbiter->fresh = 0;
+	set_tiers(arbiter);
 	if (!kinds)
 		return;
 	for (size_t i = 0; i < arbiter->n_leases; i++)

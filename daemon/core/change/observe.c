@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ledger/cover.h"
 #include "core/ledger/known.h"
 
 /* ---- attribution ------------------------------------------------------------------- */
@@ -327,6 +328,7 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 			ledger_wake(arbiter, UINT64_C(1) << i);
 	}
 	arbiter->fresh |= FRESH_USE;
+	cover_forget_gone(arbiter);
 	remove_ended(arbiter);
 	return 0;
 }

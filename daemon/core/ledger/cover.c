@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/ledger/known.h"
+
 bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover)
 {
 	const struct lease *lease = cover->lease ? ledger_find(arbiter, cover->lease) : NULL;
@@ -30,6 +32,19 @@ void cover_sum_up(struct arbiter *arbiter)
 			ledger_examine_again(arbiter, UINT64_C(1) << i);
 		gpu->outside = sum;
 	}
+}
+
+void cover_forget_gone(struct arbiter *arbiter)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < arbiter->n_covers; i++)
+		if (known_find(arbiter, arbiter->covers[i].pid, 0))
+			arbiter->covers[n++] = arbiter->covers[i];
+	if (n == arbiter->n_covers)
+		return;
+	arbiter->n_covers = n;
+	cover_sum_up(arbiter);
 }
 
 static bool is_own(const struct cover *cover, const struct lease *self, pid_t pid)

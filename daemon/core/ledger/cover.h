@@ -28,6 +28,10 @@ bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover);
 /* Sets gpu->outside anew. Where some became free, waiting leases are examined again. */
 void cover_sum_up(struct arbiter *arbiter);
 
+/* Removes the covers of processes that no scan shows any more: without a process that uses a GPU, the
+ * descriptors are not read again. */
+void cover_forget_gone(struct arbiter *arbiter);
+
 /* The CUs of a GPU that queues cover outside their lease, but not queues of the lease self (NULL: none)
  * or of the process pid. */
 void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,

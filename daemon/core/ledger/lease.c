@@ -71,6 +71,8 @@ unsigned lease_drifts(const struct lease *lease)
 
 const char *partition_tier(const struct partition *partition)
 {
+	if (partition->sole)
+		return "hardware";
 	if (partition->capped && !partition->queues.wide_pid)
 		return "capped";
 	return partition->queues.verified ? "verified" : "cooperative";

@@ -75,6 +75,7 @@ struct partition {
 	bool stopped; /* paused, and the holder has acknowledged it */
 
 	bool capped; /* the kernel refuses queues beyond the grant: change/cap.c */
+	bool sole;   /* nothing else uses the compute partition of the card: change/drift.c */
 
 	/* Its queues, as the hardware's descriptors show them: change/verify.c. */
 	struct {
@@ -279,7 +280,7 @@ void lease_set_ending(struct lease *lease, enum result_kind cause, const char *r
 /* Keeps the refusal of the last decision about a waiting lease, and sets the reason from it. */
 void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
 
-/* "capped", "verified" or "cooperative": gpuarb(7). */
+/* "hardware", "capped", "verified" or "cooperative": gpuarb(7). */
 const char *partition_tier(const struct partition *partition);
 
 /* Changes the mask of a partition. CUs that leave the mask stay occupied. */

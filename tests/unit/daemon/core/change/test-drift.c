@@ -3,6 +3,7 @@
 /* What is observed of leases, against what they were granted. */
 
 #include "core/change/arbiter.h"
+#include "core/ledger/cover.h"
 
 #include "check.h"
 #include "scene.h"
@@ -320,5 +321,115 @@ TEST(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone)
 	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
 	arbiter_judge_drift(stage.arbiter, ++stage.now);
 	CHECK(stage.arbiter->woken == 1);
+	look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+	stage.arbiter->woken = 0;
+	CHECK(arbiter_observe(stage.arbiter, NULL, 0) == 0); /* its process has ended */
+	CHECK(stage.arbiter->woken == 1 && stage.arbiter->n_covers == 0);
+	scene_done(&stage.s);
+}
+
+/* ---- what cannot be observed, and much of it -------------------------------------------------- */
+
+TEST(queues_of_a_process_that_no_scan_has_shown_are_left_out)
+{
+	struct stage stage = stage_of();
+	struct observed_mask row = queue(11, &stage.arbiter->gpus[0].all);
+
+	look(&stage, 0, process(10, 1), row); /* 11 came after the scan, or is gone */
+	CHECK(stage.arbiter->n_covers == 0 && cuset_empty(&stage.arbiter->gpus[0].outside));
+	look(&stage, 0, process(11, 1), row);
+	CHECK(stage.arbiter->n_covers == 1 && !cuset_empty(&stage.arbiter->gpus[0].outside));
+	row.kfd_gpu_id = GPU_ID + 1; /* no GPU has it */
+	look(&stage, 0, process(11, 1), row);
+	CHECK(stage.arbiter->n_covers == 0);
+	scene_done(&stage.s);
+}
+
+TEST(process_with_the_pid_of_an_ended_one_does_not_inherit_its_drift)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	struct observed row = process(10, 1);
+
+	look(&stage, 0, row, queue(10, all));
+	look(&stage, GRACE, row, queue(10, all));
+	CHECK(lease_drifts(lease));
+	arbiter_add_holder(stage.arbiter, lease->id);
+	arbiter_bound_gone(stage.arbiter, lease->id, 10);
+	CHECK(arbiter_observe(stage.arbiter, NULL, 0) == 0);
+	row.start_time = 2;
+	look(&stage, 1, row, queue(10, all));
+	CHECK(!lease_drifts(lease) && stage.arbiter->n_covers == 1);
+	CHECK(stage.arbiter->covers[0].lease == 0); /* it has no lease, and covers all CUs */
+	scene_done(&stage.s);
+}
+
+TEST(drift_of_masks_ends_when_descriptors_become_unreadable)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	const struct cuset *all = &stage.arbiter->gpus[0].all;
+
+	look(&stage, 0, process(10, 9), queue(10, all));
+	look(&stage, GRACE, process(10, 9), queue(10, all));
+	CHECK(lease_drifts(lease) == (1U << DRIFT_MASK | 1U << DRIFT_QUEUES));
+	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
+	arbiter_judge_drift(stage.arbiter, ++stage.now);
+	CHECK(lease_drifts(lease) == 1U << DRIFT_QUEUES && strstr(lease->reason, "9 queues"));
+	CHECK(cuset_empty(&stage.arbiter->gpus[0].outside));
+	scene_done(&stage.s);
+}
+
+TEST(ten_thousand_queues_are_one_cover_for_each_process)
+{
+	const unsigned n = 10000, processes = 100;
+	struct stage stage = stage_of();
+	struct observed *rows = calloc(processes, sizeof(*rows));
+	struct observed_mask *masks = calloc(n, sizeof(*masks));
+
+	CHECK(rows && masks);
+	for (size_t i = 0; i < processes; i++)
+		rows[i] = process(100 + (pid_t)i, n / processes);
+	for (size_t i = 0; i < n; i++)
+		masks[i] = queue(100 + (pid_t)(i / (n / processes)), &stage.arbiter->gpus[0].all);
+	CHECK(arbiter_observe(stage.arbiter, rows, processes) == 0);
+	CHECK(arbiter_masks_observed(stage.arbiter, masks, n) == 0);
+	arbiter_judge_drift(stage.arbiter, 1);
+	CHECK(stage.arbiter->n_covers == processes);
+	for (size_t i = 0; i < processes; i++)
+		CHECK(stage.arbiter->covers[i].queues == n / processes);
+	CHECK(cuset_equal(&stage.arbiter->gpus[0].outside, &stage.arbiter->gpus[0].all));
+	free(rows);
+	free(masks);
+	scene_done(&stage.s);
+}
+
+/* ---- tiers ------------------------------------------------------------------------------------- */
+
+static bool has_tier(const struct lease *lease, const char *tier)
+{
+	return strcmp(partition_tier(&lease->partitions[0]), tier) == 0;
+}
+
+TEST(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_else)
+{
+	struct stage stage = stage_of();
+	struct lease *lease, *other;
+
+	lease = hold(&stage, ANY, 15, 10);
+	look(&stage, 0, process(10, 1), queue(10, &lease->partitions[0].cus));
+	CHECK(has_tier(lease, "verified")); /* the GPU is a whole card */
+	strcpy(stage.arbiter->gpus[0].info.name, "0000:03:00.0/1");
+	CHECK(look(&stage, 0, process(10, 1), queue(10, &lease->partitions[0].cus)) & TOUCH_REASON);
+	CHECK(has_tier(lease, "hardware"));
+	other = grant(&stage.s, ANY, 15);
+	arbiter_judge_drift(stage.arbiter, stage.now);
+	CHECK(has_tier(lease, "verified") && has_tier(other, "cooperative"));
+	ledger_remove(stage.arbiter, other);
+	arbiter_judge_drift(stage.arbiter, stage.now);
+	CHECK(has_tier(lease, "hardware"));
+	look(&stage, 0, process(77, 1), queue(77, &lease->partitions[0].cus));
+	CHECK(has_tier(lease, "cooperative"));
 	scene_done(&stage.s);
 }
