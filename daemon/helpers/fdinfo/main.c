@@ -121,7 +121,7 @@ static int serve(const struct command_line *line)
 {
 	_cleanup_(drm_reader_freep) struct drm_reader *reader = NULL;
 	_cleanup_(freep) struct drm_scan *scan = malloc(sizeof(*scan));
-	bool all;
+	bool all = false;
 	int r;
 
 	if (!scan)

@@ -11,10 +11,15 @@
 #define PAGE 4096U
 #define BY_ENGINE 4U
 
-/* CREATE_QUEUE as its callers have it from 6.12 on. */
+/* CREATE_QUEUE as its callers have it from 6.12 on. The header of Debian 13 has these members, too. */
 struct create_queue {
-	struct kfd_ioctl_create_queue_args args;
-	uint32_t engine, pad;
+	union {
+		struct kfd_ioctl_create_queue_args args;
+		struct {
+			uint8_t before[88];
+			uint32_t engine, pad;
+		};
+	};
 };
 _Static_assert(offsetof(struct create_queue, engine) == 88, "sdma_engine_id");
 

@@ -227,7 +227,7 @@ static void fit_random(struct tally *tally)
 {
 	struct geometry g = random_geometry();
 	struct gpu_info gpu = gpu_of(&g);
-	unsigned least[4], n = 1 + below(4), best, used = 0, whole = geometry_cus(&g);
+	unsigned least[4] = { 0 }, n = 1 + below(4), best, used = 0, whole = geometry_cus(&g);
 	struct gpu empty;
 	uint32_t taken = 0;
 	struct rt_rig rig;
