@@ -21,6 +21,7 @@
  *   descriptors.c      reads the hardware queue descriptors
  *   slots.c            reads the queue slots on demand
  *   graphics.c         observes which processes draw
+ *   driver-events.c    takes the events of the driver
  *   scan.c             reads which GPUs there are, and which processes use them
  *   journal-events.c   the journal entry of each change of a lease
  *   schedule.c         timers and the clock
@@ -28,6 +29,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <systemd/sd-event.h>
 
 #include "bus/bus.h"
@@ -51,6 +53,7 @@ struct daemon_options {
 	const char *debugfs;  /* read instead of /sys/kernel/debug; NULL: ask gpuarb-mqds */
 	const char *enforce;  /* the socket of gpuarb-enforce */
 	const char *fdinfo;   /* the socket of gpuarb-fdinfo */
+	const char *probe;    /* the socket of gpuarb-probe */
 	const char *runtime_directory;
 	const char *bus_address; /* NULL: the system bus */
 };
@@ -131,6 +134,22 @@ struct daemon {
 		uint64_t due_usec;  /* of the next read; UINT64_MAX: none */
 		uint64_t took_usec; /* by the last read */
 	} descriptors;
+
+	/* driver-events.c */
+	struct {
+		sd_event_source *request; /* the connection to gpuarb-probe; NULL: none */
+		sd_event_source *timeout; /* of that */
+		bool answered;            /* it has sent a GPU */
+		uint64_t usec;            /* of the last request; 0: none */
+		uint64_t generation;      /* of the list of GPUs at that time */
+		bool fails;               /* the last request failed, which was logged */
+		bool lost;                /* it failed, or a descriptor has ended since */
+		LIST_HEAD(, driver_stream) streams;
+		struct driver_eviction *evictions; /* at present */
+		size_t n_evictions;
+		uint64_t throttled_usec; /* of the last log line about heat */
+		pid_t faulted;           /* of the last log line about a VM fault */
+	} driver;
 
 	/* slots.c */
 	struct {
@@ -319,6 +338,14 @@ int descriptors_start(struct daemon *daemon);
 /* Starts to read them if a lease needs it. */
 void descriptors_refresh(struct daemon *daemon);
 
+/* ---- driver-events.c ---------------------------------------------------------------- */
+
+int driver_events_start(struct daemon *daemon);
+void driver_events_stop(struct daemon *daemon);
+
+/* Asks gpuarb-probe for event descriptors if a GPU is in use and there are none yet. */
+void driver_events_refresh(struct daemon *daemon);
+
 /* ---- slots.c ------------------------------------------------------------------------ */
 
 int slots_start(struct daemon *daemon);
@@ -379,6 +406,7 @@ void journal_events_refused(struct daemon *daemon, const struct caller *caller,
 			    const struct request *request, const struct result *result);
 void journal_events_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
 				   const struct result *result);
+void journal_events_reset(const struct daemon *daemon, const struct gpu *gpu, const char *cause);
 void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu,
 			bool was_oversubscribed);
 void journal_events_graphics(const struct gpu *gpu); /* a process draws beside leases */

@@ -268,6 +268,27 @@ static void log_unmanaged_processes(const struct gpu *gpu)
 	}
 }
 
+/* An entry for the GPU, and one for each lease on it. */
+void journal_events_reset(const struct daemon *daemon, const struct gpu *gpu, const char *cause)
+{
+	const struct log_fields fields = { .uid = (uid_t)-1,
+					   .gpus = { gpu->info.name },
+					   .n_gpus = 1 };
+	unsigned index = (unsigned)(gpu - daemon->arbiter->gpus);
+
+	log_event(EVENT_RESET, &fields, "%s is reset by its driver%s%s: all queues on it are lost",
+		  gpu->info.name, *cause ? ": " : "", cause);
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
+		const struct lease *lease = daemon->arbiter->leases[i];
+		struct log_fields of_lease = fields_of(daemon, lease);
+
+		if (lease_partition_on(lease, index))
+			log_event(EVENT_RESET, &of_lease,
+				  "lease %" PRIu64 " of uid %u: %s was reset: restart its program",
+				  lease->id, lease->owner, gpu->info.name);
+	}
+}
+
 void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed)
 {
 	const struct log_fields fields = { .uid = (uid_t)-1,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "helpers/driver-probe.h"
 
 #define EXIT_USAGE 2
 #define EXIT_CONFIGURATION 6
@@ -37,6 +38,7 @@ static void print_help(void)
 	     "  --debugfs=DIR       read DIR instead of /sys/kernel/debug\n"
 	     "  --enforce=SOCKET    ask gpuarb-enforce at SOCKET (" ENFORCE_SOCKET ")\n"
 	     "  --fdinfo=SOCKET     ask gpuarb-fdinfo at SOCKET (" FDINFO_SOCKET ")\n"
+	     "  --probe=SOCKET      ask gpuarb-probe at SOCKET (" DRIVER_PROBE_SOCKET ")\n"
 	     "  --check             check the configuration and list the GPUs, then exit\n"
 	     "  --version           print the version, then exit\n"
 	     "  --help              print this text, then exit\n\n"
@@ -55,6 +57,7 @@ static int take_option(struct command_line *line, int option, const char *value)
 	case 'd': line->options.debugfs = value; return 0;
 	case 'e': line->options.enforce = value; return 0;
 	case 'f': line->options.fdinfo = value; return 0;
+	case 'b': line->options.probe = value; return 0;
 	case 'k': line->check = true; return 0;
 	case 'v': puts("gpuarbd " GPUARB_VERSION); break;
 	case 'h': print_help(); break;
@@ -75,6 +78,7 @@ static int parse(int argc, char *argv[], struct command_line *line)
 		{ "debugfs", required_argument, NULL, 'd' },
 		{ "enforce", required_argument, NULL, 'e' },
 		{ "fdinfo", required_argument, NULL, 'f' },
+		{ "probe", required_argument, NULL, 'b' },
 		{ "check", no_argument, NULL, 'k' },
 		{ "version", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
@@ -202,6 +206,7 @@ int main(int argc, char *argv[])
 	line.options.files.trust = (struct trust){ { trust_service(), geteuid() } };
 	line.options.enforce = ENFORCE_SOCKET;
 	line.options.fdinfo = FDINFO_SOCKET;
+	line.options.probe = DRIVER_PROBE_SOCKET;
 	line.options.profiles = GPUARB_PROFILE_DIR;
 	line.options.runtime_directory = environment("RUNTIME_DIRECTORY", GPUARB_RUNTIME_DIR);
 	line.options.bus_address = environment("GPUARB_BUS_ADDRESS", NULL);

@@ -67,8 +67,11 @@ static void fill_partition(const struct arbiter *arbiter, const struct partition
 	codec_encode(&gpu->codec, &p->cus, ret->cu_mask);
 }
 
-static void fill_header(const struct lease *lease, struct gpuarb_record *ret)
+static void fill_header(const struct arbiter *arbiter, const struct lease *lease,
+			struct gpuarb_record *ret)
 {
+	char reason[REQUEST_TEXT];
+
 	ret->version = GPUARB_RECORD_VERSION;
 	ret->header_size = sizeof(*ret);
 	ret->partition_size = sizeof(struct gpuarb_record_partition);
@@ -78,7 +81,7 @@ static void fill_header(const struct lease *lease, struct gpuarb_record *ret)
 	ret->deadline_usec = lease->deadline_usec;
 	ret->state = (uint32_t)lease->state;
 	ret->cause = lease->state == STATE_ENDING ? causes[lease->cause] : 0;
-	memcpy(ret->reason, lease->reason, sizeof(ret->reason));
+	snprintf(ret->reason, sizeof(ret->reason), "%s", arbiter_reason(arbiter, lease, reason));
 }
 
 /* *ret is for free(). */
@@ -93,7 +96,7 @@ static int make_record(const struct arbiter *arbiter, const struct lease *lease,
 	if (!record)
 		return -ENOMEM;
 
-	fill_header(lease, record);
+	fill_header(arbiter, lease, record);
 	partitions = (struct gpuarb_record_partition *)(record + 1);
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		fill_partition(arbiter, &lease->partitions[i], &partitions[i]);

@@ -57,6 +57,8 @@ static int start(struct daemon *daemon)
 	if (r >= 0)
 		r = graphics_start(daemon);
 	if (r >= 0)
+		r = driver_events_start(daemon);
+	if (r >= 0)
 		r = bus_connection_open(daemon);
 	if (r < 0)
 		return r;
@@ -143,6 +145,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	fdinfo_free(daemon->graphics.fdinfo);
 	sd_event_source_disable_unref(daemon->graphics.answer);
 	free(daemon->graphics.last);
+	driver_events_stop(daemon);
 	enforce_free(daemon->enforce);
 	arbiter_free(daemon->arbiter);
 	state_close(daemon->state);

@@ -59,6 +59,7 @@ void update_now(struct daemon *daemon)
 	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);
 	descriptors_refresh(daemon);
 	graphics_refresh(daemon);
+	driver_events_refresh(daemon);
 	schedule_timers(daemon);
 }
 

@@ -52,6 +52,18 @@ static int append_target(sd_bus_message *m, const struct gpu *gpu)
 	return sd_bus_message_append_basic(m, 's', name);
 }
 
+/* The kinds of events that there were. */
+static int append_driver_events(sd_bus_message *m, const struct gpu *gpu)
+{
+	int r = sd_bus_message_open_container(m, 'a', "{st}");
+
+	for (size_t i = 0; i < DRIVER_EVENT_KINDS && r >= 0; i++)
+		if (gpu->driver_events[i] > 0)
+			r = sd_bus_message_append(m, "{st}", driver_event_names[i],
+						  gpu->driver_events[i]);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 static double fairness(const struct bus *bus, const struct gpu *gpu)
 {
 	return lend_fairness(bus->arbiter, (unsigned)(gpu - bus->arbiter->gpus));
@@ -112,7 +124,8 @@ static int append_floor_excess(sd_bus_message *reply, const struct bus *bus, con
 	ROW(Observed, "aa{sv}", 0, bus_append_covers(reply, arbiter_of(userdata), gpu))         \
 	ROW(MasksObserved, "t", 0, VALUE("t", masks_observed(userdata, gpu)))                       \
 	ROW(Oversubscribed, "b", CHANGES, VALUE("b", gpu->observed.oversubscribed))              \
-	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))
+	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))                                   \
+	ROW(DriverEvents, "a{st}", CHANGES, append_driver_events(reply, gpu))
 /* clang-format on */
 
 #define GETTER(name, type, flags, append)                       \
@@ -167,5 +180,6 @@ void bus_tell_gpu(struct bus *bus, unsigned gpu)
 	sd_bus_emit_properties_changed(bus->sd, gpu_path(gpu).text, GPUARB_INTERFACE_GPU, "CusFree",
 				       "Fairness", "QueueSlotsFree", "ProcessSlotsFree", "VramFree",
 				       "Unmanaged", "Graphics", "Oversubscribed", "Draining",
-				       "Pipes", "QueuesPerPipe", "PipesSource", NULL);
+				       "Pipes", "QueuesPerPipe", "PipesSource", "DriverEvents",
+				       NULL);
 }

@@ -193,6 +193,14 @@ static const char *tier(const struct lease *lease)
 	return tiers[t];
 }
 
+static int append_reason(sd_bus_message *m, const struct arbiter *arbiter,
+			 const struct lease *lease)
+{
+	char buf[REQUEST_TEXT];
+
+	return bus_append_text(m, arbiter_reason(arbiter, lease, buf));
+}
+
 /* No or one dictionary: the refusal of a lease that waits. */
 static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 {
@@ -223,7 +231,7 @@ static bool wants_cap(const struct bus *bus, const struct lease *lease)
 	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
 	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(bus->arbiter, lease)))                \
-	ROW(Reason, "s", CHANGES, bus_append_text(reply, lease->reason))                      \
+	ROW(Reason, "s", CHANGES, append_reason(reply, bus->arbiter, lease))                  \
 	ROW(Drift, "aa{sv}", CHANGES, bus_append_drift(reply, bus->arbiter, lease))           \
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
@@ -233,7 +241,11 @@ static bool wants_cap(const struct bus *bus, const struct lease *lease)
 	ROW(PausedUsec, "t", CHANGES, VALUE("t", lease->pause.usec))                          \
 	ROW(PausedSince, "t", CHANGES, VALUE("t", lease->pause.since_usec))                   \
 	ROW(Cap, "b", 0, VALUE("b", wants_cap(bus, lease)))                               \
-	ROW(QueueRefusals, "t", 0, VALUE("t", lease->cap.refusals))
+	ROW(QueueRefusals, "t", 0, VALUE("t", lease->cap.refusals))                     \
+	ROW(Resets, "t", CHANGES, VALUE("t", lease->reset.count))                             \
+	ROW(EvictedCount, "t", CHANGES, VALUE("t", lease->evicted.count))                     \
+	ROW(EvictedUsec, "t", CHANGES, VALUE("t", lease->evicted.usec))                       \
+	ROW(EvictedSince, "t", CHANGES, VALUE("t", lease->evicted.since_usec))
 /* clang-format on */
 
 #define GETTER(name, type, flags, append)                        \
@@ -294,5 +306,6 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 		sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_LEASE, "State",
 					       "Generation", "Tier", "Partitions", "Reason",
 					       "Drift", "Deadline", "Moves", "Disturbances",
-					       "PausedCount", "PausedUsec", "PausedSince", NULL);
+					       "PausedCount", "PausedUsec", "PausedSince", "Resets",
+					       "EvictedCount", "EvictedUsec", "EvictedSince", NULL);
 }

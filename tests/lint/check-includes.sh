@@ -33,6 +33,7 @@ daemon/sys/config       util/|core/(mask|policy)/|sys/config/             -none-
 daemon/sys/state        util/|core/|sys/state/                                  json
 daemon/sys/liveness     util/|sys/(liveness/|process.h)                   systemd
 daemon/helpers          util/|core/|hw/|sys/|helpers/                     systemd
+daemon/helpers/probe    util/|helpers/                                    -none-
 daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
 daemon/helpers/fdinfo   util/|hw/                                         -none-
 daemon/bus              util/|core/|bus/|dbus/                            systemd

@@ -259,6 +259,24 @@ void pause_report(struct arbiter *arbiter, struct lease *lease, uint64_t now_use
 /* When pause_report() reports a long pause; UINT64_MAX: never. */
 uint64_t pause_report_at(const struct arbiter *arbiter, const struct lease *lease);
 
+/* ---- driver.c: what the driver does to leases ------------------------------------ */
+
+/* The driver took the queues of a process of this lease off a GPU at this time of CLOCK_BOOTTIME, or
+ * put them back. */
+void arbiter_evicted(struct arbiter *arbiter, uint64_t lease, uint64_t usec);
+void arbiter_restored(struct arbiter *arbiter, uint64_t lease, uint64_t usec);
+
+/* The driver resets the GPU: the queues on it are lost, and the leases say so. They stay: a program that
+ * is started again under its lease has new queues. */
+void arbiter_gpu_reset(struct arbiter *arbiter, unsigned gpu);
+
+/* A lease whose processes use no GPU any more has lost nothing that it still has to know of. */
+void arbiter_forget_resets(struct arbiter *arbiter);
+
+/* The reason of the lease, or that it has lost queues by a reset; "": neither. */
+const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *lease,
+			   char buf[static REQUEST_TEXT]);
+
 /* ---- enforcement.c --------------------------------------------------------------- */
 
 /* Time between the kill of a lease's processes and their absence from the GPU: the driver's

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "core/mask/codec.h"
+#include "core/mask/driver-event.h"
 #include "core/mask/gpu-info.h"
 #include "core/ledger/lease.h"
 
@@ -87,6 +88,9 @@ struct gpu {
 	/* Pipes and queue slots of each, as kfd/hqds showed them; 0: it was not read, info has those of
 	 * a table. */
 	unsigned pipes_observed, queues_per_pipe_observed;
+
+	/* Events of the driver since the daemon was started. */
+	uint64_t driver_events[DRIVER_EVENT_KINDS];
 
 	/* CUs that adaptable leases occupy beyond what they are charged, and when they may
 	 * borrow more: change/growth.c. */

@@ -163,6 +163,20 @@ struct lease {
 		bool long_reported;   /* the same, for longer than max-pause */
 	} pause;
 
+	/* Resets of its GPUs: change/driver.c. Not saved. */
+	struct {
+		uint64_t count;
+		bool pending; /* the program that lost its queues has not ended yet */
+		unsigned gpu; /* the last one that was reset */
+	} reset;
+
+	/* Times in which the driver had taken queues of it off a GPU: change/driver.c. Not saved. */
+	struct {
+		uint64_t count, usec; /* usec: of those that have ended */
+		uint64_t since_usec;  /* of the present one; 0: none */
+		unsigned now;         /* processes, on GPUs, whose queues are off at present */
+	} evicted;
+
 	/* does not give back in time: change/enforcement.c */
 	struct {
 		enum enforce_step step; /* the last one that was taken */

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Events of the driver: resets, faults, throttling, and evictions of queues. gpuarb-probe makes the
+ * descriptors that they are read from, when a GPU is first used and when the list of GPUs has changed.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon.h"
+#include "core/ledger/known.h"
+#include "helpers/driver-probe.h"
+#include "hw/smi-event.h"
+
+#define ANSWER_USEC UINT64_C(10000000) /* gpuarb-probe has this time */
+#define RETRY_USEC UINT64_C(60000000)  /* after a failure */
+#define EVICTIONS_MAX 1024U            /* processes that are evicted at a time */
+#define READ_MAX 1024U                 /* what the driver buffers */
+#define THROTTLED_LOG_USEC UINT64_C(60000000)
+
+/* The driver drops what does not fit into its buffer, so a flood costs no more than this. */
+#define READS_PER_SECOND 100U
+
+/* A descriptor of a GPU. */
+struct driver_stream {
+	LIST_ENTRY(driver_stream) link;
+	struct daemon *daemon;
+	sd_event_source *source;
+	uint32_t kfd_gpu_id;
+	char text[2 * READ_MAX]; /* not parsed yet */
+	size_t n;
+};
+
+/* Queues of a process of a lease that the driver took off a GPU. */
+struct driver_eviction {
+	pid_t pid;
+	uint32_t kfd_gpu_id;
+	uint64_t lease;
+};
+
+/* ---- evictions ----------------------------------------------------------------------- */
+
+static void remove_eviction(struct daemon *daemon, size_t i, uint64_t usec)
+{
+	struct driver_eviction *list = daemon->driver.evictions;
+
+	arbiter_restored(daemon->arbiter, list[i].lease, usec);
+	list[i] = list[--daemon->driver.n_evictions];
+}
+
+static size_t find_eviction(const struct daemon *daemon, pid_t pid, uint32_t kfd_gpu_id)
+{
+	size_t i = 0;
+
+	while (i < daemon->driver.n_evictions &&
+	       (daemon->driver.evictions[i].pid != pid ||
+		daemon->driver.evictions[i].kfd_gpu_id != kfd_gpu_id))
+		i++;
+	return i;
+}
+
+/* Queues of a process are evicted for several reasons at a time, and restored after the last one has
+ * ended: only the first event begins it. */
+static void evicted(struct daemon *daemon, const struct gpu *gpu, const struct driver_event *event)
+{
+	unsigned index = (unsigned)(gpu - daemon->arbiter->gpus);
+	const struct lease *lease;
+	struct driver_eviction *list;
+
+	if (daemon->driver.n_evictions >= EVICTIONS_MAX ||
+	    find_eviction(daemon, event->pid, gpu->info.kfd_gpu_id) < daemon->driver.n_evictions)
+		return;
+	/* The driver reports all GPUs that the process can see. */
+	lease = ledger_find(daemon->arbiter, known_lease(daemon->arbiter, event->pid));
+	if (!lease || !lease_partition_on(lease, index))
+		return;
+	list = reallocarray(daemon->driver.evictions, daemon->driver.n_evictions + 1,
+			    sizeof(*list));
+	if (!list)
+		return;
+	list[daemon->driver.n_evictions++] =
+		(struct driver_eviction){ event->pid, gpu->info.kfd_gpu_id, lease->id };
+	daemon->driver.evictions = list;
+	arbiter_evicted(daemon->arbiter, lease->id, event->usec);
+}
+
+static void restored(struct daemon *daemon, const struct gpu *gpu, const struct driver_event *event)
+{
+	size_t i = find_eviction(daemon, event->pid, gpu->info.kfd_gpu_id);
+
+	if (event->number == 0 && i < daemon->driver.n_evictions)
+		remove_eviction(daemon, i, event->usec);
+}
+
+/* Ends evictions of processes that use no GPU any more. */
+static void forget_processes(struct daemon *daemon)
+{
+	for (size_t i = daemon->driver.n_evictions; i-- > 0;)
+		if (!known_lease(daemon->arbiter, daemon->driver.evictions[i].pid))
+			remove_eviction(daemon, i, daemon_now_usec());
+}
+
+/* ---- events --------------------------------------------------------------------------- */
+
+/* The driver evicts all queues for a reset and restores none of them. */
+static void reset(struct daemon *daemon, struct gpu *gpu, const struct driver_event *event)
+{
+	unsigned index = (unsigned)(gpu - daemon->arbiter->gpus);
+
+	for (size_t i = daemon->driver.n_evictions; i-- > 0;)
+		if (daemon->driver.evictions[i].kfd_gpu_id == gpu->info.kfd_gpu_id)
+			remove_eviction(daemon, i, daemon_now_usec());
+	arbiter_gpu_reset(daemon->arbiter, index);
+	journal_events_reset(daemon, gpu, event->text);
+	daemon->descriptors.outdated = true;
+}
+
+/* A process that faults does so many times: one line for each process. */
+static void fault(const struct gpu *gpu, pid_t *last, const struct driver_event *event)
+{
+	if (*last != event->pid)
+		log_warning(
+			"%s: VM fault of thread %d (%s): its program uses memory of the GPU that "
+			"it does not have",
+			gpu->info.name, event->pid, event->text);
+	*last = event->pid;
+}
+
+static void throttled(struct daemon *daemon, const struct gpu *gpu,
+		      const struct driver_event *event)
+{
+	uint64_t now = daemon_now_usec();
+
+	if (daemon->driver.throttled_usec > 0 &&
+	    now - daemon->driver.throttled_usec < THROTTLED_LOG_USEC)
+		return;
+	daemon->driver.throttled_usec = now;
+	log_warning("%s: the driver lowers its clock because of heat (reasons: 0x%" PRIx64 ")",
+		    gpu->info.name, event->number);
+}
+
+static void take_event(struct daemon *daemon, struct gpu *gpu, const struct driver_event *event)
+{
+	gpu->driver_events[event->kind]++;
+	/* Programs that share memory with the GPU cause thousands of migrations. */
+	gpu->changed |= event->kind != DRIVER_MIGRATION_BEGINS;
+	switch (event->kind) {
+	case DRIVER_VM_FAULT: fault(gpu, &daemon->driver.faulted, event); break;
+	case DRIVER_THROTTLED: throttled(daemon, gpu, event); break;
+	case DRIVER_RESET_BEGINS: reset(daemon, gpu, event); break;
+	case DRIVER_RESET_ENDED: log_notice("%s: its reset has ended", gpu->info.name); break;
+	case DRIVER_EVICTED: evicted(daemon, gpu, event); break;
+	case DRIVER_RESTORED: restored(daemon, gpu, event); break;
+	default: break;
+	}
+}
+
+static struct gpu *find_gpu(const struct daemon *daemon, uint32_t kfd_gpu_id)
+{
+	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
+		if (!daemon->arbiter->gpus[i].absent &&
+		    daemon->arbiter->gpus[i].info.kfd_gpu_id == kfd_gpu_id)
+			return &daemon->arbiter->gpus[i];
+	return NULL;
+}
+
+/* ---- streams --------------------------------------------------------------------------- */
+
+static void stream_free(struct driver_stream *stream)
+{
+	LIST_REMOVE(stream, link);
+	sd_event_source_disable_unref(stream->source); /* closes the descriptor */
+	free(stream);
+}
+
+static void free_streams(struct daemon *daemon)
+{
+	for (struct driver_stream *stream; (stream = LIST_FIRST(&daemon->driver.streams));)
+		stream_free(stream);
+}
+
+/* Takes the complete lines. A text without a line that fills the buffer is no event. */
+static void parse_stream(struct driver_stream *stream, struct gpu *gpu)
+{
+	char *line = stream->text, *end = stream->text + stream->n, *newline;
+	struct driver_event event;
+
+	while ((newline = memchr(line, '\n', (size_t)(end - line)))) {
+		smi_event_parse(line, (size_t)(newline - line), stream->kfd_gpu_id, &event);
+		take_event(stream->daemon, gpu, &event);
+		line = newline + 1;
+	}
+	if (line == stream->text && stream->n == sizeof(stream->text)) {
+		gpu->driver_events[DRIVER_UNKNOWN]++;
+		gpu->changed = true;
+		line = end;
+	}
+	stream->n = (size_t)(end - line);
+	memmove(stream->text, line, stream->n);
+}
+
+static int on_stream(sd_event_source *, int fd, uint32_t events, void *userdata)
+{
+	struct driver_stream *stream = userdata;
+	struct daemon *daemon = stream->daemon;
+	struct gpu *gpu = find_gpu(daemon, stream->kfd_gpu_id);
+	ssize_t n;
+
+	n = read(fd, stream->text + stream->n, sizeof(stream->text) - stream->n);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR) && !(events & (EPOLLHUP | EPOLLERR)))
+		return 0;
+	if (n <= 0 || !gpu) {
+		log_notice("events of the driver for GPU id %u end: they are subscribed again",
+			   stream->kfd_gpu_id);
+		stream_free(stream);
+		daemon->driver.lost = true;
+		return 0;
+	}
+	stream->n += (size_t)n;
+	scan_hardware(daemon, 1000000); /* which leases the processes have */
+	gpu = find_gpu(daemon, stream->kfd_gpu_id);
+	if (gpu)
+		parse_stream(stream, gpu);
+	schedule_update(daemon);
+	return 0;
+}
+
+/* Takes the descriptor. */
+static int add_stream(struct daemon *daemon, uint32_t kfd_gpu_id, int fd)
+{
+	struct driver_stream *stream = calloc(1, sizeof(*stream));
+	int r = stream ? 0 : -ENOMEM;
+
+	if (r >= 0)
+		r = sd_event_add_io(daemon->event, &stream->source, fd, EPOLLIN, on_stream, stream);
+	if (r < 0) {
+		close(fd);
+		free(stream);
+		return r;
+	}
+	stream->daemon = daemon;
+	stream->kfd_gpu_id = kfd_gpu_id;
+	LIST_INSERT_HEAD(&daemon->driver.streams, stream, link);
+	sd_event_source_set_io_fd_own(stream->source, true);
+	return sd_event_source_set_ratelimit(stream->source, 1000000, READS_PER_SECOND);
+}
+
+/* ---- gpuarb-probe ---------------------------------------------------------------------- */
+
+/* gpuarbd reads sysfs by itself; libhsakmt is what programs see. */
+static void compare_topology(const struct gpu *gpu, const struct probe_message *probe)
+{
+	struct cuset all;
+	const struct {
+		const char *name;
+		unsigned sysfs, hsakmt;
+	} rows[] = {
+		{ "gfx target version", gpu->info.gfx_target, probe->gfx_target },
+		{ "compute units", (geometry_all(&gpu->info.geometry, &all), cuset_count(&all)),
+		  probe->cus },
+		{ "queue slots", gpu->info.queue_slots, probe->queue_slots },
+		{ "SDMA queues", gpu->info.sdma_queues, probe->sdma_queues },
+		{ "SDMA queues for XGMI", gpu->info.sdma_xgmi_queues, probe->sdma_xgmi_queues },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].sysfs != rows[i].hsakmt)
+			log_warning("%s: %s: gpuarbd reads %u in sysfs, libhsakmt says %u: gpuarbd "
+				    "uses %u",
+				    gpu->info.name, rows[i].name, rows[i].sysfs, rows[i].hsakmt,
+				    rows[i].sysfs);
+}
+
+/* Ends the request. r: 0; or a negative errno and why. */
+static void end_request(struct daemon *daemon, int r, const char *why)
+{
+	daemon->driver.request = sd_event_source_disable_unref(daemon->driver.request);
+	sd_event_source_set_enabled(daemon->driver.timeout, SD_EVENT_OFF);
+	daemon->driver.lost = r < 0;
+	if (r < 0 && !daemon->driver.fails)
+		log_line(r == -EOPNOTSUPP ? LOG_INFO : LOG_WARNING,
+			 "events of the driver cannot be read: %s: resets of GPUs are not noticed",
+			 why);
+	if (r >= 0 && daemon->driver.fails)
+		log_notice("events of the driver can be read again");
+	daemon->driver.fails = r < 0;
+}
+
+static int take_gpu(struct daemon *daemon, const struct probe_message *message,
+		    int fds[static PROBE_FDS])
+{
+	const struct gpu *gpu = find_gpu(daemon, message->kfd_gpu_id);
+	int r = 0;
+
+	if (!daemon->driver.answered)
+		free_streams(daemon); /* of the request before */
+	daemon->driver.answered = true;
+	for (size_t i = 0; i < PROBE_FDS; i++) {
+		if (gpu && r >= 0)
+			r = add_stream(daemon, message->kfd_gpu_id, fds[i]);
+		else
+			close(fds[i]);
+	}
+	if (gpu)
+		compare_topology(gpu, message);
+	return r;
+}
+
+static int on_answer(sd_event_source *, int fd, uint32_t, void *userdata)
+{
+	struct daemon *daemon = userdata;
+	struct probe_message message;
+	int fds[PROBE_FDS], r;
+	char why[256];
+
+	r = driver_probe_receive(fd, &message, fds, why, sizeof(why));
+	if (r == -EAGAIN)
+		return 0;
+	if (r < 0) {
+		end_request(daemon, r, why);
+	} else if (message.kind == PROBE_END) {
+		end_request(daemon, message.error, message.text);
+	} else {
+		r = take_gpu(daemon, &message, fds);
+		if (r < 0)
+			end_request(daemon, r, strerror(-r));
+	}
+	return 0;
+}
+
+static int on_timeout(sd_event_source *, uint64_t, void *userdata)
+{
+	end_request(userdata, -ETIMEDOUT, "gpuarb-probe does not answer");
+	return 0;
+}
+
+static int request(struct daemon *daemon, char *why, size_t size)
+{
+	uint64_t now = daemon_now_usec();
+	int fd, r;
+
+	daemon->driver.usec = now;
+	daemon->driver.generation = daemon->list.generation;
+	daemon->driver.answered = false;
+	fd = driver_probe_connect(daemon->options->probe, why, size);
+	if (fd < 0)
+		return fd;
+	r = sd_event_add_io(daemon->event, &daemon->driver.request, fd, EPOLLIN, on_answer, daemon);
+	if (r < 0) {
+		close(fd);
+		snprintf(why, size, "%s", strerror(-r));
+		return r;
+	}
+	sd_event_source_set_io_fd_own(daemon->driver.request, true);
+	sd_event_source_set_time(daemon->driver.timeout, now + ANSWER_USEC);
+	return sd_event_source_set_enabled(daemon->driver.timeout, SD_EVENT_ONESHOT);
+}
+
+static bool is_wanted(const struct daemon *daemon)
+{
+	if (strcmp(daemon->ops->name, "kfd") != 0 || daemon->driver.request ||
+	    daemon->list.unsettled || !(daemon->scan.in_use || daemon->arbiter->n_leases > 0))
+		return false;
+	if (daemon->driver.usec == 0 || daemon->driver.generation != daemon->list.generation)
+		return true;
+	return daemon->driver.lost && daemon_now_usec() - daemon->driver.usec >= RETRY_USEC;
+}
+
+void driver_events_refresh(struct daemon *daemon)
+{
+	char why[256] = "";
+	int r;
+
+	forget_processes(daemon);
+	arbiter_forget_resets(daemon->arbiter);
+	if (daemon->arbiter->touched)
+		schedule_update(daemon);
+	if (!is_wanted(daemon))
+		return;
+	r = request(daemon, why, sizeof(why));
+	if (r < 0)
+		end_request(daemon, r, why);
+}
+
+int driver_events_start(struct daemon *daemon)
+{
+	int r;
+
+	LIST_INIT(&daemon->driver.streams);
+	r = sd_event_add_time(daemon->event, &daemon->driver.timeout, CLOCK_BOOTTIME, UINT64_MAX, 0,
+			      on_timeout, daemon);
+	return r < 0 ? r : sd_event_source_set_enabled(daemon->driver.timeout, SD_EVENT_OFF);
+}
+
+void driver_events_stop(struct daemon *daemon)
+{
+	free_streams(daemon);
+	sd_event_source_disable_unref(daemon->driver.request);
+	sd_event_source_disable_unref(daemon->driver.timeout);
+	free(daemon->driver.evictions);
+}

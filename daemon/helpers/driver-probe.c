@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "helpers/driver-probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "helpers/helper.h"
+#include "util/base.h"
+#include "util/text.h"
+
+int driver_probe_connect(const char *socket, char *why, size_t size)
+{
+	return helper_connect(socket, SOCK_SEQPACKET, "gpuarb-probe.socket", why, size);
+}
+
+/* Takes the fds out of the message. The kernel closes those for which there was no room. */
+static size_t take_fds(struct msghdr *header, int ret_fds[static PROBE_FDS])
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
+	size_t n;
+
+	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+		return 0;
+	n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	if (n > PROBE_FDS)
+		n = PROBE_FDS;
+	memcpy(ret_fds, CMSG_DATA(cmsg), n * sizeof(int));
+	return n;
+}
+
+static bool is_valid(const struct probe_message *message, ssize_t n, size_t n_fds)
+{
+	if (n != (ssize_t)sizeof(*message) || message->protocol != PROBE_PROTOCOL ||
+	    message->text[sizeof(message->text) - 1] != '\0')
+		return false;
+	if (message->kind == PROBE_GPU)
+		return n_fds == PROBE_FDS && message->kfd_gpu_id != 0;
+	return message->kind == PROBE_END && n_fds == 0 && message->error <= 0;
+}
+
+/* A read must not wait, whatever the descriptor is. */
+static int set_nonblocking(const int fds[static PROBE_FDS])
+{
+	for (size_t i = 0; i < PROBE_FDS; i++) {
+		int flags = fcntl(fds[i], F_GETFL);
+
+		if (flags < 0 || fcntl(fds[i], F_SETFL, flags | O_NONBLOCK) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static void close_all(int fds[static PROBE_FDS])
+{
+	for (size_t i = 0; i < PROBE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+int driver_probe_receive(int socket, struct probe_message *ret, int ret_fds[static PROBE_FDS],
+			 char *why, size_t size)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(PROBE_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = { ret, sizeof(*ret) };
+	struct msghdr header = { .msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control) };
+	ssize_t n;
+	int r;
+
+	for (size_t i = 0; i < PROBE_FDS; i++)
+		ret_fds[i] = -1;
+	n = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR
+			       ? -EAGAIN
+			       : refuse(why, size, -errno, "cannot read from gpuarb-probe: %s",
+					strerror(errno));
+	if (n == 0)
+		return refuse(why, size, -EOPNOTSUPP,
+			      "gpuarb-probe ended without an answer: there is no /dev/kfd, or its "
+			      "journal has the reason");
+	if (!is_valid(ret, n, take_fds(&header, ret_fds)) || header.msg_flags & MSG_CTRUNC) {
+		close_all(ret_fds);
+		return refuse(why, size, -EBADMSG,
+			      "gpuarb-probe sent an invalid message: use the gpuarb-probe of this "
+			      "version");
+	}
+	r = ret->kind == PROBE_GPU ? set_nonblocking(ret_fds) : 0;
+	if (r < 0) {
+		close_all(ret_fds);
+		return refuse(why, size, r, "gpuarb-probe sent unusable file descriptors: %s",
+			      strerror(-r));
+	}
+	return 0;
+}
