@@ -649,6 +649,25 @@ const struct gpuarb_cover *gpuarb_view_cover(const struct gpuarb_view *view, siz
  * cannot be, or the daemon does not tell. */
 uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i);
 
+/* How often and how long the driver had evicted queues of lease i, as far as gpuarbd knows: the driver
+ * does not report every eviction. NULL: there is no lease i. */
+const struct gpuarb_pause *gpuarb_view_evictions(const struct gpuarb_view *view, size_t i);
+
+/* How often the driver reset a GPU of lease i since gpuarbd was started. */
+uint64_t gpuarb_view_resets(const struct gpuarb_view *view, size_t i);
+
+/* Events of one kind: "reset", "reset-ended", "vm-fault", "throttled", "evicted", "restored",
+ * "migration", "unknown". */
+struct gpuarb_driver_events {
+	const char *kind;
+	uint64_t count;
+};
+
+/* The events that the driver of GPU i reported since gpuarbd was started, a row for each kind that there
+ * was. Returns the number of rows. */
+size_t gpuarb_view_driver_events(const struct gpuarb_view *view, size_t i,
+				 const struct gpuarb_driver_events **ret);
+
 /* How often lease i, which is adaptable, was given other CUs, so that another request fits. */
 uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i);
 

@@ -409,6 +409,10 @@ static const struct field lease_fields[] = {
 	FIELD('t', "PausedCount", lease_reading, facts.pause.count),
 	FIELD('t', "PausedUsec", lease_reading, facts.pause.usec),
 	FIELD('t', "PausedSince", lease_reading, facts.pause.since),
+	FIELD('t', "Resets", lease_reading, facts.resets),
+	FIELD('t', "EvictedCount", lease_reading, facts.evictions.count),
+	FIELD('t', "EvictedUsec", lease_reading, facts.evictions.usec),
+	FIELD('t', "EvictedSince", lease_reading, facts.evictions.since),
 };
 
 static const struct dictionary lease_dictionary = DICTIONARY(lease_fields, lease_reading);
@@ -522,6 +526,32 @@ static const struct field client_fields[] = {
 
 static const struct dictionary client_dictionary = DICTIONARY(client_fields, gpuarb_client);
 
+static int read_driver_events(DBusMessageIter *value, struct arena *arena, void *object)
+{
+	struct reading *reading = object;
+	struct gpuarb_driver_events *events;
+	size_t n = iter_count(value);
+	DBusMessageIter row, entry;
+	int r = iter_check(value, "a{st}");
+
+	if (r < 0 || n > ROWS_MAX)
+		return r < 0 ? r : -EPROTO;
+	events = arena_alloc(arena, n + 1, sizeof(*events));
+	if (!events)
+		return -ENOMEM;
+	dbus_message_iter_recurse(value, &row);
+	for (size_t i = 0; i < n && r >= 0; i++, dbus_message_iter_next(&row)) {
+		dbus_message_iter_recurse(&row, &entry);
+		r = read_basic(&entry, 's', arena, &events[i].kind);
+		dbus_message_iter_next(&entry);
+		if (r >= 0)
+			r = read_basic(&entry, 't', arena, &events[i].count);
+	}
+	reading->facts.events = events;
+	reading->facts.n_events = n;
+	return r;
+}
+
 static const struct field gpu_fields[] = {
 	FIELD('s', "Name", gpuarb_gpu, name),
 	FIELD('s', "Device", gpuarb_gpu, device),
@@ -557,6 +587,7 @@ static const struct field gpu_fields[] = {
 	FIELD('t', "MasksObserved", reading, facts.masks_observed),
 	FIELD('b', "Oversubscribed", gpuarb_gpu, oversubscribed),
 	FIELD('b', "Draining", gpuarb_gpu, draining),
+	SPECIAL("DriverEvents", read_driver_events),
 };
 
 static const struct dictionary gpu_dictionary = DICTIONARY(gpu_fields, reading);

@@ -67,8 +67,8 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 /* What struct gpuarb_lease_info has no place for. */
 struct lease_facts {
 	struct refusals waits_for; /* why a waiting lease is not granted */
-	struct gpuarb_pause pause;
-	uint64_t moves, queue_refusals;
+	struct gpuarb_pause pause, evictions;
+	uint64_t moves, resets, queue_refusals;
 	struct gpuarb_drift *drift;
 	size_t n_drift;
 };
@@ -84,6 +84,8 @@ struct gpu_facts {
 	uint64_t masks_observed;
 	struct gpuarb_cover *covers;
 	size_t n_covers;
+	const struct gpuarb_driver_events *events;
+	size_t n_events;
 };
 
 /* ret_facts: or NULL. */

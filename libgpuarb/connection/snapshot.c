@@ -307,6 +307,27 @@ GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_v
 	return view && i < view->n_leases ? &view->facts[i].pause : NULL;
 }
 
+GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_evictions(const struct gpuarb_view *view,
+							       size_t i)
+{
+	return view && i < view->n_leases ? &view->facts[i].evictions : NULL;
+}
+
+GPUARB_EXPORT uint64_t gpuarb_view_resets(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_leases ? view->facts[i].resets : 0;
+}
+
+GPUARB_EXPORT size_t gpuarb_view_driver_events(const struct gpuarb_view *view, size_t i,
+					       const struct gpuarb_driver_events **ret)
+{
+	bool known = view && i < view->n_gpus;
+
+	if (ret)
+		*ret = known ? view->gpu_facts[i].events : NULL;
+	return known ? view->gpu_facts[i].n_events : 0;
+}
+
 GPUARB_EXPORT uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i)
 {
 	return view && i < view->n_leases ? view->facts[i].moves : 0;

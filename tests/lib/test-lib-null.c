@@ -80,6 +80,8 @@ TEST(every_function_accepts_null)
 	gpuarb_view_free(NULL);
 	CHECK(!*gpuarb_view_version(NULL) && gpuarb_view_tenants(NULL, &tenants) == 0);
 	CHECK(strcmp(gpuarb_view_pipes_source(NULL, 0), "") == 0);
+	CHECK(!gpuarb_view_evictions(NULL, 0) && gpuarb_view_resets(NULL, 0) == 0);
+	CHECK(gpuarb_view_driver_events(NULL, 0, NULL) == 0);
 	CHECK(gpuarb_read_slots(NULL, "0", NULL) == -EINVAL && !gpuarb_slots_get(NULL, 0));
 	CHECK(gpuarb_slots_usec(NULL) == 0 && gpuarb_slots_queues(NULL, NULL) == 0);
 	gpuarb_slots_free(NULL);
