@@ -207,6 +207,15 @@ static void json_covers(struct json_object *map, const struct gpuarb_view *view,
 	json_known(map, "masks_observed", gpuarb_view_masks_observed(view, i), 0);
 }
 
+static void json_driver_events(struct json_object *map, const struct gpuarb_view *view, size_t i)
+{
+	const struct gpuarb_driver_events *events;
+	size_t n = gpuarb_view_driver_events(view, i, &events);
+
+	for (size_t e = 0; e < n; e++)
+		json_number(map, events[e].kind, events[e].count);
+}
+
 static void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i,
 		     const struct gpuarb_gpu *gpu)
 {
@@ -235,6 +244,7 @@ static void json_gpu(struct json_object *list, const struct gpuarb_view *view, s
 	json_covers(map, view, i);
 	json_flag(map, "oversubscribed", gpu->oversubscribed);
 	json_flag(map, "draining", gpu->draining);
+	json_driver_events(json_map(map, "driver_events"), view, i);
 }
 
 void json_gpus(struct json_object *list, const struct gpuarb_view *view)
@@ -418,12 +428,23 @@ static void json_drift(struct json_object *map, const struct gpuarb_view *view, 
 	}
 }
 
+/* Nothing if there were none. */
+static void json_times(struct json_object *in, const char *key, const struct gpuarb_pause *times)
+{
+	struct json_object *map;
+
+	if (!times || times->count == 0)
+		return;
+	map = json_map(in, key);
+	json_number(map, "count", times->count);
+	json_number(map, "usec", times->usec);
+	json_known(map, "since", times->since, 0);
+}
+
 void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
 	const struct gpuarb_refusal_facts *facts;
 	const struct gpuarb_refusal *refusal = gpuarb_view_waits_for(view, i, &facts);
-	const struct gpuarb_pause *pause = gpuarb_view_pause(view, i);
-	struct json_object *paused;
 
 	json_drift(map, view, i);
 	if (refusal)
@@ -432,12 +453,10 @@ void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, s
 		json_number(map, "queue_refusals", gpuarb_view_queue_refusals(view, i));
 	if (gpuarb_view_moves(view, i) > 0)
 		json_number(map, "moves", gpuarb_view_moves(view, i));
-	if (!pause || pause->count == 0)
-		return;
-	paused = json_map(map, "pauses");
-	json_number(paused, "count", pause->count);
-	json_number(paused, "usec", pause->usec);
-	json_known(paused, "since", pause->since, 0);
+	if (gpuarb_view_resets(view, i) > 0)
+		json_number(map, "resets", gpuarb_view_resets(view, i));
+	json_times(map, "pauses", gpuarb_view_pause(view, i));
+	json_times(map, "evictions", gpuarb_view_evictions(view, i));
 }
 
 void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease)

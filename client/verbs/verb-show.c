@@ -274,16 +274,17 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 	free(mask);
 }
 
-static void print_pauses(const struct gpuarb_pause *pause)
+/* Pauses, or evictions; nothing if there were none. */
+static void print_times(const char *what, const struct gpuarb_pause *times)
 {
-	uint64_t usec = pause->usec;
+	uint64_t usec = times->usec;
 
-	if (pause->count == 0)
+	if (times->count == 0)
 		return;
-	if (pause->since > 0)
-		usec += lease_clock_usec() - pause->since;
-	print_line(stdout, "pauses       %" PRIu64 ", %" PRIu64 " s in all", pause->count,
-		   usec / 1000000);
+	if (times->since > 0)
+		usec += lease_clock_usec() - times->since;
+	print_line(stdout, "%-12s %" PRIu64 ", %" PRIu64 ".%03" PRIu64 " s in all", what,
+		   times->count, usec / 1000000, usec / 1000 % 1000);
 }
 
 static void print_drift(const struct gpuarb_view *view, size_t i)
@@ -331,7 +332,10 @@ static void print_lease(const struct command *command, const struct lent *all,
 			   gpuarb_view_queue_refusals(command->view, at));
 	if (gpuarb_view_moves(command->view, at) > 0)
 		print_line(stdout, "moves        %" PRIu64, gpuarb_view_moves(command->view, at));
-	print_pauses(gpuarb_view_pause(command->view, at));
+	if (gpuarb_view_resets(command->view, at) > 0)
+		print_line(stdout, "resets       %" PRIu64, gpuarb_view_resets(command->view, at));
+	print_times("pauses", gpuarb_view_pause(command->view, at));
+	print_times("evictions", gpuarb_view_evictions(command->view, at));
 	print_drift(command->view, at);
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		print_partition(all, lease, i);

@@ -45,6 +45,19 @@ static void add_head(struct table *table, const struct command *command, size_t 
 	table_add(table, "%s", user);
 }
 
+/* "3, 1.2 s"; "-": none. */
+static void add_evictions(struct table *table, const struct gpuarb_pause *evictions)
+{
+	uint64_t usec = evictions->usec;
+
+	if (evictions->since > 0)
+		usec += lease_clock_usec() - evictions->since;
+	if (evictions->count > 0)
+		table_add(table, "%" PRIu64 ", %.1f s", evictions->count, (double)usec / 1e6);
+	else
+		table_add(table, "-");
+}
+
 static void add_tail(struct table *table, const struct command *command,
 		     const struct gpuarb_lease_info *lease)
 {
@@ -53,6 +66,8 @@ static void add_tail(struct table *table, const struct command *command,
 
 	lease_table_why(&all, lease, why, sizeof(why));
 	table_add(table, "%" PRIu64, lease->disturbances);
+	add_evictions(table,
+		      gpuarb_view_evictions(command->view, (size_t)(lease - command->leases)));
 	table_add(table, "%s", why);
 }
 
@@ -104,6 +119,7 @@ static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu)
 		table_add(table, "-");
 		table_add(table, "%u", process->queues);
 		table_add(table, "-");
+		table_add(table, "-");
 		table_add(table, "pid %u", process->pid);
 	}
 }
@@ -111,9 +127,9 @@ static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu)
 /* A table of GPUs, and one with a row for each lease and GPU and for each unmanaged process. */
 static void top_print(const struct command *command, const struct observed *observed, FILE *out)
 {
-	static const char *const heads[] = { "ID",        "NAME",   "STATE", "CLASS",
-					     "USER",      "GPU",    "CUS",   "USED QUEUES",
-					     "DISTURBED", "REASON", NULL };
+	static const char *const heads[] = { "ID",        "NAME",    "STATE",  "CLASS",
+					     "USER",      "GPU",     "CUS",    "USED QUEUES",
+					     "DISTURBED", "EVICTED", "REASON", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
 	gpu_table(command, out);

@@ -63,7 +63,7 @@ json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines",
 	"cus_per_shader_engine","cus_free","fairness","floor_excess","wgp_mode","harvest_known","law","queue_slots",
 	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe","pipes_source",
 	"sdma_queues","sdma_xgmi_queues","vram_bytes","vram_free","scheduler","unmanaged",
-	"observed","masks_observed","graphics","clients","oversubscribed","draining"] | sort)'
+	"observed","masks_observed","graphics","clients","oversubscribed","draining","driver_events"] | sort)'
 json_out '.[0] | .name == "0000:03:00.0" and .cus == 60 and .gfx_target == "gfx906"
 	and .cus_per_shader_engine == [[15,15,15,15]] and .unmanaged == []'
 ends 0 gpus
