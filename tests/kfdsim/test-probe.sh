@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-probe.sh PROBE CLIENT-HIP: gpuarb-probe on the emulated driver: gpuarbd counts what the driver reports,
+# times evictions of an unmodified HIP program, and marks the lease of a GPU that was reset.
+set -u
+
+if [ "${INSIDE:-}" != yes ]; then
+	[ $# -gt 1 ] || { echo 'skipped: no libhsakmt or no HIP (libhsakmt-dev, libamdhip64-dev)'; exit 77; }
+	probe=$(realpath "$1") hip=$(realpath "$2")
+	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+	. ./rig.sh
+	rig_need jq dbus-daemon dbus-monitor systemd-socket-activate
+	rig_need_kfdsim
+	export INSIDE=yes
+	kfdsim --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-probe.sh "$probe" "$hip" || failed=1
+	rig_done
+	exit 0
+fi
+
+probe=$1 hip=$2
+. ./stage.sh
+printf '[daemon]\nbackend = kfd\naudit-interval = 100ms\n' >"$dir/gpuarbd.conf"
+mkfifo "$dir/activate"
+systemd-socket-activate --accept --seqpacket --inetd --listen="$dir/probe" "$probe" 2>"$dir/activate" &
+activate=$!
+trap 'kill -KILL $activate $manager_pid "${pid[@]}" 2>/dev/null; rig_clean' EXIT
+exec 6<"$dir/activate"
+# It says so when it listens, and again when a probe has ended.
+activate_says()
+{
+	local line=
+	while read -r -t 60 line <&6 && [[ $line != *"$1"* ]]; do :; done
+	[[ $line == *"$1"* ]] || complain "systemd-socket-activate does not say: $1"
+}
+activate_says 'Listening'
+start --sysfs=/sys --debugfs=/sys/kernel/debug --probe="$dir/probe"
+
+# ---- the probe runs for a moment, when a GPU is first used ------------------------------------
+program serve "${run[@]}" --name serve --gpu "$vii" --cus 15 --queues 3 -- "$hip" --streams 2 --work --hold
+activate_says 'died with code 0'
+said='processes of KFD'
+ls /sys/class/kfd/kfd/proc >"$dir/out"
+check 'gpuarb-probe has left the driver' test "$(cat "$dir/out")" = "${pid[serve]}"
+check 'gpuarbd and libhsakmt read the same topology' eval '! grep -q libhsakmt "$dir/daemon.err"'
+
+# ---- evictions -------------------------------------------------------------------------------
+control "evict:${pid[serve]}"
+settles "$(named serve) | .evictions.count == 1 and .evictions.since != null"
+control "restore:${pid[serve]}"
+settles "$(named serve) | .evictions.count == 1 and .evictions.since == null and .evictions.usec > 0"
+ends 0 top
+out_has 'EVICTED'
+
+# ---- what else the driver reports ------------------------------------------------------------
+control "smi:$vii:1 12:client"
+settles "$(gpu "$vii") | .driver_events[\"vm-fault\"] == 1"
+control "smi:$mi210:2 1:1"
+settles "$(gpu "$mi210") | .driver_events.throttled == 1"
+control "smi:$vii:7 stuff"
+control "smi:$vii:1 stuff"
+settles "$(gpu "$vii") | .driver_events.unknown == 1"
+
+# ---- a reset marks the leases of its GPU, and they stay --------------------------------------
+control "reset:$mi210"
+settles "$(gpu "$mi210") | .driver_events.reset == 1 and .driver_events[\"reset-ended\"] == 1"
+json_out "$(named serve) | .resets == null"
+control "reset:$vii"
+settles "$(named serve) | .resets == 1 and .state == \"granted\" and (.reason | contains(\"$vii\"))"
+crash serve # HIP waits for queues that are lost
+settles '.leases == []'
+finish
