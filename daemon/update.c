@@ -8,6 +8,8 @@
 
 #include "daemon.h"
 
+#include "core/ledger/waiting-queue.h"
+
 /* An ending lease has CUs that other leases wait for: the default accuracy of sd-event, a
  * quarter of a second, is too long. */
 #define SCAN_ACCURACY_USEC 5000U
@@ -52,8 +54,10 @@ void update_now(struct daemon *daemon)
 		commit_save_touched(daemon);
 		publish_leases(daemon);
 		more = commit_next(daemon);
-		if (!more)
+		if (!more) {
 			arbiter_preempt(daemon->arbiter, daemon_now_usec());
+			queue_time_barriers(daemon->arbiter, daemon_now_usec());
+		}
 	} while (more || daemon->arbiter->touched);
 	publish_gpus(daemon);
 	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);

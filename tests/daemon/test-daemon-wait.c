@@ -148,12 +148,13 @@ TEST(small_requests_pass_a_waiting_lease_16_times)
 	unsigned passed = 0;
 	sd_bus_message *m;
 	struct rig rig;
-	sd_bus *bus;
+	sd_bus *bus, *user;
 
 	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
+	user = rig_connect(&rig, STRANGER);
 	some = reserve(bus, 15);
-	large = await_turn(bus, 60);
+	large = await_turn(user, 60);
 	for (;; passed++) {
 		m = call(ask_to_wait(bus, "besteffort", 15, 0));
 		if (sd_bus_message_is_method_error(m, GPUARB_ERROR_NO_CAPACITY))
@@ -171,7 +172,38 @@ TEST(small_requests_pass_a_waiting_lease_16_times)
 	CHECK(lease_says(bus, small.path, "State", "waiting"));
 	close(large.holder);
 	await_record(small.holder, GPUARB_RECORD_GRANTED);
+	leave(user);
 	depart(&rig, bus);
+}
+
+/* A user who waits for what its own lease takes must not close the GPU to others. */
+TEST(a_user_cannot_close_a_gpu_to_others_by_waiting_for_it)
+{
+	struct live_lease some, all, small;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus, *other;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &other, &told);
+	bus = rig_connect(&rig, STRANGER);
+	some = reserve(bus, 15);
+	all = await_turn(bus, 60);
+	for (unsigned i = 0; i < 20; i++) {
+		small = reserve(bus, 4);
+		close(small.holder);
+		AWAIT(other, told.removed == i + 1);
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		small = reserve(other, 15);
+		close(small.holder);
+		AWAIT(other, told.removed == i + 21);
+	}
+	CHECK(lease_says(other, all.path, "State", "waiting"));
+	close(some.holder);
+	await_record(all.holder, GPUARB_RECORD_GRANTED);
+	leave(bus);
+	depart(&rig, other);
 }
 
 static sd_bus_message *ask_gang(sd_bus *bus, const char *first, const char *second)
@@ -280,7 +312,7 @@ TEST(a_client_that_is_killed_while_it_waits_leaves_nothing)
 	}
 	CHECK(read(pipes[0], &byte, 1) == 1);
 	all = await_turn(bus, 60);
-	CHECK(position(bus, &all) == 21);
+	CHECK(position(bus, &all) == 2); /* users take turns */
 	end_process(pid);
 	await_record(all.holder, GPUARB_RECORD_GRANTED);
 	AWAIT(bus, told.removed == 21);

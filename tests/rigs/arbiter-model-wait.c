@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "arbiter-model.h"
+#include "core/ledger/waiting-queue.h"
 
 static bool ranks_before(const struct lease *a, const struct lease *b)
 {
-	return a->class > b->class || (a->class == b->class && a->id < b->id);
+	if (a->class != b->class)
+		return a->class > b->class;
+	return a->wait.turn != b->wait.turn ? a->wait.turn < b->wait.turn : a->id < b->id;
 }
 
 /* For a lease that has been passed often enough, and ranks before this one. */
@@ -13,6 +16,7 @@ static bool is_closed(const struct model *model, unsigned gpu, const struct leas
 		const struct lease *other = model->arbiter->waiting[i];
 
 		if (other->wait.passed >= LEASE_PASSES_MAX && !other->wait.over_quota &&
+		    other->wait.may_bar && !model->arbiter->gpus[gpu].barrier.open_usec &&
 		    (other->wait.candidates >> gpu & 1) && ranks_before(other, lease))
 			return true;
 		if ((other->wait.preempts >> gpu & 1) && ranks_before(other, lease))
@@ -77,6 +81,51 @@ static bool is_in_force(const struct lease *lease)
 	       (lease->state == STATE_ACTIVATING && lease->lend.never_granted);
 }
 
+/* Are the CUs that its user holds on each candidate too many for what it asks for? */
+static bool keeps_itself_out(const struct model *model, const struct lease *waiting)
+{
+	const struct want *want = &waiting->request->wants[0];
+
+	for (unsigned g = 0; g < model->arbiter->n_gpus; g++) {
+		unsigned held = 0;
+
+		for (size_t i = 0; i < model->arbiter->n_leases; i++) {
+			const struct lease *lease = model->arbiter->leases[i];
+			const struct partition *p = lease_partition_on(lease, g);
+
+			if (lease->owner == waiting->owner && p && !lease->adaptable &&
+			    p->isolation != ISOLATION_SHARED)
+				held += cuset_count(&p->occupied);
+		}
+		if ((waiting->wait.candidates >> g & 1) &&
+		    want->cus_min + held <= model->arbiter->gpus[g].cus)
+			return false;
+	}
+	return true;
+}
+
+/* A barrier has a reason, and ends. */
+static void check_barriers(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+
+	queue_time_barriers(arbiter, model->now);
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &arbiter->gpus[i];
+		const struct lease *by = ledger_find(arbiter, gpu->barrier.rank.id);
+
+		model->barred += by != NULL;
+		if (!by || (by->wait.preempts >> i & 1))
+			continue;
+		if (gpu->barrier.open_usec)
+			model_fail("barred while it is open");
+		if (keeps_itself_out(model, by))
+			model_fail("barred for a lease that its own user keeps out");
+		if (arbiter_next_deadline(arbiter) > model->now + MODEL_MAX_WAIT)
+			model_fail("barred without a limit");
+	}
+}
+
 void model_grant_waiting(struct model *model)
 {
 	struct arbiter *arbiter = model->arbiter;
@@ -96,8 +145,7 @@ void model_grant_waiting(struct model *model)
 	}
 	if (model_chance(model, 30))
 		check_none_fits(model);
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		model->barred += arbiter->gpus[i].barrier.id != 0;
+	check_barriers(model);
 }
 
 void model_count_ended(struct model *model, const struct lease *lease)

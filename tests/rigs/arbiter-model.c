@@ -282,6 +282,9 @@ void model_set_policy(struct model *model)
 		tenant->reserved_engines = 1;
 		tenant->reserved_queues = 2;
 	}
+	for (size_t i = 0; i < model->arbiter->settings->n_tenants; i++)
+		model->arbiter->settings->tenants[i].max_wait_usec =
+			1 + model_below(model, MODEL_MAX_WAIT);
 	model_set_lending(model, model->arbiter->settings);
 }
 

@@ -14,6 +14,7 @@ struct model_queue {
 	uint64_t lease; /* with a partition there; 0: none */
 	struct cuset outside;
 };
+#define MODEL_MAX_WAIT 200U /* the longest max-wait, in steps */
 
 struct model {
 	struct arbiter *arbiter;

@@ -186,10 +186,11 @@ static bool check_waiting(const struct check *check)
 			      arbiter->n_waiting);
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
 		const struct lease *lease = arbiter->waiting[i];
+		const struct rank before = lease_rank(arbiter->waiting[i > 0 ? i - 1 : 0]);
+		const struct rank rank = lease_rank(lease);
 
 		if (lease->state != STATE_WAITING || ledger_find(arbiter, lease->id) != lease ||
-		    (i > 0 && !queue_before(arbiter->waiting[i - 1]->class,
-					    arbiter->waiting[i - 1]->id, lease->class, lease->id)))
+		    (i > 0 && !queue_before(&before, &rank)))
 			return broken(check, "lease %llu is at a wrong position in the queue",
 				      ID(lease));
 		if (lease->wait.passed > LEASE_PASSES_MAX)
@@ -208,15 +209,16 @@ static bool check_barrier(const struct check *check, unsigned index)
 		const struct lease *lease = check->arbiter->waiting[i];
 
 		if (lease->wait.passed == LEASE_PASSES_MAX && !lease->wait.over_quota &&
+		    lease->wait.may_bar && !gpu->barrier.open_usec &&
 		    (lease->wait.candidates >> index & 1))
 			first = lease;
 		if (lease->wait.preempts >> index & 1)
 			first = lease;
 	}
-	if (gpu->barrier.id != (first ? first->id : 0) ||
-	    (first && gpu->barrier.class != first->class))
+	if (gpu->barrier.rank.id != (first ? first->id : 0) ||
+	    (first && gpu->barrier.rank.class != first->class))
 		return broken(check, "%s: barred by lease %llu, which does not bar it",
-			      gpu->info.name, (unsigned long long)gpu->barrier.id);
+			      gpu->info.name, (unsigned long long)gpu->barrier.rank.id);
 	return true;
 }
 

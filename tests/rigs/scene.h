@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Some Radeon VIIs and three users: one realtime, one guaranteed, one of everybody else. */
+/* Some Radeon VIIs and four users: one realtime, one guaranteed, two of everybody else. */
 
 #include "ledger-rig.h"
 #include "refusal-check.h"
 
-#define VR 1  /* a realtime user */
-#define LAB 2 /* a guaranteed user */
-#define ANY 3 /* everybody else */
+#define VR 1    /* a realtime user */
+#define LAB 2   /* a guaranteed user */
+#define ANY 3   /* everybody else */
+#define OTHER 4 /* another one of them */
 
 struct scene {
 	struct arbiter *arbiter;

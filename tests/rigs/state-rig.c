@@ -142,7 +142,7 @@ static bool same_numbers(const struct lease *a, const struct lease *b)
 	return a->generation == b->generation && a->acknowledged == b->acknowledged &&
 	       a->owner == b->owner && a->pid == b->pid && a->deadline_usec == b->deadline_usec &&
 	       a->lend.disturbances == b->lend.disturbances && a->adaptable == b->adaptable &&
-	       a->wait.passed == b->wait.passed;
+	       a->wait.passed == b->wait.passed && a->wait.turn == b->wait.turn;
 }
 
 bool same_lease(const struct lease *a, const struct lease *b)

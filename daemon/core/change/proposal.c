@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/decide/floor.h"
+#include "core/ledger/waiting-queue.h"
 
 /* Does the next version claim more CUs, CUs that the present one does not occupy, or more of a
  * budget? The base of an adaptable lease may move within its CUs. */
@@ -30,6 +31,7 @@ static void take_state(struct lease *lease, const struct lease *proposal)
 /* Moves the next version of a lease into the lease in force: others have pointers to it. */
 static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
 {
+	const struct rank last = { lease->class, UINT64_MAX, UINT64_MAX };
 	struct partition *old = lease->partitions;
 	uint64_t more = 0, freed = 0;
 
@@ -58,7 +60,7 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 			lend_disturb(arbiter, lease, old[i].gpu);
 	ledger_wake(arbiter, freed);
 	if (lease->lend.moves == proposal->lend.moves) {
-		queue_pass(arbiter, lease, more, UINT64_MAX);
+		queue_pass(arbiter, lease, more, &last);
 	} else { /* it made room for the leases that wait */
 		lease->lend.moves = proposal->lend.moves;
 		lease->lend.moved_usec = proposal->lend.moved_usec;
@@ -72,6 +74,9 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 /* Gives a waiting lease its first partitions; the generation stays 1. */
 static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
 {
+	const struct rank rank = lease_rank(lease);
+
+	queue_served(arbiter, lease);
 	queue_remove(arbiter, lease);
 	lease->partitions = TAKE_PTR(proposal->partitions);
 	lease->n_partitions = proposal->n_partitions;
@@ -83,7 +88,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 		lease->request = NULL;
 	}
 	ledger_charge(arbiter, lease);
-	queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
+	queue_pass(arbiter, lease, lease_gpus(lease), &rank);
 	ledger_grow(arbiter, lease_gpus(lease));
 	lend_join(arbiter, lease);
 }
@@ -106,12 +111,14 @@ static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *
 
 static void add(struct arbiter *arbiter, struct lease *lease)
 {
+	const struct rank rank = lease_rank(lease);
+
 	ledger_insert(arbiter, lease);
 	ledger_touch(arbiter, lease, TOUCH_ADDED);
 	if (lease->state == STATE_WAITING)
 		queue_add(arbiter, lease);
 	else
-		queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
+		queue_pass(arbiter, lease, lease_gpus(lease), &rank);
 	ledger_grow(arbiter, lease_gpus(lease));
 	lend_join(arbiter, lease);
 }
@@ -190,5 +197,5 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
 		if (arbiter->gpus[i].lend.join_usec < next)
 			next = arbiter->gpus[i].lend.join_usec;
-	return next;
+	return queue_next_limit(arbiter) < next ? queue_next_limit(arbiter) : next;
 }

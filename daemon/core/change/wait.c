@@ -15,18 +15,6 @@
 /* The outcome of examining a waiting lease. */
 enum examined { EXAMINED_WAITS, EXAMINED_FITS, EXAMINED_ENDED };
 
-static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal,
-		    uint64_t candidates, bool over_quota)
-{
-	char before[sizeof(lease->reason)];
-
-	memcpy(before, lease->reason, sizeof(before));
-	lease_set_waiting(lease, refusal);
-	if (strcmp(before, lease->reason) != 0)
-		ledger_touch(arbiter, lease, TOUCH_REASON);
-	queue_judged(arbiter, lease, candidates, over_quota);
-}
-
 /* ---- one lease --------------------------------------------------------------------- */
 
 /* Decides with the request of the lease. holder: the uid whose quota counts. */
@@ -37,6 +25,38 @@ static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_
 
 	request_recall(lease->request, &request);
 	return plan_waiting(arbiter, lease, holder, &request, partitions, ret_candidates, result);
+}
+
+/* Would it be granted if no other user had a lease? If not, its own user's leases are in its way, and
+ * it bars no GPU to other users. Without memory to find out: it does not either. */
+static bool fits_without_others(const struct arbiter *arbiter, const struct lease *lease)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	struct partition partitions[REQUEST_WANTS];
+	struct arbiter alone;
+	uint64_t unused;
+	int r;
+
+	if (ledger_copy(arbiter, &alone) < 0)
+		return false;
+	ledger_leave_user(&alone, lease->owner);
+	r = decide(&alone, lease, lease->owner, partitions, &unused, &result);
+	ledger_copy_done(&alone);
+	return r >= 0;
+}
+
+static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal,
+		    uint64_t candidates, bool over_quota)
+{
+	bool may_bar = lease->wait.passed >= LEASE_PASSES_MAX && !over_quota &&
+		       fits_without_others(arbiter, lease);
+	char before[sizeof(lease->reason)];
+
+	memcpy(before, lease->reason, sizeof(before));
+	lease_set_waiting(lease, refusal);
+	if (strcmp(before, lease->reason) != 0)
+		ledger_touch(arbiter, lease, TOUCH_REASON);
+	queue_judged(arbiter, lease, candidates, over_quota, may_bar);
 }
 
 void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
@@ -66,11 +86,12 @@ static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease
 /* Is every candidate barred by a lease that ranks before this one? */
 static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 {
+	const struct rank rank = lease_rank(lease);
+
 	for (uint64_t left = lease->wait.candidates; left; left &= left - 1) {
 		const struct gpu *gpu = &arbiter->gpus[__builtin_ctzll(left)];
 
-		if (!gpu->barrier.id ||
-		    !queue_before(gpu->barrier.class, gpu->barrier.id, lease->class, lease->id))
+		if (!gpu->barrier.rank.id || !queue_before(&gpu->barrier.rank, &rank))
 			return false;
 	}
 	return true;
@@ -177,7 +198,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->deadline_usec = UINT64_MAX;
 	next->wait.candidates = 0;
 	next->wait.passed = 0;
-	next->wait.over_quota = false;
+	next->wait.over_quota = next->wait.may_bar = false;
 	next->wait.preempts = 0;
 	memset(next->reason, 0, sizeof(next->reason));
 	share_start(arbiter, next, lease->request->start_inactive);
@@ -217,6 +238,7 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 {
+	queue_limit_barriers(arbiter, now_usec);
 	for (size_t i = arbiter->n_waiting; i-- > 0;) {
 		struct lease *lease = arbiter->waiting[i];
 		char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];

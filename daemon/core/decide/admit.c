@@ -387,7 +387,7 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 		if (refuse_outside(a))
 			return OUTCOME_NOT_NOW;
 		if (a->confined)
-			a->refusal->behind = a->gpu->barrier.id;
+			a->refusal->behind = a->gpu->barrier.rank.id;
 		return refuse_cus_or_floor(a, &request, &miss, a->floor ? &a->floor->now : NULL,
 					   OUTCOME_NOT_NOW);
 	}
@@ -596,10 +596,10 @@ static bool only_gives(const struct candidate *a)
 /* A waiting lease that was passed LEASE_PASSES_MAX times on this GPU ranks before the request. */
 static bool is_barred(const struct candidate *a)
 {
-	const struct admit_context *admit_context = a->admit_context;
+	const struct admit_context *context = a->admit_context;
+	const struct rank rank = { context->class, context->turn, context->id };
 
-	return a->gpu->barrier.id && queue_before(a->gpu->barrier.class, a->gpu->barrier.id,
-						  admit_context->class, admit_context->id);
+	return a->gpu->barrier.rank.id && queue_before(&a->gpu->barrier.rank, &rank);
 }
 
 static enum outcome refuse_oversubscribed(struct candidate *a)
@@ -689,7 +689,7 @@ static enum outcome admit_state(struct candidate *a)
 		return refuse_oversubscribed(a);
 	if (a->confined && !is_within_floor(a)) {
 		shortage.reason = REASON_CUS;
-		a->refusal->behind = gpu->barrier.id;
+		a->refusal->behind = gpu->barrier.rank.id;
 		return refuse(a, OUTCOME_NOT_NOW, &shortage);
 	}
 	return OUTCOME_FITS;

@@ -20,7 +20,7 @@ struct admit_context {
 	const struct arbiter *arbiter;
 	const struct tenant *tenant;
 	enum lease_class class;
-	uint64_t id; /* of the lease: its rank among waiting leases of its class */
+	uint64_t turn, id; /* its rank among the waiting leases of its class */
 	uid_t uid;
 	pid_t pid;                    /* of the owner; 0: unknown */
 	const struct lease *previous; /* the lease that is resized; else NULL */

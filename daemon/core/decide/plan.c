@@ -11,6 +11,7 @@
 #include "core/decide/exclusive.h"
 #include "core/decide/share.h"
 #include "core/ledger/quota.h"
+#include "core/ledger/waiting-queue.h"
 
 static int no_memory(struct result *result)
 {
@@ -116,6 +117,7 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	lease->state = STATE_GRANTED;
 	lease->adaptable = asked->adaptable;
 	lease->class = admit_context->class;
+	lease->wait.turn = admit_context->turn;
 	memcpy(lease->name, asked->name, sizeof(lease->name));
 	memcpy(lease->token, asked->token, sizeof(lease->token));
 	memcpy(lease->unit, caller->unit, sizeof(lease->unit));
@@ -163,6 +165,7 @@ int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 		return r;
 	admit_context.class =
 		request->class < 0 ? admit_context.tenant->class : (enum lease_class)request->class;
+	admit_context.turn = queue_next_turn(arbiter, admit_context.class, caller->uid);
 	r = complete_request(admit_context.tenant, admit_context.class, &complete, result);
 	if (r < 0)
 		return r;
@@ -214,6 +217,7 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 {
 	struct admit_context admit_context = { .arbiter = arbiter,
 					       .class = lease->class,
+					       .turn = lease->wait.turn,
 					       .id = lease->id,
 					       .uid = holder,
 					       .self = lease,
@@ -359,6 +363,7 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 	struct admit_context admit_context = { .arbiter = &without,
 					       .tenant = tenant,
 					       .class = lease->class,
+					       .turn = UINT64_MAX,
 					       .id = UINT64_MAX,
 					       .uid = lease->owner,
 					       .previous = lease,

@@ -66,10 +66,11 @@ struct gpu {
 	bool shown;    /* set by the daemon: there is an object on the bus */
 	bool replaced; /* another GPU since the daemon made the object; it clears this */
 
-	/* The first waiting lease that bars this GPU; id 0: none. */
+	/* The first waiting lease that bars this GPU; rank.id 0: none. */
 	struct {
-		uint64_t id;
-		enum lease_class class;
+		struct rank rank;
+		uint64_t since_usec; /* barred without a break, if rank.id; 0: since just now */
+		uint64_t open_usec;  /* no lease bars the GPU before; 0: any may */
 	} barrier;
 
 	/* Charged to leases: sums that gpu_charge() and gpu_discharge() keep. */

@@ -100,6 +100,12 @@ struct lease_process {
 };
 #define LEASE_PROCESSES_MAX 1024U
 
+/* The place of a lease among those that wait: ledger/waiting-queue.h. */
+struct rank {
+	enum lease_class class;
+	uint64_t turn, id;
+};
+
 struct lease {
 	uint64_t id;           /* never reused */
 	uint64_t generation;   /* counts the changes of the partitions, from 1 */
@@ -133,9 +139,12 @@ struct lease {
 	struct {
 		struct refusal refusal; /* of the last decision; all zero before the first */
 		uint64_t candidates;    /* GPUs that could ever take one of its wants (bits) */
-		unsigned passed;        /* later requests that were granted on a candidate */
-		bool over_quota;        /* only its user's quota stops it: it bars no GPU */
-		bool refused;           /* since arbiter_preempt() last examined it */
+		uint64_t turn;          /* ranks it among the waiting leases of its class */
+		unsigned
+			passed; /* how often a candidate was granted to later ones of other users */
+		bool over_quota; /* only its user's quota stops it: it bars no GPU */
+		bool may_bar; /* passed often enough, and it would fit without other users' leases */
+		bool refused;      /* since arbiter_preempt() last examined it */
 		uint64_t preempts; /* GPUs where leases are revoked for it (bits): it bars them */
 	} wait;
 

@@ -332,6 +332,26 @@ void ledger_leave_out(struct arbiter *arbiter, const struct lease *lease)
 	ledger_recount_shared(arbiter, lease);
 }
 
+void ledger_leave_user(struct arbiter *copy, uid_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < copy->n_leases; i++)
+		if (copy->leases[i]->owner == uid)
+			copy->leases[n++] = copy->leases[i];
+		else
+			ledger_discharge(copy, copy->leases[i]);
+	copy->n_leases = n;
+	for (unsigned i = 0; i < copy->n_gpus; i++) {
+		struct gpu *gpu = &copy->gpus[i];
+
+		recount_shared(copy, i);
+		memset(&gpu->observed, 0, sizeof(gpu->observed));
+		memset(&gpu->barrier, 0, sizeof(gpu->barrier));
+		gpu->draining = false;
+	}
+}
+
 void ledger_remove(struct arbiter *arbiter, struct lease *lease)
 {
 	ledger_leave_out(arbiter, lease);

@@ -5,16 +5,16 @@
 
 /* ---- order ------------------------------------------------------------------------- */
 
-/* How many waiting leases rank before this class and id. */
-static size_t rank(const struct arbiter *arbiter, enum lease_class lease_class, uint64_t id)
+/* How many waiting leases rank before this one. */
+static size_t count_before(const struct arbiter *arbiter, const struct rank *rank)
 {
 	size_t low = 0, high = arbiter->n_waiting;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct lease *lease = arbiter->waiting[middle];
+		const struct rank other = lease_rank(arbiter->waiting[middle]);
 
-		if (queue_before(lease->class, lease->id, lease_class, id))
+		if (queue_before(&other, rank))
 			low = middle + 1;
 		else
 			high = middle;
@@ -22,11 +22,35 @@ static size_t rank(const struct arbiter *arbiter, enum lease_class lease_class, 
 	return low;
 }
 
+static size_t position(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct rank rank = lease_rank(lease);
+
+	return count_before(arbiter, &rank);
+}
+
 unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease)
 {
-	if (lease->state != STATE_WAITING)
-		return 0;
-	return (unsigned)rank(arbiter, lease->class, lease->id) + 1;
+	return lease->state == STATE_WAITING ? (unsigned)position(arbiter, lease) + 1 : 0;
+}
+
+uint64_t queue_next_turn(const struct arbiter *arbiter, enum lease_class lease_class, uid_t uid)
+{
+	uint64_t turn = 0;
+	bool first = true;
+
+	for (size_t i = 0; i < arbiter->n_waiting; i++) {
+		const struct lease *lease = arbiter->waiting[i];
+
+		if (lease->class != lease_class)
+			continue;
+		if (first)
+			turn = lease->wait.turn;
+		first = false;
+		if (lease->owner == uid)
+			turn = lease->wait.turn + 1;
+	}
+	return turn;
 }
 
 /* ---- barriers ---------------------------------------------------------------------- */
@@ -34,13 +58,24 @@ unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease
 /* Does a waiting lease bar its candidates? */
 static bool bars(const struct lease *lease)
 {
-	return lease->wait.passed >= LEASE_PASSES_MAX && !lease->wait.over_quota;
+	return lease->wait.passed >= LEASE_PASSES_MAX && lease->wait.may_bar &&
+	       !lease->wait.over_quota;
 }
 
-/* The GPUs that it bars, as bits. */
-static uint64_t barred_by(const struct lease *lease)
+static uint64_t all_gpus(const struct arbiter *arbiter)
 {
-	return lease->wait.preempts | (bars(lease) ? lease->wait.candidates : 0);
+	return arbiter->n_gpus == 64 ? UINT64_MAX : (UINT64_C(1) << arbiter->n_gpus) - 1;
+}
+
+/* The GPUs that no lease may bar now, as bits. */
+static uint64_t open_gpus(const struct arbiter *arbiter)
+{
+	uint64_t open = 0;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].barrier.open_usec)
+			open |= UINT64_C(1) << i;
+	return open;
 }
 
 /* by: the lease that bars the GPU; NULL: none. Leases that rank between the old and the new one are
@@ -48,23 +83,25 @@ static uint64_t barred_by(const struct lease *lease)
 static void set_barrier(struct arbiter *arbiter, unsigned index, const struct lease *by)
 {
 	struct gpu *gpu = &arbiter->gpus[index];
-	uint64_t old = gpu->barrier.id;
-	enum lease_class old_class = gpu->barrier.class;
+	const struct rank old = gpu->barrier.rank;
 
-	gpu->barrier.id = by ? by->id : 0;
-	gpu->barrier.class = by ? by->class : CLASS_BESTEFFORT;
-	if (old && (!by || queue_before(old_class, old, by->class, by->id)))
+	gpu->barrier.rank = by ? lease_rank(by) : (struct rank){ 0 };
+	if (!by)
+		gpu->barrier.since_usec = 0;
+	if (old.id && (!by || queue_before(&old, &gpu->barrier.rank)))
 		ledger_wake(arbiter, UINT64_C(1) << index);
 }
 
 void queue_find_barriers(struct arbiter *arbiter)
 {
-	uint64_t left = arbiter->n_gpus == 64 ? UINT64_MAX : (UINT64_C(1) << arbiter->n_gpus) - 1;
+	uint64_t left = all_gpus(arbiter), open = open_gpus(arbiter);
 
 	for (size_t i = 0; i < arbiter->n_waiting && left; i++) {
 		const struct lease *lease = arbiter->waiting[i];
-		uint64_t barred = barred_by(lease) & left;
+		uint64_t barred = lease->wait.preempts & left;
 
+		if (bars(lease))
+			barred |= lease->wait.candidates & left & ~open;
 		left &= ~barred;
 		for (; barred; barred &= barred - 1)
 			set_barrier(arbiter, (unsigned)__builtin_ctzll(barred), lease);
@@ -74,48 +111,139 @@ void queue_find_barriers(struct arbiter *arbiter)
 }
 
 void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candidates,
-		  bool over_quota)
+		  bool over_quota, bool may_bar)
 {
 	bool barred = bars(lease), same = lease->wait.candidates == candidates;
 
 	lease->wait.candidates = candidates;
 	lease->wait.over_quota = over_quota;
+	lease->wait.may_bar = may_bar;
 	if (bars(lease) != barred || (barred && !same))
 		queue_find_barriers(arbiter);
 }
 
-/* Wakes the waiting leases of the same user: they may exceed the quota now, and then bar no GPU. */
+void queue_served(struct arbiter *arbiter, const struct lease *lease)
+{
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].barrier.rank.id == lease->id)
+			arbiter->gpus[i].barrier.since_usec = 0;
+}
+
+/* ---- how long a GPU is barred ------------------------------------------------------ */
+
+static uint64_t max_wait(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	return tenant && tenant->max_wait_usec ? tenant->max_wait_usec : TENANT_MAX_WAIT_USEC;
+}
+
+/* When the GPU opens; UINT64_MAX: it is not barred, or by a preemption, whose time is limited. */
+static uint64_t opens_at(const struct arbiter *arbiter, unsigned index)
+{
+	const struct gpu *gpu = &arbiter->gpus[index];
+	const struct lease *lease;
+
+	if (!gpu->barrier.rank.id || !gpu->barrier.since_usec)
+		return UINT64_MAX;
+	lease = ledger_find(arbiter, gpu->barrier.rank.id);
+	if (lease->wait.preempts >> index & 1)
+		return UINT64_MAX;
+	return gpu->barrier.since_usec + max_wait(arbiter, lease);
+}
+
+static void open_gpu(struct arbiter *arbiter, unsigned index, uint64_t now_usec)
+{
+	struct gpu *gpu = &arbiter->gpus[index];
+	struct lease *lease = ledger_find(arbiter, gpu->barrier.rank.id);
+
+	gpu->barrier.open_usec = now_usec + max_wait(arbiter, lease);
+	lease->wait.passed = 0;
+	lease->wait.may_bar = false;
+	ledger_touch(arbiter, lease, TOUCH_SAVE);
+}
+
+void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
+{
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].barrier.rank.id && !arbiter->gpus[i].barrier.since_usec)
+			arbiter->gpus[i].barrier.since_usec = now_usec;
+}
+
+void queue_limit_barriers(struct arbiter *arbiter, uint64_t now_usec)
+{
+	bool changed = false;
+
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		if (gpu->barrier.open_usec && gpu->barrier.open_usec <= now_usec)
+			gpu->barrier.open_usec = 0;
+		else if (opens_at(arbiter, i) <= now_usec)
+			open_gpu(arbiter, i, now_usec);
+		else
+			continue;
+		changed = true;
+	}
+	if (changed)
+		queue_find_barriers(arbiter);
+}
+
+uint64_t queue_next_limit(const struct arbiter *arbiter)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		uint64_t open = arbiter->gpus[i].barrier.open_usec, opens = opens_at(arbiter, i);
+
+		next = open && open < next ? open : next;
+		next = opens < next ? opens : next;
+	}
+	return next;
+}
+
+/* ---- passes ------------------------------------------------------------------------ */
+
+/* Wakes the waiting leases of the same user: the granted one may keep them out, and they may exceed
+ * the quota now; then they bar no GPU. */
 static void wake_own(struct arbiter *arbiter, const struct lease *granted)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, granted->tenant);
+	bool limited = tenant &&
+		       (tenant_bounds_parts(tenant) || tenant->max_gpus.kind != LIMIT_NONE);
+	bool barred = false;
 
-	if (!tenant || (!tenant_bounds_parts(tenant) && tenant->max_gpus.kind == LIMIT_NONE))
-		return;
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
-		const struct lease *lease = arbiter->waiting[i];
+		struct lease *lease = arbiter->waiting[i];
 
-		if (lease->owner == granted->owner && strcmp(lease->tenant, tenant->name) == 0)
+		if (lease->owner != granted->owner)
+			continue;
+		if (lease->wait.may_bar || (limited && strcmp(lease->tenant, tenant->name) == 0))
 			ledger_wake(arbiter, lease->wait.candidates);
+		barred |= bars(lease);
+		lease->wait.may_bar = false; /* until it is examined */
 	}
+	if (barred)
+		queue_find_barriers(arbiter);
 }
 
-void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t gpus, uint64_t id)
+void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t gpus,
+		const struct rank *rank)
 {
-	size_t before = gpus ? rank(arbiter, granted->class, id) : 0;
-	bool barred = false;
+	size_t before = gpus ? count_before(arbiter, rank) : 0;
 
 	for (size_t i = 0; i < before; i++) {
 		struct lease *lease = arbiter->waiting[i];
 
-		if (!(lease->wait.candidates & gpus) || lease->wait.over_quota)
+		if (!(lease->wait.candidates & gpus) || lease->wait.over_quota ||
+		    lease->owner == granted->owner || lease->wait.passed >= LEASE_PASSES_MAX)
 			continue;
 		lease->wait.passed++;
 		if (lease->wait.passed % LEASE_PASSES_SAVED == 0)
 			ledger_touch(arbiter, lease, TOUCH_SAVE);
-		barred |= lease->wait.passed == LEASE_PASSES_MAX;
+		if (lease->wait.passed == LEASE_PASSES_MAX) /* to learn whether it may bar */
+			ledger_examine_again(arbiter, lease->wait.candidates);
 	}
-	if (barred)
-		queue_find_barriers(arbiter);
 	if (gpus)
 		wake_own(arbiter, granted);
 }
@@ -124,25 +252,25 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 
 void queue_add(struct arbiter *arbiter, struct lease *lease)
 {
-	size_t at = rank(arbiter, lease->class, lease->id);
+	size_t at = position(arbiter, lease);
 
 	memmove(&arbiter->waiting[at + 1], &arbiter->waiting[at],
 		(arbiter->n_waiting - at) * sizeof(struct lease *));
 	arbiter->waiting[at] = lease;
 	arbiter->n_waiting++;
-	if (barred_by(lease))
+	if (lease->wait.preempts || bars(lease))
 		queue_find_barriers(arbiter);
 }
 
 void queue_remove(struct arbiter *arbiter, struct lease *lease)
 {
-	size_t at = rank(arbiter, lease->class, lease->id);
+	size_t at = position(arbiter, lease);
 
 	arbiter->n_waiting--;
 	memmove(&arbiter->waiting[at], &arbiter->waiting[at + 1],
 		(arbiter->n_waiting - at) * sizeof(struct lease *));
 	if (at < arbiter->next_examined)
 		arbiter->next_examined--;
-	if (barred_by(lease))
+	if (lease->wait.preempts || bars(lease))
 		queue_find_barriers(arbiter);
 }

@@ -2,19 +2,32 @@
 #pragma once
 
 /*
- * The waiting leases in the order in which they are granted. Later requests may overtake a
- * waiting lease, small ones a large one, LEASE_PASSES_MAX times. Then the GPUs that the lease
- * could use are barred: nothing is granted there to a lease that ranks behind it.
+ * The waiting leases in the order in which they are granted: higher classes first, and in a class
+ * the users take turns. Later requests of other users may overtake a waiting lease, small ones a
+ * large one, LEASE_PASSES_MAX times. Then the GPUs that the lease could use are barred: nothing is
+ * granted there to a lease that ranks behind it. A lease that would not fit either if no other user
+ * had a lease bars no GPU. A GPU is barred for max-wait of the tenant at a stretch, and is open for
+ * as long afterwards.
  */
 
 #include "core/ledger/ledger.h"
 
-/* Does lease a rank before lease b? Higher classes first, then lower ids. */
-static inline bool queue_before(enum lease_class a_class, uint64_t a, enum lease_class b_class,
-				uint64_t b)
+/* Does lease a rank before lease b? */
+static inline bool queue_before(const struct rank *a, const struct rank *b)
 {
-	return a_class != b_class ? a_class > b_class : a < b;
+	if (a->class != b->class)
+		return a->class > b->class;
+	return a->turn != b->turn ? a->turn < b->turn : a->id < b->id;
 }
+
+static inline struct rank lease_rank(const struct lease *lease)
+{
+	return (struct rank){ lease->class, lease->wait.turn, lease->id };
+}
+
+/* The turn of a request of this user that arrives now: after its own waiting leases of the class, and
+ * not before the first turn that waits. */
+uint64_t queue_next_turn(const struct arbiter *arbiter, enum lease_class lease_class, uid_t uid);
 
 unsigned queue_position(const struct arbiter *arbiter,
 			const struct lease *lease); /* from 1; 0: not waiting */
@@ -25,12 +38,24 @@ void queue_remove(struct arbiter *arbiter, struct lease *lease);
 /* Stores the result of examining a waiting lease. candidates: GPUs that could ever take one of
  * its wants (bits); over_quota: only the quota of its own user stops it. */
 void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candidates,
-		  bool over_quota);
+		  bool over_quota, bool may_bar);
 
-/* A lease was granted something on these GPUs (bits): counts it against the waiting leases that
- * rank before it, and wakes those of the same user, whose quota it may have used up. id: the
- * rank in its class, UINT64_MAX for the last. */
-void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t gpus, uint64_t id);
+/* A lease was granted something on these GPUs (bits): counts it against the waiting leases of other
+ * users that rank before it, and wakes those of the same user: it may be in their way, and have used
+ * up their quota. */
+void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t gpus,
+		const struct rank *rank);
 
 /* Sets the barrier of every GPU: the first waiting lease that bars it. */
 void queue_find_barriers(struct arbiter *arbiter);
+
+/* The waiting lease is granted: what it barred may be barred for another one, as long again. */
+void queue_served(struct arbiter *arbiter, const struct lease *lease);
+
+/* The time in which the present barriers have come into being. */
+void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec);
+
+/* Opens the GPUs that have been barred for max-wait, and ends the time that they stay open.
+ * queue_next_limit(): when it has to be called next; UINT64_MAX: not before something changes. */
+void queue_limit_barriers(struct arbiter *arbiter, uint64_t now_usec);
+uint64_t queue_next_limit(const struct arbiter *arbiter);

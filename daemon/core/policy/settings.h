@@ -47,6 +47,7 @@ _Static_assert(sizeof(uid_t) == sizeof(unsigned) && sizeof(gid_t) == sizeof(unsi
 uint64_t limit_reserved(const struct limit *limit, uint64_t whole);
 
 #define TENANT_WEIGHT 100U /* the default */
+#define TENANT_MAX_WAIT_USEC UINT64_C(3600000000)
 
 /* One row of policy: which users may have which leases. Limits bound what one user holds under this
  * tenant, over all its leases; limits of parts of a GPU hold for each GPU. */
@@ -75,6 +76,7 @@ struct tenant {
 
 	bool alone;                /* realtime: no other lease in its shader engines */
 	enum exclusive exclusive;  /* realtime: adaptable leases pause while it is active */
+	uint64_t max_wait_usec;    /* a waiting lease bars a GPU no longer; 0: the default */
 	uint64_t max_pause_usec;   /* adaptable: a longer pause is reported; 0: no bound */
 	enum enforce_step enforce; /* the last step against a lease that is overdue */
 	enum on_drift on_drift;    /* what is done about drift of its leases */

@@ -451,6 +451,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("priority", set_priority, TENANT(priority), .words = priority_names),
 	KEY("alone", config_set_bool, TENANT(alone)),
 	KEY("exclusive", config_set_word, TENANT(exclusive), .words = exclusive_names),
+	KEY("max-wait", set_time, TENANT(max_wait_usec), .min = 1),
 	KEY("max-pause", set_time, TENANT(max_pause_usec), .min = 1),
 	KEY("enforce", config_set_word, TENANT(enforce), .words = enforce_step_names,
 	    .min = ENFORCE_STEP_REPORT),

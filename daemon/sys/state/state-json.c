@@ -53,6 +53,7 @@ static const struct member identity[] = {
 	NUMBER_OF("deadline_usec", struct lease, deadline_usec),
 	NUMBER_OF("disturbances", struct lease, lend.disturbances),
 	NUMBER_OF("passed", struct lease, wait.passed),
+	OPTIONAL_NUMBER_OF("turn", struct lease, wait.turn),
 	OPTIONAL_NUMBER_OF("pauses", struct lease, pause.count),
 	OPTIONAL_NUMBER_OF("paused_usec", struct lease, pause.usec),
 	OPTIONAL_NUMBER_OF("paused_since_usec", struct lease, pause.since_usec),

@@ -66,8 +66,7 @@ static bool is_same(const struct gpu *before, const struct gpu *after)
 {
 	struct gpu gpu = *before;
 
-	gpu.barrier.id = after->barrier.id;
-	gpu.barrier.class = after->barrier.class;
+	memcpy(&gpu.barrier, &after->barrier, sizeof(gpu.barrier));
 	gpu.lend.may_grow = after->lend.may_grow;
 	gpu.lend.grow_usec = after->lend.grow_usec;
 	return memcmp(&gpu, after, sizeof(gpu)) == 0;

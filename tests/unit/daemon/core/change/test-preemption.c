@@ -77,7 +77,7 @@ TEST(a_higher_class_gets_the_room_of_the_cheapest_lease_that_may_be_revoked)
 	answer(&l, small);
 	CHECK(!ledger_find(l.s.arbiter, id));
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 15 && !rt->reason[0]);
-	CHECK(rt->wait.preempts == 0 && l.s.arbiter->gpus[0].barrier.id == 0);
+	CHECK(rt->wait.preempts == 0 && l.s.arbiter->gpus[0].barrier.rank.id == 0);
 	scene_done(&l.s);
 }
 
@@ -288,7 +288,7 @@ TEST(the_gpu_is_barred_while_leases_are_revoked)
 	struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 50), *rt = want(&l, VR, -1, 30);
 
-	CHECK(all->state == STATE_REVOKING && l.s.arbiter->gpus[0].barrier.id == rt->id);
+	CHECK(all->state == STATE_REVOKING && l.s.arbiter->gpus[0].barrier.rank.id == rt->id);
 	CHECK(!want(&l, ANY, -1, 5) && l.s.result.kind == RESULT_NO_CAPACITY);
 	CHECK(l.s.result.refusals[0].behind == rt->id);
 	answer(&l, all);
@@ -307,7 +307,7 @@ TEST(a_lease_is_kept_when_the_lease_that_needs_its_room_is_released)
 	turn(&l);
 	CHECK(all->state == STATE_GRANTED && !all->revoked && !all->revoked_for);
 	CHECK(!all->reason[0] && all->deadline_usec == UINT64_MAX);
-	CHECK(all->generation == revocation + 1 && l.s.arbiter->gpus[0].barrier.id == 0);
+	CHECK(all->generation == revocation + 1 && l.s.arbiter->gpus[0].barrier.rank.id == 0);
 	/* The answer to the revocation arrives late. */
 	CHECK(arbiter_acknowledge(l.s.arbiter, all->id, revocation) == 0);
 	CHECK(all->state == STATE_GRANTED);

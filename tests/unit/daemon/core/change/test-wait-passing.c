@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "check.h"
+#include "core/ledger/waiting-queue.h"
 #include "wait-rig.h"
 
 /* A small request is granted and released again: one pass. False: it was refused. */
@@ -28,21 +29,22 @@ static void pass_often(struct scene *s, uid_t uid, const char *gpu)
 TEST(waiting_lease_is_passed_at_most_the_maximum_number_of_times)
 {
 	struct scene s = scene_of(1);
-	struct lease *busy = grant(&s, VR, 30), *lease = wait_for(&s, ANY, "any", 60);
+	struct lease *busy = grant(&s, VR, 30), *lease = wait_for(&s, OTHER, "any", 60);
 
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
 		forget_touched(&s);
-		CHECK(lease->wait.passed == i && s.arbiter->gpus[0].barrier.id == 0);
+		CHECK(lease->wait.passed == i && s.arbiter->gpus[0].barrier.rank.id == 0);
 		CHECK(pass(&s, ANY, "any"));
 	}
-	CHECK(lease->wait.passed == LEASE_PASSES_MAX && s.arbiter->gpus[0].barrier.id == lease->id);
+	CHECK(lease->wait.passed == LEASE_PASSES_MAX &&
+	      s.arbiter->gpus[0].barrier.rank.id == lease->id);
 	CHECK(!pass(&s, ANY, "any") && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	CHECK(s.result.refusals[0].behind == lease->id && s.result.refusals[0].retry);
 	CHECK(s.result.refusals[0].asked == 4 && s.result.refusals[0].free == 0);
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
-	CHECK(s.arbiter->gpus[0].barrier.id == 0);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == 0);
 	scene_done(&s);
 }
 
@@ -52,7 +54,7 @@ TEST(count_of_passes_is_saved_at_every_multiple)
 	struct lease *lease, *small;
 
 	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, ANY, "any", 60);
+	lease = wait_for(&s, OTHER, "any", 60);
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_ADDED);
 	for (unsigned i = 1; i <= LEASE_PASSES_MAX; i++) {
 		bool saved = i % LEASE_PASSES_SAVED == 0;
@@ -70,7 +72,7 @@ TEST(request_that_never_fits_is_refused_as_such_on_a_barred_gpu)
 	struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
-	CHECK(grant(&s, VR, 30) && wait_for(&s, ANY, "any", 60));
+	CHECK(grant(&s, VR, 30) && wait_for(&s, OTHER, "any", 60));
 	pass_often(&s, ANY, "any");
 	request.wants[0].queues = 25;
 	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_QUEUES));
@@ -83,7 +85,7 @@ TEST(barrier_closes_only_the_candidates_of_the_waiting_lease)
 {
 	struct scene s = scene_of(2);
 
-	CHECK(grant_on(&s, VR, "0", 30) && wait_for(&s, ANY, "0", 60));
+	CHECK(grant_on(&s, VR, "0", 30) && wait_for(&s, OTHER, "0", 60));
 	pass_often(&s, ANY, "0");
 	CHECK(!pass(&s, ANY, "0") && pass(&s, ANY, "1") && pass(&s, ANY, "any"));
 	scene_done(&s);
@@ -95,7 +97,7 @@ TEST(waiting_lease_for_any_gpu_bars_all_gpus)
 	struct lease *lease;
 
 	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
-	lease = wait_for(&s, ANY, "any", 60);
+	lease = wait_for(&s, OTHER, "any", 60);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++)
 		CHECK(pass(&s, ANY, i % 2 ? "0" : "1"));
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX && !pass(&s, ANY, "0") && !pass(&s, ANY, "1"));
@@ -111,7 +113,7 @@ TEST(gang_counts_as_one_pass)
 	gang.n_wants = 2;
 	gang.wants[1] = gang.wants[0];
 	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
-	waiting = wait_for(&s, ANY, "any", 60);
+	waiting = wait_for(&s, OTHER, "any", 60);
 	lease = reserve(s.arbiter, ANY, &gang, &s.result);
 	CHECK(lease && lease->n_partitions == 2 && waiting->wait.passed == 1);
 	scene_done(&s);
@@ -123,7 +125,7 @@ TEST(grant_of_a_higher_class_is_no_pass)
 	struct lease *lease;
 
 	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, ANY, "any", 60);
+	lease = wait_for(&s, OTHER, "any", 60);
 	for (unsigned i = 0; i < 3 * LEASE_PASSES_MAX; i++)
 		CHECK(pass(&s, LAB, "any"));
 	CHECK(lease->wait.passed == 0);
@@ -138,17 +140,16 @@ TEST(grant_of_a_lower_class_is_a_pass_and_is_barred_too)
 	struct lease *first, *lease;
 
 	CHECK(grant(&s, VR, 30));
-	first = wait_for(&s, ANY, "any", 60);
+	first = wait_for(&s, OTHER, "any", 60);
 	lease = wait_for(&s, LAB, "any", 60);
 	pass_often(&s, ANY, "any");
 	CHECK(first->wait.passed == LEASE_PASSES_MAX && lease->wait.passed == LEASE_PASSES_MAX);
-	CHECK(s.arbiter->gpus[0].barrier.id == lease->id);
-	CHECK(s.arbiter->gpus[0].barrier.class == CLASS_GUARANTEED);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(s.arbiter->gpus[0].barrier.rank.class == CLASS_GUARANTEED);
 	CHECK(!pass(&s, ANY, "any") && !pass(&s, LAB, "any"));
 	arbiter_holder_gone(s.arbiter, lease->id); /* now the next lease bars it */
 	forget_touched(&s);
-	check_promises(&s);
-	CHECK(s.arbiter->gpus[0].barrier.id == first->id);
+	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.rank.id == first->id);
 	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
 	scene_done(&s);
 }
@@ -159,9 +160,9 @@ TEST(lease_behind_a_barrier_is_examined_when_the_barring_lease_ends)
 	struct lease *lease, *small;
 
 	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, ANY, "any", 60);
+	lease = wait_for(&s, OTHER, "any", 60);
 	pass_often(&s, ANY, "any");
-	small = wait_for(&s, ANY, "any", 4);
+	small = wait_for(&s, OTHER, "any", 4);
 	CHECK(strstr(small->reason, "lease 2"));
 	CHECK(lease->id == 2 && grant_waiting(&s, NULL) == 0);
 	arbiter_holder_gone(s.arbiter, lease->id);
@@ -177,18 +178,19 @@ TEST(lease_that_waits_for_its_quota_bars_no_gpu)
 	CHECK(grant(&s, VR, 20));
 	own = grant(&s, LAB, 10);
 	lease = wait_for(&s, LAB, "any", 40);
-	pass_often(&s, LAB, "any");
-	small = wait_for(&s, ANY, "any", 4);
-	CHECK(s.arbiter->gpus[0].barrier.id == lease->id);
+	pass_often(&s, ANY, "any");
+	small = wait_for(&s, OTHER, "any", 4);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
 	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0 &&
 	      arbiter_drain(s.arbiter, "0", false) == 0);
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
-	CHECK(lease->wait.over_quota && s.arbiter->gpus[0].barrier.id == 0 && pass(&s, ANY, "any"));
+	CHECK(lease->wait.over_quota && s.arbiter->gpus[0].barrier.rank.id == 0 &&
+	      pass(&s, ANY, "any"));
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
 	release(s.arbiter, own->id); /* it waits for CUs again, not for its quota */
 	CHECK(grant_waiting(&s, NULL) == 0 && !lease->wait.over_quota);
-	CHECK(s.arbiter->gpus[0].barrier.id == lease->id && !pass(&s, ANY, "any"));
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id && !pass(&s, ANY, "any"));
 	scene_done(&s);
 }
 
@@ -203,8 +205,8 @@ TEST(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
 	request.class = CLASS_BESTEFFORT;
 	lease = ask(&s, LAB, request);
 	pass_often(&s, ANY, "any");
-	small = wait_for(&s, ANY, "any", 4);
-	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.id == lease->id);
+	small = wait_for(&s, OTHER, "any", 4);
+	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.rank.id == lease->id);
 	CHECK(grant(&s, LAB, 10)); /* guaranteed */
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED &&
 	      lease->wait.over_quota);
@@ -216,7 +218,7 @@ TEST(granted_waiting_lease_passes_those_before_it)
 	struct scene s = scene_of(1);
 	struct lease *busy = grant(&s, VR, 40), *small = grant(&s, ANY, 20), *large, *next;
 
-	large = wait_for(&s, ANY, "any", 60);
+	large = wait_for(&s, OTHER, "any", 60);
 	next = wait_for(&s, ANY, "any", 20);
 	release(s.arbiter, small->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && next->state == STATE_GRANTED &&
@@ -224,6 +226,153 @@ TEST(granted_waiting_lease_passes_those_before_it)
 	release(s.arbiter, next->id);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && large->state == STATE_GRANTED);
+	scene_done(&s);
+}
+
+/* ---- users ------------------------------------------------------------------------- */
+
+TEST(passes_by_the_same_user_do_not_count)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease;
+
+	CHECK(grant(&s, VR, 30));
+	lease = wait_for(&s, ANY, "any", 60);
+	pass_often(&s, ANY, "any");
+	CHECK(lease->wait.passed == 0 && pass(&s, OTHER, "any") && lease->wait.passed == 1);
+	scene_done(&s);
+}
+
+TEST(lease_that_leases_of_its_own_user_keep_out_bars_no_gpu)
+{
+	static const uid_t users[] = { ANY, LAB, VR };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct scene s = scene_of(1);
+		struct lease *own = grant(&s, users[i], 15), *lease;
+		struct request all = request_for(60);
+
+		lease = ask(&s, users[i], all);
+		CHECK(lease->state == STATE_WAITING);
+		for (unsigned j = 0; j < 2 * LEASE_PASSES_MAX; j++)
+			CHECK(pass(&s, OTHER, "any"));
+		CHECK(lease->wait.passed == LEASE_PASSES_MAX && !lease->wait.may_bar);
+		release(s.arbiter, own->id);
+		CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
+		scene_done(&s);
+	}
+}
+
+TEST(grant_to_the_user_of_a_barring_lease_opens_the_gpu)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+	struct lease *busy = grant(&s, VR, 30), *lease, *own;
+
+	lease = wait_for(&s, LAB, "any", 50);
+	pass_often(&s, ANY, "any");
+	CHECK(!pass(&s, ANY, "any") && s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	request.class = CLASS_REALTIME; /* passes the barrier */
+	s.arbiter->settings->tenants[1].class = CLASS_REALTIME;
+	own = ask(&s, LAB, request);
+	CHECK(own && own->state == STATE_GRANTED && grant_waiting(&s, NULL) == 0);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id); /* 50 fit beside 4 */
+	request.wants[0].cus = 11;
+	CHECK(ask(&s, LAB, request) && grant_waiting(&s, NULL) == 0);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == 0 && pass(&s, ANY, "any"));
+	release(s.arbiter, own->id + 1);
+	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	release(s.arbiter, own->id);
+	release(s.arbiter, busy->id);
+	CHECK(grant_waiting(&s, NULL) == 1);
+	scene_done(&s);
+}
+
+static void let_time_pass(struct scene *s, uint64_t now_usec)
+{
+	arbiter_expire(s->arbiter, now_usec);
+	grant_waiting(s, NULL);
+	queue_time_barriers(s->arbiter, now_usec);
+}
+
+TEST(gpu_is_barred_for_max_wait_and_then_open_for_as_long)
+{
+	struct scene s = scene_of(1);
+	uint64_t max = 5000000;
+	struct lease *lease, *next;
+
+	s.arbiter->settings->tenants[2].max_wait_usec = max;
+	CHECK(grant(&s, VR, 30));
+	lease = wait_for(&s, OTHER, "any", 60);
+	lease->deadline_usec = UINT64_MAX;
+	pass_often(&s, ANY, "any");
+	let_time_pass(&s, 1000);
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + max);
+	let_time_pass(&s, 1000 + max - 1);
+	CHECK(!pass(&s, ANY, "any"));
+	forget_touched(&s);
+	let_time_pass(&s, 1000 + max);
+	CHECK(lease->touched == TOUCH_SAVE && lease->wait.passed == 0);
+	for (unsigned i = 0; i < 2 * LEASE_PASSES_MAX; i++)
+		CHECK(pass(&s, ANY, "any"));
+	next = wait_for(&s, ANY, "any", 60);
+	next->deadline_usec = UINT64_MAX;
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 2 * max);
+	let_time_pass(&s, 1000 + 2 * max);
+	CHECK(lease->state == STATE_WAITING && !pass(&s, ANY, "any"));
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	scene_done(&s);
+}
+
+TEST(lease_that_is_granted_leaves_the_next_barrier_its_whole_time)
+{
+	struct scene s = scene_of(1);
+	uint64_t max = TENANT_MAX_WAIT_USEC;
+	struct lease *busy = grant(&s, VR, 30), *first, *second;
+
+	first = wait_for(&s, OTHER, "any", 60);
+	second = wait_for(&s, LAB, "any", 50);
+	first->deadline_usec = second->deadline_usec = UINT64_MAX;
+	pass_often(&s, ANY, "any");
+	let_time_pass(&s, 1000);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == second->id);
+	release(s.arbiter, busy->id);
+	let_time_pass(&s, 1000 + max - 1);
+	CHECK(second->state == STATE_GRANTED && first->state == STATE_WAITING);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == first->id);
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 2 * max - 1);
+	scene_done(&s);
+}
+
+TEST(users_take_turns_in_the_queue)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, VR, 60), *others[3];
+	uint64_t order[6], expected[6];
+
+	for (unsigned i = 0; i < 3; i++)
+		expected[2 * i] = wait_for(&s, ANY, "any", 10)->id;
+	for (unsigned i = 0; i < 3; i++)
+		expected[2 * i + 1] = (others[i] = wait_for(&s, OTHER, "any", 10))->id;
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(queue_position(s.arbiter, others[i]) == 2 * i + 2);
+	release(s.arbiter, all->id);
+	CHECK(grant_waiting(&s, order) == 6 && memcmp(order, expected, sizeof(order)) == 0);
+	scene_done(&s);
+}
+
+TEST(a_user_that_comes_later_does_not_rank_before_turns_that_are_over)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, VR, 45), *some = grant(&s, ANY, 15), *late;
+
+	wait_for(&s, ANY, "any", 15);
+	wait_for(&s, ANY, "any", 15);
+	wait_for(&s, ANY, "any", 15);
+	release(s.arbiter, some->id);
+	CHECK(grant_waiting(&s, NULL) == 1);
+	late = wait_for(&s, OTHER, "any", 15);
+	CHECK(queue_position(s.arbiter, late) == 2 && all->state == STATE_GRANTED);
 	scene_done(&s);
 }
 
@@ -251,7 +400,7 @@ TEST(resize_that_takes_more_is_a_pass)
 	struct lease *lease = grant(&s, ANY, 8), *waiting;
 
 	CHECK(grant(&s, VR, 30));
-	waiting = wait_for(&s, ANY, "any", 60);
+	waiting = wait_for(&s, OTHER, "any", 60);
 	CHECK(resize(&s, lease, 12, 2) && waiting->wait.passed == 1);
 	CHECK(resize(&s, lease, 4, 2) && waiting->wait.passed == 1);
 	CHECK(resize(&s, lease, 4, 3) && waiting->wait.passed == 2);
@@ -265,7 +414,7 @@ TEST(resize_on_a_barred_gpu_can_only_shrink)
 	struct lease *lease = grant(&s, ANY, 8), *waiting;
 
 	CHECK(grant(&s, VR, 30));
-	waiting = wait_for(&s, ANY, "any", 60);
+	waiting = wait_for(&s, OTHER, "any", 60);
 	pass_often(&s, ANY, "any");
 	CHECK(!resize(&s, lease, 12, 2) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	CHECK(s.result.refusals[0].behind == waiting->id);
@@ -284,7 +433,7 @@ TEST(resize_on_a_barred_gpu_takes_no_other_cu)
 
 	request.wants[0].shader_engines = 3;
 	lease = reserve(s.arbiter, ANY, &request, &s.result);
-	waiting = wait_for(&s, ANY, "any", 60);
+	waiting = wait_for(&s, OTHER, "any", 60);
 	pass_often(&s, ANY, "any");
 	CHECK(lease->partitions[0].count == 9 && busy);
 	request.wants[0].shader_engines = 1; /* as many CUs in one engine would be other CUs */
@@ -336,7 +485,7 @@ static unsigned steps_until_granted(unsigned seed)
 
 	for (unsigned i = 0; i < 30; i++)
 		start_one(&stream);
-	large = wait_for(&stream.s, ANY, "any", 60);
+	large = wait_for(&stream.s, OTHER, "any", 60);
 	for (; large->state == STATE_WAITING; steps++) {
 		CHECK(steps < 10000 && large->wait.passed <= LEASE_PASSES_MAX);
 		if (stream.n_running < 40)

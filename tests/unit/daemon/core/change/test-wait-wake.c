@@ -206,7 +206,7 @@ TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
 
 	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
 	request.wants[0].queues = 20;
-	lease = ask(&s, ANY, request);
+	lease = ask(&s, OTHER, request);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
 		release(s.arbiter, grant_on(&s, ANY, "0", 4)->id);
 		CHECK(grant_waiting(&s, NULL) == 0);
@@ -279,15 +279,16 @@ TEST(freed_quota_wakes_a_waiting_lease)
 	lab(&s)->max_cus = (struct limit){ LIMIT_COUNT, 40 };
 	lease = wait_for(&s, LAB, "any", 40);
 	own = grant(&s, LAB, 10);
-	CHECK(own && lease->wait.passed == 1);
+	CHECK(own && lease->wait.passed == 0);
 	release(s.arbiter, all->id);
 	forget_touched(&s);
 	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
 	CHECK(says(lease, "max-cus"));
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_REASON);
 	/* No pass: its quota stops it. */
-	CHECK(grant(&s, LAB, 10) && lease->wait.passed == 1);
-	release(s.arbiter, own->id + 1);
+	CHECK(grant(&s, ANY, 10) && lease->wait.passed == 0);
+	CHECK(grant(&s, LAB, 10));
+	release(s.arbiter, own->id + 2);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, own->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && !lease->wait.over_quota);
@@ -346,7 +347,7 @@ TEST(a_gang_holds_nothing_while_it_waits)
 {
 	struct scene s = scene_of(2);
 	struct lease *busy = grant_on(&s, ANY, "1", 30), *other;
-	struct lease *gang = ask(&s, ANY, gang_of("0", "1", 40));
+	struct lease *gang = ask(&s, OTHER, gang_of("0", "1", 40));
 
 	CHECK(gang->state == STATE_WAITING && gang->wait.candidates == 3);
 	CHECK(says(gang, "40 CUs on 0000:04:00.0"));

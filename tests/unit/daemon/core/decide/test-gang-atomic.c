@@ -23,7 +23,7 @@ static void close_gpu(struct scene *s, const char *gpu)
 {
 	CHECK(grant_on(s, VR, gpu, 15) && wait_for(s, LAB, gpu, 60));
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
-		struct lease *lease = grant_on(s, LAB, gpu, 4);
+		struct lease *lease = grant_on(s, ANY, gpu, 4);
 
 		release(s->arbiter, lease->id);
 		CHECK(grant_waiting(s, NULL) == 0);

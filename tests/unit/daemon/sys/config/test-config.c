@@ -54,6 +54,7 @@ static const char full[] = "[daemon]\n"
 			   "alone = yes\n"
 			   "exclusive = active\n"
 			   "max-pause = 1min\n"
+			   "max-wait = 20min\n"
 			   "enforce = kill\n"
 			   "cap = yes\n"
 			   "on-drift = kill\n"
@@ -105,6 +106,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == ENFORCE_STEP_KILL);
 	CHECK(t->cap && t->preempt && t->on_drift == ON_DRIFT_KILL);
 	CHECK(t->exclusive == EXCLUSIVE_ACTIVE && t->max_pause_usec == 60000000);
+	CHECK(t->max_wait_usec == UINT64_C(1200000000) && s->tenants[1].max_wait_usec == 0);
 
 	CHECK(s->drift_grace_usec == 250000 && s->unmasked == UNMASKED_IGNORE);
 
@@ -217,7 +219,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 45);
+	CHECK(n == 46);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)

@@ -247,6 +247,7 @@ static void any_lease(struct play *play, struct lease *lease)
 	lease->deadline_usec = any_number(play, UINT64_MAX);
 	lease->lend.disturbances = any_number(play, UINT64_MAX);
 	lease->wait.passed = any_unsigned(play);
+	lease->wait.turn = any_unsigned(play);
 	lease->adaptable = play_chance(play, 50);
 	for (unsigned i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].gpu = i;
