@@ -254,12 +254,12 @@ void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec)
 		arbiter->masks_usec = now_usec;
 	arbiter->fresh = 0;
 	set_tiers(arbiter);
-	if (!kinds)
-		return;
-	for (size_t i = 0; i < arbiter->n_leases; i++)
+	for (size_t i = 0; kinds && i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state != STATE_ENDING)
 			judge(arbiter, arbiter->leases[i], kinds, now_usec);
-	cover_sum_up(arbiter);
+	cover_sum_up(arbiter); /* also after leases have changed or ended, or a reload */
+	if (!kinds)
+		return;
 	for (size_t i = arbiter->n_leases; i-- > 0;)
 		if (arbiter->leases[i]->state != STATE_ENDING && lease_drifts(arbiter->leases[i]))
 			act(arbiter, arbiter->leases[i], now_usec);

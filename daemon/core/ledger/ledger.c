@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/ledger/cover.h"
 #include "core/ledger/ledger.h"
 
 #include <errno.h>
@@ -87,7 +86,6 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 		gpu->reserve_queues = own ? own->reserve_queues : gpu->info.reserve_queues;
 		gpu->changed = true;
 	}
-	cover_sum_up(arbiter);
 	ledger_wake(arbiter, UINT64_MAX);
 }
 
@@ -342,11 +340,14 @@ void ledger_leave_user(struct arbiter *copy, uid_t uid)
 		else
 			ledger_discharge(copy, copy->leases[i]);
 	copy->n_leases = n;
+	copy->n_covers = 0;
 	for (unsigned i = 0; i < copy->n_gpus; i++) {
 		struct gpu *gpu = &copy->gpus[i];
 
 		recount_shared(copy, i);
 		memset(&gpu->observed, 0, sizeof(gpu->observed));
+		memset(&gpu->outside, 0, sizeof(gpu->outside));
+		gpu->graphics = (struct gpu_graphics){ .state = GRAPHICS_NONE };
 		memset(&gpu->barrier, 0, sizeof(gpu->barrier));
 		gpu->draining = false;
 	}

@@ -164,8 +164,8 @@ static void ask_render_node(struct fuzz *fuzz)
 		words[1] = (uint64_t)(any(fuzz) % 32) << 32 | any(fuzz) % 600;
 	r = sim_render_ioctl(
 		fuzz->rig.sim, 128 + any(fuzz) % 3, 1,
-		_IOC(_IOC_READ | _IOC_WRITE, 'd', numbers[any(fuzz) % 6], any(fuzz) % 65), words,
-		any(fuzz) % 65, fuzz->rig.now);
+		(unsigned)_IOC(_IOC_READ | _IOC_WRITE, 'd', numbers[any(fuzz) % 6], any(fuzz) % 65),
+		words, any(fuzz) % 65, fuzz->rig.now);
 	CHECK(r <= 0 && r > -600);
 	fuzz->rendered += r == 0;
 }
