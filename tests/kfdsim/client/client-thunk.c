@@ -10,11 +10,11 @@
 
 #define QUEUES 1024U
 #define RING 65536U
+#define PAGE 4096U
 
 struct state {
 	HSA_QUEUEID queues[QUEUES];
 	size_t n;
-	uint64_t pointers[QUEUES][2]; /* read, write */
 	HSAuint32 node;
 	unsigned failures;
 };
@@ -53,27 +53,33 @@ static void find_node(struct state *state, unsigned device)
 	}
 }
 
-static void *make_ring(struct state *state)
+/* Memory that the GPU has mapped: since Linux 6.12 the driver takes no other for a queue. */
+static void *make_buffer(struct state *state, uint64_t size)
 {
 	HsaMemFlags flags = { .ui32 = { .HostAccess = 1, .ExecuteAccess = 1 } };
-	void *ring = NULL;
+	void *buffer = NULL;
 
-	if (!works(state, "hsaKmtAllocMemory", hsaKmtAllocMemory(0, RING, flags, &ring)) ||
-	    !works(state, "hsaKmtMapMemoryToGPU", hsaKmtMapMemoryToGPU(ring, RING, NULL)))
+	if (!works(state, "hsaKmtAllocMemory", hsaKmtAllocMemory(0, size, flags, &buffer)) ||
+	    !works(state, "hsaKmtMapMemoryToGPU", hsaKmtMapMemoryToGPU(buffer, size, NULL)))
 		return NULL;
-	return ring;
+	return buffer;
 }
 
 static bool make_queue(struct state *state)
 {
-	HsaQueueResource resource = {
-		.Queue_read_ptr_aql = &state->pointers[state->n][0],
-		.Queue_write_ptr_aql = &state->pointers[state->n][1],
-	};
-	void *ring = state->n < QUEUES ? make_ring(state) : NULL;
+	HsaQueueResource resource = { 0 };
+	uint64_t *pointers; /* read, write */
+	void *ring;
 
-	if (!ring ||
-	    !works(state, "hsaKmtCreateQueue",
+	if (state->n == QUEUES)
+		return false;
+	ring = make_buffer(state, RING);
+	pointers = make_buffer(state, PAGE);
+	if (!ring || !pointers)
+		return false;
+	resource.Queue_read_ptr_aql = &pointers[0];
+	resource.Queue_write_ptr_aql = &pointers[1];
+	if (!works(state, "hsaKmtCreateQueue",
 		   hsaKmtCreateQueue(state->node, HSA_QUEUE_COMPUTE_AQL, 100,
 				     HSA_QUEUE_PRIORITY_NORMAL, ring, RING, NULL, &resource)))
 		return false;

@@ -36,6 +36,7 @@ static int reply_open(struct fuse *fuse, const struct fuse_request *request,
 		free(handle);
 		return 0;
 	}
+	LIST_INSERT_HEAD(&fuse->handles, handle, of_fuse);
 	return r;
 }
 
@@ -71,6 +72,13 @@ int fuse_opendir(struct fuse *fuse, const struct fuse_request *request)
 	return handle ? reply_open(fuse, request, handle, 0) : -ENOMEM;
 }
 
+void fuse_handle_free(struct fuse_handle *handle)
+{
+	LIST_REMOVE(handle, of_fuse);
+	free(handle->data);
+	free(handle);
+}
+
 int fuse_release(struct fuse *fuse, const struct fuse_request *request)
 {
 	const struct fuse_release_in *in = request->body;
@@ -81,8 +89,7 @@ int fuse_release(struct fuse *fuse, const struct fuse_request *request)
 	handle = handle_of(in->fh);
 	if (handle->client)
 		front_close(fuse->front, handle->client);
-	free(handle->data);
-	free(handle);
+	fuse_handle_free(handle);
 	return fuse_reply(fuse, request->in->unique, 0, NULL, 0);
 }
 

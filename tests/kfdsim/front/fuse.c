@@ -199,6 +199,9 @@ static void fuse_free(struct fuse *fuse)
 
 	while (fuse->waits)
 		fuse_take_wait(fuse, fuse->waits->unique, &room);
+	while (!LIST_EMPTY(
+		&fuse->handles)) /* of a program whose end the kernel did not report yet */
+		fuse_handle_free(LIST_FIRST(&fuse->handles));
 	fuse_nodes_done(&fuse->nodes);
 	fuse_gate_done(fuse);
 	if (fuse->fd >= 0)

@@ -7,6 +7,8 @@
  * the arena (passthrough); texts are made when they are read from their beginning.
  */
 
+#include <sys/queue.h>
+
 #include "kfdsim/front/front.h"
 #include "kfdsim/front/fuse-wire.h"
 
@@ -39,9 +41,10 @@ struct fuse {
 	int32_t backing_id;
 	struct fuse_nodes nodes;
 	struct fuse_wait *waits;
-	int epoll_fd;   /* of fd and what the gate has */
-	int pair[2];    /* the listener comes over it */
-	int gate_fd;    /* the listener; -1: not there yet, or gone */
+	LIST_HEAD(, fuse_handle) handles; /* that are open */
+	int epoll_fd;                     /* of fd and what the gate has */
+	int pair[2];                      /* the listener comes over it */
+	int gate_fd;                      /* the listener; -1: not there yet, or gone */
 	uint64_t gated; /* the call that came through it and is served now; 0: none */
 	uint8_t buffer[FUSE_MAX_WRITE + 4096];
 };
@@ -89,9 +92,12 @@ int fuse_gate_give(struct front *front, uint64_t request, int fd);
 
 /* What an open file is: fh of the protocol. */
 struct fuse_handle {
+	LIST_ENTRY(fuse_handle) of_fuse;
 	struct front_client *client; /* of /dev/kfd */
 	bool render;                 /* a render node, and its minor */
 	unsigned minor;
 	char *data; /* a text, or a directory's entries */
 	size_t size;
 };
+
+void fuse_handle_free(struct fuse_handle *handle);

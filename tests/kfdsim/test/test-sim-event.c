@@ -84,7 +84,7 @@ static uint32_t now(struct sim_rig *rig, struct sim_process *process, uint32_t i
 
 /* ---- making them ---- */
 
-TEST(signals_count_from_one_and_others_from_half_the_numbers)
+TEST(signals_count_from_one_and_others_from_a_number_of_their_own)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -92,7 +92,7 @@ TEST(signals_count_from_one_and_others_from_half_the_numbers)
 	CHECK(make_signal(&rig, process, false) == 1);
 	CHECK(make(&rig, process, KFD_IOC_EVENT_DEBUG_EVENT, false) == 2);
 	CHECK(make(&rig, process, KFD_IOC_EVENT_MEMORY, false) == 0x40000000);
-	CHECK(make(&rig, process, KFD_IOC_EVENT_HW_EXCEPTION, false) == 0x80000001);
+	CHECK(make(&rig, process, KFD_IOC_EVENT_HW_EXCEPTION, false) == 0x40000001);
 	CHECK(destroy(&rig, process, 1) == 0 && destroy(&rig, process, 1) == -EINVAL);
 	CHECK(make_signal(&rig, process, false) == 1);
 	CHECK(make_signal(&rig, process, false) == 3);

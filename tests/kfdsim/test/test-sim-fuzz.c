@@ -154,7 +154,7 @@ static void disturb(struct fuzz *fuzz)
 
 static void ask_render_node(struct fuzz *fuzz)
 {
-	static const uint8_t numbers[] = { 0x00, 0x05, 0x45, 0x45, 0x45, 0x46 };
+	static const unsigned numbers[] = { 0x00, 0x05, 0x45, 0x45, 0x45, 0x46 };
 	uint64_t words[8];
 	int r;
 
@@ -162,10 +162,10 @@ static void ask_render_node(struct fuzz *fuzz)
 		words[i] = any(fuzz) % 2 ? RIG_MEMORY + any(fuzz) % RIG_SIZE : any_word(fuzz);
 	if (any(fuzz) % 2) /* size and query of AMDGPU_INFO */
 		words[1] = (uint64_t)(any(fuzz) % 32) << 32 | any(fuzz) % 600;
-	r = sim_render_ioctl(
-		fuzz->rig.sim, 128 + any(fuzz) % 3, 1,
-		(unsigned)_IOC(_IOC_READ | _IOC_WRITE, 'd', numbers[any(fuzz) % 6], any(fuzz) % 65),
-		words, any(fuzz) % 65, fuzz->rig.now);
+	r = sim_render_ioctl(fuzz->rig.sim, 128 + any(fuzz) % 3, 1,
+			     (unsigned)_IOC(_IOC_READ | _IOC_WRITE, (unsigned)'d',
+					    numbers[any(fuzz) % 6], any(fuzz) % 65),
+			     words, any(fuzz) % 65, fuzz->rig.now);
 	CHECK(r <= 0 && r > -600);
 	fuzz->rendered += r == 0;
 }

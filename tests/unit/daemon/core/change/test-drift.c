@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "scene.h"
+#include "wait-rig.h"
 
 #define GPU_ID 4711
 #define GRACE UINT64_C(1000000)
@@ -429,6 +430,7 @@ TEST(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_else)
 	ledger_remove(stage.arbiter, other);
 	arbiter_judge_drift(stage.arbiter, stage.now);
 	CHECK(has_tier(lease, "hardware"));
+	forget_touched(&stage.s);
 	look(&stage, 0, process(77, 1), queue(77, &lease->partitions[0].cus));
 	CHECK(has_tier(lease, "cooperative"));
 	scene_done(&stage.s);
