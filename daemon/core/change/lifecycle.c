@@ -60,6 +60,9 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 	if (lease->n_bound == LEASE_BOUND_MAX)
 		return -ENOSPC;
 	lease->bound[lease->n_bound++] = pid;
+	/* The queues of the process do not keep the lease waiting any more. */
+	if (lease->state == STATE_WAITING)
+		ledger_examine_again(arbiter, lease->wait.candidates);
 	return 0;
 }
 

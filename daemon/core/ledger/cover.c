@@ -20,17 +20,17 @@ bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover)
 
 void cover_sum_up(struct arbiter *arbiter)
 {
+	struct cuset sums[REQUEST_WANTS] = { 0 };
+
+	for (size_t i = 0; i < arbiter->n_covers; i++)
+		if (cover_is_outside(arbiter, &arbiter->covers[i]))
+			cuset_add(&sums[arbiter->covers[i].gpu], &arbiter->covers[i].outside);
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
-		struct cuset sum = { 0 };
 
-		for (size_t j = 0; j < arbiter->n_covers; j++)
-			if (arbiter->covers[j].gpu == i &&
-			    cover_is_outside(arbiter, &arbiter->covers[j]))
-				cuset_add(&sum, &arbiter->covers[j].outside);
-		if (!cuset_within(&gpu->outside, &sum))
+		if (!cuset_within(&gpu->outside, &sums[i]))
 			ledger_examine_again(arbiter, UINT64_C(1) << i);
-		gpu->outside = sum;
+		gpu->outside = sums[i];
 	}
 }
 
