@@ -473,7 +473,9 @@ story_raw()
 	# One that cannot reach gpuarb-agent gets no queue, and is told why.
 	unreachable unshare -n "$raw"
 	unreachable sh -c '
-		kill -KILL "$(pgrep -f "gpuarb-agent [0-9]+ $$ ")"; exec "$@"' sh "$raw"
+		agent=$(pgrep -f "gpuarb-agent [0-9]+ $$ ") && kill -KILL "$agent"
+		while grep -q "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$agent/status" 2>/dev/null; do :; done
+		exec "$@"' sh "$raw"
 }
 
 # unreachable COMMAND...: a command that gets no queue, and one line with the reason.
