@@ -326,7 +326,8 @@ size_t caps_count(const struct daemon *daemon);
 /* Closes the listeners of a lease that is removed. */
 void caps_drop(struct daemon *daemon, uint64_t lease);
 
-/* Closes all, and leaves the store as it is. Takes those of a daemon that has none. */
+/* Closes the listeners of all leases; the service manager keeps its copies. A daemon without listeners
+ * is valid. */
 void caps_free(struct daemon *daemon);
 
 /* ---- descriptors.c ------------------------------------------------------------------ */

@@ -180,7 +180,8 @@ static void describe(const struct hw_use *use, struct observed *row)
 	memcpy(row->unit, place.unit, sizeof(row->unit));
 }
 
-/* The GPU of this device that has no partitions: of a partition DRM does not tell the memory. */
+/* The GPU that is the whole device; NULL: the device is partitioned, and DRM does not tell the memory
+ * of a partition. */
 static const struct gpu *gpu_of_device(const struct arbiter *arbiter, const char *device)
 {
 	for (size_t i = 0; i < arbiter->n_gpus; i++)

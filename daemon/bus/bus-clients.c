@@ -50,7 +50,8 @@ static void answer(struct bus *bus, const struct client_call *call)
 		sd_bus_reply_method_errno(call->call, r, &failed);
 }
 
-/* A handler that has to wait again is put behind the calls that are here now. */
+/* Answers each call that waits now. A call that has to wait for another observation goes to the end of
+ * the list. */
 void bus_clients_observed(struct bus *bus)
 {
 	for (size_t n = bus->n_client_calls; n > 0 && bus->n_client_calls > 0; n--) {

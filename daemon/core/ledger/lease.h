@@ -83,8 +83,8 @@ struct partition {
 		bool verified; /* there are queues, and none has a CU beyond cus */
 		bool verified_before;
 		pid_t wide_pid;       /* a process with a queue that has one; 0: none */
-		pid_t beyond_pid;     /* a process with a queue that has one beyond occupied */
-		unsigned beyond_cus;  /* CUs that queue has */
+		pid_t beyond_pid;     /* a process with a queue on a CU beyond occupied */
+		unsigned beyond_cus;  /* CUs of that queue */
 		pid_t active_pid;     /* paused: a process with an active queue; 0: none */
 		unsigned used_before; /* used.queues at the scan before the last */
 		uint16_t priorities, priorities_before; /* of the queues, as bits */

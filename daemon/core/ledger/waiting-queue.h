@@ -5,8 +5,8 @@
  * The waiting leases in the order in which they are granted: higher classes first, and in a class
  * the users take turns. Later requests of other users may overtake a waiting lease, small ones a
  * large one, LEASE_PASSES_MAX times. Then the GPUs that the lease could use are barred: nothing is
- * granted there to a lease that ranks behind it. A lease that would not fit either if no other user
- * had a lease bars no GPU. A GPU is barred for max-wait of the tenant at a stretch, and is open for
+ * granted there to a lease that ranks behind it. A lease that leases of its own user keep out bars
+ * no GPU. A GPU is barred for max-wait of the tenant at a stretch, and is open for
  * as long afterwards.
  */
 
@@ -52,7 +52,7 @@ void queue_find_barriers(struct arbiter *arbiter);
 /* The waiting lease is granted: what it barred may be barred for another one, as long again. */
 void queue_served(struct arbiter *arbiter, const struct lease *lease);
 
-/* The time in which the present barriers have come into being. */
+/* Sets the beginning of each barrier that has none yet: the daemon calls it at the end of an update. */
 void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec);
 
 /* Opens the GPUs that have been barred for max-wait, and ends the time that they stay open.
