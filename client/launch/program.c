@@ -26,22 +26,41 @@ struct image {
 
 /* ---- finding ----------------------------------------------------------------------------- */
 
-/* Searches $PATH as execvp() does. */
-static bool find(const char *command, char path[PATH_MAX])
+/* 0, or the error of execve(). */
+static int check_file(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+/* Searches $PATH as execvp() does. -ENOENT: no file; -EACCES: only files that cannot be executed. */
+static int find(const char *command, char path[PATH_MAX])
 {
 	const char *dir = getenv("PATH"), *end;
+	int result = -ENOENT, r;
 
 	if (strchr(command, '/'))
-		return snprintf(path, PATH_MAX, "%s", command) < PATH_MAX;
-	for (dir = dir ? dir : "/bin:/usr/bin";; dir = end + 1) {
+		return snprintf(path, PATH_MAX, "%s", command) < PATH_MAX ? check_file(path)
+									  : -ENAMETOOLONG;
+	for (dir = dir ? dir : "/bin:/usr/bin"; *command; dir = end + 1) {
 		end = strchrnul(dir, ':');
 		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)(end - dir), dir,
-			     end > dir ? "/" : "", command) < PATH_MAX &&
-		    access(path, X_OK) == 0)
-			return true;
+			     end > dir ? "/" : "", command) < PATH_MAX) {
+			r = check_file(path);
+			if (r >= 0)
+				return 0;
+			if (r == -EACCES)
+				result = r;
+		}
 		if (!*end)
-			return false;
+			break;
 	}
+	return result;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -111,7 +130,7 @@ static bool read_interpreter(int fd, char path[PATH_MAX])
 		word = next_word(&rest);
 		if (strcmp(word, "-S") == 0)
 			word = next_word(&rest);
-		if (find(word, path))
+		if (find(word, path) >= 0)
 			return true;
 	}
 	return snprintf(path, PATH_MAX, "%s", word) > 0;
@@ -189,5 +208,46 @@ bool program_preloads(const char *command, char *why, size_t size)
 {
 	char path[PATH_MAX];
 
-	return !find(command, path) || judge(path, 0, why, size);
+	return find(command, path) < 0 || judge(path, 0, why, size);
+}
+
+/* The kernel reports a missing interpreter as if the script were missing. */
+static int check_interpreter(const char *path, char *why, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), r = 0;
+	char interpreter[PATH_MAX];
+
+	if (fd < 0)
+		return 0; /* a program may be executable and not readable */
+	if (read_interpreter(fd, interpreter))
+		r = check_file(interpreter);
+	close(fd);
+	if (r < 0)
+		snprintf(why, size, "its first line names the interpreter %s: %s", interpreter,
+			 strerror(-r));
+	return r;
+}
+
+/* A number alone is rather the value of an option. */
+static bool is_number(const char *word)
+{
+	return *word && strspn(word, "0123456789%.") == strlen(word);
+}
+
+int program_check(const char *command, char *why, size_t size)
+{
+	char path[PATH_MAX];
+	int r = find(command, path);
+
+	if (r >= 0)
+		return check_interpreter(path, why, size);
+	if (is_number(command))
+		snprintf(why, size,
+			 "no such command; the command begins at the first word that is neither an "
+			 "option nor its value: write -- before it");
+	else if (r == -ENOENT && !strchr(command, '/'))
+		snprintf(why, size, "no such command in PATH");
+	else
+		snprintf(why, size, "%s", strerror(-r));
+	return r;
 }

@@ -13,3 +13,9 @@
  * inspected.
  */
 bool program_preloads(const char *command, char *why, size_t size);
+
+/*
+ * Whether execvp() can start the command: 0, or its error, such as -ENOENT and -EACCES, with the
+ * reason in why.
+ */
+int program_check(const char *command, char *why, size_t size);

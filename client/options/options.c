@@ -11,9 +11,8 @@
 #include "util/text.h"
 
 #define SLOTS_MAX 1024U /* queues, processes or SDMA queues; more than any GPU has */
-#define SECONDS_MAX UINT64_C(1000000000)
+#define WAIT_MAX_USEC UINT64_C(1000000000000000)
 #define GRACE_USEC UINT64_C(10000000) /* of revoke without --grace */
-#define GRACE_MAX (REVOKE_GRACE_MAX_USEC / 1000000)
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
@@ -79,6 +78,29 @@ int number_bytes(const char *text, uint64_t *ret)
 	}
 	*ret = value;
 	return 0;
+}
+
+int number_time(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *name;
+		uint64_t usec;
+	} units[] = { { "", 1000000 },
+		      { "ms", 1000 },
+		      { "s", 1000000 },
+		      { "min", 60000000 },
+		      { "h", UINT64_C(3600000000) } };
+	uint64_t value;
+	int r;
+
+	r = number_take(&text, &value);
+	if (r < 0)
+		return r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (strcmp(text, units[i].name) == 0)
+			return __builtin_mul_overflow(value, units[i].usec, ret) ? -ERANGE : 0;
+	return -EINVAL;
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -213,24 +235,24 @@ static int take_word(struct command *command, const struct option *option, const
 	return option_wrong(command, option, value, works);
 }
 
-static int take_seconds(struct command *command, const struct option *option, const char *value,
-			uint64_t most, const char *works)
+static int take_time(struct command *command, const struct option *option, const char *value,
+		     uint64_t max_usec, const char *works)
 {
-	uint64_t seconds;
+	uint64_t usec;
 
-	if (number_parse(value, 0, most, &seconds) < 0)
+	if (number_time(value, &usec) < 0 || usec > max_usec)
 		return option_wrong(command, option, value, works);
 
-	*(uint64_t *)field_of(command, option) = seconds * UINT64_C(1000000);
+	*(uint64_t *)field_of(command, option) = usec;
 	return 0;
 }
 
 static int take_wait(struct command *command, const struct option *option, const char *value)
 {
 	if (value)
-		return take_seconds(
-			command, option, value, SECONDS_MAX,
-			"must be a whole number of seconds; without a number --wait has no limit");
+		return take_time(command, option, value, WAIT_MAX_USEC,
+				 "must be a time, such as 10, 10s, 500ms, 5min or 2h; without a "
+				 "time --wait has no limit");
 
 	command->options.wait_usec = GPUARB_FOREVER;
 	return 0;
@@ -250,8 +272,8 @@ static int take_margin(struct command *command, const struct option *option, con
 
 static int take_grace(struct command *command, const struct option *option, const char *value)
 {
-	return take_seconds(command, option, value, GRACE_MAX,
-			    "must be a whole number of seconds up to 86400 (a day)");
+	return take_time(command, option, value, REVOKE_GRACE_MAX_USEC,
+			 "must be a time up to 24h, such as 10, 10s, 500ms or 5min");
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -307,7 +329,7 @@ const struct option option_table[] = {
 	  LEASE(exclusive), .take = take_word, .values = "active" },
 	{ "adaptable", NULL, "best effort: grow and shrink with the CUs that are free",
 	  LEASE(adaptable), .take = take_flag },
-	{ "wait", "[=SECONDS]", "wait until the request fits, for SECONDS or without limit",
+	{ "wait", "[=TIME]", "wait until the request fits, for TIME or without limit",
 	  LEASE(wait_usec), .take = take_wait },
 
 	{ "requeue", NULL, "wait again if the lease is revoked for a higher class",
@@ -330,10 +352,10 @@ const struct option option_table[] = {
 	{ "svg", "FILE", "write a drawing to this file; - is standard output",
 	  FIELD(OPTIONS_SVG, svg), .take = take_text },
 
-	{ "wait", "[=SECONDS]", "wait for the borrowers, for SECONDS or without limit",
+	{ "wait", "[=TIME]", "wait for the borrowers, for TIME or without limit",
 	  FIELD(OPTIONS_ACTIVATE, options.wait_usec), .take = take_wait },
-	{ "grace", "SECONDS", "time for the holder to finish (10)",
-	  FIELD(OPTIONS_REVOKE, grace_usec), .take = take_grace },
+	{ "grace", "TIME", "time for the holder to finish (10s)", FIELD(OPTIONS_REVOKE, grace_usec),
+	  .take = take_grace },
 	{ "reason", "TEXT", "text that the holder receives", FIELD(OPTIONS_REVOKE, reason),
 	  .take = take_text },
 
@@ -406,8 +428,23 @@ static int unknown(struct command *command, unsigned groups, const char *word)
 	return -EINVAL;
 }
 
-/* Takes argv[*i] and, where its value is a word of its own, the next. */
-static int take_option(struct command *command, unsigned groups, int argc, char **argv, int *i)
+/*
+ * Whether the word after an option whose value may be left out is its value: "--wait 10 -- COMMAND".
+ * After activate without a lease, the number is the lease.
+ */
+static bool is_value(const struct option *option, const char *word, size_t words_before)
+{
+	uint64_t usec;
+
+	if (option->group == OPTIONS_ACTIVATE && words_before == 0)
+		return false;
+	return number_time(word, &usec) != -EINVAL;
+}
+
+/* Takes argv[*i] and, where its value is a word of its own, the next. words_before: the words
+ * before it that are no options. */
+static int take_option(struct command *command, unsigned groups, int argc, char **argv, int *i,
+		       size_t words_before)
 {
 	const char *word = strcmp(argv[*i], "-h") == 0 ? "--help" : argv[*i], *value;
 	const struct option *option = strncmp(word, "--", 2) == 0 ? option_find(groups, word + 2)
@@ -430,6 +467,9 @@ static int take_option(struct command *command, unsigned groups, int argc, char 
 				 option->argument);
 			return -EINVAL;
 		}
+		value = argv[++*i];
+	} else if (!value && option->argument && *i + 1 < argc &&
+		   is_value(option, argv[*i + 1], words_before)) {
 		value = argv[++*i];
 	}
 
@@ -456,7 +496,7 @@ int options_parse(struct command *command, unsigned groups, bool stops, int argc
 			argv[n++] = argv[i];
 			continue;
 		}
-		r = take_option(command, groups, argc, argv, &i);
+		r = take_option(command, groups, argc, argv, &i, n);
 		if (r < 0)
 			return r;
 	}

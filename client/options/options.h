@@ -119,3 +119,7 @@ int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 
 /* "4096", "512M", "2G", "1T": powers of 1024. */
 int number_bytes(const char *text, uint64_t *ret);
+
+/* Microseconds of "10", "10s", "500ms", "5min", "2h": seconds without a unit. -EINVAL: no time;
+ * -ERANGE: too large. */
+int number_time(const char *text, uint64_t *ret);

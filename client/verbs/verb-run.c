@@ -454,11 +454,26 @@ static int run_bound(struct command *command, const struct adapt *adapt)
 					: run_here(command, adapt, self, lease);
 }
 
+/* Before a request: a command that cannot start needs no lease, and must not wait for one. */
+static int check_command(const struct command *command)
+{
+	char why[PATH_MAX + 128];
+	int r = program_check(command->rest[0], why, sizeof(why));
+
+	if (r >= 0)
+		return EXIT_OK;
+	return fail(command, r == -ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT,
+		    "cannot start %s: %s", command->rest[0], why);
+}
+
 int run_run(struct command *command)
 {
 	struct adapt adapt;
-	int r = EXIT_RUN_FAILED;
+	int r = check_command(command);
 
+	if (r != EXIT_OK)
+		return r;
+	r = EXIT_RUN_FAILED;
 	if (command->cap && command->no_cap)
 		(void)fail(command, EXIT_RUN_FAILED, "--cap and --no-cap exclude each other");
 	else if (choose_adaptable(command, &adapt) == EXIT_OK)

@@ -84,9 +84,37 @@ TEST(wait_without_a_value_has_no_limit)
 {
 	static struct command command;
 
-	CHECK(PARSE(&command, "--wait", "7") == 0);
+	CHECK(PARSE(&command, "--wait", "7z") == 0);
 	CHECK(command.options.wait_usec == GPUARB_FOREVER);
-	CHECK(command.n_rest == 1 && strcmp(command.rest[0], "7") == 0);
+	CHECK(command.n_rest == 1 && strcmp(command.rest[0], "7z") == 0);
+	CHECK(PARSE_RUN(&command, "--wait", "--", "7") == 0);
+	CHECK(command.options.wait_usec == GPUARB_FOREVER && strcmp(command.rest[0], "7") == 0);
+}
+
+TEST(a_time_after_wait_is_its_value_and_no_command)
+{
+	static struct command command;
+
+	CHECK(PARSE_RUN(&command, "--wait", "10", "--", "sleep", "1") == 0);
+	CHECK(command.options.wait_usec == 10000000 && strcmp(command.rest[0], "sleep") == 0);
+	CHECK(PARSE_RUN(&command, "--wait", "5min", "sleep", "1") == 0);
+	CHECK(command.options.wait_usec == 300000000 && strcmp(command.rest[0], "sleep") == 0);
+	CHECK(PARSE_RUN(&command, "--wait", "99999999999999999999", "sleep") == -EINVAL);
+	CHECK(says(&command, "--wait=99999999999999999999"));
+}
+
+TEST(times_have_the_units_of_the_configuration)
+{
+	uint64_t usec;
+
+	CHECK(number_time("10", &usec) == 0 && usec == 10000000);
+	CHECK(number_time("10s", &usec) == 0 && usec == 10000000);
+	CHECK(number_time("500ms", &usec) == 0 && usec == 500000);
+	CHECK(number_time("2h", &usec) == 0 && usec == UINT64_C(7200000000));
+	CHECK(number_time("0", &usec) == 0 && usec == 0);
+	CHECK(number_time("", &usec) == -EINVAL && number_time("s", &usec) == -EINVAL);
+	CHECK(number_time("1 s", &usec) == -EINVAL && number_time("1.5s", &usec) == -EINVAL);
+	CHECK(number_time("99999999999999h", &usec) == -ERANGE);
 }
 
 TEST(each_further_gpu_starts_the_next_want)
@@ -121,18 +149,20 @@ TEST(activate_and_revoke_have_their_own_options)
 {
 	static struct command command;
 	char *revoke[] = { "17", "--grace=3", "--reason", "a b", NULL };
-	char *activate[] = { "--wait", "17", NULL }, *alone[] = { "17", NULL };
-	char *wrong[] = { "--grace=1h", NULL }, *other[] = { "--wait=1", NULL };
+	char *activate[] = { "--wait", "17", NULL }, *after[] = { "17", "--wait", "9s", NULL };
+	char *alone[] = { "17", NULL };
+	char *wrong[] = { "--grace=25h", NULL }, *other[] = { "--wait=1", NULL };
 
 	CHECK(parse(&command, OPTIONS_REVOKE, false, revoke) == 0 && command.n_rest == 1);
 	CHECK(command.grace_usec == 3000000 && strcmp(command.reason, "a b") == 0);
 	CHECK(parse(&command, OPTIONS_REVOKE, false, alone) == 0);
 	CHECK(command.grace_usec == 10000000 && !command.reason);
-	CHECK(parse(&command, OPTIONS_REVOKE, false, wrong) == -EINVAL &&
-	      says(&command, "seconds"));
+	CHECK(parse(&command, OPTIONS_REVOKE, false, wrong) == -EINVAL && says(&command, "24h"));
 	CHECK(parse(&command, OPTIONS_REVOKE, false, other) == -EINVAL);
 	CHECK(parse(&command, OPTIONS_ACTIVATE, false, activate) == 0);
-	CHECK(command.options.wait_usec == GPUARB_FOREVER);
+	CHECK(command.options.wait_usec == GPUARB_FOREVER && command.n_rest == 1);
+	CHECK(parse(&command, OPTIONS_ACTIVATE, false, after) == 0);
+	CHECK(command.options.wait_usec == 9000000 && command.n_rest == 1);
 }
 
 TEST(cus_may_be_a_share)
@@ -190,7 +220,7 @@ TEST(zero_is_valid_if_it_is_the_default)
 	CHECK(option_given(&command.wants[0], "streams") &&
 	      !option_given(&command.wants[0], "cus"));
 	CHECK(PARSE(&command, "--streams=-1") == -EINVAL && says(&command, "0 to 1024"));
-	CHECK(PARSE(&command, "--wait=1h") == -EINVAL && says(&command, "seconds"));
+	CHECK(PARSE(&command, "--wait=1d") == -EINVAL && says(&command, "2h"));
 }
 
 TEST(bytes_take_a_suffix_and_do_not_overflow)
@@ -277,7 +307,7 @@ TEST(the_table_describes_each_option_of_a_group)
 
 	while (option_describe(OPTIONS_LEASE, n, option, sizeof(option), &help))
 		n++;
-	CHECK(n == 8 && strcmp(option, "--wait[=SECONDS]") == 0 && *help);
+	CHECK(n == 8 && strcmp(option, "--wait[=TIME]") == 0 && *help);
 	CHECK(option_describe(OPTIONS_WANT, 1, option, sizeof(option), &help));
 	CHECK(strcmp(option, "--cus=N|N%") == 0);
 }
