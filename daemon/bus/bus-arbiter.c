@@ -5,13 +5,6 @@
 #include "util/text.h"
 #include "dbus/names.h"
 
-/* Where policy refuses GPUs on which a process draws, no request is decided before that was observed. */
-static bool waits_for_clients(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
-{
-	return bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME &&
-	       bus_wait_for_clients(bus, true, m, handler);
-}
-
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
@@ -22,7 +15,7 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 	int r, process_fd, holder;
 
 	caller = bus_sender(bus, m, method_reserve);
-	if (!caller || waits_for_clients(bus, m, method_reserve))
+	if (!caller || bus_decides_later(bus, m, method_reserve))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)
@@ -92,7 +85,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 	int r, process_fd;
 
 	caller = bus_sender(bus, m, method_plan);
-	if (!caller || waits_for_clients(bus, m, method_plan))
+	if (!caller || bus_decides_later(bus, m, method_plan))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)

@@ -41,6 +41,12 @@ bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *m,
 	return true;
 }
 
+bool bus_decides_later(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
+{
+	return bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME &&
+	       bus_wait_for_clients(bus, true, m, handler);
+}
+
 static void answer(struct bus *bus, const struct client_call *call)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error failed = SD_BUS_ERROR_NULL;

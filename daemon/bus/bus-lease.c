@@ -155,7 +155,7 @@ static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *)
 	bool active = strcmp(sd_bus_message_get_member(m), "Activate") == 0;
 	struct bus *bus = userdata;
 
-	if (!caller)
+	if (!caller || (active && bus_decides_later(bus, m, method_activate)))
 		return 1;
 	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), active, &result),
 		      &result);

@@ -143,6 +143,10 @@ void bus_drop_slots_calls(struct bus *bus); /* the daemon is ending */
 bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *call,
 			  sd_bus_message_handler_t handler);
 
+/* The same for a request to grant or to activate a lease: where policy refuses GPUs on which a process
+ * draws, it is decided after that was observed. */
+bool bus_decides_later(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler);
+
 /* Forgets the calls of a connection that has closed; answers all of them with Shutdown. */
 void bus_forget_client_calls(struct bus *bus, const char *sender);
 void bus_drop_client_calls(struct bus *bus);

@@ -23,7 +23,8 @@ struct stage {
 	struct helper helper;
 	sd_bus *crowd;
 	struct live_lease rt, borrower;
-	pid_t pid; /* bound to the borrower; 0: it has ended */
+	pid_t unmanaged; /* with a queue in the descriptors; 0: this process */
+	pid_t pid;       /* bound to the borrower; 0: it has ended */
 	int fd;
 };
 
@@ -58,7 +59,7 @@ static void show(const struct stage *s, const struct book_part *part)
 	struct codec codec;
 
 	CHECK(file);
-	fprintf(file, "Process %d PASID 0x8000:\n", getpid());
+	fprintf(file, "Process %d PASID 0x8000:\n", s->unmanaged ?: getpid());
 	print_queue(file, s, all);
 	if (s->pid > 0)
 		fprintf(file, "Process %d PASID 0x8001:\n", s->pid);
@@ -181,6 +182,43 @@ TEST(a_true_acknowledgement_counts_when_it_is_verified)
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "verified"));
+	depart(&s);
+}
+
+/* How many processes have queues, as the descriptors show. */
+static size_t n_observed(const struct stage *s)
+{
+	sd_bus_message *m =
+		call(get(s->machine.bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "Observed"));
+	size_t n = 0;
+
+	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") > 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
+	for (; sd_bus_message_at_end(m, 0) == 0; n++)
+		CHECK(sd_bus_message_skip(m, "a{sv}") >= 0);
+	sd_bus_message_unref(m);
+	return n;
+}
+
+TEST(an_inactive_lease_is_not_activated_under_the_queue_of_an_unmanaged_process)
+{
+	static struct stage s;
+	char pid[32];
+
+	NEEDS_DAEMON();
+	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
+	s.unmanaged = getppid(); /* a child of this process would belong to its lease */
+	machine_use(&s.machine, s.unmanaged, 0, 1);
+	show(&s, NULL);
+	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
+	AWAIT(s.machine.bus, n_observed(&s) == 2); /* and that of the borrower */
+	CHECK(is_error(activate(s.machine.bus, &s.rt), GPUARB_ERROR_NO_CAPACITY, pid));
+	CHECK(is_in_state(s.machine.bus, &s.rt, "inactive"));
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
+	s.unmanaged = 0;
+	show(&s, NULL);
+	AWAIT(s.machine.bus, n_observed(&s) == 1);
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	depart(&s);
 }
 

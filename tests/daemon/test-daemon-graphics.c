@@ -5,6 +5,7 @@
 #include "check.h"
 #include "fake-procfs.h"
 #include "hw/hw.h"
+#include "lend-live.h"
 #include "machine.h"
 
 #define GPU_PATH GPUARB_PATH_GPU "/0"
@@ -229,6 +230,28 @@ TEST(a_realtime_request_is_refused_where_a_process_draws_and_granted_afterwards)
 	CHECK(lease_says(s.machine.bus, lease.path, "Reason", "draws"));
 	end_process(pid);
 	procfs_process_gone(&s.procfs, pid);
+	await_record(lease.holder, GPUARB_RECORD_GRANTED);
+	halt();
+}
+
+TEST(an_inactive_lease_is_activated_when_no_process_draws_any_more)
+{
+	struct live_lease lease;
+	char says[64];
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	boot("refuse-realtime", true);
+	lease = keep_inactive(s.machine.bus, 15);
+	pid = drawer(SECOND_NSEC);
+	snprintf(says, sizeof(says), "pid %d (", pid);
+	AWAIT(s.machine.bus, graphics_is("drawn"));
+	CHECK(is_error(activate(s.machine.bus, &lease), GPUARB_ERROR_NO_CAPACITY, says));
+	CHECK(is_in_state(s.machine.bus, &lease, "inactive"));
+	end_process(pid);
+	procfs_process_gone(&s.procfs, pid);
+	AWAIT(s.machine.bus, graphics_is("none"));
+	CHECK(is_fine(activate(s.machine.bus, &lease)));
 	await_record(lease.holder, GPUARB_RECORD_GRANTED);
 	halt();
 }

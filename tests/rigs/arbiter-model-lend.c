@@ -3,6 +3,7 @@
 /* Lending in the model: who borrows, gives way, is activated, revoked, and believed. */
 
 #include "arbiter-model.h"
+#include "core/change/graphics.h"
 #include "core/mask/codec.h"
 
 void model_set_lending(struct model *model, struct settings *settings)
@@ -306,6 +307,7 @@ void model_check_progress(struct model *model)
 						    arbiter->leases[i]->generation);
 		if (arbiter->verifies)
 			observe_masks(model, NULL, 0);
+		arbiter_observe_clients(arbiter, NULL, 0, 0, true);
 		model_settle(model);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
+#include "core/decide/disturbance.h"
 #include "core/decide/share.h"
 
 /* What the leases of each GPU claim, and what they are promised. */
@@ -182,6 +183,40 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 	return lease->lend.give_up_usec < by ? lease->lend.give_up_usec : by;
 }
 
+static void set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason)
+{
+	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
+		return;
+	lease_set_reason(lease, reason);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+}
+
+/* Says what disturbs an activating lease whose CUs are free; it is granted when that has gone, at no
+ * time that is known. false: nothing. */
+static bool waits_for_disturbance(struct arbiter *arbiter, struct lease *lease)
+{
+	char wait[REFUSAL_TEXT], who[64] = "", reason[REFUSAL_TEXT + 128];
+	struct refusal refusal = { .n_processes = 0 };
+	size_t i = 0;
+
+	while (i < lease->n_partitions &&
+	       !disturbance_refuses(arbiter, lease, &lease->partitions[i], &refusal))
+		i++;
+	if (i == lease->n_partitions)
+		return false;
+	if (lease->deadline_usec != lease->lend.give_up_usec) {
+		lease->deadline_usec = lease->lend.give_up_usec;
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	}
+	refusal_wait(&refusal, wait);
+	if (refusal.n_processes > 0)
+		snprintf(who, sizeof(who), ": pid %d (%s)", refusal.processes[0].pid,
+			 refusal.processes[0].command);
+	snprintf(reason, sizeof(reason), "waits for %s%s", wait, who);
+	set_reason(arbiter, lease, reason);
+	return true;
+}
+
 /* Grants an activating lease if its CUs are free; otherwise says what it waits for. */
 static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
@@ -190,7 +225,8 @@ static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t
 	const struct lease *by = borrow_contested(arbiter, lease);
 
 	if (!by) {
-		grant(arbiter, lease);
+		if (!waits_for_disturbance(arbiter, lease))
+			grant(arbiter, lease);
 		return;
 	}
 	if (lease->deadline_usec == UINT64_MAX) {
@@ -205,10 +241,7 @@ static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t
 		snprintf(reason, sizeof(reason),
 			 "waits for %u CUs of %s, which lease %llu gives back", cus,
 			 arbiter->gpus[gpu].info.name, (unsigned long long)by->id);
-	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
-		return;
-	lease_set_reason(lease, reason);
-	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	set_reason(arbiter, lease, reason);
 }
 
 /* Does an activating lease need CUs that the borrower occupies? */

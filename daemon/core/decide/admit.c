@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
+#include "core/decide/disturbance.h"
 #include "core/decide/exclusive.h"
 #include "core/ledger/cover.h"
 #include "core/ledger/waiting-queue.h"
@@ -99,18 +100,19 @@ static void available(const struct candidate *a, enum lease_class lease_class,
 	cuset_remove(ret, &kept);
 }
 
-/* CUs that queues of other leases beyond their masks, or of unmanaged processes, cover: for a realtime
- * lease with all CUs of their engines, unless it shares engines. */
-static void find_outside(struct candidate *a)
+static struct disturbed disturbed(const struct candidate *a)
 {
 	const struct admit_context *context = a->admit_context;
 
-	if (context->class == CLASS_BESTEFFORT)
-		return;
-	cover_outside(context->arbiter, a->index, context->self, context->pid, &a->outside);
-	if ((context->class == CLASS_REALTIME && a->want->isolation == ISOLATION_SHADER_ENGINE) ||
-	    context->alone)
-		gpu_add_engines(a->gpu, &a->outside);
+	return (struct disturbed){ context->class, context->self, context->pid };
+}
+
+static void find_outside(struct candidate *a)
+{
+	const struct disturbed self = disturbed(a);
+
+	disturbance_find_cus(a->admit_context->arbiter, a->index, &self, a->want->isolation,
+			     a->admit_context->alone, &a->outside);
 	if (a->had) /* what it has, it keeps */
 		cuset_remove(&a->outside, partition_claim(a->had));
 }
@@ -368,7 +370,7 @@ static bool refuse_outside(struct candidate *a)
 		return false;
 	forget_facts(a->refusal);
 	cover_name(a->admit_context->arbiter, a->index, a->admit_context->self,
-		   a->admit_context->pid, a->refusal);
+		   a->admit_context->pid, &a->gpu->all, a->refusal);
 	refuse(a, OUTCOME_NOT_NOW, &shortage);
 	return true;
 }
@@ -635,32 +637,12 @@ static enum outcome admit_exclusive(struct candidate *a)
 	return refuse(a, OUTCOME_NOT_NOW, &shortage);
 }
 
-/* Work of the graphics driver has no CU mask: it runs on the CUs of every lease. */
 static enum outcome admit_graphics(struct candidate *a)
 {
-	const struct admit_context *context = a->admit_context;
-	const struct gpu_graphics *graphics = &a->gpu->graphics;
+	const struct disturbed self = disturbed(a);
 	const struct shortage shortage = { .reason = REASON_GRAPHICS };
-	size_t *n = &a->refusal->n_processes;
 
-	if (a->had || context->class != CLASS_REALTIME || a->gpu->info.kfd_gpu_id == 0 ||
-	    context->arbiter->settings->graphics != GRAPHICS_REFUSE_REALTIME)
-		return OUTCOME_FITS;
-	for (size_t i = 0; i < graphics->n_clients; i++) {
-		const struct gpu_client *client = &graphics->clients[i];
-
-		if (!client->draws || client->pid == context->pid)
-			continue;
-		if (*n < REFUSAL_PROCESSES) {
-			a->refusal->processes[*n] = (struct unmanaged_process){
-				.pid = client->pid, .uid = client->uid
-			};
-			memcpy(a->refusal->processes[*n].command, client->command,
-			       sizeof(client->command));
-		}
-		++*n;
-	}
-	if (*n == 0 && graphics->state != GRAPHICS_UNKNOWN)
+	if (a->had || !disturbance_draws(a->admit_context->arbiter, a->index, &self, a->refusal))
 		return OUTCOME_FITS;
 	return refuse(a, OUTCOME_NOT_NOW, &shortage);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/exclusive.h"
 
-#include <errno.h>
 #include <string.h>
 
 bool exclusive_asked(const struct tenant *tenant, enum lease_class lease_class,
@@ -48,19 +47,4 @@ bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct
 	if (exclusive && arbiter->gpus[gpu].observed.unmanaged.queues > 0)
 		gpu_name_processes(&arbiter->gpus[gpu], refusal);
 	return refusal->n_leases + refusal->n_processes > 0;
-}
-
-int exclusive_check(const struct arbiter *arbiter, const struct lease *lease, struct result *result)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < lease->n_partitions && r != -ENOMEM; i++) {
-		const struct partition *p = &lease->partitions[i];
-		struct refusal refusal = { .reason = REASON_EXCLUSIVE, .retry = true };
-
-		memcpy(refusal.gpu, arbiter->gpus[p->gpu].info.name, sizeof(refusal.gpu));
-		if (exclusive_refuses(arbiter, p->gpu, lease, p->exclusive, &refusal))
-			r = result_refuse_all(result, RESULT_NO_CAPACITY, &refusal);
-	}
-	return r;
 }

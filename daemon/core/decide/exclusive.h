@@ -22,8 +22,3 @@ const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
  * the lease, NULL for a new one. Names in the refusal what is in the way. */
 bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		       bool exclusive, struct refusal *refusal);
-
-/* The same for all GPUs of an inactive lease that is to be activated: 0, or the errno of
- * NoCapacity with a refusal for each GPU. */
-int exclusive_check(const struct arbiter *arbiter, const struct lease *lease,
-		    struct result *result);

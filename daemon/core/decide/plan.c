@@ -8,6 +8,7 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
+#include "core/decide/disturbance.h"
 #include "core/decide/exclusive.h"
 #include "core/decide/share.h"
 #include "core/ledger/quota.h"
@@ -439,6 +440,30 @@ static int check_lender(const struct lease *lease, bool active, struct result *r
 	return 0;
 }
 
+/* What came to its GPU while the lease was inactive, or an exclusive lease. */
+static bool is_refused_on(const struct arbiter *arbiter, const struct lease *lease,
+			  const struct partition *p, struct refusal *refusal)
+{
+	if (disturbance_refuses(arbiter, lease, p, refusal))
+		return true;
+	refusal->reason = REASON_EXCLUSIVE;
+	return exclusive_refuses(arbiter, p->gpu, lease, p->exclusive, refusal);
+}
+
+static int check_gpus(const struct arbiter *arbiter, const struct lease *lease,
+		      struct result *result)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < lease->n_partitions && r != -ENOMEM; i++) {
+		struct refusal refusal;
+
+		if (is_refused_on(arbiter, lease, &lease->partitions[i], &refusal))
+			r = result_refuse_all(result, RESULT_NO_CAPACITY, &refusal);
+	}
+	return r;
+}
+
 int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
 			  bool active, struct lease **ret, struct result *result)
 {
@@ -449,7 +474,7 @@ int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *ca
 	if (r >= 0)
 		r = check_lender(lease, active, result);
 	if (r >= 0 && active)
-		r = exclusive_check(arbiter, lease, result);
+		r = check_gpus(arbiter, lease, result);
 	if (r < 0)
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)

@@ -90,13 +90,13 @@ static void name(const struct cover *cover, struct refusal *refusal)
 }
 
 void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
-		struct refusal *refusal)
+		const struct cuset *over, struct refusal *refusal)
 {
 	for (size_t i = 0; i < arbiter->n_covers; i++) {
 		const struct cover *cover = &arbiter->covers[i];
 
 		if (cover->gpu == gpu && !is_own(cover, self, pid) &&
-		    cover_is_outside(arbiter, cover))
+		    cuset_overlap(&cover->outside, over) && cover_is_outside(arbiter, cover))
 			name(cover, refusal);
 	}
 }

@@ -37,6 +37,7 @@ void cover_forget_gone(struct arbiter *arbiter);
 void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
 		   struct cuset *ret);
 
-/* Names in the refusal the processes and leases of these queues. */
+/* Names in the refusal the processes and leases of these queues; over: only of queues that cover one of
+ * these CUs so. */
 void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
-		struct refusal *refusal);
+		const struct cuset *over, struct refusal *refusal);

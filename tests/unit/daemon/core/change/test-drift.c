@@ -329,6 +329,87 @@ TEST(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone)
 	scene_done(&stage.s);
 }
 
+/* ---- what is activated ------------------------------------------------------------------------ */
+
+/* Sets *ret to the engines of the partition, or to all CUs of the GPU that it leaves. */
+static void take_engines(const struct stage *stage, const struct lease *lease, bool of_lease,
+			 struct cuset *ret)
+{
+	struct cuset own = lease->partitions[0].cus;
+
+	gpu_add_engines(&stage->arbiter->gpus[0], &own);
+	*ret = own;
+	if (of_lease)
+		return;
+	*ret = stage->arbiter->gpus[0].all;
+	cuset_remove(ret, &own);
+}
+
+TEST(inactive_lease_is_not_activated_under_a_queue_of_its_engines)
+{
+	struct stage stage = stage_of();
+	const struct caller caller = caller_of(VR);
+	struct lease *rt = grant(&stage.s, VR, 10);
+	struct cuset beside, own;
+	const struct refusal *refusal;
+
+	CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
+	take_engines(&stage, rt, false, &beside);
+	take_engines(&stage, rt, true, &own);
+	cuset_remove(&own, &rt->partitions[0].cus); /* its engine, and none of its CUs */
+	CHECK(!cuset_empty(&own));
+	look(&stage, 0, process(10, 1), queue(10, &own));
+	CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) < 0);
+	CHECK(refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+	refusal = &stage.s.result.refusals[0];
+	CHECK(refusal->n_processes == 1 && refusal->processes[0].pid == 10);
+	CHECK(refusal->asked == 10 && refusal->free == 0 && refusal->retry);
+	CHECK(strstr(stage.s.result.sentence, "pid 10 (python3") && rt->state == STATE_INACTIVE);
+	result_done(&stage.s.result);
+	stage.s.result = (struct result){ 0 };
+	look(&stage, 0, process(10, 1), queue(10, &beside));
+	CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) == 0);
+	arbiter_lend(stage.arbiter, stage.now);
+	CHECK(rt->state == STATE_GRANTED);
+	scene_done(&stage.s);
+}
+
+TEST(own_queues_and_ignored_queues_do_not_stop_an_activation)
+{
+	for (unsigned ignored = 0; ignored < 2; ignored++) {
+		struct stage stage = stage_of();
+		const struct caller caller = caller_of(VR);
+		struct lease *rt = hold(&stage, VR, 10, 10);
+		pid_t pid = ignored ? 11 : 10;
+
+		if (ignored)
+			stage.arbiter->settings->unmasked = UNMASKED_IGNORE;
+		CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
+		look(&stage, 0, process(pid, 1), queue(pid, &stage.arbiter->gpus[0].all));
+		CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) == 0);
+		scene_done(&stage.s);
+	}
+}
+
+TEST(activating_lease_waits_until_a_queue_of_its_cus_has_gone)
+{
+	struct stage stage = stage_of();
+	const struct caller caller = caller_of(VR);
+	struct lease *rt = grant(&stage.s, VR, 10);
+
+	CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
+	CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) == 0);
+	look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+	arbiter_lend(stage.arbiter, stage.now);
+	CHECK(rt->state == STATE_ACTIVATING && rt->deadline_usec == UINT64_MAX);
+	CHECK(strstr(rt->reason, "pid 10"));
+	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
+	arbiter_judge_drift(stage.arbiter, ++stage.now);
+	arbiter_lend(stage.arbiter, stage.now);
+	CHECK(rt->state == STATE_GRANTED && !rt->reason[0]);
+	scene_done(&stage.s);
+}
+
 /* ---- what cannot be observed, and much of it -------------------------------------------------- */
 
 TEST(queues_of_a_process_that_no_scan_has_shown_are_left_out)

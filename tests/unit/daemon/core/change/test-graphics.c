@@ -214,6 +214,35 @@ TEST(the_caller_itself_may_draw)
 	arbiter_free(a);
 }
 
+TEST(a_strict_policy_activates_no_lease_where_a_process_draws)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	const struct caller caller = caller_of(RT);
+	struct observed_client row = client(10, 1, 5);
+	struct result result = { 0 };
+	struct lease *lease;
+
+	observe(a, NULL, 0);
+	lease = ask(a, RT, &result);
+	CHECK(lease && set_active(a, &caller, lease->id, false, &result) == 0);
+	observe(a, &row, 1);
+	CHECK(set_active(a, &caller, lease->id, true, &result) < 0);
+	CHECK(result.kind == RESULT_NO_CAPACITY && result.n_refusals == 1);
+	CHECK(result.refusals[0].reason == REASON_GRAPHICS);
+	CHECK(result.refusals[0].processes[0].pid == 10 && lease->state == STATE_INACTIVE);
+	CHECK(arbiter_bind(a, lease->id, 10) == 0); /* its own process draws */
+	CHECK(set_active(a, &caller, lease->id, true, &result) == 0);
+	row = client(11, 1, 5);
+	observe(a, &row, 1);
+	arbiter_lend(a, 1);
+	CHECK(lease->state == STATE_ACTIVATING && strstr(lease->reason, "pid 11"));
+	observe(a, NULL, 0);
+	arbiter_lend(a, 2);
+	CHECK(lease->state == STATE_GRANTED);
+	result_done(&result);
+	arbiter_free(a);
+}
+
 TEST(leases_are_published_again_when_a_process_begins_or_stops_to_draw)
 {
 	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);

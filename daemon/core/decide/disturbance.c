@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/decide/disturbance.h"
+
+#include <string.h>
+
+#include "core/ledger/cover.h"
+
+static bool excludes(enum lease_class class, enum isolation isolation, bool alone)
+{
+	return (class == CLASS_REALTIME && isolation == ISOLATION_SHADER_ENGINE) || alone;
+}
+
+void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,
+			  const struct disturbed *disturbed, enum isolation isolation, bool alone,
+			  struct cuset *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (disturbed->class == CLASS_BESTEFFORT)
+		return;
+	cover_outside(arbiter, gpu, disturbed->lease, disturbed->pid, ret);
+	if (excludes(disturbed->class, isolation, alone))
+		gpu_add_engines(&arbiter->gpus[gpu], ret);
+}
+
+static bool is_own(const struct gpu_client *client, const struct disturbed *disturbed)
+{
+	const struct lease *lease = disturbed->lease;
+
+	return (disturbed->pid > 0 && client->pid == disturbed->pid) ||
+	       (lease && (client->lease == lease->id || lease_is_bound(lease, client->pid)));
+}
+
+/* Work of the graphics driver has no CU mask: it runs on the CUs of every lease. */
+bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
+		       const struct disturbed *disturbed, struct refusal *refusal)
+{
+	const struct gpu_graphics *graphics = &arbiter->gpus[gpu].graphics;
+	size_t *n = &refusal->n_processes;
+
+	if (disturbed->class != CLASS_REALTIME || arbiter->gpus[gpu].info.kfd_gpu_id == 0 ||
+	    arbiter->settings->graphics != GRAPHICS_REFUSE_REALTIME)
+		return false;
+	for (size_t i = 0; i < graphics->n_clients; i++) {
+		const struct gpu_client *client = &graphics->clients[i];
+
+		if (!client->draws || is_own(client, disturbed))
+			continue;
+		if (*n < REFUSAL_PROCESSES) {
+			refusal->processes[*n] = (struct unmanaged_process){ .pid = client->pid,
+									     .uid = client->uid };
+			memcpy(refusal->processes[*n].command, client->command,
+			       sizeof(client->command));
+		}
+		++*n;
+	}
+	return *n > 0 || graphics->state == GRAPHICS_UNKNOWN;
+}
+
+bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *lease,
+			 const struct partition *partition, struct refusal *refusal)
+{
+	const struct disturbed disturbed = { lease->class, lease, lease->pid };
+	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
+	struct cuset needed = *partition_claim(partition), outside, left;
+
+	*refusal = (struct refusal){ .reason = REASON_GRAPHICS, .retry = true };
+	memcpy(refusal->gpu, gpu->info.name, sizeof(refusal->gpu));
+	if (disturbance_draws(arbiter, partition->gpu, &disturbed, refusal))
+		return true;
+	disturbance_find_cus(arbiter, partition->gpu, &disturbed, partition->isolation,
+			     partition->alone, &outside);
+	if (!cuset_overlap(&needed, &outside))
+		return false;
+	left = needed;
+	cuset_remove(&left, &outside);
+	refusal->reason = REASON_UNMASKED;
+	refusal->resource = RESOURCE_CUS;
+	refusal->asked = cuset_count(&needed);
+	refusal->free = cuset_count(&left);
+	refusal->total = gpu->cus;
+	if (excludes(lease->class, partition->isolation, partition->alone))
+		gpu_add_engines(gpu, &needed);
+	cover_name(arbiter, partition->gpu, lease, lease->pid, &needed, refusal);
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What disturbs a lease from outside of all leases on its GPU: queues that cover CUs which no lease
+ * grants them (ledger/cover.h), and processes that draw. A lease whose class promises its CUs is
+ * neither granted nor activated beside them, unless policy ignores them.
+ */
+
+#include "core/ledger/ledger.h"
+
+/* Whom a disturbance is judged for: its own processes do not disturb it. */
+struct disturbed {
+	enum lease_class class;
+	const struct lease *lease; /* NULL: a new one */
+	pid_t pid;                 /* of the owner; 0: unknown */
+};
+
+/* The CUs of a GPU that it may not have because queues cover them: for a realtime lease with all CUs
+ * of their engines, unless it shares engines. */
+void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,
+			  const struct disturbed *disturbed, enum isolation isolation, bool alone,
+			  struct cuset *ret);
+
+/* Does policy refuse it the GPU because of processes that draw? Names them in the refusal. */
+bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
+		       const struct disturbed *disturbed, struct refusal *refusal);
+
+/* Does either disturb a partition that the lease has? Then *refusal says what and who. */
+bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *lease,
+			 const struct partition *partition, struct refusal *refusal);
