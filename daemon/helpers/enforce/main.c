@@ -116,7 +116,13 @@ static int find_socket(void)
 	return fd;
 }
 
-static int leave_on_signals(sd_event *event)
+static int on_signal(sd_event_source *, const struct signalfd_siginfo *, void *userdata)
+{
+	server_leave(userdata);
+	return 0;
+}
+
+static int leave_on_signals(sd_event *event, struct server *server)
 {
 	sigset_t set;
 	int r;
@@ -126,8 +132,8 @@ static int leave_on_signals(sd_event *event)
 	sigaddset(&set, SIGINT);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
-	r = sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL); /* NULL: leave with 0 */
-	return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, NULL, NULL);
+	r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, server);
+	return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, server);
 }
 
 static int run(const struct command_line *line)
@@ -144,10 +150,10 @@ static int run(const struct command_line *line)
 		return -errno;
 	r = sd_event_default(&event);
 	if (r >= 0)
-		r = leave_on_signals(event);
-	if (r >= 0)
 		r = server_new(event, fd, line->sysfs, line->timeout * 1000000,
 			       line->idle * 1000000, &server);
+	if (r >= 0)
+		r = leave_on_signals(event, server);
 	if (r >= 0)
 		r = sd_event_loop(event);
 	if (r < 0)

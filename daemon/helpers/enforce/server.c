@@ -22,16 +22,23 @@
 #define SLOTS_MAX \
 	64U /* requests without an answer: no further one is read until the client reads some */
 #define TURN 16U /* packets that are read in one round of the event loop */
+#define BUSY_USEC UINT64_C(100000) /* until a thaw is repeated of a unit that is busy */
 
 /* A request, until its answer is sent. */
 struct slot {
 	struct server *server;
 	struct enforce_request request;
 	sd_bus_slot *call; /* NULL: systemd was not asked, or has answered */
-	sd_event_source *timer;
+	sd_event_source *timer, *again;
 	bool answered;
 	struct enforce_answer answer;
 	STAILQ_ENTRY(slot) link;
+};
+
+/* A unit that was frozen for the client, or may be: it is thawed when the client is gone. */
+struct held_unit {
+	char name[ENFORCE_UNIT_MAX];
+	LIST_ENTRY(held_unit) link;
 };
 
 struct server {
@@ -47,6 +54,7 @@ struct server {
 	bool leaving; /* this program exits after this client */
 	STAILQ_HEAD(, slot) slots;
 	unsigned n_slots;
+	LIST_HEAD(, held_unit) held;
 };
 
 static void touch(struct server *server)
@@ -140,6 +148,7 @@ static void slot_cancel(struct slot *slot)
 {
 	slot->call = sd_bus_slot_unref(slot->call);
 	slot->timer = sd_event_source_disable_unref(slot->timer);
+	slot->again = sd_event_source_disable_unref(slot->again);
 }
 
 static void slot_settle(struct slot *slot, int r, const char *sentence)
@@ -159,7 +168,7 @@ static void slot_drop_first(struct server *server)
 	free(first);
 }
 
-static void close_client(struct server *server)
+static void drop_client(struct server *server)
 {
 	while (server->n_slots > 0)
 		slot_drop_first(server);
@@ -168,16 +177,31 @@ static void close_client(struct server *server)
 		close(server->client);
 	server->client = -1;
 	server->ended = false;
-	sd_event_source_set_enabled(server->accept, SD_EVENT_ON);
+}
+
+/* The client is gone, and its units are thawed as far as systemd does that. */
+static void let_next_in(struct server *server)
+{
 	if (server->leaving)
 		sd_event_exit(server->event, 0);
+	else
+		sd_event_source_set_enabled(server->accept, SD_EVENT_ON);
 }
+
+static void close_client(struct server *server);
 
 /* Sends the answers that are ready, in the order of the requests. */
 static void flush(struct server *server)
 {
 	uint32_t events = 0;
 
+	if (server->client < 0) {
+		while (server->n_slots > 0 && STAILQ_FIRST(&server->slots)->answered)
+			slot_drop_first(server);
+		if (server->n_slots == 0)
+			let_next_in(server);
+		return;
+	}
 	for (struct slot *first;
 	     (first = STAILQ_FIRST(&server->slots)) && first->answered && events == 0;) {
 		if (send(server->client, &first->answer, sizeof(first->answer),
@@ -197,6 +221,53 @@ static void flush(struct server *server)
 	if (!server->ended && server->n_slots < SLOTS_MAX)
 		events |= EPOLLIN;
 	sd_event_source_set_io_events(server->io, events);
+}
+
+/* ---- units that are frozen for the client ------------------------------------------------ */
+
+static struct held_unit *held_find(const struct server *server, const char *unit)
+{
+	struct held_unit *held;
+
+	LIST_FOREACH(held, &server->held, link)
+		if (strcmp(held->name, unit) == 0)
+			return held;
+	return NULL;
+}
+
+/* Before systemd is asked: a freeze without an answer may be carried out. */
+static int held_add(struct server *server, const char *unit)
+{
+	struct held_unit *held;
+
+	if (held_find(server, unit))
+		return 0;
+	held = calloc(1, sizeof(*held));
+	if (!held)
+		return -ENOMEM;
+	strcpy(held->name, unit);
+	LIST_INSERT_HEAD(&server->held, held, link);
+	return 0;
+}
+
+static void held_remove(struct server *server, const char *unit)
+{
+	struct held_unit *held = held_find(server, unit);
+
+	if (!held)
+		return;
+	LIST_REMOVE(held, link);
+	free(held);
+}
+
+/* Nothing is left to thaw after a thaw, also of a unit that has ended, and after a freeze that systemd
+ * has refused. */
+static void held_settle(struct server *server, const struct enforce_request *request, int r)
+{
+	bool done = r == 0 || r == -ESRCH || r == -ENOENT;
+
+	if (request->verb == ENFORCE_THAW ? done : r < 0 && r != -ETIMEDOUT && r != -EBUSY)
+		held_remove(server, request->unit);
 }
 
 /* ---- units: FreezeUnit and ThawUnit of org.freedesktop.systemd1 -------------------------- */
@@ -231,10 +302,15 @@ static void on_done(struct slot *slot, int r, const char *sentence)
 	if (r == 0)
 		log_notice("%s: %s", slot->request.unit,
 			   slot->request.verb == ENFORCE_FREEZE ? "frozen" : "thawed");
+	held_settle(server, &slot->request, r);
+	if (r < 0 && server->client < 0)
+		log_warning("%s: cannot be thawed: %s", slot->request.unit, sentence);
 	slot_settle(slot, r, sentence);
 	touch(server);
 	flush(server);
 }
+
+static int ask_again(struct slot *slot);
 
 static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
@@ -245,6 +321,10 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
 		on_done(userdata, 0, "");
 		return 0;
 	}
+	/* The freeze that the client did not wait for is under way. */
+	if (errno_of(e) == -EBUSY && ((struct slot *)userdata)->server->client < 0 &&
+	    ask_again(userdata) >= 0)
+		return 0;
 	snprintf(sentence, sizeof(sentence), "%s (%s)", e->message ? e->message : "no reason given",
 		 e->name);
 	on_done(userdata, errno_of(e), sentence);
@@ -274,8 +354,7 @@ static int connect_bus(struct server *server)
 	return r;
 }
 
-/* Returns 1: the event loop calls on_done(); or a negative errno with a sentence in why. */
-static int call_systemd(struct slot *slot, char *why, size_t size)
+static int send_call(struct slot *slot)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 	struct server *server = slot->server;
@@ -289,14 +368,70 @@ static int call_systemd(struct slot *slot, char *why, size_t size)
 			slot->request.verb == ENFORCE_FREEZE ? "FreezeUnit" : "ThawUnit");
 	if (r >= 0)
 		r = sd_bus_message_append(m, "s", slot->request.unit);
+	slot->call = sd_bus_slot_unref(slot->call);
 	if (r >= 0)
 		r = sd_bus_call_async(server->bus, &slot->call, m, on_reply, slot, UINT64_MAX);
+	return r;
+}
+
+static int on_again(sd_event_source *, uint64_t, void *userdata)
+{
+	struct slot *slot = userdata;
+	int r = send_call(slot);
+
+	if (r < 0)
+		on_done(slot, r, strerror(-r));
+	return 0;
+}
+
+/* Until the time-out of the slot. */
+static int ask_again(struct slot *slot)
+{
+	slot->again = sd_event_source_disable_unref(slot->again);
+	return sd_event_add_time_relative(slot->server->event, &slot->again, CLOCK_MONOTONIC,
+					  BUSY_USEC, 1000, on_again, slot);
+}
+
+/* Returns 1: the event loop calls on_done(); or a negative errno with a sentence in why. */
+static int call_systemd(struct slot *slot, char *why, size_t size)
+{
+	struct server *server = slot->server;
+	int r = 0;
+
+	if (slot->request.verb == ENFORCE_FREEZE)
+		r = held_add(server, slot->request.unit);
+	if (r >= 0)
+		r = send_call(slot);
 	if (r >= 0)
 		r = sd_event_add_time_relative(server->event, &slot->timer, CLOCK_MONOTONIC,
 					       server->timeout_usec, 1000, on_timeout, slot);
 	if (r >= 0)
 		return 1;
 	return refuse(why, size, r, "cannot ask the service manager: %s", strerror(-r));
+}
+
+/* Nobody else remembers which units are frozen if the client has ended for good. The next client has to
+ * wait: it may freeze the same unit. */
+static void close_client(struct server *server)
+{
+	struct held_unit *held, *next;
+	struct slot *slot;
+	char why[256];
+
+	drop_client(server);
+	for (held = LIST_FIRST(&server->held); held; held = next) {
+		next = LIST_NEXT(held, link);
+		slot = slot_add(server);
+		if (!slot)
+			continue;
+		slot->request.verb = ENFORCE_THAW;
+		strcpy(slot->request.unit, held->name);
+		if (call_systemd(slot, why, sizeof(why)) >= 0)
+			continue;
+		log_warning("%s: cannot be thawed: %s", held->name, why);
+		slot_settle(slot, -EIO, why);
+	}
+	flush(server);
 }
 
 /* ---- requests -------------------------------------------------------------------------- */
@@ -455,7 +590,7 @@ static int on_idle(sd_event_source *, uint64_t, void *userdata)
 {
 	struct server *server = userdata;
 
-	if (server->n_slots > 0) {
+	if (server->n_slots > 0 || (server->client >= 0 && !LIST_EMPTY(&server->held))) {
 		touch(server);
 		return 0;
 	}
@@ -468,6 +603,16 @@ static int on_idle(sd_event_source *, uint64_t, void *userdata)
 }
 
 /* ---- life ------------------------------------------------------------------------------ */
+
+void server_leave(struct server *server)
+{
+	server->leaving = true;
+	sd_event_source_set_enabled(server->accept, SD_EVENT_OFF);
+	if (server->client >= 0)
+		close_client(server);
+	else if (server->n_slots == 0)
+		sd_event_exit(server->event, 0);
+}
 
 int server_new(sd_event *event, int listening, const char *sysfs, uint64_t timeout_usec,
 	       uint64_t idle_usec, struct server **ret)
@@ -483,6 +628,7 @@ int server_new(sd_event *event, int listening, const char *sysfs, uint64_t timeo
 				   .timeout_usec = timeout_usec,
 				   .idle_usec = idle_usec };
 	STAILQ_INIT(&server->slots);
+	LIST_INIT(&server->held);
 	r = sd_event_add_io(event, &server->accept, listening, EPOLLIN, on_accept, server);
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, idle_usec,
@@ -498,8 +644,9 @@ struct server *server_free(struct server *server)
 	if (!server)
 		return NULL;
 
-	server->leaving = false;
-	close_client(server);
+	drop_client(server);
+	while (!LIST_EMPTY(&server->held))
+		held_remove(server, LIST_FIRST(&server->held)->name);
 	sd_event_source_disable_unref(server->accept);
 	sd_event_source_disable_unref(server->timer);
 	sd_bus_close_unref(server->bus);
