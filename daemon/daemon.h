@@ -16,6 +16,7 @@
  *   commit.c           saves what is to be granted and puts it into force
  *   publish.c          tells holders, the journal and the bus what has changed
  *   overdue.c          enforcement against leases that do not give back in time
+ *   frozen.c           units that are frozen, until they are thawed
  *   caps.c             queues beyond the grant that the kernel refuses
  *   liveness.c         holders and bound processes
  *   descriptors.c      reads the hardware queue descriptors
@@ -102,6 +103,12 @@ struct daemon {
 	} liveness;
 
 	struct caps *caps; /* caps.c */
+
+	/* frozen.c */
+	struct {
+		LIST_HEAD(, frozen_unit) units;
+		sd_event_source *retry; /* of a thaw that failed */
+	} frozen;
 
 	/* scan.c */
 	const struct hw_ops *ops;
@@ -263,11 +270,36 @@ void publish_to_holder(struct daemon *daemon, const struct lease *lease, int hol
 
 int overdue_start(struct daemon *daemon);
 
-/* Carries out every enforcement step that is due, and thaws what need not be frozen. */
+/* Carries out every enforcement step that is due. */
 void overdue_enforce(struct daemon *daemon);
 
-/* Thaws the unit of a lease that was frozen and has been removed. */
-void overdue_thaw(struct daemon *daemon, const struct lease *lease);
+/* Freezes again what an earlier daemon had frozen: gpuarb-enforce thawed it when that daemon ended. */
+void overdue_resume(struct daemon *daemon);
+
+/* ---- frozen.c ----------------------------------------------------------------------- */
+
+int frozen_start(struct daemon *daemon);
+
+/* Reads which units an earlier daemon froze; frozen_review() thaws them. */
+int frozen_recover(struct daemon *daemon);
+
+/* Asks gpuarb-enforce to freeze the unit of the bound processes of the lease, if the unit has no other
+ * process. pidfd and start_time name a process in it that uses a GPU. The name is saved first. -errno
+ * with a sentence. */
+int frozen_freeze(struct daemon *daemon, const struct lease *lease, int pidfd, uint64_t start_time,
+		  char *why, size_t size);
+
+/* The answers of gpuarb-enforce, and its end: another one thaws what it had frozen. */
+void frozen_answer_freeze(struct daemon *daemon, uint64_t lease, const char *unit, int r,
+			  const char *sentence);
+void frozen_answer_thaw(struct daemon *daemon, const char *unit, int r, const char *sentence);
+void frozen_helper_lost(struct daemon *daemon);
+
+/* Thaws each unit whose lease was removed or need not be frozen any more, or which has a process that
+ * does not belong to the lease. */
+void frozen_review(struct daemon *daemon);
+
+void frozen_free(struct daemon *daemon);
 
 /* ---- liveness.c --------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 
 /*
  * Carries out the enforcement steps that core/change/enforcement.c decides for an overdue lease: it
- * freezes the unit of the lease, if the unit has no process of others, and kills the processes of the
- * lease. gpuarb-enforce does both, because gpuarbd is not root.
+ * freezes the unit of the lease (frozen.c) and kills the processes of the lease. gpuarb-enforce does
+ * both, because gpuarbd is not root.
  */
 
 #include <errno.h>
@@ -15,23 +15,32 @@
 #include <unistd.h>
 
 #include "daemon.h"
-#include "sys/cgroup.h"
 #include "util/fd.h"
 #include "sys/process.h"
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */
 
-static void on_done(void *, uint64_t tag, int r, const char *sentence)
+static void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
+		    const char *sentence)
 {
-	if (r < 0 && r != -ESRCH)
+	if (request->verb == ENFORCE_FREEZE)
+		frozen_answer_freeze(userdata, tag, request->unit, r, sentence);
+	else if (request->verb == ENFORCE_THAW)
+		frozen_answer_thaw(userdata, request->unit, r, sentence);
+	else if (r < 0 && r != -ESRCH)
 		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", tag, sentence,
 			    strerror(-r));
 }
 
+static void on_lost(void *userdata)
+{
+	frozen_helper_lost(userdata);
+}
+
 int overdue_start(struct daemon *daemon)
 {
-	return enforce_new(daemon->event, daemon->options->enforce, ANSWER_USEC, on_done, daemon,
-			   &daemon->enforce);
+	return enforce_new(daemon->event, daemon->options->enforce, ANSWER_USEC, on_done, on_lost,
+			   daemon, &daemon->enforce);
 }
 
 /* ---- processes that are named to gpuarb-enforce -------------------------------------------- */
@@ -107,90 +116,44 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 
 /* ---- freezing -------------------------------------------------------------------------- */
 
-static bool is_of(const struct lease *lease, pid_t pid)
-{
-	struct observed row = { .pid = pid };
-
-	process_describe(&row);
-	return observed_is_bound(&row, lease);
-}
-
-/* Finds the unit of the lease, if every process in it belongs to the lease. An agent in the unit does
- * not: systemd 252 does not thaw a unit whose main process was killed, and the agent would stay frozen
- * until the stop of the unit times out. */
-static bool find_unit(const struct lease *lease, struct unit_place *place, char *why, size_t size)
-{
-	_cleanup_(freep) pid_t *pids = NULL;
-	size_t n;
-	int r;
-
-	if (lease->n_bound == 0) {
-		snprintf(why, size, "no process is bound to the lease");
-		return false;
-	}
-	r = unit_of_process(lease->bound[0], place);
-	if (r >= 0)
-		r = unit_processes(CGROUP_ROOT, place->cgroup, &pids, &n);
-	if (r < 0) {
-		snprintf(why, size, "cannot find its unit: %s", strerror(-r));
-		return false;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (is_of(lease, pids[i]))
-			continue;
-		snprintf(why, size, "pid %d in %s does not belong to the lease", pids[i],
-			 place->unit);
-		return false;
-	}
-	return true;
-}
-
 /* Names a process of the unit that was observed on a GPU, or the first bound one. */
-static int freeze_unit(struct daemon *daemon, const struct lease *lease, const char *unit,
-		       char *why, size_t size)
+static int freeze_unit(struct daemon *daemon, const struct lease *lease, char *why, size_t size)
 {
-	struct lease_process process;
+	struct lease_process process = { 0 };
 	_cleanup_fd_ int observed = -1;
 	int fd;
 
 	if (known_processes(daemon->arbiter, lease->id, true, &process, 1) > 0)
 		observed = open_observed(&process);
 	fd = observed;
-	if (observed < 0) {
+	if (observed < 0 && lease->n_bound > 0) {
 		fd = holders_process(daemon->liveness.holders, lease->id, lease->bound[0]);
 		process.start_time = start_time_of(lease->bound[0]);
 	}
-	return enforce_freeze(daemon->enforce, unit, fd, process.start_time, lease->id, why, size);
+	return frozen_freeze(daemon, lease, fd, process.start_time, why, size);
 }
 
 static void freeze(struct daemon *daemon, struct lease *lease)
 {
-	struct unit_place place;
 	char why[512], what[600];
 
-	if (!find_unit(lease, &place, why, sizeof(why)) ||
-	    freeze_unit(daemon, lease, place.unit, why, sizeof(why)) < 0) {
-		snprintf(what, sizeof(what), "its unit is not frozen: %s", why);
-		journal_events_overdue(daemon, lease, what);
+	lease->enforce.frozen = freeze_unit(daemon, lease, why, sizeof(why)) >= 0;
+	if (lease->enforce.frozen)
 		return;
-	}
-	lease->enforce.frozen = true;
-	snprintf(what, sizeof(what), "%s is frozen; work that its queues have already continues",
-		 place.unit);
+	snprintf(what, sizeof(what), "its unit is not frozen: %s", why);
 	journal_events_overdue(daemon, lease, what);
 }
 
-void overdue_thaw(struct daemon *daemon, const struct lease *lease)
+void overdue_resume(struct daemon *daemon)
 {
-	struct unit_place place;
-	char why[512];
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
+		struct lease *lease = daemon->arbiter->leases[i];
 
-	if (lease->n_bound == 0 || unit_of_process(lease->bound[0], &place) < 0)
-		return; /* no process of the lease is left in the unit */
-	if (enforce_thaw(daemon->enforce, place.unit, lease->id, why, sizeof(why)) < 0)
-		log_warning("lease %" PRIu64 ": cannot thaw %s: %s", lease->id, place.unit, why);
-	else
-		journal_events_overdue(daemon, lease, "its unit is thawed");
+		if (!lease->enforce.frozen)
+			continue;
+		ledger_touch(daemon->arbiter, lease, TOUCH_SAVE);
+		freeze(daemon, lease);
+	}
 }
 
 /* ---- steps that are due ------------------------------------------------------------------------- */
@@ -223,7 +186,5 @@ void overdue_enforce(struct daemon *daemon)
 							 &lease))) {
 		apply(daemon, lease, enforce_step);
 	}
-	while ((lease = arbiter_next_thaw(daemon->arbiter))) {
-		overdue_thaw(daemon, lease);
-	}
+	arbiter_forget_frozen(daemon->arbiter);
 }

@@ -165,8 +165,6 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 	if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING))
 		publish_to_holders(daemon, lease);
 	tell_journal(daemon, lease, touched);
-	if (removed && lease->enforce.frozen)
-		overdue_thaw(daemon, lease);
 	if (daemon->bus)
 		bus_tell_lease(daemon->bus, lease, touched);
 	if (!removed)

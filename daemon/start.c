@@ -49,6 +49,8 @@ static int start(struct daemon *daemon)
 	if (r >= 0)
 		r = update_start(daemon);
 	if (r >= 0)
+		r = frozen_start(daemon);
+	if (r >= 0)
 		r = overdue_start(daemon);
 	if (r >= 0)
 		r = descriptors_start(daemon);
@@ -65,9 +67,12 @@ static int start(struct daemon *daemon)
 	liveness_ask_store(daemon);
 	liveness_limit(daemon);
 	r = recover_leases(daemon);
+	if (r >= 0)
+		r = frozen_recover(daemon);
 	if (r < 0)
 		return r;
 	scan_hardware(daemon, 0);
+	overdue_resume(daemon);
 	update_now(daemon);
 	return 0;
 }
@@ -146,7 +151,8 @@ struct daemon *daemon_free(struct daemon *daemon)
 	sd_event_source_disable_unref(daemon->graphics.answer);
 	free(daemon->graphics.last);
 	driver_events_stop(daemon);
-	enforce_free(daemon->enforce);
+	enforce_free(daemon->enforce); /* gpuarb-enforce thaws then what it froze */
+	frozen_free(daemon);
 	arbiter_free(daemon->arbiter);
 	state_close(daemon->state);
 	if (daemon->ops)

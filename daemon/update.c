@@ -58,6 +58,7 @@ void update_now(struct daemon *daemon)
 			arbiter_preempt(daemon->arbiter, daemon_now_usec());
 			queue_time_barriers(daemon->arbiter, daemon_now_usec());
 		}
+		frozen_review(daemon);
 	} while (more || daemon->arbiter->touched);
 	publish_gpus(daemon);
 	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);

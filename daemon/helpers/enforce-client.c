@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "helpers/enforce-protocol.h"
 #include "util/text.h"
 #include "util/fd.h"
 #include "helpers/helper.h"
@@ -31,6 +30,7 @@ struct enforce {
 	char *socket;
 	uint64_t patience_usec;
 	enforce_done_t *done;
+	enforce_lost_t *lost;
 	void *userdata;
 
 	int fd;       /* -1: not connected */
@@ -75,7 +75,7 @@ static void answer(struct enforce *enforce, int r, const char *sentence)
 	_cleanup_(request_freep) struct request *request = take_first(enforce);
 
 	set_timer(enforce);
-	enforce->done(enforce->userdata, request->tag, r, sentence);
+	enforce->done(enforce->userdata, request->tag, &request->body, r, sentence);
 }
 
 /* Answers the first n requests. A callback may add requests behind them. */
@@ -159,6 +159,7 @@ static void lost(struct enforce *enforce, int r, const char *sentence)
 
 	hang_up(enforce);
 	answer_first(enforce, sent, r, sentence);
+	enforce->lost(enforce->userdata);
 	if (waiting == 0 || enforce->fd >= 0) /* a callback has connected and sent them */
 		return;
 
@@ -297,7 +298,7 @@ int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *
 /* ---- life ------------------------------------------------------------------------------ */
 
 int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enforce_done_t *done,
-		void *userdata, struct enforce **ret)
+		enforce_lost_t *on_lost, void *userdata, struct enforce **ret)
 {
 	_cleanup_(enforce_freep) struct enforce *enforce = calloc(1, sizeof(*enforce));
 	int r;
@@ -309,6 +310,7 @@ int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enf
 	STAILQ_INIT(&enforce->queue);
 	enforce->patience_usec = patience_usec;
 	enforce->done = done;
+	enforce->lost = on_lost;
 	enforce->userdata = userdata;
 	enforce->socket = strdup(socket);
 	if (!enforce->socket)

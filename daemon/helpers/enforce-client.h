@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "helpers/enforce-protocol.h"
 #include "util/base.h"
 
 #define ENFORCE_SOCKET "/run/gpuarb-enforce.socket"
@@ -26,12 +27,17 @@ struct enforce;
  * is 0. Called from the event loop, never from within a request; may make requests, and must
  * not free.
  */
-typedef void enforce_done_t(void *userdata, uint64_t tag, int r, const char *sentence);
+typedef void enforce_done_t(void *userdata, uint64_t tag, const struct enforce_request *request,
+			    int r, const char *sentence);
+
+/* The connection has ended: the helper thaws what it froze, if it lives. Called after the answers of
+ * the requests that were lost with it; may make requests, and must not free. */
+typedef void enforce_lost_t(void *userdata);
 
 /* patience_usec: how long the answer of one request may take; the helper gives the service
  * manager 10 s. The helper need not be there: each request connects if need be. */
 int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enforce_done_t *done,
-		void *userdata, struct enforce **ret);
+		enforce_lost_t *on_lost, void *userdata, struct enforce **ret);
 
 /* Takes NULL. Requests without an answer are forgotten, without a callback. */
 struct enforce *enforce_free(struct enforce *enforce);

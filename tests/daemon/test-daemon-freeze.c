@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The shipped daemon freezes the unit of an overdue borrower, if all processes in it belong to the lease,
- * and thaws it when its CUs are not needed any more. */
+ * and the unit is thawed when its CUs are not needed any more, whatever is killed in between. */
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -11,22 +11,20 @@
 #include <linux/magic.h>
 
 #include "check.h"
+#include "crash-rig.h"
 #include "enforce-rig.h"
 #include "fake-systemd.h"
 #include "lend-live.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 
-struct stage {
-	struct rig rig;
+struct freezing {
+	struct stage stage; /* the process of the borrower is in a unit of its own */
 	struct helper helper;
 	struct fake_systemd systemd;
-	sd_bus *bus, *crowd;
-	struct told told;
+	sd_bus *crowd;
 	struct live_lease rt, borrower;
 	char unit[32], cgroup[64];
-	pid_t pid;
-	int fd;
 };
 
 static bool is_unified(const char *path)
@@ -47,7 +45,7 @@ static bool have_cgroups(void)
 	       mount(CGROUPS "/unified", CGROUPS, NULL, MS_BIND, NULL) == 0;
 }
 
-static void move_in(const struct stage *s, pid_t pid)
+static void move_in(const struct freezing *s, pid_t pid)
 {
 	char path[128];
 	FILE *file;
@@ -57,49 +55,73 @@ static void move_in(const struct stage *s, pid_t pid)
 	CHECK(file && fprintf(file, "%d\n", pid) > 0 && fclose(file) == 0);
 }
 
-/* false: no unit can be made here. */
-static bool arrive(struct stage *s)
+static void start(struct freezing *s)
 {
 	char options[256];
+
+	snprintf(options, sizeof(options), LEND_GPU " --enforce=%s", s->helper.path);
+	rig_start_managed(&s->stage.rig, options, "--store-max=64");
+}
+
+static void take_leases(struct freezing *s)
+{
+	s->rt = keep_inactive(s->stage.bus, 15);
+	s->borrower = borrow(s->crowd);
+	CHECK(is_fine(
+		call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", s->stage.pidfd))));
+}
+
+/* false: no unit can be made here. */
+static bool arrive(struct freezing *s)
+{
+	struct stage *stage = &s->stage;
 
 	memset(s, 0, sizeof(*s));
 	snprintf(s->unit, sizeof(s->unit), "ok-%d.scope", getpid());
 	snprintf(s->cgroup, sizeof(s->cgroup), CGROUPS "/%s", s->unit);
 	if (!have_cgroups() || mkdir(s->cgroup, 0755) < 0)
 		return false;
-	rig_new(&s->rig);
-	CHECK(setenv("GPUARB_BUS_ADDRESS", s->rig.address, 1) == 0);
+	rig_new(&stage->rig);
+	CHECK(setenv("GPUARB_BUS_ADDRESS", stage->rig.address, 1) == 0);
 	CHECK(fake_systemd_start(&s->systemd));
 	helper_listen(&s->helper);
 	helper_start(&s->helper, NULL, NULL, -1);
-	lend_configure(&s->rig, "activate-grace = 50ms\n" GROW_NEVER, "freeze");
-	snprintf(options, sizeof(options), LEND_GPU " --enforce=%s", s->helper.path);
-	rig_start(&s->rig, options);
-	s->bus = rig_connect(&s->rig, 0);
-	s->crowd = rig_connect(&s->rig, STRANGER);
-	listen_in(s->bus, &s->told);
-	s->rt = keep_inactive(s->bus, 15);
-	s->borrower = borrow(s->crowd);
-	s->pid = idler(STRANGER, &s->fd);
-	helper_uses_kfd(&s->helper, s->pid, true);
-	move_in(s, s->pid);
-	CHECK(is_fine(call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", s->fd))));
+	lend_configure(&stage->rig, "activate-grace = 50ms\naudit-interval = 100ms\n" GROW_NEVER,
+		       "freeze");
+	start(s);
+	stage->bus = rig_connect(&stage->rig, 0);
+	CHECK(sd_bus_match_signal(stage->bus, NULL, "org.freedesktop.DBus", NULL,
+				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner,
+				  stage) >= 0);
+	listen_in(stage->bus, &stage->heard);
+	s->crowd = rig_connect(&stage->rig, STRANGER);
+	stage->process = idler(STRANGER, &stage->pidfd);
+	helper_uses_kfd(&s->helper, stage->process, true);
+	move_in(s, stage->process);
+	take_leases(s);
 	return true;
 }
 
-static void depart(struct stage *s)
+static void end_borrower(struct freezing *s)
 {
-	end_process(s->pid);
-	close(s->fd);
-	leave(s->bus);
+	end_process(s->stage.process);
+	s->stage.process = 0;
+}
+
+static void depart(struct freezing *s)
+{
+	if (s->stage.process > 0)
+		end_borrower(s);
+	close(s->stage.pidfd);
+	leave(s->stage.bus);
 	leave(s->crowd);
 	helper_stop(&s->helper);
+	rig_done(&s->stage.rig);
 	fake_systemd_stop(&s->systemd);
-	rig_done(&s->rig);
 	CHECK(rmdir(s->cgroup) == 0);
 }
 
-static bool was_asked(struct stage *s, const char *method)
+static bool was_asked(struct freezing *s, const char *method)
 {
 	char call[64];
 
@@ -107,31 +129,70 @@ static bool was_asked(struct stage *s, const char *method)
 	return fake_systemd_was_asked(&s->systemd, call);
 }
 
+static void await_frozen(struct freezing *s)
+{
+	CHECK(is_fine(activate(s->stage.bus, &s->rt)));
+	CHECK(was_asked(s, "FreezeUnit"));
+}
+
+static bool a_name_is_saved(const struct freezing *s)
+{
+	return access(rig_path(&s->stage.rig, "run/frozen"), F_OK) == 0;
+}
+
+static void await_no_name(struct freezing *s)
+{
+	while (a_name_is_saved(s))
+		ping(&s->stage);
+}
+
+/* Whether the last call for the unit was to thaw it, or there was none since the last time. */
+static bool is_thawed(struct freezing *s)
+{
+	char line[300], frozen[64];
+	bool is = true;
+	sd_bus_message *m;
+
+	snprintf(frozen, sizeof(frozen), "FreezeUnit %s", s->unit);
+	CHECK(sd_bus_message_new_method_call(s->stage.bus, &m, "org.freedesktop.systemd1",
+					     "/org/freedesktop/systemd1",
+					     "org.freedesktop.systemd1.Manager", "ThawUnit") >= 0);
+	sd_bus_message_unref(call(with(m, "s", "none.service")));
+	while (fake_systemd_next(&s->systemd, line, sizeof(line)),
+	       strcmp(line, "ThawUnit none.service") != 0)
+		is = strcmp(line, frozen) != 0;
+	return is;
+}
+
+static void kill_helper(struct freezing *s)
+{
+	CHECK(kill(s->helper.pid, SIGKILL) == 0);
+	helper_wait(&s->helper);
+}
+
 TEST(a_unit_stays_frozen_while_its_cus_are_needed)
 {
-	static struct stage s;
+	static struct freezing s;
 
 	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	CHECK(was_asked(&s, "FreezeUnit"));
-	CHECK(is_in_state(s.bus, &s.rt, "activating")); /* what it runs on the GPU runs on */
-	CHECK(is_fine(deactivate(s.bus, &s.rt)));
+	await_frozen(&s);
+	CHECK(is_in_state(s.stage.bus, &s.rt, "activating")); /* what it runs on the GPU runs on */
+	CHECK(is_fine(deactivate(s.stage.bus, &s.rt)));
 	CHECK(was_asked(&s, "ThawUnit"));
 	depart(&s);
 }
 
 TEST(a_unit_is_thawed_when_its_lease_is_removed)
 {
-	static struct stage s;
+	static struct freezing s;
 
 	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	CHECK(was_asked(&s, "FreezeUnit"));
-	CHECK(is_fine(call(release(s.bus, s.borrower.path))));
+	await_frozen(&s);
+	CHECK(is_fine(call(release(s.stage.bus, s.borrower.path))));
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(was_asked(&s, "ThawUnit"));
 	depart(&s);
@@ -139,7 +200,8 @@ TEST(a_unit_is_thawed_when_its_lease_is_removed)
 
 TEST(a_unit_with_a_foreign_process_is_not_frozen)
 {
-	static struct stage s;
+	static struct freezing s;
+	struct stage *stage = &s.stage;
 	const char *said;
 	char pid[64];
 	pid_t other;
@@ -148,20 +210,251 @@ TEST(a_unit_with_a_foreign_process_is_not_frozen)
 	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
-	rig_stop(&s.rig);
-	log = log_begin(&s.rig);
-	rig_start(&s.rig, LEND_GPU);
-	s.rt = keep_inactive(s.bus, 15);
-	s.borrower = borrow(s.crowd);
-	CHECK(is_fine(call(with(call_lease(s.crowd, s.borrower.path, "Bind"), "h", s.fd))));
+	rig_stop(&stage->rig);
+	log = log_begin(&stage->rig);
+	start(&s);
+	take_leases(&s);
 	other = idler(STRANGER, &fd);
 	move_in(&s, other);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	AWAIT(s.bus, lease_says(s.bus, s.borrower.path, "Reason", "has not given back"));
+	CHECK(is_fine(activate(stage->bus, &s.rt)));
+	AWAIT(stage->bus, lease_says(stage->bus, s.borrower.path, "Reason", "has not given back"));
 	end_process(other);
 	close(fd);
-	said = log_end(&s.rig, log);
+	said = log_end(&stage->rig, log);
 	snprintf(pid, sizeof(pid), "pid %d in %s ", other, s.unit);
 	CHECK(strstr(said, pid));
+	CHECK(!a_name_is_saved(&s));
 	depart(&s);
+}
+
+TEST(a_unit_is_thawed_when_a_foreign_process_enters_it)
+{
+	static struct freezing s;
+	pid_t other;
+	int fd;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	await_frozen(&s);
+	other = idler(STRANGER, &fd);
+	move_in(&s, other);
+	CHECK(was_asked(&s, "ThawUnit"));
+	await_no_name(&s);
+	CHECK(is_in_state(s.stage.bus, &s.rt, "activating"));
+	end_process(other);
+	close(fd);
+	depart(&s);
+}
+
+/* ---- each party is killed ------------------------------------------------------------------- */
+
+TEST(a_unit_is_thawed_when_its_bound_process_is_killed)
+{
+	static struct freezing s;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	await_frozen(&s);
+	CHECK(a_name_is_saved(&s));
+	close(s.borrower.holder); /* its bound process alone keeps the lease */
+	end_borrower(&s);
+	CHECK(was_asked(&s, "ThawUnit"));
+	await_no_name(&s);
+	depart(&s);
+}
+
+TEST(a_unit_is_thawed_when_gpuarbd_stops)
+{
+	static struct freezing s;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	await_frozen(&s);
+	rig_stop(&s.stage.rig);
+	CHECK(was_asked(&s, "ThawUnit"));
+	depart(&s);
+}
+
+TEST(a_unit_is_thawed_while_gpuarbd_does_not_run)
+{
+	static struct freezing s;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	await_frozen(&s);
+	rig_down(&s.stage.rig);
+	CHECK(was_asked(&s, "ThawUnit"));
+	rig_up(&s.stage.rig);
+	CHECK(was_asked(&s, "FreezeUnit")); /* the CUs are needed still */
+	CHECK(is_fine(deactivate(s.stage.bus, &s.rt)));
+	CHECK(was_asked(&s, "ThawUnit"));
+	await_no_name(&s);
+	depart(&s);
+}
+
+TEST(a_unit_is_thawed_when_gpuarb_enforce_is_killed)
+{
+	static struct freezing s;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	await_frozen(&s);
+	kill_helper(&s);
+	helper_start(&s.helper, NULL, NULL, -1);
+	CHECK(was_asked(&s, "ThawUnit"));
+	await_no_name(&s);
+	depart(&s);
+}
+
+TEST(a_unit_is_thawed_when_gpuarb_enforce_stops)
+{
+	static struct freezing s;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	await_frozen(&s);
+	CHECK(kill(s.helper.pid, SIGTERM) == 0);
+	CHECK(helper_wait(&s.helper) == 0);
+	CHECK(was_asked(&s, "ThawUnit"));
+	helper_start(&s.helper, NULL, NULL, -1);
+	await_no_name(&s);
+	depart(&s);
+}
+
+TEST(a_unit_is_thawed_when_gpuarbd_gpuarb_enforce_and_the_process_are_killed)
+{
+	static struct freezing s;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	await_frozen(&s);
+	kill_helper(&s);
+	rig_down(&s.stage.rig);
+	CHECK(a_name_is_saved(&s));
+	close(s.borrower.holder);
+	end_borrower(&s);
+	helper_start(&s.helper, NULL, NULL, -1);
+	rig_up(&s.stage.rig);
+	CHECK(was_asked(&s, "ThawUnit"));
+	await_no_name(&s);
+	depart(&s);
+}
+
+/* ---- the file of names ------------------------------------------------------------------------ */
+
+TEST(units_in_the_file_are_thawed_if_they_may_be_frozen)
+{
+	static struct freezing s;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	rig_down(&s.stage.rig);
+	rig_write(&s.stage.rig, "run/frozen", "no unit\ninit.scope\nok-left.scope\n");
+	rig_up(&s.stage.rig);
+	CHECK(fake_systemd_was_asked(&s.systemd, "ThawUnit ok-left.scope"));
+	await_no_name(&s);
+	depart(&s);
+}
+
+TEST(a_unit_is_not_frozen_if_its_name_cannot_be_saved)
+{
+	static struct freezing s;
+	int log;
+
+	NEEDS_DAEMON();
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	rig_stop(&s.stage.rig);
+	log = log_begin(&s.stage.rig);
+	CHECK(mkdir(rig_path(&s.stage.rig, "run/frozen"), 0755) == 0);
+	start(&s);
+	take_leases(&s);
+	CHECK(is_fine(activate(s.stage.bus, &s.rt)));
+	AWAIT(s.stage.bus,
+	      lease_says(s.stage.bus, s.borrower.path, "Reason", "has not given back"));
+	CHECK(strstr(log_end(&s.stage.rig, log), "cannot be saved"));
+	CHECK(is_thawed(&s));
+	CHECK(rmdir(rig_path(&s.stage.rig, "run/frozen")) == 0);
+	depart(&s);
+}
+
+/* ---- gpuarbd is killed at each point --------------------------------------------------------- */
+
+/* Until the unit is frozen, or the daemon was killed. */
+static void await_end_of_grace(struct freezing *s)
+{
+	struct pollfd fds[] = {
+		{ .fd = sd_bus_get_fd(s->stage.bus), .events = POLLIN },
+		{ .fd = s->systemd.calls, .events = POLLIN },
+	};
+
+	while (!s->stage.gone && !(fds[1].revents & POLLIN))
+		if (sd_bus_process(s->stage.bus, NULL) == 0)
+			CHECK(poll(fds, 2, 60000) > 0);
+}
+
+static bool try_at(struct freezing *s, unsigned at, bool while_freezing)
+{
+	struct stage *stage = &s->stage;
+	bool killed;
+
+	if (while_freezing && !crash_arm(stage, at))
+		return false;
+	crash_done(call_lease(stage->bus, s->rt.path, "Activate"));
+	await_end_of_grace(s);
+	if (!while_freezing && !crash_arm(stage, at))
+		return false;
+	if (!while_freezing)
+		crash_done(call_lease(stage->bus, s->rt.path, "Deactivate"));
+	ping(stage);
+	killed = crash_disarm(stage, at);
+	if (killed)
+		crash_start_next(stage, 0);
+	else
+		rig_say(&stage->rig, "go");
+	if (!is_in_state(stage->bus, &s->rt, "inactive"))
+		CHECK(is_fine(deactivate(stage->bus, &s->rt)));
+	await_no_name(s);
+	CHECK(is_thawed(s));
+	return killed;
+}
+
+static void kill_everywhere(bool while_freezing)
+{
+	unsigned points = 0, missed = 0;
+	static struct freezing s;
+
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	for (unsigned at = 1; missed < CRASH_MISSED_MAX && !s.stage.untraceable; at++) {
+		bool killed = try_at(&s, at, while_freezing);
+
+		points += killed;
+		missed = killed ? 0 : missed + 1;
+	}
+	depart(&s);
+	if (s.stage.untraceable)
+		SKIP("processes cannot be traced here");
+	printf("killed at %u points\n", points);
+	CHECK(points > 0);
+}
+
+TEST(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_freezes)
+{
+	NEEDS_DAEMON();
+	kill_everywhere(true);
+}
+
+TEST(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_thaws)
+{
+	NEEDS_DAEMON();
+	kill_everywhere(false);
 }

@@ -186,9 +186,11 @@ static void enforce(struct model *model)
 		lease->enforce.frozen |= enforce_step == ENFORCE_STEP_FREEZE;
 		model->forced[enforce_step]++;
 	}
-	while ((lease = arbiter_next_thaw(model->arbiter)))
-		if (lease->enforce.frozen)
-			model_fail("thawed, and still frozen");
+	arbiter_forget_frozen(model->arbiter);
+	for (size_t i = 0; i < model->arbiter->n_leases; i++)
+		if (model->arbiter->leases[i]->enforce.frozen &&
+		    model->arbiter->leases[i]->enforce.step < ENFORCE_STEP_FREEZE)
+			model_fail("frozen, and no step against it is due");
 }
 
 static bool grow_one(struct model *model)

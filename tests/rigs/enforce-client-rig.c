@@ -6,11 +6,20 @@
 #include <unistd.h>
 #include "sys/process.h"
 
-void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
+void on_lost(void *userdata)
+{
+	struct stage *stage = userdata;
+
+	stage->lost++;
+}
+
+void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
+	     const char *sentence)
 {
 	struct stage *stage = userdata;
 	struct heard *heard = &stage->heard[stage->n++];
 
+	(void)request;
 	CHECK(stage->n <= 600);
 	heard->tag = tag;
 	heard->r = r;
@@ -26,7 +35,7 @@ struct stage *client_stage_new(uint64_t patience_usec)
 	CHECK(stage);
 	helper_listen(&stage->helper);
 	CHECK(sd_event_new(&stage->event) >= 0);
-	CHECK(enforce_new(stage->event, stage->helper.path, patience_usec, on_done, stage,
+	CHECK(enforce_new(stage->event, stage->helper.path, patience_usec, on_done, on_lost, stage,
 			  &stage->enforce) == 0);
 	return stage;
 }

@@ -30,10 +30,14 @@ struct stage {
 		char sentence[ENFORCE_TEXT_MAX];
 	} heard[600];
 	unsigned n;
+	unsigned lost;                     /* connections that have ended */
 	void (*then)(struct stage *stage); /* from within an answer */
 };
 
-void on_done(void *userdata, uint64_t tag, int r, const char *sentence);
+void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
+	     const char *sentence);
+
+void on_lost(void *userdata);
 
 /* A socket that listens; who answers is up to the test. */
 struct stage *client_stage_new(uint64_t patience_usec);

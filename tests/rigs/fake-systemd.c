@@ -111,14 +111,20 @@ void fake_systemd_stop(struct fake_systemd *fake)
 	close(fake->calls);
 }
 
+void fake_systemd_next(struct fake_systemd *fake, char *line, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size - 1 && read(fake->calls, &line[n], 1) == 1 && line[n] != '\n')
+		n++;
+	line[n] = '\0';
+}
+
 bool fake_systemd_was_asked(struct fake_systemd *fake, const char *call)
 {
 	char line[300];
-	size_t n = 0;
 
-	while (n < sizeof(line) - 1 && read(fake->calls, &line[n], 1) == 1 && line[n] != '\n')
-		n++;
-	line[n] = '\0';
+	fake_systemd_next(fake, line, sizeof(line));
 	if (strcmp(line, call) == 0)
 		return true;
 	fprintf(stderr, "it was asked: %s\n", line);

@@ -8,6 +8,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 struct fake_systemd {
@@ -18,6 +19,9 @@ struct fake_systemd {
 /* Returns when it has its name on the bus of GPUARB_BUS_ADDRESS. */
 bool fake_systemd_start(struct fake_systemd *ret);
 void fake_systemd_stop(struct fake_systemd *fake);
+
+/* Waits for the next call, without its newline. */
+void fake_systemd_next(struct fake_systemd *fake, char *line, size_t size);
 
 /* Waits for the next call; whether it is this one. */
 bool fake_systemd_was_asked(struct fake_systemd *fake, const char *call);

@@ -290,8 +290,8 @@ const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *le
 enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t now_usec,
 					    struct lease **ret);
 
-/* A lease whose unit is frozen and need not be any more; NULL. */
-struct lease *arbiter_next_thaw(struct arbiter *arbiter);
+/* Clears `frozen` of the leases whose unit need not be frozen any more: the daemon thaws it. */
+void arbiter_forget_frozen(struct arbiter *arbiter);
 
 /* When the lease has released its CUs at the latest if it never answers; UINT64_MAX: policy does
  * not allow to kill it. */

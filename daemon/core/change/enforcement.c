@@ -103,7 +103,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 	return ENFORCE_STEP_NONE;
 }
 
-struct lease *arbiter_next_thaw(struct arbiter *arbiter)
+void arbiter_forget_frozen(struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
@@ -112,7 +112,5 @@ struct lease *arbiter_next_thaw(struct arbiter *arbiter)
 			continue;
 		lease->enforce.frozen = false;
 		ledger_touch(arbiter, lease, TOUCH_SAVE);
-		return lease;
 	}
-	return NULL;
 }

@@ -21,7 +21,7 @@
 
 #define SLOTS_MAX \
 	64U /* requests without an answer: no further one is read until the client reads some */
-#define TURN 16U /* packets that are read in one round of the event loop */
+#define TURN 16U                   /* packets that are read in one round of the event loop */
 #define BUSY_USEC UINT64_C(100000) /* until a thaw is repeated of a unit that is busy */
 
 /* A request, until its answer is sent. */
@@ -230,8 +230,8 @@ static struct held_unit *held_find(const struct server *server, const char *unit
 	struct held_unit *held;
 
 	LIST_FOREACH(held, &server->held, link)
-		if (strcmp(held->name, unit) == 0)
-			return held;
+	if (strcmp(held->name, unit) == 0)
+		return held;
 	return NULL;
 }
 

@@ -27,6 +27,7 @@
 #define ID_BLOCK 1024U
 #define NEXT_ID "next-id"
 #define DRAINED "drained"
+#define FROZEN "frozen"
 #define NEW_FILE ".new" /* the name of a file while it is written; a crash may leave it behind */
 #define NAME_BYTES 32U
 #define FILE_MAX (1024U * 1024U)
@@ -595,4 +596,19 @@ void state_load_drained(struct state *state, struct arbiter *arbiter,
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
 		if (rest || line[0]) /* after the last newline there is no line */
 			load_drained(state, arbiter, line, ++number, diagnostics);
+}
+
+/* ---- frozen units --------------------------------------------------------------------- */
+
+int state_save_frozen(struct state *state, const char *lines)
+{
+	return lines[0] ? put_file(state->runtime, FROZEN, lines)
+			: remove_file(state->runtime, FROZEN);
+}
+
+int state_load_frozen(struct state *state, char **ret)
+{
+	size_t length;
+
+	return read_file(state->runtime, FROZEN, ret, &length);
 }

@@ -54,3 +54,7 @@ void state_set_aside(struct state *state, uint64_t id, const char *why,
 int state_save_drained(struct state *state, const struct arbiter *arbiter, uint64_t drained);
 void state_load_drained(struct state *state, struct arbiter *arbiter,
 			struct diagnostics *diagnostics);
+
+/* Names of units that may be frozen: RUNTIME/frozen, one per line; no file: none. -ENOENT: no file. */
+int state_save_frozen(struct state *state, const char *lines);
+int state_load_frozen(struct state *state, char **ret); /* *ret is for free() */

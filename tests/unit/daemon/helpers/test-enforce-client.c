@@ -125,7 +125,7 @@ TEST(socket_path_that_is_too_long_is_reported)
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	CHECK(sd_event_new(&event) >= 0);
-	CHECK(enforce_new(event, name, FOR_EVER, on_done, NULL, &enforce) == 0);
+	CHECK(enforce_new(event, name, FOR_EVER, on_done, on_lost, NULL, &enforce) == 0);
 	CHECK(enforce_thaw(enforce, "a.service", 1, why, sizeof(why)) == -ENAMETOOLONG);
 	enforce_free(enforce);
 	sd_event_unref(event);

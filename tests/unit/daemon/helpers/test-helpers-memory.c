@@ -174,9 +174,16 @@ static void make_unit(void)
 
 static struct helper helper;
 
-static void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
+static void on_lost(void *userdata)
+{
+	(void)userdata;
+}
+
+static void on_done(void *userdata, uint64_t tag, const struct enforce_request *request, int r,
+		    const char *sentence)
 {
 	(void)tag;
+	(void)request;
 	(void)sentence;
 	*(int *)userdata = r;
 }
@@ -189,7 +196,8 @@ static int ask_helper(void)
 	char why[200];
 
 	if (r >= 0)
-		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, &answer, &enforce);
+		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, on_lost, &answer,
+				&enforce);
 	if (r >= 0)
 		r = enforce_kill(enforce, STDIN_FILENO, 1, 1, why, sizeof(why));
 	while (r >= 0 && answer == 1)
