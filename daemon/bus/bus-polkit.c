@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bus/bus-private.h"
 #include "dbus/names.h"
@@ -22,7 +23,10 @@
 #define POLKIT_INTERFACE POLKIT_NAME ".Authority"
 #define ALLOW_INTERACTION 1U
 
-#define QUESTIONS_MAX 64U               /* polkit answers them one after the other */
+/* polkit answers them one after the other, and a question may take as long as a password: no user can
+ * take the places of the others. */
+#define QUESTIONS_MAX 256U
+#define USER_QUESTIONS_MAX 8U
 #define ANSWER_USEC UINT64_C(5000000)   /* polkit decides alone */
 #define PERSON_USEC UINT64_C(120000000) /* a person types a password */
 
@@ -139,17 +143,31 @@ static int send_question(struct question *question)
 	return r;
 }
 
+static unsigned questions_of(const struct bus *bus, uid_t uid)
+{
+	const struct question *question;
+	unsigned n = 0;
+
+	LIST_FOREACH(question, &bus->questions, link)
+		n += question->caller.uid == uid;
+	return n;
+}
+
 static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler,
 	       const struct caller *caller)
 {
 	_cleanup_(question_freep) struct question *question = NULL;
 	int r;
 
+	if (questions_of(bus, caller->uid) >= USER_QUESTIONS_MAX)
+		return sd_bus_reply_method_errorf(
+			call, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			"%u calls of uid %u are waiting for polkit already: try again later",
+			USER_QUESTIONS_MAX, caller->uid);
 	if (bus->n_questions >= QUESTIONS_MAX)
 		return sd_bus_reply_method_errorf(
 			call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-			"%u calls are waiting for polkit already: try again "
-			"later",
+			"%u calls are waiting for polkit already: try again later",
 			QUESTIONS_MAX);
 	question = calloc(1, sizeof(*question));
 	if (!question)
@@ -226,6 +244,20 @@ const struct caller *bus_owner(struct bus *bus, sd_bus_message *call,
 	const char *why;
 
 	return sender(bus, call, handler, &lease, &why);
+}
+
+void bus_forget_questions(struct bus *bus, const char *sender)
+{
+	struct question *next;
+
+	for (struct question *question = LIST_FIRST(&bus->questions); question; question = next) {
+		next = LIST_NEXT(question, link);
+		if (question->answered ||
+		    strcmp(sd_bus_message_get_sender(question->call), sender) != 0)
+			continue;
+		cancel(question);
+		forget(question);
+	}
 }
 
 void bus_drop_questions(struct bus *bus)

@@ -182,5 +182,8 @@ const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
 const struct caller *bus_owner(struct bus *bus, sd_bus_message *call,
 			       sd_bus_message_handler_t handler, uint64_t lease);
 
+/* Cancels the questions about a connection that has closed. */
+void bus_forget_questions(struct bus *bus, const char *sender);
+
 /* Answers the calls that wait for polkit with Shutdown. */
 void bus_drop_questions(struct bus *bus);

@@ -269,6 +269,7 @@ static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)
 		return 0;
 	bus_forget_deferred(bus, name);
 	bus_forget_client_calls(bus, name);
+	bus_forget_questions(bus, name);
 	peer = find(bus, name);
 	if (peer)
 		forget(peer);

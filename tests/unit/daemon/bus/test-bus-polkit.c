@@ -14,6 +14,7 @@ struct polkit {
 	sd_bus *client;        /* a stranger's */
 	sd_bus_message *asked; /* the question, held */
 	bool was_asked, cancelled, holds;
+	unsigned n_asked;
 	const char *answer; /* "yes", "no", "nonsense" */
 	char subject[256], action[256];
 	uint32_t flags;
@@ -41,6 +42,7 @@ static void take_question(struct polkit *p, sd_bus_message *m)
 	sd_bus_message_unref(p->asked);
 	p->asked = sd_bus_message_ref(m);
 	p->was_asked = true;
+	p->n_asked++;
 	if (!p->holds)
 		polkit_answer(p);
 }
@@ -85,6 +87,12 @@ static void polkit_done(struct polkit *p)
 	polkit_dies(p);
 	sd_bus_flush_close_unref(p->client);
 	adapter_done(&p->a);
+}
+
+static void await_questions(const struct polkit *p, unsigned n)
+{
+	while (p->n_asked < n)
+		CHECK(sd_event_run(p->a.event, UINT64_MAX) >= 0);
 }
 
 static bool drained(const struct polkit *p)
@@ -205,26 +213,57 @@ TEST(a_polkit_timeout_denies_and_cancels_the_question)
 	polkit_done(&p);
 }
 
-TEST(questions_are_bounded_and_answered_with_shutdown)
+TEST(questions_are_bounded_for_each_user_and_answered_with_shutdown)
 {
-	struct answer answers[65];
+	struct answer answers[9], other;
 	unsigned refused = 0;
+	struct polkit p;
+	sd_bus *second;
+
+	NEEDS_BUS();
+	polkit_new(&p, "yes");
+	p.holds = true;
+	for (unsigned i = 0; i < 9; i++)
+		call_send(drain(p.client, "0"), &answers[i]);
+	adapter_run(&p.a, &answers[8].came);
+	CHECK(is_error(answers[8].m, SD_BUS_ERROR_LIMITS_EXCEEDED, "uid"));
+
+	second = adapter_connect(&p.a, STRANGER + 1);
+	call_send(drain(second, "0"), &other);
+	await_questions(&p, 9); /* polkit is asked about another user */
+	CHECK(!other.came);
+
+	p.a.bus = bus_free(p.a.bus);
+	for (unsigned i = 0; i < 8; i++) {
+		adapter_run(&p.a, &answers[i].came);
+		refused += is_error(answers[i].m, GPUARB_ERROR_SHUTDOWN, "");
+	}
+	adapter_run(&p.a, &other.came);
+	CHECK(is_error(other.m, GPUARB_ERROR_SHUTDOWN, ""));
+	CHECK(refused == 8 && !drained(&p));
+	sd_bus_flush_close_unref(second);
+	polkit_done(&p);
+}
+
+TEST(a_question_ends_with_the_connection_of_its_caller)
+{
+	struct answer slow[8], again;
 	struct polkit p;
 
 	NEEDS_BUS();
 	polkit_new(&p, "yes");
 	p.holds = true;
-	for (unsigned i = 0; i < 65; i++)
-		call_send(drain(p.client, "0"), &answers[i]);
-	adapter_run(&p.a, &answers[64].came);
-	CHECK(is_error(answers[64].m, SD_BUS_ERROR_LIMITS_EXCEEDED, ""));
+	for (unsigned i = 0; i < 8; i++)
+		call_send(drain(p.client, "0"), &slow[i]);
+	await_questions(&p, 8);
+	p.client = sd_bus_flush_close_unref(p.client);
+	adapter_run(&p.a, &p.cancelled);
 
-	p.a.bus = bus_free(p.a.bus);
-	for (unsigned i = 0; i < 64; i++) {
-		adapter_run(&p.a, &answers[i].came);
-		refused += is_error(answers[i].m, GPUARB_ERROR_SHUTDOWN, "");
-	}
-	CHECK(refused == 64 && !drained(&p));
+	p.holds = false;
+	p.client = adapter_connect(&p.a, STRANGER);
+	call_send(drain(p.client, "0"), &again); /* the user has its places again */
+	adapter_run(&p.a, &again.came);
+	CHECK(is_fine(again.m) && drained(&p));
 	polkit_done(&p);
 }
 
