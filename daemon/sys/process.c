@@ -232,15 +232,33 @@ void process_place(pid_t pid, struct caller *caller)
 		keep(caller->slice, sizeof(caller->slice), slice);
 }
 
-/* "Pid:" is -1 after the process was reaped, 0 outside of this pid namespace. */
+/* The link of a pidfd in /proc/self/fd: since Linux 6.9, "pidfd:[INODE]". Another file with that name has
+ * a path, or "anon_inode:" in front. */
+static bool is_pidfd(int fd)
+{
+	char path[48], link[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = fd < 0 ? -1 : readlink(path, link, sizeof(link) - 1);
+	if (n < 0)
+		return false;
+	link[n] = '\0';
+	return strcmp(link, "anon_inode:[pidfd]") == 0 || strncmp(link, "pidfd:[", 7) == 0;
+}
+
+/* "Pid:" is -1 after the process was reaped, 0 outside of this pid namespace. The line alone proves
+ * nothing: the name of a DMA buffer, which its user chooses, may have it. */
 int process_pid_of_pidfd(int fd, pid_t *ret)
 {
 	char path[48], text[4096];
 	const char *line;
 	int pid;
 
+	if (!is_pidfd(fd))
+		return -EBADF;
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	if (fd < 0 || read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
+	if (read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return -EBADF;
 	line = strstr(text, "\nPid:");
 	if (!line || sscanf(line, "\nPid: %d", &pid) != 1)

@@ -247,6 +247,47 @@ TEST(object_that_is_no_pidfd_is_ebadf)
 	CHECK(process_of_pidfd(INT_MAX, &pid, &uid) == -EBADF && pid == 42 && uid == 43);
 }
 
+/* What the kernel shows of a DMA buffer that its user has named "\nPid:\t1": in a mount namespace of its
+ * own, this process sees such a text about a pipe. */
+static int believes_forged_text(void)
+{
+	char directory[] = "/tmp/gpuarb-test-XXXXXX", path[64];
+	int fds[2], r;
+	FILE *file;
+	pid_t pid;
+	uid_t uid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0 || !mkdtemp(directory))
+		return 2;
+	snprintf(path, sizeof(path), "%s/%d", directory, fds[0]);
+	file = fopen(path, "we");
+	if (!file || fprintf(file, "size:\t4096\nname:\t\nPid:\t%d\n", (int)getpid()) < 0 ||
+	    fclose(file) != 0)
+		return 2;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount(directory, "/proc/self/fdinfo", NULL, MS_BIND, NULL) < 0)
+		r = 3;
+	else
+		r = process_of_pidfd(fds[0], &pid, &uid) == -EBADF ? 0 : 1;
+	unlink(path);
+	rmdir(directory);
+	return r;
+}
+
+TEST(text_of_the_kernel_with_a_pid_makes_no_pidfd)
+{
+	pid_t child = fork();
+	int status;
+
+	CHECK(child >= 0);
+	if (child == 0)
+		_exit(believes_forged_text());
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	if (WEXITSTATUS(status) == 3)
+		SKIP("nothing can be mounted over /proc/self/fdinfo here");
+	CHECK(WEXITSTATUS(status) == 0);
+}
+
 /* In a new pid namespace with its own /proc: 0 if a process outside of it cannot be found. */
 static int find_outside(int fd)
 {
