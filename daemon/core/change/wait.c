@@ -10,9 +10,6 @@
 #include "core/ledger/cover.h"
 #include "core/decide/share.h"
 
-/* No lease has this owner. */
-#define HOLDS_NOTHING UINT32_MAX
-
 /* The outcome of examining a waiting lease. */
 enum examined { EXAMINED_WAITS, EXAMINED_FITS, EXAMINED_ENDED };
 
@@ -78,7 +75,7 @@ static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease
 	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t unused;
 
-	decide(arbiter, lease, HOLDS_NOTHING, partitions, &unused, &result);
+	decide(arbiter, lease, PLAN_HOLDS_NOTHING, partitions, &unused, &result);
 	return result.kind == RESULT_QUOTA_EXCEEDED;
 }
 

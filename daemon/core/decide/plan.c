@@ -137,6 +137,7 @@ static void make_waiting(struct lease *lease, uint64_t candidates, const struct 
 	lease->partitions = NULL;
 	lease->n_partitions = 0;
 	lease->wait.candidates = candidates;
+	lease->wait.over_quota = result->kind == RESULT_QUOTA_EXCEEDED;
 	lease_set_waiting(lease, &result->refusals[result->deciding]);
 }
 
@@ -147,6 +148,21 @@ static void make_granted(const struct arbiter *arbiter, struct lease *lease, boo
 		return;
 	free(lease->request);
 	lease->request = NULL;
+}
+
+/* Whether the request would fit, or could wait for room, if the user held nothing: then it can wait for
+ * the end of leases of the user. */
+static bool is_within_quota(const struct admit_context *admit_context,
+			    const struct request *request)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	struct partition partitions[REQUEST_WANTS];
+	struct admit_context alone = *admit_context;
+	uint64_t unused;
+
+	alone.uid = PLAN_HOLDS_NOTHING;
+	return gang_assign(&alone, request, partitions, &unused, &result) >= 0 ||
+	       result.kind == RESULT_NO_CAPACITY;
 }
 
 int plan_new(const struct arbiter *arbiter, const struct caller *caller,
@@ -179,7 +195,9 @@ int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 	r = gang_assign(&admit_context, &complete, lease->partitions, &candidates, result);
 	if (r >= 0)
 		make_granted(arbiter, lease, request->start_inactive);
-	else if (result->kind == RESULT_NO_CAPACITY && may_wait)
+	else if (may_wait && (result->kind == RESULT_NO_CAPACITY ||
+			      (result->kind == RESULT_QUOTA_EXCEEDED &&
+			       is_within_quota(&admit_context, &complete))))
 		make_waiting(lease, candidates, result);
 	else
 		return r;

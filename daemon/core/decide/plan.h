@@ -46,6 +46,8 @@ int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 	     const struct request *request, bool may_wait, struct lease **ret,
 	     struct result *result);
 
+#define PLAN_HOLDS_NOTHING UINT32_MAX /* no lease has this owner */
+
 /* Decides about a waiting lease with the rank of the lease, as if it had this request. holder: the
  * uid whose quota counts. */
 int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,

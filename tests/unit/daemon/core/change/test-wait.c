@@ -254,6 +254,34 @@ TEST(waiting_lease_counts_for_max_leases)
 	scene_done(&s);
 }
 
+TEST(request_above_what_is_left_of_the_quota_may_wait)
+{
+	struct scene s = scene_of(1);
+	struct lease *held, *waits;
+
+	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 30 };
+	held = grant(&s, LAB, 20);
+	CHECK(!grant(&s, LAB, 20) && s.result.kind == RESULT_QUOTA_EXCEEDED);
+	waits = wait_for(&s, LAB, "any", 20);
+	CHECK(waits->wait.over_quota && strstr(waits->reason, "max-cus"));
+	CHECK(grant(&s, ANY, 30)); /* it is in nobody's way */
+	CHECK(grant_waiting(&s, NULL) == 0);
+	release(s.arbiter, held->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && waits->state == STATE_GRANTED);
+	scene_done(&s);
+}
+
+TEST(request_above_the_whole_quota_does_not_wait)
+{
+	struct scene s = scene_of(1);
+
+	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 30 };
+	CHECK(!ask(&s, LAB, request_for(40)) && s.result.kind == RESULT_QUOTA_EXCEEDED);
+	CHECK(grant(&s, LAB, 20));
+	CHECK(!ask(&s, LAB, request_for(40)) && s.result.kind == RESULT_QUOTA_EXCEEDED);
+	scene_done(&s);
+}
+
 TEST(process_is_not_attributed_to_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
