@@ -21,6 +21,8 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "core/policy/class.h"
+#include "core/policy/request.h"
+#include "util/text.h"
 
 #define PREFIX "gpuarbctl run: " /* standard error is shared with the command */
 #define PRELOAD "LD_PRELOAD"
@@ -433,6 +435,7 @@ static int take_lease(struct command *command, struct gpuarb_lease **ret)
 /* Binds the lease to this process. Without the lease the command does not start. */
 static int run_bound(struct command *command, const struct adapt *adapt)
 {
+	char name[REQUEST_TEXT]; /* a file name may be longer, and have any bytes */
 	struct gpuarb_lease *lease;
 	int self = open_self();
 
@@ -444,7 +447,7 @@ static int run_bound(struct command *command, const struct adapt *adapt)
 	}
 	command->options.process_fd = self;
 	if (!command->options.name)
-		command->options.name = basename(command->rest[0]);
+		command->options.name = text_clean(name, sizeof(name), basename(command->rest[0]));
 	if (take_lease(command, &lease) != EXIT_OK) {
 		session_done(command);
 		close(self);

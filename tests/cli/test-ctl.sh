@@ -181,6 +181,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	install -m 755 "$GPUARBCTL" "$dir/gpuarbctl"
 	install -m 755 "$(ldd "$GPUARBCTL" | sed -n 's/.*libgpuarb\.so\.0 => \([^ ]*\).*/\1/p')" \
 		"$dir/libgpuarb.so.0"
+	# shellcheck disable=SC2016
 	printf '#!/bin/sh\nexport LD_LIBRARY_PATH=%s\nexec setpriv %s %s/gpuarbctl "$@"\n' "$dir" \
 		'--reuid=65534 --regid=65534 --clear-groups' "$dir" >"$dir/as-nobody"
 	chmod 755 "$dir/as-nobody"
@@ -219,6 +220,14 @@ check 'SIGINT ends reserve with 0' test "$ended" = 0
 ends 7 run -- sh -c 'exit 7'
 err_has 'gpuarbctl run: lease '
 err_has 'cus: '
+long=$(printf 'x%.0s' {1..200})
+for name in "$long" $'a\tb\xff'; do
+	printf '#!/bin/sh\nexec "$GPUARBCTL" list --json\n' >"$dir/$name"
+	chmod +x "$dir/$name"
+	ends 0 run -- "$dir/$name"
+	json_out ".[0].name == \"${long:0:127}\" or .[0].name == \"a?b?\""
+	rm "$dir/$name"
+done
 # shellcheck disable=SC2016
 ends 0 run --quiet --cus=15 -- sh -c 'echo "$HSA_CU_MASK $ROCR_VISIBLE_DEVICES $GPU_MAX_HW_QUEUES"'
 check 'the program has its mask' grep -qx '0:0x[0-9a-f]* 0 1' "$dir/out"
