@@ -149,7 +149,7 @@ static unsigned questions_of(const struct bus *bus, uid_t uid)
 	unsigned n = 0;
 
 	LIST_FOREACH(question, &bus->questions, link)
-		n += question->caller.uid == uid;
+	n += question->caller.uid == uid;
 	return n;
 }
 
@@ -167,8 +167,7 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 	if (bus->n_questions >= QUESTIONS_MAX)
 		return sd_bus_reply_method_errorf(
 			call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-			"%u calls are waiting for polkit already: try again later",
-			QUESTIONS_MAX);
+			"%u calls are waiting for polkit already: try again later", QUESTIONS_MAX);
 	question = calloc(1, sizeof(*question));
 	if (!question)
 		return -ENOMEM;

@@ -50,6 +50,16 @@ static const char *clean_lines(char *buf, size_t size, const char *text)
 	return buf;
 }
 
+/* Sends the answer, or the errno of what failed: no caller waits for its own time-out. */
+static int send_answer(sd_bus_message *call, sd_bus_message *reply, int r)
+{
+	if (r >= 0)
+		r = sd_bus_send(NULL, reply, NULL);
+	if (r < 0)
+		r = sd_bus_reply_method_errno(call, r, NULL);
+	return r < 0 ? r : 1;
+}
+
 int bus_refuse(sd_bus_message *call, int r, const struct result *result)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -63,15 +73,9 @@ int bus_refuse(sd_bus_message *call, int r, const struct result *result)
 		return sd_bus_reply_method_errno(call, r, NULL);
 
 	r = sd_bus_message_new_method_error(call, &reply, &error);
-	if (r < 0)
-		return r;
-	if (result->n_refusals > 0) {
+	if (r >= 0 && result->n_refusals > 0)
 		r = bus_append_refusals(reply, result->refusals, result->n_refusals, NULL, NULL);
-		if (r < 0)
-			return r;
-	}
-	r = sd_bus_send(NULL, reply, NULL);
-	return r < 0 ? r : 1;
+	return send_answer(call, reply, r);
 }
 
 int bus_refuse_as(sd_bus_message *call, enum result_kind kind, const char *sentence)
@@ -103,7 +107,7 @@ static void on_settled(void *userdata, int r)
 	if (r == -ECANCELED)
 		bus_refuse_as(answer->call, RESULT_SHUTDOWN, BUS_STOPPING);
 	else /* without a service manager no lease outlives the daemon, which it has logged */
-		sd_bus_send(NULL, answer->reply, NULL);
+		send_answer(answer->call, answer->reply, 0);
 	answer_free(answer);
 }
 

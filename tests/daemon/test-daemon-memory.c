@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The shipped daemon answers each call although an allocation fails on the way, whichever it is. */
+
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "check.h"
+#include "live.h"
+
+#define ANSWER_USEC UINT64_C(20000000) /* reached by a failure only */
+#define OFF (-1)
+#define ALLOCATIONS_MAX 2000
+
+struct stage {
+	struct rig rig;
+	sd_bus *bus;
+	atomic_long *left; /* the daemon's: tests/rigs/lack-preload.c */
+	struct live_lease lease;
+};
+
+static void stage_start(struct stage *s)
+{
+	int fd;
+	long none = OFF;
+
+	memset(s, 0, sizeof(*s));
+	rig_new(&s->rig);
+	fd = open(rig_path(&s->rig, "lack"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	CHECK(fd >= 0 && write(fd, &none, sizeof(none)) == sizeof(none));
+	s->left = mmap(NULL, sizeof(*s->left), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(s->left != MAP_FAILED);
+	close(fd);
+	rig_write(&s->rig, "gpuarbd.conf", "[daemon]\naudit-interval = 1h\n");
+	CHECK(setenv("GPUARB_LACK", rig_path(&s->rig, "lack"), 1) == 0);
+	CHECK(setenv("LD_PRELOAD", getenv("LACK_PRELOAD"), 1) == 0);
+	rig_start_managed(&s->rig, "--simulate=radeon-vii", "--store-max=64");
+	CHECK(unsetenv("LD_PRELOAD") == 0);
+	s->bus = rig_connect(&s->rig, 0);
+	CHECK(sd_bus_set_method_call_timeout(s->bus, ANSWER_USEC) >= 0);
+}
+
+static void stage_end(struct stage *s)
+{
+	leave(s->bus);
+	munmap(s->left, sizeof(*s->left));
+	rig_done(&s->rig);
+}
+
+/* A daemon that could not answer leaves the bus, which answers for it, and comes back. */
+static void await_daemon(struct stage *s)
+{
+	bool answers;
+
+	do {
+		sd_bus_message *m =
+			call(call_new(s->bus, GPUARB_PATH, "org.freedesktop.DBus.Peer", "Ping"));
+
+		answers = !sd_bus_message_is_method_error(m, NULL);
+		sd_bus_message_unref(m);
+	} while (!answers);
+}
+
+/* Whether the call was answered by the daemon or for it; *ret_fine: without an error. Takes it. */
+static bool is_answered(sd_bus_message *m, sd_bus_message **ret)
+{
+	uint64_t before = boottime_usec();
+
+	*ret = call(m);
+	return !sd_bus_message_is_method_error(*ret, SD_BUS_ERROR_NO_REPLY) ||
+	       boottime_usec() - before < ANSWER_USEC / 2;
+}
+
+typedef sd_bus_message *make_t(struct stage *s);
+
+/* Lets each allocation of the call fail, in a call of its own. */
+static void deny_each(struct stage *s, make_t *make,
+		      void (*after)(struct stage *s, sd_bus_message *m))
+{
+	sd_bus_message *answer;
+	long left;
+
+	for (long n = 0; n < ALLOCATIONS_MAX; n++) {
+		sd_bus_message *m = make(s);
+
+		*s->left = n;
+		if (!is_answered(m, &answer)) {
+			fprintf(stderr, "no answer after %ld allocations\n", n);
+			abort();
+		}
+		left = *s->left;
+		*s->left = OFF;
+		after(s, answer);
+		await_daemon(s);
+		if (left >= 0) {
+			printf("%ld allocations\n", n - left);
+			CHECK(n > 0);
+			return;
+		}
+	}
+	CHECK(!"the call ends");
+}
+
+static void drop_answer(struct stage *s, sd_bus_message *m)
+{
+	(void)s;
+	sd_bus_message_unref(m);
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static sd_bus_message *make_plan(struct stage *s)
+{
+	return ask(s->bus, "Plan", 15);
+}
+
+static sd_bus_message *make_reserve(struct stage *s)
+{
+	return ask(s->bus, "Reserve", 15);
+}
+
+/* Closes the holder, if there is one: the lease ends. */
+static void end_lease(struct stage *s, sd_bus_message *m)
+{
+	if (!sd_bus_message_is_method_error(m, NULL)) {
+		struct live_lease lease = granted(m);
+
+		close(lease.holder);
+	} else {
+		sd_bus_message_unref(m);
+	}
+	await_daemon(s);
+	while (gpu_number(s->bus, "CusFree") != 60)
+		continue;
+}
+
+static sd_bus_message *make_tree(struct stage *s)
+{
+	return call_new(s->bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
+			"GetManagedObjects");
+}
+
+static sd_bus_message *make_resize(struct stage *s)
+{
+	return resize(s->bus, s->lease.path, gpu_number(s->bus, "CusFree") == 45 ? 30 : 15);
+}
+
+static sd_bus_message *make_drain(struct stage *s)
+{
+	return drain(s->bus, "0");
+}
+
+static sd_bus_message *make_reload(struct stage *s)
+{
+	return call_arbiter(s->bus, "Reload");
+}
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+static void run(make_t *make, void (*after)(struct stage *s, sd_bus_message *m))
+{
+	static struct stage s;
+
+	stage_start(&s);
+	deny_each(&s, make, after);
+	stage_end(&s);
+}
+
+TEST(plan_is_answered_without_memory)
+{
+	NEEDS_DAEMON();
+	run(make_plan, drop_answer);
+}
+
+TEST(reserve_is_answered_without_memory)
+{
+	NEEDS_DAEMON();
+	run(make_reserve, end_lease);
+}
+
+TEST(refusal_is_answered_without_memory)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	stage_start(&s);
+	s.lease = reserve(s.bus, 60);
+	deny_each(&s, make_reserve, drop_answer);
+	close(s.lease.holder);
+	stage_end(&s);
+}
+
+TEST(get_managed_objects_is_answered_without_memory)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	stage_start(&s);
+	s.lease = reserve(s.bus, 15);
+	deny_each(&s, make_tree, drop_answer);
+	close(s.lease.holder);
+	stage_end(&s);
+}
+
+TEST(drain_and_reload_are_answered_without_memory)
+{
+	NEEDS_DAEMON();
+	run(make_drain, drop_answer);
+	run(make_reload, drop_answer);
+}
+
+TEST(resize_is_answered_without_memory)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	stage_start(&s);
+	s.lease = reserve(s.bus, 15);
+	deny_each(&s, make_resize, drop_answer);
+	close(s.lease.holder);
+	stage_end(&s);
+}
