@@ -99,7 +99,7 @@ bool commit_moves(struct daemon *daemon, struct move_set *set)
 {
 	bool all = true;
 
-	for (size_t i = 0; i < set->n && all; i++) {
+	for (size_t i = 0; i < set->n_first && all; i++) {
 		struct lease *lease;
 
 		all = commit_proposal(daemon, TAKE_PTR(set->next[i]), &lease) >= 0;

@@ -65,7 +65,8 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 	ledger_name_gpus(daemon->arbiter, request);
 	r = preempt_plan(daemon->arbiter, caller, request, ret, result);
 	if (result->kind == RESULT_NO_CAPACITY &&
-	    arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), &set) > 0) {
+	    arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), MOVE_STEPS,
+			       &set) > 0) {
 		if (r >= 0)
 			lease_free(*ret);
 		result_done(result);
@@ -80,14 +81,33 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 	return r;
 }
 
-/* Moves adaptable leases so that a request fits which did not. */
-static bool make_room(struct daemon *daemon, const struct caller *caller,
-		      const struct request *request)
+/* Plans a request, for which adaptable leases move if it does not fit. If that takes two steps, the
+ * request waits for them: arbiter_plan_moves_waiting(). */
+static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
+			   const struct request *request, struct lease **ret, struct result *result)
 {
 	struct move_set set;
+	int r = preempt_plan(daemon->arbiter, caller, request, ret, result);
+	bool steps;
 
-	return arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), &set) > 0 &&
-	       commit_moves(daemon, &set);
+	if (result->kind != RESULT_NO_CAPACITY ||
+	    arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), MOVE_STEPS,
+			       &set) == 0)
+		return r;
+	steps = set.n_first < set.n;
+	if (steps)
+		move_set_done(&set);
+	else if (!commit_moves(daemon, &set))
+		return r;
+	if (r >= 0)
+		lease_free(*ret);
+	result_done(result);
+	if (!steps)
+		return preempt_plan(daemon->arbiter, caller, request, ret, result);
+	r = plan_new(daemon->arbiter, caller, request, true, ret, result);
+	if (r >= 0)
+		(*ret)->wait.moves = true;
+	return r;
 }
 
 /* outcome: the state of the lease if the proposal cannot be saved. */
@@ -136,8 +156,8 @@ static void set_deadline(const struct daemon *daemon, const struct request *requ
 	const struct settings *settings = daemon->arbiter->settings;
 	uint64_t least = settings->activate_grace_usec + 2 * settings->enforce_delay_usec;
 
-	/* A request that may not wait does so only for leases that are revoked for it, and for
-	 * borrowers that shrink after that. */
+	/* A request that may not wait does so only for leases that are revoked for it or move, and
+	 * for borrowers that shrink after that. */
 	if (proposal->state == STATE_WAITING)
 		proposal->deadline_usec = deadline_of(request->wait_usec > 0
 							      ? request->wait_usec
@@ -155,13 +175,7 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 	struct lease *proposal, *lease;
 	int r;
 
-	r = preempt_plan(daemon->arbiter, caller, request, &proposal, result);
-	if (result->kind == RESULT_NO_CAPACITY && make_room(daemon, caller, request)) {
-		if (r >= 0)
-			lease_free(proposal);
-		result_done(result);
-		r = preempt_plan(daemon->arbiter, caller, request, &proposal, result);
-	}
+	r = plan_with_moves(daemon, caller, request, &proposal, result);
 	if (r < 0)
 		return r;
 	result_done(result); /* why the lease waits is not why a later step fails */

@@ -23,10 +23,9 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 				       &result);
 	if (r < 0)
 		return bus_refuse(m, r, &result);
-	if (lease->state != STATE_ACTIVATING && !lease->wait.preempts)
+	if (lease->state != STATE_ACTIVATING && lease->state != STATE_WAITING)
 		return bus_reply_reserve(bus, m, lease, holder, state_names[lease->state]);
-	/* Borrowers have a limited time to give back the CUs, and so have leases that are revoked;
-	 * then the call can be answered. */
+	/* Leases that shrink, move or are revoked have a limited time; then the call can be answered. */
 	if (request.wait_usec == 0)
 		return bus_defer_reserve(bus, m, lease, holder);
 	return bus_reply_reserve(bus, m, lease, holder, state_names[STATE_WAITING]);

@@ -94,11 +94,11 @@ static bool move_for(struct machine *m, const struct caller *caller, const struc
 {
 	struct move_set set;
 
-	if (arbiter_plan_moves(m->arbiter, caller, request, m->now_usec, &set) <= 0)
+	if (arbiter_plan_moves(m->arbiter, caller, request, m->now_usec, MOVE_STEPS, &set) <= 0)
 		return false;
-	for (size_t i = 0; i < set.n; i++)
+	for (size_t i = 0; i < set.n_first; i++)
 		arbiter_commit(m->arbiter, TAKE_PTR(set.next[i]));
-	m->moves += (unsigned)set.n;
+	m->moves += (unsigned)set.n_first;
 	move_set_done(&set);
 	acknowledge(m);
 	return true;

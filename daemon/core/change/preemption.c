@@ -137,8 +137,9 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 	struct advice advice;
 	uint64_t gpus = 0;
 
-	if (!lease->wait.refused || lease->wait.over_quota || lease->class == CLASS_BESTEFFORT ||
-	    any_revoked_for(arbiter, lease->id) || preempt_find(arbiter, lease, &advice) < 0)
+	if (!lease->wait.refused || lease->wait.over_quota || lease->wait.moves_usec > now_usec ||
+	    lease->class == CLASS_BESTEFFORT || any_revoked_for(arbiter, lease->id) ||
+	    preempt_find(arbiter, lease, &advice) < 0)
 		return;
 	lease->wait.refused = false;
 	for (size_t i = 0; i < advice.n; i++) {

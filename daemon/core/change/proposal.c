@@ -117,7 +117,8 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 	ledger_touch(arbiter, lease, TOUCH_ADDED);
 	if (lease->state == STATE_WAITING)
 		queue_add(arbiter, lease);
-	else
+	arbiter->may_move |= lease->wait.moves;
+	if (lease->state != STATE_WAITING)
 		queue_pass(arbiter, lease, lease_gpus(lease), &rank);
 	ledger_grow(arbiter, lease_gpus(lease));
 	lend_join(arbiter, lease);
@@ -180,9 +181,13 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		if (arbiter->waiting[i]->deadline_usec < next)
-			next = arbiter->waiting[i]->deadline_usec;
+	for (size_t i = 0; i < arbiter->n_waiting; i++) {
+		const struct lease *lease = arbiter->waiting[i];
+
+		next = lease->deadline_usec < next ? lease->deadline_usec : next;
+		if (lease->wait.moves_usec && lease->wait.moves_usec < next)
+			next = lease->wait.moves_usec;
+	}
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 

@@ -198,6 +198,8 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.passed = 0;
 	next->wait.over_quota = next->wait.may_bar = false;
 	next->wait.preempts = 0;
+	next->wait.moves = false;
+	next->wait.moves_usec = 0;
 	memset(next->reason, 0, sizeof(next->reason));
 	share_start(arbiter, next, lease->request->start_inactive);
 	if (!next->lend.never_granted)
@@ -242,6 +244,10 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 		struct lease *lease = arbiter->waiting[i];
 		char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];
 
+		if (lease->wait.moves_usec && lease->wait.moves_usec <= now_usec) {
+			lease->wait.moves_usec = 0;
+			ledger_examine_again(arbiter, lease->wait.candidates);
+		}
 		if (lease->deadline_usec > now_usec)
 			continue;
 		refusal_wait(&lease->wait.refusal, wait);
@@ -281,20 +287,62 @@ static int place_waiting(const struct arbiter *arbiter, const void *request,
 	return r < 0 ? r : (int)lease->request->n_wants;
 }
 
-/* How many leases are tried after something became free: those that are granted first. */
+/* How many leases are tried after something became free: those that are granted first, and those for
+ * which leases have moved already. */
 #define MOVE_FOR_MAX 4U
+
+/* Has a holder on a GPU that the waiting lease could use not acknowledged a move? */
+static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (lease->lend.moves > 0 && lease->state == STATE_GRANTED &&
+		    (lease->generation != lease->acknowledged || lease->verify.pending) &&
+		    (lease_gpus(lease) & waiting->wait.candidates))
+			return true;
+	}
+	return false;
+}
+
+static void wait_for_moves(struct arbiter *arbiter, struct lease *waiting)
+{
+	lease_set_reason(waiting, "waits for leases that move to make room for it");
+	ledger_touch(arbiter, waiting, TOUCH_REASON);
+}
+
+static int plan_moves_for(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
+			  struct move_set *ret)
+{
+	/* It is examined again when they are acknowledged, or at moves_usec. */
+	if (waiting->wait.moves_usec > now_usec && any_moves(arbiter, waiting)) {
+		wait_for_moves(arbiter, waiting);
+		return 0;
+	}
+	waiting->wait.moves = false;
+	waiting->wait.moves_usec = 0;
+	if (move_find(arbiter, place_waiting, waiting, now_usec, MOVE_STEPS, ret) == 0)
+		return 0;
+	if (ret->n_first == ret->n)
+		return 1;
+	waiting->wait.moves = true;
+	waiting->wait.moves_usec = now_usec + arbiter->settings->activate_grace_usec;
+	wait_for_moves(arbiter, waiting);
+	return 1;
+}
 
 int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struct move_set *ret)
 {
-	size_t n = min_u((unsigned)arbiter->n_waiting, MOVE_FOR_MAX);
-
 	*ret = (struct move_set){ 0 };
 	if (!arbiter->may_move)
 		return 0;
 	arbiter->may_move = false;
-	for (size_t i = 0; i < n; i++)
-		if (!arbiter->waiting[i]->wait.over_quota &&
-		    move_find(arbiter, place_waiting, arbiter->waiting[i], now_usec, ret) > 0)
+	for (size_t i = 0; i < arbiter->n_waiting; i++) {
+		struct lease *waiting = arbiter->waiting[i];
+
+		if ((i < MOVE_FOR_MAX || waiting->wait.moves) && !waiting->wait.over_quota &&
+		    plan_moves_for(arbiter, waiting, now_usec, ret) > 0)
 			return 1;
+	}
 	return 0;
 }

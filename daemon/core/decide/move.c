@@ -15,21 +15,24 @@ struct search {
 	const struct arbiter *arbiter;
 	uint64_t now_usec;
 	uint64_t gpus;          /* where leases may move (bits) */
+	bool aside;             /* a lease may move aside for another one that moves */
+	unsigned *steps;        /* placements that may still be tried */
 	struct arbiter without; /* the ledger without the CUs of leases that may move */
 	struct lease **movable;
 	size_t n_movable;
 	uint64_t stuck[MOVES_MAX]; /* ids of leases that found no room in an earlier try */
 	size_t n_stuck;
 	struct cuset prefer[REQUEST_WANTS]; /* by GPU: CUs that no lease has to leave */
-	struct partition partitions[REQUEST_WANTS];
-	size_t n_partitions;
+	struct cuset given[REQUEST_WANTS]; /* by GPU: CUs of the request, and of leases that move */
+	struct cuset left[REQUEST_WANTS];  /* by GPU: CUs of leases that move at once */
+	struct cuset offered[REQUEST_WANTS]; /* by GPU: CUs of leases that could do so */
 };
 
 void move_set_done(struct move_set *set)
 {
 	for (size_t i = 0; i < set->n; i++)
 		lease_free(set->next[i]);
-	set->n = 0;
+	set->n = set->n_first = 0;
 }
 
 static bool is_stuck(const struct search *search, const struct lease *lease)
@@ -52,6 +55,7 @@ static bool may_move(const struct search *search, const struct lease *lease)
 		return false;
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (lease->partitions[i].paused ||
+		    lease->partitions[i].isolation == ISOLATION_SHARED ||
 		    !cuset_equal(&lease->partitions[i].cus, &lease->partitions[i].occupied))
 			return false;
 	return true;
@@ -61,8 +65,10 @@ static void find_movable(struct search *search)
 {
 	const struct arbiter *arbiter = search->arbiter;
 
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		search->prefer[i] = arbiter->gpus[i].all;
+		search->given[i] = search->left[i] = search->offered[i] = (struct cuset){ 0 };
+	}
 	search->n_movable = 0;
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
@@ -74,6 +80,14 @@ static void find_movable(struct search *search)
 			cuset_remove(&search->prefer[lease->partitions[j].gpu],
 				     &lease->partitions[j].base);
 	}
+}
+
+static bool take_step(struct search *search)
+{
+	if (*search->steps == 0)
+		return false;
+	--*search->steps;
+	return true;
 }
 
 /* Claims the bases of the lease, or takes its claims back. Its slots stay charged. */
@@ -93,43 +107,39 @@ static void claim(struct arbiter *without, const struct lease *lease, bool claim
 /* Places the request as if no lease that may move had CUs. */
 static bool place_asked(struct search *search, move_place_t place_it, const void *request)
 {
+	struct partition partitions[REQUEST_WANTS];
 	int n;
 
+	if (!take_step(search))
+		return false;
 	for (size_t i = 0; i < search->n_movable; i++)
 		claim(&search->without, search->movable[i], false);
 	for (size_t i = 0; i < search->without.n_gpus; i++)
 		search->without.gpus[i].prefer = &search->prefer[i];
-	n = place_it(&search->without, request, search->partitions);
+	n = place_it(&search->without, request, partitions);
 	for (size_t i = 0; i < search->without.n_gpus; i++)
 		search->without.gpus[i].prefer = NULL;
-	search->n_partitions = n > 0 ? (size_t)n : 0;
-	return n > 0;
-}
+	for (int i = 0; i < n; i++) {
+		struct cuset needed;
 
-/* The CUs of a GPU that the request needs for itself. */
-static void needed_on(const struct search *search, unsigned gpu, struct cuset *ret)
-{
-	*ret = (struct cuset){ 0 };
-	for (size_t i = 0; i < search->n_partitions; i++)
-		if (search->partitions[i].gpu == gpu)
-			borrow_needed(search->arbiter, &search->partitions[i], ret);
+		borrow_needed(search->arbiter, &partitions[i], &needed);
+		cuset_add(&search->given[partitions[i].gpu], &needed);
+	}
+	return n > 0;
 }
 
 static bool is_in_the_way(const struct search *search, const struct lease *lease)
 {
-	struct cuset needed;
-
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		needed_on(search, lease->partitions[i].gpu, &needed);
-		if (cuset_overlap(&needed, &lease->partitions[i].base))
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (cuset_overlap(&search->given[lease->partitions[i].gpu],
+				  &lease->partitions[i].base))
 			return true;
-	}
 	return false;
 }
 
 /* ---- where it moves to -------------------------------------------------------------------- */
 
-/* CUs that the lease may have there: free ones and its own. */
+/* CUs that the lease may have there: free ones, its own, and those that other leases leave. */
 static void find_room(const struct search *search, const struct lease *lease,
 		      const struct partition *p, struct cuset *ret)
 {
@@ -138,11 +148,12 @@ static void find_room(const struct search *search, const struct lease *lease,
 
 	admit_available(&search->without.gpus[p->gpu], lease->class, p->isolation, false, ret);
 	borrow_occupied(search->arbiter, p->gpu, lease, &others);
+	cuset_remove(&others, &search->left[p->gpu]);
+	cuset_remove(&others, &search->offered[p->gpu]);
 	cuset_remove(ret, &others);
 	borrow_promised(search->arbiter, p->gpu, lease, &others);
 	cuset_remove(ret, &others);
-	needed_on(search, p->gpu, &others);
-	cuset_remove(ret, &others);
+	cuset_remove(ret, &search->given[p->gpu]);
 	if (tenant && floor_configured(search->arbiter->settings)) {
 		struct floor floor;
 
@@ -151,13 +162,14 @@ static void find_room(const struct search *search, const struct lease *lease,
 	}
 }
 
-static bool find_base(const struct gpu *gpu, const struct partition *p, const struct cuset *room,
-		      struct cuset *ret)
+static bool find_base(struct search *search, const struct partition *p, const struct cuset *room,
+		      const struct cuset *preferred, struct cuset *ret)
 {
+	const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
 	unsigned count = cuset_count(&p->base);
 	const struct place_request request = { .all = &gpu->all,
 					       .avail = *room,
-					       .preferred = *room,
+					       .preferred = *preferred,
 					       .keep = &p->cus,
 					       .aim = count,
 					       .floor = count,
@@ -168,7 +180,7 @@ static bool find_base(const struct gpu *gpu, const struct partition *p, const st
 	struct placement placement;
 	struct place_miss miss;
 
-	if (place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
+	if (!take_step(search) || place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
 	    placement.effective != placement.count || cuset_equal(&placement.cus, &p->moved_from))
 		return false;
 	*ret = placement.cus;
@@ -176,19 +188,27 @@ static bool find_base(const struct gpu *gpu, const struct partition *p, const st
 }
 
 /* Gives the partition of the next version another base, and a mask around it of as many CUs as
- * before where there are so many. */
-static bool move_partition(const struct search *search, const struct lease *lease,
-			   struct partition *p)
+ * before where there are so many. later: there is room only when other leases have left. */
+static bool move_partition(struct search *search, const struct lease *lease, struct partition *p,
+			   bool *later)
 {
 	const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
 	struct extend request = { .keep = p->cus, .all = &gpu->all, .cap = p->count };
-	struct cuset base, cus;
+	struct cuset base, cus, room;
 
-	find_room(search, lease, p, &request.avail);
-	if (!find_base(gpu, p, &request.avail, &base))
-		return false;
+	find_room(search, lease, p, &room);
+	request.avail = request.preferred = room;
+	cuset_remove(&request.preferred, &search->offered[p->gpu]);
+	cuset_remove(&request.avail, &search->offered[p->gpu]);
+	cuset_remove(&request.avail, &search->left[p->gpu]);
+	if (!find_base(search, p, &request.avail, &request.avail, &base)) {
+		if (cuset_equal(&room, &request.avail) ||
+		    !find_base(search, p, &room, &request.preferred, &base))
+			return false;
+		request.avail = room;
+		*later = true;
+	}
 	request.base = &base;
-	request.preferred = request.avail;
 	extend(&gpu->info.geometry, &request, &cus);
 	p->moved_from = p->base;
 	p->base = base;
@@ -197,29 +217,194 @@ static bool move_partition(const struct search *search, const struct lease *leas
 	return true;
 }
 
-static int move_lease(struct search *search, const struct lease *lease, struct move_set *set)
+/* The lease after its move, with other CUs where its base is in the way. */
+static int find_move(struct search *search, const struct lease *lease, struct lease **ret,
+		     bool *ret_later)
 {
 	_cleanup_(lease_freep) struct lease *next = NULL;
+	bool later = false;
 
-	if (set->n == MOVES_MAX)
-		return -E2BIG;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < next->n_partitions; i++) {
-		struct cuset needed;
+		struct partition *p = &next->partitions[i];
 
-		next->partitions[i] = lease->partitions[i];
-		needed_on(search, next->partitions[i].gpu, &needed);
-		if (cuset_overlap(&needed, &next->partitions[i].base) &&
-		    !move_partition(search, lease, &next->partitions[i]))
+		*p = lease->partitions[i];
+		if (cuset_overlap(&search->given[p->gpu], &p->base) &&
+		    !move_partition(search, lease, p, &later))
 			return -ENOSPC;
 	}
 	next->generation++;
 	next->lend.moves++;
 	next->lend.moved_usec = search->now_usec;
-	claim(&search->without, next, true);
-	set->next[set->n++] = TAKE_PTR(next);
+	*ret = TAKE_PTR(next);
+	*ret_later = later;
 	return 0;
+}
+
+/* The lease has these CUs after its move, or not after all. */
+static void give(struct search *search, const struct lease *next, bool gives)
+{
+	const struct lease *lease = ledger_find(search->arbiter, next->id);
+
+	claim(&search->without, next, gives);
+	for (size_t i = 0; i < next->n_partitions; i++) {
+		const struct partition *p = &next->partitions[i];
+
+		if (!cuset_equal(&p->base, &lease->partitions[i].base))
+			(gives ? cuset_add : cuset_remove)(&search->given[p->gpu], &p->cus);
+	}
+}
+
+static void leave(struct search *search, const struct lease *lease, bool leaves)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		(leaves ? cuset_add : cuset_remove)(&search->left[p->gpu], &p->occupied);
+	}
+}
+
+static void set_add(struct move_set *set, struct lease *next, bool later)
+{
+	set->next[set->n++] = next;
+	if (later)
+		return;
+	set->next[set->n - 1] = set->next[set->n_first];
+	set->next[set->n_first++] = next;
+}
+
+static bool move_lease(struct search *search, const struct lease *lease, struct move_set *set)
+{
+	struct lease *next;
+	bool later;
+
+	if (set->n == MOVES_MAX || find_move(search, lease, &next, &later) < 0)
+		return false;
+	give(search, next, true);
+	if (!later)
+		leave(search, lease, true);
+	set_add(set, next, later);
+	return true;
+}
+
+/* ---- leases move aside for another one ------------------------------------------------------ */
+
+/* The CUs of the leases from search->movable[from] on, which are not in the way, are offered to the
+ * next lease that moves, or are not. */
+static void offer(struct search *search, size_t from, bool offers)
+{
+	for (size_t i = from; i < search->n_movable; i++) {
+		const struct lease *lease = search->movable[i];
+
+		claim(&search->without, lease, !offers);
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+
+			(offers ? cuset_add : cuset_remove)(&search->offered[p->gpu], &p->occupied);
+		}
+	}
+}
+
+/* Gives a lease its move, and puts first the leases that stand on its new CUs. Returns how many. */
+static size_t find_aside(struct search *search, const struct lease *next, size_t from)
+{
+	size_t n = from;
+
+	give(search, next, true);
+	for (size_t i = from; i < search->n_movable; i++) {
+		struct lease *lease = search->movable[i];
+
+		if (!is_in_the_way(search, lease))
+			continue;
+		claim(&search->without, lease, false);
+		search->movable[i] = search->movable[n];
+		search->movable[n++] = lease;
+	}
+	claim(&search->without, next, true);
+	return n - from;
+}
+
+/* Moves the n leases, all at once. Returns how many find room. */
+static size_t move_at_once(struct search *search, struct lease **leases, size_t n,
+			   struct lease **moved)
+{
+	bool later = false;
+	size_t i;
+
+	for (i = 0; i < n && find_move(search, leases[i], &moved[i], &later) >= 0; i++) {
+		if (later) {
+			lease_free(moved[i]);
+			break;
+		}
+		give(search, moved[i], true);
+		leave(search, leases[i], true);
+	}
+	return i;
+}
+
+static void undo(struct search *search, struct lease **leases, size_t n, struct lease **moved)
+{
+	for (size_t i = 0; i < n; i++) {
+		give(search, moved[i], false);
+		leave(search, leases[i], false);
+		lease_free(moved[i]);
+	}
+}
+
+/* These leases are not offered any more. */
+static void withdraw(struct search *search, struct lease **leases, size_t n)
+{
+	while (n-- > 0)
+		leases[n] = search->movable[--search->n_movable];
+}
+
+/* Moves the leases that stand on the new CUs of `next`. If one of them finds no room, none moves, and
+ * this one is not offered any more. */
+static bool clear_way(struct search *search, const struct lease *next, size_t from,
+		      struct move_set *set)
+{
+	struct lease **aside = search->movable + from, *moved[MOVES_MAX];
+	size_t n = find_aside(search, next, from), done = 0;
+
+	if (set->n + n < MOVES_MAX)
+		done = move_at_once(search, aside, n, moved);
+	if (n > 0 && done == n) {
+		for (size_t i = 0; i < n; i++)
+			set_add(set, moved[i], false);
+		withdraw(search, aside, n);
+		return true;
+	}
+	undo(search, aside, done, moved);
+	give(search, next, false);
+	for (size_t i = 0; i < n; i++)
+		claim(&search->without, aside[i], true);
+	withdraw(search, aside + done, n > 0 ? 1 : search->n_movable - from);
+	return false;
+}
+
+/* Moves the lease to the place where the fewest CUs of others are, after these have moved. */
+static bool move_aside(struct search *search, const struct lease *lease, size_t from,
+		       struct move_set *set)
+{
+	struct lease *next;
+	bool later;
+
+	while (search->n_movable > from) {
+		int r;
+
+		offer(search, from, true);
+		r = find_move(search, lease, &next, &later);
+		offer(search, from, false);
+		if (r < 0)
+			return false;
+		if (clear_way(search, next, from, set)) {
+			set_add(set, next, true);
+			return true;
+		}
+		lease_free(next);
+	}
+	return false;
 }
 
 /* ---- the search --------------------------------------------------------------------------- */
@@ -236,26 +421,40 @@ static int by_base(const void *left, const void *right)
 	return (*a)->id < (*b)->id ? -1 : (*a)->id > (*b)->id;
 }
 
-static bool search_moves(struct search *search, move_place_t place_it, const void *request,
-			 struct move_set *set)
+/* Puts the leases that are in the way first, and returns how many; the others stay where they are. */
+static size_t find_in_the_way(struct search *search)
 {
 	size_t n = 0;
 
-	if (!place_asked(search, place_it, request))
-		return false;
 	for (size_t i = 0; i < search->n_movable; i++) {
 		struct lease *lease = search->movable[i];
 
-		if (is_in_the_way(search, lease))
+		if (is_in_the_way(search, lease)) {
+			search->movable[i] = search->movable[n];
 			search->movable[n++] = lease;
-		else
+		} else {
 			claim(&search->without, lease, true);
+		}
 	}
 	qsort(search->movable, n, sizeof(*search->movable), by_base);
+	return n;
+}
+
+static bool search_moves(struct search *search, move_place_t place_it, const void *request,
+			 struct move_set *set)
+{
+	size_t n;
+
+	if (!place_asked(search, place_it, request))
+		return false;
+	n = find_in_the_way(search);
 	for (size_t i = 0; i < n; i++) {
-		if (move_lease(search, search->movable[i], set) >= 0)
+		const struct lease *lease = search->movable[i];
+
+		if (move_lease(search, lease, set) ||
+		    (search->aside && move_aside(search, lease, n, set)))
 			continue;
-		search->stuck[search->n_stuck++] = search->movable[i]->id;
+		search->stuck[search->n_stuck++] = lease->id;
 		return false;
 	}
 	return n > 0;
@@ -283,22 +482,39 @@ static bool try_moves(struct search *search, move_place_t place_it, const void *
 	return found;
 }
 
+/* On one GPU, then on several at once. */
+static bool try_gpus(struct search *search, move_place_t place_it, const void *request,
+		     struct move_set *set)
+{
+	size_t n = search->arbiter->n_gpus;
+	bool found = false;
+
+	for (size_t i = 0; i < (n > 1 ? n + 1 : n) && !found; i++) {
+		search->gpus = i < n ? UINT64_C(1) << i : UINT64_MAX;
+		found = try_moves(search, place_it, request, set);
+	}
+	return found;
+}
+
 int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *request,
-	      uint64_t now_usec, struct move_set *ret)
+	      uint64_t now_usec, unsigned max_steps, struct move_set *ret)
 {
 	_cleanup_(freep) struct lease **movable = NULL;
-	struct search search = { .arbiter = arbiter, .now_usec = now_usec };
+	_cleanup_(freep) struct search *search = NULL;
+	unsigned steps = max_steps;
 	bool found = false;
 
 	*ret = (struct move_set){ 0 };
 	movable = calloc(arbiter->n_leases + 1, sizeof(*movable));
-	if (!movable)
+	search = calloc(1, sizeof(*search));
+	if (!movable || !search)
 		return 0;
-	search.movable = movable;
-	/* On one GPU, then on several at once. */
-	for (size_t i = 0; i <= arbiter->n_gpus && !found; i++) {
-		search.gpus = i < arbiter->n_gpus ? UINT64_C(1) << i : UINT64_MAX;
-		found = try_moves(&search, place_it, request, ret);
+	*search = (struct search){
+		.arbiter = arbiter, .now_usec = now_usec, .movable = movable, .steps = &steps
+	};
+	for (unsigned i = 0; i < 2 && !found; i++) {
+		search->aside = i > 0;
+		found = try_gpus(search, place_it, request, ret);
 	}
 	return found;
 }

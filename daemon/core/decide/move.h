@@ -5,16 +5,24 @@
  * Moves: an adaptable lease may be given other CUs of the same number if that makes room for a
  * request which would be refused. Only leases move whose holders have acknowledged everything, each
  * at most once in activate-min-interval and never back to where it was before its last move.
+ *
+ * A lease may move to CUs that another lease leaves for it. Then the other one moves first, and the
+ * request waits: when the holder has acknowledged that, the moves that are still missing are searched
+ * anew, as the ledger may have changed.
  */
 
 #include "core/ledger/ledger.h"
 
 #define MOVES_MAX 16U
 
-/* The next versions of the leases that move, each of another lease, to be saved and committed. */
+/* Placements that a search tries at most. */
+#define MOVE_STEPS 256U
+
+/* The next versions of the leases that move, each of another lease. The first n_first are to be saved
+ * and committed; the others would follow when these have been acknowledged. */
 struct move_set {
 	struct lease *next[MOVES_MAX]; /* owned */
-	size_t n;
+	size_t n, n_first;
 };
 
 /* Places the request in a ledger: fills partitions and returns how many, negative if it does not fit. */
@@ -23,5 +31,5 @@ typedef int (*move_place_t)(const struct arbiter *arbiter, const void *request,
 
 /* Finds moves after all of which the request fits. 1: *ret has them; 0: there are none. */
 int move_find(const struct arbiter *arbiter, move_place_t place, const void *request,
-	      uint64_t now_usec, struct move_set *ret);
+	      uint64_t now_usec, unsigned max_steps, struct move_set *ret);
 void move_set_done(struct move_set *set);

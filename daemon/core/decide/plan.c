@@ -277,11 +277,12 @@ static int place_new(const struct arbiter *arbiter, const void *request,
 }
 
 int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *caller,
-		       const struct request *request, uint64_t now_usec, struct move_set *ret)
+		       const struct request *request, uint64_t now_usec, unsigned max_steps,
+		       struct move_set *ret)
 {
 	const struct move_request asked = { caller, request };
 
-	return move_find(arbiter, place_new, &asked, now_usec, ret);
+	return move_find(arbiter, place_new, &asked, now_usec, max_steps, ret);
 }
 
 int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,

@@ -17,9 +17,10 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct result *result);
 
 /* Finds moves of adaptable leases after which arbiter_plan() grants a request that it refuses or
- * lets wait now. 1, or 0: there are none. */
+ * lets wait now. 1, or 0: there are none, or max_steps are too few to find them. */
 int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *caller,
-		       const struct request *request, uint64_t now_usec, struct move_set *ret);
+		       const struct request *request, uint64_t now_usec, unsigned max_steps,
+		       struct move_set *ret);
 
 /* As arbiter_plan() when these moves have been made; result->moves names the leases. */
 int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,

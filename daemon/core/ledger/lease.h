@@ -146,6 +146,9 @@ struct lease {
 		bool may_bar; /* passed often enough, and it would fit without other users' leases */
 		bool refused;      /* since arbiter_preempt() last examined it */
 		uint64_t preempts; /* GPUs where leases are revoked for it (bits): it bars them */
+		bool moves;        /* leases can move for it in two steps: they do first */
+		uint64_t
+			moves_usec; /* until then none is revoked for it, as leases move; 0: none */
 	} wait;
 
 	uint64_t revoked_for; /* the waiting lease that it is revoked for; 0: none */

@@ -198,6 +198,8 @@ static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 		add_mask(failed, object, "base", &gpu->codec, &p->base);
 	if (!cuset_empty(&p->before))
 		add_mask(failed, object, "before", &gpu->codec, &p->before);
+	if (!cuset_empty(&p->moved_from))
+		add_mask(failed, object, "moved_from", &gpu->codec, &p->moved_from);
 	return object;
 }
 
@@ -391,6 +393,8 @@ static void read_partition(struct object *object, const struct reading *reading,
 		take_mask(object, "base", codec, &p->base);
 	if (object_has(object, "before"))
 		take_mask(object, "before", codec, &p->before);
+	if (object_has(object, "moved_from"))
+		take_mask(object, "moved_from", codec, &p->moved_from);
 	object_end(object, "partition");
 }
 

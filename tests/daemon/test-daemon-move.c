@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The shipped daemon moves adaptable leases in two steps for a request. */
+
+#include "check.h"
+#include "lend-live.h"
+
+/* A GPU on which 15 CUs of one engine are free when `large` has left its 11, which fit only where
+ * `small` has its 7; there are 8 free CUs for these. */
+struct stage {
+	struct rig rig;
+	sd_bus *bus, *crowd;
+	struct told told;
+	struct live_lease large, small;
+};
+
+static sd_bus_message *ask_engine(sd_bus *bus, uint64_t wait_usec)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "cus", "u", 15,
+		    "shader-engines", "u", 1, "exact", "b", 1, 1, "wait-usec", "t", wait_usec);
+}
+
+static struct live_lease fill(sd_bus *bus, unsigned cus)
+{
+	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus,
+				 1, "class", "s", "guaranteed")));
+}
+
+static struct live_lease take(sd_bus *bus, unsigned cus)
+{
+	return granted(call(ask_to_borrow(bus, cus, cus, 0)));
+}
+
+static void arrive(struct stage *s)
+{
+	struct live_lease lease;
+
+	memset(s, 0, sizeof(*s));
+	rig_new(&s->rig);
+	lend_configure(&s->rig, GROW_NEVER "activate-grace = 1h\n", "report");
+	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
+	s->bus = rig_connect(&s->rig, 0);
+	s->crowd = rig_connect(&s->rig, STRANGER);
+	listen_in(s->bus, &s->told);
+	fill(s->bus, 1);
+	s->small = take(s->crowd, 7);
+	lease = fill(s->bus, 7);
+	s->large = take(s->crowd, 11);
+	fill(s->bus, 7);
+	granted(call(ask_engine(s->bus, 0)));
+	close(lease.holder);
+	AWAIT(s->bus, s->told.removed == 1);
+}
+
+static void depart(struct stage *s)
+{
+	leave(s->bus);
+	leave(s->crowd);
+	rig_done(&s->rig);
+}
+
+static uint64_t moves(struct stage *s, const struct live_lease *lease)
+{
+	return lease_number(s->bus, lease, "Moves");
+}
+
+/* The holder of the lease uses the CUs that it has moved to. */
+static void follow_move(struct stage *s, const struct live_lease *lease)
+{
+	CHECK(is_fine(acknowledge(s->crowd, lease,
+				  await_generation(lease->holder, 2).record.generation)));
+}
+
+static void check_moved(struct stage *s, const struct live_lease *lease)
+{
+	struct book_part a = part_of(s->bus, lease), large = part_of(s->bus, &s->large),
+			 small = part_of(s->bus, &s->small);
+
+	CHECK(a.cus == 15 && large.cus == 11 && small.cus == 7);
+	CHECK(apart(&a, &large) && apart(&a, &small) && apart(&large, &small));
+	CHECK(moves(s, &s->large) == 1 && moves(s, &s->small) == 1);
+}
+
+TEST(reserve_without_wait_is_answered_when_leases_have_moved_in_two_steps)
+{
+	struct live_lease lease;
+	struct answer answer;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	call_send(ask_engine(s.bus, 0), &answer);
+	AWAIT(s.bus, s.told.added == 7);
+	CHECK(!answer.came && lease_says(s.bus, s.told.last_added, "State", "waiting"));
+	CHECK(lease_says(s.bus, s.told.last_added, "Reason", "move"));
+	CHECK(moves(&s, &s.small) == 1 && moves(&s, &s.large) == 0);
+	follow_move(&s, &s.small);
+	follow_move(&s, &s.large);
+	AWAIT(s.bus, answer.came);
+	lease = granted(answer.m);
+	check_moved(&s, &lease);
+	depart(&s);
+}
+
+TEST(moves_continue_after_the_daemon_was_killed_between_the_steps)
+{
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (unsigned before = 0; before < 2; before++) {
+		arrive(&s);
+		lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
+		CHECK(moves(&s, &s.small) == 1);
+		if (before)
+			rig_crash(&s.rig);
+		follow_move(&s, &s.small);
+		if (!before) {
+			await_generation(s.large.holder, 2);
+			rig_crash(&s.rig);
+		}
+		follow_move(&s, &s.large);
+		await_record(lease.holder, GPUARB_RECORD_GRANTED);
+		check_moved(&s, &lease);
+		depart(&s);
+	}
+}
+
+TEST(a_cancelled_request_leaves_the_second_lease_where_it_is)
+{
+	struct book_part before, after;
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (unsigned crash = 0; crash < 2; crash++) {
+		arrive(&s);
+		before = part_of(s.bus, &s.large);
+		lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
+		if (crash)
+			rig_crash(&s.rig);
+		s.told.removed = 0;
+		close(lease.holder);
+		AWAIT(s.bus, s.told.removed == 1);
+		follow_move(&s, &s.small);
+		after = part_of(s.bus, &s.large);
+		CHECK(same_part(&before, &after) && moves(&s, &s.large) == 0);
+		CHECK(part_of(s.bus, &s.small).cus == 7 && moves(&s, &s.small) == 1);
+		CHECK(is_in_state(s.bus, &s.small, "granted"));
+		depart(&s);
+	}
+}
+
+TEST(the_request_is_granted_if_the_second_lease_ends_between_the_steps)
+{
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
+	close(s.large.holder);
+	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 15);
+	CHECK(moves(&s, &s.small) == 1);
+	follow_move(&s, &s.small);
+	depart(&s);
+}
+
+/* The first lease ends without an acknowledgement: its CUs are free, too. */
+TEST(the_second_lease_moves_if_the_first_one_ends_between_the_steps)
+{
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
+	close(s.small.holder);
+	follow_move(&s, &s.large);
+	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 15);
+	depart(&s);
+}
