@@ -2,7 +2,7 @@
 
 /*
  * Activates and deactivates a realtime lease repeatedly, so that a borrower shrinks and grows: nothing is
- * left behind. SOAK_CYCLES: how often; default 1000, with GPUARB_LONG 100,000.
+ * left behind. SOAK_CYCLES: how often; default 500, with GPUARB_LONG 100,000.
  */
 
 #include "check.h"
@@ -55,9 +55,7 @@ static void cycle(sd_bus *bus, sd_bus *crowd, const struct live_lease *rt,
 TEST(repeated_activation_leaves_nothing_behind)
 {
 	const char *text = getenv("SOAK_CYCLES");
-	unsigned cycles = text                    ? (unsigned)strtoul(text, NULL, 10)
-			  : getenv("GPUARB_LONG") ? 100000
-						  : 1000;
+	unsigned cycles = text ? (unsigned)strtoul(text, NULL, 10) : check_rounds(500, 100000);
 	struct book_part parts[2], now[2];
 	struct live_lease rt, borrower;
 	struct figures warm, last;

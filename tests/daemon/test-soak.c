@@ -245,8 +245,7 @@ static void start(struct rig *rig)
 
 TEST(clients_that_die_at_random_leave_nothing_behind)
 {
-	unsigned cycles = number_in_environment("SOAK_CYCLES",
-						getenv("GPUARB_LONG") ? 100000 : 1000);
+	unsigned cycles = number_in_environment("SOAK_CYCLES", check_rounds(1000, 100000));
 	unsigned seed = number_in_environment("SOAK_SEED", (unsigned)time(NULL));
 	struct figures first, warm, last;
 	struct shared *shared;

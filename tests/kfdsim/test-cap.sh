@@ -46,8 +46,7 @@ driver "$(of copies) | (.peak == 3) and any(.queues[]; .type == \"sdma\")"
 leave copies || complain 'HIP failed under the environment of run'
 settles '.leases == []'
 # Without it, HIP asks for more and shares what it gets.
-for environment in '--ignore-environment' '--unset=GPU_MAX_HW_QUEUES' 'GPU_MAX_HW_QUEUES=9' \
-	'HSA_CU_MASK_SKIP_INIT=1 GPU_MAX_HW_QUEUES=9'; do
+for environment in '--ignore-environment' 'HSA_CU_MASK_SKIP_INIT=1 GPU_MAX_HW_QUEUES=9'; do
 	# shellcheck disable=SC2086
 	program nine "${cap[@]}" --name nine -- env $environment "$hip" --streams 9 --work --hold
 	driver "$(of nine) | .peak == 4"

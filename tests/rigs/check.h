@@ -40,6 +40,12 @@ static bool check_skipped;
 	}                                                                \
 	static void id(void)
 
+/* How often a test tries: USUAL times, THOROUGH times under `tests/run --long`. */
+static inline unsigned check_rounds(unsigned usual, unsigned thorough)
+{
+	return getenv("GPUARB_LONG") ? thorough : usual;
+}
+
 int main(int argc, char *argv[])
 {
 	int ran = 0, skipped = 0;

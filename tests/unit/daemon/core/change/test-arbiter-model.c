@@ -5,7 +5,7 @@
  * mixes them; after each one ledger_check() recomputes every sum, and each grant is compared
  * with its request.
  *
- *	test-arbiter-model           a quarter of a million operations in all
+ *	test-arbiter-model           100,000 operations in all
  *	MODEL_OPERATIONS=N …         N for each profile
  *	MODEL_SEED=N …               the same run again
  */
@@ -139,7 +139,7 @@ TEST(invariants_hold_after_every_operation_on_every_profile)
 	struct gpu_info infos[32];
 	char names[32][64];
 	size_t n = load_all(infos, names, 32);
-	unsigned operations = number("MODEL_OPERATIONS", 250000U / ((unsigned)n + 1) + 1);
+	unsigned operations = number("MODEL_OPERATIONS", 100000U / ((unsigned)n + 1) + 1);
 	struct model model = { 0 };
 
 	printf("MODEL_SEED=%u, %u operations for each of %zu profiles and a mix\n", seed,

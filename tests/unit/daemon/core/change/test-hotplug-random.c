@@ -133,11 +133,11 @@ TEST(invariants_hold_when_gpus_come_and_go_at_random)
 	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
 	struct play play = play_new(seed);
 	struct world world = { 0 };
-	unsigned next_id = 7;
+	unsigned next_id = 7, rounds = check_rounds(3000, 30000);
 
 	printf("HOTPLUG_SEED=%u\n", seed);
 	fflush(stdout);
-	for (unsigned i = 0; i < 10000; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		change_gpus(&play, &world, &next_id);
 		for (unsigned j = play_below(&play, 8); j > 0; j--) {
 			play_step(&play);

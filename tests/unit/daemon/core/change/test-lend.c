@@ -112,7 +112,7 @@ TEST(thousands_of_activations_leak_nothing)
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 	struct cuset before = lease->partitions[0].cus;
 	struct gpu was = l.s.arbiter->gpus[0];
-	unsigned cycles = getenv("GPUARB_LONG") ? 100000 : 10000;
+	unsigned cycles = check_rounds(3000, 100000);
 
 	for (unsigned i = 0; i < cycles; i++) {
 		CHECK(activate(&l, rt->id, true) == 0);

@@ -164,10 +164,10 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 
 TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = (unsigned)time(NULL), rounds = check_rounds(1000, 40000);
 
 	printf("seed %u\n", seed);
-	for (unsigned round = 0; round < 4000; round++) {
+	for (unsigned round = 0; round < rounds; round++) {
 		struct arbiter *arbiter = random_machine(&seed);
 		struct request request;
 
@@ -180,9 +180,10 @@ TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 TEST(amounts_that_fit_now_are_granted)
 {
 	unsigned seed = (unsigned)time(NULL), fits = 0, slots = 0;
+	unsigned rounds = check_rounds(2500, 80000);
 
 	printf("seed %u\n", seed);
-	for (unsigned round = 0; round < 8000; round++) {
+	for (unsigned round = 0; round < rounds; round++) {
 		struct arbiter *arbiter = random_machine(&seed);
 		struct result result = { 0 }, again = { 0 };
 		struct request request, next;

@@ -13,7 +13,6 @@
 #include "util/base.h"
 #include "ledger-rig.h"
 
-#define REQUESTS 24 /* random requests in each state */
 #define PAIRS 6U
 #define SLOTS 6U /* of queues, processes, GiB */
 
@@ -332,7 +331,7 @@ static bool next_state(struct state *s)
 	return false;
 }
 
-static size_t check_states(const struct geometry *geometry, unsigned *seed)
+static size_t check_states(const struct geometry *geometry, unsigned requests, unsigned *seed)
 {
 	struct state s = { .geometry = *geometry, .seed = *seed };
 	size_t n = 0;
@@ -344,7 +343,7 @@ static size_t check_states(const struct geometry *geometry, unsigned *seed)
 
 		s.left = below(&s, 3) ? SLOTS : below(&s, SLOTS + 1);
 		arbiter = ledger_of(&s);
-		for (unsigned i = 0; i < REQUESTS; i++)
+		for (unsigned i = 0; i < requests; i++)
 			check_request(&s, arbiter);
 		arbiter_free(arbiter);
 		n++;
@@ -365,11 +364,11 @@ TEST(request_is_refused_exactly_when_no_placement_keeps_the_invariants)
 		{ 2, 2, 1, 4, false, { { { 4 }, { 1 } }, { { 2 }, { 2 } } } },
 		{ 2, 3, 1, 2, false, { { { 1 }, { 1 }, { 0 } }, { { 0 }, { 2 }, { 1 } } } },
 	};
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = (unsigned)time(NULL), requests = check_rounds(8, 80);
 	size_t states = 0;
 
 	printf("seed %u\n", seed);
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
-		states += check_states(&shapes[i], &seed);
-	printf("%zu states, %u requests in each\n", states, REQUESTS);
+		states += check_states(&shapes[i], requests, &seed);
+	printf("%zu states, %u requests in each\n", states, requests);
 }
