@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/doctor/service-failure.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
@@ -145,6 +146,7 @@ int main(int argc, char **argv)
 
 	setlocale(LC_CTYPE, "");
 	command_init(&command);
+	command.service_failed = service_failed;
 
 	if (argc > 1 && strcmp(argv[1], "--complete") == 0)
 		r = complete(argc - 2, argv + 2);

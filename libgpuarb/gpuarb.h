@@ -717,6 +717,13 @@ uint64_t gpuarb_slots_usec(const struct gpuarb_slots *slots);
 unsigned gpuarb_slots_queues(const struct gpuarb_slots *slots, unsigned *ret_without);
 
 /*
+ * Asks the bus to start gpuarbd unless it runs, and waits at most usec microseconds until it is on the
+ * bus. Calls do the same, but wait for up to 25 seconds. -ETIMEDOUT: it has not started yet; the bus
+ * goes on with that. -ECONNREFUSED: it is not installed for the bus, or has ended at once.
+ */
+int gpuarb_start(struct gpuarb *gpuarb, uint64_t usec);
+
+/*
  * Calls callback for every change. Blocks until usec microseconds are over (0), a signal handler
  * runs (-EINTR), or the callback calls gpuarb_watch_stop() (0, without further callbacks).
  *

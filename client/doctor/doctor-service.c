@@ -103,7 +103,8 @@ void judge_daemon(struct doctor *doctor, const char *version, size_t n_gpus)
 	judge_gpus(doctor, n_gpus);
 }
 
-/* The call makes the bus start gpuarbd, if it can. */
+#define START_USEC UINT64_C(5000000)
+
 void check_daemon(struct doctor *doctor)
 {
 	const struct gpuarb_gpu *gpus;
@@ -115,7 +116,9 @@ void check_daemon(struct doctor *doctor)
 		advise(doctor, "See the check \"bus\".");
 		return;
 	}
-	r = gpuarb_look(doctor->gpuarb, &doctor->view);
+	r = gpuarb_start(doctor->gpuarb, START_USEC);
+	if (r != -ETIMEDOUT)
+		r = gpuarb_look(doctor->gpuarb, &doctor->view);
 	if (r < 0)
 		judge_silence(doctor, r, gpuarb_last_error(doctor->gpuarb));
 	else
@@ -197,8 +200,9 @@ void check_policy(struct doctor *doctor)
 
 struct unit {
 	char load[32], active[32]; /* "": no service manager */
-	char user[64];             /* "": root */
-	uint64_t store, files;     /* UINT64_MAX: no limit */
+	char sub[32];
+	char user[64];         /* "": root */
+	uint64_t store, files; /* UINT64_MAX: no limit */
 	bool has_store, has_files, has_user;
 };
 
@@ -230,6 +234,8 @@ static void read_unit(FILE *file, struct unit *unit)
 			snprintf(unit->load, sizeof(unit->load), "%.31s", value);
 		else if (take(line, "ActiveState", &value))
 			snprintf(unit->active, sizeof(unit->active), "%.31s", value);
+		else if (take(line, "SubState", &value))
+			snprintf(unit->sub, sizeof(unit->sub), "%.31s", value);
 		else if (take(line, "User", &value))
 			unit->has_user = snprintf(unit->user, sizeof(unit->user), "%.63s", value) >=
 					 0;
@@ -243,9 +249,10 @@ static void read_unit(FILE *file, struct unit *unit)
 /* -ENODATA: systemctl does not know the unit or cannot reach systemd. */
 static int ask_systemd(struct unit *unit)
 {
-	FILE *file = popen("LC_ALL=C systemctl show --no-pager --property=LoadState,ActiveState,"
-			   "FileDescriptorStoreMax,LimitNOFILE,User " UNIT " 2>/dev/null",
-			   "re");
+	FILE *file = popen(
+		"LC_ALL=C systemctl show --no-pager --property=LoadState,ActiveState,SubState,"
+		"FileDescriptorStoreMax,LimitNOFILE,User " UNIT " 2>/dev/null",
+		"re");
 
 	if (!file)
 		return -errno;
@@ -287,6 +294,12 @@ static void judge_state(struct doctor *doctor, const struct unit *unit)
 	if (strcmp(unit->active, "active") == 0 || strcmp(unit->active, "reloading") == 0) {
 		report(doctor, MARK_OK, UNIT " is %s", unit->active);
 		means(doctor, "Leases survive a restart of gpuarbd.");
+	} else if (strcmp(unit->sub, "auto-restart") == 0) {
+		report(doctor, MARK_PROBLEM, UNIT " does not start: it fails again and again");
+		means(doctor, "No lease can be reserved.");
+		advise(doctor,
+		       "Correct what gpuarbctl config check or journalctl -u gpuarbd shows; "
+		       "systemd then starts it.");
 	} else if (strcmp(unit->active, "failed") == 0) {
 		report(doctor, MARK_PROBLEM, UNIT " has failed");
 		means(doctor, "systemd does not start gpuarbd again.");

@@ -1,17 +1,49 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/launch/session.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/output/fail.h"
 
+/* A gpuarbd that starts needs less; then systemd is asked whether it has failed. */
+#define START_USEC UINT64_C(1500000)
+#define START_ROUNDS 16U /* 25 s with a slow start, as a call */
+
+/* Without this, a call waits until the bus gives up: systemd starts a gpuarbd that fails again and
+ * again, so the bus does not learn of the failure. */
+static int await_daemon(struct command *command)
+{
+	char why[1024];
+	int r = -ETIMEDOUT;
+
+	for (unsigned i = 0; r == -ETIMEDOUT && i < START_ROUNDS; i++) {
+		r = gpuarb_start(command->gpuarb, START_USEC);
+		if (r == -ETIMEDOUT && command->service_failed &&
+		    command->service_failed(false, why, sizeof(why)))
+			return fail(command, EXIT_ABSENT, "gpuarbd failed to start: %s", why);
+	}
+	if (r == -ECONNREFUSED && command->service_failed &&
+	    strstr(gpuarb_last_error_name(command->gpuarb), ".Spawn.") &&
+	    command->service_failed(true, why, sizeof(why)))
+		return fail(command, EXIT_ABSENT, "gpuarbd failed to start: %s\n%s",
+			    gpuarb_last_error(command->gpuarb), why);
+	if (r == -ETIMEDOUT)
+		return fail(command, EXIT_ABSENT, "%s", gpuarb_last_error(command->gpuarb));
+	/* Any other failure is for the call to report. */
+	return r == -ECONNREFUSED ? fail_asked(command, r) : EXIT_OK;
+}
+
 int session_open(struct command *command)
 {
-	int r = command->gpuarb ? 0 : gpuarb_open(&command->gpuarb);
+	int r;
 
-	return r < 0 ? fail_asked(command, r) : EXIT_OK;
+	if (command->gpuarb)
+		return EXIT_OK;
+	r = gpuarb_open(&command->gpuarb);
+	return r < 0 ? fail_asked(command, r) : await_daemon(command);
 }
 
 int session_refresh(struct command *command)

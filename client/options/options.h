@@ -57,6 +57,9 @@ struct command {
 
 	char problem[320]; /* the error of options_parse() */
 
+	/* Why gpuarbd does not start: doctor/service-failure.h. NULL: not known. */
+	bool (*service_failed)(bool ended, char *why, size_t size);
+
 	/* The connection to the daemon and its last snapshot: see launch/session.h. */
 	struct gpuarb *gpuarb;    /* NULL: not open */
 	struct gpuarb_view *view; /* NULL: none; owns the arrays */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dbus/names.h"
 #include "libgpuarb/connection/connection.h"
 #include "libgpuarb/connection/read.h"
 
@@ -368,6 +369,43 @@ GPUARB_EXPORT int gpuarb_open(struct gpuarb **ret)
 	open_sentence[0] = '\0';
 	*ret = TAKE_PTR(gpuarb);
 	return 0;
+}
+
+/* StartServiceByName answers when the name is on the bus, at once if it is there already. */
+static int start_daemon(struct gpuarb *gpuarb)
+{
+	_cleanup_(free_message) DBusMessage *call = dbus_message_new_method_call(
+		DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "StartServiceByName");
+	const char *name = GPUARB_BUS_NAME;
+	dbus_uint32_t flags = 0;
+	int r;
+
+	if (!call || !dbus_message_append_args(call, DBUS_TYPE_STRING, &name, DBUS_TYPE_UINT32,
+					       &flags, DBUS_TYPE_INVALID))
+		return -ENOMEM;
+	r = connection_ensure(gpuarb);
+	return r < 0 ? r : connection_call(gpuarb, gpuarb->connection, call, NULL, NULL);
+}
+
+GPUARB_EXPORT int gpuarb_start(struct gpuarb *gpuarb, uint64_t usec)
+{
+	uint64_t answer_usec;
+	int r;
+
+	if (!gpuarb)
+		return -EINVAL;
+
+	handle_begin(gpuarb);
+	answer_usec = gpuarb->answer_usec;
+	if (usec < answer_usec)
+		gpuarb->answer_usec = usec;
+	r = start_daemon(gpuarb);
+	gpuarb->answer_usec = answer_usec;
+	if (r == -ETIMEDOUT)
+		r = fail(gpuarb, r,
+			 "gpuarbd does not start on the bus at %s: read journalctl -u gpuarbd",
+			 gpuarb->address);
+	return handle_end(gpuarb, r);
 }
 
 struct gpuarb *gpuarb_reference(struct gpuarb *gpuarb)

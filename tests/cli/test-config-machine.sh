@@ -102,6 +102,31 @@ touch /etc/gpuarb/tenants.d
 told 6 '/etc/gpuarb/tenants.d' 'a file in the place of a directory is refused'
 rm /etc/gpuarb/tenants.d
 
+# The first error of the configuration is why gpuarbd does not start.
+mkdir /mnt/bin
+printf '#!/bin/sh\nexit 6\n' >/mnt/bin/starts
+chmod 755 /mnt/bin/starts
+cat >/mnt/org.gpuarb.Arbiter1.service <<-SERVICE
+	[D-BUS Service]
+	Name=org.gpuarb.Arbiter1
+	Exec=/mnt/bin/starts
+SERVICE
+cat >/mnt/bus.conf <<-CONF
+	<busconfig>
+	  <type>session</type>
+	  <listen>unix:path=/mnt/bus</listen>
+	  <servicedir>/mnt</servicedir>
+	  <policy context="default"><allow user="*"/><allow send_destination="*"/><allow eavesdrop="false"/></policy>
+	</busconfig>
+CONF
+printf '[daemon]\nscan-interval = soon\n' >/etc/gpuarb/gpuarbd.conf
+bus=$(dbus-daemon --config-file=/mnt/bus.conf --fork --print-pid) || exit 1
+GPUARB_BUS_ADDRESS=unix:path=/mnt/bus /mnt/gpuarbctl status >/mnt/out 2>&1
+[ $? = 5 ] && grep -q '/etc/gpuarb/gpuarbd.conf:2: ' /mnt/out ||
+	{ echo 'FAIL: the error of the configuration is not the reason'; cat /mnt/out; failed=1; }
+kill "$bus"
+echo '[daemon]' >/etc/gpuarb/gpuarbd.conf
+
 # The user of gpuarbd owns its runtime directory, and may own files in it.
 mkdir -p /run/gpuarb/tenants.d
 echo '[tenant *]' >/run/gpuarb/tenants.d/1.conf

@@ -34,4 +34,74 @@ ends 127 run --json -- no-such-command
 json_err '.error | contains("no-such-command")'
 ends 125 run -- true
 
+# ---- a gpuarbd that does not start -------------------------------------------------------
+# A bus that starts services, as the system bus does; systemctl and journalctl are scripts.
+mkdir "$dir/bin" "$dir/services"
+cat >"$dir/services/org.gpuarb.Arbiter1.service" <<-SERVICE
+	[D-BUS Service]
+	Name=org.gpuarb.Arbiter1
+	Exec=$dir/bin/starts
+SERVICE
+cat >"$dir/activating.conf" <<-CONF
+	<busconfig>
+	  <type>session</type>
+	  <listen>unix:path=$dir/activating</listen>
+	  <servicedir>$dir/services</servicedir>
+	  <policy context="default">
+	    <allow user="*"/> <allow own="*"/> <allow send_destination="*"/> <allow eavesdrop="false"/>
+	  </policy>
+	</busconfig>
+CONF
+script() # NAME LINE…
+{
+	local name=$1
+	shift
+	{ echo '#!/bin/sh'; printf '%s\n' "$@"; } >"$dir/bin/$name"
+	chmod 755 "$dir/bin/$name"
+}
+address=$GPUARB_BUS_ADDRESS
+path=$PATH
+other_pid=$(dbus-daemon --config-file="$dir/activating.conf" --fork --print-pid) || exit 1
+export GPUARB_BUS_ADDRESS=unix:path=$dir/activating PATH=$dir/bin:$PATH
+
+# systemd starts the unit again and again, and the bus waits for 25 s: the time limit of `ends`, with
+# which a call would end, is lower here.
+script starts "echo \$\$ >$dir/started" 'exec sleep 20'
+script systemctl 'echo ActiveState=activating; echo SubState=auto-restart; echo NRestarts=3' \
+	'echo ExecMainStatus=6'
+script journalctl 'echo "first of the journal"; echo "second of the journal"'
+timeout 20 "$GPUARBCTL" status >"$dir/out" 2>"$dir/err" </dev/null
+said='gpuarbctl status' ended=$?
+check 'a gpuarbd that fails to start ends with 5' test "$ended" = 5
+err_has 'gpuarbd failed to start: exit status 6'
+err_has 'gpuarbctl status: second of the journal'
+timeout 20 "$GPUARBCTL" run -- true >"$dir/out" 2>"$dir/err" </dev/null
+said='gpuarbctl run -- true' ended=$?
+check 'run fails with 125' test "$ended" = 125
+err_has 'failed to start'
+
+# A gpuarbd that systemd is still starting is waited for.
+script systemctl 'echo ActiveState=activating; echo SubState=start; echo NRestarts=0' \
+	'echo ExecMainStatus=0' "touch $dir/asked"
+script starts "while [ ! -e $dir/asked ]; do sleep 0.05; done" "mkdir -p $dir/late" "echo \$\$ >$dir/started" \
+	"RUNTIME_DIRECTORY=$dir/late exec $GPUARBD --simulate=radeon-vii --config=$dir/late.conf \
+	--profiles=$GPUARB_SOURCE_ROOT/conf/gpus --tenants=$dir/services"
+: >"$dir/late.conf"
+kill "$other_pid" "$(cat "$dir/started")"
+other_pid=$(dbus-daemon --config-file="$dir/activating.conf" --fork --print-pid) || exit 1
+ends 0 gpus --json
+json_out 'length == 1'
+kill "$other_pid" "$(cat "$dir/started")"
+
+# The bus itself notices a gpuarbd that ends.
+script starts 'exit 6'
+other_pid=$(dbus-daemon --config-file="$dir/activating.conf" --fork --print-pid) || exit 1
+ends 5 status
+err_has 'exited with status 6'
+err_has 'second of the journal'
+ends 5 status --json
+json_err '.error | contains("second of the journal")'
+kill "$other_pid"
+export GPUARB_BUS_ADDRESS=$address PATH=$path
+
 rig_done
