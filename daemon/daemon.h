@@ -56,6 +56,7 @@ struct daemon_options {
 	const char *fdinfo;   /* the socket of gpuarb-fdinfo */
 	const char *probe;    /* the socket of gpuarb-probe */
 	const char *runtime_directory;
+	const char *state_directory; /* NULL: none */
 	const char *bus_address; /* NULL: the system bus */
 };
 

@@ -42,8 +42,8 @@ static void print_help(void)
 	     "  --check             check the configuration and list the GPUs, then exit\n"
 	     "  --version           print the version, then exit\n"
 	     "  --help              print this text, then exit\n\n"
-	     "Environment: RUNTIME_DIRECTORY (" GPUARB_RUNTIME_DIR "), GPUARB_BUS_ADDRESS (the\n"
-	     "system bus), NOTIFY_SOCKET, WATCHDOG_USEC.");
+	     "Environment: RUNTIME_DIRECTORY (" GPUARB_RUNTIME_DIR "), STATE_DIRECTORY (none),\n"
+	     "GPUARB_BUS_ADDRESS (the system bus), NOTIFY_SOCKET, WATCHDOG_USEC.");
 }
 
 static int take_option(struct command_line *line, int option, const char *value)
@@ -209,6 +209,7 @@ int main(int argc, char *argv[])
 	line.options.probe = DRIVER_PROBE_SOCKET;
 	line.options.profiles = GPUARB_PROFILE_DIR;
 	line.options.runtime_directory = environment("RUNTIME_DIRECTORY", GPUARB_RUNTIME_DIR);
+	line.options.state_directory = environment("STATE_DIRECTORY", NULL);
 	line.options.bus_address = environment("GPUARB_BUS_ADDRESS", NULL);
 
 	r = parse(argc, argv, &line);

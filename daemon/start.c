@@ -24,7 +24,8 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 			   REQUEST_WANTS, diagnostics);
 	if (n < 0)
 		return n;
-	r = state_open(daemon->options->runtime_directory, &daemon->state, diagnostics);
+	r = state_open_both(daemon->options->runtime_directory, daemon->options->state_directory,
+			    &daemon->state, diagnostics);
 	if (r < 0)
 		return r;
 	r = arbiter_new(settings, gpus, (size_t)n, state_first_id(daemon->state), &daemon->arbiter);
@@ -153,6 +154,8 @@ struct daemon *daemon_free(struct daemon *daemon)
 	driver_events_stop(daemon);
 	enforce_free(daemon->enforce); /* gpuarb-enforce thaws then what it froze */
 	frozen_free(daemon);
+	if (daemon->arbiter)
+		state_ids_end(daemon->state, daemon->arbiter->next_id);
 	arbiter_free(daemon->arbiter);
 	state_close(daemon->state);
 	if (daemon->ops)

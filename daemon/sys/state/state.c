@@ -15,110 +15,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sys/state/lease-ids.h"
+#include "sys/state/state-file.h"
 #include "util/fd.h"
 
-/*
- * There is no fsync(): the runtime directory is a tmpfs, whose files last as long as the kernel
- * that the leases are about. The files only have to survive the end of this process at any moment,
- * and for that a rename is enough.
- */
-
-#define ID_MAX (UINT64_C(1) << 53) /* JSON readers hold integers up to here */
-#define ID_BLOCK 1024U
-#define NEXT_ID "next-id"
 #define DRAINED "drained"
 #define FROZEN "frozen"
-#define NEW_FILE ".new" /* the name of a file while it is written; a crash may leave it behind */
 #define NAME_BYTES 32U
-#define FILE_MAX (1024U * 1024U)
 #define ASIDE_TRIES 1000U
 
 struct state {
 	char *path;
 	int runtime, leases; /* directories; runtime is locked */
-	uint64_t first_id;
-	uint64_t reserved_until; /* ids below are reserved on disk */
+	struct lease_ids ids;
 
 	/* Drained GPUs that are not present: kept until they return. */
 	char away[REQUEST_WANTS][GPU_NAME_MAX];
 	size_t n_away;
 };
 
-/* ---- files --------------------------------------------------------------------------- */
-
-static int write_all(int fd, const char *text)
-{
-	size_t size = strlen(text);
-	ssize_t n;
-
-	while (size > 0) {
-		n = write(fd, text, size);
-		if (n < 0)
-			return -errno;
-		text += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-/* Writes a file beside and renames it: after a failure the old file, if any, is unchanged. */
-static int put_file(int directory, const char *name, const char *text)
-{
-	int fd, r;
-
-	fd = openat(directory, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
-	if (fd < 0)
-		return -errno;
-
-	r = write_all(fd, text);
-	if (close(fd) < 0 && r == 0)
-		r = -errno;
-	if (r == 0 && renameat(directory, NEW_FILE, directory, name) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(directory, NEW_FILE, 0);
-	return r;
-}
-
-static int remove_file(int directory, const char *name)
-{
-	return unlinkat(directory, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-static int read_open(int fd, char **ret, size_t *ret_length)
-{
-	_cleanup_(freep) char *text = NULL;
-	struct stat st;
-	ssize_t n;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)FILE_MAX)
-		return -EINVAL;
-	text = malloc((size_t)st.st_size + 1);
-	if (!text)
-		return -ENOMEM;
-	n = read_to_end(fd, text, (size_t)st.st_size);
-	if (n != st.st_size)
-		return n < 0 ? (int)n : -EINVAL; /* the file became shorter since fstat() */
-	text[n] = '\0';
-	*ret = TAKE_PTR(text);
-	*ret_length = (size_t)n;
-	return 0;
-}
-
-/* Reads a regular file of up to FILE_MAX bytes and adds a NUL. -ENOENT; -ENOMEM, -EMFILE and
- * -ENFILE, after which it can be read later; -EINVAL for anything else. */
-static int read_file(int directory, const char *name, char **ret, size_t *ret_length)
-{
-	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
-	_cleanup_fd_ int fd = openat(directory, name,
-				     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int r = fd < 0 ? -errno : read_open(fd, ret, ret_length);
-
-	if (r == 0 || r == -ENOENT || r == -ENOMEM || r == -EMFILE || r == -ENFILE)
-		return r;
-	return -EINVAL;
-}
+/* ---- setting aside ------------------------------------------------------------------- */
 
 /* Never replaces a file that was set aside before. */
 static int try_move_aside(const struct state *state, int directory, const char *name, char *to,
@@ -159,8 +75,8 @@ static void move_aside(const struct state *state, int directory, const char *nam
 
 static void remove_new(const struct state *state, int directory, struct diagnostics *diagnostics)
 {
-	if (unlinkat(directory, NEW_FILE, 0) < 0 && errno == EISDIR)
-		move_aside(state, directory, NEW_FILE, "prevents writing", diagnostics);
+	if (unlinkat(directory, STATE_FILE_NEW, 0) < 0 && errno == EISDIR)
+		move_aside(state, directory, STATE_FILE_NEW, "prevents writing", diagnostics);
 }
 
 /* ---- names --------------------------------------------------------------------------- */
@@ -187,7 +103,7 @@ static DIR *list_leases(const struct state *state)
 	return open_directory(openat(state->leases, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-/* ---- ids: never used again, so they are reserved on disk in blocks before they are used  */
+/* ---- ids ----------------------------------------------------------------------------- */
 
 static uint64_t highest_id(const struct state *state)
 {
@@ -205,75 +121,19 @@ static uint64_t highest_id(const struct state *state)
 	return highest;
 }
 
-/* The first id if the file does not tell: above all ids of a daemon that started this way earlier
- * in this boot, unless it made more than 2^10 leases a second all the time. Nothing that knows an
- * id survives a reboot, so the uptime is enough, and it keeps ids short. */
-static uint64_t id_from_clock(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return ((uint64_t)now.tv_sec << 10) + 1;
-}
-
-/* -ENOENT; -EINVAL if the file is damaged. */
-static int read_next_id(const struct state *state, uint64_t *ret)
-{
-	_cleanup_(freep) char *text = NULL;
-	char again[32];
-	size_t length;
-	uint64_t id;
-	int r;
-
-	r = read_file(state->runtime, NEXT_ID, &text, &length);
-	if (r < 0)
-		return r == -ENOENT ? -ENOENT : -EINVAL;
-	if (sscanf(text, "%20" SCNu64, &id) != 1 || id == 0 || id >= ID_MAX)
-		return -EINVAL;
-	snprintf(again, sizeof(again), "%" PRIu64 "\n", id);
-	if (strcmp(text, again) != 0)
-		return -EINVAL;
-	*ret = id;
-	return 0;
-}
-
-static void find_first_id(struct state *state, struct diagnostics *diagnostics)
-{
-	uint64_t highest = highest_id(state), clock = id_from_clock();
-	int r;
-
-	r = read_next_id(state, &state->first_id);
-	if (r == 0 && state->first_id <= highest)
-		r = -EINVAL;
-	if (r < 0)
-		state->first_id = clock > highest ? clock : highest + 1;
-	state->reserved_until = state->first_id;
-	/* If there is no saved lease either, this is a first start. */
-	if (r == -EINVAL || (r == -ENOENT && highest > 0))
-		diagnostics_add(diagnostics, false,
-				"%s/" NEXT_ID
-				": %s, so the last lease id is unknown; the next one is "
-				"%" PRIu64,
-				state->path, r == -ENOENT ? "missing" : "damaged", state->first_id);
-}
-
 uint64_t state_first_id(const struct state *state)
 {
-	return state->first_id;
+	return state->ids.first;
 }
 
 int state_ids_until(struct state *state, uint64_t id)
 {
-	char text[32];
-	int r;
+	return lease_ids_reserve(&state->ids, id);
+}
 
-	if (id < state->reserved_until)
-		return 0;
-	snprintf(text, sizeof(text), "%" PRIu64 "\n", id + ID_BLOCK);
-	r = put_file(state->runtime, NEXT_ID, text);
-	if (r == 0)
-		state->reserved_until = id + ID_BLOCK;
-	return r;
+void state_ids_end(struct state *state, uint64_t next_id)
+{
+	lease_ids_end(&state->ids, next_id);
 }
 
 /* ---- opening ------------------------------------------------------------------------- */
@@ -285,6 +145,7 @@ struct state *state_close(struct state *state)
 
 	close_fd(&state->leases);
 	close_fd(&state->runtime);
+	lease_ids_done(&state->ids);
 	free(state->path);
 	free(state);
 	return NULL;
@@ -337,14 +198,15 @@ static int open_runtime(struct state *state, struct diagnostics *diagnostics)
 	return r;
 }
 
-int state_open(const char *runtime_directory, struct state **ret, struct diagnostics *diagnostics)
+int state_open_both(const char *runtime_directory, const char *state_directory, struct state **ret,
+		    struct diagnostics *diagnostics)
 {
 	_cleanup_(state_closep) struct state *state = calloc(1, sizeof(*state));
 	int r;
 
 	if (!state)
 		return -ENOMEM;
-	state->runtime = state->leases = -1;
+	state->runtime = state->leases = state->ids.durable = -1;
 	state->path = strdup(runtime_directory);
 	if (!state->path)
 		return -ENOMEM;
@@ -360,10 +222,16 @@ int state_open(const char *runtime_directory, struct state **ret, struct diagnos
 	}
 	remove_new(state, state->runtime, diagnostics);
 	remove_new(state, state->leases, diagnostics);
-	find_first_id(state, diagnostics);
+	lease_ids_init(&state->ids, runtime_directory, state->runtime, state_directory,
+		       highest_id(state), diagnostics);
 
 	*ret = TAKE_PTR(state);
 	return 0;
+}
+
+int state_open(const char *runtime_directory, struct state **ret, struct diagnostics *diagnostics)
+{
+	return state_open_both(runtime_directory, NULL, ret, diagnostics);
 }
 
 /* ---- leases -------------------------------------------------------------------------- */
@@ -378,10 +246,10 @@ int state_save(struct state *state, const struct arbiter *arbiter, const struct 
 	if (r < 0)
 		return r;
 	name_of_id(lease->id, name);
-	r = put_file(state->leases, name, text);
+	r = state_file_put(state->leases, name, text);
 	/* The directory was removed and perhaps made again: open the new one. */
 	if (r == -ENOENT && open_leases(state) == 0)
-		r = put_file(state->leases, name, text);
+		r = state_file_put(state->leases, name, text);
 	return r;
 }
 
@@ -390,7 +258,7 @@ int state_forget(struct state *state, uint64_t id)
 	char name[NAME_BYTES];
 
 	name_of_id(id, name);
-	return remove_file(state->leases, name);
+	return state_file_remove(state->leases, name);
 }
 
 void state_set_aside(struct state *state, uint64_t id, const char *why,
@@ -422,7 +290,7 @@ static int add_id(struct ids *ids, uint64_t id)
 	return 0;
 }
 
-/* Where readdir() does not tell the type, read_file() refuses all but regular files. */
+/* Where readdir() does not tell the type, state_file_read() refuses all but regular files. */
 static int list_one(const struct state *state, const struct dirent *entry, struct ids *ids,
 		    struct diagnostics *diagnostics)
 {
@@ -432,7 +300,7 @@ static int list_one(const struct state *state, const struct dirent *entry, struc
 		return 0;
 	if (id > 0 && (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN))
 		return add_id(ids, id);
-	if (strcmp(entry->d_name, NEW_FILE) == 0)
+	if (strcmp(entry->d_name, STATE_FILE_NEW) == 0)
 		remove_new(state, state->leases, diagnostics);
 	else
 		move_aside(state, state->leases, entry->d_name, "not a saved lease", diagnostics);
@@ -487,7 +355,7 @@ static int load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 	int r;
 
 	snprintf(why, size, "not a saved lease");
-	r = read_file(state->leases, name, &text, &length);
+	r = state_file_read(state->leases, name, &text, &length);
 	if (r < 0)
 		return r == -ENOENT ? -EINVAL : r;
 	r = state_json_read(arbiter, text, length, ret, why, size);
@@ -538,8 +406,8 @@ int state_save_drained(struct state *state, const struct arbiter *arbiter, uint6
 		if (!gpu_named(arbiter, state->away[i]))
 			end += sprintf(end, "%s\n", state->away[i]);
 
-	return end > text ? put_file(state->runtime, DRAINED, text)
-			  : remove_file(state->runtime, DRAINED);
+	return end > text ? state_file_put(state->runtime, DRAINED, text)
+			  : state_file_remove(state->runtime, DRAINED);
 }
 
 static bool is_gpu_name(const char *line)
@@ -582,7 +450,7 @@ void state_load_drained(struct state *state, struct arbiter *arbiter,
 	int r;
 
 	state->n_away = 0;
-	r = read_file(state->runtime, DRAINED, &text, &length);
+	r = state_file_read(state->runtime, DRAINED, &text, &length);
 	if (r == -EINVAL || (r == 0 && strlen(text) != length)) {
 		move_aside(state, state->runtime, DRAINED, "not a list of GPUs", diagnostics);
 		return;
@@ -602,13 +470,13 @@ void state_load_drained(struct state *state, struct arbiter *arbiter,
 
 int state_save_frozen(struct state *state, const char *lines)
 {
-	return lines[0] ? put_file(state->runtime, FROZEN, lines)
-			: remove_file(state->runtime, FROZEN);
+	return lines[0] ? state_file_put(state->runtime, FROZEN, lines)
+			: state_file_remove(state->runtime, FROZEN);
 }
 
 int state_load_frozen(struct state *state, char **ret)
 {
 	size_t length;
 
-	return read_file(state->runtime, FROZEN, ret, &length);
+	return state_file_read(state->runtime, FROZEN, ret, &length);
 }

@@ -18,6 +18,11 @@ struct state;
 /* Opens and locks the directory and makes what is missing in it. -EBUSY: another daemon uses it.
  * -errno with a diagnostic. */
 int state_open(const char *runtime_directory, struct state **ret, struct diagnostics *diagnostics);
+
+/* The same with a directory that outlives a boot, and has the next id, too. Without it (NULL), or if
+ * it cannot be used (a diagnostic), ids begin at 1 again when the runtime directory is new. */
+int state_open_both(const char *runtime_directory, const char *state_directory, struct state **ret,
+		    struct diagnostics *diagnostics);
 struct state *state_close(struct state *state);
 DEFINE_CLEANUP(struct state *, state_close)
 
@@ -26,9 +31,11 @@ int state_save(struct state *state, const struct arbiter *arbiter, const struct 
 int state_forget(struct state *state, uint64_t id); /* 0 also if there is no file */
 
 /* The first id that no earlier daemon used. Ids are reserved on disk in blocks: call
- * state_ids_until() before `id` is used. */
+ * state_ids_until() before `id` is used. A daemon that ends calls state_ids_end(), so that the next
+ * one continues with next_id and not with the next block. */
 uint64_t state_first_id(const struct state *state);
 int state_ids_until(struct state *state, uint64_t id);
+void state_ids_end(struct state *state, uint64_t next_id);
 
 /* Ids of the saved leases, ascending; for free(). Other files are set aside with a diagnostic.
  * -errno with a diagnostic. */

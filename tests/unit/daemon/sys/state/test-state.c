@@ -2,6 +2,7 @@
 #include "sys/state/state.h"
 
 #include <json-c/json.h>
+#include <limits.h>
 #include <time.h>
 
 #include "check.h"
@@ -222,7 +223,7 @@ TEST(ids_continue_after_a_restart)
 	struct state *state = open_state(rig);
 	uint64_t first = state_first_id(state);
 
-	CHECK(first > 0 && rig->diagnostics.n == 0); /* a first start is not reported */
+	CHECK(first == 1 && rig->diagnostics.n == 0); /* a first start is not reported */
 	CHECK(!there(rig, "next-id"));
 	state_close(state);
 	state = open_state(rig); /* nor is a start after a daemon that granted nothing */
@@ -230,12 +231,102 @@ TEST(ids_continue_after_a_restart)
 	CHECK(rig->diagnostics.n == 0);
 	CHECK(state_ids_until(state, first) == 0 && there(rig, "next-id"));
 	CHECK(unlink(scratch_at(&rig->scratch, "next-id")) == 0);
-	CHECK(state_ids_until(state, first + 1023) == 0 && !there(rig, "next-id"));
-	CHECK(state_ids_until(state, first + 1024) == 0 && there(rig, "next-id"));
+	CHECK(state_ids_until(state, first + 63) == 0 && !there(rig, "next-id"));
+	CHECK(state_ids_until(state, first + 64) == 0 && there(rig, "next-id"));
 	state_close(state);
 
 	state = open_state(rig);
-	CHECK(state_first_id(state) == first + 2048 && rig->diagnostics.n == 0);
+	CHECK(state_first_id(state) == first + 128 && rig->diagnostics.n == 0);
+	CHECK(state_ids_until(state, first + 128) == 0);
+	state_ids_end(state, first + 129); /* a daemon that ends leaves no gap */
+	state_close(state);
+	state = open_state(rig);
+	CHECK(state_first_id(state) == first + 129 && rig->diagnostics.n == 0);
+	state_close(state);
+	state_rig_free(rig);
+}
+
+/* The first id of a daemon whose runtime directory is new, after a reboot. */
+static struct state *open_after_reboot(struct rig *rig)
+{
+	struct state *state;
+	char command[PATH_MAX + 32];
+
+	snprintf(command, sizeof(command), "rm -rf %s", scratch_at(&rig->scratch, "run"));
+	CHECK(system(command) == 0);
+	scratch_mkdir(&rig->scratch, "run");
+	CHECK(state_open_both(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"),
+			      &state, &rig->diagnostics) == 0);
+	return state;
+}
+
+TEST(ids_continue_after_a_reboot)
+{
+	struct rig *rig = state_rig_new();
+	struct state *state;
+
+	scratch_mkdir(&rig->scratch, "lib");
+	state = open_after_reboot(rig);
+	CHECK(state_first_id(state) == 1);
+	CHECK(state_ids_until(state, 1) == 0 && state_ids_until(state, 2) == 0);
+	state_ids_end(state, 3);
+	state_close(state);
+
+	state = open_after_reboot(rig);
+	CHECK(state_first_id(state) == 3);
+	for (uint64_t id = 3; id < 4000; id++)
+		CHECK(state_ids_until(state, id) == 0);
+	state_close(state); /* as after a power failure: no state_ids_end() */
+
+	state = open_after_reboot(rig);
+	CHECK(state_first_id(state) >= 4000 && state_first_id(state) < 4000 + 1024);
+	CHECK(rig->diagnostics.n == 0);
+	state_close(state);
+	state_rig_free(rig);
+}
+
+TEST(a_next_id_of_an_older_daemon_is_continued)
+{
+	struct rig *rig = state_rig_new();
+	struct state *state;
+
+	scratch_mkdir(&rig->scratch, "lib");
+	scratch_mkdir(&rig->scratch, "run");
+	scratch_mkdir(&rig->scratch, "run/leases");
+	scratch_write(&rig->scratch, "run/leases/2255873.json", "{}");
+	scratch_write(&rig->scratch, "run/next-id", "2256897\n");
+	CHECK(state_open_both(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"),
+			      &state, &rig->diagnostics) == 0);
+	CHECK(state_first_id(state) == 2256897 && rig->diagnostics.n == 0);
+	state_close(state);
+	state_rig_free(rig);
+}
+
+TEST(a_damaged_next_id_is_replaced_by_that_of_the_state_directory)
+{
+	struct rig *rig = state_rig_new();
+	struct state *state;
+
+	scratch_mkdir(&rig->scratch, "lib");
+	scratch_mkdir(&rig->scratch, "run");
+	scratch_write(&rig->scratch, "lib/next-id", "700\n");
+	scratch_write(&rig->scratch, "run/next-id", "x\n");
+	CHECK(state_open_both(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"),
+			      &state, &rig->diagnostics) == 0);
+	CHECK(state_first_id(state) == 700 && state_says(rig, "/next-id: "));
+	state_close(state);
+	state_rig_free(rig);
+}
+
+TEST(a_state_directory_that_cannot_be_used_does_not_prevent_the_start)
+{
+	struct rig *rig = state_rig_new();
+	struct state *state;
+
+	CHECK(state_open_both(rig->scratch.path, scratch_at(&rig->scratch, "none"), &state,
+			      &rig->diagnostics) == 0);
+	CHECK(state_says(rig, "/none: ") && !diagnostics_have_errors(&rig->diagnostics));
+	CHECK(state_first_id(state) == 1 && state_ids_until(state, 1) == 0);
 	state_close(state);
 	state_rig_free(rig);
 }
