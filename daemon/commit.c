@@ -49,12 +49,24 @@ void commit_save_touched(struct daemon *daemon)
 
 /* ---- plan, save, commit -------------------------------------------------------------------- */
 
+/* A lease is dated when it begins to wait, and when it is granted. */
+static void date(const struct daemon *daemon, struct lease *planned)
+{
+	const struct lease *lease = ledger_find(daemon->arbiter, planned->id);
+
+	if (!lease || (lease->state == STATE_WAITING) != (planned->state == STATE_WAITING))
+		planned->since_usec = daemon_now_usec();
+	else
+		planned->since_usec = lease->since_usec;
+}
+
 int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease **ret_lease)
 {
 	_cleanup_(lease_freep) struct lease *planned = proposal;
 	struct lease *lease;
 	int r;
 
+	date(daemon, planned);
 	r = commit_save_again(daemon);
 	if (r >= 0)
 		r = state_ids_until(daemon->state, planned->id);

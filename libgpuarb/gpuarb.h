@@ -671,6 +671,9 @@ size_t gpuarb_view_driver_events(const struct gpuarb_view *view, size_t i,
 /* How often lease i, which is adaptable, was given other CUs, so that another request fits. */
 uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i);
 
+/* When lease i was granted, or began to wait, in microseconds of CLOCK_BOOTTIME; 0: unknown. */
+uint64_t gpuarb_view_since(const struct gpuarb_view *view, size_t i);
+
 /* How many queues the kernel has refused to lease i, because it had all that were granted. */
 uint64_t gpuarb_view_queue_refusals(const struct gpuarb_view *view, size_t i);
 

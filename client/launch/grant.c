@@ -9,6 +9,7 @@
 #include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
+#include "client/launch/refusal-help.h"
 #include "client/launch/wants.h"
 
 #define DAEMON_LATE_USEC UINT64_C(2000000)
@@ -50,6 +51,16 @@ static bool ask_fixed(struct command *command, int r)
 	return true;
 }
 
+/* Holders and options follow a lack of room; what policy refuses has a limit instead. */
+static int refuse(struct command *command, int error)
+{
+	int r = fail_asked(command, error);
+
+	if ((error == -EBUSY || error == -ENOSPC || error == -EDQUOT) && !command->json)
+		refusal_help(command, error == -EBUSY, stderr);
+	return r;
+}
+
 static int request(struct command *command, const char *before, struct gpuarb_lease **ret)
 {
 	struct gpuarb_want wants[REQUEST_WANTS];
@@ -69,7 +80,7 @@ static int request(struct command *command, const char *before, struct gpuarb_le
 		r = gpuarb_reserve_start(command->gpuarb, wants, command->n_wants,
 					 &command->options, ret);
 	} while (r < 0 && (ask_fixed(command, r) || want_ask_less(command, wants)));
-	return r < 0 ? fail_asked(command, r) : EXIT_OK;
+	return r < 0 ? refuse(command, r) : EXIT_OK;
 }
 
 static bool is(const struct gpuarb_lease *lease, const char *state)

@@ -446,6 +446,7 @@ void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, s
 	const struct gpuarb_refusal_facts *facts;
 	const struct gpuarb_refusal *refusal = gpuarb_view_waits_for(view, i, &facts);
 
+	json_known(map, "since", gpuarb_view_since(view, i), 0);
 	json_drift(map, view, i);
 	if (refusal)
 		json_refusal(json_map(map, "waits_for"), refusal, facts);

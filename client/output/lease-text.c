@@ -19,6 +19,29 @@ uint64_t lease_clock_usec(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+void lease_text_age(uint64_t since, char buf[static LEASE_TEXT_AGE])
+{
+	static const struct {
+		uint64_t most, seconds;
+		const char *name;
+	} units[] = {
+		{ 120, 1, "s" },
+		{ 120 * 60, 60, "min" },
+		{ 48 * 3600, 3600, "h" },
+		{ UINT64_MAX, 24 * 3600, "d" },
+	};
+	uint64_t now = lease_clock_usec(), age;
+	size_t i = 0;
+
+	buf[0] = '\0';
+	if (since == 0)
+		return;
+	age = now > since ? (now - since) / 1000000 : 0;
+	while (age >= units[i].most)
+		i++;
+	snprintf(buf, LEASE_TEXT_AGE, "%" PRIu64 "%s", age / units[i].seconds, units[i].name);
+}
+
 /* What happens at the deadline of a lease in this state. */
 static const char *event_of(const char *state)
 {

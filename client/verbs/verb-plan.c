@@ -6,21 +6,10 @@
 #include "client/output/json.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
+#include "client/launch/refusal-help.h"
 #include "client/launch/wants.h"
 
 #define ADVICE_MAX 64U
-
-static void print_lease(const struct gpuarb_lease_info *lease)
-{
-	char user[PRINT_USER];
-	unsigned cus = 0;
-
-	print_user(lease->owner_uid, user);
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		cus += lease->partitions[i].cus;
-	print_line(stdout, "  %" PRIu64 "  %s%s%s of %s, %u CU%s", lease->id, lease->name,
-		   *lease->name ? ", " : "", lease->lease_class, user, cus, print_s(cus));
-}
 
 /* What the request would take from other leases, and how long that takes. */
 static void print_effects(const struct gpuarb *gpuarb)
@@ -79,7 +68,7 @@ static void print_advice(struct command *command)
 		return;
 	for (size_t i = 0; i < n; i++)
 		if (session_lease(command, ids[i], &lease) == EXIT_OK)
-			print_lease(lease);
+			refusal_help_lease(stdout, command, lease);
 }
 
 int run_plan(struct command *command)
@@ -114,6 +103,8 @@ int run_plan(struct command *command)
 			print_grant(stdout, "  ", &partitions[i]);
 		fail_print_refusals(stdout, command->gpuarb);
 		print_effects(command->gpuarb);
+		if (!granted)
+			refusal_help(command, false, stdout);
 		if (!gpuarb_last_plan_effects(command->gpuarb))
 			print_advice(command);
 	}

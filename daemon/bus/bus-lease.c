@@ -235,6 +235,7 @@ static bool wants_cap(const struct bus *bus, const struct lease *lease)
 	ROW(Drift, "aa{sv}", CHANGES, bus_append_drift(reply, bus->arbiter, lease))           \
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
+	ROW(Since, "t", CHANGES, VALUE("t", lease->since_usec))                               \
 	ROW(Moves, "t", CHANGES, VALUE("t", lease->lend.moves))                               \
 	ROW(Disturbances, "t", CHANGES, VALUE("t", lease->lend.disturbances))                 \
 	ROW(PausedCount, "t", CHANGES, VALUE("t", lease->pause.count))                        \
@@ -303,9 +304,9 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	else if (touched & TOUCH_ADDED)
 		sd_bus_emit_object_added(bus->sd, path);
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
-		sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_LEASE, "State",
-					       "Generation", "Tier", "Partitions", "Reason",
-					       "Drift", "Deadline", "Moves", "Disturbances",
-					       "PausedCount", "PausedUsec", "PausedSince", "Resets",
-					       "EvictedCount", "EvictedUsec", "EvictedSince", NULL);
+		sd_bus_emit_properties_changed(
+			bus->sd, path, GPUARB_INTERFACE_LEASE, "State", "Generation", "Tier",
+			"Partitions", "Reason", "Drift", "Deadline", "Since", "Moves",
+			"Disturbances", "PausedCount", "PausedUsec", "PausedSince", "Resets",
+			"EvictedCount", "EvictedUsec", "EvictedSince", NULL);
 }

@@ -371,20 +371,36 @@ GPUARB_EXPORT int gpuarb_open(struct gpuarb **ret)
 	return 0;
 }
 
-/* StartServiceByName answers when the name is on the bus, at once if it is there already. */
+static int daemon_present(struct gpuarb *gpuarb, dbus_bool_t *ret)
+{
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	int r = connection_ensure(gpuarb);
+
+	if (r >= 0)
+		r = connection_call_bus(gpuarb, gpuarb->connection, "NameHasOwner", GPUARB_BUS_NAME,
+					"b", &reply);
+	if (r >= 0)
+		dbus_message_get_args(reply, NULL, DBUS_TYPE_BOOLEAN, ret, DBUS_TYPE_INVALID);
+	return r;
+}
+
+/* StartServiceByName answers when the name is on the bus. It refuses a name that the bus cannot
+ * start, also if it is there. */
 static int start_daemon(struct gpuarb *gpuarb)
 {
 	_cleanup_(free_message) DBusMessage *call = dbus_message_new_method_call(
 		DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "StartServiceByName");
 	const char *name = GPUARB_BUS_NAME;
+	dbus_bool_t present = FALSE;
 	dbus_uint32_t flags = 0;
-	int r;
+	int r = daemon_present(gpuarb, &present);
 
+	if (r < 0 || present)
+		return r;
 	if (!call || !dbus_message_append_args(call, DBUS_TYPE_STRING, &name, DBUS_TYPE_UINT32,
 					       &flags, DBUS_TYPE_INVALID))
 		return -ENOMEM;
-	r = connection_ensure(gpuarb);
-	return r < 0 ? r : connection_call(gpuarb, gpuarb->connection, call, NULL, NULL);
+	return connection_call(gpuarb, gpuarb->connection, call, NULL, NULL);
 }
 
 GPUARB_EXPORT int gpuarb_start(struct gpuarb *gpuarb, uint64_t usec)

@@ -68,7 +68,7 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 struct lease_facts {
 	struct refusals waits_for; /* why a waiting lease is not granted */
 	struct gpuarb_pause pause, evictions;
-	uint64_t moves, resets, queue_refusals;
+	uint64_t moves, since, resets, queue_refusals;
 	struct gpuarb_drift *drift;
 	size_t n_drift;
 };

@@ -328,6 +328,11 @@ GPUARB_EXPORT size_t gpuarb_view_driver_events(const struct gpuarb_view *view, s
 	return known ? view->gpu_facts[i].n_events : 0;
 }
 
+GPUARB_EXPORT uint64_t gpuarb_view_since(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_leases ? view->facts[i].since : 0;
+}
+
 GPUARB_EXPORT uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i)
 {
 	return view && i < view->n_leases ? view->facts[i].moves : 0;

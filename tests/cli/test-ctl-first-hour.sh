@@ -104,4 +104,37 @@ json_err '.error | contains("second of the journal")'
 kill "$other_pid"
 export GPUARB_BUS_ADDRESS=$address PATH=$path
 
+# ---- the first lease, and a refusal -------------------------------------------------------
+: >"$dir/gpuarbd.conf"
+mkdir "$dir/tenants.d"
+rig_start_daemon --simulate=radeon-vii
+hold reserve --cus=30 --name=training
+ends 0 list --json
+json_out '.[0].id == 1 and .[0].since > 0'
+me=$(id -un)
+ends 3 reserve --cus=50
+err_has '--cus=30  '
+err_has '--wait  '
+err_has 'gpuarbctl plan'
+err_has "  1  training, besteffort of $me, 30 CUs, for "
+ends 125 run --fixed --cus=50 -- true
+err_has "  1  training, besteffort of $me, 30 CUs, for "
+ends 3 reserve --cus=50 --json
+json_err '.refusals[0].leases == [1]'
+ends 3 plan --cus=50
+out_has '--cus=30  '
+out_has "  1  training, besteffort of $me, 30 CUs, for "
+ends 3 reserve --cus=10 --queues=30
+err_has '--queues=24  '
+err_lacks 'training'
+let_go TERM "$holder"
+
+# Numbers go on after a daemon that was stopped, and after one that was killed.
+rig_stop_daemon
+rig_start_daemon --simulate=radeon-vii
+hold reserve --cus=30
+ends 0 list --json
+json_out '.[0].id == 2'
+let_go TERM "$holder"
+
 rig_done

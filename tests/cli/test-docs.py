@@ -430,6 +430,7 @@ def masked(lines: List[str], environment: Environment, shown: bool) -> List[str]
         if not shown:
             line = line.replace(str(environment.dir), '/tmp/gpuarb')
         line = re.sub(r'\bin \d+ (ms|s|min|h)\b', 'in TIME', line)
+        line = re.sub(r'(?<![=\w.])\d+(s|min|h|d)\b', 'AGE', line)
         line = re.sub(r'\bpid \d+', 'pid PID', line)
         line = re.sub(r'\buid \d+', 'uid UID', line)
         line = re.sub(r'\b\d{4,7} \(', 'PID (', line)

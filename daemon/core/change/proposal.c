@@ -83,6 +83,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	take_state(lease, proposal);
 	cap_mark(lease);
 	lease->wait = proposal->wait;
+	lease->since_usec = proposal->since_usec;
 	if (!lease_keeps_request(lease)) {
 		free(lease->request);
 		lease->request = NULL;

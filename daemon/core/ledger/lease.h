@@ -120,6 +120,10 @@ struct lease {
 	uid_t owner;
 	pid_t pid; /* the process that asked, a hint; 0: unknown */
 
+	/* When it was granted; waiting: when it began to wait. CLOCK_BOOTTIME; 0: not saved by an
+	 * older daemon. */
+	uint64_t since_usec;
+
 	struct partition *partitions;
 	size_t n_partitions; /* 0: waiting */
 
