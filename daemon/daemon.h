@@ -57,7 +57,7 @@ struct daemon_options {
 	const char *probe;    /* the socket of gpuarb-probe */
 	const char *runtime_directory;
 	const char *state_directory; /* NULL: none */
-	const char *bus_address; /* NULL: the system bus */
+	const char *bus_address;     /* NULL: the system bus */
 };
 
 struct daemon {
@@ -67,6 +67,12 @@ struct daemon {
 	struct state *state;
 	struct bus *bus; /* NULL while there is no connection */
 	struct enforce *enforce;
+
+	/* reload.c: the keys that are used only at the start */
+	struct {
+		enum backend backend;
+		char *simulate;
+	} started;
 
 	/* bus-connection.c */
 	struct {
@@ -224,6 +230,8 @@ int reload_read(const struct daemon *daemon, struct settings **ret,
 int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics);
 
 /* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
+/* Keeps the keys that have an effect at the start only. */
+int reload_remember_start(struct daemon *daemon, const struct settings *settings);
 void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics);
 
 /* ---- update.c ----------------------------------------------------------------------- */

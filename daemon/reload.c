@@ -2,8 +2,15 @@
 
 /* The configuration: read at the start, and again on SIGHUP and Reload. */
 
+#include <errno.h>
+#include <string.h>
+
 #include "daemon.h"
 #include "sys/process.h"
+
+#define RESTART_TEXT                                                                            \
+	"the changed key %s waits for a restart of gpuarbd (systemctl restart gpuarbd; leases " \
+	"stay)"
 
 int reload_read(const struct daemon *daemon, struct settings **ret, struct diagnostics *diagnostics)
 {
@@ -20,6 +27,30 @@ int reload_read(const struct daemon *daemon, struct settings **ret, struct diagn
 				"see SECURITY in gpuarbd(8)",
 				(*ret)->tenants[i].name);
 	return r;
+}
+
+int reload_remember_start(struct daemon *daemon, const struct settings *settings)
+{
+	daemon->started.backend = settings->backend;
+	daemon->started.simulate = strdup(settings->simulate);
+	return daemon->started.simulate ? 0 : -ENOMEM;
+}
+
+/* Options of the command line replace both keys. */
+static void compare_with_start(const struct daemon *daemon, struct settings *settings,
+			       struct diagnostics *diagnostics)
+{
+	bool simulated = settings->backend == BACKEND_SIMULATED;
+
+	if (daemon->options->simulate || daemon->options->sysfs)
+		return;
+	settings->restart_for_backend = settings->backend != daemon->started.backend;
+	settings->restart_for_simulate = simulated &&
+					 strcmp(settings->simulate, daemon->started.simulate) != 0;
+	if (settings->restart_for_backend)
+		diagnostics_add(diagnostics, false, RESTART_TEXT, "backend");
+	if (settings->restart_for_simulate)
+		diagnostics_add(diagnostics, false, RESTART_TEXT, "simulate");
 }
 
 void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics)
@@ -49,6 +80,7 @@ int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
 	r = reload_read(daemon, &settings, diagnostics);
 	if (r < 0)
 		return r;
+	compare_with_start(daemon, settings, diagnostics);
 	arbiter_set_settings(daemon->arbiter, settings);
 	reload_check_floors(daemon, diagnostics);
 	if (settings->revoke_on_reload)

@@ -435,26 +435,32 @@ static int drain(void *userdata, const char *gpu, bool on, struct result *result
 	return 0;
 }
 
-/* As many errors as there is room for, one on each line. */
+/* As many errors as there is room for, one on each line, and their number. */
 static void join_errors(const struct diagnostics *diagnostics, int r, char *buf, size_t size)
 {
-	size_t n = 0;
+	size_t n = 0, errors = 0, left_out = 0;
 
 	snprintf(buf, size, "%s", strerror(-r));
 	for (size_t i = 0; i < diagnostics->n; i++) {
 		if (!diagnostics->list[i].error)
 			continue;
-		if (n + strlen(diagnostics->list[i].text) + 2 > size)
-			return;
-		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "\n" : "",
-				      diagnostics->list[i].text);
+		errors++;
+		if (n + strlen(diagnostics->list[i].text) + 80 > size)
+			left_out++;
+		else
+			n += (size_t)snprintf(buf + n, size - n, "%s\n", diagnostics->list[i].text);
 	}
+	if (left_out > 0)
+		snprintf(buf + n, size - n, "%zu problems, gpuarbctl config check prints them all",
+			 errors);
+	else if (errors > 0)
+		snprintf(buf + n, size - n, "%zu problem%s", errors, errors == 1 ? "" : "s");
 }
 
 static int reload(void *userdata, struct result *result)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-	char errors[400];
+	char errors[460];
 	int r;
 
 	r = reload_settings(userdata, &diagnostics);

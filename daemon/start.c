@@ -20,6 +20,9 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 	r = reload_read(daemon, &settings, diagnostics);
 	if (r < 0)
 		return r;
+	r = reload_remember_start(daemon, settings);
+	if (r < 0)
+		return r;
 	n = scan_find_gpus(daemon->options, settings, &daemon->ops, &daemon->hw, gpus,
 			   REQUEST_WANTS, diagnostics);
 	if (n < 0)
@@ -162,6 +165,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		daemon->ops->close(daemon->hw);
 	sd_event_unref(daemon->event);
 	free(daemon->scan.uses);
+	free(daemon->started.simulate);
 	free(daemon);
 	return NULL;
 }

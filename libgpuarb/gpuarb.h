@@ -556,6 +556,9 @@ const char *gpuarb_view_version(const struct gpuarb_view *view);  /* of the daem
 
 /* These return the number of elements of *ret. */
 size_t gpuarb_view_tenants(const struct gpuarb_view *view, const char *const **ret);
+
+/* The keys of gpuarbd.conf that were changed, and wait for a restart of gpuarbd. Returns how many. */
+size_t gpuarb_view_restart_keys(const struct gpuarb_view *view, const char *const **ret);
 size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu **ret);
 size_t gpuarb_view_leases(const struct gpuarb_view *view,
 			  const struct gpuarb_lease_info **ret); /* sorted by id */

@@ -347,8 +347,8 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY, gpu), .take = take_text },
 	{ "profile", "PROFILE", "a GPU model; the GPU need not be in this machine",
 	  FIELD(OPTIONS_MODEL, profile), .take = take_text },
-	{ "profiles", "DIR", "directory of the profiles", FIELD(OPTIONS_MODEL, profiles),
-	  .take = take_text },
+	{ "profiles", "DIR", "directory of the profiles",
+	  FIELD(OPTIONS_MODEL | OPTIONS_PROFILES, profiles), .take = take_text },
 	{ "svg", "FILE", "write a drawing to this file; - is standard output",
 	  FIELD(OPTIONS_SVG, svg), .take = take_text },
 

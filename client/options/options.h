@@ -23,6 +23,7 @@ enum option_group {
 	OPTIONS_REVOKE = 1 << 8,
 	OPTIONS_RT = 1 << 9,
 	OPTIONS_REQUEUE = 1 << 10,
+	OPTIONS_PROFILES = 1 << 11,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */

@@ -13,22 +13,25 @@
 
 /* ---- config ------------------------------------------------------------------------------ */
 
-/* Floors that add up to more than one of the simulated GPUs has. */
-static int check_simulated(const struct settings *settings, struct diagnostics *diagnostics)
+/* Profiles that are missing or wrong, and floors that add up to more than one of the simulated GPUs
+ * has. */
+static int check_simulated(const struct command *command, const struct settings *settings,
+			   struct diagnostics *diagnostics)
 {
+	const char *profiles = command->profiles ? command->profiles : GPUARB_PROFILE_DIR;
 	_cleanup_(freep) char *list = strdup(settings->simulate);
 	char *rest = list, *name, why[FLOOR_TEXT];
 	struct profile profile;
 	int result = 0;
 
-	/* A profile that is missing or wrong is reported by gpuarbd. */
 	if (!list)
 		return 0;
 	while ((name = strtok_r(rest, ",", &rest))) {
-		_cleanup_(diagnostics_done) struct diagnostics unused = { 0 };
-
-		if (profile_load(GPUARB_PROFILE_DIR, name, &profile, &unused) < 0 ||
-		    settings_check_floors(settings, &profile.info, why) >= 0)
+		if (profile_load(profiles, name, &profile, diagnostics) < 0) {
+			result = -EINVAL;
+			continue;
+		}
+		if (settings_check_floors(settings, &profile.info, why) >= 0)
 			continue;
 		diagnostics_add(diagnostics, true, "%s", why);
 		result = -EINVAL;
@@ -93,8 +96,9 @@ static int check_found(struct command *command, const struct settings *settings,
 static int check_floors(struct command *command, const struct settings *settings,
 			struct diagnostics *diagnostics)
 {
-	return settings->backend == BACKEND_SIMULATED ? check_simulated(settings, diagnostics)
-						      : check_found(command, settings, diagnostics);
+	return settings->backend == BACKEND_SIMULATED
+		       ? check_simulated(command, settings, diagnostics)
+		       : check_found(command, settings, diagnostics);
 }
 
 /* The files named, or all files that the daemon reads, with its rules of trust. */
@@ -138,6 +142,18 @@ static void print_json(const struct diagnostics *diagnostics, bool valid)
 	json_print(stdout, map);
 }
 
+static void print_count(const struct diagnostics *diagnostics)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < diagnostics->n; i++)
+		n += diagnostics->list[i].error;
+	print_line(stderr,
+		   "%zu problem%s: gpuarbd does not start with it, and a reload keeps the "
+		   "configuration in force",
+		   n, print_s(n));
+}
+
 int run_config(struct command *command)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
@@ -160,6 +176,8 @@ int run_config(struct command *command)
 				   diagnostics.list[i].text);
 		if (valid)
 			print_line(stdout, "the configuration is valid");
+		else
+			print_count(&diagnostics);
 	}
 	return valid ? EXIT_OK : EXIT_CONFIGURATION;
 }
@@ -207,21 +225,48 @@ int run_undrain(struct command *command)
 	return set_drain(command, false);
 }
 
+/* Keys that the reload has read and that have no effect yet. */
+static void print_restart(const struct command *command)
+{
+	const char *const *keys;
+	size_t n = gpuarb_view_restart_keys(command->view, &keys);
+
+	for (size_t i = 0; i < n; i++)
+		print_line(stdout,
+			   "the changed key %s waits for a restart: systemctl restart gpuarbd "
+			   "(leases stay)",
+			   keys[i]);
+}
+
+static void print_reloaded(const struct command *command)
+{
+	struct json_object *map = json_map(NULL, NULL), *list;
+	const char *const *keys;
+	size_t n = gpuarb_view_restart_keys(command->view, &keys);
+
+	json_flag(map, "reloaded", true);
+	list = json_list(map, "restart_keys");
+	for (size_t i = 0; i < n; i++)
+		json_text(list, NULL, keys[i]);
+	json_print(stdout, map);
+}
+
 int run_reload(struct command *command)
 {
-	struct json_object *map;
 	int r = gpuarb_reload(command->gpuarb), code;
 
 	if (r < 0) {
 		code = fail_asked(command, r);
 		return r == -EINVAL ? EXIT_CONFIGURATION : code;
 	}
+	code = session_snapshot(command);
+	if (code != EXIT_OK)
+		return code;
 	if (command->json) {
-		map = json_map(NULL, NULL);
-		json_flag(map, "reloaded", true);
-		json_print(stdout, map);
+		print_reloaded(command);
 	} else {
 		print_line(stdout, "the configuration was reloaded");
+		print_restart(command);
 	}
 	return EXIT_OK;
 }

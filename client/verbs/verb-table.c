@@ -51,7 +51,7 @@ const struct verb verb_table[] = {
 	  .groups = OPTIONS_MODEL | OPTIONS_RT, .min_words = 2, .max_words = 2, .paged = true,
 	  .run = run_rt },
 	{ "config", "check [FILE…]", "check the configuration and print its errors", .min_words = 1,
-	  .max_words = SIZE_MAX, .run = run_config },
+	  .max_words = SIZE_MAX, .groups = OPTIONS_PROFILES, .run = run_config },
 	{ "drain", "GPU", "stop new grants on a GPU (administrators)", .min_words = 1,
 	  .max_words = 1, .connect = session_snapshot, .run = run_drain },
 	{ "undrain", "GPU", "allow grants on a GPU again (administrators)", .min_words = 1,

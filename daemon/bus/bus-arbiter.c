@@ -157,6 +157,20 @@ BUS_GETTER(get_tenants)
 	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+BUS_GETTER(get_restart_keys)
+{
+	const struct bus *bus = userdata;
+	const struct settings *settings = bus->arbiter->settings;
+	int r;
+
+	r = sd_bus_message_open_container(reply, 'a', "s");
+	if (r >= 0 && settings->restart_for_backend)
+		r = sd_bus_message_append(reply, "s", "backend");
+	if (r >= 0 && settings->restart_for_simulate)
+		r = sd_bus_message_append(reply, "s", "simulate");
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
 	SD_BUS_METHOD_WITH_ARGS(
@@ -180,6 +194,8 @@ static const sd_bus_vtable vtable[] = {
 				bus_method_read_slots, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("Tenants", "as", get_tenants, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("RestartKeys", "as", get_restart_keys, 0,
+			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_VTABLE_END,
 };
 
@@ -190,5 +206,6 @@ int bus_export_arbiter(struct bus *bus)
 
 void bus_tell_tenants(struct bus *bus)
 {
-	sd_bus_emit_properties_changed(bus->sd, GPUARB_PATH, GPUARB_INTERFACE, "Tenants", NULL);
+	sd_bus_emit_properties_changed(bus->sd, GPUARB_PATH, GPUARB_INTERFACE, "Tenants",
+				       "RestartKeys", NULL);
 }

@@ -227,6 +227,13 @@ static void take_key(struct reader *reader, const char *section, const char *key
 		ini_bad(&reader->place, "'%s': only comments may contain other than ASCII", key);
 		return;
 	}
+	if (strstr(value, " #") || strstr(value, "\t#")) {
+		ini_bad(&reader->place,
+			"%s: '#' starts no comment after a value: move the comment to a line of its "
+			"own, or write ' ;' before it",
+			key);
+		return;
+	}
 	first = first_seen(reader, reader->section_line, key);
 	if (first > 0)
 		ini_bad(&reader->place, "duplicate key '%s': remove it here or at line %u", key,

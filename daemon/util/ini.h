@@ -5,7 +5,7 @@
  * Reads one INI file with libinih and reports every error with file and line.
  *
  * A line is a comment (it starts with # or ;), a [section] or KEY = VALUE, of up to 190 bytes; " ;"
- * starts a comment after a value. Indentation has no meaning: a value ends with its line. A
+ * starts a comment after a value, " #" is an error there. Indentation has no meaning: a value ends with its line. A
  * section may occur once in a file, a key once in a section. Everything but comments is ASCII.
  * /dev/null reads as an empty file, and no file may be larger than 1 MiB.
  */

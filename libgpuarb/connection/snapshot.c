@@ -21,6 +21,8 @@ struct gpuarb_view {
 	const char *version;
 	const char *const *tenants;
 	size_t n_tenants;
+	const char *const *restart_keys;
+	size_t n_restart_keys;
 	struct gpuarb_gpu *gpus;
 	uint64_t *gpu_numbers;       /* of their object paths, in the same order */
 	struct gpu_facts *gpu_facts; /* in the same order */
@@ -33,6 +35,7 @@ struct gpuarb_view {
 static const struct field root_fields[] = {
 	FIELD('s', "Version", gpuarb_view, version),
 	LIST('S', "Tenants", gpuarb_view, tenants, n_tenants),
+	LIST('S', "RestartKeys", gpuarb_view, restart_keys, n_restart_keys),
 };
 
 static const struct dictionary root_dictionary = DICTIONARY(root_fields, gpuarb_view);
@@ -236,6 +239,7 @@ GPUARB_EXPORT const char *gpuarb_view_version(const struct gpuarb_view *view)
 	}
 
 VIEW_MEMBER(char *const, gpuarb_view_tenants, tenants)
+VIEW_MEMBER(char *const, gpuarb_view_restart_keys, restart_keys)
 VIEW_MEMBER(struct gpuarb_gpu, gpuarb_view_gpus, gpus)
 VIEW_MEMBER(struct gpuarb_lease_info, gpuarb_view_leases, leases)
 

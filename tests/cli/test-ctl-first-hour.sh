@@ -104,6 +104,66 @@ json_err '.error | contains("second of the journal")'
 kill "$other_pid"
 export GPUARB_BUS_ADDRESS=$address PATH=$path
 
+# ---- config check finds what stops or changes gpuarbd ---------------------------------------
+profiles=--profiles=$GPUARB_SOURCE_ROOT/conf/gpus
+checked() { printf '%s\n' "$@" >"$dir/check.conf"; } # LINE…
+checked '[daemon]' 'backend = simulated' 'simulate = radeon-viii'
+ends 6 config check "$profiles" "$dir/check.conf" --json
+json_out '(.problems | length) == 1 and (.problems[0] | contains("radeon-viii"))'
+checked '[daemon]' 'max-holders = 100 # many'
+ends 6 config check "$dir/check.conf" --json
+json_out '.problems[0] | contains("check.conf:2: max-holders: ") and contains("line of its own")'
+checked '[daemon]' 'max-holders = 100 ; many'
+ends 0 config check "$dir/check.conf" --json
+json_out '.problems == [] and .warnings == []'
+checked '[tenant a]' 'match-user = root' 'max-queues = 1'
+ends 0 config check "$dir/check.conf" --json
+json_out '.problems == [] and (.warnings | length) == 1 and (.warnings[0] | contains("max-queues"))'
+checked '[tenant a]' 'match-user = root, daemon' '[tenant b]' 'match-user = root' 'class = realtime'
+ends 0 config check "$dir/check.conf" --json
+json_out '(.warnings | length) == 1 and (.warnings[0] | contains("check.conf:3: [tenant b]"))'
+for narrowed in 'match-unit = x.service' 'match-slice = x.slice' 'match-executable = /x'; do
+	checked '[tenant a]' 'match-user = root' "$narrowed" '[tenant b]' 'match-user = root'
+	ends 0 config check "$dir/check.conf" --json
+	json_out '.warnings == []'
+	checked '[tenant a]' 'match-user = root' '[tenant b]' 'match-user = root' "$narrowed"
+	ends 0 config check "$dir/check.conf" --json
+	json_out '(.warnings | length) == 1'
+done
+checked '[tenant a]' 'match-user = root' '[tenant b]' 'match-user = root, daemon' '[tenant *]'
+ends 0 config check "$dir/check.conf" --json
+json_out '.warnings == []'
+checked '[tenant a]' 'match-user = root' 'reserved-cus = 30' 'max-cus = 10'
+ends 6 config check "$dir/check.conf" --json
+json_out '.problems | length == 1'
+checked '[tenant a]' 'x = 1' 'y = 2' 'z = 3'
+ends 6 config check "$dir/check.conf"
+err_has '4 problems'
+
+# ---- reload names what waits for a restart, and all problems ----------------------------------
+mkdir "$dir/tenants.d"
+printf '[daemon]\nbackend = simulated\nsimulate = radeon-vii\n' >"$dir/gpuarbd.conf"
+rig_start_daemon
+ends 0 reload --json
+json_out '.reloaded and .restart_keys == []'
+printf '[daemon]\nbackend = simulated\nsimulate = v620\n' >"$dir/gpuarbd.conf"
+ends 0 reload --json
+json_out '.reloaded and .restart_keys == ["simulate"]'
+ends 0 reload
+out_has 'simulate waits for a restart'
+printf '[daemon]\nbackend = auto\n' >"$dir/gpuarbd.conf"
+ends 0 reload --json
+json_out '.restart_keys == ["backend"]'
+printf '[daemon]\nbackend = simulated\nsimulate = radeon-vii\n' >"$dir/gpuarbd.conf"
+ends 0 reload --json
+json_out '.restart_keys == []'
+printf '[tenant c]\nmax-cus = x\nfoo = 3\n' >"$dir/tenants.d/1.conf"
+ends 6 reload
+err_has '3 problems'
+rm "$dir/tenants.d/1.conf"
+rig_stop_daemon
+rm -r "$dir/run" "$dir/tenants.d"
+
 # ---- the first lease, and a refusal -------------------------------------------------------
 : >"$dir/gpuarbd.conf"
 mkdir "$dir/tenants.d"

@@ -92,6 +92,9 @@ struct gpu_settings {
 struct settings {
 	enum backend backend;
 	char *simulate; /* comma-separated profiles, never NULL */
+
+	/* Keys that differ from those with which gpuarbd started. */
+	bool restart_for_backend, restart_for_simulate;
 	uint64_t audit_interval_usec;
 	uint64_t drift_grace_usec; /* what lasts longer is drift */
 	enum unmanaged unmanaged;

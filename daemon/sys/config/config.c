@@ -3,7 +3,9 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +267,68 @@ static void check_tenant(struct config *config, const struct tenant *tenant)
 			tenant->name, exclusive_names[tenant->exclusive]);
 }
 
+static void warn_tenant(struct config *config, const struct tenant *tenant, const char *format, ...)
+	PRINTF_LIKE(3, 4);
+
+static void warn_tenant(struct config *config, const struct tenant *tenant, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	diagnostics_add(config->diagnostics, false, "%s:%u: [tenant %s]: %s", tenant->file,
+			tenant->line, tenant->name, text);
+}
+
+static bool has_all(const struct id_list *list, const struct id_list *part)
+{
+	for (size_t i = 0; i < part->n; i++) {
+		size_t k = 0;
+
+		while (k < list->n && list->ids[k] != part->ids[i])
+			k++;
+		if (k == list->n)
+			return false;
+	}
+	return true;
+}
+
+static bool same_or_any(const char *pattern, const char *narrower)
+{
+	return !pattern || (narrower && strcmp(pattern, narrower) == 0);
+}
+
+/* Whether each caller that matches the second tenant matches the first. */
+static bool covers(const struct tenant *first, const struct tenant *second)
+{
+	return !is_everybody(second->name) && has_all(&first->users, &second->users) &&
+	       has_all(&first->groups, &second->groups) && same_or_any(first->unit, second->unit) &&
+	       same_or_any(first->slice, second->slice) &&
+	       same_or_any(first->executable, second->executable);
+}
+
+/* What is valid, and probably not what the author expects. */
+static void check_effect(struct config *config, size_t i)
+{
+	const struct tenant *tenants = config->settings->tenants, *tenant = &tenants[i];
+
+	if (tenant->max_queues.kind == LIMIT_COUNT && tenant->max_queues.value == 1)
+		warn_tenant(config, tenant,
+			    "max-queues = 1 is too small for HIP, which needs 2 for each process");
+	for (size_t k = 0; k < i && tenant->users.n + tenant->groups.n > 0; k++) {
+		if (!covers(&tenants[k], tenant))
+			continue;
+		warn_tenant(config, tenant,
+			    "it is used only by requests that name it (--tenant=%s): all others "
+			    "match [tenant %s] before it; move it up, or narrow the match of the "
+			    "other one",
+			    tenant->name, tenants[k].name);
+		return;
+	}
+}
+
 /* The shares that floors reserve of one GPU; NULL: of each GPU that no key names. */
 static uint64_t reserved_percent(const struct settings *settings, const char *gpu)
 {
@@ -510,6 +574,7 @@ int config_load(const struct config_files *files, struct settings **ret,
 	for (size_t i = 0; i < settings->n_tenants; i++) {
 		check_tenant(&config, &settings->tenants[i]);
 		check_floor(&config, &settings->tenants[i]);
+		check_effect(&config, i);
 	}
 	if (config.errors > 0)
 		return -EINVAL;
