@@ -51,14 +51,13 @@ static int on_reconnect(sd_event_source *, uint64_t, void *userdata)
 	return 0;
 }
 
-static void on_disconnected(void *userdata)
+static void reconnect(struct daemon *daemon, const char *why)
 {
-	struct daemon *daemon = userdata;
 	int r = 0;
 
 	if (daemon->connection.pause_usec == 0)
-		log_warning("%s: connection lost: leases stay in force, and gpuarbd reconnects",
-			    address(daemon));
+		log_warning("%s: %s: leases stay in force, and gpuarbd reconnects", address(daemon),
+			    why);
 	if (!daemon->connection.retry)
 		r = sd_event_add_time_relative(daemon->event, &daemon->connection.retry,
 					       CLOCK_MONOTONIC, 0, 1000, on_reconnect, daemon);
@@ -67,6 +66,16 @@ static void on_disconnected(void *userdata)
 		return;
 	}
 	try_later(daemon);
+}
+
+static void on_disconnected(void *userdata)
+{
+	reconnect(userdata, "connection lost");
+}
+
+static void on_stalled(void *userdata)
+{
+	reconnect(userdata, "the bus has read nothing for 2 s");
 }
 
 static void on_named(void *userdata, int r)
@@ -91,6 +100,7 @@ static void on_named(void *userdata, int r)
 static int open_bus(struct daemon *daemon)
 {
 	static const struct bus_events events = { .disconnected = on_disconnected,
+						  .stalled = on_stalled,
 						  .named = on_named };
 
 	return bus_new(daemon->event, daemon->options->bus_address, daemon->arbiter, &requests_host,

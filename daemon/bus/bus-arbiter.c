@@ -14,7 +14,7 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 	struct request request;
 	int r, process_fd, holder;
 
-	caller = bus_sender(bus, m, method_reserve);
+	caller = bus_sender(bus, m);
 	if (!caller || bus_decides_later(bus, m, method_reserve))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
@@ -83,7 +83,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 	struct request request;
 	int r, process_fd;
 
-	caller = bus_sender(bus, m, method_plan);
+	caller = bus_sender(bus, m);
 	if (!caller || bus_decides_later(bus, m, method_plan))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);

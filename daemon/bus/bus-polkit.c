@@ -208,7 +208,7 @@ static const struct caller *sender(struct bus *bus, sd_bus_message *call,
 		*ret_why = question->why;
 		return &question->caller;
 	}
-	caller = bus_sender(bus, call, handler);
+	caller = bus_sender(bus, call);
 	*ret_why = NULL;
 	if (!caller || caller->administrator || (lease && is_owner(bus, caller, *lease)))
 		return caller;

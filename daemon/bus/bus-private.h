@@ -8,6 +8,64 @@
 #include "bus/bus.h"
 #include "core/decide/advice.h"
 
+/* ---- users and their connections ---- */
+
+/* Of answers: on their way to a client. */
+struct bus_amount {
+	uint64_t bytes;
+	unsigned fds;
+};
+
+/* A call that waits. */
+struct bus_call {
+	sd_bus_message *m;
+	struct bus_peer *peer;
+	size_t bytes;
+	TAILQ_ENTRY(bus_call) link;
+};
+
+TAILQ_HEAD(bus_call_list, bus_call);
+
+/* A user with connections that have called a method. */
+struct bus_user {
+	uid_t uid;
+	bool exempt;                  /* an administrator: its calls do not wait */
+	TAILQ_HEAD(, bus_peer) peers; /* bus-sender.c */
+	TAILQ_ENTRY(bus_user) link;
+
+	/* bus-users.c: budgets, in millionths of a call and of a microsecond */
+	int64_t calls, time;
+	uint64_t filled_usec;
+	uint64_t served, used_usec; /* in all */
+
+	/* bus-calls.c */
+	struct bus_call_list queue;
+	size_t n_queued, queued_bytes;
+	uint64_t delayed, refused; /* in all */
+
+	/* bus-unread.c */
+	struct bus_amount unread;
+	unsigned n_questions;
+	uint64_t ask_usec, delay_usec; /* of the next questions */
+};
+
+/* A connection that has called a method. It lives until it has closed and its calls were served. */
+struct bus_peer {
+	struct bus *bus;
+	char name[256];      /* unique name: names on a bus are at most 255 bytes long */
+	sd_bus_slot *lookup; /* NULL: the caller is known */
+	struct caller caller;
+	struct bus_user *user; /* NULL: the caller is not known yet */
+	bool closed;
+	size_t n_queued;
+	struct bus_call_list calls; /* until the caller is known */
+	TAILQ_ENTRY(bus_peer) link; /* of user */
+
+	/* bus-unread.c */
+	sd_bus_slot *question;          /* to the bus */
+	struct bus_amount unread, sent; /* sent: since the question */
+};
+
 struct bus {
 	sd_bus *sd;
 	sd_event *event;
@@ -16,6 +74,25 @@ struct bus {
 	const struct bus_events *events;
 	void *userdata; /* of host and events */
 	void *peers;    /* bus-sender.c: tsearch(3) tree by unique name */
+
+	/* bus-users.c, bus-calls.c */
+	TAILQ_HEAD(, bus_user) users; /* in the order of their turns */
+	size_t n_queued, queued_bytes, unknown_bytes;
+	sd_bus_message *serving; /* put back to sd-bus */
+	struct bus_peer *serving_peer;
+	struct bus_user *running; /* the time since started_usec is charged to it */
+	uint64_t started_usec;
+	bool changed, full; /* calls may be served that could not; answers wait for the bus */
+	sd_event_source *turn, *again, *watch;
+	uint64_t n_unwritten, unwritten_usec;
+	bool stalled; /* the bus reads nothing */
+
+	/* bus-unread.c */
+	struct bus_amount unread;
+	bool tells_nothing; /* the bus does not know what is unread */
+	sd_event_source *poll;
+	bool polling;
+	uint64_t poll_usec;
 
 	/* bus-polkit.c: questions that polkit has not answered yet. */
 	LIST_HEAD(, question) questions;
@@ -151,15 +228,66 @@ bool bus_decides_later(struct bus *bus, sd_bus_message *call, sd_bus_message_han
 void bus_forget_client_calls(struct bus *bus, const char *sender);
 void bus_drop_client_calls(struct bus *bus);
 
+/* ---- bus-users.c ------------------------------------------------------------------ */
+
+uint64_t bus_now_usec(void); /* CLOCK_MONOTONIC */
+
+/* The user of a caller; NULL: no memory. */
+struct bus_user *bus_user_get(struct bus *bus, const struct caller *caller);
+
+/* When the next call of the user may be served: now or in the past, or later. */
+uint64_t bus_user_ready_usec(struct bus *bus, struct bus_user *user);
+
+void bus_user_charge(struct bus_user *user, unsigned calls, uint64_t usec);
+
+/* Whether a user who has `own` of `all` may have more: one has at most `most`, and at most half of
+ * what the others leave of `total`. */
+bool bus_user_has_share(uint64_t own, uint64_t all, uint64_t most, uint64_t total);
+
+void bus_drop_users(struct bus *bus);
+
+/* ---- bus-unread.c ----------------------------------------------------------------- */
+
+int bus_unread_start(struct bus *bus);
+
+/* Counts the answer to a call that is served now. */
+void bus_unread_answer(struct bus *bus, struct bus_peer *peer, sd_bus_message *m);
+
+/* Counts a refusal, if there is still room for one. */
+bool bus_unread_has_room(struct bus *bus, struct bus_peer *peer);
+
+/* Whether calls of the user wait until its connections have read their answers. */
+bool bus_unread_holds(struct bus *bus, struct bus_user *user);
+
+void bus_unread_forget(struct bus_peer *peer); /* its connection has closed */
+
+/* ---- bus-calls.c ------------------------------------------------------------------ */
+
+int bus_calls_start(struct bus *bus);
+void bus_calls_stop(struct bus *bus);
+
+/* For the filter: 0: the call is served now; 1: it waits, or was answered. */
+int bus_calls_arrived(struct bus *bus, sd_bus_message *m);
+
+/* The caller of the connection is known, or never will be: then its calls are refused, or dropped
+ * for a sentence of NULL. */
+void bus_calls_known(struct bus_peer *peer);
+void bus_calls_refuse(struct bus_peer *peer, enum result_kind kind, const char *sentence);
+
+/* Serves the next call that waits, if there is one. */
+void bus_calls_serve(struct bus *bus);
+
 /* ---- bus-sender.c ----------------------------------------------------------------- */
 
-/*
- * The caller of a method. NULL: the handler returns 1. Then the caller is being looked up, and
- * `handler` is called again, in the order of the calls of this connection; or the call was
- * answered with an error.
- */
-const struct caller *bus_sender(struct bus *bus, sd_bus_message *call,
-				sd_bus_message_handler_t handler);
+/* The connection of a call, whose caller may be unknown yet. NULL: the call was answered. */
+struct bus_peer *bus_peer_of(struct bus *bus, sd_bus_message *call);
+
+/* A call of the connection was taken from a queue. */
+void bus_peer_unqueue(struct bus_peer *peer);
+
+/* The caller of a method, which is known since the call passed the filter. NULL: the handler returns
+ * 1, because the connection has closed since. */
+const struct caller *bus_sender(struct bus *bus, sd_bus_message *call);
 
 /* From now on forgets a caller when its connection closes. */
 int bus_watch_senders(struct bus *bus);

@@ -14,89 +14,46 @@
 
 #include "bus/bus-private.h"
 
-#define PEER_CALLS_MAX 1024U /* calls that wait for one look-up */
-
-/* A call that waits until the credentials of its caller are known. */
-struct waiting {
-	sd_bus_message *call;
-	sd_bus_message_handler_t handler;
-	STAILQ_ENTRY(waiting) link;
-};
-
-/* A connection that has called a method. */
-struct peer {
-	struct bus *bus;
-	char name[256];      /* unique name: names on a bus are at most 255 bytes long */
-	sd_bus_slot *lookup; /* NULL: the caller is known */
-	struct caller caller;
-	STAILQ_HEAD(, waiting) waiting;
-	size_t n_waiting;
-};
-
 static int compare(const void *a, const void *b)
 {
-	const struct peer *left = a, *right = b;
+	const struct bus_peer *left = a, *right = b;
 
 	return strcmp(left->name, right->name);
 }
 
-/* The call that has waited longest, for waiting_free(); NULL: none. */
-static struct waiting *take_waiting(struct peer *peer)
-{
-	struct waiting *waiting = STAILQ_FIRST(&peer->waiting);
-
-	if (!waiting)
-		return NULL;
-	STAILQ_REMOVE_HEAD(&peer->waiting, link);
-	peer->n_waiting--;
-	return waiting;
-}
-
-static void waiting_free(struct waiting *waiting)
-{
-	sd_bus_message_unref(waiting->call);
-	free(waiting);
-}
-
-static struct peer *peer_free(struct peer *peer)
+static struct bus_peer *peer_free(struct bus_peer *peer)
 {
 	if (!peer)
 		return NULL;
 
-	for (struct waiting *w; (w = take_waiting(peer));)
-		waiting_free(w);
+	bus_calls_refuse(peer, RESULT_OK, NULL);
+	bus_unread_forget(peer);
+	if (peer->user)
+		TAILQ_REMOVE(&peer->user->peers, peer, link);
 	sd_bus_slot_unref(peer->lookup);
 	free(peer);
 	return NULL;
 }
-DEFINE_CLEANUP(struct peer *, peer_free)
+DEFINE_CLEANUP(struct bus_peer *, peer_free)
 
-static void forget(struct peer *peer)
+static void forget(struct bus_peer *peer)
 {
 	tdelete(peer, &peer->bus->peers, compare);
 	peer_free(peer);
 }
 
-/* Answers the waiting calls and forgets the peer: its next call starts another look-up. */
-static void refuse_waiting(struct peer *peer, enum result_kind kind, const char *sentence)
+/* Answers the calls that wait and forgets the peer: its next call starts another look-up. */
+static void refuse(struct bus_peer *peer, enum result_kind kind, const char *sentence)
 {
-	for (struct waiting *w; (w = take_waiting(peer));) {
-		bus_refuse_as(w->call, kind, sentence);
-		waiting_free(w);
-	}
+	bus_calls_refuse(peer, kind, sentence);
 	forget(peer);
 }
 
-static void run_waiting(struct peer *peer)
+void bus_peer_unqueue(struct bus_peer *peer)
 {
-	for (struct waiting *w; (w = take_waiting(peer));) {
-		_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-		int r = w->handler(w->call, peer->bus, &error);
-
-		if (r < 0 || sd_bus_error_is_set(&error))
-			sd_bus_reply_method_errno(w->call, r, &error);
-		waiting_free(w);
-	}
+	peer->n_queued--;
+	if (peer->closed && peer->n_queued == 0)
+		forget(peer);
 }
 
 static int read_groups(sd_bus_message *m, struct caller *caller)
@@ -172,43 +129,48 @@ static int read_credentials(sd_bus_message *m, struct caller *ret)
 
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
-	struct peer *peer = userdata;
+	struct bus_peer *peer = userdata;
 
 	/* No error for a connection that has closed: the bus sends NameOwnerChanged first, and
 	 * on_name_lost() forgets the peer and this look-up. */
 	if (sd_bus_message_is_method_error(m, NULL) || read_credentials(m, &peer->caller) < 0) {
-		refuse_waiting(peer, RESULT_NOT_PERMITTED,
-			       "Access denied: the bus does not know the user of this connection: "
-			       "connect from a process that the bus can identify");
+		refuse(peer, RESULT_NOT_PERMITTED,
+		       "Access denied: the bus does not know the user of this connection: "
+		       "connect from a process that the bus can identify");
 		return 1;
 	}
-
+	peer->user = bus_user_get(peer->bus, &peer->caller);
+	if (!peer->user) {
+		refuse(peer, RESULT_NO_MEMORY, "out of memory");
+		return 1;
+	}
+	TAILQ_INSERT_TAIL(&peer->user->peers, peer, link);
 	peer->lookup = sd_bus_slot_unref(peer->lookup);
 	if (peer->caller.pid > 0)
 		peer->bus->host->describe(peer->bus->userdata, peer->caller.pid, &peer->caller);
-	run_waiting(peer);
+	bus_calls_known(peer);
 	return 1;
 }
 
-static struct peer *find(struct bus *bus, const char *name)
+static struct bus_peer *find(struct bus *bus, const char *name)
 {
-	struct peer key;
+	struct bus_peer key;
 	void *node;
 
 	snprintf(key.name, sizeof(key.name), "%s", name);
 	node = tfind(&key, &bus->peers, compare);
-	return node ? *(struct peer **)node : NULL;
+	return node ? *(struct bus_peer **)node : NULL;
 }
 
-static int add(struct bus *bus, const char *name, struct peer **ret)
+static int add(struct bus *bus, const char *name, struct bus_peer **ret)
 {
-	_cleanup_(peer_freep) struct peer *peer = calloc(1, sizeof(*peer));
+	_cleanup_(peer_freep) struct bus_peer *peer = calloc(1, sizeof(*peer));
 	int r;
 
 	if (!peer)
 		return -ENOMEM;
 	peer->bus = bus;
-	STAILQ_INIT(&peer->waiting);
+	TAILQ_INIT(&peer->calls);
 	snprintf(peer->name, sizeof(peer->name), "%s", name);
 	r = sd_bus_call_method_async(bus->sd, &peer->lookup, "org.freedesktop.DBus",
 				     "/org/freedesktop/DBus", "org.freedesktop.DBus",
@@ -221,48 +183,29 @@ static int add(struct bus *bus, const char *name, struct peer **ret)
 	return 0;
 }
 
-static int queue(struct peer *peer, sd_bus_message *call, sd_bus_message_handler_t handler)
-{
-	struct waiting *waiting;
-
-	if (peer->n_waiting >= PEER_CALLS_MAX)
-		return sd_bus_reply_method_errorf(
-			call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-			"%u calls of this connection are waiting already: "
-			"wait for their answers first",
-			PEER_CALLS_MAX);
-	waiting = calloc(1, sizeof(*waiting));
-	if (!waiting)
-		return -ENOMEM;
-	waiting->call = sd_bus_message_ref(call);
-	waiting->handler = handler;
-	STAILQ_INSERT_TAIL(&peer->waiting, waiting, link);
-	peer->n_waiting++;
-	return 0;
-}
-
-const struct caller *bus_sender(struct bus *bus, sd_bus_message *call,
-				sd_bus_message_handler_t handler)
+struct bus_peer *bus_peer_of(struct bus *bus, sd_bus_message *call)
 {
 	const char *name = sd_bus_message_get_sender(call);
-	struct peer *peer = find(bus, name);
-	int r = 0;
+	struct bus_peer *peer = find(bus, name);
+	int r = peer ? 0 : add(bus, name, &peer);
 
-	if (peer && !peer->lookup)
-		return &peer->caller;
-	if (!peer)
-		r = add(bus, name, &peer);
-	if (r >= 0)
-		r = queue(peer, call, handler);
 	if (r < 0)
 		sd_bus_reply_method_errno(call, r, NULL);
-	return NULL;
+	return r < 0 ? NULL : peer;
 }
 
+const struct caller *bus_sender(struct bus *bus, sd_bus_message *call)
+{
+	const struct bus_peer *peer = find(bus, sd_bus_message_get_sender(call));
+
+	return peer && peer->user ? &peer->caller : NULL;
+}
+
+/* Calls that it has sent are still served. */
 static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct bus *bus = userdata;
-	struct peer *peer;
+	struct bus_peer *peer;
 	const char *name;
 
 	if (sd_bus_message_read(m, "s", &name) < 0)
@@ -271,8 +214,13 @@ static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)
 	bus_forget_client_calls(bus, name);
 	bus_forget_questions(bus, name);
 	peer = find(bus, name);
-	if (peer)
+	if (!peer)
+		return 0;
+	peer->closed = true;
+	if (!peer->user || peer->n_queued == 0)
 		forget(peer);
+	else
+		bus_unread_forget(peer);
 	return 0;
 }
 
@@ -289,5 +237,5 @@ int bus_watch_senders(struct bus *bus)
 void bus_drop_senders(struct bus *bus)
 {
 	while (bus->peers)
-		refuse_waiting(*(struct peer **)bus->peers, RESULT_SHUTDOWN, BUS_STOPPING);
+		refuse(*(struct bus_peer **)bus->peers, RESULT_SHUTDOWN, BUS_STOPPING);
 }

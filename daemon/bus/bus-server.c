@@ -14,13 +14,9 @@
 /* A filter, so that it runs before sd-bus finds the object: the scan may remove it. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
-	struct bus *bus = userdata;
-	const char *path = sd_bus_message_get_path(m);
-
-	if (sd_bus_message_is_method_call(m, NULL, NULL) > 0 && path &&
-	    strncmp(path, GPUARB_PATH, strlen(GPUARB_PATH)) == 0)
-		bus->host->refresh(bus->userdata);
-	return 0;
+	if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0 || !sd_bus_message_get_sender(m))
+		return 0;
+	return bus_calls_arrived(userdata, m);
 }
 
 /* sd-bus does not connect again: the daemon makes another bus. */
@@ -79,6 +75,7 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 	if (!bus)
 		return -ENOMEM;
 	STAILQ_INIT(&bus->slots_calls);
+	TAILQ_INIT(&bus->users);
 	TAILQ_INIT(&bus->client_calls);
 	bus->event = sd_event_ref(event);
 	bus->arbiter = arbiter;
@@ -87,6 +84,10 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 	bus->userdata = userdata;
 
 	r = connect_bus(address, &bus->sd);
+	if (r >= 0)
+		r = bus_calls_start(bus);
+	if (r >= 0)
+		r = bus_unread_start(bus);
 	if (r >= 0)
 		r = sd_bus_match_signal_async(
 			bus->sd, NULL, "org.freedesktop.DBus.Local", "/org/freedesktop/DBus/Local",
@@ -114,8 +115,14 @@ struct bus *bus_free(struct bus *bus)
 	bus_drop_slots_calls(bus);
 	bus_drop_client_calls(bus);
 	bus_drop_questions(bus);
+	bus_calls_stop(bus);
 	bus_drop_senders(bus);
-	sd_bus_flush_close_unref(bus->sd);
+	bus_drop_users(bus);
+	sd_event_source_disable_unref(bus->poll);
+	if (bus->stalled)
+		sd_bus_close_unref(bus->sd);
+	else
+		sd_bus_flush_close_unref(bus->sd);
 	sd_event_unref(bus->event);
 	free(bus);
 	return NULL;

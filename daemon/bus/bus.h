@@ -97,6 +97,9 @@ struct bus_events {
 	/* The connection is lost for good: the daemon frees this bus, but not from here. */
 	void (*disconnected)(void *userdata);
 
+	/* The bus has read nothing for two seconds: the same. What was not sent is dropped. */
+	void (*stalled)(void *userdata);
+
 	/* The answer to bus_own_name_async(): 0, or -EEXIST. */
 	void (*named)(void *userdata, int r);
 };
@@ -106,7 +109,7 @@ struct bus_events {
 int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 	    const struct bus_host *host, const struct bus_events *events, void *userdata,
 	    struct bus **ret);
-struct bus *bus_free(struct bus *bus); /* sends what is queued */
+struct bus *bus_free(struct bus *bus); /* sends what is queued, unless it is stalled */
 DEFINE_CLEANUP(struct bus *, bus_free)
 
 /* Takes the name. -EEXIST if another daemon has it. */

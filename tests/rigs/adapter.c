@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "adapter.h"
 
+#include <signal.h>
+
 #include "check-cond.h"
 
 void adapter_carry_out(struct adapter *adapter)
@@ -215,6 +217,7 @@ const struct bus_host adapter_host = {
 
 const struct bus_events adapter_events = {
 	.disconnected = adapter_disconnected,
+	.stalled = adapter_disconnected,
 	.named = adapter_named,
 };
 
@@ -276,6 +279,14 @@ void adapter_run(struct adapter *adapter, const bool *until)
 {
 	while (!*until)
 		CHECK(sd_event_run(adapter->event, 60 * 1000 * 1000) > 0);
+}
+
+void adapter_take_calls(struct adapter *adapter)
+{
+	CHECK(kill(adapter->rig.bus, SIGSTOP) == 0);
+	while (sd_event_run(adapter->event, 0) > 0)
+		continue;
+	CHECK(kill(adapter->rig.bus, SIGCONT) == 0);
 }
 
 static int answer_take(sd_bus_message *m, void *userdata, sd_bus_error *error)

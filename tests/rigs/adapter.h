@@ -51,6 +51,10 @@ sd_bus *adapter_connect(struct adapter *adapter, uid_t uid);
 
 void adapter_run(struct adapter *adapter, const bool *until);
 
+/* Lets the bus adapter receive the calls that the bus has forwarded. The bus does not answer meanwhile,
+ * so callers that are not known yet stay unknown. */
+void adapter_take_calls(struct adapter *adapter);
+
 /* The answer to a call that was sent. */
 struct answer {
 	bool came;

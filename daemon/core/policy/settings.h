@@ -114,6 +114,12 @@ struct settings {
 	/* Limits of the daemon, and of one user. */
 	unsigned max_leases, max_leases_per_user, max_holders;
 
+	/* Limits of the calls of one user. */
+	unsigned max_calls_per_user;   /* in a second */
+	unsigned max_time_per_user;    /* of the event loop, in percent */
+	unsigned max_pending_per_user; /* calls that wait */
+	uint64_t max_unread_per_user;  /* bytes of answers */
+
 	struct gpu_settings *gpus;
 	size_t n_gpus;
 	struct tenant *tenants; /* in the order in which they match; never empty */

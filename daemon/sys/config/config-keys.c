@@ -181,6 +181,21 @@ static void set_bytes_or_percent(const struct ini_place *place, const struct con
 		*limit = (struct limit){ .kind = LIMIT_COUNT, .value = n };
 }
 
+/* The bounds of the key are in KiB. */
+static void set_kibibytes(const struct ini_place *place, const struct config_key *key,
+			  const char *value, void *field)
+{
+	unsigned long long n;
+
+	if (ini_bytes(place, key->name, value, &n) < 0)
+		return;
+	if (n < key->min * 1024ULL || n > key->max * 1024ULL)
+		ini_bad(place, "%s: '%s' is not from %uK to %uK", key->name, value, key->min,
+			key->max);
+	else
+		*(uint64_t *)field = n;
+}
+
 /* ---- users, patterns and profiles ---------------------------------------------------- */
 
 /* Cuts the first item, without blanks, out of "a, b"; *rest is the text after its comma, NULL after
@@ -422,6 +437,10 @@ static const struct config_key daemon_keys[] = {
 	KEY("max-leases", config_set_unsigned, DAEMON(max_leases), RANGE(1, 65536)),
 	KEY("max-leases-per-user", config_set_unsigned, DAEMON(max_leases_per_user), RANGE(1, 65536)),
 	KEY("max-holders", config_set_unsigned, DAEMON(max_holders), RANGE(1, 65536)),
+	KEY("max-calls-per-user", config_set_unsigned, DAEMON(max_calls_per_user), RANGE(10, 1000000)),
+	KEY("max-time-per-user", set_percent, DAEMON(max_time_per_user), RANGE(1, 100)),
+	KEY("max-pending-per-user", config_set_unsigned, DAEMON(max_pending_per_user), RANGE(16, 65536)),
+	KEY("max-unread-per-user", set_kibibytes, DAEMON(max_unread_per_user), RANGE(64, 1048576)),
 };
 
 static const struct config_key gpu_keys[] = {

@@ -148,8 +148,7 @@ TEST(waiting_calls_are_answered_with_shutdown)
 	bus = rig_connect(&a.rig, 0);
 	call_send(ask(bus, "Reserve", 15), &answer);
 	settle(bus);
-	while (a.refreshed == 0) /* the call came, and the bus was asked who sent it */
-		CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+	adapter_take_calls(&a);
 	a.bus = bus_free(a.bus);
 	while (!answer.came && r >= 0) {
 		r = sd_bus_process(bus, NULL);

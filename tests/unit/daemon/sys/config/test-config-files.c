@@ -307,6 +307,10 @@ TEST(sample_configuration_is_the_defaults)
 	CHECK(s->max_leases == defaults->max_leases);
 	CHECK(s->max_leases_per_user == defaults->max_leases_per_user);
 	CHECK(s->max_holders == defaults->max_holders);
+	CHECK(s->max_calls_per_user == defaults->max_calls_per_user);
+	CHECK(s->max_time_per_user == defaults->max_time_per_user);
+	CHECK(s->max_pending_per_user == defaults->max_pending_per_user);
+	CHECK(s->max_unread_per_user == defaults->max_unread_per_user);
 	CHECK(s->n_gpus == 1 && s->gpus[0].reserve_queues == 0);
 	tree_done(&tree);
 }

@@ -25,6 +25,10 @@ static const char full[] = "[daemon]\n"
 			   "max-leases = 5\n"
 			   "max-leases-per-user = 4\n"
 			   "max-holders = 6\n"
+			   "max-calls-per-user = 100\n"
+			   "max-time-per-user = 7%\n"
+			   "max-pending-per-user = 16\n"
+			   "max-unread-per-user = 64K\n"
 			   "[gpu 0000:03:00.0]\n"
 			   "reserve-queues = 2\n"
 			   "[gpu 0000:c1:00.0/7]\n"
@@ -83,6 +87,8 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(s->activate_grace_usec == 1500000 && s->activate_min_interval_usec == 60000000);
 	CHECK(s->grow_delay_usec == 3600000000 && s->enforce_delay_usec == 1000);
 	CHECK(s->max_leases == 5 && s->max_leases_per_user == 4 && s->max_holders == 6);
+	CHECK(s->max_calls_per_user == 100 && s->max_time_per_user == 7);
+	CHECK(s->max_pending_per_user == 16 && s->max_unread_per_user == 65536);
 	CHECK(s->n_gpus == 2 && settings_gpu(s, "0000:03:00.0")->reserve_queues == 2);
 	CHECK(settings_gpu(s, "0000:c1:00.0/7")->reserve_queues == 0);
 
@@ -219,7 +225,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 46);
+	CHECK(n == 50);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -271,6 +277,8 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "daemon", "max-leases = 65537", "is not a number from 1 to 65536" },
 		{ "daemon", "max-leases-per-user = -1", "is not a number from 1 to 65536" },
 		{ "daemon", "max-holders = many", "is not a number from 1 to 65536" },
+		{ "daemon", "max-time-per-user = 0%", "1%" },
+		{ "daemon", "max-unread-per-user = 63K", "is not from 64K to 1048576K" },
 		{ "daemon", "max-lease = 1",
 		  "unknown key 'max-lease' in [daemon]; did you mean "
 		  "'max-leases'?" },

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Which call is served next. A call of a user whose budgets (bus-users.c) are not used up is served
+ * when it arrives. Other calls wait in the queue of their user, and the users with such calls take
+ * turns. Calls also wait while the user's connections do not read their answers (bus-unread.c).
+ * Administrators are served at once.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "bus/bus-private.h"
+#include "dbus/names.h"
+
+#define CALL_OVERHEAD 1024U    /* of sd-bus for each message */
+#define CALL_MAX (64U * 1024U) /* a larger one does not wait */
+#define UNKNOWN_CALLS 1024U    /* of one connection, whose caller is being looked up */
+#define UNKNOWN_MAX (8U << 20) /* bytes of such calls */
+#define TOTAL_OF_USERS 4U      /* what all users may have waiting, in maxima of one */
+#define BYTES_OF_CALL 1024U    /* what waits is bounded in calls and in their average size */
+#define WRITE_QUEUE_MAX 1024U  /* answers that wait for the bus: none is made beyond */
+#define STALL_USEC UINT64_C(2000000)
+
+/* ---- the size of a call ------------------------------------------------------------------- */
+
+static int walk(sd_bus_message *m, size_t *left);
+
+static int walk_container(sd_bus_message *m, char type, const char *contents, size_t *left)
+{
+	const void *items;
+	size_t size;
+	int r;
+
+	if (type == 'a' && contents[1] == '\0' && strchr("ynqiuxtd", contents[0])) {
+		r = sd_bus_message_read_array(m, contents[0], &items, &size);
+		if (r >= 0 && size > *left)
+			return -E2BIG;
+		*left -= r >= 0 ? size : 0;
+		return r;
+	}
+	r = sd_bus_message_enter_container(m, type, contents);
+	if (r >= 0)
+		r = walk(m, left);
+	return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+static int walk_item(sd_bus_message *m, char type, size_t *left)
+{
+	size_t size = sizeof(uint64_t);
+	union {
+		const char *text;
+		uint64_t number;
+	} item = { 0 };
+	int r;
+
+	r = sd_bus_message_read_basic(m, type, &item);
+	if (r >= 0 && strchr("sog", type))
+		size += strlen(item.text);
+	if (r >= 0 && size > *left)
+		return -E2BIG;
+	*left -= r >= 0 ? size : 0;
+	return r;
+}
+
+static int walk(sd_bus_message *m, size_t *left)
+{
+	const char *contents;
+	char type;
+	int r;
+
+	while ((r = sd_bus_message_peek_type(m, &type, &contents)) > 0) {
+		r = strchr("avre", type) ? walk_container(m, type, contents, left)
+					 : walk_item(m, type, left);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+/* sd-bus does not tell the size of a message. 0: it is larger than CALL_MAX, or cannot be read. */
+static size_t size_of(sd_bus_message *m)
+{
+	size_t left = CALL_MAX;
+	int r = walk(m, &left);
+
+	if (r < 0 || sd_bus_message_rewind(m, true) < 0)
+		return 0;
+	return CALL_OVERHEAD + CALL_MAX - left;
+}
+
+/* A message that waits keeps its fds open, and sd-bus does not tell how many: the lowest free
+ * number does, because it is above the half only where more than half are open. */
+static bool fds_are_scarce(const struct bus *bus)
+{
+	int fd = fcntl(sd_event_get_fd(bus->event), F_DUPFD_CLOEXEC, 0);
+	struct rlimit limit;
+
+	if (fd < 0)
+		return true;
+	close(fd);
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || (rlim_t)fd >= limit.rlim_cur / 2;
+}
+
+/* ---- calls that wait ---------------------------------------------------------------------- */
+
+static void call_free(struct bus_call *call)
+{
+	sd_bus_message_unref(call->m);
+	free(call);
+}
+
+/* An answer that the user's connections would not read either is not sent. */
+static int refuse(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, const char *why)
+{
+	struct bus_user *user = peer->user;
+
+	if (user)
+		user->refused++;
+	if (user && !bus_unread_has_room(bus, peer))
+		return 1;
+	return sd_bus_reply_method_errorf(m, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", why);
+}
+
+static const char *why_not(const struct bus *bus, const struct bus_peer *peer, size_t size)
+{
+	const struct bus_user *user = peer->user;
+	uint64_t most = bus->arbiter->settings->max_pending_per_user, total = TOTAL_OF_USERS * most;
+
+	if (size == 0)
+		return "a call of more than 64 KiB cannot wait, and this user has made many calls: "
+		       "try again later";
+	if (fds_are_scarce(bus))
+		return "more than half of the file descriptors of gpuarbd are open: try again later";
+	if (!user && (peer->n_queued >= UNKNOWN_CALLS || bus->unknown_bytes + size > UNKNOWN_MAX))
+		return "too many calls of new connections are waiting: try again later";
+	if (user && (!bus_user_has_share(user->n_queued, bus->n_queued, most, total) ||
+		     !bus_user_has_share(user->queued_bytes, bus->queued_bytes,
+					 most * BYTES_OF_CALL * 2, total * BYTES_OF_CALL * 2)))
+		return "too many calls of this user are waiting (max-pending-per-user): wait for their "
+		       "answers first";
+	return NULL;
+}
+
+static void count(struct bus *bus, struct bus_peer *peer, const struct bus_call *call, int n)
+{
+	size_t bytes = n < 0 ? -call->bytes : call->bytes;
+
+	peer->n_queued += (size_t)n;
+	if (!peer->user) {
+		bus->unknown_bytes += bytes;
+		return;
+	}
+	peer->user->n_queued += (size_t)n;
+	peer->user->queued_bytes += bytes;
+	bus->n_queued += (size_t)n;
+	bus->queued_bytes += bytes;
+}
+
+/* Lets the call wait: for its turn, or until its caller is known. Returns what a filter returns. */
+static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
+{
+	size_t size = size_of(m);
+	const char *why = why_not(bus, peer, size);
+	struct bus_call *call;
+
+	if (why)
+		return refuse(bus, peer, m, why);
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return -ENOMEM;
+	call->m = sd_bus_message_ref(m);
+	call->peer = peer;
+	call->bytes = size;
+	TAILQ_INSERT_TAIL(peer->user ? &peer->user->queue : &peer->calls, call, link);
+	count(bus, peer, call, 1);
+	if (peer->user)
+		peer->user->delayed++;
+	bus->changed = true;
+	return 1;
+}
+
+void bus_calls_known(struct bus_peer *peer)
+{
+	struct bus_user *user = peer->user;
+	struct bus_call *call;
+
+	TAILQ_FOREACH(call, &peer->calls, link)
+	{
+		peer->bus->unknown_bytes -= call->bytes;
+		user->n_queued++;
+		user->queued_bytes += call->bytes;
+		peer->bus->n_queued++;
+		peer->bus->queued_bytes += call->bytes;
+	}
+	TAILQ_CONCAT(&user->queue, &peer->calls, link);
+	bus_calls_serve(peer->bus);
+}
+
+void bus_calls_refuse(struct bus_peer *peer, enum result_kind kind, const char *sentence)
+{
+	for (struct bus_call *call; (call = TAILQ_FIRST(&peer->calls));) {
+		TAILQ_REMOVE(&peer->calls, call, link);
+		count(peer->bus, peer, call, -1);
+		if (sentence)
+			bus_refuse_as(call->m, kind, sentence);
+		call_free(call);
+	}
+}
+
+/* ---- service ------------------------------------------------------------------------------ */
+
+/* Whether the time of the event loop is charged to the caller, from now to the next turn. */
+static void begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
+{
+	const char *path = sd_bus_message_get_path(m);
+
+	bus->running = peer->user;
+	bus->changed = true;
+	bus->started_usec = bus_now_usec();
+	bus_unread_answer(bus, peer, m);
+	if (path && strncmp(path, GPUARB_PATH, strlen(GPUARB_PATH)) == 0)
+		bus->host->refresh(bus->userdata);
+}
+
+static bool bus_is_full(const struct bus *bus)
+{
+	uint64_t n;
+
+	return sd_bus_get_n_queued_write(bus->sd, &n) >= 0 && n > WRITE_QUEUE_MAX;
+}
+
+int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
+{
+	struct bus_peer *peer;
+
+	if (m == bus->serving) { /* bus_calls_serve() put it back */
+		bus->serving = NULL;
+		begin(bus, bus->serving_peer, m);
+		return 0;
+	}
+	peer = bus_peer_of(bus, m);
+	if (!peer)
+		return 1;
+	if (!peer->user)
+		return keep(bus, peer, m);
+	if (!peer->user->exempt && (!TAILQ_EMPTY(&peer->user->queue) || bus_is_full(bus) ||
+				    bus_unread_holds(bus, peer->user) ||
+				    bus_user_ready_usec(bus, peer->user) > bus_now_usec()))
+		return keep(bus, peer, m);
+	begin(bus, peer, m);
+	return 0;
+}
+
+/* The next user in turn with a call that may be served; else NULL, and when the first may be. */
+static struct bus_user *next_user(struct bus *bus, uint64_t *ret_usec)
+{
+	uint64_t now = bus_now_usec();
+	struct bus_user *user;
+
+	*ret_usec = UINT64_MAX;
+	TAILQ_FOREACH(user, &bus->users, link)
+	{
+		uint64_t ready = user->n_queued > 0 ? bus_user_ready_usec(bus, user) : UINT64_MAX;
+
+		if (user->n_queued > 0 && bus_unread_holds(bus, user))
+			continue;
+		if (ready <= now)
+			return user;
+		if (ready < *ret_usec)
+			*ret_usec = ready;
+	}
+	return NULL;
+}
+
+/* Puts the next call back in front of sd-bus, which passes it to the filter again. */
+void bus_calls_serve(struct bus *bus)
+{
+	struct bus_user *user;
+	struct bus_call *call;
+	uint64_t next;
+
+	bus->full = bus_is_full(bus);
+	if (bus->serving_peer || bus->full)
+		return;
+	user = next_user(bus, &next);
+	if (!user) {
+		if (next != UINT64_MAX)
+			sd_event_source_set_time(bus->turn, next);
+		sd_event_source_set_enabled(bus->turn,
+					    next == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+		return;
+	}
+	TAILQ_REMOVE(&bus->users, user, link);
+	TAILQ_INSERT_TAIL(&bus->users, user, link);
+	call = TAILQ_FIRST(&user->queue);
+	TAILQ_REMOVE(&user->queue, call, link);
+	count(bus, call->peer, call, -1);
+	call->peer->n_queued++; /* until it is served */
+	bus->serving_peer = call->peer;
+	if (sd_bus_enqueue_for_read(bus->sd, call->m) >= 0)
+		bus->serving = call->m;
+	call_free(call);
+}
+
+/* ---- after each turn of the event loop ---------------------------------------------------- */
+
+/* dbus-daemon reads nothing from a connection while too much of it is unread by others. */
+static void watch_writing(struct bus *bus)
+{
+	uint64_t n = 0, now = 0;
+
+	sd_bus_get_n_queued_write(bus->sd, &n);
+	if (n > 0)
+		now = bus_now_usec();
+	if (n == 0 || n < bus->n_unwritten || bus->n_unwritten == 0)
+		bus->unwritten_usec = now;
+	bus->n_unwritten = n;
+	bus->changed |= bus->full && n <= WRITE_QUEUE_MAX;
+	if (n == 0 || bus->stalled)
+		return;
+	if (now - bus->unwritten_usec < STALL_USEC) {
+		sd_event_source_set_time(bus->watch, bus->unwritten_usec + STALL_USEC);
+		return;
+	}
+	bus->stalled = true;
+	bus->events->stalled(bus->userdata);
+}
+
+/* Before each wait of the event loop: the call that was served is complete. */
+static int on_prepare(sd_event_source *, void *userdata)
+{
+	struct bus *bus = userdata;
+
+	if (bus->running)
+		bus_user_charge(bus->running, 1, bus_now_usec() - bus->started_usec);
+	bus->running = NULL;
+	if (bus->serving_peer && !bus->serving) {
+		bus_peer_unqueue(bus->serving_peer);
+		bus->serving_peer = NULL;
+	}
+	watch_writing(bus);
+	if (bus->changed && bus->n_queued > 0 && !bus->serving_peer)
+		sd_event_source_set_enabled(bus->again, SD_EVENT_ONESHOT);
+	bus->changed = false;
+	return 0;
+}
+
+/* The time of on_prepare() has come again. */
+static int on_watch(sd_event_source *source, uint64_t, void *)
+{
+	return sd_event_source_set_time(source, UINT64_MAX);
+}
+
+static int on_again(sd_event_source *, void *userdata)
+{
+	bus_calls_serve(userdata);
+	return 0;
+}
+
+static int on_turn(sd_event_source *, uint64_t, void *userdata)
+{
+	bus_calls_serve(userdata);
+	return 0;
+}
+
+static int add_timer(struct bus *bus, sd_event_time_handler_t handler, sd_event_source **ret)
+{
+	return sd_event_add_time(bus->event, ret, CLOCK_MONOTONIC, UINT64_MAX, 1, handler, bus);
+}
+
+int bus_calls_start(struct bus *bus)
+{
+	int r;
+
+	r = add_timer(bus, on_turn, &bus->turn);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(bus->turn, SD_EVENT_OFF);
+	if (r >= 0)
+		r = add_timer(bus, on_watch, &bus->watch);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(bus->watch, SD_EVENT_ON);
+	if (r >= 0)
+		r = sd_event_source_set_prepare(bus->watch, on_prepare);
+	if (r >= 0)
+		r = sd_event_add_defer(bus->event, &bus->again, on_again, bus);
+	return r < 0 ? r : sd_event_source_set_enabled(bus->again, SD_EVENT_OFF);
+}
+
+/* Also answers the calls of callers that are known. */
+void bus_calls_stop(struct bus *bus)
+{
+	struct bus_user *user;
+
+	TAILQ_FOREACH(user, &bus->users, link)
+	{
+		for (struct bus_call *call; (call = TAILQ_FIRST(&user->queue));) {
+			TAILQ_REMOVE(&user->queue, call, link);
+			count(bus, call->peer, call, -1);
+			bus_refuse_as(call->m, RESULT_SHUTDOWN, BUS_STOPPING);
+			call_free(call);
+		}
+	}
+	bus->turn = sd_event_source_disable_unref(bus->turn);
+	bus->watch = sd_event_source_disable_unref(bus->watch);
+	bus->again = sd_event_source_disable_unref(bus->again);
+}
