@@ -216,8 +216,9 @@ void sim_raise(struct sim_process *process, uint32_t event_id, uint64_t now_ns)
 	sim_event_set(process, event);
 }
 
-/* kfd_signal_reset_event(): every process is told, whether it has queues there or not. */
-void sim_events_of_gone(struct sim *sim, const struct sim_gpu *gpu)
+/* kfd_signal_reset_event(): every process is told, whether it has queues there or not. The removal of a GPU,
+ * kgd2kfd_device_exit(), tells of nothing. */
+void sim_events_of_reset(struct sim *sim, const struct sim_gpu *gpu)
 {
 	for (struct sim_process *process = sim->processes; process; process = process->next)
 		for (struct sim_event *event = process->events; event; event = event->next) {

@@ -93,7 +93,6 @@ static int fault_gone(struct sim *sim, char *rest, uint64_t now_ns,
 	if (!gpu)
 		return bad(complaint, "gone: no GPU «%s»", rest);
 	sim_gpu_gone(sim, gpu, now_ns);
-	sim_events_of_gone(sim, gpu);
 	return 0;
 }
 
@@ -108,7 +107,7 @@ static int fault_reset(struct sim *sim, char *rest, uint64_t now_ns,
 	gpu->resets++;
 	sim_smi_reset(gpu, false);
 	sim_gpu_reset(gpu, now_ns);
-	sim_events_of_gone(sim, gpu);
+	sim_events_of_reset(sim, gpu);
 	sim_smi_reset(gpu, true);
 	return 0;
 }

@@ -67,7 +67,7 @@ void sim_files_free(struct sim_process *process); /* of ACQUIRE_VM */
 struct sim_event *sim_find_event(const struct sim_process *process, uint32_t id);
 void sim_event_set(struct sim_process *process, struct sim_event *event);
 void sim_events_free(struct sim_process *process);
-void sim_events_of_gone(struct sim *sim, const struct sim_gpu *gpu);
+void sim_events_of_reset(struct sim *sim, const struct sim_gpu *gpu);
 
 /* ---- event-wait.c ---- */
 struct sim_wait;

@@ -342,7 +342,7 @@ TEST(waits_of_ended_processes_are_dropped)
 	rig_stop(&rig);
 }
 
-TEST(gpu_removal_wakes_waiting_processes)
+TEST(gpu_reset_wakes_waiting_processes_and_gpu_removal_does_not)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -351,9 +351,11 @@ TEST(gpu_removal_wakes_waiting_processes)
 	uint32_t gpu_id = rig_id(&rig, 0);
 
 	CHECK(wait_for(&rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
-	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == 0);
+	CHECK(rig_fault(&rig, "reset:0000:03:00.0") == 0);
 	CHECK(rig.n_answers == 1 && rig.answers[0].result == 0);
 	CHECK(data->hw_exception_data.gpu_id == gpu_id);
 	CHECK(data->hw_exception_data.memory_lost == 1);
+	CHECK(wait_for(&rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
+	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == 0 && rig.n_answers == 1);
 	rig_stop(&rig);
 }
