@@ -74,7 +74,8 @@ driver()
 }
 control() { echo "$1" >/sys/kernel/debug/kfdsim/control || complain "control: $1"; }
 
-# program NAME COMMAND…: comes back when it prints "ready", with its pid in ${pid[NAME]}.
+# program NAME COMMAND…: comes back when it prints "ready", with its pid in ${pid[NAME]} and the lines
+# before in $dir/NAME.lines.
 program()
 {
 	local name=$1 out fd
@@ -95,7 +96,9 @@ program()
 is_ready() # NAME
 {
 	local line=
-	while read -r -t 120 line <&"${from[$1]}" && [ "$line" != ready ]; do :; done
+	while read -r -t 120 line <&"${from[$1]}" && [ "$line" != ready ]; do
+		echo "$line"
+	done >"$dir/$1.lines"
 	[ "$line" = ready ] || { cp "$dir/$1.err" "$dir/err"; complain "it is not ready"; rig_done; }
 }
 
