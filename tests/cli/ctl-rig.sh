@@ -57,6 +57,11 @@ json_err() { jq -e "$1" "$dir/err" >/dev/null 2>&1 || complain "$said: not so: $
 # out_is FILE: standard output equals the file.
 out_is() { diff -u "$1" "$dir/out" || complain "$said: not what $1 says"; }
 
+is_xml() # FILE
+{
+	python3 -c 'import sys, xml.sax; xml.sax.parse(sys.argv[1], xml.sax.ContentHandler())' "$1"
+}
+
 # check SENTENCE COMMAND…
 check()
 {

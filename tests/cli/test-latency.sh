@@ -12,7 +12,7 @@ elsewhere=$2
 without=$3
 # shellcheck source=tests/cli/ctl-rig.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
-rig_need dbus-daemon dbus-monitor jq
+rig_need dbus-daemon dbus-monitor jq python3
 
 no_lease() { check 'no lease is left' test "$("$GPUARBCTL" list --json)" = '[]'; }
 
@@ -115,7 +115,7 @@ model strays 0 --svg="$dir/map.svg"
 check 'a cell for each pair' test "$(grep -c '<rect ' "$dir/map.svg")" = 1600
 check 'the drawing is whole' grep -qx '</svg>' "$dir/map.svg"
 check 'what ran elsewhere is marked' grep -q 'SE3.SH1:8' "$dir/map.svg"
-! command -v xmllint >/dev/null || check 'it is XML' xmllint --noout "$dir/map.svg"
+check 'it is XML' is_xml "$dir/map.svg"
 model some-alone 0 --svg=-
 out_has ': did not meet</title>'
 model '' 1 --svg="$dir/none/map.svg"
