@@ -32,6 +32,9 @@ need()
 # shellcheck disable=SC1091
 here_runs() { (. /etc/os-release && [ "$ID" != debian ] || echo "${VERSION_CODENAME:-sid}"); }
 
+# The known releases but that of here.
+other_suites() { for name in $known_suites; do [ "$name" = "$(here_runs)" ] || echo "$name"; done; }
+
 # take_suite NAME: sets suite, and out, the directory of what is built for it.
 take_suite()
 {
@@ -71,14 +74,15 @@ take_options()
 # prepared IMAGE KEY: whether IMAGE is complete and was made from the inputs of today.
 prepared() { [ -e "$1" ] && [ -f "$1.key" ] && [ "$(cat "$1.key")" = "$2" ]; }
 
-# prepare_or_skip IMAGE: with --if-prepared exits with 77, otherwise says that IMAGE is made now.
+# prepare_or_skip IMAGE [SCRIPT]: with --if-prepared exits with 77, otherwise says that IMAGE is made now.
+# SCRIPT --prepare makes it; default: this script.
 prepare_or_skip()
 {
 	state='is missing'
 	[ ! -e "$1" ] || state='was made from other inputs'
 	[ ! -e "$1.new" ] || state='is half made'
 	[ "$mode" != if-prepared ] || skip "the image $1 $state:" \
-		"tests/system/${0##*/} --prepare${suite:+ --suite=$suite} makes it"
+		"tests/system/${2:-${0##*/}} --prepare${suite:+ --suite=$suite} makes it"
 	echo "making $1, which $state…"
 	mkdir -p "$(dirname "$1")" "$out"
 }
@@ -87,7 +91,7 @@ prepare_or_skip()
 prepare_suite()
 {
 	prepared "$images/$suite/$1" "$("$here/image" --key "$suite" "$1")" || {
-		prepare_or_skip "$images/$suite/$1"
+		prepare_or_skip "$images/$suite/$1" run
 		"$here/image" "$suite" "$1" "$images/$suite/$1" || exit 1
 	}
 }
