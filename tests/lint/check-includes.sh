@@ -18,7 +18,7 @@ wrong=$(
 		[ -d "$dir" ] || echo "$dir: no such folder"
 		ls "$dir"/*.c >/dev/null 2>&1 || echo "$dir: nothing to check"
 		grep -HnE '^#include "' "$dir"/*.[ch] | grep -vE "\"($own)"
-		grep -HnE '^#include <(systemd|dbus|hip|hsakmt|json|ini)' "$dir"/*.[ch] |
+		grep -HnE '^#include <(systemd|dbus|hip|hsakmt|json|ini|bpf)' "$dir"/*.[ch] |
 			grep -vE "<($outside)"
 	done <<'ROWS'
 daemon/util             util/                                             systemd|ini
@@ -33,6 +33,7 @@ daemon/sys/config       util/|core/(mask|policy)/|sys/config/             -none-
 daemon/sys/state        util/|core/|sys/state/                                  json
 daemon/sys/liveness     util/|sys/(liveness/|process.h)                   systemd
 daemon/helpers          util/|core/|hw/|sys/|helpers/                     systemd
+daemon/helpers/budget   util/|helpers/                                    bpf
 daemon/helpers/probe    util/|helpers/                                    -none-
 daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
 daemon/helpers/fdinfo   util/|hw/                                         -none-
