@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Capped leases: the listeners of their filters, and the answers to calls that create queues.
+ * Capped leases under a filter: the listeners, and the answers to calls that create queues.
  *
  * A listener counts once a process that is bound to the lease has made a call under its filter,
  * and the service manager has a copy: then that call is answered, and the launcher starts the
@@ -312,15 +312,18 @@ bool caps_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
 void caps_review(struct daemon *daemon, uint64_t id)
 {
 	struct lease *lease = ledger_find(daemon->arbiter, id);
-	bool capped = lease && lease->n_bound > 0;
+	bool capped;
 
 	if (!lease)
 		return;
+	unit_caps_review(daemon, lease);
+	capped = lease->n_bound > 0;
 	for (size_t i = 0; capped && i < lease->n_bound; i++) {
 		const struct cap *cap = find_bound(daemon, id, lease->bound[i]);
 
 		capped = cap && cap->active;
 	}
+	capped |= lease->cap.enforced;
 	if (capped == lease->cap.active)
 		return;
 	arbiter_set_capped(daemon->arbiter, lease, capped);

@@ -18,6 +18,9 @@
  *   overdue.c          enforcement against leases that do not give back in time
  *   frozen.c           units that are frozen, until they are thawed
  *   caps.c             queues beyond the grant that the kernel refuses
+
+ *   caps.c             queues beyond the grant that the kernel refuses, under a filter
+ *   unit-caps.c        the same for all processes of a unit
  *   liveness.c         holders and bound processes
  *   descriptors.c      reads the hardware queue descriptors
  *   slots.c            reads the queue slots on demand
@@ -35,6 +38,7 @@
 
 #include "bus/bus.h"
 #include "core/change/arbiter.h"
+#include "helpers/budget-client.h"
 #include "helpers/debugfs-reader.h"
 #include "helpers/enforce-client.h"
 #include "helpers/fdinfo-client.h"
@@ -52,6 +56,7 @@ struct daemon_options {
 	const char *simulate; /* profiles, comma-separated; NULL: as configured */
 	const char *sysfs;    /* a directory read instead of /sys; NULL: /sys */
 	const char *debugfs;  /* read instead of /sys/kernel/debug; NULL: ask gpuarb-mqds */
+	const char *budget;   /* the socket of gpuarb-budget */
 	const char *enforce;  /* the socket of gpuarb-enforce */
 	const char *fdinfo;   /* the socket of gpuarb-fdinfo */
 	const char *probe;    /* the socket of gpuarb-probe */
@@ -116,6 +121,18 @@ struct daemon {
 		LIST_HEAD(, frozen_unit) units;
 		sd_event_source *retry; /* of a thaw that failed */
 	} frozen;
+
+	/* unit-caps.c */
+	struct {
+		struct budget_client *client;   /* NULL: the GPUs are simulated */
+		struct budget_request *request; /* the last one */
+		bool pending;                   /* it has no answer yet */
+		bool outdated;                  /* the next one differs, or may */
+		bool fails;                     /* the last one failed */
+		bool loaded;   /* the kernel enforces budgets, or may, of an earlier request */
+		uint64_t usec; /* of the last one */
+		char state[BUDGET_SENTENCE_MAX]; /* the property QueueBudgets */
+	} unit_caps;
 
 	/* scan.c */
 	const struct hw_ops *ops;
@@ -370,6 +387,33 @@ void caps_drop(struct daemon *daemon, uint64_t lease);
 /* Closes the listeners of all leases; the service manager keeps its copies. A daemon without listeners
  * is valid. */
 void caps_free(struct daemon *daemon);
+
+/* ---- unit-caps.c --------------------------------------------------------------------- */
+
+/* The property QueueBudgets; otherwise it is the reason why budgets are not enforced. */
+#define UNIT_CAPS_UNUSED "unused"
+#define UNIT_CAPS_ENFORCED "enforced"
+
+int unit_caps_start(struct daemon *daemon);
+void unit_caps_stop(struct daemon *daemon);
+
+/* The member queue_budgets of struct bus_host. */
+const char *unit_caps_state(void *daemon);
+
+/* Asks for the removal of all budgets, and does not wait for it. */
+void unit_caps_remove(struct daemon *daemon);
+
+/* The lease, its bound processes or its listeners have changed: finds out whether the kernel is to
+ * cap its unit. */
+void unit_caps_review(struct daemon *daemon, struct lease *lease);
+void unit_caps_reload(struct daemon *daemon); /* the tenants have changed */
+void unit_caps_drop(struct daemon *daemon, const struct lease *lease); /* it is removed */
+
+/* Sends the budgets to gpuarb-budget if they have changed, or are to be sent again. */
+void unit_caps_refresh(struct daemon *daemon);
+
+/* Whether they are to be sent again at one of the next scans. */
+bool unit_caps_need_scan(const struct daemon *daemon);
 
 /* ---- descriptors.c ------------------------------------------------------------------ */
 

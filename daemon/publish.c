@@ -160,6 +160,10 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 {
 	bool removed = touched & TOUCH_REMOVED, waited = lease->n_partitions == 0;
 
+	if (removed)
+		unit_caps_drop(daemon, lease);
+	else if (touched & (TOUCH_ADDED | TOUCH_COMMITTED | TOUCH_ENDING))
+		unit_caps_review(daemon, lease);
 	if (removed && !waited)
 		forget(daemon, lease);
 	if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING))

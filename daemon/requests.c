@@ -474,6 +474,7 @@ static int reload(void *userdata, struct result *result)
 
 const struct bus_host requests_host = {
 	.version = GPUARB_VERSION,
+	.queue_budgets = unit_caps_state,
 	.refresh = refresh,
 	.observe_clients = observe_clients,
 	.describe = describe,

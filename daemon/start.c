@@ -51,6 +51,8 @@ static int start(struct daemon *daemon)
 	if (r >= 0)
 		r = caps_start(daemon);
 	if (r >= 0)
+		r = unit_caps_start(daemon);
+	if (r >= 0)
 		r = update_start(daemon);
 	if (r >= 0)
 		r = frozen_start(daemon);
@@ -112,6 +114,7 @@ static void end_leases(struct daemon *daemon)
 	struct lease *lease;
 	unsigned touched;
 
+	unit_caps_remove(daemon);
 	for (size_t i = arbiter->n_leases; i-- > 0;)
 		arbiter_end(arbiter, arbiter->leases[i], RESULT_SHUTDOWN, "gpuarbd stopped");
 	while ((lease = ledger_take_touched(arbiter, &touched))) {
@@ -143,6 +146,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	holders_free(daemon->liveness.holders);
 	store_free(daemon->liveness.store); /* sends the answers that wait for it: before the bus */
 	caps_free(daemon);
+	unit_caps_stop(daemon);
 	bus_free(daemon->bus);
 	sd_event_source_disable_unref(daemon->connection.retry);
 	sd_event_source_disable_unref(daemon->timer.update);

@@ -65,6 +65,7 @@ void update_now(struct daemon *daemon)
 	descriptors_refresh(daemon);
 	graphics_refresh(daemon);
 	driver_events_refresh(daemon);
+	unit_caps_refresh(daemon);
 	schedule_timers(daemon);
 }
 

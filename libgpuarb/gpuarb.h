@@ -554,6 +554,10 @@ int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret); /* free it wit
 void gpuarb_view_free(struct gpuarb_view *view);                  /* takes NULL */
 const char *gpuarb_view_version(const struct gpuarb_view *view);  /* of the daemon */
 
+/* Whether the kernel limits the queues of units: "enforced"; "unused", no tenant has cap = yes; "", the
+ * daemon is too old to say; otherwise the reason why it does not. */
+const char *gpuarb_view_queue_budgets(const struct gpuarb_view *view);
+
 /* These return the number of elements of *ret. */
 size_t gpuarb_view_tenants(const struct gpuarb_view *view, const char *const **ret);
 

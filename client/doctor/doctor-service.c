@@ -103,6 +103,23 @@ void judge_daemon(struct doctor *doctor, const char *version, size_t n_gpus)
 	judge_gpus(doctor, n_gpus);
 }
 
+/* A daemon that is too old to say does not limit units. */
+static void judge_queue_budgets(struct doctor *doctor, const char *state)
+{
+	if (!*state || strcmp(state, "unused") == 0)
+		return;
+	if (strcmp(state, "enforced") == 0) {
+		report(doctor, MARK_OK, "the kernel limits the queues of units");
+		means(doctor, "Where the tenant has cap = yes, a unit with a lease of its own gets no "
+			      "queue beyond the grant.");
+		return;
+	}
+	report(doctor, MARK_PROBLEM, "the kernel does not limit the queues of units: %s", state);
+	means(doctor, "A tenant has cap = yes, but programs that gpuarbctl run did not start can have "
+		      "more queues than they were granted.");
+	advise(doctor, "Mend what the sentence names, or start these programs with gpuarbctl run.");
+}
+
 #define START_USEC UINT64_C(5000000)
 
 void check_daemon(struct doctor *doctor)
@@ -124,6 +141,7 @@ void check_daemon(struct doctor *doctor)
 	else
 		judge_daemon(doctor, gpuarb_view_version(doctor->view),
 			     gpuarb_view_gpus(doctor->view, &gpus));
+	judge_queue_budgets(doctor, gpuarb_view_queue_budgets(doctor->view));
 }
 
 static void report_diagnostics(struct doctor *doctor, const struct diagnostics *diagnostics)

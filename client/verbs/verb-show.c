@@ -21,6 +21,7 @@ static void json_status(const struct command *command)
 	size_t n = gpuarb_view_tenants(command->view, &tenants);
 
 	json_text(map, "version", gpuarb_view_version(command->view));
+	json_text(map, "queue_budgets", gpuarb_view_queue_budgets(command->view));
 	list = json_list(map, "tenants");
 	for (size_t i = 0; i < n; i++)
 		json_text(list, NULL, tenants[i]);
@@ -120,6 +121,15 @@ static void print_graphics(const struct command *command, size_t i)
 			   gpu->name);
 }
 
+/* A tenant has cap = yes, and the kernel cannot limit the queues of its units. */
+static void print_unlimited(const struct command *command)
+{
+	const char *state = gpuarb_view_queue_budgets(command->view);
+
+	if (*state && strcmp(state, "unused") != 0 && strcmp(state, "enforced") != 0)
+		print_line(stdout, "The kernel does not limit the queues of units: %s", state);
+}
+
 /* GPUs on which drift of masks and priorities cannot be found. */
 static void print_unseen(const struct command *command)
 {
@@ -148,6 +158,7 @@ static void print_status(const struct command *command)
 		print_graphics(command, i);
 	}
 	print_unseen(command);
+	print_unlimited(command);
 	print_users(command);
 	client_table(command, stdout);
 	putchar('\n');

@@ -145,6 +145,13 @@ BUS_GETTER(get_version)
 	return sd_bus_message_append(reply, "s", bus->host->version);
 }
 
+BUS_GETTER(get_queue_budgets)
+{
+	const struct bus *bus = userdata;
+
+	return bus_append_text(reply, bus->host->queue_budgets(bus->userdata));
+}
+
 BUS_GETTER(get_tenants)
 {
 	const struct bus *bus = userdata;
@@ -196,6 +203,8 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_PROPERTY("Tenants", "as", get_tenants, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("RestartKeys", "as", get_restart_keys, 0,
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("QueueBudgets", "s", get_queue_budgets, 0,
+			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_VTABLE_END,
 };
 
@@ -208,4 +217,10 @@ void bus_tell_tenants(struct bus *bus)
 {
 	sd_bus_emit_properties_changed(bus->sd, GPUARB_PATH, GPUARB_INTERFACE, "Tenants",
 				       "RestartKeys", NULL);
+}
+
+void bus_tell_queue_budgets(struct bus *bus)
+{
+	sd_bus_emit_properties_changed(bus->sd, GPUARB_PATH, GPUARB_INTERFACE, "QueueBudgets",
+				       NULL);
 }

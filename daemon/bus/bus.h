@@ -36,6 +36,9 @@ struct slots_reading {
 struct bus_host {
 	const char *version; /* the property Version; never NULL */
 
+	/* The property QueueBudgets; never NULL. */
+	const char *(*queue_budgets)(void *userdata);
+
 	/* Scans the hardware if the last scan is old. Called before each method and each read of
 	 * a property. */
 	void (*refresh)(void *userdata);
@@ -136,3 +139,4 @@ void bus_tell_gpu(struct bus *bus, unsigned gpu);
 void bus_tell_gpu_added(struct bus *bus, unsigned gpu);
 void bus_tell_gpu_removed(struct bus *bus, unsigned gpu);
 void bus_tell_tenants(struct bus *bus);
+void bus_tell_queue_budgets(struct bus *bus);

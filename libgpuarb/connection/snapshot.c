@@ -19,6 +19,7 @@
 struct gpuarb_view {
 	struct arena arena;
 	const char *version;
+	const char *queue_budgets; /* NULL: the daemon does not say */
 	const char *const *tenants;
 	size_t n_tenants;
 	const char *const *restart_keys;
@@ -34,6 +35,7 @@ struct gpuarb_view {
 
 static const struct field root_fields[] = {
 	FIELD('s', "Version", gpuarb_view, version),
+	FIELD('s', "QueueBudgets", gpuarb_view, queue_budgets),
 	LIST('S', "Tenants", gpuarb_view, tenants, n_tenants),
 	LIST('S', "RestartKeys", gpuarb_view, restart_keys, n_restart_keys),
 };
@@ -227,6 +229,11 @@ GPUARB_EXPORT void gpuarb_view_free(struct gpuarb_view *view)
 GPUARB_EXPORT const char *gpuarb_view_version(const struct gpuarb_view *view)
 {
 	return view ? view->version : "";
+}
+
+GPUARB_EXPORT const char *gpuarb_view_queue_budgets(const struct gpuarb_view *view)
+{
+	return view && view->queue_budgets ? view->queue_budgets : "";
 }
 
 /* Defines the function that returns this list. */

@@ -209,8 +209,13 @@ struct lease {
 
 	/* change/cap.c */
 	struct {
-		bool active;       /* every bound process is under a filter of gpuarbd */
+		bool active;       /* every bound process is capped, by a filter or with its unit */
 		uint64_t refusals; /* queues that were refused */
+		uint64_t cgroup;   /* id of the cgroup of its unit, which the kernel caps; 0: none */
+		uint64_t limit;    /* of queues in it */
+		bool enforced;     /* the kernel does */
+		bool counted;      /* the next member is known */
+		uint64_t refused;  /* queues that the kernel has refused in the cgroup */
 	} cap;
 
 	/* The last scan: change/observe.c. */

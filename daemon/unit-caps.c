@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Capped leases of units: the kernel refuses queues beyond the grant, for all processes in the cgroup of
+ * a service or scope that belongs to the lease alone. gpuarb-budget tells the kernel, which enforces
+ * the budgets also while there is no gpuarbd.
+ *
+ * gpuarbd sends all budgets with each request, and repeats it: gpuarb-budget says how many calls were
+ * refused, and counts queues again that are older than their budget.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon.h"
+#include "sys/cgroup.h"
+#include "sys/process.h"
+
+#define ANSWER_USEC UINT64_C(15000000) /* gpuarb-budget may have to load its programs */
+#define REPEAT_USEC UINT64_C(10000000) /* also after a failure */
+
+/* ---- the cgroup of a lease ------------------------------------------------------------------- */
+
+static bool is_of(const struct lease *lease, pid_t pid)
+{
+	struct observed row = { .pid = pid };
+
+	process_describe(&row);
+	return observed_is_bound(&row, lease);
+}
+
+static bool has_all_bound(const struct lease *lease, const char *cgroup)
+{
+	struct unit_place place;
+
+	for (size_t i = 0; i < lease->n_bound; i++)
+		if (unit_of_process(lease->bound[i], &place) < 0 ||
+		    strcmp(place.cgroup, cgroup) != 0)
+			return false;
+	return true;
+}
+
+static bool has_only(const struct lease *lease, const char *cgroup)
+{
+	_cleanup_(freep) pid_t *pids = NULL;
+	size_t n;
+
+	if (unit_processes(CGROUP_ROOT, cgroup, &pids, &n) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!is_of(lease, pids[i]))
+			return false;
+	return true;
+}
+
+/* The id of the cgroup that has all bound processes of the lease, and none that does not belong to it; 0:
+ * there is none. */
+static uint64_t find_cgroup(const struct lease *lease)
+{
+	char path[sizeof(CGROUP_ROOT) + sizeof(((struct unit_place *)NULL)->cgroup)];
+	struct unit_place place;
+	struct stat st;
+
+	if (unit_of_process(lease->bound[0], &place) < 0 || !has_all_bound(lease, place.cgroup) ||
+	    !has_only(lease, place.cgroup))
+		return 0;
+	snprintf(path, sizeof(path), "%s%s", CGROUP_ROOT, place.cgroup);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+static bool wants_cap(const struct daemon *daemon, const struct lease *lease)
+{
+	const struct tenant *tenant =
+		tenant_named(daemon->arbiter->settings, lease->tenant);
+
+	return tenant && tenant->cap;
+}
+
+/* An ending lease gets no further queue. */
+static uint64_t sum_of_grants(const struct lease *lease)
+{
+	uint64_t limit = 0;
+
+	for (size_t i = 0; i < lease->n_partitions && lease->state != STATE_ENDING; i++) {
+		const struct budget *granted = &lease->partitions[i].granted;
+
+		limit += granted->queues + granted->sdma_queues + granted->sdma_xgmi_queues;
+	}
+	return limit < BUDGET_LIMIT_MAX ? limit : BUDGET_LIMIT_MAX;
+}
+
+/* A lease keeps the cgroup until it is removed, or until a filter caps its processes. */
+static uint64_t choose_cgroup(const struct daemon *daemon, const struct lease *lease)
+{
+	if (!wants_cap(daemon, lease) || caps_of(daemon, lease->id) > 0)
+		return 0;
+	if (lease->cap.cgroup != 0 || lease->n_bound == 0 || lease->n_partitions == 0)
+		return lease->cap.cgroup;
+	return find_cgroup(lease);
+}
+
+void unit_caps_review(struct daemon *daemon, struct lease *lease)
+{
+	uint64_t cgroup, limit;
+
+	if (!daemon->unit_caps.client)
+		return;
+	cgroup = choose_cgroup(daemon, lease);
+	limit = cgroup != 0 ? sum_of_grants(lease) : 0;
+	if (cgroup != lease->cap.cgroup)
+		lease->cap.enforced = lease->cap.counted = false;
+	if (cgroup != lease->cap.cgroup || limit != lease->cap.limit)
+		daemon->unit_caps.outdated = true;
+	lease->cap.cgroup = cgroup;
+	lease->cap.limit = limit;
+}
+
+void unit_caps_drop(struct daemon *daemon, const struct lease *lease)
+{
+	if (lease->cap.cgroup != 0)
+		daemon->unit_caps.outdated = true;
+}
+
+/* ---- requests ---------------------------------------------------------------------------------- */
+
+/* Leases of one unit have one budget, the sum. -E2BIG: there are too many. */
+static int add_row(struct budget_request *request, const struct lease *lease)
+{
+	uint64_t limit = lease->cap.limit;
+
+	for (uint32_t i = 0; i < request->n; i++)
+		if (request->rows[i].cgroup == lease->cap.cgroup) {
+			limit += request->rows[i].limit;
+			request->rows[i].limit = limit < BUDGET_LIMIT_MAX ? limit : BUDGET_LIMIT_MAX;
+			return 0;
+		}
+	if (request->n == BUDGET_ROWS_MAX)
+		return -E2BIG;
+	request->rows[request->n++] = (struct budget_row){ lease->id, lease->cap.cgroup, limit };
+	return 0;
+}
+
+static bool any_tenant_caps(const struct settings *settings)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (settings->tenants[i].cap)
+			return true;
+	return false;
+}
+
+static void write_request(const struct daemon *daemon, struct budget_request *ret)
+{
+	const struct arbiter *arbiter = daemon->arbiter;
+
+	ret->version = BUDGET_VERSION;
+	ret->n = 0;
+	ret->try = any_tenant_caps(arbiter->settings);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->cap.cgroup != 0)
+			(void)add_row(ret, arbiter->leases[i]); /* without a row it is not capped */
+}
+
+static void set_state(struct daemon *daemon, const char *state)
+{
+	if (strcmp(daemon->unit_caps.state, state) == 0)
+		return;
+	snprintf(daemon->unit_caps.state, sizeof(daemon->unit_caps.state), "%s", state);
+	if (daemon->bus)
+		bus_tell_queue_budgets(daemon->bus);
+}
+
+/* What the kernel enforces stays in force while no helper answers. */
+static void fail(struct daemon *daemon, int r, const char *why)
+{
+	const struct budget_request *request = daemon->unit_caps.request;
+
+	if (request->try && strcmp(daemon->unit_caps.state, why) != 0)
+		log_warning("queues of units are not capped: %s", why);
+	set_state(daemon, request->try ? why : UNIT_CAPS_UNUSED);
+	daemon->unit_caps.fails = true;
+	if (r == -EOPNOTSUPP) /* there was no helper before, or the kernel cannot */
+		daemon->unit_caps.loaded = false;
+}
+
+bool unit_caps_need_scan(const struct daemon *daemon)
+{
+	return daemon->unit_caps.client &&
+	       (daemon->unit_caps.loaded || daemon->unit_caps.request->n > 0);
+}
+
+static bool is_due(const struct daemon *daemon)
+{
+	bool late = daemon_now_usec() - daemon->unit_caps.usec >= REPEAT_USEC;
+
+	if (daemon->unit_caps.pending)
+		return false;
+	if (daemon->unit_caps.outdated && !daemon->unit_caps.fails)
+		return true;
+	return late && (daemon->unit_caps.outdated || unit_caps_need_scan(daemon));
+}
+
+void unit_caps_refresh(struct daemon *daemon)
+{
+	char why[256];
+	int r;
+
+	if (!daemon->unit_caps.client || !is_due(daemon))
+		return;
+	daemon->unit_caps.outdated = false;
+	daemon->unit_caps.usec = daemon_now_usec();
+	write_request(daemon, daemon->unit_caps.request);
+	r = budget_ask(daemon->unit_caps.client, daemon->unit_caps.request, why, sizeof(why));
+	daemon->unit_caps.pending = r >= 0;
+	if (r < 0)
+		fail(daemon, r, why);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------- */
+
+/* The first number after a start is from an earlier gpuarbd, or 0. */
+static void count_refused(struct lease *lease, uint64_t refused)
+{
+	uint64_t more = refused > lease->cap.refused ? refused - lease->cap.refused : 0;
+
+	if (lease->cap.counted && more > 0) {
+		if (lease->cap.refusals == 0)
+			log_notice("lease %" PRIu64 ": its unit has all queues that were granted: "
+				   "the kernel refuses further ones",
+				   lease->id);
+		lease->cap.refusals += more;
+	}
+	lease->cap.counted = true;
+	lease->cap.refused = refused;
+}
+
+static const struct budget_state *state_of(const struct daemon *daemon,
+					   const struct budget_answer *answer, uint64_t cgroup)
+{
+	for (uint32_t i = 0; i < answer->n; i++)
+		if (daemon->unit_caps.request->rows[i].cgroup == cgroup)
+			return &answer->rows[i];
+	return NULL;
+}
+
+static void take(struct daemon *daemon, const struct budget_answer *answer)
+{
+	const struct arbiter *arbiter = daemon->arbiter;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+		const struct budget_state *state = state_of(daemon, answer, lease->cap.cgroup);
+
+		if (lease->cap.cgroup == 0)
+			continue;
+		lease->cap.enforced = state && state->r == 0;
+		if (lease->cap.enforced)
+			count_refused(lease, state->refused);
+		caps_review(daemon, lease->id);
+	}
+}
+
+static void on_done(void *userdata, int r, const struct budget_answer *answer, const char *why)
+{
+	struct daemon *daemon = userdata;
+	const struct budget_request *request = daemon->unit_caps.request;
+
+	daemon->unit_caps.pending = false;
+	if (answer) {
+		take(daemon, answer);
+		r = answer->r;
+		why = answer->sentence;
+	}
+	if (r < 0) {
+		fail(daemon, r, why);
+	} else {
+		daemon->unit_caps.fails = false;
+		daemon->unit_caps.loaded = request->n > 0;
+		set_state(daemon, request->try ? UNIT_CAPS_ENFORCED : UNIT_CAPS_UNUSED);
+	}
+	schedule_update(daemon);
+}
+
+/* ---- start and end ----------------------------------------------------------------------------- */
+
+int unit_caps_start(struct daemon *daemon)
+{
+	set_state(daemon, UNIT_CAPS_UNUSED);
+	if (strcmp(daemon->ops->name, "kfd") != 0)
+		return 0; /* nothing creates queues on simulated GPUs */
+	daemon->unit_caps.request = calloc(1, sizeof(*daemon->unit_caps.request));
+	if (!daemon->unit_caps.request)
+		return -ENOMEM;
+	/* An earlier gpuarbd may have left budgets. */
+	daemon->unit_caps.loaded = daemon->unit_caps.outdated = true;
+	return budget_client_new(daemon->event, daemon->options->budget, ANSWER_USEC, on_done,
+				 daemon, &daemon->unit_caps.client);
+}
+
+void unit_caps_reload(struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
+		caps_review(daemon, daemon->arbiter->leases[i]->id);
+	daemon->unit_caps.outdated = true;
+}
+
+const char *unit_caps_state(void *userdata)
+{
+	const struct daemon *daemon = userdata;
+
+	return daemon->unit_caps.state;
+}
+
+void unit_caps_remove(struct daemon *daemon)
+{
+	char why[256];
+
+	if (!daemon->unit_caps.client || !daemon->unit_caps.loaded)
+		return;
+	if (budget_clear(daemon->unit_caps.client, why, sizeof(why)) < 0)
+		log_warning("queue budgets of units stay until the next gpuarbd starts: %s", why);
+}
+
+void unit_caps_stop(struct daemon *daemon)
+{
+	budget_client_free(daemon->unit_caps.client);
+	free(daemon->unit_caps.request);
+}
