@@ -4,6 +4,7 @@
  * queues N: makes N compute queues on the GPU of KFD's node 1, by ioctls alone. Says "made N", or
  * how many there were when the driver refused, and why. Then, by lines on standard input:
  *	make N       N more: says the same, of all that there are
+ *	drop N       destroys the last N: says how many are left, as "made N"
  *	mask WORD…   masks all of them (hexadecimal, 32 bits each): says "masked"
  * The end of it is the end.
  */
@@ -76,6 +77,18 @@ static int make_up_to(int kfd, unsigned gpu, unsigned *ids, int n, int wanted)
 	return n;
 }
 
+/* Returns how many are left. */
+static int drop(int kfd, const unsigned *ids, int n, int less)
+{
+	for (; n > 0 && less > 0; n--, less--) {
+		struct kfd_ioctl_destroy_queue_args args = { .queue_id = ids[n - 1] };
+
+		must(ioctl(kfd, AMDKFD_IOC_DESTROY_QUEUE, &args) == 0, "drop");
+	}
+	printf("made %d\n", n);
+	return n;
+}
+
 static void mask(int kfd, const unsigned *ids, int n, char *line)
 {
 	__u32 words[WORDS];
@@ -108,6 +121,8 @@ int main(int argc, char *argv[])
 	while (fgets(line, sizeof(line), stdin)) {
 		if (strncmp(line, "make", 4) == 0)
 			n = make_up_to(kfd, vm.gpu_id, ids, n, n + atoi(line + 4));
+		if (strncmp(line, "drop", 4) == 0)
+			n = drop(kfd, ids, n, atoi(line + 4));
 		if (strncmp(line, "mask", 4) == 0)
 			mask(kfd, ids, n, line);
 	}

@@ -51,12 +51,12 @@ may_see_gpus()
 # Only the user gpuarb can connect to the sockets of the helpers.
 keeps_its_helpers()
 {
-	same "$(stat -c '%a %U' /run/gpuarb-{enforce,fdinfo,mqds,hqds,probe}.socket)" \
-		$'600 gpuarb\n600 gpuarb\n600 gpuarb\n600 gpuarb\n600 gpuarb'
+	same "$(stat -c '%a %U' /run/gpuarb-{enforce,fdinfo,mqds,hqds,probe,budget}.socket)" \
+		$'600 gpuarb\n600 gpuarb\n600 gpuarb\n600 gpuarb\n600 gpuarb\n600 gpuarb'
 }
 
 for unit in gpuarbd.service gpuarb-enforce.service gpuarb-fdinfo@0.service gpuarb-mqds@0.service \
-	gpuarb-hqds@0.service gpuarb-probe@0.service; do
+	gpuarb-hqds@0.service gpuarb-probe@0.service gpuarb-budget@0.service; do
 	check "the exposure of $unit is low" is_little "$unit"
 done
 check 'gpuarbd has no capability, and cannot get one' has_no_privilege
