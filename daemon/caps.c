@@ -312,21 +312,20 @@ bool caps_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
 void caps_review(struct daemon *daemon, uint64_t id)
 {
 	struct lease *lease = ledger_find(daemon->arbiter, id);
-	bool capped;
+	bool filtered;
 
 	if (!lease)
 		return;
-	unit_caps_review(daemon, lease);
-	capped = lease->n_bound > 0;
-	for (size_t i = 0; capped && i < lease->n_bound; i++) {
+	unit_caps_review(daemon, lease, caps_of(daemon, id) > 0);
+	filtered = lease->n_bound > 0;
+	for (size_t i = 0; filtered && i < lease->n_bound; i++) {
 		const struct cap *cap = find_bound(daemon, id, lease->bound[i]);
 
-		capped = cap && cap->active;
+		filtered = cap && cap->active;
 	}
-	capped |= lease->cap.enforced;
-	if (capped == lease->cap.active)
+	if (filtered == lease->cap.filtered)
 		return;
-	arbiter_set_capped(daemon->arbiter, lease, capped);
+	arbiter_set_filtered(daemon->arbiter, lease, filtered);
 	schedule_update(daemon);
 }
 

@@ -130,6 +130,7 @@ struct daemon {
 		bool outdated;                  /* the next one differs, or may */
 		bool fails;                     /* the last one failed */
 		bool loaded;   /* the kernel enforces budgets, or may, of an earlier request */
+		bool repeated; /* the request is sent again at one of the next scans */
 		uint64_t usec; /* of the last one */
 		char state[BUDGET_SENTENCE_MAX]; /* the property QueueBudgets */
 	} unit_caps;
@@ -374,7 +375,8 @@ int caps_add(struct daemon *daemon, const struct lease *lease, int listener);
 bool caps_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid);
 int caps_adopt(struct daemon *daemon, uint64_t lease, pid_t pid, int fd);
 
-/* Bound processes of the lease came or went: finds out whether it is still capped. */
+/* The lease or its bound processes have changed: finds out whether it is still capped, and whether
+ * its unit is to be. */
 void caps_review(struct daemon *daemon, uint64_t lease);
 
 /* The listeners of a lease, and of all: an fd and an entry in the store each. */
@@ -403,17 +405,13 @@ const char *unit_caps_state(void *daemon);
 /* Asks for the removal of all budgets, and does not wait for it. */
 void unit_caps_remove(struct daemon *daemon);
 
-/* The lease, its bound processes or its listeners have changed: finds out whether the kernel is to
- * cap its unit. */
-void unit_caps_review(struct daemon *daemon, struct lease *lease);
-void unit_caps_reload(struct daemon *daemon); /* the tenants have changed */
+/* Finds out whether the kernel is to cap the unit of the lease. filtered: the lease has listeners. */
+void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered);
+void unit_caps_reload(struct daemon *daemon); /* tenants may have changed */
 void unit_caps_drop(struct daemon *daemon, const struct lease *lease); /* it is removed */
 
 /* Sends the budgets to gpuarb-budget if they have changed, or are to be sent again. */
 void unit_caps_refresh(struct daemon *daemon);
-
-/* Whether they are to be sent again at one of the next scans. */
-bool unit_caps_need_scan(const struct daemon *daemon);
 
 /* ---- descriptors.c ------------------------------------------------------------------ */
 

@@ -163,7 +163,7 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 	if (removed)
 		unit_caps_drop(daemon, lease);
 	else if (touched & (TOUCH_ADDED | TOUCH_COMMITTED | TOUCH_ENDING))
-		unit_caps_review(daemon, lease);
+		caps_review(daemon, lease->id);
 	if (removed && !waited)
 		forget(daemon, lease);
 	if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING))

@@ -86,6 +86,8 @@ int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
 	if (settings->revoke_on_reload)
 		arbiter_review(daemon->arbiter);
 	liveness_limit(daemon);
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
+		caps_review(daemon, daemon->arbiter->leases[i]->id);
 	unit_caps_reload(daemon);
 	log_notice("configuration reloaded: %zu tenant%s", settings->n_tenants,
 		   settings->n_tenants == 1 ? "" : "s");

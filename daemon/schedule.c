@@ -43,7 +43,7 @@ static void schedule_scan(struct daemon *daemon)
 	uint64_t drift = arbiter_drift_at(daemon->arbiter, FRESH_USE), next;
 	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
 	bool wanted = daemon->scan.in_use || daemon->arbiter->n_leases > 0 ||
-		      daemon->list.unsettled || unit_caps_need_scan(daemon);
+		      daemon->list.unsettled || daemon->unit_caps.repeated;
 
 	if (daemon->list.unsettled && delay > SCAN_SETTLE_USEC)
 		delay = SCAN_SETTLE_USEC;

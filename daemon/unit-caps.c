@@ -32,14 +32,27 @@ static bool is_of(const struct lease *lease, pid_t pid)
 	return observed_is_bound(&row, lease);
 }
 
-static bool has_all_bound(const struct lease *lease, const char *cgroup)
+/* The id of the cgroup of a unit; 0: it has been removed. */
+static uint64_t id_of(const struct unit_place *place)
+{
+	char path[sizeof(CGROUP_ROOT) + sizeof(place->cgroup)];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s%s", CGROUP_ROOT, place->cgroup);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* Whether all bound processes that have not ended are in this cgroup. */
+static bool has_all_bound(const struct lease *lease, uint64_t cgroup)
 {
 	struct unit_place place;
 
-	for (size_t i = 0; i < lease->n_bound; i++)
-		if (unit_of_process(lease->bound[i], &place) < 0 ||
-		    strcmp(place.cgroup, cgroup) != 0)
+	for (size_t i = 0; i < lease->n_bound; i++) {
+		int r = unit_of_process(lease->bound[i], &place);
+
+		if (r != -ESRCH && (r < 0 || id_of(&place) != cgroup))
 			return false;
+	}
 	return true;
 }
 
@@ -60,21 +73,18 @@ static bool has_only(const struct lease *lease, const char *cgroup)
  * there is none. */
 static uint64_t find_cgroup(const struct lease *lease)
 {
-	char path[sizeof(CGROUP_ROOT) + sizeof(((struct unit_place *)NULL)->cgroup)];
 	struct unit_place place;
-	struct stat st;
+	uint64_t cgroup;
 
-	if (unit_of_process(lease->bound[0], &place) < 0 || !has_all_bound(lease, place.cgroup) ||
-	    !has_only(lease, place.cgroup))
+	if (unit_of_process(lease->bound[0], &place) < 0)
 		return 0;
-	snprintf(path, sizeof(path), "%s%s", CGROUP_ROOT, place.cgroup);
-	return stat(path, &st) < 0 ? 0 : st.st_ino;
+	cgroup = id_of(&place);
+	return has_all_bound(lease, cgroup) && has_only(lease, place.cgroup) ? cgroup : 0;
 }
 
 static bool wants_cap(const struct daemon *daemon, const struct lease *lease)
 {
-	const struct tenant *tenant =
-		tenant_named(daemon->arbiter->settings, lease->tenant);
+	const struct tenant *tenant = tenant_named(daemon->arbiter->settings, lease->tenant);
 
 	return tenant && tenant->cap;
 }
@@ -93,25 +103,27 @@ static uint64_t sum_of_grants(const struct lease *lease)
 }
 
 /* A lease keeps the cgroup until it is removed, or until a filter caps its processes. */
-static uint64_t choose_cgroup(const struct daemon *daemon, const struct lease *lease)
+static uint64_t choose_cgroup(const struct daemon *daemon, const struct lease *lease, bool filtered)
 {
-	if (!wants_cap(daemon, lease) || caps_of(daemon, lease->id) > 0)
+	if (filtered || !wants_cap(daemon, lease))
 		return 0;
 	if (lease->cap.cgroup != 0 || lease->n_bound == 0 || lease->n_partitions == 0)
 		return lease->cap.cgroup;
 	return find_cgroup(lease);
 }
 
-void unit_caps_review(struct daemon *daemon, struct lease *lease)
+void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered)
 {
 	uint64_t cgroup, limit;
 
 	if (!daemon->unit_caps.client)
 		return;
-	cgroup = choose_cgroup(daemon, lease);
+	cgroup = choose_cgroup(daemon, lease, filtered);
 	limit = cgroup != 0 ? sum_of_grants(lease) : 0;
 	if (cgroup != lease->cap.cgroup)
-		lease->cap.enforced = lease->cap.counted = false;
+		lease->cap.counted = false;
+	if (cgroup != lease->cap.cgroup || (cgroup != 0 && !has_all_bound(lease, cgroup)))
+		arbiter_set_enforced(daemon->arbiter, lease, false);
 	if (cgroup != lease->cap.cgroup || limit != lease->cap.limit)
 		daemon->unit_caps.outdated = true;
 	lease->cap.cgroup = cgroup;
@@ -134,7 +146,8 @@ static int add_row(struct budget_request *request, const struct lease *lease)
 	for (uint32_t i = 0; i < request->n; i++)
 		if (request->rows[i].cgroup == lease->cap.cgroup) {
 			limit += request->rows[i].limit;
-			request->rows[i].limit = limit < BUDGET_LIMIT_MAX ? limit : BUDGET_LIMIT_MAX;
+			request->rows[i].limit = limit < BUDGET_LIMIT_MAX ? limit
+									  : BUDGET_LIMIT_MAX;
 			return 0;
 		}
 	if (request->n == BUDGET_ROWS_MAX)
@@ -185,10 +198,9 @@ static void fail(struct daemon *daemon, int r, const char *why)
 		daemon->unit_caps.loaded = false;
 }
 
-bool unit_caps_need_scan(const struct daemon *daemon)
+static void set_repeated(struct daemon *daemon)
 {
-	return daemon->unit_caps.client &&
-	       (daemon->unit_caps.loaded || daemon->unit_caps.request->n > 0);
+	daemon->unit_caps.repeated = daemon->unit_caps.loaded || daemon->unit_caps.request->n > 0;
 }
 
 static bool is_due(const struct daemon *daemon)
@@ -199,7 +211,7 @@ static bool is_due(const struct daemon *daemon)
 		return false;
 	if (daemon->unit_caps.outdated && !daemon->unit_caps.fails)
 		return true;
-	return late && (daemon->unit_caps.outdated || unit_caps_need_scan(daemon));
+	return late && (daemon->unit_caps.outdated || daemon->unit_caps.repeated);
 }
 
 void unit_caps_refresh(struct daemon *daemon)
@@ -216,6 +228,7 @@ void unit_caps_refresh(struct daemon *daemon)
 	daemon->unit_caps.pending = r >= 0;
 	if (r < 0)
 		fail(daemon, r, why);
+	set_repeated(daemon);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------- */
@@ -255,10 +268,11 @@ static void take(struct daemon *daemon, const struct budget_answer *answer)
 
 		if (lease->cap.cgroup == 0)
 			continue;
-		lease->cap.enforced = state && state->r == 0;
-		if (lease->cap.enforced)
+		if (state && state->r == 0)
 			count_refused(lease, state->refused);
-		caps_review(daemon, lease->id);
+		arbiter_set_enforced(daemon->arbiter, lease,
+				     state && state->r == 0 &&
+					     has_all_bound(lease, lease->cap.cgroup));
 	}
 }
 
@@ -280,6 +294,7 @@ static void on_done(void *userdata, int r, const struct budget_answer *answer, c
 		daemon->unit_caps.loaded = request->n > 0;
 		set_state(daemon, request->try ? UNIT_CAPS_ENFORCED : UNIT_CAPS_UNUSED);
 	}
+	set_repeated(daemon);
 	schedule_update(daemon);
 }
 
@@ -301,8 +316,6 @@ int unit_caps_start(struct daemon *daemon)
 
 void unit_caps_reload(struct daemon *daemon)
 {
-	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
-		caps_review(daemon, daemon->arbiter->leases[i]->id);
 	daemon->unit_caps.outdated = true;
 }
 

@@ -110,13 +110,15 @@ static void judge_queue_budgets(struct doctor *doctor, const char *state)
 		return;
 	if (strcmp(state, "enforced") == 0) {
 		report(doctor, MARK_OK, "the kernel limits the queues of units");
-		means(doctor, "Where the tenant has cap = yes, a unit with a lease of its own gets no "
-			      "queue beyond the grant.");
+		means(doctor,
+		      "Where the tenant has cap = yes, a unit with a lease of its own gets no "
+		      "queue beyond the grant.");
 		return;
 	}
 	report(doctor, MARK_PROBLEM, "the kernel does not limit the queues of units: %s", state);
-	means(doctor, "A tenant has cap = yes, but programs that gpuarbctl run did not start can have "
-		      "more queues than they were granted.");
+	means(doctor,
+	      "A tenant has cap = yes, but programs that gpuarbctl run did not start can have "
+	      "more queues than they were granted.");
 	advise(doctor, "Mend what the sentence names, or start these programs with gpuarbctl run.");
 }
 

@@ -18,7 +18,7 @@ struct budget_client {
 	budget_done_t *done;
 	void *userdata;
 
-	int fd; /* -1: no request is under way */
+	int fd;     /* -1: no request is under way */
 	uint32_t n; /* rows of that request */
 	sd_event_source *io, *timer;
 	struct budget_answer answer;

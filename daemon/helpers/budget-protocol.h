@@ -24,7 +24,8 @@ struct budget_row {
 
 struct budget_request {
 	uint32_t version, n;
-	uint64_t try; /* not 0: where there is no row, find out whether the kernel would enforce any */
+	uint64_t
+		try; /* not 0: where there is no row, find out whether the kernel would enforce any */
 	struct budget_row rows[BUDGET_ROWS_MAX];
 };
 

@@ -42,10 +42,10 @@ static bool arrive(struct scene *s, const char *tenants)
 	return true;
 }
 
-#define ARRIVE(s, tenants)                                                            \
-	do {                                                                          \
-		NEEDS_DAEMON();                                                       \
-		if (!arrive(s, tenants))                                              \
+#define ARRIVE(s, tenants)                                                          \
+	do {                                                                        \
+		NEEDS_DAEMON();                                                     \
+		if (!arrive(s, tenants))                                            \
 			SKIP("there is no cgroup of version 2 that could be made"); \
 	} while (0)
 
@@ -157,6 +157,29 @@ TEST(a_unit_with_a_process_that_does_not_belong_to_the_lease_has_no_budget)
 	CHECK(says(&s, "Tier", "cooperative"));
 	CHECK(is_fine(call(call_arbiter(s.machine.bus, "Reload"))));
 	CHECK(budget_rig_receive(&s.budget) == 1); /* the first request since: it is alone now */
+	depart(&s);
+}
+
+TEST(a_bound_process_outside_of_the_unit_ends_the_tier_and_not_the_budget)
+{
+	static struct scene s;
+	pid_t other;
+	int fd;
+
+	ARRIVE(&s, CAPS);
+	capped(&s);
+	other = idler(0, &fd);
+	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
+	CHECK(says(&s, "Tier", "cooperative"));
+	CHECK(is_fine(resize_queues(&s, 4)));
+	CHECK(budget_rig_receive(&s.budget) == 1 && s.budget.request.rows[0].limit == 4);
+	budget_rig_answer(&s.budget);
+	end_process(other);
+	close(fd);
+	CHECK(is_fine(resize_queues(&s, 5)));
+	CHECK(budget_rig_receive(&s.budget) == 1);
+	budget_rig_answer(&s.budget);
+	AWAIT(s.machine.bus, says(&s, "Tier", "capped"));
 	depart(&s);
 }
 

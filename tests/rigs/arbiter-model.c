@@ -227,7 +227,7 @@ static void observe(struct model *model)
 	model_forget_gone(model);
 	lease = random_lease(model);
 	if (lease)
-		arbiter_set_capped(model->arbiter, lease, model_chance(model, 50));
+		arbiter_set_filtered(model->arbiter, lease, model_chance(model, 50));
 	if (model_chance(model, 30))
 		model_see_masks(model);
 }

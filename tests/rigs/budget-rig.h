@@ -14,7 +14,8 @@ struct budget_rig {
 	int listening;
 	int connection;                /* of the last request; -1: it was answered */
 	struct budget_request request; /* the last one */
-	struct budget_answer answer;   /* what the next one gets: all is well, unless a test changes it */
+	struct budget_answer
+		answer; /* what the next one gets: all is well, unless a test changes it */
 };
 
 /* The socket is in the directory. */

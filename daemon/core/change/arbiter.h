@@ -110,8 +110,10 @@ void cap_add(const struct arbiter *arbiter, struct cap_use *use, uint32_t kfd_gp
 enum cap_decision { CAP_ALLOW, CAP_LATER, CAP_REFUSE };
 enum cap_decision cap_decide(const struct cap_use *use);
 
-/* Whether a filter stands between the kernel and every process that is bound to the lease. */
-void arbiter_set_capped(struct arbiter *arbiter, struct lease *lease, bool capped);
+/* Whether a filter stands between the kernel and every process that is bound to the lease, and whether
+ * the kernel caps the unit that has all of them. */
+void arbiter_set_filtered(struct arbiter *arbiter, struct lease *lease, bool filtered);
+void arbiter_set_enforced(struct arbiter *arbiter, struct lease *lease, bool enforced);
 
 /* The partitions of the lease are new: marks them as capped, or not. */
 void cap_mark(struct lease *lease);

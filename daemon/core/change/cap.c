@@ -66,13 +66,27 @@ enum cap_decision cap_decide(const struct cap_use *use)
 	return CAP_ALLOW;
 }
 
-void arbiter_set_capped(struct arbiter *arbiter, struct lease *lease, bool capped)
+static void review(struct arbiter *arbiter, struct lease *lease)
 {
+	bool capped = lease->cap.filtered || lease->cap.enforced;
+
 	if (lease->cap.active == capped)
 		return;
 	lease->cap.active = capped;
 	cap_mark(lease);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+}
+
+void arbiter_set_filtered(struct arbiter *arbiter, struct lease *lease, bool filtered)
+{
+	lease->cap.filtered = filtered;
+	review(arbiter, lease);
+}
+
+void arbiter_set_enforced(struct arbiter *arbiter, struct lease *lease, bool enforced)
+{
+	lease->cap.enforced = enforced;
+	review(arbiter, lease);
 }
 
 void cap_mark(struct lease *lease)

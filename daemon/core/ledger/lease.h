@@ -209,11 +209,12 @@ struct lease {
 
 	/* change/cap.c */
 	struct {
-		bool active;       /* every bound process is capped, by a filter or with its unit */
+		bool active;       /* by one of the next two */
+		bool filtered;     /* every bound process is under a filter of gpuarbd */
+		bool enforced;     /* the kernel caps the unit that has every bound process */
 		uint64_t refusals; /* queues that were refused */
-		uint64_t cgroup;   /* id of the cgroup of its unit, which the kernel caps; 0: none */
+		uint64_t cgroup;   /* id of the cgroup of that unit; 0: none is to be capped */
 		uint64_t limit;    /* of queues in it */
-		bool enforced;     /* the kernel does */
 		bool counted;      /* the next member is known */
 		uint64_t refused;  /* queues that the kernel has refused in the cgroup */
 	} cap;

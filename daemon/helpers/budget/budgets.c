@@ -196,5 +196,6 @@ void budgets_apply(const char *sysfs, const struct budget_request *request,
 	ret->version = BUDGET_VERSION;
 	ret->n = 0;
 	memset(ret->sentence, 0, sizeof(ret->sentence));
-	ret->r = request->n > 0 ? apply_rows(sysfs, request, ret) : apply_none(sysfs, request->try != 0, ret);
+	ret->r = request->n > 0 ? apply_rows(sysfs, request, ret)
+				: apply_none(sysfs, request->try != 0, ret);
 }

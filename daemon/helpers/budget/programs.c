@@ -45,7 +45,8 @@ static int check_lsm(char *why, size_t size)
 			return 0;
 	list[strcspn(list, "\n")] = '\0';
 	return refuse(why, size, -EOPNOTSUPP,
-		      "the security module bpf is not active (%s): boot with lsm=%s,bpf", list, list);
+		      "the security module bpf is not active (%s): boot with lsm=%s,bpf", list,
+		      list);
 }
 
 static int check_bpffs(char *why, size_t size)
@@ -184,17 +185,23 @@ static int try_programs(char *why, size_t size)
 		return r;
 	r = try_budget(queues, file);
 	if (r < 0)
-		return refuse(why, size, r,
-			      "the kernel loads the programs, but does not run them for ioctl: is bpf "
-			      "in its list of security modules (lsm=)?");
+		return refuse(
+			why, size, r,
+			"the kernel loads the programs, but does not run them for ioctl: is bpf "
+			"in its list of security modules (lsm=)?");
 	return 0;
 }
 
 /* ---- pins ---------------------------------------------------------------------------------- */
 
-static const char *const pins[] = { "before_compat_ioctl", "before_ioctl", "after_ioctl",
-				    "after_exit_mmap",     "budgets",      "uses",
-				    "spaces",		   "device" };
+static const char *const pins[] = { "before_compat_ioctl",
+				    "before_ioctl",
+				    "after_ioctl",
+				    "after_exit_mmap",
+				    "budgets",
+				    "uses",
+				    "spaces",
+				    "device" };
 
 static int pin(int fd, const char *name)
 {
@@ -276,7 +283,8 @@ int programs_open(const char *sysfs, struct programs *ret)
 	unsigned device;
 
 	if (find_kfd(sysfs, &device, NULL, 0) < 0 || !watches(device) ||
-	    !is_pinned("before_ioctl") || !is_pinned("after_ioctl") || !is_pinned("after_exit_mmap"))
+	    !is_pinned("before_ioctl") || !is_pinned("after_ioctl") ||
+	    !is_pinned("after_exit_mmap"))
 		return -ENOENT;
 	programs.budgets = open_pin("budgets");
 	programs.uses = open_pin("uses");

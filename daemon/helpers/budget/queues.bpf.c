@@ -21,7 +21,7 @@
 /* LGPL-2.1, section 3, permits these terms. LSM programs need them. */
 char terms[] SEC("license") = "GPL";
 
-#define NR_OF_IOCTL(cmd) ((cmd) & 0xff) /* KFD ignores the type and the size */
+#define NR_OF_IOCTL(cmd) ((cmd)&0xff) /* KFD ignores the type and the size */
 #define NR_CREATE_QUEUE 0x02
 #define NR_DESTROY_QUEUE 0x03
 
@@ -254,7 +254,8 @@ int BPF_PROG(after_exit_mmap, struct mm_struct *mm)
 
 /* ioctl of 32-bit programs, where it is a hook of its own: ROCm has none. */
 SEC("?lsm/file_ioctl_compat")
-int BPF_PROG(before_compat_ioctl, struct file *file, unsigned int cmd, unsigned long arg, int earlier)
+int BPF_PROG(before_compat_ioctl, struct file *file, unsigned int cmd, unsigned long arg,
+	     int earlier)
 {
 	__u64 cgroup;
 

@@ -20,10 +20,10 @@ struct queue_budget {
 
 /* Of the same cgroup. The programs in the kernel alone write it, after gpuarb-budget has made it. */
 struct queue_use {
-	__s32 queues;  /* that were created since there is a budget, and calls in flight that create one */
+	__s32 queues; /* that were created since there is a budget, and calls in flight that create one */
 	__s32 in_flight; /* calls that create or destroy a queue */
-	__u64 changes; /* of both numbers, ever */
-	__u64 refused; /* calls */
+	__u64 changes;   /* of both numbers, ever */
+	__u64 refused;   /* calls */
 };
 
 /* The queues of an address space. */
