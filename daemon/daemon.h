@@ -26,6 +26,7 @@
  *   slots.c            reads the queue slots on demand
  *   graphics.c         observes which processes draw
  *   driver-events.c    takes the events of the driver
+ *   intrusions.c       observes queues of unmanaged processes on CUs of leases
  *   scan.c             reads which GPUs there are, and which processes use them
  *   journal-events.c   the journal entry of each change of a lease
  *   schedule.c         timers and the clock
@@ -65,6 +66,19 @@ struct daemon_options {
 	const char *bus_address;     /* NULL: the system bus */
 };
 
+/* Queues of an unmanaged process that cover CUs of leases on a GPU. */
+struct intrusion {
+	pid_t pid;
+	uid_t uid; /* (uid_t) -1: unknown */
+	char command[16];
+	unsigned gpu;        /* index */
+	uint64_t since_usec; /* the first reading of the descriptors that showed it */
+	uint64_t lease;      /* that the journal was told of; 0: it was not */
+	bool logged;         /* … and its limit allowed that */
+	bool present;
+};
+#define INTRUSIONS_MAX 64U
+
 struct daemon {
 	const struct daemon_options *options;
 	sd_event *event;
@@ -100,9 +114,9 @@ struct daemon {
 	} commit;
 
 	/* publish.c, journal-events.c */
-	uint64_t oversubscribed;  /* GPUs whose oversubscription was logged, as bits */
-	uint64_t drawn;           /* GPUs on which it was logged that a process draws, as bits */
-	struct ratelimit refused; /* refusals that were logged */
+	uint64_t oversubscribed; /* GPUs whose oversubscription was logged, as bits */
+	uint64_t drawn;          /* GPUs on which it was logged that a process draws, as bits */
+	struct ratelimit refused, covered; /* refusals and intrusions that were logged */
 
 	/* liveness.c */
 	struct {
@@ -134,6 +148,14 @@ struct daemon {
 		uint64_t usec; /* of the last one */
 		char state[BUDGET_SENTENCE_MAX]; /* the property QueueBudgets */
 	} unit_caps;
+
+	/* intrusions.c */
+	struct {
+		struct intrusion list[INTRUSIONS_MAX];
+		size_t n;
+		uint64_t masks_usec; /* the readings that were reviewed last … */
+		size_t n_covers;     /* … and the covers of processes that were left then */
+	} intrusions;
 
 	/* scan.c */
 	const struct hw_ops *ops;
@@ -422,6 +444,11 @@ int descriptors_start(struct daemon *daemon);
 /* Starts to read them if a lease needs it. */
 void descriptors_refresh(struct daemon *daemon);
 
+/* ---- intrusions.c ------------------------------------------------------------------- */
+
+/* Compares the covers of unmanaged processes with the leases, when the covers have changed. */
+void intrusions_review(struct daemon *daemon);
+
 /* ---- driver-events.c ---------------------------------------------------------------- */
 
 int driver_events_start(struct daemon *daemon);
@@ -486,6 +513,12 @@ void journal_events_overdue(const struct daemon *daemon, const struct lease *lea
 void journal_events_paused(const struct daemon *daemon, const struct lease *lease);
 void journal_events_false_ack(const struct daemon *daemon, const struct lease *lease);
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease);
+
+/* The queues of an unmanaged process cover CUs of this lease, and do not any more. false: its user has
+ * caused too many entries. */
+bool journal_events_covered(struct daemon *daemon, const struct lease *lease,
+			    const struct intrusion *intrusion);
+void journal_events_uncovered(const struct daemon *daemon, const struct intrusion *intrusion);
 void journal_events_refused(struct daemon *daemon, const struct caller *caller,
 			    const struct request *request, const struct result *result);
 void journal_events_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,

@@ -193,18 +193,18 @@ void journal_events_drift(const struct daemon *daemon, const struct lease *lease
 
 /* ---- refusals ------------------------------------------------------------------------- */
 
-/* A client that is refused again and again must not fill the journal. */
-static bool may_log(struct daemon *daemon, uid_t uid, char *note, size_t size)
+/* A user that does the same again and again must not fill the journal. */
+static bool may_log(struct ratelimit *limit, uid_t uid, char *note, size_t size)
 {
 	uint64_t times, withheld;
 
 	note[0] = '\0';
-	if (!ratelimit(&daemon->refused, uid, daemon_now_usec(), &times, &withheld))
+	if (!ratelimit(limit, uid, daemon_now_usec(), &times, &withheld))
 		return false;
 	if (withheld > 0)
-		snprintf(note, size, " (%" PRIu64 " earlier refusals were not logged)", withheld);
+		snprintf(note, size, " (%" PRIu64 " earlier entries were not logged)", withheld);
 	if (times == RATELIMIT_TIMES)
-		snprintf(note, size, " (further refusals within half a minute are not logged)");
+		snprintf(note, size, " (further entries within half a minute are not logged)");
 	return true;
 }
 
@@ -213,7 +213,7 @@ static void log_refused(struct daemon *daemon, struct log_fields *fields, const 
 {
 	char note[80];
 
-	if (!may_log(daemon, fields->uid, note, sizeof(note)))
+	if (!may_log(&daemon->refused, fields->uid, note, sizeof(note)))
 		return;
 	for (size_t i = 0; i < result->n_refusals; i++)
 		if (result->refusals[i].gpu[0])
@@ -250,6 +250,38 @@ void journal_events_resize_refused(struct daemon *daemon, const struct caller *c
 	}
 	snprintf(what, sizeof(what), "a resize of lease %" PRIu64, id);
 	log_refused(daemon, &fields, what, result);
+}
+
+/* ---- queues of unmanaged processes ------------------------------------------------------ */
+
+bool journal_events_covered(struct daemon *daemon, const struct lease *lease,
+			    const struct intrusion *intrusion)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+	const char *gpu = daemon->arbiter->gpus[intrusion->gpu].info.name;
+	char note[80];
+
+	if (!may_log(&daemon->covered, intrusion->uid, note, sizeof(note)))
+		return false;
+	fields.uid = intrusion->uid;
+	log_event(EVENT_COVERED, &fields,
+		  "%s: pid %d (%s) of uid %u has no lease, and queues on CUs of lease %" PRIu64
+		  " of uid %u%s",
+		  gpu, intrusion->pid, intrusion->command, intrusion->uid, lease->id, lease->owner,
+		  note);
+	return true;
+}
+
+void journal_events_uncovered(const struct daemon *daemon, const struct intrusion *intrusion)
+{
+	const char *gpu = daemon->arbiter->gpus[intrusion->gpu].info.name;
+	const struct log_fields fields = {
+		.lease = intrusion->lease, .uid = intrusion->uid, .gpus = { gpu }, .n_gpus = 1
+	};
+
+	log_event(EVENT_UNCOVERED, &fields,
+		  "%s: pid %d (%s) of uid %u has no queues on CUs of leases any more", gpu,
+		  intrusion->pid, intrusion->command, intrusion->uid);
 }
 
 /* ---- GPUs --------------------------------------------------------------------------- */

@@ -60,6 +60,7 @@ void update_now(struct daemon *daemon)
 		}
 		frozen_review(daemon);
 	} while (more || daemon->arbiter->touched);
+	intrusions_review(daemon);
 	publish_gpus(daemon);
 	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);
 	descriptors_refresh(daemon);

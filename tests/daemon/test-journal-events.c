@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "journal-rig.h"
+#include "kfd-mqd-rig.h"
 #include "machine.h"
 
 #define TENANT "[tenant gold]\nmatch-user = daemon\nclass = guaranteed\nmax-cus = 30\n"
@@ -322,6 +323,69 @@ TEST(excess_is_logged_when_it_begins_and_when_it_ends)
 	entry = entry_next(journal, EVENT_REVOKED);
 	CHECK(is_of(&entry, &lease) && entry_has(&entry, GPU) && entry_says(&entry, "gone"));
 	end_process(pid);
+	machine_halt(&machine);
+	close(journal);
+}
+
+/* Writes the descriptors: a queue of this process on all CUs, or none. */
+static void show_queue(const struct machine *machine, pid_t pid)
+{
+	struct page page = page_new();
+
+	if (pid > 0) {
+		page_add(&page, "Process %d PASID 0x8000:\n  Compute queue on device %x\n", pid,
+			 machine_gpu_id(machine, 0));
+		dump(&page, ROWS, ones);
+		CHECK(fflush(page.out) == 0);
+	}
+	rig_write(&machine->rig, "debug/kfd/mqds~", page.text ?: "");
+	CHECK(rename(rig_path(&machine->rig, "debug/kfd/mqds~"),
+		     rig_path(&machine->rig, "debug/kfd/mqds")) == 0);
+	if (page.out)
+		fclose(page.out);
+	page_done(&page);
+}
+
+static void boot_with_descriptors(struct machine *machine)
+{
+	char option[256];
+	int before;
+
+	machine_build(machine, 1);
+	rig_write(&machine->rig, "gpuarbd.conf", QUICK);
+	CHECK(mkdir(rig_path(&machine->rig, "debug"), 0755) == 0);
+	CHECK(mkdir(rig_path(&machine->rig, "debug/kfd"), 0755) == 0);
+	show_queue(machine, 0);
+	snprintf(option, sizeof(option), "%s --debugfs=%s", machine->option,
+		 rig_path(&machine->rig, "debug"));
+	before = begin(&machine->rig);
+	rig_start(&machine->rig, option);
+	machine_connect(machine);
+	begun(&machine->rig, before);
+}
+
+TEST(queues_of_an_unmanaged_process_on_cus_of_a_lease_are_logged_once_and_when_they_end)
+{
+	const pid_t unmanaged = getppid(); /* children of this process belong to its lease */
+	static struct machine machine;
+	struct live_lease lease;
+	struct entry entry;
+	char pid[32];
+	int journal;
+
+	NEEDS_JOURNAL(&journal);
+	boot_with_descriptors(&machine);
+	lease = granted(call(ask(machine.bus, "Reserve", 15)));
+	entry_next(journal, EVENT_GRANTED);
+	machine_use(&machine, unmanaged, 0, 1);
+	show_queue(&machine, unmanaged);
+	entry = entry_next(journal, EVENT_COVERED);
+	snprintf(pid, sizeof(pid), "pid %d (", unmanaged);
+	CHECK(is_of(&entry, &lease) && entry_has(&entry, GPU) && entry_says(&entry, pid));
+	CHECK(entry_names(&entry, "GPUARB_UID="));
+	show_queue(&machine, 0); /* the process stays */
+	entry = entry_next(journal, EVENT_UNCOVERED);
+	CHECK(is_of(&entry, &lease) && entry_has(&entry, GPU) && entry_says(&entry, pid));
 	machine_halt(&machine);
 	close(journal);
 }

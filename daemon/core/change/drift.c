@@ -154,18 +154,6 @@ static void report(struct arbiter *arbiter, struct lease *lease)
 
 /* ---- policy ------------------------------------------------------------------------ */
 
-static bool overlaps_realtime(const struct cover *cover, const struct lease *lease)
-{
-	const struct partition *p = lease_partition_on(lease, cover->gpu);
-
-	if (!p || lease->class != CLASS_REALTIME || lease->id == cover->lease ||
-	    lease->state == STATE_INACTIVE || lease->state == STATE_ENDING)
-		return false;
-	return p->isolation == ISOLATION_SHADER_ENGINE
-		       ? (cuset_engines(&cover->outside) & cuset_engines(&p->cus)) != 0
-		       : cuset_overlap(&cover->outside, &p->cus);
-}
-
 /* Do queues of the lease have CUs or shader engines of another, active realtime lease? */
 static bool disturbs_realtime(const struct arbiter *arbiter, const struct lease *lease)
 {
@@ -175,7 +163,8 @@ static bool disturbs_realtime(const struct arbiter *arbiter, const struct lease 
 		if (cover->lease != lease->id || !cover_is_outside(arbiter, cover))
 			continue;
 		for (size_t j = 0; j < arbiter->n_leases; j++)
-			if (overlaps_realtime(cover, arbiter->leases[j]))
+			if (arbiter->leases[j]->class == CLASS_REALTIME &&
+			    cover_disturbs(cover, arbiter->leases[j]))
 				return true;
 	}
 	return false;

@@ -18,6 +18,31 @@ bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover)
 	return lease && (lease->state == STATE_ENDING || (p && p->drift[DRIFT_MASK].lasts));
 }
 
+bool cover_disturbs(const struct cover *cover, const struct lease *lease)
+{
+	const struct partition *p = lease_partition_on(lease, cover->gpu);
+
+	if (!p || lease->id == cover->lease || lease->state == STATE_INACTIVE ||
+	    lease->state == STATE_ENDING)
+		return false;
+	return lease->class == CLASS_REALTIME && p->isolation == ISOLATION_SHADER_ENGINE
+		       ? (cuset_engines(&cover->outside) & cuset_engines(&p->cus)) != 0
+		       : cuset_overlap(&cover->outside, &p->cus);
+}
+
+const struct lease *cover_over(const struct arbiter *arbiter, const struct cover *cover)
+{
+	const struct lease *found = NULL;
+
+	if (!cover_is_outside(arbiter, cover))
+		return NULL;
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if ((!found || arbiter->leases[i]->class > found->class) &&
+		    cover_disturbs(cover, arbiter->leases[i]))
+			found = arbiter->leases[i];
+	return found;
+}
+
 void cover_sum_up(struct arbiter *arbiter)
 {
 	struct cuset sums[REQUEST_WANTS] = { 0 };

@@ -25,6 +25,13 @@ struct cover {
  * a new queue gets its mask a moment after it appears. */
 bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover);
 
+/* Does cover->outside contain CUs of this lease, or for a realtime lease that shares no shader engine CUs
+ * of its engines? */
+bool cover_disturbs(const struct cover *cover, const struct lease *lease);
+
+/* The lease of the highest class in use that it disturbs so; NULL: none, or its CUs may be granted. */
+const struct lease *cover_over(const struct arbiter *arbiter, const struct cover *cover);
+
 /* Sets gpu->outside anew. Where some became free, waiting leases are examined again. */
 void cover_sum_up(struct arbiter *arbiter);
 

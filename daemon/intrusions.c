@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Queues of unmanaged processes on CUs of leases. One journal event when it has lasted for drift-grace,
+ * as drift of a lease has, and one when it ends.
+ */
+
+#include <string.h>
+
+#include "core/ledger/cover.h"
+#include "daemon.h"
+
+static struct intrusion *find(struct daemon *daemon, const struct cover *cover)
+{
+	for (size_t i = 0; i < daemon->intrusions.n; i++)
+		if (daemon->intrusions.list[i].pid == cover->pid &&
+		    daemon->intrusions.list[i].gpu == cover->gpu)
+			return &daemon->intrusions.list[i];
+	return NULL;
+}
+
+/* Of more processes at a time than there is room for, the rest is not logged. */
+static struct intrusion *add(struct daemon *daemon, const struct cover *cover)
+{
+	struct intrusion *intrusion;
+
+	if (daemon->intrusions.n == INTRUSIONS_MAX)
+		return NULL;
+	intrusion = &daemon->intrusions.list[daemon->intrusions.n++];
+	*intrusion = (struct intrusion){ .pid = cover->pid,
+					 .uid = cover->uid,
+					 .gpu = cover->gpu,
+					 .since_usec = daemon->arbiter->masks_usec };
+	memcpy(intrusion->command, cover->command, sizeof(intrusion->command));
+	return intrusion;
+}
+
+static void take(struct daemon *daemon, const struct cover *cover)
+{
+	const struct lease *lease = cover->lease ? NULL : cover_over(daemon->arbiter, cover);
+	struct intrusion *intrusion = lease ? find(daemon, cover) : NULL;
+
+	if (lease && !intrusion)
+		intrusion = add(daemon, cover);
+	if (!intrusion)
+		return;
+	intrusion->present = true;
+	if (intrusion->lease != 0 || daemon->arbiter->masks_usec - intrusion->since_usec <
+					     daemon->arbiter->settings->drift_grace_usec)
+		return;
+	intrusion->lease = lease->id;
+	intrusion->logged = journal_events_covered(daemon, lease, intrusion);
+}
+
+/* While the descriptors cannot be read, nothing is known of the queues: no intrusion begins or ends. */
+static bool is_due(struct daemon *daemon)
+{
+	const struct arbiter *arbiter = daemon->arbiter;
+	bool due = arbiter->verifies && (arbiter->masks_usec != daemon->intrusions.masks_usec ||
+					 arbiter->n_covers != daemon->intrusions.n_covers);
+
+	daemon->intrusions.masks_usec = arbiter->masks_usec;
+	daemon->intrusions.n_covers = arbiter->n_covers;
+	return due;
+}
+
+void intrusions_review(struct daemon *daemon)
+{
+	size_t left = 0;
+
+	if (!is_due(daemon))
+		return;
+	for (size_t i = 0; i < daemon->intrusions.n; i++)
+		daemon->intrusions.list[i].present = false;
+	for (size_t i = 0; i < daemon->arbiter->n_covers; i++)
+		take(daemon, &daemon->arbiter->covers[i]);
+	for (size_t i = 0; i < daemon->intrusions.n; i++) {
+		const struct intrusion *intrusion = &daemon->intrusions.list[i];
+
+		if (intrusion->present)
+			daemon->intrusions.list[left++] = *intrusion;
+		else if (intrusion->logged)
+			journal_events_uncovered(daemon, intrusion);
+	}
+	daemon->intrusions.n = left;
+}
