@@ -114,9 +114,15 @@ static void reset(struct daemon *daemon, struct gpu *gpu, const struct driver_ev
 	for (size_t i = daemon->driver.n_evictions; i-- > 0;)
 		if (daemon->driver.evictions[i].kfd_gpu_id == gpu->info.kfd_gpu_id)
 			remove_eviction(daemon, i, daemon_now_usec());
-	arbiter_gpu_reset(daemon->arbiter, index);
+	arbiter_gpu_reset(daemon->arbiter, index, daemon_now_usec());
 	journal_events_reset(daemon, gpu, event->text);
 	daemon->descriptors.outdated = true;
+}
+
+static void reset_ended(struct daemon *daemon, const struct gpu *gpu)
+{
+	arbiter_gpu_reset_ended(daemon->arbiter, (unsigned)(gpu - daemon->arbiter->gpus));
+	log_notice("%s: its reset has ended", gpu->info.name);
 }
 
 /* A process that faults does so many times: one line for each process. */
@@ -152,7 +158,7 @@ static void take_event(struct daemon *daemon, struct gpu *gpu, const struct driv
 	case DRIVER_VM_FAULT: fault(gpu, &daemon->driver.faulted, event); break;
 	case DRIVER_THROTTLED: throttled(daemon, gpu, event); break;
 	case DRIVER_RESET_BEGINS: reset(daemon, gpu, event); break;
-	case DRIVER_RESET_ENDED: log_notice("%s: its reset has ended", gpu->info.name); break;
+	case DRIVER_RESET_ENDED: reset_ended(daemon, gpu); break;
 	case DRIVER_EVICTED: evicted(daemon, gpu, event); break;
 	case DRIVER_RESTORED: restored(daemon, gpu, event); break;
 	default: break;

@@ -114,7 +114,7 @@ struct gpuarb_refusal {
 
 	/* "cus", "shader-engines", "shape", "queues", "processes", "sdma", "sdma-xgmi", "vram",
 	 * "cooperative", "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent",
-	 * "floor", "mask", "unmasked", "exclusive", "graphics". */
+	 * "floor", "mask", "unmasked", "exclusive", "graphics", "reset". */
 	const char *reason;
 	uint64_t asked, free; /* in the unit of the reason: CUs, slots, bytes */
 	const char *hint;     /* a sentence: what would fit */

@@ -201,6 +201,26 @@ TEST(a_reset_marks_the_leases_of_its_gpu)
 	depart(&s);
 }
 
+TEST(nothing_is_granted_on_a_gpu_that_is_being_reset)
+{
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	subscribe(&s, (struct probe_message[]){ about(&s) });
+	tell(s.urgent, "3 1 job hang\n");
+	AWAIT(s.machine.bus, events(&s, "reset") == 1);
+	CHECK(is_error(call(ask(s.machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY,
+		       "resets"));
+	lease = waiting(call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1,
+				  "cus", "u", 15, 1, "wait-usec", "t", UINT64_MAX)));
+	tell(s.urgent, "4 1\n");
+	await_record(lease.holder, GPUARB_RECORD_GRANTED);
+	close(lease.holder);
+	depart(&s);
+}
+
 TEST(evictions_are_counted_and_timed)
 {
 	static struct stage s;

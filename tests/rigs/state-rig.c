@@ -56,6 +56,8 @@ struct rig *state_rig_new(void)
 		.request = &rig->request,
 		.bound = { 4242, 4243 },
 		.n_bound = 2,
+		.reset = { .count = 2, .pending = true },
+		.evicted = { .count = 3, .usec = 4000, .since_usec = 5, .now = 1 },
 	};
 	return rig;
 }
@@ -142,7 +144,10 @@ static bool same_numbers(const struct lease *a, const struct lease *b)
 	return a->generation == b->generation && a->acknowledged == b->acknowledged &&
 	       a->owner == b->owner && a->pid == b->pid && a->deadline_usec == b->deadline_usec &&
 	       a->lend.disturbances == b->lend.disturbances && a->adaptable == b->adaptable &&
-	       a->wait.passed == b->wait.passed && a->wait.turn == b->wait.turn;
+	       a->wait.passed == b->wait.passed && a->wait.turn == b->wait.turn &&
+	       a->reset.count == b->reset.count && a->reset.pending == b->reset.pending &&
+	       a->reset.partition == b->reset.partition && a->evicted.count == b->evicted.count &&
+	       a->evicted.usec == b->evicted.usec && b->evicted.now == 0;
 }
 
 bool same_lease(const struct lease *a, const struct lease *b)

@@ -374,6 +374,8 @@ static void drop_impossible(struct lease *lease, uint64_t possible)
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (possible & (UINT64_C(1) << i))
 			lease->partitions[kept++] = lease->partitions[i];
+	if (kept < lease->n_partitions)
+		lease->reset.partition = 0; /* the lease ends for another reason */
 	lease->n_partitions = kept;
 }
 

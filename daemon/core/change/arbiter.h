@@ -269,8 +269,11 @@ void arbiter_evicted(struct arbiter *arbiter, uint64_t lease, uint64_t usec);
 void arbiter_restored(struct arbiter *arbiter, uint64_t lease, uint64_t usec);
 
 /* The driver resets the GPU: the queues on it are lost, and the leases say so. They stay: a program that
- * is started again under its lease has new queues. */
-void arbiter_gpu_reset(struct arbiter *arbiter, unsigned gpu);
+ * is started again under its lease has new queues. Nothing is granted on the GPU until the driver says
+ * that the reset has ended; without a word of it after RESET_USEC. */
+#define RESET_USEC UINT64_C(60000000)
+void arbiter_gpu_reset(struct arbiter *arbiter, unsigned gpu, uint64_t now_usec);
+void arbiter_gpu_reset_ended(struct arbiter *arbiter, unsigned gpu);
 
 /* A lease whose processes use no GPU any more has lost nothing that it still has to know of. */
 void arbiter_forget_resets(struct arbiter *arbiter);

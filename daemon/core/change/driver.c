@@ -15,7 +15,7 @@ void arbiter_evicted(struct arbiter *arbiter, uint64_t id, uint64_t usec)
 	lease->evicted.count++;
 	if (lease->evicted.now++ == 0)
 		lease->evicted.since_usec = usec;
-	ledger_touch(arbiter, lease, TOUCH_REASON);
+	ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE);
 }
 
 void arbiter_restored(struct arbiter *arbiter, uint64_t id, uint64_t usec)
@@ -29,21 +29,32 @@ void arbiter_restored(struct arbiter *arbiter, uint64_t id, uint64_t usec)
 			lease->evicted.usec += usec - lease->evicted.since_usec;
 		lease->evicted.since_usec = 0;
 	}
-	ledger_touch(arbiter, lease, TOUCH_REASON);
+	ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE);
 }
 
-void arbiter_gpu_reset(struct arbiter *arbiter, unsigned gpu)
+void arbiter_gpu_reset(struct arbiter *arbiter, unsigned gpu, uint64_t now_usec)
 {
+	arbiter->gpus[gpu].reset_until_usec = now_usec + RESET_USEC;
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
 		if (!lease_partition_on(lease, gpu) || lease->state == STATE_ENDING)
 			continue;
 		lease->reset.count++;
-		lease->reset.gpu = gpu;
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			if (lease->partitions[j].gpu == gpu)
+				lease->reset.partition = j;
 		lease->reset.pending = true;
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
+}
+
+void arbiter_gpu_reset_ended(struct arbiter *arbiter, unsigned gpu)
+{
+	if (arbiter->gpus[gpu].reset_until_usec == 0)
+		return;
+	arbiter->gpus[gpu].reset_until_usec = 0;
+	ledger_wake(arbiter, UINT64_C(1) << gpu);
 }
 
 void arbiter_forget_resets(struct arbiter *arbiter)
@@ -61,9 +72,10 @@ void arbiter_forget_resets(struct arbiter *arbiter)
 const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *lease,
 			   char buf[static REQUEST_TEXT])
 {
-	if (*lease->reason || !lease->reset.pending)
+	if (*lease->reason || !lease->reset.pending ||
+	    lease->reset.partition >= lease->n_partitions)
 		return lease->reason;
 	snprintf(buf, REQUEST_TEXT, "%s was reset: its queues there are lost: restart its program",
-		 arbiter->gpus[lease->reset.gpu].info.name);
+		 arbiter->gpus[lease->partitions[lease->reset.partition].gpu].info.name);
 	return buf;
 }

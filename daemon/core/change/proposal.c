@@ -203,5 +203,9 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
 		if (arbiter->gpus[i].lend.join_usec < next)
 			next = arbiter->gpus[i].lend.join_usec;
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].reset_until_usec > 0 &&
+		    arbiter->gpus[i].reset_until_usec < next)
+			next = arbiter->gpus[i].reset_until_usec;
 	return queue_next_limit(arbiter) < next ? queue_next_limit(arbiter) : next;
 }

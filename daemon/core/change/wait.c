@@ -237,9 +237,19 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 	return 0;
 }
 
+/* The event for the end of a reset may be lost; and a GPU that did not survive it would bar its leases
+ * for ever. */
+static void expire_resets(struct arbiter *arbiter, uint64_t now_usec)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].reset_until_usec <= now_usec)
+			arbiter_gpu_reset_ended(arbiter, i);
+}
+
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 {
 	queue_limit_barriers(arbiter, now_usec);
+	expire_resets(arbiter, now_usec);
 	for (size_t i = arbiter->n_waiting; i-- > 0;) {
 		struct lease *lease = arbiter->waiting[i];
 		char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];

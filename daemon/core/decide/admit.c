@@ -661,12 +661,15 @@ static enum outcome admit_state(struct candidate *a)
 {
 	const struct gpu *gpu = a->gpu;
 	struct shortage shortage = { REASON_DRAIN, RESOURCE_CUS, a->aim, 0, gpu->cus };
+	const struct shortage resets = { .reason = REASON_RESET };
 
 	a->confined = is_barred(a);
 	if (only_gives(a))
 		return OUTCOME_FITS;
 	if (gpu->draining)
 		return refuse(a, OUTCOME_NOT_NOW, &shortage);
+	if (gpu->reset_until_usec > 0)
+		return refuse(a, OUTCOME_NOT_NOW, &resets);
 	if (gpu->observed.oversubscribed && !may_oversubscribe(a))
 		return refuse_oversubscribed(a);
 	if (a->confined && !is_within_floor(a)) {

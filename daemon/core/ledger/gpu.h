@@ -60,6 +60,9 @@ struct gpu {
 	unsigned cus;            /* how many */
 	unsigned reserve_queues; /* queue slots that no lease is granted */
 	bool draining;           /* gets no new grants */
+	uint64_t
+		reset_until_usec; /* the driver resets it: no new grants until it says that this has
+				    * ended, or until this time; 0: no reset */
 
 	/* An index keeps its meaning while a lease or the bus refers to it. */
 	bool absent;   /* the GPU is gone or replaced: nothing is granted there */

@@ -179,14 +179,15 @@ struct lease {
 		bool long_reported;   /* the same, for longer than max-pause */
 	} pause;
 
-	/* Resets of its GPUs: change/driver.c. Not saved. */
+	/* Resets of its GPUs: change/driver.c. */
 	struct {
 		uint64_t count;
-		bool pending; /* the program that lost its queues has not ended yet */
-		unsigned gpu; /* the last one that was reset */
+		bool pending;     /* the program that lost its queues has not ended yet */
+		size_t partition; /* the index of the one whose GPU was reset last */
 	} reset;
 
-	/* Times in which the driver had taken queues of it off a GPU: change/driver.c. Not saved. */
+	/* Times in which the driver had taken queues of it off a GPU: change/driver.c. The present one
+	 * is not saved: no event tells another daemon that it lasts. */
 	struct {
 		uint64_t count, usec; /* usec: of those that have ended */
 		uint64_t since_usec;  /* of the present one; 0: none */

@@ -29,6 +29,7 @@ const char *const reason_names[] = {
 	[REASON_UNMASKED] = "unmasked",
 	[REASON_EXCLUSIVE] = "exclusive",
 	[REASON_GRAPHICS] = "graphics",
+	[REASON_RESET] = "reset",
 	NULL,
 };
 
@@ -331,6 +332,11 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 		put_break(text);
 		put(text, "the GPU is being drained: an administrator can undrain it");
 	}
+	if (refusal->reason == REASON_RESET) {
+		put_break(text);
+		put(text,
+		    "its driver resets the GPU, which usually takes seconds: wait, or try again");
+	}
 	if (refusal->behind) {
 		put_break(text);
 		put(text, "lease %llu waits for this GPU and is granted first",
@@ -396,6 +402,8 @@ void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 		put(&text, "%s: an exclusive lease is active only beside adaptable leases", gpu);
 	} else if (refusal->reason == REASON_GRAPHICS) {
 		put(&text, "%s, on which a process draws", gpu);
+	} else if (refusal->reason == REASON_RESET) {
+		put(&text, "%s, which its driver resets", gpu);
 	} else if (refusal->resource == RESOURCE_NONE) {
 		put(&text, "%s", gpu);
 	} else if (refusal->reason == REASON_DRAIN) {

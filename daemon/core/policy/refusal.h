@@ -36,6 +36,7 @@ enum reason {
 	REASON_UNMASKED, /* queues cover the CUs that no lease grants them */
 	REASON_EXCLUSIVE, /* leases and processes that cannot pause, or a lease that they pause for */
 	REASON_GRAPHICS, /* a process draws, or it is unknown whether one does */
+	REASON_RESET,    /* its driver resets it */
 	REASONS,
 };
 

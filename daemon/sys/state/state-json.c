@@ -62,6 +62,11 @@ static const struct member identity[] = {
 	OPTIONAL_NUMBER_OF("since_usec", struct lease, since_usec),
 	OPTIONAL_NUMBER_OF("moves", struct lease, lend.moves),
 	OPTIONAL_NUMBER_OF("queue_refusals", struct lease, cap.refusals),
+	OPTIONAL_NUMBER_OF("resets", struct lease, reset.count),
+	OPTIONAL_BOOL_OF("reset_pending", struct lease, reset.pending),
+	OPTIONAL_NUMBER_OF("reset_partition", struct lease, reset.partition),
+	OPTIONAL_NUMBER_OF("evictions", struct lease, evicted.count),
+	OPTIONAL_NUMBER_OF("evicted_usec", struct lease, evicted.usec),
 };
 
 /* Left out where all have their defaults: needs_duties(). */
@@ -476,6 +481,8 @@ static void read_lease(struct reading *reading, struct object *object)
 	TAKE_MEMBERS(object, identity, lease);
 	if (lease->acknowledged > lease->generation)
 		read_invalid(object->error, "acknowledged", "is out of range");
+	if (lease->reset.partition > 0 && lease->reset.partition >= n)
+		read_invalid(object->error, "reset_partition", "is out of range");
 	for (size_t i = 0; i < n; i++) {
 		nested = array_object(object->error, partitions, i, "partitions");
 		read_partition(&nested, reading, &lease->partitions[i]);

@@ -170,6 +170,8 @@ TEST(every_member_is_checked_and_named_in_the_error)
 		{ "\"acknowledged\":2", "\"acknowledged\":4", "acknowledged: is out of range" },
 		{ "\"generation\":3", "\"generation\":0", "generation: is out of range" },
 		{ "\"passed\":0", "\"passed\":4294967296", "passed: is out of range" },
+		{ "\"passed\":0", "\"reset_partition\":1,\"passed\":0",
+		  "reset_partition: is out of range" },
 		{ "\"students\"", "\"stu\\u0000dents\"", "tenant: is too long or has a NUL" },
 		{ "\"students\"", "false", "tenant: has another type" },
 		{ "\"class\":\"guaranteed\"", "\"class\":\"best\"", "class: is a word" },
