@@ -660,7 +660,13 @@ uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i);
  * does not report every eviction. NULL: there is no lease i. */
 const struct gpuarb_pause *gpuarb_view_evictions(const struct gpuarb_view *view, size_t i);
 
-/* How often the driver reset a GPU of lease i since gpuarbd was started. */
+/* Two facts of lease i, of which the tier of a partition names one. Verified: gpuarbd has read from the
+ * hardware that all queues of the lease keep to its masks. Capped: the kernel refuses queues beyond the
+ * grant. */
+bool gpuarb_view_verified(const struct gpuarb_view *view, size_t i);
+bool gpuarb_view_capped(const struct gpuarb_view *view, size_t i);
+
+/* How often the driver reset a GPU of lease i. */
 uint64_t gpuarb_view_resets(const struct gpuarb_view *view, size_t i);
 
 /* Events of one kind: "reset", "reset-ended", "vm-fault", "throttled", "evicted", "restored",

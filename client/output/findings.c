@@ -71,7 +71,7 @@ static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_part
 			partition->cus, drift->pid, drift->observed);
 		return;
 	}
-	if (strcmp(partition->tier, "verified") == 0) {
+	if (strcmp(partition->tier, "verified") == 0 || gpuarb_view_verified(verify->view, l)) {
 		add_finding(verify, finding,
 			    "gpuarbd read it from the hardware: no queue has more than %u CU%s",
 			    partition->cus, print_s(partition->cus));
@@ -80,7 +80,7 @@ static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_part
 	finding.result = VERIFY_NOTE;
 	if (strcmp(partition->tier, "capped") == 0) {
 		add_finding(verify, finding,
-			    "not known: the tier capped is about queues and not about their masks");
+			    "not verified: the tier capped is about queues and not about their masks");
 		return;
 	}
 	if (strcmp(partition->tier, "cooperative") != 0) {

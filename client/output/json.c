@@ -448,6 +448,8 @@ void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, s
 
 	json_known(map, "since", gpuarb_view_since(view, i), 0);
 	json_drift(map, view, i);
+	json_flag(map, "verified", gpuarb_view_verified(view, i));
+	json_flag(map, "capped", gpuarb_view_capped(view, i));
 	if (refusal)
 		json_refusal(json_map(map, "waits_for"), refusal, facts);
 	if (gpuarb_view_queue_refusals(view, i) > 0)

@@ -338,6 +338,10 @@ static void print_lease(const struct command *command, const struct lent *all,
 	print_line(stdout, "adaptable    %s", lease->adaptable ? "yes" : "no");
 	print_line(stdout, "generation   %" PRIu64, lease->generation);
 	print_line(stdout, "disturbances %" PRIu64, lease->disturbances);
+	if (gpuarb_view_capped(command->view, at))
+		print_line(stdout, "capped       yes, its masks are %s",
+			   gpuarb_view_verified(command->view, at) ? "verified"
+								   : "not verified");
 	if (gpuarb_view_queue_refusals(command->view, at) > 0)
 		print_line(stdout, "refused      %" PRIu64 " queues beyond the grant",
 			   gpuarb_view_queue_refusals(command->view, at));

@@ -229,6 +229,8 @@ static bool wants_cap(const struct bus *bus, const struct lease *lease)
 	ROW(Adaptable, "b", CONST, VALUE("b", lease->adaptable))                              \
 	ROW(Generation, "t", CHANGES, VALUE("t", lease->generation))                          \
 	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
+	ROW(Verified, "b", CHANGES, VALUE("b", lease_is_verified(lease)))                     \
+	ROW(Capped, "b", CHANGES, VALUE("b", lease->cap.active))                              \
 	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(bus->arbiter, lease)))                \
 	ROW(Reason, "s", CHANGES, append_reason(reply, bus->arbiter, lease))                  \
@@ -306,7 +308,7 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
 		sd_bus_emit_properties_changed(
 			bus->sd, path, GPUARB_INTERFACE_LEASE, "State", "Generation", "Tier",
-			"Partitions", "Reason", "Drift", "Deadline", "Since", "Moves",
+			"Verified", "Capped", "Partitions", "Reason", "Drift", "Deadline", "Since", "Moves",
 			"Disturbances", "PausedCount", "PausedUsec", "PausedSince", "Resets",
 			"EvictedCount", "EvictedUsec", "EvictedSince", NULL);
 }

@@ -410,6 +410,8 @@ static const struct field lease_fields[] = {
 	FIELD('t', "PausedCount", lease_reading, facts.pause.count),
 	FIELD('t', "PausedUsec", lease_reading, facts.pause.usec),
 	FIELD('t', "PausedSince", lease_reading, facts.pause.since),
+	FIELD('b', "Verified", lease_reading, facts.verified),
+	FIELD('b', "Capped", lease_reading, facts.capped),
 	FIELD('t', "Resets", lease_reading, facts.resets),
 	FIELD('t', "EvictedCount", lease_reading, facts.evictions.count),
 	FIELD('t', "EvictedUsec", lease_reading, facts.evictions.usec),

@@ -69,6 +69,7 @@ struct lease_facts {
 	struct refusals waits_for; /* why a waiting lease is not granted */
 	struct gpuarb_pause pause, evictions;
 	uint64_t moves, since, resets, queue_refusals;
+	bool verified, capped;
 	struct gpuarb_drift *drift;
 	size_t n_drift;
 };

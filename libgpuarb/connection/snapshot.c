@@ -324,6 +324,16 @@ GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_evictions(const struct gpua
 	return view && i < view->n_leases ? &view->facts[i].evictions : NULL;
 }
 
+GPUARB_EXPORT bool gpuarb_view_verified(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_leases && view->facts[i].verified;
+}
+
+GPUARB_EXPORT bool gpuarb_view_capped(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_leases && view->facts[i].capped;
+}
+
 GPUARB_EXPORT uint64_t gpuarb_view_resets(const struct gpuarb_view *view, size_t i)
 {
 	return view && i < view->n_leases ? view->facts[i].resets : 0;

@@ -63,8 +63,10 @@ static void arrive(struct scene *scene, unsigned queues)
 	scene->lease = reserve_for(bus, &scene->process, queues);
 	hand_over(bus, &scene->lease, &scene->process);
 	CHECK(lease_says(bus, scene->lease.path, "Tier", "cooperative"));
+	CHECK(number_of(bus, scene->lease.path, GPUARB_INTERFACE_LEASE, "Capped") == 0);
 	CHECK(filtered_after(&scene->process, FILTERED_PROVE) == EBADF);
 	CHECK(lease_says(bus, scene->lease.path, "Tier", "capped"));
+	CHECK(number_of(bus, scene->lease.path, GPUARB_INTERFACE_LEASE, "Capped") == 1);
 }
 
 static void depart(struct scene *scene)

@@ -68,7 +68,7 @@ for environment in '--ignore-environment' 'HSA_CU_MASK_SKIP_INIT=1 GPU_MAX_HW_QU
 	# shellcheck disable=SC2086
 	program nine "${cap[@]}" --name nine -- env $environment "$hip" --streams 9 --work --hold
 	driver "$(of nine) | .peak == 4"
-	settles "$(named nine) | .tier == \"capped\" and .partitions[0].tier == \"capped\""
+	settles "$(named nine) | .capped and .tier == \"capped\" and .partitions[0].tier == \"capped\""
 	shares_or_fails nine
 	settles '.leases == []'
 done

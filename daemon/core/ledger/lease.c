@@ -78,6 +78,15 @@ const char *partition_tier(const struct partition *partition)
 	return partition->queues.verified ? "verified" : "cooperative";
 }
 
+bool lease_is_verified(const struct lease *lease)
+{
+	bool verified = lease->n_partitions > 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		verified &= lease->partitions[i].queues.verified;
+	return verified;
+}
+
 int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret)
 {
 	_cleanup_(lease_freep) struct lease *next = NULL;

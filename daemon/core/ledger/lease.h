@@ -320,6 +320,9 @@ void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
 /* "hardware", "capped", "verified" or "cooperative": gpuarb(7). */
 const char *partition_tier(const struct partition *partition);
 
+/* Do all queues of the lease have its masks, and is there one on each of its GPUs? */
+bool lease_is_verified(const struct lease *lease);
+
 /* Changes the mask of a partition. CUs that leave the mask stay occupied. */
 void partition_set_mask(struct partition *partition, const struct geometry *geometry,
 			const struct cuset *cus);

@@ -494,6 +494,21 @@ static bool has_tier(const struct lease *lease, const char *tier)
 	return strcmp(partition_tier(&lease->partitions[0]), tier) == 0;
 }
 
+TEST(lease_can_be_capped_and_verified)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	const struct cuset *own = &lease->partitions[0].cus;
+
+	arbiter_set_filtered(stage.arbiter, lease, true);
+	CHECK(!lease_is_verified(lease) && has_tier(lease, "capped"));
+	CHECK(look(&stage, 0, process(10, 1), queue(10, own)) & TOUCH_REASON);
+	CHECK(lease_is_verified(lease) && has_tier(lease, "capped"));
+	arbiter_set_filtered(stage.arbiter, lease, false);
+	CHECK(lease_is_verified(lease) && has_tier(lease, "verified"));
+	scene_done(&stage.s);
+}
+
 TEST(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_else)
 {
 	struct stage stage = stage_of();
