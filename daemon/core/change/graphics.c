@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/ledger/known.h"
+
 /* "0000:03:00.0" is the device of the GPUs 0000:03:00.0 and 0000:03:00.0/2. */
 static bool is_device_of(const char *device, const struct gpu *gpu)
 {
@@ -90,6 +92,22 @@ static bool is_shown_changed(const struct gpu_graphics *now, const struct gpu_gr
 	return false;
 }
 
+/* What is counted twice otherwise: KFD counts the VRAM of its processes, and a lease that of its own. */
+static bool is_counted(const struct arbiter *arbiter, const struct observed_client *row,
+		       uint64_t lease)
+{
+	return lease > 0 || known_find(arbiter, row->process.pid, row->process.start_time) ||
+	       arbiter->settings->unmanaged == UNMANAGED_IGNORE;
+}
+
+/* Work of a desktop changes it all the time: rounded up, few changes are told. */
+static uint64_t round_vram(uint64_t bytes)
+{
+	const uint64_t step = UINT64_C(16) << 20;
+
+	return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
+}
+
 /* The gaps of a partition tell whether a process draws. */
 static void touch_leases(struct arbiter *arbiter, unsigned gpu)
 {
@@ -103,7 +121,9 @@ static void replace(struct arbiter *arbiter, unsigned index, const struct gpu_gr
 	struct gpu *gpu = &arbiter->gpus[index];
 	bool drawn = gpu->graphics.state != GRAPHICS_NONE;
 
-	gpu->changed |= is_shown_changed(now, &gpu->graphics);
+	gpu->changed |= is_shown_changed(now, &gpu->graphics) || now->vram != gpu->graphics.vram;
+	if (now->vram < gpu->graphics.vram)
+		ledger_wake(arbiter, UINT64_C(1) << index);
 	if (drawn != (now->state != GRAPHICS_NONE))
 		touch_leases(arbiter, index);
 	if (drawn && now->state == GRAPHICS_NONE)
@@ -127,9 +147,13 @@ void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_clie
 				continue;
 			client = client_of(arbiter, &rows[k], before, elapsed_usec);
 			add_client(&now, &client);
+			if (!is_counted(arbiter, &rows[k], client.lease) &&
+			    client.vram < UINT64_MAX - now.vram)
+				now.vram += client.vram;
 			if (client.draws)
 				now.state = GRAPHICS_DRAWN;
 		}
+		now.vram = round_vram(now.vram);
 		replace(arbiter, i, &now);
 	}
 }

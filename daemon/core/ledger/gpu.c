@@ -134,7 +134,9 @@ unsigned gpu_sdma_xgmi_free(const struct gpu *gpu)
 uint64_t gpu_vram_free(const struct gpu *gpu)
 {
 	return left(gpu->info.vram_bytes, gpu->charged.vram, gpu->observed.excess.vram,
-		    gpu->observed.unmanaged.vram, 0);
+		    gpu->observed.unmanaged.vram,
+		    gpu->graphics.vram < gpu->info.vram_bytes ? gpu->graphics.vram
+							      : gpu->info.vram_bytes);
 }
 
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set)

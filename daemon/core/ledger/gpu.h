@@ -38,6 +38,7 @@ struct gpu_graphics {
 	enum { GRAPHICS_UNKNOWN, GRAPHICS_NONE, GRAPHICS_DRAWN } state;
 	struct gpu_client clients[GPU_CLIENTS_MAX]; /* those that draw first, then by memory */
 	size_t n_clients;
+	uint64_t vram; /* of all processes that have no lease and are unknown to KFD */
 };
 
 extern const char *const graphics_state_names[];

@@ -305,6 +305,38 @@ TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 	arbiter_free(a);
 }
 
+TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
+{
+	const uint64_t gib = UINT64_C(1) << 30;
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	struct observed_client row = client(10, 1, gib + 1);
+	struct request request = request_for(15);
+	struct result result = { 0 };
+	uint64_t all = gpu_vram_free(&a->gpus[0]);
+	struct lease *lease;
+
+	observe(a, &row, 1);
+	CHECK(gpu_vram_free(&a->gpus[0]) == all - gib - (16 << 20));
+	request.wants[0].vram = all - gib;
+	CHECK(!reserve(a, ANY, &request, &result));
+	CHECK(result.refusals[0].resource == RESOURCE_VRAM);
+	CHECK(result.refusals[0].reason == REASON_UNMANAGED);
+	a->settings->unmanaged = UNMANAGED_IGNORE;
+	observe(a, &row, 1);
+	CHECK(gpu_vram_free(&a->gpus[0]) == all);
+	a->settings->unmanaged = UNMANAGED_COUNT;
+	observe(a, &row, 1);
+	a->woken = 0;
+	observe(a, NULL, 0);
+	CHECK(gpu_vram_free(&a->gpus[0]) == all && a->woken == 1);
+	lease = ask(a, ANY, &result);
+	CHECK(lease && arbiter_bind(a, lease->id, 10) == 0);
+	observe(a, &row, 1); /* it has a lease now, which counts its VRAM */
+	CHECK(gpu_vram_free(&a->gpus[0]) == all);
+	result_done(&result);
+	arbiter_free(a);
+}
+
 TEST(a_process_that_kfd_does_not_know_is_not_unmanaged)
 {
 	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
