@@ -93,6 +93,7 @@ void check_daemon(struct doctor *doctor);
 void check_policy(struct doctor *doctor);
 void check_unit(struct doctor *doctor);
 void check_installed(struct doctor *doctor);
+void check_helpers(struct doctor *doctor); /* doctor-helpers.c */
 
 /* Findings for an answer of the daemon, and for a failure to get one. */
 void judge_daemon(struct doctor *doctor, const char *version, size_t n_gpus);

@@ -21,6 +21,7 @@ static const struct check checks[] = {
 	{ "policy", check_policy },
 	{ "unit", check_unit },
 	{ "installed", check_installed },
+	{ "helpers", check_helpers },
 };
 
 static const char *const marks[] = {

@@ -308,7 +308,7 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
 		sd_bus_emit_properties_changed(
 			bus->sd, path, GPUARB_INTERFACE_LEASE, "State", "Generation", "Tier",
-			"Verified", "Capped", "Partitions", "Reason", "Drift", "Deadline", "Since", "Moves",
-			"Disturbances", "PausedCount", "PausedUsec", "PausedSince", "Resets",
-			"EvictedCount", "EvictedUsec", "EvictedSince", NULL);
+			"Verified", "Capped", "Partitions", "Reason", "Drift", "Deadline", "Since",
+			"Moves", "Disturbances", "PausedCount", "PausedUsec", "PausedSince",
+			"Resets", "EvictedCount", "EvictedUsec", "EvictedSince", NULL);
 }
