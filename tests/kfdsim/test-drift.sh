@@ -1,27 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# test-drift.sh STORY CLIENT-HIP: unmodified HIP programs that use more than their lease, as gpuarbd
+# test-drift.sh STORY CLIENT-RAW CLIENT-HIP: unmodified HIP programs that use more than their lease, as gpuarbd
 # observes it in the descriptors of the emulated driver, and what follows. STORY is one of those at
 # the end.
 set -u
 
 if [ "${INSIDE:-}" != yes ]; then
-	[ $# -gt 1 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
+	[ $# -gt 2 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
 	story=$1
-	hip=$(realpath "$2")
+	raw=$(realpath "$2")
+	hip=$(realpath "$3")
 	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 	. ./rig.sh
 	rig_need jq dbus-daemon setsid
 	[ "$story" != kill ] || rig_need systemd-socket-activate
 	rig_need_kfdsim
 	export INSIDE=yes
-	kfdsim --gpu radeon-vii -- "$BASH" ./test-drift.sh "$story" "$hip" || failed=1
+	kfdsim --gpu radeon-vii -- "$BASH" ./test-drift.sh "$story" "$raw" "$hip" || failed=1
 	rig_done
 	exit 0
 fi
 
-hip=$2
+raw=$2 hip=$3
 # shellcheck source=tests/kfdsim/stage.sh
 . "$GPUARB_ROOT/tests/kfdsim/stage.sh"
 
@@ -129,7 +130,35 @@ story_default()
 	leave vr
 }
 
+# A program whose queues come and go at thousands in a second, one after the other. The agent gives each
+# its mask, so nothing drifts; gpuarbd reads the descriptors meanwhile, and serves others.
+story_churn()
+{
+	policy report
+	start --debugfs=/sys/kernel/debug
+	honest
+	program churn "${run[@]}" --adaptable --gpu "$vii" --cus 15 --cus-min 15 --queues 2 \
+		--name churn -- "$raw"
+	tell churn churn
+	ends 0 status --json
+	for _ in 1 2 3 4 5 6 7 8; do
+		read_at=$(jq '.gpus[0].masks_observed' "$dir/out")
+		settles ".gpus[0].masks_observed > $read_at"
+		json_out "$(named churn) | .state == \"granted\" and .drift == []"
+		json_out "$(named vr) | .tier == \"verified\" and .drift == []"
+	done
+	ends 0 plan --gpu "$vii" --cus 15 --json
+	echo still >&"${in[churn]}"
+	read -r -t 60 queues _ <&"${from[churn]}"
+	is_ready churn
+	check "more than a thousand queues came and went: $queues" test "$queues" -gt 1000
+	leave churn
+	settles '[.leases[].name] == ["vr"]'
+	leave vr
+}
+
 case $1 in
+churn) story_churn ;;
 mask) story_mask ;;
 kill) story_kill ;;
 default) story_default ;;

@@ -11,11 +11,15 @@
  *	update P N percentage P and priority N for the last one; "hidden N": the priority by syscall()
  *	bad        masks that the driver does not take: what came of each is printed
  *	close      every fd but the first three is closed, and KFD opened again
+ *	churn      queues come and go as fast as they can until the next line, which then tells how many
+ *	           did so and how many in a second
+ *	still      nothing
  *	fork       a child, which lives as long as this one, makes one of its own
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +29,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/kfd_ioctl.h>
@@ -37,6 +42,7 @@ struct state {
 	int kfd, render;
 	uint32_t gpu_id, last;
 	uint64_t ring; /* of the last one */
+	bool churns;
 };
 
 static void must(bool so, const char *what)
@@ -155,6 +161,30 @@ static void fork_one(struct state *state)
 	close(ready[0]);
 }
 
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Until a line can be read. */
+static void churn(struct state *state)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	double begin = seconds();
+	unsigned n = 0;
+
+	for (; poll(&input, 1, 0) == 0; n++) {
+		make(state, false);
+		destroy(state);
+		free((void *)(uintptr_t)state->ring);
+	}
+	printf("%u queues, %.0f in a second\n", n, n / (seconds() - begin));
+	state->churns = false;
+}
+
 static void step(struct state *state, char *line)
 {
 	uint32_t mask, percentage, priority;
@@ -175,6 +205,10 @@ static void step(struct state *state, char *line)
 	} else if (strcmp(line, "close") == 0) {
 		must(syscall(SYS_close_range, 3, ~0U, 0) == 0, "close");
 		open_kfd(state);
+	} else if (strcmp(line, "churn") == 0) {
+		state->churns = true;
+	} else if (strcmp(line, "still") == 0) {
+		return;
 	} else if (strcmp(line, "fork") == 0) {
 		fork_one(state);
 	} else {
@@ -192,6 +226,8 @@ int main(void)
 	do {
 		puts("ready");
 		fflush(stdout);
+		if (state.churns)
+			churn(&state);
 		if (!fgets(line, sizeof(line), stdin))
 			return EXIT_SUCCESS;
 		step(&state, line);
