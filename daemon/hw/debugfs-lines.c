@@ -9,6 +9,13 @@
 /* Quotes of lines in diagnostics; the kernel prints no longer ones. */
 #define QUOTE_MAX 60
 
+struct lines lines_of(const char *text, size_t size, const char *name, char *why, size_t why_size)
+{
+	return (struct lines){
+		.at = text, .end = text + size, .name = name, .why = why, .why_size = why_size
+	};
+}
+
 bool lines_next(struct lines *lines)
 {
 	const char *newline;

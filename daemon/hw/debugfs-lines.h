@@ -20,6 +20,9 @@ struct lines {
 	size_t why_size;
 };
 
+/* The reader of a text; name: of its file. */
+struct lines lines_of(const char *text, size_t size, const char *name, char *why, size_t why_size);
+
 /* Returns false at the end of the text. */
 bool lines_next(struct lines *lines);
 

@@ -380,11 +380,7 @@ int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, s
 		   struct observed_mask **ret, size_t *ret_n, char *why, size_t why_size)
 {
 	struct parser parser = {
-		.lines = { .at = text,
-			   .end = text + size,
-			   .name = "kfd/mqds",
-			   .why = why,
-			   .why_size = why_size },
+		.lines = lines_of(text, size, "kfd/mqds", why, why_size),
 		.gpus = gpus,
 		.n_gpus = n_gpus,
 	};
