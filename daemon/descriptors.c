@@ -4,6 +4,7 @@
  * compares them with the masks that were acknowledged. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ static void give_up(struct daemon *daemon, const char *why)
 			    "are accepted without verification",
 			    daemon->descriptors.readable ? " any more" : "", why);
 	daemon->arbiter->verifies = false;
+	snprintf(daemon->arbiter->unseen, sizeof(daemon->arbiter->unseen), "%s", why);
 	daemon->descriptors.pending = false;
 	probe_cancel(daemon->descriptors.probe);
 	if (arbiter_masks_observed(daemon->arbiter, NULL, 0) < 0)
@@ -45,6 +47,7 @@ static void take_up(struct daemon *daemon)
 	else if (!daemon->descriptors.readable)
 		log_info("hardware queue descriptors can be read: acknowledgements are verified");
 	daemon->arbiter->verifies = daemon->descriptors.readable = true;
+	daemon->arbiter->unseen[0] = '\0';
 }
 
 static void compare(struct daemon *daemon, const char *text, size_t size)

@@ -656,6 +656,10 @@ const struct gpuarb_cover *gpuarb_view_cover(const struct gpuarb_view *view, siz
  * cannot be, or the daemon does not tell. */
 uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i);
 
+/* Why gpuarbd cannot read the masks of queues on GPU i, a sentence. "": it can, it has not tried, there
+ * is no GPU i, or the daemon does not tell. */
+const char *gpuarb_view_unseen(const struct gpuarb_view *view, size_t i);
+
 /* How often and how long the driver had evicted queues of lease i, as far as gpuarbd knows: the driver
  * does not report every eviction. NULL: there is no lease i. */
 const struct gpuarb_pause *gpuarb_view_evictions(const struct gpuarb_view *view, size_t i);

@@ -44,6 +44,15 @@ static bool is(const struct gpuarb_lease_info *lease, const char *state)
 	return strcmp(lease->state, state) == 0;
 }
 
+/* Why gpuarbd cannot read the masks of queues on this GPU; "": it can, or does not tell. */
+static const char *why_unseen(const struct verify *verify, const char *gpu)
+{
+	for (size_t i = 0; verify->view && i < verify->n_gpus; i++)
+		if (strcmp(verify->gpus[i].name, gpu) == 0)
+			return gpuarb_view_unseen(verify->view, i);
+	return "";
+}
+
 /* The drift of this kind that gpuarbd has observed; NULL. */
 static const struct gpuarb_drift *find_drift(const struct verify *verify, size_t l, const char *gpu,
 					     const char *kind)
@@ -61,6 +70,7 @@ static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_part
 	const struct gpuarb_lease_info *lease = &verify->leases[l];
 	struct verify_finding finding = { lease->id, partition->gpu, "mask", VERIFY_OK, NULL };
 	const struct gpuarb_drift *drift = find_drift(verify, l, partition->gpu, "mask");
+	const char *why = why_unseen(verify, partition->gpu);
 
 	if (drift) {
 		finding.result = VERIFY_DRIFT;
@@ -79,8 +89,9 @@ static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_part
 	}
 	finding.result = VERIFY_NOTE;
 	if (strcmp(partition->tier, "capped") == 0) {
-		add_finding(verify, finding,
-			    "not verified: the tier capped is about queues and not about their masks");
+		add_finding(
+			verify, finding,
+			"not verified: the tier capped is about queues and not about their masks");
 		return;
 	}
 	if (strcmp(partition->tier, "cooperative") != 0) {
@@ -92,7 +103,8 @@ static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_part
 	}
 	add_finding(verify, finding,
 		    "not verified: the holder applies it, and gpuarbd has not read it from the "
-		    "hardware (--debugfs)");
+		    "hardware%s%s",
+		    *why ? ": " : " (--debugfs)", why);
 }
 
 static void judge_count(struct verify *verify, struct verify_finding finding, const char *check,

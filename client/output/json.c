@@ -205,6 +205,7 @@ static void json_covers(struct json_object *map, const struct gpuarb_view *view,
 		free(mask);
 	}
 	json_known(map, "masks_observed", gpuarb_view_masks_observed(view, i), 0);
+	json_text_known(map, "unseen", gpuarb_view_unseen(view, i));
 }
 
 static void json_driver_events(struct json_object *map, const struct gpuarb_view *view, size_t i)

@@ -136,11 +136,13 @@ static void print_unseen(const struct command *command)
 	for (size_t i = 0; i < command->n_gpus; i++)
 		if (command->gpus[i].kfd_gpu_id != 0 &&
 		    gpuarb_view_masks_observed(command->view, i) == 0)
-			print_line(
-				stdout,
-				"%s: masks and priorities of queues are not observed: gpuarbd "
-				"cannot read the hardware queue descriptors (gpuarb-mqds.socket)",
-				command->gpus[i].name);
+			print_line(stdout,
+				   "%s: masks and priorities of queues are not observed: gpuarbd "
+				   "cannot read the hardware queue descriptors: %s",
+				   command->gpus[i].name,
+				   *gpuarb_view_unseen(command->view, i)
+					   ? gpuarb_view_unseen(command->view, i)
+					   : "it has not read them yet (gpuarb-mqds.socket)");
 }
 
 static void print_status(const struct command *command)
@@ -340,8 +342,7 @@ static void print_lease(const struct command *command, const struct lent *all,
 	print_line(stdout, "disturbances %" PRIu64, lease->disturbances);
 	if (gpuarb_view_capped(command->view, at))
 		print_line(stdout, "capped       yes, its masks are %s",
-			   gpuarb_view_verified(command->view, at) ? "verified"
-								   : "not verified");
+			   gpuarb_view_verified(command->view, at) ? "verified" : "not verified");
 	if (gpuarb_view_queue_refusals(command->view, at) > 0)
 		print_line(stdout, "refused      %" PRIu64 " queues beyond the grant",
 			   gpuarb_view_queue_refusals(command->view, at));

@@ -172,6 +172,7 @@ static void print_rack(const struct command *command, const struct rack *rack)
 		print_line(stdout, "%u of %u compute queue%s: inactive, or waiting for a slot",
 			   rack->without, rack->queues, print_s(rack->queues));
 	print_active(command, rack);
+	print_line(stdout, "the slots of SDMA engines are not visible");
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -202,6 +203,7 @@ static void json_rack(struct json_object *list, const struct rack *rack)
 	json_text_known(map, "pipes_source", rack->source);
 	json_number(map, "queues", rack->queues);
 	json_number(map, "queues_without_slot", rack->without);
+	json_text(map, "sdma", "not visible");
 	pipes = json_list(map, "pipe_list");
 	for (size_t i = 0; i < rack->n; i++) {
 		const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i);

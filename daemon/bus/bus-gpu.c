@@ -80,6 +80,11 @@ static uint64_t masks_observed(const struct bus *bus, const struct gpu *gpu)
 	return bus->arbiter->verifies && gpu->info.kfd_gpu_id ? bus->arbiter->masks_usec : 0;
 }
 
+static const char *unseen(const struct bus *bus, const struct gpu *gpu)
+{
+	return gpu->info.kfd_gpu_id ? bus->arbiter->unseen : "";
+}
+
 static int append_floor_excess(sd_bus_message *reply, const struct bus *bus, const struct gpu *gpu)
 {
 	char why[FLOOR_TEXT] = "";
@@ -123,6 +128,7 @@ static int append_floor_excess(sd_bus_message *reply, const struct bus *bus, con
 	ROW(Clients, "aa{sv}", 0, bus_append_clients(reply, gpu))                                \
 	ROW(Observed, "aa{sv}", 0, bus_append_covers(reply, arbiter_of(userdata), gpu))         \
 	ROW(MasksObserved, "t", 0, VALUE("t", masks_observed(userdata, gpu)))                       \
+	ROW(Unseen, "s", 0, bus_append_text(reply, unseen(userdata, gpu)))                       \
 	ROW(Oversubscribed, "b", CHANGES, VALUE("b", gpu->observed.oversubscribed))              \
 	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))                                   \
 	ROW(DriverEvents, "a{st}", CHANGES, append_driver_events(reply, gpu))

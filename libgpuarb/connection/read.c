@@ -588,6 +588,7 @@ static const struct field gpu_fields[] = {
 	ROWS('R', "Clients", &client_dictionary, reading, facts.clients, facts.n_clients),
 	ROWS('R', "Observed", &cover_dictionary, reading, facts.covers, facts.n_covers),
 	FIELD('t', "MasksObserved", reading, facts.masks_observed),
+	FIELD('s', "Unseen", reading, facts.unseen),
 	FIELD('b', "Oversubscribed", gpuarb_gpu, oversubscribed),
 	FIELD('b', "Draining", gpuarb_gpu, draining),
 	SPECIAL("DriverEvents", read_driver_events),

@@ -83,6 +83,7 @@ struct gpu_facts {
 	const struct gpuarb_client *clients;
 	size_t n_clients;
 	uint64_t masks_observed;
+	const char *unseen;
 	struct gpuarb_cover *covers;
 	size_t n_covers;
 	const struct gpuarb_driver_events *events;

@@ -286,6 +286,13 @@ GPUARB_EXPORT const struct gpuarb_cover *gpuarb_view_cover(const struct gpuarb_v
 	return &view->gpu_facts[i].covers[number];
 }
 
+GPUARB_EXPORT const char *gpuarb_view_unseen(const struct gpuarb_view *view, size_t i)
+{
+	const char *why = view && i < view->n_gpus ? view->gpu_facts[i].unseen : NULL;
+
+	return why ? why : "";
+}
+
 GPUARB_EXPORT uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i)
 {
 	return view && i < view->n_gpus ? view->gpu_facts[i].masks_observed : 0;

@@ -200,6 +200,19 @@ static size_t n_observed(const struct stage *s)
 	return n;
 }
 
+static bool gpu_says(const struct stage *s, const char *name, const char *text)
+{
+	sd_bus_message *m =
+		call(get(s->machine.bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, name));
+	const char *value;
+	bool says;
+
+	CHECK(sd_bus_message_read(m, "v", "s", &value) >= 0);
+	says = strstr(value, text) != NULL;
+	sd_bus_message_unref(m);
+	return says;
+}
+
 TEST(an_inactive_lease_is_not_activated_under_the_queue_of_an_unmanaged_process)
 {
 	static struct stage s;
@@ -240,6 +253,23 @@ TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
 		CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "cooperative"));
 		depart(&s);
 	}
+}
+
+/* 12,000 queues on one XCC, or 1,500 on eight. */
+TEST(descriptors_that_are_too_large_are_unseen_and_the_daemon_says_so)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, SCANS_OFTEN, "report");
+	await_text(&s, &s.borrower, "Tier", "verified");
+	CHECK(!gpu_says(&s, "Unseen", "MiB"));
+	CHECK(truncate(rig_path(&s.machine.rig, MQDS), (64 << 20) + 1) == 0);
+	AWAIT(s.machine.bus, gpu_says(&s, "Unseen", "64 MiB"));
+	show(&s, NULL);
+	await_text(&s, &s.borrower, "Tier", "verified");
+	CHECK(!gpu_says(&s, "Unseen", "64 MiB"));
+	depart(&s);
 }
 
 TEST(acknowledgements_are_verified_when_descriptors_become_readable)

@@ -42,6 +42,7 @@ json_out '.[0].pipes == 4 and .[0].queues_per_pipe == 8 and .[0].pipes_source ==
 ends 0 slots "$vii" --json
 json_out '.[0].pipe_list | length == 4 and all(.queues == 0 and (.slots | length) == 6)'
 json_out '[.[0].pipe_list[].slots[].active] | any | not'
+json_out '.[0].sdma == "not visible"'
 json_out '.[0].pipes_source == "observed" and .[0].pipes == 4 and .[0].queues_per_pipe == 8'
 ends 0 gpus --json
 json_out 'map(.pipes_source) == ["observed", "observed", "observed"]'

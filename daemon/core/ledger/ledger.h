@@ -46,8 +46,9 @@ struct arbiter {
 	size_t next_examined; /* position in `waiting` where arbiter_plan_next() goes on */
 
 	bool may_move; /* a round through the waiting leases ended, and no moves were planned since */
-	bool lending;  /* there were adaptable leases at the last arbiter_lend() */
-	bool verifies; /* queue descriptors can be read: an acknowledgement is checked */
+	bool lending;     /* there were adaptable leases at the last arbiter_lend() */
+	bool verifies;    /* queue descriptors can be read: an acknowledgement is checked */
+	char unseen[256]; /* a sentence: why they cannot; "": they can, or none was tried */
 
 	struct known_process *known; /* known.h */
 	size_t n_known;
