@@ -11,14 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/kfd_ioctl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 
-#define RING 4096
+#include "queue-memory.h"
+
 #define MOST 64
 #define WORDS 8
 
@@ -30,35 +29,11 @@ static void must(int condition, const char *what)
 	exit(1);
 }
 
-static unsigned read_gpu_id(void)
+static int make(int kfd, const struct gpu_node *node, unsigned *ret)
 {
-	FILE *file = fopen("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "r");
-	unsigned id = 0;
+	struct kfd_ioctl_create_queue_args args = queue_args_new(node);
 
-	must(file && fscanf(file, "%u", &id) == 1, "gpu_id");
-	fclose(file);
-	return id;
-}
-
-static int make(int kfd, unsigned gpu, unsigned *ret)
-{
-	/* Ring, end of pipe, and the two pointers. */
-	char *memory = mmap(NULL, 3 * RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
-	struct kfd_ioctl_create_queue_args args = {
-		.gpu_id = gpu,
-		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
-		.queue_percentage = 100,
-		.queue_priority = 7,
-		.ring_size = RING,
-	};
-
-	must(memory != MAP_FAILED, "memory");
-	args.ring_base_address = (__u64)memory;
-	args.eop_buffer_address = (__u64)(memory + RING);
-	args.eop_buffer_size = RING;
-	args.write_pointer_address = (__u64)(memory + 2 * RING);
-	args.read_pointer_address = (__u64)(memory + 2 * RING + 64);
+	must(queue_args_map(kfd, &args, node) == 0, "memory");
 	if (ioctl(kfd, AMDKFD_IOC_CREATE_QUEUE, &args) < 0)
 		return -errno;
 	*ret = args.queue_id;
@@ -66,13 +41,13 @@ static int make(int kfd, unsigned gpu, unsigned *ret)
 }
 
 /* Until there are n, or the driver refuses. Returns how many there are. */
-static int make_up_to(int kfd, unsigned gpu, unsigned *ids, int n, int wanted)
+static int make_up_to(int kfd, const struct gpu_node *node, unsigned *ids, int n, int wanted)
 {
 	int r = 0;
 
 	must(wanted <= MOST, "so many");
 	for (; n < wanted && r == 0; n += r == 0)
-		r = make(kfd, gpu, &ids[n]);
+		r = make(kfd, node, &ids[n]);
 	printf("made %d%s%s\n", n, r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
 	return n;
 }
@@ -109,7 +84,8 @@ static void mask(int kfd, const unsigned *ids, int n, char *line)
 int main(int argc, char *argv[])
 {
 	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC), n;
-	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = read_gpu_id() };
+	struct gpu_node node = gpu_node_read(1);
+	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = node.id };
 	unsigned ids[MOST];
 	char line[256];
 
@@ -117,10 +93,10 @@ int main(int argc, char *argv[])
 	must(kfd >= 0, "/dev/kfd");
 	vm.drm_fd = (__u32)open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
 	must(ioctl(kfd, AMDKFD_IOC_ACQUIRE_VM, &vm) == 0, "vm");
-	n = make_up_to(kfd, vm.gpu_id, ids, 0, argc > 1 ? atoi(argv[1]) : 1);
+	n = make_up_to(kfd, &node, ids, 0, argc > 1 ? atoi(argv[1]) : 1);
 	while (fgets(line, sizeof(line), stdin)) {
 		if (strncmp(line, "make", 4) == 0)
-			n = make_up_to(kfd, vm.gpu_id, ids, n, n + atoi(line + 4));
+			n = make_up_to(kfd, &node, ids, n, n + atoi(line + 4));
 		if (strncmp(line, "drop", 4) == 0)
 			n = drop(kfd, ids, n, atoi(line + 4));
 		if (strncmp(line, "mask", 4) == 0)

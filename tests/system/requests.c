@@ -8,25 +8,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/kfd_ioctl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAGE 4096
+#include "queue-memory.h"
+
 #define NOBODY 0xfffe /* no GPU's id */
 #define NO_QUEUE 77
 #define BAD_ADDRESS 0x10
 
 static int kfd, render;
 static unsigned gpu;
-static char *memory; /* of the queues */
+static struct kfd_ioctl_create_queue_args right; /* of a queue */
 
 /* Prints the line of a request, and returns whether it succeeded. */
 static int send(const char *name, unsigned long cmd, void *argument)
@@ -52,17 +51,6 @@ __attribute__((format(printf, 1, 2))) static void answer(const char *format, ...
 	vprintf(format, arguments);
 	va_end(arguments);
 	printf("\n");
-}
-
-static unsigned read_gpu_id(void)
-{
-	FILE *file = fopen("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "r");
-	unsigned id = 0;
-
-	if (!file || fscanf(file, "%u", &id) != 1)
-		exit(1);
-	fclose(file);
-	return id;
 }
 
 static void general(void)
@@ -153,22 +141,6 @@ static void acquire(void)
 	close(other);
 }
 
-static struct kfd_ioctl_create_queue_args queue_args(void)
-{
-	return (struct kfd_ioctl_create_queue_args){
-		.gpu_id = gpu,
-		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
-		.queue_percentage = 100,
-		.queue_priority = 7,
-		.ring_size = PAGE,
-		.ring_base_address = (uintptr_t)memory,
-		.eop_buffer_address = (uintptr_t)(memory + PAGE),
-		.eop_buffer_size = PAGE,
-		.write_pointer_address = (uintptr_t)(memory + 2 * PAGE),
-		.read_pointer_address = (uintptr_t)(memory + 2 * PAGE + 64),
-	};
-}
-
 static void create_queue(const char *name, struct kfd_ioctl_create_queue_args args)
 {
 	if (send(name, AMDKFD_IOC_CREATE_QUEUE, &args))
@@ -178,33 +150,33 @@ static void create_queue(const char *name, struct kfd_ioctl_create_queue_args ar
 
 static void wrong_queues(void)
 {
-	struct kfd_ioctl_create_queue_args args = queue_args();
+	struct kfd_ioctl_create_queue_args args = right;
 
 	args.gpu_id = NOBODY;
 	create_queue("CREATE_QUEUE of no GPU", args);
-	args = queue_args();
+	args = right;
 	args.queue_percentage = 101;
 	create_queue("CREATE_QUEUE of 101 percent", args);
-	args = queue_args();
+	args = right;
 	args.queue_priority = 16;
 	create_queue("CREATE_QUEUE of priority 16", args);
-	args = queue_args();
+	args = right;
 	args.ring_size = 3000;
 	create_queue("CREATE_QUEUE with a ring of 3000 bytes", args);
-	args = queue_args();
+	args = right;
 	args.queue_type = 9;
 	create_queue("CREATE_QUEUE of type 9", args);
-	args = queue_args();
-	args.ring_base_address = UINT64_MAX - PAGE;
+	args = right;
+	args.ring_base_address = UINT64_MAX - QUEUE_PAGE;
 	create_queue("CREATE_QUEUE with a ring of the kernel's", args);
-	args = queue_args();
-	args.write_pointer_address = UINT64_MAX - PAGE;
+	args = right;
+	args.write_pointer_address = UINT64_MAX - QUEUE_PAGE;
 	create_queue("CREATE_QUEUE with a write pointer of the kernel's", args);
-	args = queue_args();
-	args.eop_buffer_address = UINT64_MAX - PAGE;
+	args = right;
+	args.eop_buffer_address = UINT64_MAX - QUEUE_PAGE;
 	create_queue("CREATE_QUEUE with an end of pipe of the kernel's", args);
-	args = queue_args();
-	args.ctx_save_restore_address = UINT64_MAX - PAGE;
+	args = right;
+	args.ctx_save_restore_address = UINT64_MAX - QUEUE_PAGE;
 	create_queue("CREATE_QUEUE with a save area of the kernel's", args);
 }
 
@@ -227,7 +199,7 @@ static void update_queue(const char *name, unsigned queue, unsigned percentage, 
 		.queue_percentage = percentage,
 		.queue_priority = priority,
 		.ring_size = size,
-		.ring_base_address = (uintptr_t)memory,
+		.ring_base_address = right.ring_base_address,
 	};
 
 	send(name, AMDKFD_IOC_UPDATE_QUEUE, &args);
@@ -247,7 +219,7 @@ static void no_queue(void)
 	struct kfd_ioctl_alloc_queue_gws_args gws = { .queue_id = NO_QUEUE, .num_gws = 1 };
 
 	destroy_queue("DESTROY_QUEUE of no queue", NO_QUEUE);
-	update_queue("UPDATE_QUEUE of no queue", NO_QUEUE, 100, 7, PAGE);
+	update_queue("UPDATE_QUEUE of no queue", NO_QUEUE, 100, 7, QUEUE_PAGE);
 	mask_queue("SET_CU_MASK of no queue", NO_QUEUE, 64, (uintptr_t)mask);
 	send("GET_QUEUE_WAVE_STATE of no queue", AMDKFD_IOC_GET_QUEUE_WAVE_STATE, &state);
 	send("ALLOC_QUEUE_GWS of no queue", AMDKFD_IOC_ALLOC_QUEUE_GWS, &gws);
@@ -257,14 +229,14 @@ static void queues(void)
 {
 	static const uint32_t mask[64] = { 0xffff, 0xffff };
 
-	create_queue("CREATE_QUEUE", queue_args());
-	create_queue("CREATE_QUEUE of one more", queue_args());
-	update_queue("UPDATE_QUEUE", 0, 100, 15, PAGE);
-	update_queue("UPDATE_QUEUE to 101 percent", 0, 101, 7, PAGE);
-	update_queue("UPDATE_QUEUE to priority 16", 0, 100, 16, PAGE);
+	create_queue("CREATE_QUEUE", right);
+	create_queue("CREATE_QUEUE of one more", right);
+	update_queue("UPDATE_QUEUE", 0, 100, 15, QUEUE_PAGE);
+	update_queue("UPDATE_QUEUE to 101 percent", 0, 101, 7, QUEUE_PAGE);
+	update_queue("UPDATE_QUEUE to priority 16", 0, 100, 16, QUEUE_PAGE);
 	update_queue("UPDATE_QUEUE to 3000 bytes", 0, 100, 7, 3000);
-	update_queue("UPDATE_QUEUE to no percent", 0, 0, 7, PAGE);
-	update_queue("UPDATE_QUEUE back", 0, 100, 7, PAGE);
+	update_queue("UPDATE_QUEUE to no percent", 0, 0, 7, QUEUE_PAGE);
+	update_queue("UPDATE_QUEUE back", 0, 100, 7, QUEUE_PAGE);
 	mask_queue("SET_CU_MASK", 0, 128, (uintptr_t)mask);
 	mask_queue("SET_CU_MASK of 32 bits", 0, 32, (uintptr_t)mask);
 	mask_queue("SET_CU_MASK of no bits", 0, 0, (uintptr_t)mask);
@@ -274,7 +246,7 @@ static void queues(void)
 	mask_queue("SET_CU_MASK of zeros", 0, 32, (uintptr_t)(mask + 8));
 	destroy_queue("DESTROY_QUEUE", 0);
 	destroy_queue("DESTROY_QUEUE again", 0);
-	create_queue("CREATE_QUEUE in its place", queue_args());
+	create_queue("CREATE_QUEUE in its place", right);
 	destroy_queue("DESTROY_QUEUE of the first", 0);
 	destroy_queue("DESTROY_QUEUE of the second", 1);
 }
@@ -336,7 +308,7 @@ static void events(void)
 
 static void rest(void)
 {
-	struct kfd_ioctl_alloc_memory_of_gpu_args alloc = { .gpu_id = NOBODY, .size = PAGE };
+	struct kfd_ioctl_alloc_memory_of_gpu_args alloc = { .gpu_id = NOBODY, .size = QUEUE_PAGE };
 	struct kfd_ioctl_free_memory_of_gpu_args free_args = { .handle = 0x123456789 };
 	struct kfd_ioctl_map_memory_to_gpu_args map = { .handle = 0x123456789, .n_devices = 1 };
 	struct kfd_ioctl_smi_events_args smi = { .gpuid = NOBODY };
@@ -384,20 +356,27 @@ static void in_a_child(void)
 
 int main(void)
 {
+	struct gpu_node node;
+
 	kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 	render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
-	memory = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (kfd < 0 || render < 0 || memory == MAP_FAILED) {
+	if (kfd < 0 || render < 0) {
 		perror("requests");
 		return 1;
 	}
-	gpu = read_gpu_id();
+	node = gpu_node_read(1);
+	gpu = node.id;
+	right = queue_args_new(&node);
 	general();
 	apertures();
 	settings("before ACQUIRE_VM");
 	wrong_queues();
-	create_queue("CREATE_QUEUE before ACQUIRE_VM", queue_args());
+	create_queue("CREATE_QUEUE before ACQUIRE_VM", right);
 	acquire();
+	if (queue_args_map(kfd, &right, &node) < 0) {
+		perror("memory");
+		return 1;
+	}
 	settings("after ACQUIRE_VM");
 	no_queue();
 	queues();

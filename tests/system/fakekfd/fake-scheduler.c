@@ -20,12 +20,6 @@
 /* Addresses of the GPU are addresses of the kernel. */
 #define AT(hi, lo) ((void *)((uint64_t)(hi) << 32 | (lo)))
 
-static struct {
-	uint32_t *ring, words;
-	uint64_t *written; /* in words since the beginning, as the driver counts them */
-	uint32_t *read;
-} hiq;
-
 static void read_packet(const uint32_t *packet)
 {
 	const struct pm4_mes_query_status *query = (const void *)packet;
@@ -35,17 +29,18 @@ static void read_packet(const uint32_t *packet)
 		WRITE_ONCE(*fence, (uint64_t)query->data_hi << 32 | query->data_lo);
 }
 
-static int schedule_queues(void *unused)
+static int schedule_queues(void *argument)
 {
+	const struct fake_scheduler *hiq = argument;
 	union PM4_MES_TYPE_3_HEADER header;
 	uint64_t read = 0;
 
 	while (!kthread_should_stop()) {
-		while (read < smp_load_acquire(hiq.written)) {
-			header.u32All = hiq.ring[read % hiq.words];
-			read_packet(&hiq.ring[read % hiq.words]);
+		while (read < smp_load_acquire(hiq->written)) {
+			header.u32All = hiq->ring[read % hiq->words];
+			read_packet(&hiq->ring[read % hiq->words]);
 			read += header.count == COUNT_ZERO ? 1 : header.count + 2;
-			WRITE_ONCE(*hiq.read, read % hiq.words);
+			WRITE_ONCE(*hiq->read, read % hiq->words);
 		}
 		usleep_range(50, 200);
 	}
@@ -53,25 +48,24 @@ static int schedule_queues(void *unused)
 }
 
 int fake_load_hiq(struct amdgpu_device *adev, void *mqd, uint32_t pipe, uint32_t queue,
-		  uint32_t doorbell)
+		  uint32_t doorbell OF_XCC)
 {
+	struct fake_scheduler *hiq = &fake_card_of(adev)->scheduler;
 	const struct v9_mqd *m = mqd;
 
-	hiq.ring = (void *)((uint64_t)AT(m->cp_hqd_pq_base_hi, m->cp_hqd_pq_base_lo) << 8);
-	hiq.words = 2U << (m->cp_hqd_pq_control & 0x3f);
-	hiq.written = AT(m->cp_hqd_pq_wptr_poll_addr_hi, m->cp_hqd_pq_wptr_poll_addr_lo);
-	hiq.read = AT(m->cp_hqd_pq_rptr_report_addr_hi, m->cp_hqd_pq_rptr_report_addr_lo);
-	return PTR_ERR_OR_ZERO(kthread_run(schedule_queues, NULL, "fake-scheduler"));
-}
-
-int amdgpu_queue_mask_bit_to_set_resource_bit(struct amdgpu_device *adev, int queue)
-{
-	return queue;
+	/* The first XCC schedules for all: their rings are one. */
+	if (hiq->ring)
+		return 0;
+	hiq->ring = (void *)((uint64_t)AT(m->cp_hqd_pq_base_hi, m->cp_hqd_pq_base_lo) << 8);
+	hiq->words = 2U << (m->cp_hqd_pq_control & 0x3f);
+	hiq->written = AT(m->cp_hqd_pq_wptr_poll_addr_hi, m->cp_hqd_pq_wptr_poll_addr_lo);
+	hiq->read = AT(m->cp_hqd_pq_rptr_report_addr_hi, m->cp_hqd_pq_rptr_report_addr_lo);
+	return PTR_ERR_OR_ZERO(kthread_run(schedule_queues, hiq, "fake-scheduler"));
 }
 
 /* Nothing looks into it. */
 int amdgpu_amdkfd_alloc_gws(struct amdgpu_device *adev, size_t size, void **ret)
 {
-	*ret = &hiq;
+	*ret = fake_card_of(adev);
 	return 0;
 }
