@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# test-requests.sh REQUESTS: kfdsim answers requests as the driver of Linux 6.1 did, with a GPU of the
-# same geometry. tests/system/kernel compares the same file with the driver.
+# test-requests.sh REQUESTS: kfdsim answers requests as the drivers of Linux 6.1 and 6.12 did, with a GPU of
+# the same geometry. tests/system/kernel compares the same files with the drivers.
 requests=$(realpath "$1")
-recorded=$GPUARB_ROOT/tests/system/requests.6.1
 cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 # shellcheck source=tests/kfdsim/rig.sh
 . ./rig.sh
@@ -15,7 +14,15 @@ plain=()
 [ "$(id -u)" != 0 ] || plain=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 cp "$requests" "$dir/requests"
 chmod 755 "$dir"
-ends 0 kfdsim --kfd 1.11 --gpu mi210 -- "${plain[@]}" "$dir/requests"
-diff "$recorded" "$dir/out" || complain "kfdsim (>) answers otherwise than the driver (<)"
-echo "$(grep -vc '^	' "$recorded") requests compared"
+# answers_as KFD LINUX
+answers_as()
+{
+	local recorded=$GPUARB_ROOT/tests/system/requests.$2
+	ends 0 kfdsim --kfd "$1" --gpu mi210 -- "${plain[@]}" "$dir/requests"
+	diff "$recorded" "$dir/out" || complain "kfdsim (>) answers otherwise than Linux $2 (<)"
+	echo "$(grep -vc '^	' "$recorded") requests compared with Linux $2"
+}
+
+answers_as 1.11 6.1
+answers_as 1.17 6.12
 rig_done

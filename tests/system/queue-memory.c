@@ -116,8 +116,9 @@ static int map(int kfd, uint32_t gpu, uint64_t address, uint64_t size)
 		.size = size,
 		.mmap_offset = address,
 		.gpu_id = gpu,
-		.flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
-			 KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE,
+		.flags = (uint32_t)(KFD_IOC_ALLOC_MEM_FLAGS_USERPTR |
+				    KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
+				    KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE),
 	};
 	struct kfd_ioctl_map_memory_to_gpu_args to = {
 		.device_ids_array_ptr = (uintptr_t)&gpu,
