@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * queues N: makes N compute queues on the GPU of KFD's node 1, by ioctls alone. Says "made N", or
- * how many there were when the driver refused, and why. Then, by lines on standard input:
+ * queues N [NODE]: makes N compute queues on the GPU of KFD's node NODE (1), by ioctls alone. Says
+ * "made N", or how many there were when the driver refused, and why. Then, by lines on standard input:
  *	make N       N more: says the same, of all that there are
- *	drop N       destroys the last N: says how many are left, as "made N"
- *	mask WORD…   masks all of them (hexadecimal, 32 bits each): says "masked"
+ *	drop N       destroys the last N of those: says how many are left, as "made N"
+ *	sdma N       N more of SDMA on the engines for PCIe: says the same of those
+ *	xgmi N       N more of SDMA on the engines for XGMI
+ *	mask WORD…   masks all compute queues (hexadecimal, 32 bits each): says "masked"
+ *	close        closes /dev/kfd: says "closed"
  * The end of it is the end.
  */
 
@@ -15,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "queue-memory.h"
 
@@ -29,42 +33,48 @@ static void must(int condition, const char *what)
 	exit(1);
 }
 
-static int make(int kfd, const struct gpu_node *node, unsigned *ret)
+/* The queues of one type. */
+struct made {
+	const char *name;
+	unsigned type;
+	int n;
+	unsigned ids[MOST];
+};
+
+static int make(int kfd, const struct gpu_node *node, struct made *made)
 {
 	struct kfd_ioctl_create_queue_args args = queue_args_new(node);
 
+	args.queue_type = made->type;
 	must(queue_args_map(kfd, &args, node) == 0, "memory");
 	if (ioctl(kfd, AMDKFD_IOC_CREATE_QUEUE, &args) < 0)
 		return -errno;
-	*ret = args.queue_id;
+	made->ids[made->n++] = args.queue_id;
 	return 0;
 }
 
-/* Until there are n, or the driver refuses. Returns how many there are. */
-static int make_up_to(int kfd, const struct gpu_node *node, unsigned *ids, int n, int wanted)
+/* So many more, or until the driver refuses. */
+static void make_more(int kfd, const struct gpu_node *node, struct made *made, int more)
 {
 	int r = 0;
 
-	must(wanted <= MOST, "so many");
-	for (; n < wanted && r == 0; n += r == 0)
-		r = make(kfd, node, &ids[n]);
-	printf("made %d%s%s\n", n, r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
-	return n;
+	must(made->n + more <= MOST, "so many");
+	for (; more > 0 && r == 0; more--)
+		r = make(kfd, node, made);
+	printf("made %d%s%s\n", made->n, r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
 }
 
-/* Returns how many are left. */
-static int drop(int kfd, const unsigned *ids, int n, int less)
+static void drop(int kfd, struct made *made, int less)
 {
-	for (; n > 0 && less > 0; n--, less--) {
-		struct kfd_ioctl_destroy_queue_args args = { .queue_id = ids[n - 1] };
+	for (; made->n > 0 && less > 0; less--) {
+		struct kfd_ioctl_destroy_queue_args args = { .queue_id = made->ids[--made->n] };
 
 		must(ioctl(kfd, AMDKFD_IOC_DESTROY_QUEUE, &args) == 0, "drop");
 	}
-	printf("made %d\n", n);
-	return n;
+	printf("made %d\n", made->n);
 }
 
-static void mask(int kfd, const unsigned *ids, int n, char *line)
+static void mask(int kfd, const struct made *made, char *line)
 {
 	__u32 words[WORDS];
 	struct kfd_ioctl_set_cu_mask_args args = { .cu_mask_ptr = (__u64)words };
@@ -74,33 +84,48 @@ static void mask(int kfd, const unsigned *ids, int n, char *line)
 		words[args.num_cu_mask / 32] = (__u32)strtoul(word, NULL, 16);
 		args.num_cu_mask += 32;
 	}
-	for (int i = 0; i < n; i++) {
-		args.queue_id = ids[i];
+	for (int i = 0; i < made->n; i++) {
+		args.queue_id = made->ids[i];
 		must(ioctl(kfd, AMDKFD_IOC_SET_CU_MASK, &args) == 0, "mask");
 	}
 	puts("masked");
 }
 
+static struct made all[] = {
+	{ .name = "make", .type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL },
+	{ .name = "sdma", .type = KFD_IOC_QUEUE_TYPE_SDMA },
+	{ .name = "xgmi", .type = KFD_IOC_QUEUE_TYPE_SDMA_XGMI },
+};
+
+static void obey(int kfd, const struct gpu_node *node, char *line)
+{
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (strncmp(line, all[i].name, 4) == 0)
+			make_more(kfd, node, &all[i], atoi(line + 4));
+	if (strncmp(line, "drop", 4) == 0)
+		drop(kfd, &all[0], atoi(line + 4));
+	if (strncmp(line, "mask", 4) == 0)
+		mask(kfd, &all[0], line);
+	if (strncmp(line, "close", 5) == 0) {
+		must(close(kfd) == 0, "close");
+		puts("closed");
+	}
+}
+
 int main(int argc, char *argv[])
 {
-	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC), n;
-	struct gpu_node node = gpu_node_read(1);
+	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	struct gpu_node node = gpu_node_read(argc > 2 ? (unsigned)atoi(argv[2]) : 1);
 	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = node.id };
-	unsigned ids[MOST];
 	char line[256];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	must(kfd >= 0, "/dev/kfd");
-	vm.drm_fd = (__u32)open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
+	snprintf(line, sizeof(line), "/dev/dri/renderD%u", node.minor);
+	vm.drm_fd = (__u32)open(line, O_RDWR | O_CLOEXEC);
 	must(ioctl(kfd, AMDKFD_IOC_ACQUIRE_VM, &vm) == 0, "vm");
-	n = make_up_to(kfd, &node, ids, 0, argc > 1 ? atoi(argv[1]) : 1);
-	while (fgets(line, sizeof(line), stdin)) {
-		if (strncmp(line, "make", 4) == 0)
-			n = make_up_to(kfd, &node, ids, n, n + atoi(line + 4));
-		if (strncmp(line, "drop", 4) == 0)
-			n = drop(kfd, ids, n, atoi(line + 4));
-		if (strncmp(line, "mask", 4) == 0)
-			mask(kfd, ids, n, line);
-	}
+	make_more(kfd, &node, &all[0], argc > 1 ? atoi(argv[1]) : 1);
+	while (fgets(line, sizeof(line), stdin))
+		obey(kfd, &node, line);
 	return 0;
 }

@@ -92,6 +92,10 @@ static void apertures(void)
 		answer("%u nodes, the GPU is %s, scratch at %llx", new.num_of_nodes,
 		       all[0].gpu_id == gpu ? "there" : "missing",
 		       (unsigned long long)all[0].scratch_base);
+	new.num_of_nodes = 2;
+	if (send("GET_PROCESS_APERTURES_NEW of one more", AMDKFD_IOC_GET_PROCESS_APERTURES_NEW,
+		 &new))
+		answer("%u nodes", new.num_of_nodes);
 	new.num_of_nodes = 1;
 	new.kfd_process_device_apertures_ptr = BAD_ADDRESS;
 	send("GET_PROCESS_APERTURES_NEW to nowhere", AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &new);
@@ -141,11 +145,14 @@ static void acquire(void)
 	close(other);
 }
 
-static void create_queue(const char *name, struct kfd_ioctl_create_queue_args args)
+/* Returns whether it was created. */
+static int create_queue(const char *name, struct kfd_ioctl_create_queue_args args)
 {
-	if (send(name, AMDKFD_IOC_CREATE_QUEUE, &args))
-		answer("queue %u, ring of %u bytes, doorbell %llx", args.queue_id, args.ring_size,
-		       (unsigned long long)args.doorbell_offset & 0xfff);
+	if (!send(name, AMDKFD_IOC_CREATE_QUEUE, &args))
+		return 0;
+	answer("queue %u, ring of %u bytes, doorbell %llx", args.queue_id, args.ring_size,
+	       (unsigned long long)args.doorbell_offset & 0xfff);
+	return 1;
 }
 
 static void wrong_queues(void)
@@ -178,6 +185,56 @@ static void wrong_queues(void)
 	args = right;
 	args.ctx_save_restore_address = UINT64_MAX - QUEUE_PAGE;
 	create_queue("CREATE_QUEUE with a save area of the kernel's", args);
+}
+
+/* Creates a queue, and destroys it: it is the first. */
+static void try_queue(const char *name, struct kfd_ioctl_create_queue_args args)
+{
+	struct kfd_ioctl_destroy_queue_args first = { .queue_id = 0 };
+
+	if (create_queue(name, args))
+		send("DESTROY_QUEUE of it", AMDKFD_IOC_DESTROY_QUEUE, &first);
+}
+
+/* What is wrong with the memory only since Linux 6.12. */
+static void wrong_memory(void)
+{
+	struct kfd_ioctl_create_queue_args args = right;
+
+	args.ctx_save_restore_address = 0;
+	try_queue("CREATE_QUEUE without a save area", args);
+	args = right;
+	args.ctx_save_restore_size -= QUEUE_PAGE;
+	try_queue("CREATE_QUEUE with a small save area", args);
+	args = right;
+	args.ctl_stack_size += QUEUE_PAGE;
+	try_queue("CREATE_QUEUE with a large control stack", args);
+	args = right;
+	args.ring_base_address = right.ring_base_address - 64 * QUEUE_PAGE;
+	try_queue("CREATE_QUEUE with a ring that is not mapped", args);
+	args = right;
+	args.ring_size = 2 * QUEUE_PAGE;
+	try_queue("CREATE_QUEUE with a ring that is half mapped", args);
+	args = right;
+	args.eop_buffer_address = 0;
+	try_queue("CREATE_QUEUE without an end of pipe", args);
+	args = right;
+	args.write_pointer_address += 2048;
+	try_queue("CREATE_QUEUE with a write pointer further in its page", args);
+}
+
+static void sdma_queues(void)
+{
+	struct kfd_ioctl_create_queue_args args = right;
+
+	args.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE;
+	try_queue("CREATE_QUEUE of PM4 packets", args);
+	args.queue_type = KFD_IOC_QUEUE_TYPE_SDMA;
+	try_queue("CREATE_QUEUE of SDMA", args);
+	args.queue_type = KFD_IOC_QUEUE_TYPE_SDMA_XGMI;
+	try_queue("CREATE_QUEUE of SDMA for XGMI", args);
+	args.queue_type = 4;
+	try_queue("CREATE_QUEUE of a chosen SDMA engine", args);
 }
 
 static void mask_queue(const char *name, unsigned queue, unsigned bits, uint64_t address)
@@ -348,6 +405,7 @@ static void in_a_child(void)
 	pid = fork();
 	if (pid == 0) {
 		send("GET_VERSION in a child", AMDKFD_IOC_GET_VERSION, &version);
+		create_queue("CREATE_QUEUE in a child", right);
 		fflush(stdout);
 		_exit(0);
 	}
@@ -379,6 +437,8 @@ int main(void)
 	}
 	settings("after ACQUIRE_VM");
 	no_queue();
+	wrong_memory();
+	sdma_queues();
 	queues();
 	events();
 	rest();

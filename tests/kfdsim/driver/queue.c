@@ -9,7 +9,9 @@
 #define PERCENTAGE_MAX 100U
 #define DEVICE_QUEUES_MAX 4096U    /* amdgpu.max_num_of_queues_per_device */
 #define USER_END 0x7ffffffff000ULL /* TASK_SIZE_MAX: what access_ok() asks */
-#define SDMA_DOORBELLS 512U        /* KFD_QUEUE_DOORBELL_MIRROR_OFFSET: theirs follow */
+#define SDMA_DOORBELLS 0x100U      /* vega20_doorbell_index_init(), vega20_reg_init.c */
+#define DOORBELLS_OF_ENGINE 10U
+#define SECOND_DOORBELLS 512U /* KFD_QUEUE_DOORBELL_MIRROR_OFFSET: those of odd queues */
 #define QUEUE_TYPE_SDMA_BY_ENGINE 4U
 #define SDMA_ENGINE_OFFSET 88
 #define ENOTSUPP_KERNEL 524 /* include/linux/errno.h; user space has no name */
@@ -218,11 +220,26 @@ static unsigned lowest_id(const struct sim_process *process)
 	return id;
 }
 
+/* Those of SDMA are fixed: each engine looks at its own. allocate_doorbell(),
+ * kfd_device_queue_manager.c. */
+static unsigned sdma_doorbell(const struct sim_queue *queue)
+{
+	const struct sim_node *node = &queue->gpu->node;
+	bool xgmi = queue->type == SIM_SDMA_XGMI;
+	unsigned pcie = node->sdma_engines ?: 1; /* not in every world */
+	unsigned engines = xgmi ? node->sdma_xgmi_engines ?: 1 : pcie;
+	unsigned engine = queue->sdma % engines + (xgmi ? pcie : 0);
+	unsigned number = queue->sdma / engines;
+
+	return SDMA_DOORBELLS + engine * DOORBELLS_OF_ENGINE + number % 2 * SECOND_DOORBELLS +
+	       number / 2;
+}
+
 /* There are more than a process may have queues. */
 static unsigned lowest_doorbell(const struct sim_queue *queue)
 {
-	unsigned doorbell = queue->type == SIM_COMPUTE ? 0 : SDMA_DOORBELLS;
 	bool used[SIM_DOORBELLS] = { false };
+	unsigned doorbell = 0;
 
 	for (struct sim_queue *other = queue->process->queues; other; other = other->next)
 		if (other->gpu == queue->gpu)
@@ -253,7 +270,8 @@ static struct sim_queue *queue_new(const struct sim_call *call, struct sim_gpu *
 	queue->percentage = percentage_of(call->sim, args->queue_percentage);
 	queue->priority = args->queue_priority;
 	queue->hqd = -1;
-	queue->doorbell = lowest_doorbell(queue);
+	queue->doorbell = queue->type == SIM_COMPUTE ? lowest_doorbell(queue)
+						     : sdma_doorbell(queue);
 	queue->active_ns = call->now_ns;
 	sim_mask_map(queue);
 	return queue;

@@ -84,7 +84,8 @@ TEST(ids_and_doorbells_are_the_lowest_that_are_free)
 	CHECK(rig_destroy(&rig, process, 1) == 0);
 	args = rig_queue_args(&rig, 0, KFD_IOC_QUEUE_TYPE_SDMA);
 	CHECK(RIG_CALL(&rig, process, CREATE_QUEUE, &args) == 0 && args.queue_id == 1);
-	CHECK(args.doorbell_offset == sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), 512 * 8));
+	CHECK(args.doorbell_offset ==
+	      sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), 0x100 * 8));
 	args = rig_queue_args(&rig, 0, AQL);
 	CHECK(RIG_CALL(&rig, process, CREATE_QUEUE, &args) == 0 && args.queue_id == 4);
 	CHECK(args.doorbell_offset == sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), 8));
