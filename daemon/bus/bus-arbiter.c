@@ -23,12 +23,13 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 				       &result);
 	if (r < 0)
 		return bus_refuse(m, r, &result);
-	if (lease->state != STATE_ACTIVATING && lease->state != STATE_WAITING)
-		return bus_reply_reserve(bus, m, lease, holder, state_names[lease->state]);
 	/* Leases that shrink, move or are revoked have a limited time; then the call can be answered. */
-	if (request.wait_usec == 0)
+	if (request.wait_usec == 0 &&
+	    (lease->state == STATE_ACTIVATING || lease->wait.preempts || lease->wait.moves))
 		return bus_defer_reserve(bus, m, lease, holder);
-	return bus_reply_reserve(bus, m, lease, holder, state_names[STATE_WAITING]);
+	return bus_reply_reserve(
+		bus, m, lease, holder,
+		state_names[lease->state == STATE_ACTIVATING ? STATE_WAITING : lease->state]);
 }
 
 /* The errors that Plan answers as the result "refused". */

@@ -57,9 +57,9 @@ for verb in activate deactivate revoke; do
 done
 ends 2 activate 1 --grace=1
 ends 2 activate 1 --wait=soon
-err_has 'seconds'
+err_has '5min'
 ends 2 revoke 1 --grace=31536000
-err_has 'day'
+err_has '24h'
 ends 2 revoke 1 --grace=-1
 ends 2 revoke 1 --wait
 ends 2 top x
