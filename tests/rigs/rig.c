@@ -135,8 +135,10 @@ static void open_notify(struct rig *rig)
 
 void rig_new(struct rig *ret)
 {
-	*ret = (struct rig){ .dir = "/tmp/gpuarb-rig-XXXXXX" };
+	const char *parent = getenv("GPUARB_RIG_PARENT");
 
+	*ret = (struct rig){ .dir = "" };
+	snprintf(ret->dir, sizeof(ret->dir), "%s/gpuarb-rig-XXXXXX", parent ? parent : "/tmp");
 	CHECK(mkdtemp(ret->dir));
 	make_directory(ret, "");
 	make_directory(ret, "/tenants.d");
