@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <ctype.h>
 #include <errno.h>
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,7 +143,6 @@ int main(int argc, char **argv)
 	struct command command;
 	int r;
 
-	setlocale(LC_CTYPE, "");
 	command_init(&command);
 	command.service_failed = service_failed;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -270,7 +269,6 @@ int main(int argc, char **argv)
 	struct command command;
 	int r;
 
-	setlocale(LC_CTYPE, "");
 	command_init(&command);
 	command.verb = "latency";
 	if (options_parse(&command, OPTIONS_LATENCY | OPTIONS_SVG | OPTIONS_GENERAL, false,

@@ -2,6 +2,7 @@
 #include "client/output/print.h"
 
 #include <fcntl.h>
+#include <locale.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,10 +18,18 @@
 static size_t printable(const char *text, size_t *ret_columns)
 {
 	mbstate_t state = { 0 };
-	wchar_t c;
-	size_t n = mbrtowc(&c, text, strlen(text), &state);
 	int columns;
+	wchar_t c;
+	size_t n;
 
+	if (*text >= ' ' && *text <= '~') {
+		*ret_columns = 1;
+		return 1;
+	}
+	/* Here, because most output needs no locale, and run has none: loading it takes time. */
+	if (strcmp(setlocale(LC_CTYPE, NULL), "C") == 0)
+		setlocale(LC_CTYPE, "");
+	n = mbrtowc(&c, text, strlen(text), &state);
 	if (n == 0 || n >= (size_t)-2) /* end of text, invalid or incomplete character */
 		return 0;
 	columns = wcwidth(c);

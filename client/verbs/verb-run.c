@@ -172,12 +172,13 @@ struct agent {
 };
 
 /* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the
- * terminal does not end the agent. */
-__attribute__((noreturn)) static void become_agent(const struct agent *agent)
+ * terminal does not end the agent. Both run in the memory of this process until they execute a program
+ * or exit: they call nothing but the system. */
+__attribute__((noreturn, noinline)) static void become_agent(const struct agent *agent)
 {
 	int failure = agent->fds[2], r = 0;
 	char lease[24], root[16];
-	pid_t pid = setsid() < 0 ? -1 : fork();
+	pid_t pid = setsid() < 0 ? -1 : vfork();
 
 	if (pid > 0)
 		_exit(EXIT_OK);
@@ -208,8 +209,7 @@ static int start(const struct adapt *adapt, uint64_t lease, int listening, int p
 	agent.fds[0] = listening;
 	agent.fds[1] = process;
 	agent.fds[2] = failure[1];
-	fflush(NULL);
-	pid = fork();
+	pid = vfork();
 	if (pid == 0)
 		become_agent(&agent);
 	close(failure[1]);
