@@ -33,8 +33,9 @@ struct holder_entry {
 	struct holders *holders;
 	LIST_ENTRY(holder_entry) link;
 	uint64_t lease;
-	pid_t pid;    /* 0: a holder */
-	bool leaving; /* the lease was dropped, and its last record waits */
+	uint64_t inode; /* of a holder: part of its name in the store */
+	pid_t pid;      /* 0: a holder */
+	bool leaving;   /* the lease was dropped, and its last record waits */
 	int fd;
 	sd_event_source *source;
 	void *waiting; /* the latest record, if the queue was full */
@@ -137,12 +138,12 @@ unsigned holders_most(uint64_t id)
 	return names / ((unsigned)strlen(name) + 1);
 }
 
-static void entry_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t pid, int fd)
+static uint64_t inode_of(int fd)
 {
 	struct stat st = { 0 };
 
 	fstat(fd, &st);
-	write_name(name, lease, pid, st.st_ino);
+	return st.st_ino;
 }
 
 bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
@@ -199,7 +200,7 @@ static int holder_entry_store(const struct holder_entry *holder_entry)
 {
 	char name[STORE_NAME_MAX];
 
-	entry_name(name, holder_entry->lease, holder_entry->pid, holder_entry->fd);
+	write_name(name, holder_entry->lease, holder_entry->pid, holder_entry->inode);
 	return store_keep(holder_entry->holders->store, name, holder_entry->fd);
 }
 
@@ -209,7 +210,7 @@ static void holder_entry_forget(const struct holder_entry *holder_entry)
 
 	if (holder_entry->leaving)
 		return; /* done when the lease was dropped */
-	entry_name(name, holder_entry->lease, holder_entry->pid, holder_entry->fd);
+	write_name(name, holder_entry->lease, holder_entry->pid, holder_entry->inode);
 	store_forget(holder_entry->holders->store, name);
 }
 
@@ -337,8 +338,11 @@ static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, 
 		close(fd);
 		return -ENOMEM;
 	}
-	*holder_entry =
-		(struct holder_entry){ .holders = holders, .lease = lease, .pid = pid, .fd = fd };
+	*holder_entry = (struct holder_entry){ .holders = holders,
+					       .lease = lease,
+					       .inode = pid ? 0 : inode_of(fd),
+					       .pid = pid,
+					       .fd = fd };
 	LIST_INSERT_HEAD(&holders->buckets[lease % BUCKETS], holder_entry, link);
 	holders->n++;
 	r = sd_event_add_io(holders->event, &holder_entry->source, fd, pid ? EXIT : HANG_UP,
