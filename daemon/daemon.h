@@ -113,6 +113,13 @@ struct daemon {
 		bool grant_fails; /* a waiting lease fits but cannot be saved, which was logged */
 	} commit;
 
+	/* publish.c: changes of GPUs that are signalled later, with others */
+	struct {
+		uint64_t told_usec[REQUEST_WANTS]; /* when each GPU was signalled last */
+		uint64_t pending;                  /* as bits */
+		sd_event_source *timer;
+	} gpu_signals;
+
 	/* publish.c, journal-events.c */
 	uint64_t oversubscribed; /* GPUs whose oversubscription was logged, as bits */
 	uint64_t drawn;          /* GPUs on which it was logged that a process draws, as bits */
@@ -308,8 +315,12 @@ void commit_save_all(struct daemon *daemon);
 
 /* ---- publish.c ---------------------------------------------------------------------- */
 
+int publish_start(struct daemon *daemon);
+
 void publish_leases(struct daemon *daemon); /* all that have changed */
-void publish_gpus(struct daemon *daemon);   /* all that have changed */
+
+/* All that have changed; on the bus, not more often than every 20 ms for each GPU. */
+void publish_gpus(struct daemon *daemon);
 
 /* Sends the state of the lease to all of its holders, or to this one. */
 void publish_to_holders(struct daemon *daemon, const struct lease *lease);

@@ -191,6 +191,51 @@ void publish_leases(struct daemon *daemon)
 
 /* ---- GPUs -------------------------------------------------------------------------------- */
 
+/* A client that watches a GPU needs its present state, not each one that it had: a signal has all
+ * properties, and the bus wakes for it whether anybody listens or not. */
+#define GPU_SIGNAL_USEC UINT64_C(20000)
+
+static void tell_changed(struct daemon *daemon, unsigned index)
+{
+	uint64_t now = daemon_now_usec(), *told = &daemon->gpu_signals.told_usec[index];
+	uint64_t bit = UINT64_C(1) << index;
+
+	if (now - *told >= GPU_SIGNAL_USEC) {
+		*told = now;
+		daemon->gpu_signals.pending &= ~bit; /* it has all that the timer would signal */
+		bus_tell_gpu(daemon->bus, index);
+		return;
+	}
+	if (!daemon->gpu_signals.pending) {
+		sd_event_source_set_time(daemon->gpu_signals.timer, *told + GPU_SIGNAL_USEC);
+		sd_event_source_set_enabled(daemon->gpu_signals.timer, SD_EVENT_ONESHOT);
+	}
+	daemon->gpu_signals.pending |= bit;
+}
+
+static int on_gpu_signals(sd_event_source *, uint64_t, void *userdata)
+{
+	struct daemon *daemon = userdata;
+	uint64_t pending = daemon->gpu_signals.pending;
+
+	daemon->gpu_signals.pending = 0;
+	for (; pending && daemon->bus; pending &= pending - 1) {
+		unsigned index = (unsigned)__builtin_ctzll(pending);
+
+		if (daemon->arbiter->gpus[index].shown)
+			tell_changed(daemon, index);
+	}
+	return 0;
+}
+
+int publish_start(struct daemon *daemon)
+{
+	int r = sd_event_add_time(daemon->event, &daemon->gpu_signals.timer, CLOCK_BOOTTIME, 0,
+				  1000, on_gpu_signals, daemon);
+
+	return r < 0 ? r : sd_event_source_set_enabled(daemon->gpu_signals.timer, SD_EVENT_OFF);
+}
+
 static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
 {
 	bool gone = gpu->shown && (gpu->absent || gpu->replaced);
@@ -210,7 +255,7 @@ static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
 	if (came)
 		bus_tell_gpu_added(daemon->bus, index);
 	else if (gpu->shown)
-		bus_tell_gpu(daemon->bus, index);
+		tell_changed(daemon, index);
 }
 
 /* Once until no process draws any more. */

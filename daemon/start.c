@@ -55,6 +55,8 @@ static int start(struct daemon *daemon)
 	if (r >= 0)
 		r = update_start(daemon);
 	if (r >= 0)
+		r = publish_start(daemon);
+	if (r >= 0)
 		r = frozen_start(daemon);
 	if (r >= 0)
 		r = overdue_start(daemon);
@@ -149,6 +151,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	unit_caps_stop(daemon);
 	bus_free(daemon->bus);
 	sd_event_source_disable_unref(daemon->connection.retry);
+	sd_event_source_disable_unref(daemon->gpu_signals.timer);
 	sd_event_source_disable_unref(daemon->timer.update);
 	sd_event_source_disable_unref(daemon->timer.deadline);
 	sd_event_source_disable_unref(daemon->timer.scan);

@@ -98,6 +98,31 @@ TEST(free_resources_are_signalled_when_they_change)
 	rig_done(&rig);
 }
 
+TEST(changes_of_a_gpu_are_signalled_together)
+{
+	uint64_t start;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+	struct live_lease lease;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus);
+	listen_in(bus, &told);
+	start = boottime_usec();
+	for (unsigned i = 0; i < 200; i++) {
+		lease = reserve(bus, 15);
+		CHECK(is_fine(call(release(bus, lease.path))));
+		close(lease.holder);
+	}
+	lease = reserve(bus, 30);
+	AWAIT(bus, told.gpu > 0 && told.cus_free == 30); /* the last state */
+	CHECK(told.gpu <= (boottime_usec() - start) / 20000 + 2);
+	close(lease.holder);
+	leave(bus);
+	rig_done(&rig);
+}
+
 TEST(a_lease_obeys_its_owner_and_root_alone)
 {
 	struct live_lease lease;
