@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "sys/liveness/shelf.h"
 #include "sys/process.h"
 
 /* fds for the bus, the event loop, files being written, and above all for calls under way: each
@@ -96,18 +97,24 @@ void liveness_limit(struct daemon *daemon)
 	unsigned nofile = daemon->liveness.nofile, kept = daemon->liveness.store_max;
 	unsigned room = nofile > OWN_FDS ? nofile - OWN_FDS : 0;
 	unsigned most = daemon->liveness.stored ? holders_most(daemon->arbiter->next_id) : UINT_MAX;
+	/* A shelf that the service manager has no room for would be lost, with all that is on it. */
+	bool shelves = kept >= HOLDERS_SHELVE_AT && kept != UINT_MAX;
+	unsigned needed = wanted < HOLDERS_SHELVE_AT ? wanted
+						     : wanted + wanted / (SHELF_MAX - 1) + 1;
 
+	kept -= shelves ? kept / SHELF_MAX + 1 : 0;
 	if (wanted > room)
 		log_warning("max-holders = %u: reduced to %u: set LimitNOFILE=%u", wanted, room,
 			    wanted + OWN_FDS + STORE_QUEUE_MAX);
 	if (wanted > kept)
 		log_warning("max-holders = %u: reduced to %u: set FileDescriptorStoreMax=%u",
-			    wanted, kept, wanted);
+			    wanted, kept, needed);
 	if (wanted > most)
 		log_warning("max-holders = %u: reduced to %u: the service manager cannot pass more "
 			    "to the next gpuarbd",
 			    wanted, most);
 	daemon->liveness.max = min_u(min_u(wanted, most), min_u(room, kept));
+	holders_shelve_at(daemon->liveness.holders, shelves ? HOLDERS_SHELVE_AT : UINT_MAX);
 }
 
 /* Clients keep each holder and bound process, an fd of this process each, for as long as they

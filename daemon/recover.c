@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "sys/liveness/shelf.h"
 
 /* -EINVAL: the lease contradicts itself, the hardware or another lease, and its file is set aside. */
 static int adopt_lease(struct daemon *daemon, struct state_lease *saved,
@@ -39,7 +40,8 @@ struct stored_fd {
 	pid_t pid;      /* of a pidfd or of a listener; 0: the fd is a holder */
 	bool cap;       /* the fd is a listener */
 	int fd;
-	bool damaged; /* the file of the lease was set aside */
+	bool damaged;        /* the file of the lease was set aside */
+	struct shelf *shelf; /* that has it; NULL: it is stored under its name */
 };
 
 struct stored_fds {
@@ -55,27 +57,65 @@ static void stored_fds_done(struct stored_fds *stored_fds)
 	free(stored_fds->list);
 }
 
-static int stored_fds_take(struct store *store, struct stored_fds *stored_fds)
+static int stored_fds_add(struct stored_fds *stored_fds, const char *name, int fd,
+			  struct shelf *shelf)
 {
-	struct stored_fd next = { 0 }, *more;
+	struct stored_fd next = { .fd = fd, .shelf = shelf }, *more;
 
-	while (store_take(store, next.name, &next.fd) > 0) {
-		next.cap = caps_parse_name(next.name, &next.lease, &next.pid);
-		if (!next.cap && !holders_parse_name(next.name, &next.lease, &next.pid))
-			next.lease = 0;
-		/* Doubles: a daemon can have thousands of them. */
-		more = (stored_fds->n & (stored_fds->n - 1))
-			       ? stored_fds->list
-			       : reallocarray(stored_fds->list,
-					      stored_fds->n ? stored_fds->n * 2 : 1, sizeof(next));
-		if (!more) {
-			close(next.fd);
-			return -ENOMEM;
-		}
-		stored_fds->list = more;
-		stored_fds->list[stored_fds->n++] = next;
+	snprintf(next.name, sizeof(next.name), "%s", name);
+	next.cap = caps_parse_name(next.name, &next.lease, &next.pid);
+	if (!next.cap && !holders_parse_name(next.name, &next.lease, &next.pid))
+		next.lease = 0;
+	/* Doubles: a daemon can have thousands of them. */
+	more = (stored_fds->n & (stored_fds->n - 1))
+		       ? stored_fds->list
+		       : reallocarray(stored_fds->list, stored_fds->n ? stored_fds->n * 2 : 1,
+				      sizeof(next));
+	if (!more) {
+		close(next.fd);
+		return -ENOMEM;
 	}
+	stored_fds->list = more;
+	stored_fds->list[stored_fds->n++] = next;
 	return 0;
+}
+
+/* Takes the fd. What cannot be read is left to a later daemon. */
+static int stored_fds_take_shelf(struct daemon *daemon, struct stored_fds *stored_fds,
+				 uint64_t number, int fd)
+{
+	struct shelf_entry entries[SHELF_MAX];
+	struct shelf *shelf;
+	size_t n = 0;
+	int r = shelf_read(fd, entries, &n);
+
+	if (r < 0) {
+		log_error("shelf-%" PRIu64 " of the service manager cannot be read: %s", number,
+			  strerror(-r));
+		close(fd);
+		return r == -EBADMSG ? 0 : r;
+	}
+	r = holders_take_shelf(daemon->liveness.holders, number, fd, &shelf);
+	for (size_t i = 0; i < n; i++) {
+		if (r >= 0)
+			r = stored_fds_add(stored_fds, entries[i].name, entries[i].fd, shelf);
+		else
+			close(entries[i].fd);
+	}
+	return r;
+}
+
+static int stored_fds_take(struct daemon *daemon, struct stored_fds *stored_fds)
+{
+	char name[STORE_NAME_MAX];
+	uint64_t number;
+	int fd, r = 0;
+
+	while (r >= 0 && store_take(daemon->liveness.store, name, &fd) > 0)
+		r = sscanf(name, "shelf-%20" SCNu64, &number) == 1
+			    ? stored_fds_take_shelf(daemon, stored_fds, number, fd)
+			    : stored_fds_add(stored_fds, name, fd, NULL);
+	return r;
 }
 
 static int by_lease(const void *a, const void *b)
@@ -146,6 +186,13 @@ static void tell_damaged(struct daemon *daemon, const struct stored_fd *stored)
 	publish_to_holder(daemon, lease, stored->fd);
 }
 
+/* What is on a shelf has no name of its own in the store. */
+static void forget(struct daemon *daemon, const struct stored_fd *stored)
+{
+	if (!stored->shelf)
+		store_forget(daemon->liveness.store, stored->name);
+}
+
 /* Takes the fd. */
 static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 {
@@ -154,18 +201,19 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 	if (stored->damaged)
 		tell_damaged(daemon, stored);
 	if (!stored->lease || !ledger_find(daemon->arbiter, stored->lease)) {
-		store_forget(daemon->liveness.store, stored->name);
+		forget(daemon, stored);
 		return 0;
 	}
 	stored->fd = -1;
 	r = stored->cap ? caps_adopt(daemon, stored->lease, stored->pid, fd)
-			: holders_adopt(daemon->liveness.holders, stored->lease, stored->pid, fd);
+			: holders_adopt(daemon->liveness.holders, stored->lease, stored->pid, fd,
+					stored->shelf);
 	if (r == -EEXIST)
 		return 0; /* the same process twice: the fd that is stored under this name is fine */
 	if (r == -EINVAL || r == -EBADF) {
 		log_warning("lease %" PRIu64 ": the stored file descriptor %s is unusable",
 			    stored->lease, stored->name);
-		store_forget(daemon->liveness.store, stored->name);
+		forget(daemon, stored);
 		return 0;
 	}
 	if (r < 0)
@@ -229,7 +277,7 @@ int recover_leases(struct daemon *daemon)
 	size_t n, recovered;
 	int r;
 
-	r = stored_fds_take(daemon->liveness.store, &stored_fds);
+	r = stored_fds_take(daemon, &stored_fds);
 	if (r < 0)
 		return r;
 	if (stored_fds.n > 0)
@@ -243,6 +291,7 @@ int recover_leases(struct daemon *daemon)
 	r = adopt_fds(daemon, &stored_fds);
 	if (r < 0)
 		return r;
+	holders_adopted(daemon->liveness.holders);
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
 		caps_review(daemon, daemon->arbiter->leases[i]->id);
 	arbiter_adopted(daemon->arbiter);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sys/liveness/shelf.h"
 #include "sys/process.h"
 
 #define BUCKETS 4096U /* lease ids follow each other: id % BUCKETS spreads them evenly */
@@ -36,13 +38,30 @@ struct holder_entry {
 	uint64_t inode; /* of a holder: part of its name in the store */
 	pid_t pid;      /* 0: a holder */
 	bool leaving;   /* the lease was dropped, and its last record waits */
+	bool shelved;   /* a shelf has, or had, a copy of fd */
 	int fd;
+	struct shelf *shelf;               /* NULL: stored under its own name */
+	TAILQ_ENTRY(holder_entry) sibling; /* in holders->loose, or on the shelf */
+	bool stored;                       /* it is in one of these */
 	sd_event_source *source;
 	void *waiting; /* the latest record, if the queue was full */
 	size_t waiting_size;
 };
 
 LIST_HEAD(entries, holder_entry);
+TAILQ_HEAD(stored_entries, holder_entry);
+
+/* Entries that the store keeps as one descriptor: sys/liveness/shelf.h. */
+struct shelf {
+	LIST_ENTRY(shelf) link;
+	struct holders *holders; /* NULL: they were freed while it settles */
+	uint64_t number;
+	int fd;
+	bool settling; /* the service manager may not have it yet: the entries are stored twice */
+	bool emptying; /* its entries are stored under their own names again, and it is dropped */
+	struct stored_entries entries;
+	unsigned n;
+};
 
 struct holders {
 	sd_event *event;
@@ -50,6 +69,13 @@ struct holders {
 	struct holders_callbacks callbacks;
 	void *userdata;
 	size_t n;
+	struct stored_entries loose; /* each stored under its own name; the oldest first */
+	unsigned n_loose;
+	unsigned shelve_at; /* so many loose entries are too many */
+	LIST_HEAD(, shelf) shelves;
+	uint64_t last_shelf;
+	bool settling; /* a shelf is */
+	bool ending;   /* the store stays as it is */
 	struct entries buckets[BUCKETS];
 	struct entries leaving[HOLDERS_LEAVING_MAX]; /* a ring of lists with one entry each */
 	unsigned next_leaving;
@@ -172,9 +198,58 @@ static struct holder_entry *first_in_bucket(const struct holders *holders, uint6
 	return LIST_FIRST(&holders->buckets[lease % BUCKETS]);
 }
 
-/* Leaves the store as it is. */
+static void shelf_name(char name[static STORE_NAME_MAX], uint64_t number)
+{
+	snprintf(name, STORE_NAME_MAX, "shelf-%" PRIu64, number);
+}
+
+static void shelf_free(struct shelf *shelf)
+{
+	if (shelf->holders)
+		LIST_REMOVE(shelf, link);
+	close(shelf->fd);
+	free(shelf);
+}
+
+static void shelf_drop(struct shelf *shelf)
+{
+	char name[STORE_NAME_MAX];
+
+	shelf_name(name, shelf->number);
+	store_forget(shelf->holders->store, name);
+	shelf_free(shelf);
+}
+
+static void put(struct holder_entry *holder_entry, struct shelf *shelf)
+{
+	struct holders *holders = holder_entry->holders;
+
+	holder_entry->shelf = shelf;
+	holder_entry->shelved |= shelf != NULL;
+	holder_entry->stored = true;
+	TAILQ_INSERT_TAIL(shelf ? &shelf->entries : &holders->loose, holder_entry, sibling);
+	*(shelf ? &shelf->n : &holders->n_loose) += 1;
+}
+
+static void detach(struct holder_entry *holder_entry)
+{
+	struct holders *holders = holder_entry->holders;
+	struct shelf *shelf = holder_entry->shelf;
+
+	if (!holder_entry->stored)
+		return;
+	TAILQ_REMOVE(shelf ? &shelf->entries : &holders->loose, holder_entry, sibling);
+	*(shelf ? &shelf->n : &holders->n_loose) -= 1;
+	holder_entry->stored = false;
+	holder_entry->shelf = NULL;
+}
+
+/* Leaves the store as it is. A copy on a shelf must not keep the client's end from its end. */
 static void holder_entry_free(struct holder_entry *holder_entry)
 {
+	if (holder_entry->shelved && holder_entry->pid == 0 && !holder_entry->holders->ending)
+		shutdown(holder_entry->fd, SHUT_RDWR);
+	detach(holder_entry);
 	LIST_REMOVE(holder_entry, link);
 	holder_entry->holders->n--;
 	sd_event_source_disable_unref(holder_entry->source);
@@ -204,14 +279,195 @@ static int holder_entry_store(const struct holder_entry *holder_entry)
 	return store_keep(holder_entry->holders->store, name, holder_entry->fd);
 }
 
-static void holder_entry_forget(const struct holder_entry *holder_entry)
+static void shelf_review(struct shelf *shelf);
+
+static void holder_entry_forget(struct holder_entry *holder_entry)
 {
+	struct shelf *shelf = holder_entry->shelf;
 	char name[STORE_NAME_MAX];
 
 	if (holder_entry->leaving)
 		return; /* done when the lease was dropped */
-	write_name(name, holder_entry->lease, holder_entry->pid, holder_entry->inode);
-	store_forget(holder_entry->holders->store, name);
+	if (!shelf || shelf->settling) {
+		write_name(name, holder_entry->lease, holder_entry->pid, holder_entry->inode);
+		store_forget(holder_entry->holders->store, name);
+	}
+	detach(holder_entry);
+	if (shelf)
+		shelf_review(shelf);
+}
+
+/* ---- shelves --------------------------------------------------------------------------- */
+
+static void forget_names(struct shelf *shelf)
+{
+	struct holder_entry *entry;
+	char name[STORE_NAME_MAX];
+
+	TAILQ_FOREACH(entry, &shelf->entries, sibling)
+	{
+		write_name(name, entry->lease, entry->pid, entry->inode);
+		store_forget(shelf->holders->store, name);
+	}
+}
+
+static void take_all_off(struct shelf *shelf)
+{
+	struct holder_entry *entry;
+
+	while ((entry = TAILQ_FIRST(&shelf->entries))) {
+		detach(entry);
+		put(entry, NULL);
+	}
+}
+
+static void review_all(struct holders *holders)
+{
+	struct shelf *next;
+
+	for (struct shelf *shelf = LIST_FIRST(&holders->shelves); shelf; shelf = next) {
+		next = LIST_NEXT(shelf, link);
+		shelf_review(shelf);
+	}
+}
+
+static void on_settled(void *userdata, int r)
+{
+	struct shelf *shelf = userdata;
+	struct holders *holders = shelf->holders;
+
+	shelf->settling = false;
+	if (!holders) {
+		shelf_free(shelf);
+		return;
+	}
+	holders->settling = false;
+	if (r < 0 && shelf->emptying)
+		return; /* it may have the only copies: it stays until the next daemon */
+	if (r >= 0 && !shelf->emptying) {
+		forget_names(shelf); /* the service manager has the shelf */
+	} else {
+		take_all_off(shelf);
+		shelf_drop(shelf);
+	}
+	review_all(holders);
+}
+
+/* Stores the entries under their own names again. A failure leaves them where they are. */
+static void shelf_empty(struct shelf *shelf)
+{
+	struct holders *holders = shelf->holders;
+	struct holder_entry *entry;
+	int r = 0;
+
+	TAILQ_FOREACH(entry, &shelf->entries, sibling)
+	{
+		r = holder_entry_store(entry);
+		if (r < 0) {
+			forget_names(shelf);
+			return;
+		}
+	}
+	take_all_off(shelf);
+	shelf->emptying = shelf->settling = holders->settling = true;
+	r = store_settle(holders->store, on_settled, shelf);
+	if (r < 0)
+		on_settled(shelf, r);
+}
+
+/* Linux counts the copies on all shelves for this user, also those of entries that have ended, and lets
+ * it send no more descriptors than it may open: no shelf is kept for few entries. */
+static void shelf_review(struct shelf *shelf)
+{
+	struct holders *holders = shelf->holders;
+
+	if (shelf->settling || shelf->emptying || holders->ending)
+		return;
+	if (shelf->n == 0)
+		shelf_drop(shelf);
+	else if (shelf->n <= SHELF_MAX / 2 && !holders->settling && store_works(holders->store))
+		shelf_empty(shelf);
+}
+
+static int shelf_new(struct holders *holders, uint64_t number, int fd, struct shelf **ret)
+{
+	struct shelf *shelf = calloc(1, sizeof(*shelf));
+
+	if (!shelf)
+		return -ENOMEM;
+	*shelf = (struct shelf){ .holders = holders, .number = number, .fd = fd };
+	TAILQ_INIT(&shelf->entries);
+	LIST_INSERT_HEAD(&holders->shelves, shelf, link);
+	if (number > holders->last_shelf)
+		holders->last_shelf = number;
+	*ret = shelf;
+	return 0;
+}
+
+/* Copies of the oldest loose entries in one socket. */
+static int write_oldest(const struct holders *holders, int *ret)
+{
+	struct shelf_entry entries[SHELF_MAX];
+	const struct holder_entry *entry;
+	size_t n = 0;
+
+	TAILQ_FOREACH(entry, &holders->loose, sibling)
+	{
+		if (n == SHELF_MAX)
+			break;
+		write_name(entries[n].name, entry->lease, entry->pid, entry->inode);
+		entries[n++].fd = entry->fd;
+	}
+	return shelf_write(entries, n, ret);
+}
+
+/* A failure leaves the entries where they are, and the next one tries again. */
+static void shelve(struct holders *holders)
+{
+	char name[STORE_NAME_MAX];
+	struct shelf *shelf;
+	int fd;
+
+	if (write_oldest(holders, &fd) < 0)
+		return;
+	if (shelf_new(holders, holders->last_shelf + 1, fd, &shelf) < 0) {
+		close(fd);
+		return;
+	}
+	shelf_name(name, shelf->number);
+	if (store_keep(holders->store, name, fd) < 0) {
+		shelf_free(shelf);
+		return;
+	}
+	for (unsigned i = 0; i < SHELF_MAX; i++) {
+		struct holder_entry *entry = TAILQ_FIRST(&holders->loose);
+
+		detach(entry);
+		put(entry, shelf);
+	}
+	shelf->settling = holders->settling = true;
+	fd = store_settle(holders->store, on_settled, shelf);
+	if (fd < 0)
+		on_settled(shelf, fd);
+}
+
+void holders_shelve_at(struct holders *holders, unsigned n)
+{
+	holders->shelve_at = n;
+}
+
+int holders_take_shelf(struct holders *holders, uint64_t number, int fd, struct shelf **ret)
+{
+	int r = shelf_new(holders, number, fd, ret);
+
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+void holders_adopted(struct holders *holders)
+{
+	review_all(holders);
 }
 
 /* ---- records ------------------------------------------------------------------------- */
@@ -306,21 +562,32 @@ int holders_new(sd_event *event, struct store *store, const struct holders_callb
 	holders->store = store;
 	holders->callbacks = *callbacks;
 	holders->userdata = userdata;
+	TAILQ_INIT(&holders->loose);
+	holders->shelve_at = UINT_MAX;
 	*ret = holders;
 	return 0;
 }
 
 struct holders *holders_free(struct holders *holders)
 {
+	struct shelf *shelf;
+
 	if (!holders)
 		return NULL;
 
+	holders->ending = true;
 	for (size_t i = 0; i < BUCKETS; i++)
 		while (!LIST_EMPTY(&holders->buckets[i]))
 			holder_entry_free(LIST_FIRST(&holders->buckets[i]));
 	for (size_t i = 0; i < HOLDERS_LEAVING_MAX; i++)
 		if (!LIST_EMPTY(&holders->leaving[i]))
 			holder_entry_free(LIST_FIRST(&holders->leaving[i]));
+	while ((shelf = LIST_FIRST(&holders->shelves))) {
+		LIST_REMOVE(shelf, link);
+		shelf->holders = NULL;
+		if (!shelf->settling)
+			shelf_free(shelf);
+	}
 	sd_event_unref(holders->event);
 	free(holders);
 	return NULL;
@@ -366,9 +633,15 @@ static int keep(struct holders *holders, uint64_t lease, pid_t pid, int fd)
 	if (r < 0)
 		return r;
 	r = holder_entry_store(holder_entry);
-	if (r < 0)
+	if (r < 0) {
 		holder_entry_free(holder_entry);
-	return r;
+		return r;
+	}
+	put(holder_entry, NULL);
+	if (holders->n_loose >= holders->shelve_at && !holders->settling &&
+	    store_works(holders->store))
+		shelve(holders);
+	return 0;
 }
 
 int holders_add(struct holders *holders, uint64_t lease)
@@ -411,20 +684,47 @@ void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid)
 		holder_entry_end(holder_entry);
 }
 
-int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd)
+static struct holder_entry *find_end(const struct holders *holders, uint64_t lease, uint64_t inode)
 {
-	struct holder_entry *holder_entry;
+	struct holder_entry *entry = first_in_bucket(holders, lease);
+
+	while (entry && (entry->lease != lease || entry->pid != 0 || entry->inode != inode))
+		entry = LIST_NEXT(entry, link);
+	return entry;
+}
+
+/* The daemon may have been killed when the service manager had a shelf and the entries on it. */
+static int adopt_again(struct holders *holders, const struct holder_entry *before,
+		       const struct shelf *shelf)
+{
+	char name[STORE_NAME_MAX];
+
+	write_name(name, before->lease, before->pid, before->inode);
+	if (before->shelf && !shelf)
+		store_forget(holders->store, name);
+	return -EEXIST;
+}
+
+int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd, struct shelf *shelf)
+{
+	struct holder_entry *holder_entry = NULL;
 	int r = 0;
 
 	if (pid ? !is_pidfd_of(fd, pid) : !is_end_of_pair(fd))
 		r = -EINVAL;
-	else if (pid && find_process(holders, lease, pid))
-		r = -EEXIST;
+	else
+		holder_entry = pid ? find_process(holders, lease, pid)
+				   : find_end(holders, lease, inode_of(fd));
+	if (holder_entry)
+		r = adopt_again(holders, holder_entry, shelf);
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
-	return holder_entry_new(holders, lease, pid, fd, &holder_entry);
+	r = holder_entry_new(holders, lease, pid, fd, &holder_entry);
+	if (r >= 0)
+		put(holder_entry, shelf);
+	return r;
 }
 
 void holders_tell(struct holders *holders, uint64_t lease, const void *record, size_t size)

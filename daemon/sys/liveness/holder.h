@@ -19,6 +19,7 @@
 #include "sys/liveness/store.h"
 
 struct holders;
+struct shelf;
 
 struct holders_callbacks {
 	void (*holder_gone)(void *userdata, uint64_t lease);
@@ -57,14 +58,26 @@ void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid);
  * daemon, and Linux does not start a program with one of 128 KiB. id: of the next lease. */
 unsigned holders_most(uint64_t id);
 
+/* From this many entries on, the oldest are stored as one descriptor, SHELF_MAX at a time: the service
+ * manager needs room for one more. At first: never. A copy on a shelf stays until all entries on it have
+ * ended; the client's end ends all the same. */
+#define HOLDERS_SHELVE_AT 512U
+void holders_shelve_at(struct holders *holders, unsigned n);
+
+/* A shelf of an earlier daemon, shelf-NUMBER in the store: takes ownership of fd, also on failure. Adopt
+ * what shelf_read() reads from it, with it; then call holders_adopted(). */
+int holders_take_shelf(struct holders *holders, uint64_t number, int fd, struct shelf **ret);
+void holders_adopted(struct holders *holders);
+
 /* Parses a name in the store; *ret_pid is 0 for the end of a holder. */
 bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid);
 
 /* Continues with a descriptor that an earlier daemon kept under such a name; takes ownership of fd,
  * also on failure. If it has ended meanwhile, the callback comes in the next turn of the loop.
- * -EINVAL: fd is not what its name says; -EEXIST: the process is already bound. A refused
- * descriptor stays in the store until store_forget(). */
-int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd);
+ * -EINVAL: fd is not what its name says; -EEXIST: it was adopted already, or another pidfd of the
+ * process. A refused descriptor stays in the store until store_forget(). shelf: NULL, or the one that
+ * has the descriptor. */
+int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd, struct shelf *shelf);
 
 /* Sends the record to every holder of the lease. If a queue is full, a copy of the latest record
  * waits until there is room; older ones are dropped. */

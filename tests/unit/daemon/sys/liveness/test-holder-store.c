@@ -62,7 +62,7 @@ static void restart(struct kept *kept)
 	for (size_t i = 0; i < store->n; i++) {
 		CHECK(holders_parse_name(store->list[i].name, &lease, &pid));
 		fd = fcntl(store->list[i].fd, F_DUPFD_CLOEXEC, 3);
-		CHECK(holders_adopt(rig->holders, lease, pid, fd) == 0);
+		CHECK(holders_adopt(rig->holders, lease, pid, fd, NULL) == 0);
 	}
 }
 
@@ -240,9 +240,9 @@ TEST(entry_that_ended_during_a_restart_is_reported)
 	kill_and_reap(reaped);
 
 	rig_holders(&kept.rig);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, holder_copy) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 18, dead, first) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 18, reaped, second) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, holder_copy, NULL) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 18, dead, first, NULL) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 18, reaped, second, NULL) == 0);
 	CHECK(kept.rig.holders_gone == 0 && kept.rig.bound_gone == 0);
 	go_on(&kept);
 	CHECK(kept.rig.holders_gone == 1 && kept.rig.bound_gone == 2);
@@ -262,14 +262,14 @@ TEST(descriptor_that_contradicts_its_name_is_not_adopted)
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) == 0);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, packets) == 0);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK(fd < 0 || holders_adopt(kept.rig.holders, 17, 0, fd) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, stream[0]) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, open_pidfd(pid)) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, stream[1]) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, packets[1]) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(other)) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(pid)) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(pid)) == -EEXIST);
+	CHECK(fd < 0 || holders_adopt(kept.rig.holders, 17, 0, fd, NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, stream[0], NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, open_pidfd(pid), NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, stream[1], NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, packets[1], NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(other), NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(pid), NULL) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(pid), NULL) == -EEXIST);
 	CHECK(holders_count(kept.rig.holders) == 1);
 	close(packets[0]);
 	holder = add(&kept.rig, 17);
