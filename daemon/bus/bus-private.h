@@ -289,8 +289,8 @@ void bus_peer_unqueue(struct bus_peer *peer);
  * 1, because the connection has closed since. */
 const struct caller *bus_sender(struct bus *bus, sd_bus_message *call);
 
-/* From now on forgets a caller when its connection closes. */
-int bus_watch_senders(struct bus *bus);
+/* Its connection has closed: the caller is forgotten, and its calls are dropped. */
+void bus_forget_sender(struct bus *bus, const char *name);
 
 /* Answers the calls that wait for a look-up with Shutdown, and forgets all callers. */
 void bus_drop_senders(struct bus *bus);

@@ -202,36 +202,17 @@ const struct caller *bus_sender(struct bus *bus, sd_bus_message *call)
 }
 
 /* Calls that it has sent are still served. */
-static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)
+void bus_forget_sender(struct bus *bus, const char *name)
 {
-	struct bus *bus = userdata;
-	struct bus_peer *peer;
-	const char *name;
+	struct bus_peer *peer = find(bus, name);
 
-	if (sd_bus_message_read(m, "s", &name) < 0)
-		return 0;
-	bus_forget_deferred(bus, name);
-	bus_forget_client_calls(bus, name);
-	bus_forget_questions(bus, name);
-	peer = find(bus, name);
 	if (!peer)
-		return 0;
+		return;
 	peer->closed = true;
 	if (!peer->user || peer->n_queued == 0)
 		forget(peer);
 	else
 		bus_unread_forget(peer);
-	return 0;
-}
-
-int bus_watch_senders(struct bus *bus)
-{
-	return sd_bus_add_match_async(bus->sd, NULL,
-				      "type='signal',sender='org.freedesktop.DBus',"
-				      "path='/org/freedesktop/DBus',"
-				      "interface='org.freedesktop.DBus',"
-				      "member='NameOwnerChanged',arg2=''",
-				      on_name_lost, NULL, bus);
 }
 
 void bus_drop_senders(struct bus *bus)

@@ -52,7 +52,7 @@ static void write_line(bool journal, int level, const char *text)
 		n = snprintf(line, sizeof(line), "<%d>%s\n", level, text);
 	else
 		n = snprintf(line, sizeof(line), "%s\n", text);
-	/* Without stdio, which would look at the file first. A line that cannot be written is lost, too. */
+	/* Without stdio, which would call fstat() first. A line that cannot be written is lost, too. */
 	if (send(STDERR_FILENO, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
 	    errno == ENOTSOCK && write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;

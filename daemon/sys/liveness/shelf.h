@@ -6,7 +6,7 @@
  * whose other end is closed. systemd compares each descriptor that it is to keep with all that it
  * keeps, so a Reserve took longer the more leases there were. The queue lives as long as the socket,
  * which the service manager keeps, and reading does not empty it. This is not for a few descriptors:
- * before Linux 6.10, whenever a socket is closed the kernel looks at all sockets in such queues.
+ * before Linux 6.10, whenever a socket is closed the kernel walks through all sockets in such queues.
  */
 
 #include <stddef.h>
