@@ -170,7 +170,7 @@ static bool is_enforce_step_allowed(const struct model *model, const struct leas
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		if (strcmp(settings->tenants[i].name, lease->tenant) == 0)
 			return enforce_step <= settings->tenants[i].enforce || lease->enforce.kill;
-	return enforce_step == ENFORCE_STEP_REPORT;
+	return enforce_step == ENFORCE_STEP_REPORT || lease->enforce.kill;
 }
 
 static void enforce(struct model *model)
@@ -273,9 +273,36 @@ static void requeue(struct model *model)
 	}
 }
 
+/* Moves leases for one that waits. None moves unless its holder has acknowledged everything, or back. */
+static bool move_some(struct model *model)
+{
+	struct move_set set;
+
+	if (arbiter_plan_moves_waiting(model->arbiter, model->now, &set) == 0)
+		return false;
+	for (size_t i = 0; i < set.n_first; i++) {
+		const struct lease *lease = ledger_find(model->arbiter, set.next[i]->id);
+
+		if (!lease->adaptable || lease->class == CLASS_REALTIME ||
+		    lease->generation != lease->acknowledged)
+			model_fail("a lease moves that may not");
+		for (size_t k = 0; k < lease->n_partitions; k++)
+			if (cuset_equal(&set.next[i]->partitions[k].base,
+					&lease->partitions[k].moved_from))
+				model_fail("a lease moves back");
+		arbiter_commit(model->arbiter, TAKE_PTR(set.next[i]));
+		model_check(model);
+	}
+	model->moved += (unsigned)set.n_first;
+	model->steps += set.n_first < set.n;
+	move_set_done(&set);
+	return true;
+}
+
 void model_settle(struct model *model)
 {
 	unsigned rounds = 0;
+	bool moves;
 
 	do {
 		if (++rounds > 1000)
@@ -286,9 +313,11 @@ void model_settle(struct model *model)
 		model_carry_out(model);
 		requeue(model);
 		model_grant_waiting(model);
-		preempt(model);
+		moves = move_some(model);
+		if (!moves)
+			preempt(model);
 		model_check(model);
-	} while (grow_one(model) || model->arbiter->touched);
+	} while (moves || grow_one(model) || model->arbiter->touched);
 }
 
 /* When all follow what they were told, and who ends has let go, nothing is left to wait for. A lease that

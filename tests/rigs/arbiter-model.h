@@ -27,7 +27,7 @@ struct model {
 	unsigned granted[3], gangs, resized, refused[REASONS];
 	unsigned waited, waited_gangs, granted_later, timed_out, cancelled, never, barred;
 	unsigned borrowed, activated, revoked, grown, untrue, forced[ENFORCE_STEP_KILL + 1],
-		settled, preempted, kept, requeued, promised, observed, drifted;
+		settled, preempted, kept, requeued, promised, observed, drifted, moved, steps;
 
 	struct model_queue queues[MODEL_QUEUES];
 	size_t n_queues;

@@ -120,13 +120,14 @@ static void replace(struct arbiter *arbiter, unsigned index, const struct gpu_gr
 {
 	struct gpu *gpu = &arbiter->gpus[index];
 	bool drawn = gpu->graphics.state != GRAPHICS_NONE;
+	bool changed = is_shown_changed(now, &gpu->graphics);
 
-	gpu->changed |= is_shown_changed(now, &gpu->graphics) || now->vram != gpu->graphics.vram;
+	gpu->changed |= changed || now->vram != gpu->graphics.vram;
 	if (now->vram < gpu->graphics.vram)
 		ledger_wake(arbiter, UINT64_C(1) << index);
 	if (drawn != (now->state != GRAPHICS_NONE))
 		touch_leases(arbiter, index);
-	if (drawn && now->state == GRAPHICS_NONE)
+	if (drawn && changed) /* the processes that still draw may be those of the lease that waits */
 		ledger_wake(arbiter, UINT64_C(1) << index);
 	memcpy(&gpu->graphics, now, sizeof(*now));
 }

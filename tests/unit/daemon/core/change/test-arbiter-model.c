@@ -86,6 +86,8 @@ static void check_reached(const struct model *model)
 	       model->preempted, model->kept, model->requeued);
 	CHECK(model->preempted > 0 && model->kept > 0 && model->requeued > 0);
 	CHECK(model->revoked > 0 && model->untrue > 0 && model->settled > 0);
+	printf("%u moves, %u times in two steps\n", model->moved, model->steps);
+	CHECK(model->moved > 0);
 	printf("%u times a lease drifted; a grant was compared with %u queues\n", model->drifted,
 	       model->observed);
 	CHECK(model->drifted > 0 && model->observed > 0);

@@ -348,3 +348,28 @@ TEST(a_process_that_kfd_does_not_know_is_not_unmanaged)
 	CHECK(a->gpus[0].observed.n_processes == 0 && a->gpus[0].observed.unmanaged.vram == 0);
 	arbiter_free(a);
 }
+
+TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	pid_t own = caller_of(RT).pid;
+	struct observed_client rows[] = { client(own, 0, 1), client(50, 0, 1) };
+	struct request request = request_for(15);
+	struct result result = { 0 };
+	struct lease *waiting, *next;
+
+	observe(a, rows, 2);
+	rows[0].busy.gfx = rows[1].busy.gfx = 1000000;
+	observe(a, rows, 2);
+	request.wait_usec = SECOND_USEC;
+	waiting = reserve(a, RT, &request, &result);
+	CHECK(waiting && waiting->state == STATE_WAITING);
+	CHECK(arbiter_plan_next(a, &next) == 0);
+	rows[0].busy.gfx = 2000000;
+	observe(a, rows, 1);
+	CHECK(a->gpus[0].graphics.state == GRAPHICS_DRAWN);
+	CHECK(arbiter_plan_next(a, &next) == 1 && next->id == waiting->id);
+	lease_free(next);
+	result_done(&result);
+	arbiter_free(a);
+}
