@@ -9,13 +9,17 @@
 
 #include "core/change/arbiter.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/decide/admit.h"
 #include "core/decide/borrow.h"
+#include "core/decide/floor.h"
 #include "core/decide/share.h"
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
+#include "core/mask/place.h"
 
 /* One GPU. */
 struct growth {
@@ -149,13 +153,82 @@ enum share_out {
 	SHARE_OUT_ALL,     /* leases may lose CUs that are not in their base */
 };
 
+/* The engine of `set` with the fewest CUs of `room`. */
+static unsigned fullest_engine(const struct cuset *set, const struct cuset *room)
+{
+	unsigned fullest = CUSET_ENGINES, least = UINT_MAX;
+
+	for (unsigned e = 0; e < CUSET_ENGINES; e++) {
+		unsigned n = 0;
+
+		for (unsigned x = 0; x < CUSET_XCCS; x++)
+			n += cuset_count_word(room->pair[cuset_pair(x, e)]);
+		if ((cuset_engines(set) >> e & 1) && n < least) {
+			least = n;
+			fullest = e;
+		}
+	}
+	return fullest;
+}
+
+static void remove_engine(struct cuset *set, unsigned engine)
+{
+	for (unsigned x = 0; x < CUSET_XCCS; x++)
+		set->pair[cuset_pair(x, engine)] = 0;
+}
+
+/* A mask has as many CUs in each of its engines as in the one with the fewest: where other bases fill
+ * an engine of its base, a lease cannot grow. So the base moves to those engines of its mask that have
+ * the most room. A base on CUs that it may not claim, or that floors might keep, stays. */
+static void find_base(const struct growth *growth, struct grower *grower)
+{
+	const struct partition *p = grower->p;
+	struct place_request request = { .all = &growth->gpu->all,
+					 .aim = grower->base,
+					 .floor = grower->base,
+					 .ceiling = grower->base,
+					 .limit = grower->base,
+					 .exact = true };
+	struct cuset room = growth->pool;
+	struct placement placement;
+	struct place_miss miss;
+
+	for (size_t i = 0; i < growth->n_all; i++)
+		if (&growth->growers[i] != grower)
+			cuset_remove(&room, &growth->growers[i].p->base);
+	admit_available(growth->gpu, grower->lease->class, p->isolation, false, &request.avail);
+	cuset_add(&request.avail, &p->base);
+	cuset_keep(&request.avail, &p->cus);
+	while (!cuset_empty(&request.avail)) {
+		request.preferred = request.avail;
+		if (place(&growth->gpu->info.geometry, &request, &placement, &miss) < 0 ||
+		    placement.effective != placement.count)
+			return;
+		grower->rebase = placement.cus;
+		remove_engine(&request.avail, fullest_engine(&request.avail, &room));
+	}
+}
+
+static void find_bases(struct growth *growth)
+{
+	bool floors = floor_configured(growth->arbiter->settings);
+
+	for (size_t i = 0; i < growth->n; i++)
+		if (!floors && growth->growers[i].p->isolation != ISOLATION_SHARED)
+			find_base(growth, &growth->growers[i]);
+}
+
 static void share_out(struct growth *growth, enum share_out how)
 {
 	growth->left = growth->pool;
+	for (size_t i = 0; i < growth->n; i++)
+		growth->growers[i].rebase = growth->growers[i].p->base;
+	if (how == SHARE_OUT_ALL)
+		find_bases(growth);
 	for (size_t i = 0; i < growth->n; i++) {
 		struct grower *grower = &growth->growers[i];
 
-		grower->target = how == SHARE_OUT_ALL ? grower->p->base : grower->p->cus;
+		grower->target = how == SHARE_OUT_ALL ? grower->rebase : grower->p->cus;
 		grower->restored = false;
 		cuset_remove(&growth->left, &grower->target);
 	}
@@ -192,7 +265,7 @@ static void shrink_only(struct growth *growth)
 {
 	for (size_t i = 0; i < growth->n; i++) {
 		struct grower *grower = &growth->growers[i];
-		struct extend request = { .base = &grower->p->base, .all = &growth->gpu->all };
+		struct extend request = { .base = &grower->rebase, .all = &growth->gpu->all };
 
 		if (cuset_within(&grower->p->cus, &grower->target)) {
 			grower->target = grower->p->cus;
@@ -225,7 +298,7 @@ static void decide(struct growth *growth)
 }
 
 static int make_next(const struct gpu *gpu, const struct lease *lease, const struct partition *now,
-		     const struct cuset *mask, struct lease **ret)
+		     const struct cuset *base, const struct cuset *mask, struct lease **ret)
 {
 	struct partition *p;
 	struct lease *next;
@@ -234,6 +307,9 @@ static int make_next(const struct gpu *gpu, const struct lease *lease, const str
 		return 0;
 	next->generation++;
 	p = &next->partitions[now - lease->partitions];
+	p->base = *base;
+	if (!cuset_within(base, &p->before))
+		p->before = (struct cuset){ 0 };
 	partition_set_mask(p, &gpu->info.geometry, mask);
 	p->promised = (struct cuset){ 0 };
 	if (cuset_within(&p->before, &p->cus))
@@ -253,7 +329,8 @@ static int next_of(struct growth *growth, struct lease **ret)
 		    cuset_equal(&grower->target, &grower->p->cus))
 			continue;
 		grower->lease->lend.grown_usec = growth->gpu->lend.grow_usec;
-		return make_next(growth->gpu, grower->lease, grower->p, &grower->target, ret);
+		return make_next(growth->gpu, grower->lease, grower->p, &grower->rebase,
+				 &grower->target, ret);
 	}
 	return 0;
 }
@@ -284,7 +361,8 @@ static int keep_promise(const struct arbiter *arbiter, unsigned index, struct le
 		struct partition *p = lease_partition_on(lease, index);
 
 		if (p && growth_is_promised(arbiter, lease, p))
-			return make_next(&arbiter->gpus[index], lease, p, &p->promised, ret);
+			return make_next(&arbiter->gpus[index], lease, p, &p->base, &p->promised,
+					 ret);
 	}
 	return 0;
 }

@@ -16,6 +16,7 @@ struct grower {
 	struct lease *lease;
 	struct partition *p;
 	struct cuset target; /* the mask that it is to get; contains its base */
+	struct cuset rebase; /* the base that it has then; within its present CUs */
 	unsigned base, cap;  /* CUs that it has at least and may have at most */
 	unsigned weight;     /* of its tenant */
 	unsigned share;      /* CUs */

@@ -244,6 +244,27 @@ TEST(weights_divide_the_cus_that_are_borrowed)
 }
 
 /* A lease that asks for less than its share leaves the rest to the others. */
+/* The base, 4 CUs, begins in an engine that a fixed lease fills: 4 CUs in each engine are the largest
+ * rectangle with it. */
+TEST(base_of_a_lease_far_below_its_share_moves_to_engines_with_room)
+{
+	struct lending l = lending_of(1);
+	struct lease *fixed = grant(&l.s, LAB, 11), *a = borrow(&l, 4, 60);
+	struct cuset before = a->partitions[0].base;
+
+	CHECK(fixed && cus_of(a) == 16);
+	for (unsigned i = 0; i < 4; i++) {
+		pass(&l, 2 * SECOND_USEC);
+		follow(&l, a);
+		CHECK(cuset_within(&a->partitions[0].base, &a->partitions[0].cus));
+		CHECK(cuset_count(&a->partitions[0].base) == 4);
+	}
+	CHECK(!overlaps(a, fixed) && cus_of(a) == 45 && a->lend.moves == 0);
+	CHECK(!cuset_equal(&before, &a->partitions[0].base));
+	CHECK(is_stable(&l));
+	scene_done(&l.s);
+}
+
 TEST(share_of_a_lease_that_asks_for_less_goes_to_the_others)
 {
 	struct lending l = lending_of(1);
