@@ -33,6 +33,9 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved,
 	return r;
 }
 
+/* Clients connect again within a fraction of a second after the start. */
+#define CLAIM_USEC 5000000U
+
 /* A file descriptor that the service manager kept. */
 struct stored_fd {
 	char name[STORE_NAME_MAX];
@@ -288,6 +291,7 @@ int recover_leases(struct daemon *daemon)
 	if (r < 0)
 		return r;
 	n = daemon->arbiter->n_leases;
+	arbiter_await_claims(daemon->arbiter, daemon_now_usec() + CLAIM_USEC);
 	r = adopt_fds(daemon, &stored_fds);
 	if (r < 0)
 		return r;

@@ -211,8 +211,13 @@ static int try_reserve(struct daemon *daemon, const struct caller *caller, struc
 		return r;
 	ledger_name_gpus(daemon->arbiter, request);
 	lease = ledger_find_token(daemon->arbiter, caller->uid, request->token);
-	if (lease)
-		return reserve_again(daemon, lease, request, process_fd, pid, liveness, result);
+	if (!lease)
+		lease = ledger_find_unanswered(daemon->arbiter, caller, request);
+	if (lease) {
+		r = reserve_again(daemon, lease, request, process_fd, pid, liveness, result);
+		lease->claim_usec = r < 0 ? lease->claim_usec : 0;
+		return r;
+	}
 	return reserve_new(daemon, caller, request, process_fd, pid, liveness, result);
 }
 

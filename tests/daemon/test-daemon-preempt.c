@@ -156,6 +156,43 @@ TEST(a_preemption_continues_after_the_daemon_was_killed)
 	depart(&s);
 }
 
+TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
+{
+	struct live_record record;
+	struct live_lease lease;
+	struct answer answer, again;
+	static struct stage s;
+	char path[64];
+
+	NEEDS_DAEMON();
+	for (unsigned before = 0; before < 2; before++) {
+		arrive(&s, PATIENT, "revoke");
+		call_send(ask_for(s.bus, 15, 0), &answer);
+		record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+		AWAIT(s.bus, s.told.added == 2);
+		snprintf(path, sizeof(path), "%s", s.told.last_added);
+		rig_crash(&s.rig);
+		AWAIT(s.bus, answer.came);
+		CHECK(sd_bus_message_is_method_error(answer.m, NULL));
+		sd_bus_message_unref(answer.m);
+		/* It is granted before or after it is asked for again. */
+		if (before)
+			CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
+		call_send(ask_for(s.bus, 15, 0), &again);
+		if (!before) {
+			sd_bus_flush(s.bus);
+			CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
+		}
+		AWAIT(s.bus, again.came);
+		lease = granted(again.m);
+		CHECK(strcmp(lease.path, path) == 0 && part_of(s.bus, &lease).cus == 15);
+		await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+		close(lease.holder);
+		AWAIT(s.bus, !lease_exists(s.bus, path));
+		depart(&s);
+	}
+}
+
 TEST(a_request_that_is_cancelled_after_a_restart_gives_back)
 {
 	struct live_lease lease;

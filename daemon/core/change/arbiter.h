@@ -124,6 +124,14 @@ void cap_mark(struct lease *lease);
  * nothing. */
 void arbiter_add_holder(struct arbiter *arbiter, uint64_t id);
 void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id);
+
+/* The answers to requests that may not wait, and do so for leases that shrink, move or are revoked,
+ * were lost with the earlier daemon. Their leases need no holder until then. */
+void arbiter_await_claims(struct arbiter *arbiter, uint64_t until_usec);
+
+/* Ends leases that were not claimed. */
+void lifecycle_expire_claims(struct arbiter *arbiter, uint64_t now_usec);
+
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOENT, -ENOSPC */
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
 

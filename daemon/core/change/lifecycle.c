@@ -39,6 +39,29 @@ void arbiter_add_holder(struct arbiter *arbiter, uint64_t id)
 		lease->n_holders++;
 }
 
+void arbiter_await_claims(struct arbiter *arbiter, uint64_t until_usec)
+{
+	for (size_t i = 0; i < arbiter->n_waiting; i++) {
+		struct lease *lease = arbiter->waiting[i];
+
+		if (lease->request->wait_usec == 0 && !lease->request->requeue)
+			lease->claim_usec = until_usec;
+	}
+}
+
+void lifecycle_expire_claims(struct arbiter *arbiter, uint64_t now_usec)
+{
+	for (size_t i = arbiter->n_leases; i-- > 0;) { /* a waiting lease is removed when it ends */
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->claim_usec == 0 || lease->claim_usec > now_usec)
+			continue;
+		lease->claim_usec = 0;
+		end_if_dead(arbiter, lease,
+			    "gpuarbd was restarted, and its program did not ask again");
+	}
+}
+
 void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id)
 {
 	struct lease *lease = ledger_find(arbiter, id);

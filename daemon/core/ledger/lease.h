@@ -226,6 +226,10 @@ struct lease {
 		bool drift_reason;  /* the reason says how it drifts: change/drift.c */
 	} observed;
 
+	/* Its Reserve was not answered when an earlier daemon ended: until then the lease needs no
+	 * holder, and the same request of the same process finds it. 0: not. */
+	uint64_t claim_usec;
+
 	/* Holders and bound processes keep the lease alive. */
 	unsigned n_holders;
 	pid_t bound[LEASE_BOUND_MAX];
@@ -256,7 +260,8 @@ enum touch {
 /* Does it need its request as long as it lives: for a repeated request, or to wait again? */
 static inline bool lease_keeps_request(const struct lease *lease)
 {
-	return lease->token[0] || (lease->request && lease->request->requeue);
+	return lease->token[0] || lease->claim_usec > 0 ||
+	       (lease->request && lease->request->requeue);
 }
 
 /* Has the holder returned everything of a lease that will wait again? The hardware may still have
@@ -291,7 +296,7 @@ int lease_new(size_t n_partitions, struct lease **ret);
 struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)
 
-bool lease_alive(const struct lease *lease); /* has a holder or a bound process */
+bool lease_alive(const struct lease *lease); /* has a holder or a bound process, or needs none yet */
 bool lease_is_bound(const struct lease *lease, pid_t pid);
 uint64_t lease_gpus(const struct lease *lease); /* the GPUs of its partitions, as bits */
 

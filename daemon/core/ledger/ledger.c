@@ -179,6 +179,20 @@ struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const 
 	return NULL;
 }
 
+struct lease *ledger_find_unanswered(const struct arbiter *arbiter, const struct caller *caller,
+				     const struct request *request)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->claim_usec > 0 && lease->state != STATE_ENDING &&
+		    lease->owner == caller->uid && lease->pid == caller->pid && lease->request &&
+		    request->wait_usec == 0 && request_equal(lease->request, request))
+			return lease;
+	}
+	return NULL;
+}
+
 static uint64_t possible_gpus(const struct lease *lease)
 {
 	return lease->state == STATE_WAITING ? lease->wait.candidates : lease_gpus(lease);

@@ -86,6 +86,10 @@ struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id); /* NULL *
 /* The lease that this uid holds under this token; NULL if there is none, or it is ending. */
 struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const char *token);
 
+/* The lease of a Reserve of this caller that an earlier daemon did not answer; NULL. */
+struct lease *ledger_find_unanswered(const struct arbiter *arbiter, const struct caller *caller,
+				     const struct request *request);
+
 /* Another lease that the process is bound to and that shares a GPU with this lease (a waiting one: a
  * GPU that it could get), where one of the two is adaptable; NULL. The agent of an adaptable lease
  * gives every queue of the process on the GPU one mask. */

@@ -380,3 +380,42 @@ TEST(ten_thousand_can_wait)
 	check_promises(&s);
 	scene_done(&s);
 }
+
+/* A request without wait-usec that waits for revoked leases, after a restart. */
+TEST(lease_of_a_lost_reserve_ends_if_it_is_not_claimed)
+{
+	struct scene s = scene_of(1);
+	struct lease *fill = grant(&s, LAB, 60), *lease, *other, *next;
+	struct caller caller = caller_of(VR), another = caller_of(ANY);
+	struct request request = request_for(30), patient = request_for(30);
+
+	patient.wait_usec = 1000000;
+	for (unsigned claimed = 0; claimed < 2; claimed++) {
+		CHECK(fill && plan_new(s.arbiter, &caller, &request, true, &lease, &s.result) >= 0);
+		lease = arbiter_commit(s.arbiter, lease);
+		result_done(&s.result);
+		CHECK(plan_new(s.arbiter, &caller, &patient, true, &other, &s.result) >= 0);
+		other = arbiter_commit(s.arbiter, other);
+		arbiter_add_holder(s.arbiter, other->id);
+		result_done(&s.result);
+		CHECK(lease->state == STATE_WAITING && other->state == STATE_WAITING);
+		arbiter_await_claims(s.arbiter, 5000);
+		CHECK(lease->claim_usec == 5000 && other->claim_usec == 0);
+		CHECK(arbiter_next_deadline(s.arbiter) <= 5000);
+		CHECK(ledger_find_unanswered(s.arbiter, &caller, &request) == lease);
+		CHECK(!ledger_find_unanswered(s.arbiter, &caller, &patient));
+		CHECK(!ledger_find_unanswered(s.arbiter, &another, &request));
+		release(s.arbiter, other->id);
+		if (claimed) { /* it is granted before its process asks again */
+			release(s.arbiter, fill->id);
+			CHECK(arbiter_plan_next(s.arbiter, &next) == 1);
+			CHECK(arbiter_commit(s.arbiter, next) == lease);
+			CHECK(ledger_find_unanswered(s.arbiter, &caller, &request) == lease);
+		}
+		arbiter_expire(s.arbiter, 4999);
+		CHECK(lease->state != STATE_ENDING);
+		arbiter_expire(s.arbiter, 5000);
+		CHECK(lease->state == STATE_ENDING && lease->claim_usec == 0);
+	}
+	scene_done(&s);
+}
