@@ -195,6 +195,9 @@ int run_deactivate(struct command *command)
 
 /* ---- resize --------------------------------------------------------------------------------- */
 
+/* An agent acknowledges within some milliseconds. */
+#define RESIZE_PATIENCE_USEC 500000U
+
 static void print_grants(const struct command *command, const struct gpuarb_lease_info *lease)
 {
 	char head[40];
@@ -206,6 +209,41 @@ static void print_grants(const struct command *command, const struct gpuarb_leas
 	snprintf(head, sizeof(head), "lease %" PRIu64 ": ", lease->id);
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		print_grant(stdout, head, &lease->partitions[i]);
+}
+
+struct resizing {
+	struct command *command;
+	const struct gpuarb_lease_info *lease;
+	int code;
+};
+
+static void on_resize_change(const char *kind, const char *what, void *userdata)
+{
+	struct resizing *resizing = userdata;
+	struct command *command = resizing->command;
+
+	(void)kind, (void)what;
+	resizing->code = session_snapshot(command);
+	if (resizing->code == EXIT_OK)
+		resizing->code = session_lease(command, command->id, &resizing->lease);
+	if (resizing->code != EXIT_OK || !*resizing->lease->reason)
+		gpuarb_watch_stop(command->gpuarb);
+}
+
+/* Prints what the lease has. If its agent does not acknowledge that soon, says what it waits for. */
+static int print_resized(struct command *command)
+{
+	struct resizing resizing = { .command = command, .code = EXIT_OK };
+	int r = gpuarb_watch(command->gpuarb, RESIZE_PATIENCE_USEC, on_resize_change, &resizing);
+
+	if (r < 0)
+		return fail_asked(command, r);
+	if (resizing.code != EXIT_OK)
+		return resizing.code;
+	print_grants(command, resizing.lease);
+	if (*resizing.lease->reason && !command->json)
+		printf("lease %" PRIu64 ": %s\n", resizing.lease->id, resizing.lease->reason);
+	return EXIT_OK;
 }
 
 int run_resize(struct command *command)
@@ -231,10 +269,5 @@ int run_resize(struct command *command)
 	if (r < 0)
 		return fail_lease(command, r);
 
-	r = session_snapshot(command);
-	if (r == EXIT_OK)
-		r = session_lease(command, command->id, &lease);
-	if (r == EXIT_OK)
-		print_grants(command, lease);
-	return r;
+	return print_resized(command);
 }

@@ -171,6 +171,12 @@ err_lacks "$(printf '\033')"
 ends 2 resize "$id"
 ends 0 resize "$id" --cus=15 --json
 json_out '.partitions[0].cus == 15 and .partitions[0].queues == 4 and .generation == 2'
+# `reserve` follows no masks: the lease names the process, and what stays taken.
+json_out ".deadline == null and (.reason | test(\"^pid $holder has .* acknowledged the resize: 15 CUs\"))"
+ends 0 resize "$id" --cus=15
+out_has "pid $holder has not acknowledged the resize: 15 CUs stay taken"
+ends 0 show "$id"
+out_has "pid $holder has not acknowledged the resize: 15 CUs stay taken"
 ends 2 resize "$id" --gpu=0 --cus=3 --gpu=1 --cus=3
 ends 1 resize 99 --cus=3
 

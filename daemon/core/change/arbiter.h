@@ -286,7 +286,8 @@ void arbiter_gpu_reset_ended(struct arbiter *arbiter, unsigned gpu);
 /* A lease whose processes use no GPU any more has lost nothing that it still has to know of. */
 void arbiter_forget_resets(struct arbiter *arbiter);
 
-/* The reason of the lease, or that it has lost queues by a reset; "": neither. */
+/* The reason of the lease; or that its holder has not acknowledged a resize, which no lease waits for;
+ * or that it has lost queues by a reset; "": none of these. */
 const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *lease,
 			   char buf[static REQUEST_TEXT]);
 

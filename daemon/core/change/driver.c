@@ -69,9 +69,36 @@ void arbiter_forget_resets(struct arbiter *arbiter)
 	}
 }
 
+/* What the lease gave up stays taken as long as its queues may use it. */
+static const char *resize_reason(const struct arbiter *arbiter, const struct lease *lease,
+				 char buf[static REQUEST_TEXT])
+{
+	pid_t pid = lease->n_bound > 0 ? lease->bound[0] : lease->pid;
+	unsigned left = 0;
+	size_t n;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		left += cuset_count(&lease->partitions[i].occupied) -
+			cuset_count(&lease->partitions[i].cus);
+	n = (size_t)snprintf(buf, REQUEST_TEXT, "pid %d has not acknowledged the resize: ", pid);
+	if (left == 0)
+		snprintf(buf + n, REQUEST_TEXT - n, "it may not use its new CUs yet");
+	else if (lease->adaptable)
+		snprintf(buf + n, REQUEST_TEXT - n,
+			 "%u CUs stay taken until it has, or %llu ms after they are needed", left,
+			 (unsigned long long)(arbiter->settings->activate_grace_usec / 1000));
+	else
+		snprintf(buf + n, REQUEST_TEXT - n,
+			 "%u CUs stay taken until it has or the lease ends", left);
+	return buf;
+}
+
 const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *lease,
 			   char buf[static REQUEST_TEXT])
 {
+	if (!*lease->reason && lease->resized && lease->state == STATE_GRANTED &&
+	    lease->generation != lease->acknowledged && lease->deadline_usec == UINT64_MAX)
+		return resize_reason(arbiter, lease, buf);
 	if (*lease->reason || !lease->reset.pending ||
 	    lease->reset.partition >= lease->n_partitions)
 		return lease->reason;

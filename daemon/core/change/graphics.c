@@ -127,7 +127,8 @@ static void replace(struct arbiter *arbiter, unsigned index, const struct gpu_gr
 		ledger_wake(arbiter, UINT64_C(1) << index);
 	if (drawn != (now->state != GRAPHICS_NONE))
 		touch_leases(arbiter, index);
-	if (drawn && changed) /* the processes that still draw may be those of the lease that waits */
+	if (drawn &&
+	    changed) /* the processes that still draw may be those of the lease that waits */
 		ledger_wake(arbiter, UINT64_C(1) << index);
 	memcpy(&gpu->graphics, now, sizeof(*now));
 }

@@ -120,6 +120,7 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 		arbiter_end(arbiter, lease, RESULT_OK, lease->reason);
 		return 0;
 	}
+	lease->resized = false;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* save it: the holder does not repeat it */
 	lease->verify.pending = lease->adaptable && arbiter->verifies;
 	if (!lease->verify.pending)

@@ -25,6 +25,7 @@ static void take_state(struct lease *lease, const struct lease *proposal)
 	lease->lend.never_granted = proposal->lend.never_granted;
 	lease->deadline_usec = proposal->deadline_usec;
 	lease->lend.give_up_usec = proposal->lend.give_up_usec;
+	lease->resized = proposal->resized;
 	memcpy(lease->reason, proposal->reason, sizeof(lease->reason));
 }
 

@@ -435,6 +435,7 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return no_memory(result);
 	next->generation++;
+	next->resized = true;
 	r = assign_next(arbiter, lease, tenant, &complete, next, result);
 	if (r < 0)
 		return r;

@@ -134,6 +134,7 @@ struct lease {
 	char reason[REQUEST_TEXT]; /* why it is in this state; "": nothing to report */
 	enum result_kind cause;    /* ending: the error for a program that waits for the lease */
 	bool revoked;              /* ending: not by its holder, nor for lack of holders */
+	bool resized;              /* since the holder last acknowledged everything */
 
 	/* When it has to be granted (waiting), have given back (revoking, or a borrower), or be
 	 * granted at the latest (activating). UINT64_MAX: no deadline. */
@@ -296,7 +297,8 @@ int lease_new(size_t n_partitions, struct lease **ret);
 struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)
 
-bool lease_alive(const struct lease *lease); /* has a holder or a bound process, or needs none yet */
+bool lease_alive(
+	const struct lease *lease); /* has a holder or a bound process, or needs none yet */
 bool lease_is_bound(const struct lease *lease, pid_t pid);
 uint64_t lease_gpus(const struct lease *lease); /* the GPUs of its partitions, as bits */
 

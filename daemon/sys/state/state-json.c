@@ -67,6 +67,7 @@ static const struct member identity[] = {
 	OPTIONAL_NUMBER_OF("reset_partition", struct lease, reset.partition),
 	OPTIONAL_NUMBER_OF("evictions", struct lease, evicted.count),
 	OPTIONAL_NUMBER_OF("evicted_usec", struct lease, evicted.usec),
+	OPTIONAL_BOOL_OF("resized", struct lease, resized),
 };
 
 /* Left out where all have their defaults: needs_duties(). */
