@@ -131,15 +131,30 @@ static void set_preempts(struct arbiter *arbiter, struct lease *lease, uint64_t 
 	queue_find_barriers(arbiter);
 }
 
+/* A request that may not wait does so only for leases that make room for it. */
+static void end_if_vain(struct arbiter *arbiter, struct lease *lease)
+{
+	char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];
+
+	if (lease->request->wait_usec > 0 || lease->request->requeue)
+		return;
+	refusal_wait(&lease->wait.refusal, wait);
+	snprintf(reason, sizeof(reason), "no lease makes room for it any more: needs %s", wait);
+	arbiter_end(arbiter, lease, RESULT_NO_CAPACITY, reason);
+}
+
 /* Revokes what is in the way of a waiting lease, unless leases are revoked for it already. */
 static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
-	struct advice advice;
+	struct advice advice = { 0 };
 	uint64_t gpus = 0;
+	int found;
 
 	if (!lease->wait.refused || lease->wait.over_quota || lease->wait.moves_usec > now_usec ||
-	    lease->class == CLASS_BESTEFFORT || any_revoked_for(arbiter, lease->id) ||
-	    preempt_find(arbiter, lease, &advice) < 0)
+	    any_revoked_for(arbiter, lease->id))
+		return;
+	found = lease->class == CLASS_BESTEFFORT ? 0 : preempt_find(arbiter, lease, &advice);
+	if (found < 0)
 		return;
 	lease->wait.refused = false;
 	for (size_t i = 0; i < advice.n; i++) {
@@ -149,6 +164,8 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 		revoke(arbiter, revoked, lease, now_usec);
 	}
 	set_preempts(arbiter, lease, gpus);
+	if (found == 0)
+		end_if_vain(arbiter, lease);
 	if (advice.n == 0)
 		return;
 	set_reason(lease, &advice);
@@ -164,8 +181,10 @@ void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec)
 		    !is_waited_for(arbiter, lease))
 			keep(arbiter, lease);
 	}
-	for (size_t i = 0; i < arbiter->n_waiting; i++)
+	for (size_t i = 0, n = arbiter->n_waiting; i < arbiter->n_waiting; n = arbiter->n_waiting) {
 		preempt(arbiter, arbiter->waiting[i], now_usec);
+		i += arbiter->n_waiting == n; /* a lease that ends has left the queue */
+	}
 }
 
 void preemption_adopted(struct arbiter *arbiter)

@@ -503,3 +503,26 @@ TEST(requeue_does_not_outlive_the_holder_an_administrator_or_the_request)
 	CHECK(!ledger_find(l.s.arbiter, id));
 	scene_done(&l.s);
 }
+
+TEST(a_request_without_wait_ends_when_no_lease_makes_room_for_it_any_more)
+{
+	struct lending l = preemptible();
+	struct settings *settings = l.s.arbiter->settings;
+	struct lease *fill = want(&l, ANY, -1, 60), *patient, *lease;
+	struct request request = request_for(30);
+	struct caller vr = caller_of(VR);
+
+	CHECK(fill && preempt_plan(l.s.arbiter, &vr, &request, &lease, &l.s.result) >= 0);
+	result_done(&l.s.result);
+	CHECK(lease->state == STATE_WAITING);
+	settings->tenants[settings->n_tenants - 1].preempt = false; /* before any is revoked */
+	lease = arbiter_commit(l.s.arbiter, lease);
+	arbiter_add_holder(l.s.arbiter, lease->id);
+	request.wait_usec = SECOND_USEC;
+	patient = reserve(l.s.arbiter, VR, &request, &l.s.result);
+	ledger_examine_again(l.s.arbiter, UINT64_MAX);
+	turn(&l);
+	CHECK(patient && patient->state == STATE_WAITING && fill->state == STATE_GRANTED);
+	CHECK(l.s.arbiter->n_waiting == 1 && l.s.arbiter->n_leases == 2);
+	scene_done(&l.s);
+}
