@@ -299,7 +299,8 @@ static void remember(struct idle_list *idle, const struct idle *process)
 static bool is_still_idle(struct walk *walk, struct idle *now)
 {
 	const struct idle_list *idle = &walk->reader->idle;
-	const struct idle *before = bsearch(now, idle->list, idle->n, sizeof(*now), by_pid);
+	const struct idle *before =
+		idle->n > 0 ? bsearch(now, idle->list, idle->n, sizeof(*now), by_pid) : NULL;
 
 	now->scans = (unsigned)now->pid % SCANS_UNREAD;
 	if (!before || before->inode != now->inode)
@@ -368,7 +369,8 @@ static void read_all(struct walk *walk, DIR *dir)
 		else
 			read_entry(walk, dirfd(dir), entry->d_name, pid);
 	}
-	qsort(walk->idle.list, walk->idle.n, sizeof(*walk->idle.list), by_pid);
+	if (walk->idle.n > 0)
+		qsort(walk->idle.list, walk->idle.n, sizeof(*walk->idle.list), by_pid);
 	free(walk->reader->idle.list);
 	walk->reader->idle = walk->idle;
 }

@@ -202,7 +202,8 @@ static void sort(struct members *members)
 {
 	size_t n = 0;
 
-	qsort(members->list, members->n, sizeof(members->list[0]), compare);
+	if (members->n > 0)
+		qsort(members->list, members->n, sizeof(members->list[0]), compare);
 	for (size_t i = 0; i < members->n; i++)
 		if (i == 0 || members->list[i] != members->list[n - 1])
 			members->list[n++] = members->list[i];
