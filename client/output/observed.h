@@ -19,7 +19,7 @@ struct observed {
 	char proc[256]; /* "/proc" */
 };
 
-/* sys: as for hw_kfd.open(); proc: "/proc". Empty without a GPU or without access. -ENOMEM. */
+/* sys: "/sys"; proc: "/proc". Empty without a GPU or without access. -ENOMEM. */
 int observed_read(const char *sys, const char *proc, struct observed *ret);
 void observed_done(struct observed *observed);
 

@@ -211,7 +211,7 @@ static void take_snapshot(struct painter *painter)
 
 	(void)gpuarb_observe_clients(painter->command->gpuarb);
 	(void)session_refresh(painter->command);
-	if (observed_read(NULL, "/proc", &observed) >= 0) {
+	if (observed_read("/sys", "/proc", &observed) >= 0) {
 		observed_done(&painter->observed);
 		painter->observed = observed;
 	}
@@ -378,7 +378,7 @@ static int print_once(struct command *command)
 
 	if (command->json)
 		return run_status(command);
-	if (observed_read(NULL, "/proc", &observed) < 0)
+	if (observed_read("/sys", "/proc", &observed) < 0)
 		return fail(command, EXIT_FAILED, "out of memory");
 	top_print(command, &observed, stdout);
 	observed_done(&observed);

@@ -87,7 +87,7 @@ int run_verify(struct command *command)
 		if (r != EXIT_OK)
 			return r;
 	}
-	if (observed_read(NULL, "/proc", &observed) < 0)
+	if (observed_read("/sys", "/proc", &observed) < 0)
 		return fail(command, EXIT_FAILED, "out of memory");
 
 	verify.observed = &observed;

@@ -93,6 +93,8 @@ settles "$(named greedy) | .reason | test(\"5 queues on $v620\")"
 json_out "$(gpu "$v620") | .queue_slots_free == 3 and .unmanaged == [] and (.oversubscribed | not)"
 ends 3 plan --gpu "$v620" --cus 4 --queues 4
 out_has 'queues: 4 asked'
+ends 9 verify --json
+json_out 'any(.[]; .check == "queues" and .result == "drift" and .found == "2 granted, 5 observed")'
 ends 0 plan --gpu "$v620" --cus 4 --queues 3
 driver '.gpus[2] | .compute_queues == 5 and .oversubscriptions == 0'
 driver "[$(of greedy) | $compute | .mask] | unique | length == 1 and .[0] != null"
