@@ -24,6 +24,8 @@ source=$1
 has systemd/gpuarbd.service.in "User=$user" "Group=$user"
 has systemd/gpuarb-enforce.socket "SocketUser=$user" "SocketMode=0600"
 has systemd/gpuarb-debugfs.socket.in "SocketUser=$user" "SocketMode=0600"
+has systemd/gpuarb-budget.socket "SocketUser=$user" "SocketMode=0600"
+has systemd/gpuarb-budget@.service.in "CapabilityBoundingSet=CAP_BPF CAP_PERFMON"
 has systemd/gpuarb-fdinfo.socket "SocketUser=$user" "SocketMode=0600"
 has systemd/gpuarb-fdinfo@.service.in "CapabilityBoundingSet=CAP_SYS_PTRACE" \
 	"SystemCallFilter=~@debug @ipc kcmp"
