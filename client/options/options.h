@@ -23,7 +23,7 @@ enum option_group {
 	OPTIONS_REVOKE = 1 << 8,
 	OPTIONS_RT = 1 << 9,
 	OPTIONS_REQUEUE = 1 << 10,
-	OPTIONS_PROFILES = 1 << 11,
+	OPTIONS_CONFIG = 1 << 11,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */
@@ -45,6 +45,8 @@ struct command {
 	uint64_t grace_usec;
 	const char *reason; /* NULL: none */
 	const char *config; /* NULL: not given */
+	const char *templates, *into; /* directories of config init; NULL: not given */
+	bool yes;
 	bool margin_given;
 	unsigned margin_percent;
 

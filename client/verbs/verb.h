@@ -32,6 +32,9 @@ const struct verb *verb_find(const char *name); /* NULL: there is none */
 /* gpuarbctl --complete: argv is what follows that word. Returns the exit code. */
 int complete(int argc, char **argv);
 
+/* config init, one of the actions of config. */
+int config_init(struct command *command);
+
 int run_status(struct command *command);
 int run_gpus(struct command *command);
 int run_list(struct command *command);

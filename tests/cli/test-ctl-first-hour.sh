@@ -140,6 +140,40 @@ checked '[tenant a]' 'x = 1' 'y = 2' 'z = 3'
 ends 6 config check "$dir/check.conf"
 err_has '4 problems'
 
+# ---- config init --------------------------------------------------------------------------
+mkdir "$dir/templates" "$dir/into"
+for name in desktop lab server; do
+	sed "s/^match-group = .*/match-group = $(id -gn)/" \
+		"$GPUARB_SOURCE_ROOT/conf/init/$name.conf" >"$dir/templates/$name.conf"
+	init=(config init "$name" --templates="$dir/templates" --into="$dir/into")
+	ends 0 "${init[@]}"
+	out_has "50-$name.conf"
+	out_has '[tenant *]'
+	check 'nothing is written without --yes' test ! -e "$dir/into/50-$name.conf"
+	ends 0 "${init[@]}" --yes
+	check 'the policy is written' cmp "$dir/templates/$name.conf" "$dir/into/50-$name.conf"
+	ends 0 config check "$dir/into/50-$name.conf" --json
+	json_out '.problems == []'
+	ends 1 "${init[@]}" --yes
+	err_has 'exists'
+done
+ends 2 config init
+ends 2 config init castle
+ends 1 config init lab --templates="$dir/none" --into="$dir/into"
+ends 1 config init lab --templates="$dir/templates" --into="$dir/none" --yes
+checked '[tenant a]' 'match-group = no-such-group'
+cp "$dir/check.conf" "$dir/templates/lab.conf"
+ends 6 config init lab --templates="$dir/templates" --into="$dir/into" --yes
+err_has 'no-such-group'
+if command -v systemd-analyze >/dev/null; then
+	for unit in "$GPUARB_SOURCE_ROOT"/docs/examples/units/*.service; do
+		sed 's,^ExecStart=[^ ]*,ExecStart=/bin/true,' "$unit" >"$dir/${unit##*/}"
+		systemd-analyze verify --man=no "$dir/${unit##*/}" >"$dir/out" 2>&1
+		said="systemd-analyze verify ${unit##*/}"
+		out_lacks "${unit##*/}"
+	done
+fi
+
 # ---- reload names what waits for a restart, and all problems ----------------------------------
 mkdir "$dir/tenants.d"
 printf '[daemon]\nbackend = simulated\nsimulate = radeon-vii\n' >"$dir/gpuarbd.conf"
