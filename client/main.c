@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,39 +10,6 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "util/text.h"
-
-static const char exit_codes[] =
-	"Exit codes: 0 success, 1 failure, 2 usage, 3 refused, 4 not authorised, 5 no daemon or "
-	"bus,\n"
-	"6 configuration error, 7 timed out, 8 lease lost, 9 drift found. run: the exit code of "
-	"the\n"
-	"command; 125 failure of gpuarb, 126 command not executable, 127 command not found.\n";
-
-static void print_options(unsigned groups)
-{
-	const char *help;
-	char option[40];
-
-	for (size_t i = 0; option_describe(groups, i, option, sizeof(option), &help); i++)
-		printf("  %-24s %s\n", option, help);
-}
-
-static void print_help(void)
-{
-	printf("gpuarbctl [VERB [OPTIONS]]: reserve and inspect parts of AMD GPUs\n\n");
-	for (size_t i = 0; i < verb_count; i++)
-		printf("  %-24s %s\n", verb_table[i].name, verb_table[i].summary);
-	printf("\nOptions of all verbs (gpuarbctl VERB --help prints the options of a verb):\n");
-	print_options(OPTIONS_GENERAL);
-	printf("\n%s", exit_codes);
-}
-
-static void print_verb_help(const struct verb *verb)
-{
-	printf("%c%s.\n\nUsage: gpuarbctl %s%s%s\n\nOptions:\n", toupper(verb->summary[0]),
-	       verb->summary + 1, verb->name, *verb->arguments ? " " : "", verb->arguments);
-	print_options(verb->groups | OPTIONS_GENERAL);
-}
 
 static int unknown_verb(const struct command *command, const char *name)
 {
@@ -84,19 +50,49 @@ static int check_words(struct command *command, const struct verb *verb)
 	return EXIT_OK;
 }
 
+static void stop_watch(const char *kind, const char *what, void *userdata)
+{
+	(void)what;
+	if (strcmp(kind, "watching") != 0)
+		gpuarb_watch_stop(userdata);
+}
+
+/* Prints again after each change, and after 2 s: ages and what is observed change without one. */
+static int run_again_and_again(struct command *command, const struct verb *verb)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	int r = EXIT_OK;
+
+	for (;;) {
+		if (terminal)
+			fputs("\033[H\033[2J", stdout);
+		r = verb->run(command);
+		if (!command->json && !terminal)
+			putchar('\n');
+		if (r != EXIT_OK || fflush(stdout) != 0)
+			return r;
+		r = gpuarb_watch(command->gpuarb, UINT64_C(2000000), stop_watch, command->gpuarb);
+		if (r >= 0)
+			r = session_refresh(command);
+		if (r < 0)
+			return fail_asked(command, r);
+	}
+}
+
 static int run_verb(struct command *command, const struct verb *verb)
 {
 	bool page = verb->paged && !command->json && !command->no_pager && !command->svg &&
-		    isatty(STDOUT_FILENO);
+		    !command->watch && isatty(STDOUT_FILENO);
 	pid_t pager = 0;
 	int r;
 
 	command->colour = print_may_colour(stdout);
+	command->width = command->wide ? 0 : print_width(stdout);
 	if (page)
 		pager = pager_start();
 	r = verb->connect ? verb->connect(command) : EXIT_OK;
 	if (r == EXIT_OK)
-		r = verb->run(command);
+		r = command->watch ? run_again_and_again(command, verb) : verb->run(command);
 	if (pager > 0)
 		pager_finish(pager);
 	return r;
@@ -114,7 +110,7 @@ static int take_verb(struct command *command, int argc, char **argv)
 			  argc > 0 ? argc - 1 : 0, argc > 0 ? argv + 1 : argv) < 0)
 		return fail(command, usage_code(verb), "%s", command->problem);
 	if (command->help) {
-		print_verb_help(verb);
+		help_print_verb(verb);
 		return EXIT_OK;
 	}
 	if (command->version) {
@@ -132,7 +128,7 @@ static int take_words(struct command *command, int argc, char **argv)
 	if (options_parse(command, OPTIONS_GENERAL, true, argc, argv) < 0)
 		return fail(command, EXIT_USAGE, "%s", command->problem);
 	if (command->help && command->n_rest == 0) {
-		print_help();
+		help_print();
 		return EXIT_OK;
 	}
 	return take_verb(command, (int)command->n_rest, command->rest);

@@ -258,6 +258,17 @@ static int take_wait(struct command *command, const struct option *option, const
 	return 0;
 }
 
+static int take_output(struct command *command, const struct option *option, const char *value)
+{
+	if (strcmp(value, "json") == 0)
+		command->json = true;
+	else if (strcmp(value, "wide") == 0)
+		command->wide = true;
+	else
+		return option_wrong(command, option, value, "must be one of json, wide");
+	return 0;
+}
+
 static int take_margin(struct command *command, const struct option *option, const char *value)
 {
 	uint64_t percent;
@@ -373,6 +384,23 @@ const struct option option_table[] = {
 	{ "same-line", NULL, "put both flags into one cache line",
 	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },
 
+	{ "user", "USER", "only leases of this user", FIELD(OPTIONS_LIST, filter.user),
+	  .take = take_text },
+	{ "tenant", "TENANT", "only leases of this tenant", FIELD(OPTIONS_LIST, filter.tenant),
+	  .take = take_text },
+	{ "gpu", "GPU", "only this GPU, and leases that have a part of it",
+	  FIELD(OPTIONS_LIST, filter.gpu), .take = take_text },
+	{ "state", "STATE", "only leases in this state", FIELD(OPTIONS_LIST, filter.state),
+	  .take = take_text },
+	{ "columns", "NAMES", "only these columns, in this order: id,state,age",
+	  FIELD(OPTIONS_LIST, columns), .take = take_text },
+	{ "watch", NULL, "print again after each change, until interrupted",
+	  FIELD(OPTIONS_LIST, watch), .take = take_flag },
+	{ "time", NULL, "print the time before each change", FIELD(OPTIONS_MONITOR, time),
+	  .take = take_flag },
+
+	{ "output", "FORMAT", "json, or wide: all columns (-o FORMAT)", .group = OPTIONS_GENERAL,
+	  .take = take_output, .values = "json|wide" },
 	{ "json", NULL, "print JSON instead of text", FIELD(OPTIONS_GENERAL, json),
 	  .take = take_flag },
 	{ "no-legend", NULL, "print no headings and no explanations",
@@ -452,7 +480,10 @@ static bool is_value(const struct option *option, const char *word, size_t words
 static int take_option(struct command *command, unsigned groups, int argc, char **argv, int *i,
 		       size_t words_before)
 {
-	const char *word = strcmp(argv[*i], "-h") == 0 ? "--help" : argv[*i], *value;
+	const char *word = strcmp(argv[*i], "-h") == 0   ? "--help"
+			   : strcmp(argv[*i], "-o") == 0 ? "--output"
+							 : argv[*i],
+		   *value;
 	const struct option *option = strncmp(word, "--", 2) == 0 ? option_find(groups, word + 2)
 								  : NULL;
 	int r;

@@ -24,6 +24,8 @@ enum option_group {
 	OPTIONS_RT = 1 << 9,
 	OPTIONS_REQUEUE = 1 << 10,
 	OPTIONS_CONFIG = 1 << 11,
+	OPTIONS_LIST = 1 << 12, /* which leases and columns are shown */
+	OPTIONS_MONITOR = 1 << 13,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */
@@ -43,10 +45,18 @@ struct command {
 	const char *verb; /* for messages; "": none yet */
 	const char *gpu, *profile, *profiles, *svg;
 	uint64_t grace_usec;
-	const char *reason; /* NULL: none */
-	const char *config; /* NULL: not given */
+	const char *reason;           /* NULL: none */
+	const char *config;           /* NULL: not given */
 	const char *templates, *into; /* directories of config init; NULL: not given */
 	bool yes;
+
+	/* Lists: which leases, NULL: all; which columns, NULL: those that fit. */
+	struct {
+		const char *user, *tenant, *gpu, *state;
+	} filter;
+	const char *columns;
+	bool wide, watch, time;
+	unsigned width; /* columns of the terminal, decided by main; 0: no terminal, no limit */
 	bool margin_given;
 	unsigned margin_percent;
 

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -141,6 +142,13 @@ void print_user(uint32_t uid, char buf[static PRINT_USER])
 		snprintf(buf, PRINT_USER, "?");
 	else
 		snprintf(buf, PRINT_USER, "%u", uid);
+}
+
+unsigned print_width(FILE *out)
+{
+	struct winsize size;
+
+	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 bool print_may_colour(FILE *out)

@@ -41,10 +41,15 @@ void print_ranges(const uint32_t *numbers, size_t n, char *buf, size_t size);
 #define PRINT_USER 40U
 void print_user(uint32_t uid, char buf[static PRINT_USER]);
 
+/* Columns of the terminal; 0: out is none. */
+unsigned print_width(FILE *out);
+
 /* Whether out is a terminal with colours, and NO_COLOR is not set. */
 bool print_may_colour(FILE *out);
 
 #define COLOUR_ALARM "\033[1;31m"
+#define COLOUR_WAIT "\033[33m"
+#define COLOUR_GOOD "\033[32m"
 #define COLOUR_NONE "\033[0m"
 
 /* Pipes standard output into $PAGER, or less. Returns the pid of the pager; 0: none was started,

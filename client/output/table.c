@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <wchar.h>
 
 #include "client/output/print.h"
@@ -69,40 +70,177 @@ static size_t width_of(const char *text)
 	return width < 0 ? strlen(text) : (size_t)width;
 }
 
-static void print_row(const char *const *row, size_t columns, const size_t *widths, FILE *out)
+/* ---- layout ------------------------------------------------------------------------------- */
+
+#define GAP 2U
+#define NAME_SHORT 16U /* columns of a name on a terminal that is too narrow for all columns */
+#define LAST_MIN 16U   /* columns that a wide last column needs at least */
+
+/* Which columns are printed, in which order, and how wide each is. */
+struct layout {
+	size_t columns[TABLE_COLUMNS], n;
+	size_t widths[TABLE_COLUMNS]; /* by column of the table */
+};
+
+static size_t count_columns(const struct table *table)
 {
-	for (size_t c = 0; c < columns; c++) {
-		fputs(row[c], out);
-		if (c + 1 < columns)
-			fprintf(out, "%*s", (int)(widths[c] - width_of(row[c])) + 2, "");
-	}
-	fputc('\n', out);
+	size_t columns = 0;
+
+	while (table->heads[columns])
+		columns++;
+	return columns;
 }
 
-void table_print(const struct table *table, const struct command *command, FILE *out)
+static void measure(const struct table *table, bool heads, size_t columns, size_t *widths)
 {
-	size_t widths[TABLE_COLUMNS] = { 0 }, columns = 0;
-
-	if (table->n == 0)
-		return;
-	for (; table->heads[columns]; columns++)
-		widths[columns] = command->no_legend ? 0 : strlen(table->heads[columns]);
-
+	for (size_t c = 0; c < columns; c++)
+		widths[c] = heads ? strlen(table->heads[c]) : 0;
 	for (size_t i = 0; i < table->n; i++) {
 		size_t width = width_of(cell_text(table->cells[i])), c = i % columns;
 
 		if (width > widths[c])
 			widths[c] = width;
 	}
+}
+
+/* Heads are named in any case, and without what precedes a colon: "cus" is "FREE: CUS". */
+static bool is_head(const char *head, const char *name, size_t n)
+{
+	const char *colon = strchr(head, ':');
+
+	if (colon)
+		head = colon + 2;
+	return strlen(head) == n && strncasecmp(head, name, n) == 0;
+}
+
+/* False: no column of this table was named. */
+static bool select_columns(const struct table *table, const char *names, struct layout *layout)
+{
+	for (const char *name = names; *name;) {
+		size_t n = strcspn(name, ",");
+
+		for (size_t c = 0; table->heads[c] && layout->n < TABLE_COLUMNS; c++)
+			if (is_head(table->heads[c], name, n))
+				layout->columns[layout->n++] = c;
+		name += n + (name[n] == ',');
+	}
+	return layout->n > 0;
+}
+
+static size_t total(const struct layout *layout, size_t last_width)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i + 1 < layout->n; i++)
+		sum += layout->widths[layout->columns[i]] + GAP;
+	return sum + last_width;
+}
+
+/* Cuts names, then leaves out columns until the rest fits, then cuts the last one. */
+static void fit(const struct table *table, size_t width, struct layout *layout)
+{
+	size_t *last = &layout->widths[layout->columns[layout->n - 1]];
+	size_t least = *last < LAST_MIN ? *last : LAST_MIN;
+
+	for (size_t i = 0; i + 1 < layout->n && total(layout, *last) > width; i++) {
+		size_t *name = &layout->widths[layout->columns[i]];
+
+		if (strcmp(table->heads[layout->columns[i]], "NAME") == 0 && *name > NAME_SHORT)
+			*name = NAME_SHORT;
+	}
+	for (char rank = '9'; rank > '0' && total(layout, least) > width; rank--) {
+		for (size_t i = layout->n; i-- > 0 && total(layout, least) > width;) {
+			if (!table->keep || table->keep[layout->columns[i]] != rank)
+				continue;
+			memmove(&layout->columns[i], &layout->columns[i + 1],
+				(layout->n - i - 1) * sizeof(layout->columns[0]));
+			layout->n--;
+		}
+	}
+	if (total(layout, *last) > width)
+		*last = width > total(layout, least) ? width - total(layout, 0) : least;
+}
+
+static void lay_out(const struct table *table, const struct command *command, size_t columns,
+		    struct layout *ret)
+{
+	*ret = (struct layout){ .n = 0 };
+	measure(table, !command->no_legend, columns, ret->widths);
+	if (command->columns && select_columns(table, command->columns, ret))
+		return;
+	for (size_t c = 0; c < columns; c++)
+		if (command->wide || !table->keep || table->keep[c] != 'w')
+			ret->columns[ret->n++] = c;
+	if (command->width > 0)
+		fit(table, command->width, ret);
+}
+
+/* ---- printing ----------------------------------------------------------------------------- */
+
+static const char *state_colour(const char *state)
+{
+	static const struct {
+		const char *part, *colour;
+	} colours[] = {
+		{ "OVERSUBSCRIBED", COLOUR_ALARM }, { "drifts", COLOUR_ALARM },
+		{ "revoking", COLOUR_ALARM },       { "ending", COLOUR_ALARM },
+		{ "unmanaged", COLOUR_WAIT },       { "waiting", COLOUR_WAIT },
+		{ "activating", COLOUR_WAIT },      { "paused", COLOUR_WAIT },
+		{ "inactive", COLOUR_WAIT },        { "draining", COLOUR_WAIT },
+		{ "granted", COLOUR_GOOD },         { "ok", COLOUR_GOOD },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(colours); i++)
+		if (strstr(state, colours[i].part))
+			return colours[i].colour;
+	return "";
+}
+
+static void print_cell(const struct table *table, const struct command *command, size_t column,
+		       const char *text, FILE *out)
+{
+	bool colour = command->colour && strcmp(table->heads[column], "STATE") == 0 &&
+		      text != table->heads[column];
+	const char *code = colour ? state_colour(text) : "";
+
+	fprintf(out, "%s%s%s", code, text, *code ? COLOUR_NONE : "");
+}
+
+static void print_row(const struct table *table, const struct command *command,
+		      const struct layout *layout, const char *const *row, FILE *out)
+{
+	for (size_t i = 0; i < layout->n; i++) {
+		size_t c = layout->columns[i], width = width_of(row[c]);
+		char *cut = width > layout->widths[c] ? print_escape(row[c], layout->widths[c])
+						      : NULL;
+
+		print_cell(table, command, c, cut ? cut : row[c], out);
+		if (cut)
+			width = width_of(cut);
+		free(cut);
+		if (i + 1 < layout->n)
+			fprintf(out, "%*s", (int)(layout->widths[c] - width + GAP), "");
+	}
+	fputc('\n', out);
+}
+
+void table_print(const struct table *table, const struct command *command, FILE *out)
+{
+	size_t columns = count_columns(table);
+	struct layout layout;
+
+	if (table->n == 0)
+		return;
+	lay_out(table, command, columns, &layout);
 	if (!command->no_legend)
-		print_row(table->heads, columns, widths, out);
+		print_row(table, command, &layout, table->heads, out);
 
 	for (size_t i = 0; i + columns <= table->n; i += columns) {
 		const char *row[TABLE_COLUMNS];
 
 		for (size_t c = 0; c < columns; c++)
 			row[c] = cell_text(table->cells[i + c]);
-		print_row(row, columns, widths, out);
+		print_row(table, command, &layout, row, out);
 	}
 }
 
@@ -126,12 +264,14 @@ void gpu_table(const struct command *command, FILE *out)
 {
 	static const char *const heads[] = { "GPU",       "DEVICE", "TARGET", "FREE: CUS", "QUEUES",
 					     "PROCESSES", "VRAM",   "STATE",  NULL };
-	_cleanup_(table_done) struct table table = { .heads = heads };
+	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "05823490" };
 
 	for (size_t i = 0; i < command->n_gpus; i++) {
 		const struct gpuarb_gpu *gpu = &command->gpus[i];
 		char left[PRINT_BYTES], all[PRINT_BYTES];
 
+		if (!gpu_is_listed(command, gpu))
+			continue;
 		print_bytes(gpu->vram_free, left);
 		print_bytes(gpu->vram_bytes, all);
 		table_add(&table, "%s", gpu->name);
@@ -172,7 +312,7 @@ void client_table(const struct command *command, FILE *out)
 {
 	static const char *const heads[] = { "GPU", "DRAWS", "GFX", "COMPUTE", "DMA",     "VRAM",
 					     "GTT", "LEASE", "PID", "USER",    "COMMAND", NULL };
-	_cleanup_(table_done) struct table table = { .heads = heads };
+	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "00678593420" };
 
 	for (size_t i = 0; i < command->n_gpus; i++) {
 		const struct gpuarb_client *client;
@@ -243,7 +383,7 @@ void lease_table_state(struct table *table, const struct command *command, size_
 static void add_lease(struct table *table, const struct command *command, const struct lent *all,
 		      const struct gpuarb_lease_info *lease)
 {
-	char user[PRINT_USER], why[LEASE_TABLE_WHY];
+	char user[PRINT_USER], why[LEASE_TABLE_WHY], age[LEASE_TEXT_AGE];
 
 	print_user(lease->owner_uid, user);
 	lease_table_why(all, lease, why, sizeof(why));
@@ -256,19 +396,64 @@ static void add_lease(struct table *table, const struct command *command, const 
 	table_add(table, "%s", user);
 	table_number(table, lease->owner_pid);
 	add_partitions(table, lease);
+	lease_text_age(gpuarb_view_since(command->view, (size_t)(lease - all->leases)), age);
+	table_add(table, "%s", age);
 	table_add(table, "%s", why);
+}
+
+bool gpu_is_listed(const struct command *command, const struct gpuarb_gpu *gpu)
+{
+	uint64_t index;
+
+	if (!command->filter.gpu || strcmp(command->filter.gpu, gpu->name) == 0)
+		return true;
+	return number_parse(command->filter.gpu, 0, UINT64_MAX, &index) == 0 &&
+	       index == (uint64_t)(gpu - command->gpus);
+}
+
+static bool has_listed_gpu(const struct command *command, const struct gpuarb_lease_info *lease)
+{
+	for (size_t i = 0; i < command->n_gpus; i++)
+		if (gpu_is_listed(command, &command->gpus[i]) &&
+		    partition_on_gpu(lease, command->gpus[i].name))
+			return true;
+	return false;
+}
+
+static bool is_of_user(const struct gpuarb_lease_info *lease, const char *user)
+{
+	char name[PRINT_USER];
+	uint64_t uid;
+
+	print_user(lease->owner_uid, name);
+	return strcmp(user, name) == 0 ||
+	       (number_parse(user, 0, UINT32_MAX, &uid) == 0 && uid == lease->owner_uid);
+}
+
+bool lease_is_listed(const struct command *command, const struct gpuarb_lease_info *lease)
+{
+	if (command->filter.user && !is_of_user(lease, command->filter.user))
+		return false;
+	if (command->filter.tenant && strcmp(command->filter.tenant, lease->tenant) != 0)
+		return false;
+	if (command->filter.state && strcmp(command->filter.state, lease_text_state(lease)) != 0 &&
+	    strcmp(command->filter.state, lease->state) != 0)
+		return false;
+	return !command->filter.gpu || has_listed_gpu(command, lease);
 }
 
 void lease_table(const struct command *command)
 {
-	static const char *const heads[] = { "ID",  "NAME", "STATE",  "CLASS", "TENANT", "USER",
-					     "PID", "CUS",  "QUEUES", "GPU",   "REASON", NULL };
+	static const char *const heads[] = { "ID",   "NAME",   "STATE", "CLASS",  "TENANT",
+					     "USER", "PID",    "CUS",   "QUEUES", "GPU",
+					     "AGE",  "REASON", NULL };
 	const struct lent all = { command->leases, command->n_leases };
-	_cleanup_(table_done) struct table table = { .heads = heads };
+	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "000681923570" };
 
 	for (size_t i = 0; i < all.n; i++)
-		add_lease(&table, command, &all, &all.leases[i]);
+		if (lease_is_listed(command, &all.leases[i]))
+			add_lease(&table, command, &all, &all.leases[i]);
 	table_print(&table, command, stdout);
-	if (all.n == 0 && !command->no_legend)
+	if (table.n == 0 && !command->no_legend)
 		print_line(stdout, "No leases.");
 }

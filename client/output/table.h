@@ -3,6 +3,7 @@
 
 /* Tables: cells are escaped and cut, columns are as wide as their widest cell. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -14,7 +15,11 @@
 
 struct table {
 	const char *const *heads; /* NULL-terminated */
-	char **cells;             /* row by row, owned */
+
+	/* A letter for each column: '0' stays on a narrow terminal, '9' is left out first, 'w' is for
+	 * wide output alone. The last column is cut where all that stay are too wide. */
+	const char *keep;
+	char **cells; /* row by row, owned */
 	size_t n, room;
 };
 
@@ -32,6 +37,10 @@ void gpu_table(const struct command *command, FILE *out);
 
 /* The processes that have a GPU of the snapshot open through the graphics driver. */
 void client_table(const struct command *command, FILE *out);
+
+/* Whether the filters of the command line leave this lease, or this GPU, in lists. */
+bool lease_is_listed(const struct command *command, const struct gpuarb_lease_info *lease);
+bool gpu_is_listed(const struct command *command, const struct gpuarb_gpu *gpu);
 
 /* Adds the state of command->leases[l], and whether it drifts. */
 void lease_table_state(struct table *table, const struct command *command, size_t l);

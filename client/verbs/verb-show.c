@@ -54,7 +54,7 @@ static void add_users_of(struct table *table, const struct command *command,
 		const struct gpuarb_partition *partition = partition_on_gpu(lease, gpu->name);
 
 		snprintf(used_by, sizeof(used_by), "lease %" PRIu64, lease->id);
-		if (partition)
+		if (partition && lease_is_listed(command, lease))
 			add_user(table, gpu->name, partition->queues, used_by, lease->owner_pid,
 				 lease->owner_uid, lease->name);
 	}
@@ -71,10 +71,11 @@ static void print_users(const struct command *command)
 {
 	static const char *const heads[] = { "GPU",  "QUEUES",          "USED BY", "PID",
 					     "USER", "NAME OR COMMAND", NULL };
-	_cleanup_(table_done) struct table table = { .heads = heads };
+	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "420530" };
 
 	for (size_t i = 0; i < command->n_gpus; i++)
-		add_users_of(&table, command, &command->gpus[i]);
+		if (gpu_is_listed(command, &command->gpus[i]))
+			add_users_of(&table, command, &command->gpus[i]);
 	if (table.n > 0)
 		putchar('\n');
 	table_print(&table, command, stdout);
@@ -223,7 +224,7 @@ int run_gpus(struct command *command)
 					     "SE",     "CUS",       "CUS/SE",    "WGP",
 					     "QUEUES", "PIPES",     "PROCESSES", "SDMA",
 					     "VRAM",   "SCHEDULER", "LAW",       NULL };
-	_cleanup_(table_done) struct table table = { .heads = heads };
+	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "030510624728948" };
 	struct json_object *list;
 
 	if (command->json) {
@@ -233,7 +234,8 @@ int run_gpus(struct command *command)
 		return EXIT_OK;
 	}
 	for (size_t i = 0; i < command->n_gpus; i++)
-		add_gpu(&table, &command->gpus[i]);
+		if (gpu_is_listed(command, &command->gpus[i]))
+			add_gpu(&table, &command->gpus[i]);
 	table_print(&table, command, stdout);
 	if (command->n_gpus == 0)
 		print_line(stdout, "No GPU: gpuarbd found none on this machine.");
@@ -246,13 +248,21 @@ int run_list(struct command *command)
 {
 	struct json_object *list;
 
-	if (command->json) {
-		list = json_list(NULL, NULL);
-		json_leases(list, command->view);
-		json_print(stdout, list);
-	} else {
+	if (!command->json) {
 		lease_table(command);
+		return EXIT_OK;
 	}
+	list = json_list(NULL, NULL);
+	for (size_t i = 0; i < command->n_leases; i++) {
+		struct json_object *map;
+
+		if (!lease_is_listed(command, &command->leases[i]))
+			continue;
+		map = json_map(list, NULL);
+		json_lease_into(map, &command->leases[i]);
+		json_lease_facts(map, command->view, i);
+	}
+	json_print(stdout, list);
 	return EXIT_OK;
 }
 

@@ -130,13 +130,15 @@ static void top_print(const struct command *command, const struct observed *obse
 	static const char *const heads[] = { "ID",        "NAME",    "STATE",  "CLASS",
 					     "USER",      "GPU",     "CUS",    "USED QUEUES",
 					     "DISTURBED", "EVICTED", "REASON", NULL };
-	_cleanup_(table_done) struct table table = { .heads = heads };
+	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "00061324780" };
 
 	gpu_table(command, out);
 	for (size_t l = 0; l < command->n_leases; l++)
-		add_lease(&table, command, observed, l);
+		if (lease_is_listed(command, &command->leases[l]))
+			add_lease(&table, command, observed, l);
 	for (size_t i = 0; i < command->n_gpus; i++)
-		add_unmanaged(&table, &command->gpus[i]);
+		if (gpu_is_listed(command, &command->gpus[i]))
+			add_unmanaged(&table, &command->gpus[i]);
 	if (command->n_gpus > 0 && table.n > 0)
 		fputc('\n', out);
 	table_print(&table, command, out);
@@ -219,6 +221,8 @@ static void take_snapshot(struct painter *painter)
 
 static void draw(struct painter *painter, const char *note)
 {
+	if (!painter->command->wide)
+		painter->command->width = print_width(stdout); /* it may have changed */
 	top_draw(painter->command, &painter->observed, note);
 	painter->drawn_usec = lease_clock_usec();
 }
@@ -394,17 +398,34 @@ int run_top(struct command *command)
 
 /* ---- monitor ------------------------------------------------------------------------------ */
 
+/* "2026-11-23T04:31:00.123Z" */
+static void write_time(char *buf, size_t size)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = strftime(buf, size, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(buf + n, size - n, ".%03uZ", (unsigned)(now.tv_nsec / 1000000));
+}
+
 static void print_event(const char *kind, const char *what, void *userdata)
 {
 	const struct command *command = userdata;
 	struct json_object *event;
+	char time[64];
 
+	write_time(time, sizeof(time));
 	if (!command->json) {
-		print_line(stdout, "%s%s%s", kind, *what ? " " : "", what);
+		print_line(stdout, "%s%s%s%s%s", command->time ? time : "",
+			   command->time ? " " : "", kind, *what ? " " : "", what);
 		fflush(stdout);
 		return;
 	}
 	event = json_map(NULL, NULL);
+	json_text(event, "time", time);
 	json_text(event, "event", kind);
 	json_text_known(event, "what", what);
 	json_print_line(stdout, event);

@@ -35,6 +35,10 @@ int complete(int argc, char **argv);
 /* config init, one of the actions of config. */
 int config_init(struct command *command);
 
+void help_print(void);
+void help_print_verb(const struct verb *verb);
+
+int run_help(struct command *command);
 int run_status(struct command *command);
 int run_gpus(struct command *command);
 int run_list(struct command *command);

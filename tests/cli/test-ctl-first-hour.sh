@@ -42,17 +42,24 @@ cat >"$dir/services/org.gpuarb.Arbiter1.service" <<-SERVICE
 	Name=org.gpuarb.Arbiter1
 	Exec=$dir/bin/starts
 SERVICE
-cat >"$dir/activating.conf" <<-CONF
-	<busconfig>
-	  <type>session</type>
-	  <listen>unix:path=$dir/activating</listen>
-	  <servicedir>$dir/services</servicedir>
-	  <policy context="default">
-	    <allow user="*"/> <allow own="*"/> <allow send_destination="*"/> <allow eavesdrop="false"/>
-	  </policy>
-	</busconfig>
-CONF
-script() # NAME LINE…
+# Each bus has a socket of its own: one that ends removes its socket later.
+activating_bus() # NAME
+{
+	cat >"$dir/activating.conf" <<-CONF
+		<busconfig>
+		  <type>session</type>
+		  <listen>unix:path=$dir/$1</listen>
+		  <servicedir>$dir/services</servicedir>
+		  <policy context="default">
+		    <allow user="*"/> <allow own="*"/> <allow send_destination="*"/>
+		    <allow eavesdrop="false"/>
+		  </policy>
+		</busconfig>
+	CONF
+	export GPUARB_BUS_ADDRESS=unix:path=$dir/$1 # of the gpuarbd that it starts, too
+	other_pid=$(dbus-daemon --config-file="$dir/activating.conf" --fork --print-pid) || exit 1
+}
+write_script() # NAME LINE…
 {
 	local name=$1
 	shift
@@ -61,15 +68,15 @@ script() # NAME LINE…
 }
 address=$GPUARB_BUS_ADDRESS
 path=$PATH
-other_pid=$(dbus-daemon --config-file="$dir/activating.conf" --fork --print-pid) || exit 1
-export GPUARB_BUS_ADDRESS=unix:path=$dir/activating PATH=$dir/bin:$PATH
+activating_bus failing
+export PATH=$dir/bin:$PATH
 
 # systemd starts the unit again and again, and the bus waits for 25 s: the time limit of `ends`, with
 # which a call would end, is lower here.
-script starts "echo \$\$ >$dir/started" 'exec sleep 20'
-script systemctl 'echo ActiveState=activating; echo SubState=auto-restart; echo NRestarts=3' \
+write_script starts "echo \$\$ >$dir/started" 'exec sleep 20'
+write_script systemctl 'echo ActiveState=activating; echo SubState=auto-restart; echo NRestarts=3' \
 	'echo ExecMainStatus=6'
-script journalctl 'echo "first of the journal"; echo "second of the journal"'
+write_script journalctl 'echo "first of the journal"; echo "second of the journal"'
 timeout 20 "$GPUARBCTL" status >"$dir/out" 2>"$dir/err" </dev/null
 said='gpuarbctl status' ended=$?
 check 'a gpuarbd that fails to start ends with 5' test "$ended" = 5
@@ -81,21 +88,21 @@ check 'run fails with 125' test "$ended" = 125
 err_has 'failed to start'
 
 # A gpuarbd that systemd is still starting is waited for.
-script systemctl 'echo ActiveState=activating; echo SubState=start; echo NRestarts=0' \
+write_script systemctl 'echo ActiveState=activating; echo SubState=start; echo NRestarts=0' \
 	'echo ExecMainStatus=0' "touch $dir/asked"
-script starts "while [ ! -e $dir/asked ]; do sleep 0.05; done" "mkdir -p $dir/late" "echo \$\$ >$dir/started" \
+write_script starts "while [ ! -e $dir/asked ]; do sleep 0.05; done" "mkdir -p $dir/late" "echo \$\$ >$dir/started" \
 	"RUNTIME_DIRECTORY=$dir/late exec $GPUARBD --simulate=radeon-vii --config=$dir/late.conf \
 	--profiles=$GPUARB_SOURCE_ROOT/conf/gpus --tenants=$dir/services"
 : >"$dir/late.conf"
 kill "$other_pid" "$(cat "$dir/started")"
-other_pid=$(dbus-daemon --config-file="$dir/activating.conf" --fork --print-pid) || exit 1
+activating_bus slow
 ends 0 gpus --json
 json_out 'length == 1'
 kill "$other_pid" "$(cat "$dir/started")"
 
 # The bus itself notices a gpuarbd that ends.
-script starts 'exit 6'
-other_pid=$(dbus-daemon --config-file="$dir/activating.conf" --fork --print-pid) || exit 1
+write_script starts 'exit 6'
+activating_bus ending
 ends 5 status
 err_has 'exited with status 6'
 err_has 'second of the journal'
@@ -221,6 +228,86 @@ out_has "  1  training, besteffort of $me, 30 CUs, for "
 ends 3 reserve --cus=10 --queues=30
 err_has '--queues=24  '
 err_lacks 'training'
+# ---- lists on terminals of any width --------------------------------------------------------
+exec 6< <(exec "$GPUARBCTL" reserve --cus=50 --wait --name="$(printf 'x%.0s' {1..100})" 2>&1)
+waiter=$!
+read -r -t 60 _ <&6
+mkfifo "$dir/keys"
+exec 5<>"$dir/keys" # script ends with its input
+# narrow COLUMNS ARGUMENT…: standard output is a terminal with so many columns.
+narrow()
+{
+	local columns=$1
+	shift
+	said="gpuarbctl $* in $columns columns"
+	script -qec "stty cols $columns; NO_COLOR=1 $GPUARBCTL --no-pager $*" /dev/null \
+		>"$dir/out" 2>"$dir/err" <&5
+	sed -i 's/\r$//' "$dir/out"
+}
+if command -v script >/dev/null; then
+	for verb in status list; do
+		narrow 80 "$verb"
+		check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 80
+		out_has 'STATE'
+		out_has 'waiting'
+		out_has 'waits for'
+	done
+	narrow 60 list
+	check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 60
+	narrow 20 status
+	out_has 'waiting'
+	narrow 20 list --output=wide
+	out_has 'TENANT'
+	narrow 200 list
+	out_has 'TENANT'
+	said='a state on a terminal has a colour'
+	script -qec "env -u NO_COLOR TERM=xterm $GPUARBCTL --no-pager list" /dev/null \
+		>"$dir/out" 2>"$dir/err" <&5
+	out_has $'\033[33mwaiting'
+	script -qec "env -u NO_COLOR TERM=dumb $GPUARBCTL --no-pager list" /dev/null \
+		>"$dir/out" 2>"$dir/err" <&5
+	out_lacks $'\033['
+fi
+ends 0 list --columns=id,AGE,cus --no-legend
+check 'three columns' test "$(sed -n 1p "$dir/out" | wc -w)" = 3
+ends 0 list --state=waiting -o json
+json_out 'length == 1 and .[0].state == "waiting"'
+ends 0 list --user="$me" --json
+json_out 'length == 2'
+ends 0 list --user=4711 --json
+json_out '. == []'
+ends 0 list --gpu=0 --json
+json_out 'length == 1 and .[0].name == "training"'
+ends 0 list --gpu=7
+out_has 'No leases.'
+ends 0 list --tenant=none --json
+json_out '. == []'
+ends 2 list --output=xml
+ends 0 help list
+out_has '--columns'
+ends 0 help
+out_has 'Exit codes'
+ends 2 help nothing
+exec 7< <(exec "$GPUARBCTL" monitor --json)
+watcher=$!
+read -r -t 60 line <&7
+kill "$watcher"
+printf '%s\n' "$line" >"$dir/out"
+said='gpuarbctl monitor --json'
+json_out '.event == "watching" and (.time | test("^20[0-9-]+T[0-9:.]+Z$"))'
+exec 7< <(exec "$GPUARBCTL" list --watch --columns=id,state --no-legend)
+watcher=$!
+read -r -t 60 line <&7
+kill "$waiter"
+wait "$waiter"
+while read -r -t 60 line <&7; do
+	[ -z "$line" ] || { last=$line; continue; }
+	[ "${last:-}" != '1  granted' ] || break
+done
+said='gpuarbctl list --watch'
+check 'it prints the list again when a lease ends' test "${last:-}" = '1  granted'
+kill "$watcher"
+exec 6<&- 7<&-
 let_go TERM "$holder"
 
 # Numbers go on after a daemon that was stopped, and after one that was killed.
@@ -228,7 +315,7 @@ rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii
 hold reserve --cus=30
 ends 0 list --json
-json_out '.[0].id == 2'
+json_out '.[0].id == 3'
 let_go TERM "$holder"
 
 rig_done
