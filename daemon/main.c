@@ -27,11 +27,11 @@ struct command_line {
 
 static void print_help(void)
 {
-	puts("gpuarbd [OPTION…]\n\n"
+	puts("gpuarbd [OPTION...]\n\n"
 	     "Grants leases on parts of AMD GPUs to processes. systemd starts it; see gpuarbd(8).\n\n"
 	     "  --config=FILE       read FILE instead of gpuarbd.conf\n"
 	     "  --tenants=DIR       read DIR/*.conf instead of tenants.d/*.conf\n"
-	     "  --simulate=PROFILE[,PROFILE…]\n"
+	     "  --simulate=PROFILE[,PROFILE...]\n"
 	     "                      simulate one GPU of each PROFILE\n"
 	     "  --profiles=DIR      read profiles in DIR (" GPUARB_PROFILE_DIR ")\n"
 	     "  --sysfs=DIR         read DIR instead of /sys\n"

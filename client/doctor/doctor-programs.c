@@ -23,13 +23,8 @@
 
 static void missing(struct doctor *doctor, const char *device)
 {
-	if (doctor->n_gpus == 0 && doctor_count_devices(doctor) == 0) {
-		report(doctor, MARK_NOTE, "%s does not exist, and this machine has no AMD GPU",
-		       device);
-		means(doctor, "Programs find no GPU.");
-		advise(doctor, "See the check \"kernel\".");
+	if (doctor->n_gpus == 0) /* the check "kernel" has reported why */
 		return;
-	}
 	report(doctor, MARK_PROBLEM, "%s does not exist", device);
 	means(doctor, "Programs cannot compute on %s.",
 	      strcmp(device, "/dev/kfd") == 0 ? "any GPU" : "that GPU");

@@ -3,7 +3,7 @@
 /*
  * Completion for shells:
  *
- *	gpuarbctl --complete SHELL CURSOR WORDS…
+ *	gpuarbctl --complete SHELL CURSOR WORDS...
  *
  * WORDS is the command line with the name of the program first, CURSOR the index of the word that
  * is completed. Prints one candidate a line: "WORD" for bash, "WORD:DESCRIPTION" for zsh with the
@@ -30,7 +30,7 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 
-#define MORE "…"
+#define MORE "..."
 #define DESCRIPTION_COLUMNS 60U
 #define DAEMON_SECONDS 5U /* a shell that waits longer for a daemon that hangs is of no use */
 
@@ -372,7 +372,7 @@ int complete(int argc, char **argv)
 	uint64_t cursor;
 
 	if (argc < 3 || number_parse(argv[1], 1, (uint64_t)argc - 3, &cursor) < 0) {
-		fprintf(stderr, "gpuarbctl --complete: expected SHELL CURSOR WORDS…, with CURSOR "
+		fprintf(stderr, "gpuarbctl --complete: expected SHELL CURSOR WORDS..., with CURSOR "
 				"the index of one of the words after the first\n");
 		return EXIT_USAGE;
 	}

@@ -147,6 +147,20 @@ checked '[tenant a]' 'x = 1' 'y = 2' 'z = 3'
 ends 6 config check "$dir/check.conf"
 err_has '4 problems'
 
+# ---- a locale that is not UTF-8 -------------------------------------------------------------
+LC_ALL=C "$GPUARBCTL" help >"$dir/out" 2>"$dir/err"
+said='gpuarbctl help in the locale C'
+check 'it is ASCII' env LC_ALL=C grep -qv '[^ -~]' "$dir/out"
+check 'and has nothing escaped' test "$(LC_ALL=C grep -c '[^ -~]\|\\x' "$dir/out")" = 0
+for verb in run config mask help; do
+	LC_ALL=C "$GPUARBCTL" "$verb" --help >"$dir/out" 2>"$dir/err"
+	check "$verb --help is ASCII" test "$(LC_ALL=C grep -c '[^ -~]' "$dir/out")" = 0
+done
+LC_ALL=C "$GPUARBCTL" mask foo >"$dir/out" 2>"$dir/err"
+said='gpuarbctl mask foo'
+err_has 'explain|encode|decode'
+err_lacks '\x'
+
 # ---- config init --------------------------------------------------------------------------
 mkdir "$dir/templates" "$dir/into"
 for name in desktop lab server; do
