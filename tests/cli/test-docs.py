@@ -57,6 +57,7 @@ NOT_RUN = {
     r'tests/demo$': 'the test demo runs it',
     r'tests/run$': 'runs this test',
     r'meson setup ': 'the build that this test belongs to has done it',
+    r'python3 follow-lease': 'the test record runs it',
     r'gpuarbctl slots': 'needs a GPU; the test stack-slots runs it on an emulated one',
     r'gpuarbctl latency': 'needs a GPU; the test latency runs it on an emulated one',
 }
