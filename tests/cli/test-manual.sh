@@ -82,9 +82,17 @@ for page in gpuarbd.conf.5 gpuarb-tenants.5; do
 		# Their users need not be here.
 		sed -i 's/^\(match-user\|match-group\) = .*/\1 = root/' "$file"
 		chmod go-w "$file"
-		ends 0 config check "$file"
+		ends 0 config check --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" "$file"
 	done
 	check "$page has examples" test "$count" -ge 3
+done
+
+# ---- docs/hardware.md --------------------------------------------------------------------
+for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
+	name=$(basename "$profile" .conf)
+	key() { sed -n "s/^$1 = *\([^;]*[^; ]\) *\(;.*\)\?\$/\1/p" "$profile"; }
+	row="| $(key device) | $name | $(key harvest) | $(key law) | $(key queue-slots) |"
+	check "docs/hardware.md has $row" grep -qF "$row" "$docs/hardware.md"
 done
 
 # ---- the examples of the library ---------------------------------------------------------
