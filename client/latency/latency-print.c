@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/latency/latency-print.h"
+#include "client/output/svg.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -406,7 +407,8 @@ void print_svg(const struct findings *findings, FILE *out)
 	fprintf(out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
-		"font-family=\"sans-serif\" font-size=\"11\">\n",
+		"font-family=\"sans-serif\" font-size=\"11\" fill=\"" SVG_INK "\">\n"
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"" SVG_PAPER "\"/>\n",
 		2 * MARGIN + LABEL_PX + (side > 400 ? side : 400), 2 * MARGIN + 3 * LINE + side);
 	fprintf(out,
 		"<text x=\"%u\" y=\"%u\" font-weight=\"bold\">%s: from %s to %s, one way, "

@@ -11,7 +11,8 @@ void svg_begin(FILE *out, unsigned width, unsigned height)
 	fprintf(out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
-		"font-family=\"sans-serif\" font-size=\"12\">\n",
+		"font-family=\"sans-serif\" font-size=\"12\" fill=\"" SVG_INK "\">\n"
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"" SVG_PAPER "\"/>\n",
 		width, height);
 }
 

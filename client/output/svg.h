@@ -7,6 +7,10 @@
 
 #include "client/options/options.h"
 
+/* A drawing is readable on a dark page, too: it has a background of its own. */
+#define SVG_INK "#222222"
+#define SVG_PAPER "#ffffff"
+
 #define SVG_LINE 22U
 #define SVG_MARGIN 16U
 

@@ -136,6 +136,11 @@ static void draw_engine(const struct command *command, const struct grid *grid, 
 	putchar('\n');
 }
 
+static const char *name_of(const struct gpuarb_lease_info *lease)
+{
+	return *lease->name ? lease->name : "(no name)";
+}
+
 static void print_legend(const struct command *command, const struct grid *grid)
 {
 	for (size_t i = 0; i < grid->n_here; i++) {
@@ -145,7 +150,7 @@ static void print_legend(const struct command *command, const struct grid *grid)
 		lent_text(&grid->all, lease, lent, sizeof(lent));
 		put_cell(command, (int)i);
 		print_line(stdout, "  lease %" PRIu64 " %.40s, %s, tenant %.40s, %s%s%s", lease->id,
-			   lease->name, lease->lease_class, lease->tenant, lease->state,
+			   name_of(lease), lease->lease_class, lease->tenant, lease->state,
 			   *lent ? ", " : "", lent);
 	}
 	print_line(stdout, ".  free%s",
@@ -170,11 +175,13 @@ static void draw_text(const struct command *command, const struct grid *grid)
 
 #define CELL 18U  /* pixels from CU to CU */
 #define LABEL 90U /* room for "XCC 7 SE 7" */
+#define LEGEND_WIDTH 560U
+#define SVG_GAP 8U /* between the CUs and the legend */
 
 static void svg_fill(FILE *out, int cell)
 {
 	if (cell == GRID_FREE)
-		fputs("#eeeeee", out);
+		fputs("#e4e4e4", out);
 	else if (cell == GRID_SHARED)
 		fputs("#888888", out);
 	else
@@ -217,11 +224,13 @@ static void svg_legend(FILE *out, const struct grid *grid, size_t i, unsigned y)
 	svg_cell(out, SVG_MARGIN, y, (int)i);
 	fprintf(out, "<text x=\"%u\" y=\"%u\">lease %" PRIu64 " ", SVG_MARGIN + SVG_LINE,
 		y + CELL - 6, lease->id);
-	svg_text(out, lease->name);
+	svg_text(out, name_of(lease));
 	fputs(", ", out);
 	svg_text(out, lease->lease_class);
 	fputs(", tenant ", out);
 	svg_text(out, lease->tenant);
+	fputs(", ", out);
+	svg_text(out, lease->state);
 	fputs("</text>\n", out);
 }
 
@@ -229,7 +238,7 @@ static unsigned height_of(const struct grid *grid)
 {
 	unsigned rows = grid->model.geometry.xccs * grid->model.geometry.engines;
 
-	return SVG_LINE + rows * CELL + ((unsigned)grid->n_here + 1) * SVG_LINE;
+	return SVG_LINE + rows * CELL + SVG_GAP + ((unsigned)grid->n_here + 2) * SVG_LINE;
 }
 
 static void svg_grid(FILE *out, const struct grid *grid, unsigned y)
@@ -245,19 +254,41 @@ static void svg_grid(FILE *out, const struct grid *grid, unsigned y)
 	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
 		for (unsigned e = 0; e < geometry->engines; e++, y += CELL)
 			svg_engine(out, grid, xcc, e, y);
+	y += SVG_GAP;
 	for (size_t i = 0; i < grid->n_here; i++, y += SVG_LINE)
 		svg_legend(out, grid, i, y);
+	svg_cell(out, SVG_MARGIN, y, GRID_FREE);
+	fprintf(out, "<text x=\"%u\" y=\"%u\">free</text>\n", SVG_MARGIN + SVG_LINE, y + CELL - 6);
+}
+
+/* Pixels of the shader engine with the most CUs. */
+static unsigned widest_engine(const struct grid *grid)
+{
+	const struct geometry *geometry = &grid->model.geometry;
+	unsigned widest = 0;
+
+	for (unsigned x = 0; x < geometry->xccs; x++) {
+		for (unsigned e = 0; e < geometry->engines; e++) {
+			unsigned width = (geometry->arrays - 1) * CELL / 2;
+
+			for (unsigned a = 0; a < geometry->arrays; a++)
+				width += geometry->active[x][e][a] * CELL;
+			widest = max_u(widest, width);
+		}
+	}
+	return widest;
 }
 
 /* Draws all grids below each other. */
 static void draw_svg(FILE *out, const void *drawing)
 {
 	const struct grids *grids = drawing;
-	unsigned width = 2 * SVG_MARGIN + LABEL + CUSET_ARRAYS * CUSET_ARRAY_CUS * CELL + CELL;
-	unsigned height = 2 * SVG_MARGIN, y = SVG_MARGIN;
+	unsigned width = LEGEND_WIDTH, height = 2 * SVG_MARGIN, y = SVG_MARGIN;
 
-	for (size_t i = 0; i < grids->n; i++)
+	for (size_t i = 0; i < grids->n; i++) {
+		width = max_u(width, 2 * SVG_MARGIN + LABEL + widest_engine(&grids->list[i]));
 		height += height_of(&grids->list[i]);
+	}
 
 	svg_begin(out, width, height);
 	for (size_t i = 0; i < grids->n; i++) {

@@ -259,7 +259,7 @@ static int adapt_start(const struct command *command, const struct adapt *adapt,
 	r = start(adapt, lease, listening, process);
 	close(listening);
 	if (r < 0)
-		return fail(command, EXIT_RUN_FAILED, "cannot start %s: %s", adapt->program,
+		return fail(command, EXIT_RUN_FAILED, "cannot start %.200s: %s", adapt->program,
 			    strerror(-r));
 	r = preload(adapt, name);
 	return r < 0 ? fail(command, EXIT_RUN_FAILED,
@@ -354,7 +354,7 @@ static int execute(const struct command *command)
 	execvp(command->rest[0], command->rest);
 	error = errno;
 	return fail(command, error == ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT,
-		    "cannot start %s: %s", command->rest[0], strerror(error));
+		    "cannot start %.200s: %s", command->rest[0], strerror(error));
 }
 
 /* Leaves no descriptor of gpuarb open: the program may close all that it finds. */
@@ -466,7 +466,7 @@ static int check_command(const struct command *command)
 	if (r >= 0)
 		return EXIT_OK;
 	return fail(command, r == -ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT,
-		    "cannot start %s: %s", command->rest[0], why);
+		    "cannot start %.200s: %s", command->rest[0], why);
 }
 
 int run_run(struct command *command)

@@ -242,7 +242,7 @@ static void svg_cell(FILE *out, const struct rack *rack, const struct gpuarb_que
 	if (slot->active)
 		svg_hue(out, (unsigned)index_of_pid(rack, slot->pid));
 	else
-		fputs("#eeeeee", out);
+		fputs("#e4e4e4", out);
 	fputs("\"/>", out);
 	if (slot->active)
 		fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%c</text>",

@@ -98,7 +98,7 @@ int draw_rows(const char *path, const struct row *rows, size_t n)
 	height = (double)((panels + columns - 1) / columns) * HEIGHT;
 	fprintf(f,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-		"font-family=\"sans-serif\" font-size=\"11\">\n"
+		"font-family=\"sans-serif\" font-size=\"11\" fill=\"#222222\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
 		WIDTH * (double)columns, height + 40);
 	for (size_t i = 0; i < n; at++) {

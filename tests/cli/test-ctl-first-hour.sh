@@ -243,6 +243,47 @@ out_has "  1  training, besteffort of $me, 30 CUs, for "
 ends 3 reserve --cus=10 --queues=30
 err_has '--queues=24  '
 err_lacks 'training'
+# ---- a drawing -----------------------------------------------------------------------------
+hold_name=$(sed -n 's/^lease \([0-9]*\):.*/\1/p' <<<"$held")
+ends 0 map --svg="$dir/map.svg"
+check 'it has a background' grep -q '<rect width="100%"' "$dir/map.svg"
+check 'its legend has the lease and free CUs' \
+	test "$(grep -c ">lease $hold_name training\|>free<" "$dir/map.svg")" = 2
+if command -v rsvg-convert >/dev/null; then
+	check 'it is a picture' rsvg-convert "$dir/map.svg" -o "$dir/map.png"
+fi
+
+# ---- names and text of other users -----------------------------------------------------------
+# 127 bytes of a name with escape sequences, right-to-left text, emoji and a wide character.
+name=$'\033]0;title\a\033[2J\u202e\u05d0\u05d1 \U0001f600 \u8a9e'
+exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name=$'\u05d0\u05d1 \U0001f600 \u8a9e' 2>&1)
+odd=$!
+read -r -t 60 _ <&6
+for locale in C C.UTF-8; do
+	for verb in list status map 'show 1' 'plan --cus=60'; do
+		# shellcheck disable=SC2086 # words
+		LC_ALL=$locale "$GPUARBCTL" $verb >"$dir/out" 2>"$dir/err"
+		said="gpuarbctl $verb in the locale $locale"
+		check "$said: no control characters" test "$(LC_ALL=C grep -c $'[\001-\010\013-\037\177]' "$dir/out")" = 0
+	done
+done
+LC_ALL=C "$GPUARBCTL" list >"$dir/out"
+check 'in the locale C, only ASCII' test "$(LC_ALL=C grep -c '[^ -~]' "$dir/out")" = 0
+kill "$odd"
+wait "$odd"
+exec 6<&-
+ends 2 reserve --cus=1 --name="$name"
+err_lacks $'\033'
+long=$(printf 'x%.0s' {1..10000})
+ends 2 reserve --cus=1 --name="$long"
+check 'a name of 10 kB is quoted in part' test "$(wc -c <"$dir/err")" -lt 1000
+ends 2 plan --cus=1 --tenant="$long"
+check 'a tenant of 10 kB is quoted in part' test "$(wc -c <"$dir/err")" -lt 1000
+ends 127 run -- "$long"
+check 'a command of 10 kB is quoted in part' test "$(wc -c <"$dir/err")" -lt 1000
+ends 2 "$long"
+check 'a verb of 10 kB is quoted in part' test "$(wc -c <"$dir/err")" -lt 1000
+
 # ---- lists on terminals of any width --------------------------------------------------------
 exec 6< <(exec "$GPUARBCTL" reserve --cus=50 --wait --name="$(printf 'x%.0s' {1..100})" 2>&1)
 waiter=$!
@@ -330,7 +371,7 @@ rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii
 hold reserve --cus=30
 ends 0 list --json
-json_out '.[0].id == 3'
+json_out '.[0].id == 4'
 let_go TERM "$holder"
 
 rig_done
