@@ -91,7 +91,9 @@ static int run_verb(struct command *command, const struct verb *verb)
 	if (page)
 		pager = pager_start();
 	r = verb->connect ? verb->connect(command) : EXIT_OK;
-	if (r == EXIT_OK)
+	if (!verb->run)
+		r = run_help(command);
+	else if (r == EXIT_OK)
 		r = command->watch ? run_again_and_again(command, verb) : verb->run(command);
 	if (pager > 0)
 		pager_finish(pager);

@@ -23,8 +23,12 @@
 
 static void missing(struct doctor *doctor, const char *device)
 {
-	if (doctor->n_gpus == 0) /* the check "kernel" has reported why */
+	if (doctor->n_gpus == 0) { /* the check "kernel" has reported why */
+		report(doctor, MARK_NOTE, "not examined: there is no GPU to use");
+		means(doctor, "Programs find no GPU.");
+		advise(doctor, "See the check \"kernel\".");
 		return;
+	}
 	report(doctor, MARK_PROBLEM, "%s does not exist", device);
 	means(doctor, "Programs cannot compute on %s.",
 	      strcmp(device, "/dev/kfd") == 0 ? "any GPU" : "that GPU");

@@ -65,8 +65,7 @@ const struct verb verb_table[] = {
 	  .connect = session_observe, .run = run_top },
 	{ "verify", "[ID]", "compare grants with the usage that is observed", .max_words = 1,
 	  .paged = true, .connect = session_snapshot, .run = run_verify },
-	{ "help", "[VERB]", "print how to use gpuarbctl, or a verb", .max_words = 1,
-	  .run = run_help },
+	{ "help", "[VERB]", "print how to use gpuarbctl, or a verb", .max_words = 1 },
 	{ "doctor", "", "find what keeps GPUs from being leased, and what to do", .paged = true,
 	  .run = run_doctor },
 };

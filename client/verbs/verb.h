@@ -19,7 +19,7 @@ struct verb {
 	/* Before run: opens the connection that the verb needs, as session_snapshot() does, so that
 	 * the verb fails at once without a daemon. NULL: run opens it. */
 	int (*connect)(struct command *command);
-	int (*run)(struct command *command);
+	int (*run)(struct command *command); /* NULL: run_help(), which reads the table */
 };
 
 #define VERB_MAX 64

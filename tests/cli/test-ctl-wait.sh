@@ -78,7 +78,7 @@ out_has 'state        waiting'
 out_has 'position     1'
 ends 0 list
 out_has '; position 1'
-check 'what it has not is no number' grep -q ' waiting .* -  *-  *-  *waits for .*; position 1' "$dir/out"
+check 'what it has not is no number' grep -q ' waiting .* -  *-  *-  *[0-9]*s  *waits for .*; position 1' "$dir/out"
 ends 0 status
 out_has '; position 1'
 ends 1 resize "$id" --cus=3
