@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,21 +11,81 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "client/output/table.h"
-#include "client/output/json.h"
 #include "client/output/observed.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 
 /*
- * The verbs that follow changes. top forks: the child watches the daemon and draws, the parent
+ * top forks: the child watches the daemon and draws, the parent
  * reads the keyboard, so that q works even if the daemon hangs, and restores the terminal.
  */
+
+/* ---- what is shown ------------------------------------------------------------------------ */
+
+enum top_sort { SORT_ID, SORT_NAME, SORT_CUS, SORT_AGE, SORTS };
+
+static const char *const sort_names[SORTS] = { "id", "name", "CUs", "age" };
+
+/* Changed by keys. */
+struct top_layout {
+	enum top_sort sort;
+	bool reverse, help;
+	unsigned scroll; /* lines above the screen */
+};
+
+/* The order of the leases, for qsort_r(). */
+struct order {
+	const struct command *command;
+	const struct top_layout *layout;
+};
+
+static unsigned cus_of(const struct gpuarb_lease_info *lease)
+{
+	unsigned cus = 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		cus += lease->partitions[i].cus;
+	return cus;
+}
+
+/* The most CUs and the oldest first; equal ones by number. */
+static int compare_leases(const void *left, const void *right, void *userdata)
+{
+	const struct order *order = userdata;
+	const struct command *command = order->command;
+	size_t a = *(const size_t *)left, b = *(const size_t *)right;
+	const struct gpuarb_lease_info *first = &command->leases[a], *second = &command->leases[b];
+	int r = 0;
+
+	if (order->layout->sort == SORT_NAME)
+		r = strcmp(first->name, second->name);
+	else if (order->layout->sort == SORT_CUS)
+		r = (cus_of(first) < cus_of(second)) - (cus_of(first) > cus_of(second));
+	else if (order->layout->sort == SORT_AGE)
+		r = (gpuarb_view_since(command->view, a) > gpuarb_view_since(command->view, b)) -
+		    (gpuarb_view_since(command->view, a) < gpuarb_view_since(command->view, b));
+	if (r == 0)
+		r = (first->id > second->id) - (first->id < second->id);
+	return order->layout->reverse ? -r : r;
+}
+
+/* Owned; NULL: out of memory. */
+static size_t *sorted_leases(const struct command *command, const struct top_layout *layout)
+{
+	size_t *sorted = calloc(command->n_leases + 1, sizeof(*sorted));
+	struct order order = { command, layout };
+
+	for (size_t l = 0; sorted && l < command->n_leases; l++)
+		sorted[l] = l;
+	if (sorted)
+		qsort_r(sorted, command->n_leases, sizeof(*sorted), compare_leases, &order);
+	return sorted;
+}
 
 /* ---- the tables --------------------------------------------------------------------------- */
 
@@ -125,17 +186,19 @@ static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu)
 }
 
 /* A table of GPUs, and one with a row for each lease and GPU and for each unmanaged process. */
-static void top_print(const struct command *command, const struct observed *observed, FILE *out)
+static void top_print(const struct command *command, const struct observed *observed,
+		      const struct top_layout *layout, FILE *out)
 {
+	_cleanup_(freep) size_t *sorted = sorted_leases(command, layout);
 	static const char *const heads[] = { "ID",        "NAME",    "STATE",  "CLASS",
 					     "USER",      "GPU",     "CUS",    "USED QUEUES",
 					     "DISTURBED", "EVICTED", "REASON", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "00061324780" };
 
 	gpu_table(command, out);
-	for (size_t l = 0; l < command->n_leases; l++)
-		if (lease_is_listed(command, &command->leases[l]))
-			add_lease(&table, command, observed, l);
+	for (size_t l = 0; sorted && l < command->n_leases; l++)
+		if (lease_is_listed(command, &command->leases[sorted[l]]))
+			add_lease(&table, command, observed, sorted[l]);
 	for (size_t i = 0; i < command->n_gpus; i++)
 		if (gpu_is_listed(command, &command->gpus[i]))
 			add_unmanaged(&table, &command->gpus[i]);
@@ -152,14 +215,21 @@ static unsigned screen_lines(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
-static void put_lines(const char *text)
+#define HEAD_LINES 2U /* of the text, which do not scroll */
+
+static void put_lines(const char *text, unsigned scroll)
 {
-	unsigned left = screen_lines();
+	unsigned left = screen_lines(), line = 0;
 
 	fputs(LINE_HOME, stdout);
-	for (; *text && left > 1; left--) {
+	for (; *text && left > 1; line++) {
 		size_t n = strcspn(text, "\n");
 
+		if (line >= HEAD_LINES && line < HEAD_LINES + scroll) {
+			text += n + (text[n] != '\0');
+			continue;
+		}
+		left--;
 		printf("%.*s" LINE_REST "\n", (int)n, text);
 		text += n + (text[n] != '\0');
 	}
@@ -170,7 +240,7 @@ static void put_lines(const char *text)
 /* Replaces the text on the terminal, cut at its last line. note: printed above the tables, "" for
  * none. */
 static void top_draw(const struct command *command, const struct observed *observed,
-		     const char *note)
+		     const struct top_layout *layout, const char *note)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -179,11 +249,20 @@ static void top_draw(const struct command *command, const struct observed *obser
 	if (!out)
 		return; /* out of memory; the next snapshot may succeed */
 
-	print_line(out, "gpuarbctl top: q quits%s%s", *note ? "; " : "", note);
+	if (layout->help)
+		print_line(out,
+			   "s sort, r reverse, u own leases, w waiting leases, arrows and PgUp "
+			   "PgDn scroll, ? back, q quit");
+	else
+		print_line(out, "gpuarbctl top: q quits, ? helps; by %s%s%s%s%s%s",
+			   sort_names[layout->sort], layout->reverse ? ", reversed" : "",
+			   command->filter.user ? "; user " : "",
+			   command->filter.user ? command->filter.user : "", *note ? "; " : "",
+			   note);
 	fputc('\n', out);
-	top_print(command, observed, out);
+	top_print(command, observed, layout, out);
 	if (fclose(out) == 0)
-		put_lines(text);
+		put_lines(text, layout->scroll);
 	free(text);
 }
 
@@ -198,6 +277,10 @@ static void top_draw(const struct command *command, const struct observed *obser
 struct painter {
 	struct command *command; /* at first with the snapshot of the parent */
 	struct observed observed;
+	struct top_layout layout;
+	int keys;    /* from the parent */
+	char escape; /* the last byte of an unfinished sequence of a key; 0: none */
+	char own[PRINT_USER];
 	uint64_t drawn_usec;
 };
 
@@ -223,7 +306,7 @@ static void draw(struct painter *painter, const char *note)
 {
 	if (!painter->command->wide)
 		painter->command->width = print_width(stdout); /* it may have changed */
-	top_draw(painter->command, &painter->observed, note);
+	top_draw(painter->command, &painter->observed, &painter->layout, note);
 	painter->drawn_usec = lease_clock_usec();
 }
 
@@ -244,6 +327,73 @@ static void on_change(const char *kind, const char *what, void *userdata)
 	}
 }
 
+/* ---- keys --------------------------------------------------------------------------------- */
+
+static void scroll_by(struct top_layout *layout, int lines)
+{
+	int to = (int)layout->scroll + lines;
+
+	layout->scroll = to < 0 ? 0 : (unsigned)to;
+}
+
+/* The last byte of "ESC [ A" and others. */
+static void take_sequence(struct painter *painter, char key)
+{
+	int page = (int)screen_lines() - (int)HEAD_LINES - 1;
+
+	if (key == 'A')
+		scroll_by(&painter->layout, -1);
+	else if (key == 'B')
+		scroll_by(&painter->layout, 1);
+	else if (key == '5')
+		scroll_by(&painter->layout, -page);
+	else if (key == '6')
+		scroll_by(&painter->layout, page);
+}
+
+static void take_key(struct painter *painter, char key)
+{
+	struct command *command = painter->command;
+	struct top_layout *layout = &painter->layout;
+
+	if (painter->escape == '[')
+		take_sequence(painter, key);
+	if (key == 033 || (painter->escape == 033 && key == '[') || painter->escape == '[') {
+		painter->escape = painter->escape == '[' ? 0 : key;
+		return;
+	}
+	painter->escape = 0;
+	if (key == 's')
+		layout->sort = (layout->sort + 1) % SORTS;
+	else if (key == 'r')
+		layout->reverse = !layout->reverse;
+	else if (key == '?' || key == 'h')
+		layout->help = !layout->help;
+	else if (key == 'u')
+		command->filter.user = command->filter.user ? NULL : painter->own;
+	else if (key == 'w')
+		command->filter.state = command->filter.state ? NULL : "waiting";
+	else if (key == 'j' || key == 'k')
+		scroll_by(layout, key == 'j' ? 1 : -1);
+}
+
+static void take_keys(struct painter *painter)
+{
+	char keys[64];
+	ssize_t n = read(painter->keys, keys, sizeof(keys));
+
+	for (ssize_t i = 0; i < n; i++)
+		take_key(painter, keys[i]);
+	if (n > 0)
+		draw(painter, "");
+}
+
+/* It ends gpuarb_watch(), nothing else. */
+static void on_keys(int number)
+{
+	(void)number;
+}
+
 static void pause_a_little(const struct painter *painter)
 {
 	uint64_t passed = lease_clock_usec() - painter->drawn_usec;
@@ -253,15 +403,19 @@ static void pause_a_little(const struct painter *painter)
 }
 
 /* Runs until it is killed, with a connection of its own. */
-static int paint(struct command *command)
+static int paint(struct command *command, int keys)
 {
-	struct painter painter = { .command = command };
+	struct painter painter = { .command = command, .keys = keys };
 	int r;
 
+	print_user(geteuid(), painter.own);
 	command->gpuarb = NULL; /* the parent's */
 	r = gpuarb_open(&command->gpuarb);
 	while (r >= 0) {
 		r = gpuarb_watch(command->gpuarb, SECOND_USEC, on_change, &painter);
+		take_keys(&painter);
+		if (r == -EINTR)
+			r = 0;
 		if (r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT) {
 			draw(&painter, gpuarb_last_error(command->gpuarb));
 			r = 0;
@@ -272,7 +426,7 @@ static int paint(struct command *command)
 	return fail_asked(command, r);
 }
 
-static pid_t start_painter(struct command *command, const sigset_t *before)
+static pid_t start_painter(struct command *command, const sigset_t *before, int keys)
 {
 	pid_t parent = getpid(), pid = fork();
 
@@ -282,22 +436,26 @@ static pid_t start_painter(struct command *command, const sigset_t *before)
 	sigprocmask(SIG_SETMASK, before, NULL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
-	_exit(paint(command));
+	_exit(paint(command, keys));
 }
 
-/* q, Ctrl-C and Ctrl-D. */
-static bool key_quits(void)
+/* q, Ctrl-C and Ctrl-D. Others are for the painter. */
+static bool key_quits(pid_t painter, int keys)
 {
 	char key;
 	ssize_t n = read(STDIN_FILENO, &key, 1);
 
 	if (n < 0)
 		return errno != EINTR && errno != EAGAIN;
-	return n == 0 || key == 'q' || key == 'Q' || key == 3 || key == 4;
+	if (n == 0 || key == 'q' || key == 'Q' || key == 3 || key == 4)
+		return true;
+	if (write(keys, &key, 1) == 1)
+		kill(painter, SIGUSR1);
+	return false;
 }
 
 /* Returns when the user quits or the painter has failed. */
-static void attend(int signals)
+static void attend(int signals, pid_t painter, int keys)
 {
 	struct pollfd fds[] = {
 		{ .fd = STDIN_FILENO, .events = POLLIN },
@@ -307,7 +465,7 @@ static void attend(int signals)
 	for (;;) {
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
 			return;
-		if (fds[1].revents || (fds[0].revents && key_quits()))
+		if (fds[1].revents || (fds[0].revents && key_quits(painter, keys)))
 			return;
 	}
 }
@@ -351,9 +509,10 @@ static int no_painter(const struct command *command)
 
 static int show(struct command *command)
 {
+	struct sigaction action = { .sa_handler = on_keys };
 	struct termios before, raw;
 	sigset_t mask;
-	int signals, r;
+	int signals, keys[2], r;
 	pid_t pid;
 
 	if (tcgetattr(STDIN_FILENO, &before) < 0)
@@ -363,28 +522,35 @@ static int show(struct command *command)
 	if (signals < 0)
 		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(errno));
 
+	if (pipe2(keys, O_CLOEXEC | O_NONBLOCK) < 0)
+		return fail(command, EXIT_FAILED, "cannot make a pipe: %s", strerror(errno));
+	sigaction(SIGUSR1, &action, NULL);
+
 	raw = before;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	put_screen(SCREEN_ENTER);
-	pid = start_painter(command, &mask);
+	pid = start_painter(command, &mask, keys[0]);
 	if (pid > 0)
-		attend(signals);
+		attend(signals, pid, keys[1]);
 	r = pid > 0 ? end_painter(pid) : no_painter(command);
 	tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	close(signals);
+	close(keys[0]);
+	close(keys[1]);
 	return r;
 }
 
 static int print_once(struct command *command)
 {
+	const struct top_layout layout = { .sort = SORT_ID };
 	struct observed observed;
 
 	if (command->json)
 		return run_status(command);
 	if (observed_read("/sys", "/proc", &observed) < 0)
 		return fail(command, EXIT_FAILED, "out of memory");
-	top_print(command, &observed, stdout);
+	top_print(command, &observed, &layout, stdout);
 	observed_done(&observed);
 	return EXIT_OK;
 }
@@ -394,46 +560,4 @@ int run_top(struct command *command)
 	if (command->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return print_once(command);
 	return show(command);
-}
-
-/* ---- monitor ------------------------------------------------------------------------------ */
-
-/* "2026-11-23T04:31:00.123Z" */
-static void write_time(char *buf, size_t size)
-{
-	struct timespec now;
-	struct tm tm;
-	size_t n;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	n = strftime(buf, size, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(buf + n, size - n, ".%03uZ", (unsigned)(now.tv_nsec / 1000000));
-}
-
-static void print_event(const char *kind, const char *what, void *userdata)
-{
-	const struct command *command = userdata;
-	struct json_object *event;
-	char time[64];
-
-	write_time(time, sizeof(time));
-	if (!command->json) {
-		print_line(stdout, "%s%s%s%s%s", command->time ? time : "",
-			   command->time ? " " : "", kind, *what ? " " : "", what);
-		fflush(stdout);
-		return;
-	}
-	event = json_map(NULL, NULL);
-	json_text(event, "time", time);
-	json_text(event, "event", kind);
-	json_text_known(event, "what", what);
-	json_print_line(stdout, event);
-}
-
-int run_monitor(struct command *command)
-{
-	int r = gpuarb_watch(command->gpuarb, GPUARB_FOREVER, print_event, command);
-
-	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }

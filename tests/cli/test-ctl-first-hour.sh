@@ -324,6 +324,35 @@ if command -v script >/dev/null; then
 		>"$dir/out" 2>"$dir/err" <&5
 	out_lacks $'\033['
 fi
+# top is drawn again after each key.
+if command -v script >/dev/null; then
+	exec 8<>"$dir/keys"
+	exec 7< <(exec script -qec "stty cols 100; NO_COLOR=1 $GPUARBCTL top" /dev/null <"$dir/keys" 2>&1)
+	said='gpuarbctl top and its keys'
+	text=
+	drawn() # TEXT
+	{
+		local c
+		while [[ $text != *"$1"* ]] && IFS= read -r -t 60 -n 1 -d '' c <&7; do text+=$c; done
+		check "it draws $1" test "${text%"$1"*}" != "$text"
+		text=
+	}
+	drawn 'by id'
+	printf s >&8
+	drawn 'by name'
+	printf r >&8
+	drawn 'reversed'
+	printf '?' >&8
+	drawn 'PgDn'
+	printf '?' >&8
+	drawn 'by name'
+	printf u >&8
+	drawn "user $me"
+	printf '\033[B\033[6~\033[A' >&8
+	printf q >&8
+	drawn $'\033[?1049l'
+	exec 7<&- 8>&-
+fi
 ends 0 list --columns=id,AGE,cus --no-legend
 check 'three columns' test "$(sed -n 1p "$dir/out" | wc -w)" = 3
 ends 0 list --state=waiting -o json
