@@ -181,6 +181,9 @@ struct gpuarb_refusal_facts {
 
 	/* With "preempt = revoke" of this tenant, leases of lower classes would make room. */
 	const char *preempt_tenant;
+
+	/* The search for `end` of the refusal stopped early: other leases may make room. */
+	bool end_cut;
 };
 
 /* The facts of refusal i of gpuarb_last_refusals(), valid as long as that; NULL: no refusal i. */

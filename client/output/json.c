@@ -362,6 +362,8 @@ static void json_facts(struct json_object *map, const struct gpuarb_refusal_fact
 		json_number(map, "behind", facts->behind);
 	if (*facts->preempt_tenant)
 		json_text(map, "preempt_tenant", facts->preempt_tenant);
+	if (facts->end_cut)
+		json_flag(map, "end_cut", true);
 }
 
 static void json_refusal(struct json_object *map, const struct gpuarb_refusal *refusal,

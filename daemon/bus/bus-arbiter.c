@@ -95,7 +95,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (end_could_help(result.kind))
 		r = arbiter_advise(bus->arbiter, caller, &request, &advice);
 	return reply_plan(bus, m, proposal, &effects, &result,
-			  r >= 0 && advice.n > 0 ? &advice : NULL);
+			  r >= 0 && (advice.n > 0 || advice.cut) ? &advice : NULL);
 }
 
 static int method_observe_clients(sd_bus_message *m, void *userdata, sd_bus_error *)

@@ -166,8 +166,12 @@ int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
 
 static int append_advice(sd_bus_message *m, const struct advice *advice)
 {
-	int r;
+	int r = 0;
 
+	if (advice->cut)
+		r = sd_bus_message_append(m, "{sv}", "end-cut", "b", true);
+	if (r < 0 || advice->n == 0)
+		return r;
 	r = append_numbers(m, "end", "t", advice->ids, advice->n * sizeof(*advice->ids));
 	return r < 0 ? r : sd_bus_message_append(m, "{sv}", "end-exact", "b", advice->exact);
 }

@@ -288,6 +288,7 @@ static const struct field fact_fields[] = {
 	FIELD('u', "process-count", gpuarb_refusal_facts, process_count),
 	FIELD('t', "behind", gpuarb_refusal_facts, behind),
 	FIELD('s', "preempt-tenant", gpuarb_refusal_facts, preempt_tenant),
+	FIELD('b', "end-cut", gpuarb_refusal_facts, end_cut),
 };
 
 static const struct dictionary fact_dictionary = DICTIONARY(fact_fields, gpuarb_refusal_facts);

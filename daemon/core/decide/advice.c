@@ -7,6 +7,16 @@
 
 #include "core/decide/plan.h"
 
+/*
+ * A search ends when its steps are spent. A step is about as long as it takes to judge a want on a GPU
+ * of four shader engines: 5 us. Leases that policy allows to revoke are searched for longer, because
+ * a request depends on them, and not only what its refusal tells.
+ */
+#define STEPS 128U
+#define STEPS_TO_REVOKE 8192U
+#define LEASES_OF_STEP 64U /* each attempt walks through all leases */
+#define ENGINES_OF_STEP 8U
+
 /* The cost of ending a set of leases; compared member by member, in their order. */
 struct cost {
 	unsigned n, standing, realtime, guaranteed, cus; /* standing: not revoked yet */
@@ -22,6 +32,9 @@ struct search {
 	/* Leases whose end may help on the GPUs that are being searched, the most expensive last. */
 	struct lease **candidates;
 	size_t n_candidates;
+
+	unsigned attempt, steps; /* the steps of one attempt, and those that are left */
+	bool cut;                /* too few were left */
 
 	bool some_helps;       /* the end of all candidates of a GPU makes room */
 	struct cost best_cost; /* n 0: none is known */
@@ -48,8 +61,29 @@ static enum result_kind plan(const struct search *search)
 	return kind;
 }
 
-static bool fits(const struct search *search)
+static unsigned steps_of_attempt(const struct arbiter *arbiter, const struct request *request)
 {
+	unsigned steps = 1 + (unsigned)arbiter->n_leases / LEASES_OF_STEP;
+
+	for (size_t i = 0; i < request->n_wants; i++) {
+		bool any = strcmp(request->wants[i].gpu, "any") == 0 && request->n_wants > 1;
+
+		for (size_t j = 0; j < i; j++)
+			any &= !want_equal(&request->wants[j], &request->wants[i]);
+		for (size_t g = 0; g < (any ? arbiter->n_gpus : 1); g++)
+			steps += 1 + arbiter->gpus[g].info.geometry.xccs *
+					     arbiter->gpus[g].info.geometry.engines /
+					     ENGINES_OF_STEP;
+	}
+	return steps;
+}
+
+static bool fits(struct search *search)
+{
+	search->cut |= search->steps < search->attempt;
+	if (search->cut)
+		return false;
+	search->steps -= search->attempt;
 	return plan(search) == RESULT_OK;
 }
 
@@ -158,7 +192,7 @@ static void find_some(struct search *search)
 	}
 	for (i = 0; i < n; i++)
 		ledger_put_back(&search->without, needed[i]);
-	if (any && small && is_cheaper(search, needed, n))
+	if (any && small && !search->cut && is_cheaper(search, needed, n))
 		keep_best(search, needed, n);
 	search->some_helps |= any;
 }
@@ -170,7 +204,7 @@ static bool find_single(struct search *search)
 		struct lease *lease = search->candidates[i];
 		bool enough;
 
-		if (!is_cheaper(search, &lease, 1))
+		if (search->cut || !is_cheaper(search, &lease, 1))
 			return true;
 		ledger_leave_out(&search->without, lease);
 		enough = fits(search);
@@ -196,10 +230,12 @@ static void search_candidates(struct search *search)
  * which are not revoked for another lease already. */
 static bool is_revocable(const struct search *search, const struct lease *lease)
 {
-	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
+	const struct tenant *tenant;
 
-	return lease->class < search->question->class && tenant &&
-	       (tenant->preempt || search->question->any_policy) && !lease->revoked_for;
+	if (lease->class >= search->question->class || lease->revoked_for)
+		return false;
+	tenant = tenant_named(search->arbiter->settings, lease->tenant);
+	return tenant && (tenant->preempt || search->question->any_policy);
 }
 
 /* The caller's own, where quotas count over all GPUs. */
@@ -234,7 +270,7 @@ static void search_each_gpu(struct search *search)
 	char *name = search->request.wants[0].gpu;
 	int named = strcmp(name, "any") == 0 ? -1 : ledger_find_gpu(search->arbiter, name);
 
-	for (size_t g = 0; g < search->arbiter->n_gpus; g++) {
+	for (size_t g = 0; g < search->arbiter->n_gpus && !search->cut; g++) {
 		const struct gpu *gpu = &search->arbiter->gpus[g];
 
 		if (gpu->absent || (named >= 0 && (size_t)named != g))
@@ -245,48 +281,63 @@ static void search_each_gpu(struct search *search)
 	}
 }
 
+/* Whether the end of leases can make room for what was refused. */
+static bool end_may_help(const struct search *search, enum result_kind kind)
+{
+	return kind == RESULT_NO_CAPACITY ||
+	       (kind == RESULT_QUOTA_EXCEEDED && !search->question->revocable);
+}
+
 static int search_all(struct search *search)
+{
+	enum result_kind kind = plan(search);
+	int r;
+
+	if (!end_may_help(search, kind))
+		return kind == RESULT_NO_MEMORY ? -ENOMEM : 0;
+	r = ledger_copy(search->arbiter, &search->without);
+	if (r < 0)
+		return r;
+	if (search->request.n_wants == 1)
+		search_each_gpu(search);
+	else
+		search_candidates(search);
+	ledger_copy_done(&search->without);
+	return 0;
+}
+
+/* Without leases to try, nothing is planned. */
+static int search_start(struct search *search)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	const struct advice_question *question = search->question;
 
-	if (question->caller && tenant_find(search->arbiter->settings, question->caller,
-					    search->request.tenant, &search->tenant, &result) < 0)
+	if (search->arbiter->n_leases == 0 ||
+	    (question->caller && tenant_find(search->arbiter->settings, question->caller,
+					     search->request.tenant, &search->tenant, &result) < 0))
 		return 0;
 	search->candidates = calloc(search->arbiter->n_leases, sizeof(struct lease *));
 	if (!search->candidates)
 		return -ENOMEM;
-	if (search->request.n_wants == 1) {
-		search_each_gpu(search);
-	} else {
-		find_candidates(search, UINT64_MAX);
-		search_candidates(search);
-	}
-	return 0;
+	find_candidates(search, UINT64_MAX);
+	return search->n_candidates > 0 ? search_all(search) : 0;
 }
 
 int advice_find(const struct arbiter *arbiter, const struct advice_question *question,
 		struct advice *ret)
 {
 	struct search search = { .arbiter = arbiter, .question = question, .without = *arbiter };
-	enum result_kind kind;
-	int r = 0;
+	int r;
 
 	request_recall(question->request, &search.request);
-	kind = plan(&search);
-	if (kind == RESULT_NO_MEMORY)
-		return -ENOMEM;
-	if (arbiter->n_leases > 0 && (kind == RESULT_NO_CAPACITY ||
-				      (kind == RESULT_QUOTA_EXCEEDED && !question->revocable))) {
-		r = ledger_copy(arbiter, &search.without);
-		if (r < 0)
-			return r;
-		r = search_all(&search);
-		ledger_copy_done(&search.without);
-		free(search.candidates);
-	}
+	search.attempt = steps_of_attempt(arbiter, &search.request);
+	search.steps = question->revocable && !question->any_policy ? STEPS_TO_REVOKE : STEPS;
+	r = search_start(&search);
+	free(search.candidates);
 	/* One lease is the cheapest set, and none is exact where nothing helps. */
-	search.best.exact = search.best.n == 1 || (search.best.n == 0 && !search.some_helps);
+	search.best.cut = search.cut;
+	search.best.exact = !search.cut &&
+			    (search.best.n == 1 || (search.best.n == 0 && !search.some_helps));
 	if (r == 0)
 		*ret = search.best;
 	return r;

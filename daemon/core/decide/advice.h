@@ -11,6 +11,7 @@
 struct advice {
 	uint64_t ids[ADVICE_MAX]; /* ascending */
 	size_t n;                 /* 0: no set of that many leases would help */
+	bool cut;   /* the search ended early: there may be a set that it has not found */
 	bool exact; /* no cheaper set would do; false: not every cheaper set was tried */
 };
 
@@ -32,7 +33,7 @@ struct advice_question {
  * almost always: test-advice prints how often.
  *
  * Leases that are ending are not proposed, because they end anyway; nor are waiting leases, which
- * hold nothing. Observed use beyond budgets and by unmanaged processes counts as if it stayed.
+ * hold nothing. A search that takes too long ends early. Observed use beyond budgets and by unmanaged processes counts as if it stayed.
  *
  * 0, also where the request fits or is refused for what no end would change; -ENOMEM.
  */

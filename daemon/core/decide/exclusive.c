@@ -31,6 +31,26 @@ const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 	return NULL;
 }
 
+uint64_t exclusive_gpus(const struct arbiter *arbiter, bool exclusive)
+{
+	uint64_t gpus = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+
+			if (exclusive ? !p->adaptable : p->exclusive)
+				gpus |= UINT64_C(1) << p->gpu;
+		}
+	}
+	for (size_t g = 0; exclusive && g < arbiter->n_gpus; g++)
+		if (arbiter->gpus[g].observed.unmanaged.queues > 0)
+			gpus |= UINT64_C(1) << g;
+	return gpus;
+}
+
 bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		       bool exclusive, struct refusal *refusal)
 {

@@ -20,5 +20,6 @@ const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 
 /* May a lease that cannot pause not become active on this GPU now? exclusive: it is exclusive. self:
  * the lease, NULL for a new one. Names in the refusal what is in the way. */
+uint64_t exclusive_gpus(const struct arbiter *arbiter, bool exclusive);
 bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		       bool exclusive, struct refusal *refusal);

@@ -8,6 +8,10 @@
 
 #define UNMATCHED (-1)
 
+/* A request is refused if more pairs of a want and a GPU would have to be judged, which takes 5 ms;
+ * equal wants are judged once. Eight GPUs have 64 pairs at most. */
+#define PAIRS_MAX 512U
+
 /* What admit() said of one want on one GPU: the partition if it fits, else the refusal. */
 union judgement {
 	struct partition partition;
@@ -24,6 +28,7 @@ struct gang {
 	uint64_t present;                              /* as bits */
 	uint64_t candidates[REQUEST_WANTS];            /* GPUs that the want names, as bits */
 	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
+	uint8_t judged[REQUEST_WANTS];                 /* by want: the first equal one */
 	union judgement *judgements;                   /* by want and GPU; owned */
 	unsigned most[REQUEST_WANTS]; /* by GPU: the worth of the best partition there */
 	uint64_t max_gpus;
@@ -93,7 +98,7 @@ static unsigned worth(const struct partition *p)
 
 static union judgement *judgement_of(const struct gang *gang, size_t want, size_t gpu)
 {
-	return &gang->judgements[want * gang->n_gpus + gpu];
+	return &gang->judgements[gang->judged[want] * gang->n_gpus + gpu];
 }
 
 static void judge_want(struct gang *gang, size_t i, size_t g)
@@ -129,6 +134,37 @@ static int find_floors(struct gang *gang)
 	return 0;
 }
 
+/* The first want that is equal to this one. */
+static size_t first_equal(const struct request *request, size_t i)
+{
+	size_t j = 0;
+
+	while (j < i && !want_equal(&request->wants[j], &request->wants[i]))
+		j++;
+	return j;
+}
+
+/* Finds the equal wants, and whether there are few enough others. */
+static int find_equal(struct gang *gang, struct result *result)
+{
+	size_t pairs = 0, different = 0;
+
+	for (size_t i = 0; i < gang->request->n_wants; i++) {
+		gang->judged[i] = (uint8_t)first_equal(gang->request, i);
+		if (gang->judged[i] < i)
+			continue;
+		pairs += (size_t)__builtin_popcountll(gang->candidates[i]);
+		different++;
+	}
+	if (pairs <= PAIRS_MAX)
+		return 0;
+	return result_set(
+		result, RESULT_INVALID_REQUEST,
+		"%zu different wants for any of %zu GPUs are %zu pairs of a want and a GPU, and "
+		"at most %u are examined: name GPUs, or make wants equal",
+		different, gang->n_present, pairs, PAIRS_MAX);
+}
+
 /* Judges every want on each GPU that it names. */
 static int judge(struct gang *gang)
 {
@@ -138,10 +174,17 @@ static int judge(struct gang *gang)
 					sizeof(*gang->judgements));
 	if (!gang->judgements)
 		return -ENOMEM;
-	for (size_t i = 0; i < gang->request->n_wants; i++)
+	for (size_t i = 0; i < gang->request->n_wants; i++) {
+		size_t first = gang->judged[i];
+
+		if (first < i) {
+			memcpy(gang->outcome[i], gang->outcome[first], gang->n_gpus);
+			continue;
+		}
 		for (size_t g = 0; g < gang->n_gpus; g++)
 			if (gang->candidates[i] & bit(g))
 				judge_want(gang, i, g);
+	}
 	return 0;
 }
 
@@ -414,6 +457,8 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	gang->context.exclusive = previous ? previous->partitions[0].exclusive
 					   : exclusive_asked(admit_context->tenant,
 							     admit_context->class, request);
+	gang->context.exclusive_gpus = exclusive_gpus(admit_context->arbiter,
+						      gang->context.exclusive);
 	gang->context.inactive = request->start_inactive;
 	gang->context.adaptable = request->adaptable;
 	gang->request = request;
@@ -428,6 +473,9 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 		return r;
 	if (request->n_wants > gang->n_present)
 		return too_few_gpus(gang, result);
+	r = find_equal(gang, result);
+	if (r < 0)
+		return r;
 	if (tenant_bounds_parts(admit_context->tenant)) {
 		quota_shares(admit_context->arbiter, admit_context->tenant, admit_context->uid,
 			     previous ? previous->id : 0, gang->shares);

@@ -177,7 +177,7 @@ int request_complete(struct request *request, enum lease_class lease_class, stru
 	return 0;
 }
 
-static bool want_equal(const struct want *a, const struct want *b)
+bool want_equal(const struct want *a, const struct want *b)
 {
 	return strcmp(a->gpu, b->gpu) == 0 && a->cus == b->cus &&
 	       a->shader_engines == b->shader_engines && a->cus_min == b->cus_min &&

@@ -42,6 +42,7 @@ struct want {
 
 /* All zero but priority = PRIORITY_NORMAL and gpu = "any". */
 void want_init(struct want *want);
+bool want_equal(const struct want *a, const struct want *b);
 
 struct request {
 	size_t n_wants;

@@ -273,6 +273,60 @@ static void random_request(unsigned *seed, unsigned n_gpus, struct request *ret)
 		snprintf(ret->wants[0].gpu, sizeof(ret->wants[0].gpu), "0");
 }
 
+/* As many GPUs and leases as there can be, and a request that all of them keep out. */
+static struct arbiter *crowd(struct gpu_info infos[REQUEST_WANTS], struct request *ret)
+{
+	struct arbiter *arbiter;
+
+	for (unsigned i = 0; i < REQUEST_WANTS; i++) {
+		infos[i] = radeon_vii("");
+		snprintf(infos[i].name, sizeof(infos[i].name), "gpu%02u", i);
+	}
+	arbiter = arbiter_of(infos, REQUEST_WANTS);
+	for (unsigned i = 0; i < 7 * REQUEST_WANTS; i++)
+		take(arbiter, 3, 1);
+	*ret = request_for(37);
+	ret->n_wants = REQUEST_WANTS;
+	for (unsigned i = 0; i < REQUEST_WANTS; i++) {
+		ret->wants[i] = ret->wants[0];
+		ret->wants[i].any_shape = ret->wants[i].exact = true;
+		ret->wants[i].queues = 24;
+	}
+	return arbiter;
+}
+
+TEST(long_search_for_advice_ends_early_and_tells_it)
+{
+	struct gpu_info infos[REQUEST_WANTS];
+	struct request request;
+	struct arbiter *arbiter = crowd(infos, &request);
+	struct advice advice = advise(arbiter, LAB, &request);
+
+	CHECK(advice.n == 0 && advice.cut && !advice.exact);
+	arbiter_free(arbiter);
+}
+
+TEST(different_wants_for_any_of_many_gpus_are_limited)
+{
+	const struct caller caller = caller_of(LAB);
+	struct gpu_info infos[REQUEST_WANTS];
+	struct result result = { 0 };
+	struct request request;
+	struct arbiter *arbiter = crowd(infos, &request);
+	struct lease *lease;
+
+	for (unsigned i = 0; i < 8; i++) /* 8 different wants on 64 GPUs */
+		request.wants[i].cus = 30 + i;
+	CHECK(arbiter_plan(arbiter, &caller, &request, &lease, &result) < 0);
+	CHECK(result.kind == RESULT_NO_CAPACITY);
+	result_done(&result);
+	request.wants[8].cus = 38;
+	CHECK(arbiter_plan(arbiter, &caller, &request, &lease, &result) < 0);
+	CHECK(result.kind == RESULT_INVALID_REQUEST && strstr(result.sentence, "576"));
+	result_done(&result);
+	arbiter_free(arbiter);
+}
+
 TEST(every_member_of_an_advice_is_needed_and_few_sets_are_cheaper)
 {
 	unsigned seed = (unsigned)time(NULL), advised = 0, none = 0;
