@@ -24,6 +24,11 @@
 #define TOTAL_OF_USERS 4U      /* what all users may have waiting, in maxima of one */
 #define BYTES_OF_CALL 1024U    /* what waits is bounded in calls and in their average size */
 #define WRITE_QUEUE_MAX 1024U  /* answers that wait for the bus: none is made beyond */
+/* What has arrived is read before calls that wait are served, because it may be of a user whose calls
+ * need not wait; but one of those is served after every few calls that were read. */
+#define TURN_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1)
+#define READS_OF_TURN 16U
+
 #define STALL_USEC UINT64_C(2000000)
 
 /* ---- the size of a call ------------------------------------------------------------------- */
@@ -181,6 +186,8 @@ static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
 	if (peer->user)
 		peer->user->delayed++;
 	bus->changed = true;
+	if (++bus->n_kept % READS_OF_TURN == 0)
+		bus_calls_serve(bus);
 	return 1;
 }
 
@@ -221,7 +228,7 @@ static void begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
 
 	bus->running = peer->user;
 	bus->changed = true;
-	bus->started_usec = bus_now_usec();
+	bus->started_usec = bus_cpu_usec();
 	bus_unread_answer(bus, peer, m);
 	if (path && strncmp(path, GPUARB_PATH, strlen(GPUARB_PATH)) == 0)
 		bus->host->refresh(bus->userdata);
@@ -337,7 +344,7 @@ static int on_prepare(sd_event_source *, void *userdata)
 	struct bus *bus = userdata;
 
 	if (bus->running)
-		bus_user_charge(bus->running, 1, bus_now_usec() - bus->started_usec);
+		bus_user_charge(bus->running, 1, bus_cpu_usec() - bus->started_usec);
 	bus->running = NULL;
 	if (bus->serving_peer && !bus->serving) {
 		bus_peer_unqueue(bus->serving_peer);
@@ -381,6 +388,8 @@ int bus_calls_start(struct bus *bus)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(bus->turn, SD_EVENT_OFF);
 	if (r >= 0)
+		r = sd_event_source_set_priority(bus->turn, TURN_PRIORITY);
+	if (r >= 0)
 		r = add_timer(bus, on_watch, &bus->watch);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(bus->watch, SD_EVENT_ON);
@@ -388,6 +397,8 @@ int bus_calls_start(struct bus *bus)
 		r = sd_event_source_set_prepare(bus->watch, on_prepare);
 	if (r >= 0)
 		r = sd_event_add_defer(bus->event, &bus->again, on_again, bus);
+	if (r >= 0)
+		r = sd_event_source_set_priority(bus->again, TURN_PRIORITY);
 	return r < 0 ? r : sd_event_source_set_enabled(bus->again, SD_EVENT_OFF);
 }
 

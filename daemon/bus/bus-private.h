@@ -82,6 +82,7 @@ struct bus {
 	struct bus_peer *serving_peer;
 	struct bus_user *running; /* the time since started_usec is charged to it */
 	uint64_t started_usec;
+	size_t n_kept;
 	bool changed, full; /* calls may be served that could not; answers wait for the bus */
 	sd_event_source *turn, *again, *watch;
 	uint64_t n_unwritten, unwritten_usec;
@@ -208,6 +209,10 @@ void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned to
 void bus_forget_deferred(struct bus *bus, const char *sender); /* its connection has closed */
 void bus_drop_deferred(struct bus *bus);                       /* the daemon is ending */
 
+/* ---- bus-limits.c ----------------------------------------------------------------- */
+
+int bus_method_read_limits(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
 /* ---- bus-slots.c ------------------------------------------------------------------ */
 
 int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *error);
@@ -231,6 +236,7 @@ void bus_drop_client_calls(struct bus *bus);
 /* ---- bus-users.c ------------------------------------------------------------------ */
 
 uint64_t bus_now_usec(void); /* CLOCK_MONOTONIC */
+uint64_t bus_cpu_usec(void); /* of this thread */
 
 /* The user of a caller; NULL: no memory. */
 struct bus_user *bus_user_get(struct bus *bus, const struct caller *caller);

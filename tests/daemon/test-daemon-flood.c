@@ -96,3 +96,73 @@ TEST(connection_that_takes_no_holder_stops_no_other_user)
 	others_are_served(&flood);
 	depart(&flood);
 }
+
+/* ---- what each user has --------------------------------------------------------------------- */
+
+struct usage {
+	bool found;
+	uint32_t pending, leases;
+	uint64_t unread;
+};
+
+static void read_usage(sd_bus_message *m, struct usage *ret, uint32_t *ret_uid)
+{
+	const char *key, *type;
+
+	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+		CHECK(sd_bus_message_read(m, "s", &key) >= 0);
+		CHECK(sd_bus_message_peek_type(m, NULL, &type) > 0);
+		if (strcmp(key, "uid") == 0)
+			CHECK(sd_bus_message_read(m, "v", "u", ret_uid) >= 0);
+		else if (strcmp(key, "pending") == 0)
+			CHECK(sd_bus_message_read(m, "v", "u", &ret->pending) >= 0);
+		else if (strcmp(key, "leases") == 0)
+			CHECK(sd_bus_message_read(m, "v", "u", &ret->leases) >= 0);
+		else if (strcmp(key, "unread-bytes") == 0)
+			CHECK(sd_bus_message_read(m, "v", "t", &ret->unread) >= 0);
+		else
+			CHECK(sd_bus_message_skip(m, "v") >= 0);
+		CHECK(sd_bus_message_exit_container(m) >= 0);
+	}
+}
+
+static struct usage usage_of(sd_bus *bus, uint32_t wanted)
+{
+	sd_bus_message *m = call(call_arbiter(bus, "ReadLimits"));
+	struct usage usage = { 0 }, one;
+	uint32_t uid;
+
+	CHECK(sd_bus_message_skip(m, "a{sv}") >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
+	while (sd_bus_message_enter_container(m, 'a', "{sv}") > 0) {
+		one = (struct usage){ .found = true };
+		read_usage(m, &one, &uid);
+		if (uid == wanted)
+			usage = one;
+		CHECK(sd_bus_message_exit_container(m) >= 0);
+	}
+	sd_bus_message_unref(m);
+	return usage;
+}
+
+TEST(limits_show_what_a_user_leaves_unread_and_pending)
+{
+	struct live_lease lease;
+	struct flood flood;
+	struct usage usage;
+
+	NEEDS_DAEMON();
+	arrive(&flood, "[daemon]\nmax-unread-per-user = 128K\n");
+	lease = reserve(flood.other, 1);
+	for (unsigned i = 0; i < 1000; i++)
+		send_unread(ask_all(flood.attacker));
+	settle(flood.attacker);
+	do /* the first answers fill the socket */
+		usage = usage_of(flood.root, STRANGER);
+	while (usage.unread < 128 * 1024 || usage.pending == 0);
+	CHECK(usage.found && usage.leases == 0);
+	usage = usage_of(flood.root, OTHER);
+	CHECK(usage.found && usage.leases == 1 && usage.pending == 0);
+	close(lease.holder);
+	depart(&flood);
+}

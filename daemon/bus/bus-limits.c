@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* ReadLimits: the limits, and what each user has of them. */
+
+#include "bus/bus-private.h"
+
+/* What a user holds of the ledger. */
+struct held {
+	uint32_t leases, waiting, holders;
+};
+
+static struct held held_by(const struct arbiter *arbiter, uid_t uid)
+{
+	struct held held = { 0 };
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (lease->owner != uid)
+			continue;
+		held.leases++;
+		held.waiting += lease->state == STATE_WAITING;
+		held.holders += lease->n_holders + (uint32_t)lease->n_bound;
+	}
+	return held;
+}
+
+static int append_limits(sd_bus_message *m, const struct bus *bus)
+{
+	const struct settings *s = bus->arbiter->settings;
+
+	return sd_bus_message_append(
+		m, "a{sv}", 8, "max-calls-per-user", "u", s->max_calls_per_user,
+		"max-time-per-user", "u", s->max_time_per_user, "max-pending-per-user", "u",
+		s->max_pending_per_user, "max-unread-per-user", "t", s->max_unread_per_user,
+		"max-leases", "u", s->max_leases, "max-leases-per-user", "u",
+		s->max_leases_per_user, "max-holders", "u", s->max_holders, "unread-known", "b",
+		!bus->tells_nothing);
+}
+
+static int append_user(sd_bus_message *m, const struct bus *bus, const struct bus_user *user)
+{
+	const struct held held = held_by(bus->arbiter, user->uid);
+	const struct bus_peer *peer;
+	uint32_t connections = 0;
+
+	TAILQ_FOREACH(peer, &user->peers, link)
+	connections += !peer->closed;
+	return sd_bus_message_append(
+		m, "a{sv}", 14, "uid", "u", user->uid, "administrator", "b", user->exempt,
+		"connections", "u", connections, "calls", "t", user->served, "calls-delayed", "t",
+		user->delayed, "calls-refused", "t", user->refused, "time-usec", "t",
+		user->used_usec, "pending", "u", (uint32_t)user->n_queued, "pending-bytes", "t",
+		(uint64_t)user->queued_bytes, "unread-bytes", "t", user->unread.bytes, "unread-fds",
+		"u", user->unread.fds, "leases", "u", held.leases, "waiting", "u", held.waiting,
+		"holders", "u", held.holders);
+}
+
+int bus_method_read_limits(sd_bus_message *call, void *userdata, sd_bus_error *)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	const struct bus *bus = userdata;
+	const struct bus_user *user;
+	int r;
+
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = append_limits(reply, bus);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	TAILQ_FOREACH(user, &bus->users, link)
+	if (r >= 0)
+		r = append_user(reply, bus, user);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	if (r >= 0)
+		r = sd_bus_send(NULL, reply, NULL);
+	return r < 0 ? r : 1;
+}
