@@ -191,7 +191,7 @@ static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
 	return 1;
 }
 
-void bus_calls_known(struct bus_peer *peer)
+static void known(struct bus_peer *peer)
 {
 	struct bus_user *user = peer->user;
 	struct bus_call *call;
@@ -208,7 +208,7 @@ void bus_calls_known(struct bus_peer *peer)
 	bus_calls_serve(peer->bus);
 }
 
-void bus_calls_refuse(struct bus_peer *peer, enum result_kind kind, const char *sentence)
+static void unknown(struct bus_peer *peer, enum result_kind kind, const char *sentence)
 {
 	for (struct bus_call *call; (call = TAILQ_FIRST(&peer->calls));) {
 		TAILQ_REMOVE(&peer->calls, call, link);
@@ -384,6 +384,8 @@ int bus_calls_start(struct bus *bus)
 {
 	int r;
 
+	bus->known = known;
+	bus->unknown = unknown;
 	r = add_timer(bus, on_turn, &bus->turn);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(bus->turn, SD_EVENT_OFF);

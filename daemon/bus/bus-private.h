@@ -75,6 +75,11 @@ struct bus {
 	void *userdata; /* of host and events */
 	void *peers;    /* bus-sender.c: tsearch(3) tree by unique name */
 
+	/* Set by bus-calls.c for bus-sender.c: the caller of a connection is known, or never will be.
+	 * Then its calls are refused, or dropped for a sentence of NULL. */
+	void (*known)(struct bus_peer *peer);
+	void (*unknown)(struct bus_peer *peer, enum result_kind kind, const char *sentence);
+
 	/* bus-users.c, bus-calls.c */
 	TAILQ_HEAD(, bus_user) users; /* in the order of their turns */
 	size_t n_queued, queued_bytes, unknown_bytes;
@@ -274,11 +279,6 @@ void bus_calls_stop(struct bus *bus);
 
 /* For the filter: 0: the call is served now; 1: it waits, or was answered. */
 int bus_calls_arrived(struct bus *bus, sd_bus_message *m);
-
-/* The caller of the connection is known, or never will be: then its calls are refused, or dropped
- * for a sentence of NULL. */
-void bus_calls_known(struct bus_peer *peer);
-void bus_calls_refuse(struct bus_peer *peer, enum result_kind kind, const char *sentence);
 
 /* Serves the next call that waits, if there is one. */
 void bus_calls_serve(struct bus *bus);

@@ -26,7 +26,7 @@ static struct bus_peer *peer_free(struct bus_peer *peer)
 	if (!peer)
 		return NULL;
 
-	bus_calls_refuse(peer, RESULT_OK, NULL);
+	peer->bus->unknown(peer, RESULT_OK, NULL);
 	bus_unread_forget(peer);
 	if (peer->user)
 		TAILQ_REMOVE(&peer->user->peers, peer, link);
@@ -45,7 +45,7 @@ static void forget(struct bus_peer *peer)
 /* Answers the calls that wait and forgets the peer: its next call starts another look-up. */
 static void refuse(struct bus_peer *peer, enum result_kind kind, const char *sentence)
 {
-	bus_calls_refuse(peer, kind, sentence);
+	peer->bus->unknown(peer, kind, sentence);
 	forget(peer);
 }
 
@@ -148,7 +148,7 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *)
 	peer->lookup = sd_bus_slot_unref(peer->lookup);
 	if (peer->caller.pid > 0)
 		peer->bus->host->describe(peer->bus->userdata, peer->caller.pid, &peer->caller);
-	bus_calls_known(peer);
+	peer->bus->known(peer);
 	return 1;
 }
 
