@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -28,6 +29,10 @@
  * need not wait; but one of those is served after every few calls that were read. */
 #define TURN_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1)
 #define READS_OF_TURN 16U
+
+/* After so much has waited or was answered, the heap is given back, but not all the time. */
+#define TRIM_CALLS 1000U
+#define TRIM_USEC UINT64_C(10000000)
 
 #define STALL_USEC UINT64_C(2000000)
 
@@ -141,7 +146,9 @@ static const char *why_not(const struct bus *bus, const struct bus_peer *peer, s
 		       "try again later";
 	if (fds_are_scarce(bus))
 		return "more than half of the file descriptors of gpuarbd are open: try again later";
-	if (!user && (peer->n_queued >= UNKNOWN_CALLS || bus->unknown_bytes + size > UNKNOWN_MAX))
+	/* The first call of a connection waits in any case: the others may be of another user. */
+	if (!user && peer->n_queued > 0 &&
+	    (peer->n_queued >= UNKNOWN_CALLS || bus->unknown_bytes + size > UNKNOWN_MAX))
 		return "too many calls of new connections are waiting: try again later";
 	if (user && (!bus_user_has_share(user->n_queued, bus->n_queued, most, total) ||
 		     !bus_user_has_share(user->queued_bytes, bus->queued_bytes,
@@ -338,6 +345,18 @@ static void watch_writing(struct bus *bus)
 	bus->events->stalled(bus->userdata);
 }
 
+/* The heap of a flood, or of a large answer that was sent, is not needed again soon. */
+static void give_back(struct bus *bus)
+{
+	bus->bloated |= bus->n_queued > TRIM_CALLS;
+	if (!bus->bloated || bus->n_queued > 0 || bus->n_unwritten > 0 ||
+	    bus_now_usec() - bus->trimmed_usec < TRIM_USEC)
+		return;
+	malloc_trim(0);
+	bus->bloated = false;
+	bus->trimmed_usec = bus_now_usec();
+}
+
 /* Before each wait of the event loop: the call that was served is complete. */
 static int on_prepare(sd_event_source *, void *userdata)
 {
@@ -351,6 +370,7 @@ static int on_prepare(sd_event_source *, void *userdata)
 		bus->serving_peer = NULL;
 	}
 	watch_writing(bus);
+	give_back(bus);
 	if (bus->changed && bus->n_queued > 0 && !bus->serving_peer)
 		sd_event_source_set_enabled(bus->again, SD_EVENT_ONESHOT);
 	bus->changed = false;

@@ -92,6 +92,8 @@ struct bus {
 	sd_event_source *turn, *again, *watch;
 	uint64_t n_unwritten, unwritten_usec;
 	bool stalled; /* the bus reads nothing */
+	bool bloated; /* the heap was large */
+	uint64_t trimmed_usec;
 
 	/* bus-unread.c */
 	struct bus_amount unread;

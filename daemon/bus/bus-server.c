@@ -74,30 +74,6 @@ static int connect_bus(const char *address, sd_bus **ret)
 	return 0;
 }
 
-static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)
-{
-	struct bus *bus = userdata;
-	const char *name;
-
-	if (sd_bus_message_read(m, "s", &name) < 0)
-		return 0;
-	bus_forget_deferred(bus, name);
-	bus_forget_client_calls(bus, name);
-	bus_forget_questions(bus, name);
-	bus_forget_sender(bus, name);
-	return 0;
-}
-
-static int watch_senders(struct bus *bus)
-{
-	return sd_bus_add_match_async(bus->sd, NULL,
-				      "type='signal',sender='org.freedesktop.DBus',"
-				      "path='/org/freedesktop/DBus',"
-				      "interface='org.freedesktop.DBus',"
-				      "member='NameOwnerChanged',arg2=''",
-				      on_name_lost, NULL, bus);
-}
-
 static int export(struct bus *bus)
 {
 	int r;

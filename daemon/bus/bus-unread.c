@@ -35,6 +35,8 @@
 #define PARTITION_BYTES 1500U
 #define NODE_BYTES 100U
 
+#define LARGE_BYTES (UINT64_C(1) << 20) /* the heap is given back after such an answer */
+
 static uint64_t bytes_of_leases(const struct bus *bus)
 {
 	uint64_t bytes = 0;
@@ -234,9 +236,11 @@ static void sent(struct bus_peer *peer, uint64_t bytes, unsigned fds)
 
 void bus_unread_answer(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
 {
+	uint64_t bytes = bytes_of_answer(bus, m);
+
+	bus->bloated |= bytes >= LARGE_BYTES;
 	if (sd_bus_message_get_expect_reply(m) > 0)
-		sent(peer, bytes_of_answer(bus, m),
-		     strcmp(sd_bus_message_get_member(m), "Reserve") == 0);
+		sent(peer, bytes, strcmp(sd_bus_message_get_member(m), "Reserve") == 0);
 }
 
 bool bus_unread_has_room(struct bus *bus, struct bus_peer *peer)
