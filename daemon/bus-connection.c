@@ -75,7 +75,7 @@ static void on_disconnected(void *userdata)
 
 static void on_stalled(void *userdata)
 {
-	reconnect(userdata, "the bus has read nothing for 2 s");
+	reconnect(userdata, "the bus has read nothing for 10 s");
 }
 
 static void on_named(void *userdata, int r)

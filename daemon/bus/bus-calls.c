@@ -34,7 +34,8 @@
 #define TRIM_CALLS 1000U
 #define TRIM_USEC UINT64_C(10000000)
 
-#define STALL_USEC UINT64_C(2000000)
+/* A bus that is only slow has read something by then. */
+#define STALL_USEC UINT64_C(10000000)
 
 /* ---- the size of a call ------------------------------------------------------------------- */
 
@@ -136,25 +137,28 @@ static int refuse(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, con
 	return sd_bus_reply_method_errorf(m, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", why);
 }
 
-static const char *why_not(const struct bus *bus, const struct bus_peer *peer, size_t size)
+/* The size is found out last: it takes the longest. */
+static const char *why_not(const struct bus *bus, const struct bus_peer *peer, sd_bus_message *m,
+			   size_t *ret_size)
 {
 	const struct bus_user *user = peer->user;
 	uint64_t most = bus->arbiter->settings->max_pending_per_user, total = TOTAL_OF_USERS * most;
 
-	if (size == 0)
-		return "a call of more than 64 KiB cannot wait, and this user has made many calls: "
-		       "try again later";
-	if (fds_are_scarce(bus))
-		return "more than half of the file descriptors of gpuarbd are open: try again later";
-	/* The first call of a connection waits in any case: the others may be of another user. */
-	if (!user && peer->n_queued > 0 &&
-	    (peer->n_queued >= UNKNOWN_CALLS || bus->unknown_bytes + size > UNKNOWN_MAX))
-		return "too many calls of new connections are waiting: try again later";
 	if (user && (!bus_user_has_share(user->n_queued, bus->n_queued, most, total) ||
 		     !bus_user_has_share(user->queued_bytes, bus->queued_bytes,
 					 most * BYTES_OF_CALL * 2, total * BYTES_OF_CALL * 2)))
 		return "too many calls of this user are waiting (max-pending-per-user): wait for their "
 		       "answers first";
+	/* The first call of a connection waits in any case: the others may be of another user. */
+	if (!user && peer->n_queued > 0 &&
+	    (peer->n_queued >= UNKNOWN_CALLS || bus->unknown_bytes > UNKNOWN_MAX))
+		return "too many calls of new connections are waiting: try again later";
+	if (fds_are_scarce(bus))
+		return "more than half of the file descriptors of gpuarbd are open: try again later";
+	*ret_size = size_of(m);
+	if (*ret_size == 0)
+		return "a call of more than 64 KiB cannot wait, and this user has made many calls: "
+		       "try again later";
 	return NULL;
 }
 
@@ -176,8 +180,8 @@ static void count(struct bus *bus, struct bus_peer *peer, const struct bus_call 
 /* Lets the call wait: for its turn, or until its caller is known. Returns what a filter returns. */
 static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
 {
-	size_t size = size_of(m);
-	const char *why = why_not(bus, peer, size);
+	size_t size;
+	const char *why = why_not(bus, peer, m, &size);
 	struct bus_call *call;
 
 	if (why)

@@ -100,7 +100,7 @@ struct bus_events {
 	/* The connection is lost for good: the daemon frees this bus, but not from here. */
 	void (*disconnected)(void *userdata);
 
-	/* The bus has read nothing for two seconds: the same. What was not sent is dropped. */
+	/* The bus has read nothing for ten seconds: the same. What was not sent is dropped. */
 	void (*stalled)(void *userdata);
 
 	/* The answer to bus_own_name_async(): 0, or -EEXIST. */

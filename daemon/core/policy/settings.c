@@ -77,7 +77,7 @@ int settings_new(struct settings **ret)
 	settings->max_holders = 4096;
 	settings->max_calls_per_user = 2000;
 	settings->max_time_per_user = 20;
-	settings->max_pending_per_user = 16384;
+	settings->max_pending_per_user = 1024;
 	settings->max_unread_per_user = UINT64_C(8) << 20;
 
 	settings->simulate = strdup("radeon-vii");
