@@ -94,7 +94,8 @@ static void run(enum part part, const struct arbiter *arbiter, const struct requ
 		arbiter_plan(arbiter, &caller, request, &lease, &result);
 	else if (part == PART_PREEMPTION)
 		preempt_plan(arbiter, &caller, request, &lease, &result);
-	else if (part == PART_MOVES && arbiter_plan_moves(arbiter, &caller, request, 1, &set) > 0)
+	else if (part == PART_MOVES &&
+		 arbiter_plan_moves(arbiter, &caller, request, 1, MOVE_STEPS, &set) > 0)
 		move_set_done(&set);
 	else if (part == PART_ADVICE)
 		arbiter_advise(arbiter, &caller, request, &advice);
