@@ -237,7 +237,8 @@ static void preempt(struct model *model)
 	arbiter_preempt(arbiter, model->now);
 	if (n - arbiter->n_leases != waiting - arbiter->n_waiting)
 		model_fail("preemption removed a lease");
-	if (arbiter->n_leases != n) /* a request that may not wait, and no lease makes room for it */
+	if (arbiter->n_leases !=
+	    n) /* a request that may not wait, and no lease makes room for it */
 		return;
 	for (size_t i = 0; i < n; i++) {
 		const struct lease *lease = arbiter->leases[i];
