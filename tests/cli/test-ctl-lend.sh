@@ -250,7 +250,7 @@ out_has 'DISTURBED'
 ends 0 top --no-legend
 out_lacks 'DISTURBED'
 ends 0 top --json
-json_out 'keys == ["gpus","leases","tenants","version"] and (.leases | length == 2)'
+json_out 'keys == ["gpus","leases","queue_budgets","tenants","version"] and (.leases | length == 2)'
 
 ends 1 activate "$ml"
 err_has 'realtime'

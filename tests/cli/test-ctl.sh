@@ -56,14 +56,14 @@ out_has '0000:03:00.0'
 ends 0 status --no-legend
 out_lacks 'DEVICE'
 ends 0 status --json
-json_out 'keys == ["gpus","leases","tenants","version"] and (.tenants | index("everything") != null)'
+json_out 'keys == ["gpus","leases","queue_budgets","tenants","version"] and (.tenants | index("everything") != null)'
 
 ends 0 gpus --json
 json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines","cus",
 	"cus_per_shader_engine","cus_free","fairness","floor_excess","wgp_mode","harvest_known","law","queue_slots",
 	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe","pipes_source",
 	"sdma_queues","sdma_xgmi_queues","vram_bytes","vram_free","scheduler","unmanaged",
-	"observed","masks_observed","graphics","clients","oversubscribed","draining","driver_events"] | sort)'
+	"observed","masks_observed","unseen","graphics","clients","oversubscribed","draining","driver_events"] | sort)'
 json_out '.[0] | .name == "0000:03:00.0" and .cus == 60 and .gfx_target == "gfx906"
 	and .cus_per_shader_engine == [[15,15,15,15]] and .unmanaged == []'
 ends 0 gpus
@@ -123,7 +123,7 @@ check 'reserve says what it got' test -n "$id"
 ends 0 list --json
 json_out ".[0] | .id == $id and .state == \"granted\" and .class == \"realtime\""
 json_out '.[0] | keys == (["id","name","state","class","tenant","owner","adaptable","generation",
-	"tier","partitions","position","reason","deadline","disturbances","drift","since"] | sort)'
+	"tier","verified","capped","partitions","position","reason","deadline","disturbances","drift","since"] | sort)'
 json_out '.[0].owner | keys == ["pid","uid","unit"]'
 json_out ".[0].owner.uid == $(id -u)"
 ends 0 show "$id" --json
