@@ -325,12 +325,29 @@ static void operate(struct model *model)
 		model_expire(model);
 }
 
+/* The driver resets a GPU now and then; that lasts one step. */
+static void reset_gpus(struct model *model, bool begin)
+{
+	for (unsigned i = 0; i < model->arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &model->arbiter->gpus[i];
+
+		if (gpu->reset_until_usec > 0)
+			arbiter_gpu_reset_ended(model->arbiter, i);
+		else if (begin && !gpu->absent && model_below(model, 200) == 0)
+			arbiter_gpu_reset(model->arbiter, i, model->now);
+	}
+}
+
 void model_step(struct model *model)
 {
 	model->now++;
+	reset_gpus(model, true);
 	operate(model);
 	model_check(model);
 	model_settle(model);
-	if (model_chance(model, 1))
-		model_check_progress(model);
+	if (!model_chance(model, 1))
+		return;
+	reset_gpus(model, false);
+	model_settle(model);
+	model_check_progress(model);
 }

@@ -33,6 +33,7 @@ static const unsigned promised[REASONS] = {
 	[REASON_UNMASKED] = FACT_GPU | FACT_RETRY,
 	[REASON_EXCLUSIVE] = FACT_GPU | FACT_RETRY | FACT_NAMED,
 	[REASON_GRAPHICS] = FACT_GPU | FACT_RETRY | FACT_NAMED,
+	[REASON_RESET] = FACT_GPU | FACT_RETRY | FACT_NAMED,
 };
 
 static bool has_bound(const struct refusal *refusal)
