@@ -295,6 +295,15 @@ static struct bus_user *next_user(struct bus *bus, uint64_t *ret_usec)
 	return NULL;
 }
 
+/* Nobody waits for what it reads. */
+static bool is_pointless(const struct bus_call *call)
+{
+	const char *interface = sd_bus_message_get_interface(call->m);
+
+	return call->peer->closed && interface &&
+	       strncmp(interface, "org.freedesktop.DBus.", strlen("org.freedesktop.DBus.")) == 0;
+}
+
 /* Puts the next call back in front of sd-bus, which passes it to the filter again. */
 void bus_calls_serve(struct bus *bus)
 {
@@ -319,6 +328,12 @@ void bus_calls_serve(struct bus *bus)
 	TAILQ_REMOVE(&user->queue, call, link);
 	count(bus, call->peer, call, -1);
 	call->peer->n_queued++; /* until it is served */
+	if (is_pointless(call)) {
+		bus_peer_unqueue(call->peer);
+		call_free(call);
+		bus->changed = true;
+		return;
+	}
 	bus->serving_peer = call->peer;
 	if (sd_bus_enqueue_for_read(bus->sd, call->m) >= 0)
 		bus->serving = call->m;
