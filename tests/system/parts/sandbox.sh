@@ -60,7 +60,7 @@ for unit in gpuarbd.service gpuarb-enforce.service gpuarb-fdinfo@0.service gpuar
 	check "the exposure of $unit is low" is_little "$unit"
 done
 check 'gpuarbd has no capability, and cannot get one' has_no_privilege
-check 'gpuarbd can write in its runtime directory only' writes_nowhere
+check 'gpuarbd can write in its runtime and state directories only' writes_nowhere
 check 'gpuarbd cannot open /dev/kfd' opens_no_device
 check 'the device policy lets gpuarbd see GPUs' may_see_gpus
 check 'only gpuarbd can connect to its helpers' keeps_its_helpers
