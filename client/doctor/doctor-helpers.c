@@ -50,7 +50,8 @@ static void find_program(const char *path, char *ret, size_t size)
 	while (file && fgets(line, sizeof(line), file))
 		if (strncmp(line, "ExecStart=/", strlen("ExecStart=/")) == 0) {
 			line[strcspn(line, " \n")] = '\0';
-			snprintf(ret, size, "%s", line + strlen("ExecStart="));
+			if (strlen(line + strlen("ExecStart=")) < size)
+				strcpy(ret, line + strlen("ExecStart="));
 		}
 	if (file)
 		fclose(file);

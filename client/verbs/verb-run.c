@@ -174,16 +174,11 @@ struct agent {
 /* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the
  * terminal does not end the agent. Both run in the memory of this process until they execute a program
  * or exit: they call nothing but the system. */
-__attribute__((noreturn, noinline)) static void become_agent(const struct agent *agent)
+__attribute__((noreturn, noinline)) static void start_agent(const struct agent *agent, int r)
 {
-	int failure = agent->fds[2], r = 0;
+	int failure = agent->fds[2];
 	char lease[24], root[16];
-	pid_t pid = setsid() < 0 ? -1 : vfork();
 
-	if (pid > 0)
-		_exit(EXIT_OK);
-	if (pid < 0)
-		r = -errno;
 	if (r >= 0)
 		r = keep_fds(agent->fds, 3);
 	if (r >= 0) {
@@ -195,6 +190,15 @@ __attribute__((noreturn, noinline)) static void become_agent(const struct agent 
 		r = -errno;
 	}
 	_exit(write(failure, &r, sizeof(r)) < 0 ? EXIT_USAGE : EXIT_FAILED);
+}
+
+__attribute__((noreturn, noinline)) static void become_agent(const struct agent *agent)
+{
+	pid_t pid = setsid() < 0 ? -1 : vfork();
+
+	if (pid > 0)
+		_exit(EXIT_OK);
+	start_agent(agent, pid < 0 ? -errno : 0);
 }
 
 /* Does not wait until the agent follows the lease: the first queue of the command does. */
