@@ -364,6 +364,7 @@ void ledger_leave_user(struct arbiter *copy, uid_t uid)
 		gpu->graphics = (struct gpu_graphics){ .state = GRAPHICS_NONE };
 		memset(&gpu->barrier, 0, sizeof(gpu->barrier));
 		gpu->draining = false;
+		gpu->reset_until_usec = 0;
 	}
 }
 

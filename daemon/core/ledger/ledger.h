@@ -128,7 +128,8 @@ void ledger_copy_done(struct arbiter *copy);
 void ledger_leave_out(struct arbiter *copy, const struct lease *lease);
 void ledger_put_back(struct arbiter *copy, struct lease *lease);
 
-/* Leaves out the leases of all other users, what the last scan observed, draining, and barriers. */
+/* Leaves out the leases of all other users, what the last scan observed, draining, resets and
+ * barriers. */
 void ledger_leave_user(struct arbiter *copy, uid_t uid);
 
 /* The first half of ledger_leave_out(), for several leases: ledger_recount_shared() of each has to
