@@ -103,6 +103,7 @@ struct daemon {
 	/* schedule.c, update.c */
 	struct {
 		sd_event_source *update;   /* update_now() before the next request */
+		sd_event_source *answers;  /* to calls that wait for an observation */
 		sd_event_source *deadline; /* of any lease */
 		sd_event_source *scan;     /* of the hardware */
 	} timer;
@@ -188,12 +189,13 @@ struct daemon {
 	struct {
 		struct probe *probe;
 		sd_event_source *source;
-		uint64_t usec;      /* when the last read was started */
-		bool pending;       /* that read has not ended yet */
-		bool readable;      /* a read has succeeded once: later ones may, too */
-		bool outdated;      /* a lease was acknowledged since the read was started */
-		uint64_t due_usec;  /* of the next read; UINT64_MAX: none */
-		uint64_t took_usec; /* by the last read */
+		uint64_t usec;       /* when the last read was started */
+		uint64_t until_usec; /* requests wait for the first read; 0: it has ended */
+		bool pending;        /* that read has not ended yet */
+		bool readable;       /* a read has succeeded once: later ones may, too */
+		bool outdated;       /* a lease was acknowledged since the read was started */
+		uint64_t due_usec;   /* of the next read; UINT64_MAX: none */
+		uint64_t took_usec;  /* by the last read */
 	} descriptors;
 
 	/* driver-events.c */
@@ -228,11 +230,10 @@ struct daemon {
 
 	/* graphics.c */
 	struct {
-		struct fdinfo *fdinfo;   /* NULL: simulated GPUs have no clients */
-		sd_event_source *answer; /* calls that wait for the observation */
-		struct drm_scan *last;   /* the last observation; n is 0 where it failed */
-		uint64_t usec;           /* when the last attempt ended; 0: there was none */
-		uint64_t all_usec;       /* … to read all processes */
+		struct fdinfo *fdinfo; /* NULL: simulated GPUs have no clients */
+		struct drm_scan *last; /* the last observation; n is 0 where it failed */
+		uint64_t usec;         /* when the last attempt ended; 0: there was none */
+		uint64_t all_usec;     /* … to read all processes */
 		uint64_t cost_usec, all_cost_usec; /* CPU time of the last ones that succeeded */
 		uint64_t observed_usec; /* when the last observation ended; 0: there is none */
 		bool pending;           /* an attempt has not ended yet */
@@ -455,6 +456,9 @@ int descriptors_start(struct daemon *daemon);
 /* Starts to read them if a lease needs it. */
 void descriptors_refresh(struct daemon *daemon);
 
+/* Whether the first read has not ended yet: bus_observed() follows within 5 s of the start. */
+bool descriptors_awaited(const struct daemon *daemon);
+
 /* ---- intrusions.c ------------------------------------------------------------------- */
 
 /* Compares the covers of unmanaged processes with the leases, when the covers have changed. */
@@ -485,7 +489,7 @@ int graphics_start(struct daemon *daemon);
 void graphics_refresh(struct daemon *daemon);
 
 /* Starts an observation if the last one is older than the interval; all: of all processes. Returns
- * whether one is under way: bus_clients_observed() follows. */
+ * whether one is under way: bus_observed() follows. */
 bool graphics_observe(struct daemon *daemon, bool all);
 
 /* ---- scan.c ------------------------------------------------------------------------- */
@@ -546,6 +550,9 @@ uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
 /* Runs update_now() before the next request is read: however many holders close at once, there
  * is one update. */
 void schedule_update(struct daemon *daemon);
+
+/* Answers the calls that wait for an observation, after the update. */
+void schedule_answers(struct daemon *daemon);
 
 /* Sets the timers to the next deadline and to the next scan. */
 void schedule_timers(struct daemon *daemon);

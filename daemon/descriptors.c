@@ -25,6 +25,19 @@
 /* A scan this much older than a read still tells to which lease its processes belong. */
 #define SCAN_AGE_USEC UINT64_C(20000)
 
+bool descriptors_awaited(const struct daemon *daemon)
+{
+	return daemon->descriptors.until_usec > 0;
+}
+
+static void end_first(struct daemon *daemon)
+{
+	if (!descriptors_awaited(daemon))
+		return;
+	daemon->descriptors.until_usec = 0;
+	schedule_answers(daemon);
+}
+
 static void give_up(struct daemon *daemon, const char *why)
 {
 	if (daemon->arbiter->verifies)
@@ -35,6 +48,7 @@ static void give_up(struct daemon *daemon, const char *why)
 	snprintf(daemon->arbiter->unseen, sizeof(daemon->arbiter->unseen), "%s", why);
 	daemon->descriptors.pending = false;
 	probe_cancel(daemon->descriptors.probe);
+	end_first(daemon);
 	if (arbiter_masks_observed(daemon->arbiter, NULL, 0) < 0)
 		log_warning("cannot forget the queue masks that were observed: out of memory");
 }
@@ -78,6 +92,20 @@ static void compare(struct daemon *daemon, const char *text, size_t size)
 		log_warning("cannot compare the masks of %zu queues: out of memory", n);
 }
 
+static int ask(struct daemon *daemon)
+{
+	char why[256];
+	int r;
+
+	daemon->descriptors.usec = daemon_now_usec();
+	r = probe_start(daemon->descriptors.probe, why, sizeof(why));
+	daemon->descriptors.pending = r >= 0;
+	daemon->descriptors.outdated = false;
+	if (r < 0 && r != -EAGAIN && r != -EBUSY && r != -ENOMEM)
+		give_up(daemon, why);
+	return r;
+}
+
 static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -94,22 +122,12 @@ static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
 		give_up(daemon, why);
 	else if (r == 0 && !daemon->descriptors.outdated)
 		compare(daemon, text, size);
+	if (daemon->descriptors.outdated && descriptors_awaited(daemon))
+		ask(daemon);
+	else
+		end_first(daemon);
 	schedule_update(daemon);
 	return 0;
-}
-
-static int ask(struct daemon *daemon)
-{
-	char why[256];
-	int r;
-
-	daemon->descriptors.usec = daemon_now_usec();
-	r = probe_start(daemon->descriptors.probe, why, sizeof(why));
-	daemon->descriptors.pending = r >= 0;
-	daemon->descriptors.outdated = false;
-	if (r < 0 && r != -EAGAIN && r != -EBUSY && r != -ENOMEM)
-		give_up(daemon, why);
-	return r;
 }
 
 static bool is_late(const struct daemon *daemon)
@@ -151,6 +169,11 @@ static uint64_t next_read(const struct daemon *daemon)
 
 void descriptors_refresh(struct daemon *daemon)
 {
+	if (descriptors_awaited(daemon) && daemon_now_usec() >= daemon->descriptors.until_usec) {
+		log_warning("the first read of hardware queue descriptors takes long: requests are "
+			    "decided without it");
+		end_first(daemon);
+	}
 	if (!daemon->descriptors.pending || is_late(daemon)) {
 		if (next_read(daemon) <= daemon_now_usec())
 			ask(daemon);
@@ -158,6 +181,9 @@ void descriptors_refresh(struct daemon *daemon)
 	daemon->descriptors.due_usec = daemon->descriptors.pending
 					       ? daemon->descriptors.usec + READ_TIMEOUT_USEC
 					       : next_read(daemon);
+	if (descriptors_awaited(daemon) &&
+	    daemon->descriptors.due_usec > daemon->descriptors.until_usec)
+		daemon->descriptors.due_usec = daemon->descriptors.until_usec;
 }
 
 int descriptors_start(struct daemon *daemon)
@@ -173,6 +199,8 @@ int descriptors_start(struct daemon *daemon)
 	if (strcmp(daemon->ops->name, "kfd") != 0)
 		return 0; /* simulated GPUs have no hardware queues */
 	daemon->arbiter->verifies = ask(daemon) >= 0;
+	if (daemon->descriptors.pending)
+		daemon->descriptors.until_usec = daemon->descriptors.usec + READ_TIMEOUT_USEC;
 	if (!daemon->arbiter->verifies)
 		log_info("hardware queue descriptors cannot be read here: no mask is verified");
 	return 0;

@@ -111,17 +111,7 @@ static void on_done(void *userdata, int r, const struct drm_scan *scan, const ch
 	else
 		take(daemon, scan);
 	schedule_update(daemon);
-	sd_event_source_set_enabled(daemon->graphics.answer, SD_EVENT_ONESHOT);
-}
-
-/* After the update: a waiting lease is granted before a call that waited for the observation. */
-static int on_answer(sd_event_source *, void *userdata)
-{
-	struct daemon *daemon = userdata;
-
-	if (daemon->bus)
-		bus_clients_observed(daemon->bus);
-	return 0;
+	schedule_answers(daemon);
 }
 
 bool graphics_observe(struct daemon *daemon, bool all)
@@ -155,18 +145,11 @@ void graphics_refresh(struct daemon *daemon)
 
 int graphics_start(struct daemon *daemon)
 {
-	int r;
-
 	daemon->graphics.last = calloc(1, sizeof(*daemon->graphics.last));
 	if (!daemon->graphics.last)
 		return -ENOMEM;
 	if (strcmp(daemon->ops->name, "kfd") != 0)
 		return 0; /* nothing draws on simulated GPUs */
-	r = sd_event_add_defer(daemon->event, &daemon->graphics.answer, on_answer, daemon);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->graphics.answer, SD_EVENT_OFF);
-	if (r >= 0)
-		r = fdinfo_new(daemon->event, daemon->options->fdinfo, READ_TIMEOUT_USEC, on_done,
-			       daemon, &daemon->graphics.fdinfo);
-	return r;
+	return fdinfo_new(daemon->event, daemon->options->fdinfo, READ_TIMEOUT_USEC, on_done,
+			  daemon, &daemon->graphics.fdinfo);
 }

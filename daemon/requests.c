@@ -28,6 +28,11 @@ static bool observe_clients(void *userdata, bool all)
 	return graphics_observe(userdata, all);
 }
 
+static bool awaits_masks(void *userdata)
+{
+	return descriptors_awaited(userdata);
+}
+
 static int settle(void *userdata, void (*settled)(void *call, int r), void *call)
 {
 	struct daemon *daemon = userdata;
@@ -482,6 +487,7 @@ const struct bus_host requests_host = {
 	.queue_budgets = unit_caps_state,
 	.refresh = refresh,
 	.observe_clients = observe_clients,
+	.awaits_masks = awaits_masks,
 	.describe = describe,
 	.settle = settle,
 	.plan = plan,

@@ -19,6 +19,11 @@ void schedule_update(struct daemon *daemon)
 	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_ONESHOT);
 }
 
+void schedule_answers(struct daemon *daemon)
+{
+	sd_event_source_set_enabled(daemon->timer.answers, SD_EVENT_ONESHOT);
+}
+
 static bool any_lease_ending(const struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++)
@@ -43,7 +48,8 @@ static void schedule_scan(struct daemon *daemon)
 	uint64_t drift = arbiter_drift_at(daemon->arbiter, FRESH_USE), next;
 	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
 	bool wanted = daemon->scan.in_use || daemon->arbiter->n_leases > 0 ||
-		      daemon->list.unsettled || daemon->unit_caps.repeated;
+		      daemon->list.unsettled || daemon->unit_caps.repeated ||
+		      descriptors_awaited(daemon);
 
 	if (daemon->list.unsettled && delay > SCAN_SETTLE_USEC)
 		delay = SCAN_SETTLE_USEC;

@@ -153,13 +153,13 @@ struct daemon *daemon_free(struct daemon *daemon)
 	sd_event_source_disable_unref(daemon->connection.retry);
 	sd_event_source_disable_unref(daemon->gpu_signals.timer);
 	sd_event_source_disable_unref(daemon->timer.update);
+	sd_event_source_disable_unref(daemon->timer.answers);
 	sd_event_source_disable_unref(daemon->timer.deadline);
 	sd_event_source_disable_unref(daemon->timer.scan);
 	sd_event_source_disable_unref(daemon->descriptors.source);
 	probe_free(daemon->descriptors.probe);
 	slots_stop(daemon);
 	fdinfo_free(daemon->graphics.fdinfo);
-	sd_event_source_disable_unref(daemon->graphics.answer);
 	free(daemon->graphics.last);
 	driver_events_stop(daemon);
 	enforce_free(daemon->enforce); /* gpuarb-enforce thaws then what it froze */

@@ -78,6 +78,16 @@ static int on_update(sd_event_source *, void *userdata)
 	return 0;
 }
 
+/* After the update: a waiting lease is granted before a call that waited for the observation. */
+static int on_answers(sd_event_source *, void *userdata)
+{
+	struct daemon *daemon = userdata;
+
+	if (daemon->bus)
+		bus_observed(daemon->bus);
+	return 0;
+}
+
 static int on_scan(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
@@ -115,6 +125,10 @@ int update_start(struct daemon *daemon)
 		r = sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);
 	if (r >= 0)
 		r = sd_event_source_set_priority(daemon->timer.update, UPDATE_PRIORITY);
+	if (r >= 0)
+		r = sd_event_add_defer(daemon->event, &daemon->timer.answers, on_answers, daemon);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(daemon->timer.answers, SD_EVENT_OFF);
 	if (r >= 0)
 		r = add_timer(daemon, DEADLINE_ACCURACY_USEC, on_deadline, &daemon->timer.deadline);
 	if (r >= 0)

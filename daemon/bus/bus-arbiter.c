@@ -18,6 +18,9 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (!caller || bus_decides_later(bus, m, method_reserve))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
+	if (r >= 0 &&
+	    bus_waits_for_masks(bus, bus_asked_class(bus, caller, &request), m, method_reserve))
+		return 1;
 	if (r >= 0)
 		r = bus->host->reserve(bus->userdata, caller, &request, process_fd, &lease, &holder,
 				       &result);
@@ -88,6 +91,9 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (!caller || bus_decides_later(bus, m, method_plan))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
+	if (r >= 0 &&
+	    bus_waits_for_masks(bus, bus_asked_class(bus, caller, &request), m, method_plan))
+		return 1;
 	if (r >= 0)
 		r = bus->host->plan(bus->userdata, caller, &request, &proposal, &effects, &result);
 	if (r < 0 && !is_refusal(result.kind))

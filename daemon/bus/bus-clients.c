@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Calls that wait until it was observed which processes draw. */
+/* Calls that wait until it was observed which processes draw, or what queues cover. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +23,11 @@ static void remove_call(struct bus *bus, struct client_call *call)
 	free(call);
 }
 
-bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *m,
-			  sd_bus_message_handler_t handler)
+static bool keep_call(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
-	struct client_call *call;
+	struct client_call *call = bus->n_client_calls < CALLS_MAX ? calloc(1, sizeof(*call))
+								   : NULL;
 
-	/* Beyond the limit, and without memory, a call is answered by the last observation. */
-	if (bus->n_client_calls >= CALLS_MAX || !bus->host->observe_clients(bus->userdata, all))
-		return false;
-	call = calloc(1, sizeof(*call));
 	if (!call)
 		return false;
 	call->call = sd_bus_message_ref(m);
@@ -41,16 +37,57 @@ bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *m,
 	return true;
 }
 
+/* Beyond the limit, and without memory, a call is answered by the last observation. */
+bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *m,
+			  sd_bus_message_handler_t handler)
+{
+	return bus->n_client_calls < CALLS_MAX && bus->host->observe_clients(bus->userdata, all) &&
+	       keep_call(bus, m, handler);
+}
+
 bool bus_decides_later(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
 	return bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME &&
 	       bus_wait_for_clients(bus, true, m, handler);
 }
 
+bool bus_waits_for_masks(struct bus *bus, enum lease_class lease_class, sd_bus_message *m,
+			 sd_bus_message_handler_t handler)
+{
+	if (lease_class == CLASS_BESTEFFORT ||
+	    bus->arbiter->settings->unmasked == UNMASKED_IGNORE ||
+	    !bus->host->awaits_masks(bus->userdata))
+		return false;
+	/* There is no last observation: an answer would be a guess. */
+	if (!keep_call(bus, m, handler))
+		bus_refuse_as(
+			m, RESULT_NO_MEMORY,
+			"gpuarbd has started and reads the hardware queue descriptors, and too "
+			"many requests wait for that: try again");
+	return true;
+}
+
+enum lease_class bus_asked_class(const struct bus *bus, const struct caller *caller,
+				 const struct request *request)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	const struct tenant *tenant;
+
+	if (request->class >= 0)
+		return (enum lease_class)request->class;
+	if (tenant_find(bus->arbiter->settings, caller, request->tenant, &tenant, &result) < 0)
+		return CLASS_BESTEFFORT; /* it is refused */
+	return tenant->class;
+}
+
 static void answer(struct bus *bus, const struct client_call *call)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error failed = SD_BUS_ERROR_NULL;
-	int r = call->handler(call->call, bus, &failed);
+	int r;
+
+	r = sd_bus_message_rewind(call->call, true);
+	if (r >= 0)
+		r = call->handler(call->call, bus, &failed);
 
 	if (r < 0 || sd_bus_error_is_set(&failed))
 		sd_bus_reply_method_errno(call->call, r, &failed);
@@ -58,7 +95,7 @@ static void answer(struct bus *bus, const struct client_call *call)
 
 /* Answers each call that waits now. A call that has to wait for another observation goes to the end of
  * the list. */
-void bus_clients_observed(struct bus *bus)
+void bus_observed(struct bus *bus)
 {
 	for (size_t n = bus->n_client_calls; n > 0 && bus->n_client_calls > 0; n--) {
 		struct client_call *first = TAILQ_FIRST(&bus->client_calls);

@@ -54,6 +54,13 @@ static uint64_t lease_id(sd_bus_message *call)
 	return id;
 }
 
+static enum lease_class class_of(const struct bus *bus, uint64_t id)
+{
+	const struct lease *lease = ledger_find(bus->arbiter, id);
+
+	return lease ? lease->class : CLASS_BESTEFFORT;
+}
+
 static int answer(sd_bus_message *call, int r, const struct result *result)
 {
 	return r < 0 ? bus_refuse(call, r, result) : sd_bus_reply_method_return(call, NULL);
@@ -85,6 +92,8 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (!caller)
 		return 1;
 	r = bus_read_request(m, &request, NULL, &result);
+	if (r >= 0 && bus_waits_for_masks(bus, class_of(bus, lease_id(m)), m, method_resize))
+		return 1;
 	if (r >= 0)
 		r = bus->host->resize(bus->userdata, caller, lease_id(m), &request, &result);
 	return answer(m, r, &result);
@@ -156,6 +165,8 @@ static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *)
 	struct bus *bus = userdata;
 
 	if (!caller || (active && bus_decides_later(bus, m, method_activate)))
+		return 1;
+	if (active && bus_waits_for_masks(bus, class_of(bus, lease_id(m)), m, method_activate))
 		return 1;
 	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), active, &result),
 		      &result);

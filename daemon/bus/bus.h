@@ -45,8 +45,12 @@ struct bus_host {
 
 	/* Starts to observe which processes draw, if the last observation (all: of all processes, also
 	 * of those that seem to be the same as before) is old. Returns whether it
-	 * is under way: then bus_clients_observed() follows. */
+	 * is under way: then bus_observed() follows. */
 	bool (*observe_clients)(void *userdata, bool all);
+
+	/* Whether hardware queue descriptors are read for the first time since the start: bus_observed()
+	 * follows. */
+	bool (*awaits_masks)(void *userdata);
 
 	/* Fills in where a process comes from: unit, slice, executable. */
 	void (*describe)(void *userdata, pid_t pid, struct caller *caller);
@@ -129,8 +133,8 @@ int bus_store_max(struct bus *bus, unsigned *ret);
 /* The slots were read, or cannot be read: answers the calls that wait for them. */
 void bus_answer_slots(struct bus *bus);
 
-/* An observation that host->observe_clients() announced has ended, or failed. */
-void bus_clients_observed(struct bus *bus);
+/* An observation that host->observe_clients() or host->awaits_masks() announced has ended, or failed. */
+void bus_observed(struct bus *bus);
 
 /* Send the signals for a change. touched: bits of enum touch; call it for a removed lease before
  * the lease is freed. */

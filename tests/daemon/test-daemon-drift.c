@@ -450,3 +450,149 @@ TEST(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not)
 	close(fd);
 	depart(&s);
 }
+
+/* ---- before the first read ------------------------------------------------------------------ */
+
+static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	sd_bus_message **ret = userdata;
+
+	*ret = sd_bus_message_ref(m);
+	return 1;
+}
+
+static void send_call(sd_bus *bus, sd_bus_message *m, sd_bus_message **ret)
+{
+	CHECK(sd_bus_call_async(bus, NULL, m, on_reply, ret, UINT64_MAX) >= 0);
+	sd_bus_message_unref(m);
+}
+
+/* Starts gpuarbd, whose first read of descriptors lasts as long as the returned fd is open, beside an
+ * unmanaged process with queues on all CUs. */
+static int start_blind(struct stage *s, const char *settings)
+{
+	char options[256];
+	int fd;
+
+	prepare(s);
+	lend_configure(&s->machine.rig, settings, "report");
+	s->unmanaged = getppid();
+	machine_use(&s->machine, s->unmanaged, 0, 1);
+	CHECK(mkfifo(rig_path(&s->machine.rig, MQDS), 0600) == 0);
+	snprintf(options, sizeof(options), "%s --debugfs=%s", s->machine.option,
+		 rig_path(&s->machine.rig, DEBUGFS));
+	rig_start(&s->machine.rig, options);
+	fd = open(rig_path(&s->machine.rig, MQDS), O_WRONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	machine_connect(&s->machine);
+	s->crowd = rig_connect(&s->machine.rig, STRANGER);
+	return fd;
+}
+
+static void end_blind(struct stage *s)
+{
+	leave(s->crowd);
+	machine_halt(&s->machine);
+}
+
+/* Gives the descriptors to the read that has begun, and to later ones. */
+static void let_read(const struct stage *s, int fifo)
+{
+	static char text[65536];
+	ssize_t n;
+	int fd;
+
+	show(s, NULL);
+	fd = open(rig_path(&s->machine.rig, MQDS), O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof(text));
+	CHECK(n > 0 && n < (ssize_t)sizeof(text) && write(fifo, text, (size_t)n) == n);
+	close(fd);
+	close(fifo);
+}
+
+static bool is_refused(sd_bus_message *plan)
+{
+	const char *result;
+
+	return is_fine(sd_bus_message_ref(plan)) && sd_bus_message_read(plan, "s", &result) >= 0 &&
+	       strcmp(result, "refused") == 0;
+}
+
+TEST(requests_after_a_start_are_decided_after_the_first_read_of_descriptors)
+{
+	sd_bus_message *reserve = NULL, *plan = NULL;
+	static struct stage s;
+	char pid[32];
+	int fd;
+
+	NEEDS_DAEMON();
+	fd = start_blind(&s, SCANS_OFTEN);
+	send_call(s.machine.bus, ask(s.machine.bus, "Reserve", 15), &reserve);
+	send_call(s.machine.bus, ask(s.machine.bus, "Plan", 15), &plan);
+	granted(call(ask(s.crowd, "Reserve", 15))); /* best effort does not wait */
+	CHECK(gpu_says(&s, "Unseen", "") && !reserve && !plan);
+	let_read(&s, fd);
+	AWAIT(s.machine.bus, reserve && plan);
+	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
+	CHECK(is_error(reserve, GPUARB_ERROR_NO_CAPACITY, pid));
+	CHECK(is_refused(plan));
+	end_blind(&s);
+}
+
+TEST(an_activation_after_a_start_is_decided_after_the_first_read_of_descriptors)
+{
+	sd_bus_message *reply = NULL;
+	static struct stage s;
+	char pid[32];
+	int fd;
+
+	NEEDS_DAEMON();
+	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
+	s.rt = keep_inactive(s.machine.bus, 15);
+	lend_configure(&s.machine.rig, SCANS_OFTEN, "report");
+	CHECK(is_fine(call(call_arbiter(s.machine.bus, "Reload"))));
+	send_call(s.machine.bus, call_lease(s.machine.bus, s.rt.path, "Activate"), &reply);
+	CHECK(is_in_state(s.machine.bus, &s.rt, "inactive") && !reply);
+	let_read(&s, fd);
+	AWAIT(s.machine.bus, reply);
+	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
+	CHECK(is_error(reply, GPUARB_ERROR_NO_CAPACITY, pid));
+	end_blind(&s);
+}
+
+TEST(with_unmasked_ignore_no_request_waits_for_the_descriptors)
+{
+	static struct stage s;
+	int fd;
+
+	NEEDS_DAEMON();
+	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
+	granted(call(ask(s.machine.bus, "Reserve", 15)));
+	close(fd);
+	end_blind(&s);
+}
+
+/* The read fails, and then it does not end. */
+TEST(a_request_does_not_wait_longer_than_the_first_read_may_take)
+{
+	sd_bus_message *reply;
+	static struct stage s;
+	int fd;
+
+	NEEDS_DAEMON();
+	for (unsigned hangs = 0; hangs < 2; hangs++) {
+		fd = start_blind(&s, SCANS_OFTEN);
+		reply = NULL;
+		send_call(s.machine.bus, ask(s.machine.bus, "Reserve", 15), &reply);
+		CHECK(gpu_says(&s, "Unseen", "") && !reply);
+		if (!hangs) {
+			CHECK(write(fd, "garbage\n", 8) == 8);
+			close(fd);
+		}
+		AWAIT(s.machine.bus, reply);
+		granted(reply);
+		if (hangs)
+			close(fd);
+		end_blind(&s);
+	}
+}

@@ -197,10 +197,18 @@ static int adapter_reload(void *userdata, struct result *result)
 	return 0;
 }
 
+static bool adapter_awaits_masks(void *userdata)
+{
+	const struct adapter *adapter = userdata;
+
+	return adapter->awaits_masks;
+}
+
 const struct bus_host adapter_host = {
 	.version = "1.2.3",
 	.refresh = adapter_refresh,
 	.describe = adapter_describe,
+	.awaits_masks = adapter_awaits_masks,
 	.settle = adapter_settle,
 	.plan = adapter_plan,
 	.reserve = adapter_reserve,

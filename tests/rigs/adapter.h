@@ -33,6 +33,7 @@ struct adapter {
 	void (*settled)(void *call, int r);
 	void *call;
 	bool disconnected;
+	bool awaits_masks; /* until the test clears it and calls bus_observed() */
 };
 
 void adapter_carry_out(struct adapter *adapter);

@@ -317,6 +317,50 @@ TEST(each_call_refreshes_the_hardware_once)
 	adapter_done(&a);
 }
 
+/* ---- before the first read of hardware queue descriptors ---- */
+
+#define CLIENTS 17U
+#define CALLS 64U /* of each client but the last: 1024 calls wait at most */
+
+static sd_bus_message *plan_of_class(sd_bus *bus, const char *class)
+{
+	return with(call_arbiter(bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1, "class", "s",
+		    class);
+}
+
+TEST(a_request_that_cannot_wait_for_the_descriptors_is_refused)
+{
+	static struct answer answers[CLIENTS - 1][CALLS];
+	sd_bus *clients[CLIENTS], *last;
+	struct adapter a;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	for (size_t i = 0; i < CLIENTS; i++)
+		clients[i] = adapter_connect(&a, 0);
+	last = clients[CLIENTS - 1];
+	a.awaits_masks = true;
+	for (size_t i = 0; i < CLIENTS - 1; i++) {
+		for (size_t k = 0; k < CALLS; k++)
+			call_send(plan_of_class(clients[i], "guaranteed"), &answers[i][k]);
+		CHECK(is_fine(call_run(&a, plan_of_class(clients[i], "besteffort"))));
+	}
+	CHECK(is_error(call_run(&a, plan_of_class(last, "guaranteed")), SD_BUS_ERROR_NO_MEMORY,
+		       "try again"));
+	CHECK(is_fine(call_run(&a, plan_of_class(last, "besteffort"))));
+	for (size_t i = 0; i < (CLIENTS - 1) * CALLS; i++)
+		CHECK(!answers[i / CALLS][i % CALLS].came);
+	a.awaits_masks = false;
+	bus_observed(a.bus);
+	for (size_t i = 0; i < (CLIENTS - 1) * CALLS; i++) {
+		adapter_run(&a, &answers[i / CALLS][i % CALLS].came);
+		CHECK(is_fine(answers[i / CALLS][i % CALLS].m));
+	}
+	for (size_t i = 0; i < CLIENTS; i++)
+		sd_bus_flush_close_unref(clients[i]);
+	adapter_done(&a);
+}
+
 /* ---- the bus ---- */
 
 TEST(the_name_has_one_owner)
