@@ -35,6 +35,7 @@ TEST(control_characters_are_escaped)
 
 TEST(printable_characters_of_the_locale_are_kept)
 {
+	CHECK(setenv("LC_ALL", "C", 1) == 0);
 	setlocale(LC_CTYPE, "C");
 	CHECK(escaped_is("\xc3\xa9", SIZE_MAX, "\\xc3\\xa9"));
 	if (!setlocale(LC_CTYPE, "C.UTF-8"))
