@@ -171,9 +171,7 @@ struct agent {
 	int fds[3]; /* listening, process, and a pipe for the errno of a failure to start */
 };
 
-/* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the
- * terminal does not end the agent. Both run in the memory of this process until they execute a program
- * or exit: they call nothing but the system. */
+/* After vfork(), in the memory of the parent: calls nothing but the system, and does not return. */
 __attribute__((noreturn, noinline)) static void start_agent(const struct agent *agent, int r)
 {
 	int failure = agent->fds[2];
@@ -192,7 +190,9 @@ __attribute__((noreturn, noinline)) static void start_agent(const struct agent *
 	_exit(write(failure, &r, sizeof(r)) < 0 ? EXIT_USAGE : EXIT_FAILED);
 }
 
-__attribute__((noreturn, noinline)) static void become_agent(const struct agent *agent)
+/* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the
+ * terminal does not end the agent. */
+__attribute__((noreturn)) static void become_agent(const struct agent *agent)
 {
 	pid_t pid = setsid() < 0 ? -1 : vfork();
 
@@ -213,7 +213,7 @@ static int start(const struct adapt *adapt, uint64_t lease, int listening, int p
 	agent.fds[0] = listening;
 	agent.fds[1] = process;
 	agent.fds[2] = failure[1];
-	pid = vfork();
+	pid = fork();
 	if (pid == 0)
 		become_agent(&agent);
 	close(failure[1]);
