@@ -528,6 +528,8 @@ static enum outcome admit_budgets(struct candidate *a)
 			a->refusal->reserved = a->gpu->reserve_queues;
 		if (c->resource == RESOURCE_QUEUES || c->resource == RESOURCE_PROCESSES)
 			gpu_name_processes(a->gpu, a->refusal);
+		if (c->resource == RESOURCE_VRAM && shortage.reason == REASON_UNMANAGED)
+			gpu_name_vram_users(a->gpu, a->refusal);
 		return refuse(a, OUTCOME_NOT_NOW, &shortage);
 	}
 	return OUTCOME_FITS;

@@ -166,6 +166,42 @@ void gpu_name_processes(const struct gpu *gpu, struct refusal *refusal)
 		refusal->processes[i] = gpu->observed.processes[i];
 }
 
+static void name(struct refusal *refusal, const struct unmanaged_process *process)
+{
+	if (refusal->n_processes < REFUSAL_PROCESSES)
+		refusal->processes[refusal->n_processes] = *process;
+	refusal->n_processes++;
+}
+
+static bool uses_vram(const struct gpu_client *client)
+{
+	return client->lease == 0 && client->vram > 0;
+}
+
+static bool is_client(const struct gpu *gpu, pid_t pid)
+{
+	for (size_t i = 0; i < gpu->graphics.n_clients; i++)
+		if (gpu->graphics.clients[i].pid == pid && uses_vram(&gpu->graphics.clients[i]))
+			return true;
+	return false;
+}
+
+void gpu_name_vram_users(const struct gpu *gpu, struct refusal *refusal)
+{
+	refusal->n_processes = 0;
+	for (size_t i = 0; i < gpu->graphics.n_clients; i++) {
+		const struct gpu_client *client = &gpu->graphics.clients[i];
+		struct unmanaged_process process = { .pid = client->pid, .uid = client->uid };
+
+		memcpy(process.command, client->command, sizeof(process.command));
+		if (uses_vram(client))
+			name(refusal, &process);
+	}
+	for (size_t i = 0; i < gpu->observed.n_processes; i++)
+		if (!is_client(gpu, gpu->observed.processes[i].pid))
+			name(refusal, &gpu->observed.processes[i]);
+}
+
 /* ---- invariants of partitions and leases ------------------------------------------------- */
 
 /* Does the mask codec reproduce the set? It would not if the set had half a WGP. */

@@ -143,6 +143,9 @@ size_t gpu_gaps(const struct gpu *gpu, const char *ret[static 6]);
 /* Names the unmanaged processes with the most queues in a refusal. */
 void gpu_name_processes(const struct gpu *gpu, struct refusal *refusal);
 
+/* Names the DRM clients without a lease that use VRAM, and the unmanaged processes, in a refusal. */
+void gpu_name_vram_users(const struct gpu *gpu, struct refusal *refusal);
+
 /* ---- invariants of partitions and leases ------------------------------------------------- */
 
 /* Can an empty GPU have this partition? Its cus, count and effective must agree. 0, or -EINVAL and

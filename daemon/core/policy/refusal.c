@@ -294,10 +294,13 @@ static void put_processes(struct text *text, const struct refusal *refusal)
 		if (i == 0)
 			put_break(text);
 		put(text, "%spid %d (%s", i > 0 ? ", " : "", process->pid, process->command);
-		if (refusal->reason == REASON_UNMASKED && process->uid != (uid_t)-1)
+		if ((refusal->reason == REASON_UNMASKED || refusal->resource == RESOURCE_VRAM) &&
+		    process->uid != (uid_t)-1)
 			put(text, ", uid %u", process->uid);
 		if (refusal->reason == REASON_GRAPHICS)
 			put(text, ") of uid %u draws", process->uid);
+		else if (refusal->resource == RESOURCE_VRAM)
+			put(text, ") uses VRAM");
 		else
 			put(text, ") has %u queue%s", process->queues,
 			    process->queues == 1 ? "" : "s");

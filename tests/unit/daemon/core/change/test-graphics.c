@@ -320,7 +320,11 @@ TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 	request.wants[0].vram = all - gib;
 	CHECK(!reserve(a, ANY, &request, &result));
 	CHECK(result.refusals[0].resource == RESOURCE_VRAM);
-	CHECK(result.refusals[0].reason == REASON_UNMANAGED);
+	CHECK(result.refusals[0].reason == REASON_UNMANAGED && result.refusals[0].n_processes == 1);
+	CHECK(result.refusals[0].processes[0].pid == 10 &&
+	      result.refusals[0].processes[0].uid == 7);
+	CHECK(strcmp(result.refusals[0].processes[0].command, "Xorg") == 0);
+	CHECK(strstr(result.sentence, "pid 10 (Xorg, uid 7) uses VRAM"));
 	a->settings->unmanaged = UNMANAGED_IGNORE;
 	observe(a, &row, 1);
 	CHECK(gpu_vram_free(&a->gpus[0]) == all);
