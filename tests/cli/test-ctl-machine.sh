@@ -29,6 +29,25 @@ ends 0 plan --json
 json_out '.partitions[0].queues == 5'
 rig_stop_daemon
 
+# ---- descriptors that cannot be read -----------------------------------------------------------
+mkdir "$dir/debug"
+rig_start_daemon --sysfs="$dir/sys" --debugfs="$dir/debug"
+ends 0 gpus --json
+json_out '.[0].masks_observed == null'
+unseen=$(jq -r '.[0].unseen' "$dir/out")
+check 'the reason is told' grep -q mqds <<<"$unseen"
+ends 0 status
+out_has "0000:03:00.0: masks and priorities of queues are not observed: gpuarbd cannot read the hardware queue \
+descriptors: $unseen"
+hold reserve --cus=15
+ends 0 verify
+out_has "hardware: $unseen"
+ends 0 verify --json
+json_out 'any(.[]; .check == "mask" and .result == "note" and (.found | endswith(": '"$unseen"'")))'
+let_go TERM "$holder"
+list_becomes 'length == 0'
+rig_stop_daemon
+
 # ---- processes that draw ---------------------------------------------------------------------
 rig_start_daemon --sysfs="$dir/sys" --fdinfo="$dir/fdinfo.socket"
 ends 0 status

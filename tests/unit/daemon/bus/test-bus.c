@@ -346,7 +346,7 @@ TEST(a_request_that_cannot_wait_for_the_descriptors_is_refused)
 		CHECK(is_fine(call_run(&a, plan_of_class(clients[i], "besteffort"))));
 	}
 	CHECK(is_error(call_run(&a, plan_of_class(last, "guaranteed")), SD_BUS_ERROR_NO_MEMORY,
-		       "try again"));
+		       "descriptors"));
 	CHECK(is_fine(call_run(&a, plan_of_class(last, "besteffort"))));
 	for (size_t i = 0; i < (CLIENTS - 1) * CALLS; i++)
 		CHECK(!answers[i / CALLS][i % CALLS].came);
