@@ -57,6 +57,7 @@ struct cap {
 	struct daemon *daemon;
 	uint64_t lease;
 	pid_t bound; /* the bound process that has proved the filter; 0: none yet */
+	bool ended;  /* that process has ended: another one can have its pid */
 	bool active; /* and the service manager has the listener */
 	int fd;
 	sd_event_source *source, *timer;
@@ -309,6 +310,15 @@ bool caps_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
 	return true;
 }
 
+/* A child of a process that has ended keeps the filter and the listener: another process that has the pid
+ * now, and is bound, is not under the filter. */
+static bool is_capped(const struct daemon *daemon, uint64_t lease, pid_t pid)
+{
+	const struct cap *cap = find_bound(daemon, lease, pid);
+
+	return cap && cap->active && !cap->ended;
+}
+
 void caps_review(struct daemon *daemon, uint64_t id)
 {
 	struct lease *lease = ledger_find(daemon->arbiter, id);
@@ -318,15 +328,21 @@ void caps_review(struct daemon *daemon, uint64_t id)
 		return;
 	unit_caps_review(daemon, lease, caps_of(daemon, id) > 0);
 	filtered = lease->n_bound > 0;
-	for (size_t i = 0; filtered && i < lease->n_bound; i++) {
-		const struct cap *cap = find_bound(daemon, id, lease->bound[i]);
-
-		filtered = cap && cap->active;
-	}
+	for (size_t i = 0; filtered && i < lease->n_bound; i++)
+		filtered = is_capped(daemon, id, lease->bound[i]);
 	if (filtered == lease->cap.filtered)
 		return;
 	arbiter_set_filtered(daemon->arbiter, lease, filtered);
 	schedule_update(daemon);
+}
+
+void caps_process_ended(struct daemon *daemon, uint64_t lease, pid_t pid)
+{
+	struct cap *cap = find_bound(daemon, lease, pid);
+
+	if (cap)
+		cap->ended = true;
+	caps_review(daemon, lease);
 }
 
 /* The call that proves the filter, until the service manager has the listener. */

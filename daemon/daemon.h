@@ -413,6 +413,9 @@ int caps_adopt(struct daemon *daemon, uint64_t lease, pid_t pid, int fd);
  * its unit is to be. */
 void caps_review(struct daemon *daemon, uint64_t lease);
 
+/* A bound process has ended: its cap is not that of a later process with its pid. */
+void caps_process_ended(struct daemon *daemon, uint64_t lease, pid_t pid);
+
 /* The listeners of a lease, and of all: an fd and an entry in the store each. */
 size_t caps_of(const struct daemon *daemon, uint64_t lease);
 size_t caps_count(const struct daemon *daemon);

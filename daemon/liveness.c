@@ -33,7 +33,7 @@ static void on_bound_gone(void *userdata, uint64_t lease, pid_t pid)
 	struct daemon *daemon = userdata;
 
 	arbiter_bound_gone(daemon->arbiter, lease, pid);
-	caps_review(daemon, lease);
+	caps_process_ended(daemon, lease, pid);
 	schedule_update(daemon);
 }
 

@@ -6,9 +6,12 @@
  */
 
 #include <linux/seccomp.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "check.h"
 #include "machine.h"
@@ -151,6 +154,45 @@ TEST(a_lease_is_capped_while_all_bound_processes_are)
 	end_process(other);
 	await_tier(s.machine.bus, &s.lease, "capped");
 	depart(&s);
+}
+
+/* A child with this pid, not under the filter; -1: this process may not choose a pid. */
+static pid_t child_with_pid(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD,
+				   .set_tid = (uintptr_t)&pid,
+				   .set_tid_size = 1 };
+	pid_t child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+TEST(the_cap_of_a_process_that_has_ended_is_not_that_of_another_with_its_pid)
+{
+	struct scene s;
+	pid_t child;
+	int fd;
+
+	NEEDS_DAEMON();
+	arrive(&s, 3);
+	CHECK(filtered_after(&s.process, FILTERED_LEAVE) == 0); /* it keeps the listener */
+	end_process(s.process.pid);
+	await_tier(s.machine.bus, &s.lease, "cooperative"); /* no process is bound */
+	child = child_with_pid(s.process.pid);
+	if (child < 0)
+		SKIP("this process may not choose a pid");
+	CHECK(child == s.process.pid);
+	fd = pidfd_open(child, 0);
+	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
+	CHECK(lease_says(s.machine.bus, s.lease.path, "Tier", "cooperative"));
+	CHECK(number_of(s.machine.bus, s.lease.path, GPUARB_INTERFACE_LEASE, "Capped") == 0);
+	close(fd);
+	depart(&s); /* ends the child with this pid */
 }
 
 TEST(what_is_no_listener_is_refused)

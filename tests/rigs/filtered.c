@@ -58,6 +58,17 @@ static int create_in_child(int fd)
 	return r;
 }
 
+/* Its end of the socket keeps it: filtered_end() closes the other one. */
+static int leave_child(int socket)
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid == 0)
+		_exit(read(socket, &byte, 1) != 0);
+	return pid < 0 ? errno : 0;
+}
+
 static uint64_t now_nsec(void)
 {
 	struct timespec ts;
@@ -87,6 +98,7 @@ static int carry_out(const struct filtered *process, int fd, char command)
 	switch (command) {
 	case FILTERED_PROVE: return request(-1, CREATE_QUEUE);
 	case FILTERED_FORK: return create_in_child(fd);
+	case FILTERED_LEAVE: return leave_child(process->socket);
 	case FILTERED_MEASURE: return measure(process->shared, fd, CREATE_QUEUE, 1000000);
 	case FILTERED_OTHER: return measure(process->shared, fd, OTHER, 0);
 	case FILTERED_FLOOD:

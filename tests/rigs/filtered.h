@@ -15,6 +15,7 @@ enum filtered_command {
 	FILTERED_CREATE = 'c',
 	FILTERED_PROVE = 'p',   /* the call on no file */
 	FILTERED_FORK = 'f',    /* a call in a child, which stays as a zombie */
+	FILTERED_LEAVE = 'v',   /* a child that lives on, and ends with the test */
 	FILTERED_FLOOD = 'l',   /* calls without end; no answer */
 	FILTERED_MEASURE = 'm', /* the time of FILTERED_SAMPLES calls, one each millisecond */
 	FILTERED_OTHER = 'o',   /* and of calls that create no queue, without a pause */
