@@ -28,6 +28,11 @@ struct fake_card *fake_card_of(struct amdgpu_device *adev)
 	return card;
 }
 
+struct fake_card *fake_card_first(void)
+{
+	return cards;
+}
+
 uint32_t amdgpu_amdkfd_get_fw_version(struct amdgpu_device *adev, enum kgd_engine_type type)
 {
 	return 4000; /* as new as any feature needs */

@@ -3,6 +3,8 @@
 #pragma once
 
 #define OF_XCC
+#define XCC		0
+#define CAUSE
 #define OF_PARTITION
 #define ADDRESS_SPACE struct file
 #define FURTHER_CALLS

@@ -3,6 +3,8 @@
 #pragma once
 
 #define OF_XCC		, uint32_t xcc
+#define XCC		xcc
+#define CAUSE		, NULL
 #define OF_PARTITION	, struct amdgpu_xcp *partition
 #define ADDRESS_SPACE	struct amdgpu_vm
 

@@ -10,6 +10,13 @@
 #define FAKE_CARDS	16
 #define FAKE_VRAM	(64ULL << 30)
 
+/* The most that a geometry has. */
+#define FAKE_XCCS	8
+#define FAKE_PIPES	4
+#define FAKE_QUEUES	8
+
+#define FAKE_SLOT_REGISTERS 56 /* from CP_MQD_BASE_ADDR to CP_HQD_PQ_WPTR_HI */
+
 /* A kind of GPU. An array of an odd engine can have fewer CUs than one of an even engine. */
 struct fake_geometry {
 	const char *name;
@@ -33,11 +40,17 @@ struct fake_scheduler {
 	uint32_t *read;
 };
 
+/* A hardware queue slot; all zero: no queue is in it. */
+struct fake_slot {
+	uint32_t registers[FAKE_SLOT_REGISTERS];
+};
+
 struct fake_card {
 	struct amdgpu_device *adev;
 	const struct fake_geometry *geometry;
 	struct fake_cus cus;
 	struct fake_scheduler scheduler;
+	struct fake_slot slots[FAKE_XCCS][FAKE_PIPES][FAKE_QUEUES];
 	struct amdgpu_reset_domain reset;
 	struct drm_minor render;
 	struct miscdevice node;
@@ -46,6 +59,7 @@ struct fake_card {
 
 /* The card of this device. */
 struct fake_card *fake_card_of(struct amdgpu_device *adev);
+struct fake_card *fake_card_first(void);
 
 /* ---- fake-geometry.c ---- */
 
