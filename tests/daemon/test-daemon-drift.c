@@ -510,8 +510,9 @@ static void let_read(const struct stage *s, int fifo)
 	close(fifo);
 }
 
-static bool is_refused(sd_bus_message *plan)
+static bool is_refused(sd_bus_message *reply)
 {
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *plan = reply;
 	const char *result;
 
 	return is_fine(sd_bus_message_ref(plan)) && sd_bus_message_read(plan, "s", &result) >= 0 &&
