@@ -255,6 +255,7 @@ static bool bus_is_full(const struct bus *bus)
 int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 {
 	struct bus_peer *peer;
+	uint64_t now;
 
 	if (m == bus->serving) { /* bus_calls_serve() put it back */
 		bus->serving = NULL;
@@ -266,9 +267,10 @@ int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 		return 1;
 	if (!peer->user)
 		return keep(bus, peer, m);
-	if (!peer->user->exempt && (!TAILQ_EMPTY(&peer->user->queue) || bus_is_full(bus) ||
-				    bus_unread_holds(bus, peer->user) ||
-				    bus_user_ready_usec(bus, peer->user) > bus_now_usec()))
+	now = bus_now_usec();
+	if (!peer->user->exempt &&
+	    (!TAILQ_EMPTY(&peer->user->queue) || bus_is_full(bus) ||
+	     bus_unread_holds(bus, peer->user) || bus_user_ready_usec(bus, peer->user, now) > now))
 		return keep(bus, peer, m);
 	begin(bus, peer, m);
 	return 0;
@@ -283,7 +285,8 @@ static struct bus_user *next_user(struct bus *bus, uint64_t *ret_usec)
 	*ret_usec = UINT64_MAX;
 	TAILQ_FOREACH(user, &bus->users, link)
 	{
-		uint64_t ready = user->n_queued > 0 ? bus_user_ready_usec(bus, user) : UINT64_MAX;
+		uint64_t ready = user->n_queued > 0 ? bus_user_ready_usec(bus, user, now)
+						    : UINT64_MAX;
 
 		if (user->n_queued > 0 && bus_unread_holds(bus, user))
 			continue;

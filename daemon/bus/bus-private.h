@@ -259,7 +259,7 @@ uint64_t bus_cpu_usec(void); /* of this thread */
 struct bus_user *bus_user_get(struct bus *bus, const struct caller *caller);
 
 /* When the next call of the user may be served: now or in the past, or later. */
-uint64_t bus_user_ready_usec(struct bus *bus, struct bus_user *user);
+uint64_t bus_user_ready_usec(struct bus *bus, struct bus_user *user, uint64_t now);
 
 void bus_user_charge(struct bus_user *user, unsigned calls, uint64_t usec);
 

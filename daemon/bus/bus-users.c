@@ -102,10 +102,10 @@ struct bus_user *bus_user_get(struct bus *bus, const struct caller *caller)
 	return user;
 }
 
-uint64_t bus_user_ready_usec(struct bus *bus, struct bus_user *user)
+uint64_t bus_user_ready_usec(struct bus *bus, struct bus_user *user, uint64_t now)
 {
 	const struct settings *settings = bus->arbiter->settings;
-	uint64_t now = bus_now_usec(), calls = 0, time = 0;
+	uint64_t calls = 0, time = 0;
 
 	if (user->exempt)
 		return now;
