@@ -49,7 +49,7 @@ static void schedule_scan(struct daemon *daemon)
 	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
 	bool wanted = daemon->scan.in_use || daemon->arbiter->n_leases > 0 ||
 		      daemon->list.unsettled || daemon->unit_caps.repeated ||
-		      descriptors_awaited(daemon);
+		      daemon->descriptors.until_usec > 0;
 
 	if (daemon->list.unsettled && delay > SCAN_SETTLE_USEC)
 		delay = SCAN_SETTLE_USEC;
