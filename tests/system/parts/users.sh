@@ -120,7 +120,7 @@ refuses_a_bad_policy()
 {
 	sed -i 's/^max-leases = 0/max-leasses = 5/' "$policy"
 	fails 6 "$policy:10: unknown key 'max-leasses'" gpuarbctl config check &&
-		fails 6 "$policy:10: .*the configuration in force stays" gpuarbctl reload &&
+		fails 6 "$policy:10: " gpuarbctl reload &&
 		keeps_what_was_in_force || return
 	# systemctl reload sends a signal: it does not see that the reload fails.
 	systemctl reload gpuarbd || return
