@@ -78,6 +78,13 @@ control() { echo "$1" >/sys/kernel/debug/kfdsim/control || complain "control: $1
 # before in $dir/NAME.lines.
 program()
 {
+	begin "$@"
+	is_ready "$1"
+}
+
+# begin NAME COMMAND…: comes back when it runs, for a program that may end before it prints "ready".
+begin()
+{
 	local name=$1 out fd
 	shift
 	said="$*"
@@ -89,7 +96,6 @@ program()
 	pid[$name]=$!
 	exec {fd}>"$dir/$name.in" {out}<"$dir/$name.out"
 	in[$name]=$fd from[$name]=$out
-	is_ready "$name"
 	rm "$dir/$name.in" "$dir/$name.out"
 }
 

@@ -100,10 +100,10 @@ story_kill()
 	helper=$!
 	start --debugfs=/sys/kernel/debug --enforce="$dir/enforce"
 	honest
-	program wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
-	settles '[.leases[].name] == ["vr"]'
+	begin wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
 	wait "${pid[wide]}" 2>/dev/null
 	check 'it was killed' test $? = 137
+	settles '[.leases[].name] == ["vr"]'
 	logged 'uses more than it was granted'
 	logged "of uid $(id -u) ends within"
 	settles "$(named vr) | .state == \"granted\" and .tier == \"verified\""
