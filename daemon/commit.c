@@ -157,7 +157,13 @@ static bool requeue_next(struct daemon *daemon)
 	return true;
 }
 
+/* No lease is granted, and none moves for it, before it is known which queues cover CUs. */
+static bool serve_waiting(struct daemon *daemon)
+{
+	return !descriptors_bar_grants(daemon) && (grant_next(daemon) || move_next(daemon));
+}
+
 bool commit_next(struct daemon *daemon)
 {
-	return requeue_next(daemon) || grant_next(daemon) || move_next(daemon) || grow_next(daemon);
+	return requeue_next(daemon) || serve_waiting(daemon) || grow_next(daemon);
 }

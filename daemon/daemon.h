@@ -462,6 +462,9 @@ void descriptors_refresh(struct daemon *daemon);
 /* Whether the first read has not ended yet: bus_observed() follows within 5 s of the start. */
 bool descriptors_awaited(const struct daemon *daemon);
 
+/* Whether waiting leases have to wait for it, too. */
+bool descriptors_bar_grants(const struct daemon *daemon);
+
 /* ---- intrusions.c ------------------------------------------------------------------- */
 
 /* Compares the covers of unmanaged processes with the leases, when the covers have changed. */

@@ -30,11 +30,18 @@ bool descriptors_awaited(const struct daemon *daemon)
 	return daemon->descriptors.until_usec > 0;
 }
 
+bool descriptors_bar_grants(const struct daemon *daemon)
+{
+	return descriptors_awaited(daemon) &&
+	       daemon->arbiter->settings->unmasked != UNMASKED_IGNORE;
+}
+
 static void end_first(struct daemon *daemon)
 {
 	if (!descriptors_awaited(daemon))
 		return;
 	daemon->descriptors.until_usec = 0;
+	schedule_update(daemon);
 	schedule_answers(daemon);
 }
 

@@ -55,7 +55,8 @@ void update_now(struct daemon *daemon)
 		publish_leases(daemon);
 		more = commit_next(daemon);
 		if (!more) {
-			arbiter_preempt(daemon->arbiter, daemon_now_usec());
+			if (!descriptors_bar_grants(daemon))
+				arbiter_preempt(daemon->arbiter, daemon_now_usec());
 			queue_time_barriers(daemon->arbiter, daemon_now_usec());
 		}
 		frozen_review(daemon);

@@ -597,3 +597,47 @@ TEST(a_request_does_not_wait_longer_than_the_first_read_may_take)
 		end_blind(&s);
 	}
 }
+
+/* gpuarbd ends while a lease waits for the CUs under the queue of an unmanaged process. */
+TEST(a_waiting_lease_is_not_granted_after_a_start_before_the_first_read_of_descriptors)
+{
+	sd_bus_message *plan = NULL;
+	struct live_lease lease;
+	static struct stage s;
+	char options[256];
+	int fd;
+
+	NEEDS_DAEMON();
+	prepare(&s);
+	lend_configure(&s.machine.rig, SCANS_OFTEN, "report");
+	s.unmanaged = getppid();
+	machine_use(&s.machine, s.unmanaged, 0, 1);
+	show(&s, NULL);
+	snprintf(options, sizeof(options), "%s --debugfs=%s", s.machine.option,
+		 rig_path(&s.machine.rig, DEBUGFS));
+	rig_start_managed(&s.machine.rig, options, "--store-max=64");
+	machine_connect(&s.machine);
+	CHECK(is_refused(call(ask(s.machine.bus, "Plan", 15)))); /* it waits for the first read */
+	lease = waiting(
+		call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
+			  15, 2, "class", "s", "guaranteed", "wait-usec", "t", UINT64_MAX)));
+	rig_await_stored(&s.machine.rig, 1);
+	rig_down(&s.machine.rig);
+	CHECK(unlink(rig_path(&s.machine.rig, MQDS)) == 0);
+	CHECK(mkfifo(rig_path(&s.machine.rig, MQDS), 0600) == 0);
+	rig_up(&s.machine.rig);
+	fd = open(rig_path(&s.machine.rig, MQDS), O_WRONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	CHECK(is_in_state(s.machine.bus, &lease, "waiting"));
+	send_call(s.machine.bus, ask(s.machine.bus, "Plan", 15), &plan);
+	let_read(&s, fd);
+	AWAIT(s.machine.bus, plan);
+	CHECK(is_refused(plan));
+	CHECK(is_in_state(s.machine.bus, &lease, "waiting"));
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
+	s.unmanaged = 0;
+	show(&s, NULL);
+	await_record(lease.holder, GPUARB_RECORD_GRANTED);
+	close(lease.holder);
+	machine_halt(&s.machine);
+}
