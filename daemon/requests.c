@@ -75,7 +75,8 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 		if (r >= 0)
 			lease_free(*ret);
 		result_done(result);
-		r = arbiter_plan_after(daemon->arbiter, caller, request, &set, &moved, result);
+		r = arbiter_plan_after(daemon->arbiter, caller, request, &set, daemon_now_usec(),
+				       &moved, effects, result);
 		move_set_done(&set);
 		*ret = moved;
 		return r;

@@ -359,6 +359,11 @@ struct gpuarb_effects {
 	/* The grant follows within this time, even if no holder answers; GPUARB_FOREVER: policy does
 	 * not allow to kill one of them. */
 	uint64_t within_usec;
+
+	/* Adaptable leases that would be paused while the lease is active (exclusive), and those that
+	 * would be given as many other CUs first. */
+	const uint64_t *pauses, *moves;
+	size_t n_pauses, n_moves;
 };
 
 /* Valid until the next call with the handle; NULL: the last plan takes nothing from other leases. */

@@ -411,6 +411,8 @@ void json_effects(struct json_object *map, const struct gpuarb *gpuarb)
 		json_number(shrink, "to_cus", effects->shrinks[i].to_cus);
 	}
 	json_ids(map, "revokes", effects->revokes, effects->n_revokes);
+	json_ids(map, "pauses", effects->pauses, effects->n_pauses);
+	json_ids(map, "moves", effects->moves, effects->n_moves);
 	if (effects->within_usec != GPUARB_FOREVER)
 		json_number(map, "within_usec", effects->within_usec);
 }

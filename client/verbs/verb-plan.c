@@ -11,22 +11,32 @@
 
 #define ADVICE_MAX 64U
 
+static void print_each(const uint64_t *leases, size_t n, const char *effect)
+{
+	for (size_t i = 0; i < n; i++)
+		print_line(stdout, "  lease %" PRIu64 " %s", leases[i], effect);
+}
+
 /* What the request would take from other leases, and how long that takes. */
 static void print_effects(const struct gpuarb *gpuarb)
 {
 	const struct gpuarb_effects *effects = gpuarb_last_plan_effects(gpuarb);
 
-	for (size_t i = 0; effects && i < effects->n_shrinks; i++)
+	if (!effects)
+		return;
+	print_each(effects->moves, effects->n_moves, "would move to other CUs");
+	for (size_t i = 0; i < effects->n_shrinks; i++)
 		print_line(stdout, "  lease %" PRIu64 " would shrink from %u to %u CUs on %s",
 			   effects->shrinks[i].lease, effects->shrinks[i].from_cus,
 			   effects->shrinks[i].to_cus, effects->shrinks[i].gpu);
-	for (size_t i = 0; effects && i < effects->n_revokes; i++)
-		print_line(stdout, "  lease %" PRIu64 " would be revoked", effects->revokes[i]);
-	if (effects && effects->within_usec == GPUARB_FOREVER)
+	print_each(effects->pauses, effects->n_pauses,
+		   "would be paused while the new lease is active");
+	print_each(effects->revokes, effects->n_revokes, "would be revoked");
+	if (effects->within_usec == GPUARB_FOREVER)
 		print_line(stdout,
 			   "  the time until the grant has no limit: their tenants do not have "
 			   "enforce = kill");
-	else if (effects)
+	else
 		print_line(stdout, "  the grant follows within %.1f s",
 			   (double)effects->within_usec / 1e6);
 }

@@ -67,7 +67,7 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "s", plan_result(proposal));
 	if (r >= 0)
-		r = bus_append_partitions(reply, bus->arbiter, proposal, result, effects);
+		r = bus_append_partitions(reply, bus->arbiter, proposal, effects);
 	if (r >= 0)
 		r = bus_append_refusals(reply, result->refusals, result->n_refusals, advice,
 					effects);

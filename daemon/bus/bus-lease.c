@@ -242,7 +242,7 @@ static bool wants_cap(const struct bus *bus, const struct lease *lease)
 	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
 	ROW(Verified, "b", CHANGES, VALUE("b", lease_is_verified(lease)))                     \
 	ROW(Capped, "b", CHANGES, VALUE("b", lease->cap.active))                              \
-	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL, NULL)) \
+	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(bus->arbiter, lease)))                \
 	ROW(Reason, "s", CHANGES, append_reason(reply, bus->arbiter, lease))                  \
 	ROW(Drift, "aa{sv}", CHANGES, bus_append_drift(reply, bus->arbiter, lease))           \

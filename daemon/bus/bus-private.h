@@ -164,8 +164,7 @@ int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd
 
 /* aa{sv}: a dictionary for each partition of the lease; none for NULL. */
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
-			  const struct lease *lease, const struct result *planned,
-			  const struct effects *effects);
+			  const struct lease *lease, const struct effects *effects);
 
 /* aa{sv}: a dictionary for each GPU that refused. */
 int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n,

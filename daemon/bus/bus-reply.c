@@ -148,7 +148,7 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "ohs", path, holder, state);
 	if (r >= 0)
-		r = bus_append_partitions(reply, bus->arbiter, lease, NULL, NULL);
+		r = bus_append_partitions(reply, bus->arbiter, lease, NULL);
 	return r < 0 ? r : bus_send_settled(bus, call, reply);
 }
 

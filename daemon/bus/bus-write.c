@@ -89,7 +89,7 @@ static int append_effects(sd_bus_message *m, const struct effects *effects)
 {
 	int r;
 
-	if (effects->n_shrinks + effects->revoked.n == 0)
+	if (effects->n_shrinks + effects->n_pauses + effects->n_moves + effects->revoked.n == 0)
 		return 0;
 	r = open_entry(m, "shrinks", "aa{sv}");
 	if (r >= 0)
@@ -104,13 +104,18 @@ static int append_effects(sd_bus_message *m, const struct effects *effects)
 	if (r >= 0)
 		r = append_numbers(m, "revokes", "t", effects->revoked.ids,
 				   effects->revoked.n * sizeof(*effects->revoked.ids));
+	if (r >= 0)
+		r = append_numbers(m, "pauses", "t", effects->pauses,
+				   effects->n_pauses * sizeof(*effects->pauses));
+	if (r >= 0)
+		r = append_numbers(m, "moves", "t", effects->moves,
+				   effects->n_moves * sizeof(*effects->moves));
 	return r < 0 ? r
 		     : sd_bus_message_append(m, "{sv}", "within-usec", "t", effects->within_usec);
 }
 
 static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
-			    const struct partition *partition, const struct result *planned,
-			    const struct effects *effects)
+			    const struct partition *partition, const struct effects *effects)
 {
 	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
 	int r;
@@ -143,24 +148,19 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 		r = append_priorities(m, partition);
 	if (r >= 0)
 		r = append_gaps(m, gpu);
-	if (r >= 0 && planned && planned->n_moves > 0)
-		r = append_numbers(m, "moves", "t", planned->moves,
-				   planned->n_moves * sizeof(*planned->moves));
 	if (r >= 0 && effects)
 		r = append_effects(m, effects);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
-			  const struct lease *lease, const struct result *planned,
-			  const struct effects *effects)
+			  const struct lease *lease, const struct effects *effects)
 {
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; lease && i < lease->n_partitions && r >= 0; i++)
-		r = append_partition(m, arbiter, &lease->partitions[i], i == 0 ? planned : NULL,
-				     i == 0 ? effects : NULL);
+		r = append_partition(m, arbiter, &lease->partitions[i], i == 0 ? effects : NULL);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -306,6 +306,8 @@ static const struct field effect_fields[] = {
 	ROWS('R', "shrinks", &shrink_dictionary, gpuarb_effects, shrinks, n_shrinks),
 	LIST('T', "revokes", gpuarb_effects, revokes, n_revokes),
 	FIELD('t', "within-usec", gpuarb_effects, within_usec),
+	LIST('T', "pauses", gpuarb_effects, pauses, n_pauses),
+	LIST('T', "moves", gpuarb_effects, moves, n_moves),
 };
 
 static const struct dictionary effect_dictionary = DICTIONARY(effect_fields, gpuarb_effects);
@@ -316,7 +318,10 @@ int read_effects(DBusMessageIter *rows, struct arena *arena, const struct gpuarb
 	size_t n;
 	int r = read_rows(rows, &effect_dictionary, arena, &effects, &n, NULL);
 
-	if (r < 0 || n == 0 || effects[0].n_shrinks + effects[0].n_revokes == 0)
+	if (r < 0 || n == 0 ||
+	    effects[0].n_shrinks + effects[0].n_revokes + effects[0].n_pauses +
+			    effects[0].n_moves ==
+		    0)
 		return r;
 	effects[0].size = sizeof(effects[0]);
 	*ret = &effects[0];

@@ -272,6 +272,12 @@ json_out ".id == $vr and .state == \"inactive\""
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
 # An exclusive lease takes turns with the borrower, and with nothing else.
+ends 0 plan --class=realtime --shader-engines=1 --alone=active --json
+json_out ".effects.pauses == [$ml] and .effects.moves == []"
+ends 0 plan --class=realtime --shader-engines=1 --alone=active
+out_has "lease $ml would be paused"
+ends 0 plan --class=realtime --shader-engines=1 --alone=active --start-inactive --json
+json_out '.effects == null'
 exec 7< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=1 --start-inactive \
 	--alone=active --name=turns 2>&1)
 turner=$! line=
@@ -602,9 +608,13 @@ done
 jq -r '.[] | select(.name == "fill").id' "$dir/out" >"$dir/fills"
 while read -r id; do ends 0 release "$id"; done <"$dir/fills"
 list_becomes 'length == 4 and all(.moves == null)'
+ends 0 plan --class=realtime --shader-engines=1 --json
+json_out '.verdict == "granted" and (.effects.moves | length == 1)'
+moved=$(jq '.effects.moves[0]' "$dir/out")
+ends 0 plan --class=realtime --shader-engines=1
+out_has "lease $moved would move"
 ends 0 run --class=realtime --shader-engines=1 -- "$GPUARBCTL" list --json
-json_out 'map(.moves // 0) | add == 1'
-moved=$(jq '.[] | select(.moves == 1).id' "$dir/out")
+json_out "map(select(.moves)) | map([.id, .moves]) == [[$moved, 1]]"
 ends 0 show "$moved"
 out_has 'moves        1'
 

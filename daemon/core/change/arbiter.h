@@ -175,6 +175,10 @@ struct shrinking {
 struct effects {
 	struct shrinking *shrinks; /* owned */
 	size_t n_shrinks;
+	uint64_t *pauses; /* owned: adaptable leases that are paused while the lease is active */
+	size_t n_pauses;
+	uint64_t moves[MOVES_MAX]; /* adaptable leases that move first */
+	size_t n_moves;
 	struct advice revoked;
 	uint64_t within_usec; /* until the grant at the latest; UINT64_MAX: no bound */
 };
@@ -183,6 +187,11 @@ struct effects {
 int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
 		    const struct request *request, const struct lease *proposal, uint64_t now_usec,
 		    struct effects *ret);
+
+/* As arbiter_plan() when these moves have been made, with the effects of both. */
+int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, const struct move_set *set, uint64_t now_usec,
+		       struct lease **ret, struct effects *effects, struct result *result);
 void effects_done(struct effects *effects);
 
 /* Derives from the adopted leases for which lease they are revoked. */

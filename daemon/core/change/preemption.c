@@ -226,35 +226,57 @@ static void find_claims(const struct arbiter *arbiter, const struct lease *propo
 	cuset_add(ret, &p->promised);
 }
 
-/* The adaptable leases that shrink for a grant. */
-static int add_shrinks(const struct arbiter *arbiter, const struct lease *proposal,
-		       uint64_t now_usec, struct effects *effects)
+static void add_shrink(const struct arbiter *arbiter, const struct lease *proposal,
+		       const struct lease *lease, const struct partition *p, uint64_t now_usec,
+		       struct effects *effects)
 {
-	size_t room = 0;
+	const struct gpu *gpu = &arbiter->gpus[p->gpu];
+	struct cuset claims, left;
+
+	find_claims(arbiter, proposal, p->gpu, &claims);
+	if (!borrow_shrink(gpu, &p->base, &p->cus, &claims, &left))
+		return;
+	effects->shrinks[effects->n_shrinks++] = (struct shrinking){ lease->id, gpu->info.name,
+								     p->count, cuset_count(&left) };
+	if (borrow_overlap(arbiter, proposal, lease, NULL) > 0)
+		add_time(arbiter, lease, now_usec, &effects->within_usec);
+}
+
+static bool is_paused_by(const struct lease *proposal, const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = lease_partition_on(proposal, lease->partitions[i].gpu);
+
+		if (p && p->exclusive)
+			return true;
+	}
+	return false;
+}
+
+/* The adaptable leases that shrink or pause for a grant. */
+static int add_borrowers(const struct arbiter *arbiter, const struct lease *proposal,
+			 uint64_t now_usec, struct effects *effects)
+{
+	size_t room = 1;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		room += lease_borrows(arbiter->leases[i]) ? arbiter->leases[i]->n_partitions : 0;
-	effects->shrinks = calloc(room + 1, sizeof(*effects->shrinks));
-	if (!effects->shrinks)
+	effects->shrinks = calloc(room, sizeof(*effects->shrinks));
+	effects->pauses = calloc(room, sizeof(*effects->pauses));
+	if (!effects->shrinks || !effects->pauses)
 		return -ENOMEM;
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		for (size_t j = 0; lease_borrows(lease) && j < lease->n_partitions; j++) {
-			const struct partition *p = &lease->partitions[j];
-			struct cuset claims, left;
-
-			find_claims(arbiter, proposal, p->gpu, &claims);
-			if (lease->state == STATE_ENDING ||
-			    !borrow_shrink(&arbiter->gpus[p->gpu], &p->base, &p->cus, &claims,
-					   &left))
-				continue;
-			effects->shrinks[effects->n_shrinks++] =
-				(struct shrinking){ lease->id, arbiter->gpus[p->gpu].info.name,
-						    p->count, cuset_count(&left) };
-			if (borrow_overlap(arbiter, proposal, lease, NULL) > 0)
-				add_time(arbiter, lease, now_usec, &effects->within_usec);
-		}
+		if (!lease_borrows(lease) || lease->state == STATE_ENDING)
+			continue;
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			add_shrink(arbiter, proposal, lease, &lease->partitions[j], now_usec,
+				   effects);
+		if (!is_paused_by(proposal, lease))
+			continue;
+		effects->pauses[effects->n_pauses++] = lease->id;
+		add_time(arbiter, lease, now_usec, &effects->within_usec);
 	}
 	return 0;
 }
@@ -267,7 +289,7 @@ static bool is_named(const struct advice *advice, uint64_t id)
 	return false;
 }
 
-/* The leases that are revoked for a request, and those that shrink when they have ended. */
+/* The leases that are revoked for a request, and those that shrink or pause when they have ended. */
 static int add_revoked(const struct arbiter *arbiter, const struct caller *caller,
 		       const struct request *request, uint64_t now_usec, struct effects *effects)
 {
@@ -290,7 +312,7 @@ static int add_revoked(const struct arbiter *arbiter, const struct caller *calle
 		add_time(arbiter, lease, now_usec, &end_usec);
 	}
 	if (found > 0 && plan_new(&without, caller, request, false, &proposal, &result) >= 0)
-		r = add_shrinks(&without, proposal, now_usec, effects);
+		r = add_borrowers(&without, proposal, now_usec, effects);
 	ledger_copy_done(&without);
 	if (__builtin_add_overflow(effects->within_usec, end_usec, &effects->within_usec))
 		effects->within_usec = UINT64_MAX;
@@ -307,7 +329,7 @@ int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
 	if (proposal && proposal->state == STATE_WAITING)
 		r = add_revoked(arbiter, caller, request, now_usec, &effects);
 	else if (proposal && proposal->state != STATE_INACTIVE)
-		r = add_shrinks(arbiter, proposal, now_usec, &effects);
+		r = add_borrowers(arbiter, proposal, now_usec, &effects);
 	if (r < 0)
 		effects_done(&effects);
 	else
@@ -315,9 +337,50 @@ int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
 	return r;
 }
 
+/* The leases that move, in one step or in two. */
+static void add_moves(const struct arbiter *arbiter, const struct move_set *set, uint64_t now_usec,
+		      struct effects *effects)
+{
+	uint64_t steps[2] = { 0, 0 };
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct lease *lease = ledger_find(arbiter, set->next[i]->id);
+
+		effects->moves[effects->n_moves++] = lease->id;
+		add_time(arbiter, lease, now_usec, &steps[i >= set->n_first]);
+	}
+	if (__builtin_add_overflow(steps[0], steps[1], &steps[0]))
+		steps[0] = UINT64_MAX;
+	effects->within_usec = effects->within_usec > steps[0] ? effects->within_usec : steps[0];
+}
+
+int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, const struct move_set *set, uint64_t now_usec,
+		       struct lease **ret, struct effects *effects, struct result *result)
+{
+	struct arbiter after;
+	int r;
+
+	if (ledger_copy(arbiter, &after) < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < set->n; i++)
+		ledger_leave_out(&after, ledger_find(arbiter, set->next[i]->id));
+	for (size_t i = 0; i < set->n; i++)
+		ledger_put_back(&after, set->next[i]);
+	r = arbiter_plan(&after, caller, request, ret, result);
+	if (r >= 0 && arbiter_effects(&after, caller, request, *ret, now_usec, effects) < 0) {
+		*ret = lease_free(*ret);
+		r = result_set(result, RESULT_NO_MEMORY, "out of memory");
+	}
+	if (r >= 0)
+		add_moves(arbiter, set, now_usec, effects);
+	ledger_copy_done(&after);
+	return r;
+}
+
 void effects_done(struct effects *effects)
 {
 	free(effects->shrinks);
-	effects->shrinks = NULL;
-	effects->n_shrinks = 0;
+	free(effects->pauses);
+	*effects = (struct effects){ 0 };
 }

@@ -285,27 +285,6 @@ int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *calle
 	return move_find(arbiter, place_new, &asked, now_usec, max_steps, ret);
 }
 
-int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
-		       const struct request *request, const struct move_set *set,
-		       struct lease **ret, struct result *result)
-{
-	struct arbiter after;
-	int r;
-
-	_Static_assert(MOVES_MAX <= ARRAY_SIZE(result->moves), "a result has room for all moves");
-	if (ledger_copy(arbiter, &after) < 0)
-		return no_memory(result);
-	for (size_t i = 0; i < set->n; i++)
-		ledger_leave_out(&after, ledger_find(arbiter, set->next[i]->id));
-	for (size_t i = 0; i < set->n; i++)
-		ledger_put_back(&after, set->next[i]);
-	r = arbiter_plan(&after, caller, request, ret, result);
-	for (size_t i = 0; i < set->n; i++)
-		result->moves[result->n_moves++] = set->next[i]->id;
-	ledger_copy_done(&after);
-	return r;
-}
-
 /* ---- resize ------------------------------------------------------------------------ */
 
 /* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. */

@@ -22,11 +22,6 @@ int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *calle
 		       const struct request *request, uint64_t now_usec, unsigned max_steps,
 		       struct move_set *ret);
 
-/* As arbiter_plan() when these moves have been made; result->moves names the leases. */
-int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
-		       const struct request *request, const struct move_set *set,
-		       struct lease **ret, struct result *result);
-
 /* Plans other wants for a granted lease: one want for each of its partitions, placed as if the
  * lease held nothing. CUs that leave its masks stay charged until the holder acknowledges the
  * new generation. */

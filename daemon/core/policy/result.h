@@ -37,8 +37,6 @@ struct result {
 	char sentence[512];
 	struct refusal *refusals; /* owned */
 	size_t n_refusals;
-	uint64_t moves[16]; /* of a plan: adaptable leases that move first */
-	size_t n_moves;
 	size_t deciding; /* the index of the refusal that the kind follows from */
 };
 

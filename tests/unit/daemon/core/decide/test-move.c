@@ -333,6 +333,7 @@ TEST(plan_names_the_leases_of_both_steps)
 	struct caller vr = caller_of(VR);
 	struct request request = whole_engine();
 	struct result result = { 0 };
+	struct effects effects = { 0 };
 	struct move_set set;
 	struct lease *lease;
 	struct chain chain;
@@ -340,9 +341,12 @@ TEST(plan_names_the_leases_of_both_steps)
 
 	chain_new(&chain);
 	CHECK(arbiter_plan_moves(s->arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
-	CHECK(arbiter_plan_after(s->arbiter, &vr, &request, &set, &lease, &result) >= 0);
-	CHECK(result.n_moves == 2 && result.moves[0] == chain.small->id &&
-	      result.moves[1] == chain.large->id);
+	CHECK(arbiter_plan_after(s->arbiter, &vr, &request, &set, LATER, &lease, &effects,
+				 &result) >= 0);
+	CHECK(effects.n_moves == 2 && effects.moves[0] == chain.small->id &&
+	      effects.moves[1] == chain.large->id);
+	CHECK(effects.within_usec == UINT64_MAX); /* enforce = report */
+	effects_done(&effects);
 	CHECK(chain.small->lend.moves == 0);
 	lease_free(lease);
 	move_set_done(&set);
