@@ -44,13 +44,20 @@ static bool is(const struct gpuarb_lease_info *lease, const char *state)
 	return strcmp(lease->state, state) == 0;
 }
 
+/* The number of this GPU; n_gpus: it is gone. */
+static size_t find_gpu(const struct verify *verify, const char *gpu)
+{
+	size_t i = 0;
+
+	while (i < verify->n_gpus && strcmp(verify->gpus[i].name, gpu) != 0)
+		i++;
+	return i;
+}
+
 /* Why gpuarbd cannot read the masks of queues on this GPU; "": it can, or does not tell. */
 static const char *why_unseen(const struct verify *verify, const char *gpu)
 {
-	for (size_t i = 0; verify->view && i < verify->n_gpus; i++)
-		if (strcmp(verify->gpus[i].name, gpu) == 0)
-			return gpuarb_view_unseen(verify->view, i);
-	return "";
+	return gpuarb_view_unseen(verify->view, find_gpu(verify, gpu));
 }
 
 /* The drift of this kind that gpuarbd has observed; NULL. */
@@ -105,6 +112,41 @@ static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_part
 		    "not verified: the holder applies it, and gpuarbd has not read it from the "
 		    "hardware%s%s",
 		    *why ? ": " : " (--debugfs)", why);
+}
+
+static unsigned count_shared(const struct gpuarb_cover *cover,
+			     const struct gpuarb_partition *partition)
+{
+	size_t words = cover->cu_mask_words < partition->cu_mask_words ? cover->cu_mask_words
+								       : partition->cu_mask_words;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < words; i++)
+		n += (unsigned)__builtin_popcount(cover->cu_mask[i] & partition->cu_mask[i]);
+	return n;
+}
+
+/* The CUs of a guaranteed or realtime partition are promised to it alone: queues of processes without a
+ * lease on them are drift, although not of this lease. */
+static void judge_intruders(struct verify *verify, const struct gpuarb_lease_info *lease,
+			    const struct gpuarb_partition *partition)
+{
+	struct verify_finding finding = { lease->id, partition->gpu, "unmanaged", VERIFY_DRIFT,
+					  NULL };
+	size_t gpu = find_gpu(verify, partition->gpu);
+	const struct gpuarb_cover *cover;
+
+	if (strcmp(lease->lease_class, "besteffort") == 0 || is(lease, "inactive"))
+		return;
+	for (size_t i = 0; (cover = gpuarb_view_cover(verify->view, gpu, i)); i++) {
+		unsigned shared = cover->lease == 0 ? count_shared(cover, partition) : 0;
+
+		if (shared > 0)
+			add_finding(verify, finding,
+				    "pid %u (%s) has %u queue%s on %u of its CUs, and no lease",
+				    cover->pid, cover->command, cover->queues,
+				    print_s(cover->queues), shared);
+	}
 }
 
 static void judge_count(struct verify *verify, struct verify_finding finding, const char *check,
@@ -201,6 +243,7 @@ void verify_lease(struct verify *verify, size_t i)
 		judge_mask(verify, i, &lease->partitions[k]);
 		judge_priority(verify, lease, &lease->partitions[k]);
 		judge_use(verify, i, k);
+		judge_intruders(verify, lease, &lease->partitions[k]);
 	}
 }
 

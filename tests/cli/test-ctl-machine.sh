@@ -48,6 +48,45 @@ let_go TERM "$holder"
 list_becomes 'length == 0'
 rig_stop_daemon
 
+# ---- a queue without a mask, of a process without a lease ---------------------------------------
+"$FAKE_SYSFS" "$dir/sys" --gone $$
+"$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 1
+mkdir "$dir/debug/kfd"
+{
+	printf 'Process %d PASID 0x8000:\n  Compute queue on device %x\n' $$ "$gpu_id"
+	for ((row = 0; row < 64; row++)); do
+		words=(00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000)
+		[ "$row" != 2 ] || words[7]=ffffffff
+		[ "$row" != 3 ] || words[0]=ffffffff words[2]=ffffffff words[3]=ffffffff
+		printf '    %08x: %s\n' $((row * 32)) "${words[*]}"
+	done
+} >"$dir/debug/kfd/mqds"
+printf '[daemon]\nunmasked = ignore\n' >"$dir/gpuarbd.conf"
+printf '[tenant *]\nclass = guaranteed\n' >"$dir/tenants.d/10-all.conf"
+rig_start_daemon --sysfs="$dir/sys" --debugfs="$dir/debug"
+until "$GPUARBCTL" gpus --json | jq -e '.[0].masks_observed != null' >/dev/null; do :; done
+hold reserve --cus=15 --class=besteffort
+ends 0 verify
+out_has "unmanaged: pid $$ ("
+let_go TERM "$holder"
+list_becomes 'length == 0'
+hold reserve --cus=30 --class=guaranteed
+ends 0 list --json
+promised=$(jq '.[0].id' "$dir/out")
+ends 9 verify --json
+json_out 'map(select(.check == "unmanaged")) | map(.result) == ["note", "drift"]'
+json_out ".[] | select(.result == \"drift\") | .lease == $promised and .gpu == \"0000:03:00.0\""
+ends 9 verify "$promised"
+out_has "unmanaged: pid $$ ("
+out_has '30 of its CUs'
+let_go TERM "$holder"
+list_becomes 'length == 0'
+rig_stop_daemon
+"$FAKE_SYSFS" "$dir/sys" --gone $$
+"$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 7
+: >"$dir/gpuarbd.conf"
+rm "$dir/tenants.d/10-all.conf"
+
 # ---- processes that draw ---------------------------------------------------------------------
 rig_start_daemon --sysfs="$dir/sys" --fdinfo="$dir/fdinfo.socket"
 ends 0 status

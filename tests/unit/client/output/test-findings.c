@@ -46,6 +46,7 @@ static void stage_new(struct stage *stage)
 		};
 		stage->leases[i] = (struct gpuarb_lease_info){
 			.id = 5 + i,
+			.lease_class = i == 0 ? "realtime" : "besteffort",
 			.state = "granted",
 			.reason = "",
 			.owner_pid = 50 + 10 * (uint32_t)i,
