@@ -236,7 +236,9 @@ static int reserve(void *userdata, const struct caller *caller, struct request *
 
 	r = try_reserve(daemon, caller, request, process_fd, &liveness, result);
 	if (r < 0) {
-		journal_events_refused(daemon, caller, request, result);
+		/* The caller corrects an invalid request, and no one else could do anything about it. */
+		if (result->kind != RESULT_INVALID_REQUEST)
+			journal_events_refused(daemon, caller, request, result);
 		return r;
 	}
 	liveness_count(daemon, &liveness);

@@ -498,7 +498,7 @@ static int take_option(struct command *command, unsigned groups, int argc, char 
 		return option_wrong(command, option, value, "this option takes no value");
 
 	if (!value && option->argument && !option_value_optional(option)) {
-		if (*i + 1 == argc) {
+		if (*i + 1 == argc || strcmp(argv[*i + 1], "--") == 0) {
 			snprintf(command->problem, sizeof(command->problem),
 				 "option --%s needs a value: --%s=%s", option->name, option->name,
 				 option->argument);

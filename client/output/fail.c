@@ -147,6 +147,8 @@ static const char *prospects(const struct gpuarb_refusal *refusal)
 	return "; can never succeed";
 }
 
+_Static_assert(REFUSAL_USER == PRINT_USER, "a name fits");
+
 static void print_refusal(FILE *out, const struct gpuarb_refusal *row,
 			  const struct gpuarb_refusal_facts *facts)
 {
@@ -155,7 +157,7 @@ static void print_refusal(FILE *out, const struct gpuarb_refusal *row,
 	char line[REFUSAL_TEXT];
 
 	if (take_facts(row, facts, &refusal))
-		refusal_line(&refusal, line);
+		refusal_line(&refusal, print_user, line);
 	else
 		snprintf(line, sizeof(line), "%" PRIu64 " asked, %" PRIu64 " free; %s", row->asked,
 			 row->free, row->hint);

@@ -4,8 +4,10 @@
 #include <json-c/json.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "client/output/lease-text.h"
 #include "client/output/mask-text.h"
 
 static void no_memory(void)
@@ -295,6 +297,7 @@ void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *le
 	json_number(map, "id", lease->id);
 	json_text(map, "name", lease->name);
 	json_text(map, "state", lease->state);
+	json_flag(map, "paused", strcmp(lease_text_state(lease), "paused") == 0);
 	json_text(map, "class", lease->lease_class);
 	json_text(map, "tenant", lease->tenant);
 	owner = json_map(map, "owner");

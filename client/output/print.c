@@ -132,7 +132,7 @@ void print_bytes(uint64_t bytes, char buf[static PRINT_BYTES])
 	snprintf(buf, PRINT_BYTES, "%.1f%c", value, suffixes[i]);
 }
 
-void print_user(uint32_t uid, char buf[static PRINT_USER])
+bool print_user(uint32_t uid, char buf[static PRINT_USER])
 {
 	const struct passwd *user = uid == UINT32_MAX ? NULL : getpwuid(uid);
 
@@ -142,6 +142,7 @@ void print_user(uint32_t uid, char buf[static PRINT_USER])
 		snprintf(buf, PRINT_USER, "?");
 	else
 		snprintf(buf, PRINT_USER, "%u", uid);
+	return user;
 }
 
 unsigned print_width(FILE *out)

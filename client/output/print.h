@@ -37,9 +37,9 @@ void print_bytes(uint64_t bytes, char buf[static PRINT_BYTES]); /* "2.0G" */
 /* "0-1,3" for sorted numbers. */
 void print_ranges(const uint32_t *numbers, size_t n, char *buf, size_t size);
 
-/* The name of the user, the number if there is no name, "?" for UINT32_MAX. */
+/* The name of the user. false: there is none, so it is the number, or "?" for UINT32_MAX. */
 #define PRINT_USER 40U
-void print_user(uint32_t uid, char buf[static PRINT_USER]);
+bool print_user(uint32_t uid, char buf[static PRINT_USER]);
 
 /* Columns of the terminal; 0: out is none. */
 unsigned print_width(FILE *out);

@@ -174,7 +174,7 @@ static void say_why(const struct fit *fit, size_t i, const struct result *result
 	refusal = result->refusals[0];
 	refusal.n_leases = 0; /* their ids mean nothing outside this plan */
 	ret->lacks = refusal.reason;
-	refusal_line(&refusal, line);
+	refusal_line(&refusal, NULL, line);
 	snprintf(ret->why, sizeof(ret->why), "%s: %s: %s", fit->set->partitions[i].name,
 		 reason_names[refusal.reason], line);
 }

@@ -13,35 +13,48 @@
 
 /* ---- config ------------------------------------------------------------------------------ */
 
+/* Compares the floors with one GPU, and notes which reserved-gpu it is. */
+static int check_gpu(const struct settings *settings, const struct gpu_info *info, bool *found,
+		     struct diagnostics *diagnostics)
+{
+	char why[FLOOR_TEXT];
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		found[i] |= tenant_floor_is_on(&settings->tenants[i], info->name);
+	if (settings_check_floors(settings, info, why) >= 0)
+		return 0;
+	diagnostics_add(diagnostics, true, "%s", why);
+	return -EINVAL;
+}
+
 /* Profiles that are missing or wrong, and floors that add up to more than one of the simulated GPUs
  * has. */
 static int check_simulated(const struct command *command, const struct settings *settings,
-			   struct diagnostics *diagnostics)
+			   const char *simulate, bool *found, struct diagnostics *diagnostics)
 {
 	const char *profiles = command->profiles ? command->profiles : GPUARB_PROFILE_DIR;
-	_cleanup_(freep) char *list = strdup(settings->simulate);
-	char *rest = list, *name, why[FLOOR_TEXT];
+	_cleanup_(freep) char *list = strdup(simulate);
+	char *rest = list, *name;
 	struct profile profile;
 	int result = 0;
 
-	if (!list)
-		return 0;
-	while ((name = strtok_r(rest, ",", &rest))) {
+	for (unsigned card = 0; list && (name = strtok_r(rest, ",", &rest)); card++) {
 		if (profile_load(profiles, name, &profile, diagnostics) < 0) {
 			result = -EINVAL;
 			continue;
 		}
-		if (settings_check_floors(settings, &profile.info, why) >= 0)
-			continue;
-		diagnostics_add(diagnostics, true, "%s", why);
-		result = -EINVAL;
+		for (unsigned i = 0; i < profile.partitions; i++) {
+			gpu_info_name_simulated(&profile.info, card, i, profile.partitions);
+			if (check_gpu(settings, &profile.info, found, diagnostics) < 0)
+				result = -EINVAL;
+		}
 	}
 	return result;
 }
 
 /* Compares the floors with one GPU that gpuarbd has found. */
-static int check_gpu(const struct settings *settings, const struct gpuarb_gpu *gpu,
-		     struct diagnostics *diagnostics)
+static int check_found_gpu(const struct settings *settings, const struct gpuarb_gpu *gpu,
+			   bool *found, struct diagnostics *diagnostics)
 {
 	struct gpu_info info = { .queue_slots = gpu->queue_slots,
 				 .process_slots = gpu->process_slots,
@@ -49,33 +62,24 @@ static int check_gpu(const struct settings *settings, const struct gpuarb_gpu *g
 					       .engines = gpu->shader_engines,
 					       .arrays = 1,
 					       .array_cus = CUSET_ARRAY_CUS } };
-	char why[FLOOR_TEXT];
 
 	snprintf(info.name, sizeof(info.name), "%s", gpu->name);
-	if (geometry_spread(&info.geometry, gpu->cus) < 0) {
-		diagnostics_add(diagnostics, false,
-				"%s: the floors were not compared with it: it has %u CUs in %u "
-				"shader engines",
-				gpu->name, gpu->cus, gpu->shader_engines);
-		return 0;
-	}
-	if (settings_check_floors(settings, &info, why) >= 0)
-		return 0;
-	diagnostics_add(diagnostics, true, "%s", why);
-	return -EINVAL;
+	if (geometry_spread(&info.geometry, gpu->cus) >= 0)
+		return check_gpu(settings, &info, found, diagnostics);
+	diagnostics_add(diagnostics, false,
+			"%s: the floors were not compared with it: it has %u CUs in %u "
+			"shader engines",
+			gpu->name, gpu->cus, gpu->shader_engines);
+	return 0;
 }
 
-/* Floors that add up to more than a GPU has which gpuarbd has found on this machine. */
-static int check_found(struct command *command, const struct settings *settings,
+/* Floors that add up to more than a GPU has which gpuarbd has found on this machine. -ENODEV: it does
+ * not answer. */
+static int check_found(struct command *command, const struct settings *settings, bool *found,
 		       struct diagnostics *diagnostics)
 {
-	bool any = false;
 	int result = 0, r;
 
-	for (size_t i = 0; i < settings->n_tenants; i++)
-		any |= tenant_has_floor(&settings->tenants[i]);
-	if (!any)
-		return 0;
 	r = command->gpuarb ? 0 : gpuarb_open(&command->gpuarb);
 	if (r >= 0)
 		r = session_refresh(command);
@@ -85,20 +89,54 @@ static int check_found(struct command *command, const struct settings *settings,
 			"the floors were not compared with the GPUs of this machine: gpuarbd "
 			"does not answer (%s)",
 			strerror(-r));
-		return 0;
+		return -ENODEV;
 	}
 	for (size_t i = 0; i < command->n_gpus; i++)
-		if (check_gpu(settings, &command->gpus[i], diagnostics) < 0)
+		if (check_found_gpu(settings, &command->gpus[i], found, diagnostics) < 0)
 			result = -EINVAL;
 	return result;
 }
 
+/* simulate: of another file that is checked with this one; NULL: none. */
 static int check_floors(struct command *command, const struct settings *settings,
-			struct diagnostics *diagnostics)
+			const char *simulate, struct diagnostics *diagnostics)
 {
-	return settings->backend == BACKEND_SIMULATED
-		       ? check_simulated(command, settings, diagnostics)
-		       : check_found(command, settings, diagnostics);
+	_cleanup_(freep) bool *found = calloc(settings->n_tenants + 1, sizeof(*found));
+	bool any = false;
+	int r = 0;
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		any |= tenant_has_floor(&settings->tenants[i]);
+	if (!found)
+		return -ENOMEM;
+	if (settings->backend == BACKEND_SIMULATED)
+		simulate = settings->simulate;
+	if (simulate)
+		r = check_simulated(command, settings, simulate, found, diagnostics);
+	else if (any)
+		r = check_found(command, settings, found, diagnostics);
+	for (size_t i = 0; r != -ENODEV && any && i < settings->n_tenants; i++)
+		if (settings->tenants[i].reserved_gpu && !found[i])
+			diagnostics_add(
+				diagnostics, false, "tenant %s: reserved-gpu: there is no GPU %s",
+				settings->tenants[i].name, settings->tenants[i].reserved_gpu);
+	return r == -ENODEV ? 0 : r;
+}
+
+/* The simulated GPUs that one of the files names; for free(), NULL: none. */
+static char *find_simulate(const struct command *command)
+{
+	char *simulate = NULL;
+
+	for (size_t i = 1; i < command->n_rest && !simulate; i++) {
+		_cleanup_(diagnostics_done) struct diagnostics ignored = { 0 };
+		_cleanup_(settings_freep) struct settings *settings = NULL;
+
+		if (config_load_file(command->rest[i], &settings, &ignored) >= 0 &&
+		    settings->backend == BACKEND_SIMULATED)
+			simulate = strdup(settings->simulate);
+	}
+	return simulate;
 }
 
 /* The files named, or all files that the daemon reads, with its rules of trust. */
@@ -106,11 +144,13 @@ static int check(struct command *command, struct diagnostics *diagnostics)
 {
 	const struct config_files files = { .trust = service_trust() };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
+	_cleanup_(freep) char *simulate = find_simulate(command);
 	int result = 0, r;
 
 	if (command->n_rest == 1) {
 		r = service_load_config(&files, &settings, diagnostics);
-		return r < 0 || check_floors(command, settings, diagnostics) >= 0 ? r : -EINVAL;
+		return r < 0 || check_floors(command, settings, NULL, diagnostics) >= 0 ? r
+											: -EINVAL;
 	}
 
 	for (size_t i = 1; i < command->n_rest; i++) {
@@ -118,7 +158,7 @@ static int check(struct command *command, struct diagnostics *diagnostics)
 
 		r = config_load_file(command->rest[i], &settings, diagnostics);
 		if (r >= 0)
-			r = check_floors(command, settings, diagnostics);
+			r = check_floors(command, settings, simulate, diagnostics);
 		settings = settings_free(settings);
 		if (r < 0 && diagnostics->n == before)
 			diagnostics_add(diagnostics, true, "%s: %s", command->rest[i],

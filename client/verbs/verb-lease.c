@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/launch/session.h"
 #include "client/launch/wants.h"
@@ -38,6 +40,27 @@ static int act_tell(struct command *command)
 	return EXIT_OK;
 }
 
+/* A failed change of the lease that the user typed: the daemon names its owner by number. */
+static int fail_change(struct command *command, int error)
+{
+	_cleanup_(freep) char *sentence = strdup(gpuarb_last_error(command->gpuarb));
+	const struct gpuarb_lease_info *lease;
+	char owner[PRINT_USER];
+	size_t refusals;
+
+	gpuarb_last_refusals(command->gpuarb, &refusals);
+	if (error != -EACCES || command->json || refusals > 0)
+		return fail_lease(command, error);
+	lease = session_refresh(command) >= 0 ? session_find(command, command->id) : NULL;
+	if (!lease || lease->owner_uid == geteuid())
+		return fail(command, EXIT_FORBIDDEN, "%s", sentence ? sentence : "");
+	print_user(lease->owner_uid, owner);
+	return fail(command, EXIT_FORBIDDEN,
+		    "lease %" PRIu64
+		    " belongs to %s: only its owner and administrators can change it",
+		    lease->id, owner);
+}
+
 /* ---- release -------------------------------------------------------------------------------- */
 
 int run_release(struct command *command)
@@ -46,7 +69,7 @@ int run_release(struct command *command)
 	int r = gpuarb_release(command->gpuarb, command->id);
 
 	if (r < 0)
-		return fail_lease(command, r);
+		return fail_change(command, r);
 	if (command->json) {
 		map = json_map(NULL, NULL);
 		json_number(map, "released", command->id);
@@ -119,11 +142,11 @@ static int decide(const struct activation *activation)
 		    activation->command->id, *reason ? ": " : "", reason);
 }
 
-static int activate(const struct command *command)
+static int activate(struct command *command)
 {
 	int r = gpuarb_activate(command->gpuarb, command->id);
 
-	return r < 0 ? fail_lease(command, r) : EXIT_OK;
+	return r < 0 ? fail_change(command, r) : EXIT_OK;
 }
 
 /* Activates only once the watch reports changes, so that none is missed. Prints once that the
@@ -190,7 +213,7 @@ int run_deactivate(struct command *command)
 {
 	int r = gpuarb_deactivate(command->gpuarb, command->id);
 
-	return r < 0 ? fail_lease(command, r) : act_tell(command);
+	return r < 0 ? fail_change(command, r) : act_tell(command);
 }
 
 /* ---- resize --------------------------------------------------------------------------------- */
@@ -267,7 +290,7 @@ int run_resize(struct command *command)
 
 	r = gpuarb_resize(command->gpuarb, command->id, wants, command->n_wants);
 	if (r < 0)
-		return fail_lease(command, r);
+		return fail_change(command, r);
 
 	return print_resized(command);
 }

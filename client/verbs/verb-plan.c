@@ -113,7 +113,7 @@ int run_plan(struct command *command)
 			print_grant(stdout, "  ", &partitions[i]);
 		fail_print_refusals(stdout, command->gpuarb);
 		print_effects(command->gpuarb);
-		if (!granted)
+		if (!granted && !gpuarb_last_plan_effects(command->gpuarb))
 			refusal_help(command, false, stdout);
 		if (!gpuarb_last_plan_effects(command->gpuarb))
 			print_advice(command);

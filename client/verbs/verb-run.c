@@ -313,7 +313,7 @@ static int set_environment(const struct command *command, struct gpuarb_lease *l
 		     : EXIT_OK;
 }
 
-/* No environment variable sets the priority of queues. */
+/* No environment variable sets the priority of queues; the agent of an adaptable lease does. */
 static void print_priority(const struct gpuarb_lease *lease)
 {
 	char buf[PRIORITY_NAME];
@@ -334,7 +334,7 @@ static int print_grant_of(struct command *command, const struct gpuarb_lease *le
 {
 	int r = grant_print(command, lease, PREFIX, stderr);
 
-	if (r == EXIT_OK && !command->quiet && !command->json)
+	if (r == EXIT_OK && !command->quiet && !command->json && !command->options.adaptable)
 		print_priority(lease);
 	return r;
 }

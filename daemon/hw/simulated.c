@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "util/base.h"
 
-#define FIRST_BUS 3U  /* 0000:03:00.0 */
 #define PARTITIONS 8U /* more would not sort by name */
 #define CARDS 240U
 
@@ -39,17 +37,15 @@ static int count_gpus(const struct gpu_info *cards, const unsigned *partitions, 
 	return 0;
 }
 
-static void add_card(struct hw *hw, const struct gpu_info *card, unsigned partitions, unsigned bus)
+static void add_card(struct hw *hw, const struct gpu_info *card, unsigned partitions,
+		     unsigned number)
 {
 	for (unsigned i = 0; i < partitions; i++) {
 		struct gpu_info *gpu = &hw->gpus[hw->n++];
 
 		*gpu = *card;
 		gpu->kfd_gpu_id = 0;
-		if (partitions > 1)
-			snprintf(gpu->name, sizeof(gpu->name), "0000:%02x:00.0/%u", bus, i);
-		else
-			snprintf(gpu->name, sizeof(gpu->name), "0000:%02x:00.0", bus);
+		gpu_info_name_simulated(gpu, number, i, partitions);
 	}
 }
 
@@ -68,7 +64,7 @@ int hw_simulated_new(const struct gpu_info *cards, const unsigned *partitions, s
 	if (!hw)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		add_card(hw, &cards[i], partitions[i], FIRST_BUS + (unsigned)i);
+		add_card(hw, &cards[i], partitions[i], (unsigned)i);
 	*ret = hw;
 	return 0;
 }

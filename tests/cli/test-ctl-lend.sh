@@ -21,6 +21,21 @@ done
 printf '[tenant a]\nmatch-user = 1\nreserved-cus = 61\n' >"$dir/floor.conf"
 ends 0 config check "$dir/floor.conf" --json
 json_out '.valid and (.warnings | length == 1)' # they were not compared with a GPU
+printf '[daemon]\nbackend = simulated\nsimulate = radeon-vii\n' >"$dir/simulate.conf"
+checked=(config check --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" "$dir/floor.conf" "$dir/simulate.conf" --json)
+ends 6 "${checked[@]}"
+json_out '.problems | length == 1'
+sed -i 's/61/60/' "$dir/floor.conf"
+ends 0 "${checked[@]}"
+json_out '.warnings == []'
+echo 'reserved-gpu = 0000:03:00.0' >>"$dir/floor.conf"
+ends 0 "${checked[@]}"
+json_out '.warnings == []'
+sed -i 's/03:00/99:00/; s/60/61/' "$dir/floor.conf"
+ends 0 "${checked[@]}"
+json_out '.warnings | length == 1'
+json_out '.warnings[0] | contains("0000:99:00.0")'
+sed -i '/reserved-gpu/d' "$dir/floor.conf"
 printf 'max-cus = 60\n' >>"$dir/floor.conf"
 ends 6 config check "$dir/floor.conf" --json
 json_out '.valid == false and (.problems | length == 1)'
@@ -92,6 +107,15 @@ json_out '.partitions[0].exclusive'
 # ---- run --adaptable needs a program that can be preloaded ---------------------------------
 ends 125 run --adaptable --class=realtime -- true
 err_has 'effort'
+ends 125 run --alone -- true
+err_has '--alone=WHEN'
+ends 125 run --name -- true
+err_has '--name=NAME'
+# The agent sets the priority of an adaptable lease; a fixed program does that itself.
+ends 0 run --class=besteffort --cus=30 --priority=low -- true
+err_lacks 'priority'
+ends 0 run --class=besteffort --cus=30 --priority=low --fixed -- true
+err_has 'must set its own priority'
 ends 125 run --adaptable --token=x -- true
 err_has 'commands'
 ends 125 run --adaptable --start-inactive -- true
@@ -183,6 +207,23 @@ err_lacks 'fixed'
 is_adaptable false --tenant=small --cus=30
 err_lacks 'fixed'
 GPUARB_AGENT_DIR=$with_dir
+# Another C library, and more rights than the caller.
+cp /bin/true "$dir/other"
+sed -i 's,/lib64/ld-linux-x86-64.so.2,./ld-other.so.1\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00,' "$dir/other"
+ln -s /lib64/ld-linux-x86-64.so.2 "$dir/ld-other.so.1"
+if (cd "$dir" && ./other) 2>/dev/null; then # on x86-64
+	cd "$dir" || exit 1
+	ends 0 run -- ./other
+	cd "$OLDPWD" || exit 1
+	err_has 'fixed'
+	err_has 'another C library'
+fi
+if [ -u "$dir/setuid" ]; then
+	is_adaptable true # the test itself
+	ends 0 run --class=besteffort -- "$dir/setuid"
+	err_has 'fixed'
+	err_has 'setuid'
+fi
 # Nothing can be loaded into the interpreter of a script. (execvp() then starts a shell.)
 printf '#!%s\n' "$dir/static" >"$dir/script"
 chmod +x "$dir/script"
@@ -292,7 +333,7 @@ ends 0 show "$ml"
 out_has 'state        paused'
 out_has 'pauses       1, '
 ends 0 show "$ml" --json
-json_out '.state == "granted" and .partitions[0].paused and .pauses.count == 1 and .pauses.since > 0'
+json_out '.state == "granted" and .paused and .partitions[0].paused and .pauses.count == 1 and .pauses.since > 0'
 ends 0 show "$turns" --json
 json_out '.partitions[0].exclusive and (.pauses == null)'
 ends 0 top
@@ -312,6 +353,18 @@ ends 0 release "$turns"
 wait "$turner"
 exec 7<&-
 ends 0 deactivate "$vr"
+list_becomes "$(of "$ml") | .partitions[0].cus == 60"
+
+# No program follows a lease of run --fixed: that is what the reason says.
+"$GPUARBCTL" run --fixed --quiet --class=besteffort --tenant=small --cus=2 --name=still -- sleep 100 &
+still=$!
+list_becomes 'any(.name == "still")'
+still_id=$(jq '.[] | select(.name == "still").id' "$dir/out")
+ends 0 resize "$still_id" --priority=low
+out_has "pid $still does not follow the resize"
+kill "$still"
+wait "$still" 2>/dev/null
+list_becomes 'all(.name != "still")'
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
 # A borrower can be resized; what is not typed stays.
@@ -639,6 +692,8 @@ if [ "$(id -u)" = 0 ] && "${other[@]}" "$GPUARBCTL" --version >/dev/null 2>&1; t
 	for verb in activate deactivate revoke; do
 		"${other[@]}" "$GPUARBCTL" "$verb" "$vr" >"$dir/out" 2>"$dir/err"
 		check "$verb of another's lease is not authorised" test $? = 4
+		[ "$verb" = revoke ] || check "$verb names the owner of the lease" \
+			grep -q "lease $vr belongs to $(id -un):" "$dir/err"
 	done
 	ends 0 show "$vr" --json
 	json_out '.state == "inactive"'

@@ -122,6 +122,9 @@ TEST(refusals_are_logged_under_a_tenant_only_if_the_caller_matches_it)
 	CHECK(is_golds(&entry) && entry_has(&entry, GPU) && !entry_names(&entry, "GPUARB_LEASE="));
 	CHECK(entry_says(&entry, "max-cus"));
 
+	/* An invalid request is for its caller alone. */
+	CHECK(is_error(call(ask(scene.user, "Reserve", 0)), GPUARB_ERROR_INVALID_REQUEST, ""));
+
 	CHECK(is_error(call(ask_as(scene.root, 15, "gold")), GPUARB_ERROR_NOT_PERMITTED, ""));
 	entry = entry_next(scene.journal, EVENT_REFUSED);
 	CHECK(entry_has(&entry, "GPUARB_UID=0") && !entry_names(&entry, "GPUARB_TENANT="));

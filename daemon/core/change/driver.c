@@ -69,7 +69,8 @@ void arbiter_forget_resets(struct arbiter *arbiter)
 	}
 }
 
-/* What the lease gave up stays taken as long as its queues may use it. */
+/* What the lease gave up stays taken as long as its queues may use it. Without a holder no program
+ * receives the new masks. */
 static const char *resize_reason(const struct arbiter *arbiter, const struct lease *lease,
 				 char buf[static REQUEST_TEXT])
 {
@@ -80,16 +81,26 @@ static const char *resize_reason(const struct arbiter *arbiter, const struct lea
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		left += cuset_count(&lease->partitions[i].occupied) -
 			cuset_count(&lease->partitions[i].cus);
+	if (lease->n_holders == 0) {
+		snprintf(
+			buf, REQUEST_TEXT,
+			"pid %d does not follow the resize: its queues keep CUs and priority until "
+			"it ends; start it again",
+			pid);
+		return buf;
+	}
 	n = (size_t)snprintf(buf, REQUEST_TEXT, "pid %d has not acknowledged the resize: ", pid);
 	if (left == 0)
-		snprintf(buf + n, REQUEST_TEXT - n, "it may not use its new CUs yet");
+		snprintf(buf + n, REQUEST_TEXT - n,
+			 "its queues may still have the former CUs and priority");
 	else if (lease->adaptable)
 		snprintf(buf + n, REQUEST_TEXT - n,
-			 "%u CUs stay taken until it has, or %llu ms after they are needed", left,
+			 "%u CU%s taken until it has, or %llu ms after they are needed", left,
+			 left == 1 ? " stays" : "s stay",
 			 (unsigned long long)(arbiter->settings->activate_grace_usec / 1000));
 	else
-		snprintf(buf + n, REQUEST_TEXT - n,
-			 "%u CUs stay taken until it has or the lease ends", left);
+		snprintf(buf + n, REQUEST_TEXT - n, "%u CU%s taken until it has or the lease ends",
+			 left, left == 1 ? " stays" : "s stay");
 	return buf;
 }
 

@@ -86,8 +86,8 @@ static void set_reason(const struct arbiter *arbiter, struct lease *lease, uint6
 		return;
 	if (lease->pause.long_reported)
 		snprintf(reason, sizeof(reason),
-			 "paused for %llu s, more than max-pause, by exclusive lease %llu on %s",
-			 (unsigned long long)(now_usec - lease->pause.since_usec) / 1000000,
+			 "paused for %llu ms, more than max-pause, by exclusive lease %llu on %s",
+			 (unsigned long long)(now_usec - lease->pause.since_usec) / 1000,
 			 (unsigned long long)by->id, arbiter->gpus[gpu].info.name);
 	else
 		snprintf(reason, sizeof(reason), "paused by exclusive lease %llu on %s",

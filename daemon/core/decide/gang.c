@@ -416,7 +416,7 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 	if (r < 0)
 		return r;
 	refusal = &result->refusals[result->deciding];
-	refusal_line(refusal, line);
+	refusal_line(refusal, NULL, line);
 	return result_set(result, kinds[i].kind, "%s: %s: %s: %s%s", kinds[i].text, refusal->gpu,
 			  reason_names[refusal->reason], line,
 			  refusal->others ? "; other GPUs refuse too" : "");

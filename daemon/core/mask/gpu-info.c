@@ -34,6 +34,18 @@ static bool same_geometry(const struct geometry *a, const struct geometry *b)
 	       memcmp(a->active, b->active, sizeof(a->active)) == 0;
 }
 
+#define FIRST_BUS 3U /* 0000:03:00.0 */
+
+void gpu_info_name_simulated(struct gpu_info *info, unsigned card, unsigned partition,
+			     unsigned partitions)
+{
+	char which[16] = "";
+
+	if (partitions > 1)
+		snprintf(which, sizeof(which), "/%u", partition);
+	snprintf(info->name, sizeof(info->name), "0000:%02x:00.0%s", FIRST_BUS + card, which);
+}
+
 bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b)
 {
 	return strcmp(a->name, b->name) == 0 && a->kfd_gpu_id == b->kfd_gpu_id &&

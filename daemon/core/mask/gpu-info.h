@@ -43,6 +43,10 @@ struct gpu_info {
 	unsigned reserve_queues;  /* a profile's advice; the configuration overrides */
 };
 
+/* The name of GPU `partition` of a simulated card with so many: 0000:03:00.0 is the first card. */
+void gpu_info_name_simulated(struct gpu_info *info, unsigned card, unsigned partition,
+			     unsigned partitions);
+
 /* All that leases depend on. */
 bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b);
 

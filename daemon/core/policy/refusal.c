@@ -96,6 +96,7 @@ void refusal_set_bound(struct refusal *refusal, const char *key, uint64_t limit,
 struct text {
 	char *buf;
 	size_t used;
+	refusal_user_t user;
 };
 
 static struct text text_start(char *buf)
@@ -116,6 +117,17 @@ static void put(struct text *text, const char *format, ...)
 	va_end(args);
 	if (n > 0)
 		text->used = min_u((unsigned)(text->used + (size_t)n), REFUSAL_TEXT - 1);
+}
+
+/* "alice", or "uid 1000" if nobody names users here. */
+static void put_user(struct text *text, uid_t uid)
+{
+	char name[REFUSAL_USER];
+
+	if (text->user && text->user(uid, name))
+		put(text, "%s", name);
+	else
+		put(text, "uid %u", uid);
 }
 
 /* Before every part of a sentence but the first. */
@@ -251,19 +263,24 @@ static void put_quota(struct text *text, const struct refusal *refusal)
 	put_break(text);
 	put(text, "%s of tenant %s is ", refusal->key, refusal->tenant);
 	put_number(text, refusal->resource, refusal->limit);
-	put(text, ", uid %u holds ", refusal->uid);
+	put(text, ", ");
+	put_user(text, refusal->uid);
+	put(text, " holds ");
 	put_number(text, refusal->resource, refusal->held);
 }
 
 static void put_policy(struct text *text, const struct refusal *refusal)
 {
 	put_break(text);
-	if (refusal->resource != RESOURCE_NONE)
+	if (refusal->resource != RESOURCE_NONE) {
 		put(text, "see gpuarb-tenants(5)");
-	else if (refusal->tenant[0])
-		put(text, "tenant %s does not match uid %u", refusal->tenant, refusal->uid);
+		return;
+	}
+	if (refusal->tenant[0])
+		put(text, "tenant %s does not match ", refusal->tenant);
 	else
-		put(text, "no tenant matches uid %u", refusal->uid);
+		put(text, "no tenant matches ");
+	put_user(text, refusal->uid);
 }
 
 static void put_leases(struct text *text, const struct refusal *refusal)
@@ -284,6 +301,20 @@ static void put_leases(struct text *text, const struct refusal *refusal)
 		put(text, " and %zu more", refusal->n_leases - listed);
 }
 
+static void put_use(struct text *text, const struct refusal *refusal,
+		    const struct unmanaged_process *process)
+{
+	if (refusal->reason == REASON_GRAPHICS) {
+		put(text, " of ");
+		put_user(text, process->uid);
+		put(text, " draws");
+	} else if (refusal->resource == RESOURCE_VRAM) {
+		put(text, " uses VRAM");
+	} else {
+		put(text, " has %u queue%s", process->queues, process->queues == 1 ? "" : "s");
+	}
+}
+
 static void put_processes(struct text *text, const struct refusal *refusal)
 {
 	size_t listed = min_u((unsigned)refusal->n_processes, 3);
@@ -295,15 +326,12 @@ static void put_processes(struct text *text, const struct refusal *refusal)
 			put_break(text);
 		put(text, "%spid %d (%s", i > 0 ? ", " : "", process->pid, process->command);
 		if ((refusal->reason == REASON_UNMASKED || refusal->resource == RESOURCE_VRAM) &&
-		    process->uid != (uid_t)-1)
-			put(text, ", uid %u", process->uid);
-		if (refusal->reason == REASON_GRAPHICS)
-			put(text, ") of uid %u draws", process->uid);
-		else if (refusal->resource == RESOURCE_VRAM)
-			put(text, ") uses VRAM");
-		else
-			put(text, ") has %u queue%s", process->queues,
-			    process->queues == 1 ? "" : "s");
+		    process->uid != (uid_t)-1) {
+			put(text, ", ");
+			put_user(text, process->uid);
+		}
+		put(text, ")");
+		put_use(text, refusal, process);
 	}
 	if (refusal->n_processes > listed)
 		put(text, " and %zu more", refusal->n_processes - listed);
@@ -374,11 +402,12 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	}
 }
 
-void refusal_line(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
+void refusal_line(const struct refusal *refusal, refusal_user_t user, char ret[static REFUSAL_TEXT])
 {
 	bool same = strcmp(reason_names[refusal->reason], resource_name(refusal->resource)) == 0;
 	struct text text = text_start(ret);
 
+	text.user = user;
 	put_amounts(&text, refusal, !same);
 	put_detail(&text, refusal);
 }

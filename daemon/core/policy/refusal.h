@@ -122,8 +122,15 @@ void refusal_set_bound(struct refusal *refusal, const char *key, uint64_t limit,
 
 #define REFUSAL_TEXT 384U
 
-/* "3 asked, 2 of 24 free; held by lease 5": what follows the GPU and the reason. */
-void refusal_line(const struct refusal *refusal, char ret[static REFUSAL_TEXT]);
+#define REFUSAL_USER 40U
+
+/* Looks up the name of a user; false: it has none. */
+typedef bool (*refusal_user_t)(uid_t uid, char ret[static REFUSAL_USER]);
+
+/* "3 asked, 2 of 24 free; held by lease 5": what follows the GPU and the reason. user: NULL where a
+ * look-up must not be waited for; users are numbers then. */
+void refusal_line(const struct refusal *refusal, refusal_user_t user,
+		  char ret[static REFUSAL_TEXT]);
 
 /* What would fit, and what is in the way; never empty. */
 void refusal_hint(const struct refusal *refusal, char ret[static REFUSAL_TEXT]);

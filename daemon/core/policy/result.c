@@ -46,7 +46,7 @@ int result_refuse_all(struct result *result, enum result_kind kind, const struct
 
 	if (result_refuse(result, refusal) < 0)
 		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	refusal_line(refusal, line);
+	refusal_line(refusal, NULL, line);
 	return result_set(result, kind, "%s: %s", reason_names[refusal->reason], line);
 }
 

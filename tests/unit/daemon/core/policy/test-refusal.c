@@ -18,7 +18,7 @@ static bool line_is(const struct refusal *refusal, const char *wanted)
 {
 	char line[REFUSAL_TEXT];
 
-	refusal_line(refusal, line);
+	refusal_line(refusal, NULL, line);
 	return is(line, wanted);
 }
 
