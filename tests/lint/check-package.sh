@@ -25,6 +25,8 @@ grep -qx "Version: *$ours" "$source/docs/packaging/gpuarb.spec" ||
 	complain "docs/packaging/gpuarb.spec has another Version than meson.build's $ours"
 grep -qx "pkgver=$ours" "$source/docs/packaging/PKGBUILD" ||
 	complain "docs/packaging/PKGBUILD has another pkgver than meson.build's $ours"
+grep -qx "version = \"$ours\"" "$source/libgpuarb/python/pyproject.toml" ||
+	complain "libgpuarb/python/pyproject.toml has another version than meson.build's $ours"
 bash -n "$source/docs/packaging/PKGBUILD" || complain "docs/packaging/PKGBUILD has a syntax error"
 
 # symbols FILE PACKAGE: each version of the one is a line of the other.
@@ -47,6 +49,7 @@ installed()
 		s,^{includedir},usr/include,
 		s,^{libdir[a-z_]*},usr/lib/TRIPLET,
 		s,^{prefix},usr,
+		s,^{py_purelib},usr/lib/python3/dist-packages,
 		s,^usr/'"$libdir"'/gpuarb/,usr/lib/TRIPLET/gpuarb/,
 		s,^lib/systemd/system/,usr/&,
 		s,^usr/share/zsh/site-functions/,usr/share/zsh/vendor-completions/,'

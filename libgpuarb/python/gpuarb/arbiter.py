@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""gpuarbd, as a program uses it."""
+
+import functools
+import inspect
+from ctypes import c_void_p
+from types import TracebackType
+from typing import (Any, Callable, Concatenate, Optional, ParamSpec, Sequence, Tuple, Type,
+                    TypeVar)
+
+from .handle import Handle
+from .lease import Lease
+from .library import lib
+from .request import Request, Want, has_shares, raw_options, raw_wants, request, resolve
+from .snapshot import Snapshot, take_snapshot
+
+P = ParamSpec('P')
+T = TypeVar('T')
+S = TypeVar('S')
+
+
+def _shown_as(build: Callable[..., Request], wrapped: Any, function: Any) -> None:
+    """Lets help() show the arguments of build() and the result of the function."""
+    shown = inspect.signature(build)
+    wrapped.__signature__ = shown.replace(
+        return_annotation=inspect.signature(function).return_annotation)
+
+
+def _with_request(build: Callable[P, Request]) -> Callable[
+        [Callable[[S, Request], T]], Callable[Concatenate[S, P], T]]:
+    """Gives a method that takes a Request the arguments of request() instead."""
+    def decorate(method: Callable[[S, Request], T]) -> Callable[Concatenate[S, P], T]:
+        @functools.wraps(method)
+        def wrapped(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return method(self, build(*args, **kwargs))
+        _shown_as(build, wrapped, method)
+        return wrapped
+    return decorate
+
+
+class Arbiter:
+    """A connection to gpuarbd: on the bus at $GPUARB_BUS_ADDRESS, else on the system bus.
+
+    Threads can share it; each call waits for the one before. Leases do not depend on it. A child
+    process makes its own."""
+
+    def __init__(self) -> None:
+        self._handle = Handle()
+        self._closed = False
+
+    def __enter__(self) -> 'Arbiter':
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection. Its leases stay, and connect again when they have to."""
+        if not self._closed:
+            self._closed = True
+            self._handle.leave()
+
+    def __del__(self) -> None:
+        if hasattr(self, '_closed'):
+            self.close()
+
+    def start(self, seconds: float) -> None:
+        """Asks the bus to start gpuarbd unless it runs, and waits until it is there."""
+        self._handle.call_until(
+            seconds, lambda left: int(lib.gpuarb_start(self._handle.pointer, left)))
+
+    def set_interactive(self, interactive: bool) -> None:
+        """Whether polkit may ask a person for a password when a call needs an administrator."""
+        self._handle.check()
+        lib.gpuarb_set_interactive(self._handle.pointer, interactive)
+
+    def snapshot(self) -> Snapshot:
+        """All GPUs and leases at this moment."""
+        return take_snapshot(self._handle)
+
+    def wants(self, wants: Sequence[Want]) -> Tuple[Want, ...]:
+        """The wants with numbers of CUs instead of shares of the GPU."""
+        if not has_shares(wants):
+            return tuple(wants)
+        gpus = [(gpu.name, gpu.cus) for gpu in self.snapshot().gpus]
+        return tuple(resolve(want, gpus) for want in wants)
+
+    @_with_request(request)
+    def reserve(self, asked: Request) -> Lease:
+        """Reserves a part of one GPU, or of several. Takes the arguments of request(). The lease
+        ends when it is closed: use it in a `with` statement."""
+        wants = raw_wants(self.wants(asked.wants))
+        options = raw_options(asked)
+        pointer = c_void_p()
+
+        def reserve(left: int) -> int:
+            options.wait_usec = left
+            result: int = lib.gpuarb_reserve(self._handle.pointer, wants, len(wants), options,
+                                             pointer)
+            return result
+
+        self._handle.call_until(asked.wait, reserve)
+        return Lease(self._handle, pointer)
+
+    @_with_request(request)
+    def reserve_start(self, asked: Request) -> Lease:
+        """The same without waiting for the grant. The lease may be 'waiting': Lease.wait()."""
+        wants = raw_wants(self.wants(asked.wants))
+        options = raw_options(asked)
+        pointer = c_void_p()
+        self._handle.call(lib.gpuarb_reserve_start, self._handle.pointer, wants, len(wants),
+                          options, pointer)
+        return Lease(self._handle, pointer)
+
+
+def _of_new_arbiter(build: Callable[P, Request],
+                    method: Callable[Concatenate[Arbiter, P], T]) -> Callable[P, T]:
+    """A function that calls a method of a new connection."""
+    @functools.wraps(method)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        with Arbiter() as arbiter:
+            return method(arbiter, *args, **kwargs)
+    _shown_as(build, wrapped, method)
+    return wrapped
+
+
+reserve = _of_new_arbiter(request, Arbiter.reserve)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A handle of libgpuarb, which one thread uses at a time."""
+
+import errno
+import os
+import threading
+import time
+from ctypes import c_void_p
+from typing import Any, Callable
+
+from .errors import InvalidState, last_error
+from .library import lib
+from .request import usec
+
+
+class Handle:
+    """struct gpuarb. Leases share the handle that they were made with, and its lock. The last user
+    that leaves closes it."""
+
+    def __init__(self) -> None:
+        self.pointer = c_void_p()
+        self.lock = threading.RLock()
+        self._pid = os.getpid()
+        self._users = 1
+        while (r := lib.gpuarb_open(self.pointer)) == -errno.EINTR:
+            pass
+        if r < 0:
+            raise last_error(None, r)
+
+    def check(self) -> None:
+        """Fails if the handle is closed, or belongs to the parent of this process."""
+        if self._pid != os.getpid():
+            raise InvalidState(errno.EBADFD, 'the connection to gpuarbd belongs to the parent '
+                               f'process {self._pid}: make one after the fork')
+        if not self.pointer:
+            raise InvalidState(errno.EBADFD, 'the connection to gpuarbd is closed')
+
+    @property
+    def inherited(self) -> bool:
+        return self._pid != os.getpid()
+
+    def call(self, function: Callable[..., int], *args: Any) -> int:
+        """The result of a function; raises what it failed with. A call that a signal interrupted is
+        made again after the handlers of the signal, unless one of them raises."""
+        with self.lock:
+            self.check()
+            while (r := function(*args)) == -errno.EINTR:
+                pass
+            if r < 0:
+                raise last_error(self.pointer, r)
+            return r
+
+    def call_until(self, seconds: float, function: Callable[[int], int]) -> None:
+        """The same for a function that takes a number of microseconds to wait."""
+        end = time.monotonic() + seconds
+        with self.lock:
+            self.check()
+            left = seconds
+            while (r := function(usec(left))) == -errno.EINTR:
+                left = max(0.0, end - time.monotonic())
+            if r < 0:
+                raise last_error(self.pointer, r)
+
+    def join(self) -> 'Handle':
+        with self.lock:
+            self._users += 1
+        return self
+
+    def leave(self) -> None:
+        with self.lock:
+            self._users -= 1
+            if self._users == 0:
+                if not self.inherited:
+                    lib.gpuarb_close(self.pointer)
+                self.pointer = c_void_p()

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The functions and structures of libgpuarb.so.0, as gpuarb.h and gpuarb-queues.h declare them."""
+
+import ctypes
+import os
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char_p, c_double, c_int, c_size_t,
+                    c_uint, c_uint32, c_uint64, c_void_p)
+from typing import Any, Callable, Dict, List, Tuple
+
+SONAME = 'libgpuarb.so.0'
+FOREVER = 2**64 - 1
+PRIORITY_DEFAULT = 2**32 - 1
+UID_UNKNOWN = 2**32 - 1
+
+
+class Refusal(Structure):
+    _fields_ = [('gpu', c_char_p), ('reason', c_char_p), ('asked', c_uint64), ('free', c_uint64),
+                ('hint', c_char_p), ('retry', c_bool), ('end', POINTER(c_uint64)),
+                ('n_end', c_size_t), ('end_exact', c_bool)]
+
+
+class Process(Structure):
+    _fields_ = [('pid', c_uint32), ('uid', c_uint32), ('command', c_char_p), ('queues', c_uint32)]
+
+
+class RefusalFacts(Structure):
+    _fields_ = [('size', c_size_t), ('resource', c_char_p), ('total', c_uint64),
+                ('reserved', c_uint64), ('key', c_char_p), ('limit', c_uint64), ('held', c_uint64),
+                ('tenant', c_char_p), ('uid', c_uint32), ('asked_class', c_char_p),
+                ('limit_class', c_char_p), ('fits', POINTER(c_uint64)), ('n_fits', c_size_t),
+                ('fits_resource', c_char_p), ('leases', POINTER(c_uint64)), ('n_leases', c_size_t),
+                ('lease_count', c_uint32), ('processes', POINTER(Process)),
+                ('n_processes', c_size_t), ('process_count', c_uint32), ('behind', c_uint64),
+                ('preempt_tenant', c_char_p), ('end_cut', c_bool)]
+
+
+class Want(Structure):
+    _fields_ = [('size', c_size_t), ('gpu', c_char_p), ('cus', c_uint32),
+                ('shader_engines', c_uint32), ('cus_min', c_uint32), ('cus_max', c_uint32),
+                ('exact', c_bool), ('shape', c_char_p), ('queues', c_uint32), ('streams', c_uint32),
+                ('processes', c_uint32), ('sdma_queues', c_uint32), ('vram', c_uint64),
+                ('cooperative', c_bool), ('priority', c_uint32), ('isolation', c_char_p),
+                ('sdma_xgmi_queues', c_uint32)]
+
+
+class Options(Structure):
+    _fields_ = [('size', c_size_t), ('lease_class', c_char_p), ('name', c_char_p),
+                ('tenant', c_char_p), ('token', c_char_p), ('wait_usec', c_uint64),
+                ('start_inactive', c_bool), ('adaptable', c_bool), ('process_fd', c_int),
+                ('exclusive', c_char_p), ('requeue', c_bool)]
+
+
+class Partition(Structure):
+    _fields_ = [('gpu', c_char_p), ('kfd_gpu_id', c_uint32), ('sdma_xgmi_queues', c_uint32),
+                ('cu_mask', POINTER(c_uint32)), ('cu_mask_words', c_size_t), ('cus', c_uint32),
+                ('cus_asked', c_uint32), ('effective_cus', c_uint32),
+                ('shader_engines', POINTER(c_uint32)), ('n_shader_engines', c_size_t),
+                ('queues', c_uint32), ('streams', c_uint32), ('processes', c_uint32),
+                ('sdma_queues', c_uint32), ('vram', c_uint64), ('priority', c_uint32),
+                ('paused', c_bool), ('exclusive', c_bool), ('tier', c_char_p),
+                ('gaps', POINTER(c_char_p)), ('n_gaps', c_size_t),
+                ('priorities_seen', POINTER(c_uint32)), ('n_priorities_seen', c_size_t)]
+
+
+class Shrink(Structure):
+    _fields_ = [('lease', c_uint64), ('gpu', c_char_p), ('from_cus', c_uint32),
+                ('to_cus', c_uint32)]
+
+
+class Effects(Structure):
+    _fields_ = [('size', c_size_t), ('shrinks', POINTER(Shrink)), ('n_shrinks', c_size_t),
+                ('revokes', POINTER(c_uint64)), ('n_revokes', c_size_t), ('within_usec', c_uint64),
+                ('pauses', POINTER(c_uint64)), ('moves', POINTER(c_uint64)),
+                ('n_pauses', c_size_t), ('n_moves', c_size_t)]
+
+
+class Gpu(Structure):
+    _fields_ = [('name', c_char_p), ('device', c_char_p), ('gfx_target', c_char_p),
+                ('kfd_gpu_id', c_uint32), ('xccs', c_uint32), ('shader_engines', c_uint32),
+                ('shader_arrays', c_uint32), ('cus', c_uint32), ('cus_free', c_uint32),
+                ('cus_per_shader_engine', POINTER(c_uint32)),
+                ('cus_per_shader_array', POINTER(c_uint32)), ('wgp_mode', c_bool),
+                ('harvest_known', c_bool), ('law', c_char_p), ('queue_slots', c_uint32),
+                ('queue_slots_free', c_uint32), ('process_slots', c_uint32),
+                ('process_slots_free', c_uint32), ('pipes', c_uint32),
+                ('queues_per_pipe', c_uint32), ('sdma_queues', c_uint32),
+                ('sdma_xgmi_queues', c_uint32), ('vram_bytes', c_uint64), ('vram_free', c_uint64),
+                ('scheduler', c_char_p), ('unmanaged', POINTER(Process)),
+                ('n_unmanaged', c_size_t), ('oversubscribed', c_bool), ('draining', c_bool)]
+
+
+class LeaseInfo(Structure):
+    _fields_ = [('id', c_uint64), ('name', c_char_p), ('state', c_char_p),
+                ('lease_class', c_char_p), ('tenant', c_char_p), ('owner_uid', c_uint32),
+                ('owner_pid', c_uint32), ('owner_unit', c_char_p), ('adaptable', c_bool),
+                ('generation', c_uint64), ('tier', c_char_p), ('partitions', POINTER(Partition)),
+                ('n_partitions', c_size_t), ('position', c_uint32), ('reason', c_char_p),
+                ('deadline', c_uint64), ('disturbances', c_uint64)]
+
+
+class Client(Structure):
+    _fields_ = [('pid', c_uint32), ('uid', c_uint32), ('command', c_char_p), ('lease', c_uint64),
+                ('draws', c_bool), ('gfx_share', c_double), ('compute_share', c_double),
+                ('dma_share', c_double), ('gfx_nsec', c_uint64), ('compute_nsec', c_uint64),
+                ('dma_nsec', c_uint64), ('vram', c_uint64), ('gtt', c_uint64)]
+
+
+class Pause(Structure):
+    _fields_ = [('count', c_uint64), ('usec', c_uint64), ('since', c_uint64)]
+
+
+class Drift(Structure):
+    _fields_ = [('size', c_size_t), ('kind', c_char_p), ('gpu', c_char_p), ('granted', c_uint64),
+                ('observed', c_uint64), ('since', c_uint64), ('pid', c_uint32)]
+
+
+class Cover(Structure):
+    _fields_ = [('size', c_size_t), ('pid', c_uint32), ('uid', c_uint32), ('command', c_char_p),
+                ('lease', c_uint64), ('queues', c_uint32), ('cus', c_uint32),
+                ('outside_cus', c_uint32), ('cu_mask', POINTER(c_uint32)),
+                ('outside_mask', POINTER(c_uint32)), ('cu_mask_words', c_size_t),
+                ('outside_mask_words', c_size_t)]
+
+
+class DriverEvents(Structure):
+    _fields_ = [('kind', c_char_p), ('count', c_uint64)]
+
+
+class QueueSlot(Structure):
+    _fields_ = [('xcc', c_uint32), ('pipe', c_uint32), ('queue', c_uint32), ('active', c_bool),
+                ('vmid', c_uint32), ('priority', c_uint32), ('doorbell', c_uint32),
+                ('pid', c_uint32), ('lease', c_uint64), ('command', c_char_p)]
+
+
+# The functions of a callback: of gpuarb_watch() and of gpuarb_lease_dispatch().
+Changed = CFUNCTYPE(None, c_char_p, c_char_p, c_void_p)
+LeaseChanged = CFUNCTYPE(None, c_void_p, c_void_p)
+
+_Words = POINTER(c_uint32)
+_Pointer = POINTER(c_void_p)
+_Strings = POINTER(POINTER(c_char_p))
+_Size = POINTER(c_size_t)
+
+# Name: type of the result, types of the arguments.
+PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
+    'gpuarb_activate': (c_int, c_void_p, c_uint64),
+    'gpuarb_close': (None, c_void_p),
+    'gpuarb_deactivate': (c_int, c_void_p, c_uint64),
+    'gpuarb_drain': (c_int, c_void_p, c_char_p, c_bool),
+    'gpuarb_last_error': (c_char_p, c_void_p),
+    'gpuarb_last_error_name': (c_char_p, c_void_p),
+    'gpuarb_last_plan': (POINTER(Partition), c_void_p, _Size),
+    'gpuarb_last_plan_effects': (POINTER(Effects), c_void_p),
+    'gpuarb_last_refusal_facts': (POINTER(RefusalFacts), c_void_p, c_size_t),
+    'gpuarb_last_refusals': (POINTER(Refusal), c_void_p, _Size),
+    'gpuarb_lease_acknowledge': (c_int, c_void_p),
+    'gpuarb_lease_activate': (c_int, c_void_p),
+    'gpuarb_lease_agent_error': (c_int, c_void_p),
+    'gpuarb_lease_apply': (c_int, c_void_p),
+    'gpuarb_lease_bind': (c_int, c_void_p, c_int),
+    'gpuarb_lease_cap': (c_int, c_void_p, c_bool),
+    'gpuarb_lease_close': (None, c_void_p),
+    'gpuarb_lease_deactivate': (c_int, c_void_p),
+    'gpuarb_lease_deadline': (c_uint64, c_void_p),
+    'gpuarb_lease_dispatch': (c_int, c_void_p, LeaseChanged, c_void_p),
+    'gpuarb_lease_environment': (c_int, c_void_p, _Strings),
+    'gpuarb_lease_fd': (c_int, c_void_p),
+    'gpuarb_lease_generation': (c_uint64, c_void_p),
+    'gpuarb_lease_id': (c_uint64, c_void_p),
+    'gpuarb_lease_mask_queue': (c_int, c_void_p, c_size_t, c_uint32, _Words, c_size_t),
+    'gpuarb_lease_partition': (POINTER(Partition), c_void_p, c_size_t),
+    'gpuarb_lease_partitions': (c_size_t, c_void_p),
+    'gpuarb_lease_position': (c_int, c_void_p, POINTER(c_uint)),
+    'gpuarb_lease_queue_ids': (c_int, c_void_p, c_size_t, _Words, c_size_t),
+    'gpuarb_lease_reason': (c_char_p, c_void_p),
+    'gpuarb_lease_release': (c_int, c_void_p),
+    'gpuarb_lease_resize': (c_int, c_void_p, POINTER(Want), c_size_t),
+    'gpuarb_lease_start_agent': (c_int, c_void_p),
+    'gpuarb_lease_state': (c_char_p, c_void_p),
+    'gpuarb_lease_wait': (c_int, c_void_p, c_uint64),
+    'gpuarb_look': (c_int, c_void_p, _Pointer),
+    'gpuarb_observe_clients': (c_int, c_void_p),
+    'gpuarb_open': (c_int, _Pointer),
+    'gpuarb_plan': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), POINTER(c_char_p)),
+    'gpuarb_read_slots': (c_int, c_void_p, c_char_p, _Pointer),
+    'gpuarb_release': (c_int, c_void_p, c_uint64),
+    'gpuarb_reload': (c_int, c_void_p),
+    'gpuarb_reserve': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), _Pointer),
+    'gpuarb_reserve_start': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), _Pointer),
+    'gpuarb_resize': (c_int, c_void_p, c_uint64, POINTER(Want), c_size_t),
+    'gpuarb_revoke': (c_int, c_void_p, c_uint64, c_uint64, c_char_p),
+    'gpuarb_set_interactive': (None, c_void_p, c_bool),
+    'gpuarb_slots_free': (None, c_void_p),
+    'gpuarb_slots_get': (POINTER(QueueSlot), c_void_p, c_size_t),
+    'gpuarb_slots_queues': (c_uint, c_void_p, POINTER(c_uint)),
+    'gpuarb_slots_usec': (c_uint64, c_void_p),
+    'gpuarb_start': (c_int, c_void_p, c_uint64),
+    'gpuarb_view_capped': (c_bool, c_void_p, c_size_t),
+    'gpuarb_view_client': (POINTER(Client), c_void_p, c_size_t, c_size_t),
+    'gpuarb_view_cover': (POINTER(Cover), c_void_p, c_size_t, c_size_t),
+    'gpuarb_view_drift': (POINTER(Drift), c_void_p, c_size_t, c_size_t),
+    'gpuarb_view_driver_events': (c_size_t, c_void_p, c_size_t, POINTER(POINTER(DriverEvents))),
+    'gpuarb_view_evictions': (POINTER(Pause), c_void_p, c_size_t),
+    'gpuarb_view_fairness': (c_double, c_void_p, c_size_t),
+    'gpuarb_view_floor_excess': (c_char_p, c_void_p, c_size_t),
+    'gpuarb_view_free': (None, c_void_p),
+    'gpuarb_view_gpus': (c_size_t, c_void_p, POINTER(POINTER(Gpu))),
+    'gpuarb_view_graphics': (c_char_p, c_void_p, c_size_t),
+    'gpuarb_view_leases': (c_size_t, c_void_p, POINTER(POINTER(LeaseInfo))),
+    'gpuarb_view_masks_observed': (c_uint64, c_void_p, c_size_t),
+    'gpuarb_view_moves': (c_uint64, c_void_p, c_size_t),
+    'gpuarb_view_pause': (POINTER(Pause), c_void_p, c_size_t),
+    'gpuarb_view_pipes_source': (c_char_p, c_void_p, c_size_t),
+    'gpuarb_view_queue_budgets': (c_char_p, c_void_p),
+    'gpuarb_view_queue_refusals': (c_uint64, c_void_p, c_size_t),
+    'gpuarb_view_resets': (c_uint64, c_void_p, c_size_t),
+    'gpuarb_view_restart_keys': (c_size_t, c_void_p, _Strings),
+    'gpuarb_view_since': (c_uint64, c_void_p, c_size_t),
+    'gpuarb_view_tenants': (c_size_t, c_void_p, _Strings),
+    'gpuarb_view_unseen': (c_char_p, c_void_p, c_size_t),
+    'gpuarb_view_verified': (c_bool, c_void_p, c_size_t),
+    'gpuarb_view_version': (c_char_p, c_void_p),
+    'gpuarb_view_waits_for': (POINTER(Refusal), c_void_p, c_size_t,
+                              POINTER(POINTER(RefusalFacts))),
+    'gpuarb_watch': (c_int, c_void_p, c_uint64, Changed, c_void_p),
+    'gpuarb_watch_stop': (None, c_void_p),
+}
+
+# Functions of libgpuarb that this package does not call, and the reason.
+LEFT_OUT: Dict[str, str] = {
+    'gpuarb_lease_attach': 'for libraries in C',
+    'gpuarb_lease_attached': 'for libraries in C',
+    'gpuarb_lease_cu_mask': 'a member of struct gpuarb_partition',
+    'gpuarb_lease_cus': 'a member of struct gpuarb_partition',
+    'gpuarb_lease_effective_cus': 'a member of struct gpuarb_partition',
+    'gpuarb_lease_fail': 'for libraries in C',
+    'gpuarb_lease_gpu': 'a member of struct gpuarb_partition',
+    'gpuarb_lease_priority': 'a member of struct gpuarb_partition',
+    'gpuarb_lease_processes': 'a member of struct gpuarb_partition',
+    'gpuarb_lease_queues': 'a member of struct gpuarb_partition',
+    'gpuarb_lease_streams': 'a member of struct gpuarb_partition',
+}
+
+
+class Library:
+    """libgpuarb. Its functions are attributes; the lock of the interpreter is free while they run.
+
+    A function that this libgpuarb does not have yet raises NotImplementedError when it is used.
+    """
+
+    def __init__(self, soname: str = SONAME) -> None:
+        # An object of its own: types that another module sets for the same library do not matter.
+        self._library = ctypes.CDLL(soname)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in PROTOTYPES:
+            raise AttributeError(name)
+        try:
+            function = self._library[name]
+        except AttributeError:
+            raise NotImplementedError(f'{SONAME} has no {name}(): install a newer libgpuarb') \
+                from None
+        function.restype, *arguments = PROTOTYPES[name]
+        function.argtypes = arguments
+        setattr(self, name, function)
+        return function
+
+
+def _load() -> Library:
+    try:
+        return Library()
+    except OSError as error:
+        raise ImportError(f'{SONAME} cannot be loaded ({error}): install the package libgpuarb0') \
+            from None
+
+
+lib = _load()
+free = ctypes.CDLL(None).free
+free.argtypes, free.restype = (c_void_p,), None
+
+
+def text(value: 'bytes | None') -> str:
+    """A string of the library; '' for NULL."""
+    return value.decode('utf-8', 'surrogateescape') if value else ''
+
+
+def argument(value: 'str | None') -> 'bytes | None':
+    """A string for the library; None is NULL."""
+    if value is None:
+        return None
+    if '\0' in value:
+        raise ValueError(f'{value!r} has a NUL character')
+    return os.fsencode(value)
+
+
+def strings_of(array: Any) -> List[bytes]:
+    """The strings of an array that ends with NULL."""
+    found: List[bytes] = []
+    while (value := array[len(found)]) is not None:
+        found.append(value)
+    return found

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a program asks for: wants, one for each GPU, with options."""
+
+import ctypes
+import math
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any, Iterable, Optional, Sequence, Tuple, Union
+
+from . import library
+from .library import argument
+
+Cus = Union[int, str]  # a number of CUs, or a share of the GPU's such as '25%'
+
+_SHARE = re.compile(r'(\d{1,3})%', re.ASCII)
+
+
+def usec(seconds: float) -> int:
+    """A time for the library; math.inf is without limit."""
+    if math.isnan(seconds) or seconds < 0:
+        raise ValueError(f'{seconds!r} is not a time: use a number of seconds from 0, or math.inf')
+    return min(library.FOREVER, int(seconds * 1e6)) if seconds < 1e12 else library.FOREVER
+
+
+@dataclass(frozen=True)
+class Want:
+    """What is requested of one GPU. gpuarb.h explains struct gpuarb_want, whose members these are:
+    what is 0, None or False has its default. `cus`, `cus_min` and `cus_max` can be a share of the
+    GPU such as '25%', rounded down."""
+    cus: Cus = 0
+    gpu: Union[str, int, None] = None  # 'any', an index, or a PCI address
+    shader_engines: int = 0
+    cus_min: Cus = 0
+    cus_max: Cus = 0
+    exact: bool = False
+    shape: Optional[str] = None  # 'rectangle' or 'any'
+    queues: int = 0
+    streams: int = 0
+    processes: int = 0
+    sdma_queues: int = 0
+    sdma_xgmi_queues: int = 0
+    vram: int = 0  # bytes
+    cooperative: bool = False
+    priority: Optional[int] = None  # 0 to 15
+    isolation: Optional[str] = None  # 'shader-engine', 'cu' or 'shared'
+
+
+@dataclass(frozen=True)
+class Request:
+    """Wants and options, as request() makes them."""
+    wants: Tuple[Want, ...]
+    class_: Optional[str] = None
+    name: Optional[str] = None
+    tenant: Optional[str] = None
+    token: Optional[str] = None
+    wait: float = 0
+    start_inactive: bool = False
+    adaptable: bool = False
+    process_fd: int = -1
+    exclusive: Optional[str] = None
+    requeue: bool = False
+
+
+def request(*wants: Want, cus: Cus = 0, gpu: Union[str, int, None] = None, shader_engines: int = 0,
+            cus_min: Cus = 0, cus_max: Cus = 0, exact: bool = False, shape: Optional[str] = None,
+            queues: int = 0, streams: int = 0, processes: int = 0, sdma_queues: int = 0,
+            sdma_xgmi_queues: int = 0, vram: int = 0, cooperative: bool = False,
+            priority: Optional[int] = None, isolation: Optional[str] = None,
+            class_: Optional[str] = None, name: Optional[str] = None, tenant: Optional[str] = None,
+            token: Optional[str] = None, wait: float = 0, start_inactive: bool = False,
+            adaptable: bool = False, process_fd: int = -1, exclusive: Optional[str] = None,
+            requeue: bool = False) -> Request:
+    """A request for a part of one GPU: request(cus='25%', queues=4, class_='guaranteed', wait=60).
+
+    For several GPUs, all or none, pass a Want for each: request(Want(cus=30), Want(cus=30)).
+
+    wait is in seconds; 0: fail instead of waiting; math.inf: without limit. process_fd is a pidfd
+    of a process that keeps the lease alive. gpuarb.h explains struct gpuarb_want and struct
+    gpuarb_options, whose members the others are.
+    """
+    one = Want(cus, gpu, shader_engines, cus_min, cus_max, exact, shape, queues, streams, processes,
+               sdma_queues, sdma_xgmi_queues, vram, cooperative, priority, isolation)
+    if wants and one != Want():
+        names = [field.name for field in fields(Want) if getattr(one, field.name) != field.default]
+        raise ValueError(f'{", ".join(names)}: belongs into a Want, because the request has wants')
+    return Request(wants or (one,), class_, name, tenant, token, wait, start_inactive, adaptable,
+                   process_fd, exclusive, requeue)
+
+
+def _share(want: Want, key: str, sizes: Iterable[int]) -> int:
+    """The number of CUs that a member of a want stands for. sizes: the CUs of each GPU that it can
+    be granted on."""
+    value: Cus = getattr(want, key)
+    if isinstance(value, int):
+        return value
+    match = _SHARE.fullmatch(value)
+    if not match or not 1 <= int(match.group(1)) <= 100:
+        raise ValueError(f'{key}={value!r}: must be a number of CUs, or a share from 1% to 100%')
+    different = sorted(set(sizes))
+    if len(different) != 1:
+        raise ValueError(f'{key}={value!r}: a share needs one size of GPU, and there are GPUs with '
+                         f'{" and ".join(map(str, different)) or "no"} CUs: name a GPU with gpu=')
+    cus = different[0] * int(match.group(1)) // 100
+    if cus == 0:
+        raise ValueError(f'{key}={value!r}: less than one CU of the GPU, which has {different[0]}')
+    return cus
+
+
+def has_shares(wants: Sequence[Want]) -> bool:
+    return any(isinstance(value, str) for want in wants
+               for value in (want.cus, want.cus_min, want.cus_max))
+
+
+def resolve(want: Want, gpus: Sequence[Tuple[str, int]]) -> Want:
+    """The want with numbers instead of shares. gpus: name and CUs of each GPU, in order."""
+    def named(index: int, name: str) -> bool:
+        return want.gpu is None or str(want.gpu) in ('any', str(index), name)
+
+    sizes = [cus for i, (name, cus) in enumerate(gpus) if named(i, name)]
+    return replace(want, cus=_share(want, 'cus', sizes), cus_min=_share(want, 'cus_min', sizes),
+                   cus_max=_share(want, 'cus_max', sizes))
+
+
+def _check(owner: Any, key: str, bits: int) -> int:
+    """ctypes would silently take a number modulo 2**32."""
+    value = getattr(owner, key)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**bits:
+        raise ValueError(f'{key}={value!r}: must be a whole number from 0 to {2**bits - 1}')
+    return value
+
+
+def raw_wants(wants: Sequence[Want]) -> Any:
+    """An array of struct gpuarb_want. The wants have no shares."""
+    array = (library.Want * len(wants))()
+    for raw, want in zip(array, wants):
+        raw.size = ctypes.sizeof(library.Want)
+        raw.gpu = None if want.gpu is None else argument(str(want.gpu))
+        for key in ('cus', 'shader_engines', 'cus_min', 'cus_max', 'queues', 'streams',
+                    'processes', 'sdma_queues', 'sdma_xgmi_queues'):
+            setattr(raw, key, _check(want, key, 32))
+        raw.vram = _check(want, 'vram', 64)
+        raw.priority = (library.PRIORITY_DEFAULT if want.priority is None
+                        else _check(want, 'priority', 32))
+        raw.exact, raw.cooperative = want.exact, want.cooperative
+        raw.shape, raw.isolation = argument(want.shape), argument(want.isolation)
+    return array
+
+
+def raw_options(asked: Request) -> library.Options:
+    return library.Options(
+        ctypes.sizeof(library.Options), argument(asked.class_), argument(asked.name),
+        argument(asked.tenant), argument(asked.token), usec(asked.wait), asked.start_inactive,
+        asked.adaptable, asked.process_fd, argument(asked.exclusive), asked.requeue)

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""All GPUs and leases at one moment."""
+
+import ctypes
+import math
+from ctypes import POINTER, c_char_p, c_void_p
+from dataclasses import dataclass
+from typing import Any, Iterator, Optional, Tuple
+
+from . import library
+from .errors import Process, Refusal, processes_of, refusal_of, uid_of
+from .handle import Handle
+from .library import lib, text
+from .partition import Partition, partitions_of
+
+
+@dataclass(frozen=True)
+class Client:
+    """A process that has a GPU open through the graphics driver."""
+    pid: int
+    uid: Optional[int]
+    command: str
+    lease: int  # 0: none
+    draws: bool
+    gfx_share: float
+    compute_share: float
+    dma_share: float
+    gfx_nsec: int
+    compute_nsec: int
+    dma_nsec: int
+    vram: int
+    gtt: int
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The compute queues of one process on a GPU, as their descriptors show them."""
+    pid: int
+    uid: Optional[int]
+    command: str
+    lease: int  # 0: none
+    queues: int
+    cus: int
+    outside_cus: int  # that no lease of the process grants
+    cu_mask: Tuple[int, ...]
+    outside_mask: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU. gpuarb.h explains struct gpuarb_gpu and the functions gpuarb_view_…() of a GPU."""
+    name: str  # PCI address
+    device: str
+    gfx_target: str
+    kfd_gpu_id: int
+    xccs: int
+    shader_engines: int
+    shader_arrays: int
+    cus: int
+    cus_free: int
+    cus_per_shader_engine: Tuple[int, ...]  # (): unknown
+    cus_per_shader_array: Tuple[int, ...]
+    wgp_mode: bool
+    harvest_known: bool
+    law: str
+    queue_slots: int
+    queue_slots_free: int
+    process_slots: int
+    process_slots_free: int
+    pipes: int
+    queues_per_pipe: int
+    sdma_queues: int
+    sdma_xgmi_queues: int
+    vram_bytes: int
+    vram_free: int
+    scheduler: str
+    unmanaged: Tuple[Process, ...]
+    oversubscribed: bool
+    draining: bool
+    fairness: Optional[float]
+    floor_excess: str
+    graphics: str
+    clients: Tuple[Client, ...]
+    covers: Tuple[Cover, ...]
+    masks_observed: Optional[float]  # in seconds of time.CLOCK_BOOTTIME
+    unseen: str
+    pipes_source: str
+    driver_events: Tuple[Tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Pauses:
+    count: int
+    seconds: float  # in those that have ended
+    since: Optional[float]  # of the present one, in seconds of time.CLOCK_BOOTTIME
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How what is observed of a lease exceeds what it was granted."""
+    kind: str
+    gpu: str
+    granted: int
+    observed: int
+    since: float  # in seconds of time.CLOCK_BOOTTIME
+    pid: int
+
+
+@dataclass(frozen=True)
+class LeaseInfo:
+    """A lease of any user. gpuarb.h explains struct gpuarb_lease_info and the functions
+    gpuarb_view_…() of a lease."""
+    id: int
+    name: str
+    state: str
+    class_: str
+    tenant: str
+    owner_uid: Optional[int]
+    owner_pid: int
+    owner_unit: str
+    adaptable: bool
+    generation: int
+    tier: str
+    partitions: Tuple[Partition, ...]
+    position: int
+    reason: str
+    deadline: Optional[float]  # in seconds of time.CLOCK_BOOTTIME
+    disturbances: int
+    waits_for: Optional[Refusal]
+    pauses: Pauses
+    drift: Tuple[Drift, ...]
+    evictions: Pauses
+    verified: bool
+    capped: bool
+    resets: int
+    moves: int
+    since: Optional[float]  # in seconds of time.CLOCK_BOOTTIME
+    queue_refusals: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All GPUs and leases at one moment."""
+    version: str  # of gpuarbd
+    queue_budgets: str
+    tenants: Tuple[str, ...]
+    restart_keys: Tuple[str, ...]
+    gpus: Tuple[Gpu, ...]
+    leases: Tuple[LeaseInfo, ...]  # sorted by id
+
+
+def _seconds(usec: int) -> Optional[float]:
+    return usec / 1e6 if usec else None
+
+
+def _words(array: Any, n: int) -> Tuple[int, ...]:
+    return tuple(array[:n]) if array else ()
+
+
+def _rows(function: Any, view: Any, i: int) -> Iterator[Any]:
+    """The structures that a function returns for 0, 1, … until it returns NULL."""
+    number = 0
+    while row := function(view, i, number):
+        yield row.contents
+        number += 1
+
+
+def _array(function: Any, view: Any, kind: Any, *args: int) -> Any:
+    """The elements of an array that a function counts."""
+    array = POINTER(kind)()
+    return [array[i] for i in range(function(view, *args, ctypes.byref(array)))]
+
+
+def _client(raw: Any) -> Client:
+    return Client(raw.pid, uid_of(raw.uid), text(raw.command), raw.lease, raw.draws, raw.gfx_share,
+                  raw.compute_share, raw.dma_share, raw.gfx_nsec, raw.compute_nsec, raw.dma_nsec,
+                  raw.vram, raw.gtt)
+
+
+def _cover(raw: Any) -> Cover:
+    return Cover(raw.pid, uid_of(raw.uid), text(raw.command), raw.lease, raw.queues, raw.cus,
+                 raw.outside_cus, _words(raw.cu_mask, raw.cu_mask_words),
+                 _words(raw.outside_mask, raw.outside_mask_words))
+
+
+def _gpu(view: Any, i: int, raw: Any) -> Gpu:
+    engines = raw.xccs * raw.shader_engines
+    fairness = lib.gpuarb_view_fairness(view, i)
+    return Gpu(
+        text(raw.name), text(raw.device), text(raw.gfx_target), raw.kfd_gpu_id, raw.xccs,
+        raw.shader_engines, raw.shader_arrays, raw.cus, raw.cus_free,
+        _words(raw.cus_per_shader_engine, engines),
+        _words(raw.cus_per_shader_array, engines * raw.shader_arrays), raw.wgp_mode,
+        raw.harvest_known, text(raw.law), raw.queue_slots, raw.queue_slots_free, raw.process_slots,
+        raw.process_slots_free, raw.pipes, raw.queues_per_pipe, raw.sdma_queues,
+        raw.sdma_xgmi_queues, raw.vram_bytes, raw.vram_free, text(raw.scheduler),
+        processes_of(raw.unmanaged, raw.n_unmanaged), raw.oversubscribed, raw.draining,
+        None if math.isnan(fairness) else fairness, text(lib.gpuarb_view_floor_excess(view, i)),
+        text(lib.gpuarb_view_graphics(view, i)),
+        tuple(map(_client, _rows(lib.gpuarb_view_client, view, i))),
+        tuple(map(_cover, _rows(lib.gpuarb_view_cover, view, i))),
+        _seconds(lib.gpuarb_view_masks_observed(view, i)), text(lib.gpuarb_view_unseen(view, i)),
+        text(lib.gpuarb_view_pipes_source(view, i)),
+        tuple((text(row.kind), row.count) for row in _array(
+            lib.gpuarb_view_driver_events, view, library.DriverEvents, i)))
+
+
+def _pauses(pointer: Any) -> Pauses:
+    raw = pointer.contents
+    return Pauses(raw.count, raw.usec / 1e6, _seconds(raw.since))
+
+
+def _waits_for(view: Any, i: int) -> Optional[Refusal]:
+    facts = POINTER(library.RefusalFacts)()
+    raw = lib.gpuarb_view_waits_for(view, i, ctypes.byref(facts))
+    return refusal_of(raw.contents, facts) if raw else None
+
+
+def _lease(view: Any, i: int, raw: Any) -> LeaseInfo:
+    return LeaseInfo(
+        raw.id, text(raw.name), text(raw.state), text(raw.lease_class), text(raw.tenant),
+        uid_of(raw.owner_uid), raw.owner_pid, text(raw.owner_unit), raw.adaptable, raw.generation,
+        text(raw.tier), partitions_of(raw.partitions, raw.n_partitions), raw.position,
+        text(raw.reason), None if raw.deadline == library.FOREVER else raw.deadline / 1e6,
+        raw.disturbances, _waits_for(view, i), _pauses(lib.gpuarb_view_pause(view, i)),
+        tuple(Drift(text(row.kind), text(row.gpu), row.granted, row.observed, row.since / 1e6,
+                    row.pid) for row in _rows(lib.gpuarb_view_drift, view, i)),
+        _pauses(lib.gpuarb_view_evictions(view, i)), lib.gpuarb_view_verified(view, i),
+        lib.gpuarb_view_capped(view, i), lib.gpuarb_view_resets(view, i),
+        lib.gpuarb_view_moves(view, i), _seconds(lib.gpuarb_view_since(view, i)),
+        lib.gpuarb_view_queue_refusals(view, i))
+
+
+def _copy(view: Any) -> Snapshot:
+    tenants = _array(lib.gpuarb_view_tenants, view, c_char_p)
+    restart_keys = _array(lib.gpuarb_view_restart_keys, view, c_char_p)
+    gpus = _array(lib.gpuarb_view_gpus, view, library.Gpu)
+    leases = _array(lib.gpuarb_view_leases, view, library.LeaseInfo)
+    return Snapshot(
+        text(lib.gpuarb_view_version(view)), text(lib.gpuarb_view_queue_budgets(view)),
+        tuple(map(text, tenants)), tuple(map(text, restart_keys)),
+        tuple(_gpu(view, i, raw) for i, raw in enumerate(gpus)),
+        tuple(_lease(view, i, raw) for i, raw in enumerate(leases)))
+
+
+def take_snapshot(handle: Handle) -> Snapshot:
+    view = c_void_p()
+    handle.call(lib.gpuarb_look, handle.pointer, view)
+    try:
+        return _copy(view)
+    finally:
+        lib.gpuarb_view_free(view)

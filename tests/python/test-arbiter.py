@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Requests, leases and refusals of the package, with gpuarbd and a simulated Radeon VII."""
+
+import errno
+import gc
+import inspect
+import math
+import os
+import pickle
+import signal
+import threading
+import time
+import unittest
+import warnings
+from typing import Any, Callable, List
+
+import rig
+
+import gpuarb
+
+
+class Reserve(rig.MachineTest):
+    def test_a_lease_lives_as_long_as_its_with_statement(self) -> None:
+        with gpuarb.Arbiter() as arbiter:
+            with arbiter.reserve(cus='25%', queues=4, class_='guaranteed', wait=60) as lease:
+                self.assertEqual((lease.state, lease.cus, lease.effective_cus),
+                                 ('granted', 15, 15))
+                self.assertEqual(lease.partition.queues, 4)
+                self.assertEqual([info.id for info in arbiter.snapshot().leases], [lease.id])
+            self.assertEqual(arbiter.snapshot().leases, ())
+            with self.assertRaises(gpuarb.InvalidState):
+                lease.state
+
+    def test_a_lease_outlives_the_connection(self) -> None:
+        with gpuarb.reserve(cus=15) as lease:
+            self.assertEqual(lease.environment({})['GPUARB_LEASE'], str(lease.id))
+
+    def test_the_environment_sets_and_unsets_variables(self) -> None:
+        with gpuarb.reserve(cus=15, queues=4) as lease:
+            environment = lease.environment({'HIP_VISIBLE_DEVICES': '1', 'HOME': '/home'})
+            self.assertEqual(environment['HSA_CU_MASK'], '0:0x' + self.digits(lease))
+            self.assertEqual(environment['GPU_MAX_HW_QUEUES'], '3')
+            self.assertEqual(environment['HOME'], '/home')
+            self.assertNotIn('HIP_VISIBLE_DEVICES', environment)
+            self.assertIsNone(lease.variables()['HIP_VISIBLE_DEVICES'])
+
+    @staticmethod
+    def digits(lease: gpuarb.Lease) -> str:
+        mask = sum(word << 32 * i for i, word in enumerate(lease.partition.cu_mask))
+        return f'{mask:x}'
+
+    def test_a_mask_that_is_set_already_is_a_conflict(self) -> None:
+        with gpuarb.reserve(cus=15) as lease, rig.variables(HSA_CU_MASK='0:0x1'):
+            with self.assertRaises(gpuarb.MaskConflict):
+                lease.environment()
+
+    def test_a_refusal_has_numbers(self) -> None:
+        with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=30) as lease:
+            with self.assertRaises(gpuarb.NoCapacity) as caught:
+                arbiter.reserve(cus=60)
+            refusal, = caught.exception.refusals
+            self.assertEqual((refusal.gpu, refusal.reason, refusal.asked, refusal.free),
+                             ('0000:03:00.0', 'cus', 60, 30))
+            self.assertEqual((refusal.leases, refusal.fits, refusal.total),
+                             ((lease.id,), (30,), 60))
+            self.assertTrue(refusal.retry)
+            self.assertEqual(caught.exception.errno, errno.EBUSY)
+            self.assertIsInstance(caught.exception, OSError)
+            with self.assertRaises(gpuarb.NeverFits):
+                arbiter.reserve(cus=100)
+
+    def test_an_error_can_be_pickled(self) -> None:
+        with self.assertRaises(gpuarb.NeverFits) as caught:
+            gpuarb.reserve(cus=100)
+        copy = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((type(copy), copy.refusals, str(copy)),
+                         (gpuarb.NeverFits, caught.exception.refusals, str(caught.exception)))
+
+    def test_invalid_arguments_name_the_argument(self) -> None:
+        for arguments, word in (({'cus': '0%'}, 'cus'), ({'cus': '30 %'}, 'cus'),
+                                ({'cus': -1}, 'cus'), ({'cus': 2**32}, 'cus'),
+                                ({'cus': 1, 'queues': 2.5}, 'queues'),
+                                ({'cus': 1, 'name': 'a\0b'}, 'NUL'),
+                                ({'cus': 1, 'wait': -1}, '-1'),
+                                ({'cus': 1, 'wait': math.nan}, 'nan'),
+                                ({'cus': 1, 'shape': 'circle'}, 'circle'),
+                                ({'cus': '10%', 'gpu': 7}, 'cus')):
+            with self.subTest(arguments), self.assertRaisesRegex(ValueError, word):
+                gpuarb.reserve(**arguments)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(ValueError, 'queues'):
+            gpuarb.request(gpuarb.Want(cus=1), queues=3)
+        with self.assertRaises(gpuarb.NoSuchGpu):
+            gpuarb.reserve(cus=1, gpu='0000:99:00.0')
+
+    def test_a_lease_that_is_not_closed_warns_and_ends(self) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            gpuarb.reserve(cus=15)
+            gc.collect()
+        self.assertEqual([w.category for w in caught], [ResourceWarning])
+        with gpuarb.Arbiter() as arbiter:
+            self.assertEqual(arbiter.snapshot().leases, ())
+
+    def test_a_handler_of_a_signal_can_end_the_wait(self) -> None:
+        class Stop(Exception):
+            pass
+
+        def handler(*_: object) -> None:
+            raise Stop
+
+        before = signal.signal(signal.SIGUSR1, handler)
+        with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=60):
+            sender = threading.Thread(target=self.signal_when_waiting)
+            sender.start()
+            with self.assertRaises(Stop):
+                arbiter.reserve(cus=60, wait=math.inf)
+            sender.join()
+            self.assertEqual([info.state for info in arbiter.snapshot().leases], ['granted'])
+        signal.signal(signal.SIGUSR1, before)
+
+    @staticmethod
+    def signal_when_waiting() -> None:
+        with gpuarb.Arbiter() as arbiter:
+            while not any(info.state == 'waiting' for info in arbiter.snapshot().leases):
+                pass
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    def test_a_wait_goes_on_after_a_handler_that_returns_and_then_times_out(self) -> None:
+        seen: List[int] = []
+        before = signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
+        with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=60):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            start = time.monotonic()
+            with self.assertRaises(gpuarb.TimedOut):
+                arbiter.reserve(cus=60, wait=0.2)
+            self.assertGreaterEqual(time.monotonic() - start, 0.2)
+        self.assertEqual(seen, [1])
+        signal.signal(signal.SIGALRM, before)
+
+    def test_a_forked_child_cannot_use_the_lease_of_its_parent(self) -> None:
+        with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=15) as lease:
+            child = os.fork()
+            if child == 0:
+                try:
+                    arbiter.snapshot()
+                except gpuarb.InvalidState:
+                    lease.close()
+                    with gpuarb.reserve(cus=15):
+                        os._exit(0)
+                finally:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual([info.id for info in arbiter.snapshot().leases], [lease.id])
+
+    def test_help_shows_the_arguments(self) -> None:
+        functions: List[Callable[..., Any]] = [gpuarb.reserve, gpuarb.Arbiter.reserve]
+        for function in functions:
+            shown = inspect.signature(function)
+            self.assertIn('cus', shown.parameters)
+            self.assertEqual(shown.return_annotation, gpuarb.Lease)
+
+
+class Absent(unittest.TestCase):
+    def test_no_bus_is_an_absent_daemon(self) -> None:
+        with rig.variables(GPUARB_BUS_ADDRESS='unix:path=/nonexistent'):
+            with self.assertRaises(gpuarb.DaemonAbsent) as caught:
+                gpuarb.Arbiter()
+        self.assertIsInstance(caught.exception, ConnectionRefusedError)
+
+
+if __name__ == '__main__':
+    rig.main()
