@@ -134,14 +134,17 @@ static bool move_next(struct daemon *daemon)
 static bool grow_next(struct daemon *daemon)
 {
 	struct lease *proposal, *lease;
+	uint64_t acknowledged;
 
 	if (arbiter_plan_growth(daemon->arbiter, daemon_now_usec(), &proposal) <= 0)
 		return false;
+	acknowledged = proposal->acknowledged;
 	if (commit_proposal(daemon, proposal, &lease) < 0) {
 		ledger_grow(daemon->arbiter, UINT64_MAX); /* repeats the round after grow-delay */
 		return false;
 	}
-	journal_events_changed(daemon, EVENT_RESIZED, lease);
+	if (lease->generation > acknowledged) /* else only its base has moved */
+		journal_events_changed(daemon, EVENT_RESIZED, lease);
 	return true;
 }
 

@@ -99,8 +99,12 @@ static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 	if (lease_joins(lease))
 		cuset_remove(&others, &p->promised);
 	cuset_add(&others, &claims->claimed[p->gpu]);
-	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->base, &p->cus, &others, &cus))
+	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->base, &p->cus, &others, &cus)) {
+		/* It keeps more than it was promised. */
+		if (lease->state == STATE_GRANTED && cuset_count(&p->promised) <= p->count)
+			p->promised = (struct cuset){ 0 };
 		return false;
+	}
 	if (cuset_empty(&p->before))
 		p->before = p->cus;
 	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
@@ -327,24 +331,30 @@ static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 	}
 }
 
-/* Fixes when promised masks that are free are granted. */
+/* When promised masks that are free can be granted: all that are free at this time, in one round. */
 static void schedule_promises(struct arbiter *arbiter, uint64_t now_usec)
 {
-	for (unsigned i = 0; i < arbiter->n_gpus; i++)
-		arbiter->gpus[i].lend.join_usec = UINT64_MAX;
+	uint64_t free = 0;
+
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
 			const struct partition *p = &arbiter->leases[i]->partitions[j];
-			struct gpu *gpu = &arbiter->gpus[p->gpu];
-			uint64_t next = gpu->lend.grown_usec +
-					arbiter->settings->activate_min_interval_usec;
 
-			if (!growth_is_promised(arbiter, arbiter->leases[i], p))
-				continue;
+			if (growth_is_promised(arbiter, arbiter->leases[i], p))
+				free |= UINT64_C(1) << p->gpu;
+		}
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		uint64_t next = gpu->lend.grown_usec +
+				arbiter->settings->activate_min_interval_usec;
+
+		if (!(free >> i & 1))
+			gpu->lend.join_usec = UINT64_MAX;
+		else if (gpu->lend.join_usec > now_usec)
 			gpu->lend.join_usec = gpu->lend.grown_usec > 0 && next > now_usec
 						      ? next
 						      : now_usec;
-		}
+	}
 }
 
 void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)

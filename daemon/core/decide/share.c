@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/share.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/decide/borrow.h"
 #include "core/decide/exclusive.h"
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
-
-#define STARVED 3U
-#define STARVED_OF 4U
 
 unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease)
 {
@@ -20,16 +19,30 @@ unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease)
 
 struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, struct partition *p)
 {
-	return (struct grower){ .lease = lease,
-				.p = p,
-				.base = cuset_count(&p->base),
-				.cap = min_u(p->asked, quota_cus_left(arbiter, lease, p->gpu)),
-				.weight = share_weight(arbiter, lease) };
+	struct grower grower = { .lease = lease,
+				 .p = p,
+				 .base = cuset_count(&p->base),
+				 .quota = quota_cus_left(arbiter, lease, p->gpu),
+				 .weight = share_weight(arbiter, lease) };
+	struct share held = { 0 };
+
+	grower.cap = min_u(p->asked, grower.quota);
+	if (ledger_find(arbiter, lease->id))
+		quota_add_share(lease, p, &held);
+	grower.held = held.cus;
+	return grower;
 }
 
-/* Sets the shares for this many CUs (in 2^-SHARE_LEVEL_BITS) for each unit of weight. Returns their
- * sum. */
-static uint64_t set_shares(struct grower *growers, size_t n, uint64_t level)
+bool share_quota_is_common(const struct grower *a, const struct grower *b)
+{
+	return a->quota < UINT_MAX && a->lease->owner == b->lease->owner &&
+	       strcmp(a->lease->tenant, b->lease->tenant) == 0;
+}
+
+/* Sets the shares for this many CUs (in 2^-SHARE_LEVEL_BITS) for each unit of weight. of: only of the
+ * growers that have a quota in common with this one; NULL: all. Returns their sum. */
+static uint64_t set_shares(struct grower *growers, size_t n, const struct grower *of,
+			   uint64_t level)
 {
 	uint64_t sum = 0;
 
@@ -37,6 +50,8 @@ static uint64_t set_shares(struct grower *growers, size_t n, uint64_t level)
 		struct grower *grower = &growers[i];
 		uint64_t share = level * grower->weight >> SHARE_LEVEL_BITS;
 
+		if (of && !share_quota_is_common(of, grower))
+			continue;
 		if (share > grower->cap)
 			share = grower->cap;
 		grower->share = max_u((unsigned)share, grower->base);
@@ -46,24 +61,46 @@ static uint64_t set_shares(struct grower *growers, size_t n, uint64_t level)
 }
 
 /* Finds the highest level that the CUs suffice for. */
-void share_divide(struct grower *growers, size_t n, unsigned cus)
+static void divide_among(struct grower *growers, size_t n, const struct grower *of, unsigned cus)
 {
 	uint64_t low = 0, high = (uint64_t)cus << SHARE_LEVEL_BITS;
 
 	while (low < high) {
 		uint64_t middle = high - (high - low) / 2;
 
-		if (set_shares(growers, n, middle) <= cus)
+		if (set_shares(growers, n, of, middle) <= cus)
 			low = middle;
 		else
 			high = middle - 1;
 	}
-	set_shares(growers, n, low);
+	set_shares(growers, n, of, low);
 }
 
-bool share_is_starved(const struct grower *grower, unsigned cus)
+/* Divides the quota of one user among its leases. */
+static void cap_by_quota(struct grower *growers, size_t n, const struct grower *first)
 {
-	return cus * STARVED_OF < grower->share * STARVED;
+	uint64_t cus = first->quota;
+
+	for (struct grower *g = growers; g < growers + n; g++)
+		if (g != first && share_quota_is_common(first, g))
+			cus += g->held;
+	divide_among(growers, n, first, cus < UINT_MAX ? (unsigned)cus : UINT_MAX);
+	for (struct grower *g = growers; g < growers + n; g++)
+		if (share_quota_is_common(first, g))
+			g->cap = g->share;
+}
+
+void share_divide(struct grower *growers, size_t n, unsigned cus)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t j = 0;
+
+		while (j < i && !share_quota_is_common(&growers[j], &growers[i]))
+			j++;
+		if (j == i && growers[i].quota < UINT_MAX)
+			cap_by_quota(growers, n, &growers[i]);
+	}
+	divide_among(growers, n, NULL, cus);
 }
 
 /* ---- a lease that begins ------------------------------------------------------------------ */

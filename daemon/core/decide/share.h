@@ -16,11 +16,18 @@ struct grower {
 	struct lease *lease;
 	struct partition *p;
 	struct cuset target; /* the mask that it is to get; contains its base */
-	struct cuset rebase; /* the base that it has then; within its present CUs */
 	unsigned base, cap;  /* CUs that it has at least and may have at most */
+	unsigned quota;      /* CUs that the quota of its user leaves to it; UINT_MAX: no limit */
+	unsigned held;       /* CUs that count for the quotas of the other leases of its user */
 	unsigned weight;     /* of its tenant */
 	unsigned share;      /* CUs */
-	bool restored;       /* target is the mask before it shrank */
+
+	/* divide.c */
+	struct cuset best; /* the best target so far */
+	struct cuset
+		rebase; /* the base that it is to get first, within its present CUs; empty: none */
+	bool may_rebase;
+	bool restored; /* target is the mask before it shrank */
 };
 
 /* All of CUs, for each unit of weight, in 2^-SHARE_LEVEL_BITS. */
@@ -31,12 +38,23 @@ unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease);
 /* Without a target and a share. */
 struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, struct partition *p);
 
-/* Sets the share of each grower. */
+/* Do the leases of two growers have one quota? */
+bool share_quota_is_common(const struct grower *a, const struct grower *b);
+
+/* Sets the share of each grower. The cap of those with a quota becomes their share of it. */
 void share_divide(struct grower *growers, size_t n, unsigned cus);
 
 /* Gives a proposal whose claims are placed the state that it starts in, what it can borrow at once,
  * because its queues do not exist yet, and what it is promised. */
 void share_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);
 
-/* Is a grower with this many CUs so far below its share that others shrink for it? */
-bool share_is_starved(const struct grower *grower, unsigned cus);
+/* The fewest CUs of a lease with this share for which no others shrink: three quarters, up. */
+static inline unsigned share_least(unsigned share)
+{
+	return share - share / 4;
+}
+
+static inline bool share_is_starved(const struct grower *grower, unsigned cus)
+{
+	return cus < share_least(grower->share);
+}

@@ -103,9 +103,9 @@ struct gpu {
 		struct cuset borrowed;
 		bool may_grow;
 		uint64_t grow_usec;  /* the next round of growth; UINT64_MAX: not fixed yet */
-		uint64_t grown_usec; /* the last one that changed a mask */
-		uint64_t join_usec;  /* a promised mask is free and can be granted; UINT64_MAX:
-				      * none is */
+		uint64_t grown_usec; /* when a mask last grew */
+		uint64_t join_usec;  /* when promised masks that are free are granted;
+				      * UINT64_MAX: none is */
 	} lend;
 
 	/* CUs to be taken before others, while moves are planned in a copy of the ledger; NULL. */

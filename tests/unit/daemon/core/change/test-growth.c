@@ -243,7 +243,23 @@ TEST(weights_divide_the_cus_that_are_borrowed)
 	}
 }
 
-/* A lease that asks for less than its share leaves the rest to the others. */
+/* The third begins with what fits beside the present bases; then the CUs are divided anew. */
+TEST(leases_shrink_until_none_is_far_below_its_weighted_share)
+{
+	struct lending l = lending_of(1);
+	struct lease *heavy, *first, *second;
+
+	add_tenant(l.s.arbiter, "heavy", OTHER, CLASS_BESTEFFORT)->weight = 3 * TENANT_WEIGHT;
+	heavy = borrow_as(&l, OTHER, 4, 60);
+	first = borrow_as(&l, ANY, 1, 60);
+	second = borrow_as(&l, ANY, 1, 60);
+	balance(&l);
+	printf("%u, %u and %u CUs of 60\n", cus_of(heavy), cus_of(first), cus_of(second));
+	CHECK(cus_of(heavy) >= 27 && cus_of(first) >= 9 && cus_of(second) >= 9);
+	CHECK(is_stable(&l));
+	scene_done(&l.s);
+}
+
 /* The base, 4 CUs, begins in an engine that a fixed lease fills: 4 CUs in each engine are the largest
  * rectangle with it. */
 TEST(base_of_a_lease_far_below_its_share_moves_to_engines_with_room)
@@ -265,6 +281,7 @@ TEST(base_of_a_lease_far_below_its_share_moves_to_engines_with_room)
 	scene_done(&l.s);
 }
 
+/* A lease that asks for less than its share leaves the rest to the others. */
 TEST(share_of_a_lease_that_asks_for_less_goes_to_the_others)
 {
 	struct lending l = lending_of(1);

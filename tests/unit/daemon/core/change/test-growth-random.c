@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Random adaptable leases, with weights, bases and bounds, beside random fixed leases, on all shipped
+ * GPUs. When no lease comes or goes and all holders acknowledge, the masks reach a state that does
+ * not change any more, and that is fair as far as rectangles and bases allow.
+ *
+ *	GROWTH_RUNS=N            N runs on each profile
+ *	GROWTH_SEED=N            the same runs again
+ */
+
+#include "core/change/arbiter.h"
+
+#include <time.h>
+
+#include "check.h"
+#include "lend-rig.h"
+#include "random-geometry.h"
+#include "shipped-gpus.h"
+
+#define TENANTS 3
+#define LEASES 16U
+#define ROUNDS 60   /* after which every state must be final */
+#define NODES 20000 /* of one search */
+
+/* ---- leases come and go ------------------------------------------------------------------- */
+
+static struct lending begin(const struct gpu_info *gpu)
+{
+	static const char *const names[TENANTS] = { "a", "b", "c" };
+	struct lending l = { .now = 100 * SECOND_USEC };
+	struct gpu_info info = *gpu;
+	struct settings *settings;
+
+	info.queue_slots = info.process_slots = 1024;
+	snprintf(info.name, sizeof(info.name), "0000:03:00.0");
+	l.s.arbiter = arbiter_of(&info, 1);
+	settings = l.s.arbiter->settings;
+	for (uid_t i = 0; i < TENANTS; i++)
+		add_tenant(l.s.arbiter, names[i], i + 1, i == 0 ? CLASS_REALTIME : CLASS_BESTEFFORT)
+			->weight = 1U + below(below(2) ? 1000 : 10);
+	if (below(4) == 0)
+		settings->tenants[below(TENANTS)].max_cus = (struct limit){ LIMIT_PERCENT,
+									    30 + below(60) };
+	if (below(2)) {
+		settings->grow_delay_usec = 100000;
+		settings->activate_min_interval_usec = 100000;
+	}
+	return l;
+}
+
+static void arrive(struct lending *l)
+{
+	struct request request = request_for(1 + below(below(2) ? 8 : 30));
+	struct want *want = &request.wants[0];
+
+	request.adaptable = below(5) > 0;
+	if (request.adaptable) {
+		request.class = CLASS_BESTEFFORT;
+		if (below(4) > 0)
+			want->cus_min = want->cus;
+		want->cus_max = below(3) > 0 ? 400 : want->cus + below(100);
+	}
+	reserve(l->s.arbiter, 1 + below(TENANTS), &request, &l->s.result);
+	settle(l);
+}
+
+static void follow_all(struct lending *l)
+{
+	for (size_t i = 0; i < l->s.arbiter->n_leases; i++)
+		if (l->s.arbiter->leases[i]->generation > l->s.arbiter->leases[i]->acknowledged)
+			follow(l, l->s.arbiter->leases[i]);
+}
+
+static void disturb(struct lending *l)
+{
+	struct arbiter *arbiter = l->s.arbiter;
+
+	switch (below(6)) {
+	case 0:
+		if (arbiter->n_leases > 0)
+			release(arbiter, arbiter->leases[below((unsigned)arbiter->n_leases)]->id);
+		settle(l);
+		break;
+	case 1: pass(l, below(2 * SECOND_USEC)); break;
+	case 2: follow_all(l); break;
+	default:
+		if (arbiter->n_leases < LEASES)
+			arrive(l);
+	}
+}
+
+/* ---- what is final ------------------------------------------------------------------------ */
+
+static void print(const struct lending *l)
+{
+	for (size_t i = 0; i < l->s.arbiter->n_leases; i++) {
+		const struct lease *lease = l->s.arbiter->leases[i];
+		const struct partition *p = &lease->partitions[0];
+
+		printf("  lease %llu of %s%s: %u CUs, base %u, at most %u, generation %llu\n",
+		       (unsigned long long)lease->id, lease->tenant,
+		       lease->adaptable ? "" : ", fixed", p->count, cuset_count(&p->base), p->asked,
+		       (unsigned long long)lease->generation);
+	}
+}
+
+/* Time passes until nothing is due any more. Returns how often something was. */
+static int balance(struct lending *l)
+{
+	for (int round = 0;; round++) {
+		uint64_t next;
+
+		follow_all(l);
+		next = arbiter_next_deadline(l->s.arbiter);
+		if (next == UINT64_MAX)
+			return round;
+		if (round > ROUNDS)
+			print(l);
+		CHECK(round <= ROUNDS + 4);
+		pass(l, next > l->now ? next - l->now : 0);
+	}
+}
+
+/* ---- what is fair ------------------------------------------------------------------------- */
+
+/* An adaptable lease. */
+struct party {
+	const struct partition *p;
+	double weight, base, most, share;
+};
+
+/* A search for masks in which every party has three quarters of its share. */
+struct search {
+	const struct geometry *geometry;
+	struct party party[LEASES];
+	size_t n;
+	unsigned room[CUSET_XCCS][CUSET_ENGINES]; /* units that no fixed lease has */
+	unsigned step;                            /* CUs of one */
+	unsigned nodes;
+};
+
+static double set_shares(struct search *search, double level)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < search->n; i++) {
+		struct party *party = &search->party[i];
+		double share = level * party->weight;
+
+		share = share > party->most ? party->most : share;
+		party->share = share < party->base ? party->base : share;
+		sum += party->share;
+	}
+	return sum;
+}
+
+static void find_parties(const struct lending *l, struct search *search)
+{
+	const struct arbiter *arbiter = l->s.arbiter;
+	const struct geometry *geometry = &arbiter->gpus[0].info.geometry;
+	struct cuset pool = arbiter->gpus[0].all;
+	double low = 0, high;
+
+	*search = (struct search){ .geometry = geometry,
+				   .step = geometry_step(geometry),
+				   .nodes = NODES };
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = &lease->partitions[0];
+
+		if (lease->adaptable)
+			search->party[search->n++] = (struct party){
+				.p = p,
+				.weight = tenant_named(arbiter->settings, lease->tenant)->weight,
+				.base = cuset_count(&p->base),
+				.most = p->asked,
+			};
+		else
+			cuset_remove(&pool, &p->occupied);
+	}
+	high = cuset_count(&pool);
+	for (int i = 0; i < 60; i++) {
+		double level = (low + high) / 2;
+
+		*(set_shares(search, level) > cuset_count(&pool) ? &high : &low) = level;
+	}
+	set_shares(search, low);
+	for (unsigned x = 0; x < geometry->xccs; x++)
+		for (unsigned e = 0; e < geometry->engines; e++)
+			search->room[x][e] = cuset_count_word(pool.pair[cuset_pair(x, e)]) /
+					     search->step;
+}
+
+/* Units in each engine of the base; its engines. */
+static unsigned height_of(const struct search *search, const struct party *party)
+{
+	uint32_t engines = cuset_engines(&party->p->base);
+
+	return cuset_count_word(party->p->base.pair[__builtin_ctz(engines)]) / search->step;
+}
+
+/* Takes units of these engines on every XCC; false, and nothing, if there are too few. */
+static bool take(struct search *search, uint32_t engines, unsigned units)
+{
+	for (unsigned x = 0; x < search->geometry->xccs; x++)
+		for (unsigned e = 0; e < search->geometry->engines; e++)
+			if ((engines >> e & 1) && search->room[x][e] < units)
+				return false;
+	for (unsigned x = 0; x < search->geometry->xccs; x++)
+		for (unsigned e = 0; e < search->geometry->engines; e++)
+			search->room[x][e] -= engines >> e & 1 ? units : 0;
+	return true;
+}
+
+static void put_back(struct search *search, uint32_t engines, unsigned units)
+{
+	for (unsigned x = 0; x < search->geometry->xccs; x++)
+		for (unsigned e = 0; e < search->geometry->engines; e++)
+			search->room[x][e] += engines >> e & 1 ? units : 0;
+}
+
+/* Are there masks for the parties from the i-th on, around the bases that they have? */
+static bool is_possible(struct search *search, size_t i)
+{
+	const struct geometry *g = search->geometry;
+	const struct party *party = &search->party[i];
+	uint32_t base, all = (UINT32_C(1) << g->engines) - 1;
+
+	if (i == search->n)
+		return true;
+	base = cuset_engines(&party->p->base);
+	for (uint32_t engines = all; engines > 0; engines--) {
+		unsigned width = (unsigned)__builtin_popcount(engines) * g->xccs * search->step;
+		unsigned units = height_of(search, party), cus;
+		bool found;
+
+		/* The engines of a base can differ from XCC to XCC. */
+		if ((base & ~engines) || (g->xccs > 1 && engines != all))
+			continue;
+		while (units * width < 0.75 * (party->share + 1))
+			units++;
+		cus = units * width;
+		if (search->nodes == 0 || cus > party->most)
+			continue;
+		search->nodes--;
+		if (!take(search, engines, units))
+			continue;
+		found = is_possible(search, i + 1);
+		put_back(search, engines, units);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+/* A lease below three quarters of its share, unless no masks would give everyone as much. */
+static const struct party *find_starved(struct search *search)
+{
+	for (size_t i = 0; i < search->n; i++)
+		if (search->party[i].p->count * 4 + 3 < (unsigned)search->party[i].share * 3)
+			return is_possible(search, 0) ? &search->party[i] : NULL;
+	return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+struct outcome_count {
+	unsigned runs, rounds, most, starved, quota;
+};
+
+static bool has_quota(const struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->settings->n_tenants; i++)
+		if (arbiter->settings->tenants[i].max_cus.kind != LIMIT_NONE)
+			return true;
+	return false;
+}
+
+static void run(const struct gpu_info *gpu, unsigned seed, struct outcome_count *count)
+{
+	struct lending l;
+	struct search search;
+	const struct party *starved;
+	unsigned rounds;
+
+	srand48(seed);
+	l = begin(gpu);
+	for (unsigned i = 0, n = 1 + below(20); i < n; i++)
+		disturb(&l);
+	rounds = (unsigned)balance(&l);
+	count->runs++;
+	count->rounds += rounds;
+	count->most = rounds > count->most ? rounds : count->most;
+	find_parties(&l, &search);
+	starved = has_quota(l.s.arbiter) ? NULL : find_starved(&search);
+	if (starved) {
+		count->starved++;
+		printf("seed %u: %u CUs, and the share is %.1f\n", seed, starved->p->count,
+		       starved->share);
+		print(&l);
+	}
+	while (l.s.arbiter->n_leases > 0)
+		release(l.s.arbiter, l.s.arbiter->leases[0]->id);
+	scene_done(&l.s);
+}
+
+static unsigned number(const char *name, unsigned otherwise)
+{
+	return getenv(name) ? (unsigned)strtoul(getenv(name), NULL, 10) : otherwise;
+}
+
+TEST(masks_come_to_rest_and_are_fair)
+{
+	struct gpu_info infos[SHIPPED_GPUS_MAX];
+	char names[SHIPPED_GPUS_MAX][64];
+	size_t n = load_shipped_gpus(infos, names);
+	unsigned seed = number("GROWTH_SEED", (unsigned)time(NULL)),
+		 runs = number("GROWTH_RUNS", 20);
+	unsigned starved = 0;
+
+	printf("GROWTH_SEED=%u GROWTH_RUNS=%u\n", seed, runs);
+	for (size_t i = 0; i < n; i++) {
+		struct outcome_count count = { 0 };
+
+		printf("%s\n", names[i]);
+		fflush(stdout);
+		for (unsigned j = 0; j < runs; j++)
+			run(&infos[i], seed + j, &count);
+		printf("%u runs: %.1f rounds, %u at most\n", count.runs,
+		       (double)count.rounds / count.runs, count.most);
+		starved += count.starved;
+	}
+	printf("%u of %zu leave a lease starved that need not be\n", starved, n * runs);
+	CHECK(starved == 0);
+}
