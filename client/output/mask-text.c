@@ -28,9 +28,6 @@ static int parse_hex(const char *digits, uint32_t *mask)
 {
 	size_t n = strlen(digits);
 
-	if (n == 0)
-		return -EINVAL;
-
 	for (size_t i = 0; i < n; i++) {
 		int digit = hex_digit(digits[n - 1 - i]);
 
@@ -92,17 +89,23 @@ static size_t used_words(const uint32_t *mask, size_t words)
 int mask_parse(const char *text, uint32_t **ret, size_t *ret_words)
 {
 	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	size_t words = hex ? strlen(text) / 8 + 1 : BITS_MAX / 32;
+	size_t words = BITS_MAX / 32;
 	uint32_t *mask;
 	int r;
 
+	if (hex && !text[2])
+		return -EINVAL;
+	if (hex) {
+		text += 2 + strspn(text + 2, "0");
+		words = strlen(text) / 8 + (strlen(text) % 8 > 0 || !*text);
+	}
 	if (words > BITS_MAX / 32)
 		return -ERANGE;
 	mask = calloc(words, sizeof(*mask));
 	if (!mask)
 		return -ENOMEM;
 
-	r = hex ? parse_hex(text + 2, mask) : parse_list(text, mask);
+	r = hex ? parse_hex(text, mask) : parse_list(text, mask);
 	if (r < 0) {
 		free(mask);
 		return r;
