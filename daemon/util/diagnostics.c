@@ -5,20 +5,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "util/text.h"
+
+/* Of a text that quotes a file; NULL: no memory. */
+static char *cleaned(const char *text, size_t length)
+{
+	char *clean = malloc(length + 1);
+
+	if (clean)
+		text_clean(clean, length + 1, text);
+	return clean;
+}
+
 void diagnostics_add(struct diagnostics *diagnostics, bool error, const char *format, ...)
 {
 	struct diagnostic *list;
 	va_list ap;
-	char *text;
+	char *raw, *text;
 	int r;
 
 	va_start(ap, format);
-	r = vasprintf(&text, format, ap);
+	r = vasprintf(&raw, format, ap);
 	va_end(ap);
 	if (r < 0)
 		return;
+	text = cleaned(raw, (size_t)r);
+	free(raw);
 
-	list = reallocarray(diagnostics->list, diagnostics->n + 1, sizeof(*list));
+	list = text ? reallocarray(diagnostics->list, diagnostics->n + 1, sizeof(*list)) : NULL;
 	if (!list) {
 		free(text);
 		return;

@@ -21,7 +21,8 @@ struct diagnostics {
 	size_t n;
 };
 
-/* Drops the diagnostic if there is no memory. */
+/* Text that is not printable, as a file that is quoted may have it, becomes '?'. Drops the diagnostic if
+ * there is no memory. */
 void diagnostics_add(struct diagnostics *diagnostics, bool error, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 bool diagnostics_have_errors(const struct diagnostics *diagnostics);

@@ -39,3 +39,13 @@ TEST(diagnostics_can_be_used_again_after_done)
 	diagnostics_done(&diagnostics);
 	diagnostics_done(&diagnostics);
 }
+
+TEST(a_diagnostic_quotes_no_control_character)
+{
+	struct diagnostics diagnostics = { 0 };
+
+	diagnostics_add(&diagnostics, true, "key '%s': invalid",
+			"a\tb\x1b[31m\xc2\x9b\xe9 caf\xc3\xa9");
+	CHECK(strcmp(diagnostics.list[0].text, "key 'a?b?[31m??? caf\xc3\xa9': invalid") == 0);
+	diagnostics_done(&diagnostics);
+}
