@@ -10,9 +10,19 @@
 
 #define LEASES 40 /* that a run tries to keep alive at the most */
 
+static unsigned input_byte(struct model *model)
+{
+	return model->input < model->input_end ? *model->input++ : 0;
+}
+
 unsigned model_below(struct model *model, unsigned n)
 {
-	return (unsigned)rand_r(&model->seed) % n;
+	unsigned number;
+
+	if (!model->input)
+		return (unsigned)rand_r(&model->seed) % n;
+	number = input_byte(model);
+	return (n > 256 ? number << 8 | input_byte(model) : number) % n;
 }
 
 bool model_chance(struct model *model, unsigned percent)
@@ -131,22 +141,15 @@ static void count_new(struct model *model, const struct request *request, struct
 	model->gangs += proposal->n_partitions > 1;
 }
 
-static void reserve_one(struct model *model)
+void model_reserve(struct model *model, const struct caller *caller, const struct request *request)
 {
-	struct caller caller = caller_of(model_below(model, 4));
 	struct result result = { 0 };
-	struct request request;
 	struct lease *lease = NULL;
 
-	random_request(model, &request);
-	if (request.start_inactive && model_chance(model, 80))
-		caller = caller_of(2); /* whose tenant may have realtime leases */
-	if (ledger_find_token(model->arbiter, caller.uid, request.token))
-		return;
-	if (preempt_plan(model->arbiter, &caller, &request, &lease, &result) < 0) {
+	if (preempt_plan(model->arbiter, caller, request, &lease, &result) < 0) {
 		check_refusal(model, &result);
 	} else {
-		count_new(model, &request, lease);
+		count_new(model, request, lease);
 		lease = arbiter_commit(model->arbiter, lease);
 		arbiter_add_holder(model->arbiter, lease->id);
 		if (model_chance(model, lease->adaptable ? 80 : 30))
@@ -154,6 +157,18 @@ static void reserve_one(struct model *model)
 				     (pid_t)(100 + model_below(model, 50)));
 	}
 	result_done(&result);
+}
+
+static void reserve_one(struct model *model)
+{
+	struct caller caller = caller_of(model_below(model, 4));
+	struct request request;
+
+	random_request(model, &request);
+	if (request.start_inactive && model_chance(model, 80))
+		caller = caller_of(2); /* whose tenant may have realtime leases */
+	if (!ledger_find_token(model->arbiter, caller.uid, request.token))
+		model_reserve(model, &caller, &request);
 }
 
 /* ---- the other operations ------------------------------------------------------------ */
@@ -321,6 +336,8 @@ static void operate(struct model *model)
 		drain(model);
 	else if (what < 98 && model_chance(model, 20))
 		model_set_policy(model);
+	else if (what < 99 && model_chance(model, 20))
+		model_restart(model);
 	else
 		model_expire(model);
 }
@@ -350,4 +367,24 @@ void model_step(struct model *model)
 	reset_gpus(model, false);
 	model_settle(model);
 	model_check_progress(model);
+}
+
+void model_end(struct model *model)
+{
+	while (model->arbiter->n_leases > 0) {
+		arbiter_end(model->arbiter, model->arbiter->leases[0], RESULT_OK, "end");
+		if (arbiter_observe(model->arbiter, NULL, 0) < 0)
+			model_fail("arbiter_observe");
+		model_carry_out(model);
+	}
+	arbiter_lend(model->arbiter, model->now);
+	for (size_t i = 0; i < model->arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &model->arbiter->gpus[i];
+
+		if (!cuset_empty(&gpu->taken) || !cuset_empty(&gpu->shared) ||
+		    gpu_cus_free(gpu) != gpu->cus || gpu->charged.queues || gpu->charged.vram ||
+		    gpu->n_partitions)
+			model_fail("something was not given back");
+	}
+	model_check(model);
 }

@@ -19,6 +19,7 @@ struct model_queue {
 struct model {
 	struct arbiter *arbiter;
 	unsigned seed;
+	const uint8_t *input, *input_end; /* decides instead of the seed, then zeros; NULL: none */
 	uint64_t last_id;
 	uint64_t now; /* in steps: deadlines are some of them ahead */
 	bool oversubscribe;
@@ -27,7 +28,8 @@ struct model {
 	unsigned granted[3], gangs, resized, refused[REASONS];
 	unsigned waited, waited_gangs, granted_later, timed_out, cancelled, never, barred;
 	unsigned borrowed, activated, revoked, grown, untrue, forced[ENFORCE_STEP_KILL + 1],
-		settled, preempted, kept, requeued, promised, observed, drifted, moved, steps;
+		settled, preempted, kept, requeued, promised, observed, drifted, moved, steps,
+		restarts;
 
 	struct model_queue queues[MODEL_QUEUES];
 	size_t n_queues;
@@ -48,6 +50,17 @@ void model_set_policy(struct model *model);
 
 /* One operation, and all that becomes of it. */
 void model_step(struct model *model);
+
+/* Reserves; if it is granted or waits, the lease has a holder. */
+void model_reserve(struct model *model, const struct caller *caller, const struct request *request);
+
+/* Ends all leases: every GPU is as at the start. */
+void model_end(struct model *model);
+
+/* ---- restarts: arbiter-model-restart.c ---- */
+
+/* Another arbiter takes over what was saved. */
+void model_restart(struct model *model);
 
 /* ---- waiting: arbiter-model-wait.c ---- */
 

@@ -18,27 +18,6 @@
 #include "ledger-check.h"
 #include "shipped-gpus.h"
 
-/* When every lease is released, every GPU is as at the start. */
-static void end_all(struct model *model)
-{
-	while (model->arbiter->n_leases > 0) {
-		arbiter_end(model->arbiter, model->arbiter->leases[0], RESULT_OK, "end");
-		if (arbiter_observe(model->arbiter, NULL, 0) < 0)
-			model_fail("arbiter_observe");
-		model_carry_out(model);
-	}
-	arbiter_lend(model->arbiter, model->now);
-	for (size_t i = 0; i < model->arbiter->n_gpus; i++) {
-		const struct gpu *gpu = &model->arbiter->gpus[i];
-
-		if (!cuset_empty(&gpu->taken) || !cuset_empty(&gpu->shared) ||
-		    gpu_cus_free(gpu) != gpu->cus || gpu->charged.queues || gpu->charged.vram ||
-		    gpu->n_partitions)
-			model_fail("something was not given back");
-	}
-	model_check(model);
-}
-
 static void run(struct model *model, size_t n_gpus, unsigned operations, unsigned seed)
 {
 	static const char *const names[] = { "0000:03:00.0", "0000:04:00.0", "0000:05:00.0/0",
@@ -57,7 +36,7 @@ static void run(struct model *model, size_t n_gpus, unsigned operations, unsigne
 	model_set_policy(model);
 	for (unsigned i = 0; i < operations; i++)
 		model_step(model);
-	end_all(model);
+	model_end(model);
 	arbiter_free(model->arbiter);
 }
 
@@ -87,6 +66,8 @@ static void check_reached(const struct model *model)
 	CHECK(model->revoked > 0 && model->untrue > 0 && model->settled > 0);
 	printf("%u moves, %u times in two steps\n", model->moved, model->steps);
 	CHECK(model->moved > 0);
+	printf("%u restarts\n", model->restarts);
+	CHECK(model->restarts > 0);
 	printf("%u times a lease drifted; a grant was compared with %u queues\n", model->drifted,
 	       model->observed);
 	CHECK(model->drifted > 0 && model->observed > 0);
