@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Packets between gpuarbd and its helpers. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "helpers/budget-client.h"
+#include "helpers/driver-probe.h"
+#include "helpers/enforce-client.h"
+#include "helpers/fdinfo-client.h"
+#include "hw/drm-fdinfo.h"
+#include "scratch.h"
+#include "util/text.h"
+
+/* ---- structs ------------------------------------------------------------------------------- */
+
+/* The first bytes of the input as a struct, as recv() writes them into one. */
+#define TAKE(type, data, size)                                                      \
+	({                                                                          \
+		type *taken = calloc(1, sizeof(type));                              \
+		CHECK(taken);                                                       \
+		memcpy(taken, data, (size) < sizeof(type) ? (size) : sizeof(type)); \
+		taken;                                                              \
+	})
+
+FUZZ(request) /* to gpuarb-enforce */
+{
+	struct enforce_request *request = TAKE(struct enforce_request, data, size);
+	char why[300] = "";
+	int r = enforce_request_check(request, size, why, sizeof(why));
+
+	CHECK(r == 0 || (r < 0 && why[0] && text_printable(why)));
+	if (r == 0) {
+		CHECK(size == sizeof(*request));
+		if (request->verb != ENFORCE_KILL)
+			CHECK(strncmp(request->unit, "gpuarb", 6) != 0 ||
+			      !strstr(request->unit, ".service"));
+		CHECK(strchr(request->unit, '/') == NULL);
+	}
+	free(request);
+}
+
+FUZZ(answer) /* of gpuarb-enforce, and a scan of gpuarb-fdinfo */
+{
+	struct enforce_answer *answer = TAKE(struct enforce_answer, data, size);
+	struct drm_scan *scan = TAKE(struct drm_scan, data, size);
+	int r = enforce_answer_check(answer, size);
+
+	CHECK(r == 0 || r == -EBADMSG);
+	if (r == 0)
+		CHECK(text_printable(answer->sentence) && answer->r <= 0);
+	r = drm_scan_check(scan, size);
+	CHECK(r == 0 || r == -EBADMSG);
+	for (uint32_t i = 0; r == 0 && i < scan->n; i++) {
+		CHECK(memchr(scan->uses[i].device, '\0', sizeof(scan->uses[i].device)));
+		CHECK(text_printable(scan->uses[i].device));
+	}
+	free(answer);
+	free(scan);
+}
+
+/* ---- gpuarb-probe -------------------------------------------------------------------------- */
+
+static void send_with_fds(int socket, const void *data, size_t size, unsigned n)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)data, size };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fds[4] = { STDERR_FILENO, STDERR_FILENO, STDERR_FILENO, STDERR_FILENO };
+
+	if (n > 0) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						   .cmsg_type = SCM_RIGHTS,
+						   .cmsg_len = CMSG_LEN(n * sizeof(int)) };
+		memcpy(CMSG_DATA(&control.header), fds, n * sizeof(int));
+	}
+	(void)sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* The first byte is the number of file descriptors. */
+FUZZ(probe)
+{
+	struct probe_message message;
+	int sockets[2], fds[PROBE_FDS], r;
+	char why[300] = "";
+
+	if (size == 0)
+		return;
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
+	send_with_fds(sockets[1], data + 1, size - 1, data[0] % 5);
+	close(sockets[1]);
+	while ((r = driver_probe_receive(sockets[0], &message, fds, why, sizeof(why))) == 0) {
+		CHECK(text_printable(why) && memchr(message.text, '\0', sizeof(message.text)));
+		for (size_t i = 0; i < PROBE_FDS; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+	}
+	CHECK(why[0] && fds[0] == -1 && fds[1] == -1);
+	close(sockets[0]);
+}
+
+/* ---- clients that ask a helper ---------------------------------------------------------------- */
+
+/* A helper that answers with the input. */
+struct stage {
+	sd_event *event;
+	int listening;
+	char path[96];
+	unsigned answers, lost;
+};
+
+static void on_budget(void *userdata, int r, const struct budget_answer *answer, const char *why)
+{
+	((struct stage *)userdata)->answers++;
+	CHECK(r <= 0 && (r < 0) == (why[0] != '\0'));
+	if (r == 0)
+		CHECK(answer->n <= 1 && memchr(answer->sentence, '\0', sizeof(answer->sentence)));
+}
+
+static void on_scan(void *userdata, int r, const struct drm_scan *scan, const char *why)
+{
+	((struct stage *)userdata)->answers++;
+	CHECK(r <= 0 && (r < 0) == (why[0] != '\0'));
+	if (r == 0)
+		CHECK(scan->n <= DRM_USES_MAX);
+}
+
+static void on_enforced(void *userdata, uint64_t tag, const struct enforce_request *, int r,
+			const char *sentence)
+{
+	((struct stage *)userdata)->answers++;
+	CHECK(tag == 1 && r <= 0 && text_printable(sentence));
+}
+
+static void on_lost(void *userdata)
+{
+	((struct stage *)userdata)->lost++;
+}
+
+static struct stage *stage_get(void)
+{
+	static struct stage stage = { .listening = -1 };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct scratch scratch;
+
+	if (stage.listening >= 0)
+		return &stage;
+	scratch = scratch_in_memory();
+	snprintf(stage.path, sizeof(stage.path), "%s/socket", scratch.path);
+	memcpy(address.sun_path, stage.path, strlen(stage.path));
+	stage.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	CHECK(bind(stage.listening, (struct sockaddr *)&address, sizeof(address)) == 0);
+	CHECK(listen(stage.listening, 4) == 0);
+	CHECK(sd_event_new(&stage.event) >= 0);
+	return &stage;
+}
+
+/* Answers each connection that waits, and hangs up. */
+static void reply(struct stage *stage, const uint8_t *data, size_t size)
+{
+	int fd;
+
+	while ((fd = accept4(stage->listening, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		if (size > 0)
+			(void)send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+		close(fd);
+	}
+	while (sd_event_run(stage->event, 0) > 0)
+		;
+}
+
+static void ask_budget(struct stage *stage, const uint8_t *data, size_t size)
+{
+	_cleanup_(budget_client_freep) struct budget_client *client = NULL;
+	struct budget_request *request = calloc(1, sizeof(*request));
+	char why[300];
+
+	CHECK(request);
+	request->version = BUDGET_VERSION;
+	request->n = 1;
+	request->rows[0] = (struct budget_row){ 1, 2, 3 };
+	CHECK(budget_client_new(stage->event, stage->path, 60000000, on_budget, stage, &client) ==
+	      0);
+	CHECK(budget_ask(client, request, why, sizeof(why)) == 0);
+	reply(stage, data, size);
+	CHECK(stage->answers == 1);
+	free(request);
+}
+
+static void ask_fdinfo(struct stage *stage, const uint8_t *data, size_t size)
+{
+	_cleanup_(fdinfo_freep) struct fdinfo *fdinfo = NULL;
+	char why[300];
+
+	CHECK(fdinfo_new(stage->event, stage->path, 60000000, on_scan, stage, &fdinfo) == 0);
+	CHECK(fdinfo_ask(fdinfo, true, why, sizeof(why)) == 0);
+	reply(stage, data, size);
+	CHECK(stage->answers == 1);
+}
+
+static void ask_enforce(struct stage *stage, const uint8_t *data, size_t size)
+{
+	_cleanup_(enforce_freep) struct enforce *enforce = NULL;
+	char why[300];
+
+	CHECK(enforce_new(stage->event, stage->path, 60000000, on_enforced, on_lost, stage,
+			  &enforce) == 0);
+	CHECK(enforce_thaw(enforce, "training.service", 1, why, sizeof(why)) == 0);
+	reply(stage, data, size);
+	CHECK(stage->answers == 1 && stage->lost == 1);
+}
+
+/* The first byte selects the helper. */
+FUZZ(client)
+{
+	struct stage *stage = stage_get();
+
+	if (size == 0)
+		return;
+	stage->answers = stage->lost = 0;
+	switch (data[0] % 3) {
+	case 0: ask_budget(stage, data + 1, size - 1); break;
+	case 1: ask_fdinfo(stage, data + 1, size - 1); break;
+	default: ask_enforce(stage, data + 1, size - 1);
+	}
+}
