@@ -15,6 +15,9 @@ struct fit {
 	const unsigned *least;
 	struct cuset all;
 	bool modest; /* partitions request the CUs that they need, not whole shader engines */
+	unsigned
+		spread; /* partitions with isolation cu request the same number of CUs in each of so many
+			  * shader engines, as others leave them; 0: the fewest CUs */
 };
 
 static void result_donep(struct result *result)
@@ -122,16 +125,23 @@ static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 
 /* ---- one order ---------------------------------------------------------------------------- */
 
+/* The fewest CUs that are at least `least` and as many in each of so many shader engines. */
+static unsigned in_rows(const struct fit *fit, unsigned engines, unsigned least)
+{
+	const struct geometry *geometry = &fit->gpu->geometry;
+	unsigned row = geometry->xccs * engines * geometry_step(geometry);
+
+	return (least + row - 1) / row * row;
+}
+
 /* The CUs to request of so many shader engines; 0: they have fewer than needed. */
 static unsigned aim(const struct fit *fit, unsigned engines, unsigned least)
 {
-	const struct geometry *geometry = &fit->gpu->geometry;
-	unsigned whole = place_engines_aim(geometry, &fit->all, engines);
-	unsigned row = geometry->xccs * engines * geometry_step(geometry);
+	unsigned whole = place_engines_aim(&fit->gpu->geometry, &fit->all, engines);
 
 	if (whole < least)
 		return 0;
-	return fit->modest ? (least + row - 1) / row * row : whole;
+	return fit->modest ? in_rows(fit, engines, least) : whole;
 }
 
 /* Tries the fewest shader engines first; with isolation cu the fewest CUs. */
@@ -142,8 +152,11 @@ static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i, s
 	struct rt_ask ask = { .least = fit->least[i], .cus = fit->least[i] };
 	int r = -ENOSPC;
 
-	if (partition->isolation == ISOLATION_CU)
+	if (partition->isolation == ISOLATION_CU) {
+		if (fit->spread > 0)
+			ask.cus = in_rows(fit, fit->spread, ask.least);
 		return grant(arbiter, partition, &ask, ret, result);
+	}
 	/* Keep the first refusal: it is for the smallest sufficient request. */
 	for (ask.engines = 1; ask.engines <= fit->gpu->geometry.engines; ask.engines++) {
 		ask.cus = aim(fit, ask.engines, ask.least);
@@ -356,6 +369,14 @@ static int best_order(const struct fit *fit, unsigned *best, struct rt_layout *r
 	return 0;
 }
 
+static bool has_isolation_cu(const struct fit *fit)
+{
+	for (size_t i = 0; i < fit->set->n_partitions; i++)
+		if (fit->least[i] > 0 && fit->set->partitions[i].isolation == ISOLATION_CU)
+			return true;
+	return false;
+}
+
 int rt_fit(const struct gpu_info *gpu, const struct rt_set *set, const unsigned *least,
 	   struct rt_layout *ret)
 {
@@ -370,6 +391,11 @@ int rt_fit(const struct gpu_info *gpu, const struct rt_set *set, const unsigned 
 	 * needs. */
 	fit.modest = true;
 	if (r >= 0)
+		r = best_order(&fit, &best, ret);
+	/* Further passes: several rectangles across the same shader engines fit where narrow ones do
+	 * not. */
+	while (r >= 0 && best == UINT32_MAX && has_isolation_cu(&fit) &&
+	       fit.spread++ < gpu->geometry.engines)
 		r = best_order(&fit, &best, ret);
 	if (r < 0)
 		return r;

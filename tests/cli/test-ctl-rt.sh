@@ -62,9 +62,12 @@ for key in $keys; do
 done
 # shellcheck disable=SC2013 # words are what is wanted
 for key in $(sed -n 's/^\t\(SET\|PARTITION\|TASK\)("\([a-z-]*\)",.*/\2/p' \
-	"$GPUARB_SOURCE_ROOT/client/rt/set-keys.c"); do
+	"$GPUARB_SOURCE_ROOT/client/rt/set-file.c"); do
+	keys_seen=yes
 	check "the manual has the key $key" grep -q "^\(\*.*, \)\?\*$key\* = " "$manual"
 done
+
+check 'the file has keys' test "${keys_seen:-}" = yes
 
 # ---- the margin ----------------------------------------------------------------------------
 plan 0 "$example" --profile=radeon-vii --json --margin=0%
@@ -118,7 +121,7 @@ wrong()
 	err_has "wrong.ini:$1"
 }
 wrong '5: [task t]: deadline 9001 us is longer than the period' 'period = 9ms\ndeadline = 9001us\nwcet = 1:5'
-wrong '1: [partition p]: utilisation 1.20 is above one' 'period = 10ms\nwcet = 1:12ms'
+wrong '1: [partition p]: utilisation 1.2 is above one' 'period = 10ms\nwcet = 1:12ms'
 wrong '5: [task t]: wcet grows with CUs: 5 us on 1, 6 us on 2' 'period = 9ms\nwcet = 1:5 2:6'
 printf '[partition p]\n[task t]\npartition = p\nperiod = 9ms\nwcet = 1:5\n' >"$dir/cost.ini"
 plan 6 "$dir/cost.ini" --profile=radeon-vii
@@ -213,6 +216,8 @@ enact()
 enact "$example" radeon-vii
 enact "$data/shared.ini" rx7900xtx
 check 'commands have their arguments' grep -qx 'up --fast' "$dir/typed"
+enact "$data/spread.ini" radeon-vii
+json_out 'map(.partitions[0].cus) | sort == [20, 40]'
 enact "$data/uneven.ini" mi300x-spx
 check 'the pace was printed' grep -qx 'activate-min-interval = 3s' "$dir/gpuarbd.conf"
 rig_done

@@ -15,6 +15,15 @@ static struct gpu_info gpu_of(const struct geometry *geometry)
 	gpu.geometry = *geometry;
 	gpu.queue_slots = 256;
 	gpu.process_slots = 64;
+	gpu.pipes = 64; /* one for each partition, so that a plan is not conditional */
+	return gpu;
+}
+
+static struct gpu_info vega(void)
+{
+	struct gpu_info gpu = radeon_vii("g");
+
+	gpu.pipes = 64;
 	return gpu;
 }
 
@@ -27,7 +36,7 @@ static unsigned engines_of(const struct rt_plan *plan, size_t i)
 
 TEST(a_partition_gets_the_fewest_whole_shader_engines)
 {
-	struct gpu_info gpu = radeon_vii("g");
+	struct gpu_info gpu = vega();
 	struct rt_rig rig;
 
 	rt_rig_init(&rig);
@@ -44,7 +53,7 @@ TEST(a_partition_gets_the_fewest_whole_shader_engines)
 
 TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
 {
-	struct gpu_info gpu = radeon_vii("g");
+	struct gpu_info gpu = vega();
 	struct rt_rig rig;
 
 	rt_rig_init(&rig);
@@ -60,6 +69,22 @@ TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
 		for (size_t j = 0; j < i; j++)
 			CHECK(!cuset_overlap(&plan->layout.places[i].set,
 					     &plan->layout.places[j].set));
+}
+
+TEST(isolation_cu_spreads_over_engines_where_the_fewest_cus_do_not_fit)
+{
+	struct gpu_info gpu = vega();
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 17)->isolation = ISOLATION_CU;
+	rt_rig_needs(&rig, 38)->isolation = ISOLATION_CU;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+
+	CHECK(plan->result == RT_ACCEPTED);
+	CHECK(plan->layout.places[0].cus == 20 && engines_of(plan, 0) == 4);
+	CHECK(plan->layout.places[1].cus == 40 && engines_of(plan, 1) == 4);
+	CHECK(!cuset_overlap(&plan->layout.places[0].set, &plan->layout.places[1].set));
 }
 
 TEST(a_small_partition_gets_the_shader_engine_with_fewer_cus)
@@ -133,7 +158,7 @@ TEST(wgps_and_xccs_are_not_split)
 
 TEST(a_set_that_does_not_fit_names_the_partition_and_advice)
 {
-	struct gpu_info gpu = radeon_vii("g");
+	struct gpu_info gpu = vega();
 	struct rt_rig rig;
 
 	rt_rig_init(&rig);
@@ -152,7 +177,7 @@ TEST(a_set_that_does_not_fit_names_the_partition_and_advice)
 
 TEST(queue_and_process_slots_limit_a_set)
 {
-	struct gpu_info gpu = radeon_vii("g");
+	struct gpu_info gpu = vega();
 	struct rt_rig rig;
 
 	rt_rig_init(&rig);
@@ -170,7 +195,7 @@ TEST(queue_and_process_slots_limit_a_set)
 
 TEST(alone_keeps_others_out_of_shared_engines)
 {
-	struct gpu_info gpu = radeon_vii("g");
+	struct gpu_info gpu = vega();
 	struct rt_rig rig;
 
 	rt_rig_init(&rig);
