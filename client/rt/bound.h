@@ -22,7 +22,7 @@ struct bound {
 	uint64_t latency;  /* of the activation, before the first job can run */
 	uint64_t change;   /* cost of one change of masks; 0: there are none */
 	uint64_t interval; /* between two changes; not 0 */
-	uint64_t once;     /* standstill for everything else */
+	uint64_t once;     /* standstill for everything else, in any response */
 };
 
 /* R for the sum of execution times `work`, latency included. */

@@ -27,13 +27,20 @@ uint64_t rt_plan_allowed(const struct rt_set *set, size_t partition)
 
 /* ---- disturbances ------------------------------------------------------------------------- */
 
-/* Queues that do not belong to this set. */
-static uint64_t queues_of_others(const struct rt_set *set, const struct gpu_info *gpu)
+static uint64_t own_queues(const struct rt_set *set)
 {
 	uint64_t own = 0;
 
 	for (size_t i = 0; i < set->n_partitions; i++)
 		own += rt_partition_queues(&set->partitions[i]);
+	return own;
+}
+
+/* Queues that do not belong to this set. */
+static uint64_t queues_of_others(const struct rt_set *set, const struct gpu_info *gpu)
+{
+	uint64_t own = own_queues(set);
+
 	return gpu->queue_slots > own ? gpu->queue_slots - own : 0;
 }
 
@@ -47,33 +54,59 @@ static uint64_t activations_of_others(const struct rt_set *set, size_t partition
 	return n;
 }
 
+/* Changes for activations in one response. A borrower is told of an activation at once and may answer
+ * much later, so a response also has what an activation before it left: the agent is still in one
+ * change, which bound_changes() counts, and then sets the newest mask, whatever came between. */
+static uint64_t activation_changes(const struct rt_set *set, size_t partition)
+{
+	uint64_t activations = set->activations != RT_UNSET ? set->activations
+							    : activations_of_others(set, partition);
+
+	return activations + (activations > 0);
+}
+
+static uint64_t longer(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A preemption that times out; 0: the fault model of the set has none. */
+static uint64_t timed_out(const struct rt_set *set)
+{
+	return set->preemption_timeout != RT_UNSET ? set->preemption_timeout : 0;
+}
+
 /* The worst case is a borrower that never acknowledges: see set_deadline() in core/change/lend.c
  * and next_due() in core/change/enforcement.c. At the end of the grace gpuarbd reports and
  * freezes the borrower, and one enforce-delay later kills it. The kernel then removes its
- * queues, or resets the GPU after its preemption time-out. The next scan observes that the
- * queues are gone. */
-static uint64_t activation(const struct rt_set *set, const struct rt_partition *partition)
+ * queues: by one preemption each, or by a reset of the GPU after its preemption time-out. The next
+ * scan observes that the queues are gone. */
+static uint64_t activation(const struct rt_plan *plan, const struct rt_partition *partition)
 {
+	const struct rt_set *set = plan->set;
+	uint64_t removal = 0;
+
 	if (!partition->start_inactive)
 		return RT_UNSET;
 	if (partition->activation != RT_UNSET)
 		return partition->activation;
-	return set->daemon.activate_grace + set->daemon.enforce_delay + set->preemption_timeout +
-	       SCAN_WHILE_ENDING_USEC;
+	if (set->preemption != RT_UNSET)
+		removal = plan->changed_queues * set->preemption;
+	return set->daemon.activate_grace + set->daemon.enforce_delay +
+	       longer(removal, timed_out(set)) + SCAN_WHILE_ENDING_USEC;
 }
 
 static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition_plan *ret)
 {
 	const struct rt_set *set = plan->set;
 	const struct rt_partition *partition = &set->partitions[i];
-	uint64_t activations = set->activations != RT_UNSET ? set->activations
-							    : activations_of_others(set, i);
 
-	ret->activation = activation(set, partition);
+	ret->activation = activation(plan, partition);
 	ret->bound = (struct bound){
 		.margin_percent = set->margin_percent,
-		.host = partition->host_submission,
+		.host = partition->host_submission != RT_UNSET ? partition->host_submission : 0,
 		.interval = set->daemon.activate_min_interval,
+		.once = timed_out(set),
 	};
 	if (partition->start_inactive && !partition->waits_for_grant)
 		ret->bound.latency = ret->activation;
@@ -81,10 +114,22 @@ static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition
 		return;
 	if (set->borrowers) {
 		ret->bound.change = plan->changed_queues * set->preemption;
-		ret->bound.once = activations * ret->bound.change;
+		ret->bound.once += activation_changes(set, i) * ret->bound.change;
 	}
 	if (set->queue_changes != RT_UNSET)
 		ret->bound.once += set->queue_changes * set->preemption;
+}
+
+/* A statement that this GPU contradicts. */
+static int check_pipes(const struct rt_plan *plan, char *problem, size_t size)
+{
+	if (!plan->set->own_pipes || plan->set->n_partitions <= plan->gpu->pipes)
+		return 0;
+	snprintf(problem, size,
+		 "[taskset]: own-pipes = yes cannot be true: this set has %zu partitions, and the "
+		 "GPU has %u pipes; use fewer partitions, or leave the key out",
+		 plan->set->n_partitions, plan->gpu->pipes);
+	return -EINVAL;
 }
 
 /* A plan with preemptions needs their cost. */
@@ -365,8 +410,9 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 		    ull(set->preemption));
 	if (set->borrowers && set->activations != RT_UNSET)
 		say(list,
-		    "At most %llu other lease%s granted or activated within one response time.",
-		    ull(set->activations), set->activations == 1 ? " is" : "s are");
+		    "At most %llu other lease%s granted or activated within one response time%s.",
+		    ull(set->activations), set->activations == 1 ? " is" : "s are",
+		    set->activations > 0 ? ", and a borrower may still answer an earlier one" : "");
 	else if (set->borrowers)
 		say(list,
 		    "Within one response time each other lease of this file that starts inactive "
@@ -390,10 +436,12 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 		if (p->activation == RT_UNSET)
 			say(list,
 			    "%s is active %llu us after its activation (activate-grace, "
-			    "enforce-delay and the preemption time-out of the kernel), provided "
-			    "that every tenant whose leases borrow has enforce = kill, and that "
-			    "gpuarb-enforce.socket is active.",
-			    p->name, ull(plan->partitions[i].activation));
+			    "enforce-delay and %s), provided that every tenant whose leases borrow "
+			    "has enforce = kill, and that gpuarb-enforce.socket is active.",
+			    p->name, ull(plan->partitions[i].activation),
+			    set->preemption_timeout != RT_UNSET
+				    ? "the preemption time-out of the kernel"
+				    : "the removal of a killed borrower's queues");
 		else
 			say(list, "%s is active %llu us after its activation.", p->name,
 			    ull(p->activation));
@@ -415,9 +463,43 @@ static void say_gpu(const struct rt_plan *plan, struct list *list)
 				  : "The partitions fit if they start in the order below.");
 	if (!plan->gpu->harvest_known)
 		say(list, "It is assumed which CUs of the GPU are fused off.");
+	if (plan->set->preemption_timeout != RT_UNSET)
+		say(list,
+		    "One preemption times out within a response, in each partition: the GPU stands "
+		    "still for %llu us.",
+		    ull(plan->set->preemption_timeout));
 	say(list,
-	    "The GPU clock is the one of the measurements. No reset, no page fault, no lack of "
-	    "memory that evicts queues, and no debugger stops the GPU.");
+	    "The GPU clock is the one of the measurements. No %sreset, no page fault, no lack of "
+	    "memory that evicts queues, and no debugger stops the GPU.",
+	    plan->set->preemption_timeout == RT_UNSET ? "preemption that times out, no " : "");
+}
+
+/* CP runs one queue of a pipe at a time, and neither the driver nor a program chooses the pipe. The
+ * queues of one partition do not compete: it runs one job at a time. */
+static void say_pipes(const struct rt_plan *plan, struct list *list)
+{
+	uint64_t own = own_queues(plan->set), all = own + plan->changed_queues;
+	unsigned pipes = max_u(plan->gpu->pipes, 1);
+
+	if (!plan->set->own_pipes)
+		say(list,
+		    "The file does not state that no other queue shares a pipe with those of a "
+		    "partition: a pipe runs one queue at a time, and the firmware places %llu "
+		    "queues of this set and up to %llu others on %u pipes, at least %llu on one of "
+		    "them (see gpuarbctl slots; own-pipes = yes).",
+		    ull(own), ull(plan->changed_queues), pipes, ull((all + pipes - 1) / pipes));
+}
+
+static void say_unstated_host(const struct rt_plan *plan, struct list *list)
+{
+	const struct rt_set *set = plan->set;
+
+	for (size_t i = 0; i < set->n_partitions; i++)
+		if (set->partitions[i].host_submission == RT_UNSET)
+			say(list,
+			    "The file does not state how long the program of %s takes to submit a "
+			    "job and to learn of its end: it counts as 0 (host-submission = TIME).",
+			    set->partitions[i].name);
 }
 
 static void say_conditions(const struct rt_plan *plan, struct list *list)
@@ -428,6 +510,10 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		say(list,
 		    "The file does not state that every program on the GPU has a lease: queues of "
 		    "unmanaged processes could oversubscribe it (every-client-capped = yes).");
+	if (!set->masked)
+		say(list,
+		    "The file does not state that every client keeps its CU mask: a program can set "
+		    "another one, or none (every-client-masked = yes).");
 	if (!set->no_graphics)
 		say(list,
 		    "The file does not state that no graphics run on the GPU: graphics ignore "
@@ -437,6 +523,17 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		    "The file does not state how many queues other programs create, destroy or "
 		    "mask within one response time: each such change stops the GPU (queue-changes "
 		    "= N).");
+	if (plan->preempts && set->borrowers && set->activations == RT_UNSET)
+		say(list,
+		    "The file does not state how many other leases are granted or activated within "
+		    "one response time: only those that start inactive in this file are counted "
+		    "(activations = N).");
+	if (set->margin_percent == 0 && count_source(plan, RT_MODELLED) > 0)
+		say(list,
+		    "Execution times are modelled, and the margin is 0%%: what the model misses is "
+		    "in no figure (margin = SHARE, or measure these numbers of CUs).");
+	say_pipes(plan, list);
+	say_unstated_host(plan, list);
 }
 
 static int plan_assume(struct rt_plan *plan)
@@ -513,6 +610,8 @@ int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt
 	plan->changed_queues = set->changed_queues != RT_UNSET ? set->changed_queues
 							       : queues_of_others(set, gpu);
 	r = check_preemption(plan, problem, size);
+	if (r >= 0)
+		r = check_pipes(plan, problem, size);
 	if (r >= 0)
 		r = place_all(plan, rt_fit_most(gpu));
 	if (r < 0)

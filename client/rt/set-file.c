@@ -59,6 +59,7 @@ static void *add_partition(struct rt_set *set, const struct ini_place *place, co
 		.line = place->line,
 		.isolation = ISOLATION_SHADER_ENGINE,
 		.activation = RT_UNSET,
+		.host_submission = RT_UNSET,
 		.processes = 1,
 		.priority = PRIORITY_NORMAL,
 	};
@@ -390,6 +391,8 @@ static void take_wcet(const struct entry *entry)
 static const struct key keys[] = {
 	SET("margin", take_percent, margin_percent, 0, 1000),
 	SET("every-client-capped", take_bool, capped, 0, 0),
+	SET("every-client-masked", take_bool, masked, 0, 0),
+	SET("own-pipes", take_bool, own_pipes, 0, 0),
 	SET("no-graphics", take_bool, no_graphics, 0, 0),
 	SET("borrowers", take_bool, borrowers, 0, 0),
 	SET("law", take_bool, law, 0, 0),
@@ -486,7 +489,7 @@ static int set_new(const struct settings *settings, struct rt_set **ret)
 		.enforce_delay = settings->enforce_delay_usec,
 	};
 	set->daemon = set->in_force;
-	set->preemption_timeout = PREEMPTION_MSEC * UINT64_C(1000);
+	set->preemption_timeout = RT_UNSET;
 	*ret = TAKE_PTR(set);
 	return 0;
 }

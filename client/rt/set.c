@@ -177,7 +177,7 @@ static void check_utilisation(const struct ini_place *whole, const struct rt_set
 		/* A rounding error is no error here: the response time bound rejects such a set. */
 		if (load[i] > 1 + 1e-9)
 			ini_bad(&place,
-				"[partition %s]: utilisation %.2f is above one even with the "
+				"[partition %s]: utilisation %.10g is above one even with the "
 				"shortest times of each wcet: move tasks to another partition, or "
 				"use longer periods",
 				set->partitions[i].name, load[i]);

@@ -38,10 +38,11 @@ struct rt_partition {
 	char name[RT_NAME_MAX];
 	enum isolation isolation;
 	bool start_inactive;
-	bool waits_for_grant;     /* the first job is released when the lease is granted */
-	uint64_t activation;      /* RT_UNSET: computed from the configuration of the daemon */
-	uint64_t host_submission; /* release to queue, and end to notification */
-	unsigned queues;          /* 0: two per process */
+	bool waits_for_grant; /* the first job is released when the lease is granted */
+	uint64_t activation;  /* RT_UNSET: computed from the configuration of the daemon */
+	uint64_t
+		host_submission; /* release to queue, and end to notification; RT_UNSET: counts 0 */
+	unsigned queues;         /* 0: two per process */
 	unsigned processes;
 	unsigned priority;
 	bool alone;
@@ -58,12 +59,12 @@ struct rt_daemon {
 
 struct rt_set {
 	unsigned margin_percent;
-	bool capped, no_graphics, borrowers, law;
+	bool capped, masked, own_pipes, no_graphics, borrowers, law;
 	uint64_t preemption;         /* cost of one preemption of the GPU; RT_UNSET */
 	uint64_t queue_changes;      /* of other programs, within one response time; RT_UNSET */
 	uint64_t activations;        /* of other leases, within one response time; RT_UNSET */
 	uint64_t changed_queues;     /* by one change of masks; RT_UNSET: all queues of others */
-	uint64_t preemption_timeout; /* the kernel's */
+	uint64_t preemption_timeout; /* the kernel's; RT_UNSET: no preemption ever times out */
 	struct rt_daemon daemon;     /* settings of gpuarbd that the plan assumes */
 	struct rt_daemon in_force;   /* settings of its configuration */
 

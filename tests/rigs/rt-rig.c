@@ -8,16 +8,18 @@ void rt_rig_init(struct rt_rig *rig)
 	memset(rig, 0, sizeof(*rig));
 	rig->set = (struct rt_set){
 		.capped = true,
+		.masked = true,
 		.no_graphics = true,
+		.own_pipes = true,
 		.law = true,
 		.queue_changes = 0,
 		.preemption = RT_UNSET,
-		.activations = RT_UNSET,
+		.activations = 0,
 		.changed_queues = RT_UNSET,
 		.daemon = { .activate_grace = 1000000,
 			    .activate_min_interval = 1000000,
 			    .enforce_delay = 1000000 },
-		.preemption_timeout = 9000000,
+		.preemption_timeout = RT_UNSET,
 		.tasks = rig->tasks,
 	};
 }

@@ -73,7 +73,7 @@ static uint64_t until_killed(const struct rt_daemon *daemon, unsigned borrowers)
 	began = l.now;
 	CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_ACTIVATING);
 	climb(&l, borrowers_of(l.s.arbiter, rt));
-	/* The hardware lets go, which is the kernel's time and a look. */
+	/* The kernel removes the queues, and a scan sees it. */
 	CHECK(rt->state == STATE_ACTIVATING && arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
 	CHECK(rt->state == STATE_GRANTED);

@@ -62,9 +62,9 @@ static void draw_set(struct rt_rig *rig)
 	if (below(3) == 0) {
 		rig->set.borrowers = true;
 		rig->set.preemption = 1;
-		rig->set.changed_queues = 1 + below(2);
 		rig->set.daemon.activate_min_interval = 2 + below(10);
 		rig->set.activations = below(2);
+		rig->set.changed_queues = rig->set.activations > 0 ? 1 : 1 + below(2);
 	}
 	if (below(4) == 0) {
 		partition->start_inactive = true;
@@ -72,13 +72,14 @@ static void draw_set(struct rt_rig *rig)
 	}
 }
 
-/* Steps of standstill without growing masks: one for each preemption. */
+/* Steps of standstill without growing masks: one for each preemption. An activation before the window
+ * may be answered within it. */
 static unsigned others_once(const struct rt_set *set)
 {
-	uint64_t activations = set->activations == RT_UNSET ? 0 : set->activations;
+	uint64_t changes = set->activations + (set->activations > 0);
 
 	return (unsigned)(set->queue_changes +
-			  (set->borrowers ? activations * set->changed_queues : 0));
+			  (set->borrowers ? changes * set->changed_queues : 0));
 }
 
 /* The model of the set on its CUs. Of the computed bound only the window is used, within which a

@@ -88,12 +88,56 @@ TEST(an_unstated_condition_makes_the_result_conditional)
 	_cleanup_(rt_plan_freep) struct rt_plan *graphics = rt_rig_plan(&rig, &gpu);
 	CHECK(graphics->result == RT_CONDITIONAL && strstr(graphics->conditions[0], "graphics"));
 	rig.set.no_graphics = true;
+	rig.set.masked = false;
+	_cleanup_(rt_plan_freep) struct rt_plan *masked = rt_rig_plan(&rig, &gpu);
+	CHECK(masked->result == RT_CONDITIONAL && strstr(masked->conditions[0], "CU mask"));
+	rig.set.masked = true;
+	rig.set.own_pipes = false;
+	_cleanup_(rt_plan_freep) struct rt_plan *pipes = rt_rig_plan(&rig, &gpu);
+	CHECK(pipes->result == RT_CONDITIONAL && strstr(pipes->conditions[0], "own-pipes"));
+	rig.set.own_pipes = true;
+	rig.set.partitions[0].host_submission = RT_UNSET;
+	_cleanup_(rt_plan_freep) struct rt_plan *host = rt_rig_plan(&rig, &gpu);
+	CHECK(host->result == RT_CONDITIONAL && strstr(host->conditions[0], "host-submission"));
+	rig.set.partitions[0].host_submission = 0;
 	rig.set.queue_changes = RT_UNSET;
 	_cleanup_(rt_plan_freep) struct rt_plan *queues = rt_rig_plan(&rig, &gpu);
 	CHECK(queues->result == RT_CONDITIONAL && strstr(queues->conditions[0], "queue-changes"));
 	/* Queues of others stop nobody there. */
 	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &mes);
 	CHECK(none->result == RT_ACCEPTED);
+}
+
+TEST(a_modelled_time_without_a_margin_is_a_condition)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+	struct rt_task *task;
+
+	rt_rig_init(&rig);
+	rt_rig_partition(&rig, "p");
+	task = rt_rig_task(&rig, 1000, 600, 8, 900);
+	task->points[task->n_points++] = (struct rt_point){ 60, 100 };
+	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &gpu);
+	CHECK(none->tasks[0].source == RT_MODELLED && none->result == RT_CONDITIONAL);
+	CHECK(none->n_conditions == 1 && strstr(none->conditions[0], "margin is 0%"));
+	rig.set.margin_percent = 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *some = rt_rig_plan(&rig, &gpu);
+	CHECK(some->tasks[0].source == RT_MODELLED && some->result == RT_ACCEPTED);
+}
+
+TEST(more_partitions_than_pipes_have_no_pipes_of_their_own)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_plan *plan = NULL;
+	char problem[512] = "";
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	for (unsigned i = 0; i <= gpu.pipes; i++)
+		rt_rig_needs(&rig, 8)->isolation = ISOLATION_CU;
+	CHECK(rt_plan_make(&rig.set, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	CHECK(strstr(problem, "own-pipes = yes") && strstr(problem, "5 partitions"));
 }
 
 TEST(before_gfx11_the_cost_of_a_preemption_is_required)
@@ -145,12 +189,36 @@ TEST(each_other_inactive_partition_counts_one_activation)
 	rig.set.borrowers = true;
 	rig.set.preemption = 10;
 	rig.set.changed_queues = 3;
+	rig.set.activations = RT_UNSET;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
-	CHECK(plan->tasks[0].bound == 500 + 2 * 30 + 30 && plan->tasks[1].bound == 500 + 2 * 30);
+	CHECK(plan->tasks[0].bound == 500 + 2 * 30 + 2 * 30);
+	CHECK(plan->tasks[1].bound == 500 + 2 * 30);
+	CHECK(plan->result == RT_CONDITIONAL && strstr(plan->conditions[0], "activations"));
 	rig.set.activations = 4;
 	rig.set.queue_changes = 5;
 	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan(&rig, &gpu);
-	CHECK(more->tasks[1].bound == 500 + 2 * 30 + 4 * 30 + 5 * 10);
+	CHECK(more->tasks[1].bound == 500 + 2 * 30 + 5 * 30 + 5 * 10);
+}
+
+/* A borrower is in an old change when the window begins, then makes the one that was asked meanwhile,
+ * and then that of the activation within the window; and masks grow once. */
+TEST(a_borrower_that_answers_late_is_counted)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_partition(&rig, "p");
+	rt_rig_task(&rig, 100000, 28000, 15, 10000);
+	rig.set.borrowers = true;
+	rig.set.preemption = 1000;
+	rig.set.changed_queues = 6;
+	rig.set.activations = 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	CHECK(plan->result == RT_REJECTED && plan->tasks[0].bound == 10000 + 4 * 6000);
+	rig.set.activations = 0;
+	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &gpu);
+	CHECK(none->result == RT_ACCEPTED && none->tasks[0].bound == 10000 + 2 * 6000);
 }
 
 TEST(activation_counts_unless_the_first_job_waits_for_the_grant)
@@ -163,8 +231,8 @@ TEST(activation_counts_unless_the_first_job_waits_for_the_grant)
 	partition = rt_rig_needs(&rig, 15);
 	partition->start_inactive = true;
 	_cleanup_(rt_plan_freep) struct rt_plan *ladder = rt_rig_plan(&rig, &gpu);
-	/* Grace, a rung, the kernel's time-out, and the daemon's next look. */
-	CHECK(ladder->partitions[0].activation == 1000000 + 1000000 + 9000000 + 50000);
+	/* Grace, a step of enforcement, and the next scan. */
+	CHECK(ladder->partitions[0].activation == 1000000 + 1000000 + 50000);
 	CHECK(ladder->result == RT_REJECTED && strstr(ladder->tasks[0].reason, "waits-for-grant"));
 	partition->activation = 500;
 	_cleanup_(rt_plan_freep) struct rt_plan *quick = rt_rig_plan(&rig, &gpu);
@@ -173,6 +241,24 @@ TEST(activation_counts_unless_the_first_job_waits_for_the_grant)
 	partition->waits_for_grant = true;
 	_cleanup_(rt_plan_freep) struct rt_plan *patient = rt_rig_plan(&rig, &gpu);
 	CHECK(patient->result == RT_ACCEPTED && patient->tasks[0].bound == 500);
+}
+
+/* One fault model: a time-out that one partition waits for stops the others, too. */
+TEST(a_preemption_that_times_out_counts_in_every_partition)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_partition(&rig, "p");
+	rt_rig_task(&rig, 20000000, 20000000, 15, 500);
+	rt_rig_needs(&rig, 15)->start_inactive = true;
+	rig.set.partitions[1].waits_for_grant = true;
+	rig.set.preemption_timeout = 9000000;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	CHECK(plan->partitions[1].activation == 1000000 + 1000000 + 9000000 + 50000);
+	CHECK(plan->tasks[0].bound == 9000000 + 500 && plan->tasks[0].meets);
+	CHECK(plan->result == RT_REJECTED && !plan->tasks[1].meets);
 }
 
 /* ---- reasons ------------------------------------------------------------------------------ */

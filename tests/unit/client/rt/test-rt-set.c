@@ -167,9 +167,9 @@ TEST(utilisation_above_one_is_refused)
 {
 	bad(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:9ms 30:6ms\n"
 		 "[task b]\npartition = p\nperiod = 5ms\nwcet = 15:4ms 30:2001\n",
-	    1, "utilisation 1.00 is above one");
+	    1, "utilisation 1.0002 is above one");
 	bad(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:12ms\n", 1,
-	    "utilisation 1.20 is above one");
+	    "utilisation 1.2 is above one");
 	rt_set_free(good(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:9ms 30:6ms\n"
 			      "[task b]\npartition = p\nperiod = 5ms\nwcet = 15:4ms 30:2000\n"));
 }
