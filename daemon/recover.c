@@ -298,7 +298,7 @@ int recover_leases(struct daemon *daemon)
 	holders_adopted(daemon->liveness.holders);
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
 		caps_review(daemon, daemon->arbiter->leases[i]->id);
-	arbiter_adopted(daemon->arbiter);
+	arbiter_adopted(daemon->arbiter, daemon_now_usec());
 	tell_again(daemon);
 	arbiter_expire(daemon->arbiter, daemon_now_usec());
 	end_orphans(daemon->arbiter);

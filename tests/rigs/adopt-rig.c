@@ -40,7 +40,7 @@ int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost, 
 		CHECK(arbiter->n_leases == n + 1 && ledger_find(arbiter, lease->id) == lease);
 		CHECK(arbiter->next_id > lease->id);
 	}
-	arbiter_adopted(arbiter);
+	arbiter_adopted(arbiter, ADOPTED_USEC);
 	if (!ledger_check(arbiter, broken, sizeof(broken))) {
 		fprintf(stderr, "%s\n", broken);
 		abort();

@@ -5,6 +5,8 @@
 
 #include "scene.h"
 
+#define ADOPTED_USEC UINT64_C(1000000) /* the time on the clock of the ledger that adopts */
+
 struct lease *saved(const struct lease *lease);
 
 /* Returns 0, or a negative errno: then the lease is freed, the ledger is unchanged and why is

@@ -475,8 +475,10 @@ static void assume_acknowledged(struct arbiter *arbiter, struct lease *lease)
 	ledger_touch(arbiter, lease, TOUCH_SAVE);
 }
 
-void arbiter_adopted(struct arbiter *arbiter)
+void arbiter_adopted(struct arbiter *arbiter, uint64_t now_usec)
 {
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		arbiter->gpus[i].lend.grown_usec = now_usec;
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		reactivate(arbiter, arbiter->leases[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++)

@@ -54,8 +54,9 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter);
 int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost, char *why,
 		  size_t size);
 
-/* Call it when all saved leases are adopted. */
-void arbiter_adopted(struct arbiter *arbiter);
+/* Call it when all saved leases are adopted. When masks last grew is not saved: this time counts as
+ * that of each GPU, so that growth is paced across a restart, too. */
+void arbiter_adopted(struct arbiter *arbiter, uint64_t now_usec);
 
 /* ---- hotplug.c ------------------------------------------------------------------- */
 

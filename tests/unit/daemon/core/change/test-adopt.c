@@ -6,6 +6,7 @@
 
 #include "adopt-rig.h"
 #include "check.h"
+#include "lend-rig.h"
 
 TEST(adopted_lease_is_unchanged_and_not_touched)
 {
@@ -316,4 +317,29 @@ TEST(lease_belongs_to_the_caller_when_memory_is_short)
 	CHECK(refused_for(&p, adopt(&p, lease), -ENOMEM, "memory"));
 	p.new.arbiter->room = room;
 	pair_done(&p);
+}
+
+/* When masks last grew is not saved, and may have been just before the restart. */
+TEST(growth_is_paced_across_a_restart)
+{
+	struct lending old = lending_of(1), l = lending_of(1);
+	struct settings *settings = l.s.arbiter->settings;
+	struct lease *lease;
+	char why[256];
+
+	settings->grow_delay_usec = 10000;
+	settings->activate_min_interval_usec = 3600 * SECOND_USEC;
+	grant(&old.s, ANY, 45);
+	lease = saved(borrow(&old, 4, 60));
+	l.now = ADOPTED_USEC;
+	CHECK(cus_of(lease) == 15 && adopt_saved(l.s.arbiter, lease, "", why, sizeof(why)) == 0);
+	settle(&l);
+	pass(&l, settings->grow_delay_usec);
+	CHECK(cus_of(lease) == 15);
+	pass(&l, settings->activate_min_interval_usec - settings->grow_delay_usec - 1);
+	CHECK(cus_of(lease) == 15);
+	pass(&l, 1);
+	CHECK(cus_of(lease) == 60);
+	scene_done(&old.s);
+	scene_done(&l.s);
 }
