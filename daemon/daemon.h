@@ -188,8 +188,12 @@ struct daemon {
 	/* descriptors.c */
 	struct {
 		struct probe *probe;
+		struct mqd_parser *parser; /* of the text that is being read; NULL: none */
+		struct gpu_info *gpus;     /* for the parser */
+		size_t n_gpus;
 		sd_event_source *source;
 		uint64_t usec;       /* when the last read was started */
+		uint64_t heard_usec; /* when it was started, or its last piece came */
 		uint64_t until_usec; /* requests wait for the first read; 0: it has ended */
 		bool pending;        /* that read has not ended yet */
 		bool readable;       /* a read has succeeded once: later ones may, too */
@@ -218,8 +222,12 @@ struct daemon {
 	struct {
 		struct probe *probe;
 		sd_event_source *source, *timeout;
-		bool pending;  /* a reading has been started and has not ended */
-		uint64_t usec; /* of the last reading; 0: none */
+		struct hqd_parser *slot_parser; /* of the text that is being read; NULL: none */
+		struct mqd_parser *queue_parser;
+		struct gpu_info *gpus; /* for the parsers */
+		bool slots_ended;      /* the queues follow */
+		bool pending;          /* a reading has been started and has not ended */
+		uint64_t usec;         /* of the last reading; 0: none */
 		int error;     /* of the last reading, with the sentence */
 		char why[256];
 		struct queue_slot *list;
@@ -455,6 +463,8 @@ void unit_caps_refresh(struct daemon *daemon);
 /* Finds out whether hardware queue descriptors can be read here. Where they can,
  * acknowledgements are verified from now on. */
 int descriptors_start(struct daemon *daemon);
+
+void descriptors_stop(struct daemon *daemon);
 
 /* Starts to read them if a lease needs it. */
 void descriptors_refresh(struct daemon *daemon);

@@ -11,8 +11,8 @@
 #include "daemon.h"
 #include "hw/kfd-mqd.h"
 
-/* After this time the helper is asked again: the kernel prints a process under a mutex that the
- * process can hold for any time. */
+/* After this time without an answer the helper is asked again: the kernel prints a process under a mutex
+ * that the process can hold for any time. */
 #define READ_TIMEOUT_USEC UINT64_C(5000000)
 
 /* To print a process the kernel takes the mutex that creating its queues needs: two reads are at
@@ -45,6 +45,15 @@ static void end_first(struct daemon *daemon)
 	schedule_answers(daemon);
 }
 
+static void end_text(struct daemon *daemon)
+{
+	daemon->descriptors.parser = mqd_parser_free(daemon->descriptors.parser);
+	free(daemon->descriptors.gpus);
+	daemon->descriptors.gpus = NULL;
+	daemon->descriptors.pending = false;
+	probe_cancel(daemon->descriptors.probe);
+}
+
 static void give_up(struct daemon *daemon, const char *why)
 {
 	if (daemon->arbiter->verifies)
@@ -53,8 +62,7 @@ static void give_up(struct daemon *daemon, const char *why)
 			    daemon->descriptors.readable ? " any more" : "", why);
 	daemon->arbiter->verifies = false;
 	snprintf(daemon->arbiter->unseen, sizeof(daemon->arbiter->unseen), "%s", why);
-	daemon->descriptors.pending = false;
-	probe_cancel(daemon->descriptors.probe);
+	end_text(daemon);
 	end_first(daemon);
 	if (arbiter_masks_observed(daemon->arbiter, NULL, 0) < 0)
 		log_warning("cannot forget the queue masks that were observed: out of memory");
@@ -71,25 +79,9 @@ static void take_up(struct daemon *daemon)
 	daemon->arbiter->unseen[0] = '\0';
 }
 
-static void compare(struct daemon *daemon, const char *text, size_t size)
+static void compare(struct daemon *daemon, const struct observed_mask *rows, size_t n)
 {
-	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
-	_cleanup_(freep) struct observed_mask *rows = NULL;
-	size_t n_gpus = 0, n;
-	char why[256];
-	int r;
-
-	if (!gpus)
-		return;
-	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
-		if (!daemon->arbiter->gpus[i].absent)
-			gpus[n_gpus++] = daemon->arbiter->gpus[i].info;
-	r = kfd_mqds_parse(text, size, gpus, n_gpus, &rows, &n, why, sizeof(why));
-	if (r == -EBADMSG)
-		give_up(daemon, why);
-	if (r < 0)
-		return;
-	if (n_gpus > 0)
+	if (daemon->descriptors.n_gpus > 0)
 		take_up(daemon);
 	/* The rows have pids only: a scan before or during the read tells whose they are. A process
 	 * that ends and whose pid another one gets within that time is mistaken for one scan. */
@@ -99,36 +91,80 @@ static void compare(struct daemon *daemon, const char *text, size_t size)
 		log_warning("cannot compare the masks of %zu queues: out of memory", n);
 }
 
+/* The parser of a text for the present GPUs. */
+static int begin_text(struct daemon *daemon)
+{
+	struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	size_t n = 0;
+
+	daemon->descriptors.gpus = gpus;
+	for (size_t i = 0; gpus && i < daemon->arbiter->n_gpus; i++)
+		if (!daemon->arbiter->gpus[i].absent)
+			gpus[n++] = daemon->arbiter->gpus[i].info;
+	daemon->descriptors.n_gpus = n;
+	daemon->descriptors.parser = gpus ? mqd_parser_new(gpus, n) : NULL;
+	return daemon->descriptors.parser ? 0 : -ENOMEM;
+}
+
 static int ask(struct daemon *daemon)
 {
 	char why[256];
 	int r;
 
-	daemon->descriptors.usec = daemon_now_usec();
-	r = probe_start(daemon->descriptors.probe, why, sizeof(why));
+	end_text(daemon);
+	daemon->descriptors.usec = daemon->descriptors.heard_usec = daemon_now_usec();
+	r = begin_text(daemon);
+	if (r >= 0)
+		r = probe_start(daemon->descriptors.probe, why, sizeof(why));
 	daemon->descriptors.pending = r >= 0;
 	daemon->descriptors.outdated = false;
+	if (r < 0)
+		end_text(daemon);
 	if (r < 0 && r != -EAGAIN && r != -EBUSY && r != -ENOMEM)
 		give_up(daemon, why);
 	return r;
 }
 
-static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
+static int end_parser(struct daemon *daemon, char *why, size_t size)
 {
-	_cleanup_(freep) char *text = NULL;
-	struct daemon *daemon = userdata;
-	char why[256];
+	_cleanup_(freep) struct observed_mask *rows = NULL;
+	size_t n;
+	int r = mqd_parser_end(daemon->descriptors.parser, &rows, &n, why, size);
+
+	if (r >= 0 && !daemon->descriptors.outdated)
+		compare(daemon, rows, n);
+	return r;
+}
+
+/* Parses the next piece. Returns 1: more pieces follow; 0: the descriptors are compared. */
+static int take_piece(struct daemon *daemon, char *why, size_t why_size)
+{
+	const char *text;
 	size_t size;
 	int r;
 
-	r = probe_read(daemon->descriptors.probe, &text, &size, why, sizeof(why));
-	if (r == -EAGAIN || r == -EINVAL)
+	r = probe_read(daemon->descriptors.probe, &text, &size, why, why_size);
+	if (r < 0)
+		return r;
+	if (r == 0)
+		return end_parser(daemon, why, why_size);
+	daemon->descriptors.heard_usec = daemon_now_usec();
+	r = mqd_parser_feed(daemon->descriptors.parser, text, size, why, why_size);
+	return r < 0 ? r : 1;
+}
+
+static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
+{
+	struct daemon *daemon = userdata;
+	char why[256];
+	int r;
+
+	r = take_piece(daemon, why, sizeof(why));
+	if (r > 0 || r == -EAGAIN)
 		return 0;
-	daemon->descriptors.pending = false;
 	if (r < 0 && r != -ENOMEM)
 		give_up(daemon, why);
-	else if (r == 0 && !daemon->descriptors.outdated)
-		compare(daemon, text, size);
+	end_text(daemon);
 	if (daemon->descriptors.outdated && descriptors_awaited(daemon))
 		ask(daemon);
 	else
@@ -137,9 +173,24 @@ static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
 	return 0;
 }
 
+/* What was observed before stays in force. */
+static void tell_late(struct daemon *daemon)
+{
+	char *unseen = daemon->arbiter->unseen;
+
+	if (*unseen == '\0')
+		log_warning("hardware queue descriptors are not read within %u s: masks of queues "
+			    "are as they were before",
+			    (unsigned)(READ_TIMEOUT_USEC / 1000000));
+	snprintf(unseen, sizeof(daemon->arbiter->unseen),
+		 "they were not read within %u s: a process that uses a GPU may be blocked in the "
+		 "driver",
+		 (unsigned)(READ_TIMEOUT_USEC / 1000000));
+}
+
 static bool is_late(const struct daemon *daemon)
 {
-	return daemon_now_usec() - daemon->descriptors.usec > READ_TIMEOUT_USEC;
+	return daemon_now_usec() - daemon->descriptors.heard_usec > READ_TIMEOUT_USEC;
 }
 
 /* Does the promise of a lease depend on what others do? */
@@ -181,12 +232,14 @@ void descriptors_refresh(struct daemon *daemon)
 			    "decided without it");
 		end_first(daemon);
 	}
-	if (!daemon->descriptors.pending || is_late(daemon)) {
-		if (next_read(daemon) <= daemon_now_usec())
-			ask(daemon);
+	if (daemon->descriptors.pending && is_late(daemon)) {
+		tell_late(daemon);
+		end_text(daemon);
 	}
+	if (!daemon->descriptors.pending && next_read(daemon) <= daemon_now_usec())
+		ask(daemon);
 	daemon->descriptors.due_usec = daemon->descriptors.pending
-					       ? daemon->descriptors.usec + READ_TIMEOUT_USEC
+					       ? daemon->descriptors.heard_usec + READ_TIMEOUT_USEC
 					       : next_read(daemon);
 	if (descriptors_awaited(daemon) &&
 	    daemon->descriptors.due_usec > daemon->descriptors.until_usec)
@@ -211,4 +264,12 @@ int descriptors_start(struct daemon *daemon)
 	if (!daemon->arbiter->verifies)
 		log_info("hardware queue descriptors cannot be read here: no mask is verified");
 	return 0;
+}
+
+void descriptors_stop(struct daemon *daemon)
+{
+	sd_event_source_disable_unref(daemon->descriptors.source);
+	if (daemon->descriptors.probe)
+		end_text(daemon);
+	probe_free(daemon->descriptors.probe);
 }

@@ -65,30 +65,69 @@ static void set_shapes(struct daemon *daemon)
 	}
 }
 
-/* The descriptors begin with the first process behind the slots. */
-static size_t size_of_slots(const char *text, size_t size)
-{
-	const char *process = memmem(text, size, "\nProcess ", strlen("\nProcess "));
+/* ---- the text ------------------------------------------------------------------------ */
 
-	return process ? (size_t)(process + 1 - text) : size;
+static void end_text(struct daemon *daemon)
+{
+	daemon->slots.slot_parser = hqd_parser_free(daemon->slots.slot_parser);
+	daemon->slots.queue_parser = mqd_parser_free(daemon->slots.queue_parser);
+	free(daemon->slots.gpus);
+	daemon->slots.gpus = NULL;
 }
 
-static int take_text(struct daemon *daemon, const char *text, size_t size, char *why,
-		     size_t why_size)
+static int begin_text(struct daemon *daemon)
 {
-	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
-	size_t n_gpus = 0, hqds = size_of_slots(text, size);
-	int r;
+	struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	size_t n = 0;
 
+	end_text(daemon);
+	daemon->slots.gpus = gpus;
 	if (!gpus)
 		return -ENOMEM;
 	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
 		if (!daemon->arbiter->gpus[i].absent)
-			gpus[n_gpus++] = daemon->arbiter->gpus[i].info;
-	r = kfd_hqds_parse(text, hqds, gpus, n_gpus, &daemon->slots.list, &daemon->slots.n, why,
+			gpus[n++] = daemon->arbiter->gpus[i].info;
+	daemon->slots.slots_ended = false;
+	daemon->slots.slot_parser = hqd_parser_new(gpus, n);
+	daemon->slots.queue_parser = mqd_parser_new(gpus, n);
+	return daemon->slots.slot_parser && daemon->slots.queue_parser ? 0 : -ENOMEM;
+}
+
+/* The descriptors begin with the first process behind the slots. */
+static size_t size_of_slots(const char *text, size_t size)
+{
+	static const char heading[] = "\nProcess ";
+	const char *process;
+
+	if (size >= strlen(heading + 1) && memcmp(text, heading + 1, strlen(heading + 1)) == 0)
+		return 0;
+	process = memmem(text, size, heading, strlen(heading));
+	return process ? (size_t)(process + 1 - text) : size;
+}
+
+static int take_piece(struct daemon *daemon, const char *text, size_t size, char *why,
+		      size_t why_size)
+{
+	size_t slots = daemon->slots.slots_ended ? 0 : size_of_slots(text, size);
+	int r = 0;
+
+	daemon->slots.slots_ended |= slots < size;
+	if (slots > 0)
+		r = hqd_parser_feed(daemon->slots.slot_parser, text, slots, why, why_size);
+	if (r >= 0 && slots < size)
+		r = mqd_parser_feed(daemon->slots.queue_parser, text + slots, size - slots, why,
+				    why_size);
+	return r;
+}
+
+static int take_text(struct daemon *daemon, char *why, size_t why_size)
+{
+	int r;
+
+	r = hqd_parser_end(daemon->slots.slot_parser, &daemon->slots.list, &daemon->slots.n, why,
 			   why_size);
 	if (r >= 0)
-		r = kfd_mqds_parse(text + hqds, size - hqds, gpus, n_gpus, &daemon->slots.queues,
+		r = mqd_parser_end(daemon->slots.queue_parser, &daemon->slots.queues,
 				   &daemon->slots.n_queues, why, why_size);
 	if (r < 0) {
 		forget(daemon);
@@ -108,6 +147,7 @@ static int take_text(struct daemon *daemon, const char *text, size_t size, char 
 /* Answers all calls that wait. r: 0, or the error and daemon->slots.why. */
 static void finish(struct daemon *daemon, int r)
 {
+	end_text(daemon);
 	daemon->slots.pending = false;
 	daemon->slots.error = r;
 	daemon->slots.usec = daemon_now_usec();
@@ -119,17 +159,23 @@ static void finish(struct daemon *daemon, int r)
 
 static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
 {
-	_cleanup_(freep) char *text = NULL;
 	struct daemon *daemon = userdata;
 	char *why = daemon->slots.why;
+	const char *text;
 	size_t size;
 	int r;
 
 	r = probe_read(daemon->slots.probe, &text, &size, why, sizeof(daemon->slots.why));
 	if (r == -EAGAIN)
 		return 0;
-	if (r >= 0)
-		r = take_text(daemon, text, size, why, sizeof(daemon->slots.why));
+	if (r > 0) {
+		r = take_piece(daemon, text, size, why, sizeof(daemon->slots.why));
+		if (r >= 0)
+			return 0;
+		probe_cancel(daemon->slots.probe);
+	} else if (r == 0) {
+		r = take_text(daemon, why, sizeof(daemon->slots.why));
+	}
 	finish(daemon, r);
 	return 0;
 }
@@ -153,7 +199,9 @@ static int read_again(struct daemon *daemon)
 	int r;
 
 	forget(daemon);
-	r = probe_start(daemon->slots.probe, daemon->slots.why, sizeof(daemon->slots.why));
+	r = begin_text(daemon);
+	if (r >= 0)
+		r = probe_start(daemon->slots.probe, daemon->slots.why, sizeof(daemon->slots.why));
 	if (r >= 0)
 		r = sd_event_source_set_time(daemon->slots.timeout,
 					     daemon_now_usec() + TIMEOUT_USEC);
@@ -241,5 +289,6 @@ void slots_stop(struct daemon *daemon)
 	sd_event_source_disable_unref(daemon->slots.source);
 	sd_event_source_disable_unref(daemon->slots.timeout);
 	probe_free(daemon->slots.probe);
+	end_text(daemon);
 	forget(daemon);
 }

@@ -156,8 +156,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	sd_event_source_disable_unref(daemon->timer.answers);
 	sd_event_source_disable_unref(daemon->timer.deadline);
 	sd_event_source_disable_unref(daemon->timer.scan);
-	sd_event_source_disable_unref(daemon->descriptors.source);
-	probe_free(daemon->descriptors.probe);
+	descriptors_stop(daemon);
 	slots_stop(daemon);
 	fdinfo_free(daemon->graphics.fdinfo);
 	free(daemon->graphics.last);

@@ -20,8 +20,6 @@
 #include "util/text.h"
 #include "helpers/helper.h"
 
-#define ROOM_FIRST 65536U
-#define TURN_BYTES (1024U * 1024U) /* what is read before others have their turn */
 #define DIE_MSEC 1000
 
 const struct probe_files probe_mqds = {
@@ -47,8 +45,9 @@ struct probe {
 	bool asked;
 	int in;    /* -1: the text has ended, or nothing was asked */
 	int child; /* a pidfd; -1: none */
-	char *text;
-	size_t size, room;
+	char *text; /* PROBE_PIECE_MAX bytes */
+	size_t size, taken; /* what was read of it, and what of that the caller has had */
+	size_t total;       /* bytes of the text */
 };
 
 /* ---- the child ------------------------------------------------------------------------- */
@@ -201,7 +200,7 @@ void probe_cancel(struct probe *probe)
 	close_in(probe);
 	free(probe->text);
 	probe->text = NULL;
-	probe->size = probe->room = 0;
+	probe->size = probe->taken = probe->total = 0;
 	if (!child_is_gone(probe)) {
 		syscall(SYS_pidfd_send_signal, probe->child, SIGKILL, NULL, 0);
 		if (probe->asked)
@@ -285,51 +284,61 @@ int probe_start(struct probe *probe, char *why, size_t size)
 
 /* ---- reading ------------------------------------------------------------------------- */
 
+/* Keeps what the caller has not had. */
 static int make_room(struct probe *probe)
 {
-	size_t room = probe->room > 0 ? 2 * probe->room : ROOM_FIRST;
-	char *text;
-
-	/* For the NUL, too; and one byte more than may be. */
-	if (probe->room - probe->size > 1)
-		return 0;
-	if (room > PROBE_MAX + 2)
-		room = PROBE_MAX + 2;
-	text = realloc(probe->text, room);
-	if (!text)
+	if (!probe->text)
+		probe->text = malloc(PROBE_PIECE_MAX);
+	if (!probe->text)
 		return -ENOMEM;
-	probe->text = text;
-	probe->room = room;
+	probe->size -= probe->taken;
+	memmove(probe->text, probe->text + probe->taken, probe->size);
+	probe->taken = 0;
 	return 0;
 }
 
-/* 0: the end; a positive number: more may come. */
-static ssize_t read_some(struct probe *probe)
+/* Reads until the piece is full. 0: the end of the text. */
+static int read_piece(struct probe *probe)
 {
-	ssize_t n;
-	int r;
+	ssize_t n = 1;
 
-	if (probe->size > PROBE_MAX)
-		return -EFBIG;
-	r = make_room(probe);
-	if (r < 0)
-		return r;
-	n = read(probe->in, probe->text + probe->size, probe->room - probe->size - 1);
-	if (n < 0)
-		return errno == EINTR ? 1 : -errno;
-	probe->size += (size_t)n;
-	return n;
+	while (probe->size < PROBE_PIECE_MAX && n != 0) {
+		n = read(probe->in, probe->text + probe->size, PROBE_PIECE_MAX - probe->size);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		probe->size += n > 0 ? (size_t)n : 0;
+		probe->total += n > 0 ? (size_t)n : 0;
+	}
+	return n > 0;
 }
 
-static int read_text(struct probe *probe)
+/* The size of the whole lines in what was read. */
+static size_t whole_lines(const struct probe *probe)
 {
-	size_t before = probe->size;
-	ssize_t n;
+	const char *newline = memrchr(probe->text, '\n', probe->size);
 
-	do
-		n = read_some(probe);
-	while (n > 0 && probe->size - before < TURN_BYTES);
-	return n > 0 ? -EAGAIN : (int)n;
+	return newline ? (size_t)(newline + 1 - probe->text) : 0;
+}
+
+/* 1: a piece is complete. 0: the text has ended. */
+static int next_piece(struct probe *probe, char *why, size_t size)
+{
+	int r = make_room(probe);
+
+	if (r >= 0)
+		r = read_piece(probe);
+	if (r < 0 && r != -EAGAIN)
+		return refuse(why, size, r, "cannot read %s: %s", from(probe), strerror(-r));
+	if (probe->total > PROBE_MAX)
+		return refuse(why, size, -EFBIG, "%s is larger than %u MiB", from(probe),
+			      PROBE_MAX / 1024 / 1024);
+	probe->taken = r == 0 ? probe->size : whole_lines(probe);
+	if (probe->taken > 0)
+		return 1;
+	if (probe->size == PROBE_PIECE_MAX)
+		return refuse(why, size, -EFBIG, "%s has a line that is longer than %u KiB",
+			      from(probe), PROBE_PIECE_MAX / 1024);
+	return r;
 }
 
 /* After the last byte the exit status says whether that was the whole file. */
@@ -353,14 +362,9 @@ static int take_text(struct probe *probe, char *why, size_t size)
 
 	if (probe->in < 0)
 		return end_child(probe, why, size);
-	r = read_text(probe);
-	if (r == -EFBIG)
-		return refuse(why, size, r, "%s is larger than %u MiB", from(probe),
-			      PROBE_MAX / 1024 / 1024);
-	if (r < 0)
-		return r == -EAGAIN ? r
-				    : refuse(why, size, r, "cannot read %s: %s", from(probe),
-					     strerror(-r));
+	r = next_piece(probe, why, size);
+	if (r != 0)
+		return r;
 	close_in(probe);
 	if (probe->child < 0)
 		return 0;
@@ -370,7 +374,7 @@ static int take_text(struct probe *probe, char *why, size_t size)
 	return end_child(probe, why, size);
 }
 
-int probe_read(struct probe *probe, char **ret_text, size_t *ret_size, char *why, size_t size)
+int probe_read(struct probe *probe, const char **ret_text, size_t *ret_size, char *why, size_t size)
 {
 	int r;
 
@@ -379,15 +383,11 @@ int probe_read(struct probe *probe, char **ret_text, size_t *ret_size, char *why
 		return -EAGAIN;
 	}
 	r = take_text(probe, why, size);
-	if (r < 0) {
-		if (r != -EAGAIN)
-			probe_cancel(probe);
-		return r;
+	if (r > 0) {
+		*ret_text = probe->text;
+		*ret_size = probe->taken;
+	} else if (r != -EAGAIN) {
+		probe_cancel(probe); /* the child of a text that has ended was reaped */
 	}
-	probe->asked = false;
-	probe->text[probe->size] = '\0';
-	*ret_size = probe->size;
-	*ret_text = TAKE_PTR(probe->text);
-	probe->size = probe->room = 0;
-	return 0;
+	return r;
 }

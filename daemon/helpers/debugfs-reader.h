@@ -14,7 +14,8 @@
 
 #include "util/base.h"
 
-#define PROBE_MAX (64U * 1024U * 1024U)
+#define PROBE_MAX (1024U * 1024U * 1024U) /* of a text */
+#define PROBE_PIECE_MAX (1024U * 1024U)
 
 struct probe;
 
@@ -53,12 +54,14 @@ int probe_fd(const struct probe *probe);
 int probe_start(struct probe *probe, char *why, size_t size);
 
 /*
- * Continues the request. Returns 0 with the whole text: the caller frees *ret_text, which has a NUL
- * behind its *ret_size bytes and may have more among them. -EAGAIN: not finished, or no request: wait
- * for probe_fd(). Other errors end the request, with a sentence in why: -EFBIG beyond PROBE_MAX; -EIO,
+ * Continues the request. Returns 1 with the next piece of the text, whole lines but for the last line of a
+ * text that ends within one; it is valid until the next call of a function of this probe. 0: the text has
+ * ended. -EAGAIN: no more can be read now, or there is no request: wait for probe_fd(). Other errors end
+ * the request, with a sentence in why: -EFBIG beyond PROBE_MAX, or a line is longer than a piece; -EIO,
  * the child failed; -ENOMEM, or what else the kernel says. A service that fails sends an empty text.
  */
-int probe_read(struct probe *probe, char **ret_text, size_t *ret_size, char *why, size_t size);
+int probe_read(struct probe *probe, const char **ret_text, size_t *ret_size, char *why,
+	       size_t size);
 
 /* Cancels the request, if there is one: closes the connection, or kills the child. A later call reaps
  * the child. */

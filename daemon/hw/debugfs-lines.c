@@ -9,13 +9,6 @@
 /* Quotes of lines in diagnostics; the kernel prints no longer ones. */
 #define QUOTE_MAX 60
 
-struct lines lines_of(const char *text, size_t size, const char *name, char *why, size_t why_size)
-{
-	return (struct lines){
-		.at = text, .end = text + size, .name = name, .why = why, .why_size = why_size
-	};
-}
-
 bool lines_next(struct lines *lines)
 {
 	const char *newline;
@@ -30,9 +23,15 @@ bool lines_next(struct lines *lines)
 	return true;
 }
 
-int lines_check_end(struct lines *lines)
+int lines_feed(struct lines *lines, const char *text, size_t size, const char *name, char *why,
+	       size_t why_size)
 {
-	if (lines->at == lines->end || lines->end[-1] == '\n')
+	lines->at = text;
+	lines->end = text + size;
+	lines->name = name;
+	lines->why = why;
+	lines->why_size = why_size;
+	if (size == 0 || text[size - 1] == '\n')
 		return 0;
 	while (lines_next(lines))
 		;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The lines of a text that the kernel prints in debugfs. */
+/* The lines of a text that the kernel prints in debugfs, which comes in pieces of whole lines. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,24 +10,23 @@
 #include "util/base.h"
 
 struct lines {
-	const char *at, *end; /* the rest of the text */
+	const char *at, *end; /* the rest of the piece */
 	const char *line;     /* the present line, without its newline */
 	size_t length;
-	size_t number; /* of the present line, from 1 */
+	size_t number; /* of the present line, from 1, in the whole text */
 
 	const char *name; /* of the file, in sentences */
 	char *why;
 	size_t why_size;
 };
 
-/* The reader of a text; name: of its file. */
-struct lines lines_of(const char *text, size_t size, const char *name, char *why, size_t why_size);
+/* Continues with the next piece; name: of the file; why: where the functions below write a sentence.
+ * -EBADMSG with its last line if the piece does not end with a newline. */
+int lines_feed(struct lines *lines, const char *text, size_t size, const char *name, char *why,
+	       size_t why_size);
 
-/* Returns false at the end of the text. */
+/* Returns false at the end of the piece. */
 bool lines_next(struct lines *lines);
-
-/* -EBADMSG with the present line, the last one, if the text does not end with a newline. */
-int lines_check_end(struct lines *lines);
 
 bool lines_start_with(const struct lines *lines, const char *word);
 

@@ -22,7 +22,7 @@ enum { ACTIVE = 2, VMID = 3, QUEUE_PRIORITY = 6, DOORBELL_CONTROL = 15, NEEDED }
 
 enum kind { NO_NODE, NO_SLOT, SLOT, IGNORED };
 
-struct parser {
+struct hqd_parser {
 	struct lines lines;
 	const struct gpu_info *gpus;
 	size_t n_gpus;
@@ -42,7 +42,7 @@ struct parser {
 	size_t n, room;
 };
 
-static int add_slot(struct parser *parser)
+static int add_slot(struct hqd_parser *parser)
 {
 	size_t room = parser->room > 0 ? parser->room * 2 : 32;
 	struct queue_slot *slots;
@@ -62,7 +62,7 @@ static int add_slot(struct parser *parser)
 }
 
 /* Ends the present slot: it must be complete. */
-static int end_slot(struct parser *parser)
+static int end_slot(struct hqd_parser *parser)
 {
 	const uint32_t *registers = parser->registers;
 
@@ -90,7 +90,7 @@ static bool is_layout_known(const struct gpu_info *gpu)
 }
 
 /* "Node N, gpu_id ID:" */
-static int take_node(struct parser *parser)
+static int take_node(struct hqd_parser *parser)
 {
 	const char *id = memmem(parser->lines.line, parser->lines.length, ", gpu_id ", 9);
 	uint32_t gpu;
@@ -114,7 +114,7 @@ static int take_node(struct parser *parser)
 }
 
 /* Moves *at behind the word and the number behind that. */
-static bool take_number(const struct parser *parser, const char **at, const char *word,
+static bool take_number(const struct hqd_parser *parser, const char **at, const char *word,
 			uint32_t *ret)
 {
 	size_t n = strlen(word);
@@ -127,7 +127,7 @@ static bool take_number(const struct parser *parser, const char **at, const char
 }
 
 /* Sets the place of the slot; it must be behind the place of the one before. */
-static int set_place(struct parser *parser, uint32_t inst, uint32_t pipe, uint32_t queue)
+static int set_place(struct hqd_parser *parser, uint32_t inst, uint32_t pipe, uint32_t queue)
 {
 	const struct queue_slot before = parser->slot;
 	struct queue_slot *slot = &parser->slot;
@@ -149,7 +149,7 @@ static int set_place(struct parser *parser, uint32_t inst, uint32_t pipe, uint32
 }
 
 /* " Inst X,  CP Pipe P, Queue Q" or "  CP Pipe P, Queue Q" */
-static int take_slot(struct parser *parser)
+static int take_slot(struct hqd_parser *parser)
 {
 	const char *at = parser->lines.line, *end = at + parser->lines.length;
 	uint32_t inst = 0, pipe, queue;
@@ -174,7 +174,7 @@ static int take_slot(struct parser *parser)
 	return 0;
 }
 
-static int take_heading(struct parser *parser)
+static int take_heading(struct hqd_parser *parser)
 {
 	static const char *const others[] = { "   Inst ", "  HIQ on MEC ", "  SDMA Engine ",
 					      " Inst ", " Device is stopped" };
@@ -200,7 +200,7 @@ static int take_heading(struct parser *parser)
 
 /* ---- registers ----------------------------------------------------------------------- */
 
-static int take_register(struct parser *parser, uint32_t address, uint32_t value)
+static int take_register(struct hqd_parser *parser, uint32_t address, uint32_t value)
 {
 	unsigned k = parser->n_registers++;
 
@@ -214,7 +214,7 @@ static int take_register(struct parser *parser, uint32_t address, uint32_t value
 	return 0;
 }
 
-static int take_row(struct parser *parser)
+static int take_row(struct hqd_parser *parser)
 {
 	const char *at = parser->lines.line + 4, *end = parser->lines.line + parser->lines.length;
 	uint32_t address, words[ROW_WORDS];
@@ -231,33 +231,46 @@ static int take_row(struct parser *parser)
 	return r;
 }
 
-static int take_all(struct parser *parser)
+int hqd_parser_feed(struct hqd_parser *parser, const char *text, size_t size, char *why,
+		    size_t why_size)
 {
-	int r;
+	int r = lines_feed(&parser->lines, text, size, "kfd/hqds", why, why_size);
 
-	r = lines_check_end(&parser->lines);
 	while (r >= 0 && lines_next(&parser->lines))
 		r = lines_start_with(&parser->lines, "    ") ? take_row(parser)
 							     : take_heading(parser);
-	return r < 0 ? r : end_slot(parser);
+	return r;
 }
 
-int kfd_hqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
-		   struct queue_slot **ret, size_t *ret_n, char *why, size_t why_size)
+int hqd_parser_end(struct hqd_parser *parser, struct queue_slot **ret, size_t *ret_n, char *why,
+		   size_t why_size)
 {
-	struct parser parser = {
-		.lines = lines_of(text, size, "kfd/hqds", why, why_size),
-		.gpus = gpus,
-		.n_gpus = n_gpus,
-	};
-	int r;
+	int r = lines_feed(&parser->lines, "", 0, "kfd/hqds", why, why_size);
 
-	r = take_all(&parser);
-	if (r < 0) {
-		free(parser.slots);
+	if (r >= 0)
+		r = end_slot(parser);
+	if (r < 0)
 		return r;
-	}
-	*ret = parser.slots;
-	*ret_n = parser.n;
+	*ret = TAKE_PTR(parser->slots);
+	*ret_n = parser->n;
 	return 0;
+}
+
+struct hqd_parser *hqd_parser_new(const struct gpu_info *gpus, size_t n_gpus)
+{
+	struct hqd_parser *parser = calloc(1, sizeof(*parser));
+
+	if (parser) {
+		parser->gpus = gpus;
+		parser->n_gpus = n_gpus;
+	}
+	return parser;
+}
+
+struct hqd_parser *hqd_parser_free(struct hqd_parser *parser)
+{
+	if (parser)
+		free(parser->slots);
+	free(parser);
+	return NULL;
 }

@@ -16,18 +16,31 @@
 
 #include <stddef.h>
 
+#include "util/base.h"
 #include "core/mask/gpu-info.h"
 #include "core/mask/queue-slot.h"
 
+struct hqd_parser;
+
+/* gpus[] must live as long as the parser. NULL: out of memory. */
+struct hqd_parser *hqd_parser_new(const struct gpu_info *gpus, size_t n_gpus);
+
+/* Takes NULL. */
+struct hqd_parser *hqd_parser_free(struct hqd_parser *parser);
+DEFINE_CLEANUP(struct hqd_parser *, hqd_parser_free)
+
 /*
- * Returns the slots of these GPUs in the order of the text, without their processes. *ret is for free(),
- * NULL if there is none. XCCs are numbered from 0 for each GPU.
+ * Parses the next piece of the text, which ends with a line, and the end of the text. The end returns the
+ * slots of these GPUs in the order of the text, without their processes. *ret is for free(), NULL if there
+ * is none. XCCs are numbered from 0 for each GPU.
  *
  * Ignored are: the scheduler's queue and SDMA rings, which are no slots of KFD; GPUs that are not in
  * gpus[]; GPUs from gfx12.1 on, whose registers are not known. A GPU that is suspended has no slots.
  *
  * -EBADMSG with the line and the reason in why if the text is not what the kernel prints, or not all of
- * it; -ENOMEM.
+ * it; -ENOMEM. After an error the parser is only for hqd_parser_free().
  */
-int kfd_hqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
-		   struct queue_slot **ret, size_t *ret_n, char *why, size_t why_size);
+int hqd_parser_feed(struct hqd_parser *parser, const char *text, size_t size, char *why,
+		    size_t why_size);
+int hqd_parser_end(struct hqd_parser *parser, struct queue_slot **ret, size_t *ret_n, char *why,
+		   size_t why_size);

@@ -39,7 +39,7 @@ enum kind {
 	RUN_LIST,
 };
 
-struct parser {
+struct mqd_parser {
 	struct lines lines;
 
 	const struct gpu_info *gpus;
@@ -56,6 +56,8 @@ struct parser {
 
 	uint32_t opcode;      /* of the packet of a run list */
 	unsigned index, left; /* words of it that were read, and that follow */
+	uint64_t *active;     /* queues on run lists: GPU id and doorbell */
+	size_t n_active, active_room;
 
 	struct observed_mask *seen;
 	size_t n, room;
@@ -64,7 +66,7 @@ struct parser {
 /* ---- headings ------------------------------------------------------------------------ */
 
 /* "Process NUMBER …:". The text between the number and the colon differs between kernels. */
-static int take_process(struct parser *parser)
+static int take_process(struct mqd_parser *parser)
 {
 	const struct lines *lines = &parser->lines;
 	const char *at = lines->line + strlen("Process "), *end = lines->line + lines->length;
@@ -79,7 +81,7 @@ static int take_process(struct parser *parser)
 }
 
 /* Parses the hexadecimal number after the heading, which has no leading zeros. */
-static bool device_of(const struct parser *parser, const char *heading, uint32_t *ret)
+static bool device_of(const struct mqd_parser *parser, const char *heading, uint32_t *ret)
 {
 	const char *number = parser->lines.line + strlen(heading);
 	size_t n = parser->lines.length - strlen(heading);
@@ -87,7 +89,7 @@ static bool device_of(const struct parser *parser, const char *heading, uint32_t
 	return n > 0 && (n == 1 || number[0] != '0') && lines_hex(number, n, ret);
 }
 
-static const struct gpu_info *find_gpu(const struct parser *parser, uint32_t id)
+static const struct gpu_info *find_gpu(const struct mqd_parser *parser, uint32_t id)
 {
 	for (size_t i = 0; id != 0 && i < parser->n_gpus; i++)
 		if (parser->gpus[i].kfd_gpu_id == id)
@@ -105,7 +107,7 @@ static bool is_layout_known(const struct gpu_info *gpu)
 	return gpu->gfx_target < 120100 && codec_knows(gpu->gfx_target);
 }
 
-static int take_compute(struct parser *parser)
+static int take_compute(struct mqd_parser *parser)
 {
 	uint32_t id;
 
@@ -120,7 +122,7 @@ static int take_compute(struct parser *parser)
 	return 0;
 }
 
-static int take_other(struct parser *parser)
+static int take_other(struct mqd_parser *parser)
 {
 	uint32_t id;
 
@@ -152,7 +154,7 @@ static int engine_of(unsigned target, uint32_t word)
 	return -1;
 }
 
-static int take_words(struct parser *parser, const uint32_t words[ROW_WORDS], unsigned n)
+static int take_words(struct mqd_parser *parser, const uint32_t words[ROW_WORDS], unsigned n)
 {
 	int engine;
 
@@ -172,7 +174,7 @@ static int take_words(struct parser *parser, const uint32_t words[ROW_WORDS], un
 }
 
 /* Starts the descriptor of the next XCC of the queue. */
-static int next_descriptor(struct parser *parser)
+static int next_descriptor(struct mqd_parser *parser)
 {
 	if (parser->offset == 0)
 		return 0;
@@ -192,7 +194,7 @@ static int next_descriptor(struct parser *parser)
 }
 
 /* Parses the offset and the words of a row that is indented by so much. */
-static int read_row(const struct parser *parser, size_t indent, uint32_t *ret_offset,
+static int read_row(const struct mqd_parser *parser, size_t indent, uint32_t *ret_offset,
 		    uint32_t words[static ROW_WORDS], unsigned *ret_n)
 {
 	const char *at = parser->lines.line + indent,
@@ -204,7 +206,7 @@ static int read_row(const struct parser *parser, size_t indent, uint32_t *ret_of
 	return 0;
 }
 
-static int take_row(struct parser *parser)
+static int take_row(struct mqd_parser *parser)
 {
 	uint32_t offset, words[ROW_WORDS];
 	unsigned n;
@@ -230,29 +232,26 @@ static int take_row(struct parser *parser)
 
 /* ---- queues -------------------------------------------------------------------------- */
 
-static int make_room(struct parser *parser)
+/* Makes room for one more of n elements. NULL: out of memory, and the array stays as it is. */
+static void *make_room(struct mqd_parser *parser, void *array, size_t n, size_t *room, size_t size)
 {
-	size_t room = parser->room > 0 ? parser->room * 2 : 16;
-	struct observed_mask *seen;
+	size_t more = *room > 0 ? *room * 2 : 16;
 
-	if (parser->n < parser->room)
-		return 0;
-	seen = reallocarray(parser->seen, room, sizeof(*seen));
-	if (!seen) {
+	if (n < *room)
+		return array;
+	array = reallocarray(array, more, size);
+	if (array)
+		*room = more;
+	else
 		snprintf(parser->lines.why, parser->lines.why_size, "out of memory for %zu queues",
-			 room);
-		return -ENOMEM;
-	}
-	parser->seen = seen;
-	parser->room = room;
-	return 0;
+			 more);
+	return array;
 }
 
 /* Ends the present queue: it must be complete. */
-static int end_queue(struct parser *parser)
+static int end_queue(struct mqd_parser *parser)
 {
 	struct observed_mask *row;
-	int r;
 
 	if (parser->kind != COMPUTE)
 		return 0;
@@ -262,11 +261,12 @@ static int end_queue(struct parser *parser)
 			"the queue above has %u complete descriptors, but %s has %u XCCs",
 			parser->xcc + (parser->offset >= MQD_BYTES), parser->gpu->name,
 			parser->gpu->geometry.xccs);
-	r = make_room(parser);
-	if (r < 0)
-		return r;
+	row = make_room(parser, parser->seen, parser->n, &parser->room, sizeof(*row));
+	if (!row)
+		return -ENOMEM;
+	parser->seen = row;
 
-	row = &parser->seen[parser->n++];
+	row += parser->n++;
 	row->pid = parser->pid;
 	row->kfd_gpu_id = parser->gpu->kfd_gpu_id;
 	row->priority = parser->priority;
@@ -281,7 +281,7 @@ static int end_queue(struct parser *parser)
 /* ---- run lists ----------------------------------------------------------------------- */
 
 /* "Node N, gpu_id ID:" */
-static int take_node(struct parser *parser)
+static int take_node(struct mqd_parser *parser)
 {
 	const char *id = memmem(parser->lines.line, parser->lines.length, ", gpu_id ", 9);
 	uint32_t gpu;
@@ -294,32 +294,63 @@ static int take_node(struct parser *parser)
 	return 0;
 }
 
-static void set_active(struct parser *parser, uint32_t doorbell)
+static uint64_t key_of(uint32_t kfd_gpu_id, uint32_t doorbell)
 {
-	for (size_t i = 0; parser->gpu && i < parser->n; i++)
-		if (parser->seen[i].kfd_gpu_id == parser->gpu->kfd_gpu_id &&
-		    parser->seen[i].doorbell == (doorbell & DOORBELL_OFFSET))
-			parser->seen[i].active = true;
+	return (uint64_t)kfd_gpu_id << 32 | (doorbell & DOORBELL_OFFSET);
+}
+
+static int add_active(struct mqd_parser *parser, uint32_t doorbell)
+{
+	uint64_t *active;
+
+	if (!parser->gpu)
+		return 0;
+	active = make_room(parser, parser->active, parser->n_active, &parser->active_room,
+			   sizeof(*active));
+	if (!active)
+		return -ENOMEM;
+	parser->active = active;
+	active[parser->n_active++] = key_of(parser->gpu->kfd_gpu_id, doorbell);
+	return 0;
 }
 
 /* The words are packets of type 3: a header with the number of words and the opcode, then the words. The
  * kernel fills the rest of the buffer with zeros. */
-static void take_packet(struct parser *parser, uint32_t word)
+static int take_packet(struct mqd_parser *parser, uint32_t word)
 {
 	if (parser->left == 0 && word >> 30 != 3)
-		return;
+		return 0;
 	if (parser->left == 0) {
 		parser->opcode = word >> 8 & 0xff;
 		parser->left = (word >> 16 & 0x3fff) + 1;
 		parser->index = 0;
-		return;
+		return 0;
 	}
 	parser->left--;
-	if (++parser->index == 2 && parser->opcode == MAP_QUEUES)
-		set_active(parser, word);
+	return ++parser->index == 2 && parser->opcode == MAP_QUEUES ? add_active(parser, word) : 0;
 }
 
-static int take_list(struct parser *parser)
+static int compare_keys(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void set_active(struct mqd_parser *parser)
+{
+	if (parser->n_active == 0)
+		return;
+	qsort(parser->active, parser->n_active, sizeof(*parser->active), compare_keys);
+	for (size_t i = 0; i < parser->n; i++) {
+		uint64_t key = key_of(parser->seen[i].kfd_gpu_id, parser->seen[i].doorbell);
+
+		parser->seen[i].active = bsearch(&key, parser->active, parser->n_active,
+						 sizeof(key), compare_keys) != NULL;
+	}
+}
+
+static int take_list(struct mqd_parser *parser)
 {
 	uint32_t offset, words[ROW_WORDS];
 	unsigned n;
@@ -329,11 +360,11 @@ static int take_list(struct parser *parser)
 		return 0;
 	r = read_row(parser, 2, &offset, words, &n);
 	for (unsigned i = 0; r >= 0 && i < n; i++)
-		take_packet(parser, words[i]);
+		r = take_packet(parser, words[i]);
 	return r;
 }
 
-static int take_heading(struct parser *parser)
+static int take_heading(struct mqd_parser *parser)
 {
 	static const char *const others[] = { SDMA_HEADING, "  DIQ on device ", "  Bad user queue ",
 					      "  Bad kernel queue ", "  Weird: " };
@@ -357,41 +388,53 @@ static int take_heading(struct parser *parser)
 				 "expected a process, a queue or a row of a descriptor");
 }
 
-static int take_all(struct parser *parser)
+int mqd_parser_feed(struct mqd_parser *parser, const char *text, size_t size, char *why,
+		    size_t why_size)
 {
-	int r;
+	int r = lines_feed(&parser->lines, text, size, "kfd/mqds", why, why_size);
 
-	r = lines_check_end(&parser->lines);
-	if (r < 0)
-		return r;
-	while (lines_next(&parser->lines)) {
+	while (r >= 0 && lines_next(&parser->lines)) {
 		if (parser->kind == RUN_LIST && lines_start_with(&parser->lines, "  "))
 			r = take_list(parser);
 		else
 			r = lines_start_with(&parser->lines, "    ") ? take_row(parser)
 								     : take_heading(parser);
-		if (r < 0)
-			return r;
 	}
-	return end_queue(parser);
+	return r;
 }
 
-int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
-		   struct observed_mask **ret, size_t *ret_n, char *why, size_t why_size)
+int mqd_parser_end(struct mqd_parser *parser, struct observed_mask **ret, size_t *ret_n, char *why,
+		   size_t why_size)
 {
-	struct parser parser = {
-		.lines = lines_of(text, size, "kfd/mqds", why, why_size),
-		.gpus = gpus,
-		.n_gpus = n_gpus,
-	};
-	int r;
+	int r = lines_feed(&parser->lines, "", 0, "kfd/mqds", why, why_size);
 
-	r = take_all(&parser);
-	if (r < 0) {
-		free(parser.seen);
+	if (r >= 0)
+		r = end_queue(parser);
+	if (r < 0)
 		return r;
-	}
-	*ret = parser.seen;
-	*ret_n = parser.n;
+	set_active(parser);
+	*ret = TAKE_PTR(parser->seen);
+	*ret_n = parser->n;
 	return 0;
+}
+
+struct mqd_parser *mqd_parser_new(const struct gpu_info *gpus, size_t n_gpus)
+{
+	struct mqd_parser *parser = calloc(1, sizeof(*parser));
+
+	if (parser) {
+		parser->gpus = gpus;
+		parser->n_gpus = n_gpus;
+	}
+	return parser;
+}
+
+struct mqd_parser *mqd_parser_free(struct mqd_parser *parser)
+{
+	if (parser) {
+		free(parser->active);
+		free(parser->seen);
+	}
+	free(parser);
+	return NULL;
 }

@@ -16,12 +16,23 @@
 
 #include <stddef.h>
 
+#include "util/base.h"
 #include "core/mask/gpu-info.h"
 #include "core/mask/codec.h"
 
+struct mqd_parser;
+
+/* gpus[] must live as long as the parser. NULL: out of memory. */
+struct mqd_parser *mqd_parser_new(const struct gpu_info *gpus, size_t n_gpus);
+
+/* Takes NULL. */
+struct mqd_parser *mqd_parser_free(struct mqd_parser *parser);
+DEFINE_CLEANUP(struct mqd_parser *, mqd_parser_free)
+
 /*
- * Returns every compute queue on one of these GPUs, in the order of the text: within a process the
- * newest first. *ret is for free(), NULL if there is none.
+ * Parses the next piece of the text, which ends with a line, and the end of the text. The end returns every
+ * compute queue on one of these GPUs, in the order of the text: within a process the newest first. *ret is
+ * for free(), NULL if there is none.
  *
  * Ignored are: SDMA and debug queues, whose descriptors have no masks (the kernel prints them once
  * for each XCC of the compute queue before them, because it does not reset its count); GPUs that
@@ -29,8 +40,11 @@
  * processes without a queue.
  *
  * -EBADMSG with the line and the reason in why if the text is not what the kernel prints, or not
- * all of it; -ENOMEM. Without run lists no queue is active. A text that ends between two queues seems complete, and a text without a
- * process may be of a reader without access: a queue that is absent here may still exist.
+ * all of it; -ENOMEM. After an error the parser is only for mqd_parser_free(). Without run lists no queue
+ * is active. A text that ends between two queues seems complete, and a text without a process may be of a
+ * reader without access: a queue that is absent here may still exist.
  */
-int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
-		   struct observed_mask **ret, size_t *ret_n, char *why, size_t why_size);
+int mqd_parser_feed(struct mqd_parser *parser, const char *text, size_t size, char *why,
+		    size_t why_size);
+int mqd_parser_end(struct mqd_parser *parser, struct observed_mask **ret, size_t *ret_n, char *why,
+		   size_t why_size);

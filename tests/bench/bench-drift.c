@@ -17,7 +17,7 @@
 #include "core/ledger/cover.h"
 #include "enforce-rig.h"
 #include "hw/hw.h"
-#include "hw/kfd-mqd.h"
+#include "debugfs-text.h"
 #include "lend-live.h"
 #include "machine.h"
 

@@ -255,20 +255,51 @@ TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
 	}
 }
 
-/* 12,000 queues on one XCC, or 1,500 on eight. */
-TEST(descriptors_that_are_too_large_are_unseen_and_the_daemon_says_so)
+TEST(descriptors_that_cannot_be_read_are_unseen_and_the_daemon_says_so)
 {
 	static struct stage s;
 
 	NEEDS_DAEMON();
 	arrive(&s, SCANS_OFTEN, "report");
 	await_text(&s, &s.borrower, "Tier", "verified");
-	CHECK(!gpu_says(&s, "Unseen", "MiB"));
-	CHECK(truncate(rig_path(&s.machine.rig, MQDS), (64 << 20) + 1) == 0);
-	AWAIT(s.machine.bus, gpu_says(&s, "Unseen", "64 MiB"));
+	CHECK(!gpu_says(&s, "Unseen", "KiB"));
+	CHECK(truncate(rig_path(&s.machine.rig, MQDS), 2 << 20) == 0);
+	AWAIT(s.machine.bus, gpu_says(&s, "Unseen", "1024 KiB"));
 	show(&s, NULL);
 	await_text(&s, &s.borrower, "Tier", "verified");
-	CHECK(!gpu_says(&s, "Unseen", "64 MiB"));
+	CHECK(!gpu_says(&s, "Unseen", "KiB"));
+	depart(&s);
+}
+
+/* Adds so many queues of the borrower with all CUs. */
+static void show_many(const struct stage *s, unsigned n)
+{
+	static const uint32_t all[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
+	FILE *file = fopen(rig_path(&s->machine.rig, MQDS), "ae");
+	char *text = NULL;
+	size_t size;
+	FILE *queue = open_memstream(&text, &size);
+
+	CHECK(file && queue);
+	print_queue(queue, s, all);
+	CHECK(fclose(queue) == 0);
+	for (unsigned i = 0; i < n; i++)
+		CHECK(fwrite(text, size, 1, file) == 1);
+	CHECK(fclose(file) == 0);
+	free(text);
+}
+
+TEST(descriptors_of_12500_queues_are_read)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
+	show_many(&s, 12500); /* 66 MiB */
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_text(&s, &s.borrower, "Reason", "acknowledged generation 2, but");
+	CHECK(!gpu_says(&s, "Unseen", "mqds"));
 	depart(&s);
 }
 
@@ -592,6 +623,7 @@ TEST(a_request_does_not_wait_longer_than_the_first_read_may_take)
 		}
 		AWAIT(s.machine.bus, reply);
 		granted(reply);
+		CHECK(gpu_says(&s, "Unseen", hangs ? "within 5 s" : "garbage"));
 		if (hangs)
 			close(fd);
 		end_blind(&s);

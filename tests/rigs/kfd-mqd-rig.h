@@ -10,7 +10,7 @@
 
 #include "check-cond.h"
 #include "util/base.h"
-#include "hw/kfd-mqd.h"
+#include "debugfs-text.h"
 
 #define ROWS 64U /* of a complete descriptor */
 

@@ -28,14 +28,28 @@ struct probe_files probe_files_at(const char *socket)
 
 int start(struct stage *stage)
 {
+	free(stage->text);
+	stage->text = calloc(1, 1);
+	CHECK(stage->text);
+	stage->size = 0;
 	return probe_start(stage->probe, stage->why, sizeof(stage->why));
 }
 
 int go_on(struct stage *stage)
 {
-	free(stage->text);
-	stage->text = NULL;
-	return probe_read(stage->probe, &stage->text, &stage->size, stage->why, sizeof(stage->why));
+	const char *piece;
+	size_t size;
+	int r = probe_read(stage->probe, &piece, &size, stage->why, sizeof(stage->why));
+
+	if (r <= 0)
+		return r;
+	CHECK(size > 0 && size <= PROBE_PIECE_MAX);
+	stage->text = realloc(stage->text, stage->size + size + 1);
+	CHECK(stage->text);
+	memcpy(stage->text + stage->size, piece, size);
+	stage->size += size;
+	stage->text[stage->size] = '\0';
+	return -EAGAIN;
 }
 
 void wait_readable(const struct stage *stage)

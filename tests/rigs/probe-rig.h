@@ -21,7 +21,7 @@
 struct stage {
 	struct scratch scratch;
 	struct probe *probe;
-	char *text;
+	char *text; /* all pieces until now, and a NUL */
 	size_t size;
 	char why[300];
 };
@@ -35,6 +35,7 @@ struct probe_files probe_files_at(const char *socket);
 
 int start(struct stage *stage);
 
+/* Adds the next piece to the text. -EAGAIN: more may follow. */
 int go_on(struct stage *stage);
 
 void wait_readable(const struct stage *stage);

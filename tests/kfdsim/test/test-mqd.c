@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "core/mask/codec.h"
-#include "hw/kfd-mqd.h"
+#include "debugfs-text.h"
 #include "kfdsim/test/text-rig.h"
 #include "check.h"
 #include "random-geometry.h"

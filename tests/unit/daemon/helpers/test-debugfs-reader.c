@@ -61,21 +61,52 @@ TEST(an_empty_file_and_one_with_zeros_are_texts)
 	probe_stage_end(&stage);
 }
 
-static void truncate_mqds(struct stage *stage, off_t size)
+/* Lines of 1024 bytes, but the last one. */
+static void write_lines(struct stage *stage, size_t size)
 {
-	scratch_write(&stage->scratch, "kfd/mqds", "x");
-	CHECK(truncate(scratch_at(&stage->scratch, "kfd/mqds"), size) == 0);
+	char *text = malloc(size + 1);
+
+	CHECK(text);
+	memset(text, 'x', size);
+	text[size] = '\0';
+	for (size_t i = 1023; i < size; i += 1024)
+		text[i] = '\n';
+	scratch_write(&stage->scratch, "kfd/mqds", text);
+	free(text);
 }
 
-TEST(a_text_is_taken_up_to_its_greatest_length)
+TEST(a_long_text_comes_in_pieces_of_whole_lines)
+{
+	struct stage stage = probe_stage_new();
+	const char *piece;
+	size_t size, total = 0;
+	unsigned n = 0;
+	int r;
+
+	write_lines(&stage, 3 * PROBE_PIECE_MAX + 7);
+	CHECK(start(&stage) == 0);
+	while ((r = probe_read(stage.probe, &piece, &size, stage.why, sizeof(stage.why))) != 0) {
+		if (r == -EAGAIN) {
+			wait_readable(&stage);
+			continue;
+		}
+		CHECK(r == 1 && size > 0 && size <= PROBE_PIECE_MAX);
+		total += size;
+		CHECK(size % 1024 == 0 || total == 3 * PROBE_PIECE_MAX + 7);
+		n++;
+	}
+	CHECK(total == 3 * PROBE_PIECE_MAX + 7 && n > 3);
+	probe_stage_end(&stage);
+}
+
+TEST(a_line_that_is_longer_than_a_piece_is_refused)
 {
 	struct stage stage = probe_stage_new();
 
-	truncate_mqds(&stage, PROBE_MAX);
-	CHECK(start(&stage) == 0 && finish(&stage) == 0 && stage.size == PROBE_MAX);
-	truncate_mqds(&stage, (off_t)PROBE_MAX + 1);
+	scratch_write(&stage.scratch, "kfd/mqds", "x");
+	CHECK(truncate(scratch_at(&stage.scratch, "kfd/mqds"), PROBE_PIECE_MAX) == 0);
 	CHECK(start(&stage) == 0 && finish(&stage) == -EFBIG);
-	CHECK(probe_says(&stage, "64 MiB"));
+	CHECK(probe_says(&stage, "1024 KiB"));
 	CHECK(start_patiently(&stage) == 0);
 	probe_stage_end(&stage);
 	check_no_children();

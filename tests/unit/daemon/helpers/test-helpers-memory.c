@@ -107,12 +107,17 @@ static int parse_mqds(void)
 			      .array_cus = 4,
 			      .active = { { { 4 } } } },
 	};
+	_cleanup_(mqd_parser_freep) struct mqd_parser *parser = mqd_parser_new(&gpu, 1);
 	_cleanup_(freep) struct observed_mask *seen = NULL;
 	char why[200] = "";
 	size_t n = 0;
 	int r;
 
-	r = kfd_mqds_parse(mqds, strlen(mqds), &gpu, 1, &seen, &n, why, sizeof(why));
+	if (!parser)
+		return -ENOMEM;
+	r = mqd_parser_feed(parser, mqds, strlen(mqds), why, sizeof(why));
+	if (r >= 0)
+		r = mqd_parser_end(parser, &seen, &n, why, sizeof(why));
 	if (r < 0)
 		CHECK(!seen && n == 0 && strstr(why, "memory"));
 	else
@@ -125,8 +130,8 @@ static int parse_mqds(void)
 static int read_probe(void)
 {
 	_cleanup_(probe_freep) struct probe *probe = NULL;
-	_cleanup_(freep) char *text = NULL;
 	struct pollfd event = { .events = POLLIN };
+	const char *text = NULL;
 	char why[200] = "";
 	size_t size = 0;
 	int r;
@@ -142,8 +147,8 @@ static int read_probe(void)
 		while ((r = probe_read(probe, &text, &size, why, sizeof(why))) == -EAGAIN)
 			CHECK(poll(&event, 1, FOR_EVER) == 1);
 	}
-	CHECK(r == 0 ? strcmp(text, "text\n") == 0 : !text && why[0] != '\0');
-	return r;
+	CHECK(r > 0 ? size == 5 && memcmp(text, "text\n", 5) == 0 : !text && why[0] != '\0');
+	return r < 0 ? r : 0;
 }
 
 /* ---- a unit's processes ---------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "hw/kfd-hqd.h"
+#include "debugfs-text.h"
 #include "util/base.h"
 
 #define ID 0x3a7cU
