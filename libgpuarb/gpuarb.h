@@ -522,8 +522,8 @@ struct gpuarb_gpu {
 	bool wgp_mode;                        /* CUs are masked in pairs (gfx10 and later) */
 	bool harvest_known; /* false: the numbers of CUs per shader engine are a guess */
 
-	/* That kernel time is proportional to 1 / effective CUs was "measured" on this target, or
-	 * is "assumed". */
+	/* That the time of a large kernel is a / effective CUs + b was "measured" on this target, is
+	 * "derived" from another target of its generation, or is "assumed". */
 	const char *law;
 	uint32_t queue_slots, queue_slots_free, process_slots, process_slots_free;
 	uint32_t pipes, queues_per_pipe, sdma_queues, sdma_xgmi_queues;
@@ -667,6 +667,14 @@ uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i);
 /* Why gpuarbd cannot read the masks of queues on GPU i, a sentence. "": it can, it has not tried, there
  * is no GPU i, or the daemon does not tell. */
 const char *gpuarb_view_unseen(const struct gpuarb_view *view, size_t i);
+
+/* Who measured the law of GPU i (gpuarb_gpu.law), or the target that it is derived from. "": nobody, there
+ * is no GPU i, or the daemon does not tell. */
+const char *gpuarb_view_law_source(const struct gpuarb_view *view, size_t i);
+
+/* The part b of the time a / effective CUs + b in percent of the time on the whole GPU i: the median of
+ * the kernels that were measured. 0: unknown, as above. */
+unsigned gpuarb_view_law_constant(const struct gpuarb_view *view, size_t i);
 
 /* How often and how long the driver had evicted queues of lease i, as far as gpuarbd knows: the driver
  * does not report every eviction. NULL: there is no lease i. */

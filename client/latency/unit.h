@@ -3,7 +3,7 @@
 
 /*
  * The units of a measurement: one CU each, one WGP on GPUs with WGPs, one CU on every XCC on GPUs
- * with several XCCs (a kernel whose mask leaves an XCC without a CU never ends). Pure.
+ * with several XCCs (the hardware runs an XCC without a CU in the mask unmasked). Pure.
  */
 
 #include <limits.h>

@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdio.h>
 
 #include "client/output/fail.h"
 #include "client/launch/model-load.h"
 #include "client/output/print.h"
 #include "util/base.h"
+#include "util/text.h"
+
+/* What the daemon knows of the law on this GPU of the snapshot. */
+static void read_law(const struct command *command, const struct gpuarb_gpu *gpu, struct law *ret)
+{
+	size_t i = (size_t)(gpu - command->gpus);
+	int basis = text_index(law_names, gpu->law);
+
+	if (basis >= 0)
+		ret->basis = (enum law_basis)basis;
+	ret->constant = min_u(gpuarb_view_law_constant(command->view, i), 100);
+	snprintf(ret->source, sizeof(ret->source), "%s",
+		 gpuarb_view_law_source(command->view, i));
+}
 
 int model_find_gpu(struct command *command, const struct gpuarb_gpu **ret_gpu, struct model *ret)
 {
@@ -19,6 +34,7 @@ int model_find_gpu(struct command *command, const struct gpuarb_gpu **ret_gpu, s
 
 	if (model_of_gpu(*ret_gpu, ret, problem, sizeof(problem)) < 0)
 		return fail(command, EXIT_FAILED, "%s: %s", (*ret_gpu)->name, problem);
+	read_law(command, *ret_gpu, &ret->law);
 	return EXIT_OK;
 }
 
@@ -60,7 +76,9 @@ int model_load(struct command *command, struct model *ret)
 	if (command->gpu)
 		return model_find_gpu(command, &gpu, ret);
 	r = model_load_profile(command, &profile);
-	if (r == EXIT_OK)
-		model_init(ret, &profile.info.geometry, profile.info.law_measured);
-	return r;
+	if (r != EXIT_OK)
+		return r;
+	model_init(ret, &profile.info.geometry);
+	ret->law = profile.info.law;
+	return EXIT_OK;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/output/explain.h"
 
+#include <limits.h>
+
+#include "util/base.h"
+
 static void count_pairs(const struct model *model, struct explanation *ret)
 {
 	for (unsigned x = 0; x < model->geometry.xccs; x++) {
@@ -15,35 +19,42 @@ static void count_pairs(const struct model *model, struct explanation *ret)
 	ret->engines_used = (unsigned)__builtin_popcount(cuset_engines(&ret->set));
 }
 
-/* Number of pairs with at least `each` CUs; 0 if an XCC has no such pair. */
-static unsigned pairs_with(const struct model *model, const struct explanation *e, unsigned each)
+/* The most effective CUs of one XCC. */
+static unsigned best_of_xcc(const struct model *model, struct explanation *e, unsigned xcc)
 {
-	unsigned pairs = 0;
+	unsigned best = 0;
 
-	for (unsigned x = 0; x < model->geometry.xccs; x++) {
-		unsigned here = 0;
+	for (unsigned i = 0; i < model->geometry.engines; i++) {
+		unsigned used = 0, each = e->pair[xcc][i];
 
 		for (unsigned s = 0; s < model->geometry.engines; s++)
-			here += e->pair[x][s] >= each;
-		if (here == 0)
-			return 0;
-		pairs += here;
+			used += each > 0 && e->pair[xcc][s] >= each;
+		if (each * used > best) {
+			best = each * used;
+			e->each[xcc] = each;
+		}
 	}
-	return pairs;
+	return best;
 }
 
 static void find_best(const struct model *model, struct explanation *e)
 {
-	unsigned step = geometry_step(&model->geometry);
+	unsigned least = UINT_MAX;
 
-	for (unsigned each = step; each <= CUSET_ARRAYS * CUSET_ARRAY_CUS; each += step) {
-		unsigned cus = each * pairs_with(model, e, each);
+	for (unsigned x = 0; x < model->geometry.xccs; x++)
+		least = min_u(least, best_of_xcc(model, e, x));
+	e->best = model->geometry.xccs * least;
+}
 
-		if (cus > e->best) {
-			e->best = cus;
-			e->each = each;
-		}
-	}
+static void find_unmasked(const struct model *model, struct explanation *e)
+{
+	struct cuset occupied;
+
+	geometry_occupied(&model->geometry, &e->set, &occupied);
+	e->occupied = cuset_count(&occupied);
+	for (unsigned x = 0; x < model->geometry.xccs && e->occupied > e->cus; x++)
+		if (!geometry_xcc_used(&model->geometry, &e->set, x))
+			e->unmasked[e->n_unmasked++] = x;
 }
 
 void explain(const struct model *model, const uint32_t *mask, size_t words, struct explanation *ret)
@@ -60,12 +71,15 @@ void explain(const struct model *model, const uint32_t *mask, size_t words, stru
 	ret->all_cus = cuset_count(&model->all);
 	ret->all_effective = geometry_effective(&model->geometry, &model->all);
 	count_pairs(model, ret);
+	find_unmasked(model, ret);
 	find_best(model, ret);
 }
 
-double explain_relative_time(const struct explanation *explanation)
+double explain_relative_time(const struct explanation *explanation, unsigned constant)
 {
+	double share = constant / 100.0;
+
 	if (!explanation->valid || explanation->effective == 0)
 		return 0;
-	return (double)explanation->all_effective / explanation->effective;
+	return (1 - share) * explanation->all_effective / explanation->effective + share;
 }

@@ -12,18 +12,21 @@ struct explanation {
 	bool valid;
 	char problem[256]; /* "" for a valid mask */
 	unsigned cus, effective;
+	unsigned occupied; /* CUs that the hardware uses: more than cus if an XCC runs unmasked */
+	uint32_t unmasked[CUSET_XCCS]; /* XCCs without a CU in a mask that has others */
+	unsigned n_unmasked;
 	unsigned all_cus, all_effective;
 	unsigned pair[CUSET_XCCS][CUSET_ENGINES]; /* CUs by XCC and shader engine */
 	unsigned engine[CUSET_ENGINES];           /* CUs of all XCCs */
 	unsigned engines_used;
 
-	/* The most effective CUs of a subset: `each` CUs in every (XCC, engine) pair with as
-	 * many. */
-	unsigned each, best;
+	/* The most effective CUs of a subset: in XCC x the engines with each[x] CUs or more. */
+	unsigned each[CUSET_XCCS], best;
 };
 
 void explain(const struct model *model, const uint32_t *mask, size_t words,
 	     struct explanation *ret);
 
-/* Time of a large kernel relative to the whole GPU; 0: unknown, for a mask that is not valid. */
-double explain_relative_time(const struct explanation *explanation);
+/* Time of a large kernel relative to the whole GPU, of which `constant` percent do not depend on the
+ * mask (law.h); 0: unknown, for a mask that is not valid. */
+double explain_relative_time(const struct explanation *explanation, unsigned constant);

@@ -240,6 +240,8 @@ static void json_gpu(struct json_object *list, const struct gpuarb_view *view, s
 	json_flag(map, "wgp_mode", gpu->wgp_mode);
 	json_flag(map, "harvest_known", gpu->harvest_known);
 	json_text_known(map, "law", gpu->law);
+	json_text_known(map, "law_source", gpuarb_view_law_source(view, i));
+	json_known(map, "law_constant", gpuarb_view_law_constant(view, i), 0);
 	json_slots(map, gpu, gpuarb_view_pipes_source(view, i));
 	json_text_known(map, "scheduler", gpu->scheduler);
 	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);

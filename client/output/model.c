@@ -6,12 +6,12 @@
 
 #include "util/base.h"
 
-void model_init(struct model *model, const struct geometry *geometry, bool measured)
+void model_init(struct model *model, const struct geometry *geometry)
 {
 	model->geometry = *geometry;
 	codec_init(&model->codec, geometry);
 	geometry_all(geometry, &model->all);
-	model->law = measured ? "measured" : "assumed";
+	model->law = (struct law){ .basis = LAW_ASSUMED };
 }
 
 int model_of_gpu(const struct gpuarb_gpu *gpu, struct model *ret, char *buf, size_t size)
@@ -40,6 +40,6 @@ int model_of_gpu(const struct gpuarb_gpu *gpu, struct model *ret, char *buf, siz
 	if (geometry_check(&geometry, buf, size) < 0)
 		return -EINVAL;
 
-	model_init(ret, &geometry, gpu->law[0] == 'm');
+	model_init(ret, &geometry);
 	return 0;
 }

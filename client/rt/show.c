@@ -434,7 +434,7 @@ void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	json_text(map, "gpu", gpu->info.name);
 	json_text(map, "device", gpu->info.device);
 	json_text(map, "gfx_target", gpu->target);
-	json_text(map, "law", gpu->info.law_measured ? "measured" : "assumed");
+	json_text(map, "law", law_names[gpu->info.law.basis]);
 	json_number(map, "margin_percent", plan->set->margin_percent);
 	list = json_list(map, "partitions");
 	for (size_t i = 0; i < plan->set->n_partitions; i++)

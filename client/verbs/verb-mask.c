@@ -24,12 +24,19 @@ static void json_explanation(struct json_object *map, const struct explanation *
 static void json_law(struct json_object *map, const struct model *model,
 		     const struct explanation *e)
 {
-	double time = explain_relative_time(e);
+	double least = explain_relative_time(e, model->law.constant);
+	double most = explain_relative_time(e, 0);
+	struct json_object *range;
 
 	json_number(map, "effective_cus", e->effective);
-	json_real(map, "efficiency", e->cus > 0 ? (double)e->effective / e->cus : NAN);
-	json_real(map, "relative_time", time > 0 ? time : NAN);
-	json_text(map, "law", model->law);
+	json_real(map, "efficiency", e->cus > 0 ? (double)e->effective / e->occupied : NAN);
+	json_real(map, "relative_time", least > 0 ? least : NAN);
+	range = json_map(map, "relative_time_range");
+	json_real(range, "least", least > 0 ? least : NAN);
+	json_real(range, "most", most > 0 ? most : NAN);
+	json_text(map, "law", law_names[model->law.basis]);
+	json_text_known(map, "law_source", model->law.source);
+	json_known(map, "law_constant", model->law.constant, 0);
 }
 
 static void print_json(const struct model *model, const struct explanation *e)
@@ -43,6 +50,8 @@ static void print_json(const struct model *model, const struct explanation *e)
 	for (unsigned x = 0; x < model->geometry.xccs; x++)
 		json_numbers(xccs, NULL, e->pair[x], model->geometry.engines);
 	json_number(map, "shader_engines_used", e->engines_used);
+	json_number(map, "occupied_cus", e->occupied);
+	json_numbers(map, "unmasked_xccs", e->unmasked, e->n_unmasked);
 	json_law(map, model, e);
 	json_print(stdout, map);
 }
@@ -64,7 +73,7 @@ static void print_thin(const struct model *model, const struct explanation *e)
 {
 	for (unsigned x = 0; x < model->geometry.xccs; x++) {
 		for (unsigned s = 0; s < model->geometry.engines; s++) {
-			if (e->pair[x][s] == 0 || e->pair[x][s] >= e->each)
+			if (e->pair[x][s] == 0 || e->pair[x][s] >= e->each[x])
 				continue;
 			if (model->geometry.xccs > 1)
 				printf("XCC %u ", x);
@@ -86,10 +95,31 @@ static void print_advice(const struct model *model, const struct explanation *e)
 		return;
 	}
 	printf("cliff: E %u of %u. Each shader engine in use gets the same share of the work, and\n"
-	       "the one with the fewest CUs sets the time. Without engines below %u CU%s: E %u of "
-	       "%u.\n",
-	       e->effective, e->cus, e->each, print_s(e->each), e->best, e->best);
+	       "the one with the fewest CUs sets the time. Without these engines: E %u of %u.\n",
+	       e->effective, e->cus, e->best, e->best);
 	print_thin(model, e);
+}
+
+static void print_unmasked(const struct explanation *e)
+{
+	printf("isolation broken: %u of %u CUs occupied. The hardware runs an XCC without a bit "
+	       "unmasked: XCC",
+	       e->occupied, e->all_cus);
+	for (unsigned i = 0; i < e->n_unmasked; i++)
+		printf("%s%u", i == 0 ? " " : ", ", e->unmasked[i]);
+	putchar('\n');
+}
+
+/* The range of a/E + b: b is that of the kernels which were measured, or 0. */
+static void print_time(const struct law *law, const struct explanation *e)
+{
+	double least = explain_relative_time(e, law->constant), most = explain_relative_time(e, 0);
+
+	fputs("a large kernel takes ", stdout);
+	if (most - least >= 0.005)
+		printf("%.2f to ", least);
+	print_line(stdout, "%.2f times as long as on the whole GPU (law %s%s%s)", most,
+		   law_names[law->basis], *law->source ? ": " : "", law->source);
 }
 
 static void print_explanation(const struct command *command, const struct model *model,
@@ -104,12 +134,14 @@ static void print_explanation(const struct command *command, const struct model 
 	print_counts(model, e);
 	if (e->effective == 0)
 		return;
+	if (e->n_unmasked > 0)
+		print_unmasked(e);
 	printf("effective CUs: %u (efficiency %.2f)\n", e->effective,
-	       (double)e->effective / e->cus);
+	       (double)e->effective / e->occupied);
 	if (e->valid)
-		printf("a large kernel takes %.2f times as long as on the whole GPU (law %s)\n",
-		       explain_relative_time(e), model->law);
-	print_advice(model, e);
+		print_time(&model->law, e);
+	if (e->n_unmasked == 0)
+		print_advice(model, e);
 }
 
 /* The CUs of one array as numbers. */

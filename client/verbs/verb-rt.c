@@ -93,7 +93,7 @@ static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, st
 	ret->info = (struct gpu_info){
 		.geometry = model->geometry,
 		.harvest_known = gpu->harvest_known,
-		.law_measured = gpu->law[0] == 'm',
+		.law = model->law,
 		.queue_slots = gpu->queue_slots,
 		.process_slots = gpu->process_slots,
 		.pipes = gpu->pipes,

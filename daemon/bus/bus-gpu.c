@@ -109,7 +109,9 @@ static int append_floor_excess(sd_bus_message *reply, const struct bus *bus, con
 	ROW(Fairness, "d", CHANGES, VALUE("d", fairness(userdata, gpu))) \
 	ROW(WgpMode, "b", CONST, VALUE("b", gpu->info.geometry.wgp))                             \
 	ROW(HarvestKnown, "b", CONST, VALUE("b", gpu->info.harvest_known))                       \
-	ROW(Law, "s", CONST, VALUE("s", gpu->info.law_measured ? "measured" : "assumed"))        \
+	ROW(Law, "s", CONST, VALUE("s", law_names[gpu->info.law.basis]))                         \
+	ROW(LawSource, "s", CONST, bus_append_text(reply, gpu->info.law.source))                 \
+	ROW(LawConstant, "u", CONST, VALUE("u", gpu->info.law.constant))                         \
 	ROW(QueueSlots, "u", CONST, VALUE("u", gpu->info.queue_slots))                           \
 	ROW(QueueSlotsFree, "u", CHANGES, VALUE("u", gpu_queues_free(gpu)))                      \
 	ROW(ProcessSlots, "u", CONST, VALUE("u", gpu->info.process_slots))                       \

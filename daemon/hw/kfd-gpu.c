@@ -590,7 +590,7 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 
 	write_device(node, info.device, sizeof(info.device));
 	info.harvest_known = read_harvest(dir, node, cus, &info.geometry, diagnostics);
-	info.law_measured = info.gfx_target == 90006;
+	info.law = law_of_target(info.gfx_target);
 	info.queue_slots = queue_slots(node, diagnostics);
 	info.pipes = generation(info.gfx_target)->pipes;
 	info.queues_per_pipe = generation(info.gfx_target)->queues_per_pipe;

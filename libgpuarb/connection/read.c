@@ -577,6 +577,8 @@ static const struct field gpu_fields[] = {
 	FIELD('b', "WgpMode", gpuarb_gpu, wgp_mode),
 	FIELD('b', "HarvestKnown", gpuarb_gpu, harvest_known),
 	FIELD('s', "Law", gpuarb_gpu, law),
+	FIELD('s', "LawSource", reading, facts.law_source),
+	FIELD('u', "LawConstant", reading, facts.law_constant),
 	FIELD('u', "QueueSlots", gpuarb_gpu, queue_slots),
 	FIELD('u', "QueueSlotsFree", gpuarb_gpu, queue_slots_free),
 	FIELD('u', "ProcessSlots", gpuarb_gpu, process_slots),

@@ -84,6 +84,8 @@ struct gpu_facts {
 	size_t n_clients;
 	uint64_t masks_observed;
 	const char *unseen;
+	const char *law_source;
+	uint32_t law_constant;
 	struct gpuarb_cover *covers;
 	size_t n_covers;
 	const struct gpuarb_driver_events *events;

@@ -293,6 +293,18 @@ GPUARB_EXPORT const char *gpuarb_view_unseen(const struct gpuarb_view *view, siz
 	return why ? why : "";
 }
 
+GPUARB_EXPORT const char *gpuarb_view_law_source(const struct gpuarb_view *view, size_t i)
+{
+	const char *source = view && i < view->n_gpus ? view->gpu_facts[i].law_source : NULL;
+
+	return source ? source : "";
+}
+
+GPUARB_EXPORT unsigned gpuarb_view_law_constant(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_gpus ? view->gpu_facts[i].law_constant : 0;
+}
+
 GPUARB_EXPORT uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i)
 {
 	return view && i < view->n_gpus ? view->gpu_facts[i].masks_observed : 0;

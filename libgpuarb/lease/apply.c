@@ -138,7 +138,7 @@ static int fail_disjoint(const struct apply *apply, const struct mask_cache_entr
 	return fail(apply->gpuarb, -ERANGE,
 		    "the mask of queue %" PRIu32 " within lease %" PRIu64
 		    " has no CU on XCC %" PRIu32
-		    " of GPU %s, where dispatched work would never end: use another mask or none",
+		    " of GPU %s, which would run unmasked: use another mask or none",
 		    entry->queue.id, apply->lease->id, xcc, gpu);
 }
 

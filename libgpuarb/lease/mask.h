@@ -21,7 +21,7 @@ bool mask_same(const struct mask *a, const struct mask *b);
 
 /*
  * The bits of the grant that are in own, too; the whole grant if own has no words. -ERANGE: no bit
- * is left, with *ret_xcc = xccs; or none on XCC *ret_xcc, where dispatched work would never end.
+ * is left, with *ret_xcc = xccs; or none on XCC *ret_xcc, which would run unmasked.
  */
 int mask_narrow(const struct mask *grant, const struct mask *own, uint32_t xccs, struct mask *ret,
 		uint32_t *ret_xcc);

@@ -96,13 +96,16 @@ for case in "whole-engines 0x555555555555555" "cliff 0xd55555555555555" "uneven 
 	out_is "$data/ctl-explain-$1.out"
 done
 mask 0 explain 0xd55555555555555 --profile=radeon-vii --json
-json_out '. == {cus: 31, valid: true, problem: null, shader_engines: [15,0,15,1],
-	per_xcc: [[15,0,15,1]], shader_engines_used: 3, effective_cus: 3,
-	efficiency: (3/31), relative_time: 20, law: "measured"}'
+json_out '(.relative_time, .relative_time_range.least) |= (. * 100 | round)
+	| . == {cus: 31, valid: true, problem: null, shader_engines: [15,0,15,1],
+	per_xcc: [[15,0,15,1]], shader_engines_used: 3, occupied_cus: 31, unmasked_xccs: [],
+	effective_cus: 3, efficiency: (3/31), relative_time: 1867,
+	relative_time_range: {least: 1867, most: 20}, law: "measured",
+	law_source: "RTNS 2021, Radeon VII", law_constant: 7}'
 mask 0 explain 0-29 --profile=radeon-vii --json
 json_out '.shader_engines == [8,8,7,7] and .effective_cus == 28'
 mask 0 explain 0 --profile=radeon-vii --json
-json_out '.cus == 1 and .valid and .relative_time == 60'
+json_out '.cus == 1 and .valid and .relative_time_range.most == 60'
 mask 0 explain 0x00000000000000000000000000000000000000000000000000f --profile=radeon-vii --json
 json_out '.valid and .cus == 4'
 mask 0 explain 0x0 --profile=radeon-vii --json
@@ -115,7 +118,17 @@ json_out '.valid == false and (.problem | test("WGP"))'
 mask 0 explain 0x3 --profile=rx6900xt --json
 json_out '.valid and .cus == 2'
 mask 0 explain 0xf --profile=mi300x-spx --json
-json_out '.valid == false and (.problem | test("XCC 4")) and (.per_xcc | length == 8)'
+json_out '.valid == false and (.problem | test("XCC 4")) and (.per_xcc | length == 8)
+	and .occupied_cus == 156 and .unmasked_xccs == [4,5,6,7] and .relative_time == null'
+mask 0 explain 0 --profile=mi300x-spx --json
+json_out '.valid == false and .cus == 1 and .occupied_cus == 267 and .unmasked_xccs == [1,2,3,4,5,6,7]'
+mask 0 explain 0 --profile=mi300x-spx
+out_has '267 of 304'
+mask 0 explain 0x0 --profile=mi300x-spx --json
+json_out '.valid == false and .occupied_cus == 0 and .unmasked_xccs == []'
+mask 0 explain 0x3 --profile=v620 --json
+json_out '.law == "assumed" and .law_source == null and .law_constant == null
+	and .relative_time == .relative_time_range.most'
 mask 0 explain 0xff --profile=mi300x-spx --json
 json_out '.valid and .cus == 8 and .effective_cus == 8 and .shader_engines[0] == 8'
 
@@ -143,6 +156,8 @@ mask 0 encode se0:0-3,SE1:5 --profile=radeon-vii --json
 json_out '. == {cu_mask: "0x201111", list: "0,4,8,12,21", cus: 5, valid: true, problem: null,
 	effective_cus: 2}'
 mask 0 encode SE0 --profile=mi300x-spx --json
+json_out '.valid and .cus == 76 and .effective_cus == 72'
+mask 0 encode SE2:0-8 --profile=mi300x-spx --json
 json_out '.valid and .effective_cus == .cus'
 mask 1 encode XCC0.SE0 --profile=mi300x-spx --json
 json_out '.valid == false and (.problem | test("XCC 1")) and (.cu_mask | startswith("0x"))'

@@ -60,7 +60,7 @@ json_out 'keys == ["gpus","leases","queue_budgets","tenants","version"] and (.te
 
 ends 0 gpus --json
 json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines","cus",
-	"cus_per_shader_engine","cus_free","fairness","floor_excess","wgp_mode","harvest_known","law","queue_slots",
+	"cus_per_shader_engine","cus_free","fairness","floor_excess","wgp_mode","harvest_known","law","law_source","law_constant","queue_slots",
 	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe","pipes_source",
 	"sdma_queues","sdma_xgmi_queues","vram_bytes","vram_free","scheduler","unmanaged",
 	"observed","masks_observed","unseen","graphics","clients","oversubscribed","draining","driver_events"] | sort)'
@@ -151,7 +151,7 @@ ends 1 map --svg="$dir/none/map.svg"
 ends 1 map 7
 mask=$("$GPUARBCTL" show "$id" --json | jq -r '.partitions[0].cu_mask')
 ends 0 mask explain "$mask" --gpu=0 --json
-json_out '.cus == 30 and .effective_cus == 30 and .relative_time == 2 and .valid'
+json_out '.cus == 30 and .effective_cus == 30 and .relative_time_range.most == 2 and .valid'
 ends 3 plan --cus=40 --class=realtime
 out_has 'fit'
 out_has "$id  frames, realtime of "

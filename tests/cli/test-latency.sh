@@ -211,7 +211,7 @@ json_out '.harvest_known == false and (.units | all(.ran_on | length == 8))'
 err_has '1482 streams'
 model '' 0
 out_has '8 XCCs'
-out_has '541 pairs'
+out_has '550 pairs'
 model wanders 0
 out_has 'fused'
 rig_done

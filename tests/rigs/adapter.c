@@ -233,7 +233,7 @@ static struct gpu_info adapter_gpu(const char *name)
 {
 	struct gpu_info info = {
 		.gfx_target = 90006,
-		.law_measured = true,
+		.law.basis = LAW_MEASURED,
 		.queue_slots = 24,
 		.process_slots = 8,
 		.pipes = 4,

@@ -23,7 +23,7 @@ struct model latency_gpu(const char *name)
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", getenv("GPUARB_SOURCE_ROOT"));
 	CHECK(profile_load(dir, name, &profile, &diagnostics) == 0);
 	diagnostics_done(&diagnostics);
-	model_init(&model, &profile.info.geometry, false);
+	model_init(&model, &profile.info.geometry);
 	return model;
 }
 

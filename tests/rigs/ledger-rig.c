@@ -9,7 +9,7 @@ struct gpu_info radeon_vii(const char *name)
 		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
 		.gfx_target = 90006,
 		.harvest_known = true,
-		.law_measured = true,
+		.law.basis = LAW_MEASURED,
 		.queue_slots = 24,
 		.process_slots = 8,
 		.pipes = 4,

@@ -137,21 +137,20 @@ static int check_wgps(const uint32_t *mask, size_t n_words, char *buf, size_t si
 static int check_xccs(const struct codec *codec, const struct geometry *geometry,
 		      const uint32_t *mask, size_t n_words, char *buf, size_t size)
 {
-	struct cuset set;
+	struct cuset set, occupied;
+	unsigned xcc = 0;
 
 	codec_decode(codec, mask, n_words, &set);
-	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++) {
-		uint32_t any = 0;
-
-		for (unsigned engine = 0; engine < geometry->engines; engine++)
-			any |= set.pair[cuset_pair(xcc, engine)];
-		if (any == 0)
-			return refuse(buf, size, -EINVAL,
-				      "no CU on XCC %u: its share of a grid would never end; "
-				      "XCC %u has the bits i with i %% %u = %u",
-				      xcc, xcc, geometry->xccs, xcc);
-	}
-	return 0;
+	geometry_occupied(geometry, &set, &occupied);
+	if (cuset_equal(&set, &occupied))
+		return 0;
+	while (geometry_xcc_used(geometry, &set, xcc))
+		xcc++;
+	return refuse(
+		buf, size, -EINVAL,
+		"no CU on XCC %u, which would run unmasked: the mask would occupy %u of %u CUs; "
+		"XCC %u has the bits i with i %% %u = %u",
+		xcc, cuset_count(&occupied), geometry_cus(geometry), xcc, geometry->xccs, xcc);
 }
 
 int codec_check(const struct codec *codec, const struct geometry *geometry, const uint32_t *mask,

@@ -52,9 +52,9 @@ void codec_decode(const struct codec *codec, const uint32_t *mask, size_t n_word
 /* Writes the mask of a set, codec_words() words. CUs that no bit stands for are left out. */
 void codec_encode(const struct codec *codec, const struct cuset *set, uint32_t *ret_mask);
 
-/* Returns 0 if the kernel takes the mask and every XCC gets a CU; else -EINVAL and in
- * buf why not: no bit set (hangs the queue), half a WGP (the kernel refuses it), an XCC
- * without a CU (its share of a grid would never end), bits past the last CU. */
+/* Returns 0 if the kernel takes the mask and the hardware keeps to it; else -EINVAL and in buf why
+ * not: no bit set, half a WGP (the kernel refuses it, and ROCr goes on without a mask), an XCC
+ * without a CU (it runs unmasked), bits past the last CU. */
 int codec_check(const struct codec *codec, const struct geometry *geometry, const uint32_t *mask,
 		size_t n_words, char *buf, size_t size);
 

@@ -67,8 +67,7 @@ static int check_xcc(const struct geometry *geometry, unsigned xcc, char *buf, s
 				return r;
 		}
 	if (geometry->xccs > 1 && xcc_cus(geometry, xcc) == 0)
-		return refuse(buf, size, -EINVAL,
-			      "XCC %u has no CU: its share of a grid would never end", xcc);
+		return refuse(buf, size, -EINVAL, "XCC %u has no CU: there is no such GPU", xcc);
 	return 0;
 }
 
@@ -153,31 +152,60 @@ void geometry_all(const struct geometry *geometry, struct cuset *ret)
 	*ret = all;
 }
 
-unsigned geometry_effective(const struct geometry *geometry, const struct cuset *set)
+bool geometry_xcc_used(const struct geometry *geometry, const struct cuset *set, unsigned xcc)
 {
-	unsigned used = 0, least = UINT_MAX;
-
-	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
-		for (unsigned engine = 0; engine < geometry->engines; engine++) {
-			uint32_t word = set->pair[cuset_pair(xcc, engine)];
-
-			if (word == 0)
-				continue;
-			used++;
-			least = min_u(least, cuset_count_word(word));
-		}
-	return used > 0 ? used * least : 0;
+	for (unsigned e = 0; e < geometry->engines; e++)
+		if (set->pair[cuset_pair(xcc, e)])
+			return true;
+	return false;
 }
 
 bool geometry_on_every_xcc(const struct geometry *geometry, const struct cuset *set)
 {
-	for (unsigned x = 0; x < geometry->xccs; x++) {
-		uint32_t any = 0;
-
-		for (unsigned e = 0; e < geometry->engines; e++)
-			any |= set->pair[cuset_pair(x, e)];
-		if (!any)
+	for (unsigned x = 0; x < geometry->xccs; x++)
+		if (!geometry_xcc_used(geometry, set, x))
 			return false;
-	}
 	return true;
+}
+
+void geometry_occupied(const struct geometry *geometry, const struct cuset *set, struct cuset *ret)
+{
+	struct cuset occupied = *set, all;
+
+	if (!cuset_empty(set)) {
+		geometry_all(geometry, &all);
+		for (unsigned x = 0; x < geometry->xccs; x++)
+			for (unsigned e = 0;
+			     e < geometry->engines && !geometry_xcc_used(geometry, set, x); e++)
+				occupied.pair[cuset_pair(x, e)] = all.pair[cuset_pair(x, e)];
+	}
+	*ret = occupied;
+}
+
+/* Engines in use x the least CUs of one. */
+static unsigned xcc_effective(const struct geometry *geometry, const struct cuset *set,
+			      unsigned xcc)
+{
+	unsigned used = 0, least = UINT_MAX;
+
+	for (unsigned e = 0; e < geometry->engines; e++) {
+		uint32_t word = set->pair[cuset_pair(xcc, e)];
+
+		if (word == 0)
+			continue;
+		used++;
+		least = min_u(least, cuset_count_word(word));
+	}
+	return used > 0 ? used * least : 0;
+}
+
+unsigned geometry_effective(const struct geometry *geometry, const struct cuset *set)
+{
+	unsigned least = UINT_MAX;
+	struct cuset occupied;
+
+	geometry_occupied(geometry, set, &occupied);
+	for (unsigned x = 0; x < geometry->xccs; x++)
+		least = min_u(least, xcc_effective(geometry, &occupied, x));
+	return geometry->xccs * least;
 }

@@ -38,9 +38,16 @@ unsigned geometry_engine_cus(const struct geometry *geometry, unsigned xcc, unsi
 unsigned geometry_step(const struct geometry *geometry); /* CUs per unit: 2 with WGPs */
 void geometry_all(const struct geometry *geometry, struct cuset *ret);
 
-/* Has the set a CU on every XCC? */
+/* Has the set a CU on this XCC? On every XCC? */
+bool geometry_xcc_used(const struct geometry *geometry, const struct cuset *set, unsigned xcc);
 bool geometry_on_every_xcc(const struct geometry *geometry, const struct cuset *set);
 
-/* E of a set: (XCC, engine) pairs with any CU x the least CUs in such a pair. A large
- * kernel's time goes as 1/E (measured on gfx906: Otterness, Anderson, RTNS 2021). */
+/* The CUs that the hardware uses with the mask of this set: an XCC without a CU in the set runs
+ * unmasked. (Read on gfx942 with all masks that leave XCCs out: tests/data/measured,
+ * mi300x_occupied.tsv.) An empty set stays empty. */
+void geometry_occupied(const struct geometry *geometry, const struct cuset *set, struct cuset *ret);
+
+/* E of a set: XCCs x the least of any XCC of (engines in use x the least CUs of such an engine), on
+ * the CUs that the set occupies. The arrays of an engine count together. Each XCC has the same share
+ * of a large kernel, and so has each engine in use of an XCC: law.h. 0: the set is empty. */
 unsigned geometry_effective(const struct geometry *geometry, const struct cuset *set);

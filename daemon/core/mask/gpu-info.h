@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/mask/geometry.h"
+#include "core/mask/law.h"
 
 #define GPU_NAME_MAX 32U
 #define GPU_DEVICE_MAX 64U
@@ -30,8 +31,8 @@ struct gpu_info {
 	unsigned gfx_target;         /* as KFD writes it: 90006 is gfx906, 110501 gfx1151 */
 	uint32_t kfd_gpu_id;         /* changes with the partition mode; 0: simulated */
 	struct geometry geometry;
-	bool harvest_known;     /* false: active[] is a guess */
-	bool law_measured;      /* time ~ 1/E measured on this gfx target */
+	bool harvest_known; /* false: active[] is a guess */
+	struct law law;
 	unsigned queue_slots;   /* num_cp_queues: HQDs that KFD owns */
 	unsigned process_slots; /* VMIDs that KFD owns */
 	unsigned pipes, queues_per_pipe;

@@ -67,7 +67,6 @@ static void set_active(const struct ini_place *place, const struct config_key *k
 	}
 }
 
-static const char *const law_words[] = { "assumed", "measured", NULL };
 static const char *const harvest_words[] = { "assumed", "known", NULL };
 
 #define DRAFT(member) .offset = offsetof(struct draft, member)
@@ -98,7 +97,7 @@ static const struct config_key keys[] = {
 	NUMBER("sdma-xgmi-queues", 0, 1024, INFO(sdma_xgmi_queues), .optional = true),
 	{ "vram", set_vram, INFO(vram_bytes) },
 	{ "scheduler", config_set_word, INFO(scheduler), .words = scheduler_names },
-	{ "law", config_set_flag, INFO(law_measured), .words = law_words },
+	{ "law", config_set_word, INFO(law.basis), .words = law_names },
 	{ "harvest", config_set_flag, INFO(harvest_known), .words = harvest_words },
 	NUMBER("reserve-queues", 0, 255, INFO(reserve_queues), .optional = true),
 	NUMBER("partitions", 1, CUSET_XCCS, DRAFT(profile.partitions), .optional = true),
@@ -232,6 +231,15 @@ static int check_queues(const char *path, const struct draft *draft,
 	return 0;
 }
 
+/* Adds what was measured on the target, if the profile has the law of the target. */
+static void finish_law(struct gpu_info *info)
+{
+	struct law law = law_of_target(info->gfx_target);
+
+	if (info->law.basis == law.basis)
+		info->law = law;
+}
+
 /* Reports a missing profile with those that exist. */
 static void report_missing(const char *dir, const char *name, struct diagnostics *diagnostics)
 {
@@ -290,6 +298,7 @@ int profile_load(const char *dir, const char *name, struct profile *ret,
 		r = check_queues(path, &draft, diagnostics);
 	if (r < 0)
 		return r;
+	finish_law(&draft.profile.info);
 	*ret = draft.profile;
 	return 0;
 }

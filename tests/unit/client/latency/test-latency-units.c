@@ -96,7 +96,7 @@ TEST(xccs_that_were_harvested_differently_leave_units_in_several_shader_engines)
 	struct model model;
 	struct units units;
 
-	model_init(&model, &geometry, false);
+	model_init(&model, &geometry);
 	units = cut_whole(&model);
 
 	CHECK(units.n == 4);

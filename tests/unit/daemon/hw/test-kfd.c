@@ -58,7 +58,7 @@ TEST(every_kind_of_gpu_is_read)
 		CHECK(memcmp(&gpu->geometry, &info.geometry, sizeof(info.geometry)) == 0);
 		CHECK(strcmp(gpu->name, info.name) == 0 && gpu->kfd_gpu_id == 0x1000);
 		CHECK(gpu->gfx_target == kind->target && gpu->harvest_known);
-		CHECK(gpu->law_measured == (kind->target == 90006));
+		CHECK(gpu->law.basis == law_of_target(kind->target).basis);
 		CHECK(gpu->queue_slots == kind->queue_slots);
 		CHECK(gpu->sdma_queues == kind->sdma_queues);
 		CHECK(gpu->sdma_xgmi_queues == kind->sdma_xgmi_queues);

@@ -136,7 +136,7 @@ TEST(profile_keys_are_stored_in_their_fields)
 	CHECK(profile.info.sdma_queues == 16 && profile.info.sdma_xgmi_queues == 0);
 	CHECK(profile.info.vram_bytes == UINT64_C(32) << 30);
 	CHECK(profile.info.scheduler == SCHEDULER_HWS);
-	CHECK(!profile.info.law_measured && !profile.info.harvest_known);
+	CHECK(profile.info.law.basis == LAW_ASSUMED && !profile.info.harvest_known);
 	CHECK(profile.info.reserve_queues == 0 && profile.partitions == 1);
 }
 
@@ -146,7 +146,7 @@ TEST(optional_keys_override_their_defaults)
 
 	CHECK(loads("reserve-queues = 3", NULL, &profile) && profile.info.reserve_queues == 3);
 	CHECK(loads("partitions = 8", NULL, &profile) && profile.partitions == 8);
-	CHECK(loads("law = measured", NULL, &profile) && profile.info.law_measured);
+	CHECK(loads("law = measured", NULL, &profile) && profile.info.law.basis == LAW_MEASURED);
 	CHECK(loads("harvest = known", NULL, &profile) && profile.info.harvest_known);
 	CHECK(loads("sdma-xgmi-queues = 24", NULL, &profile));
 	CHECK(profile.info.sdma_xgmi_queues == 24);
@@ -227,7 +227,7 @@ TEST(unknown_word_is_refused)
 {
 	CHECK(refused("scheduler = fifo", NULL,
 		      "scheduler: 'fifo' is not unknown, hws, hws-strict"));
-	CHECK(refused("law = guessed", NULL, "law: 'guessed' is not assumed or measured"));
+	CHECK(refused("law = guessed", NULL, "law: 'guessed' is not assumed, derived or measured"));
 	CHECK(refused("harvest = no", NULL, "harvest: 'no' is not assumed or known"));
 	CHECK(refused("wgp = maybe", NULL, "wgp: 'maybe'"));
 	CHECK(refused("vram = 16Q", NULL, "vram: '16Q'"));

@@ -22,7 +22,7 @@ static void check_shipped(const char *dir, const char *name)
 	CHECK(profile_load(dir, name, &profile, &diagnostics) == 0 && diagnostics.n == 0);
 	CHECK(geometry_check(&profile.info.geometry, NULL, 0) == 0);
 	CHECK(profile.info.geometry.wgp == (profile.info.gfx_target >= 100000));
-	CHECK(profile.info.law_measured == (profile.info.gfx_target == 90006));
+	CHECK(profile.info.law.basis == law_of_target(profile.info.gfx_target).basis);
 	CHECK((profile.info.scheduler == SCHEDULER_MES) == (profile.info.gfx_target >= 110000));
 
 	/* A mask can reach every CU. */
@@ -36,9 +36,10 @@ static void check_shipped(const char *dir, const char *name)
 TEST(every_shipped_profile_loads)
 {
 	static const char *const expected[] = {
-		"mi100",      "mi210",      "mi250",    "mi300x-cpx", "mi300x-spx",
-		"polaris10",  "radeon-vii", "rx6900xt", "rx7900xtx",  "rx9070xt",
-		"strix-halo", "v620",       "vega10",
+		"mi100",    "mi210",      "mi250",    "mi300x-cpx", "mi300x-spx",
+		"mi308x",   "mi325x",     "mi350x",   "mi355x",     "polaris10",
+		"r9700",    "radeon-vii", "rx6900xt", "rx7800xt",   "rx7900xtx",
+		"rx9070xt", "strix-halo", "v620",     "vega10",
 	};
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
 	struct dirent **list = NULL;
@@ -79,10 +80,16 @@ TEST(shipped_profiles_have_the_numbers_of_their_cards)
 		{ "mi210", 104, 24, 13, 16, 24, 0, 1 },
 		{ "mi250", 104, 24, 13, 16, 24, 3, 1 },
 		{ "mi300x-spx", 304, 24, 13, 16, 112, 0, 1 },
+		{ "mi308x", 80, 24, 13, 16, 112, 0, 1 },
+		{ "mi325x", 304, 24, 13, 16, 112, 0, 1 },
+		{ "mi350x", 256, 24, 13, 16, 112, 0, 1 },
+		{ "mi355x", 256, 24, 13, 16, 112, 0, 1 },
 		{ "mi300x-cpx", 38, 24, 6, 16, 0, 0, 8 },
 		{ "v620", 72, 8, 8, 16, 0, 0, 1 },
 		{ "rx6900xt", 80, 8, 8, 16, 0, 0, 1 },
 		{ "rx7900xtx", 96, 8, 8, 12, 0, 0, 1 },
+		{ "rx7800xt", 60, 8, 8, 12, 0, 0, 1 },
+		{ "r9700", 64, 4, 8, 12, 0, 0, 1 },
 		{ "strix-halo", 40, 8, 8, 6, 0, 0, 1 },
 		{ "rx9070xt", 64, 4, 8, 12, 0, 0, 1 },
 	};
