@@ -100,7 +100,7 @@ void model_restart(struct model *model)
 	arbiter_await_claims(new, model->now + 20);
 	for (size_t i = 0; i < old->n_leases; i++)
 		hand_over_holders(new, old->leases[i]);
-	arbiter_adopted(new);
+	arbiter_adopted(new, model->now);
 	model->arbiter = new;
 	model->n_queues = 0;
 	model->restarts++;
