@@ -77,7 +77,7 @@ static void make_queues(int kfd, const struct gpu_node *node, unsigned slots)
 	for (n_tried = 0; n_tried < QUEUES_MAX && n_tried < slots; n_tried++) {
 		struct kfd_ioctl_create_queue_args args = queue_args_new(node);
 
-		if (queue_args_map(kfd, &args, node) < 0 ||
+		if (queue_args_map(kfd, &args, node, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) < 0 ||
 		    ioctl(kfd, AMDKFD_IOC_CREATE_QUEUE, &args) < 0)
 			die("CREATE_QUEUE");
 		tried[n_tried].id = args.queue_id;

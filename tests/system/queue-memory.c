@@ -109,16 +109,15 @@ struct kfd_ioctl_create_queue_args queue_args_new(const struct gpu_node *node)
 	};
 }
 
-static int map(int kfd, uint32_t gpu, uint64_t address, uint64_t size)
+static int map(int kfd, uint32_t gpu, uint32_t kind, uint64_t address, uint64_t size)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args alloc = {
 		.va_addr = address,
 		.size = size,
 		.mmap_offset = address,
 		.gpu_id = gpu,
-		.flags = (uint32_t)(KFD_IOC_ALLOC_MEM_FLAGS_USERPTR |
-				    KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
-				    KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE),
+		.flags = kind | (uint32_t)(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
+					   KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE),
 	};
 	struct kfd_ioctl_map_memory_to_gpu_args to = {
 		.device_ids_array_ptr = (uintptr_t)&gpu,
@@ -132,13 +131,13 @@ static int map(int kfd, uint32_t gpu, uint64_t address, uint64_t size)
 }
 
 int queue_args_map(int kfd, const struct kfd_ioctl_create_queue_args *args,
-		   const struct gpu_node *node)
+		   const struct gpu_node *node, uint32_t kind)
 {
-	int r = map(kfd, args->gpu_id, args->ring_base_address, QUEUE_PAGE);
+	int r = map(kfd, args->gpu_id, kind, args->ring_base_address, QUEUE_PAGE);
 
-	r = r < 0 ? r : map(kfd, args->gpu_id, args->eop_buffer_address, QUEUE_PAGE);
-	r = r < 0 ? r : map(kfd, args->gpu_id, args->write_pointer_address, QUEUE_PAGE);
+	r = r < 0 ? r : map(kfd, args->gpu_id, kind, args->eop_buffer_address, QUEUE_PAGE);
+	r = r < 0 ? r : map(kfd, args->gpu_id, kind, args->write_pointer_address, QUEUE_PAGE);
 	if (r < 0 || node->save == 0)
 		return r;
-	return map(kfd, args->gpu_id, args->ctx_save_restore_address, save_size(node));
+	return map(kfd, args->gpu_id, kind, args->ctx_save_restore_address, save_size(node));
 }

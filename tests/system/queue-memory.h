@@ -18,7 +18,8 @@ struct gpu_node gpu_node_read(unsigned n);
 /* The arguments of CREATE_QUEUE for an AQL queue of this GPU, with memory of its own. */
 struct kfd_ioctl_create_queue_args queue_args_new(const struct gpu_node *node);
 
-/* Maps the memory of a queue to the GPU, as the driver wants it since Linux 6.12. Needs ACQUIRE_VM.
+/* Maps the memory of a queue to the GPU, as the driver wants it since Linux 6.12: that of the process
+ * (KFD_IOC_ALLOC_MEM_FLAGS_USERPTR), or memory of the kernel in its place (…_GTT). Needs ACQUIRE_VM.
  * 0, or negative errno. */
 int queue_args_map(int kfd, const struct kfd_ioctl_create_queue_args *args,
-		   const struct gpu_node *node);
+		   const struct gpu_node *node, uint32_t kind);

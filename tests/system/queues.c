@@ -9,6 +9,8 @@
  *	xgmi N       N more of SDMA on the engines for XGMI
  *	mask WORD…   masks all compute queues (hexadecimal, 32 bits each): says "masked"
  *	close        closes /dev/kfd: says "closed"
+ *	context N    N queues in a secondary context (Linux 7.2): says "made N"
+ *	leave        closes the file of that context: says "left"
  * The end of it is the end.
  */
 
@@ -24,6 +26,7 @@
 
 #define MOST 64
 #define WORDS 8
+#define CREATE_PROCESS _IO('K', 0x27) /* since Linux 7.2 */
 
 static void must(int condition, const char *what)
 {
@@ -36,7 +39,7 @@ static void must(int condition, const char *what)
 /* The queues of one type. */
 struct made {
 	const char *name;
-	unsigned type;
+	unsigned type, memory;
 	int n;
 	unsigned ids[MOST];
 };
@@ -46,7 +49,7 @@ static int make(int kfd, const struct gpu_node *node, struct made *made)
 	struct kfd_ioctl_create_queue_args args = queue_args_new(node);
 
 	args.queue_type = made->type;
-	must(queue_args_map(kfd, &args, node) == 0, "memory");
+	must(queue_args_map(kfd, &args, node, made->memory) == 0, "memory");
 	if (ioctl(kfd, AMDKFD_IOC_CREATE_QUEUE, &args) < 0)
 		return -errno;
 	made->ids[made->n++] = args.queue_id;
@@ -92,10 +95,35 @@ static void mask(int kfd, const struct made *made, char *line)
 }
 
 static struct made all[] = {
-	{ .name = "make", .type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL },
-	{ .name = "sdma", .type = KFD_IOC_QUEUE_TYPE_SDMA },
-	{ .name = "xgmi", .type = KFD_IOC_QUEUE_TYPE_SDMA_XGMI },
+	{ "make", KFD_IOC_QUEUE_TYPE_COMPUTE_AQL, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR, 0, { 0 } },
+	{ "sdma", KFD_IOC_QUEUE_TYPE_SDMA, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR, 0, { 0 } },
+	{ "xgmi", KFD_IOC_QUEUE_TYPE_SDMA_XGMI, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR, 0, { 0 } },
 };
+
+static int context_kfd = -1;
+
+static void acquire(int kfd, const struct gpu_node *node)
+{
+	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = node->id };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", node->minor);
+	vm.drm_fd = (__u32)open(path, O_RDWR | O_CLOEXEC);
+	must(ioctl(kfd, AMDKFD_IOC_ACQUIRE_VM, &vm) == 0, "vm");
+}
+
+/* Its memory is the kernel's: the driver takes none of the process's own there. */
+static void make_context(const struct gpu_node *node, int n)
+{
+	struct made made = { .type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
+			     .memory = KFD_IOC_ALLOC_MEM_FLAGS_GTT };
+
+	context_kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	must(context_kfd >= 0, "/dev/kfd");
+	must(ioctl(context_kfd, CREATE_PROCESS) == 0, "context");
+	acquire(context_kfd, node);
+	make_more(context_kfd, node, &made, n);
+}
 
 static void obey(int kfd, const struct gpu_node *node, char *line)
 {
@@ -110,20 +138,23 @@ static void obey(int kfd, const struct gpu_node *node, char *line)
 		must(close(kfd) == 0, "close");
 		puts("closed");
 	}
+	if (strncmp(line, "context", 7) == 0)
+		make_context(node, atoi(line + 7));
+	if (strncmp(line, "leave", 5) == 0) {
+		must(close(context_kfd) == 0, "leave");
+		puts("left");
+	}
 }
 
 int main(int argc, char *argv[])
 {
 	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 	struct gpu_node node = gpu_node_read(argc > 2 ? (unsigned)atoi(argv[2]) : 1);
-	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = node.id };
 	char line[256];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	must(kfd >= 0, "/dev/kfd");
-	snprintf(line, sizeof(line), "/dev/dri/renderD%u", node.minor);
-	vm.drm_fd = (__u32)open(line, O_RDWR | O_CLOEXEC);
-	must(ioctl(kfd, AMDKFD_IOC_ACQUIRE_VM, &vm) == 0, "vm");
+	acquire(kfd, &node);
 	make_more(kfd, &node, &all[0], argc > 1 ? atoi(argv[1]) : 1);
 	while (fgets(line, sizeof(line), stdin))
 		obey(kfd, &node, line);

@@ -431,7 +431,7 @@ int main(void)
 	wrong_queues();
 	create_queue("CREATE_QUEUE before ACQUIRE_VM", right);
 	acquire();
-	if (queue_args_map(kfd, &right, &node) < 0) {
+	if (queue_args_map(kfd, &right, &node, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) < 0) {
 		perror("memory");
 		return 1;
 	}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "util/base.h"
+#include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
 
 #define ARENA_MIN (1U << 20)
@@ -95,9 +96,17 @@ void sim_set_places(struct sim *sim, bool places)
 struct sim_process *sim_find_process(const struct sim *sim, pid_t pid)
 {
 	for (struct sim_process *process = sim->processes; process; process = process->next)
-		if (process->pid == pid && !process->dead)
+		if (process->pid == pid && !process->dead &&
+		    process->context == SIM_CONTEXT_PRIMARY)
 			return process;
 	return NULL;
+}
+
+struct sim_process *sim_find_context(struct sim_process *from, pid_t pid)
+{
+	while (from && (from->pid != pid || from->dead))
+		from = from->next;
+	return from;
 }
 
 struct sim_gpu *sim_known_gpu(struct sim *sim, uint32_t gpu_id)
@@ -125,22 +134,57 @@ struct sim_queue *sim_find_queue(struct sim_process *process, unsigned id)
 
 /* ---- processes come and go ---- */
 
+static struct sim_process *process_new(struct sim *sim, pid_t pid, unsigned context)
+{
+	struct sim_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	process->sim = sim;
+	process->pid = pid;
+	process->context = context;
+	process->serial = ++sim->serial;
+	process->next = sim->processes;
+	sim->processes = process;
+	sim_record_process(process);
+	return process;
+}
+
 int sim_open(struct sim *sim, pid_t pid, struct sim_process **ret)
 {
 	struct sim_process *process = sim_find_process(sim, pid);
 
-	if (!process) {
-		process = calloc(1, sizeof(*process));
-		if (!process)
-			return -ENOMEM;
-		process->sim = sim;
-		process->pid = pid;
-		process->serial = ++sim->serial;
-		process->next = sim->processes;
-		sim->processes = process;
-		sim_record_process(process);
-	}
+	if (!process)
+		process = process_new(sim, pid, SIM_CONTEXT_PRIMARY);
+	if (!process)
+		return -ENOMEM;
 	*ret = process;
+	return 0;
+}
+
+/* kfd_ioctl_create_process(), Linux 7.2: the open file is that of a secondary context from now on. */
+int ioctl_create_process(const struct sim_call *call, void *argument)
+{
+	struct sim *sim = call->sim;
+	struct sim_process *process;
+	unsigned id = 0;
+
+	(void)argument;
+	if (call->process->context != SIM_CONTEXT_PRIMARY)
+		return -EINVAL;
+	if (!call->file)
+		return -EOPNOTSUPP;
+	for (process = sim_find_context(sim->processes, call->process->pid); process;)
+		if (process->context == id) {
+			id++;
+			process = sim_find_context(sim->processes, process->pid);
+		} else {
+			process = sim_find_context(process->next, process->pid);
+		}
+	process = process_new(sim, call->process->pid, id);
+	if (!process)
+		return -ENOMEM;
+	*call->file = process;
 	return 0;
 }
 
@@ -153,12 +197,10 @@ static void unlink_process(struct sim_process *process)
 	*at = process->next;
 }
 
-void sim_exit(struct sim *sim, pid_t pid, uint64_t now_ns)
+static void process_end(struct sim_process *process, uint64_t now_ns)
 {
-	struct sim_process *process = sim_find_process(sim, pid);
+	struct sim *sim = process->sim;
 
-	if (!process)
-		return;
 	process->dead = true;
 	process->gone_ns = now_ns + sim->teardown_ns;
 	sim_waits_forget(sim, process);
@@ -166,6 +208,20 @@ void sim_exit(struct sim *sim, pid_t pid, uint64_t now_ns)
 		unlink_process(process);
 		process_free(process, now_ns);
 	}
+}
+
+void sim_exit(struct sim *sim, pid_t pid, uint64_t now_ns)
+{
+	struct sim_process *process;
+
+	while ((process = sim_find_context(sim->processes, pid)))
+		process_end(process, now_ns);
+}
+
+void sim_close(struct sim_process *file, uint64_t now_ns)
+{
+	if (file->context != SIM_CONTEXT_PRIMARY)
+		process_end(file, now_ns);
 }
 
 /* ---- what happens by itself ---- */

@@ -119,6 +119,20 @@ static struct sim_process *find_pid(struct sim *sim, const char *text)
 	return parse_number(text, INT32_MAX, &pid) < 0 ? NULL : sim_find_process(sim, (pid_t)pid);
 }
 
+static int evict_contexts(struct sim *sim, pid_t pid, bool evicted, uint64_t now_ns)
+{
+	struct sim_process *process = sim_find_context(sim->processes, pid);
+	int r = 0;
+
+	for (; process; process = sim_find_context(process->next, pid)) {
+		int each = process->evicted == evicted ? 0
+						       : sim_queues_evict(process, evicted, now_ns);
+
+		r = r < 0 ? r : each;
+	}
+	return r;
+}
+
 /* kfd_process_evict_queues() tells of each GPU, whether the process has queues there or not. */
 static int fault_evict(struct sim *sim, char *rest, uint64_t now_ns,
 		       const struct complaint *complaint)
@@ -133,7 +147,7 @@ static int fault_evict(struct sim *sim, char *rest, uint64_t now_ns,
 		sim_smi_event(&sim->gpus[i], process->pid, KFD_SMI_EVENT_QUEUE_EVICTION,
 			      "%lld -%d %x %d\n", (long long)now_ns, process->pid,
 			      sim->gpus[i].info.kfd_gpu_id, KFD_QUEUE_EVICTION_TRIGGER_TTM);
-	return sim_queues_evict(process, true, now_ns);
+	return evict_contexts(sim, process->pid, true, now_ns);
 }
 
 static int fault_restore(struct sim *sim, char *rest, uint64_t now_ns,
@@ -144,7 +158,7 @@ static int fault_restore(struct sim *sim, char *rest, uint64_t now_ns,
 
 	if (!process || !process->evicted)
 		return bad(complaint, "restore: no process «%s» is evicted", rest);
-	r = sim_queues_evict(process, false, now_ns);
+	r = evict_contexts(sim, process->pid, false, now_ns);
 	for (size_t i = 0; i < sim->n_gpus; i++)
 		sim_smi_event(&sim->gpus[i], process->pid, KFD_SMI_EVENT_QUEUE_RESTORE,
 			      "%lld -%d %x %c\n", (long long)now_ns, process->pid,

@@ -22,6 +22,7 @@ enum sim_queue_type { SIM_COMPUTE, SIM_SDMA, SIM_HIQ, SIM_DIQ, SIM_SDMA_XGMI };
 /* KFD_IOCTL_MINOR_VERSION of the kernels whose driver this can be. */
 #define KFD_LINUX_6_1 11U
 #define KFD_LINUX_6_12 17U
+#define KFD_LINUX_7_2 23U
 
 struct sim_gpu;
 
@@ -93,9 +94,13 @@ struct sim_event {
 	struct sim_event *next;
 };
 
+#define SIM_CONTEXT_PRIMARY 0xffffU
+
 struct sim_process {
 	struct sim *sim;
 	pid_t pid;
+	unsigned
+		context; /* SIM_CONTEXT_PRIMARY, or the number of a secondary one of CREATE_PROCESS */
 	uint64_t serial;
 	bool dead;        /* sim_exit() was called */
 	uint64_t gone_ns; /* dead: when it is torn down */
@@ -170,8 +175,12 @@ struct sim {
 };
 
 /* ---- lookups (core.c) ---- */
-struct sim_process *sim_find_process(const struct sim *sim, pid_t pid); /* alive; NULL */
-struct sim_gpu *sim_find_gpu(struct sim *sim, uint32_t gpu_id);         /* not gone; NULL */
+/* Alive, the primary context; NULL. */
+struct sim_process *sim_find_process(const struct sim *sim, pid_t pid);
+
+/* The same or the next context of the process, which is alive; NULL: there is no more. */
+struct sim_process *sim_find_context(struct sim_process *from, pid_t pid);
+struct sim_gpu *sim_find_gpu(struct sim *sim, uint32_t gpu_id); /* not gone; NULL */
 struct sim_queue *sim_find_queue(struct sim_process *process, unsigned id);
 
 /* ---- a process's memory as its GPU sees it (memory.c) ---- */

@@ -81,6 +81,8 @@ static const struct entry entries[] = {
 	[0x25] = { "runtime-enable", _IOWR('K', 0x25, struct sim_runtime_enable_args),
 		   ioctl_runtime_enable, 13 },
 	[0x26] = { "dbg-trap", _IOWR('K', 0x26, struct sim_dbg_trap_args), ioctl_dbg_trap, 13 },
+	[0x27] = { "create-process", _IO('K', 0x27), ioctl_create_process, 19 },
+	[0x28] = { "profiler", _IOWR('K', 0x28, struct sim_profiler_args), ioctl_profiler, 23 },
 };
 
 #define N_ENTRIES (sizeof(entries) / sizeof(entries[0]))
@@ -122,13 +124,15 @@ int sim_copy_to(const struct sim_call *call, uint64_t address, const void *buf, 
 
 /* As kfd_ioctl() does: the number alone chooses, the type is not looked at; what the client
  * gave less than the driver knows is zero, what it gave more is left alone. */
-int sim_ioctl(struct sim *sim, struct sim_process *opener, pid_t caller, uint64_t request,
-	      unsigned cmd, void *argument, size_t size, uint64_t now_ns)
+static int call_driver(struct sim *sim, struct sim_process *opener, struct sim_process **file,
+		       pid_t caller, uint64_t request, unsigned cmd, void *argument, size_t size,
+		       uint64_t now_ns)
 {
 	_Alignas(8) uint8_t known[SIM_ARGUMENT_MAX] = { 0 };
 	struct sim_call call = {
 		.sim = sim,
 		.process = opener,
+		.file = file,
 		.request = request,
 		.now_ns = now_ns,
 		.size = size,
@@ -151,4 +155,16 @@ int sim_ioctl(struct sim *sim, struct sim_process *opener, pid_t caller, uint64_
 	if (entry->cmd & IOC_OUT && size > 0)
 		memcpy(argument, known, size);
 	return r;
+}
+
+int sim_ioctl(struct sim *sim, struct sim_process *opener, pid_t caller, uint64_t request,
+	      unsigned cmd, void *argument, size_t size, uint64_t now_ns)
+{
+	return call_driver(sim, opener, NULL, caller, request, cmd, argument, size, now_ns);
+}
+
+int sim_ioctl_file(struct sim *sim, struct sim_process **file, pid_t caller, uint64_t request,
+		   unsigned cmd, void *argument, size_t size, uint64_t now_ns)
+{
+	return call_driver(sim, *file, file, caller, request, cmd, argument, size, now_ns);
 }

@@ -13,6 +13,7 @@
 struct sim_call {
 	struct sim *sim;
 	struct sim_process *process;
+	struct sim_process **file; /* whose the open file is; NULL: that cannot change */
 	uint64_t request;
 	uint64_t now_ns;
 	size_t size; /* as the client had it */
@@ -29,8 +30,15 @@ struct sim_dbg_trap_args {
 	uint64_t of_op[3];
 };
 
+struct sim_profiler_args {
+	uint32_t op, value, of_op[2];
+};
+
 /* The name as faults have it, "create-queue"; NULL: no such number. */
 const char *sim_ioctl_name(unsigned nr);
+
+/* ---- core.c ---- */
+int ioctl_create_process(const struct sim_call *call, void *argument);
 
 /* ---- queue.c ---- */
 int ioctl_create_queue(const struct sim_call *call, void *argument);
@@ -60,6 +68,7 @@ int ioctl_wait_events(const struct sim_call *call, void *argument);
 /* ---- debug.c ---- */
 int ioctl_runtime_enable(const struct sim_call *call, void *argument);
 int ioctl_dbg_trap(const struct sim_call *call, void *argument);
+int ioctl_profiler(const struct sim_call *call, void *argument);
 
 /* ---- memory.c ---- */
 int ioctl_acquire_vm(const struct sim_call *call, void *argument);

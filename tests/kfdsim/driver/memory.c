@@ -237,6 +237,9 @@ int ioctl_alloc_memory(const struct sim_call *call, void *argument)
 
 	if (args->size == 0)
 		return -EINVAL;
+	if (process->context != SIM_CONTEXT_PRIMARY &&
+	    args->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
+		return -EOPNOTSUPP;
 	r = sim_bound_gpu(call, args->gpu_id, &gpu);
 	if (r < 0)
 		return r == -ESRCH ? -ENODEV : r;

@@ -170,5 +170,7 @@ int ioctl_svm(const struct sim_call *call, void *argument)
 	uint64_t size = offsetof(struct kfd_ioctl_svm_args, attrs) +
 			(uint64_t)args->nattr * sizeof(struct kfd_ioctl_svm_attribute);
 
+	if (call->process->context != SIM_CONTEXT_PRIMARY)
+		return -EOPNOTSUPP;
 	return call->size < size ? -EINVAL : -EPERM;
 }

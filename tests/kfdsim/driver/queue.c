@@ -14,6 +14,7 @@
 #define SECOND_DOORBELLS 512U /* KFD_QUEUE_DOORBELL_MIRROR_OFFSET: those of odd queues */
 #define QUEUE_TYPE_SDMA_BY_ENGINE 4U
 #define SDMA_ENGINE_OFFSET 88
+#define METADATA_RING_OFFSET 92
 #define ENOTSUPP_KERNEL 524 /* include/linux/errno.h; user space has no name */
 
 bool sim_queue_wanted(const struct sim_queue *queue)
@@ -22,13 +23,27 @@ bool sim_queue_wanted(const struct sim_queue *queue)
 	       !queue->reset;
 }
 
-/* sdma_engine_id of CREATE_QUEUE since 6.12, behind what the headers of Debian 12 have. */
+/* A number of CREATE_QUEUE behind what the headers of Debian 12 have. */
+static uint32_t later(const struct kfd_ioctl_create_queue_args *args, size_t offset)
+{
+	uint32_t value;
+
+	memcpy(&value, (const uint8_t *)args + offset, sizeof(value));
+	return value;
+}
+
+/* sdma_engine_id, since Linux 6.12. */
 static uint32_t engine_of(const struct kfd_ioctl_create_queue_args *args)
 {
-	uint32_t engine;
+	return later(args, SDMA_ENGINE_OFFSET);
+}
 
-	memcpy(&engine, (const uint8_t *)args + SDMA_ENGINE_OFFSET, sizeof(engine));
-	return engine;
+/* metadata_ring_size, since Linux 7.2: a power of 2, or 0. */
+static bool metadata_is_wrong(const struct sim *sim, const struct kfd_ioctl_create_queue_args *args)
+{
+	uint32_t size = sim->kfd_minor < KFD_LINUX_7_2 ? 0 : later(args, METADATA_RING_OFFSET);
+
+	return (size & (size - 1)) != 0;
 }
 
 /* ---- what the driver checks before it looks for anything ---- */
@@ -69,6 +84,8 @@ static int check_create(const struct sim *sim, const struct kfd_ioctl_create_que
 
 	if (r < 0)
 		return r;
+	if (metadata_is_wrong(sim, args))
+		return -EINVAL;
 	if (!user_address(args->read_pointer_address, sizeof(uint32_t)) ||
 	    !user_address(args->write_pointer_address, sizeof(uint32_t)) ||
 	    !user_address(args->eop_buffer_address, sizeof(uint32_t)) ||

@@ -19,6 +19,7 @@
 #define DRM_MAJOR 3
 #define DRM_MINOR_6_1 49
 #define DRM_MINOR_6_12 61
+#define DRM_MINOR_7_2 64
 
 enum { NR_VERSION = 0x00, NR_GET_CLIENT = 0x05, NR_AMDGPU_INFO = 0x45 };
 
@@ -113,11 +114,14 @@ static int put_text(const struct render_call *call, uint64_t address, uint64_t *
 
 static int get_version(const struct render_call *call, struct version *version)
 {
-	bool old = call->gpu->sim->kfd_minor < KFD_LINUX_6_12;
+	unsigned kfd_minor = call->gpu->sim->kfd_minor;
+	bool old = kfd_minor < KFD_LINUX_6_12;
 	int r;
 
 	version->major = DRM_MAJOR;
-	version->minor = old ? DRM_MINOR_6_1 : DRM_MINOR_6_12;
+	version->minor = old                         ? DRM_MINOR_6_1
+			 : kfd_minor < KFD_LINUX_7_2 ? DRM_MINOR_6_12
+						     : DRM_MINOR_7_2;
 	version->patch = 0;
 	r = put_text(call, version->name.text, &version->name.size, "amdgpu");
 	r = r < 0 ? r

@@ -7,7 +7,7 @@
  * own: what it needs of the world comes by struct sim_world, and time as an argument. The front
  * ends (FUSE, seccomp) bring ioctls here and carry answers back.
  *
- * Written from what amdkfd does (Linux 6.1 with KFD 1.11, or Linux 6.12 with KFD 1.17), as read for
+ * Written from what amdkfd does (Linux 6.1, 6.12 and 7.2, with KFD 1.11, 1.17 and 1.23), as read for
  * facts in the comments beside each check; nothing here is shared with the daemon but the plain value
  * struct gpu_info.
  */
@@ -83,7 +83,7 @@ struct sim_config {
 	size_t n_gpus;
 	unsigned nodes; /* of the topology, CPUs too; 0: one CPU and the GPUs */
 
-	unsigned kfd_minor;   /* the driver is that of KFD 1.11 or 1.17; 0: 1.11 */
+	unsigned kfd_minor;   /* the driver is that of KFD 1.11, 1.17 or 1.23; 0: 1.11 */
 	uint64_t teardown_ns; /* queues of a dead process stay so long (0: gone at the next work) */
 	bool timing;          /* dispatches take time by the model of timing.h */
 };
@@ -128,6 +128,9 @@ int sim_open(struct sim *sim, pid_t pid, struct sim_process **ret);
  * answered; its queues go now or, with teardown_ns, later. Unknown pids are fine. */
 void sim_exit(struct sim *sim, pid_t pid, uint64_t now_ns);
 
+/* The last close of a file that CREATE_PROCESS made that of a secondary context: it ends. */
+void sim_close(struct sim_process *file, uint64_t now_ns);
+
 /*
  * One ioctl on a /dev/kfd that `opener` opened, called by process `caller`. cmd as the client
  * gave it; argument holds size bytes (of _IOC_SIZE(cmd), at most SIM_ARGUMENT_MAX; the core
@@ -138,6 +141,11 @@ void sim_exit(struct sim *sim, pid_t pid, uint64_t now_ns);
 #define SIM_ARGUMENT_MAX 4096U
 int sim_ioctl(struct sim *sim, struct sim_process *opener, pid_t caller, uint64_t request,
 	      unsigned cmd, void *argument, size_t size, uint64_t now_ns);
+
+/* The same for an open file that belongs to *file: CREATE_PROCESS makes it another one, which ends
+ * by sim_close(). */
+int sim_ioctl_file(struct sim *sim, struct sim_process **file, pid_t caller, uint64_t request,
+		   unsigned cmd, void *argument, size_t size, uint64_t now_ns);
 
 /* One ioctl on the render node with that minor, as sim_ioctl(). -ENODEV: its GPU is gone. -ENOTTY: no
  * request to a render node. -EOPNOTSUPP: one that is not emulated. */

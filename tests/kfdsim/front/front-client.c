@@ -133,9 +133,10 @@ void front_close(struct front *front, struct front_client *client)
 		client_ended(front, client);
 }
 
-int front_ioctl(struct front *front, struct front_client *client, pid_t tid, uint64_t request,
-		unsigned cmd, void *argument, size_t size)
+int front_ioctl(struct front *front, struct front_client *client, struct sim_process **file,
+		pid_t tid, uint64_t request, unsigned cmd, void *argument, size_t size)
 {
+	struct sim_process *process;
 	pid_t pid;
 	int r;
 
@@ -146,8 +147,13 @@ int front_ioctl(struct front *front, struct front_client *client, pid_t tid, uin
 	r = front_process_of(tid, &pid);
 	if (r < 0)
 		return r;
-	return sim_ioctl(front->sim, client->process, pid, request, cmd, argument, size,
-			 front_now());
+	if (!file)
+		return sim_ioctl(front->sim, client->process, pid, request, cmd, argument, size,
+				 front_now());
+	process = *file ? *file : client->process;
+	r = sim_ioctl_file(front->sim, &process, pid, request, cmd, argument, size, front_now());
+	*file = process == client->process ? NULL : process;
+	return r;
 }
 
 void front_kill_clients(struct front *front)

@@ -112,9 +112,11 @@ void front_close(struct front *front, struct front_client *client);
 /* Who has opened /dev/kfd already, or NULL. */
 struct front_client *front_find(struct front *front, pid_t tid);
 
-/* sim_ioctl() by a thread, -EBADF where the opener has ended or is not the thread's. */
-int front_ioctl(struct front *front, struct front_client *client, pid_t tid, uint64_t request,
-		unsigned cmd, void *argument, size_t size);
+/* sim_ioctl() by a thread, -EBADF where the opener has ended or is not the thread's. *file is the
+ * secondary context that the open file is of, NULL: the client's own; file NULL: files are not told
+ * apart, and CREATE_PROCESS fails. */
+int front_ioctl(struct front *front, struct front_client *client, struct sim_process **file,
+		pid_t tid, uint64_t request, unsigned cmd, void *argument, size_t size);
 
 /* Ends whoever is gone. Before a text is made, too: who asks for one after a death has its turn
  * before the pidfd may have, and nothing tells of files that an exec has closed. */

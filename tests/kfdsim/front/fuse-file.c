@@ -87,6 +87,8 @@ int fuse_release(struct fuse *fuse, const struct fuse_request *request)
 	if (request->size < sizeof(*in))
 		return -EINVAL;
 	handle = handle_of(in->fh);
+	if (handle->context && !handle->client->ended)
+		sim_close(handle->context, front_now());
 	if (handle->client)
 		front_close(fuse->front, handle->client);
 	fuse_handle_free(handle);

@@ -98,7 +98,7 @@ static int serve_call(struct fuse *fuse, const struct seccomp_notif *request,
 		return 0;
 	fuse->gated = wait.id;
 	r = r < 0 ? r
-		  : front_ioctl(fuse->front, client, wait.tid, wait.id,
+		  : front_ioctl(fuse->front, client, NULL, wait.tid, wait.id,
 				(unsigned)request->data.args[1], argument, wait.room);
 	fuse->gated = 0;
 	return seccomp_reply_call(&gate, &wait, r, argument);

@@ -60,7 +60,7 @@ void fuse_answer(struct front *front, uint64_t unique, int result, const void *a
 /* sim_ioctl() may answer others while it is called, but this one only later: so it is in the
  * list before. */
 static int kfd_ioctl(struct fuse *fuse, const struct fuse_request *request,
-		     struct front_client *client, const struct fuse_ioctl_in *in)
+		     struct fuse_handle *handle, const struct fuse_ioctl_in *in)
 {
 	uint64_t unique = request->in->unique;
 	uint8_t argument[SIM_ARGUMENT_MAX] = { 0 };
@@ -75,8 +75,8 @@ static int kfd_ioctl(struct fuse *fuse, const struct fuse_request *request,
 	r = add_wait(fuse, unique, room);
 	if (r < 0)
 		return r;
-	r = front_ioctl(fuse->front, client, (pid_t)request->in->pid, unique, in->cmd, argument,
-			size);
+	r = front_ioctl(fuse->front, handle->client, &handle->context, (pid_t)request->in->pid,
+			unique, in->cmd, argument, size);
 	if (r == -EINPROGRESS)
 		return 0;
 	fuse_take_wait(fuse, unique, &room);
@@ -102,14 +102,14 @@ static int render_ioctl(struct fuse *fuse, const struct fuse_request *request, u
 int fuse_ioctl(struct fuse *fuse, const struct fuse_request *request)
 {
 	const struct fuse_ioctl_in *in = request->body;
-	const struct fuse_handle *handle;
+	struct fuse_handle *handle;
 
 	if (request->size < sizeof(*in))
 		return -EINVAL;
-	handle = (const struct fuse_handle *)(uintptr_t)in->fh;
+	handle = (struct fuse_handle *)(uintptr_t)in->fh;
 	if (handle->render)
 		return render_ioctl(fuse, request, handle->minor, in);
-	return handle->client ? kfd_ioctl(fuse, request, handle->client, in) : -ENOTTY;
+	return handle->client ? kfd_ioctl(fuse, request, handle, in) : -ENOTTY;
 }
 
 int fuse_interrupt(struct fuse *fuse, const struct fuse_request *request)

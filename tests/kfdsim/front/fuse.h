@@ -94,6 +94,7 @@ int fuse_gate_give(struct front *front, uint64_t request, int fd);
 struct fuse_handle {
 	LIST_ENTRY(fuse_handle) of_fuse;
 	struct front_client *client; /* of /dev/kfd */
+	struct sim_process *context; /* as front_ioctl() has it */
 	bool render;                 /* a render node, and its minor */
 	unsigned minor;
 	char *data; /* a text, or a directory's entries */

@@ -105,7 +105,7 @@ static int kfd_call(struct seccomp *seccomp, const struct seccomp_call *call,
 		.next = seccomp->waits,
 	};
 	seccomp->waits = wait;
-	result = front_ioctl(seccomp->front, client, call->tid, call->id, call->cmd, argument,
+	result = front_ioctl(seccomp->front, client, NULL, call->tid, call->id, call->cmd, argument,
 			     _IOC_SIZE(call->cmd));
 	if (result == -EINPROGRESS)
 		return 0;

@@ -12,6 +12,7 @@
 #include "hw/hw.h"
 #include "sys/config/profile.h"
 
+#define KFD_MINOR_7_2 23U
 #define CARDS 16U
 #define NODES 256U /* of a topology; numbers may be missing */
 
@@ -171,7 +172,7 @@ int machine_from_profiles(struct machine *machine, const char *profiles, const c
 	return r < 0 ? fail(sysfs, r) : find_minors(machine, sysfs);
 }
 
-int machine_of_6_12(const struct machine *machine, const char *sysfs)
+int machine_of_newer(const struct machine *machine, const char *sysfs, unsigned kfd_minor)
 {
 	char file[256], value[32];
 	int r = 0;
@@ -184,6 +185,8 @@ int machine_of_6_12(const struct machine *machine, const char *sysfs)
 		r = fake_sysfs_set(sysfs, file, "ctl_stack_size", value);
 		snprintf(value, sizeof(value), "%u", area.all);
 		r = r < 0 ? r : fake_sysfs_set(sysfs, file, "cwsr_size", value);
+		if (r == 0 && kfd_minor >= KFD_MINOR_7_2)
+			r = fake_sysfs_set(sysfs, file, "capability2", "0");
 	}
 	return r < 0 ? fail(sysfs, r) : 0;
 }

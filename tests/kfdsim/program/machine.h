@@ -25,8 +25,8 @@ struct machine {
 int machine_from_profiles(struct machine *machine, const char *profiles, const char *const *names,
 			  size_t n, const char *sysfs);
 
-/* Adds what topology has since Linux 6.12. */
-int machine_of_6_12(const struct machine *machine, const char *sysfs);
+/* Adds what topology has since Linux 6.12, and up to this version of KFD. */
+int machine_of_newer(const struct machine *machine, const char *sysfs, unsigned kfd_minor);
 
 /* What class/kfd/kfd/topology below sysfs says, as the daemon reads it. */
 int machine_from_topology(struct machine *machine, const char *sysfs);

@@ -33,7 +33,7 @@ static void print_help(void)
 	     "  --fail SPEC       a fault, as control takes it: IOCTL:N:ERRNO[:PID], gone:GPU,\n"
 	     "                    reset:GPU, evict:PID, restore:PID, smi:GPU:TEXT,\n"
 	     "                    slow:GPU:USEC, cost:THREADS:NSEC, teardown:MSEC or teardown:now\n"
-	     "  --kfd VERSION     the driver of Linux 6.1, 1.11, or of Linux 6.12, 1.17; 1.11\n"
+	     "  --kfd VERSION     the driver of Linux 6.1, 6.12 or 7.2: 1.11, 1.17 or 1.23; 1.11\n"
 	     "  --no-smi          no SMI events; the command can use seccomp notification\n"
 	     "  --timing          kernels take time (a model)\n"
 	     "  --teardown MSEC   queues of the dead stay so long\n"
@@ -75,7 +75,9 @@ static int make_machine(struct machine *machine, const struct options *options, 
 		return machine_from_topology(machine, sysfs);
 	r = machine_from_profiles(machine, options->profiles, options->gpus, options->n_gpus,
 				  sysfs);
-	return r < 0 || options->kfd_minor < 17 ? r : machine_of_6_12(machine, sysfs);
+	return r < 0 || options->kfd_minor < 17
+		       ? r
+		       : machine_of_newer(machine, sysfs, options->kfd_minor);
 }
 
 static int apply_faults(struct front *front, const struct options *options)

@@ -41,14 +41,15 @@ static int take_kfd(struct options *options, const char *value)
 	static const struct {
 		const char *name;
 		unsigned minor;
-	} versions[] = { { "1.11", 11 }, { "1.17", 17 } };
+	} versions[] = { { "1.11", 11 }, { "1.17", 17 }, { "1.23", 23 } };
 
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
 		if (strcmp(versions[i].name, value) == 0) {
 			options->kfd_minor = versions[i].minor;
 			return 0;
 		}
-	return wrong("--kfd", value, "wanted: 1.11 (Linux 6.1) or 1.17 (Linux 6.12)");
+	return wrong("--kfd", value,
+		     "wanted: 1.11 (Linux 6.1), 1.17 (Linux 6.12) or 1.23 (Linux 7.2)");
 }
 
 static int take(struct options *options, int option, const char *value)

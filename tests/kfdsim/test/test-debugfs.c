@@ -34,6 +34,9 @@ TEST(mqds_tell_process_queue_and_device_newest_queue_first)
 	rig_queue(process, 0);
 	text = mqds(&stage);
 	CHECK(strncmp(text, "Process 4711 PASID 0x80", 23) == 0);
+	stage.sim->kfd_minor = KFD_LINUX_7_2;
+	text = mqds(&stage);
+	CHECK(strncmp(text, "Process 4711 PASID 4711:\n", 25) == 0);
 	CHECK(lines_with(text, QUEUE_LINE "1000\n") == 2);
 	CHECK(lines_with(text, "    000007e0: ") == 2 && lines_with(text, "    00000800: ") == 0);
 	CHECK(word(line_with(text, QUEUE_LINE, 0), 0, OFFSET_PQ_BASE) == 0xf0001000);

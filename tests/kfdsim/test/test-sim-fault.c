@@ -135,7 +135,7 @@ TEST(every_ioctl_can_be_named_in_a_fault)
 		CHECK(rig_fault(&rig, text) == 0);
 		n++;
 	}
-	CHECK(n == 0x26);
+	CHECK(n == 0x28);
 	rig_stop(&rig);
 }
 

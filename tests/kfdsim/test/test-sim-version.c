@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The driver of Linux 6.12, KFD 1.17, where it is another than that of 6.1. */
+/* The drivers of Linux 6.12 and 7.2, KFD 1.17 and 1.23, where they are others than that of 6.1. */
 
 #include <errno.h>
 
@@ -130,6 +130,13 @@ TEST(each_version_has_its_own_requests)
 	CHECK(rig_call(&rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x24, 16), argument, 16) ==
 	      -EINVAL); /* no such buffer */
 	CHECK(rig_call(&rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x27, 32), argument, 32) ==
+	      -ENOTTY);
+	rig_stop(&rig);
+
+	process = start(&rig, rig_vega(), KFD_LINUX_7_2);
+	CHECK(RIG_CALL(&rig, process, GET_VERSION, &version) == 0);
+	CHECK(version.minor_version == 23);
+	CHECK(rig_call(&rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x29, 32), argument, 32) ==
 	      -ENOTTY);
 	rig_stop(&rig);
 }
@@ -282,5 +289,99 @@ TEST(a_percentage_has_eight_bits)
 
 	process = start(&rig, rig_vega(), KFD_LINUX_6_1);
 	CHECK(create(&rig, process, args) == -EINVAL);
+	rig_stop(&rig);
+}
+
+/* ---- Linux 7.2 ---- */
+
+/* A second open file of the process, of a context of its own. */
+static struct sim_process *make_context(struct sim_rig *rig, struct sim_process *primary)
+{
+	struct sim_process *file = primary;
+
+	CHECK(sim_ioctl_file(rig->sim, &file, PID, ++rig->request, _IO('K', 0x27), NULL, 0, 0) ==
+	      0);
+	CHECK(file != primary && file->pid == PID);
+	return file;
+}
+
+TEST(a_file_becomes_that_of_a_secondary_context)
+{
+	struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_7_2);
+	struct sim_process *first = make_context(&rig, process), *second, *again = first;
+
+	second = make_context(&rig, process);
+	CHECK(first->context == 0 && second->context == 1);
+	CHECK(sim_ioctl_file(rig.sim, &again, PID, 1, _IO('K', 0x27), NULL, 0, 0) == -EINVAL);
+	CHECK(again == first && rig_open(&rig, PID) == process);
+	CHECK(rig_call(&rig, process, _IO('K', 0x27), NULL, 0) == -EOPNOTSUPP); /* no file */
+
+	/* Its number is free when the file is closed; the primary one lives on. */
+	sim_close(first, 0);
+	sim_close(process, 0);
+	CHECK(make_context(&rig, process)->context == 0);
+	sim_exit(rig.sim, PID, 0);
+	CHECK(!rig.sim->processes);
+	rig_stop(&rig);
+}
+
+TEST(a_context_has_queues_of_its_own)
+{
+	struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_7_2), *context;
+	struct kfd_ioctl_alloc_memory_of_gpu_args user = {
+		.va_addr = at(RING),
+		.size = PAGE,
+		.gpu_id = rig_id(&rig, 0),
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR,
+		.mmap_offset = at(RING),
+	};
+	struct kfd_ioctl_acquire_vm_args vm = { .drm_fd = 77, .gpu_id = rig_id(&rig, 0) };
+	struct create_queue args = queue_args(&rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
+
+	make_buffers(&rig, process);
+	context = make_context(&rig, process);
+	CHECK(create(&rig, context, args) == -ESRCH);
+	CHECK(RIG_CALL(&rig, context, ACQUIRE_VM, &vm) == 0);
+	CHECK(create(&rig, context, args) == -EINVAL); /* the buffers are the primary one's */
+	CHECK(RIG_CALL(&rig, context, ALLOC_MEMORY_OF_GPU, &user) == -EOPNOTSUPP);
+	CHECK(trap(&rig, context, PID, 0) == -EOPNOTSUPP);
+	CHECK(create(&rig, process, args) == 0);
+	CHECK(!sim_find_queue(context, 0));
+
+	/* All contexts of a process are evicted together. */
+	CHECK(rig_fault(&rig, "evict:100") == 0 && context->evicted && process->evicted);
+	make_context(&rig, process);
+	CHECK(rig_fault(&rig, "restore:100") == 0 && !context->evicted && !process->evicted);
+	rig_stop(&rig);
+}
+
+TEST(the_profiler_tells_its_version_and_no_more)
+{
+	const unsigned cmd = _IOWR('K', 0x28, struct sim_profiler_args);
+	struct sim_profiler_args args = { .op = 2 };
+	struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_7_2);
+
+	CHECK(rig_call(&rig, process, cmd, &args, sizeof(args)) == 0 && args.value == 1);
+	args.op = 0;
+	CHECK(rig_call(&rig, process, cmd, &args, sizeof(args)) == -EPERM);
+	args.op = 1;
+	CHECK(rig_call(&rig, process, cmd, &args, sizeof(args)) == -EINVAL);
+	rig_stop(&rig);
+}
+
+TEST(a_ring_of_metadata_has_a_power_of_two)
+{
+	struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_7_2);
+	struct create_queue args = queue_args(&rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
+
+	make_buffers(&rig, process);
+	args.pad = 3;
+	CHECK(create(&rig, process, args) == -EINVAL);
+	args.pad = 4;
+	CHECK(create(&rig, process, args) == 0);
 	rig_stop(&rig);
 }

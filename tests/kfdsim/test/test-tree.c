@@ -225,6 +225,33 @@ TEST(process_directory_appears_at_open)
 	fell(&grove);
 }
 
+TEST(a_context_has_a_directory_in_that_of_its_process)
+{
+	struct sim_process *process, *context;
+	struct grove grove;
+
+	grow(&grove);
+	grove.sim->kfd_minor = KFD_LINUX_7_2;
+	process = rig_process(grove.sim, 4711);
+	rig_queue(process, 0);
+	context = rig_process(grove.sim, 4711);
+	context->context = 3;
+	rig_queue(context, 0);
+	rig_queue(context, 0);
+	CHECK(strcmp(list(&grove, "kfd/proc"), "4711/ ") == 0);
+	CHECK(strstr(list(&grove, "kfd/proc/4711"), " context_3/ "));
+	CHECK(!strstr(list(&grove, "kfd/proc/4711/context_3"), "context"));
+	CHECK(strcmp(list(&grove, "kfd/proc/4711/queues"), "0/ ") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc/4711/context_3/queues"), "1/ 0/ ") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/4711/context_3/queues/1/type"), "0") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/4711/context_3/pasid"), "0\n") == 0);
+	CHECK(tree_find(grove.tree, "kfd/proc/4711/context_0") == TREE_NONE);
+	CHECK(tree_find(grove.tree, "kfd/proc/4711/context_65535") == TREE_NONE);
+	CHECK(tree_find(grove.tree, "kfd/proc/4711/context_3/context_3") == TREE_NONE);
+	CHECK(tree_find(grove.tree, "kfd/proc/4711/context_3/context_3/pasid") == TREE_NONE);
+	fell(&grove);
+}
+
 TEST(directory_of_an_ended_process_stays_until_teardown)
 {
 	struct sim_process *dead, *again;

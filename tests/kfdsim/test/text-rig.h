@@ -92,6 +92,7 @@ static inline struct sim_process *rig_process(struct sim *sim, pid_t pid)
 	CHECK(process);
 	process->sim = sim;
 	process->pid = pid;
+	process->context = SIM_CONTEXT_PRIMARY;
 	process->serial = ++sim->serial;
 	process->next = sim->processes;
 	sim->processes = process;

@@ -48,7 +48,12 @@ void debugfs_mqds(const struct sim *sim, FILE *out)
 	for (const struct sim_process *process = sim->processes; process; process = process->next) {
 		unsigned copies = 1;
 
-		fprintf(out, "Process %d PASID 0x%x:\n", (int)process->pid, mqd_pasid(process));
+		if (sim->kfd_minor < KFD_LINUX_7_2)
+			fprintf(out, "Process %d PASID 0x%x:\n", (int)process->pid,
+				mqd_pasid(process));
+		else /* the number of its main thread */
+			fprintf(out, "Process %d PASID %d:\n", (int)process->pid,
+				(int)process->pid);
 		for (const struct sim_queue *queue = process->queues; queue; queue = queue->next) {
 			if (queue->type == SIM_COMPUTE) {
 				copies = queue->gpu->info.geometry.xccs;

@@ -10,9 +10,11 @@
 /*
  * kfd/proc as kfd_procfs_show(), kfd_procfs_queue_show() and kfd_procfs_stats_show() in
  * kfd_process.c have it (Linux 6.12): a directory from open("/dev/kfd") until the process is
- * torn down. What is in queues/ has no newline at its end, the rest has.
+ * torn down. What is in queues/ has no newline at its end, the rest has. Since Linux 7.2, secondary
+ * contexts of a process have a directory context_N each in that of the process.
  */
 
+#define CONTEXT "context_"
 #define ALLOC_VRAM 1U /* KFD_IOC_ALLOC_MEM_FLAGS_VRAM */
 
 enum file {
@@ -64,14 +66,24 @@ static int number(const char *text, uint64_t *ret)
 }
 
 /* The living one, where a dead one that had the same number is not torn down yet. */
-static const struct sim_process *find_process(const struct sim *sim, uint64_t pid)
+static const struct sim_process *find_process(const struct sim *sim, uint64_t pid, uint64_t context)
 {
 	const struct sim_process *found = NULL;
 
 	for (const struct sim_process *p = sim->processes; p; p = p->next)
-		if ((uint64_t)p->pid == pid && (!found || found->dead))
+		if ((uint64_t)p->pid == pid && p->context == context && (!found || found->dead))
 			found = p;
 	return found;
+}
+
+/* The secondary one of this number. */
+static const struct sim_process *find_context(const struct sim *sim, uint64_t pid, const char *text)
+{
+	uint64_t context;
+
+	if (number(text, &context) < 0 || context == SIM_CONTEXT_PRIMARY)
+		return NULL;
+	return find_process(sim, pid, context);
 }
 
 /* A GPU that has gone is still told by who used it then. */
@@ -159,7 +171,7 @@ static int find_place(const struct sim *sim, const char *path, struct place *ret
 		return 0;
 	if (next_name(&path, name) < 0 || number(name, &pid) < 0)
 		return -ENOENT;
-	ret->process = find_process(sim, pid);
+	ret->process = find_process(sim, pid, SIM_CONTEXT_PRIMARY);
 	if (!ret->process)
 		return -ENOENT;
 
@@ -168,6 +180,15 @@ static int find_place(const struct sim *sim, const char *path, struct place *ret
 		return 0;
 	if (next_name(&path, name) < 0)
 		return -ENOENT;
+	if (strncmp(name, CONTEXT, strlen(CONTEXT)) == 0) {
+		ret->process = find_context(sim, pid, name + strlen(CONTEXT));
+		if (!ret->process)
+			return -ENOENT;
+		if (!*path)
+			return 0;
+		if (next_name(&path, name) < 0)
+			return -ENOENT;
+	}
 	if (strcmp(name, "queues") == 0)
 		return find_queue_file(path, ret);
 	if (strcmp(name, "pasid") == 0 && !*path) {
@@ -192,12 +213,29 @@ static int each_process(const struct sim *sim, tree_each_t *each, void *userdata
 	int r = 0;
 
 	for (const struct sim_process *p = sim->processes; p && r >= 0; p = p->next) {
-		if (find_process(sim, (uint64_t)p->pid) != p)
+		if (find_process(sim, (uint64_t)p->pid, SIM_CONTEXT_PRIMARY) != p)
 			continue;
 		snprintf(name, sizeof(name), "%d", (int)p->pid);
 		r = each(name, TREE_DIRECTORY, userdata);
 	}
 	return r < 0 ? r : 0;
+}
+
+static int each_context(const struct sim_process *process, tree_each_t *each, void *userdata)
+{
+	char name[32];
+	int r = 0;
+
+	if (process->context != SIM_CONTEXT_PRIMARY)
+		return 0;
+	for (const struct sim_process *p = process->sim->processes; p && r >= 0; p = p->next) {
+		if (p->pid != process->pid || p == process ||
+		    find_process(p->sim, (uint64_t)p->pid, p->context) != p)
+			continue;
+		snprintf(name, sizeof(name), CONTEXT "%u", p->context);
+		r = each(name, TREE_DIRECTORY, userdata);
+	}
+	return r;
 }
 
 static int each_gpu_file(const struct sim_process *process, tree_each_t *each, void *userdata)
@@ -259,6 +297,7 @@ int proc_each(const struct sim *sim, const char *path, tree_each_t *each, void *
 		r = each("pasid", TREE_TEXT, userdata);
 		r = r < 0 ? r : each("queues", TREE_DIRECTORY, userdata);
 		r = r < 0 ? r : each_gpu_file(place.process, each, userdata);
+		r = r < 0 ? r : each_context(place.process, each, userdata);
 		return r < 0 ? r : 0;
 	case DIRECTORY_QUEUES: return each_queue(place.process, each, userdata);
 	case DIRECTORY_QUEUE: return each_name(queue_names, each, userdata);
@@ -315,7 +354,9 @@ int proc_print(const struct sim *sim, const char *path, FILE *out)
 	if (r < 0)
 		return r;
 	switch (place.file) {
-	case PASID: fprintf(out, "%u\n", mqd_pasid(place.process)); return 0;
+	case PASID:
+		fprintf(out, "%u\n", sim->kfd_minor < KFD_LINUX_7_2 ? mqd_pasid(place.process) : 0);
+		return 0;
 	case VRAM: fprintf(out, "%" PRIu64 "\n", vram(&place)); return 0;
 	case SDMA:
 		fprintf(out, "%" PRIu64 "\n", place.process->sdma_usec[place.gpu->index]);
