@@ -85,6 +85,28 @@ TEST(gpu_of_an_unknown_generation_is_listed_with_a_warning)
 	kfd_rig_end(&rig);
 }
 
+/* As drivers had it that came after this test. */
+TEST(files_and_properties_that_are_unknown_are_ignored)
+{
+	struct gpu_info info = kfd_radeon_vii();
+	struct gpu_info before;
+	struct rig rig;
+
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 1);
+	before = rig.gpus[0];
+	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/properties", "capability2", "4294967295") == 0);
+	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/properties", "simd_count_of_tomorrow", "7") == 0);
+	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/properties", "a_list", "0x1f,2 three -4") == 0);
+	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/properties", "nothing", "") == 0);
+	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/0/properties", "colour", "red") == 0);
+	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/tomorrow", "%s", "text without a number") == 0);
+	CHECK(fake_sysfs_mkdir(rig.dir, NODE(1) "/caches/tomorrow") == 0);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
+	CHECK(memcmp(&rig.gpus[0], &before, sizeof(before)) == 0);
+	kfd_rig_end(&rig);
+}
+
 TEST(uneven_harvest_is_read_from_the_caches)
 {
 	static const uint8_t mi210[] = { 14, 14, 13, 13, 12, 13, 13, 12 };
