@@ -240,6 +240,8 @@ int fake_sysfs_node(const char *dir, const struct gpu_info *info, size_t i, unsi
 				     "flags 0\nwidth 4096\nmem_clk_max 1000\n",
 				     (unsigned long long)info->vram_bytes);
 	r = r < 0 ? r : fake_sysfs_link(dir, node.number, 0, 0);
+	snprintf(file, sizeof(file), FAKE_NODES "/%u/p2p_links", node.number);
+	r = r < 0 ? r : fake_sysfs_mkdir(dir, file);
 	r = r < 0 ? r : write_caches(&node);
 	return r < 0 ? r : write_properties(&node);
 }
