@@ -65,7 +65,7 @@ FUZZ(mask)
 		struct gpu_info info = play_gpu("0000:03:00.0", i);
 		struct model model;
 
-		model_init(&model, &info.geometry, true);
+		model_init(&model, &info.geometry);
 		read_places(&model, text);
 	}
 	free(text);

@@ -74,7 +74,7 @@ FUZZ(lease)
 		free(line);
 		text += length + 1;
 	}
-	arbiter_adopted(play.arbiter);
+	arbiter_adopted(play.arbiter, play.now);
 	check(play.arbiter);
 	play_drain(&play);
 	for (unsigned i = 0; i < 4; i++) {
