@@ -228,7 +228,7 @@ struct daemon {
 		bool slots_ended;      /* the queues follow */
 		bool pending;          /* a reading has been started and has not ended */
 		uint64_t usec;         /* of the last reading; 0: none */
-		int error;     /* of the last reading, with the sentence */
+		int error;             /* of the last reading, with the sentence */
 		char why[256];
 		struct queue_slot *list;
 		size_t n;

@@ -17,8 +17,7 @@ static void read_law(const struct command *command, const struct gpuarb_gpu *gpu
 	if (basis >= 0)
 		ret->basis = (enum law_basis)basis;
 	ret->constant = min_u(gpuarb_view_law_constant(command->view, i), 100);
-	snprintf(ret->source, sizeof(ret->source), "%s",
-		 gpuarb_view_law_source(command->view, i));
+	snprintf(ret->source, sizeof(ret->source), "%s", gpuarb_view_law_source(command->view, i));
 }
 
 int model_find_gpu(struct command *command, const struct gpuarb_gpu **ret_gpu, struct model *ret)

@@ -383,8 +383,7 @@ static void say_times(const struct rt_plan *plan, struct list *list)
 		say(list,
 		    "Execution times of %zu task%s are modelled: computed from measurements on "
 		    "fewer and on more CUs by the law of masks, which is %s for this GPU.",
-		    modelled, modelled == 1 ? "" : "s",
-		    law_names[plan->gpu->law.basis]);
+		    modelled, modelled == 1 ? "" : "s", law_names[plan->gpu->law.basis]);
 	if (kept > 0)
 		say(list,
 		    "Execution times of %zu task%s are those on fewer CUs: there is no measurement "

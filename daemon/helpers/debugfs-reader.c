@@ -43,9 +43,9 @@ struct probe {
 	int epoll;
 
 	bool asked;
-	int in;    /* -1: the text has ended, or nothing was asked */
-	int child; /* a pidfd; -1: none */
-	char *text; /* PROBE_PIECE_MAX bytes */
+	int in;             /* -1: the text has ended, or nothing was asked */
+	int child;          /* a pidfd; -1: none */
+	char *text;         /* PROBE_PIECE_MAX bytes */
 	size_t size, taken; /* what was read of it, and what of that the caller has had */
 	size_t total;       /* bytes of the text */
 };
