@@ -135,7 +135,7 @@ json_out '.valid and .cus == 8 and .effective_cus == 8 and .shader_engines[0] ==
 for bad in 0x 0xg 0x-1 '' ',' '1,' '1,,2' 3-1 a 1-2-3 '1 2' -- 99999999 65536 0-70000; do
 	mask 2 explain --profile=radeon-vii -- "$bad"
 done
-mask 2 explain "0x$(printf '%020000d' 1)" --profile=radeon-vii
+mask 2 explain "0x$(printf '%020000d' 0 | tr 0 f)" --profile=radeon-vii
 mask 2 explain 0x1
 err_has '--profile'
 mask 2 explain 0x1 --gpu=0 --profile=radeon-vii

@@ -206,6 +206,8 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_free': (None, c_void_p),
     'gpuarb_view_gpus': (c_size_t, c_void_p, POINTER(POINTER(Gpu))),
     'gpuarb_view_graphics': (c_char_p, c_void_p, c_size_t),
+    'gpuarb_view_law_constant': (c_uint, c_void_p, c_size_t),
+    'gpuarb_view_law_source': (c_char_p, c_void_p, c_size_t),
     'gpuarb_view_leases': (c_size_t, c_void_p, POINTER(POINTER(LeaseInfo))),
     'gpuarb_view_masks_observed': (c_uint64, c_void_p, c_size_t),
     'gpuarb_view_moves': (c_uint64, c_void_p, c_size_t),

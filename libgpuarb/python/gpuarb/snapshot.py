@@ -86,6 +86,8 @@ class Gpu:
     unseen: str
     pipes_source: str
     driver_events: Tuple[Tuple[str, int], ...]
+    law_source: str  # who measured the law, or the target that it is derived from; '': nobody
+    law_constant: int  # percent of the time on the whole GPU; 0: unknown
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,8 @@ def _gpu(view: Any, i: int, raw: Any) -> Gpu:
         _seconds(lib.gpuarb_view_masks_observed(view, i)), text(lib.gpuarb_view_unseen(view, i)),
         text(lib.gpuarb_view_pipes_source(view, i)),
         tuple((text(row.kind), row.count) for row in _array(
-            lib.gpuarb_view_driver_events, view, library.DriverEvents, i)))
+            lib.gpuarb_view_driver_events, view, library.DriverEvents, i)),
+        text(lib.gpuarb_view_law_source(view, i)), lib.gpuarb_view_law_constant(view, i))
 
 
 def _pauses(pointer: Any) -> Pauses:
