@@ -257,10 +257,6 @@ void lend_sum_up(struct arbiter *arbiter);
  * grow-delay. 0: none. Without memory it is 0. */
 int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
 
-/* Can the lease be granted the mask that is promised? */
-bool growth_is_promised(const struct arbiter *arbiter, const struct lease *lease,
-			const struct partition *p);
-
 /* ---- pause.c: adaptable leases beside an active exclusive lease -------------------- */
 
 /* Pauses or resumes a partition of an adaptable lease; returns whether it has changed, which needs a

@@ -18,30 +18,7 @@
 #include "core/decide/divide.h"
 #include "core/ledger/quota.h"
 
-/* Has the holder acknowledged everything, and is the lease neither activating, paused nor ending? */
-static bool is_settled(const struct lease *lease, const struct partition *p)
-{
-	return lease->state == STATE_GRANTED && !p->paused &&
-	       lease->generation == lease->acknowledged && !lease->verify.pending &&
-	       cuset_equal(&p->cus, &p->occupied);
-}
-
 /* ---- promises ----------------------------------------------------------------------------- */
-
-bool growth_is_promised(const struct arbiter *arbiter, const struct lease *lease,
-			const struct partition *p)
-{
-	struct cuset others;
-
-	if (cuset_count(&p->promised) <= p->count || !is_settled(lease, p) ||
-	    cuset_count(&p->promised) > quota_cus_left(arbiter, lease, p->gpu))
-		return false;
-	borrow_forbidden(arbiter, p->gpu, lease, &others);
-	if (cuset_overlap(&p->promised, &others))
-		return false;
-	borrow_occupied(arbiter, p->gpu, lease, &others);
-	return !cuset_overlap(&p->promised, &others);
-}
 
 /* The next version of a lease that gets a promised mask on the GPU. */
 static int keep_promise(const struct arbiter *arbiter, unsigned index, struct lease **ret)
@@ -50,7 +27,7 @@ static int keep_promise(const struct arbiter *arbiter, unsigned index, struct le
 		struct lease *lease = arbiter->leases[i], *next;
 		struct partition *p = lease_partition_on(lease, index);
 
-		if (!p || !growth_is_promised(arbiter, lease, p))
+		if (!p || !borrow_may_join(arbiter, lease, p))
 			continue;
 		if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 			return 0;
@@ -106,7 +83,7 @@ static void find_growers(const struct arbiter *arbiter, unsigned index, struct d
 		*grower = share_grower(arbiter, lease, p);
 		grower->may_rebase = p->isolation != ISOLATION_SHARED &&
 				     lease->lend.rebased_usec != d->gpu->lend.grow_usec;
-		if (is_settled(lease, p)) {
+		if (lease_is_settled(lease, p)) {
 			swap(grower, &d->growers[d->n++]);
 		} else {
 			cuset_add(&forbidden, &p->occupied);

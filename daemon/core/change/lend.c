@@ -340,7 +340,7 @@ static void schedule_promises(struct arbiter *arbiter, uint64_t now_usec)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
 			const struct partition *p = &arbiter->leases[i]->partitions[j];
 
-			if (growth_is_promised(arbiter, arbiter->leases[i], p))
+			if (borrow_may_join(arbiter, arbiter->leases[i], p))
 				free |= UINT64_C(1) << p->gpu;
 		}
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {

@@ -138,3 +138,18 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	if (now && cuset_within(&p->cus, &now->before))
 		p->before = now->before;
 }
+
+bool borrow_may_join(const struct arbiter *arbiter, const struct lease *lease,
+		     const struct partition *p)
+{
+	struct cuset others;
+
+	if (cuset_count(&p->promised) <= p->count || !lease_is_settled(lease, p) ||
+	    cuset_count(&p->promised) > quota_cus_left(arbiter, lease, p->gpu))
+		return false;
+	borrow_forbidden(arbiter, p->gpu, lease, &others);
+	if (cuset_overlap(&p->promised, &others))
+		return false;
+	borrow_occupied(arbiter, p->gpu, lease, &others);
+	return !cuset_overlap(&p->promised, &others);
+}

@@ -47,3 +47,7 @@ bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct
  * and that are promised to none. now: the partition that is resized, whose CUs it keeps as far as it can; NULL: a new lease. */
 void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p,
 		 const struct partition *now);
+
+/* Can the lease be granted the mask that is promised? */
+bool borrow_may_join(const struct arbiter *arbiter, const struct lease *lease,
+		     const struct partition *p);

@@ -180,3 +180,10 @@ int lease_wrong_state(const struct lease *lease, struct result *result, const ch
 	return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s: %s",
 			  (unsigned long long)lease->id, state_names[lease->state], hint);
 }
+
+bool lease_is_settled(const struct lease *lease, const struct partition *p)
+{
+	return lease->state == STATE_GRANTED && !p->paused &&
+	       lease->generation == lease->acknowledged && !lease->verify.pending &&
+	       cuset_equal(&p->cus, &p->occupied);
+}

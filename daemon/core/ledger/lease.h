@@ -333,3 +333,6 @@ bool lease_is_verified(const struct lease *lease);
 /* Changes the mask of a partition. CUs that leave the mask stay occupied. */
 void partition_set_mask(struct partition *partition, const struct geometry *geometry,
 			const struct cuset *cus);
+
+/* Has the holder acknowledged everything, and is the lease neither activating, paused nor ending? */
+bool lease_is_settled(const struct lease *lease, const struct partition *p);
