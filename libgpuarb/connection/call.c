@@ -61,8 +61,12 @@ int reconnect_bus(struct gpuarb *gpuarb, uint64_t deadline, struct connection **
 
 	for (;;) {
 		uint64_t until = deadline_after(pause);
-		int r = poll_until(NULL, 0, until < deadline ? until : deadline);
+		struct pollfd cancel = { .fd = gpuarb->cancel ? *gpuarb->cancel : -1,
+					 .events = POLLIN };
+		int r = poll_until(&cancel, 1, until < deadline ? until : deadline);
 
+		if (r >= 0)
+			return -ECANCELED;
 		r = r == -EINTR ? fail_interrupted(gpuarb) : connection_new(gpuarb, ret);
 		if (r != -ECONNREFUSED || now_usec() >= deadline)
 			return r;

@@ -395,6 +395,7 @@ struct watch {
 	gpuarb_changed_t callback;
 	void *userdata;
 	uint64_t deadline;
+	int stop_fd;      /* the watch ends when it is readable; -1: none */
 	bool daemon_gone; /* and reported */
 };
 
@@ -517,8 +518,10 @@ static int watch_begin(struct watch *watch, struct connection **ret)
 	do
 		r = outage_wait(gpuarb, &outage, connection_new(gpuarb, &connection));
 	while (r > 0);
-	if (r >= 0)
+	if (r >= 0) {
+		connection->cancel = &watch->stop_fd;
 		r = subscribe(watch->gpuarb, connection, &present);
+	}
 	if (r >= 0)
 		r = view_new(watch->gpuarb, &watch->view);
 	if (r < 0)
@@ -541,7 +544,9 @@ static int watch_reconnect(struct watch *watch, struct connection **connection)
 		return 0;
 
 	connection_free(TAKE_PTR(*connection));
+	watch->gpuarb->cancel = &watch->stop_fd; /* for this connection alone */
 	r = reconnect_bus(watch->gpuarb, watch->deadline, connection);
+	watch->gpuarb->cancel = NULL;
 	if (r == -ECONNREFUSED)
 		return -ETIMEDOUT;
 	if (r >= 0)
@@ -562,14 +567,21 @@ static int watch_all(struct watch *watch)
 		while (r == -ECONNRESET)
 			r = watch_reconnect(watch, &connection);
 	}
-	return watch->gpuarb->stop_watch || (r == -ETIMEDOUT && now_usec() >= watch->deadline) ? 0
-											       : r;
+	return watch->gpuarb->stop_watch || r == -ECANCELED ||
+			       (r == -ETIMEDOUT && now_usec() >= watch->deadline)
+		       ? 0
+		       : r;
 }
 
-GPUARB_EXPORT int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
-			       void *userdata)
+GPUARB_EXPORT int gpuarb_watch_until(struct gpuarb *gpuarb, int stop_fd, uint64_t usec,
+				     gpuarb_changed_t callback, void *userdata)
 {
-	struct watch watch = { .gpuarb = gpuarb, .callback = callback, .userdata = userdata };
+	struct watch watch = {
+		.gpuarb = gpuarb,
+		.callback = callback,
+		.userdata = userdata,
+		.stop_fd = stop_fd,
+	};
 	int r;
 
 	HANDLE_BEGIN(gpuarb && callback, gpuarb);
@@ -578,6 +590,12 @@ GPUARB_EXPORT int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_chan
 	r = handle_end(gpuarb, watch_all(&watch));
 	gpuarb_view_free(watch.view);
 	return r;
+}
+
+GPUARB_EXPORT int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
+			       void *userdata)
+{
+	return gpuarb_watch_until(gpuarb, -1, usec, callback, userdata);
 }
 
 GPUARB_EXPORT void gpuarb_watch_stop(struct gpuarb *gpuarb)

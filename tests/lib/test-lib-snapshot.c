@@ -323,6 +323,43 @@ TEST(a_watch_ends_after_its_time)
 	LIB_RIG_WITH(answer, NULL, watch_briefly);
 }
 
+/* The daemon and the bus are gone when the pipe becomes readable, in the callback. */
+static void stop_when_gone(const char *kind, const char *what, void *userdata)
+{
+	struct watcher *watcher = userdata;
+
+	(void)what;
+	if (strcmp(kind, "watching") == 0)
+		private_bus_kill(&watcher->bus);
+	if (strcmp(kind, "daemon-gone") == 0)
+		CHECK(write((int)watcher->gone, "", 1) == 1);
+}
+
+TEST(a_watch_ends_when_its_fd_is_readable)
+{
+	struct watcher watcher = { .gpuarb = NULL };
+	int fds[2];
+
+	if (!private_bus_start(&watcher.bus))
+		SKIP("no dbus-daemon");
+	CHECK(pipe(fds) == 0);
+	watcher.gone = (unsigned)fds[1];
+	fake_arbiter_start(watcher.bus.address, answer, NULL, &watcher.fake);
+	watcher.gpuarb = lib_rig_open();
+	CHECK(gpuarb_watch_until(watcher.gpuarb, fds[0], GPUARB_FOREVER, stop_when_gone,
+				 &watcher) == 0);
+
+	/* Readable from the beginning, on a bus that is back. */
+	CHECK(private_bus_again(&watcher.bus));
+	fake_arbiter_stop(&watcher.fake);
+	fake_arbiter_start(watcher.bus.address, answer, NULL, &watcher.fake);
+	CHECK(gpuarb_watch_until(watcher.gpuarb, fds[0], GPUARB_FOREVER, note, &watcher) == 0);
+	CHECK(close(fds[0]) == 0 && close(fds[1]) == 0);
+	gpuarb_close(watcher.gpuarb);
+	fake_arbiter_stop(&watcher.fake);
+	private_bus_stop(&watcher.bus);
+}
+
 /* ---- plans and refusals --------------------------------------------------------------- */
 
 static void append_refusal(sd_bus_message *m)

@@ -224,8 +224,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_version': (c_char_p, c_void_p),
     'gpuarb_view_waits_for': (POINTER(Refusal), c_void_p, c_size_t,
                               POINTER(POINTER(RefusalFacts))),
-    'gpuarb_watch': (c_int, c_void_p, c_uint64, Changed, c_void_p),
-    'gpuarb_watch_stop': (None, c_void_p),
+    'gpuarb_watch_until': (c_int, c_void_p, c_int, c_uint64, Changed, c_void_p),
 }
 
 # Functions of libgpuarb that this package does not call, and the reason.
@@ -241,6 +240,8 @@ LEFT_OUT: Dict[str, str] = {
     'gpuarb_lease_processes': 'a member of struct gpuarb_partition',
     'gpuarb_lease_queues': 'a member of struct gpuarb_partition',
     'gpuarb_lease_streams': 'a member of struct gpuarb_partition',
+    'gpuarb_watch': 'gpuarb_watch_until() without a descriptor',
+    'gpuarb_watch_stop': 'for a callback; a Watch is closed',
 }
 
 
