@@ -780,8 +780,8 @@ void gpuarb_watch_stop(struct gpuarb *gpuarb);
 
 /* The same, and also returns 0 when stop_fd is readable: so another thread can end it, with a pipe or an
  * eventfd. -1: no such fd. */
-int gpuarb_watch_until(struct gpuarb *gpuarb, int stop_fd, uint64_t usec,
-		       gpuarb_changed_t callback, void *userdata);
+int gpuarb_watch_until(struct gpuarb *gpuarb, int stop_fd, uint64_t usec, gpuarb_changed_t callback,
+		       void *userdata);
 
 /* ---- leases by number, and administration ---------------------------------------- */
 

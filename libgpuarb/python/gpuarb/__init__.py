@@ -7,19 +7,27 @@
         subprocess.run(['./serve'], env=lease.environment())
 """
 
-from .arbiter import Arbiter, reserve
+from .arbiter import Arbiter, plan, reserve, snapshot
 from .errors import (ConnectionLost, DaemonAbsent, Error, HipError, InvalidRequest, InvalidState,
                      MaskConflict, NeverFits, NoCapacity, NoSuchGpu, NoSuchLease, NoSuchTenant,
                      NotPermitted, NotSaved, NotSupported, OutOfRange, Process, ProtocolError,
                      QuotaExceeded, Refusal, RuntimeStarted, Shutdown, TimedOut, TokenConflict,
                      TooManyLeases)
-from .lease import Lease
+from .lease import Lease, Status
 from .partition import Partition
+from .plan import Plan, Shrink
 from .request import Request, Want, request
+from .run import leased, popen, run
+from .slots import QueueSlot, Slots
+from .snapshot import Client, Cover, Drift, Gpu, LeaseInfo, Pauses, Snapshot
+from .watch import Change, Watch, watch_async
 
 __all__ = [
-    'Arbiter', 'ConnectionLost', 'DaemonAbsent', 'Error', 'HipError', 'InvalidRequest',
-    'InvalidState', 'Lease', 'MaskConflict', 'NeverFits', 'NoCapacity', 'NoSuchGpu', 'NoSuchLease',
-    'NoSuchTenant', 'NotPermitted', 'NotSaved', 'NotSupported', 'OutOfRange', 'Partition',
-    'Process', 'ProtocolError', 'QuotaExceeded', 'Refusal', 'Request', 'RuntimeStarted', 'Shutdown',
-    'TimedOut', 'TokenConflict', 'TooManyLeases', 'Want', 'request', 'reserve']
+    'Arbiter', 'Change', 'Client', 'ConnectionLost', 'Cover', 'DaemonAbsent', 'Drift', 'Error',
+    'Gpu', 'HipError', 'InvalidRequest', 'InvalidState', 'Lease', 'LeaseInfo', 'MaskConflict',
+    'NeverFits', 'NoCapacity', 'NoSuchGpu', 'NoSuchLease', 'NoSuchTenant', 'NotPermitted',
+    'NotSaved', 'NotSupported', 'OutOfRange', 'Partition', 'Pauses', 'Plan', 'Process',
+    'ProtocolError', 'QueueSlot', 'QuotaExceeded', 'Refusal', 'Request', 'RuntimeStarted',
+    'Shrink', 'Shutdown', 'Slots', 'Snapshot', 'Status', 'TimedOut', 'TokenConflict',
+    'TooManyLeases', 'Want', 'Watch', 'leased', 'plan', 'popen', 'request', 'reserve', 'run',
+    'snapshot', 'watch_async']

@@ -6,12 +6,14 @@ import inspect
 from ctypes import c_void_p
 from types import TracebackType
 from typing import (Any, Callable, Concatenate, Optional, ParamSpec, Sequence, Tuple, Type,
-                    TypeVar)
+                    TypeVar, Union)
 
 from .handle import Handle
 from .lease import Lease
-from .library import lib
-from .request import Request, Want, has_shares, raw_options, raw_wants, request, resolve
+from .library import argument, lib
+from .plan import Plan, make_plan
+from .request import (Request, Want, has_shares, raw_options, raw_wants, request, resolve, usec)
+from .slots import Slots, read_slots
 from .snapshot import Snapshot, take_snapshot
 
 P = ParamSpec('P')
@@ -79,12 +81,25 @@ class Arbiter:
         """All GPUs and leases at this moment."""
         return take_snapshot(self._handle)
 
+    def observe_clients(self) -> None:
+        """Lets gpuarbd observe which processes have GPUs open, before a snapshot."""
+        self._handle.call(lib.gpuarb_observe_clients, self._handle.pointer)
+
+    def slots(self, gpu: Union[str, int]) -> Slots:
+        """The queue slots of a GPU, which gpuarbd reads from its registers: not for a loop."""
+        return read_slots(self._handle, str(gpu))
+
     def wants(self, wants: Sequence[Want]) -> Tuple[Want, ...]:
         """The wants with numbers of CUs instead of shares of the GPU."""
         if not has_shares(wants):
             return tuple(wants)
         gpus = [(gpu.name, gpu.cus) for gpu in self.snapshot().gpus]
         return tuple(resolve(want, gpus) for want in wants)
+
+    @_with_request(request)
+    def plan(self, asked: Request) -> Plan:
+        """What reserve() would do, without reserving anything. Takes the arguments of request()."""
+        return make_plan(self._handle, raw_wants(self.wants(asked.wants)), raw_options(asked))
 
     @_with_request(request)
     def reserve(self, asked: Request) -> Lease:
@@ -113,6 +128,49 @@ class Arbiter:
                           options, pointer)
         return Lease(self._handle, pointer)
 
+    @_with_request(request)
+    async def reserve_async(self, asked: Request) -> Lease:
+        """reserve() for asyncio: other tasks run while it waits for room."""
+        lease = self.reserve_start(asked)
+        try:
+            await lease.granted()
+        except BaseException:
+            lease.close()
+            raise
+        return lease
+
+    # ---- leases by number, and administration ----------------------------------------------------
+
+    def release(self, lease: int) -> None:
+        """Ends a lease of this user, or, for administrators, of any user."""
+        self._handle.call(lib.gpuarb_release, self._handle.pointer, lease)
+
+    def activate(self, lease: int) -> None:
+        """Reclaims the CUs that an inactive realtime lease has lent. Does not wait for them."""
+        self._handle.call(lib.gpuarb_activate, self._handle.pointer, lease)
+
+    def deactivate(self, lease: int) -> None:
+        """Lends the CUs of a realtime lease."""
+        self._handle.call(lib.gpuarb_deactivate, self._handle.pointer, lease)
+
+    def resize(self, lease: int, *wants: Want) -> None:
+        """Requests other partitions on the same GPUs: one want for each, in their order."""
+        array = raw_wants(self.wants(wants))
+        self._handle.call(lib.gpuarb_resize, self._handle.pointer, lease, array, len(array))
+
+    def revoke(self, lease: int, grace: float, reason: Optional[str] = None) -> None:
+        """Administrators: revokes a lease. Its holder has `grace` seconds to finish its work."""
+        self._handle.call(lib.gpuarb_revoke, self._handle.pointer, lease, usec(grace),
+                          argument(reason))
+
+    def drain(self, gpu: Union[str, int], drain: bool = True) -> None:
+        """Administrators: stops new grants on a GPU, or allows them again."""
+        self._handle.call(lib.gpuarb_drain, self._handle.pointer, argument(str(gpu)), drain)
+
+    def reload(self) -> None:
+        """Administrators: gpuarbd reads its configuration again."""
+        self._handle.call(lib.gpuarb_reload, self._handle.pointer)
+
 
 def _of_new_arbiter(build: Callable[P, Request],
                     method: Callable[Concatenate[Arbiter, P], T]) -> Callable[P, T]:
@@ -126,3 +184,10 @@ def _of_new_arbiter(build: Callable[P, Request],
 
 
 reserve = _of_new_arbiter(request, Arbiter.reserve)
+plan = _of_new_arbiter(request, Arbiter.plan)
+
+
+def snapshot() -> Snapshot:
+    """All GPUs and leases at this moment."""
+    with Arbiter() as arbiter:
+        return arbiter.snapshot()

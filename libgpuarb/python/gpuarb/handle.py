@@ -44,7 +44,7 @@ class Handle:
         made again after the handlers of the signal, unless one of them raises."""
         with self.lock:
             self.check()
-            while (r := function(*args)) == -errno.EINTR:
+            while (r := int(function(*args))) == -errno.EINTR:
                 pass
             if r < 0:
                 raise last_error(self.pointer, r)

@@ -1,18 +1,38 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A lease that this process holds."""
 
+import contextlib
 import errno
+import math
 import os
+import select
 import warnings
-from ctypes import POINTER, _Pointer, c_char_p, c_void_p
+from ctypes import POINTER, _Pointer, c_char_p, c_uint, c_uint32, c_void_p
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Dict, Mapping, Optional, Tuple, Type
+from typing import (TYPE_CHECKING, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Sequence,
+                    Tuple, Type)
 
 from . import library
-from .errors import InvalidState
+from .errors import Error, InvalidState, TimedOut
 from .handle import Handle
 from .library import lib, strings_of, text
 from .partition import Partition, partition_of
+from .request import Want, has_shares, raw_wants, resolve
+from .snapshot import Gpu, take_snapshot
+from .watch import readable
+
+if TYPE_CHECKING:
+    from .hip import Stream
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a lease after a change."""
+    state: str
+    generation: int
+    reason: str
+    deadline: Optional[float]  # in seconds of time.CLOCK_BOOTTIME
 
 
 class Lease:
@@ -29,6 +49,169 @@ class Lease:
         self._pointer = pointer
         self._fd = int(lib.gpuarb_lease_fd(pointer))
         self._id = int(lib.gpuarb_lease_id(pointer))
+
+    # ---- changes ---------------------------------------------------------------------------------
+
+    def wait(self, timeout: float = math.inf) -> None:
+        """Waits while the lease is 'waiting' or 'activating'. TimedOut with the name '' is the end
+        of `timeout`: the lease is unchanged."""
+        pointer = self._check()
+        self._handle.call_until(timeout, lambda left: int(lib.gpuarb_lease_wait(pointer, left)))
+
+    async def granted(self) -> None:
+        """wait() for asyncio."""
+        import asyncio
+
+        while self.state in ('waiting', 'activating'):
+            await readable(asyncio.get_running_loop(), self.fileno())
+            try:
+                self.wait(0)
+            except TimedOut as error:
+                if error.name:
+                    raise
+        self.wait(0)  # binds the process of the request, or raises what ended the lease
+
+    def dispatch(self) -> Tuple[Status, ...]:
+        """Reads what gpuarbd has reported, without blocking: a Status for each change. Raises
+        the reason of the end if it was reported before."""
+        pointer = self._check()
+        seen: List[Status] = []
+        changed = library.LeaseChanged(lambda *_: seen.append(self._status()))
+        try:
+            self._handle.call(lib.gpuarb_lease_dispatch, pointer, changed, None)
+        except Error:
+            if not seen:
+                raise
+        return tuple(seen)
+
+    def _status(self) -> Status:
+        return Status(self.state, self.generation, self.reason, self.deadline)
+
+    def changes(self, timeout: Optional[float] = None) -> Iterator[Status]:
+        """Follows the lease until it ends, or there is no change for `timeout` seconds."""
+        while not self._ended():
+            yield from self.dispatch()
+            if self._ended():
+                return
+            if not select.select([self], [], [], timeout)[0]:
+                return
+
+    async def changes_async(self) -> AsyncIterator[Status]:
+        """changes() for asyncio."""
+        import asyncio
+
+        while not self._ended():
+            for status in self.dispatch():
+                yield status
+            if not self._ended():
+                await readable(asyncio.get_running_loop(), self.fileno())
+
+    def _ended(self) -> bool:
+        return self.state == 'ending'
+
+    def acknowledge(self) -> None:
+        """Tells gpuarbd that every queue of this process has the present masks. While the lease is
+        'revoking': ends it."""
+        self._handle.call(lib.gpuarb_lease_acknowledge, self._check())
+
+    def resize(self, *wants: Want) -> None:
+        """Requests other partitions on the same GPUs: one want for each, in their order."""
+        pointer = self._check()
+        if has_shares(wants):
+            gpus = [(gpu.name, gpu.cus) for gpu in take_snapshot(self._handle).gpus]
+            names = [partition.gpu for partition in self.partitions]
+            wants = tuple(resolve(replace(want, gpu=name), gpus)
+                          for want, name in zip(wants, names))
+        array = raw_wants(wants)
+        self._handle.call(lib.gpuarb_lease_resize, pointer, array, len(array))
+
+    def activate(self) -> None:
+        """Reclaims the CUs of a realtime lease from those that borrow them: wait() waits."""
+        self._handle.call(lib.gpuarb_lease_activate, self._check())
+
+    def deactivate(self) -> None:
+        """Lends the CUs of a realtime lease."""
+        self._handle.call(lib.gpuarb_lease_deactivate, self._check())
+
+    def position(self) -> int:
+        """The position in the waiting queue, from 1; 0: the lease does not wait."""
+        found = c_uint()
+        self._handle.call(lib.gpuarb_lease_position, self._check(), found)
+        return found.value
+
+    # ---- the queues of this process --------------------------------------------------------------
+
+    def gpu(self, i: int = 0) -> Gpu:
+        """The GPU of partition i, as gpuarbd observes it."""
+        name = self.partitions[i].gpu
+        return next(gpu for gpu in take_snapshot(self._handle).gpus if gpu.name == name)
+
+    def apply(self) -> int:
+        """Masks every compute queue of this process on the GPUs of the lease. Returns how many."""
+        return self._handle.call(lib.gpuarb_lease_apply, self._check())
+
+    def queue_ids(self, i: int = 0) -> Tuple[int, ...]:
+        """The ids of the compute queues of this process on the GPU of partition i."""
+        array = (c_uint32 * 1024)()
+        n = self._handle.call(lib.gpuarb_lease_queue_ids, self._check(), i, array, len(array))
+        return tuple(array[:n])
+
+    def mask_queue(self, queue: int, i: int = 0, mask: Optional[Sequence[int]] = None) -> None:
+        """Gives one queue of partition i a mask of its own within the lease; None: that of the
+        lease."""
+        words = (c_uint32 * len(mask))(*mask) if mask else None
+        self._handle.call(lib.gpuarb_lease_mask_queue, self._check(), i, queue, words,
+                          len(mask) if mask else 0)
+
+    def start_agent(self) -> None:
+        """Starts a thread of libgpuarb, without Python, that makes the queues of this process
+        follow an adaptable lease. It finds new queues within a tenth of a second:
+        apply() masks them at once."""
+        self._handle.call(lib.gpuarb_lease_start_agent, self._check())
+
+    def check_agent(self) -> None:
+        """Raises why the agent could not apply a change."""
+        self._handle.call(lib.gpuarb_lease_agent_error, self._check())
+
+    def cap(self, always: bool = False) -> bool:
+        """Lets the kernel refuse queues beyond the grant, for this thread and the programs that it
+        starts. The process must be bound: bind(os.getpid())."""
+        return self._handle.call(lib.gpuarb_lease_cap, self._check(), always) > 0
+
+    def stream(self, i: int = 0) -> 'Stream':
+        """A HIP stream with the mask of partition i, through the HIP that this process uses."""
+        from .hip import Stream
+        return Stream(self, i)
+
+    @contextlib.contextmanager
+    def in_this_process(self) -> Iterator['Lease']:
+        """Applies the lease to this process, before its GPU runtime starts:
+
+            with gpuarb.reserve(cus='25%') as lease, lease.in_this_process():
+                import torch
+
+        Sets the variables of the lease, and restores them in the end: the masks of queues stay, so
+        end the use of the GPU before. RuntimeStarted: the runtime has started."""
+        from .hip import require_no_runtime
+        require_no_runtime()
+        environment = self.environment()
+        saved = dict(os.environ)
+        _set_environment(environment)
+        try:
+            yield self
+        finally:
+            _set_environment(saved)
+
+    # ---- its end ---------------------------------------------------------------------------------
+
+    def bind(self, pid: int) -> None:
+        """Binds a process of this user, which then keeps the lease alive."""
+        pointer = self._check()
+        fd = os.pidfd_open(pid)
+        try:
+            self._handle.call(lib.gpuarb_lease_bind, pointer, fd)
+        finally:
+            os.close(fd)
 
     def __enter__(self) -> 'Lease':
         return self
@@ -154,6 +337,14 @@ class Lease:
             else:
                 result[name] = value
         return result
+
+
+def _set_environment(environment: Mapping[str, str]) -> None:
+    for name in set(os.environ) - set(environment):
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 def _settings(array: '_Pointer[c_char_p]') -> Dict[str, Optional[str]]:

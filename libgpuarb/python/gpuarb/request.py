@@ -61,18 +61,20 @@ class Request:
     requeue: bool = False
 
 
-def request(*wants: Want, cus: Cus = 0, gpu: Union[str, int, None] = None, shader_engines: int = 0,
-            cus_min: Cus = 0, cus_max: Cus = 0, exact: bool = False, shape: Optional[str] = None,
-            queues: int = 0, streams: int = 0, processes: int = 0, sdma_queues: int = 0,
-            sdma_xgmi_queues: int = 0, vram: int = 0, cooperative: bool = False,
-            priority: Optional[int] = None, isolation: Optional[str] = None,
+def request(*wants: Union[Want, Request], cus: Cus = 0, gpu: Union[str, int, None] = None,
+            shader_engines: int = 0, cus_min: Cus = 0, cus_max: Cus = 0, exact: bool = False,
+            shape: Optional[str] = None, queues: int = 0, streams: int = 0, processes: int = 0,
+            sdma_queues: int = 0, sdma_xgmi_queues: int = 0, vram: int = 0,
+            cooperative: bool = False, priority: Optional[int] = None,
+            isolation: Optional[str] = None,
             class_: Optional[str] = None, name: Optional[str] = None, tenant: Optional[str] = None,
             token: Optional[str] = None, wait: float = 0, start_inactive: bool = False,
             adaptable: bool = False, process_fd: int = -1, exclusive: Optional[str] = None,
             requeue: bool = False) -> Request:
     """A request for a part of one GPU: request(cus='25%', queues=4, class_='guaranteed', wait=60).
 
-    For several GPUs, all or none, pass a Want for each: request(Want(cus=30), Want(cus=30)).
+    For several GPUs, all or none, pass a Want for each: request(Want(cus=30), Want(cus=30)). A
+    Request alone is returned as it is, so that functions which take these arguments take it, too.
 
     wait is in seconds; 0: fail instead of waiting; math.inf: without limit. process_fd is a pidfd
     of a process that keeps the lease alive. gpuarb.h explains struct gpuarb_want and struct
@@ -80,11 +82,24 @@ def request(*wants: Want, cus: Cus = 0, gpu: Union[str, int, None] = None, shade
     """
     one = Want(cus, gpu, shader_engines, cus_min, cus_max, exact, shape, queues, streams, processes,
                sdma_queues, sdma_xgmi_queues, vram, cooperative, priority, isolation)
-    if wants and one != Want():
+    made = Request((one,), class_, name, tenant, token, wait, start_inactive, adaptable, process_fd,
+                   exclusive, requeue)
+    if not wants:
+        return made
+    if one != Want():
         names = [field.name for field in fields(Want) if getattr(one, field.name) != field.default]
         raise ValueError(f'{", ".join(names)}: belongs into a Want, because the request has wants')
-    return Request(wants or (one,), class_, name, tenant, token, wait, start_inactive, adaptable,
-                   process_fd, exclusive, requeue)
+    if isinstance(wants[0], Request):
+        if len(wants) > 1 or made != Request((Want(),)):
+            raise ValueError('a Request takes no further wants and options: make another request()')
+        return wants[0]
+    return replace(made, wants=tuple(_want(want) for want in wants))
+
+
+def _want(value: object) -> Want:
+    if not isinstance(value, Want):
+        raise ValueError(f'{value!r} is not a gpuarb.Want')
+    return value
 
 
 def _share(want: Want, key: str, sizes: Iterable[int]) -> int:

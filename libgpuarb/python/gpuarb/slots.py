@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The hardware queue slots of a GPU."""
+
+from ctypes import c_uint, c_void_p
+from dataclasses import dataclass
+from typing import List, Tuple
+
+from .handle import Handle
+from .library import argument, lib, text
+
+
+@dataclass(frozen=True)
+class QueueSlot:
+    """A hardware queue slot. The members after `active` are 0 or '' if no queue is in it."""
+    xcc: int
+    pipe: int
+    queue: int
+    active: bool
+    vmid: int
+    priority: int
+    doorbell: int
+    pid: int
+    lease: int
+    command: str
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The queue slots of one GPU at one moment."""
+    slots: Tuple[QueueSlot, ...]
+    time: float  # in seconds of time.CLOCK_BOOTTIME
+    queues: int  # the compute queues on the GPU
+    without: int  # of them: in no slot
+
+
+def _copy(pointer: c_void_p) -> Slots:
+    found: List[QueueSlot] = []
+    while row := lib.gpuarb_slots_get(pointer, len(found)):
+        raw = row.contents
+        found.append(QueueSlot(raw.xcc, raw.pipe, raw.queue, raw.active, raw.vmid, raw.priority,
+                               raw.doorbell, raw.pid, raw.lease, text(raw.command)))
+    without = c_uint()
+    queues = lib.gpuarb_slots_queues(pointer, without)
+    return Slots(tuple(found), lib.gpuarb_slots_usec(pointer) / 1e6, queues, without.value)
+
+
+def read_slots(handle: Handle, gpu: str) -> Slots:
+    pointer = c_void_p()
+    handle.call(lib.gpuarb_read_slots, handle.pointer, argument(gpu), pointer)
+    try:
+        return _copy(pointer)
+    finally:
+        lib.gpuarb_slots_free(pointer)
