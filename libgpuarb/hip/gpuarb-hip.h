@@ -36,6 +36,11 @@
  * the queue of the null stream may then exceed the budget. HIP itself limits the queues of other
  * streams to GPU_MAX_HW_QUEUES (4 by default) per priority.
  *
+ * Destroyed streams: newer versions of HIP keep queues until the process ends: 5.7 those with a
+ * mask, 5.7 and 6.4 those with a priority. There gpuarb_hip_stream_destroy() keeps the stream
+ * instead, and the next one that is created with this lease uses it and its queue again. After
+ * gpuarb_lease_close() these queues count against the next lease of the same process.
+ *
  * Priority: HIP creates masked streams with normal priority only. For a lease of priority 0 to 6
  * (low) or 11 to 15 (high) the stream is created by hipStreamCreateWithPriority(), and its queue is
  * masked afterwards. HIP then requests its own low or high priority from KFD (0 or 11; 15 in older
@@ -110,9 +115,9 @@ int gpuarb_hip_stream_create(struct gpuarb_lease *lease, size_t i, hipStream_t *
 int gpuarb_hip_stream_create_within(struct gpuarb_lease *lease, size_t i, const uint32_t *mask,
 				    size_t words, hipStream_t *ret);
 
-/* Destroys a stream that was created with this lease; also after the end of the lease. May wait for
- * the work in the stream, as hipStreamDestroy() does. -EINVAL: it was not created with this
- * lease. */
+/* Destroys a stream that was created with this lease; also after the end of the lease. Waits for the
+ * work in the stream if HIP would keep its queue, otherwise as hipStreamDestroy() does. -EINVAL: it
+ * was not created with this lease. */
 int gpuarb_hip_stream_destroy(struct gpuarb_lease *lease, hipStream_t stream);
 
 #ifdef __cplusplus

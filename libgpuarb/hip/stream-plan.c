@@ -27,6 +27,11 @@ bool mask_and(const uint32_t *a, size_t a_words, const uint32_t *b, size_t b_wor
 	return any;
 }
 
+bool mask_equal(const struct mask *a, const struct mask *b)
+{
+	return a->words == b->words && memcmp(a->word, b->word, a->words * sizeof(a->word[0])) == 0;
+}
+
 bool mask_to_wgps(const struct mask *mask, struct mask *ret)
 {
 	struct mask wgps = { .words = (mask->words + 1) / 2 };
@@ -50,6 +55,12 @@ unsigned streams_left(const struct budget *budget)
 	size_t streams = budget->masked < budget->streams ? budget->streams - budget->masked : 0;
 
 	return (unsigned)(budget->streams > 0 && streams < left ? streams : left);
+}
+
+/* Seen with HIP 5.2.3, 5.7.1 and 6.4.3. */
+bool hip_keeps_queue(int version, enum level level)
+{
+	return version >= 50300000 && (level != LEVEL_NORMAL || version < 60400000);
 }
 
 void queues_new(const struct queue_ids *before, const struct queue_ids *after,

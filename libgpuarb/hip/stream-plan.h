@@ -29,6 +29,8 @@ enum level level_of(uint32_t kfd_priority);
 bool mask_and(const uint32_t *a, size_t a_words, const uint32_t *b, size_t b_words,
 	      struct mask *ret);
 
+bool mask_equal(const struct mask *a, const struct mask *b);
+
 /* One bit for each pair of CUs; false if only one CU of a pair is in the mask. */
 bool mask_to_wgps(const struct mask *mask, struct mask *ret);
 
@@ -42,6 +44,10 @@ struct budget {
 /* How many more streams fit. Each process has its share of the queues, and ROCr takes one of them
  * with the first stream. A lease with a number of streams allows no more streams than that. */
 unsigned streams_left(const struct budget *budget);
+
+/* Whether hipStreamDestroy() keeps the queue of a stream with a mask (normal level), or of one with
+ * a priority, in that version of HIP. Between versions that were seen: the older behaviour. */
+bool hip_keeps_queue(int version, enum level level);
 
 /* The queues that are in after and not in before. */
 void queues_new(const struct queue_ids *before, const struct queue_ids *after,

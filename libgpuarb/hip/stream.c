@@ -5,193 +5,29 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libgpuarb/gpuarb.h"
 #include "libgpuarb/hip/gpuarb-hip.h"
+#include "libgpuarb/hip/hip-device.h"
 #include "libgpuarb/hip/stream-plan.h"
-
-#define GPUARB_EXPORT __attribute__((visibility("default")))
-#define PCI_NAME_SIZE 64
 
 /* From this version on a bit of HIP's mask is a WGP on gfx10 and later; in 5.2 it was a CU. After a
  * wrong guess HIP fails and the other form is tried; KFD gets the exact mask by
  * gpuarb_lease_mask_queue(). */
-#define HIP_VERSION_OF_WGPS 60000000
-
-/* Variables that change the order of HIP's devices. */
-static const char *const order_variables[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-					       "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
-#define N_ORDERS (sizeof(order_variables) / sizeof(order_variables[0]))
-
-/* Stores the sentence for gpuarb_last_error() and returns error. */
-__attribute__((format(printf, 3, 4))) static int fail(struct gpuarb_lease *lease, int error,
-						      const char *format, ...)
-{
-	char *sentence = NULL;
-	va_list args;
-	int r;
-
-	va_start(args, format);
-	r = vasprintf(&sentence, format, args);
-	va_end(args);
-	if (r < 0)
-		return gpuarb_lease_fail(lease, -ENOMEM, "out of memory");
-	error = gpuarb_lease_fail(lease, error, sentence);
-	free(sentence);
-	return error;
-}
-
-/* The same for a failed call of HIP; also clears hipGetLastError(). */
-static int fail_call(struct gpuarb_lease *lease, const char *call, hipError_t error)
-{
-	int r = error == hipErrorNoDevice || error == hipErrorInvalidDevice ? -ENODEV
-		: error == hipErrorOutOfMemory                              ? -EBUSY
-									    : -EIO;
-
-	(void)hipGetLastError();
-	return fail(lease, r, "%s: %s (%s)", call, hipGetErrorString(error),
-		    hipGetErrorName(error));
-}
-
-/* The value of an environment variable; NULL if it is not set or empty. */
-static const char *variable(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value ? value : NULL;
-}
-
-/* Partition i, after reading the changes that the holder reported. Fails if the lease has ended,
- * has no partition i, or the GPU is simulated. */
-static int get_partition(struct gpuarb_lease *lease, size_t i, const struct gpuarb_partition **ret)
-{
-	const struct gpuarb_partition *partition;
-	int r;
-
-	r = gpuarb_lease_dispatch(lease, NULL, NULL);
-	if (r < 0)
-		return r;
-
-	partition = gpuarb_lease_partition(lease, i);
-	if (!partition)
-		return fail(lease, gpuarb_lease_partitions(lease) == 0 ? -EBADFD : -EINVAL,
-			    "lease %" PRIu64 " is %s and has %zu partitions: there is no partition "
-			    "%zu",
-			    gpuarb_lease_id(lease), gpuarb_lease_state(lease),
-			    gpuarb_lease_partitions(lease), i);
-	if (partition->kfd_gpu_id == 0)
-		return fail(lease, -EOPNOTSUPP, "GPU %s is simulated, so HIP has no device for it",
-			    partition->gpu);
-	*ret = partition;
-	return 0;
-}
-
-/* Writes the variables that are set, for a sentence; "" if none is. */
-static void describe_orders(char *buf, size_t size)
-{
-	size_t length = 0;
-
-	buf[0] = '\0';
-	for (size_t i = 0; i < N_ORDERS && length < size; i++) {
-		const char *value = variable(order_variables[i]);
-
-		if (value)
-			length += (size_t)snprintf(buf + length, size - length, "%s%s=%s",
-						   length ? " " : "", order_variables[i], value);
-	}
-}
-
-static int read_addresses(struct gpuarb_lease *lease, int count, struct pci_address *addresses)
-{
-	for (int i = 0; i < count; i++) {
-		char name[PCI_NAME_SIZE] = "";
-		hipError_t error = hipDeviceGetPCIBusId(name, sizeof(name), i);
-
-		if (error != hipSuccess)
-			return fail_call(lease, "hipDeviceGetPCIBusId", error);
-		if (!pci_parse(name, &addresses[i]))
-			return fail(lease, -EOPNOTSUPP,
-				    "HIP device %d has the unknown PCI address '%s'", i, name);
-	}
-	return 0;
-}
-
-static int choose(struct gpuarb_lease *lease, const struct gpuarb_partition *partition,
-		  const struct pci_address *addresses, int count, int *ret)
-{
-	struct pci_address wanted;
-	char set[256];
-	int r;
-
-	if (!pci_parse(partition->gpu, &wanted))
-		return fail(lease, -EOPNOTSUPP,
-			    "GPU %s has no PCI address to compare with HIP's devices",
-			    partition->gpu);
-
-	describe_orders(set, sizeof(set));
-	r = device_choose(&wanted, addresses, (size_t)count, set[0] != '\0');
-	if (r == -ENODEV)
-		return fail(lease, r,
-			    "none of the %d HIP devices is GPU %s%s%s%s: give this process "
-			    "access to its /dev/dri/renderD*%s",
-			    count, partition->gpu, set[0] ? " (" : "", set, set[0] ? ")" : "",
-			    set[0] ? ", and make it visible in these variables" : "");
-	if (r < 0)
-		return fail(lease, r,
-			    "several HIP devices have the address of GPU %s, in an unknown "
-			    "order%s%s",
-			    partition->gpu, set[0] ? ": unset " : "", set);
-	*ret = r;
-	return 0;
-}
-
-/* gpuarb_hip_device() for such a partition. */
-static int find_device(struct gpuarb_lease *lease, const struct gpuarb_partition *partition,
-		       int *ret)
-{
-	struct pci_address *addresses;
-	hipError_t error;
-	int r, count = 0;
-
-	error = hipGetDeviceCount(&count);
-	if (error != hipSuccess)
-		return fail_call(lease, "hipGetDeviceCount", error);
-
-	addresses = calloc((size_t)count + 1, sizeof(*addresses));
-	if (!addresses)
-		return fail(lease, -ENOMEM, "out of memory");
-	r = read_addresses(lease, count, addresses);
-	if (r >= 0)
-		r = choose(lease, partition, addresses, count, ret);
-	free(addresses);
-	return r;
-}
-
-GPUARB_EXPORT int gpuarb_hip_device(struct gpuarb_lease *lease, size_t i, int *ret)
-{
-	const struct gpuarb_partition *partition;
-	int r;
-
-	if (!lease || !ret)
-		return -EINVAL;
-
-	r = get_partition(lease, i, &partition);
-	return r < 0 ? r : find_device(lease, partition, ret);
-}
-
-/* ---- streams ----------------------------------------------------------------------------- */
+#define HIP_VERSION_OF_WGPS 50700000
 
 /* A stream that this library made. */
 struct hip_stream {
 	hipStream_t stream;
 	size_t partition;
-	bool own;       /* has a mask of its own */
-	bool pooled;    /* HIP may put other streams on its queue */
-	uint32_t queue; /* with own: KFD's id of its queue, if known */
+	enum level level; /* other than normal: HIP may put other streams on its queue */
+	bool own;         /* has a mask of its own */
+	bool found;       /* its queue is known, or there is no way to find it */
+	bool idle;        /* destroyed, and kept because HIP would keep its queue */
+	uint32_t queue;   /* with found: KFD's id, unless queues cannot be found */
+	struct mask mask; /* at its creation */
 };
 
 /* The streams of a lease, attached to it. */
@@ -231,22 +67,47 @@ static int list_queues(const struct creation *creation, struct queue_ids *ret)
 static bool may_be_blind(const struct creation *creation)
 {
 	return creation->level == LEVEL_NORMAL && !creation->wgps &&
-	       !strchr(creation->partition->gpu, '/') && !variable("ROC_GLOBAL_CU_MASK");
+	       !strchr(creation->partition->gpu, '/') && !hip_variable("ROC_GLOBAL_CU_MASK");
 }
 
-/* The number of streams on partition i; with own: of those with a mask of their own. */
+/* The number of streams on partition i that are not idle; with own: that have a mask of their own. */
 static size_t count_streams(const struct hip_lease *hip, size_t i, bool own)
 {
 	size_t n = 0;
 
 	for (size_t k = 0; hip && k < hip->n; k++)
-		n += hip->streams[k].partition == i && (!own || hip->streams[k].own);
+		n += hip->streams[k].partition == i && !hip->streams[k].idle &&
+		     (!own || hip->streams[k].own);
 	return n;
 }
 
-/* queues: of this process; negative if unknown: then ROCr's and those of this library's streams. */
+static size_t count_idle(const struct hip_lease *hip, size_t i)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; hip && k < hip->n; k++)
+		n += hip->streams[k].partition == i && hip->streams[k].idle;
+	return n;
+}
+
+/* The idle stream that can be used again for the stream that is being made; NULL: none. */
+static struct hip_stream *find_idle(const struct creation *creation)
+{
+	for (size_t k = 0; k < creation->hip->n; k++) {
+		struct hip_stream *stream = &creation->hip->streams[k];
+
+		if (stream->idle && stream->partition == creation->i &&
+		    stream->level == creation->level &&
+		    (!creation->blind || mask_equal(&stream->mask, &creation->mask)))
+			return stream;
+	}
+	return NULL;
+}
+
+/* queues: of this process; negative if unknown: then ROCr's and those of this library's streams.
+ * reused: how many of them new streams can use again. */
 static void get_budget(const struct hip_lease *hip, const struct gpuarb_partition *partition,
-		       size_t i, int queues, struct budget *ret)
+		       size_t i, int queues, size_t reused, struct budget *ret)
 {
 	*ret = (struct budget){
 		.queues = partition->queues,
@@ -254,7 +115,8 @@ static void get_budget(const struct hip_lease *hip, const struct gpuarb_partitio
 		.streams = partition->streams,
 		.masked = count_streams(hip, i, false),
 	};
-	ret->used = queues >= 0 ? (size_t)queues : 1 + ret->masked;
+	ret->used = queues >= 0 ? (size_t)queues : 1 + ret->masked + count_idle(hip, i);
+	ret->used -= reused < ret->used ? reused : ret->used;
 }
 
 /* -EDQUOT: the budget of the lease is used up. */
@@ -265,22 +127,24 @@ static int check_budget(const struct creation *creation)
 	struct budget budget;
 
 	get_budget(creation->hip, partition, creation->i,
-		   creation->blind ? -EOPNOTSUPP : (int)creation->before.n, &budget);
+		   creation->blind ? -EOPNOTSUPP : (int)creation->before.n,
+		   find_idle(creation) != NULL, &budget);
 	if (streams_left(&budget) > 0)
 		return 0;
 	if (budget.streams > 0 && budget.masked >= budget.streams)
-		return fail(creation->lease, -EDQUOT,
-			    "lease %" PRIu64 " has %" PRIu32 " streams per process on GPU %s, "
-			    "and this process has made all of them: destroy a stream, or "
-			    "ask for %zu streams",
-			    id, budget.streams, partition->gpu, budget.masked + 1);
-	return fail(creation->lease, -EDQUOT,
-		    "lease %" PRIu64 " has %" PRIu32 " queues on GPU %s for %" PRIu32
-		    " processes; this process has %zu queues, and a stream needs another one%s: "
-		    "destroy a stream, or ask for %" PRIu64 " queues",
-		    id, budget.queues, partition->gpu, budget.processes, budget.used,
-		    budget.used ? "" : ", besides that of ROCr",
-		    (uint64_t)budget.processes * ((budget.used ? budget.used : 1) + 1));
+		return hip_fail(creation->lease, -EDQUOT,
+				"lease %" PRIu64 " has %" PRIu32 " streams per process on GPU %s, "
+				"and this process has made all of them: destroy a stream, or "
+				"ask for %zu streams",
+				id, budget.streams, partition->gpu, budget.masked + 1);
+	return hip_fail(
+		creation->lease, -EDQUOT,
+		"lease %" PRIu64 " has %" PRIu32 " queues on GPU %s for %" PRIu32
+		" processes; this process has %zu queues, and a stream needs another one%s: "
+		"destroy a stream, or ask for %" PRIu64 " queues",
+		id, budget.queues, partition->gpu, budget.processes, budget.used,
+		budget.used ? "" : ", besides that of ROCr",
+		(uint64_t)budget.processes * ((budget.used ? budget.used : 1) + 1));
 }
 
 /* The stream has no new queue, so HIP put it on an existing one: masks every queue on the GPU. */
@@ -291,17 +155,18 @@ static int mask_shared_queue(const struct creation *creation)
 	int r;
 
 	if (creation->level == LEVEL_NORMAL || creation->after.n == 0)
-		return fail(creation->lease, -ENODEV,
-			    "HIP device %d is not GPU %s: the queue of the stream is on "
-			    "another GPU",
-			    creation->device, gpu);
+		return hip_fail(creation->lease, -ENODEV,
+				"HIP device %d is not GPU %s: the queue of the stream is on "
+				"another GPU",
+				creation->device, gpu);
 	if (creation->own || count_streams(creation->hip, creation->i, true) > 0 ||
 	    (streams == 0 && strchr(gpu, '/')))
-		return fail(creation->lease, -EBUSY,
-			    "HIP has no queue on GPU %s for this stream alone, and a stream "
-			    "with a mask of its own needs one: raise GPU_MAX_HW_QUEUES, destroy "
-			    "a stream, or ask for normal priority",
-			    gpu);
+		return hip_fail(
+			creation->lease, -EBUSY,
+			"HIP has no queue on GPU %s for this stream alone, and a stream "
+			"with a mask of its own needs one: raise GPU_MAX_HW_QUEUES, destroy "
+			"a stream, or ask for normal priority",
+			gpu);
 
 	/* -EOPNOTSUPP: all have their masks, and HIP gave the queue a priority of its own. */
 	r = gpuarb_lease_apply(creation->lease);
@@ -316,11 +181,12 @@ static int mask_new_queues(const struct creation *creation, struct hip_stream *s
 
 	if (new_queues->n == 0)
 		return mask_shared_queue(creation);
-	if (creation->own && !queue_of_stream(&creation->before, new_queues, &stream->queue))
-		return fail(creation->lease, -EAGAIN,
-			    "%zu other queues were made on GPU %s at the same time, so the "
-			    "queue of the stream is unknown: try again",
-			    new_queues->n - 1, creation->partition->gpu);
+	stream->found = queue_of_stream(&creation->before, new_queues, &stream->queue);
+	if (creation->own && !stream->found)
+		return hip_fail(creation->lease, -EAGAIN,
+				"%zu other queues were made on GPU %s at the same time, so the "
+				"queue of the stream is unknown: try again",
+				new_queues->n - 1, creation->partition->gpu);
 
 	for (size_t k = 0; k < new_queues->n; k++) {
 		bool own = creation->own && new_queues->ids[k] == stream->queue;
@@ -340,21 +206,21 @@ static int mask_new_queues(const struct creation *creation, struct hip_stream *s
 
 static int fail_stream(const struct creation *creation, const char *call, hipError_t error)
 {
-	const char *mask = variable("HSA_CU_MASK");
+	const char *mask = hip_variable("HSA_CU_MASK");
 
 	if (error != hipErrorOutOfMemory)
-		return fail_call(creation->lease, call, error);
+		return hip_fail_call(creation->lease, call, error);
 	(void)hipGetLastError();
 	if (mask)
-		return fail(creation->lease, -EEXIST,
-			    "HIP made no stream on GPU %s (%s), because its mask has CUs "
-			    "outside of HSA_CU_MASK=%s: use a mask inside of it, or start the "
-			    "program without the variable",
-			    creation->partition->gpu, hipGetErrorName(error), mask);
-	return fail(creation->lease, -EBUSY,
-		    "HIP got no queue on GPU %s (%s), because KFD refused the queue or its "
-		    "mask: see the kernel log",
-		    creation->partition->gpu, hipGetErrorName(error));
+		return hip_fail(creation->lease, -EEXIST,
+				"HIP made no stream on GPU %s (%s), because its mask has CUs "
+				"outside of HSA_CU_MASK=%s: use a mask inside of it, or start the "
+				"program without the variable",
+				creation->partition->gpu, hipGetErrorName(error), mask);
+	return hip_fail(creation->lease, -EBUSY,
+			"HIP got no queue on GPU %s (%s), because KFD refused the queue or its "
+			"mask: see the kernel log",
+			creation->partition->gpu, hipGetErrorName(error));
 }
 
 static int create_masked(const struct creation *creation, hipStream_t *ret)
@@ -396,7 +262,7 @@ static int create_stream(const struct creation *creation, hipStream_t *ret)
 	if (error == hipSuccess)
 		error = hipSetDevice(creation->device);
 	if (error != hipSuccess)
-		return fail_call(creation->lease, "hipSetDevice", error);
+		return hip_fail_call(creation->lease, "hipSetDevice", error);
 
 	r = creation->level == LEVEL_NORMAL ? create_masked(creation, ret)
 					    : create_with_level(creation, ret);
@@ -404,12 +270,48 @@ static int create_stream(const struct creation *creation, hipStream_t *ret)
 	return r;
 }
 
+/* Gives the stream to the program again, with the mask of the creation. */
+static int reuse(const struct creation *creation, struct hip_stream *stream, hipStream_t *ret)
+{
+	int r;
+
+	if (!creation->blind) {
+		r = gpuarb_lease_mask_queue(creation->lease, creation->i, stream->queue,
+					    creation->own ? creation->mask.word : NULL,
+					    creation->own ? creation->mask.words : 0);
+		/* HSA_CU_MASK is set: the stream has the mask of its creation. */
+		if (r < 0 && (r != -EEXIST || !may_be_blind(creation) ||
+			      !mask_equal(&stream->mask, &creation->mask)))
+			return r;
+	}
+	stream->idle = false;
+	stream->own = creation->own;
+	*ret = stream->stream;
+	return 0;
+}
+
+/* Waits for the work of the stream, and keeps it for the next one, if HIP would keep its queue. */
+static bool keep(struct hip_stream *stream)
+{
+	int version = 0;
+
+	(void)hipRuntimeGetVersion(&version);
+	if (!stream->found || !hip_keeps_queue(version, stream->level))
+		return false;
+	stream->idle = hipStreamSynchronize(stream->stream) == hipSuccess;
+	if (!stream->idle)
+		(void)hipGetLastError();
+	return stream->idle;
+}
+
 static int create_and_mask(struct creation *creation, hipStream_t *ret)
 {
 	struct hip_stream stream = {
 		.partition = creation->i,
+		.level = creation->level,
 		.own = creation->own,
-		.pooled = creation->level != LEVEL_NORMAL,
+		.found = creation->blind,
+		.mask = creation->mask,
 	};
 	int r;
 
@@ -423,11 +325,13 @@ static int create_and_mask(struct creation *creation, hipStream_t *ret)
 			r = mask_new_queues(creation, &stream);
 		}
 	}
-	if (r < 0) {
+	if (r < 0 && !keep(&stream)) {
 		(void)hipStreamDestroy(stream.stream);
 		return r;
 	}
 	creation->hip->streams[creation->hip->n++] = stream;
+	if (r < 0)
+		return r;
 	*ret = stream.stream;
 	return 0;
 }
@@ -436,6 +340,9 @@ static void hip_lease_free(void *data)
 {
 	struct hip_lease *hip = data;
 
+	for (size_t k = 0; k < hip->n; k++)
+		if (hip->streams[k].idle)
+			(void)hipStreamDestroy(hip->streams[k].stream);
 	free(hip->streams);
 	free(hip);
 }
@@ -449,12 +356,12 @@ static int hip_lease_get(struct gpuarb_lease *lease, struct hip_lease **ret)
 	if (!hip) {
 		hip = calloc(1, sizeof(*hip));
 		if (!hip)
-			return fail(lease, -ENOMEM, "out of memory");
+			return hip_fail(lease, -ENOMEM, "out of memory");
 		gpuarb_lease_attach(lease, hip, hip_lease_free);
 	}
 	streams = realloc(hip->streams, (hip->n + 1) * sizeof(*streams));
 	if (!streams)
-		return fail(lease, -ENOMEM, "out of memory");
+		return hip_fail(lease, -ENOMEM, "out of memory");
 	hip->streams = streams;
 	*ret = hip;
 	return 0;
@@ -469,13 +376,13 @@ static int read_pairs(struct creation *creation)
 	error = hipDeviceGetAttribute(&major, hipDeviceAttributeComputeCapabilityMajor,
 				      creation->device);
 	if (error != hipSuccess)
-		return fail_call(creation->lease, "hipDeviceGetAttribute", error);
+		return hip_fail_call(creation->lease, "hipDeviceGetAttribute", error);
 	creation->wgps = major >= 10;
 	if (creation->wgps && !mask_to_wgps(&creation->mask, &wgps))
-		return fail(creation->lease, -EINVAL,
-			    "the mask has one CU of a pair alone: on GPU %s bits 2n and "
-			    "2n + 1 must be equal",
-			    creation->partition->gpu);
+		return hip_fail(creation->lease, -EINVAL,
+				"the mask has one CU of a pair alone: on GPU %s bits 2n and "
+				"2n + 1 must be equal",
+				creation->partition->gpu);
 	return 0;
 }
 
@@ -486,13 +393,13 @@ static int read_mask(struct creation *creation, const uint32_t *own, size_t word
 	size_t n = partition->cu_mask_words;
 
 	if (!mask_and(mask, n, mask, n, &creation->mask))
-		return fail(creation->lease, -EBADFD,
-			    "lease %" PRIu64 " has no CUs on GPU %s at the moment",
-			    gpuarb_lease_id(creation->lease), partition->gpu);
+		return hip_fail(creation->lease, -EBADFD,
+				"lease %" PRIu64 " has no CUs on GPU %s at the moment",
+				gpuarb_lease_id(creation->lease), partition->gpu);
 	if (own && !mask_and(mask, n, own, words, &creation->mask))
-		return fail(creation->lease, -ERANGE,
-			    "the mask has none of the CUs of lease %" PRIu64 " on GPU %s",
-			    gpuarb_lease_id(creation->lease), partition->gpu);
+		return hip_fail(creation->lease, -ERANGE,
+				"the mask has none of the CUs of lease %" PRIu64 " on GPU %s",
+				gpuarb_lease_id(creation->lease), partition->gpu);
 	creation->own = own;
 	creation->level = level_of(partition->priority);
 	return 0;
@@ -500,15 +407,16 @@ static int read_mask(struct creation *creation, const uint32_t *own, size_t word
 
 static int create(struct creation *creation, const uint32_t *own, size_t words, hipStream_t *ret)
 {
+	struct hip_stream *idle;
 	int r;
 
-	r = get_partition(creation->lease, creation->i, &creation->partition);
+	r = hip_partition_get(creation->lease, creation->i, &creation->partition);
 	if (r >= 0)
 		r = read_mask(creation, own, words);
 	if (r >= 0)
 		r = hip_lease_get(creation->lease, &creation->hip);
 	if (r >= 0)
-		r = find_device(creation->lease, creation->partition, &creation->device);
+		r = hip_device_find(creation->lease, creation->partition, &creation->device);
 	if (r >= 0)
 		r = read_pairs(creation);
 	if (r < 0)
@@ -518,7 +426,10 @@ static int create(struct creation *creation, const uint32_t *own, size_t words, 
 	creation->blind = r == -EOPNOTSUPP && may_be_blind(creation);
 	if (r >= 0 || creation->blind)
 		r = check_budget(creation);
-	return r < 0 ? r : create_and_mask(creation, ret);
+	if (r < 0)
+		return r;
+	idle = find_idle(creation);
+	return idle ? reuse(creation, idle, ret) : create_and_mask(creation, ret);
 }
 
 static int create_stream_within(struct gpuarb_lease *lease, size_t i, const uint32_t *own,
@@ -529,7 +440,7 @@ static int create_stream_within(struct gpuarb_lease *lease, size_t i, const uint
 
 	creation = calloc(1, sizeof(*creation));
 	if (!creation)
-		return fail(lease, -ENOMEM, "out of memory");
+		return hip_fail(lease, -ENOMEM, "out of memory");
 	creation->lease = lease;
 	creation->i = i;
 	r = create(creation, own, words, ret);
@@ -553,43 +464,47 @@ GPUARB_EXPORT int gpuarb_hip_stream_destroy(struct gpuarb_lease *lease, hipStrea
 {
 	struct hip_lease *hip = lease ? gpuarb_lease_attached(lease) : NULL;
 	struct hip_stream gone;
-	hipError_t error;
+	hipError_t error = hipSuccess;
 	size_t k = 0;
 
 	if (!lease)
 		return -EINVAL;
-	while (hip && k < hip->n && hip->streams[k].stream != stream)
+	while (hip && k < hip->n && (hip->streams[k].stream != stream || hip->streams[k].idle))
 		k++;
 	if (!hip || k == hip->n)
-		return fail(lease, -EINVAL, "the stream was not made with lease %" PRIu64,
-			    gpuarb_lease_id(lease));
+		return hip_fail(lease, -EINVAL, "the stream was not made with lease %" PRIu64,
+				gpuarb_lease_id(lease));
 
 	gone = hip->streams[k];
-	hip->streams[k] = hip->streams[--hip->n];
-	error = hipStreamDestroy(stream);
+	if (!keep(&hip->streams[k])) {
+		hip->streams[k] = hip->streams[--hip->n];
+		error = hipStreamDestroy(stream);
+	}
 
-	/* HIP may reuse the queue for another stream of this priority: it gets the lease's mask. */
-	if (gone.own && gone.pooled)
+	/* HIP may put another stream of this priority on the queue: it gets the lease's mask. */
+	if (gone.own && gone.level != LEVEL_NORMAL)
 		(void)gpuarb_lease_mask_queue(lease, gone.partition, gone.queue, NULL, 0);
-	return error == hipSuccess ? 0 : fail_call(lease, "hipStreamDestroy", error);
+	return error == hipSuccess ? 0 : hip_fail_call(lease, "hipStreamDestroy", error);
 }
 
 GPUARB_EXPORT int gpuarb_hip_streams(struct gpuarb_lease *lease, size_t i, unsigned *ret)
 {
 	const struct gpuarb_partition *partition;
+	const struct hip_lease *hip;
 	struct budget budget;
 	int r;
 
 	if (!lease || !ret)
 		return -EINVAL;
 
-	r = get_partition(lease, i, &partition);
+	r = hip_partition_get(lease, i, &partition);
 	if (r < 0)
 		return r;
 	r = gpuarb_lease_queue_ids(lease, i, NULL, 0);
 	if (r < 0 && r != -EOPNOTSUPP)
 		return r;
-	get_budget(gpuarb_lease_attached(lease), partition, i, r, &budget);
+	hip = gpuarb_lease_attached(lease);
+	get_budget(hip, partition, i, r, count_idle(hip, i), &budget);
 	*ret = streams_left(&budget);
 	return 0;
 }

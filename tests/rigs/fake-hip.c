@@ -207,12 +207,18 @@ hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int 
 	return error;
 }
 
+hipError_t hipStreamSynchronize(hipStream_t stream)
+{
+	(void)stream;
+	return fate("hipStreamSynchronize");
+}
+
 hipError_t hipStreamDestroy(hipStream_t stream)
 {
 	struct fake_queue *queue = &fake.queues[(uintptr_t)stream - 0x1000];
 
 	fake.streams--;
-	queue->there = queue->pooled;
+	queue->there = queue->pooled || fake.keeps;
 	return fate("hipStreamDestroy");
 }
 

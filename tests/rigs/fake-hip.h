@@ -30,6 +30,7 @@ struct fake_hip {
 	int current;                           /* device of the calling thread */
 	bool wgp_bits;                         /* doubles the bits of masks */
 	int arena;                             /* GPU_MAX_HW_QUEUES */
+	bool keeps;                            /* queues of destroyed streams that are not pooled */
 	int lands_on;                          /* queues come on this device instead; -1 */
 	int unmanaged_processes;               /* so many queues come along with the next stream */
 	const char *fails;                     /* the call that fails … */

@@ -111,7 +111,7 @@ TEST(an_own_mask_is_limited_to_the_lease)
 
 TEST(masks_are_converted_to_wgps_for_hip)
 {
-	static const int versions[] = { 50221153, 60140092 };
+	static const int versions[] = { 50221153, 50731921 };
 
 	for (int bits = 0; bits < 2; bits++)
 		for (int i = 0; i < 2; i++) {
@@ -232,14 +232,14 @@ TEST(a_stream_that_cannot_be_masked_is_destroyed)
 {
 	fake_start();
 	fake.mask_fails = -EIO;
-	refused(-EIO, "cannot mask");
+	refused(-EIO, "");
 	fake.mask_fails =
 		/* HSA_CU_MASK is wider: the mask that HIP sets is sufficient where it is exact. */
 		-EEXIST;
 	fake.partition.queues = 8;
 	CHECK(create() && fake.creations == 2);
 	fake.major = 10;
-	refused(-EEXIST, "cannot mask");
+	refused(-EEXIST, "");
 	fake.mask_fails = 0;
 	fake.look_fails_after = 1;
 	fake.looks = 0;
@@ -389,4 +389,87 @@ TEST(streams_outlive_the_lease_and_are_destroyed_once)
 	CHECK(gpuarb_hip_stream_destroy(fake_lease(), other) == -EIO);
 	CHECK(gpuarb_hip_stream_destroy(fake_lease(), other) == -EINVAL);
 	fake_end();
+}
+
+static void start_with_hip_5_7(void)
+{
+	fake_start();
+	fake.version = 50731921;
+	fake.keeps = true;
+}
+
+TEST(a_stream_whose_queue_hip_keeps_is_used_again)
+{
+	const uint32_t own = 0xf;
+	hipStream_t streams[3], stream = NULL;
+	unsigned left = 42;
+
+	start_with_hip_5_7();
+	for (int i = 0; i < 3; i++)
+		streams[i] = create();
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), streams[1]) == 0 && fake.streams == 3);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), streams[1]) == -EINVAL);
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 1);
+	CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, &own, 1, &stream) == 0);
+	CHECK(stream == streams[1] && fake.creations == 3 && fake_masked(0xf));
+	refused(-EDQUOT, " 5 queues");
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0);
+	CHECK(create() == streams[1] && !fake_masked(0xf));
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), streams[0]) == 0);
+	fake_end();
+	CHECK(fake.streams == 2); /* those that the program did not destroy */
+}
+
+TEST(a_stream_that_is_used_again_without_its_mask_is_not_returned)
+{
+	hipStream_t stream = NULL;
+
+	start_with_hip_5_7();
+	fake.partition.queues = 2;
+	fake.mask_fails = -EIO;
+	CHECK(gpuarb_hip_stream_create(fake_lease(), 0, &stream) == -EIO && !stream);
+	CHECK(fake.streams == 1); /* kept, as its queue is */
+	refused(-EIO, "");
+	fake.mask_fails = 0;
+	stream = create();
+	CHECK(fake.creations == 1 && fake.queues[1].masked == 1);
+
+	/* The mask of its creation is right where HSA_CU_MASK forbids another one. */
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0);
+	fake.mask_fails = -EEXIST;
+	CHECK(create() == stream);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0);
+	fake.mask[0] = 0xff;
+	refused(-EEXIST, "");
+}
+
+TEST(a_stream_with_unfinished_work_that_fails_is_destroyed)
+{
+	hipStream_t stream;
+
+	start_with_hip_5_7();
+	stream = create();
+	fake.fails = "hipStreamSynchronize";
+	fake.error = hipErrorNoDevice;
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0 && fake.streams == 0);
+}
+
+TEST(without_visible_queues_a_stream_is_used_again_for_the_same_mask)
+{
+	const uint32_t own = 0xf;
+	hipStream_t stream, other = NULL;
+
+	start_with_hip_5_7();
+	fake.blind = 1;
+	fake.partition.queues = 3;
+	stream = create();
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0);
+	CHECK(create() == stream && fake.creations == 1);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0);
+	CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, &own, 1, &other) == 0);
+	CHECK(other != stream && fake.creations == 2);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), other) == 0);
+	CHECK(create() == stream);
+	CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, &own, 1, &other) == 0);
+	CHECK(fake.creations == 2);
 }

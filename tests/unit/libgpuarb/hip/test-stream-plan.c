@@ -100,6 +100,22 @@ TEST(a_number_of_streams_limits_the_streams)
 	CHECK(streams_left(&budget) == 0);
 }
 
+TEST(versions_of_hip_that_keep_queues_are_known)
+{
+	CHECK(!hip_keeps_queue(50221153, LEVEL_NORMAL) && !hip_keeps_queue(50221153, LEVEL_HIGH));
+	CHECK(hip_keeps_queue(50731921, LEVEL_NORMAL) && hip_keeps_queue(50731921, LEVEL_LOW));
+	CHECK(!hip_keeps_queue(60443484, LEVEL_NORMAL) && hip_keeps_queue(60443484, LEVEL_HIGH));
+}
+
+TEST(masks_of_the_same_words_are_equal)
+{
+	const struct mask mask = { { 1, 2 }, 2 }, other = { { 1, 3 }, 2 },
+			  shorter = { { 1, 2 }, 1 };
+
+	CHECK(mask_equal(&mask, &(struct mask){ { 1, 2, 3 }, 2 }));
+	CHECK(!mask_equal(&mask, &other) && !mask_equal(&mask, &shorter));
+}
+
 TEST(new_queues_are_in_after_and_not_in_before)
 {
 	static const struct queue_ids none, before = { { 0, 2, 5 }, 3 };
