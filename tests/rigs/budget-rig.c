@@ -23,9 +23,9 @@ void budget_rig_new(struct budget_rig *ret, const char *dir)
 	memset(ret, 0, sizeof(*ret));
 	ret->connection = -1;
 	ret->answer.version = BUDGET_VERSION;
-	CHECK(snprintf(ret->path, sizeof(ret->path), "%s/budget.socket", dir) <
-	      (int)sizeof(ret->path));
-	strcpy(un.sun_path, ret->path);
+	CHECK(snprintf(un.sun_path, sizeof(un.sun_path), "%s/budget.socket", dir) <
+	      (int)sizeof(un.sun_path));
+	memcpy(ret->path, un.sun_path, sizeof(ret->path));
 	ret->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK(ret->listening >= 0);
 	CHECK(bind(ret->listening, (const struct sockaddr *)&un, sizeof(un)) == 0);

@@ -10,7 +10,7 @@
 #include "helpers/budget-protocol.h"
 
 struct budget_rig {
-	char path[96]; /* of the socket */
+	char path[108]; /* of the socket, as long as sun_path */
 	int listening;
 	int connection;                /* of the last request; -1: it was answered */
 	struct budget_request request; /* the last one */
