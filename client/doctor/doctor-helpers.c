@@ -24,6 +24,8 @@ static const struct helper {
 	  "Resets of GPUs and evictions of queues are not noticed." },
 	{ "gpuarb-enforce", "gpuarbd can freeze and kill processes where policy says so.",
 	  "enforce = freeze and enforce = kill have no effect." },
+	{ "gpuarb-budget", "gpuarbd can ask the kernel to limit the queues of units.",
+	  "cap = yes has no effect on units that were not started by gpuarbctl run." },
 };
 
 static bool find_unit(const struct doctor *doctor, const char *unit, char ret[static DOCTOR_PATH])
