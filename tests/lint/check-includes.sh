@@ -36,7 +36,7 @@ daemon/helpers          util/|core/|hw/|sys/|helpers/                     system
 daemon/helpers/budget   util/|helpers/                                    bpf
 daemon/helpers/probe    util/|helpers/                                    -none-
 daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
-daemon/helpers/fdinfo   util/|hw/                                         -none-
+daemon/helpers/fdinfo   util/|hw/|helpers/                                -none-
 daemon/bus              util/|core/|bus/|dbus/                            systemd
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h systemd
 libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/            dbus

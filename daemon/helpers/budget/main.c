@@ -8,9 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,69 +18,11 @@
 
 #include "helpers/budget/budgets.h"
 #include "helpers/budget/programs.h"
+#include "helpers/helper-program.h"
 #include "util/base.h"
 #include "util/fd.h"
 
-#define EXIT_USAGE 2
 #define PATIENCE_MSEC 5000 /* for the request */
-
-struct command_line {
-	const char *sysfs;
-	bool remove, done;
-};
-
-static void print_help(void)
-{
-	printf("gpuarb-budget [OPTION...]\n\n"
-	       "Lets the kernel refuse KFD queues beyond the budgets of gpuarbd, on the connection that\n"
-	       "systemd passes as standard input (gpuarb-budget.socket).\n\n"
-	       "  --remove     remove all budgets from the kernel\n"
-	       "  --sysfs=DIR  read DIR instead of /sys\n"
-	       "  --help, --version\n\n"
-	       "gpuarbd(8), HELPERS, says more.\n");
-}
-
-static int parse_option(int option, struct command_line *ret)
-{
-	switch (option) {
-	case 'r': ret->remove = true; return 0;
-	case 's': ret->sysfs = optarg; return 0;
-	case 'h': print_help(); break;
-	case 'v': printf("gpuarb-budget %s\n", GPUARB_VERSION); break;
-	default: return -EINVAL; /* getopt_long() has printed why */
-	}
-	ret->done = true;
-	return 0;
-}
-
-static int parse(int argc, char *argv[], struct command_line *ret)
-{
-	static const struct option options[] = {
-		{ "remove", no_argument, NULL, 'r' },
-		{ "sysfs", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int option, r = 0;
-
-	while (r >= 0 && !ret->done && (option = getopt_long(argc, argv, "", options, NULL)) >= 0)
-		r = parse_option(option, ret);
-	if (r >= 0 && !ret->done && optind < argc) {
-		fprintf(stderr, "gpuarb-budget: unexpected argument \"%s\": see --help\n",
-			argv[optind]);
-		return -EINVAL;
-	}
-	return r;
-}
-
-static bool is_connection(int fd)
-{
-	socklen_t size = sizeof(int);
-	int type;
-
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
-}
 
 static int check(const struct budget_request *request, size_t length)
 {
@@ -147,12 +87,12 @@ static int remove_all(void)
 	return locked < 0 ? locked : programs_remove();
 }
 
-static int run(const struct command_line *line)
+static int run(const struct helper_program *program)
 {
-	if (line->remove)
+	if (program->remove)
 		return remove_all();
-	if (is_connection(STDIN_FILENO))
-		return serve(line->sysfs);
+	if (helper_is_connection(STDIN_FILENO))
+		return serve(program->directory);
 	fprintf(stderr, "gpuarb-budget: standard input is not a connection of gpuarbd: start "
 			"gpuarb-budget.socket\n");
 	return -EINVAL;
@@ -160,14 +100,27 @@ static int run(const struct command_line *line)
 
 int main(int argc, char *argv[])
 {
-	struct command_line line = { .sysfs = "/sys" };
+	static const struct option options[] = {
+		{ "remove", no_argument, NULL, HELPER_REMOVE },
+		{ "sysfs", required_argument, NULL, HELPER_DIRECTORY },
+		HELPER_OPTIONS,
+	};
+	struct helper_program program = {
+		.name = "gpuarb-budget",
+		.task = "Lets the kernel refuse KFD queues beyond the budgets of gpuarbd, on the connection "
+			"that\nsystemd passes as standard input (gpuarb-budget.socket).",
+		.help = "  --remove     remove all budgets from the kernel\n"
+			"  --sysfs=DIR  read DIR instead of /sys\n",
+		.options = options,
+		.directory = "/sys",
+	};
 	int r;
 
-	if (parse(argc, argv, &line) < 0)
-		return EXIT_USAGE;
-	if (line.done)
+	if (helper_program_parse(&program, argc, argv) < 0)
+		return HELPER_EXIT_USAGE;
+	if (program.done)
 		return EXIT_SUCCESS;
-	r = run(&line);
+	r = run(&program);
 	if (r < 0)
 		fprintf(stderr, "gpuarb-budget: %s\n", strerror(-r));
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* gpuarb-enforce: the one program of gpuarb that runs as root. It kills and freezes for gpuarbd. */
+/* gpuarb-enforce: runs as root, and kills processes and freezes units for gpuarbd. */
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,90 +14,8 @@
 
 #include "util/base.h"
 #include "helpers/enforce/server.h"
+#include "helpers/helper-program.h"
 #include "util/log.h"
-
-#define EXIT_USAGE 2
-#define SECONDS_MAX 86400UL
-#define IDLE_SECONDS 30UL
-#define BUS_SECONDS 10UL
-
-struct command_line {
-	unsigned long idle, timeout; /* seconds */
-	const char *sysfs;
-	bool done;
-};
-
-static void print_help(void)
-{
-	printf("gpuarb-enforce [OPTION...]\n\n"
-	       "Kills processes and freezes units that use AMD GPUs for gpuarbd, on the socket that\n"
-	       "systemd passes (gpuarb-enforce.socket).\n\n"
-	       "  --exit-idle-time=SECONDS  exit after SECONDS without a request (%lu)\n"
-	       "  --sysfs=DIR               read DIR instead of /sys\n"
-	       "  --timeout=SECONDS         give systemd SECONDS to freeze or thaw a unit (%lu)\n"
-	       "  --help, --version\n\n"
-	       "gpuarbd(8), HELPERS, says more.\n",
-	       IDLE_SECONDS, BUS_SECONDS);
-}
-
-static int parse_seconds(const char *option, const char *text, unsigned long *ret)
-{
-	unsigned long seconds;
-	char *end;
-
-	errno = 0;
-	seconds = strtoul(text, &end, 10);
-	if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || seconds == 0 ||
-	    seconds > SECONDS_MAX) {
-		fprintf(stderr, "gpuarb-enforce: --%s=%s: a number of seconds from 1 to %lu\n",
-			option, text, SECONDS_MAX);
-		return -EINVAL;
-	}
-	*ret = seconds;
-	return 0;
-}
-
-static int parse_option(int option, struct command_line *ret)
-{
-	switch (option) {
-	case 'i': return parse_seconds("exit-idle-time", optarg, &ret->idle);
-	case 's': ret->sysfs = optarg; return 0;
-	case 't': return parse_seconds("timeout", optarg, &ret->timeout);
-	case 'h':
-		print_help();
-		ret->done = true;
-		return 0;
-	case 'v':
-		printf("gpuarb-enforce %s\n", GPUARB_VERSION);
-		ret->done = true;
-		return 0;
-	default: return -EINVAL; /* getopt has said why */
-	}
-}
-
-static int parse(int argc, char *argv[], struct command_line *ret)
-{
-	static const struct option options[] = {
-		{ "exit-idle-time", required_argument, NULL, 'i' },
-		{ "sysfs", required_argument, NULL, 's' },
-		{ "timeout", required_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int option, r;
-
-	while (!ret->done && (option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		r = parse_option(option, ret);
-		if (r < 0)
-			return r;
-	}
-	if (!ret->done && optind < argc) {
-		fprintf(stderr, "gpuarb-enforce: unexpected argument '%s'\n", argv[optind]);
-		return -EINVAL;
-	}
-	return 0;
-}
 
 /* The one socket that there is to serve. */
 static int find_socket(void)
@@ -136,7 +53,7 @@ static int leave_on_signals(sd_event *event, struct server *server)
 	return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, server);
 }
 
-static int run(const struct command_line *line)
+static int run(const struct helper_program *program)
 {
 	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
 	_cleanup_(server_freep) struct server *server = NULL;
@@ -150,8 +67,8 @@ static int run(const struct command_line *line)
 		return -errno;
 	r = sd_event_default(&event);
 	if (r >= 0)
-		r = server_new(event, fd, line->sysfs, line->timeout * 1000000,
-			       line->idle * 1000000, &server);
+		r = server_new(event, fd, program->directory, program->timeout * 1000000,
+			       program->idle * 1000000, &server);
 	if (r >= 0)
 		r = leave_on_signals(event, server);
 	if (r >= 0)
@@ -163,13 +80,28 @@ static int run(const struct command_line *line)
 
 int main(int argc, char *argv[])
 {
-	struct command_line line = { .idle = IDLE_SECONDS,
-				     .timeout = BUS_SECONDS,
-				     .sysfs = "/sys" };
+	static const struct option options[] = {
+		{ "exit-idle-time", required_argument, NULL, HELPER_IDLE },
+		{ "sysfs", required_argument, NULL, HELPER_DIRECTORY },
+		{ "timeout", required_argument, NULL, HELPER_TIMEOUT },
+		HELPER_OPTIONS,
+	};
+	struct helper_program program = {
+		.name = "gpuarb-enforce",
+		.task = "Kills processes and freezes units that use AMD GPUs for gpuarbd, on the socket that\n"
+			"systemd passes (gpuarb-enforce.socket).",
+		.help = "  --exit-idle-time=SECONDS  exit after SECONDS without a request (30)\n"
+			"  --sysfs=DIR               read DIR instead of /sys\n"
+			"  --timeout=SECONDS         give systemd SECONDS to freeze or thaw a unit (10)\n",
+		.options = options,
+		.idle = 30,
+		.timeout = 10,
+		.directory = "/sys",
+	};
 
-	if (parse(argc, argv, &line) < 0)
-		return EXIT_USAGE;
-	if (line.done)
+	if (helper_program_parse(&program, argc, argv) < 0)
+		return HELPER_EXIT_USAGE;
+	if (program.done)
 		return EXIT_SUCCESS;
-	return run(&line) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run(&program) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

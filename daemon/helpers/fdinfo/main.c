@@ -9,7 +9,6 @@
  */
 
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,90 +17,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "helpers/helper-program.h"
 #include "hw/drm-fdinfo.h"
 #include "util/base.h"
-
-#define EXIT_USAGE 2
-#define SECONDS_MAX 86400UL
-#define IDLE_SECONDS 30UL
-
-struct command_line {
-	unsigned long idle; /* seconds */
-	const char *procfs;
-	bool done;
-};
-
-static void print_help(void)
-{
-	printf("gpuarb-fdinfo [OPTION...]\n\n"
-	       "Tells gpuarbd which processes draw on AMD GPUs, on the connection that systemd passes\n"
-	       "as standard input (gpuarb-fdinfo.socket).\n\n"
-	       "  --exit-idle-time=SECONDS  exit after SECONDS without a request (%lu)\n"
-	       "  --procfs=DIR              read DIR instead of /proc\n"
-	       "  --help, --version\n\n"
-	       "gpuarbd(8), HELPERS, says more.\n",
-	       IDLE_SECONDS);
-}
-
-static int parse_seconds(const char *text, unsigned long *ret)
-{
-	unsigned long seconds;
-	char *end;
-
-	errno = 0;
-	seconds = strtoul(text, &end, 10);
-	if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || seconds == 0 ||
-	    seconds > SECONDS_MAX) {
-		fprintf(stderr,
-			"gpuarb-fdinfo: --exit-idle-time=%s: a number of seconds from 1 to %lu\n",
-			text, SECONDS_MAX);
-		return -EINVAL;
-	}
-	*ret = seconds;
-	return 0;
-}
-
-static int parse_option(int option, struct command_line *ret)
-{
-	switch (option) {
-	case 'i': return parse_seconds(optarg, &ret->idle);
-	case 'p': ret->procfs = optarg; return 0;
-	case 'h': print_help(); break;
-	case 'v': printf("gpuarb-fdinfo %s\n", GPUARB_VERSION); break;
-	default: return -EINVAL; /* getopt_long() has printed why */
-	}
-	ret->done = true;
-	return 0;
-}
-
-static int parse(int argc, char *argv[], struct command_line *ret)
-{
-	static const struct option options[] = {
-		{ "exit-idle-time", required_argument, NULL, 'i' },
-		{ "procfs", required_argument, NULL, 'p' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int option, r = 0;
-
-	while (r >= 0 && !ret->done && (option = getopt_long(argc, argv, "", options, NULL)) >= 0)
-		r = parse_option(option, ret);
-	if (r >= 0 && !ret->done && optind < argc) {
-		fprintf(stderr, "gpuarb-fdinfo: unexpected argument \"%s\": see --help\n",
-			argv[optind]);
-		return -EINVAL;
-	}
-	return r;
-}
-
-static bool is_connection(int fd)
-{
-	socklen_t size = sizeof(int);
-	int type;
-
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
-}
 
 /* Returns 1: a request was received; 0: gpuarbd has hung up, or asks no more. */
 static int next_request(unsigned long idle, bool *ret_all)
@@ -117,7 +35,7 @@ static int next_request(unsigned long idle, bool *ret_all)
 	return r < 0 ? -errno : r;
 }
 
-static int serve(const struct command_line *line)
+static int serve(const struct helper_program *program)
 {
 	_cleanup_(drm_reader_freep) struct drm_reader *reader = NULL;
 	_cleanup_(freep) struct drm_scan *scan = malloc(sizeof(*scan));
@@ -126,10 +44,10 @@ static int serve(const struct command_line *line)
 
 	if (!scan)
 		return -ENOMEM;
-	r = drm_reader_new(line->procfs, &reader);
+	r = drm_reader_new(program->directory, &reader);
 	if (r < 0)
 		return r;
-	while ((r = next_request(line->idle, &all)) > 0) {
+	while ((r = next_request(program->idle, &all)) > 0) {
 		r = drm_scan_read(reader, all, scan);
 		if (r < 0)
 			return r;
@@ -141,20 +59,34 @@ static int serve(const struct command_line *line)
 
 int main(int argc, char *argv[])
 {
-	struct command_line line = { .idle = IDLE_SECONDS, .procfs = "/proc" };
+	static const struct option options[] = {
+		{ "exit-idle-time", required_argument, NULL, HELPER_IDLE },
+		{ "procfs", required_argument, NULL, HELPER_DIRECTORY },
+		HELPER_OPTIONS,
+	};
+	struct helper_program program = {
+		.name = "gpuarb-fdinfo",
+		.task = "Tells gpuarbd which processes draw on AMD GPUs, on the connection that systemd "
+			"passes\nas standard input (gpuarb-fdinfo.socket).",
+		.help = "  --exit-idle-time=SECONDS  exit after SECONDS without a request (30)\n"
+			"  --procfs=DIR              read DIR instead of /proc\n",
+		.options = options,
+		.idle = 30,
+		.directory = "/proc",
+	};
 	int r;
 
-	if (parse(argc, argv, &line) < 0)
-		return EXIT_USAGE;
-	if (line.done)
+	if (helper_program_parse(&program, argc, argv) < 0)
+		return HELPER_EXIT_USAGE;
+	if (program.done)
 		return EXIT_SUCCESS;
-	if (!is_connection(STDIN_FILENO)) {
+	if (!helper_is_connection(STDIN_FILENO)) {
 		fprintf(stderr, "gpuarb-fdinfo: standard input is not a connection of "
 				"gpuarbd: start gpuarb-fdinfo.socket\n");
-		return EXIT_USAGE;
+		return HELPER_EXIT_USAGE;
 	}
-	r = serve(&line);
+	r = serve(&program);
 	if (r < 0)
-		fprintf(stderr, "gpuarb-fdinfo: %s: %s\n", line.procfs, strerror(-r));
+		fprintf(stderr, "gpuarb-fdinfo: %s: %s\n", program.directory, strerror(-r));
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

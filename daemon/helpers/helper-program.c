@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "helpers/helper-program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#define SECONDS_MAX 86400UL
+
+static void print_help(const struct helper_program *program)
+{
+	printf("%s [OPTION...]\n\n"
+	       "%s\n\n"
+	       "%s"
+	       "  --help, --version\n\n"
+	       "gpuarbd(8), HELPERS, says more.\n",
+	       program->name, program->task, program->help);
+}
+
+static int parse_seconds(const struct helper_program *program, const char *option, const char *text,
+			 unsigned long *ret)
+{
+	unsigned long seconds;
+	char *end;
+
+	errno = 0;
+	seconds = strtoul(text, &end, 10);
+	if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || seconds == 0 ||
+	    seconds > SECONDS_MAX) {
+		fprintf(stderr, "%s: --%s=%s: a number of seconds from 1 to %lu\n", program->name,
+			option, text, SECONDS_MAX);
+		return -EINVAL;
+	}
+	*ret = seconds;
+	return 0;
+}
+
+static int parse_option(struct helper_program *program, int value, const char *name)
+{
+	switch (value) {
+	case HELPER_IDLE: return parse_seconds(program, name, optarg, &program->idle);
+	case HELPER_TIMEOUT: return parse_seconds(program, name, optarg, &program->timeout);
+	case HELPER_DIRECTORY: program->directory = optarg; return 0;
+	case HELPER_REMOVE: program->remove = true; return 0;
+	case 'h': print_help(program); break;
+	case 'v': printf("%s %s\n", program->name, GPUARB_VERSION); break;
+	default: return -EINVAL; /* getopt_long() has printed why */
+	}
+	program->done = true;
+	return 0;
+}
+
+int helper_program_parse(struct helper_program *program, int argc, char *argv[])
+{
+	int value, i = 0, r = 0;
+
+	while (r >= 0 && !program->done &&
+	       (value = getopt_long(argc, argv, "", program->options, &i)) >= 0)
+		r = parse_option(program, value, program->options[i].name);
+	if (r >= 0 && !program->done && optind < argc) {
+		fprintf(stderr, "%s: unexpected argument \"%s\": see --help\n", program->name,
+			argv[optind]);
+		return -EINVAL;
+	}
+	return r;
+}
+
+bool helper_is_connection(int fd)
+{
+	socklen_t size = sizeof(int);
+	int type;
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
