@@ -17,10 +17,9 @@
  *   publish.c          tells holders, the journal and the bus what has changed
  *   overdue.c          enforcement against leases that do not give back in time
  *   frozen.c           units that are frozen, until they are thawed
- *   caps.c             queues beyond the grant that the kernel refuses
-
  *   caps.c             queues beyond the grant that the kernel refuses, under a filter
  *   unit-caps.c        the same for all processes of a unit
+ *   unit.c             whether the processes of a unit belong to a lease
  *   liveness.c         holders and bound processes
  *   descriptors.c      reads the hardware queue descriptors
  *   slots.c            reads the queue slots on demand
@@ -369,6 +368,12 @@ void frozen_helper_lost(struct daemon *daemon);
 void frozen_review(struct daemon *daemon);
 
 void frozen_free(struct daemon *daemon);
+
+/* ---- unit.c ------------------------------------------------------------------------- */
+
+/* 0: every process in the cgroup belongs to the lease; 1: process *ret does not; a negative errno: they
+ * cannot be read. */
+int unit_find_other(const struct lease *lease, const char *cgroup, pid_t *ret);
 
 /* ---- liveness.c --------------------------------------------------------------------- */
 

@@ -108,34 +108,18 @@ static bool is_needed(struct daemon *daemon, const char *unit)
 
 /* ---- which units may be frozen --------------------------------------------------------------- */
 
-static bool is_of(const struct lease *lease, pid_t pid)
-{
-	struct observed row = { .pid = pid };
-
-	process_describe(&row);
-	return observed_is_bound(&row, lease);
-}
-
 /* Whether every process of the unit belongs to the lease; otherwise the sentence. */
 static bool has_only(const struct lease *lease, const char *unit, const char *cgroup, char *why,
 		     size_t size)
 {
-	_cleanup_(freep) pid_t *pids = NULL;
-	size_t n;
-	int r;
+	pid_t other;
+	int r = unit_find_other(lease, cgroup, &other);
 
-	r = unit_processes(CGROUP_ROOT, cgroup, &pids, &n);
-	if (r < 0) {
+	if (r < 0)
 		snprintf(why, size, "cannot read the processes of %s: %s", unit, strerror(-r));
-		return false;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (is_of(lease, pids[i]))
-			continue;
-		snprintf(why, size, "pid %d in %s does not belong to the lease", pids[i], unit);
-		return false;
-	}
-	return true;
+	if (r > 0)
+		snprintf(why, size, "pid %d in %s does not belong to the lease", other, unit);
+	return r == 0;
 }
 
 /* An agent in the unit does not belong to the lease: systemd 252 does not thaw a service whose main

@@ -24,14 +24,6 @@
 
 /* ---- the cgroup of a lease ------------------------------------------------------------------- */
 
-static bool is_of(const struct lease *lease, pid_t pid)
-{
-	struct observed row = { .pid = pid };
-
-	process_describe(&row);
-	return observed_is_bound(&row, lease);
-}
-
 /* The id of the cgroup of a unit; 0: it has been removed. */
 static uint64_t id_of(const struct unit_place *place)
 {
@@ -56,30 +48,20 @@ static bool has_all_bound(const struct lease *lease, uint64_t cgroup)
 	return true;
 }
 
-static bool has_only(const struct lease *lease, const char *cgroup)
-{
-	_cleanup_(freep) pid_t *pids = NULL;
-	size_t n;
-
-	if (unit_processes(CGROUP_ROOT, cgroup, &pids, &n) < 0)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!is_of(lease, pids[i]))
-			return false;
-	return true;
-}
-
 /* The id of the cgroup that has all bound processes of the lease, and none that does not belong to it; 0:
  * there is none. */
 static uint64_t find_cgroup(const struct lease *lease)
 {
 	struct unit_place place;
 	uint64_t cgroup;
+	pid_t other;
 
 	if (unit_of_process(lease->bound[0], &place) < 0)
 		return 0;
 	cgroup = id_of(&place);
-	return has_all_bound(lease, cgroup) && has_only(lease, place.cgroup) ? cgroup : 0;
+	if (!has_all_bound(lease, cgroup) || unit_find_other(lease, place.cgroup, &other) != 0)
+		return 0;
+	return cgroup;
 }
 
 static bool wants_cap(const struct daemon *daemon, const struct lease *lease)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The processes of a unit: do they belong to a lease? */
+
+#include "daemon.h"
+#include "sys/cgroup.h"
+#include "sys/process.h"
+
+static bool is_of(const struct lease *lease, pid_t pid)
+{
+	struct observed row = { .pid = pid };
+
+	process_describe(&row);
+	return observed_is_bound(&row, lease);
+}
+
+int unit_find_other(const struct lease *lease, const char *cgroup, pid_t *ret)
+{
+	_cleanup_(freep) pid_t *pids = NULL;
+	size_t n;
+	int r;
+
+	r = unit_processes(CGROUP_ROOT, cgroup, &pids, &n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		if (is_of(lease, pids[i]))
+			continue;
+		*ret = pids[i];
+		return 1;
+	}
+	return 0;
+}
