@@ -16,8 +16,10 @@
 #define READ_TIMEOUT_USEC UINT64_C(5000000)
 
 /* To print a process the kernel takes the mutex that creating its queues needs: two reads are at
- * least so many times the duration of a read apart. */
+ * least so many times the duration of a read apart; but not more than the maximum, because a process can
+ * make a read take long. */
 #define READ_SHARE 50U
+#define READ_PAUSE_MAX_USEC UINT64_C(5000000)
 
 /* Where no lease depends on them the descriptors are read at every 30th scan. */
 #define SCANS_BETWEEN 30U
@@ -209,7 +211,8 @@ static uint64_t next_read(const struct daemon *daemon)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
 	uint64_t last = daemon->descriptors.usec, interval = arbiter->settings->audit_interval_usec;
-	uint64_t least = daemon->descriptors.took_usec * READ_SHARE;
+	uint64_t pause = daemon->descriptors.took_usec * READ_SHARE;
+	uint64_t least = pause < READ_PAUSE_MAX_USEC ? pause : READ_PAUSE_MAX_USEC;
 	uint64_t grace = arbiter->settings->drift_grace_usec / 2;
 	bool urgent, wanted = arbiter->verifies && arbiter_wants_masks(arbiter, &urgent);
 

@@ -673,3 +673,24 @@ TEST(a_waiting_lease_is_not_granted_after_a_start_before_the_first_read_of_descr
 	close(lease.holder);
 	machine_halt(&s.machine);
 }
+
+/* A process can hold the lock of a read for any time. Then the next one waits longer, but not much. */
+TEST(descriptors_are_read_again_soon_after_a_read_that_took_long)
+{
+	static struct stage s;
+	int fd;
+
+	NEEDS_DAEMON();
+	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
+	await_time(boottime_usec() + 1300000);
+	let_read(&s, fd);
+	s.borrower = borrow(s.crowd);
+	s.pid = idler(STRANGER, &s.fd);
+	CHECK(is_fine(call(with(call_lease(s.crowd, s.borrower.path, "Bind"), "h", s.fd))));
+	machine_use(&s.machine, s.pid, 0, 1);
+	show(&s, NULL);
+	await_text(&s, &s.borrower, "Tier", "verified");
+	end_process(s.pid);
+	close(s.fd);
+	end_blind(&s);
+}
