@@ -51,19 +51,27 @@ static bool is_in(const char *pid, uint64_t cgroup)
 	return is_below(path, cgroup);
 }
 
-/* A process without queues has an empty directory. */
-static int count_queues(int processes, const char *pid)
+static DIR *open_below(int directory, const char *name)
 {
-	_cleanup_(closedirp) DIR *directory = NULL;
+	return open_directory(openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* A process without queues has an empty directory. Since Linux 7.2, further contexts of the process
+ * have a directory context_N each in that of the process. */
+static int count_queues(int parent, const char *name)
+{
+	_cleanup_(closedirp) DIR *process = open_below(parent, name), *queues = NULL;
 	const struct dirent *entry;
-	char path[64];
 	int n = 0;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/queues", pid) >= sizeof(path))
+	if (!process)
 		return 0;
-	directory = open_directory(openat(processes, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	while (directory && (entry = readdir(directory)))
+	queues = open_below(dirfd(process), "queues");
+	while (queues && (entry = readdir(queues)))
 		n += isdigit((unsigned char)entry->d_name[0]) != 0;
+	while ((entry = readdir(process)))
+		if (strncmp(entry->d_name, "context_", strlen("context_")) == 0)
+			n += count_queues(dirfd(process), entry->d_name);
 	return n;
 }
 
