@@ -183,20 +183,24 @@ class Lease:
         from .hip import Stream
         return Stream(self, i)
 
+    def set_environment(self) -> None:
+        """Applies the lease to this process, before its GPU runtime starts: sets its variables.
+        RuntimeStarted: the runtime has started, and reads them no more."""
+        from .hip import require_no_runtime
+        require_no_runtime()
+        _set_environment(self.environment())
+
     @contextlib.contextmanager
     def in_this_process(self) -> Iterator['Lease']:
-        """Applies the lease to this process, before its GPU runtime starts:
+        """The same for a block:
 
             with gpuarb.reserve(cus='25%') as lease, lease.in_this_process():
                 import torch
 
-        Sets the variables of the lease, and restores them in the end: the masks of queues stay, so
-        end the use of the GPU before. RuntimeStarted: the runtime has started."""
-        from .hip import require_no_runtime
-        require_no_runtime()
-        environment = self.environment()
+        Restores the variables in the end. The masks of queues stay, so end the use of the GPU
+        before."""
         saved = dict(os.environ)
-        _set_environment(environment)
+        self.set_environment()
         try:
             yield self
         finally:

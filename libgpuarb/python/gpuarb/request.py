@@ -10,7 +10,7 @@ from typing import Any, Iterable, Optional, Sequence, Tuple, Union
 from . import library
 from .library import argument
 
-Cus = Union[int, str]  # a number of CUs, or a share of the GPU's such as '25%'
+Cus = Union[int, str]  # a number of CUs, also as a string, or a share of the GPU's such as '25%'
 
 _SHARE = re.compile(r'(\d{1,3})%', re.ASCII)
 
@@ -108,6 +108,8 @@ def _share(want: Want, key: str, sizes: Iterable[int]) -> int:
     value: Cus = getattr(want, key)
     if isinstance(value, int):
         return value
+    if re.fullmatch(r'\d{1,9}', value, re.ASCII):
+        return int(value)
     match = _SHARE.fullmatch(value)
     if not match or not 1 <= int(match.group(1)) <= 100:
         raise ValueError(f'{key}={value!r}: must be a number of CUs, or a share from 1% to 100%')
