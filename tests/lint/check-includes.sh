@@ -50,6 +50,7 @@ client/doctor           client/(options|output|doctor)/|libgpuarb/gpuarb.h|core/
 client/rt               client/(options|output|launch|rt)/|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h -none-
 client/verbs            client/(options|output|launch|doctor|rt|verbs)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
+client/exporter         client/exporter/|libgpuarb/gpuarb.h|util/               systemd
 client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb.h|libgpuarb/hip/gpuarb-hip.h|core/mask/|util/ hip
 ROWS
 )

@@ -60,7 +60,9 @@ packages_of()
 	for list in "$source"/debian/*.install; do
 		while read -r pattern; do
 			# shellcheck disable=SC2016 # as it is written
-			[ "$pattern" != '${env:UNIT_DIR}' ] || pattern=usr/lib/systemd/system
+			case $pattern in
+			'${env:UNIT_DIR}'*) pattern=usr/lib/systemd/system${pattern#'${env:UNIT_DIR}'} ;;
+			esac
 			# shellcheck disable=SC2254 # patterns they are
 			case $1 in $pattern | $pattern/*) basename "$list" .install ;; esac
 		done <"$list"

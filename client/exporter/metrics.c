@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/exporter/metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/base.h"
+
+/* What the leases of one tenant have on one GPU. */
+struct tally {
+	uint64_t leases, paused, cus, queues, processes, vram;
+	uint64_t observed_cus, observed_queues;
+};
+
+/* What the leases of one tenant are on the whole machine. */
+struct tenant {
+	const char *name;
+	uint64_t waiting, oldest_usec, drifts;
+};
+
+struct metrics {
+	FILE *file;
+	const struct metrics_format *format;
+	const struct gpuarb_view *view;
+	const struct gpuarb_gpu *gpus;
+	const struct gpuarb_lease_info *leases;
+	size_t n_gpus, n_leases, n_tenants;
+	struct tenant tenants[METRICS_TENANTS + 1]; /* the last one: all others */
+	struct tally *tallies;                      /* [n_gpus][METRICS_TENANTS + 1] */
+	uint64_t usec;
+};
+
+/* ---- the text ---------------------------------------------------------------------------- */
+
+/* The value of a label, with the escapes of both formats. */
+static void write_value(FILE *file, const char *value)
+{
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			fputc('\\', file);
+		if (*value == '\n')
+			fputs("\\n", file);
+		else
+			fputc(*value, file);
+	}
+}
+
+static void write_label(FILE *file, const char *before, const char *name, const char *value)
+{
+	fprintf(file, "%s%s=\"", before, name);
+	write_value(file, value);
+	fputc('"', file);
+}
+
+/* The two formats name a counter differently: without and with _total. */
+static void begin(const struct metrics *metrics, const char *name, const char *type,
+		  const char *help)
+{
+	const char *suffix = strcmp(type, "counter") == 0 && !metrics->format->open ? "_total" : "";
+
+	fprintf(metrics->file, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix, help, name, suffix,
+		type);
+}
+
+static void write_gpu(const struct metrics *metrics, const char *name, size_t i, double value)
+{
+	fputs(name, metrics->file);
+	write_label(metrics->file, "{", "gpu", metrics->gpus[i].name);
+	fprintf(metrics->file, "} %.17g\n", value);
+}
+
+/* ---- the sums ---------------------------------------------------------------------------- */
+
+static struct tenant *find_tenant(struct metrics *metrics, const char *name)
+{
+	for (size_t i = 0; i < metrics->n_tenants; i++)
+		if (strcmp(metrics->tenants[i].name, name) == 0)
+			return &metrics->tenants[i];
+	return &metrics->tenants[METRICS_TENANTS];
+}
+
+static size_t find_gpu(const struct metrics *metrics, const char *name)
+{
+	size_t i = 0;
+
+	while (i < metrics->n_gpus && strcmp(metrics->gpus[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+static struct tally *find_tally(struct metrics *metrics, size_t gpu, const char *tenant)
+{
+	size_t i = (size_t)(find_tenant(metrics, tenant) - metrics->tenants);
+
+	return &metrics->tallies[gpu * (METRICS_TENANTS + 1) + i];
+}
+
+static void add_partition(struct metrics *metrics, const char *tenant,
+			  const struct gpuarb_partition *partition)
+{
+	size_t gpu = find_gpu(metrics, partition->gpu);
+	struct tally *tally;
+
+	if (gpu == metrics->n_gpus)
+		return;
+	tally = find_tally(metrics, gpu, tenant);
+	tally->leases++;
+	tally->paused += partition->paused;
+	tally->cus += partition->cus;
+	tally->queues += partition->queues;
+	tally->processes += partition->processes;
+	tally->vram += partition->vram;
+}
+
+static void add_lease(struct metrics *metrics, size_t i)
+{
+	const struct gpuarb_lease_info *lease = &metrics->leases[i];
+	struct tenant *tenant = find_tenant(metrics, lease->tenant);
+	uint64_t since = gpuarb_view_since(metrics->view, i);
+
+	for (size_t k = 0; k < lease->n_partitions; k++)
+		add_partition(metrics, lease->tenant, &lease->partitions[k]);
+	for (size_t k = 0; gpuarb_view_drift(metrics->view, i, k); k++)
+		tenant->drifts++;
+	if (strcmp(lease->state, "waiting") != 0)
+		return;
+	tenant->waiting++;
+	if (since > 0 && since < metrics->usec && metrics->usec - since > tenant->oldest_usec)
+		tenant->oldest_usec = metrics->usec - since;
+}
+
+/* The tenant of a lease by its number: leases are sorted. "": there is no such lease. */
+static const char *tenant_of(const struct metrics *metrics, uint64_t id)
+{
+	size_t low = 0, high = metrics->n_leases;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (metrics->leases[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < metrics->n_leases && metrics->leases[low].id == id
+		       ? metrics->leases[low].tenant
+		       : "";
+}
+
+static void add_observed(struct metrics *metrics, size_t gpu)
+{
+	const struct gpuarb_cover *cover;
+
+	for (size_t k = 0; (cover = gpuarb_view_cover(metrics->view, gpu, k)); k++) {
+		struct tally *tally;
+
+		if (cover->lease == 0)
+			continue;
+		tally = find_tally(metrics, gpu, tenant_of(metrics, cover->lease));
+		tally->observed_cus += cover->cus;
+		tally->observed_queues += cover->queues;
+	}
+}
+
+static int metrics_init(struct metrics *metrics)
+{
+	const char *const *names;
+	size_t n = gpuarb_view_tenants(metrics->view, &names);
+
+	metrics->n_gpus = gpuarb_view_gpus(metrics->view, &metrics->gpus);
+	metrics->n_leases = gpuarb_view_leases(metrics->view, &metrics->leases);
+	metrics->n_tenants = n < METRICS_TENANTS ? n : METRICS_TENANTS;
+	for (size_t i = 0; i < metrics->n_tenants; i++)
+		metrics->tenants[i].name = names[i];
+	metrics->tenants[METRICS_TENANTS].name = "";
+
+	metrics->tallies = calloc(metrics->n_gpus * (METRICS_TENANTS + 1) + 1,
+				  sizeof(*metrics->tallies));
+	if (!metrics->tallies)
+		return -ENOMEM;
+	for (size_t i = 0; i < metrics->n_leases; i++)
+		add_lease(metrics, i);
+	for (size_t i = 0; i < metrics->n_gpus; i++)
+		add_observed(metrics, i);
+	return 0;
+}
+
+/* ---- GPUs -------------------------------------------------------------------------------- */
+
+#define GPU_VALUE(name, expression)                                       \
+	static double gpu_##name(const struct metrics *metrics, size_t i) \
+	{                                                                 \
+		const struct gpuarb_gpu *gpu = &metrics->gpus[i];         \
+		return (double)(expression);                              \
+	}
+
+GPU_VALUE(cus, gpu->cus)
+GPU_VALUE(cus_free, gpu->cus_free)
+GPU_VALUE(draining, gpu->draining)
+GPU_VALUE(fairness, gpuarb_view_fairness(metrics->view, (size_t)(gpu - metrics->gpus)))
+GPU_VALUE(oversubscribed, gpu->oversubscribed)
+GPU_VALUE(process_slots, gpu->process_slots)
+GPU_VALUE(process_slots_free, gpu->process_slots_free)
+GPU_VALUE(queue_slots, gpu->queue_slots)
+GPU_VALUE(queue_slots_free, gpu->queue_slots_free)
+GPU_VALUE(unmanaged, gpu->n_unmanaged)
+GPU_VALUE(vram, gpu->vram_bytes)
+GPU_VALUE(vram_free, gpu->vram_free)
+
+/* CUs of inactive leases that masks of other leases have meanwhile. */
+static double gpu_borrowed(const struct metrics *metrics, size_t i)
+{
+	uint32_t lent[32] = { 0 }, used[32] = { 0 };
+	unsigned cus = 0;
+
+	for (size_t k = 0; k < metrics->n_leases; k++) {
+		const struct gpuarb_lease_info *lease = &metrics->leases[k];
+		bool inactive = strcmp(lease->state, "inactive") == 0;
+
+		for (size_t p = 0; p < lease->n_partitions; p++) {
+			const struct gpuarb_partition *partition = &lease->partitions[p];
+
+			if (strcmp(partition->gpu, metrics->gpus[i].name) != 0)
+				continue;
+			for (size_t w = 0; w < partition->cu_mask_words && w < 32; w++)
+				(inactive ? lent : used)[w] |= partition->cu_mask[w];
+		}
+	}
+	for (size_t w = 0; w < 32; w++)
+		cus += (unsigned)__builtin_popcount(lent[w] & used[w]);
+	return cus;
+}
+
+static const struct {
+	const char *name, *help;
+	double (*value)(const struct metrics *metrics, size_t i); /* NAN: unknown */
+} gpu_gauges[] = {
+	{ "gpuarb_gpu_cus", "Compute units of the GPU.", gpu_cus },
+	{ "gpuarb_gpu_cus_free", "Compute units in no mask of a lease.", gpu_cus_free },
+	{ "gpuarb_gpu_cus_borrowed", "Compute units of inactive leases that other leases have.",
+	  gpu_borrowed },
+	{ "gpuarb_gpu_queue_slots", "Hardware queue slots.", gpu_queue_slots },
+	{ "gpuarb_gpu_queue_slots_free", "Hardware queue slots that can be granted.",
+	  gpu_queue_slots_free },
+	{ "gpuarb_gpu_process_slots", "Process slots (VMIDs).", gpu_process_slots },
+	{ "gpuarb_gpu_process_slots_free", "Process slots that can be granted.",
+	  gpu_process_slots_free },
+	{ "gpuarb_gpu_vram_bytes", "Memory of the GPU.", gpu_vram },
+	{ "gpuarb_gpu_vram_free_bytes", "Memory that can be granted.", gpu_vram_free },
+	{ "gpuarb_gpu_unmanaged_processes",
+	  "Processes with queues and without a lease, at most 64.", gpu_unmanaged },
+	{ "gpuarb_gpu_oversubscribed", "1: more is in use than the GPU has.", gpu_oversubscribed },
+	{ "gpuarb_gpu_draining", "1: an administrator has stopped new grants.", gpu_draining },
+	{ "gpuarb_gpu_fairness_ratio", "How equally adaptable leases share the GPU; 1: equally.",
+	  gpu_fairness },
+};
+
+static void write_gpus(const struct metrics *metrics)
+{
+	for (size_t g = 0; g < ARRAY_SIZE(gpu_gauges); g++) {
+		begin(metrics, gpu_gauges[g].name, "gauge", gpu_gauges[g].help);
+		for (size_t i = 0; i < metrics->n_gpus; i++) {
+			double value = gpu_gauges[g].value(metrics, i);
+
+			if (!isnan(value))
+				write_gpu(metrics, gpu_gauges[g].name, i, value);
+		}
+	}
+}
+
+static void write_driver_events(const struct metrics *metrics)
+{
+	begin(metrics, "gpuarb_gpu_driver_events", "counter",
+	      "Events of the driver since gpuarbd was started.");
+	for (size_t i = 0; i < metrics->n_gpus; i++) {
+		const struct gpuarb_driver_events *events;
+		size_t n = gpuarb_view_driver_events(metrics->view, i, &events);
+
+		for (size_t k = 0; k < n; k++) {
+			fputs("gpuarb_gpu_driver_events_total", metrics->file);
+			write_label(metrics->file, "{", "gpu", metrics->gpus[i].name);
+			write_label(metrics->file, ",", "kind", events[k].kind);
+			fprintf(metrics->file, "} %" PRIu64 "\n", events[k].count);
+		}
+	}
+}
+
+/* ---- tenants ----------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name, *help;
+	size_t offset; /* in struct tally */
+} tally_gauges[] = {
+#define TALLY(name, member, help)                                           \
+	{                                                                   \
+		"gpuarb_tenant_" name, help, offsetof(struct tally, member) \
+	}
+	TALLY("leases", leases, "Leases with a partition of the GPU."),
+	TALLY("leases_paused", paused, "Leases that are paused on the GPU."),
+	TALLY("cus", cus, "Compute units that were granted."),
+	TALLY("cus_observed", observed_cus, "Compute units that queues of processes cover."),
+	TALLY("queues", queues, "Hardware queues that were granted."),
+	TALLY("queues_observed", observed_queues, "Hardware queues that were observed."),
+	TALLY("processes", processes, "Processes that were granted."),
+	TALLY("vram_bytes", vram, "Memory that was granted."),
+};
+
+static void write_tallies(const struct metrics *metrics)
+{
+	for (size_t g = 0; g < ARRAY_SIZE(tally_gauges); g++) {
+		begin(metrics, tally_gauges[g].name, "gauge", tally_gauges[g].help);
+		for (size_t i = 0; i < metrics->n_gpus * (METRICS_TENANTS + 1); i++) {
+			const struct tally *tally = &metrics->tallies[i];
+			uint64_t value;
+
+			if (tally->leases == 0)
+				continue;
+			memcpy(&value, (const char *)tally + tally_gauges[g].offset, sizeof(value));
+			fputs(tally_gauges[g].name, metrics->file);
+			write_label(metrics->file, "{", "gpu",
+				    metrics->gpus[i / (METRICS_TENANTS + 1)].name);
+			write_label(metrics->file, ",", "tenant",
+				    metrics->tenants[i % (METRICS_TENANTS + 1)].name);
+			fprintf(metrics->file, "} %" PRIu64 "\n", value);
+		}
+	}
+}
+
+static void write_tenant(const struct metrics *metrics, const char *name, size_t i, double value)
+{
+	if (i >= metrics->n_tenants && value == 0)
+		return;
+	fputs(name, metrics->file);
+	write_label(metrics->file, "{", "tenant", metrics->tenants[i].name);
+	fprintf(metrics->file, "} %.17g\n", value);
+}
+
+static void write_tenants(const struct metrics *metrics)
+{
+	begin(metrics, "gpuarb_tenant_waiting_leases", "gauge", "Leases that wait.");
+	for (size_t i = 0; i <= METRICS_TENANTS; i++)
+		write_tenant(metrics, "gpuarb_tenant_waiting_leases", i,
+			     (double)metrics->tenants[i].waiting);
+	begin(metrics, "gpuarb_tenant_waiting_seconds", "gauge",
+	      "How long the first of them waits.");
+	for (size_t i = 0; i <= METRICS_TENANTS; i++)
+		write_tenant(metrics, "gpuarb_tenant_waiting_seconds", i,
+			     (double)metrics->tenants[i].oldest_usec / 1e6);
+	begin(metrics, "gpuarb_tenant_drifts", "gauge",
+	      "Ways in which leases exceed what they were granted.");
+	for (size_t i = 0; i <= METRICS_TENANTS; i++)
+		write_tenant(metrics, "gpuarb_tenant_drifts", i,
+			     (double)metrics->tenants[i].drifts);
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+static void write_states(const struct metrics *metrics)
+{
+	static const char *const states[] = { "waiting",    "granted",  "inactive",
+					      "activating", "revoking", "ending" };
+
+	begin(metrics, "gpuarb_leases", "gauge", "Leases by state.");
+	for (size_t s = 0; s < ARRAY_SIZE(states); s++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < metrics->n_leases; i++)
+			n += strcmp(metrics->leases[i].state, states[s]) == 0;
+		fprintf(metrics->file, "gpuarb_leases{state=\"%s\"} %zu\n", states[s], n);
+	}
+}
+
+static void write_up(const struct metrics *metrics, bool up)
+{
+	begin(metrics, "gpuarb_up", "gauge", "1: gpuarbd has answered.");
+	fprintf(metrics->file, "gpuarb_up %d\n", up);
+}
+
+static void end(const struct metrics *metrics)
+{
+	if (metrics->format->open)
+		fputs("# EOF\n", metrics->file);
+}
+
+int metrics_write(FILE *file, const struct metrics_format *format, const struct gpuarb_view *view,
+		  uint64_t usec)
+{
+	struct metrics metrics = { .file = file, .format = format, .view = view, .usec = usec };
+	int r = metrics_init(&metrics);
+
+	if (r < 0)
+		return r;
+	write_up(&metrics, true);
+	begin(&metrics, "gpuarb_version", "gauge",
+	      "Always 1; the label has the version of gpuarbd.");
+	write_label(file, "gpuarb_version{", "version", gpuarb_view_version(view));
+	fputs("} 1\n", file);
+	write_gpus(&metrics);
+	write_driver_events(&metrics);
+	write_states(&metrics);
+	write_tallies(&metrics);
+	write_tenants(&metrics);
+	end(&metrics);
+	free(metrics.tallies);
+	return 0;
+}
+
+void metrics_write_absent(FILE *file, const struct metrics_format *format)
+{
+	struct metrics metrics = { .file = file, .format = format };
+
+	write_up(&metrics, false);
+	end(&metrics);
+}

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""gpuarb-exporter on a socket of the test, with gpuarbd and two simulated GPUs; promtool and
+Prometheus of Debian judge its answers. GPUARB_EXPORTER is the program."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
+
+import rig
+
+import gpuarb
+
+PROGRAM = os.environ.get('GPUARB_EXPORTER', '')
+OPEN = 'application/openmetrics-text'
+MONITORING = rig.SOURCE / 'docs/monitoring'
+
+
+class Exporter:
+    """The program on a socket that the test listens on, as systemd starts it."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(('127.0.0.1', 0))
+        self.port = self.socket.getsockname()[1]
+        fd = self.socket.fileno()
+        self.process = subprocess.Popen(
+            ['/bin/sh', '-c', f'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" 3<&{fd}', PROGRAM],
+            pass_fds=[fd], stderr=subprocess.PIPE, text=True)
+
+    def get(self, accept: str = '', path: str = '/metrics', data: Optional[bytes] = None
+            ) -> Tuple[str, str]:
+        """The type and the text of the answer."""
+        request = urllib.request.Request(f'http://127.0.0.1:{self.port}{path}', data,
+                                         {'Accept': accept})
+        with urllib.request.urlopen(request, timeout=rig.SECONDS) as answer:
+            return answer.headers['Content-Type'], answer.read().decode()
+
+    def close(self) -> Tuple[int, str]:
+        self.process.terminate()
+        errors = self.process.communicate(timeout=rig.SECONDS)[1]
+        self.socket.close()
+        return self.process.returncode, errors
+
+
+def values(text: str) -> Dict[str, float]:
+    return {name: float(value) for name, value in
+            re.findall(r'^(gpuarb_[^ ]+) (\S+)$', text, re.M)}
+
+
+def promtool(*arguments: str, **options: Any) -> 'subprocess.CompletedProcess[str]':
+    done: 'subprocess.CompletedProcess[str]' = subprocess.run(
+        ['promtool', *arguments], capture_output=True, text=True, timeout=rig.SECONDS, **options)
+    return done
+
+
+class Metrics(rig.MachineTest):
+    simulate = 'radeon-vii,v620'
+
+    def setUp(self) -> None:
+        self.exporter = Exporter()
+
+    def tearDown(self) -> None:
+        self.assertEqual(self.exporter.close(), (0, ''))
+
+    def test_a_scrape_has_gpus_tenants_and_waiting_leases(self) -> None:
+        with gpuarb.reserve(cus=30, gpu=0, queues=3), \
+                gpuarb.Arbiter() as arbiter, arbiter.reserve_start(cus=60, gpu=0, wait=60):
+            kind, text = self.exporter.get()
+            open_kind, open_text = self.exporter.get(OPEN)
+        self.assertTrue(kind.startswith('text/plain; version=0.0.4'))
+        self.assertTrue(open_kind.startswith(OPEN + '; version=1.0.0'))
+        self.assertTrue(open_text.endswith('\n# EOF\n'))
+        self.assertNotIn('# EOF', text)
+        found = values(text)
+        labels = '{gpu="0000:03:00.0",tenant="lab"}'
+        self.assertEqual(found[f'gpuarb_tenant_cus{labels}'], 30)
+        self.assertEqual(found[f'gpuarb_tenant_queues{labels}'], 3)
+        self.assertEqual(found['gpuarb_up'], 1)
+        self.assertEqual(found['gpuarb_gpu_cus_free{gpu="0000:03:00.0"}'], 30)
+        self.assertEqual(found['gpuarb_gpu_cus{gpu="0000:04:00.0"}'], 72)
+        self.assertEqual(found['gpuarb_leases{state="waiting"}'], 1)
+        self.assertEqual(found['gpuarb_tenant_waiting_leases{tenant="lab"}'], 1)
+        for answer in (text, open_text):
+            done = promtool('check', 'metrics', input=answer)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ''))
+
+    def test_rules_and_dashboard_name_metrics_that_exist(self) -> None:
+        with gpuarb.reserve(cus=30):
+            text = self.exporter.get()[1]
+        families = {name + ('_total' if name == 'gpuarb_gpu_driver_events' else '')
+                    for name in re.findall(r'^# TYPE (\w+)', self.exporter.get(OPEN)[1], re.M)}
+        manual = (rig.SOURCE / 'docs/gpuarb-exporter.8.scd').read_text()
+        self.assertEqual(families, set(re.findall(r'\bgpuarb_\w+[a-z]\b', manual)))
+        self.assertIn('gpuarb_tenant_cus{', text)
+        for name in ('gpuarb.rules.yml', 'gpuarb-dashboard.json'):
+            named = set(re.findall(r'\bgpuarb_\w+', (MONITORING / name).read_text()))
+            self.assertGreater(len(named), 5)
+            self.assertLessEqual(named, families)
+        json.loads((MONITORING / 'gpuarb-dashboard.json').read_text())
+        done = promtool('check', 'rules', str(MONITORING / 'gpuarb.rules.yml'))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_other_paths_and_methods_are_refused(self) -> None:
+        for path, data, status in (('/', None, 404), ('/metrics', b'x' * 100000, 405)):
+            with self.assertRaises(urllib.error.HTTPError) as caught:
+                self.exporter.get(path=path, data=data)
+            self.assertEqual(caught.exception.code, status)
+            caught.exception.close()
+
+    def test_a_client_that_sends_nothing_does_not_stop_others(self) -> None:
+        idle = [socket.create_connection(('127.0.0.1', self.exporter.port)) for _ in range(8)]
+        self.assertIn('gpuarb_up 1', self.exporter.get()[1])
+        for client in idle:
+            client.close()
+
+    @unittest.skipUnless(os.environ.get('GPUARB_LONG') and shutil.which('prometheus'),
+                         'only with tests/run --long and the package prometheus')
+    def test_prometheus_scrapes_it(self) -> None:
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            port = free.getsockname()[1]
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, 'prometheus.yml').write_text(
+                'global: {scrape_interval: 1s}\n'
+                f'rule_files: [{MONITORING}/gpuarb.rules.yml]\n'
+                'scrape_configs:\n  - job_name: gpuarb\n    static_configs:\n'
+                f'      - targets: ["127.0.0.1:{self.exporter.port}"]\n')
+            server = subprocess.Popen(
+                ['prometheus', f'--config.file={folder}/prometheus.yml',
+                 f'--storage.tsdb.path={folder}/data', f'--web.listen-address=127.0.0.1:{port}'],
+                stderr=subprocess.DEVNULL)
+            try:
+                self.assertEqual(self.query(port, 'sum(gpuarb_gpu_cus)'), '132')
+            finally:
+                server.terminate()
+                server.wait(rig.SECONDS)
+
+    @staticmethod
+    def query(port: int, expression: str) -> Any:
+        """The value of an expression, as soon as there is one."""
+        url = f'http://127.0.0.1:{port}/api/v1/query?query={expression}'
+        while True:
+            try:
+                with urllib.request.urlopen(url, timeout=rig.SECONDS) as answer:
+                    result = json.load(answer)['data']['result']
+                if result:
+                    return result[0]['value'][1]
+            except OSError:
+                pass  # it does not listen yet
+
+
+class Absent(unittest.TestCase):
+    def test_gpuarbd_may_come_later(self) -> None:
+        machine = rig.Machine()
+        machine.stop()
+        os.environ['GPUARB_BUS_ADDRESS'] = machine.address
+        exporter = Exporter()
+        self.assertEqual(values(exporter.get()[1]), {'gpuarb_up': 0})
+        machine.start()
+        self.assertEqual(values(exporter.get()[1])['gpuarb_up'], 1)
+        status, errors = exporter.close()
+        self.assertEqual(status, 0)
+        self.assertEqual(len(errors.split('\n')), 2)
+        machine.close()
+
+    def test_invalid_options_are_named(self) -> None:
+        for argument in ('--port=0', '--port=70000', '--port=x', 'word'):
+            done = subprocess.run([PROGRAM, argument], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(argument, done.stderr)
+        done = subprocess.run([PROGRAM], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('--port', done.stderr)
+
+
+if __name__ == '__main__':
+    if not shutil.which('promtool'):
+        print('skipped: no promtool (the package prometheus)')
+        sys.exit(77)
+    rig.main()
