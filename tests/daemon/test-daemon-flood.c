@@ -166,3 +166,22 @@ TEST(limits_show_what_a_user_leaves_unread_and_pending)
 	close(lease.holder);
 	depart(&flood);
 }
+
+/* Of 1000 calls of one user 10 are answered in a second. */
+TEST(calls_of_a_user_are_answered_while_those_of_another_wait)
+{
+	struct flood flood;
+
+	NEEDS_DAEMON();
+	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\n");
+	settle(flood.other);
+	for (unsigned i = 0; i < 1000; i++)
+		send_unread(call_arbiter(flood.attacker, "ReadLimits"));
+	CHECK(sd_bus_flush(flood.attacker) >= 0);
+	while (usage_of(flood.root, STRANGER).pending < 500)
+		;
+	CHECK(is_fine(call(call_arbiter(flood.other, "ReadLimits"))));
+	CHECK(usage_of(flood.root, OTHER).pending == 0);
+	CHECK(usage_of(flood.root, STRANGER).pending > 0);
+	depart(&flood);
+}
