@@ -704,6 +704,10 @@ size_t gpuarb_view_driver_events(const struct gpuarb_view *view, size_t i,
 /* How often lease i, which is adaptable, was given other CUs, so that another request fits. */
 uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i);
 
+/* The CUs of the base of a partition of lease i, which is adaptable: it never shrinks below. 0: the lease
+ * is fixed, it has no such partition, or the daemon does not tell. */
+uint32_t gpuarb_view_cus_min(const struct gpuarb_view *view, size_t i, size_t partition);
+
 /* When lease i was granted, or began to wait, in microseconds of CLOCK_BOOTTIME; 0: unknown. */
 uint64_t gpuarb_view_since(const struct gpuarb_view *view, size_t i);
 

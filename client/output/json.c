@@ -451,11 +451,23 @@ static void json_times(struct json_object *in, const char *key, const struct gpu
 	json_known(map, "since", times->since, 0);
 }
 
+/* Adds the base to each partition of an adaptable lease. */
+static void json_cus_min(struct json_object *map, const struct gpuarb_view *view, size_t i)
+{
+	struct json_object *partitions = json_object_object_get(map, "partitions");
+
+	for (size_t k = 0; k < json_object_array_length(partitions); k++)
+		if (gpuarb_view_cus_min(view, i, k) > 0)
+			json_number(json_object_array_get_idx(partitions, k), "cus_min",
+				    gpuarb_view_cus_min(view, i, k));
+}
+
 void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
 	const struct gpuarb_refusal_facts *facts;
 	const struct gpuarb_refusal *refusal = gpuarb_view_waits_for(view, i, &facts);
 
+	json_cus_min(map, view, i);
 	json_known(map, "since", gpuarb_view_since(view, i), 0);
 	json_drift(map, view, i);
 	json_flag(map, "verified", gpuarb_view_verified(view, i));

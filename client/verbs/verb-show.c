@@ -268,7 +268,9 @@ int run_list(struct command *command)
 
 /* ---- show ----------------------------------------------------------------------------------- */
 
-static void print_partition(const struct lent *all, const struct gpuarb_lease_info *lease, size_t i)
+/* cus_min: of an adaptable lease; 0: it is fixed. */
+static void print_partition(const struct lent *all, const struct gpuarb_lease_info *lease, size_t i,
+			    uint32_t cus_min)
 {
 	const struct gpuarb_partition *partition = &lease->partitions[i];
 	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
@@ -283,6 +285,9 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 		print_line(stdout, "  lent: %u of %u CUs", lent_out(all, lease, i), partition->cus);
 	if (borrowed > 0)
 		print_line(stdout, "  borrowed: %u of %u CUs", borrowed, partition->cus);
+	if (cus_min > 0)
+		print_line(stdout, "  base: %u CUs, below which it does not shrink (resize --cus-min)",
+			   cus_min);
 	print_line(stdout, "  mask: %s", mask ? mask : "?");
 	print_line(stdout,
 		   "  queues: %u, of them %u masked streams a process; processes: %u; "
@@ -364,7 +369,7 @@ static void print_lease(const struct command *command, const struct lent *all,
 	print_times("evictions", gpuarb_view_evictions(command->view, at));
 	print_drift(command->view, at);
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		print_partition(all, lease, i);
+		print_partition(all, lease, i, gpuarb_view_cus_min(command->view, at, i));
 }
 
 int run_show(struct command *command)

@@ -220,6 +220,16 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 	return bus_append_refusals(m, &lease->wait.refusal, refused, NULL, NULL);
 }
 
+/* The CUs of the base of each partition; of a fixed lease nothing. */
+static int append_cus_min(sd_bus_message *m, const struct lease *lease)
+{
+	int r = sd_bus_message_open_container(m, 'a', "u");
+
+	for (size_t i = 0; lease->adaptable && i < lease->n_partitions && r >= 0; i++)
+		r = sd_bus_message_append(m, "u", cuset_count(&lease->partitions[i].base));
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 static bool wants_cap(const struct bus *bus, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(bus->arbiter->settings, lease->tenant);
@@ -250,6 +260,7 @@ static bool wants_cap(const struct bus *bus, const struct lease *lease)
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
 	ROW(Since, "t", CHANGES, VALUE("t", lease->since_usec))                               \
 	ROW(Moves, "t", CHANGES, VALUE("t", lease->lend.moves))                               \
+	ROW(CusMin, "au", CHANGES, append_cus_min(reply, lease))                              \
 	ROW(Disturbances, "t", CHANGES, VALUE("t", lease->lend.disturbances))                 \
 	ROW(PausedCount, "t", CHANGES, VALUE("t", lease->pause.count))                        \
 	ROW(PausedUsec, "t", CHANGES, VALUE("t", lease->pause.usec))                          \

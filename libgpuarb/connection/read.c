@@ -411,6 +411,7 @@ static const struct field lease_fields[] = {
 	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
 	FIELD('t', "Moves", lease_reading, facts.moves),
 	FIELD('t', "Since", lease_reading, facts.since),
+	LIST('U', "CusMin", lease_reading, facts.cus_min, facts.n_cus_min),
 	FIELD('t', "QueueRefusals", lease_reading, facts.queue_refusals),
 	ROWS('R', "Drift", &drift_dictionary, lease_reading, facts.drift, facts.n_drift),
 	FIELD('t', "PausedCount", lease_reading, facts.pause.count),

@@ -70,6 +70,8 @@ struct lease_facts {
 	struct gpuarb_pause pause, evictions;
 	uint64_t moves, since, resets, queue_refusals;
 	bool verified, capped;
+	const uint32_t *cus_min; /* of each partition */
+	size_t n_cus_min;
 	struct gpuarb_drift *drift;
 	size_t n_drift;
 };

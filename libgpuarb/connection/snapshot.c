@@ -378,6 +378,14 @@ GPUARB_EXPORT uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t 
 	return view && i < view->n_leases ? view->facts[i].moves : 0;
 }
 
+GPUARB_EXPORT uint32_t gpuarb_view_cus_min(const struct gpuarb_view *view, size_t i,
+					   size_t partition)
+{
+	return view && i < view->n_leases && partition < view->facts[i].n_cus_min
+		       ? view->facts[i].cus_min[partition]
+		       : 0;
+}
+
 GPUARB_EXPORT uint64_t gpuarb_view_queue_refusals(const struct gpuarb_view *view, size_t i)
 {
 	return view && i < view->n_leases ? view->facts[i].queue_refusals : 0;

@@ -279,12 +279,14 @@ out_has 'state        inactive'
 out_has 'lent: 0 of 15 CUs'
 borrower ml
 list_becomes "$(of "$ml") | .adaptable and .partitions[0].cus == 60"
-json_out "$(of "$vr") | .state == \"inactive\" and .partitions[0].cus == 15"
+json_out "$(of "$vr") | .state == \"inactive\" and .partitions[0].cus == 15 and .partitions[0].cus_min == null"
+json_out "$(of "$ml") | .partitions[0].cus_min | . > 0 and . < 60"
 ends 0 list
 out_has 'lends 15 of 15 CUs'
 out_has 'borrows 15 of 60 CUs'
 ends 0 show "$ml"
 out_has 'adaptable    yes'
+out_has '  base: '
 ends 0 top
 out_has 'lends 15 of 15 CUs'
 out_has 'DISTURBED'

@@ -299,16 +299,25 @@ static enum outcome refuse_cus(struct candidate *a, const struct place_request *
 	return refuse(a, outcome, &shortage);
 }
 
-/* Names the tenant whose floor keeps what the request lacks. */
+/* Names the tenants whose floors keep what the request lacks. */
 static enum outcome refuse_floor(struct candidate *a, enum outcome outcome, const char *key,
-				 const struct tenant *tenant, uint64_t kept,
-				 const struct shortage *lacks)
+				 uint64_t tenants, uint64_t kept, const struct shortage *lacks)
 {
 	struct shortage shortage = *lacks;
 
 	shortage.reason = REASON_FLOOR;
-	refusal_set_bound(a->refusal, key, kept, tenant->name);
+	refusal_set_bound(a->refusal, key, kept, "");
+	floor_names(a->admit_context->arbiter->settings, tenants, a->refusal->tenant,
+		    sizeof(a->refusal->tenant));
 	return refuse(a, outcome, &shortage);
+}
+
+static const char *key_of_floor(const struct candidate *a, uint64_t tenants)
+{
+	const struct settings *settings = a->admit_context->arbiter->settings;
+
+	return floor_first(settings, tenants)->reserved_engines > 0 ? "reserved-shader-engines"
+								    : "reserved-cus";
 }
 
 /* CUs do not fit. Would they without the floors of other tenants? */
@@ -320,16 +329,14 @@ static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_
 					   cuset_count(&request->avail), a->gpu->cus };
 	struct place_request open = *request;
 
-	if (!kept || !kept->of_cus)
+	if (!kept || !kept->cus_of)
 		return refuse_cus(a, request, miss, outcome);
 	cuset_add(&open.avail, &kept->cus);
 	if (!place_fits(&a->gpu->info.geometry, &open))
 		return refuse_cus(a, request, miss, outcome);
 	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, miss->above);
-	return refuse_floor(a, outcome,
-			    kept->of_cus->reserved_engines > 0 ? "reserved-shader-engines"
-							       : "reserved-cus",
-			    kept->of_cus, cuset_count(&kept->cus), &shortage);
+	return refuse_floor(a, outcome, key_of_floor(a, kept->cus_of), kept->cus_of,
+			    cuset_count(&kept->cus), &shortage);
 }
 
 /* Would the CUs fit if the GPU were empty? OUTCOME_FITS, or OUTCOME_NEVER with the refusal. */
@@ -416,7 +423,7 @@ struct countable {
 struct reserved_count {
 	uint64_t now, ever; /* ever: were the GPU empty */
 	const char *key;
-	const struct tenant *tenant; /* the first that it is kept for, were the GPU empty */
+	uint64_t tenants; /* that it is kept for, were the GPU empty: as of floor.h */
 };
 
 static struct reserved_count kept_count(const struct candidate *a, enum resource resource)
@@ -425,10 +432,10 @@ static struct reserved_count kept_count(const struct candidate *a, enum resource
 
 	if (floor && resource == RESOURCE_QUEUES)
 		return (struct reserved_count){ floor->now.queues, floor->ever.queues,
-						"reserved-queues", floor->ever.of_queues };
+						"reserved-queues", floor->ever.queues_of };
 	if (floor && resource == RESOURCE_PROCESSES)
 		return (struct reserved_count){ floor->now.processes, floor->ever.processes,
-						"reserved-processes", floor->ever.of_processes };
+						"reserved-processes", floor->ever.processes_of };
 	return (struct reserved_count){ 0 };
 }
 
@@ -443,7 +450,7 @@ static bool may_oversubscribe(const struct candidate *a)
 {
 	return a->admit_context->arbiter->settings->oversubscribe_besteffort &&
 	       a->admit_context->class == CLASS_BESTEFFORT && a->gpu->n_realtime == 0 &&
-	       !(a->floor && (a->floor->ever.of_queues || a->floor->ever.of_processes));
+	       !(a->floor && (a->floor->ever.queues_of || a->floor->ever.processes_of));
 }
 
 #define COUNTABLES 6U
@@ -497,7 +504,7 @@ static enum outcome admit_total(struct candidate *a)
 			continue;
 		refusal_set_fits(a->refusal, c->resource, most, 0);
 		if (c->asked <= c->total)
-			return refuse_floor(a, OUTCOME_NEVER, kept.key, kept.tenant, kept.ever,
+			return refuse_floor(a, OUTCOME_NEVER, kept.key, kept.tenants, kept.ever,
 					    &shortage);
 		return refuse(a, OUTCOME_NEVER, &shortage);
 	}
@@ -519,7 +526,7 @@ static enum outcome admit_budgets(struct candidate *a)
 			continue;
 		refusal_set_fits(a->refusal, c->resource, free, 0);
 		if (c->asked <= c->free)
-			return refuse_floor(a, OUTCOME_NOT_NOW, kept.key, kept.tenant, kept.now,
+			return refuse_floor(a, OUTCOME_NOT_NOW, kept.key, kept.tenants, kept.now,
 					    &shortage);
 		/* Would it fit without unmanaged processes? */
 		if (c->asked + c->leased + kept.now <= c->total)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/floor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/mask/place.h"
@@ -17,6 +18,31 @@ bool floor_configured(const struct settings *settings)
 		if (tenant_has_floor(&settings->tenants[i]))
 			return true;
 	return false;
+}
+
+static uint64_t bit_of(size_t tenant)
+{
+	return UINT64_C(1) << (tenant < FLOOR_TENANTS ? tenant : FLOOR_TENANTS - 1);
+}
+
+const struct tenant *floor_first(const struct settings *settings, uint64_t tenants)
+{
+	return &settings->tenants[__builtin_ctzll(tenants)];
+}
+
+void floor_names(const struct settings *settings, uint64_t tenants, char *ret, size_t size)
+{
+	size_t used = 0;
+
+	*ret = '\0';
+	for (size_t i = 0; i < settings->n_tenants && i < FLOOR_TENANTS; i++) {
+		const char *name = settings->tenants[i].name;
+
+		if (!(tenants & bit_of(i)) || used + strlen(name) + 3 > size)
+			continue;
+		used += (size_t)snprintf(ret + used, size - used, "%s%s", used > 0 ? ", " : "",
+					 name);
+	}
 }
 
 static struct tenant_holding find_holding(const struct arbiter *arbiter, unsigned gpu,
@@ -126,17 +152,15 @@ static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
 }
 
 static void add_slots(const struct tenant *tenant, const struct tenant_holding *holding,
-		      struct reserved *kept)
+		      uint64_t of, struct reserved *kept)
 {
 	unsigned queues = beyond(tenant->reserved_queues, holding->queues);
 	unsigned processes = beyond(tenant->reserved_processes, holding->processes);
 
 	kept->queues += queues;
 	kept->processes += processes;
-	if (!kept->of_queues && queues > 0)
-		kept->of_queues = tenant;
-	if (!kept->of_processes && processes > 0)
-		kept->of_processes = tenant;
+	kept->queues_of |= queues > 0 ? of : 0;
+	kept->processes_of |= processes > 0 ? of : 0;
 }
 
 /* arbiter NULL: the GPU is empty. free: the CUs that no lease claims. */
@@ -169,9 +193,8 @@ static void find_reserved(const struct arbiter *arbiter, const struct settings *
 				 free, &cus);
 		kept = strcmp(tenant->name, self->name) == 0 ? ret_own : ret;
 		cuset_add(&kept->cus, &cus);
-		if (!kept->of_cus && !cuset_empty(&cus))
-			kept->of_cus = tenant;
-		add_slots(tenant, &holding, kept);
+		kept->cus_of |= cuset_empty(&cus) ? 0 : bit_of(i % settings->n_tenants);
+		add_slots(tenant, &holding, bit_of(i % settings->n_tenants), kept);
 	}
 }
 

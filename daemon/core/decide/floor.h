@@ -9,11 +9,14 @@
 
 #include "core/ledger/ledger.h"
 
+#define FLOOR_TENANTS 64U
+
 struct reserved {
 	struct cuset cus;
 	unsigned queues, processes;
-	/* The first tenant that each is kept for; NULL: nothing is kept. */
-	const struct tenant *of_cus, *of_queues, *of_processes;
+	/* The tenants that each is kept for, as bits of their index; those from FLOOR_TENANTS on share
+	 * the last one. 0: nothing is kept. */
+	uint64_t cus_of, queues_of, processes_of;
 };
 
 /* Kept from a tenant on one GPU. */
@@ -22,6 +25,12 @@ struct floor {
 	struct reserved ever; /* were the GPU empty */
 	struct reserved own;  /* now, for the tenant itself */
 };
+
+/* The first of these tenants, of which there is one. */
+const struct tenant *floor_first(const struct settings *settings, uint64_t tenants);
+
+/* "a", or "a, b": their names, as far as they have place. */
+void floor_names(const struct settings *settings, uint64_t tenants, char *ret, size_t size);
 
 bool floor_configured(const struct settings *settings);
 

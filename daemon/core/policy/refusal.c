@@ -355,7 +355,10 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 		put_policy(text, refusal);
 	if (refusal->reason == REASON_FLOOR) {
 		put_break(text);
-		put(text, "%s of tenant %s keeps ", refusal->key, refusal->tenant);
+		if (strchr(refusal->tenant, ','))
+			put(text, "the floors of tenants %s keep ", refusal->tenant);
+		else
+			put(text, "%s of tenant %s keeps ", refusal->key, refusal->tenant);
 		put_number(text, refusal->resource, refusal->limit);
 		put(text, " free");
 	}
@@ -399,6 +402,9 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	if (refusal->preempt[0]) {
 		put_break(text);
 		put(text, "preempt = revoke of tenant %s would make room", refusal->preempt);
+		if (refusal->resource == RESOURCE_QUEUES || refusal->resource == RESOURCE_PROCESSES)
+			put(text, ", and reserved-%s keep some free for a tenant",
+			    resource_name(refusal->resource));
 	}
 }
 

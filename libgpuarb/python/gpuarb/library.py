@@ -198,6 +198,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_capped': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_client': (POINTER(Client), c_void_p, c_size_t, c_size_t),
     'gpuarb_view_cover': (POINTER(Cover), c_void_p, c_size_t, c_size_t),
+    'gpuarb_view_cus_min': (c_uint32, c_void_p, c_size_t, c_size_t),
     'gpuarb_view_drift': (POINTER(Drift), c_void_p, c_size_t, c_size_t),
     'gpuarb_view_driver_events': (c_size_t, c_void_p, c_size_t, POINTER(POINTER(DriverEvents))),
     'gpuarb_view_evictions': (POINTER(Pause), c_void_p, c_size_t),

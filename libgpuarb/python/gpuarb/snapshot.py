@@ -138,6 +138,7 @@ class LeaseInfo:
     moves: int
     since: Optional[float]  # in seconds of time.CLOCK_BOOTTIME
     queue_refusals: int
+    cus_min: Tuple[int, ...]  # of each partition: CUs of its base; 0: the lease is fixed
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,8 @@ def _lease(view: Any, i: int, raw: Any) -> LeaseInfo:
         _pauses(lib.gpuarb_view_evictions(view, i)), lib.gpuarb_view_verified(view, i),
         lib.gpuarb_view_capped(view, i), lib.gpuarb_view_resets(view, i),
         lib.gpuarb_view_moves(view, i), _seconds(lib.gpuarb_view_since(view, i)),
-        lib.gpuarb_view_queue_refusals(view, i))
+        lib.gpuarb_view_queue_refusals(view, i),
+        tuple(lib.gpuarb_view_cus_min(view, i, j) for j in range(raw.n_partitions)))
 
 
 def _copy(view: Any) -> Snapshot:

@@ -94,6 +94,27 @@ TEST(floor_of_cus_of_another_class_is_any_rectangle)
 	scene_done(&s);
 }
 
+TEST(refusal_names_all_tenants_whose_floors_add_up)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+	struct tenant *ar = add_floor(&s, 1);
+	char line[REFUSAL_TEXT];
+
+	ar->reserved_queues = 12;
+	ar = add_tenant(s.arbiter, "b", 8, CLASS_GUARANTEED);
+	ar->reserved_cus = (struct limit){ LIMIT_COUNT, 15 };
+	ar->reserved_queues = 10;
+	CHECK(!grant(&s, ANY, 45) && s.result.kind == RESULT_NEVER_FITS);
+	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 && s.result.refusals[0].limit == 30);
+	refusal_line(&s.result.refusals[0], NULL, line);
+	CHECK(strstr(line, "the floors of tenants b, ar keep 30 free"));
+	request.wants[0].queues = 3;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 && s.result.refusals[0].limit == 22);
+	scene_done(&s);
+}
+
 TEST(slots_of_a_floor_are_left_by_other_tenants)
 {
 	struct scene s = scene_of(1);
