@@ -58,6 +58,27 @@ static int not_saved(const struct daemon *daemon, uint64_t id, int r, const char
 
 /* ---- Plan and Reserve ---------------------------------------------------------------------- */
 
+/* Finds moves for a request that does not fit, or that gets less than the whole shader engines that it
+ * asks for (proposal). */
+static bool find_moves(const struct daemon *daemon, const struct caller *caller,
+		       const struct request *request, const struct lease *proposal,
+		       const struct result *result, struct move_set *ret)
+{
+	struct request whole;
+
+	if (result->kind == RESULT_NO_CAPACITY)
+		return arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(),
+					  MOVE_STEPS, ret) > 0;
+	if (!proposal || !plan_lacks_engines(request, proposal, &whole) ||
+	    arbiter_plan_moves(daemon->arbiter, caller, &whole, daemon_now_usec(), MOVE_STEPS,
+			       ret) == 0)
+		return false;
+	if (ret->n_first == ret->n)
+		return true;
+	move_set_done(ret); /* it need not wait for a second step */
+	return false;
+}
+
 /* Plans without reserving: also what would fit after moves. */
 static int plan(void *userdata, const struct caller *caller, struct request *request,
 		struct lease **ret, struct effects *effects, struct result *result)
@@ -69,9 +90,7 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 
 	ledger_name_gpus(daemon->arbiter, request);
 	r = preempt_plan(daemon->arbiter, caller, request, ret, result);
-	if (result->kind == RESULT_NO_CAPACITY &&
-	    arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), MOVE_STEPS,
-			       &set) > 0) {
+	if (find_moves(daemon, caller, request, r >= 0 ? *ret : NULL, result, &set)) {
 		if (r >= 0)
 			lease_free(*ret);
 		result_done(result);
@@ -87,8 +106,8 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 	return r;
 }
 
-/* Plans a request, for which adaptable leases move if it does not fit. If that takes two steps, the
- * request waits for them: arbiter_plan_moves_waiting(). */
+/* Plans a request, for which adaptable leases move if that helps. If a request that does not fit takes
+ * two steps, it waits for them: arbiter_plan_moves_waiting(). */
 static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
 			   const struct request *request, struct lease **ret, struct result *result)
 {
@@ -96,9 +115,7 @@ static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
 	int r = preempt_plan(daemon->arbiter, caller, request, ret, result);
 	bool steps;
 
-	if (result->kind != RESULT_NO_CAPACITY ||
-	    arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), MOVE_STEPS,
-			       &set) == 0)
+	if (!find_moves(daemon, caller, request, r >= 0 ? *ret : NULL, result, &set))
 		return r;
 	steps = set.n_first < set.n;
 	if (steps)

@@ -286,7 +286,8 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 	if (borrowed > 0)
 		print_line(stdout, "  borrowed: %u of %u CUs", borrowed, partition->cus);
 	if (cus_min > 0)
-		print_line(stdout, "  base: %u CUs, below which it does not shrink (resize --cus-min)",
+		print_line(stdout,
+			   "  base: %u CUs, below which it does not shrink (resize --cus-min)",
 			   cus_min);
 	print_line(stdout, "  mask: %s", mask ? mask : "?");
 	print_line(stdout,

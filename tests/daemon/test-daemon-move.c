@@ -26,6 +26,12 @@ static struct live_lease fill(sd_bus *bus, unsigned cus)
 				 1, "class", "s", "guaranteed")));
 }
 
+static struct live_lease fill_engines(sd_bus *bus, unsigned cus, unsigned engines)
+{
+	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus,
+				 "shader-engines", "u", engines, 1, "class", "s", "guaranteed")));
+}
+
 static struct live_lease take(sd_bus *bus, unsigned cus)
 {
 	return granted(call(ask_to_borrow(bus, cus, cus, 0)));
@@ -99,6 +105,41 @@ TEST(reserve_without_wait_is_answered_when_leases_have_moved_in_two_steps)
 	AWAIT(s.bus, answer.came);
 	lease = granted(answer.m);
 	check_moved(&s, &lease);
+	depart(&s);
+}
+
+/* 14 CUs of the engine with the small base are free, and 7 of another one. */
+TEST(lease_moves_out_of_an_engine_that_is_asked_for_as_a_whole)
+{
+	struct live_lease small, lease;
+	static struct stage s;
+	struct book_part a, b;
+	struct answer answer;
+
+	NEEDS_DAEMON();
+	rig_new(&s.rig);
+	lend_configure(&s.rig, GROW_NEVER "activate-grace = 1h\n", "report");
+	rig_start_managed(&s.rig, LEND_GPU, "--store-max=64");
+	s.bus = rig_connect(&s.rig, 0);
+	s.crowd = rig_connect(&s.rig, STRANGER);
+	listen_in(s.bus, &s.told);
+	fill_engines(s.bus, 30, 2);
+	fill_engines(s.bus, 8, 1);
+	lease = fill_engines(s.bus, 7, 1);
+	small = take(s.crowd, 1);
+	close(lease.holder);
+	AWAIT(s.bus, s.told.removed == 1);
+	call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "shader-engines", "u",
+		       1, 0),
+		  &answer);
+	AWAIT(s.bus, s.told.added == 5);
+	CHECK(moves(&s, &small) == 1);
+	follow_move(&s, &small);
+	AWAIT(s.bus, answer.came);
+	lease = granted(answer.m);
+	a = part_of(s.bus, &lease);
+	b = part_of(s.bus, &small);
+	CHECK(a.cus == 15 && b.cus == 1 && apart(&a, &b));
 	depart(&s);
 }
 

@@ -285,6 +285,23 @@ int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *calle
 	return move_find(arbiter, place_new, &asked, now_usec, max_steps, ret);
 }
 
+bool plan_lacks_engines(const struct request *request, const struct lease *proposal,
+			struct request *ret)
+{
+	bool lacks = false;
+
+	*ret = *request;
+	for (size_t i = 0; i < proposal->n_partitions; i++) {
+		struct want *want = &ret->wants[i];
+
+		if (proposal->class != CLASS_REALTIME || want->shader_engines == 0 || want->cus > 0)
+			continue;
+		lacks |= proposal->partitions[i].count < proposal->partitions[i].asked;
+		want->exact = true;
+	}
+	return lacks;
+}
+
 /* ---- resize ------------------------------------------------------------------------ */
 
 /* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. */

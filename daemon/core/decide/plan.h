@@ -22,6 +22,11 @@ int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *calle
 		       const struct request *request, uint64_t now_usec, unsigned max_steps,
 		       struct move_set *ret);
 
+/* Does the proposal for a realtime request for whole shader engines have fewer CUs than they? Then *ret is
+ * the same request for all of them, to find moves with. */
+bool plan_lacks_engines(const struct request *request, const struct lease *proposal,
+			struct request *ret);
+
 /* Plans other wants for a granted lease: one want for each of its partitions, placed as if the
  * lease held nothing. CUs that leave its masks stay charged until the holder acknowledges the
  * new generation. */

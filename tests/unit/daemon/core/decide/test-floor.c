@@ -106,12 +106,34 @@ TEST(refusal_names_all_tenants_whose_floors_add_up)
 	ar->reserved_cus = (struct limit){ LIMIT_COUNT, 15 };
 	ar->reserved_queues = 10;
 	CHECK(!grant(&s, ANY, 45) && s.result.kind == RESULT_NEVER_FITS);
-	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 && s.result.refusals[0].limit == 30);
+	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 &&
+	      s.result.refusals[0].limit == 30);
 	refusal_line(&s.result.refusals[0], NULL, line);
 	CHECK(strstr(line, "the floors of tenants b, ar keep 30 free"));
 	request.wants[0].queues = 3;
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 && s.result.refusals[0].limit == 22);
+	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 &&
+	      s.result.refusals[0].limit == 22);
+	scene_done(&s);
+}
+
+/* 45 CUs are not those of the engine: with 4 kept in each of two engines, 3 x 11 are left; with 8 in one,
+ * 2 x 15. */
+TEST(floor_is_kept_where_it_leaves_the_largest_rectangle)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(1);
+	struct lease *lease;
+
+	add_floor(&s, 1);
+	add_tenant(s.arbiter, "b", 8, CLASS_GUARANTEED)->reserved_cus = (struct limit){ LIMIT_COUNT,
+											8 };
+	request.class = CLASS_BESTEFFORT;
+	request.wants[0].cus_min = 1;
+	request.wants[0].cus_max = 60;
+	lease = reserve(s.arbiter, ANY, &request, &s.result);
+	CHECK(lease && lease->partitions[0].count == 33);
+	CHECK(grant(&s, 8, 8)->partitions[0].count == 8 && grant_engines(&s, AR, 1));
 	scene_done(&s);
 }
 
