@@ -46,6 +46,7 @@ installed()
 	jq -r '.[][].destination' "$plan" | sed '
 		s,^{bindir},usr/bin,
 		s,^{libexecdir},usr/libexec,
+		s,^{mandir},usr/share/man,
 		s,^{includedir},usr/include,
 		s,^{libdir[a-z_]*},usr/lib/TRIPLET,
 		s,^{prefix},usr,
