@@ -141,7 +141,7 @@ story_churn()
 		--name churn -- "$raw"
 	tell churn churn
 	ends 0 status --json
-	for _ in 1 2 3 4 5 6 7 8; do
+	for _ in 1 2 3; do
 		read_at=$(jq '.gpus[0].masks_observed' "$dir/out")
 		settles ".gpus[0].masks_observed > $read_at"
 		json_out "$(named churn) | .state == \"granted\""

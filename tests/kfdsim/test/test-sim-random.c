@@ -12,7 +12,7 @@
 
 #define GPUS 8U
 #define PROCESSES 6U
-#define OPERATIONS 100000U
+#define OPERATIONS 40000U
 #define SDMA_MAX 16U
 #define OWN_MAX 127U
 
