@@ -176,7 +176,7 @@ static void run_real(unsigned n)
 
 static void run_fake(unsigned n)
 {
-	struct scratch scratch = scratch_in_memory();
+	struct scratch scratch = scratch_new();
 	struct fake_procfs procfs;
 	struct figures figures;
 

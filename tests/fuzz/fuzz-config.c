@@ -105,7 +105,7 @@ FUZZ(profile)
 	int r;
 
 	if (!scratch.path[0])
-		scratch = scratch_in_memory();
+		scratch = scratch_new();
 	scratch_put(&scratch, "input.conf", data, size);
 	r = profile_load(scratch.path, "input", &profile, &diagnostics);
 	unlink(scratch_at(&scratch, "input.conf"));

@@ -156,7 +156,7 @@ static struct stage *stage_get(void)
 
 	if (stage.listening >= 0)
 		return &stage;
-	scratch = scratch_in_memory();
+	scratch = scratch_new();
 	snprintf(stage.path, sizeof(stage.path), "%s/socket", scratch.path);
 	memcpy(address.sun_path, stage.path, strlen(stage.path));
 	stage.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

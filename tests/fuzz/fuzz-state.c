@@ -93,7 +93,7 @@ FUZZ(drained)
 	struct state *state;
 
 	if (!scratch.path[0])
-		scratch = scratch_in_memory();
+		scratch = scratch_new();
 	scratch_put(&scratch, "drained", data, size);
 	scratch_put(&scratch, "next-id", data, size);
 	CHECK(state_open(scratch.path, &state, &diagnostics) == 0);

@@ -118,7 +118,7 @@ FUZZ(sysfs)
 	static struct scratch scratch;
 
 	if (!scratch.path[0])
-		scratch = scratch_in_memory();
+		scratch = scratch_new();
 	write_tree(scratch.path, (const char *)data, size);
 	read_as_daemon(scratch.path);
 	read_as_library(scratch.path);

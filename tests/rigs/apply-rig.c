@@ -9,6 +9,7 @@
 
 #include "check-cond.h"
 #include "fake-sysfs.h"
+#include "scratch.h"
 
 static int open_device(void *userdata)
 {
@@ -87,8 +88,8 @@ void apply_rig_new(struct apply_rig *rig, size_t n)
 	static const char *const names[APPLY_GPUS] = { "0000:03:00.0", "0000:04:00.0",
 						       "0000:05:00.0" };
 
-	*rig = (struct apply_rig){ .sys = "/tmp/gpuarb-test-XXXXXX", .gpuarb.references = 1 };
-	CHECK(mkdtemp(rig->sys));
+	*rig = (struct apply_rig){ .gpuarb.references = 1 };
+	scratch_directory(rig->sys, sizeof(rig->sys));
 	build_tree(rig);
 	for (unsigned i = 0; i < APPLY_GPUS; i++) {
 		rig->partitions[i] = (struct gpuarb_partition){
@@ -124,7 +125,7 @@ void apply_rig_done(struct apply_rig *rig)
 {
 	mask_cache_clear(&rig->mask_cache);
 	handle_begin(&rig->gpuarb);
-	CHECK(fake_sysfs_remove("/tmp", rig->sys + strlen("/tmp/")) == 0);
+	CHECK(fake_sysfs_remove("/", rig->sys + 1) == 0);
 }
 
 void apply_rig_queue(struct apply_rig *rig, unsigned id, unsigned gpu, unsigned type)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "check-cond.h"
+#include "scratch.h"
 #include "sys/process.h"
 
 #define FOR_EVER_SECONDS 60 /* reached by a failure only */
@@ -55,8 +56,8 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 
 void helper_prepare(struct helper *ret)
 {
-	*ret = (struct helper){ .dir = "/tmp/gpuarb-test-XXXXXX", .listening = -1 };
-	CHECK(mkdtemp(ret->dir));
+	*ret = (struct helper){ .listening = -1 };
+	scratch_directory(ret->dir, sizeof(ret->dir));
 	snprintf(ret->path, sizeof(ret->path), "%s/socket", ret->dir);
 	snprintf(ret->sysfs, sizeof(ret->sysfs), "%s/sys", ret->dir);
 	make_tree(ret->sysfs);

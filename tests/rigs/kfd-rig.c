@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kfd-rig.h"
 
+#include "scratch.h"
+
 void kfd_rig_start(struct rig *rig, const struct gpu_info *gpus, size_t n)
 {
-	*rig = (struct rig){ .dir = "/dev/shm/test-kfd-XXXXXX" }; /* thousands of files */
-	if (!mkdtemp(rig->dir)) {
-		strcpy(rig->dir, "/tmp/test-kfd-XXXXXX");
-		CHECK(mkdtemp(rig->dir));
-	}
+	*rig = (struct rig){ 0 };
+	scratch_directory(rig->dir, sizeof(rig->dir));
 	CHECK(fake_sysfs_build(rig->dir, gpus, n) == 0);
 	CHECK(hw_kfd_open(rig->dir, &rig->hw, &rig->diagnostics) == 0);
 	CHECK(rig->diagnostics.n == 0);

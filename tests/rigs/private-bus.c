@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "scratch.h"
+
 static const char config[] =
 	"<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\"\n"
 	" \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">\n"
@@ -54,9 +56,8 @@ bool private_bus_start(struct private_bus *ret)
 	char path[96];
 	FILE *file;
 
-	*ret = (struct private_bus){ .pid = -1, .dir = "/tmp/gpuarb-test-XXXXXX" };
-	if (!mkdtemp(ret->dir))
-		return false;
+	*ret = (struct private_bus){ .pid = -1 };
+	scratch_directory(ret->dir, sizeof(ret->dir));
 	snprintf(ret->address, sizeof(ret->address), "unix:path=%s/bus", ret->dir);
 	snprintf(path, sizeof(path), "%s/bus.conf", ret->dir);
 	file = fopen(path, "we");

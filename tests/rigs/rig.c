@@ -23,6 +23,7 @@
 
 #include "check-cond.h"
 #include "rig-internal.h"
+#include "scratch.h"
 
 static const char bus_config[] = "<busconfig>\n"
 				 "  <type>system</type>\n"
@@ -135,11 +136,8 @@ static void open_notify(struct rig *rig)
 
 void rig_new(struct rig *ret)
 {
-	const char *parent = getenv("GPUARB_RIG_PARENT");
-
 	*ret = (struct rig){ .dir = "" };
-	snprintf(ret->dir, sizeof(ret->dir), "%s/gpuarb-rig-XXXXXX", parent ? parent : "/tmp");
-	CHECK(mkdtemp(ret->dir));
+	scratch_directory(ret->dir, sizeof(ret->dir));
 	make_directory(ret, "");
 	make_directory(ret, "/tenants.d");
 	make_directory(ret, "/run");

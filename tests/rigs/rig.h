@@ -34,7 +34,7 @@ struct rig {
 const char *rig_missing(void);
 const char *rig_bus_missing(void);
 
-/* Makes the directory in /tmp, or in $GPUARB_RIG_PARENT, with an empty gpuarbd.conf and no tenants, and starts the bus. */
+/* Makes the directory, see scratch_root(), with an empty gpuarbd.conf and no tenants, and starts the bus. */
 void rig_new(struct rig *ret);
 
 /* Stops what still runs, the daemon by rig_stop(), and removes the directory. */

@@ -1,21 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scratch.h"
 
+#include <sys/statvfs.h>
+
 #include "check-cond.h"
+
+const char *scratch_root(void)
+{
+	static const char memory[] = "/dev/shm";
+	struct statvfs file_system;
+
+	return statvfs(memory, &file_system) == 0 && !(file_system.f_flag & ST_NOEXEC) &&
+			       access(memory, W_OK) == 0
+		       ? memory
+		       : "/tmp";
+}
+
+void scratch_directory(char *ret, size_t size)
+{
+	CHECK((size_t)snprintf(ret, size, "%s/gpuarb-test-XXXXXX", scratch_root()) < size);
+	CHECK(mkdtemp(ret));
+}
 
 struct scratch scratch_new(void)
 {
-	struct scratch scratch = { .path = "/tmp/gpuarb-test-XXXXXX" };
+	struct scratch scratch;
 
-	CHECK(mkdtemp(scratch.path));
+	scratch_directory(scratch.path, sizeof(scratch.path));
 	return scratch;
-}
-
-struct scratch scratch_in_memory(void)
-{
-	struct scratch scratch = { .path = "/dev/shm/gpuarb-test-XXXXXX" };
-
-	return mkdtemp(scratch.path) ? scratch : scratch_new();
 }
 
 static int scratch_remove(const char *path, const struct stat *st, int kind, struct FTW *walk)

@@ -17,10 +17,14 @@ struct scratch {
 	char path[64];
 };
 
-struct scratch scratch_new(void);
+/* Where tests make directories, some with thousands of files: /dev/shm where programs can be started
+ * from there, or else /tmp. */
+const char *scratch_root(void);
 
-/* The same in /dev/shm where that exists: for tests with thousands of files. */
-struct scratch scratch_in_memory(void);
+/* Makes a directory there, and returns its path. */
+void scratch_directory(char *ret, size_t size);
+
+struct scratch scratch_new(void);
 
 void scratch_done(const struct scratch *scratch);
 

@@ -30,7 +30,7 @@ static void grow(struct grove *grove)
 
 	for (size_t i = 0; i < 2; i++)
 		infos[i].kfd_gpu_id = fake_sysfs_gpu_id(&infos[i], i);
-	*grove = (struct grove){ .scratch = scratch_in_memory(), .arena = calloc(1, MIB) };
+	*grove = (struct grove){ .scratch = scratch_new(), .arena = calloc(1, MIB) };
 	CHECK(grove->arena);
 	world.arena = grove->arena;
 	world.arena_size = MIB;

@@ -19,7 +19,7 @@ static void grow(struct grove *grove)
 {
 	struct gpu_info infos[] = { rig_small(), rig_small_wgps(), rig_small_xccs() };
 
-	*grove = (struct grove){ .scratch = scratch_in_memory(), .sim = rig_sim(infos, 3) };
+	*grove = (struct grove){ .scratch = scratch_new(), .sim = rig_sim(infos, 3) };
 	CHECK(fake_sysfs_build(grove->scratch.path, infos, 3) == 0);
 	CHECK(tree_new(grove->sim, scratch_at(&grove->scratch, TOPOLOGY), &grove->tree) == 0);
 }

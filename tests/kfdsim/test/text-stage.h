@@ -19,7 +19,7 @@ static inline void stage_start(struct stage *stage, const struct gpu_info *gpus,
 {
 	char file[128];
 
-	*stage = (struct stage){ .scratch = scratch_in_memory(), .sim = rig_sim(gpus, n) };
+	*stage = (struct stage){ .scratch = scratch_new(), .sim = rig_sim(gpus, n) };
 	CHECK(fake_sysfs_print(stage->scratch.path, FAKE_NODES "/0/gpu_id", "0\n") == 0);
 	for (size_t i = 0; i < n; i++) {
 		snprintf(file, sizeof(file), FAKE_NODES "/%zu/gpu_id", i + 1);

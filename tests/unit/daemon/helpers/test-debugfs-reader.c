@@ -116,7 +116,7 @@ TEST(missing_file_is_reported_as_not_supported)
 {
 	struct stage stage = probe_stage_new();
 
-	CHECK(start(&stage) == -EOPNOTSUPP && probe_says(&stage, "there is no /tmp/gpuarb-test-"));
+	CHECK(start(&stage) == -EOPNOTSUPP && probe_says(&stage, "there is no /"));
 	CHECK(go_on(&stage) == -EAGAIN && is_quiet(&stage));
 	CHECK(rmdir(scratch_at(&stage.scratch, "kfd")) == 0);
 	CHECK(start(&stage) == -EOPNOTSUPP);
@@ -221,7 +221,7 @@ TEST(missing_cat_is_reported)
 
 	scratch_write(&stage.scratch, "kfd/mqds", "x");
 	CHECK(setenv("PATH", "/nonexistent", 1) == 0);
-	CHECK(start(&stage) == -ENOENT && probe_says(&stage, "/tmp/"));
+	CHECK(start(&stage) == -ENOENT && probe_says(&stage, "/gpuarb-test-"));
 	path_back(path);
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
 	probe_stage_end(&stage);

@@ -249,7 +249,7 @@ TEST(processes_that_cannot_be_read_are_counted)
 
 TEST(more_clients_than_there_is_room_for_are_counted)
 {
-	struct place place = place_in(scratch_in_memory());
+	struct place place = place_in(scratch_new());
 
 	for (int pid = 1; pid <= (int)DRM_USES_MAX + 3; pid++) {
 		procfs_process(&place.procfs, pid, 500);
@@ -317,7 +317,7 @@ static void set_descriptors(const struct place *place, const char *pid, unsigned
 /* A process 20 without a client, which was read once. */
 static struct place idle_place(void)
 {
-	struct place place = { .scratch = scratch_in_memory() };
+	struct place place = { .scratch = scratch_new() };
 
 	procfs_new(place.scratch.path, &place.procfs);
 	procfs_process(&place.procfs, 20, 500);

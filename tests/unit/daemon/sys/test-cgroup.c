@@ -61,7 +61,7 @@ struct tree {
 
 static struct tree tree_new(const char *procs)
 {
-	struct tree tree = { .scratch = scratch_in_memory() };
+	struct tree tree = { .scratch = scratch_new() };
 
 	scratch_mkdir(&tree.scratch, "u");
 	scratch_write(&tree.scratch, "u/cgroup.procs", procs);

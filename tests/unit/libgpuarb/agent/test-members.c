@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "fake-sysfs.h"
+#include "scratch.h"
 #include "libgpuarb/agent/members.h"
 
 static struct agent_grant grant_of(uint64_t generation)
@@ -176,8 +177,8 @@ struct stage {
 
 static void stage_set(struct stage *stage)
 {
-	*stage = (struct stage){ .dir = "/tmp/gpuarb-test-XXXXXX", .grant = grant_of(1) };
-	CHECK(mkdtemp(stage->dir));
+	*stage = (struct stage){ .grant = grant_of(1) };
+	scratch_directory(stage->dir, sizeof(stage->dir));
 	snprintf(stage->proc, sizeof(stage->proc), "%s/proc", stage->dir);
 	stage->search = (struct unfollowed_search){ .sys = stage->dir,
 						    .proc = stage->proc,
@@ -189,7 +190,7 @@ static void stage_set(struct stage *stage)
 static void stage_strike(struct stage *stage)
 {
 	members_clear(&stage->members);
-	CHECK(fake_sysfs_remove("/tmp", stage->dir + strlen("/tmp/")) == 0);
+	CHECK(fake_sysfs_remove("/", stage->dir + 1) == 0);
 }
 
 static void live(const struct stage *stage, pid_t pid, pid_t parent, const char *lease)
