@@ -5,6 +5,7 @@
  *	throttle       it is too hot
  *	evict PID      the queues of a process are taken off all GPUs
  *	restore PID    they come back
+ *	fault PID      work of a process has accessed memory that it does not have
  *	reset          it is reset: queues that it has do not come back
  */
 #include <linux/module.h>
@@ -14,7 +15,9 @@
 #include "amdgpu_amdkfd.h"
 #include "amdgpu_dpm.h"
 #include "fake.h"
+#include "amdgpu_vm.h"
 #include "kfd_priv.h"
+#include "kfd_smi_events.h"
 
 #define TOO_HOT 1 /* a bit for each reason */
 
@@ -43,6 +46,41 @@ static int move_queues(int number, bool evict)
 	return r;
 }
 
+/* The process by its address space on the GPU. */
+struct amdgpu_task_info *amdgpu_vm_get_task_info_pasid(struct amdgpu_device *adev, u32 pasid)
+{
+	struct kfd_process *process = kfd_lookup_process_by_pasid(pasid);
+	struct amdgpu_task_info *info = process ? kzalloc(sizeof(*info), GFP_KERNEL) : NULL;
+
+	if (info) {
+		info->pid = process->lead_thread->pid;
+		info->tgid = process->lead_thread->tgid;
+		get_task_comm(info->task_name, process->lead_thread);
+	}
+	if (process)
+		kfd_unref_process(process);
+	return info;
+}
+
+void amdgpu_vm_put_task_info(struct amdgpu_task_info *info)
+{
+	kfree(info);
+}
+
+/* The driver's handler of the interrupt calls the same. */
+static int fault(struct kfd_dev *kfd, int number)
+{
+	struct pid *pid = find_get_pid(number);
+	struct kfd_process *process = pid ? kfd_lookup_process_by_pid(pid) : NULL;
+
+	put_pid(pid);
+	if (!process)
+		return -ESRCH;
+	kfd_smi_event_update_vmfault(FIRST_NODE(kfd), process->pasid);
+	kfd_unref_process(process);
+	return 0;
+}
+
 static int reset(struct kfd_dev *kfd)
 {
 	int r = kgd2kfd_pre_reset(kfd CAUSE);
@@ -62,6 +100,8 @@ static int raise(const char *text, const struct kernel_param *parameter)
 	}
 	if (sysfs_streq(text, "reset"))
 		return reset(kfd);
+	if (sscanf(text, "fault %d", &pid) == 1)
+		return fault(kfd, pid);
 	if (sscanf(text, "evict %d", &pid) == 1)
 		return move_queues(pid, true);
 	if (sscanf(text, "restore %d", &pid) == 1)

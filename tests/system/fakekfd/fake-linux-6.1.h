@@ -5,6 +5,7 @@
 #define OF_XCC
 #define XCC		0
 #define CAUSE
+#define FIRST_NODE(kfd) (kfd)
 #define OF_PARTITION
 #define ADDRESS_SPACE struct file
 #define FURTHER_CALLS

@@ -5,6 +5,7 @@
 #define OF_XCC		, uint32_t xcc
 #define XCC		xcc
 #define CAUSE		, NULL
+#define FIRST_NODE(kfd)	((kfd)->nodes[0])
 #define OF_PARTITION	, struct amdgpu_xcp *partition
 #define ADDRESS_SPACE	struct amdgpu_vm
 
