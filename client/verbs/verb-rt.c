@@ -17,10 +17,12 @@ static int fail_diagnostics(const struct command *command, const struct diagnost
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size, last = diagnostics->n - 1;
-	FILE *out = command->json ? open_memstream(&text, &size) : NULL;
+	FILE *out = NULL;
 
 	if (diagnostics->n == 0)
 		return fail(command, EXIT_FAILED, "%s", strerror(-r));
+	if (command->json)
+		out = open_memstream(&text, &size);
 	for (size_t i = 0; i < last; i++) {
 		if (out)
 			fprintf(out, "%s\n", diagnostics->list[i].text);
