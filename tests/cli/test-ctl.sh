@@ -250,8 +250,14 @@ check 'it is the same process' test "$(cat "$dir/out")" = "$wait_pid"
 ends 126 run --quiet -- "$dir"
 ends 127 run --quiet -- "$dir/none"
 ends 127 run --quiet -- no-such-command-anywhere
-HSA_CU_MASK=0:0-3 ends 125 run -- true
-err_has 'HSA_CU_MASK'
+# A mask from outside is refused, also one that ROCr or the hardware would silently drop: bits past the last CU,
+# no decimal index, half a WGP, an XCC without a bit.
+for silent in 0:0-3 0:304-400 GPU-0123456789abcdef:0-29 0:0-14 0:0; do
+	HSA_CU_MASK=$silent ends 125 run -- true
+	err_has 'HSA_CU_MASK'
+done
+ROC_GLOBAL_CU_MASK=0xC0000000 ends 125 run -- true
+err_has 'ROC_GLOBAL_CU_MASK'
 ends 125 run --cus=1000 -- true
 ends 125 run --cus=0 -- true
 err_has '--cus=0'

@@ -183,6 +183,6 @@ bool observed_mask_from_words(const struct geometry *geometry, const uint32_t wo
 		set.pair[pair] = words[pair];
 	geometry_all(geometry, &all);
 	cuset_keep(&set, &all);
-	*ret = set;
+	geometry_occupied(geometry, &set, ret);
 	return unrestricted;
 }

@@ -72,7 +72,8 @@ struct observed_mask {
 
 /*
  * The registers COMPUTE_STATIC_THREAD_MGMT_SEn of one queue, at cuset_pair(xcc, engine), as CUs
- * of the GPU. Bits of CUs, arrays, engines and XCCs that the GPU does not have are ignored;
+ * of the GPU. Bits of CUs, arrays, engines and XCCs that the GPU does not have are ignored, and an XCC
+ * without a bit counts as what it is: unmasked (geometry_occupied());
  * codec_encode() makes a mask of the set. Returns whether the queue is unrestricted: every register
  * of the GPU has all 32 bits. The kernel creates a queue so, and only a mask of all CUs does the same.
  */

@@ -64,9 +64,24 @@ TEST(each_xcc_gets_as_many_blocks_and_the_thinnest_sets_the_time)
 		words.of[3][e] = 0x1f;
 	half = rig_alone(&gpu, words, 4 * BLOCKS, 1024);
 	CHECK(about(ratio(half, all), 2, 0.1));
-	/* One that has no CU is passed over. */
+}
+
+TEST(an_xcc_without_a_cu_in_the_mask_runs_unmasked)
+{
+	const struct timing_gpu gpu = rig_gpu(4, 4, 10);
+	struct words words = rig_all(), one = { 0 }, two = { 0 };
+	uint64_t all = rig_alone(&gpu, words, 4 * BLOCKS, 1024);
+
 	memset(words.of[3], 0, sizeof(words.of[3]));
-	CHECK(about(ratio(rig_alone(&gpu, words, 3 * BLOCKS, 1024), all), 1, 0.1));
+	CHECK(about(ratio(rig_alone(&gpu, words, 4 * BLOCKS, 1024), all), 1, 0.02));
+
+	/* One CU on each XCC, and one on the first alone: as slow, because the first sets the time. */
+	one.of[0][0] = 1;
+	for (unsigned x = 0; x < 4; x++)
+		two.of[x][0] = 1;
+	CHECK(about(ratio(rig_alone(&gpu, one, 4 * BLOCKS, 1024),
+			  rig_alone(&gpu, two, 4 * BLOCKS, 1024)),
+		    1, 0.02));
 }
 
 TEST(both_arrays_of_an_engine_count_and_masks_beyond_its_cus_do_not)

@@ -6,7 +6,8 @@
  * - A queue's blocks go out in order, in strict rotation over the shader engines with any CU
  *   for it, however many CUs each has; a full engine holds up the rest (Otterness, Anderson,
  *   RTNS 2021: the law of masks). Several XCCs: a grid is dealt over them block by block, and
- *   each rotates for itself (assumed).
+ *   each rotates for itself (law_mi300x.tsv: the worst XCC sets the time). One without a CU in
+ *   the mask runs unmasked.
  * - A CU holds so many threads, 2560 on gfx906: two blocks of 1024, ten of 256. What fits goes:
  *   of those that wait at an engine, by pipe priority (assumed; firmware), then whoever was
  *   served longest ago. So small blocks cut ahead of big ones without a rule for it.
@@ -182,6 +183,31 @@ static unsigned pipe_level(unsigned priority)
 	return priority >= 11 ? 2 : priority >= 7;
 }
 
+static bool has_cu(const struct timing *t, const struct timing_queue *queue, unsigned xcc)
+{
+	for (unsigned e = 0; e < t->engines; e++)
+		if (queue->enabled[xcc * t->engines + e])
+			return true;
+	return false;
+}
+
+/* An XCC without a CU in a mask that has others runs unmasked: read from registers of an MI300X,
+ * mi300x_occupied.tsv. */
+static void enable(const struct timing *t, struct timing_queue *queue,
+		   const uint32_t engines[TIMING_XCCS][TIMING_ENGINES])
+{
+	bool any = false;
+
+	for (unsigned p = 0; p < t->xccs * t->engines; p++) {
+		queue->enabled[p] = engines[p / t->engines][p % t->engines] & t->cus[p];
+		any |= queue->enabled[p] != 0;
+	}
+	for (unsigned x = 0; x < t->xccs && any; x++)
+		if (!has_cu(t, queue, x))
+			for (unsigned e = 0; e < t->engines; e++)
+				queue->enabled[x * t->engines + e] = t->cus[x * t->engines + e];
+}
+
 int timing_queue_set(struct timing *t, uint64_t key, uint64_t process,
 		     const uint32_t engines[TIMING_XCCS][TIMING_ENGINES], unsigned priority,
 		     uint64_t now_ns)
@@ -196,8 +222,7 @@ int timing_queue_set(struct timing *t, uint64_t key, uint64_t process,
 		queue = make(t, key, process);
 	if (!queue)
 		return -ENOMEM;
-	for (unsigned p = 0; p < t->xccs * t->engines; p++)
-		queue->enabled[p] = engines[p / t->engines][p % t->engines] & t->cus[p];
+	enable(t, queue, engines);
 	queue->level = pipe_level(priority);
 	if (t->mes)
 		timing_stop(t, queue, TIMING_SWITCH_NS);

@@ -45,8 +45,8 @@ DEFINE_CLEANUP(struct timing *, timing_free)
 /*
  * Makes or changes a queue. They are named by the caller's key, never 0. process: whose it is,
  * for turns among processes. engines: words as in the MQD, by XCC and shader engine: low 16
- * bits array 0; all ones: no mask; no CU at all: its dispatches never end, as on hardware.
- * priority: 0..15, as KFD has it. Blocks that run stay where they are. On MES the queue is
+ * bits array 0; all ones: no mask; no CU on an XCC: it runs unmasked; no CU at all: its dispatches
+ * never end (assumed: a comment of the driver). priority: 0..15, as KFD has it. Blocks that run stay where they are. On MES the queue is
  * preempted. -EINVAL: key 0. -ENOMEM.
  */
 int timing_queue_set(struct timing *timing, uint64_t key, uint64_t process,
