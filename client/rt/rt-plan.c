@@ -103,7 +103,7 @@ static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition
 
 	ret->activation = activation(plan, partition);
 	ret->bound = (struct bound){
-		.margin_percent = set->margin_percent,
+		.margin_percent = plan->margin.percent,
 		.host = partition->host_submission != RT_UNSET ? partition->host_submission : 0,
 		.interval = set->daemon.activate_min_interval,
 		.once = timed_out(set),
@@ -376,9 +376,19 @@ static void say_times(const struct rt_plan *plan, struct list *list)
 
 	say(list,
 	    "Execution times are the longest possible ones, measured with masks that have the same "
-	    "number of CUs in each shader engine. %u %% are added for interference by neighbours "
-	    "(up to 41 %% were measured) and for the law of masks.",
-	    plan->set->margin_percent);
+	    "number of CUs in each shader engine.");
+	if (*plan->margin.row)
+		say(list,
+		    "%u %% are added: a slowdown of %u.%02u beside %u lease%s (measured: %s), and "
+		    "%u %% for errors of the law of masks.",
+		    plan->margin.percent, plan->margin.slowdown / 100, plan->margin.slowdown % 100,
+		    plan->neighbours, plan->neighbours == 1 ? "" : "s", plan->margin.row,
+		    MARGIN_LAW);
+	else
+		say(list,
+		    "%u %% are added for interference by neighbours and for errors of the law of "
+		    "masks; the number was given, and is not that of measurements.",
+		    plan->margin.percent);
 	if (modelled > 0)
 		say(list,
 		    "Execution times of %zu task%s are modelled: computed from measurements on "
@@ -593,6 +603,27 @@ static void judge(struct rt_plan *plan)
 	}
 }
 
+/* Leases that run beside a partition, if the file does not tell: the other partitions, and one that
+ * borrows. */
+static unsigned neighbours(const struct rt_set *set)
+{
+	if (set->neighbours != RT_UNSET)
+		return (unsigned)set->neighbours;
+	return (unsigned)(set->n_partitions > 0 ? set->n_partitions - 1 : 0) + set->borrowers;
+}
+
+static void find_margin(struct rt_plan *plan)
+{
+	const struct rt_set *set = plan->set;
+
+	plan->neighbours = neighbours(set);
+	if (set->margin_percent == MARGIN_MEASURED)
+		margin_find(plan->gpu->gfx_target, set->neighbours_use, plan->neighbours,
+			    &plan->margin);
+	else
+		plan->margin = (struct margin){ .percent = set->margin_percent };
+}
+
 int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt_plan **ret,
 		 char *problem, size_t size)
 {
@@ -608,6 +639,7 @@ int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt
 	plan->preempts = gpu->scheduler != SCHEDULER_MES;
 	plan->changed_queues = set->changed_queues != RT_UNSET ? set->changed_queues
 							       : queues_of_others(set, gpu);
+	find_margin(plan);
 	r = check_preemption(plan, problem, size);
 	if (r >= 0)
 		r = check_pipes(plan, problem, size);

@@ -41,6 +41,8 @@ struct rt_plan {
 	enum rt_result result;
 	bool preempts; /* before gfx11: a mask change stops all queues */
 	uint64_t changed_queues;
+	struct margin margin; /* row "": given by the user */
+	unsigned neighbours;  /* leases that run at the same time as a partition */
 	struct rt_partition_plan partitions[RT_PARTITIONS_MAX];
 	struct rt_task_plan *tasks; /* as in the set */
 	struct rt_layout layout;

@@ -236,6 +236,25 @@ static void take_percent(const struct entry *entry)
 		    (unsigned)entry->key->max, entry->field);
 }
 
+static void take_margin(const struct entry *entry)
+{
+	if (strcmp(entry->value, "measured") == 0)
+		*(unsigned *)entry->field = MARGIN_MEASURED;
+	else
+		take_percent(entry);
+}
+
+static void take_neighbours(const struct entry *entry)
+{
+	int kind = text_index(neighbours_names, entry->value);
+
+	if (kind >= 0)
+		*(enum neighbours *)entry->field = (enum neighbours)kind;
+	else
+		ini_bad(entry->place, "%s: invalid word '%s': use memory or compute",
+			entry->key->name, entry->value);
+}
+
 static void take_bool(const struct entry *entry)
 {
 	ini_bool(entry->place, entry->key->name, entry->value, entry->field);
@@ -389,7 +408,9 @@ static void take_wcet(const struct entry *entry)
 /* clang-format on */
 
 static const struct key keys[] = {
-	SET("margin", take_percent, margin_percent, 0, 1000),
+	SET("margin", take_margin, margin_percent, 0, 1000),
+	SET("neighbours", take_count, neighbours, 0, 1024),
+	SET("neighbours-use", take_neighbours, neighbours_use, 0, 0),
 	SET("every-client-capped", take_bool, capped, 0, 0),
 	SET("every-client-masked", take_bool, masked, 0, 0),
 	SET("own-pipes", take_bool, own_pipes, 0, 0),
@@ -482,7 +503,8 @@ static int set_new(const struct settings *settings, struct rt_set **ret)
 
 	set->margin_percent = settings->margin_percent;
 	set->borrowers = set->law = true;
-	set->preemption = set->queue_changes = set->activations = set->changed_queues = RT_UNSET;
+	set->neighbours = set->preemption = set->queue_changes = set->activations =
+		set->changed_queues = RT_UNSET;
 	set->in_force = (struct rt_daemon){
 		.activate_grace = settings->activate_grace_usec,
 		.activate_min_interval = settings->activate_min_interval_usec,

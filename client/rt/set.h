@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "util/base.h"
+#include "client/rt/margin.h"
 #include "core/policy/class.h"
 #include "util/diagnostics.h"
 
@@ -58,7 +59,9 @@ struct rt_daemon {
 };
 
 struct rt_set {
-	unsigned margin_percent;
+	unsigned margin_percent; /* or MARGIN_MEASURED */
+	uint64_t neighbours;     /* leases that run at the same time; RT_UNSET */
+	enum neighbours neighbours_use;
 	bool capped, masked, own_pipes, no_graphics, borrowers, law;
 	uint64_t preemption;         /* cost of one preemption of the GPU; RT_UNSET */
 	uint64_t queue_changes;      /* of other programs, within one response time; RT_UNSET */

@@ -435,7 +435,9 @@ void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	json_text(map, "device", gpu->info.device);
 	json_text(map, "gfx_target", gpu->target);
 	json_text(map, "law", law_names[gpu->info.law.basis]);
-	json_number(map, "margin_percent", plan->set->margin_percent);
+	json_number(map, "margin_percent", plan->margin.percent);
+	json_text_known(map, "margin_source", plan->margin.row);
+	json_number(map, "neighbours", plan->neighbours);
 	list = json_list(map, "partitions");
 	for (size_t i = 0; i < plan->set->n_partitions; i++)
 		json_rt_partition(list, plan, gpu, i);

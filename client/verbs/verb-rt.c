@@ -95,6 +95,7 @@ static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, st
 	ret->info = (struct gpu_info){
 		.geometry = model->geometry,
 		.harvest_known = gpu->harvest_known,
+		.gfx_target = gpu_info_target_from_name(gpu->gfx_target),
 		.law = model->law,
 		.queue_slots = gpu->queue_slots,
 		.process_slots = gpu->process_slots,

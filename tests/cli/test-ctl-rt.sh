@@ -70,6 +70,23 @@ done
 check 'the file has keys' test "${keys_seen:-}" = yes
 
 # ---- the margin ----------------------------------------------------------------------------
+plan 0 "$data/small.ini" --profile=radeon-vii --json
+json_out '.neighbours == 0 and .margin_percent == 12 and .margin_source == "no neighbour"'
+for set in '1 121 1.97 on R9700 beside 1, memory' '3 160 2.32 on R9700 beside 3, memory' \
+	'5 407 4.52 on R9700 beside 7, memory' '14 801 4.52 on R9700 beside 7, memory, in proportion'; do
+	read -r count percent row <<<"$set"
+	{ printf '[taskset]\nneighbours = %s\n' "$count"; sed '/^\[taskset\]/d' "$data/small.ini"; } \
+		>"$dir/own.ini"
+	plan 0 "$dir/own.ini" --profile=r9700 --json
+	json_out ".neighbours == $count and .margin_percent == $percent and .margin_source == \"$row\""
+done
+printf '[taskset]\nneighbours-use = compute\nneighbours = 1\n' >"$dir/own.ini"
+sed '/^\[taskset\]/d' "$data/small.ini" >>"$dir/own.ini"
+plan 0 "$dir/own.ini" --profile=rx7800xt --json
+json_out '.margin_percent == 14'
+sed -i 's/= compute/= much/' "$dir/own.ini"
+plan 6 "$dir/own.ini" --profile=rx7800xt
+err_has 'neighbours-use'
 plan 0 "$example" --profile=radeon-vii --json --margin=0%
 json_out '.margin_percent == 0 and .partitions[0].margin_usec == 0'
 plan 3 "$example" --profile=radeon-vii --margin 1000%
@@ -89,7 +106,7 @@ json_out '.margin_percent == 30'
 plan 0 "$dir/own.ini" --profile=rx7900xtx --config="$dir/margin.conf" --json
 json_out '.margin_percent == 35'
 plan 0 "$example" --profile=radeon-vii --config=/dev/null --json
-json_out '.margin_percent == 60'
+json_out '.margin_percent == 58 and .neighbours == 1 and (.margin_source | test("Radeon VII"))'
 plan 6 "$example" --profile=radeon-vii --config="$dir/none.conf"
 err_has 'none.conf'
 printf '[daemon]\nmargn = 25%%\n' >"$dir/margn.conf"

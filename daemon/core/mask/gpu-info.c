@@ -2,6 +2,7 @@
 #include "core/mask/gpu-info.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/text.h"
@@ -20,6 +21,21 @@ void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size)
 	/* Minor version and stepping are one hexadecimal digit each. */
 	snprintf(buf, size, "gfx%u%x%x", gfx_target / 10000, gfx_target / 100 % 100,
 		 gfx_target % 100);
+}
+
+unsigned gpu_info_target_from_name(const char *name)
+{
+	size_t digits = strspn(name, "gfx") == 3 ? strspn(name + 3, "0123456789abcdef") : 0;
+	char major[8] = "", *end;
+	unsigned long minor, stepping, number;
+
+	if (digits < 3 || digits > 4 || name[3 + digits])
+		return 0;
+	memcpy(major, name + 3, digits - 2);
+	number = strtoul(major, &end, 10);
+	minor = strtoul((const char[]){ name[digits + 1], 0 }, NULL, 16);
+	stepping = strtoul((const char[]){ name[digits + 2], 0 }, NULL, 16);
+	return *end ? 0 : (unsigned)(number * 10000 + minor * 100 + stepping);
 }
 
 int scheduler_from_name(const char *name)

@@ -57,6 +57,9 @@ size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static 6]);
 /* "gfx906" for 90006, "gfx90a" for 90010. Writes at most size bytes, always a NUL. */
 void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size);
 
+/* The reverse; 0: no such name. */
+unsigned gpu_info_target_from_name(const char *name);
+
 /* unknown hws hws-strict none mes, by enum scheduler; NULL after the last. */
 extern const char *const scheduler_names[];
 int scheduler_from_name(const char *name); /* -EINVAL */

@@ -71,7 +71,7 @@ int settings_new(struct settings **ret)
 	settings->enforce_delay_usec = 1000000;
 	settings->unmanaged = UNMANAGED_COUNT;
 	settings->graphics = GRAPHICS_WARN;
-	settings->margin_percent = 60;
+	settings->margin_percent = MARGIN_MEASURED;
 	settings->max_leases = 4096;
 	settings->max_leases_per_user = 1024;
 	settings->max_holders = 4096;

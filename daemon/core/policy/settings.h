@@ -6,6 +6,7 @@
  * files; core and the daemon read them. Keys: gpuarbd.conf(5).
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,9 @@
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
 enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };
 enum graphics { GRAPHICS_IGNORE, GRAPHICS_WARN, GRAPHICS_REFUSE_REALTIME };
+/* By what was measured on such a GPU beside as many leases. */
+#define MARGIN_MEASURED UINT_MAX
+
 enum unmasked { UNMASKED_REFUSE, UNMASKED_IGNORE };
 
 /* An upper bound: none, a count, or a percentage of what a GPU has. */
@@ -101,7 +105,7 @@ struct settings {
 	enum graphics graphics; /* processes that draw beside leases */
 	enum unmasked unmasked; /* CUs that observed queues cover, and no lease grants them */
 	bool oversubscribe_besteffort;
-	unsigned margin_percent; /* added to running times by gpuarbctl rt plan */
+	unsigned margin_percent; /* added to running times by gpuarbctl rt plan; MARGIN_MEASURED */
 	bool spread_gpus;        /* prefer the GPU with the most free CUs; else the fewest */
 	bool revoke_on_reload;   /* a reload ends leases that the new policy would not grant */
 

@@ -85,6 +85,15 @@ static void set_percent(const struct ini_place *place, const struct config_key *
 	ini_percent(place, key->name, value, key->min, key->max, field);
 }
 
+static void set_margin(const struct ini_place *place, const struct config_key *key,
+		       const char *value, void *field)
+{
+	if (strcmp(value, "measured") == 0)
+		*(unsigned *)field = MARGIN_MEASURED;
+	else
+		set_percent(place, key, value, field);
+}
+
 #define TIME_MAX_USEC UINT64_C(3600000000)
 
 /* Parses digits and a unit; 0 if the value is neither, or longer than TIME_MAX_USEC. */
@@ -427,7 +436,7 @@ static const struct config_key daemon_keys[] = {
 	KEY("unmanaged", config_set_word, DAEMON(unmanaged), .words = unmanaged),
 	KEY("graphics", config_set_word, DAEMON(graphics), .words = graphics),
 	KEY("oversubscribe", config_set_flag, DAEMON(oversubscribe_besteffort), .words = oversubscribe),
-	KEY("margin", set_percent, DAEMON(margin_percent), RANGE(0, 1000)),
+	KEY("margin", set_margin, DAEMON(margin_percent), RANGE(0, 1000)),
 	KEY("gpus", config_set_flag, DAEMON(spread_gpus), .words = gpu_orders),
 	KEY("on-reload", config_set_flag, DAEMON(revoke_on_reload), .words = reload),
 	KEY("activate-grace", set_time, DAEMON(activate_grace_usec), .min = 1),

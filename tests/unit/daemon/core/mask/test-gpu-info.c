@@ -41,3 +41,19 @@ TEST(each_scheduler_is_found_by_its_word)
 	}
 	CHECK(scheduler_from_name("HWS") == -EINVAL && scheduler_from_name("") == -EINVAL);
 }
+
+TEST(names_of_targets_are_read_back)
+{
+	static const unsigned targets[] = { 80003, 90006,  90010,  90402,
+					    90500, 100300, 110501, 120001 };
+	static const char *const bad[] = { "",    "gfx",    "gfx9",   "gfx90",  "gfx90600",
+					   "906", "gfxa06", "gfx90g", "gfx 906" };
+	char name[16];
+
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		gpu_info_target_name(targets[i], name, sizeof(name));
+		CHECK(gpu_info_target_from_name(name) == targets[i]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(gpu_info_target_from_name(bad[i]) == 0);
+}

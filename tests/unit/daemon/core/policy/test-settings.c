@@ -11,7 +11,8 @@ TEST(the_defaults_let_everybody_ask_for_best_effort)
 	CHECK(settings_new(&settings) == 0);
 	CHECK(settings->backend == BACKEND_AUTO && settings->unmanaged == UNMANAGED_COUNT);
 	CHECK(strcmp(settings->simulate, "radeon-vii") == 0);
-	CHECK(settings->audit_interval_usec == 2000000 && settings->margin_percent == 60);
+	CHECK(settings->audit_interval_usec == 2000000 &&
+	      settings->margin_percent == MARGIN_MEASURED);
 	CHECK(!settings->oversubscribe_besteffort && settings->n_gpus == 0);
 	CHECK(settings->max_leases == 4096 && settings->max_leases_per_user == 1024);
 	CHECK(settings->max_holders == 4096);

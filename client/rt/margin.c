@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/rt/margin.h"
+
+#include <stdio.h>
+
+#include "util/base.h"
+
+const char *const neighbours_names[] = {
+	[NEIGHBOURS_MEMORY] = "memory",
+	[NEIGHBOURS_COMPUTE] = "compute",
+	NULL,
+};
+
+/*
+ * The largest slowdown in tests/data/measured/interference.tsv of leases with own CUs, by card, kind and
+ * number of neighbours; that of the Radeon VII is the worst single run beside one on other shader engines
+ * (sharing.tsv). Left out are rows that the host side of one process explains.
+ */
+static const struct row {
+	unsigned first, last; /* targets */
+	const char *card;
+	enum neighbours kind;
+	unsigned neighbours;
+	unsigned slowdown; /* percent */
+} rows[] = {
+	{ 90000, 90009, "Radeon VII", NEIGHBOURS_MEMORY, 1, 141 },
+	{ 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 1, 136 },
+	{ 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 3, 151 },
+	{ 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 7, 225 },
+	{ 90400, 90599, "MI300X", NEIGHBOURS_COMPUTE, 1, 117 },
+	{ 90400, 90599, "MI300X", NEIGHBOURS_MEMORY, 1, 156 },
+	{ 90500, 90599, "MI350X", NEIGHBOURS_MEMORY, 3, 216 },
+	{ 90400, 90499, "MI325X", NEIGHBOURS_MEMORY, 3, 215 },
+	{ 110000, 110599, "RX 7800 XT", NEIGHBOURS_COMPUTE, 1, 101 },
+	{ 120000, 120099, "R9700", NEIGHBOURS_MEMORY, 1, 197 },
+	{ 120000, 120099, "R9700", NEIGHBOURS_MEMORY, 3, 232 },
+	{ 120000, 120099, "R9700", NEIGHBOURS_MEMORY, 7, 452 },
+};
+
+/* The slowdown of so many neighbours by this row: more were measured, or it grows in proportion. */
+static unsigned scaled(const struct row *row, unsigned neighbours)
+{
+	unsigned more = row->slowdown - 100;
+
+	if (neighbours <= row->neighbours)
+		return row->slowdown;
+	return 100 + (more * neighbours + row->neighbours - 1) / row->neighbours;
+}
+
+/* The row for so many neighbours of one target: with the fewest neighbours that are enough, else with the
+ * most. NULL: none. */
+static const struct row *find(unsigned target, enum neighbours kind, unsigned neighbours)
+{
+	const struct row *best = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct row *row = &rows[i];
+
+		if (target < row->first || target > row->last || row->kind != kind)
+			continue;
+		if (!best ||
+		    (best->neighbours < neighbours && row->neighbours > best->neighbours) ||
+		    (row->neighbours >= neighbours && row->neighbours < best->neighbours))
+			best = row;
+	}
+	return best;
+}
+
+/* The worst of all cards. */
+static const struct row *find_worst(enum neighbours kind, unsigned neighbours)
+{
+	const struct row *worst = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct row *row = find(rows[i].first, kind, neighbours);
+
+		if (row && (!worst || scaled(row, neighbours) > scaled(worst, neighbours)))
+			worst = row;
+	}
+	return worst;
+}
+
+void margin_find(unsigned gfx_target, enum neighbours kind, unsigned neighbours, struct margin *ret)
+{
+	const struct row *own = find(gfx_target, kind, neighbours), *row;
+
+	/* Neighbours that use memory cost more. */
+	if (!own && kind == NEIGHBOURS_COMPUTE)
+		own = find(gfx_target, NEIGHBOURS_MEMORY, neighbours);
+	row = own ? own : find_worst(kind, neighbours);
+
+	*ret = (struct margin){ .slowdown = 100 };
+	snprintf(ret->row, sizeof(ret->row), "no neighbour");
+	if (neighbours > 0) {
+		ret->slowdown = scaled(row, neighbours);
+		ret->extrapolated = neighbours > row->neighbours;
+		snprintf(ret->row, sizeof(ret->row), "%u.%02u on %s beside %u, %s%s%s",
+			 row->slowdown / 100, row->slowdown % 100, row->card, row->neighbours,
+			 neighbours_names[row->kind], ret->extrapolated ? ", in proportion" : "",
+			 own ? "" : "; this GPU was not measured");
+	}
+	ret->percent = (ret->slowdown * (100 + MARGIN_LAW) + 99) / 100 - 100;
+}
+
+bool margin_row(size_t i, const char **ret_card, enum neighbours *ret_kind,
+		unsigned *ret_neighbours, unsigned *ret_slowdown)
+{
+	if (i >= ARRAY_SIZE(rows))
+		return false;
+	*ret_card = rows[i].card;
+	*ret_kind = rows[i].kind;
+	*ret_neighbours = rows[i].neighbours;
+	*ret_slowdown = rows[i].slowdown;
+	return true;
+}

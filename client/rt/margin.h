@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How much longer a job takes beside other leases: what was measured, by GPU and number of neighbours. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/policy/settings.h"
+
+/* What neighbours do most. */
+enum neighbours {
+	NEIGHBOURS_MEMORY, /* they use memory bandwidth, or it is not known */
+	NEIGHBOURS_COMPUTE,
+};
+
+extern const char *const neighbours_names[]; /* NULL after the last */
+
+struct margin {
+	unsigned percent;  /* to add to execution times: slowdown x error of the law - 1 */
+	unsigned slowdown; /* in percent of the time alone */
+	bool extrapolated; /* fewer neighbours were measured */
+	char row[160];     /* the row of measurements that it comes from */
+};
+
+/* The error of a modelled execution time, in percent: the largest of the law for large kernels. */
+#define MARGIN_LAW 12U
+
+/* The margin beside so many leases on a GPU of this target. */
+void margin_find(unsigned gfx_target, enum neighbours kind, unsigned neighbours,
+		 struct margin *ret);
+
+/* A row of the table, for the test that compares it with the measurements; false: past the last. */
+bool margin_row(size_t i, const char **ret_card, enum neighbours *ret_kind,
+		unsigned *ret_neighbours, unsigned *ret_slowdown);
