@@ -32,7 +32,9 @@ struct hip {
 	const struct stop *stop;
 	struct device *device; /* for its message */
 	hipModule_t module;
-	hipFunction_t play, clear, clock;
+	hipFunction_t play, clear, clock, spin;
+	struct wave *waves; /* memory of n_waves */
+	unsigned n_waves;
 	unsigned *flags;
 	struct shared *shared;
 	double tick_ns; /* 0: not measured yet */
@@ -118,12 +120,18 @@ static int finish(struct hip *hip, hipStream_t stream)
 		       PATIENCE_MS / 1000);
 }
 
+static int launch_threads(struct hip *hip, hipFunction_t function, unsigned groups,
+			  unsigned threads, hipStream_t stream, void **parameters)
+{
+	return check(hip, "hipModuleLaunchKernel",
+		     hipModuleLaunchKernel(function, groups, 1, 1, threads, 1, 1, 0, stream,
+					   parameters, NULL));
+}
+
 static int launch(struct hip *hip, hipFunction_t function, unsigned groups, hipStream_t stream,
 		  void **parameters)
 {
-	return check(hip, "hipModuleLaunchKernel",
-		     hipModuleLaunchKernel(function, groups, 1, 1, 1, 1, 1, 0, stream, parameters,
-					   NULL));
+	return launch_threads(hip, function, groups, 1, stream, parameters);
 }
 
 static int clear(struct hip *hip, hipStream_t stream)
@@ -222,6 +230,48 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 	return 0;
 }
 
+/* ---- waves ------------------------------------------------------------------------ */
+
+/* The memory is not freed before the end of the process, for the reason at close_hip(). */
+static int make_room(struct hip *hip, unsigned groups)
+{
+	void *waves = NULL;
+	int r = 0;
+
+	if (groups > hip->n_waves)
+		r = check(
+			hip, "hipHostMalloc",
+			hipHostMalloc(&waves, groups * sizeof(*hip->waves), hipHostMallocCoherent));
+	if (r < 0 || !waves)
+		return r;
+	hip->waves = waves;
+	hip->n_waves = groups;
+	return 0;
+}
+
+static int spin(void *data, void *stream, unsigned groups, unsigned spins, struct wave *ret,
+		double *ret_tick_ns)
+{
+	struct hip *hip = data;
+	void *parameters[] = { &hip->waves, &spins };
+	int r = make_room(hip, groups);
+
+	memset(ret, 0, groups * sizeof(*ret));
+	if (r >= 0 && hip->tick_ns <= 0)
+		r = calibrate(hip, stream);
+	if (r < 0)
+		return r;
+	memset(hip->waves, 0, groups * sizeof(*hip->waves));
+	r = launch_threads(hip, hip->spin, groups, SPIN_THREADS, stream, parameters);
+	if (r >= 0)
+		r = finish(hip, stream);
+	if (r < 0)
+		return r;
+	memcpy(ret, hip->waves, groups * sizeof(*ret));
+	*ret_tick_ns = hip->tick_ns;
+	return 0;
+}
+
 /* ---- opening ---------------------------------------------------------------------- */
 
 /* The rest goes with the process: to free memory HIP waits for its null stream, and makes it a
@@ -253,6 +303,9 @@ static int load(struct hip *hip, struct compiler *compiler, int ordinal)
 	if (r >= 0)
 		r = check(hip, KERNEL_CLOCK,
 			  hipModuleGetFunction(&hip->clock, hip->module, KERNEL_CLOCK));
+	if (r >= 0)
+		r = check(hip, KERNEL_SPIN,
+			  hipModuleGetFunction(&hip->spin, hip->module, KERNEL_SPIN));
 	return r;
 }
 
@@ -286,7 +339,7 @@ static int open_gpu(struct hip *hip, struct compiler *compiler)
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
 		struct compiler *compiler, struct device *ret)
 {
-	static const struct device_calls calls = { create, destroy, play, close_hip };
+	static const struct device_calls calls = { create, destroy, play, spin, close_hip };
 	struct hip *hip = calloc(1, sizeof(*hip));
 	int r;
 

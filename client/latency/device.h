@@ -27,6 +27,10 @@ struct device_calls {
 	/* Clears ret and runs the two players, with a workgroup for each lane. */
 	int (*play)(void *data, void *const stream[static 2], bool same_line, unsigned lanes,
 		    struct outcome *ret);
+
+	/* Clears ret and runs so many work-groups of KERNEL_SPIN; ret has room for them. */
+	int (*spin)(void *data, void *stream, unsigned groups, unsigned spins, struct wave *ret,
+		    double *ret_tick_ns);
 	void (*close)(void *data);
 };
 
@@ -36,6 +40,7 @@ struct device_calls {
 struct device {
 	const struct device_calls *calls;
 	void *data;
+	bool emulated; /* it answers from a model, not from a GPU */
 	char problem[320];
 };
 

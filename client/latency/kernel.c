@@ -17,6 +17,10 @@
  * flag `theirs`. Turns are numbers that only grow, so no flag is cleared during a game. Each wait
  * is limited: the other player may never come.
  */
+/*
+ * gpuarb_spin: each work-group multiplies for a while, and reports where and when it ran. The test of the
+ * product keeps the compiler from leaving it out; it is never true.
+ */
 /* clang-format off */
 const char kernel_source[] =
 "struct report {\n"
@@ -113,6 +117,29 @@ const char kernel_source[] =
 "{\n"
 "	for (unsigned i = 0; i < n; i++)\n"
 "		pass(flags + i, 0);\n"
+"}\n"
+"\n"
+"struct wave {\n"
+"	unsigned state, hw_id, xcc_id, unused;\n"
+"	unsigned long long start, end;\n"
+"};\n"
+"\n"
+"extern \"C\" __global__ void gpuarb_spin(struct wave *waves, unsigned spins)\n"
+"{\n"
+"	struct wave *wave = waves + __builtin_amdgcn_workgroup_id_x();\n"
+"	unsigned thread = __builtin_amdgcn_workitem_id_x();\n"
+"	unsigned long long start = now();\n"
+"	float product = 1.0f + thread;\n"
+"\n"
+"	for (unsigned i = 0; i < spins; i++)\n"
+"		product = __builtin_fmaf(product, 0.5f, 1.0f);\n"
+"	if (thread != 0)\n"
+"		return;\n"
+"	wave->hw_id = __builtin_amdgcn_s_getreg(WHOLE_REGISTER(PLACE_REGISTER));\n"
+"	wave->xcc_id = xcc_id();\n"
+"	wave->start = start;\n"
+"	wave->end = now();\n"
+"	wave->state = product > 0 ? 1 : 0;\n"
 "}\n"
 "\n"
 "extern \"C\" __global__ void gpuarb_clock(unsigned long long *time)\n"

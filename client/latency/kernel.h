@@ -11,6 +11,7 @@
 #define KERNEL_NAME "gpuarb_play"
 #define KERNEL_CLEAR "gpuarb_clear"
 #define KERNEL_CLOCK "gpuarb_clock"
+#define KERNEL_SPIN "gpuarb_spin"
 
 extern const char kernel_source[];
 
@@ -43,4 +44,18 @@ struct report {
 struct outcome {
 	struct report report[2][CUSET_XCCS];
 	double tick_ns;
+};
+
+#define SPIN_THREADS 1024U /* of a work-group: two fit a CU */
+
+enum wave_state {
+	WAVE_NONE = 0,
+	WAVE_ENDED = 1,
+};
+
+/* The report of a work-group of KERNEL_SPIN, cleared as above. */
+struct wave {
+	uint32_t state; /* enum wave_state */
+	uint32_t hw_id, xcc_id, unused;
+	uint64_t start, end; /* ticks of the constant clock */
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "client/latency/calibration-print.h"
 #include "client/latency/compiler.h"
 #include "client/latency/device.h"
 #include "client/latency/latency-print.h"
@@ -96,6 +99,7 @@ struct bench {
 	struct units units;
 	struct matrix matrix;
 	struct summary summary;
+	struct calibration calibration;
 };
 
 static void bench_done(struct bench *bench)
@@ -136,7 +140,7 @@ static int reserve(struct command *command, struct bench *bench)
 	want->queues = QUEUES;
 	want->streams = STREAMS;
 	want->shape = "any"; /* a rectangle could leave out CUs */
-	command->options.name = "latency";
+	command->options.name = command->verb;
 	command->quiet = true;
 
 	r = grant_reserve(command, "", &bench->lease);
@@ -211,6 +215,82 @@ static int play(const struct command *command, struct bench *bench)
 	return r < 0 ? fail(command, EXIT_FAILED, "out of memory") : EXIT_OK;
 }
 
+/* ---- calibrate ---------------------------------------------------------------------------- */
+
+static void progress_of_masks(size_t done, size_t of)
+{
+	fprintf(stderr, "\r%zu of %zu masks ", done, of);
+	if (done + 1 == of)
+		fprintf(stderr, "\r%30s\r", "");
+}
+
+/* Whether another lease, or a process without one, is on the GPU: it would change the times. */
+static int check_alone(const struct command *command, const struct bench *bench)
+{
+	const char *gpu = bench->gpu->name;
+	size_t words, cus = 0;
+	const uint32_t *mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
+
+	for (size_t i = 0; i < words; i++)
+		cus += (size_t)__builtin_popcount(mask[i]);
+	if (bench->gpu->n_unmanaged > 0)
+		return fail(command, EXIT_REFUSED,
+			    "%s: pid %u uses the GPU without a lease: end it first", gpu,
+			    bench->gpu->unmanaged[0].pid);
+	for (size_t i = 0; i < command->n_leases; i++) {
+		const struct gpuarb_lease_info *lease = &command->leases[i];
+
+		for (size_t p = 0; p < lease->n_partitions && lease->position == 0; p++)
+			if (lease->id != gpuarb_lease_id(bench->lease) &&
+			    strcmp(lease->partitions[p].gpu, gpu) == 0)
+				return fail(command, EXIT_REFUSED,
+					    "%s: lease %" PRIu64
+					    " is on the GPU: end it first, because "
+					    "neighbours change the times",
+					    gpu, lease->id);
+	}
+	if (cus != bench->gpu->cus)
+		return fail(command, EXIT_REFUSED, "%s: %zu of %u CUs were granted: all are needed",
+			    gpu, cus, bench->gpu->cus);
+	return EXIT_OK;
+}
+
+static int calibrate(const struct command *command, struct bench *bench)
+{
+	struct calibration *calibration = &bench->calibration;
+	const struct calibration_run run = {
+		.device = &bench->device,
+		.stop = &bench->stop,
+		.model = &bench->model,
+		.target = bench->gpu->gfx_target,
+		.progress = isatty(STDERR_FILENO) ? progress_of_masks : NULL,
+	};
+	char problem[320] = "";
+	int r = check_alone(command, bench);
+
+	if (r != EXIT_OK)
+		return r;
+	calibration_plan(&bench->model, calibration);
+	if (!command->json)
+		fprintf(stderr,
+			"gpuarbctl calibrate: %zu masks, about %.0f s as fast as a Radeon VII\n",
+			calibration->n, ceil(calibration_estimate(calibration)));
+	r = device_open(command->gpuarb, bench->lease, &bench->stop, &bench->compiler,
+			&bench->device);
+	if (r < 0)
+		return failed(command, r, bench->device.problem);
+	r = calibration_measure(&run, calibration, problem, sizeof(problem));
+	if (r < 0)
+		return failed(command, r, problem);
+	if (command->json)
+		calibration_print_json(bench->gpu, &bench->model, calibration, stdout);
+	else
+		calibration_print_text(command, bench->gpu, calibration, stdout);
+	return EXIT_OK;
+}
+
+/* ---- latency ------------------------------------------------------------------------------ */
+
 static int write_svg(const struct command *command, const struct findings *findings)
 {
 	FILE *out = strcmp(command->svg, "-") == 0 ? stdout : fopen(command->svg, "we");
@@ -258,21 +338,24 @@ static int run(struct command *command)
 	r = reserve(command, &bench);
 	if (r == EXIT_OK)
 		r = read_lease_mask(command, &bench);
+	if (r == EXIT_OK && strcmp(command->verb, "calibrate") == 0)
+		return calibrate(command, &bench);
 	if (r == EXIT_OK)
 		r = play(command, &bench);
 	return r == EXIT_OK ? tell(command, &bench) : r;
 }
 
-/* gpuarbctl latency starts this program with checked options. */
+/* gpuarbctl latency and calibrate start this program with the verb and checked options. */
 int main(int argc, char **argv)
 {
 	struct command command;
-	int r;
+	int r, skip;
 
 	command_init(&command);
-	command.verb = "latency";
+	command.verb = argc > 1 && strcmp(argv[1], "calibrate") == 0 ? "calibrate" : "latency";
+	skip = argc > 1 && strcmp(argv[1], command.verb) == 0 ? 2 : 1;
 	if (options_parse(&command, OPTIONS_LATENCY | OPTIONS_SVG | OPTIONS_GENERAL, false,
-			  argc - 1, argv + 1) < 0)
+			  argc - skip, argv + skip) < 0)
 		return fail(&command, EXIT_USAGE, "%s", command.problem);
 
 	r = run(&command);

@@ -355,7 +355,7 @@ const struct option option_table[] = {
 	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_RUN, quiet),
 	  .take = take_flag },
 	{ "gpu", "GPU", "a GPU of this machine: its PCI address or index",
-	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY, gpu), .take = take_text },
+	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY | OPTIONS_CALIBRATE, gpu), .take = take_text },
 	{ "profile", "PROFILE", "a GPU model; the GPU need not be in this machine",
 	  FIELD(OPTIONS_MODEL, profile), .take = take_text },
 	{ "profiles", "DIR", "directory of the profiles",

@@ -26,6 +26,7 @@ enum option_group {
 	OPTIONS_CONFIG = 1 << 11,
 	OPTIONS_LIST = 1 << 12, /* which leases and columns are shown */
 	OPTIONS_MONITOR = 1 << 13,
+	OPTIONS_CALIBRATE = 1 << 14,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */

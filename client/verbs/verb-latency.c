@@ -12,8 +12,14 @@ static const char program[] = GPUARB_LATENCY;
 /* Comes back only with a failure. */
 static int start(const struct command *command)
 {
-	const char *words[10] = { program };
-	size_t n = 1;
+	const char *words[12] = { program, command->verb };
+	size_t n = 2;
+
+	if (!*program)
+		return fail(command, EXIT_FAILED,
+			    "this gpuarbctl was built without HIP, which %s needs: install its "
+			    "development files (libamdhip64-dev on Debian) and build gpuarb again",
+			    command->verb);
 
 	if (command->gpu) {
 		words[n++] = "--gpu";
@@ -40,10 +46,10 @@ int run_latency(struct command *command)
 {
 	if (command->json && command->svg)
 		return fail(command, EXIT_USAGE, "--json and --svg exclude each other");
-	if (!*program)
-		return fail(
-			command, EXIT_FAILED,
-			"this gpuarbctl was built without HIP, which latency needs: install its "
-			"development files (libamdhip64-dev on Debian) and build gpuarb again");
+	return start(command);
+}
+
+int run_calibrate(struct command *command)
+{
 	return start(command);
 }

@@ -54,6 +54,7 @@ int run_plan(struct command *command);
 int run_mask(struct command *command);
 int run_map(struct command *command);
 int run_slots(struct command *command);
+int run_calibrate(struct command *command);
 int run_latency(struct command *command);
 int run_config(struct command *command);
 int run_drain(struct command *command);

@@ -43,6 +43,8 @@ static const struct scenario {
 	{ "silent", { .answer = STAYS_SILENT }, "" },
 	{ "alone", { .answer = MEETS_NOBODY }, "" },
 	{ "some-alone", { .answer = MEETS_NOBODY, .answer_from = 50, .answer_to = 51 }, "" },
+	{ "no-mask", { .ignores_masks = true }, "" },
+	{ "hot", { .noise = 0.3 }, "" },
 	{ "blocks", { 0 }, "" }, /* waits until there is a reason to stop */
 };
 
@@ -70,6 +72,18 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 		return whole->stop->wait(whole->stop->data, -1);
 	}
 	return whole->inner.calls->play(&whole->model, streams, same_line, lanes, ret);
+}
+
+static int spin(void *data, void *stream, unsigned groups, unsigned spins, struct wave *ret,
+		double *ret_tick_ns)
+{
+	struct whole *whole = data;
+
+	if (whole->blocks && whole->model.games == 3) {
+		fprintf(stderr, "blocks\n");
+		return whole->stop->wait(whole->stop->data, -1);
+	}
+	return whole->inner.calls->spin(&whole->model, stream, groups, spins, ret, ret_tick_ns);
 }
 
 static void close_whole(void *data)
@@ -131,7 +145,7 @@ int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
 		struct compiler *compiler, struct device *ret)
 {
-	static const struct device_calls calls = { create, destroy, play, close_whole };
+	static const struct device_calls calls = { create, destroy, play, spin, close_whole };
 	const char *name = getenv("LATENCY_MODEL");
 	const char *target = getenv("LATENCY_TARGET");
 	const struct scenario *scenario = find(name ? name : "");
@@ -153,7 +167,7 @@ int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct 
 	whole->model.gpu = &whole->gpu;
 	whole->blocks = strcmp(scenario->name, "blocks") == 0;
 	latency_model_open(&whole->model, &whole->inner);
-	*ret = (struct device){ .calls = &calls, .data = whole };
+	*ret = (struct device){ .calls = &calls, .data = whole, .emulated = true };
 	snprintf(ret->problem, sizeof(ret->problem), "%s", scenario->problem);
 	return 0;
 }

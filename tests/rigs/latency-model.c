@@ -46,6 +46,7 @@ static uint32_t hw_id_of(const struct model *gpu, const struct place *place)
 /* The first CU on each XCC that the stream may use. */
 struct stream {
 	struct place lane[CUSET_XCCS];
+	struct cuset set;
 };
 
 static int create(void *data, const uint32_t *mask, size_t words, void **ret)
@@ -61,6 +62,7 @@ static int create(void *data, const uint32_t *mask, size_t words, void **ret)
 	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		abort();
+	geometry_occupied(&model->gpu->geometry, &set, &stream->set);
 	for (unsigned xcc = 0; xcc < model->gpu->geometry.xccs; xcc++) {
 		for (unsigned e = CUSET_ENGINES; e-- > 0;) {
 			uint32_t word = set.pair[cuset_pair(xcc, e)];
@@ -176,6 +178,63 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 	return 0;
 }
 
+#define SPIN_BLOCK_USEC 318.0 /* that of a Radeon VII; b is a tenth of the time on the whole GPU */
+
+static double spin_usec(struct latency_model *model, const struct cuset *set, unsigned groups)
+{
+	const struct geometry *geometry = &model->gpu->geometry;
+	unsigned whole = geometry_effective(geometry, &model->gpu->all);
+	double noise = 1 + (model->noise > 0 ? model->noise * uniform(model) : 0);
+
+	return SPIN_BLOCK_USEC * groups * noise *
+	       (0.9 / geometry_effective(geometry, set) + 0.1 / whole);
+}
+
+/* The CUs of a set in turn. */
+static struct place next_cu(const struct model *gpu, const struct cuset *set, unsigned *at)
+{
+	unsigned step = geometry_step(&gpu->geometry);
+
+	for (;; *at = (*at + step) % (CUSET_PAIRS * 32)) {
+		unsigned pair = *at / 32, cu = *at % 32;
+
+		if (!(set->pair[pair] >> cu & 1))
+			continue;
+		*at = (*at + step) % (CUSET_PAIRS * 32);
+		return (struct place){ pair / CUSET_ENGINES, pair % CUSET_ENGINES,
+				       cu / CUSET_ARRAY_CUS, cu % CUSET_ARRAY_CUS };
+	}
+}
+
+static int spin(void *data, void *on, unsigned groups, unsigned spins, struct wave *ret,
+		double *ret_tick_ns)
+{
+	struct latency_model *model = data;
+	struct stream *stream = on;
+	const struct cuset *set = model->ignores_masks ? &model->gpu->all : &stream->set;
+	uint64_t ticks = (uint64_t)(spin_usec(model, set, groups) * 1000 / TICK_NS);
+	unsigned at = 0;
+
+	(void)spins;
+	memset(ret, 0, groups * sizeof(*ret));
+	*ret_tick_ns = TICK_NS;
+	model->games++;
+	if (answer_now(model) == STAYS_SILENT)
+		return 0;
+	for (unsigned i = 0; i < groups; i++) {
+		struct place place = next_cu(model->gpu, set, &at);
+
+		ret[i] = (struct wave){
+			.state = answer_now(model) == IS_CUT_OFF && i > 0 ? 7 : WAVE_ENDED,
+			.hw_id = hw_id_of(model->gpu, &place),
+			.xcc_id = place.xcc,
+			.start = 1000,
+			.end = 1000 + ticks,
+		};
+	}
+	return 0;
+}
+
 static void close_model(void *data)
 {
 	(void)data;
@@ -183,10 +242,10 @@ static void close_model(void *data)
 
 void latency_model_open(struct latency_model *model, struct device *ret)
 {
-	static const struct device_calls calls = { create, destroy, play, close_model };
+	static const struct device_calls calls = { create, destroy, play, spin, close_model };
 
 	model->random = model->random ? model->random : 1;
-	*ret = (struct device){ .calls = &calls, .data = model };
+	*ret = (struct device){ .calls = &calls, .data = model, .emulated = true };
 	snprintf(ret->problem, sizeof(ret->problem), "the model's sentence");
 }
 

@@ -37,6 +37,7 @@ struct latency_model {
 	const struct place *strays; /* this CU's kernels run in strays_to, whatever the mask is */
 	struct place strays_to;
 	bool ignores_masks; /* all kernels run in the same place */
+	double noise;       /* of the time of work-groups, as a part of it */
 	bool wanders;       /* every other game runs on another shader engine */
 	enum model_answer answer;
 	size_t answer_from, answer_to; /* apply `answer` to these games, from 1; 0: to all */

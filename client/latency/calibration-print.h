@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Prints a calibration as text or as a JSON report. */
+
+#include <stdio.h>
+
+#include "client/latency/calibration.h"
+#include "client/options/options.h"
+
+#define CALIBRATION_SCHEMA "gpuarb-calibration"
+#define CALIBRATION_VERSION 1U
+
+void calibration_print_text(const struct command *command, const struct gpuarb_gpu *gpu,
+			    const struct calibration *calibration, FILE *out);
+void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
+			    const struct calibration *calibration, FILE *out);
