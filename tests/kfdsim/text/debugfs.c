@@ -160,23 +160,53 @@ static unsigned sdma_per_engine(unsigned queues)
 	return queues % 8 == 0 ? 8 : queues % 6 == 0 ? 6 : queues % 2 == 0 ? 2 : 1;
 }
 
-/* Ring registers, then status to CSA address, then the rest: SDMA0_RLC0_RB_CNTL and on, in
- * the order of sdma0_4_0_offset.h. */
-static void print_sdma_ring(const struct sim_queue *queue, unsigned engine, unsigned ring,
-			    FILE *out)
-{
-	static const struct {
+/* What hqd_sdma_dump() in amdgpu_amdkfd_gfx_v8.c to _v12.c prints: runs of registers behind
+ * SDMA0_RLC0_RB_CNTL, at the addresses of oss_3_0_d.h, sdma0_4_0_offset.h, gc_11_0_0_offset.h and
+ * gc_12_0_0_offset.h. */
+static const struct sdma_dump {
+	unsigned before;             /* the first target of the next one */
+	uint32_t base, engine, ring; /* addresses in words: the first, and from each to the next */
+	struct {
 		unsigned first, n;
-	} runs[] = { { 0x140, 19 }, { 0x168, 6 }, { 0x16f, 7 }, { 0x180, 10 } };
+	} runs[5];
+} sdma_dumps[] = {
+	{ 90000,
+	  0x3500,
+	  0x200,
+	  0x80,
+	  { { 0, 19 }, { 0x27, 4 }, { 0x2c, 2 }, { 0x2f, 3 }, { 0x41, 7 } } },
+	{ 90400, 0x13a0, 0x600, 0x60, { { 0, 19 }, { 0x28, 6 }, { 0x2f, 7 }, { 0x40, 10 } } },
+	{ 100000, 0x13a0, 0x600, 0x60, { { 0, 19 }, { 0x28, 6 }, { 0x2f, 7 }, { 0x40, 12 } } },
+	{ 100300, 0x13a0, 0x600, 0x60, { { 0, 19 }, { 0x28, 6 }, { 0x2f, 7 }, { 0x40, 10 } } },
+	{ 110000, 0x13a0, 0x600, 0x60, { { 0, 19 }, { 0x28, 6 }, { 0x2f, 7 }, { 0x40, 12 } } },
+	{ 120000,
+	  0x12e0,
+	  0x600,
+	  0x58,
+	  { { 0, 7 }, { 8, 11 }, { 0x29, 1 }, { 0x2b, 12 }, { 0x40, 12 } } },
+	{ UINT32_MAX, 0x12e0, 0x600, 0x58, { { 0, 49 } } },
+};
+
+/* The registers have the words of the descriptor, and the ring is enabled. */
+static void print_sdma_ring(const struct sim_gpu *gpu, const struct sim_queue *queue,
+			    unsigned engine, unsigned ring, FILE *out)
+{
+	const struct sdma_dump *dump = sdma_dumps;
 	struct registers registers = { .out = out };
-	uint32_t words[MQD_SDMA_WORDS] = { 0 }, base = 0x1260 + 0x600 * engine + 0x60 * ring;
+	uint32_t words[MQD_SDMA_WORDS] = { 0 }, base;
 	unsigned word = 0;
 
-	if (queue)
+	while (gpu->info.gfx_target >= dump->before)
+		dump++;
+	base = dump->base + dump->engine * engine + dump->ring * ring;
+	if (queue) {
 		mqd_sdma(queue, words);
-	for (size_t i = 0; i < ARRAY_SIZE(runs); i++)
-		for (unsigned k = 0; k < runs[i].n; k++)
-			put_register(&registers, (base + runs[i].first + k) * 4, words[word++]);
+		words[0] |= mqd_vmid(queue) << 24 | 1;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(dump->runs); i++)
+		for (unsigned k = 0; k < dump->runs[i].n; k++)
+			put_register(&registers, (base + dump->runs[i].first + k) * 4,
+				     words[word++]);
 	fputc('\n', out);
 }
 
@@ -194,7 +224,7 @@ static void print_sdma_rings(const struct sim_gpu *gpu, const struct sim *sim, F
 				: sdma_queue(gpu, sim, SIM_SDMA_XGMI, ring * xgmi + engine - pcie);
 
 		fprintf(out, "  SDMA Engine %u, RLC %u\n", engine, ring);
-		print_sdma_ring(queue, engine, ring, out);
+		print_sdma_ring(gpu, queue, engine, ring, out);
 	}
 }
 

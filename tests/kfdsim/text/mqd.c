@@ -38,11 +38,19 @@ enum sdma_word {
 	RB_CONTROL,
 	RB_BASE,
 	RB_RPTR = 3,
-	RB_RPTR_ADDRESS_HIGH = 8,
-	RB_RPTR_ADDRESS_LOW,
-	SDMA_DOORBELL = 18,
-	SDMA_DOORBELL_OFFSET = 22,
 	SDMA_QUEUE_ID = 127,
+};
+
+/* Where struct vi_sdma_mqd to v12_sdma_mqd have these words. gfx8 has the offset of the doorbell in the word
+ * that enables it. */
+static const struct sdma_layout {
+	unsigned before; /* the first target of the next layout */
+	unsigned rptr_low, rptr_high, doorbell, doorbell_offset;
+} sdma_layouts[] = {
+	{ 90000, 9, 8, 18, 18 },
+	{ 110000, 9, 8, 18, 22 },
+	{ 120000, 8, 7, 17, 19 },
+	{ UINT32_MAX, 7, 8, 15, 17 },
 };
 
 #define HEADER_VALUE 0xc0310800U
@@ -126,7 +134,7 @@ static uint32_t ring_order(uint64_t bytes)
 
 /* KFD's VMIDs are the upper ones of 16. Which a process has is the firmware's to say: here they
  * go by the order in which processes came. */
-static uint32_t vmid(const struct sim_queue *queue)
+uint32_t mqd_vmid(const struct sim_queue *queue)
 {
 	unsigned slots = min_u(max_u(queue->gpu->info.process_slots, 1), 16), before = 0;
 
@@ -145,7 +153,7 @@ void mqd_compute(const struct sim_queue *queue, unsigned xcc, uint32_t words[MQD
 	put_engines(queue, xcc, words);
 	put64(words + MQD_BASE, mqd_address(queue) + xcc * MQD_WORDS * sizeof(words[0]));
 	words[ACTIVE] = loaded;
-	words[VMID] = loaded ? vmid(queue) : 0;
+	words[VMID] = loaded ? mqd_vmid(queue) : 0;
 	words[PERSISTENT] = PRELOAD;
 	words[PIPE_PRIORITY] = pipe_priority(queue->priority);
 	words[QUEUE_PRIORITY] = queue->priority;
@@ -161,13 +169,18 @@ void mqd_compute(const struct sim_queue *queue, unsigned xcc, uint32_t words[MQD
 
 void mqd_sdma(const struct sim_queue *queue, uint32_t words[MQD_SDMA_WORDS])
 {
+	const struct sdma_layout *layout = sdma_layouts;
+	unsigned target = queue->gpu->info.gfx_target;
+
+	while (target >= layout->before)
+		layout++;
 	memset(words, 0, MQD_SDMA_WORDS * sizeof(words[0]));
 	words[RB_CONTROL] = ring_order(queue->ring_size) << 1;
 	put64(words + RB_BASE, queue->ring_base >> 8);
 	put64(words + RB_RPTR, queue->read_index);
-	words[RB_RPTR_ADDRESS_LOW] = (uint32_t)queue->read_pointer;
-	words[RB_RPTR_ADDRESS_HIGH] = (uint32_t)(queue->read_pointer >> 32);
-	words[SDMA_DOORBELL] = 1U << 28; /* enabled */
-	words[SDMA_DOORBELL_OFFSET] = mqd_doorbell(queue) << 2;
+	words[layout->rptr_low] = (uint32_t)queue->read_pointer;
+	words[layout->rptr_high] = (uint32_t)(queue->read_pointer >> 32);
+	words[layout->doorbell_offset] = mqd_doorbell(queue) << (target < 90000 ? 0 : 2);
+	words[layout->doorbell] |= 1U << 28; /* enabled */
 	words[SDMA_QUEUE_ID] = queue->id;
 }

@@ -17,6 +17,7 @@
 
 /* xcc: which of the node's XCCs this one is for. */
 void mqd_compute(const struct sim_queue *queue, unsigned xcc, uint32_t words[MQD_WORDS]);
+uint32_t mqd_vmid(const struct sim_queue *queue);
 void mqd_sdma(const struct sim_queue *queue, uint32_t words[MQD_SDMA_WORDS]);
 
 /* The doorbell as a number of 4-byte words on the BAR: processes have a slice of 2048 each. */
