@@ -104,7 +104,7 @@ static int begin_text(struct daemon *daemon)
 		if (!daemon->arbiter->gpus[i].absent)
 			gpus[n++] = daemon->arbiter->gpus[i].info;
 	daemon->descriptors.n_gpus = n;
-	daemon->descriptors.parser = gpus ? mqd_parser_new(gpus, n) : NULL;
+	daemon->descriptors.parser = gpus ? mqd_parser_new(gpus, n, false) : NULL;
 	return daemon->descriptors.parser ? 0 : -ENOMEM;
 }
 

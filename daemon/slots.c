@@ -89,7 +89,7 @@ static int begin_text(struct daemon *daemon)
 			gpus[n++] = daemon->arbiter->gpus[i].info;
 	daemon->slots.slots_ended = false;
 	daemon->slots.slot_parser = hqd_parser_new(gpus, n);
-	daemon->slots.queue_parser = mqd_parser_new(gpus, n);
+	daemon->slots.queue_parser = mqd_parser_new(gpus, n, true);
 	return daemon->slots.slot_parser && daemon->slots.queue_parser ? 0 : -ENOMEM;
 }
 

@@ -752,6 +752,10 @@ const struct gpuarb_queue_slot *gpuarb_slots_get(const struct gpuarb_slots *slot
 /* When they were read, in microseconds of CLOCK_BOOTTIME. */
 uint64_t gpuarb_slots_usec(const struct gpuarb_slots *slots);
 
+/* Slot i of the SDMA engines, sorted by engine and slot: pipe is the number of the engine, xcc and priority
+ * are 0. NULL: there is no slot i, or the daemon does not tell. */
+const struct gpuarb_queue_slot *gpuarb_slots_sdma(const struct gpuarb_slots *slots, size_t i);
+
 /* The compute queues on the GPU. *ret_without, unless NULL: those that were in no slot, because they are
  * inactive or there are more queues than slots. */
 unsigned gpuarb_slots_queues(const struct gpuarb_slots *slots, unsigned *ret_without);

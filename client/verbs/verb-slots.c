@@ -18,8 +18,9 @@ struct rack {
 	const char *source; /* of the number of pipes */
 	struct gpuarb_slots *slots;
 	size_t n, active;
-	unsigned queues, without; /* compute queues; those without a slot */
-	uint32_t *pids;           /* of the processes with a slot, each once; 0: unknown */
+	size_t n_sdma, active_sdma; /* slots of SDMA engines */
+	unsigned queues, without;   /* compute queues; those without a slot */
+	uint32_t *pids;             /* of the processes with a slot, each once; 0: unknown */
 	size_t n_pids;
 };
 
@@ -47,24 +48,36 @@ static size_t index_of_pid(const struct rack *rack, uint32_t pid)
 	return i;
 }
 
-/* Whether slot i is the first of its pipe. */
+/* Slot i: those of pipes, then those of SDMA engines; NULL: there is none. */
+static const struct gpuarb_queue_slot *slot_at(const struct rack *rack, size_t i)
+{
+	return i < rack->n ? gpuarb_slots_get(rack->slots, i)
+			   : gpuarb_slots_sdma(rack->slots, i - rack->n);
+}
+
+static size_t count_all(const struct rack *rack)
+{
+	return rack->n + rack->n_sdma;
+}
+
+/* Whether slot i is the first of its pipe, or of its engine. */
 static bool begins_pipe(const struct rack *rack, size_t i)
 {
-	const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i), *before;
+	const struct gpuarb_queue_slot *slot = slot_at(rack, i), *before;
 
-	if (i == 0)
+	if (i == 0 || i == rack->n)
 		return true;
-	before = gpuarb_slots_get(rack->slots, i - 1);
+	before = slot_at(rack, i - 1);
 	return before->pipe != slot->pipe || before->xcc != slot->xcc;
 }
 
-/* The number of active queues in the pipe that begins with slot i. */
+/* The number of active queues in the pipe or engine that begins with slot i. */
 static unsigned count_pipe(const struct rack *rack, size_t i)
 {
-	unsigned n = gpuarb_slots_get(rack->slots, i)->active;
+	unsigned n = slot_at(rack, i)->active;
 
-	while (++i < rack->n && !begins_pipe(rack, i))
-		n += gpuarb_slots_get(rack->slots, i)->active;
+	while (++i < count_all(rack) && !begins_pipe(rack, i))
+		n += slot_at(rack, i)->active;
 	return n;
 }
 
@@ -75,13 +88,16 @@ static int rack_count(const struct command *command, struct rack *rack)
 
 	while (gpuarb_slots_get(rack->slots, rack->n))
 		rack->n++;
-	rack->pids = calloc(rack->n + 1, sizeof(*rack->pids));
+	while (gpuarb_slots_sdma(rack->slots, rack->n_sdma))
+		rack->n_sdma++;
+	rack->pids = calloc(count_all(rack) + 1, sizeof(*rack->pids));
 	if (!rack->pids)
 		return fail(command, EXIT_FAILED, "out of memory");
-	for (size_t i = 0; (slot = gpuarb_slots_get(rack->slots, i)); i++) {
+	for (size_t i = 0; (slot = slot_at(rack, i)); i++) {
 		if (!slot->active)
 			continue;
-		rack->active++;
+		rack->active += i < rack->n;
+		rack->active_sdma += i >= rack->n;
 		if (index_of_pid(rack, slot->pid) == rack->n_pids)
 			rack->pids[rack->n_pids++] = slot->pid;
 	}
@@ -100,6 +116,22 @@ static char letter_of(const struct rack *rack, const struct gpuarb_queue_slot *s
 	return i < sizeof(letters) - 1 ? letters[i] : '#';
 }
 
+#define LABEL_MAX 40
+
+/* The pipe or engine of slot i. */
+static const char *label_of(const struct rack *rack, size_t i, char buf[static LABEL_MAX])
+{
+	const struct gpuarb_queue_slot *slot = slot_at(rack, i);
+
+	if (i >= rack->n)
+		snprintf(buf, LABEL_MAX, "SDMA %u", slot->pipe);
+	else if (rack->gpu->xccs > 1)
+		snprintf(buf, LABEL_MAX, "XCC %u pipe %u", slot->xcc, slot->pipe);
+	else
+		snprintf(buf, LABEL_MAX, "pipe %u", slot->pipe);
+	return buf;
+}
+
 static void lease_name(const struct command *command, uint64_t id, char *buf, size_t size)
 {
 	const struct gpuarb_lease_info *lease = session_find(command, id);
@@ -115,35 +147,36 @@ static void lease_name(const struct command *command, uint64_t id, char *buf, si
 
 static void print_pipes(const struct rack *rack)
 {
-	for (size_t i = 0; i < rack->n; i++) {
-		const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i);
+	for (size_t i = 0; i < count_all(rack); i++) {
 		unsigned n = count_pipe(rack, i);
+		char label[LABEL_MAX];
 
-		if (rack->gpu->xccs > 1)
-			printf("XCC %u ", slot->xcc);
-		printf("pipe %u  ", slot->pipe);
-		putchar(letter_of(rack, slot));
-		while (i + 1 < rack->n && !begins_pipe(rack, i + 1))
-			putchar(letter_of(rack, gpuarb_slots_get(rack->slots, ++i)));
+		printf("%s  ", label_of(rack, i, label));
+		putchar(letter_of(rack, slot_at(rack, i)));
+		while (i + 1 < count_all(rack) && !begins_pipe(rack, i + 1))
+			putchar(letter_of(rack, slot_at(rack, ++i)));
 		print_line(stdout, "  %u queue%s", n, print_s(n));
 	}
 }
 
 static void add_slot(struct table *table, const struct command *command, const struct rack *rack,
-		     const struct gpuarb_queue_slot *slot)
+		     size_t i)
 {
+	const struct gpuarb_queue_slot *slot = slot_at(rack, i);
 	char lease[80], priority[PRIORITY_NAME];
 
 	lease_name(command, slot->lease, lease, sizeof(lease));
 	table_add(table, "%c", letter_of(rack, slot));
-	if (rack->gpu->xccs > 1)
+	if (i >= rack->n)
+		table_add(table, "SDMA %u.%u", slot->pipe, slot->queue);
+	else if (rack->gpu->xccs > 1)
 		table_add(table, "%u.%u.%u", slot->xcc, slot->pipe, slot->queue);
 	else
 		table_add(table, "%u.%u", slot->pipe, slot->queue);
 	table_number(table, slot->pid);
 	table_add(table, "%s", *slot->command ? slot->command : "?");
 	table_add(table, "%s", slot->pid ? lease : "?");
-	table_add(table, "%s", priority_name(slot->priority, priority));
+	table_add(table, "%s", i < rack->n ? priority_name(slot->priority, priority) : "-");
 	table_add(table, "%u", slot->vmid);
 }
 
@@ -156,9 +189,9 @@ static void print_active(const struct command *command, const struct rack *rack)
 	_cleanup_(table_done) struct table table = { .heads = rack->gpu->xccs > 1 ? many : one };
 	const struct gpuarb_queue_slot *slot;
 
-	for (size_t i = 0; (slot = gpuarb_slots_get(rack->slots, i)); i++)
+	for (size_t i = 0; (slot = slot_at(rack, i)); i++)
 		if (slot->active)
-			add_slot(&table, command, rack, slot);
+			add_slot(&table, command, rack, i);
 	table_print(&table, command, stdout);
 }
 
@@ -167,17 +200,21 @@ static void print_rack(const struct command *command, const struct rack *rack)
 	print_line(stdout, "%s  %s, %zu of %zu queue slots in use, %u pipes of %u (%s)",
 		   rack->gpu->name, rack->gpu->device, rack->active, rack->n, rack->gpu->pipes,
 		   rack->gpu->queues_per_pipe, rack->source);
+	if (rack->n_sdma > 0)
+		print_line(stdout, "%zu of %zu slots of SDMA engines in use", rack->active_sdma,
+			   rack->n_sdma);
 	print_pipes(rack);
 	if (rack->without > 0)
 		print_line(stdout, "%u of %u compute queue%s: inactive, or waiting for a slot",
 			   rack->without, rack->queues, print_s(rack->queues));
 	print_active(command, rack);
-	print_line(stdout, "the slots of SDMA engines are not visible");
+	if (rack->n_sdma == 0)
+		print_line(stdout, "the slots of SDMA engines are not visible");
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void json_slot(struct json_object *list, const struct gpuarb_queue_slot *slot)
+static void json_slot(struct json_object *list, const struct gpuarb_queue_slot *slot, bool sdma)
 {
 	struct json_object *map = json_map(list, NULL);
 
@@ -188,13 +225,36 @@ static void json_slot(struct json_object *list, const struct gpuarb_queue_slot *
 	json_known(map, "pid", slot->pid, 0);
 	json_text_known(map, "command", slot->command);
 	json_known(map, "lease", slot->lease, 0);
-	json_number(map, "priority", slot->priority);
+	if (!sdma)
+		json_number(map, "priority", slot->priority);
 	json_number(map, "vmid", slot->vmid);
+}
+
+/* Slots from first on to the one before end, in a list for each pipe or engine. */
+static void json_slots(struct json_object *map, const char *key, const struct rack *rack,
+		       size_t first, size_t end)
+{
+	struct json_object *lists = json_list(map, key), *pipe, *slots = NULL;
+	bool sdma = first == rack->n;
+
+	for (size_t i = first; i < end; i++) {
+		const struct gpuarb_queue_slot *slot = slot_at(rack, i);
+
+		if (begins_pipe(rack, i)) {
+			pipe = json_map(lists, NULL);
+			if (!sdma)
+				json_number(pipe, "xcc", slot->xcc);
+			json_number(pipe, sdma ? "engine" : "pipe", slot->pipe);
+			json_number(pipe, "queues", count_pipe(rack, i));
+			slots = json_list(pipe, "slots");
+		}
+		json_slot(slots, slot, sdma);
+	}
 }
 
 static void json_rack(struct json_object *list, const struct rack *rack)
 {
-	struct json_object *map = json_map(list, NULL), *pipes, *pipe, *slots = NULL;
+	struct json_object *map = json_map(list, NULL);
 
 	json_text(map, "gpu", rack->gpu->name);
 	json_number(map, "usec", gpuarb_slots_usec(rack->slots));
@@ -203,20 +263,9 @@ static void json_rack(struct json_object *list, const struct rack *rack)
 	json_text_known(map, "pipes_source", rack->source);
 	json_number(map, "queues", rack->queues);
 	json_number(map, "queues_without_slot", rack->without);
-	json_text(map, "sdma", "not visible");
-	pipes = json_list(map, "pipe_list");
-	for (size_t i = 0; i < rack->n; i++) {
-		const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i);
-
-		if (begins_pipe(rack, i)) {
-			pipe = json_map(pipes, NULL);
-			json_number(pipe, "xcc", slot->xcc);
-			json_number(pipe, "pipe", slot->pipe);
-			json_number(pipe, "queues", count_pipe(rack, i));
-			slots = json_list(pipe, "slots");
-		}
-		json_slot(slots, slot);
-	}
+	json_text(map, "sdma", rack->n_sdma > 0 ? "visible" : "not visible");
+	json_slots(map, "pipe_list", rack, 0, rack->n);
+	json_slots(map, "sdma_list", rack, rack->n, count_all(rack));
 }
 
 static void print_json(const struct racks *racks)
@@ -255,18 +304,16 @@ static unsigned svg_pipes(FILE *out, const struct rack *rack, unsigned y)
 {
 	unsigned x = 0;
 
-	for (size_t i = 0; i < rack->n; i++, x += CELL) {
-		const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i);
+	for (size_t i = 0; i < count_all(rack); i++, x += CELL) {
+		char label[LABEL_MAX];
 
 		if (begins_pipe(rack, i)) {
 			y += i > 0 ? CELL : 0;
 			x = SVG_MARGIN + LABEL;
-			fprintf(out, "<text x=\"%u\" y=\"%u\">", SVG_MARGIN, y + CELL - 6);
-			if (rack->gpu->xccs > 1)
-				fprintf(out, "XCC %u ", slot->xcc);
-			fprintf(out, "pipe %u</text>\n", slot->pipe);
+			fprintf(out, "<text x=\"%u\" y=\"%u\">%s</text>\n", SVG_MARGIN,
+				y + CELL - 6, label_of(rack, i, label));
 		}
-		svg_cell(out, rack, slot, x, y);
+		svg_cell(out, rack, slot_at(rack, i), x, y);
 	}
 	return y + CELL;
 }
@@ -279,7 +326,7 @@ static unsigned svg_legend(FILE *out, const struct command *command, const struc
 	size_t next = 0;
 	char lease[80];
 
-	for (size_t i = 0; (slot = gpuarb_slots_get(rack->slots, i)); i++) {
+	for (size_t i = 0; (slot = slot_at(rack, i)); i++) {
 		if (!slot->active || index_of_pid(rack, slot->pid) != next)
 			continue;
 		next++;
@@ -300,7 +347,7 @@ static unsigned height_of(const struct rack *rack)
 {
 	unsigned rows = 0;
 
-	for (size_t i = 0; i < rack->n; i++)
+	for (size_t i = 0; i < count_all(rack); i++)
 		rows += begins_pipe(rack, i);
 	return 2 * SVG_LINE + rows * CELL + (unsigned)rack->n_pids * SVG_LINE;
 }

@@ -73,18 +73,61 @@ static int append_queue(sd_bus_message *m, const struct queue_slot *slot)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+static int append_place(sd_bus_message *m, const struct queue_slot *slot)
+{
+	if (slot->sdma)
+		return sd_bus_message_append(m, "{sv}{sv}{sv}", "engine", "u", slot->pipe, "queue",
+					     "u", slot->queue, "active", "b", slot->active);
+	return sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "xcc", "u", slot->xcc, "pipe", "u",
+				     slot->pipe, "queue", "u", slot->queue, "active", "b",
+				     slot->active);
+}
+
 static int append_slot(sd_bus_message *m, const struct queue_slot *slot)
 {
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "{sv}");
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "xcc", "u", slot->xcc, "pipe", "u",
-					  slot->pipe, "queue", "u", slot->queue, "active", "b",
-					  slot->active);
+		r = append_place(m, slot);
 	if (r >= 0 && slot->active)
 		r = append_queue(m, slot);
 	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* The slots of pipes, or of SDMA engines. */
+static int append_slots(sd_bus_message *m, const struct slots_reading *reading, bool sdma)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < reading->n && r >= 0; i++)
+		if (reading->slots[i].kfd_gpu_id == reading->kfd_gpu_id &&
+		    reading->slots[i].sdma == sdma)
+			r = append_slot(m, &reading->slots[i]);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_facts(sd_bus_message *m, const struct slots_reading *reading)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "usec", "t", reading->usec, "queues",
+					  "u", reading->queues, "without-slot", "u",
+					  reading->without_slot);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 's', "sdma");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "aa{sv}");
+	if (r >= 0)
+		r = append_slots(m, reading, true);
+	for (unsigned i = 0; i < 3 && r >= 0; i++)
+		r = sd_bus_message_close_container(m);
+	return r;
 }
 
 static int reply_slots(sd_bus_message *call, const struct slots_reading *reading)
@@ -94,16 +137,9 @@ static int reply_slots(sd_bus_message *call, const struct slots_reading *reading
 
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	for (size_t i = 0; i < reading->n && r >= 0; i++)
-		if (reading->slots[i].kfd_gpu_id == reading->kfd_gpu_id)
-			r = append_slot(reply, &reading->slots[i]);
+		r = append_slots(reply, reading, false);
 	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
-	if (r >= 0)
-		r = sd_bus_message_append(reply, "a{sv}", 3, "usec", "t", reading->usec, "queues",
-					  "u", reading->queues, "without-slot", "u",
-					  reading->without_slot);
+		r = append_facts(reply, reading);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	return r < 0 ? r : 1;

@@ -15,10 +15,17 @@
  */
 enum { ACTIVE = 2, VMID = 3, QUEUE_PRIORITY = 6, DOORBELL_CONTROL = 15, NEEDED };
 
+/* Registers of a slot in an SDMA engine, hqd_sdma_dump() of the same files: SDMA0_RLC0_RB_CNTL is the
+ * first. */
+#define RING_ENABLED 1U
+#define RING_VMID(control) ((control) >> 24 & 0xf)
+#define RING_NEEDED_MAX 23U
+
 #define ENGINE_REGISTERS_GFX8 4U
 #define DOORBELL_OFFSET 0x0ffffffcU
 #define ROW_WORDS 8U
-#define NUMBER_MAX 16U /* pipes of a GPU, slots of a pipe: more than any has */
+#define NUMBER_MAX 16U /* pipes of a GPU, slots of a pipe or of an SDMA engine: more than any has */
+#define ENGINES_MAX 64U
 
 enum kind { NO_NODE, NO_SLOT, SLOT, IGNORED };
 
@@ -34,9 +41,10 @@ struct hqd_parser {
 	struct queue_slot slot;     /* the present one, or the last one of the node */
 	bool any;                   /* the node has had a slot */
 
-	unsigned skip; /* registers before CP_MQD_BASE_ADDR */
+	unsigned skip;   /* registers before CP_MQD_BASE_ADDR */
+	unsigned needed; /* behind these */
 	unsigned n_registers;
-	uint32_t address, registers[NEEDED];
+	uint32_t address, registers[RING_NEEDED_MAX];
 
 	struct queue_slot *slots;
 	size_t n, room;
@@ -61,6 +69,27 @@ static int add_slot(struct hqd_parser *parser)
 	return 0;
 }
 
+struct sdma_doorbell sdma_doorbell_of(unsigned gfx_target)
+{
+	if (gfx_target < 90000)
+		return (struct sdma_doorbell){ 18, 0x1fffff };
+	if (gfx_target < 110000)
+		return (struct sdma_doorbell){ 22, DOORBELL_OFFSET };
+	return (struct sdma_doorbell){ gfx_target < 120000 ? 19 : 17, DOORBELL_OFFSET };
+}
+
+static void set_ring(struct hqd_parser *parser)
+{
+	const struct sdma_doorbell doorbell = sdma_doorbell_of(parser->gpu->gfx_target);
+	uint32_t control = parser->registers[0];
+
+	parser->slot.active = control & RING_ENABLED;
+	if (!parser->slot.active)
+		return;
+	parser->slot.vmid = RING_VMID(control);
+	parser->slot.doorbell = parser->registers[doorbell.word] & doorbell.bits;
+}
+
 /* Ends the present slot: it must be complete. */
 static int end_slot(struct hqd_parser *parser)
 {
@@ -68,11 +97,20 @@ static int end_slot(struct hqd_parser *parser)
 
 	if (parser->kind != SLOT)
 		return 0;
-	if (parser->n_registers < parser->skip + NEEDED)
+	if (parser->slot.sdma && parser->n_registers < parser->needed) {
+		parser->kind = NO_SLOT;
+		return 0; /* of a layout that is not known */
+	}
+	if (parser->n_registers < parser->skip + parser->needed)
 		return lines_refuse(&parser->lines,
 				    "the slot above has %u registers instead of %u or more",
-				    parser->n_registers, parser->skip + NEEDED);
+				    parser->n_registers, parser->skip + parser->needed);
 	parser->kind = NO_SLOT;
+	parser->slot.vmid = parser->slot.priority = parser->slot.doorbell = 0;
+	if (parser->slot.sdma) {
+		set_ring(parser);
+		return add_slot(parser);
+	}
 	parser->slot.active = registers[ACTIVE] & 1;
 	parser->slot.vmid = parser->slot.active ? registers[VMID] & 0xf : 0;
 	parser->slot.priority = parser->slot.active ? registers[QUEUE_PRIORITY] & 0xf : 0;
@@ -126,25 +164,74 @@ static bool take_number(const struct hqd_parser *parser, const char **at, const 
 	return lines_decimal(&parser->lines, at, ret);
 }
 
+static int check_order(struct hqd_parser *parser, const struct queue_slot *before)
+{
+	const struct queue_slot *slot = &parser->slot;
+
+	if (!parser->any || slot->sdma > before->sdma || slot->xcc != before->xcc)
+		return 0;
+	if (slot->sdma < before->sdma ||
+	    slot->pipe * NUMBER_MAX + slot->queue <= before->pipe * NUMBER_MAX + before->queue)
+		return lines_refuse_line(&parser->lines, "a slot out of order");
+	return 0;
+}
+
 /* Sets the place of the slot; it must be behind the place of the one before. */
 static int set_place(struct hqd_parser *parser, uint32_t inst, uint32_t pipe, uint32_t queue)
 {
 	const struct queue_slot before = parser->slot;
 	struct queue_slot *slot = &parser->slot;
+	int r;
 
 	if (pipe >= NUMBER_MAX || queue >= NUMBER_MAX)
 		return lines_refuse_line(&parser->lines, "a pipe or a queue of a number above 15");
+	slot->sdma = false;
 	slot->xcc = parser->any ? before.xcc + (inst != parser->inst) : 0;
 	slot->pipe = pipe;
 	slot->queue = queue;
 	if (slot->xcc >= parser->gpu->geometry.xccs)
 		return lines_refuse(&parser->lines, "more instances than the %u XCCs of %s",
 				    parser->gpu->geometry.xccs, parser->gpu->name);
-	if (parser->any && slot->xcc == before.xcc &&
-	    pipe * NUMBER_MAX + queue <= before.pipe * NUMBER_MAX + before.queue)
-		return lines_refuse_line(&parser->lines, "a slot out of order");
 	parser->inst = inst;
+	r = check_order(parser, &before);
 	parser->any = true;
+	return r;
+}
+
+static void begin_slot(struct hqd_parser *parser, unsigned skip, unsigned needed)
+{
+	parser->kind = SLOT;
+	parser->skip = skip;
+	parser->needed = needed;
+	parser->n_registers = 0;
+}
+
+/* "  SDMA Engine E, RLC R", behind the pipes of the node */
+static int take_ring(struct hqd_parser *parser)
+{
+	const char *at = parser->lines.line, *end = at + parser->lines.length;
+	const struct queue_slot before = parser->slot;
+	uint32_t engine, ring;
+	int r;
+
+	if (!take_number(parser, &at, "  SDMA Engine ", &engine) ||
+	    !take_number(parser, &at, ", RLC ", &ring) || at != end)
+		return lines_refuse_line(&parser->lines, "invalid heading of a slot");
+	if (engine >= ENGINES_MAX || ring >= NUMBER_MAX)
+		return lines_refuse_line(&parser->lines,
+					 "an SDMA engine above 63, or a slot above 15");
+	if (!parser->gpu) {
+		parser->kind = IGNORED;
+		return 0;
+	}
+	parser->slot = (struct queue_slot){
+		.kfd_gpu_id = before.kfd_gpu_id, .sdma = true, .pipe = engine, .queue = ring
+	};
+	r = check_order(parser, &before);
+	if (r < 0)
+		return r;
+	parser->any = true;
+	begin_slot(parser, 0, sdma_doorbell_of(parser->gpu->gfx_target).word + 1);
 	return 0;
 }
 
@@ -168,16 +255,14 @@ static int take_slot(struct hqd_parser *parser)
 	r = set_place(parser, inst, pipe, queue);
 	if (r < 0)
 		return r;
-	parser->kind = SLOT;
-	parser->skip = parser->gpu->gfx_target < 90000 ? ENGINE_REGISTERS_GFX8 : 0;
-	parser->n_registers = 0;
+	begin_slot(parser, parser->gpu->gfx_target < 90000 ? ENGINE_REGISTERS_GFX8 : 0, NEEDED);
 	return 0;
 }
 
 static int take_heading(struct hqd_parser *parser)
 {
-	static const char *const others[] = { "   Inst ", "  HIQ on MEC ", "  SDMA Engine ",
-					      " Inst ", " Device is stopped" };
+	static const char *const others[] = { "   Inst ", "  HIQ on MEC ", " Inst ",
+					      " Device is stopped" };
 	int r;
 
 	r = end_slot(parser);
@@ -190,6 +275,8 @@ static int take_heading(struct hqd_parser *parser)
 	if (lines_start_with(&parser->lines, " Inst ") ||
 	    lines_start_with(&parser->lines, "  CP Pipe "))
 		return take_slot(parser);
+	if (lines_start_with(&parser->lines, "  SDMA Engine "))
+		return take_ring(parser);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (lines_start_with(&parser->lines, others[i])) {
 			parser->kind = IGNORED;
@@ -204,11 +291,13 @@ static int take_register(struct hqd_parser *parser, uint32_t address, uint32_t v
 {
 	unsigned k = parser->n_registers++;
 
-	if (k > parser->skip && k - parser->skip < NEEDED && address != parser->address + 4)
+	/* Those of an SDMA engine have gaps. */
+	if (!parser->slot.sdma && k > parser->skip && k - parser->skip < parser->needed &&
+	    address != parser->address + 4)
 		return lines_refuse(&parser->lines,
 				    "register 0x%x instead of 0x%x: the layout is not known",
 				    address, parser->address + 4);
-	if (k >= parser->skip && k - parser->skip < NEEDED)
+	if (k >= parser->skip && k - parser->skip < parser->needed)
 		parser->registers[k - parser->skip] = value;
 	parser->address = address;
 	return 0;

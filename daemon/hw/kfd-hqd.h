@@ -11,7 +11,8 @@
  *	    0000c914: 00000000 …                   address and up to 8 registers in a line
  *	 Inst 0,  CP Pipe 0, Queue 2               a slot of KFD; Linux 6.1 prints no Inst
  *	    0000c914: f0000000 …
- *	  SDMA Engine 0, RLC 0
+ *	  SDMA Engine 0, RLC 0                      a slot of KFD in an SDMA engine
+ *	    00004d80: 00000000 …
  */
 
 #include <stddef.h>
@@ -19,6 +20,13 @@
 #include "util/base.h"
 #include "core/mask/gpu-info.h"
 #include "core/mask/queue-slot.h"
+
+/* Where the descriptor of an SDMA queue, and the registers of its slot, have its doorbell. */
+struct sdma_doorbell {
+	unsigned word; /* of the descriptor; the n-th register that the kernel prints has word n */
+	uint32_t bits; /* of the word */
+};
+struct sdma_doorbell sdma_doorbell_of(unsigned gfx_target);
 
 struct hqd_parser;
 
@@ -34,8 +42,8 @@ DEFINE_CLEANUP(struct hqd_parser *, hqd_parser_free)
  * slots of these GPUs in the order of the text, without their processes. *ret is for free(), NULL if there
  * is none. XCCs are numbered from 0 for each GPU.
  *
- * Ignored are: the scheduler's queue and SDMA rings, which are no slots of KFD; GPUs that are not in
- * gpus[]; GPUs from gfx12.1 on, whose registers are not known. A GPU that is suspended has no slots.
+ * Ignored are: the scheduler's queue, which is in no slot of KFD; slots of SDMA engines with fewer registers
+ * than are known; GPUs that are not in gpus[]; GPUs from gfx12.1 on, whose registers are not known. A GPU that is suspended has no slots.
  *
  * -EBADMSG with the line and the reason in why if the text is not what the kernel prints, or not all of
  * it; -ENOMEM. After an error the parser is only for hqd_parser_free().

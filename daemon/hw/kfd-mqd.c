@@ -9,6 +9,7 @@
 #include "util/base.h"
 #include "core/policy/class.h"
 #include "hw/debugfs-lines.h"
+#include "hw/kfd-hqd.h"
 
 /*
  * struct vi_mqd, v9_mqd, v10_mqd, v11_mqd, v12_mqd in drivers/gpu/drm/amd/include have 2048 bytes,
@@ -35,6 +36,7 @@ enum kind {
 	NO_PROCESS, /* the next line must be a process */
 	NO_QUEUE,
 	COMPUTE,
+	SDMA,
 	IGNORED,
 	RUN_LIST,
 };
@@ -44,10 +46,11 @@ struct mqd_parser {
 
 	const struct gpu_info *gpus;
 	size_t n_gpus;
+	bool sdma; /* wanted */
 
 	enum kind kind;
 	pid_t pid;
-	const struct gpu_info *gpu; /* of a COMPUTE queue */
+	const struct gpu_info *gpu; /* of a COMPUTE or SDMA queue */
 	unsigned xcc;
 	uint32_t offset; /* of the next row */
 	uint32_t words[CUSET_PAIRS];
@@ -122,14 +125,16 @@ static int take_compute(struct mqd_parser *parser)
 	return 0;
 }
 
-static int take_other(struct mqd_parser *parser)
+static int take_sdma(struct mqd_parser *parser)
 {
 	uint32_t id;
 
-	if (lines_start_with(&parser->lines, SDMA_HEADING) && !device_of(parser, SDMA_HEADING, &id))
+	if (!device_of(parser, SDMA_HEADING, &id))
 		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
-	parser->kind = IGNORED;
+	parser->gpu = find_gpu(parser, id);
+	parser->kind = parser->sdma && parser->gpu && is_layout_known(parser->gpu) ? SDMA : IGNORED;
 	parser->offset = 0;
+	parser->doorbell = 0;
 	return 0;
 }
 
@@ -173,6 +178,15 @@ static int take_words(struct mqd_parser *parser, const uint32_t words[ROW_WORDS]
 	return 0;
 }
 
+static void take_ring(struct mqd_parser *parser, const uint32_t words[ROW_WORDS], unsigned n)
+{
+	const struct sdma_doorbell doorbell = sdma_doorbell_of(parser->gpu->gfx_target);
+	unsigned first = parser->offset / 4;
+
+	if (doorbell.word >= first && doorbell.word - first < n)
+		parser->doorbell = words[doorbell.word - first] & doorbell.bits;
+}
+
 /* Starts the descriptor of the next XCC of the queue. */
 static int next_descriptor(struct mqd_parser *parser)
 {
@@ -212,7 +226,7 @@ static int take_row(struct mqd_parser *parser)
 	unsigned n;
 	int r;
 
-	if (parser->kind != COMPUTE && parser->kind != IGNORED)
+	if (parser->kind != COMPUTE && parser->kind != SDMA && parser->kind != IGNORED)
 		return lines_refuse_line(&parser->lines, "data without a queue");
 	r = read_row(parser, 4, &offset, words, &n);
 	if (r < 0)
@@ -226,6 +240,8 @@ static int take_row(struct mqd_parser *parser)
 	r = parser->kind == COMPUTE ? take_words(parser, words, n) : 0;
 	if (r < 0)
 		return r;
+	if (parser->kind == SDMA)
+		take_ring(parser, words, n);
 	parser->offset += ROW_BYTES;
 	return 0;
 }
@@ -248,34 +264,41 @@ static void *make_room(struct mqd_parser *parser, void *array, size_t n, size_t 
 	return array;
 }
 
+static int add_queue(struct mqd_parser *parser, const struct observed_mask *queue)
+{
+	struct observed_mask *seen = make_room(parser, parser->seen, parser->n, &parser->room,
+					       sizeof(*seen));
+
+	if (!seen)
+		return -ENOMEM;
+	parser->seen = seen;
+	seen[parser->n++] = *queue;
+	parser->kind = NO_QUEUE;
+	return 0;
+}
+
 /* Ends the present queue: it must be complete. */
 static int end_queue(struct mqd_parser *parser)
 {
-	struct observed_mask *row;
+	struct observed_mask queue = { .pid = parser->pid };
 
-	if (parser->kind != COMPUTE)
+	if (parser->kind != COMPUTE && parser->kind != SDMA)
 		return 0;
+	queue.kfd_gpu_id = parser->gpu->kfd_gpu_id;
+	queue.sdma = parser->kind == SDMA;
+	queue.doorbell = parser->doorbell;
+	if (queue.sdma)
+		return add_queue(parser, &queue);
 	if (parser->offset < MQD_BYTES || parser->xcc + 1 != parser->gpu->geometry.xccs)
 		return lines_refuse(
 			&parser->lines,
 			"the queue above has %u complete descriptors, but %s has %u XCCs",
 			parser->xcc + (parser->offset >= MQD_BYTES), parser->gpu->name,
 			parser->gpu->geometry.xccs);
-	row = make_room(parser, parser->seen, parser->n, &parser->room, sizeof(*row));
-	if (!row)
-		return -ENOMEM;
-	parser->seen = row;
-
-	row += parser->n++;
-	row->pid = parser->pid;
-	row->kfd_gpu_id = parser->gpu->kfd_gpu_id;
-	row->priority = parser->priority;
-	row->doorbell = parser->doorbell;
-	row->active = false;
-	row->unrestricted = observed_mask_from_words(&parser->gpu->geometry, parser->words,
-						     &row->cus);
-	parser->kind = NO_QUEUE;
-	return 0;
+	queue.priority = parser->priority;
+	queue.unrestricted = observed_mask_from_words(&parser->gpu->geometry, parser->words,
+						      &queue.cus);
+	return add_queue(parser, &queue);
 }
 
 /* ---- run lists ----------------------------------------------------------------------- */
@@ -345,7 +368,8 @@ static void set_active(struct mqd_parser *parser)
 	for (size_t i = 0; i < parser->n; i++) {
 		uint64_t key = key_of(parser->seen[i].kfd_gpu_id, parser->seen[i].doorbell);
 
-		parser->seen[i].active = bsearch(&key, parser->active, parser->n_active,
+		parser->seen[i].active = !parser->seen[i].sdma &&
+					 bsearch(&key, parser->active, parser->n_active,
 						 sizeof(key), compare_keys) != NULL;
 	}
 }
@@ -366,7 +390,7 @@ static int take_list(struct mqd_parser *parser)
 
 static int take_heading(struct mqd_parser *parser)
 {
-	static const char *const others[] = { SDMA_HEADING, "  DIQ on device ", "  Bad user queue ",
+	static const char *const others[] = { "  DIQ on device ", "  Bad user queue ",
 					      "  Bad kernel queue ", "  Weird: " };
 	int r;
 
@@ -381,9 +405,14 @@ static int take_heading(struct mqd_parser *parser)
 		return lines_refuse_line(&parser->lines, "expected a process first");
 	if (lines_start_with(&parser->lines, COMPUTE_HEADING))
 		return take_compute(parser);
+	if (lines_start_with(&parser->lines, SDMA_HEADING))
+		return take_sdma(parser);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (lines_start_with(&parser->lines, others[i]))
-			return take_other(parser);
+		if (lines_start_with(&parser->lines, others[i])) {
+			parser->kind = IGNORED;
+			parser->offset = 0;
+			return 0;
+		}
 	return lines_refuse_line(&parser->lines,
 				 "expected a process, a queue or a row of a descriptor");
 }
@@ -418,13 +447,14 @@ int mqd_parser_end(struct mqd_parser *parser, struct observed_mask **ret, size_t
 	return 0;
 }
 
-struct mqd_parser *mqd_parser_new(const struct gpu_info *gpus, size_t n_gpus)
+struct mqd_parser *mqd_parser_new(const struct gpu_info *gpus, size_t n_gpus, bool sdma)
 {
 	struct mqd_parser *parser = calloc(1, sizeof(*parser));
 
 	if (parser) {
 		parser->gpus = gpus;
 		parser->n_gpus = n_gpus;
+		parser->sdma = sdma;
 	}
 	return parser;
 }

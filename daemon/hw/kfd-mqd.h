@@ -22,8 +22,8 @@
 
 struct mqd_parser;
 
-/* gpus[] must live as long as the parser. NULL: out of memory. */
-struct mqd_parser *mqd_parser_new(const struct gpu_info *gpus, size_t n_gpus);
+/* gpus[] must live as long as the parser. sdma: also of queues of SDMA engines. NULL: out of memory. */
+struct mqd_parser *mqd_parser_new(const struct gpu_info *gpus, size_t n_gpus, bool sdma);
 
 /* Takes NULL. */
 struct mqd_parser *mqd_parser_free(struct mqd_parser *parser);
@@ -32,10 +32,10 @@ DEFINE_CLEANUP(struct mqd_parser *, mqd_parser_free)
 /*
  * Parses the next piece of the text, which ends with a line, and the end of the text. The end returns every
  * compute queue on one of these GPUs, in the order of the text: within a process the newest first. *ret is
- * for free(), NULL if there is none.
+ * for free(), NULL if there is none. The descriptors of SDMA queues have no masks; the kernel prints them
+ * once for each XCC of the compute queue before them, because it does not reset its count.
  *
- * Ignored are: SDMA and debug queues, whose descriptors have no masks (the kernel prints them once
- * for each XCC of the compute queue before them, because it does not reset its count); GPUs that
+ * Ignored are: debug queues; GPUs that
  * are not in gpus[], because GPUs come and go; GPUs from gfx12.1 on, whose descriptors differ;
  * processes without a queue.
  *

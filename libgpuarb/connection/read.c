@@ -648,6 +648,7 @@ int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 static const struct field slot_fields[] = {
 	FIELD('u', "xcc", gpuarb_queue_slot, xcc),
 	FIELD('u', "pipe", gpuarb_queue_slot, pipe),
+	FIELD('u', "engine", gpuarb_queue_slot, pipe),
 	FIELD('u', "queue", gpuarb_queue_slot, queue),
 	FIELD('b', "active", gpuarb_queue_slot, active),
 	FIELD('u', "vmid", gpuarb_queue_slot, vmid),
@@ -664,6 +665,7 @@ static const struct field slots_fields[] = {
 	FIELD('t', "usec", slots_facts, usec),
 	FIELD('u', "queues", slots_facts, queues),
 	FIELD('u', "without-slot", slots_facts, without_slot),
+	ROWS('R', "sdma", &slot_dictionary, slots_facts, sdma, n_sdma),
 };
 
 static const struct dictionary slots_dictionary = DICTIONARY(slots_fields, slots_facts);

@@ -104,6 +104,8 @@ int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 struct slots_facts {
 	uint64_t usec;
 	uint32_t queues, without_slot;
+	const struct gpuarb_queue_slot *sdma; /* pipe is the number of the engine */
+	size_t n_sdma;
 };
 
 /* Reads aa{sv} a{sv}, the answer of ReadSlots. */

@@ -73,6 +73,12 @@ GPUARB_EXPORT const struct gpuarb_queue_slot *gpuarb_slots_get(const struct gpua
 	return slots && i < slots->n ? &slots->rows[i] : NULL;
 }
 
+GPUARB_EXPORT const struct gpuarb_queue_slot *gpuarb_slots_sdma(const struct gpuarb_slots *slots,
+								size_t i)
+{
+	return slots && i < slots->facts.n_sdma ? &slots->facts.sdma[i] : NULL;
+}
+
 GPUARB_EXPORT uint64_t gpuarb_slots_usec(const struct gpuarb_slots *slots)
 {
 	return slots ? slots->facts.usec : 0;

@@ -22,14 +22,20 @@ static const struct gpu_info *gpu_of(uint32_t kfd_gpu_id)
 	abort();
 }
 
-FUZZ(mqds)
+/* sdma: with the queues of SDMA engines. */
+static void parse_mqds(const char *text, size_t size, bool sdma)
 {
+	struct mqd_parser *parser = mqd_parser_new(gpus, ARRAY_SIZE(gpus), sdma);
 	struct observed_mask *rows = NULL;
-	char *text = fuzz_text(data, size), why[200] = "";
+	char why[200] = "";
 	size_t n = 0;
-	int r = kfd_mqds_parse(text, size, gpus, ARRAY_SIZE(gpus), &rows, &n, why, sizeof(why));
+	int r;
 
-	free(text);
+	CHECK(parser);
+	r = mqd_parser_feed(parser, text, size, why, sizeof(why));
+	if (r == 0)
+		r = mqd_parser_end(parser, &rows, &n, why, sizeof(why));
+	mqd_parser_free(parser);
 	CHECK(r == 0 || (r == -EBADMSG && why[0] && !rows && n == 0));
 	CHECK(text_printable(why));
 	for (size_t i = 0; i < n; i++) {
@@ -37,9 +43,18 @@ FUZZ(mqds)
 
 		geometry_all(&gpu_of(rows[i].kfd_gpu_id)->geometry, &whole);
 		CHECK(cuset_within(&rows[i].cus, &whole) && rows[i].priority <= 15);
-		CHECK(rows[i].pid > 0);
+		CHECK(rows[i].pid > 0 && (sdma || !rows[i].sdma));
 	}
 	free(rows);
+}
+
+FUZZ(mqds)
+{
+	char *text = fuzz_text(data, size);
+
+	parse_mqds(text, size, false);
+	parse_mqds(text, size, true);
+	free(text);
 }
 
 FUZZ(hqds)
@@ -54,7 +69,8 @@ FUZZ(hqds)
 	CHECK(r == 0 || (r == -EBADMSG && why[0] && !slots && n == 0));
 	CHECK(text_printable(why));
 	for (size_t i = 0; i < n; i++)
-		CHECK(slots[i].xcc < gpu_of(slots[i].kfd_gpu_id)->geometry.xccs);
+		CHECK(slots[i].xcc < gpu_of(slots[i].kfd_gpu_id)->geometry.xccs &&
+		      slots[i].pipe < (slots[i].sdma ? 64 : 16) && slots[i].queue < 16);
 	queue_slots_join(slots, n, NULL, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(gpus); i++) {
 		if (queue_slots_shape(slots, n, gpus[i].kfd_gpu_id, &pipes, &queues))

@@ -42,7 +42,7 @@ json_out '.[0].pipes == 4 and .[0].queues_per_pipe == 8 and .[0].pipes_source ==
 ends 0 slots "$vii" --json
 json_out '.[0].pipe_list | length == 4 and all(.queues == 0 and (.slots | length) == 6)'
 json_out '[.[0].pipe_list[].slots[].active] | any | not'
-json_out '.[0].sdma == "not visible"'
+json_out '.[0].sdma == "visible" and (.[0].sdma_list | length == 2 and all(.queues == 0 and (.slots | length) == 8))'
 json_out '.[0].pipes_source == "observed" and .[0].pipes == 4 and .[0].queues_per_pipe == 8'
 ends 0 gpus --json
 json_out 'map(.pipes_source) == ["observed", "observed", "observed"]'
@@ -52,7 +52,7 @@ json_out '.[2].pipes == 4 and .[2].queues_per_pipe == 4'
 program serve "${run[@]}" --name serve --gpu "$vii" --cus 15 --queues 3 --priority high -- \
 	"$hip" --streams 2 --work --hold
 program train "${run[@]}" --name train --gpu "$vii" --cus 30 --queues 5 -- \
-	"$hip" --streams 4 --work --hold
+	"$hip" --streams 4 --work --copy --hold
 program stranger "$hip" --streams 1 --work --hold
 ends 0 slots "$vii" --json
 check 'every queue is where the driver placed it' test "$(shown_slots)" = "$(driver_slots "$vii")"
@@ -66,7 +66,16 @@ json_out "[.[0].pipe_list[].slots[] | select(.active) | .pid] | unique | length 
 serve=$(jq '.[] | select(.name == "serve").id' "$dir/leases")
 json_out "[.[0].pipe_list[].slots[] | select(.lease == $serve).priority] | length == 3 and any(. == 11)"
 
+# The queues of SDMA engines, and the processes that the driver made them for.
+jq -r ".processes[] | .pid as \$p | .queues[] | select(.alive and .active and .type == \"sdma\") | \$p" \
+	/sys/kernel/debug/kfdsim/state | sort >"$dir/sdma"
+check 'a program copies by SDMA' test -s "$dir/sdma"
+check 'every SDMA queue is in a slot' test "$(jq -r '.[0].sdma_list[].slots[] | select(.active).pid' "$dir/out" | sort)" = \
+	"$(cat "$dir/sdma")"
+json_out "[.[0].sdma_list[].slots[] | select(.active)] | all(.lease != null and .vmid >= 8 and .command == \"client-hip\")"
+
 ends 0 slots "$vii"
+out_has 'SDMA 0  '
 out_has '10 of 24 '
 out_has '(observed)'
 out_has 'pipe 0  '

@@ -22,7 +22,7 @@ static int no_memory(char *why, size_t why_size)
 int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
 		   struct observed_mask **ret, size_t *ret_n, char *why, size_t why_size)
 {
-	_cleanup_(mqd_parser_freep) struct mqd_parser *parser = mqd_parser_new(gpus, n_gpus);
+	_cleanup_(mqd_parser_freep) struct mqd_parser *parser = mqd_parser_new(gpus, n_gpus, false);
 	size_t first = first_piece(text, size);
 	int r;
 

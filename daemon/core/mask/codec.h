@@ -68,6 +68,7 @@ struct observed_mask {
 	unsigned priority; /* 0 to 15 */
 	uint32_t doorbell; /* identifies the queue on its GPU */
 	bool active;       /* on the run list; false where the kernel shows none */
+	bool sdma;         /* a queue of an SDMA engine: of the rest only the doorbell is set */
 };
 
 /*

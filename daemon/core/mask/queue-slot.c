@@ -11,6 +11,8 @@ static int compare(const void *a, const void *b)
 
 	if (x->kfd_gpu_id != y->kfd_gpu_id)
 		return x->kfd_gpu_id < y->kfd_gpu_id ? -1 : 1;
+	if (x->sdma != y->sdma)
+		return x->sdma ? 1 : -1;
 	return x->doorbell < y->doorbell ? -1 : x->doorbell > y->doorbell;
 }
 
@@ -21,6 +23,7 @@ void queue_slots_join(struct queue_slot *slots, size_t n, struct observed_mask *
 		qsort(queues, n_queues, sizeof(*queues), compare);
 	for (size_t i = 0; i < n; i++) {
 		struct observed_mask key = { .kfd_gpu_id = slots[i].kfd_gpu_id,
+					     .sdma = slots[i].sdma,
 					     .doorbell = slots[i].doorbell };
 		const struct observed_mask *queue = NULL;
 
@@ -36,7 +39,7 @@ bool queue_slots_shape(const struct queue_slot *slots, size_t n, uint32_t kfd_gp
 	unsigned pipes = 0, queues = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (slots[i].kfd_gpu_id != kfd_gpu_id)
+		if (slots[i].kfd_gpu_id != kfd_gpu_id || slots[i].sdma)
 			continue;
 		pipes = max_u(pipes, slots[i].pipe + 1);
 		queues = max_u(queues, slots[i].queue + 1);
@@ -55,10 +58,10 @@ void queue_slots_count(const struct queue_slot *slots, size_t n, const struct ob
 	unsigned all = 0, placed = 0;
 
 	for (size_t i = 0; i < n_queues; i++)
-		all += queues[i].kfd_gpu_id == kfd_gpu_id;
+		all += queues[i].kfd_gpu_id == kfd_gpu_id && !queues[i].sdma;
 	for (size_t i = 0; i < n; i++)
-		placed += slots[i].kfd_gpu_id == kfd_gpu_id && slots[i].xcc == 0 &&
-			  slots[i].pid != 0;
+		placed += slots[i].kfd_gpu_id == kfd_gpu_id && !slots[i].sdma &&
+			  slots[i].xcc == 0 && slots[i].pid != 0;
 	*ret_queues = all;
 	*ret_without = all > placed ? all - placed : 0;
 }

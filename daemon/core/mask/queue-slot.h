@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A hardware queue slot (HQD) of KFD, as the registers of the GPU show it at one moment. */
+/* A hardware queue slot of KFD, of a compute pipe (HQD) or of an SDMA engine (RLC), as the registers of the
+ * GPU show it at one moment. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 struct queue_slot {
 	uint32_t kfd_gpu_id;
+	bool sdma; /* then pipe is the number of the engine, and xcc and priority are 0 */
 	unsigned xcc, pipe, queue; /* queue: the number of the slot in its pipe */
 	bool active;               /* a queue is in it; the rest is 0 if not */
 	unsigned vmid, priority;
@@ -23,8 +25,8 @@ struct queue_slot {
 	char command[16];
 };
 
-/* Sets the pid of every active slot: of the queue on the same GPU with the same doorbell. Sorts
- * queues[] by GPU and doorbell. */
+/* Sets the pid of every active slot: of the queue of its kind on the same GPU with the same doorbell. Sorts
+ * queues[] by these. */
 void queue_slots_join(struct queue_slot *slots, size_t n, struct observed_mask *queues,
 		      size_t n_queues);
 

@@ -193,6 +193,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_slots_free': (None, c_void_p),
     'gpuarb_slots_get': (POINTER(QueueSlot), c_void_p, c_size_t),
     'gpuarb_slots_queues': (c_uint, c_void_p, POINTER(c_uint)),
+    'gpuarb_slots_sdma': (POINTER(QueueSlot), c_void_p, c_size_t),
     'gpuarb_slots_usec': (c_uint64, c_void_p),
     'gpuarb_start': (c_int, c_void_p, c_uint64),
     'gpuarb_view_capped': (c_bool, c_void_p, c_size_t),

@@ -107,7 +107,7 @@ static int parse_mqds(void)
 			      .array_cus = 4,
 			      .active = { { { 4 } } } },
 	};
-	_cleanup_(mqd_parser_freep) struct mqd_parser *parser = mqd_parser_new(&gpu, 1);
+	_cleanup_(mqd_parser_freep) struct mqd_parser *parser = mqd_parser_new(&gpu, 1, false);
 	_cleanup_(freep) struct observed_mask *seen = NULL;
 	char why[200] = "";
 	size_t n = 0;

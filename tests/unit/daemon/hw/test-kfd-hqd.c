@@ -98,7 +98,31 @@ static void print_slot(FILE *out, const struct layout *layout, unsigned xcc, uns
 		print_row(out, layout->address + 4 * i, words + i, 8);
 }
 
-/* The node as dqm_debugfs_hqds() prints it, with the scheduler's queue and an SDMA ring. inst: the number
+#define RINGS 4U /* slots of the SDMA engines, two each */
+
+/* A queue in every second slot. The doorbell is at another place in each generation. */
+static void print_rings(FILE *out, const struct layout *layout)
+{
+	unsigned doorbell = layout->target < 90000    ? 18
+			    : layout->target < 110000 ? 22
+			    : layout->target < 120000 ? 19
+						      : 17;
+
+	for (unsigned i = 0; i < RINGS; i++) {
+		uint32_t words[24] = { 0 };
+
+		if (i % 2 == 1) {
+			words[0] = 9U << 24 | 1;
+			words[doorbell] = 1U << 28 | (0x100 + 4 * i);
+		}
+		fprintf(out, "  SDMA Engine %u, RLC %u\n", i / 2, i % 2);
+		print_row(out, 0x4d80, words, 8);
+		print_row(out, 0x4e00, words + 8, 8);
+		print_row(out, 0x4ea0, words + 16, 8);
+	}
+}
+
+/* The node as dqm_debugfs_hqds() prints it, with the scheduler's queue and SDMA engines. inst: the number
  * of its first XCC. */
 static void print_node(FILE *out, const struct layout *layout, unsigned inst)
 {
@@ -115,9 +139,7 @@ static void print_node(FILE *out, const struct layout *layout, unsigned inst)
 			for (unsigned queue = layout->first; queue < layout->end; queue++)
 				print_slot(out, layout, xcc, pipe, queue);
 	}
-	fprintf(out, "  SDMA Engine 0, RLC 0\n");
-	print_row(out, 0x4d80, words, 8);
-	print_row(out, 0x4da8, words, 3);
+	print_rings(out, layout);
 }
 
 TEST(every_generation_shows_its_slots)
@@ -143,7 +165,14 @@ TEST(every_generation_shows_its_slots)
 					CHECK(slot->doorbell ==
 					      (q % 2 == 0 ? 0x1000 * (pipe + 1) + 8 * q : 0));
 				}
-		CHECK(page.n == k);
+		CHECK(page.n == k + RINGS);
+		for (unsigned n = 0; n < RINGS; n++, k++) {
+			const struct queue_slot *slot = &page.slots[k];
+
+			CHECK(slot->sdma && slot->pipe == n / 2 && slot->queue == n % 2);
+			CHECK(slot->active == (n % 2 == 1) && slot->vmid == (n % 2 == 1 ? 9 : 0));
+			CHECK(slot->doorbell == (n % 2 == 1 ? 0x100 + 4 * n : 0));
+		}
 		CHECK(queue_slots_shape(page.slots, page.n, ID, &pipes, &queues));
 		CHECK(pipes == layout->pipes && queues == layout->end);
 		CHECK(!queue_slots_shape(page.slots, page.n, ID + 1, &pipes, &queues));
@@ -160,7 +189,7 @@ TEST(the_first_xcc_of_a_partition_is_xcc_0)
 	layout.xccs = 1;
 	page_open(&page);
 	print_node(page.out, &layout, 5);
-	CHECK(parse(&page) == 0 && page.n == 24 && page.slots[23].xcc == 0);
+	CHECK(parse(&page) == 0 && page.n == 24 + RINGS && page.slots[23].xcc == 0);
 	page_done(&page);
 }
 
@@ -181,6 +210,19 @@ TEST(other_gpus_stopped_gpus_and_unknown_layouts_have_no_slots)
 		"Node 3, gpu_id %x:\n Device is stopped\n",
 		ID);
 	CHECK(parse(&page) == 0 && page.n == 0);
+	page_done(&page);
+}
+
+TEST(slots_of_sdma_engines_with_unknown_registers_are_ignored)
+{
+	struct page page = page_new(90006, 1);
+
+	page_open(&page);
+	fprintf(page.out, "Node 3, gpu_id %x:\n", ID);
+	print_slot(page.out, &layouts[1], 0, 0, 2);
+	fprintf(page.out, "  SDMA Engine 0, RLC 0\n    00004d80: 00000001\n");
+	fprintf(page.out, "  SDMA Engine 0, RLC 1\n    00004d80: 00000001\n");
+	CHECK(parse(&page) == 0 && page.n == 1 && !page.slots[0].sdma);
 	page_done(&page);
 }
 
@@ -238,6 +280,14 @@ TEST(invalid_texts_are_refused_with_their_line)
 	CHECK(refused(SLOT ROW "    0000c938: 00000000\n", "0xc934"));
 	CHECK(refused(SLOT ROW ROW2 " Inst 0,  CP Pipe 0, Queue 2\n", "line 5: "));
 	CHECK(refused(SLOT ROW ROW2 " Inst 1,  CP Pipe 0, Queue 2\n", "0000:03:00.0"));
+	CHECK(refused(NODE "  SDMA Engine 0\n", "line 2: "));
+	CHECK(refused(NODE "  SDMA Engine 0, RLC x\n", "line 2: "));
+	CHECK(refused(NODE "  SDMA Engine 64, RLC 0\n", "63"));
+	CHECK(refused(NODE "  SDMA Engine 0, RLC 16\n", "15"));
+	CHECK(refused(NODE "  SDMA Engine 0, RLC 0\n" ROW ROW2 ROW " Inst 0,  CP Pipe 0, Queue 2\n",
+		      "order"));
+	CHECK(refused(NODE "  SDMA Engine 0, RLC 0\n" ROW ROW2 ROW "  SDMA Engine 0, RLC 0\n",
+		      "order"));
 	CHECK(refused(SLOT "    0000c914:\n", "line 3: "));
 	CHECK(refused(SLOT "    0000c914: 0000000\n", "line 3: "));
 	CHECK(refused(SLOT "    0000c91g: 00000000\n", "line 3: "));
@@ -283,9 +333,9 @@ TEST(no_text_makes_an_invalid_slot)
 		r = parse(&page);
 		CHECK(r == 0 || (r == -EBADMSG && *page.why && !page.slots));
 		for (size_t i = 0; i < page.n; i++)
-			CHECK(page.slots[i].pipe < 16 && page.slots[i].queue < 16 &&
-			      page.slots[i].xcc < layout->xccs && page.slots[i].vmid < 16 &&
-			      page.slots[i].priority < 16);
+			CHECK(page.slots[i].pipe < (page.slots[i].sdma ? 64 : 16) &&
+			      page.slots[i].queue < 16 && page.slots[i].xcc < layout->xccs &&
+			      page.slots[i].vmid < 16 && page.slots[i].priority < 16);
 		page_done(&page);
 	}
 }

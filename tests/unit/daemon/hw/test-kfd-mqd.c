@@ -97,8 +97,9 @@ TEST(queue_on_several_xccs_has_a_descriptor_per_xcc)
 	page_done(&page);
 }
 
-TEST(sdma_queues_are_ignored)
+TEST(sdma_queues_are_ignored_unless_they_are_wanted)
 {
+	struct mqd_parser *parser;
 	struct page page = page_new();
 
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
@@ -112,6 +113,17 @@ TEST(sdma_queues_are_ignored)
 	dump(&page, ROWS, ones);
 	CHECK(parse(&page) == 0 && page.n == 2);
 	CHECK(page.seen[0].kfd_gpu_id == 0x51 && page.seen[1].kfd_gpu_id == 0x3a7c);
+	free(page.seen);
+	page.seen = NULL;
+
+	parser = mqd_parser_new(gpus, ARRAY_SIZE(gpus), true);
+	CHECK(mqd_parser_feed(parser, page.text, page.size, page.why, sizeof(page.why)) == 0);
+	CHECK(mqd_parser_end(parser, &page.seen, &page.n, page.why, sizeof(page.why)) == 0);
+	mqd_parser_free(parser);
+	CHECK(page.n == 4 && !page.seen[0].sdma && !page.seen[3].sdma);
+	CHECK(page.seen[1].sdma && page.seen[1].pid == 1 && page.seen[1].kfd_gpu_id == 0x51);
+	CHECK(page.seen[1].doorbell == (22 & ~3U)); /* word 22 */
+	CHECK(page.seen[2].sdma && page.seen[2].doorbell == 0);
 	page_done(&page);
 }
 

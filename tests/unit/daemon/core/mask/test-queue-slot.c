@@ -34,6 +34,21 @@ TEST(a_slot_belongs_to_the_queue_with_its_doorbell_on_its_gpu)
 	CHECK(n == 1 && without == 0); /* it is in a slot of both XCCs */
 }
 
+TEST(a_slot_of_an_sdma_engine_belongs_to_an_sdma_queue)
+{
+	struct queue_slot slots[] = { slot(1, 0, 0x1008), slot(1, 0, 0x1008) };
+	struct observed_mask queues[] = { queue(20, 1, 0x1008), queue(10, 1, 0x1008) };
+	unsigned n, without, pipes, rows;
+
+	slots[1].sdma = queues[0].sdma = true;
+	slots[1].pipe = 7;
+	queue_slots_join(slots, ARRAY_SIZE(slots), queues, ARRAY_SIZE(queues));
+	CHECK(slots[0].pid == 10 && slots[1].pid == 20);
+	queue_slots_count(slots, ARRAY_SIZE(slots), queues, ARRAY_SIZE(queues), 1, &n, &without);
+	CHECK(n == 1 && without == 0);
+	CHECK(queue_slots_shape(slots, ARRAY_SIZE(slots), 1, &pipes, &rows) && pipes == 1);
+}
+
 TEST(a_free_slot_belongs_to_no_queue_without_a_doorbell)
 {
 	struct queue_slot slots[] = { slot(1, 0, 0) };
