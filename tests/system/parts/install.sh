@@ -46,6 +46,21 @@ has_simulated_gpus()
 		same "$(as alice gpuarbctl gpus --json | jq -c 'map(.cus)')" '[60]'
 }
 
+# Whether gpuarb-budget has answered: the kernel limits queues, or it lacks something. A container has no bpf
+# file system.
+has_tried_budgets() { gpuarbctl status --json | jq -e '.queue_budgets | test("^enforced$|bpf|BPF|BTF|amdgpu")'; }
+
+# systemd starts the helper with the rights that its unit leaves it.
+asks_for_queue_budgets()
+{
+	local capped=${policy%/*}/10-capped.conf status
+	printf '[tenant capped]\nmatch-user = root\ncap = yes\n' >"$capped" && gpuarbctl reload &&
+		soon has_tried_budgets
+	status=$?
+	gpuarbctl status --json | jq .queue_budgets
+	rm "$capped" && gpuarbctl reload && return "$status"
+}
+
 does_without_a_configuration()
 {
 	mv /etc/gpuarb "$dir/aside"
@@ -68,5 +83,6 @@ check 'the first start logs no other notice or warning' says_nothing_of_note
 check 'doctor finds no problem on a machine without a GPU' doctor_finds_no_fault
 check 'doctor finds the bus, the daemon, the unit and all files' doctor_finds_all_in_place
 check 'gpuarbd starts without /etc/gpuarb' does_without_a_configuration
+check 'gpuarb-budget tells whether the kernel limits queues' asks_for_queue_budgets
 check 'gpuarbd reads /etc/gpuarb/gpuarbd.conf' has_simulated_gpus
 check 'the autopkgtest of the unit passes' eval '/opt/autopkgtest/service && soon no_leases'
