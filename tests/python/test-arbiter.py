@@ -138,6 +138,20 @@ class Reserve(rig.MachineTest):
         self.assertEqual(seen, [1])
         signal.signal(signal.SIGALRM, before)
 
+    def test_a_thread_that_waits_does_not_stop_others_that_share_the_arbiter(self) -> None:
+        with gpuarb.Arbiter() as arbiter:
+            first = arbiter.reserve(cus=60)
+            granted: List[gpuarb.Lease] = []
+            waiter = threading.Thread(
+                target=lambda: granted.append(arbiter.reserve(cus=60, wait=math.inf)))
+            waiter.start()
+            while not any(info.state == 'waiting' for info in arbiter.snapshot().leases):
+                pass
+            first.close()
+            waiter.join(rig.SECONDS)
+            self.assertEqual([lease.cus for lease in granted], [60])
+            granted[0].close()
+
     def test_a_forked_child_cannot_use_the_lease_of_its_parent(self) -> None:
         with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=15) as lease:
             child = os.fork()

@@ -12,9 +12,13 @@ from .handle import Handle
 from .lease import Lease
 from .library import argument, lib
 from .plan import Plan, make_plan
-from .request import (Request, Want, has_shares, raw_options, raw_wants, request, resolve, usec)
+from .request import Request, Want, has_shares, raw_options, raw_wants, request, resolve, usec
 from .slots import Slots, read_slots
 from .snapshot import Snapshot, take_snapshot
+
+# How many seconds longer than `wait` reserve() waits: gpuarbd ends the lease at its deadline, and
+# tells the reason.
+GRACE = 5.0
 
 P = ParamSpec('P')
 T = TypeVar('T')
@@ -105,28 +109,27 @@ class Arbiter:
     def reserve(self, asked: Request) -> Lease:
         """Reserves a part of one GPU, or of several. Takes the arguments of request(). The lease
         ends when it is closed: use it in a `with` statement."""
+        if asked.wait == 0:
+            return self._reserve(lib.gpuarb_reserve, asked)
+        lease = self._reserve(lib.gpuarb_reserve_start, asked)
+        try:
+            lease.wait(asked.wait + GRACE)
+        except BaseException:
+            lease.close()
+            raise
+        return lease
+
+    def _reserve(self, function: Callable[..., int], asked: Request) -> Lease:
         wants = raw_wants(self.wants(asked.wants))
-        options = raw_options(asked)
         pointer = c_void_p()
-
-        def reserve(left: int) -> int:
-            options.wait_usec = left
-            result: int = lib.gpuarb_reserve(self._handle.pointer, wants, len(wants), options,
-                                             pointer)
-            return result
-
-        self._handle.call_until(asked.wait, reserve)
+        self._handle.call(function, self._handle.pointer, wants, len(wants), raw_options(asked),
+                          pointer)
         return Lease(self._handle, pointer)
 
     @_with_request(request)
     def reserve_start(self, asked: Request) -> Lease:
         """The same without waiting for the grant. The lease may be 'waiting': Lease.wait()."""
-        wants = raw_wants(self.wants(asked.wants))
-        options = raw_options(asked)
-        pointer = c_void_p()
-        self._handle.call(lib.gpuarb_reserve_start, self._handle.pointer, wants, len(wants),
-                          options, pointer)
-        return Lease(self._handle, pointer)
+        return self._reserve(lib.gpuarb_reserve_start, asked)
 
     @_with_request(request)
     async def reserve_async(self, asked: Request) -> Lease:

@@ -6,6 +6,7 @@ import errno
 import math
 import os
 import select
+import time
 import warnings
 from ctypes import POINTER, _Pointer, c_char_p, c_uint, c_uint32, c_void_p
 from dataclasses import dataclass, replace
@@ -55,8 +56,17 @@ class Lease:
     def wait(self, timeout: float = math.inf) -> None:
         """Waits while the lease is 'waiting' or 'activating'. TimedOut with the name '' is the end
         of `timeout`: the lease is unchanged."""
-        pointer = self._check()
-        self._handle.call_until(timeout, lambda left: int(lib.gpuarb_lease_wait(pointer, left)))
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                self._handle.call(lib.gpuarb_lease_wait, self._check(), 0)
+                return
+            except TimedOut as error:
+                left = end - time.monotonic()
+                if error.name or left <= 0:
+                    raise
+            # Without the lock: another thread may close the lease that this one waits for.
+            _poll(self.fileno(), left)
 
     async def granted(self) -> None:
         """wait() for asyncio."""
@@ -93,7 +103,7 @@ class Lease:
             yield from self.dispatch()
             if self._ended():
                 return
-            if not select.select([self], [], [], timeout)[0]:
+            if not _poll(self.fileno(), timeout):
                 return
 
     async def changes_async(self) -> AsyncIterator[Status]:
@@ -341,6 +351,14 @@ class Lease:
             else:
                 result[name] = value
         return result
+
+
+def _poll(fd: int, timeout: Optional[float]) -> bool:
+    """Waits until a file descriptor is readable; False: for so many seconds it was not."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    # poll() takes milliseconds, in an int of C.
+    return bool(poll.poll(None if timeout is None else math.ceil(min(timeout, 1e6) * 1e3)))
 
 
 def _set_environment(environment: Mapping[str, str]) -> None:
