@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "arbiter-model.h"
-#include "core/decide/floor.h"
 #include "core/ledger/waiting-queue.h"
 
 static bool ranks_before(const struct lease *a, const struct lease *b)
@@ -72,8 +71,7 @@ static void check_none_fits(struct model *model)
 	arbiter->woken = UINT64_MAX;
 	if (arbiter_plan_next(arbiter, &next) != 0)
 		model_fail("one waits that would fit");
-	/* A request that a floor makes impossible ends when it is examined next. */
-	if (arbiter->n_waiting != waiting && !floor_configured(arbiter->settings))
+	if (arbiter->n_waiting != waiting)
 		model_fail("one waited in vain");
 }
 

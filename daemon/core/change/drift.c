@@ -246,7 +246,6 @@ void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec)
 	for (size_t i = 0; kinds && i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state != STATE_ENDING)
 			judge(arbiter, arbiter->leases[i], kinds, now_usec);
-	cover_sum_up(arbiter); /* also after leases have changed or ended, or a reload */
 	if (!kinds)
 		return;
 	for (size_t i = arbiter->n_leases; i-- > 0;)

@@ -175,7 +175,6 @@ int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_
 	}
 	if (any) {
 		arbiter->n_covers = 0; /* they have the old indexes */
-		cover_sum_up(arbiter);
 		wait_gpus_changed(arbiter);
 	}
 	return r;

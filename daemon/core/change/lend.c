@@ -7,6 +7,7 @@
 #include "core/decide/borrow.h"
 #include "core/decide/disturbance.h"
 #include "core/decide/share.h"
+#include "core/ledger/cover.h"
 
 /* What the leases of each GPU claim, and what they are promised. */
 struct claims {
@@ -362,6 +363,7 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	struct claims claims;
 	size_t borrowers = 0, activating = 0;
 
+	cover_sum_up(arbiter); /* leases drift or have ended, or policy has changed */
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		borrowers += lease_borrows(arbiter->leases[i]);
 		activating += arbiter->leases[i]->state == STATE_ACTIVATING;

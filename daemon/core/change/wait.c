@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/decide/floor.h"
-#include "core/ledger/cover.h"
 #include "core/decide/share.h"
 
 /* The outcome of examining a waiting lease. */
@@ -213,7 +212,6 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 	struct partition partitions[REQUEST_WANTS];
 	struct failed failed = { .n = 0 };
 
-	cover_sum_up(arbiter); /* a lease may have ended since the last time */
 	while (arbiter->woken && arbiter->next_examined < arbiter->n_waiting) {
 		struct lease *lease = arbiter->waiting[arbiter->next_examined];
 		int r;

@@ -66,10 +66,7 @@ void cover_forget_gone(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_covers; i++)
 		if (known_find(arbiter, arbiter->covers[i].pid, 0))
 			arbiter->covers[n++] = arbiter->covers[i];
-	if (n == arbiter->n_covers)
-		return;
 	arbiter->n_covers = n;
-	cover_sum_up(arbiter);
 }
 
 static bool is_own(const struct cover *cover, const struct lease *self, pid_t pid)

@@ -79,6 +79,7 @@ static unsigned look(struct stage *stage, uint64_t usec, struct observed row,
 	CHECK(arbiter_observe(stage->arbiter, &row, 1) == 0);
 	CHECK(arbiter_masks_observed(stage->arbiter, &mask, 1) == 0);
 	arbiter_judge_drift(stage->arbiter, stage->now);
+	arbiter_lend(stage->arbiter, stage->now);
 	while ((lease = ledger_take_touched(stage->arbiter, &touched)))
 		all |= touched;
 	return all;
@@ -321,6 +322,7 @@ TEST(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone)
 	stage.arbiter->woken = 0;
 	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
 	arbiter_judge_drift(stage.arbiter, ++stage.now);
+	arbiter_lend(stage.arbiter, stage.now);
 	CHECK(stage.arbiter->woken == 1);
 	look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
 	stage.arbiter->woken = 0;
@@ -406,6 +408,7 @@ TEST(activating_lease_waits_until_a_queue_of_its_cus_has_gone)
 	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
 	arbiter_judge_drift(stage.arbiter, ++stage.now);
 	arbiter_lend(stage.arbiter, stage.now);
+	arbiter_lend(stage.arbiter, stage.now);
 	CHECK(rt->state == STATE_GRANTED && !rt->reason[0]);
 	scene_done(&stage.s);
 }
@@ -458,6 +461,7 @@ TEST(drift_of_masks_ends_when_descriptors_become_unreadable)
 	CHECK(lease_drifts(lease) == (1U << DRIFT_MASK | 1U << DRIFT_QUEUES));
 	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
 	arbiter_judge_drift(stage.arbiter, ++stage.now);
+	arbiter_lend(stage.arbiter, stage.now);
 	CHECK(lease_drifts(lease) == 1U << DRIFT_QUEUES && strstr(lease->reason, "9 queues"));
 	CHECK(cuset_empty(&stage.arbiter->gpus[0].outside));
 	scene_done(&stage.s);
@@ -478,6 +482,7 @@ TEST(ten_thousand_queues_are_one_cover_for_each_process)
 	CHECK(arbiter_observe(stage.arbiter, rows, processes) == 0);
 	CHECK(arbiter_masks_observed(stage.arbiter, masks, n) == 0);
 	arbiter_judge_drift(stage.arbiter, 1);
+	arbiter_lend(stage.arbiter, 1);
 	CHECK(stage.arbiter->n_covers == processes);
 	for (size_t i = 0; i < processes; i++)
 		CHECK(stage.arbiter->covers[i].queues == n / processes);
