@@ -17,16 +17,21 @@
 void refusal_help_lease(FILE *out, const struct command *command,
 			const struct gpuarb_lease_info *lease)
 {
-	uint64_t since = gpuarb_view_since(command->view, (size_t)(lease - command->leases));
-	char user[PRINT_USER], age[LEASE_TEXT_AGE];
-	unsigned cus = 0;
+	size_t at = (size_t)(lease - command->leases);
+	uint64_t since = gpuarb_view_since(command->view, at);
+	char user[PRINT_USER], age[LEASE_TEXT_AGE], keeps[64] = "";
+	unsigned cus = 0, base = 0;
 
 	print_user(lease->owner_uid, user);
 	lease_text_age(since, age);
-	for (size_t i = 0; i < lease->n_partitions; i++)
+	for (size_t i = 0; i < lease->n_partitions; i++) {
 		cus += lease->partitions[i].cus;
-	print_line(out, "  %" PRIu64 "  %s%s%s of %s, %u CU%s%s%s", lease->id, lease->name,
-		   *lease->name ? ", " : "", lease->lease_class, user, cus, print_s(cus),
+		base += gpuarb_view_cus_min(command->view, at, i);
+	}
+	if (base > 1)
+		snprintf(keeps, sizeof(keeps), " (at least %u: --cus-min)", base);
+	print_line(out, "  %" PRIu64 "  %s%s%s of %s, %u CU%s%s%s%s", lease->id, lease->name,
+		   *lease->name ? ", " : "", lease->lease_class, user, cus, print_s(cus), keeps,
 		   *age ? ", for " : "", age);
 }
 

@@ -251,10 +251,10 @@ void lend_sum_up(struct arbiter *arbiter);
 
 /* ---- growth.c: free CUs are divided among adaptable leases ----------------------- */
 
-/* 1: *ret is the next version of an adaptable lease with larger masks, to be saved and committed.
- * Each lease is considered once in a round; a round begins grow-delay after something became free
- * and at least activate-min-interval after the last. A promised mask that is free needs no
- * grow-delay. 0: none. Without memory it is 0. */
+/* 1: *ret is the next version of an adaptable lease with a larger mask, or with a base in other engines
+ * of its mask, to be saved and committed. A round that promises masks begins grow-delay after something
+ * became free, and at least activate-min-interval after the last mask grew. 0: none; then leases may
+ * have been touched that shrink. Without memory it is 0. */
 int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
 
 /* ---- pause.c: adaptable leases beside an active exclusive lease -------------------- */
