@@ -27,6 +27,7 @@
  *   driver-events.c    takes the events of the driver
  *   intrusions.c       observes queues of unmanaged processes on CUs of leases
  *   scan.c             reads which GPUs there are, and which processes use them
+ *   accounting.c       what users held, waited for and were refused
  *   journal-events.c   the journal entry of each change of a lease
  *   schedule.c         timers and the clock
  */
@@ -38,6 +39,7 @@
 
 #include "bus/bus.h"
 #include "core/change/arbiter.h"
+#include "core/ledger/usage.h"
 #include "helpers/budget-client.h"
 #include "helpers/debugfs-reader.h"
 #include "helpers/enforce-client.h"
@@ -136,6 +138,13 @@ struct daemon {
 	} liveness;
 
 	struct caps *caps; /* caps.c */
+
+	/* accounting.c */
+	struct {
+		struct usage *usage;
+		sd_event_source *timer; /* to save it */
+		bool scheduled, fails;
+	} accounting;
 
 	/* frozen.c */
 	struct {
@@ -563,6 +572,20 @@ void journal_events_reset(const struct daemon *daemon, const struct gpu *gpu, co
 void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu,
 			bool was_oversubscribed);
 void journal_events_graphics(const struct gpu *gpu); /* a process draws beside leases */
+
+/* ---- accounting.c ------------------------------------------------------------------- */
+
+int accounting_start(struct daemon *daemon);
+void accounting_end(struct daemon *daemon); /* saves it */
+
+/* After each change of the lease, or before it is freed. */
+void accounting_lease(struct daemon *daemon, const struct lease *lease, bool removed);
+void accounting_refused(struct daemon *daemon, const struct caller *caller,
+			const struct request *request, const struct result *result);
+
+/* As usage_sum(), up to now. */
+int accounting_read(struct daemon *daemon, uint64_t since, struct usage_row **ret, size_t *ret_n,
+		    uint64_t *ret_from);
 
 /* ---- schedule.c --------------------------------------------------------------------- */
 

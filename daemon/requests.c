@@ -253,6 +253,7 @@ static int reserve(void *userdata, const struct caller *caller, struct request *
 
 	r = try_reserve(daemon, caller, request, process_fd, &liveness, result);
 	if (r < 0) {
+		accounting_refused(daemon, caller, request, result);
 		/* The caller corrects an invalid request, and no one else could do anything about it. */
 		if (result->kind != RESULT_INVALID_REQUEST)
 			journal_events_refused(daemon, caller, request, result);
@@ -405,6 +406,12 @@ static int read_slots(void *userdata, const char *gpu, struct slots_reading *ret
 	return slots_read(userdata, gpu, ret, result);
 }
 
+static int read_usage(void *userdata, uint64_t since, struct usage_row **ret, size_t *ret_n,
+		      uint64_t *ret_from)
+{
+	return accounting_read(userdata, since, ret, ret_n, ret_from);
+}
+
 static int activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
 		    struct result *result)
 {
@@ -518,6 +525,7 @@ const struct bus_host requests_host = {
 	.cap = cap,
 	.acknowledge = acknowledge,
 	.read_slots = read_slots,
+	.read_usage = read_usage,
 	.activate = activate,
 	.drain = drain,
 	.reload = reload,

@@ -57,6 +57,8 @@ static int start(struct daemon *daemon)
 	if (r >= 0)
 		r = publish_start(daemon);
 	if (r >= 0)
+		r = accounting_start(daemon);
+	if (r >= 0)
 		r = frozen_start(daemon);
 	if (r >= 0)
 		r = overdue_start(daemon);
@@ -141,6 +143,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	if (!daemon)
 		return NULL;
 
+	accounting_end(daemon);
 	if (daemon->liveness.holders && store_works(daemon->liveness.store))
 		leave_leases(daemon);
 	else if (daemon->liveness.holders)

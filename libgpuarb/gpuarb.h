@@ -760,6 +760,37 @@ const struct gpuarb_queue_slot *gpuarb_slots_sdma(const struct gpuarb_slots *slo
  * inactive or there are more queues than slots. */
 unsigned gpuarb_slots_queues(const struct gpuarb_slots *slots, unsigned *ret_without);
 
+/* ---- accounting ------------------------------------------------------------------ */
+
+/* What a user held, waited for and was refused as a tenant, in one class. Later versions add members at
+ * the end. */
+struct gpuarb_usage_row {
+	const char *tenant; /* "": the user matches none */
+	uint32_t uid;
+	const char *lease_class;
+	uint64_t leases, held_usec; /* that were granted, and how long they were held */
+	uint64_t cu_usec,
+		queue_usec; /* CUs, and queues, times the microseconds that they were held */
+	uint64_t waits, waited_usec;
+	uint64_t refusals;
+};
+
+struct gpuarb_usage;
+
+/*
+ * Reads what ended after `since` (seconds of CLOCK_REALTIME; 0: all that the daemon has): whole hours of the
+ * last day, before that whole days (UTC). A lease that lasts counts up to now. Free *ret with
+ * gpuarb_usage_free().
+ */
+int gpuarb_read_usage(struct gpuarb *gpuarb, uint64_t since, struct gpuarb_usage **ret);
+void gpuarb_usage_free(struct gpuarb_usage *usage); /* takes NULL */
+
+/* Row i, sorted by tenant, user and class; NULL: there is no row i. */
+const struct gpuarb_usage_row *gpuarb_usage_get(const struct gpuarb_usage *usage, size_t i);
+
+/* When the first of the hours and days begins, in seconds of CLOCK_REALTIME; 0: there is none. */
+uint64_t gpuarb_usage_from(const struct gpuarb_usage *usage);
+
 /*
  * Asks the bus to start gpuarbd unless it runs, and waits at most usec microseconds until it is on the
  * bus. Calls do the same, but wait for up to 25 seconds. -ETIMEDOUT: it has not started yet; the bus

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/mask/codec.h"
 #include "core/policy/class.h"
@@ -89,7 +90,8 @@ int number_time(const char *text, uint64_t *ret)
 		      { "ms", 1000 },
 		      { "s", 1000000 },
 		      { "min", 60000000 },
-		      { "h", UINT64_C(3600000000) } };
+		      { "h", UINT64_C(3600000000) },
+		      { "d", UINT64_C(86400000000) } };
 	uint64_t value;
 	int r;
 
@@ -287,6 +289,25 @@ static int take_grace(struct command *command, const struct option *option, cons
 			 "must be a time up to 24h, such as 10, 10s, 500ms or 5min");
 }
 
+/* So long ago, or a day that began at midnight here. */
+static int take_since(struct command *command, const struct option *option, const char *value)
+{
+	struct tm day = { .tm_isdst = -1 };
+	const char *end = strptime(value, "%Y-%m-%d", &day);
+	uint64_t usec, now = (uint64_t)time(NULL);
+	time_t began = end && !*end ? mktime(&day) : -1;
+
+	if (began >= 0)
+		command->since = (uint64_t)began;
+	else if (number_time(value, &usec) >= 0)
+		command->since = usec / 1000000 < now ? now - usec / 1000000 : 0;
+	else
+		return option_wrong(command, option, value,
+				    "must be a time, such as 30min, 12h or 7d, or a day such as "
+				    "2026-01-31");
+	return 0;
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 #define WANT(field) .group = OPTIONS_WANT, .offset = offsetof(struct gpuarb_want, field)
@@ -384,16 +405,18 @@ const struct option option_table[] = {
 	{ "same-line", NULL, "put both flags into one cache line",
 	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },
 
-	{ "user", "USER", "only leases of this user", FIELD(OPTIONS_LIST, filter.user),
+	{ "user", "USER", "only of this user", FIELD(OPTIONS_LIST | OPTIONS_USAGE, filter.user),
 	  .take = take_text },
-	{ "tenant", "TENANT", "only leases of this tenant", FIELD(OPTIONS_LIST, filter.tenant),
-	  .take = take_text },
+	{ "tenant", "TENANT", "only of this tenant",
+	  FIELD(OPTIONS_LIST | OPTIONS_USAGE, filter.tenant), .take = take_text },
 	{ "gpu", "GPU", "only this GPU, and leases that have a part of it",
 	  FIELD(OPTIONS_LIST, filter.gpu), .take = take_text },
 	{ "state", "STATE", "only leases in this state", FIELD(OPTIONS_LIST, filter.state),
 	  .take = take_text },
 	{ "columns", "NAMES", "only these columns, in this order: id,state,age",
-	  FIELD(OPTIONS_LIST, columns), .take = take_text },
+	  FIELD(OPTIONS_LIST | OPTIONS_USAGE, columns), .take = take_text },
+	{ "since", "TIME", "only what ended after: 12h, 7d, or 2026-01-31 (all)",
+	  FIELD(OPTIONS_USAGE, since), .take = take_since },
 	{ "watch", NULL, "print again after each change, until interrupted",
 	  FIELD(OPTIONS_LIST, watch), .take = take_flag },
 	{ "time", NULL, "print the time before each change", FIELD(OPTIONS_MONITOR, time),

@@ -27,6 +27,7 @@ enum option_group {
 	OPTIONS_LIST = 1 << 12, /* which leases and columns are shown */
 	OPTIONS_MONITOR = 1 << 13,
 	OPTIONS_CALIBRATE = 1 << 14,
+	OPTIONS_USAGE = 1 << 15,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */
@@ -56,6 +57,7 @@ struct command {
 		const char *user, *tenant, *gpu, *state;
 	} filter;
 	const char *columns;
+	uint64_t since; /* usage: seconds of CLOCK_REALTIME; 0: all */
 	bool wide, watch, time;
 	unsigned width; /* columns of the terminal, decided by main; 0: no terminal, no limit */
 	bool margin_given;
@@ -137,6 +139,6 @@ int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
 /* "4096", "512M", "2G", "1T": powers of 1024. */
 int number_bytes(const char *text, uint64_t *ret);
 
-/* Microseconds of "10", "10s", "500ms", "5min", "2h": seconds without a unit. -EINVAL: no time;
+/* Microseconds of "10", "10s", "500ms", "5min", "2h", "7d": seconds without a unit. -EINVAL: no time;
  * -ERANGE: too large. */
 int number_time(const char *text, uint64_t *ret);

@@ -19,27 +19,39 @@ uint64_t lease_clock_usec(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-void lease_text_age(uint64_t since, char buf[static LEASE_TEXT_AGE])
+static const struct unit {
+	uint64_t most, seconds; /* up to `most` seconds */
+	const char *name;
+} units[] = {
+	{ 120, 1, "s" },
+	{ UINT64_C(120) * 60, 60, "min" },
+	{ UINT64_C(48) * 3600, 3600, "h" },
+	{ UINT64_MAX, UINT64_C(24) * 3600, "d" },
+};
+
+static const struct unit *unit_of(uint64_t seconds)
 {
-	static const struct {
-		uint64_t most, seconds;
-		const char *name;
-	} units[] = {
-		{ 120, 1, "s" },
-		{ 120 * 60, 60, "min" },
-		{ 48 * 3600, 3600, "h" },
-		{ UINT64_MAX, 24 * 3600, "d" },
-	};
-	uint64_t now = lease_clock_usec(), age;
 	size_t i = 0;
 
-	buf[0] = '\0';
-	if (since == 0)
-		return;
-	age = now > since ? (now - since) / 1000000 : 0;
-	while (age >= units[i].most)
+	while (seconds > units[i].most)
 		i++;
-	snprintf(buf, LEASE_TEXT_AGE, "%" PRIu64 "%s", age / units[i].seconds, units[i].name);
+	return &units[i];
+}
+
+void lease_text_span(uint64_t seconds, char buf[static LEASE_TEXT_AGE])
+{
+	const struct unit *unit = unit_of(seconds);
+
+	snprintf(buf, LEASE_TEXT_AGE, "%" PRIu64 "%s", seconds / unit->seconds, unit->name);
+}
+
+void lease_text_age(uint64_t since, char buf[static LEASE_TEXT_AGE])
+{
+	uint64_t now = lease_clock_usec();
+
+	buf[0] = '\0';
+	if (since > 0)
+		lease_text_span(now > since ? (now - since) / 1000000 : 0, buf);
 }
 
 /* What happens at the deadline of a lease in this state. */
@@ -54,17 +66,8 @@ static const char *event_of(const char *state)
 
 void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t size)
 {
-	static const struct {
-		uint64_t most, seconds;
-		const char *name;
-	} units[] = {
-		{ 120, 1, "s" },
-		{ 120 * 60, 60, "min" },
-		{ 48 * 3600, 3600, "h" },
-		{ UINT64_MAX, 24 * 3600, "days" },
-	};
 	uint64_t now = lease_clock_usec(), left;
-	size_t i = 0;
+	const struct unit *unit;
 
 	buf[0] = '\0';
 	if (deadline == GPUARB_FOREVER || strcmp(state, "ending") == 0)
@@ -75,10 +78,9 @@ void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t
 		snprintf(buf, size, "overdue"); /* a borrower has not acknowledged */
 		return;
 	}
-	while (left > units[i].most)
-		i++;
-	snprintf(buf, size, "%s in %" PRIu64 " %s", event_of(state), left / units[i].seconds,
-		 units[i].name);
+	unit = unit_of(left);
+	snprintf(buf, size, "%s in %" PRIu64 " %s", event_of(state), left / unit->seconds,
+		 unit->name);
 }
 
 const char *lease_text_state(const struct gpuarb_lease_info *lease)

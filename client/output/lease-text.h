@@ -11,8 +11,11 @@
 
 uint64_t lease_clock_usec(void); /* the clock of deadlines, CLOCK_BOOTTIME */
 
-/* How long ago: "8s", "3min", "2h", "4d". since in microseconds of CLOCK_BOOTTIME; 0: "". */
+/* "8s", "3min", "2h", "4d". */
 #define LEASE_TEXT_AGE 24U
+void lease_text_span(uint64_t seconds, char buf[static LEASE_TEXT_AGE]);
+
+/* How long ago. since in microseconds of CLOCK_BOOTTIME; 0: "". */
 void lease_text_age(uint64_t since, char buf[static LEASE_TEXT_AGE]);
 
 /* The deadline by state: waiting "gives up in 42 s", activating "active in 1 s", granted "must

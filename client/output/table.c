@@ -420,19 +420,22 @@ static bool has_listed_gpu(const struct command *command, const struct gpuarb_le
 	return false;
 }
 
-static bool is_of_user(const struct gpuarb_lease_info *lease, const char *user)
+bool user_is_listed(const struct command *command, uint32_t uid)
 {
+	const char *user = command->filter.user;
 	char name[PRINT_USER];
-	uint64_t uid;
+	uint64_t number;
 
-	print_user(lease->owner_uid, name);
+	if (!user)
+		return true;
+	print_user(uid, name);
 	return strcmp(user, name) == 0 ||
-	       (number_parse(user, 0, UINT32_MAX, &uid) == 0 && uid == lease->owner_uid);
+	       (number_parse(user, 0, UINT32_MAX, &number) == 0 && number == uid);
 }
 
 bool lease_is_listed(const struct command *command, const struct gpuarb_lease_info *lease)
 {
-	if (command->filter.user && !is_of_user(lease, command->filter.user))
+	if (!user_is_listed(command, lease->owner_uid))
 		return false;
 	if (command->filter.tenant && strcmp(command->filter.tenant, lease->tenant) != 0)
 		return false;

@@ -38,8 +38,9 @@ void gpu_table(const struct command *command, FILE *out);
 /* The processes that have a GPU of the snapshot open through the graphics driver. */
 void client_table(const struct command *command, FILE *out);
 
-/* Whether the filters of the command line leave this lease, or this GPU, in lists. */
+/* Whether the filters of the command line leave this lease, user or GPU in lists. */
 bool lease_is_listed(const struct command *command, const struct gpuarb_lease_info *lease);
+bool user_is_listed(const struct command *command, uint32_t uid);
 bool gpu_is_listed(const struct command *command, const struct gpuarb_gpu *gpu);
 
 /* Adds the state of command->leases[l], and whether it drifts. */

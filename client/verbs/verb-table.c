@@ -66,6 +66,8 @@ const struct verb verb_table[] = {
 	  .connect = session_snapshot, .run = run_monitor },
 	{ "top", "", "show status continuously until q is typed", .groups = OPTIONS_LIST,
 	  .connect = session_observe, .run = run_top },
+	{ "usage", "", "show what users held, waited for and were refused", .groups = OPTIONS_USAGE,
+	  .paged = true, .connect = session_open, .run = run_usage },
 	{ "verify", "[ID]", "compare grants with the usage that is observed", .max_words = 1,
 	  .paged = true, .connect = session_snapshot, .run = run_verify },
 	{ "help", "[VERB]", "print how to use gpuarbctl, or a verb", .max_words = 1 },

@@ -63,5 +63,6 @@ int run_reload(struct command *command);
 int run_rt(struct command *command);
 int run_monitor(struct command *command);
 int run_top(struct command *command);
+int run_usage(struct command *command);
 int run_verify(struct command *command);
 int run_doctor(struct command *command);

@@ -219,6 +219,10 @@ void bus_drop_deferred(struct bus *bus);                       /* the daemon is 
 
 int bus_method_read_limits(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
+/* ---- bus-usage.c ------------------------------------------------------------------ */
+
+int bus_method_read_usage(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
 /* ---- bus-slots.c ------------------------------------------------------------------ */
 
 int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *error);

@@ -17,6 +17,7 @@
 #include <systemd/sd-event.h>
 
 #include "core/change/arbiter.h"
+#include "core/ledger/usage.h"
 #include "core/mask/queue-slot.h"
 #include "util/base.h"
 
@@ -88,6 +89,10 @@ struct bus_host {
 	 * read, and bus_answer_slots() follows. */
 	int (*read_slots)(void *userdata, const char *gpu, struct slots_reading *ret,
 			  struct result *result);
+
+	/* The accounting since that time, in seconds of CLOCK_REALTIME: usage_sum(). */
+	int (*read_usage)(void *userdata, uint64_t since, struct usage_row **ret, size_t *ret_n,
+			  uint64_t *ret_from);
 
 	int (*activate)(void *userdata, const struct caller *caller, uint64_t id, bool active,
 			struct result *result);

@@ -111,3 +111,12 @@ struct slots_facts {
 /* Reads aa{sv} a{sv}, the answer of ReadSlots. */
 int read_slots(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_queue_slot **ret,
 	       size_t *ret_n, struct slots_facts *ret_facts, const char **ret_key);
+
+/* The facts of the accounting. */
+struct usage_facts {
+	uint64_t from;
+};
+
+/* The two arguments of the reply to ReadUsage; iter is at the first. */
+int read_usage(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_usage_row **ret,
+	       size_t *ret_n, struct usage_facts *ret_facts, const char **ret_key);

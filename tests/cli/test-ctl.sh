@@ -295,4 +295,34 @@ err_has 'gpuarbd.conf:3: '
 err_has 'gpuarbd.conf:4: '
 check 'each mistake has a line of its own' test "$(grep -c 'gpuarbd.conf:' "$dir/err")" = 2
 
+# ---- accounting: what was held and refused above, and after a restart ----------------------
+mine=".usage[] | select(.user == \"$(id -un)\" and .class == \"realtime\")"
+ends 0 usage --json
+json_out 'keys == ["from", "usage"] and .from > 0'
+json_out '.usage[0] | keys == (["tenant","user","uid","class","leases","held_usec","cu_usec","queue_usec",
+	"waits","waited_usec","refusals"] | sort)'
+json_out "$mine | .leases > 0 and .held_usec > 0 and .cu_usec > .queue_usec and .refusals > 0"
+before=$(jq "[$mine | .leases] | add" "$dir/out")
+ends 0 usage
+out_has 'CU-HOURS'
+out_has 'besteffort'
+ends 0 usage --user=daemon --json
+json_out '.usage == []'
+ends 0 usage --tenant=none --since=1d
+out_lacks 'besteffort'
+ends 0 usage --since=2100-01-01 --json
+json_out '.usage == []'
+for wrong in yesterday '' 2026-13-01 2026-01-01x -1d; do
+	ends 2 usage --since="$wrong"
+	err_has "--since=$wrong"
+done
+ends 2 usage x
+sed -i '/nonsense/,$d' "$dir/gpuarbd.conf"
+kill "$daemon_pid"
+wait "$daemon_pid"
+check 'the accounting is saved' test -s "$dir/run/usage"
+rig_start_daemon --simulate=radeon-vii
+ends 0 usage --json
+json_out "([$mine | .leases] | add) == $before"
+
 rig_done

@@ -86,6 +86,9 @@ TEST(every_function_accepts_null)
 	CHECK(gpuarb_read_slots(NULL, "0", NULL) == -EINVAL && !gpuarb_slots_get(NULL, 0));
 	CHECK(gpuarb_slots_usec(NULL) == 0 && gpuarb_slots_queues(NULL, NULL) == 0);
 	gpuarb_slots_free(NULL);
+	CHECK(gpuarb_read_usage(NULL, 0, NULL) == -EINVAL && !gpuarb_usage_get(NULL, 0));
+	CHECK(gpuarb_usage_from(NULL) == 0);
+	gpuarb_usage_free(NULL);
 	CHECK(!*gpuarb_view_floor_excess(NULL, 0));
 	CHECK(isnan(gpuarb_view_fairness(NULL, 0)) && !*gpuarb_view_graphics(NULL, 0) &&
 	      !gpuarb_view_client(NULL, 0, 0));

@@ -21,6 +21,7 @@
 
 #define DRAINED "drained"
 #define FROZEN "frozen"
+#define USAGE "usage"
 #define NAME_BYTES 32U
 #define ASIDE_TRIES 1000U
 
@@ -479,4 +480,23 @@ int state_load_frozen(struct state *state, char **ret)
 	size_t length;
 
 	return state_file_read(state->runtime, FROZEN, ret, &length);
+}
+
+/* ---- accounting ----------------------------------------------------------------------- */
+
+static int usage_directory(const struct state *state)
+{
+	return state->ids.durable >= 0 ? state->ids.durable : state->runtime;
+}
+
+int state_save_usage(struct state *state, const char *text)
+{
+	return state_file_put(usage_directory(state), USAGE, text);
+}
+
+int state_load_usage(struct state *state, char **ret)
+{
+	size_t length;
+
+	return state_file_read(usage_directory(state), USAGE, ret, &length);
 }

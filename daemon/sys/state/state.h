@@ -62,6 +62,11 @@ int state_save_drained(struct state *state, const struct arbiter *arbiter, uint6
 void state_load_drained(struct state *state, struct arbiter *arbiter,
 			struct diagnostics *diagnostics);
 
+/* The accounting, STATE/usage, or RUNTIME/usage without a directory that outlives a boot; not synced to
+ * the disk. */
+int state_save_usage(struct state *state, const char *text);
+int state_load_usage(struct state *state, char **ret); /* -ENOENT; *ret is for free() */
+
 /* Names of units that may be frozen: RUNTIME/frozen, one per line; no file: none. -ENOENT: no file. */
 int state_save_frozen(struct state *state, const char *lines);
 int state_load_frozen(struct state *state, char **ret); /* *ret is for free() */

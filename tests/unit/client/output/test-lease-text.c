@@ -48,7 +48,7 @@ TEST(the_remaining_time_has_a_readable_unit)
 	CHECK(deadline_is("waiting", 41, "gives up in 42 s"));
 	CHECK(deadline_is("waiting", 150, "gives up in 2 min"));
 	CHECK(deadline_is("waiting", 3 * 3600, "gives up in 3 h"));
-	CHECK(deadline_is("waiting", 100 * 3600, "gives up in 4 days"));
+	CHECK(deadline_is("waiting", 100 * 3600, "gives up in 4 d"));
 	CHECK(deadline_is("revoking", 9, "ends in 10 s"));
 	CHECK(deadline_is("activating", 0, "active in 1 s"));
 	CHECK(deadline_is("granted", 9, "must return CUs in 10 s"));

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What users held, waited for and were refused, from ReadUsage. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "dbus/names.h"
+#include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/read.h"
+
+struct gpuarb_usage {
+	struct arena arena;
+	struct usage_facts facts;
+	const struct gpuarb_usage_row *rows;
+	size_t n;
+};
+
+DEFINE_CLEANUP(struct gpuarb_usage *, gpuarb_usage_free)
+
+static int usage_new(struct gpuarb *gpuarb, uint64_t since, struct gpuarb_usage **ret)
+{
+	_cleanup_(gpuarb_usage_freep) struct gpuarb_usage *usage = calloc(1, sizeof(*usage));
+	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
+	const char *key = NULL;
+	DBusMessageIter iter;
+	int r;
+
+	if (!usage)
+		return -ENOMEM;
+	r = call_new(GPUARB_PATH, GPUARB_INTERFACE, "ReadUsage", &call, DBUS_TYPE_UINT64, &since,
+		     DBUS_TYPE_INVALID);
+	if (r >= 0)
+		r = call_send(gpuarb, call, "aa{sv}a{sv}", &reply);
+	if (r < 0)
+		return r;
+	dbus_message_iter_init(reply, &iter);
+	r = read_usage(&iter, &usage->arena, &usage->rows, &usage->n, &usage->facts, &key);
+	if (r < 0)
+		return r == -EPROTO ? fail_answer(gpuarb, "ReadUsage", key) : r;
+	*ret = TAKE_PTR(usage);
+	return 0;
+}
+
+GPUARB_EXPORT int gpuarb_read_usage(struct gpuarb *gpuarb, uint64_t since,
+				    struct gpuarb_usage **ret)
+{
+	HANDLE_BEGIN(gpuarb && ret, gpuarb);
+	return handle_end(gpuarb, usage_new(gpuarb, since, ret));
+}
+
+GPUARB_EXPORT void gpuarb_usage_free(struct gpuarb_usage *usage)
+{
+	if (!usage)
+		return;
+
+	arena_clear(&usage->arena);
+	free(usage);
+}
+
+GPUARB_EXPORT const struct gpuarb_usage_row *gpuarb_usage_get(const struct gpuarb_usage *usage,
+							      size_t i)
+{
+	return usage && i < usage->n ? &usage->rows[i] : NULL;
+}
+
+GPUARB_EXPORT uint64_t gpuarb_usage_from(const struct gpuarb_usage *usage)
+{
+	return usage ? usage->facts.from : 0;
+}

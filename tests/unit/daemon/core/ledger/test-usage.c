@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/ledger/usage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+#define HOUR UINT64_C(3600)
+#define DAY (24 * HOUR)
+#define BOOT "83f4125a-c704-43d6-b41b-51651821571c"
+#define SECOND UINT64_C(1000000)
+
+/* A day that began at midnight, and half an hour. */
+#define MORNING (20000 * DAY + HOUR / 2)
+
+struct book {
+	struct usage *usage;
+	struct usage_now now;
+	struct usage_row *rows; /* of the last sum() */
+	size_t n;
+	uint64_t from;
+};
+
+static struct book book_new(void)
+{
+	struct book book = { .now = { 100 * SECOND, MORNING } };
+
+	CHECK(usage_new(&book.usage) == 0);
+	return book;
+}
+
+static void book_done(struct book *book)
+{
+	free(book->rows);
+	usage_free(book->usage);
+}
+
+static void pass(struct book *book, uint64_t seconds)
+{
+	book->now.usec += seconds * SECOND;
+	book->now.seconds += seconds;
+}
+
+static struct lease *lease_of(const struct book *book, uint64_t id, uid_t uid, unsigned cus)
+{
+	struct lease *lease;
+
+	CHECK(lease_new(cus > 0, &lease) == 0);
+	lease->id = id;
+	lease->owner = uid;
+	lease->class = CLASS_BESTEFFORT;
+	lease->since_usec = book->now.usec;
+	lease->state = cus > 0 ? STATE_GRANTED : STATE_WAITING;
+	snprintf(lease->tenant, sizeof(lease->tenant), "lab");
+	if (cus > 0) {
+		lease->partitions[0].count = cus;
+		lease->partitions[0].granted.queues = 2;
+	}
+	return lease;
+}
+
+static void tell(struct book *book, const struct lease *lease)
+{
+	usage_lease(book->usage, lease, false, &book->now);
+}
+
+/* The sum of a user; all zero: there is none. */
+static struct usage_row sum(struct book *book, uint64_t since, uid_t uid)
+{
+	struct usage_row none = { 0 };
+
+	free(book->rows);
+	book->rows = NULL;
+	CHECK(usage_sum(book->usage, since, &book->rows, &book->n, &book->from) == 0);
+	for (size_t i = 0; i < book->n; i++)
+		if (book->rows[i].uid == uid)
+			return book->rows[i];
+	return none;
+}
+
+TEST(time_counts_with_the_cus_that_the_lease_had_meanwhile)
+{
+	struct book book = book_new();
+	struct lease *lease = lease_of(&book, 1, 1000, 10);
+	struct usage_row row;
+
+	tell(&book, lease);
+	pass(&book, 60);
+	lease->partitions[0].count = 30; /* it grew */
+	tell(&book, lease);
+	pass(&book, 10);
+	lease->state = STATE_ENDING;
+	usage_lease(book.usage, lease, true, &book.now);
+	pass(&book, 1000);
+	row = sum(&book, 0, 1000);
+	CHECK(row.leases == 1 && row.held_usec == 70 * SECOND);
+	CHECK(row.cu_usec == (60 * 10 + 10 * 30) * SECOND && row.queue_usec == 140 * SECOND);
+	CHECK(row.waits == 0 && strcmp(row.tenant, "lab") == 0);
+	CHECK(book.from == MORNING - HOUR / 2);
+	lease_free(lease);
+	book_done(&book);
+}
+
+TEST(a_lease_waits_and_is_then_held_and_one_that_gives_up_holds_nothing)
+{
+	struct book book = book_new();
+	struct lease *waiting = lease_of(&book, 1, 1000, 0), *granted;
+	struct lease *vain = lease_of(&book, 2, 1001, 0);
+	struct usage_row row;
+
+	tell(&book, waiting);
+	tell(&book, vain);
+	pass(&book, 20);
+	granted = lease_of(&book, 1, 1000, 4);
+	tell(&book, granted);
+	vain->state = STATE_ENDING;
+	usage_lease(book.usage, vain, true, &book.now);
+	pass(&book, 5);
+	tell(&book, granted);
+	row = sum(&book, 0, 1000);
+	CHECK(row.waits == 1 && row.waited_usec == 20 * SECOND);
+	CHECK(row.leases == 1 && row.held_usec == 5 * SECOND);
+	row = sum(&book, 0, 1001);
+	CHECK(row.waits == 1 && row.waited_usec == 20 * SECOND);
+	CHECK(row.leases == 0 && row.held_usec == 0);
+	lease_free(waiting);
+	lease_free(granted);
+	lease_free(vain);
+	book_done(&book);
+}
+
+TEST(a_restart_counts_a_lease_once_and_a_reboot_begins_anew)
+{
+	struct book book = book_new();
+	struct lease *lease = lease_of(&book, 1, 1000, 10);
+	struct usage_row row;
+	char *text;
+
+	usage_refused(book.usage, 1000, "lab", CLASS_BESTEFFORT, &book.now);
+	tell(&book, lease);
+	pass(&book, 10);
+	tell(&book, lease);
+	CHECK(usage_format(book.usage, BOOT, book.now.usec, &text) == 0);
+	usage_free(book.usage);
+	CHECK(usage_new(&book.usage) == 0 && usage_parse(book.usage, text, BOOT) == 0);
+	pass(&book, 3); /* until the next daemon has adopted it */
+	tell(&book, lease);
+	row = sum(&book, 0, 1000);
+	CHECK(row.leases == 1 && row.held_usec == 13 * SECOND && row.refusals == 1);
+
+	/* Numbers and clocks of another boot are others. */
+	CHECK(usage_parse(book.usage, text, "another") == 0);
+	tell(&book, lease);
+	CHECK(sum(&book, 0, 1000).leases == 1);
+	free(text);
+	lease_free(lease);
+	book_done(&book);
+}
+
+TEST(a_clock_that_jumps_changes_no_duration)
+{
+	struct book book = book_new();
+	struct lease *lease = lease_of(&book, 1, 1000, 10);
+
+	tell(&book, lease);
+	for (unsigned i = 0; i < 100; i++) {
+		book.now.usec += SECOND;
+		book.now.seconds = i % 2 ? MORNING : i % 3 ? MORNING + 400 * DAY : 0;
+		tell(&book, lease);
+	}
+	CHECK(sum(&book, 0, 1000).held_usec == 100 * SECOND);
+	CHECK(sum(&book, 0, 1000).cu_usec == 1000 * SECOND);
+	lease_free(lease);
+	book_done(&book);
+}
+
+TEST(only_what_ended_after_since_is_summed)
+{
+	struct book book = book_new();
+
+	for (unsigned i = 0; i < 10; i++) {
+		usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, &book.now);
+		pass(&book, HOUR);
+	}
+	CHECK(sum(&book, 0, 1000).refusals == 10);
+	CHECK(sum(&book, MORNING + 7 * HOUR, 1000).refusals == 3);
+	CHECK(book.from == MORNING - HOUR / 2 + 7 * HOUR);
+	CHECK(sum(&book, MORNING + 10 * HOUR, 1000).refusals == 0 && book.from == 0);
+
+	/* After a day hours become a day, and the sums stay. */
+	pass(&book, 3 * DAY);
+	usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, &book.now);
+	CHECK(sum(&book, 0, 1000).refusals == 11);
+	CHECK(sum(&book, MORNING + 9 * HOUR, 1000).refusals == 11);
+	CHECK(sum(&book, MORNING + 2 * DAY, 1000).refusals == 1);
+	book_done(&book);
+}
+
+TEST(the_accounting_is_bounded_and_forgets_the_oldest)
+{
+	struct book book = book_new();
+	char *text;
+
+	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++) {
+		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, &book.now);
+		pass(&book, 600);
+	}
+	CHECK(sum(&book, 0, 0).refusals == 0 && book.n <= USAGE_ROWS && book.n > USAGE_ROWS / 2);
+	CHECK(sum(&book, 0, 3 * USAGE_ROWS - 1).refusals == 1);
+	CHECK(usage_format(book.usage, BOOT, 1, &text) == 0);
+	CHECK(strlen(text) < 1 << 20); /* state_file_read() reads no more */
+	CHECK(usage_parse(book.usage, text, BOOT) == 0);
+	free(text);
+
+	/* Also if all of them come in one hour. */
+	book.now.seconds += HOUR;
+	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++)
+		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, &book.now);
+	CHECK(sum(&book, 0, 5).refusals == 1 && book.n <= USAGE_ROWS);
+	book_done(&book);
+}
+
+TEST(a_damaged_text_changes_nothing)
+{
+	static const char *const bad[] = {
+		"",
+		"gpuarb-usage 2 boot 5\n",
+		"gpuarb-usage 1 boot\n",
+		"gpuarb-usage 1 boot 5\n1 2 3\n",
+		"gpuarb-usage 1 boot 5\n3600 7 0 besteffort 1 1 1 1 1 1 1 lab\n",
+		"gpuarb-usage 1 boot 5\n3600 3600 0 gold 1 1 1 1 1 1 1 lab\n",
+		"gpuarb-usage 1 boot 5\n3600 3600 0 besteffort 1 1 1 1 1 1 1\n",
+	};
+	struct book book = book_new();
+
+	usage_refused(book.usage, 7, "lab", CLASS_BESTEFFORT, &book.now);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		CHECK(usage_parse(book.usage, bad[i], BOOT) == -EINVAL);
+	CHECK(sum(&book, 0, 7).refusals == 1);
+	CHECK(usage_parse(book.usage,
+			  "gpuarb-usage 1 boot 5\n3600 3600 9 besteffort 1 1 1 1 1 1 4 two words\n",
+			  BOOT) == 0);
+	CHECK(sum(&book, 0, 9).refusals == 4 && strcmp(book.rows[0].tenant, "two words") == 0);
+	book_done(&book);
+}
