@@ -372,7 +372,8 @@ static int resize(void *userdata, const struct caller *caller, uint64_t id,
 	if (r >= 0)
 		r = save_and_commit(daemon, proposal, "it keeps its size", &lease, result);
 	if (r < 0) {
-		journal_events_resize_refused(daemon, caller, id, result);
+		if (result->kind != RESULT_INVALID_REQUEST)
+			journal_events_resize_refused(daemon, caller, id, result);
 		return r;
 	}
 	journal_events_changed(daemon, EVENT_RESIZED, lease);

@@ -122,8 +122,10 @@ static void typed_want_init(struct typed_want *typed)
 static int option_wrong(struct command *command, const struct option *option, const char *value,
 			const char *works)
 {
-	snprintf(command->problem, sizeof(command->problem), "--%s=%.80s: %s", option->name, value,
-		 works);
+	char shown[81];
+
+	snprintf(command->problem, sizeof(command->problem), "--%s=%s: %s", option->name,
+		 text_clean(shown, sizeof(shown), value), works);
 	return -EINVAL;
 }
 
@@ -149,6 +151,15 @@ static int take_text(struct command *command, const struct option *option, const
 
 	*(const char **)field_of(command, option) = value;
 	return 0;
+}
+
+/* A name that the daemon takes. */
+static int take_name(struct command *command, const struct option *option, const char *value)
+{
+	if (strlen(value) >= REQUEST_TEXT || !text_printable(value))
+		return option_wrong(command, option, value,
+				    "must be up to 127 bytes of printable text");
+	return take_text(command, option, value);
 }
 
 static int take_count(struct command *command, const struct option *option, const char *value)
@@ -351,10 +362,10 @@ const struct option option_table[] = {
 	{ "class", "CLASS", "realtime, guaranteed or besteffort (as the tenant)",
 	  LEASE(lease_class), .take = take_word, .values = "realtime|guaranteed|besteffort" },
 	{ "tenant", "TENANT", "use this tenant of the policy (the first that matches)",
-	  LEASE(tenant), .take = take_text },
-	{ "name", "NAME", "name of the lease, shown in lists", LEASE(name), .take = take_text },
+	  LEASE(tenant), .take = take_name },
+	{ "name", "NAME", "name of the lease, shown in lists", LEASE(name), .take = take_name },
 	{ "token", "TOKEN", "asking again with the same token returns the same lease", LEASE(token),
-	  .take = take_text },
+	  .take = take_name },
 	{ "start-inactive", NULL, "realtime: lend the CUs until the lease is activated",
 	  LEASE(start_inactive), .take = take_flag },
 	{ "alone", "WHEN", "realtime: pause adaptable leases on its GPUs while it is active",
@@ -465,7 +476,7 @@ const struct option *option_find(unsigned groups, const char *name)
 
 static int unknown(struct command *command, unsigned groups, const char *word)
 {
-	const char *names[OPTION_MAX + 1], *nearest = NULL;
+	const char *names[OPTION_MAX + 1], *nearest = NULL, *word_name;
 	char name[32];
 	size_t n = 0;
 
@@ -475,8 +486,9 @@ static int unknown(struct command *command, unsigned groups, const char *word)
 	}
 	names[n] = NULL;
 
-	if (strncmp(word, "--", 2) == 0) {
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	word_name = word + 1 + (word[1] == '-');
+	if (strcspn(word_name, "=") > 1) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(word_name, "="), word_name);
 		nearest = text_nearest(name, names);
 	}
 	snprintf(command->problem, sizeof(command->problem), "unknown option '%.80s'%s%s%s", word,

@@ -2,12 +2,14 @@
 #include "client/output/table.h"
 
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <wchar.h>
 
+#include "client/output/fail.h"
 #include "client/output/print.h"
 
 #define CELL_COLUMNS 32U
@@ -74,7 +76,8 @@ static size_t width_of(const char *text)
 
 #define GAP 2U
 #define NAME_SHORT 16U /* columns of a name on a terminal that is too narrow for all columns */
-#define LAST_MIN 16U   /* columns that a wide last column needs at least */
+#define LAST_MIN 16U   /* columns of a wide last column, before other columns are left out */
+#define LAST_LEAST 6U  /* and when nothing more can be left out */
 
 /* Which columns are printed, in which order, and how wide each is. */
 struct layout {
@@ -158,7 +161,7 @@ static void fit(const struct table *table, size_t width, struct layout *layout)
 		}
 	}
 	if (total(layout, *last) > width)
-		*last = width > total(layout, least) ? width - total(layout, 0) : least;
+		*last = width > total(layout, LAST_LEAST) ? width - total(layout, 0) : LAST_LEAST;
 }
 
 static void lay_out(const struct table *table, const struct command *command, size_t columns,
@@ -420,6 +423,63 @@ static bool has_listed_gpu(const struct command *command, const struct gpuarb_le
 	return false;
 }
 
+/* ---- what the command line asks of a list --------------------------------------------------- */
+
+static int check_columns(const struct command *command, const char *const *heads)
+{
+	const struct table table = { .heads = heads };
+	char all[TABLE_COLUMNS * 16] = "";
+
+	for (const char *name = command->columns; *name;) {
+		size_t n = strcspn(name, ","), c = 0;
+
+		while (heads[c] && !is_head(heads[c], name, n))
+			c++;
+		if (c == count_columns(&table)) {
+			for (c = 0; heads[c]; c++)
+				snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+					 c > 0 ? ", " : "", heads[c]);
+			return fail(command, EXIT_USAGE, "no column '%.*s': there are %s",
+				    (int)(n > 80 ? 80 : n), name, all);
+		}
+		name += n + (name[n] == ',');
+	}
+	return EXIT_OK;
+}
+
+static bool is_state(const char *state)
+{
+	static const char *const states[] = { "waiting",  "granted",    "paused", "inactive",
+					      "revoking", "activating", "ending", NULL };
+
+	for (size_t i = 0; states[i]; i++)
+		if (strcmp(states[i], state) == 0)
+			return true;
+	return false;
+}
+
+int list_check(const struct command *command, const char *const *heads)
+{
+	const char *user = command->filter.user, *gpu = command->filter.gpu;
+	uint64_t uid;
+	bool found = !gpu;
+
+	if (user && number_parse(user, 0, UINT32_MAX, &uid) < 0 && !getpwnam(user))
+		return fail(command, EXIT_USAGE, "--user=%.80s: there is no such user", user);
+	for (size_t i = 0; i < command->n_gpus; i++)
+		found |= gpu_is_listed(command, &command->gpus[i]);
+	if (!found)
+		return fail(command, EXIT_USAGE, "--gpu=%.80s: no such GPU: see gpuarbctl gpus",
+			    gpu);
+	if (command->filter.state && !is_state(command->filter.state))
+		return fail(
+			command, EXIT_USAGE,
+			"--state=%.80s: must be waiting, granted, paused, inactive, activating, "
+			"revoking or ending",
+			command->filter.state);
+	return command->columns && heads ? check_columns(command, heads) : EXIT_OK;
+}
+
 bool user_is_listed(const struct command *command, uint32_t uid)
 {
 	const char *user = command->filter.user;
@@ -445,18 +505,20 @@ bool lease_is_listed(const struct command *command, const struct gpuarb_lease_in
 	return !command->filter.gpu || has_listed_gpu(command, lease);
 }
 
+const char *const lease_table_heads[] = { "ID",   "NAME",   "STATE", "CLASS",  "TENANT",
+					  "USER", "PID",    "CUS",   "QUEUES", "GPU",
+					  "AGE",  "REASON", NULL };
+
 void lease_table(const struct command *command)
 {
-	static const char *const heads[] = { "ID",   "NAME",   "STATE", "CLASS",  "TENANT",
-					     "USER", "PID",    "CUS",   "QUEUES", "GPU",
-					     "AGE",  "REASON", NULL };
 	const struct lent all = { command->leases, command->n_leases };
-	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "000681923570" };
+	_cleanup_(table_done) struct table table = { .heads = lease_table_heads,
+						     .keep = "010681923570" };
 
 	for (size_t i = 0; i < all.n; i++)
 		if (lease_is_listed(command, &all.leases[i]))
 			add_lease(&table, command, &all, &all.leases[i]);
 	table_print(&table, command, stdout);
 	if (table.n == 0 && !command->no_legend)
-		print_line(stdout, "No leases.");
+		print_line(stdout, all.n > 0 ? "No such leases." : "No leases.");
 }

@@ -121,9 +121,8 @@ int config_init(struct command *command)
 
 	if (!is_name(name))
 		return fail(command, EXIT_USAGE,
-			    "config init%s%.80s: use config init desktop, lab or "
-			    "server",
-			    *name ? " " : "", name);
+			    "%s%.80s%s: use config init desktop, lab or server",
+			    *name ? "unknown policy '" : "no policy named", name, *name ? "'" : "");
 	snprintf(policy.from, sizeof(policy.from), "%s/%s.conf", from, name);
 	snprintf(policy.to, sizeof(policy.to), "%s/50-%s.conf", into, name);
 	r = install(command, &policy);

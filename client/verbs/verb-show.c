@@ -170,6 +170,10 @@ static void print_status(const struct command *command)
 
 int run_status(struct command *command)
 {
+	int r = list_check(command, NULL);
+
+	if (r != EXIT_OK)
+		return r;
 	if (command->json)
 		json_status(command);
 	else
@@ -226,7 +230,10 @@ int run_gpus(struct command *command)
 					     "VRAM",   "SCHEDULER", "LAW",       NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "030510624728948" };
 	struct json_object *list;
+	int r = list_check(command, heads);
 
+	if (r != EXIT_OK)
+		return r;
 	if (command->json) {
 		list = json_list(NULL, NULL);
 		json_gpus(list, command->view);
@@ -247,7 +254,10 @@ int run_gpus(struct command *command)
 int run_list(struct command *command)
 {
 	struct json_object *list;
+	int r = list_check(command, lease_table_heads);
 
+	if (r != EXIT_OK)
+		return r;
 	if (!command->json) {
 		lease_table(command);
 		return EXIT_OK;

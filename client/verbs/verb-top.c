@@ -557,6 +557,10 @@ static int print_once(struct command *command)
 
 int run_top(struct command *command)
 {
+	int r = list_check(command, NULL);
+
+	if (r != EXIT_OK)
+		return r;
 	if (command->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return print_once(command);
 	return show(command);

@@ -84,10 +84,13 @@ static void print_from(const struct gpuarb_usage *usage)
 	print_line(stdout, "Since %s.", day);
 }
 
+static const char *const heads[] = {
+	"TENANT",   "USER",        "CLASS",  "LEASES",  "HELD",
+	"CU-HOURS", "QUEUE-HOURS", "WAITED", "REFUSED", NULL,
+};
+
 static void print_table(const struct command *command, const struct gpuarb_usage *usage)
 {
-	static const char *const heads[] = { "TENANT",   "USER",        "CLASS",  "LEASES",  "HELD",
-					     "CU-HOURS", "QUEUE-HOURS", "WAITED", "REFUSED", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "007610853" };
 	const struct gpuarb_usage_row *row;
 
@@ -105,8 +108,11 @@ static void print_table(const struct command *command, const struct gpuarb_usage
 int run_usage(struct command *command)
 {
 	_cleanup_(gpuarb_usage_freep) struct gpuarb_usage *usage = NULL;
-	int r = gpuarb_read_usage(command->gpuarb, command->since, &usage);
+	int r = list_check(command, heads);
 
+	if (r != EXIT_OK)
+		return r;
+	r = gpuarb_read_usage(command->gpuarb, command->since, &usage);
 	if (r < 0)
 		return fail_asked(command, r);
 	if (command->json)

@@ -225,11 +225,11 @@ static int count_hip_queues(const struct environment *environment, uint32_t *ret
 
 		if (each <= other)
 			return fail(environment->gpuarb, -ERANGE,
-				    "%" PRIu32 " queues on GPU %s are too few for HIP: %" PRIu64
-				    " processes with %" PRIu32 " masked streams each need at "
-				    "least %" PRIu64 " queues",
-				    partition->queues, partition->gpu, processes,
-				    partition->streams, processes * (other + 1));
+				    "too few queues for HIP on GPU %s: %" PRIu32 ", and %" PRIu64
+				    " (number of processes: %" PRIu64
+				    ", masked streams of each: %" PRIu32 ") are needed",
+				    partition->gpu, partition->queues, processes * (other + 1),
+				    processes, partition->streams);
 		if (each - other < least)
 			least = (uint32_t)(each - other);
 	}

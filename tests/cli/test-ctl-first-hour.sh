@@ -312,6 +312,8 @@ if command -v script >/dev/null; then
 	check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 60
 	narrow 20 status
 	out_has 'waiting'
+	narrow 20 list
+	check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 20
 	narrow 20 list --output=wide
 	out_has 'TENANT'
 	narrow 200 list
@@ -363,7 +365,7 @@ ends 0 list --user=4711 --json
 json_out '. == []'
 ends 0 list --gpu=0 --json
 json_out 'length == 1 and .[0].name == "training"'
-ends 0 list --gpu=7
+ends 2 list --gpu=7
 out_lacks 'training'
 ends 0 list --tenant=none --json
 json_out '. == []'

@@ -295,6 +295,31 @@ err_has 'gpuarbd.conf:3: '
 err_has 'gpuarbd.conf:4: '
 check 'each mistake has a line of its own' test "$(grep -c 'gpuarbd.conf:' "$dir/err")" = 2
 
+# ---- what names nothing is an error, not an empty list ---------------------------------------
+for wrong in --columns=foo --columns=id,foo --user=nosuchuser --state=sleeping --gpu=9; do
+	ends 2 list "$wrong"
+	err_has "${wrong##*[=,]}"
+done
+ends 2 status --state=sleeping
+ends 2 gpus --columns=pid
+ends 2 usage --columns=pid
+ends 2 top --user=nosuchuser
+ends 0 list --user=daemon --json
+json_out '. == []'
+ends 125 run --tenant=nosuch -- true
+err_has 'small'
+ends 125 run --gpu=7 --cus=3 -- true
+err_has '0000:03:00.0'
+long=$(printf 'x%.0s' {1..10000})
+for name in "$long" $'a\nb' $'\xff'; do
+	ends 125 run --name="$name" -- true
+	err_has '127'
+	check 'the error is one short line' \
+		test "$(wc -l <"$dir/err")" = 1 -a "$(wc -c <"$dir/err")" -lt 200
+done
+ends 125 run -cus 3 -- true
+err_has '--cus'
+
 # ---- accounting: what was held and refused above, and after a restart ----------------------
 mine=".usage[] | select(.user == \"$(id -un)\" and .class == \"realtime\")"
 ends 0 usage --json

@@ -274,14 +274,27 @@ static int no_match(const struct caller *caller, const char *name, struct result
 	return result_refuse_all(result, RESULT_NOT_PERMITTED, &refusal);
 }
 
+#define TENANTS_NAMED 8U
+
+static int no_such_tenant(const struct settings *settings, const char *name, struct result *result)
+{
+	char names[TENANTS_NAMED * 40] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < settings->n_tenants && i < TENANTS_NAMED; i++)
+		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%.32s", i > 0 ? ", " : "",
+				       settings->tenants[i].name);
+	return result_set(result, RESULT_NO_SUCH_TENANT, "there is no tenant %s: there are %s%s",
+			  name, names, settings->n_tenants > TENANTS_NAMED ? ", ..." : "");
+}
+
 static int find_named(const struct settings *settings, const struct caller *caller,
 		      const char *name, const struct tenant **ret, struct result *result)
 {
 	const struct tenant *tenant = tenant_named(settings, name);
 
 	if (!tenant)
-		return result_set(result, RESULT_NO_SUCH_TENANT,
-				  "there is no tenant %s; the Tenants property lists them", name);
+		return no_such_tenant(settings, name, result);
 	if (!matches(tenant, caller))
 		return no_match(caller, name, result);
 	*ret = tenant;
