@@ -117,6 +117,13 @@ void print_grant(FILE *out, const char *before, const struct gpuarb_partition *p
 		   engines, shape);
 }
 
+char print_letter(size_t i)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	return i < sizeof(letters) - 1 ? letters[i] : '#';
+}
+
 void print_bytes(uint64_t bytes, char buf[static PRINT_BYTES])
 {
 	static const char suffixes[] = "KMGTPE";

@@ -31,6 +31,9 @@ static inline const char *print_s(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* a to z, A to Z, then "#": names lease or process i of a drawing. */
+char print_letter(size_t i);
+
 #define PRINT_BYTES 24U
 void print_bytes(uint64_t bytes, char buf[static PRINT_BYTES]); /* "2.0G" */
 

@@ -37,9 +37,26 @@ void svg_text(FILE *out, const char *text)
 	}
 }
 
-void svg_hue(FILE *out, unsigned i)
+void svg_cell(FILE *out, unsigned x, unsigned y, int i, char letter)
 {
-	fprintf(out, "hsl(%u,65%%,70%%)", i * 137 % 360);
+	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"", x, y,
+		SVG_CELL - 2, SVG_CELL - 2);
+	if (i == SVG_FREE)
+		fputs("#e4e4e4\"/>", out);
+	else if (i == SVG_SHARED)
+		fputs("#888888\"/>", out);
+	else
+		fprintf(out, "hsl(%u,65%%,70%%)\"/>", (unsigned)i * 137 % 360);
+	if (i != SVG_FREE)
+		fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%c</text>",
+			x + (SVG_CELL - 2) / 2, SVG_Y(y), letter);
+	fputc('\n', out);
+}
+
+void svg_legend_free(FILE *out, unsigned y)
+{
+	svg_cell(out, SVG_MARGIN, y, SVG_FREE, ' ');
+	fprintf(out, "<text x=\"%u\" y=\"%u\">free</text>\n", SVG_MARGIN + SVG_LINE, SVG_Y(y));
 }
 
 int svg_write(const struct command *command, void (*draw)(FILE *out, const void *drawing),

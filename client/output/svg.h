@@ -13,14 +13,23 @@
 
 #define SVG_LINE 22U
 #define SVG_MARGIN 16U
+#define SVG_CELL 18U                  /* from cell to cell, also to the one below */
+#define SVG_LABEL 100U                /* room for "XCC 7 pipe 7" before a row of cells */
+#define SVG_GAP 8U                    /* between the cells and the legend */
+#define SVG_Y(y) ((y) + SVG_CELL - 6) /* of the text beside a cell at y */
 
 void svg_begin(FILE *out, unsigned width, unsigned height);
 
 /* Text of any user, escaped. */
 void svg_text(FILE *out, const char *text);
 
-/* A colour for number i. Neighbouring numbers get hues that are far apart. */
-void svg_hue(FILE *out, unsigned i);
+/* A cell for number i with a letter. Neighbouring numbers get hues that are far apart. SVG_FREE: without
+ * a letter. */
+#define SVG_FREE (-1)
+#define SVG_SHARED (-2)
+void svg_cell(FILE *out, unsigned x, unsigned y, int i, char letter);
+
+void svg_legend_free(FILE *out, unsigned y); /* the last line of a legend */
 
 /* Draws to the file of --svg, "-": standard output. Returns the exit code. */
 int svg_write(const struct command *command, void (*draw)(FILE *out, const void *drawing),

@@ -41,7 +41,7 @@ static int read_policy(const struct command *command, struct policy *ret)
 
 	if (!file)
 		return fail(command, EXIT_FAILED,
-			    "%s: %s; install gpuarb, or name the directory with --templates=DIR",
+			    "%s: %s; install gpuarb, or in its sources use --templates=conf/init",
 			    ret->from, strerror(errno));
 	ret->text = calloc(1, POLICY_BYTES);
 	n = ret->text ? fread(ret->text, 1, POLICY_BYTES - 1, file) : 0;

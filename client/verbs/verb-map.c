@@ -87,16 +87,14 @@ static int grid_init(struct grid *grid, const struct gpuarb_gpu *gpu, const stru
 	return 0;
 }
 
-/* '.', '+' for shared, else the lease's letter: a to z, A to Z, then '#'. */
+/* '.', '+' for shared, else the lease's letter. */
 static char grid_letter(int cell)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
 	if (cell == GRID_FREE)
 		return '.';
 	if (cell == GRID_SHARED)
 		return '+';
-	return (size_t)cell < sizeof(letters) - 1 ? letters[cell] : '#';
+	return print_letter((size_t)cell);
 }
 
 /* The cell of a working CU. */
@@ -173,47 +171,29 @@ static void draw_text(const struct command *command, const struct grid *grid)
 
 /* ---- SVG ------------------------------------------------------------------------------------ */
 
-#define CELL 18U  /* pixels from CU to CU */
-#define LABEL 90U /* room for "XCC 7 SE 7" */
 #define LEGEND_WIDTH 560U
-#define SVG_GAP 8U /* between the CUs and the legend */
 
-static void svg_fill(FILE *out, int cell)
-{
-	if (cell == GRID_FREE)
-		fputs("#e4e4e4", out);
-	else if (cell == GRID_SHARED)
-		fputs("#888888", out);
-	else
-		svg_hue(out, (unsigned)cell);
-}
+_Static_assert(GRID_FREE == SVG_FREE && GRID_SHARED == SVG_SHARED, "cells are drawn as they are");
 
-static void svg_cell(FILE *out, unsigned x, unsigned y, int cell)
+static void draw_cell(FILE *out, unsigned x, unsigned y, int cell)
 {
-	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"", x, y, CELL - 2,
-		CELL - 2);
-	svg_fill(out, cell);
-	fputs("\"/>", out);
-	if (cell != GRID_FREE)
-		fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%c</text>",
-			x + (CELL - 2) / 2, y + CELL - 6, grid_letter(cell));
-	fputc('\n', out);
+	svg_cell(out, x, y, cell, cell == GRID_FREE ? ' ' : grid_letter(cell));
 }
 
 static void svg_engine(FILE *out, const struct grid *grid, unsigned xcc, unsigned engine,
 		       unsigned y)
 {
 	const struct geometry *geometry = &grid->model.geometry;
-	unsigned x = SVG_MARGIN + LABEL;
+	unsigned x = SVG_MARGIN + SVG_LABEL;
 
-	fprintf(out, "<text x=\"%u\" y=\"%u\">", SVG_MARGIN, y + CELL - 6);
+	fprintf(out, "<text x=\"%u\" y=\"%u\">", SVG_MARGIN, SVG_Y(y));
 	if (geometry->xccs > 1)
 		fprintf(out, "XCC %u ", xcc);
 	fprintf(out, "SE %u</text>\n", engine);
 
-	for (unsigned a = 0; a < geometry->arrays; a++, x += CELL / 2) {
-		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++, x += CELL)
-			svg_cell(out, x, y, grid_cell(grid, xcc, engine, a, cu));
+	for (unsigned a = 0; a < geometry->arrays; a++, x += SVG_CELL / 2) {
+		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++, x += SVG_CELL)
+			draw_cell(out, x, y, grid_cell(grid, xcc, engine, a, cu));
 	}
 }
 
@@ -221,9 +201,9 @@ static void svg_legend(FILE *out, const struct grid *grid, size_t i, unsigned y)
 {
 	const struct gpuarb_lease_info *lease = grid->here[i];
 
-	svg_cell(out, SVG_MARGIN, y, (int)i);
-	fprintf(out, "<text x=\"%u\" y=\"%u\">lease %" PRIu64 " ", SVG_MARGIN + SVG_LINE,
-		y + CELL - 6, lease->id);
+	draw_cell(out, SVG_MARGIN, y, (int)i);
+	fprintf(out, "<text x=\"%u\" y=\"%u\">lease %" PRIu64 " ", SVG_MARGIN + SVG_LINE, SVG_Y(y),
+		lease->id);
 	svg_text(out, name_of(lease));
 	fputs(", ", out);
 	svg_text(out, lease->lease_class);
@@ -238,27 +218,26 @@ static unsigned height_of(const struct grid *grid)
 {
 	unsigned rows = grid->model.geometry.xccs * grid->model.geometry.engines;
 
-	return SVG_LINE + rows * CELL + SVG_GAP + ((unsigned)grid->n_here + 2) * SVG_LINE;
+	return SVG_LINE + rows * SVG_CELL + SVG_GAP + ((unsigned)grid->n_here + 2) * SVG_LINE;
 }
 
 static void svg_grid(FILE *out, const struct grid *grid, unsigned y)
 {
 	const struct geometry *geometry = &grid->model.geometry;
 
-	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, y + CELL - 6);
+	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, SVG_Y(y));
 	svg_text(out, grid->gpu->name);
 	fputs(" ", out);
 	svg_text(out, grid->gpu->device);
 	fprintf(out, ", %u of %u CUs free</text>\n", grid->gpu->cus_free, grid->gpu->cus);
 	y += SVG_LINE;
 	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
-		for (unsigned e = 0; e < geometry->engines; e++, y += CELL)
+		for (unsigned e = 0; e < geometry->engines; e++, y += SVG_CELL)
 			svg_engine(out, grid, xcc, e, y);
 	y += SVG_GAP;
 	for (size_t i = 0; i < grid->n_here; i++, y += SVG_LINE)
 		svg_legend(out, grid, i, y);
-	svg_cell(out, SVG_MARGIN, y, GRID_FREE);
-	fprintf(out, "<text x=\"%u\" y=\"%u\">free</text>\n", SVG_MARGIN + SVG_LINE, y + CELL - 6);
+	svg_legend_free(out, y);
 }
 
 /* Pixels of the shader engine with the most CUs. */
@@ -269,10 +248,10 @@ static unsigned widest_engine(const struct grid *grid)
 
 	for (unsigned x = 0; x < geometry->xccs; x++) {
 		for (unsigned e = 0; e < geometry->engines; e++) {
-			unsigned width = (geometry->arrays - 1) * CELL / 2;
+			unsigned width = (geometry->arrays - 1) * SVG_CELL / 2;
 
 			for (unsigned a = 0; a < geometry->arrays; a++)
-				width += geometry->active[x][e][a] * CELL;
+				width += geometry->active[x][e][a] * SVG_CELL;
 			widest = max_u(widest, width);
 		}
 	}
@@ -286,7 +265,7 @@ static void draw_svg(FILE *out, const void *drawing)
 	unsigned width = LEGEND_WIDTH, height = 2 * SVG_MARGIN, y = SVG_MARGIN;
 
 	for (size_t i = 0; i < grids->n; i++) {
-		width = max_u(width, 2 * SVG_MARGIN + LABEL + widest_engine(&grids->list[i]));
+		width = max_u(width, 2 * SVG_MARGIN + SVG_LABEL + widest_engine(&grids->list[i]));
 		height += height_of(&grids->list[i]);
 	}
 

@@ -105,15 +105,10 @@ static int rack_count(const struct command *command, struct rack *rack)
 	return EXIT_OK;
 }
 
-/* '.' for a free slot, else the letter of its process: a to z, A to Z, then '#'. */
+/* '.' for a free slot, else the letter of its process. */
 static char letter_of(const struct rack *rack, const struct gpuarb_queue_slot *slot)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	size_t i = index_of_pid(rack, slot->pid);
-
-	if (!slot->active)
-		return '.';
-	return i < sizeof(letters) - 1 ? letters[i] : '#';
+	return slot->active ? print_letter(index_of_pid(rack, slot->pid)) : '.';
 }
 
 #define LABEL_MAX 40
@@ -279,24 +274,13 @@ static void print_json(const struct racks *racks)
 
 /* ---- SVG ------------------------------------------------------------------------------------ */
 
-#define CELL 18U
-#define LABEL 100U /* room for "XCC 7 pipe 3" */
 #define WIDTH 640U
 
-static void svg_cell(FILE *out, const struct rack *rack, const struct gpuarb_queue_slot *slot,
-		     unsigned x, unsigned y)
+static void draw_slot(FILE *out, const struct rack *rack, const struct gpuarb_queue_slot *slot,
+		      unsigned x, unsigned y)
 {
-	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"", x, y, CELL - 2,
-		CELL - 2);
-	if (slot->active)
-		svg_hue(out, (unsigned)index_of_pid(rack, slot->pid));
-	else
-		fputs("#e4e4e4", out);
-	fputs("\"/>", out);
-	if (slot->active)
-		fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%c</text>",
-			x + (CELL - 2) / 2, y + CELL - 6, letter_of(rack, slot));
-	fputc('\n', out);
+	svg_cell(out, x, y, slot->active ? (int)index_of_pid(rack, slot->pid) : SVG_FREE,
+		 letter_of(rack, slot));
 }
 
 /* Draws the pipes below each other; returns the y behind them. */
@@ -304,21 +288,22 @@ static unsigned svg_pipes(FILE *out, const struct rack *rack, unsigned y)
 {
 	unsigned x = 0;
 
-	for (size_t i = 0; i < count_all(rack); i++, x += CELL) {
+	for (size_t i = 0; i < count_all(rack); i++, x += SVG_CELL) {
 		char label[LABEL_MAX];
 
 		if (begins_pipe(rack, i)) {
-			y += i > 0 ? CELL : 0;
-			x = SVG_MARGIN + LABEL;
-			fprintf(out, "<text x=\"%u\" y=\"%u\">%s</text>\n", SVG_MARGIN,
-				y + CELL - 6, label_of(rack, i, label));
+			y += i > 0 ? SVG_CELL : 0;
+			x = SVG_MARGIN + SVG_LABEL;
+			fprintf(out, "<text x=\"%u\" y=\"%u\">%s</text>
+", SVG_MARGIN, SVG_Y(y),
+				label_of(rack, i, label));
 		}
-		svg_cell(out, rack, slot_at(rack, i), x, y);
+		draw_slot(out, rack, slot_at(rack, i), x, y);
 	}
-	return y + CELL;
+	return y + SVG_CELL + SVG_GAP;
 }
 
-/* A line for each process. */
+/* A line for each process, and one for free slots. */
 static unsigned svg_legend(FILE *out, const struct command *command, const struct rack *rack,
 			   unsigned y)
 {
@@ -331,8 +316,8 @@ static unsigned svg_legend(FILE *out, const struct command *command, const struc
 			continue;
 		next++;
 		lease_name(command, slot->lease, lease, sizeof(lease));
-		svg_cell(out, rack, slot, SVG_MARGIN, y);
-		fprintf(out, "<text x=\"%u\" y=\"%u\">pid %u ", SVG_MARGIN + SVG_LINE, y + CELL - 6,
+		draw_slot(out, rack, slot, SVG_MARGIN, y);
+		fprintf(out, "<text x=\"%u\" y=\"%u\">pid %u ", SVG_MARGIN + SVG_LINE, SVG_Y(y),
 			slot->pid);
 		svg_text(out, slot->command);
 		fputs(", ", out);
@@ -340,7 +325,8 @@ static unsigned svg_legend(FILE *out, const struct command *command, const struc
 		fputs("</text>\n", out);
 		y += SVG_LINE;
 	}
-	return y;
+	svg_legend_free(out, y);
+	return y + SVG_LINE;
 }
 
 static unsigned height_of(const struct rack *rack)
@@ -349,7 +335,7 @@ static unsigned height_of(const struct rack *rack)
 
 	for (size_t i = 0; i < count_all(rack); i++)
 		rows += begins_pipe(rack, i);
-	return 2 * SVG_LINE + rows * CELL + (unsigned)rack->n_pids * SVG_LINE;
+	return SVG_LINE + rows * SVG_CELL + SVG_GAP + ((unsigned)rack->n_pids + 2) * SVG_LINE;
 }
 
 static void draw_svg(FILE *out, const void *drawing)
@@ -363,8 +349,7 @@ static void draw_svg(FILE *out, const void *drawing)
 	for (size_t i = 0; i < racks->n; i++) {
 		const struct rack *rack = &racks->list[i];
 
-		fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN,
-			y + CELL - 6);
+		fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, SVG_Y(y));
 		svg_text(out, rack->gpu->name);
 		fprintf(out, ", %zu of %zu queue slots in use</text>\n", rack->active, rack->n);
 		y = svg_pipes(out, rack, y + SVG_LINE);
