@@ -132,6 +132,13 @@ class QueueSlot(Structure):
                 ('pid', c_uint32), ('lease', c_uint64), ('command', c_char_p)]
 
 
+class UsageRow(Structure):
+    _fields_ = [('tenant', c_char_p), ('uid', c_uint32), ('lease_class', c_char_p),
+                ('leases', c_uint64), ('held_usec', c_uint64), ('cu_usec', c_uint64),
+                ('queue_usec', c_uint64), ('waits', c_uint64), ('waited_usec', c_uint64),
+                ('refusals', c_uint64)]
+
+
 # The functions of a callback: of gpuarb_watch() and of gpuarb_lease_dispatch().
 Changed = CFUNCTYPE(None, c_char_p, c_char_p, c_void_p)
 LeaseChanged = CFUNCTYPE(None, c_void_p, c_void_p)
@@ -183,6 +190,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_open': (c_int, _Pointer),
     'gpuarb_plan': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), POINTER(c_char_p)),
     'gpuarb_read_slots': (c_int, c_void_p, c_char_p, _Pointer),
+    'gpuarb_read_usage': (c_int, c_void_p, c_uint64, _Pointer),
     'gpuarb_release': (c_int, c_void_p, c_uint64),
     'gpuarb_reload': (c_int, c_void_p),
     'gpuarb_reserve': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), _Pointer),
@@ -196,6 +204,9 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_slots_sdma': (POINTER(QueueSlot), c_void_p, c_size_t),
     'gpuarb_slots_usec': (c_uint64, c_void_p),
     'gpuarb_start': (c_int, c_void_p, c_uint64),
+    'gpuarb_usage_free': (None, c_void_p),
+    'gpuarb_usage_from': (c_uint64, c_void_p),
+    'gpuarb_usage_get': (POINTER(UsageRow), c_void_p, c_size_t),
     'gpuarb_view_capped': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_client': (POINTER(Client), c_void_p, c_size_t, c_size_t),
     'gpuarb_view_cover': (POINTER(Cover), c_void_p, c_size_t, c_size_t),
