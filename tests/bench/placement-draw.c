@@ -5,11 +5,14 @@
 
 #include "bench/placement.h"
 
-#define WIDTH 260.0 /* of a panel, with its margin */
+#define WIDTH 300.0 /* of a panel, with its margin and its title */
 #define HEIGHT 190.0
 #define LEFT 44.0
 #define TOP 30.0
-#define INNER_WIDTH (WIDTH - LEFT - 12)
+#define INNER_WIDTH (WIDTH - LEFT - 40)
+#define LEGEND_COLUMNS 4U
+#define LEGEND_WIDTH 220.0
+#define LEGEND_HEIGHT 66.0
 #define INNER_HEIGHT (HEIGHT - TOP - 34)
 #define LOW 0.2 /* useful work at the bottom and at the top */
 #define HIGH 0.8
@@ -68,10 +71,13 @@ static void draw_legend(FILE *f, double y)
 		"<text x=\"%.0f\" y=\"%.0f\">Useful work (E of CUs) of work offered, by offered "
 		"load:</text>\n",
 		LEFT, y);
-	for (size_t i = 0; i < POLICIES; i++)
+	for (size_t i = 0; i < POLICIES; i++) {
+		double x = LEFT + (double)(i % LEGEND_COLUMNS) * LEGEND_WIDTH;
+		double line = y + 18 + 20 * (double)(i / LEGEND_COLUMNS);
+
 		fprintf(f, "<path d=\"M%.0f %.0fh20\" %s/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n",
-			LEFT + (double)i * 120, y + 16, strokes[i], LEFT + (double)i * 120 + 24,
-			y + 20, policies[i].name);
+			x, line, strokes[i], x + 24, line + 4, policies[i].text);
+	}
 }
 
 /* Rows of one panel follow one another. */
@@ -100,7 +106,7 @@ int draw_rows(const char *path, const struct row *rows, size_t n)
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
 		"font-family=\"sans-serif\" font-size=\"11\" fill=\"#222222\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-		WIDTH * (double)columns, height + 40);
+		WIDTH * (double)columns, height + LEGEND_HEIGHT);
 	for (size_t i = 0; i < n; at++) {
 		size_t same = same_panel(&rows[i], n - i);
 
