@@ -219,10 +219,13 @@ static void json_driver_events(struct json_object *map, const struct gpuarb_view
 		json_number(map, events[e].kind, events[e].count);
 }
 
-static void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i,
-		     const struct gpuarb_gpu *gpu)
+void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i)
 {
 	struct json_object *map = json_map(list, NULL), *xccs;
+	const struct gpuarb_gpu *gpu;
+
+	gpuarb_view_gpus(view, &gpu);
+	gpu += i;
 
 	json_text(map, "name", gpu->name);
 	json_text_known(map, "device", gpu->device);
@@ -250,15 +253,6 @@ static void json_gpu(struct json_object *list, const struct gpuarb_view *view, s
 	json_flag(map, "oversubscribed", gpu->oversubscribed);
 	json_flag(map, "draining", gpu->draining);
 	json_driver_events(json_map(map, "driver_events"), view, i);
-}
-
-void json_gpus(struct json_object *list, const struct gpuarb_view *view)
-{
-	const struct gpuarb_gpu *gpus;
-	size_t n = gpuarb_view_gpus(view, &gpus);
-
-	for (size_t i = 0; i < n; i++)
-		json_gpu(list, view, i, &gpus[i]);
 }
 
 void json_partition(struct json_object *list, const struct gpuarb_partition *partition)
@@ -292,7 +286,7 @@ void json_partition(struct json_object *list, const struct gpuarb_partition *par
 		json_text(gaps, NULL, partition->gaps[i]);
 }
 
-void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease)
+static void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease)
 {
 	struct json_object *owner, *partitions;
 
@@ -462,7 +456,7 @@ static void json_cus_min(struct json_object *map, const struct gpuarb_view *view
 				    gpuarb_view_cus_min(view, i, k));
 }
 
-void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i)
+static void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
 	const struct gpuarb_refusal_facts *facts;
 	const struct gpuarb_refusal *refusal = gpuarb_view_waits_for(view, i, &facts);
@@ -492,15 +486,13 @@ void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease)
 	json_print(out, map);
 }
 
-void json_leases(struct json_object *list, const struct gpuarb_view *view)
+struct json_object *json_lease(struct json_object *list, const struct gpuarb_view *view, size_t i)
 {
+	struct json_object *map = json_map(list, NULL);
 	const struct gpuarb_lease_info *leases;
-	size_t n = gpuarb_view_leases(view, &leases);
 
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *map = json_map(list, NULL);
-
-		json_lease_into(map, &leases[i]);
-		json_lease_facts(map, view, i);
-	}
+	gpuarb_view_leases(view, &leases);
+	json_lease_into(map, &leases[i]);
+	json_lease_facts(map, view, i);
+	return map;
 }

@@ -36,11 +36,9 @@ void json_print_line(FILE *out, struct json_object *value);
 
 /* Objects of the bus: keys as on the bus with underscores, null for unknown values. */
 
-void json_gpus(struct json_object *list, const struct gpuarb_view *view);
 void json_partition(struct json_object *list, const struct gpuarb_partition *partition);
 
-/* Adds the keys of the lease to an object. */
-void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease);
+/* As a program knows its lease. */
 void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease);
 
 /* Adds the last refusals; an empty array for NULL. */
@@ -49,9 +47,7 @@ void json_refusals(struct json_object *map, const struct gpuarb *gpuarb);
 /* What the last plan would take from other leases. */
 void json_effects(struct json_object *map, const struct gpuarb *gpuarb);
 
-/* The refusal that lease i of gpuarb_view_leases() waits for the end of, if it waits, and its
- * refused queues, moves and pauses, if there were any. */
-void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i);
-
-/* All leases of the view, with these facts. */
-void json_leases(struct json_object *list, const struct gpuarb_view *view);
+/* GPU i of gpuarb_view_gpus(), and lease i of gpuarb_view_leases() with all that is known of it. NULL: not
+ * in a list; the result is for json_print(). */
+void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i);
+struct json_object *json_lease(struct json_object *list, const struct gpuarb_view *view, size_t i);

@@ -14,6 +14,20 @@
 
 /* ---- status --------------------------------------------------------------------------------- */
 
+static void json_gpus(struct json_object *list, const struct command *command)
+{
+	for (size_t i = 0; i < command->n_gpus; i++)
+		if (gpu_is_listed(command, &command->gpus[i]))
+			json_gpu(list, command->view, i);
+}
+
+static void json_leases(struct json_object *list, const struct command *command)
+{
+	for (size_t i = 0; i < command->n_leases; i++)
+		if (lease_is_listed(command, &command->leases[i]))
+			json_lease(list, command->view, i);
+}
+
 static void json_status(const struct command *command)
 {
 	struct json_object *map = json_map(NULL, NULL), *list;
@@ -25,8 +39,8 @@ static void json_status(const struct command *command)
 	list = json_list(map, "tenants");
 	for (size_t i = 0; i < n; i++)
 		json_text(list, NULL, tenants[i]);
-	json_gpus(json_list(map, "gpus"), command->view);
-	json_leases(json_list(map, "leases"), command->view);
+	json_gpus(json_list(map, "gpus"), command);
+	json_leases(json_list(map, "leases"), command);
 	json_print(stdout, map);
 }
 
@@ -236,7 +250,7 @@ int run_gpus(struct command *command)
 		return r;
 	if (command->json) {
 		list = json_list(NULL, NULL);
-		json_gpus(list, command->view);
+		json_gpus(list, command);
 		json_print(stdout, list);
 		return EXIT_OK;
 	}
@@ -263,15 +277,7 @@ int run_list(struct command *command)
 		return EXIT_OK;
 	}
 	list = json_list(NULL, NULL);
-	for (size_t i = 0; i < command->n_leases; i++) {
-		struct json_object *map;
-
-		if (!lease_is_listed(command, &command->leases[i]))
-			continue;
-		map = json_map(list, NULL);
-		json_lease_into(map, &command->leases[i]);
-		json_lease_facts(map, command->view, i);
-	}
+	json_leases(list, command);
 	json_print(stdout, list);
 	return EXIT_OK;
 }
@@ -387,7 +393,6 @@ int run_show(struct command *command)
 {
 	const struct lent all = { command->leases, command->n_leases };
 	const struct gpuarb_lease_info *lease;
-	struct json_object *map;
 	int r = session_lease(command, command->id, &lease);
 
 	if (r != EXIT_OK)
@@ -396,9 +401,6 @@ int run_show(struct command *command)
 		print_lease(command, &all, lease);
 		return EXIT_OK;
 	}
-	map = json_map(NULL, NULL);
-	json_lease_into(map, lease);
-	json_lease_facts(map, command->view, (size_t)(lease - all.leases));
-	json_print(stdout, map);
+	json_print(stdout, json_lease(NULL, command->view, (size_t)(lease - all.leases)));
 	return EXIT_OK;
 }

@@ -300,6 +300,8 @@ for wrong in --columns=foo --columns=id,foo --user=nosuchuser --state=sleeping -
 	ends 2 list "$wrong"
 	err_has "${wrong##*[=,]}"
 done
+ends 0 status --user=daemon --gpu=0 --json
+json_out '.leases == [] and (.gpus | length == 1)'
 ends 2 status --state=sleeping
 ends 2 gpus --columns=pid
 ends 2 usage --columns=pid
