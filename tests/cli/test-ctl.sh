@@ -351,5 +351,23 @@ check 'the accounting is saved' test -s "$dir/run/usage"
 rig_start_daemon --simulate=radeon-vii
 ends 0 usage --json
 json_out "([$mine | .leases] | add) == $before"
+# A damaged file, and one that can be neither read nor written, are reported; gpuarbd runs all the same.
+end_daemon() { kill "$daemon_pid"; wait "$daemon_pid"; }
+end_daemon
+echo nonsense >"$dir/run/usage"
+rig_start_daemon --simulate=radeon-vii
+ends 0 usage --json
+json_out '.usage == [] and .from == null'
+ends 0 usage
+out_lacks 'Since'
+check 'the damaged accounting is logged' grep -q accounting "$dir/daemon.err"
+end_daemon
+rm "$dir/run/usage"
+mkdir "$dir/run/usage"
+rig_start_daemon --simulate=radeon-vii
+end_daemon
+check 'reading and saving are logged' test "$(grep -c accounting "$dir/daemon.err")" = 2
+rmdir "$dir/run/usage"
+rig_start_daemon --simulate=radeon-vii
 
 rig_done
