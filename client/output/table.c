@@ -352,6 +352,17 @@ static void add_partitions(struct table *table, const struct gpuarb_lease_info *
 		table_add(table, "%zu GPUs", lease->n_partitions);
 }
 
+/* The CUs that an adaptable lease always keeps. */
+static void add_base(struct table *table, const struct gpuarb_view *view, size_t l,
+		     const struct gpuarb_lease_info *lease)
+{
+	uint64_t base = 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		base += gpuarb_view_cus_min(view, l, i);
+	table_number(table, base);
+}
+
 /* The first priority that differs in the hardware: "priority normal (asked high)". */
 static void add_priority(const struct gpuarb_lease_info *lease, char *buf, size_t size)
 {
@@ -399,6 +410,7 @@ static void add_lease(struct table *table, const struct command *command, const 
 	table_add(table, "%s", user);
 	table_number(table, lease->owner_pid);
 	add_partitions(table, lease);
+	add_base(table, command->view, (size_t)(lease - all->leases), lease);
 	lease_text_age(gpuarb_view_since(command->view, (size_t)(lease - all->leases)), age);
 	table_add(table, "%s", age);
 	table_add(table, "%s", why);
@@ -505,15 +517,15 @@ bool lease_is_listed(const struct command *command, const struct gpuarb_lease_in
 	return !command->filter.gpu || has_listed_gpu(command, lease);
 }
 
-const char *const lease_table_heads[] = { "ID",   "NAME",   "STATE", "CLASS",  "TENANT",
-					  "USER", "PID",    "CUS",   "QUEUES", "GPU",
-					  "AGE",  "REASON", NULL };
+const char *const lease_table_heads[] = { "ID",   "NAME", "STATE",  "CLASS",  "TENANT",
+					  "USER", "PID",  "CUS",    "QUEUES", "GPU",
+					  "BASE", "AGE",  "REASON", NULL };
 
 void lease_table(const struct command *command)
 {
 	const struct lent all = { command->leases, command->n_leases };
 	_cleanup_(table_done) struct table table = { .heads = lease_table_heads,
-						     .keep = "010681923570" };
+						     .keep = "0106819235w70" };
 
 	for (size_t i = 0; i < all.n; i++)
 		if (lease_is_listed(command, &all.leases[i]))

@@ -369,6 +369,10 @@ wait "$still" 2>/dev/null
 list_becomes 'all(.name != "still")'
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
+ends 0 list --output=wide --columns=id,base
+out_has "$ml"
+check 'a wide list has the base' grep -qE "^$ml +15$" "$dir/out"
+
 # A borrower can be resized; what is not typed stays.
 ends 0 resize "$ml" --priority=low --json
 json_out '.partitions[0] | .cus == 60 and .cus_asked == 60 and .priority == 0'
