@@ -294,8 +294,7 @@ static unsigned svg_pipes(FILE *out, const struct rack *rack, unsigned y)
 		if (begins_pipe(rack, i)) {
 			y += i > 0 ? SVG_CELL : 0;
 			x = SVG_MARGIN + SVG_LABEL;
-			fprintf(out, "<text x=\"%u\" y=\"%u\">%s</text>
-", SVG_MARGIN, SVG_Y(y),
+			fprintf(out, "<text x=\"%u\" y=\"%u\">%s</text>\n", SVG_MARGIN, SVG_Y(y),
 				label_of(rack, i, label));
 		}
 		draw_slot(out, rack, slot_at(rack, i), x, y);

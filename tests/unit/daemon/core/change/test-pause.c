@@ -171,9 +171,9 @@ TEST(a_pause_that_is_longer_than_max_pause_is_reported_once)
 	CHECK(arbiter_next_deadline(l.s.arbiter) <= l.now + 10 * SECOND_USEC);
 	pass(&l, 10 * SECOND_USEC);
 	CHECK(lease->pause.long_reported);
-	CHECK(strstr(lease->reason, " 10 s") && strstr(lease->reason, "max-pause"));
+	CHECK(strstr(lease->reason, " 10000 ms") && strstr(lease->reason, "max-pause"));
 	pass(&l, 5 * SECOND_USEC);
-	CHECK(strstr(lease->reason, " 10 s"));
+	CHECK(strstr(lease->reason, " 10000 ms"));
 	CHECK(activate(&l, rt->id, false) == 0 && !lease->pause.long_reported);
 	scene_done(&l.s);
 }
