@@ -220,7 +220,7 @@ TEST(zero_is_valid_if_it_is_the_default)
 	CHECK(option_given(&command.wants[0], "streams") &&
 	      !option_given(&command.wants[0], "cus"));
 	CHECK(PARSE(&command, "--streams=-1") == -EINVAL && says(&command, "0 to 1024"));
-	CHECK(PARSE(&command, "--wait=1d") == -EINVAL && says(&command, "2h"));
+	CHECK(PARSE(&command, "--wait=1w") == -EINVAL && says(&command, "2h"));
 }
 
 TEST(bytes_take_a_suffix_and_do_not_overflow)
