@@ -253,6 +253,8 @@ int gpu_check_partition(const struct gpu *gpu, const struct partition *p, char *
 	     (geometry_effective(&gpu->info.geometry, &p->base) != cuset_count(&p->base) &&
 	      !cuset_equal(&p->base, &gpu->all))))
 		return refuse(buf, size, -EINVAL, "the base is no rectangle within the mask");
+	if (!is_whole(&gpu->codec, &p->base) || !is_whole(&gpu->codec, &p->before))
+		return refuse(buf, size, -EINVAL, "the base, or the mask before, splits a WGP");
 	/* Rectangular, but for the whole GPU and shape=any. */
 	if (p->effective == p->count || p->any_shape || cuset_equal(&p->cus, &gpu->all))
 		return 0;

@@ -86,8 +86,10 @@ TEST(adopted_mask_with_half_a_wgp_or_an_empty_xcc_ends_its_lease)
 		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
 		{ .xccs = 2, .engines = 4, .arrays = 1, .array_cus = 10 },
 		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
+		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
 	};
-	static const char *const words[] = { "half a WGP", "an XCC without a CU", "splits a WGP" };
+	static const char *const words[] = { "half a WGP", "an XCC without a CU", "splits a WGP",
+					     "the base, or the mask before" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		struct gpu_info info = radeon_vii("0000:03:00.0");
@@ -109,6 +111,12 @@ TEST(adopted_mask_with_half_a_wgp_or_an_empty_xcc_ends_its_lease)
 			set_cus(&lease->partitions[0], CUSET_ENGINES + e, 0);
 		if (i == 2) /* occupied must have whole WGPs, too */
 			lease->partitions[0].occupied.pair[0] |= UINT32_C(1) << 9;
+		if (i == 3) {
+			lease->adaptable = lease->partitions[0].adaptable = true;
+			lease->partitions[0].base = lease->partitions[0].cus;
+			for (unsigned e = 0; e < 4; e++)
+				lease->partitions[0].base.pair[e] &= ~UINT32_C(1);
+		}
 		CHECK(adopt_saved(new, lease, "", why, sizeof(why)) == 0);
 		CHECK(lease->state == STATE_ENDING && strstr(lease->reason, words[i]));
 		result_done(&result);
