@@ -76,10 +76,11 @@ static void reading_end(struct reading *reading)
 	rig_done(reading->sim);
 }
 
-/* Masks as clients set them: any bits, short ones too, but no half WGP. */
+/* Masks as clients set them: any bits, short ones too, but no half WGP. *ret: the CUs that they occupy. */
 static void mask_randomly(struct sim_queue *queue, struct cuset *ret)
 {
 	struct codec codec;
+	struct cuset set;
 
 	codec_init(&codec, &queue->gpu->info.geometry);
 	queue->mask_bits = 32 * (1 + below((unsigned)codec_words(&codec)));
@@ -89,7 +90,8 @@ static void mask_randomly(struct sim_queue *queue, struct cuset *ret)
 			queue->mask[i] = (queue->mask[i] & 0x55555555U) * 3;
 	}
 	sim_mask_map(queue);
-	codec_decode(&codec, queue->mask, queue->mask_bits / 32, ret);
+	codec_decode(&codec, queue->mask, queue->mask_bits / 32, &set);
+	geometry_occupied(&queue->gpu->info.geometry, &set, ret);
 }
 
 TEST(daemon_reads_the_mask_that_was_set)
