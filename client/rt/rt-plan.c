@@ -65,11 +65,6 @@ static uint64_t activation_changes(const struct rt_set *set, size_t partition)
 	return activations + (activations > 0);
 }
 
-static uint64_t longer(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* A preemption that times out; 0: the fault model of the set has none. */
 static uint64_t timed_out(const struct rt_set *set)
 {
@@ -93,7 +88,7 @@ static uint64_t activation(const struct rt_plan *plan, const struct rt_partition
 	if (set->preemption != RT_UNSET)
 		removal = plan->changed_queues * set->preemption;
 	return set->daemon.activate_grace + set->daemon.enforce_delay +
-	       longer(removal, timed_out(set)) + SCAN_WHILE_ENDING_USEC;
+	       max_u64(removal, timed_out(set)) + SCAN_WHILE_ENDING_USEC;
 }
 
 static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition_plan *ret)

@@ -4,6 +4,7 @@
 /* Cleanup of variables at the end of their scope, and a few macros. */
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
@@ -35,6 +36,11 @@ static inline unsigned min_u(unsigned a, unsigned b)
 }
 
 static inline unsigned max_u(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }

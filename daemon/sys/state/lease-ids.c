@@ -10,16 +10,12 @@
 #include <time.h>
 
 #include "sys/state/state-file.h"
+#include "util/base.h"
 #include "util/fd.h"
 
 #define NEXT_ID "next-id"
 #define ID_BLOCK 64U           /* reserved at a time in the runtime directory */
 #define ID_BLOCK_DURABLE 1024U /* and in the state directory */
-
-static uint64_t highest_of(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
 
 /* For a directory whose next-id is lost: above all ids that any daemon of this boot can have used,
  * unless it made more than 2^10 leases a second all the time. */
@@ -70,11 +66,11 @@ static void find_first(struct lease_ids *ids, const char *path, uint64_t highest
 
 	if (r == 0 && id <= highest)
 		r = -EINVAL;
-	ids->first = highest_of(highest + 1, durable == 0 ? kept : 0);
+	ids->first = max_u64(highest + 1, durable == 0 ? kept : 0);
 	if (r == 0)
-		ids->first = highest_of(ids->first, id);
+		ids->first = max_u64(ids->first, id);
 	else if (durable != 0 && (r == -EINVAL || highest > 0 || durable == -EINVAL))
-		ids->first = highest_of(ids->first, id_from_clock());
+		ids->first = max_u64(ids->first, id_from_clock());
 	ids->reserved_until = ids->durable_until = ids->first;
 	/* If there is no saved lease either, this is a first start. */
 	if (r == -EINVAL || (r == -ENOENT && highest > 0) || durable == -EINVAL)

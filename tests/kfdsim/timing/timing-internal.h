@@ -84,11 +84,6 @@ struct timing {
 	uint64_t turn_end;           /* NEVER: all are mapped */
 };
 
-static inline uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* ---- timing-heap.c ---- */
 int timing_heap_init(struct timing_heap *heap, size_t max);
 void timing_heap_push(struct timing_heap *heap, const struct timing_block *block);
