@@ -132,22 +132,23 @@ static void add_lease(struct metrics *metrics, size_t i)
 		tenant->oldest_usec = metrics->usec - since;
 }
 
+static int by_id(const void *id, const void *element)
+{
+	const struct gpuarb_lease_info *lease = element;
+	uint64_t wanted = *(const uint64_t *)id;
+
+	return wanted < lease->id ? -1 : wanted > lease->id;
+}
+
 /* The tenant of a lease by its number: leases are sorted. "": there is no such lease. */
 static const char *tenant_of(const struct metrics *metrics, uint64_t id)
 {
-	size_t low = 0, high = metrics->n_leases;
+	const struct gpuarb_lease_info *lease =
+		metrics->n_leases > 0
+			? bsearch(&id, metrics->leases, metrics->n_leases, sizeof(*lease), by_id)
+			: NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (metrics->leases[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < metrics->n_leases && metrics->leases[low].id == id
-		       ? metrics->leases[low].tenant
-		       : "";
+	return lease ? lease->tenant : "";
 }
 
 static void add_observed(struct metrics *metrics, size_t gpu)
