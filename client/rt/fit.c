@@ -15,9 +15,9 @@ struct fit {
 	const unsigned *least;
 	struct cuset all;
 	bool modest; /* partitions request the CUs that they need, not whole shader engines */
-	unsigned
-		spread; /* partitions with isolation cu request the same number of CUs in each of so many
-			  * shader engines, as others leave them; 0: the fewest CUs */
+	/* Partitions with isolation cu request as many CUs in each of so many shader engines. 0: they
+	 * request the fewest CUs. */
+	unsigned spread;
 };
 
 static void result_donep(struct result *result)

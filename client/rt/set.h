@@ -41,9 +41,9 @@ struct rt_partition {
 	bool start_inactive;
 	bool waits_for_grant; /* the first job is released when the lease is granted */
 	uint64_t activation;  /* RT_UNSET: computed from the configuration of the daemon */
-	uint64_t
-		host_submission; /* release to queue, and end to notification; RT_UNSET: counts 0 */
-	unsigned queues;         /* 0: two per process */
+	/* From release to queue, and from end to notification. RT_UNSET counts as 0. */
+	uint64_t host_submission;
+	unsigned queues; /* 0: two per process */
 	unsigned processes;
 	unsigned priority;
 	bool alone;

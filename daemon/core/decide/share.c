@@ -123,9 +123,9 @@ struct start {
 
 /* What comes of a mask of the proposal. */
 struct score {
-	uint64_t
-		least; /* level of the lease that is furthest below its share; UINT64_MAX: none is */
-	unsigned cus;  /* of the proposal */
+	/* The level of the lease that is furthest below its share. UINT64_MAX: no lease is below. */
+	uint64_t least;
+	unsigned cus; /* of the proposal */
 };
 
 static void add_grower(struct start *start, struct lease *lease, struct partition *p)

@@ -24,8 +24,8 @@ struct grower {
 
 	/* divide.c */
 	struct cuset best; /* the best target so far */
-	struct cuset
-		rebase; /* the base that it is to get first, within its present CUs; empty: none */
+	/* The base that the lease is to get first, within its present CUs. Empty: it keeps its base. */
+	struct cuset rebase;
 	bool may_rebase;
 	bool restored; /* target is the mask before it shrank */
 };
