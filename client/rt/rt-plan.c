@@ -54,9 +54,10 @@ static uint64_t activations_of_others(const struct rt_set *set, size_t partition
 	return n;
 }
 
-/* Changes for activations in one response. A borrower is told of an activation at once and may answer
- * much later, so a response also has what an activation before it left: the agent is still in one
- * change, which bound_changes() counts, and then sets the newest mask, whatever came between. */
+/* How often masks change for activations within one response. gpuarbd tells a borrower of an activation
+ * at once, and the borrower may answer much later. So a response may begin while the agent still makes
+ * one change, which bound_changes() counts; the agent then sets the newest mask, which may be that of an
+ * activation before the response. */
 static uint64_t activation_changes(const struct rt_set *set, size_t partition)
 {
 	uint64_t activations = set->activations != RT_UNSET ? set->activations
@@ -416,7 +417,9 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 		say(list,
 		    "At most %llu other lease%s granted or activated within one response time%s.",
 		    ull(set->activations), set->activations == 1 ? " is" : "s are",
-		    set->activations > 0 ? ", and a borrower may still answer an earlier one" : "");
+		    set->activations > 0
+			    ? ", and a borrower may answer an earlier activation within it"
+			    : "");
 	else if (set->borrowers)
 		say(list,
 		    "Within one response time each other lease of this file that starts inactive "
