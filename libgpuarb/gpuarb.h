@@ -791,6 +791,45 @@ const struct gpuarb_usage_row *gpuarb_usage_get(const struct gpuarb_usage *usage
 /* When the first of the hours and days begins, in seconds of CLOCK_REALTIME; 0: there is none. */
 uint64_t gpuarb_usage_from(const struct gpuarb_usage *usage);
 
+/* ---- limits of users ------------------------------------------------------------- */
+
+/* What one user can have, by the keys of gpuarbd.conf(5) with such names. Later versions add members at
+ * the end. */
+struct gpuarb_limit_values {
+	uint32_t calls, time_percent; /* that are served in a second, and of its time */
+	uint32_t pending;             /* calls that wait */
+	uint64_t unread_bytes;        /* of answers */
+	uint32_t leases;
+	uint32_t leases_total, holders_total; /* of all users */
+	bool unread_known;                    /* the bus tells what is unread */
+};
+
+/* What a user who has called since the daemon connected has of them. Later versions add members at the
+ * end. */
+struct gpuarb_limits_row {
+	uint32_t uid;
+	bool administrator; /* its calls do not wait */
+	uint32_t connections;
+	uint64_t calls, calls_delayed, calls_refused, time_usec; /* in total */
+	uint32_t pending;
+	uint64_t pending_bytes, unread_bytes;
+	uint32_t unread_fds;
+	uint32_t leases, waiting, holders; /* waiting: of the leases */
+};
+
+struct gpuarb_limits;
+
+/* Reads both. Free *ret with gpuarb_limits_free(). */
+int gpuarb_read_limits(struct gpuarb *gpuarb, struct gpuarb_limits **ret);
+void gpuarb_limits_free(struct gpuarb_limits *limits); /* takes NULL */
+
+const struct gpuarb_limit_values *gpuarb_limits_values(const struct gpuarb_limits *limits);
+
+/* Row i, sorted by user; NULL: there is no row i. */
+const struct gpuarb_limits_row *gpuarb_limits_get(const struct gpuarb_limits *limits, size_t i);
+
+/* ---- daemon and changes ---------------------------------------------------------- */
+
 /*
  * Asks the bus to start gpuarbd unless it runs, and waits at most usec microseconds until it is on the
  * bus. Calls do the same, but wait for up to 25 seconds. -ETIMEDOUT: it has not started yet; the bus

@@ -428,6 +428,8 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_LIST | OPTIONS_USAGE, columns), .take = take_text },
 	{ "since", "TIME", "only what ended after: 12h, 7d, or 2026-01-31 (all)",
 	  FIELD(OPTIONS_USAGE, since), .take = take_since },
+	{ "limits", NULL, "show the limits of users, and what each has of them",
+	  FIELD(OPTIONS_LIMITS, limits), .take = take_flag },
 	{ "watch", NULL, "print again after each change, until interrupted",
 	  FIELD(OPTIONS_LIST, watch), .take = take_flag },
 	{ "time", NULL, "print the time before each change", FIELD(OPTIONS_MONITOR, time),

@@ -184,8 +184,11 @@ static void print_status(const struct command *command)
 
 int run_status(struct command *command)
 {
-	int r = list_check(command, NULL);
+	int r;
 
+	if (command->limits)
+		return run_limits(command);
+	r = list_check(command, NULL);
 	if (r != EXIT_OK)
 		return r;
 	if (command->json)

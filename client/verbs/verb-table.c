@@ -10,7 +10,8 @@
 
 const struct verb verb_table[] = {
 	{ "status", "", "show GPUs, leases and free resources (the default)",
-	  .groups = OPTIONS_LIST, .paged = true, .connect = session_observe, .run = run_status },
+	  .groups = OPTIONS_LIST | OPTIONS_LIMITS, .paged = true, .connect = session_observe,
+	  .run = run_status },
 	{ "gpus", "", "list GPUs with their geometry and slots", .groups = OPTIONS_LIST,
 	  .paged = true, .connect = session_observe, .run = run_gpus },
 	{ "list", "", "list all leases", .groups = OPTIONS_LIST, .paged = true,

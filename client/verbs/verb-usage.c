@@ -11,6 +11,9 @@
 #include "client/verbs/verb.h"
 
 DEFINE_CLEANUP(struct gpuarb_usage *, gpuarb_usage_free)
+DEFINE_CLEANUP(struct gpuarb_limits *, gpuarb_limits_free)
+
+/* ---- usage ---------------------------------------------------------------------------------- */
 
 static bool is_listed(const struct command *command, const struct gpuarb_usage_row *row)
 {
@@ -119,5 +122,122 @@ int run_usage(struct command *command)
 		print_json(command, usage);
 	else
 		print_table(command, usage);
+	return EXIT_OK;
+}
+
+/* ---- status --limits ------------------------------------------------------------------------ */
+
+static void json_limit_values(struct json_object *map, const struct gpuarb_limit_values *values)
+{
+	json_number(map, "calls", values->calls);
+	json_number(map, "time_percent", values->time_percent);
+	json_number(map, "pending", values->pending);
+	json_number(map, "unread_bytes", values->unread_bytes);
+	json_number(map, "leases", values->leases);
+	json_number(map, "leases_total", values->leases_total);
+	json_number(map, "holders_total", values->holders_total);
+	json_flag(map, "unread_known", values->unread_known);
+}
+
+static void json_limits_row(struct json_object *map, const struct gpuarb_limits_row *row)
+{
+	char user[PRINT_USER];
+
+	json_text(map, "user", print_user(row->uid, user) ? user : NULL);
+	json_number(map, "uid", row->uid);
+	json_flag(map, "administrator", row->administrator);
+	json_number(map, "connections", row->connections);
+	json_number(map, "calls", row->calls);
+	json_number(map, "calls_delayed", row->calls_delayed);
+	json_number(map, "calls_refused", row->calls_refused);
+	json_number(map, "time_usec", row->time_usec);
+	json_number(map, "pending", row->pending);
+	json_number(map, "pending_bytes", row->pending_bytes);
+	json_number(map, "unread_bytes", row->unread_bytes);
+	json_number(map, "unread_fds", row->unread_fds);
+	json_number(map, "leases", row->leases);
+	json_number(map, "waiting", row->waiting);
+	json_number(map, "holders", row->holders);
+}
+
+static void json_limits(const struct command *command, const struct gpuarb_limits *limits)
+{
+	struct json_object *map = json_map(NULL, NULL), *list;
+	const struct gpuarb_limits_row *row;
+
+	json_limit_values(json_map(map, "limits"), gpuarb_limits_values(limits));
+	list = json_list(map, "users");
+	for (size_t i = 0; (row = gpuarb_limits_get(limits, i)); i++)
+		if (user_is_listed(command, row->uid))
+			json_limits_row(json_map(list, NULL), row);
+	json_print(stdout, map);
+}
+
+static void add_limits_row(struct table *table, const struct gpuarb_limits_row *row)
+{
+	char user[PRINT_USER], unread[PRINT_BYTES];
+
+	print_user(row->uid, user);
+	print_bytes(row->unread_bytes, unread);
+	table_add(table, "%s", user);
+	table_number(table, row->connections);
+	table_number(table, row->calls);
+	table_add(table, "%.3fs", (double)row->time_usec / 1e6);
+	table_number(table, row->calls_delayed);
+	table_number(table, row->calls_refused);
+	table_number(table, row->pending);
+	table_add(table, "%s", row->unread_bytes > 0 ? unread : "");
+	table_number(table, row->leases);
+	table_number(table, row->waiting);
+	table_number(table, row->holders);
+}
+
+static void print_limit_values(const struct gpuarb_limit_values *values)
+{
+	char unread[PRINT_BYTES];
+
+	print_bytes(values->unread_bytes, unread);
+	print_line(
+		stdout,
+		"A user can have %u of %u leases and half of %u holders. Except for administrators: "
+		"%u calls in a second, %u%% of the time of gpuarbd, %u pending calls, %s unread.",
+		values->leases, values->leases_total, values->holders_total, values->calls,
+		values->time_percent, values->pending, unread);
+	if (!values->unread_known)
+		print_line(stdout, "The bus does not tell gpuarbd what is unread.");
+}
+
+static const char *const limits_heads[] = {
+	"USER",    "CONNECTIONS", "CALLS",  "TIME",    "DELAYED", "REFUSED",
+	"PENDING", "UNREAD",      "LEASES", "WAITING", "HOLDERS", NULL,
+};
+
+static void print_limits(const struct command *command, const struct gpuarb_limits *limits)
+{
+	_cleanup_(table_done) struct table table = { .heads = limits_heads, .keep = "05342201056" };
+	const struct gpuarb_limits_row *row;
+
+	for (size_t i = 0; (row = gpuarb_limits_get(limits, i)); i++)
+		if (user_is_listed(command, row->uid))
+			add_limits_row(&table, row);
+	table_print(&table, command, stdout);
+	if (!command->no_legend)
+		print_limit_values(gpuarb_limits_values(limits));
+}
+
+int run_limits(struct command *command)
+{
+	_cleanup_(gpuarb_limits_freep) struct gpuarb_limits *limits = NULL;
+	int r = list_check(command, limits_heads);
+
+	if (r != EXIT_OK)
+		return r;
+	r = gpuarb_read_limits(command->gpuarb, &limits);
+	if (r < 0)
+		return fail_asked(command, r);
+	if (command->json)
+		json_limits(command, limits);
+	else
+		print_limits(command, limits);
 	return EXIT_OK;
 }

@@ -64,5 +64,6 @@ int run_rt(struct command *command);
 int run_monitor(struct command *command);
 int run_top(struct command *command);
 int run_usage(struct command *command);
+int run_limits(struct command *command); /* status --limits */
 int run_verify(struct command *command);
 int run_doctor(struct command *command);

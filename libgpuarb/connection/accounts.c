@@ -11,19 +11,54 @@
 
 struct gpuarb_usage {
 	struct arena arena;
-	struct usage_facts facts;
+	uint64_t from;
 	const struct gpuarb_usage_row *rows;
 	size_t n;
 };
 
 DEFINE_CLEANUP(struct gpuarb_usage *, gpuarb_usage_free)
 
+static const struct field usage_row_fields[] = {
+	FIELD('s', "tenant", gpuarb_usage_row, tenant),
+	FIELD('u', "uid", gpuarb_usage_row, uid),
+	FIELD('s', "class", gpuarb_usage_row, lease_class),
+	FIELD('t', "leases", gpuarb_usage_row, leases),
+	FIELD('t', "held-usec", gpuarb_usage_row, held_usec),
+	FIELD('t', "cu-usec", gpuarb_usage_row, cu_usec),
+	FIELD('t', "queue-usec", gpuarb_usage_row, queue_usec),
+	FIELD('t', "waits", gpuarb_usage_row, waits),
+	FIELD('t', "waited-usec", gpuarb_usage_row, waited_usec),
+	FIELD('t', "refusals", gpuarb_usage_row, refusals),
+};
+
+static const struct dictionary usage_row_dictionary = DICTIONARY(usage_row_fields,
+								 gpuarb_usage_row);
+
+static const struct field usage_fields[] = {
+	FIELD('t', "from", gpuarb_usage, from),
+};
+
+static const struct dictionary usage_dictionary = DICTIONARY(usage_fields, gpuarb_usage);
+
+static int usage_read(DBusMessage *reply, struct gpuarb_usage *usage, const char **ret_key)
+{
+	DBusMessageIter iter;
+	int r;
+
+	dbus_message_iter_init(reply, &iter);
+	r = read_rows(&iter, &usage_row_dictionary, &usage->arena, &usage->rows, &usage->n,
+		      ret_key);
+	if (r < 0)
+		return r;
+	dbus_message_iter_next(&iter);
+	return read_dictionary(&iter, &usage_dictionary, &usage->arena, usage, ret_key);
+}
+
 static int usage_new(struct gpuarb *gpuarb, uint64_t since, struct gpuarb_usage **ret)
 {
 	_cleanup_(gpuarb_usage_freep) struct gpuarb_usage *usage = calloc(1, sizeof(*usage));
 	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
 	const char *key = NULL;
-	DBusMessageIter iter;
 	int r;
 
 	if (!usage)
@@ -34,8 +69,7 @@ static int usage_new(struct gpuarb *gpuarb, uint64_t since, struct gpuarb_usage 
 		r = call_send(gpuarb, call, "aa{sv}a{sv}", &reply);
 	if (r < 0)
 		return r;
-	dbus_message_iter_init(reply, &iter);
-	r = read_usage(&iter, &usage->arena, &usage->rows, &usage->n, &usage->facts, &key);
+	r = usage_read(reply, usage, &key);
 	if (r < 0)
 		return r == -EPROTO ? fail_answer(gpuarb, "ReadUsage", key) : r;
 	*ret = TAKE_PTR(usage);
@@ -66,5 +100,5 @@ GPUARB_EXPORT const struct gpuarb_usage_row *gpuarb_usage_get(const struct gpuar
 
 GPUARB_EXPORT uint64_t gpuarb_usage_from(const struct gpuarb_usage *usage)
 {
-	return usage ? usage->facts.from : 0;
+	return usage ? usage->from : 0;
 }

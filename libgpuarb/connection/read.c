@@ -91,9 +91,6 @@ static int read_basic(DBusMessageIter *value, char type, struct arena *arena, vo
 	}
 }
 
-static int read_rows(DBusMessageIter *rows, const struct dictionary *dictionary,
-		     struct arena *arena, void *ret_array, size_t *ret_n, const char **ret_key);
-
 static void *member_at(void *object, size_t offset)
 {
 	return (char *)object + offset;
@@ -173,9 +170,8 @@ int read_dictionary(DBusMessageIter *dict, const struct dictionary *dictionary, 
 	return 0;
 }
 
-/* Sets *ret_array to an array of *ret_n objects, one for each dictionary of an aa{sv}. */
-static int read_rows(DBusMessageIter *rows, const struct dictionary *dictionary,
-		     struct arena *arena, void *ret_array, size_t *ret_n, const char **ret_key)
+int read_rows(DBusMessageIter *rows, const struct dictionary *dictionary, struct arena *arena,
+	      void *ret_array, size_t *ret_n, const char **ret_key)
 {
 	DBusMessageIter row;
 	char *array;
@@ -679,39 +675,4 @@ int read_slots(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_q
 		return r;
 	dbus_message_iter_next(iter);
 	return read_dictionary(iter, &slots_dictionary, arena, ret_facts, ret_key);
-}
-
-/* ---- accounting -------------------------------------------------------------------------- */
-
-static const struct field usage_row_fields[] = {
-	FIELD('s', "tenant", gpuarb_usage_row, tenant),
-	FIELD('u', "uid", gpuarb_usage_row, uid),
-	FIELD('s', "class", gpuarb_usage_row, lease_class),
-	FIELD('t', "leases", gpuarb_usage_row, leases),
-	FIELD('t', "held-usec", gpuarb_usage_row, held_usec),
-	FIELD('t', "cu-usec", gpuarb_usage_row, cu_usec),
-	FIELD('t', "queue-usec", gpuarb_usage_row, queue_usec),
-	FIELD('t', "waits", gpuarb_usage_row, waits),
-	FIELD('t', "waited-usec", gpuarb_usage_row, waited_usec),
-	FIELD('t', "refusals", gpuarb_usage_row, refusals),
-};
-
-static const struct dictionary usage_row_dictionary = DICTIONARY(usage_row_fields,
-								 gpuarb_usage_row);
-
-static const struct field usage_fields[] = {
-	FIELD('t', "from", usage_facts, from),
-};
-
-static const struct dictionary usage_dictionary = DICTIONARY(usage_fields, usage_facts);
-
-int read_usage(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_usage_row **ret,
-	       size_t *ret_n, struct usage_facts *ret_facts, const char **ret_key)
-{
-	int r = read_rows(iter, &usage_row_dictionary, arena, ret, ret_n, ret_key);
-
-	if (r < 0)
-		return r;
-	dbus_message_iter_next(iter);
-	return read_dictionary(iter, &usage_dictionary, arena, ret_facts, ret_key);
 }

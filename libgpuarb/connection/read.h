@@ -48,6 +48,10 @@ struct dictionary {
 int read_dictionary(DBusMessageIter *dict, const struct dictionary *dictionary, struct arena *arena,
 		    void *object, const char **ret_key);
 
+/* Sets *ret_array to an array of *ret_n objects, one for each dictionary of an aa{sv}. */
+int read_rows(DBusMessageIter *rows, const struct dictionary *dictionary, struct arena *arena,
+	      void *ret_array, size_t *ret_n, const char **ret_key);
+
 size_t iter_count(const DBusMessageIter *array); /* elements of the array at the iterator */
 
 /* Reads the number in the object path PREFIX/NUMBER. -EPROTO for every other path. */
@@ -111,12 +115,3 @@ struct slots_facts {
 /* Reads aa{sv} a{sv}, the answer of ReadSlots. */
 int read_slots(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_queue_slot **ret,
 	       size_t *ret_n, struct slots_facts *ret_facts, const char **ret_key);
-
-/* The facts of the accounting. */
-struct usage_facts {
-	uint64_t from;
-};
-
-/* The two arguments of the reply to ReadUsage; iter is at the first. */
-int read_usage(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_usage_row **ret,
-	       size_t *ret_n, struct usage_facts *ret_facts, const char **ret_key);

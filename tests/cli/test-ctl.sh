@@ -344,6 +344,25 @@ for wrong in yesterday '' 2026-13-01 2026-01-01x -1d; do
 	err_has "--since=$wrong"
 done
 ends 2 usage x
+
+# ---- limits of users ------------------------------------------------------------------------
+me=".users[] | select(.user == \"$(id -un)\")"
+ends 0 status --limits --json
+json_out 'keys == ["limits", "users"] and .limits.leases <= .limits.leases_total'
+json_out '.limits | keys == (["calls","time_percent","pending","unread_bytes","leases","leases_total",
+	"holders_total","unread_known"] | sort)'
+json_out "$me | keys == ([\"user\",\"uid\",\"administrator\",\"connections\",\"calls\",\"calls_delayed\",
+	\"calls_refused\",\"time_usec\",\"pending\",\"pending_bytes\",\"unread_bytes\",\"unread_fds\",\"leases\",
+	\"waiting\",\"holders\"] | sort)"
+json_out "$me | .connections > 0 and .calls > 0 and .time_usec > 0 and .leases == 0"
+ends 0 status --limits
+out_has 'CONNECTIONS'
+out_has "$(id -un)"
+ends 0 status --limits --user=daemon --json
+json_out '.users == []'
+ends 2 status --limits --columns=cus
+ends 2 list --limits
+
 sed -i '/nonsense/,$d' "$dir/gpuarbd.conf"
 kill "$daemon_pid"
 wait "$daemon_pid"

@@ -81,7 +81,7 @@ static int read_a_gpu(DBusMessageIter *iter, struct arena *arena, const char **r
 	return r;
 }
 
-static int read_rows(DBusMessageIter *iter, struct arena *arena, const char **ret_key)
+static int read_places(DBusMessageIter *iter, struct arena *arena, const char **ret_key)
 {
 	const struct gpuarb_partition *rows;
 	size_t n;
@@ -146,7 +146,7 @@ FUZZ(reply)
 		(void)path_number(dbus_message_get_path(m), "/org/gpuarb/Arbiter1/lease/", &id);
 	read_if(m, "a{sv}", read_a_lease);
 	read_if(m, "a{sv}", read_a_gpu);
-	read_if(m, "aa{sv}", read_rows);
+	read_if(m, "aa{sv}", read_places);
 	read_if(m, "aa{sv}", read_reasons);
 	read_if(m, "aa{sv}", read_effect);
 	read_if(m, "aa{sv}a{sv}", read_slot);

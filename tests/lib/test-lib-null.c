@@ -89,6 +89,9 @@ TEST(every_function_accepts_null)
 	CHECK(gpuarb_read_usage(NULL, 0, NULL) == -EINVAL && !gpuarb_usage_get(NULL, 0));
 	CHECK(gpuarb_usage_from(NULL) == 0);
 	gpuarb_usage_free(NULL);
+	CHECK(gpuarb_read_limits(NULL, NULL) == -EINVAL && !gpuarb_limits_get(NULL, 0));
+	CHECK(!gpuarb_limits_values(NULL));
+	gpuarb_limits_free(NULL);
 	CHECK(!*gpuarb_view_floor_excess(NULL, 0));
 	CHECK(isnan(gpuarb_view_fairness(NULL, 0)) && !*gpuarb_view_graphics(NULL, 0) &&
 	      !gpuarb_view_client(NULL, 0, 0));

@@ -139,6 +139,20 @@ class UsageRow(Structure):
                 ('refusals', c_uint64)]
 
 
+class LimitValues(Structure):
+    _fields_ = [('calls', c_uint32), ('time_percent', c_uint32), ('pending', c_uint32),
+                ('unread_bytes', c_uint64), ('leases', c_uint32), ('leases_total', c_uint32),
+                ('holders_total', c_uint32), ('unread_known', c_bool)]
+
+
+class LimitsRow(Structure):
+    _fields_ = [('uid', c_uint32), ('administrator', c_bool), ('connections', c_uint32),
+                ('calls', c_uint64), ('calls_delayed', c_uint64), ('calls_refused', c_uint64),
+                ('time_usec', c_uint64), ('pending', c_uint32), ('pending_bytes', c_uint64),
+                ('unread_bytes', c_uint64), ('unread_fds', c_uint32), ('leases', c_uint32),
+                ('waiting', c_uint32), ('holders', c_uint32)]
+
+
 # The functions of a callback: of gpuarb_watch() and of gpuarb_lease_dispatch().
 Changed = CFUNCTYPE(None, c_char_p, c_char_p, c_void_p)
 LeaseChanged = CFUNCTYPE(None, c_void_p, c_void_p)
@@ -185,11 +199,18 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_lease_start_agent': (c_int, c_void_p),
     'gpuarb_lease_state': (c_char_p, c_void_p),
     'gpuarb_lease_wait': (c_int, c_void_p, c_uint64),
+    'gpuarb_limits_free': (None, c_void_p),
+    'gpuarb_limits_get': (POINTER(LimitsRow), c_void_p, c_size_t),
+    'gpuarb_limits_values': (POINTER(LimitValues), c_void_p),
+    'gpuarb_limits_free': (None, c_void_p),
+    'gpuarb_limits_get': (POINTER(LimitsRow), c_void_p, c_size_t),
+    'gpuarb_limits_values': (POINTER(LimitValues), c_void_p),
     'gpuarb_look': (c_int, c_void_p, _Pointer),
     'gpuarb_observe_clients': (c_int, c_void_p),
     'gpuarb_open': (c_int, _Pointer),
     'gpuarb_plan': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), POINTER(c_char_p)),
     'gpuarb_read_slots': (c_int, c_void_p, c_char_p, _Pointer),
+    'gpuarb_read_limits': (c_int, c_void_p, _Pointer),
     'gpuarb_read_usage': (c_int, c_void_p, c_uint64, _Pointer),
     'gpuarb_release': (c_int, c_void_p, c_uint64),
     'gpuarb_reload': (c_int, c_void_p),

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The limits of users and what each user has of them, from ReadLimits. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "dbus/names.h"
+#include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/read.h"
+
+struct gpuarb_limits {
+	struct arena arena;
+	struct gpuarb_limit_values values;
+	struct gpuarb_limits_row *rows;
+	size_t n;
+};
+
+DEFINE_CLEANUP(struct gpuarb_limits *, gpuarb_limits_free)
+
+static const struct field value_fields[] = {
+	FIELD('u', "max-calls-per-user", gpuarb_limit_values, calls),
+	FIELD('u', "max-time-per-user", gpuarb_limit_values, time_percent),
+	FIELD('u', "max-pending-per-user", gpuarb_limit_values, pending),
+	FIELD('t', "max-unread-per-user", gpuarb_limit_values, unread_bytes),
+	FIELD('u', "max-leases", gpuarb_limit_values, leases_total),
+	FIELD('u', "max-leases-per-user", gpuarb_limit_values, leases),
+	FIELD('u', "max-holders", gpuarb_limit_values, holders_total),
+	FIELD('b', "unread-known", gpuarb_limit_values, unread_known),
+};
+
+static const struct dictionary value_dictionary = DICTIONARY(value_fields, gpuarb_limit_values);
+
+static const struct field row_fields[] = {
+	FIELD('u', "uid", gpuarb_limits_row, uid),
+	FIELD('b', "administrator", gpuarb_limits_row, administrator),
+	FIELD('u', "connections", gpuarb_limits_row, connections),
+	FIELD('t', "calls", gpuarb_limits_row, calls),
+	FIELD('t', "calls-delayed", gpuarb_limits_row, calls_delayed),
+	FIELD('t', "calls-refused", gpuarb_limits_row, calls_refused),
+	FIELD('t', "time-usec", gpuarb_limits_row, time_usec),
+	FIELD('u', "pending", gpuarb_limits_row, pending),
+	FIELD('t', "pending-bytes", gpuarb_limits_row, pending_bytes),
+	FIELD('t', "unread-bytes", gpuarb_limits_row, unread_bytes),
+	FIELD('u', "unread-fds", gpuarb_limits_row, unread_fds),
+	FIELD('u', "leases", gpuarb_limits_row, leases),
+	FIELD('u', "waiting", gpuarb_limits_row, waiting),
+	FIELD('u', "holders", gpuarb_limits_row, holders),
+};
+
+static const struct dictionary row_dictionary = DICTIONARY(row_fields, gpuarb_limits_row);
+
+static int row_compare(const void *a, const void *b)
+{
+	uint32_t left = ((const struct gpuarb_limits_row *)a)->uid,
+		 right = ((const struct gpuarb_limits_row *)b)->uid;
+
+	return (left > right) - (left < right);
+}
+
+static int limits_read(DBusMessage *reply, struct gpuarb_limits *limits, const char **ret_key)
+{
+	DBusMessageIter iter;
+	int r;
+
+	dbus_message_iter_init(reply, &iter);
+	r = read_dictionary(&iter, &value_dictionary, &limits->arena, &limits->values, ret_key);
+	if (r < 0)
+		return r;
+	dbus_message_iter_next(&iter);
+	r = read_rows(&iter, &row_dictionary, &limits->arena, &limits->rows, &limits->n, ret_key);
+	if (r >= 0 && limits->n > 0)
+		qsort(limits->rows, limits->n, sizeof(*limits->rows), row_compare);
+	return r;
+}
+
+static int limits_new(struct gpuarb *gpuarb, struct gpuarb_limits **ret)
+{
+	_cleanup_(gpuarb_limits_freep) struct gpuarb_limits *limits = calloc(1, sizeof(*limits));
+	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
+	const char *key = NULL;
+	int r;
+
+	if (!limits)
+		return -ENOMEM;
+	r = call_new(GPUARB_PATH, GPUARB_INTERFACE, "ReadLimits", &call, DBUS_TYPE_INVALID);
+	if (r >= 0)
+		r = call_send(gpuarb, call, "a{sv}aa{sv}", &reply);
+	if (r < 0)
+		return r;
+	r = limits_read(reply, limits, &key);
+	if (r < 0)
+		return r == -EPROTO ? fail_answer(gpuarb, "ReadLimits", key) : r;
+	*ret = TAKE_PTR(limits);
+	return 0;
+}
+
+GPUARB_EXPORT int gpuarb_read_limits(struct gpuarb *gpuarb, struct gpuarb_limits **ret)
+{
+	HANDLE_BEGIN(gpuarb && ret, gpuarb);
+	return handle_end(gpuarb, limits_new(gpuarb, ret));
+}
+
+GPUARB_EXPORT void gpuarb_limits_free(struct gpuarb_limits *limits)
+{
+	if (!limits)
+		return;
+
+	arena_clear(&limits->arena);
+	free(limits);
+}
+
+GPUARB_EXPORT const struct gpuarb_limit_values *
+gpuarb_limits_values(const struct gpuarb_limits *limits)
+{
+	return limits ? &limits->values : NULL;
+}
+
+GPUARB_EXPORT const struct gpuarb_limits_row *gpuarb_limits_get(const struct gpuarb_limits *limits,
+								size_t i)
+{
+	return limits && i < limits->n ? &limits->rows[i] : NULL;
+}
