@@ -41,13 +41,13 @@ static int check_words(struct command *command, const struct verb *verb)
 			    "unexpected argument '%.80s': gpuarbctl %s%s%s",
 			    command->rest[verb->max_words], verb->name, *verb->arguments ? " " : "",
 			    verb->arguments);
-	/* "ID" and "[ID]" */
-	if (strncmp(verb->arguments + (*verb->arguments == '['), "ID", 2) == 0 &&
-	    command->n_rest > 0 && number_parse(command->rest[0], 1, UINT64_MAX, &command->id) < 0)
-		return fail(command, usage_code(verb),
-			    "invalid lease '%.80s': use a number of gpuarbctl list",
-			    command->rest[0]);
 	return EXIT_OK;
+}
+
+/* "LEASE" and "[LEASE]" */
+static bool takes_lease(const struct verb *verb)
+{
+	return strncmp(verb->arguments + (*verb->arguments == '['), "LEASE", 5) == 0;
 }
 
 static void stop_watch(const char *kind, const char *what, void *userdata)
@@ -91,6 +91,8 @@ static int run_verb(struct command *command, const struct verb *verb)
 	if (page)
 		pager = pager_start();
 	r = verb->connect ? verb->connect(command) : EXIT_OK;
+	if (r == EXIT_OK && takes_lease(verb) && command->n_rest > 0)
+		r = session_choose(command, command->rest[0]);
 	if (!verb->run)
 		r = run_help(command);
 	else if (r == EXIT_OK)

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/output/fail.h"
+#include "client/output/print.h"
 
 /* A gpuarbd that starts needs less; then systemd is asked whether it has failed. */
 #define START_USEC UINT64_C(1500000)
@@ -134,4 +136,51 @@ int session_lease(const struct command *command, uint64_t id, const struct gpuar
 			    id);
 	*ret = lease;
 	return EXIT_OK;
+}
+
+/* Nobody knows which lease is meant: any user can give a lease any name. */
+static int refuse_name(const struct command *command, const char *name)
+{
+	char all[512] = "", user[PRINT_USER];
+	size_t used = 0;
+
+	for (size_t i = 0; i < command->n_leases && used < sizeof(all); i++) {
+		const struct gpuarb_lease_info *lease = &command->leases[i];
+
+		if (strcmp(lease->name, name) != 0)
+			continue;
+		print_user(lease->owner_uid, user);
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%" PRIu64 " of %s",
+					 used ? ", " : "", lease->id, user);
+	}
+	return fail(command, EXIT_USAGE, "several leases have the name '%.80s': use a number: %s",
+		    name, all);
+}
+
+int session_choose(struct command *command, const char *word)
+{
+	const struct gpuarb_lease_info *named = NULL;
+	int r = EXIT_OK;
+
+	if (number_parse(word, 1, UINT64_MAX, &command->id) >= 0)
+		return EXIT_OK;
+	if (!*word || word[strspn(word, "0123456789")] == '\0')
+		return fail(command, EXIT_USAGE,
+			    "invalid lease '%.80s': use a number or name of gpuarbctl list", word);
+	if (!command->view)
+		r = session_snapshot(command);
+	for (size_t i = 0; r == EXIT_OK && i < command->n_leases; i++) {
+		if (strcmp(command->leases[i].name, word) != 0)
+			continue;
+		if (named)
+			return refuse_name(command, word);
+		named = &command->leases[i];
+	}
+	if (r == EXIT_OK && !named)
+		return fail(command, EXIT_FAILED,
+			    "no lease '%.80s': it may have ended; gpuarbctl list prints all leases",
+			    word);
+	if (named)
+		command->id = named->id;
+	return r;
 }

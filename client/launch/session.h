@@ -16,6 +16,9 @@ int session_administer(struct command *command); /* polkit may ask for a passwor
 int session_refresh(struct command *command);
 void session_done(struct command *command);
 
+/* Sets command->id to the lease that the word stands for: its number, or a name that no other lease has. */
+int session_choose(struct command *command, const char *word);
+
 /* Finds a GPU of the snapshot by name or index, a lease by number. */
 int session_gpu(const struct command *command, const char *gpu, const struct gpuarb_gpu **ret);
 int session_lease(const struct command *command, uint64_t id, const struct gpuarb_lease_info **ret);

@@ -68,7 +68,7 @@ struct command {
 	size_t n_wants; /* at least 1 */
 	struct gpuarb_options options;
 
-	uint64_t id; /* the lease of verbs that take ID as their first word; 0: none */
+	uint64_t id; /* the lease of verbs that take LEASE as their first word; 0: none */
 	char **rest; /* words that are no options: part of argv */
 	size_t n_rest;
 

@@ -13,7 +13,7 @@
  *
  * The candidates come from the tables of verbs and options. A place of a line ("[GPU]", "FILE…",
  * "any|GPU") holds alternatives with "|" between them: small letters are the word itself,
- * capitals are a kind of word. GPU, ID and TENANT are read from the daemon, PROFILE from the
+ * capitals are a kind of word. GPU, LEASE and TENANT are read from the daemon, PROFILE from the
  * directory of profiles; of other kinds (N, MASK) nothing is known.
  */
 
@@ -150,6 +150,25 @@ static void offer_gpus(const struct completion *completion, const char *prefix,
 	}
 }
 
+/* Not what a shell would expand: any user can choose a name. */
+static bool is_plain(const char *name)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	return *name && *name != '-' && name[strspn(name, plain)] == '\0' &&
+	       name[strspn(name, "0123456789")];
+}
+
+static bool is_only(const struct command *command, const char *name)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < command->n_leases; i++)
+		n += strcmp(command->leases[i].name, name) == 0;
+	return n == 1;
+}
+
 static void offer_leases(const struct completion *completion, const char *prefix,
 			 const struct command *command)
 {
@@ -162,6 +181,8 @@ static void offer_leases(const struct completion *completion, const char *prefix
 		snprintf(text, sizeof(text), "%s, %s %s", lease->state, lease->lease_class,
 			 lease->name);
 		offer(completion, prefix, id, text);
+		if (is_plain(lease->name) && is_only(command, lease->name))
+			offer(completion, prefix, lease->name, text);
 	}
 }
 
@@ -186,7 +207,7 @@ static void offer_live(const struct completion *completion, const char *prefix, 
 		return;
 	if (strcmp(kind, "GPU") == 0)
 		offer_gpus(completion, prefix, &command);
-	else if (strcmp(kind, "ID") == 0)
+	else if (strcmp(kind, "LEASE") == 0)
 		offer_leases(completion, prefix, &command);
 	else
 		offer_tenants(completion, prefix, command.view);
@@ -206,7 +227,7 @@ static void offer_values(const struct completion *completion, const char *prefix
 			printf(":directories %s\n", start);
 		else if (strcmp(word, "PROFILE") == 0)
 			offer_profiles(completion, prefix);
-		else if (strcmp(word, "GPU") == 0 || strcmp(word, "ID") == 0 ||
+		else if (strcmp(word, "GPU") == 0 || strcmp(word, "LEASE") == 0 ||
 			 strcmp(word, "TENANT") == 0)
 			offer_live(completion, prefix, word);
 		else if (*word >= 'a' && *word <= 'z')

@@ -154,6 +154,13 @@ for verb in show activate deactivate revoke verify; do
 done
 ask "gpuarbctl resize --cus 3 ${id%?}"
 offers "$id"
+exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --tenant=team@night --name=paper-2 2>&1)
+paper=$!
+read -r -t 60 _ <&6
+ask 'gpuarbctl show p'
+offers paper-2
+kill "$paper"
+wait "$paper"
 # shellcheck disable=SC2207
 gpus=($("$GPUARBCTL" gpus --json | jq -r '.[].name'))
 check 'there are nine' test "${#gpus[@]}" = 9

@@ -74,7 +74,10 @@ ends 0 list --json
 json_out '. == []'
 ends 1 show 99
 err_has 'lease 99'
-ends 2 show x
+ends 1 show x
+err_has "no lease 'x'"
+ends 2 show 0
+ends 2 show ''
 ends 1 release 99
 err_has 'lease 99'
 ends 1 release 99 --json
