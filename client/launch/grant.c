@@ -61,6 +61,25 @@ static int refuse(struct command *command, int error)
 	return r;
 }
 
+/* Finds the number of queues that fits, where none was typed. Only plans: gpuarbd logs and counts each
+ * request that it refuses. */
+static void find_queues(struct command *command, struct gpuarb_want *wants)
+{
+	const char *result;
+	bool typed = true;
+	int r;
+
+	for (size_t i = 0; i < command->n_wants; i++)
+		typed = typed && wants[i].queues == command->wants[i].want.queues;
+	if (typed)
+		return;
+	do {
+		r = gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options,
+				&result);
+	} while (ask_fixed(command, r) ||
+		 (r >= 0 && strcmp(result, "refused") == 0 && want_ask_less(command, wants)));
+}
+
 static int request(struct command *command, const char *before, struct gpuarb_lease **ret)
 {
 	struct gpuarb_want wants[REQUEST_WANTS];
@@ -76,10 +95,11 @@ static int request(struct command *command, const char *before, struct gpuarb_le
 	else if (command->fixed_reason)
 		command->options.adaptable = true;
 
+	find_queues(command, wants);
 	do {
 		r = gpuarb_reserve_start(command->gpuarb, wants, command->n_wants,
 					 &command->options, ret);
-	} while (r < 0 && (ask_fixed(command, r) || want_ask_less(command, wants)));
+	} while (ask_fixed(command, r));
 	return r < 0 ? refuse(command, r) : EXIT_OK;
 }
 

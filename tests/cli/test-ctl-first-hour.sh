@@ -243,6 +243,36 @@ out_has "  1  training, besteffort of $me, 30 CUs, for "
 ends 3 reserve --cus=10 --queues=30
 err_has '--queues=24  '
 err_lacks 'training'
+
+# ---- a lease by its name ---------------------------------------------------------------------
+ends 0 show training --json
+json_out '.id == 1 and .name == "training"'
+ends 0 verify training
+ends 0 resize training --cus=31 --exact --shape=any --json
+json_out '.partitions[0].cus == 31'
+ends 0 resize training --cus=30
+named() # NAME
+{
+	exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name="$1" 2>&1)
+	named=$!
+	read -r -t 60 _ <&6
+}
+named training
+for verb in show release deactivate activate verify 'resize --cus=3'; do
+	# shellcheck disable=SC2086 # words
+	ends 2 $verb training
+	err_has "1 of $me, 2 of $me"
+done
+kill "$named"
+wait "$named"
+named training-2
+ends 0 release training-2 --json
+json_out '.released == 3'
+wait "$named"
+exec 6<&-
+ends 1 release training-2
+err_has "no lease 'training-2'"
+
 # ---- a drawing -----------------------------------------------------------------------------
 hold_name=$(sed -n 's/^lease \([0-9]*\):.*/\1/p' <<<"$held")
 ends 0 map --svg="$dir/map.svg"
@@ -402,7 +432,19 @@ rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii
 hold reserve --cus=30
 ends 0 list --json
-json_out '.[0].id == 4'
+json_out '.[0].id == 6'
 let_go TERM "$holder"
+
+rig_stop_daemon
+
+# Without --queues, run tries fewer: no request is refused for that.
+printf '[tenant *]\nmax-queues = 3\n' >"$dir/tenants.d/1.conf"
+rig_start_daemon --simulate=radeon-vii
+ends 0 usage --json
+used=$(jq '[.usage[].refusals] | add // 0' "$dir/out")
+ends 0 run --json -- true
+check 'it has as many queues as the policy allows' jq -e '.partitions[0].queues == 3' "$dir/err"
+ends 0 usage --json
+json_out "([.usage[].refusals] | add) == $used and (.usage | length) > 0"
 
 rig_done
