@@ -271,7 +271,7 @@ json_out '.released == 3'
 wait "$named"
 exec 6<&-
 ends 1 release training-2
-err_has "no lease 'training-2'"
+err_has "'training-2'"
 
 # ---- a drawing -----------------------------------------------------------------------------
 hold_name=$(sed -n 's/^lease \([0-9]*\):.*/\1/p' <<<"$held")

@@ -75,7 +75,7 @@ json_out '. == []'
 ends 1 show 99
 err_has 'lease 99'
 ends 1 show x
-err_has "no lease 'x'"
+err_has "'x'"
 ends 2 show 0
 ends 2 show ''
 ends 1 release 99
