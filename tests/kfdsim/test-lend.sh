@@ -178,6 +178,38 @@ story_follow()
 # changes GPU: how often the driver preempted the queues of a GPU to change one of them.
 changes() { jq ".gpus[$1].run_lists" /sys/kernel/debug/kfdsim/state; }
 
+# disturbances NAME: how often gpuarbd counted that a realtime lease was disturbed.
+disturbances()
+{
+	"$GPUARBCTL" list --json | jq ".[] | select(.name == \"$1\") | .disturbances"
+}
+
+# The borrower on both GPUs is observed with so many CUs on each.
+both_settle() { settles "$(named agent) | .verified and ([.partitions[].cus] == $1)"; }
+
+# Each realtime lease counts the changes that the driver made on its own GPU, and no other.
+counts_per_gpu()
+{
+	local lists near far
+	local waits=(--class realtime --shader-engines 1 -- sh -c 'echo ready; read -r _')
+
+	program near "${run[@]}" --name near --gpu "$vii" "${waits[@]}"
+	program far "${run[@]}" --name far --gpu "$mi210" "${waits[@]}"
+	both_settle '[30, 91]'
+	lists=$(changes 0) near=$(disturbances near) far=$(disturbances far)
+	ends 0 deactivate "$vr"
+	both_settle '[45, 91]'
+	activates
+	both_settle '[30, 91]'
+	lists=$(($(changes 0) - lists))
+	check 'the driver made changes' test "$lists" -gt 0
+	check "near counts $lists changes" test "$(($(disturbances near) - near))" = "$lists"
+	check 'far counts none' test "$(disturbances far)" = "$far"
+	leave near
+	leave far
+	both_settle '[45, 104]'
+}
+
 # A queue is changed only where something changes, and from the moment that it exists.
 story_exact()
 {
@@ -203,6 +235,7 @@ story_exact()
 	driver_becomes "$on_vii | all(.mask == \"$all\")"
 	activates
 	check "the other GPU was not preempted" test "$(changes 1)" = "$before"
+	counts_per_gpu
 
 	# A new queue has its mask at once, and nothing else before.
 	tell both quiet
