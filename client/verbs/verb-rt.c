@@ -60,11 +60,11 @@ static int load_settings(const struct command *command, struct settings **ret)
 	return fail_diagnostics(command, &diagnostics, r);
 }
 
-static int load_set(const struct command *command, const struct settings *settings,
-		    struct rt_set **ret)
+static int load_set(const struct command *command, const char *file,
+		    const struct settings *settings, struct rt_set **ret)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-	int r = rt_set_load(command->rest[1], settings, ret, &diagnostics);
+	int r = rt_set_load(file, settings, ret, &diagnostics);
 
 	if (r < 0)
 		return fail_diagnostics(command, &diagnostics, r);
@@ -122,7 +122,7 @@ static int load_live_gpu(struct command *command, struct rt_gpu *ret)
 	return r;
 }
 
-static int load(struct command *command, struct rt_gpu *gpu, struct rt_set **ret)
+static int load(struct command *command, struct rt_gpu *gpu, struct settings **ret)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	const struct gpu_settings *own;
@@ -133,39 +133,55 @@ static int load(struct command *command, struct rt_gpu *gpu, struct rt_set **ret
 		r = load_settings(command, &settings);
 	if (r == EXIT_OK)
 		r = command->gpu ? load_live_gpu(command, gpu) : load_profile(command, gpu);
-	if (r == EXIT_OK)
-		r = load_set(command, settings, ret);
 	if (r != EXIT_OK)
 		return r;
 	own = settings_gpu(settings, gpu->info.name);
 	if (own)
 		gpu->info.reserve_queues = own->reserve_queues;
+	*ret = TAKE_PTR(settings);
 	return EXIT_OK;
+}
+
+static int plan_file(const struct command *command, const char *file, const struct rt_gpu *gpu,
+		     const struct settings *settings)
+{
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
+	char problem[512];
+	int r = load_set(command, file, settings, &set);
+
+	if (r != EXIT_OK)
+		return r;
+	r = rt_plan_make(set, &gpu->info, &plan, problem, sizeof(problem));
+	if (r == -EINVAL)
+		return fail(command, EXIT_CONFIGURATION, "%s: %s", file, problem);
+	if (r < 0)
+		return fail(command, EXIT_FAILED, "%s", strerror(-r));
+	if (command->json)
+		rt_show_json(gpu, plan);
+	else
+		rt_show_text(command, gpu, plan);
+	return plan->result == RT_REJECTED ? EXIT_REFUSED : EXIT_OK;
 }
 
 int run_rt(struct command *command)
 {
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
-	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
+	_cleanup_(settings_freep) struct settings *settings = NULL;
 	struct rt_gpu gpu;
-	char problem[512];
-	int r;
+	int r, worst = EXIT_OK;
 
 	if (strcmp(command->rest[0], "plan") != 0)
 		return fail(command, EXIT_USAGE, "unknown action '%.80s': use rt plan",
 			    command->rest[0]);
-	r = load(command, &gpu, &set);
-	if (r != EXIT_OK)
-		return r;
-
-	r = rt_plan_make(set, &gpu.info, &plan, problem, sizeof(problem));
-	if (r == -EINVAL)
-		return fail(command, EXIT_CONFIGURATION, "%s: %s", command->rest[1], problem);
-	if (r < 0)
-		return fail(command, EXIT_FAILED, "%s", strerror(-r));
-	if (command->json)
-		rt_show_json(&gpu, plan);
-	else
-		rt_show_text(command, &gpu, plan);
-	return plan->result == RT_REJECTED ? EXIT_REFUSED : EXIT_OK;
+	r = load(command, &gpu, &settings);
+	for (size_t i = 1; r == EXIT_OK && i < command->n_rest; i++) {
+		if (i > 1 && !command->json)
+			putchar('\n');
+		r = plan_file(command, command->rest[i], &gpu, settings);
+		if (r == EXIT_REFUSED) {
+			worst = r;
+			r = EXIT_OK;
+		}
+	}
+	return r == EXIT_OK ? worst : r;
 }

@@ -48,6 +48,11 @@ plan 3 "$data/tight.ini" --profile=radeon-vii --json
 json_out '.verdict == "rejected" and .tenants == null and .order == [] and
 	(.tasks | map(select(.meets | not)) | length > 0 and all(.reason | length > 0)) and
 	(.tasks[0].slack_usec < 0) and .partitions[0].run == null'
+plan 3 "$example" "$data/tight.ini" "$example" --profile=radeon-vii --json
+check 'each file has its own result' test "$(jq -r .verdict "$dir/out" | xargs)" = \
+	'conditional rejected conditional'
+plan 6 "$example" "$dir/none.ini" "$example" --profile=radeon-vii --json
+err_has 'none.ini'
 plan 3 "$data/crowd.ini" --profile=radeon-vii --json
 json_out '.reason | test("side by side")'
 
