@@ -302,6 +302,12 @@ static bool move_some(struct model *model)
 	return true;
 }
 
+static void unsettled(struct model *model)
+{
+	if (model->unsettled)
+		model->unsettled(model);
+}
+
 void model_settle(struct model *model)
 {
 	unsigned rounds = 0;
@@ -314,8 +320,10 @@ void model_settle(struct model *model)
 		enforce(model);
 		arbiter_lend(model->arbiter, model->now);
 		model_carry_out(model);
+		unsettled(model);
 		requeue(model);
 		model_grant_waiting(model);
+		unsettled(model);
 		moves = move_some(model);
 		if (!moves)
 			preempt(model);

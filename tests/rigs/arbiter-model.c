@@ -86,7 +86,7 @@ static void random_want(struct model *model, struct want *want)
 		want->isolation = (enum isolation)model_below(model, 4);
 }
 
-static void random_request(struct model *model, struct request *request)
+void model_random_request(struct model *model, struct request *request)
 {
 	memset(request, 0, sizeof(*request));
 	request->n_wants = model_chance(model, 20) ? 1 + model_below(model, 4) : 1;
@@ -164,7 +164,7 @@ static void reserve_one(struct model *model)
 	struct caller caller = caller_of(model_below(model, 4));
 	struct request request;
 
-	random_request(model, &request);
+	model_random_request(model, &request);
 	if (request.start_inactive && model_chance(model, 80))
 		caller = caller_of(2); /* whose tenant may have realtime leases */
 	if (!ledger_find_token(model->arbiter, caller.uid, request.token))
@@ -190,7 +190,7 @@ static void resize_one(struct model *model)
 	if (!lease)
 		return;
 	caller = caller_of(model_chance(model, 90) ? lease->owner : 77);
-	random_request(model, &request);
+	model_random_request(model, &request);
 	if (model_chance(model, 90)) {
 		request.n_wants = lease->n_partitions;
 		for (size_t i = 0; i < request.n_wants; i++)

@@ -23,6 +23,8 @@ struct model {
 	uint64_t last_id;
 	uint64_t now; /* in steps: deadlines are some of them ahead */
 	bool oversubscribe;
+	void (*unsettled)(
+		struct model *model); /* in model_settle(), when something may follow; or NULL */
 	struct gpu_info infos[4];
 	/* What was reached, over all runs. */
 	unsigned granted[3], gangs, resized, refused[REASONS];
@@ -50,6 +52,8 @@ void model_set_policy(struct model *model);
 
 /* One operation, and all that becomes of it. */
 void model_step(struct model *model);
+
+void model_random_request(struct model *model, struct request *request);
 
 /* Reserves; if it is granted or waits, the lease has a holder. */
 void model_reserve(struct model *model, const struct caller *caller, const struct request *request);

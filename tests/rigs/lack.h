@@ -2,20 +2,30 @@
 #pragma once
 
 /*
- * Memory that runs out: malloc() and its like in the place of the C library's, of which one
- * fails when it is told to. For one source file of a program without sanitizers, which have a
- * malloc of their own.
+ * Memory that runs out: malloc() and its like in the place of the C library's or the sanitizer's, of
+ * which one fails when it is told to. For one source file of a program.
  */
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
-/* The C library's own, which these take the place of. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
+#include "check-cond.h"
+
+/* What these take the place of. */
+#if defined(__SANITIZE_ADDRESS__)
+#define LACK_OWN(name) __interceptor_##name
+#else
+#define LACK_OWN(name) __libc_##name
+#endif
+
+void *LACK_OWN(malloc)(size_t size);
+void *LACK_OWN(calloc)(size_t n, size_t size);
+void *LACK_OWN(realloc)(void *p, size_t size);
 
 static atomic_long left = -1; /* allocations until one fails; negative: none does */
 
@@ -29,15 +39,63 @@ static bool denied(void)
 
 void *malloc(size_t size)
 {
-	return denied() ? NULL : __libc_malloc(size);
+	return denied() ? NULL : LACK_OWN(malloc)(size);
 }
 
 void *calloc(size_t n, size_t size)
 {
-	return denied() ? NULL : __libc_calloc(n, size);
+	return denied() ? NULL : LACK_OWN(calloc)(n, size);
 }
 
 void *realloc(void *p, size_t size)
 {
-	return denied() ? NULL : __libc_realloc(p, size);
+	return denied() ? NULL : LACK_OWN(realloc)(p, size);
+}
+
+/* The C library's call malloc(), the sanitizer's do not. */
+#if defined(__SANITIZE_ADDRESS__)
+void *reallocarray(void *p, size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(p, bytes);
+}
+
+char *strdup(const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = malloc(size);
+
+	return copy ? memcpy(copy, text, size) : NULL;
+}
+#endif
+
+#define LACK_MOST 2000 /* allocations of one call: reached by a failure only */
+
+/* Calls once() until no allocation fails: the first one, the second one, and so on, counted from where
+ * it sets left = allocations. It returns 0 or -ENOMEM, which only a failed allocation explains. Some can
+ * be done without, such as a buffer that could be cut to size: returns how often once() failed. */
+__attribute__((unused)) static unsigned lack_each(const char *what, int (*once)(long allocations))
+{
+	unsigned failures = 0;
+
+	for (long i = 0; i < LACK_MOST; i++) {
+		int r = once(i);
+		bool enough = left >= 0;
+
+		left = -1;
+		CHECK(r == 0 || (r == -ENOMEM && !enough));
+		failures += r != 0;
+		if (enough) {
+			printf("%s: %ld allocations, %u failures\n", what, i, failures);
+			fflush(stdout);
+			return failures;
+		}
+	}
+	CHECK(!"unbounded");
+	return 0;
 }

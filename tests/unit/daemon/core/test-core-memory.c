@@ -1,116 +1,311 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Memory that runs out at any one allocation of a decision: nothing is half done, and the next try
- * succeeds.
+ * Memory that runs out at any one allocation of the arbiter, in the states that random operations
+ * lead to: a decision says so and changes nothing, a change keeps the promises, and with memory
+ * everything is decided as the model expects.
+ *
+ *	MODEL_SEED=N …    the same run again
  */
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <errno.h>
+#include <time.h>
 
-#include "check-cond.h"
+#include "arbiter-model.h"
+#include "check.h"
 #include "core/decide/preempt.h"
 #include "lack.h"
-#include "lend-rig.h"
 
-#define MOST 1000 /* allocations in one try: reached by a failure only */
+#define STEPS 600 /* of the model; between them one call is tried without memory */
 
-/* Tries until no allocation is denied. once returns whether it did what it does with memory. */
-static void try_all(const char *what, bool (*once)(struct lending *l, long allocations))
+/* A call, its arguments and what it made. */
+struct call {
+	struct model *model;
+	struct caller caller;
+	struct request request;
+	uint64_t id;
+	uint64_t now;
+	struct result result;
+	struct lease *proposal;
+	struct effects effects;
+};
+
+/* ---- decisions: they change nothing --------------------------------------------------------- */
+
+static int plan(struct call *call)
 {
-	unsigned without = 0;
+	return preempt_plan(call->model->arbiter, &call->caller, &call->request, &call->proposal,
+			    &call->result);
+}
 
-	for (long i = 0; i < MOST; i++) {
-		struct lending l = lending_of(1);
-		struct settings *settings = l.s.arbiter->settings;
-		bool done, enough;
+static int plan_resize(struct call *call)
+{
+	return arbiter_plan_resize(call->model->arbiter, &call->caller, call->id, &call->request,
+				   &call->proposal, &call->result);
+}
 
-		settings->tenants[settings->n_tenants - 1].preempt = true;
-		done = once(&l, i);
-		enough = left >= 0;
+static int plan_activate(struct call *call)
+{
+	const struct lease *lease = ledger_find(call->model->arbiter, call->id);
+
+	return arbiter_plan_activate(call->model->arbiter, &call->caller, call->id,
+				     lease && lease->state == STATE_INACTIVE, &call->proposal,
+				     &call->result);
+}
+
+/* What a plan answers, moves included. */
+static int plan_effects(struct call *call)
+{
+	const struct arbiter *arbiter = call->model->arbiter;
+	struct move_set set;
+	int r;
+
+	if (arbiter_plan_moves(arbiter, &call->caller, &call->request, call->now, 100, &set) == 1) {
+		r = arbiter_plan_after(arbiter, &call->caller, &call->request, &set, call->now,
+				       &call->proposal, &call->effects, &call->result);
+		move_set_done(&set);
+		return r;
+	}
+	r = plan(call);
+	if (r >= 0 && arbiter_effects(arbiter, &call->caller, &call->request, call->proposal,
+				      call->now, &call->effects) < 0) {
+		call->proposal = lease_free(call->proposal);
+		r = result_set(&call->result, RESULT_NO_MEMORY, "out of memory");
+	}
+	return r;
+}
+
+typedef int (*decide_t)(struct call *call);
+
+/* Without memory the result says so, or it is one that needs less, as without advice. */
+static int decide_once(struct call *call, decide_t decide, long allocations)
+{
+	int r;
+
+	left = allocations;
+	r = decide(call);
+	CHECK(r >= 0 || (!call->proposal && call->result.sentence[0]));
+	lease_free(call->proposal);
+	call->proposal = NULL;
+	effects_done(&call->effects);
+	r = r < 0 && call->result.kind == RESULT_NO_MEMORY ? -ENOMEM : 0;
+	result_done(&call->result);
+	call->result = (struct result){ 0 };
+	return r;
+}
+
+/* Each allocation of the decision fails in turn. Returns how often it failed for that. */
+static unsigned decide_all(struct call *call, decide_t decide)
+{
+	unsigned failures = 0;
+
+	for (long i = 0; i < LACK_MOST; i++) {
+		int r = decide_once(call, decide, i);
+		bool enough = left >= 0;
+
 		left = -1;
-		CHECK(done || !enough);
-		without += !done;
-		scene_done(&l.s);
-		if (!enough)
-			continue;
-		printf("%s: %ld allocations, %u that it fails without\n", what, i, without);
-		CHECK(without > 0);
-		return;
+		CHECK(r == 0 || !enough);
+		failures += r != 0;
+		if (enough) {
+			model_check(call->model);
+			return failures;
+		}
 	}
 	CHECK(!"unbounded");
-}
-
-static bool plan_preemption(struct lending *l, long allocations)
-{
-	const struct caller caller = caller_of(VR);
-	const struct request request = request_for(30);
-	struct lease *all = grant(&l->s, ANY, 30), *ends = grant(&l->s, ANY, 15);
-	struct lease *proposal = NULL;
-	bool waits;
-
-	arbiter_holder_gone(l->s.arbiter, ends->id);
-	left = allocations;
-	waits = preempt_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.result) == 0;
-	CHECK(waits == (proposal != NULL) && all->state == STATE_GRANTED);
-	CHECK(waits || l->s.result.kind == RESULT_NO_MEMORY ||
-	      l->s.result.kind == RESULT_NO_CAPACITY);
-	CHECK(!waits || proposal->state == STATE_WAITING);
-	lease_free(proposal);
-	return waits;
-}
-
-static bool revoke(struct lending *l, long allocations)
-{
-	struct lease *all = grant(&l->s, ANY, 30), *ends = grant(&l->s, ANY, 15), *waiting, *next;
-	struct request request = request_for(60);
-	bool revoked;
-
-	request.wait_usec = SECOND_USEC;
-	waiting = reserve(l->s.arbiter, VR, &request, &l->s.result);
-	CHECK(waiting && waiting->state == STATE_WAITING);
-	arbiter_holder_gone(l->s.arbiter, ends->id);
-	CHECK(arbiter_plan_next(l->s.arbiter, &next) == 0);
-	left = allocations;
-	arbiter_preempt(l->s.arbiter, l->now);
-	revoked = all->state == STATE_REVOKING;
-	CHECK(revoked == !waiting->wait.refused);
-	if (revoked)
-		return true;
-	left = -1;
-	arbiter_preempt(l->s.arbiter, l->now);
-	CHECK(all->state == STATE_REVOKING);
-	left = -1;
-	return false;
-}
-
-/* Without memory for the shares it begins with what is free. */
-static bool begin(struct lending *l, long allocations)
-{
-	const struct caller caller = caller_of(ANY);
-	struct lease *proposal = NULL;
-	struct request request = request_for(15);
-	bool promised;
-
-	request.adaptable = true;
-	request.wants[0].cus_min = 15;
-	request.wants[0].cus_max = 60;
-	CHECK(cus_of(borrow(l, 15, 45)) == 45);
-	left = allocations;
-	if (arbiter_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.result) < 0) {
-		CHECK(l->s.result.kind == RESULT_NO_MEMORY);
-		return false;
-	}
-	promised = !cuset_empty(&proposal->partitions[0].promised);
-	CHECK(cus_of(proposal) == 15);
-	lease_free(proposal);
-	return promised;
-}
-
-int main(void)
-{
-	try_all("a plan that preempts", plan_preemption);
-	try_all("preemption", revoke);
-	try_all("the share of a lease that begins", begin);
 	return 0;
+}
+
+/* ---- changes: they are made, or put off ------------------------------------------------------ */
+
+static void preempt(struct call *call)
+{
+	arbiter_preempt(call->model->arbiter, call->now);
+}
+
+static void grant_next(struct call *call)
+{
+	struct lease *next;
+
+	call->model->arbiter->woken = UINT64_MAX;
+	if (arbiter_plan_next(call->model->arbiter, &next) == 1)
+		lease_free(next);
+	call->model->arbiter->woken = UINT64_MAX;
+	call->model->arbiter->next_examined = 0;
+}
+
+static void grow(struct call *call)
+{
+	struct lease *next;
+
+	if (arbiter_plan_growth(call->model->arbiter, call->now, &next) == 1)
+		lease_free(next);
+}
+
+static void move(struct call *call)
+{
+	struct move_set set;
+
+	if (arbiter_plan_moves_waiting(call->model->arbiter, call->now, &set) == 1)
+		move_set_done(&set);
+}
+
+static void observe(struct call *call)
+{
+	const struct observed rows[] = {
+		{ .pid = 1000, .start_time = 1, .uid = 1, .kfd_gpu_id = 1, .queues = 1 },
+		{ .pid = 1001, .start_time = 1, .uid = 2, .kfd_gpu_id = 2, .queues = 2 },
+	};
+	int r = arbiter_observe(call->model->arbiter, rows, 2);
+
+	CHECK(r == 0 || r == -ENOMEM);
+	model_forget_gone(call->model);
+}
+
+static void observe_masks(struct call *call)
+{
+	int r = arbiter_masks_observed(call->model->arbiter, NULL, 0);
+
+	CHECK(r == 0 || r == -ENOMEM);
+	if (r == 0)
+		model_keep_rows(call->model, NULL, 0);
+}
+
+static void bind(struct call *call)
+{
+	int r = arbiter_bind(call->model->arbiter, call->id, 2000);
+
+	CHECK(r == 0 || r == -ENOMEM || r == -ENOENT || r == -ENOSPC);
+	if (r == 0)
+		arbiter_bound_gone(call->model->arbiter, call->id, 2000);
+}
+
+static void copy_settings(struct call *call)
+{
+	struct settings *settings = NULL;
+
+	(void)call;
+	CHECK((settings_new(&settings) == 0) == (settings != NULL));
+	settings_free(settings);
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	decide_t decide; /* or */
+	void (*change)(struct call *call);
+	bool follows; /* from the last operation: tried in model_settle() */
+} calls[] = {
+	{ "plan", plan, NULL, false },
+	{ "plan_resize", plan_resize, NULL, false },
+	{ "plan_activate", plan_activate, NULL, false },
+	{ "plan_effects", plan_effects, NULL, false },
+	{ "observe", NULL, observe, false },
+	{ "observe_masks", NULL, observe_masks, false },
+	{ "settings", NULL, copy_settings, false },
+	{ "bind", NULL, bind, false },
+	{ "preempt", NULL, preempt, true },
+	{ "grant_next", NULL, grant_next, true },
+	{ "grow", NULL, grow, true },
+	{ "move", NULL, move, true },
+};
+#define CALLS (sizeof(calls) / sizeof(*calls))
+
+static unsigned failed[CALLS];
+
+static void change_without(struct call *call, size_t i)
+{
+	left = model_below(call->model, 6);
+	calls[i].change(call);
+	failed[i] += left < 0;
+	left = -1;
+	model_check(call->model);
+}
+
+static void unsettled(struct model *model)
+{
+	struct call call = { .model = model, .now = model->now };
+	size_t i = model_below(model, CALLS);
+
+	if (calls[i].follows)
+		change_without(&call, i);
+}
+
+static void call_one(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+	size_t i = model_below(model, CALLS);
+	struct call call = { .model = model, .now = model->now };
+	const struct lease *lease = NULL;
+
+	if (arbiter->n_leases > 0)
+		lease = arbiter->leases[model_below(model, (unsigned)arbiter->n_leases)];
+	call.id = lease ? lease->id : 0;
+	call.caller = caller_of(lease && model_chance(model, 90) ? lease->owner
+								 : model_below(model, 4));
+	model_random_request(model, &call.request);
+	if (calls[i].decide)
+		failed[i] += decide_all(&call, calls[i].decide);
+	else if (!calls[i].follows)
+		change_without(&call, i);
+}
+
+static void start(struct model *model)
+{
+	static const char *const names[] = { "0000:03:00.0", "0000:04:00.0" };
+
+	for (size_t i = 0; i < 2; i++) {
+		model->infos[i] = radeon_vii(names[i]);
+		model->infos[i].kfd_gpu_id = (uint32_t)i + 1;
+	}
+	model->arbiter = arbiter_of(model->infos, 2);
+	model->arbiter->verifies = true;
+	model->unsettled = unsettled;
+	model_set_policy(model);
+}
+
+TEST(random_calls_without_memory_keep_the_promises)
+{
+	const char *seed = getenv("MODEL_SEED");
+	static struct model model;
+
+	model.seed = seed ? (unsigned)atoi(seed) : (unsigned)time(NULL);
+	printf("MODEL_SEED=%u\n", model.seed);
+	fflush(stdout);
+	start(&model);
+	for (unsigned i = 0; i < check_rounds(STEPS, 10 * STEPS); i++) {
+		model_step(&model);
+		call_one(&model);
+	}
+	model_end(&model);
+	arbiter_free(model.arbiter);
+	for (size_t i = 0; i < CALLS; i++) {
+		printf("%s: %u times without memory\n", calls[i].name, failed[i]);
+		CHECK(failed[i] > 0 || i > 0);
+		CHECK(failed[i] > 0 || !getenv("GPUARB_LONG")); /* some calls seldom allocate */
+	}
+}
+
+/* ---- begin ------------------------------------------------------------------------------------- */
+
+static int begin(long allocations)
+{
+	const struct gpu_info gpu = radeon_vii("0000:03:00.0");
+	struct settings *settings = NULL;
+	struct arbiter *arbiter = NULL;
+	int r;
+
+	CHECK(settings_new(&settings) == 0);
+	left = allocations;
+	r = arbiter_new(settings, &gpu, 1, 1, &arbiter);
+	CHECK((r == 0) == (arbiter != NULL));
+	if (r < 0)
+		settings_free(settings);
+	arbiter_free(arbiter);
+	return r;
+}
+
+TEST(arbiter_that_cannot_be_made_leaves_the_settings_to_its_caller)
+{
+	CHECK(lack_each("arbiter_new", begin) > 2);
 }

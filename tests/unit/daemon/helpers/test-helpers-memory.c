@@ -26,7 +26,6 @@
 #include "helpers/debugfs-reader.h"
 
 #define FOR_EVER 60000 /* ms: reached by a failure only */
-#define MOST 1000      /* allocations in one try: reached by a failure only */
 #define QUEUES 40U     /* the rows double twice */
 #define DESCRIPTOR 2048U
 
@@ -45,32 +44,6 @@ static void put(const char *name, const char *text)
 	FILE *file = fopen(at(name), "we");
 
 	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
-}
-
-/* Tries until none is denied. Some can be done without, such as a buffer that could be cut to
- * size; returns how often they could not. */
-static unsigned try_all(const char *what, int (*once)(void))
-{
-	unsigned failures = 0;
-
-	for (unsigned i = 0; i < MOST; i++) {
-		bool enough;
-		int r;
-
-		left = (long)i;
-		r = once();
-		enough = left >= 0;
-		left = -1;
-		CHECK(r == 0 || (r == -ENOMEM && !enough));
-		failures += r != 0;
-		if (enough) {
-			printf("%s: %u allocations, %u failures\n", what, i, failures);
-			fflush(stdout);
-			return failures;
-		}
-	}
-	CHECK(!"unbounded");
-	return 0;
 }
 
 /* ---- kfd/mqds ------------------------------------------------------------------------------ */
@@ -95,7 +68,7 @@ static void make_mqds(void)
 	CHECK(fclose(out) == 0);
 }
 
-static int parse_mqds(void)
+static int parse_mqds(long allocations)
 {
 	static const struct gpu_info gpu = {
 		.name = "0000:03:00.0",
@@ -107,12 +80,14 @@ static int parse_mqds(void)
 			      .array_cus = 4,
 			      .active = { { { 4 } } } },
 	};
-	_cleanup_(mqd_parser_freep) struct mqd_parser *parser = mqd_parser_new(&gpu, 1, false);
+	_cleanup_(mqd_parser_freep) struct mqd_parser *parser = NULL;
 	_cleanup_(freep) struct observed_mask *seen = NULL;
 	char why[200] = "";
 	size_t n = 0;
 	int r;
 
+	left = allocations;
+	parser = mqd_parser_new(&gpu, 1, false);
 	if (!parser)
 		return -ENOMEM;
 	r = mqd_parser_feed(parser, mqds, strlen(mqds), why, sizeof(why));
@@ -127,7 +102,7 @@ static int parse_mqds(void)
 
 /* ---- a probe ------------------------------------------------------------------------------- */
 
-static int read_probe(void)
+static int read_probe(long allocations)
 {
 	_cleanup_(probe_freep) struct probe *probe = NULL;
 	struct pollfd event = { .events = POLLIN };
@@ -136,6 +111,7 @@ static int read_probe(void)
 	size_t size = 0;
 	int r;
 
+	left = allocations;
 	r = probe_new(dir, &probe_mqds, &probe);
 	if (r < 0) {
 		CHECK(!probe);
@@ -153,12 +129,14 @@ static int read_probe(void)
 
 /* ---- a unit's processes ---------------------------------------------------------------------- */
 
-static int list_unit(void)
+static int list_unit(long allocations)
 {
 	_cleanup_(freep) pid_t *pids = NULL;
 	size_t n = 0;
-	int r = unit_processes(dir, "/unit", &pids, &n);
+	int r;
 
+	left = allocations;
+	r = unit_processes(dir, "/unit", &pids, &n);
 	CHECK(r == 0 ? n == 100 && pids[99] == 100 : !pids && n == 0);
 	return r;
 }
@@ -193,13 +171,15 @@ static void on_done(void *userdata, uint64_t tag, const struct enforce_request *
 	*(int *)userdata = r;
 }
 
-static int ask_helper(void)
+static int ask_helper(long allocations)
 {
 	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
 	_cleanup_(enforce_freep) struct enforce *enforce = NULL;
-	int answer = 1, r = sd_event_new(&event);
+	int answer = 1, r;
 	char why[200];
 
+	left = allocations;
+	r = sd_event_new(&event);
 	if (r >= 0)
 		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, on_lost, &answer,
 				&enforce);
@@ -234,11 +214,12 @@ static int serve(int client)
 
 /* A request is answered, by this helper or the next, or the client hung up on: it knows then that
  * nothing was done. */
-static int serve_one(void)
+static int serve_one(long allocations)
 {
 	int client = client_connect(&helper), r;
 	char buf[ENFORCE_TEXT_MAX];
 
+	left = allocations;
 	CHECK(client_send(client, "thaw a.service", 14, NULL, 0));
 	r = serve(client);
 	if (r < 0)
@@ -257,20 +238,20 @@ int main(void)
 	CHECK(mkdtemp(dir) && mkdir(at("kfd"), 0755) == 0);
 	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", 1) == 0);
 	make_mqds();
-	CHECK(try_all("parse_mqds", parse_mqds) >= 3);
+	CHECK(lack_each("parse_mqds", parse_mqds) >= 3);
 	put("kfd/mqds", "text\n");
-	CHECK(try_all("a probe", read_probe) >= 4);
+	CHECK(lack_each("a probe", read_probe) >= 4);
 	make_unit();
-	CHECK(try_all("list_unit", list_unit) >= 4);
+	CHECK(lack_each("list_unit", list_unit) >= 4);
 
 	helper_listen(&helper);
 	helper_start(&helper, NULL, NULL, -1);
-	CHECK(try_all("ask_helper", ask_helper) >= 6);
+	CHECK(lack_each("ask_helper", ask_helper) >= 6);
 	helper_stop(&helper);
 
 	helper_listen(&helper);
 	CHECK(fcntl(helper.listening, F_SETFL, O_NONBLOCK) == 0);
-	CHECK(try_all("a helper", serve_one) >= 6);
+	CHECK(lack_each("a helper", serve_one) >= 6);
 	helper_stop(&helper);
 
 	free(mqds);
