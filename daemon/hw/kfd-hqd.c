@@ -19,6 +19,7 @@ enum { ACTIVE = 2, VMID = 3, QUEUE_PRIORITY = 6, DOORBELL_CONTROL = 15, NEEDED }
  * first. */
 #define RING_ENABLED 1U
 #define RING_VMID(control) ((control) >> 24 & 0xf)
+#define DOORBELL_ENABLED (1U << 28)
 #define RING_NEEDED_MAX 23U
 
 #define ENGINE_REGISTERS_GFX8 4U
@@ -72,18 +73,22 @@ static int add_slot(struct hqd_parser *parser)
 struct sdma_doorbell sdma_doorbell_of(unsigned gfx_target)
 {
 	if (gfx_target < 90000)
-		return (struct sdma_doorbell){ 18, 0x1fffff };
+		return (struct sdma_doorbell){ 18, 0x1fffff, 18 };
 	if (gfx_target < 110000)
-		return (struct sdma_doorbell){ 22, DOORBELL_OFFSET };
-	return (struct sdma_doorbell){ gfx_target < 120000 ? 19 : 17, DOORBELL_OFFSET };
+		return (struct sdma_doorbell){ 22, DOORBELL_OFFSET, 18 };
+	if (gfx_target < 120000)
+		return (struct sdma_doorbell){ 19, DOORBELL_OFFSET, 17 };
+	return (struct sdma_doorbell){ 17, DOORBELL_OFFSET, 15 };
 }
 
+/* hqd_sdma_destroy() disables the doorbell and leaves the ring enabled. */
 static void set_ring(struct hqd_parser *parser)
 {
 	const struct sdma_doorbell doorbell = sdma_doorbell_of(parser->gpu->gfx_target);
 	uint32_t control = parser->registers[0];
 
-	parser->slot.active = control & RING_ENABLED;
+	parser->slot.active = control & RING_ENABLED &&
+			      parser->registers[doorbell.enable] & DOORBELL_ENABLED;
 	if (!parser->slot.active)
 		return;
 	parser->slot.vmid = RING_VMID(control);

@@ -25,6 +25,7 @@
 struct sdma_doorbell {
 	unsigned word; /* of the descriptor; the n-th register that the kernel prints has word n */
 	uint32_t bits; /* of the word */
+	unsigned enable; /* the word with the bit that enables the doorbell */
 };
 struct sdma_doorbell sdma_doorbell_of(unsigned gfx_target);
 

@@ -7,12 +7,23 @@
 
 #include "amdgpu_amdkfd.h"
 #include "fake.h"
+#include "v9_structs.h"
 
 /* CP_MQD_BASE_ADDR and those behind it, from hqd_dump() of gfx9, and the place in a descriptor of their
  * values: v9_structs.h. Those of the later generations are in the same order. */
 #define FIRST_REGISTER	0xc914
 #define DESCRIPTOR_REGISTERS 128
 #define ACTIVE		2 /* CP_HQD_ACTIVE */
+
+/* Registers of an SDMA queue slot, from hqd_sdma_dump() of gfx9: SDMA0_RLC0_RB_CNTL is the first, and one
+ * run of them ends behind SDMA0_RLC0_DOORBELL. */
+#define FIRST_OF_RINGS	0x4e80
+#define ENGINE_BYTES	0x1800
+#define RING_BYTES	0x180
+#define SECOND_RUN	0xa0
+enum { CONTROL, DOORBELL = 18, STATUS };
+#define RING_ENABLED	1U
+#define DOORBELL_ENABLED (1U << 28)
 
 static void no_sh_mem(struct amdgpu_device *adev, uint32_t vmid, uint32_t config,
 		      uint32_t ape1_base, uint32_t ape1_limit, uint32_t bases OF_XCC)
@@ -52,17 +63,54 @@ static int load_slot(struct amdgpu_device *adev, void *mqd, uint32_t pipe, uint3
 	return 0;
 }
 
-static int no_sdma_load(struct amdgpu_device *adev, void *mqd, uint32_t __user *wptr,
-			struct mm_struct *mm)
+static struct fake_ring *ring_of(struct amdgpu_device *adev, uint32_t engine, uint32_t queue)
 {
+	return engine < FAKE_ENGINES && queue < FAKE_RINGS ?
+		&fake_card_of(adev)->rings[engine][queue] : NULL;
+}
+
+/* The descriptors of later generations have the ids of the engine and its queue where gfx9 has them. */
+static struct fake_ring *ring_of_mqd(struct amdgpu_device *adev, const struct v9_sdma_mqd *mqd)
+{
+	return ring_of(adev, mqd->sdma_engine_id, mqd->sdma_queue_id);
+}
+
+static int load_ring(struct amdgpu_device *adev, void *mqd, uint32_t __user *wptr,
+		     struct mm_struct *mm)
+{
+	struct fake_ring *ring = ring_of_mqd(adev, mqd);
+
+	if (!ring)
+		return -EINVAL;
+	memcpy(ring->registers, mqd, sizeof(ring->registers));
+	ring->registers[CONTROL] |= RING_ENABLED;
+	ring->registers[DOORBELL] |= DOORBELL_ENABLED;
 	return 0;
 }
 
-static int no_sdma_dump(struct amdgpu_device *adev, uint32_t engine, uint32_t queue,
-			uint32_t (**dump)[2], uint32_t *n)
+/* As hqd_sdma_destroy() of amdgpu does, it leaves the ring enabled. */
+static int empty_ring(struct amdgpu_device *adev, void *mqd, unsigned int timeout)
 {
-	*dump = kzalloc(sizeof(**dump), GFP_KERNEL);
-	*n = 1;
+	struct fake_ring *ring = ring_of_mqd(adev, mqd);
+
+	if (ring)
+		ring->registers[DOORBELL] = 0;
+	return 0;
+}
+
+/* The registers of a slot, which the caller frees. */
+static int dump_ring(struct amdgpu_device *adev, uint32_t engine, uint32_t queue,
+		     uint32_t (**dump)[2], uint32_t *n)
+{
+	const struct fake_ring *ring = ring_of(adev, engine, queue);
+	uint32_t i, first = FIRST_OF_RINGS + engine * ENGINE_BYTES + queue * RING_BYTES;
+
+	*n = FAKE_RING_REGISTERS;
+	*dump = kcalloc(*n, sizeof(**dump), GFP_KERNEL);
+	for (i = 0; *dump && i < *n; i++) {
+		(*dump)[i][0] = first + (i < STATUS ? 0 : SECOND_RUN - STATUS * 4) + i * 4;
+		(*dump)[i][1] = ring ? ring->registers[i] : 0;
+	}
 	return *dump ? 0 : -ENOMEM;
 }
 
@@ -103,11 +151,6 @@ static int empty_slot(struct amdgpu_device *adev, void *mqd, enum kfd_preempt_ty
 	return 0;
 }
 
-static int no_sdma_destroy(struct amdgpu_device *adev, void *mqd, unsigned int timeout)
-{
-	return 0;
-}
-
 static int no_wave_control(struct amdgpu_device *adev, uint32_t index, uint32_t command OF_XCC)
 {
 	return 0;
@@ -130,13 +173,13 @@ static void no_page_table(struct amdgpu_device *adev, uint32_t vmid, uint64_t ba
 	.init_interrupts = no_interrupts,						\
 	.hqd_load = load_slot,								\
 	.hiq_mqd_load = fake_load_hiq,							\
-	.hqd_sdma_load = no_sdma_load,							\
+	.hqd_sdma_load = load_ring,							\
 	.hqd_dump = dump_slot,								\
-	.hqd_sdma_dump = no_sdma_dump,							\
+	.hqd_sdma_dump = dump_ring,							\
 	.hqd_is_occupied = never_occupied,						\
 	.hqd_sdma_is_occupied = never_sdma_occupied,					\
 	.hqd_destroy = empty_slot,							\
-	.hqd_sdma_destroy = no_sdma_destroy,						\
+	.hqd_sdma_destroy = empty_ring,							\
 	.wave_control_execute = no_wave_control,					\
 	.get_atc_vmid_pasid_mapping_info = no_pasid,					\
 	.set_vm_context_page_table_base = no_page_table,				\

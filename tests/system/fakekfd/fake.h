@@ -17,6 +17,11 @@
 
 #define FAKE_SLOT_REGISTERS 56 /* from CP_MQD_BASE_ADDR to CP_HQD_PQ_WPTR_HI */
 
+/* Of SDMA engines. */
+#define FAKE_ENGINES	16
+#define FAKE_RINGS	8
+#define FAKE_RING_REGISTERS 25 /* from SDMA0_RLC0_RB_CNTL to SDMA0_RLC0_CSA_ADDR_HI */
+
 /* A kind of GPU. An array of an odd engine can have fewer CUs than one of an even engine. */
 struct fake_geometry {
 	const char *name;
@@ -45,16 +50,22 @@ struct fake_slot {
 	uint32_t registers[FAKE_SLOT_REGISTERS];
 };
 
+/* A queue slot of an SDMA engine. */
+struct fake_ring {
+	uint32_t registers[FAKE_RING_REGISTERS];
+};
+
 struct fake_card {
 	struct amdgpu_device *adev;
 	const struct fake_geometry *geometry;
 	struct fake_cus cus;
 	struct fake_scheduler scheduler;
 	struct fake_slot slots[FAKE_XCCS][FAKE_PIPES][FAKE_QUEUES];
+	struct fake_ring rings[FAKE_ENGINES][FAKE_RINGS];
 	struct amdgpu_reset_domain reset;
 	struct drm_minor render;
 	struct miscdevice node;
-	uint32_t sdma_doorbells[16];
+	uint32_t sdma_doorbells[FAKE_ENGINES];
 };
 
 /* The card of this device. */

@@ -100,21 +100,25 @@ static void print_slot(FILE *out, const struct layout *layout, unsigned xcc, uns
 
 #define RINGS 4U /* slots of the SDMA engines, two each */
 
-/* A queue in every second slot. The doorbell is at another place in each generation. */
+/* A queue in every second slot; the first slot had one. The doorbell is at another place in each
+ * generation. */
 static void print_rings(FILE *out, const struct layout *layout)
 {
 	unsigned doorbell = layout->target < 90000    ? 18
 			    : layout->target < 110000 ? 22
 			    : layout->target < 120000 ? 19
 						      : 17;
+	unsigned enable = layout->target < 110000 ? 18 : doorbell - 2;
 
 	for (unsigned i = 0; i < RINGS; i++) {
 		uint32_t words[24] = { 0 };
 
-		if (i % 2 == 1) {
+		if (i == 0 || i % 2 == 1) {
 			words[0] = 9U << 24 | 1;
-			words[doorbell] = 1U << 28 | (0x100 + 4 * i);
+			words[doorbell] = 0x100 + 4 * i;
 		}
+		if (i % 2 == 1)
+			words[enable] |= 1U << 28;
 		fprintf(out, "  SDMA Engine %u, RLC %u\n", i / 2, i % 2);
 		print_row(out, 0x4d80, words, 8);
 		print_row(out, 0x4e00, words + 8, 8);
