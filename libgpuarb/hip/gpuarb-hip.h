@@ -38,8 +38,9 @@
  *
  * Destroyed streams: newer versions of HIP keep queues until the process ends: 5.7 those with a
  * mask, 5.7 and 6.4 those with a priority. There gpuarb_hip_stream_destroy() keeps the stream
- * instead, and the next one that is created with this lease uses it and its queue again. After
- * gpuarb_lease_close() these queues count against the next lease of the same process.
+ * instead, and the next one that is created uses it and its queue again. That is so after
+ * gpuarb_lease_close(), too, for the next lease of this process on the same GPU. Until then these
+ * queues are idle, have the mask of the closed lease, and count as unmanaged queues of this process.
  *
  * Priority: HIP creates masked streams with normal priority only. For a lease of priority 0 to 6
  * (low) or 11 to 15 (high) the stream is created by hipStreamCreateWithPriority(), and its queue is

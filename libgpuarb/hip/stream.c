@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@
 struct hip_stream {
 	hipStream_t stream;
 	size_t partition;
+	uint32_t gpu;     /* KFD's id */
 	enum level level; /* other than normal: HIP may put other streams on its queue */
 	bool own;         /* has a mask of its own */
 	bool found;       /* its queue is known, or there is no way to find it */
@@ -35,6 +37,10 @@ struct hip_lease {
 	struct hip_stream *streams;
 	size_t n;
 };
+
+/* Idle streams of leases that were closed: the next lease of this process on their GPU gets them. */
+static struct hip_lease left_over;
+static pthread_mutex_t left_over_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A stream that is being made. */
 struct creation {
@@ -308,6 +314,7 @@ static int create_and_mask(struct creation *creation, hipStream_t *ret)
 {
 	struct hip_stream stream = {
 		.partition = creation->i,
+		.gpu = creation->partition->kfd_gpu_id,
 		.level = creation->level,
 		.own = creation->own,
 		.found = creation->blind,
@@ -336,22 +343,52 @@ static int create_and_mask(struct creation *creation, hipStream_t *ret)
 	return 0;
 }
 
+/* Makes room for one stream. */
+static bool make_room(struct hip_lease *hip)
+{
+	struct hip_stream *streams = realloc(hip->streams, (hip->n + 1) * sizeof(*streams));
+
+	if (streams)
+		hip->streams = streams;
+	return streams;
+}
+
 static void hip_lease_free(void *data)
 {
 	struct hip_lease *hip = data;
 
+	pthread_mutex_lock(&left_over_lock);
 	for (size_t k = 0; k < hip->n; k++)
-		if (hip->streams[k].idle)
-			(void)hipStreamDestroy(hip->streams[k].stream);
+		if (hip->streams[k].idle && make_room(&left_over))
+			left_over.streams[left_over.n++] = hip->streams[k];
+	pthread_mutex_unlock(&left_over_lock);
 	free(hip->streams);
 	free(hip);
 }
 
+/* Gives the lease what is left over on the GPU of partition i. */
+static void take_left_over(struct hip_lease *hip, size_t i, uint32_t gpu)
+{
+	size_t k = 0;
+
+	pthread_mutex_lock(&left_over_lock);
+	while (k < left_over.n) {
+		if (left_over.streams[k].gpu != gpu || !make_room(hip)) {
+			k++;
+			continue;
+		}
+		hip->streams[hip->n] = left_over.streams[k];
+		hip->streams[hip->n++].partition = i;
+		left_over.streams[k] = left_over.streams[--left_over.n];
+	}
+	pthread_mutex_unlock(&left_over_lock);
+}
+
 /* Gets the list of streams, with room for one more. */
-static int hip_lease_get(struct gpuarb_lease *lease, struct hip_lease **ret)
+static int hip_lease_get(struct gpuarb_lease *lease, size_t i,
+			 const struct gpuarb_partition *partition, struct hip_lease **ret)
 {
 	struct hip_lease *hip = gpuarb_lease_attached(lease);
-	struct hip_stream *streams;
 
 	if (!hip) {
 		hip = calloc(1, sizeof(*hip));
@@ -359,10 +396,9 @@ static int hip_lease_get(struct gpuarb_lease *lease, struct hip_lease **ret)
 			return hip_fail(lease, -ENOMEM, "out of memory");
 		gpuarb_lease_attach(lease, hip, hip_lease_free);
 	}
-	streams = realloc(hip->streams, (hip->n + 1) * sizeof(*streams));
-	if (!streams)
+	take_left_over(hip, i, partition->kfd_gpu_id);
+	if (!make_room(hip))
 		return hip_fail(lease, -ENOMEM, "out of memory");
-	hip->streams = streams;
 	*ret = hip;
 	return 0;
 }
@@ -414,7 +450,8 @@ static int create(struct creation *creation, const uint32_t *own, size_t words, 
 	if (r >= 0)
 		r = read_mask(creation, own, words);
 	if (r >= 0)
-		r = hip_lease_get(creation->lease, &creation->hip);
+		r = hip_lease_get(creation->lease, creation->i, creation->partition,
+				  &creation->hip);
 	if (r >= 0)
 		r = hip_device_find(creation->lease, creation->partition, &creation->device);
 	if (r >= 0)
@@ -490,7 +527,7 @@ GPUARB_EXPORT int gpuarb_hip_stream_destroy(struct gpuarb_lease *lease, hipStrea
 GPUARB_EXPORT int gpuarb_hip_streams(struct gpuarb_lease *lease, size_t i, unsigned *ret)
 {
 	const struct gpuarb_partition *partition;
-	const struct hip_lease *hip;
+	struct hip_lease *hip;
 	struct budget budget;
 	int r;
 
@@ -498,12 +535,13 @@ GPUARB_EXPORT int gpuarb_hip_streams(struct gpuarb_lease *lease, size_t i, unsig
 		return -EINVAL;
 
 	r = hip_partition_get(lease, i, &partition);
+	if (r >= 0)
+		r = hip_lease_get(lease, i, partition, &hip);
 	if (r < 0)
 		return r;
 	r = gpuarb_lease_queue_ids(lease, i, NULL, 0);
 	if (r < 0 && r != -EOPNOTSUPP)
 		return r;
-	hip = gpuarb_lease_attached(lease);
 	get_budget(hip, partition, i, r, count_idle(hip, i), &budget);
 	*ret = streams_left(&budget);
 	return 0;

@@ -23,6 +23,8 @@ void fake_end(void)
 
 void fake_start(void)
 {
+	static uint32_t starts;
+
 	fake_end();
 	unsetenv("HSA_CU_MASK");
 	unsetenv("ROC_GLOBAL_CU_MASK");
@@ -39,7 +41,7 @@ void fake_start(void)
 		.partitions = 1,
 		.mask = { 0xffffffff, 0x0fffffff },
 		.partition = { .gpu = "0000:03:00.0",
-			       .kfd_gpu_id = 13261,
+			       .kfd_gpu_id = 13261 + starts++, /* no streams are left of it */
 			       .cu_mask_words = 2,
 			       .cus = 60,
 			       .queues = 4,

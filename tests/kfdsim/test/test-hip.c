@@ -132,6 +132,25 @@ static void create_and_destroy(uint32_t level)
 	end(&stage);
 }
 
+TEST(a_program_can_use_lease_after_lease)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 3);
+	hipStream_t streams[2];
+	struct stage stage;
+
+	for (int i = 0; i < 4; i++) {
+		start(&stage, &want, 1);
+		for (int k = 0; k < 2; k++)
+			streams[k] = create(&stage, 0);
+		/* ROCr's had the mask of the lease before. */
+		CHECK(gpuarb_lease_apply(stage.lease) == 3);
+		check_masks(&stage, 0, 3);
+		for (int k = 0; k < 2; k++)
+			CHECK(gpuarb_hip_stream_destroy(stage.lease, streams[k]) == 0);
+		end(&stage);
+	}
+}
+
 TEST(streams_can_be_made_and_destroyed_without_end)
 {
 	create_and_destroy(7);

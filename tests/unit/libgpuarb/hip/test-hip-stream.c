@@ -417,7 +417,35 @@ TEST(a_stream_whose_queue_hip_keeps_is_used_again)
 	CHECK(create() == streams[1] && !fake_masked(0xf));
 	CHECK(gpuarb_hip_stream_destroy(fake_lease(), streams[0]) == 0);
 	fake_end();
-	CHECK(fake.streams == 2); /* those that the program did not destroy */
+	CHECK(fake.streams == 3);
+}
+
+TEST(the_next_lease_on_the_gpu_uses_streams_that_a_closed_lease_left)
+{
+	hipStream_t streams[3];
+	unsigned left = 42;
+
+	start_with_hip_5_7();
+	for (int i = 0; i < 3; i++)
+		streams[i] = create();
+	for (int i = 0; i < 3; i++)
+		CHECK(gpuarb_hip_stream_destroy(fake_lease(), streams[i]) == 0);
+	fake_end();
+	CHECK(fake.streams == 3);
+
+	/* Another GPU has queues of its own. */
+	fake.partition.kfd_gpu_id += 1000;
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 0);
+	fake_end();
+	fake.partition.kfd_gpu_id -= 1000;
+
+	fake.mask[0] = 0xff;
+	fake.mask[1] = 0;
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 3);
+	for (int i = 0; i < 3; i++)
+		create();
+	CHECK(fake.creations == 3 && fake.queues[3].mask[0] == 0xff);
+	refused(-EDQUOT, " 5 queues");
 }
 
 TEST(a_stream_that_is_used_again_without_its_mask_is_not_returned)
