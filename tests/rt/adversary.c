@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * adversary [SEED [PERCENT]]: no task of a set that `gpuarbctl rt plan` accepts may take longer than
+ * its bound, or than this share of it: the adversary has to find that a smaller one is wrong.
+ * RT_SETS is the number of sets; GPUARB_LONG=1 makes it 100,000. Prints the seed, and how far the
+ * bounds are above the longest simulated times.
+ */
+
+#include "adversary.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SETS 2000U
+#define SETS_LONG 100000U
+#define BATCH 200U  /* sets that one gpuarbctl plans */
+#define ATTACKS 12U /* for each partition of a set */
+
+struct tally {
+	int64_t percent; /* of the bounds that are claimed */
+	unsigned sets, accepted, violated;
+	struct {
+		unsigned tasks, reached; /* within a percent */
+		double ratio;
+	} by[POLICIES];
+};
+
+static void must(bool so, const char *what)
+{
+	if (so)
+		return;
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(EXIT_FAILURE);
+}
+
+/* ---- plans --------------------------------------------------------------------------------- */
+
+static int64_t number(struct json_object *map, const char *key)
+{
+	struct json_object *value = json_object_object_get(map, key);
+
+	return value ? json_object_get_int64(value) : -1;
+}
+
+static void take_plan(struct set *set, const char *line)
+{
+	struct json_object *plan = json_tokener_parse(line), *list;
+
+	must(plan, line);
+	snprintf(set->verdict, sizeof(set->verdict), "%s",
+		 json_object_get_string(json_object_object_get(plan, "verdict")));
+	list = json_object_object_get(plan, "partitions");
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		struct json_object *map = json_object_array_get_idx(list, i);
+
+		set->partitions[i].cus = (unsigned)number(map, "effective_cus");
+		set->partitions[i].response = number(map, "response_usec");
+	}
+	list = json_object_object_get(plan, "tasks");
+	for (size_t i = 0; i < set->n_tasks; i++)
+		set->tasks[i].bound = number(json_object_array_get_idx(list, i), "bound_usec");
+	json_object_put(plan);
+}
+
+/* Plans the files 0 to n - 1 in this directory. */
+static void plan(struct set *sets, size_t n, const char *profile)
+{
+	char command[512], *line = NULL;
+	size_t room = 0;
+	FILE *in;
+
+	snprintf(command, sizeof(command),
+		 "\"$GPUARBCTL\" rt plan $(seq -f %%g.ini 0 %zu) --profile=%s --json "
+		 "--profiles=\"$GPUARB_SOURCE_ROOT/conf/gpus\"",
+		 n - 1, profile);
+	in = popen(command, "re");
+	must(in, command);
+	for (size_t i = 0; i < n; i++) {
+		must(getline(&line, &room, in) > 0, "gpuarbctl rt plan prints too few results");
+		take_plan(&sets[i], line);
+	}
+	pclose(in);
+	free(line);
+}
+
+/* ---- attacks ------------------------------------------------------------------------------- */
+
+static void attack(struct set *set, size_t partition)
+{
+	static struct still stills[STILLS_MAX];
+	const struct partition *victim = &set->partitions[partition];
+	int64_t longest = 0, from, to;
+	size_t n;
+
+	for (size_t i = 0; i < set->n_tasks; i++)
+		if (set->tasks[i].partition == partition && set->tasks[i].period > longest)
+			longest = set->tasks[i].period;
+	from = -4 * (victim->response + longest) * TICKS;
+	to = 4 * (victim->response + longest) * TICKS;
+	n = disturb_draw(set, victim, from, to, stills);
+	serve(set, partition, stills, n, to / 2);
+}
+
+static void judge(struct set *set, const char *file, struct tally *tally)
+{
+	for (size_t i = 0; i < set->n_tasks; i++) {
+		const struct task *task = &set->tasks[i];
+		enum policy policy = set->partitions[task->partition].policy;
+
+		tally->by[policy].tasks++;
+		tally->by[policy].ratio += (double)task->bound * TICKS / (double)task->worst;
+		tally->by[policy].reached += task->bound * TICKS * 99 <= task->worst * 100;
+		if (task->worst <= task->bound * tally->percent * TICKS / 100)
+			continue;
+		tally->violated++;
+		printf("%s: t%zu (%s) takes %.2f us, and its bound is %" PRId64 " us\n", file, i,
+		       policy_names[policy], (double)task->worst / TICKS, task->bound);
+		must(tally->violated > 1 || rename(file, "violated.ini") == 0, file);
+	}
+}
+
+static void play(unsigned n, bool preempts, struct tally *tally)
+{
+	static struct set sets[BATCH];
+	char file[32];
+
+	for (unsigned i = 0; i < n; i++) {
+		draw_set(preempts, &sets[i]);
+		snprintf(file, sizeof(file), "%u.ini", i);
+		must(draw_write(&sets[i], file), file);
+	}
+	plan(sets, n, preempts ? "radeon-vii" : "rx7900xtx");
+	for (unsigned i = 0; i < n; i++) {
+		tally->sets++;
+		if (strcmp(sets[i].verdict, "rejected") == 0)
+			continue;
+		tally->accepted++;
+		for (size_t p = 0; p < sets[i].n_partitions; p++)
+			for (unsigned k = 0; k < ATTACKS; k++)
+				attack(&sets[i], p);
+		snprintf(file, sizeof(file), "%u.ini", i);
+		judge(&sets[i], file, tally);
+	}
+}
+
+static void print(const struct tally *tally)
+{
+	printf("%u sets, %u accepted, %u bounds violated\n", tally->sets, tally->accepted,
+	       tally->violated);
+	for (unsigned i = 0; i < POLICIES; i++)
+		if (tally->by[i].tasks > 0)
+			printf("%s: %u tasks, bound %.2f x the longest simulated, %u reached\n",
+			       policy_names[i], tally->by[i].tasks,
+			       tally->by[i].ratio / tally->by[i].tasks, tally->by[i].reached);
+}
+
+static void work_in(char *directory)
+{
+	must(mkdtemp(directory), directory);
+	must(chdir(directory) == 0, directory);
+}
+
+int main(int argc, char *argv[])
+{
+	char directory[] = "/tmp/gpuarb-adversary-XXXXXX", command[64];
+	const char *wanted = getenv("RT_SETS");
+	unsigned sets = getenv("GPUARB_LONG") ? SETS_LONG : SETS;
+	long seed = argc > 1 ? atol(argv[1]) : (long)time(NULL);
+	struct tally tally = { .percent = argc > 2 ? atol(argv[2]) : 100 };
+
+	if (wanted)
+		sets = (unsigned)strtoul(wanted, NULL, 10);
+	printf("seed %ld, %u sets\n", seed, sets);
+	fflush(stdout);
+	srand48(seed);
+	work_in(directory);
+	for (unsigned done = 0; done < sets && tally.violated == 0; done += BATCH)
+		play(sets - done < BATCH ? sets - done : BATCH, done / BATCH % 4 != 3, &tally);
+	print(&tally);
+	if (tally.violated > 0 && tally.percent == 100) {
+		printf("the first set is %s/violated.ini\n", directory);
+		return EXIT_FAILURE;
+	}
+	snprintf(command, sizeof(command), "rm -r %s", directory);
+	must(system(command) == 0, command);
+	return tally.violated == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

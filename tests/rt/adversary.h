@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * An adversary of `gpuarbctl rt plan`: draws task sets at random, lets gpuarbctl plan them, and
+ * simulates programs and a GPU that do the worst that the stated model of gpuarbctl-rt(1) permits.
+ * It shares no code with gpuarbctl: what it knows of a plan is the JSON output.
+ *
+ * Times of a set are microseconds, those of the simulation are ticks of a hundredth: margins are
+ * whole percents.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TICKS 100
+#define TASKS_MAX 8U
+#define PARTITIONS_MAX 3U
+#define STILLS_MAX 20000U
+
+enum policy { POLICY_FIFO, POLICY_NP_EDF, POLICY_NP_DM, POLICIES };
+extern const char *const policy_names[];
+
+struct task {
+	size_t partition;
+	int64_t period, deadline, jitter;
+	/* It runs for part / CUs + fixed. */
+	int64_t part, fixed;
+
+	int64_t bound; /* of the plan, from release to notice; -1: none */
+	int64_t worst; /* ticks, simulated */
+};
+
+struct partition {
+	enum policy policy;
+	int64_t host, activation; /* activation -1: active from the start */
+	bool waits_for_grant;
+
+	unsigned cus;     /* of the plan */
+	int64_t response; /* of the plan; -1: none */
+};
+
+struct set {
+	unsigned margin; /* percent */
+	bool preempts;   /* the GPU stands still for each change of a queue */
+	bool borrowers;
+	int64_t preemption, interval, grace, timeout; /* timeout 0: none */
+	unsigned changed_queues, activations, queue_changes;
+	struct partition partitions[PARTITIONS_MAX];
+	size_t n_partitions;
+	struct task tasks[TASKS_MAX];
+	size_t n_tasks;
+
+	char verdict[16]; /* of the plan */
+};
+
+/* Random numbers that other drawings do not change: 0 to n - 1, and whether one of n. */
+int64_t below(int64_t n);
+static inline bool one_in(int64_t n)
+{
+	return below(n) == 0;
+}
+
+/* Draws a set, and writes it to a file. */
+void draw_set(bool preempts, struct set *ret);
+bool draw_write(const struct set *set, const char *path);
+
+/* The GPU stands still from `from` to `to`. */
+struct still {
+	int64_t from, to;
+};
+
+/* Draws what stops the GPU around the time 0, at which the jobs of the victim meet. Sorted; no two
+ * overlap. Times are ticks. */
+size_t disturb_draw(const struct set *set, const struct partition *victim, int64_t from, int64_t to,
+		    struct still *ret);
+
+/* Runs the tasks of one partition, and notes the longest time from a release to its notice. */
+void serve(struct set *set, size_t partition, const struct still *stills, size_t n_stills,
+	   int64_t horizon);
