@@ -11,6 +11,9 @@ if [ "${INSIDE:-}" != yes ]; then
 	rig_need_kfdsim
 	export INSIDE=yes
 	kfdsim --gpu radeon-vii --gpu v620 -- "$BASH" ./test-doctor.sh || failed=1
+	# A driver that was built outside of the kernel has a version.
+	ends 1 kfdsim --gpu v620 --module-version 6.16.13 -- "$GPUARBCTL" doctor
+	out_has "amdgpu 6.16.13 "
 	rig_done
 	exit 0
 fi

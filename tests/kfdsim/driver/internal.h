@@ -160,9 +160,10 @@ struct sim {
 	uint64_t serial;
 	uint64_t teardown_ns;
 	bool timing, places;
-	unsigned kfd_minor;           /* of the KFD version: which driver this is */
-	uint64_t topology_generation; /* counts up when a GPU goes */
-	unsigned nodes;               /* of the topology, CPUs too */
+	unsigned kfd_minor;                     /* of the KFD version: which driver this is */
+	uint64_t topology_generation;           /* counts up when a GPU goes */
+	unsigned nodes;                         /* of the topology, CPUs too */
+	uint64_t memory, system_used, ttm_used; /* of the machine, by all processes (memory.c) */
 	uint64_t queue_serial;
 	uint64_t mmio[SIM_GPUS_MAX]; /* place of the page of remapped registers (mmap.c) */
 	struct sim_fault *faults;
@@ -188,6 +189,12 @@ struct sim_queue *sim_find_queue(struct sim_process *process, unsigned id);
 /* First buffers in the arena, then the process's own memory. 0 or -EFAULT. */
 int sim_get(struct sim_process *process, uint64_t address, void *buf, size_t size);
 int sim_put(struct sim_process *process, uint64_t address, const void *buf, size_t size);
+
+/* How much of the machine's memory buffers may be: GTT and USERPTR, GTT alone. */
+struct sim_memory_limits {
+	uint64_t system, ttm;
+};
+struct sim_memory_limits sim_memory_limits(const struct sim *sim);
 
 /* ---- events (event.c) ---- */
 

@@ -92,12 +92,44 @@ struct sim_buffer *sim_find_buffer(const struct sim_process *process, uint64_t h
 	return NULL;
 }
 
+/* amdgpu_amdkfd_reserve_mem_limit(): what a buffer takes of the memory of its GPU, or of the
+ * machine's. The VRAM of an APU, which Linux 6.12 counts as both, is VRAM here. */
+static void account(struct sim *sim, const struct sim_buffer *buffer, uint64_t size)
+{
+	if (buffer->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
+		sim_known_gpu(sim, buffer->gpu_id)->vram_used += size;
+	if (buffer->flags & (KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_USERPTR))
+		sim->system_used += size;
+	if (buffer->flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT)
+		sim->ttm_used += size;
+}
+
+/* amdgpu_amdkfd_gpuvm_init_mem_limits() and ttm_global_init(). Linux 6.1 takes the memory that is
+ * free when the driver is loaded: here all of it. */
+struct sim_memory_limits sim_memory_limits(const struct sim *sim)
+{
+	const uint64_t reserved = 3ULL << 29; /* AMDGPU_RESERVE_MEM_LIMIT */
+	uint64_t mem = sim->memory, system = mem - (mem >> 6);
+
+	if (sim->kfd_minor < KFD_LINUX_6_12)
+		return (struct sim_memory_limits){ mem - (mem >> 4), (mem >> 1) - (mem >> 3) };
+	return (struct sim_memory_limits){
+		system < 2 * reserved ? system >> 1 : system - reserved,
+		mem >> 1,
+	};
+}
+
+static bool fits_in_system(const struct sim *sim, uint64_t size, bool ttm)
+{
+	struct sim_memory_limits limits = sim_memory_limits(sim);
+
+	return size <= limits.system && sim->system_used <= limits.system - size &&
+	       (!ttm || (size <= limits.ttm && sim->ttm_used <= limits.ttm - size));
+}
+
 static void buffer_free(struct sim_process *process, struct sim_buffer *buffer)
 {
-	struct sim_gpu *gpu = sim_known_gpu(process->sim, buffer->gpu_id);
-
-	if (buffer->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
-		gpu->vram_used -= buffer->size;
+	account(process->sim, buffer, -buffer->size);
 	if (!(buffer->flags & KINDS_MAPPED))
 		sim_arena_put(process->sim, buffer->place, buffer->size);
 	free(buffer);
@@ -198,10 +230,14 @@ static int take_place(const struct sim_call *call, struct sim_gpu *gpu, struct s
 			return -ENOMEM;
 		return sim_arena_take(call->sim, buffer->size, &buffer->place);
 	case KFD_IOC_ALLOC_MEM_FLAGS_GTT:
+		if (!fits_in_system(call->sim, buffer->size, true))
+			return -ENOMEM;
 		return sim_arena_take(call->sim, buffer->size, &buffer->place);
 	case KFD_IOC_ALLOC_MEM_FLAGS_USERPTR:
 		buffer->user = offset;
-		return offset == 0 ? -EINVAL : 0;
+		if (offset == 0)
+			return -EINVAL;
+		return fits_in_system(call->sim, buffer->size, false) ? 0 : -ENOMEM;
 	case KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL:
 		return buffer->size != SIM_SLICE ? -EINVAL
 						 : sim_slice(call->process, gpu, &buffer->place);
@@ -255,8 +291,7 @@ int ioctl_alloc_memory(const struct sim_call *call, void *argument)
 		free(buffer);
 		return r;
 	}
-	if (buffer->flags == KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
-		gpu->vram_used += buffer->size;
+	account(call->sim, buffer, buffer->size);
 	buffer->handle = next_handle(process, args->gpu_id);
 	buffer->next = process->buffers;
 	process->buffers = buffer;

@@ -81,18 +81,22 @@ static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret, struct 
 	return -ENODATA;
 }
 
-/* The processors' too: as many libhsakmt asks apertures of. */
-static unsigned count_nodes(const char *sysfs)
+/* The processors' too: as many libhsakmt asks apertures of. Their memory is the machine's. */
+static void count_nodes(struct machine *machine, const char *sysfs)
 {
-	unsigned long id;
+	unsigned long id, size;
 	char path[4096];
-	unsigned n = 0;
 
 	for (unsigned node = 0; node < NODES; node++) {
 		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/gpu_id", sysfs, node);
-		n += read_number(path, "", &id) == 0;
+		if (read_number(path, "", &id) < 0)
+			continue;
+		machine->nodes++;
+		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/mem_banks/0/properties", sysfs,
+			 node);
+		if (id == 0 && read_number(path, "size_in_bytes", &size) == 0)
+			machine->memory += size;
 	}
-	return n;
 }
 
 /* What offsets for mmap have room for, and the driver's 16-bit hash gives. */
@@ -108,7 +112,7 @@ static int find_minors(struct machine *machine, const char *sysfs)
 {
 	int r = 0;
 
-	machine->nodes = count_nodes(sysfs);
+	count_nodes(machine, sysfs);
 	for (size_t i = 0; i < machine->n && r == 0; i++)
 		r = check_id(sysfs, machine->gpus[i].kfd_gpu_id);
 	for (size_t i = 0; i < machine->n && r == 0; i++)

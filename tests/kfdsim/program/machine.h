@@ -18,7 +18,8 @@ struct machine {
 	unsigned minors[SIM_GPUS_MAX];
 	struct sim_node each[SIM_GPUS_MAX];
 	size_t n;
-	unsigned nodes; /* of the topology, processors too */
+	unsigned nodes;  /* of the topology, processors too */
+	uint64_t memory; /* of the processors, in bytes; 0: the topology does not tell */
 };
 
 /* Cards of these profiles, written to sysfs, a directory that is made. */

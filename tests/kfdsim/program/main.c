@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "util/base.h"
+#include "fake-sysfs.h"
 #include "kfdsim/front/front.h"
 #include "kfdsim/program/machine.h"
 #include "kfdsim/program/options.h"
@@ -34,6 +35,8 @@ static void print_help(void)
 	     "                    reset:GPU, evict:PID, restore:PID, smi:GPU:TEXT,\n"
 	     "                    slow:GPU:USEC, cost:THREADS:NSEC, teardown:MSEC or teardown:now\n"
 	     "  --kfd VERSION     the driver of Linux 6.1, 6.12 or 7.2: 1.11, 1.17 or 1.23; 1.11\n"
+	     "  --module-version TEXT\n"
+	     "                    of a driver that was built outside of the kernel (DKMS); none\n"
 	     "  --no-smi          no SMI events; the command can use seccomp notification\n"
 	     "  --timing          kernels take time (a model)\n"
 	     "  --teardown MSEC   queues of the dead stay so long\n"
@@ -75,6 +78,9 @@ static int make_machine(struct machine *machine, const struct options *options, 
 		return machine_from_topology(machine, sysfs);
 	r = machine_from_profiles(machine, options->profiles, options->gpus, options->n_gpus,
 				  sysfs);
+	if (r == 0 && options->module_version)
+		r = fake_sysfs_print(sysfs, "module/amdgpu/version", "%s\n",
+				     options->module_version);
 	return r < 0 || options->kfd_minor < 17
 		       ? r
 		       : machine_of_newer(machine, sysfs, options->kfd_minor);
@@ -110,6 +116,7 @@ static int make_sim(struct front *front, const struct options *options)
 		.each = machine->each,
 		.n_gpus = machine->n,
 		.nodes = machine->nodes,
+		.memory = machine->memory,
 		.kfd_minor = options->kfd_minor,
 		.teardown_ns = options->teardown_ns,
 		.timing = options->timing,

@@ -131,7 +131,8 @@ static int cover_sys(const char *files)
 	if (mkdir("/sys/class/kfd", 0755) < 0 ||
 	    symlink("../../devices/virtual/kfd/kfd", "/sys/class/kfd/kfd") < 0)
 		return fail("make", "/sys/class/kfd");
-	return 0;
+	snprintf(from, sizeof(from), "%s/drm", files);
+	return bind_directory(from, "/sys/class/drm");
 }
 
 static int cover_module(const char *sysfs)

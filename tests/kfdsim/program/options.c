@@ -59,6 +59,7 @@ static int take(struct options *options, int option, const char *value)
 	case 't': options->topology = value; return 0;
 	case 'f': return add(options->faults, &options->n_faults, OPTIONS_FAULTS, "--fail", value);
 	case 'm': options->timing = true; return 0;
+	case 'v': options->module_version = value; return 0;
 	case 's': options->no_smi = true; return 0;
 	case 'r': options->front = value; return 0;
 	case 'p': options->profiles = value; return 0;
@@ -78,6 +79,9 @@ static int check(const struct options *options)
 				"--topology DIR\n");
 		return -EINVAL;
 	}
+	if (options->topology && options->module_version)
+		return wrong("--module-version", options->module_version,
+			     "DIR/module/amdgpu/version of --topology DIR has it");
 	if (!options->command[0]) {
 		fprintf(stderr, "kfdsim: no command; wanted: kfdsim OPTION... -- COMMAND...\n");
 		return -EINVAL;
@@ -92,6 +96,7 @@ int options_parse(struct options *options, int argc, char *argv[])
 		{ "topology", required_argument, NULL, 't' },
 		{ "fail", required_argument, NULL, 'f' },
 		{ "kfd", required_argument, NULL, 'k' },
+		{ "module-version", required_argument, NULL, 'v' },
 		{ "timing", no_argument, NULL, 'm' },
 		{ "no-smi", no_argument, NULL, 's' },
 		{ "front", required_argument, NULL, 'r' },

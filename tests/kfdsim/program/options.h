@@ -17,7 +17,8 @@ struct options {
 	const char *profiles; /* where profiles are */
 	const char *faults[OPTIONS_FAULTS];
 	size_t n_faults;
-	const char *front; /* NULL: the first that can be had */
+	const char *module_version; /* NULL: the module has none, as in Linux */
+	const char *front;          /* NULL: the first that can be had */
 	uint64_t teardown_ns;
 	unsigned kfd_minor; /* 0: as of Linux 6.1 */
 	bool timing, no_smi, help;

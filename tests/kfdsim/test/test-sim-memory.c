@@ -145,6 +145,37 @@ TEST(vram_is_limited_and_freed_vram_is_available_again)
 	rig_stop(&rig);
 }
 
+TEST(system_memory_is_limited_as_the_driver_limits_it)
+{
+	static const struct {
+		unsigned kfd_minor, userptr; /* in MiB: what fits beside 4 MiB of GTT */
+	} drivers[] = { { 11, 11 }, { 17, 3 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++) {
+		static struct sim_rig rig;
+		struct gpu_info info = rig_vega();
+		struct sim_process *process;
+		alloc_args gtt, client, more;
+		uint64_t fits = (uint64_t)drivers[i].userptr << 20;
+
+		rig_start_with(&rig, &info, 1,
+			       (struct sim_config){ .memory = 16U << 20,
+						    .kfd_minor = drivers[i].kfd_minor },
+			       64U << 20);
+		process = rig_open(&rig, 1);
+		CHECK(allocate(&rig, process, GTT, HERE, 9U << 20, &more) == -ENOMEM);
+		CHECK(allocate(&rig, process, GTT, HERE, 4U << 20, &gtt) == 0);
+		CHECK(allocate(&rig, process, GTT, HERE, 5U << 20, &more) == -ENOMEM);
+		CHECK(allocate(&rig, process, USERPTR, HERE, fits + (1U << 20), &more) == -ENOMEM);
+		CHECK(allocate(&rig, process, USERPTR, HERE, fits, &client) == 0);
+		CHECK(rig.sim->system_used == (4U << 20) + fits && rig.sim->ttm_used == 4U << 20);
+		CHECK(free_buffer(&rig, process, gtt.handle) == 0);
+		CHECK(free_buffer(&rig, process, client.handle) == 0);
+		CHECK(rig.sim->system_used == 0 && rig.sim->ttm_used == 0);
+		rig_stop(&rig);
+	}
+}
+
 TEST(failed_mapping_reports_how_many_gpus_it_mapped)
 {
 	static struct sim_rig rig;

@@ -100,12 +100,12 @@ TEST(tree_of_an_idle_machine_has_these_files)
 	struct grove grove;
 
 	grow(&grove);
-	CHECK(strcmp(list(&grove, ""), "dev/ kfd/ debug/ ") == 0);
+	CHECK(strcmp(list(&grove, ""), "dev/ drm/ kfd/ debug/ ") == 0);
 	CHECK(strcmp(list(&grove, "dev"), "kfd dri/ ") == 0);
 	CHECK(strcmp(list(&grove, "dev/dri"), "renderD128 renderD129 renderD130 ") == 0);
 	CHECK(strcmp(list(&grove, "kfd"), "topology/ proc/ ") == 0);
 	CHECK(strcmp(list(&grove, "debug"), "kfd/ kfdsim/ ") == 0);
-	CHECK(strcmp(list(&grove, "debug/kfd"), "mqds hqds rls ") == 0);
+	CHECK(strcmp(list(&grove, "debug/kfd"), "mqds hqds rls mem_limit ") == 0);
 	CHECK(strcmp(list(&grove, "debug/kfdsim"), "state dispatches control ") == 0);
 	CHECK(strcmp(list(&grove, "kfd/proc"), "") == 0);
 	CHECK(tree_find(grove.tree, "dev/kfd") == TREE_KFD);
@@ -114,6 +114,13 @@ TEST(tree_of_an_idle_machine_has_these_files)
 	CHECK(strcmp(text(&grove, "debug/kfd/mqds"), "") == 0);
 	CHECK(strstr(text(&grove, "debug/kfd/hqds"), "Node 3, gpu_id 1202:\n"));
 	CHECK(strstr(text(&grove, "debug/kfd/rls"), "Node 2, gpu_id 1101:\n"));
+	grove.sim->memory = 64ULL << 30;
+	grove.sim->system_used = 5U << 20;
+	CHECK(strcmp(text(&grove, "debug/kfd/mem_limit"),
+		     "System mem used 5M out of 61440M\nTTM mem used 0M out of 24576M\n") == 0);
+	grove.sim->kfd_minor = KFD_LINUX_6_12;
+	CHECK(strcmp(text(&grove, "debug/kfd/mem_limit"),
+		     "System mem used 5M out of 62976M\nTTM mem used 0M out of 32768M\n") == 0);
 	CHECK(strstr(text(&grove, "debug/kfdsim/state"), "\"front\": \"none\""));
 	tree_set_front(grove.tree, "fuse");
 	CHECK(strstr(text(&grove, "debug/kfdsim/state"), "\"front\": \"fuse\""));
@@ -386,6 +393,56 @@ TEST(removed_gpu_loses_its_node_and_links)
 	CHECK(has_line(&grove, "kfd/topology/nodes/0/properties", "io_links_count 0"));
 	CHECK(strcmp(list(&grove, "kfd/topology/nodes/0/io_links"), "") == 0);
 	CHECK(strcmp(list(&grove, "dev/dri"), "") == 0);
+	fell(&grove);
+}
+
+TEST(links_between_gpus_follow_a_removed_gpu)
+{
+	struct grove grove;
+
+	grow(&grove);
+	for (unsigned to = 1; to <= 2; to++) {
+		char file[128];
+
+		snprintf(file, sizeof(file), FAKE_NODES "/3/p2p_links/%u/properties", to - 1);
+		CHECK(fake_sysfs_print(grove.scratch.path, file,
+				       "type 2\nnode_from 3\nnode_to %u\n", to) == 0);
+	}
+	CHECK(fake_sysfs_set(grove.scratch.path, FAKE_NODES "/3/properties", "p2p_links_count",
+			     "2") == 0);
+	CHECK(has_line(&grove, "kfd/topology/nodes/3/p2p_links/1/properties", "node_to 2"));
+	go(&grove, 0);
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/properties", "p2p_links_count 1"));
+	CHECK(strcmp(list(&grove, "kfd/topology/nodes/2/p2p_links"), "0/ ") == 0);
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/p2p_links/0/properties", "node_from 2"));
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/p2p_links/0/properties", "node_to 1"));
+	fell(&grove);
+}
+
+TEST(cards_and_render_nodes_are_in_class_drm)
+{
+	struct grove grove;
+
+	grow(&grove);
+	grove.sim->gpus[0].vram_used = 4096;
+	strcpy(grove.sim->gpus[1].info.name, "0000:05:00.0/0");
+	strcpy(grove.sim->gpus[2].info.name, "0000:05:00.0/1");
+	CHECK(strcmp(list(&grove, "drm"), "renderD128/ card0/ renderD129/ card1/ renderD130/ ") ==
+	      0);
+	CHECK(strcmp(list(&grove, "drm/card0"), "dev device/ ") == 0);
+	CHECK(strcmp(list(&grove, "drm/card0/device"),
+		     "vendor device uevent mem_info_vram_total mem_info_vram_used ") == 0);
+	CHECK(strcmp(list(&grove, "drm/renderD130"), "dev ") == 0);
+	CHECK(tree_find(grove.tree, "drm/renderD130/device/vendor") == TREE_NONE);
+	CHECK(strcmp(text(&grove, "drm/card1/dev"), "226:1\n") == 0);
+	CHECK(strcmp(text(&grove, "drm/renderD130/dev"), "226:130\n") == 0);
+	CHECK(strcmp(text(&grove, "drm/renderD128/device/vendor"), "0x1002\n") == 0);
+	CHECK(strcmp(text(&grove, "drm/renderD128/device/device"), "0x0000\n") == 0);
+	CHECK(has_line(&grove, "drm/card1/device/uevent", "PCI_SLOT_NAME=0000:05:00.0"));
+	CHECK(strcmp(text(&grove, "drm/card0/device/mem_info_vram_used"), "4096\n") == 0);
+	go(&grove, 0);
+	CHECK(strcmp(list(&grove, "drm"), "renderD129/ card1/ renderD130/ ") == 0);
+	CHECK(tree_find(grove.tree, "drm/card0") == TREE_NONE);
 	fell(&grove);
 }
 
