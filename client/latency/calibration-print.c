@@ -25,10 +25,15 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 	for (size_t i = 0; i < c->n; i++)
 		print_point(&c->point[i], out);
 	print_line(out, "masks honoured: %zu of %zu", c->honoured, c->n);
-	print_line(out,
-		   "t = %.0f us / E + %.0f us: median error %.1f %%, worst %.1f %%; %.0f %% of the "
-		   "time on the whole GPU do not depend on the mask",
-		   c->a_usec, c->b_usec, c->median_error, c->worst_error, c->constant);
+	if (isnan(c->law.a_usec))
+		print_line(out, "no law fits: more CUs did not make the kernel faster");
+	else
+		print_line(
+			out,
+			"t = %.0f us / E + %.0f us: median error %.1f %%, worst %.1f %%; %.0f %% of the "
+			"time on the whole GPU do not depend on the mask",
+			c->law.a_usec, c->law.b_usec, c->law.median_error, c->law.worst_error,
+			c->law.constant);
 	if (c->cliff > 0)
 		print_line(out, "one unit more in another shader engine: %.1f times as long",
 			   c->cliff);
@@ -58,12 +63,13 @@ static void json_point(struct json_object *list, const struct model *model,
 
 static void json_law(struct json_object *map, const struct calibration *c)
 {
+	json_flag(map, "emulated", c->emulated);
 	json_text(map, "kernel", "compute");
-	json_real(map, "a_usec", c->a_usec);
-	json_real(map, "b_usec", c->b_usec);
-	json_real(map, "constant_percent", c->constant);
-	json_real(map, "median_error_percent", c->median_error);
-	json_real(map, "worst_error_percent", c->worst_error);
+	json_real(map, "a_usec", c->law.a_usec);
+	json_real(map, "b_usec", c->law.b_usec);
+	json_real(map, "constant_percent", c->law.constant);
+	json_real(map, "median_error_percent", c->law.median_error);
+	json_real(map, "worst_error_percent", c->law.worst_error);
 }
 
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
@@ -73,6 +79,7 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 
 	json_text(map, "schema", CALIBRATION_SCHEMA);
 	json_number(map, "version", CALIBRATION_VERSION);
+	json_text(map, "date", c->date);
 	json_flag(map, "emulated", c->emulated);
 	json_text(map, "gpu", gpu->name);
 	json_text(map, "device", gpu->device);

@@ -8,9 +8,6 @@
 #include "client/latency/calibration.h"
 #include "client/options/options.h"
 
-#define CALIBRATION_SCHEMA "gpuarb-calibration"
-#define CALIBRATION_VERSION 1U
-
 void calibration_print_text(const struct command *command, const struct gpuarb_gpu *gpu,
 			    const struct calibration *calibration, FILE *out);
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,

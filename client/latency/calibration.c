@@ -231,46 +231,17 @@ static int measure(const struct calibration_run *run, unsigned groups, struct wa
 
 /* ---- the law ------------------------------------------------------------------------------ */
 
-/* Least squares of the relative errors of a/E + b. */
+/* Where masks are ignored, all times are equal, and there is no law. */
 static void fit(struct calibration *c)
 {
-	double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0, whole = 0;
-	unsigned most = 0;
-
-	for (size_t i = 0; i < c->n; i++) {
-		const struct calibration_point *p = &c->point[i];
-		double y = 1 / p->usec, x = y / p->effective;
-
-		if (p->use != CALIBRATION_LAW)
-			continue;
-		xx += x * x;
-		xy += x * y;
-		yy += y * y;
-		x1 += x;
-		y1 += y;
-		most = max_u(most, p->effective);
-	}
-	c->a_usec = (x1 * yy - y1 * xy) / (xx * yy - xy * xy);
-	c->b_usec = (xx * y1 - xy * x1) / (xx * yy - xy * xy);
-	whole = c->a_usec / most + c->b_usec;
-	c->constant = fmax(c->b_usec, 0) / whole * 100;
-}
-
-static void find_errors(struct calibration *c)
-{
-	double error[CALIBRATION_POINTS];
+	struct law_point points[CALIBRATION_POINTS];
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->n; i++) {
-		const struct calibration_point *p = &c->point[i];
-
-		if (p->use == CALIBRATION_LAW)
-			error[n++] = fabs((c->a_usec / p->effective + c->b_usec) / p->usec - 1) *
-				     100;
-	}
-	c->median_error = statistic_median(error, n); /* sorts them */
-	for (size_t i = 0; i < n; i++)
-		c->worst_error = fmax(c->worst_error, error[i]);
+	for (size_t i = 0; i < c->n; i++)
+		if (c->point[i].use == CALIBRATION_LAW)
+			points[n++] = (struct law_point){ c->point[i].effective, c->point[i].usec };
+	if (law_fit(points, n, &c->law) < 0)
+		c->law = (struct law_fit){ NAN, NAN, NAN, NAN, NAN };
 }
 
 /* The shader engine alone, against the same with a unit more. */
@@ -324,7 +295,6 @@ int calibration_measure(const struct calibration_run *run, struct calibration *c
 	if (r < 0)
 		return failed(run, r, buf, size);
 	fit(calibration);
-	find_errors(calibration);
 	calibration->cliff = find_cliff(run->model, calibration);
 	calibration->emulated = run->device->emulated;
 	return 0;

@@ -38,10 +38,10 @@ struct calibration {
 	size_t n;
 	unsigned groups;
 	size_t honoured;                  /* points */
-	double a_usec, b_usec, constant;  /* percent of the time on the whole GPU */
-	double median_error, worst_error; /* percent */
+	struct law_fit law; /* NAN: none fits */
 	double cliff; /* how many times longer with one unit more; 0: the GPU has one engine */
 	bool emulated;
+	char date[sizeof("2026-11-23")];
 };
 
 /* Chooses the masks: rectangles from one unit on each XCC to the whole GPU, and the cliff. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/latency/calibration-print.h"
@@ -265,12 +266,14 @@ static int calibrate(const struct command *command, struct bench *bench)
 		.target = bench->gpu->gfx_target,
 		.progress = isatty(STDERR_FILENO) ? progress_of_masks : NULL,
 	};
+	const time_t now = time(NULL);
 	char problem[320] = "";
 	int r = check_alone(command, bench);
 
 	if (r != EXIT_OK)
 		return r;
 	calibration_plan(&bench->model, calibration);
+	strftime(calibration->date, sizeof(calibration->date), "%F", gmtime(&now));
 	if (!command->json)
 		fprintf(stderr,
 			"gpuarbctl calibrate: %zu masks, about %.0f s as fast as a Radeon VII\n",

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/rt/margin.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "util/base.h"
-
-const char *const neighbours_names[] = {
-	[NEIGHBOURS_MEMORY] = "memory",
-	[NEIGHBOURS_COMPUTE] = "compute",
-	NULL,
-};
 
 /*
  * The largest slowdown in tests/data/measured/interference.tsv of leases with own CUs, by card, kind and
@@ -49,12 +44,13 @@ static unsigned scaled(const struct row *row, unsigned neighbours)
 
 /* The row for so many neighbours of one target: with the fewest neighbours that are enough, else with the
  * most. NULL: none. */
-static const struct row *find(unsigned target, enum neighbours kind, unsigned neighbours)
+static const struct row *find(const struct row *list, size_t n, unsigned target,
+			      enum neighbours kind, unsigned neighbours)
 {
 	const struct row *best = NULL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct row *row = &rows[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct row *row = &list[i];
 
 		if (target < row->first || target > row->last || row->kind != kind)
 			continue;
@@ -72,7 +68,8 @@ static const struct row *find_worst(enum neighbours kind, unsigned neighbours)
 	const struct row *worst = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct row *row = find(rows[i].first, kind, neighbours);
+		const struct row *row = find(rows, ARRAY_SIZE(rows), rows[i].first, kind,
+					     neighbours);
 
 		if (row && (!worst || scaled(row, neighbours) > scaled(worst, neighbours)))
 			worst = row;
@@ -80,13 +77,38 @@ static const struct row *find_worst(enum neighbours kind, unsigned neighbours)
 	return worst;
 }
 
-void margin_find(unsigned gfx_target, enum neighbours kind, unsigned neighbours, struct margin *ret)
+/* As find(); where only neighbours that use memory were measured, these: they cost more. */
+static const struct row *find_own(const struct row *list, size_t n, unsigned target,
+				  enum neighbours kind, unsigned neighbours)
 {
-	const struct row *own = find(gfx_target, kind, neighbours), *row;
+	const struct row *row = find(list, n, target, kind, neighbours);
 
-	/* Neighbours that use memory cost more. */
-	if (!own && kind == NEIGHBOURS_COMPUTE)
-		own = find(gfx_target, NEIGHBOURS_MEMORY, neighbours);
+	if (!row && kind == NEIGHBOURS_COMPUTE)
+		row = find(list, n, target, NEIGHBOURS_MEMORY, neighbours);
+	return row;
+}
+
+static size_t rows_of(const struct gpu_info *gpu, struct row ret[static CALIBRATED_SLOWDOWNS])
+{
+	for (size_t i = 0; i < gpu->calibrated.n_slowdowns; i++) {
+		const struct slowdown *s = &gpu->calibrated.slowdowns[i];
+
+		ret[i] =
+			(struct row){ 0, UINT_MAX, "this GPU", s->kind, s->neighbours, s->percent };
+	}
+	return gpu->calibrated.n_slowdowns;
+}
+
+void margin_find(const struct gpu_info *gpu, enum neighbours kind, unsigned neighbours,
+		 struct margin *ret)
+{
+	struct row measured[CALIBRATED_SLOWDOWNS];
+	size_t n = rows_of(gpu, measured);
+	const struct row *own = find_own(measured, n, gpu->gfx_target, kind, neighbours), *row;
+	bool calibrated = own;
+
+	if (!own)
+		own = find_own(rows, ARRAY_SIZE(rows), gpu->gfx_target, kind, neighbours);
 	row = own ? own : find_worst(kind, neighbours);
 
 	*ret = (struct margin){ .slowdown = 100 };
@@ -94,10 +116,13 @@ void margin_find(unsigned gfx_target, enum neighbours kind, unsigned neighbours,
 	if (neighbours > 0) {
 		ret->slowdown = scaled(row, neighbours);
 		ret->extrapolated = neighbours > row->neighbours;
-		snprintf(ret->row, sizeof(ret->row), "%u.%02u on %s beside %u, %s%s%s",
+		snprintf(ret->row, sizeof(ret->row), "%u.%02u on %s beside %u, %s%s%s%s",
 			 row->slowdown / 100, row->slowdown % 100, row->card, row->neighbours,
 			 neighbours_names[row->kind], ret->extrapolated ? ", in proportion" : "",
-			 own ? "" : "; this GPU was not measured");
+			 calibrated ? ", calibrated "
+			 : own      ? ""
+				    : "; this GPU was not measured",
+			 calibrated ? gpu->calibrated.date : "");
 	}
 	ret->percent = (ret->slowdown * (100 + MARGIN_LAW) + 99) / 100 - 100;
 }

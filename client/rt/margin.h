@@ -6,15 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/policy/settings.h"
-
-/* What neighbours do most. */
-enum neighbours {
-	NEIGHBOURS_MEMORY, /* they use memory bandwidth, or it is not known */
-	NEIGHBOURS_COMPUTE,
-};
-
-extern const char *const neighbours_names[]; /* NULL after the last */
+#include "core/mask/gpu-info.h"
 
 struct margin {
 	unsigned percent;  /* to add to execution times: slowdown x error of the law - 1 */
@@ -26,8 +18,8 @@ struct margin {
 /* The error of a modelled execution time, in percent: the largest of the law for large kernels. */
 #define MARGIN_LAW 12U
 
-/* The margin beside so many leases on a GPU of this target. */
-void margin_find(unsigned gfx_target, enum neighbours kind, unsigned neighbours,
+/* The margin beside so many leases on a GPU: by its calibration, else by its target. */
+void margin_find(const struct gpu_info *gpu, enum neighbours kind, unsigned neighbours,
 		 struct margin *ret);
 
 /* A row of the table, for the test that compares it with the measurements; false: past the last. */

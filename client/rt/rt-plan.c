@@ -400,6 +400,7 @@ static void say_times(const struct rt_plan *plan, struct list *list)
 static void say_changes(const struct rt_plan *plan, struct list *list)
 {
 	const struct rt_set *set = plan->set;
+	bool measured = set->preemption == plan->gpu->calibrated.preemption_usec;
 
 	if (!plan->preempts) {
 		say(list, "A change of the mask of one queue does not stop other queues (MES).");
@@ -410,9 +411,10 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 	else
 		say(list,
 		    "Masks of borrowers grow at most once in %llu us. Each such change is for up "
-		    "to %llu queues, and each of these stops the GPU for up to %llu us.",
+		    "to %llu queues, and each of these stops the GPU for up to %llu us%s%s.",
 		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
-		    ull(set->preemption));
+		    ull(set->preemption), measured ? " on this GPU, calibrated " : "",
+		    measured ? plan->gpu->calibrated.date : "");
 	if (set->borrowers && set->activations != RT_UNSET)
 		say(list,
 		    "At most %llu other lease%s granted or activated within one response time%s.",
@@ -616,8 +618,7 @@ static void find_margin(struct rt_plan *plan)
 
 	plan->neighbours = neighbours(set);
 	if (set->margin_percent == MARGIN_MEASURED)
-		margin_find(plan->gpu->gfx_target, set->neighbours_use, plan->neighbours,
-			    &plan->margin);
+		margin_find(plan->gpu, set->neighbours_use, plan->neighbours, &plan->margin);
 	else
 		plan->margin = (struct margin){ .percent = set->margin_percent };
 }

@@ -24,6 +24,21 @@ enum scheduler {
 	SCHEDULER_MES,        /* gfx11 and later */
 };
 
+/* The schema of the report of gpuarbctl calibrate. Every change of what a member means is a new version. */
+#define CALIBRATION_SCHEMA "gpuarb-calibration"
+#define CALIBRATION_VERSION 1U
+
+/* What the owner of a GPU measured on it with gpuarbctl calibrate; its law is in gpu_info.law. */
+#define CALIBRATED_SLOWDOWNS 16U
+
+struct calibrated {
+	char date[sizeof("2026-11-23")]; /* "": the GPU was not calibrated */
+	char problem[160];               /* why there is a report that is not believed; "": none */
+	unsigned preemption_usec; /* that one change of a mask stops other queues; 0: unknown */
+	struct slowdown slowdowns[CALIBRATED_SLOWDOWNS];
+	size_t n_slowdowns;
+};
+
 struct gpu_info {
 	/* Stable over reboots and partition modes: "0000:03:00.0", "0000:03:00.0/2". */
 	char name[GPU_NAME_MAX];
@@ -33,6 +48,7 @@ struct gpu_info {
 	struct geometry geometry;
 	bool harvest_known; /* false: active[] is a guess */
 	struct law law;
+	struct calibrated calibrated;
 	unsigned queue_slots;   /* num_cp_queues: HQDs that KFD owns */
 	unsigned process_slots; /* VMIDs that KFD owns */
 	unsigned pipes, queues_per_pipe;

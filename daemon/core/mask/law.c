@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/mask/law.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "util/base.h"
 
@@ -9,6 +11,12 @@ const char *const law_names[] = {
 	[LAW_ASSUMED] = "assumed",
 	[LAW_DERIVED] = "derived",
 	[LAW_MEASURED] = "measured",
+	NULL,
+};
+
+const char *const neighbours_names[] = {
+	[NEIGHBOURS_MEMORY] = "memory",
+	[NEIGHBOURS_COMPUTE] = "compute",
 	NULL,
 };
 
@@ -41,4 +49,55 @@ struct law law_of_target(unsigned gfx_target)
 		if (gfx_target >= rows[i].first && gfx_target <= rows[i].last)
 			return rows[i].law;
 	return (struct law){ .basis = LAW_ASSUMED };
+}
+
+/* ---- fitting ------------------------------------------------------------------------------ */
+
+static double error_of(const struct law_fit *fit, const struct law_point *point)
+{
+	return fabs((fit->a_usec / point->effective + fit->b_usec) / point->usec - 1) * 100;
+}
+
+static int compare_errors(const void *a, const void *b, void *fit)
+{
+	double x = error_of(fit, a), y = error_of(fit, b);
+
+	return (x > y) - (x < y);
+}
+
+static void find_errors(struct law_point *points, size_t n, struct law_fit *fit)
+{
+	qsort_r(points, n, sizeof(*points), compare_errors, fit);
+	fit->median_error = (error_of(fit, &points[(n - 1) / 2]) + error_of(fit, &points[n / 2])) /
+			    2;
+	fit->worst_error = error_of(fit, &points[n - 1]);
+}
+
+int law_fit(struct law_point *points, size_t n, struct law_fit *ret)
+{
+	double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0, det;
+	unsigned most = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double y = 1 / points[i].usec, x = y / points[i].effective;
+
+		xx += x * x;
+		xy += x * y;
+		yy += y * y;
+		x1 += x;
+		y1 += y;
+		most = max_u(most, points[i].effective);
+	}
+	det = xx * yy - xy * xy;
+	/* Not above rounding errors: all E are equal. */
+	if (n < 2 || !(det > xx * yy * 1e-9))
+		return -EINVAL;
+	*ret = (struct law_fit){ .a_usec = (x1 * yy - y1 * xy) / det,
+				 .b_usec = (xx * y1 - xy * x1) / det };
+	if (!(ret->a_usec > 0))
+		return -EINVAL;
+	if (ret->b_usec > 0)
+		ret->constant = ret->b_usec / (ret->a_usec / most + ret->b_usec) * 100;
+	find_errors(points, n, ret);
+	return 0;
 }

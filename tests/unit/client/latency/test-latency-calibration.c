@@ -51,9 +51,9 @@ TEST(law_of_the_model_is_found_on_every_kind_of_gpu)
 
 		CHECK(measure(&run, rows[i].profile, rows[i].target) == 0);
 		printf("  %s: %zu masks, b %.1f %%, worst error %.2f %%, cliff %.1f\n",
-		       rows[i].profile, c->n, c->constant, c->worst_error, c->cliff);
+		       rows[i].profile, c->n, c->law.constant, c->law.worst_error, c->cliff);
 		CHECK(c->n >= 6 && c->n < CALIBRATION_POINTS && c->honoured == c->n);
-		CHECK(c->emulated && fabs(c->constant - 10) < 1 && c->worst_error < 1);
+		CHECK(c->emulated && fabs(c->law.constant - 10) < 1 && c->law.worst_error < 1);
 		CHECK((c->cliff > 1) == rows[i].cliff);
 		CHECK(run.model.live == 0 && run.model.peak == 1);
 		CHECK(calibration_estimate(c) > 0);

@@ -76,11 +76,14 @@ TEST(margins_grow_with_the_number_of_neighbours_and_with_their_use_of_memory)
 	struct margin before, memory, compute;
 
 	for (size_t t = 0; t < ARRAY_SIZE(targets); t++) {
-		margin_find(targets[t], NEIGHBOURS_MEMORY, 0, &before);
+		margin_find(&(struct gpu_info){ .gfx_target = targets[t] }, NEIGHBOURS_MEMORY, 0,
+			    &before);
 		CHECK(before.slowdown == 100 && before.percent == MARGIN_LAW);
 		for (unsigned n = 1; n < 40; n++) {
-			margin_find(targets[t], NEIGHBOURS_MEMORY, n, &memory);
-			margin_find(targets[t], NEIGHBOURS_COMPUTE, n, &compute);
+			margin_find(&(struct gpu_info){ .gfx_target = targets[t] },
+				    NEIGHBOURS_MEMORY, n, &memory);
+			margin_find(&(struct gpu_info){ .gfx_target = targets[t] },
+				    NEIGHBOURS_COMPUTE, n, &compute);
 			CHECK(memory.slowdown >= before.slowdown && *memory.row);
 			CHECK(compute.slowdown <= memory.slowdown);
 			CHECK(memory.percent + 100 >= memory.slowdown);
@@ -93,8 +96,25 @@ TEST(a_gpu_that_was_not_measured_gets_the_worst_of_all_cards)
 {
 	struct margin unknown, r9700;
 
-	margin_find(100300, NEIGHBOURS_MEMORY, 7, &unknown);
-	margin_find(120001, NEIGHBOURS_MEMORY, 7, &r9700);
+	margin_find(&(struct gpu_info){ .gfx_target = 100300 }, NEIGHBOURS_MEMORY, 7, &unknown);
+	margin_find(&(struct gpu_info){ .gfx_target = 120001 }, NEIGHBOURS_MEMORY, 7, &r9700);
 	CHECK(unknown.slowdown == r9700.slowdown && !unknown.extrapolated);
 	CHECK(strcmp(unknown.row, r9700.row) != 0);
+}
+
+TEST(a_calibrated_gpu_gets_what_was_measured_on_it)
+{
+	struct gpu_info gpu = { .gfx_target = 120001 };
+	struct margin margin;
+
+	snprintf(gpu.calibrated.date, sizeof(gpu.calibrated.date), "2026-11-23");
+	gpu.calibrated.slowdowns[0] = (struct slowdown){ NEIGHBOURS_MEMORY, 1, 130 };
+	gpu.calibrated.slowdowns[1] = (struct slowdown){ NEIGHBOURS_MEMORY, 3, 180 };
+	gpu.calibrated.n_slowdowns = 2;
+	margin_find(&gpu, NEIGHBOURS_MEMORY, 1, &margin);
+	CHECK(margin.slowdown == 130 && strstr(margin.row, "calibrated 2026-11-23"));
+	margin_find(&gpu, NEIGHBOURS_COMPUTE, 2, &margin);
+	CHECK(margin.slowdown == 180 && !margin.extrapolated);
+	margin_find(&gpu, NEIGHBOURS_MEMORY, 6, &margin);
+	CHECK(margin.slowdown == 260 && margin.extrapolated);
 }
