@@ -529,6 +529,9 @@ int scan_find_gpus(const struct daemon_options *options, const struct settings *
 		   const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
 		   size_t max, struct diagnostics *diagnostics);
 
+/* Reads the calibrations of all GPUs again, and tells the bus. */
+void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics);
+
 /* While the driver builds its tree again, which it does for all GPUs when one goes, GPUs are
  * missing from it: a list counts when it has been the same for this time. */
 #define SCAN_SETTLE_USEC UINT64_C(200000)

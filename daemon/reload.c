@@ -83,6 +83,7 @@ int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
 	compare_with_start(daemon, settings, diagnostics);
 	arbiter_set_settings(daemon->arbiter, settings);
 	reload_check_floors(daemon, diagnostics);
+	scan_calibrations(daemon, diagnostics);
 	if (settings->revoke_on_reload)
 		arbiter_review(daemon->arbiter);
 	liveness_limit(daemon);

@@ -9,6 +9,7 @@
 #include "daemon.h"
 #include "sys/config/profile.h"
 #include "sys/process.h"
+#include "sys/state/calibration-file.h"
 
 /* ---- the list of GPUs ---------------------------------------------------------------- */
 
@@ -45,6 +46,14 @@ static int simulate(const struct daemon_options *options, const char *profiles, 
 	return hw_simulated_new(cards, partitions, n, ret);
 }
 
+static void read_calibrations(const struct daemon_options *options, struct gpu_info *gpus, size_t n,
+			      struct diagnostics *diagnostics)
+{
+	for (size_t i = 0; i < n && options->state_directory; i++)
+		calibration_load(options->state_directory, &options->files.trust, &gpus[i],
+				 diagnostics);
+}
+
 int scan_find_gpus(const struct daemon_options *options, const struct settings *settings,
 		   const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
 		   size_t max, struct diagnostics *diagnostics)
@@ -72,9 +81,35 @@ int scan_find_gpus(const struct daemon_options *options, const struct settings *
 		ops->close(hw);
 		return r;
 	}
+	read_calibrations(options, gpus, (size_t)r, diagnostics);
 	*ret_ops = ops;
 	*ret_hw = hw;
 	return r;
+}
+
+void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics)
+{
+	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	_cleanup_(diagnostics_done) struct diagnostics known = { 0 };
+	struct arbiter *arbiter = daemon->arbiter;
+	int n;
+
+	if (!gpus)
+		return;
+	n = daemon->ops->list(daemon->hw, gpus, REQUEST_WANTS, &known);
+	n = n < 0 ? 0 : (int)min_u((unsigned)n, REQUEST_WANTS);
+	read_calibrations(daemon->options, gpus, (size_t)n, diagnostics);
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		for (int k = 0; k < n; k++) {
+			struct gpu_info *info = &arbiter->gpus[i].info;
+
+			if (arbiter->gpus[i].absent || strcmp(info->name, gpus[k].name) != 0)
+				continue;
+			info->law = gpus[k].law;
+			info->calibrated = gpus[k].calibrated;
+			if (daemon->bus)
+				bus_tell_calibration(daemon->bus, i);
+		}
 }
 
 static bool is_settled(struct daemon *daemon, const struct gpu_info *gpus, size_t n)
@@ -105,6 +140,7 @@ static int list_again(struct daemon *daemon, struct diagnostics *diagnostics)
 	n = (int)min_u((unsigned)n, REQUEST_WANTS);
 	if (!is_settled(daemon, gpus, (size_t)n))
 		return 0;
+	read_calibrations(daemon->options, gpus, (size_t)n, diagnostics);
 	r = arbiter_set_gpus(daemon->arbiter, gpus, (size_t)n);
 	if (r == 0 || r == -E2BIG)
 		state_load_drained(daemon->state, daemon->arbiter,

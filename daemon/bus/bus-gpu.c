@@ -93,6 +93,20 @@ static int append_floor_excess(sd_bus_message *reply, const struct bus *bus, con
 	return bus_append_text(reply, why);
 }
 
+static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrated)
+{
+	int r = sd_bus_message_open_container(m, 'a', "a{sv}");
+
+	for (size_t i = 0; i < calibrated->n_slowdowns && r >= 0; i++) {
+		const struct slowdown *row = &calibrated->slowdowns[i];
+
+		r = sd_bus_message_append(m, "a{sv}", 3, "kind", "s", neighbours_names[row->kind],
+					  "neighbours", "u", row->neighbours, "slowdown", "u",
+					  row->percent);
+	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 /* clang-format off */
 #define PROPERTIES(ROW)                                                                          \
 	ROW(Name, "s", CONST, VALUE("s", gpu->info.name))                                        \
@@ -109,9 +123,14 @@ static int append_floor_excess(sd_bus_message *reply, const struct bus *bus, con
 	ROW(Fairness, "d", CHANGES, VALUE("d", fairness(userdata, gpu))) \
 	ROW(WgpMode, "b", CONST, VALUE("b", gpu->info.geometry.wgp))                             \
 	ROW(HarvestKnown, "b", CONST, VALUE("b", gpu->info.harvest_known))                       \
-	ROW(Law, "s", CONST, VALUE("s", law_names[gpu->info.law.basis]))                         \
-	ROW(LawSource, "s", CONST, bus_append_text(reply, gpu->info.law.source))                 \
-	ROW(LawConstant, "u", CONST, VALUE("u", gpu->info.law.constant))                         \
+	ROW(Law, "s", CHANGES, VALUE("s", law_names[gpu->info.law.basis]))                         \
+	ROW(LawSource, "s", CHANGES, bus_append_text(reply, gpu->info.law.source))               \
+	ROW(LawConstant, "u", CHANGES, VALUE("u", gpu->info.law.constant))                       \
+	ROW(Calibrated, "s", CHANGES, bus_append_text(reply, gpu->info.calibrated.date))         \
+	ROW(CalibrationProblem, "s", CHANGES,                                                    \
+	    bus_append_text(reply, gpu->info.calibrated.problem))                                \
+	ROW(PreemptionUsec, "u", CHANGES, VALUE("u", gpu->info.calibrated.preemption_usec))      \
+	ROW(Slowdowns, "aa{sv}", CHANGES, append_slowdowns(reply, &gpu->info.calibrated))        \
 	ROW(QueueSlots, "u", CONST, VALUE("u", gpu->info.queue_slots))                           \
 	ROW(QueueSlotsFree, "u", CHANGES, VALUE("u", gpu_queues_free(gpu)))                      \
 	ROW(ProcessSlots, "u", CONST, VALUE("u", gpu->info.process_slots))                       \
@@ -181,6 +200,13 @@ void bus_tell_gpu_added(struct bus *bus, unsigned gpu)
 void bus_tell_gpu_removed(struct bus *bus, unsigned gpu)
 {
 	bus_emit_removed(bus, gpu_path(gpu).text, GPUARB_INTERFACE_GPU);
+}
+
+void bus_tell_calibration(struct bus *bus, unsigned gpu)
+{
+	sd_bus_emit_properties_changed(bus->sd, gpu_path(gpu).text, GPUARB_INTERFACE_GPU, "Law",
+				       "LawSource", "LawConstant", "Calibrated",
+				       "CalibrationProblem", "PreemptionUsec", "Slowdowns", NULL);
 }
 
 void bus_tell_gpu(struct bus *bus, unsigned gpu)

@@ -195,6 +195,21 @@ uint64_t object_take_number(struct object *object, const char *key, uint64_t min
 	return number_in(object->error, key, take(object, key, json_type_int), min, max);
 }
 
+double object_take_real(struct object *object, const char *key, double min, double max)
+{
+	struct json_object *value = NULL;
+	bool whole = json_object_object_get_ex(object->json, key, &value) &&
+		     json_object_is_type(value, json_type_int);
+	double number;
+
+	value = take(object, key, whole ? json_type_int : json_type_double);
+	number = value ? json_object_get_double(value) : min;
+	if (number >= min && number <= max)
+		return number;
+	read_invalid(object->error, key, "is out of range");
+	return min;
+}
+
 void object_end(const struct object *object, const char *key)
 {
 	if (object->json && json_object_object_length(object->json) != object->taken)

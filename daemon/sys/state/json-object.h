@@ -108,6 +108,7 @@ void read_invalid(struct read_error *error, const char *key, const char *what); 
 
 bool object_has(const struct object *object, const char *key);
 uint64_t object_take_number(struct object *object, const char *key, uint64_t min, uint64_t max);
+double object_take_real(struct object *object, const char *key, double min, double max);
 void object_take_text(struct object *object, const char *key, char *ret, size_t size);
 struct object object_take_object(struct object *object, const char *key);
 void object_take_members(struct object *object, const struct member *members, size_t n, void *base);

@@ -65,7 +65,7 @@ int state_file_remove(int directory, const char *name)
 	return unlinkat(directory, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static int read_open(int fd, char **ret, size_t *ret_length)
+int state_file_read_open(int fd, char **ret, size_t *ret_length)
 {
 	_cleanup_(freep) char *text = NULL;
 	struct stat st;
@@ -90,7 +90,7 @@ int state_file_read(int directory, const char *name, char **ret, size_t *ret_len
 	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
 	_cleanup_fd_ int fd = openat(directory, name,
 				     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int r = fd < 0 ? -errno : read_open(fd, ret, ret_length);
+	int r = fd < 0 ? -errno : state_file_read_open(fd, ret, ret_length);
 
 	if (r == 0 || r == -ENOENT || r == -ENOMEM || r == -EMFILE || r == -ENFILE)
 		return r;

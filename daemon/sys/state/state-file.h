@@ -19,3 +19,6 @@ int state_file_remove(int directory, const char *name); /* 0 also if there is no
 /* Reads a regular file of up to 1 MiB and adds a NUL. -ENOENT; -ENOMEM, -EMFILE and -ENFILE, after
  * which it can be read later; -EINVAL for anything else. */
 int state_file_read(int directory, const char *name, char **ret, size_t *ret_length);
+
+/* The same for an open file. */
+int state_file_read_open(int fd, char **ret, size_t *ret_length);
