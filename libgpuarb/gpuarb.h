@@ -676,6 +676,27 @@ const char *gpuarb_view_law_source(const struct gpuarb_view *view, size_t i);
  * the kernels that were measured. 0: unknown, as above. */
 unsigned gpuarb_view_law_constant(const struct gpuarb_view *view, size_t i);
 
+/* How much longer a kernel took beside others with own CUs. */
+struct gpuarb_slowdown {
+	const char *kind; /* what the others used most: "memory", "compute" */
+	uint32_t neighbours;
+	uint32_t slowdown; /* percent of the time alone */
+};
+
+/* What the owner of a GPU measured on it with gpuarbctl calibrate. */
+struct gpuarb_calibration {
+	size_t size;      /* of the structure that the library fills */
+	const char *date; /* "2026-11-23"; "": gpuarbd uses no report */
+	const char
+		*problem; /* why it does not use the report that is there; "": it does, or none */
+	uint32_t preemption_usec; /* that a change of a mask stops the other queues; 0: unknown */
+	const struct gpuarb_slowdown *slowdowns;
+	size_t n_slowdowns;
+};
+
+/* The calibration of GPU i of gpuarb_view_gpus(). NULL: there is no GPU i, or the daemon does not tell. */
+const struct gpuarb_calibration *gpuarb_view_calibration(const struct gpuarb_view *view, size_t i);
+
 /* How often and how long the driver had evicted queues of lease i, as far as gpuarbd knows: the driver
  * does not report every eviction. NULL: there is no lease i. */
 const struct gpuarb_pause *gpuarb_view_evictions(const struct gpuarb_view *view, size_t i);

@@ -124,6 +124,29 @@ static void judge_queue_budgets(struct doctor *doctor, const char *state)
 
 #define START_USEC UINT64_C(5000000)
 
+/* What was measured on the GPUs of this machine. */
+static void judge_calibrations(struct doctor *doctor)
+{
+	const struct gpuarb_gpu *gpus;
+	size_t n = gpuarb_view_gpus(doctor->view, &gpus);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct gpuarb_calibration *c = gpuarb_view_calibration(doctor->view, i);
+
+		if (c && *c->problem) {
+			report(doctor, MARK_NOTE, "%s: its calibration is not used: %s",
+			       gpus[i].name, c->problem);
+			means(doctor, "gpuarbd takes law and margins from a table of targets.");
+			advise(doctor, "Run gpuarbctl calibrate again, and install its report: see "
+				       "gpuarbctl-calibrate(1).");
+		} else if (c && *c->date) {
+			report(doctor, MARK_OK, "%s: law = %s (calibrated %s)", gpus[i].name,
+			       gpus[i].law, c->date);
+			means(doctor, "Law and margins are those of this card.");
+		}
+	}
+}
+
 void check_daemon(struct doctor *doctor)
 {
 	const struct gpuarb_gpu *gpus;
@@ -144,6 +167,7 @@ void check_daemon(struct doctor *doctor)
 		judge_daemon(doctor, gpuarb_view_version(doctor->view),
 			     gpuarb_view_gpus(doctor->view, &gpus));
 	judge_queue_budgets(doctor, gpuarb_view_queue_budgets(doctor->view));
+	judge_calibrations(doctor);
 }
 
 static void report_diagnostics(struct doctor *doctor, const struct diagnostics *diagnostics)

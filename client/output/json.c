@@ -219,6 +219,27 @@ static void json_driver_events(struct json_object *map, const struct gpuarb_view
 		json_number(map, events[e].kind, events[e].count);
 }
 
+/* NULL: the daemon does not tell. */
+static void json_calibration(struct json_object *map, const struct gpuarb_calibration *calibration)
+{
+	struct json_object *list;
+
+	if (!calibration)
+		return;
+	json_text_known(map, "calibrated", calibration->date);
+	json_text_known(map, "calibration_problem", calibration->problem);
+	json_known(map, "preemption_usec", calibration->preemption_usec, 0);
+	list = json_list(map, "slowdowns");
+	for (size_t i = 0; i < calibration->n_slowdowns; i++) {
+		const struct gpuarb_slowdown *row = &calibration->slowdowns[i];
+		struct json_object *entry = json_map(list, NULL);
+
+		json_text_known(entry, "kind", row->kind);
+		json_number(entry, "neighbours", row->neighbours);
+		json_number(entry, "slowdown_percent", row->slowdown);
+	}
+}
+
 void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i)
 {
 	struct json_object *map = json_map(list, NULL), *xccs;
@@ -245,6 +266,7 @@ void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i
 	json_text_known(map, "law", gpu->law);
 	json_text_known(map, "law_source", gpuarb_view_law_source(view, i));
 	json_known(map, "law_constant", gpuarb_view_law_constant(view, i), 0);
+	json_calibration(map, gpuarb_view_calibration(view, i));
 	json_slots(map, gpu, gpuarb_view_pipes_source(view, i));
 	json_text_known(map, "scheduler", gpu->scheduler);
 	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);

@@ -10,6 +10,7 @@
 #include "client/rt/show.h"
 #include "client/doctor/service-user.h"
 #include "client/verbs/verb.h"
+#include "util/text.h"
 
 /* Prints each error on a line of its own; with --json as the lines of one string. */
 static int fail_diagnostics(const struct command *command, const struct diagnostics *diagnostics,
@@ -86,8 +87,29 @@ static int load_profile(const struct command *command, struct rt_gpu *ret)
 	return EXIT_OK;
 }
 
+/* NULL: the daemon does not tell. Kinds of neighbours that are new here are left out. */
+static void take_calibration(const struct gpuarb_calibration *from, struct calibrated *ret)
+{
+	size_t n = from ? from->n_slowdowns : 0;
+
+	if (!from)
+		return;
+	snprintf(ret->date, sizeof(ret->date), "%s", from->date);
+	ret->preemption_usec = from->preemption_usec;
+	for (size_t i = 0; i < n && ret->n_slowdowns < CALIBRATED_SLOWDOWNS; i++) {
+		const struct gpuarb_slowdown *row = &from->slowdowns[i];
+		int kind = row->kind ? text_index(neighbours_names, row->kind) : -EINVAL;
+
+		if (kind >= 0 && row->slowdown >= 100)
+			ret->slowdowns[ret->n_slowdowns++] = (struct slowdown){
+				(enum neighbours)kind, max_u(row->neighbours, 1), row->slowdown
+			};
+	}
+}
+
 /* The GPU without any lease. */
-static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, struct rt_gpu *ret)
+static void take_gpu(const struct command *command, const struct gpuarb_gpu *gpu,
+		     const struct model *model, struct rt_gpu *ret)
 {
 	int scheduler = scheduler_from_name(gpu->scheduler);
 
@@ -109,6 +131,8 @@ static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, st
 	snprintf(ret->info.name, sizeof(ret->info.name), "%s", gpu->name);
 	snprintf(ret->info.device, sizeof(ret->info.device), "%s", gpu->device);
 	snprintf(ret->target, sizeof(ret->target), "%s", gpu->gfx_target);
+	take_calibration(gpuarb_view_calibration(command->view, (size_t)(gpu - command->gpus)),
+			 &ret->info.calibrated);
 }
 
 static int load_live_gpu(struct command *command, struct rt_gpu *ret)
@@ -118,7 +142,7 @@ static int load_live_gpu(struct command *command, struct rt_gpu *ret)
 	int r = model_find_gpu(command, &gpu, &model);
 
 	if (r == EXIT_OK)
-		take_gpu(gpu, &model, ret);
+		take_gpu(command, gpu, &model, ret);
 	return r;
 }
 
@@ -135,6 +159,8 @@ static int load(struct command *command, struct rt_gpu *gpu, struct settings **r
 		r = command->gpu ? load_live_gpu(command, gpu) : load_profile(command, gpu);
 	if (r != EXIT_OK)
 		return r;
+	if ((*ret)->preemption == RT_UNSET && gpu->info.calibrated.preemption_usec > 0)
+		(*ret)->preemption = gpu->info.calibrated.preemption_usec;
 	own = settings_gpu(settings, gpu->info.name);
 	if (own)
 		gpu->info.reserve_queues = own->reserve_queues;

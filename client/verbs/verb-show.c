@@ -160,6 +160,19 @@ static void print_unseen(const struct command *command)
 					   : "it has not read them yet (gpuarb-mqds.socket)");
 }
 
+/* Where the law and margins of a GPU come from its own calibration, or why not. */
+static void print_calibration(const struct command *command, size_t i)
+{
+	const struct gpuarb_calibration *calibration = gpuarb_view_calibration(command->view, i);
+
+	if (calibration && *calibration->problem)
+		print_line(stdout, "%s: its calibration is not used: %s", command->gpus[i].name,
+			   calibration->problem);
+	else if (calibration && *calibration->date)
+		print_line(stdout, "%s: law = %s (calibrated %s)", command->gpus[i].name,
+			   command->gpus[i].law, calibration->date);
+}
+
 static void print_status(const struct command *command)
 {
 	if (command->n_gpus == 0)
@@ -173,6 +186,7 @@ static void print_status(const struct command *command)
 				   command->gpus[i].name,
 				   gpuarb_view_floor_excess(command->view, i));
 		print_graphics(command, i);
+		print_calibration(command, i);
 	}
 	print_unseen(command);
 	print_unlimited(command);

@@ -532,6 +532,14 @@ static const struct field client_fields[] = {
 
 static const struct dictionary client_dictionary = DICTIONARY(client_fields, gpuarb_client);
 
+static const struct field slowdown_fields[] = {
+	FIELD('s', "kind", gpuarb_slowdown, kind),
+	FIELD('u', "neighbours", gpuarb_slowdown, neighbours),
+	FIELD('u', "slowdown", gpuarb_slowdown, slowdown),
+};
+
+static const struct dictionary slowdown_dictionary = DICTIONARY(slowdown_fields, gpuarb_slowdown);
+
 static int read_driver_events(DBusMessageIter *value, struct arena *arena, void *object)
 {
 	struct reading *reading = object;
@@ -576,6 +584,11 @@ static const struct field gpu_fields[] = {
 	FIELD('s', "Law", gpuarb_gpu, law),
 	FIELD('s', "LawSource", reading, facts.law_source),
 	FIELD('u', "LawConstant", reading, facts.law_constant),
+	FIELD('s', "Calibrated", reading, facts.calibration.date),
+	FIELD('s', "CalibrationProblem", reading, facts.calibration.problem),
+	FIELD('u', "PreemptionUsec", reading, facts.calibration.preemption_usec),
+	ROWS('R', "Slowdowns", &slowdown_dictionary, reading, facts.calibration.slowdowns,
+	     facts.calibration.n_slowdowns),
 	FIELD('u', "QueueSlots", gpuarb_gpu, queue_slots),
 	FIELD('u', "QueueSlotsFree", gpuarb_gpu, queue_slots_free),
 	FIELD('u', "ProcessSlots", gpuarb_gpu, process_slots),
@@ -633,6 +646,7 @@ int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 		return r;
 	for (size_t i = 0; i < reading.facts.n_covers; i++)
 		reading.facts.covers[i].size = sizeof(*reading.facts.covers);
+	reading.facts.calibration.size = sizeof(reading.facts.calibration);
 	*ret = reading.gpu;
 	if (ret_facts)
 		*ret_facts = reading.facts;

@@ -92,6 +92,7 @@ struct gpu_facts {
 	const char *unseen;
 	const char *law_source;
 	uint32_t law_constant;
+	struct gpuarb_calibration calibration; /* date NULL: the daemon does not tell */
 	struct gpuarb_cover *covers;
 	size_t n_covers;
 	const struct gpuarb_driver_events *events;

@@ -305,6 +305,15 @@ GPUARB_EXPORT unsigned gpuarb_view_law_constant(const struct gpuarb_view *view, 
 	return view && i < view->n_gpus ? view->gpu_facts[i].law_constant : 0;
 }
 
+GPUARB_EXPORT const struct gpuarb_calibration *
+gpuarb_view_calibration(const struct gpuarb_view *view, size_t i)
+{
+	if (!view || i >= view->n_gpus || !view->gpu_facts[i].calibration.date ||
+	    !view->gpu_facts[i].calibration.problem)
+		return NULL;
+	return &view->gpu_facts[i].calibration;
+}
+
 GPUARB_EXPORT uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i)
 {
 	return view && i < view->n_gpus ? view->gpu_facts[i].masks_observed : 0;

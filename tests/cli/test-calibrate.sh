@@ -58,12 +58,69 @@ json_out '.points | any(.repeats > 3) and any(.spread_percent > 5)'
 
 # A GPU that does not honour masks, and one that runs nothing.
 calibrates no-mask 0 --json
-json_out '.masks_honoured < (.points | length) and (.points | any(.occupied_cus > .cus))'
+json_out '.masks_honoured < (.points | length) and (.points | any(.occupied_cus > .cus)) and .law.a_usec == null'
 calibrates silent 1 --json
 check 'nothing is printed of what was not measured' test ! -s "$dir/out"
 check 'the failure is one object' sh -c 'head -n 1 "$1" | jq -e ".refusals == []"' sh "$dir/err"
 calibrates no-slot 3
 calibrates no-memory 1
+
+# ---- the report in the daemon --------------------------------------------------------------
+report=$dir/state/calibration/0000:03:00.0.json
+rig_stop_daemon
+mkdir -p "$dir/state/calibration"
+chmod 755 "$dir/state" "$dir/state/calibration"
+export STATE_DIRECTORY=$dir/state
+rig_start_daemon --simulate=radeon-vii
+calibrates '' 0 --json
+cp "$dir/out" "$dir/emulated.json"
+
+# installs FILTER: root installs the report, edited by jq.
+installs()
+{
+	jq "$1" "$dir/emulated.json" >"$report"
+	chmod 644 "$report"
+	ends 0 reload
+	ends 0 gpus --json
+}
+installs .
+json_out '.[0] | .calibrated == null and (.calibration_problem | test("emulated")) and .law_source == "RTNS 2021, Radeon VII"'
+ends 0 status
+out_has 'its calibration is not used: emulated'
+installs '.emulated = false | .date = "2026-11-23" | .costs = {preemption_usec: 41}
+	| .interference = [{kind: "memory", neighbours: 1, slowdown_percent: 133}]'
+json_out '.[0] | .law == "measured" and .law_source == "calibrated 2026-11-23" and .law_constant == 10
+	and .calibrated == "2026-11-23" and .calibration_problem == null and .preemption_usec == 41
+	and .slowdowns == [{kind: "memory", neighbours: 1, slowdown_percent: 133}]'
+ends 0 status
+out_has 'law = measured (calibrated 2026-11-23)'
+ends 0 mask explain --gpu=0 0xf --json
+json_out '.law_source == "calibrated 2026-11-23" and .law_constant == 10'
+ends 0 mask explain --gpu=0 0xf
+out_has 'law measured: calibrated 2026-11-23'
+cat >"$dir/tasks.conf" <<-TASKS
+	[taskset]
+	neighbours = 1
+	queue-changes = 0
+	[partition one]
+	[task work]
+	partition = one
+	period = 100ms
+	wcet = 15:2ms
+TASKS
+ends 0 rt plan "$dir/tasks.conf" --gpu=0 --config="$dir/gpuarbd.conf" --json
+json_out '.margin_source | test("1.33 on this GPU beside 1, memory, calibrated 2026-11-23")'
+json_out '.assumptions | any(test("up to 41 us on this GPU, calibrated 2026-11-23"))'
+# A restart reads it, too; one without the file does not.
+rig_stop_daemon
+rig_start_daemon --simulate=radeon-vii
+ends 0 gpus --json
+json_out '.[0].calibrated == "2026-11-23"'
+rm "$report"
+ends 0 reload
+ends 0 gpus --json
+json_out '.[0] | .calibrated == null and .calibration_problem == null and .law_source == "RTNS 2021, Radeon VII"'
+unset STATE_DIRECTORY
 
 # ---- neighbours, and interruptions --------------------------------------------------------
 hold reserve --cus=15

@@ -60,7 +60,8 @@ json_out 'keys == ["gpus","leases","queue_budgets","tenants","version"] and (.te
 
 ends 0 gpus --json
 json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines","cus",
-	"cus_per_shader_engine","cus_free","fairness","floor_excess","wgp_mode","harvest_known","law","law_source","law_constant","queue_slots",
+	"cus_per_shader_engine","cus_free","fairness","floor_excess","wgp_mode","harvest_known","law","law_source","law_constant",
+	"calibrated","calibration_problem","preemption_usec","slowdowns","queue_slots",
 	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe","pipes_source",
 	"sdma_queues","sdma_xgmi_queues","vram_bytes","vram_free","scheduler","unmanaged",
 	"observed","masks_observed","unseen","graphics","clients","oversubscribed","draining","driver_events"] | sort)'

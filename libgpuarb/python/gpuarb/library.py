@@ -126,6 +126,16 @@ class DriverEvents(Structure):
     _fields_ = [('kind', c_char_p), ('count', c_uint64)]
 
 
+class Slowdown(Structure):
+    _fields_ = [('kind', c_char_p), ('neighbours', c_uint32), ('slowdown', c_uint32)]
+
+
+class Calibration(Structure):
+    _fields_ = [('size', c_size_t), ('date', c_char_p), ('problem', c_char_p),
+                ('preemption_usec', c_uint32), ('slowdowns', POINTER(Slowdown)),
+                ('n_slowdowns', c_size_t)]
+
+
 class QueueSlot(Structure):
     _fields_ = [('xcc', c_uint32), ('pipe', c_uint32), ('queue', c_uint32), ('active', c_bool),
                 ('vmid', c_uint32), ('priority', c_uint32), ('doorbell', c_uint32),
@@ -228,6 +238,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_usage_free': (None, c_void_p),
     'gpuarb_usage_from': (c_uint64, c_void_p),
     'gpuarb_usage_get': (POINTER(UsageRow), c_void_p, c_size_t),
+    'gpuarb_view_calibration': (POINTER(Calibration), c_void_p, c_size_t),
     'gpuarb_view_capped': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_client': (POINTER(Client), c_void_p, c_size_t, c_size_t),
     'gpuarb_view_cover': (POINTER(Cover), c_void_p, c_size_t, c_size_t),

@@ -47,6 +47,23 @@ class Cover:
 
 
 @dataclass(frozen=True)
+class Slowdown:
+    """How much longer a kernel took beside others: a row of struct gpuarb_slowdown."""
+    kind: str
+    neighbours: int
+    slowdown: int  # percent of the time alone
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured on a GPU. gpuarb.h explains struct gpuarb_calibration."""
+    date: str  # '': gpuarbd uses no report
+    problem: str
+    preemption_usec: int
+    slowdowns: Tuple[Slowdown, ...]
+
+
+@dataclass(frozen=True)
 class Gpu:
     """A GPU. gpuarb.h explains struct gpuarb_gpu and the functions gpuarb_view_…() of a GPU."""
     name: str  # PCI address
@@ -88,6 +105,7 @@ class Gpu:
     driver_events: Tuple[Tuple[str, int], ...]
     law_source: str  # who measured the law, or the target that it is derived from; '': nobody
     law_constant: int  # percent of the time on the whole GPU; 0: unknown
+    calibration: Optional[Calibration]  # None: gpuarbd does not tell
 
 
 @dataclass(frozen=True)
@@ -206,7 +224,17 @@ def _gpu(view: Any, i: int, raw: Any) -> Gpu:
         text(lib.gpuarb_view_pipes_source(view, i)),
         tuple((text(row.kind), row.count) for row in _array(
             lib.gpuarb_view_driver_events, view, library.DriverEvents, i)),
-        text(lib.gpuarb_view_law_source(view, i)), lib.gpuarb_view_law_constant(view, i))
+        text(lib.gpuarb_view_law_source(view, i)), lib.gpuarb_view_law_constant(view, i),
+        _calibration(lib.gpuarb_view_calibration(view, i)))
+
+
+def _calibration(pointer: Any) -> Optional[Calibration]:
+    if not pointer:
+        return None
+    raw = pointer.contents
+    rows = (raw.slowdowns[i] for i in range(raw.n_slowdowns))
+    return Calibration(text(raw.date), text(raw.problem), raw.preemption_usec, tuple(
+        Slowdown(text(row.kind), row.neighbours, row.slowdown) for row in rows))
 
 
 def _pauses(pointer: Any) -> Pauses:
