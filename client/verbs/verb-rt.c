@@ -159,8 +159,6 @@ static int load(struct command *command, struct rt_gpu *gpu, struct settings **r
 		r = command->gpu ? load_live_gpu(command, gpu) : load_profile(command, gpu);
 	if (r != EXIT_OK)
 		return r;
-	if ((*ret)->preemption == RT_UNSET && gpu->info.calibrated.preemption_usec > 0)
-		(*ret)->preemption = gpu->info.calibrated.preemption_usec;
 	own = settings_gpu(settings, gpu->info.name);
 	if (own)
 		gpu->info.reserve_queues = own->reserve_queues;
@@ -178,6 +176,8 @@ static int plan_file(const struct command *command, const char *file, const stru
 
 	if (r != EXIT_OK)
 		return r;
+	if (set->preemption == RT_UNSET && gpu->info.calibrated.preemption_usec > 0)
+		set->preemption = gpu->info.calibrated.preemption_usec;
 	r = rt_plan_make(set, &gpu->info, &plan, problem, sizeof(problem));
 	if (r == -EINVAL)
 		return fail(command, EXIT_CONFIGURATION, "%s: %s", file, problem);
