@@ -37,7 +37,7 @@ struct calibration {
 	struct calibration_point point[CALIBRATION_POINTS];
 	size_t n;
 	unsigned groups;
-	size_t honoured;                  /* points */
+	size_t honoured;    /* points */
 	struct law_fit law; /* NAN: none fits */
 	double cliff; /* how many times longer with one unit more; 0: the GPU has one engine */
 	bool emulated;
