@@ -253,7 +253,7 @@ static bool read_process(struct walk *walk, int process, pid_t pid)
 	bool more = dir;
 
 	if (!dir) {
-		walk->scan->unread += errno == EACCES || errno == EPERM;
+		walk->scan->unread += errno != ENOENT && errno != ESRCH;
 		return false;
 	}
 	while (more && (entry = readdir(dir))) {

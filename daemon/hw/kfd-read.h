@@ -6,6 +6,7 @@
  * can have written, and a number must be one from its first to its last byte.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,5 +57,9 @@ int kfd_number(const char *text, size_t length, uint64_t max, uint64_t *ret);
  * no such line. */
 int kfd_property(const char *text, const char *key, const char **ret, size_t *ret_length);
 int kfd_property_number(const char *text, const char *key, uint64_t max, uint64_t *ret);
+
+/* Does the error tell nothing of what was to be read? There was no descriptor or memory for it, or it is
+ * too much. */
+bool kfd_is_unread(int error);
 
 const char *kfd_trouble(int error); /* the errors of these functions in words */

@@ -146,7 +146,8 @@ static struct listing *listing_free(struct listing *listing)
 }
 DEFINE_CLEANUP(struct listing *, listing_free)
 
-static void read_node(const struct kfd_dir *nodes, unsigned number, struct listing *listing)
+/* A node that is invalid is left out; a negative errno: it cannot be read now. */
+static int read_node(const struct kfd_dir *nodes, unsigned number, struct listing *listing)
 {
 	_cleanup_dir_ struct kfd_dir dir = KFD_DIR_NONE;
 	struct found *found = &listing->found[listing->n_found];
@@ -158,19 +159,21 @@ static void read_node(const struct kfd_dir *nodes, unsigned number, struct listi
 	if (r < 0) {
 		diagnostics_add(&listing->diagnostics, true, "%s/%s: %s", nodes->path, name,
 				kfd_trouble(r));
-		return;
+		return kfd_is_unread(r) ? r : 0;
 	}
-	if (kfd_node_read(&dir, &found->node, &listing->diagnostics) <= 0)
-		return;
+	r = kfd_node_read(&dir, &found->node, &listing->diagnostics);
+	if (r <= 0)
+		return kfd_is_unread(r) ? r : 0;
 	found->left_out = kfd_gpu_read(&dir, &found->node, &found->info, &listing->diagnostics) < 0;
 	listing->n_found++;
+	return 0;
 }
 
 static int read_nodes(const struct kfd_dir *topology, struct listing *listing)
 {
 	_cleanup_dir_ struct kfd_dir nodes = KFD_DIR_NONE;
 	unsigned numbers[KFD_NODES];
-	int n;
+	int n, r = 0;
 
 	n = kfd_dir_open_numbers(topology, "nodes", numbers, KFD_NODES, &nodes);
 	if (n <= 0) {
@@ -178,9 +181,9 @@ static int read_nodes(const struct kfd_dir *topology, struct listing *listing)
 				n < 0 ? kfd_trouble(n) : "has no node, not even one of the CPU");
 		return -EIO;
 	}
-	for (int i = 0; i < n; i++)
-		read_node(&nodes, numbers[i], listing);
-	return 0;
+	for (int i = 0; i < n && r >= 0; i++)
+		r = read_node(&nodes, numbers[i], listing);
+	return r;
 }
 
 /* A single visible partition is known by its number, unless that is 0. */
@@ -364,55 +367,70 @@ static struct hw_use *row_of(struct rows *rows, uint32_t gpu_id)
 	return &rows->list[rows->n++];
 }
 
-static void read_queue(const struct kfd_dir *queues, unsigned number, struct rows *rows)
+/* What has gone meanwhile, or is not what the driver writes, counts as absent. What cannot be read now
+ * does not: leases would end, and others be granted their CUs. */
+static int absent(int error)
+{
+	return kfd_is_unread(error) ? error : 0;
+}
+
+static int read_queue(const struct kfd_dir *queues, unsigned number, struct rows *rows)
 {
 	uint64_t gpu_id, type;
 	struct hw_use *row;
 	char name[32];
+	int r;
 
 	snprintf(name, sizeof(name), "%u/gpuid", number);
-	if (kfd_read_number(queues, name, UINT32_MAX, &gpu_id) < 0)
-		return;
+	r = kfd_read_number(queues, name, UINT32_MAX, &gpu_id);
+	if (r < 0)
+		return absent(r);
 	snprintf(name, sizeof(name), "%u/type", number);
-	if (kfd_read_number(queues, name, UINT32_MAX, &type) < 0)
-		return;
+	r = kfd_read_number(queues, name, UINT32_MAX, &type);
+	if (r < 0)
+		return absent(r);
 	row = row_of(rows, (uint32_t)gpu_id);
 	if (!row)
-		return;
+		return 0;
 	if (type == TYPE_COMPUTE)
 		row->queues++;
 	else if (type == TYPE_SDMA)
 		row->sdma_queues++;
 	else if (type == TYPE_SDMA_XGMI)
 		row->sdma_xgmi_queues++;
+	return 0;
 }
 
 static int read_queues(const struct kfd_dir *process, struct rows *rows)
 {
 	_cleanup_dir_ struct kfd_dir queues = KFD_DIR_NONE;
 	unsigned numbers[QUEUES];
-	int n;
+	int n, r = 0;
 
 	n = kfd_dir_open_numbers(process, "queues", numbers, QUEUES, &queues);
-	if (n == -E2BIG)
-		return n;
-	for (int i = 0; i < n; i++)
-		read_queue(&queues, numbers[i], rows);
-	return 0;
+	if (n < 0)
+		return absent(n);
+	for (int i = 0; i < n && r >= 0; i++)
+		r = read_queue(&queues, numbers[i], rows);
+	return r;
 }
 
-static void read_vram(const struct kfd_dir *process, const char *name, struct rows *rows)
+static int read_vram(const struct kfd_dir *process, const char *name, struct rows *rows)
 {
 	const char *id = name + strlen("vram_");
 	uint64_t gpu_id, bytes;
 	struct hw_use *row;
+	int r;
 
-	if (kfd_number(id, strlen(id), UINT32_MAX, &gpu_id) < 0 ||
-	    kfd_read_number(process, name, UINT64_MAX >> 8, &bytes) < 0)
-		return;
+	if (kfd_number(id, strlen(id), UINT32_MAX, &gpu_id) < 0)
+		return 0;
+	r = kfd_read_number(process, name, UINT64_MAX >> 8, &bytes);
+	if (r < 0)
+		return absent(r);
 	row = row_of(rows, (uint32_t)gpu_id);
 	if (row)
 		row->vram += bytes;
+	return 0;
 }
 
 static int read_entry(const char *name, void *userdata);
@@ -423,16 +441,16 @@ static int read_process(const struct kfd_dir *parent, const char *name, struct r
 	const struct kfd_dir *outer = rows->dir;
 	int r;
 
-	if (kfd_dir_open(parent, name, &dir) < 0)
-		return 0;
-	r = read_queues(&dir, rows);
+	r = kfd_dir_open(parent, name, &dir);
+	if (r >= 0)
+		r = read_queues(&dir, rows);
 	if (r < 0)
-		return r;
+		return absent(r);
 
 	rows->dir = &dir;
 	r = kfd_dir_each(&dir, read_entry, rows);
 	rows->dir = outer;
-	return r == -E2BIG ? r : 0;
+	return absent(r);
 }
 
 /* Newer drivers allow several contexts per process: context_N has the same layout as the directory
@@ -442,9 +460,9 @@ static int read_entry(const char *name, void *userdata)
 	struct rows *rows = userdata;
 
 	if (strncmp(name, "vram_", strlen("vram_")) == 0)
-		read_vram(rows->dir, name, rows);
-	else if (strncmp(name, "context_", strlen("context_")) == 0 &&
-		 !strstr(rows->dir->path, "/context_"))
+		return read_vram(rows->dir, name, rows);
+	if (strncmp(name, "context_", strlen("context_")) == 0 &&
+	    !strstr(rows->dir->path, "/context_"))
 		return read_process(rows->dir, name, rows);
 	return 0;
 }

@@ -27,12 +27,16 @@ void *LACK_OWN(malloc)(size_t size);
 void *LACK_OWN(calloc)(size_t n, size_t size);
 void *LACK_OWN(realloc)(void *p, size_t size);
 
-static atomic_long left = -1; /* allocations until one fails; negative: none does */
+#define LACK_STAYS (-2L)
+
+static atomic_long left = -1; /* allocations until one fails; LACK_STAYS: all do; -1: none does */
+static bool lack_stays;       /* after one has failed all do */
 
 static bool denied(void)
 {
-	if (left < 0 || left-- > 0)
+	if (left == -1 || (left >= 0 && left-- > 0))
 		return false;
+	left = lack_stays ? LACK_STAYS : -1;
 	errno = ENOMEM;
 	return true;
 }
@@ -64,15 +68,17 @@ void *reallocarray(void *p, size_t n, size_t size)
 	}
 	return realloc(p, bytes);
 }
+#endif
+
+static bool spare_strings; /* strdup() never fails: json-c 0.16 does not check it */
 
 char *strdup(const char *text)
 {
 	size_t size = strlen(text) + 1;
-	char *copy = malloc(size);
+	char *copy = spare_strings ? LACK_OWN(malloc)(size) : malloc(size);
 
 	return copy ? memcpy(copy, text, size) : NULL;
 }
-#endif
 
 #define LACK_MOST 2000 /* allocations of one call: reached by a failure only */
 

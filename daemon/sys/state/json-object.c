@@ -299,21 +299,26 @@ void object_take_members(struct object *object, const struct member *members, si
 }
 
 /* Strict: text after the value is an error, and so is a NUL, which would hide the text after it.
- * json-c returns the largest number for one beyond 64 bits, or in newer versions an error. */
+ * json-c returns the largest number for one beyond 64 bits, or in newer versions an error. Only newer
+ * versions say that there was no memory, others return NULL or a part of the text: errno tells. */
 struct json_object *object_parse(const char *text, size_t length, struct read_error *error)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(DEPTH);
 	_cleanup_(freep) char *ascii = json_ascii(text, length);
 	struct json_object *json = NULL;
 
-	if (!tokener || !ascii) {
-		error->r = refuse(error->why, error->size, -ENOMEM, "out of memory");
-	} else {
+	errno = tokener && ascii ? 0 : ENOMEM;
+	if (errno == 0) {
 		json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 		if (!memchr(text, '\0', length))
 			json = json_tokener_parse_ex(tokener, ascii, (int)strlen(ascii));
-		if (!json)
+		if (!json && errno != ENOMEM)
 			read_invalid(error, "text", "is truncated or not JSON");
+	}
+	if (errno == ENOMEM) {
+		json_object_put(json);
+		json = NULL;
+		error->r = refuse(error->why, error->size, -ENOMEM, "out of memory");
 	}
 	if (tokener)
 		json_tokener_free(tokener);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "check.h"
 #include "kfd-rig.h"
+#include "store-rig.h"
 
 #include <sys/stat.h>
 
@@ -196,5 +197,26 @@ TEST(more_processes_or_queues_than_the_driver_allows_are_an_error)
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "file") == 0);
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -ENOTDIR);
+	kfd_rig_end(&rig);
+}
+
+TEST(processes_that_cannot_be_read_for_want_of_descriptors_are_an_error)
+{
+	struct hw_use uses[8];
+	struct rig rig;
+	unsigned n = 0;
+	int r;
+
+	start(&rig);
+	CHECK(fake_sysfs_queue(rig.dir, 7, 1, A, 0) == 0);
+	CHECK(fake_sysfs_vram(rig.dir, 7, A, 4096) == 0);
+	do {
+		struct rlimit before = leave_fds(n++);
+
+		r = hw_kfd.use(rig.hw, uses, 8);
+		CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+		CHECK(r == -EMFILE || (r == 1 && row_is(&uses[0], 7, A, 1, 0, 4096)));
+	} while (r < 0);
+	CHECK(n > 3);
 	kfd_rig_end(&rig);
 }
