@@ -1,0 +1,316 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The page for Cockpit in a real browser: Chromium, cockpit-ws and cockpit-bridge of Debian on
+loopback, with gpuarbd and simulated GPUs on a private bus. GPUARBCTL is the command line."""
+
+import contextlib
+import importlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import rig
+
+import gpuarb
+
+WS = Path('/usr/lib/cockpit/cockpit-ws')
+GPUS = 'radeon-vii,v620,mi300x-spx,strix-halo'
+TENANTS = rig.TENANTS + '''
+[tenant *]
+class = besteffort
+'''
+
+
+def missing() -> str:
+    """What the test needs and this machine does not have."""
+    programs = [name for name in ('chromium', 'chromedriver', 'cockpit-bridge')
+                if not shutil.which(name)]
+    if not WS.exists():
+        programs.append('cockpit-ws')
+    try:
+        importlib.import_module('selenium.webdriver')
+    except ImportError:
+        programs.append('python3-selenium')
+    return ', '.join(programs)
+
+
+def free_port() -> int:
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+class Cockpit:
+    """cockpit-ws with one session that needs no password, and the page in its folder."""
+
+    def __init__(self, address: str) -> None:
+        self.data = Path(tempfile.mkdtemp(prefix='gpuarb-cockpit-'))
+        (self.data / 'cockpit').mkdir()
+        (self.data / 'cockpit/gpuarb').symlink_to(rig.SOURCE / 'client/cockpit')
+        port = free_port()
+        self.url = f'http://127.0.0.1:{port}/cockpit/@localhost/gpuarb/index.html'
+        self.process = subprocess.Popen(
+            [WS, '--no-tls', '--address=127.0.0.1', f'--port={port}',
+             '--local-session=cockpit-bridge'],
+            env={**os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': address,
+                 'XDG_DATA_DIRS': f'{self.data}:/usr/local/share:/usr/share'},
+            stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def close(self) -> None:
+        os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait(rig.SECONDS)
+        shutil.rmtree(self.data)
+
+
+def start_browser() -> Any:
+    webdriver = importlib.import_module('selenium.webdriver')
+    service = importlib.import_module('selenium.webdriver.chrome.service')
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which('chromium')
+    for option in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
+                   '--window-size=1280,1200'):
+        options.add_argument(option)
+    options.set_capability('goog:loggingPrefs', {'browser': 'ALL'})
+    return webdriver.Chrome(service=service.Service(shutil.which('chromedriver')), options=options)
+
+
+CELLS = '''return [...document.querySelectorAll('[data-gpu]')].map(card => ({
+    gpu: card.dataset.gpu,
+    engines: [...card.querySelectorAll('.engine-box')].map(box => ({
+        label: box.querySelector('.engine-label').textContent,
+        cus: [...box.querySelectorAll('rect')].map(r => [
+            Number(r.getAttribute('y')) / 16, Number(r.getAttribute('x')) / 16,
+            r.dataset.lease ? Number(r.dataset.lease) : null])}))}))'''
+
+
+class Page(rig.MachineTest):
+    simulate = GPUS
+    tenants = TENANTS
+    cockpit: Cockpit
+    browser: Any
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.cockpit = Cockpit(cls.machine.address)
+        cls.browser = start_browser()
+        cls.open()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.browser.quit()
+        cls.cockpit.close()
+        super().tearDownClass()
+
+    @classmethod
+    def open(cls) -> None:
+        """Opens the page; cockpit-ws may have to start first."""
+        end = time.monotonic() + rig.SECONDS
+        while time.monotonic() < end:
+            with contextlib.suppress(Exception):
+                cls.browser.get(cls.cockpit.url)
+                if cls.browser.title == 'GPUs':
+                    return
+        raise AssertionError(f'no page at {cls.cockpit.url}')
+
+    def setUp(self) -> None:
+        self.wait_for(lambda: len(self.all('[data-gpu]')) == len(GPUS.split(',')))
+
+    def tearDown(self) -> None:
+        errors = [line for line in self.browser.get_log('browser') if line['level'] == 'SEVERE']
+        self.assertEqual(errors, [])
+
+    def all(self, selector: str) -> List[Any]:
+        found: List[Any] = self.browser.find_elements('css selector', selector)
+        return found
+
+    def text(self, selector: str) -> str:
+        """The text of all elements, as a person reads it."""
+        text: str = self.script(
+            'return [...document.querySelectorAll(arguments[0])].map(e => e.innerText).join("\\n")',
+            selector)
+        return text
+
+    def script(self, script: str, *arguments: Any) -> Any:
+        return self.browser.execute_script(script, *arguments)
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """The browser has no event for what a page shows: it is asked until then."""
+        wait = importlib.import_module('selenium.webdriver.support.wait')
+        wait.WebDriverWait(self.browser, rig.SECONDS, 0.05).until(lambda _: condition())
+
+    def wait_for_text(self, selector: str, text: str) -> None:
+        try:
+            self.wait_for(lambda: text in self.text(selector))
+        except Exception:
+            raise AssertionError(f'no {text!r} in {self.text(selector)!r}') from None
+
+    def click(self, selector: str) -> None:
+        self.script('document.querySelector(arguments[0]).click()', selector)
+
+    def ask(self, **fields: Any) -> None:
+        """Sends the form for plans."""
+        self.script('''const form = document.getElementById('plan');
+            form.reset();
+            for (const [name, value] of Object.entries(arguments[0])) {
+                const field = form.elements[name];
+                if (field.type === 'checkbox') field.checked = value; else field.value = value;
+            }
+            form.requestSubmit();''', fields)
+
+    def map_of_gpuarbctl(self) -> Dict[str, Dict[str, List[List[Any]]]]:
+        """The CUs of each engine, by GPU: array, number in the array, lease."""
+        done = subprocess.run([os.environ['GPUARBCTL'], 'map', '--json'], check=True,
+                              capture_output=True, timeout=rig.SECONDS)
+        maps: Dict[str, Dict[str, List[List[Any]]]] = {}
+        for gpu in json.loads(done.stdout):
+            engines = maps.setdefault(gpu['gpu'], {})
+            several = any(row['xcc'] > 0 for row in gpu['rows'])
+            for row in gpu['rows']:
+                label = f'SE {row["shader_engine"]}'
+                if several:
+                    label = f'XCC {row["xcc"]} {label}'
+                engines.setdefault(label, []).extend(
+                    [row['shader_array'], cu, lease] for cu, lease in enumerate(row['leases']))
+        return maps
+
+    def map_of_page(self) -> Dict[str, Dict[str, List[List[Any]]]]:
+        return {card['gpu']: {engine['label']: sorted(engine['cus'], key=lambda cu: cu[:2])
+                              for engine in card['engines']} for card in self.script(CELLS)}
+
+    def test_the_map_of_each_gpu_is_that_of_gpuarbctl(self) -> None:
+        with gpuarb.reserve(cus=20, gpu=0, class_='besteffort', name='one'), \
+                gpuarb.reserve(cus=14, gpu=1), gpuarb.reserve(cus=72, gpu=2), \
+                gpuarb.reserve(cus=10, gpu=3) as last:
+            self.wait_for_text('#leases', str(last.id))
+            self.wait_for(lambda: self.map_of_page() == self.map_of_gpuarbctl())
+            self.assertEqual(len(self.all('.legend')), 4)
+        self.wait_for_text('#leases', 'There are no leases.')
+
+    def test_names_are_text_and_leases_come_and_go(self) -> None:
+        name = '<img src=x onerror=alert(1)>\u202egnp'
+        with gpuarb.reserve(cus=20, gpu=0, name=name):
+            self.wait_for_text('#leases td[data-label=Name]',
+                               '<img src=x onerror=alert(1)>\ufffdgnp')
+            self.assertEqual(self.all('main img'), [])
+            self.assertIn('GPU 0: 20 CUs', self.text('#leases td[data-label=Has]'))
+        self.wait_for_text('#leases', 'There are no leases.')
+
+    def test_a_waiting_lease_shows_its_place_and_why(self) -> None:
+        with gpuarb.reserve(cus=40, gpu=0) as held, gpuarb.Arbiter() as arbiter, \
+                arbiter.reserve_start(cus=60, gpu=0, wait=600, name='big'):
+            self.wait_for_text('#waiting td[data-label="Waits for"]', f'held by lease {held.id}')
+            self.assertEqual(self.text('#waiting td[data-label=Name]'), 'big')
+        self.wait_for(lambda: not self.all('#waiting-section')[0].is_displayed())
+
+    def test_a_plan_explains_a_refusal_and_offers_what_fits(self) -> None:
+        with gpuarb.reserve(cus=40, gpu=0) as held:
+            self.ask(cus=50, gpu='0000:03:00.0', **{'class': 'guaranteed'})
+            self.wait_for_text('#answer', 'This is refused now.')
+            self.assertIn(f'lease {held.id}', self.text('#answer'))
+            self.wait_for(lambda: bool(self.all('#answer button.secondary')))
+            self.click('#answer button.secondary')
+            self.wait_for_text('#answer', 'This fits now.')
+            self.assertIn('gpuarbctl run --gpu=0000:03:00.0 --class=guaranteed --cus=20 --queues=2',
+                          self.text('#answer code'))
+        self.ask(cus=999)
+        self.wait_for_text('#answer', 'refused')
+
+    def test_an_administrator_drains_revokes_and_reloads(self) -> None:
+        self.click('[data-gpu="0000:03:00.0"] .card-head button')
+        self.wait_for_text('#question', 'Drain')
+        self.click('#question button[type=submit]')
+        self.wait_for_text('[data-gpu="0000:03:00.0"] .badges', 'draining')
+        self.click('[data-gpu="0000:03:00.0"] .card-head button')
+        self.wait_for(lambda: 'draining' not in self.text('[data-gpu="0000:03:00.0"] .badges'))
+        lease = gpuarb.reserve(cus=20, gpu=0)
+        self.wait_for_text('#leases', str(lease.id))
+        self.click(f'[data-key="revoke {lease.id}"]')
+        self.script('''const form = document.querySelector('#question form');
+            form.elements.reason.value = 'maintenance'; form.elements.grace.value = 0;
+            form.requestSubmit();''')
+        self.wait_for_text('#told', 'is revoked')
+        self.wait_for_text('#leases', 'There are no leases.')
+        lease.close()
+        policy = self.machine.folder / 'tenants.d/90-wrong.conf'
+        policy.write_text('[tenant x]\nmatch-user = root\nnonsense = 1\n')
+        try:
+            self.click('#reload')
+            self.wait_for_text('#told', "unknown key 'nonsense'")
+        finally:
+            policy.unlink()
+        self.click('#reload')
+        self.wait_for_text('#told', 'was read again')
+
+    def test_slots_of_a_simulated_gpu_cannot_be_read(self) -> None:
+        self.click('[data-gpu="0000:03:00.0"] summary')
+        self.wait_for_text('[data-gpu="0000:03:00.0"] details', 'simulated')
+
+    def test_the_page_waits_for_the_daemon(self) -> None:
+        self.machine.stop()
+        self.wait_for_text('#problem', 'gpuarbd')
+        self.assertFalse(self.all('#content')[0].is_displayed())
+        self.machine.start()
+        self.wait_for(lambda: bool(self.all('#content')[0].is_displayed()))
+        self.wait_for(lambda: not self.all('#problem')[0].is_displayed())
+
+    def test_many_leases_are_paged_and_filtered(self) -> None:
+        with contextlib.ExitStack() as stack, gpuarb.Arbiter() as arbiter:
+            stack.enter_context(gpuarb.reserve(cus=60, gpu=0))
+            for i in range(300):
+                stack.enter_context(arbiter.reserve_start(cus=60, gpu=0, wait=600, name=f'job{i}'))
+            self.wait_for_text('#waiting', 'and 250 more')
+            self.assertEqual(len(self.all('#waiting tbody tr')), 50)
+            self.script('''const filter = document.getElementById('filter');
+                filter.value = 'job277'; filter.dispatchEvent(new Event('input'));''')
+            self.wait_for(lambda: self.text('#waiting td[data-label=Name]') == 'job277')
+            self.script('''const filter = document.getElementById('filter');
+                filter.value = ''; filter.dispatchEvent(new Event('input'));''')
+        self.wait_for_text('#leases', 'There are no leases.')
+
+    def test_every_control_has_a_name_and_the_keyboard_reaches_it(self) -> None:
+        unnamed = self.script('''const all = 'button, input, select, svg, [role=meter]';
+            const named = e => e.getAttribute('aria-label') || e.textContent.trim() ||
+                e.labels?.length;
+            return [...document.querySelectorAll(all)].filter(e => !named(e)).map(e => e.outerHTML)
+            ''')
+        self.assertEqual(unnamed, [])
+        with gpuarb.reserve(cus=20, gpu=0) as lease:
+            self.wait_for(lambda: bool(self.all('.legend')))
+            self.script('document.querySelector(".legend").focus()')
+            self.wait_for(lambda: bool(self.all('.map.highlighting .highlighted')))
+            with gpuarb.reserve(cus=10, gpu=1):  # the page draws itself again
+                self.wait_for(lambda: len(self.all('.legend')) == 2)
+            self.assertIn(str(lease.id), self.script('return document.activeElement.dataset.key'))
+        self.wait_for_text('#leases', 'There are no leases.')
+
+    def test_a_phone_and_the_dark(self) -> None:
+        light = self.script('return getComputedStyle(document.body).backgroundColor')
+        self.script("dispatchEvent(new CustomEvent('cockpit-style', {detail: {style: 'dark'}}))")
+        self.wait_for(lambda: bool(
+            self.script('return getComputedStyle(document.body).backgroundColor') != light))
+        self.script("dispatchEvent(new CustomEvent('cockpit-style', {detail: {style: 'light'}}))")
+        self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {
+            'width': 360, 'height': 700, 'deviceScaleFactor': 1, 'mobile': True})
+        with gpuarb.reserve(cus=20, gpu=0, name='x' * 60):
+            self.wait_for(lambda: bool(self.all('.legend')))
+            wide = self.script('return document.documentElement.scrollWidth')
+        self.browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+        self.assertEqual(wide, 360)
+
+
+if __name__ == '__main__':
+    lacks = missing()
+    if lacks:
+        print(f'skipped: no {lacks}')
+        sys.exit(77)
+    unittest.main()
