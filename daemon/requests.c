@@ -473,6 +473,19 @@ static int drain(void *userdata, const char *gpu, bool on, struct result *result
 	return 0;
 }
 
+#define ROOM 80U /* for the number of errors */
+
+/* The first bytes of an error that is too long; whole characters. */
+static size_t add_error(const char *text, char *buf, size_t size)
+{
+	size_t n = strlen(text);
+
+	if (n + sizeof("...\n") > size)
+		for (n = size - sizeof("...\n"); (text[n] & 0xc0) == 0x80;)
+			n--;
+	return (size_t)snprintf(buf, size, "%.*s%s\n", (int)n, text, text[n] ? "..." : "");
+}
+
 /* As many errors as there is room for, one on each line, and their number. */
 static void join_errors(const struct diagnostics *diagnostics, int r, char *buf, size_t size)
 {
@@ -483,10 +496,10 @@ static void join_errors(const struct diagnostics *diagnostics, int r, char *buf,
 		if (!diagnostics->list[i].error)
 			continue;
 		errors++;
-		if (n + strlen(diagnostics->list[i].text) + 80 > size)
+		if (n > 0 && n + strlen(diagnostics->list[i].text) + ROOM > size)
 			left_out++;
 		else
-			n += (size_t)snprintf(buf + n, size - n, "%s\n", diagnostics->list[i].text);
+			n += add_error(diagnostics->list[i].text, buf + n, size - n - ROOM);
 	}
 	if (left_out > 0)
 		snprintf(buf + n, size - n, "%zu problems, gpuarbctl config check prints them all",

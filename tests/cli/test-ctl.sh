@@ -292,6 +292,11 @@ ends 1 drain 9
 ends 0 reload
 ends 0 reload --json
 json_out '.reloaded'
+# A problem that names all keys is longer than the answer may be.
+printf '[tenant x]\nmatch-user = root\nnonsense = 1\n' >"$dir/tenants.d/90-wrong.conf"
+ends 6 reload
+err_has '90-wrong.conf:3: '
+rm "$dir/tenants.d/90-wrong.conf"
 printf 'nonsense\n[daemon]\n' >>"$dir/gpuarbd.conf"
 ends 6 reload
 err_has 'gpuarbctl reload: '
