@@ -5,6 +5,9 @@
  * when it arrives. Other calls wait in the queue of their user, and the users with such calls take
  * turns. Calls also wait while the user's connections do not read their answers (bus-unread.c).
  * Administrators are served at once.
+ *
+ * A refusal waits for its turn as a call does: a client that is refused at once calls again at once, and
+ * keeps dbus-daemon busy, which is all users' bus.
  */
 
 #include <errno.h>
@@ -23,8 +26,10 @@
 #define UNKNOWN_CALLS 1024U    /* of one connection, whose caller is being looked up */
 #define UNKNOWN_MAX (8U << 20) /* bytes of such calls */
 #define TOTAL_OF_USERS 4U      /* what all users may have waiting, in maxima of one */
-#define BYTES_OF_CALL 1024U    /* what waits is bounded in calls and in their average size */
-#define WRITE_QUEUE_MAX 1024U  /* answers that wait for the bus: none is made beyond */
+#define REFUSALS_MAX \
+	32768U /* of one user: dbus-daemon allows 256 connections with 128 calls each */
+#define BYTES_OF_CALL 1024U   /* what waits is bounded in calls and in their average size */
+#define WRITE_QUEUE_MAX 1024U /* answers that wait for the bus: none is made beyond */
 /* What has arrived is read before calls that wait are served, because it may be of a user whose calls
  * need not wait; but one of those is served after every few calls that were read. */
 #define TURN_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1)
@@ -125,16 +130,67 @@ static void call_free(struct bus_call *call)
 	free(call);
 }
 
+static void count(struct bus *bus, struct bus_peer *peer, const struct bus_call *call, int n)
+{
+	size_t bytes = n < 0 ? -call->bytes : call->bytes, refusals = call->refused ? (size_t)n : 0;
+
+	peer->n_queued += (size_t)n;
+	if (!peer->user) {
+		bus->unknown_bytes += bytes;
+		return;
+	}
+	peer->user->n_queued += (size_t)n;
+	peer->user->n_refusals += refusals;
+	peer->user->queued_bytes += bytes;
+	bus->n_queued += (size_t)n;
+	bus->n_refusals += refusals;
+	bus->queued_bytes += bytes;
+}
+
+static int enqueue(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t bytes,
+		   bool refused)
+{
+	struct bus_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return -ENOMEM;
+	call->m = sd_bus_message_ref(m);
+	call->peer = peer;
+	call->bytes = bytes;
+	call->refused = refused;
+	TAILQ_INSERT_TAIL(peer->user ? &peer->user->queue : &peer->calls, call, link);
+	count(bus, peer, call, 1);
+	bus->changed = true;
+	return 0;
+}
+
 /* An answer that the user's connections would not read either is not sent. */
+static int send_refusal(struct bus *bus, struct bus_peer *peer, sd_bus_message *answer)
+{
+	if (peer->user && !bus_unread_has_room(bus, peer))
+		return 0;
+	return sd_bus_send(bus->sd, answer, NULL);
+}
+
 static int refuse(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, const char *why)
 {
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
 	struct bus_user *user = peer->user;
+	int r;
 
 	if (user)
 		user->refused++;
-	if (user && !bus_unread_has_room(bus, peer))
+	if (sd_bus_message_get_expect_reply(m) <= 0)
 		return 1;
-	return sd_bus_reply_method_errorf(m, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", why);
+	r = sd_bus_message_new_method_errorf(m, &answer, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", why);
+	if (r < 0)
+		return r;
+	if (user && bus_user_has_share(user->n_refusals, bus->n_refusals, REFUSALS_MAX,
+				       TOTAL_OF_USERS * REFUSALS_MAX))
+		r = enqueue(bus, peer, answer, 0, true);
+	else
+		r = send_refusal(bus, peer, answer);
+	return r < 0 ? r : 1;
 }
 
 /* The size is found out last: it takes the longest. */
@@ -144,7 +200,8 @@ static const char *why_not(const struct bus *bus, const struct bus_peer *peer, s
 	const struct bus_user *user = peer->user;
 	uint64_t most = bus->arbiter->settings->max_pending_per_user, total = TOTAL_OF_USERS * most;
 
-	if (user && (!bus_user_has_share(user->n_queued, bus->n_queued, most, total) ||
+	if (user && (!bus_user_has_share(user->n_queued - user->n_refusals,
+					 bus->n_queued - bus->n_refusals, most, total) ||
 		     !bus_user_has_share(user->queued_bytes, bus->queued_bytes,
 					 most * BYTES_OF_CALL * 2, total * BYTES_OF_CALL * 2)))
 		return "too many calls of this user are waiting (max-pending-per-user): wait for their "
@@ -162,41 +219,20 @@ static const char *why_not(const struct bus *bus, const struct bus_peer *peer, s
 	return NULL;
 }
 
-static void count(struct bus *bus, struct bus_peer *peer, const struct bus_call *call, int n)
-{
-	size_t bytes = n < 0 ? -call->bytes : call->bytes;
-
-	peer->n_queued += (size_t)n;
-	if (!peer->user) {
-		bus->unknown_bytes += bytes;
-		return;
-	}
-	peer->user->n_queued += (size_t)n;
-	peer->user->queued_bytes += bytes;
-	bus->n_queued += (size_t)n;
-	bus->queued_bytes += bytes;
-}
-
 /* Lets the call wait: for its turn, or until its caller is known. Returns what a filter returns. */
 static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
 {
 	size_t size;
 	const char *why = why_not(bus, peer, m, &size);
-	struct bus_call *call;
+	int r;
 
 	if (why)
 		return refuse(bus, peer, m, why);
-	call = calloc(1, sizeof(*call));
-	if (!call)
-		return -ENOMEM;
-	call->m = sd_bus_message_ref(m);
-	call->peer = peer;
-	call->bytes = size;
-	TAILQ_INSERT_TAIL(peer->user ? &peer->user->queue : &peer->calls, call, link);
-	count(bus, peer, call, 1);
+	r = enqueue(bus, peer, m, size, false);
+	if (r < 0)
+		return r;
 	if (peer->user)
 		peer->user->delayed++;
-	bus->changed = true;
 	if (++bus->n_kept % READS_OF_TURN == 0)
 		bus_calls_serve(bus);
 	return 1;
@@ -307,6 +343,16 @@ static bool is_pointless(const struct bus_call *call)
 	       strncmp(interface, "org.freedesktop.DBus.", strlen("org.freedesktop.DBus.")) == 0;
 }
 
+/* Whether the call needs no service: its answer is sent, or nobody waits for one. */
+static bool is_done(struct bus *bus, struct bus_user *user, const struct bus_call *call)
+{
+	if (!call->refused || call->peer->closed)
+		return call->refused || is_pointless(call);
+	(void)send_refusal(bus, call->peer, call->m);
+	bus_user_charge(user, 1, 0);
+	return true;
+}
+
 /* Puts the next call back in front of sd-bus, which passes it to the filter again. */
 void bus_calls_serve(struct bus *bus)
 {
@@ -331,7 +377,7 @@ void bus_calls_serve(struct bus *bus)
 	TAILQ_REMOVE(&user->queue, call, link);
 	count(bus, call->peer, call, -1);
 	call->peer->n_queued++; /* until it is served */
-	if (is_pointless(call)) {
+	if (is_done(bus, user, call)) {
 		bus_peer_unqueue(call->peer);
 		call_free(call);
 		bus->changed = true;
@@ -456,7 +502,10 @@ void bus_calls_stop(struct bus *bus)
 		for (struct bus_call *call; (call = TAILQ_FIRST(&user->queue));) {
 			TAILQ_REMOVE(&user->queue, call, link);
 			count(bus, call->peer, call, -1);
-			bus_refuse_as(call->m, RESULT_SHUTDOWN, BUS_STOPPING);
+			if (call->refused)
+				(void)sd_bus_send(bus->sd, call->m, NULL);
+			else
+				bus_refuse_as(call->m, RESULT_SHUTDOWN, BUS_STOPPING);
 			call_free(call);
 		}
 	}

@@ -16,9 +16,10 @@ struct bus_amount {
 	unsigned fds;
 };
 
-/* A call that waits. */
+/* A call that waits, or the answer that refuses one. */
 struct bus_call {
 	sd_bus_message *m;
+	bool refused;
 	struct bus_peer *peer;
 	size_t bytes;
 	TAILQ_ENTRY(bus_call) link;
@@ -40,8 +41,8 @@ struct bus_user {
 
 	/* bus-calls.c */
 	struct bus_call_list queue;
-	size_t n_queued, queued_bytes;
-	uint64_t delayed, refused; /* in all */
+	size_t n_queued, n_refusals, queued_bytes; /* n_queued: with the refusals */
+	uint64_t delayed, refused;                 /* in all */
 
 	/* bus-unread.c */
 	struct bus_amount unread;
@@ -82,7 +83,7 @@ struct bus {
 
 	/* bus-users.c, bus-calls.c */
 	TAILQ_HEAD(, bus_user) users; /* in the order of their turns */
-	size_t n_queued, queued_bytes, unknown_bytes;
+	size_t n_queued, n_refusals, queued_bytes, unknown_bytes;
 	sd_bus_message *serving; /* put back to sd-bus */
 	struct bus_peer *serving_peer;
 	struct bus_user *running; /* the time since started_usec is charged to it */

@@ -102,7 +102,7 @@ TEST(connection_that_takes_no_holder_stops_no_other_user)
 struct usage {
 	bool found;
 	uint32_t pending, leases;
-	uint64_t unread;
+	uint64_t unread, refused;
 };
 
 static void read_usage(sd_bus_message *m, struct usage *ret, uint32_t *ret_uid)
@@ -118,6 +118,8 @@ static void read_usage(sd_bus_message *m, struct usage *ret, uint32_t *ret_uid)
 			CHECK(sd_bus_message_read(m, "v", "u", &ret->pending) >= 0);
 		else if (strcmp(key, "leases") == 0)
 			CHECK(sd_bus_message_read(m, "v", "u", &ret->leases) >= 0);
+		else if (strcmp(key, "calls-refused") == 0)
+			CHECK(sd_bus_message_read(m, "v", "t", &ret->refused) >= 0);
 		else if (strcmp(key, "unread-bytes") == 0)
 			CHECK(sd_bus_message_read(m, "v", "t", &ret->unread) >= 0);
 		else
@@ -183,5 +185,60 @@ TEST(calls_of_a_user_are_answered_while_those_of_another_wait)
 	CHECK(is_fine(call(call_arbiter(flood.other, "ReadLimits"))));
 	CHECK(usage_of(flood.root, OTHER).pending == 0);
 	CHECK(usage_of(flood.root, STRANGER).pending > 0);
+	depart(&flood);
+}
+
+/* Of 1000 calls 16 may wait. Whoever is refused at once would call again at once. */
+TEST(refusals_of_a_user_wait_for_their_turn_while_another_is_served)
+{
+	struct flood flood;
+	struct usage usage;
+
+	NEEDS_DAEMON();
+	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\nmax-pending-per-user = 16\n");
+	settle(flood.other);
+	for (unsigned i = 0; i < 1000; i++)
+		send_unread(call_arbiter(flood.attacker, "ReadLimits"));
+	CHECK(sd_bus_flush(flood.attacker) >= 0);
+	do
+		usage = usage_of(flood.root, STRANGER);
+	while (usage.refused < 500);
+	CHECK(usage.pending >= 400);
+	CHECK(is_fine(call(call_arbiter(flood.other, "ReadLimits"))));
+	depart(&flood);
+}
+
+struct outcome {
+	unsigned served, refused;
+};
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	struct outcome *outcome = userdata;
+
+	if (sd_bus_message_is_method_error(m, SD_BUS_ERROR_LIMITS_EXCEEDED) > 0)
+		outcome->refused++;
+	else
+		outcome->served += sd_bus_message_is_method_error(m, NULL) == 0;
+	return 0;
+}
+
+TEST(each_of_a_thousand_calls_is_answered_or_refused)
+{
+	struct outcome outcome = { 0 };
+	struct flood flood;
+
+	NEEDS_DAEMON();
+	arrive(&flood, "[daemon]\nmax-calls-per-user = 500\nmax-pending-per-user = 16\n");
+	for (unsigned i = 0; i < 1000; i++) {
+		sd_bus_message *m = call_arbiter(flood.attacker, "ReadLimits");
+
+		CHECK(sd_bus_call_async(flood.attacker, NULL, m, on_answer, &outcome, 0) >= 0);
+		sd_bus_message_unref(m);
+	}
+	while (outcome.served + outcome.refused < 1000)
+		CHECK(sd_bus_process(flood.attacker, NULL) > 0 ||
+		      sd_bus_wait(flood.attacker, UINT64_MAX) >= 0);
+	CHECK(outcome.served > 0 && outcome.refused > 0);
 	depart(&flood);
 }
