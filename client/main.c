@@ -11,15 +11,33 @@
 #include "client/verbs/verb.h"
 #include "util/text.h"
 
+/* What the verbs of kubectl, loginctl, docker and shells are called here. */
+static const char *known_verb(const char *name)
+{
+	static const char *const names[][2] = {
+		{ "delete", "release" },    { "describe", "show" }, { "end", "release" },
+		{ "exec", "run" },          { "get", "list" },      { "info", "show" },
+		{ "kill", "release" },      { "ls", "list" },       { "ps", "list" },
+		{ "rm", "release" },        { "stop", "release" },  { "terminate", "release" },
+		{ "version", "--version" }, { "watch", "monitor" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(names[i][0], name) == 0)
+			return names[i][1];
+	return NULL;
+}
+
 static int unknown_verb(const struct command *command, const char *name)
 {
-	const char *names[VERB_MAX + 1], *nearest;
+	const char *names[VERB_MAX + 1], *nearest = known_verb(name);
 
 	for (size_t i = 0; i < verb_count; i++)
 		names[i] = verb_table[i].name;
 	names[verb_count] = NULL;
 
-	nearest = text_nearest(name, names);
+	if (!nearest)
+		nearest = text_nearest(name, names);
 	return fail(command, EXIT_USAGE, "unknown verb '%.80s'%s%s%s", name,
 		    nearest ? "; did you mean " : "; see gpuarbctl --help", nearest ? nearest : "",
 		    nearest ? "?" : "");

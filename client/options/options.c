@@ -430,7 +430,7 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_USAGE, since), .take = take_since },
 	{ "limits", NULL, "show the limits of users, and what each has of them",
 	  FIELD(OPTIONS_LIMITS, limits), .take = take_flag },
-	{ "watch", NULL, "print again after each change, until interrupted",
+	{ "watch", NULL, "print again after each change, until interrupted (-w)",
 	  FIELD(OPTIONS_LIST, watch), .take = take_flag },
 	{ "time", NULL, "print the time before each change", FIELD(OPTIONS_MONITOR, time),
 	  .take = take_flag },
@@ -512,25 +512,40 @@ static bool is_value(const struct option *option, const char *word, size_t words
 	return number_time(word, &usec) != -EINVAL;
 }
 
+/* The option that "-w", or "-ojson" with its value attached, stands for; any other word itself. */
+static const char *long_name(const char *word, const char **ret_attached)
+{
+	static const char *const names[][2] = {
+		{ "-h", "--help" },
+		{ "-o", "--output" },
+		{ "-V", "--version" },
+		{ "-w", "--watch" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strncmp(word, names[i][0], 2) != 0 || (word[2] && word[1] != 'o'))
+			continue;
+		*ret_attached = word[2] ? word + 2 : NULL;
+		return names[i][1];
+	}
+	return word;
+}
+
 /* Takes argv[*i] and, where its value is a word of its own, the next. words_before: the words
  * before it that are no options. */
 static int take_option(struct command *command, unsigned groups, int argc, char **argv, int *i,
 		       size_t words_before)
 {
-	const char *word = strcmp(argv[*i], "-h") == 0   ? "--help"
-			   : strcmp(argv[*i], "-o") == 0 ? "--output"
-							 : argv[*i],
-		   *value;
+	const char *attached = NULL, *word = long_name(argv[*i], &attached), *value;
 	const struct option *option = strncmp(word, "--", 2) == 0 ? option_find(groups, word + 2)
 								  : NULL;
 	int r;
 
 	if (!option)
-		return unknown(command, groups, word);
+		return unknown(command, groups, argv[*i]);
 
 	value = strchr(word, '=');
-	if (value)
-		value++;
+	value = value ? value + 1 : attached;
 	if (value && !option->argument)
 		return option_wrong(command, option, value, "this option takes no value");
 

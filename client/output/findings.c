@@ -111,7 +111,7 @@ static void judge_mask(struct verify *verify, size_t l, const struct gpuarb_part
 	add_finding(verify, finding,
 		    "not verified: the holder applies it, and gpuarbd has not read it from the "
 		    "hardware%s%s",
-		    *why ? ": " : " (--debugfs)", why);
+		    *why ? ": " : " (gpuarb-mqds.socket)", why);
 }
 
 static unsigned count_shared(const struct gpuarb_cover *cover,

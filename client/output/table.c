@@ -139,12 +139,34 @@ static size_t total(const struct layout *layout, size_t last_width)
 	return sum + last_width;
 }
 
-/* Cuts names, then leaves out columns until the rest fits, then cuts the last one. */
-static void fit(const struct table *table, size_t width, struct layout *layout)
+static void leave_out(struct layout *layout, size_t i)
 {
-	size_t *last = &layout->widths[layout->columns[layout->n - 1]];
-	size_t least = *last < LAST_MIN ? *last : LAST_MIN;
+	layout->n--;
+	memmove(&layout->columns[i], &layout->columns[i + 1],
+		(layout->n - i) * sizeof(layout->columns[0]));
+}
 
+/* Whether no row has anything in the column. */
+static bool is_empty(const struct table *table, size_t column, size_t columns)
+{
+	for (size_t i = column; i < table->n; i += columns)
+		if (strcmp(cell_text(table->cells[i]), "-") != 0)
+			return false;
+	return true;
+}
+
+/* Leaves out empty columns, cuts names, then leaves out columns until the rest fits, then cuts the last one. */
+static void fit(const struct table *table, size_t width, size_t columns, struct layout *layout)
+{
+	size_t *last, least;
+
+	for (size_t i = layout->n; i-- > 0;) {
+		last = &layout->widths[layout->columns[layout->n - 1]];
+		if (total(layout, *last) > width && is_empty(table, layout->columns[i], columns))
+			leave_out(layout, i);
+	}
+	last = &layout->widths[layout->columns[layout->n - 1]];
+	least = *last < LAST_MIN ? *last : LAST_MIN;
 	for (size_t i = 0; i + 1 < layout->n && total(layout, *last) > width; i++) {
 		size_t *name = &layout->widths[layout->columns[i]];
 
@@ -155,9 +177,7 @@ static void fit(const struct table *table, size_t width, struct layout *layout)
 		for (size_t i = layout->n; i-- > 0 && total(layout, least) > width;) {
 			if (!table->keep || table->keep[layout->columns[i]] != rank)
 				continue;
-			memmove(&layout->columns[i], &layout->columns[i + 1],
-				(layout->n - i - 1) * sizeof(layout->columns[0]));
-			layout->n--;
+			leave_out(layout, i);
 		}
 	}
 	if (total(layout, *last) > width)
@@ -175,7 +195,7 @@ static void lay_out(const struct table *table, const struct command *command, si
 		if (command->wide || !table->keep || table->keep[c] != 'w')
 			ret->columns[ret->n++] = c;
 	if (command->width > 0)
-		fit(table, command->width, ret);
+		fit(table, command->width, columns, ret);
 }
 
 /* ---- printing ----------------------------------------------------------------------------- */

@@ -320,8 +320,8 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 		print_line(stdout, "  borrowed: %u of %u CUs", borrowed, partition->cus);
 	if (cus_min > 0)
 		print_line(stdout,
-			   "  base: %u CUs, below which it does not shrink (resize --cus-min)",
-			   cus_min);
+			   "  base: %u CU%s, below which it does not shrink (resize --cus-min)",
+			   cus_min, print_s(cus_min));
 	print_line(stdout, "  mask: %s", mask ? mask : "?");
 	print_line(stdout,
 		   "  queues: %u, of them %u masked streams a process; processes: %u; "
@@ -369,11 +369,12 @@ static void print_drift(const struct gpuarb_view *view, size_t i)
 static void print_lease(const struct command *command, const struct lent *all,
 			const struct gpuarb_lease_info *lease)
 {
-	char user[PRINT_USER], when[48];
+	char user[PRINT_USER], when[48], age[LEASE_TEXT_AGE];
 	size_t at = (size_t)(lease - all->leases);
 
 	print_user(lease->owner_uid, user);
 	lease_text_deadline(lease->state, lease->deadline, when, sizeof(when));
+	lease_text_age(gpuarb_view_since(command->view, at), age);
 	print_line(stdout, "lease        %" PRIu64, lease->id);
 	print_line(stdout, "name         %s", lease->name);
 	print_line(stdout, "state        %s%s%s", lease_text_state(lease),
@@ -382,6 +383,8 @@ static void print_lease(const struct command *command, const struct lent *all,
 		print_line(stdout, "position     %u", lease->position);
 	if (*when)
 		print_line(stdout, "deadline     %s", when);
+	if (*age)
+		print_line(stdout, "age          %s", age);
 	print_line(stdout, "class        %s", lease->lease_class);
 	print_line(stdout, "tenant       %s", lease->tenant);
 	print_line(stdout, "owner        %s, pid %u%s%s", user, lease->owner_pid,

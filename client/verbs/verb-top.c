@@ -202,9 +202,11 @@ static void top_print(const struct command *command, const struct observed *obse
 	for (size_t i = 0; i < command->n_gpus; i++)
 		if (gpu_is_listed(command, &command->gpus[i]))
 			add_unmanaged(&table, &command->gpus[i]);
-	if (command->n_gpus > 0 && table.n > 0)
+	if (command->n_gpus > 0)
 		fputc('\n', out);
 	table_print(&table, command, out);
+	if (table.n == 0)
+		print_line(out, command->n_leases > 0 ? "No such leases." : "No leases.");
 	client_table(command, out);
 }
 
@@ -217,15 +219,19 @@ static unsigned screen_lines(void)
 
 #define HEAD_LINES 2U /* of the text, which do not scroll */
 
-static void put_lines(const char *text, unsigned scroll)
+/* Scrolls no further than to the last line. */
+static void put_lines(const char *text, unsigned *scroll)
 {
-	unsigned left = screen_lines(), line = 0;
+	unsigned left = screen_lines(), line = 0, lines = 1;
 
+	for (const char *end = text; (end = strchr(end, '\n')); end++)
+		lines++;
+	*scroll = min_u(*scroll, lines > left ? lines - left : 0);
 	fputs(LINE_HOME, stdout);
 	for (; *text && left > 1; line++) {
 		size_t n = strcspn(text, "\n");
 
-		if (line >= HEAD_LINES && line < HEAD_LINES + scroll) {
+		if (line >= HEAD_LINES && line < HEAD_LINES + *scroll) {
 			text += n + (text[n] != '\0');
 			continue;
 		}
@@ -240,8 +246,9 @@ static void put_lines(const char *text, unsigned scroll)
 /* Replaces the text on the terminal, cut at its last line. note: printed above the tables, "" for
  * none. */
 static void top_draw(const struct command *command, const struct observed *observed,
-		     const struct top_layout *layout, const char *note)
+		     struct top_layout *layout, const char *note)
 {
+	const char *user = command->filter.user, *state = command->filter.state;
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
@@ -251,18 +258,17 @@ static void top_draw(const struct command *command, const struct observed *obser
 
 	if (layout->help)
 		print_line(out,
-			   "s sort, r reverse, u own leases, w waiting leases, arrows and PgUp "
-			   "PgDn scroll, ? back, q quit");
+			   "q quit, ? back, s sort, r reverse, u own, w waiting, arrows and PgUp "
+			   "PgDn scroll");
 	else
-		print_line(out, "gpuarbctl top: q quits, ? helps; by %s%s%s%s%s%s",
+		print_line(out, "gpuarbctl top: q quits, ? helps; by %s%s%s%s%s%s%s%s",
 			   sort_names[layout->sort], layout->reverse ? ", reversed" : "",
-			   command->filter.user ? "; user " : "",
-			   command->filter.user ? command->filter.user : "", *note ? "; " : "",
-			   note);
+			   user ? "; user " : "", user ? user : "", state ? "; " : "",
+			   state ? state : "", *note ? "; " : "", note);
 	fputc('\n', out);
 	top_print(command, observed, layout, out);
 	if (fclose(out) == 0)
-		put_lines(text, layout->scroll);
+		put_lines(text, &layout->scroll);
 	free(text);
 }
 

@@ -248,9 +248,6 @@ err_lacks 'training'
 ends 0 show training --json
 json_out '.id == 1 and .name == "training"'
 ends 0 verify training
-ends 0 resize training --cus=31 --exact --shape=any --json
-json_out '.partitions[0].cus == 31'
-ends 0 resize training --cus=30
 named() # NAME
 {
 	exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name="$1" 2>&1)
@@ -266,6 +263,8 @@ done
 kill "$named"
 wait "$named"
 named training-2
+ends 0 resize training-2 --queues=3 --json
+json_out '.id == 3 and .partitions[0].queues == 3'
 ends 0 release training-2 --json
 json_out '.released == 3'
 wait "$named"
@@ -380,11 +379,24 @@ if command -v script >/dev/null; then
 	drawn 'by name'
 	printf u >&8
 	drawn "user $me"
-	printf '\033[B\033[6~\033[A' >&8
+	printf w >&8
+	drawn 'waiting'
+	printf '\033[B\033[6~\033[A\033[6~r' >&8
+	drawn 'by name;'
+	drawn 'TARGET'
 	printf q >&8
 	drawn $'\033[?1049l'
 	exec 7<&- 8>&-
 fi
+ends 0 show training
+out_has 'age          '
+ends 0 list -ojson
+json_out 'length == 2'
+ends 0 -V
+ends 2 kill 1
+err_has 'release?'
+ends 2 list -x
+err_has "'-x'"
 ends 0 list --columns=id,AGE,cus --no-legend
 check 'three columns' test "$(sed -n 1p "$dir/out" | wc -w)" = 3
 ends 0 list --state=waiting -o json
@@ -412,7 +424,7 @@ kill "$watcher"
 printf '%s\n' "$line" >"$dir/out"
 said='gpuarbctl monitor --json'
 json_out '.event == "watching" and (.time | test("^20[0-9-]+T[0-9:.]+Z$"))'
-exec 7< <(exec "$GPUARBCTL" list --watch --columns=id,state --no-legend)
+exec 7< <(exec "$GPUARBCTL" list -w --columns=id,state --no-legend)
 watcher=$!
 read -r -t 60 line <&7
 kill "$waiter"
@@ -425,6 +437,11 @@ said='gpuarbctl list --watch'
 check 'it prints the list again when a lease ends' test "${last:-}" = '1  granted'
 kill "$watcher"
 exec 6<&- 7<&-
+if command -v script >/dev/null; then
+	narrow 20 list
+	out_has 'training'
+	out_lacks 'REASON'
+fi
 let_go TERM "$holder"
 
 # Numbers go on after a daemon that was stopped, and after one that was killed.
