@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Accounting of leases and refusals (core/ledger/usage.h): brought up to date with each change of a
- * lease, and saved every ten minutes and at the end. A crash loses ten minutes at most. */
+ * lease, and saved every ten minutes and at the end. A crash loses ten minutes at most. Beside it are
+ * the counters (core/ledger/counters.h), which are not saved. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,10 +83,11 @@ static int on_timer(sd_event_source *, uint64_t, void *userdata)
 int accounting_start(struct daemon *daemon)
 {
 	_cleanup_(freep) char *text = NULL;
+	const struct usage_now present = now();
 	char boot[37];
 	int r;
 
-	r = usage_new(&daemon->accounting.usage);
+	r = usage_new(&present, &daemon->accounting.usage);
 	if (r >= 0)
 		r = sd_event_add_time(daemon->event, &daemon->accounting.timer, CLOCK_BOOTTIME, 0,
 				      SAVE_USEC / 10, on_timer, daemon);
@@ -103,14 +105,35 @@ int accounting_start(struct daemon *daemon)
 	return 0;
 }
 
-void accounting_lease(struct daemon *daemon, const struct lease *lease, bool removed)
+static void count(struct counters *counters, const struct lease *lease, unsigned touched)
+{
+	if ((touched & TOUCH_ENDING) && lease_was_revoked(lease))
+		counters_add(counters, lease->tenant, COUNTER_REVOCATIONS);
+	else if ((touched & TOUCH_PREEMPT) && lease->state == STATE_REVOKING)
+		counters_add(counters, lease->tenant, COUNTER_PREEMPTIONS);
+	if ((touched & TOUCH_DRIFT) && lease_drifts(lease))
+		counters_add(counters, lease->tenant, COUNTER_DRIFTS);
+}
+
+void accounting_lease(struct daemon *daemon, const struct lease *lease, unsigned touched)
 {
 	const struct usage_now present = now();
 
 	if (!daemon->accounting.usage) /* the daemon is ending */
 		return;
-	usage_lease(daemon->accounting.usage, lease, removed, &present);
+	usage_lease(daemon->accounting.usage, lease, touched & TOUCH_REMOVED, &present);
+	count(usage_counters(daemon->accounting.usage), lease, touched);
 	schedule_save(daemon);
+}
+
+void accounting_moved(struct daemon *daemon, const struct lease *lease)
+{
+	counters_add(usage_counters(daemon->accounting.usage), lease->tenant, COUNTER_MOVES);
+}
+
+void accounting_decided(struct daemon *daemon, uint64_t usec)
+{
+	counters_took(usage_counters(daemon->accounting.usage), DURATION_DECISION, usec);
 }
 
 void accounting_refused(struct daemon *daemon, const struct caller *caller,
@@ -129,8 +152,10 @@ void accounting_refused(struct daemon *daemon, const struct caller *caller,
 		lease_class = (enum lease_class)request->class;
 	else
 		lease_class = tenant ? tenant->class : CLASS_BESTEFFORT;
-	usage_refused(daemon->accounting.usage, caller->uid, tenant ? tenant->name : "",
-		      lease_class, &present);
+	usage_refused(
+		daemon->accounting.usage, caller->uid, tenant ? tenant->name : "", lease_class,
+		result->n_refusals > 0 ? result->refusals[result->deciding].reason : REASON_POLICY,
+		&present);
 	schedule_save(daemon);
 }
 
@@ -139,6 +164,17 @@ int accounting_read(struct daemon *daemon, uint64_t since, struct usage_row **re
 {
 	add_all(daemon);
 	return usage_sum(daemon->accounting.usage, since, ret, ret_n, ret_from);
+}
+
+/* Each tenant has a row, before anything has happened to it: then its first event is an increase. */
+const struct counters *accounting_counters(struct daemon *daemon)
+{
+	const struct settings *settings = daemon->arbiter->settings;
+	struct counters *counters = usage_counters(daemon->accounting.usage);
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		counters_row(counters, settings->tenants[i].name);
+	return counters;
 }
 
 void accounting_end(struct daemon *daemon)

@@ -115,8 +115,10 @@ bool commit_moves(struct daemon *daemon, struct move_set *set)
 		struct lease *lease;
 
 		all = commit_proposal(daemon, TAKE_PTR(set->next[i]), &lease) >= 0;
-		if (all)
-			journal_events_changed(daemon, EVENT_RESIZED, lease);
+		if (!all)
+			break;
+		accounting_moved(daemon, lease);
+		journal_events_changed(daemon, EVENT_RESIZED, lease);
 	}
 	move_set_done(set);
 	return all;

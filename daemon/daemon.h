@@ -581,14 +581,17 @@ void journal_events_graphics(const struct gpu *gpu); /* a process draws beside l
 int accounting_start(struct daemon *daemon);
 void accounting_end(struct daemon *daemon); /* saves it */
 
-/* After each change of the lease, or before it is freed. */
-void accounting_lease(struct daemon *daemon, const struct lease *lease, bool removed);
+/* After each change of the lease, or before it is freed. touched: bits of enum touch. */
+void accounting_lease(struct daemon *daemon, const struct lease *lease, unsigned touched);
+void accounting_moved(struct daemon *daemon, const struct lease *lease); /* for another lease */
+void accounting_decided(struct daemon *daemon, uint64_t usec); /* a Reserve took so long */
 void accounting_refused(struct daemon *daemon, const struct caller *caller,
 			const struct request *request, const struct result *result);
 
 /* As usage_sum(), up to now. */
 int accounting_read(struct daemon *daemon, uint64_t since, struct usage_row **ret, size_t *ret_n,
 		    uint64_t *ret_from);
+const struct counters *accounting_counters(struct daemon *daemon);
 
 /* ---- schedule.c --------------------------------------------------------------------- */
 

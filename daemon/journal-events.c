@@ -106,20 +106,11 @@ void journal_events_lost(uint64_t lease)
 	log_event(EVENT_LOST, &fields, "lease %" PRIu64 " lost: its saved state is damaged", lease);
 }
 
-/* Ended by policy, by the daemon or with a GPU; not by its holder, by its deadline or for lack of
- * room. */
-static bool is_revoked(const struct lease *lease)
-{
-	return lease->revoked ||
-	       (lease->cause != RESULT_OK && lease->cause != RESULT_TIMED_OUT &&
-		lease->cause != RESULT_NEVER_FITS && lease->cause != RESULT_NO_MEMORY);
-}
-
 void journal_events_ended(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
-	log_event(is_revoked(lease) ? EVENT_REVOKED : EVENT_ENDED, &fields,
+	log_event(lease_was_revoked(lease) ? EVENT_REVOKED : EVENT_ENDED, &fields,
 		  "lease %" PRIu64 " of uid %u ended: %s", lease->id, lease->owner, lease->reason);
 }
 

@@ -160,7 +160,7 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 {
 	bool removed = touched & TOUCH_REMOVED, waited = lease->n_partitions == 0;
 
-	accounting_lease(daemon, lease, removed);
+	accounting_lease(daemon, lease, touched);
 	if (removed)
 		unit_caps_drop(daemon, lease);
 	else if (touched & (TOUCH_ADDED | TOUCH_COMMITTED | TOUCH_ENDING))

@@ -248,10 +248,12 @@ static int reserve(void *userdata, const struct caller *caller, struct request *
 		   int process_fd, const struct lease **ret, int *ret_holder, struct result *result)
 {
 	struct daemon *daemon = userdata;
+	uint64_t begun_usec = daemon_now_usec();
 	struct liveness liveness;
 	int r;
 
 	r = try_reserve(daemon, caller, request, process_fd, &liveness, result);
+	accounting_decided(daemon, daemon_now_usec() - begun_usec);
 	if (r < 0) {
 		accounting_refused(daemon, caller, request, result);
 		/* The caller corrects an invalid request, and no one else could do anything about it. */
@@ -413,6 +415,11 @@ static int read_usage(void *userdata, uint64_t since, struct usage_row **ret, si
 	return accounting_read(userdata, since, ret, ret_n, ret_from);
 }
 
+static const struct counters *counters(void *userdata)
+{
+	return accounting_counters(userdata);
+}
+
 static int activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
 		    struct result *result)
 {
@@ -540,6 +547,7 @@ const struct bus_host requests_host = {
 	.acknowledge = acknowledge,
 	.read_slots = read_slots,
 	.read_usage = read_usage,
+	.counters = counters,
 	.activate = activate,
 	.drain = drain,
 	.reload = reload,

@@ -812,6 +812,51 @@ const struct gpuarb_usage_row *gpuarb_usage_get(const struct gpuarb_usage *usage
 /* When the first of the hours and days begins, in seconds of CLOCK_REALTIME; 0: there is none. */
 uint64_t gpuarb_usage_from(const struct gpuarb_usage *usage);
 
+/* Requests that were refused for a reason: that of a gpuarb_refusal. */
+struct gpuarb_refused {
+	const char *reason;
+	uint64_t count;
+};
+
+/* What happened to the requests and leases of a tenant. Later versions add members at the end. */
+struct gpuarb_counters_row {
+	const char *tenant; /* "": the user matches none, or all tenants beyond 256 */
+	uint64_t grants;
+	uint64_t waits;       /* leases that began to wait */
+	uint64_t revocations; /* leases that their holders did not end */
+	uint64_t preemptions; /* leases that are revoked for a waiting one */
+	uint64_t moves;       /* to other CUs, for another lease */
+	uint64_t drifts; /* times that a lease began to use more, or otherwise more, than granted */
+	const struct gpuarb_refused *refusals;
+	size_t n_refusals;
+};
+
+/* How often something took how long. Later versions add members at the end. */
+struct gpuarb_duration {
+	const char *name; /* "decision", "activation", "wait": gpuarb-exporter(8) */
+	const uint64_t *bounds_usec;
+	size_t n_bounds;
+	const uint64_t
+		*counts; /* n_bounds + 1: up to each bound and above the one before it; the rest */
+	size_t n_counts;
+	uint64_t sum_usec;
+};
+
+struct gpuarb_counters;
+
+/* Reads what happened since gpuarbd was started. Free *ret with gpuarb_counters_free(). */
+int gpuarb_read_counters(struct gpuarb *gpuarb, struct gpuarb_counters **ret);
+void gpuarb_counters_free(struct gpuarb_counters *counters); /* takes NULL */
+
+/* Row i; NULL: there is no row i. */
+const struct gpuarb_counters_row *gpuarb_counters_get(const struct gpuarb_counters *counters,
+						      size_t i);
+const struct gpuarb_duration *gpuarb_counters_duration(const struct gpuarb_counters *counters,
+						       size_t i);
+
+/* When gpuarbd was started, and all were 0: in seconds of CLOCK_REALTIME. */
+uint64_t gpuarb_counters_since(const struct gpuarb_counters *counters);
+
 /* ---- limits of users ------------------------------------------------------------- */
 
 /* What one user can have, by the keys of gpuarbd.conf(5) with such names. Later versions add members at

@@ -12,6 +12,7 @@
 
 DEFINE_CLEANUP(struct gpuarb_usage *, gpuarb_usage_free)
 DEFINE_CLEANUP(struct gpuarb_limits *, gpuarb_limits_free)
+DEFINE_CLEANUP(struct gpuarb_counters *, gpuarb_counters_free)
 
 /* ---- usage ---------------------------------------------------------------------------------- */
 
@@ -39,6 +40,63 @@ static void add_json(struct json_object *list, const struct gpuarb_usage_row *ro
 	json_number(map, "refusals", row->refusals);
 }
 
+static void add_counters_row(struct json_object *list, const struct gpuarb_counters_row *row)
+{
+	struct json_object *map = json_map(list, NULL), *refusals, *refused;
+
+	json_text_known(map, "tenant", row->tenant);
+	json_number(map, "grants", row->grants);
+	json_number(map, "waits", row->waits);
+	json_number(map, "revocations", row->revocations);
+	json_number(map, "preemptions", row->preemptions);
+	json_number(map, "moves", row->moves);
+	json_number(map, "drifts", row->drifts);
+	refusals = json_list(map, "refusals");
+	for (size_t i = 0; i < row->n_refusals; i++) {
+		refused = json_map(refusals, NULL);
+		json_text(refused, "reason", row->refusals[i].reason);
+		json_number(refused, "count", row->refusals[i].count);
+	}
+}
+
+static void add_duration(struct json_object *list, const struct gpuarb_duration *duration)
+{
+	struct json_object *map = json_map(list, NULL), *buckets, *bucket;
+
+	json_text(map, "name", duration->name);
+	json_number(map, "sum_usec", duration->sum_usec);
+	buckets = json_list(map, "buckets");
+	for (size_t i = 0; i < duration->n_counts; i++) {
+		bucket = json_map(buckets, NULL);
+		json_known(bucket, "to_usec",
+			   i < duration->n_bounds ? duration->bounds_usec[i] : UINT64_MAX,
+			   UINT64_MAX);
+		json_number(bucket, "count", duration->counts[i]);
+	}
+}
+
+/* An older gpuarbd has none. */
+static void add_counters(struct gpuarb *gpuarb, struct json_object *in)
+{
+	_cleanup_(gpuarb_counters_freep) struct gpuarb_counters *counters = NULL;
+	const struct gpuarb_counters_row *row;
+	const struct gpuarb_duration *duration;
+	struct json_object *map, *list;
+
+	if (gpuarb_read_counters(gpuarb, &counters) < 0) {
+		json_null(in, "counters");
+		return;
+	}
+	map = json_map(in, "counters");
+	json_number(map, "since", gpuarb_counters_since(counters));
+	list = json_list(map, "tenants");
+	for (size_t i = 0; (row = gpuarb_counters_get(counters, i)); i++)
+		add_counters_row(list, row);
+	list = json_list(map, "durations");
+	for (size_t i = 0; (duration = gpuarb_counters_duration(counters, i)); i++)
+		add_duration(list, duration);
+}
+
 static void print_json(const struct command *command, const struct gpuarb_usage *usage)
 {
 	struct json_object *map = json_map(NULL, NULL), *list;
@@ -49,6 +107,7 @@ static void print_json(const struct command *command, const struct gpuarb_usage 
 	for (size_t i = 0; (row = gpuarb_usage_get(usage, i)); i++)
 		if (is_listed(command, row))
 			add_json(list, row);
+	add_counters(command->gpuarb, map);
 	json_print(stdout, map);
 }
 

@@ -212,6 +212,10 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("ReadUsage", SD_BUS_ARGS("t", since),
 				SD_BUS_RESULT("aa{sv}", usage, "a{sv}", facts),
 				bus_method_read_usage, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS(
+		"ReadCounters", SD_BUS_NO_ARGS,
+		SD_BUS_RESULT("aa{sv}", tenants, "aa{sv}", durations, "a{sv}", facts),
+		bus_method_read_counters, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("Tenants", "as", get_tenants, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("RestartKeys", "as", get_restart_keys, 0,

@@ -223,6 +223,7 @@ int bus_method_read_limits(sd_bus_message *m, void *userdata, sd_bus_error *erro
 /* ---- bus-usage.c ------------------------------------------------------------------ */
 
 int bus_method_read_usage(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int bus_method_read_counters(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* ---- bus-slots.c ------------------------------------------------------------------ */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* ReadUsage: what tenants and users held, waited for and were refused. */
+/* ReadUsage: what tenants and users held, waited for and were refused. ReadCounters: what happened since
+ * the start. */
 
 #include "bus/bus-private.h"
 #include "util/text.h"
@@ -39,6 +40,103 @@ int bus_method_read_usage(sd_bus_message *call, void *userdata, sd_bus_error *)
 		r = sd_bus_message_close_container(reply);
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "a{sv}", 1, "from", "t", from);
+	if (r >= 0)
+		r = sd_bus_send(NULL, reply, NULL);
+	return r < 0 ? r : 1;
+}
+
+/* ---- ReadCounters ------------------------------------------------------------------------ */
+
+static int append_numbers(sd_bus_message *m, const char *key, const uint64_t *numbers, size_t n)
+{
+	int r = sd_bus_message_open_container(m, 'e', "sv");
+
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", key);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "at");
+	if (r >= 0)
+		r = sd_bus_message_append_array(m, 't', numbers, n * sizeof(*numbers));
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_refusals(sd_bus_message *m, const uint64_t refusals[static REASONS])
+{
+	int r = sd_bus_message_open_container(m, 'e', "sv");
+
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", "refusals");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "aa{sv}");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; r >= 0 && i < REASONS; i++)
+		if (refusals[i] > 0)
+			r = sd_bus_message_append(m, "a{sv}", 2, "reason", "s", reason_names[i],
+						  "count", "t", refusals[i]);
+	for (size_t i = 0; r >= 0 && i < 3; i++)
+		r = sd_bus_message_close_container(m);
+	return r;
+}
+
+static int append_tenant(sd_bus_message *m, const struct counters_row *row)
+{
+	char tenant[sizeof(row->tenant)];
+	int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}", "tenant", "s",
+					  text_clean(tenant, sizeof(tenant), row->tenant));
+	for (size_t i = 0; r >= 0 && i < COUNTERS; i++)
+		r = sd_bus_message_append(m, "{sv}", counter_names[i], "t", row->events[i]);
+	if (r >= 0)
+		r = append_refusals(m, row->refusals);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_duration(sd_bus_message *m, const struct counters *counters, size_t i)
+{
+	const struct histogram *histogram = &counters->histograms[i];
+	int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}", "name", "s", duration_names[i], "sum-usec",
+					  "t", histogram->sum_usec);
+	if (r >= 0)
+		r = append_numbers(m, "bounds-usec", duration_bounds[i], COUNTERS_BOUNDS);
+	if (r >= 0)
+		r = append_numbers(m, "counts", histogram->counts, COUNTERS_BOUNDS + 1);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_counters(sd_bus_message *m, const struct counters *counters)
+{
+	int r = sd_bus_message_open_container(m, 'a', "a{sv}");
+
+	for (size_t i = 0; r >= 0 && i < counters->n; i++)
+		r = append_tenant(m, &counters->rows[i]);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; r >= 0 && i < DURATIONS; i++)
+		r = append_duration(m, counters, i);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : sd_bus_message_append(m, "a{sv}", 1, "since", "t", counters->seconds);
+}
+
+int bus_method_read_counters(sd_bus_message *call, void *userdata, sd_bus_error *)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	const struct bus *bus = userdata;
+	int r;
+
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = append_counters(reply, bus->host->counters(bus->userdata));
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	return r < 0 ? r : 1;

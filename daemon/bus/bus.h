@@ -94,6 +94,9 @@ struct bus_host {
 	int (*read_usage)(void *userdata, uint64_t since, struct usage_row **ret, size_t *ret_n,
 			  uint64_t *ret_from);
 
+	/* Valid until the next event. */
+	const struct counters *(*counters)(void *userdata);
+
 	int (*activate)(void *userdata, const struct caller *caller, uint64_t id, bool active,
 			struct result *result);
 

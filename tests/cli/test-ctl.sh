@@ -334,7 +334,12 @@ err_has '--cus'
 # ---- accounting: what was held and refused above, and after a restart ----------------------
 mine=".usage[] | select(.user == \"$(id -un)\" and .class == \"realtime\")"
 ends 0 usage --json
-json_out 'keys == ["from", "usage"] and .from > 0'
+json_out 'keys == ["counters", "from", "usage"] and .from > 0'
+json_out '.counters | keys == ["durations", "since", "tenants"] and .since > 0'
+json_out '.counters.tenants | map(select(.grants > 0 and (.refusals | map(.count) | add) > 0)) | length == 1'
+json_out '.counters.durations | map(.name) == ["decision", "activation", "wait"]'
+json_out '.counters.durations[0] | .sum_usec > 0 and .buckets[-1].to_usec == null'
+json_out '(.counters.durations[0].buckets | map(.count) | add) >= (.counters.tenants | map(.grants) | add)'
 json_out '.usage[0] | keys == (["tenant","user","uid","class","leases","held_usec","cu_usec","queue_usec",
 	"waits","waited_usec","refusals"] | sort)'
 json_out "$mine | .leases > 0 and .held_usec > 0 and .cu_usec > .queue_usec and .refusals > 0"

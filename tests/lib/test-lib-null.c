@@ -92,6 +92,9 @@ TEST(every_function_accepts_null)
 	CHECK(gpuarb_read_limits(NULL, NULL) == -EINVAL && !gpuarb_limits_get(NULL, 0));
 	CHECK(!gpuarb_limits_values(NULL));
 	gpuarb_limits_free(NULL);
+	CHECK(gpuarb_read_counters(NULL, NULL) == -EINVAL && !gpuarb_counters_get(NULL, 0));
+	CHECK(!gpuarb_counters_duration(NULL, 0) && gpuarb_counters_since(NULL) == 0);
+	gpuarb_counters_free(NULL);
 	CHECK(!*gpuarb_view_floor_excess(NULL, 0));
 	CHECK(isnan(gpuarb_view_fairness(NULL, 0)) && !*gpuarb_view_graphics(NULL, 0) &&
 	      !gpuarb_view_client(NULL, 0, 0));

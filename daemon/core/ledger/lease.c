@@ -69,6 +69,13 @@ unsigned lease_drifts(const struct lease *lease)
 	return kinds;
 }
 
+bool lease_was_revoked(const struct lease *lease)
+{
+	return lease->revoked ||
+	       (lease->cause != RESULT_OK && lease->cause != RESULT_TIMED_OUT &&
+		lease->cause != RESULT_NEVER_FITS && lease->cause != RESULT_NO_MEMORY);
+}
+
 const char *partition_tier(const struct partition *partition)
 {
 	if (partition->sole)

@@ -315,6 +315,10 @@ int lease_wrong_state(const struct lease *lease, struct result *result, const ch
 /* The kinds of drift that last on any of its GPUs, as bits. */
 unsigned lease_drifts(const struct lease *lease);
 
+/* For a lease that ends: by policy, by the daemon or with a GPU; not by its holder, by its deadline or
+ * for lack of room. */
+bool lease_was_revoked(const struct lease *lease);
+
 /* Copies the reason; a longer one is cut between two UTF-8 characters, as the bus requires. */
 void lease_set_reason(struct lease *lease, const char *reason);
 

@@ -21,6 +21,8 @@ struct account {
 	uint64_t lease, usec;
 	uint64_t cus, queues;
 	enum use use;
+	enum lease_state state;
+	uint64_t since_usec; /* of the state */
 };
 
 struct usage {
@@ -32,14 +34,18 @@ struct usage {
 
 	struct account *accounts; /* by lease, ascending */
 	size_t n_accounts, room;
+
+	struct counters counters;
 };
 
-int usage_new(struct usage **ret)
+int usage_new(const struct usage_now *now, struct usage **ret)
 {
 	struct usage *usage = calloc(1, sizeof(*usage));
 
 	if (!usage)
 		return -ENOMEM;
+	usage->counters.usec = now->usec;
+	usage->counters.seconds = now->seconds;
 	*ret = usage;
 	return 0;
 }
@@ -48,9 +54,15 @@ struct usage *usage_free(struct usage *usage)
 {
 	if (!usage)
 		return NULL;
+	counters_done(&usage->counters);
 	free(usage->accounts);
 	free(usage);
 	return NULL;
+}
+
+struct counters *usage_counters(struct usage *usage)
+{
+	return &usage->counters;
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */
@@ -229,7 +241,9 @@ static void drop_account(struct usage *usage, struct account *account)
 /* The lease from now on. One that waited and has ended holds nothing. */
 static struct account account_of(const struct lease *lease, uint64_t now_usec)
 {
-	struct account account = { .lease = lease->id, .usec = now_usec };
+	struct account account = {
+		.lease = lease->id, .usec = now_usec, .state = lease->state, .since_usec = now_usec
+	};
 
 	if (lease->state == STATE_WAITING)
 		account.use = USE_WAITS;
@@ -249,6 +263,7 @@ static struct account account_before(const struct usage *usage, const struct lea
 	struct account account = *next;
 
 	account.usec = lease->since_usec ? lease->since_usec : next->usec;
+	account.since_usec = account.usec;
 	*ret_added = account.usec <= usage->saved_usec;
 	if (*ret_added)
 		account.usec = usage->saved_usec;
@@ -274,6 +289,29 @@ static struct usage_row difference(const struct account *before, bool added,
 	return sums;
 }
 
+/* A lease that an earlier process granted, or that waited or was activated then, is not counted. */
+static void count(struct counters *counters, const struct lease *lease,
+		  const struct account *before, const struct account *next,
+		  const struct usage_row *sums)
+{
+	uint64_t usec = next->usec > before->since_usec ? next->usec - before->since_usec : 0;
+
+	if (next->since_usec < counters->usec)
+		return;
+	if (sums->leases > 0)
+		counters_add(counters, lease->tenant, COUNTER_GRANTS);
+	if (sums->waits > 0)
+		counters_add(counters, lease->tenant, COUNTER_WAITS);
+	if (before->use == USE_WAITS && next->use == USE_HOLDS)
+		counters_took(counters, DURATION_WAIT, usec);
+	if (next->state != STATE_GRANTED)
+		return;
+	if (before->state == STATE_INACTIVE)
+		counters_took(counters, DURATION_ACTIVATION, 0);
+	else if (before->state == STATE_ACTIVATING && before->since_usec >= counters->usec)
+		counters_took(counters, DURATION_ACTIVATION, usec);
+}
+
 void usage_lease(struct usage *usage, const struct lease *lease, bool removed,
 		 const struct usage_now *now)
 {
@@ -289,7 +327,10 @@ void usage_lease(struct usage *usage, const struct lease *lease, bool removed,
 		account = make_account(usage, lease->id);
 	if (!account)
 		return;
+	if (next.state == before.state)
+		next.since_usec = before.since_usec;
 	sums = difference(&before, added, &next);
+	count(&usage->counters, lease, &before, &next, &sums);
 	add(usage, lease->owner, lease->tenant, lease->class, &sums, now);
 	*account = next;
 	if (removed)
@@ -297,8 +338,12 @@ void usage_lease(struct usage *usage, const struct lease *lease, bool removed,
 }
 
 void usage_refused(struct usage *usage, uid_t uid, const char *tenant, enum lease_class lease_class,
-		   const struct usage_now *now)
+		   enum reason reason, const struct usage_now *now)
 {
+	struct counters_row *row = counters_row(&usage->counters, tenant);
+
+	if (row)
+		row->refusals[reason]++;
 	add(usage, uid, tenant, lease_class, &(struct usage_row){ .refusals = 1 }, now);
 }
 
@@ -394,7 +439,7 @@ int usage_parse(struct usage *usage, const char *text, const char *boot)
 	uint64_t usec;
 	int end = 0;
 
-	if (!copy || usage_new(&read) < 0)
+	if (!copy || usage_new(&(struct usage_now){ 0 }, &read) < 0)
 		return -ENOMEM;
 	head = strtok_r(lines, "\n", &lines);
 	if (!head || sscanf(head, HEAD " %40s %" SCNu64 "%n", of, &usec, &end) != 2 || head[end])

@@ -10,6 +10,7 @@
  * that clock therefore puts time into another row, and makes none.
  */
 
+#include "core/ledger/counters.h"
 #include "core/ledger/lease.h"
 
 #define USAGE_ROWS 2048U
@@ -34,7 +35,8 @@ struct usage_now {
 
 struct usage;
 
-int usage_new(struct usage **ret);
+/* now: where the counters begin. */
+int usage_new(const struct usage_now *now, struct usage **ret);
 struct usage *usage_free(struct usage *usage);
 DEFINE_CLEANUP(struct usage *, usage_free)
 
@@ -44,7 +46,11 @@ void usage_lease(struct usage *usage, const struct lease *lease, bool removed,
 		 const struct usage_now *now);
 
 void usage_refused(struct usage *usage, uid_t uid, const char *tenant, enum lease_class lease_class,
-		   const struct usage_now *now);
+		   enum reason reason, const struct usage_now *now);
+
+/* Grants, waits and durations are counted by usage_lease(), refusals by usage_refused(), the rest by the
+ * caller. */
+struct counters *usage_counters(struct usage *usage);
 
 /* The sums of the rows that end after `since` (seconds), a row for each tenant, user and class, sorted;
  * *ret is for free(). *ret_from: when the first of them begins; 0: there is none. -ENOMEM. */

@@ -8,6 +8,7 @@
 """
 
 from .arbiter import Arbiter, plan, reserve, snapshot
+from .counters import Counters, Duration, TenantCounters
 from .errors import (ConnectionLost, DaemonAbsent, Error, HipError, InvalidRequest, InvalidState,
                      MaskConflict, NeverFits, NoCapacity, NoSuchGpu, NoSuchLease, NoSuchTenant,
                      NotPermitted, NotSaved, NotSupported, OutOfRange, Process, ProtocolError,
@@ -23,11 +24,11 @@ from .snapshot import Client, Cover, Drift, Gpu, LeaseInfo, Pauses, Snapshot
 from .watch import Change, Watch, watch_async
 
 __all__ = [
-    'Arbiter', 'Change', 'Client', 'ConnectionLost', 'Cover', 'DaemonAbsent', 'Drift', 'Error',
-    'Gpu', 'HipError', 'InvalidRequest', 'InvalidState', 'Lease', 'LeaseInfo', 'MaskConflict',
-    'NeverFits', 'NoCapacity', 'NoSuchGpu', 'NoSuchLease', 'NoSuchTenant', 'NotPermitted',
-    'NotSaved', 'NotSupported', 'OutOfRange', 'Partition', 'Pauses', 'Plan', 'Process',
-    'ProtocolError', 'QueueSlot', 'QuotaExceeded', 'Refusal', 'Request', 'RuntimeStarted',
-    'Shrink', 'Shutdown', 'Slots', 'Snapshot', 'Status', 'TimedOut', 'TokenConflict',
-    'TooManyLeases', 'Want', 'Watch', 'leased', 'plan', 'popen', 'request', 'reserve', 'run',
-    'snapshot', 'watch_async']
+    'Arbiter', 'Change', 'Client', 'ConnectionLost', 'Counters', 'Cover', 'DaemonAbsent',
+    'Drift', 'Duration', 'Error', 'Gpu', 'HipError', 'InvalidRequest', 'InvalidState', 'Lease',
+    'LeaseInfo', 'MaskConflict', 'NeverFits', 'NoCapacity', 'NoSuchGpu', 'NoSuchLease',
+    'NoSuchTenant', 'NotPermitted', 'NotSaved', 'NotSupported', 'OutOfRange', 'Partition',
+    'Pauses', 'Plan', 'Process', 'ProtocolError', 'QueueSlot', 'QuotaExceeded', 'Refusal',
+    'Request', 'RuntimeStarted', 'Shrink', 'Shutdown', 'Slots', 'Snapshot', 'Status',
+    'TenantCounters', 'TimedOut', 'TokenConflict', 'TooManyLeases', 'Want', 'Watch', 'leased',
+    'plan', 'popen', 'request', 'reserve', 'run', 'snapshot', 'watch_async']

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import (Any, Callable, Concatenate, Optional, ParamSpec, Sequence, Tuple, Type,
                     TypeVar, Union)
 
+from .counters import Counters, read_counters
 from .handle import Handle
 from .lease import Lease
 from .library import argument, lib
@@ -92,6 +93,10 @@ class Arbiter:
     def slots(self, gpu: Union[str, int]) -> Slots:
         """The queue slots of a GPU, which gpuarbd reads from its registers: not for a loop."""
         return read_slots(self._handle, str(gpu))
+
+    def counters(self) -> Counters:
+        """What happened since gpuarbd was started."""
+        return read_counters(self._handle)
 
     def wants(self, wants: Sequence[Want]) -> Tuple[Want, ...]:
         """The wants with numbers of CUs instead of shares of the GPU."""

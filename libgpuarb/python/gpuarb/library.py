@@ -163,6 +163,21 @@ class LimitsRow(Structure):
                 ('waiting', c_uint32), ('holders', c_uint32)]
 
 
+class Refused(Structure):
+    _fields_ = [('reason', c_char_p), ('count', c_uint64)]
+
+
+class CountersRow(Structure):
+    _fields_ = [('tenant', c_char_p), ('grants', c_uint64), ('waits', c_uint64),
+                ('revocations', c_uint64), ('preemptions', c_uint64), ('moves', c_uint64),
+                ('drifts', c_uint64), ('refusals', POINTER(Refused)), ('n_refusals', c_size_t)]
+
+
+class Duration(Structure):
+    _fields_ = [('name', c_char_p), ('bounds_usec', POINTER(c_uint64)), ('n_bounds', c_size_t),
+                ('counts', POINTER(c_uint64)), ('n_counts', c_size_t), ('sum_usec', c_uint64)]
+
+
 # The functions of a callback: of gpuarb_watch() and of gpuarb_lease_dispatch().
 Changed = CFUNCTYPE(None, c_char_p, c_char_p, c_void_p)
 LeaseChanged = CFUNCTYPE(None, c_void_p, c_void_p)
@@ -176,6 +191,10 @@ _Size = POINTER(c_size_t)
 PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_activate': (c_int, c_void_p, c_uint64),
     'gpuarb_close': (None, c_void_p),
+    'gpuarb_counters_duration': (POINTER(Duration), c_void_p, c_size_t),
+    'gpuarb_counters_free': (None, c_void_p),
+    'gpuarb_counters_get': (POINTER(CountersRow), c_void_p, c_size_t),
+    'gpuarb_counters_since': (c_uint64, c_void_p),
     'gpuarb_deactivate': (c_int, c_void_p, c_uint64),
     'gpuarb_drain': (c_int, c_void_p, c_char_p, c_bool),
     'gpuarb_last_error': (c_char_p, c_void_p),
@@ -216,6 +235,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_observe_clients': (c_int, c_void_p),
     'gpuarb_open': (c_int, _Pointer),
     'gpuarb_plan': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), POINTER(c_char_p)),
+    'gpuarb_read_counters': (c_int, c_void_p, _Pointer),
     'gpuarb_read_slots': (c_int, c_void_p, c_char_p, _Pointer),
     'gpuarb_read_limits': (c_int, c_void_p, _Pointer),
     'gpuarb_read_usage': (c_int, c_void_p, c_uint64, _Pointer),

@@ -28,7 +28,7 @@ static struct book book_new(void)
 {
 	struct book book = { .now = { 100 * SECOND, MORNING } };
 
-	CHECK(usage_new(&book.usage) == 0);
+	CHECK(usage_new(&book.now, &book.usage) == 0);
 	return book;
 }
 
@@ -139,13 +139,13 @@ TEST(a_restart_counts_a_lease_once_and_a_reboot_begins_anew)
 	struct usage_row row;
 	char *text;
 
-	usage_refused(book.usage, 1000, "lab", CLASS_BESTEFFORT, &book.now);
+	usage_refused(book.usage, 1000, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
 	tell(&book, lease);
 	pass(&book, 10);
 	tell(&book, lease);
 	CHECK(usage_format(book.usage, BOOT, book.now.usec, &text) == 0);
 	usage_free(book.usage);
-	CHECK(usage_new(&book.usage) == 0 && usage_parse(book.usage, text, BOOT) == 0);
+	CHECK(usage_new(&book.now, &book.usage) == 0 && usage_parse(book.usage, text, BOOT) == 0);
 	pass(&book, 3); /* until the next daemon has adopted it */
 	tell(&book, lease);
 	row = sum(&book, 0, 1000);
@@ -182,7 +182,7 @@ TEST(only_what_ended_after_since_is_summed)
 	struct book book = book_new();
 
 	for (unsigned i = 0; i < 10; i++) {
-		usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, &book.now);
+		usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, REASON_CUS, &book.now);
 		pass(&book, HOUR);
 	}
 	CHECK(sum(&book, 0, 1000).refusals == 10);
@@ -192,10 +192,84 @@ TEST(only_what_ended_after_since_is_summed)
 
 	/* After a day hours become a day, and the sums stay. */
 	pass(&book, 3 * DAY);
-	usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, &book.now);
+	usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, REASON_CUS, &book.now);
 	CHECK(sum(&book, 0, 1000).refusals == 11);
 	CHECK(sum(&book, MORNING + 9 * HOUR, 1000).refusals == 11);
 	CHECK(sum(&book, MORNING + 2 * DAY, 1000).refusals == 1);
+	book_done(&book);
+}
+
+/* How often the duration was counted. */
+static uint64_t times(struct book *book, enum duration duration)
+{
+	const struct histogram *histogram = &usage_counters(book->usage)->histograms[duration];
+	uint64_t n = 0;
+
+	for (size_t i = 0; i <= COUNTERS_BOUNDS; i++)
+		n += histogram->counts[i];
+	return n;
+}
+
+TEST(grants_waits_and_activations_are_counted_with_their_time)
+{
+	struct book book = book_new();
+	struct counters *counters = usage_counters(book.usage);
+	struct lease *waiting = lease_of(&book, 1, 1000, 0), *lease = lease_of(&book, 2, 1000, 8);
+
+	tell(&book, waiting);
+	tell(&book, lease);
+	CHECK(counters_row(counters, "lab")->events[COUNTER_GRANTS] == 1);
+	CHECK(counters_row(counters, "lab")->events[COUNTER_WAITS] == 1);
+	pass(&book, 3);
+	tell(&book, waiting); /* it still waits */
+	lease->state = STATE_INACTIVE;
+	tell(&book, lease);
+	pass(&book, 4);
+	lease_free(waiting);
+	waiting = lease_of(&book, 1, 1000, 4);
+	tell(&book, waiting);
+	CHECK(counters_row(counters, "lab")->events[COUNTER_GRANTS] == 2);
+	CHECK(times(&book, DURATION_WAIT) == 1);
+	CHECK(counters->histograms[DURATION_WAIT].sum_usec == 7 * SECOND);
+	lease->state = STATE_ACTIVATING;
+	tell(&book, lease);
+	pass(&book, 2);
+	lease->state = STATE_GRANTED;
+	tell(&book, lease);
+	CHECK(times(&book, DURATION_ACTIVATION) == 1);
+	CHECK(counters->histograms[DURATION_ACTIVATION].sum_usec == 2 * SECOND);
+	lease->state = STATE_INACTIVE;
+	tell(&book, lease);
+	lease->state = STATE_GRANTED; /* nobody had borrowed its CUs */
+	tell(&book, lease);
+	CHECK(times(&book, DURATION_ACTIVATION) == 2);
+	CHECK(counters->histograms[DURATION_ACTIVATION].counts[0] == 1);
+	CHECK(counters_row(counters, "lab")->events[COUNTER_GRANTS] == 2);
+	lease_free(waiting);
+	lease_free(lease);
+	book_done(&book);
+}
+
+TEST(counters_begin_with_the_process_and_a_wait_does_not)
+{
+	struct book book = book_new();
+	struct lease *granted = lease_of(&book, 1, 1000, 8);
+	struct lease *waiting = lease_of(&book, 2, 1000, 0);
+
+	granted->since_usec = waiting->since_usec = book.now.usec - 60 * SECOND;
+	tell(&book, granted);
+	tell(&book, waiting);
+	CHECK(usage_counters(book.usage)->n == 0);
+	CHECK(sum(&book, 0, 1000).leases == 1); /* the accounting was lost with its file */
+	lease_free(waiting);
+	waiting = lease_of(&book, 2, 1000, 4);
+	tell(&book, waiting);
+	CHECK(counters_row(usage_counters(book.usage), "lab")->events[COUNTER_GRANTS] == 1);
+	CHECK(usage_counters(book.usage)->histograms[DURATION_WAIT].sum_usec == 60 * SECOND);
+	usage_refused(book.usage, 7, "lab", CLASS_BESTEFFORT, REASON_QUOTA, &book.now);
+	CHECK(counters_row(usage_counters(book.usage), "lab")->refusals[REASON_QUOTA] == 1);
+	lease_free(granted);
+	lease_free(waiting);
 	book_done(&book);
 }
 
@@ -205,7 +279,7 @@ TEST(the_accounting_is_bounded_and_forgets_the_oldest)
 	char *text;
 
 	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++) {
-		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, &book.now);
+		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
 		pass(&book, 600);
 	}
 	CHECK(sum(&book, 0, 0).refusals == 0 && book.n <= USAGE_ROWS && book.n > USAGE_ROWS / 2);
@@ -218,7 +292,7 @@ TEST(the_accounting_is_bounded_and_forgets_the_oldest)
 	/* Also if all of them come in one hour. */
 	book.now.seconds += HOUR;
 	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++)
-		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, &book.now);
+		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
 	CHECK(sum(&book, 0, 5).refusals == 1 && book.n <= USAGE_ROWS);
 	book_done(&book);
 }
@@ -236,7 +310,7 @@ TEST(a_damaged_text_changes_nothing)
 	};
 	struct book book = book_new();
 
-	usage_refused(book.usage, 7, "lab", CLASS_BESTEFFORT, &book.now);
+	usage_refused(book.usage, 7, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		CHECK(usage_parse(book.usage, bad[i], BOOT) == -EINVAL);
 	CHECK(sum(&book, 0, 7).refusals == 1);
