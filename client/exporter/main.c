@@ -31,7 +31,8 @@
 
 struct exporter {
 	struct gpuarb *gpuarb;
-	struct gpuarb_view *view; /* NULL: none was taken, or gpuarbd is away */
+	struct gpuarb_view *view;         /* NULL: none was taken, or gpuarbd is away */
+	struct gpuarb_counters *counters; /* NULL: the same, or it is older than its counters */
 	uint64_t taken_usec;
 	bool failed; /* and reported */
 };
@@ -46,6 +47,14 @@ static uint64_t boottime_usec(void)
 
 /* ---- scrapes ----------------------------------------------------------------------------- */
 
+static void free_snapshot(struct exporter *exporter)
+{
+	gpuarb_view_free(exporter->view);
+	gpuarb_counters_free(exporter->counters);
+	exporter->view = NULL;
+	exporter->counters = NULL;
+}
+
 /* Leaves view NULL on failure, and reports the first one. */
 static void take_snapshot(struct exporter *exporter)
 {
@@ -54,12 +63,13 @@ static void take_snapshot(struct exporter *exporter)
 
 	if (exporter->view && usec - exporter->taken_usec < FRESH_USEC)
 		return;
-	gpuarb_view_free(exporter->view);
-	exporter->view = NULL;
+	free_snapshot(exporter);
 	if (!exporter->gpuarb)
 		r = gpuarb_open(&exporter->gpuarb);
 	if (r >= 0)
 		r = gpuarb_look(exporter->gpuarb, &exporter->view);
+	if (r >= 0)
+		(void)gpuarb_read_counters(exporter->gpuarb, &exporter->counters);
 	exporter->taken_usec = usec;
 	if (r < 0 && !exporter->failed)
 		fprintf(stderr, "no snapshot: %s\n", gpuarb_last_error(exporter->gpuarb));
@@ -75,7 +85,8 @@ static int write_text(struct exporter *exporter, const struct metrics_format *fo
 	if (!file)
 		return -ENOMEM;
 	if (exporter->view)
-		r = metrics_write(file, format, exporter->view, boottime_usec());
+		r = metrics_write(file, format, exporter->view, exporter->counters,
+				  boottime_usec());
 	else
 		metrics_write_absent(file, format);
 	if (ferror(file))
@@ -196,7 +207,7 @@ static int serve(int fd)
 	sd_notify(false, "READY=1");
 	sigwait(&signals, &number);
 	MHD_stop_daemon(server);
-	gpuarb_view_free(exporter.view);
+	free_snapshot(&exporter);
 	gpuarb_close(exporter.gpuarb);
 	return EXIT_SUCCESS;
 }

@@ -25,6 +25,7 @@ struct metrics {
 	FILE *file;
 	const struct metrics_format *format;
 	const struct gpuarb_view *view;
+	const struct gpuarb_counters *counters;
 	const struct gpuarb_gpu *gpus;
 	const struct gpuarb_lease_info *leases;
 	size_t n_gpus, n_leases, n_tenants;
@@ -357,6 +358,103 @@ static void write_tenants(const struct metrics *metrics)
 			     (double)metrics->tenants[i].drifts);
 }
 
+/* ---- counters ---------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name, *help;
+	size_t offset; /* in struct gpuarb_counters_row */
+} tenant_counters[] = {
+#define COUNTER(name, member, help)                                                       \
+	{                                                                                 \
+		"gpuarb_tenant_" name, help, offsetof(struct gpuarb_counters_row, member) \
+	}
+	COUNTER("grants", grants, "Leases that were granted."),
+	COUNTER("waits", waits, "Leases that began to wait."),
+	COUNTER("revocations", revocations, "Leases that their holders did not end."),
+	COUNTER("preemptions", preemptions, "Leases that were revoked for a waiting lease."),
+	COUNTER("moves", moves, "Moves of leases to other CUs, for another lease."),
+	COUNTER("drift_events", drifts, "Times that a lease began to use more than granted."),
+};
+
+/* reason: NULL where the counter has no such label. */
+static void write_total(const struct metrics *metrics, const char *name, const char *tenant,
+			const char *reason, uint64_t value)
+{
+	fprintf(metrics->file, "%s_total", name);
+	write_label(metrics->file, "{", "tenant", tenant);
+	if (reason)
+		write_label(metrics->file, ",", "reason", reason);
+	fprintf(metrics->file, "} %" PRIu64 "\n", value);
+}
+
+static void write_tenant_counters(const struct metrics *metrics)
+{
+	const struct gpuarb_counters_row *row;
+	uint64_t value;
+
+	for (size_t c = 0; c < ARRAY_SIZE(tenant_counters); c++) {
+		begin(metrics, tenant_counters[c].name, "counter", tenant_counters[c].help);
+		for (size_t i = 0; (row = gpuarb_counters_get(metrics->counters, i)); i++) {
+			memcpy(&value, (const char *)row + tenant_counters[c].offset,
+			       sizeof(value));
+			write_total(metrics, tenant_counters[c].name, row->tenant, NULL, value);
+		}
+	}
+	begin(metrics, "gpuarb_tenant_refusals", "counter", "Requests that were refused.");
+	for (size_t i = 0; (row = gpuarb_counters_get(metrics->counters, i)); i++)
+		for (size_t k = 0; k < row->n_refusals; k++)
+			write_total(metrics, "gpuarb_tenant_refusals", row->tenant,
+				    row->refusals[k].reason, row->refusals[k].count);
+}
+
+static void write_histogram(const struct metrics *metrics, const struct gpuarb_duration *duration,
+			    const char *name, const char *help)
+{
+	uint64_t count = 0;
+
+	begin(metrics, name, "histogram", help);
+	for (size_t i = 0; i < duration->n_bounds; i++) {
+		count += duration->counts[i];
+		fprintf(metrics->file, "%s_bucket{le=\"%g%s\"} %" PRIu64 "\n", name,
+			(double)duration->bounds_usec[i] / 1e6,
+			duration->bounds_usec[i] % 1000000 == 0 ? ".0" : "", count);
+	}
+	count += duration->counts[duration->n_bounds];
+	fprintf(metrics->file,
+		"%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.17g\n%s_count %" PRIu64 "\n", name,
+		count, name, (double)duration->sum_usec / 1e6, name, count);
+}
+
+static void write_histograms(const struct metrics *metrics)
+{
+	static const struct {
+		const char *duration, *name, *help;
+	} histograms[] = {
+		{ "decision", "gpuarb_decision_seconds",
+		  "How long gpuarbd took to decide about a request." },
+		{ "activation", "gpuarb_activation_seconds",
+		  "How long leases waited for CUs that others had borrowed." },
+		{ "wait", "gpuarb_wait_seconds", "How long leases waited for their grant." },
+	};
+	const struct gpuarb_duration *duration;
+
+	for (size_t i = 0; (duration = gpuarb_counters_duration(metrics->counters, i)); i++)
+		for (size_t h = 0; h < ARRAY_SIZE(histograms); h++)
+			if (strcmp(duration->name, histograms[h].duration) == 0)
+				write_histogram(metrics, duration, histograms[h].name,
+						histograms[h].help);
+}
+
+static void write_counters(const struct metrics *metrics)
+{
+	begin(metrics, "gpuarb_start_time_seconds", "gauge",
+	      "When gpuarbd was started, since 1970.");
+	fprintf(metrics->file, "gpuarb_start_time_seconds %" PRIu64 "\n",
+		gpuarb_counters_since(metrics->counters));
+	write_tenant_counters(metrics);
+	write_histograms(metrics);
+}
+
 /* ---- all of it --------------------------------------------------------------------------- */
 
 static void write_states(const struct metrics *metrics)
@@ -387,9 +485,11 @@ static void end(const struct metrics *metrics)
 }
 
 int metrics_write(FILE *file, const struct metrics_format *format, const struct gpuarb_view *view,
-		  uint64_t usec)
+		  const struct gpuarb_counters *counters, uint64_t usec)
 {
-	struct metrics metrics = { .file = file, .format = format, .view = view, .usec = usec };
+	struct metrics metrics = {
+		.file = file, .format = format, .view = view, .counters = counters, .usec = usec
+	};
 	int r = metrics_init(&metrics);
 
 	if (r < 0)
@@ -404,6 +504,8 @@ int metrics_write(FILE *file, const struct metrics_format *format, const struct 
 	write_states(&metrics);
 	write_tallies(&metrics);
 	write_tenants(&metrics);
+	if (counters)
+		write_counters(&metrics);
 	end(&metrics);
 	free(metrics.tallies);
 	return 0;

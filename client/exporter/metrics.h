@@ -16,9 +16,9 @@ struct metrics_format {
 	bool open; /* OpenMetrics 1.0, else the text format 0.0.4 of Prometheus */
 };
 
-/* usec: the present time of CLOCK_BOOTTIME. -ENOMEM. */
+/* counters: NULL of a gpuarbd that has none. usec: the present time of CLOCK_BOOTTIME. -ENOMEM. */
 int metrics_write(FILE *file, const struct metrics_format *format, const struct gpuarb_view *view,
-		  uint64_t usec);
+		  const struct gpuarb_counters *counters, uint64_t usec);
 
 /* There is no snapshot, because gpuarbd is away. */
 void metrics_write_absent(FILE *file, const struct metrics_format *format);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Counters, and the metrics that gpuarb-exporter makes of them, with the answers of a fake daemon. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "client/exporter/metrics.h"
+#include "lib-rig.h"
+
+/* A name that no configuration allows: a daemon on another machine may differ. */
+#define NAME "<b>\"lab\\n\"</b>\nx{y=\"1\"} 1"
+#define ESCAPED "<b>\\\"lab\\\\n\\\"</b>\\nx{y=\\\"1\\\"} 1"
+
+struct daemon {
+	unsigned counts; /* of the duration, which has two bounds */
+	bool old;        /* it has no ReadCounters */
+};
+
+static void append_duration(sd_bus_message *m, const char *name, unsigned counts)
+{
+	const uint64_t list[] = { 1, 2, 4, 8 };
+
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	CHECK(fake_append(m, "name", "s", name) >= 0);
+	CHECK(fake_append(m, "bounds-usec", "at", 2, UINT64_C(1500), UINT64_C(2000000)) >= 0);
+	CHECK(sd_bus_message_open_container(m, 'e', "sv") >= 0 &&
+	      sd_bus_message_append(m, "s", "counts") >= 0 &&
+	      sd_bus_message_open_container(m, 'v', "at") >= 0 &&
+	      sd_bus_message_append_array(m, 't', list, counts * sizeof(list[0])) >= 0 &&
+	      sd_bus_message_close_container(m) >= 0 && sd_bus_message_close_container(m) >= 0);
+	CHECK(fake_append(m, "sum-usec", "t", UINT64_C(9500000)) >= 0);
+	CHECK(sd_bus_message_close_container(m) >= 0);
+}
+
+static int answer_counters(sd_bus_message *call, const struct daemon *daemon)
+{
+	sd_bus_message *reply = NULL;
+	int r;
+
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_append(reply, "aa{sv}", 2, 4, "tenant", "s", NAME, "grants", "t",
+				    UINT64_C(7), "refusals", "aa{sv}", 1, 2, "reason", "s", "cus",
+				    "count", "t", UINT64_C(3), "ghosts", "t", UINT64_C(1), 2,
+				    "tenant", "s", "", "moves", "t", UINT64_C(5)) >= 0);
+	CHECK(sd_bus_message_open_container(reply, 'a', "a{sv}") >= 0);
+	append_duration(reply, "wait", daemon->counts);
+	append_duration(reply, "of a newer daemon", 3);
+	CHECK(sd_bus_message_close_container(reply) >= 0);
+	CHECK(sd_bus_message_append(reply, "a{sv}", 1, "since", "t", UINT64_C(1700000000)) >= 0);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	return r;
+}
+
+static int answer(sd_bus_message *call, void *userdata)
+{
+	const struct daemon *daemon = userdata;
+
+	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
+		return sd_bus_reply_method_return(call, "a{sv}", 2, "Version", "s", NAME, "Tenants",
+						  "as", 1, NAME);
+	if (sd_bus_message_is_method_call(call, NULL, "GetManagedObjects"))
+		return sd_bus_reply_method_return(call, "a{oa{sa{sv}}}", 0);
+	if (daemon->old)
+		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_UNKNOWN_METHOD, "no method");
+	return answer_counters(call, daemon);
+}
+
+static void read_counters(struct gpuarb *gpuarb, struct fake_arbiter *)
+{
+	const struct gpuarb_duration *duration;
+	struct gpuarb_counters *counters;
+	const struct gpuarb_counters_row *row;
+
+	CHECK(gpuarb_read_counters(gpuarb, &counters) == 0);
+	row = gpuarb_counters_get(counters, 0);
+	CHECK(strcmp(row->tenant, NAME) == 0 && row->grants == 7 && row->moves == 0);
+	CHECK(row->n_refusals == 1 && row->refusals[0].count == 3);
+	CHECK(strcmp(row->refusals[0].reason, "cus") == 0);
+	CHECK(gpuarb_counters_get(counters, 1)->moves == 5 && !gpuarb_counters_get(counters, 2));
+	duration = gpuarb_counters_duration(counters, 0);
+	CHECK(strcmp(duration->name, "wait") == 0 && duration->sum_usec == 9500000);
+	CHECK(duration->n_bounds == 2 && duration->bounds_usec[1] == 2000000);
+	CHECK(duration->n_counts == 3 && duration->counts[2] == 4);
+	CHECK(!gpuarb_counters_duration(counters, 2));
+	CHECK(gpuarb_counters_since(counters) == 1700000000);
+	gpuarb_counters_free(counters);
+}
+
+TEST(counters_are_read_and_unknown_keys_left_out)
+{
+	struct daemon daemon = { .counts = 3 };
+
+	LIB_RIG_WITH(answer, &daemon, read_counters);
+}
+
+static void read_too_few(struct gpuarb *gpuarb, struct fake_arbiter *)
+{
+	struct gpuarb_counters *counters = NULL;
+
+	CHECK(gpuarb_read_counters(gpuarb, &counters) == -EPROTO && !counters);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "counts"));
+}
+
+TEST(a_duration_has_a_count_for_each_bound_and_one_more)
+{
+	struct daemon daemon = { .counts = 2 };
+
+	LIB_RIG_WITH(answer, &daemon, read_too_few);
+}
+
+static char *write_metrics(struct gpuarb *gpuarb, bool open, const struct gpuarb_counters *counters)
+{
+	const struct metrics_format format = { .open = open };
+	struct gpuarb_view *view;
+	size_t size = 0;
+	char *text = NULL;
+	FILE *file = open_memstream(&text, &size);
+
+	CHECK(file && gpuarb_look(gpuarb, &view) == 0);
+	CHECK(metrics_write(file, &format, view, counters, 1) == 0 && fclose(file) == 0);
+	gpuarb_view_free(view);
+	return text;
+}
+
+static void show_names(struct gpuarb *gpuarb, struct fake_arbiter *)
+{
+	struct gpuarb_counters *counters;
+	char *text;
+
+	CHECK(gpuarb_read_counters(gpuarb, &counters) == 0);
+	for (unsigned open = 0; open < 2; open++) {
+		text = write_metrics(gpuarb, open, counters);
+		CHECK(strstr(text, "\ngpuarb_version{version=\"" ESCAPED "\"} 1\n"));
+		CHECK(strstr(text, "\ngpuarb_tenant_grants_total{tenant=\"" ESCAPED "\"} 7\n"));
+		CHECK(strstr(text, "\ngpuarb_tenant_refusals_total{tenant=\"" ESCAPED
+				   "\",reason=\"cus\"} 3\n"));
+		CHECK(strstr(text, "\ngpuarb_tenant_moves_total{tenant=\"\"} 5\n"));
+		CHECK(strstr(text, "\ngpuarb_wait_seconds_bucket{le=\"0.0015\"} 1\n"
+				   "gpuarb_wait_seconds_bucket{le=\"2.0\"} 3\n"
+				   "gpuarb_wait_seconds_bucket{le=\"+Inf\"} 7\n"
+				   "gpuarb_wait_seconds_sum 9.5\n"
+				   "gpuarb_wait_seconds_count 7\n"));
+		CHECK(!strstr(text, "newer") && !strstr(text, "gpuarb_decision_seconds"));
+		free(text);
+	}
+	gpuarb_counters_free(counters);
+}
+
+TEST(names_are_escaped_in_metrics_and_buckets_add_up)
+{
+	struct daemon daemon = { .counts = 3 };
+
+	LIB_RIG_WITH(answer, &daemon, show_names);
+}
+
+static void read_none(struct gpuarb *gpuarb, struct fake_arbiter *)
+{
+	struct gpuarb_counters *counters = NULL;
+	char *text;
+
+	CHECK(gpuarb_read_counters(gpuarb, &counters) == -EOPNOTSUPP && !counters);
+	text = write_metrics(gpuarb, true, NULL);
+	CHECK(strstr(text, "gpuarb_up 1\n") && !strstr(text, "_total{"));
+	free(text);
+}
+
+TEST(an_older_daemon_has_no_counters_and_the_other_metrics)
+{
+	struct daemon daemon = { .old = true };
+
+	LIB_RIG_WITH(answer, &daemon, read_none);
+}
