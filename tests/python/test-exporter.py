@@ -178,6 +178,13 @@ class Metrics(rig.MachineTest):
         for client in clients:
             client.close()
 
+    def test_each_alert_fires_for_the_machine_that_has_the_problem(self) -> None:
+        rules, tests = MONITORING / 'gpuarb.rules.yml', rig.SOURCE / 'tests/data/gpuarb.rules.test.yml'
+        self.assertEqual(set(re.findall(r'- alert: (\w+)', rules.read_text())),
+                         set(re.findall(r'- alertname: (\w+)', tests.read_text())))
+        done = promtool('test', 'rules', str(tests))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_other_paths_and_methods_are_refused(self) -> None:
         for path, data, status in (('/', None, 404), ('/metrics', b'x' * 100000, 405)):
             with self.assertRaises(urllib.error.HTTPError) as caught:
