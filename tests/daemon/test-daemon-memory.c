@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The shipped daemon answers each call although an allocation fails on the way, whichever it is. */
+/*
+ * The shipped daemon answers each call although an allocation fails on the way, whichever it is. A short run
+ * lets every fifth one fail.
+ */
 
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -14,7 +17,7 @@
 
 struct stage {
 	struct rig rig;
-	sd_bus *bus;
+	sd_bus *bus, *other;
 	atomic_long *left; /* the daemon's: tests/rigs/lack-preload.c */
 	struct live_lease lease;
 };
@@ -42,6 +45,7 @@ static void stage_start(struct stage *s)
 
 static void stage_end(struct stage *s)
 {
+	leave(s->other);
 	leave(s->bus);
 	munmap(s->left, sizeof(*s->left));
 	rig_done(&s->rig);
@@ -80,7 +84,7 @@ static void deny_each(struct stage *s, make_t *make,
 	sd_bus_message *answer;
 	long left;
 
-	for (long n = 0; n < ALLOCATIONS_MAX; n++) {
+	for (long n = 0; n < ALLOCATIONS_MAX; n += check_rounds(5, 1)) {
 		sd_bus_message *m = make(s);
 
 		*s->left = n;
@@ -155,6 +159,31 @@ static sd_bus_message *make_reload(struct stage *s)
 	return call_arbiter(s->bus, "Reload");
 }
 
+/* The first call of a connection: gpuarbd asks the bus who that is. */
+static sd_bus_message *make_first(struct stage *s)
+{
+	leave(s->other);
+	s->other = rig_connect(&s->rig, 0);
+	CHECK(sd_bus_set_method_call_timeout(s->other, ANSWER_USEC) >= 0);
+	return call_arbiter(s->other, "ReadLimits");
+}
+
+static sd_bus_message *make_usage(struct stage *s)
+{
+	return with(call_arbiter(s->bus, "ReadUsage"), "t", UINT64_C(0));
+}
+
+/* A process that is bound again changes nothing. */
+static sd_bus_message *make_bind(struct stage *s)
+{
+	int fd = pidfd_open(getpid(), 0);
+	sd_bus_message *m = with(call_lease(s->bus, s->lease.path, "Bind"), "h", fd);
+
+	CHECK(fd >= 0);
+	close(fd);
+	return m;
+}
+
 /* ---- tests --------------------------------------------------------------------------------- */
 
 static void run(make_t *make, void (*after)(struct stage *s, sd_bus_message *m))
@@ -217,6 +246,25 @@ TEST(resize_is_answered_without_memory)
 	stage_start(&s);
 	s.lease = reserve(s.bus, 15);
 	deny_each(&s, make_resize, drop_answer);
+	close(s.lease.holder);
+	stage_end(&s);
+}
+
+TEST(first_call_of_a_connection_is_answered_without_memory)
+{
+	NEEDS_DAEMON();
+	run(make_first, drop_answer);
+}
+
+TEST(usage_is_answered_and_processes_are_bound_without_memory)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	stage_start(&s);
+	s.lease = reserve(s.bus, 15);
+	deny_each(&s, make_usage, drop_answer);
+	deny_each(&s, make_bind, drop_answer);
 	close(s.lease.holder);
 	stage_end(&s);
 }

@@ -12,10 +12,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The C library's own, which these take the place of. */
+/* What these take the place of: the C library's own, or that of AddressSanitizer where it is loaded. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);
+__attribute__((weak)) void *__interceptor_malloc(size_t size);
+__attribute__((weak)) void *__interceptor_calloc(size_t n, size_t size);
+__attribute__((weak)) void *__interceptor_realloc(void *p, size_t size);
+
+#define LACK_OWN(name) (__interceptor_##name ? __interceptor_##name : __libc_##name)
 
 static atomic_long *left;
 
@@ -45,15 +50,15 @@ static bool denied(void)
 
 void *malloc(size_t size)
 {
-	return denied() ? NULL : __libc_malloc(size);
+	return denied() ? NULL : LACK_OWN(malloc)(size);
 }
 
 void *calloc(size_t n, size_t size)
 {
-	return denied() ? NULL : __libc_calloc(n, size);
+	return denied() ? NULL : LACK_OWN(calloc)(n, size);
 }
 
 void *realloc(void *p, size_t size)
 {
-	return denied() ? NULL : __libc_realloc(p, size);
+	return denied() ? NULL : LACK_OWN(realloc)(p, size);
 }
