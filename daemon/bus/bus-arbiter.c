@@ -137,9 +137,8 @@ static int method_drain(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (!bus_administrator(bus, m, method_drain, drain ? "drain a GPU" : "undrain a GPU"))
 		return 1;
 	r = sd_bus_message_read(m, "s", &gpu);
-	if (r < 0)
-		return r;
-	r = bus->host->drain(bus->userdata, gpu, drain, &result);
+	if (r >= 0)
+		r = bus->host->drain(bus->userdata, gpu, drain, &result);
 	if (r < 0)
 		return bus_refuse(m, r, &result);
 	return sd_bus_reply_method_return(m, NULL);

@@ -111,9 +111,8 @@ static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (!caller)
 		return 1;
 	r = sd_bus_message_read(m, "t", &generation);
-	if (r < 0)
-		return r;
-	r = bus->host->acknowledge(bus->userdata, caller, lease_id(m), generation, &result);
+	if (r >= 0)
+		r = bus->host->acknowledge(bus->userdata, caller, lease_id(m), generation, &result);
 	return answer(m, r, &result);
 }
 
@@ -129,9 +128,8 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (!caller)
 		return 1;
 	r = sd_bus_message_read(m, "h", &process_fd);
-	if (r < 0)
-		return r;
-	r = bus->host->bind(bus->userdata, caller, lease_id(m), process_fd, &result);
+	if (r >= 0)
+		r = bus->host->bind(bus->userdata, caller, lease_id(m), process_fd, &result);
 	if (r < 0)
 		return bus_refuse(m, r, &result);
 	r = sd_bus_message_new_method_return(m, &reply);
@@ -150,9 +148,8 @@ static int method_cap(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (!caller)
 		return 1;
 	r = sd_bus_message_read(m, "h", &listener);
-	if (r < 0)
-		return r;
-	r = bus->host->cap(bus->userdata, caller, lease_id(m), listener, &result);
+	if (r >= 0)
+		r = bus->host->cap(bus->userdata, caller, lease_id(m), listener, &result);
 	return answer(m, r, &result);
 }
 

@@ -94,6 +94,25 @@ static const struct key option_keys[] = {
 	OPTION("process", 'h', process_fd, .works = "a pidfd (h)"),
 };
 
+/* ---- what the bus answers ------------------------------------------------------------ */
+
+int bus_read_entries(sd_bus_message *m,
+		     int (*read)(sd_bus_message *m, const char *key, void *userdata),
+		     void *userdata)
+{
+	const char *key;
+	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+		r = sd_bus_message_read_basic(m, 's', &key);
+		if (r >= 0)
+			r = read(m, key, userdata);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(m);
+	}
+	return r;
+}
+
 /* ---- reading ------------------------------------------------------------------------- */
 
 /* The dictionary that is read now. */

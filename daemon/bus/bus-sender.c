@@ -58,69 +58,43 @@ void bus_peer_unqueue(struct bus_peer *peer)
 
 static int read_groups(sd_bus_message *m, struct caller *caller)
 {
-	const void *groups;
-	size_t size;
+	const void *groups = NULL;
+	size_t size = 0;
 	int r;
 
 	r = sd_bus_message_enter_container(m, 'v', "au");
 	if (r >= 0)
 		r = sd_bus_message_read_array(m, 'u', &groups, &size);
-	if (r < 0)
-		return r;
-
 	/* A group beyond the last place is missing: that can only deny something. */
 	caller->n_groups = size / sizeof(uint32_t);
 	if (caller->n_groups > CALLER_GROUPS)
 		caller->n_groups = CALLER_GROUPS;
 	if (caller->n_groups > 0)
 		memcpy(caller->groups, groups, caller->n_groups * sizeof(uint32_t));
-	return sd_bus_message_exit_container(m);
+	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_credential(sd_bus_message *m, struct caller *caller)
+static int read_credential(sd_bus_message *m, const char *key, void *userdata)
 {
-	const char *key;
-	uint32_t value;
-	int r;
+	struct caller *caller = userdata;
 
-	r = sd_bus_message_read_basic(m, 's', &key);
-	if (r < 0)
-		return r;
 	if (strcmp(key, "UnixGroupIDs") == 0)
 		return read_groups(m, caller);
-	if (strcmp(key, "UnixUserID") != 0 && strcmp(key, "ProcessID") != 0)
-		return sd_bus_message_skip(m, "v");
-
-	r = sd_bus_message_read(m, "v", "u", &value);
-	if (r < 0)
-		return r;
-	if (key[0] == 'U')
-		caller->uid = (uid_t)value;
-	else
-		caller->pid = (pid_t)value;
-	return 0;
+	if (strcmp(key, "UnixUserID") == 0)
+		return sd_bus_message_read(m, "v", "u", &caller->uid);
+	if (strcmp(key, "ProcessID") == 0)
+		return sd_bus_message_read(m, "v", "u", &caller->pid);
+	return sd_bus_message_skip(m, "v");
 }
 
 /* -EACCES: the bus does not know the user. */
 static int read_credentials(sd_bus_message *m, struct caller *ret)
 {
 	struct caller caller = { .uid = (uid_t)-1 };
-	int r;
+	int r = bus_read_entries(m, read_credential, &caller);
 
-	r = sd_bus_message_enter_container(m, 'a', "{sv}");
-	if (r < 0)
-		return r;
-	while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-		r = read_credential(m, &caller);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-		if (r < 0)
-			return r;
-	}
-	if (r < 0)
-		return r;
-	if (caller.uid == (uid_t)-1)
-		return -EACCES;
+	if (r < 0 || caller.uid == (uid_t)-1)
+		return r < 0 ? r : -EACCES;
 
 	caller.administrator = caller.uid == 0 || caller.uid == geteuid();
 	*ret = caller;

@@ -95,40 +95,18 @@ static bool exceeds(const struct bus *bus, const struct bus_user *user)
 
 /* ---- the question ------------------------------------------------------------------------- */
 
-static int read_stat(sd_bus_message *m, struct bus_amount *amount)
+static int read_stat(sd_bus_message *m, const char *key, void *userdata)
 {
-	const char *key;
-	uint32_t value;
+	struct bus_amount *amount = userdata;
+	uint32_t bytes;
 	int r;
 
-	r = sd_bus_message_read_basic(m, 's', &key);
-	if (r < 0)
-		return r;
-	if (strcmp(key, "OutgoingBytes") != 0 && strcmp(key, "OutgoingFDs") != 0)
+	if (strcmp(key, "OutgoingFDs") == 0)
+		return sd_bus_message_read(m, "v", "u", &amount->fds);
+	if (strcmp(key, "OutgoingBytes") != 0)
 		return sd_bus_message_skip(m, "v");
-	r = sd_bus_message_read(m, "v", "u", &value);
-	if (r < 0)
-		return r;
-	if (key[8] == 'B')
-		amount->bytes = value;
-	else
-		amount->fds = value;
-	return 0;
-}
-
-static int read_stats(sd_bus_message *m, struct bus_amount *ret)
-{
-	struct bus_amount amount = { 0 };
-	int r;
-
-	r = sd_bus_message_enter_container(m, 'a', "{sv}");
-	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-		r = read_stat(m, &amount);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	if (r >= 0)
-		*ret = amount;
+	r = sd_bus_message_read(m, "v", "u", &bytes);
+	amount->bytes = r < 0 ? 0 : bytes;
 	return r;
 }
 
@@ -141,7 +119,7 @@ static struct bus_amount answer_of(struct bus_peer *peer, sd_bus_message *m)
 		return (struct bus_amount){ peer->unread.bytes - peer->sent.bytes,
 					    peer->unread.fds - peer->sent.fds };
 	if (!sd_bus_message_is_method_error(m, NULL))
-		peer->bus->tells_nothing = read_stats(m, &unread) < 0;
+		peer->bus->tells_nothing = bus_read_entries(m, read_stat, &unread) < 0;
 	else if (!sd_bus_message_is_method_error(m, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
 		peer->bus->tells_nothing = true;
 	return unread;
