@@ -229,13 +229,28 @@ static const char *version_of(const char *path)
 	return suffix ? suffix + 4 : "of unknown version";
 }
 
+/* last: the newest major version whose handling of masks is known. */
+static bool is_newer(struct doctor *doctor, const char *name, const char *path, int last)
+{
+	const char *version = version_of(path);
+
+	if (atoi(version) <= last)
+		return false;
+	report(doctor, MARK_NOTE, "%s %s (%s) is newer than this gpuarb", name, version, path);
+	means(doctor, "It may treat masks in another way.");
+	advise(doctor, "Run a program in a lease, and compare its masks: gpuarbctl verify.");
+	return true;
+}
+
 static void describe_hip(struct doctor *doctor, const char *path)
 {
 	const char *version = version_of(path);
 	int major = atoi(version);
 
+	if (is_newer(doctor, "HIP", path, 7))
+		return;
 	report(doctor, MARK_OK, "HIP %s (%s)", version, path);
-	if (major > 0 && major <= 5)
+	if (major > 0 && major <= 6)
 		means(doctor,
 		      "This version fails (hipErrorOutOfMemory) if HSA_CU_MASK narrows the mask "
 		      "of a stream: programs under gpuarbctl run that create streams with "
@@ -253,6 +268,8 @@ void check_hip(struct doctor *doctor)
 	for (size_t i = 0; i < hip.n; i++)
 		describe_hip(doctor, hip.paths[i]);
 	for (size_t i = 0; i < rocr.n; i++) {
+		if (is_newer(doctor, "ROCr", rocr.paths[i], 1))
+			continue;
 		report(doctor, MARK_OK, "ROCr %s (%s)", version_of(rocr.paths[i]), rocr.paths[i]);
 		means(doctor, "It reads HSA_CU_MASK and applies the mask to each queue from its "
 			      "creation on.");

@@ -37,7 +37,7 @@ TEST(symbolic_links_to_one_hip_count_once)
 	patient_put(&patient, "opt/rocm-6.4.1/lib/libhsa-runtime64.so.1.15.0", "");
 	examine(&patient, check_hip);
 	CHECK(patient.doctor.n_findings == 4);
-	CHECK(!strstr(finding_of(&patient, MARK_OK, "HIP 6.4.60401")->means, "OutOfMemory"));
+	CHECK(strstr(finding_of(&patient, MARK_OK, "HIP 6.4.60401")->means, "OutOfMemory"));
 	finding_of(&patient, MARK_OK, "ROCr 1.15.0");
 	finding_of(&patient, MARK_NOTE, "2 versions of HIP");
 	patient_done(&patient);
@@ -54,7 +54,21 @@ TEST(hip_is_found_by_ld_library_path)
 	setenv("LD_LIBRARY_PATH", path, 1);
 	examine(&patient, check_hip);
 	unsetenv("LD_LIBRARY_PATH");
-	only(&patient, MARK_OK, "HIP 7.0.1");
+	CHECK(!strstr(only(&patient, MARK_OK, "HIP 7.0.1")->means, "OutOfMemory"));
+	patient_done(&patient);
+}
+
+TEST(runtimes_newer_than_this_gpuarb_are_noted)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_put(&patient, "usr/lib/libamdhip64.so.8.0.1", "");
+	patient_put(&patient, "usr/lib/libhsa-runtime64.so.2.0.0", "");
+	examine(&patient, check_hip);
+	CHECK(patient.doctor.n_findings == 2);
+	CHECK(strstr(finding_of(&patient, MARK_NOTE, "HIP 8.0.1")->advice, "gpuarbctl verify"));
+	finding_of(&patient, MARK_NOTE, "ROCr 2.0.0");
 	patient_done(&patient);
 }
 
