@@ -2,8 +2,10 @@
 
 /*
  * What gpuarbctl run adds to the start of a program: the time from fork() to the first byte that the
- * program writes, and to its end. The floors are the same program without run, and gpuarbctl
- * --version, which does little but load the libraries that run needs, too. Rounds of all alternate.
+ * program writes, and to its end. The floors are the same program without run; env, which does nothing but
+ * execute the program; gpuarbctl --version, which does little but load the libraries that run needs; and
+ * the first call of a new connection to the bus, for which gpuarbd looks up the caller. Together they
+ * are what any program costs that asks gpuarbd first. Rounds of all alternate.
  *
  *	GPUARBCTL=… GPUARBD=… GPUARB_AGENT_DIR=… GPUARB_ROOT=… SERVICE_MANAGER=… bench-run
  */
@@ -16,13 +18,14 @@
 
 enum how {
 	PLAIN,
+	ENV,
 	LOADED,
 	FIXED,
 	ADAPTABLE,
 	N_HOW,
 };
 
-static const char *const names[N_HOW] = { "plain", "libraries", "fixed", "adaptable" };
+static const char *const names[N_HOW] = { "plain", "env", "libraries", "fixed", "adaptable" };
 
 struct times {
 	uint64_t first[SAMPLES], end[SAMPLES];
@@ -35,6 +38,8 @@ static _Noreturn void execute(enum how how)
 
 	if (how == PLAIN)
 		execl("/bin/echo", "echo", "begins", (char *)NULL);
+	else if (how == ENV)
+		execl("/usr/bin/env", "env", "/bin/echo", "begins", (char *)NULL);
 	else if (how == LOADED)
 		execl(ctl, "gpuarbctl", "--version", (char *)NULL);
 	else
@@ -65,6 +70,18 @@ static void time_run(enum how how, unsigned i, struct times *ret)
 	close(out[0]);
 }
 
+static uint64_t time_connection(const struct rig *rig)
+{
+	uint64_t start = bench_nsec();
+	sd_bus *bus = rig_connect(rig, getuid());
+
+	sd_bus_message_unref(client_call(
+		bus, client_ask(bus, GPUARB_PATH, "org.freedesktop.DBus.Peer", "Ping")));
+	start = bench_nsec() - start;
+	sd_bus_flush_close_unref(bus);
+	return start;
+}
+
 static double usec(uint64_t *samples, double part)
 {
 	return (double)bench_quantile(samples, SAMPLES, part) / 1e3;
@@ -73,6 +90,7 @@ static double usec(uint64_t *samples, double part)
 int main(void)
 {
 	static struct times times[N_HOW];
+	static uint64_t connections[SAMPLES];
 	struct rig rig;
 
 	if (rig_missing() || !getenv("GPUARBCTL")) {
@@ -82,16 +100,20 @@ int main(void)
 	rig_new(&rig);
 	client_start_daemon(&rig, "--simulate=radeon-vii", true);
 	CHECK(setenv("GPUARB_BUS_ADDRESS", rig.address, 1) == 0);
-	for (unsigned i = 0; i < SAMPLES; i++)
+	for (unsigned i = 0; i < SAMPLES; i++) {
 		for (unsigned how = 0; how < N_HOW; how++)
 			time_run(how, i, &times[how]);
+		connections[i] = time_connection(&rig);
+	}
 
 	printf("%-10s %14s %10s %12s %10s\n", "", "first byte p50", "p99 us", "end p50", "p99 us");
 	for (unsigned how = 0; how < N_HOW; how++)
 		printf("%-10s %14.0f %10.0f %12.0f %10.0f\n", names[how],
 		       usec(times[how].first, 0.5), usec(times[how].first, 0.99),
 		       usec(times[how].end, 0.5), usec(times[how].end, 0.99));
-	printf("\n{");
+	printf("%-10s %25s %12.0f %10.0f\n", "connection", "", usec(connections, 0.5),
+	       usec(connections, 0.99));
+	printf("\n{\"connection_p50_us\":%.0f,", usec(connections, 0.5));
 	for (unsigned how = 0; how < N_HOW; how++)
 		printf("%s\"%s\":{\"first_p50_us\":%.0f,\"first_p99_us\":%.0f,\"end_p50_us\":%.0f,"
 		       "\"end_p99_us\":%.0f}",
