@@ -51,6 +51,7 @@ client/rt               client/(options|output|launch|rt)/|core/(mask|policy)/|u
 client/verbs            client/(options|output|launch|doctor|rt|verbs)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
 client/exporter         client/exporter/|libgpuarb/gpuarb.h|util/               systemd
+client/calibrate        client/(options|output|launch|latency|calibrate)/|libgpuarb/gpuarb.h|core/mask/|util/ -none-
 client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb.h|libgpuarb/hip/gpuarb-hip.h|core/mask/|util/ hip
 ROWS
 )

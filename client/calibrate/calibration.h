@@ -7,6 +7,7 @@
  */
 
 #include "client/latency/device.h"
+#include "client/options/options.h"
 #include "client/output/model.h"
 
 #define CALIBRATION_POINTS 64U
@@ -62,3 +63,7 @@ struct calibration_run {
  * impossible. */
 int calibration_measure(const struct calibration_run *run, struct calibration *calibration,
 			char *buf, size_t size);
+
+/* The verb calibrate: calibrate.c. Prints what failed and returns the exit code. */
+struct bench;
+int calibrate_run(const struct command *command, struct bench *bench);

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "check.h"
-#include "client/latency/calibration.h"
+#include "client/calibrate/calibration.h"
 #include "latency-model.h"
 
 struct run {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/latency/calibration.h"
+#include "client/calibrate/calibration.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/latency/calibration-print.h"
+#include "client/calibrate/calibration-print.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "client/latency/calibration.h"
+#include "client/calibrate/calibration.h"
 #include "client/options/options.h"
 
 void calibration_print_text(const struct command *command, const struct gpuarb_gpu *gpu,

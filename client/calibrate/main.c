@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/calibrate/calibration.h"
+#include "client/latency/bench.h"
+#include "client/launch/session.h"
+#include "client/output/fail.h"
+#include "util/base.h"
+
+#define STREAMS 2U
+
+static int run(struct command *command)
+{
+	_cleanup_(bench_done) struct bench bench = BENCH_INIT;
+	int r;
+
+	r = compiler_start(&bench.compiler);
+	if (r < 0)
+		return fail(command, EXIT_FAILED, "cannot start the compiler: %s", strerror(-r));
+
+	r = bench_reserve(command, STREAMS, &bench);
+	if (r == EXIT_OK)
+		r = bench_find_gpu(command, &bench);
+	if (r != EXIT_OK)
+		return r;
+	return strcmp(command->verb, "calibrate") == 0 ? calibrate_run(command, &bench)
+						       : latency_run(command, &bench);
+}
+
+/* gpuarbctl latency and calibrate start this program with the verb and checked options. */
+int main(int argc, char **argv)
+{
+	struct command command;
+	int r, skip;
+
+	command_init(&command);
+	command.verb = argc > 1 && strcmp(argv[1], "calibrate") == 0 ? "calibrate" : "latency";
+	skip = argc > 1 && strcmp(argv[1], command.verb) == 0 ? 2 : 1;
+	if (options_parse(&command, OPTIONS_LATENCY | OPTIONS_SVG | OPTIONS_GENERAL, false,
+			  argc - skip, argv + skip) < 0)
+		return fail(&command, EXIT_USAGE, "%s", command.problem);
+
+	r = run(&command);
+	session_done(&command);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
+		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
+	return r;
+}

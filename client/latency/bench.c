@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/latency/bench.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "client/launch/grant.h"
+#include "client/output/fail.h"
+#include "util/base.h"
+
+static void ending_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+}
+
+/* From here on SIGINT and SIGTERM are read, here and in threads that start later. */
+static int watch_open(struct gpuarb_lease *lease, struct watch *ret)
+{
+	sigset_t set;
+	int fd;
+
+	ending_signals(&set);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	*ret = (struct watch){ fd, lease, gpuarb_lease_generation(lease) };
+	return 0;
+}
+
+/* A second signal ends the clean-up. */
+static void watch_done(struct watch *watch)
+{
+	struct signalfd_siginfo info;
+	sigset_t set;
+
+	if (watch->signals < 0)
+		return;
+	while (read(watch->signals, &info, sizeof(info)) > 0)
+		;
+	ending_signals(&set);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	close(watch->signals);
+	watch->signals = -1;
+}
+
+/* A stop's wait(). */
+static int watch_wait(void *data, int msec)
+{
+	const struct watch *watch = data;
+	struct pollfd fds[] = {
+		{ .fd = watch->signals, .events = POLLIN },
+		{ .fd = gpuarb_lease_fd(watch->lease), .events = POLLIN },
+	};
+
+	if (poll(fds, ARRAY_SIZE(fds), msec) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (fds[0].revents)
+		return -EINTR;
+	if (!fds[1].revents)
+		return 0;
+	if (gpuarb_lease_dispatch(watch->lease, NULL, NULL) < 0)
+		return -ENOENT;
+	return gpuarb_lease_generation(watch->lease) == watch->generation ? 0 : -ESTALE;
+}
+
+void bench_done(struct bench *bench)
+{
+	watch_done(&bench->watch);
+	device_done(&bench->device);
+	compiler_done(&bench->compiler);
+	gpuarb_lease_close(bench->lease);
+}
+
+int bench_failed(const struct command *command, int error, const char *sentence)
+{
+	switch (error) {
+	case -EINTR:
+		return fail(command, EXIT_FAILED, "interrupted before the end of the measurement");
+	case -ENOENT:
+		return fail(command, EXIT_LOST,
+			    "the lease is lost: it ended before the end of the measurement");
+	case -ESTALE:
+		return fail(command, EXIT_LOST,
+			    "the lease changed during the measurement, so its results are not "
+			    "comparable");
+	case -EBUSY:
+	case -EDQUOT: return fail(command, EXIT_REFUSED, "%s", sentence);
+	default: return fail(command, EXIT_FAILED, "%s", *sentence ? sentence : strerror(-error));
+	}
+}
+
+int bench_watch(const struct command *command, struct bench *bench)
+{
+	int r = watch_open(bench->lease, &bench->watch);
+
+	if (r < 0)
+		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(-r));
+	bench->stop = (struct stop){ watch_wait, &bench->watch };
+	return EXIT_OK;
+}
+
+int bench_reserve(struct command *command, unsigned streams, struct bench *bench)
+{
+	struct gpuarb_want *want = &command->wants[0].want;
+	int r;
+
+	want->gpu = command->gpu;
+	want->queues = streams + 1; /* ROCr creates one for itself */
+	want->streams = streams;
+	want->shape = "any"; /* a rectangle could leave out CUs */
+	command->options.name = command->verb;
+	command->quiet = true;
+
+	r = grant_reserve(command, "", &bench->lease);
+	/* Until here a signal ends the program and with it the lease. */
+	return r == EXIT_OK ? bench_watch(command, bench) : r;
+}
+
+int bench_find_gpu(struct command *command, struct bench *bench)
+{
+	char problem[256];
+	int r;
+
+	r = session_snapshot(command);
+	if (r == EXIT_OK)
+		r = session_gpu(command, gpuarb_lease_gpu(bench->lease, 0), &bench->gpu);
+	if (r != EXIT_OK)
+		return r;
+	if (model_of_gpu(bench->gpu, &bench->model, problem, sizeof(problem)) < 0)
+		return fail(command, EXIT_FAILED, "%s: %s", bench->gpu->name, problem);
+	return EXIT_OK;
+}
+
+int bench_open_device(const struct command *command, struct bench *bench)
+{
+	int r = device_open(command->gpuarb, bench->lease, &bench->stop, &bench->compiler,
+			    &bench->device);
+
+	return r < 0 ? bench_failed(command, r, bench->device.problem) : EXIT_OK;
+}
