@@ -300,6 +300,14 @@ int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_
 int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 			 const struct gpuarb_options *options, struct gpuarb_lease **ret);
 
+/*
+ * Binds this process to a lease of the same user that another program holds, and returns a handle of it:
+ * to create queues with its masks. There is no holder: gpuarb_lease_fd() is -1, gpuarb_lease_dispatch()
+ * reports nothing, and changes of the lease are not noticed. The lease lives at least as long as this
+ * process. -ENOENT: there is no such lease; -EACCES: it is of another user; -EBADFD: it waits or ends.
+ */
+int gpuarb_lease_join(struct gpuarb *gpuarb, uint64_t id, struct gpuarb_lease **ret);
+
 /* One partition of a plan or a lease, which owns the strings and arrays. */
 struct gpuarb_partition {
 	const char *gpu;     /* PCI address */

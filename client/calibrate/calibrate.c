@@ -61,7 +61,6 @@ int calibrate_run(const struct command *command, struct bench *bench)
 		.progress = isatty(STDERR_FILENO) ? progress_of_masks : NULL,
 	};
 	const time_t now = time(NULL);
-	char problem[320] = "";
 	int r = check_alone(command, bench);
 
 	if (r != EXIT_OK)
@@ -75,9 +74,9 @@ int calibrate_run(const struct command *command, struct bench *bench)
 	r = bench_open_device(command, bench);
 	if (r != EXIT_OK)
 		return r;
-	r = calibration_measure(&run, calibration, problem, sizeof(problem));
+	r = calibration_measure(&run, calibration);
 	if (r < 0)
-		return bench_failed(command, r, problem);
+		return bench_failed(command, bench, r, bench->device.problem);
 	if (command->json)
 		calibration_print_json(bench->gpu, &bench->model, calibration, stdout);
 	else

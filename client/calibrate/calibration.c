@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/calibrate/occupied.h"
 #include "client/latency/matrix.h"
-#include "client/latency/unit.h"
 #include "util/base.h"
 
 /* ---- the masks ---------------------------------------------------------------------------- */
@@ -130,25 +130,6 @@ double calibration_estimate(const struct calibration *calibration)
 
 /* ---- one mask ----------------------------------------------------------------------------- */
 
-/* Marks where work-groups ran. A fused-off CU has a number here, so only counts can be compared. */
-static int mark(const struct calibration_run *run, const struct wave *waves, unsigned n,
-		struct cuset *seen)
-{
-	for (unsigned i = 0; i < n; i++) {
-		struct place place;
-
-		if (waves[i].state != WAVE_ENDED || waves[i].end < waves[i].start)
-			return waves[i].state == WAVE_NONE ? -ENODATA : -EPROTO;
-		hw_id_place(run->target, waves[i].hw_id, waves[i].xcc_id, &place);
-		if (place.xcc >= CUSET_XCCS || place.engine >= CUSET_ENGINES ||
-		    place.array >= CUSET_ARRAYS || place.cu >= CUSET_ARRAY_CUS)
-			return -EPROTO;
-		seen->pair[cuset_pair(place.xcc, place.engine)] |=
-			UINT32_C(1) << (place.array * CUSET_ARRAY_CUS + place.cu);
-	}
-	return 0;
-}
-
 static double time_of(const struct wave *waves, unsigned n, double tick_ns)
 {
 	uint64_t first = UINT64_MAX, last = 0;
@@ -158,20 +139,6 @@ static double time_of(const struct wave *waves, unsigned n, double tick_ns)
 		last = waves[i].end > last ? waves[i].end : last;
 	}
 	return (double)(last - first) * tick_ns / 1000;
-}
-
-static void judge(const struct model *model, const struct cuset *seen,
-		  struct calibration_point *point)
-{
-	unsigned step = geometry_step(&model->geometry);
-
-	point->honoured = true;
-	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++) {
-		unsigned ran = cuset_count_word(seen->pair[pair]) * step;
-
-		point->occupied += ran;
-		point->honoured &= ran == cuset_count_word(point->set.pair[pair]);
-	}
 }
 
 /* Enough repeats: few, if they agree. A hot GPU, a change of its clock or another program shows as a
@@ -203,12 +170,12 @@ static int repeat(const struct calibration_run *run, void *stream, unsigned grou
 		r = device->calls->spin(device->data, stream, groups, CALIBRATION_SPINS, waves,
 					&tick_ns);
 		if (r >= 0)
-			r = mark(run, waves, groups, &seen);
+			r = occupied_add(run->target, waves, groups, &seen);
 		if (r >= 0)
 			usec[point->repeats++] = time_of(waves, groups, tick_ns);
 	}
 	if (r >= 0)
-		judge(run->model, &seen, point);
+		point->honoured = occupied_judge(run->model, &point->set, &seen, &point->occupied);
 	return r;
 }
 
@@ -257,24 +224,7 @@ static double find_cliff(const struct model *model, const struct calibration *c)
 	return 0;
 }
 
-static int failed(const struct calibration_run *run, int r, char *buf, size_t size)
-{
-	if (r == -ENODATA)
-		snprintf(buf, size,
-			 "the kernel did not run: HIP reports its end, but it has written nothing "
-			 "(an emulated GPU behaves like this)");
-	else if (r == -EPROTO)
-		snprintf(buf, size,
-			 "a kernel was cut off, or the registers and clocks that it read are "
-			 "impossible on %s",
-			 run->target);
-	else
-		snprintf(buf, size, "%s", run->device->problem);
-	return r;
-}
-
-int calibration_measure(const struct calibration_run *run, struct calibration *calibration,
-			char *buf, size_t size)
+int calibration_measure(const struct calibration_run *run, struct calibration *calibration)
 {
 	_cleanup_(freep) struct wave *waves = calloc(calibration->groups, sizeof(*waves));
 	int r = 0;
@@ -293,7 +243,7 @@ int calibration_measure(const struct calibration_run *run, struct calibration *c
 			calibration->honoured += calibration->point[i].honoured;
 	}
 	if (r < 0)
-		return failed(run, r, buf, size);
+		return r;
 	fit(calibration);
 	calibration->cliff = find_cliff(run->model, calibration);
 	calibration->emulated = run->device->emulated;

@@ -61,9 +61,11 @@ struct calibration_run {
 
 /* 0; a device's error; -ENODATA: the kernel did not run; -EPROTO: a kernel was cut off, or its times are
  * impossible. */
-int calibration_measure(const struct calibration_run *run, struct calibration *calibration,
-			char *buf, size_t size);
+int calibration_measure(const struct calibration_run *run, struct calibration *calibration);
 
 /* The verb calibrate: calibrate.c. Prints what failed and returns the exit code. */
 struct bench;
 int calibrate_run(const struct command *command, struct bench *bench);
+
+/* verify --probe: probe.c. */
+int probe_run(struct command *command, struct bench *bench);

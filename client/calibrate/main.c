@@ -20,6 +20,8 @@ static int run(struct command *command)
 	if (r < 0)
 		return fail(command, EXIT_FAILED, "cannot start the compiler: %s", strerror(-r));
 
+	if (command->probe)
+		return probe_run(command, &bench);
 	r = bench_reserve(command, STREAMS, &bench);
 	if (r == EXIT_OK)
 		r = bench_find_gpu(command, &bench);
@@ -29,18 +31,27 @@ static int run(struct command *command)
 						       : latency_run(command, &bench);
 }
 
-/* gpuarbctl latency and calibrate start this program with the verb and checked options. */
+/* gpuarbctl latency, calibrate and verify --probe start this program with the verb and checked options. */
 int main(int argc, char **argv)
 {
+	static const char *const verbs[] = { "latency", "calibrate", "verify" };
 	struct command command;
 	int r, skip;
 
 	command_init(&command);
-	command.verb = argc > 1 && strcmp(argv[1], "calibrate") == 0 ? "calibrate" : "latency";
+	command.verb = "latency";
+	for (size_t i = 0; i < ARRAY_SIZE(verbs) && argc > 1; i++)
+		if (strcmp(argv[1], verbs[i]) == 0)
+			command.verb = verbs[i];
 	skip = argc > 1 && strcmp(argv[1], command.verb) == 0 ? 2 : 1;
-	if (options_parse(&command, OPTIONS_LATENCY | OPTIONS_SVG | OPTIONS_GENERAL, false,
-			  argc - skip, argv + skip) < 0)
+	if (options_parse(&command,
+			  OPTIONS_LATENCY | OPTIONS_SVG | OPTIONS_CALIBRATE | OPTIONS_VERIFY |
+				  OPTIONS_GENERAL,
+			  false, argc - skip, argv + skip) < 0)
 		return fail(&command, EXIT_USAGE, "%s", command.problem);
+	if (command.probe &&
+	    (command.n_rest != 1 || number_parse(command.rest[0], 1, UINT64_MAX, &command.id) < 0))
+		return fail(&command, EXIT_USAGE, "--probe needs the number of a lease");
 
 	r = run(&command);
 	session_done(&command);

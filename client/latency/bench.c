@@ -78,9 +78,20 @@ void bench_done(struct bench *bench)
 	gpuarb_lease_close(bench->lease);
 }
 
-int bench_failed(const struct command *command, int error, const char *sentence)
+int bench_failed(const struct command *command, const struct bench *bench, int error,
+		 const char *sentence)
 {
 	switch (error) {
+	case -ENODATA:
+		return fail(
+			command, EXIT_FAILED,
+			"the kernel did not run: HIP reports its end, but it has written nothing "
+			"(an emulated GPU behaves like this)");
+	case -EPROTO:
+		return fail(command, EXIT_FAILED,
+			    "a kernel was cut off, or the registers and clocks that it read are "
+			    "impossible on %s",
+			    bench->gpu->gfx_target);
 	case -EINTR:
 		return fail(command, EXIT_FAILED, "interrupted before the end of the measurement");
 	case -ENOENT:
@@ -143,5 +154,5 @@ int bench_open_device(const struct command *command, struct bench *bench)
 	int r = device_open(command->gpuarb, bench->lease, &bench->stop, &bench->compiler,
 			    &bench->device);
 
-	return r < 0 ? bench_failed(command, r, bench->device.problem) : EXIT_OK;
+	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
 }

@@ -44,7 +44,8 @@ int bench_find_gpu(struct command *command, struct bench *bench);
 int bench_open_device(const struct command *command, struct bench *bench);
 
 /* The failure of a measurement: errors of the device and of its stop. */
-int bench_failed(const struct command *command, int error, const char *sentence);
+int bench_failed(const struct command *command, const struct bench *bench, int error,
+		 const char *sentence);
 
 void bench_done(struct bench *bench);
 

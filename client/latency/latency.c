@@ -61,7 +61,7 @@ static int play(const struct command *command, const struct bench *bench, struct
 
 	r = matrix_measure(&measurement, &games->matrix, problem, sizeof(problem));
 	if (r < 0)
-		return bench_failed(command, r, problem);
+		return bench_failed(command, bench, r, problem);
 
 	judge_places(&games->matrix, &games->units);
 	r = summary_init(&games->matrix, &games->units, &games->summary);

@@ -413,6 +413,8 @@ const struct option option_table[] = {
 	{ "config", "FILE", "read defaults from this gpuarbd.conf (with --gpu: the machine's)",
 	  FIELD(OPTIONS_RT, config), .take = take_text },
 
+	{ "probe", NULL, "run a kernel under the lease, and compare its CUs",
+	  FIELD(OPTIONS_VERIFY, probe), .take = take_flag },
 	{ "same-line", NULL, "put both flags into one cache line",
 	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },
 

@@ -29,6 +29,7 @@ enum option_group {
 	OPTIONS_CALIBRATE = 1 << 14,
 	OPTIONS_USAGE = 1 << 15,
 	OPTIONS_LIMITS = 1 << 16,
+	OPTIONS_VERIFY = 1 << 17,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */
@@ -59,7 +60,7 @@ struct command {
 	} filter;
 	const char *columns;
 	uint64_t since; /* usage: seconds of CLOCK_REALTIME; 0: all */
-	bool wide, watch, time, limits;
+	bool wide, watch, time, limits, probe;
 	unsigned width; /* columns of the terminal, decided by main; 0: no terminal, no limit */
 	bool margin_given;
 	unsigned margin_percent;

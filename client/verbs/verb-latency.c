@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/output/fail.h"
 #include "client/verbs/verb.h"
+#include "util/base.h"
 
 /* A program of its own, because it links HIP and gpuarbctl does not. "": built without HIP. */
 static const char program[] = GPUARB_LATENCY;
@@ -12,8 +15,27 @@ static const char program[] = GPUARB_LATENCY;
 /* Comes back only with a failure. */
 static int start(const struct command *command)
 {
-	const char *words[12] = { program, command->verb };
+	char id[32];
+	const struct {
+		const char *option, *value;
+	} texts[] = {
+		{ "--gpu", command->gpu },
+		{ "--svg", command->svg },
+		{ "--probe", command->probe ? id : NULL },
+	};
+	const struct {
+		const char *option;
+		bool given;
+	} flags[] = {
+		{ "--same-line", command->same_line },
+		{ "--json", command->json },
+		{ "--no-legend", command->no_legend },
+	};
+	const char *words[3 + 2 * ARRAY_SIZE(texts) + ARRAY_SIZE(flags)] = { program,
+									     command->verb };
 	size_t n = 2;
+
+	snprintf(id, sizeof(id), "%" PRIu64, command->id);
 
 	if (!*program)
 		return fail(command, EXIT_FAILED,
@@ -21,20 +43,14 @@ static int start(const struct command *command)
 			    "development files (libamdhip64-dev on Debian) and build gpuarb again",
 			    command->verb);
 
-	if (command->gpu) {
-		words[n++] = "--gpu";
-		words[n++] = command->gpu;
-	}
-	if (command->svg) {
-		words[n++] = "--svg";
-		words[n++] = command->svg;
-	}
-	if (command->same_line)
-		words[n++] = "--same-line";
-	if (command->json)
-		words[n++] = "--json";
-	if (command->no_legend)
-		words[n++] = "--no-legend";
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (texts[i].value) {
+			words[n++] = texts[i].option;
+			words[n++] = texts[i].value;
+		}
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		if (flags[i].given)
+			words[n++] = flags[i].option;
 
 	/* execv() does not write to the words. */
 	execv(program, (char *const *)(uintptr_t)words);
@@ -50,6 +66,11 @@ int run_latency(struct command *command)
 }
 
 int run_calibrate(struct command *command)
+{
+	return start(command);
+}
+
+int run_probe(struct command *command)
 {
 	return start(command);
 }

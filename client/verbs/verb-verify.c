@@ -87,6 +87,10 @@ int run_verify(struct command *command)
 		if (r != EXIT_OK)
 			return r;
 	}
+	if (command->probe)
+		return only ? run_probe(command)
+			    : fail(command, EXIT_USAGE,
+				   "--probe needs a lease: gpuarbctl verify --probe LEASE");
 	if (observed_read("/sys", "/proc", &observed) < 0)
 		return fail(command, EXIT_FAILED, "out of memory");
 

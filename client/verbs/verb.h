@@ -56,6 +56,7 @@ int run_map(struct command *command);
 int run_slots(struct command *command);
 int run_calibrate(struct command *command);
 int run_latency(struct command *command);
+int run_probe(struct command *command); /* verify --probe */
 int run_config(struct command *command);
 int run_drain(struct command *command);
 int run_undrain(struct command *command);

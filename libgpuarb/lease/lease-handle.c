@@ -301,6 +301,8 @@ static int receive_record(struct gpuarb_lease *lease)
 	ssize_t size;
 	int r;
 
+	if (lease->fd < 0) /* gpuarb_lease_join() */
+		return -EAGAIN;
 	size = recv(lease->fd, lease->record, RECORD_MAX, MSG_DONTWAIT | MSG_TRUNC);
 	if (size < 0 && (errno == EAGAIN || errno == EINTR) && !lease_is(lease, "ending"))
 		return -EAGAIN;

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
@@ -111,6 +113,29 @@ static int reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_
 	if (r >= 0)
 		*ret = TAKE_PTR(lease);
 	return r;
+}
+
+GPUARB_EXPORT int gpuarb_lease_join(struct gpuarb *gpuarb, uint64_t id, struct gpuarb_lease **ret)
+{
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
+	int r;
+
+	HANDLE_BEGIN(gpuarb && ret, gpuarb);
+	r = lease_new(gpuarb, &lease);
+	if (r < 0)
+		return handle_end(gpuarb, r);
+	lease->info = (struct gpuarb_lease_info){ .id = id, .state = "", .reason = "" };
+	/* glibc has no pidfd_open() before 2.36. */
+	lease->process_fd = (int)syscall(SYS_pidfd_open, getpid(), 0U);
+	if (lease->process_fd < 0)
+		r = fail(gpuarb, -errno, "pidfd_open: %s", strerror(errno));
+	if (r >= 0)
+		r = lease_bind_process(lease);
+	if (r >= 0)
+		r = lease_refresh(lease);
+	if (r >= 0)
+		*ret = TAKE_PTR(lease);
+	return handle_end(gpuarb, r);
 }
 
 /* Without wait_usec a token may still find a lease that waits. */

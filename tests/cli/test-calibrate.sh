@@ -128,7 +128,26 @@ id=$("$GPUARBCTL" list --json | jq '.[0].id')
 LATENCY_MODEL='' ends 3 calibrate --json
 json_err ".error | test(\"lease $id \")"
 check 'nothing is printed beside another lease' test ! -s "$dir/out"
+# probes SCENARIO CODE: the model runs a kernel under the lease that is held.
+probes() { LATENCY_MODEL=$1 ends "$2" verify --probe "$id" --json; }
+probes '' 0
+json_out 'length == 1 and .[0].check == "probe" and .[0].result == "ok" and .[0].emulated
+	and .[0].granted_cus == 15 and .[0].occupied_cus == 15 and .[0].gpu == "0000:03:00.0"'
+json_out ".[0].lease == $id"
+probes no-mask 9
+json_out '.[0] | .result == "drift" and .occupied_cus == 60'
+LATENCY_MODEL='' ends 0 verify --probe "$id"
+out_has "ok     lease $id on 0000:03:00.0: probe: a kernel ran on 15 CUs"
+probes silent 1
+err_has 'written nothing'
+probes no-first-slot 3
+ends 2 verify --probe
+ends 1 verify --probe 999
+timeout 60 "$without" verify --probe "$id" >"$dir/out" 2>"$dir/err"
+check 'without HIP nothing is probed' test $? = 1
+check 'the lease is left' test "$("$GPUARBCTL" list --json | jq length)" = 1
 let_go TERM "$holder"
+no_lease
 
 exec 9< <(LATENCY_MODEL=blocks exec "$GPUARBCTL" calibrate --json 2>&1)
 holder=$!

@@ -151,6 +151,27 @@ TEST(a_process_is_bound_by_an_open_pidfd)
 	stage_strike(&stage);
 }
 
+TEST(lease_of_another_program_is_joined_without_its_holder)
+{
+	struct gpuarb_lease *lease, *joined;
+	struct stage stage;
+	uint64_t id;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	id = gpuarb_lease_id(lease);
+	CHECK(gpuarb_lease_join(stage.gpuarb, id, &joined) == 0);
+	CHECK(gpuarb_lease_id(joined) == id && gpuarb_lease_fd(joined) == -1);
+	CHECK(gpuarb_lease_cus(joined, 0) > 0 && gpuarb_lease_dispatch(joined, NULL, NULL) == 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Bind");
+	fake_arbiter_saw(&stage.fake, "GetAll");
+	gpuarb_lease_close(joined);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
 static struct gpuarb_options with_process(void)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;

@@ -45,6 +45,7 @@ TEST(every_function_accepts_null)
 	CHECK(!gpuarb_last_plan_effects(NULL));
 	CHECK(gpuarb_reserve(NULL, &want, 1, NULL, &lease) == -EINVAL);
 	CHECK(gpuarb_reserve_start(NULL, &want, 1, NULL, &lease) == -EINVAL);
+	CHECK(gpuarb_lease_join(NULL, 1, &lease) == -EINVAL);
 	CHECK(gpuarb_lease_position(NULL, &position) == -EINVAL && position == 1);
 	CHECK(gpuarb_plan(NULL, &want, 1, NULL, &result) == -EINVAL);
 	CHECK(gpuarb_look(NULL, &view) == -EINVAL);
@@ -111,6 +112,7 @@ static void pass_null(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_reserve(gpuarb, NULL, 1, NULL, &lease) == -EINVAL);
 	CHECK(gpuarb_reserve(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
+	CHECK(gpuarb_lease_join(gpuarb, 1, NULL) == -EINVAL);
 	CHECK(gpuarb_plan(gpuarb, NULL, 0, NULL, &result) == -EINVAL);
 	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_look(gpuarb, NULL) == -EINVAL);

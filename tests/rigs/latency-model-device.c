@@ -38,6 +38,7 @@ static const struct scenario {
 	{ "wanders", { .wanders = true }, "" },
 	{ "no-queue", { .fail_at = 5, .fail_with = -EDQUOT }, "the budget is used up" },
 	{ "no-slot", { .fail_at = 5, .fail_with = -EBUSY }, "HIP got no queue" },
+	{ "no-first-slot", { .fail_at = 1, .fail_with = -EBUSY }, "HIP got no queue" },
 	{ "no-memory", { .fail_at = 6, .fail_with = -ENOMEM }, "hipMalloc: out of memory" },
 	{ "bad-mask", { .fail_at = 7, .fail_with = -ERANGE }, "no CU in common" },
 	{ "silent", { .answer = STAYS_SILENT }, "" },
