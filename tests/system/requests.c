@@ -23,6 +23,23 @@
 #define NO_QUEUE 77
 #define BAD_ADDRESS 0x10
 
+/* Requests that the header of Debian 12 does not know. */
+struct export_dmabuf_args {
+	uint64_t handle;
+	uint32_t flags, fd;
+};
+struct runtime_enable_args {
+	uint64_t debugger;
+	uint32_t mode, capabilities;
+};
+struct dbg_trap_args {
+	uint32_t pid, op;
+	uint64_t arguments[3];
+};
+#define EXPORT_DMABUF _IOWR('K', 0x24, struct export_dmabuf_args)
+#define RUNTIME_ENABLE _IOWR('K', 0x25, struct runtime_enable_args)
+#define DBG_TRAP _IOWR('K', 0x26, struct dbg_trap_args)
+
 static int kfd, render;
 static unsigned gpu;
 static struct kfd_ioctl_create_queue_args right; /* of a queue */
@@ -237,6 +254,55 @@ static void sdma_queues(void)
 	try_queue("CREATE_QUEUE of a chosen SDMA engine", args);
 }
 
+static void runtime(const char *name, unsigned mode)
+{
+	struct runtime_enable_args args = { .mode = mode };
+
+	send(name, RUNTIME_ENABLE, &args);
+}
+
+static void trap(const char *name, pid_t pid, unsigned op)
+{
+	struct dbg_trap_args args = { .pid = (uint32_t)pid, .op = op };
+
+	send(name, DBG_TRAP, &args);
+}
+
+static void debugging(void)
+{
+	struct kfd_ioctl_set_trap_handler_args handler = { .gpu_id = gpu };
+
+	send("SET_TRAP_HANDLER", AMDKFD_IOC_SET_TRAP_HANDLER, &handler);
+	handler.gpu_id = NOBODY;
+	send("SET_TRAP_HANDLER of no GPU", AMDKFD_IOC_SET_TRAP_HANDLER, &handler);
+	runtime("RUNTIME_ENABLE", 1);
+	runtime("RUNTIME_ENABLE again", 1);
+	runtime("RUNTIME_ENABLE of nothing", 0);
+	runtime("RUNTIME_ENABLE of nothing again", 0);
+	trap("DBG_TRAP of no process", 0x3fffff, 0);
+	trap("DBG_TRAP of a process without a GPU", 1, 1);
+	trap("DBG_TRAP to no end", getpid(), 1);
+	trap("DBG_TRAP with an unknown operation", getpid(), 99);
+}
+
+static void shared_memory(void)
+{
+	struct kfd_ioctl_import_dmabuf_args import = { .gpu_id = NOBODY, .dmabuf_fd = 4095 };
+	struct export_dmabuf_args export = { .handle = 0x123456789 };
+	struct kfd_ioctl_svm_args svm = { .start_addr = 1, .size = QUEUE_PAGE };
+
+	send("IMPORT_DMABUF by no file", AMDKFD_IOC_IMPORT_DMABUF, &import);
+	import.dmabuf_fd = (unsigned)kfd;
+	send("IMPORT_DMABUF by another file", AMDKFD_IOC_IMPORT_DMABUF, &import);
+	send("EXPORT_DMABUF of no memory", EXPORT_DMABUF, &export);
+	send("SVM of half a page", AMDKFD_IOC_SVM, &svm);
+	svm.start_addr = QUEUE_PAGE;
+	svm.size = 0;
+	send("SVM of no bytes", AMDKFD_IOC_SVM, &svm);
+	svm.nattr = 1;
+	send("SVM with an attribute that is not there", AMDKFD_IOC_SVM, &svm);
+}
+
 static void mask_queue(const char *name, unsigned queue, unsigned bits, uint64_t address)
 {
 	struct kfd_ioctl_set_cu_mask_args args = {
@@ -288,6 +354,7 @@ static void queues(void)
 
 	create_queue("CREATE_QUEUE", right);
 	create_queue("CREATE_QUEUE of one more", right);
+	runtime("RUNTIME_ENABLE with queues", 1);
 	update_queue("UPDATE_QUEUE", 0, 100, 15, QUEUE_PAGE);
 	update_queue("UPDATE_QUEUE to 101 percent", 0, 101, 7, QUEUE_PAGE);
 	update_queue("UPDATE_QUEUE to priority 16", 0, 100, 16, QUEUE_PAGE);
@@ -436,6 +503,8 @@ int main(void)
 		return 1;
 	}
 	settings("after ACQUIRE_VM");
+	debugging();
+	shared_memory();
 	no_queue();
 	wrong_memory();
 	sdma_queues();

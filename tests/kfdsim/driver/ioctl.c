@@ -38,6 +38,22 @@ static int no_dmabuf(const struct sim_call *call, void *argument)
 	return -EINVAL;
 }
 
+/* Linux 6.1 looks for the file before it looks for the GPU. */
+static int import_dmabuf(const struct sim_call *call, void *argument)
+{
+	const struct kfd_ioctl_import_dmabuf_args *args = argument;
+	const struct sim_world *world = &call->sim->world;
+	int file = -EINVAL;
+
+	if (call->sim->kfd_minor >= KFD_LINUX_6_12 && !sim_find_gpu(call->sim, args->gpu_id))
+		return -EINVAL;
+	if (world->file_keep)
+		file = world->file_keep(world->userdata, call->process->pid, (int)args->dmabuf_fd);
+	if (file >= 0)
+		world->put_away(world->userdata, file);
+	return file == -EBADF ? -EBADF : -EINVAL;
+}
+
 #define ENTRY(id, text, function) \
 	[_IOC_NR(AMDKFD_IOC_##id)] = { text, AMDKFD_IOC_##id, function, 0 }
 
@@ -70,7 +86,7 @@ static const struct entry entries[] = {
 	ENTRY(SET_CU_MASK, "set-cu-mask", ioctl_set_cu_mask),
 	ENTRY(GET_QUEUE_WAVE_STATE, "get-queue-wave-state", ioctl_get_queue_wave_state),
 	ENTRY(GET_DMABUF_INFO, "get-dmabuf-info", no_dmabuf),
-	ENTRY(IMPORT_DMABUF, "import-dmabuf", no_dmabuf),
+	ENTRY(IMPORT_DMABUF, "import-dmabuf", import_dmabuf),
 	ENTRY(ALLOC_QUEUE_GWS, "alloc-queue-gws", ioctl_alloc_queue_gws),
 	ENTRY(SMI_EVENTS, "smi-events", ioctl_smi_events),
 	ENTRY(SVM, "svm", ioctl_svm),
