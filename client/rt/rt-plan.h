@@ -59,5 +59,8 @@ int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt
 struct rt_plan *rt_plan_free(struct rt_plan *plan);
 DEFINE_CLEANUP(struct rt_plan *, rt_plan_free)
 
+/* Adds the sentences. -ENOMEM. */
+int rt_plan_assume(struct rt_plan *plan);
+
 /* The longest response that all tasks of the partition allow. */
 uint64_t rt_plan_allowed(const struct rt_set *set, size_t partition);

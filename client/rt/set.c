@@ -14,6 +14,15 @@ unsigned rt_partition_queues(const struct rt_partition *partition)
 	return partition->queues > 0 ? partition->queues : 2 * partition->processes;
 }
 
+uint64_t rt_set_queues(const struct rt_set *set)
+{
+	uint64_t own = 0;
+
+	for (size_t i = 0; i < set->n_partitions; i++)
+		own += rt_partition_queues(&set->partitions[i]);
+	return own;
+}
+
 struct rt_set *rt_set_free(struct rt_set *set)
 {
 	if (!set)

@@ -98,6 +98,7 @@ static inline unsigned long long ull(uint64_t number)
 }
 
 unsigned rt_partition_queues(const struct rt_partition *partition);
+uint64_t rt_set_queues(const struct rt_set *set); /* of all partitions */
 
 /* The i-th key of the file, for tests that compare with the manual; NULL past the last. */
 const char *rt_set_key(size_t i, const char **ret_section);

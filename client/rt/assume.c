@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The assumptions and conditions of a plan, as sentences. */
+
+#include "client/rt/rt-plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/base.h"
+
+/* Assumptions come from the file or the model. Conditions are what the file does not state. */
+struct list {
+	char ***list;
+	size_t *n;
+	int error;
+};
+
+static PRINTF_LIKE(2, 3) void say(struct list *list, const char *format, ...)
+{
+	char **more = reallocarray(*list->list, *list->n + 1, sizeof(*more)), *text;
+	va_list args;
+	int n;
+
+	if (more)
+		*list->list = more;
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n >= 0 && more)
+		(*list->list)[(*list->n)++] = text;
+	else
+		list->error = -ENOMEM;
+	if (n >= 0 && !more)
+		free(text);
+}
+
+static size_t count_source(const struct rt_plan *plan, enum rt_source source)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->set->n_tasks; i++)
+		n += plan->tasks[i].source == source;
+	return n;
+}
+
+static void say_times(const struct rt_plan *plan, struct list *list)
+{
+	size_t modelled = count_source(plan, RT_MODELLED), kept = count_source(plan, RT_KEPT);
+
+	say(list,
+	    "Execution times are the longest possible ones, measured with masks that have the same "
+	    "number of CUs in each shader engine.");
+	if (*plan->margin.row)
+		say(list,
+		    "%u %% are added: a slowdown of %u.%02u beside %u lease%s (measured: %s), and "
+		    "%u %% for errors of the law of masks.",
+		    plan->margin.percent, plan->margin.slowdown / 100, plan->margin.slowdown % 100,
+		    plan->neighbours, plan->neighbours == 1 ? "" : "s", plan->margin.row,
+		    MARGIN_LAW);
+	else
+		say(list,
+		    "%u %% are added for interference by neighbours and for errors of the law of "
+		    "masks; the number was given, and is not that of measurements.",
+		    plan->margin.percent);
+	if (modelled > 0)
+		say(list,
+		    "Execution times of %zu task%s are modelled: computed from measurements on "
+		    "fewer and on more CUs by the law of masks, which is %s for this GPU.",
+		    modelled, modelled == 1 ? "" : "s", law_names[plan->gpu->law.basis]);
+	if (kept > 0)
+		say(list,
+		    "Execution times of %zu task%s are those on fewer CUs: there is no measurement "
+		    "on so many, and more CUs do not make a task slower.",
+		    kept, kept == 1 ? "" : "s");
+}
+
+static void say_changes(const struct rt_plan *plan, struct list *list)
+{
+	const struct rt_set *set = plan->set;
+	bool measured = set->preemption > 0 &&
+			set->preemption == plan->gpu->calibrated.preemption_usec;
+
+	if (!plan->preempts) {
+		say(list, "A change of the mask of one queue does not stop other queues (MES).");
+		return;
+	}
+	if (!set->borrowers)
+		say(list, "No lease on the GPU borrows CUs, so no mask changes while tasks run.");
+	else
+		say(list,
+		    "Masks of borrowers grow at most once in %llu us. Each such change is for up "
+		    "to %llu queues, and each of these stops the GPU for up to %llu us%s%s.",
+		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
+		    ull(set->preemption), measured ? " on this GPU, calibrated " : "",
+		    measured ? plan->gpu->calibrated.date : "");
+	if (set->borrowers && set->activations != RT_UNSET)
+		say(list,
+		    "At most %llu other lease%s granted or activated within one response time%s.",
+		    ull(set->activations), set->activations == 1 ? " is" : "s are",
+		    set->activations > 0
+			    ? ", and a borrower may answer an earlier activation within it"
+			    : "");
+	else if (set->borrowers)
+		say(list,
+		    "Within one response time each other lease of this file that starts inactive "
+		    "may be activated once, and no other lease is granted on the GPU.");
+	if (set->queue_changes != RT_UNSET)
+		say(list,
+		    "Other programs create, mask or destroy queues at most %llu time%s within one "
+		    "response time.",
+		    ull(set->queue_changes), set->queue_changes == 1 ? "" : "s");
+}
+
+static void say_activation(const struct rt_plan *plan, struct list *list)
+{
+	const struct rt_set *set = plan->set;
+
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		const struct rt_partition *p = &set->partitions[i];
+
+		if (!p->start_inactive)
+			continue;
+		if (p->activation == RT_UNSET)
+			say(list,
+			    "%s is active %llu us after its activation (activate-grace, "
+			    "enforce-delay and %s), provided that every tenant whose leases borrow "
+			    "has enforce = kill, and that gpuarb-enforce.socket is active.",
+			    p->name, ull(plan->partitions[i].activation),
+			    set->preemption_timeout != RT_UNSET
+				    ? "the preemption time-out of the kernel"
+				    : "the removal of a killed borrower's queues");
+		else
+			say(list, "%s is active %llu us after its activation.", p->name,
+			    ull(p->activation));
+		if (p->waits_for_grant)
+			say(list,
+			    "%s releases its first job when the activation has completed, not when "
+			    "it is requested.",
+			    p->name);
+	}
+}
+
+static void say_gpu(const struct rt_plan *plan, struct list *list)
+{
+	say(list, "The plan uses the GPU as if no other lease were granted on it. Leases of other "
+		  "classes get the CUs that are left.");
+	if (plan->layout.n > 1)
+		say(list, plan->layout.any_order
+				  ? "The partitions fit in any order of their start."
+				  : "The partitions fit if they start in the order below.");
+	if (!plan->gpu->harvest_known)
+		say(list, "It is assumed which CUs of the GPU are fused off.");
+	if (plan->set->preemption_timeout != RT_UNSET)
+		say(list,
+		    "One preemption times out within a response, in each partition: the GPU stands "
+		    "still for %llu us.",
+		    ull(plan->set->preemption_timeout));
+	say(list,
+	    "The GPU clock is the one of the measurements. No %sreset, no page fault, no lack of "
+	    "memory that evicts queues, and no debugger stops the GPU.",
+	    plan->set->preemption_timeout == RT_UNSET ? "preemption that times out, no " : "");
+}
+
+/* CP runs one queue of a pipe at a time, and neither the driver nor a program chooses the pipe. The
+ * queues of one partition do not compete: it runs one job at a time. */
+static void say_pipes(const struct rt_plan *plan, struct list *list)
+{
+	uint64_t own = rt_set_queues(plan->set), all = own + plan->changed_queues;
+	unsigned pipes = max_u(plan->gpu->pipes, 1);
+
+	if (!plan->set->own_pipes)
+		say(list,
+		    "The file does not state that no other queue shares a pipe with those of a "
+		    "partition: a pipe runs one queue at a time, and the firmware places %llu "
+		    "queues of this set and up to %llu others on %u pipes, at least %llu on one of "
+		    "them (see gpuarbctl slots; own-pipes = yes).",
+		    ull(own), ull(plan->changed_queues), pipes, ull((all + pipes - 1) / pipes));
+}
+
+static void say_unstated_host(const struct rt_plan *plan, struct list *list)
+{
+	const struct rt_set *set = plan->set;
+
+	for (size_t i = 0; i < set->n_partitions; i++)
+		if (set->partitions[i].host_submission == RT_UNSET)
+			say(list,
+			    "The file does not state how long the program of %s takes to submit a "
+			    "job and to learn of its end: it counts as 0 (host-submission = TIME).",
+			    set->partitions[i].name);
+}
+
+static void say_conditions(const struct rt_plan *plan, struct list *list)
+{
+	const struct rt_set *set = plan->set;
+
+	if (!set->capped)
+		say(list,
+		    "The file does not state that every program on the GPU has a lease: queues of "
+		    "unmanaged processes could oversubscribe it (every-client-capped = yes).");
+	if (!set->masked)
+		say(list,
+		    "The file does not state that every client keeps its CU mask: a program can set "
+		    "another one, or none (every-client-masked = yes).");
+	if (!set->no_graphics)
+		say(list,
+		    "The file does not state that no graphics run on the GPU: graphics ignore "
+		    "CU masks (no-graphics = yes).");
+	if (plan->preempts && set->queue_changes == RT_UNSET)
+		say(list,
+		    "The file does not state how many queues other programs create, destroy or "
+		    "mask within one response time: each such change stops the GPU (queue-changes "
+		    "= N).");
+	if (plan->preempts && set->borrowers && set->activations == RT_UNSET)
+		say(list,
+		    "The file does not state how many other leases are granted or activated within "
+		    "one response time: only those that start inactive in this file are counted "
+		    "(activations = N).");
+	if (set->margin_percent == 0 && count_source(plan, RT_MODELLED) > 0)
+		say(list,
+		    "Execution times are modelled, and the margin is 0%%: what the model misses is "
+		    "in no figure (margin = SHARE, or measure these numbers of CUs).");
+	say_pipes(plan, list);
+	say_unstated_host(plan, list);
+}
+
+int rt_plan_assume(struct rt_plan *plan)
+{
+	struct list assumptions = { &plan->assumptions, &plan->n_assumptions, 0 };
+	struct list conditions = { &plan->conditions, &plan->n_conditions, 0 };
+
+	say(&assumptions,
+	    "Each partition runs one job at a time, in the order of submission, and a "
+	    "task submits a job only after the end of its previous one.");
+	say_times(plan, &assumptions);
+	say_changes(plan, &assumptions);
+	say_activation(plan, &assumptions);
+	say_gpu(plan, &assumptions);
+	say_conditions(plan, &conditions);
+	return assumptions.error < 0 ? assumptions.error : conditions.error;
+}
