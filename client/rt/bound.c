@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/rt/bound.h"
 
-#define RESPONSE_MAX (UINT64_C(24) * 3600 * 1000000)
-
 static uint64_t divide_up(uint64_t a, uint64_t b)
 {
 	return a / b + (a % b > 0);
@@ -21,55 +19,80 @@ uint64_t bound_changes(const struct bound *bound, uint64_t response)
 	return divide_up(response - bound->latency, bound->interval) + 1;
 }
 
-uint64_t bound_standstill(const struct bound *bound, uint64_t response)
+/* The most events that reach into a window of this length. */
+static uint64_t events_within(const struct bound_events *events, uint64_t window)
 {
-	return bound_changes(bound, response) * bound->change + bound->once;
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < events->rates.n; i++) {
+		const struct bound_rate *rate = &events->rates.list[i];
+		uint64_t count = divide_up(window + events->before, rate->usec) * rate->count;
+
+		if (count < least)
+			least = count;
+	}
+	return events->rates.n > 0 ? least + events->late : 0;
 }
 
-uint64_t bound_response(const struct bound *bound, uint64_t work)
+uint64_t bound_standstill(const struct bound *bound, uint64_t response)
 {
-	uint64_t still = bound->latency + bound->host + work + bound_margin(bound, work);
-	uint64_t response = still, next;
+	uint64_t sum = bound_changes(bound, response) * bound->change + bound->once;
+
+	for (size_t i = 0; i < BOUND_SOURCES; i++)
+		sum += events_within(&bound->events[i], response) * bound->events[i].cost;
+	return sum;
+}
+
+/* The least time from `still` on that has room for so much and the standstill within it; BOUND_NONE:
+ * it is longer than `most`. */
+static uint64_t iterate(const struct bound *bound, uint64_t still, uint64_t time, uint64_t most)
+{
+	uint64_t next;
 
 	/* Changes that take the whole interval leave no time for jobs. */
 	if (bound->change >= bound->interval)
 		return BOUND_NONE;
-	while (response <= RESPONSE_MAX) {
-		next = still + bound_standstill(bound, response);
-		if (next == response)
-			return response;
-		response = next;
+	while (time <= most) {
+		next = still + bound_standstill(bound, time);
+		if (next <= time)
+			return time;
+		time = next;
 	}
 	return BOUND_NONE;
 }
 
-/* The time for jobs in a window of this length; may be negative. */
-static int64_t left_of(const struct bound *bound, uint64_t window)
+static uint64_t respond(const struct bound *bound, uint64_t work, uint64_t most)
 {
-	return (int64_t)window - (int64_t)bound->latency - (int64_t)bound->host -
-	       (int64_t)bound_standstill(bound, window);
+	uint64_t still = bound->latency + bound->host + work + bound_margin(bound, work);
+
+	return iterate(bound, still, still, most);
 }
 
-/*
- * The least fixed point is within the response if and only if some window that is not longer has
- * room for the work. What is left of a window grows with it but where one more change begins,
- * just past a multiple of the interval: with change < interval the most is left at the end or
- * at the last such multiple before it.
- */
+uint64_t bound_response(const struct bound *bound, uint64_t work)
+{
+	return respond(bound, work, BOUND_TIME_MAX);
+}
+
+uint64_t bound_longest_stop(const struct bound *bound)
+{
+	return iterate(bound, bound->latency, bound->latency + 1, BOUND_TIME_MAX);
+}
+
 int64_t bound_work_within(const struct bound *bound, uint64_t response)
 {
-	uint64_t last;
-	int64_t left, before;
+	uint64_t fits = 0, fails;
 
-	if (bound->change >= bound->interval || response < bound->latency)
+	response = response < BOUND_TIME_MAX ? response : BOUND_TIME_MAX;
+	fails = response + 1;
+	if (respond(bound, 0, response) == BOUND_NONE)
 		return -1;
-	left = left_of(bound, response);
-	last = bound->latency + (response - bound->latency) / bound->interval * bound->interval;
-	before = left_of(bound, last);
-	if (before > left)
-		left = before;
-	if (left < 0)
-		return -1;
-	/* The most work with work + ceil(work x margin / 100) <= left. */
-	return (int64_t)((uint64_t)left * 100 / (100 + bound->margin_percent));
+	while (fits + 1 < fails) {
+		uint64_t work = (fits + fails) / 2;
+
+		if (respond(bound, work, response) == BOUND_NONE)
+			fails = work;
+		else
+			fits = work;
+	}
+	return (int64_t)fits;
 }

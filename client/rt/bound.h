@@ -12,9 +12,33 @@
  * proof are in gpuarbctl-rt(1); they rely on is_settled() in core/change/growth.c.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define BOUND_NONE UINT64_MAX /* no bound: the iteration does not converge within a day */
+#define BOUND_TIME_MAX (UINT64_C(24) * 3600 * 1000000)
+#define BOUND_RATES_MAX 4U
+
+/* At most so many events in any time of this length, which is not 0. */
+struct bound_rate {
+	uint64_t count, usec;
+};
+
+/* All rates hold at once: an arrival curve. */
+struct bound_rates {
+	struct bound_rate list[BOUND_RATES_MAX];
+	size_t n;
+};
+
+/* What stops the GPU for `cost` each time. n = 0: there are none. */
+struct bound_events {
+	uint64_t cost;
+	uint64_t late;   /* so many from before a window count in it */
+	uint64_t before; /* those that begin so long before a window can reach into it */
+	struct bound_rates rates;
+};
+
+enum bound_source { BOUND_ACTIVATIONS, BOUND_QUEUE_CHANGES, BOUND_TIMEOUTS, BOUND_SOURCES };
 
 struct bound {
 	unsigned margin_percent;
@@ -22,7 +46,8 @@ struct bound {
 	uint64_t latency;  /* of the activation, before the first job can run */
 	uint64_t change;   /* cost of one change of masks; 0: there are none */
 	uint64_t interval; /* between two changes; not 0 */
-	uint64_t once;     /* standstill for everything else, in any response */
+	uint64_t once;     /* standstill for what is counted by response, in any of them */
+	struct bound_events events[BOUND_SOURCES];
 };
 
 /* R for the sum of execution times `work`, latency included. */
@@ -32,6 +57,9 @@ uint64_t bound_response(const struct bound *bound, uint64_t work);
 uint64_t bound_margin(const struct bound *bound, uint64_t work);      /* g(work) - work */
 uint64_t bound_changes(const struct bound *bound, uint64_t response); /* how many */
 uint64_t bound_standstill(const struct bound *bound, uint64_t response);
+
+/* The longest time for which the GPU stands still without a pause; BOUND_NONE. */
+uint64_t bound_longest_stop(const struct bound *bound);
 
 /* The most work whose response is not longer than this, exactly; -1: even no work at all takes
  * longer. */
