@@ -77,6 +77,43 @@ static void say_times(const struct rt_plan *plan, struct list *list)
 		    kept, kept == 1 ? "" : "s");
 }
 
+/* "3 times within one response time", or by rates. */
+static const char *often_text(const struct rt_often *often, const char *noun, char ret[static 128])
+{
+	size_t n = 0;
+
+	if (often->rates.n == 0)
+		snprintf(ret, 128, "%llu %s%s within one response time", ull(often->number), noun,
+			 often->number == 1 ? "" : "s");
+	for (size_t i = 0; i < often->rates.n && n < 100; i++)
+		n += (size_t)snprintf(ret + n, 128 - n, "%s%llu in any %llu us", i > 0 ? ", " : "",
+				      ull(often->rates.list[i].count),
+				      ull(often->rates.list[i].usec));
+	return ret;
+}
+
+static void say_activations(const struct rt_set *set, struct list *list)
+{
+	char often[128];
+
+	if (set->activations.rates.n > 0)
+		say(list,
+		    "Other leases are granted or activated at most %s, and a borrower may answer an "
+		    "earlier activation late.",
+		    often_text(&set->activations, "", often));
+	else if (set->activations.number != RT_UNSET)
+		say(list,
+		    "At most %llu other lease%s granted or activated within one response time%s.",
+		    ull(set->activations.number), set->activations.number == 1 ? " is" : "s are",
+		    set->activations.number > 0
+			    ? ", and a borrower may answer an earlier activation within it"
+			    : "");
+	else
+		say(list,
+		    "Within one response time each other lease of this file that starts inactive "
+		    "may be activated once, and no other lease is granted on the GPU.");
+}
+
 static void say_changes(const struct rt_plan *plan, struct list *list)
 {
 	const struct rt_set *set = plan->set;
@@ -96,22 +133,14 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
 		    ull(set->preemption), measured ? " on this GPU, calibrated " : "",
 		    measured ? plan->gpu->calibrated.date : "");
-	if (set->borrowers && set->activations != RT_UNSET)
-		say(list,
-		    "At most %llu other lease%s granted or activated within one response time%s.",
-		    ull(set->activations), set->activations == 1 ? " is" : "s are",
-		    set->activations > 0
-			    ? ", and a borrower may answer an earlier activation within it"
-			    : "");
-	else if (set->borrowers)
-		say(list,
-		    "Within one response time each other lease of this file that starts inactive "
-		    "may be activated once, and no other lease is granted on the GPU.");
-	if (set->queue_changes != RT_UNSET)
-		say(list,
-		    "Other programs create, mask or destroy queues at most %llu time%s within one "
-		    "response time.",
-		    ull(set->queue_changes), set->queue_changes == 1 ? "" : "s");
+	if (set->borrowers)
+		say_activations(set, list);
+	if (rt_often_is_stated(&set->queue_changes)) {
+		char often[128];
+
+		say(list, "Other programs create, mask or destroy queues at most %s.",
+		    often_text(&set->queue_changes, "time", often));
+	}
 }
 
 static void say_activation(const struct rt_plan *plan, struct list *list)
@@ -208,12 +237,12 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		say(list,
 		    "The file does not state that no graphics run on the GPU: graphics ignore "
 		    "CU masks (no-graphics = yes).");
-	if (plan->preempts && set->queue_changes == RT_UNSET)
+	if (plan->preempts && !rt_often_is_stated(&set->queue_changes))
 		say(list,
 		    "The file does not state how many queues other programs create, destroy or "
 		    "mask within one response time: each such change stops the GPU (queue-changes "
 		    "= N).");
-	if (plan->preempts && set->borrowers && set->activations == RT_UNSET)
+	if (plan->preempts && set->borrowers && !rt_often_is_stated(&set->activations))
 		say(list,
 		    "The file does not state how many other leases are granted or activated within "
 		    "one response time: only those that start inactive in this file are counted "
@@ -226,14 +255,40 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 	say_unstated_host(plan, list);
 }
 
+static void say_policies(const struct rt_set *set, struct list *list)
+{
+	bool fifo = false, dispatched = false;
+
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		const struct rt_partition *p = &set->partitions[i];
+
+		fifo |= p->policy == RT_FIFO;
+		dispatched |= p->policy != RT_FIFO;
+		if (p->policy != RT_FIFO)
+			say(list,
+			    "%s runs one job at a time, to its end, and then the waiting job %s "
+			    "(libgpuarb-rt); host-submission counts for each job.",
+			    p->name,
+			    p->policy == RT_NP_EDF ? "with the earliest deadline"
+						   : "of the task with the shortest deadline");
+	}
+	if (dispatched)
+		say(list,
+		    "What happens at most so often within one response time happens so often within "
+		    "the longest deadline of a partition whose policy is not fifo.");
+	if (fifo)
+		say(list,
+		    "Each partition%s runs one job at a time, in the order of submission, and a "
+		    "task submits a job only after the end of its previous one.",
+		    dispatched ? " with the policy fifo" : "");
+}
+
 int rt_plan_assume(struct rt_plan *plan)
 {
 	struct list assumptions = { &plan->assumptions, &plan->n_assumptions, 0 };
 	struct list conditions = { &plan->conditions, &plan->n_conditions, 0 };
 
-	say(&assumptions,
-	    "Each partition runs one job at a time, in the order of submission, and a "
-	    "task submits a job only after the end of its previous one.");
+	say_policies(plan->set, &assumptions);
 	say_times(plan, &assumptions);
 	say_changes(plan, &assumptions);
 	say_activation(plan, &assumptions);

@@ -19,6 +19,16 @@ uint64_t bound_changes(const struct bound *bound, uint64_t response)
 	return divide_up(response - bound->latency, bound->interval) + 1;
 }
 
+uint64_t bound_add(uint64_t sum, uint64_t count, uint64_t cost)
+{
+	uint64_t product;
+
+	if (__builtin_mul_overflow(count, cost, &product) ||
+	    __builtin_add_overflow(sum, product, &sum) || sum > BOUND_COST_MAX)
+		return BOUND_COST_MAX;
+	return sum;
+}
+
 /* The most events that reach into a window of this length. */
 static uint64_t events_within(const struct bound_events *events, uint64_t window)
 {
@@ -26,7 +36,8 @@ static uint64_t events_within(const struct bound_events *events, uint64_t window
 
 	for (size_t i = 0; i < events->rates.n; i++) {
 		const struct bound_rate *rate = &events->rates.list[i];
-		uint64_t count = divide_up(window + events->before, rate->usec) * rate->count;
+		uint64_t count = bound_add(0, divide_up(window + events->before, rate->usec),
+					   rate->count);
 
 		if (count < least)
 			least = count;
@@ -36,11 +47,31 @@ static uint64_t events_within(const struct bound_events *events, uint64_t window
 
 uint64_t bound_standstill(const struct bound *bound, uint64_t response)
 {
-	uint64_t sum = bound_changes(bound, response) * bound->change + bound->once;
+	uint64_t sum = bound_add(bound->once, bound_changes(bound, response), bound->change);
 
 	for (size_t i = 0; i < BOUND_SOURCES; i++)
-		sum += events_within(&bound->events[i], response) * bound->events[i].cost;
+		sum = bound_add(sum, events_within(&bound->events[i], response),
+				bound->events[i].cost);
 	return sum;
+}
+
+double bound_load(const struct bound *bound)
+{
+	double load = (double)bound->change / (double)bound->interval;
+
+	for (size_t i = 0; i < BOUND_SOURCES; i++) {
+		const struct bound_events *events = &bound->events[i];
+		double least = 0;
+
+		for (size_t k = 0; k < events->rates.n; k++) {
+			const struct bound_rate *rate = &events->rates.list[k];
+			double share = (double)rate->count / (double)rate->usec;
+
+			least = k == 0 || share < least ? share : least;
+		}
+		load += least * (double)events->cost;
+	}
+	return load;
 }
 
 /* The least time from `still` on that has room for so much and the standstill within it; BOUND_NONE:
@@ -49,8 +80,7 @@ static uint64_t iterate(const struct bound *bound, uint64_t still, uint64_t time
 {
 	uint64_t next;
 
-	/* Changes that take the whole interval leave no time for jobs. */
-	if (bound->change >= bound->interval)
+	if (bound_load(bound) >= 1)
 		return BOUND_NONE;
 	while (time <= most) {
 		next = still + bound_standstill(bound, time);

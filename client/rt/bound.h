@@ -17,6 +17,7 @@
 
 #define BOUND_NONE UINT64_MAX /* no bound: the iteration does not converge within a day */
 #define BOUND_TIME_MAX (UINT64_C(24) * 3600 * 1000000)
+#define BOUND_COST_MAX (UINT64_MAX / 16) /* no cost or number of events exceeds it */
 #define BOUND_RATES_MAX 4U
 
 /* At most so many events in any time of this length, which is not 0. */
@@ -50,6 +51,9 @@ struct bound {
 	struct bound_events events[BOUND_SOURCES];
 };
 
+/* sum + count x cost, or BOUND_COST_MAX. */
+uint64_t bound_add(uint64_t sum, uint64_t count, uint64_t cost);
+
 /* R for the sum of execution times `work`, latency included. */
 uint64_t bound_response(const struct bound *bound, uint64_t work);
 
@@ -57,6 +61,9 @@ uint64_t bound_response(const struct bound *bound, uint64_t work);
 uint64_t bound_margin(const struct bound *bound, uint64_t work);      /* g(work) - work */
 uint64_t bound_changes(const struct bound *bound, uint64_t response); /* how many */
 uint64_t bound_standstill(const struct bound *bound, uint64_t response);
+
+/* The share of the time that all standstill but `once` can take. From 1 on there is no bound. */
+double bound_load(const struct bound *bound);
 
 /* The longest time for which the GPU stands still without a pause; BOUND_NONE. */
 uint64_t bound_longest_stop(const struct bound *bound);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/rt/dispatch.h"
 #include "client/rt/rt-plan.h"
 
 #include <errno.h>
@@ -44,18 +45,6 @@ static uint64_t activations_of_others(const struct rt_set *set, size_t partition
 	return n;
 }
 
-/* How often masks change for activations within one response. gpuarbd tells a borrower of an activation
- * at once, and the borrower may answer much later. So a response may begin while the agent still makes
- * one change, which bound_changes() counts; the agent then sets the newest mask, which may be that of an
- * activation before the response. */
-static uint64_t activation_changes(const struct rt_set *set, size_t partition)
-{
-	uint64_t activations = set->activations != RT_UNSET ? set->activations
-							    : activations_of_others(set, partition);
-
-	return activations + (activations > 0);
-}
-
 /* A preemption that times out; 0: the fault model of the set has none. */
 static uint64_t timed_out(const struct rt_set *set)
 {
@@ -82,28 +71,81 @@ static uint64_t activation(const struct rt_plan *plan, const struct rt_partition
 	       max_u64(removal, timed_out(set)) + SCAN_WHILE_ENDING_USEC;
 }
 
+static uint64_t longest_deadline(const struct rt_set *set, size_t partition)
+{
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < set->n_tasks; i++)
+		if (set->tasks[i].partition == partition)
+			longest = max_u64(longest, set->tasks[i].deadline);
+	return longest;
+}
+
+/* Adds what stops the GPU, and how often. A partition with a policy serves several jobs of a task in
+ * one busy period: there a number is for its longest deadline. */
+static void add_events(const struct rt_set *set, size_t i, struct rt_often often, uint64_t late,
+		       uint64_t cost, enum bound_source source, struct bound *bound)
+{
+	if (often.rates.n == 0 && (often.number == 0 || often.number == RT_UNSET))
+		return;
+	if (often.rates.n == 0 && set->partitions[i].policy == RT_FIFO) {
+		bound->once = bound_add(bound->once, often.number + late, cost);
+		return;
+	}
+	if (often.rates.n == 0)
+		often.rates = (struct bound_rates){ { { often.number, longest_deadline(set, i) } },
+						    1 };
+	bound->events[source] = (struct bound_events){ cost, late, 0, often.rates };
+}
+
+/* Rates tell when events begin, so those that begin before a window can reach into it. */
+static void add_earlier(const struct rt_set *set, struct bound *bound)
+{
+	uint64_t stop = min_u64(bound_longest_stop(bound), BOUND_TIME_MAX);
+
+	if (set->activations.rates.n > 0)
+		bound->events[BOUND_ACTIVATIONS].before = stop;
+	if (set->queue_changes.rates.n > 0)
+		bound->events[BOUND_QUEUE_CHANGES].before = stop;
+}
+
+/* gpuarbd tells a borrower of an activation at once, and the borrower may answer much later. So a window
+ * may begin while the agent still makes one change, which bound_changes() counts; the agent then sets the
+ * newest mask, which may be that of an activation before the window. */
+static void add_borrowers(const struct rt_plan *plan, size_t i, struct bound *bound)
+{
+	const struct rt_set *set = plan->set;
+	struct rt_often activations = set->activations;
+
+	if (!rt_often_is_stated(&activations))
+		activations.number = activations_of_others(set, i);
+	bound->change = plan->changed_queues * set->preemption;
+	add_events(set, i, activations, 1, bound->change, BOUND_ACTIVATIONS, bound);
+}
+
 static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition_plan *ret)
 {
 	const struct rt_set *set = plan->set;
 	const struct rt_partition *partition = &set->partitions[i];
+	const struct rt_often timeouts = { .number = timed_out(set) > 0 };
+	uint64_t host = partition->host_submission != RT_UNSET ? partition->host_submission : 0;
+	struct bound *bound = &ret->bound;
 
 	ret->activation = activation(plan, partition);
-	ret->bound = (struct bound){
+	*bound = (struct bound){
 		.margin_percent = plan->margin.percent,
-		.host = partition->host_submission != RT_UNSET ? partition->host_submission : 0,
+		.host = partition->policy == RT_FIFO ? host : 0, /* else part of each job */
 		.interval = set->daemon.activate_min_interval,
-		.once = timed_out(set),
 	};
 	if (partition->start_inactive && !partition->waits_for_grant)
-		ret->bound.latency = ret->activation;
+		bound->latency = ret->activation;
+	add_events(set, i, timeouts, 0, timed_out(set), BOUND_TIMEOUTS, bound);
 	if (!plan->preempts)
 		return;
-	if (set->borrowers) {
-		ret->bound.change = plan->changed_queues * set->preemption;
-		ret->bound.once += activation_changes(set, i) * ret->bound.change;
-	}
-	if (set->queue_changes != RT_UNSET)
-		ret->bound.once += set->queue_changes * set->preemption;
+	if (set->borrowers)
+		add_borrowers(plan, i, bound);
+	add_events(set, i, set->queue_changes, 0, set->preemption, BOUND_QUEUE_CHANGES, bound);
+	add_earlier(set, bound);
 }
 
 /* A statement that this GPU contradicts. */
@@ -122,7 +164,7 @@ static int check_pipes(const struct rt_plan *plan, char *problem, size_t size)
 static int check_preemption(const struct rt_plan *plan, char *problem, size_t size)
 {
 	const struct rt_set *set = plan->set;
-	bool others = set->queue_changes != RT_UNSET && set->queue_changes > 0;
+	bool others = rt_often_is_stated(&set->queue_changes) && set->queue_changes.number > 0;
 
 	if (!plan->preempts || set->preemption != RT_UNSET || (!set->borrowers && !others))
 		return 0;
@@ -132,8 +174,6 @@ static int check_preemption(const struct rt_plan *plan, char *problem, size_t si
 		 others ? "" : ", or state that no lease borrows CUs (borrowers = no)");
 	return -EINVAL;
 }
-
-/* ---- one partition ------------------------------------------------------------------------ */
 
 /* The sum of the execution times; RT_UNSET: one of them is unknown. */
 static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus)
@@ -154,169 +194,240 @@ static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus
 	return work;
 }
 
-/* The fewest CUs on which the partition passes; 0: none. Times never grow with CUs. */
-static unsigned find_least(const struct rt_plan *plan, size_t i)
+/* ---- the tasks of a partition with a policy ------------------------------------------------- */
+
+/* What its tasks demand, and their responses from release to notice, in the order of the set. */
+struct demands {
+	const struct rt_plan *plan;
+	size_t partition, n;
+	struct rt_demand *list;
+	uint64_t *responses;
+};
+
+static int demands_new(const struct rt_plan *plan, size_t partition, struct demands *ret)
 {
-	int64_t most = bound_work_within(&plan->partitions[i].bound, rt_plan_allowed(plan->set, i));
+	size_t n = plan->set->partitions[partition].n_tasks;
+
+	*ret = (struct demands){ .plan = plan, .partition = partition, .n = n };
+	ret->list = calloc(n, sizeof(*ret->list));
+	ret->responses = calloc(n, sizeof(*ret->responses));
+	return ret->list && ret->responses ? 0 : -ENOMEM;
+}
+
+static void demands_done(struct demands *demands)
+{
+	free(demands->list);
+	free(demands->responses);
+}
+
+/* A dispatcher submits a job when it knows of the end of the one before it: host time is part of the job. */
+static uint64_t cost_of(const struct rt_plan *plan, size_t partition, uint64_t wcet)
+{
+	uint64_t host = plan->set->partitions[partition].host_submission;
+
+	return wcet + bound_margin(&plan->partitions[partition].bound, wcet) +
+	       (host != RT_UNSET ? host : 0);
+}
+
+/* On so many CUs. false: an execution time is unknown. */
+static bool demands_fill(struct demands *demands, unsigned cus)
+{
+	const struct rt_set *set = demands->plan->set;
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n_tasks; i++) {
+		const struct rt_task *task = &set->tasks[i];
+		enum rt_source source;
+		uint64_t wcet;
+
+		if (task->partition != demands->partition)
+			continue;
+		wcet = rt_wcet(task, cus, set->law, &source);
+		if (wcet == RT_UNSET)
+			return false;
+		demands->list[n++] = (struct rt_demand){
+			.cost = cost_of(demands->plan, demands->partition, wcet),
+			.period = task->period,
+			.deadline = task->deadline,
+			.jitter = task->jitter,
+		};
+	}
+	return true;
+}
+
+/* 1: all deadlines are kept; 0; -ENOMEM. */
+static int demands_respond(struct demands *demands)
+{
+	const struct bound *bound = &demands->plan->partitions[demands->partition].bound;
+	enum rt_policy policy = demands->plan->set->partitions[demands->partition].policy;
+	int r = (policy == RT_NP_EDF ? dispatch_edf : dispatch_dm)(bound, demands->list, demands->n,
+								   demands->responses);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < demands->n; i++)
+		if (demands->responses[i] > demands->list[i].deadline)
+			return 0;
+	return 1;
+}
+
+/* By how much the execution time of one task may grow. */
+static int demands_growth(struct demands *demands, size_t i, uint64_t *ret)
+{
+	const struct bound *bound = &demands->plan->partitions[demands->partition].bound;
+	struct rt_demand *task = &demands->list[i];
+	uint64_t cost = task->cost, fits = 0, fails = task->deadline + 1;
+	int r;
+
+	while (fits + 1 < fails) {
+		uint64_t more = (fits + fails) / 2;
+
+		task->cost = cost + more + bound_margin(bound, more);
+		r = demands_respond(demands);
+		if (r < 0)
+			return r;
+		*(r > 0 ? &fits : &fails) = more;
+	}
+	task->cost = cost;
+	*ret = fits;
+	return 0;
+}
+
+/* ---- one partition ------------------------------------------------------------------------ */
+
+/* 1: it passes on so many CUs; 0; -ENOMEM. */
+static int passes_on(const struct rt_plan *plan, size_t i, unsigned cus)
+{
+	_cleanup_(demands_done) struct demands demands = { 0 };
+	const struct rt_partition_plan *p = &plan->partitions[i];
+	uint64_t work;
+	int r;
+
+	if (plan->set->partitions[i].policy == RT_FIFO) {
+		work = work_of(plan->set, i, cus);
+		return work != RT_UNSET && p->most_work >= 0 && work <= (uint64_t)p->most_work;
+	}
+	r = demands_new(plan, i, &demands);
+	if (r < 0)
+		return r;
+	return demands_fill(&demands, cus) ? demands_respond(&demands) : 0;
+}
+
+/* The fewest CUs on which the partition passes; 0: none. Times never grow with CUs. */
+static int find_least(const struct rt_plan *plan, size_t i, unsigned *ret)
+{
 	unsigned fails = 0, passes = CUS_MAX + 1;
 
 	while (fails + 1 < passes) {
 		unsigned cus = (fails + passes) / 2;
-		uint64_t work = work_of(plan->set, i, cus);
+		int r = passes_on(plan, i, cus);
 
-		if (work != RT_UNSET && most >= 0 && work <= (uint64_t)most)
-			passes = cus;
-		else
-			fails = cus;
+		if (r < 0)
+			return r;
+		*(r > 0 ? &passes : &fails) = cus;
 	}
-	return passes > CUS_MAX ? 0 : passes;
+	*ret = passes > CUS_MAX ? 0 : passes;
+	return 0;
+}
+
+static void set_response(const struct rt_plan *plan, size_t i, uint64_t bound)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	struct rt_task_plan *ret = &plan->tasks[i];
+
+	ret->bound = bound;
+	if (bound != BOUND_NONE)
+		ret->slack = (int64_t)task->deadline - (int64_t)bound;
+	ret->meets = bound <= task->deadline;
+}
+
+/* All jobs of one partition wait for one job of each other task. */
+static void judge_fifo(struct rt_plan *plan, size_t partition)
+{
+	struct rt_partition_plan *p = &plan->partitions[partition];
+
+	if (p->work != RT_UNSET)
+		p->response = bound_response(&p->bound, p->work);
+	p->passes = p->response <= rt_plan_allowed(plan->set, partition);
+	for (size_t i = 0; i < plan->set->n_tasks; i++) {
+		const struct rt_task *task = &plan->set->tasks[i];
+
+		if (task->partition != partition)
+			continue;
+		set_response(plan, i,
+			     p->response != BOUND_NONE ? p->response + task->jitter : BOUND_NONE);
+		if (p->passes)
+			plan->tasks[i].growth = (uint64_t)p->most_work - p->work;
+	}
+}
+
+static int judge_dispatched(struct rt_plan *plan, size_t partition)
+{
+	_cleanup_(demands_done) struct demands demands = { 0 };
+	struct rt_partition_plan *p = &plan->partitions[partition];
+	int r = demands_new(plan, partition, &demands);
+	size_t n = 0;
+
+	if (r >= 0)
+		r = demands_fill(&demands, p->effective) ? demands_respond(&demands) : 0;
+	if (r < 0)
+		return r;
+	p->passes = r > 0;
+	p->response = p->work != RT_UNSET ? 0 : BOUND_NONE;
+	for (size_t i = 0; i < plan->set->n_tasks; i++) {
+		if (plan->set->tasks[i].partition != partition)
+			continue;
+		set_response(plan, i, p->work != RT_UNSET ? demands.responses[n] : BOUND_NONE);
+		if (plan->tasks[i].bound == BOUND_NONE)
+			p->response = BOUND_NONE;
+		else if (p->response != BOUND_NONE)
+			p->response = max_u64(p->response,
+					      plan->tasks[i].bound - demands.list[n].jitter);
+		n++;
+	}
+	/* The search for the growth changes the responses. */
+	for (size_t i = 0, k = 0; p->passes && n <= RT_GROWTH_TASKS && i < plan->set->n_tasks; i++)
+		if (plan->set->tasks[i].partition == partition &&
+		    (r = demands_growth(&demands, k++, &plan->tasks[i].growth)) < 0)
+			return r;
+	return 0;
 }
 
 static void judge_task(struct rt_plan *plan, size_t i)
 {
-	const struct rt_task *task = &plan->set->tasks[i];
-	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
 	struct rt_task_plan *ret = &plan->tasks[i];
-	int64_t most;
 
-	ret->wcet = rt_wcet(task, partition->effective, plan->set->law, &ret->source);
-	ret->bound = BOUND_NONE;
-	if (partition->response != BOUND_NONE) {
-		ret->bound = partition->response + task->jitter;
-		ret->slack = (int64_t)task->deadline - (int64_t)ret->bound;
-	}
-	ret->meets = ret->bound <= task->deadline;
-	if (partition->passes) {
-		most = bound_work_within(&partition->bound,
-					 rt_plan_allowed(plan->set, task->partition));
-		ret->growth = (uint64_t)most - partition->work;
-	}
+	ret->wcet = rt_wcet(&plan->set->tasks[i],
+			    plan->partitions[plan->set->tasks[i].partition].effective,
+			    plan->set->law, &ret->source);
+	ret->bound = ret->growth = BOUND_NONE;
 }
 
-static void judge_partition(struct rt_plan *plan, size_t i, unsigned most)
+static int judge_partition(struct rt_plan *plan, size_t i, unsigned most)
 {
 	struct rt_partition_plan *ret = &plan->partitions[i];
+	int r = 0;
 
 	ret->placed = plan->layout.places[i].effective > 0;
 	ret->effective = ret->placed ? plan->layout.places[i].effective : most;
 	ret->work = work_of(plan->set, i, ret->effective);
-	ret->response = ret->work == RT_UNSET ? BOUND_NONE : bound_response(&ret->bound, ret->work);
-	ret->passes = ret->response <= rt_plan_allowed(plan->set, i);
-	ret->margin = ret->changes = ret->standstill = BOUND_NONE;
+	ret->response = ret->margin = ret->changes = ret->standstill = BOUND_NONE;
+	for (size_t k = 0; k < plan->set->n_tasks; k++)
+		if (plan->set->tasks[k].partition == i)
+			judge_task(plan, k);
+	if (plan->set->partitions[i].policy == RT_FIFO)
+		judge_fifo(plan, i);
+	else
+		r = judge_dispatched(plan, i);
 	if (ret->work != RT_UNSET)
 		ret->margin = bound_margin(&ret->bound, ret->work);
 	if (ret->response != BOUND_NONE) {
-		ret->changes = bound_changes(&ret->bound, ret->response);
-		ret->standstill = bound_standstill(&ret->bound, ret->response);
+		ret->changes = bound_changes(&ret->bound,
+					     max_u64(ret->response, ret->bound.latency));
+		ret->standstill = bound_standstill(&ret->bound,
+						   max_u64(ret->response, ret->bound.latency));
 	}
-}
-
-/* ---- reasons of the set ------------------------------------------------------------------- */
-
-/* Whether the partitions fit if they share shader engines. */
-static bool fits_sharing_engines(const struct rt_plan *plan, const unsigned *least)
-{
-	struct rt_set set = *plan->set;
-	struct rt_layout layout;
-
-	for (size_t i = 0; i < set.n_partitions; i++) {
-		set.partitions[i].isolation = ISOLATION_CU;
-		set.partitions[i].alone = false;
-	}
-	return rt_fit(plan->gpu, &set, least, &layout) == 0;
-}
-
-static void reason_fit(struct rt_plan *plan, const unsigned *least)
-{
-	const char *advice = "use a GPU with more shader engines, or fewer partitions";
-
-	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
-		advice = "request fewer (queues = N, processes = N), or move tasks of several "
-			 "partitions into one";
-	else if (fits_sharing_engines(plan, least))
-		advice = "with isolation = cu in each partition they fit, and share shader engines";
-	snprintf(plan->reason, sizeof(plan->reason),
-		 "the partitions do not fit side by side: %s; %s", plan->layout.why, advice);
-}
-
-/* ---- reasons of a task -------------------------------------------------------------------- */
-
-/* Whether the task passes in a partition of its own. */
-static bool passes_alone(const struct rt_plan *plan, size_t i)
-{
-	const struct rt_task *task = &plan->set->tasks[i];
-	uint64_t response = bound_response(&plan->partitions[task->partition].bound,
-					   plan->tasks[i].wcet);
-
-	return response != BOUND_NONE && response + task->jitter <= task->deadline;
-}
-
-static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
-{
-	const struct rt_task *task = &plan->set->tasks[i];
-	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
-	const struct rt_task_plan *t = &plan->tasks[i];
-	struct bound active = partition->bound;
-	uint64_t response;
-
-	active.latency = 0;
-	response = bound_response(&active, partition->work);
-	if (partition->least > 0)
-		snprintf(buf, size,
-			 "it passes on %u CUs or more, and one lease cannot have so many on this "
-			 "GPU",
-			 partition->least);
-	else if (partition->bound.latency > 0 && response != BOUND_NONE &&
-		 response + task->jitter <= task->deadline)
-		snprintf(buf, size,
-			 "it passes without the %llu us of activation: release the first job "
-			 "when the lease is granted (waits-for-grant = yes)",
-			 ull(partition->bound.latency));
-	else if (t->bound <= task->period)
-		snprintf(buf, size, "it passes with a deadline of %llu us", ull(t->bound));
-	else if (plan->set->partitions[task->partition].n_tasks > 1 && passes_alone(plan, i))
-		snprintf(buf, size, "it passes in a partition of its own with as many CUs");
-	else
-		snprintf(buf, size,
-			 "no deadline within its period is long enough: it needs a period of "
-			 "%llu us, or shorter execution times",
-			 ull(t->bound));
-}
-
-static void reason_task(struct rt_plan *plan, size_t i)
-{
-	const struct rt_task *task = &plan->set->tasks[i];
-	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
-	struct rt_task_plan *ret = &plan->tasks[i];
-	char advice[192];
-
-	if (ret->wcet == RT_UNSET) {
-		snprintf(ret->reason, sizeof(ret->reason),
-			 "measured on %u CUs or more only, and one lease can have %u on this GPU: "
-			 "measure it on so many",
-			 task->points[0].cus, partition->effective);
-		return;
-	}
-	if (partition->work == RT_UNSET) {
-		snprintf(ret->reason, sizeof(ret->reason),
-			 "unknown: another task of its partition was not measured on as few CUs as "
-			 "one lease can have on this GPU");
-		return;
-	}
-	if (ret->bound == BOUND_NONE) {
-		snprintf(
-			ret->reason, sizeof(ret->reason),
-			"changes of masks stop the GPU for %llu us and can come every %llu us: use "
-			"fewer changed-queues or a longer activate-min-interval",
-			ull(partition->bound.change), ull(partition->bound.interval));
-		return;
-	}
-	advise(plan, i, advice, sizeof(advice));
-	snprintf(ret->reason, sizeof(ret->reason), "%lld us past its deadline on %u CUs, %s; %s",
-		 (long long)-ret->slack, partition->effective,
-		 partition->placed ? "the CUs of its partition"
-				   : "the most that one lease can have on this GPU",
-		 advice);
+	return r;
 }
 
 /* ---- the set ------------------------------------------------------------------------------ */
@@ -331,7 +442,10 @@ static int place_all(struct rt_plan *plan, unsigned most)
 		struct rt_partition_plan *p = &plan->partitions[i];
 
 		make_bound(plan, i, p);
-		p->least = find_least(plan, i);
+		p->most_work = bound_work_within(&p->bound, rt_plan_allowed(plan->set, i));
+		r = find_least(plan, i, &p->least);
+		if (r < 0)
+			return r;
 		least[i] = p->least <= most ? p->least : 0;
 		alone &= least[i] > 0;
 	}
@@ -339,7 +453,7 @@ static int place_all(struct rt_plan *plan, unsigned most)
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
-		reason_fit(plan, least);
+		rt_plan_reason_fit(plan, least);
 		memset(plan->layout.places, 0, sizeof(plan->layout.places));
 		plan->layout.n = 0;
 	}
@@ -348,17 +462,17 @@ static int place_all(struct rt_plan *plan, unsigned most)
 	return 0;
 }
 
-static void judge(struct rt_plan *plan)
+static int judge(struct rt_plan *plan)
 {
 	unsigned most = rt_fit_most(plan->gpu);
+	int r = 0;
 
-	for (size_t i = 0; i < plan->set->n_partitions; i++)
-		judge_partition(plan, i, most);
-	for (size_t i = 0; i < plan->set->n_tasks; i++) {
-		judge_task(plan, i);
+	for (size_t i = 0; r >= 0 && i < plan->set->n_partitions; i++)
+		r = judge_partition(plan, i, most);
+	for (size_t i = 0; r >= 0 && i < plan->set->n_tasks; i++)
 		if (!plan->tasks[i].meets)
-			reason_task(plan, i);
-	}
+			rt_plan_reason_task(plan, i);
+	return r;
 }
 
 /* Leases that run beside a partition, if the file does not tell: the other partitions, and one that
@@ -404,8 +518,9 @@ int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt
 		r = place_all(plan, rt_fit_most(gpu));
 	if (r < 0)
 		return r;
-	judge(plan);
-	r = rt_plan_assume(plan);
+	r = judge(plan);
+	if (r >= 0)
+		r = rt_plan_assume(plan);
 	if (r < 0)
 		return r;
 	if (plan->result != RT_REJECTED && plan->n_conditions > 0)

@@ -13,13 +13,17 @@ enum rt_result {
 	RT_REJECTED,
 };
 
+#define RT_GROWTH_TASKS 32U
+
 struct rt_task_plan {
 	bool meets;
 	uint64_t wcet;
 	enum rt_source source;
-	uint64_t bound;   /* response, jitter and, if it counts, activation; BOUND_NONE */
-	int64_t slack;    /* deadline - bound */
-	uint64_t growth;  /* by which its execution time alone may grow */
+	uint64_t bound; /* response, jitter and, if it counts, activation; BOUND_NONE */
+	int64_t slack;  /* deadline - bound */
+	/* By which its execution time alone may grow; BOUND_NONE: unknown, its partition has a policy
+	 * and more than RT_GROWTH_TASKS tasks. */
+	uint64_t growth;
 	char reason[320]; /* of a task that does not: the reason, and what would help */
 };
 
@@ -29,9 +33,10 @@ struct rt_partition_plan {
 	unsigned least;     /* the fewest effective CUs on which it passes; 0: none */
 	unsigned effective; /* the effective CUs of all figures below */
 	struct bound bound;
-	uint64_t activation;                  /* RT_UNSET: the lease is active from the start */
-	uint64_t work;                        /* sum of one job of each task */
-	uint64_t response;                    /* BOUND_NONE */
+	int64_t most_work;   /* with fifo, that keeps all deadlines; -1: none */
+	uint64_t activation; /* RT_UNSET: the lease is active from the start */
+	uint64_t work;       /* sum of one job of each task */
+	uint64_t response;   /* the longest of its tasks, from ready to notice; BOUND_NONE */
 	uint64_t margin, changes, standstill; /* parts of the response; BOUND_NONE */
 };
 
@@ -58,6 +63,10 @@ int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt
 		 char *problem, size_t size);
 struct rt_plan *rt_plan_free(struct rt_plan *plan);
 DEFINE_CLEANUP(struct rt_plan *, rt_plan_free)
+
+/* Explains why the partitions do not fit with so many CUs each, or why a task does not pass. */
+void rt_plan_reason_fit(struct rt_plan *plan, const unsigned *least);
+void rt_plan_reason_task(struct rt_plan *plan, size_t i);
 
 /* Adds the sentences. -ENOMEM. */
 int rt_plan_assume(struct rt_plan *plan);

@@ -255,6 +255,17 @@ static void take_neighbours(const struct entry *entry)
 			entry->key->name, entry->value);
 }
 
+static void take_policy(const struct entry *entry)
+{
+	int policy = text_index(rt_policy_names, entry->value);
+
+	if (policy >= 0)
+		*(enum rt_policy *)entry->field = (enum rt_policy)policy;
+	else
+		ini_bad(entry->place, "%s: invalid policy '%s': use fifo, np-edf or np-dm",
+			entry->key->name, entry->value);
+}
+
 static void take_bool(const struct entry *entry)
 {
 	ini_bool(entry->place, entry->key->name, entry->value, entry->field);
@@ -330,6 +341,63 @@ static void take_deadline(const struct entry *entry)
 
 	task->deadline_line = entry->place->line;
 	take_time(entry);
+}
+
+/* ---- numbers and rates ---------------------------------------------------------------------- */
+
+/* "4/10ms" */
+static int read_rate(char *text, const struct key *key, struct bound_rate *ret)
+{
+	char *slash = strchr(text, '/');
+	uint64_t count, usec;
+
+	if (!slash)
+		return -EINVAL;
+	*slash++ = '\0';
+	/* read_time() reads a plain number, too. */
+	if (text[strspn(text, "0123456789")] || read_time(text, &count) < 0 ||
+	    read_time(slash, &usec) < 0)
+		return -EINVAL;
+	if (count < 1 || count > key->max || usec < 1 || usec > RT_TIME_MAX)
+		return -ERANGE;
+	*ret = (struct bound_rate){ count, usec };
+	return 0;
+}
+
+static void add_rate(const struct entry *entry, char *word, struct bound_rates *rates)
+{
+	struct bound_rate rate;
+	char copy[64];
+
+	snprintf(copy, sizeof(copy), "%s", word);
+	if (read_rate(word, entry->key, &rate) < 0)
+		ini_bad(entry->place,
+			"%s: invalid rate '%s': use NUMBER/TIME, as 4/10ms, with 1 to %llu events in 1 "
+			"us to 1 h; %s = 0 is for none",
+			entry->key->name, copy, ull(entry->key->max), entry->key->name);
+	else if (rates->n == BOUND_RATES_MAX)
+		ini_bad(entry->place, "%s: more than %u rates", entry->key->name, BOUND_RATES_MAX);
+	else
+		rates->list[rates->n++] = rate;
+}
+
+/* A number for one response time, or rates. */
+static void take_often(const struct entry *entry)
+{
+	_cleanup_(freep) char *copy = strdup(entry->value);
+	struct rt_often *often = entry->field;
+	char *word, *rest = copy;
+	struct entry number = *entry;
+
+	*often = (struct rt_often){ .number = RT_UNSET };
+	number.field = &often->number;
+	if (!copy)
+		ini_bad(entry->place, "out of memory");
+	else if (!strchr(copy, '/'))
+		take_count(&number);
+	else
+		while ((word = strtok_r(rest, " \t,", &rest)))
+			add_rate(entry, word, &often->rates);
 }
 
 /* ---- the table of execution times --------------------------------------------------------- */
@@ -418,14 +486,15 @@ static const struct key keys[] = {
 	SET("borrowers", take_bool, borrowers, 0, 0),
 	SET("law", take_bool, law, 0, 0),
 	SET("preemption", take_time, preemption, 0, 0),
-	SET("queue-changes", take_count, queue_changes, 0, 100000),
-	SET("activations", take_count, activations, 0, 100000),
+	SET("queue-changes", take_often, queue_changes, 0, 100000),
+	SET("activations", take_often, activations, 0, 100000),
 	SET("changed-queues", take_count, changed_queues, 0, 100000),
 	SET("activate-grace", take_interval, daemon.activate_grace, 0, 0),
 	SET("activate-min-interval", take_interval, daemon.activate_min_interval, 0, 0),
 	SET("enforce-delay", take_interval, daemon.enforce_delay, 0, 0),
 	SET("preemption-timeout", take_interval, preemption_timeout, 0, 0),
 
+	PARTITION("policy", take_policy, policy, 0, 0),
 	PARTITION("isolation", take_isolation, isolation, 0, 0),
 	PARTITION("start-inactive", take_bool, start_inactive, 0, 0),
 	PARTITION("waits-for-grant", take_bool, waits_for_grant, 0, 0),
@@ -503,8 +572,8 @@ static int set_new(const struct settings *settings, struct rt_set **ret)
 
 	set->margin_percent = settings->margin_percent;
 	set->borrowers = set->law = true;
-	set->neighbours = set->preemption = set->queue_changes = set->activations =
-		set->changed_queues = RT_UNSET;
+	set->neighbours = set->preemption = set->changed_queues = RT_UNSET;
+	set->queue_changes.number = set->activations.number = RT_UNSET;
 	set->in_force = (struct rt_daemon){
 		.activate_grace = settings->activate_grace_usec,
 		.activate_min_interval = settings->activate_min_interval_usec,

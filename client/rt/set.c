@@ -7,6 +7,13 @@
 #include "util/ini.h"
 #include "util/text.h"
 
+const char *const rt_policy_names[] = {
+	[RT_FIFO] = "fifo",
+	[RT_NP_EDF] = "np-edf",
+	[RT_NP_DM] = "np-dm",
+	NULL,
+};
+
 #define ERRORS_MAX 100U /* more do not help the reader */
 
 unsigned rt_partition_queues(const struct rt_partition *partition)
@@ -21,6 +28,11 @@ uint64_t rt_set_queues(const struct rt_set *set)
 	for (size_t i = 0; i < set->n_partitions; i++)
 		own += rt_partition_queues(&set->partitions[i]);
 	return own;
+}
+
+bool rt_often_is_stated(const struct rt_often *often)
+{
+	return often->number != RT_UNSET || often->rates.n > 0;
 }
 
 struct rt_set *rt_set_free(struct rt_set *set)

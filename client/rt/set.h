@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "util/base.h"
+#include "client/rt/bound.h"
 #include "client/rt/margin.h"
 #include "core/policy/class.h"
 #include "util/diagnostics.h"
@@ -35,8 +36,13 @@ struct rt_task {
 	unsigned line, deadline_line, wcet_line; /* of the file; 0: the key is missing */
 };
 
+/* Which of the waiting jobs runs next. */
+enum rt_policy { RT_FIFO, RT_NP_EDF, RT_NP_DM };
+extern const char *const rt_policy_names[]; /* NULL after the last */
+
 struct rt_partition {
 	char name[RT_NAME_MAX];
+	enum rt_policy policy;
 	enum isolation isolation;
 	bool start_inactive;
 	bool waits_for_grant; /* the first job is released when the lease is granted */
@@ -58,14 +64,21 @@ struct rt_daemon {
 	uint64_t activate_grace, activate_min_interval, enforce_delay;
 };
 
+/* How often something happens: a number within one response time, or rates. */
+struct rt_often {
+	uint64_t number; /* RT_UNSET: not stated, or rates */
+	struct bound_rates rates;
+};
+
 struct rt_set {
 	unsigned margin_percent; /* or MARGIN_MEASURED */
 	uint64_t neighbours;     /* leases that run at the same time; RT_UNSET */
 	enum neighbours neighbours_use;
 	bool capped, masked, own_pipes, no_graphics, borrowers, law;
-	uint64_t preemption;         /* cost of one preemption of the GPU; RT_UNSET */
-	uint64_t queue_changes;      /* of other programs, within one response time; RT_UNSET */
-	uint64_t activations;        /* of other leases, within one response time; RT_UNSET */
+	uint64_t preemption;           /* cost of one preemption of the GPU; RT_UNSET */
+	struct rt_often queue_changes; /* of other programs */
+	struct rt_often activations;   /* of other leases */
+	struct bound_rates queue_change_rates, activation_rates;
 	uint64_t changed_queues;     /* by one change of masks; RT_UNSET: all queues of others */
 	uint64_t preemption_timeout; /* the kernel's; RT_UNSET: no preemption ever times out */
 	struct rt_daemon daemon;     /* settings of gpuarbd that the plan assumes */
@@ -99,6 +112,8 @@ static inline unsigned long long ull(uint64_t number)
 
 unsigned rt_partition_queues(const struct rt_partition *partition);
 uint64_t rt_set_queues(const struct rt_set *set); /* of all partitions */
+
+bool rt_often_is_stated(const struct rt_often *often);
 
 /* The i-th key of the file, for tests that compare with the manual; NULL past the last. */
 const char *rt_set_key(size_t i, const char **ret_section);

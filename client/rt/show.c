@@ -249,7 +249,7 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 		table_add(table, "-");
 	else
 		table_add(table, "%" PRId64, t->slack);
-	if (plan->partitions[task->partition].passes)
+	if (plan->partitions[task->partition].passes && t->growth != BOUND_NONE)
 		table_add(table, "%" PRIu64 " (%" PRIu64 "%%)", t->growth,
 			  t->growth * 100 / t->wcet);
 	else
@@ -364,6 +364,7 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 
 	json_text(map, "name", partition->name);
 	json_flag(map, "passes", p->passes);
+	json_text(map, "policy", rt_policy_names[partition->policy]);
 	json_text(map, "isolation", isolation_names[partition->isolation]);
 	json_number(map, "effective_cus", p->effective);
 	json_known(map, "least_cus", p->least, 0);

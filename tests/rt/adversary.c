@@ -97,16 +97,21 @@ static void attack(struct set *set, size_t partition)
 {
 	static struct still stills[STILLS_MAX];
 	const struct partition *victim = &set->partitions[partition];
-	int64_t longest = 0, from, to;
+	int64_t period = 0, deadline = 0, horizon;
 	size_t n;
 
-	for (size_t i = 0; i < set->n_tasks; i++)
-		if (set->tasks[i].partition == partition && set->tasks[i].period > longest)
-			longest = set->tasks[i].period;
-	from = -4 * (victim->response + longest) * TICKS;
-	to = 4 * (victim->response + longest) * TICKS;
-	n = disturb_draw(set, victim, from, to, stills);
-	serve(set, partition, stills, n, to / 2);
+	for (size_t i = 0; i < set->n_tasks; i++) {
+		const struct task *task = &set->tasks[i];
+
+		if (task->partition != partition)
+			continue;
+		period = task->period > period ? task->period : period;
+		deadline = task->deadline > deadline ? task->deadline : deadline;
+	}
+	horizon = 4 * (victim->response + period) * TICKS;
+	n = disturb_draw(set, victim->policy == POLICY_FIFO ? victim->response : deadline, -horizon,
+			 horizon, stills);
+	serve(set, partition, stills, n, horizon / 2);
 }
 
 static void judge(struct set *set, const char *file, struct tally *tally)

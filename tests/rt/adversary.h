@@ -71,9 +71,10 @@ struct still {
 	int64_t from, to;
 };
 
-/* Draws what stops the GPU around the time 0, at which the jobs of the victim meet. Sorted; no two
- * overlap. Times are ticks. */
-size_t disturb_draw(const struct set *set, const struct partition *victim, int64_t from, int64_t to,
+/* Draws what stops the GPU around the time 0, at which the jobs of a partition meet. What happens at
+ * most so often happens so often within the window, in microseconds. Sorted; no two overlap. Times
+ * are ticks. */
+size_t disturb_draw(const struct set *set, int64_t window, int64_t from, int64_t to,
 		    struct still *ret);
 
 /* Runs the tasks of one partition, and notes the longest time from a release to its notice. */

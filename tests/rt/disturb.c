@@ -176,7 +176,7 @@ static size_t line_up(struct scene *s, int64_t timeout_at, struct still *ret)
 	return n;
 }
 
-size_t disturb_draw(const struct set *set, const struct partition *victim, int64_t from, int64_t to,
+size_t disturb_draw(const struct set *set, int64_t window, int64_t from, int64_t to,
 		    struct still *ret)
 {
 	static int64_t starts[STILLS_MAX];
@@ -184,7 +184,7 @@ size_t disturb_draw(const struct set *set, const struct partition *victim, int64
 		.set = set,
 		.from = from,
 		.to = to,
-		.window = victim->response * TICKS,
+		.window = window * TICKS,
 		.preemption = set->preemption * TICKS,
 		.starts = starts,
 	};

@@ -64,6 +64,7 @@ static void draw_partition(struct set *set, size_t i)
 	struct partition *partition = &set->partitions[i];
 
 	*partition = (struct partition){ .activation = -1, .response = -1 };
+	partition->policy = (enum policy)below(POLICIES);
 	partition->host = one_in(2) ? below(200) : 0;
 	if (one_in(4)) {
 		partition->activation = below(2000);
@@ -100,6 +101,8 @@ static void write_partition(FILE *out, const struct set *set, size_t i)
 	const struct partition *partition = &set->partitions[i];
 
 	fprintf(out, "[partition p%zu]\nhost-submission = %" PRId64 "us\n", i, partition->host);
+	if (partition->policy != POLICY_FIFO)
+		fprintf(out, "policy = %s\n", policy_names[partition->policy]);
 	if (partition->activation >= 0)
 		fprintf(out, "start-inactive = yes\nactivation-latency = %" PRId64 "us\n",
 			partition->activation);

@@ -63,8 +63,8 @@ static void draw_set(struct rt_rig *rig)
 		rig->set.borrowers = true;
 		rig->set.preemption = 1;
 		rig->set.daemon.activate_min_interval = 2 + below(10);
-		rig->set.activations = below(2);
-		rig->set.changed_queues = rig->set.activations > 0 ? 1 : 1 + below(2);
+		rig->set.activations.number = below(2);
+		rig->set.changed_queues = rig->set.activations.number > 0 ? 1 : 1 + below(2);
 	}
 	if (below(4) == 0) {
 		partition->start_inactive = true;
@@ -76,9 +76,9 @@ static void draw_set(struct rt_rig *rig)
  * may be answered within it. */
 static unsigned others_once(const struct rt_set *set)
 {
-	uint64_t changes = set->activations + (set->activations > 0);
+	uint64_t changes = set->activations.number + (set->activations.number > 0);
 
-	return (unsigned)(set->queue_changes +
+	return (unsigned)(set->queue_changes.number +
 			  (set->borrowers ? changes * set->changed_queues : 0));
 }
 
@@ -223,7 +223,7 @@ static void play_around(const struct tiny *a, const struct tiny *b, unsigned aro
 	rig.set.preemption = 1;
 	rig.set.changed_queues = 1;
 	rig.set.daemon.activate_min_interval = 3;
-	rig.set.queue_changes = around >> 2 & 1;
+	rig.set.queue_changes.number = around >> 2 & 1;
 	partition->start_inactive = around >> 3 & 1;
 	partition->activation = partition->start_inactive ? 1 : RT_UNSET;
 	add_tiny(&rig, a);

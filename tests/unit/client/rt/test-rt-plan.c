@@ -100,7 +100,7 @@ TEST(an_unstated_condition_makes_the_result_conditional)
 	_cleanup_(rt_plan_freep) struct rt_plan *host = rt_rig_plan(&rig, &gpu);
 	CHECK(host->result == RT_CONDITIONAL && strstr(host->conditions[0], "host-submission"));
 	rig.set.partitions[0].host_submission = 0;
-	rig.set.queue_changes = RT_UNSET;
+	rig.set.queue_changes.number = RT_UNSET;
 	_cleanup_(rt_plan_freep) struct rt_plan *queues = rt_rig_plan(&rig, &gpu);
 	CHECK(queues->result == RT_CONDITIONAL && strstr(queues->conditions[0], "queue-changes"));
 	/* Queues of others stop nobody there. */
@@ -153,7 +153,7 @@ TEST(before_gfx11_the_cost_of_a_preemption_is_required)
 	CHECK(rt_plan_make(&rig.set, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	CHECK(strstr(problem, "preemption = TIME") && strstr(problem, "borrowers = no"));
 	rig.set.borrowers = false;
-	rig.set.queue_changes = 1;
+	rig.set.queue_changes.number = 1;
 	CHECK(rt_plan_make(&rig.set, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	gpu.scheduler = SCHEDULER_MES;
 	CHECK(rt_plan_make(&rig.set, &gpu, &plan, problem, sizeof(problem)) == 0);
@@ -189,13 +189,13 @@ TEST(each_other_inactive_partition_counts_one_activation)
 	rig.set.borrowers = true;
 	rig.set.preemption = 10;
 	rig.set.changed_queues = 3;
-	rig.set.activations = RT_UNSET;
+	rig.set.activations.number = RT_UNSET;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 	CHECK(plan->tasks[0].bound == 500 + 2 * 30 + 2 * 30);
 	CHECK(plan->tasks[1].bound == 500 + 2 * 30);
 	CHECK(plan->result == RT_CONDITIONAL && strstr(plan->conditions[0], "activations"));
-	rig.set.activations = 4;
-	rig.set.queue_changes = 5;
+	rig.set.activations.number = 4;
+	rig.set.queue_changes.number = 5;
 	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan(&rig, &gpu);
 	CHECK(more->tasks[1].bound == 500 + 2 * 30 + 5 * 30 + 5 * 10);
 }
@@ -213,10 +213,10 @@ TEST(a_borrower_that_answers_late_is_counted)
 	rig.set.borrowers = true;
 	rig.set.preemption = 1000;
 	rig.set.changed_queues = 6;
-	rig.set.activations = 1;
+	rig.set.activations.number = 1;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 	CHECK(plan->result == RT_REJECTED && plan->tasks[0].bound == 10000 + 4 * 6000);
-	rig.set.activations = 0;
+	rig.set.activations.number = 0;
 	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &gpu);
 	CHECK(none->result == RT_ACCEPTED && none->tasks[0].bound == 10000 + 2 * 6000);
 }

@@ -74,7 +74,7 @@ TEST(missing_keys_have_the_defaults_of_the_daemon)
 	CHECK(set->daemon.activate_grace == settings->activate_grace_usec);
 	CHECK(set->daemon.enforce_delay == settings->enforce_delay_usec);
 	CHECK(!set->capped && !set->no_graphics && set->borrowers && set->law);
-	CHECK(set->preemption == RT_UNSET && set->queue_changes == RT_UNSET);
+	CHECK(set->preemption == RT_UNSET && set->queue_changes.number == RT_UNSET);
 	CHECK(set->tasks[0].deadline == 10000 && set->tasks[0].jitter == 0);
 	CHECK(set->partitions[0].n_tasks == 1 && rt_partition_queues(&set->partitions[0]) == 2);
 	CHECK(set->partitions[0].isolation == ISOLATION_SHADER_ENGINE);
@@ -128,8 +128,8 @@ TEST(every_key_is_stored)
 	const struct rt_partition *p = &set->partitions[0];
 
 	CHECK(set->margin_percent == 25 && set->capped && set->no_graphics && !set->borrowers);
-	CHECK(!set->law && set->preemption == 90 && set->queue_changes == 3);
-	CHECK(set->activations == 1 && set->changed_queues == 4);
+	CHECK(!set->law && set->preemption == 90 && set->queue_changes.number == 3);
+	CHECK(set->activations.number == 1 && set->changed_queues == 4);
 	CHECK(set->daemon.activate_grace == 500000 && set->daemon.enforce_delay == 2000000);
 	CHECK(set->daemon.activate_min_interval == 3000000);
 	CHECK(set->preemption_timeout == 4000000);
@@ -240,6 +240,10 @@ TEST(invalid_numbers_are_refused)
 	bad("[taskset]\nmargin = 1001%\n" TASK, 2, "margin");
 	bad("[taskset]\nmargin = 60\n" TASK, 2, "60%");
 	bad("[taskset]\nqueue-changes = -1\n" TASK, 2, "queue-changes");
+	bad("[taskset]\nqueue-changes = 0/10ms\n" TASK, 2, "invalid rate '0/10ms'");
+	bad("[taskset]\nqueue-changes = 4/0\n" TASK, 2, "invalid rate '4/0'");
+	bad("[taskset]\nactivations = 1/1s 5\n" TASK, 2, "invalid rate '5'");
+	bad("[taskset]\nactivations = 1/1s 2/2s 3/3s 4/4s 5/5s\n" TASK, 2, "more than 4 rates");
 	bad("[taskset]\nactivate-min-interval = 1500us\n" TASK, 2, "whole milliseconds");
 	bad("[taskset]\nactivate-min-interval = 0\n" TASK, 2, "whole milliseconds");
 	bad("[taskset]\nno-graphics = perhaps\n" TASK, 2, "is not yes or no");
@@ -247,6 +251,7 @@ TEST(invalid_numbers_are_refused)
 
 TEST(invalid_keys_of_a_partition_are_refused)
 {
+	bad(TASK "[partition q]\npolicy = rm\n", 7, "use fifo, np-edf or np-dm");
 	bad(TASK "[partition q]\nisolation = shared\n", 7, "use shader-engine or cu");
 	bad(TASK "[partition q]\npriority = 16\n", 7, "0 to 15");
 	bad(TASK "[partition q]\nuser = a, b\n", 7, "use one name");

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Why a set or a task is rejected, and what would help. */
+
+#include <stdio.h>
+
+#include "client/rt/dispatch.h"
+#include "client/rt/rt-plan.h"
+
+/* ---- reasons of the set ------------------------------------------------------------------- */
+
+/* Whether the partitions fit if they share shader engines. */
+static bool fits_sharing_engines(const struct rt_plan *plan, const unsigned *least)
+{
+	struct rt_set set = *plan->set;
+	struct rt_layout layout;
+
+	for (size_t i = 0; i < set.n_partitions; i++) {
+		set.partitions[i].isolation = ISOLATION_CU;
+		set.partitions[i].alone = false;
+	}
+	return rt_fit(plan->gpu, &set, least, &layout) == 0;
+}
+
+void rt_plan_reason_fit(struct rt_plan *plan, const unsigned *least)
+{
+	const char *advice = "use a GPU with more shader engines, or fewer partitions";
+
+	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
+		advice = "request fewer (queues = N, processes = N), or move tasks of several "
+			 "partitions into one";
+	else if (fits_sharing_engines(plan, least))
+		advice = "with isolation = cu in each partition they fit, and share shader engines";
+	snprintf(plan->reason, sizeof(plan->reason),
+		 "the partitions do not fit side by side: %s; %s", plan->layout.why, advice);
+}
+
+/* ---- reasons of a task -------------------------------------------------------------------- */
+
+/* Whether the task passes in a partition of its own. */
+static bool passes_alone(const struct rt_plan *plan, size_t i)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	uint64_t response = bound_response(&plan->partitions[task->partition].bound,
+					   plan->tasks[i].wcet);
+
+	return response != BOUND_NONE && response + task->jitter <= task->deadline;
+}
+
+static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
+	const struct rt_task_plan *t = &plan->tasks[i];
+	struct bound active = partition->bound;
+	uint64_t response;
+
+	active.latency = 0;
+	response = bound_response(&active, partition->work);
+	if (partition->least > 0)
+		snprintf(buf, size,
+			 "it passes on %u CUs or more, and one lease cannot have so many on this "
+			 "GPU",
+			 partition->least);
+	else if (plan->set->partitions[task->partition].policy != RT_FIFO)
+		snprintf(
+			buf, size,
+			"it needs shorter execution times or longer periods in its partition, or a "
+			"later deadline");
+	else if (partition->bound.latency > 0 && response != BOUND_NONE &&
+		 response + task->jitter <= task->deadline)
+		snprintf(buf, size,
+			 "it passes without the %llu us of activation: release the first job "
+			 "when the lease is granted (waits-for-grant = yes)",
+			 ull(partition->bound.latency));
+	else if (t->bound <= task->period)
+		snprintf(buf, size, "it passes with a deadline of %llu us", ull(t->bound));
+	else if (plan->set->partitions[task->partition].n_tasks > 1 && passes_alone(plan, i))
+		snprintf(buf, size, "it passes in a partition of its own with as many CUs");
+	else
+		snprintf(buf, size,
+			 "no deadline within its period is long enough: it needs a period of "
+			 "%llu us, or shorter execution times",
+			 ull(t->bound));
+}
+
+void rt_plan_reason_task(struct rt_plan *plan, size_t i)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
+	struct rt_task_plan *ret = &plan->tasks[i];
+	char advice[192];
+
+	if (ret->wcet == RT_UNSET) {
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "measured on %u CUs or more only, and one lease can have %u on this GPU: "
+			 "measure it on so many",
+			 task->points[0].cus, partition->effective);
+		return;
+	}
+	if (partition->work == RT_UNSET) {
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "unknown: another task of its partition was not measured on as few CUs as "
+			 "one lease can have on this GPU");
+		return;
+	}
+	if (ret->bound == BOUND_NONE && plan->set->partitions[task->partition].policy != RT_FIFO &&
+	    bound_load(&partition->bound) < 1) {
+		snprintf(
+			ret->reason, sizeof(ret->reason),
+			"no bound: jobs and standstill leave no time, or the partition is busy for more "
+			"than an hour or %u deadlines; use longer periods or shorter execution times",
+			DISPATCH_POINTS_MAX);
+		return;
+	}
+	if (ret->bound == BOUND_NONE) {
+		snprintf(
+			ret->reason, sizeof(ret->reason),
+			"changes of masks stop the GPU for %llu us and can come every %llu us: use "
+			"fewer changed-queues or a longer activate-min-interval",
+			ull(partition->bound.change), ull(partition->bound.interval));
+		return;
+	}
+	advise(plan, i, advice, sizeof(advice));
+	snprintf(ret->reason, sizeof(ret->reason), "%lld us past its deadline on %u CUs, %s; %s",
+		 (long long)-ret->slack, partition->effective,
+		 partition->placed ? "the CUs of its partition"
+				   : "the most that one lease can have on this GPU",
+		 advice);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The bounds of partitions with a policy, against simulations of the worst releases. */
+
+#include "client/rt/dispatch.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "check.h"
+#include "random-geometry.h"
+
+#define TASKS 4U
+#define STEP 100U /* of the simulation, in a unit of the tasks: a job can begin one step before 0 */
+
+struct worst {
+	const struct rt_demand *tasks;
+	size_t n;
+	bool edf;
+	uint64_t longest[TASKS]; /* in steps */
+};
+
+/* Runs one job of task `first` from one step before 0, if it is a task, and from 0 on all others as often
+ * as they may, up to the end of the busy period. */
+static void simulate(struct worst *w, size_t first)
+{
+	uint64_t release[TASKS] = { 0 }, time = 0;
+
+	if (first < w->n) {
+		time = w->tasks[first].cost * STEP - 1;
+		release[first] = w->tasks[first].period * STEP - 1;
+	}
+	for (;;) {
+		size_t best = w->n;
+		uint64_t least = UINT64_MAX;
+
+		for (size_t i = 0; i < w->n; i++) {
+			uint64_t key = w->tasks[i].deadline * STEP + (w->edf ? release[i] : 0);
+
+			if (release[i] <= time && key < least) {
+				least = key;
+				best = i;
+			}
+		}
+		if (best == w->n)
+			return;
+		time += w->tasks[best].cost * STEP;
+		if (time - release[best] > w->longest[best])
+			w->longest[best] = time - release[best];
+		release[best] += w->tasks[best].period * STEP;
+	}
+}
+
+static void draw(struct rt_demand *tasks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		tasks[i].period = 4 + below(30);
+		tasks[i].deadline = 3 + below((unsigned)tasks[i].period - 2);
+		tasks[i].cost = 1 + below((unsigned)tasks[i].period / 3);
+		tasks[i].jitter = 0;
+	}
+}
+
+static double load_of(const struct rt_demand *tasks, size_t n)
+{
+	double load = 0;
+
+	for (size_t i = 0; i < n; i++)
+		load += (double)tasks[i].cost / (double)tasks[i].period;
+	return load;
+}
+
+/* Whether the bounds keep all deadlines. The simulation never takes longer than a bound. */
+static bool passes(bool edf, const struct rt_demand *tasks, size_t n, bool *ret_missed)
+{
+	struct worst w = { .tasks = tasks, .n = n, .edf = edf };
+	const struct bound quiet = { .interval = 1000000 };
+	uint64_t bounds[TASKS];
+	bool all = true;
+
+	CHECK((edf ? dispatch_edf : dispatch_dm)(&quiet, tasks, n, bounds) == 0);
+	for (size_t first = 0; first <= n; first++)
+		simulate(&w, first);
+	*ret_missed = false;
+	for (size_t i = 0; i < n; i++) {
+		CHECK(w.longest[i] <= bounds[i] * STEP);
+		all &= bounds[i] <= tasks[i].deadline;
+		*ret_missed |= w.longest[i] > tasks[i].deadline * STEP;
+	}
+	return all;
+}
+
+TEST(np_edf_passes_if_and_only_if_no_release_pattern_misses)
+{
+	unsigned seed = (unsigned)time(NULL), accepted = 0, refused = 0;
+
+	printf("seed %u\n", seed);
+	srand48((long)seed);
+	for (unsigned i = 0; i < 20000; i++) {
+		struct rt_demand tasks[TASKS];
+		size_t n = 1 + below(TASKS);
+		bool missed, passed;
+
+		draw(tasks, n);
+		if (load_of(tasks, n) > DISPATCH_LOAD_MAX)
+			continue;
+		passed = passes(true, tasks, n, &missed);
+		CHECK(passed == !missed);
+		*(passed ? &accepted : &refused) += 1;
+	}
+	printf("%u accepted, %u refused\n", accepted, refused);
+	CHECK(accepted > 1000 && refused > 1000);
+}
+
+TEST(np_dm_bounds_are_never_exceeded)
+{
+	unsigned seed = (unsigned)time(NULL), accepted = 0, cautious = 0;
+
+	printf("seed %u\n", seed);
+	srand48((long)seed);
+	for (unsigned i = 0; i < 20000; i++) {
+		struct rt_demand tasks[TASKS];
+		size_t n = 1 + below(TASKS);
+		bool missed, passed;
+
+		draw(tasks, n);
+		if (load_of(tasks, n) > DISPATCH_LOAD_MAX)
+			continue;
+		passed = passes(false, tasks, n, &missed);
+		CHECK(!passed || !missed);
+		accepted += passed;
+		cautious += !passed && !missed;
+	}
+	printf("%u accepted, %u refused without a miss\n", accepted, cautious);
+	CHECK(accepted > 1000 && cautious < accepted / 10);
+}
+
+TEST(too_much_work_has_no_bound)
+{
+	const struct rt_demand tasks[] = { { 6, 10, 10, 0 }, { 5, 10, 10, 0 } };
+	const struct bound quiet = { .interval = 1000000 };
+	struct bound stopped = { .interval = 10, .change = 5 };
+	uint64_t bounds[2];
+
+	CHECK(dispatch_edf(&quiet, tasks, 2, bounds) == 0);
+	CHECK(bounds[0] == BOUND_NONE && bounds[1] == BOUND_NONE);
+	CHECK(dispatch_dm(&quiet, tasks, 2, bounds) == 0 && bounds[1] == BOUND_NONE);
+	CHECK(dispatch_edf(&stopped, tasks, 1, bounds) == 0 && bounds[0] == BOUND_NONE);
+}
+
+/* 3 in 100 us, 7 us each. Those before the window reach 21 us into it. */
+TEST(rates_count_events_that_begin_before_the_window)
+{
+	struct bound bound = { .interval = 1000000 };
+
+	bound.events[BOUND_QUEUE_CHANGES] = (struct bound_events){ .cost = 7,
+								   .rates = { { { 3, 100 } }, 1 } };
+	CHECK(bound_longest_stop(&bound) == 21);
+	CHECK(bound_response(&bound, 79) == 100 && bound_response(&bound, 80) == 122);
+	bound.events[BOUND_QUEUE_CHANGES].before = 21;
+	CHECK(bound_response(&bound, 58) == 79 && bound_response(&bound, 59) == 101);
+	bound.events[BOUND_QUEUE_CHANGES].rates.list[1] = (struct bound_rate){ 4, 1000 };
+	bound.events[BOUND_QUEUE_CHANGES].rates.n = 2;
+	CHECK(bound_response(&bound, 59) == 87);
+	bound.events[BOUND_QUEUE_CHANGES].rates.n = 1;
+	bound.events[BOUND_QUEUE_CHANGES].cost = 34;
+	CHECK(bound_response(&bound, 1) == BOUND_NONE);
+}
