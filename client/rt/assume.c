@@ -2,7 +2,7 @@
 
 /* The assumptions and conditions of a plan, as sentences. */
 
-#include "client/rt/rt-plan.h"
+#include "client/rt/judge.h"
 
 #include <errno.h>
 #include <stdarg.h>

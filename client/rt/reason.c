@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "client/rt/dispatch.h"
-#include "client/rt/rt-plan.h"
+#include "client/rt/judge.h"
 
 /* ---- reasons of the set ------------------------------------------------------------------- */
 
@@ -22,10 +22,13 @@ static bool fits_sharing_engines(const struct rt_plan *plan, const unsigned *lea
 	return rt_fit(plan->gpu, &set, least, &layout) == 0;
 }
 
-void rt_plan_reason_fit(struct rt_plan *plan, const unsigned *least)
+static void reason_fit(struct rt_plan *plan)
 {
+	unsigned least[RT_PARTITIONS_MAX], most = rt_fit_most(plan->gpu);
 	const char *advice = "use a GPU with more shader engines, or fewer partitions";
 
+	for (size_t i = 0; i < plan->set->n_partitions; i++)
+		least[i] = plan->partitions[i].least <= most ? plan->partitions[i].least : 0;
 	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
 		advice = "request fewer (queues = N, processes = N), or move tasks of several "
 			 "partitions into one";
@@ -84,7 +87,7 @@ static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
 			 ull(t->bound));
 }
 
-void rt_plan_reason_task(struct rt_plan *plan, size_t i)
+static void reason_task(struct rt_plan *plan, size_t i)
 {
 	const struct rt_task *task = &plan->set->tasks[i];
 	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
@@ -127,4 +130,13 @@ void rt_plan_reason_task(struct rt_plan *plan, size_t i)
 		 partition->placed ? "the CUs of its partition"
 				   : "the most that one lease can have on this GPU",
 		 advice);
+}
+
+void rt_plan_reason(struct rt_plan *plan)
+{
+	if (plan->layout.n == 0 && plan->layout.why[0])
+		reason_fit(plan);
+	for (size_t i = 0; i < plan->set->n_tasks; i++)
+		if (!plan->tasks[i].meets)
+			reason_task(plan, i);
 }
