@@ -44,7 +44,8 @@ done
 # ---- what they name ----------------------------------------------------------------------
 manual=$docs/libgpuarb.3.scd
 functions=$(sed -n 's/^\t*\(gpuarb_[a-z_]*\);$/\1/p' "$GPUARB_SOURCE_ROOT/libgpuarb/gpuarb.sym" \
-	"$GPUARB_SOURCE_ROOT/libgpuarb/hip/gpuarb-hip.sym")
+	"$GPUARB_SOURCE_ROOT/libgpuarb/hip/gpuarb-hip.sym" \
+	"$GPUARB_SOURCE_ROOT/libgpuarb/rt/gpuarb-rt.sym")
 check 'there are functions' test "$(wc -w <<<"$functions")" -gt 40
 for function in $functions; do
 	check "libgpuarb(3) has $function()" grep -qF "*$function*()" "$manual"

@@ -43,6 +43,7 @@ libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/            dbus
 libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/     dbus
 libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -none-
 libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
+libgpuarb/rt            libgpuarb/rt/                                     hip|systemd
 client/options          client/options/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/ -none-
 client/output           client/(options|output)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|hw/hw.h json
 client/launch           client/(options|output|launch)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ -none-

@@ -39,6 +39,7 @@ symbols()
 }
 symbols libgpuarb/gpuarb.sym libgpuarb0
 symbols libgpuarb/hip/gpuarb-hip.sym libgpuarb-hip0
+symbols libgpuarb/rt/gpuarb-rt.sym libgpuarb-rt0
 
 # Where debian/rules has it installed to.
 installed()

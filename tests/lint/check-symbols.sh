@@ -21,7 +21,7 @@ sed 's,/\*.*\*/,,' "$2" | grep ';' | names >"$dir/symbols"
 
 # The name stands before the first parenthesis, on that line or the next ones, or is the second
 # argument of a macro that defines the function.
-find "$sources" -name "*.c" ! -path "$sources/hip/*" -exec cat {} + | tr '\n' ' ' |
+find "$sources" -name "*.c" ! -path "$sources/hip/*" ! -path "$sources/rt/*" -exec cat {} + | tr '\n' ' ' |
 	grep -oE 'GPUARB_EXPORT [^(]*\(|_MEMBER\([^,]*, [a-z0-9_]+' | sed 's/ *($//' |
 	grep -oE 'gpuarb_[a-z0-9_]+$' | sort -u >"$dir/sources"
 

@@ -10,7 +10,9 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
+#include <semaphore.h>
 
+#include "libgpuarb/rt/gpuarb-rt.h"
 #include "kfdsim/test/hip-rig.h"
 
 #define RADEON_VII "0"
@@ -431,6 +433,103 @@ static void run_inside(int told)
 
 	start(&stage, &high, 1);
 	refused(&stage, -EOPNOTSUPP, "PID namespace");
+	end(&stage);
+}
+
+/* ---- jobs with deadlines --------------------------------------------------------------------- */
+
+struct copy {
+	struct order *order;
+	char letter;
+	char *from;
+	void *to;
+};
+
+struct order {
+	sem_t held;
+	char letters[8];
+	size_t n;
+};
+
+static int hold(hipStream_t stream, void *userdata)
+{
+	struct order *order = userdata;
+
+	(void)stream;
+	CHECK(sem_wait(&order->held) == 0);
+	return 0;
+}
+
+static int launch_copy(hipStream_t stream, void *userdata)
+{
+	struct copy *copy = userdata;
+
+	copy->order->letters[copy->order->n++] = copy->letter;
+	CHECK(hipMemcpyAsync(copy->to, copy->from, COPIED, hipMemcpyHostToDevice, stream) ==
+	      hipSuccess);
+	return 0;
+}
+
+static struct gpuarb_rt_task *add_task(struct gpuarb_rt *rt, uint64_t deadline)
+{
+	struct gpuarb_rt_task_options options = GPUARB_RT_TASK_OPTIONS_INIT;
+	struct gpuarb_rt_task *task = NULL;
+
+	options.period_usec = options.deadline_usec = deadline;
+	CHECK(gpuarb_rt_add_task(rt, &options, &task) == 0);
+	return task;
+}
+
+/* Jobs with deadlines in 3, 1 and 2 hours wait for one that runs. */
+static void run_jobs(struct stage *stage, uint32_t policy, const char *wanted)
+{
+	static char bytes[3][COPIED], back[COPIED];
+	struct gpuarb_rt_options options = GPUARB_RT_OPTIONS_INIT;
+	static const unsigned hours[] = { 3, 1, 2 };
+	struct gpuarb_rt_task *tasks[3];
+	struct gpuarb_rt_statistics statistics;
+	struct order order = { .n = 0 };
+	struct gpuarb_rt *rt = NULL;
+	struct copy copies[3];
+	hipStream_t stream = create(stage, 0);
+
+	options.policy = policy;
+	CHECK(gpuarb_hip_device(stage->lease, 0, &options.device) == 0);
+	CHECK(gpuarb_rt_new(stream, &options, &rt) == 0 && sem_init(&order.held, 0, 0) == 0);
+	for (size_t i = 0; i < 3; i++)
+		tasks[i] = add_task(rt, hours[i] * UINT64_C(3600) * 1000000);
+	CHECK(gpuarb_rt_submit(tasks[0], 0, hold, &order) == 0);
+	for (size_t i = 0; i < 3; i++) {
+		memset(bytes[i], (int)('a' + i), COPIED);
+		copies[i] = (struct copy){ &order, (char)('a' + i), bytes[i], NULL };
+		CHECK(hipMalloc(&copies[i].to, COPIED) == hipSuccess);
+		CHECK(gpuarb_rt_submit(tasks[i], 0, launch_copy, &copies[i]) == 0);
+	}
+	CHECK(sem_post(&order.held) == 0);
+	for (size_t i = 0; i < 3; i++) {
+		CHECK(gpuarb_rt_wait(tasks[i]) == 0);
+		CHECK(gpuarb_rt_read(tasks[i], &statistics, sizeof(statistics)) == 0);
+		CHECK(statistics.jobs == 1 + (i == 0) && statistics.misses == 0);
+		CHECK(statistics.longest_execution_usec > 0);
+		CHECK(hipMemcpy(back, copies[i].to, COPIED, hipMemcpyDeviceToHost) == hipSuccess);
+		CHECK(memcmp(back, bytes[i], COPIED) == 0);
+		CHECK(hipFree(copies[i].to) == hipSuccess);
+	}
+	CHECK(strcmp(order.letters, wanted) == 0);
+	gpuarb_rt_free(rt);
+	CHECK(gpuarb_hip_stream_destroy(stage->lease, stream) == 0);
+	sem_destroy(&order.held);
+}
+
+TEST(jobs_run_on_a_masked_stream_in_the_order_of_their_policy)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
+	struct stage stage;
+
+	start(&stage, &want, 1);
+	run_jobs(&stage, GPUARB_RT_FIFO, "abc");
+	run_jobs(&stage, GPUARB_RT_NP_EDF, "bca");
+	run_jobs(&stage, GPUARB_RT_NP_DM, "bca");
 	end(&stage);
 }
 

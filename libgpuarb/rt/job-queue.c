@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/rt/job-queue.h"
+
+void job_queue_add(struct job_queue *queue, struct job *job)
+{
+	struct job **end = &queue->first;
+
+	while (*end)
+		end = &(*end)->next;
+	job->next = NULL;
+	*end = job;
+	queue->n++;
+}
+
+/* When the task has budget again. */
+static uint64_t eligible(const struct gpuarb_rt_task *task)
+{
+	if (task->budget == 0 || task->used < task->budget)
+		return 0;
+	return task->since + task->used / task->budget * task->period;
+}
+
+/* Of two jobs that may run; the later one was submitted after the earlier one. */
+static bool overtakes(const struct job_queue *queue, const struct job *later,
+		      const struct job *earlier)
+{
+	if (later->task == earlier->task)
+		return false;
+	switch (queue->policy) {
+	case GPUARB_RT_NP_EDF:
+		return later->release + later->task->deadline <
+		       earlier->release + earlier->task->deadline;
+	case GPUARB_RT_NP_DM: return later->task->deadline < earlier->task->deadline;
+	default: return false;
+	}
+}
+
+struct job *job_queue_take(struct job_queue *queue, uint64_t now, uint64_t *ret_when)
+{
+	struct job **best = NULL, *job;
+
+	*ret_when = UINT64_MAX;
+	for (struct job **p = &queue->first; *p; p = &(*p)->next) {
+		uint64_t when = eligible((*p)->task);
+
+		if (when > now)
+			*ret_when = when < *ret_when ? when : *ret_when;
+		else if (!best || overtakes(queue, *p, *best))
+			best = p;
+	}
+	if (!best)
+		return NULL;
+	job = *best;
+	*best = job->next;
+	queue->n--;
+	return job;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A task that has not used all periods that its budgets are for begins anew. */
+static void use(struct gpuarb_rt_task *task, uint64_t begin, uint64_t execution)
+{
+	uint64_t periods = task->budget > 0 ? task->used / task->budget + 1 : 0;
+
+	if (task->used == 0 || begin >= task->since + periods * task->period) {
+		task->since = begin;
+		task->used = 0;
+	}
+	task->used += execution;
+}
+
+void job_count(const struct job *job, uint64_t begin, uint64_t end)
+{
+	struct gpuarb_rt_statistics *ret = &job->task->statistics;
+
+	ret->jobs++;
+	ret->waiting--;
+	ret->last_response_usec = end - job->release;
+	ret->last_execution_usec = end - begin;
+	ret->longest_response_usec = larger(ret->longest_response_usec, end - job->release);
+	ret->longest_execution_usec = larger(ret->longest_execution_usec, end - begin);
+	ret->misses += end - job->release > job->task->deadline;
+	ret->overruns += job->task->budget > 0 && end - begin > job->task->budget;
+	ret->violations += job->task->bound > 0 && end - job->release > job->task->bound;
+	use(job->task, begin, end - begin);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* libgpuarb-rt with a stream of the test, which is done when it is asked. */
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdarg.h>
+
+#include <systemd/sd-journal.h>
+
+#include "check.h"
+#include "libgpuarb/rt/job-queue.h"
+
+static hipError_t stream_ends = hipSuccess;
+static char journal[2048];
+static unsigned entries;
+
+hipError_t hipSetDevice(int device)
+{
+	return device == 3 ? hipSuccess : hipErrorInvalidDevice;
+}
+
+hipError_t hipStreamSynchronize(hipStream_t stream)
+{
+	(void)stream;
+	return stream_ends;
+}
+
+int sd_journal_send_with_location(const char *file, const char *line, const char *func,
+				  const char *format, ...)
+{
+	va_list args;
+
+	(void)file, (void)line, (void)func;
+	va_start(args, format);
+	/* The formats of the library: its arguments follow each in their order. */
+	for (const char *f = format; f; f = va_arg(args, const char *)) {
+		size_t n = strlen(journal);
+
+		for (; *f; f++) {
+			if (*f != '%')
+				n += (size_t)snprintf(journal + n, sizeof(journal) - n, "%c", *f);
+			else if (*++f == 's')
+				n += (size_t)snprintf(journal + n, sizeof(journal) - n, "%s",
+						      va_arg(args, const char *));
+			else
+				n += (size_t)snprintf(journal + n, sizeof(journal) - n, "%llu",
+						      va_arg(args, unsigned long long)),
+					f += 2;
+		}
+		snprintf(journal + n, sizeof(journal) - n, "\n");
+	}
+	va_end(args);
+	entries++;
+	return 0;
+}
+
+/* ---- order, without a thread --------------------------------------------------------------- */
+
+static struct gpuarb_rt_task task_of(uint64_t period, uint64_t deadline, uint64_t budget)
+{
+	return (struct gpuarb_rt_task){ .period = period, .deadline = deadline, .budget = budget };
+}
+
+/* Adds jobs that are released one after the other, and writes the letters of the order in which they
+ * run. */
+static void order_of(uint32_t policy, const char *letters, struct gpuarb_rt_task *tasks, char *ret)
+{
+	struct job jobs[16], *job;
+	struct job_queue queue = { .policy = policy };
+	uint64_t when;
+	size_t n = 0;
+
+	for (; letters[n]; n++) {
+		jobs[n] = (struct job){ .task = &tasks[letters[n] - 'a'], .release = 10 * n };
+		job_queue_add(&queue, &jobs[n]);
+	}
+	CHECK(queue.n == n);
+	for (n = 0; (job = job_queue_take(&queue, 1000, &when)); n++)
+		ret[n] = (char)('a' + (job->task - tasks));
+	ret[n] = '\0';
+	CHECK(queue.n == 0 && when == UINT64_MAX);
+}
+
+TEST(each_policy_has_its_order)
+{
+	struct gpuarb_rt_task tasks[] = { task_of(900, 500, 0), task_of(900, 100, 0),
+					  task_of(900, 85, 0) };
+	char order[17];
+
+	order_of(GPUARB_RT_FIFO, "abcab", tasks, order);
+	CHECK(strcmp(order, "abcab") == 0);
+	/* Deadlines: a 500, b 110, c 105, a 530, b 140. */
+	order_of(GPUARB_RT_NP_EDF, "abcab", tasks, order);
+	CHECK(strcmp(order, "cbbaa") == 0);
+	/* b 100, c 95 + 60: the earlier release goes first. */
+	order_of(GPUARB_RT_NP_EDF, "baaaaac", tasks, order);
+	CHECK(strcmp(order, "bcaaaaa") == 0);
+	order_of(GPUARB_RT_NP_DM, "baaaaac", tasks, order);
+	CHECK(strcmp(order, "cbaaaaa") == 0);
+}
+
+TEST(a_task_that_overruns_its_budget_waits_for_as_many_periods)
+{
+	struct gpuarb_rt_task greedy = task_of(100, 100, 20), modest = task_of(100, 100, 0);
+	struct job_queue queue = { .policy = GPUARB_RT_FIFO };
+	struct job first = { .task = &greedy }, second = { .task = &greedy },
+		   other = { .task = &modest };
+	uint64_t when;
+
+	greedy.statistics.waiting = 2;
+	job_queue_add(&queue, &first);
+	job_queue_add(&queue, &second);
+	job_queue_add(&queue, &other);
+	CHECK(job_queue_take(&queue, 1000, &when) == &first);
+	job_count(&first, 1000, 1050); /* two budgets and a half */
+	CHECK(greedy.statistics.overruns == 1 && greedy.statistics.longest_execution_usec == 50);
+	CHECK(job_queue_take(&queue, 1050, &when) == &other);
+	CHECK(!job_queue_take(&queue, 1199, &when) && when == 1200);
+	CHECK(job_queue_take(&queue, 1200, &when) == &second);
+	job_count(&second, 1200, 1210); /* 60 of three budgets */
+	CHECK(greedy.statistics.overruns == 1);
+	job_queue_add(&queue, &first);
+	CHECK(!job_queue_take(&queue, 1299, &when) && when == 1300);
+	CHECK(job_queue_take(&queue, 1300, &when) == &first);
+}
+
+TEST(misses_and_violations_are_counted_from_the_release)
+{
+	struct gpuarb_rt_task task = task_of(100, 80, 0);
+	struct job job = { .task = &task, .release = 10 };
+
+	task.bound = 70;
+	task.statistics.waiting = 3;
+	job_count(&job, 20, 80);
+	CHECK(task.statistics.misses == 0 && task.statistics.violations == 0);
+	job_count(&job, 20, 81);
+	CHECK(task.statistics.misses == 0 && task.statistics.violations == 1);
+	job_count(&job, 20, 91);
+	CHECK(task.statistics.misses == 1 && task.statistics.violations == 2);
+	CHECK(task.statistics.jobs == 3 && task.statistics.waiting == 0);
+	CHECK(task.statistics.longest_response_usec == 81);
+}
+
+/* ---- with the thread ----------------------------------------------------------------------- */
+
+static struct gpuarb_rt *new_rt(uint32_t policy)
+{
+	struct gpuarb_rt_options options = GPUARB_RT_OPTIONS_INIT;
+	struct gpuarb_rt *rt = NULL;
+
+	options.policy = policy;
+	options.device = 3;
+	options.plan = "taskset.ini";
+	CHECK(gpuarb_rt_new(NULL, &options, &rt) == 0);
+	return rt;
+}
+
+static struct gpuarb_rt_task *add(struct gpuarb_rt *rt, const char *name, uint64_t deadline,
+				  uint64_t bound)
+{
+	struct gpuarb_rt_task_options options = GPUARB_RT_TASK_OPTIONS_INIT;
+	struct gpuarb_rt_task *task = NULL;
+
+	options.name = name;
+	options.period_usec = UINT64_C(3600) * 1000000;
+	options.deadline_usec = deadline;
+	options.bound_usec = bound;
+	CHECK(gpuarb_rt_add_task(rt, &options, &task) == 0);
+	return task;
+}
+
+static struct gpuarb_rt_statistics read_task(struct gpuarb_rt_task *task)
+{
+	struct gpuarb_rt_statistics ret;
+
+	CHECK(gpuarb_rt_read(task, &ret, sizeof(ret)) == 0);
+	return ret;
+}
+
+static int do_nothing(hipStream_t stream, void *userdata)
+{
+	(void)stream, (void)userdata;
+	return 0;
+}
+
+static int fail(hipStream_t stream, void *userdata)
+{
+	(void)stream, (void)userdata;
+	return -ENODEV;
+}
+
+static int hold(hipStream_t stream, void *userdata)
+{
+	(void)stream;
+	CHECK(sem_wait(userdata) == 0);
+	return 0;
+}
+
+TEST(waiting_jobs_are_limited_and_dropped_at_the_end)
+{
+	struct gpuarb_rt *rt = new_rt(GPUARB_RT_NP_EDF);
+	struct gpuarb_rt_task *task = add(rt, "t", 0, 0);
+	unsigned n = 0;
+	sem_t held;
+
+	CHECK(sem_init(&held, 0, 0) == 0);
+	CHECK(gpuarb_rt_submit(task, 0, hold, &held) == 0);
+	while (gpuarb_rt_submit(task, 0, do_nothing, NULL) == 0)
+		n++;
+	CHECK(n == GPUARB_RT_JOBS_MAX || n == GPUARB_RT_JOBS_MAX - 1);
+	CHECK(gpuarb_rt_submit(task, 0, do_nothing, NULL) == -ENOBUFS);
+	CHECK(sem_post(&held) == 0 && gpuarb_rt_wait(task) == 0);
+	CHECK(read_task(task).jobs == n + 1 && read_task(task).waiting == 0);
+	CHECK(gpuarb_rt_submit(task, 0, hold, &held) == 0);
+	CHECK(gpuarb_rt_submit(task, 0, do_nothing, NULL) == 0);
+	CHECK(sem_post(&held) == 0);
+	CHECK(!gpuarb_rt_free(rt) && !gpuarb_rt_free(NULL));
+	sem_destroy(&held);
+}
+
+TEST(the_first_response_above_the_bound_of_the_plan_is_a_journal_event)
+{
+	struct gpuarb_rt *rt = new_rt(GPUARB_RT_NP_DM);
+	struct gpuarb_rt_task *late = add(rt, "warp", 0, 1), *fine = add(rt, "blend", 0, 0);
+
+	for (unsigned i = 0; i < 2; i++) /* released when the machine was started */
+		CHECK(gpuarb_rt_submit(late, 1, do_nothing, NULL) == 0);
+	CHECK(gpuarb_rt_wait(late) == 0);
+	CHECK(gpuarb_rt_submit(fine, 0, fail, NULL) == 0 && gpuarb_rt_wait(fine) == 0);
+	CHECK(read_task(late).violations == 2 && read_task(fine).failures == 1 && entries == 1);
+	CHECK(strstr(journal, "\nGPUARB_PLAN=taskset.ini\nGPUARB_TASK=warp\n"));
+	CHECK(strstr(journal, "\nGPUARB_BOUND_USEC=1\nGPUARB_OBSERVED_USEC="));
+	gpuarb_rt_free(rt);
+}
+
+TEST(no_job_runs_after_a_failure_of_hip)
+{
+	struct gpuarb_rt_options elsewhere = GPUARB_RT_OPTIONS_INIT;
+	struct gpuarb_rt *rt = new_rt(GPUARB_RT_FIFO);
+	struct gpuarb_rt_task *task = add(rt, "t", 0, 0);
+
+	stream_ends = hipErrorLaunchFailure;
+	CHECK(gpuarb_rt_submit(task, 0, do_nothing, NULL) == 0);
+	CHECK(gpuarb_rt_submit(task, 0, do_nothing, NULL) != -EINVAL);
+	CHECK(gpuarb_rt_wait(task) == -EIO);
+	CHECK(gpuarb_rt_submit(task, 0, do_nothing, NULL) == -EIO && read_task(task).jobs == 1);
+	gpuarb_rt_free(rt);
+	stream_ends = hipSuccess;
+
+	CHECK(gpuarb_rt_new(NULL, &elsewhere, &rt) == 0); /* the thread finds that out */
+	task = add(rt, "t", 0, 0);
+	(void)gpuarb_rt_submit(task, 0, do_nothing, NULL);
+	while (gpuarb_rt_submit(task, 0, do_nothing, NULL) == 0)
+		continue;
+	CHECK(gpuarb_rt_wait(task) == -EIO);
+	gpuarb_rt_free(rt);
+}
+
+TEST(invalid_arguments_are_refused)
+{
+	struct gpuarb_rt_task_options options = GPUARB_RT_TASK_OPTIONS_INIT;
+	struct gpuarb_rt_options policy = GPUARB_RT_OPTIONS_INIT;
+	struct gpuarb_rt_statistics statistics;
+	struct gpuarb_rt *rt = NULL;
+	struct gpuarb_rt_task *task = NULL;
+
+	policy.policy = GPUARB_RT_NP_DM + 1;
+	CHECK(gpuarb_rt_new(NULL, &policy, &rt) == -EINVAL && !rt);
+	CHECK(gpuarb_rt_new(NULL, NULL, &rt) == -EINVAL);
+	rt = new_rt(GPUARB_RT_FIFO);
+	CHECK(gpuarb_rt_add_task(rt, &options, &task) == -EINVAL); /* no period */
+	options.period_usec = 100;
+	options.deadline_usec = 101;
+	CHECK(gpuarb_rt_add_task(rt, &options, &task) == -EINVAL);
+	options.deadline_usec = 80;
+	options.budget_usec = 81;
+	CHECK(gpuarb_rt_add_task(rt, &options, &task) == -EINVAL && !task);
+	options.budget_usec = 80;
+	CHECK(gpuarb_rt_add_task(rt, &options, &task) == 0);
+	CHECK(gpuarb_rt_submit(task, 0, NULL, NULL) == -EINVAL);
+	CHECK(gpuarb_rt_submit(task, UINT64_MAX, do_nothing, NULL) == -EINVAL);
+	CHECK(gpuarb_rt_submit(NULL, 0, do_nothing, NULL) == -EINVAL &&
+	      gpuarb_rt_wait(NULL) == -EINVAL);
+	CHECK(gpuarb_rt_read(task, &statistics, sizeof(statistics) + 1) == -EINVAL);
+	for (unsigned i = 1; i < GPUARB_RT_TASKS_MAX; i++)
+		CHECK(gpuarb_rt_add_task(rt, &options, &task) == 0);
+	CHECK(gpuarb_rt_add_task(rt, &options, &task) == -ENOSPC);
+	gpuarb_rt_free(rt);
+}
