@@ -76,7 +76,16 @@ says_nothing_of_note()
 	! journal -p notice _COMM=gpuarbd | grep -v ': no AMD GPU here, or amdgpu is not loaded$'
 }
 
+# Its script is read only: the machine has no libmicrohttpd.
+exporter_starts_with_a_scrape()
+{
+	same "$(dpkg-deb --ctrl-tarfile /opt/debs/gpuarb-exporter_*.deb | tar -xO ./postinst |
+		grep -o "deb-systemd-[a-z]* [a-z\$_-]* '.*'" | grep -o "'.*'" | sort -u)" \
+		"'gpuarb-exporter.socket'"
+}
+
 check 'the packages install, and nothing fails' installs
+check 'the package of the exporter enables its socket and starts no service' exporter_starts_with_a_scrape
 check 'a call of an ordinary user starts gpuarbd, also without a GPU' is_activated
 check 'gpuarbd runs under its own user' runs_as_its_user
 check 'the first start logs no other notice or warning' says_nothing_of_note
