@@ -81,12 +81,20 @@ def imports(package: str) -> List[float]:
     return timed(lambda: subprocess.run([sys.executable, '-c', f'import {package}'], check=True), 15)
 
 
-def scrapes(numbers: List[int], rows: Dict[str, List[float]]) -> Dict[str, int]:
-    """Scrape times with so many leases, of which all but one wait. Returns the sizes."""
+def cpu(pid: int) -> float:
+    """Microseconds of CPU time that all threads of a process have used."""
+    return sum(int(task.joinpath('schedstat').read_text().split()[0])
+               for task in Path(f'/proc/{pid}/task').iterdir()) / 1e3
+
+
+def scrapes(machine: rig.Machine, numbers: List[int], rows: Dict[str, List[float]]) -> Dict[str, int]:
+    """Scrape times with so many leases, of which all but one wait, and the CPU time in them of the
+    programs. Returns the sizes."""
     import gpuarb
     import importlib
     exporter_test = importlib.import_module('test-exporter')
 
+    assert machine.daemon
     sizes: Dict[str, int] = {}
     leases: List[gpuarb.Lease] = []
     exporter = exporter_test.Exporter()
@@ -95,11 +103,16 @@ def scrapes(numbers: List[int], rows: Dict[str, List[float]]) -> Dict[str, int]:
             while len(leases) < number:
                 leases.append(arbiter.reserve_start(cus=60, wait=3600, name=f'bench-{len(leases)}'))
             rows[f'snapshot in Python, {number} leases'] = timed(arbiter.snapshot, 5)
-            found = []
+            programs = {'gpuarbd': machine.daemon.pid, 'gpuarb-exporter': exporter.process.pid,
+                        'dbus-daemon': machine.bus.pid}
             for _ in range(5):
                 time.sleep(1.1)  # scrapes within a second share a snapshot
-                found += timed(lambda: sizes.update({str(number): len(exporter.get()[1])}), 1)
-            rows[f'scrape, {number} leases'] = found
+                before = {program: cpu(pid) for program, pid in programs.items()}
+                found = timed(lambda: sizes.update({str(number): len(exporter.get()[1])}), 1)
+                rows.setdefault(f'scrape, {number} leases', []).extend(found)
+                for program, pid in programs.items():
+                    rows.setdefault(f'CPU time of {program}, {number} leases', []).append(
+                        cpu(pid) - before[program])
             rows[f'scrape of the same snapshot, {number} leases'] = timed(exporter.get, 20)
     exporter.close()
     for lease in leases:
@@ -108,14 +121,14 @@ def scrapes(numbers: List[int], rows: Dict[str, List[float]]) -> Dict[str, int]:
 
 
 def main() -> None:
-    numbers = [int(word) for word in sys.argv[1:]] or [10, 200]
+    numbers = [int(word) for word in sys.argv[1:]] or [10, 1000, 4096]
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-    machine = rig.Machine()
+    machine = rig.Machine(configuration='[daemon]\nmax-leases-per-user = 4096\nmax-holders = 8192\n')
     os.environ['GPUARB_BUS_ADDRESS'] = machine.address
     rows = {'python3 -c pass (import sys)': imports('sys'), 'import gpuarb': imports('gpuarb'),
             'reserve and close in C': in_c(), 'reserve and close in Python': in_python()}
-    sizes = scrapes(numbers, rows) if os.environ.get('GPUARB_EXPORTER') else {}
+    sizes = scrapes(machine, numbers, rows) if os.environ.get('GPUARB_EXPORTER') else {}
     machine.close()
 
     print(f'{"":44} {"least":>9} {"p50":>9} {"p90":>9}  microseconds')

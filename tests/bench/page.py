@@ -63,8 +63,17 @@ def of_flood(result: Any) -> Iterator[Measure]:
                           row['p99_us'], idle[row['service']], 'us')
 
 
+def of_python(result: Any) -> Iterator[Measure]:
+    p50 = {name: row['p50'] for name, row in result['python'].items()}
+    yield Measure('reserve in Python, beside C', p50['reserve and close in Python'],
+                  p50['reserve and close in C'], 'us')
+    yield Measure('import gpuarb, beside an empty program', p50['import gpuarb'],
+                  p50['python3 -c pass (import sys)'], 'us')
+
+
 MEASURES: Dict[str, Callable[[Any], Iterator[Measure]]] = {
     'pair': of_pair, 'run': of_run, 'life': of_life, 'memory': of_memory, 'flood': of_flood,
+    'python': of_python,
 }
 
 

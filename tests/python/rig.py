@@ -64,12 +64,13 @@ def kill_after(first: 'subprocess.Popen[bytes]', second: 'subprocess.Popen[bytes
 class Machine:
     """A private bus, and a gpuarbd with simulated GPUs on it."""
 
-    def __init__(self, simulate: str = 'radeon-vii', tenants: str = TENANTS) -> None:
+    def __init__(self, simulate: str = 'radeon-vii', tenants: str = TENANTS,
+                 configuration: str = '') -> None:
         self.folder = Path(tempfile.mkdtemp(prefix='gpuarb-python-'))
         self.simulate = simulate
         (self.folder / 'tenants.d').mkdir()
         (self.folder / 'run').mkdir()
-        (self.folder / 'gpuarbd.conf').touch()
+        (self.folder / 'gpuarbd.conf').write_text(configuration)
         (self.folder / 'tenants.d/10-lab.conf').write_text(tenants)
         self.address = f'unix:path={self.folder}/bus'
         (self.folder / 'bus.conf').write_text(BUS_CONFIG.format(self.folder / 'bus'))
