@@ -58,10 +58,9 @@ static void free_snapshot(struct exporter *exporter)
 /* Leaves view NULL on failure, and reports the first one. */
 static void take_snapshot(struct exporter *exporter)
 {
-	uint64_t usec = boottime_usec();
 	int r = 0;
 
-	if (exporter->view && usec - exporter->taken_usec < FRESH_USEC)
+	if (exporter->view && boottime_usec() - exporter->taken_usec < FRESH_USEC)
 		return;
 	free_snapshot(exporter);
 	if (!exporter->gpuarb)
@@ -70,7 +69,7 @@ static void take_snapshot(struct exporter *exporter)
 		r = gpuarb_look(exporter->gpuarb, &exporter->view);
 	if (r >= 0)
 		(void)gpuarb_read_counters(exporter->gpuarb, &exporter->counters);
-	exporter->taken_usec = usec;
+	exporter->taken_usec = boottime_usec();
 	if (r < 0 && !exporter->failed)
 		fprintf(stderr, "no snapshot: %s\n", gpuarb_last_error(exporter->gpuarb));
 	exporter->failed = r < 0;
