@@ -4,20 +4,24 @@
 
 import errno
 import gc
+import importlib.util
 import inspect
 import math
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 from typing import Any, Callable, List
 
 import rig
 
 import gpuarb
+from gpuarb import hip
 
 
 class Reserve(rig.MachineTest):
@@ -119,6 +123,13 @@ class Reserve(rig.MachineTest):
             self.assertEqual([info.state for info in arbiter.snapshot().leases], ['granted'])
         signal.signal(signal.SIGUSR1, before)
 
+    def test_a_handler_that_raises_between_the_grant_and_the_result_leaves_no_lease(self) -> None:
+        with gpuarb.Arbiter() as arbiter:
+            with unittest.mock.patch('gpuarb.arbiter.Lease', side_effect=KeyboardInterrupt), \
+                    self.assertRaises(KeyboardInterrupt):
+                arbiter.reserve(cus=60)
+            self.assertEqual(arbiter.snapshot().leases, ())
+
     @staticmethod
     def signal_when_waiting() -> None:
         with gpuarb.Arbiter() as arbiter:
@@ -167,6 +178,41 @@ class Reserve(rig.MachineTest):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             self.assertEqual([info.id for info in arbiter.snapshot().leases], [lease.id])
 
+    def test_a_child_that_was_forked_after_the_import_reserves_for_itself(self) -> None:
+        child = os.fork()
+        if child == 0:
+            try:
+                with gpuarb.reserve(cus=15) as lease:
+                    os._exit(0 if lease.cus == 15 else 1)
+            finally:
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_two_copies_of_the_package_do_not_disturb_each_other(self) -> None:
+        spec = importlib.util.spec_from_file_location('vendored_gpuarb', gpuarb.__file__)
+        assert spec and spec.loader
+        other = importlib.util.module_from_spec(spec)
+        with unittest.mock.patch.dict(sys.modules, {'vendored_gpuarb': other}):
+            spec.loader.exec_module(other)
+            self.assertIsNot(other.Lease, gpuarb.Lease)
+            with gpuarb.reserve(cus=15) as first:
+                with other.reserve(cus=30) as second:
+                    self.assertNotEqual(first.id, second.id)
+                    with self.assertRaises(other.NoCapacity):
+                        other.reserve(cus=30)
+                    with self.assertRaises(gpuarb.NoCapacity):
+                        gpuarb.reserve(cus=30)
+                self.assertEqual([info.id for info in gpuarb.snapshot().leases
+                                  if info.state == 'granted'], [first.id])
+
+    def test_without_hip_a_stream_is_not_supported_and_the_lease_stays(self) -> None:
+        with unittest.mock.patch.object(hip, '_NAMES', ('libamdhip64.so.none',)), \
+                gpuarb.reserve(cus=15) as lease:
+            with self.assertRaises(gpuarb.NotSupported) as caught:
+                lease.stream()
+            self.assertIn('libamdhip64.so.none', str(caught.exception))
+            self.assertEqual(lease.state, 'granted')
+
     def test_help_shows_the_arguments(self) -> None:
         functions: List[Callable[..., Any]] = [gpuarb.reserve, gpuarb.Arbiter.reserve]
         for function in functions:
@@ -181,6 +227,19 @@ class Absent(unittest.TestCase):
             with self.assertRaises(gpuarb.DaemonAbsent) as caught:
                 gpuarb.Arbiter()
         self.assertIsInstance(caught.exception, ConnectionRefusedError)
+
+    def test_a_daemon_that_stops_ends_leases_and_may_come_back(self) -> None:
+        machine = rig.Machine()
+        with rig.variables(GPUARB_BUS_ADDRESS=machine.address), gpuarb.Arbiter() as arbiter:
+            with arbiter.reserve(cus=15) as lease:
+                machine.stop()
+                self.assertEqual([status.state for status in lease.changes()][-1], 'ending')
+                with self.assertRaises(gpuarb.DaemonAbsent):
+                    arbiter.reserve(cus=15)
+            machine.start()
+            with arbiter.reserve(cus=15) as lease:
+                self.assertEqual(lease.cus, 15)
+        machine.close()
 
 
 if __name__ == '__main__':

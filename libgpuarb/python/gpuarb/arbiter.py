@@ -127,9 +127,13 @@ class Arbiter:
     def _reserve(self, function: Callable[..., int], asked: Request) -> Lease:
         wants = raw_wants(self.wants(asked.wants))
         pointer = c_void_p()
-        self._handle.call(function, self._handle.pointer, wants, len(wants), raw_options(asked),
-                          pointer)
-        return Lease(self._handle, pointer)
+        try:
+            self._handle.call(function, self._handle.pointer, wants, len(wants),
+                              raw_options(asked), pointer)
+            return Lease(self._handle, pointer)  # which takes it
+        finally:
+            if pointer:  # a handler of a signal has raised in between
+                lib.gpuarb_lease_close(pointer)
 
     @_with_request(request)
     def reserve_start(self, asked: Request) -> Lease:

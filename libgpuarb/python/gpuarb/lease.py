@@ -46,10 +46,11 @@ class Lease:
     changes() read what gpuarbd has reported since."""
 
     def __init__(self, handle: Handle, pointer: c_void_p) -> None:
-        self._handle = handle.join()
-        self._pointer = pointer
+        self._pointer = c_void_p()  # for __del__(), if a handler of a signal raises before the end
         self._fd = int(lib.gpuarb_lease_fd(pointer))
         self._id = int(lib.gpuarb_lease_id(pointer))
+        self._handle = handle.join()
+        self._pointer, pointer.value = c_void_p(pointer.value), None
 
     # ---- changes ---------------------------------------------------------------------------------
 
