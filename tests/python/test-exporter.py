@@ -179,7 +179,8 @@ class Metrics(rig.MachineTest):
             client.close()
 
     def test_each_alert_fires_for_the_machine_that_has_the_problem(self) -> None:
-        rules, tests = MONITORING / 'gpuarb.rules.yml', rig.SOURCE / 'tests/data/gpuarb.rules.test.yml'
+        rules = MONITORING / 'gpuarb.rules.yml'
+        tests = rig.SOURCE / 'tests/data/gpuarb.rules.test.yml'
         self.assertEqual(set(re.findall(r'- alert: (\w+)', rules.read_text())),
                          set(re.findall(r'- alertname: (\w+)', tests.read_text())))
         done = promtool('test', 'rules', str(tests))
