@@ -82,6 +82,7 @@ class Reserve(rig.MachineTest):
                          (gpuarb.NeverFits, caught.exception.refusals, str(caught.exception)))
 
     def test_invalid_arguments_name_the_argument(self) -> None:
+        arguments: Any
         for arguments, word in (({'cus': '0%'}, 'cus'), ({'cus': '30 %'}, 'cus'),
                                 ({'cus': -1}, 'cus'), ({'cus': 2**32}, 'cus'),
                                 ({'cus': 1, 'queues': 2.5}, 'queues'),
@@ -91,7 +92,7 @@ class Reserve(rig.MachineTest):
                                 ({'cus': 1, 'shape': 'circle'}, 'circle'),
                                 ({'cus': '10%', 'gpu': 7}, 'cus')):
             with self.subTest(arguments), self.assertRaisesRegex(ValueError, word):
-                gpuarb.reserve(**arguments)  # type: ignore[arg-type]
+                gpuarb.reserve(**arguments)
         with self.assertRaisesRegex(ValueError, 'queues'):
             gpuarb.request(gpuarb.Want(cus=1), queues=3)
         with self.assertRaises(gpuarb.NoSuchGpu):

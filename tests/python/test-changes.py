@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Callable, List
+from typing import Any, Callable, List
 
 import rig
 
@@ -56,9 +56,10 @@ class Plans(rig.MachineTest):
                 self.assertEqual([i.name for i in arbiter.snapshot().leases], ['gang'])
         with self.assertRaisesRegex(ValueError, '60.*72'):
             gpuarb.plan(cus='50%')
-        for arguments in ((wants[0], 7), (gpuarb.request(cus=1), wants[0])):
+        mixed: Any
+        for mixed in ((wants[0], 7), (gpuarb.request(cus=1), wants[0])):
             with self.assertRaises(ValueError):
-                gpuarb.plan(*arguments)  # type: ignore[arg-type]
+                gpuarb.plan(*mixed)
 
 
 class Changes(rig.MachineTest):

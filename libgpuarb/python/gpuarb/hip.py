@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_uint32, c_void_p
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple, Type
 
@@ -158,8 +159,7 @@ class Stream:
 
     def torch(self) -> Any:
         """The stream for PyTorch: `with torch.cuda.stream(stream.torch()):`."""
-        from torch.cuda import ExternalStream  # type: ignore[import]
-        return ExternalStream(self.handle, device=self.device)
+        return import_module('torch.cuda').ExternalStream(self.handle, device=self.device)
 
 
 def runtime_has_started() -> bool:

@@ -143,7 +143,7 @@ def _check(owner: Any, key: str, bits: int) -> int:
     value = getattr(owner, key)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**bits:
         raise ValueError(f'{key}={value!r}: must be a whole number from 0 to {2**bits - 1}')
-    return value
+    return int(value)
 
 
 def raw_wants(wants: Sequence[Want]) -> Any:
