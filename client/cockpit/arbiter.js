@@ -24,6 +24,16 @@ export function plain(value) {
     return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, plain(v)]));
 }
 
+/** A GPU with all that the page reads: an older gpuarbd has not all properties. @param {any} properties @returns {Values} */
+export function gpuOf(properties) {
+    return { CusPerShaderArray: [], Unmanaged: [], DriverEvents: {}, FloorExcess: "", Draining: false, ...plain(properties) };
+}
+
+/** The same of a lease. @param {any} properties @returns {Values} */
+export function leaseOf(properties) {
+    return { Partitions: [], Drift: [], WaitsFor: [], Reason: "", Since: 0, Deadline: Number.MAX_VALUE, Position: 0, ...plain(properties) };
+}
+
 export class Arbiter {
     /** @param {() => void} changed called after each change of the fields */
     constructor(changed) {
@@ -96,9 +106,9 @@ export class Arbiter {
     /** @param {string} path @param {any} interfaces */
     add(path, interfaces) {
         if (interfaces[GPU])
-            this.gpus.set(path, plain(interfaces[GPU]));
+            this.gpus.set(path, gpuOf(interfaces[GPU]));
         if (interfaces[LEASE])
-            this.leases.set(path, plain(interfaces[LEASE]));
+            this.leases.set(path, leaseOf(interfaces[LEASE]));
     }
 
     /** @param {string} path @param {string} iface @param {string} signal @param {any[]} args */

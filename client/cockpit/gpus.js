@@ -62,7 +62,7 @@ function unmanaged(gpu) {
 
 /** @param {Values} gpu */
 function events(gpu) {
-    const told = Object.entries(gpu.DriverEvents ?? {}).filter(([kind]) => kind !== "migration");
+    const told = Object.entries(gpu.DriverEvents).filter(([kind]) => kind !== "migration");
 
     return told.length === 0 ? null : h("p", { class: "quiet" }, `The driver reported: ${told.map(([kind, n]) => `${kind} ${n}`).join(", ")}.`);
 }

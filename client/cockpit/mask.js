@@ -15,7 +15,7 @@
  * @param {Geometry} gpu @param {number} xcc @param {number} n bits of the GPU @param {Place[]} places
  */
 function placeXcc(gpu, xcc, n, places) {
-    const engines = gpu.CusPerShaderArray[xcc];
+    const engines = gpu.CusPerShaderArray[xcc] ?? [];
     const step = gpu.WgpMode ? 2 : 1;
     const arrays = Math.max(...engines.map(e => e.length));
     const most = Math.max(...engines.flat());

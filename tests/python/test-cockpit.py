@@ -293,6 +293,17 @@ class Page(rig.MachineTest):
             self.assertIn(str(lease.id), self.script('return document.activeElement.dataset.key'))
         self.wait_for_text('#leases', 'There are no leases.')
 
+    def test_what_an_older_daemon_does_not_say_is_left_out(self) -> None:
+        drawn = self.browser.execute_async_script('''const done = arguments[0];
+            Promise.all(['arbiter', 'map'].map(name => import(`./${name}.js`)))
+                .then(([arbiter, map]) => {
+                    const gpu = arbiter.gpuOf({Xccs: {t: 'u', v: 1}, Name: {t: 's', v: 'x'}});
+                    const lease = arbiter.leaseOf({Id: {t: 't', v: 7}, State: {t: 's', v: 'new'}});
+                    const held = map.leasesOn([lease], 'x');
+                    done([map.drawMap(gpu, held, []).outerHTML, lease.Drift, held, gpu.Name]);
+                }).catch(error => done(String(error)))''')
+        self.assertEqual(drawn, ['<div class="map"></div>', [], [], 'x'])
+
     def test_a_phone_and_the_dark(self) -> None:
         light = self.script('return getComputedStyle(document.body).backgroundColor')
         self.script("dispatchEvent(new CustomEvent('cockpit-style', {detail: {style: 'dark'}}))")
