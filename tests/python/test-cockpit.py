@@ -7,80 +7,21 @@ import contextlib
 import importlib
 import json
 import os
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
-from pathlib import Path
 from typing import Any, Callable, Dict, List
 
+import browser
 import rig
 
 import gpuarb
 
-WS = Path('/usr/lib/cockpit/cockpit-ws')
 GPUS = 'radeon-vii,v620,mi300x-spx,strix-halo'
 TENANTS = rig.TENANTS + '''
 [tenant *]
 class = besteffort
 '''
-
-
-def missing() -> str:
-    """What the test needs and this machine does not have."""
-    programs = [name for name in ('chromium', 'chromedriver', 'cockpit-bridge')
-                if not shutil.which(name)]
-    if not WS.exists():
-        programs.append('cockpit-ws')
-    try:
-        importlib.import_module('selenium.webdriver')
-    except ImportError:
-        programs.append('python3-selenium')
-    return ', '.join(programs)
-
-
-def free_port() -> int:
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-class Cockpit:
-    """cockpit-ws with one session that needs no password, and the page in its folder."""
-
-    def __init__(self, address: str) -> None:
-        self.data = Path(tempfile.mkdtemp(prefix='gpuarb-cockpit-'))
-        (self.data / 'cockpit').mkdir()
-        (self.data / 'cockpit/gpuarb').symlink_to(rig.SOURCE / 'client/cockpit')
-        port = free_port()
-        self.url = f'http://127.0.0.1:{port}/cockpit/@localhost/gpuarb/index.html'
-        self.process = subprocess.Popen(
-            [WS, '--no-tls', '--address=127.0.0.1', f'--port={port}',
-             '--local-session=cockpit-bridge'],
-            env={**os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': address,
-                 'XDG_DATA_DIRS': f'{self.data}:/usr/local/share:/usr/share'},
-            stderr=subprocess.DEVNULL, start_new_session=True)
-
-    def close(self) -> None:
-        os.killpg(self.process.pid, signal.SIGTERM)
-        self.process.wait(rig.SECONDS)
-        shutil.rmtree(self.data)
-
-
-def start_browser() -> Any:
-    webdriver = importlib.import_module('selenium.webdriver')
-    service = importlib.import_module('selenium.webdriver.chrome.service')
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which('chromium')
-    for option in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
-                   '--window-size=1280,1200'):
-        options.add_argument(option)
-    options.set_capability('goog:loggingPrefs', {'browser': 'ALL'})
-    return webdriver.Chrome(service=service.Service(shutil.which('chromedriver')), options=options)
 
 
 CELLS = '''return [...document.querySelectorAll('[data-gpu]')].map(card => ({
@@ -95,32 +36,21 @@ CELLS = '''return [...document.querySelectorAll('[data-gpu]')].map(card => ({
 class Page(rig.MachineTest):
     simulate = GPUS
     tenants = TENANTS
-    cockpit: Cockpit
+    cockpit: browser.Cockpit
     browser: Any
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        cls.cockpit = Cockpit(cls.machine.address)
-        cls.browser = start_browser()
-        cls.open()
+        cls.cockpit = browser.Cockpit(cls.machine.address)
+        cls.browser = browser.start_browser()
+        browser.open_page(cls.browser, cls.cockpit)
 
     @classmethod
     def tearDownClass(cls) -> None:
         cls.browser.quit()
         cls.cockpit.close()
         super().tearDownClass()
-
-    @classmethod
-    def open(cls) -> None:
-        """Opens the page; cockpit-ws may have to start first."""
-        end = time.monotonic() + rig.SECONDS
-        while time.monotonic() < end:
-            with contextlib.suppress(Exception):
-                cls.browser.get(cls.cockpit.url)
-                if cls.browser.title == 'GPUs':
-                    return
-        raise AssertionError(f'no page at {cls.cockpit.url}')
 
     def setUp(self) -> None:
         self.wait_for(lambda: len(self.all('[data-gpu]')) == len(GPUS.split(',')))
@@ -320,7 +250,7 @@ class Page(rig.MachineTest):
 
 
 if __name__ == '__main__':
-    lacks = missing()
+    lacks = browser.missing()
     if lacks:
         print(f'skipped: no {lacks}')
         sys.exit(77)
