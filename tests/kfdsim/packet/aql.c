@@ -107,6 +107,8 @@ static int update_limit(struct sim_queue *queue)
 
 enum queue_error {
 	ERROR_DIMENSIONS = 2,
+	ERROR_GROUP_MEMORY = 4,
+	ERROR_CODE = 8,
 	ERROR_PACKET = 32,
 	ERROR_GROUP_SIZE = 64,
 	ERROR_VENDOR_PACKET = 256,
@@ -238,12 +240,41 @@ static uint32_t clamp(uint64_t value)
 	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
+#define SETUP_DIMENSIONS 3U /* the field, and the largest number in it; other bits are reserved */
+
+static uint32_t group_memory(unsigned target)
+{
+	return target == 90500 ? 160U << 10 : target == 120500 ? 320U << 10 : 64U << 10;
+}
+
+/* 0: its fields can be so. */
+static int check_dispatch(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
+{
+	if (packet->dispatch.setup == 0 || packet->dispatch.setup > SETUP_DIMENSIONS) {
+		packet_stop(queue, "AQL dispatch with setup %#x", packet->dispatch.setup);
+		return tell_error(queue, ERROR_DIMENSIONS, now_ns);
+	}
+	if (packet->dispatch.group_size > group_memory(queue->gpu->info.gfx_target)) {
+		packet_stop(queue, "AQL dispatch with %" PRIu32 " bytes of group memory",
+			    packet->dispatch.group_size);
+		return tell_error(queue, ERROR_GROUP_MEMORY, now_ns);
+	}
+	if (packet->dispatch.kernel_object == 0) {
+		packet_stop(queue, "AQL dispatch of no kernel");
+		return tell_error(queue, ERROR_CODE, now_ns);
+	}
+	return 0;
+}
+
 /* Work-groups and threads of each; the last one of a row may be cut. */
 static int measure(struct sim_queue *queue, const union packet *packet, uint64_t now_ns,
 		   struct timing_kernel *ret)
 {
 	uint64_t blocks = 1, threads = 1;
+	int r = check_dispatch(queue, packet, now_ns);
 
+	if (r < 0)
+		return r;
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t grid = packet->dispatch.grid[i], group = packet->dispatch.group[i];
 

@@ -171,6 +171,8 @@ uint8_t *rig_dispatch(struct rig *rig, uint32_t grid, uint16_t group, uint64_t c
 	uint16_t groups[3] = { group, 1, 1 };
 	uint32_t grids[3] = { grid, 1, 1 };
 
+	packet[2] = 1;  /* dimension */
+	packet[32] = 1; /* of the address of a kernel */
 	memcpy(packet + 4, groups, sizeof(groups));
 	memcpy(packet + 12, grids, sizeof(grids));
 	return packet;

@@ -231,6 +231,33 @@ TEST(invalid_dispatches_stop_the_queue)
 	rig_stop(&rig);
 }
 
+/* As rocrtst sends them: each stops the queue with an error of its own, and is not completed. */
+TEST(dispatches_that_cannot_run_are_errors_of_the_queue)
+{
+	static const struct {
+		unsigned offset;
+		uint8_t value;
+		int64_t error;
+	} wrong[] = {
+		{ 2, 0, 2 },      /* no dimension */
+		{ 2, 4, 2 },      /* more than 3 */
+		{ 2 + 1, 1, 2 },  /* a reserved bit */
+		{ 28 + 2, 2, 4 }, /* 128 KiB of group memory */
+		{ 32, 0, 8 },     /* no kernel */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		start();
+		rig_write64(&rig, RIG_READ - 128 + 192, rig_signal(&rig, 7, 0, true));
+		rig_dispatch(&rig, 64, 64,
+			     rig_signal(&rig, 0, 1, true))[wrong[i].offset] = wrong[i].value;
+		rig_ring(&rig, 0);
+		CHECK(rig_work(&rig) && rig.queue.stopped && taken() == 0);
+		CHECK(rig_value(&rig, 7) == wrong[i].error && rig_value(&rig, 0) == 1);
+		rig_stop(&rig);
+	}
+}
+
 /* What ROCr gave the queue for it: a field of struct amd_queue_s. */
 static uint64_t give_error_signal(bool mailed)
 {
