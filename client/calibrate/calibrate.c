@@ -1,22 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The verb calibrate. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "client/calibrate/calibration-print.h"
-#include "client/latency/bench.h"
+#include "client/calibrate/neighbour.h"
+#include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "util/base.h"
 
-static void progress_of_masks(size_t done, size_t of)
+/* Prints on a line of the terminal that the next output overwrites. */
+static void progress(const char *what, size_t done, size_t of)
 {
-	fprintf(stderr, "\r%zu of %zu masks ", done, of);
+	fprintf(stderr, "\r%zu of %zu %s ", done, of, what);
 	if (done + 1 == of)
-		fprintf(stderr, "\r%30s\r", "");
+		fprintf(stderr, "\r%40s\r", "");
+}
+
+int calibrate_processes(struct command *command, unsigned *ret)
+{
+	unsigned most = 0;
+	int r = session_snapshot(command);
+
+	for (size_t i = 0; i < command->n_gpus && r == EXIT_OK; i++)
+		if (!command->gpu || strcmp(command->gpus[i].name, command->gpu) == 0)
+			most = max_u(most, min_u(command->gpus[i].queue_slots_free / 3,
+						 command->gpus[i].process_slots_free));
+	*ret = command->quick ? 1 : min_u(max_u(most, 1), CALIBRATION_NEIGHBOURS + 1);
+	return r;
 }
 
 /* Whether another lease, or a process without one, is on the GPU: it would change the times. */
@@ -28,11 +45,11 @@ static int check_alone(const struct command *command, const struct bench *bench)
 
 	for (size_t i = 0; i < words; i++)
 		cus += (size_t)__builtin_popcount(mask[i]);
-	if (bench->gpu->n_unmanaged > 0)
+	if (bench->gpu->n_unmanaged > 0 && !command->shared)
 		return fail(command, EXIT_REFUSED,
 			    "%s: pid %u uses the GPU without a lease: end it first", gpu,
 			    bench->gpu->unmanaged[0].pid);
-	for (size_t i = 0; i < command->n_leases; i++) {
+	for (size_t i = 0; i < command->n_leases && !command->shared; i++) {
 		const struct gpuarb_lease_info *lease = &command->leases[i];
 
 		for (size_t p = 0; p < lease->n_partitions && lease->position == 0; p++)
@@ -50,36 +67,102 @@ static int check_alone(const struct command *command, const struct bench *bench)
 	return EXIT_OK;
 }
 
-int calibrate_run(const struct command *command, struct bench *bench)
+static int measure(const struct command *command, const struct bench *bench,
+		   const struct calibration_run *run)
 {
-	struct calibration calibrated = { 0 }, *calibration = &calibrated;
-	const struct calibration_run run = {
-		.device = &bench->device,
-		.stop = &bench->stop,
-		.model = &bench->model,
-		.target = bench->gpu->gfx_target,
-		.progress = isatty(STDERR_FILENO) ? progress_of_masks : NULL,
-	};
+	int r = command->quick ? 0 : costs_measure(run);
+
+	if (r >= 0)
+		r = calibration_measure(run);
+	if (r >= 0)
+		r = interference_measure(run);
+	if (r == -ECHILD)
+		return fail(
+			command, EXIT_FAILED,
+			"a process that runs kernels beside this one has failed: its message is "
+			"above");
+	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
+}
+
+static int write_file(const struct command *command, const struct bench *bench,
+		      const struct calibration *calibration, const char *file,
+		      void (*print)(const struct gpuarb_gpu *, const struct model *,
+				    const struct calibration *, FILE *))
+{
+	FILE *out = strcmp(file, "-") == 0 ? stdout : fopen(file, "we");
+
+	if (!out)
+		return fail(command, EXIT_FAILED, "%s: %s", file, strerror(errno));
+	print(bench->gpu, &bench->model, calibration, out);
+	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
+		return fail(command, EXIT_FAILED, "%s: cannot write the file", file);
+	return EXIT_OK;
+}
+
+static int tell(const struct command *command, const struct bench *bench,
+		const struct calibration *calibration)
+{
+	int r = EXIT_OK;
+
+	if (command->html)
+		r = write_file(command, bench, calibration, command->html, page_print);
+	if (r == EXIT_OK && command->submit_file)
+		r = write_file(command, bench, calibration, command->submit_file,
+			       calibration_print_submission);
+	if (r == EXIT_OK && command->json)
+		calibration_print_json(bench->gpu, &bench->model, calibration, stdout);
+	else if (r == EXIT_OK)
+		calibration_print_text(command, bench->gpu, calibration, stdout);
+	return r;
+}
+
+static int start(const struct command *command, struct bench *bench, unsigned processes,
+		 struct calibration *calibration)
+{
 	const time_t now = time(NULL);
 	int r = check_alone(command, bench);
 
 	if (r != EXIT_OK)
 		return r;
 	calibration_plan(&bench->model, calibration);
+	interference_plan(&bench->model, processes - 1, calibration);
+	calibration->shared = command->shared;
 	strftime(calibration->date, sizeof(calibration->date), "%F", gmtime(&now));
 	if (!command->json)
 		fprintf(stderr,
-			"gpuarbctl calibrate: %zu masks, about %.0f s as fast as a Radeon VII\n",
-			calibration->n, ceil(calibration_estimate(calibration)));
-	r = bench_open_device(command, bench);
+			"gpuarbctl calibrate: %zu masks and %zu rounds of neighbours, about %.0f s as "
+			"fast as a Radeon VII\n",
+			calibration->n, calibration->n_beside * CALIBRATION_ROUNDS,
+			ceil(calibration_estimate(calibration)));
+	return bench_open_device(command, bench);
+}
+
+int calibrate_run(const struct command *command, struct bench *bench)
+{
+	unsigned processes = gpuarb_lease_processes(bench->lease, 0);
+	struct neighbour_list neighbours = { .lease = gpuarb_lease_id(bench->lease),
+					     .model = &bench->model,
+					     .stop = &bench->stop };
+	const struct partners partners = { neighbours_start, neighbours_stop, &neighbours };
+	struct calibration calibration;
+	struct calibration_run run = {
+		.device = &bench->device,
+		.stop = &bench->stop,
+		.model = &bench->model,
+		.target = bench->gpu->gfx_target,
+		.progress = isatty(STDERR_FILENO) ? progress : NULL,
+		.calibration = &calibration,
+		.partners = &partners,
+	};
+	_cleanup_(freep) struct wave *waves = NULL;
+	int r = start(command, bench, max_u(processes, 1), &calibration);
+
 	if (r != EXIT_OK)
 		return r;
-	r = calibration_measure(&run, calibration);
-	if (r < 0)
-		return bench_failed(command, bench, r, bench->device.problem);
-	if (command->json)
-		calibration_print_json(bench->gpu, &bench->model, calibration, stdout);
-	else
-		calibration_print_text(command, bench->gpu, calibration, stdout);
-	return EXIT_OK;
+	waves = calloc(calibration.groups, sizeof(*waves));
+	if (!waves)
+		return fail(command, EXIT_FAILED, "out of memory");
+	run.waves = waves;
+	r = measure(command, bench, &run);
+	return r == EXIT_OK ? tell(command, bench, &calibration) : r;
 }

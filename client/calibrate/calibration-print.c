@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/utsname.h>
 
 #include "client/output/json.h"
 #include "client/output/mask-text.h"
@@ -15,6 +16,18 @@ static void print_point(const struct calibration_point *point, FILE *out)
 		   point->usec, point->spread / 2);
 }
 
+static void print_law(const char *kernel, const struct law_fit *law, FILE *out)
+{
+	if (isnan(law->a_usec))
+		print_line(out, "no law fits: more CUs did not make the %s kernel faster", kernel);
+	else
+		print_line(out,
+			   "%s: t = %.0f us / E + %.0f us: median error %.1f %%, worst %.1f %%; "
+			   "%.0f %% of the time on the whole GPU do not depend on the mask",
+			   kernel, law->a_usec, law->b_usec, law->median_error, law->worst_error,
+			   law->constant);
+}
+
 void calibration_print_text(const struct command *command, const struct gpuarb_gpu *gpu,
 			    const struct calibration *c, FILE *out)
 {
@@ -25,22 +38,42 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 	for (size_t i = 0; i < c->n; i++)
 		print_point(&c->point[i], out);
 	print_line(out, "masks honoured: %zu of %zu", c->honoured, c->n);
-	if (isnan(c->law.a_usec))
-		print_line(out, "no law fits: more CUs did not make the kernel faster");
-	else
-		print_line(
-			out,
-			"t = %.0f us / E + %.0f us: median error %.1f %%, worst %.1f %%; %.0f %% of the "
-			"time on the whole GPU do not depend on the mask",
-			c->law.a_usec, c->law.b_usec, c->law.median_error, c->law.worst_error,
-			c->law.constant);
+	print_law("compute", &c->law, out);
+	print_law("memory", &c->memory_law, out);
 	if (c->cliff > 0)
 		print_line(out, "one unit more in another shader engine: %.1f times as long",
 			   c->cliff);
+	for (size_t i = 0; i < c->n_beside; i++)
+		print_line(out, "beside %u that use %s: %.2f times as long%s",
+			   c->beside[i].neighbours, neighbours_names[c->beside[i].kind],
+			   c->beside[i].worst,
+			   c->beside[i].bistable ? "; bistable: it differs from process to process"
+						 : "");
+	if (c->costs.create > 0)
+		print_line(out,
+			   "a stream with a mask: %.0f us; a change of a mask: %.0f us, and other "
+			   "queues stand still for up to %.0f us",
+			   c->costs.create, c->costs.change, c->costs.preemption);
+	if (c->clock_jumps > 0)
+		print_line(out, "the clock of the GPU jumped %u times: these runs were repeated",
+			   c->clock_jumps);
+	if (c->pauses > 0)
+		print_line(
+			out,
+			"the GPU became slower %u times (hot, or another program uses it): these "
+			"masks were measured again after a pause",
+			c->pauses);
 }
 
+static const char *const uses[] = {
+	[CALIBRATION_LAW] = "law",
+	[CALIBRATION_CLIFF] = "cliff",
+	[CALIBRATION_ANY] = "random",
+	[CALIBRATION_BAD] = "bad",
+};
+
 static void json_point(struct json_object *list, const struct model *model,
-		       const struct calibration_point *point)
+		       const struct calibration_point *point, bool emulated)
 {
 	struct json_object *map = json_map(list, NULL);
 	uint32_t mask[CODEC_WORDS] = { 0 };
@@ -48,28 +81,59 @@ static void json_point(struct json_object *list, const struct model *model,
 
 	codec_encode(&model->codec, &point->set, mask);
 	hex = mask_hex(mask, codec_words(&model->codec));
+	json_flag(map, "emulated", emulated);
 	json_text(map, "name", point->name);
-	json_text(map, "use", point->use == CALIBRATION_LAW ? "law" : "cliff");
+	json_text(map, "use", uses[point->use]);
 	json_text(map, "cu_mask", hex);
 	free(hex);
 	json_number(map, "cus", point->cus);
 	json_number(map, "effective_cus", point->effective);
+	json_number(map, "expected_cus", cuset_count(&point->expected));
 	json_number(map, "occupied_cus", point->occupied);
 	json_flag(map, "mask_honoured", point->honoured);
 	json_number(map, "repeats", point->repeats);
 	json_real(map, "usec", point->usec);
 	json_real(map, "spread_percent", point->spread);
+	json_real(map, "memory_usec", point->memory_usec > 0 ? point->memory_usec : NAN);
+	json_flag(map, "throttled", point->throttled);
 }
 
-static void json_law(struct json_object *map, const struct calibration *c)
+static void json_law(struct json_object *map, const char *kernel, const struct law_fit *law,
+		     bool emulated)
 {
-	json_flag(map, "emulated", c->emulated);
-	json_text(map, "kernel", "compute");
-	json_real(map, "a_usec", c->law.a_usec);
-	json_real(map, "b_usec", c->law.b_usec);
-	json_real(map, "constant_percent", c->law.constant);
-	json_real(map, "median_error_percent", c->law.median_error);
-	json_real(map, "worst_error_percent", c->law.worst_error);
+	json_flag(map, "emulated", emulated);
+	json_text(map, "kernel", kernel);
+	json_real(map, "a_usec", law->a_usec);
+	json_real(map, "b_usec", law->b_usec);
+	json_real(map, "constant_percent", law->constant);
+	json_real(map, "median_error_percent", law->median_error);
+	json_real(map, "worst_error_percent", law->worst_error);
+}
+
+static void json_beside(struct json_object *list, const struct calibration_beside *beside,
+			bool emulated)
+{
+	struct json_object *map = json_map(list, NULL), *rounds;
+
+	json_flag(map, "emulated", emulated);
+	json_text(map, "kind", neighbours_names[beside->kind]);
+	json_number(map, "neighbours", beside->neighbours);
+	/* Two kernels that fill each other's gaps can be faster together: that is no slowdown. */
+	json_number(map, "slowdown_percent", (uint64_t)ceil(fmax(beside->worst, 1) * 100));
+	json_flag(map, "bistable", beside->bistable);
+	rounds = json_list(map, "rounds");
+	for (unsigned i = 0; i < beside->rounds; i++)
+		json_real(rounds, NULL, beside->slowdown[i]);
+}
+
+static void json_costs(struct json_object *map, const struct costs *costs, bool emulated)
+{
+	bool known = costs->create > 0;
+
+	json_flag(map, "emulated", emulated);
+	json_real(map, "stream_usec", known ? costs->create : NAN);
+	json_real(map, "change_usec", known ? costs->change : NAN);
+	json_real(map, "preemption_usec", known ? costs->preemption : NAN);
 }
 
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
@@ -88,9 +152,33 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	json_number(map, "work_groups", c->groups);
 	list = json_list(map, "points");
 	for (size_t i = 0; i < c->n; i++)
-		json_point(list, model, &c->point[i]);
+		json_point(list, model, &c->point[i], c->emulated);
 	json_number(map, "masks_honoured", c->honoured);
-	json_law(json_map(map, "law"), c);
+	json_law(json_map(map, "law"), "compute", &c->law, c->emulated);
+	json_law(json_map(map, "memory_law"), "memory", &c->memory_law, c->emulated);
 	json_real(map, "cliff", c->cliff > 0 ? c->cliff : NAN);
+	list = json_list(map, "interference");
+	for (size_t i = 0; i < c->n_beside; i++)
+		json_beside(list, &c->beside[i], c->emulated);
+	json_costs(json_map(map, "costs"), &c->costs, c->emulated);
+	json_flag(map, "shared", c->shared);
+	json_number(map, "clock_jumps", c->clock_jumps);
+	json_number(map, "pauses", c->pauses);
 	json_print(out, map);
+}
+
+void calibration_print_submission(const struct gpuarb_gpu *gpu, const struct model *model,
+				  const struct calibration *c, FILE *out)
+{
+	const struct command plain = { 0 };
+	struct utsname system;
+
+	if (uname(&system) < 0)
+		system = (struct utsname){ 0 };
+	fprintf(out, "Calibration of %s (%s), Linux %s\n\n```\n", gpu->device, gpu->gfx_target,
+		system.release);
+	calibration_print_text(&plain, gpu, c, out);
+	fputs("```\n\n```json\n", out);
+	calibration_print_json(gpu, model, c, out);
+	fputs("```\n", out);
 }

@@ -12,3 +12,11 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 			    const struct calibration *calibration, FILE *out);
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
 			    const struct calibration *calibration, FILE *out);
+
+/* Both, for an issue. */
+void calibration_print_submission(const struct gpuarb_gpu *gpu, const struct model *model,
+				  const struct calibration *calibration, FILE *out);
+
+/* One page of HTML with plots: page.c. */
+void page_print(const struct gpuarb_gpu *gpu, const struct model *model,
+		const struct calibration *calibration, FILE *out);

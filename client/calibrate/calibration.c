@@ -59,6 +59,7 @@ static struct calibration_point *add_point(const struct model *model,
 		.cus = cuset_count(set),
 		.effective = geometry_effective(&model->geometry, set),
 	};
+	geometry_occupied(&model->geometry, set, &point->expected);
 	return point;
 }
 
@@ -104,6 +105,42 @@ static void add_cliff(const struct model *model, struct calibration *calibration
 		snprintf(point->name, sizeof(point->name), "a shader engine and a unit more");
 }
 
+/* The same units on every XCC, chosen by a generator that always begins alike: each with one half. */
+static void add_random(const struct model *model, struct calibration *calibration, unsigned number)
+{
+	unsigned step = geometry_step(&model->geometry);
+	uint64_t random = 0x9e3779b97f4a7c15 * (number + 1);
+	struct calibration_point *point;
+	struct cuset set = { 0 };
+
+	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
+		for (unsigned cu = 0; cu < 32; cu += step) {
+			uint32_t unit = ((UINT32_C(1) << step) - 1) << cu;
+
+			random = random * 6364136223846793005 + 1442695040888963407;
+			if ((model->all.pair[pair] & unit) == unit && random >> 63)
+				set.pair[pair] |= unit;
+		}
+	if (!geometry_on_every_xcc(&model->geometry, &set))
+		return;
+	point = add_point(model, calibration, CALIBRATION_ANY, &set);
+	if (point)
+		snprintf(point->name, sizeof(point->name), "random %u", number + 1);
+}
+
+static void add_bad(const struct model *model, struct calibration *calibration)
+{
+	struct calibration_point *point;
+	struct cuset set = { 0 };
+
+	if (model->geometry.xccs < 2)
+		return;
+	set.pair[cuset_pair(0, 0)] = model->all.pair[cuset_pair(0, 0)];
+	point = add_point(model, calibration, CALIBRATION_BAD, &set);
+	if (point)
+		snprintf(point->name, sizeof(point->name), "a shader engine of one XCC alone");
+}
+
 void calibration_plan(const struct model *model, struct calibration *ret)
 {
 	unsigned engines = model->geometry.engines;
@@ -115,6 +152,9 @@ void calibration_plan(const struct model *model, struct calibration *ret)
 		add_rectangles(model, ret, used);
 	add_rectangles(model, ret, engines);
 	add_cliff(model, ret);
+	for (unsigned i = 0; i < CALIBRATION_RANDOM; i++)
+		add_random(model, ret, i);
+	add_bad(model, ret);
 }
 
 double calibration_estimate(const struct calibration *calibration)
@@ -124,128 +164,238 @@ double calibration_estimate(const struct calibration *calibration)
 	/* 318 us for a work-group: tests/data/measured, cu_mask_distributed.tsv. */
 	for (size_t i = 0; i < calibration->n; i++)
 		sum += 318.0 * calibration->groups / calibration->point[i].effective *
-		       (CALIBRATION_REPEATS + 1);
-	return sum / 1e6;
+		       (CALIBRATION_REPEATS + 1) *
+		       (calibration->point[i].use == CALIBRATION_LAW ? 2 : 1);
+	/* A round of neighbours: their processes start within a second or two. */
+	return sum / 1e6 + 3.0 * CALIBRATION_ROUNDS * (double)calibration->n_beside;
 }
 
 /* ---- one mask ----------------------------------------------------------------------------- */
 
+/* NAN: the clock has gone back. */
 static double time_of(const struct wave *waves, unsigned n, double tick_ns)
 {
 	uint64_t first = UINT64_MAX, last = 0;
 
 	for (unsigned i = 0; i < n; i++) {
+		if (waves[i].end < waves[i].start)
+			return NAN;
 		first = waves[i].start < first ? waves[i].start : first;
 		last = waves[i].end > last ? waves[i].end : last;
 	}
 	return (double)(last - first) * tick_ns / 1000;
 }
 
-/* Enough repeats: few, if they agree. A hot GPU, a change of its clock or another program shows as a
- * spread, and then more of them count. */
-static bool enough(const double *usec, struct calibration_point *point)
+/* Runs a kernel once. seen: or NULL. A time that is not above 0, or longer than on the host, is a jump of
+ * the clock of the GPU, as at a reset: the run is repeated. */
+int calibration_time(const struct calibration_run *run, void *stream, enum neighbours kind,
+		     struct cuset *seen, double *ret_usec)
+{
+	const struct device *device = run->device;
+	const struct work work = { kind, run->calibration->groups,
+				   kind == NEIGHBOURS_MEMORY ? CALIBRATION_READS
+							     : CALIBRATION_SPINS };
+	struct cuset ignored = { 0 };
+	struct spun spun;
+	int r;
+
+	for (unsigned i = 0; i < CALIBRATION_ATTEMPTS; i++) {
+		r = device->calls->spin(device->data, stream, &work, run->waves, &spun);
+		if (r >= 0)
+			r = occupied_add(run->target, run->waves, work.groups,
+					 seen ? seen : &ignored);
+		if (r < 0)
+			return r;
+		*ret_usec = time_of(run->waves, work.groups, spun.tick_ns);
+		if (*ret_usec > 0 && *ret_usec <= spun.host_usec * 1.02)
+			return 0;
+		run->calibration->clock_jumps++;
+	}
+	return -EPROTO;
+}
+
+/* Enough repeats: few, if they agree. A change of the clock or another program shows as a spread, and then
+ * more of them count. */
+static bool enough(const double *usec, unsigned n, double *ret_median, double *ret_spread)
 {
 	double sorted[CALIBRATION_REPEATS_MAX];
-	unsigned n = point->repeats;
 
 	if (n < CALIBRATION_REPEATS)
 		return false;
 	memcpy(sorted, usec, n * sizeof(*usec));
-	point->usec = statistic_median(sorted, n); /* sorts them */
-	point->spread = point->usec > 0 ? (sorted[n - 1] - sorted[0]) / point->usec * 100 : 0;
-	return point->spread <= CALIBRATION_SPREAD || n == CALIBRATION_REPEATS_MAX;
+	*ret_median = statistic_median(sorted, n); /* sorts them */
+	*ret_spread = (sorted[n - 1] - sorted[0]) / *ret_median * 100;
+	return *ret_spread <= CALIBRATION_SPREAD || n == CALIBRATION_REPEATS_MAX;
 }
 
-static int repeat(const struct calibration_run *run, void *stream, unsigned groups,
-		  struct wave *waves, struct calibration_point *point)
+int calibration_median(const struct calibration_run *run, void *stream, enum neighbours kind,
+		       struct cuset *seen, unsigned *ret_repeats, double *ret_usec,
+		       double *ret_spread)
 {
-	const struct device *device = run->device;
-	double usec[CALIBRATION_REPEATS_MAX], tick_ns;
-	struct cuset seen = { 0 };
+	double usec[CALIBRATION_REPEATS_MAX];
+	unsigned n = 0;
 	int r;
 
 	/* The first is for warming up. */
-	r = device->calls->spin(device->data, stream, groups, CALIBRATION_SPINS, waves, &tick_ns);
-	while (r >= 0 && !enough(usec, point)) {
-		r = device->calls->spin(device->data, stream, groups, CALIBRATION_SPINS, waves,
-					&tick_ns);
+	r = calibration_time(run, stream, kind, seen, &usec[0]);
+	while (r >= 0 && !enough(usec, n, ret_usec, ret_spread)) {
+		r = run->stop->wait(run->stop->data, 0);
 		if (r >= 0)
-			r = occupied_add(run->target, waves, groups, &seen);
-		if (r >= 0)
-			usec[point->repeats++] = time_of(waves, groups, tick_ns);
+			r = calibration_time(run, stream, kind, seen, &usec[n++]);
 	}
-	if (r >= 0)
-		point->honoured = occupied_judge(run->model, &point->set, &seen, &point->occupied);
+	*ret_repeats = n;
 	return r;
 }
 
-static int measure(const struct calibration_run *run, unsigned groups, struct wave *waves,
-		   struct calibration_point *point)
+int calibration_stream(const struct calibration_run *run, const struct cuset *set, void **ret)
 {
-	const struct device *device = run->device;
 	uint32_t mask[CODEC_WORDS] = { 0 };
-	void *stream;
+
+	codec_encode(&run->model->codec, set, mask);
+	return run->device->calls->create(run->device->data, mask, codec_words(&run->model->codec),
+					  ret);
+}
+
+static int repeat(const struct calibration_run *run, void *stream, struct calibration_point *point)
+{
+	struct cuset seen = { 0 };
+	unsigned repeats;
+	double spread;
 	int r;
 
-	codec_encode(&run->model->codec, &point->set, mask);
-	r = device->calls->create(device->data, mask, codec_words(&run->model->codec), &stream);
-	if (r < 0)
-		return r;
-	r = repeat(run, stream, groups, waves, point);
-	device->calls->destroy(device->data, stream);
+	r = calibration_median(run, stream, NEIGHBOURS_COMPUTE, &seen, &point->repeats,
+			       &point->usec, &point->spread);
+	point->honoured = occupied_judge(run->model, &point->expected, &seen, &point->occupied);
+	if (r >= 0 && point->use == CALIBRATION_LAW)
+		r = calibration_median(run, stream, NEIGHBOURS_MEMORY, NULL, &repeats,
+				       &point->memory_usec, &spread);
 	return r;
 }
 
-/* ---- the law ------------------------------------------------------------------------------ */
+static int measure(const struct calibration_run *run, struct calibration_point *point)
+{
+	void *stream;
+	int r = calibration_stream(run, &point->set, &stream);
+
+	if (r < 0)
+		return r;
+	r = repeat(run, stream, point);
+	run->device->calls->destroy(run->device->data, stream);
+	return r;
+}
+
+/* The whole GPU, measured before and after each mask. It is slower than at its fastest if it is hot, or
+ * another program uses it. */
+struct reference {
+	void *stream;
+	double fastest;
+	bool slow; /* at the last time */
+};
+
+static int compare_speed(const struct calibration_run *run, struct reference *reference)
+{
+	double usec, spread;
+	unsigned n;
+	int r = calibration_median(run, reference->stream, NEIGHBOURS_COMPUTE, NULL, &n, &usec,
+				   &spread);
+
+	if (r < 0)
+		return r;
+	if (!(reference->fastest > 0) || usec < reference->fastest)
+		reference->fastest = usec;
+	reference->slow = usec > reference->fastest * (1 + CALIBRATION_SPREAD / 100);
+	return 0;
+}
+
+/* A GPU that has become slower gets a pause, and the mask is measured again. */
+static int measure_cool(const struct calibration_run *run, struct reference *reference,
+			struct calibration_point *point)
+{
+	struct calibration *c = run->calibration;
+	int r;
+
+	for (;;) {
+		point->throttled = reference->slow;
+		r = measure(run, point);
+		if (r >= 0)
+			r = compare_speed(run, reference);
+		point->throttled |= reference->slow;
+		if (r < 0 || !point->throttled || c->pauses == CALIBRATION_COOL_MAX)
+			return r;
+		c->pauses++;
+		r = run->stop->wait(run->stop->data, CALIBRATION_COOL_MS);
+		if (r >= 0)
+			r = compare_speed(run, reference);
+		if (r < 0)
+			return r;
+	}
+}
 
 /* Where masks are ignored, all times are equal, and there is no law. */
-static void fit(struct calibration *c)
+static void fit(const struct calibration *c, bool memory, struct law_fit *ret)
 {
 	struct law_point points[CALIBRATION_POINTS];
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->n; i++)
-		if (c->point[i].use == CALIBRATION_LAW)
-			points[n++] = (struct law_point){ c->point[i].effective, c->point[i].usec };
-	if (law_fit(points, n, &c->law) < 0)
-		c->law = (struct law_fit){ NAN, NAN, NAN, NAN, NAN };
+	for (size_t i = 0; i < c->n; i++) {
+		const struct calibration_point *p = &c->point[i];
+
+		if (p->use == CALIBRATION_LAW)
+			points[n++] = (struct law_point){ p->effective,
+							  memory ? p->memory_usec : p->usec };
+	}
+	if (law_fit(points, n, ret) < 0)
+		*ret = (struct law_fit){ NAN, NAN, NAN, NAN, NAN };
 }
 
 /* The shader engine alone, against the same with a unit more. */
 static double find_cliff(const struct model *model, const struct calibration *c)
 {
-	const struct calibration_point *with = &c->point[c->n - 1];
 	unsigned whole = height(model, 1) * geometry_step(&model->geometry) * model->geometry.xccs;
+	double with = 0, alone = 0;
 
-	for (size_t i = 0; i < c->n && with->use == CALIBRATION_CLIFF; i++)
-		if (c->point[i].use == CALIBRATION_LAW && c->point[i].cus == whole &&
-		    cuset_engines(&c->point[i].set) == 1)
-			return with->usec / c->point[i].usec;
-	return 0;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct calibration_point *p = &c->point[i];
+
+		if (p->use == CALIBRATION_CLIFF)
+			with = p->usec;
+		if (p->use == CALIBRATION_LAW && p->cus == whole && cuset_engines(&p->set) == 1)
+			alone = p->usec;
+	}
+	return alone > 0 ? with / alone : 0;
 }
 
-int calibration_measure(const struct calibration_run *run, struct calibration *calibration)
+static int measure_all(const struct calibration_run *run, struct reference *reference)
 {
-	_cleanup_(freep) struct wave *waves = calloc(calibration->groups, sizeof(*waves));
-	int r = 0;
+	struct calibration *c = run->calibration;
+	int r = compare_speed(run, reference);
 
-	if (!waves)
-		return -ENOMEM;
-	for (size_t i = 0; i < calibration->n && r >= 0; i++) {
+	for (size_t i = 0; i < c->n && r >= 0; i++) {
 		if (run->progress)
-			run->progress(i, calibration->n);
-		r = run->stop->wait(run->stop->data, 0);
+			run->progress("masks", i, c->n);
+		r = measure_cool(run, reference, &c->point[i]);
 		if (r >= 0)
-			r = measure(run, calibration->groups, waves, &calibration->point[i]);
-		if (r >= 0 && calibration->point[i].usec <= 0)
-			r = -EPROTO;
-		if (r >= 0)
-			calibration->honoured += calibration->point[i].honoured;
+			c->honoured += c->point[i].honoured;
 	}
+	return r;
+}
+
+int calibration_measure(const struct calibration_run *run)
+{
+	struct calibration *c = run->calibration;
+	struct reference reference = { 0 };
+	int r;
+
+	r = calibration_stream(run, &run->model->all, &reference.stream);
 	if (r < 0)
 		return r;
-	fit(calibration);
-	calibration->cliff = find_cliff(run->model, calibration);
-	calibration->emulated = run->device->emulated;
+	r = measure_all(run, &reference);
+	run->device->calls->destroy(run->device->data, reference.stream);
+	if (r < 0)
+		return r;
+	fit(c, false, &c->law);
+	fit(c, true, &c->memory_law);
+	c->cliff = find_cliff(run->model, c);
+	c->emulated = run->device->emulated;
 	return 0;
 }

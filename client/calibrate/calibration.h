@@ -17,55 +17,120 @@
 #define CALIBRATION_SPINS 20000U   /* of a work-group */
 #define CALIBRATION_PER_CU 32U     /* work-groups for each CU of the GPU */
 
+#define CALIBRATION_RANDOM 4U   /* masks */
+#define CALIBRATION_ATTEMPTS 3U /* if the clock of the GPU jumps */
+#define CALIBRATION_COOL_MS 500 /* pause if the GPU has become slower */
+#define CALIBRATION_COOL_MAX 8U /* such pauses */
+#define CALIBRATION_READS 256U  /* of each thread of a work-group that reads memory */
+
+#define CALIBRATION_ROUNDS 5U
+#define CALIBRATION_BISTABLE 1.25
+#define CALIBRATION_BESIDE 4U     /* kinds x numbers of neighbours */
+#define CALIBRATION_NEIGHBOURS 3U /* at most */
+#define CALIBRATION_CHANGES 5U    /* of a mask */
+
 enum calibration_use {
 	CALIBRATION_LAW,   /* a rectangle */
 	CALIBRATION_CLIFF, /* a shader engine, and one unit of another */
+	CALIBRATION_ANY,   /* random units on every XCC */
+	CALIBRATION_BAD,   /* it leaves out XCCs, which then run unmasked */
 };
 
 struct calibration_point {
 	char name[48]; /* "2 x 15" */
 	enum calibration_use use;
 	struct cuset set;
+	struct cuset expected; /* to be occupied */
 	unsigned cus, effective;
 	unsigned occupied; /* CUs on which work-groups ran */
-	bool honoured; /* as many of each shader engine of each XCC as in the mask, and no others */
+	bool honoured; /* as many of each shader engine of each XCC as expected, and no others */
 	unsigned repeats;
-	double usec;   /* median of the repeats */
-	double spread; /* of the repeats, in percent of the median */
+	double usec;        /* median of the repeats */
+	double spread;      /* of the repeats, in percent of the median */
+	double memory_usec; /* the same with a kernel that reads memory; 0: not measured */
+	bool throttled;     /* the whole GPU was slower before and after it than at its fastest */
+};
+
+/* What a kernel loses beside kernels of other processes, all on parts of the GPU of the same size. */
+struct calibration_beside {
+	enum neighbours kind; /* of the others */
+	unsigned neighbours;
+	double slowdown
+		[CALIBRATION_ROUNDS]; /* of each round, with new processes: the worse of both kinds */
+	unsigned rounds;
+	double worst;
+	bool bistable; /* rounds differ by more than CALIBRATION_BISTABLE times: pairs draw one of two states */
 };
 
 struct calibration {
 	struct calibration_point point[CALIBRATION_POINTS];
 	size_t n;
 	unsigned groups;
-	size_t honoured;    /* points */
-	struct law_fit law; /* NAN: none fits */
+	size_t honoured;                /* points */
+	struct law_fit law, memory_law; /* NAN: none fits */
+	unsigned clock_jumps, pauses;
+	struct calibration_beside beside[CALIBRATION_BESIDE];
+	size_t n_beside;
+	struct costs costs;
+	bool shared;  /* beside other leases or processes */
 	double cliff; /* how many times longer with one unit more; 0: the GPU has one engine */
 	bool emulated;
 	char date[sizeof("2026-11-23")];
 };
 
-/* Chooses the masks: rectangles from one unit on each XCC to the whole GPU, and the cliff. */
+/* Chooses the masks: rectangles from one unit on each XCC to the whole GPU, the cliff, random ones, and bad ones. */
 void calibration_plan(const struct model *model, struct calibration *ret);
 
 /* The longest time that the measurement takes if a work-group takes as long as on a Radeon VII. */
 double calibration_estimate(const struct calibration *calibration);
 
+/* Processes that run kernels all the time, each on a set of CUs. start() returns when all of them run. */
+struct partners {
+	int (*start)(void *data, enum neighbours kind, const struct cuset *sets, unsigned n);
+	void (*stop)(void *data);
+	void *data;
+};
+
 struct calibration_run {
 	const struct device *device;
 	const struct stop *stop;
 	const struct model *model;
-	const char *target;                       /* "gfx90a" */
-	void (*progress)(size_t done, size_t of); /* or NULL */
+	const char *target;                                         /* "gfx90a" */
+	void (*progress)(const char *what, size_t done, size_t of); /* or NULL */
+	struct calibration *calibration;
+	struct wave *waves; /* room for all work-groups */
+	const struct partners *partners;
 };
 
-/* 0; a device's error; -ENODATA: the kernel did not run; -EPROTO: a kernel was cut off, or its times are
- * impossible. */
-int calibration_measure(const struct calibration_run *run, struct calibration *calibration);
+/* Each result below: 0; a device's error; -ENODATA: the kernel did not run; -EPROTO: a kernel was cut off, or
+ * its registers or times are impossible. */
+
+/* Measures the masks: what they occupy, and the law. */
+int calibration_measure(const struct calibration_run *run);
+
+/* What neighbours cost (interference.c), and changes of a mask (costs.c): measured first, because HIP keeps
+ * queues for streams that follow. */
+int interference_measure(const struct calibration_run *run);
+
+/* Chooses the numbers of neighbours, at most so many. */
+void interference_plan(const struct model *model, unsigned most, struct calibration *calibration);
+int costs_measure(const struct calibration_run *run);
+
+/* A stream with the mask of a set. The time of a kernel on it: of one run, and the median of several; seen:
+ * or NULL. */
+int calibration_stream(const struct calibration_run *run, const struct cuset *set, void **ret);
+int calibration_time(const struct calibration_run *run, void *stream, enum neighbours kind,
+		     struct cuset *seen, double *ret_usec);
+int calibration_median(const struct calibration_run *run, void *stream, enum neighbours kind,
+		       struct cuset *seen, unsigned *ret_repeats, double *ret_usec,
+		       double *ret_spread);
 
 /* The verb calibrate: calibrate.c. Prints what failed and returns the exit code. */
 struct bench;
 int calibrate_run(const struct command *command, struct bench *bench);
+
+/* For how many processes it needs a lease: this one and neighbours, as there are free queue slots. */
+int calibrate_processes(struct command *command, unsigned *ret);
 
 /* verify --probe: probe.c. */
 int probe_run(struct command *command, struct bench *bench);

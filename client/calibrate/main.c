@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/calibrate/calibration.h"
+#include "client/calibrate/neighbour.h"
 #include "client/latency/bench.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"
@@ -14,6 +14,8 @@
 static int run(struct command *command)
 {
 	_cleanup_(bench_done) struct bench bench = BENCH_INIT;
+	bool calibrates = strcmp(command->verb, "calibrate") == 0;
+	unsigned processes = 1;
 	int r;
 
 	r = compiler_start(&bench.compiler);
@@ -22,19 +24,23 @@ static int run(struct command *command)
 
 	if (command->probe)
 		return probe_run(command, &bench);
-	r = bench_reserve(command, STREAMS, &bench);
+	if (strcmp(command->verb, "neighbour") == 0)
+		return neighbour_run(command, &bench);
+	if (calibrates)
+		r = calibrate_processes(command, &processes);
+	if (r == EXIT_OK)
+		r = bench_reserve(command, STREAMS, processes, &bench);
 	if (r == EXIT_OK)
 		r = bench_find_gpu(command, &bench);
 	if (r != EXIT_OK)
 		return r;
-	return strcmp(command->verb, "calibrate") == 0 ? calibrate_run(command, &bench)
-						       : latency_run(command, &bench);
+	return calibrates ? calibrate_run(command, &bench) : latency_run(command, &bench);
 }
 
 /* gpuarbctl latency, calibrate and verify --probe start this program with the verb and checked options. */
 int main(int argc, char **argv)
 {
-	static const char *const verbs[] = { "latency", "calibrate", "verify" };
+	static const char *const verbs[] = { "latency", "calibrate", "verify", "neighbour" };
 	struct command command;
 	int r, skip;
 
@@ -49,9 +55,9 @@ int main(int argc, char **argv)
 				  OPTIONS_GENERAL,
 			  false, argc - skip, argv + skip) < 0)
 		return fail(&command, EXIT_USAGE, "%s", command.problem);
-	if (command.probe &&
-	    (command.n_rest != 1 || number_parse(command.rest[0], 1, UINT64_MAX, &command.id) < 0))
-		return fail(&command, EXIT_USAGE, "--probe needs the number of a lease");
+	if ((command.probe || strcmp(command.verb, "neighbour") == 0) &&
+	    (command.n_rest == 0 || number_parse(command.rest[0], 1, UINT64_MAX, &command.id) < 0))
+		return fail(&command, EXIT_USAGE, "%s needs the number of a lease", command.verb);
 
 	r = run(&command);
 	session_done(&command);

@@ -10,7 +10,7 @@ int occupied_add(const char *target, const struct wave *waves, unsigned n, struc
 	for (unsigned i = 0; i < n; i++) {
 		struct place place;
 
-		if (waves[i].state != WAVE_ENDED || waves[i].end < waves[i].start)
+		if (waves[i].state != WAVE_ENDED)
 			return waves[i].state == WAVE_NONE ? -ENODATA : -EPROTO;
 		hw_id_place(target, waves[i].hw_id, waves[i].xcc_id, &place);
 		if (place.xcc >= CUSET_XCCS || place.engine >= CUSET_ENGINES ||

@@ -21,30 +21,14 @@ struct probe {
 	bool honoured;
 };
 
-static int join(struct command *command, struct bench *bench)
-{
-	int r = session_open(command);
-
-	if (r != EXIT_OK)
-		return r;
-	r = gpuarb_lease_join(command->gpuarb, command->id, &bench->lease);
-	if (r < 0)
-		return fail_asked(command, r);
-	if (gpuarb_lease_partitions(bench->lease) == 0 || gpuarb_lease_cus(bench->lease, 0) == 0)
-		return fail(command, EXIT_FAILED,
-			    "lease %" PRIu64 " has no CUs at the moment: wait until it is granted "
-			    "and active",
-			    command->id);
-	return bench_watch(command, bench);
-}
-
 /* More work-groups than fit at a time, so that each CU gets one. */
 static int run(const struct bench *bench, const uint32_t *mask, size_t words, struct probe *ret)
 {
-	unsigned groups = CALIBRATION_PER_CU * bench->gpu->cus;
-	_cleanup_(freep) struct wave *waves = calloc(groups, sizeof(*waves));
+	const struct work work = { NEIGHBOURS_COMPUTE, CALIBRATION_PER_CU * bench->gpu->cus,
+				   CALIBRATION_SPINS };
+	_cleanup_(freep) struct wave *waves = calloc(work.groups, sizeof(*waves));
 	const struct device *device = &bench->device;
-	double tick_ns;
+	struct spun spun;
 	void *stream;
 	int r;
 
@@ -53,9 +37,9 @@ static int run(const struct bench *bench, const uint32_t *mask, size_t words, st
 	r = device->calls->create(device->data, mask, words, &stream);
 	if (r < 0)
 		return r;
-	r = device->calls->spin(device->data, stream, groups, CALIBRATION_SPINS, waves, &tick_ns);
+	r = device->calls->spin(device->data, stream, &work, waves, &spun);
 	if (r >= 0)
-		r = occupied_add(bench->gpu->gfx_target, waves, groups, &ret->seen);
+		r = occupied_add(bench->gpu->gfx_target, waves, work.groups, &ret->seen);
 	device->calls->destroy(device->data, stream);
 	return r;
 }
@@ -107,7 +91,7 @@ int probe_run(struct command *command, struct bench *bench)
 	struct probe probe = { 0 };
 	const uint32_t *mask;
 	size_t words;
-	int r = join(command, bench);
+	int r = bench_join(command, bench);
 
 	if (r == EXIT_OK)
 		r = bench_find_gpu(command, bench);

@@ -2,6 +2,7 @@
 #include "client/latency/bench.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/launch/grant.h"
+#include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "util/base.h"
 
@@ -117,14 +119,16 @@ int bench_watch(const struct command *command, struct bench *bench)
 	return EXIT_OK;
 }
 
-int bench_reserve(struct command *command, unsigned streams, struct bench *bench)
+int bench_reserve(struct command *command, unsigned streams, unsigned processes,
+		  struct bench *bench)
 {
 	struct gpuarb_want *want = &command->wants[0].want;
 	int r;
 
 	want->gpu = command->gpu;
-	want->queues = streams + 1; /* ROCr creates one for itself */
+	want->queues = (streams + 1) * processes; /* ROCr creates one for itself */
 	want->streams = streams;
+	want->processes = processes;
 	want->shape = "any"; /* a rectangle could leave out CUs */
 	command->options.name = command->verb;
 	command->quiet = true;
@@ -132,6 +136,23 @@ int bench_reserve(struct command *command, unsigned streams, struct bench *bench
 	r = grant_reserve(command, "", &bench->lease);
 	/* Until here a signal ends the program and with it the lease. */
 	return r == EXIT_OK ? bench_watch(command, bench) : r;
+}
+
+int bench_join(struct command *command, struct bench *bench)
+{
+	int r = session_open(command);
+
+	if (r != EXIT_OK)
+		return r;
+	r = gpuarb_lease_join(command->gpuarb, command->id, &bench->lease);
+	if (r < 0)
+		return fail_asked(command, r);
+	if (gpuarb_lease_partitions(bench->lease) == 0 || gpuarb_lease_cus(bench->lease, 0) == 0)
+		return fail(command, EXIT_FAILED,
+			    "lease %" PRIu64 " has no CUs at the moment: wait until it is granted "
+			    "and active",
+			    command->id);
+	return bench_watch(command, bench);
 }
 
 int bench_find_gpu(struct command *command, struct bench *bench)

@@ -32,8 +32,12 @@ struct bench {
 
 /* These print what failed and return the exit code. */
 
-/* Reserves all CUs of a GPU, and so many streams. */
-int bench_reserve(struct command *command, unsigned streams, struct bench *bench);
+/* Reserves all CUs of a GPU, and so many streams for each of so many processes. */
+int bench_reserve(struct command *command, unsigned streams, unsigned processes,
+		  struct bench *bench);
+
+/* Joins the lease command->id. */
+int bench_join(struct command *command, struct bench *bench);
 
 /* Reads signals and changes of bench->lease from here on. */
 int bench_watch(const struct command *command, struct bench *bench);

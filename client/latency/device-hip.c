@@ -11,12 +11,14 @@
 #include "client/latency/compiler.h"
 #include "client/latency/kernel.h"
 #include "util/base.h"
+#include "libgpuarb/gpuarb-queues.h"
 #include "libgpuarb/hip/gpuarb-hip.h"
 
 #define LINE_WORDS 32U /* 128 bytes, the longest cache line of a GPU */
 #define STRIDE_WORDS (2 * LINE_WORDS)
 #define FLAG_WORDS (CUSET_XCCS * STRIDE_WORDS)
 #define ATTEMPTS 3
+#define MEMORY_BYTES (UINT32_C(512) << 20)
 #define PATIENCE_MS 60000 /* much longer than GAME_SPINS takes */
 #define CLOCK_MS 50       /* the GPU clock is compared with the host clock over this time */
 
@@ -24,6 +26,7 @@
 struct shared {
 	struct report report[2][CUSET_XCCS];
 	uint64_t clock;
+	uint64_t gap[2]; /* state, longest; of KERNEL_GAP */
 };
 
 struct hip {
@@ -32,7 +35,8 @@ struct hip {
 	const struct stop *stop;
 	struct device *device; /* for its message */
 	hipModule_t module;
-	hipFunction_t play, clear, clock, spin;
+	hipFunction_t play, clear, clock, spin, read, gap;
+	void *memory;       /* zeroes, MEMORY_BYTES; NULL: not allocated yet */
 	struct wave *waves; /* memory of n_waves */
 	unsigned n_waves;
 	unsigned *flags;
@@ -249,27 +253,154 @@ static int make_room(struct hip *hip, unsigned groups)
 	return 0;
 }
 
-static int spin(void *data, void *stream, unsigned groups, unsigned spins, struct wave *ret,
-		double *ret_tick_ns)
+/* Beyond the caches: the largest is 256 MiB. */
+static int make_memory(struct hip *hip, hipStream_t stream)
+{
+	int r = check(hip, "hipMalloc", hipMalloc(&hip->memory, MEMORY_BYTES));
+
+	if (r >= 0)
+		r = check(hip, "hipMemsetAsync",
+			  hipMemsetAsync(hip->memory, 0, MEMORY_BYTES, stream));
+	return r < 0 ? r : finish(hip, stream);
+}
+
+static int launch_work(struct hip *hip, hipStream_t stream, const struct work *work)
+{
+	unsigned groups = work->groups, spins = work->spins, mask = MEMORY_BYTES / 16 - 1;
+	void *parameters[] = { &hip->waves, &spins, &hip->memory, &mask, &groups };
+	hipFunction_t function = work->kind == NEIGHBOURS_MEMORY ? hip->read : hip->spin;
+
+	return launch_threads(hip, function, groups, SPIN_THREADS, stream, parameters);
+}
+
+static int spin(void *data, void *stream, const struct work *work, struct wave *ret,
+		struct spun *ret_spun)
 {
 	struct hip *hip = data;
-	void *parameters[] = { &hip->waves, &spins };
-	int r = make_room(hip, groups);
+	uint64_t before;
+	int r = make_room(hip, work->groups);
 
-	memset(ret, 0, groups * sizeof(*ret));
+	memset(ret, 0, work->groups * sizeof(*ret));
 	if (r >= 0 && hip->tick_ns <= 0)
 		r = calibrate(hip, stream);
+	if (r >= 0 && work->kind == NEIGHBOURS_MEMORY && !hip->memory)
+		r = make_memory(hip, stream);
 	if (r < 0)
 		return r;
-	memset(hip->waves, 0, groups * sizeof(*hip->waves));
-	r = launch_threads(hip, hip->spin, groups, SPIN_THREADS, stream, parameters);
+	memset(hip->waves, 0, work->groups * sizeof(*hip->waves));
+	before = our_clock();
+	r = launch_work(hip, stream, work);
 	if (r >= 0)
 		r = finish(hip, stream);
 	if (r < 0)
 		return r;
-	memcpy(ret, hip->waves, groups * sizeof(*ret));
-	*ret_tick_ns = hip->tick_ns;
+	memcpy(ret, hip->waves, work->groups * sizeof(*ret));
+	*ret_spun = (struct spun){ hip->tick_ns, (double)(our_clock() - before) / 1000 };
 	return 0;
+}
+
+/* ---- changes of a mask -------------------------------------------------------------- */
+
+#define GAP_USEC 50000
+#define QUEUES_MAX 64
+
+/* The queue that was created since `before` was filled. */
+static int new_queue(struct hip *hip, const uint32_t *before, int n_before, uint32_t *ret)
+{
+	uint32_t ids[QUEUES_MAX];
+	int n = gpuarb_lease_queue_ids(hip->lease, 0, ids, QUEUES_MAX);
+
+	for (int i = 0; i < n && i < QUEUES_MAX; i++) {
+		int k = 0;
+
+		while (k < n_before && before[k] != ids[i])
+			k++;
+		if (k == n_before) {
+			*ret = ids[i];
+			return 0;
+		}
+	}
+	return problem(hip->device, n < 0 ? n : -EBUSY, "the queue of a new stream was not found");
+}
+
+static double usec_since(uint64_t before)
+{
+	return (double)(our_clock() - before) / 1000;
+}
+
+/* Changes the mask of a queue while the kernel that measures gaps runs. */
+static int change_once(struct hip *hip, hipStream_t runs, uint32_t queue, const uint32_t *mask,
+		       size_t words, struct costs *costs)
+{
+	volatile uint64_t *report = hip->shared->gap;
+	unsigned long long ticks = (unsigned long long)(GAP_USEC * 1000 / hip->tick_ns);
+	void *where = hip->shared->gap, *parameters[] = { &where, &ticks };
+	uint64_t before;
+	int r;
+
+	report[0] = report[1] = 0;
+	r = launch(hip, hip->gap, 1, runs, parameters);
+	for (int i = 0; i < 2000 && r >= 0 && report[0] == 0; i++)
+		r = hip->stop->wait(hip->stop->data, 1);
+	before = our_clock();
+	if (r >= 0 && gpuarb_lease_mask_queue(hip->lease, 0, queue, mask, words) < 0)
+		r = problem(hip->device, -EIO, "%s", gpuarb_last_error(hip->gpuarb));
+	if (r < 0)
+		return r;
+	costs->change = usec_since(before);
+	r = finish(hip, runs);
+	if (r >= 0 && report[0] != 2)
+		return -ENODATA;
+	costs->preemption = (double)report[1] * hip->tick_ns / 1000;
+	return r;
+}
+
+static int change_often(struct hip *hip, hipStream_t runs, uint32_t queue,
+			const uint32_t *const masks[static 2], size_t words, unsigned times,
+			struct costs *ret)
+{
+	struct costs once;
+	int r = hip->tick_ns > 0 ? 0 : calibrate(hip, runs);
+
+	if (r >= 0 && hip->tick_ns <= 0)
+		return -ENODATA;
+	for (unsigned i = 0; i < times && r >= 0; i++) {
+		r = change_once(hip, runs, queue, masks[(i + 1) % 2], words, &once);
+		if (r < 0)
+			return r;
+		ret->change = once.change > ret->change ? once.change : ret->change;
+		ret->preemption = once.preemption > ret->preemption ? once.preemption
+								    : ret->preemption;
+	}
+	return r;
+}
+
+static int change(void *data, const uint32_t *const masks[static 2], size_t words, unsigned times,
+		  struct costs *ret)
+{
+	struct hip *hip = data;
+	void *runs = NULL, *changed = NULL;
+	uint32_t before[QUEUES_MAX], queue = 0;
+	uint64_t since;
+	int n, r;
+
+	*ret = (struct costs){ 0 };
+	r = create(hip, masks[0], words, &runs);
+	if (r < 0)
+		return r;
+	n = gpuarb_lease_queue_ids(hip->lease, 0, before, QUEUES_MAX);
+	since = our_clock();
+	r = n < 0 ? problem(hip->device, n, "%s", gpuarb_last_error(hip->gpuarb))
+		  : create(hip, masks[0], words, &changed);
+	ret->create = usec_since(since);
+	if (r >= 0)
+		r = new_queue(hip, before, n < QUEUES_MAX ? n : QUEUES_MAX, &queue);
+	if (r >= 0)
+		r = change_often(hip, runs, queue, masks, words, times, ret);
+	if (changed)
+		destroy(hip, changed);
+	destroy(hip, runs);
+	return r;
 }
 
 /* ---- opening ---------------------------------------------------------------------- */
@@ -306,6 +437,12 @@ static int load(struct hip *hip, struct compiler *compiler, int ordinal)
 	if (r >= 0)
 		r = check(hip, KERNEL_SPIN,
 			  hipModuleGetFunction(&hip->spin, hip->module, KERNEL_SPIN));
+	if (r >= 0)
+		r = check(hip, KERNEL_READ,
+			  hipModuleGetFunction(&hip->read, hip->module, KERNEL_READ));
+	if (r >= 0)
+		r = check(hip, KERNEL_GAP,
+			  hipModuleGetFunction(&hip->gap, hip->module, KERNEL_GAP));
 	return r;
 }
 
@@ -339,7 +476,7 @@ static int open_gpu(struct hip *hip, struct compiler *compiler)
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
 		struct compiler *compiler, struct device *ret)
 {
-	static const struct device_calls calls = { create, destroy, play, spin, close_hip };
+	static const struct device_calls calls = { create, destroy, play, spin, change, close_hip };
 	struct hip *hip = calloc(1, sizeof(*hip));
 	int r;
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "client/latency/kernel.h"
+#include "core/mask/law.h"
 #include "libgpuarb/gpuarb.h"
 
 /* Waits for up to msec, or until there is a reason to stop: -EINTR: a signal; -ENOENT: the lease is
@@ -18,6 +19,26 @@
 struct stop {
 	int (*wait)(void *data, int msec);
 	void *data;
+};
+
+/* A kernel whose work-groups report where and when they ran. */
+struct work {
+	enum neighbours
+		kind; /* COMPUTE: they multiply; MEMORY: they read memory beyond the caches */
+	unsigned groups;
+	unsigned spins; /* of each */
+};
+
+struct spun {
+	double tick_ns;
+	double host_usec; /* from before the launch to after the end, by CLOCK_MONOTONIC_RAW */
+};
+
+/* What changes cost, in microseconds. */
+struct costs {
+	double create;     /* a stream with a mask */
+	double change;     /* a mask of a queue, for the caller */
+	double preemption; /* the longest that a kernel on another queue stood still meanwhile */
 };
 
 struct device_calls {
@@ -28,9 +49,13 @@ struct device_calls {
 	int (*play)(void *data, void *const stream[static 2], bool same_line, unsigned lanes,
 		    struct outcome *ret);
 
-	/* Clears ret and runs so many work-groups of KERNEL_SPIN; ret has room for them. */
-	int (*spin)(void *data, void *stream, unsigned groups, unsigned spins, struct wave *ret,
-		    double *ret_tick_ns);
+	/* Clears ret and runs the work-groups; ret has room for them. */
+	int (*spin)(void *data, void *stream, const struct work *work, struct wave *ret,
+		    struct spun *ret_spun);
+
+	/* Creates two streams. While a kernel runs on the first, the second gets the two masks in turn. */
+	int (*change)(void *data, const uint32_t *const masks[static 2], size_t words,
+		      unsigned times, struct costs *ret);
 	void (*close)(void *data);
 };
 

@@ -10,7 +10,7 @@
 #include "util/base.h"
 
 /*
- * ROUNDS, TRIPS and SPINS are options of the compiler; struct report is that of the header.
+ * ROUNDS, TRIPS, SPINS and THREADS are options of the compiler; struct report is that of the header.
  *
  * gpuarb_play: one workgroup of one thread on each XCC. Each lane plays with the lane of the same
  * number of the other kernel. The player waits for its flag `mine` and writes the other player's
@@ -19,7 +19,9 @@
  */
 /*
  * gpuarb_spin: each work-group multiplies for a while, and reports where and when it ran. The test of the
- * product keeps the compiler from leaving it out; it is never true.
+ * product keeps the compiler from leaving it out; it is never true. gpuarb_read: the same with reading
+ * memory that is all zeroes. gpuarb_gap: reads the clock for a while, and reports when it began and the
+ * longest time between two readings.
  */
 /* clang-format off */
 const char kernel_source[] =
@@ -142,6 +144,42 @@ const char kernel_source[] =
 "	wave->state = product > 0 ? 1 : 0;\n"
 "}\n"
 "\n"
+"extern \"C\" __global__ void gpuarb_read(struct wave *waves, unsigned spins, const uint4 *memory,\n"
+"		unsigned mask, unsigned groups)\n"
+"{\n"
+"	unsigned group = __builtin_amdgcn_workgroup_id_x();\n"
+"	unsigned thread = __builtin_amdgcn_workitem_id_x();\n"
+"	struct wave *wave = waves + group;\n"
+"	unsigned long long start = now();\n"
+"	unsigned at = group * THREADS + thread, sum = 0;\n"
+"\n"
+"	for (unsigned i = 0; i < spins; i++, at += groups * THREADS)\n"
+"		sum |= memory[at & mask].x;\n"
+"	if (thread != 0)\n"
+"		return;\n"
+"	wave->hw_id = __builtin_amdgcn_s_getreg(WHOLE_REGISTER(PLACE_REGISTER));\n"
+"	wave->xcc_id = xcc_id();\n"
+"	wave->start = start;\n"
+"	wave->end = now();\n"
+"	wave->state = sum == 0 ? 1 : 2;\n"
+"}\n"
+"\n"
+"extern \"C\" __global__ void gpuarb_gap(unsigned long long *report, unsigned long long ticks)\n"
+"{\n"
+"	unsigned long long start = now(), last = start, longest = 0;\n"
+"\n"
+"	report[0] = 1;\n"
+"	__threadfence_system();\n"
+"	while (last - start < ticks) {\n"
+"		unsigned long long time = now();\n"
+"\n"
+"		longest = time - last > longest ? time - last : longest;\n"
+"		last = time;\n"
+"	}\n"
+"	report[1] = longest;\n"
+"	report[0] = 2;\n"
+"}\n"
+"\n"
 "extern \"C\" __global__ void gpuarb_clock(unsigned long long *time)\n"
 "{\n"
 "	*time = now();\n"
@@ -196,14 +234,15 @@ static int get_code(hiprtcProgram program, const char *target, char **ret_code, 
 int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size)
 {
 	_cleanup_(program_done) hiprtcProgram program = NULL;
-	char arch[96], rounds[32], trips[32], spins[32];
-	const char *options[] = { arch, rounds, trips, spins, "-O3" };
+	char arch[96], rounds[32], trips[32], spins[32], threads[32];
+	const char *options[] = { arch, rounds, trips, spins, threads, "-O3" };
 	hiprtcResult result;
 
 	snprintf(arch, sizeof(arch), "--offload-arch=%s", target);
 	snprintf(rounds, sizeof(rounds), "-DROUNDS=%d", (int)GAME_ROUNDS);
 	snprintf(trips, sizeof(trips), "-DTRIPS=%u", GAME_TRIPS);
 	snprintf(spins, sizeof(spins), "-DSPINS=%uu", GAME_SPINS);
+	snprintf(threads, sizeof(threads), "-DTHREADS=%uu", SPIN_THREADS);
 
 	result = hiprtcCreateProgram(&program, kernel_source, "latency.hip", 0, NULL, NULL);
 	if (result == HIPRTC_SUCCESS)

@@ -12,6 +12,8 @@
 #define KERNEL_CLEAR "gpuarb_clear"
 #define KERNEL_CLOCK "gpuarb_clock"
 #define KERNEL_SPIN "gpuarb_spin"
+#define KERNEL_READ "gpuarb_read"
+#define KERNEL_GAP "gpuarb_gap"
 
 extern const char kernel_source[];
 
@@ -53,7 +55,7 @@ enum wave_state {
 	WAVE_ENDED = 1,
 };
 
-/* The report of a work-group of KERNEL_SPIN, cleared as above. */
+/* The report of a work-group of KERNEL_SPIN and KERNEL_READ, cleared as above. */
 struct wave {
 	uint32_t state; /* enum wave_state */
 	uint32_t hw_id, xcc_id, unused;

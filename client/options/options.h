@@ -47,7 +47,7 @@ struct command {
 	const char *fixed_reason;
 	bool colour;      /* decided by main */
 	const char *verb; /* for messages; "": none yet */
-	const char *gpu, *profile, *profiles, *svg;
+	const char *gpu, *profile, *profiles, *svg, *html, *submit_file;
 	uint64_t grace_usec;
 	const char *reason;           /* NULL: none */
 	const char *config;           /* NULL: not given */
@@ -60,7 +60,7 @@ struct command {
 	} filter;
 	const char *columns;
 	uint64_t since; /* usage: seconds of CLOCK_REALTIME; 0: all */
-	bool wide, watch, time, limits, probe;
+	bool wide, watch, time, limits, probe, quick, shared;
 	unsigned width; /* columns of the terminal, decided by main; 0: no terminal, no limit */
 	bool margin_given;
 	unsigned margin_percent;

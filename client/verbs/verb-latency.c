@@ -21,14 +21,16 @@ static int start(const struct command *command)
 	} texts[] = {
 		{ "--gpu", command->gpu },
 		{ "--svg", command->svg },
+		{ "--html", command->html },
+		{ "--submit-file", command->submit_file },
 		{ "--probe", command->probe ? id : NULL },
 	};
 	const struct {
 		const char *option;
 		bool given;
 	} flags[] = {
-		{ "--same-line", command->same_line },
-		{ "--json", command->json },
+		{ "--same-line", command->same_line }, { "--json", command->json },
+		{ "--quick", command->quick },         { "--shared", command->shared },
 		{ "--no-legend", command->no_legend },
 	};
 	const char *words[3 + 2 * ARRAY_SIZE(texts) + ARRAY_SIZE(flags)] = { program,

@@ -53,7 +53,7 @@ client/verbs            client/(options|output|launch|doctor|rt|verbs)/|libgpuar
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
 client/exporter         client/exporter/|libgpuarb/gpuarb.h|util/               systemd
 client/calibrate        client/(options|output|launch|latency|calibrate)/|libgpuarb/gpuarb.h|core/mask/|util/ -none-
-client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb.h|libgpuarb/hip/gpuarb-hip.h|core/mask/|util/ hip
+client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb.h|libgpuarb/gpuarb-queues.h|libgpuarb/hip/gpuarb-hip.h|core/mask/|util/ hip
 ROWS
 )
 # core reads no clock, file or device.

@@ -5,11 +5,13 @@
  * of the table below. At the end the numbers of streams and games go to standard error.
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/latency/compiler.h"
@@ -22,6 +24,7 @@ struct whole {
 	struct device inner;
 	const struct stop *stop;
 	bool blocks;
+	char file[256]; /* in $LATENCY_BESIDE; "": none yet */
 };
 
 static const struct place strays = { 0, 1, 0, 2 }, slow = { 0, 2, 1, 4 };
@@ -45,6 +48,9 @@ static const struct scenario {
 	{ "alone", { .answer = MEETS_NOBODY }, "" },
 	{ "some-alone", { .answer = MEETS_NOBODY, .answer_from = 50, .answer_to = 51 }, "" },
 	{ "no-mask", { .ignores_masks = true }, "" },
+	{ "hangs", { .fail_at = 1, .fail_with = -ETIMEDOUT }, "a kernel has not ended within 60 s" },
+	{ "jumps", { .jumps = 2 }, "" },
+	{ "warm", { .hot_from = 40, .hot_to = 60 }, "" },
 	{ "hot", { .noise = 0.3 }, "" },
 	{ "blocks", { 0 }, "" }, /* waits until there is a reason to stop */
 };
@@ -75,21 +81,65 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 	return whole->inner.calls->play(&whole->model, streams, same_line, lanes, ret);
 }
 
-static int spin(void *data, void *stream, unsigned groups, unsigned spins, struct wave *ret,
-		double *ret_tick_ns)
+/* The processes of one calibration see each other by files in $LATENCY_BESIDE, named by kind and pid. */
+static void look_beside(struct whole *whole, const struct work *work)
+{
+	const char *path = getenv("LATENCY_BESIDE");
+	const struct timespec moment = { 0, 1000000 };
+	char own[256];
+	DIR *directory;
+	struct dirent *entry;
+	FILE *file;
+
+	if (!path)
+		return;
+	snprintf(own, sizeof(own), "%s/%s.%d", path, neighbours_names[work->kind], getpid());
+	if (!*whole->file) {
+		file = fopen(own, "we");
+		if (!file || fclose(file) != 0)
+			abort();
+		snprintf(whole->file, sizeof(whole->file), "%s", own);
+	}
+	whole->model.beside = 0;
+	directory = opendir(path);
+	while (directory && (entry = readdir(directory)))
+		if (entry->d_name[0] != '.' && !strstr(whole->file, entry->d_name)) {
+			whole->model.beside++;
+			whole->model.beside_kind = entry->d_name[0] == 'm' ? NEIGHBOURS_MEMORY
+									   : NEIGHBOURS_COMPUTE;
+		}
+	closedir(directory);
+	nanosleep(&moment, NULL);
+}
+
+static int spin(void *data, void *stream, const struct work *work, struct wave *ret,
+		struct spun *ret_spun)
 {
 	struct whole *whole = data;
+
+	look_beside(whole, work);
 
 	if (whole->blocks && whole->model.games == 3) {
 		fprintf(stderr, "blocks\n");
 		return whole->stop->wait(whole->stop->data, -1);
 	}
-	return whole->inner.calls->spin(&whole->model, stream, groups, spins, ret, ret_tick_ns);
+	return whole->inner.calls->spin(&whole->model, stream, work, ret, ret_spun);
+}
+
+static int change(void *data, const uint32_t *const masks[static 2], size_t words, unsigned times,
+		  struct costs *ret)
+{
+	struct whole *whole = data;
+
+	return whole->inner.calls->change(&whole->model, masks, words, times, ret);
 }
 
 static void close_whole(void *data)
 {
 	struct whole *whole = data;
+
+	if (*whole->file)
+		unlink(whole->file);
 
 	fprintf(stderr, "model: %zu streams, %zu at most, %zu left, %zu games, %s\n",
 		whole->model.made, whole->model.peak, whole->model.live, whole->model.games,
@@ -146,7 +196,9 @@ int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
 		struct compiler *compiler, struct device *ret)
 {
-	static const struct device_calls calls = { create, destroy, play, spin, close_whole };
+	static const struct device_calls calls = {
+		create, destroy, play, spin, change, close_whole
+	};
 	const char *name = getenv("LATENCY_MODEL");
 	const char *target = getenv("LATENCY_TARGET");
 	const struct scenario *scenario = find(name ? name : "");

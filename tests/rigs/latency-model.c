@@ -180,59 +180,85 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 
 #define SPIN_BLOCK_USEC 318.0 /* that of a Radeon VII; b is a tenth of the time on the whole GPU */
 
-static double spin_usec(struct latency_model *model, const struct cuset *set, unsigned groups)
+/* A kernel that reads memory has b = 40 %; each other process costs 25 % or 10 %. */
+static double spin_usec(struct latency_model *model, const struct cuset *set,
+			const struct work *work)
 {
 	const struct geometry *geometry = &model->gpu->geometry;
 	unsigned whole = geometry_effective(geometry, &model->gpu->all);
 	double noise = 1 + (model->noise > 0 ? model->noise * uniform(model) : 0);
 
-	return SPIN_BLOCK_USEC * groups * noise *
-	       (0.9 / geometry_effective(geometry, set) + 0.1 / whole);
+	double b = work->kind == NEIGHBOURS_MEMORY ? 0.4 : 0.1;
+
+	if (model->games >= model->hot_from && model->games <= model->hot_to)
+		noise *= 1.3;
+	noise *= 1 + model->beside * (model->beside_kind == NEIGHBOURS_MEMORY ? 0.25 : 0.1);
+	return SPIN_BLOCK_USEC * work->groups * noise *
+	       ((1 - b) / geometry_effective(geometry, set) + b / whole);
 }
 
-/* The CUs of a set in turn. */
-static struct place next_cu(const struct model *gpu, const struct cuset *set, unsigned *at)
+/* The places of a set's units. */
+static unsigned list_places(const struct model *gpu, const struct cuset *set,
+			    struct place places[static CUSET_PAIRS * 32])
 {
-	unsigned step = geometry_step(&gpu->geometry);
+	unsigned step = geometry_step(&gpu->geometry), n = 0;
 
-	for (;; *at = (*at + step) % (CUSET_PAIRS * 32)) {
-		unsigned pair = *at / 32, cu = *at % 32;
-
-		if (!(set->pair[pair] >> cu & 1))
-			continue;
-		*at = (*at + step) % (CUSET_PAIRS * 32);
-		return (struct place){ pair / CUSET_ENGINES, pair % CUSET_ENGINES,
-				       cu / CUSET_ARRAY_CUS, cu % CUSET_ARRAY_CUS };
-	}
+	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
+		for (unsigned cu = 0; cu < 32 && set->pair[pair]; cu += step)
+			if (set->pair[pair] >> cu & 1)
+				places[n++] = (struct place){ pair / CUSET_ENGINES,
+							      pair % CUSET_ENGINES,
+							      cu / CUSET_ARRAY_CUS,
+							      cu % CUSET_ARRAY_CUS };
+	return n;
 }
 
-static int spin(void *data, void *on, unsigned groups, unsigned spins, struct wave *ret,
-		double *ret_tick_ns)
+static int spin(void *data, void *on, const struct work *work, struct wave *ret,
+		struct spun *ret_spun)
 {
 	struct latency_model *model = data;
 	struct stream *stream = on;
 	const struct cuset *set = model->ignores_masks ? &model->gpu->all : &stream->set;
-	uint64_t ticks = (uint64_t)(spin_usec(model, set, groups) * 1000 / TICK_NS);
-	unsigned at = 0;
+	struct place places[CUSET_PAIRS * 32];
+	unsigned n = list_places(model->gpu, set, places), groups = work->groups;
+	double usec;
+	uint64_t end;
 
-	(void)spins;
 	memset(ret, 0, groups * sizeof(*ret));
-	*ret_tick_ns = TICK_NS;
 	model->games++;
+	usec = spin_usec(model, set, work);
+	*ret_spun = (struct spun){ TICK_NS, usec + 20 };
+	end = 1000 + (uint64_t)(usec * 1000 / TICK_NS);
+	if (model->jumps > 0)
+		end = model->jumps-- % 2 ? 0 : end * 1000;
 	if (answer_now(model) == STAYS_SILENT)
 		return 0;
 	for (unsigned i = 0; i < groups; i++) {
-		struct place place = next_cu(model->gpu, set, &at);
+		struct place place = places[i % n];
 
 		ret[i] = (struct wave){
 			.state = answer_now(model) == IS_CUT_OFF && i > 0 ? 7 : WAVE_ENDED,
 			.hw_id = hw_id_of(model->gpu, &place),
 			.xcc_id = place.xcc,
 			.start = 1000,
-			.end = 1000 + ticks,
+			.end = end,
 		};
 	}
 	return 0;
+}
+
+static int change(void *data, const uint32_t *const masks[static 2], size_t words, unsigned times,
+		  struct costs *ret)
+{
+	const struct latency_model *model = data;
+	struct cuset set[2];
+
+	CHECK(times > 0);
+	for (size_t i = 0; i < 2; i++)
+		codec_decode(&model->gpu->codec, masks[i], words, &set[i]);
+	CHECK(memcmp(&set[0], &set[1], sizeof(set[0])) != 0);
+	*ret = (struct costs){ .create = 9300, .change = 55, .preemption = 41 };
+	return model->change_with;
 }
 
 static void close_model(void *data)
@@ -242,7 +268,9 @@ static void close_model(void *data)
 
 void latency_model_open(struct latency_model *model, struct device *ret)
 {
-	static const struct device_calls calls = { create, destroy, play, spin, close_model };
+	static const struct device_calls calls = {
+		create, destroy, play, spin, change, close_model
+	};
 
 	model->random = model->random ? model->random : 1;
 	*ret = (struct device){ .calls = &calls, .data = model, .emulated = true };

@@ -36,9 +36,15 @@ struct latency_model {
 	double slow_pair;           /* ns of the first CU of SE0 with the first of SE1 */
 	const struct place *strays; /* this CU's kernels run in strays_to, whatever the mask is */
 	struct place strays_to;
-	bool ignores_masks; /* all kernels run in the same place */
-	double noise;       /* of the time of work-groups, as a part of it */
-	bool wanders;       /* every other game runs on another shader engine */
+	bool ignores_masks;          /* all kernels run in the same place */
+	bool bistable;               /* a test draws a slow state */
+	int change_with;             /* the result of a change of a mask */
+	double noise;                /* of the time of work-groups, as a part of it */
+	unsigned jumps;              /* so many of the next runs end when the clock was reset */
+	size_t hot_from, hot_to;     /* these runs take 1.3 times as long */
+	unsigned beside;             /* other processes … */
+	enum neighbours beside_kind; /* … and what they use */
+	bool wanders;                /* every other game runs on another shader engine */
 	enum model_answer answer;
 	size_t answer_from, answer_to; /* apply `answer` to these games, from 1; 0: to all */
 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "check.h"
 #include "client/calibrate/calibration.h"
@@ -15,11 +16,44 @@ struct run {
 	struct device device;
 	struct stop stop;
 	struct calibration calibration;
+	unsigned neighbours;
+	unsigned starts; /* of partners */
 };
+
+/* Of its partners, the second round draws the slow state where the model is asked to. */
+static int partners_start(void *data, enum neighbours kind, const struct cuset *sets, unsigned n)
+{
+	struct run *run = data;
+	struct cuset all = { 0 };
+
+	for (unsigned i = 0; i < n; i++) {
+		struct cuset both;
+
+		for (unsigned pair = 0; pair < CUSET_PAIRS; pair++) {
+			both.pair[pair] = all.pair[pair] & sets[i].pair[pair];
+			all.pair[pair] |= sets[i].pair[pair];
+		}
+		CHECK(cuset_count(&both) == 0 && cuset_count(&sets[i]) == cuset_count(&sets[0]));
+	}
+	run->model.beside = n;
+	run->model.beside_kind = kind;
+	if (run->starts++ == 1 && run->model.bistable)
+		run->model.beside *= 4;
+	return 0;
+}
+
+static void partners_stop(void *data)
+{
+	struct run *run = data;
+
+	run->model.beside = 0;
+}
 
 static int measure(struct run *run, const char *profile, const char *target)
 {
-	struct calibration_run how = { .target = target };
+	const struct partners partners = { partners_start, partners_stop, run };
+	struct calibration_run how = { .target = target, .partners = &partners };
+	int r;
 
 	run->gpu = latency_gpu(profile);
 	run->model.gpu = &run->gpu;
@@ -28,8 +62,18 @@ static int measure(struct run *run, const char *profile, const char *target)
 	how.device = &run->device;
 	how.stop = &run->stop;
 	how.model = &run->gpu;
+	how.calibration = &run->calibration;
 	calibration_plan(&run->gpu, &run->calibration);
-	return calibration_measure(&how, &run->calibration);
+	interference_plan(&run->gpu, run->neighbours, &run->calibration);
+	how.waves = calloc(run->calibration.groups, sizeof(*how.waves));
+	CHECK(how.waves);
+	r = costs_measure(&how);
+	if (r >= 0)
+		r = calibration_measure(&how);
+	if (r >= 0)
+		r = interference_measure(&how);
+	free(how.waves);
+	return r;
 }
 
 TEST(law_of_the_model_is_found_on_every_kind_of_gpu)
@@ -51,10 +95,14 @@ TEST(law_of_the_model_is_found_on_every_kind_of_gpu)
 		CHECK(measure(&run, rows[i].profile, rows[i].target) == 0);
 		printf("  %s: %zu masks, b %.1f %%, worst error %.2f %%, cliff %.1f\n",
 		       rows[i].profile, c->n, c->law.constant, c->law.worst_error, c->cliff);
+		CHECK(fabs(c->memory_law.constant - 40) < 1 && c->memory_law.worst_error < 1);
+		CHECK(c->costs.create == 9300 && c->costs.change == 55 &&
+		      c->costs.preemption == 41);
+		CHECK(c->clock_jumps == 0 && c->pauses == 0 && c->n_beside == 0);
 		CHECK(c->n >= 6 && c->n < CALIBRATION_POINTS && c->honoured == c->n);
 		CHECK(c->emulated && fabs(c->law.constant - 10) < 1 && c->law.worst_error < 1);
 		CHECK((c->cliff > 1) == rows[i].cliff);
-		CHECK(run.model.live == 0 && run.model.peak == 1);
+		CHECK(run.model.live == 0 && run.model.peak == 2);
 		CHECK(calibration_estimate(c) > 0);
 	}
 }
@@ -91,6 +139,7 @@ TEST(failures_of_the_device_end_the_measurement)
 		{ { .answer = IS_CUT_OFF }, -EPROTO },
 		{ { .fail_at = 3, .fail_with = -EBUSY }, -EBUSY },
 		{ { .stop_at = 2, .stop_with = -EINTR }, -EINTR },
+		{ { .change_with = -ETIMEDOUT }, -ETIMEDOUT },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -109,4 +158,66 @@ TEST(registers_of_another_target_are_impossible)
 	run = (struct run){ 0 };
 	(void)measure(&run, "mi300x-spx", "gfx1201");
 	CHECK(run.calibration.honoured < run.calibration.n);
+}
+
+TEST(mask_that_leaves_out_xccs_is_expected_to_occupy_them)
+{
+	struct run run = { 0 };
+	const struct calibration *c = &run.calibration;
+	const struct calibration_point *bad = NULL;
+
+	CHECK(measure(&run, "mi300x-spx", "gfx942") == 0);
+	for (size_t i = 0; i < c->n; i++)
+		if (c->point[i].use == CALIBRATION_BAD)
+			bad = &c->point[i];
+	CHECK(bad && bad->honoured && bad->cus == 10 && bad->occupied == 304 - 38 + 10);
+}
+
+TEST(what_neighbours_cost_is_measured_by_kind_and_number)
+{
+	struct run run = { .neighbours = 3 };
+	const struct calibration *c = &run.calibration;
+
+	CHECK(measure(&run, "rx7800xt", "gfx1101") == 0);
+	CHECK(c->n_beside == 4 && run.starts == 4 * CALIBRATION_ROUNDS);
+	for (size_t i = 0; i < c->n_beside; i++) {
+		const struct calibration_beside *b = &c->beside[i];
+		double each = b->kind == NEIGHBOURS_MEMORY ? 0.25 : 0.1;
+
+		CHECK(b->rounds == CALIBRATION_ROUNDS && !b->bistable);
+		CHECK(fabs(b->worst - 1 - each * b->neighbours) < 0.01);
+	}
+}
+
+TEST(pair_that_draws_a_slow_state_is_bistable)
+{
+	struct run run = { .neighbours = 1, .model.bistable = true };
+	const struct calibration_beside *first = &run.calibration.beside[0];
+
+	CHECK(measure(&run, "r9700", "gfx1201") == 0);
+	CHECK(run.calibration.n_beside == 2 && first->bistable && fabs(first->worst - 2) < 0.01);
+	CHECK(!run.calibration.beside[1].bistable);
+}
+
+TEST(run_during_which_the_clock_jumps_is_repeated)
+{
+	struct run run = { .model.jumps = 2 };
+
+	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+	CHECK(run.calibration.clock_jumps == 2 && run.calibration.law.worst_error < 1);
+	run = (struct run){ .model.jumps = 1000 };
+	CHECK(measure(&run, "radeon-vii", "gfx906") == -EPROTO);
+	CHECK(run.model.live == 0);
+}
+
+TEST(mask_that_was_measured_on_a_hot_gpu_is_measured_again)
+{
+	struct run run = { .model = { .hot_from = 30, .hot_to = 45 } };
+	const struct calibration *c = &run.calibration;
+
+	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+	CHECK(c->pauses > 0 && c->pauses <= CALIBRATION_COOL_MAX && c->law.worst_error < 1);
+	run = (struct run){ .model = { .hot_from = 30, .hot_to = SIZE_MAX } };
+	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+	CHECK(c->pauses == CALIBRATION_COOL_MAX && c->point[c->n - 1].throttled);
 }

@@ -122,8 +122,9 @@ static int run(const char *format, ...)
 static bool build(const char *dir, const char *target)
 {
 	return run("hipcc --genco --offload-arch=%s -O3 -Wall -Werror -DROUNDS=%d -DTRIPS=%u "
-		   "-DSPINS=%uu %s/k.hip -o %s/k.co 2>%s/log",
-		   target, (int)GAME_ROUNDS, GAME_TRIPS, GAME_SPINS, dir, dir, dir) == 0;
+		   "-DSPINS=%uu -DTHREADS=%uu %s/k.hip -o %s/k.co 2>%s/log",
+		   target, (int)GAME_ROUNDS, GAME_TRIPS, GAME_SPINS, SPIN_THREADS, dir, dir,
+		   dir) == 0;
 }
 
 TEST(hipcc_compiles_the_kernel_for_each_target)

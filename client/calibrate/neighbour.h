@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Processes that run kernels beside those that are measured. */
+
+#include <sys/types.h>
+
+#include "client/calibrate/calibration.h"
+#include "client/latency/bench.h"
+
+struct neighbour {
+	pid_t pid;
+	int fd;
+};
+
+struct neighbour_list {
+	uint64_t lease;
+	const struct model *model;
+	const struct stop *stop;
+	struct neighbour list[CALIBRATION_NEIGHBOURS];
+	unsigned n;
+};
+
+/* Functions of struct partners; data is struct neighbour_list. start(): -ECHILD: one has ended; -ETIMEDOUT; a stop's
+ * error. stop() waits until all have ended. */
+int neighbours_start(void *data, enum neighbours kind, const struct cuset *sets, unsigned n);
+void neighbours_stop(void *data);
+
+/* The program of such a process: words are the number of the lease, the kind and the mask. */
+int neighbour_run(struct command *command, struct bench *bench);
