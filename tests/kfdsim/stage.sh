@@ -102,7 +102,7 @@ begin()
 is_ready() # NAME
 {
 	local line=
-	while read -r -t 120 line <&"${from[$1]}" && [ "$line" != ready ]; do
+	while read -r -t 600 line <&"${from[$1]}" && [ "$line" != ready ]; do
 		echo "$line"
 	done >"$dir/$1.lines"
 	[ "$line" = ready ] || { cp "$dir/$1.err" "$dir/err"; complain "it is not ready"; rig_done; }
