@@ -10,17 +10,20 @@
 #include "core/policy/settings.h"
 
 #define CUS_MAX 1024U
+#define LEAST_ROUNDS 16U
+#define JITTER_ROUNDS 1000U
 
-uint64_t rt_plan_allowed(const struct rt_set *set, size_t partition)
+uint64_t rt_plan_allowed(const struct rt_plan *plan, size_t partition)
 {
 	uint64_t allowed = UINT64_MAX;
 
-	for (size_t i = 0; i < set->n_tasks; i++) {
-		const struct rt_task *task = &set->tasks[i];
-		uint64_t own = task->deadline > task->jitter ? task->deadline - task->jitter : 0;
+	for (size_t i = 0; i < plan->set->n_tasks; i++) {
+		const struct rt_task *task = &plan->set->tasks[i];
+		uint64_t jitter = plan->tasks[i].jitter;
 
-		if (task->partition == partition && own < allowed)
-			allowed = own;
+		if (task->partition == partition)
+			allowed = min_u64(allowed,
+					  task->deadline > jitter ? task->deadline - jitter : 0);
 	}
 	return allowed;
 }
@@ -249,7 +252,7 @@ static bool demands_fill(struct demands *demands, unsigned cus)
 			.cost = cost_of(demands->plan, demands->partition, wcet),
 			.period = task->period,
 			.deadline = task->deadline,
-			.jitter = task->jitter,
+			.jitter = demands->plan->tasks[i].jitter,
 		};
 	}
 	return true;
@@ -348,16 +351,13 @@ static void judge_fifo(struct rt_plan *plan, size_t partition)
 
 	if (p->work != RT_UNSET)
 		p->response = bound_response(&p->bound, p->work);
-	p->passes = p->response <= rt_plan_allowed(plan->set, partition);
+	p->passes = p->response <= rt_plan_allowed(plan, partition);
 	for (size_t i = 0; i < plan->set->n_tasks; i++) {
-		const struct rt_task *task = &plan->set->tasks[i];
-
-		if (task->partition != partition)
+		if (plan->set->tasks[i].partition != partition)
 			continue;
 		set_response(plan, i,
-			     p->response != BOUND_NONE ? p->response + task->jitter : BOUND_NONE);
-		if (p->passes)
-			plan->tasks[i].growth = (uint64_t)p->most_work - p->work;
+			     p->response != BOUND_NONE ? p->response + plan->tasks[i].jitter
+						       : BOUND_NONE);
 	}
 }
 
@@ -385,12 +385,33 @@ static int judge_dispatched(struct rt_plan *plan, size_t partition)
 					      plan->tasks[i].bound - demands.list[n].jitter);
 		n++;
 	}
-	/* The search for the growth changes the responses. */
-	for (size_t i = 0, k = 0; p->passes && n <= RT_GROWTH_TASKS && i < plan->set->n_tasks; i++)
-		if (plan->set->tasks[i].partition == partition &&
-		    (r = demands_growth(&demands, k++, &plan->tasks[i].growth)) < 0)
-			return r;
 	return 0;
+}
+
+/* By how much the execution time of each task alone may grow. */
+static int judge_growth(struct rt_plan *plan, size_t partition)
+{
+	_cleanup_(demands_done) struct demands demands = { 0 };
+	const struct rt_partition_plan *p = &plan->partitions[partition];
+	bool fifo = plan->set->partitions[partition].policy == RT_FIFO;
+	int r = 0;
+
+	if (!p->passes || rt_set_has_chains(plan->set) ||
+	    (!fifo && plan->set->partitions[partition].n_tasks > RT_GROWTH_TASKS))
+		return 0;
+	if (!fifo)
+		r = demands_new(plan, partition, &demands);
+	if (!fifo && r >= 0)
+		(void)demands_fill(&demands, p->effective); /* it was known before */
+	for (size_t i = 0, k = 0; r >= 0 && i < plan->set->n_tasks; i++) {
+		if (plan->set->tasks[i].partition != partition)
+			continue;
+		if (fifo)
+			plan->tasks[i].growth = (uint64_t)p->most_work - p->work;
+		else
+			r = demands_growth(&demands, k++, &plan->tasks[i].growth);
+	}
+	return r;
 }
 
 static void judge_task(struct rt_plan *plan, size_t i)
@@ -403,13 +424,12 @@ static void judge_task(struct rt_plan *plan, size_t i)
 	ret->bound = ret->growth = BOUND_NONE;
 }
 
-static int judge_partition(struct rt_plan *plan, size_t i, unsigned most)
+static int judge_partition(struct rt_plan *plan, size_t i, unsigned cus)
 {
 	struct rt_partition_plan *ret = &plan->partitions[i];
 	int r = 0;
 
-	ret->placed = plan->layout.places[i].effective > 0;
-	ret->effective = ret->placed ? plan->layout.places[i].effective : most;
+	ret->effective = cus;
 	ret->work = work_of(plan->set, i, ret->effective);
 	ret->response = ret->margin = ret->changes = ret->standstill = BOUND_NONE;
 	for (size_t k = 0; k < plan->set->n_tasks; k++)
@@ -432,25 +452,72 @@ static int judge_partition(struct rt_plan *plan, size_t i, unsigned most)
 
 /* ---- the set ------------------------------------------------------------------------------ */
 
+/* What a task comes after makes it ready late. Whether any of that changed. */
+static bool spread_jitter(struct rt_plan *plan)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < plan->set->n_tasks; i++) {
+		const struct rt_task *task = &plan->set->tasks[i];
+		uint64_t jitter = task->jitter;
+
+		if (task->after > 0)
+			jitter += min_u64(plan->tasks[task->after - 1].bound, BOUND_TIME_MAX);
+		/* Beyond its deadline it fails, however late it is. */
+		jitter = min_u64(jitter, task->deadline + task->jitter);
+		changed |= jitter != plan->tasks[i].jitter;
+		plan->tasks[i].jitter = jitter;
+	}
+	return changed;
+}
+
+/* The fewest CUs of each partition. */
+static int find_all_least(struct rt_plan *plan)
+{
+	for (size_t i = 0; i < plan->set->n_partitions; i++) {
+		struct rt_partition_plan *p = &plan->partitions[i];
+		int r;
+
+		p->most_work = bound_work_within(&p->bound, rt_plan_allowed(plan, i));
+		r = find_least(plan, i, &p->least);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* With chains, the CUs of one partition depend on the responses of others on their CUs. */
+static int find_chained_least(struct rt_plan *plan, unsigned most)
+{
+	bool chains = rt_set_has_chains(plan->set);
+	int r = find_all_least(plan);
+
+	for (unsigned round = 0; r >= 0 && chains && round < LEAST_ROUNDS; round++) {
+		for (size_t i = 0; r >= 0 && i < plan->set->n_partitions; i++) {
+			unsigned least = plan->partitions[i].least;
+
+			r = judge_partition(plan, i, least > 0 && least <= most ? least : most);
+		}
+		if (r < 0 || !spread_jitter(plan))
+			break;
+		r = find_all_least(plan);
+	}
+	return r;
+}
+
 static int place_all(struct rt_plan *plan, unsigned most)
 {
 	unsigned least[RT_PARTITIONS_MAX] = { 0 };
 	bool alone = true; /* each partition passes alone */
-	int r;
+	int r = find_chained_least(plan, most);
 
 	for (size_t i = 0; i < plan->set->n_partitions; i++) {
-		struct rt_partition_plan *p = &plan->partitions[i];
-
-		make_bound(plan, i, p);
-		p->most_work = bound_work_within(&p->bound, rt_plan_allowed(plan->set, i));
-		r = find_least(plan, i, &p->least);
-		if (r < 0)
-			return r;
-		least[i] = p->least <= most ? p->least : 0;
+		least[i] = plan->partitions[i].least <= most ? plan->partitions[i].least : 0;
 		alone &= least[i] > 0;
 	}
-	r = rt_fit(plan->gpu, plan->set, least, &plan->layout);
-	if (r == -ENOMEM)
+	if (r >= 0)
+		r = rt_fit(plan->gpu, plan->set, least, &plan->layout);
+	if (r < 0 && r != -ENOSPC)
 		return r;
 	if (r < 0) {
 		memset(plan->layout.places, 0, sizeof(plan->layout.places));
@@ -459,6 +526,38 @@ static int place_all(struct rt_plan *plan, unsigned most)
 	if (r < 0 || !alone)
 		plan->result = RT_REJECTED;
 	return 0;
+}
+
+/* From the jitter of each task alone up to the least that holds for all: chains of partitions that wait
+ * for each other can have none. */
+static int judge_all(struct rt_plan *plan, unsigned most)
+{
+	const struct rt_set *set = plan->set;
+	unsigned round = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < set->n_tasks; i++)
+		plan->tasks[i].jitter = set->tasks[i].jitter;
+	do
+		for (size_t i = 0; r >= 0 && i < set->n_partitions; i++) {
+			unsigned cus = plan->layout.places[i].effective;
+
+			plan->partitions[i].placed = cus > 0;
+			plan->partitions[i].most_work = bound_work_within(
+				&plan->partitions[i].bound, rt_plan_allowed(plan, i));
+			r = judge_partition(plan, i, cus > 0 ? cus : most);
+		}
+	while (r >= 0 && spread_jitter(plan) && ++round < JITTER_ROUNDS);
+	for (size_t i = 0; round == JITTER_ROUNDS && i < set->n_tasks; i++) {
+		plan->partitions[set->tasks[i].partition].passes = false;
+		set_response(plan, i, BOUND_NONE);
+	}
+	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++) {
+		if (!plan->partitions[i].passes)
+			plan->result = RT_REJECTED;
+		r = judge_growth(plan, i);
+	}
+	return r;
 }
 
 /* Leases that run beside a partition, if the file does not tell: the other partitions, and one that
@@ -494,9 +593,11 @@ int rt_judge(struct rt_plan *plan, char *problem, size_t size)
 	r = check_preemption(plan, problem, size);
 	if (r >= 0)
 		r = check_pipes(plan, problem, size);
+	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++)
+		make_bound(plan, i, &plan->partitions[i]);
+	for (size_t i = 0; i < set->n_tasks; i++)
+		plan->tasks[i].jitter = set->tasks[i].jitter;
 	if (r >= 0)
 		r = place_all(plan, most);
-	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++)
-		r = judge_partition(plan, i, most);
-	return r;
+	return r < 0 ? r : judge_all(plan, most);
 }

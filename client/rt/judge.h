@@ -17,12 +17,13 @@ enum rt_result {
 
 struct rt_task_plan {
 	bool meets;
+	uint64_t jitter; /* its own, and the bound of the task that it comes after */
 	uint64_t wcet;
 	enum rt_source source;
 	uint64_t bound; /* response, jitter and, if it counts, activation; BOUND_NONE */
 	int64_t slack;  /* deadline - bound */
-	/* By which its execution time alone may grow; BOUND_NONE: unknown, its partition has a policy
-	 * and more than RT_GROWTH_TASKS tasks. */
+	/* By which its execution time alone may grow; BOUND_NONE: unknown, the set has chains, or its
+	 * partition has a policy and more than RT_GROWTH_TASKS tasks. */
 	uint64_t growth;
 	char reason[320]; /* of a task that does not: the reason, and what would help */
 };
@@ -67,4 +68,4 @@ void rt_plan_reason(struct rt_plan *plan);
 int rt_plan_assume(struct rt_plan *plan);
 
 /* The longest response that all tasks of the partition allow. */
-uint64_t rt_plan_allowed(const struct rt_set *set, size_t partition);
+uint64_t rt_plan_allowed(const struct rt_plan *plan, size_t partition);

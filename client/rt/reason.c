@@ -47,7 +47,7 @@ static bool passes_alone(const struct rt_plan *plan, size_t i)
 	uint64_t response = bound_response(&plan->partitions[task->partition].bound,
 					   plan->tasks[i].wcet);
 
-	return response != BOUND_NONE && response + task->jitter <= task->deadline;
+	return response != BOUND_NONE && response + plan->tasks[i].jitter <= task->deadline;
 }
 
 static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
@@ -71,7 +71,7 @@ static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
 			"it needs shorter execution times or longer periods in its partition, or a "
 			"later deadline");
 	else if (partition->bound.latency > 0 && response != BOUND_NONE &&
-		 response + task->jitter <= task->deadline)
+		 response + t->jitter <= task->deadline)
 		snprintf(buf, size,
 			 "it passes without the %llu us of activation: release the first job "
 			 "when the lease is granted (waits-for-grant = yes)",

@@ -335,6 +335,18 @@ static void take_partition(const struct entry *entry)
 			entry->key->name, entry->value);
 }
 
+static void take_after(const struct entry *entry)
+{
+	struct rt_task *task = entry->target;
+
+	task->after_line = entry->place->line;
+	if (is_name(entry->value))
+		strcpy(entry->field, entry->value);
+	else
+		ini_bad(entry->place, "%s: invalid name '%s' of a [task NAME]", entry->key->name,
+			entry->value);
+}
+
 static void take_deadline(const struct entry *entry)
 {
 	struct rt_task *task = entry->target;
@@ -510,6 +522,7 @@ static const struct key keys[] = {
 	TASK("partition", take_partition, partition_name, 0),
 	TASK("period", take_time, period, 1),
 	TASK("deadline", take_deadline, deadline, 1),
+	TASK("after", take_after, after_name, 0),
 	TASK("jitter", take_time, jitter, 0),
 	TASK("wcet", take_wcet, n_points, 0),
 };

@@ -131,7 +131,7 @@ static void check_times(const struct ini_place *whole, struct rt_task *task)
 {
 	struct ini_place place = at_line(whole, task->line);
 
-	if (task->period == 0)
+	if (task->period == 0 && task->after_line == 0)
 		ini_bad(&place,
 			"[task %s] has no period: period = TIME is the least time between two "
 			"releases",
@@ -152,6 +152,70 @@ static void check_times(const struct ini_place *whole, struct rt_task *task)
 		"[task %s]: deadline %llu us is longer than the period of %llu us: each job must "
 		"end before the next is released",
 		task->name, ull(task->deadline), ull(task->period));
+}
+
+/* ---- chains ------------------------------------------------------------------------------- */
+
+static void find_before(const struct ini_place *whole, struct rt_set *set, struct rt_task *task)
+{
+	struct ini_place place = at_line(whole, task->after_line);
+
+	for (size_t i = 0; i < set->n_tasks && task->after == 0; i++)
+		if (strcmp(set->tasks[i].name, task->after_name) == 0)
+			task->after = i + 1;
+	if (task->after == 0)
+		ini_bad(&place, "[task %s]: after = %s: there is no section [task %s]", task->name,
+			task->after_name, task->after_name);
+}
+
+/* The first task of the chain. NULL: it is a circle. */
+static const struct rt_task *first_of(const struct rt_set *set, const struct rt_task *task)
+{
+	for (size_t n = 0; n < set->n_tasks; n++) {
+		if (task->after == 0)
+			return task;
+		task = &set->tasks[task->after - 1];
+	}
+	return NULL;
+}
+
+static void check_chain(const struct ini_place *whole, const struct rt_set *set,
+			struct rt_task *task)
+{
+	struct ini_place place = at_line(whole, task->after_line);
+	const struct rt_task *first = first_of(set, task);
+
+	if (!first)
+		ini_bad(&place,
+			"[task %s]: after = %s is part of a circle: no task of it is released first",
+			task->name, task->after_name);
+	else if (task->period == 0)
+		task->period = first->period;
+	else if (task->period != first->period)
+		ini_bad(&place,
+			"[task %s]: its period of %llu us is not that of [task %s], which releases it, "
+			"%llu us: leave it out",
+			task->name, ull(task->period), first->name, ull(first->period));
+}
+
+static void check_chains(const struct ini_place *whole, struct rt_set *set)
+{
+	unsigned before = *whole->errors;
+
+	for (size_t i = 0; i < set->n_tasks && *whole->errors < ERRORS_MAX; i++)
+		if (set->tasks[i].after_line > 0)
+			find_before(whole, set, &set->tasks[i]);
+	for (size_t i = 0; *whole->errors == before && i < set->n_tasks; i++)
+		if (set->tasks[i].after > 0)
+			check_chain(whole, set, &set->tasks[i]);
+}
+
+bool rt_set_has_chains(const struct rt_set *set)
+{
+	for (size_t i = 0; i < set->n_tasks; i++)
+		if (set->tasks[i].after > 0)
+			return true;
+	return false;
 }
 
 static void find_partition(const struct ini_place *whole, struct rt_set *set, struct rt_task *task)
@@ -232,6 +296,7 @@ void rt_set_check(struct rt_set *set, const struct ini_place *whole)
 
 	if (set->n_tasks == 0)
 		ini_bad(&place, "the task set is empty: add a section [task NAME]");
+	check_chains(whole, set);
 	for (size_t i = 0; i < set->n_tasks && *whole->errors < ERRORS_MAX; i++) {
 		check_times(whole, &set->tasks[i]);
 		check_table(whole, &set->tasks[i]);

@@ -31,9 +31,12 @@ struct rt_task {
 	char partition_name[RT_NAME_MAX];
 	size_t partition; /* index, once the set has been checked */
 	uint64_t period, deadline, jitter;
+	char after_name[RT_NAME_MAX];
+	size_t after; /* index + 1 of the task whose job ends before; 0: none */
 	struct rt_point points[RT_POINTS_MAX]; /* sorted by CUs, once the set has been checked */
 	size_t n_points;
-	unsigned line, deadline_line, wcet_line; /* of the file; 0: the key is missing */
+	unsigned line, deadline_line, wcet_line,
+		after_line; /* of the file; 0: the key is missing */
 };
 
 /* Which of the waiting jobs runs next. */
@@ -113,6 +116,7 @@ static inline unsigned long long ull(uint64_t number)
 unsigned rt_partition_queues(const struct rt_partition *partition);
 uint64_t rt_set_queues(const struct rt_set *set); /* of all partitions */
 
+bool rt_set_has_chains(const struct rt_set *set);
 bool rt_often_is_stated(const struct rt_often *often);
 
 /* The i-th key of the file, for tests that compare with the manual; NULL past the last. */

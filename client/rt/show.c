@@ -242,7 +242,7 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 	table_add(table, "%s", plan->set->partitions[task->partition].name);
 	add_bound(table, t->wcet);
 	table_add(table, "%s", source_names[t->source]);
-	add_bound(table, task->jitter);
+	add_bound(table, t->jitter);
 	add_bound(table, t->bound);
 	add_bound(table, task->deadline);
 	if (t->bound == BOUND_NONE)
@@ -390,7 +390,8 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 	json_flag(map, "meets", t->meets);
 	json_number(map, "period_usec", task->period);
 	json_number(map, "deadline_usec", task->deadline);
-	json_number(map, "jitter_usec", task->jitter);
+	json_number(map, "jitter_usec", t->jitter);
+	json_text_known(map, "after", task->after_name);
 	time_or_null(map, "wcet_usec", t->wcet);
 	json_text(map, "wcet_source", source_names[t->source]);
 	time_or_null(map, "bound_usec", t->bound);

@@ -26,7 +26,7 @@
 
 struct tally {
 	int64_t percent; /* of the bounds that are claimed */
-	unsigned sets, accepted, violated;
+	unsigned sets, accepted, chained, violated;
 	struct {
 		unsigned tasks, reached; /* within a percent */
 		double ratio;
@@ -93,25 +93,36 @@ static void plan(struct set *sets, size_t n, const char *profile)
 
 /* ---- attacks ------------------------------------------------------------------------------- */
 
+/* The longest period of a partition, and the time within which what is stated happens at most so
+ * often; of all partitions if there are chains over them. */
+static void find_times(const struct set *set, size_t partition, int64_t *period, int64_t *window)
+{
+	int64_t deadline = 0;
+
+	*period = *window = 0;
+	for (size_t i = 0; i < set->n_tasks; i++) {
+		const struct task *task = &set->tasks[i];
+		const struct partition *p = &set->partitions[task->partition];
+
+		if (task->partition != partition && !set->chains)
+			continue;
+		*period = task->period > *period ? task->period : *period;
+		deadline = p->policy == POLICY_FIFO ? p->response : task->deadline;
+		*window = deadline > *window ? deadline : *window;
+	}
+}
+
 static void attack(struct set *set, size_t partition)
 {
 	static struct still stills[STILLS_MAX];
-	const struct partition *victim = &set->partitions[partition];
-	int64_t period = 0, deadline = 0, horizon;
+	int64_t period, window, horizon;
 	size_t n;
 
-	for (size_t i = 0; i < set->n_tasks; i++) {
-		const struct task *task = &set->tasks[i];
-
-		if (task->partition != partition)
-			continue;
-		period = task->period > period ? task->period : period;
-		deadline = task->deadline > deadline ? task->deadline : deadline;
-	}
-	horizon = 4 * (victim->response + period) * TICKS;
-	n = disturb_draw(set, victim->policy == POLICY_FIFO ? victim->response : deadline, -horizon,
-			 horizon, stills);
-	serve(set, partition, stills, n, horizon / 2);
+	find_times(set, partition, &period, &window);
+	horizon = 4 * (window + period) * TICKS;
+	n = disturb_draw(set, window, -horizon, horizon, stills);
+	for (size_t i = set->chains ? 0 : partition; i <= partition; i++)
+		serve(set, i, stills, n, horizon / 2);
 }
 
 static void judge(struct set *set, const char *file, struct tally *tally)
@@ -120,6 +131,7 @@ static void judge(struct set *set, const char *file, struct tally *tally)
 		const struct task *task = &set->tasks[i];
 		enum policy policy = set->partitions[task->partition].policy;
 
+		tally->chained += task->after >= 0;
 		tally->by[policy].tasks++;
 		tally->by[policy].ratio += (double)task->bound * TICKS / (double)task->worst;
 		tally->by[policy].reached += task->bound * TICKS * 99 <= task->worst * 100;
@@ -158,8 +170,8 @@ static void play(unsigned n, bool preempts, struct tally *tally)
 
 static void print(const struct tally *tally)
 {
-	printf("%u sets, %u accepted, %u bounds violated\n", tally->sets, tally->accepted,
-	       tally->violated);
+	printf("%u sets, %u accepted, %u tasks of chains, %u bounds violated\n", tally->sets,
+	       tally->accepted, tally->chained, tally->violated);
 	for (unsigned i = 0; i < POLICIES; i++)
 		if (tally->by[i].tasks > 0)
 			printf("%s: %u tasks, bound %.2f x the longest simulated, %u reached\n",

@@ -25,6 +25,7 @@ extern const char *const policy_names[];
 struct task {
 	size_t partition;
 	int64_t period, deadline, jitter;
+	int after; /* the task of an earlier partition whose job ends before; -1: none */
 	/* It runs for part / CUs + fixed. */
 	int64_t part, fixed;
 
@@ -47,10 +48,12 @@ struct set {
 	bool borrowers;
 	int64_t preemption, interval, grace, timeout; /* timeout 0: none */
 	unsigned changed_queues, activations, queue_changes;
+	int64_t activation_window, change_window; /* within which they happen; 0: one response */
 	struct partition partitions[PARTITIONS_MAX];
 	size_t n_partitions;
 	struct task tasks[TASKS_MAX];
 	size_t n_tasks;
+	bool chains;
 
 	char verdict[16]; /* of the plan */
 };
@@ -77,6 +80,7 @@ struct still {
 size_t disturb_draw(const struct set *set, int64_t window, int64_t from, int64_t to,
 		    struct still *ret);
 
-/* Runs the tasks of one partition, and notes the longest time from a release to its notice. */
+/* Runs the tasks of one partition, and notes the longest time from a release to its notice. Tasks that
+ * come after others take what these did last: serve their partition before. */
 void serve(struct set *set, size_t partition, const struct still *stills, size_t n_stills,
 	   int64_t horizon);

@@ -15,6 +15,7 @@
 
 #define EVENTS_MAX 2000U
 #define BORROWERS_MAX 3U
+#define GROUPS_MAX 100
 
 struct mask_event {
 	int64_t time;
@@ -43,14 +44,17 @@ static void add_event(struct scene *s, int64_t time, bool activation)
 		s->events[s->n_events++] = (struct mask_event){ time, activation };
 }
 
-/* At most N in any window that is as long as a response: groups of N, a window apart, the middle
- * one at `middle`. */
-static void groups(struct scene *s, unsigned n, int64_t middle, int64_t spread,
+/* At most N in any window: groups of N, a window apart, one of them at `middle`. */
+static void groups(struct scene *s, unsigned n, int64_t window, int64_t middle, int64_t spread,
 		   void (*add)(struct scene *s, int64_t time))
 {
-	for (int64_t i = -2; i <= 2; i++)
+	int64_t first = -(middle - s->from) / window, last = (s->to - middle) / window;
+
+	if (first < -GROUPS_MAX)
+		first = -GROUPS_MAX;
+	for (int64_t i = first; i <= last && i <= GROUPS_MAX; i++)
 		for (unsigned k = 0; k < n; k++)
-			add(s, middle + i * s->window + (int64_t)k * spread / (int64_t)n);
+			add(s, middle + i * window + (int64_t)k * spread / (int64_t)n);
 }
 
 static void add_activation(struct scene *s, int64_t time)
@@ -130,12 +134,13 @@ static void borrow(struct scene *s, unsigned queues)
 static void draw_borrowers(struct scene *s)
 {
 	const struct set *set = s->set;
+	int64_t window = set->activation_window > 0 ? set->activation_window * TICKS : s->window;
 	unsigned left = set->changed_queues, n = (unsigned)below(BORROWERS_MAX);
 
 	if (!set->borrowers)
 		return;
-	groups(s, set->activations, one_in(2) ? below(s->window / 2 + 1) : 0,
-	       below(s->window / 4 + 1), add_activation);
+	groups(s, set->activations, window, one_in(2) ? below(window / 2 + 1) : 0,
+	       below(window / 4 + 1), add_activation);
 	add_rounds(s);
 	qsort(s->events, s->n_events, sizeof(s->events[0]), by_time);
 	for (; n > 0 && left > 1; n--) {
@@ -189,10 +194,16 @@ size_t disturb_draw(const struct set *set, int64_t window, int64_t from, int64_t
 		.starts = starts,
 	};
 
+	int64_t changes, middle;
+
 	if (!set->preempts)
 		return 0;
 	draw_borrowers(&s);
-	groups(&s, set->queue_changes, one_in(3) ? 0 : below(s.window / 2 + 1),
-	       one_in(2) ? 0 : below(s.window / 4 + 1), preempt);
+	/* Those that begin just before can reach into what is looked at. */
+	changes = set->change_window > 0 ? set->change_window * TICKS : s.window;
+	middle = set->change_window > 0 ? -below(set->queue_changes * s.preemption + 1)
+					: below(changes / 2 + 1);
+	groups(&s, set->queue_changes, changes, one_in(3) ? 0 : middle,
+	       one_in(2) ? 0 : below(changes / 4 + 1), preempt);
 	return line_up(&s, one_in(2) ? 0 : below(s.window), ret);
 }

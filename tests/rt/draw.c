@@ -29,6 +29,20 @@ static void draw_execution(struct task *task, int64_t usec)
 	task->fixed = usec - scales;
 }
 
+/* The task comes after one of those that are there. Its deadline counts from the release of the
+ * first. */
+static void draw_chain(struct set *set, struct task *task)
+{
+	const struct task *before;
+
+	task->after = (int)below((int64_t)set->n_tasks);
+	before = &set->tasks[task->after];
+	task->period = before->period;
+	task->deadline = task->period - below((task->period - before->deadline) / 2 + 1);
+	task->jitter = one_in(3) ? below(task->deadline / 10) : 0;
+	set->chains = true;
+}
+
 /* The total is not too far from what the policy can serve, so that many sets pass. */
 static void draw_tasks(struct set *set, size_t partition)
 {
@@ -41,10 +55,12 @@ static void draw_tasks(struct set *set, size_t partition)
 	for (size_t i = 0; i < n; i++) {
 		struct task *task = &first[i];
 
-		*task = (struct task){ .partition = partition, .bound = -1 };
+		*task = (struct task){ .partition = partition, .after = -1, .bound = -1 };
 		task->period = one_in(4) ? base : draw_time(base, 10 * base);
 		task->deadline = one_in(2) ? task->period : task->period - below(task->period / 2);
 		task->jitter = one_in(3) ? below(task->deadline / 4) : 0;
+		if (i == 0 && partition > 0 && one_in(3))
+			draw_chain(set, task);
 		if (task->deadline < shortest)
 			shortest = task->deadline;
 	}
@@ -90,6 +106,10 @@ void draw_set(bool preempts, struct set *ret)
 		.queue_changes = (unsigned)(one_in(2) ? 0 : below(6)),
 		.n_partitions = 1 + (size_t)below(PARTITIONS_MAX),
 	};
+	if (ret->activations > 0 && one_in(3))
+		ret->activation_window = draw_time(10000, 1000000);
+	if (ret->queue_changes > 0 && one_in(3))
+		ret->change_window = draw_time(1000, 1000000);
 	for (size_t i = 0; i < ret->n_partitions; i++)
 		draw_partition(ret, i);
 }
@@ -112,13 +132,24 @@ static void write_partition(FILE *out, const struct set *set, size_t i)
 
 static void write_task(FILE *out, const struct task *task, size_t i)
 {
-	fprintf(out, "[task t%zu]\npartition = p%zu\nperiod = %" PRId64 "us\n", i, task->partition,
-		task->period);
+	fprintf(out, "[task t%zu]\npartition = p%zu\n", i, task->partition);
+	if (task->after >= 0)
+		fprintf(out, "after = t%d\n", task->after);
+	else
+		fprintf(out, "period = %" PRId64 "us\n", task->period);
 	fprintf(out, "deadline = %" PRId64 "us\njitter = %" PRId64 "us\nwcet =", task->deadline,
 		task->jitter);
 	for (int64_t cus = 15; cus <= 60; cus += cus == 15 ? 15 : 30)
 		fprintf(out, " %" PRId64 ":%" PRId64 "us", cus,
 			(task->part + cus - 1) / cus + task->fixed);
+	fprintf(out, "\n");
+}
+
+static void write_often(FILE *out, const char *key, unsigned n, int64_t window)
+{
+	fprintf(out, "%s = %u", key, n);
+	if (window > 0)
+		fprintf(out, "/%" PRId64 "us", window);
 	fprintf(out, "\n");
 }
 
@@ -128,8 +159,9 @@ bool draw_write(const struct set *set, const char *path)
 
 	if (!out)
 		return false;
-	fprintf(out, "[taskset]\nmargin = %u%%\nqueue-changes = %u\nactivations = %u\n",
-		set->margin, set->queue_changes, set->activations);
+	fprintf(out, "[taskset]\nmargin = %u%%\n", set->margin);
+	write_often(out, "queue-changes", set->queue_changes, set->change_window);
+	write_often(out, "activations", set->activations, set->activation_window);
 	fprintf(out, "preemption = %" PRId64 "us\nchanged-queues = %u\nborrowers = %s\n",
 		set->preemption, set->changed_queues, set->borrowers ? "yes" : "no");
 	fprintf(out, "activate-min-interval = %" PRId64 "us\nactivate-grace = %" PRId64 "us\n",

@@ -17,6 +17,14 @@ struct job {
 	bool done;
 };
 
+/* What a task did last, for those that come after it. */
+static struct {
+	struct notice {
+		int64_t release, time;
+	} list[JOBS_MAX];
+	size_t n;
+} notices[TASKS_MAX];
+
 struct server {
 	struct set *set;
 	const struct partition *partition;
@@ -69,6 +77,20 @@ static void add_job(struct server *s, size_t i, int64_t release, int64_t ready)
 			.after = host - before,
 			.tie = below(1000),
 		};
+}
+
+/* The jobs of one task that comes after another one. */
+static void add_later_jobs(struct server *s, size_t i)
+{
+	const struct task *task = &s->set->tasks[i];
+
+	for (size_t k = 0; k < notices[task->after].n; k++) {
+		const struct notice *notice = &notices[task->after].list[k];
+
+		add_job(s, i, notice->release,
+			notice->time + (one_in(2) ? task->jitter * TICKS
+						  : below(task->jitter * TICKS + 1)));
+	}
 }
 
 /* The jobs of one task: they meet at the time 0, or one of them is ready just before. */
@@ -142,6 +164,8 @@ static int64_t serve_job(struct server *s, struct job *job, int64_t time)
 	struct task *task = &s->set->tasks[job->task];
 
 	job->done = true;
+	notices[job->task].list[notices[job->task].n++] = (struct notice){ job->release,
+									   end + job->after };
 	if (end + job->after - job->release > task->worst)
 		task->worst = end + job->after - job->release;
 	return end + (dispatcher ? job->after : 0);
@@ -161,9 +185,15 @@ void serve(struct set *set, size_t partition, const struct still *stills, size_t
 	s.stills = stills;
 	s.n_stills = n_stills;
 	s.n_jobs = 0;
-	for (size_t i = 0; i < set->n_tasks; i++)
-		if (set->tasks[i].partition == partition)
+	for (size_t i = 0; i < set->n_tasks; i++) {
+		if (set->tasks[i].partition != partition)
+			continue;
+		notices[i].n = 0;
+		if (set->tasks[i].after >= 0)
+			add_later_jobs(&s, i);
+		else
 			add_jobs(&s, i, !inactive && one_in(2), horizon);
+	}
 	while ((job = next_job(&s, &time))) {
 		/* The first job asks for the activation. */
 		if (inactive)

@@ -37,7 +37,7 @@ TEST(the_fewest_cus_and_the_growth_are_exact)
 		}
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 		const struct rt_partition_plan *p = &plan->partitions[0];
-		uint64_t allowed = rt_plan_allowed(&rig.set, 0);
+		uint64_t allowed = rt_plan_allowed(plan, 0);
 
 		if (plan->result != RT_ACCEPTED)
 			continue;
@@ -321,4 +321,29 @@ TEST(a_passing_partition_is_placed_although_another_fails)
 
 	CHECK(plan->result == RT_REJECTED && !plan->partitions[0].passes);
 	CHECK(plan->partitions[1].passes && plan->partitions[1].placed && plan->tasks[1].meets);
+}
+
+/* 2 ms on one partition, then 1 ms on another with np-edf beside a task of 1 ms, then 500 us on the
+ * first. */
+TEST(a_task_of_a_chain_is_ready_within_the_bound_of_the_task_before_it)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_partition(&rig, "a");
+	rt_rig_task(&rig, 10000, 4000, 15, 2000);
+	rt_rig_task(&rig, 10000, 9000, 15, 500)->after = 3;
+	rt_rig_partition(&rig, "b")->policy = RT_NP_EDF;
+	rt_rig_task(&rig, 10000, 6000, 15, 1000)->after = 1;
+	rt_rig_task(&rig, 20000, 20000, 15, 1000);
+	for (unsigned late = 0; late < 2; late++) {
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+
+		CHECK(plan->result == (late ? RT_REJECTED : RT_ACCEPTED));
+		CHECK(plan->tasks[2].jitter == 2500 && plan->tasks[2].bound == 4500);
+		CHECK(plan->tasks[1].jitter == 4500 && plan->tasks[1].bound == 7000);
+		CHECK(plan->tasks[1].meets == !late && plan->tasks[2].meets);
+		rig.tasks[1].deadline = 6999;
+	}
 }

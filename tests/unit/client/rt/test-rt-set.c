@@ -188,7 +188,7 @@ TEST(unknown_keys_and_sections_suggest_the_nearest)
 	bad(TASK "perod = 1s\n", 6, "unknown key 'perod' in [task]; did you mean 'period'?");
 	bad(TASK "colour = red\n", 6,
 	    "unknown key 'colour' in [task]; known keys: partition, period, "
-	    "deadline, jitter, wcet");
+	    "deadline, after, jitter, wcet");
 	bad(TASK "[taskste]\n", 6, "did you mean [taskset]?");
 	bad(TASK "[tsk u]\n", 6, "did you mean [task NAME]?");
 	bad(TASK "[gpu x]\nprofile = 1\n", 6, "unknown section [gpu x]: use [taskset]");
@@ -247,6 +247,22 @@ TEST(invalid_numbers_are_refused)
 	bad("[taskset]\nactivate-min-interval = 1500us\n" TASK, 2, "whole milliseconds");
 	bad("[taskset]\nactivate-min-interval = 0\n" TASK, 2, "whole milliseconds");
 	bad("[taskset]\nno-graphics = perhaps\n" TASK, 2, "is not yes or no");
+}
+
+#define CHAIN(keys) TASK "[task u]\npartition = p\nwcet = 1:1\n" keys
+
+TEST(tasks_of_a_chain_have_the_period_of_its_first)
+{
+	_cleanup_(rt_set_freep) struct rt_set *set =
+		good(CHAIN("after = t\n") "[task v]\npartition = p\nwcet = 1:1\nafter = u\n");
+
+	CHECK(set->tasks[1].after == 1 && set->tasks[2].after == 2 && rt_set_has_chains(set));
+	CHECK(set->tasks[2].period == set->tasks[0].period);
+	CHECK(set->tasks[2].deadline == set->tasks[0].period);
+	bad(CHAIN("after = none\n"), 9, "there is no section [task none]");
+	bad(CHAIN("after = u\n"), 9, "is part of a circle");
+	bad(CHAIN("after = v w\n"), 9, "invalid name");
+	bad(CHAIN("period = 1h\nafter = t\n"), 10, "is not that of [task t]");
 }
 
 TEST(invalid_keys_of_a_partition_are_refused)
