@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "sys/state/state-file.h"
@@ -56,8 +58,16 @@ static int write_next_id(int directory, uint64_t id, bool sync)
 	return state_file_put_synced(directory, NEXT_ID, text, sync);
 }
 
+/* Whether the directory has all that was written to it until a reboot empties it. */
+static bool is_in_memory(int directory)
+{
+	struct statfs fs;
+
+	return fstatfs(directory, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
 /* The highest of what both directories and the saved leases tell; 1 on a machine that never had a
- * lease. */
+ * lease. The state directory is ahead of what was used. */
 static void find_first(struct lease_ids *ids, const char *path, uint64_t highest,
 		       struct diagnostics *diagnostics)
 {
@@ -68,7 +78,7 @@ static void find_first(struct lease_ids *ids, const char *path, uint64_t highest
 		r = -EINVAL;
 	ids->first = max_u64(highest + 1, durable == 0 ? kept : 0);
 	if (r == 0)
-		ids->first = max_u64(ids->first, id);
+		ids->first = is_in_memory(ids->runtime) ? id : max_u64(ids->first, id);
 	else if (durable != 0 && (r == -EINVAL || highest > 0 || durable == -EINVAL))
 		ids->first = max_u64(ids->first, id_from_clock());
 	ids->reserved_until = ids->durable_until = ids->first;
