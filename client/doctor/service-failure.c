@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/doctor/service-user.h"
+#include "sys/config/profile.h"
 
 #define SYSTEMCTL                                                             \
 	"LC_ALL=C systemctl show --no-pager --property=ActiveState,SubState," \
@@ -51,17 +52,30 @@ static bool state_failed(const struct unit_state *state)
 
 /* ---- the reason ---------------------------------------------------------------------- */
 
-/* Writes the first error. False: there is none. */
-static bool write_problem(char *why, size_t size)
+/* What gpuarbd reads at its start: the configuration, and the profiles that it simulates. */
+static void read_config(struct diagnostics *diagnostics)
 {
 	const struct config_files files = { .trust = service_trust() };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
+	struct profile profile;
+	char *rest, *name;
+
+	if (service_load_config(&files, &settings, diagnostics) < 0 ||
+	    settings->backend != BACKEND_SIMULATED)
+		return;
+	rest = settings->simulate;
+	while ((name = strtok_r(rest, ",", &rest)))
+		(void)profile_load(GPUARB_PROFILE_DIR, name, &profile, diagnostics);
+}
+
+/* Writes the first error. False: there is none. */
+static bool write_problem(char *why, size_t size)
+{
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	const char *first = NULL;
 	size_t n = 0;
 
-	if (service_load_config(&files, &settings, &diagnostics) >= 0)
-		return false;
+	read_config(&diagnostics);
 	for (size_t i = 0; i < diagnostics.n; i++) {
 		if (!diagnostics.list[i].error)
 			continue;
@@ -97,7 +111,7 @@ bool service_failed(bool ended, char *why, size_t size)
 
 	if (!ended && (!read_state(&state) || !state_failed(&state)))
 		return false;
-	if (!ended)
+	if (state.status > 0) /* 0: it is starting again */
 		n = snprintf(why, size, "exit status %u\n", state.status);
 	if (!write_problem(why + n, size - (size_t)n) && !write_journal(why + n, size - (size_t)n))
 		snprintf(why + n, size - (size_t)n,
