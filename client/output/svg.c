@@ -2,6 +2,7 @@
 #include "client/output/svg.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/output/fail.h"
@@ -35,6 +36,21 @@ void svg_text(FILE *out, const char *text)
 		else
 			fputc(c, out);
 	}
+}
+
+void svg_name(FILE *out, const char *text, size_t characters)
+{
+	_cleanup_(freep) char *start = strdup(text);
+	size_t n = 0, bytes = 0;
+
+	for (; text[bytes]; bytes++)
+		if ((text[bytes] & 0xc0) != 0x80 && n++ == characters)
+			break;
+	if (!start)
+		return;
+	start[bytes] = '\0';
+	svg_text(out, start);
+	fputs(text[bytes] ? ".." : "", out);
 }
 
 void svg_cell(FILE *out, unsigned x, unsigned y, int i, char letter)

@@ -23,6 +23,9 @@ void svg_begin(FILE *out, unsigned width, unsigned height);
 /* Text of any user, escaped. */
 void svg_text(FILE *out, const char *text);
 
+/* The same, cut to as many characters: a legend stays within the drawing. */
+void svg_name(FILE *out, const char *text, size_t characters);
+
 /* A cell for number i with a letter. Neighbouring numbers get hues that are far apart. SVG_FREE: without
  * a letter. */
 #define SVG_FREE (-1)

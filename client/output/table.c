@@ -76,6 +76,7 @@ static size_t width_of(const char *text)
 
 #define GAP 2U
 #define NAME_SHORT 16U /* columns of a name on a terminal that is too narrow for all columns */
+#define NAME_LEAST 6U  /* and where nothing but names can be left out */
 #define LAST_MIN 16U   /* columns of a wide last column, before other columns are left out */
 #define LAST_LEAST 6U  /* and when nothing more can be left out */
 
@@ -130,13 +131,14 @@ static bool select_columns(const struct table *table, const char *names, struct 
 	return layout->n > 0;
 }
 
-static size_t total(const struct layout *layout, size_t last_width)
+/* Of the last column, no more than so much counts. */
+static size_t total(const struct layout *layout, size_t last_most)
 {
-	size_t sum = 0;
+	size_t sum = 0, last = layout->widths[layout->columns[layout->n - 1]];
 
 	for (size_t i = 0; i + 1 < layout->n; i++)
 		sum += layout->widths[layout->columns[i]] + GAP;
-	return sum + last_width;
+	return sum + (last < last_most ? last : last_most);
 }
 
 static void leave_out(struct layout *layout, size_t i)
@@ -155,32 +157,42 @@ static bool is_empty(const struct table *table, size_t column, size_t columns)
 	return true;
 }
 
-/* Leaves out empty columns, cuts names, then leaves out columns until the rest fits, then cuts the last one. */
+/* Makes a column of names narrower, instead of leaving it out. */
+static bool shorten_name(const struct table *table, struct layout *layout, size_t i, size_t excess)
+{
+	size_t column = layout->columns[i], *name = &layout->widths[column];
+
+	if (strcmp(table->heads[column], "NAME") != 0 || *name < excess + NAME_LEAST)
+		return false;
+	*name -= excess;
+	return true;
+}
+
+/* Leaves out empty columns, cuts names, then leaves out columns until the rest fits, then cuts the last
+ * one. */
 static void fit(const struct table *table, size_t width, size_t columns, struct layout *layout)
 {
-	size_t *last, least;
+	size_t *last;
 
-	for (size_t i = layout->n; i-- > 0;) {
-		last = &layout->widths[layout->columns[layout->n - 1]];
-		if (total(layout, *last) > width && is_empty(table, layout->columns[i], columns))
+	for (size_t i = layout->n; i-- > 1 && total(layout, SIZE_MAX) > width;)
+		if (is_empty(table, layout->columns[i], columns))
 			leave_out(layout, i);
-	}
-	last = &layout->widths[layout->columns[layout->n - 1]];
-	least = *last < LAST_MIN ? *last : LAST_MIN;
-	for (size_t i = 0; i + 1 < layout->n && total(layout, *last) > width; i++) {
+	for (size_t i = 0; i + 1 < layout->n && total(layout, SIZE_MAX) > width; i++) {
 		size_t *name = &layout->widths[layout->columns[i]];
 
 		if (strcmp(table->heads[layout->columns[i]], "NAME") == 0 && *name > NAME_SHORT)
 			*name = NAME_SHORT;
 	}
-	for (char rank = '9'; rank > '0' && total(layout, least) > width; rank--) {
-		for (size_t i = layout->n; i-- > 0 && total(layout, least) > width;) {
-			if (!table->keep || table->keep[layout->columns[i]] != rank)
+	for (char rank = '9'; rank > '0' && total(layout, LAST_MIN) > width; rank--) {
+		for (size_t i = layout->n; i-- > 0 && total(layout, LAST_MIN) > width;) {
+			if (!table->keep || table->keep[layout->columns[i]] != rank ||
+			    shorten_name(table, layout, i, total(layout, LAST_MIN) - width))
 				continue;
 			leave_out(layout, i);
 		}
 	}
-	if (total(layout, *last) > width)
+	last = &layout->widths[layout->columns[layout->n - 1]];
+	if (total(layout, SIZE_MAX) > width)
 		*last = width > total(layout, LAST_LEAST) ? width - total(layout, 0) : LAST_LEAST;
 }
 

@@ -180,11 +180,17 @@ static void draw_cell(FILE *out, unsigned x, unsigned y, int cell)
 	svg_cell(out, x, y, cell, cell == GRID_FREE ? ' ' : grid_letter(cell));
 }
 
+/* "SE 0" is shorter than "XCC 7 SE 0". */
+static unsigned label_width(const struct grid *grid)
+{
+	return grid->model.geometry.xccs > 1 ? SVG_LABEL : SVG_LABEL / 2;
+}
+
 static void svg_engine(FILE *out, const struct grid *grid, unsigned xcc, unsigned engine,
 		       unsigned y)
 {
 	const struct geometry *geometry = &grid->model.geometry;
-	unsigned x = SVG_MARGIN + SVG_LABEL;
+	unsigned x = SVG_MARGIN + label_width(grid);
 
 	fprintf(out, "<text x=\"%u\" y=\"%u\">", SVG_MARGIN, SVG_Y(y));
 	if (geometry->xccs > 1)
@@ -204,11 +210,11 @@ static void svg_legend(FILE *out, const struct grid *grid, size_t i, unsigned y)
 	draw_cell(out, SVG_MARGIN, y, (int)i);
 	fprintf(out, "<text x=\"%u\" y=\"%u\">lease %" PRIu64 " ", SVG_MARGIN + SVG_LINE, SVG_Y(y),
 		lease->id);
-	svg_text(out, name_of(lease));
+	svg_name(out, name_of(lease), 32);
 	fputs(", ", out);
 	svg_text(out, lease->lease_class);
 	fputs(", tenant ", out);
-	svg_text(out, lease->tenant);
+	svg_name(out, lease->tenant, 24);
 	fputs(", ", out);
 	svg_text(out, lease->state);
 	fputs("</text>\n", out);
@@ -265,7 +271,8 @@ static void draw_svg(FILE *out, const void *drawing)
 	unsigned width = LEGEND_WIDTH, height = 2 * SVG_MARGIN, y = SVG_MARGIN;
 
 	for (size_t i = 0; i < grids->n; i++) {
-		width = max_u(width, 2 * SVG_MARGIN + SVG_LABEL + widest_engine(&grids->list[i]));
+		width = max_u(width, 2 * SVG_MARGIN + label_width(&grids->list[i]) +
+					     widest_engine(&grids->list[i]));
 		height += height_of(&grids->list[i]);
 	}
 
