@@ -276,6 +276,7 @@ err_has "'training-2'"
 hold_name=$(sed -n 's/^lease \([0-9]*\):.*/\1/p' <<<"$held")
 ends 0 map --svg="$dir/map.svg"
 check 'it has a background' grep -q '<rect width="100%"' "$dir/map.svg"
+check 'the label of a shader engine takes half of the room for XCCs' grep -q '<rect x="66"' "$dir/map.svg"
 check 'its legend has the lease and free CUs' \
 	test "$(grep -c ">lease $hold_name training\|>free<" "$dir/map.svg")" = 2
 if command -v rsvg-convert >/dev/null; then
@@ -439,8 +440,9 @@ kill "$watcher"
 exec 6<&- 7<&-
 if command -v script >/dev/null; then
 	narrow 20 list
-	out_has 'training'
+	out_has 'train..'
 	out_lacks 'REASON'
+	check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 20
 fi
 let_go TERM "$holder"
 
