@@ -26,8 +26,9 @@
 #define UNKNOWN_CALLS 1024U    /* of one connection, whose caller is being looked up */
 #define UNKNOWN_MAX (8U << 20) /* bytes of such calls */
 #define TOTAL_OF_USERS 4U      /* what all users may have waiting, in maxima of one */
-#define REFUSALS_MAX \
-	32768U /* of one user: dbus-daemon allows 256 connections with 128 calls each */
+/* Refusals of one user that wait, in maxima of its calls: by default as many as dbus-daemon lets a user
+ * have calls under way, 128 of each of 256 connections. */
+#define REFUSALS_OF_USER 32U
 #define BYTES_OF_CALL 1024U   /* what waits is bounded in calls and in their average size */
 #define WRITE_QUEUE_MAX 1024U /* answers that wait for the bus: none is made beyond */
 /* What has arrived is read before calls that wait are served, because it may be of a user whose calls
@@ -175,6 +176,7 @@ static int send_refusal(struct bus *bus, struct bus_peer *peer, sd_bus_message *
 static int refuse(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, const char *why)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *answer = NULL;
+	uint64_t most = REFUSALS_OF_USER * bus->arbiter->settings->max_pending_per_user;
 	struct bus_user *user = peer->user;
 	int r;
 
@@ -185,8 +187,8 @@ static int refuse(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, con
 	r = sd_bus_message_new_method_errorf(m, &answer, SD_BUS_ERROR_LIMITS_EXCEEDED, "%s", why);
 	if (r < 0)
 		return r;
-	if (user && bus_user_has_share(user->n_refusals, bus->n_refusals, REFUSALS_MAX,
-				       TOTAL_OF_USERS * REFUSALS_MAX))
+	if (user &&
+	    bus_user_has_share(user->n_refusals, bus->n_refusals, most, TOTAL_OF_USERS * most))
 		r = enqueue(bus, peer, answer, 0, true);
 	else
 		r = send_refusal(bus, peer, answer);

@@ -209,20 +209,39 @@ TEST(refusals_of_a_user_wait_for_their_turn_while_another_is_served)
 }
 
 struct outcome {
-	unsigned served, refused;
+	unsigned served, refused, stopped;
 };
 
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct outcome *outcome = userdata;
 
-	if (sd_bus_message_is_method_error(m, SD_BUS_ERROR_LIMITS_EXCEEDED) > 0)
-		outcome->refused++;
-	else
-		outcome->served += sd_bus_message_is_method_error(m, NULL) == 0;
+	outcome->served += sd_bus_message_is_method_error(m, NULL) == 0;
+	outcome->refused += sd_bus_message_is_method_error(m, SD_BUS_ERROR_LIMITS_EXCEEDED) > 0;
+	outcome->stopped += sd_bus_message_is_method_error(m, GPUARB_ERROR_SHUTDOWN) > 0;
 	return 0;
 }
 
+static void send_thousand(sd_bus *bus, struct outcome *outcome)
+{
+	/* Calls of a new connection wait until its user is known. */
+	CHECK(is_fine(call(call_arbiter(bus, "ReadLimits"))));
+	for (unsigned i = 0; i < 1000; i++) {
+		sd_bus_message *m = call_arbiter(bus, "ReadLimits");
+
+		CHECK(sd_bus_call_async(bus, NULL, m, on_answer, outcome, 0) >= 0);
+		sd_bus_message_unref(m);
+	}
+	CHECK(sd_bus_flush(bus) >= 0);
+}
+
+static void await_thousand(sd_bus *bus, const struct outcome *outcome)
+{
+	while (outcome->served + outcome->refused + outcome->stopped < 1000)
+		CHECK(sd_bus_process(bus, NULL) > 0 || sd_bus_wait(bus, UINT64_MAX) >= 0);
+}
+
+/* 16 calls and 512 refusals may wait. */
 TEST(each_of_a_thousand_calls_is_answered_or_refused)
 {
 	struct outcome outcome = { 0 };
@@ -230,15 +249,24 @@ TEST(each_of_a_thousand_calls_is_answered_or_refused)
 
 	NEEDS_DAEMON();
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 500\nmax-pending-per-user = 16\n");
-	for (unsigned i = 0; i < 1000; i++) {
-		sd_bus_message *m = call_arbiter(flood.attacker, "ReadLimits");
-
-		CHECK(sd_bus_call_async(flood.attacker, NULL, m, on_answer, &outcome, 0) >= 0);
-		sd_bus_message_unref(m);
-	}
-	while (outcome.served + outcome.refused < 1000)
-		CHECK(sd_bus_process(flood.attacker, NULL) > 0 ||
-		      sd_bus_wait(flood.attacker, UINT64_MAX) >= 0);
+	send_thousand(flood.attacker, &outcome);
+	await_thousand(flood.attacker, &outcome);
 	CHECK(outcome.served > 0 && outcome.refused > 0);
+	depart(&flood);
+}
+
+TEST(calls_and_refusals_that_wait_are_answered_when_the_daemon_stops)
+{
+	struct outcome outcome = { 0 };
+	struct flood flood;
+
+	NEEDS_DAEMON();
+	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\nmax-pending-per-user = 16\n");
+	send_thousand(flood.attacker, &outcome);
+	while (usage_of(flood.root, STRANGER).refused < 900)
+		;
+	rig_stop(&flood.rig);
+	await_thousand(flood.attacker, &outcome);
+	CHECK(outcome.stopped > 0 && outcome.refused >= 900);
 	depart(&flood);
 }
