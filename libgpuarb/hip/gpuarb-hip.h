@@ -25,8 +25,9 @@
  * Other streams: streams that the program creates by itself, and the null stream, use queues
  * without a mask. The queue of the null stream appears with hipMemcpy(), hipMemset(), a kernel
  * without a stream, and the first hipFree(). Mask these queues with gpuarb_lease_apply() after they
- * appeared, or start the program by "gpuarbctl run", which masks every queue when it is created. A
- * mask does not confine a program that wants to escape it.
+ * appeared, or start the program by "gpuarbctl run", which masks every queue when it is created. In a
+ * process that had another lease before, ROCr's queue has the mask of that one until
+ * gpuarb_lease_apply(). A mask does not confine a program that wants to escape it.
  *
  * Queues: each stream of this library takes one queue slot, which HIP does not share with other
  * streams, and ROCr takes one more in each process. They count against the queues of the lease,
