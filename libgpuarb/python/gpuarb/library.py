@@ -217,6 +217,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_lease_fd': (c_int, c_void_p),
     'gpuarb_lease_generation': (c_uint64, c_void_p),
     'gpuarb_lease_id': (c_uint64, c_void_p),
+    'gpuarb_lease_join': (c_int, c_void_p, c_uint64, _Pointer),
     'gpuarb_lease_mask_queue': (c_int, c_void_p, c_size_t, c_uint32, _Words, c_size_t),
     'gpuarb_lease_partition': (POINTER(Partition), c_void_p, c_size_t),
     'gpuarb_lease_partitions': (c_size_t, c_void_p),
