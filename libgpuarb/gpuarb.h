@@ -878,8 +878,7 @@ struct gpuarb_limit_values {
 	bool unread_known;                    /* the bus tells what is unread */
 };
 
-/* What a user who has called since the daemon connected has of them. Later versions add members at the
- * end. */
+/* What a user has of them. Later versions add members at the end. */
 struct gpuarb_limits_row {
 	uint32_t uid;
 	bool administrator; /* its calls do not wait */
@@ -893,7 +892,8 @@ struct gpuarb_limits_row {
 
 struct gpuarb_limits;
 
-/* Reads both. Free *ret with gpuarb_limits_free(). */
+/* Reads both: what the caller has, or as root what each user has who has called since the daemon connected.
+ * Free *ret with gpuarb_limits_free(). */
 int gpuarb_read_limits(struct gpuarb *gpuarb, struct gpuarb_limits **ret);
 void gpuarb_limits_free(struct gpuarb_limits *limits); /* takes NULL */
 

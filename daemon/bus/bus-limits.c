@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* ReadLimits: the limits, and what each user has of them. */
+/* ReadLimits: the limits, and what the caller, or for an administrator each user, has of them. */
 
 #include "bus/bus-private.h"
 
@@ -59,7 +59,8 @@ static int append_user(sd_bus_message *m, const struct bus *bus, const struct bu
 int bus_method_read_limits(sd_bus_message *call, void *userdata, sd_bus_error *)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	const struct bus *bus = userdata;
+	struct bus *bus = userdata;
+	const struct caller *caller = bus_sender(bus, call);
 	const struct bus_user *user;
 	int r;
 
@@ -69,7 +70,7 @@ int bus_method_read_limits(sd_bus_message *call, void *userdata, sd_bus_error *)
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	TAILQ_FOREACH(user, &bus->users, link)
-	if (r >= 0)
+	if (r >= 0 && caller && (caller->administrator || user->uid == caller->uid))
 		r = append_user(reply, bus, user);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);

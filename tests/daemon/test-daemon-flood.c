@@ -165,6 +165,7 @@ TEST(limits_show_what_a_user_leaves_unread_and_pending)
 	CHECK(usage.found && usage.leases == 0);
 	usage = usage_of(flood.root, OTHER);
 	CHECK(usage.found && usage.leases == 1 && usage.pending == 0);
+	CHECK(usage_of(flood.other, OTHER).found && !usage_of(flood.other, STRANGER).found);
 	close(lease.holder);
 	depart(&flood);
 }
