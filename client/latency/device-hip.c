@@ -194,16 +194,17 @@ static int calibrate(struct hip *hip, hipStream_t stream)
 	return 0;
 }
 
-static int meet(struct hip *hip, void *const streams[static 2], bool same_line, unsigned lanes)
+static int meet(struct hip *hip, void *const streams[static 2], unsigned rules, unsigned lanes)
 {
-	unsigned *flag[2] = { hip->flags, hip->flags + (same_line ? 1 : LINE_WORDS) };
+	unsigned *flag[2] = { hip->flags, hip->flags + (rules & GAME_SAME_LINE ? 1 : LINE_WORDS) };
 	unsigned stride = STRIDE_WORDS;
 	int r = 0;
 
 	for (unsigned player = 0; r >= 0 && player < 2; player++) {
 		struct report *reports = hip->shared->report[player];
 		unsigned first = player == 0;
-		void *parameters[] = { &flag[player], &flag[!player], &stride, &first, &reports };
+		void *parameters[] = { &flag[player], &flag[!player], &stride,
+				       &first,        &rules,         &reports };
 
 		r = launch(hip, hip->play, lanes, streams[player], parameters);
 	}
@@ -212,7 +213,7 @@ static int meet(struct hip *hip, void *const streams[static 2], bool same_line, 
 	return r;
 }
 
-static int play(void *data, void *const streams[static 2], bool same_line, unsigned lanes,
+static int play(void *data, void *const streams[static 2], unsigned rules, unsigned lanes,
 		struct outcome *ret)
 {
 	struct hip *hip = data;
@@ -225,7 +226,7 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 	if (r >= 0)
 		r = clear(hip, streams[0]);
 	if (r >= 0)
-		r = meet(hip, streams, same_line, lanes);
+		r = meet(hip, streams, rules, lanes);
 	if (r < 0)
 		return r;
 

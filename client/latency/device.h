@@ -46,7 +46,7 @@ struct device_calls {
 	void (*destroy)(void *data, void *stream);
 
 	/* Clears ret and runs the two players, with a workgroup for each lane. */
-	int (*play)(void *data, void *const stream[static 2], bool same_line, unsigned lanes,
+	int (*play)(void *data, void *const stream[static 2], unsigned rules, unsigned lanes,
 		    struct outcome *ret);
 
 	/* Clears ret and runs the work-groups; ret has room for them. */

@@ -25,6 +25,11 @@ int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *
 #define GAME_TRIPS 256U                /* round trips in each round */
 #define GAME_SPINS (UINT32_C(1) << 22) /* of waiting, some seconds; then a player gives up */
 
+enum game_rules {                     /* bits */
+		  GAME_SAME_LINE = 1, /* both flags are in one cache line */
+		  GAME_SWAP = 2,      /* flags are read and written by compare-and-swap */
+};
+
 enum report_state {
 	REPORT_NONE = 0,
 	REPORT_CAME = 1,  /* but did not report its end */

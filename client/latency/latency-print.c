@@ -56,7 +56,8 @@ static void print_legend(const struct findings *findings, FILE *out)
 
 	print_line(out, "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in %s",
 		   findings->gpu->name, unit_kind(units), unit_kind(units), GAME_ROUNDS,
-		   findings->same_line ? "one cache line" : "cache lines of their own");
+		   findings->rules & GAME_SAME_LINE ? "one cache line"
+						    : "cache lines of their own");
 	if (units->lanes > 1)
 		print_line(out,
 			   "Each entry is one %s on each of the %u XCCs, named after the first.",
@@ -303,7 +304,8 @@ void print_json(const struct findings *findings, FILE *out)
 
 	json_text(map, "gpu", findings->gpu->name);
 	json_text(map, "unit", findings->units->step > 1 ? "wgp" : "cu");
-	json_flag(map, "same_line", findings->same_line);
+	json_flag(map, "same_line", findings->rules & GAME_SAME_LINE);
+	json_flag(map, "compare_and_swap", findings->rules & GAME_SWAP);
 	json_number(map, "rounds", GAME_ROUNDS);
 	json_flag(map, "harvest_known", findings->gpu->harvest_known);
 	list = json_list(map, "units");
@@ -414,7 +416,7 @@ void print_svg(const struct findings *findings, FILE *out)
 		"<text x=\"%u\" y=\"%u\" font-weight=\"bold\">%s: from %s to %s, one way, "
 		"flags in %s</text>\n",
 		MARGIN, MARGIN + LINE / 2, findings->gpu->name, unit_kind(units), unit_kind(units),
-		findings->same_line ? "one cache line" : "lines of their own");
+		findings->rules & GAME_SAME_LINE ? "one cache line" : "lines of their own");
 	for (size_t a = 0; a < units->n; a++)
 		draw_row(out, findings, a, least, most);
 	fprintf(out,

@@ -14,7 +14,7 @@ struct findings {
 	const struct units *units;
 	const struct matrix *matrix;
 	const struct summary *summary;
-	bool same_line;
+	unsigned rules;
 };
 
 void print_text(const struct command *command, const struct findings *findings, FILE *out);

@@ -46,6 +46,12 @@ static void progress(size_t done, size_t of)
 		fprintf(stderr, "\r%30s\r", "");
 }
 
+static unsigned rules_of(const struct command *command)
+{
+	return (command->same_line ? GAME_SAME_LINE : 0) |
+	       (command->compare_and_swap ? GAME_SWAP : 0);
+}
+
 static int play(const struct command *command, const struct bench *bench, struct games *games)
 {
 	struct measurement measurement = {
@@ -53,7 +59,7 @@ static int play(const struct command *command, const struct bench *bench, struct
 		.stop = &bench->stop,
 		.units = &games->units,
 		.target = bench->gpu->gfx_target,
-		.same_line = command->same_line,
+		.rules = rules_of(command),
 		.progress = isatty(STDERR_FILENO) ? progress : NULL,
 	};
 	char problem[320] = "";
@@ -88,7 +94,7 @@ static int tell(const struct command *command, const struct bench *bench, const 
 		.units = &games->units,
 		.matrix = &games->matrix,
 		.summary = &games->summary,
-		.same_line = command->same_line,
+		.rules = rules_of(command),
 	};
 
 	if (command->svg)

@@ -118,7 +118,7 @@ static int play(const struct measurement *m, void **streams, struct matrix *matr
 	struct outcome outcome;
 	int r;
 
-	r = device->calls->play(device->data, streams, m->same_line, m->units->lanes, &outcome);
+	r = device->calls->play(device->data, streams, m->rules, m->units->lanes, &outcome);
 	if (r < 0) {
 		snprintf(buf, size, "%s", device->problem);
 		return r;

@@ -36,8 +36,8 @@ struct measurement {
 	const struct device *device;
 	const struct stop *stop;
 	const struct units *units;
-	const char *target; /* "gfx906" */
-	bool same_line;
+	const char *target;                       /* "gfx906" */
+	unsigned rules;                           /* enum game_rules */
 	void (*progress)(size_t done, size_t of); /* may be NULL */
 };
 

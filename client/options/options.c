@@ -423,6 +423,8 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_CALIBRATE, submit_file), .take = take_text },
 	{ "probe", NULL, "run a kernel under the lease, and compare its CUs",
 	  FIELD(OPTIONS_VERIFY, probe), .take = take_flag },
+	{ "compare-and-swap", NULL, "read and write flags by compare-and-swap",
+	  FIELD(OPTIONS_LATENCY, compare_and_swap), .take = take_flag },
 	{ "same-line", NULL, "put both flags into one cache line",
 	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },
 

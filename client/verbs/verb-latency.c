@@ -29,8 +29,11 @@ static int start(const struct command *command)
 		const char *option;
 		bool given;
 	} flags[] = {
-		{ "--same-line", command->same_line }, { "--json", command->json },
-		{ "--quick", command->quick },         { "--shared", command->shared },
+		{ "--same-line", command->same_line },
+		{ "--compare-and-swap", command->compare_and_swap },
+		{ "--json", command->json },
+		{ "--quick", command->quick },
+		{ "--shared", command->shared },
 		{ "--no-legend", command->no_legend },
 	};
 	const char *words[3 + 2 * ARRAY_SIZE(texts) + ARRAY_SIZE(flags)] = { program,

@@ -71,7 +71,7 @@ static void destroy(void *data, void *stream)
 	whole->inner.calls->destroy(&whole->model, stream);
 }
 
-static int play(void *data, void *const streams[static 2], bool same_line, unsigned lanes,
+static int play(void *data, void *const streams[static 2], unsigned rules, unsigned lanes,
 		struct outcome *ret)
 {
 	struct whole *whole = data;
@@ -80,7 +80,7 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 		fprintf(stderr, "blocks\n");
 		return whole->stop->wait(whole->stop->data, -1);
 	}
-	return whole->inner.calls->play(&whole->model, streams, same_line, lanes, ret);
+	return whole->inner.calls->play(&whole->model, streams, rules, lanes, ret);
 }
 
 /* The processes of one calibration see each other by files in $LATENCY_BESIDE, named by kind and pid. */
@@ -145,7 +145,7 @@ static void close_whole(void *data)
 
 	fprintf(stderr, "model: %zu streams, %zu at most, %zu left, %zu games, %s\n",
 		whole->model.made, whole->model.peak, whole->model.live, whole->model.games,
-		whole->model.same_line ? "one line" : "two lines");
+		whole->model.rules & GAME_SAME_LINE ? "one line" : "two lines");
 	free(whole);
 }
 

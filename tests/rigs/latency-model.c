@@ -145,7 +145,7 @@ static enum report_state state_of(enum model_answer answer, unsigned player)
 	}
 }
 
-static int play(void *data, void *const streams[static 2], bool same_line, unsigned lanes,
+static int play(void *data, void *const streams[static 2], unsigned rules, unsigned lanes,
 		struct outcome *ret)
 {
 	struct latency_model *model = data;
@@ -154,7 +154,7 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 	memset(ret, 0, sizeof(*ret));
 	ret->tick_ns = TICK_NS;
 	model->games++;
-	model->same_line = same_line;
+	model->rules = rules;
 	answer = answer_now(model);
 	if (answer == STAYS_SILENT)
 		return 0;

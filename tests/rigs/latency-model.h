@@ -22,7 +22,7 @@ enum model_answer {
 
 struct latency_model {
 	const struct model *gpu;
-	bool same_line; /* of the last game */
+	unsigned rules; /* of the last game */
 	uint64_t random;
 
 	size_t made, live, peak, games;

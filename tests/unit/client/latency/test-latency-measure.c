@@ -36,7 +36,7 @@ static void prepare(struct run *run, const char *name)
 	run->stop = (struct stop){ latency_model_stop, &run->model };
 }
 
-static int play(struct run *run, bool same_line)
+static int play(struct run *run, unsigned rules)
 {
 	const struct measurement measurement = {
 		.device = &run->device,
@@ -45,7 +45,7 @@ static int play(struct run *run, bool same_line)
 		.target = run->gpu.geometry.wgp        ? "gfx1030"
 			  : run->gpu.geometry.xccs > 1 ? "gfx942"
 						       : "gfx906",
-		.same_line = same_line,
+		.rules = rules,
 	};
 	int r = matrix_measure(&measurement, &run->matrix, run->problem, sizeof(run->problem));
 
@@ -103,11 +103,11 @@ TEST(all_pairs_are_measured_with_two_streams_at_a_time)
 		struct run run;
 
 		prepare(&run, rows[i].gpu);
-		CHECK(play(&run, false) == 0);
+		CHECK(play(&run, 0) == 0);
 		CHECK(run.units.n == rows[i].units);
 		CHECK(run.model.games == pairs_count(rows[i].units));
 		CHECK(run.model.made == 2 * run.model.games && run.model.peak == 2);
-		CHECK(!run.model.same_line && run.matrix.unmet == 0);
+		CHECK(run.model.rules == 0 && run.matrix.unmet == 0);
 		CHECK(elsewhere(&run) == 0 && slow_units(&run) == 0);
 		done(&run);
 	}
@@ -118,7 +118,7 @@ TEST(the_matrix_is_symmetric_and_has_three_classes)
 	struct run run;
 
 	prepare(&run, "rx6900xt");
-	CHECK(play(&run, true) == 0 && run.model.same_line);
+	CHECK(play(&run, GAME_SAME_LINE | GAME_SWAP) == 0 && run.model.rules == 3);
 	for (size_t a = 0; a < 40; a++) {
 		for (size_t b = 0; b < 40; b++) {
 			double ns = matrix_get(&run.matrix, a, b);
@@ -143,7 +143,7 @@ TEST(a_slow_wgp_is_an_outlier_and_its_pairs_are_not)
 
 	prepare(&run, "rx6900xt");
 	run.model.slow = &slow;
-	CHECK(play(&run, false) == 0);
+	CHECK(play(&run, 0) == 0);
 	CHECK(slow_units(&run) == 1 && slow_pairs(&run) == 0);
 	for (size_t i = 0; i < run.units.n; i++)
 		CHECK(run.summary.slow[i] == place_equal(&run.units.list[i].lane[0], &slow));
@@ -156,7 +156,7 @@ TEST(a_slow_pair_of_normal_units_is_an_outlier)
 
 	prepare(&run, "radeon-vii");
 	run.model.slow_pair = 400;
-	CHECK(play(&run, false) == 0);
+	CHECK(play(&run, 0) == 0);
 	CHECK(slow_units(&run) == 0 && slow_pairs(&run) == 1);
 	CHECK(summary_slow_pair(&run.summary, &run.matrix, &run.units, 0, 15));
 	done(&run);
@@ -176,7 +176,7 @@ TEST(only_the_unit_that_ran_elsewhere_is_marked)
 		prepare(&run, "radeon-vii");
 		run.model.strays = &stray;
 		run.model.strays_to = targets[i];
-		CHECK(play(&run, false) == 0);
+		CHECK(play(&run, 0) == 0);
 		CHECK(elsewhere(&run) == 1 && run.matrix.ran[20].elsewhere);
 		done(&run);
 	}
@@ -188,13 +188,13 @@ TEST(ignored_masks_and_moving_units_are_marked)
 
 	prepare(&run, "radeon-vii");
 	run.model.ignores_masks = true;
-	CHECK(play(&run, false) == 0);
+	CHECK(play(&run, 0) == 0);
 	CHECK(elsewhere(&run) == 59 && !run.matrix.ran[0].elsewhere);
 	done(&run);
 
 	prepare(&run, "mi300x-spx");
 	run.model.wanders = true;
-	CHECK(play(&run, false) == 0);
+	CHECK(play(&run, 0) == 0);
 	CHECK(elsewhere(&run) == 38 && run.matrix.ran[3].moved);
 	done(&run);
 }
@@ -210,7 +210,7 @@ TEST(a_failed_stream_ends_the_measurement_without_a_leak)
 			prepare(&run, "radeon-vii");
 			run.model.fail_at = at;
 			run.model.fail_with = errors[i];
-			CHECK(play(&run, false) == errors[i]);
+			CHECK(play(&run, 0) == errors[i]);
 			CHECK(strcmp(run.problem, "the model's sentence") == 0);
 			CHECK(run.model.games == (at - 1) / 2);
 			done(&run);
@@ -224,14 +224,14 @@ TEST(a_kernel_that_writes_nothing_is_an_error)
 
 	prepare(&run, "radeon-vii");
 	run.model.answer = STAYS_SILENT;
-	CHECK(play(&run, false) == -ENODATA && run.model.games == 1);
+	CHECK(play(&run, 0) == -ENODATA && run.model.games == 1);
 	CHECK(strstr(run.problem, "run"));
 	CHECK(isnan(matrix_get(&run.matrix, 0, 0)) && !run.matrix.ran[0].known);
 	done(&run);
 
 	prepare(&run, "radeon-vii");
 	run.model.answer = IS_CUT_OFF;
-	CHECK(play(&run, false) == -EPROTO);
+	CHECK(play(&run, 0) == -EPROTO);
 	CHECK(strstr(run.problem, "cut"));
 	done(&run);
 }
@@ -242,13 +242,13 @@ TEST(the_measurement_ends_after_three_games_without_a_meeting)
 
 	prepare(&run, "radeon-vii");
 	run.model.answer = MEETS_NOBODY;
-	CHECK(play(&run, false) == -EAGAIN && run.model.games == 3);
+	CHECK(play(&run, 0) == -EAGAIN && run.model.games == 3);
 	CHECK(strstr(run.problem, "meet") && strstr(run.problem, "3 times"));
 	done(&run);
 
 	prepare(&run, "radeon-vii");
 	run.model.answer = LEAVES;
-	CHECK(play(&run, false) == -EAGAIN && run.model.games == 3);
+	CHECK(play(&run, 0) == -EAGAIN && run.model.games == 3);
 	done(&run);
 }
 
@@ -260,7 +260,7 @@ TEST(a_pair_that_did_not_meet_is_unknown)
 	run.model.answer = MEETS_NOBODY;
 	run.model.answer_from = 61; /* after 60 with themselves: 0 and 1, 1 and 2 */
 	run.model.answer_to = 62;
-	CHECK(play(&run, false) == 0);
+	CHECK(play(&run, 0) == 0);
 	CHECK(run.matrix.unmet == 2 && run.model.games == pairs_count(60));
 	CHECK(isnan(matrix_get(&run.matrix, 0, 1)) && isnan(matrix_get(&run.matrix, 2, 1)));
 	CHECK(run.summary.pairs[PAIR_SAME_ENGINE].n == 4 * 105 - 2);
@@ -278,7 +278,7 @@ TEST(a_stop_takes_effect_before_the_next_pair)
 		prepare(&run, "radeon-vii");
 		run.model.stop_at = 8;
 		run.model.stop_with = reasons[i];
-		CHECK(play(&run, false) == reasons[i] && run.model.games == 7);
+		CHECK(play(&run, 0) == reasons[i] && run.model.games == 7);
 		done(&run);
 	}
 }
