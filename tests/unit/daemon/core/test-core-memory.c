@@ -57,10 +57,11 @@ static int plan_activate(struct call *call)
 static int plan_effects(struct call *call)
 {
 	const struct arbiter *arbiter = call->model->arbiter;
-	struct move_set set;
+	struct move_set set = { .n = 0 };
 	int r;
 
-	if (arbiter_plan_moves(arbiter, &call->caller, &call->request, call->now, 100, &set) == 1) {
+	if (call->id % 2 ||
+	    arbiter_plan_moves(arbiter, &call->caller, &call->request, call->now, 100, &set) == 1) {
 		r = arbiter_plan_after(arbiter, &call->caller, &call->request, &set, call->now,
 				       &call->proposal, &call->effects, &call->result);
 		move_set_done(&set);
