@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/connection.h"
@@ -264,8 +265,9 @@ static int hello(struct gpuarb *gpuarb, struct connection *connection)
 
 	if (r == -ECONNRESET)
 		return fail(gpuarb, -ECONNREFUSED,
-			    "the bus at %s closed the connection without a greeting",
-			    gpuarb->address);
+			    "the bus at %s closed the connection without a greeting; it "
+			    "refuses users without a name: see getent passwd %u",
+			    gpuarb->address, geteuid());
 	return r;
 }
 

@@ -173,7 +173,8 @@ fails_to_start_with_a_reason()
 {
 	printf '[daemon]\nbackend = simulated\nsimulate = radeon-viii\n' >"$settings"
 	systemctl stop gpuarbd
-	fails 5 'radeon-viii' as alice gpuarbctl &&
+	fails 5 'passwd 4711' setpriv --reuid=4711 --regid=4711 --clear-groups gpuarbctl &&
+		fails 5 'radeon-viii' as alice gpuarbctl &&
 		fails 125 'radeon-viii' as alice gpuarbctl run -- true &&
 		fails 6 'radeon-viii' gpuarbctl config check || return
 	printf '[daemon]\nbackend = simulated\n' >"$settings"
