@@ -118,11 +118,13 @@ static void attack(struct set *set, size_t partition)
 	int64_t period, window, horizon;
 	size_t n;
 
+	bool lagging = one_in(4);
+
 	find_times(set, partition, &period, &window);
 	horizon = 4 * (window + period) * TICKS;
-	n = disturb_draw(set, window, -horizon, horizon, stills);
+	n = disturb_draw(set, lagging, window, -horizon, horizon, stills);
 	for (size_t i = set->chains ? 0 : partition; i <= partition; i++)
-		serve(set, i, stills, n, horizon / 2);
+		serve(set, i, !lagging, stills, n, horizon / 2);
 }
 
 static void judge(struct set *set, const char *file, struct tally *tally)

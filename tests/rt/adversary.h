@@ -75,12 +75,13 @@ struct still {
 };
 
 /* Draws what stops the GPU around the time 0, at which the jobs of a partition meet. What happens at
- * most so often happens so often within the window, in microseconds. Sorted; no two overlap. Times
+ * most so often happens so often within the window, in microseconds. lagging: no job is ready before
+ * -1, and leases were activated just before: these are in no window. Sorted; no two overlap. Times
  * are ticks. */
-size_t disturb_draw(const struct set *set, int64_t window, int64_t from, int64_t to,
+size_t disturb_draw(const struct set *set, bool lagging, int64_t window, int64_t from, int64_t to,
 		    struct still *ret);
 
 /* Runs the tasks of one partition, and notes the longest time from a release to its notice. Tasks that
  * come after others take what these did last: serve their partition before. */
-void serve(struct set *set, size_t partition, const struct still *stills, size_t n_stills,
-	   int64_t horizon);
+void serve(struct set *set, size_t partition, bool history, const struct still *stills,
+	   size_t n_stills, int64_t horizon);

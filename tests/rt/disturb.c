@@ -16,6 +16,7 @@
 #define EVENTS_MAX 2000U
 #define BORROWERS_MAX 3U
 #define GROUPS_MAX 100
+#define BEFORE (-3) /* ticks: a change begins, then an activation comes, then jobs are ready */
 
 struct mask_event {
 	int64_t time;
@@ -24,6 +25,7 @@ struct mask_event {
 
 struct scene {
 	const struct set *set;
+	bool lagging;
 	int64_t from, to, window;
 	int64_t preemption; /* ticks, as all times here */
 	struct mask_event events[EVENTS_MAX];
@@ -62,6 +64,17 @@ static void add_activation(struct scene *s, int64_t time)
 	add_event(s, time, true);
 }
 
+/* A lease is activated while a change is under way; then come jobs, and as many activations as may. */
+static void lag(struct scene *s)
+{
+	int64_t change = s->set->changed_queues * s->preemption;
+
+	if (s->set->activations > 0)
+		add_activation(s, BEFORE + 1);
+	for (unsigned k = 0; k < s->set->activations; k++)
+		add_activation(s, (k + 1) * change + 1);
+}
+
 /* gpuarbd grows masks as often as it may, from some time on; now and then it is restarted, and is
  * away for a time. */
 static void add_rounds(struct scene *s)
@@ -73,7 +86,10 @@ static void add_rounds(struct scene *s)
 		       : one_in(2) ? -below(2 * interval)
 				   : below(s->window / 4 + 1);
 
-	add_event(s, time - interval - below(interval), false);
+	/* The borrower answers the round before late, and the others at once. */
+	if (s->lagging)
+		time = (s->set->activations + 2) * change + below(s->window / 4 + 1);
+	add_event(s, (time < BEFORE ? time : BEFORE) - interval - below(interval), false);
 	while (time < s->to && s->n_events < EVENTS_MAX) {
 		if (time >= restart && time < restart + away)
 			time = restart + away;
@@ -90,10 +106,12 @@ static int by_time(const void *left, const void *right)
 }
 
 /* When a change begins that may begin from `from` on and has to be over by `by`. */
-static int64_t choose(int64_t from, int64_t by, int64_t length)
+static int64_t choose(const struct scene *s, int64_t from, int64_t by, int64_t length)
 {
 	int64_t latest = by - length;
 
+	if (s->lagging)
+		return from <= BEFORE && latest >= BEFORE ? BEFORE : from;
 	if (latest <= from || one_in(4))
 		return from;
 	/* The last moment before which it would not be in the victim's response. */
@@ -105,15 +123,17 @@ static int64_t choose(int64_t from, int64_t by, int64_t length)
 /* The changes of one borrower with so many queues. */
 static void borrow(struct scene *s, unsigned queues)
 {
+	int64_t interval = s->set->interval * TICKS;
 	int64_t length = (int64_t)queues * s->preemption, grace = s->set->grace * TICKS;
 	int64_t free_at = s->from; /* the end of its present change */
 	size_t i = 0;
 
 	while (i < s->n_events) {
 		const struct mask_event *event = &s->events[i];
-		int64_t by = event->activation ? event->time + grace : event->time + 4 * s->window;
+		int64_t by = event->activation ? event->time + grace
+					       : event->time + 4 * s->window + 4 * interval;
 		int64_t from = event->time > free_at ? event->time : free_at;
-		int64_t start = choose(from, by, length);
+		int64_t start = choose(s, from, by, length);
 
 		i++;
 		/* A round that comes before it has answered is not for it. An activation before it
@@ -139,8 +159,11 @@ static void draw_borrowers(struct scene *s)
 
 	if (!set->borrowers)
 		return;
-	groups(s, set->activations, window, one_in(2) ? below(window / 2 + 1) : 0,
-	       below(window / 4 + 1), add_activation);
+	if (s->lagging)
+		lag(s);
+	else
+		groups(s, set->activations, window, one_in(2) ? below(window / 2 + 1) : 0,
+		       below(window / 4 + 1), add_activation);
 	add_rounds(s);
 	qsort(s->events, s->n_events, sizeof(s->events[0]), by_time);
 	for (; n > 0 && left > 1; n--) {
@@ -181,12 +204,13 @@ static size_t line_up(struct scene *s, int64_t timeout_at, struct still *ret)
 	return n;
 }
 
-size_t disturb_draw(const struct set *set, int64_t window, int64_t from, int64_t to,
+size_t disturb_draw(const struct set *set, bool lagging, int64_t window, int64_t from, int64_t to,
 		    struct still *ret)
 {
 	static int64_t starts[STILLS_MAX];
 	struct scene s = {
 		.set = set,
+		.lagging = lagging && set->activation_window == 0,
 		.from = from,
 		.to = to,
 		.window = window * TICKS,

@@ -171,8 +171,8 @@ static int64_t serve_job(struct server *s, struct job *job, int64_t time)
 	return end + (dispatcher ? job->after : 0);
 }
 
-void serve(struct set *set, size_t partition, const struct still *stills, size_t n_stills,
-	   int64_t horizon)
+void serve(struct set *set, size_t partition, bool history, const struct still *stills,
+	   size_t n_stills, int64_t horizon)
 {
 	static struct server s;
 	const struct partition *p = &set->partitions[partition];
@@ -192,7 +192,7 @@ void serve(struct set *set, size_t partition, const struct still *stills, size_t
 		if (set->tasks[i].after >= 0)
 			add_later_jobs(&s, i);
 		else
-			add_jobs(&s, i, !inactive && one_in(2), horizon);
+			add_jobs(&s, i, history && !inactive && one_in(2), horizon);
 	}
 	while ((job = next_job(&s, &time))) {
 		/* The first job asks for the activation. */
