@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client/output/fail.h"
 #include "client/verbs/verb.h"
@@ -33,8 +34,11 @@ void help_print(void)
 
 void help_print_verb(const struct verb *verb)
 {
-	printf("%c%s.\n\nUsage: gpuarbctl %s%s%s\n\nOptions:\n", toupper(verb->summary[0]),
-	       verb->summary + 1, verb->name, *verb->arguments ? " " : "", verb->arguments);
+	printf("%c%s.\n\nUsage: gpuarbctl %s%s%s\n", toupper(verb->summary[0]), verb->summary + 1,
+	       verb->name, *verb->arguments ? " " : "", verb->arguments);
+	if (strstr(verb->arguments, "LEASE"))
+		printf("LEASE is a number in gpuarbctl list, or a name that no other lease has.\n");
+	printf("\nOptions:\n");
 	print_options(verb->groups | OPTIONS_GENERAL);
 }
 

@@ -417,6 +417,8 @@ ends 0 help list
 out_has '--columns'
 ends 0 help
 out_has '--version'
+ends 0 help show
+out_has 'LEASE is'
 ends 2 help nothing
 exec 7< <(exec "$GPUARBCTL" monitor --json)
 watcher=$!
