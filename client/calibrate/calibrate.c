@@ -23,16 +23,23 @@ static void progress(const char *what, size_t done, size_t of)
 		fprintf(stderr, "\r%40s\r", "");
 }
 
-int calibrate_processes(struct command *command, unsigned *ret)
+int calibrate_size(struct command *command, unsigned *ret_processes, unsigned *ret_streams)
 {
-	unsigned most = 0;
+	unsigned slots = 0, processes = 1;
 	int r = session_snapshot(command);
 
-	for (size_t i = 0; i < command->n_gpus && r == EXIT_OK; i++)
-		if (!command->gpu || strcmp(command->gpus[i].name, command->gpu) == 0)
-			most = max_u(most, min_u(command->gpus[i].queue_slots_free / 3,
-						 command->gpus[i].process_slots_free));
-	*ret = command->quick ? 1 : min_u(max_u(most, 1), CALIBRATION_NEIGHBOURS + 1);
+	for (size_t i = 0; i < command->n_gpus && r == EXIT_OK && !command->quick; i++) {
+		const struct gpuarb_gpu *gpu = &command->gpus[i];
+
+		if (command->gpu && strcmp(gpu->name, command->gpu) != 0)
+			continue;
+		slots = max_u(slots, gpu->queue_slots_free);
+		processes = max_u(processes,
+				  min_u(gpu->queue_slots_free / 3, gpu->process_slots_free));
+	}
+	*ret_processes = min_u(processes, CALIBRATION_NEIGHBOURS + 1);
+	/* ROCr has one queue in each process. */
+	*ret_streams = min_u(max_u(slots / *ret_processes, 3) - 1, CALIBRATION_QUEUES);
 	return r;
 }
 
@@ -70,12 +77,16 @@ static int check_alone(const struct command *command, const struct bench *bench)
 static int measure(const struct command *command, const struct bench *bench,
 		   const struct calibration_run *run)
 {
+	unsigned processes = max_u(gpuarb_lease_processes(bench->lease, 0), 1);
+	unsigned streams = gpuarb_lease_streams(bench->lease, 0);
 	int r = command->quick ? 0 : costs_measure(run);
 
 	if (r >= 0)
 		r = calibration_measure(run);
 	if (r >= 0)
 		r = interference_measure(run);
+	if (r >= 0 && !command->quick)
+		r = ladder_measure(run, streams, processes);
 	if (r == -ECHILD)
 		return fail(
 			command, EXIT_FAILED,

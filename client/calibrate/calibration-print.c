@@ -54,6 +54,11 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 			   "a stream with a mask: %.0f us; a change of a mask: %.0f us, and other "
 			   "queues stand still for up to %.0f us",
 			   c->costs.create, c->costs.change, c->costs.preemption);
+	for (size_t i = 0; i < c->n_steps; i++)
+		print_line(out, "%2u queue%s of %u process%s: %.2f times as long as one",
+			   c->step[i].queues, c->step[i].queues == 1 ? "" : "s",
+			   c->step[i].processes, c->step[i].processes == 1 ? "" : "es",
+			   c->step[i].usec / c->step[0].usec);
 	if (c->clock_jumps > 0)
 		print_line(out, "the clock of the GPU jumped %u times: these runs were repeated",
 			   c->clock_jumps);
@@ -136,6 +141,16 @@ static void json_costs(struct json_object *map, const struct costs *costs, bool 
 	json_real(map, "preemption_usec", known ? costs->preemption : NAN);
 }
 
+static void json_step(struct json_object *list, const struct calibration_step *step, bool emulated)
+{
+	struct json_object *map = json_map(list, NULL);
+
+	json_flag(map, "emulated", emulated);
+	json_number(map, "queues", step->queues);
+	json_number(map, "processes", step->processes);
+	json_real(map, "usec", step->usec);
+}
+
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
 			    const struct calibration *c, FILE *out)
 {
@@ -161,6 +176,9 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	for (size_t i = 0; i < c->n_beside; i++)
 		json_beside(list, &c->beside[i], c->emulated);
 	json_costs(json_map(map, "costs"), &c->costs, c->emulated);
+	list = json_list(map, "ladder");
+	for (size_t i = 0; i < c->n_steps; i++)
+		json_step(list, &c->step[i], c->emulated);
 	json_flag(map, "shared", c->shared);
 	json_number(map, "clock_jumps", c->clock_jumps);
 	json_number(map, "pauses", c->pauses);

@@ -62,6 +62,15 @@ struct calibration_beside {
 	bool bistable; /* rounds differ by more than CALIBRATION_BISTABLE times: pairs draw one of two states */
 };
 
+#define CALIBRATION_QUEUES 16U
+#define CALIBRATION_STEPS 12U
+
+/* The time of the same work by more queues, or of one kernel beside more processes, by the host. */
+struct calibration_step {
+	unsigned queues, processes;
+	double usec;
+};
+
 struct calibration {
 	struct calibration_point point[CALIBRATION_POINTS];
 	size_t n;
@@ -72,6 +81,8 @@ struct calibration {
 	struct calibration_beside beside[CALIBRATION_BESIDE];
 	size_t n_beside;
 	struct costs costs;
+	struct calibration_step step[CALIBRATION_STEPS];
+	size_t n_steps;
 	bool shared;  /* beside other leases or processes */
 	double cliff; /* how many times longer with one unit more; 0: the GPU has one engine */
 	bool emulated;
@@ -116,6 +127,9 @@ int interference_measure(const struct calibration_run *run);
 void interference_plan(const struct model *model, unsigned most, struct calibration *calibration);
 int costs_measure(const struct calibration_run *run);
 
+/* The ladder of so many queues of this process, and of so many processes with it (ladder.c). */
+int ladder_measure(const struct calibration_run *run, unsigned queues, unsigned processes);
+
 /* A stream with the mask of a set. The time of a kernel on it: of one run, and the median of several; seen:
  * or NULL. */
 int calibration_stream(const struct calibration_run *run, const struct cuset *set, void **ret);
@@ -129,8 +143,9 @@ int calibration_median(const struct calibration_run *run, void *stream, enum nei
 struct bench;
 int calibrate_run(const struct command *command, struct bench *bench);
 
-/* For how many processes it needs a lease: this one and neighbours, as there are free queue slots. */
-int calibrate_processes(struct command *command, unsigned *ret);
+/* For how many processes it needs a lease, this one and neighbours, and for how many streams of each: as
+ * there are free queue slots. */
+int calibrate_size(struct command *command, unsigned *ret_processes, unsigned *ret_streams);
 
 /* verify --probe: probe.c. */
 int probe_run(struct command *command, struct bench *bench);

@@ -15,7 +15,7 @@ static int run(struct command *command)
 {
 	_cleanup_(bench_done) struct bench bench = BENCH_INIT;
 	bool calibrates = strcmp(command->verb, "calibrate") == 0;
-	unsigned processes = 1;
+	unsigned processes = 1, streams = STREAMS;
 	int r;
 
 	r = compiler_start(&bench.compiler);
@@ -27,9 +27,9 @@ static int run(struct command *command)
 	if (strcmp(command->verb, "neighbour") == 0)
 		return neighbour_run(command, &bench);
 	if (calibrates)
-		r = calibrate_processes(command, &processes);
+		r = calibrate_size(command, &processes, &streams);
 	if (r == EXIT_OK)
-		r = bench_reserve(command, STREAMS, processes, &bench);
+		r = bench_reserve(command, streams, processes, &bench);
 	if (r == EXIT_OK)
 		r = bench_find_gpu(command, &bench);
 	if (r != EXIT_OK)

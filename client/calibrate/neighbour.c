@@ -121,7 +121,7 @@ static int run_until_hangup(const struct bench *bench, void *stream, const struc
 		if (r >= 0 && waves[0].state != WAVE_ENDED)
 			r = -ENODATA;
 		if (r >= 0 && !told)
-			told = write(STDOUT_FILENO, "r", 1) == 1;
+			told = send(STDOUT_FILENO, "r", 1, MSG_NOSIGNAL) == 1;
 		if (r >= 0)
 			r = bench->stop.wait(bench->stop.data, 0);
 	}

@@ -265,10 +265,11 @@ static int make_memory(struct hip *hip, hipStream_t stream)
 	return r < 0 ? r : finish(hip, stream);
 }
 
-static int launch_work(struct hip *hip, hipStream_t stream, const struct work *work)
+static int launch_work(struct hip *hip, hipStream_t stream, const struct work *work,
+		       struct wave *waves)
 {
 	unsigned groups = work->groups, spins = work->spins, mask = MEMORY_BYTES / 16 - 1;
-	void *parameters[] = { &hip->waves, &spins, &hip->memory, &mask, &groups };
+	void *parameters[] = { &waves, &spins, &hip->memory, &mask, &groups };
 	hipFunction_t function = work->kind == NEIGHBOURS_MEMORY ? hip->read : hip->spin;
 
 	return launch_threads(hip, function, groups, SPIN_THREADS, stream, parameters);
@@ -290,7 +291,7 @@ static int spin(void *data, void *stream, const struct work *work, struct wave *
 		return r;
 	memset(hip->waves, 0, work->groups * sizeof(*hip->waves));
 	before = our_clock();
-	r = launch_work(hip, stream, work);
+	r = launch_work(hip, stream, work, hip->waves);
 	if (r >= 0)
 		r = finish(hip, stream);
 	if (r < 0)
@@ -298,6 +299,22 @@ static int spin(void *data, void *stream, const struct work *work, struct wave *
 	memcpy(ret, hip->waves, work->groups * sizeof(*ret));
 	*ret_spun = (struct spun){ hip->tick_ns, (double)(our_clock() - before) / 1000 };
 	return 0;
+}
+
+static int together(void *data, void *const *streams, unsigned n, const struct work *work,
+		    double *ret_host_usec)
+{
+	struct hip *hip = data;
+	uint64_t before;
+	int r = make_room(hip, n * work->groups);
+
+	before = our_clock();
+	for (unsigned i = 0; i < n && r >= 0; i++)
+		r = launch_work(hip, streams[i], work, hip->waves + i * work->groups);
+	for (unsigned i = 0; i < n && r >= 0; i++)
+		r = finish(hip, streams[i]);
+	*ret_host_usec = (double)(our_clock() - before) / 1000;
+	return r;
 }
 
 /* ---- changes of a mask -------------------------------------------------------------- */
@@ -477,7 +494,8 @@ static int open_gpu(struct hip *hip, struct compiler *compiler)
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
 		struct compiler *compiler, struct device *ret)
 {
-	static const struct device_calls calls = { create, destroy, play, spin, change, close_hip };
+	static const struct device_calls calls = { create,   destroy, play,     spin,
+						   together, change,  close_hip };
 	struct hip *hip = calloc(1, sizeof(*hip));
 	int r;
 

@@ -53,6 +53,10 @@ struct device_calls {
 	int (*spin)(void *data, void *stream, const struct work *work, struct wave *ret,
 		    struct spun *ret_spun);
 
+	/* Runs the work on each stream, all at the same time. */
+	int (*together)(void *data, void *const *streams, unsigned n, const struct work *work,
+			double *ret_host_usec);
+
 	/* Creates two streams. While a kernel runs on the first, the second gets the two masks in turn. */
 	int (*change)(void *data, const uint32_t *const masks[static 2], size_t words,
 		      unsigned times, struct costs *ret);

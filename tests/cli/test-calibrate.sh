@@ -87,6 +87,7 @@ json_out '.interference | all(.emulated and .bistable == false and (.rounds | le
 json_out '[.interference[].slowdown_percent] as $s | [125,175,110,130] | to_entries | all($s[.key] - .value | . >= 0 and . <= 1)'
 json_out '.costs == {emulated: true, stream_usec: 9300, change_usec: 55, preemption_usec: 41}'
 check 'no process is left' test -z "$(ls "$dir/beside")"
+json_out '.ladder | map([.queues, .processes]) == [[1,1],[2,1],[4,1],[5,1],[2,2],[3,3],[4,4]] and all(.emulated)'
 cp "$dir/out" "$dir/full.json"
 check 'the page says that nothing was measured' grep -q 'EMULATED' "$dir/page.html"
 check 'the page has three plots' test "$(grep -c '<svg' "$dir/page.html")" = 3

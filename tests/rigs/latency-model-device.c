@@ -128,6 +128,15 @@ static int spin(void *data, void *stream, const struct work *work, struct wave *
 	return whole->inner.calls->spin(&whole->model, stream, work, ret, ret_spun);
 }
 
+static int together(void *data, void *const *streams, unsigned n, const struct work *work,
+		    double *ret_host_usec)
+{
+	struct whole *whole = data;
+
+	look_beside(whole, work);
+	return whole->inner.calls->together(&whole->model, streams, n, work, ret_host_usec);
+}
+
 static int change(void *data, const uint32_t *const masks[static 2], size_t words, unsigned times,
 		  struct costs *ret)
 {
@@ -198,9 +207,8 @@ int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
 		struct compiler *compiler, struct device *ret)
 {
-	static const struct device_calls calls = {
-		create, destroy, play, spin, change, close_whole
-	};
+	static const struct device_calls calls = { create,   destroy, play,       spin,
+						   together, change,  close_whole };
 	const char *name = getenv("LATENCY_MODEL");
 	const char *target = getenv("LATENCY_TARGET");
 	const struct scenario *scenario = find(name ? name : "");

@@ -247,6 +247,21 @@ static int spin(void *data, void *on, const struct work *work, struct wave *ret,
 	return 0;
 }
 
+/* Each queue more costs 1 %; other processes on the same CUs take their share. */
+static int together(void *data, void *const *streams, unsigned n, const struct work *work,
+		    double *ret_host_usec)
+{
+	struct latency_model *model = data;
+	const struct stream *first = streams[0];
+	const struct work all = { work->kind, work->groups * n, work->spins };
+	unsigned beside = model->beside;
+
+	model->beside = 0;
+	*ret_host_usec = spin_usec(model, &first->set, &all) * (1 + 0.01 * (n - 1)) * (beside + 1);
+	model->beside = beside;
+	return 0;
+}
+
 static int change(void *data, const uint32_t *const masks[static 2], size_t words, unsigned times,
 		  struct costs *ret)
 {
@@ -268,9 +283,8 @@ static void close_model(void *data)
 
 void latency_model_open(struct latency_model *model, struct device *ret)
 {
-	static const struct device_calls calls = {
-		create, destroy, play, spin, change, close_model
-	};
+	static const struct device_calls calls = { create,   destroy, play,       spin,
+						   together, change,  close_model };
 
 	model->random = model->random ? model->random : 1;
 	*ret = (struct device){ .calls = &calls, .data = model, .emulated = true };

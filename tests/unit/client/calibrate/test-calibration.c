@@ -33,7 +33,10 @@ static int partners_start(void *data, enum neighbours kind, const struct cuset *
 			both.pair[pair] = all.pair[pair] & sets[i].pair[pair];
 			all.pair[pair] |= sets[i].pair[pair];
 		}
-		CHECK(cuset_count(&both) == 0 && cuset_count(&sets[i]) == cuset_count(&sets[0]));
+		/* The ladder runs all of them on the whole GPU. */
+		CHECK(cuset_count(&both) == 0 ||
+		      cuset_count(&sets[i]) == cuset_count(&run->gpu.all));
+		CHECK(cuset_count(&sets[i]) == cuset_count(&sets[0]));
 	}
 	run->model.beside = n;
 	run->model.beside_kind = kind;
@@ -72,6 +75,8 @@ static int measure(struct run *run, const char *profile, const char *target)
 		r = calibration_measure(&how);
 	if (r >= 0)
 		r = interference_measure(&how);
+	if (r >= 0)
+		r = ladder_measure(&how, 5, run->neighbours + 1);
 	free(how.waves);
 	return r;
 }
@@ -102,7 +107,7 @@ TEST(law_of_the_model_is_found_on_every_kind_of_gpu)
 		CHECK(c->n >= 6 && c->n < CALIBRATION_POINTS && c->honoured == c->n);
 		CHECK(c->emulated && fabs(c->law.constant - 10) < 1 && c->law.worst_error < 1);
 		CHECK((c->cliff > 1) == rows[i].cliff);
-		CHECK(run.model.live == 0 && run.model.peak == 2);
+		CHECK(run.model.live == 0 && run.model.peak == 5);
 		CHECK(calibration_estimate(c) > 0);
 	}
 }
@@ -179,7 +184,12 @@ TEST(what_neighbours_cost_is_measured_by_kind_and_number)
 	const struct calibration *c = &run.calibration;
 
 	CHECK(measure(&run, "rx7800xt", "gfx1101") == 0);
-	CHECK(c->n_beside == 4 && run.starts == 4 * CALIBRATION_ROUNDS);
+	CHECK(c->n_beside == 4 && run.starts == 4 * CALIBRATION_ROUNDS + 3);
+	CHECK(c->n_steps == 7 && c->step[0].queues == 1 && c->step[3].queues == 5);
+	CHECK(fabs(c->step[3].usec / c->step[0].usec - 1.04) < 0.01);
+	for (unsigned i = 2; i <= 4; i++)
+		CHECK(c->step[2 + i].processes == i &&
+		      fabs(c->step[2 + i].usec / c->step[0].usec - i) < 0.01);
 	for (size_t i = 0; i < c->n_beside; i++) {
 		const struct calibration_beside *b = &c->beside[i];
 		double each = b->kind == NEIGHBOURS_MEMORY ? 0.25 : 0.1;
