@@ -212,4 +212,12 @@ ends 2 config
 ends 2 config diff
 err_has 'check'
 
+# ---- arguments that exclude each other, or that there are none of ------------------------
+ends 125 run --cap --no-cap -- true
+for arguments in extra --no-such '--simulate=radeon-vii --sysfs=/sys'; do
+	# shellcheck disable=SC2086 # a list
+	"${GPUARBD:?}" $arguments 2>/dev/null
+	[ $? = 2 ] || complain "gpuarbd $arguments: another status"
+done
+
 rig_done
