@@ -38,9 +38,10 @@ static void begin_plot(const char *caption, const char *x, struct plot *plot)
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"" SVG_PAPER "\"/>\n"
 		"<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"" SVG_INK "\"/>\n"
 		"<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n"
-		"<text x=\"%d\" y=\"%d\">%.4g</text>\n",
+		"<text x=\"%d\" y=\"%d\">%.*f</text>\n",
 		caption, WIDTH, HEIGHT, MARGIN, MARGIN, HEIGHT - MARGIN, WIDTH - MARGIN,
-		WIDTH - MARGIN, HEIGHT - MARGIN / 2, x, 8, MARGIN - 8, plot->most_y);
+		WIDTH - MARGIN, HEIGHT - MARGIN / 2, x, 8, MARGIN - 8, plot->most_y < 100 ? 2 : 0,
+		plot->most_y);
 }
 
 static void print_law(const struct calibration *c, enum neighbours kind, FILE *out)
@@ -104,6 +105,18 @@ static void print_beside(const struct calibration *c, FILE *out)
 	fputs("</svg>\n", out);
 }
 
+static void print_ladder(const struct calibration *c, FILE *out)
+{
+	if (c->n_steps == 0)
+		return;
+	fputs("<h2>Queues and processes</h2>\n<table>\n<tr><th>Queues<th>Processes<th>Times as long</tr>\n",
+	      out);
+	for (size_t i = 0; i < c->n_steps; i++)
+		fprintf(out, "<tr><td>%u<td>%u<td>%.2f</tr>\n", c->step[i].queues,
+			c->step[i].processes, c->step[i].usec / c->step[0].usec);
+	fputs("</table>\n", out);
+}
+
 static void print_masks(const struct calibration *c, FILE *out)
 {
 	fputs("<h2>CUs that masks occupy</h2>\n<table>\n<tr><th>Mask<th>CUs<th>Effective<th>Expected"
@@ -140,6 +153,7 @@ void page_print(const struct gpuarb_gpu *gpu, const struct model *, const struct
 			"<h2>Changes</h2>\n<p>A stream with a mask: %.0f us. A change of a mask: "
 			"%.0f us; other queues stand still for up to %.0f us.</p>\n",
 			c->costs.create, c->costs.change, c->costs.preemption);
+	print_ladder(c, out);
 	print_masks(c, out);
 	fputs("</body>\n</html>\n", out);
 }

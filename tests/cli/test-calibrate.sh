@@ -90,6 +90,7 @@ check 'no process is left' test -z "$(ls "$dir/beside")"
 json_out '.ladder | map([.queues, .processes]) == [[1,1],[2,1],[4,1],[5,1],[2,2],[3,3],[4,4]] and all(.emulated)'
 cp "$dir/out" "$dir/full.json"
 check 'the page says that nothing was measured' grep -q 'EMULATED' "$dir/page.html"
+check 'the page has the ladder' grep -q 'Processes<th>' "$dir/page.html"
 check 'the page has three plots' test "$(grep -c '<svg' "$dir/page.html")" = 3
 sed -n '/^```json$/,/^```$/p' "$dir/submit.md" | grep -v '^```' >"$dir/out"
 json_out '.schema == "gpuarb-calibration" and .emulated'
@@ -125,7 +126,11 @@ installs()
 	ends 0 reload
 	ends 0 gpus --json
 }
+# doctor finds more than this; only this finding counts here.
+finds() { said='gpuarbctl doctor'; "$GPUARBCTL" doctor --json >"$dir/out" 2>"$dir/err"; json_out "$1"; }
 installs .
+finds 'map(select(.check == "daemon" and .result == "note")) | any(.found | startswith("0000:03:00.0"))'
+ends 0 gpus --json
 json_out '.[0] | .calibrated == null and (.calibration_problem | test("emulated")) and .law_source == "RTNS 2021, Radeon VII"'
 ends 0 status
 out_has ': emulated'
@@ -136,6 +141,7 @@ json_out '.[0] | .law == "measured" and .law_source == "calibrated 2026-11-23" a
 	and .slowdowns == [{kind: "memory", neighbours: 1, slowdown_percent: 133}]'
 ends 0 status
 out_has 'law = measured (calibrated 2026-11-23)'
+finds 'map(select(.check == "daemon" and .result == "ok")) | any(.found | test("2026-11-23"))'
 ends 0 mask explain --gpu=0 0xf --json
 json_out '.law_source == "calibrated 2026-11-23" and .law_constant == 10'
 ends 0 mask explain --gpu=0 0xf
