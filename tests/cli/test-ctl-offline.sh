@@ -33,9 +33,9 @@ err_has '--help'
 ends 2 --jsno
 err_has '--json?'
 ends 2 show
-err_has 'gpuarbctl show ID'
+err_has 'gpuarbctl show LEASE'
 ends 2 show 1 2
-err_has "'2': gpuarbctl show ID"
+err_has "'2': gpuarbctl show LEASE"
 ends 2 list --cus=3
 ends 2 plan --cus=0
 err_has '--cus=0'
@@ -49,8 +49,8 @@ ends 2 plan --cus
 err_has 'value'
 ends 2 plan --json --cus=0
 json_err '.error | test("--cus=0")'
-ends 2 release 0
-ends 2 release 1x
+ends 5 release 0
+ends 5 release 1x
 ends 125 run --cus=0 -- true
 ends 125 run
 ends 5 status
