@@ -164,6 +164,60 @@ class Reserve(rig.MachineTest):
             self.assertEqual([lease.cus for lease in granted], [60])
             granted[0].close()
 
+    def test_another_thread_closes_a_lease_that_a_thread_waits_for(self) -> None:
+        polls = threading.Event()
+        raised: List[Exception] = []
+
+        def wait(lease: gpuarb.Lease) -> None:
+            try:
+                lease.wait()
+            except gpuarb.InvalidState as error:
+                raised.append(error)
+
+        def poll(*arguments: Any) -> bool:
+            polls.set()
+            return found(*arguments)
+
+        found = gpuarb.lease._poll
+        with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=60) as first, \
+                unittest.mock.patch('gpuarb.lease._poll', poll):
+            second = arbiter.reserve_start(cus=60, wait=math.inf)
+            waiter = threading.Thread(target=wait, args=(second,), daemon=True)
+            waiter.start()
+            self.assertTrue(polls.wait(rig.SECONDS))
+            self.assertEqual(len(arbiter.snapshot().leases), 2)
+            second.close()
+            waiter.join(rig.SECONDS)
+            self.assertEqual([str(error) for error in raised], [f'lease {second.id} is closed'])
+            self.assertEqual([info.id for info in arbiter.snapshot().leases], [first.id])
+
+    def test_a_forked_child_closes_while_another_thread_of_its_parent_calls(self) -> None:
+        with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=15) as lease:
+            held, over = threading.Event(), threading.Event()
+
+            def hold() -> None:
+                with lease._handle.lock:
+                    held.set()
+                    over.wait()
+
+            caller = threading.Thread(target=hold)
+            caller.start()
+            held.wait()
+            child = os.fork()
+            if child == 0:
+                signal.alarm(int(rig.SECONDS))
+                try:
+                    with self.assertRaises(gpuarb.InvalidState):
+                        arbiter.snapshot()
+                    lease.close()
+                    arbiter.close()
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            over.set()
+            caller.join()
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+
     def test_a_forked_child_cannot_use_the_lease_of_its_parent(self) -> None:
         with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=15) as lease:
             child = os.fork()

@@ -5,7 +5,9 @@ simulated GPUs."""
 
 import asyncio
 import contextlib
+import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -173,6 +175,21 @@ class Watching(rig.MachineTest):
         self.assertNotIn('watching', [change.kind for change in watch])
         closer.join()
 
+    def test_a_forked_child_leaves_the_watch_of_its_parent_alone(self) -> None:
+        with gpuarb.Watch() as watch:
+            next(watch)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(int(rig.SECONDS))
+                try:
+                    watch.close()
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            with gpuarb.reserve(cus=15) as lease:
+                self.assertIn(gpuarb.Change('lease-added', lease.id), watch)
+
     def test_asyncio_follows_waits_and_cancels(self) -> None:
         asyncio.run(self.follow())
         self.assertEqual(gpuarb.snapshot().leases, ())
@@ -201,6 +218,17 @@ class Watching(rig.MachineTest):
                 await cancelled
             with self.assertRaises(gpuarb.NeverFits):
                 await arbiter.reserve_async(cus=1000)
+
+    def test_another_task_closes_a_lease_that_a_task_waits_for(self) -> None:
+        async def close() -> None:
+            with gpuarb.reserve(cus=60), gpuarb.Arbiter() as arbiter:
+                lease = arbiter.reserve_start(cus=60, wait=math.inf)
+                waiter = asyncio.create_task(lease.granted())
+                await asyncio.sleep(0)  # the task runs and waits
+                lease.close()
+                with self.assertRaises(gpuarb.InvalidState):
+                    await asyncio.wait_for(waiter, rig.SECONDS)
+        asyncio.run(close())
 
 
 class Programs(rig.MachineTest):

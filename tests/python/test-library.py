@@ -119,6 +119,13 @@ class Binding(unittest.TestCase):
             return subprocess.run([f'{folder}/offsets'], check=True, text=True,
                                   capture_output=True).stdout
 
+    def test_every_file_of_the_package_is_installed(self) -> None:
+        package = rig.SOURCE / 'libgpuarb/python'
+        listed = re.findall(r"'(gpuarb/[\w.]+)'", (package / 'meson.build').read_text())
+        files = [str(path.relative_to(package)) for path in (package / 'gpuarb').iterdir()
+                 if path.is_file()]
+        self.assertEqual(listed, sorted(files))
+
     def test_a_missing_library_is_an_import_error_that_names_the_package(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, 'libgpuarb.so.0').write_text('not a library')

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A handle of libgpuarb, which one thread uses at a time."""
 
+import contextlib
 import errno
 import os
 import threading
 import time
 from ctypes import c_void_p
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from .errors import InvalidState, last_error
 from .library import lib
@@ -27,6 +28,15 @@ class Handle:
         if r < 0:
             raise last_error(None, r)
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """The lock of an open handle. In a forked child, where another thread may have had the lock
+        at the fork, check() fails instead."""
+        self.check()
+        with self.lock:
+            self.check()
+            yield
+
     def check(self) -> None:
         """Fails if the handle is closed, or belongs to the parent of this process."""
         if self._pid != os.getpid():
@@ -42,8 +52,7 @@ class Handle:
     def call(self, function: Callable[..., int], *args: Any) -> int:
         """The result of a function; raises what it failed with. A call that a signal interrupted is
         made again after the handlers of the signal, unless one of them raises."""
-        with self.lock:
-            self.check()
+        with self.locked():
             while (r := int(function(*args))) == -errno.EINTR:
                 pass
             if r < 0:
@@ -53,8 +62,7 @@ class Handle:
     def call_until(self, seconds: float, function: Callable[[int], int]) -> None:
         """The same for a function that takes a number of microseconds to wait."""
         end = time.monotonic() + seconds
-        with self.lock:
-            self.check()
+        with self.locked():
             left = seconds
             while (r := function(usec(left))) == -errno.EINTR:
                 left = max(0.0, end - time.monotonic())
@@ -67,9 +75,10 @@ class Handle:
         return self
 
     def leave(self) -> None:
+        if self.inherited:
+            return
         with self.lock:
             self._users -= 1
             if self._users == 0:
-                if not self.inherited:
-                    lib.gpuarb_close(self.pointer)
+                lib.gpuarb_close(self.pointer)
                 self.pointer = c_void_p()

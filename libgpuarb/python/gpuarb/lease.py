@@ -11,8 +11,8 @@ import warnings
 from ctypes import POINTER, _Pointer, c_char_p, c_uint, c_uint32, c_void_p
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import (TYPE_CHECKING, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Sequence,
-                    Tuple, Type)
+from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List,
+                    Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar)
 
 from . import library
 from .errors import Error, InvalidState, TimedOut
@@ -25,6 +25,8 @@ from .watch import readable
 
 if TYPE_CHECKING:
     from .hip import Stream
+
+T = TypeVar('T')
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Lease:
         self._pointer = c_void_p()  # for __del__(), if a handler of a signal raises before the end
         self._fd = int(lib.gpuarb_lease_fd(pointer))
         self._id = int(lib.gpuarb_lease_id(pointer))
+        self._waits: Set[int] = set()  # pipes to the threads and tasks that wait
         self._handle = handle.join()
         self._pointer, pointer.value = c_void_p(pointer.value), None
 
@@ -60,21 +63,21 @@ class Lease:
         end = time.monotonic() + timeout
         while True:
             try:
-                self._handle.call(lib.gpuarb_lease_wait, self._check(), 0)
+                self._call(lib.gpuarb_lease_wait, 0)
                 return
             except TimedOut as error:
                 left = end - time.monotonic()
                 if error.name or left <= 0:
                     raise
-            # Without the lock: another thread may close the lease that this one waits for.
-            _poll(self.fileno(), left)
+            self._poll(left)
 
     async def granted(self) -> None:
         """wait() for asyncio."""
         import asyncio
 
         while self.state in ('waiting', 'activating'):
-            await readable(asyncio.get_running_loop(), self.fileno())
+            with self._descriptors() as descriptors:
+                await readable(asyncio.get_running_loop(), *descriptors)
             try:
                 self.wait(0)
             except TimedOut as error:
@@ -85,11 +88,10 @@ class Lease:
     def dispatch(self) -> Tuple[Status, ...]:
         """Reads what gpuarbd has reported, without blocking: a Status for each change. Raises
         the reason of the end if it was reported before."""
-        pointer = self._check()
         seen: List[Status] = []
         changed = library.LeaseChanged(lambda *_: seen.append(self._status()))
         try:
-            self._handle.call(lib.gpuarb_lease_dispatch, pointer, changed, None)
+            self._call(lib.gpuarb_lease_dispatch, changed, None)
         except Error:
             if not seen:
                 raise
@@ -104,7 +106,7 @@ class Lease:
             yield from self.dispatch()
             if self._ended():
                 return
-            if not _poll(self.fileno(), timeout):
+            if not self._poll(timeout):
                 return
 
     async def changes_async(self) -> AsyncIterator[Status]:
@@ -115,7 +117,30 @@ class Lease:
             for status in self.dispatch():
                 yield status
             if not self._ended():
-                await readable(asyncio.get_running_loop(), self.fileno())
+                with self._descriptors() as descriptors:
+                    await readable(asyncio.get_running_loop(), *descriptors)
+
+    def _poll(self, timeout: Optional[float]) -> bool:
+        """Waits until there is something to read; False: for so many seconds there was not. Without
+        the lock, so that another thread can close the lease, which ends the wait."""
+        with self._descriptors() as descriptors:
+            return _poll(descriptors, timeout)
+
+    @contextlib.contextmanager
+    def _descriptors(self) -> Iterator[Tuple[int, int]]:
+        """The holder, and a descriptor that close() makes readable."""
+        with self._handle.locked():
+            self._check()
+            holder = self._fd
+            closed, close = os.pipe2(os.O_CLOEXEC)
+            self._waits.add(close)
+        try:
+            yield holder, closed
+        finally:
+            with self._handle.lock:
+                self._waits.remove(close)
+            os.close(closed)
+            os.close(close)
 
     def _ended(self) -> bool:
         return self.state == 'ending'
@@ -123,31 +148,30 @@ class Lease:
     def acknowledge(self) -> None:
         """Tells gpuarbd that every queue of this process has the present masks. While the lease is
         'revoking': ends it."""
-        self._handle.call(lib.gpuarb_lease_acknowledge, self._check())
+        self._call(lib.gpuarb_lease_acknowledge)
 
     def resize(self, *wants: Want) -> None:
         """Requests other partitions on the same GPUs: one want for each, in their order."""
-        pointer = self._check()
         if has_shares(wants):
             gpus = [(gpu.name, gpu.cus) for gpu in take_snapshot(self._handle).gpus]
             names = [partition.gpu for partition in self.partitions]
             wants = tuple(resolve(replace(want, gpu=name), gpus)
                           for want, name in zip(wants, names))
         array = raw_wants(wants)
-        self._handle.call(lib.gpuarb_lease_resize, pointer, array, len(array))
+        self._call(lib.gpuarb_lease_resize, array, len(array))
 
     def activate(self) -> None:
         """Reclaims the CUs of a realtime lease from those that borrow them: wait() waits."""
-        self._handle.call(lib.gpuarb_lease_activate, self._check())
+        self._call(lib.gpuarb_lease_activate)
 
     def deactivate(self) -> None:
         """Lends the CUs of a realtime lease."""
-        self._handle.call(lib.gpuarb_lease_deactivate, self._check())
+        self._call(lib.gpuarb_lease_deactivate)
 
     def position(self) -> int:
         """The position in the waiting queue, from 1; 0: the lease does not wait."""
         found = c_uint()
-        self._handle.call(lib.gpuarb_lease_position, self._check(), found)
+        self._call(lib.gpuarb_lease_position, found)
         return found.value
 
     # ---- the queues of this process --------------------------------------------------------------
@@ -159,35 +183,34 @@ class Lease:
 
     def apply(self) -> int:
         """Masks every compute queue of this process on the GPUs of the lease. Returns how many."""
-        return self._handle.call(lib.gpuarb_lease_apply, self._check())
+        return self._call(lib.gpuarb_lease_apply)
 
     def queue_ids(self, i: int = 0) -> Tuple[int, ...]:
         """The ids of the compute queues of this process on the GPU of partition i."""
         array = (c_uint32 * 1024)()
-        n = self._handle.call(lib.gpuarb_lease_queue_ids, self._check(), i, array, len(array))
+        n = self._call(lib.gpuarb_lease_queue_ids, i, array, len(array))
         return tuple(array[:n])
 
     def mask_queue(self, queue: int, i: int = 0, mask: Optional[Sequence[int]] = None) -> None:
         """Gives one queue of partition i a mask of its own within the lease; None: that of the
         lease."""
         words = (c_uint32 * len(mask))(*mask) if mask else None
-        self._handle.call(lib.gpuarb_lease_mask_queue, self._check(), i, queue, words,
-                          len(mask) if mask else 0)
+        self._call(lib.gpuarb_lease_mask_queue, i, queue, words, len(mask) if mask else 0)
 
     def start_agent(self) -> None:
         """Starts a thread of libgpuarb, without Python, that makes the queues of this process
         follow an adaptable lease. It finds new queues within a tenth of a second:
         apply() masks them at once."""
-        self._handle.call(lib.gpuarb_lease_start_agent, self._check())
+        self._call(lib.gpuarb_lease_start_agent)
 
     def check_agent(self) -> None:
         """Raises why the agent could not apply a change."""
-        self._handle.call(lib.gpuarb_lease_agent_error, self._check())
+        self._call(lib.gpuarb_lease_agent_error)
 
     def cap(self, always: bool = False) -> bool:
         """Lets the kernel refuse queues beyond the grant, for this thread and the programs that it
         starts. The process must be bound: bind(os.getpid())."""
-        return self._handle.call(lib.gpuarb_lease_cap, self._check(), always) > 0
+        return self._call(lib.gpuarb_lease_cap, always) > 0
 
     def stream(self, i: int = 0) -> 'Stream':
         """A HIP stream with the mask of partition i, through the HIP that this process uses."""
@@ -221,10 +244,9 @@ class Lease:
 
     def bind(self, pid: int) -> None:
         """Binds a process of this user, which then keeps the lease alive."""
-        pointer = self._check()
         fd = os.pidfd_open(pid)
         try:
-            self._handle.call(lib.gpuarb_lease_bind, pointer, fd)
+            self._call(lib.gpuarb_lease_bind, fd)
         finally:
             os.close(fd)
 
@@ -246,13 +268,17 @@ class Lease:
     def close(self) -> None:
         """Closes the holder of this process. The lease ends, unless another copy of the holder is
         open, or a bound process lives. In a forked child this closes the copy of the child."""
+        if self._handle.inherited:
+            if self._pointer:
+                os.close(self._fd)
+                self._pointer, self._fd = c_void_p(), -1
+            return
         with self._handle.lock:
             if not self._pointer:
                 return
-            if self._handle.inherited:
-                os.close(self._fd)
-            else:
-                lib.gpuarb_lease_close(self._pointer)
+            for close in self._waits:
+                os.write(close, b'\0')
+            lib.gpuarb_lease_close(self._pointer)
             self._pointer, self._fd = c_void_p(), -1
             self._handle.leave()
 
@@ -277,6 +303,15 @@ class Lease:
             raise InvalidState(errno.EBADFD, f'lease {self._id} is closed')
         return self._pointer
 
+    def _call(self, function: Callable[..., int], *args: Any) -> int:
+        with self._handle.locked():
+            return self._handle.call(function, self._check(), *args)
+
+    def _read(self, function: Callable[[c_void_p], T]) -> T:
+        """A value of the lease, which no other thread closes or changes meanwhile."""
+        with self._handle.locked():
+            return function(self._check())
+
     @property
     def id(self) -> int:
         return self._id
@@ -284,29 +319,29 @@ class Lease:
     @property
     def state(self) -> str:
         """'waiting', 'granted', 'inactive', 'activating', 'revoking' or 'ending'."""
-        return text(lib.gpuarb_lease_state(self._check()))
+        return text(self._read(lib.gpuarb_lease_state))
 
     @property
     def generation(self) -> int:
         """Counts the changes of the partitions."""
-        return int(lib.gpuarb_lease_generation(self._check()))
+        return int(self._read(lib.gpuarb_lease_generation))
 
     @property
     def reason(self) -> str:
         """A sentence about the state, or ''."""
-        return text(lib.gpuarb_lease_reason(self._check()))
+        return text(self._read(lib.gpuarb_lease_reason))
 
     @property
     def deadline(self) -> Optional[float]:
         """When the state ends, in seconds of time.CLOCK_BOOTTIME; None: no deadline."""
-        value = int(lib.gpuarb_lease_deadline(self._check()))
+        value = int(self._read(lib.gpuarb_lease_deadline))
         return None if value == library.FOREVER else value / 1e6
 
     @property
     def partitions(self) -> Tuple[Partition, ...]:
         """What the lease has on each GPU, in the order of the wants; () while it waits."""
-        pointer = self._check()
-        with self._handle.lock:
+        with self._handle.locked():
+            pointer = self._check()
             return tuple(partition_of(lib.gpuarb_lease_partition(pointer, i).contents)
                          for i in range(lib.gpuarb_lease_partitions(pointer)))
 
@@ -333,10 +368,9 @@ class Lease:
     def variables(self) -> Dict[str, Optional[str]]:
         """The variables with which the GPU runtime of a program masks every queue; None: the
         variable has to be unset."""
-        pointer = self._check()
         array = POINTER(c_char_p)()
-        with self._handle.lock:
-            self._handle.call(lib.gpuarb_lease_environment, pointer, array)
+        with self._handle.locked():
+            self._call(lib.gpuarb_lease_environment, array)
             try:
                 return _settings(array)
             finally:
@@ -354,10 +388,11 @@ class Lease:
         return result
 
 
-def _poll(fd: int, timeout: Optional[float]) -> bool:
-    """Waits until a file descriptor is readable; False: for so many seconds it was not."""
+def _poll(descriptors: Iterable[int], timeout: Optional[float]) -> bool:
+    """Waits until one of the file descriptors is readable; False: for so many seconds none was."""
     poll = select.poll()
-    poll.register(fd, select.POLLIN)
+    for fd in descriptors:
+        poll.register(fd, select.POLLIN)
     # poll() takes milliseconds, in an int of C.
     return bool(poll.poll(None if timeout is None else math.ceil(min(timeout, 1e6) * 1e3)))
 

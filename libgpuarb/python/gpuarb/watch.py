@@ -56,9 +56,11 @@ class _Follower:
             self._put(error)
 
     def stop(self) -> None:
-        """Ends the thread and waits for it."""
-        os.write(self._stop_write, b'\0')
-        self._thread.join()
+        """Ends the thread and waits for it. A forked child shares the pipe with the thread of its
+        parent: it only closes its copy."""
+        if not self._handle.inherited:
+            os.write(self._stop_write, b'\0')
+            self._thread.join()
         os.close(self._stop_read)
         os.close(self._stop_write)
         self._handle.leave()
@@ -135,14 +137,16 @@ async def watch_async() -> AsyncGenerator[Change, None]:
         follower.stop()
 
 
-async def readable(loop: 'asyncio.AbstractEventLoop', fd: int) -> None:
-    """Waits until a file descriptor is readable."""
+async def readable(loop: 'asyncio.AbstractEventLoop', *descriptors: int) -> None:
+    """Waits until one of the file descriptors is readable."""
     done = loop.create_future()
-    loop.add_reader(fd, _resolve, done)
+    for fd in descriptors:
+        loop.add_reader(fd, _resolve, done)
     try:
         await done
     finally:
-        loop.remove_reader(fd)
+        for fd in descriptors:
+            loop.remove_reader(fd)
 
 
 def _resolve(done: 'asyncio.Future[None]') -> None:
