@@ -3,8 +3,10 @@
 """The examples in docs/examples/python, with gpuarbd and a simulated Radeon VII. The stand-ins have
 the interface of packages that are not in Debian."""
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -31,29 +33,44 @@ class Examples(rig.MachineTest):
 
     def test_each_worker_of_a_pool_has_a_lease_of_its_own(self) -> None:
         output = self.run_example('pool.py', '2', '4')
-        self.assertEqual(re.findall(r'^(\d+): ', output, re.M), [str(n * n) for n in range(4)])
-        rows = set(re.findall(r'lease (\d+), HSA_CU_MASK=(\S+)', output))
-        self.assertEqual(len({lease for lease, _ in rows}), len({mask for _, mask in rows}))
+        self.assertEqual(re.findall(r'^result (\d+)', output, re.M), [str(n * n) for n in range(4)])
+        rows = re.findall(r'^lease (\d+), HSA_CU_MASK=(\S+)', output, re.M)
+        self.assertEqual(len({lease for lease, _ in rows}), 2)
+        self.assertEqual(len({mask for _, mask in rows}), 2)
 
-    def test_a_server_is_stopped_when_its_lease_is_revoked(self) -> None:
-        server = subprocess.Popen(
-            [sys.executable, EXAMPLES / 'llama-server.py', '50%', 'sleep', '1000'],
-            stdout=subprocess.PIPE, text=True)
-        assert server.stdout
-        self.assertEqual(server.stdout.readline(), '30 CUs of GPU 0000:03:00.0\n')
-        with gpuarb.Arbiter() as arbiter:
-            info, = arbiter.snapshot().leases
-            arbiter.revoke(info.id, 60, 'maintenance')
-        self.assertIn('maintenance', server.stdout.read())
-        server.stdout.close()
-        self.assertEqual(server.wait(rig.SECONDS), -15 & 0xff)
+    def test_a_server_is_stopped_with_its_lease(self) -> None:
+        for state in ('revoking', 'ending'):
+            with self.subTest(state), subprocess.Popen(
+                    [sys.executable, EXAMPLES / 'llama-server.py', '50%', 'sleep', '1000'],
+                    stdout=subprocess.PIPE, start_new_session=True, text=True) as server, \
+                    gpuarb.Arbiter() as arbiter, contextlib.ExitStack() as kill:
+                kill.callback(os.killpg, server.pid, signal.SIGKILL)
+                assert server.stdout
+                self.assertEqual(server.stdout.readline(), '30 CUs of GPU 0000:03:00.0\n')
+                info, = arbiter.snapshot().leases
+                if state == 'revoking':
+                    arbiter.revoke(info.id, 60, 'maintenance')
+                else:
+                    arbiter.release(info.id)
+                self.assertEqual(server.wait(rig.SECONDS), -signal.SIGTERM & 0xff)
+                kill.pop_all()
+                self.assertIn(state, server.stdout.read())
+
+    def check_no_gpu(self, cus: str) -> None:
+        """Of a notebook that asks for so many CUs."""
+        code = f'exec(open("{EXAMPLES}/jupyter-startup.py").read()); ' \
+               'print([os.environ["ROCR_VISIBLE_DEVICES"]])'
+        done = rig.python('-c', code, env={**os.environ, 'NOTEBOOK_CUS': cus})
+        self.assertEqual(done.stdout, "['']\n", done.stderr)
 
     def test_a_notebook_without_a_lease_has_no_gpu(self) -> None:
         self.assertIn('15 CUs', self.run_example('jupyter-startup.py'))
-        code = f'exec(open("{EXAMPLES}/jupyter-startup.py").read()); ' \
-               'print([os.environ["ROCR_VISIBLE_DEVICES"]])'
-        done = rig.python('-c', code, env={**os.environ, 'NOTEBOOK_CUS': '1000'})
-        self.assertEqual(done.stdout, "['']\n")
+        self.check_no_gpu('1000')
+        self.check_no_gpu('abc')
+        machine = rig.Machine('radeon-vii,v620')
+        with rig.variables(GPUARB_BUS_ADDRESS=machine.address):
+            self.check_no_gpu('25%')
+        machine.close()
 
 
 if __name__ == '__main__':

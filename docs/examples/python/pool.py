@@ -9,7 +9,8 @@ its __init__() as start() does here.
 import multiprocessing
 import os
 import sys
-from typing import List, Tuple
+from multiprocessing.synchronize import Barrier
+from typing import List
 
 import gpuarb
 
@@ -17,22 +18,25 @@ REQUEST = gpuarb.request(cus='25%', queues=3, name='worker', wait=60)
 leases: List[gpuarb.Lease] = []
 
 
-def start() -> None:
+def start(all_ready: Barrier) -> None:
     """In each worker, before its GPU runtime starts. The lease ends with the worker."""
     leases.append(gpuarb.reserve(REQUEST))
     leases[0].set_environment()
+    print(f'lease {leases[0].id}, HSA_CU_MASK={os.environ["HSA_CU_MASK"]}', flush=True)
+    all_ready.wait()
 
 
-def work(task: int) -> Tuple[int, int, str]:
-    return task * task, leases[0].id, os.environ['HSA_CU_MASK']
+def work(task: int) -> int:
+    return task * task
 
 
 def main() -> None:
     workers, tasks = int(sys.argv[1]), int(sys.argv[2])
     # A worker must not inherit a GPU runtime that runs: "spawn", not "fork".
-    with multiprocessing.get_context('spawn').Pool(workers, start) as pool:
-        for result, number, mask in pool.map(work, range(tasks), chunksize=1):
-            print(f'{result}: lease {number}, HSA_CU_MASK={mask}', flush=True)
+    context = multiprocessing.get_context('spawn')
+    with context.Pool(workers, start, (context.Barrier(workers),)) as pool:
+        for result in pool.map(work, range(tasks), chunksize=1):
+            print(f'result {result}', flush=True)
 
 
 if __name__ == '__main__':
