@@ -162,17 +162,23 @@ export class Arbiter {
         return { slots: plain(slots), facts: plain(facts) };
     }
 
+    /** As root where Cockpit has administrative access; otherwise polkit may ask the person.
+     * @param {string} path @param {string} iface @param {string} method @param {any[]} args */
+    administer(path, iface, method, args) {
+        return this.admin.call(path, iface, method, args, { flags: "i" });
+    }
+
     /** @param {string} gpu @param {boolean} on */
     drain(gpu, on) {
-        return this.admin.call(ROOT, NAME, on ? "Drain" : "Undrain", [gpu]);
+        return this.administer(ROOT, NAME, on ? "Drain" : "Undrain", [gpu]);
     }
 
     reload() {
-        return this.admin.call(ROOT, NAME, "Reload", []);
+        return this.administer(ROOT, NAME, "Reload", []);
     }
 
     /** @param {string} path of the lease @param {number} grace in microseconds @param {string} reason */
     revoke(path, grace, reason) {
-        return this.admin.call(path, LEASE, "Revoke", [grace, reason]);
+        return this.administer(path, LEASE, "Revoke", [grace, reason]);
     }
 }

@@ -37,17 +37,25 @@ function badges(gpu) {
     ];
 }
 
-/** @param {HTMLElement} map @param {{lease: Values, partition: Values}} held @param {Page} page */
-function legendEntry(map, { lease, partition }, page) {
-    const id = String(lease.Id);
-    const mark = () => highlight(map, id);
-    const unmark = () => highlight(map, null);
+/** Marks the CUs of a lease, or of none, on the map of the same card. @param {string | null} id @returns {EventListener} */
+function marks(id) {
+    return event => {
+        const map = /** @type {Element} */ (event.currentTarget).closest(".card")?.querySelector(".map");
+
+        if (map)
+            highlight(map, id);
+    };
+}
+
+/** @param {{lease: Values, partition: Values}} held @param {Page} page */
+function legendEntry({ lease, partition }, page) {
+    const id = String(lease.Id), mark = marks(id), unmark = marks(null);
 
     return h("li", {}, h("button", { class: "legend", type: "button", "data-key": `legend ${partition.gpu} ${id}`, mouseenter: mark, focus: mark,
         mouseleave: unmark, blur: unmark, click: () => page.findLease(id) },
     h("span", { class: `swatch ${colourOf(page.arbiter.tenants, lease.Tenant)}${lends(lease) ? " lent" : ""}` }),
     h("span", {}, nameOf(lease)),
-    h("span", { class: "quiet" }, `${count(partition.cus, "CU")}, ${page.users.name(lease.OwnerUid)}, ${partition.paused ? "paused" : lease.State}`)));
+    h("span", { class: "quiet" }, `${count(partition.cus, "CU")}, tenant ${safe(lease.Tenant)}, ${page.users.name(lease.OwnerUid)}, ${partition.paused ? "paused" : lease.State}`)));
 }
 
 /** @param {Values} gpu */
@@ -86,12 +94,11 @@ function slots(gpu, page) {
 /** What may change of a card. @param {Values} gpu @param {Page} page */
 function content(gpu, page) {
     const held = leasesOn([...page.arbiter.leases.values()], gpu.Name);
-    const map = drawMap(gpu, held, page.arbiter.tenants);
     const more = held.length - LEGEND;
 
     return [
-        map,
-        h("ul", { class: "legends", "aria-label": `Leases on ${safe(gpu.Device)}` }, ...held.slice(0, LEGEND).map(one => legendEntry(map, one, page))),
+        drawMap(gpu, held, page.arbiter.tenants),
+        h("ul", { class: "legends", "aria-label": `Leases on ${safe(gpu.Device)}` }, ...held.slice(0, LEGEND).map(one => legendEntry(one, page))),
         more > 0 && h("p", { class: "quiet" }, `and ${more} more, in the table of leases`),
         held.length === 0 && h("p", { class: "quiet" }, "No lease has a part of this GPU."),
         h("div", { class: "meters" },

@@ -16,11 +16,12 @@ function cell(label, ...children) {
     return h("td", { "data-label": label }, ...children);
 }
 
-/** @param {Values} lease */
-function state(lease) {
+/** @param {Values} lease @param {Page} page */
+function state(lease, page) {
     const kind = STATES[/** @type {keyof STATES} */ (lease.State)] ?? "";
 
     return [h("span", { class: `badge ${kind}` }, lease.State),
+        lease.State === "revoking" && !isUnlimited(lease.Deadline) && h("span", { class: "quiet" }, `${duration(lease.Deadline - page.now())} more`),
         lease.Drift.length > 0 && h("span", { class: "badge danger", title: "It uses more than was granted" }, "drift")];
 }
 
@@ -43,7 +44,7 @@ function row(path, lease, page) {
         cell("User", page.users.name(lease.OwnerUid)),
         cell("Tenant", safe(lease.Tenant)),
         cell("Class", lease.Class),
-        cell("State", ...state(lease), lease.Reason && h("div", { class: "quiet" }, safe(lease.Reason))),
+        cell("State", ...state(lease, page), lease.Reason && h("div", { class: "quiet" }, safe(lease.Reason))),
         cell("Has", parts(lease, page)),
         cell("For", lease.Since ? duration(page.now() - lease.Since) : ""),
         cell("", revokeButton(path, lease, page)));
@@ -58,8 +59,9 @@ function waitingRow(path, lease, page) {
         cell("Lease", `${lease.Id}`),
         cell("Name", safe(lease.Name)),
         cell("User", page.users.name(lease.OwnerUid)),
+        cell("Tenant", safe(lease.Tenant)),
         cell("Class", lease.Class),
-        cell("Waits for", safe(refusal ? refusal.hint : lease.Reason)),
+        cell("Waits for", refusal?.gpu && refusal.gpu !== "any" && `${page.gpuLabel(refusal.gpu)}: `, safe(refusal ? refusal.hint : lease.Reason)),
         cell("For", lease.Since ? duration(page.now() - lease.Since) : ""),
         cell("Until", isUnlimited(lease.Deadline) ? "no limit" : `${duration(lease.Deadline - page.now())} more`),
         cell("", revokeButton(path, lease, page)));
@@ -124,7 +126,7 @@ export class Leases {
                 held.slice(this.first, this.first + ROWS).map(([path, lease]) => row(path, lease, this.page)), "Leases"),
         this.pages(held.length));
         byId("waiting-section").hidden = waiting.length === 0;
-        show(byId("waiting"), table(["Place", "Lease", "Name", "User", "Class", "Waits for", "For", "Until", ""],
+        show(byId("waiting"), table(["Place", "Lease", "Name", "User", "Tenant", "Class", "Waits for", "For", "Until", ""],
             waiting.slice(0, ROWS).map(([path, lease]) => waitingRow(path, lease, this.page)), "Waiting leases"),
         waiting.length > ROWS && h("p", { class: "quiet" }, `and ${waiting.length - ROWS} more`));
     }

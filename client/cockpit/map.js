@@ -13,7 +13,9 @@ const SHARED = "shared";
 
 /** @param {string[]} tenants @param {string} tenant @returns {string} the class of its colour */
 export function colourOf(tenants, tenant) {
-    return `tenant-${Math.max(0, tenants.indexOf(tenant)) % 8}`;
+    const place = tenants.indexOf(tenant);
+
+    return place < 0 ? "tenant-none" : `tenant-${place % 8}`;
 }
 
 /** @param {Values} lease @returns {string} such as "7 training" */
@@ -60,13 +62,13 @@ function cellClass(holder, tenants) {
 function cellText(holder) {
     if (!holder)
         return "free";
-    return holder === SHARED ? "several leases" : `lease ${nameOf(holder)}`;
+    return holder === SHARED ? "several leases" : `lease ${nameOf(holder)} of ${safe(holder.Tenant)}`;
 }
 
-/** One shader engine. @param {{place: any, holder: Values | "shared" | undefined}[]} cus @param {string} label @param {string[]} tenants */
-function engine(cus, label, tenants) {
+/** One shader engine. @param {{place: any, holder: Values | "shared" | undefined}[]} cus @param {string} xcc its name, or "" @param {number} columns @param {string[]} tenants */
+function engine(cus, xcc, columns, tenants) {
+    const label = `SE ${cus[0].place.engine}`, full = xcc ? `${xcc} ${label}` : label;
     const size = CELL + GAP;
-    const columns = Math.max(...cus.map(({ place }) => place.cu)) + 1;
     const rows = Math.max(...cus.map(({ place }) => place.array)) + 1;
     /** @type {Map<string, number>} */
     const sums = new Map();
@@ -79,10 +81,10 @@ function engine(cus, label, tenants) {
             class: cellClass(holder, tenants),
             "data-lease": holder && holder !== SHARED ? holder.Id : null,
             x: place.cu * size, y: place.array * size, width: CELL, height: CELL, rx: 2,
-        }, s("title", {}, `${label}, CU ${place.cu}${rows > 1 ? ` of array ${place.array}` : ""}: ${text}`)));
+        }, s("title", {}, `${full}, CU ${place.cu}${rows > 1 ? ` of array ${place.array}` : ""}: ${text}`)));
     }
-    svg.setAttribute("aria-label", `${label}: ${[...sums].map(([text, n]) => `${count(n, "CU")} ${text}`).join(", ")}`);
-    return h("div", { class: "engine-box" }, h("span", { class: "engine-label", "aria-hidden": "true" }, label), svg);
+    svg.setAttribute("aria-label", `${full}: ${[...sums].map(([text, n]) => `${count(n, "CU")} ${text}`).join(", ")}`);
+    return h("div", { class: "engine-box", "data-engine": full }, h("span", { class: "engine-label", "aria-hidden": "true" }, label), svg);
 }
 
 /** Marks the CUs of one lease. @param {Element} map @param {string | null} id */
@@ -95,13 +97,16 @@ export function highlight(map, id) {
 /** @param {Values} gpu @param {{lease: Values, partition: Values}[]} held @param {string[]} tenants @returns {HTMLElement} */
 export function drawMap(gpu, held, tenants) {
     const of = holders(held);
-    /** @type {Map<string, {place: any, holder: Values | "shared" | undefined}[]>} */
-    const engines = new Map();
+    /** @type {{place: any, holder: Values | "shared" | undefined}[][][]} by XCC and shader engine */
+    const xccs = [];
 
     placesOf(/** @type {any} */ (gpu)).forEach((place, bit) => {
-        const label = gpu.Xccs > 1 ? `XCC ${place.xcc} SE ${place.engine}` : `SE ${place.engine}`;
-        engines.set(label, [...engines.get(label) ?? [], { place, holder: of.get(bit) }]);
+        const engines = xccs[place.xcc] ??= [];
+        (engines[place.engine] ??= []).push({ place, holder: of.get(bit) });
     });
-    const names = [...engines.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-    return h("div", { class: "map" }, ...names.map(name => engine(engines.get(name) ?? [], name, tenants)));
+    const columns = Math.max(0, ...gpu.CusPerShaderArray.flat(2));
+    return h("div", { class: "map" }, ...xccs.map((engines, i) => {
+        const xcc = gpu.Xccs > 1 ? `XCC ${i}` : "";
+        return h("div", { class: "xcc" }, xcc && h("span", { class: "xcc-label" }, xcc), ...engines.map(cus => engine(cus, xcc, columns, tenants)));
+    }));
 }

@@ -58,16 +58,17 @@ function costs(first, page) {
 /** @param {Values[]} partitions @param {FormData} form @param {Page} page */
 function granted(partitions, form, page) {
     return h("div", { class: "note good" }, h("strong", {}, "This fits now."),
-        ...partitions.map(p => h("p", {}, `${page.gpuLabel(p.gpu)}: ${count(p.cus, "CU")} (effective ${p["effective-cus"]}) on shader engine ${p["shader-engines"].join(", ")}, ${count(p.queues, "queue")}.`)),
+        ...partitions.map(p => h("p", {}, `${page.gpuLabel(p.gpu)}: ${count(p.cus, "CU")} (effective ${p["effective-cus"]}) on shader engine${p["shader-engines"].length === 1 ? "" : "s"} ${p["shader-engines"].join(", ")}, ${count(p.queues, "queue")}.`)),
         ...costs(partitions[0], page), h("code", { class: "command" }, commandOf(form)));
 }
 
 /** @param {Values} refusal @param {Page} page @param {(cus: number) => void} retry */
 function refused(refusal, page, retry) {
-    const fits = refusal["fits-resource"] === "cus" ? refusal.fits : [];
+    const fits = refusal["fits-resource"] === "cus" && refusal.retry ? refusal.fits : []; /* else on an empty GPU */
+    const reason = refusal.reason === "cus" ? "CUs" : refusal.reason.replaceAll("-", " ");
 
     return h("li", {},
-        h("strong", {}, refusal.gpu === "" || refusal.gpu === "any" ? refusal.reason : `${page.gpuLabel(refusal.gpu)}: ${refusal.reason}`),
+        h("strong", {}, refusal.gpu === "" || refusal.gpu === "any" ? reason : `${page.gpuLabel(refusal.gpu)}: ${reason}`),
         h("p", {}, safe(refusal.hint)),
         refusal.leases?.length > 0 && about("Held by", refusal.leases, page),
         refusal.end?.length > 0 && about("It would fit without", refusal.end, page),
@@ -98,9 +99,11 @@ export class Plan {
         show(select, ...names.map(name => h("option", { value: name }, name === "any" ? "any" : this.page.gpuLabel(name))));
     }
 
-    /** @param {number} cus */
-    retry(cus) {
+    /** @param {number} cus @param {string} gpu */
+    retry(cus, gpu) {
         /** @type {HTMLInputElement} */ (byId("plan-cus")).value = String(cus);
+        if (gpu)
+            /** @type {HTMLSelectElement} */ (byId("plan-gpu")).value = gpu;
         this.ask();
     }
 
@@ -115,7 +118,7 @@ export class Plan {
             else
                 show(this.answer, h("div", { class: "note warning" },
                     h("strong", {}, result === "waiting" ? "This would wait." : "This is refused now."), ...costs(refusals[0] ?? {}, this.page),
-                    h("ul", {}, ...refusals.map(r => refused(r, this.page, cus => this.retry(cus))))));
+                    h("ul", {}, ...refusals.map(r => refused(r, this.page, cus => this.retry(cus, r.gpu))))));
         } catch (/** @type {any} */ error) {
             show(this.answer, h("p", { class: "note danger" }, error.message ?? String(error)));
         }

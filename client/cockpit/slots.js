@@ -29,5 +29,5 @@ export function drawSlots({ slots, facts }, leases, tenants) {
     return h("div", {},
         h("table", { class: "slots" }, h("tbody", {}, ...[...pipes].map(([name, row]) =>
             h("tr", {}, h("th", { scope: "row" }, name), ...row.map(slot => cell(slot, byId, tenants)))))),
-        h("p", { class: "quiet" }, `${count(facts.queues, "compute queue")}, ${facts["without-slot"]} of them in no slot.`));
+        h("p", { class: "quiet" }, `${count(facts.queues, "compute queue")}, ${facts["without-slot"]} of them in no slot. Read at ${new Date().toLocaleTimeString()}; open this again for later ones.`));
 }

@@ -26,9 +26,9 @@ export function bytes(bytes) {
     return `${bytes >= 10 || Number.isInteger(bytes) ? Math.round(bytes) : bytes.toFixed(1)} ${units[i]}`;
 }
 
-/** @param {number} time @returns {boolean} whether a time of D-Bus stands for "no limit" */
+/** @param {number} time @returns {boolean} whether a time of D-Bus stands for "no limit": some bridges send 2^64-1 as -1 */
 export function isUnlimited(time) {
-    return time >= UNLIMITED;
+    return time < 0 || time >= UNLIMITED;
 }
 
 /** @param {number} n @param {string} noun @returns {string} such as "1 CU", "2 CUs" */

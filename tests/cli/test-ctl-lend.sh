@@ -63,7 +63,8 @@ rig_start_daemon --simulate=radeon-vii
 # ---- invalid requests --------------------------------------------------------------------
 for verb in activate deactivate revoke; do
 	ends 2 "$verb"
-	ends 2 "$verb" x
+	ends 1 "$verb" x
+	err_has "'x'"
 	ends 2 "$verb" 1 2
 	ends 1 "$verb" 99
 	err_has "lease 99"
@@ -78,7 +79,7 @@ err_has '24h'
 ends 2 revoke 1 --grace=-1
 ends 2 revoke 1 --wait
 ends 2 top x
-ends 2 verify x
+ends 1 verify x
 ends 2 verify 1 2
 ends 1 verify 99
 err_has 'lease 99'

@@ -6,6 +6,7 @@ loopback, with gpuarbd and simulated GPUs on a private bus. GPUARBCTL is the com
 import contextlib
 import importlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -27,7 +28,7 @@ class = besteffort
 CELLS = '''return [...document.querySelectorAll('[data-gpu]')].map(card => ({
     gpu: card.dataset.gpu,
     engines: [...card.querySelectorAll('.engine-box')].map(box => ({
-        label: box.querySelector('.engine-label').textContent,
+        label: box.dataset.engine,
         cus: [...box.querySelectorAll('rect')].map(r => [
             Number(r.getAttribute('y')) / 16, Number(r.getAttribute('x')) / 16,
             r.dataset.lease ? Number(r.dataset.lease) : null])}))}))'''
@@ -142,6 +143,40 @@ class Page(rig.MachineTest):
             self.assertEqual(self.text('#waiting td[data-label=Name]'), 'big')
         self.wait_for(lambda: not self.all('#waiting-section')[0].is_displayed())
 
+    def test_a_lease_that_waits_without_limit_says_so(self) -> None:
+        with gpuarb.reserve(cus=40, gpu=0), gpuarb.Arbiter() as arbiter, \
+                arbiter.reserve_start(cus=60, gpu=0, wait=math.inf):
+            self.wait_for_text('#waiting td[data-label=Until]', 'no limit')
+        self.wait_for_text('#leases', 'There are no leases.')
+
+    def test_a_button_that_is_pressed_stays_when_the_page_changes(self) -> None:
+        chains = importlib.import_module('selenium.webdriver.common.action_chains')
+        with gpuarb.reserve(cus=20, gpu=0) as lease:
+            selector = f'[data-key="revoke {lease.id}"]'
+            self.wait_for(lambda: bool(self.all(selector)))
+            button = self.all(selector)[0]
+            chains.ActionChains(self.browser).click_and_hold(button).perform()
+            with gpuarb.reserve(cus=10, gpu=1) as other:
+                self.wait_for(lambda: bool(self.all(f'[data-key="revoke {other.id}"]')))
+                chains.ActionChains(self.browser).release(button).perform()
+                self.wait_for_text('#question', f'Revoke lease {lease.id}')
+            self.click('#question button[type=button]')
+        self.wait_for_text('#leases', 'There are no leases.')
+
+    def test_slots_are_drawn_by_pipe(self) -> None:
+        drawn = self.browser.execute_async_script('''const done = arguments[0];
+            const free = {xcc: 0, pipe: 0, queue: 1, active: false};
+            const used = {xcc: 0, pipe: 0, queue: 0, active: true, lease: 7, command: '<b>'};
+            import('./slots.js').then(({drawSlots}) => {
+                const drawn = drawSlots({slots: [used, free, {...free, pipe: 1}],
+                    facts: {queues: 1, 'without-slot': 0}}, [{Id: 7, Tenant: 'lab'}], ['lab']);
+                done([...drawn.querySelectorAll('tr')].map(row =>
+                    [...row.children].map(cell => [cell.className, cell.textContent])));
+            }).catch(error => done(String(error)))''')
+        self.assertEqual(drawn, [
+            [['', 'XCC 0, pipe 0'], ['slot tenant-0', '<b>, lease 7'], ['slot free', 'free']],
+            [['', 'XCC 0, pipe 1'], ['slot free', 'free']]])
+
     def test_a_plan_explains_a_refusal_and_offers_what_fits(self) -> None:
         with gpuarb.reserve(cus=40, gpu=0) as held:
             self.ask(cus=50, gpu='0000:03:00.0', **{'class': 'guaranteed'})
@@ -216,11 +251,14 @@ class Page(rig.MachineTest):
         self.assertEqual(unnamed, [])
         with gpuarb.reserve(cus=20, gpu=0) as lease:
             self.wait_for(lambda: bool(self.all('.legend')))
-            self.script('document.querySelector(".legend").focus()')
+            self.script('document.getElementById("reload").focus()')
+            while not self.all('.legend:focus'):
+                self.browser.switch_to.active_element.send_keys('\ue004')  # Tab
             self.wait_for(lambda: bool(self.all('.map.highlighting .highlighted')))
             with gpuarb.reserve(cus=10, gpu=1):  # the page draws itself again
                 self.wait_for(lambda: len(self.all('.legend')) == 2)
             self.assertIn(str(lease.id), self.script('return document.activeElement.dataset.key'))
+            self.assertTrue(self.all('.map.highlighting .highlighted'))
         self.wait_for_text('#leases', 'There are no leases.')
 
     def test_what_an_older_daemon_does_not_say_is_left_out(self) -> None:
