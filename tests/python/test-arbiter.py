@@ -90,8 +90,17 @@ class Reserve(rig.MachineTest):
                                 ({'cus': 1, 'wait': -1}, '-1'),
                                 ({'cus': 1, 'wait': math.nan}, 'nan'),
                                 ({'cus': 1, 'shape': 'circle'}, 'circle'),
-                                ({'cus': '10%', 'gpu': 7}, 'cus')):
-            with self.subTest(arguments), self.assertRaisesRegex(ValueError, word):
+                                ({'cus': '10%', 'gpu': 7}, 'cus'),
+                                ({'cus': '25%', 'cus_min': 2.5}, 'cus_min'),
+                                ({'cus': None}, 'cus'),
+                                ({'cus': 1, 'name': 5}, 'name'),
+                                ({'cus': 1, 'gpu': 'a\0b'}, 'gpu'),
+                                ({'cus': 1, 'wait': '1'}, 'wait'),
+                                ({'cus': 1, 'priority': 16}, 'priority'),
+                                ({'cus': 1, 'priority': 2**32 - 1}, 'priority'),
+                                ({'cus': 1, 'process_fd': 2**32 + 5}, 'process_fd'),
+                                ({'cus': 1, 'process_fd': '5'}, 'process_fd')):
+            with self.subTest(arguments), self.assertRaisesRegex(gpuarb.InvalidRequest, word):
                 gpuarb.reserve(**arguments)
         with self.assertRaisesRegex(ValueError, 'queues'):
             gpuarb.request(gpuarb.Want(cus=1), queues=3)

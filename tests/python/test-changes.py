@@ -5,12 +5,14 @@ simulated GPUs."""
 
 import asyncio
 import contextlib
+import dataclasses
 import math
 import os
 import signal
 import subprocess
 import sys
 import threading
+import unittest.mock
 from pathlib import Path
 from typing import Any, Callable, List
 
@@ -71,6 +73,15 @@ class Changes(rig.MachineTest):
             self.assertEqual((lease.cus, lease.generation), (15, 2))
             lease.acknowledge()
             self.assertEqual(lease.gpu().cus_free, 45)
+            with self.assertRaisesRegex(gpuarb.InvalidRequest, '2 wants.*1 partition'):
+                lease.resize(gpuarb.Want(cus='25%'), gpuarb.Want(cus='50%'))
+
+    def test_a_gpu_of_a_lease_that_is_gone_is_no_such_gpu(self) -> None:
+        with gpuarb.reserve(cus=15) as lease:
+            view = dataclasses.replace(gpuarb.snapshot(), gpus=())
+            with unittest.mock.patch('gpuarb.lease.take_snapshot', return_value=view), \
+                    self.assertRaisesRegex(gpuarb.NoSuchGpu, RADEON_VII):
+                lease.gpu()
 
     def test_changes_end_with_the_lease(self) -> None:
         with gpuarb.Arbiter() as arbiter, arbiter.reserve(cus=30) as lease:

@@ -4,9 +4,11 @@
 reason, with the types of its arguments, and every structure has its members at their offsets."""
 
 import ctypes
+import dataclasses
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import rig
 
+import gpuarb
 from gpuarb import library
 
 HEADERS = ('gpuarb.h', 'gpuarb-queues.h')
@@ -125,6 +128,13 @@ class Binding(unittest.TestCase):
         files = [str(path.relative_to(package)) for path in (package / 'gpuarb').iterdir()
                  if path.is_file()]
         self.assertEqual(listed, sorted(files))
+
+    def test_every_record_of_the_package_is_exported(self) -> None:
+        records = {name for module in list(sys.modules) if module.startswith('gpuarb.')
+                   for name, kind in vars(sys.modules[module]).items()
+                   if dataclasses.is_dataclass(kind)}
+        self.assertIn('LeaseInfo', records)
+        self.assertEqual(records - set(gpuarb.__all__), set())
 
     def test_a_missing_library_is_an_import_error_that_names_the_package(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

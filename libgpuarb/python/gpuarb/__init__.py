@@ -20,15 +20,16 @@ from .plan import Plan, Shrink
 from .request import Request, Want, request
 from .run import leased, popen, run
 from .slots import QueueSlot, Slots
-from .snapshot import Client, Cover, Drift, Gpu, LeaseInfo, Pauses, Snapshot
+from .snapshot import (Calibration, Client, Cover, Drift, Gpu, LeaseInfo, Pauses, Slowdown,
+                       Snapshot)
 from .watch import Change, Watch, watch_async
 
 __all__ = [
-    'Arbiter', 'Change', 'Client', 'ConnectionLost', 'Counters', 'Cover', 'DaemonAbsent',
-    'Drift', 'Duration', 'Error', 'Gpu', 'HipError', 'InvalidRequest', 'InvalidState', 'Lease',
-    'LeaseInfo', 'MaskConflict', 'NeverFits', 'NoCapacity', 'NoSuchGpu', 'NoSuchLease',
-    'NoSuchTenant', 'NotPermitted', 'NotSaved', 'NotSupported', 'OutOfRange', 'Partition',
-    'Pauses', 'Plan', 'Process', 'ProtocolError', 'QueueSlot', 'QuotaExceeded', 'Refusal',
-    'Request', 'RuntimeStarted', 'Shrink', 'Shutdown', 'Slots', 'Snapshot', 'Status',
-    'TenantCounters', 'TimedOut', 'TokenConflict', 'TooManyLeases', 'Want', 'Watch', 'leased',
-    'plan', 'popen', 'request', 'reserve', 'run', 'snapshot', 'watch_async']
+    'Arbiter', 'Calibration', 'Change', 'Client', 'ConnectionLost', 'Counters', 'Cover',
+    'DaemonAbsent', 'Drift', 'Duration', 'Error', 'Gpu', 'HipError', 'InvalidRequest',
+    'InvalidState', 'Lease', 'LeaseInfo', 'MaskConflict', 'NeverFits', 'NoCapacity', 'NoSuchGpu',
+    'NoSuchLease', 'NoSuchTenant', 'NotPermitted', 'NotSaved', 'NotSupported', 'OutOfRange',
+    'Partition', 'Pauses', 'Plan', 'Process', 'ProtocolError', 'QueueSlot', 'QuotaExceeded',
+    'Refusal', 'Request', 'RuntimeStarted', 'Shrink', 'Shutdown', 'Slots', 'Slowdown', 'Snapshot',
+    'Status', 'TenantCounters', 'TimedOut', 'TokenConflict', 'TooManyLeases', 'Want', 'Watch',
+    'leased', 'plan', 'popen', 'request', 'reserve', 'run', 'snapshot', 'watch_async']

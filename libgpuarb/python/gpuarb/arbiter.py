@@ -11,9 +11,10 @@ from typing import (Any, Callable, Concatenate, Optional, ParamSpec, Sequence, T
 from .counters import Counters, read_counters
 from .handle import Handle
 from .lease import Lease
-from .library import argument, lib
+from .library import lib
 from .plan import Plan, make_plan
-from .request import Request, Want, has_shares, raw_options, raw_wants, request, resolve, usec
+from .request import (Request, Want, argument, has_shares, raw_options, raw_wants, request, resolve,
+                      usec)
 from .slots import Slots, read_slots
 from .snapshot import Snapshot, take_snapshot
 
@@ -172,12 +173,12 @@ class Arbiter:
 
     def revoke(self, lease: int, grace: float, reason: Optional[str] = None) -> None:
         """Administrators: revokes a lease. Its holder has `grace` seconds to finish its work."""
-        self._handle.call(lib.gpuarb_revoke, self._handle.pointer, lease, usec(grace),
-                          argument(reason))
+        self._handle.call(lib.gpuarb_revoke, self._handle.pointer, lease, usec('grace', grace),
+                          argument('reason', reason))
 
     def drain(self, gpu: Union[str, int], drain: bool = True) -> None:
         """Administrators: stops new grants on a GPU, or allows them again."""
-        self._handle.call(lib.gpuarb_drain, self._handle.pointer, argument(str(gpu)), drain)
+        self._handle.call(lib.gpuarb_drain, self._handle.pointer, argument('gpu', str(gpu)), drain)
 
     def reload(self) -> None:
         """Administrators: gpuarbd reads its configuration again."""

@@ -77,6 +77,11 @@ class InvalidRequest(Error, ValueError):
     """The request is invalid; the sentence names the key and the value."""
 
 
+def invalid(sentence: str) -> InvalidRequest:
+    """The exception for a request that this package refuses."""
+    return InvalidRequest(errno.EINVAL, sentence)
+
+
 class NoCapacity(Error):
     """Does not fit now and may fit later: see `refusals`, or wait."""
 

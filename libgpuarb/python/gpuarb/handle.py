@@ -64,7 +64,7 @@ class Handle:
         end = time.monotonic() + seconds
         with self.locked():
             left = seconds
-            while (r := function(usec(left))) == -errno.EINTR:
+            while (r := function(usec('seconds', left))) == -errno.EINTR:
                 left = max(0.0, end - time.monotonic())
             if r < 0:
                 raise last_error(self.pointer, r)

@@ -15,7 +15,7 @@ from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable,
                     Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar)
 
 from . import library
-from .errors import Error, InvalidState, TimedOut
+from .errors import Error, InvalidState, NoSuchGpu, TimedOut, invalid
 from .handle import Handle
 from .library import lib, strings_of, text
 from .partition import Partition, partition_of
@@ -155,6 +155,9 @@ class Lease:
         if has_shares(wants):
             gpus = [(gpu.name, gpu.cus) for gpu in take_snapshot(self._handle).gpus]
             names = [partition.gpu for partition in self.partitions]
+            if len(names) != len(wants):
+                raise invalid(f'{len(wants)} wants for lease {self._id}, which has {len(names)} '
+                              f'partition{"s"[:len(names) != 1]}: one want for each')
             wants = tuple(resolve(replace(want, gpu=name), gpus)
                           for want, name in zip(wants, names))
         array = raw_wants(wants)
@@ -179,7 +182,10 @@ class Lease:
     def gpu(self, i: int = 0) -> Gpu:
         """The GPU of partition i, as gpuarbd observes it."""
         name = self.partitions[i].gpu
-        return next(gpu for gpu in take_snapshot(self._handle).gpus if gpu.name == name)
+        for gpu in take_snapshot(self._handle).gpus:
+            if gpu.name == name:
+                return gpu
+        raise NoSuchGpu(errno.ENODEV, f'gpuarbd has no GPU {name} any more')
 
     def apply(self) -> int:
         """Masks every compute queue of this process on the GPUs of the lease. Returns how many."""

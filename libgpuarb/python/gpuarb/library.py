@@ -2,7 +2,6 @@
 """The functions and structures of libgpuarb.so.0, as gpuarb.h and gpuarb-queues.h declare them."""
 
 import ctypes
-import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char_p, c_double, c_int, c_size_t,
                     c_uint, c_uint32, c_uint64, c_void_p)
 from typing import Any, Callable, Dict, List, Tuple
@@ -348,15 +347,6 @@ free.argtypes, free.restype = (c_void_p,), None
 def text(value: 'bytes | None') -> str:
     """A string of the library; '' for NULL."""
     return value.decode('utf-8', 'surrogateescape') if value else ''
-
-
-def argument(value: 'str | None') -> 'bytes | None':
-    """A string for the library; None is NULL."""
-    if value is None:
-        return None
-    if '\0' in value:
-        raise ValueError(f'{value!r} has a NUL character')
-    return os.fsencode(value)
 
 
 def strings_of(array: Any) -> List[bytes]:

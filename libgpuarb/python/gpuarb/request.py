@@ -2,23 +2,32 @@
 """What a program asks for: wants, one for each GPU, with options."""
 
 import ctypes
-import math
+import os
 import re
 from dataclasses import dataclass, fields, replace
 from typing import Any, Iterable, Optional, Sequence, Tuple, Union
 
 from . import library
-from .library import argument
+from .errors import invalid
 
 Cus = Union[int, str]  # a number of CUs, also as a string, or a share of the GPU's such as '25%'
 
 _SHARE = re.compile(r'(\d{1,3})%', re.ASCII)
 
 
-def usec(seconds: float) -> int:
+def argument(key: str, value: Optional[str]) -> Optional[bytes]:
+    """A string for the library; None is NULL."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or '\0' in value:
+        raise invalid(f'{key}={value!r}: must be a string without a NUL character')
+    return os.fsencode(value)
+
+
+def usec(key: str, seconds: float) -> int:
     """A time for the library; math.inf is without limit."""
-    if math.isnan(seconds) or seconds < 0:
-        raise ValueError(f'{seconds!r} is not a time: use a number of seconds from 0, or math.inf')
+    if not isinstance(seconds, (int, float)) or not seconds >= 0:
+        raise invalid(f'{key}={seconds!r}: must be a number of seconds from 0, or math.inf')
     return min(library.FOREVER, int(seconds * 1e6)) if seconds < 1e12 else library.FOREVER
 
 
@@ -88,17 +97,17 @@ def request(*wants: Union[Want, Request], cus: Cus = 0, gpu: Union[str, int, Non
         return made
     if one != Want():
         names = [field.name for field in fields(Want) if getattr(one, field.name) != field.default]
-        raise ValueError(f'{", ".join(names)}: belongs into a Want, because the request has wants')
+        raise invalid(f'{", ".join(names)}: belongs into a Want, because the request has wants')
     if isinstance(wants[0], Request):
         if len(wants) > 1 or made != Request((Want(),)):
-            raise ValueError('a Request takes no further wants and options: make another request()')
+            raise invalid('a Request takes no further wants and options: make another request()')
         return wants[0]
     return replace(made, wants=tuple(_want(want) for want in wants))
 
 
 def _want(value: object) -> Want:
     if not isinstance(value, Want):
-        raise ValueError(f'{value!r} is not a gpuarb.Want')
+        raise invalid(f'{value!r} is not a gpuarb.Want')
     return value
 
 
@@ -106,20 +115,20 @@ def _share(want: Want, key: str, sizes: Iterable[int]) -> int:
     """The number of CUs that a member of a want stands for. sizes: the CUs of each GPU that it can
     be granted on."""
     value: Cus = getattr(want, key)
-    if isinstance(value, int):
-        return value
+    if not isinstance(value, str):
+        return value  # raw_wants() checks it
     if re.fullmatch(r'\d{1,9}', value, re.ASCII):
         return int(value)
     match = _SHARE.fullmatch(value)
     if not match or not 1 <= int(match.group(1)) <= 100:
-        raise ValueError(f'{key}={value!r}: must be a number of CUs, or a share from 1% to 100%')
+        raise invalid(f'{key}={value!r}: must be a number of CUs, or a share from 1% to 100%')
     different = sorted(set(sizes))
     if len(different) != 1:
-        raise ValueError(f'{key}={value!r}: a share needs one size of GPU, and there are GPUs with '
-                         f'{" and ".join(map(str, different)) or "no"} CUs: name a GPU with gpu=')
+        raise invalid(f'{key}={value!r}: a share needs one size of GPU, and there are GPUs with '
+                      f'{" and ".join(map(str, different)) or "no"} CUs: name a GPU with gpu=')
     cus = different[0] * int(match.group(1)) // 100
     if cus == 0:
-        raise ValueError(f'{key}={value!r}: less than one CU of the GPU, which has {different[0]}')
+        raise invalid(f'{key}={value!r}: less than one CU of the GPU, which has {different[0]}')
     return cus
 
 
@@ -138,11 +147,11 @@ def resolve(want: Want, gpus: Sequence[Tuple[str, int]]) -> Want:
                    cus_max=_share(want, 'cus_max', sizes))
 
 
-def _check(owner: Any, key: str, bits: int) -> int:
+def _check(owner: Any, key: str, least: int, most: int) -> int:
     """ctypes would silently take a number modulo 2**32."""
     value = getattr(owner, key)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**bits:
-        raise ValueError(f'{key}={value!r}: must be a whole number from 0 to {2**bits - 1}')
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise invalid(f'{key}={value!r}: must be a whole number from {least} to {most}')
     return int(value)
 
 
@@ -151,20 +160,24 @@ def raw_wants(wants: Sequence[Want]) -> Any:
     array = (library.Want * len(wants))()
     for raw, want in zip(array, wants):
         raw.size = ctypes.sizeof(library.Want)
-        raw.gpu = None if want.gpu is None else argument(str(want.gpu))
+        raw.gpu = None if want.gpu is None else argument('gpu', str(want.gpu))
         for key in ('cus', 'shader_engines', 'cus_min', 'cus_max', 'queues', 'streams',
                     'processes', 'sdma_queues', 'sdma_xgmi_queues'):
-            setattr(raw, key, _check(want, key, 32))
-        raw.vram = _check(want, 'vram', 64)
+            setattr(raw, key, _check(want, key, 0, 2**32 - 1))
+        raw.vram = _check(want, 'vram', 0, 2**64 - 1)
         raw.priority = (library.PRIORITY_DEFAULT if want.priority is None
-                        else _check(want, 'priority', 32))
+                        else _check(want, 'priority', 0, 15))
         raw.exact, raw.cooperative = want.exact, want.cooperative
-        raw.shape, raw.isolation = argument(want.shape), argument(want.isolation)
+        raw.shape, raw.isolation = (argument(key, getattr(want, key))
+                                    for key in ('shape', 'isolation'))
     return array
 
 
 def raw_options(asked: Request) -> library.Options:
+    lease_class, name, tenant, token, exclusive = (
+        argument(key, getattr(asked, key))
+        for key in ('class_', 'name', 'tenant', 'token', 'exclusive'))
     return library.Options(
-        ctypes.sizeof(library.Options), argument(asked.class_), argument(asked.name),
-        argument(asked.tenant), argument(asked.token), usec(asked.wait), asked.start_inactive,
-        asked.adaptable, asked.process_fd, argument(asked.exclusive), asked.requeue)
+        ctypes.sizeof(library.Options), lease_class, name, tenant, token, usec('wait', asked.wait),
+        asked.start_inactive, asked.adaptable, _check(asked, 'process_fd', -1, 2**31 - 1),
+        exclusive, asked.requeue)

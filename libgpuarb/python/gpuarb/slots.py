@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import List, Tuple
 
 from .handle import Handle
-from .library import argument, lib, text
+from .library import lib, text
+from .request import argument
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def _copy(pointer: c_void_p) -> Slots:
 
 def read_slots(handle: Handle, gpu: str) -> Slots:
     pointer = c_void_p()
-    handle.call(lib.gpuarb_read_slots, handle.pointer, argument(gpu), pointer)
+    handle.call(lib.gpuarb_read_slots, handle.pointer, argument('gpu', gpu), pointer)
     try:
         return _copy(pointer)
     finally:
