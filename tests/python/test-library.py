@@ -7,10 +7,12 @@ import ctypes
 import dataclasses
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -19,6 +21,7 @@ import rig
 import gpuarb
 from gpuarb import library
 
+PACKAGE = rig.SOURCE / 'libgpuarb/python'
 HEADERS = ('gpuarb.h', 'gpuarb-queues.h')
 COMMENT = re.compile(r'/\*.*?\*/', re.S)
 FUNCTION = re.compile(r'^((?:const )?(?:struct )?\w+ \**)(gpuarb_\w+)\(([^;]*)\);', re.M)
@@ -74,6 +77,12 @@ def exported() -> List[str]:
     return re.findall(r'^\t(gpuarb_\w+);', symbols, re.M)
 
 
+def files() -> List[str]:
+    """The files of the package."""
+    return sorted(str(path.relative_to(PACKAGE)) for path in (PACKAGE / 'gpuarb').iterdir()
+                  if path.is_file())
+
+
 class Binding(unittest.TestCase):
     def test_every_exported_function_is_bound_or_left_out(self) -> None:
         self.assertEqual(sorted(exported()), sorted([*library.PROTOTYPES, *library.LEFT_OUT]))
@@ -123,11 +132,25 @@ class Binding(unittest.TestCase):
                                   capture_output=True).stdout
 
     def test_every_file_of_the_package_is_installed(self) -> None:
-        package = rig.SOURCE / 'libgpuarb/python'
-        listed = re.findall(r"'(gpuarb/[\w.]+)'", (package / 'meson.build').read_text())
-        files = [str(path.relative_to(package)) for path in (package / 'gpuarb').iterdir()
-                 if path.is_file()]
-        self.assertEqual(listed, sorted(files))
+        listed = re.findall(r"'(gpuarb/[\w.]+)'", (PACKAGE / 'meson.build').read_text())
+        self.assertEqual(listed, files())
+
+    def test_a_wheel_has_every_file_of_the_package(self) -> None:
+        system = '/usr/bin/python3'  # for which tests/setup installs the modules
+        if subprocess.run([system, '-c', 'import setuptools, wheel, pip'],
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest('no python3-pip, python3-setuptools or python3-wheel')
+        with tempfile.TemporaryDirectory() as folder:
+            # setuptools writes into the source.
+            source = shutil.copytree(PACKAGE, Path(folder, 'source'))
+            subprocess.run([system, '-m', 'pip', 'wheel', '--quiet', '--no-build-isolation',
+                            '--no-index', '--no-deps', '--wheel-dir', folder, source], check=True)
+            wheel, = Path(folder).glob('*.whl')
+            names = zipfile.ZipFile(wheel).namelist()
+            self.assertEqual(sorted(n for n in names if n.startswith('gpuarb/')), files())
+            done = rig.python('-c', 'import gpuarb; print(gpuarb.__file__)',
+                              env={**os.environ, 'PYTHONPATH': str(wheel)})
+            self.assertEqual(done.stdout, f'{wheel}/gpuarb/__init__.py\n')
 
     def test_every_record_of_the_package_is_exported(self) -> None:
         records = {name for module in list(sys.modules) if module.startswith('gpuarb.')
