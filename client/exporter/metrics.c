@@ -9,10 +9,12 @@
 
 #include "util/base.h"
 
-/* What the leases of one tenant have on one GPU. */
+#define MASK_WORDS 32 /* of the largest GPU */
+
+/* What the leases of one tenant have, and their processes use, on one GPU. */
 struct tally {
 	uint64_t leases, paused, cus, queues, processes, vram;
-	uint64_t observed_cus, observed_queues;
+	uint64_t borrowed_cus, observed_cus, observed_queues;
 };
 
 /* What the leases of one tenant are on the whole machine. */
@@ -99,6 +101,12 @@ static struct tally *find_tally(struct metrics *metrics, size_t gpu, const char 
 	return &metrics->tallies[gpu * (METRICS_TENANTS + 1) + i];
 }
 
+static void add_mask(uint32_t sum[MASK_WORDS], const uint32_t *mask, size_t words)
+{
+	for (size_t w = 0; w < words && w < MASK_WORDS; w++)
+		sum[w] |= mask[w];
+}
+
 static void add_partition(struct metrics *metrics, const char *tenant,
 			  const struct gpuarb_partition *partition)
 {
@@ -167,6 +175,44 @@ static void add_observed(struct metrics *metrics, size_t gpu)
 	}
 }
 
+/* Whether other leases may have its CUs: it lends them, or has not got all of them back. */
+static bool lends(const struct gpuarb_lease_info *lease)
+{
+	return strcmp(lease->lease_class, "realtime") == 0 &&
+	       (strcmp(lease->state, "inactive") == 0 || strcmp(lease->state, "activating") == 0);
+}
+
+static const struct gpuarb_partition *partition_on(const struct metrics *metrics, size_t lease,
+						   size_t gpu)
+{
+	const struct gpuarb_lease_info *info = &metrics->leases[lease];
+
+	for (size_t i = 0; i < info->n_partitions; i++)
+		if (strcmp(info->partitions[i].gpu, metrics->gpus[gpu].name) == 0)
+			return &info->partitions[i];
+	return NULL;
+}
+
+/* CUs of leases that lend, in masks of other leases. */
+static void add_borrowed(struct metrics *metrics, size_t gpu)
+{
+	const struct gpuarb_partition *partition;
+	uint32_t lent[MASK_WORDS] = { 0 };
+
+	for (size_t i = 0; i < metrics->n_leases; i++)
+		if (lends(&metrics->leases[i]) && (partition = partition_on(metrics, i, gpu)))
+			add_mask(lent, partition->cu_mask, partition->cu_mask_words);
+	for (size_t i = 0; i < metrics->n_leases; i++) {
+		struct tally *tally = find_tally(metrics, gpu, metrics->leases[i].tenant);
+
+		if (lends(&metrics->leases[i]) || !(partition = partition_on(metrics, i, gpu)))
+			continue;
+		for (size_t w = 0; w < partition->cu_mask_words && w < MASK_WORDS; w++)
+			tally->borrowed_cus += (unsigned)__builtin_popcount(lent[w] &
+									    partition->cu_mask[w]);
+	}
+}
+
 static int metrics_init(struct metrics *metrics)
 {
 	const char *const *names;
@@ -185,8 +231,10 @@ static int metrics_init(struct metrics *metrics)
 		return -ENOMEM;
 	for (size_t i = 0; i < metrics->n_leases; i++)
 		add_lease(metrics, i);
-	for (size_t i = 0; i < metrics->n_gpus; i++)
+	for (size_t i = 0; i < metrics->n_gpus; i++) {
+		add_borrowed(metrics, i);
 		add_observed(metrics, i);
+	}
 	return 0;
 }
 
@@ -212,27 +260,20 @@ GPU_VALUE(unmanaged, gpu->n_unmanaged)
 GPU_VALUE(vram, gpu->vram_bytes)
 GPU_VALUE(vram_free, gpu->vram_free)
 
-/* CUs of inactive leases that masks of other leases have meanwhile. */
-static double gpu_borrowed(const struct metrics *metrics, size_t i)
+/* CUs that queues of processes without a lease cover. */
+static double gpu_unmanaged_cus(const struct metrics *metrics, size_t i)
 {
-	uint32_t lent[32] = { 0 }, used[32] = { 0 };
+	const struct gpuarb_cover *cover;
+	uint32_t mask[MASK_WORDS] = { 0 };
 	unsigned cus = 0;
 
-	for (size_t k = 0; k < metrics->n_leases; k++) {
-		const struct gpuarb_lease_info *lease = &metrics->leases[k];
-		bool inactive = strcmp(lease->state, "inactive") == 0;
-
-		for (size_t p = 0; p < lease->n_partitions; p++) {
-			const struct gpuarb_partition *partition = &lease->partitions[p];
-
-			if (strcmp(partition->gpu, metrics->gpus[i].name) != 0)
-				continue;
-			for (size_t w = 0; w < partition->cu_mask_words && w < 32; w++)
-				(inactive ? lent : used)[w] |= partition->cu_mask[w];
-		}
-	}
-	for (size_t w = 0; w < 32; w++)
-		cus += (unsigned)__builtin_popcount(lent[w] & used[w]);
+	if (gpuarb_view_masks_observed(metrics->view, i) == 0)
+		return NAN;
+	for (size_t k = 0; (cover = gpuarb_view_cover(metrics->view, i, k)); k++)
+		if (cover->lease == 0)
+			add_mask(mask, cover->cu_mask, cover->cu_mask_words);
+	for (size_t w = 0; w < MASK_WORDS; w++)
+		cus += (unsigned)__builtin_popcount(mask[w]);
 	return cus;
 }
 
@@ -242,8 +283,6 @@ static const struct {
 } gpu_gauges[] = {
 	{ "gpuarb_gpu_cus", "Compute units of the GPU.", gpu_cus },
 	{ "gpuarb_gpu_cus_free", "Compute units in no mask of a lease.", gpu_cus_free },
-	{ "gpuarb_gpu_cus_borrowed", "Compute units of inactive leases that other leases have.",
-	  gpu_borrowed },
 	{ "gpuarb_gpu_queue_slots", "Hardware queue slots.", gpu_queue_slots },
 	{ "gpuarb_gpu_queue_slots_free", "Hardware queue slots that can be granted.",
 	  gpu_queue_slots_free },
@@ -254,6 +293,8 @@ static const struct {
 	{ "gpuarb_gpu_vram_free_bytes", "Memory that can be granted.", gpu_vram_free },
 	{ "gpuarb_gpu_unmanaged_processes",
 	  "Processes with queues and without a lease, at most 64.", gpu_unmanaged },
+	{ "gpuarb_gpu_unmanaged_cus",
+	  "Compute units that queues of processes without a lease cover.", gpu_unmanaged_cus },
 	{ "gpuarb_gpu_oversubscribed", "1: more is in use than the GPU has.", gpu_oversubscribed },
 	{ "gpuarb_gpu_draining", "1: an administrator has stopped new grants.", gpu_draining },
 	{ "gpuarb_gpu_fairness_ratio", "How equally adaptable leases share the GPU; 1: equally.",
@@ -303,6 +344,7 @@ static const struct {
 	TALLY("leases", leases, "Leases with a partition of the GPU."),
 	TALLY("leases_paused", paused, "Leases that are paused on the GPU."),
 	TALLY("cus", cus, "Compute units that were granted."),
+	TALLY("cus_borrowed", borrowed_cus, "Compute units that inactive leases lend it."),
 	TALLY("cus_observed", observed_cus, "Compute units that queues of processes cover."),
 	TALLY("queues", queues, "Hardware queues that were granted."),
 	TALLY("queues_observed", observed_queues, "Hardware queues that were observed."),
@@ -312,13 +354,15 @@ static const struct {
 
 static void write_tallies(const struct metrics *metrics)
 {
+	static const struct tally nothing;
+
 	for (size_t g = 0; g < ARRAY_SIZE(tally_gauges); g++) {
 		begin(metrics, tally_gauges[g].name, "gauge", tally_gauges[g].help);
 		for (size_t i = 0; i < metrics->n_gpus * (METRICS_TENANTS + 1); i++) {
 			const struct tally *tally = &metrics->tallies[i];
 			uint64_t value;
 
-			if (tally->leases == 0)
+			if (memcmp(tally, &nothing, sizeof(nothing)) == 0)
 				continue;
 			memcpy(&value, (const char *)tally + tally_gauges[g].offset, sizeof(value));
 			fputs(tally_gauges[g].name, metrics->file);

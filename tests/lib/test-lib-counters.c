@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "client/exporter/metrics.h"
+#include "dbus/names.h"
 #include "lib-rig.h"
 
 /* A name that no configuration allows: a daemon on another machine may differ. */
@@ -18,7 +19,26 @@
 struct daemon {
 	unsigned counts; /* of the duration, which has two bounds */
 	bool old;        /* it has no ReadCounters */
+	const char *
+		lender; /* the state of a lease that lends; NULL: there are neither GPUs nor leases */
 };
+
+#define GPU(i) "0000:0" #i ":00.0"
+#define PARTITION(mask) "Partitions", "aa{sv}", 1, 2, "gpu", "s", GPU(3), "cu-mask", "au", 1, mask
+
+/* Of two leases on GPU 3, one uses GPU 4, too, as does a process without a lease. */
+static int answer_objects(sd_bus_message *call, const char *lender)
+{
+	return sd_bus_reply_method_return(
+		call, "a{oa{sa{sv}}}", 4, GPUARB_PATH_GPU "/0", 1, GPUARB_INTERFACE_GPU, 1, "Name",
+		"s", GPU(3), GPUARB_PATH_GPU "/1", 1, GPUARB_INTERFACE_GPU, 3, "Name", "s", GPU(4),
+		"MasksObserved", "t", UINT64_C(1), "Observed", "aa{sv}", 3, 3, "lease", "t",
+		UINT64_C(1), "cus", "u", 6, "queues", "u", 2, 1, "cu-mask", "au", 1, 0x0f, 1,
+		"cu-mask", "au", 1, 0x18, GPUARB_PATH_LEASE "/1", 1, GPUARB_INTERFACE_LEASE, 4,
+		"Class", "s", "realtime", "State", "s", lender, "Tenant", "s", NAME,
+		PARTITION(0xff), GPUARB_PATH_LEASE "/2", 1, GPUARB_INTERFACE_LEASE, 3, "State", "s",
+		"granted", "Tenant", "s", NAME, PARTITION(0x7f0));
+}
 
 static void append_duration(sd_bus_message *m, const char *name, unsigned counts)
 {
@@ -63,6 +83,8 @@ static int answer(sd_bus_message *call, void *userdata)
 	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
 		return sd_bus_reply_method_return(call, "a{sv}", 2, "Version", "s", NAME, "Tenants",
 						  "as", 1, NAME);
+	if (sd_bus_message_is_method_call(call, NULL, "GetManagedObjects") && daemon->lender)
+		return answer_objects(call, daemon->lender);
 	if (sd_bus_message_is_method_call(call, NULL, "GetManagedObjects"))
 		return sd_bus_reply_method_return(call, "a{oa{sa{sv}}}", 0);
 	if (daemon->old)
@@ -174,4 +196,27 @@ TEST(an_older_daemon_has_no_counters_and_the_other_metrics)
 	struct daemon daemon = { .old = true };
 
 	LIB_RIG_WITH(answer, &daemon, read_none);
+}
+
+static void show_use(struct gpuarb *gpuarb, struct fake_arbiter *)
+{
+	char *text = write_metrics(gpuarb, false, NULL);
+
+	CHECK(strstr(text, "\ngpuarb_tenant_cus_borrowed{gpu=\"" GPU(3) "\",tenant=\"" ESCAPED
+									"\"} 4\n"));
+	CHECK(strstr(text, "\ngpuarb_tenant_cus_observed{gpu=\"" GPU(4) "\",tenant=\"" ESCAPED
+									"\"} 6\n"));
+	CHECK(strstr(text, "\ngpuarb_tenant_queues_observed{gpu=\"" GPU(4) "\",tenant=\"" ESCAPED
+									   "\"} 2\n"));
+	CHECK(strstr(text, "\ngpuarb_gpu_unmanaged_cus{gpu=\"" GPU(4) "\"} 5\n"));
+	CHECK(!strstr(text, "gpuarb_gpu_unmanaged_cus{gpu=\"" GPU(3)));
+	free(text);
+}
+
+TEST(metrics_have_what_is_borrowed_and_what_is_used_without_a_partition)
+{
+	struct daemon inactive = { .lender = "inactive" }, activating = { .lender = "activating" };
+
+	LIB_RIG_WITH(answer, &inactive, show_use);
+	LIB_RIG_WITH(answer, &activating, show_use);
 }
