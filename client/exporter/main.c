@@ -21,7 +21,7 @@
 #include "client/exporter/metrics.h"
 #include "util/base.h"
 
-#define CONNECTIONS 16U     /* at a time; more are closed at once */
+#define CONNECTIONS 16U     /* at a time; further ones wait in the backlog of the socket */
 #define TIMEOUT_SECONDS 10U /* of a client that sends or reads nothing */
 #define FRESH_USEC 1000000U /* scrapes within this time share a snapshot */
 
