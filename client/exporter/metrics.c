@@ -203,10 +203,11 @@ static void add_borrowed(struct metrics *metrics, size_t gpu)
 		if (lends(&metrics->leases[i]) && (partition = partition_on(metrics, i, gpu)))
 			add_mask(lent, partition->cu_mask, partition->cu_mask_words);
 	for (size_t i = 0; i < metrics->n_leases; i++) {
-		struct tally *tally = find_tally(metrics, gpu, metrics->leases[i].tenant);
+		struct tally *tally;
 
 		if (lends(&metrics->leases[i]) || !(partition = partition_on(metrics, i, gpu)))
 			continue;
+		tally = find_tally(metrics, gpu, metrics->leases[i].tenant);
 		for (size_t w = 0; w < partition->cu_mask_words && w < MASK_WORDS; w++)
 			tally->borrowed_cus += (unsigned)__builtin_popcount(lent[w] &
 									    partition->cu_mask[w]);
