@@ -264,7 +264,7 @@ GPUARB_EXPORT int gpuarb_rt_submit(struct gpuarb_rt_task *task, uint64_t release
 	pthread_mutex_lock(&rt->lock);
 	now = now_usec();
 	job->release = release_usec > 0 ? release_usec : now;
-	if (job->release > now) {
+	if (job->release > now || job->release < task->released) {
 		r = -EINVAL;
 	} else if (rt->error < 0) {
 		r = rt->error;
@@ -272,6 +272,7 @@ GPUARB_EXPORT int gpuarb_rt_submit(struct gpuarb_rt_task *task, uint64_t release
 		r = -ENOBUFS;
 	} else {
 		job_queue_add(&rt->queue, job);
+		task->released = job->release;
 		task->statistics.waiting++;
 		pthread_cond_signal(&rt->submitted);
 	}

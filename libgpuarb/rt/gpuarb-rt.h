@@ -120,9 +120,10 @@ int gpuarb_rt_add_task(struct gpuarb_rt *rt, const struct gpuarb_rt_task_options
 		       struct gpuarb_rt_task **ret);
 
 /* Submits a job of the task. Its deadline and response count from release_usec, a time of
- * CLOCK_MONOTONIC that is not later than now; 0: from now. A job that follows another one (the key
- * "after" of a plan) has the release of the first job of its chain. -ENOBUFS: GPUARB_RT_JOBS_MAX
- * jobs wait; -EIO: HIP failed before, see gpuarb_rt_wait(); -EINVAL; -ENOMEM. */
+ * CLOCK_MONOTONIC that is not later than now, nor earlier than that of the job before; 0: from now. A
+ * job that follows another one (the key "after" of a plan) has the release of the first job of its
+ * chain. -ENOBUFS: GPUARB_RT_JOBS_MAX jobs wait; -EIO: HIP failed before, see gpuarb_rt_wait();
+ * -EINVAL; -ENOMEM. */
 int gpuarb_rt_submit(struct gpuarb_rt_task *task, uint64_t release_usec,
 		     gpuarb_rt_function function, void *userdata);
 

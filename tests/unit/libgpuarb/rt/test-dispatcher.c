@@ -280,6 +280,8 @@ TEST(invalid_arguments_are_refused)
 	CHECK(gpuarb_rt_add_task(rt, &options, &task) == 0);
 	CHECK(gpuarb_rt_submit(task, 0, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_rt_submit(task, UINT64_MAX, do_nothing, NULL) == -EINVAL);
+	CHECK(gpuarb_rt_submit(task, 2, do_nothing, NULL) == 0);
+	CHECK(gpuarb_rt_submit(task, 1, do_nothing, NULL) == -EINVAL); /* before the one before */
 	CHECK(gpuarb_rt_submit(NULL, 0, do_nothing, NULL) == -EINVAL &&
 	      gpuarb_rt_wait(NULL) == -EINVAL);
 	CHECK(gpuarb_rt_read(task, &statistics, sizeof(statistics) + 1) == -EINVAL);
