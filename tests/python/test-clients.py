@@ -74,6 +74,9 @@ class Clients(rig.MachineTest):
 
 
 if __name__ == '__main__':
+    if not os.environ.get('GPUARB_LONG'):
+        print('skipped: Go and Rust take long to compile: tests/run --long')
+        sys.exit(77)
     if not has('go', GO_LIBRARY) and not has('cargo', RUST_LIBRARY):
         print('skipped: neither golang-dbus-dev nor librust-dbus-dev of Debian is installed')
         sys.exit(77)
