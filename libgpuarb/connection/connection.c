@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,16 +260,29 @@ static int open_private(struct gpuarb *gpuarb, struct connection *connection)
 	return 0;
 }
 
+/* ERANGE: an entry longer than the buffer has a name too. */
+static bool has_name(uid_t uid)
+{
+	struct passwd entry, *found = NULL;
+	char buffer[1024];
+	int r = getpwuid_r(uid, &entry, buffer, sizeof(buffer), &found);
+
+	return found || r == ERANGE;
+}
+
 static int hello(struct gpuarb *gpuarb, struct connection *connection)
 {
 	int r = connection_call_bus(gpuarb, connection, "Hello", NULL, "s", NULL);
 
-	if (r == -ECONNRESET)
-		return fail(gpuarb, -ECONNREFUSED,
-			    "the bus at %s closed the connection without a greeting; it "
-			    "refuses users without a name: see getent passwd %u",
-			    gpuarb->address, geteuid());
-	return r;
+	if (r != -ECONNRESET)
+		return r;
+	return fail(gpuarb, -ECONNREFUSED,
+		    has_name(geteuid())
+			    ? "the bus at %s closed the connection without a greeting; a session "
+			      "bus serves only its own user, and this is user %u"
+			    : "the bus at %s closed the connection without a greeting; it "
+			      "refuses users without a name: see getent passwd %u",
+		    gpuarb->address, geteuid());
 }
 
 int connection_new(struct gpuarb *gpuarb, struct connection **ret)

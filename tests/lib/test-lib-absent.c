@@ -3,9 +3,11 @@
 /* The library without a bus, or without a daemon on it. */
 
 #include <errno.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -185,8 +187,8 @@ static void speak_garbage(int fd)
 			return;
 }
 
-/* Accepts the authentication, then sends bytes that are no message. */
-static void speak_garbage_after_authentication(int fd)
+/* False: the client has closed the connection before the end of the authentication. */
+static bool authenticate(int fd)
 {
 	static const char ok[] = "OK 0123456789abcdef0123456789abcdef\r\nAGREE_UNIX_FD\r\n";
 	char buffer[4096];
@@ -195,15 +197,26 @@ static void speak_garbage_after_authentication(int fd)
 	while (have < sizeof(buffer)) {
 		ssize_t n = read(fd, buffer + have, sizeof(buffer) - have);
 
-		if (n <= 0)
-			return;
-		if (have == 0 && write(fd, ok, sizeof(ok) - 1) < 0)
-			return;
+		if (n <= 0 || (have == 0 && write(fd, ok, sizeof(ok) - 1) < 0))
+			return false;
 		have += (size_t)n;
 		if (memmem(buffer, have, "BEGIN\r\n", 7))
-			break;
+			return true;
 	}
-	speak_garbage(fd);
+	return false;
+}
+
+/* Accepts the authentication, then sends bytes that are no message. */
+static void speak_garbage_after_authentication(int fd)
+{
+	if (authenticate(fd))
+		speak_garbage(fd);
+}
+
+/* As dbus-daemon with a user that it does not serve. */
+static void speak_no_greeting(int fd)
+{
+	(void)authenticate(fd);
 }
 
 TEST(opening_fails_cleanly_at_a_peer_that_is_no_bus)
@@ -219,6 +232,35 @@ TEST(opening_fails_cleanly_at_a_peer_that_is_no_bus)
 		CHECK(strstr(gpuarb_last_error(NULL), peer.path));
 		peer_stop(&peer);
 	}
+}
+
+static void is_refused(uid_t uid, const char *cause)
+{
+	struct gpuarb *gpuarb = NULL;
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(seteuid(uid) < 0 || gpuarb_open(&gpuarb) != -ECONNREFUSED ||
+		      !strstr(gpuarb_last_error(NULL), cause));
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+TEST(a_bus_that_refuses_the_user_is_explained_by_the_name_of_the_user)
+{
+	struct peer peer;
+
+	peer_start(&peer, speak_no_greeting);
+	CHECK(chmod(peer.dir, 0755) == 0 && chmod(peer.path, 0777) == 0);
+	if (getpwuid(geteuid()))
+		is_refused(geteuid(), "a session bus serves only its own user");
+	if (geteuid() == 0) {
+		is_refused(2000000001, "refuses users without a name: see getent passwd 2000000001");
+		is_refused(1, "a session bus serves only its own user, and this is user 1");
+	}
+	peer_stop(&peer);
 }
 
 TEST(connecting_to_a_silent_peer_times_out)
