@@ -380,6 +380,9 @@ json_out '.partitions[0] | .cus == 60 and .cus_asked == 60 and .priority == 0'
 ends 0 resize "$ml" --cus=30 --json
 json_out '.partitions[0] | .cus == 30 and .cus_asked == 30 and .priority == 0'
 json_out '.reason == ""' # the agent has acknowledged
+ends 0 resize "$ml" --cus=999 --json
+json_out '.partitions[0] | .cus == 60 and .cus_asked == 60' # all of the GPU
+ends 0 resize "$ml" --cus=30 --json
 ends 2 resize "$ml" --shader-engines=1
 err_has 'adaptable'
 ends 0 resize "$ml" --cus-min=15 --cus-max=60 --priority=normal --json

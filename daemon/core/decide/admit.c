@@ -732,10 +732,12 @@ static enum outcome admit_aim(struct candidate *a)
 static void fill(const struct candidate *a, struct partition *ret)
 {
 	const struct want *want = a->want;
+	unsigned asked = max_u(a->aim, min_u(want->cus_max, a->gpu->cus));
 
 	*ret = (struct partition){
 		.gpu = a->index,
-		.asked = max_u(a->aim, min_u(want->cus_max, a->gpu->cus)),
+		/* An adaptable lease borrows up to it, and no more than there is. */
+		.asked = a->admit_context->adaptable ? min_u(asked, a->gpu->cus) : asked,
 		.granted = { .queues = want->queues,
 			     .processes = want->processes,
 			     .sdma_queues = want->sdma_queues,
