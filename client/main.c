@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,8 +50,28 @@ static int usage_code(const struct verb *verb)
 	return verb->command ? EXIT_RUN_FAILED : EXIT_USAGE;
 }
 
+/* Arguments such as "check|init [FILE...]" begin with the actions, those of most verbs do not. */
+static bool takes_action(const struct verb *verb, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *s = verb->arguments; islower((unsigned char)*s); s++) {
+		size_t n = strcspn(s, "| ");
+
+		if (n == length && strncmp(s, word, n) == 0)
+			return true;
+		s += n;
+		if (*s != '|')
+			return false;
+	}
+	return true;
+}
+
 static int check_words(struct command *command, const struct verb *verb)
 {
+	if (command->n_rest > 0 && !takes_action(verb, command->rest[0]))
+		return fail(command, usage_code(verb), "unknown action '%.80s': gpuarbctl %s %s",
+			    command->rest[0], verb->name, verb->arguments);
 	if (command->n_rest < verb->min_words)
 		return fail(command, usage_code(verb), "missing argument: gpuarbctl %s %s",
 			    verb->name, verb->arguments);

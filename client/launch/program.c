@@ -26,7 +26,7 @@ struct image {
 
 /* ---- finding ----------------------------------------------------------------------------- */
 
-/* 0, or the error of execve(). */
+/* 0, or the error of execve(); -EISDIR instead of its EACCES. */
 static int check_file(const char *path)
 {
 	struct stat st;
@@ -34,7 +34,7 @@ static int check_file(const char *path)
 	if (stat(path, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
-		return -EACCES;
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EACCES;
 	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
@@ -54,8 +54,8 @@ static int find(const char *command, char path[PATH_MAX])
 			r = check_file(path);
 			if (r >= 0)
 				return 0;
-			if (r == -EACCES)
-				result = r;
+			if (r == -EACCES || r == -EISDIR)
+				result = -EACCES;
 		}
 		if (!*end)
 			break;

@@ -202,10 +202,6 @@ int run_config(struct command *command)
 
 	if (strcmp(command->rest[0], "init") == 0)
 		return config_init(command);
-	if (strcmp(command->rest[0], "check") != 0)
-		return fail(command, EXIT_USAGE,
-			    "unknown action '%.80s': use config check or config init",
-			    command->rest[0]);
 
 	r = check(command, &diagnostics);
 	valid = r >= 0 && !diagnostics_have_errors(&diagnostics);

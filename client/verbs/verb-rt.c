@@ -196,9 +196,6 @@ int run_rt(struct command *command)
 	struct rt_gpu gpu;
 	int r, worst = EXIT_OK;
 
-	if (strcmp(command->rest[0], "plan") != 0)
-		return fail(command, EXIT_USAGE, "unknown action '%.80s': use rt plan",
-			    command->rest[0]);
 	r = load(command, &gpu, &settings);
 	for (size_t i = 1; r == EXIT_OK && i < command->n_rest; i++) {
 		if (i > 1 && !command->json)

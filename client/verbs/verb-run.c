@@ -470,7 +470,7 @@ static int check_command(const struct command *command)
 	if (r >= 0)
 		return EXIT_OK;
 	return fail(command, r == -ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT,
-		    "cannot start %.200s: %s", command->rest[0], why);
+		    "cannot start %.200s: %s", *command->rest[0] ? command->rest[0] : "''", why);
 }
 
 int run_run(struct command *command)

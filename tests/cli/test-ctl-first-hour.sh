@@ -25,9 +25,11 @@ ends 127 run -- "$dir/none"
 ends 126 run -- "$dir/plain"
 err_has 'Permission denied'
 ends 126 run -- "$dir/folder"
+err_has 'directory'
 ends 127 run -- "$dir/script"
 err_has '/nonexistent/interpreter'
 ends 127 run -- ''
+err_has "''"
 ends 127 run --cus=8 3 -- true
 err_has 'write -- before it'
 ends 127 run --json -- no-such-command
@@ -159,8 +161,15 @@ for verb in run config mask help; do
 done
 LC_ALL=C "$GPUARBCTL" mask foo >"$dir/out" 2>"$dir/err"
 said='gpuarbctl mask foo'
+err_has "'foo'"
 err_has 'explain|encode|decode'
 err_lacks '\x'
+ends 2 mask explain
+err_has 'explain|encode|decode'
+ends 2 mask decode x y
+err_has "'y'"
+ends 2 rt run
+err_has "'run'"
 
 # ---- config init --------------------------------------------------------------------------
 mkdir "$dir/templates" "$dir/into"

@@ -257,7 +257,8 @@ TEST(a_bus_that_refuses_the_user_is_explained_by_the_name_of_the_user)
 	if (getpwuid(geteuid()))
 		is_refused(geteuid(), "a session bus serves only its own user");
 	if (geteuid() == 0) {
-		is_refused(2000000001, "refuses users without a name: see getent passwd 2000000001");
+		is_refused(2000000001,
+			   "refuses users without a name: see getent passwd 2000000001");
 		is_refused(1, "a session bus serves only its own user, and this is user 1");
 	}
 	peer_stop(&peer);

@@ -252,8 +252,8 @@ static void check_tenant(struct config *config, const struct tenant *tenant)
 
 	if (!tenant->has_match && !is_everybody(tenant->name))
 		ini_bad(&place,
-			"[tenant %s] matches no user: add match-user or match-group; the other "
-			"match keys only narrow them",
+			"[tenant %s] matches no user: it needs a valid match-user or match-group; "
+			"the other match keys only narrow them",
 			tenant->name);
 	if (tenant->alone && tenant->class != CLASS_REALTIME)
 		ini_bad(&place,
