@@ -99,14 +99,14 @@ static void stop_watch(const char *kind, const char *what, void *userdata)
 /* Prints again after each change, and after 2 s: ages and what is observed change without one. */
 static int run_again_and_again(struct command *command, const struct verb *verb)
 {
-	bool terminal = isatty(STDOUT_FILENO);
+	bool screen = print_is_screen(stdout);
 	int r = EXIT_OK;
 
 	for (;;) {
-		if (terminal)
+		if (screen)
 			fputs("\033[H\033[2J", stdout);
 		r = verb->run(command);
-		if (!command->json && !terminal)
+		if (!command->json && !screen)
 			putchar('\n');
 		if (r != EXIT_OK || fflush(stdout) != 0)
 			return r;

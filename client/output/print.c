@@ -159,11 +159,18 @@ unsigned print_width(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+bool print_is_screen(FILE *out)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fileno(out)) && term && strcmp(term, "dumb") != 0;
+}
+
 bool print_may_colour(FILE *out)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no = getenv("NO_COLOR");
 
-	return isatty(fileno(out)) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+	return print_is_screen(out) && !(no && *no);
 }
 
 /* ---- the pager ------------------------------------------------------------------------------ */

@@ -47,6 +47,9 @@ bool print_user(uint32_t uid, char buf[static PRINT_USER]);
 /* Columns of the terminal; 0: out is none. */
 unsigned print_width(FILE *out);
 
+/* Whether out is a terminal that understands escape sequences: TERM is set, and not "dumb". */
+bool print_is_screen(FILE *out);
+
 /* Whether out is a terminal with colours, and NO_COLOR is not set. */
 bool print_may_colour(FILE *out);
 

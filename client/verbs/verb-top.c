@@ -193,7 +193,7 @@ static void top_print(const struct command *command, const struct observed *obse
 	static const char *const heads[] = { "ID",        "NAME",    "STATE",  "CLASS",
 					     "USER",      "GPU",     "CUS",    "USED QUEUES",
 					     "DISTURBED", "EVICTED", "REASON", NULL };
-	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "00061324780" };
+	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "01061324780" };
 
 	gpu_table(command, out);
 	for (size_t l = 0; sorted && l < command->n_leases; l++)
@@ -567,7 +567,7 @@ int run_top(struct command *command)
 
 	if (r != EXIT_OK)
 		return r;
-	if (command->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+	if (command->json || !isatty(STDIN_FILENO) || !print_is_screen(stdout))
 		return print_once(command);
 	return show(command);
 }

@@ -153,7 +153,7 @@ static const char *const heads[] = {
 
 static void print_table(const struct command *command, const struct gpuarb_usage *usage)
 {
-	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "007610853" };
+	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "000621853" };
 	const struct gpuarb_usage_row *row;
 
 	for (size_t i = 0; (row = gpuarb_usage_get(usage, i)); i++)

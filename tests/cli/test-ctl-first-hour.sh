@@ -364,11 +364,31 @@ if command -v script >/dev/null; then
 	script -qec "env -u NO_COLOR TERM=dumb $GPUARBCTL --no-pager list" /dev/null \
 		>"$dir/out" 2>"$dir/err" <&5
 	out_lacks $'\033['
+	TERM=dumb narrow 20 top
+	out_lacks $'\033'
+	out_has 'waiting'
+	for columns in 40 20; do
+		narrow "$columns" usage
+		out_has 'CLASS'
+		check "$said: no row is longer" \
+			test "$(grep -v '^Since ' "$dir/out" | wc -L)" -le "$columns"
+	done
+	said='gpuarbctl list --watch on a dumb terminal'
+	exec 7< <(exec script -qec "TERM=dumb $GPUARBCTL list -w --columns=id" /dev/null <&5 2>&1)
+	watcher=$!
+	: >"$dir/out"
+	while read -r -t 60 line <&7 && printf '%s\n' "$line" >>"$dir/out"; do
+		[[ $line != $'\r' && $line != *$'\033'* ]] || break
+	done
+	out_lacks $'\033'
+	out_has 'ID'
+	kill "$watcher"
+	exec 7<&-
 fi
 # top is drawn again after each key.
 if command -v script >/dev/null; then
 	exec 8<>"$dir/keys"
-	exec 7< <(exec script -qec "stty cols 100; NO_COLOR=1 $GPUARBCTL top" /dev/null <"$dir/keys" 2>&1)
+	exec 7< <(exec script -qec "stty cols 100; TERM=xterm NO_COLOR=1 $GPUARBCTL top" /dev/null <"$dir/keys" 2>&1)
 	said='gpuarbctl top and its keys'
 	text=
 	drawn() # TEXT

@@ -480,7 +480,7 @@ if command -v script >/dev/null; then
 		said="top on a terminal, and $2"
 		: >"$dir/out"
 		: >"$dir/err"
-		exec 6< <(exec script -qec "$GPUARBCTL top" /dev/null <"$dir/keys" 2>&1)
+		exec 6< <(exec script -qec "TERM=xterm $GPUARBCTL top" /dev/null <"$dir/keys" 2>&1)
 		waiter=$!
 		exec 7>"$dir/keys"
 		while [[ $text != *'q quits'* ]] && IFS= read -r -t 60 -n 1 -d '' c <&6; do
