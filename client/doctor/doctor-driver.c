@@ -28,10 +28,20 @@ static void describe_gpus(struct doctor *doctor)
 	means(doctor, "These GPUs can be leased, and programs can compute on them.");
 }
 
+/* The gpuarbd of another bus is usually one with --simulate. */
+static void means_no_lease(struct doctor *doctor, const char *meaning)
+{
+	means(doctor, "%s%s", meaning,
+	      getenv("GPUARB_BUS_ADDRESS") ? " But the gpuarbd at GPUARB_BUS_ADDRESS can have "
+					     "simulated GPUs of its own: see gpuarbctl status."
+					   : "");
+}
+
 static void no_device(struct doctor *doctor, const char *also)
 {
 	report(doctor, MARK_NOTE, "this machine has no AMD GPU on its PCI bus%s", also);
-	means(doctor, "There is nothing to lease. gpuarbd runs all the same and has no GPUs.");
+	means_no_lease(doctor,
+		       "There is nothing to lease. gpuarbd runs all the same and has no GPUs.");
 	advise(doctor, "If the machine should have one, run lspci; in a virtual machine, check "
 		       "that the host passes the GPU through.");
 }
@@ -274,7 +284,7 @@ void check_slots(struct doctor *doctor)
 		return;
 
 	report(doctor, MARK_NOTE, "there is no GPU with slots");
-	means(doctor, "Nothing can be leased.");
+	means_no_lease(doctor, "Nothing can be leased.");
 	advise(doctor, "See kernel.");
 }
 

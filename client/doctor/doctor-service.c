@@ -223,7 +223,15 @@ static void find_tenant(struct doctor *doctor)
 void check_policy(struct doctor *doctor)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	const char *address = getenv("GPUARB_BUS_ADDRESS");
 
+	if (address) {
+		report(doctor, MARK_NOTE,
+		       "these are the files of this machine, not of the gpuarbd at %s", address);
+		means(doctor, "Another policy can be in force there.");
+		advise(doctor, "Run gpuarbctl config check DIRECTORY with the directory of its "
+			       "--tenants.");
+	}
 	if (service_load_config(&doctor->config, &doctor->settings, &diagnostics) > 0) {
 		report(doctor, MARK_OK, CONFIG_NONE);
 		means(doctor, "The defaults apply: every user may reserve best effort leases.");

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "client/doctor/service-user.h"
 #include "client/launch/session.h"
@@ -139,6 +142,22 @@ static char *find_simulate(const struct command *command)
 	return simulate;
 }
 
+/* A directory is one of tenants: its *.conf, which its owner or this user may own. */
+static int load_named(const char *path, struct settings **ret, struct diagnostics *diagnostics)
+{
+	struct config_files files = { .config = "/dev/null", .tenants = path };
+	struct stat st;
+	int r;
+
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return config_load_file(path, ret, diagnostics);
+	files.trust = (struct trust){ { st.st_uid, geteuid() } };
+	r = config_load(&files, ret, diagnostics);
+	if (r >= 0 && (*ret)->n_tenants == 1 && !(*ret)->tenants[0].file)
+		diagnostics_add(diagnostics, false, "%s: no *.conf in it has a tenant", path);
+	return r;
+}
+
 /* The files named, or all files that the daemon reads, with its rules of trust. */
 static int check(struct command *command, struct diagnostics *diagnostics)
 {
@@ -156,7 +175,7 @@ static int check(struct command *command, struct diagnostics *diagnostics)
 	for (size_t i = 1; i < command->n_rest; i++) {
 		size_t before = diagnostics->n;
 
-		r = config_load_file(command->rest[i], &settings, diagnostics);
+		r = load_named(command->rest[i], &settings, diagnostics);
 		if (r >= 0)
 			r = check_floors(command, settings, simulate, diagnostics);
 		settings = settings_free(settings);
@@ -180,6 +199,19 @@ static void print_json(const struct diagnostics *diagnostics, bool valid)
 		json_text(diagnostics->list[i].error ? problems : warnings, NULL,
 			  diagnostics->list[i].text);
 	json_print(stdout, map);
+}
+
+/* address: of a bus whose gpuarbd may read other files than those of this machine; NULL: none. */
+static void print_valid(const char *address)
+{
+	if (!address)
+		print_line(stdout, "the configuration is valid");
+	else
+		print_line(stdout,
+			   "the configuration in /usr/lib/gpuarb, /run/gpuarb and /etc/gpuarb is "
+			   "valid; the gpuarbd at %s may read other files: name them, or their "
+			   "directory",
+			   address);
 }
 
 static void print_count(const struct diagnostics *diagnostics)
@@ -214,7 +246,7 @@ int run_config(struct command *command)
 			print_line(stderr, "%s%s", diagnostics.list[i].error ? "" : "warning: ",
 				   diagnostics.list[i].text);
 		if (valid)
-			print_line(stdout, "the configuration is valid");
+			print_valid(command->n_rest == 1 ? getenv("GPUARB_BUS_ADDRESS") : NULL);
 		else
 			print_count(&diagnostics);
 	}

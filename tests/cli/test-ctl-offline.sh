@@ -208,6 +208,23 @@ ends 6 config check "$dir/bad.conf" --json
 json_out '.valid == false and (.problems | length == 2)'
 ends 6 config check "$dir/none.conf"
 err_has 'none.conf'
+
+# A directory is one such as tenants.d: all *.conf in it, and tenants only.
+mkdir "$dir/tenants.d"
+ends 0 config check "$dir/tenants.d" --json
+json_out '.valid and (.warnings | length == 1 and (.[0] | contains("tenants.d: no *.conf")))'
+printf '[tenant a]\nmatch-user = 0\n' >"$dir/tenants.d/10-a.conf"
+printf '[daemon]\n' >"$dir/tenants.d/20-b.conf"
+printf 'no configuration' >"$dir/tenants.d/README"
+chmod -R go-w "$dir/tenants.d"
+ends 6 config check "$dir/tenants.d" --json
+json_out '.problems | length == 1 and (.[0] | contains("tenants.d/20-b.conf:1"))'
+rm "$dir/tenants.d/20-b.conf"
+ends 0 config check "$dir/tenants.d" --json
+json_out '. == {valid: true, problems: [], warnings: []}'
+# The gpuarbd of another bus than the system bus may read other files.
+ends 0 config check
+out_has "$GPUARB_BUS_ADDRESS"
 ends 2 config
 ends 2 config diff
 err_has 'check'

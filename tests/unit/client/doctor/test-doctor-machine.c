@@ -84,7 +84,15 @@ TEST(a_machine_without_a_gpu_has_no_problem)
 	only(&patient, MARK_NOTE, "KFD has none");
 
 	examine(&patient, check_slots);
-	only(&patient, MARK_NOTE, "no GPU");
+	CHECK(!strstr(only(&patient, MARK_NOTE, "no GPU")->means, "GPUARB_BUS_ADDRESS"));
+
+	/* The gpuarbd of another bus may simulate GPUs. */
+	setenv("GPUARB_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1);
+	examine(&patient, check_slots);
+	CHECK(strstr(only(&patient, MARK_NOTE, "no GPU")->means, "GPUARB_BUS_ADDRESS"));
+	examine(&patient, check_kernel);
+	CHECK(strstr(only(&patient, MARK_NOTE, "KFD")->means, "GPUARB_BUS_ADDRESS"));
+	unsetenv("GPUARB_BUS_ADDRESS");
 	patient_done(&patient);
 }
 

@@ -234,6 +234,19 @@ TEST(the_tenant_of_this_user_is_found)
 	patient_done(&patient);
 }
 
+TEST(a_bus_of_another_gpuarbd_has_a_note_about_its_policy)
+{
+	struct patient patient;
+
+	new_policy(&patient, "[daemon]\n", "[tenant other]\nmatch-user = 4711\n");
+	setenv("GPUARB_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1);
+	examine(&patient, check_policy);
+	unsetenv("GPUARB_BUS_ADDRESS");
+	CHECK(advises(finding_of(&patient, MARK_NOTE, "unix:path=/nonexistent/bus"), "--tenants"));
+	finding_of(&patient, MARK_OK, "2 tenants; ");
+	patient_done(&patient);
+}
+
 TEST(a_configuration_with_an_error_is_a_problem)
 {
 	struct patient patient;
