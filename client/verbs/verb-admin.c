@@ -30,6 +30,19 @@ static int check_gpu(const struct settings *settings, const struct gpu_info *inf
 	return -EINVAL;
 }
 
+/* at: the place of simulate; NULL: it is not of these settings. */
+static int load_profile(const char *profiles, const char *name, const char *at,
+			struct profile *profile, struct diagnostics *diagnostics)
+{
+	_cleanup_(diagnostics_done) struct diagnostics found = { 0 };
+	int r = profile_load(profiles, name, profile, &found);
+
+	for (size_t i = 0; i < found.n; i++)
+		diagnostics_add(diagnostics, found.list[i].error, "%s%s%s", at ? at : "",
+				at ? ": simulate: " : "", found.list[i].text);
+	return r;
+}
+
 /* Profiles that are missing or wrong, and floors that add up to more than one of the simulated GPUs
  * has. */
 static int check_simulated(const struct command *command, const struct settings *settings,
@@ -39,10 +52,11 @@ static int check_simulated(const struct command *command, const struct settings 
 	_cleanup_(freep) char *list = strdup(simulate);
 	char *rest = list, *name;
 	struct profile profile;
+	const char *at = settings->backend == BACKEND_SIMULATED ? settings->simulate_at : NULL;
 	int result = 0;
 
 	for (unsigned card = 0; list && (name = strtok_r(rest, ",", &rest)); card++) {
-		if (profile_load(profiles, name, &profile, diagnostics) < 0) {
+		if (load_profile(profiles, name, at, &profile, diagnostics) < 0) {
 			result = -EINVAL;
 			continue;
 		}

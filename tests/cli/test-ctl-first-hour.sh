@@ -119,7 +119,7 @@ profiles=--profiles=$GPUARB_SOURCE_ROOT/conf/gpus
 checked() { printf '%s\n' "$@" >"$dir/check.conf"; } # LINE…
 checked '[daemon]' 'backend = simulated' 'simulate = radeon-viii'
 ends 6 config check "$profiles" "$dir/check.conf" --json
-json_out '(.problems | length) == 1 and (.problems[0] | contains("radeon-viii"))'
+json_out '(.problems | length) == 1 and (.problems[0] | contains("check.conf:3: simulate: ") and contains("radeon-viii"))'
 checked '[daemon]' 'max-holders = 100 # many'
 ends 6 config check "$dir/check.conf" --json
 json_out '.problems[0] | contains("check.conf:2: max-holders: ") and contains("line of its own")'

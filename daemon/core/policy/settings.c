@@ -103,6 +103,7 @@ struct settings *settings_free(struct settings *settings)
 	free(settings->tenants);
 	free(settings->gpus);
 	free(settings->simulate);
+	free(settings->simulate_at);
 	free(settings);
 	return NULL;
 }

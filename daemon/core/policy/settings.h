@@ -95,7 +95,8 @@ struct gpu_settings {
 
 struct settings {
 	enum backend backend;
-	char *simulate; /* comma-separated profiles, never NULL */
+	char *simulate;    /* comma-separated profiles, never NULL */
+	char *simulate_at; /* "FILE:LINE" of that key; NULL: the default */
 
 	/* Keys that differ from those with which gpuarbd started. */
 	bool restart_for_backend, restart_for_simulate;

@@ -381,7 +381,8 @@ static void set_profiles(const struct ini_place *place, const struct config_key 
 {
 	_cleanup_(freep) char *copy = strdup(value);
 	_cleanup_(freep) char *list = calloc(1, strlen(value) + 1);
-	char *rest = copy, *item;
+	struct settings *settings = field;
+	char *rest = copy, *item, at[512];
 
 	if (!copy || !list) {
 		ini_bad(place, "out of memory");
@@ -400,7 +401,9 @@ static void set_profiles(const struct ini_place *place, const struct config_key 
 			strcat(list, ",");
 		strcat(list, item);
 	}
-	set_string(place, list, field);
+	set_string(place, list, &settings->simulate);
+	snprintf(at, sizeof(at), "%s:%u", place->file, place->line);
+	set_string(place, at, &settings->simulate_at);
 }
 
 /* ---- the keys ------------------------------------------------------------------------ */
@@ -429,7 +432,7 @@ _Static_assert(GRAPHICS_REFUSE_REALTIME == ARRAY_SIZE(graphics) - 2, "words are 
 /* clang-format off */
 static const struct config_key daemon_keys[] = {
 	KEY("backend", config_set_word, DAEMON(backend), .words = backends),
-	KEY("simulate", set_profiles, DAEMON(simulate)),
+	KEY("simulate", set_profiles, .offset = 0),
 	KEY("audit-interval", set_time, DAEMON(audit_interval_usec), .min = 100),
 	KEY("drift-grace", set_time, DAEMON(drift_grace_usec), .min = 1),
 	KEY("unmasked", config_set_word, DAEMON(unmasked), .words = unmasked),

@@ -576,6 +576,10 @@ int config_load(const struct config_files *files, struct settings **ret,
 		check_floor(&config, &settings->tenants[i]);
 		check_effect(&config, i);
 	}
+	if (settings->simulate_at && settings->backend != BACKEND_SIMULATED)
+		diagnostics_add(diagnostics, false,
+				"%s: simulate: no effect without backend = simulated",
+				settings->simulate_at);
 	if (config.errors > 0)
 		return -EINVAL;
 	*ret = TAKE_PTR(settings);

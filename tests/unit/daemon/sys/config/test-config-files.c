@@ -291,7 +291,10 @@ TEST(sample_configuration_is_the_defaults)
 	CHECK(settings_new(&defaults) == 0);
 	uncomment(text);
 	tree = tree_new(text);
-	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 0);
+	/* Its backend is not the one that simulate needs. */
+	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 1);
+	CHECK(!tree.diagnostics.list[0].error);
+	CHECK(strstr(tree.diagnostics.list[0].text, ": simulate: "));
 	s = tree.settings;
 	CHECK(s->backend == defaults->backend && s->unmanaged == defaults->unmanaged);
 	CHECK(strcmp(s->simulate, defaults->simulate) == 0);

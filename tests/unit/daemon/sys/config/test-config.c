@@ -215,6 +215,16 @@ TEST(defaults_may_be_written_out)
 	tree_done(&tree);
 }
 
+TEST(simulate_without_its_backend_is_a_warning)
+{
+	struct tree tree = tree_new("[daemon]\nsimulate = v620\n");
+
+	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 1);
+	CHECK(strstr(tree.diagnostics.list[0].text, "gpuarbd.conf:2: simulate: "));
+	CHECK(!tree.diagnostics.list[0].error);
+	tree_done(&tree);
+}
+
 TEST(full_configuration_has_every_key)
 {
 	char needle[64];
