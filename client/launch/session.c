@@ -112,9 +112,7 @@ int session_gpu(const struct command *command, const char *gpu, const struct gpu
 			return EXIT_OK;
 		}
 	}
-	return fail(command, EXIT_FAILED,
-		    "no GPU '%.80s': gpuarbctl gpus lists the %zu GPU%s of this machine", gpu, n,
-		    n == 1 ? "" : "s");
+	return fail_gpu(command, gpu);
 }
 
 const struct gpuarb_lease_info *session_find(const struct command *command, uint64_t id)

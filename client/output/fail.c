@@ -212,6 +212,13 @@ int fail_asked(const struct command *command, int error)
 	return fail_code(error);
 }
 
+int fail_gpu(const struct command *command, const char *gpu)
+{
+	return fail(command, EXIT_FAILED,
+		    "no GPU '%.80s': gpuarbctl gpus lists the %zu GPU%s of this machine", gpu,
+		    command->n_gpus, command->n_gpus == 1 ? "" : "s");
+}
+
 int fail_lease(const struct command *command, int error)
 {
 	char sentence[64];

@@ -14,19 +14,10 @@
 
 #define CELL_COLUMNS 32U
 #define LAST_COLUMNS 96U /* of the last column */
-
-static bool ends_row(const struct table *table)
-{
-	size_t columns = 0;
-
-	while (table->heads[columns])
-		columns++;
-	return table->n % columns == columns - 1;
-}
+#define TEXT_MOST 1024U  /* characters of a text that are measured */
 
 void table_add(struct table *table, const char *format, ...)
 {
-	size_t columns = CELL_COLUMNS;
 	char *text = NULL, **cells;
 	va_list args;
 	int n;
@@ -42,9 +33,7 @@ void table_add(struct table *table, const char *format, ...)
 	va_start(args, format);
 	n = vasprintf(&text, format, args);
 	va_end(args);
-	if (ends_row(table))
-		columns = LAST_COLUMNS;
-	table->cells[table->n++] = n < 0 ? NULL : print_escape(text, columns);
+	table->cells[table->n++] = n < 0 ? NULL : print_escape(text, SIZE_MAX);
 	if (n >= 0)
 		free(text);
 }
@@ -65,8 +54,8 @@ static const char *cell_text(const char *cell)
 /* Columns of a terminal that the escaped text takes. */
 static size_t width_of(const char *text)
 {
-	wchar_t wide[LAST_COLUMNS * 2];
-	size_t n = mbstowcs(wide, text, LAST_COLUMNS * 2);
+	wchar_t wide[TEXT_MOST];
+	size_t n = mbstowcs(wide, text, TEXT_MOST);
 	int width = n == (size_t)-1 ? -1 : wcswidth(wide, n);
 
 	return width < 0 ? strlen(text) : (size_t)width;
@@ -104,6 +93,17 @@ static void measure(const struct table *table, bool heads, size_t columns, size_
 
 		if (width > widths[c])
 			widths[c] = width;
+	}
+}
+
+/* No cell of a list is wider, unless the list is wide. */
+static void limit(size_t columns, size_t *widths)
+{
+	for (size_t c = 0; c < columns; c++) {
+		size_t most = c + 1 < columns ? CELL_COLUMNS : LAST_COLUMNS;
+
+		if (widths[c] > most)
+			widths[c] = most;
 	}
 }
 
@@ -201,6 +201,8 @@ static void lay_out(const struct table *table, const struct command *command, si
 {
 	*ret = (struct layout){ .n = 0 };
 	measure(table, !command->no_legend, columns, ret->widths);
+	if (!command->wide)
+		limit(columns, ret->widths);
 	if (command->columns && select_columns(table, command->columns, ret))
 		return;
 	for (size_t c = 0; c < columns; c++)
@@ -513,8 +515,7 @@ int list_check(const struct command *command, const char *const *heads)
 	for (size_t i = 0; i < command->n_gpus; i++)
 		found |= gpu_is_listed(command, &command->gpus[i]);
 	if (!found)
-		return fail(command, EXIT_USAGE, "--gpu=%.80s: no such GPU: see gpuarbctl gpus",
-			    gpu);
+		return fail_gpu(command, gpu);
 	if (command->filter.state && !is_state(command->filter.state))
 		return fail(
 			command, EXIT_USAGE,

@@ -355,6 +355,7 @@ if command -v script >/dev/null; then
 	check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 20
 	narrow 20 list --output=wide
 	out_has 'TENANT'
+	out_has "$(printf 'x%.0s' {1..100})"
 	narrow 200 list
 	out_has 'TENANT'
 	said='a state on a terminal has a colour'
@@ -437,7 +438,7 @@ ends 0 list --user=4711 --json
 json_out '. == []'
 ends 0 list --gpu=0 --json
 json_out 'length == 1 and .[0].name == "training"'
-ends 2 list --gpu=7
+ends 1 list --gpu=7
 out_lacks 'training'
 ends 0 list --tenant=none --json
 json_out '. == []'

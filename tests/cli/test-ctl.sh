@@ -305,9 +305,14 @@ err_has 'gpuarbd.conf:4: '
 check 'each mistake has a line of its own' test "$(grep -c 'gpuarbd.conf:' "$dir/err")" = 2
 
 # ---- what names nothing is an error, not an empty list ---------------------------------------
-for wrong in --columns=foo --columns=id,foo --user=nosuchuser --state=sleeping --gpu=9; do
+for wrong in --columns=foo --columns=id,foo --user=nosuchuser --state=sleeping; do
 	ends 2 list "$wrong"
 	err_has "${wrong##*[=,]}"
+done
+for unknown in 'list --gpu=9' 'plan --gpu=9 --cus=3' 'mask explain 0x1 --gpu=9' 'map 9'; do
+	read -ra words <<<"$unknown"
+	ends 1 "${words[@]}"
+	err_has 'no GPU '
 done
 ends 0 status --user=daemon --gpu=0 --json
 json_out '.leases == [] and (.gpus | length == 1)'
