@@ -40,25 +40,15 @@ static const struct field usage_fields[] = {
 
 static const struct dictionary usage_dictionary = DICTIONARY(usage_fields, gpuarb_usage);
 
-static int usage_read(DBusMessage *reply, struct gpuarb_usage *usage, const char **ret_key)
-{
-	DBusMessageIter iter;
-	int r;
-
-	dbus_message_iter_init(reply, &iter);
-	r = read_rows(&iter, &usage_row_dictionary, &usage->arena, &usage->rows, &usage->n,
-		      ret_key);
-	if (r < 0)
-		return r;
-	dbus_message_iter_next(&iter);
-	return read_dictionary(&iter, &usage_dictionary, &usage->arena, usage, ret_key);
-}
+static const struct argument arguments[] = {
+	ARGUMENT_ROWS(&usage_row_dictionary, gpuarb_usage, rows, n),
+	{ .dictionary = &usage_dictionary },
+};
 
 static int usage_new(struct gpuarb *gpuarb, uint64_t since, struct gpuarb_usage **ret)
 {
 	_cleanup_(gpuarb_usage_freep) struct gpuarb_usage *usage = calloc(1, sizeof(*usage));
-	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
-	const char *key = NULL;
+	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;
 
 	if (!usage)
@@ -66,12 +56,9 @@ static int usage_new(struct gpuarb *gpuarb, uint64_t since, struct gpuarb_usage 
 	r = call_new(GPUARB_PATH, GPUARB_INTERFACE, "ReadUsage", &call, DBUS_TYPE_UINT64, &since,
 		     DBUS_TYPE_INVALID);
 	if (r >= 0)
-		r = call_send(gpuarb, call, "aa{sv}a{sv}", &reply);
+		r = call_read(gpuarb, call, arguments, ARRAY_SIZE(arguments), &usage->arena, usage);
 	if (r < 0)
 		return r;
-	r = usage_read(reply, usage, &key);
-	if (r < 0)
-		return r == -EPROTO ? fail_answer(gpuarb, "ReadUsage", key) : r;
 	*ret = TAKE_PTR(usage);
 	return 0;
 }

@@ -14,6 +14,7 @@
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/read.h"
 
 #define PAUSE_MIN_USEC 10000U /* between two attempts to connect */
 #define PAUSE_MAX_USEC 250000U
@@ -214,6 +215,23 @@ int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, D
 		gpuarb->sentence = NULL;
 	}
 	return r;
+}
+
+int call_read(struct gpuarb *gpuarb, DBusMessage *call, const struct argument *arguments, size_t n,
+	      struct arena *arena, void *object)
+{
+	_cleanup_(free_message) DBusMessage *answer = NULL;
+	const char *method = dbus_message_get_member(call), *key = NULL;
+	char signature[4 * sizeof("aa{sv}")] = "";
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		strcat(signature, arguments[i].count_offset > 0 ? "aa{sv}" : "a{sv}");
+	r = call_send(gpuarb, call, signature, &answer);
+	if (r < 0)
+		return r;
+	r = read_arguments(answer, arguments, n, arena, object, &key);
+	return r == -EPROTO ? fail_answer(gpuarb, method, key) : r;
 }
 
 int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,

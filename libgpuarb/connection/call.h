@@ -19,6 +19,12 @@ int call_new(const char *path, const char *interface, const char *member, DBusMe
  */
 int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, DBusMessage **ret);
 
+/* Sends the call and fills object from the answer, which must have these arguments (at most 4). A failure
+ * is noted in gpuarb. */
+struct argument;
+int call_read(struct gpuarb *gpuarb, DBusMessage *call, const struct argument *arguments, size_t n,
+	      struct arena *arena, void *object);
+
 /* Calls with no argument (type DBUS_TYPE_INVALID) or one; the answer is ignored. */
 int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
 		int type, const void *value);

@@ -54,55 +54,37 @@ static const struct field counters_fields[] = {
 
 static const struct dictionary counters_dictionary = DICTIONARY(counters_fields, gpuarb_counters);
 
-static int check_durations(const struct gpuarb_counters *counters, const char **ret_key)
+static const struct argument arguments[] = {
+	ARGUMENT_ROWS(&row_dictionary, gpuarb_counters, rows, n_rows),
+	ARGUMENT_ROWS(&duration_dictionary, gpuarb_counters, durations, n_durations),
+	{ .dictionary = &counters_dictionary },
+};
+
+static bool durations_are_complete(const struct gpuarb_counters *counters)
 {
 	for (size_t i = 0; i < counters->n_durations; i++)
-		if (counters->durations[i].n_counts != counters->durations[i].n_bounds + 1) {
-			*ret_key = "counts";
-			return -EPROTO;
-		}
-	return 0;
-}
-
-static int counters_read(DBusMessage *reply, struct gpuarb_counters *counters, const char **ret_key)
-{
-	DBusMessageIter iter;
-	int r;
-
-	dbus_message_iter_init(reply, &iter);
-	r = read_rows(&iter, &row_dictionary, &counters->arena, &counters->rows, &counters->n_rows,
-		      ret_key);
-	if (r < 0)
-		return r;
-	dbus_message_iter_next(&iter);
-	r = read_rows(&iter, &duration_dictionary, &counters->arena, &counters->durations,
-		      &counters->n_durations, ret_key);
-	if (r >= 0)
-		r = check_durations(counters, ret_key);
-	if (r < 0)
-		return r;
-	dbus_message_iter_next(&iter);
-	return read_dictionary(&iter, &counters_dictionary, &counters->arena, counters, ret_key);
+		if (counters->durations[i].n_counts != counters->durations[i].n_bounds + 1)
+			return false;
+	return true;
 }
 
 static int counters_new(struct gpuarb *gpuarb, struct gpuarb_counters **ret)
 {
 	_cleanup_(gpuarb_counters_freep) struct gpuarb_counters *counters =
 		calloc(1, sizeof(*counters));
-	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
-	const char *key = NULL;
+	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;
 
 	if (!counters)
 		return -ENOMEM;
 	r = call_new(GPUARB_PATH, GPUARB_INTERFACE, "ReadCounters", &call, DBUS_TYPE_INVALID);
 	if (r >= 0)
-		r = call_send(gpuarb, call, "aa{sv}aa{sv}a{sv}", &reply);
+		r = call_read(gpuarb, call, arguments, ARRAY_SIZE(arguments), &counters->arena,
+			      counters);
+	if (r >= 0 && !durations_are_complete(counters))
+		r = fail_answer(gpuarb, "ReadCounters", "counts");
 	if (r < 0)
 		return r;
-	r = counters_read(reply, counters, &key);
-	if (r < 0)
-		return r == -EPROTO ? fail_answer(gpuarb, "ReadCounters", key) : r;
 	*ret = TAKE_PTR(counters);
 	return 0;
 }

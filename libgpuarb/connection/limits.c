@@ -58,39 +58,27 @@ static int row_compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static int limits_read(DBusMessage *reply, struct gpuarb_limits *limits, const char **ret_key)
-{
-	DBusMessageIter iter;
-	int r;
-
-	dbus_message_iter_init(reply, &iter);
-	r = read_dictionary(&iter, &value_dictionary, &limits->arena, &limits->values, ret_key);
-	if (r < 0)
-		return r;
-	dbus_message_iter_next(&iter);
-	r = read_rows(&iter, &row_dictionary, &limits->arena, &limits->rows, &limits->n, ret_key);
-	if (r >= 0 && limits->n > 0)
-		qsort(limits->rows, limits->n, sizeof(*limits->rows), row_compare);
-	return r;
-}
+static const struct argument arguments[] = {
+	ARGUMENT(&value_dictionary, gpuarb_limits, values),
+	ARGUMENT_ROWS(&row_dictionary, gpuarb_limits, rows, n),
+};
 
 static int limits_new(struct gpuarb *gpuarb, struct gpuarb_limits **ret)
 {
 	_cleanup_(gpuarb_limits_freep) struct gpuarb_limits *limits = calloc(1, sizeof(*limits));
-	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
-	const char *key = NULL;
+	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;
 
 	if (!limits)
 		return -ENOMEM;
 	r = call_new(GPUARB_PATH, GPUARB_INTERFACE, "ReadLimits", &call, DBUS_TYPE_INVALID);
 	if (r >= 0)
-		r = call_send(gpuarb, call, "a{sv}aa{sv}", &reply);
+		r = call_read(gpuarb, call, arguments, ARRAY_SIZE(arguments), &limits->arena,
+			      limits);
 	if (r < 0)
 		return r;
-	r = limits_read(reply, limits, &key);
-	if (r < 0)
-		return r == -EPROTO ? fail_answer(gpuarb, "ReadLimits", key) : r;
+	if (limits->n > 0)
+		qsort(limits->rows, limits->n, sizeof(*limits->rows), row_compare);
 	*ret = TAKE_PTR(limits);
 	return 0;
 }

@@ -199,6 +199,26 @@ int read_rows(DBusMessageIter *rows, const struct dictionary *dictionary, struct
 	return 0;
 }
 
+int read_arguments(DBusMessage *answer, const struct argument *arguments, size_t n,
+		   struct arena *arena, void *object, const char **ret_key)
+{
+	DBusMessageIter iter;
+	int r = 0;
+
+	dbus_message_iter_init(answer, &iter);
+	for (size_t i = 0; i < n && r >= 0; i++, dbus_message_iter_next(&iter)) {
+		const struct argument *argument = &arguments[i];
+		void *member = member_at(object, argument->offset);
+
+		if (argument->count_offset == 0)
+			r = read_dictionary(&iter, argument->dictionary, arena, member, ret_key);
+		else
+			r = read_rows(&iter, argument->dictionary, arena, member,
+				      member_at(object, argument->count_offset), ret_key);
+	}
+	return r;
+}
+
 int path_number(const char *path, const char *prefix, uint64_t *ret)
 {
 	size_t length = strlen(prefix);

@@ -52,6 +52,25 @@ int read_dictionary(DBusMessageIter *dict, const struct dictionary *dictionary, 
 int read_rows(DBusMessageIter *rows, const struct dictionary *dictionary, struct arena *arena,
 	      void *ret_array, size_t *ret_n, const char **ret_key);
 
+/* An argument of an answer: an a{sv} that fills a member, or an aa{sv} with the number of its rows in the
+ * member at count_offset. */
+struct argument {
+	const struct dictionary *dictionary;
+	size_t offset, count_offset; /* count_offset 0: a{sv} */
+};
+
+/* clang-format off */
+#define ARGUMENT(dictionary_, object, member) \
+	{ .dictionary = (dictionary_), .offset = offsetof(struct object, member) }
+#define ARGUMENT_ROWS(dictionary_, object, member, count)                              \
+	{ .dictionary = (dictionary_), .offset = offsetof(struct object, member), \
+	  .count_offset = offsetof(struct object, count) }
+/* clang-format on */
+
+/* Fills object from all arguments of an answer, whose signature has been checked. */
+int read_arguments(DBusMessage *answer, const struct argument *arguments, size_t n,
+		   struct arena *arena, void *object, const char **ret_key);
+
 size_t iter_count(const DBusMessageIter *array); /* elements of the array at the iterator */
 
 /* Reads the number in the object path PREFIX/NUMBER. -EPROTO for every other path. */
