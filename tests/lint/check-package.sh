@@ -20,6 +20,9 @@ grep -q "^gpuarb ($ours) " "$source/debian/changelog" || complain "debian/change
 sed 1q "$source/debian/changelog" | grep -q "^gpuarb ($ours) " ||
 	complain "debian/changelog begins with another version than meson.build's $ours"
 
+grep '^## ' "$source/CHANGELOG.md" | sed 1q | grep -q "^## $ours - " ||
+	complain "CHANGELOG.md begins with another version than meson.build's $ours"
+
 # Of other distributions.
 grep -qx "Version: *$ours" "$source/docs/packaging/gpuarb.spec" ||
 	complain "docs/packaging/gpuarb.spec has another Version than meson.build's $ours"
@@ -29,12 +32,17 @@ grep -qx "version = \"$ours\"" "$source/libgpuarb/python/pyproject.toml" ||
 	complain "libgpuarb/python/pyproject.toml has another version than meson.build's $ours"
 bash -n "$source/docs/packaging/PKGBUILD" || complain "docs/packaging/PKGBUILD has a syntax error"
 
-# symbols FILE PACKAGE: each version of the one is a line of the other.
+# symbols FILE PACKAGE: each version of the one is a line of the other. A program that is built with a
+# package can be installed with that package: no symbol is since a later version.
 symbols()
 {
 	for node in $(sed -n 's/^\(GPUARB_[A-Z0-9_]*\) {$/\1/p' "$source/$1"); do
 		grep -q "^ (symver)$node [0-9]" "$source/debian/$2.symbols" ||
 			complain "debian/$2.symbols does not say since when there is $node of $1"
+	done
+	for since in $(sed -n 's/^ .* \([0-9][0-9.]*\)$/\1/p' "$source/debian/$2.symbols"); do
+		[ "$(printf '%s\n' "$since" "$ours" | sort -V | tail -n 1)" = "$ours" ] ||
+			complain "debian/$2.symbols: $since is later than meson.build's $ours"
 	done
 }
 symbols libgpuarb/gpuarb.sym libgpuarb0
