@@ -2,11 +2,11 @@
 #include "client/rt/judge.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rt/dispatch.h"
+#include "client/rt/demand.h"
+#include "client/rt/disturbance.h"
 #include "core/policy/settings.h"
 
 #define CUS_MAX 1024U
@@ -28,156 +28,6 @@ uint64_t rt_plan_allowed(const struct rt_plan *plan, size_t partition)
 	return allowed;
 }
 
-/* ---- disturbances ------------------------------------------------------------------------- */
-
-/* Queues that do not belong to this set. */
-static uint64_t queues_of_others(const struct rt_set *set, const struct gpu_info *gpu)
-{
-	uint64_t own = rt_set_queues(set);
-
-	return gpu->queue_slots > own ? gpu->queue_slots - own : 0;
-}
-
-/* Other partitions of the set, each of which may be activated once. */
-static uint64_t activations_of_others(const struct rt_set *set, size_t partition)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < set->n_partitions; i++)
-		n += i != partition && set->partitions[i].start_inactive;
-	return n;
-}
-
-/* A preemption that times out; 0: the fault model of the set has none. */
-static uint64_t timed_out(const struct rt_set *set)
-{
-	return set->preemption_timeout != RT_UNSET ? set->preemption_timeout : 0;
-}
-
-/* The worst case is a borrower that never acknowledges: see set_deadline() in core/change/lend.c
- * and next_due() in core/change/enforcement.c. At the end of the grace gpuarbd reports and
- * freezes the borrower, and one enforce-delay later kills it. The kernel then removes its
- * queues: by one preemption each, or by a reset of the GPU after its preemption time-out. The next
- * scan observes that the queues are gone. */
-static uint64_t activation(const struct rt_plan *plan, const struct rt_partition *partition)
-{
-	const struct rt_set *set = plan->set;
-	uint64_t removal = 0;
-
-	if (!partition->start_inactive)
-		return RT_UNSET;
-	if (partition->activation != RT_UNSET)
-		return partition->activation;
-	if (set->preemption != RT_UNSET)
-		removal = plan->changed_queues * set->preemption;
-	return set->daemon.activate_grace + set->daemon.enforce_delay +
-	       max_u64(removal, timed_out(set)) + SCAN_WHILE_ENDING_USEC;
-}
-
-static uint64_t longest_deadline(const struct rt_set *set, size_t partition)
-{
-	uint64_t longest = 0;
-
-	for (size_t i = 0; i < set->n_tasks; i++)
-		if (set->tasks[i].partition == partition)
-			longest = max_u64(longest, set->tasks[i].deadline);
-	return longest;
-}
-
-/* Adds what stops the GPU, and how often. A partition with a policy serves several jobs of a task in
- * one busy period: there a number is for its longest deadline. */
-static void add_events(const struct rt_set *set, size_t i, struct rt_often often, uint64_t late,
-		       uint64_t cost, enum bound_source source, struct bound *bound)
-{
-	if (often.rates.n == 0 && (often.number == 0 || often.number == RT_UNSET))
-		return;
-	if (often.rates.n == 0 && set->partitions[i].policy == RT_FIFO) {
-		bound->once = bound_add(bound->once, often.number + late, cost);
-		return;
-	}
-	if (often.rates.n == 0)
-		often.rates = (struct bound_rates){ { { often.number, longest_deadline(set, i) } },
-						    1 };
-	bound->events[source] = (struct bound_events){ cost, late, 0, often.rates };
-}
-
-/* Rates tell when events begin, so those that begin before a window can reach into it. */
-static void add_earlier(const struct rt_set *set, struct bound *bound)
-{
-	uint64_t stop = min_u64(bound_longest_stop(bound), BOUND_TIME_MAX);
-
-	if (set->activations.rates.n > 0)
-		bound->events[BOUND_ACTIVATIONS].before = stop;
-	if (set->queue_changes.rates.n > 0)
-		bound->events[BOUND_QUEUE_CHANGES].before = stop;
-}
-
-/* gpuarbd tells a borrower of an activation at once, and the borrower may answer much later. So a window
- * may begin while the agent still makes one change, which bound_changes() counts; the agent then sets the
- * newest mask, which may be that of an activation before the window. */
-static void add_borrowers(const struct rt_plan *plan, size_t i, struct bound *bound)
-{
-	const struct rt_set *set = plan->set;
-	struct rt_often activations = set->activations;
-
-	if (!rt_often_is_stated(&activations))
-		activations.number = activations_of_others(set, i);
-	bound->change = plan->changed_queues * set->preemption;
-	add_events(set, i, activations, 1, bound->change, BOUND_ACTIVATIONS, bound);
-}
-
-static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition_plan *ret)
-{
-	const struct rt_set *set = plan->set;
-	const struct rt_partition *partition = &set->partitions[i];
-	const struct rt_often timeouts = { .number = timed_out(set) > 0 };
-	uint64_t host = partition->host_submission != RT_UNSET ? partition->host_submission : 0;
-	struct bound *bound = &ret->bound;
-
-	ret->activation = activation(plan, partition);
-	*bound = (struct bound){
-		.margin_percent = plan->margin.percent,
-		.host = partition->policy == RT_FIFO ? host : 0, /* else part of each job */
-		.interval = set->daemon.activate_min_interval,
-	};
-	if (partition->start_inactive && !partition->waits_for_grant)
-		bound->latency = ret->activation;
-	add_events(set, i, timeouts, 0, timed_out(set), BOUND_TIMEOUTS, bound);
-	if (!plan->preempts)
-		return;
-	if (set->borrowers)
-		add_borrowers(plan, i, bound);
-	add_events(set, i, set->queue_changes, 0, set->preemption, BOUND_QUEUE_CHANGES, bound);
-	add_earlier(set, bound);
-}
-
-/* A statement that this GPU contradicts. */
-static int check_pipes(const struct rt_plan *plan, char *problem, size_t size)
-{
-	if (!plan->set->own_pipes || plan->set->n_partitions <= plan->gpu->pipes)
-		return 0;
-	snprintf(problem, size,
-		 "[taskset]: own-pipes = yes cannot be true: this set has %zu partitions, and the "
-		 "GPU has %u pipes; use fewer partitions, or leave the key out",
-		 plan->set->n_partitions, plan->gpu->pipes);
-	return -EINVAL;
-}
-
-/* A plan with preemptions needs their cost. */
-static int check_preemption(const struct rt_plan *plan, char *problem, size_t size)
-{
-	const struct rt_set *set = plan->set;
-	bool others = rt_often_is_stated(&set->queue_changes) && set->queue_changes.number > 0;
-
-	if (!plan->preempts || set->preemption != RT_UNSET || (!set->borrowers && !others))
-		return 0;
-	snprintf(problem, size,
-		 "[taskset] has no preemption: on this GPU (before gfx11) a change of a mask or of "
-		 "queues stops all queues for a time; measure that time (preemption = TIME)%s",
-		 others ? "" : ", or state that no lease borrows CUs (borrowers = no)");
-	return -EINVAL;
-}
-
 /* The sum of the execution times; RT_UNSET: one of them is unknown. */
 static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus)
 {
@@ -195,105 +45,6 @@ static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus
 		work += wcet;
 	}
 	return work;
-}
-
-/* ---- the tasks of a partition with a policy ------------------------------------------------- */
-
-/* What its tasks demand, and their responses from release to notice, in the order of the set. */
-struct demands {
-	const struct rt_plan *plan;
-	size_t partition, n;
-	struct rt_demand *list;
-	uint64_t *responses;
-};
-
-static int demands_new(const struct rt_plan *plan, size_t partition, struct demands *ret)
-{
-	size_t n = plan->set->partitions[partition].n_tasks;
-
-	*ret = (struct demands){ .plan = plan, .partition = partition, .n = n };
-	ret->list = calloc(n, sizeof(*ret->list));
-	ret->responses = calloc(n, sizeof(*ret->responses));
-	return ret->list && ret->responses ? 0 : -ENOMEM;
-}
-
-static void demands_done(struct demands *demands)
-{
-	free(demands->list);
-	free(demands->responses);
-}
-
-/* A dispatcher submits a job when it knows of the end of the one before it: host time is part of the job. */
-static uint64_t cost_of(const struct rt_plan *plan, size_t partition, uint64_t wcet)
-{
-	uint64_t host = plan->set->partitions[partition].host_submission;
-
-	return wcet + bound_margin(&plan->partitions[partition].bound, wcet) +
-	       (host != RT_UNSET ? host : 0);
-}
-
-/* On so many CUs. false: an execution time is unknown. */
-static bool demands_fill(struct demands *demands, unsigned cus)
-{
-	const struct rt_set *set = demands->plan->set;
-	size_t n = 0;
-
-	for (size_t i = 0; i < set->n_tasks; i++) {
-		const struct rt_task *task = &set->tasks[i];
-		enum rt_source source;
-		uint64_t wcet;
-
-		if (task->partition != demands->partition)
-			continue;
-		wcet = rt_wcet(task, cus, set->law, &source);
-		if (wcet == RT_UNSET)
-			return false;
-		demands->list[n++] = (struct rt_demand){
-			.cost = cost_of(demands->plan, demands->partition, wcet),
-			.period = task->period,
-			.deadline = task->deadline,
-			.jitter = demands->plan->tasks[i].jitter,
-		};
-	}
-	return true;
-}
-
-/* 1: all deadlines are kept; 0; -ENOMEM. */
-static int demands_respond(struct demands *demands)
-{
-	const struct bound *bound = &demands->plan->partitions[demands->partition].bound;
-	enum rt_policy policy = demands->plan->set->partitions[demands->partition].policy;
-	int r = (policy == RT_NP_EDF ? dispatch_edf : dispatch_dm)(bound, demands->list, demands->n,
-								   demands->responses);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < demands->n; i++)
-		if (demands->responses[i] > demands->list[i].deadline)
-			return 0;
-	return 1;
-}
-
-/* By how much the execution time of one task may grow. */
-static int demands_growth(struct demands *demands, size_t i, uint64_t *ret)
-{
-	const struct bound *bound = &demands->plan->partitions[demands->partition].bound;
-	struct rt_demand *task = &demands->list[i];
-	uint64_t cost = task->cost, fits = 0, fails = task->deadline + 1;
-	int r;
-
-	while (fits + 1 < fails) {
-		uint64_t more = (fits + fails) / 2;
-
-		task->cost = cost + more + bound_margin(bound, more);
-		r = demands_respond(demands);
-		if (r < 0)
-			return r;
-		*(r > 0 ? &fits : &fails) = more;
-	}
-	task->cost = cost;
-	*ret = fits;
-	return 0;
 }
 
 /* ---- one partition ------------------------------------------------------------------------ */
@@ -586,15 +337,8 @@ int rt_judge(struct rt_plan *plan, char *problem, size_t size)
 	unsigned most = rt_fit_most(plan->gpu);
 	int r;
 
-	plan->preempts = plan->gpu->scheduler != SCHEDULER_MES;
-	plan->changed_queues = set->changed_queues != RT_UNSET ? set->changed_queues
-							       : queues_of_others(set, plan->gpu);
 	find_margin(plan);
-	r = check_preemption(plan, problem, size);
-	if (r >= 0)
-		r = check_pipes(plan, problem, size);
-	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++)
-		make_bound(plan, i, &plan->partitions[i]);
+	r = rt_plan_disturb(plan, problem, size);
 	for (size_t i = 0; i < set->n_tasks; i++)
 		plan->tasks[i].jitter = set->tasks[i].jitter;
 	if (r >= 0)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The tasks of a partition with a policy. */
+
+#include "client/rt/dispatch.h"
+#include "client/rt/plan.h"
+
+/* What its tasks demand, and their responses from release to notice, in the order of the set. */
+struct demands {
+	const struct rt_plan *plan;
+	size_t partition, n;
+	struct rt_demand *list;
+	uint64_t *responses;
+};
+
+int demands_new(const struct rt_plan *plan, size_t partition, struct demands *ret);
+void demands_done(struct demands *demands);
+
+/* On so many CUs. false: an execution time is unknown. */
+bool demands_fill(struct demands *demands, unsigned cus);
+
+/* Finds the responses. 1: all deadlines are kept; 0; -ENOMEM. */
+int demands_respond(struct demands *demands);
+
+/* By how much the execution time of one task may grow. */
+int demands_growth(struct demands *demands, size_t i, uint64_t *ret);

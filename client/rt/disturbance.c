@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/rt/disturbance.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "core/policy/settings.h"
+
+/* Queues that do not belong to this set. */
+static uint64_t queues_of_others(const struct rt_set *set, const struct gpu_info *gpu)
+{
+	uint64_t own = rt_set_queues(set);
+
+	return gpu->queue_slots > own ? gpu->queue_slots - own : 0;
+}
+
+/* Other partitions of the set, each of which may be activated once. */
+static uint64_t activations_of_others(const struct rt_set *set, size_t partition)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < set->n_partitions; i++)
+		n += i != partition && set->partitions[i].start_inactive;
+	return n;
+}
+
+/* A preemption that times out; 0: the fault model of the set has none. */
+static uint64_t timed_out(const struct rt_set *set)
+{
+	return set->preemption_timeout != RT_UNSET ? set->preemption_timeout : 0;
+}
+
+/* The worst case is a borrower that never acknowledges: see set_deadline() in core/change/lend.c
+ * and next_due() in core/change/enforcement.c. At the end of the grace gpuarbd reports and
+ * freezes the borrower, and one enforce-delay later kills it. The kernel then removes its
+ * queues: by one preemption each, or by a reset of the GPU after its preemption time-out. The next
+ * scan observes that the queues are gone. */
+static uint64_t activation(const struct rt_plan *plan, const struct rt_partition *partition)
+{
+	const struct rt_set *set = plan->set;
+	uint64_t removal = 0;
+
+	if (!partition->start_inactive)
+		return RT_UNSET;
+	if (partition->activation != RT_UNSET)
+		return partition->activation;
+	if (set->preemption != RT_UNSET)
+		removal = plan->changed_queues * set->preemption;
+	return set->daemon.activate_grace + set->daemon.enforce_delay +
+	       max_u64(removal, timed_out(set)) + SCAN_WHILE_ENDING_USEC;
+}
+
+static uint64_t longest_deadline(const struct rt_set *set, size_t partition)
+{
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < set->n_tasks; i++)
+		if (set->tasks[i].partition == partition)
+			longest = max_u64(longest, set->tasks[i].deadline);
+	return longest;
+}
+
+/* Adds what stops the GPU, and how often. A partition with a policy serves several jobs of a task in
+ * one busy period: there a number is for its longest deadline. */
+static void add_events(const struct rt_set *set, size_t i, struct rt_often often, uint64_t late,
+		       uint64_t cost, enum bound_source source, struct bound *bound)
+{
+	if (often.rates.n == 0 && (often.number == 0 || often.number == RT_UNSET))
+		return;
+	if (often.rates.n == 0 && set->partitions[i].policy == RT_FIFO) {
+		bound->once = bound_add(bound->once, often.number + late, cost);
+		return;
+	}
+	if (often.rates.n == 0)
+		often.rates = (struct bound_rates){ { { often.number, longest_deadline(set, i) } },
+						    1 };
+	bound->events[source] = (struct bound_events){ cost, late, 0, often.rates };
+}
+
+/* Rates tell when events begin, so those that begin before a window can reach into it. */
+static void add_earlier(const struct rt_set *set, struct bound *bound)
+{
+	uint64_t stop = min_u64(bound_longest_stop(bound), BOUND_TIME_MAX);
+
+	if (set->activations.rates.n > 0)
+		bound->events[BOUND_ACTIVATIONS].before = stop;
+	if (set->queue_changes.rates.n > 0)
+		bound->events[BOUND_QUEUE_CHANGES].before = stop;
+}
+
+/* gpuarbd tells a borrower of an activation at once, and the borrower may answer much later. So a window
+ * may begin while the agent still makes one change, which bound_changes() counts; the agent then sets the
+ * newest mask, which may be that of an activation before the window. */
+static void add_borrowers(const struct rt_plan *plan, size_t i, struct bound *bound)
+{
+	const struct rt_set *set = plan->set;
+	struct rt_often activations = set->activations;
+
+	if (!rt_often_is_stated(&activations))
+		activations.number = activations_of_others(set, i);
+	bound->change = plan->changed_queues * set->preemption;
+	add_events(set, i, activations, 1, bound->change, BOUND_ACTIVATIONS, bound);
+}
+
+static void make_bound(struct rt_plan *plan, size_t i)
+{
+	const struct rt_set *set = plan->set;
+	const struct rt_partition *partition = &set->partitions[i];
+	struct rt_partition_plan *ret = &plan->partitions[i];
+	const struct rt_often timeouts = { .number = timed_out(set) > 0 };
+	uint64_t host = partition->host_submission != RT_UNSET ? partition->host_submission : 0;
+	struct bound *bound = &ret->bound;
+
+	ret->activation = activation(plan, partition);
+	*bound = (struct bound){
+		.margin_percent = plan->margin.percent,
+		.host = partition->policy == RT_FIFO ? host : 0, /* else part of each job */
+		.interval = set->daemon.activate_min_interval,
+	};
+	if (partition->start_inactive && !partition->waits_for_grant)
+		bound->latency = ret->activation;
+	add_events(set, i, timeouts, 0, timed_out(set), BOUND_TIMEOUTS, bound);
+	if (!plan->preempts)
+		return;
+	if (set->borrowers)
+		add_borrowers(plan, i, bound);
+	add_events(set, i, set->queue_changes, 0, set->preemption, BOUND_QUEUE_CHANGES, bound);
+	add_earlier(set, bound);
+}
+
+/* ---- statements of the set that do not suit the GPU ---------------------------------------- */
+
+/* A statement that this GPU contradicts. */
+static int check_pipes(const struct rt_plan *plan, char *problem, size_t size)
+{
+	if (!plan->set->own_pipes || plan->set->n_partitions <= plan->gpu->pipes)
+		return 0;
+	snprintf(problem, size,
+		 "[taskset]: own-pipes = yes cannot be true: this set has %zu partitions, and the "
+		 "GPU has %u pipes; use fewer partitions, or leave the key out",
+		 plan->set->n_partitions, plan->gpu->pipes);
+	return -EINVAL;
+}
+
+/* A plan with preemptions needs their cost. */
+static int check_preemption(const struct rt_plan *plan, char *problem, size_t size)
+{
+	const struct rt_set *set = plan->set;
+	bool others = rt_often_is_stated(&set->queue_changes) && set->queue_changes.number > 0;
+
+	if (!plan->preempts || set->preemption != RT_UNSET || (!set->borrowers && !others))
+		return 0;
+	snprintf(problem, size,
+		 "[taskset] has no preemption: on this GPU (before gfx11) a change of a mask or of "
+		 "queues stops all queues for a time; measure that time (preemption = TIME)%s",
+		 others ? "" : ", or state that no lease borrows CUs (borrowers = no)");
+	return -EINVAL;
+}
+
+int rt_plan_disturb(struct rt_plan *plan, char *problem, size_t size)
+{
+	const struct rt_set *set = plan->set;
+	int r;
+
+	plan->preempts = plan->gpu->scheduler != SCHEDULER_MES;
+	plan->changed_queues = set->changed_queues != RT_UNSET ? set->changed_queues
+							       : queues_of_others(set, plan->gpu);
+	r = check_preemption(plan, problem, size);
+	if (r >= 0)
+		r = check_pipes(plan, problem, size);
+	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++)
+		make_bound(plan, i);
+	return r;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A plan: whether a task set meets its deadlines on a GPU, on which CUs, and with which slack. */
+
+#include "client/rt/bound.h"
+#include "client/rt/fit.h"
+#include "client/rt/set.h"
+
+enum rt_result {
+	RT_ACCEPTED,
+	RT_CONDITIONAL, /* proved under conditions that the file does not state */
+	RT_REJECTED,
+};
+
+#define RT_GROWTH_TASKS 32U
+
+struct rt_task_plan {
+	bool meets;
+	uint64_t jitter; /* its own, and the bound of the task that it comes after */
+	uint64_t wcet;
+	enum rt_source source;
+	uint64_t bound; /* response, jitter and, if it counts, activation; BOUND_NONE */
+	int64_t slack;  /* deadline - bound */
+	/* By which its execution time alone may grow; BOUND_NONE: unknown, the set has chains, or its
+	 * partition has a policy and more than RT_GROWTH_TASKS tasks. */
+	uint64_t growth;
+	char reason[320]; /* of a task that does not: the reason, and what would help */
+};
+
+struct rt_partition_plan {
+	bool passes;
+	bool placed;        /* false: judged on the most CUs that one lease can have */
+	unsigned least;     /* the fewest effective CUs on which it passes; 0: none */
+	unsigned effective; /* the effective CUs of all figures below */
+	struct bound bound;
+	int64_t most_work;   /* with fifo, that keeps all deadlines; -1: none */
+	uint64_t activation; /* RT_UNSET: the lease is active from the start */
+	uint64_t work;       /* sum of one job of each task */
+	uint64_t response;   /* the longest of its tasks, from ready to notice; BOUND_NONE */
+	uint64_t margin, changes, standstill; /* parts of the response; BOUND_NONE */
+};
+
+struct rt_plan {
+	const struct rt_set *set;
+	const struct gpu_info *gpu;
+	enum rt_result result;
+	bool preempts; /* before gfx11: a mask change stops all queues */
+	uint64_t changed_queues;
+	struct margin margin; /* row "": given by the user */
+	unsigned neighbours;  /* leases that run at the same time as a partition */
+	struct rt_partition_plan partitions[RT_PARTITIONS_MAX];
+	struct rt_task_plan *tasks; /* as in the set */
+	struct rt_layout layout;    /* empty with `why`: the partitions do not fit */
+	char reason[768]; /* of a set that is rejected although each partition passes alone */
+
+	char **assumptions, **conditions; /* sentences, owned */
+	size_t n_assumptions, n_conditions;
+};
