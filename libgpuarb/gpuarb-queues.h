@@ -93,6 +93,20 @@ int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue
 			    const uint32_t *mask, size_t words);
 
 /*
+ * Pauses one queue of partition i, together with the SDMA queues of this process on the GPU, or lets it run
+ * again: its waves are saved and it frees its hardware queue. HIP and ROCr have no call for that. The queue
+ * runs again at the latest when the next gpuarb_lease_apply() or an agent changes it, or the lease is
+ * closed. While the lease is paused on the GPU, it stays paused. May block in the driver as
+ * gpuarb_lease_apply().
+ *
+ * Errors: those of gpuarb_lease_apply(), without a change of the queue, and
+ *
+ *	-ENOENT      this process has no compute queue with this id on the GPU
+ *	-EINVAL      no partition i
+ */
+int gpuarb_lease_pause_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue, int paused);
+
+/*
  * Starts an agent: a thread that makes the queues of this process follow an adaptable lease (struct
  * gpuarb_options). Whenever the lease changes, the agent changes the queues as gpuarb_lease_apply()
  * does, but only those that are not right yet, and then acknowledges the generation. The first time it does so before this function

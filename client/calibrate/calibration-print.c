@@ -54,6 +54,15 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 			   "a stream with a mask: %.0f us; a change of a mask: %.0f us, and other "
 			   "queues stand still for up to %.0f us",
 			   c->costs.create, c->costs.change, c->costs.preemption);
+	if (c->costs.create > 0 && !isnan(c->costs.pause))
+		print_line(
+			out,
+			"pausing a queue: %.0f us; resuming it: %.0f us; its kernel stands still "
+			"for up to %.0f us",
+			c->costs.pause, c->costs.resume, c->costs.paused);
+	else if (c->costs.create > 0)
+		print_line(out, "queues cannot be paused: libgpuarb did not see how HIP created "
+				"them");
 	for (size_t i = 0; i < c->n_steps; i++)
 		print_line(out, "%2u queue%s of %u process%s: %.2f times as long as one",
 			   c->step[i].queues, c->step[i].queues == 1 ? "" : "s",
@@ -139,6 +148,9 @@ static void json_costs(struct json_object *map, const struct costs *costs, bool 
 	json_real(map, "stream_usec", known ? costs->create : NAN);
 	json_real(map, "change_usec", known ? costs->change : NAN);
 	json_real(map, "preemption_usec", known ? costs->preemption : NAN);
+	json_real(map, "pause_usec", known ? costs->pause : NAN);
+	json_real(map, "resume_usec", known ? costs->resume : NAN);
+	json_real(map, "paused_usec", known ? costs->paused : NAN);
 }
 
 static void json_step(struct json_object *list, const struct calibration_step *step, bool emulated)

@@ -72,8 +72,12 @@ static void print_law(const struct calibration *c, enum neighbours kind, FILE *o
 				plot_x(&plot, 1.0 / c->point[i].effective),
 				plot_y(&plot, time_of(&c->point[i], kind)), c->point[i].name,
 				time_of(&c->point[i], kind));
-	fprintf(out, "</svg>\n<p>t = %.0f us / E + %.0f us, median error %.1f %%</p>\n",
-		law->a_usec, law->b_usec, law->median_error);
+	if (isnan(law->a_usec))
+		fputs("</svg>\n<p>No law fits: more CUs did not make the kernel faster.</p>\n",
+		      out);
+	else
+		fprintf(out, "</svg>\n<p>t = %.0f us / E + %.0f us, median error %.1f %%</p>\n",
+			law->a_usec, law->b_usec, law->median_error);
 }
 
 /* A bar for each round: two heights are the two states of a pair. */
@@ -103,6 +107,21 @@ static void print_beside(const struct calibration *c, FILE *out)
 				b->slowdown[k]);
 	}
 	fputs("</svg>\n", out);
+}
+
+static void print_costs(const struct costs *costs, FILE *out)
+{
+	if (!(costs->create > 0))
+		return;
+	fprintf(out,
+		"<h2>Changes</h2>\n<p>A stream with a mask: %.0f us. A change of a mask: %.0f us; other "
+		"queues stand still for up to %.0f us.</p>\n",
+		costs->create, costs->change, costs->preemption);
+	if (!isnan(costs->pause))
+		fprintf(out,
+			"<p>Pausing a queue: %.0f us. Resuming it: %.0f us; its kernel stands still "
+			"for up to %.0f us.</p>\n",
+			costs->pause, costs->resume, costs->paused);
 }
 
 static void print_ladder(const struct calibration *c, FILE *out)
@@ -148,11 +167,7 @@ void page_print(const struct gpuarb_gpu *gpu, const struct model *, const struct
 	print_law(c, NEIGHBOURS_COMPUTE, out);
 	print_law(c, NEIGHBOURS_MEMORY, out);
 	print_beside(c, out);
-	if (c->costs.create > 0)
-		fprintf(out,
-			"<h2>Changes</h2>\n<p>A stream with a mask: %.0f us. A change of a mask: "
-			"%.0f us; other queues stand still for up to %.0f us.</p>\n",
-			c->costs.create, c->costs.change, c->costs.preemption);
+	print_costs(&c->costs, out);
 	print_ladder(c, out);
 	print_masks(c, out);
 	fputs("</body>\n</html>\n", out);

@@ -2,6 +2,7 @@
 #include "client/latency/device.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -346,51 +347,95 @@ static double usec_since(uint64_t before)
 	return (double)(our_clock() - before) / 1000;
 }
 
-/* Changes the mask of a queue while the kernel that measures gaps runs. */
-static int change_once(struct hip *hip, hipStream_t runs, uint32_t queue, const uint32_t *mask,
-		       size_t words, struct costs *costs)
+/* Starts the kernel that measures gaps, with a work-group for each CU, whose registers a preemption saves. */
+static int start_gap(struct hip *hip, hipStream_t stream)
 {
 	volatile uint64_t *report = hip->shared->gap;
 	unsigned long long ticks = (unsigned long long)(GAP_USEC * 1000 / hip->tick_ns);
 	void *where = hip->shared->gap, *parameters[] = { &where, &ticks };
-	uint64_t before;
 	int r;
 
 	report[0] = report[1] = 0;
-	r = launch(hip, hip->gap, 1, runs, parameters);
+	r = launch_threads(hip, hip->gap, (unsigned)gpuarb_lease_cus(hip->lease, 0), SPIN_THREADS,
+			   stream, parameters);
 	for (int i = 0; i < 2000 && r >= 0 && report[0] == 0; i++)
 		r = hip->stop->wait(hip->stop->data, 1);
+	return r;
+}
+
+static int end_gap(struct hip *hip, hipStream_t stream, double *worst)
+{
+	const volatile uint64_t *report = hip->shared->gap;
+	int r = finish(hip, stream);
+
+	if (r >= 0 && report[0] != 2)
+		return -ENODATA;
+	*worst = fmax(*worst, (double)report[1] * hip->tick_ns / 1000);
+	return r;
+}
+
+/* Changes the mask of a queue while the kernel runs on another one. */
+static int change_once(struct hip *hip, hipStream_t runs, uint32_t queue, const uint32_t *mask,
+		       size_t words, struct costs *worst)
+{
+	uint64_t before;
+	int r = start_gap(hip, runs);
+
 	before = our_clock();
 	if (r >= 0 && gpuarb_lease_mask_queue(hip->lease, 0, queue, mask, words) < 0)
 		r = problem(hip->device, -EIO, "%s", gpuarb_last_error(hip->gpuarb));
 	if (r < 0)
 		return r;
-	costs->change = usec_since(before);
-	r = finish(hip, runs);
-	if (r >= 0 && report[0] != 2)
-		return -ENODATA;
-	costs->preemption = (double)report[1] * hip->tick_ns / 1000;
-	return r;
+	worst->change = fmax(worst->change, usec_since(before));
+	return end_gap(hip, runs, &worst->preemption);
+}
+
+/* Pauses the queue on which the kernel runs, and lets it run again at once. */
+static int pause_once(struct hip *hip, hipStream_t stream, uint32_t queue, struct costs *worst)
+{
+	uint64_t before;
+	int r = start_gap(hip, stream);
+
+	if (r < 0)
+		return r;
+	before = our_clock();
+	r = gpuarb_lease_pause_queue(hip->lease, 0, queue, 1);
+	worst->pause = fmax(worst->pause, usec_since(before));
+	before = our_clock();
+	if (r >= 0)
+		r = gpuarb_lease_pause_queue(hip->lease, 0, queue, 0);
+	worst->resume = fmax(worst->resume, usec_since(before));
+	if (r < 0)
+		r = problem(hip->device, r == -EOPNOTSUPP ? r : -EIO, "%s",
+			    gpuarb_last_error(hip->gpuarb));
+	return r < 0 ? r : end_gap(hip, stream, &worst->paused);
 }
 
 static int change_often(struct hip *hip, hipStream_t runs, uint32_t queue,
 			const uint32_t *const masks[static 2], size_t words, unsigned times,
 			struct costs *ret)
 {
-	struct costs once;
 	int r = hip->tick_ns > 0 ? 0 : calibrate(hip, runs);
 
 	if (r >= 0 && hip->tick_ns <= 0)
 		return -ENODATA;
-	for (unsigned i = 0; i < times && r >= 0; i++) {
-		r = change_once(hip, runs, queue, masks[(i + 1) % 2], words, &once);
-		if (r < 0)
-			return r;
-		ret->change = once.change > ret->change ? once.change : ret->change;
-		ret->preemption = once.preemption > ret->preemption ? once.preemption
-								    : ret->preemption;
-	}
+	for (unsigned i = 0; i < times && r >= 0; i++)
+		r = change_once(hip, runs, queue, masks[(i + 1) % 2], words, ret);
 	return r;
+}
+
+/* Where libgpuarb does not see how HIP creates queues, it cannot pause them. */
+static int pause_often(struct hip *hip, hipStream_t stream, uint32_t queue, unsigned times,
+		       struct costs *ret)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < times && r >= 0; i++)
+		r = pause_once(hip, stream, queue, ret);
+	if (r != -EOPNOTSUPP)
+		return r;
+	ret->pause = ret->resume = ret->paused = NAN;
+	return finish(hip, stream);
 }
 
 static int change(void *data, const uint32_t *const masks[static 2], size_t words, unsigned times,
@@ -415,6 +460,8 @@ static int change(void *data, const uint32_t *const masks[static 2], size_t word
 		r = new_queue(hip, before, n < QUEUES_MAX ? n : QUEUES_MAX, &queue);
 	if (r >= 0)
 		r = change_often(hip, runs, queue, masks, words, times, ret);
+	if (r >= 0)
+		r = pause_often(hip, changed, queue, times, ret);
 	if (changed)
 		destroy(hip, changed);
 	destroy(hip, runs);

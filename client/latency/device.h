@@ -39,6 +39,10 @@ struct costs {
 	double create;     /* a stream with a mask */
 	double change;     /* a mask of a queue, for the caller */
 	double preemption; /* the longest that a kernel on another queue stood still meanwhile */
+
+	/* A queue that runs a kernel; NAN: it cannot be paused. */
+	double pause, resume; /* for the caller */
+	double paused;        /* the longest that the kernel stood still when resumed at once */
 };
 
 struct device_calls {
@@ -57,7 +61,8 @@ struct device_calls {
 	int (*together)(void *data, void *const *streams, unsigned n, const struct work *work,
 			double *ret_host_usec);
 
-	/* Creates two streams. While a kernel runs on the first, the second gets the two masks in turn. */
+	/* Creates two streams. While a kernel runs on the first, the second gets the two masks in turn; then
+	 * a kernel runs on the second, which is paused and resumed. Each so many times; the worst count. */
 	int (*change)(void *data, const uint32_t *const masks[static 2], size_t words,
 		      unsigned times, struct costs *ret);
 	void (*close)(void *data);

@@ -21,8 +21,8 @@
 /*
  * gpuarb_spin: each work-group multiplies for a while, and reports where and when it ran. The test of the
  * product keeps the compiler from leaving it out; it is never true. gpuarb_read: the same with reading
- * memory that is all zeroes. gpuarb_gap: reads the clock for a while, and reports when it began and the
- * longest time between two readings.
+ * memory that is all zeroes. gpuarb_gap: reads the clock for a while, and its first thread reports that it
+ * began, and the longest time between two readings.
  */
 /* clang-format off */
 const char kernel_source[] =
@@ -179,9 +179,11 @@ const char kernel_source[] =
 "\n"
 "extern \"C\" __global__ void gpuarb_gap(unsigned long long *report, unsigned long long ticks)\n"
 "{\n"
+"	bool tells = __builtin_amdgcn_workgroup_id_x() + __builtin_amdgcn_workitem_id_x() == 0;\n"
 "	unsigned long long start = now(), last = start, longest = 0;\n"
 "\n"
-"	report[0] = 1;\n"
+"	if (tells)\n"
+"		report[0] = 1;\n"
 "	__threadfence_system();\n"
 "	while (last - start < ticks) {\n"
 "		unsigned long long time = now();\n"
@@ -189,6 +191,8 @@ const char kernel_source[] =
 "		longest = time - last > longest ? time - last : longest;\n"
 "		last = time;\n"
 "	}\n"
+"	if (!tells)\n"
+"		return;\n"
 "	report[1] = longest;\n"
 "	report[0] = 2;\n"
 "}\n"

@@ -186,7 +186,7 @@ static int fail_refused(const struct apply *apply, const struct mask_cache_entry
 	case -ETIME: why = "the GPU did not preempt its queues: see the kernel log"; break;
 	default: why = strerror(-error);
 	}
-	return fail(apply->gpuarb, error, "cannot mask queue %" PRIu32 " on GPU %s: %s",
+	return fail(apply->gpuarb, error, "cannot change queue %" PRIu32 " on GPU %s: %s",
 		    entry->queue.id, gpu, why);
 }
 
@@ -262,13 +262,16 @@ static int set_all(const struct apply *apply, int fd, bool again)
 	return no_priority && !apply->ignore_priority ? fail_priority(apply, no_priority) : n;
 }
 
+static int fail_open(const struct apply *apply, int error)
+{
+	return fail(apply->gpuarb, error, "cannot open /dev/kfd again: %s", strerror(-error));
+}
+
 static int set_masks(const struct apply *apply, bool again)
 {
 	_cleanup_(close_fd) int fd = apply->driver->open(apply->driver->userdata);
 
-	if (fd < 0)
-		return fail(apply->gpuarb, fd, "cannot open /dev/kfd again: %s", strerror(-fd));
-	return set_all(apply, fd, again);
+	return fd < 0 ? fail_open(apply, fd) : set_all(apply, fd, again);
 }
 
 /* Finds all queues and their next masks. Returns the number of queues. */
@@ -399,6 +402,43 @@ static int read_own(const struct apply *apply, struct mask_cache_entry *entry, c
 	return 0;
 }
 
+static int find_queue(const struct apply *apply, size_t i, uint32_t queue,
+		      struct mask_cache_entry **ret)
+{
+	*ret = mask_cache_find(apply->mask_cache, i, queue);
+	return *ret ? 0
+		    : fail(apply->gpuarb, -ENOENT,
+			   "this process has no compute queue %" PRIu32 " on GPU %s", queue,
+			   apply->lease->partitions[i].gpu);
+}
+
+int apply_pause(const struct apply *apply, size_t i, uint32_t queue, bool paused)
+{
+	struct mask_cache_entry *entry;
+	struct queue_state next;
+	_cleanup_(close_fd) int fd = -1;
+	int r;
+
+	r = check_lease(apply);
+	if (r >= 0)
+		r = check_partition(apply, i);
+	if (r >= 0)
+		r = refresh(apply);
+	if (r >= 0)
+		r = find_queue(apply, i, queue, &entry);
+	if (r < 0)
+		return r;
+	fd = apply->driver->open(apply->driver->userdata);
+	if (fd < 0)
+		return fail_open(apply, fd);
+	next = entry->now;
+	next.has_turn = true;
+	next.paused = paused || apply->lease->partitions[i].paused;
+	next.priority = apply->lease->partitions[i].priority;
+	r = queue_state_turn(apply->driver, fd, queue, &entry->now, &next);
+	return r < 0 && r != -ENODATA ? fail_refused(apply, entry, r) : 0;
+}
+
 int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_t *mask,
 	      size_t words)
 {
@@ -415,11 +455,9 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 	if (r < 0)
 		return r;
 
-	entry = mask_cache_find(apply->mask_cache, i, queue);
-	if (!entry)
-		return fail(apply->gpuarb, -ENOENT,
-			    "this process has no compute queue %" PRIu32 " on GPU %s", queue,
-			    apply->lease->partitions[i].gpu);
+	r = find_queue(apply, i, queue, &entry);
+	if (r < 0)
+		return r;
 	before = *entry;
 	entry->own.words = 0;
 	r = mask ? read_own(apply, entry, mask, words) : 0;
@@ -517,4 +555,15 @@ GPUARB_EXPORT int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, 
 	r = enter(lease, &apply);
 	apply.ignore_priority = true;
 	return leave(lease, &apply, r < 0 ? r : apply_own(&apply, i, queue, mask, words), false);
+}
+
+GPUARB_EXPORT int gpuarb_lease_pause_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue,
+					   int paused)
+{
+	struct apply apply;
+	int r;
+
+	HANDLE_BEGIN(lease, lease->gpuarb);
+	r = enter(lease, &apply);
+	return leave(lease, &apply, r < 0 ? r : apply_pause(&apply, i, queue, paused != 0), false);
 }

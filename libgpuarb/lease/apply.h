@@ -32,11 +32,12 @@ struct apply {
  * noted in gpuarb: its queues cannot be found. */
 int apply_this_process(struct gpuarb *gpuarb, struct apply *ret);
 
-/* gpuarb_lease_apply(), gpuarb_lease_queue_ids(), gpuarb_lease_mask_queue(). */
+/* gpuarb_lease_apply(), gpuarb_lease_queue_ids(), gpuarb_lease_mask_queue(), gpuarb_lease_pause_queue(). */
 int apply_all(const struct apply *apply);
 int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t max);
 int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_t *mask,
 	      size_t words);
+int apply_pause(const struct apply *apply, size_t i, uint32_t queue, bool paused);
 
 /* apply_all() for queues that do not have their mask and turn yet. Without such queues the driver is
  * not opened. */

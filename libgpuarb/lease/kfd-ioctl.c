@@ -251,8 +251,8 @@ bool queue_state_same(const struct queue_state *a, const struct queue_state *b)
 	return turn_same(a, b) && a->mask.words > 0 && mask_same(&a->mask, &b->mask);
 }
 
-static int change_turn(const struct driver *driver, int fd, uint32_t queue, struct queue_state *now,
-		       const struct queue_state *next)
+int queue_state_turn(const struct driver *driver, int fd, uint32_t queue, struct queue_state *now,
+		     const struct queue_state *next)
 {
 	int r = 0;
 
@@ -269,7 +269,7 @@ static int change_turn(const struct driver *driver, int fd, uint32_t queue, stru
 int queue_state_set(const struct driver *driver, int fd, uint32_t queue, struct queue_state *now,
 		    const struct queue_state *next)
 {
-	int turn = next->paused ? change_turn(driver, fd, queue, now, next) : 0, r = 0;
+	int turn = next->paused ? queue_state_turn(driver, fd, queue, now, next) : 0, r = 0;
 
 	if (turn < 0 && turn != -ENODATA)
 		return turn;
@@ -277,7 +277,7 @@ int queue_state_set(const struct driver *driver, int fd, uint32_t queue, struct 
 		r = driver->set_mask(driver->userdata, fd, queue, &next->mask);
 	if (r < 0)
 		return r;
-	return next->paused ? turn : change_turn(driver, fd, queue, now, next);
+	return next->paused ? turn : queue_state_turn(driver, fd, queue, now, next);
 }
 
 /* ---- replacing ioctl() ------------------------------------------------------------------- */

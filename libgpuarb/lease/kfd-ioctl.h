@@ -84,6 +84,10 @@ struct queue_state {
 
 bool queue_state_same(const struct queue_state *a, const struct queue_state *b);
 
+/* Pauses or resumes a queue, and holds it to the priority, if that differs. *now: what was set. */
+int queue_state_turn(const struct driver *driver, int fd, uint32_t queue, struct queue_state *now,
+		     const struct queue_state *next);
+
 /* Sets what differs, with the mask changing while the queue is paused. *now: what was set; its mask
  * is left to the caller. -ENODATA as of set_turn(), after all else was done. */
 int queue_state_set(const struct driver *driver, int fd, uint32_t queue, struct queue_state *now,

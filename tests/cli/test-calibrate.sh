@@ -85,7 +85,8 @@ no_lease
 json_out '.interference | map([.kind, .neighbours]) == [["memory",1],["memory",3],["compute",1],["compute",3]]'
 json_out '.interference | all(.emulated and .bistable == false and (.rounds | length) == 5)'
 json_out '[.interference[].slowdown_percent] as $s | [125,175,110,130] | to_entries | all($s[.key] - .value | . >= 0 and . <= 1)'
-json_out '.costs == {emulated: true, stream_usec: 9300, change_usec: 55, preemption_usec: 41}'
+json_out '.costs == {emulated: true, stream_usec: 9300, change_usec: 55, preemption_usec: 41,
+	pause_usec: 48, resume_usec: 33, paused_usec: 97}'
 check 'no process is left' test -z "$(ls "$dir/beside")"
 json_out '.ladder | map([.queues, .processes]) == [[1,1],[2,1],[4,1],[5,1],[2,2],[3,3],[4,4]] and all(.emulated)'
 cp "$dir/out" "$dir/full.json"

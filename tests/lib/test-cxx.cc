@@ -59,6 +59,7 @@ int main()
 	CHECK(gpuarb_watch(handle, GPUARB_FOREVER, event, nullptr) < 0);
 	CHECK(gpuarb_lease_apply(lease) < 0 && gpuarb_lease_queue_ids(lease, 0, nullptr, 0) < 0);
 	CHECK(gpuarb_lease_mask_queue(lease, 0, 0, nullptr, 0) < 0);
+	CHECK(gpuarb_lease_pause_queue(lease, 0, 0, 1) < 0);
 	gpuarb_lease_attach(lease, &position, nullptr);
 	CHECK(!gpuarb_lease_attached(lease));
 	gpuarb_close(handle);

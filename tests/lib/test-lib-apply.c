@@ -50,6 +50,7 @@ TEST(the_lease_is_checked_before_its_queues)
 	CHECK(gpuarb_lease_apply(lease) == 0 && !*gpuarb_last_error(stage.gpuarb));
 	CHECK(gpuarb_lease_queue_ids(lease, 0, &id, 1) == 0);
 	CHECK(gpuarb_lease_mask_queue(lease, 0, 0, mask, 1) == -ENOENT);
+	CHECK(gpuarb_lease_pause_queue(lease, 0, 0, 1) == -ENOENT);
 
 	setenv("HSA_CU_MASK", "0:0xff", 1);
 	CHECK(gpuarb_lease_apply(lease) == -EEXIST);

@@ -66,6 +66,7 @@ TEST(every_function_accepts_null)
 	CHECK(gpuarb_lease_apply(NULL) == -EINVAL);
 	CHECK(gpuarb_lease_queue_ids(NULL, 0, NULL, 0) == -EINVAL);
 	CHECK(gpuarb_lease_mask_queue(NULL, 0, 0, NULL, 0) == -EINVAL);
+	CHECK(gpuarb_lease_pause_queue(NULL, 0, 0, 1) == -EINVAL);
 	CHECK(gpuarb_lease_fail(NULL, -EIO, "") == -EINVAL);
 	gpuarb_lease_attach(NULL, &n, NULL);
 	CHECK(!gpuarb_lease_attached(NULL));

@@ -272,7 +272,12 @@ static int change(void *data, const uint32_t *const masks[static 2], size_t word
 	for (size_t i = 0; i < 2; i++)
 		codec_decode(&model->gpu->codec, masks[i], words, &set[i]);
 	CHECK(memcmp(&set[0], &set[1], sizeof(set[0])) != 0);
-	*ret = (struct costs){ .create = 9300, .change = 55, .preemption = 41 };
+	*ret = (struct costs){ .create = 9300,
+			       .change = 55,
+			       .preemption = 41,
+			       .pause = model->no_pause ? NAN : 48,
+			       .resume = model->no_pause ? NAN : 33,
+			       .paused = model->no_pause ? NAN : 97 };
 	return model->change_with;
 }
 

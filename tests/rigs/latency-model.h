@@ -39,6 +39,7 @@ struct latency_model {
 	bool ignores_masks;          /* all kernels run in the same place */
 	bool bistable;               /* a test draws a slow state */
 	int change_with;             /* the result of a change of a mask */
+	bool no_pause;               /* queues cannot be paused */
 	double noise;                /* of the time of work-groups, as a part of it */
 	unsigned jumps;              /* so many of the next runs end when the clock was reset */
 	size_t hot_from, hot_to;     /* these runs take 1.3 times as long */

@@ -298,6 +298,7 @@ LEFT_OUT: Dict[str, str] = {
     'gpuarb_lease_effective_cus': 'a member of struct gpuarb_partition',
     'gpuarb_lease_fail': 'for libraries in C',
     'gpuarb_lease_gpu': 'a member of struct gpuarb_partition',
+    'gpuarb_lease_pause_queue': 'libgpuarb, loaded by Python, does not see how queues are created',
     'gpuarb_lease_priority': 'a member of struct gpuarb_partition',
     'gpuarb_lease_processes': 'a member of struct gpuarb_partition',
     'gpuarb_lease_queues': 'a member of struct gpuarb_partition',

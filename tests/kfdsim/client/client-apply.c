@@ -27,6 +27,7 @@
 #define RING 65536U
 #define WORDS 32U
 #define CONTROL "/sys/kernel/debug/kfdsim/control"
+#define STATE "/sys/kernel/debug/kfdsim/state"
 
 struct queue {
 	HSA_QUEUEID handle;
@@ -167,6 +168,19 @@ static void refuse(unsigned n, const char *error)
 	CHECK(fclose(control) == 0);
 }
 
+/* So many queues that exist are not in the run list. */
+static void pauses(struct state *state, int n)
+{
+	char command[256];
+
+	snprintf(
+		command, sizeof(command),
+		"test $(jq '[.processes[].queues[] | select(.alive and .type == \"compute\" and (.active | not))]"
+		" | length' %s) = %d",
+		STATE, n);
+	IS(system(command), 0);
+}
+
 static void none(struct state *state)
 {
 	reserve(state, 1);
@@ -198,6 +212,12 @@ static void follow(struct state *state)
 	IS(gpuarb_lease_mask_queue(state->lease, 0, 1, outside, 3), -ERANGE);
 	IS(gpuarb_lease_mask_queue(state->lease, 0, 3, low, 1), -ENOENT);
 	IS(gpuarb_lease_mask_queue(state->lease, 0, 4, low, 1), -ENOENT);
+
+	IS(gpuarb_lease_pause_queue(state->lease, 0, 1, 1), 0);
+	pauses(state, 1);
+	IS(gpuarb_lease_pause_queue(state->lease, 0, 1, 0), 0);
+	pauses(state, 0);
+	IS(gpuarb_lease_pause_queue(state->lease, 0, 3, 1), -ENOENT);
 
 	resize(state, 20);
 	refuse(2, "EBUSY");

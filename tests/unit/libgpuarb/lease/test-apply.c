@@ -163,6 +163,47 @@ TEST(a_queue_that_cannot_be_paused_is_an_error)
 	apply_rig_done(&rig);
 }
 
+TEST(one_queue_is_paused_and_resumed)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	rig.partitions[0].priority = 9;
+	apply_rig_queue(&rig, 1, 0, 0);
+	apply_rig_queue(&rig, 2, 0, 0);
+	CHECK(apply_pause(&rig.apply, 0, 1, true) == 0 && rig.paused[1] && !rig.paused[2]);
+	CHECK(rig.priority[1] == 9 && rig.calls == 0);
+	CHECK(apply_pause(&rig.apply, 0, 1, true) == 0 && rig.turns == 1);
+	CHECK(apply_pause(&rig.apply, 0, 1, false) == 0 && !rig.paused[1] && rig.turns == 2);
+
+	/* A mask that is set later lets it run; a paused lease does not. */
+	CHECK(apply_pause(&rig.apply, 0, 2, true) == 0 && rig.paused[2]);
+	CHECK(apply_rig_apply(&rig) == 2 && !rig.paused[2]);
+	rig.partitions[0].paused = 1;
+	CHECK(apply_rig_apply(&rig) == 2 && rig.paused[1]);
+	CHECK(apply_pause(&rig.apply, 0, 1, false) == 0 && rig.paused[1]);
+	apply_rig_done(&rig);
+}
+
+TEST(queue_that_is_unknown_or_not_of_the_lease_is_not_paused)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	apply_rig_queue(&rig, 1, 0, 0);
+	apply_rig_queue(&rig, 2, 1, 0);
+	CHECK(apply_pause(&rig.apply, 0, 2, true) == -ENOENT);
+	CHECK(apply_pause(&rig.apply, 0, 3, true) == -ENOENT);
+	CHECK(apply_pause(&rig.apply, 1, 2, true) == -EINVAL);
+	rig.turn_error = -EOPNOTSUPP;
+	CHECK(apply_pause(&rig.apply, 0, 1, true) == -EOPNOTSUPP && !rig.paused[1]);
+	rig.open_error = -EMFILE;
+	CHECK(apply_pause(&rig.apply, 0, 1, true) == -EMFILE);
+	rig.info.state = "waiting";
+	CHECK(apply_pause(&rig.apply, 0, 1, true) == -EBADFD);
+	apply_rig_done(&rig);
+}
+
 TEST(a_priority_that_cannot_be_set_is_reported_after_the_masks_are)
 {
 	struct apply_rig rig;
