@@ -156,11 +156,7 @@ int neighbour_run(struct command *command, struct bench *bench)
 
 	if (command->n_rest != 3)
 		return fail(command, EXIT_USAGE, "gpuarbctl calibrate starts this program");
-	r = bench_join(command, bench);
-	if (r == EXIT_OK)
-		r = bench_find_gpu(command, bench);
-	if (r == EXIT_OK)
-		r = bench_open_device(command, bench);
+	r = bench_start(command, bench);
 	if (r != EXIT_OK)
 		return r;
 	r = run(bench, command->rest[1], command->rest[2]);

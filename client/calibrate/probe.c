@@ -91,12 +91,8 @@ int probe_run(struct command *command, struct bench *bench)
 	struct probe probe = { 0 };
 	const uint32_t *mask;
 	size_t words;
-	int r = bench_join(command, bench);
+	int r = bench_start(command, bench);
 
-	if (r == EXIT_OK)
-		r = bench_find_gpu(command, bench);
-	if (r == EXIT_OK)
-		r = bench_open_device(command, bench);
 	if (r != EXIT_OK)
 		return r;
 	mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);

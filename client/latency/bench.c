@@ -138,7 +138,7 @@ int bench_reserve(struct command *command, unsigned streams, unsigned processes,
 	return r == EXIT_OK ? bench_watch(command, bench) : r;
 }
 
-int bench_join(struct command *command, struct bench *bench)
+static int join(struct command *command, struct bench *bench)
 {
 	int r = session_open(command);
 
@@ -176,4 +176,13 @@ int bench_open_device(const struct command *command, struct bench *bench)
 			    &bench->device);
 
 	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
+}
+
+int bench_start(struct command *command, struct bench *bench)
+{
+	int r = join(command, bench);
+
+	if (r == EXIT_OK)
+		r = bench_find_gpu(command, bench);
+	return r == EXIT_OK ? bench_open_device(command, bench) : r;
 }

@@ -36,8 +36,8 @@ struct bench {
 int bench_reserve(struct command *command, unsigned streams, unsigned processes,
 		  struct bench *bench);
 
-/* Joins the lease command->id. */
-int bench_join(struct command *command, struct bench *bench);
+/* Joins the lease command->id, finds its GPU and opens the device. */
+int bench_start(struct command *command, struct bench *bench);
 
 /* Reads signals and changes of bench->lease from here on. */
 int bench_watch(const struct command *command, struct bench *bench);

@@ -477,6 +477,24 @@ static void close_hip(void *data)
 	free(data);
 }
 
+static int find_functions(struct hip *hip)
+{
+	const struct {
+		const char *name;
+		hipFunction_t *where;
+	} functions[] = {
+		{ KERNEL_NAME, &hip->play },   { KERNEL_CLEAR, &hip->clear },
+		{ KERNEL_CLOCK, &hip->clock }, { KERNEL_SPIN, &hip->spin },
+		{ KERNEL_READ, &hip->read },   { KERNEL_GAP, &hip->gap },
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(functions) && r >= 0; i++)
+		r = check(hip, functions[i].name,
+			  hipModuleGetFunction(functions[i].where, hip->module, functions[i].name));
+	return r;
+}
+
 static int load(struct hip *hip, struct compiler *compiler, int ordinal)
 {
 	_cleanup_(freep) char *code = NULL;
@@ -490,25 +508,7 @@ static int load(struct hip *hip, struct compiler *compiler, int ordinal)
 				 hip->device->problem, sizeof(hip->device->problem));
 	if (r >= 0)
 		r = check(hip, "hipModuleLoadData", hipModuleLoadData(&hip->module, code));
-	if (r >= 0)
-		r = check(hip, KERNEL_NAME,
-			  hipModuleGetFunction(&hip->play, hip->module, KERNEL_NAME));
-	if (r >= 0)
-		r = check(hip, KERNEL_CLEAR,
-			  hipModuleGetFunction(&hip->clear, hip->module, KERNEL_CLEAR));
-	if (r >= 0)
-		r = check(hip, KERNEL_CLOCK,
-			  hipModuleGetFunction(&hip->clock, hip->module, KERNEL_CLOCK));
-	if (r >= 0)
-		r = check(hip, KERNEL_SPIN,
-			  hipModuleGetFunction(&hip->spin, hip->module, KERNEL_SPIN));
-	if (r >= 0)
-		r = check(hip, KERNEL_READ,
-			  hipModuleGetFunction(&hip->read, hip->module, KERNEL_READ));
-	if (r >= 0)
-		r = check(hip, KERNEL_GAP,
-			  hipModuleGetFunction(&hip->gap, hip->module, KERNEL_GAP));
-	return r;
+	return r < 0 ? r : find_functions(hip);
 }
 
 static int allocate(struct hip *hip)

@@ -27,7 +27,8 @@ struct stage {
 	struct live_lease lease;
 };
 
-static void stage_start(struct stage *s)
+/* With a lease of so many CUs, if not 0. */
+static void stage_start(struct stage *s, unsigned cus)
 {
 	int fd;
 	long none = OFF;
@@ -46,10 +47,15 @@ static void stage_start(struct stage *s)
 	CHECK(unsetenv("LD_PRELOAD") == 0);
 	s->bus = rig_connect(&s->rig, 0);
 	CHECK(sd_bus_set_method_call_timeout(s->bus, ANSWER_USEC) >= 0);
+	s->lease.holder = -1;
+	if (cus > 0)
+		s->lease = reserve(s->bus, cus);
 }
 
 static void stage_end(struct stage *s)
 {
+	if (s->lease.holder >= 0)
+		close(s->lease.holder);
 	leave(s->other);
 	leave(s->bus);
 	munmap(s->left, sizeof(*s->left));
@@ -197,11 +203,11 @@ static sd_bus_message *make_bind(struct stage *s)
 
 /* ---- tests --------------------------------------------------------------------------------- */
 
-static void run(make_t *make, void (*after)(struct stage *s, sd_bus_message *m))
+static void run(unsigned cus, make_t *make, void (*after)(struct stage *s, sd_bus_message *m))
 {
 	static struct stage s;
 
-	stage_start(&s);
+	stage_start(&s, cus);
 	deny_each(&s, make, after);
 	stage_end(&s);
 }
@@ -209,25 +215,19 @@ static void run(make_t *make, void (*after)(struct stage *s, sd_bus_message *m))
 TEST(plan_is_answered_without_memory)
 {
 	NEEDS_DAEMON();
-	run(make_plan, drop_answer);
+	run(0, make_plan, drop_answer);
 }
 
 TEST(reserve_is_answered_without_memory)
 {
 	NEEDS_DAEMON();
-	run(make_reserve, end_lease);
+	run(0, make_reserve, end_lease);
 }
 
 TEST(refusal_is_answered_without_memory)
 {
-	static struct stage s;
-
 	NEEDS_DAEMON();
-	stage_start(&s);
-	s.lease = reserve(s.bus, 60);
-	deny_each(&s, make_reserve, drop_answer);
-	close(s.lease.holder);
-	stage_end(&s);
+	run(60, make_reserve, drop_answer);
 }
 
 TEST(get_managed_objects_is_answered_without_memory)
@@ -235,37 +235,29 @@ TEST(get_managed_objects_is_answered_without_memory)
 	static struct stage s;
 
 	NEEDS_DAEMON();
-	stage_start(&s);
-	s.lease = reserve(s.bus, 15);
+	stage_start(&s, 15);
 	deny_each(&s, make_tree, drop_answer);
 	deny_each(&s, make_introspect, drop_answer);
-	close(s.lease.holder);
 	stage_end(&s);
 }
 
 TEST(drain_and_reload_are_answered_without_memory)
 {
 	NEEDS_DAEMON();
-	run(make_drain, drop_answer);
-	run(make_reload, drop_answer);
+	run(0, make_drain, drop_answer);
+	run(0, make_reload, drop_answer);
 }
 
 TEST(resize_is_answered_without_memory)
 {
-	static struct stage s;
-
 	NEEDS_DAEMON();
-	stage_start(&s);
-	s.lease = reserve(s.bus, 15);
-	deny_each(&s, make_resize, drop_answer);
-	close(s.lease.holder);
-	stage_end(&s);
+	run(15, make_resize, drop_answer);
 }
 
 TEST(first_call_of_a_connection_is_answered_without_memory)
 {
 	NEEDS_DAEMON();
-	run(make_first, drop_answer);
+	run(0, make_first, drop_answer);
 }
 
 TEST(usage_is_answered_and_processes_are_bound_without_memory)
@@ -273,10 +265,8 @@ TEST(usage_is_answered_and_processes_are_bound_without_memory)
 	static struct stage s;
 
 	NEEDS_DAEMON();
-	stage_start(&s);
-	s.lease = reserve(s.bus, 15);
+	stage_start(&s, 15);
 	deny_each(&s, make_usage, drop_answer);
 	deny_each(&s, make_bind, drop_answer);
-	close(s.lease.holder);
 	stage_end(&s);
 }

@@ -51,16 +51,6 @@ static void simulate(struct worst *w, size_t first)
 	}
 }
 
-static void draw(struct rt_demand *tasks, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		tasks[i].period = 4 + below(30);
-		tasks[i].deadline = 3 + below((unsigned)tasks[i].period - 2);
-		tasks[i].cost = 1 + below((unsigned)tasks[i].period / 3);
-		tasks[i].jitter = 0;
-	}
-}
-
 static double load_of(const struct rt_demand *tasks, size_t n)
 {
 	double load = 0;
@@ -68,6 +58,22 @@ static double load_of(const struct rt_demand *tasks, size_t n)
 	for (size_t i = 0; i < n; i++)
 		load += (double)tasks[i].cost / (double)tasks[i].period;
 	return load;
+}
+
+/* Draws up to TASKS tasks whose load has a bound. */
+static size_t draw(struct rt_demand *tasks)
+{
+	size_t n = 1 + below(TASKS);
+
+	do {
+		for (size_t i = 0; i < n; i++) {
+			tasks[i].period = 4 + below(30);
+			tasks[i].deadline = 3 + below((unsigned)tasks[i].period - 2);
+			tasks[i].cost = 1 + below((unsigned)tasks[i].period / 3);
+			tasks[i].jitter = 0;
+		}
+	} while (load_of(tasks, n) > DISPATCH_LOAD_MAX);
+	return n;
 }
 
 /* Whether the bounds keep all deadlines. The simulation never takes longer than a bound. */
@@ -98,13 +104,9 @@ TEST(np_edf_passes_if_and_only_if_no_release_pattern_misses)
 	srand48((long)seed);
 	for (unsigned i = 0; i < 20000; i++) {
 		struct rt_demand tasks[TASKS];
-		size_t n = 1 + below(TASKS);
-		bool missed, passed;
+		size_t n = draw(tasks);
+		bool missed, passed = passes(true, tasks, n, &missed);
 
-		draw(tasks, n);
-		if (load_of(tasks, n) > DISPATCH_LOAD_MAX)
-			continue;
-		passed = passes(true, tasks, n, &missed);
 		CHECK(passed == !missed);
 		*(passed ? &accepted : &refused) += 1;
 	}
@@ -120,13 +122,9 @@ TEST(np_dm_bounds_are_never_exceeded)
 	srand48((long)seed);
 	for (unsigned i = 0; i < 20000; i++) {
 		struct rt_demand tasks[TASKS];
-		size_t n = 1 + below(TASKS);
-		bool missed, passed;
+		size_t n = draw(tasks);
+		bool missed, passed = passes(false, tasks, n, &missed);
 
-		draw(tasks, n);
-		if (load_of(tasks, n) > DISPATCH_LOAD_MAX)
-			continue;
-		passed = passes(false, tasks, n, &missed);
 		CHECK(!passed || !missed);
 		accepted += passed;
 		cautious += !passed && !missed;
