@@ -9,6 +9,7 @@
 #include "client/launch/session.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
+#include "util/base.h"
 
 #define HOLDERS_MAX 4U
 
@@ -69,20 +70,24 @@ static void print_holders(FILE *out, struct command *command, const uint64_t *id
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-struct
-try {
-	const struct gpuarb_refusal_facts *facts; /* of the refusal where the most would fit */
-	bool now;                                 /* it would fit now, not on an idle GPU only */
-	bool quota;                               /* of a quota, not of a GPU */
+struct remedy {
+	const struct gpuarb_refusal *row;         /* where the least has to change; NULL: none */
+	const struct gpuarb_refusal_facts *facts; /* of row */
+	uint64_t amount;                          /* that passes the check */
 	bool later;                               /* a refusal may be gone later */
 };
+
+static bool is_policy(const struct gpuarb_refusal *row)
+{
+	return strcmp(row->reason, "policy") == 0;
+}
 
 /* The option of run, reserve and plan for a resource; NULL: none. */
 static const char *option_of(const char *resource)
 {
 	static const char *const options[] = { "cus",       "shader-engines", "queues",
 					       "processes", "sdma-queues",    "sdma-xgmi-queues",
-					       NULL };
+					       "vram",      "priority",       NULL };
 
 	for (size_t i = 0; options[i]; i++)
 		if (strcmp(options[i], resource) == 0)
@@ -90,56 +95,125 @@ static const char *option_of(const char *resource)
 	return NULL;
 }
 
-static void find_try(const struct gpuarb *gpuarb, struct try *ret)
+/* Less than asked, else more; 0: none. */
+static uint64_t find_amount(const struct gpuarb_refusal *row,
+			    const struct gpuarb_refusal_facts *facts)
+{
+	if (is_policy(row))
+		return option_of(facts->resource) ? facts->limit : 0;
+	if (facts->n_fits == 0 || !option_of(facts->fits_resource))
+		return 0;
+	return facts->fits[0] > 0 ? facts->fits[0] : facts->fits[facts->n_fits - 1];
+}
+
+static void find_remedy(const struct gpuarb *gpuarb, struct remedy *ret)
 {
 	const struct gpuarb_refusal *rows;
+	double best = 0;
 	size_t n;
 
-	*ret = (struct try){ .facts = NULL };
+	*ret = (struct remedy){ .row = NULL };
 	rows = gpuarb_last_refusals(gpuarb, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct gpuarb_refusal_facts *facts = gpuarb_last_refusal_facts(gpuarb, i);
+		uint64_t amount = find_amount(&rows[i], facts);
+		double share = (double)amount / (double)rows[i].asked;
 
 		ret->later |= rows[i].retry;
-		if (facts->n_fits == 0 || facts->fits[0] == 0 || !option_of(facts->fits_resource) ||
-		    facts->fits[0] >= rows[i].asked)
+		if (amount == 0 || amount == rows[i].asked)
 			continue;
-		if (ret->facts && (!rows[i].retry || facts->fits[0] <= ret->facts->fits[0]))
+		share = rows[i].retry + (share < 1 ? share : 1 / share);
+		if (share <= best)
 			continue;
+		best = share;
+		ret->row = &rows[i];
 		ret->facts = facts;
-		ret->now = rows[i].retry;
-		ret->quota = strcmp(rows[i].reason, "quota") == 0;
+		ret->amount = amount;
 	}
 }
 
-static void print_option(FILE *out, const char *option, const char *effect)
+/* The option for a number of queues, which processes and streams need if it is not given. */
+static const char *option_of_queues(const struct command *command, uint64_t *amount)
 {
+	const struct gpuarb_want *want = &command->wants[0].want;
+	unsigned own = want->queues > 0 ? 1 : 2; /* of a process, beside its streams */
+	uint64_t each = *amount / (want->processes > 0 ? want->processes : 1);
+
+	if (strcmp(command->verb, "resize") == 0 || (own == 1 && each > want->streams))
+		return "queues";
+	if (want->streams > 0 && each > own) {
+		*amount = each - own;
+		return "streams";
+	}
+	*amount /= own + want->streams;
+	return "processes";
+}
+
+/* Rounded down to what the option takes. */
+static void format_bytes(uint64_t bytes, char *buf, size_t size)
+{
+	static const char *const units[] = { "", "K", "M", "G", "T" };
+	size_t i = 0;
+
+	for (; i < ARRAY_SIZE(units) - 1 && (bytes % 1024 == 0 || bytes >= UINT64_C(100) << 10);
+	     i++)
+		bytes /= 1024;
+	snprintf(buf, size, "%" PRIu64 "%s", bytes, units[i]);
+}
+
+/* head: printed before the first option. */
+static void print_option(FILE *out, const char **head, const char *option, const char *effect)
+{
+	if (*head)
+		print_line(out, "%s", *head);
+	*head = NULL;
 	print_line(out, "    %-22s %s", option, effect);
 }
 
-static void print_options(FILE *out, const struct command *command, const struct try *try)
+/* Of several wants, the option is for that of the GPU. */
+static void print_amount(FILE *out, const char **head, const struct command *command,
+			 const struct remedy *remedy)
+{
+	const char *name = option_of(is_policy(remedy->row) ? remedy->facts->resource
+							    : remedy->facts->fits_resource);
+	bool one = command->n_wants == 1, queues = strcmp(name, "queues") == 0;
+	char option[96], effect[64], value[32];
+	uint64_t amount = remedy->amount;
+
+	if (!one && (queues || !*remedy->row->gpu || strcmp(remedy->row->gpu, "any") == 0))
+		return;
+	if (queues)
+		name = option_of_queues(command, &amount);
+	if (amount == 0)
+		return;
+	snprintf(value, sizeof(value), "%" PRIu64, amount);
+	if (strcmp(name, "vram") == 0)
+		format_bytes(amount, value, sizeof(value));
+	snprintf(option, sizeof(option), "%s%s%s--%s=%s",
+		 one ? "" : "--gpu=", one ? "" : remedy->row->gpu, one ? "" : " ", name, value);
+	snprintf(effect, sizeof(effect), "%s%s",
+		 queues && strcmp(name, "queues") != 0 ? "counting queues, " : "",
+		 is_policy(remedy->row)                      ? "is allowed"
+		 : strcmp(remedy->row->reason, "quota") == 0 ? "is within the quota"
+		 : remedy->row->retry                        ? "fits now"
+							     : "fits an empty GPU");
+	print_option(out, head, option, effect);
+}
+
+static void print_options(FILE *out, const struct command *command, const struct remedy *remedy)
 {
 	bool resize = strcmp(command->verb, "resize") == 0,
 	     plan = strcmp(command->verb, "plan") == 0;
-	char option[64];
+	const char *head = "  what would help:";
 
-	if (!try->facts && !try->later)
-		return;
-	print_line(out, "  what would help:");
-	if (try->facts && command->n_wants == 1) {
-		snprintf(option, sizeof(option), "--%s=%" PRIu64,
-			 option_of(try->facts->fits_resource), try->facts->fits[0]);
-		print_option(out, option,
-			     try->quota ? "is within the quota"
-			     : try->now ? "fits now"
-					: "fits an empty GPU");
-	}
-	if (try->later && command->options.wait_usec == 0 && !resize)
-		print_option(out, "--wait",
+	if (remedy->row)
+		print_amount(out, &head, command, remedy);
+	if (remedy->later && command->options.wait_usec == 0 && !resize)
+		print_option(out, &head, "--wait",
 			     plan ? "with run or reserve: wait until it fits"
 				  : "wait until it fits; --wait=10min: for so long");
-	if (try->later && !plan && !resize)
-		print_option(out, "gpuarbctl plan",
+	if (remedy->later && !plan && !resize)
+		print_option(out, &head, "gpuarbctl plan",
 			     "with the same options: which leases would "
 			     "have to end");
 }
@@ -148,9 +222,9 @@ void refusal_help(struct command *command, bool holders, FILE *out)
 {
 	uint64_t ids[HOLDERS_MAX];
 	size_t n = holders ? collect(command, ids) : 0;
-	struct try try;
+	struct remedy remedy;
 
-	find_try(command->gpuarb, &try);
-	print_options(out, command, &try);
+	find_remedy(command->gpuarb, &remedy);
+	print_options(out, command, &remedy);
 	print_holders(out, command, ids, n); /* replaces the refusals */
 }

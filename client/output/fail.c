@@ -214,9 +214,14 @@ int fail_asked(const struct command *command, int error)
 
 int fail_gpu(const struct command *command, const char *gpu)
 {
-	return fail(command, EXIT_FAILED,
-		    "no GPU '%.80s': gpuarbctl gpus lists the %zu GPU%s of this machine", gpu,
-		    command->n_gpus, command->n_gpus == 1 ? "" : "s");
+	char names[160] = "";
+	size_t at = 0, i;
+
+	for (i = 0; i < command->n_gpus && at < sizeof(names) - 32; i++)
+		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%.29s",
+				       at > 0 ? ", " : "", command->gpus[i].name);
+	return fail(command, EXIT_FAILED, "there is no GPU '%.80s': this machine has %s%s", gpu,
+		    *names ? names : "none", i < command->n_gpus ? ", ..." : "");
 }
 
 int fail_lease(const struct command *command, int error)

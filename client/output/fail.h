@@ -36,7 +36,7 @@ int fail_asked(const struct command *command, int error);
 /* The same for what was asked of the lease of the command line. */
 int fail_lease(const struct command *command, int error);
 
-/* There is no such GPU in the snapshot. */
+/* There is no such GPU in the snapshot: in the words of the daemon. */
 int fail_gpu(const struct command *command, const char *gpu);
 
 /* A line for each refusal, on standard output of plan or with a failure. */

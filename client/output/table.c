@@ -168,6 +168,18 @@ static bool shorten_name(const struct table *table, struct layout *layout, size_
 	return true;
 }
 
+/* All columns were asked for: only names become shorter. */
+static void fit_selected(const struct table *table, size_t width, struct layout *layout)
+{
+	for (size_t i = 0; i < layout->n && total(layout, SIZE_MAX) > width; i++) {
+		size_t most = layout->widths[layout->columns[i]], excess;
+
+		excess = total(layout, SIZE_MAX) - width;
+		if (most > NAME_LEAST)
+			shorten_name(table, layout, i, min_u64(excess, most - NAME_LEAST));
+	}
+}
+
 /* Leaves out empty columns, cuts names, then leaves out columns until the rest fits, then cuts the last
  * one. */
 static void fit(const struct table *table, size_t width, size_t columns, struct layout *layout)
@@ -203,8 +215,11 @@ static void lay_out(const struct table *table, const struct command *command, si
 	measure(table, !command->no_legend, columns, ret->widths);
 	if (!command->wide)
 		limit(columns, ret->widths);
-	if (command->columns && select_columns(table, command->columns, ret))
+	if (command->columns && select_columns(table, command->columns, ret)) {
+		if (command->width > 0)
+			fit_selected(table, command->width, ret);
 		return;
+	}
 	for (size_t c = 0; c < columns; c++)
 		if (command->wide || !table->keep || table->keep[c] != 'w')
 			ret->columns[ret->n++] = c;

@@ -104,6 +104,8 @@ static int grid_cell(const struct grid *grid, unsigned xcc, unsigned engine, uns
 	return grid->cell[cuset_pair(xcc, engine)][array * CUSET_ARRAY_CUS + cu];
 }
 
+#define NAME_COLUMNS 40U
+
 /* ---- text ----------------------------------------------------------------------------------- */
 
 /* Colours that are legible on light and dark backgrounds. */
@@ -139,18 +141,24 @@ static const char *name_of(const struct gpuarb_lease_info *lease)
 	return *lease->name ? lease->name : "(no name)";
 }
 
+static void print_lease(const struct command *command, const struct grid *grid, size_t i)
+{
+	const struct gpuarb_lease_info *lease = grid->here[i];
+	_cleanup_(freep) char *name = print_escape(name_of(lease), NAME_COLUMNS),
+			      *tenant = print_escape(lease->tenant, NAME_COLUMNS);
+	char lent[64];
+
+	lent_text(&grid->all, lease, lent, sizeof(lent));
+	put_cell(command, (int)i);
+	print_line(stdout, "  lease %" PRIu64 " %s, %s, tenant %s, %s%s%s", lease->id,
+		   name ? name : "", lease->lease_class, tenant ? tenant : "", lease->state,
+		   *lent ? ", " : "", lent);
+}
+
 static void print_legend(const struct command *command, const struct grid *grid)
 {
-	for (size_t i = 0; i < grid->n_here; i++) {
-		const struct gpuarb_lease_info *lease = grid->here[i];
-		char lent[64];
-
-		lent_text(&grid->all, lease, lent, sizeof(lent));
-		put_cell(command, (int)i);
-		print_line(stdout, "  lease %" PRIu64 " %.40s, %s, tenant %.40s, %s%s%s", lease->id,
-			   name_of(lease), lease->lease_class, lease->tenant, lease->state,
-			   *lent ? ", " : "", lent);
-	}
+	for (size_t i = 0; i < grid->n_here; i++)
+		print_lease(command, grid, i);
 	print_line(stdout, ".  free%s",
 		   grid->model.geometry.arrays > 1 ? "; | between shader arrays" : "");
 }

@@ -252,6 +252,19 @@ out_has "  1  training, besteffort of $me, 30 CUs, for "
 ends 3 reserve --cus=10 --queues=30
 err_has '--queues=24  '
 err_lacks 'training'
+# help OPTION ARGUMENT...: plan refuses the arguments and names the option, which plan takes.
+help()
+{
+	ends 3 plan "${@:2}"
+	out_has "    $1 "
+	ends 0 plan "${@:2}" "$1"
+}
+help --vram=16G --vram=17G
+help --vram=16G --vram=$(((16 << 30) + 1))
+help --priority=7 --cus=3 --priority=9
+help --streams=20 --cus=3 --streams=21
+ends 3 plan --sdma-xgmi-queues=1
+out_lacks '    --'
 
 # ---- a lease by its name ---------------------------------------------------------------------
 ends 0 show training --json
@@ -311,6 +324,17 @@ check 'in the locale C, only ASCII' test "$(LC_ALL=C grep -c '[^ -~]' "$dir/out"
 kill "$odd"
 wait "$odd"
 exec 6<&-
+exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name="$(printf 'aaaaa\xd7\x90%.0s' {1..10})" 2>&1)
+odd=$!
+read -r -t 60 _ <&6
+said='gpuarbctl map shortens a name between characters'
+LC_ALL=C.UTF-8 "$GPUARBCTL" map >"$dir/out"
+out_has " aaaaa$(printf '\xd7\x90aaaaa%.0s' {1..5})$(printf "\xd7\x90")aa.., besteffort"
+LC_ALL=C "$GPUARBCTL" map >"$dir/out"
+out_has ' aaaaa\xd7\x90aaaaa\xd7\x90aaaaa\xd7.., besteffort'
+kill "$odd"
+wait "$odd"
+exec 6<&-
 ends 2 reserve --cus=1 --name="$name"
 err_lacks $'\033'
 long=$(printf 'x%.0s' {1..10000})
@@ -353,6 +377,9 @@ if command -v script >/dev/null; then
 	out_has 'waiting'
 	narrow 20 list
 	check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 20
+	narrow 16 list --columns=name,state
+	out_has 'train..  granted'
+	out_has 'xxxxx..  waiting'
 	narrow 20 list --output=wide
 	out_has 'TENANT'
 	out_has "$(printf 'x%.0s' {1..100})"
@@ -483,7 +510,7 @@ rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii
 hold reserve --cus=30
 ends 0 list --json
-json_out '.[0].id == 6'
+json_out '.[0].id == 7'
 let_go TERM "$holder"
 
 rig_stop_daemon

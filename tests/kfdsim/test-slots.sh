@@ -94,6 +94,6 @@ leave stranger
 control "gone:$mi210"
 settles "[.gpus[].name] == [\"$vii\", \"$v620\"]"
 ends 1 slots "$mi210"
-err_has "no GPU '$mi210'"
+err_has "there is no GPU '$mi210'"
 ends 0 slots "$v620"
 finish

@@ -59,16 +59,14 @@ static int no_such_gpu(const struct gang *gang, size_t want, struct result *resu
 	size_t at = 0;
 
 	if (gone)
-		return result_set(result, RESULT_NO_SUCH_GPU, "want %zu: %s is gone", want + 1,
-				  gone->info.name);
+		return result_set(result, RESULT_NO_SUCH_GPU, "GPU %s is gone", gone->info.name);
 	for (size_t i = 0; i < gang->n_gpus && at < sizeof(names) - GPU_NAME_MAX; i++)
 		if (gang->present & bit(i))
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
 					       at > 0 ? ", " : "",
 					       gang->context.arbiter->gpus[i].info.name);
-	return result_set(result, RESULT_NO_SUCH_GPU,
-			  "want %zu: there is no GPU %s: this machine has %s%s", want + 1, name,
-			  gang->n_present > 0 ? names : "none",
+	return result_set(result, RESULT_NO_SUCH_GPU, "there is no GPU '%s': this machine has %s%s",
+			  name, gang->n_present > 0 ? names : "none",
 			  at >= sizeof(names) - GPU_NAME_MAX ? ", ..." : "");
 }
 
