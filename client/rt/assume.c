@@ -255,6 +255,24 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 	say_unstated_host(plan, list);
 }
 
+static void say_offsets(const struct rt_plan *plan, struct list *list)
+{
+	for (size_t i = 0; i < plan->set->n_partitions; i++) {
+		const char *name = plan->set->partitions[i].name;
+
+		if (plan->partitions[i].offsets == RT_OFFSETS_USED)
+			say(list,
+			    "Tasks of %s with an offset are released at it and then each period, by one "
+			    "clock.",
+			    name);
+		else if (plan->partitions[i].offsets == RT_OFFSETS_UNUSED)
+			say(list,
+			    "The bounds of %s hold for any offsets: the analysis with offsets does not "
+			    "show more, takes too long, or needs one for each task.",
+			    name);
+	}
+}
+
 static void say_policies(const struct rt_set *set, struct list *list)
 {
 	bool fifo = false, dispatched = false;
@@ -289,6 +307,7 @@ int rt_plan_assume(struct rt_plan *plan)
 	struct list conditions = { &plan->conditions, &plan->n_conditions, 0 };
 
 	say_policies(plan->set, &assumptions);
+	say_offsets(plan, &assumptions);
 	say_times(plan, &assumptions);
 	say_changes(plan, &assumptions);
 	say_activation(plan, &assumptions);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "client/rt/phase.h"
+
 int demands_new(const struct rt_plan *plan, size_t partition, struct demands *ret)
 {
 	size_t n = plan->set->partitions[partition].n_tasks;
@@ -11,19 +13,23 @@ int demands_new(const struct rt_plan *plan, size_t partition, struct demands *re
 	*ret = (struct demands){ .plan = plan, .partition = partition, .n = n };
 	ret->list = calloc(n, sizeof(*ret->list));
 	ret->responses = calloc(n, sizeof(*ret->responses));
-	return ret->list && ret->responses ? 0 : -ENOMEM;
+	ret->offsets = calloc(n, sizeof(*ret->offsets));
+	return ret->list && ret->responses && ret->offsets ? 0 : -ENOMEM;
 }
 
 void demands_done(struct demands *demands)
 {
 	free(demands->list);
 	free(demands->responses);
+	free(demands->offsets);
 }
 
-/* A dispatcher submits a job when it knows of the end of the one before it: host time is part of the job. */
+/* A dispatcher submits a job when it knows of the end of the one before it: host time is part of the job.
+ * With fifo it is part of the bound. */
 static uint64_t cost_of(const struct rt_plan *plan, size_t partition, uint64_t wcet)
 {
-	uint64_t host = plan->set->partitions[partition].host_submission;
+	const struct rt_partition *p = &plan->set->partitions[partition];
+	uint64_t host = p->policy != RT_FIFO ? p->host_submission : 0;
 
 	return wcet + bound_margin(&plan->partitions[partition].bound, wcet) +
 	       (host != RT_UNSET ? host : 0);
@@ -35,7 +41,7 @@ bool demands_fill(struct demands *demands, unsigned cus)
 	size_t n = 0;
 
 	for (size_t i = 0; i < set->n_tasks; i++) {
-		const struct rt_task *task = &set->tasks[i];
+		const struct rt_task *task = &set->tasks[i], *first;
 		enum rt_source source;
 		uint64_t wcet;
 
@@ -44,6 +50,8 @@ bool demands_fill(struct demands *demands, unsigned cus)
 		wcet = rt_wcet(task, cus, set->law, &source);
 		if (wcet == RT_UNSET)
 			return false;
+		first = rt_set_first(set, task);
+		demands->offsets[n] = first->offset_line > 0 ? first->offset : RT_UNSET;
 		demands->list[n++] = (struct rt_demand){
 			.cost = cost_of(demands->plan, demands->partition, wcet),
 			.period = task->period,
@@ -54,19 +62,48 @@ bool demands_fill(struct demands *demands, unsigned cus)
 	return true;
 }
 
-int demands_respond(struct demands *demands)
+static bool keeps_deadlines(const struct demands *demands, const uint64_t *responses)
 {
-	const struct bound *bound = &demands->plan->partitions[demands->partition].bound;
-	enum rt_policy policy = demands->plan->set->partitions[demands->partition].policy;
-	int r = (policy == RT_NP_EDF ? dispatch_edf : dispatch_dm)(bound, demands->list, demands->n,
-								   demands->responses);
+	for (size_t i = 0; i < demands->n; i++)
+		if (responses[i] > demands->list[i].deadline)
+			return false;
+	return true;
+}
 
-	if (r < 0)
+/* Takes the responses with offsets, which hold if they keep all deadlines. */
+static int respond_phased(struct demands *demands, const struct bound *bound, enum rt_policy policy)
+{
+	_cleanup_(freep) uint64_t *phased = calloc(demands->n, sizeof(*phased));
+	int r;
+
+	if (!phased)
+		return -ENOMEM;
+	r = phase_respond(bound, policy, demands->list, demands->offsets, demands->n, phased);
+	if (r <= 0 || !keeps_deadlines(demands, phased))
 		return r;
 	for (size_t i = 0; i < demands->n; i++)
-		if (demands->responses[i] > demands->list[i].deadline)
-			return 0;
-	return 1;
+		demands->responses[i] = min_u64(demands->responses[i], phased[i]);
+	demands->phased = true;
+	return 0;
+}
+
+int demands_respond(struct demands *demands)
+{
+	const struct rt_partition_plan *plan = &demands->plan->partitions[demands->partition];
+	enum rt_policy policy = demands->plan->set->partitions[demands->partition].policy;
+	struct bound bound = plan->bound;
+	int r = 0;
+
+	bound.margin_percent = 0; /* costs have it */
+	demands->phased = false;
+	if (policy == RT_FIFO)
+		dispatch_fifo(&bound, demands->list, demands->n, demands->responses);
+	else
+		r = (policy == RT_NP_EDF ? dispatch_edf : dispatch_dm)(
+			&bound, demands->list, demands->n, demands->responses);
+	if (r >= 0 && plan->offsets != RT_NO_OFFSETS)
+		r = respond_phased(demands, &bound, policy);
+	return r < 0 ? r : keeps_deadlines(demands, demands->responses);
 }
 
 int demands_growth(struct demands *demands, size_t i, uint64_t *ret)

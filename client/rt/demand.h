@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tasks of a partition with a policy. */
+/* The tasks of a partition, each for itself. */
 
 #include "client/rt/dispatch.h"
 #include "client/rt/plan.h"
@@ -12,6 +12,8 @@ struct demands {
 	size_t partition, n;
 	struct rt_demand *list;
 	uint64_t *responses;
+	uint64_t *offsets; /* RT_UNSET: the task is released at any time */
+	bool phased;       /* the responses are those with offsets */
 };
 
 int demands_new(const struct rt_plan *plan, size_t partition, struct demands *ret);

@@ -13,8 +13,7 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 	return a / b + (a % b > 0);
 }
 
-/* The least time in which so much work is done, with all standstill in it. */
-static uint64_t finish(const struct bound *bound, uint64_t work)
+uint64_t dispatch_finish(const struct bound *bound, uint64_t work)
 {
 	uint64_t still = bound->latency + work, time = still, next;
 
@@ -70,6 +69,25 @@ static uint64_t longest_job(const struct rt_demand *tasks, size_t n)
 	for (size_t i = 0; i < n; i++)
 		longest = max_u64(longest, tasks[i].cost);
 	return longest;
+}
+
+uint64_t dispatch_busy(const struct bound *bound, const struct rt_demand *tasks, size_t n)
+{
+	return busy_period(bound, tasks, n, longest_job(tasks, n));
+}
+
+/* ---- the order of submission -------------------------------------------------------------- */
+
+void dispatch_fifo(const struct bound *bound, const struct rt_demand *tasks, size_t n,
+		   uint64_t *ret)
+{
+	uint64_t work = 0, response;
+
+	for (size_t i = 0; i < n; i++)
+		work += tasks[i].cost;
+	response = bound_response(bound, work);
+	for (size_t i = 0; i < n; i++)
+		ret[i] = response != BOUND_NONE ? response + tasks[i].jitter : BOUND_NONE;
 }
 
 /* ---- earliest deadline first -------------------------------------------------------------- */
@@ -153,7 +171,7 @@ static void find_lateness(struct edf *edf)
 			continue;
 		while (later < edf->n && (int64_t)edf->tasks[later].deadline <= point->time)
 			later++;
-		end = finish(edf->bound, work + edf->blocking[later]);
+		end = dispatch_finish(edf->bound, work + edf->blocking[later]);
 		if (end > edf->busy)
 			end = edf->busy;
 		point->lateness = (int64_t)end - point->time;
@@ -195,7 +213,7 @@ static int explore(struct edf *edf, uint64_t *blocking)
 	edf->blocking = blocking;
 	for (size_t i = edf->n; i-- > 0;)
 		blocking[i] = max_u64(blocking[i + 1], edf->tasks[i].cost);
-	edf->busy = busy_period(edf->bound, edf->tasks, edf->n, blocking[0]);
+	edf->busy = dispatch_busy(edf->bound, edf->tasks, edf->n);
 	if (edf->busy == BOUND_NONE)
 		return 0;
 	r = collect(edf);
@@ -254,11 +272,11 @@ static uint64_t end_of(const struct dm *dm, uint64_t earlier)
 
 	for (;;) {
 		work = own + work_before(dm, start);
-		next = work <= DISPATCH_BUSY_MAX ? finish(dm->bound, work) : BOUND_NONE;
+		next = work <= DISPATCH_BUSY_MAX ? dispatch_finish(dm->bound, work) : BOUND_NONE;
 		if (next == BOUND_NONE)
 			return BOUND_NONE;
 		if (next <= start)
-			return finish(dm->bound, work + cost);
+			return dispatch_finish(dm->bound, work + cost);
 		start = next;
 	}
 }

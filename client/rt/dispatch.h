@@ -24,3 +24,14 @@ struct rt_demand {
 #define DISPATCH_POINTS_MAX 100000U
 int dispatch_edf(const struct bound *bound, const struct rt_demand *tasks, size_t n, uint64_t *ret);
 int dispatch_dm(const struct bound *bound, const struct rt_demand *tasks, size_t n, uint64_t *ret);
+
+/* From release to notice in the order of submission, if none exceeds a deadline, and no deadline a
+ * period. */
+void dispatch_fifo(const struct bound *bound, const struct rt_demand *tasks, size_t n,
+		   uint64_t *ret);
+
+/* The least time in which so much work is done, with all standstill in it; BOUND_NONE. */
+uint64_t dispatch_finish(const struct bound *bound, uint64_t work);
+
+/* The longest time in which the server is never without a job; BOUND_NONE. */
+uint64_t dispatch_busy(const struct bound *bound, const struct rt_demand *tasks, size_t n);

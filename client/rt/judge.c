@@ -47,7 +47,20 @@ static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus
 	return work;
 }
 
+const char *const rt_offsets_names[] = {
+	[RT_NO_OFFSETS] = "none",
+	[RT_OFFSETS_USED] = "used",
+	[RT_OFFSETS_UNUSED] = "unused",
+};
+
 /* ---- one partition ------------------------------------------------------------------------ */
+
+/* Whether one number is the bound of all tasks, as the proof of fifo has it. */
+static bool has_one_bound(const struct rt_plan *plan, size_t i)
+{
+	return plan->set->partitions[i].policy == RT_FIFO &&
+	       plan->partitions[i].offsets == RT_NO_OFFSETS;
+}
 
 /* 1: it passes on so many CUs; 0; -ENOMEM. */
 static int passes_on(const struct rt_plan *plan, size_t i, unsigned cus)
@@ -57,7 +70,7 @@ static int passes_on(const struct rt_plan *plan, size_t i, unsigned cus)
 	uint64_t work;
 	int r;
 
-	if (plan->set->partitions[i].policy == RT_FIFO) {
+	if (has_one_bound(plan, i)) {
 		work = work_of(plan->set, i, cus);
 		return work != RT_UNSET && p->most_work >= 0 && work <= (uint64_t)p->most_work;
 	}
@@ -96,7 +109,7 @@ static void set_response(const struct rt_plan *plan, size_t i, uint64_t bound)
 }
 
 /* All jobs of one partition wait for one job of each other task. */
-static void judge_fifo(struct rt_plan *plan, size_t partition)
+static void judge_together(struct rt_plan *plan, size_t partition)
 {
 	struct rt_partition_plan *p = &plan->partitions[partition];
 
@@ -112,7 +125,7 @@ static void judge_fifo(struct rt_plan *plan, size_t partition)
 	}
 }
 
-static int judge_dispatched(struct rt_plan *plan, size_t partition)
+static int judge_each(struct rt_plan *plan, size_t partition)
 {
 	_cleanup_(demands_done) struct demands demands = { 0 };
 	struct rt_partition_plan *p = &plan->partitions[partition];
@@ -124,6 +137,8 @@ static int judge_dispatched(struct rt_plan *plan, size_t partition)
 	if (r < 0)
 		return r;
 	p->passes = r > 0;
+	if (p->offsets != RT_NO_OFFSETS)
+		p->offsets = demands.phased ? RT_OFFSETS_USED : RT_OFFSETS_UNUSED;
 	p->response = p->work != RT_UNSET ? 0 : BOUND_NONE;
 	for (size_t i = 0; i < plan->set->n_tasks; i++) {
 		if (plan->set->tasks[i].partition != partition)
@@ -144,20 +159,20 @@ static int judge_growth(struct rt_plan *plan, size_t partition)
 {
 	_cleanup_(demands_done) struct demands demands = { 0 };
 	const struct rt_partition_plan *p = &plan->partitions[partition];
-	bool fifo = plan->set->partitions[partition].policy == RT_FIFO;
+	bool together = has_one_bound(plan, partition);
 	int r = 0;
 
-	if (!p->passes || rt_set_has_chains(plan->set) ||
-	    (!fifo && plan->set->partitions[partition].n_tasks > RT_GROWTH_TASKS))
+	if (!p->passes || rt_set_has_chains(plan->set) || p->offsets == RT_OFFSETS_USED ||
+	    (!together && plan->set->partitions[partition].n_tasks > RT_GROWTH_TASKS))
 		return 0;
-	if (!fifo)
+	if (!together)
 		r = demands_new(plan, partition, &demands);
-	if (!fifo && r >= 0)
+	if (!together && r >= 0)
 		(void)demands_fill(&demands, p->effective); /* it was known before */
 	for (size_t i = 0, k = 0; r >= 0 && i < plan->set->n_tasks; i++) {
 		if (plan->set->tasks[i].partition != partition)
 			continue;
-		if (fifo)
+		if (together)
 			plan->tasks[i].growth = (uint64_t)p->most_work - p->work;
 		else
 			r = demands_growth(&demands, k++, &plan->tasks[i].growth);
@@ -186,10 +201,10 @@ static int judge_partition(struct rt_plan *plan, size_t i, unsigned cus)
 	for (size_t k = 0; k < plan->set->n_tasks; k++)
 		if (plan->set->tasks[k].partition == i)
 			judge_task(plan, k);
-	if (plan->set->partitions[i].policy == RT_FIFO)
-		judge_fifo(plan, i);
+	if (has_one_bound(plan, i))
+		judge_together(plan, i);
 	else
-		r = judge_dispatched(plan, i);
+		r = judge_each(plan, i);
 	if (ret->work != RT_UNSET)
 		ret->margin = bound_margin(&ret->bound, ret->work);
 	if (ret->response != BOUND_NONE) {
@@ -331,6 +346,16 @@ static void find_margin(struct rt_plan *plan)
 		plan->margin = (struct margin){ .percent = set->margin_percent };
 }
 
+static void find_offsets(struct rt_plan *plan)
+{
+	for (size_t i = 0; i < plan->set->n_tasks; i++) {
+		const struct rt_task *task = &plan->set->tasks[i];
+
+		if (rt_set_first(plan->set, task)->offset_line > 0)
+			plan->partitions[task->partition].offsets = RT_OFFSETS_UNUSED;
+	}
+}
+
 int rt_judge(struct rt_plan *plan, char *problem, size_t size)
 {
 	const struct rt_set *set = plan->set;
@@ -341,6 +366,7 @@ int rt_judge(struct rt_plan *plan, char *problem, size_t size)
 	r = rt_plan_disturb(plan, problem, size);
 	for (size_t i = 0; i < set->n_tasks; i++)
 		plan->tasks[i].jitter = set->tasks[i].jitter;
+	find_offsets(plan);
 	if (r >= 0)
 		r = place_all(plan, most);
 	return r < 0 ? r : judge_all(plan, most);

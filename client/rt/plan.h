@@ -22,14 +22,23 @@ struct rt_task_plan {
 	enum rt_source source;
 	uint64_t bound; /* response, jitter and, if it counts, activation; BOUND_NONE */
 	int64_t slack;  /* deadline - bound */
-	/* By which its execution time alone may grow; BOUND_NONE: unknown, the set has chains, or its
-	 * partition has a policy and more than RT_GROWTH_TASKS tasks. */
+	/* By which its execution time alone may grow; BOUND_NONE: unknown, the set has chains, its
+	 * partition uses offsets, or it has a policy and more than RT_GROWTH_TASKS tasks. */
 	uint64_t growth;
 	char reason[320]; /* of a task that does not: the reason, and what would help */
 };
 
+/* Whether the offsets of its tasks shorten its bounds. */
+enum rt_offsets {
+	RT_NO_OFFSETS,
+	RT_OFFSETS_USED,
+	RT_OFFSETS_UNUSED, /* its bounds hold for any offsets */
+};
+extern const char *const rt_offsets_names[];
+
 struct rt_partition_plan {
 	bool passes;
+	enum rt_offsets offsets;
 	bool placed;        /* false: judged on the most CUs that one lease can have */
 	unsigned least;     /* the fewest effective CUs on which it passes; 0: none */
 	unsigned effective; /* the effective CUs of all figures below */

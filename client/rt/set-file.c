@@ -171,6 +171,7 @@ static const struct key keys[] = {
 	TASK("period", take_time, period, 1),
 	TASK("deadline", take_deadline, deadline, 1),
 	TASK("after", take_after, after_name, 0),
+	TASK("offset", take_offset, offset, 0),
 	TASK("jitter", take_time, jitter, 0),
 	TASK("wcet", take_wcet, n_points, 0),
 };

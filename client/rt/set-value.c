@@ -215,6 +215,14 @@ void take_deadline(const struct entry *entry)
 	take_time(entry);
 }
 
+void take_offset(const struct entry *entry)
+{
+	struct rt_task *task = entry->target;
+
+	task->offset_line = entry->place->line;
+	take_time(entry);
+}
+
 /* ---- numbers and rates ---------------------------------------------------------------------- */
 
 /* "4/10ms" */

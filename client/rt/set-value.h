@@ -46,5 +46,6 @@ void take_user(const struct entry *entry);
 void take_partition(const struct entry *entry);
 void take_after(const struct entry *entry);
 void take_deadline(const struct entry *entry);
+void take_offset(const struct entry *entry);
 void take_often(const struct entry *entry);
 void take_wcet(const struct entry *entry);

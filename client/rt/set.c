@@ -127,6 +127,24 @@ static void check_table(const struct ini_place *whole, struct rt_task *task)
 	}
 }
 
+/* Releases are at offset + k x period, so each has an offset within the period. */
+static void check_offset(const struct ini_place *whole, const struct rt_task *task)
+{
+	struct ini_place place = at_line(whole, task->offset_line);
+
+	if (task->offset_line == 0)
+		return;
+	if (task->after_line > 0)
+		ini_bad(&place,
+			"[task %s]: the end of a job of [task %s] releases it, so it has no offset of "
+			"its own: use jitter for a delay",
+			task->name, task->after_name);
+	else if (task->offset >= task->period)
+		ini_bad(&place,
+			"[task %s]: offset %llu us is past the period of %llu us: use 0 to %llu us",
+			task->name, ull(task->offset), ull(task->period), ull(task->period - 1));
+}
+
 static void check_times(const struct ini_place *whole, struct rt_task *task)
 {
 	struct ini_place place = at_line(whole, task->line);
@@ -143,6 +161,7 @@ static void check_times(const struct ini_place *whole, struct rt_task *task)
 			task->name);
 	if (task->period == 0)
 		return;
+	check_offset(whole, task);
 	if (task->deadline_line == 0)
 		task->deadline = task->period;
 	if (task->deadline <= task->period)
@@ -168,8 +187,7 @@ static void find_before(const struct ini_place *whole, struct rt_set *set, struc
 			task->after_name, task->after_name);
 }
 
-/* The first task of the chain. NULL: it is a circle. */
-static const struct rt_task *first_of(const struct rt_set *set, const struct rt_task *task)
+const struct rt_task *rt_set_first(const struct rt_set *set, const struct rt_task *task)
 {
 	for (size_t n = 0; n < set->n_tasks; n++) {
 		if (task->after == 0)
@@ -183,7 +201,7 @@ static void check_chain(const struct ini_place *whole, const struct rt_set *set,
 			struct rt_task *task)
 {
 	struct ini_place place = at_line(whole, task->after_line);
-	const struct rt_task *first = first_of(set, task);
+	const struct rt_task *first = rt_set_first(set, task);
 
 	if (!first)
 		ini_bad(&place,

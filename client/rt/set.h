@@ -30,13 +30,13 @@ struct rt_task {
 	char name[RT_NAME_MAX];
 	char partition_name[RT_NAME_MAX];
 	size_t partition; /* index, once the set has been checked */
-	uint64_t period, deadline, jitter;
+	uint64_t period, deadline, jitter, offset;
 	char after_name[RT_NAME_MAX];
 	size_t after; /* index + 1 of the task whose job ends before; 0: none */
 	struct rt_point points[RT_POINTS_MAX]; /* sorted by CUs, once the set has been checked */
 	size_t n_points;
-	unsigned line, deadline_line, wcet_line,
-		after_line; /* of the file; 0: the key is missing */
+	/* Of the file; 0: the key is missing. */
+	unsigned line, deadline_line, wcet_line, after_line, offset_line;
 };
 
 /* Which of the waiting jobs runs next. */
@@ -116,6 +116,8 @@ static inline unsigned long long ull(uint64_t number)
 unsigned rt_partition_queues(const struct rt_partition *partition);
 uint64_t rt_set_queues(const struct rt_set *set); /* of all partitions */
 
+/* The first task of its chain, which has its period and offset. NULL: the chain is a circle. */
+const struct rt_task *rt_set_first(const struct rt_set *set, const struct rt_task *task);
 bool rt_set_has_chains(const struct rt_set *set);
 bool rt_often_is_stated(const struct rt_often *often);
 

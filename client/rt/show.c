@@ -365,6 +365,8 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 	json_text(map, "name", partition->name);
 	json_flag(map, "passes", p->passes);
 	json_text(map, "policy", rt_policy_names[partition->policy]);
+	json_text_known(map, "offsets",
+			p->offsets != RT_NO_OFFSETS ? rt_offsets_names[p->offsets] : "");
 	json_text(map, "isolation", isolation_names[partition->isolation]);
 	json_number(map, "effective_cus", p->effective);
 	json_known(map, "least_cus", p->least, 0);
@@ -391,6 +393,7 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 	json_number(map, "period_usec", task->period);
 	json_number(map, "deadline_usec", task->deadline);
 	json_number(map, "jitter_usec", t->jitter);
+	json_known(map, "offset_usec", task->offset_line > 0 ? task->offset : RT_UNSET, RT_UNSET);
 	json_text_known(map, "after", task->after_name);
 	time_or_null(map, "wcet_usec", t->wcet);
 	json_text(map, "wcet_source", source_names[t->source]);

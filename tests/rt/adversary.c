@@ -26,7 +26,7 @@
 
 struct tally {
 	int64_t percent; /* of the bounds that are claimed */
-	unsigned sets, accepted, chained, violated;
+	unsigned sets, accepted, chained, with_offsets, violated;
 	struct {
 		unsigned tasks, reached; /* within a percent */
 		double ratio;
@@ -50,6 +50,13 @@ static int64_t number(struct json_object *map, const char *key)
 	return value ? json_object_get_int64(value) : -1;
 }
 
+static bool is(struct json_object *map, const char *key, const char *value)
+{
+	const char *text = json_object_get_string(json_object_object_get(map, key));
+
+	return text && strcmp(text, value) == 0;
+}
+
 static void take_plan(struct set *set, const char *line)
 {
 	struct json_object *plan = json_tokener_parse(line), *list;
@@ -63,6 +70,7 @@ static void take_plan(struct set *set, const char *line)
 
 		set->partitions[i].cus = (unsigned)number(map, "effective_cus");
 		set->partitions[i].response = number(map, "response_usec");
+		set->partitions[i].offsets = is(map, "offsets", "used");
 	}
 	list = json_object_object_get(plan, "tasks");
 	for (size_t i = 0; i < set->n_tasks; i++)
@@ -93,8 +101,14 @@ static void plan(struct set *sets, size_t n, const char *profile)
 
 /* ---- attacks ------------------------------------------------------------------------------- */
 
+/* Whether partitions wait for each other. */
+static bool depends(const struct set *set)
+{
+	return set->chains || set->copies;
+}
+
 /* The longest period of a partition, and the time within which what is stated happens at most so
- * often; of all partitions if there are chains over them. */
+ * often; of all partitions if they wait for each other. */
 static void find_times(const struct set *set, size_t partition, int64_t *period, int64_t *window)
 {
 	int64_t deadline = 0;
@@ -104,7 +118,7 @@ static void find_times(const struct set *set, size_t partition, int64_t *period,
 		const struct task *task = &set->tasks[i];
 		const struct partition *p = &set->partitions[task->partition];
 
-		if (task->partition != partition && !set->chains)
+		if (task->partition != partition && !depends(set))
 			continue;
 		*period = task->period > *period ? task->period : *period;
 		deadline = p->policy == POLICY_FIFO ? p->response : task->deadline;
@@ -114,17 +128,16 @@ static void find_times(const struct set *set, size_t partition, int64_t *period,
 
 static void attack(struct set *set, size_t partition)
 {
-	static struct still stills[STILLS_MAX];
+	static struct stills stills[GPUS_MAX];
 	int64_t period, window, horizon;
-	size_t n;
-
-	bool lagging = one_in(4);
+	bool lagging = one_in(4), all = depends(set);
 
 	find_times(set, partition, &period, &window);
 	horizon = 4 * (window + period) * TICKS;
-	n = disturb_draw(set, lagging, window, -horizon, horizon, stills);
-	for (size_t i = set->chains ? 0 : partition; i <= partition; i++)
-		serve(set, i, !lagging, stills, n, horizon / 2);
+	for (size_t i = 0; i < GPUS_MAX; i++)
+		disturb_draw(set, lagging, window, -horizon, horizon, &stills[i]);
+	serve(set, all ? 0 : partition, all ? set->n_partitions - 1 : partition, !lagging, stills,
+	      horizon / 2);
 }
 
 static void judge(struct set *set, const char *file, struct tally *tally)
@@ -134,6 +147,7 @@ static void judge(struct set *set, const char *file, struct tally *tally)
 		enum policy policy = set->partitions[task->partition].policy;
 
 		tally->chained += task->after >= 0;
+		tally->with_offsets += set->partitions[task->partition].offsets;
 		tally->by[policy].tasks++;
 		tally->by[policy].ratio += (double)task->bound * TICKS / (double)task->worst;
 		tally->by[policy].reached += task->bound * TICKS * 99 <= task->worst * 100;
@@ -172,8 +186,9 @@ static void play(unsigned n, bool preempts, struct tally *tally)
 
 static void print(const struct tally *tally)
 {
-	printf("%u sets, %u accepted, %u tasks of chains, %u bounds violated\n", tally->sets,
-	       tally->accepted, tally->chained, tally->violated);
+	printf("%u sets, %u accepted; %u tasks of chains, %u whose bounds rely on offsets\n"
+	       "%u bounds violated\n",
+	       tally->sets, tally->accepted, tally->chained, tally->with_offsets, tally->violated);
 	for (unsigned i = 0; i < POLICIES; i++)
 		if (tally->by[i].tasks > 0)
 			printf("%s: %u tasks, bound %.2f x the longest simulated, %u reached\n",

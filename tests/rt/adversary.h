@@ -17,6 +17,7 @@
 #define TICKS 100
 #define TASKS_MAX 8U
 #define PARTITIONS_MAX 3U
+#define GPUS_MAX 2U
 #define STILLS_MAX 20000U
 
 enum policy { POLICY_FIFO, POLICY_NP_EDF, POLICY_NP_DM, POLICIES };
@@ -25,6 +26,8 @@ extern const char *const policy_names[];
 struct task {
 	size_t partition;
 	int64_t period, deadline, jitter;
+	int64_t offset; /* -1: released at any time */
+	int64_t copy_in, copy_out;
 	int after; /* the task of an earlier partition whose job ends before; -1: none */
 	/* It runs for part / CUs + fixed. */
 	int64_t part, fixed;
@@ -37,9 +40,11 @@ struct partition {
 	enum policy policy;
 	int64_t host, activation; /* activation -1: active from the start */
 	bool waits_for_grant;
+	size_t gpu;
 
 	unsigned cus;     /* of the plan */
 	int64_t response; /* of the plan; -1: none */
+	bool offsets;     /* the plan uses them */
 };
 
 struct set {
@@ -53,7 +58,7 @@ struct set {
 	size_t n_partitions;
 	struct task tasks[TASKS_MAX];
 	size_t n_tasks;
-	bool chains;
+	bool chains, copies;
 
 	char verdict[16]; /* of the plan */
 };
@@ -74,14 +79,19 @@ struct still {
 	int64_t from, to;
 };
 
-/* Draws what stops the GPU around the time 0, at which the jobs of a partition meet. What happens at
+struct stills {
+	struct still list[STILLS_MAX];
+	size_t n;
+};
+
+/* Draws what stops a GPU around the time 0, at which the jobs of a partition meet. What happens at
  * most so often happens so often within the window, in microseconds. lagging: no job is ready before
  * -1, and leases were activated just before: these are in no window. Sorted; no two overlap. Times
  * are ticks. */
-size_t disturb_draw(const struct set *set, bool lagging, int64_t window, int64_t from, int64_t to,
-		    struct still *ret);
+void disturb_draw(const struct set *set, bool lagging, int64_t window, int64_t from, int64_t to,
+		  struct stills *ret);
 
-/* Runs the tasks of one partition, and notes the longest time from a release to its notice. Tasks that
- * come after others take what these did last: serve their partition before. */
-void serve(struct set *set, size_t partition, bool history, const struct still *stills,
-	   size_t n_stills, int64_t horizon);
+/* Runs the tasks of these partitions, and notes the longest time from a release to its notice. stills:
+ * of each GPU. history: jobs may be ready before the time 0. */
+void serve(struct set *set, size_t first, size_t last, bool history, const struct stills *stills,
+	   int64_t horizon);

@@ -204,8 +204,8 @@ static size_t line_up(struct scene *s, int64_t timeout_at, struct still *ret)
 	return n;
 }
 
-size_t disturb_draw(const struct set *set, bool lagging, int64_t window, int64_t from, int64_t to,
-		    struct still *ret)
+void disturb_draw(const struct set *set, bool lagging, int64_t window, int64_t from, int64_t to,
+		  struct stills *ret)
 {
 	static int64_t starts[STILLS_MAX];
 	struct scene s = {
@@ -220,8 +220,9 @@ size_t disturb_draw(const struct set *set, bool lagging, int64_t window, int64_t
 
 	int64_t changes, middle;
 
+	ret->n = 0;
 	if (!set->preempts)
-		return 0;
+		return;
 	draw_borrowers(&s);
 	/* Those that begin just before can reach into what is looked at. */
 	changes = set->change_window > 0 ? set->change_window * TICKS : s.window;
@@ -229,5 +230,5 @@ size_t disturb_draw(const struct set *set, bool lagging, int64_t window, int64_t
 					: below(changes / 2 + 1);
 	groups(&s, set->queue_changes, changes, one_in(3) ? 0 : middle,
 	       one_in(2) ? 0 : below(changes / 4 + 1), preempt);
-	return line_up(&s, one_in(2) ? 0 : below(s.window), ret);
+	ret->n = line_up(&s, one_in(2) ? 0 : below(s.window), ret->list);
 }

@@ -40,7 +40,17 @@ static void draw_chain(struct set *set, struct task *task)
 	task->period = before->period;
 	task->deadline = task->period - below((task->period - before->deadline) / 2 + 1);
 	task->jitter = one_in(3) ? below(task->deadline / 10) : 0;
+	task->offset = -1;
 	set->chains = true;
+}
+
+/* With few different periods, so that jobs of different tasks never meet; now and then not. */
+static void draw_offset(struct task *task, int64_t base)
+{
+	if (!one_in(8))
+		task->period = base << below(3);
+	if (!one_in(8))
+		task->offset = one_in(4) ? 0 : below(task->period);
 }
 
 /* The total is not too far from what the policy can serve, so that many sets pass. */
@@ -50,13 +60,18 @@ static void draw_tasks(struct set *set, size_t partition)
 	size_t n = 1 + (size_t)below(TASKS_MAX / (int64_t)set->n_partitions);
 	int64_t base = draw_time(500, 20000), shortest = INT64_MAX;
 	struct task *first = &set->tasks[set->n_tasks];
-	double left = (policy == POLICY_FIFO ? 0.8 : 1.0) * drand48();
+	bool offsets = one_in(3);
+	double left = (policy == POLICY_FIFO && !offsets ? 0.8 : 1.0) * drand48();
 
 	for (size_t i = 0; i < n; i++) {
 		struct task *task = &first[i];
 
-		*task = (struct task){ .partition = partition, .after = -1, .bound = -1 };
+		*task = (struct task){
+			.partition = partition, .after = -1, .offset = -1, .bound = -1
+		};
 		task->period = one_in(4) ? base : draw_time(base, 10 * base);
+		if (offsets)
+			draw_offset(task, base);
 		task->deadline = one_in(2) ? task->period : task->period - below(task->period / 2);
 		task->jitter = one_in(3) ? below(task->deadline / 4) : 0;
 		if (i == 0 && partition > 0 && one_in(3))
@@ -137,6 +152,8 @@ static void write_task(FILE *out, const struct task *task, size_t i)
 		fprintf(out, "after = t%d\n", task->after);
 	else
 		fprintf(out, "period = %" PRId64 "us\n", task->period);
+	if (task->offset >= 0)
+		fprintf(out, "offset = %" PRId64 "us\n", task->offset);
 	fprintf(out, "deadline = %" PRId64 "us\njitter = %" PRId64 "us\nwcet =", task->deadline,
 		task->jitter);
 	for (int64_t cus = 15; cus <= 60; cus += cus == 15 ? 15 : 30)

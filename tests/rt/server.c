@@ -1,44 +1,63 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One partition: a server that runs one job at a time to its end, in the order of its policy. */
+/*
+ * Partitions, each a server that runs one job at a time to its end, in the order of its policy. The
+ * copies of all partitions of a GPU share one engine, which serves them in whatever order and parts.
+ */
 
 #include "adversary.h"
 
 #include <stdlib.h>
 
 #define JOBS_MAX 4000U
+#define NEVER INT64_MAX
 
 struct job {
 	size_t task;
 	int64_t release, deadline;
-	int64_t arrives;                  /* at the queue, or at the dispatcher */
-	int64_t execution, before, after; /* host time before and after it */
+	int64_t arrives; /* at the queue, or at the dispatcher */
+	int64_t execution, in, out;
+	int64_t before, after; /* host time before and after it */
 	int64_t tie;
 	bool done;
 };
 
-/* What a task did last, for those that come after it. */
-static struct {
-	struct notice {
-		int64_t release, time;
-	} list[JOBS_MAX];
-	size_t n;
-} notices[TASKS_MAX];
+enum stage { IDLE, SUBMITTING, COPYING_IN, RUNNING, COPYING_OUT, TELLING };
 
 struct server {
-	struct set *set;
 	const struct partition *partition;
-	const struct still *stills;
-	size_t n_stills;
+	bool inactive;
 	struct job jobs[JOBS_MAX];
 	size_t n_jobs;
+	struct job *job;
+	enum stage stage;
+	int64_t until; /* the end of the stage; NEVER: it waits for the engine */
+	int64_t copy;  /* what is left of a copy */
 };
 
-/* The end of so much execution that begins at this time. */
-static int64_t run(const struct server *s, int64_t time, int64_t execution)
+struct engine {
+	struct server *server; /* whose copy it makes; NULL: none */
+	int64_t until;
+};
+
+static struct world {
+	struct set *set;
+	const struct stills *stills;
+	struct server servers[PARTITIONS_MAX];
+	struct engine engines[GPUS_MAX];
+	size_t first, last; /* partitions that are looked at */
+	size_t victim;      /* whose copies wait */
+	bool slices;
+	int64_t now, horizon;
+} world;
+
+/* The end of so much execution on a GPU that begins at this time. */
+static int64_t run(size_t gpu, int64_t time, int64_t execution)
 {
-	for (size_t i = 0; i < s->n_stills; i++) {
-		const struct still *still = &s->stills[i];
+	const struct stills *stills = &world.stills[gpu];
+
+	for (size_t i = 0; i < stills->n; i++) {
+		const struct still *still = &stills->list[i];
 
 		if (still->to <= time)
 			continue;
@@ -53,16 +72,19 @@ static int64_t run(const struct server *s, int64_t time, int64_t execution)
 	return time + execution;
 }
 
-static int64_t execution_of(const struct server *s, const struct task *task)
-{
-	int64_t full = (task->part / s->partition->cus + task->fixed) * (100 + s->set->margin);
+/* ---- jobs ----------------------------------------------------------------------------------- */
 
-	return one_in(5) ? 1 + below(full) : full;
+static int64_t shorter(int64_t usec)
+{
+	int64_t full = usec * (100 + world.set->margin);
+
+	return full > 0 && one_in(5) ? 1 + below(full) : full;
 }
 
-static void add_job(struct server *s, size_t i, int64_t release, int64_t ready)
+static void add_job(size_t i, int64_t release, int64_t ready)
 {
-	const struct task *task = &s->set->tasks[i];
+	const struct task *task = &world.set->tasks[i];
+	struct server *s = &world.servers[task->partition];
 	int64_t host = s->partition->host * TICKS, before = one_in(2) ? host : below(host + 1);
 	bool dispatcher = s->partition->policy != POLICY_FIFO;
 
@@ -72,54 +94,88 @@ static void add_job(struct server *s, size_t i, int64_t release, int64_t ready)
 			.release = release,
 			.arrives = dispatcher ? ready : ready + before,
 			.deadline = release + task->deadline * TICKS,
-			.execution = execution_of(s, task),
+			.execution = shorter(task->part / s->partition->cus + task->fixed),
+			.in = shorter(task->copy_in),
+			.out = shorter(task->copy_out),
 			.before = before,
 			.after = host - before,
 			.tie = below(1000),
 		};
 }
 
-/* The jobs of one task that comes after another one. */
-static void add_later_jobs(struct server *s, size_t i)
-{
-	const struct task *task = &s->set->tasks[i];
-
-	for (size_t k = 0; k < notices[task->after].n; k++) {
-		const struct notice *notice = &notices[task->after].list[k];
-
-		add_job(s, i, notice->release,
-			notice->time + (one_in(2) ? task->jitter * TICKS
-						  : below(task->jitter * TICKS + 1)));
-	}
-}
-
 /* The jobs of one task: they meet at the time 0, or one of them is ready just before. */
-static void add_jobs(struct server *s, size_t i, bool history, int64_t horizon)
+static void add_jobs(size_t i, bool history)
 {
-	const struct task *task = &s->set->tasks[i];
+	const struct task *task = &world.set->tasks[i];
 	int64_t period = task->period * TICKS, jitter = task->jitter * TICKS;
 	int64_t first = one_in(3) ? -1 : one_in(4) ? below(period) : 0;
 	int64_t release = first - (one_in(4) ? below(jitter + 1) : jitter);
 	bool dense = !one_in(4);
 
-	add_job(s, i, release, first);
+	add_job(i, release, first);
 	for (int64_t k = 1; history && k <= 3; k++) {
 		int64_t before = release - k * period - (dense ? 0 : below(period));
 
-		add_job(s, i, before, before + below(jitter + 1));
+		add_job(i, before, before + below(jitter + 1));
 		if (!dense)
 			break;
 	}
-	while (release + period < horizon && s->n_jobs < JOBS_MAX) {
+	while (release + period < world.horizon) {
 		release += period + (dense ? 0 : below(period / 2 + 1));
-		add_job(s, i, release, release + (dense ? 0 : below(jitter + 1)));
+		add_job(i, release, release + (dense ? 0 : below(jitter + 1)));
+	}
+}
+
+/* The jobs of a task with an offset, from the given time of the clock on. */
+static void add_periodic_jobs(size_t i, int64_t clock, bool history)
+{
+	const struct task *task = &world.set->tasks[i];
+	int64_t period = task->period * TICKS, jitter = task->jitter * TICKS;
+	int64_t release = clock + task->offset * TICKS, least = history ? -4 * period : -jitter - 1;
+
+	release -= (release - least) / period * period;
+	for (; release < world.horizon; release += period) {
+		int64_t latest = release + jitter;
+		int64_t meeting = release <= 0 && latest >= 0 && !one_in(4) ? 0 : release;
+
+		if (release < least)
+			continue;
+		add_job(i, release, one_in(6) ? release + below(jitter + 1) : meeting);
+	}
+}
+
+/* The time of the clock at which a job with an offset is ready as late as it can be at 0. */
+static int64_t draw_clock(void)
+{
+	const struct task *task = &world.set->tasks[below((int64_t)world.set->n_tasks)];
+
+	if (task->offset < 0)
+		return -below(1000000 * TICKS);
+	return -(task->offset + task->jitter + below(64) * task->period) * TICKS;
+}
+
+static void add_all_jobs(bool history)
+{
+	int64_t clock = draw_clock();
+
+	for (size_t i = 0; i < world.set->n_tasks; i++) {
+		const struct task *task = &world.set->tasks[i];
+		bool before = history && !world.servers[task->partition].inactive;
+
+		if (task->partition < world.first || task->partition > world.last ||
+		    task->after >= 0)
+			continue;
+		if (task->offset >= 0)
+			add_periodic_jobs(i, clock, before);
+		else
+			add_jobs(i, before && one_in(2));
 	}
 }
 
 /* Whether a is served before b, both of which wait. */
 static bool precedes(const struct server *s, const struct job *a, const struct job *b)
 {
-	const struct task *x = &s->set->tasks[a->task], *y = &s->set->tasks[b->task];
+	const struct task *x = &world.set->tasks[a->task], *y = &world.set->tasks[b->task];
 
 	switch (s->partition->policy) {
 	case POLICY_NP_EDF:
@@ -135,70 +191,186 @@ static bool precedes(const struct server *s, const struct job *a, const struct j
 	return a->arrives != b->arrives ? a->arrives < b->arrives : a->tie < b->tie;
 }
 
-/* The next job at this time, or the one that is ready next. */
-static struct job *next_job(struct server *s, int64_t *time)
+/* ---- a job ---------------------------------------------------------------------------------- */
+
+/* When an idle server has a job. */
+static int64_t next_arrival(const struct server *s)
 {
-	struct job *best = NULL;
-	int64_t soonest = INT64_MAX;
+	int64_t soonest = NEVER;
 
 	for (size_t i = 0; i < s->n_jobs; i++)
 		if (!s->jobs[i].done && s->jobs[i].arrives < soonest)
 			soonest = s->jobs[i].arrives;
-	if (soonest > *time)
-		*time = soonest;
+	return soonest < world.now ? world.now : soonest;
+}
+
+static void begin(struct server *s)
+{
+	bool dispatcher = s->partition->policy != POLICY_FIFO;
+
+	s->job = NULL;
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		struct job *job = &s->jobs[i];
 
-		if (!job->done && job->arrives <= *time && (!best || precedes(s, job, best)))
-			best = job;
+		if (!job->done && job->arrives <= world.now &&
+		    (!s->job || precedes(s, job, s->job)))
+			s->job = job;
 	}
-	return best;
+	s->stage = SUBMITTING;
+	s->until = world.now + (dispatcher ? s->job->before : 0);
+	if (!s->inactive)
+		return;
+	/* The first job asks for the activation. */
+	s->until += s->partition->activation * TICKS -
+		    (one_in(4) ? below(s->partition->activation) : 0);
+	s->inactive = false;
+}
+
+static void copy(struct server *s, enum stage stage, int64_t length)
+{
+	s->stage = stage;
+	s->copy = length;
+	s->until = length > 0 ? NEVER : world.now;
 }
 
 /* With fifo the host works while other jobs run. A dispatcher begins a job when it knows that the
- * one before it has ended. Returns when the server is free. */
-static int64_t serve_job(struct server *s, struct job *job, int64_t time)
+ * one before it has ended. */
+static void tell(struct server *s)
 {
-	bool dispatcher = s->partition->policy != POLICY_FIFO;
-	int64_t end = run(s, time + (dispatcher ? job->before : 0), job->execution);
-	struct task *task = &s->set->tasks[job->task];
+	struct job *job = s->job;
+	int64_t notice = world.now + job->after;
+	struct task *task = &world.set->tasks[job->task];
 
 	job->done = true;
-	notices[job->task].list[notices[job->task].n++] = (struct notice){ job->release,
-									   end + job->after };
-	if (end + job->after - job->release > task->worst)
-		task->worst = end + job->after - job->release;
-	return end + (dispatcher ? job->after : 0);
+	if (notice - job->release > task->worst)
+		task->worst = notice - job->release;
+	for (size_t i = 0; i < world.set->n_tasks; i++) {
+		int64_t jitter = world.set->tasks[i].jitter * TICKS;
+
+		if (world.set->tasks[i].after == (int)job->task)
+			add_job(i, job->release, notice + (one_in(2) ? jitter : below(jitter + 1)));
+	}
+	s->stage = TELLING;
+	s->until = s->partition->policy != POLICY_FIFO ? notice : world.now;
 }
 
-void serve(struct set *set, size_t partition, bool history, const struct still *stills,
-	   size_t n_stills, int64_t horizon)
+static void go_on(struct server *s)
 {
-	static struct server s;
-	const struct partition *p = &set->partitions[partition];
-	bool inactive = p->activation >= 0 && !p->waits_for_grant;
-	int64_t time = INT64_MIN;
-	struct job *job;
-
-	s.set = set;
-	s.partition = p;
-	s.stills = stills;
-	s.n_stills = n_stills;
-	s.n_jobs = 0;
-	for (size_t i = 0; i < set->n_tasks; i++) {
-		if (set->tasks[i].partition != partition)
-			continue;
-		notices[i].n = 0;
-		if (set->tasks[i].after >= 0)
-			add_later_jobs(&s, i);
-		else
-			add_jobs(&s, i, history && !inactive && one_in(2), horizon);
+	switch (s->stage) {
+	case IDLE: begin(s); break;
+	case SUBMITTING: copy(s, COPYING_IN, s->job->in); break;
+	case COPYING_IN:
+		s->stage = RUNNING;
+		s->until = run(s->partition->gpu, world.now, s->job->execution);
+		break;
+	case RUNNING: copy(s, COPYING_OUT, s->job->out); break;
+	case COPYING_OUT: tell(s); break;
+	case TELLING: s->stage = IDLE; break;
 	}
-	while ((job = next_job(&s, &time))) {
-		/* The first job asks for the activation. */
-		if (inactive)
-			time += p->activation * TICKS - (one_in(4) ? below(p->activation) : 0);
-		inactive = false;
-		time = serve_job(&s, job, time);
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+static void end_copy(struct engine *engine)
+{
+	struct server *s = engine->server;
+
+	engine->server = NULL;
+	if (s->copy == 0)
+		s->until = world.now;
+}
+
+/* Any copy that waits, mostly not that of the victim. */
+static void begin_copy(size_t gpu)
+{
+	struct engine *engine = &world.engines[gpu];
+	int64_t part;
+
+	for (size_t i = world.first; i <= world.last; i++) {
+		struct server *s = &world.servers[i];
+
+		if (s->partition->gpu != gpu || s->until != NEVER || s->stage == IDLE)
+			continue;
+		if (!engine->server || i != world.victim || one_in(8))
+			engine->server = s;
+	}
+	if (!engine->server)
+		return;
+	part = engine->server->copy;
+	if (world.slices && part > 1)
+		part = 1 + below(part);
+	engine->server->copy -= part;
+	engine->until = run(gpu, world.now, part);
+}
+
+/* ---- the world ------------------------------------------------------------------------------ */
+
+/* The next event of a server; NULL with the next event of an engine, or with NEVER. Servers are first. */
+static struct server *next_server(int64_t *ret_time)
+{
+	struct server *best = NULL;
+
+	*ret_time = NEVER;
+	for (size_t i = world.first; i <= world.last; i++) {
+		struct server *s = &world.servers[i];
+		int64_t time = s->stage == IDLE ? next_arrival(s) : s->until;
+
+		if (time < *ret_time) {
+			*ret_time = time;
+			best = s;
+		}
+	}
+	for (size_t i = 0; i < GPUS_MAX; i++)
+		if (world.engines[i].server && world.engines[i].until < *ret_time) {
+			*ret_time = world.engines[i].until;
+			best = NULL;
+		}
+	return best;
+}
+
+static void step(struct server *s)
+{
+	if (s)
+		go_on(s);
+	for (size_t i = 0; !s && i < GPUS_MAX; i++)
+		if (world.engines[i].server && world.engines[i].until == world.now)
+			end_copy(&world.engines[i]);
+}
+
+void serve(struct set *set, size_t first, size_t last, bool history, const struct stills *stills,
+	   int64_t horizon)
+{
+	struct server *s;
+	int64_t time;
+
+	world.set = set;
+	world.stills = stills;
+	world.first = first;
+	world.last = last;
+	world.victim = first + (size_t)below((int64_t)(last - first + 1));
+	world.slices = one_in(2);
+	world.now = INT64_MIN;
+	world.horizon = horizon;
+	for (size_t i = first; i <= last; i++) {
+		const struct partition *p = &set->partitions[i];
+
+		s = &world.servers[i];
+		s->partition = p;
+		s->inactive = p->activation >= 0 && !p->waits_for_grant;
+		s->n_jobs = 0;
+		s->stage = IDLE;
+	}
+	add_all_jobs(history);
+	for (;;) {
+		s = next_server(&time);
+		/* What is ready at one time asks for the engine before the engine chooses. */
+		for (size_t i = 0; time > world.now && i < GPUS_MAX; i++)
+			if (!world.engines[i].server)
+				begin_copy(i);
+		s = next_server(&time);
+		if (time == NEVER)
+			return;
+		world.now = time;
+		step(s);
 	}
 }

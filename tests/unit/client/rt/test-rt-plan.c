@@ -347,3 +347,35 @@ TEST(a_task_of_a_chain_is_ready_within_the_bound_of_the_task_before_it)
 		rig.tasks[1].deadline = 6999;
 	}
 }
+
+/* Each takes 3 of 10 ms, and has a deadline of 4 ms. With jitter, two can meet for 0.7 ms; with fifo the
+ * analysis takes all of a job that is met. */
+TEST(tasks_whose_offsets_keep_them_apart_do_not_wait_for_each_other)
+{
+	struct gpu_info gpu = radeon_vii("g");
+
+	for (enum rt_policy policy = RT_FIFO; policy <= RT_NP_DM; policy++) {
+		struct rt_rig rig;
+
+		rt_rig_init(&rig);
+		rt_rig_partition(&rig, "p")->policy = policy;
+		for (unsigned i = 0; i < 3; i++) {
+			rig.tasks[i].offset_line = 1;
+			rig.tasks[i].offset = i * 3300;
+			rt_rig_task(&rig, i == 2 ? 20000 : 10000, 4000, 15, 3000);
+		}
+		for (unsigned late = 0; late < 3; late++) {
+			_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+			bool used;
+
+			rig.tasks[0].jitter = late == 1 ? 1000 : 0;
+			rig.tasks[2].offset_line = late != 2;
+			plan = rt_rig_plan(&rig, &gpu);
+			used = late == 0 || (late == 1 && policy != RT_FIFO);
+			CHECK(plan->result == (used ? RT_ACCEPTED : RT_REJECTED));
+			CHECK(plan->partitions[0].offsets ==
+			      (used ? RT_OFFSETS_USED : RT_OFFSETS_UNUSED));
+			CHECK(!used || plan->tasks[1].bound == (late ? 3700 : 3000));
+		}
+	}
+}

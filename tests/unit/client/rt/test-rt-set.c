@@ -188,7 +188,7 @@ TEST(unknown_keys_and_sections_suggest_the_nearest)
 	bad(TASK "perod = 1s\n", 6, "unknown key 'perod' in [task]; did you mean 'period'?");
 	bad(TASK "colour = red\n", 6,
 	    "unknown key 'colour' in [task]; known keys: partition, period, "
-	    "deadline, after, jitter, wcet");
+	    "deadline, after, offset, jitter, wcet");
 	bad(TASK "[taskste]\n", 6, "did you mean [taskset]?");
 	bad(TASK "[tsk u]\n", 6, "did you mean [task NAME]?");
 	bad(TASK "[gpu x]\nprofile = 1\n", 6, "unknown section [gpu x]: use [taskset]");
@@ -263,6 +263,16 @@ TEST(tasks_of_a_chain_have_the_period_of_its_first)
 	bad(CHAIN("after = u\n"), 9, "is part of a circle");
 	bad(CHAIN("after = v w\n"), 9, "invalid name");
 	bad(CHAIN("period = 1h\nafter = t\n"), 10, "is not that of [task t]");
+}
+
+TEST(an_offset_past_the_period_is_refused)
+{
+	_cleanup_(rt_set_freep) struct rt_set *set = good(TASK "offset = 9999us\n");
+
+	CHECK(set->tasks[0].offset == 9999 && set->tasks[0].offset_line > 0);
+	bad(TASK "offset = 10ms\n", 6, "offset 10000 us is past the period of 10000 us");
+	bad(TASK "offset = -1us\n", 6, "invalid time '-1us'");
+	bad(CHAIN("after = t\noffset = 0\n"), 10, "releases it, so it has no offset");
 }
 
 TEST(invalid_keys_of_a_partition_are_refused)
