@@ -221,6 +221,14 @@ static void say_unstated_host(const struct rt_plan *plan, struct list *list)
 			    set->partitions[i].name);
 }
 
+static bool copies(const struct rt_plan *plan)
+{
+	for (size_t i = 0; i < plan->set->n_partitions; i++)
+		if (plan->partitions[i].copies)
+			return true;
+	return false;
+}
+
 static void say_conditions(const struct rt_plan *plan, struct list *list)
 {
 	const struct rt_set *set = plan->set;
@@ -251,6 +259,10 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		say(list,
 		    "Execution times are modelled, and the margin is 0%%: what the model misses is "
 		    "in no figure (margin = SHARE, or measure these numbers of CUs).");
+	if (copies(plan) && !set->own_copies)
+		say(list,
+		    "The file does not state that no other program copies with the SDMA engines of the "
+		    "GPU: a copy can wait for theirs (own-copies = yes).");
 	say_pipes(plan, list);
 	say_unstated_host(plan, list);
 }
@@ -271,6 +283,15 @@ static void say_offsets(const struct rt_plan *plan, struct list *list)
 			    "show more, takes too long, or needs one for each task.",
 			    name);
 	}
+}
+
+static void say_copies(const struct rt_plan *plan, struct list *list)
+{
+	if (copies(plan))
+		say(list,
+		    "A job copies in, executes and copies out, one after the other. Times of copies are "
+		    "the longest possible ones while nothing else copies; all copies share one SDMA "
+		    "engine, in any order.");
 }
 
 static void say_policies(const struct rt_set *set, struct list *list)
@@ -308,6 +329,7 @@ int rt_plan_assume(struct rt_plan *plan)
 
 	say_policies(plan->set, &assumptions);
 	say_offsets(plan, &assumptions);
+	say_copies(plan, &assumptions);
 	say_times(plan, &assumptions);
 	say_changes(plan, &assumptions);
 	say_activation(plan, &assumptions);

@@ -26,12 +26,14 @@ void demands_done(struct demands *demands)
 
 /* A dispatcher submits a job when it knows of the end of the one before it: host time is part of the job.
  * With fifo it is part of the bound. */
-static uint64_t cost_of(const struct rt_plan *plan, size_t partition, uint64_t wcet)
+static uint64_t cost_of(const struct rt_plan *plan, size_t i, uint64_t wcet)
 {
+	size_t partition = plan->set->tasks[i].partition;
 	const struct rt_partition *p = &plan->set->partitions[partition];
+	uint64_t copies = min_u64(plan->tasks[i].copies, BOUND_TIME_MAX);
 	uint64_t host = p->policy != RT_FIFO ? p->host_submission : 0;
 
-	return wcet + bound_margin(&plan->partitions[partition].bound, wcet) +
+	return copies + wcet + bound_margin(&plan->partitions[partition].bound, wcet) +
 	       (host != RT_UNSET ? host : 0);
 }
 
@@ -53,7 +55,7 @@ bool demands_fill(struct demands *demands, unsigned cus)
 		first = rt_set_first(set, task);
 		demands->offsets[n] = first->offset_line > 0 ? first->offset : RT_UNSET;
 		demands->list[n++] = (struct rt_demand){
-			.cost = cost_of(demands->plan, demands->partition, wcet),
+			.cost = cost_of(demands->plan, i, wcet),
 			.period = task->period,
 			.deadline = task->deadline,
 			.jitter = demands->plan->tasks[i].jitter,

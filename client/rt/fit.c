@@ -76,9 +76,10 @@ static int make_arbiter(const struct gpu_info *gpu, struct arbiter **ret)
 	return r < 0 ? r : arbiter_new(TAKE_PTR(settings), gpu, 1, 1, ret);
 }
 
-static void make_request(const struct rt_partition *partition, const struct rt_ask *ask,
+static void make_request(const struct rt_set *set, size_t i, const struct rt_ask *ask,
 			 struct request *ret)
 {
+	const struct rt_partition *partition = &set->partitions[i];
 	struct want *want = &ret->wants[0];
 
 	*ret = (struct request){ .n_wants = 1, .class = CLASS_REALTIME };
@@ -89,13 +90,14 @@ static void make_request(const struct rt_partition *partition, const struct rt_a
 	want->cus_min = ask->least;
 	want->shader_engines = ask->engines;
 	want->queues = rt_partition_queues(partition);
+	want->sdma_queues = rt_set_sdma_queues(set, i);
 	want->processes = partition->processes;
 	want->priority = partition->priority;
 	want->isolation = partition->isolation;
 }
 
 /* Requests and commits one partition. 0: granted. */
-static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
+static int grant(struct arbiter *arbiter, const struct rt_set *set, size_t i,
 		 const struct rt_ask *ask, struct rt_place *ret, struct result *result)
 {
 	const struct caller root = { 0 };
@@ -104,7 +106,7 @@ static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 	struct lease *lease;
 	int r;
 
-	make_request(partition, ask, &request);
+	make_request(set, i, ask, &request);
 	r = arbiter_plan(arbiter, &root, &request, &lease, result);
 	if (r < 0)
 		return r;
@@ -155,7 +157,7 @@ static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i, s
 	if (partition->isolation == ISOLATION_CU) {
 		if (fit->spread > 0)
 			ask.cus = in_rows(fit, fit->spread, ask.least);
-		return grant(arbiter, partition, &ask, ret, result);
+		return grant(arbiter, fit->set, i, &ask, ret, result);
 	}
 	/* Keep the first refusal: it is for the smallest sufficient request. */
 	for (ask.engines = 1; ask.engines <= fit->gpu->geometry.engines; ask.engines++) {
@@ -164,7 +166,7 @@ static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i, s
 			continue;
 		_cleanup_(result_donep) struct result later = { 0 };
 
-		r = grant(arbiter, partition, &ask, ret,
+		r = grant(arbiter, fit->set, i, &ask, ret,
 			  result->kind == RESULT_OK ? result : &later);
 		if (r >= 0 || r == -ENOMEM)
 			return r;
@@ -331,8 +333,8 @@ static bool fits_in_any_order(const struct fit *fit, const struct rt_layout *lay
 		for (size_t n = 0; n < layout->n; n++) {
 			size_t i = layout->order[rank[n]];
 
-			if (grant(arbiter, &fit->set->partitions[i], &layout->places[i].ask, &place,
-				  &result) < 0)
+			if (grant(arbiter, fit->set, i, &layout->places[i].ask, &place, &result) <
+			    0)
 				return false;
 		}
 	} while (next_arrangement(rank, layout->n));

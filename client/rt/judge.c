@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/rt/copy.h"
 #include "client/rt/demand.h"
 #include "client/rt/disturbance.h"
 #include "core/policy/settings.h"
@@ -59,7 +60,7 @@ const char *const rt_offsets_names[] = {
 static bool has_one_bound(const struct rt_plan *plan, size_t i)
 {
 	return plan->set->partitions[i].policy == RT_FIFO &&
-	       plan->partitions[i].offsets == RT_NO_OFFSETS;
+	       plan->partitions[i].offsets == RT_NO_OFFSETS && !plan->partitions[i].copies;
 }
 
 /* 1: it passes on so many CUs; 0; -ENOMEM. */
@@ -346,8 +347,11 @@ static void find_margin(struct rt_plan *plan)
 		plan->margin = (struct margin){ .percent = set->margin_percent };
 }
 
-static void find_offsets(struct rt_plan *plan)
+/* What makes a partition more than one sum of execution times. */
+static void find_kinds(struct rt_plan *plan)
 {
+	for (size_t i = 0; i < plan->set->n_partitions; i++)
+		plan->partitions[i].copies = rt_set_copies(plan->set, i);
 	for (size_t i = 0; i < plan->set->n_tasks; i++) {
 		const struct rt_task *task = &plan->set->tasks[i];
 
@@ -366,7 +370,8 @@ int rt_judge(struct rt_plan *plan, char *problem, size_t size)
 	r = rt_plan_disturb(plan, problem, size);
 	for (size_t i = 0; i < set->n_tasks; i++)
 		plan->tasks[i].jitter = set->tasks[i].jitter;
-	find_offsets(plan);
+	find_kinds(plan);
+	copy_find(plan);
 	if (r >= 0)
 		r = place_all(plan, most);
 	return r < 0 ? r : judge_all(plan, most);

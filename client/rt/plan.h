@@ -19,6 +19,7 @@ struct rt_task_plan {
 	bool meets;
 	uint64_t jitter; /* its own, and the bound of the task that it comes after */
 	uint64_t wcet;
+	uint64_t copies; /* of one job, with what they wait for; BOUND_NONE */
 	enum rt_source source;
 	uint64_t bound; /* response, jitter and, if it counts, activation; BOUND_NONE */
 	int64_t slack;  /* deadline - bound */
@@ -39,6 +40,7 @@ extern const char *const rt_offsets_names[];
 struct rt_partition_plan {
 	bool passes;
 	enum rt_offsets offsets;
+	bool copies;        /* its jobs copy */
 	bool placed;        /* false: judged on the most CUs that one lease can have */
 	unsigned least;     /* the fewest effective CUs on which it passes; 0: none */
 	unsigned effective; /* the effective CUs of all figures below */

@@ -29,7 +29,10 @@ static void reason_fit(struct rt_plan *plan)
 
 	for (size_t i = 0; i < plan->set->n_partitions; i++)
 		least[i] = plan->partitions[i].least <= most ? plan->partitions[i].least : 0;
-	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
+	if (plan->layout.lacks == REASON_SDMA)
+		advice =
+			"request fewer (sdma-queues = N): without one, HIP copies with compute units";
+	else if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
 		advice = "request fewer (queues = N, processes = N), or move tasks of several "
 			 "partitions into one";
 	else if (fits_sharing_engines(plan, least))
@@ -105,6 +108,13 @@ static void reason_task(struct rt_plan *plan, size_t i)
 		snprintf(ret->reason, sizeof(ret->reason),
 			 "unknown: another task of its partition was not measured on as few CUs as "
 			 "one lease can have on this GPU");
+		return;
+	}
+	if (ret->copies == BOUND_NONE) {
+		snprintf(
+			ret->reason, sizeof(ret->reason),
+			"its copies can wait for those of other partitions until after its deadline: "
+			"use fewer or shorter copies, or longer periods");
 		return;
 	}
 	if (ret->bound == BOUND_NONE && plan->set->partitions[task->partition].policy != RT_FIFO &&

@@ -46,6 +46,7 @@ static void *add_partition(struct rt_set *set, const struct ini_place *place, co
 		.isolation = ISOLATION_SHADER_ENGINE,
 		.activation = RT_UNSET,
 		.host_submission = RT_UNSET,
+		.sdma_queues = RT_UNSET,
 		.processes = 1,
 		.priority = PRIORITY_NORMAL,
 	};
@@ -142,6 +143,7 @@ static const struct key keys[] = {
 	SET("every-client-capped", take_bool, capped, 0, 0),
 	SET("every-client-masked", take_bool, masked, 0, 0),
 	SET("own-pipes", take_bool, own_pipes, 0, 0),
+	SET("own-copies", take_bool, own_copies, 0, 0),
 	SET("no-graphics", take_bool, no_graphics, 0, 0),
 	SET("borrowers", take_bool, borrowers, 0, 0),
 	SET("law", take_bool, law, 0, 0),
@@ -161,6 +163,7 @@ static const struct key keys[] = {
 	PARTITION("activation-latency", take_time, activation, 0, 0),
 	PARTITION("host-submission", take_time, host_submission, 0, 0),
 	PARTITION("queues", take_number, queues, 1, 1024),
+	PARTITION("sdma-queues", take_count, sdma_queues, 0, 1024),
 	PARTITION("processes", take_number, processes, 1, 1024),
 	PARTITION("priority", take_priority, priority, 0, 0),
 	PARTITION("alone", take_bool, alone, 0, 0),
@@ -173,6 +176,8 @@ static const struct key keys[] = {
 	TASK("after", take_after, after_name, 0),
 	TASK("offset", take_offset, offset, 0),
 	TASK("jitter", take_time, jitter, 0),
+	TASK("copy-in", take_time, copy_in, 1),
+	TASK("copy-out", take_time, copy_out, 1),
 	TASK("wcet", take_wcet, n_points, 0),
 };
 

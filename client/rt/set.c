@@ -21,6 +21,24 @@ unsigned rt_partition_queues(const struct rt_partition *partition)
 	return partition->queues > 0 ? partition->queues : 2 * partition->processes;
 }
 
+bool rt_set_copies(const struct rt_set *set, size_t partition)
+{
+	for (size_t i = 0; i < set->n_tasks; i++)
+		if (set->tasks[i].partition == partition &&
+		    set->tasks[i].copy_in + set->tasks[i].copy_out > 0)
+			return true;
+	return false;
+}
+
+unsigned rt_set_sdma_queues(const struct rt_set *set, size_t i)
+{
+	const struct rt_partition *partition = &set->partitions[i];
+
+	if (partition->sdma_queues != RT_UNSET)
+		return (unsigned)partition->sdma_queues;
+	return rt_set_copies(set, i) ? 2 * partition->processes : 0;
+}
+
 uint64_t rt_set_queues(const struct rt_set *set)
 {
 	uint64_t own = 0;

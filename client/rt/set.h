@@ -31,6 +31,7 @@ struct rt_task {
 	char partition_name[RT_NAME_MAX];
 	size_t partition; /* index, once the set has been checked */
 	uint64_t period, deadline, jitter, offset;
+	uint64_t copy_in, copy_out; /* by SDMA, before and after the execution; 0: none */
 	char after_name[RT_NAME_MAX];
 	size_t after; /* index + 1 of the task whose job ends before; 0: none */
 	struct rt_point points[RT_POINTS_MAX]; /* sorted by CUs, once the set has been checked */
@@ -52,7 +53,8 @@ struct rt_partition {
 	uint64_t activation;  /* RT_UNSET: computed from the configuration of the daemon */
 	/* From release to queue, and from end to notification. RT_UNSET counts as 0. */
 	uint64_t host_submission;
-	unsigned queues; /* 0: two per process */
+	unsigned queues;      /* 0: two per process */
+	uint64_t sdma_queues; /* RT_UNSET: two per process, if its tasks copy */
 	unsigned processes;
 	unsigned priority;
 	bool alone;
@@ -77,7 +79,7 @@ struct rt_set {
 	unsigned margin_percent; /* or MARGIN_MEASURED */
 	uint64_t neighbours;     /* leases that run at the same time; RT_UNSET */
 	enum neighbours neighbours_use;
-	bool capped, masked, own_pipes, no_graphics, borrowers, law;
+	bool capped, masked, own_pipes, own_copies, no_graphics, borrowers, law;
 	uint64_t preemption;           /* cost of one preemption of the GPU; RT_UNSET */
 	struct rt_often queue_changes; /* of other programs */
 	struct rt_often activations;   /* of other leases */
@@ -114,6 +116,9 @@ static inline unsigned long long ull(uint64_t number)
 }
 
 unsigned rt_partition_queues(const struct rt_partition *partition);
+/* SDMA queues to request for partition i. */
+unsigned rt_set_sdma_queues(const struct rt_set *set, size_t i);
+bool rt_set_copies(const struct rt_set *set, size_t partition);
 uint64_t rt_set_queues(const struct rt_set *set); /* of all partitions */
 
 /* The first task of its chain, which has its period and offset. NULL: the chain is a circle. */

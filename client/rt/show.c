@@ -101,6 +101,8 @@ static char *run_line(const struct rt_plan *plan, const struct rt_gpu *gpu, size
 	else
 		fprintf(out, " --isolation=cu");
 	fprintf(out, " --queues=%u", rt_partition_queues(partition));
+	if (rt_set_sdma_queues(plan->set, i) > 0)
+		fprintf(out, " --sdma-queues=%u", rt_set_sdma_queues(plan->set, i));
 	if (partition->processes > 1)
 		fprintf(out, " --processes=%u", partition->processes);
 	if (partition->priority != PRIORITY_NORMAL)
@@ -396,6 +398,7 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 	json_known(map, "offset_usec", task->offset_line > 0 ? task->offset : RT_UNSET, RT_UNSET);
 	json_text_known(map, "after", task->after_name);
 	time_or_null(map, "wcet_usec", t->wcet);
+	time_or_null(map, "copies_usec", t->copies);
 	json_text(map, "wcet_source", source_names[t->source]);
 	time_or_null(map, "bound_usec", t->bound);
 	if (t->bound == BOUND_NONE)

@@ -11,6 +11,7 @@ void rt_rig_init(struct rt_rig *rig)
 		.masked = true,
 		.no_graphics = true,
 		.own_pipes = true,
+		.own_copies = true,
 		.law = true,
 		.queue_changes.number = 0,
 		.preemption = RT_UNSET,
@@ -31,6 +32,7 @@ struct rt_partition *rt_rig_partition(struct rt_rig *rig, const char *name)
 	snprintf(partition->name, sizeof(partition->name), "%s", name);
 	partition->isolation = ISOLATION_SHADER_ENGINE;
 	partition->activation = RT_UNSET;
+	partition->sdma_queues = RT_UNSET;
 	partition->processes = 1;
 	partition->priority = PRIORITY_NORMAL;
 	return partition;

@@ -26,7 +26,7 @@
 
 struct tally {
 	int64_t percent; /* of the bounds that are claimed */
-	unsigned sets, accepted, chained, with_offsets, violated;
+	unsigned sets, accepted, chained, with_offsets, copying, violated;
 	struct {
 		unsigned tasks, reached; /* within a percent */
 		double ratio;
@@ -147,6 +147,7 @@ static void judge(struct set *set, const char *file, struct tally *tally)
 		enum policy policy = set->partitions[task->partition].policy;
 
 		tally->chained += task->after >= 0;
+		tally->copying += task->copy_in + task->copy_out > 0;
 		tally->with_offsets += set->partitions[task->partition].offsets;
 		tally->by[policy].tasks++;
 		tally->by[policy].ratio += (double)task->bound * TICKS / (double)task->worst;
@@ -186,9 +187,11 @@ static void play(unsigned n, bool preempts, struct tally *tally)
 
 static void print(const struct tally *tally)
 {
-	printf("%u sets, %u accepted; %u tasks of chains, %u whose bounds rely on offsets\n"
+	printf("%u sets, %u accepted; %u tasks of chains, %u that copy, %u whose bounds rely on "
+	       "offsets\n"
 	       "%u bounds violated\n",
-	       tally->sets, tally->accepted, tally->chained, tally->with_offsets, tally->violated);
+	       tally->sets, tally->accepted, tally->chained, tally->copying, tally->with_offsets,
+	       tally->violated);
 	for (unsigned i = 0; i < POLICIES; i++)
 		if (tally->by[i].tasks > 0)
 			printf("%s: %u tasks, bound %.2f x the longest simulated, %u reached\n",

@@ -90,6 +90,21 @@ static void draw_tasks(struct set *set, size_t partition)
 	set->n_tasks += n;
 }
 
+/* Some tasks of the set copy: not much, as a copy can wait for those of all other partitions. */
+static void draw_copies(struct set *set)
+{
+	set->copies = true;
+	for (size_t i = 0; i < set->n_tasks; i++) {
+		struct task *task = &set->tasks[i];
+		int64_t most = task->period / (4 * (int64_t)set->n_tasks) + 2;
+
+		if (one_in(2))
+			task->copy_in = 1 + below(most);
+		if (one_in(2))
+			task->copy_out = 1 + below(most);
+	}
+}
+
 static void draw_partition(struct set *set, size_t i)
 {
 	struct partition *partition = &set->partitions[i];
@@ -127,6 +142,8 @@ void draw_set(bool preempts, struct set *ret)
 		ret->change_window = draw_time(1000, 1000000);
 	for (size_t i = 0; i < ret->n_partitions; i++)
 		draw_partition(ret, i);
+	if (one_in(4))
+		draw_copies(ret);
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -152,6 +169,10 @@ static void write_task(FILE *out, const struct task *task, size_t i)
 		fprintf(out, "after = t%d\n", task->after);
 	else
 		fprintf(out, "period = %" PRId64 "us\n", task->period);
+	if (task->copy_in > 0)
+		fprintf(out, "copy-in = %" PRId64 "us\n", task->copy_in);
+	if (task->copy_out > 0)
+		fprintf(out, "copy-out = %" PRId64 "us\n", task->copy_out);
 	if (task->offset >= 0)
 		fprintf(out, "offset = %" PRId64 "us\n", task->offset);
 	fprintf(out, "deadline = %" PRId64 "us\njitter = %" PRId64 "us\nwcet =", task->deadline,
@@ -186,7 +207,7 @@ bool draw_write(const struct set *set, const char *path)
 	if (set->timeout > 0)
 		fprintf(out, "preemption-timeout = %" PRId64 "us\n", set->timeout);
 	fprintf(out, "every-client-capped = yes\nevery-client-masked = yes\nno-graphics = yes\n"
-		     "own-pipes = yes\n");
+		     "own-pipes = yes\nown-copies = yes\n");
 	for (size_t i = 0; i < set->n_partitions; i++)
 		write_partition(out, set, i);
 	for (size_t i = 0; i < set->n_tasks; i++)

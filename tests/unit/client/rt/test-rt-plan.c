@@ -379,3 +379,49 @@ TEST(tasks_whose_offsets_keep_them_apart_do_not_wait_for_each_other)
 		}
 	}
 }
+
+/* Copies of 0.1 ms and 0.3 ms wait for each other; one of 9 ms waits for two of 0.1 ms. */
+TEST(a_copy_waits_for_the_copies_of_other_partitions)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_partition(&rig, "a");
+	rt_rig_task(&rig, 10000, 4000, 15, 2000)->copy_in = 100;
+	rt_rig_task(&rig, 10000, 9000, 15, 500);
+	rt_rig_partition(&rig, "b")->policy = RT_NP_DM;
+	rt_rig_task(&rig, 10000, 9500, 15, 1000)->copy_out = 300;
+	for (unsigned other = 0; other < 3; other++) {
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+
+		rig.set.own_copies = other == 0;
+		rig.tasks[2].copy_out = other == 2 ? 9000 : 300;
+		plan = rt_rig_plan(&rig, &gpu);
+		CHECK(plan->result == (other == 2   ? RT_REJECTED
+				       : other == 1 ? RT_CONDITIONAL
+						    : RT_ACCEPTED));
+		CHECK(plan->tasks[0].copies == (other == 2 ? BOUND_NONE : 100 + 300));
+		CHECK(plan->tasks[1].copies == 0);
+		CHECK(plan->tasks[0].bound == (other == 2 ? BOUND_NONE : 2900));
+		CHECK(plan->tasks[2].copies == (other == 2 ? 9000 + 2 * 100 : 300 + 100));
+	}
+}
+
+TEST(more_copying_processes_than_sdma_queues_do_not_fit)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	gpu.sdma_queues = 4;
+	rt_rig_init(&rig);
+	for (unsigned i = 0; i < 3; i++) {
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+
+		rt_rig_needs(&rig, 10);
+		rig.tasks[i].copy_out = 10;
+		plan = rt_rig_plan(&rig, &gpu);
+		CHECK(plan->result == (i < 2 ? RT_ACCEPTED : RT_REJECTED));
+		CHECK(i < 2 || plan->layout.lacks == REASON_SDMA);
+	}
+}

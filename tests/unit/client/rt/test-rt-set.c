@@ -188,7 +188,7 @@ TEST(unknown_keys_and_sections_suggest_the_nearest)
 	bad(TASK "perod = 1s\n", 6, "unknown key 'perod' in [task]; did you mean 'period'?");
 	bad(TASK "colour = red\n", 6,
 	    "unknown key 'colour' in [task]; known keys: partition, period, "
-	    "deadline, after, offset, jitter, wcet");
+	    "deadline, after, offset, jitter, copy-in, copy-out, wcet");
 	bad(TASK "[taskste]\n", 6, "did you mean [taskset]?");
 	bad(TASK "[tsk u]\n", 6, "did you mean [task NAME]?");
 	bad(TASK "[gpu x]\nprofile = 1\n", 6, "unknown section [gpu x]: use [taskset]");
