@@ -13,6 +13,7 @@
 #include "client/calibrate/neighbour.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"
+#include "client/output/print.h"
 #include "util/base.h"
 
 /* Prints on a line of the terminal that the next output overwrites. */
@@ -74,8 +75,41 @@ static int check_alone(const struct command *command, const struct bench *bench)
 	return EXIT_OK;
 }
 
-static int measure(const struct command *command, const struct bench *bench,
-		   const struct calibration_run *run)
+/* Whether gpuarbd will grant more queues than slots: before minutes of measuring. */
+static int check_oversubscription(struct command *command, struct bench *bench)
+{
+	unsigned processes = gpuarb_lease_processes(bench->lease, 0);
+	unsigned streams = gpuarb_lease_streams(bench->lease, 0);
+	unsigned most = ladder_beyond(bench->gpu->queue_slots);
+	int r = bench_resize(command, most, 1, bench);
+
+	if (r == EXIT_OK)
+		r = bench_resize(command, streams, processes, bench);
+	if (command->json)
+		return r;
+	if (r != EXIT_OK)
+		print_line(stderr, "gpuarbctl calibrate: more queues than slots are granted with "
+				   "'oversubscribe = besteffort' in gpuarbd.conf(5)");
+	else
+		print_line(stderr,
+			   "gpuarbctl calibrate: at the end up to %u queues will share %u queue "
+			   "slots; a GPU can hang then: stop it with ^C if its display matters",
+			   most + 1, bench->gpu->queue_slots);
+	return r;
+}
+
+static int measure_oversubscribed(struct command *command, struct bench *bench,
+				  const struct calibration_run *run)
+{
+	int r = bench_resize(command, ladder_beyond(bench->gpu->queue_slots), 1, bench);
+
+	if (r != EXIT_OK)
+		return r;
+	r = ladder_oversubscribe(run, bench->gpu->queue_slots);
+	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
+}
+
+static int measure(struct command *command, struct bench *bench, const struct calibration_run *run)
 {
 	unsigned processes = max_u(gpuarb_lease_processes(bench->lease, 0), 1);
 	unsigned streams = gpuarb_lease_streams(bench->lease, 0);
@@ -92,7 +126,9 @@ static int measure(const struct command *command, const struct bench *bench,
 			command, EXIT_FAILED,
 			"a process that runs kernels beside this one has failed: its message is "
 			"above");
-	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
+	if (r < 0)
+		return bench_failed(command, bench, r, bench->device.problem);
+	return command->oversubscribe ? measure_oversubscribed(command, bench, run) : EXIT_OK;
 }
 
 static int write_file(const struct command *command, const struct bench *bench,
@@ -127,12 +163,14 @@ static int tell(const struct command *command, const struct bench *bench,
 	return r;
 }
 
-static int start(const struct command *command, struct bench *bench, unsigned processes,
+static int start(struct command *command, struct bench *bench, unsigned processes,
 		 struct calibration *calibration)
 {
 	const time_t now = time(NULL);
 	int r = check_alone(command, bench);
 
+	if (r == EXIT_OK && command->oversubscribe)
+		r = check_oversubscription(command, bench);
 	if (r != EXIT_OK)
 		return r;
 	calibration_plan(&bench->model, calibration);
@@ -148,7 +186,7 @@ static int start(const struct command *command, struct bench *bench, unsigned pr
 	return bench_open_device(command, bench);
 }
 
-int calibrate_run(const struct command *command, struct bench *bench)
+int calibrate_run(struct command *command, struct bench *bench)
 {
 	unsigned processes = gpuarb_lease_processes(bench->lease, 0);
 	struct neighbour_list neighbours = { .lease = gpuarb_lease_id(bench->lease),

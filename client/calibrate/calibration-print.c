@@ -2,6 +2,7 @@
 #include "client/calibrate/calibration-print.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
 
@@ -26,6 +27,19 @@ static void print_law(const char *kernel, const struct law_fit *law, FILE *out)
 			   "%.0f %% of the time on the whole GPU do not depend on the mask",
 			   kernel, law->a_usec, law->b_usec, law->median_error, law->worst_error,
 			   law->constant);
+}
+
+static void print_step(const struct calibration_step *step, const struct calibration_step *first,
+		       FILE *out)
+{
+	char times[64] = "did not end: reset the GPU";
+
+	if (!isnan(step->usec))
+		snprintf(times, sizeof(times), "%.2f times as long as one",
+			 step->usec / first->usec);
+	print_line(out, "%2u queue%s of %u process%s: %s%s", step->queues,
+		   step->queues == 1 ? "" : "s", step->processes, step->processes == 1 ? "" : "es",
+		   times, step->oversubscribed ? " (oversubscribed)" : "");
 }
 
 void calibration_print_text(const struct command *command, const struct gpuarb_gpu *gpu,
@@ -64,10 +78,7 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 		print_line(out, "queues cannot be paused: libgpuarb did not see how HIP created "
 				"them");
 	for (size_t i = 0; i < c->n_steps; i++)
-		print_line(out, "%2u queue%s of %u process%s: %.2f times as long as one",
-			   c->step[i].queues, c->step[i].queues == 1 ? "" : "s",
-			   c->step[i].processes, c->step[i].processes == 1 ? "" : "es",
-			   c->step[i].usec / c->step[0].usec);
+		print_step(&c->step[i], &c->step[0], out);
 	if (c->clock_jumps > 0)
 		print_line(out, "the clock of the GPU jumped %u times: these runs were repeated",
 			   c->clock_jumps);
@@ -160,6 +171,7 @@ static void json_step(struct json_object *list, const struct calibration_step *s
 	json_flag(map, "emulated", emulated);
 	json_number(map, "queues", step->queues);
 	json_number(map, "processes", step->processes);
+	json_flag(map, "oversubscribed", step->oversubscribed);
 	json_real(map, "usec", step->usec);
 }
 

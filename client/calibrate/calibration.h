@@ -62,13 +62,15 @@ struct calibration_beside {
 	bool bistable; /* rounds differ by more than CALIBRATION_BISTABLE times: pairs draw one of two states */
 };
 
-#define CALIBRATION_QUEUES 16U
-#define CALIBRATION_STEPS 12U
+#define CALIBRATION_QUEUES 96U
+#define CALIBRATION_STEPS 24U
+#define CALIBRATION_CLIFF_TIMES 4.0 /* slower than before: more queues are not tried */
 
 /* The time of the same work by more queues, or of one kernel beside more processes, by the host. */
 struct calibration_step {
-	unsigned queues, processes;
-	double usec;
+	unsigned queues, processes; /* queues that run kernels; ROCr has one more */
+	bool oversubscribed;        /* more queues than slots */
+	double usec;                /* NAN: it did not end */
 };
 
 struct calibration {
@@ -130,6 +132,13 @@ int costs_measure(const struct calibration_run *run);
 /* The ladder of so many queues of this process, and of so many processes with it (ladder.c). */
 int ladder_measure(const struct calibration_run *run, unsigned queues, unsigned processes);
 
+/* So many streams show the cost of more queues than slots: half as many again. */
+unsigned ladder_beyond(unsigned slots);
+
+/* The ladder goes on, to that many streams of this process, until it is CALIBRATION_CLIFF_TIMES slower or
+ * hangs. The device is not used afterwards. */
+int ladder_oversubscribe(const struct calibration_run *run, unsigned slots);
+
 /* A stream with the mask of a set. The time of a kernel on it: of one run, and the median of several; seen:
  * or NULL. */
 int calibration_stream(const struct calibration_run *run, const struct cuset *set, void **ret);
@@ -141,7 +150,7 @@ int calibration_median(const struct calibration_run *run, void *stream, enum nei
 
 /* The verb calibrate: calibrate.c. Prints what failed and returns the exit code. */
 struct bench;
-int calibrate_run(const struct command *command, struct bench *bench);
+int calibrate_run(struct command *command, struct bench *bench);
 
 /* For how many processes it needs a lease, this one and neighbours, and for how many streams of each: as
  * there are free queue slots. */

@@ -130,9 +130,16 @@ static void print_ladder(const struct calibration *c, FILE *out)
 		return;
 	fputs("<h2>Queues and processes</h2>\n<table>\n<tr><th>Queues<th>Processes<th>Times as long</tr>\n",
 	      out);
-	for (size_t i = 0; i < c->n_steps; i++)
-		fprintf(out, "<tr><td>%u<td>%u<td>%.2f</tr>\n", c->step[i].queues,
-			c->step[i].processes, c->step[i].usec / c->step[0].usec);
+	for (size_t i = 0; i < c->n_steps; i++) {
+		const struct calibration_step *step = &c->step[i];
+
+		fprintf(out, "<tr%s><td>%u<td>%u<td>", step->oversubscribed ? " class=\"bad\"" : "",
+			step->queues, step->processes);
+		if (isnan(step->usec))
+			fputs("did not end</tr>\n", out);
+		else
+			fprintf(out, "%.2f</tr>\n", step->usec / c->step[0].usec);
+	}
 	fputs("</table>\n", out);
 }
 

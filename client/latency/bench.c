@@ -119,17 +119,39 @@ int bench_watch(const struct command *command, struct bench *bench)
 	return EXIT_OK;
 }
 
+static void fill_want(unsigned streams, unsigned processes, struct gpuarb_want *want)
+{
+	want->queues = (streams + 1) * processes; /* ROCr creates one for itself */
+	want->streams = streams;
+	want->processes = processes;
+	want->shape = "any"; /* a rectangle could leave out CUs */
+}
+
+int bench_resize(struct command *command, unsigned streams, unsigned processes, struct bench *bench)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	int r;
+
+	fill_want(streams, processes, &want);
+	want.gpu = gpuarb_lease_gpu(bench->lease, 0);
+	want.cus = (uint32_t)gpuarb_lease_cus(bench->lease, 0);
+	r = gpuarb_lease_resize(bench->lease, &want, 1);
+	if (r >= 0)
+		r = gpuarb_lease_acknowledge(bench->lease);
+	if (r < 0)
+		return fail_asked(command, r);
+	bench->watch.generation = gpuarb_lease_generation(bench->lease);
+	return EXIT_OK;
+}
+
 int bench_reserve(struct command *command, unsigned streams, unsigned processes,
 		  struct bench *bench)
 {
 	struct gpuarb_want *want = &command->wants[0].want;
 	int r;
 
+	fill_want(streams, processes, want);
 	want->gpu = command->gpu;
-	want->queues = (streams + 1) * processes; /* ROCr creates one for itself */
-	want->streams = streams;
-	want->processes = processes;
-	want->shape = "any"; /* a rectangle could leave out CUs */
 	command->options.name = command->verb;
 	command->quiet = true;
 

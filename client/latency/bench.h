@@ -36,6 +36,10 @@ struct bench {
 int bench_reserve(struct command *command, unsigned streams, unsigned processes,
 		  struct bench *bench);
 
+/* Asks for other numbers of streams and processes. */
+int bench_resize(struct command *command, unsigned streams, unsigned processes,
+		 struct bench *bench);
+
 /* Joins the lease command->id, finds its GPU and opens the device. */
 int bench_start(struct command *command, struct bench *bench);
 

@@ -34,6 +34,8 @@ static int start(const struct command *command)
 		{ "--json", command->json },
 		{ "--quick", command->quick },
 		{ "--shared", command->shared },
+		{ "--oversubscribe", command->oversubscribe },
+		{ "--emulated", command->emulated },
 		{ "--no-legend", command->no_legend },
 	};
 	const char *words[3 + 2 * ARRAY_SIZE(texts) + ARRAY_SIZE(flags)] = { program,
@@ -72,6 +74,8 @@ int run_latency(struct command *command)
 
 int run_calibrate(struct command *command)
 {
+	if (command->oversubscribe && (command->quick || command->shared))
+		return fail(command, EXIT_USAGE, "--oversubscribe excludes --quick and --shared");
 	return start(command);
 }
 

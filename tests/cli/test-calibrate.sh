@@ -97,6 +97,24 @@ sed -n '/^```json$/,/^```$/p' "$dir/submit.md" | grep -v '^```' >"$dir/out"
 json_out '.schema == "gpuarb-calibration" and .emulated'
 ends 1 calibrate --quick --html=/nonexistent/page.html
 err_has '/nonexistent/page.html'
+# More queues than slots: gpuarbd must grant them, and the ladder ends where it is much slower, or hangs.
+ends 2 calibrate --oversubscribe --quick
+ends 2 calibrate --oversubscribe --shared
+ends 3 calibrate --oversubscribe --gpu=0
+err_has 'oversubscribe = besteffort'
+no_lease
+printf '[daemon]\noversubscribe = besteffort\n' >"$dir/gpuarbd.conf"
+ends 0 reload
+LATENCY_MODEL=slots ends 0 calibrate --oversubscribe --json
+no_lease
+json_out '.ladder | map(.queues) == [1,2,4,5,2,3,4,23,24,27] and (map(select(.oversubscribed) | .queues) == [24,27])'
+json_out '.ladder | .[-1].usec > 4 * .[0].usec'
+LATENCY_MODEL=stuck ends 0 calibrate --oversubscribe --gpu=0 --html="$dir/stuck.html"
+err_has 'a GPU can hang then'
+out_has '27 queues of 1 process: did not end: reset the GPU (oversubscribed)'
+check 'the page has no number that is none' sh -c '! grep -qw nan "$1"' sh "$dir/stuck.html"
+: >"$dir/gpuarbd.conf"
+ends 0 reload
 # Interrupted while neighbours run, nothing is left.
 exec 9< <(exec "$GPUARBCTL" calibrate --json 2>&1)
 holder=$!

@@ -54,6 +54,8 @@ static const struct scenario {
 	{ "jumps", { .jumps = 2 }, "" },
 	{ "warm", { .hot_from = 40, .hot_to = 60 }, "" },
 	{ "hot", { .noise = 0.3 }, "" },
+	{ "slots", { .slots = 24 }, "" },
+	{ "stuck", { .slots = 24, .hangs_at = 27 }, "" },
 	{ "no-pause", { .no_pause = true }, "" },
 	{ "blocks", { 0 }, "" }, /* waits until there is a reason to stop */
 };

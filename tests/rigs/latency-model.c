@@ -247,17 +247,23 @@ static int spin(void *data, void *on, const struct work *work, struct wave *ret,
 	return 0;
 }
 
-/* Each queue more costs 1 %; other processes on the same CUs take their share. */
+/* Each queue more costs 1 %, those beyond the slots much more; other processes on the same CUs take their
+ * share. */
 static int together(void *data, void *const *streams, unsigned n, const struct work *work,
 		    double *ret_host_usec)
 {
 	struct latency_model *model = data;
 	const struct stream *first = streams[0];
 	const struct work all = { work->kind, work->groups * n, work->spins };
-	unsigned beside = model->beside;
+	unsigned beside = model->beside, beyond = 0;
 
+	if (model->hangs_at > 0 && n >= model->hangs_at)
+		return -ETIMEDOUT;
+	if (model->slots > 0 && n + 1 > model->slots)
+		beyond = n + 1 - model->slots;
 	model->beside = 0;
-	*ret_host_usec = spin_usec(model, &first->set, &all) * (1 + 0.01 * (n - 1)) * (beside + 1);
+	*ret_host_usec = spin_usec(model, &first->set, &all) * (1 + 0.01 * (n - 1) + beyond) *
+			 (beside + 1);
 	model->beside = beside;
 	return 0;
 }

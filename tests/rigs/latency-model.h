@@ -39,6 +39,8 @@ struct latency_model {
 	bool ignores_masks;          /* all kernels run in the same place */
 	bool bistable;               /* a test draws a slow state */
 	int change_with;             /* the result of a change of a mask */
+	unsigned slots;              /* more queues are slow; 0: any number fits */
+	unsigned hangs_at;           /* so many queues do not end */
 	bool no_pause;               /* queues cannot be paused */
 	double noise;                /* of the time of work-groups, as a part of it */
 	unsigned jumps;              /* so many of the next runs end when the clock was reset */

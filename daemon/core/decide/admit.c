@@ -487,7 +487,7 @@ static void count_up(const struct candidate *a, struct countable ret[static COUN
 	memcpy(ret, list, sizeof(list));
 }
 
-/* More than the GPU has in all: checked before anything that may change. */
+/* More than the GPU has in all: checked before anything that may change. Slots without a limit have no total. */
 static enum outcome admit_total(struct candidate *a)
 {
 	struct countable list[COUNTABLES];
@@ -500,7 +500,7 @@ static enum outcome admit_total(struct candidate *a)
 		const struct shortage shortage = { c->reason, c->resource, c->asked, most,
 						   c->total };
 
-		if (c->asked <= c->had || c->asked <= most)
+		if (c->asked <= c->had || c->asked <= most || c->free == UINT64_MAX)
 			continue;
 		refusal_set_fits(a->refusal, c->resource, most, 0);
 		if (c->asked <= c->total)

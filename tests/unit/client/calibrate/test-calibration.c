@@ -77,6 +77,8 @@ static int measure(struct run *run, const char *profile, const char *target)
 		r = interference_measure(&how);
 	if (r >= 0)
 		r = ladder_measure(&how, 5, run->neighbours + 1);
+	if (r >= 0 && run->model.slots > 0)
+		r = ladder_oversubscribe(&how, run->model.slots);
 	free(how.waves);
 	return r;
 }
@@ -230,4 +232,46 @@ TEST(mask_that_was_measured_on_a_hot_gpu_is_measured_again)
 	run = (struct run){ .model = { .hot_from = 30, .hot_to = SIZE_MAX } };
 	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
 	CHECK(c->pauses == CALIBRATION_COOL_MAX && c->point[c->n - 1].throttled);
+}
+
+/* The steps that were measured with more queues than slots. */
+static size_t count_oversubscribed(const struct calibration *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_steps; i++)
+		n += c->step[i].oversubscribed;
+	return n;
+}
+
+TEST(ladder_ends_at_the_step_of_an_oversubscribed_gpu)
+{
+	static const unsigned slots[] = { 1, 2, 4, 8, 24, 32, 64 };
+
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+		struct run run = { .model.slots = slots[i] };
+		const struct calibration *c = &run.calibration;
+
+		CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+		CHECK(count_oversubscribed(c) > 0 && run.model.live == 0);
+		CHECK(c->step[c->n_steps - 1].queues <= ladder_beyond(slots[i]));
+		CHECK(run.model.peak <= ladder_beyond(slots[i]) || run.model.peak == 5);
+		if (slots[i] < 24)
+			continue;
+		/* All slots, one queue more, and an eighth more. */
+		CHECK(count_oversubscribed(c) == 2 && !c->step[3 + 1].oversubscribed);
+		CHECK(c->step[c->n_steps - 1].usec > 4 * c->step[0].usec);
+	}
+}
+
+TEST(gpu_that_hangs_oversubscribed_ends_the_ladder_and_keeps_the_report)
+{
+	struct run run = { .model = { .slots = 24, .hangs_at = 27 } };
+	const struct calibration *c = &run.calibration;
+	const struct calibration_step *last;
+
+	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+	last = &c->step[c->n_steps - 1];
+	CHECK(last->queues == 27 && isnan(last->usec) && last->oversubscribed);
+	CHECK(c->honoured == c->n);
 }

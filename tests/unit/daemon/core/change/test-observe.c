@@ -133,6 +133,8 @@ TEST(best_effort_may_oversubscribe_if_policy_allows_it_and_no_realtime_lease_is_
 	a->settings->oversubscribe_besteffort = true;
 	request.wants[0].queues = 20;
 	CHECK(reserve(a, 1, &request, &result) && reserve(a, 1, &request, &result));
+	request.wants[0].queues = a->gpus[0].info.queue_slots + 1; /* of one lease */
+	CHECK(reserve(a, 1, &request, &result));
 	add_tenant(a, "vr", 9, CLASS_REALTIME);
 	CHECK(!held(a, 9, 2));
 	CHECK(arbiter_observe(a, NULL, 0) == 0 && !a->gpus[0].observed.oversubscribed);
