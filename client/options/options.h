@@ -60,7 +60,8 @@ struct command {
 	} filter;
 	const char *columns;
 	uint64_t since; /* usage: seconds of CLOCK_REALTIME; 0: all */
-	bool wide, watch, time, limits, probe, quick, shared, oversubscribe, emulated, compare_and_swap;
+	bool wide, watch, time, limits, probe, quick, shared, oversubscribe, emulated,
+		compare_and_swap;
 	unsigned width; /* columns of the terminal, decided by main; 0: no terminal, no limit */
 	bool margin_given;
 	unsigned margin_percent;

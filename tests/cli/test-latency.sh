@@ -98,7 +98,7 @@ json_out '.outliers.pairs == [{units: [0, 10], ns: 400}] and .outliers.units == 
 
 model strays 0
 out_has 'SE1.SH0:2-3'
-out_lacks 'which CUs are fused off'
+out_lacks 'fused'
 out_has '11 SE1.SH0:2-3 !'
 model strays 0 --json
 json_out '[.units[] | select(.mask_honoured == false) | .name] == ["SE1.SH0:2-3"]'
