@@ -246,8 +246,8 @@ static bool has_lease(const struct gpu *gpu, const struct drm_use *use)
 }
 
 /* Adds the VRAM that DRM counts to the rows of n uses of KFD, and a row for each process of a lease
- * that is unknown to KFD. Returns the number of rows, of which there is memory for DRM_USES_MAX
- * more. */
+ * that is unknown to KFD. Returns the number of rows, of which there is memory for one more for each
+ * use of DRM. */
 static size_t add_drm(const struct daemon *daemon, struct observed *rows, size_t n)
 {
 	const struct drm_scan *scan = daemon->graphics.last;
@@ -287,7 +287,7 @@ static int observe(struct daemon *daemon)
 
 	if (n < 0)
 		return n;
-	rows = calloc((size_t)n + DRM_USES_MAX + 1, sizeof(*rows));
+	rows = calloc((size_t)n + daemon->graphics.last->n + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
 	for (int i = 0; i < n; i++)

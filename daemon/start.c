@@ -3,6 +3,7 @@
 /* Makes the daemon and ends it. */
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "daemon.h"
@@ -95,6 +96,9 @@ int daemon_new(const struct daemon_options *options, sd_event *event, struct dae
 
 	if (!daemon)
 		return -ENOMEM;
+	/* Tables for the most GPUs and rows are mapped, so that only what is used of them is resident.
+	 * glibc would raise its threshold with the first that is freed. */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	daemon->options = options;
 	daemon->event = sd_event_ref(event);
 	daemon->list.generation = NEVER_LISTED; /* a GPU added since is found by the first scan */
