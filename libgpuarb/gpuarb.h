@@ -945,6 +945,10 @@ int gpuarb_watch_until(struct gpuarb *gpuarb, int stop_fd, uint64_t usec, gpuarb
  */
 void gpuarb_set_interactive(struct gpuarb *gpuarb, bool interactive);
 
+/* How long each call of this handle waits for gpuarbd or the bus before -ETIMEDOUT or -ECONNREFUSED:
+ * 25 seconds by default. Takes NULL. */
+void gpuarb_set_timeout(struct gpuarb *gpuarb, uint64_t usec);
+
 /* As the functions of a lease, for the owner of the lease and administrators. They do not update
  * the state of a struct gpuarb_lease. */
 int gpuarb_release(struct gpuarb *gpuarb, uint64_t id);

@@ -25,6 +25,9 @@
 #define TIMEOUT_SECONDS 10U /* of a client that sends or reads nothing */
 #define FRESH_USEC 1000000U /* scrapes within this time share a snapshot */
 
+/* Of a gpuarbd that restarts or hangs, for each call of a scrape: Prometheus waits for 10 s. */
+#define ANSWER_USEC 3000000U
+
 #define PATH "/metrics"
 #define TYPE_TEXT "text/plain; version=0.0.4; charset=utf-8"
 #define TYPE_OPEN "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -63,8 +66,10 @@ static void take_snapshot(struct exporter *exporter)
 	if (exporter->view && boottime_usec() - exporter->taken_usec < FRESH_USEC)
 		return;
 	free_snapshot(exporter);
-	if (!exporter->gpuarb)
+	if (!exporter->gpuarb) {
 		r = gpuarb_open(&exporter->gpuarb);
+		gpuarb_set_timeout(exporter->gpuarb, ANSWER_USEC);
+	}
 	if (r >= 0)
 		r = gpuarb_look(exporter->gpuarb, &exporter->view);
 	if (r >= 0)

@@ -463,6 +463,12 @@ GPUARB_EXPORT void gpuarb_set_interactive(struct gpuarb *gpuarb, bool interactiv
 		gpuarb->interactive = interactive;
 }
 
+GPUARB_EXPORT void gpuarb_set_timeout(struct gpuarb *gpuarb, uint64_t usec)
+{
+	if (gpuarb)
+		gpuarb->answer_usec = usec;
+}
+
 GPUARB_EXPORT void gpuarb_close(struct gpuarb *gpuarb)
 {
 	if (!gpuarb)

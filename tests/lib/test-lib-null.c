@@ -39,6 +39,7 @@ TEST(every_function_accepts_null)
 	CHECK(gpuarb_open(NULL) == -EINVAL);
 	gpuarb_close(NULL);
 	gpuarb_set_interactive(NULL, true);
+	gpuarb_set_timeout(NULL, 0);
 	CHECK(gpuarb_last_error(NULL) && strcmp(gpuarb_last_error_name(NULL), "") == 0);
 	CHECK(!gpuarb_last_refusals(NULL, &n) && n == 0 && !gpuarb_last_refusals(NULL, NULL));
 	CHECK(!gpuarb_last_plan(NULL, &n) && !gpuarb_last_plan(NULL, NULL));

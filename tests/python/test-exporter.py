@@ -10,6 +10,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ import gpuarb
 PROGRAM = os.environ.get('GPUARB_EXPORTER', '')
 OPEN = 'application/openmetrics-text'
 CONNECTIONS = 16  # that the exporter serves at a time
+SCRAPE = 10.0  # for which Prometheus waits
 MONITORING = rig.SOURCE / 'docs/monitoring'
 
 
@@ -42,12 +44,12 @@ class Exporter:
             ['/bin/sh', '-c', f'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" 3<&{fd}', PROGRAM],
             pass_fds=[fd], stderr=subprocess.PIPE, text=True)
 
-    def get(self, accept: str = '', path: str = '/metrics', data: Optional[bytes] = None
-            ) -> Tuple[str, str]:
+    def get(self, accept: str = '', path: str = '/metrics', data: Optional[bytes] = None,
+            seconds: float = rig.SECONDS) -> Tuple[str, str]:
         """The type and the text of the answer."""
         request = urllib.request.Request(f'http://127.0.0.1:{self.port}{path}', data,
                                          {'Accept': accept})
-        with urllib.request.urlopen(request, timeout=rig.SECONDS) as answer:
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
             return answer.headers['Content-Type'], answer.read().decode()
 
     def close(self) -> Tuple[int, str]:
@@ -257,7 +259,7 @@ class Metrics(rig.MachineTest):
 
 
 class Absent(unittest.TestCase):
-    def test_counters_begin_again_with_a_new_gpuarbd(self) -> None:
+    def test_scrapes_outlast_a_gpuarbd_that_hangs_and_a_new_one_counts_from_0(self) -> None:
         machine = rig.Machine()
         os.environ['GPUARB_BUS_ADDRESS'] = machine.address
         exporter = Exporter()
@@ -265,11 +267,20 @@ class Absent(unittest.TestCase):
         grants, start = 'gpuarb_tenant_grants_total{tenant="lab"}', 'gpuarb_start_time_seconds'
         first = values(exporter.get()[1])
         self.assertEqual(first[grants], 1)
+        assert machine.daemon
+        machine.daemon.send_signal(signal.SIGSTOP)
+        try:
+            until(lambda: values(exporter.get(seconds=SCRAPE)[1]) == {'gpuarb_up': 0})
+        finally:
+            machine.daemon.send_signal(signal.SIGCONT)
+        self.assertEqual(values(exporter.get()[1])['gpuarb_up'], 1)
         machine.stop()
         machine.start()
         until(lambda: values(exporter.get()[1])[grants] == 0)
         self.assertGreaterEqual(values(exporter.get()[1])[start], first[start])
-        self.assertEqual(exporter.close(), (0, ''))
+        status, errors = exporter.close()
+        self.assertEqual(status, 0)
+        self.assertIn('no snapshot: ', errors)
         machine.close()
 
     def test_gpuarbd_may_come_later(self) -> None:
