@@ -321,10 +321,11 @@ void print_json(const struct findings *findings, FILE *out)
 /* ---- SVG ------------------------------------------------------------------------------------ */
 
 #define SQUARE 14U
-#define MARGIN 16U
-#define LABEL_PX 110U /* for the name of a row */
-#define GAP 6U        /* between shader engines */
-#define LINE 20U
+#define GAP 6U     /* between shader engines */
+#define SCALE 6U   /* squares of the legend */
+#define LEAST 560U /* wide enough for the title and the legend */
+#define LEFT (SVG_MARGIN + SVG_LABEL)
+#define TOP (SVG_MARGIN + SVG_LINE)
 
 /* The offset of a row or column, with a gap between shader engines. */
 static unsigned offset_of(const struct units *units, size_t i)
@@ -350,15 +351,17 @@ static void find_ends(const struct matrix *matrix, double *ret_least, double *re
 	}
 }
 
-/* From pale for the fastest to dark red; grey for unknown. */
-static void put_fill(FILE *out, double ns, double least, double most)
+/* From pale for the fastest to dark red; grey for unknown. The caller ends the element. */
+static void begin_square(FILE *out, unsigned x, unsigned y, double ns, double least, double most)
 {
 	double heat = most > least ? (ns - least) / (most - least) : 0;
 
+	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"", x, y, SQUARE - 1,
+		SQUARE - 1);
 	if (isnan(ns))
-		fputs("#bbbbbb", out);
+		fputs("#bbbbbb\"", out);
 	else
-		fprintf(out, "hsl(%.0f,80%%,%.0f%%)", 50 - 50 * heat, 92 - 57 * heat);
+		fprintf(out, "hsl(%.0f,80%%,%.0f%%)\"", 50 - 50 * heat, 92 - 57 * heat);
 }
 
 static void draw_cell(FILE *out, const struct findings *findings, size_t a, size_t b, double least,
@@ -368,14 +371,12 @@ static void draw_cell(FILE *out, const struct findings *findings, size_t a, size
 	char name[PAIR_NAME];
 
 	pair_name(findings, a, b, name);
-	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"",
-		MARGIN + LABEL_PX + offset_of(findings->units, b),
-		MARGIN + 2 * LINE + offset_of(findings->units, a), SQUARE - 1, SQUARE - 1);
-	put_fill(out, ns, least, most);
+	begin_square(out, LEFT + offset_of(findings->units, b), TOP + offset_of(findings->units, a),
+		     ns, least, most);
 	if (isnan(ns))
-		fprintf(out, "\"><title>%s: did not meet</title></rect>\n", name);
+		fprintf(out, "><title>%s: did not meet</title></rect>\n", name);
 	else
-		fprintf(out, "\"><title>%s: %.0f ns</title></rect>\n", name, ns);
+		fprintf(out, "><title>%s: %.0f ns</title></rect>\n", name, ns);
 }
 
 static void draw_row(FILE *out, const struct findings *findings, size_t a, double least,
@@ -386,8 +387,8 @@ static void draw_row(FILE *out, const struct findings *findings, size_t a, doubl
 	char name[UNIT_NAME], place[RAN_NAME];
 
 	unit_name(findings->model, findings->units, a, name);
-	fprintf(out, "<text x=\"%u\" y=\"%u\"%s%s>%s%s%s", MARGIN,
-		MARGIN + 2 * LINE + offset_of(findings->units, a) + SQUARE - 4,
+	fprintf(out, "<text x=\"%u\" y=\"%u\"%s%s>%s%s%s", SVG_MARGIN,
+		TOP + offset_of(findings->units, a) + SQUARE - 3,
 		ran->elsewhere ? " fill=\"#cc0000\"" : "", slow ? " font-weight=\"bold\"" : "",
 		name, slow ? " *" : "", ran->elsewhere ? " !" : "");
 	if (ran->elsewhere) {
@@ -399,28 +400,53 @@ static void draw_row(FILE *out, const struct findings *findings, size_t a, doubl
 		draw_cell(out, findings, a, b, least, most);
 }
 
-void print_svg(const struct findings *findings, FILE *out)
+/* A line with the scale, and one that explains marks. */
+static void draw_legend(FILE *out, const struct findings *findings, unsigned y, double least,
+			double most)
 {
+	unsigned x = LEFT;
+
+	if (least <= most)
+		fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"end\">%.0f ns</text>\n",
+			x - SVG_GAP, SVG_Y(y), least);
+	for (unsigned i = 0; i < SCALE && least <= most; i++, x += SQUARE) {
+		begin_square(out, x, y, least + (most - least) * i / (SCALE - 1), least, most);
+		fputs("/>\n", out);
+	}
+	if (least <= most)
+		fprintf(out, "<text x=\"%u\" y=\"%u\">%.0f ns one way, flags in %s</text>\n",
+			x + SVG_GAP, SVG_Y(y), most,
+			findings->rules & GAME_SAME_LINE ? "one cache line" : "lines of their own");
+	y += SVG_LINE;
+	begin_square(out, LEFT, y, NAN, least, most);
+	fprintf(out,
+		"/>\n<text x=\"%u\" y=\"%u\">did not meet; * outlier; ! mask not honoured</text>\n",
+		LEFT + SQUARE + SVG_GAP, SVG_Y(y));
+}
+
+static void draw_svg(FILE *out, const void *drawing)
+{
+	const struct findings *findings = drawing;
 	const struct units *units = findings->units;
-	unsigned side = offset_of(units, units->n - 1) + SQUARE;
+	unsigned side = offset_of(units, units->n - 1) + SQUARE, y = TOP + side + SVG_GAP;
 	double least, most;
 
 	find_ends(findings->matrix, &least, &most);
-	fprintf(out,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
-		"font-family=\"sans-serif\" font-size=\"11\" fill=\"" SVG_INK "\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"" SVG_PAPER "\"/>\n",
-		2 * MARGIN + LABEL_PX + (side > 400 ? side : 400), 2 * MARGIN + 3 * LINE + side);
-	fprintf(out,
-		"<text x=\"%u\" y=\"%u\" font-weight=\"bold\">%s: from %s to %s, one way, "
-		"flags in %s</text>\n",
-		MARGIN, MARGIN + LINE / 2, findings->gpu->name, unit_kind(units), unit_kind(units),
-		findings->rules & GAME_SAME_LINE ? "one cache line" : "lines of their own");
+	svg_begin(out, max_u(LEAST, LEFT + side + SVG_MARGIN), y + 2 * SVG_LINE + SVG_MARGIN);
+	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN,
+		SVG_Y(SVG_MARGIN));
+	svg_text(out, findings->gpu->name);
+	fputs(" ", out);
+	svg_text(out, findings->gpu->device);
+	fprintf(out, ", latency from %s to %s%s</text>\n", unit_kind(units), unit_kind(units),
+		units->lanes > 1 ? ", on each XCC" : "");
 	for (size_t a = 0; a < units->n; a++)
 		draw_row(out, findings, a, least, most);
-	fprintf(out,
-		"<text x=\"%u\" y=\"%u\">pale: %.0f ns, dark: %.0f ns; * outlier, ! mask not "
-		"honoured</text>\n</svg>\n",
-		MARGIN, MARGIN + 2 * LINE + side + LINE, least, most);
+	draw_legend(out, findings, y, least, most);
+	fputs("</svg>\n", out);
+}
+
+int print_svg(const struct command *command, const struct findings *findings)
+{
+	return svg_write(command, draw_svg, findings);
 }

@@ -19,4 +19,6 @@ struct findings {
 
 void print_text(const struct command *command, const struct findings *findings, FILE *out);
 void print_json(const struct findings *findings, FILE *out);
-void print_svg(const struct findings *findings, FILE *out);
+
+/* To the file of --svg. Returns the exit code. */
+int print_svg(const struct command *command, const struct findings *findings);

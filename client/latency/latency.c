@@ -2,7 +2,6 @@
 /* The verb latency. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "client/latency/bench.h"
@@ -74,18 +73,6 @@ static int play(const struct command *command, const struct bench *bench, struct
 	return r < 0 ? fail(command, EXIT_FAILED, "out of memory") : EXIT_OK;
 }
 
-static int write_svg(const struct command *command, const struct findings *findings)
-{
-	FILE *out = strcmp(command->svg, "-") == 0 ? stdout : fopen(command->svg, "we");
-
-	if (!out)
-		return fail(command, EXIT_FAILED, "%s: %s", command->svg, strerror(errno));
-	print_svg(findings, out);
-	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
-		return fail(command, EXIT_FAILED, "%s: cannot write the drawing", command->svg);
-	return EXIT_OK;
-}
-
 static int tell(const struct command *command, const struct bench *bench, const struct games *games)
 {
 	const struct findings findings = {
@@ -98,7 +85,7 @@ static int tell(const struct command *command, const struct bench *bench, const 
 	};
 
 	if (command->svg)
-		return write_svg(command, &findings);
+		return print_svg(command, &findings);
 	if (command->json)
 		print_json(&findings, stdout);
 	else

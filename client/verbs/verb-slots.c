@@ -127,14 +127,16 @@ static const char *label_of(const struct rack *rack, size_t i, char buf[static L
 	return buf;
 }
 
-static void lease_name(const struct command *command, uint64_t id, char *buf, size_t size)
+#define LEASE_MAX 160 /* "lease", its number, and a name of 127 bytes */
+
+static void lease_name(const struct command *command, uint64_t id, char buf[static LEASE_MAX])
 {
 	const struct gpuarb_lease_info *lease = session_find(command, id);
 
 	if (id == 0)
-		snprintf(buf, size, "no lease");
+		snprintf(buf, LEASE_MAX, "no lease");
 	else
-		snprintf(buf, size, "lease %" PRIu64 "%s%.40s", id,
+		snprintf(buf, LEASE_MAX, "lease %" PRIu64 "%s%s", id,
 			 lease && *lease->name ? " " : "", lease ? lease->name : "");
 }
 
@@ -158,9 +160,9 @@ static void add_slot(struct table *table, const struct command *command, const s
 		     size_t i)
 {
 	const struct gpuarb_queue_slot *slot = slot_at(rack, i);
-	char lease[80], priority[PRIORITY_NAME];
+	char lease[LEASE_MAX], priority[PRIORITY_NAME];
 
-	lease_name(command, slot->lease, lease, sizeof(lease));
+	lease_name(command, slot->lease, lease);
 	table_add(table, "%c", letter_of(rack, slot));
 	if (i >= rack->n)
 		table_add(table, "SDMA %u.%u", slot->pipe, slot->queue);
@@ -274,7 +276,9 @@ static void print_json(const struct racks *racks)
 
 /* ---- SVG ------------------------------------------------------------------------------------ */
 
-#define WIDTH 640U
+#define WIDTH 560U
+#define NAME_CHARACTERS 44U           /* of a lease */
+#define LABEL_ONE (SVG_LABEL * 2 / 3) /* without an XCC */
 
 static void draw_slot(FILE *out, const struct rack *rack, const struct gpuarb_queue_slot *slot,
 		      unsigned x, unsigned y)
@@ -293,7 +297,8 @@ static unsigned svg_pipes(FILE *out, const struct rack *rack, unsigned y)
 
 		if (begins_pipe(rack, i)) {
 			y += i > 0 ? SVG_CELL : 0;
-			x = SVG_MARGIN + SVG_LABEL;
+			y += i == rack->n ? SVG_GAP : 0;
+			x = SVG_MARGIN + (rack->gpu->xccs > 1 ? SVG_LABEL : LABEL_ONE);
 			fprintf(out, "<text x=\"%u\" y=\"%u\">%s</text>\n", SVG_MARGIN, SVG_Y(y),
 				label_of(rack, i, label));
 		}
@@ -308,19 +313,19 @@ static unsigned svg_legend(FILE *out, const struct command *command, const struc
 {
 	const struct gpuarb_queue_slot *slot;
 	size_t next = 0;
-	char lease[80];
+	char lease[LEASE_MAX];
 
 	for (size_t i = 0; (slot = slot_at(rack, i)); i++) {
 		if (!slot->active || index_of_pid(rack, slot->pid) != next)
 			continue;
 		next++;
-		lease_name(command, slot->lease, lease, sizeof(lease));
+		lease_name(command, slot->lease, lease);
 		draw_slot(out, rack, slot, SVG_MARGIN, y);
 		fprintf(out, "<text x=\"%u\" y=\"%u\">pid %u ", SVG_MARGIN + SVG_LINE, SVG_Y(y),
 			slot->pid);
 		svg_text(out, slot->command);
 		fputs(", ", out);
-		svg_text(out, lease);
+		svg_name(out, lease, NAME_CHARACTERS);
 		fputs("</text>\n", out);
 		y += SVG_LINE;
 	}
@@ -334,7 +339,7 @@ static unsigned height_of(const struct rack *rack)
 
 	for (size_t i = 0; i < count_all(rack); i++)
 		rows += begins_pipe(rack, i);
-	return SVG_LINE + rows * SVG_CELL + SVG_GAP + ((unsigned)rack->n_pids + 2) * SVG_LINE;
+	return SVG_LINE + rows * SVG_CELL + 2 * SVG_GAP + ((unsigned)rack->n_pids + 2) * SVG_LINE;
 }
 
 static void draw_svg(FILE *out, const void *drawing)
@@ -350,6 +355,8 @@ static void draw_svg(FILE *out, const void *drawing)
 
 		fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, SVG_Y(y));
 		svg_text(out, rack->gpu->name);
+		fputs(" ", out);
+		svg_text(out, rack->gpu->device);
 		fprintf(out, ", %zu of %zu queue slots in use</text>\n", rack->active, rack->n);
 		y = svg_pipes(out, rack, y + SVG_LINE);
 		y = svg_legend(out, racks->command, rack, y) + SVG_LINE;

@@ -16,8 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
-LABEL = 400  # pixels
-BAR = 360
+BAR = 360  # pixels
 ROW = 22
 RATIO_MAX = 10000.0
 
@@ -84,17 +83,18 @@ def width(ratio: float) -> float:
 
 def draw(measures: List[Measure]) -> str:
     height = ROW * (len(measures) + 1)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{LABEL + BAR + 300}" height="{height}" '
-             'font-family="sans-serif" font-size="13">',
-             f'<rect width="100%" height="100%" fill="white"/><text x="{LABEL}" y="15">times the floor '
+    left = 24 + 7 * max(len(measure.label) for measure in measures)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + BAR + 300}" height="{height}" '
+             'font-family="sans-serif" font-size="12" fill="#222222">',
+             f'<rect width="100%" height="100%" fill="white"/><text x="{left}" y="15">times the floor '
              '(logarithmic)</text>']
     for i, measure in enumerate(measures, 1):
         ratio = measure.value / measure.floor
         y = ROW * i
         parts.append(
-            f'<text x="{LABEL - 8}" y="{y + 15}" text-anchor="end">{html.escape(measure.label)}</text>'
-            f'<rect x="{LABEL}" y="{y + 3}" width="{width(ratio) + 2:.1f}" height="{ROW - 8}" fill="#4477aa"/>'
-            f'<text x="{LABEL + width(ratio) + 8:.1f}" y="{y + 15}">{ratio:.2f}: {measure.value:.1f} '
+            f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{html.escape(measure.label)}</text>'
+            f'<rect x="{left}" y="{y + 3}" width="{width(ratio) + 2:.1f}" height="{ROW - 8}" fill="#4477aa"/>'
+            f'<text x="{left + width(ratio) + 8:.1f}" y="{y + 15}">{ratio:.2f}: {measure.value:.1f} '
             f'{measure.unit}, floor {measure.floor:.1f} {measure.unit}</text>')
     return '\n'.join(parts + ['</svg>'])
 

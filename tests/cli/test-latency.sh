@@ -112,7 +112,7 @@ json_out '.unmet == 2 and ([.matrix[][] | select(. == null)] | length == 4)'
 
 # ---- drawing ---------------------------------------------------------------------------
 model strays 0 --svg="$dir/map.svg"
-check 'a cell for each pair' test "$(grep -c '<rect x=' "$dir/map.svg")" = 1600
+check 'a cell for each pair, and 7 in the legend' test "$(grep -c '<rect x=' "$dir/map.svg")" = 1607
 check 'the drawing is whole' grep -qx '</svg>' "$dir/map.svg"
 check 'what ran elsewhere is marked' grep -q 'SE3.SH1:8' "$dir/map.svg"
 check 'it is XML' is_xml "$dir/map.svg"

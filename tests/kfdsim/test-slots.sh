@@ -51,7 +51,7 @@ json_out '.[2].pipes == 4 and .[2].queues_per_pipe == 4'
 # ---- two programs with leases, and one without -----------------------------------------------
 program serve "${run[@]}" --name serve --gpu "$vii" --cus 15 --queues 3 --priority high -- \
 	"$hip" --streams 2 --work --hold
-program train "${run[@]}" --name train --gpu "$vii" --cus 30 --queues 5 -- \
+program train "${run[@]}" --name "train-$(printf 'train\xd7\x90%.0s' {1..15})" --gpu "$vii" --cus 30 --queues 5 -- \
 	"$hip" --streams 4 --work --copy --hold
 program stranger "$hip" --streams 1 --work --hold
 ends 0 slots "$vii" --json
