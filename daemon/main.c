@@ -179,12 +179,10 @@ static int run(const struct daemon_options *options)
 	int r;
 
 	r = block_signals();
-	if (r < 0)
-		return r;
-	r = sd_event_default(&event);
-	if (r < 0)
-		return r;
-	r = daemon_new(options, event, &daemon);
+	if (r >= 0)
+		r = sd_event_default(&event);
+	if (r >= 0)
+		r = daemon_new(options, event, &daemon);
 	if (r < 0)
 		return r;
 

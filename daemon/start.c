@@ -19,9 +19,8 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 	if (!gpus)
 		return -ENOMEM;
 	r = reload_read(daemon, &settings, diagnostics);
-	if (r < 0)
-		return r;
-	r = reload_remember_start(daemon, settings);
+	if (r >= 0)
+		r = reload_remember_start(daemon, settings);
 	if (r < 0)
 		return r;
 	n = scan_find_gpus(daemon->options, settings, &daemon->ops, &daemon->hw, gpus,
@@ -144,9 +143,6 @@ static void leave_leases(struct daemon *daemon)
 
 struct daemon *daemon_free(struct daemon *daemon)
 {
-	if (!daemon)
-		return NULL;
-
 	accounting_end(daemon);
 	if (daemon->liveness.holders && store_works(daemon->liveness.store))
 		leave_leases(daemon);

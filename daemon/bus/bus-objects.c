@@ -13,14 +13,12 @@
 
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
 {
-	size_t length = strlen(prefix);
 	uint64_t number = 0;
 
-	if (strncmp(path, prefix, length) != 0 || path[length] != '/')
+	path += strlen(prefix);
+	if (path[0] != '/' || path[1] == '\0' || (path[1] == '0' && path[2] != '\0'))
 		return -ENOENT;
-	path += length + 1;
-	if (*path == '\0' || (path[0] == '0' && path[1] != '\0'))
-		return -ENOENT;
+	path++;
 	for (; *path; path++) {
 		if (*path < '0' || *path > '9' || __builtin_mul_overflow(number, 10, &number) ||
 		    __builtin_add_overflow(number, (unsigned)(*path - '0'), &number))

@@ -45,9 +45,6 @@ struct question {
 
 static struct question *question_free(struct question *question)
 {
-	if (!question)
-		return NULL;
-
 	sd_bus_slot_unref(question->slot);
 	sd_bus_message_unref(question->call);
 	free(question);

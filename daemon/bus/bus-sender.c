@@ -23,9 +23,6 @@ static int compare(const void *a, const void *b)
 
 static struct bus_peer *peer_free(struct bus_peer *peer)
 {
-	if (!peer)
-		return NULL;
-
 	peer->bus->unknown(peer, RESULT_OK, NULL);
 	bus_unread_forget(peer);
 	if (peer->user)

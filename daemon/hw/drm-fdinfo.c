@@ -396,9 +396,6 @@ int drm_reader_new(const char *procfs, struct drm_reader **ret)
 
 struct drm_reader *drm_reader_free(struct drm_reader *reader)
 {
-	if (!reader)
-		return NULL;
-
 	free(reader->idle.list);
 	free(reader->procfs);
 	free(reader);

@@ -64,7 +64,7 @@ struct drm_reader;
 
 /* -ENOMEM, or what open(2) says of procfs. */
 int drm_reader_new(const char *procfs, struct drm_reader **ret);
-struct drm_reader *drm_reader_free(struct drm_reader *reader); /* takes NULL */
+struct drm_reader *drm_reader_free(struct drm_reader *reader);
 DEFINE_CLEANUP(struct drm_reader *, drm_reader_free)
 
 /* all: reads all processes. A process that ends meanwhile is left out. -ENOMEM, or what opendir(3)

@@ -137,9 +137,6 @@ struct listing {
 
 static struct listing *listing_free(struct listing *listing)
 {
-	if (!listing)
-		return NULL;
-
 	diagnostics_done(&listing->diagnostics);
 	free(listing);
 	return NULL;

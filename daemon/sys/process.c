@@ -64,13 +64,9 @@ static void copy_command(char buf[16], const char *command, size_t length)
 static int read_stat(int dir, struct stat_line *ret)
 {
 	struct stat_line line = { 0 };
-	char text[1024], *open_paren, *close_paren;
+	char text[1024] = "", *open_paren, *close_paren;
 	unsigned long long start;
-	int r;
-
-	r = read_text(dir, "stat", text, sizeof(text));
-	if (r < 0)
-		return r;
+	int r = read_text(dir, "stat", text, sizeof(text));
 
 	open_paren = strchr(text, '(');
 	close_paren = strrchr(text, ')');
@@ -79,7 +75,7 @@ static int read_stat(int dir, struct stat_line *ret)
 		   " %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d "
 		   "%*d %*d %*d %*d %llu",
 		   &line.parent, &line.flags, &start) != 3)
-		return -EBADMSG;
+		return r < 0 ? r : -EBADMSG;
 
 	copy_command(line.command, open_paren + 1, (size_t)(close_paren - open_paren - 1));
 	line.start_time = start;
@@ -90,17 +86,14 @@ static int read_stat(int dir, struct stat_line *ret)
 /* The effective uid, as on the bus. (The owner of /proc/PID is root for an undumpable process.) */
 static int read_uid(int dir, uid_t *ret)
 {
-	char text[4096];
+	char text[4096] = "";
 	const char *line;
 	unsigned uid;
-	int r;
+	int r = read_text(dir, "status", text, sizeof(text));
 
-	r = read_text(dir, "status", text, sizeof(text));
-	if (r < 0)
-		return r;
 	line = strstr(text, "\nUid:");
 	if (!line || sscanf(line, "\nUid: %*u %u", &uid) != 1)
-		return -EBADMSG;
+		return r < 0 ? r : -EBADMSG;
 	*ret = uid;
 	return 0;
 }
@@ -124,12 +117,8 @@ static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_uid)
 
 	if (dir < 0)
 		return dir;
-	if (ret_uid) {
-		r = read_uid(dir, ret_uid);
-		if (r < 0)
-			return r;
-	}
-	return read_stat(dir, ret);
+	r = ret_uid ? read_uid(dir, ret_uid) : 0;
+	return r < 0 ? r : read_stat(dir, ret);
 }
 
 uint64_t process_start_time(pid_t pid)
@@ -206,11 +195,10 @@ static void find_executable(pid_t pid, char *buf, size_t size)
 bool process_sees_executables(void)
 {
 	unsigned long long effective = 0;
-	char text[4096];
+	char text[4096] = "";
 	const char *line;
 
-	if (read_text(AT_FDCWD, "/proc/self/status", text, sizeof(text)) < 0)
-		return false;
+	(void)read_text(AT_FDCWD, "/proc/self/status", text, sizeof(text));
 	line = strstr(text, "\nCapEff:");
 	return line && sscanf(line, "\nCapEff: %llx", &effective) == 1 &&
 	       effective & UINT64_C(1) << CAP_SYS_PTRACE;
@@ -255,13 +243,9 @@ int process_pid_of_pidfd(int fd, pid_t *ret)
 	const char *line;
 	int pid;
 
-	if (!is_pidfd(fd))
-		return -EBADF;
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	if (read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
-		return -EBADF;
-	line = strstr(text, "\nPid:");
-	if (!line || sscanf(line, "\nPid: %d", &pid) != 1)
+	if (!is_pidfd(fd) || read_text(AT_FDCWD, path, text, sizeof(text)) < 0 ||
+	    !(line = strstr(text, "\nPid:")) || sscanf(line, "\nPid: %d", &pid) != 1)
 		return -EBADF;
 	if (pid <= 0)
 		return -ESRCH;
@@ -287,10 +271,7 @@ int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 	if (r < 0)
 		return r;
 	dir = open_process(pid);
-	if (dir < 0 || read_uid(dir, &uid) < 0)
-		return -ESRCH;
-
-	if (!process_is_alive(fd))
+	if (dir < 0 || read_uid(dir, &uid) < 0 || !process_is_alive(fd))
 		return -ESRCH;
 	*ret_pid = pid;
 	*ret_uid = uid;

@@ -641,9 +641,6 @@ int server_new(sd_event *event, int listening, const char *sysfs, uint64_t timeo
 
 struct server *server_free(struct server *server)
 {
-	if (!server)
-		return NULL;
-
 	drop_client(server);
 	while (!LIST_EMPTY(&server->held))
 		held_remove(server, LIST_FIRST(&server->held)->name);
