@@ -15,61 +15,65 @@
 struct list {
 	char ***list;
 	size_t *n;
+	const char *gpu; /* that sentences are of; NULL: of all */
 	int error;
 };
 
 static PRINTF_LIKE(2, 3) void say(struct list *list, const char *format, ...)
 {
-	char **more = reallocarray(*list->list, *list->n + 1, sizeof(*more)), *text;
+	char **more = reallocarray(*list->list, *list->n + 1, sizeof(*more)), *text = NULL;
 	va_list args;
-	int n;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
 
 	if (more)
 		*list->list = more;
+	if (out && list->gpu)
+		fprintf(out, "%s: ", list->gpu);
 	va_start(args, format);
-	n = vasprintf(&text, format, args);
+	if (out)
+		vfprintf(out, format, args);
 	va_end(args);
-	if (n >= 0 && more)
+	if (out && fclose(out) == 0 && more) {
 		(*list->list)[(*list->n)++] = text;
-	else
-		list->error = -ENOMEM;
-	if (n >= 0 && !more)
-		free(text);
+		return;
+	}
+	list->error = -ENOMEM;
+	free(text);
 }
 
-static size_t count_source(const struct rt_plan *plan, enum rt_source source)
+static size_t count_source(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
+			   enum rt_source source)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < plan->set->n_tasks; i++)
-		n += plan->tasks[i].source == source;
+		n += plan->tasks[i].source == source &&
+		     rt_plan_gpu(plan, plan->set->tasks[i].partition) == gpu;
 	return n;
 }
 
-static void say_times(const struct rt_plan *plan, struct list *list)
+static void say_times(const struct rt_plan *plan, const struct rt_gpu_plan *gpu, struct list *list)
 {
-	size_t modelled = count_source(plan, RT_MODELLED), kept = count_source(plan, RT_KEPT);
+	size_t modelled = count_source(plan, gpu, RT_MODELLED);
+	size_t kept = count_source(plan, gpu, RT_KEPT);
 
-	say(list,
-	    "Execution times are the longest possible ones, measured with masks that have the same "
-	    "number of CUs in each shader engine.");
-	if (*plan->margin.row)
+	if (*gpu->margin.row)
 		say(list,
 		    "%u %% are added: a slowdown of %u.%02u beside %u lease%s (measured: %s), and "
 		    "%u %% for errors of the law of masks.",
-		    plan->margin.percent, plan->margin.slowdown / 100, plan->margin.slowdown % 100,
-		    plan->neighbours, plan->neighbours == 1 ? "" : "s", plan->margin.row,
-		    MARGIN_LAW);
+		    gpu->margin.percent, gpu->margin.slowdown / 100, gpu->margin.slowdown % 100,
+		    gpu->neighbours, gpu->neighbours == 1 ? "" : "s", gpu->margin.row, MARGIN_LAW);
 	else
 		say(list,
 		    "%u %% are added for interference by neighbours and for errors of the law of "
 		    "masks; the number was given, and is not that of measurements.",
-		    plan->margin.percent);
+		    gpu->margin.percent);
 	if (modelled > 0)
 		say(list,
 		    "Execution times of %zu task%s are modelled: computed from measurements on "
 		    "fewer and on more CUs by the law of masks, which is %s for this GPU.",
-		    modelled, modelled == 1 ? "" : "s", law_names[plan->gpu->law.basis]);
+		    modelled, modelled == 1 ? "" : "s", law_names[gpu->gpu.info.law.basis]);
 	if (kept > 0)
 		say(list,
 		    "Execution times of %zu task%s are those on fewer CUs: there is no measurement "
@@ -114,13 +118,14 @@ static void say_activations(const struct rt_set *set, struct list *list)
 		    "may be activated once, and no other lease is granted on the GPU.");
 }
 
-static void say_changes(const struct rt_plan *plan, struct list *list)
+static void say_changes(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
+			struct list *list)
 {
 	const struct rt_set *set = plan->set;
-	bool measured = set->preemption > 0 &&
-			set->preemption == plan->gpu->calibrated.preemption_usec;
+	const struct calibrated *calibrated = &gpu->gpu.info.calibrated;
+	bool measured = gpu->preemption > 0 && gpu->preemption == calibrated->preemption_usec;
 
-	if (!plan->preempts) {
+	if (!gpu->preempts) {
 		say(list, "A change of the mask of one queue does not stop other queues (MES).");
 		return;
 	}
@@ -130,9 +135,9 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 		say(list,
 		    "Masks of borrowers grow at most once in %llu us. Each such change is for up "
 		    "to %llu queues, and each of these stops the GPU for up to %llu us%s%s.",
-		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
-		    ull(set->preemption), measured ? " on this GPU, calibrated " : "",
-		    measured ? plan->gpu->calibrated.date : "");
+		    ull(set->daemon.activate_min_interval), ull(gpu->changed_queues),
+		    ull(gpu->preemption), measured ? " on this GPU, calibrated " : "",
+		    measured ? calibrated->date : "");
 	if (set->borrowers)
 		say_activations(set, list);
 	if (rt_often_is_stated(&set->queue_changes)) {
@@ -172,7 +177,7 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 	}
 }
 
-static void say_gpu(const struct rt_plan *plan, struct list *list)
+static void say_gpus(const struct rt_plan *plan, struct list *list)
 {
 	say(list, "The plan uses the GPU as if no other lease were granted on it. Leases of other "
 		  "classes get the CUs that are left.");
@@ -180,8 +185,6 @@ static void say_gpu(const struct rt_plan *plan, struct list *list)
 		say(list, plan->layout.any_order
 				  ? "The partitions fit in any order of their start."
 				  : "The partitions fit if they start in the order below.");
-	if (!plan->gpu->harvest_known)
-		say(list, "It is assumed which CUs of the GPU are fused off.");
 	if (plan->set->preemption_timeout != RT_UNSET)
 		say(list,
 		    "One preemption times out within a response, in each partition: the GPU stands "
@@ -195,10 +198,10 @@ static void say_gpu(const struct rt_plan *plan, struct list *list)
 
 /* CP runs one queue of a pipe at a time, and neither the driver nor a program chooses the pipe. The
  * queues of one partition do not compete: it runs one job at a time. */
-static void say_pipes(const struct rt_plan *plan, struct list *list)
+static void say_pipes(const struct rt_plan *plan, const struct rt_gpu_plan *gpu, struct list *list)
 {
-	uint64_t own = rt_set_queues(plan->set), all = own + plan->changed_queues;
-	unsigned pipes = max_u(plan->gpu->pipes, 1);
+	uint64_t own = gpu->queues, all = own + gpu->changed_queues;
+	unsigned pipes = max_u(gpu->gpu.info.pipes, 1);
 
 	if (!plan->set->own_pipes)
 		say(list,
@@ -206,7 +209,7 @@ static void say_pipes(const struct rt_plan *plan, struct list *list)
 		    "partition: a pipe runs one queue at a time, and the firmware places %llu "
 		    "queues of this set and up to %llu others on %u pipes, at least %llu on one of "
 		    "them (see gpuarbctl slots; own-pipes = yes).",
-		    ull(own), ull(plan->changed_queues), pipes, ull((all + pipes - 1) / pipes));
+		    ull(own), ull(gpu->changed_queues), pipes, ull((all + pipes - 1) / pipes));
 }
 
 static void say_unstated_host(const struct rt_plan *plan, struct list *list)
@@ -221,6 +224,14 @@ static void say_unstated_host(const struct rt_plan *plan, struct list *list)
 			    set->partitions[i].name);
 }
 
+static bool preempts(const struct rt_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_gpus; i++)
+		if (plan->gpus[i].preempts && plan->gpus[i].n_partitions > 0)
+			return true;
+	return false;
+}
+
 static bool copies(const struct rt_plan *plan)
 {
 	for (size_t i = 0; i < plan->set->n_partitions; i++)
@@ -232,6 +243,10 @@ static bool copies(const struct rt_plan *plan)
 static void say_conditions(const struct rt_plan *plan, struct list *list)
 {
 	const struct rt_set *set = plan->set;
+	size_t modelled = 0;
+
+	for (size_t i = 0; i < plan->n_gpus; i++)
+		modelled += count_source(plan, &plan->gpus[i], RT_MODELLED);
 
 	if (!set->capped)
 		say(list,
@@ -245,17 +260,17 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		say(list,
 		    "The file does not state that no graphics run on the GPU: graphics ignore "
 		    "CU masks (no-graphics = yes).");
-	if (plan->preempts && !rt_often_is_stated(&set->queue_changes))
+	if (preempts(plan) && !rt_often_is_stated(&set->queue_changes))
 		say(list,
 		    "The file does not state how many queues other programs create, destroy or "
 		    "mask within one response time: each such change stops the GPU (queue-changes "
 		    "= N).");
-	if (plan->preempts && set->borrowers && !rt_often_is_stated(&set->activations))
+	if (preempts(plan) && set->borrowers && !rt_often_is_stated(&set->activations))
 		say(list,
 		    "The file does not state how many other leases are granted or activated within "
 		    "one response time: only those that start inactive in this file are counted "
 		    "(activations = N).");
-	if (set->margin_percent == 0 && count_source(plan, RT_MODELLED) > 0)
+	if (set->margin_percent == 0 && modelled > 0)
 		say(list,
 		    "Execution times are modelled, and the margin is 0%%: what the model misses is "
 		    "in no figure (margin = SHARE, or measure these numbers of CUs).");
@@ -263,7 +278,12 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		say(list,
 		    "The file does not state that no other program copies with the SDMA engines of the "
 		    "GPU: a copy can wait for theirs (own-copies = yes).");
-	say_pipes(plan, list);
+	for (size_t i = 0; i < plan->n_gpus; i++) {
+		list->gpu = plan->n_gpus > 1 ? plan->gpus[i].gpu.name : NULL;
+		if (plan->gpus[i].n_partitions > 0)
+			say_pipes(plan, &plan->gpus[i], list);
+	}
+	list->gpu = NULL;
 	say_unstated_host(plan, list);
 }
 
@@ -322,18 +342,32 @@ static void say_policies(const struct rt_set *set, struct list *list)
 		    dispatched ? " with the policy fifo" : "");
 }
 
+static void say_gpu(const struct rt_plan *plan, const struct rt_gpu_plan *gpu, struct list *list)
+{
+	list->gpu = plan->n_gpus > 1 ? gpu->gpu.name : NULL;
+	say_times(plan, gpu, list);
+	say_changes(plan, gpu, list);
+	if (!gpu->gpu.info.harvest_known)
+		say(list, "It is assumed which CUs of the GPU are fused off.");
+	list->gpu = NULL;
+}
+
 int rt_plan_assume(struct rt_plan *plan)
 {
-	struct list assumptions = { &plan->assumptions, &plan->n_assumptions, 0 };
-	struct list conditions = { &plan->conditions, &plan->n_conditions, 0 };
+	struct list assumptions = { &plan->assumptions, &plan->n_assumptions, NULL, 0 };
+	struct list conditions = { &plan->conditions, &plan->n_conditions, NULL, 0 };
 
 	say_policies(plan->set, &assumptions);
 	say_offsets(plan, &assumptions);
 	say_copies(plan, &assumptions);
-	say_times(plan, &assumptions);
-	say_changes(plan, &assumptions);
+	say(&assumptions,
+	    "Execution times are the longest possible ones, measured with masks that have the same "
+	    "number of CUs in each shader engine.");
+	for (size_t i = 0; i < plan->n_gpus; i++)
+		if (plan->gpus[i].n_partitions > 0)
+			say_gpu(plan, &plan->gpus[i], &assumptions);
 	say_activation(plan, &assumptions);
-	say_gpu(plan, &assumptions);
+	say_gpus(plan, &assumptions);
 	say_conditions(plan, &conditions);
 	return assumptions.error < 0 ? assumptions.error : conditions.error;
 }

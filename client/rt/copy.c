@@ -13,7 +13,8 @@ static uint64_t copied_by_others(const struct rt_plan *plan, size_t partition, u
 		const struct rt_task *task = &set->tasks[i];
 		uint64_t jobs = (window + task->deadline) / task->period + 1;
 
-		if (task->partition != partition)
+		if (task->partition != partition &&
+		    plan->partitions[task->partition].gpu == plan->partitions[partition].gpu)
 			sum = bound_add(sum, jobs,
 					task->copy_in + bound_margin(bound, task->copy_in) +
 						task->copy_out +

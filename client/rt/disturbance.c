@@ -7,20 +7,22 @@
 #include "core/policy/settings.h"
 
 /* Queues that do not belong to this set. */
-static uint64_t queues_of_others(const struct rt_set *set, const struct gpu_info *gpu)
+static uint64_t queues_of_others(const struct rt_gpu_plan *gpu)
 {
-	uint64_t own = rt_set_queues(set);
+	uint64_t slots = gpu->gpu.info.queue_slots;
 
-	return gpu->queue_slots > own ? gpu->queue_slots - own : 0;
+	return slots > gpu->queues ? slots - gpu->queues : 0;
 }
 
-/* Other partitions of the set, each of which may be activated once. */
-static uint64_t activations_of_others(const struct rt_set *set, size_t partition)
+/* Other partitions of the GPU, each of which may be activated once. */
+static uint64_t activations_of_others(const struct rt_plan *plan, size_t partition)
 {
+	const struct rt_set *set = plan->set;
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < set->n_partitions; i++)
-		n += i != partition && set->partitions[i].start_inactive;
+		n += i != partition && set->partitions[i].start_inactive &&
+		     plan->partitions[i].gpu == plan->partitions[partition].gpu;
 	return n;
 }
 
@@ -35,17 +37,19 @@ static uint64_t timed_out(const struct rt_set *set)
  * freezes the borrower, and one enforce-delay later kills it. The kernel then removes its
  * queues: by one preemption each, or by a reset of the GPU after its preemption time-out. The next
  * scan observes that the queues are gone. */
-static uint64_t activation(const struct rt_plan *plan, const struct rt_partition *partition)
+static uint64_t activation(const struct rt_plan *plan, size_t i)
 {
 	const struct rt_set *set = plan->set;
+	const struct rt_partition *partition = &set->partitions[i];
+	const struct rt_gpu_plan *gpu = rt_plan_gpu(plan, i);
 	uint64_t removal = 0;
 
 	if (!partition->start_inactive)
 		return RT_UNSET;
 	if (partition->activation != RT_UNSET)
 		return partition->activation;
-	if (set->preemption != RT_UNSET)
-		removal = plan->changed_queues * set->preemption;
+	if (gpu->preemption != RT_UNSET)
+		removal = gpu->changed_queues * gpu->preemption;
 	return set->daemon.activate_grace + set->daemon.enforce_delay +
 	       max_u64(removal, timed_out(set)) + SCAN_WHILE_ENDING_USEC;
 }
@@ -94,11 +98,12 @@ static void add_earlier(const struct rt_set *set, struct bound *bound)
 static void add_borrowers(const struct rt_plan *plan, size_t i, struct bound *bound)
 {
 	const struct rt_set *set = plan->set;
+	const struct rt_gpu_plan *gpu = rt_plan_gpu(plan, i);
 	struct rt_often activations = set->activations;
 
 	if (!rt_often_is_stated(&activations))
-		activations.number = activations_of_others(set, i);
-	bound->change = plan->changed_queues * set->preemption;
+		activations.number = activations_of_others(plan, i);
+	bound->change = gpu->changed_queues * gpu->preemption;
 	add_events(set, i, activations, 1, bound->change, BOUND_ACTIVATIONS, bound);
 }
 
@@ -106,49 +111,53 @@ static void make_bound(struct rt_plan *plan, size_t i)
 {
 	const struct rt_set *set = plan->set;
 	const struct rt_partition *partition = &set->partitions[i];
+	const struct rt_gpu_plan *gpu = rt_plan_gpu(plan, i);
 	struct rt_partition_plan *ret = &plan->partitions[i];
 	const struct rt_often timeouts = { .number = timed_out(set) > 0 };
 	uint64_t host = partition->host_submission != RT_UNSET ? partition->host_submission : 0;
 	struct bound *bound = &ret->bound;
 
-	ret->activation = activation(plan, partition);
+	ret->activation = activation(plan, i);
 	*bound = (struct bound){
-		.margin_percent = plan->margin.percent,
+		.margin_percent = gpu->margin.percent,
 		.host = partition->policy == RT_FIFO ? host : 0, /* else part of each job */
 		.interval = set->daemon.activate_min_interval,
 	};
 	if (partition->start_inactive && !partition->waits_for_grant)
 		bound->latency = ret->activation;
 	add_events(set, i, timeouts, 0, timed_out(set), BOUND_TIMEOUTS, bound);
-	if (!plan->preempts)
+	if (!gpu->preempts)
 		return;
 	if (set->borrowers)
 		add_borrowers(plan, i, bound);
-	add_events(set, i, set->queue_changes, 0, set->preemption, BOUND_QUEUE_CHANGES, bound);
+	add_events(set, i, set->queue_changes, 0, gpu->preemption, BOUND_QUEUE_CHANGES, bound);
 	add_earlier(set, bound);
 }
 
 /* ---- statements of the set that do not suit the GPU ---------------------------------------- */
 
-/* A statement that this GPU contradicts. */
-static int check_pipes(const struct rt_plan *plan, char *problem, size_t size)
+/* A statement that the GPU contradicts. */
+static int check_pipes(const struct rt_plan *plan, const struct rt_gpu_plan *gpu, char *problem,
+		       size_t size)
 {
-	if (!plan->set->own_pipes || plan->set->n_partitions <= plan->gpu->pipes)
+	if (!plan->set->own_pipes || gpu->n_partitions <= gpu->gpu.info.pipes)
 		return 0;
-	snprintf(problem, size,
-		 "[taskset]: own-pipes = yes cannot be true: this set has %zu partitions, and the "
-		 "GPU has %u pipes; use fewer partitions, or leave the key out",
-		 plan->set->n_partitions, plan->gpu->pipes);
+	snprintf(
+		problem, size,
+		"[taskset]: own-pipes = yes cannot be true: this set has %zu partitions on %s, and the "
+		"GPU has %u pipes; use fewer partitions, or leave the key out",
+		gpu->n_partitions, gpu->gpu.name, gpu->gpu.info.pipes);
 	return -EINVAL;
 }
 
 /* A plan with preemptions needs their cost. */
-static int check_preemption(const struct rt_plan *plan, char *problem, size_t size)
+static int check_preemption(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
+			    char *problem, size_t size)
 {
 	const struct rt_set *set = plan->set;
 	bool others = rt_often_is_stated(&set->queue_changes) && set->queue_changes.number > 0;
 
-	if (!plan->preempts || set->preemption != RT_UNSET || (!set->borrowers && !others))
+	if (!gpu->preempts || gpu->preemption != RT_UNSET || (!set->borrowers && !others))
 		return 0;
 	snprintf(problem, size,
 		 "[taskset] has no preemption: on this GPU (before gfx11) a change of a mask or of "
@@ -157,18 +166,32 @@ static int check_preemption(const struct rt_plan *plan, char *problem, size_t si
 	return -EINVAL;
 }
 
-int rt_plan_disturb(struct rt_plan *plan, char *problem, size_t size)
+static int disturb_gpu(const struct rt_plan *plan, struct rt_gpu_plan *gpu, char *problem,
+		       size_t size)
 {
 	const struct rt_set *set = plan->set;
+	unsigned calibrated = gpu->gpu.info.calibrated.preemption_usec;
 	int r;
 
-	plan->preempts = plan->gpu->scheduler != SCHEDULER_MES;
-	plan->changed_queues = set->changed_queues != RT_UNSET ? set->changed_queues
-							       : queues_of_others(set, plan->gpu);
-	r = check_preemption(plan, problem, size);
-	if (r >= 0)
-		r = check_pipes(plan, problem, size);
-	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++)
+	gpu->preempts = gpu->gpu.info.scheduler != SCHEDULER_MES;
+	gpu->preemption = set->preemption;
+	if (set->preemption == RT_UNSET && calibrated > 0)
+		gpu->preemption = calibrated;
+	gpu->changed_queues = set->changed_queues != RT_UNSET ? set->changed_queues
+							      : queues_of_others(gpu);
+	if (gpu->n_partitions == 0)
+		return 0;
+	r = check_preemption(plan, gpu, problem, size);
+	return r < 0 ? r : check_pipes(plan, gpu, problem, size);
+}
+
+int rt_plan_disturb(struct rt_plan *plan, char *problem, size_t size)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < plan->n_gpus; i++)
+		r = disturb_gpu(plan, &plan->gpus[i], problem, size);
+	for (size_t i = 0; r >= 0 && i < plan->set->n_partitions; i++)
 		make_bound(plan, i);
 	return r;
 }

@@ -254,7 +254,7 @@ static int find_all_least(struct rt_plan *plan)
 }
 
 /* With chains, the CUs of one partition depend on the responses of others on their CUs. */
-static int find_chained_least(struct rt_plan *plan, unsigned most)
+static int find_chained_least(struct rt_plan *plan)
 {
 	bool chains = rt_set_has_chains(plan->set);
 	int r = find_all_least(plan);
@@ -262,6 +262,7 @@ static int find_chained_least(struct rt_plan *plan, unsigned most)
 	for (unsigned round = 0; r >= 0 && chains && round < LEAST_ROUNDS; round++) {
 		for (size_t i = 0; r >= 0 && i < plan->set->n_partitions; i++) {
 			unsigned least = plan->partitions[i].least;
+			unsigned most = rt_plan_gpu(plan, i)->most;
 
 			r = judge_partition(plan, i, least > 0 && least <= most ? least : most);
 		}
@@ -272,32 +273,62 @@ static int find_chained_least(struct rt_plan *plan, unsigned most)
 	return r;
 }
 
-static int place_all(struct rt_plan *plan, unsigned most)
+/* Adds what was placed on one GPU to the layout of all. */
+static void add_layout(struct rt_layout *all, const struct rt_layout *one)
+{
+	for (size_t n = 0; n < one->n; n++) {
+		size_t i = one->order[n];
+
+		all->order[all->n++] = i;
+		all->places[i] = one->places[i];
+	}
+	all->any_order &= one->any_order;
+}
+
+/* Places the partitions of one GPU. -ENOSPC: they do not fit. */
+static int place_gpu(struct rt_plan *plan, size_t gpu)
 {
 	unsigned least[RT_PARTITIONS_MAX] = { 0 };
-	bool alone = true; /* each partition passes alone */
-	int r = find_chained_least(plan, most);
+	struct rt_layout layout;
+	int r;
 
-	for (size_t i = 0; i < plan->set->n_partitions; i++) {
-		least[i] = plan->partitions[i].least <= most ? plan->partitions[i].least : 0;
-		alone &= least[i] > 0;
-	}
-	if (r >= 0)
-		r = rt_fit(plan->gpu, plan->set, least, &plan->layout);
-	if (r < 0 && r != -ENOSPC)
-		return r;
-	if (r < 0) {
+	for (size_t i = 0; i < plan->set->n_partitions; i++)
+		if (plan->partitions[i].gpu == gpu &&
+		    plan->partitions[i].least <= plan->gpus[gpu].most)
+			least[i] = plan->partitions[i].least;
+	r = rt_fit(&plan->gpus[gpu].gpu.info, plan->set, least, &layout);
+	if (r >= 0) {
+		add_layout(&plan->layout, &layout);
+	} else if (r == -ENOSPC) {
+		plan->layout = layout;
 		memset(plan->layout.places, 0, sizeof(plan->layout.places));
 		plan->layout.n = 0;
+		plan->crowded = gpu;
 	}
-	if (r < 0 || !alone)
+	return r;
+}
+
+static int place_all(struct rt_plan *plan)
+{
+	int r = find_chained_least(plan);
+
+	plan->layout.any_order = true;
+	for (size_t i = 0; r >= 0 && i < plan->n_gpus; i++)
+		r = place_gpu(plan, i);
+	for (size_t i = 0; i < plan->set->n_partitions; i++) {
+		unsigned least = plan->partitions[i].least;
+
+		if (least == 0 || least > rt_plan_gpu(plan, i)->most)
+			plan->result = RT_REJECTED;
+	}
+	if (r < 0)
 		plan->result = RT_REJECTED;
-	return 0;
+	return r == -ENOSPC ? 0 : r;
 }
 
 /* From the jitter of each task alone up to the least that holds for all: chains of partitions that wait
  * for each other can have none. */
-static int judge_all(struct rt_plan *plan, unsigned most)
+static int judge_all(struct rt_plan *plan)
 {
 	const struct rt_set *set = plan->set;
 	unsigned round = 0;
@@ -312,7 +343,7 @@ static int judge_all(struct rt_plan *plan, unsigned most)
 			plan->partitions[i].placed = cus > 0;
 			plan->partitions[i].most_work = bound_work_within(
 				&plan->partitions[i].bound, rt_plan_allowed(plan, i));
-			r = judge_partition(plan, i, cus > 0 ? cus : most);
+			r = judge_partition(plan, i, cus > 0 ? cus : rt_plan_gpu(plan, i)->most);
 		}
 	while (r >= 0 && spread_jitter(plan) && ++round < JITTER_ROUNDS);
 	for (size_t i = 0; round == JITTER_ROUNDS && i < set->n_tasks; i++) {
@@ -329,22 +360,21 @@ static int judge_all(struct rt_plan *plan, unsigned most)
 
 /* Leases that run beside a partition, if the file does not tell: the other partitions, and one that
  * borrows. */
-static unsigned neighbours(const struct rt_set *set)
+static unsigned neighbours(const struct rt_set *set, const struct rt_gpu_plan *gpu)
 {
 	if (set->neighbours != RT_UNSET)
 		return (unsigned)set->neighbours;
-	return (unsigned)(set->n_partitions > 0 ? set->n_partitions - 1 : 0) + set->borrowers;
+	return (unsigned)(gpu->n_partitions > 0 ? gpu->n_partitions - 1 : 0) + set->borrowers;
 }
 
-static void find_margin(struct rt_plan *plan)
+static void judge_gpu(const struct rt_set *set, struct rt_gpu_plan *gpu)
 {
-	const struct rt_set *set = plan->set;
-
-	plan->neighbours = neighbours(set);
+	gpu->most = rt_fit_most(&gpu->gpu.info);
+	gpu->neighbours = neighbours(set, gpu);
 	if (set->margin_percent == MARGIN_MEASURED)
-		margin_find(plan->gpu, set->neighbours_use, plan->neighbours, &plan->margin);
+		margin_find(&gpu->gpu.info, set->neighbours_use, gpu->neighbours, &gpu->margin);
 	else
-		plan->margin = (struct margin){ .percent = set->margin_percent };
+		gpu->margin = (struct margin){ .percent = set->margin_percent };
 }
 
 /* What makes a partition more than one sum of execution times. */
@@ -363,16 +393,17 @@ static void find_kinds(struct rt_plan *plan)
 int rt_judge(struct rt_plan *plan, char *problem, size_t size)
 {
 	const struct rt_set *set = plan->set;
-	unsigned most = rt_fit_most(plan->gpu);
 	int r;
 
-	find_margin(plan);
+	for (size_t i = 0; i < plan->n_gpus; i++)
+		judge_gpu(set, &plan->gpus[i]);
 	r = rt_plan_disturb(plan, problem, size);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < set->n_tasks; i++)
 		plan->tasks[i].jitter = set->tasks[i].jitter;
 	find_kinds(plan);
 	copy_find(plan);
-	if (r >= 0)
-		r = place_all(plan, most);
-	return r < 0 ? r : judge_all(plan, most);
+	r = place_all(plan);
+	return r < 0 ? r : judge_all(plan);
 }

@@ -38,6 +38,7 @@ enum rt_offsets {
 extern const char *const rt_offsets_names[];
 
 struct rt_partition_plan {
+	size_t gpu;
 	bool passes;
 	enum rt_offsets offsets;
 	bool copies;        /* its jobs copy */
@@ -52,19 +53,42 @@ struct rt_partition_plan {
 	uint64_t margin, changes, standstill; /* parts of the response; BOUND_NONE */
 };
 
-struct rt_plan {
-	const struct rt_set *set;
-	const struct gpu_info *gpu;
-	enum rt_result result;
-	bool preempts; /* before gfx11: a mask change stops all queues */
+/* A GPU of a set. */
+struct rt_gpu {
+	char name[RT_GPU_NAME_MAX]; /* in the set */
+	struct gpu_info info;       /* its name is that of the GPU, or of the profile */
+	char target[16];            /* gfx906 */
+	bool here;                  /* one of this machine */
+};
+
+struct rt_gpu_plan {
+	struct rt_gpu gpu;
+	size_t n_partitions;
+	uint64_t queues;     /* of its partitions */
+	bool preempts;       /* before gfx11: a mask change stops all queues */
+	uint64_t preemption; /* of the set, or calibrated; RT_UNSET */
 	uint64_t changed_queues;
 	struct margin margin; /* row "": given by the user */
 	unsigned neighbours;  /* leases that run at the same time as a partition */
+	unsigned most;        /* effective CUs of one partition that is alone */
+};
+
+struct rt_plan {
+	const struct rt_set *set;
+	struct rt_gpu_plan gpus[RT_GPUS_MAX];
+	size_t n_gpus;
+	enum rt_result result;
 	struct rt_partition_plan partitions[RT_PARTITIONS_MAX];
 	struct rt_task_plan *tasks; /* as in the set */
-	struct rt_layout layout;    /* empty with `why`: the partitions do not fit */
+	struct rt_layout layout;    /* of all GPUs; empty with `why`: the partitions do not fit */
+	size_t crowded;             /* the GPU on which they do not */
 	char reason[768]; /* of a set that is rejected although each partition passes alone */
 
 	char **assumptions, **conditions; /* sentences, owned */
 	size_t n_assumptions, n_conditions;
 };
+
+static inline const struct rt_gpu_plan *rt_plan_gpu(const struct rt_plan *plan, size_t partition)
+{
+	return &plan->gpus[plan->partitions[partition].gpu];
+}

@@ -19,16 +19,19 @@ static bool fits_sharing_engines(const struct rt_plan *plan, const unsigned *lea
 		set.partitions[i].isolation = ISOLATION_CU;
 		set.partitions[i].alone = false;
 	}
-	return rt_fit(plan->gpu, &set, least, &layout) == 0;
+	return rt_fit(&plan->gpus[plan->crowded].gpu.info, &set, least, &layout) == 0;
 }
 
 static void reason_fit(struct rt_plan *plan)
 {
-	unsigned least[RT_PARTITIONS_MAX], most = rt_fit_most(plan->gpu);
+	const struct rt_gpu_plan *gpu = &plan->gpus[plan->crowded];
+	unsigned least[RT_PARTITIONS_MAX] = { 0 };
 	const char *advice = "use a GPU with more shader engines, or fewer partitions";
 
 	for (size_t i = 0; i < plan->set->n_partitions; i++)
-		least[i] = plan->partitions[i].least <= most ? plan->partitions[i].least : 0;
+		if (plan->partitions[i].gpu == plan->crowded &&
+		    plan->partitions[i].least <= gpu->most)
+			least[i] = plan->partitions[i].least;
 	if (plan->layout.lacks == REASON_SDMA)
 		advice =
 			"request fewer (sdma-queues = N): without one, HIP copies with compute units";
@@ -38,7 +41,9 @@ static void reason_fit(struct rt_plan *plan)
 	else if (fits_sharing_engines(plan, least))
 		advice = "with isolation = cu in each partition they fit, and share shader engines";
 	snprintf(plan->reason, sizeof(plan->reason),
-		 "the partitions do not fit side by side: %s; %s", plan->layout.why, advice);
+		 "the partitions do not fit side by side%s%s: %s; %s",
+		 plan->n_gpus > 1 ? " on " : "", plan->n_gpus > 1 ? gpu->gpu.name : "",
+		 plan->layout.why, advice);
 }
 
 /* ---- reasons of a task -------------------------------------------------------------------- */

@@ -2,21 +2,69 @@
 #include "client/rt/rt-plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt_plan **ret,
-		 char *problem, size_t size)
+/* "left, right" */
+static void list_gpus(const struct rt_plan *plan, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_gpus && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", i > 0 ? ", " : "",
+				      plan->gpus[i].gpu.name);
+}
+
+/* The GPU of a partition: the one that it names, or the only one. */
+static int find_gpu(struct rt_plan *plan, size_t i, char *problem, size_t size)
+{
+	const struct rt_partition *partition = &plan->set->partitions[i];
+	char names[256];
+
+	for (size_t k = 0; k < plan->n_gpus; k++) {
+		const struct rt_gpu *gpu = &plan->gpus[k].gpu;
+
+		if (*partition->gpu ? strcmp(partition->gpu, gpu->name) != 0 &&
+					      strcmp(partition->gpu, gpu->info.name) != 0
+				    : plan->n_gpus > 1)
+			continue;
+		plan->partitions[i].gpu = k;
+		plan->gpus[k].n_partitions++;
+		plan->gpus[k].queues += rt_partition_queues(partition);
+		return 0;
+	}
+	list_gpus(plan, names, sizeof(names));
+	if (*partition->gpu)
+		snprintf(
+			problem, size,
+			"[partition %s]: gpu = %s is not in the set, which has %s: give it a GPU with "
+			"--gpu=%s=GPU or --profile=%s=PROFILE",
+			partition->name, partition->gpu, names, partition->gpu, partition->gpu);
+	else
+		snprintf(problem, size, "[partition %s] has no gpu, and the set has several: %s",
+			 partition->name, names);
+	return -EINVAL;
+}
+
+int rt_plan_make(const struct rt_set *set, const struct rt_gpu *gpus, size_t n_gpus,
+		 struct rt_plan **ret, char *problem, size_t size)
 {
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = calloc(1, sizeof(*plan));
-	int r;
+	int r = 0;
 
 	if (plan)
 		plan->tasks = calloc(set->n_tasks, sizeof(*plan->tasks));
 	if (!plan || !plan->tasks)
 		return -ENOMEM;
 	plan->set = set;
-	plan->gpu = gpu;
-	r = rt_judge(plan, problem, size);
+	plan->n_gpus = n_gpus;
+	for (size_t i = 0; i < n_gpus; i++)
+		plan->gpus[i].gpu = gpus[i];
+	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++)
+		r = find_gpu(plan, i, problem, size);
+	if (r >= 0)
+		r = rt_judge(plan, problem, size);
 	if (r < 0)
 		return r;
 	rt_plan_reason(plan);

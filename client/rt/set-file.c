@@ -156,6 +156,7 @@ static const struct key keys[] = {
 	SET("enforce-delay", take_interval, daemon.enforce_delay, 0, 0),
 	SET("preemption-timeout", take_interval, preemption_timeout, 0, 0),
 
+	PARTITION("gpu", take_gpu, gpu, 0, 0),
 	PARTITION("policy", take_policy, policy, 0, 0),
 	PARTITION("isolation", take_isolation, isolation, 0, 0),
 	PARTITION("start-inactive", take_bool, start_inactive, 0, 0),

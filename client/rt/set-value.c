@@ -182,6 +182,16 @@ void take_user(const struct entry *entry)
 			entry->key->name, entry->value);
 }
 
+void take_gpu(const struct entry *entry)
+{
+	if (*entry->value && strlen(entry->value) < RT_GPU_NAME_MAX &&
+	    !strpbrk(entry->value, ", \t="))
+		strcpy(entry->field, entry->value);
+	else
+		ini_bad(entry->place, "%s: invalid name '%s': use that of one GPU of the set",
+			entry->key->name, entry->value);
+}
+
 void take_partition(const struct entry *entry)
 {
 	if (set_value_is_name(entry->value))

@@ -43,6 +43,7 @@ void take_isolation(const struct entry *entry);
 void take_priority(const struct entry *entry);
 void take_text(const struct entry *entry);
 void take_user(const struct entry *entry);
+void take_gpu(const struct entry *entry);
 void take_partition(const struct entry *entry);
 void take_after(const struct entry *entry);
 void take_deadline(const struct entry *entry);

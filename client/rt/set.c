@@ -39,15 +39,6 @@ unsigned rt_set_sdma_queues(const struct rt_set *set, size_t i)
 	return rt_set_copies(set, i) ? 2 * partition->processes : 0;
 }
 
-uint64_t rt_set_queues(const struct rt_set *set)
-{
-	uint64_t own = 0;
-
-	for (size_t i = 0; i < set->n_partitions; i++)
-		own += rt_partition_queues(&set->partitions[i]);
-	return own;
-}
-
 bool rt_often_is_stated(const struct rt_often *often)
 {
 	return often->number != RT_UNSET || often->rates.n > 0;

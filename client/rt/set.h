@@ -17,6 +17,8 @@
 #define RT_PARTITIONS_MAX 64U
 #define RT_POINTS_MAX 32U
 #define RT_NAME_MAX 33U /* with the NUL: partitions become tenants, which have up to 42 */
+#define RT_GPU_NAME_MAX 64U
+#define RT_GPUS_MAX 16U
 #define RT_TIME_MAX (UINT64_C(3600) * 1000000)
 #define RT_UNSET UINT64_MAX
 
@@ -46,6 +48,7 @@ extern const char *const rt_policy_names[]; /* NULL after the last */
 
 struct rt_partition {
 	char name[RT_NAME_MAX];
+	char gpu[RT_GPU_NAME_MAX]; /* in the set; "": the only one */
 	enum rt_policy policy;
 	enum isolation isolation;
 	bool start_inactive;
@@ -119,7 +122,6 @@ unsigned rt_partition_queues(const struct rt_partition *partition);
 /* SDMA queues to request for partition i. */
 unsigned rt_set_sdma_queues(const struct rt_set *set, size_t i);
 bool rt_set_copies(const struct rt_set *set, size_t partition);
-uint64_t rt_set_queues(const struct rt_set *set); /* of all partitions */
 
 /* The first task of its chain, which has its period and offset. NULL: the chain is a circle. */
 const struct rt_task *rt_set_first(const struct rt_set *set, const struct rt_task *task);

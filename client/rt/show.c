@@ -81,8 +81,9 @@ static char *tenant_lines(const struct rt_plan *plan)
 }
 
 /* The command that starts a partition that is placed. Owned; NULL: out of memory. */
-static char *run_line(const struct rt_plan *plan, const struct rt_gpu *gpu, size_t i)
+static char *run_line(const struct rt_plan *plan, size_t i)
 {
+	const struct rt_gpu *gpu = &rt_plan_gpu(plan, i)->gpu;
 	const struct rt_partition *partition = &plan->set->partitions[i];
 	const struct rt_ask *ask = &plan->layout.places[i].ask;
 	char *text = NULL;
@@ -127,12 +128,14 @@ static void interval(FILE *out, const char *key, uint64_t usec)
 static char *daemon_lines(const struct rt_plan *plan)
 {
 	const struct rt_daemon *daemon = &plan->set->daemon, *now = &plan->set->in_force;
-	bool paced, graced;
+	bool paced = false, graced;
 	char *text = NULL;
 	size_t size;
 	FILE *out;
 
-	paced = plan->preempts && plan->set->borrowers &&
+	for (size_t i = 0; i < plan->n_gpus; i++)
+		paced |= plan->gpus[i].preempts && plan->gpus[i].n_partitions > 0;
+	paced = paced && plan->set->borrowers &&
 		daemon->activate_min_interval != now->activate_min_interval;
 	graced = needs_kill(plan->set) && (daemon->activate_grace != now->activate_grace ||
 					   daemon->enforce_delay != now->enforce_delay);
@@ -154,13 +157,22 @@ static char *daemon_lines(const struct rt_plan *plan)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
+static void print_head(const struct rt_plan *plan)
 {
 	size_t tasks = plan->set->n_tasks, meet = 0;
-	char on[160];
+	_cleanup_(freep) char *on = NULL;
+	size_t size;
+	FILE *out = open_memstream(&on, &size);
 
-	snprintf(on, sizeof(on), "%s (%s, %s, %u CUs)", gpu->info.name, gpu->info.device,
-		 gpu->target, geometry_cus(&gpu->info.geometry));
+	for (size_t i = 0; out && i < plan->n_gpus; i++) {
+		const struct rt_gpu *gpu = &plan->gpus[i].gpu;
+
+		fprintf(out, "%s%s (%s, %s, %u CUs)", i > 0 ? " and " : "",
+			plan->n_gpus > 1 ? gpu->name : gpu->info.name, gpu->info.device,
+			gpu->target, geometry_cus(&gpu->info.geometry));
+	}
+	if (!out || fclose(out) != 0)
+		return;
 	for (size_t i = 0; i < tasks; i++)
 		meet += plan->tasks[i].meets;
 	if (plan->reason[0])
@@ -190,17 +202,19 @@ static size_t list_engines(const struct rt_place *place, uint32_t ret[static CUS
 	return n;
 }
 
-static void add_engines(struct table *table, const struct rt_place *place)
+static void add_engines(struct table *table, const struct rt_plan *plan, size_t i)
 {
+	const struct rt_place *place = &plan->layout.places[i];
+	const char *gpu = plan->n_gpus > 1 ? rt_plan_gpu(plan, i)->gpu.name : "";
 	uint32_t engines[CUSET_ENGINES];
 	size_t n = list_engines(place, engines);
 	char ranges[64];
 
 	print_ranges(engines, n, ranges, sizeof(ranges));
 	if (place->effective == place->cus && n > 0)
-		table_add(table, "SE %s x%zu", ranges, place->cus / n);
+		table_add(table, "%s%sSE %s x%zu", gpu, *gpu ? " " : "", ranges, place->cus / n);
 	else
-		table_add(table, "SE %s uneven", ranges);
+		table_add(table, "%s%sSE %s uneven", gpu, *gpu ? " " : "", ranges);
 }
 
 static void print_partitions(const struct command *command, const struct rt_plan *plan)
@@ -218,7 +232,7 @@ static void print_partitions(const struct command *command, const struct rt_plan
 		table_add(&table, "%u", p->effective);
 		add_bound(&table, p->least > 0 ? p->least : BOUND_NONE);
 		if (p->placed)
-			add_engines(&table, &plan->layout.places[i]);
+			add_engines(&table, plan, i);
 		else
 			table_add(&table, "not placed");
 		add_bound(&table, p->work);
@@ -297,7 +311,7 @@ static void print_lines(const char *head, char *text)
 		print_line(stdout, "%s", line);
 }
 
-static void print_start(const struct rt_gpu *gpu, const struct rt_plan *plan)
+static void print_start(const struct rt_plan *plan)
 {
 	_cleanup_(freep) char *daemon = daemon_lines(plan), *tenants = tenant_lines(plan);
 
@@ -306,16 +320,15 @@ static void print_start(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	printf("\n%s\n",
 	       plan->layout.any_order ? "To start them:" : "To start them, in this order:");
 	for (size_t n = 0; n < plan->layout.n; n++) {
-		_cleanup_(freep) char *line = run_line(plan, gpu, plan->layout.order[n]);
+		_cleanup_(freep) char *line = run_line(plan, plan->layout.order[n]);
 
 		print_line(stdout, "%s", line ? line : "");
 	}
 }
 
-void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
-		  const struct rt_plan *plan)
+void rt_show_text(const struct command *command, const struct rt_plan *plan)
 {
-	print_head(gpu, plan);
+	print_head(plan);
 	if (!command->no_legend)
 		printf("\nTimes are microseconds. A partition that is not placed is judged on the "
 		       "most CUs that one lease can have.\n");
@@ -328,7 +341,7 @@ void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 	if (plan->result != RT_REJECTED) {
 		print_list("Conditions that the file does not state:", plan->conditions,
 			   plan->n_conditions);
-		print_start(gpu, plan);
+		print_start(plan);
 	}
 }
 
@@ -339,8 +352,7 @@ static void time_or_null(struct json_object *map, const char *key, uint64_t usec
 	json_known(map, key, usec, BOUND_NONE); /* the value of RT_UNSET, too */
 }
 
-static void json_place(struct json_object *map, const struct rt_plan *plan,
-		       const struct rt_gpu *gpu, size_t i)
+static void json_place(struct json_object *map, const struct rt_plan *plan, size_t i)
 {
 	_cleanup_(freep) char *run = NULL;
 	uint32_t engines[CUSET_ENGINES];
@@ -353,18 +365,18 @@ static void json_place(struct json_object *map, const struct rt_plan *plan,
 	}
 	n = list_engines(&plan->layout.places[i], engines);
 	json_numbers(map, "shader_engines", engines, n);
-	run = run_line(plan, gpu, i);
+	run = run_line(plan, i);
 	json_text(map, "run", run);
 }
 
-static void json_rt_partition(struct json_object *list, const struct rt_plan *plan,
-			      const struct rt_gpu *gpu, size_t i)
+static void json_rt_partition(struct json_object *list, const struct rt_plan *plan, size_t i)
 {
 	const struct rt_partition *partition = &plan->set->partitions[i];
 	const struct rt_partition_plan *p = &plan->partitions[i];
 	struct json_object *map = json_map(list, NULL);
 
 	json_text(map, "name", partition->name);
+	json_text(map, "gpu", rt_plan_gpu(plan, i)->gpu.name);
 	json_flag(map, "passes", p->passes);
 	json_text(map, "policy", rt_policy_names[partition->policy]);
 	json_text_known(map, "offsets",
@@ -380,7 +392,7 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 	time_or_null(map, "activation_usec", p->activation);
 	json_flag(map, "activation_counts", p->bound.latency > 0);
 	time_or_null(map, "response_usec", p->response);
-	json_place(map, plan, gpu, i);
+	json_place(map, plan, i);
 }
 
 static void json_task(struct json_object *list, const struct rt_plan *plan, size_t i)
@@ -432,23 +444,37 @@ static void json_start(struct json_object *map, const struct rt_plan *plan)
 	json_text(map, "daemon", daemon);
 }
 
-void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan)
+static void json_rt_gpu(struct json_object *map, const struct rt_gpu_plan *plan)
+{
+	const struct gpu_info *info = &plan->gpu.info;
+
+	json_text(map, "gpu", info->name);
+	json_text(map, "device", info->device);
+	json_text(map, "gfx_target", plan->gpu.target);
+	json_text(map, "law", law_names[info->law.basis]);
+	json_number(map, "margin_percent", plan->margin.percent);
+	json_text_known(map, "margin_source", plan->margin.row);
+	json_number(map, "neighbours", plan->neighbours);
+}
+
+void rt_show_json(const struct rt_plan *plan)
 {
 	struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 
 	json_text(map, "verdict", result_names[plan->result]);
 	json_text_known(map, "reason", plan->reason);
-	json_text(map, "gpu", gpu->info.name);
-	json_text(map, "device", gpu->info.device);
-	json_text(map, "gfx_target", gpu->target);
-	json_text(map, "law", law_names[gpu->info.law.basis]);
-	json_number(map, "margin_percent", plan->margin.percent);
-	json_text_known(map, "margin_source", plan->margin.row);
-	json_number(map, "neighbours", plan->neighbours);
+	json_rt_gpu(map, &plan->gpus[0]);
+	list = json_list(map, "gpus");
+	for (size_t i = 0; i < plan->n_gpus; i++) {
+		struct json_object *gpu = json_map(list, NULL);
+
+		json_text(gpu, "name", plan->gpus[i].gpu.name);
+		json_rt_gpu(gpu, &plan->gpus[i]);
+	}
 	list = json_list(map, "partitions");
 	for (size_t i = 0; i < plan->set->n_partitions; i++)
-		json_rt_partition(list, plan, gpu, i);
+		json_rt_partition(list, plan, i);
 	list = json_list(map, "tasks");
 	for (size_t i = 0; i < plan->set->n_tasks; i++)
 		json_task(list, plan, i);

@@ -6,13 +6,5 @@
 #include "client/options/options.h"
 #include "client/rt/rt-plan.h"
 
-/* The GPU of a plan. */
-struct rt_gpu {
-	struct gpu_info info; /* its name is that of the GPU, or of the profile */
-	char target[16];      /* gfx906 */
-	bool here;            /* one of this machine */
-};
-
-void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
-		  const struct rt_plan *plan);
-void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan);
+void rt_show_text(const struct command *command, const struct rt_plan *plan);
+void rt_show_json(const struct rt_plan *plan);

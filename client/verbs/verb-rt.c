@@ -81,7 +81,7 @@ static int load_profile(const struct command *command, struct rt_gpu *ret)
 
 	if (r != EXIT_OK)
 		return r;
-	*ret = (struct rt_gpu){ .info = profile.info };
+	ret->info = profile.info;
 	snprintf(ret->info.name, sizeof(ret->info.name), "%s", command->profile);
 	gpu_info_target_name(ret->info.gfx_target, ret->target, sizeof(ret->target));
 	return EXIT_OK;
@@ -113,7 +113,7 @@ static void take_gpu(const struct command *command, const struct gpuarb_gpu *gpu
 {
 	int scheduler = scheduler_from_name(gpu->scheduler);
 
-	*ret = (struct rt_gpu){ .here = true };
+	ret->here = true;
 	ret->info = (struct gpu_info){
 		.geometry = model->geometry,
 		.harvest_known = gpu->harvest_known,
@@ -146,27 +146,76 @@ static int load_live_gpu(struct command *command, struct rt_gpu *ret)
 	return r;
 }
 
-static int load(struct command *command, struct rt_gpu *gpu, struct settings **ret)
+/* The GPUs of a set. */
+struct gpus {
+	struct rt_gpu list[RT_GPUS_MAX];
+	size_t n;
+};
+
+/* "GPU", or "NAME=GPU" with the name that the file uses. */
+static int load_gpu(struct command *command, char *word, const struct settings *settings,
+		    struct gpus *ret)
+{
+	char *equals = strchr(word, '=');
+	const char *which = equals ? equals + 1 : word;
+	struct rt_gpu *gpu = &ret->list[ret->n];
+	const char **field = command->gpu ? &command->gpu : &command->profile, *all = *field;
+	const struct gpu_settings *own;
+	int r;
+
+	if (ret->n == RT_GPUS_MAX)
+		return fail(command, EXIT_USAGE, "more than %u GPUs", RT_GPUS_MAX);
+	if (equals)
+		*equals = '\0';
+	if (!*word || !*which || strlen(word) >= RT_GPU_NAME_MAX)
+		return fail(command, EXIT_USAGE, "invalid GPU '%s%s%s': use GPU or NAME=GPU", word,
+			    equals ? "=" : "", equals ? which : "");
+	for (size_t i = 0; i < ret->n; i++)
+		if (strcmp(ret->list[i].name, word) == 0)
+			return fail(command, EXIT_USAGE,
+				    "%s is in the set twice: give each a name, as left=%s,right=%s",
+				    word, which, which);
+	*gpu = (struct rt_gpu){ 0 };
+	strcpy(gpu->name, word);
+	*field = which;
+	r = command->gpu ? load_live_gpu(command, gpu) : load_profile(command, gpu);
+	*field = all;
+	if (r != EXIT_OK)
+		return r;
+	for (size_t i = 0; gpu->here && i < ret->n; i++)
+		if (strcmp(ret->list[i].info.name, gpu->info.name) == 0)
+			return fail(command, EXIT_USAGE, "%s and %s are the same GPU, %s",
+				    ret->list[i].name, gpu->name, gpu->info.name);
+	own = settings_gpu(settings, gpu->info.name);
+	if (own)
+		gpu->info.reserve_queues = own->reserve_queues;
+	ret->n++;
+	return EXIT_OK;
+}
+
+static int load(struct command *command, struct gpus *gpus, struct settings **ret)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
-	const struct gpu_settings *own;
+	_cleanup_(freep) char *words = NULL;
+	char *word, *rest;
 	int r;
 
 	r = model_names_gpu(command);
 	if (r == EXIT_OK)
 		r = load_settings(command, &settings);
-	if (r == EXIT_OK)
-		r = command->gpu ? load_live_gpu(command, gpu) : load_profile(command, gpu);
 	if (r != EXIT_OK)
 		return r;
-	own = settings_gpu(settings, gpu->info.name);
-	if (own)
-		gpu->info.reserve_queues = own->reserve_queues;
-	*ret = TAKE_PTR(settings);
-	return EXIT_OK;
+	words = rest = strdup(command->gpu ? command->gpu : command->profile);
+	if (!words)
+		return fail(command, EXIT_FAILED, "out of memory");
+	while (r == EXIT_OK && (word = strsep(&rest, ",")))
+		r = load_gpu(command, word, settings, gpus);
+	if (r == EXIT_OK)
+		*ret = TAKE_PTR(settings);
+	return r;
 }
 
-static int plan_file(const struct command *command, const char *file, const struct rt_gpu *gpu,
+static int plan_file(const struct command *command, const char *file, const struct gpus *gpus,
 		     const struct settings *settings)
 {
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
@@ -176,31 +225,29 @@ static int plan_file(const struct command *command, const char *file, const stru
 
 	if (r != EXIT_OK)
 		return r;
-	if (set->preemption == RT_UNSET && gpu->info.calibrated.preemption_usec > 0)
-		set->preemption = gpu->info.calibrated.preemption_usec;
-	r = rt_plan_make(set, &gpu->info, &plan, problem, sizeof(problem));
+	r = rt_plan_make(set, gpus->list, gpus->n, &plan, problem, sizeof(problem));
 	if (r == -EINVAL)
 		return fail(command, EXIT_CONFIGURATION, "%s: %s", file, problem);
 	if (r < 0)
 		return fail(command, EXIT_FAILED, "%s", strerror(-r));
 	if (command->json)
-		rt_show_json(gpu, plan);
+		rt_show_json(plan);
 	else
-		rt_show_text(command, gpu, plan);
+		rt_show_text(command, plan);
 	return plan->result == RT_REJECTED ? EXIT_REFUSED : EXIT_OK;
 }
 
 int run_rt(struct command *command)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
-	struct rt_gpu gpu;
+	struct gpus gpus = { 0 };
 	int r, worst = EXIT_OK;
 
-	r = load(command, &gpu, &settings);
+	r = load(command, &gpus, &settings);
 	for (size_t i = 1; r == EXIT_OK && i < command->n_rest; i++) {
 		if (i > 1 && !command->json)
 			putchar('\n');
-		r = plan_file(command, command->rest[i], &gpu, settings);
+		r = plan_file(command, command->rest[i], &gpus, settings);
 		if (r == EXIT_REFUSED) {
 			worst = r;
 			r = EXIT_OK;

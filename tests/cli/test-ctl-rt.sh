@@ -74,6 +74,34 @@ done
 
 check 'the file has keys' test "${keys_seen:-}" = yes
 
+# ---- several GPUs --------------------------------------------------------------------------
+cat >"$dir/house.ini" <<'EOF'
+[taskset]
+borrowers = no
+[partition a]
+gpu = left
+[task warp]
+partition = a
+period = 10ms
+wcet = 15:2ms
+[partition b]
+gpu = right
+[task blend]
+partition = b
+after = warp
+wcet = 15:1ms
+EOF
+plan 0 "$dir/house.ini" --profile=left=radeon-vii,right=rx7900xtx --json
+json_out '[.gpus[] | .name, .gpu] == ["left", "radeon-vii", "right", "rx7900xtx"] and
+	[.partitions[].gpu] == ["left", "right"] and .tasks[1].jitter_usec == .tasks[0].bound_usec'
+plan 0 "$dir/house.ini" --profile=left=radeon-vii,right=radeon-vii
+plan 6 "$dir/house.ini" --profile=left=radeon-vii
+err_has '[partition b]'
+err_has 'right'
+plan 2 "$dir/house.ini" --profile=radeon-vii,radeon-vii
+plan 2 "$dir/house.ini" --profile=left=,right=radeon-vii
+plan 2 "$dir/house.ini" --profile=left=none,right=radeon-vii
+
 # ---- the margin ----------------------------------------------------------------------------
 plan 0 "$data/small.ini" --profile=radeon-vii --json
 json_out '.neighbours == 0 and .margin_percent == 12 and .margin_source == "no neighbour"'

@@ -9,11 +9,11 @@
 #include "ledger-rig.h"
 #include "util/text.h"
 
-static void plan(const struct rt_set *set, const struct gpu_info *gpu)
+static void plan(const struct rt_set *set, const struct rt_gpu *gpu)
 {
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 	char problem[512] = "";
-	int r = rt_plan_make(set, gpu, &plan, problem, sizeof(problem));
+	int r = rt_plan_make(set, gpu, 1, &plan, problem, sizeof(problem));
 
 	CHECK(r == 0 || r == -EINVAL);
 	CHECK((r < 0) == (problem[0] != '\0'));
@@ -28,7 +28,7 @@ static void plan(const struct rt_set *set, const struct gpu_info *gpu)
 
 FUZZ(tasks)
 {
-	const struct gpu_info gpu = radeon_vii("0000:03:00.0");
+	const struct rt_gpu gpu = { .name = "g", .info = radeon_vii("0000:03:00.0") };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
 	struct diagnostics diagnostics = { 0 };

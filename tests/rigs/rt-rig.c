@@ -53,12 +53,20 @@ struct rt_task *rt_rig_task(struct rt_rig *rig, uint64_t period, uint64_t deadli
 	return task;
 }
 
+int rt_rig_make(const struct rt_rig *rig, const struct gpu_info *gpu, struct rt_plan **ret,
+		char *problem, size_t size)
+{
+	const struct rt_gpu one = { .name = "g", .info = *gpu };
+
+	return rt_plan_make(&rig->set, &one, 1, ret, problem, size);
+}
+
 struct rt_plan *rt_rig_plan(const struct rt_rig *rig, const struct gpu_info *gpu)
 {
 	struct rt_plan *plan = NULL;
 	char problem[512];
 
-	CHECK(rt_plan_make(&rig->set, gpu, &plan, problem, sizeof(problem)) == 0);
+	CHECK(rt_rig_make(rig, gpu, &plan, problem, sizeof(problem)) == 0);
 	return plan;
 }
 

@@ -24,6 +24,10 @@ struct rt_partition *rt_rig_partition(struct rt_rig *rig, const char *name);
 struct rt_task *rt_rig_task(struct rt_rig *rig, uint64_t period, uint64_t deadline, unsigned cus,
 			    uint64_t usec);
 
+/* rt_plan_make() with one GPU. */
+int rt_rig_make(const struct rt_rig *rig, const struct gpu_info *gpu, struct rt_plan **ret,
+		char *problem, size_t size);
+
 struct rt_plan *rt_rig_plan(const struct rt_rig *rig, const struct gpu_info *gpu);
 
 /* A partition with one task that needs `cus` CUs: on fewer nothing is known of it. */

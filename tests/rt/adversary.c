@@ -26,7 +26,7 @@
 
 struct tally {
 	int64_t percent; /* of the bounds that are claimed */
-	unsigned sets, accepted, chained, with_offsets, copying, violated;
+	unsigned sets, accepted, spread, chained, with_offsets, copying, violated;
 	struct {
 		unsigned tasks, reached; /* within a percent */
 		double ratio;
@@ -57,6 +57,16 @@ static bool is(struct json_object *map, const char *key, const char *value)
 	return text && strcmp(text, value) == 0;
 }
 
+static unsigned engines_of(struct json_object *map)
+{
+	struct json_object *list = json_object_object_get(map, "shader_engines");
+	unsigned engines = 0;
+
+	for (size_t i = 0; list && i < json_object_array_length(list); i++)
+		engines |= 1U << json_object_get_int(json_object_array_get_idx(list, i));
+	return engines;
+}
+
 static void take_plan(struct set *set, const char *line)
 {
 	struct json_object *plan = json_tokener_parse(line), *list;
@@ -64,12 +74,16 @@ static void take_plan(struct set *set, const char *line)
 	must(plan, line);
 	snprintf(set->verdict, sizeof(set->verdict), "%s",
 		 json_object_get_string(json_object_object_get(plan, "verdict")));
+	list = json_object_object_get(plan, "gpus");
+	for (size_t i = 0; i < GPUS_MAX; i++)
+		set->margins[i] = number(json_object_array_get_idx(list, i), "margin_percent");
 	list = json_object_object_get(plan, "partitions");
 	for (size_t i = 0; i < set->n_partitions; i++) {
 		struct json_object *map = json_object_array_get_idx(list, i);
 
 		set->partitions[i].cus = (unsigned)number(map, "effective_cus");
 		set->partitions[i].response = number(map, "response_usec");
+		set->partitions[i].engines = engines_of(map);
 		set->partitions[i].offsets = is(map, "offsets", "used");
 	}
 	list = json_object_object_get(plan, "tasks");
@@ -86,9 +100,9 @@ static void plan(struct set *sets, size_t n, const char *profile)
 	FILE *in;
 
 	snprintf(command, sizeof(command),
-		 "\"$GPUARBCTL\" rt plan $(seq -f %%g.ini 0 %zu) --profile=%s --json "
+		 "\"$GPUARBCTL\" rt plan $(seq -f %%g.ini 0 %zu) --profile=g0=%s,g1=%s --json "
 		 "--profiles=\"$GPUARB_SOURCE_ROOT/conf/gpus\"",
-		 n - 1, profile);
+		 n - 1, profile, profile);
 	in = popen(command, "re");
 	must(in, command);
 	for (size_t i = 0; i < n; i++) {
@@ -140,6 +154,27 @@ static void attack(struct set *set, size_t partition)
 	      horizon / 2);
 }
 
+/* Partitions with shader engines of their own share none, and no GPU has more CUs than it has. */
+static void check_places(const struct set *set, int64_t cus)
+{
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		const struct partition *p = &set->partitions[i];
+		int64_t sum = 0;
+
+		must(p->engines != 0, "a partition has no shader engine");
+		for (size_t j = 0; j < set->n_partitions; j++) {
+			const struct partition *q = &set->partitions[j];
+
+			if (p->gpu != q->gpu)
+				continue;
+			sum += q->cus;
+			must(i == j || (p->shares && q->shares) || !(p->engines & q->engines),
+			     "partitions share a shader engine");
+		}
+		must(sum <= cus, "partitions have more CUs than the GPU");
+	}
+}
+
 static void judge(struct set *set, const char *file, struct tally *tally)
 {
 	for (size_t i = 0; i < set->n_tasks; i++) {
@@ -177,6 +212,12 @@ static void play(unsigned n, bool preempts, struct tally *tally)
 		if (strcmp(sets[i].verdict, "rejected") == 0)
 			continue;
 		tally->accepted++;
+		for (size_t p = 1; p < sets[i].n_partitions; p++)
+			if (sets[i].partitions[p].gpu != sets[i].partitions[p - 1].gpu) {
+				tally->spread++;
+				break;
+			}
+		check_places(&sets[i], preempts ? 60 : 96);
 		for (size_t p = 0; p < sets[i].n_partitions; p++)
 			for (unsigned k = 0; k < ATTACKS; k++)
 				attack(&sets[i], p);
@@ -187,11 +228,11 @@ static void play(unsigned n, bool preempts, struct tally *tally)
 
 static void print(const struct tally *tally)
 {
-	printf("%u sets, %u accepted; %u tasks of chains, %u that copy, %u whose bounds rely on "
+	printf("%u sets, %u accepted, %u of them on two GPUs; %u tasks of chains, %u that copy, %u whose bounds rely on "
 	       "offsets\n"
 	       "%u bounds violated\n",
-	       tally->sets, tally->accepted, tally->chained, tally->copying, tally->with_offsets,
-	       tally->violated);
+	       tally->sets, tally->accepted, tally->spread, tally->chained, tally->copying,
+	       tally->with_offsets, tally->violated);
 	for (unsigned i = 0; i < POLICIES; i++)
 		if (tally->by[i].tasks > 0)
 			printf("%s: %u tasks, bound %.2f x the longest simulated, %u reached\n",

@@ -41,19 +41,23 @@ struct partition {
 	int64_t host, activation; /* activation -1: active from the start */
 	bool waits_for_grant;
 	size_t gpu;
+	bool shares; /* shader engines: isolation = cu */
 
 	unsigned cus;     /* of the plan */
+	unsigned engines; /* one bit each */
 	int64_t response; /* of the plan; -1: none */
 	bool offsets;     /* the plan uses them */
 };
 
 struct set {
-	unsigned margin; /* percent */
-	bool preempts;   /* the GPU stands still for each change of a queue */
+	int64_t margin;     /* percent; -1: as measured beside so many neighbours */
+	int64_t neighbours; /* -1: those of the set */
+	bool preempts;      /* the GPU stands still for each change of a queue */
 	bool borrowers;
 	int64_t preemption, interval, grace, timeout; /* timeout 0: none */
 	unsigned changed_queues, activations, queue_changes;
 	int64_t activation_window, change_window; /* within which they happen; 0: one response */
+	int64_t margins[GPUS_MAX];                /* of the plan */
 	struct partition partitions[PARTITIONS_MAX];
 	size_t n_partitions;
 	struct task tasks[TASKS_MAX];

@@ -121,10 +121,12 @@ static void draw_partition(struct set *set, size_t i)
 
 void draw_set(bool preempts, struct set *ret)
 {
-	static const unsigned margins[] = { 0, 0, 1, 7, 12, 50 };
+	static const int64_t margins[] = { 0, 0, 1, 7, 12, 50, -1 };
+	size_t gpus = one_in(3) ? GPUS_MAX : 1;
 
 	*ret = (struct set){
-		.margin = margins[below(6)],
+		.margin = margins[below(7)],
+		.neighbours = one_in(2) ? below(8) : -1,
 		.preempts = preempts,
 		.borrowers = !one_in(3),
 		.preemption = one_in(4) ? draw_time(100, 2000) : draw_time(10, 200),
@@ -140,8 +142,11 @@ void draw_set(bool preempts, struct set *ret)
 		ret->activation_window = draw_time(10000, 1000000);
 	if (ret->queue_changes > 0 && one_in(3))
 		ret->change_window = draw_time(1000, 1000000);
-	for (size_t i = 0; i < ret->n_partitions; i++)
+	for (size_t i = 0; i < ret->n_partitions; i++) {
 		draw_partition(ret, i);
+		ret->partitions[i].gpu = (size_t)below((int64_t)gpus);
+		ret->partitions[i].shares = one_in(4);
+	}
 	if (one_in(4))
 		draw_copies(ret);
 }
@@ -152,7 +157,10 @@ static void write_partition(FILE *out, const struct set *set, size_t i)
 {
 	const struct partition *partition = &set->partitions[i];
 
-	fprintf(out, "[partition p%zu]\nhost-submission = %" PRId64 "us\n", i, partition->host);
+	fprintf(out, "[partition p%zu]\ngpu = g%zu\nhost-submission = %" PRId64 "us\n", i,
+		partition->gpu, partition->host);
+	if (partition->shares)
+		fprintf(out, "isolation = cu\n");
 	if (partition->policy != POLICY_FIFO)
 		fprintf(out, "policy = %s\n", policy_names[partition->policy]);
 	if (partition->activation >= 0)
@@ -197,7 +205,11 @@ bool draw_write(const struct set *set, const char *path)
 
 	if (!out)
 		return false;
-	fprintf(out, "[taskset]\nmargin = %u%%\n", set->margin);
+	fprintf(out, "[taskset]\n");
+	if (set->margin >= 0)
+		fprintf(out, "margin = %" PRId64 "%%\n", set->margin);
+	if (set->neighbours >= 0)
+		fprintf(out, "neighbours = %" PRId64 "\n", set->neighbours);
 	write_often(out, "queue-changes", set->queue_changes, set->change_window);
 	write_often(out, "activations", set->activations, set->activation_window);
 	fprintf(out, "preemption = %" PRId64 "us\nchanged-queues = %u\nborrowers = %s\n",

@@ -74,9 +74,9 @@ static int64_t run(size_t gpu, int64_t time, int64_t execution)
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
 
-static int64_t shorter(int64_t usec)
+static int64_t shorter(const struct server *s, int64_t usec)
 {
-	int64_t full = usec * (100 + world.set->margin);
+	int64_t full = usec * (100 + world.set->margins[s->partition->gpu]);
 
 	return full > 0 && one_in(5) ? 1 + below(full) : full;
 }
@@ -94,9 +94,9 @@ static void add_job(size_t i, int64_t release, int64_t ready)
 			.release = release,
 			.arrives = dispatcher ? ready : ready + before,
 			.deadline = release + task->deadline * TICKS,
-			.execution = shorter(task->part / s->partition->cus + task->fixed),
-			.in = shorter(task->copy_in),
-			.out = shorter(task->copy_out),
+			.execution = shorter(s, task->part / s->partition->cus + task->fixed),
+			.in = shorter(s, task->copy_in),
+			.out = shorter(s, task->copy_out),
 			.before = before,
 			.after = host - before,
 			.tie = below(1000),

@@ -136,7 +136,7 @@ TEST(more_partitions_than_pipes_have_no_pipes_of_their_own)
 	rt_rig_init(&rig);
 	for (unsigned i = 0; i <= gpu.pipes; i++)
 		rt_rig_needs(&rig, 8)->isolation = ISOLATION_CU;
-	CHECK(rt_plan_make(&rig.set, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	CHECK(strstr(problem, "own-pipes = yes") && strstr(problem, "5 partitions"));
 }
 
@@ -150,13 +150,13 @@ TEST(before_gfx11_the_cost_of_a_preemption_is_required)
 	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rig.set.borrowers = true;
-	CHECK(rt_plan_make(&rig.set, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	CHECK(strstr(problem, "preemption = TIME") && strstr(problem, "borrowers = no"));
 	rig.set.borrowers = false;
 	rig.set.queue_changes.number = 1;
-	CHECK(rt_plan_make(&rig.set, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	gpu.scheduler = SCHEDULER_MES;
-	CHECK(rt_plan_make(&rig.set, &gpu, &plan, problem, sizeof(problem)) == 0);
+	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == 0);
 	rt_plan_free(plan);
 }
 
@@ -171,7 +171,7 @@ TEST(mask_changes_count_before_gfx11_only)
 	rig.set.preemption = 10;
 	_cleanup_(rt_plan_freep) struct rt_plan *before = rt_rig_plan(&rig, &gpu);
 	/* 24 slots, 2 of its own: 22 queues, twice. */
-	CHECK(before->changed_queues == 22 && before->tasks[0].bound == 500 + 2 * 220);
+	CHECK(before->gpus[0].changed_queues == 22 && before->tasks[0].bound == 500 + 2 * 220);
 	gpu.scheduler = SCHEDULER_MES;
 	_cleanup_(rt_plan_freep) struct rt_plan *mes = rt_rig_plan(&rig, &gpu);
 	CHECK(mes->tasks[0].bound == 500);
@@ -424,4 +424,54 @@ TEST(more_copying_processes_than_sdma_queues_do_not_fit)
 		CHECK(plan->result == (i < 2 ? RT_ACCEPTED : RT_REJECTED));
 		CHECK(i < 2 || plan->layout.lacks == REASON_SDMA);
 	}
+}
+
+/* A chain over two GPUs, of which only the first stands still. */
+TEST(a_set_on_several_gpus_counts_each_of_them)
+{
+	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
+	struct rt_rig rig;
+	char problem[512];
+
+	gpus[0].info = gpus[1].info = radeon_vii("g");
+	gpus[1].info.scheduler = SCHEDULER_MES;
+	rt_rig_init(&rig);
+	rig.set.borrowers = true;
+	rig.set.neighbours = RT_UNSET;
+	rig.set.preemption = 10;
+	rig.set.changed_queues = 10;
+	for (unsigned i = 0; i < 3; i++) {
+		struct rt_partition *partition = rt_rig_needs(&rig, 60);
+
+		strcpy(partition->gpu, i == 0 ? "left" : "right");
+		rig.tasks[i].period = rig.tasks[i].deadline = 10000;
+	}
+	rig.tasks[1].after = 1;
+	for (unsigned crowd = 0; crowd < 2; crowd++) {
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+
+		rig.set.n_partitions = rig.set.n_tasks = 2 + crowd;
+		CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
+		CHECK(plan->result == (crowd ? RT_REJECTED : RT_ACCEPTED));
+		CHECK(plan->gpus[0].neighbours == 1 && plan->gpus[1].neighbours == 1 + crowd);
+		CHECK(plan->tasks[0].bound == 500 + 2 * 100);
+		CHECK(plan->tasks[1].jitter == 700 && plan->tasks[1].bound == 1200);
+		CHECK(!crowd || plan->crowded == 1);
+	}
+}
+
+TEST(a_partition_on_a_gpu_that_is_not_in_the_set_is_refused)
+{
+	const struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
+	struct rt_plan *plan = NULL;
+	struct rt_rig rig;
+	char problem[512];
+
+	rt_rig_init(&rig);
+	strcpy(rt_rig_needs(&rig, 10)->gpu, "middle");
+	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	CHECK(strstr(problem, "p0") && strstr(problem, "middle") && strstr(problem, "left, right"));
+	rig.set.partitions[0].gpu[0] = '\0';
+	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	CHECK(strstr(problem, "p0") && strstr(problem, "left, right"));
 }
