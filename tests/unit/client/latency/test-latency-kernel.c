@@ -22,9 +22,9 @@ static const char *const targets[] = {
 
 #define N_TARGETS (sizeof(targets) / sizeof(targets[0]))
 
-/* hipcc has the same compiler behind it and takes its time: one for each kind of wave and of
- * queue registers. All of them with GPUARB_LONG. */
-static const char *const some_targets[] = { "gfx900", "gfx90a", "gfx1030" };
+/* hipcc has the same compiler behind it and takes its time: one for each kind of
+ * wave. All of them with GPUARB_LONG. */
+static const char *const some_targets[] = { "gfx900", "gfx1030" };
 
 #define N_SOME (sizeof(some_targets) / sizeof(some_targets[0]))
 

@@ -16,7 +16,7 @@
 #include "rt-model.h"
 #include "rt-rig.h"
 
-#define SETS 1500U
+#define SETS 600U
 
 struct tally {
 	unsigned sets, accepted, cautious; /* refused, and yet nothing was ever missed */

@@ -285,7 +285,7 @@ static void fit_random(struct tally *tally)
 
 TEST(the_placement_is_optimal_in_shader_engines)
 {
-	unsigned seed = (unsigned)time(NULL), sets = check_rounds(600, 6000);
+	unsigned seed = (unsigned)time(NULL), sets = check_rounds(250, 6000);
 	struct tally tally = { 0 };
 
 	printf("seed %u\n", seed);

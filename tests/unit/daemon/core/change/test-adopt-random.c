@@ -95,7 +95,7 @@ TEST(random_ledger_is_equal_after_a_restart)
 	unsigned seed = seed_of_run(), leases = 0, waiting = 0, ending = 0;
 	char why[256];
 
-	for (unsigned run = 0; run < check_rounds(100, 2000); run++) {
+	for (unsigned run = 0; run < check_rounds(40, 2000); run++) {
 		struct play old = played(seed + run), new = play_new(seed + run);
 
 		new.arbiter->next_id = old.arbiter->next_id;
@@ -210,7 +210,7 @@ TEST(invariants_hold_after_adopting_corrupted_leases)
 	unsigned seed = seed_of_run(), count[4] = { 0 };
 	char why[256];
 
-	for (unsigned run = 0; run < check_rounds(250, 5000); run++) {
+	for (unsigned run = 0; run < check_rounds(100, 5000); run++) {
 		struct play old = played(seed + run), new = play_new(seed + run);
 
 		for (size_t i = 0; i < old.arbiter->n_leases; i++) {

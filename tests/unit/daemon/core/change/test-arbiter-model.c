@@ -99,7 +99,7 @@ TEST(invariants_hold_after_every_operation_on_every_profile)
 	struct gpu_info infos[SHIPPED_GPUS_MAX];
 	char names[SHIPPED_GPUS_MAX][64];
 	size_t n = load_shipped_gpus(infos, names);
-	unsigned operations = number("MODEL_OPERATIONS", 40000U / ((unsigned)n + 1) + 1);
+	unsigned operations = number("MODEL_OPERATIONS", 20000U / ((unsigned)n + 1) + 1);
 	struct model model = { 0 };
 
 	printf("MODEL_SEED=%u, %u operations for each of %zu profiles and a mix\n", seed,

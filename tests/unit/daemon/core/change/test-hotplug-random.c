@@ -133,7 +133,7 @@ TEST(invariants_hold_when_gpus_come_and_go_at_random)
 	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
 	struct play play = play_new(seed);
 	struct world world = { 0 };
-	unsigned next_id = 7, rounds = check_rounds(1500, 30000);
+	unsigned next_id = 7, rounds = check_rounds(700, 30000);
 
 	printf("HOTPLUG_SEED=%u\n", seed);
 	fflush(stdout);

@@ -503,7 +503,7 @@ TEST(large_waiting_lease_does_not_starve_behind_small_requests)
 	unsigned seed = (unsigned)time(NULL), most = 0;
 
 	printf("seed %u\n", seed);
-	for (unsigned i = 0; i < 100; i++) {
+	for (unsigned i = 0; i < check_rounds(30, 1000); i++) {
 		unsigned steps = steps_until_granted(seed + i);
 
 		most = steps > most ? steps : most;

@@ -333,7 +333,7 @@ TEST(every_member_of_an_advice_is_needed_and_few_sets_are_cheaper)
 	unsigned cheapest = 0, extra = 0;
 
 	printf("seed %u\n", seed);
-	for (unsigned round = 0; round < 400; round++) {
+	for (unsigned round = 0; round < check_rounds(200, 4000); round++) {
 		unsigned n_gpus = 1 + below(&seed, 3), best = 0;
 		struct arbiter *arbiter = machine(n_gpus);
 		uid_t uid = below(&seed, 3);

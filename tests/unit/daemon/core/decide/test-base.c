@@ -59,7 +59,7 @@ TEST(base_uses_as_few_unclaimed_engines_as_possible)
 {
 	unsigned seed = 1, n = 0, whole = 0, granted = 0;
 
-	for (unsigned run = 0; run < 200; run++) {
+	for (unsigned run = 0; run < check_rounds(80, 2000); run++) {
 		struct lending l = lending_of(1);
 		const struct gpu *gpu = &l.s.arbiter->gpus[0];
 

@@ -316,7 +316,7 @@ static void check_floor(struct play *play, unsigned engines)
 
 TEST(unused_floor_is_granted_at_any_time)
 {
-	for (unsigned seed = 1; seed <= 60; seed++) {
+	for (unsigned seed = 1; seed <= check_rounds(20, 600); seed++) {
 		struct play play = play_new(seed);
 		unsigned engines = 1 + seed % 2;
 		struct tenant *ar = add_tenant(play.arbiter, "ar", AR, CLASS_REALTIME), *b;

@@ -164,7 +164,7 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 
 TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 {
-	unsigned seed = (unsigned)time(NULL), rounds = check_rounds(1000, 40000);
+	unsigned seed = (unsigned)time(NULL), rounds = check_rounds(500, 40000);
 
 	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < rounds; round++) {
@@ -180,7 +180,7 @@ TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 TEST(amounts_that_fit_now_are_granted)
 {
 	unsigned seed = (unsigned)time(NULL), fits = 0, slots = 0;
-	unsigned rounds = check_rounds(2500, 80000);
+	unsigned rounds = check_rounds(1000, 80000);
 
 	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < rounds; round++) {

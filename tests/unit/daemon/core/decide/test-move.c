@@ -542,7 +542,7 @@ TEST(request_fits_after_moves_in_any_ledger)
 {
 	struct moved moved = { 0 };
 
-	for (unsigned seed = 1; seed <= 60; seed++) {
+	for (unsigned seed = 1; seed <= check_rounds(20, 600); seed++) {
 		struct play play = play_new(seed);
 
 		for (unsigned i = 0; i < 150; i++) {
@@ -554,7 +554,7 @@ TEST(request_fits_after_moves_in_any_ledger)
 		play_end(&play);
 	}
 	printf("%u moves, %u times in two steps\n", moved.leases, moved.in_two_steps);
-	CHECK(moved.leases > 20);
+	CHECK(moved.leases > 5);
 }
 
 /* Many adaptable leases and some fixed ones on one GPU. */
@@ -587,7 +587,7 @@ TEST(request_fits_after_moves_in_two_steps)
 {
 	struct moved moved = { 0 };
 
-	for (unsigned seed = 1; seed <= 120; seed++) {
+	for (unsigned seed = 1; seed <= check_rounds(50, 1200); seed++) {
 		const struct gpu_info gpu = play_gpu("0000:03:00.0", seed % PLAY_SHAPES);
 		struct play play = { .seed = seed, .arbiter = arbiter_of(&gpu, 1) };
 
@@ -606,5 +606,5 @@ TEST(request_fits_after_moves_in_two_steps)
 		play_end(&play);
 	}
 	printf("%u moves, %u times in two steps\n", moved.leases, moved.in_two_steps);
-	CHECK(moved.in_two_steps > 10);
+	CHECK(moved.in_two_steps > 3);
 }

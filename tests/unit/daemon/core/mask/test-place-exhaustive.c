@@ -264,7 +264,7 @@ TEST(place_finds_the_best_of_all_subsets)
 		{ 3, 2, 1, 2, false, { { { 2 }, { 1 } }, { { 1 }, { 2 } }, { { 2 }, { 0 } } } },
 	};
 	struct small s = { .seed = (unsigned)time(NULL) };
-	unsigned one_in = check_rounds(4, 1); /* states */
+	unsigned one_in = check_rounds(12, 1); /* states */
 
 	printf("seed %u\n", s.seed);
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
