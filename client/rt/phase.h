@@ -11,7 +11,7 @@
 #include "client/rt/set.h"
 
 /* Windows times jobs in each, of which more would take too long. */
-#define PHASE_STEPS_MAX 1000000U
+#define PHASE_STEPS_MAX 200000U
 #define PHASE_FIFO_TASKS 64U
 
 /* offsets[i] RT_UNSET: task i is released at any time, which only fifo permits. The responses hold if
