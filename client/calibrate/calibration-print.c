@@ -29,6 +29,20 @@ static void print_law(const char *kernel, const struct law_fit *law, FILE *out)
 			   law->constant);
 }
 
+static void print_event(const struct calibration_event *event, FILE *out)
+{
+	const char *repeated = event->repeated ? "measured again" : "NOT measured again";
+
+	if (event->kind == CALIBRATION_CLOCK)
+		print_line(out, "after %.0f s, %s: the clock of the GPU jumped: %s", event->seconds,
+			   event->during, repeated);
+	else
+		print_line(out,
+			   "after %.0f s, %s: the GPU was %.0f %% slower (hot, or another program "
+			   "uses it): %s",
+			   event->seconds, event->during, event->slower, repeated);
+}
+
 static void print_step(const struct calibration_step *step, const struct calibration_step *first,
 		       FILE *out)
 {
@@ -79,15 +93,8 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 				"them");
 	for (size_t i = 0; i < c->n_steps; i++)
 		print_step(&c->step[i], &c->step[0], out);
-	if (c->clock_jumps > 0)
-		print_line(out, "the clock of the GPU jumped %u times: these runs were repeated",
-			   c->clock_jumps);
-	if (c->pauses > 0)
-		print_line(
-			out,
-			"the GPU became slower %u times (hot, or another program uses it): these "
-			"masks were measured again after a pause",
-			c->pauses);
+	for (size_t i = 0; i < c->n_events; i++)
+		print_event(&c->event[i], out);
 }
 
 static const char *const uses[] = {
@@ -146,6 +153,7 @@ static void json_beside(struct json_object *list, const struct calibration_besid
 	/* Two kernels that fill each other's gaps can be faster together: that is no slowdown. */
 	json_number(map, "slowdown_percent", (uint64_t)ceil(fmax(beside->worst, 1) * 100));
 	json_flag(map, "bistable", beside->bistable);
+	json_flag(map, "throttled", beside->throttled);
 	rounds = json_list(map, "rounds");
 	for (unsigned i = 0; i < beside->rounds; i++)
 		json_real(rounds, NULL, beside->slowdown[i]);
@@ -162,6 +170,19 @@ static void json_costs(struct json_object *map, const struct costs *costs, bool 
 	json_real(map, "pause_usec", known ? costs->pause : NAN);
 	json_real(map, "resume_usec", known ? costs->resume : NAN);
 	json_real(map, "paused_usec", known ? costs->paused : NAN);
+}
+
+static void json_event(struct json_object *list, const struct calibration_event *event,
+		       bool emulated)
+{
+	struct json_object *map = json_map(list, NULL);
+
+	json_flag(map, "emulated", emulated);
+	json_real(map, "seconds", event->seconds);
+	json_text(map, "kind", calibration_troubles[event->kind]);
+	json_text(map, "during", event->during);
+	json_real(map, "slower_percent", event->slower);
+	json_flag(map, "repeated", event->repeated);
 }
 
 static void json_step(struct json_object *list, const struct calibration_step *step, bool emulated)
@@ -206,6 +227,9 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	json_flag(map, "shared", c->shared);
 	json_number(map, "clock_jumps", c->clock_jumps);
 	json_number(map, "pauses", c->pauses);
+	list = json_list(map, "events");
+	for (size_t i = 0; i < c->n_events; i++)
+		json_event(list, &c->event[i], c->emulated);
 	json_print(out, map);
 }
 

@@ -7,10 +7,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/calibrate/occupied.h"
 #include "client/latency/matrix.h"
 #include "util/base.h"
+
+const char *const calibration_troubles[] = {
+	[CALIBRATION_THROTTLED] = "throttled",
+	[CALIBRATION_CLOCK] = "clock",
+};
+
+static double seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+void calibration_note(struct calibration *calibration, enum calibration_trouble kind, double slower,
+		      bool repeated)
+{
+	struct calibration_event *event = &calibration->event[calibration->n_events];
+
+	if (calibration->n_events == CALIBRATION_EVENTS)
+		return;
+	calibration->n_events++;
+	*event = (struct calibration_event){
+		.kind = kind,
+		.seconds = seconds_now() - calibration->began,
+		.slower = slower,
+		.repeated = repeated,
+	};
+	snprintf(event->during, sizeof(event->during), "%s", calibration->during);
+}
+
+int calibration_cool(const struct calibration_run *run, double slower)
+{
+	struct calibration *c = run->calibration;
+	bool repeated = c->pauses < CALIBRATION_COOL_MAX;
+	int r;
+
+	calibration_note(c, CALIBRATION_THROTTLED, slower, repeated);
+	if (!repeated)
+		return 0;
+	c->pauses++;
+	r = run->stop->wait(run->stop->data, CALIBRATION_COOL_MS);
+	return r < 0 ? r : 1;
+}
 
 /* ---- the masks ---------------------------------------------------------------------------- */
 
@@ -147,6 +192,8 @@ void calibration_plan(const struct model *model, struct calibration *ret)
 
 	*ret = (struct calibration){
 		.groups = CALIBRATION_PER_CU * geometry_cus(&model->geometry),
+		.began = seconds_now(),
+		.during = "",
 	};
 	for (unsigned used = 1; used < engines; used *= 2)
 		add_rectangles(model, ret, used);
@@ -210,6 +257,8 @@ int calibration_time(const struct calibration_run *run, void *stream, enum neigh
 		if (*ret_usec > 0 && *ret_usec <= spun.host_usec * 1.02)
 			return 0;
 		run->calibration->clock_jumps++;
+		calibration_note(run->calibration, CALIBRATION_CLOCK, NAN,
+				 i + 1 < CALIBRATION_ATTEMPTS);
 	}
 	return -EPROTO;
 }
@@ -289,7 +338,7 @@ static int measure(const struct calibration_run *run, struct calibration_point *
 struct reference {
 	void *stream;
 	double fastest;
-	bool slow; /* at the last time */
+	double slower; /* the last time than the fastest, in percent */
 };
 
 static int compare_speed(const struct calibration_run *run, struct reference *reference)
@@ -303,7 +352,7 @@ static int compare_speed(const struct calibration_run *run, struct reference *re
 		return r;
 	if (!(reference->fastest > 0) || usec < reference->fastest)
 		reference->fastest = usec;
-	reference->slow = usec > reference->fastest * (1 + CALIBRATION_SPREAD / 100);
+	reference->slower = (usec / reference->fastest - 1) * 100;
 	return 0;
 }
 
@@ -311,24 +360,24 @@ static int compare_speed(const struct calibration_run *run, struct reference *re
 static int measure_cool(const struct calibration_run *run, struct reference *reference,
 			struct calibration_point *point)
 {
-	struct calibration *c = run->calibration;
 	int r;
 
-	for (;;) {
-		point->throttled = reference->slow;
+	run->calibration->during = point->name;
+	do {
+		double before = reference->slower, slower;
+
 		r = measure(run, point);
-		if (r >= 0)
-			r = compare_speed(run, reference);
-		point->throttled |= reference->slow;
-		if (r < 0 || !point->throttled || c->pauses == CALIBRATION_COOL_MAX)
-			return r;
-		c->pauses++;
-		r = run->stop->wait(run->stop->data, CALIBRATION_COOL_MS);
 		if (r >= 0)
 			r = compare_speed(run, reference);
 		if (r < 0)
 			return r;
-	}
+		slower = fmax(before, reference->slower);
+		point->throttled = slower > CALIBRATION_SPREAD;
+		if (!point->throttled)
+			return 0;
+		r = calibration_cool(run, slower);
+	} while (r > 0 && compare_speed(run, reference) >= 0);
+	return r;
 }
 
 /* Where masks are ignored, all times are equal, and there is no law. */

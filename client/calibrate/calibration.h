@@ -21,6 +21,7 @@
 #define CALIBRATION_ATTEMPTS 3U /* if the clock of the GPU jumps */
 #define CALIBRATION_COOL_MS 500 /* pause if the GPU has become slower */
 #define CALIBRATION_COOL_MAX 8U /* such pauses */
+#define CALIBRATION_EVENTS 32U
 #define CALIBRATION_READS 256U  /* of each thread of a work-group that reads memory */
 
 #define CALIBRATION_ROUNDS 5U
@@ -28,6 +29,21 @@
 #define CALIBRATION_BESIDE 4U     /* kinds x numbers of neighbours */
 #define CALIBRATION_NEIGHBOURS 3U /* at most */
 #define CALIBRATION_CHANGES 5U    /* of a mask */
+
+/* What disturbed a measurement. */
+enum calibration_trouble {
+	CALIBRATION_THROTTLED, /* the GPU became slower */
+	CALIBRATION_CLOCK,     /* its clock jumped */
+};
+extern const char *const calibration_troubles[];
+
+struct calibration_event {
+	enum calibration_trouble kind;
+	double seconds;    /* since the start */
+	char during[48];   /* the mask, or what else was measured */
+	double slower;     /* percent; NAN: unknown */
+	bool repeated;     /* what was measured */
+};
 
 enum calibration_use {
 	CALIBRATION_LAW,   /* a rectangle */
@@ -59,6 +75,7 @@ struct calibration_beside {
 		[CALIBRATION_ROUNDS]; /* of each round, with new processes: the worse of both kinds */
 	unsigned rounds;
 	double worst;
+	bool throttled; /* alone, the kernels were slower after the rounds than before */
 	bool bistable; /* rounds differ by more than CALIBRATION_BISTABLE times: pairs draw one of two states */
 };
 
@@ -80,6 +97,10 @@ struct calibration {
 	size_t honoured;                /* points */
 	struct law_fit law, memory_law; /* NAN: none fits */
 	unsigned clock_jumps, pauses;
+	struct calibration_event event[CALIBRATION_EVENTS]; /* the first ones */
+	size_t n_events;
+	double began;       /* CLOCK_MONOTONIC, in seconds */
+	const char *during; /* what is measured now */
 	struct calibration_beside beside[CALIBRATION_BESIDE];
 	size_t n_beside;
 	struct costs costs;
@@ -138,6 +159,14 @@ unsigned ladder_beyond(unsigned slots);
 /* The ladder goes on, to that many streams of this process, until it is CALIBRATION_CLIFF_TIMES slower or
  * hangs. The device is not used afterwards. */
 int ladder_oversubscribe(const struct calibration_run *run, unsigned slots);
+
+/* Notes an event. slower: in percent. */
+void calibration_note(struct calibration *calibration, enum calibration_trouble kind, double slower,
+		      bool repeated);
+
+/* Whether a measurement at which the GPU became slower is to be repeated: notes the event, and waits. -errno
+ * of the stop. */
+int calibration_cool(const struct calibration_run *run, double slower);
 
 /* A stream with the mask of a set. The time of a kernel on it: of one run, and the median of several; seen:
  * or NULL. */

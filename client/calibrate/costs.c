@@ -15,6 +15,7 @@ int costs_measure(const struct calibration_run *run)
 		if (cuset_count_word(set.pair[pair]) > step)
 			set.pair[pair] &= ~(((UINT32_C(1) << step) - 1)
 					    << __builtin_ctz(set.pair[pair]));
+	run->calibration->during = "changes";
 	codec_encode(&run->model->codec, &run->model->all, all);
 	codec_encode(&run->model->codec, &set, less);
 	return run->device->calls->change(run->device->data, masks, codec_words(&run->model->codec),

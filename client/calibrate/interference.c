@@ -91,11 +91,35 @@ static void judge(struct calibration_beside *beside)
 	beside->bistable = beside->worst > least * CALIBRATION_BISTABLE;
 }
 
+static int measure_rounds(const struct calibration_run *run, void *stream,
+			  struct calibration_beside *beside, size_t done)
+{
+	struct calibration *c = run->calibration;
+	double alone[2], after[2], slower;
+	int r;
+
+	do {
+		beside->rounds = 0;
+		r = measure(run, stream, alone);
+		while (r >= 0 && beside->rounds < CALIBRATION_ROUNDS) {
+			if (run->progress)
+				run->progress("rounds of neighbours", done + beside->rounds,
+					      c->n_beside * CALIBRATION_ROUNDS);
+			r = round_of(run, stream, alone, beside);
+		}
+		if (r >= 0)
+			r = measure(run, stream, after);
+		if (r < 0)
+			return r;
+		slower = (fmax(after[0] / alone[0], after[1] / alone[1]) - 1) * 100;
+		beside->throttled = slower > CALIBRATION_SPREAD;
+	} while (beside->throttled && (r = calibration_cool(run, slower)) > 0);
+	return r;
+}
+
 static int measure_beside(const struct calibration_run *run, struct calibration_beside *beside,
 			  size_t done)
 {
-	struct calibration *c = run->calibration;
-	double alone[2];
 	struct cuset set;
 	void *stream;
 	int r;
@@ -104,13 +128,7 @@ static int measure_beside(const struct calibration_run *run, struct calibration_
 	r = calibration_stream(run, &set, &stream);
 	if (r < 0)
 		return r;
-	r = measure(run, stream, alone);
-	while (r >= 0 && beside->rounds < CALIBRATION_ROUNDS) {
-		if (run->progress)
-			run->progress("rounds of neighbours", done++,
-				      c->n_beside * CALIBRATION_ROUNDS);
-		r = round_of(run, stream, alone, beside);
-	}
+	r = measure_rounds(run, stream, beside, done);
 	run->device->calls->destroy(run->device->data, stream);
 	judge(beside);
 	return r;
@@ -121,6 +139,7 @@ int interference_measure(const struct calibration_run *run)
 	struct calibration *c = run->calibration;
 	int r = 0;
 
+	c->during = "neighbours";
 	for (size_t i = 0; i < c->n_beside && r >= 0; i++)
 		r = measure_beside(run, &c->beside[i], i * CALIBRATION_ROUNDS);
 	return r;

@@ -143,6 +143,25 @@ static void print_ladder(const struct calibration *c, FILE *out)
 	fputs("</table>\n", out);
 }
 
+static void print_events(const struct calibration *c, FILE *out)
+{
+	if (c->n_events == 0)
+		return;
+	fputs("<h2>Disturbances</h2>\n<table>\n<tr><th>During<th>After s<th>Kind<th>Slower"
+	      "<th>Measured again</tr>\n",
+	      out);
+	for (size_t i = 0; i < c->n_events; i++) {
+		const struct calibration_event *event = &c->event[i];
+
+		fprintf(out, "<tr%s><td>%s<td>%.0f<td>%s<td>", event->repeated ? "" : " class=\"bad\"",
+			event->during, event->seconds, calibration_troubles[event->kind]);
+		if (!isnan(event->slower))
+			fprintf(out, "%.0f %%", event->slower);
+		fprintf(out, "<td>%s</tr>\n", event->repeated ? "yes" : "no");
+	}
+	fputs("</table>\n", out);
+}
+
 static void print_masks(const struct calibration *c, FILE *out)
 {
 	fputs("<h2>CUs that masks occupy</h2>\n<table>\n<tr><th>Mask<th>CUs<th>Effective<th>Expected"
@@ -177,5 +196,6 @@ void page_print(const struct gpuarb_gpu *gpu, const struct model *, const struct
 	print_costs(&c->costs, out);
 	print_ladder(c, out);
 	print_masks(c, out);
+	print_events(c, out);
 	fputs("</body>\n</html>\n", out);
 }

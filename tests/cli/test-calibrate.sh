@@ -63,9 +63,11 @@ json_out '.points | any(.repeats > 3) and any(.spread_percent > 5)'
 
 # The clock of the GPU jumps; the GPU is hot for a while.
 calibrates jumps 0 --json
-json_out '.clock_jumps == 2 and .law.worst_error_percent < 0.5'
+json_out '.clock_jumps == 2 and .law.worst_error_percent < 0.5 and (.events | length == 2 and all(.kind == "clock" and .repeated))'
 calibrates warm 0 --json
 json_out '.pauses > 0 and (.points | all(.throttled == false)) and .law.worst_error_percent < 0.5'
+json_out '.pauses == (.events | length) and ([.points[].name] as $names | .events | all(
+	.kind == "throttled" and .repeated and .slower_percent > 5 and .seconds > 0 and (.during | IN($names[]))))'
 calibrates hangs 1
 
 # A GPU that does not honour masks, and one that runs nothing.

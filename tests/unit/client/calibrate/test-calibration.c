@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "client/calibrate/calibration.h"
@@ -18,6 +19,7 @@ struct run {
 	struct calibration calibration;
 	unsigned neighbours;
 	unsigned starts; /* of partners */
+	bool warms;      /* the GPU is hot for a while after the first rounds of neighbours */
 };
 
 /* Of its partners, the second round draws the slow state where the model is asked to. */
@@ -42,6 +44,10 @@ static int partners_start(void *data, enum neighbours kind, const struct cuset *
 	run->model.beside_kind = kind;
 	if (run->starts++ == 1 && run->model.bistable)
 		run->model.beside *= 4;
+	if (run->starts == CALIBRATION_ROUNDS && run->warms) {
+		run->model.hot_from = run->model.games;
+		run->model.hot_to = run->model.games + 20;
+	}
 	return 0;
 }
 
@@ -217,6 +223,7 @@ TEST(run_during_which_the_clock_jumps_is_repeated)
 
 	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
 	CHECK(run.calibration.clock_jumps == 2 && run.calibration.law.worst_error < 1);
+	CHECK(run.calibration.n_events == 2 && run.calibration.event[1].repeated);
 	run = (struct run){ .model.jumps = 1000 };
 	CHECK(measure(&run, "radeon-vii", "gfx906") == -EPROTO);
 	CHECK(run.model.live == 0);
@@ -274,4 +281,18 @@ TEST(gpu_that_hangs_oversubscribed_ends_the_ladder_and_keeps_the_report)
 	last = &c->step[c->n_steps - 1];
 	CHECK(last->queues == 27 && isnan(last->usec) && last->oversubscribed);
 	CHECK(c->honoured == c->n);
+}
+
+TEST(neighbours_that_were_measured_on_a_hot_gpu_are_measured_again)
+{
+	struct run run = { .neighbours = 1, .warms = true };
+	const struct calibration *c = &run.calibration;
+
+	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+	CHECK(c->n_events == c->pauses && c->pauses > 0 && c->pauses < CALIBRATION_COOL_MAX);
+	CHECK(strcmp(c->event[0].during, "neighbours") == 0 && c->event[0].repeated);
+	CHECK(c->event[0].slower > CALIBRATION_SPREAD && c->event[0].seconds >= 0);
+	for (size_t i = 0; i < c->n_beside; i++)
+		CHECK(!c->beside[i].throttled && c->beside[i].rounds == CALIBRATION_ROUNDS &&
+		      c->beside[i].worst < 1.3);
 }
