@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files that an earlier daemon saved. */
+/* Files that an earlier daemon saved, and reports that root installed. */
 
 #include <errno.h>
 #include <string.h>
@@ -8,6 +8,8 @@
 #include "fuzz.h"
 #include "ledger-check.h"
 #include "ledger-play.h"
+#include "ledger-rig.h"
+#include "sys/state/calibration-file.h"
 #include "sys/state/state-json.h"
 #include "sys/state/state.h"
 #include "scratch.h"
@@ -105,4 +107,35 @@ FUZZ(drained)
 	diagnostics_done(&diagnostics);
 	state_close(state);
 	arbiter_free(play.arbiter);
+}
+
+/* What a report promises of a GPU, whether it was believed or not. */
+static void check_calibrated(const struct gpu_info *gpu)
+{
+	const struct calibrated *c = &gpu->calibrated;
+
+	CHECK(text_printable(c->problem) && (c->date[0] == '\0' || c->problem[0] == '\0'));
+	CHECK(gpu->law.constant <= 100 && c->n_slowdowns <= CALIBRATED_SLOWDOWNS);
+	for (size_t i = 0; i < c->n_slowdowns; i++)
+		CHECK(c->slowdowns[i].percent >= 100 && c->slowdowns[i].neighbours > 0);
+	CHECK((c->date[0] != '\0') == (strncmp(gpu->law.source, "calibrated ", 11) == 0));
+}
+
+/* The report of calibrate that root installed. */
+FUZZ(calibration)
+{
+	static struct scratch scratch;
+	struct diagnostics diagnostics = { 0 };
+	struct gpu_info gpu = radeon_vii("0000:03:00.0");
+	const struct trust own = { { geteuid() } };
+
+	if (!scratch.path[0]) {
+		scratch = scratch_new();
+		scratch_mkdir(&scratch, "calibration");
+	}
+	scratch_put(&scratch, "calibration/0000:03:00.0.json", data, size);
+	calibration_load(scratch.path, &own, &gpu, &diagnostics);
+	CHECK(diagnostics.n == (gpu.calibrated.problem[0] != '\0'));
+	check_calibrated(&gpu);
+	diagnostics_done(&diagnostics);
 }
