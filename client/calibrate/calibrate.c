@@ -191,7 +191,8 @@ int calibrate_run(struct command *command, struct bench *bench)
 	unsigned processes = gpuarb_lease_processes(bench->lease, 0);
 	struct neighbour_list neighbours = { .lease = gpuarb_lease_id(bench->lease),
 					     .model = &bench->model,
-					     .stop = &bench->stop };
+					     .stop = &bench->stop,
+					     .emulated = command->emulated };
 	const struct partners partners = { neighbours_start, neighbours_stop, &neighbours };
 	struct calibration calibration;
 	struct calibration_run run = {

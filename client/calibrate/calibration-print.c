@@ -12,9 +12,13 @@
 
 static void print_point(const struct calibration_point *point, FILE *out)
 {
-	print_line(out, "%-30s %4u CUs  E %4u  %4u occupied%s  %10.0f us  +-%.0f %%", point->name,
-		   point->cus, point->effective, point->occupied, point->honoured ? " " : "!",
-		   point->usec, point->spread / 2);
+	char occupied[16] = "   ?";
+
+	if (point->occupied > 0)
+		snprintf(occupied, sizeof(occupied), "%4u", point->occupied);
+	print_line(out, "%-30s %4u CUs  E %4u  %s occupied%s  %10.0f us  +-%.0f %%", point->name,
+		   point->cus, point->effective, occupied, point->honoured ? " " : "!", point->usec,
+		   point->spread / 2);
 }
 
 static void print_law(const char *kernel, const struct law_fit *law, FILE *out)
@@ -27,6 +31,30 @@ static void print_law(const char *kernel, const struct law_fit *law, FILE *out)
 			   "%.0f %% of the time on the whole GPU do not depend on the mask",
 			   kernel, law->a_usec, law->b_usec, law->median_error, law->worst_error,
 			   law->constant);
+}
+
+/* ", and other queues stand still for up to 41 us", where that is known. */
+static void print_gap(const char *before, double usec, FILE *out)
+{
+	if (!isnan(usec))
+		fprintf(out, "%s up to %.0f us", before, usec);
+	fputc('\n', out);
+}
+
+static void print_costs(const struct costs *costs, FILE *out)
+{
+	if (!(costs->create > 0))
+		return;
+	fprintf(out, "a stream with a mask: %.0f us; a change of a mask: %.0f us", costs->create,
+		costs->change);
+	print_gap(", and other queues stand still for", costs->preemption, out);
+	if (isnan(costs->pause)) {
+		print_line(out, "queues cannot be paused: libgpuarb did not see how HIP created "
+				"them");
+		return;
+	}
+	fprintf(out, "pausing a queue: %.0f us; resuming it: %.0f us", costs->pause, costs->resume);
+	print_gap("; its kernel stands still for", costs->paused, out);
 }
 
 static void print_event(const struct calibration_event *event, FILE *out)
@@ -77,20 +105,7 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 			   c->beside[i].worst,
 			   c->beside[i].bistable ? "; bistable: it differs from process to process"
 						 : "");
-	if (c->costs.create > 0)
-		print_line(out,
-			   "a stream with a mask: %.0f us; a change of a mask: %.0f us, and other "
-			   "queues stand still for up to %.0f us",
-			   c->costs.create, c->costs.change, c->costs.preemption);
-	if (c->costs.create > 0 && !isnan(c->costs.pause))
-		print_line(
-			out,
-			"pausing a queue: %.0f us; resuming it: %.0f us; its kernel stands still "
-			"for up to %.0f us",
-			c->costs.pause, c->costs.resume, c->costs.paused);
-	else if (c->costs.create > 0)
-		print_line(out, "queues cannot be paused: libgpuarb did not see how HIP created "
-				"them");
+	print_costs(&c->costs, out);
 	for (size_t i = 0; i < c->n_steps; i++)
 		print_step(&c->step[i], &c->step[0], out);
 	for (size_t i = 0; i < c->n_events; i++)
@@ -121,8 +136,11 @@ static void json_point(struct json_object *list, const struct model *model,
 	json_number(map, "cus", point->cus);
 	json_number(map, "effective_cus", point->effective);
 	json_number(map, "expected_cus", cuset_count(&point->expected));
-	json_number(map, "occupied_cus", point->occupied);
-	json_flag(map, "mask_honoured", point->honoured);
+	json_known(map, "occupied_cus", point->occupied, 0);
+	if (point->occupied > 0)
+		json_flag(map, "mask_honoured", point->honoured);
+	else
+		json_real(map, "mask_honoured", NAN);
 	json_number(map, "repeats", point->repeats);
 	json_real(map, "usec", point->usec);
 	json_real(map, "spread_percent", point->spread);

@@ -22,7 +22,7 @@
 #define CALIBRATION_COOL_MS 500 /* pause if the GPU has become slower */
 #define CALIBRATION_COOL_MAX 8U /* such pauses */
 #define CALIBRATION_EVENTS 32U
-#define CALIBRATION_READS 256U  /* of each thread of a work-group that reads memory */
+#define CALIBRATION_READS 256U /* of each thread of a work-group that reads memory */
 
 #define CALIBRATION_ROUNDS 5U
 #define CALIBRATION_BISTABLE 1.25
@@ -39,10 +39,10 @@ extern const char *const calibration_troubles[];
 
 struct calibration_event {
 	enum calibration_trouble kind;
-	double seconds;    /* since the start */
-	char during[48];   /* the mask, or what else was measured */
-	double slower;     /* percent; NAN: unknown */
-	bool repeated;     /* what was measured */
+	double seconds;  /* since the start */
+	char during[48]; /* the mask, or what else was measured */
+	double slower;   /* percent; NAN: unknown */
+	bool repeated;   /* what was measured */
 };
 
 enum calibration_use {
@@ -58,7 +58,7 @@ struct calibration_point {
 	struct cuset set;
 	struct cuset expected; /* to be occupied */
 	unsigned cus, effective;
-	unsigned occupied; /* CUs on which work-groups ran */
+	unsigned occupied; /* CUs on which work-groups ran; 0: unknown */
 	bool honoured; /* as many of each shader engine of each XCC as expected, and no others */
 	unsigned repeats;
 	double usec;        /* median of the repeats */

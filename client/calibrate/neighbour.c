@@ -26,9 +26,16 @@ extern char **environ;
 /* ---- this process -------------------------------------------------------------------------- */
 
 /* Standard input and output of the child are one socket: it says that it runs, and ends with this end. */
-static int start_one(const char *lease, const char *kind, const char *mask, struct neighbour *ret)
+static int start_one(const char *lease, const char *kind, const char *mask, bool emulated,
+		     struct neighbour *ret)
 {
-	const char *const words[] = { "gpuarb-latency", "neighbour", lease, kind, mask, NULL };
+	const char *const words[] = { "gpuarb-latency",
+				      "neighbour",
+				      lease,
+				      kind,
+				      mask,
+				      emulated ? "--emulated" : NULL,
+				      NULL };
 	posix_spawn_file_actions_t actions;
 	int fds[2], r;
 
@@ -82,7 +89,7 @@ int neighbours_start(void *data, enum neighbours kind, const struct cuset *sets,
 
 		codec_encode(codec, &sets[i], mask);
 		hex = mask_hex(mask, codec_words(codec));
-		r = hex ? start_one(id, neighbours_names[kind], hex,
+		r = hex ? start_one(id, neighbours_names[kind], hex, neighbours->emulated,
 				    &neighbours->list[neighbours->n])
 			: -ENOMEM;
 		neighbours->n += r >= 0;
@@ -118,7 +125,7 @@ static int run_until_hangup(const struct bench *bench, void *stream, const struc
 
 	while (r >= 0 && poll(&parent, 1, 0) == 0) {
 		r = device->calls->spin(device->data, stream, work, waves, &spun);
-		if (r >= 0 && waves[0].state != WAVE_ENDED)
+		if (r >= 0 && waves[0].state != WAVE_ENDED && !device->emulated)
 			r = -ENODATA;
 		if (r >= 0 && !told)
 			told = send(STDOUT_FILENO, "r", 1, MSG_NOSIGNAL) == 1;

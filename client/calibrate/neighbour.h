@@ -17,6 +17,7 @@ struct neighbour_list {
 	uint64_t lease;
 	const struct model *model;
 	const struct stop *stop;
+	bool emulated;
 	struct neighbour list[CALIBRATION_NEIGHBOURS];
 	unsigned n;
 };

@@ -4,6 +4,7 @@
 
 #include "client/calibrate/calibration-print.h"
 #include "client/output/svg.h"
+#include "util/base.h"
 
 #define WIDTH 720
 #define HEIGHT 360
@@ -111,17 +112,25 @@ static void print_beside(const struct calibration *c, FILE *out)
 
 static void print_costs(const struct costs *costs, FILE *out)
 {
+	const struct {
+		const char *what;
+		double usec;
+	} rows[] = {
+		{ "Create a stream with a mask", costs->create },
+		{ "Change a mask", costs->change },
+		{ "Meanwhile other queues stand still", costs->preemption },
+		{ "Pause a queue", costs->pause },
+		{ "Resume a queue", costs->resume },
+		{ "Its kernel stands still", costs->paused },
+	};
+
 	if (!(costs->create > 0))
 		return;
-	fprintf(out,
-		"<h2>Changes</h2>\n<p>A stream with a mask: %.0f us. A change of a mask: %.0f us; other "
-		"queues stand still for up to %.0f us.</p>\n",
-		costs->create, costs->change, costs->preemption);
-	if (!isnan(costs->pause))
-		fprintf(out,
-			"<p>Pausing a queue: %.0f us. Resuming it: %.0f us; its kernel stands still "
-			"for up to %.0f us.</p>\n",
-			costs->pause, costs->resume, costs->paused);
+	fputs("<h2>Changes</h2>\n<table>\n<tr><th>What<th>us</tr>\n", out);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (!isnan(rows[i].usec))
+			fprintf(out, "<tr><td>%s<td>%.0f</tr>\n", rows[i].what, rows[i].usec);
+	fputs("</table>\n", out);
 }
 
 static void print_ladder(const struct calibration *c, FILE *out)
@@ -153,8 +162,9 @@ static void print_events(const struct calibration *c, FILE *out)
 	for (size_t i = 0; i < c->n_events; i++) {
 		const struct calibration_event *event = &c->event[i];
 
-		fprintf(out, "<tr%s><td>%s<td>%.0f<td>%s<td>", event->repeated ? "" : " class=\"bad\"",
-			event->during, event->seconds, calibration_troubles[event->kind]);
+		fprintf(out, "<tr%s><td>%s<td>%.0f<td>%s<td>",
+			event->repeated ? "" : " class=\"bad\"", event->during, event->seconds,
+			calibration_troubles[event->kind]);
 		if (!isnan(event->slower))
 			fprintf(out, "%.0f %%", event->slower);
 		fprintf(out, "<td>%s</tr>\n", event->repeated ? "yes" : "no");

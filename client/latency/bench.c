@@ -88,7 +88,7 @@ int bench_failed(const struct command *command, const struct bench *bench, int e
 		return fail(
 			command, EXIT_FAILED,
 			"the kernel did not run: HIP reports its end, but it has written nothing "
-			"(an emulated GPU behaves like this)");
+			"(an emulated GPU behaves like this; calibrate --emulated takes times alone)");
 	case -EPROTO:
 		return fail(command, EXIT_FAILED,
 			    "a kernel was cut off, or the registers and clocks that it read are "
@@ -194,8 +194,11 @@ int bench_find_gpu(struct command *command, struct bench *bench)
 
 int bench_open_device(const struct command *command, struct bench *bench)
 {
-	int r = device_open(command->gpuarb, bench->lease, &bench->stop, &bench->compiler,
-			    &bench->device);
+	int r;
+
+	bench->device.emulated = command->emulated;
+	r = device_open(command->gpuarb, bench->lease, &bench->stop, &bench->compiler,
+			&bench->device);
 
 	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
 }

@@ -31,7 +31,8 @@ struct work {
 
 struct spun {
 	double tick_ns;
-	double host_usec; /* from before the launch to after the end, by CLOCK_MONOTONIC_RAW */
+	double host_usec;  /* from before the launch to after the end, by CLOCK_MONOTONIC_RAW */
+	double event_usec; /* by events of HIP; NAN: not taken, because the GPU is not emulated */
 };
 
 /* What changes cost, in microseconds. */
@@ -74,7 +75,7 @@ struct device_calls {
 struct device {
 	const struct device_calls *calls;
 	void *data;
-	bool emulated; /* it answers from a model, not from a GPU */
+	bool emulated; /* it answers from a model, not from a GPU: kernels may not run. Set before opening */
 	char problem[320];
 };
 

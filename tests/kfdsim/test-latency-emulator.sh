@@ -72,6 +72,31 @@ interrupted()
 	has_left '.peak <= 3 and .alive == false'
 }
 
+# The times are those of kfdsim's model, and all else is AMD's user space: without --emulated there is no result.
+calibrates()
+{
+	local report=$dir/state/calibration/0000:03:00.0.json
+	fails 1 'emulated' calibrate --quick
+	echo cost:1024:150000 >/sys/kernel/debug/kfdsim/control
+	said='gpuarb-latency calibrate'
+	timeout 200 "$latency" calibrate --quick --emulated --json --html="$dir/page.html" >"$dir/out" 2>"$dir/err"
+	check 'it ends with 0' test $? = 0
+	json_out '[.emulated, .points[].emulated, .law.emulated, .memory_law.emulated, .costs.emulated] | all'
+	json_out '.points | length == 20 and all(.occupied_cus == null and .mask_honoured == null)'
+	json_out '.masks_honoured == 0 and .law.a_usec > 0 and .memory_law.a_usec > 0 and .cliff > 3'
+	json_out '[.points[] | select(.use == "law" and (.cus == 1 or .cus == 60)).usec] | .[0] > 15 * .[1]'
+	check 'the page says so' grep -q EMULATED "$dir/page.html"
+	mkdir -p "$dir/state/calibration"
+	chmod 755 "$dir/state" "$dir/state/calibration"
+	cp "$dir/out" "$report"
+	chmod 644 "$report"
+	rig_stop_daemon
+	STATE_DIRECTORY=$dir/state rig_start_daemon --sysfs=/sys
+	ends 0 gpus --json
+	json_out '.[0].calibrated == null and (.[0].calibration_problem | test("emulated"))'
+	list_becomes '. == []'
+}
+
 if [ -n "${2:-}" ]; then
 	start
 	"${@:2}"
@@ -89,6 +114,7 @@ here=("$GPUARB_ROOT/tests/kfdsim/test-latency-emulator.sh" "$latency")
 ends 0 kfdsim --gpu radeon-vii --gpu mi210 -- "${here[@]}" runs --gpu=1 --json
 ends 0 kfdsim --gpu rx6900xt -- "${here[@]}" runs --same-line
 ends 0 kfdsim --gpu radeon-vii -- "${here[@]}" interrupted
+ends 0 kfdsim --gpu radeon-vii --timing -- "${here[@]}" calibrates
 ends 0 kfdsim --gpu radeon-vii --fail 'create-queue:*:ENOMEM' -- "${here[@]}" \
 	fails 1 'hipModuleLoadData: '
 ends 0 kfdsim --gpu radeon-vii --fail 'set-cu-mask:*:EINVAL' -- "${here[@]}" \

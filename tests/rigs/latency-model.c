@@ -227,7 +227,7 @@ static int spin(void *data, void *on, const struct work *work, struct wave *ret,
 	memset(ret, 0, groups * sizeof(*ret));
 	model->games++;
 	usec = spin_usec(model, set, work);
-	*ret_spun = (struct spun){ TICK_NS, usec + 20 };
+	*ret_spun = (struct spun){ TICK_NS, usec + 20, NAN };
 	end = 1000 + (uint64_t)(usec * 1000 / TICK_NS);
 	if (model->jumps > 0)
 		end = model->jumps-- % 2 ? 0 : end * 1000;
