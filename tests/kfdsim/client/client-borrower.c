@@ -32,8 +32,8 @@ static int reserve(struct gpuarb *gpuarb, char *argv[], struct gpuarb_lease **re
 
 static int run(struct gpuarb_lease *lease, char *argv[])
 {
-	const struct work_kernel kernel = { .blocks = work_number(argv[4]),
-					    .threads = work_number(argv[5]) };
+	struct work_kernel kernel = { .blocks = work_number(argv[4]),
+				      .threads = work_number(argv[5]) };
 	unsigned n = work_number(argv[3]);
 	hipStream_t streams[BUSY_STREAMS];
 	int device, r;

@@ -2,7 +2,8 @@
 
 /*
  * client-busy STREAMS BLOCKS THREADS: a HIP program that takes all it can have, and knows nothing
- * of gpuarb. Says "ready" when it is at work, and goes on until standard input ends.
+ * of gpuarb. Says "ready" when it is at work, and goes on until standard input ends. A line "BLOCKS
+ * THREADS" there changes the kernel; "0 0": it pauses.
  */
 
 #include <stdio.h>

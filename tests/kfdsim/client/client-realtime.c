@@ -4,12 +4,13 @@
  * client-realtime [--plain] BLOCKS: a compositor of 90 frames a second. A frame is a kernel of one
  * work-group of 64 threads, which says nothing about CUs (a NOP), and one of so many work-groups of
  * 1024, which needs them. It has a shader engine to itself by a realtime lease that is inactive at
- * first; with --plain a stream of HIP's own.
+ * first; with --plain streams of HIP's own. They have high priority.
  *
  * Says "ready" when it could begin, and does what it is told on standard input, a line each:
  *
- *	activate, deactivate   says "granted" or "inactive" when it is so
+ *	activate, deactivate   says "granted USEC" or "inactive USEC" when it is so: what that took
  *	frames N               "frame" for each that was shown, then "shown"
+	normal                 with --plain: frames have normal priority from now on
  *
  * The frames keep their pace by this machine's clock; what they took is for the emulator to say.
  */
@@ -28,6 +29,7 @@
 
 #define FRAME_NSEC 11111111ULL
 #define SECOND_NSEC 1000000000ULL
+#define PRIORITY_HIGH 11U /* of KFD, as HIP asks for */
 
 static const struct work_kernel nop = { .blocks = 1, .threads = 64 };
 
@@ -35,7 +37,7 @@ struct compositor {
 	struct gpuarb *gpuarb;
 	struct gpuarb_lease *lease; /* NULL: --plain */
 	struct work_kernel kernel;
-	hipStream_t stream;
+	hipStream_t stream, normal; /* normal: with --plain */
 };
 
 static int reserve(struct compositor *c)
@@ -46,6 +48,7 @@ static int reserve(struct compositor *c)
 
 	want.shader_engines = 1;
 	want.streams = 1;
+	want.priority = PRIORITY_HIGH;
 	options.lease_class = "realtime";
 	options.name = "compositor";
 	options.start_inactive = true;
@@ -64,8 +67,13 @@ static int reserve(struct compositor *c)
 
 static void start_plain(struct compositor *c)
 {
+	int least, greatest;
+
 	work_begin();
-	work_check(hipStreamCreate(&c->stream), "hipStreamCreate");
+	work_check(hipDeviceGetStreamPriorityRange(&least, &greatest), "hipDeviceGetStreamPriorityRange");
+	work_check(hipStreamCreateWithPriority(&c->stream, hipStreamDefault, greatest),
+		   "hipStreamCreateWithPriority");
+	work_check(hipStreamCreate(&c->normal), "hipStreamCreate");
 }
 
 static void show(const struct compositor *c)
@@ -109,10 +117,15 @@ static void frames(const struct compositor *c, unsigned n)
 
 static int obey(struct compositor *c, const char *line)
 {
+	uint64_t begin = now();
 	int r = -EINVAL;
 
 	if (strncmp(line, "frames ", strlen("frames ")) == 0) {
 		frames(c, work_number(line + strlen("frames ")));
+		return 0;
+	}
+	if (strcmp(line, "normal") == 0) {
+		c->stream = c->normal;
 		return 0;
 	}
 	if (strcmp(line, "activate") == 0) {
@@ -123,7 +136,8 @@ static int obey(struct compositor *c, const char *line)
 		r = gpuarb_lease_deactivate(c->lease);
 	}
 	if (r >= 0)
-		puts(gpuarb_lease_state(c->lease));
+		printf("%s %llu\n", gpuarb_lease_state(c->lease),
+		       (unsigned long long)(now() - begin) / 1000);
 	return r;
 }
 

@@ -28,11 +28,11 @@ void work_launch(hipStream_t stream, const struct work_kernel *kernel);
 unsigned work_number(const char *text);
 
 /*
- * Keeps kernels in all streams, two in each at any time, until standard input ends. Prints "ready"
- * when the first has ended.
+ * Keeps kernels in all streams, two in each at any time, until standard input ends. A line "BLOCKS
+ * THREADS" there is the kernel from then on; with "0 0" it pauses. Prints "ready" when the first has ended.
  */
 #define BUSY_STREAMS 8U
-void busy(const hipStream_t *streams, unsigned n, const struct work_kernel *kernel);
+void busy(const hipStream_t *streams, unsigned n, struct work_kernel *kernel);
 
 #ifdef __cplusplus
 }
