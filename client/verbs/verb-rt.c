@@ -6,10 +6,14 @@
 
 #include "client/output/fail.h"
 #include "client/launch/model-load.h"
+#include "client/output/json.h"
+#include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "client/rt/show.h"
+#include "client/rt/watch.h"
 #include "client/doctor/service-user.h"
 #include "client/verbs/verb.h"
+#include "util/log.h"
 #include "util/text.h"
 
 /* Prints each error on a line of its own; with --json as the lines of one string. */
@@ -215,21 +219,30 @@ static int load(struct command *command, struct gpus *gpus, struct settings **re
 	return r;
 }
 
-static int plan_file(const struct command *command, const char *file, const struct gpus *gpus,
-		     const struct settings *settings)
+/* *ret_set must outlive the plan. */
+static int make_plan(const struct command *command, const char *file, const struct gpus *gpus,
+		     const struct settings *settings, struct rt_set **ret_set, struct rt_plan **ret)
 {
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
-	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
 	char problem[512];
-	int r = load_set(command, file, settings, &set);
+	int r = load_set(command, file, settings, ret_set);
 
 	if (r != EXIT_OK)
 		return r;
-	r = rt_plan_make(set, gpus->list, gpus->n, &plan, problem, sizeof(problem));
+	r = rt_plan_make(*ret_set, gpus->list, gpus->n, ret, problem, sizeof(problem));
 	if (r == -EINVAL)
 		return fail(command, EXIT_CONFIGURATION, "%s: %s", file, problem);
-	if (r < 0)
-		return fail(command, EXIT_FAILED, "%s", strerror(-r));
+	return r < 0 ? fail(command, EXIT_FAILED, "%s", strerror(-r)) : EXIT_OK;
+}
+
+static int plan_file(const struct command *command, const char *file, const struct gpus *gpus,
+		     const struct settings *settings)
+{
+	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+	int r = make_plan(command, file, gpus, settings, &set, &plan);
+
+	if (r != EXIT_OK)
+		return r;
 	if (command->json)
 		rt_show_json(plan);
 	else
@@ -237,7 +250,7 @@ static int plan_file(const struct command *command, const char *file, const stru
 	return plan->result == RT_REJECTED ? EXIT_REFUSED : EXIT_OK;
 }
 
-int run_rt(struct command *command)
+static int plan(struct command *command)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	struct gpus gpus = { 0 };
@@ -254,4 +267,170 @@ int run_rt(struct command *command)
 		}
 	}
 	return r == EXIT_OK ? worst : r;
+}
+
+/* ---- monitor ------------------------------------------------------------------------------ */
+
+#define LOOK_USEC UINT64_C(1000000) /* queues change without a signal of the daemon */
+
+struct monitor {
+	struct command *command;
+	const char *file;
+	struct rt_watch *watch;
+	struct rt_violation violation;
+	bool violated, told;
+	int error;
+};
+
+static void describe(const struct monitor *monitor, char *ret, size_t size)
+{
+	const struct rt_violation *v = &monitor->violation;
+
+	if (v->assumption == RT_CUS)
+		snprintf(ret, size,
+			 "plan %s: lease %llu of partition %s has %llu effective CUs on GPU %s, and the "
+			 "plan assumes %llu",
+			 monitor->file, ull(v->lease), v->partition, ull(v->observed), v->gpu,
+			 ull(v->bound));
+	else
+		snprintf(ret, size,
+			 "plan %s: %llu %s beside lease %llu of partition %s on GPU %s within %llu us, "
+			 "and the plan assumes at most %llu",
+			 monitor->file, ull(v->observed), rt_assumption_names[v->assumption],
+			 ull(v->lease), v->partition, v->gpu, ull(v->within_usec),
+			 ull(v->bound));
+}
+
+static void report(const struct monitor *monitor, const char *message)
+{
+	const struct rt_violation *v = &monitor->violation;
+	struct journal_entry entry = { 0 };
+
+	journal_add(&entry, "MESSAGE", "%s", message);
+	journal_add(&entry, "MESSAGE_ID", "%s", LOG_EVENT_VIOLATED);
+	journal_add(&entry, "PRIORITY", "%d", LOG_ERR);
+	journal_add(&entry, "SYSLOG_IDENTIFIER", "gpuarbctl");
+	journal_add(&entry, "GPUARB_PLAN", "%s", monitor->file);
+	journal_add(&entry, "GPUARB_PARTITION", "%s", v->partition);
+	journal_add(&entry, "GPUARB_LEASE", "%llu", ull(v->lease));
+	journal_add(&entry, "GPUARB_GPU", "%s", v->gpu);
+	journal_add(&entry, "GPUARB_ASSUMPTION", "%s", rt_assumption_names[v->assumption]);
+	journal_add(&entry, "GPUARB_BOUND", "%llu", ull(v->bound));
+	journal_add(&entry, "GPUARB_OBSERVED", "%llu", ull(v->observed));
+	journal_add(&entry, "GPUARB_WITHIN_USEC", "%llu", ull(v->within_usec));
+	(void)journal_send(JOURNAL_SOCKET, &entry); /* there may be no journal */
+}
+
+static struct json_object *event_of(const struct monitor *monitor, const char *kind)
+{
+	struct json_object *event = json_map(NULL, NULL);
+
+	json_text(event, "event", kind);
+	json_text(event, "plan", monitor->file);
+	return event;
+}
+
+static void print_violation(const struct monitor *monitor)
+{
+	const struct rt_violation *v = &monitor->violation;
+	struct json_object *event;
+	char message[512];
+
+	describe(monitor, message, sizeof(message));
+	report(monitor, message);
+	if (!monitor->command->json) {
+		print_line(stdout, "%s", message);
+		return;
+	}
+	event = event_of(monitor, "violated");
+	json_text(event, "gpu", v->gpu);
+	json_text(event, "partition", v->partition);
+	json_number(event, "lease", v->lease);
+	json_text(event, "assumption", rt_assumption_names[v->assumption]);
+	json_number(event, "bound", v->bound);
+	json_number(event, "observed", v->observed);
+	json_known(event, "within_usec", v->within_usec, 0);
+	json_print_line(stdout, event);
+}
+
+static void print_watching(struct monitor *monitor)
+{
+	if (monitor->told)
+		return;
+	monitor->told = true;
+	if (monitor->command->json)
+		json_print_line(stdout, event_of(monitor, "watching"));
+	else
+		print_line(stdout, "watching plan %s", monitor->file);
+	fflush(stdout);
+}
+
+static void look(const char *kind, const char *what, void *userdata)
+{
+	struct monitor *monitor = userdata;
+	uint64_t begin = lease_clock_usec();
+	int r;
+
+	(void)what;
+	if (strcmp(kind, "daemon-gone") == 0) {
+		rt_watch_forget(monitor->watch);
+		return;
+	}
+	r = session_refresh(monitor->command);
+	if (r >= 0)
+		r = rt_watch_look(monitor->watch, monitor->command->view, begin, lease_clock_usec(),
+				  &monitor->violation);
+	else
+		rt_watch_forget(monitor->watch);
+	if (r == -ENOMEM)
+		monitor->error = r;
+	monitor->violated = r > 0;
+	print_watching(monitor);
+	if (monitor->violated || monitor->error < 0)
+		gpuarb_watch_stop(monitor->command->gpuarb);
+}
+
+static int follow(struct monitor *monitor)
+{
+	int r = 0;
+
+	while (r >= 0 && !monitor->violated && monitor->error == 0)
+		r = gpuarb_watch(monitor->command->gpuarb, LOOK_USEC, look, monitor);
+	if (r < 0)
+		return fail_asked(monitor->command, r);
+	if (monitor->error < 0)
+		return fail(monitor->command, EXIT_FAILED, "%s", strerror(-monitor->error));
+	print_violation(monitor);
+	return EXIT_DRIFT;
+}
+
+static int monitor(struct command *command)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+	_cleanup_(rt_watch_freep) struct rt_watch *watch = NULL;
+	struct monitor monitor = { .command = command, .file = command->rest[1] };
+	struct gpus gpus = { 0 };
+	int r;
+
+	if (!command->gpu || command->n_rest > 2)
+		return fail(command, EXIT_USAGE, "rt monitor takes one FILE and --gpu=GPU");
+	r = load(command, &gpus, &settings);
+	if (r == EXIT_OK)
+		r = make_plan(command, monitor.file, &gpus, settings, &set, &plan);
+	if (r != EXIT_OK)
+		return r;
+	if (plan->result == RT_REJECTED)
+		return fail(command, EXIT_REFUSED, "%s: the plan is rejected; rt plan has the reasons",
+			    monitor.file);
+	if (rt_watch_new(plan, &watch) < 0)
+		return fail(command, EXIT_FAILED, "%s", strerror(ENOMEM));
+	monitor.watch = watch;
+	return follow(&monitor);
+}
+
+int run_rt(struct command *command)
+{
+	return strcmp(command->rest[0], "monitor") == 0 ? monitor(command) : plan(command);
 }

@@ -9,6 +9,8 @@
  * Level info: ordinary requests of clients. Notice: changes that the client did not request.
  * Warning: an administrator should examine it.
  */
+#define LOG_EVENT_VIOLATED "5d4a8f0f6f6a4b0e8f6a0f4f6b3d9c21" /* of gpuarbctl and libgpuarb-rt */
+
 #define LOG_EVENTS(EVENT)                                                      \
 	EVENT(GRANTED, LOG_INFO, "0f081a939f064962a08405ece957e56d")           \
 	EVENT(WAITING, LOG_INFO, "3d82fd5b7c864bfb83f0797eb279a7ec")           \
@@ -33,7 +35,8 @@
 	EVENT(COVERED, LOG_WARNING, "50a099bbef0a47c89d06b2c92ae042bb")        \
 	EVENT(UNCOVERED, LOG_NOTICE, "12d2b4c65c5740cfbb652bb43b796c0d")       \
 	EVENT(UNMANAGED, LOG_WARNING, "2b8d74b5574445bf87cbea944a9bfde4")      \
-	EVENT(GRAPHICS, LOG_WARNING, "5f9db1c78871481482037c247c294b44")
+	EVENT(GRAPHICS, LOG_WARNING, "5f9db1c78871481482037c247c294b44")       \
+	EVENT(VIOLATED, LOG_ERR, LOG_EVENT_VIOLATED)
 
 enum log_event {
 #define LOG_EVENT_NAME(name, level, id) EVENT_##name,

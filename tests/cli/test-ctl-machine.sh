@@ -81,6 +81,28 @@ out_has "unmanaged: pid $$ ("
 out_has '30 of its CUs'
 let_go TERM "$holder"
 list_becomes 'length == 0'
+
+# A plan assumes that no queue changes.
+printf '[tenant p]\nmatch-user = %s\nclass = realtime\n' "$(id -u)" >"$dir/tenants.d/00-p.conf"
+ends 0 reload
+hold reserve --tenant=p --shader-engines=1
+printf '%s\n' '[taskset]' 'preemption = 100us' 'activations = 0' 'queue-changes = 0' '[partition p]' \
+	'[task t]' 'partition = p' 'period = 1s' 'wcet = 15:10ms' >"$dir/set.ini"
+exec 7< <(exec timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 --json 2>"$dir/err")
+monitor=$!
+read -r -t 60 line <&7
+check 'it watches' jq -e '.event == "watching"' <<<"$line"
+"$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 2
+sed 1d "$dir/debug/kfd/mqds" >>"$dir/debug/kfd/mqds.queue"
+cat "$dir/debug/kfd/mqds.queue" >>"$dir/debug/kfd/mqds"
+cat <&7 >"$dir/out"
+wait "$monitor"
+check 'it ends with 9' test $? = 9
+said='rt monitor'
+json_out '.event == "violated" and .assumption == "queue-changes" and .bound == 0 and .observed == 1'
+let_go TERM "$holder"
+list_becomes 'length == 0'
+rm "$dir/tenants.d/00-p.conf"
 rig_stop_daemon
 "$FAKE_SYSFS" "$dir/sys" --gone $$
 "$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 7

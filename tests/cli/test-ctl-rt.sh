@@ -270,4 +270,76 @@ enact "$data/spread.ini" radeon-vii
 json_out 'map(.partitions[0].cus) | sort == [20, 40]'
 enact "$data/uneven.ini" mi300x-spx
 check 'the pace was printed' grep -qx 'activate-min-interval = 3s' "$dir/gpuarbd.conf"
+
+# ---- monitor: the first assumption that does not hold ----------------------------------------
+ends 2 rt monitor "$example"
+err_has '--gpu=GPU'
+ends 2 rt monitor "$example" --profile=radeon-vii
+ends 2 rt monitor "$example" "$example" --gpu=0
+ends 5 rt monitor "$example" --gpu=0
+
+# watched ASSUMPTION LINE…: a set with one partition of 15 CUs, and these lines in [taskset].
+watched()
+{
+	printf '%s\n' '[taskset]' 'preemption = 100us' 'queue-changes = 0' 'activate-min-interval = 1h' \
+		"${@:2}" '[partition p]' '[task t]' 'partition = p' 'period = 1s' "wcet = $wcet" >"$dir/set.ini"
+	exec 7< <(exec timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 --json 2>"$dir/err")
+	monitor=$!
+	said="rt monitor, $1"
+	read -r -t 60 event <&7
+	check 'it tells that it watches' jq -e --arg plan "$dir/set.ini" \
+		'.event == "watching" and .plan == $plan' <<<"$event"
+}
+
+# violates JQ: it ends, and has told this as its only event.
+violates()
+{
+	cat <&7 >"$dir/out"
+	wait "$monitor"
+	code=$?
+	check "$said: it ends with 9, not $code" test "$code" = 9
+	check "$said: one event" test "$(wc -l <"$dir/out")" = 1
+	json_out '.event == "violated" and .gpu == "0000:03:00.0" and .partition == "p" and .lease > 0'
+	json_out "$1"
+}
+
+printf '[daemon]\nactivate-min-interval = 1h\ngrow-delay = 1h\n' >"$dir/gpuarbd.conf"
+printf '[tenant %s]\nmatch-user = '"$(id -u)"'\nclass = realtime\n' p q >"$dir/tenants.d/50-realtime.conf"
+rig_start_daemon --simulate=radeon-vii
+ends 3 rt monitor "$data/tight.ini" --gpu=0
+exec 9< <(exec "$GPUARBCTL" reserve --tenant=p --shader-engines=1)
+holder=$!
+read -r -t 60 held <&9
+
+wcet=15:10ms watched activations 'activations = 1/1h' 'changed-queues = 4'
+others=()
+for _ in 1 2; do
+	exec {fd}< <(exec "$GPUARBCTL" reserve --tenant=q --class=guaranteed --cus=3)
+	others+=("$!")
+	read -r -t 60 held <&"$fd"
+done
+violates '.assumption == "activations" and .bound == 1 and .observed == 2 and .within_usec > 0'
+
+kill "${others[@]}"
+list_becomes 'length == 1'
+
+# A borrower gives CUs to another lease.
+mkfifo "$dir/borrow"
+exec 5<>"$dir/borrow"
+hold_borrower() { exec "$GPUARBCTL" run --tenant=q --class=besteffort --adaptable --cus=15 --cus-max=45 -- cat "$dir/borrow" >/dev/null 2>&1; }
+hold_borrower &
+borrower=$!
+list_becomes 'any(.[]; .class == "besteffort" and .state == "granted" and .partitions[0].cus == 45)'
+wcet=15:10ms watched disturbances 'activations = 9/1us' 'changed-queues = 0'
+ends 0 run --tenant=q --class=guaranteed --cus=15 -- true
+violates '.assumption == "disturbances" and .bound == 0 and .observed > 0'
+kill "$borrower"
+wait "$borrower" 2>/dev/null
+
+# The lease is smaller than the plan.
+wcet=30:10ms watched effective-cus 'activations = 0' 'changed-queues = 4'
+violates '.assumption == "effective-cus" and .bound == 30 and .observed == 15 and .within_usec == null'
+timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 >"$dir/out" 2>"$dir/err"
+out_has 'has 15 effective CUs on GPU 0000:03:00.0, and the plan assumes 30'
+let_go TERM "$holder"
 rig_done

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/rt/watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOKS 64U
+
+const char *const rt_assumption_names[RT_ASSUMPTIONS] = { "disturbances", "activations",
+							  "queue-changes", "effective-cus" };
+
+/* What has happened to the lease of a partition since the first look. */
+struct sums {
+	uint64_t lease; /* 0: none */
+	uint64_t events[RT_CUS];
+};
+
+struct look {
+	uint64_t begin, end;
+	uint64_t queues_read[RT_GPUS_MAX];
+	struct sums partitions[RT_PARTITIONS_MAX];
+};
+
+struct seen_lease {
+	uint64_t id;
+	bool granted;
+};
+
+struct seen_program {
+	size_t gpu;
+	uint32_t pid, queues;
+	uint64_t lease;
+};
+
+struct rt_watch {
+	const struct rt_plan *plan;
+	struct look looks[LOOKS];
+	size_t n_looks; /* so far */
+
+	/* In the last look. */
+	struct seen_lease *leases;
+	size_t n_leases;
+	struct seen_program *programs;
+	size_t n_programs;
+};
+
+int rt_watch_new(const struct rt_plan *plan, struct rt_watch **ret)
+{
+	struct rt_watch *watch = calloc(1, sizeof(*watch));
+
+	if (!watch)
+		return -ENOMEM;
+	watch->plan = plan;
+	*ret = watch;
+	return 0;
+}
+
+struct rt_watch *rt_watch_free(struct rt_watch *watch)
+{
+	if (watch) {
+		free(watch->leases);
+		free(watch->programs);
+	}
+	free(watch);
+	return NULL;
+}
+
+void rt_watch_forget(struct rt_watch *watch)
+{
+	watch->n_looks = 0;
+}
+
+/* ---- what the plan allows ------------------------------------------------------------------ */
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b > 0);
+}
+
+/* The time for which the set counts a number: a response, or with a policy the longest deadline. */
+static uint64_t span_of(const struct rt_plan *plan, size_t partition)
+{
+	const struct rt_set *set = plan->set;
+	uint64_t longest = 0;
+
+	if (set->partitions[partition].policy == RT_FIFO)
+		return plan->partitions[partition].response;
+	for (size_t i = 0; i < set->n_tasks; i++)
+		if (set->tasks[i].partition == partition)
+			longest = max_u64(longest, set->tasks[i].deadline);
+	return longest;
+}
+
+static uint64_t allowed_often(const struct rt_often *often, uint64_t span, uint64_t within)
+{
+	uint64_t least = UINT64_MAX;
+
+	if (often->rates.n == 0)
+		return bound_add(0, divide_up(within, span), often->number);
+	for (size_t i = 0; i < often->rates.n; i++) {
+		const struct bound_rate *rate = &often->rates.list[i];
+
+		least = min_u64(least, bound_add(0, divide_up(within, rate->usec), rate->count));
+	}
+	return least;
+}
+
+/* As the plan counts them: where the set states no number, each other partition that starts inactive
+ * is activated once, and no queue changes. */
+static struct rt_often often_of(const struct rt_plan *plan, size_t partition,
+				enum rt_assumption assumption)
+{
+	const struct rt_set *set = plan->set;
+	struct rt_often often = assumption == RT_QUEUE_CHANGES ? set->queue_changes
+							       : set->activations;
+
+	if (rt_often_is_stated(&often))
+		return often;
+	often.number = 0;
+	for (size_t i = 0; assumption != RT_QUEUE_CHANGES && i < set->n_partitions; i++)
+		often.number += i != partition && set->partitions[i].start_inactive &&
+				plan->partitions[i].gpu == plan->partitions[partition].gpu;
+	return often;
+}
+
+/* The most in so long a time. For disturbances: changes of masks, of which a late one may be that of an
+ * earlier activation. */
+static uint64_t allowed(const struct rt_plan *plan, size_t partition,
+			enum rt_assumption assumption, uint64_t within)
+{
+	const struct rt_gpu_plan *gpu = rt_plan_gpu(plan, partition);
+	struct rt_often often = often_of(plan, partition, assumption);
+	uint64_t n = allowed_often(&often, span_of(plan, partition), within);
+
+	if (!gpu->preempts)
+		return UINT64_MAX;
+	if (assumption != RT_DISTURBANCES)
+		return n;
+	if (!plan->set->borrowers)
+		return 0;
+	n += (n > 0) + divide_up(within, plan->set->daemon.activate_min_interval) + 1;
+	return bound_add(0, n, gpu->changed_queues);
+}
+
+/* ---- what has happened ---------------------------------------------------------------------- */
+
+static const struct gpuarb_partition *partition_on(const struct gpuarb_lease_info *lease,
+						   const char *gpu)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (strcmp(lease->partitions[i].gpu, gpu) == 0)
+			return &lease->partitions[i];
+	return NULL;
+}
+
+static const char *gpu_of(const struct rt_watch *watch, size_t partition)
+{
+	return rt_plan_gpu(watch->plan, partition)->gpu.info.name;
+}
+
+/* The lease of a partition has its tenant, which the plan names like the partition. */
+static const struct gpuarb_lease_info *lease_of(const struct rt_watch *watch,
+						const struct gpuarb_view *view, size_t partition)
+{
+	const char *tenant = watch->plan->set->partitions[partition].name;
+	const struct gpuarb_lease_info *leases;
+	size_t n = gpuarb_view_leases(view, &leases);
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(leases[i].tenant, tenant) == 0 && partition_on(&leases[i], gpu_of(watch, partition)))
+			return &leases[i];
+	return NULL;
+}
+
+/* Adds events to each partition on the GPU but that of the lease. */
+static void add_to_others(const struct rt_watch *watch, struct look *look, const char *gpu,
+			  uint64_t lease, enum rt_assumption assumption, uint64_t n)
+{
+	for (size_t i = 0; i < watch->plan->set->n_partitions; i++)
+		if (look->partitions[i].lease != lease && strcmp(gpu_of(watch, i), gpu) == 0)
+			look->partitions[i].events[assumption] += n;
+}
+
+static bool was_granted(const struct rt_watch *watch, uint64_t lease)
+{
+	for (size_t i = 0; i < watch->n_leases; i++)
+		if (watch->leases[i].id == lease)
+			return watch->leases[i].granted;
+	return false;
+}
+
+static int count_activations(struct rt_watch *watch, const struct gpuarb_view *view,
+			     struct look *look)
+{
+	const struct gpuarb_lease_info *leases;
+	size_t n = gpuarb_view_leases(view, &leases);
+	struct seen_lease *seen = calloc(n + 1, sizeof(*seen));
+
+	if (!seen)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		seen[i].id = leases[i].id;
+		seen[i].granted = strcmp(leases[i].state, "granted") == 0;
+		if (!seen[i].granted || was_granted(watch, seen[i].id))
+			continue;
+		for (size_t k = 0; k < leases[i].n_partitions; k++)
+			add_to_others(watch, look, leases[i].partitions[k].gpu, seen[i].id,
+				      RT_ACTIVATIONS, 1);
+	}
+	free(watch->leases);
+	watch->leases = seen;
+	watch->n_leases = n;
+	return 0;
+}
+
+/* Takes the queues of the program out of the list. */
+static uint32_t take_queues(struct rt_watch *watch, size_t gpu, uint32_t pid)
+{
+	struct seen_program *programs = watch->programs;
+
+	for (size_t i = 0; i < watch->n_programs; i++)
+		if (programs[i].gpu == gpu && programs[i].pid == pid) {
+			uint32_t queues = programs[i].queues;
+
+			programs[i].queues = 0;
+			return queues;
+		}
+	return 0;
+}
+
+/* Its index in the snapshot, or one past the last. */
+static size_t find_gpu(const struct gpuarb_view *view, const char *name)
+{
+	const struct gpuarb_gpu *gpus;
+	size_t n = gpuarb_view_gpus(view, &gpus), i = 0;
+
+	while (i < n && strcmp(gpus[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+/* The programs with queues on GPUs of the plan; room is for as many as there are. */
+static size_t list_programs(const struct rt_watch *watch, const struct gpuarb_view *view,
+			    struct seen_program *ret, struct look *look)
+{
+	const struct gpuarb_cover *cover;
+	size_t n = 0;
+
+	for (size_t g = 0; g < watch->plan->n_gpus; g++) {
+		size_t gpu = find_gpu(view, watch->plan->gpus[g].gpu.info.name);
+
+		look->queues_read[g] = gpuarb_view_masks_observed(view, gpu);
+		for (size_t i = 0; (cover = gpuarb_view_cover(view, gpu, i)); i++, n++)
+			if (ret)
+				ret[n] = (struct seen_program){ g, cover->pid, cover->queues,
+								cover->lease };
+	}
+	return n;
+}
+
+/* The difference of the numbers of queues, of each program. */
+static int count_queue_changes(struct rt_watch *watch, const struct gpuarb_view *view,
+			       struct look *look)
+{
+	const struct rt_gpu_plan *gpus = watch->plan->gpus;
+	size_t n = list_programs(watch, view, NULL, look);
+	struct seen_program *seen = calloc(n + 1, sizeof(*seen));
+
+	if (!seen)
+		return -ENOMEM;
+	list_programs(watch, view, seen, look);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t before = take_queues(watch, seen[i].gpu, seen[i].pid);
+
+		add_to_others(watch, look, gpus[seen[i].gpu].gpu.info.name, seen[i].lease,
+			      RT_QUEUE_CHANGES,
+			      max_u(seen[i].queues, before) - min_u(seen[i].queues, before));
+	}
+	for (size_t i = 0; i < watch->n_programs; i++)
+		add_to_others(watch, look, gpus[watch->programs[i].gpu].gpu.info.name,
+			      watch->programs[i].lease, RT_QUEUE_CHANGES,
+			      watch->programs[i].queues);
+	free(watch->programs);
+	watch->programs = seen;
+	watch->n_programs = n;
+	return 0;
+}
+
+/* ---- comparison ----------------------------------------------------------------------------- */
+
+static bool fewer_cus(const struct rt_watch *watch, const struct gpuarb_view *view, size_t i,
+		      struct rt_violation *ret)
+{
+	const struct gpuarb_lease_info *lease = lease_of(watch, view, i);
+	const struct rt_partition_plan *plan = &watch->plan->partitions[i];
+	const struct gpuarb_partition *granted;
+
+	if (!lease || strcmp(lease->state, "granted") != 0)
+		return false;
+	granted = partition_on(lease, gpu_of(watch, i));
+	if (granted->effective_cus >= plan->effective)
+		return false;
+	ret->assumption = RT_CUS;
+	ret->bound = plan->effective;
+	ret->observed = granted->effective_cus;
+	return true;
+}
+
+/* Between an earlier look and this one. */
+static bool too_many(const struct rt_watch *watch, const struct look *from, const struct look *to,
+		     size_t i, struct rt_violation *ret)
+{
+	const struct sums *before = &from->partitions[i], *after = &to->partitions[i];
+
+	if (after->lease == 0 || before->lease != after->lease)
+		return false;
+	for (enum rt_assumption a = RT_DISTURBANCES; a < RT_CUS; a++) {
+		uint64_t begin = a == RT_QUEUE_CHANGES
+					 ? from->queues_read[watch->plan->partitions[i].gpu]
+					 : from->begin;
+
+		ret->assumption = a;
+		ret->within_usec = max_u64(to->end - begin, 1);
+		ret->observed = after->events[a] - before->events[a];
+		ret->bound = allowed(watch->plan, i, a, ret->within_usec);
+		if (ret->observed > ret->bound && begin > 0)
+			return true;
+	}
+	return false;
+}
+
+static bool compare(const struct rt_watch *watch, const struct look *look,
+		    const struct gpuarb_view *view, struct rt_violation *ret)
+{
+	size_t n = watch->n_looks < LOOKS ? watch->n_looks : LOOKS;
+
+	for (size_t i = 0; i < watch->plan->set->n_partitions; i++) {
+		*ret = (struct rt_violation){
+			.partition = watch->plan->set->partitions[i].name,
+			.gpu = gpu_of(watch, i),
+			.lease = look->partitions[i].lease,
+		};
+		if (fewer_cus(watch, view, i, ret))
+			return true;
+		/* The latest first: the shortest time. */
+		for (size_t k = 1; k <= n; k++)
+			if (too_many(watch, &watch->looks[(watch->n_looks - k) % LOOKS], look, i, ret))
+				return true;
+	}
+	return false;
+}
+
+int rt_watch_look(struct rt_watch *watch, const struct gpuarb_view *view, uint64_t begin,
+		  uint64_t end, struct rt_violation *ret)
+{
+	struct look look = { 0 };
+	bool violated;
+	int r;
+
+	if (watch->n_looks > 0)
+		look = watch->looks[(watch->n_looks - 1) % LOOKS];
+	look.begin = begin;
+	look.end = end;
+	for (size_t i = 0; i < watch->plan->set->n_partitions; i++) {
+		const struct gpuarb_lease_info *lease = lease_of(watch, view, i);
+
+		look.partitions[i].lease = lease ? lease->id : 0;
+		look.partitions[i].events[RT_DISTURBANCES] = lease ? lease->disturbances : 0;
+	}
+	r = count_activations(watch, view, &look);
+	if (r >= 0)
+		r = count_queue_changes(watch, view, &look);
+	if (r < 0)
+		return r;
+	violated = compare(watch, &look, view, ret);
+	watch->looks[watch->n_looks++ % LOOKS] = look;
+	return violated;
+}

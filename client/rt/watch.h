@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Compares what happens on the GPUs with what a plan assumes, by snapshots of the daemon. Each pair of
+ * snapshots has a number of events between them, and the plan allows so many in the time from before
+ * the earlier one to after the later one. More are a violation for certain; fewer can be one that
+ * snapshots do not show.
+ */
+
+#include "client/rt/plan.h"
+#include "libgpuarb/gpuarb.h"
+
+enum rt_assumption {
+	RT_DISTURBANCES,  /* preemptions for masks of other leases */
+	RT_ACTIVATIONS,   /* of other leases: granted or activated */
+	RT_QUEUE_CHANGES, /* compute queues of other programs */
+	RT_CUS,           /* effective CUs of the lease */
+	RT_ASSUMPTIONS,
+};
+extern const char *const rt_assumption_names[RT_ASSUMPTIONS];
+
+struct rt_violation {
+	enum rt_assumption assumption;
+	const char *partition;    /* of the plan */
+	const char *gpu;          /* its name, not that in the set */
+	uint64_t lease;           /* of this partition */
+	uint64_t bound, observed; /* bound: the most; of RT_CUS the least */
+	uint64_t within_usec;     /* the time in which it was observed; 0: RT_CUS */
+};
+
+struct rt_watch;
+
+/* The plan must outlive it. -ENOMEM. */
+int rt_watch_new(const struct rt_plan *plan, struct rt_watch **ret);
+struct rt_watch *rt_watch_free(struct rt_watch *watch);
+DEFINE_CLEANUP(struct rt_watch *, rt_watch_free)
+
+/* Forgets what was seen: snapshots are missing. */
+void rt_watch_forget(struct rt_watch *watch);
+
+/* Looks at a snapshot that was taken between these two times. True: *ret is a violation. -ENOMEM. */
+int rt_watch_look(struct rt_watch *watch, const struct gpuarb_view *view, uint64_t begin,
+		  uint64_t end, struct rt_violation *ret);
