@@ -126,8 +126,8 @@ static struct rt_often often_of(const struct rt_plan *plan, size_t partition,
 
 /* The most in so long a time. For disturbances: changes of masks, of which a late one may be that of an
  * earlier activation. */
-static uint64_t allowed(const struct rt_plan *plan, size_t partition,
-			enum rt_assumption assumption, uint64_t within)
+static uint64_t allowed(const struct rt_plan *plan, size_t partition, enum rt_assumption assumption,
+			uint64_t within)
 {
 	const struct rt_gpu_plan *gpu = rt_plan_gpu(plan, partition);
 	struct rt_often often = often_of(plan, partition, assumption);
@@ -168,7 +168,8 @@ static const struct gpuarb_lease_info *lease_of(const struct rt_watch *watch,
 	size_t n = gpuarb_view_leases(view, &leases);
 
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(leases[i].tenant, tenant) == 0 && partition_on(&leases[i], gpu_of(watch, partition)))
+		if (strcmp(leases[i].tenant, tenant) == 0 &&
+		    partition_on(&leases[i], gpu_of(watch, partition)))
 			return &leases[i];
 	return NULL;
 }
@@ -345,7 +346,8 @@ static bool compare(const struct rt_watch *watch, const struct look *look,
 			return true;
 		/* The latest first: the shortest time. */
 		for (size_t k = 1; k <= n; k++)
-			if (too_many(watch, &watch->looks[(watch->n_looks - k) % LOOKS], look, i, ret))
+			if (too_many(watch, &watch->looks[(watch->n_looks - k) % LOOKS], look, i,
+				     ret))
 				return true;
 	}
 	return false;

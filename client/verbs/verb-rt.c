@@ -287,18 +287,19 @@ static void describe(const struct monitor *monitor, char *ret, size_t size)
 	const struct rt_violation *v = &monitor->violation;
 
 	if (v->assumption == RT_CUS)
-		snprintf(ret, size,
-			 "plan %s: lease %llu of partition %s has %llu effective CUs on GPU %s, and the "
-			 "plan assumes %llu",
-			 monitor->file, ull(v->lease), v->partition, ull(v->observed), v->gpu,
-			 ull(v->bound));
+		snprintf(
+			ret, size,
+			"plan %s: lease %llu of partition %s has %llu effective CUs on GPU %s, and the "
+			"plan assumes %llu",
+			monitor->file, ull(v->lease), v->partition, ull(v->observed), v->gpu,
+			ull(v->bound));
 	else
-		snprintf(ret, size,
-			 "plan %s: %llu %s beside lease %llu of partition %s on GPU %s within %llu us, "
-			 "and the plan assumes at most %llu",
-			 monitor->file, ull(v->observed), rt_assumption_names[v->assumption],
-			 ull(v->lease), v->partition, v->gpu, ull(v->within_usec),
-			 ull(v->bound));
+		snprintf(
+			ret, size,
+			"plan %s: %llu %s beside lease %llu of partition %s on GPU %s within %llu us, "
+			"and the plan assumes at most %llu",
+			monitor->file, ull(v->observed), rt_assumption_names[v->assumption],
+			ull(v->lease), v->partition, v->gpu, ull(v->within_usec), ull(v->bound));
 }
 
 static void report(const struct monitor *monitor, const char *message)
@@ -422,8 +423,8 @@ static int monitor(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 	if (plan->result == RT_REJECTED)
-		return fail(command, EXIT_REFUSED, "%s: the plan is rejected; rt plan has the reasons",
-			    monitor.file);
+		return fail(command, EXIT_REFUSED,
+			    "%s: the plan is rejected; rt plan has the reasons", monitor.file);
 	if (rt_watch_new(plan, &watch) < 0)
 		return fail(command, EXIT_FAILED, "%s", strerror(ENOMEM));
 	monitor.watch = watch;

@@ -48,7 +48,7 @@ client/options          client/options/|libgpuarb/gpuarb.h|core/(mask|policy)/|u
 client/output           client/(options|output)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|hw/hw.h json
 client/launch           client/(options|output|launch)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ -none-
 client/doctor           client/(options|output|doctor)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|hw/hw.h -none-
-client/rt               client/(options|output|launch|rt)/|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h -none-
+client/rt               client/(options|output|launch|rt)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h -none-
 client/verbs            client/(options|output|launch|doctor|rt|verbs)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
 client/exporter         client/exporter/|libgpuarb/gpuarb.h|util/               systemd

@@ -70,7 +70,8 @@ static void start_plain(struct compositor *c)
 	int least, greatest;
 
 	work_begin();
-	work_check(hipDeviceGetStreamPriorityRange(&least, &greatest), "hipDeviceGetStreamPriorityRange");
+	work_check(hipDeviceGetStreamPriorityRange(&least, &greatest),
+		   "hipDeviceGetStreamPriorityRange");
 	work_check(hipStreamCreateWithPriority(&c->stream, hipStreamDefault, greatest),
 		   "hipStreamCreateWithPriority");
 	work_check(hipStreamCreate(&c->normal), "hipStreamCreate");
