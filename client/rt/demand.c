@@ -43,7 +43,7 @@ bool demands_fill(struct demands *demands, unsigned cus)
 	size_t n = 0;
 
 	for (size_t i = 0; i < set->n_tasks; i++) {
-		const struct rt_task *task = &set->tasks[i], *first;
+		const struct rt_task *task = &set->tasks[i];
 		enum rt_source source;
 		uint64_t wcet;
 
@@ -52,8 +52,7 @@ bool demands_fill(struct demands *demands, unsigned cus)
 		wcet = rt_wcet(task, cus, set->law, &source);
 		if (wcet == RT_UNSET)
 			return false;
-		first = rt_set_first(set, task);
-		demands->offsets[n] = first->offset_line > 0 ? first->offset : RT_UNSET;
+		demands->offsets[n] = demands->plan->tasks[i].offset;
 		demands->list[n++] = (struct rt_demand){
 			.cost = cost_of(demands->plan, i, wcet),
 			.period = task->period,

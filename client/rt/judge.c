@@ -384,8 +384,10 @@ static void find_kinds(struct rt_plan *plan)
 		plan->partitions[i].copies = rt_set_copies(plan->set, i);
 	for (size_t i = 0; i < plan->set->n_tasks; i++) {
 		const struct rt_task *task = &plan->set->tasks[i];
+		const struct rt_task *first = rt_set_first(plan->set, task);
 
-		if (rt_set_first(plan->set, task)->offset_line > 0)
+		plan->tasks[i].offset = first->offset_line > 0 ? first->offset : RT_UNSET;
+		if (first->offset_line > 0)
 			plan->partitions[task->partition].offsets = RT_OFFSETS_UNUSED;
 	}
 }

@@ -19,6 +19,7 @@ struct rt_task_plan {
 	bool meets;
 	uint64_t jitter; /* its own, and the bound of the task that it comes after */
 	uint64_t wcet;
+	uint64_t offset; /* of its chain; RT_UNSET: it is released at any time */
 	uint64_t copies; /* of one job, with what they wait for; BOUND_NONE */
 	enum rt_source source;
 	uint64_t bound; /* response, jitter and, if it counts, activation; BOUND_NONE */

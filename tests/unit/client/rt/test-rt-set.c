@@ -242,6 +242,7 @@ TEST(invalid_numbers_are_refused)
 	bad("[taskset]\nqueue-changes = -1\n" TASK, 2, "queue-changes");
 	bad("[taskset]\nqueue-changes = 0/10ms\n" TASK, 2, "invalid rate '0/10ms'");
 	bad("[taskset]\nqueue-changes = 4/0\n" TASK, 2, "invalid rate '4/0'");
+	bad("[taskset]\nactivations = 0/1s\n" TASK, 2, "activations = 0 is for none");
 	bad("[taskset]\nactivations = 1/1s 5\n" TASK, 2, "invalid rate '5'");
 	bad("[taskset]\nactivations = 1/1s 2/2s 3/3s 4/4s 5/5s\n" TASK, 2, "more than 4 rates");
 	bad("[taskset]\nactivate-min-interval = 1500us\n" TASK, 2, "whole milliseconds");
@@ -263,6 +264,35 @@ TEST(tasks_of_a_chain_have_the_period_of_its_first)
 	bad(CHAIN("after = u\n"), 9, "is part of a circle");
 	bad(CHAIN("after = v w\n"), 9, "invalid name");
 	bad(CHAIN("period = 1h\nafter = t\n"), 10, "is not that of [task t]");
+}
+
+TEST(a_chain_that_is_a_circle_over_partitions_is_refused)
+{
+	bad(HEAD "[partition q]\n[task t]\npartition = p\nwcet = 1:1\nafter = v\n"
+		 "[task u]\npartition = q\nwcet = 1:1\nafter = t\n"
+		 "[task v]\npartition = p\nwcet = 1:1\nafter = u\n",
+	    6, "[task t]: after = v is part of a circle");
+}
+
+TEST(copies_that_take_no_time_are_refused)
+{
+	_cleanup_(rt_set_freep) struct rt_set *set = good(TASK "copy-in = 1us\ncopy-out = 1h\n");
+
+	CHECK(set->tasks[0].copy_in == 1 && set->tasks[0].copy_out == RT_TIME_MAX);
+	CHECK(rt_set_sdma_queues(set, 0) == 2);
+	bad(TASK "copy-in = 0\n", 6, "copy-in: invalid time '0'");
+	bad(TASK "copy-out = 61min\n", 6, "copy-out: invalid time '61min'");
+}
+
+TEST(invalid_names_of_gpus_are_refused)
+{
+	_cleanup_(rt_set_freep) struct rt_set *set = good(
+		"[partition p]\ngpu = 0000:03:00.0\n[task t]\npartition = p\nperiod = 1s\n"
+		"wcet = 1:1\n");
+
+	CHECK(strcmp(set->partitions[0].gpu, "0000:03:00.0") == 0);
+	bad("[partition p]\ngpu = left, right\n[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n",
+	    2, "gpu: invalid name 'left, right'");
 }
 
 TEST(an_offset_past_the_period_is_refused)
