@@ -115,12 +115,15 @@ struct daemon {
 		bool grant_fails; /* a waiting lease fits but cannot be saved, which was logged */
 	} commit;
 
-	/* publish.c: changes of GPUs that are signalled later, with others */
+	/* publish.c: changes of GPUs and new leases that are signalled later, with others */
 	struct {
-		uint64_t told_usec[REQUEST_WANTS]; /* when each GPU was signalled last */
-		uint64_t pending;                  /* as bits */
+		uint64_t gpu_usec[REQUEST_WANTS]; /* when each GPU was signalled last */
+		uint64_t gpus;                    /* to be signalled, as bits */
+		uint64_t second_usec;             /* the start of a second */
+		unsigned n_leases;                /* new ones since then */
+		bool leases;                      /* some are unsignalled */
 		sd_event_source *timer;
-	} gpu_signals;
+	} signals;
 
 	/* publish.c, journal-events.c */
 	uint64_t oversubscribed; /* GPUs whose oversubscription was logged, as bits */

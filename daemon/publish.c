@@ -123,6 +123,61 @@ void publish_to_holder(struct daemon *daemon, const struct lease *lease, int hol
 		send(holder, record, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* ---- signals ----------------------------------------------------------------------------- */
+
+/* A client that watches needs the present state, not each one before it: a signal has all properties,
+ * and the bus wakes for it whether anybody listens or not. */
+#define SIGNAL_USEC UINT64_C(20000)
+
+/* So many new leases of a second are signalled at once, later ones together after SIGNAL_USEC. */
+#define SIGNALS_AT_ONCE 128U
+#define SECOND_USEC UINT64_C(1000000)
+
+static void signal_later(struct daemon *daemon, uint64_t told_usec)
+{
+	if (daemon->signals.gpus || daemon->signals.leases)
+		return; /* the timer runs */
+	sd_event_source_set_time(daemon->signals.timer, told_usec + SIGNAL_USEC);
+	sd_event_source_set_enabled(daemon->signals.timer, SD_EVENT_ONESHOT);
+}
+
+static bool are_many(struct daemon *daemon, uint64_t now)
+{
+	if (now - daemon->signals.second_usec >= SECOND_USEC) {
+		daemon->signals.second_usec = now;
+		daemon->signals.n_leases = 0;
+	}
+	return ++daemon->signals.n_leases > SIGNALS_AT_ONCE;
+}
+
+/* A lease that ends before it is signalled as added is signalled as removed only. */
+static void signal_lease(struct daemon *daemon, struct lease *lease, unsigned touched)
+{
+	uint64_t now = daemon_now_usec();
+
+	if (!daemon->bus)
+		return;
+	if (touched & TOUCH_ADDED && are_many(daemon, now)) {
+		signal_later(daemon, now);
+		daemon->signals.leases = lease->unsignalled = true;
+	}
+	bus_tell_lease(daemon->bus, lease, touched);
+}
+
+static void signal_new_leases(struct daemon *daemon)
+{
+	struct arbiter *arbiter = daemon->arbiter;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (!lease->unsignalled)
+			continue;
+		lease->unsignalled = false;
+		bus_tell_lease(daemon->bus, lease, TOUCH_ADDED);
+	}
+}
+
 /* ---- leases ------------------------------------------------------------------------------ */
 
 /* A file that stays names no holder: the lease ends with the next start. */
@@ -170,8 +225,7 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 	if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING))
 		publish_to_holders(daemon, lease);
 	tell_journal(daemon, lease, touched);
-	if (daemon->bus)
-		bus_tell_lease(daemon->bus, lease, touched);
+	signal_lease(daemon, lease, touched);
 	if (!removed)
 		return;
 	if (waited)
@@ -192,49 +246,48 @@ void publish_leases(struct daemon *daemon)
 
 /* ---- GPUs -------------------------------------------------------------------------------- */
 
-/* A client that watches a GPU needs its present state, not each one that it had: a signal has all
- * properties, and the bus wakes for it whether anybody listens or not. */
-#define GPU_SIGNAL_USEC UINT64_C(20000)
-
-static void tell_changed(struct daemon *daemon, unsigned index)
+static void signal_gpu(struct daemon *daemon, unsigned index)
 {
-	uint64_t now = daemon_now_usec(), *told = &daemon->gpu_signals.told_usec[index];
+	uint64_t now = daemon_now_usec(), *told = &daemon->signals.gpu_usec[index];
 	uint64_t bit = UINT64_C(1) << index;
 
-	if (now - *told >= GPU_SIGNAL_USEC) {
-		*told = now;
-		daemon->gpu_signals.pending &= ~bit; /* it has all that the timer would signal */
-		bus_tell_gpu(daemon->bus, index);
+	if (now - *told < SIGNAL_USEC) {
+		signal_later(daemon, *told);
+		daemon->signals.gpus |= bit;
 		return;
 	}
-	if (!daemon->gpu_signals.pending) {
-		sd_event_source_set_time(daemon->gpu_signals.timer, *told + GPU_SIGNAL_USEC);
-		sd_event_source_set_enabled(daemon->gpu_signals.timer, SD_EVENT_ONESHOT);
-	}
-	daemon->gpu_signals.pending |= bit;
+	*told = now;
+	daemon->signals.gpus &= ~bit; /* it has all that the timer would signal */
+	bus_tell_gpu(daemon->bus, index);
 }
 
-static int on_gpu_signals(sd_event_source *, uint64_t, void *userdata)
+static int on_signals(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
-	uint64_t pending = daemon->gpu_signals.pending;
+	uint64_t gpus = daemon->signals.gpus;
+	bool leases = daemon->signals.leases;
 
-	daemon->gpu_signals.pending = 0;
-	for (; pending && daemon->bus; pending &= pending - 1) {
-		unsigned index = (unsigned)__builtin_ctzll(pending);
+	daemon->signals.gpus = 0;
+	daemon->signals.leases = false;
+	if (!daemon->bus)
+		return 0;
+	for (; gpus; gpus &= gpus - 1) {
+		unsigned index = (unsigned)__builtin_ctzll(gpus);
 
 		if (daemon->arbiter->gpus[index].shown)
-			tell_changed(daemon, index);
+			signal_gpu(daemon, index);
 	}
+	if (leases)
+		signal_new_leases(daemon);
 	return 0;
 }
 
 int publish_start(struct daemon *daemon)
 {
-	int r = sd_event_add_time(daemon->event, &daemon->gpu_signals.timer, CLOCK_BOOTTIME, 0,
-				  1000, on_gpu_signals, daemon);
+	int r = sd_event_add_time(daemon->event, &daemon->signals.timer, CLOCK_BOOTTIME, 0, 1000,
+				  on_signals, daemon);
 
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->gpu_signals.timer, SD_EVENT_OFF);
+	return r < 0 ? r : sd_event_source_set_enabled(daemon->signals.timer, SD_EVENT_OFF);
 }
 
 static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
@@ -256,7 +309,7 @@ static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
 	if (came)
 		bus_tell_gpu_added(daemon->bus, index);
 	else if (gpu->shown)
-		tell_changed(daemon, index);
+		signal_gpu(daemon, index);
 }
 
 /* Once until no process draws any more. */

@@ -154,7 +154,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	unit_caps_stop(daemon);
 	bus_free(daemon->bus);
 	sd_event_source_disable_unref(daemon->connection.retry);
-	sd_event_source_disable_unref(daemon->gpu_signals.timer);
+	sd_event_source_disable_unref(daemon->signals.timer);
 	sd_event_source_disable_unref(daemon->timer.update);
 	sd_event_source_disable_unref(daemon->timer.answers);
 	sd_event_source_disable_unref(daemon->timer.deadline);

@@ -322,6 +322,8 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 		return; /* it was never announced */
 	if (touched & TOUCH_REMOVED)
 		bus_emit_removed(bus, path, GPUARB_INTERFACE_LEASE);
+	else if (lease->unsignalled)
+		return; /* InterfacesAdded will have its present state */
 	else if (touched & TOUCH_ADDED)
 		sd_bus_emit_object_added(bus->sd, path);
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))

@@ -119,7 +119,7 @@ TEST(no_input_harms_the_daemon_or_another_lease)
 	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++)
 		refused += try_all(user, true, option_names[i]);
 	CHECK(refused > 2500);
-	AWAIT(bus, told.removed == told.added);
+	AWAIT(bus, told.removed >= told.added);
 	CHECK(number_of(bus, victim.path, GPUARB_INTERFACE_LEASE, "Generation") == 1);
 	CHECK(lease_says(bus, victim.path, "State", "granted"));
 	CHECK(gpu_number(bus, "CusFree") == 45);

@@ -267,6 +267,47 @@ TEST(a_stopping_daemon_tells_its_holders)
 	depart(&rig, bus);
 }
 
+/* ---- signals ------------------------------------------------------------------------- */
+
+#define MANY 200U
+
+struct burst {
+	int holders[MANY];
+	unsigned n;
+};
+
+static int on_reserved(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	struct burst *burst = userdata;
+
+	burst->holders[burst->n++] = granted(sd_bus_message_ref(m)).holder;
+	return 0;
+}
+
+TEST(each_of_many_new_leases_is_signalled_once)
+{
+	struct burst burst = { .n = 0 };
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	for (unsigned i = 0; i < MANY; i++) {
+		sd_bus_message *request = ask_shared(bus);
+
+		CHECK(sd_bus_call_async(bus, NULL, request, on_reserved, &burst, UINT64_MAX) >= 0);
+		sd_bus_message_unref(request);
+	}
+	AWAIT(bus, burst.n == MANY && told.added == MANY);
+	settle(bus);
+	for (unsigned i = 0; i < MANY; i++)
+		close(burst.holders[i]);
+	AWAIT(bus, told.removed == MANY);
+	CHECK(told.added == MANY && told.lease == 0);
+	depart(&rig, bus);
+}
+
 /* ---- bound processes --------------------------------------------------------------- */
 
 TEST(only_a_live_process_of_the_same_user_can_be_bound)

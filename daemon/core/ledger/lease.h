@@ -236,6 +236,8 @@ struct lease {
 	pid_t bound[LEASE_BOUND_MAX];
 	size_t n_bound;
 
+	bool unsignalled; /* set by the daemon: InterfacesAdded follows */
+
 	/* The arbiter's list of touched leases. */
 	unsigned touched; /* bits of enum touch: what happened since the daemon took it off */
 	struct lease *touched_next;
