@@ -306,7 +306,8 @@ class Environment:
         parents: Dict[int, int] = {}
         for stat in Path('/proc').glob('[0-9]*/stat'):
             try:
-                parents[int(stat.parent.name)] = int(stat.read_text().rsplit(')', 1)[1].split()[1])
+                fields = stat.read_text(errors='replace').rsplit(')', 1)[1].split()
+                parents[int(stat.parent.name)] = int(fields[1])
             except OSError:
                 pass
         found = {os.getpid()}
