@@ -104,25 +104,22 @@ TEST(texts_name_fields_that_there_are)
 	CHECK(n > LOG_N_EVENTS);
 }
 
-/* "|  granted: …" / ":  info" / ":  0f08…". */
+/* "0f08… (info)" / "\tgranted: …". */
 TEST(the_manual_has_each_event_with_its_level)
 {
 	const char *manual = read_source("docs/gpuarbd.8.scd");
 
 	for (size_t i = 0; i < LOG_N_EVENTS; i++) {
-		const char *id = strstr(manual, events[i].id);
-		char row[64] = "|  ", level[32] = ":  ";
+		const char *row = strstr(manual, events[i].id);
+		char wanted[128] = "";
+		size_t n = 0;
 
-		for (size_t j = 0; events[i].name[j]; j++)
-			row[j + 3] = (char)(events[i].name[j] | 0x20);
-		for (size_t j = 4; events[i].level[j]; j++)
-			level[j - 1] = (char)(events[i].level[j] | 0x20);
-		CHECK(id && strncmp(id - 3, ":  ", 3) == 0);
-		id -= 4 + strlen(level);
-		CHECK(strncmp(id, level, strlen(level)) == 0);
-		do
-			id--;
-		while (id[-1] != '\n');
-		CHECK(strncmp(id, row, strlen(row)) == 0);
+		for (const char *p = events[i].level + 4; *p; p++)
+			wanted[n++] = (char)(*p | 0x20);
+		n += (size_t)sprintf(wanted + n, ")\n\t");
+		for (const char *p = events[i].name; *p; p++)
+			wanted[n++] = (char)(*p | 0x20);
+		CHECK(row && row[-1] == '\n' && strncmp(row + ID_LENGTH, " (", 2) == 0);
+		CHECK(strncmp(row + ID_LENGTH + 2, wanted, n) == 0);
 	}
 }

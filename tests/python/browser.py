@@ -4,6 +4,7 @@ on loopback."""
 
 import contextlib
 import importlib
+import json
 import os
 import shutil
 import signal
@@ -43,8 +44,12 @@ class Cockpit:
 
     def __init__(self, address: str) -> None:
         self.data = Path(tempfile.mkdtemp(prefix='gpuarb-cockpit-'))
-        (self.data / 'cockpit').mkdir()
-        (self.data / 'cockpit/gpuarb').symlink_to(rig.SOURCE / 'client/cockpit')
+        page = self.data / 'cockpit/gpuarb'
+        shutil.copytree(rig.SOURCE / 'client/cockpit', page)
+        # Cockpit shows the page where gpuarb is installed: here it need not be.
+        manifest = json.loads((page / 'manifest.json').read_text())
+        del manifest['conditions']
+        (page / 'manifest.json').write_text(json.dumps(manifest))
         port = free_port()
         self.url = f'http://127.0.0.1:{port}/cockpit/@localhost/gpuarb/index.html'
         self.process = subprocess.Popen(

@@ -141,11 +141,8 @@ class MachineTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         cls.machine = Machine(cls.simulate, cls.tenants)
+        cls.addClassCleanup(cls.machine.close)
         os.environ['GPUARB_BUS_ADDRESS'] = cls.machine.address
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.machine.close()
 
 
 @contextlib.contextmanager

@@ -44,14 +44,10 @@ class Page(rig.MachineTest):
     def setUpClass(cls) -> None:
         super().setUpClass()
         cls.cockpit = browser.Cockpit(cls.machine.address)
+        cls.addClassCleanup(cls.cockpit.close)
         cls.browser = browser.start_browser()
+        cls.addClassCleanup(cls.browser.quit)
         browser.open_page(cls.browser, cls.cockpit)
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.browser.quit()
-        cls.cockpit.close()
-        super().tearDownClass()
 
     def setUp(self) -> None:
         self.wait_for(lambda: len(self.all('[data-gpu]')) == len(GPUS.split(',')))
