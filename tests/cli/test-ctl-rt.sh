@@ -340,6 +340,6 @@ wait "$borrower" 2>/dev/null
 wcet=30:10ms watched effective-cus 'activations = 0' 'changed-queues = 4'
 violates '.assumption == "effective-cus" and .bound == 30 and .observed == 15 and .within_usec == null'
 timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 >"$dir/out" 2>"$dir/err"
-out_has 'has 15 effective CUs on GPU 0000:03:00.0, and the plan assumes 30'
+out_has '15 effective CUs'; out_has 'assumes 30'
 let_go TERM "$holder"
 rig_done

@@ -312,7 +312,7 @@ done
 for unknown in 'list --gpu=9' 'plan --gpu=9 --cus=3' 'mask explain 0x1 --gpu=9' 'map 9'; do
 	read -ra words <<<"$unknown"
 	ends 1 "${words[@]}"
-	err_has "there is no GPU '9': this machine has 0000:03:00.0"
+	err_has "'9': this machine has 0000:03:00.0"
 done
 ends 0 status --user=daemon --gpu=0 --json
 json_out '.leases == [] and (.gpus | length == 1)'
