@@ -77,7 +77,7 @@ TEST(a_removed_gpu_ends_its_leases_and_no_other)
 	check_end(&machine, &leases);
 	CHECK(leases.after.n_gpus == 1 && strcmp(leases.after.gpus[0].name, "0000:03:00.0") == 0);
 	CHECK(leases.after.gpus[0].cus_free == 45);
-	CHECK(is_error(call(ask_on(machine.bus, "1", 15, 0)), GPUARB_ERROR_NO_SUCH_GPU, "1"));
+	CHECK(is_error(call(ask_on(machine.bus, "1", 15, 0)), GPUARB_ERROR_NO_SUCH_GPU, "gone"));
 	CHECK(is_error(call(ask_gang(machine.bus)), GPUARB_ERROR_NEVER_FITS, ""));
 	close(leases.first.holder);
 	machine_halt(&machine);
