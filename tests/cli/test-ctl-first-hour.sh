@@ -480,10 +480,17 @@ ends 2 help nothing
 exec 7< <(exec "$GPUARBCTL" monitor --json)
 watcher=$!
 read -r -t 60 line <&7
-kill "$watcher"
 printf '%s\n' "$line" >"$dir/out"
 said='gpuarbctl monitor --json'
 json_out '.event == "watching" and (.time | test("^20[0-9-]+T[0-9:.]+Z$"))'
+ends 0 run --cus=1 --queues=2 --name=short -- true
+while read -r -t 60 line <&7; do
+	[[ $line != *'"lease-added"'* ]] || break
+done
+printf '%s\n' "$line" >"$dir/out"
+said='gpuarbctl monitor --json'
+json_out '.name == "short" and .state == "granted"'
+kill "$watcher"
 exec 7< <(exec "$GPUARBCTL" list -w --columns=id,state --no-legend)
 watcher=$!
 read -r -t 60 line <&7
@@ -510,7 +517,7 @@ rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii
 hold reserve --cus=30
 ends 0 list --json
-json_out '.[0].id == 7'
+json_out '.[0].id == 8'
 let_go TERM "$holder"
 
 rig_stop_daemon
