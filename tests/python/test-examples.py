@@ -38,6 +38,12 @@ class Examples(rig.MachineTest):
         self.assertEqual(len({lease for lease, _ in rows}), 2)
         self.assertEqual(len({mask for _, mask in rows}), 2)
 
+    def test_a_pool_ends_when_a_worker_gets_no_lease(self) -> None:
+        done = rig.python(str(EXAMPLES / 'pool.py'), '2', '4',
+                          env={**os.environ, 'GPUARB_BUS_ADDRESS': 'unix:path=/nonexistent'})
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn('unix:path=/nonexistent', done.stderr)
+
     def test_a_server_is_stopped_with_its_lease(self) -> None:
         for state in ('revoking', 'ending'):
             with self.subTest(state), subprocess.Popen(

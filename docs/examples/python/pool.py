@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A multiprocessing pool in which each worker has a lease of its own. A Ray actor does the same in
-its __init__() as start() does here.
+"""A pool of processes in which each worker has a lease of its own. A Ray actor does the same in its
+__init__() as start() does here.
 
     pool.py WORKERS TASKS
 """
@@ -9,6 +9,8 @@ its __init__() as start() does here.
 import multiprocessing
 import os
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.synchronize import Barrier
 from typing import List
 
@@ -19,7 +21,8 @@ leases: List[gpuarb.Lease] = []
 
 
 def start(all_ready: Barrier) -> None:
-    """In each worker, before its GPU runtime starts. The lease ends with the worker."""
+    """In each worker, before its GPU runtime starts. The lease ends with the worker. An exception
+    ends the whole pool; multiprocessing.Pool would start another worker, again and again."""
     leases.append(gpuarb.reserve(REQUEST))
     leases[0].set_environment()
     print(f'lease {leases[0].id}, HSA_CU_MASK={os.environ["HSA_CU_MASK"]}', flush=True)
@@ -34,9 +37,13 @@ def main() -> None:
     workers, tasks = int(sys.argv[1]), int(sys.argv[2])
     # A worker must not inherit a GPU runtime that runs: "spawn", not "fork".
     context = multiprocessing.get_context('spawn')
-    with context.Pool(workers, start, (context.Barrier(workers),)) as pool:
-        for result in pool.map(work, range(tasks), chunksize=1):
-            print(f'result {result}', flush=True)
+    all_ready = context.Barrier(min(workers, tasks))  # a worker is started for a task
+    with ProcessPoolExecutor(workers, context, start, (all_ready,)) as pool:
+        try:
+            for result in pool.map(work, range(tasks)):
+                print(f'result {result}', flush=True)
+        except BrokenProcessPool:
+            sys.exit('pool.py: a worker has no lease, or ended: its exception is above')
 
 
 if __name__ == '__main__':
