@@ -34,7 +34,7 @@ class Reserve(rig.MachineTest):
                 self.assertEqual([info.id for info in arbiter.snapshot().leases], [lease.id])
             self.assertEqual(arbiter.snapshot().leases, ())
             with self.assertRaises(gpuarb.InvalidState):
-                lease.state
+                _ = lease.state
 
     def test_a_lease_outlives_the_connection(self) -> None:
         with gpuarb.reserve(cus=15) as lease:

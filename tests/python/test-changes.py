@@ -54,7 +54,7 @@ class Plans(rig.MachineTest):
                 self.assertEqual([p.gpu for p in lease.partitions], [RADEON_VII, V620])
                 self.assertEqual(lease.partitions[0].cus, 30)
                 with self.assertRaises(gpuarb.InvalidState):
-                    lease.effective_cus
+                    _ = lease.effective_cus
                 with self.assertRaises(gpuarb.NoCapacity):
                     arbiter.reserve(gpuarb.Want(cus=60, gpu=0), gpuarb.Want(cus=8, gpu=1))
                 self.assertEqual([i.name for i in arbiter.snapshot().leases], ['gang'])

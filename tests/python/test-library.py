@@ -105,7 +105,7 @@ class Binding(unittest.TestCase):
                                                   structures().values()]
         names = [f'{struct}.{member}' for struct, _, member in rows] + list(structures())
         found = [tuple(map(int, line.split())) for line in self.run_c(program).split('\n') if line]
-        self.assertEqual(list(zip(names, found)), list(zip(names, wanted)))
+        self.assertEqual([*zip(names, found, strict=True)], [*zip(names, wanted, strict=True)])
 
     def test_structures_have_all_members_of_the_header(self) -> None:
         bodies = dict(re.findall(r'^struct (gpuarb_\w+) \{(.*?)^\};', header(), re.M | re.S))
@@ -172,7 +172,7 @@ class Binding(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, 'gpuarb_view_since'):
             old.gpuarb_view_since(None, 0)
         with self.assertRaises(AttributeError):
-            old.printf
+            _ = old.printf
 
 
 if __name__ == '__main__':

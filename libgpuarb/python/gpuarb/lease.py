@@ -159,7 +159,7 @@ class Lease:
                 raise invalid(f'{len(wants)} wants for lease {self._id}, which has {len(names)} '
                               f'partition{"s"[:len(names) != 1]}: one want for each')
             wants = tuple(resolve(replace(want, gpu=name), gpus)
-                          for want, name in zip(wants, names))
+                          for want, name in zip(wants, names, strict=True))
         array = raw_wants(wants)
         self._call(lib.gpuarb_lease_resize, array, len(array))
 
@@ -268,7 +268,7 @@ class Lease:
 
     def __del__(self) -> None:
         if getattr(self, '_pointer', None) and not self._handle.inherited:
-            warnings.warn(f'lease {self._id} was not closed', ResourceWarning, source=self)
+            warnings.warn(f'lease {self._id} was not closed', ResourceWarning, 2, self)
             self.close()
 
     def close(self) -> None:

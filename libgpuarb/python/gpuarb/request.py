@@ -158,7 +158,7 @@ def _check(owner: Any, key: str, least: int, most: int) -> int:
 def raw_wants(wants: Sequence[Want]) -> Any:
     """An array of struct gpuarb_want. The wants have no shares."""
     array = (library.Want * len(wants))()
-    for raw, want in zip(array, wants):
+    for raw, want in zip(array, wants, strict=True):
         raw.size = ctypes.sizeof(library.Want)
         raw.gpu = None if want.gpu is None else argument('gpu', str(want.gpu))
         for key in ('cus', 'shader_engines', 'cus_min', 'cus_max', 'queues', 'streams',
