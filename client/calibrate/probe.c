@@ -2,6 +2,7 @@
 /* verify --probe: whether a kernel under a lease runs on the CUs of the lease. */
 #include <errno.h>
 #include <inttypes.h>
+#include <json-c/json_object.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,11 @@ static int check_unchanged(struct command *command, struct bench *bench)
 	return r;
 }
 
-static int tell(const struct command *command, const struct bench *bench, const struct probe *probe)
+static void tell(const struct command *command, const struct bench *bench,
+		 const struct probe *probe, struct json_object *list)
 {
 	const char *result = probe->honoured ? "ok" : "drift";
-	struct json_object *list, *map;
+	struct json_object *map;
 	char found[160];
 
 	snprintf(found, sizeof(found), "a kernel ran on %u CUs%s%s", probe->occupied,
@@ -70,9 +72,8 @@ static int tell(const struct command *command, const struct bench *bench, const 
 	if (!command->json) {
 		print_line(stdout, "%-5s  lease %" PRIu64 " on %s: probe: %s", result, command->id,
 			   bench->gpu->name, found);
-		return probe->honoured ? EXIT_OK : EXIT_DRIFT;
+		return;
 	}
-	list = json_list(NULL, NULL);
 	map = json_map(list, NULL);
 	json_number(map, "lease", command->id);
 	json_text(map, "gpu", bench->gpu->name);
@@ -82,20 +83,22 @@ static int tell(const struct command *command, const struct bench *bench, const 
 	json_number(map, "granted_cus", cuset_count(&probe->granted));
 	json_number(map, "occupied_cus", probe->occupied);
 	json_flag(map, "emulated", bench->device.emulated);
-	json_print(stdout, list);
-	return probe->honoured ? EXIT_OK : EXIT_DRIFT;
 }
 
-int probe_run(struct command *command, struct bench *bench)
+/* Probes the GPU of one partition. drift is set if it has other CUs. */
+static int probe_partition(struct command *command, struct bench *bench, struct json_object *list,
+			   bool *drift)
 {
 	struct probe probe = { 0 };
 	const uint32_t *mask;
 	size_t words;
-	int r = bench_start(command, bench);
+	int r = bench_find_gpu(command, bench);
 
+	if (r == EXIT_OK)
+		r = bench_open_device(command, bench);
 	if (r != EXIT_OK)
 		return r;
-	mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
+	mask = gpuarb_lease_cu_mask(bench->lease, bench->partition, &words);
 	codec_decode(&bench->model.codec, mask, words, &probe.granted);
 	r = run(bench, mask, words, &probe);
 	if (r < 0)
@@ -105,5 +108,71 @@ int probe_run(struct command *command, struct bench *bench)
 		return r;
 	probe.honoured = occupied_judge(&bench->model, &probe.granted, &probe.seen,
 					&probe.occupied);
-	return tell(command, bench, &probe);
+	*drift |= !probe.honoured;
+	tell(command, bench, &probe, list);
+	return EXIT_OK;
+}
+
+/* Hands over the compiler: it answers once, and is started before HIP. */
+static struct compiler take_compiler(struct compiler *compiler)
+{
+	struct compiler taken = *compiler;
+
+	*compiler = (struct compiler){ .fd = -1 };
+	return taken;
+}
+
+/* One for each partition; the first one runs already. */
+static int start_compilers(const struct command *command, struct compiler *compilers, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		int r = compiler_start(&compilers[i]);
+
+		if (r < 0)
+			return fail(command, EXIT_FAILED, "cannot start the compiler: %s",
+				    strerror(-r));
+	}
+	return EXIT_OK;
+}
+
+static int probe_all(struct command *command, struct bench *bench, struct compiler *compilers,
+		     size_t n)
+{
+	struct json_object *list = json_list(NULL, NULL);
+	bool drift = false;
+	int r = EXIT_OK;
+
+	for (size_t i = 0; i < n && r == EXIT_OK; i++) {
+		device_done(&bench->device);
+		compiler_done(&bench->compiler);
+		bench->device = (struct device){ 0 };
+		bench->compiler = take_compiler(&compilers[i]);
+		bench->partition = i;
+		r = probe_partition(command, bench, list, &drift);
+	}
+	if (r == EXIT_OK && command->json)
+		json_print(stdout, list);
+	else
+		json_object_put(list);
+	return r == EXIT_OK && drift ? EXIT_DRIFT : r;
+}
+
+int probe_run(struct command *command, struct bench *bench)
+{
+	struct compiler compilers[REQUEST_WANTS];
+	size_t n;
+	int r = bench_join(command, bench);
+
+	if (r != EXIT_OK)
+		return r;
+	n = min_u((unsigned)gpuarb_lease_partitions(bench->lease), REQUEST_WANTS);
+	for (size_t i = 0; i < n; i++)
+		compilers[i] = (struct compiler){ .fd = -1 };
+	compilers[0] = take_compiler(&bench->compiler);
+	r = start_compilers(command, compilers, n);
+	if (r == EXIT_OK)
+		r = probe_all(command, bench, compilers, n);
+	for (size_t i = 0; i < n; i++)
+		compiler_done(&compilers[i]);
+	return r;
 }

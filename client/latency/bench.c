@@ -160,7 +160,17 @@ int bench_reserve(struct command *command, unsigned streams, unsigned processes,
 	return r == EXIT_OK ? bench_watch(command, bench) : r;
 }
 
-static int join(struct command *command, struct bench *bench)
+static bool has_cus(const struct gpuarb_lease *lease)
+{
+	size_t n = gpuarb_lease_partitions(lease);
+
+	for (size_t i = 0; i < n; i++)
+		if (gpuarb_lease_cus(lease, i) == 0)
+			return false;
+	return n > 0;
+}
+
+int bench_join(struct command *command, struct bench *bench)
 {
 	int r = session_open(command);
 
@@ -169,7 +179,7 @@ static int join(struct command *command, struct bench *bench)
 	r = gpuarb_lease_join(command->gpuarb, command->id, &bench->lease);
 	if (r < 0)
 		return fail_asked(command, r);
-	if (gpuarb_lease_partitions(bench->lease) == 0 || gpuarb_lease_cus(bench->lease, 0) == 0)
+	if (!has_cus(bench->lease))
 		return fail(command, EXIT_FAILED,
 			    "lease %" PRIu64 " has no CUs at the moment: wait until it is granted "
 			    "and active",
@@ -184,7 +194,8 @@ int bench_find_gpu(struct command *command, struct bench *bench)
 
 	r = session_snapshot(command);
 	if (r == EXIT_OK)
-		r = session_gpu(command, gpuarb_lease_gpu(bench->lease, 0), &bench->gpu);
+		r = session_gpu(command, gpuarb_lease_gpu(bench->lease, bench->partition),
+				&bench->gpu);
 	if (r != EXIT_OK)
 		return r;
 	if (model_of_gpu(bench->gpu, &bench->model, problem, sizeof(problem)) < 0)
@@ -197,15 +208,15 @@ int bench_open_device(const struct command *command, struct bench *bench)
 	int r;
 
 	bench->device.emulated = command->emulated;
-	r = device_open(command->gpuarb, bench->lease, &bench->stop, &bench->compiler,
-			&bench->device);
+	r = device_open(command->gpuarb, bench->lease, bench->partition, &bench->stop,
+			&bench->compiler, &bench->device);
 
 	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
 }
 
 int bench_start(struct command *command, struct bench *bench)
 {
-	int r = join(command, bench);
+	int r = bench_join(command, bench);
 
 	if (r == EXIT_OK)
 		r = bench_find_gpu(command, bench);

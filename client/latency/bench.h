@@ -20,6 +20,7 @@ struct bench {
 	struct watch watch;
 	struct stop stop;
 	struct compiler compiler;
+	size_t partition; /* of the lease, whose GPU is measured */
 	struct device device;
 	const struct gpuarb_gpu *gpu;
 	struct model model;
@@ -40,13 +41,16 @@ int bench_reserve(struct command *command, unsigned streams, unsigned processes,
 int bench_resize(struct command *command, unsigned streams, unsigned processes,
 		 struct bench *bench);
 
-/* Joins the lease command->id, finds its GPU and opens the device. */
+/* Joins the lease command->id. */
+int bench_join(struct command *command, struct bench *bench);
+
+/* The same, finds its GPU and opens the device. */
 int bench_start(struct command *command, struct bench *bench);
 
 /* Reads signals and changes of bench->lease from here on. */
 int bench_watch(const struct command *command, struct bench *bench);
 
-/* Finds the GPU of the lease in a new snapshot. */
+/* Finds the GPU of the partition in a new snapshot. */
 int bench_find_gpu(struct command *command, struct bench *bench);
 
 int bench_open_device(const struct command *command, struct bench *bench);

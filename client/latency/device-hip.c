@@ -33,6 +33,7 @@ struct shared {
 struct hip {
 	struct gpuarb *gpuarb;
 	struct gpuarb_lease *lease;
+	size_t partition;
 	const struct stop *stop;
 	struct device *device; /* for its message */
 	hipModule_t module;
@@ -88,7 +89,7 @@ static int create(void *data, const uint32_t *mask, size_t words, void **ret)
 	int r = -EAGAIN;
 
 	for (int i = 0; r == -EAGAIN && i < ATTEMPTS; i++)
-		r = gpuarb_hip_stream_create_within(hip->lease, 0, mask, words, &stream);
+		r = gpuarb_hip_stream_create_within(hip->lease, hip->partition, mask, words, &stream);
 	if (r < 0)
 		return problem(hip->device, r == -EAGAIN ? -EBUSY : r, "%s",
 			       gpuarb_last_error(hip->gpuarb));
@@ -358,7 +359,7 @@ static int together(void *data, void *const *streams, unsigned n, const struct w
 static int new_queue(struct hip *hip, const uint32_t *before, int n_before, uint32_t *ret)
 {
 	uint32_t ids[QUEUES_MAX];
-	int n = gpuarb_lease_queue_ids(hip->lease, 0, ids, QUEUES_MAX);
+	int n = gpuarb_lease_queue_ids(hip->lease, hip->partition, ids, QUEUES_MAX);
 
 	for (int i = 0; i < n && i < QUEUES_MAX; i++) {
 		int k = 0;
@@ -387,7 +388,7 @@ static int start_gap(struct hip *hip, hipStream_t stream)
 	int r;
 
 	report[0] = report[1] = 0;
-	r = launch_threads(hip, hip->gap, (unsigned)gpuarb_lease_cus(hip->lease, 0), SPIN_THREADS,
+	r = launch_threads(hip, hip->gap, (unsigned)gpuarb_lease_cus(hip->lease, hip->partition), SPIN_THREADS,
 			   stream, parameters);
 	for (int i = 0; i < 2000 && r >= 0 && report[0] == 0 && !hip->device->emulated; i++)
 		r = hip->stop->wait(hip->stop->data, 1);
@@ -416,7 +417,7 @@ static int change_once(struct hip *hip, hipStream_t runs, uint32_t queue, const 
 	int r = start_gap(hip, runs);
 
 	before = our_clock();
-	if (r >= 0 && gpuarb_lease_mask_queue(hip->lease, 0, queue, mask, words) < 0)
+	if (r >= 0 && gpuarb_lease_mask_queue(hip->lease, hip->partition, queue, mask, words) < 0)
 		r = problem(hip->device, -EIO, "%s", gpuarb_last_error(hip->gpuarb));
 	if (r < 0)
 		return r;
@@ -433,11 +434,11 @@ static int pause_once(struct hip *hip, hipStream_t stream, uint32_t queue, struc
 	if (r < 0)
 		return r;
 	before = our_clock();
-	r = gpuarb_lease_pause_queue(hip->lease, 0, queue, 1);
+	r = gpuarb_lease_pause_queue(hip->lease, hip->partition, queue, 1);
 	worst->pause = fmax(worst->pause, usec_since(before));
 	before = our_clock();
 	if (r >= 0)
-		r = gpuarb_lease_pause_queue(hip->lease, 0, queue, 0);
+		r = gpuarb_lease_pause_queue(hip->lease, hip->partition, queue, 0);
 	worst->resume = fmax(worst->resume, usec_since(before));
 	if (r < 0)
 		r = problem(hip->device, r == -EOPNOTSUPP ? r : -EIO, "%s",
@@ -485,7 +486,7 @@ static int change(void *data, const uint32_t *const masks[static 2], size_t word
 	r = create(hip, masks[0], words, &runs);
 	if (r < 0)
 		return r;
-	n = gpuarb_lease_queue_ids(hip->lease, 0, before, QUEUES_MAX);
+	n = gpuarb_lease_queue_ids(hip->lease, hip->partition, before, QUEUES_MAX);
 	since = our_clock();
 	r = n < 0 ? problem(hip->device, n, "%s", gpuarb_last_error(hip->gpuarb))
 		  : create(hip, masks[0], words, &changed);
@@ -563,7 +564,7 @@ static int open_gpu(struct hip *hip, struct compiler *compiler)
 {
 	int ordinal = -1, r;
 
-	r = gpuarb_hip_device(hip->lease, 0, &ordinal);
+	r = gpuarb_hip_device(hip->lease, hip->partition, &ordinal);
 	if (r < 0)
 		return problem(hip->device, r, "%s", gpuarb_last_error(hip->gpuarb));
 	r = check(hip, "hipSetDevice", hipSetDevice(ordinal));
@@ -572,8 +573,8 @@ static int open_gpu(struct hip *hip, struct compiler *compiler)
 	return r < 0 ? r : allocate(hip);
 }
 
-int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
-		struct compiler *compiler, struct device *ret)
+int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partition,
+		const struct stop *stop, struct compiler *compiler, struct device *ret)
 {
 	static const struct device_calls calls = { create,   destroy, play,     spin,
 						   together, change,  close_hip };
@@ -582,7 +583,11 @@ int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct 
 
 	if (!hip)
 		return problem(ret, -ENOMEM, "out of memory");
-	*hip = (struct hip){ .gpuarb = gpuarb, .lease = lease, .stop = stop, .device = ret };
+	*hip = (struct hip){ .gpuarb = gpuarb,
+			     .lease = lease,
+			     .partition = partition,
+			     .stop = stop,
+			     .device = ret };
 	r = open_gpu(hip, compiler);
 	if (r < 0) {
 		close_hip(hip);

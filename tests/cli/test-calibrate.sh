@@ -220,6 +220,18 @@ check 'the lease is left' test "$("$GPUARBCTL" list --json | jq length)" = 1
 let_go TERM "$holder"
 no_lease
 
+# Each GPU of a gang.
+rig_stop_daemon
+rig_start_daemon --simulate=radeon-vii,mi210
+hold reserve --gpu=0 --cus=15 --gpu=1 --cus=26
+id=$("$GPUARBCTL" list --json | jq '.[0].id')
+probes '' 0
+json_out 'map(.gpu) == ["0000:03:00.0","0000:04:00.0"] and map(.occupied_cus) == [15,26] and all(.result == "ok")'
+probes no-mask 9
+json_out 'map(.occupied_cus) == [60,104] and all(.result == "drift")'
+let_go TERM "$holder"
+no_lease
+
 exec 9< <(LATENCY_MODEL=blocks exec "$GPUARBCTL" calibrate --quick --json 2>&1)
 holder=$!
 while read -r -t 60 line <&9 && [ "$line" != blocks ]; do :; done

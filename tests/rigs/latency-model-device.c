@@ -171,7 +171,7 @@ static const struct scenario *find(const char *name)
 	abort();
 }
 
-static void find_gpu(struct gpuarb *gpuarb, struct gpuarb_lease *lease, struct model *ret)
+static void find_gpu(struct gpuarb *gpuarb, const char *name, struct model *ret)
 {
 	struct gpuarb_view *view;
 	const struct gpuarb_gpu *gpus;
@@ -182,7 +182,7 @@ static void find_gpu(struct gpuarb *gpuarb, struct gpuarb_lease *lease, struct m
 		abort();
 	n = gpuarb_view_gpus(view, &gpus);
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(gpus[i].name, gpuarb_lease_gpu(lease, 0)) == 0 &&
+		if (strcmp(gpus[i].name, name) == 0 &&
 		    model_of_gpu(&gpus[i], ret, problem, sizeof(problem)) < 0)
 			abort();
 	}
@@ -207,8 +207,8 @@ int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *
 	return *ret_code ? 0 : -ENOMEM;
 }
 
-int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
-		struct compiler *compiler, struct device *ret)
+int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partition,
+		const struct stop *stop, struct compiler *compiler, struct device *ret)
 {
 	static const struct device_calls calls = { create,   destroy, play,       spin,
 						   together, change,  close_whole };
@@ -229,7 +229,7 @@ int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct 
 	if (!whole)
 		abort();
 	*whole = (struct whole){ .model = scenario->model, .stop = stop };
-	find_gpu(gpuarb, lease, &whole->gpu);
+	find_gpu(gpuarb, gpuarb_lease_gpu(lease, partition), &whole->gpu);
 	whole->model.gpu = &whole->gpu;
 	whole->blocks = strcmp(scenario->name, "blocks") == 0;
 	latency_model_open(&whole->model, &whole->inner);
