@@ -2,7 +2,6 @@
 /* verify --probe: whether a kernel under a lease runs on the CUs of the lease. */
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json_object.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "util/base.h"
 
 struct probe {
+	char gpu[64];
 	struct cuset granted, seen;
 	unsigned occupied;
 	bool honoured;
@@ -59,8 +59,8 @@ static int check_unchanged(struct command *command, struct bench *bench)
 	return r;
 }
 
-static void tell(const struct command *command, const struct bench *bench,
-		 const struct probe *probe, struct json_object *list)
+static void tell(const struct command *command, const struct probe *probe, bool emulated,
+		 struct json_object *list)
 {
 	const char *result = probe->honoured ? "ok" : "drift";
 	struct json_object *map;
@@ -68,28 +68,41 @@ static void tell(const struct command *command, const struct bench *bench,
 
 	snprintf(found, sizeof(found), "a kernel ran on %u CUs%s%s", probe->occupied,
 		 probe->honoured ? ", those of the lease" : ": the lease has others",
-		 bench->device.emulated ? "; EMULATED, not measured" : "");
+		 emulated ? "; EMULATED, not measured" : "");
 	if (!command->json) {
 		print_line(stdout, "%-5s  lease %" PRIu64 " on %s: probe: %s", result, command->id,
-			   bench->gpu->name, found);
+			   probe->gpu, found);
 		return;
 	}
 	map = json_map(list, NULL);
 	json_number(map, "lease", command->id);
-	json_text(map, "gpu", bench->gpu->name);
+	json_text(map, "gpu", probe->gpu);
 	json_text(map, "check", "probe");
 	json_text(map, "result", result);
 	json_text(map, "found", found);
 	json_number(map, "granted_cus", cuset_count(&probe->granted));
 	json_number(map, "occupied_cus", probe->occupied);
-	json_flag(map, "emulated", bench->device.emulated);
+	json_flag(map, "emulated", emulated);
 }
 
-/* Probes the GPU of one partition. drift is set if it has other CUs. */
-static int probe_partition(struct command *command, struct bench *bench, struct json_object *list,
-			   bool *drift)
+static int tell_all(const struct command *command, const struct probe *probes, size_t n,
+		    bool emulated)
 {
-	struct probe probe = { 0 };
+	struct json_object *list = command->json ? json_list(NULL, NULL) : NULL;
+	int r = EXIT_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		tell(command, &probes[i], emulated, list);
+		if (!probes[i].honoured)
+			r = EXIT_DRIFT;
+	}
+	if (list)
+		json_print(stdout, list);
+	return r;
+}
+
+static int probe_partition(struct command *command, struct bench *bench, struct probe *ret)
+{
 	const uint32_t *mask;
 	size_t words;
 	int r = bench_find_gpu(command, bench);
@@ -99,18 +112,16 @@ static int probe_partition(struct command *command, struct bench *bench, struct 
 	if (r != EXIT_OK)
 		return r;
 	mask = gpuarb_lease_cu_mask(bench->lease, bench->partition, &words);
-	codec_decode(&bench->model.codec, mask, words, &probe.granted);
-	r = run(bench, mask, words, &probe);
+	snprintf(ret->gpu, sizeof(ret->gpu), "%s", bench->gpu->name);
+	codec_decode(&bench->model.codec, mask, words, &ret->granted);
+	r = run(bench, mask, words, ret);
 	if (r < 0)
 		return bench_failed(command, bench, r, bench->device.problem);
 	r = check_unchanged(command, bench);
-	if (r != EXIT_OK)
-		return r;
-	probe.honoured = occupied_judge(&bench->model, &probe.granted, &probe.seen,
-					&probe.occupied);
-	*drift |= !probe.honoured;
-	tell(command, bench, &probe, list);
-	return EXIT_OK;
+	if (r == EXIT_OK)
+		ret->honoured = occupied_judge(&bench->model, &ret->granted, &ret->seen,
+					       &ret->occupied);
+	return r;
 }
 
 /* Hands over the compiler: it answers once, and is started before HIP. */
@@ -138,8 +149,7 @@ static int start_compilers(const struct command *command, struct compiler *compi
 static int probe_all(struct command *command, struct bench *bench, struct compiler *compilers,
 		     size_t n)
 {
-	struct json_object *list = json_list(NULL, NULL);
-	bool drift = false;
+	struct probe probes[REQUEST_WANTS] = { 0 };
 	int r = EXIT_OK;
 
 	for (size_t i = 0; i < n && r == EXIT_OK; i++) {
@@ -148,13 +158,9 @@ static int probe_all(struct command *command, struct bench *bench, struct compil
 		bench->device = (struct device){ 0 };
 		bench->compiler = take_compiler(&compilers[i]);
 		bench->partition = i;
-		r = probe_partition(command, bench, list, &drift);
+		r = probe_partition(command, bench, &probes[i]);
 	}
-	if (r == EXIT_OK && command->json)
-		json_print(stdout, list);
-	else
-		json_object_put(list);
-	return r == EXIT_OK && drift ? EXIT_DRIFT : r;
+	return r == EXIT_OK ? tell_all(command, probes, n, bench->device.emulated) : r;
 }
 
 int probe_run(struct command *command, struct bench *bench)

@@ -89,7 +89,8 @@ static int create(void *data, const uint32_t *mask, size_t words, void **ret)
 	int r = -EAGAIN;
 
 	for (int i = 0; r == -EAGAIN && i < ATTEMPTS; i++)
-		r = gpuarb_hip_stream_create_within(hip->lease, hip->partition, mask, words, &stream);
+		r = gpuarb_hip_stream_create_within(hip->lease, hip->partition, mask, words,
+						    &stream);
 	if (r < 0)
 		return problem(hip->device, r == -EAGAIN ? -EBUSY : r, "%s",
 			       gpuarb_last_error(hip->gpuarb));
@@ -388,8 +389,8 @@ static int start_gap(struct hip *hip, hipStream_t stream)
 	int r;
 
 	report[0] = report[1] = 0;
-	r = launch_threads(hip, hip->gap, (unsigned)gpuarb_lease_cus(hip->lease, hip->partition), SPIN_THREADS,
-			   stream, parameters);
+	r = launch_threads(hip, hip->gap, (unsigned)gpuarb_lease_cus(hip->lease, hip->partition),
+			   SPIN_THREADS, stream, parameters);
 	for (int i = 0; i < 2000 && r >= 0 && report[0] == 0 && !hip->device->emulated; i++)
 		r = hip->stop->wait(hip->stop->data, 1);
 	return r;
