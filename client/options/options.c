@@ -412,6 +412,10 @@ const struct option option_table[] = {
 	  .group = OPTIONS_RT, .take = take_margin, .max = 1000 },
 	{ "config", "FILE", "read defaults from this gpuarbd.conf (with --gpu: the machine's)",
 	  FIELD(OPTIONS_RT, config), .take = take_text },
+	{ "runs", "N", "measure: how often the command runs on each partition (3)",
+	  FIELD(OPTIONS_RT, runs), .take = take_count, .min = 1, .max = 1000 },
+	{ "sizes", "N[,N...]", "measure: partitions of so many whole shader engines (all)",
+	  FIELD(OPTIONS_RT, sizes), .take = take_text },
 
 	{ "quick", NULL, "measure masks only, and no neighbours", FIELD(OPTIONS_CALIBRATE, quick),
 	  .take = take_flag },
@@ -465,7 +469,7 @@ const struct option option_table[] = {
 };
 
 const size_t option_count = ARRAY_SIZE(option_table);
-_Static_assert(ARRAY_SIZE(option_table) <= OPTION_MAX, "ask.given has a bit for each row");
+_Static_assert(ARRAY_SIZE(option_table) <= OPTION_MAX, "unknown() has room for all names");
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
@@ -579,7 +583,7 @@ static int take_option(struct command *command, unsigned groups, int argc, char 
 	}
 
 	r = option->take(command, option, value);
-	if (r >= 0)
+	if (r >= 0 && option->group == OPTIONS_WANT) /* the first rows: fewer than bits */
 		last_want(command)->given |= UINT64_C(1) << (option - option_table);
 	return r;
 }

@@ -38,7 +38,7 @@ struct typed_want {
 	struct share {
 		unsigned cus, cus_min, cus_max; /* percent of the GPU's CUs; 0: none */
 	} share;
-	uint64_t given; /* options that were typed, as bits by their row in the table */
+	uint64_t given; /* options of a want that were typed, as bits by their row in the table */
 };
 
 struct command {
@@ -64,6 +64,8 @@ struct command {
 		compare_and_swap;
 	unsigned width; /* columns of the terminal, decided by main; 0: no terminal, no limit */
 	bool margin_given;
+	uint32_t runs;     /* rt measure; 0: the default */
+	const char *sizes; /* rt measure; NULL: all */
 	unsigned margin_percent;
 
 	struct typed_want wants[REQUEST_WANTS];
@@ -99,7 +101,7 @@ struct option {
 	const char *values; /* for completion: see verbs/complete.c; NULL: as argument */
 };
 
-#define OPTION_MAX 64
+#define OPTION_MAX 80
 
 extern const struct option option_table[];
 extern const size_t option_count;

@@ -433,5 +433,9 @@ static int monitor(struct command *command)
 
 int run_rt(struct command *command)
 {
-	return strcmp(command->rest[0], "monitor") == 0 ? monitor(command) : plan(command);
+	const char *action = command->rest[0];
+
+	if (strcmp(action, "measure") == 0)
+		return rt_measure_command(command);
+	return strcmp(action, "monitor") == 0 ? monitor(command) : plan(command);
 }

@@ -35,6 +35,9 @@ int complete(int argc, char **argv);
 /* config init, one of the actions of config. */
 int config_init(struct command *command);
 
+/* rt measure, one of the actions of rt. */
+int rt_measure_command(struct command *command);
+
 void help_print(void);
 void help_print_verb(const struct verb *verb);
 

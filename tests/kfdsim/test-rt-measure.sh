@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-rt-measure.sh LIBRARY: gpuarbctl rt measure with AMD's unmodified HIP, and that rt plan takes what it
+# prints. The times of kernels are those that the emulator has.
+set -eu
+library=$(realpath "$1")
+cd "$(dirname "$0")"
+# shellcheck source=tests/scenes/stage.sh
+. ../scenes/stage.sh
+if [ "${INSIDE:-}" != yes ]; then
+	stage_build realtime
+	export INSIDE=yes
+	stage_options=(--timing)
+	play radeon-vii "${BASH_SOURCE[0]##*/}" "$library"
+	exit
+fi
+
+failed() { echo "failed: $*"; cat "$stage/out" "$stage/err" "$stage/log"; exit 1; }
+
+# ends CODE ARGUMENT…: rt measure on the only GPU.
+ends()
+{
+	local code=0
+	gpuarbctl rt measure "${@:2}" >"$stage/out" 2>"$stage/err" </dev/null || code=$?
+	[ "$code" = "$1" ] || failed "rt measure ${*:2}: ended with $code, not $1"
+}
+says() { grep -qF -- "$1" "$stage/err" || failed "no '$1'"; }
+json() { jq -e "$1" "$stage/out" >/dev/null || failed "not so: $1"; }
+
+stage_tenants='[tenant *]
+class = guaranteed'
+stage_enter
+
+ends 1 -- true
+says "$(python3 -c 'import errno, os; print(os.strerror(errno.EOPNOTSUPP))')"
+says libgpuarb-kernel-times.so
+export GPUARB_AGENT_DIR=${library%/*}
+for sizes in 0 5 2,1 1,1 x 1- 1:2 ''; do ends 2 --sizes="$sizes" -- true; done
+ends 2 --runs=0 -- true
+ends 2
+ends 1 --gpu=9 -- true
+ends 1 --runs=1 --sizes=4 -- true
+says "$(python3 -c 'import errno, os; print(os.strerror(errno.EOPNOTSUPP))')"
+says hipLaunchKernel
+ends 1 --runs=1 --sizes=4 -- false
+says 'false ended with 1 on 4 shader engines'
+
+# Two frames after a first one: each is two kernels of one name.
+program=(sh -c 'echo frames 2 | "$@"' sh "$CLIENT_REALTIME" --plain 60)
+ends 0 --runs=1 --sizes=4 --json -- "${program[@]}"
+json '.gpu == "0000:03:00.0" and .emulated and .runs == 1 and .margin_percent == null'
+json '.kernels | length == 1 and .[0].name == "_Z4spinPj"'
+longest=$(awk -F'\t' 'NR > 1 && $6 != 64 || $5 == 1 { if ($8 > most) most = $8 } END { print most }' \
+	/sys/kernel/debug/kfdsim/dispatches)
+json ".kernels[0].sizes == [{effective_cus: 60, alone: {count: 6, longest_nsec: $longest},
+	beside: {count: 0, longest_nsec: null}}]"
+json '.host_submission | .count == 3 and .longest_nsec > 0'
+
+ends 0 --runs=1 --sizes=2 -- "${program[@]}"
+grep -q emulated "$stage/out" || failed 'the clock is not named'
+grep -q '^margin = [0-9]*%$' "$stage/out" || failed 'there is no margin'
+wcet=$(sed -n 's/^wcet = 30://p' "$stage/out")
+host=$(sed -n 's/^host-submission = \([0-9]*\)us$/\1/p' "$stage/out")
+sed -i 's/^# period = TIME/period = 1s/; s/^# preemption = TIME.*/preemption = 100us/' "$stage/out"
+cp "$stage/out" "$stage/set.ini"
+gpuarbctl rt plan "$stage/set.ini" --profile=radeon-vii --profiles="$tree/conf/gpus" --json \
+	>"$stage/out" 2>"$stage/err" || failed 'rt plan refuses what rt measure prints'
+json ".tasks[0] | .name == \"_Z4spinPj\" and .wcet_usec == $wcet and .wcet_source == \"measured\""
+json ".partitions[0] | .effective_cus == 30 and .host_usec == $host"
