@@ -140,6 +140,10 @@ TEST(a_name_with_another_owner_fails_the_start)
 	rig_done(&rig);
 }
 
+#define CARDS_5 "v620,v620,v620,v620,v620,"
+#define CARDS_15 CARDS_5 CARDS_5 CARDS_5
+#define MANY_CARDS "--simulate=" CARDS_15 CARDS_15 CARDS_15 CARDS_15 CARDS_5
+
 static void expect_refusal(struct rig *rig, const char *sentence)
 {
 	int log = log_begin(rig), status = rig_start_fails(rig, "--simulate=radeon-vii");
@@ -166,6 +170,28 @@ TEST(a_configuration_writable_by_others_is_refused_with_status_6)
 	CHECK(chmod(rig.dir, 0755) == 0 && rmdir(rig_path(&rig, "tenants.d")) == 0);
 	expect_refusal(&rig, "/tenants.d: No such file or directory");
 	CHECK(access(rig_path(&rig, "run/leases"), F_OK) < 0); /* nothing was begun */
+	rig_done(&rig);
+}
+
+TEST(options_that_make_no_sense_are_refused)
+{
+	static const char *const options[][2] = {
+		{ "--nonsense", "unrecognized option" },
+		{ "--simulate=radeon-vii word", "unexpected argument \"word\"" },
+		{ "--simulate=radeon-vii --sysfs=/sys", "exclude each other" },
+		{ "--simulate=,", "names no profile" },
+		{ MANY_CARDS, "too many cards: at most 64" },
+	};
+	struct rig rig;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		int log = log_begin(&rig);
+
+		rig_start_fails(&rig, options[i][0]);
+		CHECK(strstr(log_end(&rig, log), options[i][1]));
+	}
 	rig_done(&rig);
 }
 

@@ -5,7 +5,8 @@
 
 #include "rig.h"
 
-#define RIG_PATIENCE_MSEC 60000 /* before a process is taken to hang */
+/* Before a process is taken to hang. tests/run --long runs some under valgrind. */
+#define RIG_PATIENCE_MSEC (getenv("GPUARB_LONG") ? 600000 : 60000)
 
 /* In a child. */
 void rig_die_with_parent(pid_t parent);

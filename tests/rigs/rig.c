@@ -305,16 +305,24 @@ void rig_start(struct rig *rig, const char *hardware)
 	rig_await(rig, "READY=1");
 }
 
-int rig_start_fails(struct rig *rig, const char *hardware)
+int rig_try_start(struct rig *rig, const char *hardware)
 {
 	int status;
 
 	spawn(rig, hardware);
-	CHECK(!await(rig, "READY=1"));
+	if (await(rig, "READY=1"))
+		return RIG_READY;
 	status = rig_await_end(rig->daemon);
 	rig->daemon = 0;
-	CHECK(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int rig_start_fails(struct rig *rig, const char *hardware)
+{
+	int status = rig_try_start(rig, hardware);
+
+	CHECK(status >= 0 && status < 128);
+	return status;
 }
 
 void rig_stop(struct rig *rig)

@@ -51,7 +51,9 @@ void rig_run_as(struct rig *rig, uid_t uid);
  * options behind spaces. Its service manager keeps nothing for it. */
 void rig_start(struct rig *rig, const char *hardware);
 
-/* The same where it must not come up: its exit status. */
+/* The same where it may not come up, or must not: its exit status, or 128 and a signal. */
+#define RIG_READY (-1)
+int rig_try_start(struct rig *rig, const char *hardware);
 int rig_start_fails(struct rig *rig, const char *hardware);
 
 /* SIGTERM; it must exit with 0, and forget what its manager stored. */

@@ -114,6 +114,16 @@ static void adapts_and_shares(struct lease *lease)
 	}
 }
 
+static void is_idle(struct lease *lease)
+{
+	lease->lend.idle = true;
+}
+
+static void pauses_in_part(struct lease *lease)
+{
+	lease->partitions[0].paused = true;
+}
+
 static void had_before(struct lease *lease)
 {
 	lease->partitions[0].before = lease->partitions[0].cus;
@@ -258,6 +268,8 @@ TEST(lease_that_contradicts_itself_is_refused)
 		{ adapts_without_base, "the base of an adaptable partition" },
 		{ base_elsewhere, "the base of an adaptable partition" },
 		{ adapts_and_shares, "the base of an adaptable partition" },
+		{ is_idle, "is granted cannot be idle" },
+		{ pauses_in_part, "does not adapt is paused" },
 		{ had_before, "the base of an adaptable partition" },
 		{ inactive_without_partitions, "is inactive cannot have 0 partitions" },
 		{ no_end, "longer than 127 bytes" },

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * gpuarbctl with memory that runs out at one allocation, whichever it is: every verb ends by itself, and with a
+ * sentence if it fails; what is wrong does not become right. Each run is a child of this program. A short run lets
+ * one of 37 allocations fail.
+ */
+
+#include <pwd.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "lack.h"
+#include "live.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+/* json-c 0.16 leaks what it cannot add to an object. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+#endif
+#define STEP check_rounds(37, 1)
+#define SECONDS 60 /* until a run is taken to hang */
+#define WORDS 10
+
+/* main() of client/main.c. */
+int gpuarbctl_main(int argc, char **argv);
+
+static struct rig rig;
+static bool *enough; /* the last run had memory left */
+
+static _Noreturn void run_child(const char *line, FILE *said, long allocations)
+{
+	char text[512], *rest = NULL, *words[WORDS + 1] = { NULL };
+	int n = 0, r;
+
+	snprintf(text, sizeof(text), "%s", line);
+	for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		CHECK(n < WORDS);
+		words[n++] = word;
+	}
+	alarm(SECONDS);
+	CHECK(freopen("/dev/null", "w", stdout));
+	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
+	left = allocations;
+	r = gpuarbctl_main(n, words);
+	*enough = left >= 0;
+	left = -1;
+	exit(r);
+}
+
+/* What the run ended with. */
+static int run(const char *line, FILE *said, long allocations)
+{
+	pid_t pid;
+	int status;
+
+	CHECK(ftruncate(fileno(said), 0) == 0 && fseek(said, 0, SEEK_SET) == 0);
+	*enough = false;
+	fflush(NULL);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		run_child(line, said, allocations);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	if (!WIFEXITED(status)) {
+		fprintf(stderr, "%s: signal %d after %ld allocations\n", line, WTERMSIG(status),
+			allocations);
+		abort();
+	}
+	return WEXITSTATUS(status);
+}
+
+static void deny_each(const char *line, unsigned first)
+{
+	FILE *said = tmpfile();
+	unsigned failures = 0;
+	int usual, status;
+	struct stat st;
+	long n;
+
+	CHECK(said);
+	usual = run(line, said, -1);
+	*enough = false;
+	for (n = first; !*enough; n += STEP) {
+		status = run(line, said, n);
+		CHECK(*enough ? status == usual : usual == 0 || status != 0);
+		CHECK(fstat(fileno(said), &st) == 0);
+		if (status != usual && st.st_size == 0) {
+			fprintf(stderr, "%s: status %d without a sentence after %ld allocations\n",
+				line, status, n);
+			abort();
+		}
+		failures += status != usual;
+	}
+	printf("%s: %ld allocations from %u on, %u failures\n", line, n, first, failures);
+	fclose(said);
+}
+
+static void deny_each_of(const char *const *lines, size_t n)
+{
+	unsigned seed = (unsigned)time(NULL);
+
+	enough = mmap(NULL, sizeof(*enough), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	CHECK(enough != MAP_FAILED);
+	getpwnam("gpuarb"); /* glibc 2.36 crashes where it has no memory for its first look-up */
+	for (size_t i = 0; i < n; i++)
+		deny_each(lines[i], (seed + (unsigned)i) % STEP);
+	munmap(enough, sizeof(*enough));
+}
+
+TEST(verbs_without_a_daemon_end_with_a_sentence)
+{
+	static const char *const lines[] = {
+		"gpuarbctl mask decode --profile=radeon-vii --profiles=conf/gpus 0x3fffffff",
+		"gpuarbctl mask encode --profile=radeon-vii --profiles=conf/gpus SE0:0-3",
+		"gpuarbctl mask explain --profile=radeon-vii --profiles=conf/gpus 0xff --json",
+		"gpuarbctl config check conf/gpuarbd.conf",
+		"gpuarbctl config check debian/source/format",
+		"gpuarbctl rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/small.ini",
+		"gpuarbctl rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/small.ini --json",
+		"gpuarbctl --complete gpuarbctl mask",
+	};
+
+	CHECK(chdir(getenv("GPUARB_SOURCE_ROOT")) == 0);
+	deny_each_of(lines, sizeof(lines) / sizeof(lines[0]));
+}
+
+TEST(verbs_with_a_daemon_end_with_a_sentence)
+{
+	static const char *const lines[] = {
+		"gpuarbctl status",       "gpuarbctl show 1", "gpuarbctl plan --cus=15 --json",
+		"gpuarbctl map 0 --json", "gpuarbctl usage",  "gpuarbctl status --limits",
+		"gpuarbctl top --json",   "gpuarbctl verify", "gpuarbctl slots 0",
+		"gpuarbctl revoke 99",
+	};
+	struct live_lease lease;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, 0);
+	lease = reserve(bus, 15);
+	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", rig.address, 1) == 0);
+	deny_each_of(lines, sizeof(lines) / sizeof(lines[0]));
+	close(lease.holder);
+	leave(bus);
+	rig_done(&rig);
+}
