@@ -29,10 +29,16 @@ int calibrate_size(struct command *command, unsigned *ret_processes, unsigned *r
 	unsigned slots = 0, processes = 1;
 	int r = session_snapshot(command);
 
-	for (size_t i = 0; i < command->n_gpus && r == EXIT_OK && !command->quick; i++) {
+	for (size_t i = 0; i < command->n_gpus && r == EXIT_OK; i++) {
 		const struct gpuarb_gpu *gpu = &command->gpus[i];
+		uint32_t *cus = &command->wants[0].want.cus;
 
 		if (command->gpu && strcmp(gpu->name, command->gpu) != 0)
+			continue;
+		/* Without --shared all CUs are wanted, which is the default. */
+		if (command->shared && gpu->cus_free > *cus)
+			*cus = gpu->cus_free;
+		if (command->quick)
 			continue;
 		slots = max_u(slots, gpu->queue_slots_free);
 		processes = max_u(processes,
@@ -48,11 +54,8 @@ int calibrate_size(struct command *command, unsigned *ret_processes, unsigned *r
 static int check_alone(const struct command *command, const struct bench *bench)
 {
 	const char *gpu = bench->gpu->name;
-	size_t words, cus = 0;
-	const uint32_t *mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
+	unsigned cus = cuset_count(&bench->model.all);
 
-	for (size_t i = 0; i < words; i++)
-		cus += (size_t)__builtin_popcount(mask[i]);
 	if (bench->gpu->n_unmanaged > 0 && !command->shared)
 		return fail(command, EXIT_REFUSED,
 			    "%s: pid %u uses the GPU without a lease: end it first", gpu,
@@ -69,8 +72,8 @@ static int check_alone(const struct command *command, const struct bench *bench)
 					    "neighbours change the times",
 					    gpu, lease->id);
 	}
-	if (cus != bench->gpu->cus)
-		return fail(command, EXIT_REFUSED, "%s: %zu of %u CUs were granted: all are needed",
+	if (cus != bench->gpu->cus && !command->shared)
+		return fail(command, EXIT_REFUSED, "%s: %u of %u CUs were granted: all are needed",
 			    gpu, cus, bench->gpu->cus);
 	return EXIT_OK;
 }
@@ -167,7 +170,13 @@ static int start(struct command *command, struct bench *bench, unsigned processe
 		 struct calibration *calibration)
 {
 	const time_t now = time(NULL);
-	int r = check_alone(command, bench);
+	size_t words;
+	const uint32_t *mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
+	int r;
+
+	/* What the lease has stands for the whole GPU. */
+	codec_decode(&bench->model.codec, mask, words, &bench->model.all);
+	r = check_alone(command, bench);
 
 	if (r == EXIT_OK && command->oversubscribe)
 		r = check_oversubscription(command, bench);

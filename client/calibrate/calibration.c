@@ -59,20 +59,40 @@ int calibration_cool(const struct calibration_run *run, double slower)
 
 /* ---- the masks ---------------------------------------------------------------------------- */
 
-/* The units that each of the first engines has on every XCC. */
-static unsigned height(const struct model *model, unsigned engines)
+/* The units that an engine has on every XCC. */
+static unsigned count_units(const struct model *model, unsigned engine)
 {
 	unsigned least = UINT_MAX;
 
 	for (unsigned x = 0; x < model->geometry.xccs; x++)
-		for (unsigned e = 0; e < engines; e++)
-			least = min_u(least, geometry_engine_cus(&model->geometry, x, e));
+		least = min_u(least, cuset_count_word(model->all.pair[cuset_pair(x, engine)]));
 	return least / geometry_step(&model->geometry);
 }
 
-/* Adds the first units of an engine on every XCC to the set, array 0 first. */
-static void add_units(const struct model *model, unsigned engine, unsigned units, struct cuset *set)
+/* The engine that is in place n if those with the most units come first, else the lower number. */
+static unsigned engine_at(const struct model *model, unsigned n)
 {
+	for (unsigned engine = 0;; engine++) {
+		unsigned units = count_units(model, engine), before = 0;
+
+		for (unsigned e = 0; e < model->geometry.engines; e++)
+			before += count_units(model, e) > units ||
+				  (count_units(model, e) == units && e < engine);
+		if (before == n)
+			return engine;
+	}
+}
+
+/* The units that each of so many engines has on every XCC. */
+static unsigned height(const struct model *model, unsigned engines)
+{
+	return count_units(model, engine_at(model, engines - 1));
+}
+
+/* Adds the first units of the engine in place n on every XCC to the set, array 0 first. */
+static void add_units(const struct model *model, unsigned n, unsigned units, struct cuset *set)
+{
+	unsigned engine = engine_at(model, n);
 	unsigned step = geometry_step(&model->geometry);
 
 	for (unsigned x = 0; x < model->geometry.xccs; x++) {
@@ -141,7 +161,7 @@ static void add_cliff(const struct model *model, struct calibration *calibration
 	struct calibration_point *point;
 	struct cuset set = { 0 };
 
-	if (model->geometry.engines < 2 || height(model, 2) < 2)
+	if (height(model, 2) < 2)
 		return;
 	add_units(model, 0, height(model, 1), &set);
 	add_units(model, 1, 1, &set);
@@ -188,8 +208,10 @@ static void add_bad(const struct model *model, struct calibration *calibration)
 
 void calibration_plan(const struct model *model, struct calibration *ret)
 {
-	unsigned engines = model->geometry.engines;
+	unsigned engines = 0;
 
+	for (unsigned e = 0; e < model->geometry.engines; e++)
+		engines += count_units(model, e) > 0;
 	*ret = (struct calibration){
 		.groups = CALIBRATION_PER_CU * geometry_cus(&model->geometry),
 		.began = seconds_now(),
@@ -197,8 +219,10 @@ void calibration_plan(const struct model *model, struct calibration *ret)
 	};
 	for (unsigned used = 1; used < engines; used *= 2)
 		add_rectangles(model, ret, used);
-	add_rectangles(model, ret, engines);
-	add_cliff(model, ret);
+	if (engines > 0)
+		add_rectangles(model, ret, engines);
+	if (engines > 1)
+		add_cliff(model, ret);
 	for (unsigned i = 0; i < CALIBRATION_RANDOM; i++)
 		add_random(model, ret, i);
 	add_bad(model, ret);
@@ -411,7 +435,8 @@ static double find_cliff(const struct model *model, const struct calibration *c)
 
 		if (p->use == CALIBRATION_CLIFF)
 			with = p->usec;
-		if (p->use == CALIBRATION_LAW && p->cus == whole && cuset_engines(&p->set) == 1)
+		if (p->use == CALIBRATION_LAW && p->cus == whole &&
+		    cuset_engines(&p->set) == UINT32_C(1) << engine_at(model, 0))
 			alone = p->usec;
 	}
 	return alone > 0 ? with / alone : 0;

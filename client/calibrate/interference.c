@@ -11,9 +11,9 @@ static void cut(const struct model *model, unsigned i, unsigned n, struct cuset 
 {
 	unsigned step = geometry_step(&model->geometry), least = UINT_MAX;
 
-	for (unsigned x = 0; x < model->geometry.xccs; x++)
-		for (unsigned e = 0; e < model->geometry.engines; e++)
-			least = min_u(least, geometry_engine_cus(&model->geometry, x, e) / step);
+	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
+		if (model->all.pair[pair] != 0)
+			least = min_u(least, cuset_count_word(model->all.pair[pair]) / step);
 	*ret = (struct cuset){ 0 };
 	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++) {
 		unsigned number = 0, each = least / n;

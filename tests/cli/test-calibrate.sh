@@ -199,7 +199,9 @@ id=$("$GPUARBCTL" list --json | jq '.[0].id')
 LATENCY_MODEL='' ends 3 calibrate --json
 json_err ".error | test(\"lease $id \")"
 check 'nothing is printed beside another lease' test ! -s "$dir/out"
-LATENCY_MODEL='' ends 3 calibrate --quick --shared --json
+LATENCY_MODEL='' ends 0 calibrate --quick --shared --json
+json_out '.shared and .masks_honoured == (.points | length) and (.points | map(select(.use == "law").cus) | max == 45)'
+json_out '.law.constant_percent > 5 and .law.worst_error_percent < 0.5'
 # probes SCENARIO CODE: the model runs a kernel under the lease that is held.
 probes() { LATENCY_MODEL=$1 ends "$2" verify --probe "$id" --json; }
 probes '' 0

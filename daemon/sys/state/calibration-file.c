@@ -83,9 +83,12 @@ static void read_law(struct object *report, const struct gpu_info *info, struct 
 	struct object law;
 	size_t n, used = 0;
 	struct json_object *list = object_take_array(report, "points", POINTS_MAX, &n);
+	struct cuset all;
+	unsigned most = 0;
 	double a, b;
 
 	codec_init(&codec, &info->geometry);
+	geometry_all(&info->geometry, &all);
 	for (size_t i = 0; i < n && report->error->r == 0; i++) {
 		struct object point = array_object(report->error, list, i, "points");
 
@@ -96,11 +99,16 @@ static void read_law(struct object *report, const struct gpu_info *info, struct 
 	b = object_take_real(&law, "b_usec", -USEC_MAX, USEC_MAX);
 	if (report->error->r < 0)
 		return;
+	for (size_t i = 0; i < used; i++)
+		most = points[i].effective > most ? points[i].effective : most;
 	if (law_fit(points, used, &fit) < 0)
 		read_invalid(report->error, "points", "have no law");
 	else if (!near(a, fit.a_usec, fit.a_usec) ||
 		 !near(b, fit.b_usec, fit.a_usec / geometry_cus(&info->geometry)))
 		read_invalid(report->error, "law", "is not the one of the points: it was edited");
+	else if (most < geometry_effective(&info->geometry, &all))
+		read_invalid(report->error, "points",
+			     "have none on the whole GPU: measure without other leases");
 	else if (fit.median_error > MEDIAN_MAX)
 		read_invalid(report->error, "law", "does not hold: the median error is above 25 %");
 	ret->basis = LAW_MEASURED;

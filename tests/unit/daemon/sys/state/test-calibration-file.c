@@ -196,6 +196,23 @@ TEST(edited_foreign_and_damaged_reports_are_refused)
 	}
 }
 
+TEST(report_of_a_part_of_the_gpu_is_refused)
+{
+	struct machine machine = machine_new();
+	char *report = report_of(&machine.gpu), *at = report, *last = NULL;
+
+	while ((at = strstr(at, "\"law\", \"cu_mask\"")))
+		last = at++;
+	CHECK(last);
+	memcpy(last, "\"any\"", 5);
+	scratch_write(&machine.scratch, FILE_NAME, report);
+	load(&machine);
+	CHECK(strstr(machine.gpu.calibrated.problem, "points"));
+	CHECK(machine.gpu.calibrated.date[0] == '\0');
+	free(report);
+	machine_done(&machine);
+}
+
 TEST(report_cut_off_anywhere_is_refused)
 {
 	struct machine machine = machine_new();
