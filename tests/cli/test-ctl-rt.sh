@@ -101,6 +101,8 @@ err_has 'right'
 plan 2 "$dir/house.ini" --profile=radeon-vii,radeon-vii
 plan 2 "$dir/house.ini" --profile=left=,right=radeon-vii
 plan 2 "$dir/house.ini" --profile=left=none,right=radeon-vii
+plan 2 "$dir/house.ini" --profile="$(seq -s , -f %g=radeon-vii 1 17)"
+err_has '16'
 
 # ---- the margin ----------------------------------------------------------------------------
 plan 0 "$data/small.ini" --profile=radeon-vii --json
@@ -226,6 +228,10 @@ enact()
 		test "$(jq -cS '.tasks, .order' "$dir/out")" = "$(jq -cS '.tasks, .order' "$dir/plan")"
 	json_out '.daemon == null'
 	printf '[gpu 0000:03:00.0]\nreserve-queues = 1000\n' >"$dir/reserve.conf"
+	plan 0 "$1" --gpu=only=0 --config="$dir/gpuarbd.conf" --json
+	json_out '.gpus[0].name == "only" and .gpus[0].gpu == "0000:03:00.0"'
+	plan 2 "$1" --gpu=left=0,right=0 --config="$dir/gpuarbd.conf"
+	err_has '0000:03:00.0'
 	plan 3 "$1" --gpu=0 --config="$dir/reserve.conf"
 	out_has 'queues: '
 	out_has 'the GPU has 0'
