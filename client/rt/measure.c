@@ -19,8 +19,9 @@
 #define WORDS_MAX 1024U
 #define FIRST_KERNEL_MS 60000
 
-/* A shell that starts the command again and again, as its arguments. */
-#define AGAIN "while \"$@\"; do :; done"
+/* A shell that starts the command, its arguments, again and again: until this program has ended, and with
+ * it the file descriptor that the path names. */
+#define AGAIN "while [ -e \"$GPUARB_KERNEL_TIMES\" ] && \"$@\"; do :; done"
 
 extern char **environ;
 
@@ -43,8 +44,8 @@ static int failed(char *problem, size_t size, int error, const char *format, ...
 
 /* ---- programs ------------------------------------------------------------------------------- */
 
-/* gpuarbctl run in a process group of its own, whose standard output is the standard error of this
- * program. */
+/* gpuarbctl run, whose standard output is the standard error of this program. again: in a process group
+ * of its own. */
 static int start(const struct rt_measurement *m, unsigned engines, const struct record *record,
 		 bool again, pid_t *ret)
 {
@@ -79,7 +80,7 @@ static int start(const struct rt_measurement *m, unsigned engines, const struct 
 	r = posix_spawnattr_init(&attributes);
 	if (r == 0) {
 		posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+		posix_spawnattr_setflags(&attributes, again ? POSIX_SPAWN_SETPGROUP : 0);
 		/* posix_spawn() does not write to the words. */
 		r = posix_spawn(ret, "/proc/self/exe", &actions, &attributes,
 				(char *const *)(uintptr_t)words, environ);

@@ -46,6 +46,21 @@ says hipLaunchKernel
 ends 1 --runs=1 --sizes=4 -- false
 says 'false ended with 1 on 4 shader engines'
 
+# When rt measure is killed, the command beside the measured one is not started again.
+mkfifo "$stage/gate"
+exec 5<>"$stage/gate"
+# shellcheck disable=SC2016 # the shell of the command expands them
+gpuarbctl rt measure --runs=1 --sizes=2 -- sh -c 'echo "kernel 5000 30 k" >>"$GPUARB_KERNEL_TIMES"
+	[ ! -e "$1/once" ] || read -r _ <"$1/gate"
+	: >"$1/once"' sh "$stage" >"$stage/out" 2>"$stage/err" </dev/null 5<&- &
+measure=$!
+settles '.leases | length == 2'
+kill -KILL "$measure"
+wait "$measure" 2>/dev/null || true
+printf '\n\n\n\n' >&5
+settles '.leases == []'
+exec 5<&-
+
 # Two frames after a first one: each is two kernels of one name.
 program=(sh -c 'echo frames 2 | "$@"' sh "$CLIENT_REALTIME" --plain 60)
 ends 0 --runs=1 --sizes=4 --json -- "${program[@]}"
