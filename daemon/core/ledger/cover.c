@@ -45,8 +45,9 @@ const struct lease *cover_over(const struct arbiter *arbiter, const struct cover
 
 void cover_sum_up(struct arbiter *arbiter)
 {
-	struct cuset sums[REQUEST_WANTS] = { 0 };
+	struct cuset sums[REQUEST_WANTS];
 
+	memset(sums, 0, arbiter->n_gpus * sizeof(sums[0]));
 	for (size_t i = 0; i < arbiter->n_covers; i++)
 		if (cover_is_outside(arbiter, &arbiter->covers[i]))
 			cuset_add(&sums[arbiter->covers[i].gpu], &arbiter->covers[i].outside);

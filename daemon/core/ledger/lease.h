@@ -37,9 +37,9 @@ bool budget_within(const struct budget *a, const struct budget *b);
 /* One kind of drift of a partition. */
 struct drift {
 	uint64_t since_usec; /* every observation since then showed it; 0: the last one did not */
-	bool lasts;          /* it has lasted for drift-grace */
 	uint64_t granted, observed; /* CUs, a count, bytes or a priority, after its kind */
 	pid_t pid;                  /* of a queue that shows it; 0: unknown */
+	bool lasts;                 /* it has lasted for drift-grace */
 };
 
 /* The part of a lease on one GPU. */
