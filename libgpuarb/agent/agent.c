@@ -248,9 +248,9 @@ static int agent_new(struct gpuarb_lease *lease, const struct apply *process, st
 	agent->mask_cache = &lease->mask_cache;
 	agent->now.info.state = "";
 	r = copy_process(agent, process);
-	if (r < 0)
-		return r;
-	r = follower_new(lease->gpuarb->address, lease->info.id, &agent->stop, &agent->follower);
+	if (r >= 0)
+		r = follower_new(lease->gpuarb->address, lease->info.id, &agent->stop,
+				 &agent->follower);
 	if (r < 0)
 		return r;
 	agent->follower->gpuarb->answer_usec = lease->gpuarb->answer_usec;
