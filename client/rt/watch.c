@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOKS 64U
+#define SNAPSHOTS 64U
 
 const char *const rt_assumption_names[RT_ASSUMPTIONS] = { "disturbances", "activations",
 							  "queue-changes", "effective-cus" };
 
-/* What has happened to the lease of a partition since the first look. */
+/* What has happened to the lease of a partition since the first snapshot. */
 struct sums {
 	uint64_t lease; /* 0: none */
 	uint64_t events[RT_CUS];
 };
 
-struct look {
+struct snapshot {
 	uint64_t begin, end;
 	uint64_t queues_read[RT_GPUS_MAX];
 	struct sums partitions[RT_PARTITIONS_MAX];
@@ -35,10 +35,10 @@ struct seen_program {
 
 struct rt_watch {
 	const struct rt_plan *plan;
-	struct look looks[LOOKS];
-	size_t n_looks; /* so far */
+	struct snapshot snapshots[SNAPSHOTS];
+	size_t n_snapshots; /* so far */
 
-	/* In the last look. */
+	/* In the last snapshot. */
 	struct seen_lease *leases;
 	size_t n_leases;
 	struct seen_program *programs;
@@ -68,7 +68,7 @@ struct rt_watch *rt_watch_free(struct rt_watch *watch)
 
 void rt_watch_forget(struct rt_watch *watch)
 {
-	watch->n_looks = 0;
+	watch->n_snapshots = 0;
 }
 
 /* ---- what the plan allows ------------------------------------------------------------------ */
@@ -175,12 +175,12 @@ static const struct gpuarb_lease_info *lease_of(const struct rt_watch *watch,
 }
 
 /* Adds events to each partition on the GPU but that of the lease. */
-static void add_to_others(const struct rt_watch *watch, struct look *look, const char *gpu,
+static void add_to_others(const struct rt_watch *watch, struct snapshot *snapshot, const char *gpu,
 			  uint64_t lease, enum rt_assumption assumption, uint64_t n)
 {
 	for (size_t i = 0; i < watch->plan->set->n_partitions; i++)
-		if (look->partitions[i].lease != lease && strcmp(gpu_of(watch, i), gpu) == 0)
-			look->partitions[i].events[assumption] += n;
+		if (snapshot->partitions[i].lease != lease && strcmp(gpu_of(watch, i), gpu) == 0)
+			snapshot->partitions[i].events[assumption] += n;
 }
 
 static bool was_granted(const struct rt_watch *watch, uint64_t lease)
@@ -192,7 +192,7 @@ static bool was_granted(const struct rt_watch *watch, uint64_t lease)
 }
 
 static int count_activations(struct rt_watch *watch, const struct gpuarb_view *view,
-			     struct look *look)
+			     struct snapshot *snapshot)
 {
 	const struct gpuarb_lease_info *leases;
 	size_t n = gpuarb_view_leases(view, &leases);
@@ -206,7 +206,7 @@ static int count_activations(struct rt_watch *watch, const struct gpuarb_view *v
 		if (!seen[i].granted || was_granted(watch, seen[i].id))
 			continue;
 		for (size_t k = 0; k < leases[i].n_partitions; k++)
-			add_to_others(watch, look, leases[i].partitions[k].gpu, seen[i].id,
+			add_to_others(watch, snapshot, leases[i].partitions[k].gpu, seen[i].id,
 				      RT_ACTIVATIONS, 1);
 	}
 	free(watch->leases);
@@ -243,7 +243,7 @@ static size_t find_gpu(const struct gpuarb_view *view, const char *name)
 
 /* The programs with queues on GPUs of the plan; room is for as many as there are. */
 static size_t list_programs(const struct rt_watch *watch, const struct gpuarb_view *view,
-			    struct seen_program *ret, struct look *look)
+			    struct seen_program *ret, struct snapshot *snapshot)
 {
 	const struct gpuarb_cover *cover;
 	size_t n = 0;
@@ -251,7 +251,7 @@ static size_t list_programs(const struct rt_watch *watch, const struct gpuarb_vi
 	for (size_t g = 0; g < watch->plan->n_gpus; g++) {
 		size_t gpu = find_gpu(view, watch->plan->gpus[g].gpu.info.name);
 
-		look->queues_read[g] = gpuarb_view_masks_observed(view, gpu);
+		snapshot->queues_read[g] = gpuarb_view_masks_observed(view, gpu);
 		for (size_t i = 0; (cover = gpuarb_view_cover(view, gpu, i)); i++, n++)
 			if (ret)
 				ret[n] = (struct seen_program){ g, cover->pid, cover->queues,
@@ -262,24 +262,24 @@ static size_t list_programs(const struct rt_watch *watch, const struct gpuarb_vi
 
 /* The difference of the numbers of queues, of each program. */
 static int count_queue_changes(struct rt_watch *watch, const struct gpuarb_view *view,
-			       struct look *look)
+			       struct snapshot *snapshot)
 {
 	const struct rt_gpu_plan *gpus = watch->plan->gpus;
-	size_t n = list_programs(watch, view, NULL, look);
+	size_t n = list_programs(watch, view, NULL, snapshot);
 	struct seen_program *seen = calloc(n + 1, sizeof(*seen));
 
 	if (!seen)
 		return -ENOMEM;
-	list_programs(watch, view, seen, look);
+	list_programs(watch, view, seen, snapshot);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t before = take_queues(watch, seen[i].gpu, seen[i].pid);
 
-		add_to_others(watch, look, gpus[seen[i].gpu].gpu.info.name, seen[i].lease,
+		add_to_others(watch, snapshot, gpus[seen[i].gpu].gpu.info.name, seen[i].lease,
 			      RT_QUEUE_CHANGES,
 			      max_u(seen[i].queues, before) - min_u(seen[i].queues, before));
 	}
 	for (size_t i = 0; i < watch->n_programs; i++)
-		add_to_others(watch, look, gpus[watch->programs[i].gpu].gpu.info.name,
+		add_to_others(watch, snapshot, gpus[watch->programs[i].gpu].gpu.info.name,
 			      watch->programs[i].lease, RT_QUEUE_CHANGES,
 			      watch->programs[i].queues);
 	free(watch->programs);
@@ -308,9 +308,9 @@ static bool fewer_cus(const struct rt_watch *watch, const struct gpuarb_view *vi
 	return true;
 }
 
-/* Between an earlier look and this one. */
-static bool too_many(const struct rt_watch *watch, const struct look *from, const struct look *to,
-		     size_t i, struct rt_violation *ret)
+/* Between an earlier snapshot and this one. */
+static bool too_many(const struct rt_watch *watch, const struct snapshot *from,
+		     const struct snapshot *to, size_t i, struct rt_violation *ret)
 {
 	const struct sums *before = &from->partitions[i], *after = &to->partitions[i];
 
@@ -331,51 +331,51 @@ static bool too_many(const struct rt_watch *watch, const struct look *from, cons
 	return false;
 }
 
-static bool compare(const struct rt_watch *watch, const struct look *look,
+static bool compare(const struct rt_watch *watch, const struct snapshot *snapshot,
 		    const struct gpuarb_view *view, struct rt_violation *ret)
 {
-	size_t n = watch->n_looks < LOOKS ? watch->n_looks : LOOKS;
+	size_t n = watch->n_snapshots < SNAPSHOTS ? watch->n_snapshots : SNAPSHOTS;
 
 	for (size_t i = 0; i < watch->plan->set->n_partitions; i++) {
 		*ret = (struct rt_violation){
 			.partition = watch->plan->set->partitions[i].name,
 			.gpu = gpu_of(watch, i),
-			.lease = look->partitions[i].lease,
+			.lease = snapshot->partitions[i].lease,
 		};
 		if (fewer_cus(watch, view, i, ret))
 			return true;
 		/* The latest first: the shortest time. */
 		for (size_t k = 1; k <= n; k++)
-			if (too_many(watch, &watch->looks[(watch->n_looks - k) % LOOKS], look, i,
-				     ret))
+			if (too_many(watch, &watch->snapshots[(watch->n_snapshots - k) % SNAPSHOTS],
+				     snapshot, i, ret))
 				return true;
 	}
 	return false;
 }
 
-int rt_watch_look(struct rt_watch *watch, const struct gpuarb_view *view, uint64_t begin,
-		  uint64_t end, struct rt_violation *ret)
+int rt_watch_compare(struct rt_watch *watch, const struct gpuarb_view *view, uint64_t begin,
+		     uint64_t end, struct rt_violation *ret)
 {
-	struct look look = { 0 };
+	struct snapshot snapshot = { 0 };
 	bool violated;
 	int r;
 
-	if (watch->n_looks > 0)
-		look = watch->looks[(watch->n_looks - 1) % LOOKS];
-	look.begin = begin;
-	look.end = end;
+	if (watch->n_snapshots > 0)
+		snapshot = watch->snapshots[(watch->n_snapshots - 1) % SNAPSHOTS];
+	snapshot.begin = begin;
+	snapshot.end = end;
 	for (size_t i = 0; i < watch->plan->set->n_partitions; i++) {
 		const struct gpuarb_lease_info *lease = lease_of(watch, view, i);
 
-		look.partitions[i].lease = lease ? lease->id : 0;
-		look.partitions[i].events[RT_DISTURBANCES] = lease ? lease->disturbances : 0;
+		snapshot.partitions[i].lease = lease ? lease->id : 0;
+		snapshot.partitions[i].events[RT_DISTURBANCES] = lease ? lease->disturbances : 0;
 	}
-	r = count_activations(watch, view, &look);
+	r = count_activations(watch, view, &snapshot);
 	if (r >= 0)
-		r = count_queue_changes(watch, view, &look);
+		r = count_queue_changes(watch, view, &snapshot);
 	if (r < 0)
 		return r;
-	violated = compare(watch, &look, view, ret);
-	watch->looks[watch->n_looks++ % LOOKS] = look;
+	violated = compare(watch, &snapshot, view, ret);
+	watch->snapshots[watch->n_snapshots++ % SNAPSHOTS] = snapshot;
 	return violated;
 }

@@ -39,6 +39,6 @@ DEFINE_CLEANUP(struct rt_watch *, rt_watch_free)
 /* Forgets what was seen: snapshots are missing. */
 void rt_watch_forget(struct rt_watch *watch);
 
-/* Looks at a snapshot that was taken between these two times. True: *ret is a violation. -ENOMEM. */
-int rt_watch_look(struct rt_watch *watch, const struct gpuarb_view *view, uint64_t begin,
-		  uint64_t end, struct rt_violation *ret);
+/* Compares a snapshot that was taken between these two times. True: *ret is a violation. -ENOMEM. */
+int rt_watch_compare(struct rt_watch *watch, const struct gpuarb_view *view, uint64_t begin,
+		     uint64_t end, struct rt_violation *ret);

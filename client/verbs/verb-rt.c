@@ -271,7 +271,7 @@ static int plan(struct command *command)
 
 /* ---- monitor ------------------------------------------------------------------------------ */
 
-#define LOOK_USEC UINT64_C(1000000) /* queues change without a signal of the daemon */
+#define SNAPSHOT_USEC UINT64_C(1000000) /* queues change without a signal of the daemon */
 
 struct monitor {
 	struct command *command;
@@ -366,7 +366,7 @@ static void print_watching(struct monitor *monitor)
 	fflush(stdout);
 }
 
-static void look(const char *kind, const char *what, void *userdata)
+static void take_snapshot(const char *kind, const char *what, void *userdata)
 {
 	struct monitor *monitor = userdata;
 	uint64_t begin = lease_clock_usec();
@@ -379,8 +379,8 @@ static void look(const char *kind, const char *what, void *userdata)
 	}
 	r = session_refresh(monitor->command);
 	if (r >= 0)
-		r = rt_watch_look(monitor->watch, monitor->command->view, begin, lease_clock_usec(),
-				  &monitor->violation);
+		r = rt_watch_compare(monitor->watch, monitor->command->view, begin,
+				     lease_clock_usec(), &monitor->violation);
 	else
 		rt_watch_forget(monitor->watch);
 	if (r == -ENOMEM)
@@ -396,7 +396,7 @@ static int follow(struct monitor *monitor)
 	int r = 0;
 
 	while (r >= 0 && !monitor->violated && monitor->error == 0)
-		r = gpuarb_watch(monitor->command->gpuarb, LOOK_USEC, look, monitor);
+		r = gpuarb_watch(monitor->command->gpuarb, SNAPSHOT_USEC, take_snapshot, monitor);
 	if (r < 0)
 		return fail_asked(monitor->command, r);
 	if (monitor->error < 0)

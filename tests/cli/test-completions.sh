@@ -102,7 +102,7 @@ offers one.conf
 ask 'gpuarbctl config check one.conf o'
 offers one.conf
 ask 'gpuarbctl rt '
-offers plan
+offers measure monitor plan
 ask 'gpuarbctl rt plan on'
 offers one.conf
 ask "gpuarbctl rt plan one.conf $profiles --profile=mi300"

@@ -166,9 +166,9 @@ beside_a_change()
 	hold 20
 	"$kernel" --blocks 40000 --mask 0xf >/dev/null 2>"$dir/err" &
 	pid=$!
-	running $pid
-	before=$(run_lists)
 	if [ "$1" = preempted ]; then
+		running $pid
+		before=$(run_lists)
 		let_go
 		wait "$holder"
 		after=$(run_lists)
