@@ -129,6 +129,10 @@ static int measure(struct command *command, struct bench *bench, const struct ca
 			command, EXIT_FAILED,
 			"a process that runs kernels beside this one has failed: its message is "
 			"above");
+	if (r == -ETIMEDOUT && !*bench->device.problem)
+		return fail(command, EXIT_FAILED,
+			    "a process beside this one has not run its first kernel within %d s",
+			    NEIGHBOUR_START_MS / 1000);
 	if (r < 0)
 		return bench_failed(command, bench, r, bench->device.problem);
 	return command->oversubscribe ? measure_oversubscribed(command, bench, run) : EXIT_OK;
@@ -186,7 +190,7 @@ static int start(struct command *command, struct bench *bench, unsigned processe
 	interference_plan(&bench->model, processes - 1, calibration);
 	calibration->shared = command->shared;
 	strftime(calibration->date, sizeof(calibration->date), "%F", gmtime(&now));
-	if (!command->json)
+	if (!command->json || isatty(STDERR_FILENO))
 		fprintf(stderr,
 			"gpuarbctl calibrate: %zu masks and %zu rounds of neighbours, about %.0f s as "
 			"fast as a Radeon VII\n",

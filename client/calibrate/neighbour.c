@@ -21,7 +21,6 @@
 
 extern char **environ;
 
-#define START_MS 60000 /* HIP starts, and compiles */
 
 /* ---- this process -------------------------------------------------------------------------- */
 
@@ -64,7 +63,7 @@ static int await(const struct neighbour_list *neighbours, const struct neighbour
 	char answer;
 	int r = 0;
 
-	for (int waited = 0; waited < START_MS; waited += 10) {
+	for (int waited = 0; waited < NEIGHBOUR_START_MS; waited += 10) {
 		r = poll(&fd, 1, 10);
 		if (r > 0)
 			return read(neighbour->fd, &answer, 1) == 1 ? 0 : -ECHILD;

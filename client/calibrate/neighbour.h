@@ -8,6 +8,8 @@
 #include "client/calibrate/calibration.h"
 #include "client/latency/bench.h"
 
+#define NEIGHBOUR_START_MS 60000 /* HIP starts, and compiles */
+
 struct neighbour {
 	pid_t pid;
 	int fd;

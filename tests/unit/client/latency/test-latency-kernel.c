@@ -17,7 +17,8 @@
 static const char *const targets[] = {
 	"gfx803",  "gfx900",  "gfx906", "gfx906:sramecc+:xnack-",
 	"gfx908",  "gfx90a",  "gfx940", "gfx1010",
-	"gfx1030", "gfx1100", "gfx942", "gfx1201",
+	"gfx1030", "gfx1100", "gfx1101", "gfx1151",
+	"gfx942",  "gfx950",  "gfx1201",
 };
 
 #define N_TARGETS (sizeof(targets) / sizeof(targets[0]))
@@ -61,6 +62,8 @@ TEST(hiprtc_compiles_the_kernel_for_each_target)
 		CHECK(size > 64 && memcmp(code, "\177ELF", 4) == 0);
 		CHECK(contains(code, size, KERNEL_NAME) && contains(code, size, KERNEL_CLEAR) &&
 		      contains(code, size, KERNEL_CLOCK));
+		CHECK(contains(code, size, KERNEL_SPIN) && contains(code, size, KERNEL_READ) &&
+		      contains(code, size, KERNEL_GAP));
 		printf("  %s: %zu bytes\n", targets[i], size);
 		free(code);
 		compiled++;
