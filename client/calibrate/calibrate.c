@@ -2,6 +2,7 @@
 /* The verb calibrate. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,26 +25,33 @@ static void progress(const char *what, size_t done, size_t of)
 		fprintf(stderr, "\r%40s\r", "");
 }
 
+/* Counts the free slots of a GPU, and with --shared its free CUs: without it all CUs are wanted, which is
+ * the default. */
+static void count_free(struct command *command, const struct gpuarb_gpu *gpu, unsigned *slots,
+		       unsigned *processes)
+{
+	uint32_t *cus = &command->wants[0].want.cus;
+
+	if (command->shared && gpu->cus_free > *cus)
+		*cus = gpu->cus_free;
+	if (command->quick)
+		return;
+	*slots = max_u(*slots, gpu->queue_slots_free);
+	*processes = max_u(*processes, min_u(gpu->queue_slots_free / 3, gpu->process_slots_free));
+}
+
 int calibrate_size(struct command *command, unsigned *ret_processes, unsigned *ret_streams)
 {
+	const struct gpuarb_gpu *named = NULL;
 	unsigned slots = 0, processes = 1;
 	int r = session_snapshot(command);
 
-	for (size_t i = 0; i < command->n_gpus && r == EXIT_OK; i++) {
-		const struct gpuarb_gpu *gpu = &command->gpus[i];
-		uint32_t *cus = &command->wants[0].want.cus;
-
-		if (command->gpu && strcmp(gpu->name, command->gpu) != 0)
-			continue;
-		/* Without --shared all CUs are wanted, which is the default. */
-		if (command->shared && gpu->cus_free > *cus)
-			*cus = gpu->cus_free;
-		if (command->quick)
-			continue;
-		slots = max_u(slots, gpu->queue_slots_free);
-		processes = max_u(processes,
-				  min_u(gpu->queue_slots_free / 3, gpu->process_slots_free));
-	}
+	if (r == EXIT_OK && command->gpu)
+		r = session_gpu(command, command->gpu, &named);
+	if (named)
+		count_free(command, named, &slots, &processes);
+	for (size_t i = 0; i < command->n_gpus && r == EXIT_OK && !named; i++)
+		count_free(command, &command->gpus[i], &slots, &processes);
 	*ret_processes = min_u(processes, CALIBRATION_NEIGHBOURS + 1);
 	/* ROCr has one queue in each process. */
 	*ret_streams = min_u(max_u(slots / *ret_processes, 3) - 1, CALIBRATION_QUEUES);
@@ -153,6 +161,21 @@ static int write_file(const struct command *command, const struct bench *bench,
 	return EXIT_OK;
 }
 
+/* Whether a file can be written: before minutes of measuring, and without making it. */
+static int check_file(const struct command *command, const char *file)
+{
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	char directory[PATH_MAX] = ".";
+
+	if (!file || strcmp(file, "-") == 0 || access(file, W_OK) == 0)
+		return EXIT_OK;
+	if (slash)
+		snprintf(directory, sizeof(directory), "%.*s", (int)(slash - file + 1), file);
+	if (errno == ENOENT && access(directory, W_OK | X_OK) == 0)
+		return EXIT_OK;
+	return fail(command, EXIT_FAILED, "%s: %s", file, strerror(errno));
+}
+
 static int tell(const struct command *command, const struct bench *bench,
 		const struct calibration *calibration)
 {
@@ -181,7 +204,10 @@ static int start(struct command *command, struct bench *bench, unsigned processe
 	/* What the lease has stands for the whole GPU. */
 	codec_decode(&bench->model.codec, mask, words, &bench->model.all);
 	r = check_alone(command, bench);
-
+	if (r == EXIT_OK)
+		r = check_file(command, command->html);
+	if (r == EXIT_OK)
+		r = check_file(command, command->submit_file);
 	if (r == EXIT_OK && command->oversubscribe)
 		r = check_oversubscription(command, bench);
 	if (r != EXIT_OK)

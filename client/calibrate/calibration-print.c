@@ -87,10 +87,13 @@ static void print_step(const struct calibration_step *step, const struct calibra
 void calibration_print_text(const struct command *command, const struct gpuarb_gpu *gpu,
 			    const struct calibration *c, FILE *out)
 {
-	if (!command->no_legend)
+	if (!command->no_legend) {
 		print_line(out, "%s (%s), %s: %u work-groups with each mask%s", gpu->name,
 			   gpu->device, gpu->gfx_target, c->groups,
 			   c->emulated ? "; EMULATED, not measured" : "");
+		print_line(out, "mask (shader engines x CUs), its CUs, effective CUs (E), CUs that ran "
+				"work-groups (!: not those expected), time, spread");
+	}
 	for (size_t i = 0; i < c->n; i++)
 		print_point(&c->point[i], out);
 	print_line(out, "masks honoured: %zu of %zu", c->honoured, c->n);

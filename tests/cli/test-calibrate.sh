@@ -82,7 +82,7 @@ calibrates no-memory 1
 # ---- neighbours, changes, pages -------------------------------------------------------------
 mkdir "$dir/beside"
 export LATENCY_BESIDE=$dir/beside LATENCY_MODEL=
-ends 0 calibrate --json --html="$dir/page.html" --submit-file="$dir/submit.md"
+ends 0 calibrate --gpu=0 --json --html="$dir/page.html" --submit-file="$dir/submit.md"
 no_lease
 json_out '.interference | map([.kind, .neighbours]) == [["memory",1],["memory",3],["compute",1],["compute",3]]'
 json_out '.interference | all(.emulated and .bistable == false and (.rounds | length) == 5)'
@@ -99,6 +99,8 @@ sed -n '/^```json$/,/^```$/p' "$dir/submit.md" | grep -v '^```' >"$dir/out"
 json_out '.schema == "gpuarb-calibration" and .emulated'
 ends 1 calibrate --quick --html=/nonexistent/page.html
 err_has '/nonexistent/page.html'
+check 'nothing is measured for a file that cannot be written' sh -c '! grep -q games "$1"' sh "$dir/err"
+ends 1 calibrate --quick --submit-file="$dir"
 # More queues than slots: gpuarbd must grant them, and the ladder ends where it is much slower, or hangs.
 ends 2 calibrate --oversubscribe --quick
 ends 2 calibrate --oversubscribe --shared
