@@ -91,8 +91,9 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 		print_line(out, "%s (%s), %s: %u work-groups with each mask%s", gpu->name,
 			   gpu->device, gpu->gfx_target, c->groups,
 			   c->emulated ? "; EMULATED, not measured" : "");
-		print_line(out, "mask (shader engines x CUs), its CUs, effective CUs (E), CUs that ran "
-				"work-groups (!: not those expected), time, spread");
+		print_line(out,
+			   "mask (shader engines x CUs), its CUs, effective CUs (E), CUs that ran "
+			   "work-groups (!: not those expected), time, spread");
 	}
 	for (size_t i = 0; i < c->n; i++)
 		print_point(&c->point[i], out);

@@ -21,7 +21,6 @@
 
 extern char **environ;
 
-
 /* ---- this process -------------------------------------------------------------------------- */
 
 /* Standard input and output of the child are one socket: it says that it runs, and ends with this end. */

@@ -236,10 +236,9 @@ static int preload(const struct adapt *adapt, const char *name)
 	_cleanup_(freep) char *value = NULL, *options = NULL;
 
 	if (asprintf(&value, "%s%s%s", adapt->library, before && *before ? ":" : "",
-		     before ? before : "") < 0)
-		return -ENOMEM;
-	/* gcc's address sanitizer otherwise refuses to be loaded second. */
-	if (asprintf(&options, "%s%sverify_asan_link_order=0", asan ? asan : "",
+		     before ? before : "") < 0 ||
+	    /* gcc's address sanitizer otherwise refuses to be loaded second. */
+	    asprintf(&options, "%s%sverify_asan_link_order=0", asan ? asan : "",
 		     asan && *asan ? ":" : "") < 0)
 		return -ENOMEM;
 	if (setenv(PRELOAD, value, 1) < 0 || setenv(VARIABLE, name, 1) < 0 ||

@@ -49,18 +49,8 @@ static int walk(sd_bus_message *m, size_t *left);
 
 static int walk_container(sd_bus_message *m, char type, const char *contents, size_t *left)
 {
-	const void *items;
-	size_t size;
-	int r;
+	int r = sd_bus_message_enter_container(m, type, contents);
 
-	if (type == 'a' && contents[1] == '\0' && strchr("ynqiuxtd", contents[0])) {
-		r = sd_bus_message_read_array(m, contents[0], &items, &size);
-		if (r >= 0 && size > *left)
-			return -E2BIG;
-		*left -= r >= 0 ? size : 0;
-		return r;
-	}
-	r = sd_bus_message_enter_container(m, type, contents);
 	if (r >= 0)
 		r = walk(m, left);
 	return r < 0 ? r : sd_bus_message_exit_container(m);
@@ -88,14 +78,11 @@ static int walk(sd_bus_message *m, size_t *left)
 {
 	const char *contents;
 	char type;
-	int r;
+	int r = 1;
 
-	while ((r = sd_bus_message_peek_type(m, &type, &contents)) > 0) {
+	while (r >= 0 && (r = sd_bus_message_peek_type(m, &type, &contents)) > 0)
 		r = strchr("avre", type) ? walk_container(m, type, contents, left)
 					 : walk_item(m, type, left);
-		if (r < 0)
-			return r;
-	}
 	return r;
 }
 

@@ -15,8 +15,8 @@
 #include "client/latency/kernel.h"
 
 static const char *const targets[] = {
-	"gfx803",  "gfx900",  "gfx906", "gfx906:sramecc+:xnack-",
-	"gfx908",  "gfx90a",  "gfx940", "gfx1010",
+	"gfx803",  "gfx900",  "gfx906",  "gfx906:sramecc+:xnack-",
+	"gfx908",  "gfx90a",  "gfx940",  "gfx1010",
 	"gfx1030", "gfx1100", "gfx1101", "gfx1151",
 	"gfx942",  "gfx950",  "gfx1201",
 };
