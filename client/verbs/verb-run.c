@@ -190,7 +190,7 @@ __attribute__((noreturn, noinline)) static void start_agent(const struct agent *
 	_exit(write(failure, &r, sizeof(r)) < 0 ? EXIT_USAGE : EXIT_FAILED);
 }
 
-/* After vfork(), too. A grandchild in a session of its own: the command has no unknown child, and Ctrl-C
+/* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C
  * on the terminal does not end the agent. */
 __attribute__((noreturn, noinline)) static void become_agent(const struct agent *agent)
 {
@@ -213,7 +213,7 @@ static int start(const struct adapt *adapt, uint64_t lease, int listening, int p
 	agent.fds[0] = listening;
 	agent.fds[1] = process;
 	agent.fds[2] = failure[1];
-	pid = vfork(); /* fork() would copy the tables of all libraries' pages */
+	pid = fork(); /* not vfork(): that of AddressSanitizer cannot be nested */
 	if (pid == 0)
 		become_agent(&agent);
 	close(failure[1]);
