@@ -60,6 +60,7 @@ NOT_RUN = {
     r'python3 follow-lease': 'the test record runs it',
     r'gpuarbctl slots': 'needs a GPU; the test stack-slots runs it on an emulated one',
     r'gpuarbctl latency': 'needs a GPU; the test latency runs it on an emulated one',
+    r'gpuarbctl rt measure': 'needs a GPU; the test rt-measure runs it on an emulated one',
     r'gpuarbctl rt monitor': 'runs until it is stopped; the test ctl-rt runs it',
     r'gpuarbctl calibrate': 'needs a GPU; the test calibrate runs it on a modelled one',
 }

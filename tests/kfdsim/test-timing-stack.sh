@@ -164,7 +164,7 @@ beside_a_change()
 {
 	local pid before=0 after=0
 	hold 20
-	"$kernel" --blocks 40000 --mask 0xf >/dev/null 2>"$dir/err" &
+	"$kernel" --blocks 120000 --mask 0xf >/dev/null 2>"$dir/err" &
 	pid=$!
 	if [ "$1" = preempted ]; then
 		running $pid
