@@ -183,7 +183,7 @@ static uint64_t count_windows(const struct phase *p, uint64_t *ret_cycle)
 	for (size_t i = 0; i < p->n; i++) {
 		uint64_t period = p->tasks[i].period;
 
-		cycle *= period / greatest_divisor(cycle, period);
+		cycle = bound_add(0, cycle, period / greatest_divisor(cycle, period));
 		if (cycle > BOUND_TIME_MAX)
 			return 0;
 	}
@@ -203,7 +203,7 @@ static int respond_dispatched(struct phase *p, enum rt_policy policy)
 		return 0;
 	for (size_t i = 0; i < p->n; i++)
 		room += (p->busy + p->tasks[i].jitter) / p->tasks[i].period + 1;
-	if (bound_add(0, windows, room * (room + p->n)) > PHASE_STEPS_MAX)
+	if (bound_add(0, windows, bound_add(0, room, room + p->n)) > PHASE_STEPS_MAX)
 		return 0;
 	p->jobs = calloc(room, sizeof(*p->jobs));
 	if (!p->jobs)

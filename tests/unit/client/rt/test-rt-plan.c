@@ -380,6 +380,27 @@ TEST(tasks_whose_offsets_keep_them_apart_do_not_wait_for_each_other)
 	}
 }
 
+/* The time after which these releases repeat wraps 2^64 to 1 h: the first two tasks meet at last. */
+TEST(offsets_that_take_too_long_to_repeat_are_not_used)
+{
+	static const uint64_t periods[] = { 19416, 213503999, 3599999719 },
+			      deadlines[] = { 5000, 5000, 9000 }, offsets[] = { 0, 14000, 6000 },
+			      costs[] = { 1000, 100, 6000 };
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_partition(&rig, "p")->policy = RT_NP_EDF;
+	for (unsigned i = 0; i < 3; i++) {
+		struct rt_task *task = rt_rig_task(&rig, periods[i], deadlines[i], 15, costs[i]);
+
+		task->offset_line = 1;
+		task->offset = offsets[i];
+	}
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	CHECK(plan->result == RT_REJECTED && plan->partitions[0].offsets == RT_OFFSETS_UNUSED);
+}
+
 /* Copies of 0.1 ms and 0.3 ms wait for each other; one of 9 ms waits for two of 0.1 ms. */
 TEST(a_copy_waits_for_the_copies_of_other_partitions)
 {
