@@ -296,6 +296,36 @@ static void check_utilisation(const struct ini_place *whole, const struct rt_set
 	}
 }
 
+/* The end of a job of another partition does not wait for the grant. */
+static void check_waits(const struct ini_place *whole, const struct rt_set *set)
+{
+	for (size_t i = 0; i < set->n_tasks; i++) {
+		const struct rt_task *task = &set->tasks[i], *first = rt_set_first(set, task);
+		const struct rt_partition *partition = &set->partitions[task->partition];
+		struct ini_place place = at_line(whole, task->after_line);
+
+		if (partition->waits_for_grant && first->partition != task->partition)
+			ini_bad(&place,
+				"[task %s]: a job of [task %s] releases it, whether [partition %s] is "
+				"granted or not: leave out waits-for-grant, or put [task %s] in this "
+				"partition, too",
+				task->name, first->name, partition->name, first->name);
+	}
+}
+
+static void check_sdma_queues(const struct ini_place *whole, const struct rt_set *set, size_t i)
+{
+	const struct rt_partition *partition = &set->partitions[i];
+	struct ini_place place = at_line(whole, partition->line);
+
+	if (rt_set_copies(set, i) && rt_set_sdma_queues(set, i) < 2 * partition->processes)
+		ini_bad(&place,
+			"[partition %s]: sdma-queues = %u is too small for copies of %u process%s: "
+			"without a free one, HIP copies with compute units; use at least %u",
+			partition->name, rt_set_sdma_queues(set, i), partition->processes,
+			partition->processes == 1 ? "" : "es", 2 * partition->processes);
+}
+
 static void check_partition(const struct ini_place *whole, const struct rt_partition *partition)
 {
 	struct ini_place place = at_line(whole, partition->line);
@@ -331,6 +361,10 @@ void rt_set_check(struct rt_set *set, const struct ini_place *whole)
 	}
 	for (size_t i = 0; i < set->n_partitions; i++)
 		check_partition(whole, &set->partitions[i]);
-	if (*whole->errors == 0)
-		check_utilisation(whole, set);
+	if (*whole->errors > 0)
+		return;
+	for (size_t i = 0; i < set->n_partitions; i++)
+		check_sdma_queues(whole, set, i);
+	check_waits(whole, set);
+	check_utilisation(whole, set);
 }

@@ -41,6 +41,7 @@ static void draw_chain(struct set *set, struct task *task)
 	task->deadline = task->period - below((task->period - before->deadline) / 2 + 1);
 	task->jitter = one_in(3) ? below(task->deadline / 10) : 0;
 	task->offset = -1;
+	set->partitions[task->partition].waits_for_grant = false; /* an error */
 	set->chains = true;
 }
 

@@ -284,6 +284,36 @@ TEST(copies_that_take_no_time_are_refused)
 	bad(TASK "copy-out = 61min\n", 6, "copy-out: invalid time '61min'");
 }
 
+TEST(copies_without_sdma_queues_of_their_own_are_refused)
+{
+	static const char text[] = "[partition p]\nprocesses = 2\nsdma-queues = 4\n"
+				   "[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n"
+				   "copy-in = 1ms\n";
+	_cleanup_(rt_set_freep) struct rt_set *set = good(text);
+
+	CHECK(set->partitions[0].sdma_queues == 4);
+	bad("[partition p]\nsdma-queues = 0\n[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n"
+	    "copy-out = 1ms\n",
+	    1, "sdma-queues = 0 is too small for copies of 1 process: ");
+	bad("[partition p]\nprocesses = 2\nsdma-queues = 3\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\ncopy-in = 1ms\n",
+	    1, "use at least 4");
+}
+
+/* Only a job that the program itself releases can wait. */
+TEST(a_chain_from_another_partition_does_not_wait_for_the_grant)
+{
+#define PATIENT "[partition q]\nstart-inactive = yes\nwaits-for-grant = yes\n"
+	static const char own[] = PATIENT "[task t]\npartition = q\nperiod = 1s\nwcet = 1:1\n"
+					  "[task u]\npartition = q\nafter = t\nwcet = 1:1\n";
+	_cleanup_(rt_set_freep) struct rt_set *set = good(own);
+
+	CHECK(set->tasks[1].after == 1);
+	bad(TASK PATIENT "[task u]\npartition = q\nafter = t\nwcet = 1:1\n", 11,
+	    "[task u]: a job of [task t] releases it, whether [partition q] is granted or not: "
+	    "leave out waits-for-grant");
+}
+
 TEST(invalid_names_of_gpus_are_refused)
 {
 	_cleanup_(rt_set_freep) struct rt_set *set = good(
