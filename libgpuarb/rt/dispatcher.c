@@ -205,7 +205,8 @@ static bool is_valid(const struct gpuarb_rt_task_options *options)
 {
 	uint64_t deadline;
 
-	if (!options || options->size < sizeof(*options) || options->period_usec == 0)
+	if (!options || options->size < sizeof(*options) || options->period_usec == 0 ||
+	    options->period_usec > GPUARB_RT_USEC_MAX)
 		return false;
 	deadline = options->deadline_usec > 0 ? options->deadline_usec : options->period_usec;
 	return deadline <= options->period_usec && options->budget_usec <= deadline;

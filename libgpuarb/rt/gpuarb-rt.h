@@ -30,9 +30,11 @@
  * gpuarb_rt_submit() until the thread knows that the stream is done, an execution from the call of
  * the job's function on. What other programs of the host delay counts in both.
  *
- * Budget: a GPU does not preempt a kernel that takes too long. Instead a job of a task that has used
- * k budgets, rounded up, waits until k periods after the task began to use them: a task that
- * overruns delays its own later jobs, and no other task by more than that one overrun.
+ * Budget: a GPU does not preempt a kernel that takes too long. Instead a job that has executed for k
+ * budgets, rounded up, counts for k periods from its release: the next job of its task waits until
+ * then, and has its release and deadline from then on for the order of jobs. A task that overruns or
+ * submits too often delays its own later jobs, and no other task by more than one overrun. A task with
+ * a budget so has one job in a period, as in the plan.
  *
  * Monitor: the first job of a task that takes longer than the bound of the plan writes an event to
  * the journal, with the MESSAGE_ID 5d4a8f0f6f6a4b0e8f6a0f4f6b3d9c21 and the fields GPUARB_PLAN,
@@ -77,12 +79,15 @@ struct gpuarb_rt_options {
 #define GPUARB_RT_JOBS_MAX 1024
 #define GPUARB_RT_TASKS_MAX 4096
 
+/* The longest period: 1 h, as in the file of the task set. */
+#define GPUARB_RT_USEC_MAX UINT64_C(3600000000)
+
 struct gpuarb_rt_task_options {
-	size_t size;      /* of this structure: GPUARB_RT_TASK_OPTIONS_INIT sets it */
-	const char *name; /* of the [task NAME] of the plan; copied */
-	uint64_t period_usec;
+	size_t size;            /* of this structure: GPUARB_RT_TASK_OPTIONS_INIT sets it */
+	const char *name;       /* of the [task NAME] of the plan; copied */
+	uint64_t period_usec;   /* 1 to GPUARB_RT_USEC_MAX */
 	uint64_t deadline_usec; /* 0: the period; at most the period */
-	uint64_t budget_usec;   /* execution time per period; 0: no limit */
+	uint64_t budget_usec;   /* execution time of a job; 0: no limit */
 	uint64_t bound_usec;    /* response in the plan (bound_usec of the JSON output); 0: none */
 };
 
@@ -114,8 +119,8 @@ int gpuarb_rt_new(hipStream_t stream, const struct gpuarb_rt_options *options,
  * allowed. Returns NULL. */
 struct gpuarb_rt *gpuarb_rt_free(struct gpuarb_rt *rt);
 
-/* The task lives as long as rt. -EINVAL: no period, a deadline above the period, or a budget above
- * the deadline; -ENOSPC: there are GPUARB_RT_TASKS_MAX tasks; -ENOMEM. */
+/* The task lives as long as rt. -EINVAL: no period or one above GPUARB_RT_USEC_MAX, a deadline
+ * above the period, or a budget above the deadline; -ENOSPC: there are GPUARB_RT_TASKS_MAX tasks; -ENOMEM. */
 int gpuarb_rt_add_task(struct gpuarb_rt *rt, const struct gpuarb_rt_task_options *options,
 		       struct gpuarb_rt_task **ret);
 

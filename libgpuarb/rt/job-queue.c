@@ -12,12 +12,15 @@ void job_queue_add(struct job_queue *queue, struct job *job)
 	queue->n++;
 }
 
-/* When the task has budget again. */
-static uint64_t eligible(const struct gpuarb_rt_task *task)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-	if (task->budget == 0 || task->used < task->budget)
-		return 0;
-	return task->since + task->used / task->budget * task->period;
+	return a > b ? a : b;
+}
+
+/* The release that the plan counts: not before the budgets of the task have paid for its last job. */
+static uint64_t release_of(const struct job *job)
+{
+	return larger(job->release, job->task->paid_until);
 }
 
 /* Of two jobs that may run; the later one was submitted after the earlier one. */
@@ -28,8 +31,8 @@ static bool overtakes(const struct job_queue *queue, const struct job *later,
 		return false;
 	switch (queue->policy) {
 	case GPUARB_RT_NP_EDF:
-		return later->release + later->task->deadline <
-		       earlier->release + earlier->task->deadline;
+		return release_of(later) + later->task->deadline <
+		       release_of(earlier) + earlier->task->deadline;
 	case GPUARB_RT_NP_DM: return later->task->deadline < earlier->task->deadline;
 	default: return false;
 	}
@@ -41,7 +44,7 @@ struct job *job_queue_take(struct job_queue *queue, uint64_t now, uint64_t *ret_
 
 	*ret_when = UINT64_MAX;
 	for (struct job **p = &queue->first; *p; p = &(*p)->next) {
-		uint64_t when = eligible((*p)->task);
+		uint64_t when = release_of(*p);
 
 		if (when > now)
 			*ret_when = when < *ret_when ? when : *ret_when;
@@ -56,21 +59,19 @@ struct job *job_queue_take(struct job_queue *queue, uint64_t now, uint64_t *ret_
 	return job;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+/* In whole periods, and each job alone: then at no time has the task executed for longer than the plan
+ * counts, but for the overrun of its last job. */
+static void pay(const struct job *job, uint64_t execution)
 {
-	return a > b ? a : b;
-}
+	struct gpuarb_rt_task *task = job->task;
+	uint64_t budgets;
 
-/* A task that has not used all periods that its budgets are for begins anew. */
-static void use(struct gpuarb_rt_task *task, uint64_t begin, uint64_t execution)
-{
-	uint64_t periods = task->budget > 0 ? task->used / task->budget + 1 : 0;
-
-	if (task->used == 0 || begin >= task->since + periods * task->period) {
-		task->since = begin;
-		task->used = 0;
-	}
-	task->used += execution;
+	if (task->budget == 0)
+		return;
+	budgets = execution / task->budget + (execution % task->budget > 0);
+	if (budgets > UINT32_MAX)
+		budgets = UINT32_MAX; /* times GPUARB_RT_USEC_MAX is no overflow */
+	task->paid_until = release_of(job) + budgets * task->period;
 }
 
 void job_count(const struct job *job, uint64_t begin, uint64_t end)
@@ -86,5 +87,5 @@ void job_count(const struct job *job, uint64_t begin, uint64_t end)
 	ret->misses += end - job->release > job->task->deadline;
 	ret->overruns += job->task->budget > 0 && end - begin > job->task->budget;
 	ret->violations += job->task->bound > 0 && end - job->release > job->task->bound;
-	use(job->task, begin, end - begin);
+	pay(job, end - begin);
 }

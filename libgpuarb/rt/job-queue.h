@@ -12,7 +12,7 @@ struct gpuarb_rt_task {
 	struct gpuarb_rt_task *next; /* of all tasks */
 	char name[64];
 	uint64_t period, deadline, budget, bound; /* budget, bound 0: none */
-	uint64_t used, since;                     /* execution since it began to use budgets */
+	uint64_t paid_until;                      /* by budgets, for the jobs that are done */
 	uint64_t released;                        /* of the job that was submitted last */
 	struct gpuarb_rt_statistics statistics;
 };

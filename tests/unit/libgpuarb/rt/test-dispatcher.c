@@ -104,11 +104,11 @@ TEST(a_task_that_overruns_its_budget_waits_for_as_many_periods)
 {
 	struct gpuarb_rt_task greedy = task_of(100, 100, 20), modest = task_of(100, 100, 0);
 	struct job_queue queue = { .policy = GPUARB_RT_FIFO };
-	struct job first = { .task = &greedy }, second = { .task = &greedy },
-		   other = { .task = &modest };
+	struct job first = { .task = &greedy, .release = 990 },
+		   second = { .task = &greedy, .release = 990 }, other = { .task = &modest };
 	uint64_t when;
 
-	greedy.statistics.waiting = 2;
+	greedy.statistics.waiting = 3;
 	job_queue_add(&queue, &first);
 	job_queue_add(&queue, &second);
 	job_queue_add(&queue, &other);
@@ -116,13 +116,70 @@ TEST(a_task_that_overruns_its_budget_waits_for_as_many_periods)
 	job_count(&first, 1000, 1050); /* two budgets and a half */
 	CHECK(greedy.statistics.overruns == 1 && greedy.statistics.longest_execution_usec == 50);
 	CHECK(job_queue_take(&queue, 1050, &when) == &other);
-	CHECK(!job_queue_take(&queue, 1199, &when) && when == 1200);
-	CHECK(job_queue_take(&queue, 1200, &when) == &second);
-	job_count(&second, 1200, 1210); /* 60 of three budgets */
+	CHECK(!job_queue_take(&queue, 1289, &when) && when == 1290);
+	CHECK(job_queue_take(&queue, 1290, &when) == &second);
+	job_count(&second, 1380, 1400); /* late, but within its budget: one period from 1290 on */
 	CHECK(greedy.statistics.overruns == 1);
+	first.release = 1400;
 	job_queue_add(&queue, &first);
-	CHECK(!job_queue_take(&queue, 1299, &when) && when == 1300);
-	CHECK(job_queue_take(&queue, 1300, &when) == &first);
+	CHECK(job_queue_take(&queue, 1400, &when) == &first);
+}
+
+/* When jobs begin that are submitted at once, one after the other, with this execution. */
+static void begins_of(uint64_t execution, uint64_t ret[static 4])
+{
+	struct gpuarb_rt_task task = task_of(10000, 10000, 2000);
+	struct job_queue queue = { .policy = GPUARB_RT_FIFO };
+	struct job jobs[4];
+	uint64_t now = 50000, when;
+
+	task.statistics.waiting = 4;
+	for (size_t i = 0; i < 4; i++) {
+		jobs[i] = (struct job){ .task = &task, .release = 50000 };
+		job_queue_add(&queue, &jobs[i]);
+	}
+	for (size_t i = 0; i < 4; now += execution) {
+		struct job *job = job_queue_take(&queue, now, &when);
+
+		if (!job) {
+			CHECK(when > now && when < UINT64_MAX);
+			job = job_queue_take(&queue, now = when, &when);
+		}
+		CHECK(job == &jobs[i]);
+		ret[i++] = now - 50000;
+		job_count(job, now, now + execution);
+	}
+}
+
+TEST(budgets_pay_for_each_job_in_whole_periods)
+{
+	uint64_t at[4];
+
+	begins_of(3000, at);
+	CHECK(at[0] == 0 && at[1] == 20000 && at[2] == 40000 && at[3] == 60000);
+	begins_of(1900, at);
+	CHECK(at[0] == 0 && at[1] == 10000 && at[2] == 20000 && at[3] == 30000);
+	begins_of(2000, at);
+	CHECK(at[1] == 10000 && at[3] == 30000);
+}
+
+TEST(a_job_that_waits_for_budget_has_a_later_deadline)
+{
+	struct gpuarb_rt_task greedy = task_of(100, 100, 20), modest = task_of(100, 90, 20);
+	struct job_queue queue = { .policy = GPUARB_RT_NP_EDF };
+	struct job first = { .task = &greedy, .release = 1000 },
+		   second = { .task = &greedy, .release = 1000 },
+		   other = { .task = &modest, .release = 1100 };
+	uint64_t when;
+
+	greedy.statistics.waiting = 2;
+	job_queue_add(&queue, &first);
+	job_queue_add(&queue, &second);
+	CHECK(job_queue_take(&queue, 1000, &when) == &first);
+	job_count(&first, 1000, 1010);
+	job_queue_add(&queue, &other);
+	CHECK(job_queue_take(&queue, 1100, &when) == &other); /* 1190, and the second 1200 */
+	CHECK(job_queue_take(&queue, 1100, &when) == &second);
 }
 
 TEST(misses_and_violations_are_counted_from_the_release)
@@ -277,6 +334,9 @@ TEST(invalid_arguments_are_refused)
 	options.budget_usec = 81;
 	CHECK(gpuarb_rt_add_task(rt, &options, &task) == -EINVAL && !task);
 	options.budget_usec = 80;
+	options.period_usec = GPUARB_RT_USEC_MAX + 1;
+	CHECK(gpuarb_rt_add_task(rt, &options, &task) == -EINVAL && !task);
+	options.period_usec = GPUARB_RT_USEC_MAX;
 	CHECK(gpuarb_rt_add_task(rt, &options, &task) == 0);
 	CHECK(gpuarb_rt_submit(task, 0, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_rt_submit(task, UINT64_MAX, do_nothing, NULL) == -EINVAL);
