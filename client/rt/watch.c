@@ -36,7 +36,8 @@ struct seen_program {
 struct rt_watch {
 	const struct rt_plan *plan;
 	struct snapshot snapshots[SNAPSHOTS];
-	size_t n_snapshots; /* so far */
+	size_t n_snapshots;                     /* so far */
+	uint64_t leases_had[RT_PARTITIONS_MAX]; /* the last of each partition; 0: none yet */
 
 	/* In the last snapshot. */
 	struct seen_lease *leases;
@@ -69,6 +70,11 @@ struct rt_watch *rt_watch_free(struct rt_watch *watch)
 void rt_watch_forget(struct rt_watch *watch)
 {
 	watch->n_snapshots = 0;
+}
+
+bool rt_watch_had_lease(const struct rt_watch *watch, size_t partition)
+{
+	return watch->leases_had[partition] > 0;
 }
 
 /* ---- what the plan allows ------------------------------------------------------------------ */
@@ -290,22 +296,19 @@ static int count_queue_changes(struct rt_watch *watch, const struct gpuarb_view 
 
 /* ---- comparison ----------------------------------------------------------------------------- */
 
+/* None, if the lease has gone. */
 static bool fewer_cus(const struct rt_watch *watch, const struct gpuarb_view *view, size_t i,
 		      struct rt_violation *ret)
 {
 	const struct gpuarb_lease_info *lease = lease_of(watch, view, i);
 	const struct rt_partition_plan *plan = &watch->plan->partitions[i];
-	const struct gpuarb_partition *granted;
 
-	if (!lease || strcmp(lease->state, "granted") != 0)
-		return false;
-	granted = partition_on(lease, gpu_of(watch, i));
-	if (granted->effective_cus >= plan->effective)
+	if (lease ? strcmp(lease->state, "granted") != 0 : !rt_watch_had_lease(watch, i))
 		return false;
 	ret->assumption = RT_CUS;
 	ret->bound = plan->effective;
-	ret->observed = granted->effective_cus;
-	return true;
+	ret->observed = lease ? partition_on(lease, gpu_of(watch, i))->effective_cus : 0;
+	return ret->observed < ret->bound;
 }
 
 /* Between an earlier snapshot and this one. */
@@ -340,7 +343,7 @@ static bool compare(const struct rt_watch *watch, const struct snapshot *snapsho
 		*ret = (struct rt_violation){
 			.partition = watch->plan->set->partitions[i].name,
 			.gpu = gpu_of(watch, i),
-			.lease = snapshot->partitions[i].lease,
+			.lease = watch->leases_had[i],
 		};
 		if (fewer_cus(watch, view, i, ret))
 			return true;
@@ -368,6 +371,8 @@ int rt_watch_compare(struct rt_watch *watch, const struct gpuarb_view *view, uin
 		const struct gpuarb_lease_info *lease = lease_of(watch, view, i);
 
 		snapshot.partitions[i].lease = lease ? lease->id : 0;
+		if (lease)
+			watch->leases_had[i] = lease->id;
 		snapshot.partitions[i].events[RT_DISTURBANCES] = lease ? lease->disturbances : 0;
 	}
 	r = count_activations(watch, view, &snapshot);

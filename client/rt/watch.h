@@ -24,7 +24,7 @@ struct rt_violation {
 	enum rt_assumption assumption;
 	const char *partition;    /* of the plan */
 	const char *gpu;          /* its name, not that in the set */
-	uint64_t lease;           /* of this partition */
+	uint64_t lease;           /* of this partition, or the last that it had */
 	uint64_t bound, observed; /* bound: the most; of RT_CUS the least */
 	uint64_t within_usec;     /* the time in which it was observed; 0: RT_CUS */
 };
@@ -36,7 +36,10 @@ int rt_watch_new(const struct rt_plan *plan, struct rt_watch **ret);
 struct rt_watch *rt_watch_free(struct rt_watch *watch);
 DEFINE_CLEANUP(struct rt_watch *, rt_watch_free)
 
-/* Forgets what was seen: snapshots are missing. */
+/* Whether the partition has had a lease: it is not watched before. */
+bool rt_watch_had_lease(const struct rt_watch *watch, size_t partition);
+
+/* Forgets what was seen but for which leases there were: snapshots are missing. */
 void rt_watch_forget(struct rt_watch *watch);
 
 /* Compares a snapshot that was taken between these two times. True: *ret is a violation. -ENOMEM. */

@@ -276,6 +276,7 @@ static int plan(struct command *command)
 struct monitor {
 	struct command *command;
 	const char *file;
+	const struct rt_plan *plan;
 	struct rt_watch *watch;
 	struct rt_violation violation;
 	bool violated, told;
@@ -354,6 +355,26 @@ static void print_violation(const struct monitor *monitor)
 	json_print_line(stdout, event);
 }
 
+static void print_no_lease(const struct monitor *monitor, size_t i)
+{
+	const char *name = monitor->plan->set->partitions[i].name;
+	const char *gpu = rt_plan_gpu(monitor->plan, i)->gpu.info.name;
+	struct json_object *event;
+
+	if (!monitor->command->json) {
+		print_line(stdout,
+			   "no lease of tenant %s on GPU %s yet: partition %s is watched from its "
+			   "lease on",
+			   name, gpu, name);
+		return;
+	}
+	event = event_of(monitor, "no-lease");
+	json_text(event, "gpu", gpu);
+	json_text(event, "partition", name);
+	json_text(event, "tenant", name);
+	json_print_line(stdout, event);
+}
+
 static void print_watching(struct monitor *monitor)
 {
 	if (monitor->told)
@@ -363,6 +384,9 @@ static void print_watching(struct monitor *monitor)
 		json_print_line(stdout, event_of(monitor, "watching"));
 	else
 		print_line(stdout, "watching plan %s", monitor->file);
+	for (size_t i = 0; i < monitor->plan->set->n_partitions; i++)
+		if (!rt_watch_had_lease(monitor->watch, i))
+			print_no_lease(monitor, i);
 	fflush(stdout);
 }
 
@@ -386,7 +410,8 @@ static void take_snapshot(const char *kind, const char *what, void *userdata)
 	if (r == -ENOMEM)
 		monitor->error = r;
 	monitor->violated = r > 0;
-	print_watching(monitor);
+	if (r >= 0)
+		print_watching(monitor);
 	if (monitor->violated || monitor->error < 0)
 		gpuarb_watch_stop(monitor->command->gpuarb);
 }
@@ -427,6 +452,7 @@ static int monitor(struct command *command)
 			    "%s: the plan is rejected; rt plan has the reasons", monitor.file);
 	if (rt_watch_new(plan, &watch) < 0)
 		return fail(command, EXIT_FAILED, "%s", strerror(ENOMEM));
+	monitor.plan = plan;
 	monitor.watch = watch;
 	return follow(&monitor);
 }

@@ -348,4 +348,45 @@ violates '.assumption == "effective-cus" and .bound == 30 and .observed == 15 an
 timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 >"$dir/out" 2>"$dir/err"
 out_has '15 effective CUs'; out_has 'assumes 30'
 let_go TERM "$holder"
+list_becomes '. == []'
+
+# reserves TENANT: the lease of a partition.
+reserves()
+{
+	exec 9< <(exec "$GPUARBCTL" reserve --tenant="$1" --shader-engines=1 2>/dev/null)
+	holder=$!
+	read -r -t 60 held <&9
+}
+
+# waits_for PARTITION: it tells that this one has no lease yet.
+waits_for()
+{
+	read -r -t 60 event <&7
+	check "$said: it tells that $1 has no lease" jq -e --arg name "$1" '.event == "no-lease" and
+		.partition == $name and .tenant == $name and .gpu == "0000:03:00.0"' <<<"$event"
+}
+two=('[partition q]' '[task u]' 'partition = q' 'period = 1s' 'wcet = 15:10ms')
+gone='.assumption == "effective-cus" and .bound == 15 and .observed == 0 and .within_usec == null'
+
+# A partition without a lease is no violation; one whose lease ends is.
+reserves p
+wcet=15:10ms watched 'a lease that ends' 'activations = 1/1h' 'changed-queues = 4' "${two[@]}"
+waits_for q
+let_go TERM "$holder"
+violates "$gone"
+
+# A lease that ends while gpuarbd is away.
+reserves p
+wcet=15:10ms watched 'a lease that ends without gpuarbd' 'activations = 1/1h' 'changed-queues = 4' "${two[@]}"
+waits_for q
+rig_stop_daemon
+let_go KILL "$holder"
+rig_start_daemon --simulate=radeon-vii
+violates "$gone"
+exec 7< <(exec timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0)
+monitor=$!
+for _ in 1 2 3; do read -r -t 60 event <&7; echo "$event"; done >"$dir/out"
+kill "$monitor"
+check 'it names both partitions without a lease' \
+	test "$(grep -oE 'partition [pq]' "$dir/out" | xargs)" = 'partition q partition p'
 rig_done
