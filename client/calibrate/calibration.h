@@ -24,11 +24,9 @@
 #define CALIBRATION_EVENTS 32U
 #define CALIBRATION_READS 256U /* of each thread of a work-group that reads memory */
 
-#define CALIBRATION_ROUNDS 5U
 #define CALIBRATION_BISTABLE 1.25
-#define CALIBRATION_BESIDE 4U     /* kinds x numbers of neighbours */
-#define CALIBRATION_NEIGHBOURS 3U /* at most */
-#define CALIBRATION_CHANGES 5U    /* of a mask */
+#define CALIBRATION_BESIDE 4U  /* kinds x numbers of neighbours */
+#define CALIBRATION_CHANGES 5U /* of a mask */
 
 /* What disturbed a measurement. */
 enum calibration_trouble {

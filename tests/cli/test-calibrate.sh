@@ -159,8 +159,9 @@ ends 0 gpus --json
 json_out '.[0] | .calibrated == null and (.calibration_problem | test("emulated")) and .law_source == "RTNS 2021, Radeon VII"'
 ends 0 status
 out_has ': emulated'
-installs '.emulated = false | .date = "2026-11-23" | .costs = {preemption_usec: 41}
-	| .interference = [{kind: "memory", neighbours: 1, slowdown_percent: 133}]'
+installs '(.. | objects | select(has("emulated"))).emulated = false | .date = "2026-11-23" | .costs = {preemption_usec: 41}
+	| .interference = [{kind: "memory", neighbours: 1, slowdown_percent: 133,
+		throttled: false, rounds: [1.1, 1.33, 1, 1.2, 0.9]}]'
 json_out '.[0] | .law == "measured" and .law_source == "calibrated 2026-11-23" and .law_constant == 10
 	and .calibrated == "2026-11-23" and .calibration_problem == null and .preemption_usec == 41
 	and .slowdowns == [{kind: "memory", neighbours: 1, slowdown_percent: 133}]'

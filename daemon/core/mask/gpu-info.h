@@ -27,6 +27,8 @@ enum scheduler {
 /* The schema of the report of gpuarbctl calibrate. Every change of what a member means is a new version. */
 #define CALIBRATION_SCHEMA "gpuarb-calibration"
 #define CALIBRATION_VERSION 1U
+#define CALIBRATION_NEIGHBOURS 3U /* at most, in a row of interference */
+#define CALIBRATION_ROUNDS 5U     /* of each such row */
 
 /* What the owner of a GPU measured on it with gpuarbctl calibrate; its law is in gpu_info.law. */
 #define CALIBRATED_SLOWDOWNS 16U

@@ -14,7 +14,71 @@
 
 #define POINTS_MAX 256U
 #define USEC_MAX 1e10
-#define MEDIAN_MAX 25.0 /* percent: above it the law does not hold on this GPU */
+#define SLOWDOWN_MAX 100.0 /* times as long */
+#define MEDIAN_MAX 25.0    /* percent: above it the law does not hold on this GPU */
+
+/* ---- what all parts have ------------------------------------------------------------------ */
+
+/* Says in which row of a list the error is; rows count from 1. row 0: the section has no rows. */
+static void name_row(struct read_error *error, const char *section, size_t row)
+{
+	char why[160];
+
+	if (error->r == 0)
+		return;
+	snprintf(why, sizeof(why), "%s", error->why);
+	if (row > 0)
+		error->r = refuse(error->why, error->size, error->r, "%s %zu: %s", section, row,
+				  why);
+	else
+		error->r = refuse(error->why, error->size, error->r, "%s: %s", section, why);
+}
+
+/* Whether a member is the boolean, and nothing that only stands for it: null, 0, []. */
+static bool is_boolean(struct json_object *json, const char *key, bool wanted)
+{
+	struct json_object *value = NULL;
+
+	return json_object_object_get_ex(json, key, &value) &&
+	       json_object_is_type(value, json_type_boolean) &&
+	       json_object_get_boolean(value) == wanted;
+}
+
+static void check_measured(struct read_error *error, struct json_object *json)
+{
+	if (json_object_object_get_ex(json, "emulated", NULL) &&
+	    !is_boolean(json, "emulated", false))
+		read_invalid(error, "emulated", "is not false: nothing was measured");
+}
+
+/* Sections and their rows say it again, in case one of them was put in from another report. */
+static void check_sections(struct object *report)
+{
+	static const char *const sections[] = { "points", "law",    "memory_law", "interference",
+						"costs",  "ladder", "events" };
+	struct read_error *error = report->error;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sections) && error->r == 0; i++) {
+		struct json_object *section = json_object_object_get(report->json, sections[i]);
+		size_t n = json_object_is_type(section, json_type_array)
+				   ? json_object_array_length(section)
+				   : 0;
+
+		check_measured(error, section);
+		name_row(error, sections[i], 0);
+		for (size_t row = 0; row < n && error->r == 0; row++) {
+			check_measured(error, json_object_array_get_idx(section, row));
+			name_row(error, sections[i], row + 1);
+		}
+	}
+}
+
+static void check_throttled(struct object *object)
+{
+	if (!is_boolean(object->json, "throttled", false))
+		read_invalid(object->error, "throttled",
+			     "is not false: the GPU was hot or in use: calibrate again");
+}
 
 /* ---- the masks ---------------------------------------------------------------------------- */
 
@@ -124,6 +188,56 @@ static bool is_known(const struct object *object, const char *key)
 	return json_object_object_get_ex(object->json, key, &value) && value;
 }
 
+/* The percentage that calibrate writes for the worst of the rounds, or 0 after an error. */
+static unsigned read_rounds(struct object *row)
+{
+	size_t n;
+	struct json_object *rounds = object_take_array(row, "rounds", CALIBRATION_ROUNDS, &n);
+	double worst = 1;
+	unsigned percent;
+
+	if (rounds && n != CALIBRATION_ROUNDS)
+		read_invalid(row->error, "rounds", "has another number of elements");
+	for (size_t i = 0; i < n; i++) {
+		double slowdown = json_object_get_double(json_object_array_get_idx(rounds, i));
+
+		if (!(slowdown > 0 && slowdown <= SLOWDOWN_MAX))
+			read_invalid(row->error, "rounds", "has an element out of range");
+		worst = slowdown > worst ? slowdown : worst;
+	}
+	if (row->error->r < 0)
+		return 0;
+	percent = (unsigned)(worst * 100);
+	return percent + (percent < worst * 100);
+}
+
+static void read_slowdown(struct object *row, struct calibrated *ret)
+{
+	struct slowdown *slowdown = &ret->slowdowns[ret->n_slowdowns];
+	char kind[16];
+	int known;
+
+	object_take_text(row, "kind", kind, sizeof(kind));
+	known = text_index(neighbours_names, kind);
+	if (known < 0)
+		read_invalid(row->error, "kind", "is neither memory nor compute");
+	slowdown->kind = known > 0 ? NEIGHBOURS_COMPUTE : NEIGHBOURS_MEMORY;
+	slowdown->neighbours = (unsigned)object_take_number(row, "neighbours", 1,
+							    CALIBRATION_NEIGHBOURS);
+	slowdown->percent = (unsigned)object_take_number(row, "slowdown_percent", 100,
+							 100 * (unsigned)SLOWDOWN_MAX);
+	check_throttled(row);
+	if (read_rounds(row) != slowdown->percent)
+		read_invalid(row->error, "slowdown_percent",
+			     "is not that of the worst round: it was edited");
+	for (size_t i = 0; i < ret->n_slowdowns; i++)
+		if (ret->slowdowns[i].kind == slowdown->kind &&
+		    ret->slowdowns[i].neighbours == slowdown->neighbours)
+			read_invalid(row->error, "neighbours",
+				     "is in an earlier row of this kind, too");
+	ret->n_slowdowns++;
+}
+
 static void read_slowdowns(struct object *report, struct calibrated *ret)
 {
 	struct json_object *list;
@@ -134,19 +248,9 @@ static void read_slowdowns(struct object *report, struct calibrated *ret)
 	list = object_take_array(report, "interference", CALIBRATED_SLOWDOWNS, &n);
 	for (size_t i = 0; i < n && report->error->r == 0; i++) {
 		struct object row = array_object(report->error, list, i, "interference");
-		struct slowdown *slowdown = &ret->slowdowns[ret->n_slowdowns++];
-		char kind[16];
-		int known;
 
-		object_take_text(&row, "kind", kind, sizeof(kind));
-		known = text_index(neighbours_names, kind);
-		if (known < 0)
-			read_invalid(report->error, "kind", "is neither memory nor compute");
-		slowdown->kind = known > 0 ? NEIGHBOURS_COMPUTE : NEIGHBOURS_MEMORY;
-		slowdown->neighbours = (unsigned)object_take_number(&row, "neighbours", 1,
-								    CODEC_BITS);
-		slowdown->percent = (unsigned)object_take_number(&row, "slowdown_percent", 100,
-								 10000);
+		read_slowdown(&row, ret);
+		name_row(report->error, "interference", i + 1);
 	}
 }
 
@@ -159,7 +263,7 @@ static void read_preemption(struct object *report, struct calibrated *ret)
 	costs = object_take_object(report, "costs");
 	if (is_known(&costs, "preemption_usec"))
 		ret->preemption_usec =
-			(unsigned)(object_take_real(&costs, "preemption_usec", 0, 6e7) + 0.999);
+			(unsigned)(object_take_real(&costs, "preemption_usec", 1e-3, 6e7) + 0.999);
 }
 
 /* ---- the report --------------------------------------------------------------------------- */
@@ -189,9 +293,10 @@ static void check_version(struct object *report)
 		read_invalid(report->error, "version",
 			     "is newer than what this gpuarbd reads: install that gpuarb, or "
 			     "calibrate again");
-	if (json_object_get_boolean(json_object_object_get(report->json, "emulated")) ||
-	    !object_has(report, "emulated"))
-		read_invalid(report->error, "emulated", "is not false: nothing was measured");
+	if (!object_has(report, "emulated"))
+		read_invalid(report->error, "emulated", "is missing");
+	check_measured(report->error, report->json);
+	check_sections(report);
 }
 
 static void read_date(struct object *report, char date[static sizeof("2026-11-23")])

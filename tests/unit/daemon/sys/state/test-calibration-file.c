@@ -48,9 +48,13 @@ static char *report_of(const struct gpu_info *gpu)
 		gpu->name, gpu->device);
 	for (unsigned n = 1; n <= 15; n++)
 		write_point(out, gpu, n, n == 15);
-	fprintf(out, "], \"law\": {\"a_usec\": 60000.0, \"b_usec\": 250.0}, \"interference\": "
-		     "[{\"kind\": \"memory\", \"neighbours\": 3, \"slowdown_percent\": 170}], "
-		     "\"costs\": {\"preemption_usec\": 41.2}, \"a_later_member\": [1, {}]}\n");
+	fprintf(out,
+		"], \"law\": {\"a_usec\": 60000.0, \"b_usec\": 250.0}, \"interference\": "
+		"[{\"emulated\": false, \"kind\": \"memory\", \"neighbours\": 3, "
+		"\"slowdown_percent\": 170, \"throttled\": false, \"rounds\": [0.9, 1.1, "
+		"1.695, 1.2, 1.3]}, {\"kind\": \"compute\", \"neighbours\": 1, "
+		"\"slowdown_percent\": 100, \"throttled\": false, \"rounds\": [0.9, 0.8, 0.7, "
+		"0.9, 0.6]}], \"costs\": {\"preemption_usec\": 41.2}, \"a_later_member\": [1, {}]}\n");
 	CHECK(fclose(out) == 0);
 	return text;
 }
@@ -105,10 +109,12 @@ TEST(law_margins_and_preemption_come_from_the_report)
 	CHECK(strcmp(machine.gpu.law.source, "calibrated 2026-11-23") == 0);
 	CHECK(strcmp(machine.gpu.calibrated.date, "2026-11-23") == 0);
 	CHECK(machine.gpu.calibrated.preemption_usec == 42);
-	CHECK(machine.gpu.calibrated.n_slowdowns == 1);
+	CHECK(machine.gpu.calibrated.n_slowdowns == 2);
 	CHECK(machine.gpu.calibrated.slowdowns[0].kind == NEIGHBOURS_MEMORY);
 	CHECK(machine.gpu.calibrated.slowdowns[0].neighbours == 3);
 	CHECK(machine.gpu.calibrated.slowdowns[0].percent == 170);
+	CHECK(machine.gpu.calibrated.slowdowns[1].kind == NEIGHBOURS_COMPUTE);
+	CHECK(machine.gpu.calibrated.slowdowns[1].percent == 100);
 	free(report);
 	machine_done(&machine);
 }
@@ -169,7 +175,45 @@ TEST(edited_foreign_and_damaged_reports_are_refused)
 		{ "\"slowdown_percent\": 170", "\"slowdown_percent\": 50", "slowdown_percent" },
 		{ "\"neighbours\": 3", "\"neighbours\": 0", "neighbours: is out of range" },
 		{ "\"kind\": \"memory\"", "\"kind\": \"evil\"", "kind: is neither" },
+		{ "\"slowdown_percent\": 170", "\"slowdown_percent\": 171",
+		  "interference 1: slowdown_percent: is not that of the worst round" },
+		{ "\"slowdown_percent\": 170", "\"slowdown_percent\": 100",
+		  "interference 1: slowdown_percent: is not that of the worst round" },
+		{ "\"rounds\": [0.9, 1.1, ", "\"rounds\": [1.1, ",
+		  "interference 1: rounds: has another number" },
+		{ "\"rounds\": [0.9, 1.1, ", "\"rounds\": [0.5, 0.9, 1.1, ",
+		  "interference 1: rounds: has too many" },
+		{ "1.695", "null", "interference 1: rounds: has an element" },
+		{ "1.695", "-1.0", "interference 1: rounds: has an element" },
+		{ "\"rounds\": [0.9, 1.1, ", "\"old\": [", "interference 1: rounds: is missing" },
+		{ "\"throttled\": false, \"rounds\": [0.9, 0.8",
+		  "\"throttled\": true, \"rounds\": [0.9, 0.8", "interference 2: throttled" },
+		{ "\"throttled\": false, \"rounds\": [0.9, 0.8", "\"rounds\": [0.9, 0.8",
+		  "interference 2: throttled" },
+		{ "\"kind\": \"compute\", ", "", "interference 2: kind: is missing" },
+		{ "\"kind\": \"compute\", \"neighbours\": 1",
+		  "\"kind\": \"memory\", \"neighbours\": 3",
+		  "interference 2: neighbours: is in an earlier" },
+		{ "\"neighbours\": 3", "\"neighbours\": 4",
+		  "interference 1: neighbours: is out of range" },
+		{ "\"emulated\": false, \"gpu\"", "\"emulated\": null, \"gpu\"",
+		  "emulated: is not false" },
+		{ "\"emulated\": false, \"gpu\"", "\"emulated\": 0, \"gpu\"",
+		  "emulated: is not false" },
+		{ "\"emulated\": false, \"gpu\"", "\"emulated\": [], \"gpu\"",
+		  "emulated: is not false" },
+		{ "\"emulated\": false, \"kind\"", "\"emulated\": true, \"kind\"",
+		  "interference 1: emulated" },
+		{ "\"emulated\": false, \"kind\"", "\"emulated\": null, \"kind\"",
+		  "interference 1: emulated" },
+		{ "{\"use\": \"law\"", "{\"emulated\": true, \"use\": \"law\"",
+		  "points 1: emulated" },
+		{ "\"law\": {", "\"law\": {\"emulated\": 0, ", "law: emulated" },
+		{ "\"costs\": {", "\"costs\": {\"emulated\": true, ", "costs: emulated" },
+		{ "\"a_later_member\"", "\"ladder\": [{}, {\"emulated\": []}], \"a_later_member\"",
+		  "ladder 2: emulated" },
 		{ "\"preemption_usec\": 41.2", "\"preemption_usec\": -2", "preemption_usec" },
+		{ "\"preemption_usec\": 41.2", "\"preemption_usec\": 0", "preemption_usec" },
 		{ "\"points\": [", "\"points\": 7, \"old\": [", "points: has another type" },
 		{ "]}\n", "]", "truncated" },
 		{ "{\"schema\"", "[{\"schema\"", "truncated" },
