@@ -271,8 +271,13 @@ uint64_t rt_kernel_wcet(const struct rt_measurement *m, const struct rt_kernel *
 {
 	uint64_t longest = 0;
 
-	for (size_t k = i; k < m->n_sizes; k++)
-		longest = max_u64(longest, kernel->alone[k].longest);
+	for (size_t k = i; k < m->n_sizes; k++) {
+		bool alone = kernel->alone[k].count > 0;
+		const struct rt_times *times = alone ? &kernel->alone[k] : &kernel->beside[k];
+
+		if (times->count > 0)
+			longest = max_u64(longest, max_u64(times->longest, 1));
+	}
 	return longest;
 }
 

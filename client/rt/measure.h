@@ -41,7 +41,8 @@ struct rt_measurement {
  * -ECHILD: a command has failed; -ENOSPC: too many kernels; others of the system. problem has a sentence. */
 int rt_measure(struct rt_measurement *measurement, const char *library, char *problem, size_t size);
 
-/* The longest time of the kernel alone on this size or a larger one: a time that does not grow with CUs. */
+/* The longest time of the kernel alone on this size or a larger one: a time that does not grow with CUs. Where it
+ * ran only beside the other program, that time. 0: it ran on none of them. */
 uint64_t rt_kernel_wcet(const struct rt_measurement *measurement, const struct rt_kernel *kernel,
 			size_t i);
 

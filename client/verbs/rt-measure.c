@@ -79,17 +79,33 @@ static int choose_sizes(const struct command *command, struct rt_measurement *m)
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-/* A name of a task: its end, which is what differs most. */
-static void print_task(const struct rt_measurement *m, const struct rt_kernel *kernel)
+/* The end of the name of the kernel, which is what differs most, and an index from the second on. */
+static void name_task(const struct rt_kernel *kernel, unsigned index, char ret[static RT_NAME_MAX])
 {
-	char name[RT_NAME_MAX];
-	size_t length = strlen(kernel->name), n = length < sizeof(name) ? length : sizeof(name) - 1;
+	char suffix[16] = "";
+	size_t length = strlen(kernel->name), n;
 
-	snprintf(name, sizeof(name), "%s", kernel->name + length - n);
-	for (char *c = name; *c; c++)
+	if (index > 1)
+		snprintf(suffix, sizeof(suffix), ".%u", index);
+	n = RT_NAME_MAX - 1 - strlen(suffix);
+	snprintf(ret, RT_NAME_MAX, "%s%s", kernel->name + (length > n ? length - n : 0), suffix);
+	for (char *c = ret; *c; c++)
 		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@",
 			    *c))
 			*c = '_';
+}
+
+static bool is_named(char (*names)[RT_NAME_MAX], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], names[n]) == 0)
+			return true;
+	return false;
+}
+
+static void print_task(const struct rt_measurement *m, const struct rt_kernel *kernel,
+		       const char *name)
+{
 	printf("\n[task %s]\npartition = measured\n", name);
 	print_line(stdout, "# %s", kernel->name);
 	for (size_t i = 0; i < m->n_sizes; i++) {
@@ -100,16 +116,20 @@ static void print_task(const struct rt_measurement *m, const struct rt_kernel *k
 		if (beside->count > 0)
 			printf("; %llu times beside another program, at most %llu us",
 			       ull(beside->count), ull((beside->longest + 999) / 1000));
+		if (beside->count > 0 && alone->count == 0)
+			fputs(", which is taken for wcet", stdout);
 		putchar('\n');
 	}
 	fputs("# period = TIME\nwcet =", stdout);
-	for (size_t i = 0; i < m->n_sizes; i++)
+	for (size_t i = 0; i < m->n_sizes && rt_kernel_wcet(m, kernel, i) > 0; i++)
 		printf(" %u:%llu", m->cus[i], ull((rt_kernel_wcet(m, kernel, i) + 999) / 1000));
 	putchar('\n');
 }
 
 static void print_text(const struct rt_measurement *m, uint64_t preemption)
 {
+	char names[RT_KERNELS_MAX][RT_NAME_MAX];
+
 	printf("# %s, %u runs on each partition%s\n", m->gpu, m->runs,
 	       is_emulated() ? "; emulated clock" : "");
 	puts("[taskset]");
@@ -125,8 +145,14 @@ static void print_text(const struct rt_measurement *m, uint64_t preemption)
 	if (m->host.count > 0)
 		printf("# The longest of %llu, by the clock of the host\nhost-submission = %lluus\n",
 		       ull(m->host.count), ull((m->host.longest + 999) / 1000));
-	for (size_t k = 0; k < m->n_kernels; k++)
-		print_task(m, &m->kernels[k]);
+	for (size_t k = 0; k < m->n_kernels; k++) {
+		unsigned index = 0;
+
+		do
+			name_task(&m->kernels[k], ++index, names[k]);
+		while (is_named(names, k));
+		print_task(m, &m->kernels[k], names[k]);
+	}
 }
 
 static void json_times(struct json_object *map, const char *key, const struct rt_times *times)

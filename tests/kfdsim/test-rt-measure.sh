@@ -61,6 +61,28 @@ printf '\n\n\n\n' >&5
 settles '.leases == []'
 exec 5<&-
 
+# plans: rt plan takes what was printed.
+plans()
+{
+	sed -i 's/^# period = TIME/period = 1s/; s/^# preemption = TIME.*/preemption = 100us/' "$stage/out"
+	cp "$stage/out" "$stage/set.ini"
+	gpuarbctl rt plan "$stage/set.ini" --profile=radeon-vii --profiles="$tree/conf/gpus" --json \
+		>"$stage/out" 2>"$stage/err" || failed 'rt plan refuses what rt measure prints'
+}
+
+# A kernel that is never seen alone, and two whose names have one end.
+rm "$stage/once"
+# shellcheck disable=SC2016 # the shell of the command expands them
+ends 0 --runs=1 --sizes=2 -- sh -c 'end=_of_a_kernel_that_has_a_very_long_name
+	printf "kernel %u 30 %s\n" 5000 "first$end" 6000 "second$end" >>"$GPUARB_KERNEL_TIMES"
+	[ ! -e "$1/once" ] || echo "kernel 7000 30 other" >>"$GPUARB_KERNEL_TIMES"
+	: >"$1/once"' sh "$stage"
+grep -q '^# 30 CUs: 0 times alone.* at most 7 us, which is taken for wcet$' "$stage/out" ||
+	failed 'it does not tell where the time is from'
+plans
+json '[.tasks[] | .name, .wcet_usec] == ["a_kernel_that_has_a_very_long_name"[-32:], 5,
+	"a_kernel_that_has_a_very_long_name"[-30:] + ".2", 6, "other", 7]'
+
 # Two frames after a first one: each is two kernels of one name.
 program=(sh -c 'echo frames 2 | "$@"' sh "$CLIENT_REALTIME" --plain 60)
 ends 0 --runs=1 --sizes=4 --json -- "${program[@]}"
@@ -77,9 +99,6 @@ grep -q emulated "$stage/out" || failed 'the clock is not named'
 grep -q '^margin = [0-9]*%$' "$stage/out" || failed 'there is no margin'
 wcet=$(sed -n 's/^wcet = 30://p' "$stage/out")
 host=$(sed -n 's/^host-submission = \([0-9]*\)us$/\1/p' "$stage/out")
-sed -i 's/^# period = TIME/period = 1s/; s/^# preemption = TIME.*/preemption = 100us/' "$stage/out"
-cp "$stage/out" "$stage/set.ini"
-gpuarbctl rt plan "$stage/set.ini" --profile=radeon-vii --profiles="$tree/conf/gpus" --json \
-	>"$stage/out" 2>"$stage/err" || failed 'rt plan refuses what rt measure prints'
+plans
 json ".tasks[0] | .name == \"_Z4spinPj\" and .wcet_usec == $wcet and .wcet_source == \"measured\""
 json ".partitions[0] | .effective_cus == 30 and .host_usec == $host"
