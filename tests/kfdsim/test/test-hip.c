@@ -480,12 +480,12 @@ static struct gpuarb_rt_task *add_task(struct gpuarb_rt *rt, uint64_t deadline)
 	return task;
 }
 
-/* Jobs with deadlines in 3, 1 and 2 hours wait for one that runs. */
+/* Jobs with deadlines in 30, 10 and 20 minutes wait for one that runs. */
 static void run_jobs(struct stage *stage, uint32_t policy, const char *wanted)
 {
 	static char bytes[3][COPIED], back[COPIED];
 	struct gpuarb_rt_options options = GPUARB_RT_OPTIONS_INIT;
-	static const unsigned hours[] = { 3, 1, 2 };
+	static const unsigned minutes[] = { 30, 10, 20 };
 	struct gpuarb_rt_task *tasks[3];
 	struct gpuarb_rt_statistics statistics;
 	struct order order = { .n = 0 };
@@ -497,7 +497,7 @@ static void run_jobs(struct stage *stage, uint32_t policy, const char *wanted)
 	CHECK(gpuarb_hip_device(stage->lease, 0, &options.device) == 0);
 	CHECK(gpuarb_rt_new(stream, &options, &rt) == 0 && sem_init(&order.held, 0, 0) == 0);
 	for (size_t i = 0; i < 3; i++)
-		tasks[i] = add_task(rt, hours[i] * UINT64_C(3600) * 1000000);
+		tasks[i] = add_task(rt, minutes[i] * UINT64_C(60) * 1000000);
 	CHECK(gpuarb_rt_submit(tasks[0], 0, hold, &order) == 0);
 	for (size_t i = 0; i < 3; i++) {
 		memset(bytes[i], (int)('a' + i), COPIED);
