@@ -46,14 +46,30 @@ static void find_best(const struct model *model, struct explanation *e)
 	e->best = model->geometry.xccs * least;
 }
 
+/* Whether the kernel refuses the mask for half a WGP, or ROCr finds no CU in its bits: the queue then goes
+ * on without a mask (tests/data/measured: rx7800xt_occupied.tsv, mi300x_occupied.tsv). */
+static bool is_lost(const struct model *model, const uint32_t *mask, size_t words,
+		    const struct cuset *set)
+{
+	const uint32_t firsts = UINT32_C(0x55555555);
+	bool any = false, split = false;
+
+	for (size_t i = 0; i < words; i++) {
+		any |= mask[i] != 0;
+		split |= ((mask[i] ^ mask[i] >> 1) & firsts) != 0;
+	}
+	return (any && cuset_empty(set)) || (split && geometry_step(&model->geometry) == 2);
+}
+
 static void find_unmasked(const struct model *model, struct explanation *e)
 {
-	struct cuset occupied;
+	struct cuset occupied = model->all;
 
-	geometry_occupied(&model->geometry, &e->set, &occupied);
+	if (!e->lost)
+		geometry_occupied(&model->geometry, &e->set, &occupied);
 	e->occupied = cuset_count(&occupied);
-	for (unsigned x = 0; x < model->geometry.xccs && e->occupied > e->cus; x++)
-		if (!geometry_xcc_used(&model->geometry, &e->set, x))
+	for (unsigned x = 0; x < model->geometry.xccs && (e->lost || e->occupied > e->cus); x++)
+		if (e->lost || !geometry_xcc_used(&model->geometry, &e->set, x))
 			e->unmasked[e->n_unmasked++] = x;
 }
 
@@ -67,7 +83,8 @@ void explain(const struct model *model, const uint32_t *mask, size_t words, stru
 
 	codec_decode(&model->codec, mask, words, &ret->set);
 	ret->cus = cuset_count(&ret->set);
-	ret->effective = geometry_effective(&model->geometry, &ret->set);
+	ret->lost = is_lost(model, mask, words, &ret->set);
+	ret->effective = ret->lost ? 0 : geometry_effective(&model->geometry, &ret->set);
 	ret->all_cus = cuset_count(&model->all);
 	ret->all_effective = geometry_effective(&model->geometry, &model->all);
 	count_pairs(model, ret);

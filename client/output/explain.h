@@ -11,9 +11,11 @@ struct explanation {
 	struct cuset set;
 	bool valid;
 	char problem[256]; /* "" for a valid mask */
-	unsigned cus, effective;
-	unsigned occupied; /* CUs that the hardware uses: more than cus if an XCC runs unmasked */
-	uint32_t unmasked[CUSET_XCCS]; /* XCCs without a CU in a mask that has others */
+	bool lost;         /* the queue runs without a mask, and nothing reports it */
+	unsigned cus;
+	unsigned effective; /* 0 for a lost mask */
+	unsigned occupied;  /* CUs that the hardware uses: more than cus if an XCC runs unmasked */
+	uint32_t unmasked[CUSET_XCCS]; /* XCCs that run unmasked: all of them for a lost mask */
 	unsigned n_unmasked;
 	unsigned all_cus, all_effective;
 	unsigned pair[CUSET_XCCS][CUSET_ENGINES]; /* CUs by XCC and shader engine */

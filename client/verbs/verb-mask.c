@@ -29,7 +29,7 @@ static void json_law(struct json_object *map, const struct model *model,
 	struct json_object *range;
 
 	json_number(map, "effective_cus", e->effective);
-	json_real(map, "efficiency", e->cus > 0 ? (double)e->effective / e->occupied : NAN);
+	json_real(map, "efficiency", e->effective > 0 ? (double)e->effective / e->occupied : NAN);
 	json_real(map, "relative_time", least > 0 ? least : NAN);
 	range = json_map(map, "relative_time_range");
 	json_real(range, "least", least > 0 ? least : NAN);
@@ -102,10 +102,11 @@ static void print_advice(const struct model *model, const struct explanation *e)
 
 static void print_unmasked(const struct explanation *e)
 {
-	printf("isolation broken: %u of %u CUs occupied. The hardware runs an XCC without a bit "
-	       "unmasked: XCC",
-	       e->occupied, e->all_cus);
-	for (unsigned i = 0; i < e->n_unmasked; i++)
+	printf("isolation broken: %u of %u CUs occupied. ", e->occupied, e->all_cus);
+	fputs(e->lost ? "Such a mask is lost: the queue runs unmasked"
+		      : "The hardware runs an XCC without a bit unmasked: XCC",
+	      stdout);
+	for (unsigned i = 0; i < e->n_unmasked && !e->lost; i++)
 		printf("%s%u", i == 0 ? " " : ", ", e->unmasked[i]);
 	putchar('\n');
 }
@@ -132,10 +133,10 @@ static void print_explanation(const struct command *command, const struct model 
 	print_line(stdout, "%u of %u CUs, %s%s", e->cus, e->all_cus,
 		   e->valid ? "valid" : "not valid: ", e->problem);
 	print_counts(model, e);
-	if (e->effective == 0)
-		return;
 	if (e->n_unmasked > 0)
 		print_unmasked(e);
+	if (e->effective == 0)
+		return;
 	printf("effective CUs: %u (efficiency %.2f)\n", e->effective,
 	       (double)e->effective / e->occupied);
 	if (e->valid)

@@ -114,7 +114,16 @@ json_out '.valid == false and (.problem | length > 0) and .relative_time == null
 mask 0 explain 60 --profile=radeon-vii --json
 json_out '.valid == false and .relative_time == null and (.problem | test("60"))'
 mask 0 explain 0x1 --profile=rx6900xt --json
-json_out '.valid == false and (.problem | test("WGP"))'
+json_out '.valid == false and (.problem | test("WGP")) and .occupied_cus == 80
+	and .unmasked_xccs == [0] and .effective_cus == 0 and .efficiency == null'
+mask 0 explain 0-14 --profile=rx7800xt
+out_has '60 of 60'
+check 'a lost mask has no efficiency and no hint' sh -c '! grep -q "efficien\|uneven\|cliff" "$1"' sh "$dir/out"
+mask 0 explain 304-400 --profile=mi300x-spx --json
+json_out '.valid == false and .cus == 0 and .occupied_cus == 304 and .efficiency == null
+	and .unmasked_xccs == [range(8)]'
+mask 0 explain 304-400 --profile=mi300x-spx
+out_has '304 of 304'
 mask 0 explain 0x3 --profile=rx6900xt --json
 json_out '.valid and .cus == 2'
 mask 0 explain 0xf --profile=mi300x-spx --json
