@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -166,7 +167,10 @@ static int check_file(const struct command *command, const char *file)
 {
 	const char *slash = file ? strrchr(file, '/') : NULL;
 	char directory[PATH_MAX] = ".";
+	struct stat st;
 
+	if (file && stat(file, &st) == 0 && S_ISDIR(st.st_mode))
+		return fail(command, EXIT_FAILED, "%s: %s", file, strerror(EISDIR));
 	if (!file || strcmp(file, "-") == 0 || access(file, W_OK) == 0)
 		return EXIT_OK;
 	if (slash)
@@ -176,21 +180,22 @@ static int check_file(const struct command *command, const char *file)
 	return fail(command, EXIT_FAILED, "%s: %s", file, strerror(errno));
 }
 
+/* What was measured is printed even if a file cannot be written any more. */
 static int tell(const struct command *command, const struct bench *bench,
 		const struct calibration *calibration)
 {
-	int r = EXIT_OK;
+	int page = EXIT_OK, submission = EXIT_OK;
 
 	if (command->html)
-		r = write_file(command, bench, calibration, command->html, page_print);
-	if (r == EXIT_OK && command->submit_file)
-		r = write_file(command, bench, calibration, command->submit_file,
-			       calibration_print_submission);
-	if (r == EXIT_OK && command->json)
+		page = write_file(command, bench, calibration, command->html, page_print);
+	if (command->submit_file)
+		submission = write_file(command, bench, calibration, command->submit_file,
+					calibration_print_submission);
+	if (command->json)
 		calibration_print_json(bench->gpu, &bench->model, calibration, stdout);
-	else if (r == EXIT_OK)
+	else
 		calibration_print_text(command, bench->gpu, calibration, stdout);
-	return r;
+	return page == EXIT_OK ? submission : page;
 }
 
 static int start(struct command *command, struct bench *bench, unsigned processes,

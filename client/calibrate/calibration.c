@@ -445,8 +445,10 @@ static double find_cliff(const struct model *model, const struct calibration *c)
 static int measure_all(const struct calibration_run *run, struct reference *reference)
 {
 	struct calibration *c = run->calibration;
-	int r = compare_speed(run, reference);
+	int r;
 
+	c->during = "the whole GPU";
+	r = compare_speed(run, reference);
 	for (size_t i = 0; i < c->n && r >= 0; i++) {
 		if (run->progress)
 			run->progress("masks", i, c->n);

@@ -72,8 +72,21 @@ int run_latency(struct command *command)
 	return start(command);
 }
 
+static bool is_stdout(const char *file)
+{
+	return file && strcmp(file, "-") == 0;
+}
+
 int run_calibrate(struct command *command)
 {
+	const char *html = command->html, *submission = command->submit_file;
+
+	if (command->json && (is_stdout(html) || is_stdout(submission)))
+		return fail(command, EXIT_USAGE,
+			    "--json and a file '-' both write to standard output: name a file");
+	if (html && submission && strcmp(html, submission) == 0)
+		return fail(command, EXIT_USAGE,
+			    "--html and --submit-file both name '%.80s': name two files", html);
 	if (command->oversubscribe && (command->quick || command->shared))
 		return fail(command, EXIT_USAGE, "--oversubscribe excludes --quick and --shared");
 	return start(command);

@@ -31,6 +31,9 @@ mkdir "$dir/tenants.d"
 printf '[tenant everything]\nmatch-user = %s\n' "$(id -un)" >"$dir/tenants.d/10-all.conf"
 ends 2 calibrate 0
 ends 2 calibrate --same-line
+ends 2 calibrate --json --html=-
+ends 2 calibrate --json --submit-file=-
+ends 2 calibrate --html="$dir/both" --submit-file="$dir/both"
 ends 0 calibrate --help
 out_has '--gpu'
 ends 5 calibrate
@@ -101,6 +104,8 @@ ends 1 calibrate --quick --html=/nonexistent/page.html
 err_has '/nonexistent/page.html'
 check 'nothing is measured for a file that cannot be written' sh -c '! grep -q games "$1"' sh "$dir/err"
 ends 1 calibrate --quick --submit-file="$dir"
+err_has "$dir"
+check 'nothing is measured for a directory' sh -c '! grep -q neighbours "$1"' sh "$dir/err"
 # More queues than slots: gpuarbd must grant them, and the ladder ends where it is much slower, or hangs.
 ends 2 calibrate --oversubscribe --quick
 ends 2 calibrate --oversubscribe --shared

@@ -224,6 +224,8 @@ TEST(run_during_which_the_clock_jumps_is_repeated)
 	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
 	CHECK(run.calibration.clock_jumps == 2 && run.calibration.law.worst_error < 1);
 	CHECK(run.calibration.n_events == 2 && run.calibration.event[1].repeated);
+	for (size_t i = 0; i < run.calibration.n_events; i++)
+		CHECK(strstr(run.calibration.event[i].during, "whole"));
 	run = (struct run){ .model.jumps = 1000 };
 	CHECK(measure(&run, "radeon-vii", "gfx906") == -EPROTO);
 	CHECK(run.model.live == 0);
