@@ -148,6 +148,11 @@ static void say_changes(const struct rt_plan *plan, const struct rt_gpu_plan *gp
 	}
 }
 
+static bool set_times_out(const struct rt_set *set)
+{
+	return set->preemption_timeout != RT_UNSET && set->preemption_timeout > 0;
+}
+
 static void say_activation(const struct rt_plan *plan, struct list *list)
 {
 	const struct rt_set *set = plan->set;
@@ -163,9 +168,8 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 			    "enforce-delay and %s), provided that every tenant whose leases borrow "
 			    "has enforce = kill, and that gpuarb-enforce.socket is active.",
 			    p->name, ull(plan->partitions[i].activation),
-			    set->preemption_timeout != RT_UNSET
-				    ? "the preemption time-out of the kernel"
-				    : "the removal of a killed borrower's queues");
+			    set_times_out(set) ? "the preemption time-out of the kernel"
+					       : "the removal of a killed borrower's queues");
 		else
 			say(list, "%s is active %llu us after its activation.", p->name,
 			    ull(p->activation));
@@ -179,13 +183,15 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 
 static void say_gpus(const struct rt_plan *plan, struct list *list)
 {
+	bool times_out = set_times_out(plan->set);
+
 	say(list, "The plan uses the GPU as if no other lease were granted on it. Leases of other "
 		  "classes get the CUs that are left.");
 	if (plan->layout.n > 1)
 		say(list, plan->layout.any_order
 				  ? "The partitions fit in any order of their start."
 				  : "The partitions fit if they start in the order below.");
-	if (plan->set->preemption_timeout != RT_UNSET)
+	if (times_out)
 		say(list,
 		    "One preemption times out within a response, in each partition: the GPU stands "
 		    "still for %llu us.",
@@ -193,7 +199,7 @@ static void say_gpus(const struct rt_plan *plan, struct list *list)
 	say(list,
 	    "The GPU clock is the one of the measurements. No %sreset, no page fault, no lack of "
 	    "memory that evicts queues, and no debugger stops the GPU.",
-	    plan->set->preemption_timeout == RT_UNSET ? "preemption that times out, no " : "");
+	    !times_out ? "preemption that times out, no " : "");
 }
 
 /* CP runs one queue of a pipe at a time, and neither the driver nor a program chooses the pipe. The
@@ -212,16 +218,26 @@ static void say_pipes(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
 		    ull(own), ull(gpu->changed_queues), pipes, ull((all + pipes - 1) / pipes));
 }
 
-static void say_unstated_host(const struct rt_plan *plan, struct list *list)
+static void say_unstated_partitions(const struct rt_plan *plan, struct list *list)
 {
 	const struct rt_set *set = plan->set;
 
-	for (size_t i = 0; i < set->n_partitions; i++)
-		if (set->partitions[i].host_submission == RT_UNSET)
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		const struct rt_partition *p = &set->partitions[i];
+
+		if (p->host_submission == RT_UNSET)
 			say(list,
 			    "The file does not state how long the program of %s takes to submit a "
 			    "job and to learn of its end: it counts as 0 (host-submission = TIME).",
-			    set->partitions[i].name);
+			    p->name);
+		if (p->start_inactive && !p->waits_for_grant && p->activation == RT_UNSET &&
+		    set->borrowers)
+			say(list,
+			    "The file does not state how long an activation of %s takes: it counts "
+			    "as %llu us, which needs enforce = kill for every tenant whose leases "
+			    "borrow, and gpuarb-enforce.socket (activation-latency = TIME).",
+			    p->name, ull(plan->partitions[i].activation));
+	}
 }
 
 static bool preempts(const struct rt_plan *plan)
@@ -232,21 +248,52 @@ static bool preempts(const struct rt_plan *plan)
 	return false;
 }
 
-static bool copies(const struct rt_plan *plan)
+/* On how many GPUs jobs copy. */
+static size_t copying_gpus(const struct rt_plan *plan)
 {
+	bool copies[RT_GPUS_MAX] = { false };
+	size_t n = 0;
+
 	for (size_t i = 0; i < plan->set->n_partitions; i++)
-		if (plan->partitions[i].copies)
-			return true;
-	return false;
+		copies[plan->partitions[i].gpu] |= plan->partitions[i].copies;
+	for (size_t i = 0; i < plan->n_gpus; i++)
+		n += copies[i];
+	return n;
+}
+
+static void say_unstated_copies(const struct rt_plan *plan, struct list *list)
+{
+	size_t gpus = copying_gpus(plan);
+
+	if (gpus > 0 && !plan->set->own_copies)
+		say(list,
+		    "The file does not state that no other program copies with the SDMA engines of the "
+		    "GPU: a copy can wait for theirs (own-copies = yes).");
+	if (gpus > 1 && !plan->set->independent_copies)
+		say(list,
+		    "The file does not state that copies of different GPUs do not slow each other: they "
+		    "can share a link or the memory of the host (independent-copies = yes).");
+}
+
+static void say_unstated_margin(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
+				struct list *list)
+{
+	const struct rt_set *set = plan->set;
+
+	if (*gpu->margin.row && set->neighbours == RT_UNSET && set->borrowers)
+		say(list,
+		    "The file does not state how many other leases run at the same time: of those that "
+		    "borrow CUs, the margin is for one (neighbours = N).");
+	if (gpu->margin.percent < MARGIN_LAW && count_source(plan, gpu, RT_MODELLED) > 0)
+		say(list,
+		    "Execution times are modelled, and the margin of %u %% is less than the error of "
+		    "the model, %u %% (margin = SHARE, or measure these numbers of CUs).",
+		    gpu->margin.percent, MARGIN_LAW);
 }
 
 static void say_conditions(const struct rt_plan *plan, struct list *list)
 {
 	const struct rt_set *set = plan->set;
-	size_t modelled = 0;
-
-	for (size_t i = 0; i < plan->n_gpus; i++)
-		modelled += count_source(plan, &plan->gpus[i], RT_MODELLED);
 
 	if (!set->capped)
 		say(list,
@@ -270,21 +317,20 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		    "The file does not state how many other leases are granted or activated within "
 		    "one response time: only those that start inactive in this file are counted "
 		    "(activations = N).");
-	if (set->margin_percent == 0 && modelled > 0)
+	if (set->preemption_timeout == RT_UNSET)
 		say(list,
-		    "Execution times are modelled, and the margin is 0%%: what the model misses is "
-		    "in no figure (margin = SHARE, or measure these numbers of CUs).");
-	if (copies(plan) && !set->own_copies)
-		say(list,
-		    "The file does not state that no other program copies with the SDMA engines of the "
-		    "GPU: a copy can wait for theirs (own-copies = yes).");
+		    "The file does not state whether a preemption can time out: none is counted "
+		    "(preemption-timeout = TIME, or 0 for never).");
+	say_unstated_copies(plan, list);
 	for (size_t i = 0; i < plan->n_gpus; i++) {
 		list->gpu = plan->n_gpus > 1 ? plan->gpus[i].gpu.name : NULL;
-		if (plan->gpus[i].n_partitions > 0)
-			say_pipes(plan, &plan->gpus[i], list);
+		if (plan->gpus[i].n_partitions == 0)
+			continue;
+		say_pipes(plan, &plan->gpus[i], list);
+		say_unstated_margin(plan, &plan->gpus[i], list);
 	}
 	list->gpu = NULL;
-	say_unstated_host(plan, list);
+	say_unstated_partitions(plan, list);
 }
 
 static void say_offsets(const struct rt_plan *plan, struct list *list)
@@ -307,7 +353,7 @@ static void say_offsets(const struct rt_plan *plan, struct list *list)
 
 static void say_copies(const struct rt_plan *plan, struct list *list)
 {
-	if (copies(plan))
+	if (copying_gpus(plan) > 0)
 		say(list,
 		    "A job copies in, executes and copies out, one after the other. Times of copies are "
 		    "the longest possible ones while nothing else copies; all copies share one SDMA "

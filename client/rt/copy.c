@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/rt/copy.h"
 
+#include "client/rt/dispatch.h"
+
 /* Copies of other partitions' jobs that are released so that they can be under way in a window of this
  * length, if all jobs keep their deadlines. */
 static uint64_t copied_by_others(const struct rt_plan *plan, size_t partition, uint64_t window)
@@ -31,6 +33,8 @@ static uint64_t time_of(const struct rt_plan *plan, const struct rt_task *task, 
 
 	if (usec == 0)
 		return 0;
+	if (bound_load(&bound) > DISPATCH_LOAD_MAX)
+		return BOUND_NONE;
 	bound.latency = 0;
 	while (window <= task->deadline) {
 		time = own + copied_by_others(plan, task->partition, window);

@@ -150,6 +150,34 @@ static int check_pipes(const struct rt_plan *plan, const struct rt_gpu_plan *gpu
 	return -EINVAL;
 }
 
+/* Partitions of the set are neighbours, and their activations count. */
+static int check_counts(const struct rt_plan *plan, size_t gpu, char *problem, size_t size)
+{
+	const struct rt_set *set = plan->set;
+	const struct rt_gpu_plan *g = &plan->gpus[gpu];
+
+	if (set->neighbours == 0 && g->n_partitions > 1) {
+		snprintf(
+			problem, size,
+			"[taskset]: neighbours = 0 cannot be true: this set has %zu partitions on %s; "
+			"use %zu or more, or leave the key out",
+			g->n_partitions, g->gpu.name, g->n_partitions - 1);
+		return -EINVAL;
+	}
+	for (size_t i = 0; set->activations.number == 0 && i < set->n_partitions; i++) {
+		if (plan->partitions[i].gpu != gpu || activations_of_others(plan, i) == 0)
+			continue;
+		snprintf(
+			problem, size,
+			"[taskset]: activations = 0 cannot be true for [partition %s]: this set has "
+			"other partitions on %s that start inactive, and are activated; use %llu or "
+			"more, or leave the key out",
+			set->partitions[i].name, g->gpu.name, ull(activations_of_others(plan, i)));
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* A plan with preemptions needs their cost. */
 static int check_preemption(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
 			    char *problem, size_t size)
@@ -166,10 +194,10 @@ static int check_preemption(const struct rt_plan *plan, const struct rt_gpu_plan
 	return -EINVAL;
 }
 
-static int disturb_gpu(const struct rt_plan *plan, struct rt_gpu_plan *gpu, char *problem,
-		       size_t size)
+static int disturb_gpu(struct rt_plan *plan, size_t i, char *problem, size_t size)
 {
 	const struct rt_set *set = plan->set;
+	struct rt_gpu_plan *gpu = &plan->gpus[i];
 	unsigned calibrated = gpu->gpu.info.calibrated.preemption_usec;
 	int r;
 
@@ -182,7 +210,9 @@ static int disturb_gpu(const struct rt_plan *plan, struct rt_gpu_plan *gpu, char
 	if (gpu->n_partitions == 0)
 		return 0;
 	r = check_preemption(plan, gpu, problem, size);
-	return r < 0 ? r : check_pipes(plan, gpu, problem, size);
+	if (r >= 0)
+		r = check_pipes(plan, gpu, problem, size);
+	return r < 0 ? r : check_counts(plan, i, problem, size);
 }
 
 int rt_plan_disturb(struct rt_plan *plan, char *problem, size_t size)
@@ -190,7 +220,7 @@ int rt_plan_disturb(struct rt_plan *plan, char *problem, size_t size)
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < plan->n_gpus; i++)
-		r = disturb_gpu(plan, &plan->gpus[i], problem, size);
+		r = disturb_gpu(plan, i, problem, size);
 	for (size_t i = 0; r >= 0 && i < plan->set->n_partitions; i++)
 		make_bound(plan, i);
 	return r;

@@ -16,19 +16,27 @@ static void list_gpus(const struct rt_plan *plan, char *buf, size_t size)
 				      plan->gpus[i].gpu.name);
 }
 
-/* The GPU of a partition: the one that it names, or the only one. */
+/* By the names in the set, then by those of the GPUs or profiles; no name: the only one. n_gpus: none. */
+static size_t gpu_of(const struct rt_plan *plan, const char *name)
+{
+	if (!*name)
+		return plan->n_gpus == 1 ? 0 : plan->n_gpus;
+	for (size_t k = 0; k < plan->n_gpus; k++)
+		if (strcmp(name, plan->gpus[k].gpu.name) == 0)
+			return k;
+	for (size_t k = 0; k < plan->n_gpus; k++)
+		if (strcmp(name, plan->gpus[k].gpu.info.name) == 0)
+			return k;
+	return plan->n_gpus;
+}
+
 static int find_gpu(struct rt_plan *plan, size_t i, char *problem, size_t size)
 {
 	const struct rt_partition *partition = &plan->set->partitions[i];
+	size_t k = gpu_of(plan, partition->gpu);
 	char names[256];
 
-	for (size_t k = 0; k < plan->n_gpus; k++) {
-		const struct rt_gpu *gpu = &plan->gpus[k].gpu;
-
-		if (*partition->gpu ? strcmp(partition->gpu, gpu->name) != 0 &&
-					      strcmp(partition->gpu, gpu->info.name) != 0
-				    : plan->n_gpus > 1)
-			continue;
+	if (k < plan->n_gpus) {
 		plan->partitions[i].gpu = k;
 		plan->gpus[k].n_partitions++;
 		plan->gpus[k].queues += rt_partition_queues(partition);

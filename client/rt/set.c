@@ -338,6 +338,11 @@ static void check_partition(const struct ini_place *whole, const struct rt_parti
 			"least 2 per process",
 			partition->name, partition->queues, partition->processes,
 			partition->processes == 1 ? "" : "es");
+	if (partition->policy != RT_FIFO && partition->processes > 1)
+		ini_bad(&place,
+			"[partition %s]: the dispatcher of policy = %s is one process, not %u: leave "
+			"out processes, or use fifo",
+			partition->name, rt_policy_names[partition->policy], partition->processes);
 	if (!partition->start_inactive &&
 	    (partition->activation != RT_UNSET || partition->waits_for_grant))
 		ini_bad(&place,

@@ -82,13 +82,13 @@ struct rt_set {
 	unsigned margin_percent; /* or MARGIN_MEASURED */
 	uint64_t neighbours;     /* leases that run at the same time; RT_UNSET */
 	enum neighbours neighbours_use;
-	bool capped, masked, own_pipes, own_copies, no_graphics, borrowers, law;
+	bool capped, masked, own_pipes, own_copies, independent_copies, no_graphics, borrowers, law;
 	uint64_t preemption;           /* cost of one preemption of the GPU; RT_UNSET */
 	struct rt_often queue_changes; /* of other programs */
 	struct rt_often activations;   /* of other leases */
 	struct bound_rates queue_change_rates, activation_rates;
 	uint64_t changed_queues;     /* by one change of masks; RT_UNSET: all queues of others */
-	uint64_t preemption_timeout; /* the kernel's; RT_UNSET: no preemption ever times out */
+	uint64_t preemption_timeout; /* the kernel's; 0: no preemption ever times out; RT_UNSET */
 	struct rt_daemon daemon;     /* settings of gpuarbd that the plan assumes */
 	struct rt_daemon in_force;   /* settings of its configuration */
 

@@ -12,6 +12,8 @@ void rt_rig_init(struct rt_rig *rig)
 		.no_graphics = true,
 		.own_pipes = true,
 		.own_copies = true,
+		.independent_copies = true,
+		.neighbours = RT_UNSET,
 		.law = true,
 		.queue_changes.number = 0,
 		.preemption = RT_UNSET,
@@ -20,7 +22,7 @@ void rt_rig_init(struct rt_rig *rig)
 		.daemon = { .activate_grace = 1000000,
 			    .activate_min_interval = 1000000,
 			    .enforce_delay = 1000000 },
-		.preemption_timeout = RT_UNSET,
+		.preemption_timeout = 0,
 		.tasks = rig->tasks,
 	};
 }

@@ -127,7 +127,6 @@ void draw_set(bool preempts, struct set *ret)
 
 	*ret = (struct set){
 		.margin = margins[below(7)],
-		.neighbours = one_in(2) ? below(8) : -1,
 		.preempts = preempts,
 		.borrowers = !one_in(3),
 		.preemption = one_in(4) ? draw_time(100, 2000) : draw_time(10, 200),
@@ -148,6 +147,11 @@ void draw_set(bool preempts, struct set *ret)
 		ret->partitions[i].gpu = (size_t)below((int64_t)gpus);
 		ret->partitions[i].shares = one_in(4);
 	}
+	/* Not fewer than the partitions of the set. */
+	ret->neighbours = one_in(2) ? (int64_t)ret->n_partitions - 1 + below(6) : -1;
+	for (size_t i = 0; ret->n_partitions > 1 && i < ret->n_partitions; i++)
+		if (ret->partitions[i].activation >= 0 && ret->activations == 0)
+			ret->activations = 1;
 	if (one_in(4))
 		draw_copies(ret);
 }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "check.h"
+#include "core/policy/settings.h"
 #include "random-geometry.h"
 #include "rt-rig.h"
 
@@ -39,7 +40,7 @@ TEST(the_fewest_cus_and_the_growth_are_exact)
 		const struct rt_partition_plan *p = &plan->partitions[0];
 		uint64_t allowed = rt_plan_allowed(plan, 0);
 
-		if (plan->result != RT_ACCEPTED)
+		if (plan->result == RT_REJECTED)
 			continue;
 		judged++;
 		for (size_t t = 0; t < rig.set.n_tasks; t++) {
@@ -103,12 +104,17 @@ TEST(an_unstated_condition_makes_the_result_conditional)
 	rig.set.queue_changes.number = RT_UNSET;
 	_cleanup_(rt_plan_freep) struct rt_plan *queues = rt_rig_plan(&rig, &gpu);
 	CHECK(queues->result == RT_CONDITIONAL && strstr(queues->conditions[0], "queue-changes"));
+	rig.set.preemption_timeout = RT_UNSET;
+	_cleanup_(rt_plan_freep) struct rt_plan *timeout = rt_rig_plan(&rig, &mes);
+	CHECK(timeout->result == RT_CONDITIONAL &&
+	      strstr(timeout->conditions[0], "preemption-timeout"));
+	rig.set.preemption_timeout = 0;
 	/* Queues of others stop nobody there. */
 	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &mes);
 	CHECK(none->result == RT_ACCEPTED);
 }
 
-TEST(a_modelled_time_without_a_margin_is_a_condition)
+TEST(a_modelled_time_with_less_margin_than_its_error_is_a_condition)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_rig rig;
@@ -121,9 +127,59 @@ TEST(a_modelled_time_without_a_margin_is_a_condition)
 	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &gpu);
 	CHECK(none->tasks[0].source == RT_MODELLED && none->result == RT_CONDITIONAL);
 	CHECK(none->n_conditions == 1 && strstr(none->conditions[0], "(margin"));
-	rig.set.margin_percent = 1;
+	rig.set.margin_percent = MARGIN_LAW - 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *less = rt_rig_plan(&rig, &gpu);
+	CHECK(less->tasks[0].source == RT_MODELLED && less->result == RT_CONDITIONAL);
+	CHECK(less->n_conditions == 1 && strstr(less->conditions[0], "(margin"));
+	rig.set.margin_percent = MARGIN_LAW;
 	_cleanup_(rt_plan_freep) struct rt_plan *some = rt_rig_plan(&rig, &gpu);
 	CHECK(some->tasks[0].source == RT_MODELLED && some->result == RT_ACCEPTED);
+}
+
+TEST(a_measured_margin_needs_the_number_of_neighbours_that_borrow)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 15)->start_inactive = false;
+	rig.set.margin_percent = MARGIN_MEASURED;
+	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &gpu);
+	CHECK(none->result == RT_ACCEPTED);
+	rig.set.borrowers = true;
+	rig.set.preemption = 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *unknown = rt_rig_plan(&rig, &gpu);
+	CHECK(unknown->result == RT_CONDITIONAL && unknown->n_conditions == 1);
+	CHECK(strstr(unknown->conditions[0], "(neighbours = N)"));
+	rig.set.neighbours = 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *stated = rt_rig_plan(&rig, &gpu);
+	CHECK(stated->result == RT_ACCEPTED);
+}
+
+/* Refused, in these words. */
+static void contradicts(const struct rt_rig *rig, const char *words)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_plan *plan = NULL;
+	char problem[512] = "";
+
+	CHECK(rt_rig_make(rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	printf("  %s\n", problem);
+	CHECK(strstr(problem, words));
+}
+
+TEST(partitions_of_the_set_are_neighbours_that_are_activated)
+{
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 15);
+	rt_rig_needs(&rig, 15);
+	rig.set.neighbours = 0;
+	contradicts(&rig, "neighbours = 0 cannot be true: this set has 2 partitions on g; use 1");
+	rig.set.neighbours = 1;
+	rig.set.partitions[1].start_inactive = true;
+	contradicts(&rig, "activations = 0 cannot be true for [partition p0]");
 }
 
 TEST(more_partitions_than_pipes_have_no_pipes_of_their_own)
@@ -234,6 +290,18 @@ TEST(activation_counts_unless_the_first_job_waits_for_the_grant)
 	/* Grace, a step of enforcement, and the next scan. */
 	CHECK(ladder->partitions[0].activation == 1000000 + 1000000 + 50000);
 	CHECK(ladder->result == RT_REJECTED && strstr(ladder->tasks[0].reason, "waits-for-grant"));
+	/* With a borrower that has to be killed. */
+	rig.tasks[0].period = rig.tasks[0].deadline = 3000000;
+	rig.set.borrowers = true;
+	rig.set.preemption = 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *killed = rt_rig_plan(&rig, &gpu);
+	CHECK(killed->result == RT_CONDITIONAL && killed->n_conditions == 1);
+	CHECK(strstr(killed->conditions[0], "(activation-latency = TIME)"));
+	partition->activation = 2000000;
+	_cleanup_(rt_plan_freep) struct rt_plan *stated = rt_rig_plan(&rig, &gpu);
+	CHECK(stated->result == RT_ACCEPTED);
+	rig.set.borrowers = false;
+	rig.tasks[0].period = rig.tasks[0].deadline = 1000;
 	partition->activation = 500;
 	_cleanup_(rt_plan_freep) struct rt_plan *quick = rt_rig_plan(&rig, &gpu);
 	CHECK(quick->result == RT_ACCEPTED && quick->tasks[0].slack == 0);
@@ -255,6 +323,7 @@ TEST(a_preemption_that_times_out_counts_in_every_partition)
 	rt_rig_needs(&rig, 15)->start_inactive = true;
 	rig.set.partitions[1].waits_for_grant = true;
 	rig.set.preemption_timeout = 9000000;
+	rig.set.activations.number = 1;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 	CHECK(plan->partitions[1].activation == 1000000 + 1000000 + 9000000 + 50000);
 	CHECK(plan->tasks[0].bound == 9000000 + 500 && plan->tasks[0].meets);
@@ -429,6 +498,22 @@ TEST(a_copy_waits_for_the_copies_of_other_partitions)
 	}
 }
 
+/* Standstill leaves 0.005 % of the time. */
+TEST(copies_beside_nearly_endless_standstill_have_no_bound)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_partition(&rig, "p");
+	rt_rig_task(&rig, RT_TIME_MAX, RT_TIME_MAX, 15, 500)->copy_in = 1;
+	rig.set.preemption = 1;
+	rig.set.queue_changes.number = RT_UNSET;
+	rig.set.queue_changes.rates = (struct bound_rates){ { { 99995, 100000 } }, 1 };
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	CHECK(plan->result == RT_REJECTED && plan->tasks[0].copies == BOUND_NONE);
+}
+
 TEST(more_copying_processes_than_sdma_queues_do_not_fit)
 {
 	struct gpu_info gpu = radeon_vii("g");
@@ -445,6 +530,45 @@ TEST(more_copying_processes_than_sdma_queues_do_not_fit)
 		CHECK(plan->result == (i < 2 ? RT_ACCEPTED : RT_REJECTED));
 		CHECK(i < 2 || plan->layout.lacks == REASON_SDMA);
 	}
+}
+
+TEST(copies_of_two_gpus_can_slow_each_other)
+{
+	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
+	struct rt_rig rig;
+	char problem[512];
+
+	gpus[0].info = gpus[1].info = radeon_vii("g");
+	rt_rig_init(&rig);
+	for (unsigned i = 0; i < 2; i++) {
+		strcpy(rt_rig_needs(&rig, 15)->gpu, gpus[i].name);
+		rig.tasks[i].copy_in = 10;
+	}
+	for (unsigned stated = 0; stated < 2; stated++) {
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+
+		rig.set.independent_copies = stated;
+		CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
+		CHECK(plan->result == (stated ? RT_ACCEPTED : RT_CONDITIONAL));
+		CHECK(stated || strstr(plan->conditions[0], "(independent-copies = yes)"));
+	}
+}
+
+/* The profile of the first GPU has the name of the second. */
+TEST(a_name_in_the_set_comes_before_that_of_a_profile)
+{
+	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
+	struct rt_plan *plan = NULL;
+	struct rt_rig rig;
+	char problem[512];
+
+	gpus[0].info = radeon_vii("right");
+	gpus[1].info = radeon_vii("g");
+	rt_rig_init(&rig);
+	strcpy(rt_rig_needs(&rig, 10)->gpu, "right");
+	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
+	CHECK(plan->partitions[0].gpu == 1);
+	rt_plan_free(plan);
 }
 
 /* A chain over two GPUs, of which only the first stands still. */

@@ -239,6 +239,7 @@ TEST(invalid_numbers_are_refused)
 	bad("[taskset]\nmargin = -5%\n" TASK, 2, "margin");
 	bad("[taskset]\nmargin = 1001%\n" TASK, 2, "margin");
 	bad("[taskset]\nmargin = 60\n" TASK, 2, "60%");
+	bad("[taskset]\npreemption = 0\n" TASK, 2, "use 1 us to 1 h");
 	bad("[taskset]\nqueue-changes = -1\n" TASK, 2, "queue-changes");
 	bad("[taskset]\nqueue-changes = 0/10ms\n" TASK, 2, "invalid rate '0/10ms'");
 	bad("[taskset]\nqueue-changes = 4/0\n" TASK, 2, "invalid rate '4/0'");
@@ -347,6 +348,9 @@ TEST(invalid_keys_of_a_partition_are_refused)
 	    1, "queues = 3 is too small for 2 processes");
 	bad("[partition p]\nqueues = 1\n[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n", 1,
 	    "queues = 1 is too small for 1 process:");
+	bad("[partition p]\nprocesses = 2\npolicy = np-dm\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\n",
+	    1, "the dispatcher of policy = np-dm is one process, not 2");
 	bad("[partition p]\nactivation-latency = 1s\n[task t]\npartition = p\nperiod = 1s\n"
 	    "wcet = 1:1\n",
 	    1, "activation-latency needs a lease that starts inactive");
