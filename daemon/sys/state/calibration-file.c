@@ -104,7 +104,7 @@ static bool read_mask(const char *hex, uint32_t mask[static CODEC_WORDS])
 static void read_point(struct object *object, const struct gpu_info *info,
 		       const struct codec *codec, struct law_point *points, size_t *n)
 {
-	char use[32], hex[CODEC_BITS / 4 + 3];
+	char use[32], hex[CODEC_BITS / 4 + 3], why[128];
 	uint32_t mask[CODEC_WORDS];
 	struct law_point point;
 	struct cuset set;
@@ -117,10 +117,16 @@ static void read_point(struct object *object, const struct gpu_info *info,
 	cus = object_take_number(object, "cus", 1, CODEC_BITS);
 	point.effective = (unsigned)object_take_number(object, "effective_cus", 1, CODEC_BITS);
 	point.usec = object_take_real(object, "usec", 1e-3, USEC_MAX);
-	if (!json_object_get_boolean(json_object_object_get(object->json, "mask_honoured")))
+	if (object_take_number(object, "expected_cus", 1, CODEC_BITS) != cus ||
+	    object_take_number(object, "occupied_cus", 1, CODEC_BITS) != cus)
+		read_invalid(object->error, "occupied_cus", "differs from the CUs of the mask");
+	check_throttled(object);
+	if (!is_boolean(object->json, "mask_honoured", true))
 		read_invalid(object->error, "mask_honoured", "is false for a mask of the law");
 	if (!read_mask(hex, mask))
 		read_invalid(object->error, "cu_mask", "is no mask");
+	else if (codec_check(codec, &info->geometry, mask, CODEC_WORDS, why, sizeof(why)) < 0)
+		read_invalid(object->error, "cu_mask", why);
 	codec_decode(codec, mask, CODEC_WORDS, &set);
 	if (cuset_count(&set) != cus ||
 	    geometry_effective(&info->geometry, &set) != point.effective)
@@ -157,6 +163,7 @@ static void read_law(struct object *report, const struct gpu_info *info, struct 
 		struct object point = array_object(report->error, list, i, "points");
 
 		read_point(&point, info, &codec, points, &used);
+		name_row(report->error, "points", i + 1);
 	}
 	law = object_take_object(report, "law");
 	a = object_take_real(&law, "a_usec", 1e-3, USEC_MAX);

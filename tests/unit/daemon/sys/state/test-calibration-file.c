@@ -29,8 +29,10 @@ static void write_point(FILE *out, const struct gpu_info *gpu, unsigned n, bool 
 	codec_encode(&codec, &set, mask);
 	fprintf(out,
 		"{\"use\": \"law\", \"cu_mask\": \"0x%08" PRIx32 "%08" PRIx32 "\", \"cus\": %u, "
-		"\"effective_cus\": %u, \"mask_honoured\": true, \"usec\": %.3f}%s",
-		mask[1], mask[0], 4 * n, 4 * n, 60000.0 / (4 * n) + 250, last ? "" : ", ");
+		"\"effective_cus\": %u, \"expected_cus\": %u, \"occupied_cus\": %u, "
+		"\"throttled\": false, \"mask_honoured\": true, \"usec\": %.3f}%s",
+		mask[1], mask[0], 4 * n, 4 * n, 4 * n, 4 * n, 60000.0 / (4 * n) + 250,
+		last ? "" : ", ");
 }
 
 /* t = 60 ms / E + 250 us: 20 % of the time on the whole GPU do not depend on the mask. */
@@ -213,6 +215,12 @@ TEST(edited_foreign_and_damaged_reports_are_refused)
 		{ "\"a_later_member\"", "\"ladder\": [{}, {\"emulated\": []}], \"a_later_member\"",
 		  "ladder 2: emulated" },
 		{ "\"preemption_usec\": 41.2", "\"preemption_usec\": -2", "preemption_usec" },
+		{ "\"occupied_cus\": 4,", "\"occupied_cus\": 5,", "points 1: occupied_cus" },
+		{ "\"expected_cus\": 4,", "\"expected_cus\": 5,", "points 1: occupied_cus" },
+		{ "\"throttled\": false, \"mask", "\"throttled\": true, \"mask",
+		  "points 1: throttled" },
+		{ "\"mask_honoured\": true", "\"mask_honoured\": 1", "points 1: mask_honoured" },
+		{ "\"0x000000000000000f\"", "\"0x100000000000000f\"", "points 1: cu_mask" },
 		{ "\"preemption_usec\": 41.2", "\"preemption_usec\": 0", "preemption_usec" },
 		{ "\"points\": [", "\"points\": 7, \"old\": [", "points: has another type" },
 		{ "]}\n", "]", "truncated" },
