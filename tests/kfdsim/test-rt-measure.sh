@@ -77,7 +77,7 @@ ends 0 --runs=1 --sizes=2 -- sh -c 'end=_of_a_kernel_that_has_a_very_long_name
 	printf "kernel %u 30 %s\n" 5000 "first$end" 6000 "second$end" >>"$GPUARB_KERNEL_TIMES"
 	[ ! -e "$1/once" ] || echo "kernel 7000 30 other" >>"$GPUARB_KERNEL_TIMES"
 	: >"$1/once"' sh "$stage"
-grep -q '^# 30 CUs: 0 times alone.* at most 7 us, which is taken for wcet$' "$stage/out" ||
+grep -q '^# .*7 us.*wcet$' "$stage/out" ||
 	failed 'it does not tell where the time is from'
 plans
 json '[.tasks[] | .name, .wcet_usec] == ["a_kernel_that_has_a_very_long_name"[-32:], 5,
