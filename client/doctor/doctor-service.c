@@ -136,13 +136,18 @@ static void judge_calibrations(struct doctor *doctor)
 		if (c && *c->problem) {
 			report(doctor, MARK_NOTE, "%s: its calibration is not used: %s",
 			       gpus[i].name, c->problem);
-			means(doctor, "gpuarbd takes law and margins from a table of targets.");
+			means(doctor, "gpuarbd takes law and margins from a table of targets. If "
+				      "the report says that masks were not honoured, leases on "
+				      "this GPU are not isolated.");
 			advise(doctor, "Run gpuarbctl calibrate again, and install its report: see "
 				       "gpuarbctl-calibrate(1).");
 		} else if (c && *c->date) {
 			report(doctor, MARK_OK, "%s: law = %s (calibrated %s)", gpus[i].name,
 			       gpus[i].law, c->date);
-			means(doctor, "Law and margins are those of this card.");
+			means(doctor, c->n_slowdowns > 0
+					      ? "Law and margins are those of this card."
+					      : "The law is that of this card, margins are not: no "
+						"neighbours were measured.");
 		}
 	}
 }

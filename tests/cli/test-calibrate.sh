@@ -190,6 +190,10 @@ TASKS
 ends 0 rt plan "$dir/tasks.conf" --gpu=0 --config="$dir/gpuarbd.conf" --json
 json_out '.margin_source | test("1.33 on this GPU beside 1, memory, calibrated 2026-11-23")'
 json_out '.assumptions | any(test("up to 41 us on this GPU, calibrated 2026-11-23"))'
+# Without neighbours, margins are not those of this card.
+installs '(.. | objects | select(has("emulated"))).emulated = false | .date = "2026-11-23" | .costs = {preemption_usec: 41}
+	| .interference = []'
+finds 'map(select(.check == "daemon" and .result == "ok")) | any(.means | test("neighbours"))'
 # A restart reads it, too; one without the file does not.
 rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii
