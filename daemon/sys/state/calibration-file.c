@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/mask/codec.h"
 #include "sys/state/json-object.h"
@@ -309,11 +310,19 @@ static void check_version(struct object *report)
 static void read_date(struct object *report, char date[static sizeof("2026-11-23")])
 {
 	static const char like[] = "0000-00-00";
+	struct tm time = { 0 };
+	bool valid;
+	int day;
 
 	object_take_text(report, "date", date, sizeof("2026-11-23"));
+	valid = strptime(date, "%Y-%m-%d", &time);
 	for (size_t i = 0; i < sizeof(like) - 1; i++)
-		if (like[i] == '0' ? date[i] < '0' || date[i] > '9' : date[i] != like[i])
-			read_invalid(report->error, "date", "is not like 2026-11-23");
+		valid = valid &&
+			(like[i] == '0' ? date[i] >= '0' && date[i] <= '9' : date[i] == like[i]);
+	day = time.tm_mday;
+	timegm(&time); /* the 31st of a short month becomes the 1st of the next */
+	if (!valid || time.tm_mday != day)
+		read_invalid(report->error, "date", "is not like 2026-11-23");
 }
 
 static void read_report(struct object *report, struct gpu_info *info)

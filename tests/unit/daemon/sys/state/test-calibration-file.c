@@ -162,6 +162,8 @@ TEST(edited_foreign_and_damaged_reports_are_refused)
 		{ "\"cus\": 60, \"points\"", "\"cus\": 64, \"points\"", "another GPU" },
 		{ "2026-11-23", "2026-11-2x", "date" },
 		{ "2026-11-23", "yesterday", "date" },
+		{ "2026-11-23", "2026-13-01", "date" },
+		{ "2026-11-23", "2026-02-30", "date" },
 		{ "\"a_usec\": 60000.0", "\"a_usec\": 50000.0", "it was edited" },
 		{ "\"b_usec\": 250.0", "\"b_usec\": 0.0", "it was edited" },
 		{ "\"b_usec\": 250.0", "\"b_usec\": 1e99", "b_usec: is out of range" },
