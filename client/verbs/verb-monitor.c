@@ -27,30 +27,22 @@ static void write_time(char *buf, size_t size)
 /* A snapshot that takes longer than this is followed by a rest of ten times as long. */
 #define SNAPSHOT_USEC 20000U
 
-/* While gpuarbd goes away, a snapshot must not hold up the line that reports that. */
+/* How long a snapshot waits for gpuarbd: the line that reports that gpuarbd went must not wait longer. */
 #define ANSWER_USEC 2000000U
 
 struct monitor {
 	struct command *command;
-	uint64_t rests_until; /* of CLOCK_MONOTONIC */
+	uint64_t rests_until; /* of lease_clock_usec() */
 };
 
-static uint64_t now_usec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
-}
-
-/* Takes a snapshot of the names and states of leases. false: there is only an older one. */
+/* Takes a snapshot for the names and states of leases. Returns false if there is only an older one. */
 static bool refresh(struct monitor *monitor)
 {
-	uint64_t before = now_usec(), took;
+	uint64_t before = lease_clock_usec(), took;
 
 	if (before < monitor->rests_until || session_refresh(monitor->command) < 0)
 		return false;
-	took = now_usec() - before;
+	took = lease_clock_usec() - before;
 	if (took > SNAPSHOT_USEC)
 		monitor->rests_until = before + 10 * took;
 	return true;
