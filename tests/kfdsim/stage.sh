@@ -20,7 +20,7 @@ compute='.queues[] | select(.type == "compute" and .alive)'
 gpuarbd_is() # WHAT
 {
 	local what=
-	while read -r -t 60 what gpuarbd <&4 && [ "$what" != "$1" ]; do :; done
+	while read -r -t "$patience" what gpuarbd <&4 && [ "$what" != "$1" ]; do :; done
 	[ "$what" = "$1" ] || { echo "gpuarbd is not $1:"; cat "$dir/daemon.err"; exit 1; }
 }
 
@@ -50,8 +50,8 @@ finish()
 await()
 {
 	local line=
-	while read -r -t 60 line <&7 && [[ $line != "$1"* ]]; do :; done
-	[[ $line == "$1"* ]] || complain "no $1 in a minute"
+	while read -r -t "$patience" line <&7 && [[ $line != "$1"* ]]; do :; done
+	[[ $line == "$1"* ]] || complain "no $1 in $patience seconds"
 }
 
 # settles JQ: until `gpuarbctl status --json` is so, looked at after each event.
@@ -61,7 +61,7 @@ settles()
 	said="it settles"
 	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
 		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
-		read -r -t 60 line <&7 || { complain "not so: $1"; return; }
+		read -r -t "$patience" line <&7 || { complain "not so: $1"; return; }
 	done
 }
 

@@ -19,8 +19,11 @@ answers_as()
 {
 	local recorded=$GPUARB_ROOT/tests/system/requests.$2
 	ends 0 kfdsim --kfd "$1" --gpu mi210 -- "${plain[@]}" "$dir/requests"
-	diff "$recorded" "$dir/out" || complain "kfdsim (>) answers otherwise than Linux $2 (<)"
-	echo "$(grep -vc '^	' "$recorded") requests compared with Linux $2"
+	diff "$recorded" "$dir/out" >"$dir/differing" || {
+		cat "$dir/differing"
+		complain "kfdsim (>) answers otherwise than Linux $2 (<)"
+	}
+	echo "$(grep -vc '^	' "$recorded") requests compared with Linux $2, $(grep -c '^>' "$dir/differing") differ"
 }
 
 answers_as 1.11 6.1

@@ -34,7 +34,7 @@ runs()
 	local wanted=$1 code
 	shift
 	said="$*"
-	timeout 120 "$@" >"$dir/err" 2>&1 </dev/null
+	timeout "$patience" "$@" >"$dir/err" 2>&1 </dev/null
 	code=$?
 	jq '[.processes[] | select(.made > 0)] | last' /sys/kernel/debug/kfdsim/state >"$dir/out"
 	[ "$code" = "$wanted" ] || complain "$said: ended with $code, not $wanted"
@@ -137,7 +137,7 @@ for i in {0..7}; do
 done
 for i in {0..7}; do
 	line=
-	while read -r -t 120 line <&"${outs[i]}" && [ "$line" != ready ]; do :; done
+	while read -r -t 600 line <&"${outs[i]}" && [ "$line" != ready ]; do :; done
 	check "program $i gets to work" [ "$line" = ready ]
 done
 said='eight at once'

@@ -21,7 +21,8 @@ fi
 hip=$1
 . ./stage.sh
 printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
-printf '[tenant *]\npriority = 11\n' >"$dir/tenants.d/all.conf"
+printf '[tenant lane]\nmatch-user = %s\nclass = realtime\n[tenant *]\npriority = 11\n' "$(id -u)" >"$dir/tenants.d/all.conf"
+run+=(--tenant '*')
 start --sysfs=/sys --debugfs=/sys/kernel/debug
 
 # in_slots: the queues in slots of GPU as "pipe queue pid", sorted: of the emulated driver, of gpuarbctl.
@@ -86,11 +87,62 @@ ends 0 slots --svg="$dir/slots.svg"
 check 'the drawing is XML' is_xml "$dir/slots.svg"
 check 'the drawing names the lease' grep -q "lease $serve serve" "$dir/slots.svg"
 
-# ---- what cannot be read is refused ----------------------------------------------------------
-ends 1 slots 0000:0f:00.0
+# ---- pipes that a plan relies on ---------------------------------------------------------------
 leave serve
 leave train
 leave stranger
+settles '.leases == []'
+printf '%s\n' '[taskset]' 'borrowers = no' 'own-pipes = yes' 'preemption = 1us' 'preemption-timeout = 0' \
+	'activations = 100/1s' 'queue-changes = 100/1s' 'every-client-masked = yes' 'no-graphics = yes' '[partition lane]' 'host-submission = 0' \
+	'[task t]' 'partition = lane' 'period = 1s' 'wcet = 15:1ms' >"$dir/set.ini"
+plans=(rt plan "$dir/set.ini" --gpu "$vii" --config=/dev/null --json)
+pipes_of() { jq -c "[.gpus[] | select(.name == \"$vii\") | .slots[] | select(.pid == $1).pipe]" \
+	/sys/kernel/debug/kfdsim/state; }
+
+ends 0 "${plans[@]}"
+json_out '.partitions[0].pipe_neighbours == null and .unmanaged_processes == 0'
+program idle "$GPUARBCTL" run --tenant lane --gpu "$vii" --shader-engines 1 --queues 2 -- sh -c 'echo ready; cat >/dev/null'
+ends 0 "${plans[@]}"
+json_out '.partitions[0].pipe_neighbours == null and
+	(.assumptions | any(test("own-pipes = yes was not compared")))'
+leave idle
+settles '.leases == []'
+program lane "$GPUARBCTL" run --tenant lane --gpu "$vii" --shader-engines 1 --queues 2 -- "$hip" --streams 1 --work --hold
+settles '[.leases[].verified] == [true]'
+ends 0 "${plans[@]}"
+json_out '.partitions[0].pipe_neighbours == 0 and .uncapped_leases == 1 and .unverified_leases == 0 and
+	(.conditions | length) == 1'
+exec 8< <(exec timeout 100 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu "$vii" --config=/dev/null --json 2>"$dir/err")
+monitor=$!
+read -r -t 60 event <&8
+check 'it watches' jq -e '.event == "watching"' <<<"$event"
+program other "${run[@]}" --gpu "$vii" --cus 15 --queues 5 -- "$hip" --streams 4 --work --hold
+settles '[.leases[].verified] == [true, true]'
+sees_neighbours() { "$GPUARBCTL" "${plans[@]}" | jq -e '.partitions[0].pipe_neighbours > 0' >/dev/null; }
+for _ in {1..1000}; do ! sees_neighbours || break; done # gpuarbd reads the slots once in a second
+ends 0 "${plans[@]}"
+others=$(jq -n "$(pipes_of "${pid[lane]}") as \$own | $(pipes_of "${pid[other]}") |
+	map(select(IN(\$own[]))) | length")
+check 'the driver puts queues of both on one pipe' test "$others" -gt 0
+json_out '.partitions[0].pipe_neighbours > 0 and (.conditions | length) == 2'
+cat <&8 >"$dir/out"
+wait "$monitor"
+check 'rt monitor ends with 9' test $? = 9
+json_out '[.event, .assumption, .partition, .bound, .observed > 0] ==
+	["violated", "pipe-neighbours", "lane", 0, true]'
+
+# The partition is on one GPU of the set: a lease of its tenant on the other one is not its lease.
+program elsewhere "$GPUARBCTL" run --tenant lane --gpu "$mi210" --shader-engines 1 --queues 2 -- "$hip" --streams 1 --work --hold
+settles '[.leases[].verified] == [true, true, true]'
+sed 's/^\[partition lane\]$/&\ngpu = left/' "$dir/set.ini" >"$dir/house.ini"
+ends 0 rt plan "$dir/house.ini" --gpu "left=$vii,right=$mi210" --config=/dev/null --json
+json_out '.partitions[0].pipe_neighbours > 0'
+leave elsewhere
+leave other
+
+# ---- what cannot be read is refused ----------------------------------------------------------
+ends 1 slots 0000:0f:00.0
+leave lane
 control "gone:$mi210"
 settles "[.gpus[].name] == [\"$vii\", \"$v620\"]"
 ends 1 slots "$mi210"

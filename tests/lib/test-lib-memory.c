@@ -83,6 +83,13 @@ static int answer_properties(sd_bus_message *call)
 	return r;
 }
 
+/* Each container of these answers is empty. */
+static const char *const empty_answers[][2] = {
+	{ "GetManagedObjects", "a{oa{sa{sv}}}" }, { "ReadUsage", "aa{sv}a{sv}" },
+	{ "ReadLimits", "a{sv}aa{sv}" },          { "ReadSlots", "aa{sv}a{sv}" },
+	{ "ReadCounters", "aa{sv}aa{sv}a{sv}" },
+};
+
 static int answer(sd_bus_message *call, void *userdata)
 {
 	(void)userdata;
@@ -90,6 +97,9 @@ static int answer(sd_bus_message *call, void *userdata)
 		return answer_reserve(call);
 	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
 		return answer_properties(call);
+	for (size_t i = 0; i < ARRAY_SIZE(empty_answers); i++)
+		if (sd_bus_message_is_method_call(call, NULL, empty_answers[i][0]))
+			return sd_bus_reply_method_return(call, empty_answers[i][1], 0, 0, 0);
 	return sd_bus_reply_method_return(call, NULL);
 }
 
@@ -186,6 +196,45 @@ static void lend_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake
 TEST(every_allocation_may_fail_while_cus_are_lent)
 {
 	LIB_RIG_WITH(answer, NULL, lend_without_memory);
+}
+
+/* Looks, and reads what the daemon counts. */
+static int look(struct gpuarb *gpuarb)
+{
+	struct gpuarb_counters *counters = NULL;
+	struct gpuarb_limits *limits = NULL;
+	struct gpuarb_usage *usage = NULL;
+	struct gpuarb_slots *slots = NULL;
+	struct gpuarb_view *view = NULL;
+	int r;
+
+	r = gpuarb_look(gpuarb, &view);
+	if (r >= 0)
+		r = gpuarb_read_usage(gpuarb, 0, &usage);
+	if (r >= 0)
+		r = gpuarb_read_limits(gpuarb, &limits);
+	if (r >= 0)
+		r = gpuarb_read_counters(gpuarb, &counters);
+	if (r >= 0)
+		r = gpuarb_read_slots(gpuarb, "0", &slots);
+	gpuarb_slots_free(slots);
+	gpuarb_counters_free(counters);
+	gpuarb_limits_free(limits);
+	gpuarb_usage_free(usage);
+	gpuarb_view_free(view);
+	gpuarb_close(gpuarb_reference(gpuarb));
+	return r;
+}
+
+static void look_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	(void)fake;
+	without_memory(gpuarb, look, 100);
+}
+
+TEST(every_allocation_may_fail_while_answers_are_read)
+{
+	LIB_RIG_WITH(answer, NULL, look_without_memory);
 }
 
 /* Messages that libdbus keeps to reuse their memory. While they are in use, new ones allocate. */

@@ -86,6 +86,7 @@ TEST(every_function_accepts_null)
 	CHECK(strcmp(gpuarb_view_pipes_source(NULL, 0), "") == 0);
 	CHECK(!gpuarb_view_evictions(NULL, 0) && gpuarb_view_resets(NULL, 0) == 0);
 	CHECK(gpuarb_view_driver_events(NULL, 0, NULL) == 0);
+	CHECK(gpuarb_start(NULL, 0) == -EINVAL);
 	CHECK(gpuarb_read_slots(NULL, "0", NULL) == -EINVAL && !gpuarb_slots_get(NULL, 0));
 	CHECK(gpuarb_slots_usec(NULL) == 0 && gpuarb_slots_queues(NULL, NULL) == 0);
 	gpuarb_slots_free(NULL);
@@ -106,6 +107,7 @@ TEST(every_function_accepts_null)
 
 static void pass_null(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
+	struct gpuarb_slots *slots;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
 	const char *result = NULL;
@@ -125,6 +127,7 @@ static void pass_null(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_revoke(gpuarb, 1, 0, "\xff") == -EINVAL);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "reason "));
 	CHECK(gpuarb_resize(gpuarb, 1, NULL, 0) == -EINVAL);
+	CHECK(gpuarb_read_slots(gpuarb, "\xff", &slots) == -EINVAL);
 }
 
 TEST(invalid_arguments_are_refused_without_a_call)

@@ -205,11 +205,10 @@ int ioctl_reset_event(const struct sim_call *call, void *argument)
 	return 0;
 }
 
-void sim_raise(struct sim_process *process, uint32_t event_id, uint64_t now_ns)
+void sim_raise(struct sim_process *process, uint32_t event_id)
 {
 	struct sim_event *event = sim_find_event(process, event_id);
 
-	(void)now_ns;
 	if (!event || !has_slot(event->type) || process->dead)
 		return;
 	empty_slots(process, event_id, 1); /* acknowledged */

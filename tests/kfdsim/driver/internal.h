@@ -54,17 +54,17 @@ struct sim_queue {
 	unsigned doorbell; /* index in its process's slice */
 
 	/* The packet processor's (packet.c, aql.c, sdma.c). */
-	uint64_t read_index;   /* packets (AQL), bytes (SDMA) or dwords (PM4) taken */
-	uint64_t limit;        /* AQL: as far as packets may be taken */
-	uint64_t enforce_step; /* the doorbell as it was found last */
-	uint64_t progress;     /* bytes of the copy or fill at read_index that are done */
-	uint64_t began;        /* when the packet at read_index was first looked at; 0: not yet.
+	uint64_t read_index;     /* packets (AQL), bytes (SDMA) or dwords (PM4) taken */
+	uint64_t limit;          /* AQL: as far as packets may be taken */
+	uint64_t doorbell_value; /* the doorbell as it was found last */
+	uint64_t progress;       /* bytes of the copy or fill at read_index that are done */
+	uint64_t began;          /* when the packet at read_index was first looked at; 0: not yet.
 			       * Of one that the timing model has: when it started there */
-	uint64_t active_ns;    /* when a packet last moved on */
-	uint64_t busy_until;   /* slow: the packet at read_index does not retire before */
-	bool dispatched;       /* the packet at read_index was given to the timing model */
-	bool stopped;          /* after a packet or an address that hardware would fault on */
-	char note[96];         /* why it stopped, or what was skipped; empty: nothing to say */
+	uint64_t active_ns;      /* when a packet last moved on */
+	uint64_t busy_until;     /* slow: the packet at read_index does not retire before */
+	bool dispatched;         /* the packet at read_index was given to the timing model */
+	bool stopped;            /* after a packet or an address that hardware would fault on */
+	char note[96];           /* why it stopped, or what was skipped; empty: nothing to say */
 	uint64_t packets, dispatches, copied; /* retired; bytes copied */
 	struct sim_dispatch_info {            /* of the last dispatch packet */
 		uint32_t grid[3], group[3];
@@ -199,7 +199,7 @@ struct sim_memory_limits sim_memory_limits(const struct sim *sim);
 /* ---- events (event.c) ---- */
 
 /* As the interrupt of a queue does: sets it and wakes who waits. Unknown ids are nothing. */
-void sim_raise(struct sim_process *process, uint32_t event_id, uint64_t now_ns);
+void sim_raise(struct sim_process *process, uint32_t event_id);
 
 /* ---- queues and the run list (queue.c, gpu.c) ---- */
 

@@ -78,17 +78,17 @@ static uint64_t head(const struct sim_queue *queue)
  */
 static int update_limit(struct sim_queue *queue)
 {
-	uint64_t enforce_step = sim_doorbell(queue), written, limit;
+	uint64_t value = sim_doorbell(queue), written, limit;
 	int r;
 
-	if (enforce_step == queue->enforce_step)
+	if (value == queue->doorbell_value)
 		return 0;
 	r = packet_get(queue, queue->write_pointer, &written, sizeof(written));
 	if (r < 0)
 		return r;
 
-	queue->enforce_step = enforce_step;
-	limit = written > enforce_step + 1 ? written : enforce_step + 1;
+	queue->doorbell_value = value;
+	limit = written > value + 1 ? written : value + 1;
 	if (limit <= queue->limit)
 		return 0;
 	if (limit > queue->read_index + slots(queue))
@@ -115,7 +115,7 @@ enum queue_error {
 };
 
 /* packet_stop() has said why. A queue that no ROCr made has no such signal. */
-static int tell_error(struct sim_queue *queue, enum queue_error error, uint64_t now_ns)
+static int tell_error(struct sim_queue *queue, enum queue_error error)
 {
 	uint64_t at = queue->read_pointer - READ_INDEX_OFFSET + INACTIVE_SIGNAL_OFFSET, handle = 0;
 	int64_t value = error;
@@ -130,7 +130,7 @@ static int tell_error(struct sim_queue *queue, enum queue_error error, uint64_t 
 		    sizeof(value)) == 0 &&
 	    signal.mailbox != 0 &&
 	    sim_put(queue->process, signal.mailbox, &event, sizeof(event)) == 0)
-		sim_raise(queue->process, signal.event, now_ns);
+		sim_raise(queue->process, signal.event);
 	return -EIO;
 }
 
@@ -162,7 +162,7 @@ static int complete(struct sim_queue *queue, uint64_t handle, uint64_t start, ui
 	event = signal.event;
 	r = packet_put(queue, signal.mailbox, &event, sizeof(event));
 	if (r == 0)
-		sim_raise(queue->process, signal.event, end);
+		sim_raise(queue->process, signal.event);
 	return r;
 }
 
@@ -201,7 +201,7 @@ static int barrier_open(struct sim_queue *queue, const union packet *packet, boo
 	return all ? open == asked : open > 0 || asked == 0;
 }
 
-static int value_open(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
+static int value_open(struct sim_queue *queue, const union packet *packet)
 {
 	int64_t value, against = packet->compare.value;
 	int r;
@@ -220,18 +220,18 @@ static int value_open(struct sim_queue *queue, const union packet *packet, uint6
 	case CONDITION_NOT_LESS: return value >= against;
 	default:
 		packet_stop(queue, "AQL barrier with condition %u", packet->compare.condition);
-		return tell_error(queue, ERROR_VENDOR_PACKET, now_ns);
+		return tell_error(queue, ERROR_VENDOR_PACKET);
 	}
 }
 
-static int vendor_open(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
+static int vendor_open(struct sim_queue *queue, const union packet *packet)
 {
 	switch (packet->format) {
 	case VENDOR_PM4_BUFFER: /* caches and trap state: nothing here has any */ return 1;
-	case VENDOR_BARRIER_VALUE: return value_open(queue, packet, now_ns);
+	case VENDOR_BARRIER_VALUE: return value_open(queue, packet);
 	default:
 		packet_stop(queue, "AQL vendor packet of format %u", packet->format);
-		return tell_error(queue, ERROR_VENDOR_PACKET, now_ns);
+		return tell_error(queue, ERROR_VENDOR_PACKET);
 	}
 }
 
@@ -248,30 +248,29 @@ static uint32_t group_memory(unsigned target)
 }
 
 /* 0: its fields can be so. */
-static int check_dispatch(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
+static int check_dispatch(struct sim_queue *queue, const union packet *packet)
 {
 	if (packet->dispatch.setup == 0 || packet->dispatch.setup > SETUP_DIMENSIONS) {
 		packet_stop(queue, "AQL dispatch with setup %#x", packet->dispatch.setup);
-		return tell_error(queue, ERROR_DIMENSIONS, now_ns);
+		return tell_error(queue, ERROR_DIMENSIONS);
 	}
 	if (packet->dispatch.group_size > group_memory(queue->gpu->info.gfx_target)) {
 		packet_stop(queue, "AQL dispatch with %" PRIu32 " bytes of group memory",
 			    packet->dispatch.group_size);
-		return tell_error(queue, ERROR_GROUP_MEMORY, now_ns);
+		return tell_error(queue, ERROR_GROUP_MEMORY);
 	}
 	if (packet->dispatch.kernel_object == 0) {
 		packet_stop(queue, "AQL dispatch of no kernel");
-		return tell_error(queue, ERROR_CODE, now_ns);
+		return tell_error(queue, ERROR_CODE);
 	}
 	return 0;
 }
 
 /* Work-groups and threads of each; the last one of a row may be cut. */
-static int measure(struct sim_queue *queue, const union packet *packet, uint64_t now_ns,
-		   struct timing_kernel *ret)
+static int measure(struct sim_queue *queue, const union packet *packet, struct timing_kernel *ret)
 {
 	uint64_t blocks = 1, threads = 1;
-	int r = check_dispatch(queue, packet, now_ns);
+	int r = check_dispatch(queue, packet);
 
 	if (r < 0)
 		return r;
@@ -280,14 +279,14 @@ static int measure(struct sim_queue *queue, const union packet *packet, uint64_t
 
 		if (grid == 0 || group == 0) {
 			packet_stop(queue, "AQL dispatch of nothing");
-			return tell_error(queue, ERROR_DIMENSIONS, now_ns);
+			return tell_error(queue, ERROR_DIMENSIONS);
 		}
 		blocks = clamp(blocks * ((grid + group - 1) / group));
 		threads = clamp(threads * group);
 	}
 	if (threads > SIM_GROUP_MAX) {
 		packet_stop(queue, "AQL dispatch with %" PRIu64 " threads a work-group", threads);
-		return tell_error(queue, ERROR_GROUP_SIZE, now_ns);
+		return tell_error(queue, ERROR_GROUP_SIZE);
 	}
 	*ret = (struct timing_kernel){
 		.blocks = clamp(blocks),
@@ -332,7 +331,7 @@ static int give_away(struct sim_queue *queue, const struct timing_kernel *kernel
 static int dispatch(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
 {
 	struct timing_kernel kernel;
-	int r = measure(queue, packet, now_ns, &kernel);
+	int r = measure(queue, packet, &kernel);
 
 	if (r < 0)
 		return r;
@@ -344,16 +343,16 @@ static int dispatch(struct sim_queue *queue, const union packet *packet, uint64_
 	return retire(queue, packet, now_ns);
 }
 
-static int passes(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
+static int passes(struct sim_queue *queue, const union packet *packet)
 {
 	switch (packet->header & 0xff) {
 	case PACKET_INVALID: /* its producer is not ready */ return 0;
-	case PACKET_VENDOR: return vendor_open(queue, packet, now_ns);
+	case PACKET_VENDOR: return vendor_open(queue, packet);
 	case PACKET_BARRIER_AND: return barrier_open(queue, packet, true);
 	case PACKET_BARRIER_OR: return barrier_open(queue, packet, false);
 	default: /* agent dispatches are for agents that run software */
 		packet_stop(queue, "AQL packet of type %u", packet->header & 0xffU);
-		return tell_error(queue, ERROR_PACKET, now_ns);
+		return tell_error(queue, ERROR_PACKET);
 	}
 }
 
@@ -375,7 +374,7 @@ int aql_step(struct sim_queue *queue, struct packet_step *step)
 
 	if ((packet.header & 0xff) == PACKET_DISPATCH)
 		return dispatch(queue, &packet, step->now_ns);
-	r = passes(queue, &packet, step->now_ns);
+	r = passes(queue, &packet);
 	if (r <= 0 || !packet_through(queue, step->now_ns))
 		return r < 0 ? r : 0;
 	return retire(queue, &packet, step->now_ns);
@@ -390,7 +389,7 @@ int aql_dispatch_ended(struct sim_queue *queue, uint64_t end_ns)
 	r = packet_get(queue, head(queue), &packet, sizeof(packet));
 	if (r < 0)
 		return r;
-	r = measure(queue, &packet, end_ns, &kernel);
+	r = measure(queue, &packet, &kernel);
 	if (r < 0)
 		return r;
 	note_dispatch(queue, &packet);

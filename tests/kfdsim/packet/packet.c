@@ -32,7 +32,7 @@ uint64_t sim_doorbell(const struct sim_queue *queue)
 
 void sim_doorbell_init(struct sim_queue *queue)
 {
-	queue->enforce_step = NEVER_RUNG;
+	queue->doorbell_value = NEVER_RUNG;
 	__atomic_store_n(doorbell(queue), NEVER_RUNG, __ATOMIC_RELEASE);
 }
 
@@ -89,23 +89,22 @@ int packet_retire(struct sim_queue *queue, uint64_t by, uint64_t now_ns)
  */
 static int pm4_step(struct sim_queue *queue, struct packet_step *step)
 {
-	uint64_t enforce_step = sim_doorbell(queue), taken = queue->read_index;
+	uint64_t value = sim_doorbell(queue), taken = queue->read_index;
 	uint32_t reported;
 
-	if (enforce_step == NEVER_RUNG || enforce_step == taken)
+	if (value == NEVER_RUNG || value == taken)
 		return 0;
-	if (enforce_step < taken || enforce_step - taken > queue->ring_size / 4)
-		return packet_stop(queue, "PM4: write pointer %" PRIu64 " beyond the ring",
-				   enforce_step);
+	if (value < taken || value - taken > queue->ring_size / 4)
+		return packet_stop(queue, "PM4: write pointer %" PRIu64 " beyond the ring", value);
 	if (!packet_through(queue, step->now_ns))
 		return 0;
 
-	queue->read_index = enforce_step;
+	queue->read_index = value;
 	queue->packets++;
 	queue->began = 0;
 	queue->active_ns = step->now_ns;
 	(void)snprintf(queue->note, sizeof(queue->note), "PM4: skipped, not run");
-	reported = (uint32_t)(enforce_step % (queue->ring_size / 4));
+	reported = (uint32_t)(value % (queue->ring_size / 4));
 	if (packet_put(queue, queue->read_pointer, &reported, sizeof(reported)) < 0)
 		return -EIO;
 	return 1;

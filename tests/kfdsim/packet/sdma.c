@@ -146,7 +146,8 @@ static int run_fence(struct sim_queue *queue, const uint32_t *words, struct pack
 
 static int run_trap(struct sim_queue *queue, const uint32_t *words, struct packet_step *step)
 {
-	sim_raise(queue->process, words[1] & 0xfffffff, step->now_ns);
+	(void)step;
+	sim_raise(queue->process, words[1] & 0xfffffff);
 	return 1;
 }
 
@@ -234,15 +235,15 @@ static int fetch(struct sim_queue *queue, uint32_t *words, unsigned n)
 /* How many bytes are there to be read; the doorbell counts bytes and does not wrap. */
 static int waiting(struct sim_queue *queue, uint64_t *ret)
 {
-	uint64_t enforce_step = sim_doorbell(queue);
+	uint64_t value = sim_doorbell(queue);
 
-	if (enforce_step == NEVER_RUNG)
-		enforce_step = queue->read_index;
-	if (queue->ring_size < 4 || enforce_step % 4 != 0 || enforce_step < queue->read_index ||
-	    enforce_step - queue->read_index > queue->ring_size)
-		return packet_stop(queue, "SDMA: write pointer 0x%" PRIx64 " at 0x%" PRIx64,
-				   enforce_step, queue->read_index);
-	*ret = enforce_step - queue->read_index;
+	if (value == NEVER_RUNG)
+		value = queue->read_index;
+	if (queue->ring_size < 4 || value % 4 != 0 || value < queue->read_index ||
+	    value - queue->read_index > queue->ring_size)
+		return packet_stop(queue, "SDMA: write pointer 0x%" PRIx64 " at 0x%" PRIx64, value,
+				   queue->read_index);
+	*ret = value - queue->read_index;
 	return 0;
 }
 

@@ -43,11 +43,10 @@ void sim_record_dispatch(const struct sim_queue *queue, const struct timing_kern
 	(void)end_ns;
 }
 
-void sim_raise(struct sim_process *process, uint32_t event_id, uint64_t now_ns)
+void sim_raise(struct sim_process *process, uint32_t event_id)
 {
 	struct rig *rig = rig_of(process->sim);
 
-	(void)now_ns;
 	CHECK(rig->n_raised < 8);
 	rig->raised[rig->n_raised++] = event_id;
 }

@@ -198,7 +198,7 @@ TEST(clients_can_set_only_signals)
 
 	CHECK(set(&rig, process, debug) == -EINVAL && reset(&rig, process, debug) == -EINVAL);
 	CHECK(set(&rig, process, 9) == -EINVAL && reset(&rig, process, 9) == -EINVAL);
-	sim_raise(process, debug, rig.now);
+	sim_raise(process, debug);
 	CHECK(now(&rig, process, debug) == KFD_IOC_WAIT_RESULT_COMPLETE);
 	rig_stop(&rig);
 }
@@ -229,13 +229,13 @@ TEST(wait_returns_when_the_event_is_set)
 	CHECK(wait_for(&rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
 	CHECK(sim_work(rig.sim, rig.now) == UINT64_MAX && rig.n_answers == 0);
 	slots[id] = id; /* as a packet processor writes its mailbox */
-	sim_raise(process, id, rig.now);
+	sim_raise(process, id);
 	CHECK(rig.n_answers == 1 && rig.answers[0].request == rig.request);
 	CHECK(rig.answers[0].result == 0 && rig.answers[0].size == sizeof(rig.answers[0].args));
 	CHECK(rig.answers[0].args.wait_result == KFD_IOC_WAIT_RESULT_COMPLETE);
 	CHECK(slots[id] == UINT64_MAX);
-	sim_raise(process, 99, rig.now);
-	sim_raise(process, make(&rig, process, KFD_IOC_EVENT_MEMORY, false), rig.now);
+	sim_raise(process, 99);
+	sim_raise(process, make(&rig, process, KFD_IOC_EVENT_MEMORY, false));
 	CHECK(rig.n_answers == 1 && !rig.sim->waits);
 	rig_stop(&rig);
 }
@@ -333,7 +333,7 @@ TEST(waits_of_ended_processes_are_dropped)
 	CHECK(make_signal(&rig, other, false) == id);
 	CHECK(wait_for(&rig, process, &id, 1, false, 5, &result) == -EINPROGRESS);
 	CHECK(wait_for(&rig, other, &id, 1, false, EVER, &result) == -EINPROGRESS);
-	sim_raise(rig_open(&rig, 3), id, rig.now);
+	sim_raise(rig_open(&rig, 3), id);
 	CHECK(make_signal(&rig, rig_open(&rig, 3), false) == id);
 	CHECK(set(&rig, rig_open(&rig, 3), id) == 0 && rig.n_answers == 0); /* a third's */
 	sim_exit(rig.sim, 1, rig.now);
