@@ -66,14 +66,18 @@ static void say_times(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
 		    gpu->neighbours, gpu->neighbours == 1 ? "" : "s", gpu->margin.row, MARGIN_LAW);
 	else
 		say(list,
-		    "%u %% are added for interference by neighbours and for errors of the law of "
-		    "masks; the number was given, and is not that of measurements.",
+		    "%u %% are added for interference by neighbours: the number was given by the file, "
+		    "gpuarbd.conf or --margin.",
 		    gpu->margin.percent);
 	if (modelled > 0)
 		say(list,
 		    "Execution times of %zu task%s are modelled: computed from measurements on "
 		    "fewer and on more CUs by the law of masks, which is %s for this GPU.",
 		    modelled, modelled == 1 ? "" : "s", law_names[gpu->gpu.info.law.basis]);
+	if (modelled > 0 && !*gpu->margin.row)
+		say(list,
+		    "%u %% are added to modelled execution times for errors of the law of masks.",
+		    MARGIN_LAW);
 	if (kept > 0)
 		say(list,
 		    "Execution times of %zu task%s are those on fewer CUs: there is no measurement "
@@ -209,6 +213,12 @@ static void say_pipes(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
 	uint64_t own = gpu->queues, all = own + gpu->changed_queues;
 	unsigned pipes = max_u(gpu->gpu.info.pipes, 1);
 
+	if (plan->set->own_pipes && gpu->n_partitions > 1 && own > pipes)
+		say(list,
+		    "This set has %llu queues on %u pipes: own-pipes = yes is true only as long as the "
+		    "firmware puts no queues but those of one partition on a pipe (gpuarbctl rt "
+		    "monitor observes it).",
+		    ull(own), pipes);
 	if (!plan->set->own_pipes)
 		say(list,
 		    "The file does not state that no other queue shares a pipe with those of a "
@@ -216,6 +226,56 @@ static void say_pipes(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
 		    "queues of this set and up to %llu others on %u pipes, at least %llu on one of "
 		    "them (see gpuarbctl slots; own-pipes = yes).",
 		    ull(own), ull(gpu->changed_queues), pipes, ull((all + pipes - 1) / pipes));
+}
+
+/* What the file states, and gpuarbd does not observe. */
+static void say_not_observed(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
+			     struct list *list)
+{
+	for (size_t i = 0; plan->set->own_pipes && gpu->gpu.here && i < plan->set->n_partitions;
+	     i++)
+		if (rt_plan_gpu(plan, i) == gpu &&
+		    plan->set->partitions[i].pipe_neighbours == RT_UNSET)
+			say(list,
+			    "own-pipes = yes was not compared with the queue slots for %s: it has no "
+			    "lease with queues now, or gpuarbd cannot read them (gpuarbctl slots).",
+			    plan->set->partitions[i].name);
+}
+
+/* What gpuarbd observes now, and the file states otherwise. */
+static void say_contradicted(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
+			     struct list *list)
+{
+	const struct rt_set *set = plan->set;
+	const struct rt_gpu *now = &gpu->gpu;
+
+	for (size_t i = 0; set->own_pipes && i < set->n_partitions; i++) {
+		const struct rt_partition *p = &set->partitions[i];
+
+		if (rt_plan_gpu(plan, i) == gpu && p->pipe_neighbours != RT_UNSET &&
+		    p->pipe_neighbours > 0)
+			say(list,
+			    "own-pipes = yes is not true now: queues of others are on pipes with queues "
+			    "of %s (%llu; see gpuarbctl slots).",
+			    p->name, ull(p->pipe_neighbours));
+	}
+	if (set->capped && now->uncapped + now->unmanaged > 0)
+		say(list,
+		    "every-client-capped = yes is not observed now: leases on the GPU that are not "
+		    "capped (%zu; see gpuarbctl show LEASE), processes on it without a lease (%zu).",
+		    now->uncapped, now->unmanaged);
+	if (set->masked && now->unverified + now->unmanaged > 0)
+		say(list,
+		    "every-client-masked = yes is not observed now: leases on the GPU that are not "
+		    "verified (%zu; see gpuarbctl verify), processes on it without a lease (%zu).",
+		    now->unverified, now->unmanaged);
+}
+
+/* Whether it matters that jobs are submitted while others run. */
+static bool overlaps_host(const struct rt_partition *p)
+{
+	return !rt_partition_dispatches(p) && p->n_tasks > 1 && p->host_submission != RT_UNSET &&
+	       p->host_submission > 0;
 }
 
 static void say_unstated_partitions(const struct rt_plan *plan, struct list *list)
@@ -229,6 +289,12 @@ static void say_unstated_partitions(const struct rt_plan *plan, struct list *lis
 			say(list,
 			    "The file does not state how long the program of %s takes to submit a "
 			    "job and to learn of its end: it counts as 0 (host-submission = TIME).",
+			    p->name);
+		if (overlaps_host(p) && !p->dispatcher_stated)
+			say(list,
+			    "The file does not state that jobs of %s are submitted while others of it "
+			    "run, which libgpuarb-rt does not do (dispatcher = no; with yes, "
+			    "host-submission counts for each job).",
 			    p->name);
 		if (p->start_inactive && !p->waits_for_grant && p->activation == RT_UNSET &&
 		    set->borrowers)
@@ -280,15 +346,15 @@ static void say_unstated_margin(const struct rt_plan *plan, const struct rt_gpu_
 {
 	const struct rt_set *set = plan->set;
 
+	if (*gpu->margin.row && !gpu->margin.measured)
+		say(list,
+		    "The margin was not measured on a GPU of this target beside as many leases: %s "
+		    "(gpuarbctl calibrate, or margin = SHARE).",
+		    gpu->margin.row);
 	if (*gpu->margin.row && set->neighbours == RT_UNSET && set->borrowers)
 		say(list,
 		    "The file does not state how many other leases run at the same time: of those that "
 		    "borrow CUs, the margin is for one (neighbours = N).");
-	if (gpu->margin.percent < MARGIN_LAW && count_source(plan, gpu, RT_MODELLED) > 0)
-		say(list,
-		    "Execution times are modelled, and the margin of %u %% is less than the error of "
-		    "the model, %u %% (margin = SHARE, or measure these numbers of CUs).",
-		    gpu->margin.percent, MARGIN_LAW);
 }
 
 static void say_conditions(const struct rt_plan *plan, struct list *list)
@@ -327,6 +393,7 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		if (plan->gpus[i].n_partitions == 0)
 			continue;
 		say_pipes(plan, &plan->gpus[i], list);
+		say_contradicted(plan, &plan->gpus[i], list);
 		say_unstated_margin(plan, &plan->gpus[i], list);
 	}
 	list->gpu = NULL;
@@ -368,6 +435,16 @@ static void say_policies(const struct rt_set *set, struct list *list)
 		const struct rt_partition *p = &set->partitions[i];
 
 		fifo |= p->policy == RT_FIFO;
+		if (overlaps_host(p))
+			say(list,
+			    "Jobs of %s are submitted while others of it run: host-submission counts "
+			    "once for all jobs that wait.",
+			    p->name);
+		if (p->policy == RT_FIFO && p->dispatcher)
+			say(list,
+			    "%s submits a job when the one before it has ended (libgpuarb-rt); "
+			    "host-submission counts for each job.",
+			    p->name);
 		dispatched |= p->policy != RT_FIFO;
 		if (p->policy != RT_FIFO)
 			say(list,
@@ -393,6 +470,7 @@ static void say_gpu(const struct rt_plan *plan, const struct rt_gpu_plan *gpu, s
 	list->gpu = plan->n_gpus > 1 ? gpu->gpu.name : NULL;
 	say_times(plan, gpu, list);
 	say_changes(plan, gpu, list);
+	say_not_observed(plan, gpu, list);
 	if (!gpu->gpu.info.harvest_known)
 		say(list, "It is assumed which CUs of the GPU are fused off.");
 	list->gpu = NULL;

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/rt/bound.h"
 
-static uint64_t divide_up(uint64_t a, uint64_t b)
-{
-	return a / b + (a % b > 0);
-}
-
 uint64_t bound_margin(const struct bound *bound, uint64_t work)
 {
-	return divide_up(work * bound->margin_percent, 100);
+	return bound_divide_up(work * bound->margin_percent, 100);
 }
 
 /* The latency ends before the first change. */
@@ -16,7 +11,7 @@ uint64_t bound_changes(const struct bound *bound, uint64_t response)
 {
 	if (bound->change == 0)
 		return 0;
-	return divide_up(response - bound->latency, bound->interval) + 1;
+	return bound_divide_up(response - bound->latency, bound->interval) + 1;
 }
 
 uint64_t bound_add(uint64_t sum, uint64_t count, uint64_t cost)
@@ -36,7 +31,7 @@ static uint64_t events_within(const struct bound_events *events, uint64_t window
 
 	for (size_t i = 0; i < events->rates.n; i++) {
 		const struct bound_rate *rate = &events->rates.list[i];
-		uint64_t count = bound_add(0, divide_up(window + events->before, rate->usec),
+		uint64_t count = bound_add(0, bound_divide_up(window + events->before, rate->usec),
 					   rate->count);
 
 		if (count < least)

@@ -51,6 +51,11 @@ struct bound {
 	struct bound_events events[BOUND_SOURCES];
 };
 
+static inline uint64_t bound_divide_up(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b > 0);
+}
+
 /* sum + count x cost, or BOUND_COST_MAX. */
 uint64_t bound_add(uint64_t sum, uint64_t count, uint64_t cost);
 

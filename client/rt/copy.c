@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/rt/copy.h"
+
+/*
+ * Copies of jobs by SDMA engines. Neither the driver nor the firmware documents which engine serves a
+ * queue, nor in which order an engine serves its queues: all copies of a GPU share one engine here, which serves
+ * them in any order and in parts, but never idles while one waits. A partition runs one job at a time,
+ * so its own copies never meet. The proof is in gpuarbctl-rt(1).
+ */
+
+#include "client/rt/plan.h"
 
 #include "client/rt/dispatch.h"
 
@@ -46,7 +54,7 @@ static uint64_t time_of(const struct rt_plan *plan, const struct rt_task *task, 
 	return BOUND_NONE;
 }
 
-void copy_find(struct rt_plan *plan)
+void rt_plan_copy(struct rt_plan *plan)
 {
 	for (size_t i = 0; i < plan->set->n_tasks; i++) {
 		const struct rt_task *task = &plan->set->tasks[i];

@@ -24,14 +24,12 @@ void demands_done(struct demands *demands)
 	free(demands->offsets);
 }
 
-/* A dispatcher submits a job when it knows of the end of the one before it: host time is part of the job.
- * With fifo it is part of the bound. */
-static uint64_t cost_of(const struct rt_plan *plan, size_t i, uint64_t wcet)
+uint64_t demand_cost(const struct rt_plan *plan, size_t i, uint64_t wcet)
 {
 	size_t partition = plan->set->tasks[i].partition;
 	const struct rt_partition *p = &plan->set->partitions[partition];
 	uint64_t copies = min_u64(plan->tasks[i].copies, BOUND_TIME_MAX);
-	uint64_t host = p->policy != RT_FIFO ? p->host_submission : 0;
+	uint64_t host = rt_partition_dispatches(p) ? p->host_submission : 0;
 
 	return copies + wcet + bound_margin(&plan->partitions[partition].bound, wcet) +
 	       (host != RT_UNSET ? host : 0);
@@ -49,12 +47,12 @@ bool demands_fill(struct demands *demands, unsigned cus)
 
 		if (task->partition != demands->partition)
 			continue;
-		wcet = rt_wcet(task, cus, set->law, &source);
+		wcet = rt_set_wcet(set, task, cus, &source);
 		if (wcet == RT_UNSET)
 			return false;
 		demands->offsets[n] = demands->plan->tasks[i].offset;
 		demands->list[n++] = (struct rt_demand){
-			.cost = cost_of(demands->plan, i, wcet),
+			.cost = demand_cost(demands->plan, i, wcet),
 			.period = task->period,
 			.deadline = task->deadline,
 			.jitter = demands->plan->tasks[i].jitter,

@@ -19,6 +19,10 @@ struct demands {
 int demands_new(const struct rt_plan *plan, size_t partition, struct demands *ret);
 void demands_done(struct demands *demands);
 
+/* What one job of task i takes of its partition, but for standstill. A dispatcher submits a job when it knows of
+ * the end of the one before it: host time is part of the job. With fifo it is part of the bound. */
+uint64_t demand_cost(const struct rt_plan *plan, size_t i, uint64_t wcet);
+
 /* On so many CUs. false: an execution time is unknown. */
 bool demands_fill(struct demands *demands, unsigned cus);
 

@@ -8,11 +8,6 @@
 
 #include "util/base.h"
 
-static uint64_t divide_up(uint64_t a, uint64_t b)
-{
-	return a / b + (a % b > 0);
-}
-
 uint64_t dispatch_finish(const struct bound *bound, uint64_t work)
 {
 	uint64_t still = bound->latency + work, time = still, next;
@@ -26,10 +21,10 @@ uint64_t dispatch_finish(const struct bound *bound, uint64_t work)
 	return BOUND_NONE;
 }
 
-/* The most work of one task whose jobs become ready in a time of this length. */
-static uint64_t ready_within(const struct rt_demand *task, uint64_t time)
+/* The most jobs of one task that become ready in a time of this length. */
+static uint64_t jobs_within(const struct rt_demand *task, uint64_t time)
 {
-	return divide_up(time + task->jitter, task->period) * task->cost;
+	return bound_divide_up(time + task->jitter, task->period);
 }
 
 /* Whether jobs and standstill take all of the time, or so nearly all that no busy period of use ends. */
@@ -54,7 +49,7 @@ static uint64_t busy_period(const struct bound *bound, const struct rt_demand *t
 	while (time <= DISPATCH_BUSY_MAX) {
 		next = bound->latency + first + bound_standstill(bound, time);
 		for (size_t i = 0; i < n; i++)
-			next += ready_within(&tasks[i], time);
+			next += jobs_within(&tasks[i], time) * tasks[i].cost;
 		if (next <= time)
 			return time;
 		time = next;
@@ -116,14 +111,6 @@ static int64_t first_deadline(const struct rt_demand *task)
 	return (int64_t)task->deadline - (int64_t)task->jitter;
 }
 
-/* How many deadlines the task has up to this time, and at least one. */
-static uint64_t deadlines_within(const struct rt_demand *task, uint64_t time)
-{
-	int64_t after = (int64_t)time - first_deadline(task);
-
-	return after <= 0 ? 1 : (uint64_t)after / task->period + 1;
-}
-
 static int by_time(const void *left, const void *right)
 {
 	const struct point *a = left, *b = right;
@@ -134,10 +121,10 @@ static int by_time(const void *left, const void *right)
 /* Deadlines of jobs that are ready within the busy period. 0: there are too many. */
 static int collect(struct edf *edf)
 {
-	uint64_t n = 0, until = edf->busy + edf->tasks[edf->n - 1].deadline;
+	uint64_t n = 0;
 
 	for (size_t i = 0; i < edf->n && n <= DISPATCH_POINTS_MAX; i++)
-		n += deadlines_within(&edf->tasks[i], until);
+		n += jobs_within(&edf->tasks[i], edf->busy);
 	if (n > DISPATCH_POINTS_MAX)
 		return 0;
 	edf->points = calloc(n, sizeof(*edf->points));
@@ -145,7 +132,7 @@ static int collect(struct edf *edf)
 		return -ENOMEM;
 	for (size_t i = 0; i < edf->n; i++) {
 		const struct rt_demand *task = &edf->tasks[i];
-		uint64_t jobs = deadlines_within(task, until);
+		uint64_t jobs = jobs_within(task, edf->busy);
 		int64_t time = first_deadline(task);
 
 		for (uint64_t k = 0; k < jobs; k++, time += (int64_t)task->period)
@@ -289,7 +276,7 @@ static uint64_t respond(const struct dm *dm)
 
 	if (busy == BOUND_NONE)
 		return BOUND_NONE;
-	jobs = divide_up(busy + task->jitter, task->period);
+	jobs = jobs_within(task, busy);
 	if (jobs > DISPATCH_POINTS_MAX)
 		return BOUND_NONE;
 	for (uint64_t q = 0; q < jobs; q++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/rt/disturbance.h"
+#include "client/rt/plan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +24,20 @@ static uint64_t activations_of_others(const struct rt_plan *plan, size_t partiti
 		n += i != partition && set->partitions[i].start_inactive &&
 		     plan->partitions[i].gpu == plan->partitions[partition].gpu;
 	return n;
+}
+
+bool rt_plan_masks_change(const struct rt_plan *plan, size_t partition)
+{
+	return plan->set->borrowers && rt_plan_gpu(plan, partition)->preempts;
+}
+
+struct rt_often rt_plan_activations(const struct rt_plan *plan, size_t partition)
+{
+	struct rt_often activations = plan->set->activations;
+
+	if (!rt_often_is_stated(&activations))
+		activations.number = activations_of_others(plan, partition);
+	return activations;
 }
 
 /* A preemption that times out; 0: the fault model of the set has none. */
@@ -54,16 +68,6 @@ static uint64_t activation(const struct rt_plan *plan, size_t i)
 	       max_u64(removal, timed_out(set)) + SCAN_WHILE_ENDING_USEC;
 }
 
-static uint64_t longest_deadline(const struct rt_set *set, size_t partition)
-{
-	uint64_t longest = 0;
-
-	for (size_t i = 0; i < set->n_tasks; i++)
-		if (set->tasks[i].partition == partition)
-			longest = max_u64(longest, set->tasks[i].deadline);
-	return longest;
-}
-
 /* Adds what stops the GPU, and how often. A partition with a policy serves several jobs of a task in
  * one busy period: there a number is for its longest deadline. */
 static void add_events(const struct rt_set *set, size_t i, struct rt_often often, uint64_t late,
@@ -76,8 +80,9 @@ static void add_events(const struct rt_set *set, size_t i, struct rt_often often
 		return;
 	}
 	if (often.rates.n == 0)
-		often.rates = (struct bound_rates){ { { often.number, longest_deadline(set, i) } },
-						    1 };
+		often.rates = (struct bound_rates){
+			{ { often.number, rt_set_longest_deadline(set, i) } }, 1
+		};
 	bound->events[source] = (struct bound_events){ cost, late, 0, often.rates };
 }
 
@@ -99,12 +104,10 @@ static void add_borrowers(const struct rt_plan *plan, size_t i, struct bound *bo
 {
 	const struct rt_set *set = plan->set;
 	const struct rt_gpu_plan *gpu = rt_plan_gpu(plan, i);
-	struct rt_often activations = set->activations;
 
-	if (!rt_often_is_stated(&activations))
-		activations.number = activations_of_others(plan, i);
 	bound->change = gpu->changed_queues * gpu->preemption;
-	add_events(set, i, activations, 1, bound->change, BOUND_ACTIVATIONS, bound);
+	add_events(set, i, rt_plan_activations(plan, i), 1, bound->change, BOUND_ACTIVATIONS,
+		   bound);
 }
 
 static void make_bound(struct rt_plan *plan, size_t i)
@@ -120,7 +123,7 @@ static void make_bound(struct rt_plan *plan, size_t i)
 	ret->activation = activation(plan, i);
 	*bound = (struct bound){
 		.margin_percent = gpu->margin.percent,
-		.host = partition->policy == RT_FIFO ? host : 0, /* else part of each job */
+		.host = rt_partition_dispatches(partition) ? 0 : host, /* else part of each job */
 		.interval = set->daemon.activate_min_interval,
 	};
 	if (partition->start_inactive && !partition->waits_for_grant)
@@ -128,7 +131,7 @@ static void make_bound(struct rt_plan *plan, size_t i)
 	add_events(set, i, timeouts, 0, timed_out(set), BOUND_TIMEOUTS, bound);
 	if (!gpu->preempts)
 		return;
-	if (set->borrowers)
+	if (rt_plan_masks_change(plan, i))
 		add_borrowers(plan, i, bound);
 	add_events(set, i, set->queue_changes, 0, gpu->preemption, BOUND_QUEUE_CHANGES, bound);
 	add_earlier(set, bound);
@@ -150,29 +153,39 @@ static int check_pipes(const struct rt_plan *plan, const struct rt_gpu_plan *gpu
 	return -EINVAL;
 }
 
-/* Partitions of the set are neighbours, and their activations count. */
+/* Partitions of the set are neighbours, and their activations count; borrowers are neighbours with queues. */
 static int check_counts(const struct rt_plan *plan, size_t gpu, char *problem, size_t size)
 {
 	const struct rt_set *set = plan->set;
 	const struct rt_gpu_plan *g = &plan->gpus[gpu];
 
-	if (set->neighbours == 0 && g->n_partitions > 1) {
+	if (set->neighbours < g->n_partitions - 1) {
 		snprintf(
 			problem, size,
-			"[taskset]: neighbours = 0 cannot be true: this set has %zu partitions on %s; "
-			"use %zu or more, or leave the key out",
-			g->n_partitions, g->gpu.name, g->n_partitions - 1);
+			"[taskset]: neighbours = %llu cannot be true: this set has %zu partitions on "
+			"%s; use %zu or more, or leave the key out",
+			ull(set->neighbours), g->n_partitions, g->gpu.name, g->n_partitions - 1);
 		return -EINVAL;
 	}
-	for (size_t i = 0; set->activations.number == 0 && i < set->n_partitions; i++) {
-		if (plan->partitions[i].gpu != gpu || activations_of_others(plan, i) == 0)
+	if (set->borrowers && (set->neighbours == 0 || (g->preempts && set->changed_queues == 0))) {
+		snprintf(
+			problem, size,
+			"[taskset]: %s = 0 cannot be true while a lease on %s borrows CUs: use 1 or "
+			"more, or state that none does (borrowers = no; the default is yes)",
+			set->neighbours == 0 ? "neighbours" : "changed-queues", g->gpu.name);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		if (plan->partitions[i].gpu != gpu ||
+		    set->activations.number >= activations_of_others(plan, i))
 			continue;
 		snprintf(
 			problem, size,
-			"[taskset]: activations = 0 cannot be true for [partition %s]: this set has "
+			"[taskset]: activations = %llu cannot be true for [partition %s]: this set has "
 			"other partitions on %s that start inactive, and are activated; use %llu or "
 			"more, or leave the key out",
-			set->partitions[i].name, g->gpu.name, ull(activations_of_others(plan, i)));
+			ull(set->activations.number), set->partitions[i].name, g->gpu.name,
+			ull(activations_of_others(plan, i)));
 		return -EINVAL;
 	}
 	return 0;

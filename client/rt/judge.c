@@ -5,14 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rt/copy.h"
 #include "client/rt/demand.h"
-#include "client/rt/disturbance.h"
 #include "core/policy/settings.h"
 
 #define CUS_MAX 1024U
 #define LEAST_ROUNDS 16U
-#define JITTER_ROUNDS 1000U
 
 uint64_t rt_plan_allowed(const struct rt_plan *plan, size_t partition)
 {
@@ -40,7 +37,7 @@ static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus
 
 		if (set->tasks[i].partition != partition)
 			continue;
-		wcet = rt_wcet(&set->tasks[i], cus, set->law, &source);
+		wcet = rt_set_wcet(set, &set->tasks[i], cus, &source);
 		if (wcet == RT_UNSET)
 			return RT_UNSET;
 		work += wcet;
@@ -48,18 +45,12 @@ static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus
 	return work;
 }
 
-const char *const rt_offsets_names[] = {
-	[RT_NO_OFFSETS] = "none",
-	[RT_OFFSETS_USED] = "used",
-	[RT_OFFSETS_UNUSED] = "unused",
-};
-
 /* ---- one partition ------------------------------------------------------------------------ */
 
 /* Whether one number is the bound of all tasks, as the proof of fifo has it. */
 static bool has_one_bound(const struct rt_plan *plan, size_t i)
 {
-	return plan->set->partitions[i].policy == RT_FIFO &&
+	return !rt_partition_dispatches(&plan->set->partitions[i]) &&
 	       plan->partitions[i].offsets == RT_NO_OFFSETS && !plan->partitions[i].copies;
 }
 
@@ -185,10 +176,10 @@ static void judge_task(struct rt_plan *plan, size_t i)
 {
 	struct rt_task_plan *ret = &plan->tasks[i];
 
-	ret->wcet = rt_wcet(&plan->set->tasks[i],
-			    plan->partitions[plan->set->tasks[i].partition].effective,
-			    plan->set->law, &ret->source);
-	ret->bound = ret->growth = BOUND_NONE;
+	ret->wcet = rt_set_wcet(plan->set, &plan->set->tasks[i],
+				plan->partitions[plan->set->tasks[i].partition].effective,
+				&ret->source);
+	ret->bound = ret->growth = ret->budget = BOUND_NONE;
 }
 
 static int judge_partition(struct rt_plan *plan, size_t i, unsigned cus)
@@ -219,22 +210,45 @@ static int judge_partition(struct rt_plan *plan, size_t i, unsigned cus)
 
 /* ---- the set ------------------------------------------------------------------------------ */
 
+/* Raises the bound of a task with its jitter to what it is at least, so that the rest of its chain need not
+ * wait for the next judgement. */
+static void set_jitter(struct rt_plan *plan, size_t i, uint64_t jitter)
+{
+	size_t partition = plan->set->tasks[i].partition;
+	struct rt_task_plan *t = &plan->tasks[i];
+
+	if (t->bound == BOUND_NONE)
+		;
+	else if (plan->set->partitions[partition].policy == RT_NP_EDF ||
+		 plan->partitions[partition].offsets == RT_OFFSETS_USED)
+		t->bound = max_u64(t->bound, jitter + t->wcet);
+	else
+		t->bound += jitter - t->jitter;
+	t->jitter = jitter;
+}
+
 /* What a task comes after makes it ready late. Whether any of that changed. */
 static bool spread_jitter(struct rt_plan *plan)
 {
-	bool changed = false;
+	bool changed = false, more;
 
-	for (size_t i = 0; i < plan->set->n_tasks; i++) {
-		const struct rt_task *task = &plan->set->tasks[i];
-		uint64_t jitter = task->jitter;
+	do {
+		more = false;
+		for (size_t i = 0; i < plan->set->n_tasks; i++) {
+			const struct rt_task *task = &plan->set->tasks[i];
+			uint64_t jitter = task->jitter;
 
-		if (task->after > 0)
-			jitter += min_u64(plan->tasks[task->after - 1].bound, BOUND_TIME_MAX);
-		/* Beyond its deadline it fails, however late it is. */
-		jitter = min_u64(jitter, task->deadline + task->jitter);
-		changed |= jitter != plan->tasks[i].jitter;
-		plan->tasks[i].jitter = jitter;
-	}
+			if (task->after > 0)
+				jitter += min_u64(plan->tasks[task->after - 1].bound,
+						  BOUND_TIME_MAX);
+			/* Beyond its deadline it fails, however late it is. */
+			jitter = min_u64(jitter, task->deadline + task->jitter);
+			if (jitter == plan->tasks[i].jitter)
+				continue;
+			set_jitter(plan, i, jitter);
+			more = changed = true;
+		}
+	} while (more);
 	return changed;
 }
 
@@ -326,12 +340,22 @@ static int place_all(struct rt_plan *plan)
 	return r == -ENOSPC ? 0 : r;
 }
 
-/* From the jitter of each task alone up to the least that holds for all: chains of partitions that wait
- * for each other can have none. */
+/* One job alone, with all that the plan allows to delay it. */
+static void judge_budget(struct rt_plan *plan, size_t i)
+{
+	struct bound bound = plan->partitions[plan->set->tasks[i].partition].bound;
+	struct rt_task_plan *task = &plan->tasks[i];
+
+	bound.margin_percent = 0; /* the cost has it */
+	if (task->meets)
+		task->budget = bound_response(&bound, demand_cost(plan, i, task->wcet));
+}
+
+/* From the jitter of each task alone up to the least that holds for all: bounds never shrink while jitters
+ * grow, and no jitter grows past the deadline of its task, so this ends. */
 static int judge_all(struct rt_plan *plan)
 {
 	const struct rt_set *set = plan->set;
-	unsigned round = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < set->n_tasks; i++)
@@ -345,16 +369,14 @@ static int judge_all(struct rt_plan *plan)
 				&plan->partitions[i].bound, rt_plan_allowed(plan, i));
 			r = judge_partition(plan, i, cus > 0 ? cus : rt_plan_gpu(plan, i)->most);
 		}
-	while (r >= 0 && spread_jitter(plan) && ++round < JITTER_ROUNDS);
-	for (size_t i = 0; round == JITTER_ROUNDS && i < set->n_tasks; i++) {
-		plan->partitions[set->tasks[i].partition].passes = false;
-		set_response(plan, i, BOUND_NONE);
-	}
+	while (r >= 0 && spread_jitter(plan));
 	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++) {
 		if (!plan->partitions[i].passes)
 			plan->result = RT_REJECTED;
 		r = judge_growth(plan, i);
 	}
+	for (size_t i = 0; r >= 0 && i < set->n_tasks; i++)
+		judge_budget(plan, i);
 	return r;
 }
 
@@ -405,7 +427,7 @@ int rt_judge(struct rt_plan *plan, char *problem, size_t size)
 	for (size_t i = 0; i < set->n_tasks; i++)
 		plan->tasks[i].jitter = set->tasks[i].jitter;
 	find_kinds(plan);
-	copy_find(plan);
+	rt_plan_copy(plan);
 	r = place_all(plan);
 	return r < 0 ? r : judge_all(plan);
 }

@@ -12,24 +12,25 @@
  * (sharing.tsv). Left out are rows that the host side of one process explains.
  */
 static const struct row {
-	unsigned first, last; /* targets */
+	unsigned first, last; /* targets of its generation */
+	unsigned target;      /* of the card */
 	const char *card;
 	enum neighbours kind;
 	unsigned neighbours;
 	unsigned slowdown; /* percent */
 } rows[] = {
-	{ 90000, 90009, "Radeon VII", NEIGHBOURS_MEMORY, 1, 141 },
-	{ 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 1, 136 },
-	{ 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 3, 151 },
-	{ 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 7, 225 },
-	{ 90400, 90599, "MI300X", NEIGHBOURS_COMPUTE, 1, 117 },
-	{ 90400, 90599, "MI300X", NEIGHBOURS_MEMORY, 1, 156 },
-	{ 90500, 90599, "MI350X", NEIGHBOURS_MEMORY, 3, 216 },
-	{ 90400, 90499, "MI325X", NEIGHBOURS_MEMORY, 3, 215 },
-	{ 110000, 110599, "RX 7800 XT", NEIGHBOURS_COMPUTE, 1, 101 },
-	{ 120000, 120099, "R9700", NEIGHBOURS_MEMORY, 1, 197 },
-	{ 120000, 120099, "R9700", NEIGHBOURS_MEMORY, 3, 232 },
-	{ 120000, 120099, "R9700", NEIGHBOURS_MEMORY, 7, 452 },
+	{ 90000, 90009, 90006, "Radeon VII", NEIGHBOURS_MEMORY, 1, 141 },
+	{ 90010, 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 1, 136 },
+	{ 90010, 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 3, 151 },
+	{ 90010, 90010, 90010, "MI250 GCD", NEIGHBOURS_MEMORY, 7, 225 },
+	{ 90400, 90599, 90402, "MI300X", NEIGHBOURS_COMPUTE, 1, 117 },
+	{ 90400, 90599, 90402, "MI300X", NEIGHBOURS_MEMORY, 1, 156 },
+	{ 90500, 90599, 90500, "MI350X", NEIGHBOURS_MEMORY, 3, 216 },
+	{ 90400, 90499, 90402, "MI325X", NEIGHBOURS_MEMORY, 3, 215 },
+	{ 110000, 110599, 110001, "RX 7800 XT", NEIGHBOURS_COMPUTE, 1, 101 },
+	{ 120000, 120099, 120001, "R9700", NEIGHBOURS_MEMORY, 1, 197 },
+	{ 120000, 120099, 120001, "R9700", NEIGHBOURS_MEMORY, 3, 232 },
+	{ 120000, 120099, 120001, "R9700", NEIGHBOURS_MEMORY, 7, 452 },
 };
 
 /* The slowdown of so many neighbours by this row: more were measured, or it grows in proportion. */
@@ -93,8 +94,8 @@ static size_t rows_of(const struct gpu_info *gpu, struct row ret[static CALIBRAT
 	for (size_t i = 0; i < gpu->calibrated.n_slowdowns; i++) {
 		const struct slowdown *s = &gpu->calibrated.slowdowns[i];
 
-		ret[i] =
-			(struct row){ 0, UINT_MAX, "this GPU", s->kind, s->neighbours, s->percent };
+		ret[i] = (struct row){ 0,       UINT_MAX,      gpu->gfx_target, "this GPU",
+				       s->kind, s->neighbours, s->percent };
 	}
 	return gpu->calibrated.n_slowdowns;
 }
@@ -111,14 +112,15 @@ void margin_find(const struct gpu_info *gpu, enum neighbours kind, unsigned neig
 		own = find_own(rows, ARRAY_SIZE(rows), gpu->gfx_target, kind, neighbours);
 	row = own ? own : find_worst(kind, neighbours);
 
-	*ret = (struct margin){ .slowdown = 100 };
+	*ret = (struct margin){ .slowdown = 100, .measured = true };
 	snprintf(ret->row, sizeof(ret->row), "no neighbour");
 	if (neighbours > 0) {
 		ret->slowdown = scaled(row, neighbours);
-		ret->extrapolated = neighbours > row->neighbours;
+		ret->measured = row->target == gpu->gfx_target && neighbours <= row->neighbours;
 		snprintf(ret->row, sizeof(ret->row), "%u.%02u on %s beside %u, %s%s%s%s",
 			 row->slowdown / 100, row->slowdown % 100, row->card, row->neighbours,
-			 neighbours_names[row->kind], ret->extrapolated ? ", in proportion" : "",
+			 neighbours_names[row->kind],
+			 neighbours > row->neighbours ? ", in proportion" : "",
 			 calibrated ? ", calibrated "
 			 : own      ? ""
 				    : "; this GPU was not measured",

@@ -11,7 +11,7 @@
 struct margin {
 	unsigned percent;  /* to add to execution times: slowdown x error of the law - 1 */
 	unsigned slowdown; /* in percent of the time alone */
-	bool extrapolated; /* fewer neighbours were measured */
+	bool measured;     /* on this target, beside as many neighbours or more */
 	char row[160];     /* the row of measurements that it comes from */
 };
 

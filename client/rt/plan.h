@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A plan: whether a task set meets its deadlines on a GPU, on which CUs, and with which slack. */
+/*
+ * A plan: whether a task set meets its deadlines on a GPU, on which CUs, and with which slack.
+ *
+ *	set, set-file, set-value	the file
+ *	disturbance, copy	what delays jobs beside others of their partition
+ *	judge, fit, margin	the CUs of each partition, and their place on the GPU
+ *	demand	the jobs of one partition, with
+ *	bound, dispatch, phase	the arithmetic of the proof: fifo, policies, offsets
+ *	reason, assume, show	sentences and output
+ *
+ * rt-plan calls these in this order. watch compares a plan with what happens; measure fills in the file.
+ */
 
 #include "client/rt/bound.h"
 #include "client/rt/fit.h"
@@ -24,6 +35,9 @@ struct rt_task_plan {
 	enum rt_source source;
 	uint64_t bound; /* response, jitter and, if it counts, activation; BOUND_NONE */
 	int64_t slack;  /* deadline - bound */
+	/* The longest execution of a job as a dispatcher measures it: copies, margin, host time and standstill
+	 * included, the wait for other jobs not. BOUND_NONE: it does not meet its deadline. */
+	uint64_t budget;
 	/* By which its execution time alone may grow; BOUND_NONE: unknown, the set has chains, its
 	 * partition uses offsets, or it has a policy and more than RT_GROWTH_TASKS tasks. */
 	uint64_t growth;
@@ -36,7 +50,6 @@ enum rt_offsets {
 	RT_OFFSETS_USED,
 	RT_OFFSETS_UNUSED, /* its bounds hold for any offsets */
 };
-extern const char *const rt_offsets_names[];
 
 struct rt_partition_plan {
 	size_t gpu;
@@ -60,6 +73,10 @@ struct rt_gpu {
 	struct gpu_info info;       /* its name is that of the GPU, or of the profile */
 	char target[16];            /* gfx906 */
 	bool here;                  /* one of this machine */
+
+	/* Of those that gpuarbd observes on it: processes without a lease, and leases that are not
+	 * capped, or not verified. */
+	size_t unmanaged, uncapped, unverified;
 };
 
 struct rt_gpu_plan {
@@ -93,3 +110,19 @@ static inline const struct rt_gpu_plan *rt_plan_gpu(const struct rt_plan *plan, 
 {
 	return &plan->gpus[plan->partitions[partition].gpu];
 }
+
+/* ---- steps that fill it in ------------------------------------------------------------------ */
+
+/* Finds what delays jobs beside others of their partition: standstill of the GPU, and the activation.
+ * -EINVAL with an error in problem. */
+int rt_plan_disturb(struct rt_plan *plan, char *problem, size_t size);
+
+/* Whether changes of masks stop the partition. Activations of other leases count only then. */
+bool rt_plan_masks_change(const struct rt_plan *plan, size_t partition);
+
+/* Of other leases, as the plan counts them: where the set states no number, each other partition of the GPU that
+ * starts inactive is activated once. */
+struct rt_often rt_plan_activations(const struct rt_plan *plan, size_t partition);
+
+/* Finds how long the copies of one job of each task take, with all that they wait for. */
+void rt_plan_copy(struct rt_plan *plan);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "client/rt/dispatch.h"
+#include "client/rt/demand.h"
 #include "client/rt/judge.h"
 
 /* ---- reasons of the set ------------------------------------------------------------------- */
@@ -52,10 +52,29 @@ static void reason_fit(struct rt_plan *plan)
 static bool passes_alone(const struct rt_plan *plan, size_t i)
 {
 	const struct rt_task *task = &plan->set->tasks[i];
-	uint64_t response = bound_response(&plan->partitions[task->partition].bound,
-					   plan->tasks[i].wcet);
+	struct bound bound = plan->partitions[task->partition].bound;
+	uint64_t response;
+
+	bound.margin_percent = 0; /* the cost has it */
+	response = bound_response(&bound, demand_cost(plan, i, plan->tasks[i].wcet));
 
 	return response != BOUND_NONE && response + plan->tasks[i].jitter <= task->deadline;
+}
+
+/* Whether its copies take longer than its deadline only because jobs of other partitions on its GPU copy, too. */
+static bool copies_with_others(const struct rt_plan *plan, size_t i)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	size_t own = task->partition;
+	uint64_t longer = max_u64(task->copy_in, task->copy_out);
+
+	if (longer + bound_margin(&plan->partitions[own].bound, longer) > task->deadline)
+		return false;
+	for (size_t k = 0; k < plan->set->n_partitions; k++)
+		if (k != own && plan->partitions[k].copies &&
+		    plan->partitions[k].gpu == plan->partitions[own].gpu)
+			return true;
+	return false;
 }
 
 static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
@@ -63,11 +82,6 @@ static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
 	const struct rt_task *task = &plan->set->tasks[i];
 	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
 	const struct rt_task_plan *t = &plan->tasks[i];
-	struct bound active = partition->bound;
-	uint64_t response;
-
-	active.latency = 0;
-	response = bound_response(&active, partition->work);
 	if (partition->least > 0)
 		snprintf(buf, size,
 			 "it passes on %u CUs or more, and one lease cannot have so many on this "
@@ -78,15 +92,16 @@ static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
 			buf, size,
 			"it needs shorter execution times or longer periods in its partition, or a "
 			"later deadline");
-	else if (partition->bound.latency > 0 && response != BOUND_NONE &&
-		 response + t->jitter <= task->deadline)
+	else if (partition->bound.latency > 0 &&
+		 t->bound - partition->bound.latency <= task->deadline)
 		snprintf(buf, size,
 			 "it passes without the %llu us of activation: release the first job "
 			 "when the lease is granted (waits-for-grant = yes)",
 			 ull(partition->bound.latency));
 	else if (t->bound <= task->period)
 		snprintf(buf, size, "it passes with a deadline of %llu us", ull(t->bound));
-	else if (plan->set->partitions[task->partition].n_tasks > 1 && passes_alone(plan, i))
+	else if (plan->set->partitions[task->partition].n_tasks > 1 && !partition->copies &&
+		 passes_alone(plan, i))
 		snprintf(buf, size, "it passes in a partition of its own with as many CUs");
 	else
 		snprintf(buf, size,
@@ -118,8 +133,11 @@ static void reason_task(struct rt_plan *plan, size_t i)
 	if (ret->copies == BOUND_NONE) {
 		snprintf(
 			ret->reason, sizeof(ret->reason),
-			"its copies can wait for those of other partitions until after its deadline: "
-			"use fewer or shorter copies, or longer periods");
+			copies_with_others(plan, i)
+				? "its copies can wait for those of other partitions until after its "
+				  "deadline: use fewer or shorter copies, or longer periods"
+				: "its copies alone take longer than its deadline, with their margin and "
+				  "standstill: use shorter copies, or a longer period");
 		return;
 	}
 	if (ret->bound == BOUND_NONE && plan->set->partitions[task->partition].policy != RT_FIFO &&

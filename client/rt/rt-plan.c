@@ -16,24 +16,24 @@ static void list_gpus(const struct rt_plan *plan, char *buf, size_t size)
 				      plan->gpus[i].gpu.name);
 }
 
-/* By the names in the set, then by those of the GPUs or profiles; no name: the only one. n_gpus: none. */
-static size_t gpu_of(const struct rt_plan *plan, const char *name)
+size_t rt_gpu_find(const struct rt_gpu *gpus, size_t n, const char *name)
 {
 	if (!*name)
-		return plan->n_gpus == 1 ? 0 : plan->n_gpus;
-	for (size_t k = 0; k < plan->n_gpus; k++)
-		if (strcmp(name, plan->gpus[k].gpu.name) == 0)
+		return n == 1 ? 0 : n;
+	for (size_t k = 0; k < n; k++)
+		if (strcmp(name, gpus[k].name) == 0)
 			return k;
-	for (size_t k = 0; k < plan->n_gpus; k++)
-		if (strcmp(name, plan->gpus[k].gpu.info.name) == 0)
+	for (size_t k = 0; k < n; k++)
+		if (strcmp(name, gpus[k].info.name) == 0)
 			return k;
-	return plan->n_gpus;
+	return n;
 }
 
-static int find_gpu(struct rt_plan *plan, size_t i, char *problem, size_t size)
+static int find_gpu(struct rt_plan *plan, const struct rt_gpu *gpus, size_t i, char *problem,
+		    size_t size)
 {
 	const struct rt_partition *partition = &plan->set->partitions[i];
-	size_t k = gpu_of(plan, partition->gpu);
+	size_t k = rt_gpu_find(gpus, plan->n_gpus, partition->gpu);
 	char names[256];
 
 	if (k < plan->n_gpus) {
@@ -70,7 +70,7 @@ int rt_plan_make(const struct rt_set *set, const struct rt_gpu *gpus, size_t n_g
 	for (size_t i = 0; i < n_gpus; i++)
 		plan->gpus[i].gpu = gpus[i];
 	for (size_t i = 0; r >= 0 && i < set->n_partitions; i++)
-		r = find_gpu(plan, i, problem, size);
+		r = find_gpu(plan, gpus, i, problem, size);
 	if (r >= 0)
 		r = rt_judge(plan, problem, size);
 	if (r < 0)

@@ -47,6 +47,7 @@ static void *add_partition(struct rt_set *set, const struct ini_place *place, co
 		.activation = RT_UNSET,
 		.host_submission = RT_UNSET,
 		.sdma_queues = RT_UNSET,
+		.pipe_neighbours = RT_UNSET,
 		.processes = 1,
 		.priority = PRIORITY_NORMAL,
 	};
@@ -152,13 +153,14 @@ static const struct key keys[] = {
 	SET("queue-changes", take_often, queue_changes, 0, 100000),
 	SET("activations", take_often, activations, 0, 100000),
 	SET("changed-queues", take_count, changed_queues, 0, 100000),
-	SET("activate-grace", take_interval, daemon.activate_grace, 0, 0),
-	SET("activate-min-interval", take_interval, daemon.activate_min_interval, 0, 0),
-	SET("enforce-delay", take_interval, daemon.enforce_delay, 0, 0),
+	SET("activate-grace", take_interval, daemon.activate_grace, 1000, 0),
+	SET("activate-min-interval", take_interval, daemon.activate_min_interval, 1000, 0),
+	SET("enforce-delay", take_interval, daemon.enforce_delay, 1000, 0),
 	SET("preemption-timeout", take_time, preemption_timeout, 0, 0),
 
 	PARTITION("gpu", take_gpu, gpu, 0, 0),
 	PARTITION("policy", take_policy, policy, 0, 0),
+	PARTITION("dispatcher", take_dispatcher, dispatcher, 0, 0),
 	PARTITION("isolation", take_isolation, isolation, 0, 0),
 	PARTITION("start-inactive", take_bool, start_inactive, 0, 0),
 	PARTITION("waits-for-grant", take_bool, waits_for_grant, 0, 0),
@@ -182,14 +184,6 @@ static const struct key keys[] = {
 	TASK("copy-out", take_time, copy_out, 1),
 	TASK("wcet", take_wcet, n_points, 0),
 };
-
-const char *rt_set_key(size_t i, const char **ret_section)
-{
-	if (i >= ARRAY_SIZE(keys))
-		return NULL;
-	*ret_section = section_names[keys[i].section];
-	return keys[i].name;
-}
 
 static void unknown_key(const struct ini_place *place, enum rt_section section, const char *name)
 {

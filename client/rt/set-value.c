@@ -12,6 +12,8 @@
 #include "core/policy/settings.h"
 #include "util/text.h"
 
+#define CUS_MAX 1024U /* of an execution time */
+
 bool set_value_is_name(const char *name)
 {
 	static const char allowed[] =
@@ -48,31 +50,27 @@ static int read_time(const char *text, uint64_t *ret)
 	return -EINVAL;
 }
 
-void take_time(const struct entry *entry)
+static void take_times_of(const struct entry *entry, uint64_t step, const char *advice)
 {
 	uint64_t usec;
 
-	if (read_time(entry->value, &usec) < 0 || usec < entry->key->min || usec > RT_TIME_MAX)
-		ini_bad(entry->place,
-			"%s: invalid time '%s': use %llu us to 1 h, as 250us, 11ms or 2s",
-			entry->key->name, entry->value, (unsigned long long)entry->key->min);
+	if (read_time(entry->value, &usec) < 0 || usec < entry->key->min || usec > RT_TIME_MAX ||
+	    usec % step != 0)
+		ini_bad(entry->place, "%s: invalid time '%s': use %llu us to 1 h%s",
+			entry->key->name, entry->value, ull(entry->key->min), advice);
 	else
 		*(uint64_t *)entry->field = usec;
 }
 
-/* Whole milliseconds, as in gpuarbd.conf(5). */
+void take_time(const struct entry *entry)
+{
+	take_times_of(entry, 1, ", as 250us, 11ms or 2s");
+}
+
+/* As in gpuarbd.conf(5). */
 void take_interval(const struct entry *entry)
 {
-	uint64_t usec;
-
-	if (read_time(entry->value, &usec) < 0 || usec < 1000 || usec > RT_TIME_MAX ||
-	    usec % 1000 != 0)
-		ini_bad(entry->place,
-			"%s: invalid time '%s': use 1ms to 1h in whole milliseconds, as 500ms or "
-			"2s",
-			entry->key->name, entry->value);
-	else
-		*(uint64_t *)entry->field = usec;
+	take_times_of(entry, 1000, " in whole milliseconds, as 500ms or 2s");
 }
 
 void take_number(const struct entry *entry)
@@ -129,6 +127,12 @@ void take_policy(const struct entry *entry)
 void take_bool(const struct entry *entry)
 {
 	ini_bool(entry->place, entry->key->name, entry->value, entry->field);
+}
+
+void take_dispatcher(const struct entry *entry)
+{
+	((struct rt_partition *)entry->target)->dispatcher_stated = true;
+	take_bool(entry);
 }
 
 void take_isolation(const struct entry *entry)
@@ -235,22 +239,20 @@ void take_offset(const struct entry *entry)
 
 /* ---- numbers and rates ---------------------------------------------------------------------- */
 
-/* "4/10ms" */
-static int read_rate(char *text, const struct key *key, struct bound_rate *ret)
+/* NUMBER, the mark and TIME: "4/10ms", "15:2100". */
+static int read_pair(char *text, char mark, uint64_t most, uint64_t *ret_number, uint64_t *ret_usec)
 {
-	char *slash = strchr(text, '/');
-	uint64_t count, usec;
+	char *at = strchr(text, mark);
 
-	if (!slash)
+	if (!at)
 		return -EINVAL;
-	*slash++ = '\0';
+	*at++ = '\0';
 	/* read_time() reads a plain number, too. */
-	if (text[strspn(text, "0123456789")] || read_time(text, &count) < 0 ||
-	    read_time(slash, &usec) < 0)
+	if (text[strspn(text, "0123456789")] || read_time(text, ret_number) < 0 ||
+	    read_time(at, ret_usec) < 0)
 		return -EINVAL;
-	if (count < 1 || count > key->max || usec < 1 || usec > RT_TIME_MAX)
+	if (*ret_number < 1 || *ret_number > most || *ret_usec < 1 || *ret_usec > RT_TIME_MAX)
 		return -ERANGE;
-	*ret = (struct bound_rate){ count, usec };
 	return 0;
 }
 
@@ -260,7 +262,7 @@ static void add_rate(const struct entry *entry, char *word, struct bound_rates *
 	char copy[64];
 
 	snprintf(copy, sizeof(copy), "%s", word);
-	if (read_rate(word, entry->key, &rate) < 0)
+	if (read_pair(word, '/', entry->key->max, &rate.count, &rate.usec) < 0)
 		ini_bad(entry->place,
 			"%s: invalid rate '%s': use NUMBER/TIME, as 4/10ms, with 1 to %llu events in 1 "
 			"us to 1 h; %s = 0 is for none",
@@ -292,46 +294,27 @@ void take_often(const struct entry *entry)
 
 /* ---- the table of execution times --------------------------------------------------------- */
 
-/* "15:2100" */
-static int read_point(char *text, struct rt_point *ret)
-{
-	char *colon = strchr(text, ':');
-	uint64_t cus, usec;
-
-	if (!colon)
-		return -EINVAL;
-	*colon++ = '\0';
-	/* read_time() reads a plain number, too. */
-	if (text[strspn(text, "0123456789")] || read_time(text, &cus) < 0 ||
-	    read_time(colon, &usec) < 0)
-		return -EINVAL;
-	if (cus < 1 || cus > 1024 || usec < 1 || usec > RT_TIME_MAX)
-		return -ERANGE;
-	*ret = (struct rt_point){ (unsigned)cus, usec };
-	return 0;
-}
-
 static int take_point(const struct entry *entry, char *word)
 {
 	struct rt_task *task = entry->target;
-	struct rt_point point;
+	uint64_t cus, usec;
 	char copy[64];
 	int r;
 
 	snprintf(copy, sizeof(copy), "%s", word);
-	r = read_point(word, &point);
+	r = read_pair(word, ':', CUS_MAX, &cus, &usec);
 	if (r < 0) {
 		ini_bad(entry->place,
 			"%s: invalid point '%s': use CUS:TIME, as 15:2100 or 15:2100us, with 1 to "
-			"1024 CUs and 1 us to 1 h",
-			entry->key->name, copy);
+			"%u CUs and 1 us to 1 h",
+			entry->key->name, copy, CUS_MAX);
 		return r;
 	}
 	if (task->n_points == RT_POINTS_MAX) {
 		ini_bad(entry->place, "%s: more than %u points", entry->key->name, RT_POINTS_MAX);
 		return -E2BIG;
 	}
-	task->points[task->n_points++] = point;
+	task->points[task->n_points++] = (struct rt_point){ (unsigned)cus, usec };
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/policy/settings.h"
 #include "util/ini.h"
 #include "util/text.h"
 
@@ -19,6 +20,16 @@ const char *const rt_policy_names[] = {
 unsigned rt_partition_queues(const struct rt_partition *partition)
 {
 	return partition->queues > 0 ? partition->queues : 2 * partition->processes;
+}
+
+uint64_t rt_set_longest_deadline(const struct rt_set *set, size_t partition)
+{
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < set->n_tasks; i++)
+		if (set->tasks[i].partition == partition)
+			longest = max_u64(longest, set->tasks[i].deadline);
+	return longest;
 }
 
 bool rt_set_copies(const struct rt_set *set, size_t partition)
@@ -63,7 +74,7 @@ struct rt_set *rt_set_free(struct rt_set *set)
 /* The time on so many CUs by the law of masks, rounded up. */
 static uint64_t scaled(const struct rt_point *point, unsigned cus)
 {
-	return (point->usec * point->cus + cus - 1) / cus;
+	return bound_divide_up(point->usec * point->cus, cus);
 }
 
 static uint64_t between(const struct rt_point *less, const struct rt_point *more, unsigned cus)
@@ -95,6 +106,18 @@ uint64_t rt_wcet(const struct rt_task *task, unsigned cus, bool law, enum rt_sou
 	}
 	*ret_source = RT_MODELLED;
 	return between(&points[n - 1], &points[n], cus);
+}
+
+uint64_t rt_set_wcet(const struct rt_set *set, const struct rt_task *task, unsigned cus,
+		     enum rt_source *ret_source)
+{
+	uint64_t usec = rt_wcet(task, cus, set->law, ret_source);
+	enum rt_source kept;
+
+	if (*ret_source != RT_MODELLED || set->margin_percent == MARGIN_MEASURED)
+		return usec;
+	usec = bound_divide_up(usec * (100 + MARGIN_LAW), 100);
+	return min_u64(usec, rt_wcet(task, cus, false, &kept));
 }
 
 /* ---- checks ------------------------------------------------------------------------------- */
@@ -338,11 +361,16 @@ static void check_partition(const struct ini_place *whole, const struct rt_parti
 			"least 2 per process",
 			partition->name, partition->queues, partition->processes,
 			partition->processes == 1 ? "" : "es");
-	if (partition->policy != RT_FIFO && partition->processes > 1)
+	if (rt_partition_dispatches(partition) && partition->processes > 1)
 		ini_bad(&place,
 			"[partition %s]: the dispatcher of policy = %s is one process, not %u: leave "
-			"out processes, or use fifo",
+			"out processes, or use fifo without a dispatcher",
 			partition->name, rt_policy_names[partition->policy], partition->processes);
+	if (partition->policy != RT_FIFO && partition->dispatcher_stated && !partition->dispatcher)
+		ini_bad(&place,
+			"[partition %s]: policy = %s needs a dispatcher: leave out dispatcher = no, or "
+			"use fifo",
+			partition->name, rt_policy_names[partition->policy]);
 	if (!partition->start_inactive &&
 	    (partition->activation != RT_UNSET || partition->waits_for_grant))
 		ini_bad(&place,

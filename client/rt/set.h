@@ -50,6 +50,7 @@ struct rt_partition {
 	char name[RT_NAME_MAX];
 	char gpu[RT_GPU_NAME_MAX]; /* in the set; "": the only one */
 	enum rt_policy policy;
+	bool dispatcher, dispatcher_stated; /* with fifo */
 	enum isolation isolation;
 	bool start_inactive;
 	bool waits_for_grant; /* the first job is released when the lease is granted */
@@ -65,6 +66,9 @@ struct rt_partition {
 	char *command; /* NULL: COMMAND */
 	unsigned line;
 	size_t n_tasks;
+	/* Not of the file: queues of others that gpuarbd observes on pipes with a queue of the lease of
+	 * this partition. RT_UNSET: not observed. */
+	uint64_t pipe_neighbours;
 };
 
 /* Keys of gpuarbd.conf(5). */
@@ -86,11 +90,10 @@ struct rt_set {
 	uint64_t preemption;           /* cost of one preemption of the GPU; RT_UNSET */
 	struct rt_often queue_changes; /* of other programs */
 	struct rt_often activations;   /* of other leases */
-	struct bound_rates queue_change_rates, activation_rates;
-	uint64_t changed_queues;     /* by one change of masks; RT_UNSET: all queues of others */
-	uint64_t preemption_timeout; /* the kernel's; 0: no preemption ever times out; RT_UNSET */
-	struct rt_daemon daemon;     /* settings of gpuarbd that the plan assumes */
-	struct rt_daemon in_force;   /* settings of its configuration */
+	uint64_t changed_queues;       /* by one change of masks; RT_UNSET: all queues of others */
+	uint64_t preemption_timeout;   /* the kernel's; 0: no preemption ever times out; RT_UNSET */
+	struct rt_daemon daemon;       /* settings of gpuarbd that the plan assumes */
+	struct rt_daemon in_force;     /* settings of its configuration */
 
 	struct rt_partition partitions[RT_PARTITIONS_MAX];
 	size_t n_partitions;
@@ -118,18 +121,22 @@ static inline unsigned long long ull(uint64_t number)
 	return number;
 }
 
+/* Whether a job is submitted after the end of the one before it, so that each has host time. */
+static inline bool rt_partition_dispatches(const struct rt_partition *partition)
+{
+	return partition->policy != RT_FIFO || partition->dispatcher;
+}
+
 unsigned rt_partition_queues(const struct rt_partition *partition);
 /* SDMA queues to request for partition i. */
 unsigned rt_set_sdma_queues(const struct rt_set *set, size_t i);
+uint64_t rt_set_longest_deadline(const struct rt_set *set, size_t partition);
 bool rt_set_copies(const struct rt_set *set, size_t partition);
 
 /* The first task of its chain, which has its period and offset. NULL: the chain is a circle. */
 const struct rt_task *rt_set_first(const struct rt_set *set, const struct rt_task *task);
 bool rt_set_has_chains(const struct rt_set *set);
 bool rt_often_is_stated(const struct rt_often *often);
-
-/* The i-th key of the file, for tests that compare with the manual; NULL past the last. */
-const char *rt_set_key(size_t i, const char **ret_section);
 
 /* How an execution time is known. */
 enum rt_source {
@@ -146,6 +153,11 @@ enum rt_source {
  * answers for e CUs: t n / e from below and u m / e from above. If a kernel gains less from CUs
  * than the law predicts, the second is larger, otherwise the first. The larger one counts, but
  * never more than t, which was measured on fewer CUs. It is never less than u, because u m / e > u.
- * The margin covers the error of the law, which was 9 % in measurements. law = false: t.
+ * law = false: t.
  */
 uint64_t rt_wcet(const struct rt_task *task, unsigned cus, bool law, enum rt_source *ret_source);
+
+/* The same for a task of the set, with the error of the law in a modelled time. The measured margin has it
+ * for all times. */
+uint64_t rt_set_wcet(const struct rt_set *set, const struct rt_task *task, unsigned cus,
+		     enum rt_source *ret_source);

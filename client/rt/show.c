@@ -25,6 +25,13 @@ static const char *const source_names[] = {
 	[RT_UNKNOWN] = "unknown",
 };
 
+/* "": none. */
+static const char *const offsets_names[] = {
+	[RT_NO_OFFSETS] = "",
+	[RT_OFFSETS_USED] = "used",
+	[RT_OFFSETS_UNUSED] = "unused",
+};
+
 /* ---- lines of policy and of a shell --------------------------------------------------------- */
 
 static char *close_text(FILE *out, char **text)
@@ -258,6 +265,7 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 	table_add(table, "%s", plan->set->partitions[task->partition].name);
 	add_bound(table, t->wcet);
 	table_add(table, "%s", source_names[t->source]);
+	add_bound(table, t->budget);
 	add_bound(table, t->jitter);
 	add_bound(table, t->bound);
 	add_bound(table, task->deadline);
@@ -275,7 +283,7 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 static void print_tasks(const struct command *command, const struct rt_plan *plan)
 {
 	static const char *const heads[] = {
-		"TASK",  "PARTITION", "WCET",  "HOW",         "JITTER",
+		"TASK",  "PARTITION", "WCET",  "HOW",         "BUDGET", "JITTER",
 		"BOUND", "DEADLINE",  "SLACK", "MAY GROW BY", NULL,
 	};
 	_cleanup_(table_done) struct table table = { .heads = heads };
@@ -339,8 +347,7 @@ void rt_show_text(const struct command *command, const struct rt_plan *plan)
 		return;
 	print_list("Assumptions:", plan->assumptions, plan->n_assumptions);
 	if (plan->result != RT_REJECTED) {
-		print_list("Conditions that the file does not state:", plan->conditions,
-			   plan->n_conditions);
+		print_list("Conditions:", plan->conditions, plan->n_conditions);
 		print_start(plan);
 	}
 }
@@ -379,8 +386,7 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 	json_text(map, "gpu", rt_plan_gpu(plan, i)->gpu.name);
 	json_flag(map, "passes", p->passes);
 	json_text(map, "policy", rt_policy_names[partition->policy]);
-	json_text_known(map, "offsets",
-			p->offsets != RT_NO_OFFSETS ? rt_offsets_names[p->offsets] : "");
+	json_text_known(map, "offsets", offsets_names[p->offsets]);
 	json_text(map, "isolation", isolation_names[partition->isolation]);
 	json_number(map, "effective_cus", p->effective);
 	json_known(map, "least_cus", p->least, 0);
@@ -392,6 +398,7 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 	time_or_null(map, "activation_usec", p->activation);
 	json_flag(map, "activation_counts", p->bound.latency > 0);
 	time_or_null(map, "response_usec", p->response);
+	json_known(map, "pipe_neighbours", partition->pipe_neighbours, RT_UNSET);
 	json_place(map, plan, i);
 }
 
@@ -412,6 +419,7 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 	time_or_null(map, "wcet_usec", t->wcet);
 	time_or_null(map, "copies_usec", t->copies);
 	json_text(map, "wcet_source", source_names[t->source]);
+	time_or_null(map, "budget_usec", t->budget);
 	time_or_null(map, "bound_usec", t->bound);
 	if (t->bound == BOUND_NONE)
 		json_null(map, "slack_usec");
@@ -444,6 +452,12 @@ static void json_start(struct json_object *map, const struct rt_plan *plan)
 	json_text(map, "daemon", daemon);
 }
 
+static void json_client_count(struct json_object *map, const char *key, const struct rt_gpu *gpu,
+			      size_t n)
+{
+	json_known(map, key, gpu->here ? n : UINT64_MAX, UINT64_MAX);
+}
+
 static void json_rt_gpu(struct json_object *map, const struct rt_gpu_plan *plan)
 {
 	const struct gpu_info *info = &plan->gpu.info;
@@ -455,6 +469,9 @@ static void json_rt_gpu(struct json_object *map, const struct rt_gpu_plan *plan)
 	json_number(map, "margin_percent", plan->margin.percent);
 	json_text_known(map, "margin_source", plan->margin.row);
 	json_number(map, "neighbours", plan->neighbours);
+	json_client_count(map, "unmanaged_processes", &plan->gpu, plan->gpu.unmanaged);
+	json_client_count(map, "uncapped_leases", &plan->gpu, plan->gpu.uncapped);
+	json_client_count(map, "unverified_leases", &plan->gpu, plan->gpu.unverified);
 }
 
 void rt_show_json(const struct rt_plan *plan)

@@ -8,7 +8,8 @@
 #define SNAPSHOTS 64U
 
 const char *const rt_assumption_names[RT_ASSUMPTIONS] = { "disturbances", "activations",
-							  "queue-changes", "effective-cus" };
+							  "queue-changes", "effective-cus",
+							  "pipe-neighbours" };
 
 /* What has happened to the lease of a partition since the first snapshot. */
 struct sums {
@@ -44,6 +45,7 @@ struct rt_watch {
 	size_t n_leases;
 	struct seen_program *programs;
 	size_t n_programs;
+	bool moved; /* they are not those of the snapshot before */
 };
 
 int rt_watch_new(const struct rt_plan *plan, struct rt_watch **ret)
@@ -77,57 +79,36 @@ bool rt_watch_had_lease(const struct rt_watch *watch, size_t partition)
 	return watch->leases_had[partition] > 0;
 }
 
-/* ---- what the plan allows ------------------------------------------------------------------ */
-
-static uint64_t divide_up(uint64_t a, uint64_t b)
+bool rt_watch_moved(const struct rt_watch *watch)
 {
-	return a / b + (a % b > 0);
+	return watch->moved;
 }
+
+/* ---- what the plan allows ------------------------------------------------------------------ */
 
 /* The time for which the set counts a number: a response, or with a policy the longest deadline. */
 static uint64_t span_of(const struct rt_plan *plan, size_t partition)
 {
-	const struct rt_set *set = plan->set;
-	uint64_t longest = 0;
-
-	if (set->partitions[partition].policy == RT_FIFO)
+	if (plan->set->partitions[partition].policy == RT_FIFO)
 		return plan->partitions[partition].response;
-	for (size_t i = 0; i < set->n_tasks; i++)
-		if (set->tasks[i].partition == partition)
-			longest = max_u64(longest, set->tasks[i].deadline);
-	return longest;
+	return rt_set_longest_deadline(plan->set, partition);
 }
 
 static uint64_t allowed_often(const struct rt_often *often, uint64_t span, uint64_t within)
 {
 	uint64_t least = UINT64_MAX;
 
+	if (!rt_often_is_stated(often))
+		return 0;
 	if (often->rates.n == 0)
-		return bound_add(0, divide_up(within, span), often->number);
+		return bound_add(0, bound_divide_up(within, span), often->number);
 	for (size_t i = 0; i < often->rates.n; i++) {
 		const struct bound_rate *rate = &often->rates.list[i];
 
-		least = min_u64(least, bound_add(0, divide_up(within, rate->usec), rate->count));
+		least = min_u64(least,
+				bound_add(0, bound_divide_up(within, rate->usec), rate->count));
 	}
 	return least;
-}
-
-/* As the plan counts them: where the set states no number, each other partition that starts inactive
- * is activated once, and no queue changes. */
-static struct rt_often often_of(const struct rt_plan *plan, size_t partition,
-				enum rt_assumption assumption)
-{
-	const struct rt_set *set = plan->set;
-	struct rt_often often = assumption == RT_QUEUE_CHANGES ? set->queue_changes
-							       : set->activations;
-
-	if (rt_often_is_stated(&often))
-		return often;
-	often.number = 0;
-	for (size_t i = 0; assumption != RT_QUEUE_CHANGES && i < set->n_partitions; i++)
-		often.number += i != partition && set->partitions[i].start_inactive &&
-				plan->partitions[i].gpu == plan->partitions[partition].gpu;
-	return often;
 }
 
 /* The most in so long a time. For disturbances: changes of masks, of which a late one may be that of an
@@ -136,16 +117,20 @@ static uint64_t allowed(const struct rt_plan *plan, size_t partition, enum rt_as
 			uint64_t within)
 {
 	const struct rt_gpu_plan *gpu = rt_plan_gpu(plan, partition);
-	struct rt_often often = often_of(plan, partition, assumption);
+	struct rt_often often = assumption == RT_QUEUE_CHANGES
+					? plan->set->queue_changes
+					: rt_plan_activations(plan, partition);
 	uint64_t n = allowed_often(&often, span_of(plan, partition), within);
 
 	if (!gpu->preempts)
 		return UINT64_MAX;
-	if (assumption != RT_DISTURBANCES)
+	if (assumption == RT_QUEUE_CHANGES)
 		return n;
-	if (!plan->set->borrowers)
-		return 0;
-	n += (n > 0) + divide_up(within, plan->set->daemon.activate_min_interval) + 1;
+	if (!rt_plan_masks_change(plan, partition)) /* the bound has no activations */
+		return assumption == RT_ACTIVATIONS ? UINT64_MAX : 0;
+	if (assumption == RT_ACTIVATIONS)
+		return n;
+	n += (n > 0) + bound_divide_up(within, plan->set->daemon.activate_min_interval) + 1;
 	return bound_add(0, n, gpu->changed_queues);
 }
 
@@ -166,18 +151,23 @@ static const char *gpu_of(const struct rt_watch *watch, size_t partition)
 }
 
 /* The lease of a partition has its tenant, which the plan names like the partition. */
-static const struct gpuarb_lease_info *lease_of(const struct rt_watch *watch,
-						const struct gpuarb_view *view, size_t partition)
+static const struct gpuarb_lease_info *lease_of_tenant(const struct gpuarb_view *view,
+						       const char *tenant, const char *gpu)
 {
-	const char *tenant = watch->plan->set->partitions[partition].name;
 	const struct gpuarb_lease_info *leases;
 	size_t n = gpuarb_view_leases(view, &leases);
 
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(leases[i].tenant, tenant) == 0 &&
-		    partition_on(&leases[i], gpu_of(watch, partition)))
+		if (strcmp(leases[i].tenant, tenant) == 0 && partition_on(&leases[i], gpu))
 			return &leases[i];
 	return NULL;
+}
+
+static const struct gpuarb_lease_info *lease_of(const struct rt_watch *watch,
+						const struct gpuarb_view *view, size_t partition)
+{
+	return lease_of_tenant(view, watch->plan->set->partitions[partition].name,
+			       gpu_of(watch, partition));
 }
 
 /* Adds events to each partition on the GPU but that of the lease. */
@@ -277,6 +267,8 @@ static int count_queue_changes(struct rt_watch *watch, const struct gpuarb_view 
 	if (!seen)
 		return -ENOMEM;
 	list_programs(watch, view, seen, snapshot);
+	watch->moved = n != watch->n_programs ||
+		       (n > 0 && memcmp(seen, watch->programs, n * sizeof(*seen)) != 0);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t before = take_queues(watch, seen[i].gpu, seen[i].pid);
 
@@ -292,6 +284,60 @@ static int count_queue_changes(struct rt_watch *watch, const struct gpuarb_view 
 	watch->programs = seen;
 	watch->n_programs = n;
 	return 0;
+}
+
+/* ---- pipes ---------------------------------------------------------------------------------- */
+
+/* Whether the lease has a queue on the pipe of this slot. */
+static bool is_on_pipe(const struct gpuarb_slots *slots, const struct gpuarb_queue_slot *of,
+		       uint64_t lease)
+{
+	const struct gpuarb_queue_slot *slot;
+
+	for (size_t i = 0; (slot = gpuarb_slots_get(slots, i)); i++)
+		if (slot->active && slot->lease == lease && slot->pipe == of->pipe &&
+		    slot->xcc == of->xcc)
+			return true;
+	return false;
+}
+
+uint64_t rt_pipe_neighbours(const struct gpuarb_view *view, const struct gpuarb_slots *slots,
+			    const char *tenant, const char *gpu)
+{
+	const struct gpuarb_lease_info *lease = lease_of_tenant(view, tenant, gpu);
+	const struct gpuarb_queue_slot *slot;
+	bool has_queue = false;
+	uint64_t n = 0;
+
+	if (!lease)
+		return RT_UNSET;
+	for (size_t i = 0; (slot = gpuarb_slots_get(slots, i)); i++)
+		if (slot->active && slot->lease == lease->id)
+			has_queue = true;
+		else
+			n += slot->active && is_on_pipe(slots, slot, lease->id);
+	return has_queue ? n : RT_UNSET;
+}
+
+bool rt_watch_pipes(const struct rt_watch *watch, const struct gpuarb_view *view,
+		    const struct gpuarb_slots *slots, size_t gpu, struct rt_violation *ret)
+{
+	const struct rt_plan *plan = watch->plan;
+
+	for (size_t i = 0; i < plan->set->n_partitions; i++) {
+		const char *tenant = plan->set->partitions[i].name;
+		uint64_t n = rt_pipe_neighbours(view, slots, tenant, gpu_of(watch, i));
+
+		if (plan->partitions[i].gpu != gpu || n == RT_UNSET || n == 0)
+			continue;
+		*ret = (struct rt_violation){ .assumption = RT_PIPES,
+					      .partition = tenant,
+					      .gpu = gpu_of(watch, i),
+					      .lease = watch->leases_had[i],
+					      .observed = n };
+		return true;
+	}
+	return false;
 }
 
 /* ---- comparison ----------------------------------------------------------------------------- */

@@ -111,6 +111,24 @@ static void take_calibration(const struct gpuarb_calibration *from, struct calib
 	}
 }
 
+/* What the statements of a set about all clients are compared with. */
+static void count_clients(const struct command *command, const struct gpuarb_gpu *gpu,
+			  struct rt_gpu *ret)
+{
+	const struct gpuarb_lease_info *leases;
+	size_t n = gpuarb_view_leases(command->view, &leases);
+
+	ret->unmanaged = gpu->n_unmanaged;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < leases[i].n_partitions; k++) {
+			if (strcmp(leases[i].partitions[k].gpu, gpu->name) != 0 ||
+			    strcmp(leases[i].state, "waiting") == 0)
+				continue;
+			ret->uncapped += !gpuarb_view_capped(command->view, i);
+			ret->unverified += !gpuarb_view_verified(command->view, i);
+		}
+}
+
 /* The GPU without any lease. */
 static void take_gpu(const struct command *command, const struct gpuarb_gpu *gpu,
 		     const struct model *model, struct rt_gpu *ret)
@@ -137,6 +155,7 @@ static void take_gpu(const struct command *command, const struct gpuarb_gpu *gpu
 	snprintf(ret->target, sizeof(ret->target), "%s", gpu->gfx_target);
 	take_calibration(gpuarb_view_calibration(command->view, (size_t)(gpu - command->gpus)),
 			 &ret->info.calibrated);
+	count_clients(command, gpu, ret);
 }
 
 static int load_live_gpu(struct command *command, struct rt_gpu *ret)
@@ -219,6 +238,27 @@ static int load(struct command *command, struct gpus *gpus, struct settings **re
 	return r;
 }
 
+/* On which pipes the queues of its partitions are, as far as there are leases, and gpuarbd can read it. */
+static void observe_pipes(const struct command *command, const struct gpus *gpus,
+			  struct rt_set *set)
+{
+	for (size_t g = 0; set->own_pipes && g < gpus->n; g++) {
+		const char *gpu = gpus->list[g].info.name;
+		struct gpuarb_slots *slots;
+
+		if (!gpus->list[g].here || gpuarb_read_slots(command->gpuarb, gpu, &slots) < 0)
+			continue;
+		for (size_t i = 0; i < set->n_partitions; i++) {
+			struct rt_partition *p = &set->partitions[i];
+
+			if (rt_gpu_find(gpus->list, gpus->n, p->gpu) == g)
+				p->pipe_neighbours = rt_pipe_neighbours(command->view, slots,
+									p->name, gpu);
+		}
+		gpuarb_slots_free(slots);
+	}
+}
+
 /* *ret_set must outlive the plan. */
 static int make_plan(const struct command *command, const char *file, const struct gpus *gpus,
 		     const struct settings *settings, struct rt_set **ret_set, struct rt_plan **ret)
@@ -228,6 +268,7 @@ static int make_plan(const struct command *command, const char *file, const stru
 
 	if (r != EXIT_OK)
 		return r;
+	observe_pipes(command, gpus, *ret_set);
 	r = rt_plan_make(*ret_set, gpus->list, gpus->n, ret, problem, sizeof(problem));
 	if (r == -EINVAL)
 		return fail(command, EXIT_CONFIGURATION, "%s: %s", file, problem);
@@ -271,7 +312,8 @@ static int plan(struct command *command)
 
 /* ---- monitor ------------------------------------------------------------------------------ */
 
-#define SNAPSHOT_USEC UINT64_C(1000000) /* queues change without a signal of the daemon */
+#define SNAPSHOT_USEC UINT64_C(1000000)  /* queues change without a signal of the daemon */
+#define SLOTS_AGE_USEC UINT64_C(2000000) /* gpuarbd answers with a reading that is younger */
 
 struct monitor {
 	struct command *command;
@@ -280,6 +322,9 @@ struct monitor {
 	struct rt_watch *watch;
 	struct rt_violation violation;
 	bool violated, told;
+	bool changed;             /* since the queue slots were read */
+	uint64_t changed_usec;    /* when that was noticed */
+	bool unread[RT_GPUS_MAX]; /* its queue slots could not be read, and that was told */
 	int error;
 };
 
@@ -287,7 +332,13 @@ static void describe(const struct monitor *monitor, char *ret, size_t size)
 {
 	const struct rt_violation *v = &monitor->violation;
 
-	if (v->assumption == RT_CUS)
+	if (v->assumption == RT_PIPES)
+		snprintf(
+			ret, size,
+			"plan %s: pipes with queues of lease %llu of partition %s on GPU %s have queues "
+			"of others: %llu, and the plan assumes none",
+			monitor->file, ull(v->lease), v->partition, v->gpu, ull(v->observed));
+	else if (v->assumption == RT_CUS)
 		snprintf(
 			ret, size,
 			"plan %s: lease %llu of partition %s has %llu effective CUs on GPU %s, and the "
@@ -297,10 +348,10 @@ static void describe(const struct monitor *monitor, char *ret, size_t size)
 	else
 		snprintf(
 			ret, size,
-			"plan %s: %llu %s beside lease %llu of partition %s on GPU %s within %llu us, "
+			"plan %s: %s beside lease %llu of partition %s on GPU %s: %llu within %llu us, "
 			"and the plan assumes at most %llu",
-			monitor->file, ull(v->observed), rt_assumption_names[v->assumption],
-			ull(v->lease), v->partition, v->gpu, ull(v->within_usec), ull(v->bound));
+			monitor->file, rt_assumption_names[v->assumption], ull(v->lease),
+			v->partition, v->gpu, ull(v->observed), ull(v->within_usec), ull(v->bound));
 }
 
 static void report(const struct monitor *monitor, const char *message)
@@ -390,6 +441,50 @@ static void print_watching(struct monitor *monitor)
 	fflush(stdout);
 }
 
+static void print_not_observed(const struct monitor *monitor, const char *gpu)
+{
+	const char *name = rt_assumption_names[RT_PIPES];
+	const char *reason = gpuarb_last_error(monitor->command->gpuarb);
+	struct json_object *event;
+
+	if (!monitor->command->json) {
+		print_line(stdout, "%s of GPU %s are not watched: %s", name, gpu, reason);
+		fflush(stdout);
+		return;
+	}
+	event = event_of(monitor, "not-observed");
+	json_text(event, "gpu", gpu);
+	json_text(event, "assumption", name);
+	json_text(event, "reason", reason);
+	json_print_line(stdout, event);
+}
+
+/* Reads the queue slots after a change, as reading them disturbs the GPU; gpuarbd does so once in a second
+ * at most: the answer may be older than the change. */
+static bool shares_pipe(struct monitor *monitor)
+{
+	struct command *command = monitor->command;
+	uint64_t begin = lease_clock_usec();
+	bool shares = false;
+
+	for (size_t g = 0; !shares && g < monitor->plan->n_gpus; g++) {
+		const char *gpu = monitor->plan->gpus[g].gpu.info.name;
+		struct gpuarb_slots *slots;
+
+		if (gpuarb_read_slots(command->gpuarb, gpu, &slots) < 0) {
+			if (!monitor->unread[g])
+				print_not_observed(monitor, gpu);
+			monitor->unread[g] = true;
+			continue;
+		}
+		shares = rt_watch_pipes(monitor->watch, command->view, slots, g,
+					&monitor->violation);
+		gpuarb_slots_free(slots);
+	}
+	monitor->changed = begin < monitor->changed_usec + SLOTS_AGE_USEC;
+	return shares;
+}
+
 static void take_snapshot(const char *kind, const char *what, void *userdata)
 {
 	struct monitor *monitor = userdata;
@@ -412,6 +507,14 @@ static void take_snapshot(const char *kind, const char *what, void *userdata)
 	monitor->violated = r > 0;
 	if (r >= 0)
 		print_watching(monitor);
+	/* Each call of gpuarb_watch() begins with "watching". */
+	if (strcmp(kind, "watching") != 0 || rt_watch_moved(monitor->watch)) {
+		monitor->changed = true;
+		monitor->changed_usec = begin;
+	}
+	if (r == 0 && monitor->plan->set->own_pipes && monitor->changed &&
+	    strcmp(kind, "watching") == 0)
+		monitor->violated = shares_pipe(monitor);
 	if (monitor->violated || monitor->error < 0)
 		gpuarb_watch_stop(monitor->command->gpuarb);
 }
@@ -436,7 +539,7 @@ static int monitor(struct command *command)
 	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 	_cleanup_(rt_watch_freep) struct rt_watch *watch = NULL;
-	struct monitor monitor = { .command = command, .file = command->rest[1] };
+	struct monitor monitor = { .command = command, .file = command->rest[1], .changed = true };
 	struct gpus gpus = { 0 };
 	int r;
 

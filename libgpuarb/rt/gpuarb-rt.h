@@ -16,6 +16,8 @@
  *	warp.name = "warp";
  *	warp.period_usec = 11111;
  *	warp.deadline_usec = 9000;
+ *	warp.budget_usec = 4774;	(budget_usec and bound_usec of the plan)
+ *	warp.bound_usec = 8076;
  *	if (r >= 0)
  *		r = gpuarb_rt_add_task(rt, &warp, &task);
  *	...
@@ -34,7 +36,12 @@
  * budgets, rounded up, counts for k periods from its release: the next job of its task waits until
  * then, and has its release and deadline from then on for the order of jobs. A task that overruns or
  * submits too often delays its own later jobs, and no other task by more than one overrun. A task with
- * a budget so has one job in a period, as in the plan.
+ * a budget so has one job in a period, as in the plan. Its jobs stay that late until the program leaves
+ * as many out.
+ *
+ * Use budget_usec of `gpuarbctl rt plan --json` as the budget, not the execution time (wcet): executions also
+ * have the copies, the margin, host-submission and the standstill that the plan allows for a job. Where
+ * nothing stands still, a task can execute that much longer before it overruns.
  *
  * Monitor: the first job of a task that takes longer than the bound of the plan writes an event to
  * the journal, with the MESSAGE_ID 5d4a8f0f6f6a4b0e8f6a0f4f6b3d9c21 and the fields GPUARB_PLAN,
@@ -87,8 +94,8 @@ struct gpuarb_rt_task_options {
 	const char *name;       /* of the [task NAME] of the plan; copied */
 	uint64_t period_usec;   /* 1 to GPUARB_RT_USEC_MAX */
 	uint64_t deadline_usec; /* 0: the period; at most the period */
-	uint64_t budget_usec;   /* execution time of a job; 0: no limit */
-	uint64_t bound_usec;    /* response in the plan (bound_usec of the JSON output); 0: none */
+	uint64_t budget_usec;   /* of one job: budget_usec of the plan's JSON; 0: no limit */
+	uint64_t bound_usec;    /* of its response: bound_usec of the plan's JSON; 0: none */
 };
 
 #define GPUARB_RT_TASK_OPTIONS_INIT                                    \
@@ -125,7 +132,8 @@ int gpuarb_rt_add_task(struct gpuarb_rt *rt, const struct gpuarb_rt_task_options
 		       struct gpuarb_rt_task **ret);
 
 /* Submits a job of the task. Its deadline and response count from release_usec, a time of
- * CLOCK_MONOTONIC that is not later than now, nor earlier than that of the job before; 0: from now. A
+ * CLOCK_MONOTONIC that is not later than now, nor earlier than that of the job before; 0: from now. With
+ * jitter, pass the release, not the later time at which the job is ready: the proof counts from it. A
  * job that follows another one (the key "after" of a plan) has the release of the first job of its
  * chain. -ENOBUFS: GPUARB_RT_JOBS_MAX jobs wait; -EIO: HIP failed before, see gpuarb_rt_wait();
  * -EINVAL; -ENOMEM. */

@@ -189,6 +189,22 @@ plan 0 "$dir/cost.ini" --profile=rx7900xtx
 } >"$dir/many.ini"
 plan 0 "$dir/many.ini" --profile=radeon-vii --json
 json_out '.tasks | length == 4096 and all(.meets)'
+
+# chained POLICY N BOUND: a chain of so many tasks in one partition.
+chained()
+{
+	printf '[taskset]\nborrowers = no\nmargin = 0%%\n[partition p]\npolicy = %s\n' "$1" >"$dir/many.ini"
+	for ((i = 0; i < $2; i++)); do
+		printf '[task t%d]\npartition = p\nwcet = 1:1\n' "$i"
+		[ "$i" = 0 ] && printf 'period = 1h\n' || printf 'after = t%d\n' $((i - 1))
+	done >>"$dir/many.ini"
+	plan 0 "$dir/many.ini" --profile=radeon-vii --json
+	json_out ".tasks | length == $2 and all(.meets) and last.bound_usec == $3"
+}
+chained fifo 4096 $((4096 * 4096))
+chained np-dm 300 $((300 * 300))
+# Each waits for those that are not done, and for one that has begun.
+chained np-edf 1200 $((1200 * 1201 / 2 + 1199))
 for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
 	plan 0 "$data/small.ini" --profile="$(basename "$profile" .conf)" --json
 	json_out '.verdict == "conditional" and .partitions[0].effective_cus >= 4'
@@ -284,12 +300,31 @@ ends 2 rt monitor "$example" --profile=radeon-vii
 ends 2 rt monitor "$example" "$example" --gpu=0
 ends 5 rt monitor "$example" --gpu=0
 
+# A program with a journal socket of its own, whose entries go to a file.
+cat >"$dir/journal.py" <<'EOF'
+import os, socket, subprocess, sys
+subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+os.makedirs("/run/systemd/journal")
+journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+journal.bind("/run/systemd/journal/socket")
+code = subprocess.run(sys.argv[2:], check=False).returncode
+journal.setblocking(False)
+with open(sys.argv[1], "wb") as entries:
+    try:
+        while True:
+            entries.write(journal.recv(65536))
+    except BlockingIOError:
+        pass
+sys.exit(code)
+EOF
+journal=(env)
+
 # watched ASSUMPTION LINE…: a set with one partition of 15 CUs, and these lines in [taskset].
 watched()
 {
 	printf '%s\n' '[taskset]' 'preemption = 100us' 'queue-changes = 0' 'activate-min-interval = 1h' \
 		"${@:2}" '[partition p]' '[task t]' 'partition = p' 'period = 1s' "wcet = $wcet" >"$dir/set.ini"
-	exec 7< <(exec timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 --json 2>"$dir/err")
+	exec 7< <(exec "${journal[@]}" timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 --json 2>"$dir/err")
 	monitor=$!
 	said="rt monitor, $1"
 	read -r -t 60 event <&7
@@ -310,13 +345,14 @@ violates()
 }
 
 printf '[daemon]\nactivate-min-interval = 1h\ngrow-delay = 1h\n' >"$dir/gpuarbd.conf"
-printf '[tenant %s]\nmatch-user = '"$(id -u)"'\nclass = realtime\n' p q >"$dir/tenants.d/50-realtime.conf"
+printf '[tenant %s]\nmatch-user = '"$(id -u)"'\nclass = realtime\n' p q r >"$dir/tenants.d/50-realtime.conf"
 rig_start_daemon --simulate=radeon-vii
 ends 3 rt monitor "$data/tight.ini" --gpu=0
 exec 9< <(exec "$GPUARBCTL" reserve --tenant=p --shader-engines=1)
 holder=$!
 read -r -t 60 held <&9
 
+! unshare -m true 2>/dev/null || journal=(unshare -m python3 "$dir/journal.py" "$dir/entries")
 wcet=15:10ms watched activations 'activations = 1/1h' 'changed-queues = 4'
 others=()
 for _ in 1 2; do
@@ -325,6 +361,13 @@ for _ in 1 2; do
 	read -r -t 60 held <&"$fd"
 done
 violates '.assumption == "activations" and .bound == 1 and .observed == 2 and .within_usec > 0'
+[ "${journal[0]}" = env ] || for line in MESSAGE_ID=5d4a8f0f6f6a4b0e8f6a0f4f6b3d9c21 PRIORITY=3 \
+	"GPUARB_PLAN=$dir/set.ini" GPUARB_PARTITION=p "GPUARB_LEASE=$(jq .lease "$dir/out")" \
+	GPUARB_GPU=0000:03:00.0 GPUARB_ASSUMPTION=activations GPUARB_BOUND=1 GPUARB_OBSERVED=2 \
+	"GPUARB_WITHIN_USEC=$(jq .within_usec "$dir/out")"; do
+	check "the journal has $line" grep -qx "$line" "$dir/entries"
+done
+journal=(env)
 
 kill "${others[@]}"
 list_becomes 'length == 1'
@@ -336,7 +379,7 @@ hold_borrower() { exec "$GPUARBCTL" run --tenant=q --class=besteffort --adaptabl
 hold_borrower &
 borrower=$!
 list_becomes 'any(.[]; .class == "besteffort" and .state == "granted" and .partitions[0].cus == 45)'
-wcet=15:10ms watched disturbances 'activations = 9/1us' 'changed-queues = 0'
+wcet=15:10ms watched disturbances 'activations = 9/1us' 'borrowers = no'
 ends 0 run --tenant=q --class=guaranteed --cus=15 -- true
 violates '.assumption == "disturbances" and .bound == 0 and .observed > 0'
 kill "$borrower"
@@ -370,8 +413,13 @@ gone='.assumption == "effective-cus" and .bound == 15 and .observed == 0 and .wi
 
 # A partition without a lease is no violation; one whose lease ends is.
 reserves p
-wcet=15:10ms watched 'a lease that ends' 'activations = 1/1h' 'changed-queues = 4' "${two[@]}"
+wcet=15:10ms watched 'a lease that ends' 'activations = 0' 'borrowers = no' 'own-pipes = yes' "${two[@]}"
 waits_for q
+read -r -t 60 event <&7
+check 'it tells that the pipes of a simulated GPU cannot be read' jq -e '.event == "not-observed" and
+	.gpu == "0000:03:00.0" and .assumption == "pipe-neighbours" and (.reason | length > 0)' <<<"$event"
+# Without borrowers no activation changes a mask: the plan does not count it.
+ends 0 run --tenant=r --class=guaranteed --cus=15 -- true
 let_go TERM "$holder"
 violates "$gone"
 

@@ -35,6 +35,7 @@ struct rt_partition *rt_rig_partition(struct rt_rig *rig, const char *name)
 	partition->isolation = ISOLATION_SHADER_ENGINE;
 	partition->activation = RT_UNSET;
 	partition->sdma_queues = RT_UNSET;
+	partition->pipe_neighbours = RT_UNSET;
 	partition->processes = 1;
 	partition->priority = PRIORITY_NORMAL;
 	return partition;

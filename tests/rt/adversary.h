@@ -19,6 +19,7 @@
 #define PARTITIONS_MAX 3U
 #define GPUS_MAX 2U
 #define STILLS_MAX 20000U
+#define PERIOD_LONG (60 * INT64_C(1000000)) /* other periods are shorter than a second */
 
 enum policy { POLICY_FIFO, POLICY_NP_EDF, POLICY_NP_DM, POLICIES };
 extern const char *const policy_names[];
@@ -32,12 +33,15 @@ struct task {
 	/* It runs for part / CUs + fixed. */
 	int64_t part, fixed;
 
-	int64_t bound; /* of the plan, from release to notice; -1: none */
-	int64_t worst; /* ticks, simulated */
+	int64_t bound;   /* of the plan, from release to notice; -1: none */
+	int64_t budget;  /* of the plan, of one execution by a dispatcher; -1: none */
+	int64_t worst;   /* ticks, simulated */
+	int64_t longest; /* execution by a dispatcher; ticks, simulated */
 };
 
 struct partition {
 	enum policy policy;
+	bool dispatcher;          /* a job is submitted after the end of the one before it */
 	int64_t host, activation; /* activation -1: active from the start */
 	bool waits_for_grant;
 	size_t gpu;

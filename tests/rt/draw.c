@@ -73,6 +73,8 @@ static void draw_tasks(struct set *set, size_t partition)
 		task->period = one_in(4) ? base : draw_time(base, 10 * base);
 		if (offsets)
 			draw_offset(task, base);
+		else if (one_in(8))
+			task->period = draw_time(PERIOD_LONG, 3600 * INT64_C(1000000));
 		task->deadline = one_in(2) ? task->period : task->period - below(task->period / 2);
 		task->jitter = one_in(3) ? below(task->deadline / 4) : 0;
 		if (i == 0 && partition > 0 && one_in(3))
@@ -112,6 +114,7 @@ static void draw_partition(struct set *set, size_t i)
 
 	*partition = (struct partition){ .activation = -1, .response = -1 };
 	partition->policy = (enum policy)below(POLICIES);
+	partition->dispatcher = partition->policy != POLICY_FIFO || one_in(2);
 	partition->host = one_in(2) ? below(200) : 0;
 	if (one_in(4)) {
 		partition->activation = below(2000);
@@ -124,6 +127,7 @@ void draw_set(bool preempts, struct set *ret)
 {
 	static const int64_t margins[] = { 0, 0, 1, 7, 12, 50, -1 };
 	size_t gpus = one_in(3) ? GPUS_MAX : 1;
+	unsigned inactive = 0;
 
 	*ret = (struct set){
 		.margin = margins[below(7)],
@@ -147,11 +151,14 @@ void draw_set(bool preempts, struct set *ret)
 		ret->partitions[i].gpu = (size_t)below((int64_t)gpus);
 		ret->partitions[i].shares = one_in(4);
 	}
-	/* Not fewer than the partitions of the set. */
+	/* Not fewer than the partitions of the set, and a borrower. */
 	ret->neighbours = one_in(2) ? (int64_t)ret->n_partitions - 1 + below(6) : -1;
-	for (size_t i = 0; ret->n_partitions > 1 && i < ret->n_partitions; i++)
-		if (ret->partitions[i].activation >= 0 && ret->activations == 0)
-			ret->activations = 1;
+	if (ret->neighbours == 0 && ret->borrowers)
+		ret->neighbours = 1;
+	for (size_t i = 0; i < ret->n_partitions; i++)
+		inactive += ret->partitions[i].activation >= 0;
+	if (ret->n_partitions > 1 && ret->activations < inactive && ret->activation_window == 0)
+		ret->activations = inactive;
 	if (one_in(4))
 		draw_copies(ret);
 }
@@ -168,6 +175,8 @@ static void write_partition(FILE *out, const struct set *set, size_t i)
 		fprintf(out, "isolation = cu\n");
 	if (partition->policy != POLICY_FIFO)
 		fprintf(out, "policy = %s\n", policy_names[partition->policy]);
+	else if (partition->dispatcher)
+		fprintf(out, "dispatcher = yes\n");
 	if (partition->activation >= 0)
 		fprintf(out, "start-inactive = yes\nactivation-latency = %" PRId64 "us\n",
 			partition->activation);

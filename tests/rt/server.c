@@ -31,6 +31,7 @@ struct server {
 	size_t n_jobs;
 	struct job *job;
 	enum stage stage;
+	int64_t begun; /* its job */
 	int64_t until; /* the end of the stage; NEVER: it waits for the engine */
 	int64_t copy;  /* what is left of a copy */
 };
@@ -86,7 +87,7 @@ static void add_job(size_t i, int64_t release, int64_t ready)
 	const struct task *task = &world.set->tasks[i];
 	struct server *s = &world.servers[task->partition];
 	int64_t host = s->partition->host * TICKS, before = one_in(2) ? host : below(host + 1);
-	bool dispatcher = s->partition->policy != POLICY_FIFO;
+	bool dispatcher = s->partition->dispatcher;
 
 	if (s->n_jobs < JOBS_MAX)
 		s->jobs[s->n_jobs++] = (struct job){
@@ -206,7 +207,7 @@ static int64_t next_arrival(const struct server *s)
 
 static void begin(struct server *s)
 {
-	bool dispatcher = s->partition->policy != POLICY_FIFO;
+	bool dispatcher = s->partition->dispatcher;
 
 	s->job = NULL;
 	for (size_t i = 0; i < s->n_jobs; i++) {
@@ -217,6 +218,7 @@ static void begin(struct server *s)
 			s->job = job;
 	}
 	s->stage = SUBMITTING;
+	s->begun = world.now;
 	s->until = world.now + (dispatcher ? s->job->before : 0);
 	if (!s->inactive)
 		return;
@@ -244,6 +246,8 @@ static void tell(struct server *s)
 	job->done = true;
 	if (notice - job->release > task->worst)
 		task->worst = notice - job->release;
+	if (s->partition->dispatcher && notice - s->begun > task->longest)
+		task->longest = notice - s->begun;
 	for (size_t i = 0; i < world.set->n_tasks; i++) {
 		int64_t jitter = world.set->tasks[i].jitter * TICKS;
 
@@ -251,7 +255,7 @@ static void tell(struct server *s)
 			add_job(i, job->release, notice + (one_in(2) ? jitter : below(jitter + 1)));
 	}
 	s->stage = TELLING;
-	s->until = s->partition->policy != POLICY_FIFO ? notice : world.now;
+	s->until = s->partition->dispatcher ? notice : world.now;
 }
 
 static void go_on(struct server *s)

@@ -146,6 +146,20 @@ TEST(too_much_work_has_no_bound)
 	CHECK(dispatch_edf(&stopped, tasks, 1, bounds) == 0 && bounds[0] == BOUND_NONE);
 }
 
+/* Deadlines count within the busy period, not up to the longest one. */
+TEST(periods_of_an_hour_and_of_a_millisecond_have_bounds)
+{
+	const uint64_t hour = UINT64_C(3600000000);
+	const struct rt_demand tasks[] = { { 100, 1000, 1000, 0 }, { 300, hour, hour, 0 } };
+	const struct bound quiet = { .interval = 1000000 };
+	uint64_t bounds[2];
+
+	CHECK(dispatch_edf(&quiet, tasks, 2, bounds) == 0);
+	CHECK(bounds[0] == 400 && bounds[1] == 400);
+	CHECK(dispatch_dm(&quiet, tasks, 2, bounds) == 0);
+	CHECK(bounds[0] == 400 && bounds[1] == 400);
+}
+
 /* 3 in 100 us, 7 us each. Those before the window reach 21 us into it. */
 TEST(rates_count_events_that_begin_before_the_window)
 {

@@ -57,6 +57,7 @@ static void draw_set(struct rt_rig *rig)
 	rt_rig_init(rig);
 	rig->set.margin_percent = margins[below(ARRAY_SIZE(margins))];
 	partition = rt_rig_partition(rig, "p");
+	partition->dispatcher_stated = true; /* it submits jobs while others run */
 	partition->host_submission = below(3) ? 0 : 1 + below(2);
 	draw_tasks(rig);
 	if (below(3) == 0) {
@@ -218,6 +219,7 @@ static void play_around(const struct tiny *a, const struct tiny *b, unsigned aro
 
 	rt_rig_init(&rig);
 	partition = rt_rig_partition(&rig, "p");
+	partition->dispatcher_stated = true;
 	partition->host_submission = around & 1;
 	rig.set.borrowers = around >> 1 & 1;
 	rig.set.preemption = 1;

@@ -98,7 +98,8 @@ TEST(a_gpu_that_was_not_measured_gets_the_worst_of_all_cards)
 
 	margin_find(&(struct gpu_info){ .gfx_target = 100300 }, NEIGHBOURS_MEMORY, 7, &unknown);
 	margin_find(&(struct gpu_info){ .gfx_target = 120001 }, NEIGHBOURS_MEMORY, 7, &r9700);
-	CHECK(unknown.slowdown == r9700.slowdown && !unknown.extrapolated);
+	CHECK(unknown.slowdown == r9700.slowdown && !unknown.measured);
+	CHECK(r9700.measured);
 	CHECK(strcmp(unknown.row, r9700.row) != 0);
 }
 
@@ -114,7 +115,7 @@ TEST(a_calibrated_gpu_gets_what_was_measured_on_it)
 	margin_find(&gpu, NEIGHBOURS_MEMORY, 1, &margin);
 	CHECK(margin.slowdown == 130 && strstr(margin.row, "calibrated 2026-11-23"));
 	margin_find(&gpu, NEIGHBOURS_COMPUTE, 2, &margin);
-	CHECK(margin.slowdown == 180 && !margin.extrapolated);
+	CHECK(margin.slowdown == 180 && margin.measured);
 	margin_find(&gpu, NEIGHBOURS_MEMORY, 6, &margin);
-	CHECK(margin.slowdown == 260 && margin.extrapolated);
+	CHECK(margin.slowdown == 260 && !margin.measured);
 }

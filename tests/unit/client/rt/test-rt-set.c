@@ -245,6 +245,7 @@ TEST(invalid_numbers_are_refused)
 	bad("[taskset]\nqueue-changes = 4/0\n" TASK, 2, "invalid rate '4/0'");
 	bad("[taskset]\nactivations = 0/1s\n" TASK, 2, "activations = 0 is for none");
 	bad("[taskset]\nactivations = 1/1s 5\n" TASK, 2, "invalid rate '5'");
+	bad("[taskset]\nactivations = x/1s\n" TASK, 2, "invalid rate 'x/1s'");
 	bad("[taskset]\nactivations = 1/1s 2/2s 3/3s 4/4s 5/5s\n" TASK, 2, "more than 4 rates");
 	bad("[taskset]\nactivate-min-interval = 1500us\n" TASK, 2, "whole milliseconds");
 	bad("[taskset]\nactivate-min-interval = 0\n" TASK, 2, "whole milliseconds");
@@ -264,6 +265,7 @@ TEST(tasks_of_a_chain_have_the_period_of_its_first)
 	bad(CHAIN("after = none\n"), 9, "there is no section [task none]");
 	bad(CHAIN("after = u\n"), 9, "is part of a circle");
 	bad(CHAIN("after = v w\n"), 9, "invalid name");
+	bad(TASK "[task u]\npartition = p?\nwcet = 1:1\n", 7, "invalid name 'p?'");
 	bad(CHAIN("period = 1h\nafter = t\n"), 10, "is not that of [task t]");
 }
 
@@ -351,6 +353,12 @@ TEST(invalid_keys_of_a_partition_are_refused)
 	bad("[partition p]\nprocesses = 2\npolicy = np-dm\n[task t]\npartition = p\nperiod = 1s\n"
 	    "wcet = 1:1\n",
 	    1, "the dispatcher of policy = np-dm is one process, not 2");
+	bad("[partition p]\nprocesses = 2\ndispatcher = yes\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\n",
+	    1, "the dispatcher of policy = fifo is one process, not 2");
+	bad("[partition p]\ndispatcher = no\npolicy = np-dm\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\n",
+	    1, "policy = np-dm needs a dispatcher");
 	bad("[partition p]\nactivation-latency = 1s\n[task t]\npartition = p\nperiod = 1s\n"
 	    "wcet = 1:1\n",
 	    1, "activation-latency needs a lease that starts inactive");

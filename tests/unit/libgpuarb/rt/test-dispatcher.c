@@ -163,6 +163,24 @@ TEST(budgets_pay_for_each_job_in_whole_periods)
 	CHECK(at[1] == 10000 && at[3] == 30000);
 }
 
+/* 100 ms of execution, and 2 of the 4 ms of standstill that rt plan counts in the budget. */
+TEST(standstill_within_the_budget_of_the_plan_delays_no_later_job)
+{
+	struct gpuarb_rt_task task = task_of(500000, 400000, 104000);
+	struct job_queue queue = { .policy = GPUARB_RT_NP_EDF };
+	uint64_t when;
+
+	task.statistics.waiting = 2;
+	for (uint64_t i = 0; i < 2; i++) {
+		struct job job = { .task = &task, .release = 1000 + 500000 * i };
+
+		job_queue_add(&queue, &job);
+		CHECK(job_queue_take(&queue, job.release, &when) == &job);
+		job_count(&job, job.release, job.release + 102000);
+	}
+	CHECK(task.statistics.overruns == 0 && task.statistics.misses == 0);
+}
+
 TEST(a_job_that_waits_for_budget_has_a_later_deadline)
 {
 	struct gpuarb_rt_task greedy = task_of(100, 100, 20), modest = task_of(100, 90, 20);
