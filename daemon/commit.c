@@ -170,5 +170,6 @@ static bool serve_waiting(struct daemon *daemon)
 
 bool commit_next(struct daemon *daemon)
 {
-	return requeue_next(daemon) || serve_waiting(daemon) || grow_next(daemon);
+	return requeue_next(daemon) || serve_waiting(daemon) ||
+	       (!arbiter_in_round(daemon->arbiter) && grow_next(daemon));
 }

@@ -281,18 +281,16 @@ int recover_leases(struct daemon *daemon)
 	int r;
 
 	r = stored_fds_take(daemon, &stored_fds);
-	if (r < 0)
-		return r;
 	if (stored_fds.n > 0)
 		qsort(stored_fds.list, stored_fds.n, sizeof(*stored_fds.list), by_lease);
-	r = load_leases(daemon, &stored_fds, &diagnostics);
+	if (r >= 0)
+		r = load_leases(daemon, &stored_fds, &diagnostics);
 	state_load_drained(daemon->state, daemon->arbiter, &diagnostics);
 	log_diagnostics(&diagnostics);
-	if (r < 0)
-		return r;
 	n = daemon->arbiter->n_leases;
 	arbiter_await_claims(daemon->arbiter, daemon_now_usec() + CLAIM_USEC);
-	r = adopt_fds(daemon, &stored_fds);
+	if (r >= 0)
+		r = adopt_fds(daemon, &stored_fds);
 	if (r < 0)
 		return r;
 	holders_adopted(daemon->liveness.holders);

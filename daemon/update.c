@@ -30,6 +30,11 @@ static bool any_just_ended(const struct arbiter *arbiter)
 	return false;
 }
 
+/* One turn of the event loop examines waiting leases for so many steps (decide/admit.h). Requests and
+ * other events come before the next turn. */
+#define ROUND_STEPS 1024U
+#define ROUND_PAUSE_USEC 2000U
+
 static void check_store(struct daemon *daemon)
 {
 	if (!daemon->liveness.stored || store_works(daemon->liveness.store))
@@ -39,10 +44,27 @@ static void check_store(struct daemon *daemon)
 		"the service manager does not answer any more: leases will end when gpuarbd stops");
 }
 
+/* A paused round goes on when there is nothing else to do; where there always is, after a pause in which
+ * all kinds of requests have their turn. */
+static void schedule_round(struct daemon *daemon)
+{
+	sd_event_source *round = daemon->timer.round;
+
+	if (!daemon->arbiter->paused || descriptors_bar_grants(daemon) ||
+	    sd_event_source_get_enabled(round, NULL) > 0)
+		return;
+	sd_event_source_set_time(round, daemon_now_usec() + ROUND_PAUSE_USEC);
+	sd_event_source_set_enabled(round, SD_EVENT_ONESHOT);
+	sd_event_source_set_enabled(daemon->timer.idle, SD_EVENT_ONESHOT);
+}
+
 void update_now(struct daemon *daemon)
 {
+	unsigned steps = PREEMPT_STEPS;
 	bool more;
 
+	if (!daemon->arbiter->paused)
+		daemon->arbiter->round_steps = ROUND_STEPS;
 	check_store(daemon);
 	do {
 		arbiter_judge_drift(daemon->arbiter, daemon_now_usec());
@@ -56,7 +78,7 @@ void update_now(struct daemon *daemon)
 		more = commit_next(daemon);
 		if (!more) {
 			if (!descriptors_bar_grants(daemon))
-				arbiter_preempt(daemon->arbiter, daemon_now_usec());
+				arbiter_preempt(daemon->arbiter, daemon_now_usec(), &steps);
 			queue_time_barriers(daemon->arbiter, daemon_now_usec());
 		}
 		frozen_review(daemon);
@@ -69,6 +91,7 @@ void update_now(struct daemon *daemon)
 	driver_events_refresh(daemon);
 	unit_caps_refresh(daemon);
 	schedule_timers(daemon);
+	schedule_round(daemon);
 }
 
 /* ---- timers ------------------------------------------------------------------------- */
@@ -84,9 +107,26 @@ static int on_answers(sd_event_source *, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	if (daemon->bus)
+	if (daemon->bus && !arbiter_in_round(daemon->arbiter))
 		bus_observed(daemon->bus);
 	return 0;
+}
+
+static int on_idle(sd_event_source *, void *userdata)
+{
+	struct daemon *daemon = userdata;
+
+	sd_event_source_set_enabled(daemon->timer.round, SD_EVENT_OFF);
+	daemon->arbiter->round_steps = ROUND_STEPS;
+	update_now(daemon);
+	if (!arbiter_in_round(daemon->arbiter))
+		schedule_answers(daemon);
+	return 0;
+}
+
+static int on_round(sd_event_source *, uint64_t, void *userdata)
+{
+	return on_idle(NULL, userdata);
 }
 
 static int on_scan(sd_event_source *, uint64_t, void *userdata)
@@ -134,5 +174,13 @@ int update_start(struct daemon *daemon)
 		r = add_timer(daemon, DEADLINE_ACCURACY_USEC, on_deadline, &daemon->timer.deadline);
 	if (r >= 0)
 		r = add_timer(daemon, SCAN_ACCURACY_USEC, on_scan, &daemon->timer.scan);
+	if (r >= 0)
+		r = add_timer(daemon, 1, on_round, &daemon->timer.round);
+	if (r >= 0)
+		r = sd_event_add_defer(daemon->event, &daemon->timer.idle, on_idle, daemon);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(daemon->timer.idle, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_source_set_priority(daemon->timer.idle, SD_EVENT_PRIORITY_IDLE);
 	return r;
 }

@@ -275,7 +275,7 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 	char dir[128];
 
 	snprintf(dir, sizeof(dir), "%s/saving", rig->dir);
-	CHECK(mkdir(dir, 0755) == 0 && state_open(dir, &state, &diagnostics) == 0);
+	CHECK(mkdir(dir, 0755) == 0 && state_open(dir, NULL, &state, &diagnostics) == 0);
 	lease = reserve(arbiter, 1, &request, &result);
 	for (unsigned i = 0; i < SAMPLES; i++) {
 		uint64_t start = bench_nsec();

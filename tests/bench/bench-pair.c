@@ -136,19 +136,6 @@ static double count_calls(sd_bus *bus, pid_t daemon)
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-static uint64_t cpu_nsec(pid_t pid)
-{
-	unsigned long long nsec;
-	char path[48];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
-	file = fopen(path, "re");
-	CHECK(file && fscanf(file, "%llu", &nsec) == 1);
-	fclose(file);
-	return nsec;
-}
-
 /* Returns the CPU time of gpuarbd for one pair. */
 static double measure(const struct rig *rig, sd_bus *bus, uint64_t samples[N_WHAT][SAMPLES])
 {
@@ -157,7 +144,7 @@ static double measure(const struct rig *rig, sd_bus *bus, uint64_t samples[N_WHA
 
 	for (unsigned i = 0; i < SAMPLES; i++)
 		for (unsigned what = 0; what < N_WHAT; what++) {
-			uint64_t before = cpu_nsec(rig->daemon), start = bench_nsec();
+			uint64_t before = bench_cpu_nsec(rig->daemon), start = bench_nsec();
 
 			if (what == SOCKET)
 				echo(socket);
@@ -167,7 +154,7 @@ static double measure(const struct rig *rig, sd_bus *bus, uint64_t samples[N_WHA
 				pair(bus);
 			samples[what][i] = bench_nsec() - start;
 			if (what == PAIR)
-				cpu += cpu_nsec(rig->daemon) - before;
+				cpu += bench_cpu_nsec(rig->daemon) - before;
 		}
 	close(socket);
 	return (double)cpu / 1e3 / SAMPLES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the benchmarks share: time, one core, a median. */
+/* What the benchmarks share: time, CPU time, one core, a median. */
 
 #include <sched.h>
 #include <stdint.h>
@@ -16,6 +16,23 @@ static inline uint64_t bench_nsec(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* The CPU time of the main thread of a process. It ends the program where the process is gone. */
+static inline uint64_t bench_cpu_nsec(pid_t pid)
+{
+	unsigned long long nsec = 0;
+	char path[48];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "%llu", &nsec) != 1) {
+		fprintf(stderr, "cannot read %s\n", path);
+		exit(EXIT_FAILURE);
+	}
+	fclose(file);
+	return nsec;
 }
 
 /* A wake-up across cores costs more than all that is measured here: children inherit it. */

@@ -14,6 +14,7 @@ struct lease *saved(const struct lease *lease)
 	partitions = copy->partitions;
 	*copy = *lease;
 	copy->partitions = partitions;
+	copy->refusal = NULL; /* it is not saved */
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		partitions[i] = lease->partitions[i];
 	if (lease->request) {

@@ -234,7 +234,7 @@ static void preempt(struct model *model)
 		before[i] = arbiter->leases[i]->revoked_for;
 		states[i] = arbiter->leases[i]->state;
 	}
-	arbiter_preempt(arbiter, model->now);
+	arbiter_preempt(arbiter, model->now, &(unsigned){ UINT_MAX });
 	if (n - arbiter->n_leases != waiting - arbiter->n_waiting)
 		model_fail("preemption removed a lease");
 	if (arbiter->n_leases !=

@@ -131,9 +131,17 @@ void model_grant_waiting(struct model *model)
 	struct arbiter *arbiter = model->arbiter;
 	struct lease *next;
 
-	while (arbiter_plan_next(arbiter, &next) == 1) {
-		const struct lease *lease = ledger_find(arbiter, next->id);
+	for (;;) {
+		const struct lease *lease;
+		int r;
 
+		arbiter->round_steps = model_chance(model, 50) ? 1 : UINT64_MAX;
+		r = arbiter_plan_next(arbiter, &next);
+		if (r == 0 && !arbiter->paused)
+			break;
+		if (r == 0)
+			continue;
+		lease = ledger_find(arbiter, next->id);
 		model_check_grant(model, lease->request, next);
 		model_check_observed(model, next);
 		lease = arbiter_commit(arbiter, next);
@@ -143,6 +151,7 @@ void model_grant_waiting(struct model *model)
 			model_fail("granted, and not as if it never waited");
 		model->granted_later++;
 	}
+	arbiter->round_steps = UINT64_MAX;
 	if (model_chance(model, 30))
 		check_none_fits(model);
 	check_barriers(model);

@@ -108,6 +108,10 @@ static bool check_lease(const struct check *check, size_t i)
 				      ID(lease));
 		if (p->capped != lease->cap.active)
 			return broken(check, "lease %llu is capped in part", ID(lease));
+		if (cuset_count(&p->cus) != p->count || p->count == 0 ||
+		    geometry_effective(&gpu->info.geometry, &p->cus) != p->effective)
+			return broken(check, "lease %llu has not %u CUs, of which %u effective",
+				      ID(lease), p->count, p->effective);
 		if (gpu_check_partition(gpu, p, why, sizeof(why)) < 0)
 			return broken(check, "lease %llu: %s", ID(lease), why);
 	}

@@ -158,8 +158,11 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 
 /* Revokes leases for waiting leases of higher classes (decide/preempt.h), with activate-grace as their
  * notice; keeps leases that were revoked for a lease which does not wait any more. Call it when
- * arbiter_plan_next() has returned 0. Without memory it is to be called again. */
-void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec);
+ * arbiter_plan_next() has returned 0. Without memory it is to be called again. steps: what the searches
+ * of this turn may still take, less what they take; one that has begun ends. Where leases are left for
+ * another turn, arbiter_next_deadline() is 0 until arbiter_expire(). */
+#define PREEMPT_STEPS 2000U
+void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps);
 
 /* 1: *ret is the next version of a lease that was revoked for another one and has returned
  * everything: it waits again, to be saved and committed. 0: none, or no memory. */
@@ -210,8 +213,22 @@ void arbiter_review(struct arbiter *arbiter);
 
 /* 1: *ret is the next version of a waiting lease that fits now, to be saved and committed; the
  * next call continues behind it. 0: no lease fits until something becomes free. Leases that
- * neither policy nor any GPU would ever grant end on the way. Without memory it is 0. */
+ * neither policy nor any GPU would ever grant end on the way. Without memory it is 0.
+ *
+ * It is 0, too, when arbiter->round_steps are used up: the round is paused until there are others, and
+ * then goes on with the next lease. What becomes free while it is paused belongs to the next round: it
+ * is granted to no lease before those that rank before it have been examined. */
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret);
+
+/* Is a round paused before its end? Then no request may be granted anything: a waiting lease that was
+ * not examined may fit. */
+static inline bool arbiter_in_round(const struct arbiter *arbiter)
+{
+	return arbiter->paused && arbiter->woken;
+}
+
+/* Has this lease of arbiter->waiting been examined since something became free that may help it? */
+bool wait_is_examined(const struct arbiter *arbiter, size_t i);
 
 /* Finds moves of adaptable leases after which a waiting lease fits, when arbiter_plan_next() has
  * returned 0. 1, or 0: there are none. */
@@ -261,7 +278,7 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
 
 /* Pauses or resumes a partition of an adaptable lease; returns whether it has changed, which needs a
  * new generation. */
-bool pause_partition(const struct arbiter *arbiter, const struct lease *lease, struct partition *p);
+bool pause_partition(struct partition *p, const struct lease *lease, bool paused);
 
 /* Counts a pause that has begun, and the time of one that has ended. */
 void pause_count(struct lease *lease, uint64_t now_usec);

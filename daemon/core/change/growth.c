@@ -146,19 +146,37 @@ static int divide_gpu(struct arbiter *arbiter, unsigned index, struct lease **re
 	return 0;
 }
 
-int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret)
+/* Divides the GPUs whose round has come, until the base of a lease moves: *ret is its next version. */
+static int divide_due(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret)
 {
-	for (unsigned i = 0; arbiter->lending && i < arbiter->n_gpus; i++) {
+	bool divided = false;
+
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
-		if (gpu->lend.join_usec > now_usec && gpu->lend.may_grow &&
-		    gpu->lend.grow_usec <= now_usec) {
-			if (divide_gpu(arbiter, i, ret) > 0)
-				return 1;
-			gpu->lend.may_grow = false;
-			gpu->lend.grow_usec = UINT64_MAX;
-			arbiter_lend(arbiter, now_usec);
-		}
+		if (gpu->lend.join_usec <= now_usec || !gpu->lend.may_grow ||
+		    gpu->lend.grow_usec > now_usec)
+			continue;
+		if (divide_gpu(arbiter, i, ret) > 0)
+			return 1; /* what its commit changes is lent then */
+		gpu->lend.may_grow = false;
+		gpu->lend.grow_usec = UINT64_MAX;
+		divided = true;
+	}
+	if (divided)
+		arbiter_lend(arbiter, now_usec);
+	return 0;
+}
+
+int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret)
+{
+	if (!arbiter->lending)
+		return 0;
+	if (divide_due(arbiter, now_usec, ret) > 0)
+		return 1;
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
 		if (gpu->lend.join_usec <= now_usec && keep_promise(arbiter, i, ret) > 0) {
 			gpu->lend.grown_usec = now_usec;
 			return 1;

@@ -2,16 +2,19 @@
 #include "core/change/arbiter.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/decide/borrow.h"
 #include "core/decide/disturbance.h"
+#include "core/decide/exclusive.h"
 #include "core/decide/share.h"
 #include "core/ledger/cover.h"
 
 /* What the leases of each GPU claim, and what they are promised. */
 struct claims {
 	struct cuset claimed[REQUEST_WANTS], promised[REQUEST_WANTS];
+	uint64_t exclusive; /* GPUs that may have an active exclusive lease, as bits */
 };
 
 /* ---- promises ---------------------------------------------------------------------- */
@@ -57,8 +60,8 @@ void lend_join(struct arbiter *arbiter, const struct lease *lease)
 
 static void find_claims(struct arbiter *arbiter, struct claims *ret)
 {
-	for (unsigned i = 0; i < arbiter->n_gpus; i++)
-		borrow_forbidden(arbiter, i, NULL, &ret->claimed[i]);
+	borrow_forbidden_on(arbiter, UINT64_MAX, ret->claimed);
+	ret->exclusive = exclusive_gpus(arbiter, false);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
 			struct partition *p = &arbiter->leases[i]->partitions[j];
@@ -66,8 +69,14 @@ static void find_claims(struct arbiter *arbiter, struct claims *ret)
 			if (!cuset_empty(&p->promised))
 				end_promise(arbiter->leases[i], p, &ret->claimed[p->gpu]);
 		}
-	for (unsigned i = 0; i < arbiter->n_gpus; i++)
-		borrow_promised(arbiter, i, NULL, &ret->promised[i]);
+	memset(ret->promised, 0, sizeof(ret->promised));
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0;
+		     lease_joins(arbiter->leases[i]) && j < arbiter->leases[i]->n_partitions; j++) {
+			const struct partition *p = &arbiter->leases[i]->partitions[j];
+
+			cuset_add(&ret->promised[p->gpu], &p->promised);
+		}
 }
 
 /* ---- shrink ------------------------------------------------------------------------ */
@@ -122,11 +131,15 @@ static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cl
 	bool changed = false, paused;
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
-		paused = pause_partition(arbiter, lease, &lease->partitions[i]);
+		struct partition *p = &lease->partitions[i];
+
+		paused = pause_partition(p, lease,
+					 claims->exclusive >> p->gpu & 1 &&
+						 exclusive_on(arbiter, p->gpu, lease));
 		if (paused && !lease->lend.never_granted)
-			lend_disturb(arbiter, lease, lease->partitions[i].gpu);
+			lend_disturb(arbiter, lease, p->gpu);
 		changed |= paused;
-		changed |= shrink_partition(arbiter, lease, &lease->partitions[i], claims);
+		changed |= shrink_partition(arbiter, lease, p, claims);
 	}
 	pause_count(lease, now_usec);
 	if (!changed)
@@ -223,11 +236,12 @@ static bool waits_for_disturbance(struct arbiter *arbiter, struct lease *lease)
 }
 
 /* Grants an activating lease if its CUs are free; otherwise says what it waits for. */
-static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
+			  struct lease *lease, uint64_t now_usec)
 {
 	char reason[REQUEST_TEXT];
 	unsigned gpu = 0, cus;
-	const struct lease *by = borrow_contested(arbiter, lease);
+	const struct lease *by = borrow_contested(beside, lease);
 
 	if (!by) {
 		if (!waits_for_disturbance(arbiter, lease))
@@ -235,7 +249,7 @@ static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t
 		return;
 	}
 	if (lease->deadline_usec == UINT64_MAX) {
-		lease->deadline_usec = granted_by(arbiter, lease, now_usec);
+		lease->deadline_usec = granted_by(beside, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 	cus = borrow_overlap(arbiter, lease, by, &gpu);
@@ -274,10 +288,9 @@ static void shorten_grace(struct arbiter *arbiter, struct lease *lease, uint64_t
 /* Starts the grace of a borrower when a lease first needs its CUs, and ends it when none does. A
  * second lease that needs them meanwhile does not extend the grace: the first was promised a
  * deadline. */
-static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+static void set_deadline(struct arbiter *arbiter, struct lease *lease, bool needed,
+			 uint64_t now_usec)
 {
-	bool needed = is_needed(arbiter, lease);
-
 	if (lease->state == STATE_REVOKING && needed)
 		shorten_grace(arbiter, lease, now_usec);
 	if (lease->state == STATE_REVOKING || (lease->state == STATE_ENDING && lease->revoked))
@@ -304,11 +317,20 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t 
 
 void lend_sum_up(struct arbiter *arbiter)
 {
+	struct cuset occupied[REQUEST_WANTS] = { 0 };
+
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0;
+		     lease_borrows(arbiter->leases[i]) && j < arbiter->leases[i]->n_partitions;
+		     j++) {
+			const struct partition *p = &arbiter->leases[i]->partitions[j];
+
+			cuset_add(&occupied[p->gpu], &p->occupied);
+		}
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
-		struct cuset borrowed;
+		struct cuset borrowed = occupied[i];
 
-		borrow_occupied(arbiter, i, NULL, &borrowed);
 		cuset_remove(&borrowed, &gpu->taken);
 		gpu->changed |= !cuset_equal(&borrowed, &gpu->lend.borrowed);
 		gpu->lend.borrowed = borrowed;
@@ -333,7 +355,7 @@ static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 }
 
 /* When promised masks that are free can be granted: all that are free at this time, in one round. */
-static void schedule_promises(struct arbiter *arbiter, uint64_t now_usec)
+static void schedule_promises(struct arbiter *arbiter, struct ledger_view *view, uint64_t now_usec)
 {
 	uint64_t free = 0;
 
@@ -341,7 +363,7 @@ static void schedule_promises(struct arbiter *arbiter, uint64_t now_usec)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
 			const struct partition *p = &arbiter->leases[i]->partitions[j];
 
-			if (borrow_may_join(arbiter, arbiter->leases[i], p))
+			if (borrow_may_join(ledger_on(view, p->gpu), arbiter->leases[i], p))
 				free |= UINT64_C(1) << p->gpu;
 		}
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
@@ -361,6 +383,7 @@ static void schedule_promises(struct arbiter *arbiter, uint64_t now_usec)
 void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 {
 	struct claims claims;
+	struct ledger_view view;
 	size_t borrowers = 0, activating = 0;
 
 	cover_sum_up(arbiter); /* leases drift or have ended, or policy has changed */
@@ -376,17 +399,26 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_borrows(arbiter->leases[i]) && arbiter->leases[i]->state != STATE_ENDING)
 			shrink(arbiter, arbiter->leases[i], &claims, now_usec);
+	ledger_view(arbiter, &view);
 	for (size_t i = 0; activating > 0 && i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING)
-			grant_or_wait(arbiter, arbiter->leases[i], now_usec);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_borrows(arbiter->leases[i])) {
-			set_deadline(arbiter, arbiter->leases[i], now_usec);
-			pause_report(arbiter, arbiter->leases[i], now_usec);
-		}
+			grant_or_wait(arbiter, ledger_beside(&view, arbiter, arbiter->leases[i]),
+				      arbiter->leases[i], now_usec);
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (!lease_borrows(lease))
+			continue;
+		set_deadline(arbiter, lease,
+			     activating > 0 &&
+				     is_needed(ledger_beside(&view, arbiter, lease), lease),
+			     now_usec);
+		pause_report(arbiter, lease, now_usec);
+	}
 	lend_sum_up(arbiter);
 	schedule_growth(arbiter, now_usec);
-	schedule_promises(arbiter, now_usec);
+	schedule_promises(arbiter, &view, now_usec);
+	free(view.leases);
 }
 
 double lend_fairness(const struct arbiter *arbiter, unsigned gpu)

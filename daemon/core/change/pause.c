@@ -41,10 +41,8 @@ void pause_count(struct lease *lease, uint64_t now_usec)
 	lease->pause.count++;
 }
 
-bool pause_partition(const struct arbiter *arbiter, const struct lease *lease, struct partition *p)
+bool pause_partition(struct partition *p, const struct lease *lease, bool paused)
 {
-	bool paused = exclusive_on(arbiter, p->gpu, lease);
-
 	if (paused == p->paused)
 		return false;
 	p->paused = paused;

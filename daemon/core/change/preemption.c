@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/decide/admit.h"
 #include "core/decide/borrow.h"
 
 #define NAMED 3U /* leases in a reason */
@@ -138,22 +139,29 @@ static void end_if_vain(struct arbiter *arbiter, struct lease *lease)
 
 	if (lease->request->wait_usec > 0 || lease->request->requeue)
 		return;
-	refusal_wait(&lease->wait.refusal, wait);
+	refusal_wait(lease_refusal(lease), wait);
 	snprintf(reason, sizeof(reason), "no lease makes room for it any more: needs %s", wait);
 	arbiter_end(arbiter, lease, RESULT_NO_CAPACITY, reason);
 }
 
+static bool may_preempt(const struct lease *lease, uint64_t now_usec)
+{
+	return lease->wait.refused && !lease->wait.over_quota && lease->wait.moves_usec <= now_usec;
+}
+
 /* Revokes what is in the way of a waiting lease, unless leases are revoked for it already. */
-static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec,
+		    unsigned *steps)
 {
 	struct advice advice = { 0 };
 	uint64_t gpus = 0;
-	int found;
+	int found = 0;
 
-	if (!lease->wait.refused || lease->wait.over_quota || lease->wait.moves_usec > now_usec ||
-	    any_revoked_for(arbiter, lease->id))
+	if (any_revoked_for(arbiter, lease->id))
 		return;
-	found = lease->class == CLASS_BESTEFFORT ? 0 : preempt_find(arbiter, lease, &advice);
+	if (lease->class != CLASS_BESTEFFORT)
+		found = preempt_find(arbiter, lease, &advice);
+	*steps -= min_u(*steps, gang_walk_steps(arbiter) + advice.steps);
 	if (found < 0)
 		return;
 	lease->wait.refused = false;
@@ -172,7 +180,30 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 	ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE | TOUCH_PREEMPT);
 }
 
-void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec)
+/* Examines each waiting lease once, those first that the last turn has left. */
+static void preempt_all(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps)
+{
+	size_t at = arbiter->next_searched;
+
+	arbiter->preempt_again = false;
+	arbiter->next_searched = 0;
+	for (size_t left = arbiter->n_waiting; left > 0 && arbiter->n_waiting > 0; left--) {
+		size_t n = arbiter->n_waiting;
+
+		at = at < n ? at : 0;
+		if (may_preempt(arbiter->waiting[at], now_usec) && wait_is_examined(arbiter, at)) {
+			if (*steps == 0) {
+				arbiter->preempt_again = true;
+				arbiter->next_searched = at;
+				return;
+			}
+			preempt(arbiter, arbiter->waiting[at], now_usec, steps);
+		}
+		at += arbiter->n_waiting == n; /* a lease that ends has left the queue */
+	}
+}
+
+void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
@@ -181,10 +212,7 @@ void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec)
 		    !is_waited_for(arbiter, lease))
 			keep(arbiter, lease);
 	}
-	for (size_t i = 0, n = arbiter->n_waiting; i < arbiter->n_waiting; n = arbiter->n_waiting) {
-		preempt(arbiter, arbiter->waiting[i], now_usec);
-		i += arbiter->n_waiting == n; /* a lease that ends has left the queue */
-	}
+	preempt_all(arbiter, now_usec, steps);
 }
 
 void preemption_adopted(struct arbiter *arbiter)
@@ -211,30 +239,29 @@ static void add_time(const struct arbiter *arbiter, const struct lease *lease, u
 		*within_usec = usec;
 }
 
-/* The CUs of a GPU that all leases and the proposal claim, and those that it is promised. */
-static void find_claims(const struct arbiter *arbiter, const struct lease *proposal, unsigned gpu,
-			struct cuset *ret)
+/* The CUs of the GPUs of the proposal that it and all leases claim, and those that it is promised. */
+static void find_claims(const struct arbiter *arbiter, const struct lease *proposal,
+			struct cuset ret[static REQUEST_WANTS])
 {
-	const struct partition *p = lease_partition_on(proposal, gpu);
-	struct cuset needed;
+	borrow_forbidden_on(arbiter, lease_gpus(proposal), ret);
+	for (size_t i = 0; i < proposal->n_partitions; i++) {
+		const struct partition *p = &proposal->partitions[i];
+		struct cuset needed;
 
-	borrow_forbidden(arbiter, gpu, NULL, ret);
-	if (!p)
-		return;
-	borrow_needed(arbiter, p, &needed);
-	cuset_add(ret, &needed);
-	cuset_add(ret, &p->promised);
+		borrow_needed(arbiter, p, &needed);
+		cuset_add(&ret[p->gpu], &needed);
+		cuset_add(&ret[p->gpu], &p->promised);
+	}
 }
 
 static void add_shrink(const struct arbiter *arbiter, const struct lease *proposal,
-		       const struct lease *lease, const struct partition *p, uint64_t now_usec,
-		       struct effects *effects)
+		       const struct cuset *claims, const struct lease *lease,
+		       const struct partition *p, uint64_t now_usec, struct effects *effects)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct cuset claims, left;
+	struct cuset left;
 
-	find_claims(arbiter, proposal, p->gpu, &claims);
-	if (!borrow_shrink(gpu, &p->base, &p->cus, &claims, &left))
+	if (!borrow_shrink(gpu, &p->base, &p->cus, claims, &left))
 		return;
 	effects->shrinks[effects->n_shrinks++] = (struct shrinking){ lease->id, gpu->info.name,
 								     p->count, cuset_count(&left) };
@@ -257,6 +284,7 @@ static bool is_paused_by(const struct lease *proposal, const struct lease *lease
 static int add_borrowers(const struct arbiter *arbiter, const struct lease *proposal,
 			 uint64_t now_usec, struct effects *effects)
 {
+	struct cuset claims[REQUEST_WANTS];
 	size_t room = 1;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++)
@@ -265,14 +293,19 @@ static int add_borrowers(const struct arbiter *arbiter, const struct lease *prop
 	effects->pauses = calloc(room, sizeof(*effects->pauses));
 	if (!effects->shrinks || !effects->pauses)
 		return -ENOMEM;
+	find_claims(arbiter, proposal, claims);
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
 		if (!lease_borrows(lease) || lease->state == STATE_ENDING)
 			continue;
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			add_shrink(arbiter, proposal, lease, &lease->partitions[j], now_usec,
-				   effects);
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+
+			if (lease_partition_on(proposal, p->gpu))
+				add_shrink(arbiter, proposal, &claims[p->gpu], lease, p, now_usec,
+					   effects);
+		}
 		if (!is_paused_by(proposal, lease))
 			continue;
 		effects->pauses[effects->n_pauses++] = lease->id;

@@ -84,6 +84,8 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	take_state(lease, proposal);
 	cap_mark(lease);
 	lease->wait = proposal->wait;
+	free(lease->refusal);
+	lease->refusal = NULL;
 	lease->since_usec = proposal->since_usec;
 	if (!lease_keeps_request(lease)) {
 		free(lease->request);
@@ -181,7 +183,7 @@ int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain)
 
 uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t next = arbiter->preempt_again ? 0 : UINT64_MAX;
 
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
 		const struct lease *lease = arbiter->waiting[i];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/decide/admit.h"
 #include "core/decide/floor.h"
 #include "core/decide/share.h"
 
@@ -24,9 +25,20 @@ static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_
 	return plan_waiting(arbiter, lease, holder, &request, partitions, ret_candidates, result);
 }
 
+/* The steps of deciding once more. */
+static void take_steps(struct arbiter *arbiter, const struct lease *lease)
+{
+	struct request request;
+	unsigned steps;
+
+	request_recall(lease->request, &request);
+	steps = gang_steps(arbiter, &request);
+	arbiter->round_steps -= arbiter->round_steps < steps ? arbiter->round_steps : steps;
+}
+
 /* Would it be granted if no other user had a lease? If not, its own user's leases are in its way, and
  * it bars no GPU to other users. Without memory to find out: it does not either. */
-static bool fits_without_others(const struct arbiter *arbiter, const struct lease *lease)
+static bool fits_without_others(struct arbiter *arbiter, const struct lease *lease)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
@@ -34,6 +46,7 @@ static bool fits_without_others(const struct arbiter *arbiter, const struct leas
 	uint64_t unused;
 	int r;
 
+	take_steps(arbiter, lease);
 	if (ledger_copy(arbiter, &alone) < 0)
 		return false;
 	ledger_leave_user(&alone, lease->owner);
@@ -64,16 +77,17 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) <
 		    0 &&
 	    result.n_refusals > 0)
-		lease->wait.refusal = result.refusals[result.deciding];
+		lease_set_refusal(lease, &result.refusals[result.deciding]);
 }
 
 /* Is the request above the quota even of a user that holds nothing? Then it can never be granted. */
-static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease *lease,
+static bool is_above_any_quota(struct arbiter *arbiter, const struct lease *lease,
 			       struct partition *partitions)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t unused;
 
+	take_steps(arbiter, lease);
 	decide(arbiter, lease, PLAN_HOLDS_NOTHING, partitions, &unused, &result);
 	return result.kind == RESULT_QUOTA_EXCEEDED;
 }
@@ -94,15 +108,24 @@ static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 	return true;
 }
 
-static bool must_examine(const struct arbiter *arbiter, const struct lease *lease)
+/* May the lease fit because something became free on these GPUs (bits)? */
+static bool may_help(const struct arbiter *arbiter, const struct lease *lease, uint64_t woken)
 {
-	if (arbiter->woken == UINT64_MAX || lease->wait.over_quota || !lease->wait.candidates)
+	if (woken == UINT64_MAX || lease->wait.over_quota || !lease->wait.candidates)
 		return true; /* a release on any GPU may help it */
 	/* What a floor keeps free, and on which GPU, depends on where its tenant holds leases; and a
 	 * request within its own floor passes a barrier. */
 	if (floor_configured(arbiter->settings))
 		return true;
-	return (lease->wait.candidates & arbiter->woken) && !is_barred(arbiter, lease);
+	return (lease->wait.candidates & woken) && !is_barred(arbiter, lease);
+}
+
+bool wait_is_examined(const struct arbiter *arbiter, size_t i)
+{
+	return !arbiter->paused ||
+	       (i < arbiter->next_examined &&
+		(!arbiter->woken_later ||
+		 !may_help(arbiter, arbiter->waiting[i], arbiter->woken_later)));
 }
 
 /* A cache of the requests that failed in this round: an equal request behind one of them fails for
@@ -143,6 +166,7 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t candidates;
 
+	take_steps(arbiter, lease);
 	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &result) >= 0)
 		return EXAMINED_FITS;
 	if (result.kind == RESULT_NO_MEMORY)
@@ -166,11 +190,11 @@ static int examine(struct arbiter *arbiter, struct lease *lease, struct failed *
 	const struct lease *same;
 	int r;
 
-	if (!must_examine(arbiter, lease))
+	if (!may_help(arbiter, lease, arbiter->woken))
 		return EXAMINED_WAITS;
 	same = any_outside(arbiter) ? NULL : find_failed(failed, lease);
 	if (same) {
-		wait_on(arbiter, lease, &same->wait.refusal, same->wait.candidates,
+		wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates,
 			same->wait.over_quota);
 		return EXAMINED_WAITS;
 	}
@@ -207,19 +231,54 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	return 0;
 }
 
+/* Would the lease be granted what became free while the round was paused? Leases that rank before it
+ * have not been examined since. */
+static bool is_early(const struct arbiter *arbiter, const struct lease *lease,
+		     const struct partition *partitions)
+{
+	uint64_t gpus = 0;
+
+	for (size_t i = 0; i < lease->request->n_wants; i++)
+		gpus |= UINT64_C(1) << partitions[i].gpu;
+	return (gpus & arbiter->woken_later) != 0;
+}
+
+/* A round that was paused, and what became free meanwhile: calls that waited for the end of this
+ * round are served before the next one begins. */
+static void end_round(struct arbiter *arbiter)
+{
+	arbiter->may_move |= arbiter->woken != 0;
+	arbiter->woken = 0;
+	arbiter->paused = arbiter->woken_later != 0;
+	arbiter->next_examined = arbiter->paused ? arbiter->n_waiting : 0;
+	arbiter->round_steps = arbiter->paused ? 0 : arbiter->round_steps;
+}
+
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 {
 	struct partition partitions[REQUEST_WANTS];
 	struct failed failed = { .n = 0 };
 
+	arbiter->paused &= arbiter->round_steps == 0;
+	if (arbiter->paused)
+		return 0;
+	if (!arbiter->woken && arbiter->woken_later)
+		ledger_begin_round(arbiter, 0);
 	while (arbiter->woken && arbiter->next_examined < arbiter->n_waiting) {
 		struct lease *lease = arbiter->waiting[arbiter->next_examined];
 		int r;
 
+		arbiter->paused = arbiter->round_steps == 0;
+		if (arbiter->paused)
+			return 0;
 		if (arbiter->next_examined == 0)
 			failed.n = 0;     /* a lease that ended on the way freed something */
 		arbiter->next_examined++; /* queue_remove() corrects it */
 		r = examine(arbiter, lease, &failed, partitions);
+		if (r == EXAMINED_FITS && is_early(arbiter, lease, partitions)) {
+			ledger_begin_round(arbiter, 0);
+			continue;
+		}
 		if (r == EXAMINED_FITS)
 			r = make_granted(arbiter, lease, partitions, ret);
 		else if (r >= 0)
@@ -229,9 +288,7 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 		arbiter->next_examined = 0; /* try again when there is memory */
 		return 0;
 	}
-	arbiter->may_move |= arbiter->woken != 0;
-	arbiter->woken = 0;
-	arbiter->next_examined = 0;
+	end_round(arbiter);
 	return 0;
 }
 
@@ -246,6 +303,7 @@ static void expire_resets(struct arbiter *arbiter, uint64_t now_usec)
 
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 {
+	arbiter->preempt_again = false;
 	queue_limit_barriers(arbiter, now_usec);
 	expire_resets(arbiter, now_usec);
 	lifecycle_expire_claims(arbiter, now_usec);
@@ -259,7 +317,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 		}
 		if (lease->deadline_usec > now_usec)
 			continue;
-		refusal_wait(&lease->wait.refusal, wait);
+		refusal_wait(lease_refusal(lease), wait);
 		snprintf(reason, sizeof(reason), "its deadline passed while it waited for %s",
 			 wait);
 		arbiter_end(arbiter, lease, RESULT_TIMED_OUT, reason);
@@ -285,11 +343,11 @@ void wait_gpus_changed(struct arbiter *arbiter)
 
 /* ---- moves ------------------------------------------------------------------------- */
 
-static int place_waiting(const struct arbiter *arbiter, const void *request,
+static int place_waiting(const struct arbiter *arbiter, const void *userdata,
 			 struct partition partitions[static REQUEST_WANTS])
 {
 	_cleanup_(result_done) struct result result = { 0 };
-	const struct lease *lease = request;
+	const struct lease *lease = userdata;
 	uint64_t unused;
 	int r = decide(arbiter, lease, lease->owner, partitions, &unused, &result);
 
@@ -330,7 +388,8 @@ static int plan_moves_for(struct arbiter *arbiter, struct lease *waiting, uint64
 	}
 	waiting->wait.moves = false;
 	waiting->wait.moves_usec = 0;
-	if (move_find(arbiter, place_waiting, waiting, now_usec, MOVE_STEPS, ret) == 0)
+	if (move_find(arbiter, place_waiting, waiting, waiting->request, now_usec, MOVE_STEPS,
+		      ret) == 0)
 		return 0;
 	if (ret->n_first == ret->n)
 		return 1;
@@ -350,6 +409,7 @@ int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struc
 		struct lease *waiting = arbiter->waiting[i];
 
 		if ((i < MOVE_FOR_MAX || waiting->wait.moves) && !waiting->wait.over_quota &&
+		    wait_is_examined(arbiter, i) &&
 		    plan_moves_for(arbiter, waiting, now_usec, ret) > 0)
 			return 1;
 	}

@@ -60,3 +60,12 @@ void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum i
  */
 int gang_assign(const struct admit_context *admit_context, const struct request *request,
 		struct partition *partitions, uint64_t *ret_candidates, struct result *result);
+
+/*
+ * Searches that place a request again and again are bounded in steps, so that no request takes longer than
+ * 5 ms. A step is about a microsecond: of a walk through all leases; of finding CUs for one partition,
+ * other leases considered; and of gang_assign() with all that arbiter_plan() does for it.
+ */
+unsigned gang_walk_steps(const struct arbiter *arbiter);
+unsigned gang_lease_steps(const struct arbiter *arbiter);
+unsigned gang_steps(const struct arbiter *arbiter, const struct request *request);

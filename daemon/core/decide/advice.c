@@ -5,21 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/decide/admit.h"
 #include "core/decide/plan.h"
 
 /*
- * A search ends when its steps are spent. A step is about as long as it takes to judge a want on a GPU
- * of four shader engines: 5 us. Leases that policy allows to revoke are searched for longer, because
- * a request depends on them, and not only what its refusal tells.
+ * Of one search: decide/admit.h. Leases that policy allows to revoke are searched for longer, because a
+ * request depends on them, and not only what its refusal tells.
  */
-#define STEPS 128U
-#define STEPS_TO_REVOKE 8192U
-#define LEASES_OF_STEP 64U /* each attempt walks through all leases */
-#define ENGINES_OF_STEP 8U
+#define STEPS 384U
+#define STEPS_TO_REVOKE 896U
 
 /* The cost of ending a set of leases; compared member by member, in their order. */
 struct cost {
 	unsigned n, standing, realtime, guaranteed, cus; /* standing: not revoked yet */
+};
+
+struct candidate {
+	struct lease *lease;
+	struct cost cost; /* of ending it alone */
 };
 
 struct search {
@@ -30,7 +33,7 @@ struct search {
 	struct arbiter without; /* the ledger without the set that is being tried */
 
 	/* Leases whose end may help on the GPUs that are being searched, the most expensive last. */
-	struct lease **candidates;
+	struct candidate *candidates;
 	size_t n_candidates;
 
 	unsigned attempt, steps; /* the steps of one attempt, and those that are left */
@@ -54,37 +57,24 @@ static enum result_kind plan(const struct search *search)
 		plan_waiting(&search->without, question->waiting, question->waiting->owner,
 			     &search->request, partitions, &unused, &result);
 	else
-		plan_new(&search->without, question->caller, &search->request, false, &lease,
-			 &result);
+		plan_place(&search->without, question->caller, &search->request, false, &lease,
+			   &result);
 	kind = result.kind;
 	result_done(&result);
 	return kind;
 }
 
-static unsigned steps_of_attempt(const struct arbiter *arbiter, const struct request *request)
+static bool take_steps(struct search *search, size_t steps)
 {
-	unsigned steps = 1 + (unsigned)arbiter->n_leases / LEASES_OF_STEP;
-
-	for (size_t i = 0; i < request->n_wants; i++) {
-		bool any = strcmp(request->wants[i].gpu, "any") == 0 && request->n_wants > 1;
-
-		for (size_t j = 0; j < i; j++)
-			any &= !want_equal(&request->wants[j], &request->wants[i]);
-		for (size_t g = 0; g < (any ? arbiter->n_gpus : 1); g++)
-			steps += 1 + arbiter->gpus[g].info.geometry.xccs *
-					     arbiter->gpus[g].info.geometry.engines /
-					     ENGINES_OF_STEP;
-	}
-	return steps;
+	search->cut |= search->steps < steps;
+	if (!search->cut)
+		search->steps -= (unsigned)steps;
+	return !search->cut;
 }
 
 static bool fits(struct search *search)
 {
-	search->cut |= search->steps < search->attempt;
-	if (search->cut)
-		return false;
-	search->steps -= search->attempt;
-	return plan(search) == RESULT_OK;
+	return take_steps(search, search->attempt) && plan(search) == RESULT_OK;
 }
 
 /* ---- what is cheaper ---------------------------------------------------------------------- */
@@ -118,11 +108,10 @@ static int compare(const struct cost *a, const struct cost *b)
 
 static int by_cost(const void *a, const void *b)
 {
-	struct lease *const *x = a, *const *y = b;
-	struct cost of_x = cost_of(x, 1), of_y = cost_of(y, 1);
-	int r = compare(&of_x, &of_y);
+	const struct candidate *x = a, *y = b;
+	int r = compare(&x->cost, &y->cost);
 
-	return r ? r : ((*x)->id > (*y)->id) - ((*x)->id < (*y)->id);
+	return r ? r : (x->lease->id > y->lease->id) - (x->lease->id < y->lease->id);
 }
 
 static int by_id(const void *a, const void *b)
@@ -172,14 +161,16 @@ static void find_some(struct search *search)
 	size_t i = search->n_candidates, n = 0;
 	bool small = true, any;
 
+	if (!take_steps(search, search->n_candidates))
+		return;
 	/* Once all have gone, there are the fewest leases to count shared CUs of. */
 	for (size_t c = 0; c < search->n_candidates; c++)
-		ledger_take_out(&search->without, search->candidates[c]);
+		ledger_take_out(&search->without, search->candidates[c].lease);
 	for (size_t c = 0; c < search->n_candidates; c++)
-		ledger_recount_shared(&search->without, search->candidates[c]);
+		ledger_recount_shared(&search->without, search->candidates[c].lease);
 	any = fits(search);
 	while (i > 0) {
-		struct lease *lease = search->candidates[--i];
+		struct lease *lease = search->candidates[--i].lease;
 
 		ledger_put_back(&search->without, lease);
 		if (!any || !small || fits(search))
@@ -201,7 +192,7 @@ static void find_some(struct search *search)
 static bool find_single(struct search *search)
 {
 	for (size_t i = 0; i < search->n_candidates; i++) {
-		struct lease *lease = search->candidates[i];
+		struct lease *lease = search->candidates[i].lease;
 		bool enough;
 
 		if (search->cut || !is_cheaper(search, &lease, 1))
@@ -219,7 +210,9 @@ static bool find_single(struct search *search)
 
 static void search_candidates(struct search *search)
 {
-	qsort(search->candidates, search->n_candidates, sizeof(struct lease *), by_cost);
+	if (!take_steps(search, search->n_candidates / 4))
+		return;
+	qsort(search->candidates, search->n_candidates, sizeof(*search->candidates), by_cost);
 	if (search->n_candidates > 0 && !find_single(search))
 		find_some(search);
 }
@@ -260,7 +253,8 @@ static void find_candidates(struct search *search, uint64_t gpus)
 			there |= gpus >> lease->partitions[j].gpu & 1;
 		if (there && lease->state != STATE_ENDING && lease->state != STATE_WAITING &&
 		    (!search->question->revocable || is_revocable(search, lease)))
-			search->candidates[search->n_candidates++] = lease;
+			search->candidates[search->n_candidates++] =
+				(struct candidate){ lease, cost_of(&lease, 1) };
 	}
 }
 
@@ -275,6 +269,8 @@ static void search_each_gpu(struct search *search)
 
 		if (gpu->absent || (named >= 0 && (size_t)named != g))
 			continue;
+		if (!take_steps(search, gang_walk_steps(search->arbiter)))
+			return;
 		memcpy(name, gpu->info.name, sizeof(gpu->info.name));
 		find_candidates(search, UINT64_C(1) << g);
 		search_candidates(search);
@@ -290,9 +286,12 @@ static bool end_may_help(const struct search *search, enum result_kind kind)
 
 static int search_all(struct search *search)
 {
-	enum result_kind kind = plan(search);
+	enum result_kind kind;
 	int r;
 
+	if (!take_steps(search, search->attempt))
+		return 0;
+	kind = plan(search);
 	if (!end_may_help(search, kind))
 		return kind == RESULT_NO_MEMORY ? -ENOMEM : 0;
 	r = ledger_copy(search->arbiter, &search->without);
@@ -316,7 +315,7 @@ static int search_start(struct search *search)
 	    (question->caller && tenant_find(search->arbiter->settings, question->caller,
 					     search->request.tenant, &search->tenant, &result) < 0))
 		return 0;
-	search->candidates = calloc(search->arbiter->n_leases, sizeof(struct lease *));
+	search->candidates = calloc(search->arbiter->n_leases, sizeof(*search->candidates));
 	if (!search->candidates)
 		return -ENOMEM;
 	find_candidates(search, UINT64_MAX);
@@ -327,15 +326,18 @@ int advice_find(const struct arbiter *arbiter, const struct advice_question *que
 		struct advice *ret)
 {
 	struct search search = { .arbiter = arbiter, .question = question, .without = *arbiter };
+	const unsigned steps = question->revocable && !question->any_policy ? STEPS_TO_REVOKE
+									    : STEPS;
 	int r;
 
 	request_recall(question->request, &search.request);
-	search.attempt = steps_of_attempt(arbiter, &search.request);
-	search.steps = question->revocable && !question->any_policy ? STEPS_TO_REVOKE : STEPS;
+	search.attempt = gang_steps(arbiter, &search.request);
+	search.steps = steps;
 	r = search_start(&search);
 	free(search.candidates);
 	/* One lease is the cheapest set, and none is exact where nothing helps. */
 	search.best.cut = search.cut;
+	search.best.steps = steps - search.steps;
 	search.best.exact = !search.cut &&
 			    (search.best.n == 1 || (search.best.n == 0 && !search.some_helps));
 	if (r == 0)

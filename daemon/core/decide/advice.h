@@ -11,8 +11,9 @@
 struct advice {
 	uint64_t ids[ADVICE_MAX]; /* ascending */
 	size_t n;                 /* 0: no set of that many leases would help */
-	bool cut;   /* the search ended early: there may be a set that it has not found */
-	bool exact; /* no cheaper set would do; false: not every cheaper set was tried */
+	bool cut;       /* the search ended early: there may be a set that it has not found */
+	bool exact;     /* no cheaper set would do; false: not every cheaper set was tried */
+	unsigned steps; /* that the search took: decide/admit.h */
 };
 
 /* What would fit without which leases? */

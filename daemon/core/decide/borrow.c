@@ -13,23 +13,45 @@ void borrow_needed(const struct arbiter *arbiter, const struct partition *p, str
 		gpu_add_engines(&arbiter->gpus[p->gpu], ret);
 }
 
+static bool forbids(const struct lease *lease, const struct lease *self)
+{
+	return lease->state != STATE_INACTIVE && !lease->lend.idle &&
+	       !(self && lease->id == self->id);
+}
+
 void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		      struct cuset *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
-		const struct partition *p;
+		const struct partition *p = forbids(lease, self) ? lease_partition_on(lease, gpu)
+								 : NULL;
 		struct cuset needed;
 
-		if (lease->state == STATE_INACTIVE || lease->lend.idle ||
-		    (self && lease->id == self->id))
-			continue;
-		p = lease_partition_on(lease, gpu);
 		if (!p)
 			continue;
 		borrow_needed(arbiter, p, &needed);
 		cuset_add(ret, &needed);
+	}
+}
+
+void borrow_forbidden_on(const struct arbiter *arbiter, uint64_t gpus,
+			 struct cuset ret[static REQUEST_WANTS])
+{
+	memset(ret, 0, REQUEST_WANTS * sizeof(*ret));
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; forbids(lease, NULL) && j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+			struct cuset needed;
+
+			if (!(gpus >> p->gpu & 1))
+				continue;
+			borrow_needed(arbiter, p, &needed);
+			cuset_add(&ret[p->gpu], &needed);
+		}
 	}
 }
 

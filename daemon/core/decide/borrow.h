@@ -21,6 +21,10 @@ void borrow_needed(const struct arbiter *arbiter, const struct partition *p, str
 void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		      struct cuset *ret);
 
+/* The same of all leases on each of these GPUs (bits), by GPU. */
+void borrow_forbidden_on(const struct arbiter *arbiter, uint64_t gpus,
+			 struct cuset ret[static REQUEST_WANTS]);
+
 /* CUs of a GPU that the other adaptable leases occupy. */
 void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		     struct cuset *ret);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/floor.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/mask/place.h"
@@ -45,23 +47,35 @@ void floor_names(const struct settings *settings, uint64_t tenants, char *ret, s
 	}
 }
 
-static struct tenant_holding find_holding(const struct arbiter *arbiter, unsigned gpu,
-					  const struct tenant *tenant)
+/* What the leases of each tenant hold of each of these GPUs: by GPU in their order, then by tenant. */
+static void find_holdings(const struct arbiter *arbiter, uint64_t gpus, struct tenant_holding *ret)
 {
-	struct tenant_holding holding = { 0 };
+	const struct settings *settings = arbiter->settings;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
-		const struct partition *p = lease_partition_on(lease, gpu);
+		size_t t = 0;
 
-		if (!p || strcmp(lease->tenant, tenant->name) != 0)
-			continue;
-		holding.cus += cuset_count(partition_claim(p));
-		holding.engines |= cuset_engines(partition_claim(p));
-		holding.queues += p->charged.queues;
-		holding.processes += p->charged.processes;
+		while (t < settings->n_tenants &&
+		       !(tenant_has_floor(&settings->tenants[t]) &&
+			 strcmp(lease->tenant, settings->tenants[t].name) == 0))
+			t++;
+		for (size_t j = 0; t < settings->n_tenants && j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+			uint64_t bit = UINT64_C(1) << p->gpu;
+			struct tenant_holding *holding;
+
+			if (!(gpus & bit))
+				continue;
+			holding = &ret[(size_t)__builtin_popcountll(gpus & (bit - 1)) *
+					       settings->n_tenants +
+				       t];
+			holding->cus += cuset_count(partition_claim(p));
+			holding->engines |= cuset_engines(partition_claim(p));
+			holding->queues += p->charged.queues;
+			holding->processes += p->charged.processes;
+		}
 	}
-	return holding;
 }
 
 static unsigned beyond(uint64_t reserved, unsigned held)
@@ -211,10 +225,10 @@ static void add_slots(const struct tenant *tenant, const struct tenant_holding *
 	kept->processes_of |= processes > 0 ? of : 0;
 }
 
-/* arbiter NULL: the GPU is empty. free: the CUs that no lease claims. */
-static void find_reserved(const struct arbiter *arbiter, const struct settings *settings,
-			  unsigned index, const struct gpu *gpu, const struct tenant *self,
-			  struct cuset *free, struct reserved *ret, struct reserved *ret_own)
+/* holdings: by tenant; NULL: the GPU is empty. free: the CUs that no lease claims. */
+static void find_reserved(const struct settings *settings, const struct tenant_holding *holdings,
+			  const struct gpu *gpu, const struct tenant *self, struct cuset *free,
+			  struct reserved *ret, struct reserved *ret_own)
 {
 	*ret = (struct reserved){ 0 };
 	*ret_own = (struct reserved){ 0 };
@@ -230,8 +244,8 @@ static void find_reserved(const struct arbiter *arbiter, const struct settings *
 		if (!tenant_has_floor(tenant) || !tenant_floor_is_on(tenant, gpu->info.name) ||
 		    engines != keeps_engines(tenant))
 			continue;
-		if (arbiter)
-			holding = find_holding(arbiter, index, tenant);
+		if (holdings)
+			holding = holdings[i % settings->n_tenants];
 		if (engines)
 			keep_engines(gpu, tenant, &holding, free, &cus);
 		else
@@ -246,18 +260,48 @@ static void find_reserved(const struct arbiter *arbiter, const struct settings *
 	}
 }
 
-void floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant *self,
-		const struct lease *previous, struct floor *ret)
+/* Do the floors keep the same of both GPUs while these are empty? */
+static bool are_alike(const struct settings *settings, const struct gpu *a, const struct gpu *b)
 {
-	const struct gpu *of = &arbiter->gpus[gpu];
-	const struct partition *had = previous ? lease_partition_on(previous, gpu) : NULL;
-	struct cuset free = of->all;
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (tenant_floor_is_on(&settings->tenants[i], a->info.name) !=
+		    tenant_floor_is_on(&settings->tenants[i], b->info.name))
+			return false;
+	return cuset_equal(&a->all, &b->all) &&
+	       memcmp(&a->info.geometry, &b->info.geometry, sizeof(a->info.geometry)) == 0;
+}
 
-	find_reserved(NULL, arbiter->settings, gpu, of, self, &free, &ret->ever, &ret->own);
-	free = of->all;
-	cuset_remove(&free, &of->taken);
-	cuset_remove(&free, &of->shared);
-	if (had)
-		cuset_remove(&free, partition_claim(had));
-	find_reserved(arbiter, arbiter->settings, gpu, of, self, &free, &ret->now, &ret->own);
+int floor_find(const struct arbiter *arbiter, uint64_t gpus, const struct tenant *self,
+	       const struct lease *previous, struct floor *ret)
+{
+	_cleanup_(freep) struct tenant_holding *holdings = NULL;
+	const struct settings *settings = arbiter->settings;
+	const struct gpu *before = NULL;
+	size_t n = 0;
+
+	holdings = calloc((size_t)__builtin_popcountll(gpus) * settings->n_tenants,
+			  sizeof(*holdings));
+	if (!holdings)
+		return -ENOMEM;
+	find_holdings(arbiter, gpus, holdings);
+	for (; gpus; gpus &= gpus - 1, n++) {
+		unsigned gpu = (unsigned)__builtin_ctzll(gpus);
+		const struct gpu *of = &arbiter->gpus[gpu];
+		const struct partition *had = previous ? lease_partition_on(previous, gpu) : NULL;
+		struct cuset free = of->all;
+
+		if (before && are_alike(settings, before, of))
+			ret[n].ever = ret[n - 1].ever;
+		else
+			find_reserved(settings, NULL, of, self, &free, &ret[n].ever, &ret[n].own);
+		free = of->all;
+		cuset_remove(&free, &of->taken);
+		cuset_remove(&free, &of->shared);
+		if (had)
+			cuset_remove(&free, partition_claim(had));
+		find_reserved(settings, &holdings[n * settings->n_tenants], of, self, &free,
+			      &ret[n].now, &ret[n].own);
+		before = of;
+	}
+	return 0;
 }

@@ -34,8 +34,8 @@ void floor_names(const struct settings *settings, uint64_t tenants, char *ret, s
 
 bool floor_configured(const struct settings *settings);
 
-/* What the floors of other tenants than self keep. A pure function of the ledger: CUs that are kept
- * stay free, so later calls find as many. previous: the lease that is resized and left out of the
- * ledger, whose CUs are not kept for others; else NULL. */
-void floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant *self,
-		const struct lease *previous, struct floor *ret);
+/* What the floors of other tenants than self keep of each of these GPUs (bits), in their order. A pure
+ * function of the ledger: CUs that are kept stay free, so later calls find as many. previous: the lease
+ * that is resized and left out of the ledger, whose CUs are not kept for others; else NULL. -ENOMEM. */
+int floor_find(const struct arbiter *arbiter, uint64_t gpus, const struct tenant *self,
+	       const struct lease *previous, struct floor *ret);

@@ -16,9 +16,14 @@ struct search {
 	uint64_t now_usec;
 	uint64_t gpus;          /* where leases may move (bits) */
 	bool aside;             /* a lease may move aside for another one that moves */
-	unsigned *steps;        /* placements that may still be tried */
+	bool single;            /* the request has one want: the leases of one GPU suffice */
+	unsigned place_steps;   /* of placing the request */
+	unsigned lease_steps;   /* of finding other CUs for one partition */
+	unsigned steps;         /* that are left: decide/admit.h */
 	struct arbiter without; /* the ledger without the CUs of leases that may move */
-	struct lease **movable;
+	struct lease **all;     /* that may move if GPUs do not matter; n_all */
+	size_t n_all;
+	struct lease **movable; /* of those, the ones of this try */
 	size_t n_movable;
 	uint64_t stuck[MOVES_MAX]; /* ids of leases that found no room in an earlier try */
 	size_t n_stuck;
@@ -48,9 +53,8 @@ static bool may_move(const struct search *search, const struct lease *lease)
 {
 	uint64_t interval = search->arbiter->settings->activate_min_interval_usec;
 
-	if (!lease->adaptable || is_stuck(search, lease) || lease->state != STATE_GRANTED ||
+	if (!lease->adaptable || lease->state != STATE_GRANTED ||
 	    lease->generation != lease->acknowledged || lease->verify.pending ||
-	    !(lease_gpus(lease) & search->gpus) ||
 	    (lease->lend.moves > 0 && search->now_usec < lease->lend.moved_usec + interval))
 		return false;
 	for (size_t i = 0; i < lease->n_partitions; i++)
@@ -61,6 +65,23 @@ static bool may_move(const struct search *search, const struct lease *lease)
 	return true;
 }
 
+/* Returns the GPUs of the leases that may move, as bits. */
+static uint64_t find_all(struct search *search)
+{
+	uint64_t gpus = 0;
+
+	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
+		struct lease *lease = search->arbiter->leases[i];
+
+		if (!may_move(search, lease))
+			continue;
+		search->all[search->n_all++] = lease;
+		gpus |= lease_gpus(lease);
+	}
+	return gpus;
+}
+
+/* Begins a try: nothing has moved. */
 static void find_movable(struct search *search)
 {
 	const struct arbiter *arbiter = search->arbiter;
@@ -68,12 +89,14 @@ static void find_movable(struct search *search)
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		search->prefer[i] = arbiter->gpus[i].all;
 		search->given[i] = search->left[i] = search->offered[i] = (struct cuset){ 0 };
+		search->without.gpus[i].taken = arbiter->gpus[i].taken;
+		search->without.gpus[i].skipped = search->single && !(search->gpus >> i & 1);
 	}
 	search->n_movable = 0;
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
+	for (size_t i = 0; i < search->n_all; i++) {
+		struct lease *lease = search->all[i];
 
-		if (!may_move(search, lease))
+		if (is_stuck(search, lease) || !(lease_gpus(lease) & search->gpus))
 			continue;
 		search->movable[search->n_movable++] = lease;
 		for (size_t j = 0; j < lease->n_partitions; j++)
@@ -82,11 +105,11 @@ static void find_movable(struct search *search)
 	}
 }
 
-static bool take_step(struct search *search)
+static bool take_steps(struct search *search, unsigned steps)
 {
-	if (*search->steps == 0)
+	if (search->steps < steps)
 		return false;
-	--*search->steps;
+	search->steps -= steps;
 	return true;
 }
 
@@ -105,18 +128,18 @@ static void claim(struct arbiter *without, const struct lease *lease, bool claim
 }
 
 /* Places the request as if no lease that may move had CUs. */
-static bool place_asked(struct search *search, move_place_t place_it, const void *request)
+static bool place_asked(struct search *search, move_place_t place_it, const void *userdata)
 {
 	struct partition partitions[REQUEST_WANTS];
 	int n;
 
-	if (!take_step(search))
+	if (!take_steps(search, search->place_steps))
 		return false;
 	for (size_t i = 0; i < search->n_movable; i++)
 		claim(&search->without, search->movable[i], false);
 	for (size_t i = 0; i < search->without.n_gpus; i++)
 		search->without.gpus[i].prefer = &search->prefer[i];
-	n = place_it(&search->without, request, partitions);
+	n = place_it(&search->without, userdata, partitions);
 	for (size_t i = 0; i < search->without.n_gpus; i++)
 		search->without.gpus[i].prefer = NULL;
 	for (int i = 0; i < n; i++) {
@@ -157,8 +180,10 @@ static void find_room(const struct search *search, const struct lease *lease,
 	if (tenant && floor_configured(search->arbiter->settings)) {
 		struct floor floor;
 
-		floor_find(&search->without, p->gpu, tenant, NULL, &floor);
-		cuset_remove(ret, &floor.now.cus);
+		if (floor_find(&search->without, UINT64_C(1) << p->gpu, tenant, NULL, &floor) < 0)
+			*ret = (struct cuset){ 0 };
+		else
+			cuset_remove(ret, &floor.now.cus);
 	}
 }
 
@@ -180,7 +205,8 @@ static bool find_base(struct search *search, const struct partition *p, const st
 	struct placement placement;
 	struct place_miss miss;
 
-	if (!take_step(search) || place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
+	if (!take_steps(search, search->lease_steps) ||
+	    place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
 	    placement.effective != placement.count || cuset_equal(&placement.cus, &p->moved_from))
 		return false;
 	*ret = placement.cus;
@@ -440,12 +466,12 @@ static size_t find_in_the_way(struct search *search)
 	return n;
 }
 
-static bool search_moves(struct search *search, move_place_t place_it, const void *request,
+static bool search_moves(struct search *search, move_place_t place_it, const void *userdata,
 			 struct move_set *set)
 {
 	size_t n;
 
-	if (!place_asked(search, place_it, request))
+	if (!place_asked(search, place_it, userdata))
 		return false;
 	n = find_in_the_way(search);
 	for (size_t i = 0; i < n; i++) {
@@ -462,7 +488,7 @@ static bool search_moves(struct search *search, move_place_t place_it, const voi
 
 /* Moves leases of search->gpus. A lease that finds no room stays where it is in the next try, so
  * that the request is placed elsewhere. */
-static bool try_moves(struct search *search, move_place_t place_it, const void *request,
+static bool try_moves(struct search *search, move_place_t place_it, const void *userdata,
 		      struct move_set *set)
 {
 	size_t before;
@@ -471,50 +497,68 @@ static bool try_moves(struct search *search, move_place_t place_it, const void *
 	search->n_stuck = 0;
 	do {
 		before = search->n_stuck;
-		find_movable(search);
-		if (search->n_movable == 0 || ledger_copy(search->arbiter, &search->without) < 0)
+		if (!take_steps(search, gang_walk_steps(search->arbiter)))
 			return false;
-		found = search_moves(search, place_it, request, set);
-		ledger_copy_done(&search->without);
+		find_movable(search);
+		if (search->n_movable == 0)
+			return false;
+		found = search_moves(search, place_it, userdata, set);
 		if (!found)
 			move_set_done(set);
 	} while (!found && search->n_stuck > before && search->n_stuck < MOVES_MAX);
 	return found;
 }
 
-/* On one GPU, then on several at once. */
-static bool try_gpus(struct search *search, move_place_t place_it, const void *request,
-		     struct move_set *set)
+/* On one GPU; then, for several wants, on several at once. */
+static bool try_gpus(struct search *search, uint64_t gpus, move_place_t place_it,
+		     const void *userdata, struct move_set *set)
 {
 	size_t n = search->arbiter->n_gpus;
 	bool found = false;
 
-	for (size_t i = 0; i < (n > 1 ? n + 1 : n) && !found; i++) {
-		search->gpus = i < n ? UINT64_C(1) << i : UINT64_MAX;
-		found = try_moves(search, place_it, request, set);
+	for (size_t i = 0; i < (n > 1 && !search->single ? n + 1 : n) && !found; i++) {
+		search->gpus = i < n ? gpus & UINT64_C(1) << i : gpus;
+		found = search->gpus && try_moves(search, place_it, userdata, set);
 	}
 	return found;
 }
 
-int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *request,
-	      uint64_t now_usec, unsigned max_steps, struct move_set *ret)
+static bool search_all(struct search *search, move_place_t place_it, const void *userdata,
+		       struct move_set *ret)
 {
-	_cleanup_(freep) struct lease **movable = NULL;
-	_cleanup_(freep) struct search *search = NULL;
-	unsigned steps = max_steps;
+	uint64_t gpus = find_all(search);
 	bool found = false;
 
-	*ret = (struct move_set){ 0 };
-	movable = calloc(arbiter->n_leases + 1, sizeof(*movable));
-	search = calloc(1, sizeof(*search));
-	if (!movable || !search)
-		return 0;
-	*search = (struct search){
-		.arbiter = arbiter, .now_usec = now_usec, .movable = movable, .steps = &steps
-	};
+	if (!gpus || ledger_copy(search->arbiter, &search->without) < 0)
+		return false;
 	for (unsigned i = 0; i < 2 && !found; i++) {
 		search->aside = i > 0;
-		found = try_gpus(search, place_it, request, ret);
+		found = try_gpus(search, gpus, place_it, userdata, ret);
 	}
+	ledger_copy_done(&search->without);
 	return found;
+}
+
+int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *userdata,
+	      const struct request *request, uint64_t now_usec, unsigned max_steps,
+	      struct move_set *ret)
+{
+	_cleanup_(freep) struct lease **all = NULL, **movable = NULL;
+	_cleanup_(freep) struct search *search = NULL;
+
+	*ret = (struct move_set){ 0 };
+	all = calloc(arbiter->n_leases + 1, sizeof(*all));
+	movable = calloc(arbiter->n_leases + 1, sizeof(*movable));
+	search = calloc(1, sizeof(*search));
+	if (!all || !movable || !search)
+		return 0;
+	*search = (struct search){ .arbiter = arbiter,
+				   .now_usec = now_usec,
+				   .all = all,
+				   .movable = movable,
+				   .single = request->n_wants == 1,
+				   .place_steps = gang_steps(arbiter, request),
+				   .lease_steps = gang_lease_steps(arbiter),
+				   .steps = max_steps };
+	return search_all(search, place_it, userdata, ret);
 }

@@ -15,8 +15,8 @@
 
 #define MOVES_MAX 16U
 
-/* Placements that a search tries at most. */
-#define MOVE_STEPS 256U
+/* Of one search: decide/admit.h. */
+#define MOVE_STEPS 1024U
 
 /* The next versions of the leases that move, each of another lease. The first n_first are to be saved
  * and committed; the others would follow when these have been acknowledged. */
@@ -26,10 +26,12 @@ struct move_set {
 };
 
 /* Places the request in a ledger: fills partitions and returns how many, negative if it does not fit. */
-typedef int (*move_place_t)(const struct arbiter *arbiter, const void *request,
+typedef int (*move_place_t)(const struct arbiter *arbiter, const void *userdata,
 			    struct partition partitions[static REQUEST_WANTS]);
 
-/* Finds moves after all of which the request fits. 1: *ret has them; 0: there are none. */
-int move_find(const struct arbiter *arbiter, move_place_t place, const void *request,
-	      uint64_t now_usec, unsigned max_steps, struct move_set *ret);
+/* Finds moves after all of which the request fits. 1: *ret has them; 0: there are none, or
+ * max_steps are too few to find them. userdata: for place. */
+int move_find(const struct arbiter *arbiter, move_place_t place, const void *userdata,
+	      const struct request *request, uint64_t now_usec, unsigned max_steps,
+	      struct move_set *ret);
 void move_set_done(struct move_set *set);

@@ -165,9 +165,9 @@ static bool is_within_quota(const struct admit_context *admit_context,
 	       result.kind == RESULT_NO_CAPACITY;
 }
 
-int plan_new(const struct arbiter *arbiter, const struct caller *caller,
-	     const struct request *request, bool may_wait, struct lease **ret,
-	     struct result *result)
+int plan_place(const struct arbiter *arbiter, const struct caller *caller,
+	       const struct request *request, bool may_wait, struct lease **ret,
+	       struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	struct admit_context admit_context = {
@@ -193,17 +193,26 @@ int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 	if (r < 0)
 		return no_memory(result);
 	r = gang_assign(&admit_context, &complete, lease->partitions, &candidates, result);
-	if (r >= 0)
-		make_granted(arbiter, lease, request->start_inactive);
-	else if (may_wait && (result->kind == RESULT_NO_CAPACITY ||
-			      (result->kind == RESULT_QUOTA_EXCEEDED &&
-			       is_within_quota(&admit_context, &complete))))
+	if (r < 0 && may_wait &&
+	    (result->kind == RESULT_NO_CAPACITY ||
+	     (result->kind == RESULT_QUOTA_EXCEEDED && is_within_quota(&admit_context, &complete))))
 		make_waiting(lease, candidates, result);
-	else
+	else if (r < 0)
 		return r;
 
 	*ret = TAKE_PTR(lease);
 	return 0;
+}
+
+int plan_new(const struct arbiter *arbiter, const struct caller *caller,
+	     const struct request *request, bool may_wait, struct lease **ret,
+	     struct result *result)
+{
+	int r = plan_place(arbiter, caller, request, may_wait, ret, result);
+
+	if (r >= 0 && (*ret)->state != STATE_WAITING)
+		make_granted(arbiter, *ret, request->start_inactive);
+	return r;
 }
 
 int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
@@ -262,15 +271,15 @@ struct move_request {
 	const struct request *request;
 };
 
-static int place_new(const struct arbiter *arbiter, const void *request,
+static int place_new(const struct arbiter *arbiter, const void *userdata,
 		     struct partition partitions[static REQUEST_WANTS])
 {
-	const struct move_request *asked = request;
+	const struct move_request *asked = userdata;
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	_cleanup_(result_done) struct result result = { 0 };
-	int r = arbiter_plan(arbiter, asked->caller, asked->request, &lease, &result);
+	int r = plan_place(arbiter, asked->caller, asked->request, false, &lease, &result);
 
-	if (r < 0 || lease->state == STATE_WAITING)
+	if (r < 0)
 		return -EBUSY;
 	memcpy(partitions, lease->partitions, lease->n_partitions * sizeof(*partitions));
 	return (int)lease->n_partitions;
@@ -282,7 +291,7 @@ int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *calle
 {
 	const struct move_request asked = { caller, request };
 
-	return move_find(arbiter, place_new, &asked, now_usec, max_steps, ret);
+	return move_find(arbiter, place_new, &asked, request, now_usec, max_steps, ret);
 }
 
 bool plan_lacks_engines(const struct request *request, const struct lease *proposal,

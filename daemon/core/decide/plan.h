@@ -47,6 +47,12 @@ int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 	     const struct request *request, bool may_wait, struct lease **ret,
 	     struct result *result);
 
+/* The same without the masks of an adaptable lease, which has its base alone: enough to know whether it
+ * fits. */
+int plan_place(const struct arbiter *arbiter, const struct caller *caller,
+	       const struct request *request, bool may_wait, struct lease **ret,
+	       struct result *result);
+
 #define PLAN_HOLDS_NOTHING UINT32_MAX /* no lease has this owner */
 
 /* Decides about a waiting lease with the rank of the lease, as if it had this request. holder: the

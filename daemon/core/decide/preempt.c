@@ -48,6 +48,7 @@ static int find(const struct arbiter *arbiter, const struct advice_question *que
 	if (r < 0 || ret->n > 0)
 		return r < 0 ? r : 1;
 	r = advice_find(arbiter, question, &now);
+	ret->steps += r < 0 ? 0 : now.steps;
 	return r < 0 ? r : now.n > 0;
 }
 

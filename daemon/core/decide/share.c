@@ -110,6 +110,9 @@ void share_divide(struct grower *growers, size_t n, unsigned cus)
 #define PARTS 16U
 #define LEAST_PART 9U
 
+/* So many leases on all GPUs of a proposal can try each part; of more, each tries fewer. */
+#define TRIES_MAX 256U
+
 /* A proposal on one GPU, and the leases that may shrink for it. The target of each is what it has
  * or was promised, without what the proposal claims. */
 struct start {
@@ -225,12 +228,13 @@ static void find_mask(const struct start *start, unsigned part, struct cuset *re
 }
 
 /* Finds the mask with which the leases of the GPU come closest to their shares. */
-static void find_promise(const struct start *start)
+static void find_promise(const struct start *start, size_t n_partitions)
 {
+	unsigned step = 1 + (unsigned)(n_partitions * start->n) / TRIES_MAX;
 	struct score best = rate(start, &start->p->cus);
 	struct cuset mask;
 
-	for (unsigned part = PARTS; part >= LEAST_PART; part--) {
+	for (unsigned part = PARTS; part >= LEAST_PART; part = part > step ? part - step : 0) {
 		struct score score;
 
 		find_mask(start, part, &mask);
@@ -270,9 +274,26 @@ static void promise(const struct arbiter *arbiter, struct lease *proposal, struc
 	find_growers(&start, proposal);
 	if (!share_is_starved(&growers[start.n], p->count))
 		return;
-	find_promise(&start);
+	find_promise(&start, proposal->n_partitions);
 	if (!cuset_empty(&p->promised))
 		begin_with_promised(&start, proposal);
+}
+
+/* The masks of an adaptable lease. Walks the leases of each GPU many times. */
+static void start_masks(const struct arbiter *arbiter, struct lease *proposal)
+{
+	struct ledger_view view;
+
+	ledger_view(arbiter, &view);
+	for (size_t i = 0; i < proposal->n_partitions; i++) {
+		struct partition *p = &proposal->partitions[i];
+		const struct arbiter *there = ledger_on(&view, p->gpu);
+
+		borrow_free(there, proposal, p, NULL);
+		promise(there, proposal, p);
+		p->paused = p->stopped = exclusive_on(there, p->gpu, proposal);
+	}
+	free(view.leases);
 }
 
 void share_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
@@ -284,11 +305,6 @@ void share_start(const struct arbiter *arbiter, struct lease *proposal, bool ina
 		proposal->state = STATE_ACTIVATING;
 		proposal->lend.never_granted = true;
 	}
-	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++) {
-		struct partition *p = &proposal->partitions[i];
-
-		borrow_free(arbiter, proposal, p, NULL);
-		promise(arbiter, proposal, p);
-		p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
-	}
+	if (proposal->adaptable)
+		start_masks(arbiter, proposal);
 }

@@ -223,13 +223,8 @@ static int check_mask(const struct gpu *gpu, const struct partition *p, char *bu
 	if (!cuset_within(&p->occupied, &gpu->all) || !cuset_within(&p->cus, &p->occupied))
 		return refuse(buf, size, -EINVAL,
 			      "a mask has CUs that the GPU has not, or that are not charged");
-	if (cuset_count(&p->cus) != p->count || p->count == 0)
-		return refuse(buf, size, -EINVAL, "count %u of %u CUs", p->count,
-			      cuset_count(&p->cus));
 	if (!geometry_on_every_xcc(&gpu->info.geometry, &p->cus))
 		return refuse(buf, size, -EINVAL, "an XCC without a CU");
-	if (geometry_effective(&gpu->info.geometry, &p->cus) != p->effective)
-		return refuse(buf, size, -EINVAL, "E is not %u", p->effective);
 
 	codec_encode(&gpu->codec, &p->cus, mask);
 	if (codec_check(&gpu->codec, &gpu->info.geometry, mask, codec_words(&gpu->codec), why,

@@ -32,6 +32,7 @@ struct lease *lease_free(struct lease *lease)
 		return NULL;
 
 	free(lease->request);
+	free(lease->refusal);
 	free(lease->partitions);
 	free(lease);
 	return NULL;
@@ -111,6 +112,7 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	next->n_partitions = n_partitions;
 	next->touched = 0;
 	next->touched_next = NULL;
+	next->refusal = NULL;
 	/* The next version is saved in place of this one: without the request, a repeated
 	 * request with this token could not be compared after a crash. */
 	next->request = lease_keeps_request(lease) && lease->request ? request_keep(lease->request)
@@ -144,11 +146,26 @@ void lease_set_ending(struct lease *lease, enum result_kind cause, const char *r
 	lease_set_reason(lease, reason);
 }
 
+void lease_set_refusal(struct lease *lease, const struct refusal *refusal)
+{
+	if (!lease->refusal)
+		lease->refusal = malloc(sizeof(*lease->refusal));
+	if (lease->refusal)
+		*lease->refusal = *refusal;
+}
+
+const struct refusal *lease_refusal(const struct lease *lease)
+{
+	static const struct refusal none;
+
+	return lease->refusal ? lease->refusal : &none;
+}
+
 void lease_set_waiting(struct lease *lease, const struct refusal *refusal)
 {
 	char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 16];
 
-	lease->wait.refusal = *refusal;
+	lease_set_refusal(lease, refusal);
 	lease->wait.refused = true;
 	if (lease->wait.preempts)
 		return; /* the reason names the leases that are revoked for it */

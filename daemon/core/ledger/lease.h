@@ -140,11 +140,13 @@ struct lease {
 	 * granted at the latest (activating). UINT64_MAX: no deadline. */
 	uint64_t deadline_usec;
 
+	/* waiting: that of the last decision; NULL before the first, or without memory. Owned. */
+	struct refusal *refusal;
+
 	/* waiting: ledger/waiting-queue.c, change/wait.c */
 	struct {
-		struct refusal refusal; /* of the last decision; all zero before the first */
-		uint64_t candidates;    /* GPUs that could ever take one of its wants (bits) */
-		uint64_t turn;          /* ranks it among the waiting leases of its class */
+		uint64_t candidates; /* GPUs that could ever take one of its wants (bits) */
+		uint64_t turn;       /* ranks it among the waiting leases of its class */
 		unsigned
 			passed; /* how often a candidate was granted to later ones of other users */
 		bool over_quota; /* only its user's quota stops it: it bars no GPU */
@@ -327,7 +329,13 @@ void lease_set_reason(struct lease *lease, const char *reason);
 /* The state ending, with its cause and reason; changes no other lease and no GPU. */
 void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason);
 
-/* Keeps the refusal of the last decision about a waiting lease, and sets the reason from it. */
+/* Keeps the refusal of the last decision about a waiting lease. */
+void lease_set_refusal(struct lease *lease, const struct refusal *refusal);
+
+/* That refusal; all zero where there is none. */
+const struct refusal *lease_refusal(const struct lease *lease);
+
+/* lease_set_refusal(), and sets the reason from it. */
 void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
 
 /* "hardware", "capped", "verified" or "cooperative": gpuarb(7). */

@@ -44,6 +44,7 @@ int arbiter_new(struct settings *settings, const struct gpu_info *gpus, size_t n
 	if (ledger_reserve(arbiter) < 0)
 		return -ENOMEM;
 	arbiter->next_id = first_id;
+	arbiter->round_steps = UINT64_MAX;
 	arbiter_set_settings(arbiter, settings);
 	*ret = TAKE_PTR(arbiter);
 	return 0;
@@ -252,11 +253,19 @@ struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched
 	return lease;
 }
 
+void ledger_begin_round(struct arbiter *arbiter, uint64_t gpus)
+{
+	arbiter->woken |= gpus | arbiter->woken_later;
+	arbiter->woken_later = 0;
+	arbiter->next_examined = 0;
+}
+
 void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus)
 {
-	arbiter->woken |= gpus;
-	if (gpus)
-		arbiter->next_examined = 0;
+	if (arbiter->paused)
+		arbiter->woken_later |= gpus;
+	else if (gpus)
+		ledger_begin_round(arbiter, gpus);
 }
 
 void ledger_grow(struct arbiter *arbiter, uint64_t gpus)
@@ -395,6 +404,41 @@ void ledger_copy_done(struct arbiter *copy)
 {
 	free(copy->gpus);
 	free(copy->leases);
+}
+
+void ledger_view(const struct arbiter *arbiter, struct ledger_view *ret)
+{
+	size_t *first = ret->first, next[REQUEST_WANTS];
+
+	ret->there = *arbiter;
+	memset(first, 0, sizeof(ret->first));
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++)
+			first[arbiter->leases[i]->partitions[j].gpu + 1]++;
+	for (size_t g = 0; g < REQUEST_WANTS; g++) {
+		next[g] = first[g];
+		first[g + 1] += first[g];
+	}
+	ret->leases = calloc(first[REQUEST_WANTS] + 1, sizeof(*ret->leases));
+	for (size_t i = 0; ret->leases && i < arbiter->n_leases; i++)
+		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++)
+			ret->leases[next[arbiter->leases[i]->partitions[j].gpu]++] =
+				arbiter->leases[i];
+}
+
+const struct arbiter *ledger_on(struct ledger_view *view, unsigned gpu)
+{
+	if (view->leases) {
+		view->there.leases = view->leases + view->first[gpu];
+		view->there.n_leases = view->first[gpu + 1] - view->first[gpu];
+	}
+	return &view->there;
+}
+
+const struct arbiter *ledger_beside(struct ledger_view *view, const struct arbiter *arbiter,
+				    const struct lease *lease)
+{
+	return lease->n_partitions == 1 ? ledger_on(view, lease->partitions[0].gpu) : arbiter;
 }
 
 void ledger_follow(struct arbiter *arbiter, struct lease *lease)

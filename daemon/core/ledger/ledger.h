@@ -44,6 +44,12 @@ struct arbiter {
 	size_t n_waiting;
 	uint64_t woken;       /* bits of GPUs where something became free since the last round */
 	size_t next_examined; /* position in `waiting` where arbiter_plan_next() goes on */
+	uint64_t round_steps; /* that arbiter_plan_next() may take: decide/admit.h */
+	bool paused;          /* they are used up: it goes on when there are others */
+	uint64_t woken_later; /* while it was paused: for the next round */
+
+	bool preempt_again;   /* arbiter_preempt() has left leases for another turn */
+	size_t next_searched; /* position in `waiting` where it goes on */
 
 	bool may_move; /* a round through the waiting leases ended, and no moves were planned since */
 	bool lending;     /* there were adaptable leases at the last arbiter_lend() */
@@ -136,6 +142,22 @@ void ledger_leave_user(struct arbiter *copy, uid_t uid);
  * follow. */
 void ledger_take_out(struct arbiter *copy, const struct lease *lease);
 
+/* A view to walk through the leases of one GPU at a time: a copy that shares everything with the ledger. */
+struct ledger_view {
+	struct arbiter there;
+	struct lease *
+		*leases; /* owned, by GPU; NULL, without memory: all count as leases of each GPU */
+	size_t first[REQUEST_WANTS + 1];
+};
+
+/* Valid until a lease is inserted or removed. */
+void ledger_view(const struct arbiter *arbiter, struct ledger_view *ret);
+const struct arbiter *ledger_on(struct ledger_view *view, unsigned gpu);
+
+/* Where all leases are that share a GPU with this one. */
+const struct arbiter *ledger_beside(struct ledger_view *view, const struct arbiter *arbiter,
+				    const struct lease *lease);
+
 /* ---- notice ------------------------------------------------------------------------ */
 
 /* touch: bits of enum touch. */
@@ -145,8 +167,12 @@ void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch);
  * to the caller. */
 struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched);
 
+/* The next waiting lease to be examined is the first one. gpus: as of ledger_examine_again(). */
+void ledger_begin_round(struct arbiter *arbiter, uint64_t gpus);
+
 /* Something became free on these GPUs (bits): arbiter_plan_next() examines the waiting leases
- * that could use them. UINT64_MAX: all waiting leases. */
+ * that could use them. UINT64_MAX: all waiting leases. A paused round goes on, and the next one
+ * follows: however much becomes free, each round ends. */
 void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus);
 
 /* Adaptable leases may borrow free CUs of these GPUs (bits) after grow-delay. */

@@ -179,6 +179,11 @@ void place_pick(const struct geometry *geometry, const struct place_request *req
 	uint32_t *tiers[] = { &keep, &preferred, &rest };
 	unsigned step = geometry_step(geometry);
 
+	if (n == 1 && step == 1 && avail >> 16 == 0) { /* the same, sooner */
+		rest = keep ?: preferred ?: rest;
+		set->pair[pair] |= rest & (~rest + 1);
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(tiers) && n > 0; i++)
 		n -= move_units(tiers[i], &set->pair[pair], n, step);
 }
@@ -408,47 +413,52 @@ static uint32_t allowed_engines(const struct geometry *geometry,
 	return allowed;
 }
 
-/* The allowed pair with the fewest CUs so far on the XCC with the fewest; -1: none left. */
-static int thinnest(const struct geometry *geometry, const struct place_request *request,
-		    uint32_t engines, const struct cuset *set)
+/* An XCC while CUs are levelled: units that are taken of it and of its engines, and the pair that is
+ * next; least: their order, UINT32_MAX without a pair. */
+struct level {
+	unsigned taken, of_engine[CUSET_ENGINES], least, pair;
+};
+
+/* Of the engines that have more, the one with the least taken so far. */
+static void find_thinnest(const struct geometry *geometry, const struct place_request *request,
+			  uint32_t engines, const struct cuset *set, unsigned xcc,
+			  struct level *level)
 {
-	unsigned least = UINT32_MAX;
-	int best = -1;
+	level->least = UINT32_MAX;
+	for (unsigned e = 0; e < geometry->engines; e++) {
+		unsigned pair = cuset_pair(xcc, e), least = level->taken * 64 + level->of_engine[e];
 
-	for (unsigned x = 0; x < geometry->xccs; x++) {
-		unsigned on_xcc = 0;
-
-		for (unsigned e = 0; e < geometry->engines; e++)
-			on_xcc += cuset_count_word(set->pair[cuset_pair(x, e)]);
-		for (unsigned e = 0; e < geometry->engines; e++) {
-			unsigned pair = cuset_pair(x, e);
-			unsigned level = on_xcc * 64 + cuset_count_word(set->pair[pair]);
-
-			if (!(engines & (UINT32_C(1) << e)) || level >= least ||
-			    !(request->avail.pair[pair] & ~set->pair[pair]))
-				continue;
-			least = level;
-			best = (int)pair;
-		}
+		if (!(engines & (UINT32_C(1) << e)) || least >= level->least ||
+		    !(request->avail.pair[pair] & ~set->pair[pair]))
+			continue;
+		level->least = least;
+		level->pair = pair;
 	}
-	return best;
 }
 
-/* Levels `cus` CUs over the engines; fewer where there are no more. */
+/* Levels `cus` CUs over the engines; fewer where there are no more. Each is of the XCC with the least
+ * taken so far. */
 static unsigned level(const struct geometry *geometry, const struct place_request *request,
 		      unsigned cus, struct cuset *set)
 {
 	unsigned step = geometry_step(geometry), taken = 0;
 	uint32_t engines = allowed_engines(geometry, request);
+	struct level levels[CUSET_XCCS] = { 0 };
 
 	memset(set, 0, sizeof(*set));
-	while (taken + step <= cus) {
-		int pair = thinnest(geometry, request, engines, set);
+	for (unsigned x = 0; x < geometry->xccs; x++)
+		find_thinnest(geometry, request, engines, set, x, &levels[x]);
+	for (; taken + step <= cus; taken += step) {
+		unsigned xcc = 0;
 
-		if (pair < 0)
+		for (unsigned x = 1; x < geometry->xccs; x++)
+			xcc = levels[x].least < levels[xcc].least ? x : xcc;
+		if (levels[xcc].least == UINT32_MAX)
 			break;
-		place_pick(geometry, request, (unsigned)pair, 1, set);
-		taken += step;
+		place_pick(geometry, request, levels[xcc].pair, 1, set);
+		levels[xcc].taken++;
+		levels[xcc].of_engine[levels[xcc].pair % CUSET_ENGINES]++;
+		find_thinnest(geometry, request, engines, set, xcc, &levels[xcc]);
 	}
 	return taken;
 }
@@ -460,13 +470,17 @@ static unsigned least(const struct geometry *geometry, const struct place_reques
 }
 
 /* Levels up to `cus` CUs over the engines. Returns how many; 0 unless each XCC and each engine that
- * was asked for has some. */
+ * was asked for has some, or where there are too few for at_least. */
 static unsigned level_well(const struct geometry *geometry, const struct place_request *request,
-			   unsigned cus, struct cuset *set)
+			   unsigned at_least, unsigned cus, struct cuset *set)
 {
-	unsigned taken = level(geometry, request, cus, set);
-	unsigned engines = (unsigned)__builtin_popcount(cuset_engines(set));
+	unsigned taken, engines;
 
+	/* A unit has a CU at least. */
+	if (cuset_count(&request->avail) * geometry_step(geometry) < at_least)
+		return 0;
+	taken = level(geometry, request, cus, set);
+	engines = (unsigned)__builtin_popcount(cuset_engines(set));
 	if (taken < least(geometry, request) ||
 	    (request->engines > 0 && engines != request->engines))
 		return 0;
@@ -482,7 +496,8 @@ static void gather(const struct geometry *geometry, const struct place_request *
 	for (few.engines = 1; few.engines < geometry->engines; few.engines++) {
 		struct cuset set;
 
-		if (level_well(geometry, &few, placement->count, &set) != placement->count)
+		if (level_well(geometry, &few, placement->count, placement->count, &set) !=
+		    placement->count)
 			continue;
 		placement->cus = set;
 		return;
@@ -491,9 +506,10 @@ static void gather(const struct geometry *geometry, const struct place_request *
 
 /* The same, or the whole GPU if it has more CUs and not more than `cus`. */
 static unsigned level_or_whole(const struct geometry *geometry, const struct place_request *request,
-			       unsigned cus, struct cuset *set)
+			       unsigned at_least, unsigned cus, struct cuset *set)
 {
-	unsigned taken = level_well(geometry, request, cus, set), whole = pick_whole(request);
+	unsigned taken = level_well(geometry, request, at_least, cus, set);
+	unsigned whole = pick_whole(request);
 
 	if (whole > cus || whole <= taken)
 		return taken;
@@ -510,35 +526,47 @@ static unsigned least_above(const struct geometry *geometry, const struct place_
 	struct cuset unused;
 
 	if (request->aim < request->limit && above <= request->limit &&
-	    level_well(geometry, request, above, &unused) == above)
+	    level_well(geometry, request, above, above, &unused) == above)
 		return above;
 	above = pick_whole(request);
 	return above > request->aim && above <= request->limit ? above : 0;
+}
+
+/* The fewest CUs that will do. */
+static unsigned needed_cus(const struct place_request *request)
+{
+	return request->exact ? request->aim : max_u(request->floor, 1);
+}
+
+/* At least as many CUs as are needed, of `cus`. */
+static bool place_level(const struct geometry *geometry, const struct place_request *request,
+			unsigned cus, struct placement *ret)
+{
+	unsigned needed = needed_cus(request);
+	struct placement placement;
+
+	placement.count = level_or_whole(geometry, request, needed, cus, &placement.cus);
+	if (placement.count < needed || (request->exact && placement.count > needed))
+		return false;
+	if (request->few_engines && request->engines == 0)
+		gather(geometry, request, &placement);
+	placement.effective = geometry_effective(geometry, &placement.cus);
+	*ret = placement;
+	return true;
 }
 
 /* shape=any: any CUs, levelled over the engines. 0 or -ENOSPC, as place(). */
 static int place_any_shape(const struct geometry *geometry, const struct place_request *request,
 			   struct placement *ret, struct place_miss *ret_miss)
 {
-	unsigned cap = min_u(request->ceiling, request->limit);
-	unsigned above = least_above(geometry, request);
-	const unsigned tries[] = { cap, above };
-	struct placement placement;
 	struct cuset unused;
 
-	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
-		placement.count = level_or_whole(geometry, request, tries[i], &placement.cus);
-		if (placement.count < request->floor || placement.count == 0 ||
-		    (request->exact && placement.count != request->aim))
-			continue;
-		if (request->few_engines && request->engines == 0)
-			gather(geometry, request, &placement);
-		placement.effective = geometry_effective(geometry, &placement.cus);
-		*ret = placement;
+	if (place_level(geometry, request, min_u(request->ceiling, request->limit), ret))
 		return 0;
-	}
-	ret_miss->below = level_or_whole(geometry, request, request->aim, &unused);
-	ret_miss->above = above;
+	ret_miss->above = least_above(geometry, request);
+	if (!request->exact && place_level(geometry, request, ret_miss->above, ret))
+		return 0;
+	ret_miss->below = level_or_whole(geometry, request, 0, request->aim, &unused);
 	return -ENOSPC;
 }
 
@@ -570,6 +598,16 @@ int place(const struct geometry *geometry, const struct place_request *request,
 	return 0;
 }
 
+/* Levelling over all engines takes whatever is available, first of each XCC. */
+static bool level_fits(const struct geometry *geometry, const struct place_request *request)
+{
+	unsigned cus = min_u(cuset_count(&request->avail), min_u(request->ceiling, request->limit));
+
+	return request->engines == 0 && geometry_step(geometry) == 1 && cus >= geometry->xccs &&
+	       (request->exact ? cus == request->aim : cus >= needed_cus(request)) &&
+	       geometry_on_every_xcc(geometry, &request->avail);
+}
+
 bool place_fits(const struct geometry *geometry, const struct place_request *request)
 {
 	struct placement placement;
@@ -577,7 +615,8 @@ bool place_fits(const struct geometry *geometry, const struct place_request *req
 	struct profile profile;
 
 	if (request->any_shape)
-		return place(geometry, request, &placement, &miss) == 0;
+		return level_fits(geometry, request) ||
+		       place(geometry, request, &placement, &miss) == 0;
 	profile_init(&profile, geometry, request);
 	return choose(&profile, request) > 0;
 }

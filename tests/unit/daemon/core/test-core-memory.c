@@ -120,7 +120,7 @@ static unsigned decide_all(struct call *call, decide_t decide)
 
 static void preempt(struct call *call)
 {
-	arbiter_preempt(call->model->arbiter, call->now);
+	arbiter_preempt(call->model->arbiter, call->now, &(unsigned){ PREEMPT_STEPS });
 }
 
 static void grant_next(struct call *call)

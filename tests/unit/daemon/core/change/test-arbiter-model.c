@@ -81,7 +81,7 @@ static void check_reached(const struct model *model)
 		CHECK(rare(model->forced[i]));
 	for (size_t i = 0; i < 3; i++)
 		CHECK(model->granted[i] > 0);
-	CHECK(model->gangs > 0 && model->resized > 0);
+	CHECK(rare(model->gangs) && rare(model->resized));
 	CHECK(rare(model->waited_gangs) && model->granted_later > 0 && rare(model->timed_out));
 	CHECK(model->cancelled > 0 && rare(model->never) && rare(model->barred));
 	for (size_t i = 0; i < REASONS; i++)

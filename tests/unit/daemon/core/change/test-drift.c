@@ -318,7 +318,7 @@ TEST(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone)
 	look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
 	CHECK(arbiter_plan(stage.arbiter, &caller, &request, &lease, &stage.s.result) == 0);
 	lease = arbiter_commit(stage.arbiter, lease);
-	CHECK(lease->state == STATE_WAITING && lease->wait.refusal.reason == REASON_UNMASKED);
+	CHECK(lease->state == STATE_WAITING && lease->refusal->reason == REASON_UNMASKED);
 	stage.arbiter->woken = 0;
 	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
 	arbiter_judge_drift(stage.arbiter, ++stage.now);

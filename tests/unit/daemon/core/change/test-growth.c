@@ -292,6 +292,34 @@ TEST(share_of_a_lease_that_asks_for_less_goes_to_the_others)
 	scene_done(&l.s);
 }
 
+/* Otherwise the masks of all leases would be adjusted once for each GPU. */
+TEST(one_round_divides_all_gpus_that_are_due)
+{
+	struct lending l = lending_of(2);
+	struct arbiter *arbiter = l.s.arbiter;
+	struct request request = request_for(15);
+	struct lease *fixed, *next = NULL;
+
+	request.wants[1] = request.wants[0];
+	request.n_wants = 2;
+	fixed = reserve(arbiter, ANY, &request, &l.s.result);
+	for (unsigned i = 0; i < 2; i++) {
+		request.wants[i].cus_min = 15;
+		request.wants[i].cus_max = 60;
+	}
+	request.adaptable = true;
+	CHECK(fixed && reserve(arbiter, ANY, &request, &l.s.result));
+	settle(&l);
+	arbiter_end(arbiter, fixed, RESULT_OK, "end");
+	CHECK(arbiter_observe(arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(arbiter->gpus[0].lend.may_grow && arbiter->gpus[1].lend.may_grow);
+	CHECK(arbiter_plan_growth(arbiter, l.now + 60 * SECOND_USEC, &next) == 1);
+	CHECK(!arbiter->gpus[0].lend.may_grow && !arbiter->gpus[1].lend.may_grow);
+	lease_free(next);
+	scene_done(&l.s);
+}
+
 TEST(hundreds_of_adaptable_leases_are_divided_in_time)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");

@@ -7,14 +7,19 @@
 #include "check.h"
 #include "lend-rig.h"
 
-/* One GPU of 60 CUs, on which policy allows to revoke the leases of everybody else. */
-static struct lending preemptible(void)
+/* GPUs of 60 CUs, on which policy allows to revoke the leases of everybody else. */
+static struct lending preemptible_on(size_t gpus)
 {
-	struct lending l = lending_of(1);
+	struct lending l = lending_of(gpus);
 	struct settings *settings = l.s.arbiter->settings;
 
 	settings->tenants[settings->n_tenants - 1].preempt = true;
 	return l;
+}
+
+static struct lending preemptible(void)
+{
+	return preemptible_on(1);
 }
 
 /* All that the daemon does after an event. */
@@ -27,7 +32,7 @@ static void turn(struct lending *l)
 		while (arbiter_plan_requeue(l->s.arbiter, &next) == 1 ||
 		       arbiter_plan_next(l->s.arbiter, &next) == 1)
 			arbiter_commit(l->s.arbiter, next);
-		arbiter_preempt(l->s.arbiter, l->now);
+		arbiter_preempt(l->s.arbiter, l->now, &(unsigned){ PREEMPT_STEPS });
 	} while (l->s.arbiter->touched);
 }
 
@@ -126,6 +131,38 @@ TEST(a_quota_of_its_own_user_revokes_no_lease)
 	l.s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 10 };
 	CHECK(!want(&l, VR, -1, 15) && l.s.result.kind == RESULT_QUOTA_EXCEEDED);
 	CHECK(all->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+/* Otherwise hundreds of waiting leases would hold up all other users. */
+TEST(leases_for_which_a_turn_has_no_steps_left_come_in_the_next_ones)
+{
+	struct lending l = preemptible_on(3);
+	struct arbiter *arbiter = l.s.arbiter;
+	struct request request = request_for(60);
+	struct lease *held[3], *waiting[3], *next;
+
+	request.wait_usec = 3600 * SECOND_USEC;
+	for (unsigned i = 0; i < 3; i++)
+		held[i] = grant(&l.s, ANY, 60);
+	for (unsigned i = 0; i < 3; i++)
+		waiting[i] = reserve(arbiter, VR, &request, &l.s.result);
+	settle(&l);
+	CHECK(arbiter_plan_next(arbiter, &next) == 0);
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned steps = 1, revoked = 0, served = 0;
+
+		arbiter_preempt(arbiter, l.now, &steps);
+		for (unsigned j = 0; j < 3; j++) {
+			revoked += held[j]->state == STATE_REVOKING;
+			served += waiting[j]->wait.preempts > 0;
+		}
+		CHECK(steps == 0 && revoked == i + 1 && served == i + 1);
+		CHECK(waiting[i]->wait.preempts > 0);
+		CHECK((arbiter_next_deadline(arbiter) == 0) == (i < 2));
+		arbiter_expire(arbiter, l.now);
+		CHECK(arbiter_next_deadline(arbiter) > l.now);
+	}
 	scene_done(&l.s);
 }
 

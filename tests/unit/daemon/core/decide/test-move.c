@@ -4,7 +4,10 @@
 
 #include "core/decide/move.h"
 
+#include <errno.h>
+
 #include "check.h"
+#include "core/decide/admit.h"
 #include "ledger-check.h"
 #include "ledger-play.h"
 #include "scene.h"
@@ -373,6 +376,56 @@ TEST(a_search_ends_after_its_steps)
 	scene_done(s);
 }
 
+struct placed {
+	unsigned *times;
+};
+
+static int place_nowhere(const struct arbiter *, const void *userdata,
+			 struct partition partitions[static REQUEST_WANTS])
+{
+	const struct placed *placed = userdata;
+
+	(void)partitions;
+	++*placed->times;
+	return -EBUSY;
+}
+
+/* Each GPU has a lease that may move. */
+TEST(a_search_places_a_request_as_often_as_its_steps_allow)
+{
+	struct gpu_info infos[REQUEST_WANTS];
+	struct request request = request_for(1), large = request_for(1);
+	unsigned times = 0;
+	const struct placed placed = { &times };
+	struct arbiter *arbiter;
+	struct move_set set;
+
+	for (unsigned i = 0; i < REQUEST_WANTS; i++) {
+		infos[i] = radeon_vii("");
+		snprintf(infos[i].name, sizeof(infos[i].name), "gpu%02u", i);
+	}
+	arbiter = arbiter_of(infos, REQUEST_WANTS);
+	request.adaptable = true;
+	for (unsigned i = 0; i < REQUEST_WANTS; i++) {
+		struct result result = { 0 };
+
+		memcpy(request.wants[0].gpu, infos[i].name, sizeof(infos[i].name));
+		CHECK(reserve(arbiter, i, &request, &result));
+	}
+	CHECK(move_find(arbiter, place_nowhere, &placed, &large, LATER, MOVE_STEPS, &set) == 0);
+	CHECK(times >= REQUEST_WANTS && times <= MOVE_STEPS / gang_steps(arbiter, &large));
+
+	times = 0;
+	for (large.n_wants = 0; large.n_wants < REQUEST_WANTS; large.n_wants++) {
+		large.wants[large.n_wants] = large.wants[0];
+		large.wants[large.n_wants].cus = 1 + (unsigned)large.n_wants % 4;
+	}
+	CHECK(gang_steps(arbiter, &large) > MOVE_STEPS / 4);
+	CHECK(move_find(arbiter, place_nowhere, &placed, &large, LATER, MOVE_STEPS, &set) == 0);
+	CHECK(times <= MOVE_STEPS / gang_steps(arbiter, &large));
+	arbiter_free(arbiter);
+}
+
 TEST(a_waiting_lease_is_granted_after_both_steps)
 {
 	struct lease *waiting;
@@ -457,13 +510,13 @@ TEST(leases_are_revoked_only_if_the_moves_are_not_acknowledged)
 	for (size_t i = 0; i < chain.scene.arbiter->settings->n_tenants; i++)
 		chain.scene.arbiter->settings->tenants[i].preempt = true;
 	waiting = chain_wait(&chain, LATER);
-	arbiter_preempt(chain.scene.arbiter, LATER);
+	arbiter_preempt(chain.scene.arbiter, LATER, &(unsigned){ PREEMPT_STEPS });
 	CHECK(chain.large->state == STATE_GRANTED && chain.small->state == STATE_GRANTED);
 	CHECK(arbiter_next_deadline(chain.scene.arbiter) <= over);
 	arbiter_expire(chain.scene.arbiter, over);
 	CHECK(chain_go_on(&chain, over) == 0 && waiting->state == STATE_WAITING);
 	CHECK(arbiter_plan_next(chain.scene.arbiter, &next) == 0);
-	arbiter_preempt(chain.scene.arbiter, over);
+	arbiter_preempt(chain.scene.arbiter, over, &(unsigned){ PREEMPT_STEPS });
 	CHECK(chain.large->state == STATE_REVOKING && chain.large->revoked_for == waiting->id);
 	scene_done(&chain.scene);
 }

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Rounds through the waiting leases that are paused when their steps are used up. */
+
+#include "check.h"
+#include "wait-rig.h"
+
+#define WAITING 40U
+
+/* The next part of the round: one lease is examined. */
+static int go_on(struct scene *s, struct lease **ret)
+{
+	s->arbiter->round_steps = 1;
+	return arbiter_plan_next(s->arbiter, ret);
+}
+
+/* 40 leases of different sizes wait, more than the cache of failed requests holds. *ret: a lease whose
+ * end makes room for none of them. */
+static struct scene crowd_of(size_t n_gpus, struct lease *ret[])
+{
+	struct scene s = scene_of(n_gpus);
+
+	for (size_t i = 0; i < n_gpus; i++) {
+		char gpu[] = { (char)('0' + i), '\0' };
+
+		CHECK(grant_on(&s, LAB, gpu, 52));
+		ret[i] = grant_on(&s, VR, gpu, 8);
+	}
+	for (unsigned i = 0; i < WAITING; i++)
+		wait_for(&s, i % 2 ? ANY : OTHER, "any", 11 + i);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	return s;
+}
+
+TEST(each_part_of_a_round_examines_a_bounded_number_of_leases)
+{
+	struct lease *small, *next;
+	struct scene s = crowd_of(1, &small);
+
+	release(s.arbiter, small->id);
+	for (unsigned i = 1; i <= WAITING; i++) {
+		CHECK(go_on(&s, &next) == 0);
+		CHECK(s.arbiter->round_steps == 0);
+		CHECK(arbiter_in_round(s.arbiter) == (i < WAITING));
+		CHECK(i == WAITING || s.arbiter->next_examined == i);
+		/* It does nothing before it gets steps again. */
+		CHECK(i == WAITING ||
+		      (arbiter_plan_next(s.arbiter, &next) == 0 && s.arbiter->next_examined == i));
+	}
+	CHECK(!s.arbiter->woken && !s.arbiter->paused && s.arbiter->n_waiting == WAITING);
+	check_promises(&s);
+	scene_done(&s);
+}
+
+TEST(release_does_not_restart_a_paused_round)
+{
+	struct lease *small[3], *next;
+	struct scene s = crowd_of(3, small);
+	unsigned rounds = 0, parts = 0;
+
+	release(s.arbiter, small[0]->id);
+	for (; parts < 10 * WAITING; parts++) {
+		CHECK(go_on(&s, &next) == 0);
+		if (parts == WAITING / 2 || parts == WAITING + WAITING / 2)
+			release(s.arbiter, small[1 + parts / WAITING]->id);
+		rounds += !arbiter_in_round(s.arbiter);
+		if (!s.arbiter->paused)
+			break;
+	}
+	CHECK(rounds == 3 && parts + 1 == 3 * WAITING);
+	CHECK(!s.arbiter->woken && !s.arbiter->woken_later && s.arbiter->next_examined == 0);
+	check_promises(&s);
+	scene_done(&s);
+}
+
+TEST(what_becomes_free_during_a_pause_is_offered_to_the_first_lease_first)
+{
+	struct scene s = scene_of(2);
+	struct lease *large = grant_on(&s, LAB, "0", 52), *small = grant_on(&s, VR, "0", 8);
+	struct lease *first, *second, *third, *next;
+
+	CHECK(grant_on(&s, LAB, "1", 60));
+	first = wait_for(&s, ANY, "0", 40);
+	second = wait_for(&s, OTHER, "0", 25);
+	third = wait_for(&s, ANY, "any", 12);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	release(s.arbiter, small->id);
+	CHECK(go_on(&s, &next) == 0 && arbiter_in_round(s.arbiter));
+	CHECK(wait_is_examined(s.arbiter, 0) && !wait_is_examined(s.arbiter, 1));
+	release(s.arbiter, large->id);
+	CHECK(!wait_is_examined(s.arbiter, 0) && s.arbiter->next_examined == 1);
+	/* The second fits now, and so does the first, which was examined before. */
+	CHECK(go_on(&s, &next) == 0 && arbiter_in_round(s.arbiter));
+	CHECK(go_on(&s, &next) == 1 && next->id == first->id);
+	arbiter_commit(s.arbiter, next);
+	s.arbiter->round_steps = UINT64_MAX;
+	CHECK(grant_waiting(&s, NULL) == 1 && third->state == STATE_GRANTED);
+	CHECK(second->state == STATE_WAITING && second->wait.passed == 1);
+	check_promises(&s);
+	scene_done(&s);
+}
+
+TEST(lease_that_needs_nothing_of_a_pause_is_granted_in_its_round)
+{
+	struct scene s = scene_of(2);
+	struct lease *first, *second, *next;
+	uint64_t a = grant_on(&s, LAB, "0", 60)->id, b = grant_on(&s, LAB, "1", 60)->id;
+
+	first = wait_for(&s, ANY, "0", 40);
+	second = wait_for(&s, OTHER, "1", 40);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	ledger_wake(s.arbiter, 1);
+	release(s.arbiter, b);
+	CHECK(go_on(&s, &next) == 0 && arbiter_in_round(s.arbiter));
+	release(s.arbiter, a);
+	CHECK(go_on(&s, &next) == 1 && next->id == second->id);
+	arbiter_commit(s.arbiter, next);
+	CHECK(go_on(&s, &next) == 0 && s.arbiter->paused && !arbiter_in_round(s.arbiter));
+	CHECK(go_on(&s, &next) == 1 && next->id == first->id);
+	arbiter_commit(s.arbiter, next);
+	CHECK(go_on(&s, &next) == 0 && !s.arbiter->paused);
+	check_promises(&s);
+	scene_done(&s);
+}
+
+TEST(leases_that_come_and_go_during_a_pause_keep_the_order)
+{
+	struct lease *small, *next;
+	struct scene s = crowd_of(1, &small);
+	uint64_t ends = s.arbiter->waiting[1]->id, last;
+
+	release(s.arbiter, small->id);
+	for (unsigned i = 0; i < 5; i++)
+		CHECK(go_on(&s, &next) == 0);
+	release(s.arbiter, ends);
+	CHECK(s.arbiter->next_examined == 4);
+	last = wait_for(&s, LAB, "any", 55)->id; /* of a higher class */
+	CHECK(s.arbiter->waiting[0]->id == last);
+	for (unsigned i = 0; s.arbiter->paused; i++) {
+		CHECK(i <= 2 * WAITING);
+		CHECK(go_on(&s, &next) == 0);
+	}
+	CHECK(!s.arbiter->woken && s.arbiter->n_waiting == WAITING);
+	check_promises(&s);
+	scene_done(&s);
+}
