@@ -12,9 +12,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,7 +24,7 @@
 #include "dbus/names.h"
 
 #define CALL_OVERHEAD 1024U    /* of sd-bus for each message */
-#define CALL_MAX (64U * 1024U) /* a larger one does not wait */
+#define CALL_MAX (64U * 1024U) /* a larger one is refused: errors of sd-bus repeat its texts */
 #define UNKNOWN_CALLS 1024U    /* of one connection, whose caller is being looked up */
 #define UNKNOWN_MAX (8U << 20) /* bytes of such calls */
 #define TOTAL_OF_USERS 4U      /* what all users may have waiting, in maxima of one */
@@ -42,15 +44,26 @@
 
 /* A bus that is only slow has read something by then. */
 #define STALL_USEC UINT64_C(10000000)
+#define TICK_USEC UINT64_C(1000000) /* the most between two checks of what is unread */
 
 /* ---- the size of a call ------------------------------------------------------------------- */
 
 static int walk(sd_bus_message *m, size_t *left);
 
+static int take(size_t *left, size_t size)
+{
+	if (size > *left)
+		return -E2BIG;
+	*left -= size;
+	return 0;
+}
+
 static int walk_container(sd_bus_message *m, char type, const char *contents, size_t *left)
 {
-	int r = sd_bus_message_enter_container(m, type, contents);
+	int r = take(left, sizeof(uint64_t));
 
+	if (r >= 0)
+		r = sd_bus_message_enter_container(m, type, contents);
 	if (r >= 0)
 		r = walk(m, left);
 	return r < 0 ? r : sd_bus_message_exit_container(m);
@@ -68,10 +81,7 @@ static int walk_item(sd_bus_message *m, char type, size_t *left)
 	r = sd_bus_message_read_basic(m, type, &item);
 	if (r >= 0 && strchr("sog", type))
 		size += strlen(item.text);
-	if (r >= 0 && size > *left)
-		return -E2BIG;
-	*left -= r >= 0 ? size : 0;
-	return r;
+	return r < 0 ? r : take(left, size);
 }
 
 static int walk(sd_bus_message *m, size_t *left)
@@ -86,15 +96,26 @@ static int walk(sd_bus_message *m, size_t *left)
 	return r;
 }
 
-/* sd-bus does not tell the size of a message. 0: it is larger than CALL_MAX, or cannot be read. */
+static size_t length(const char *text)
+{
+	return text ? strlen(text) : 0;
+}
+
+/* sd-bus does not tell the size of a message. 0: it is larger than CALL_MAX. One that cannot be read counts as
+ * much: its handler refuses it. */
 static size_t size_of(sd_bus_message *m)
 {
 	size_t left = CALL_MAX;
-	int r = walk(m, &left);
+	int r = take(&left, 1 + length(sd_bus_message_get_path(m)) +
+				    length(sd_bus_message_get_interface(m)) +
+				    length(sd_bus_message_get_member(m)) +
+				    length(sd_bus_message_get_signature(m, true)));
 
-	if (r < 0 || sd_bus_message_rewind(m, true) < 0)
+	if (r >= 0)
+		r = walk(m, &left);
+	if (r == -E2BIG)
 		return 0;
-	return CALL_OVERHEAD + CALL_MAX - left;
+	return sd_bus_message_rewind(m, true) < 0 || r < 0 ? CALL_MAX : CALL_MAX - left;
 }
 
 /* A message that waits keeps its fds open, and sd-bus does not tell how many: the lowest free
@@ -144,7 +165,7 @@ static int enqueue(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, si
 		return -ENOMEM;
 	call->m = sd_bus_message_ref(m);
 	call->peer = peer;
-	call->bytes = bytes;
+	call->bytes = refused ? 0 : CALL_OVERHEAD + bytes;
 	call->refused = refused;
 	TAILQ_INSERT_TAIL(peer->user ? &peer->user->queue : &peer->calls, call, link);
 	count(bus, peer, call, 1);
@@ -182,9 +203,7 @@ static int refuse(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, con
 	return r < 0 ? r : 1;
 }
 
-/* The size is found out last: it takes the longest. */
-static const char *why_not(const struct bus *bus, const struct bus_peer *peer, sd_bus_message *m,
-			   size_t *ret_size)
+static const char *why_not(const struct bus *bus, const struct bus_peer *peer)
 {
 	const struct bus_user *user = peer->user;
 	uint64_t most = bus->arbiter->settings->max_pending_per_user, total = TOTAL_OF_USERS * most;
@@ -201,18 +220,13 @@ static const char *why_not(const struct bus *bus, const struct bus_peer *peer, s
 		return "too many calls of new connections are waiting: try again later";
 	if (fds_are_scarce(bus))
 		return "more than half of the file descriptors of gpuarbd are open: try again later";
-	*ret_size = size_of(m);
-	if (*ret_size == 0)
-		return "a call of more than 64 KiB cannot wait, and this user has made many calls: "
-		       "try again later";
 	return NULL;
 }
 
 /* Lets the call wait: for its turn, or until its caller is known. Returns what a filter returns. */
-static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
+static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t size)
 {
-	size_t size;
-	const char *why = why_not(bus, peer, m, &size);
+	const char *why = why_not(bus, peer);
 	int r;
 
 	if (why)
@@ -258,14 +272,14 @@ static void unknown(struct bus_peer *peer, enum result_kind kind, const char *se
 /* ---- service ------------------------------------------------------------------------------ */
 
 /* Whether the time of the event loop is charged to the caller, from now to the next turn. */
-static void begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
+static void begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t size)
 {
 	const char *path = sd_bus_message_get_path(m);
 
 	bus->running = peer->user;
 	bus->changed = true;
 	bus->started_usec = bus_cpu_usec();
-	bus_unread_answer(bus, peer, m);
+	bus_unread_answer(bus, peer, m, size);
 	if (path && strncmp(path, GPUARB_PATH, strlen(GPUARB_PATH)) == 0)
 		bus->host->refresh(bus->userdata);
 }
@@ -277,27 +291,43 @@ static bool bus_is_full(const struct bus *bus)
 	return sd_bus_get_n_queued_write(bus->sd, &n) >= 0 && n > WRITE_QUEUE_MAX;
 }
 
+/* What it asks for may be free for a waiting lease that is examined next. */
+static bool waits_for_round(const struct bus *bus, sd_bus_message *m)
+{
+	return arbiter_in_round(bus->arbiter) &&
+	       (sd_bus_message_is_method_call(m, GPUARB_INTERFACE, "Reserve") > 0 ||
+		sd_bus_message_is_method_call(m, GPUARB_INTERFACE_LEASE, "Resize") > 0);
+}
+
 int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 {
+	size_t size = size_of(m);
 	struct bus_peer *peer;
 	uint64_t now;
 
 	if (m == bus->serving) { /* bus_calls_serve() put it back */
 		bus->serving = NULL;
-		begin(bus, bus->serving_peer, m);
+		if (waits_for_round(bus, m)) /* which has begun meanwhile */
+			return keep(bus, bus->serving_peer, m, size);
+		begin(bus, bus->serving_peer, m, size);
 		return 0;
 	}
 	peer = bus_peer_of(bus, m);
 	if (!peer)
 		return 1;
+	if (size == 0)
+		return refuse(bus, peer, m,
+			      "a call of more than 64 KiB is refused: no method takes so much");
 	if (!peer->user)
-		return keep(bus, peer, m);
+		return keep(bus, peer, m, size);
 	now = bus_now_usec();
+	if (waits_for_round(bus, m))
+		return keep(bus, peer, m, size);
 	if (!peer->user->exempt &&
 	    (!TAILQ_EMPTY(&peer->user->queue) || bus_is_full(bus) ||
 	     bus_unread_holds(bus, peer->user) || bus_user_ready_usec(bus, peer->user, now) > now))
-		return keep(bus, peer, m);
-	begin(bus, peer, m);
+		return keep(bus, peer, m, size);
+	begin(bus, peer, m, size);
 	return 0;
 }
 
@@ -313,7 +343,8 @@ static struct bus_user *next_user(struct bus *bus, uint64_t *ret_usec)
 		uint64_t ready = user->n_queued > 0 ? bus_user_ready_usec(bus, user, now)
 						    : UINT64_MAX;
 
-		if (user->n_queued > 0 && bus_unread_holds(bus, user))
+		if (user->n_queued > 0 && (bus_unread_holds(bus, user) ||
+					   waits_for_round(bus, TAILQ_FIRST(&user->queue)->m)))
 			continue;
 		if (ready <= now)
 			return user;
@@ -380,22 +411,34 @@ void bus_calls_serve(struct bus *bus)
 
 /* ---- after each turn of the event loop ---------------------------------------------------- */
 
+/* What the bus has not read: messages that wait, and below them the bytes in the socket. */
+static uint64_t unwritten(const struct bus *bus)
+{
+	uint64_t n = 0;
+	int bytes = 0;
+
+	sd_bus_get_n_queued_write(bus->sd, &n);
+	if (ioctl(sd_bus_get_fd(bus->sd), SIOCOUTQ, &bytes) < 0)
+		bytes = 0;
+	return n << 32 | (uint32_t)bytes;
+}
+
 /* dbus-daemon reads nothing from a connection while too much of it is unread by others. */
 static void watch_writing(struct bus *bus)
 {
-	uint64_t n = 0, now = 0;
+	uint64_t left = unwritten(bus), now = 0, tick;
 
-	sd_bus_get_n_queued_write(bus->sd, &n);
-	if (n > 0)
+	if (left > 0)
 		now = bus_now_usec();
-	if (n == 0 || n < bus->n_unwritten || bus->n_unwritten == 0)
+	if (left == 0 || left < bus->unwritten || bus->unwritten == 0)
 		bus->unwritten_usec = now;
-	bus->n_unwritten = n;
-	bus->changed |= bus->full && n <= WRITE_QUEUE_MAX;
-	if (n == 0 || bus->stalled)
+	bus->unwritten = left;
+	bus->changed |= bus->full && !bus_is_full(bus);
+	if (left == 0 || bus->stalled)
 		return;
 	if (now - bus->unwritten_usec < STALL_USEC) {
-		sd_event_source_set_time(bus->watch, bus->unwritten_usec + STALL_USEC);
+		if (sd_event_source_get_time(bus->watch, &tick) >= 0 && tick == UINT64_MAX)
+			sd_event_source_set_time(bus->watch, now + TICK_USEC);
 		return;
 	}
 	bus->stalled = true;
@@ -406,7 +449,7 @@ static void watch_writing(struct bus *bus)
 static void give_back(struct bus *bus)
 {
 	bus->bloated |= bus->n_queued > TRIM_CALLS;
-	if (!bus->bloated || bus->n_queued > 0 || bus->n_unwritten > 0 ||
+	if (!bus->bloated || bus->n_queued > 0 || bus->unwritten > 0 ||
 	    bus_now_usec() - bus->trimmed_usec < TRIM_USEC)
 		return;
 	malloc_trim(0);

@@ -97,6 +97,7 @@ static void answer(struct bus *bus, const struct client_call *call)
  * the list. */
 void bus_observed(struct bus *bus)
 {
+	bus->changed = true; /* calls may have waited for the end of a round */
 	for (size_t n = bus->n_client_calls; n > 0 && bus->n_client_calls > 0; n--) {
 		struct client_call *first = TAILQ_FIRST(&bus->client_calls);
 

@@ -15,20 +15,16 @@ static const struct gpu *gpu_at(const struct bus *bus, const char *path)
 	return &bus->arbiter->gpus[i];
 }
 
-/* Any call to a path below gpu/ that is no GPU is answered with NoSuchGpu. */
 static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
-		sd_bus_error *error)
+		sd_bus_error *)
 {
-	struct bus *bus = userdata;
+	*ret_found = userdata;
+	return gpu_at(userdata, path) != NULL;
+}
 
-	if (strcmp(path, GPUARB_PATH_GPU) == 0)
-		return 0;
-	if (!gpu_at(bus, path))
-		return sd_bus_error_setf(error, GPUARB_ERROR_NO_SUCH_GPU,
-					 "%s: no such GPU: it does not exist, or was removed",
-					 path);
-	*ret_found = bus;
-	return 1;
+bool bus_lacks_gpu(const struct bus *bus, const char *path)
+{
+	return bus_is_below(path, GPUARB_PATH_GPU) && !gpu_at(bus, path);
 }
 
 static uint64_t gpu_number(const struct bus *bus, size_t i)

@@ -15,20 +15,16 @@ static const struct lease *lease_at(const struct bus *bus, const char *path)
 	return ledger_find(bus->arbiter, id);
 }
 
-/* Any call to a path below lease/ that is no lease is answered with NoSuchLease. */
 static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
-		sd_bus_error *error)
+		sd_bus_error *)
 {
-	struct bus *bus = userdata;
+	*ret_found = userdata;
+	return lease_at(userdata, path) != NULL;
+}
 
-	if (strcmp(path, GPUARB_PATH_LEASE) == 0)
-		return 0;
-	if (!lease_at(bus, path))
-		return sd_bus_error_setf(error, GPUARB_ERROR_NO_SUCH_LEASE,
-					 "%s: no such lease: it does not exist, or has ended",
-					 path);
-	*ret_found = bus;
-	return 1;
+bool bus_lacks_lease(const struct bus *bus, const char *path)
+{
+	return bus_is_below(path, GPUARB_PATH_LEASE) && !lease_at(bus, path);
 }
 
 static uint64_t lease_number(const struct bus *bus, size_t i)
@@ -212,9 +208,9 @@ static int append_reason(sd_bus_message *m, const struct arbiter *arbiter,
 /* No or one dictionary: the refusal of a lease that waits. */
 static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 {
-	bool refused = lease->state == STATE_WAITING && lease->wait.refusal.gpu[0];
+	bool refused = lease->state == STATE_WAITING && lease_refusal(lease)->gpu[0];
 
-	return bus_append_refusals(m, &lease->wait.refusal, refused, NULL, NULL);
+	return bus_append_refusals(m, lease_refusal(lease), refused, NULL, NULL);
 }
 
 /* The CUs of the base of each partition; of a fixed lease nothing. */

@@ -11,14 +11,22 @@
 #include "bus/bus-private.h"
 #include "util/text.h"
 
+bool bus_is_below(const char *path, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(path, prefix, n) == 0 && path[n] == '/';
+}
+
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
 {
 	uint64_t number = 0;
 
-	path += strlen(prefix);
-	if (path[0] != '/' || path[1] == '\0' || (path[1] == '0' && path[2] != '\0'))
+	if (!bus_is_below(path, prefix))
 		return -ENOENT;
-	path++;
+	path += strlen(prefix) + 1;
+	if (path[0] == '\0' || (path[0] == '0' && path[1] != '\0'))
+		return -ENOENT;
 	for (; *path; path++) {
 		if (*path < '0' || *path > '9' || __builtin_mul_overflow(number, 10, &number) ||
 		    __builtin_add_overflow(number, (unsigned)(*path - '0'), &number))

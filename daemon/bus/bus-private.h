@@ -91,7 +91,7 @@ struct bus {
 	size_t n_kept;
 	bool changed, full; /* calls may be served that could not; answers wait for the bus */
 	sd_event_source *turn, *again, *watch;
-	uint64_t n_unwritten, unwritten_usec;
+	uint64_t unwritten, unwritten_usec;
 	bool stalled; /* the bus reads nothing */
 	bool bloated; /* the heap was large */
 	uint64_t trimmed_usec;
@@ -125,7 +125,13 @@ int bus_export_arbiter(struct bus *bus);
 int bus_export_gpus(struct bus *bus);
 int bus_export_leases(struct bus *bus);
 
+/* Whether the path is below gpu/ or lease/ and there is no such GPU or lease. */
+bool bus_lacks_gpu(const struct bus *bus, const char *path);
+bool bus_lacks_lease(const struct bus *bus, const char *path);
+
 /* ---- bus-objects.c ---------------------------------------------------------------- */
+
+bool bus_is_below(const char *path, const char *prefix);
 
 /* The number in PREFIX/NUMBER; -ENOENT: the path has another form. */
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret);
@@ -283,8 +289,8 @@ void bus_drop_users(struct bus *bus);
 
 int bus_unread_start(struct bus *bus);
 
-/* Counts the answer to a call that is served now. */
-void bus_unread_answer(struct bus *bus, struct bus_peer *peer, sd_bus_message *m);
+/* Counts the answer to a call of this size that is served now. */
+void bus_unread_answer(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t size);
 
 /* Counts a refusal, if there is still room for one. */
 bool bus_unread_has_room(struct bus *bus, struct bus_peer *peer);

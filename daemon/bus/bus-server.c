@@ -11,12 +11,34 @@
 #include "bus/bus-private.h"
 #include "dbus/names.h"
 
+/* Whatever the call is: sd-bus drops the error of a finder where the object has no such method. */
+static int refuse_missing(const struct bus *bus, sd_bus_message *m)
+{
+	const char *path = sd_bus_message_get_path(m);
+	int r = 0;
+
+	if (bus_lacks_lease(bus, path))
+		r = sd_bus_reply_method_errorf(m, GPUARB_ERROR_NO_SUCH_LEASE,
+					       "%s: no such lease: it does not exist, or has ended",
+					       path);
+	else if (bus_lacks_gpu(bus, path))
+		r = sd_bus_reply_method_errorf(m, GPUARB_ERROR_NO_SUCH_GPU,
+					       "%s: no such GPU: it does not exist, or was removed",
+					       path);
+	else
+		return 0;
+	return r < 0 ? r : 1;
+}
+
 /* A filter, so that it runs before sd-bus finds the object: the scan may remove it. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
+	int r;
+
 	if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0 || !sd_bus_message_get_sender(m))
 		return 0;
-	return bus_calls_arrived(userdata, m);
+	r = bus_calls_arrived(userdata, m);
+	return r == 0 ? refuse_missing(userdata, m) : r;
 }
 
 static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)

@@ -28,7 +28,8 @@
 #define DELAY_USEC UINT64_C(1000)
 #define DELAY_MAX_USEC UINT64_C(1000000)
 
-/* Upper bounds of what sd-bus sends, with names, types and alignment. */
+/* Upper bounds of what sd-bus sends, with names, types and alignment, but for texts of the call that an error
+ * repeats. */
 #define ANSWER_BYTES 600U
 #define GPU_BYTES 6000U
 #define LEASE_BYTES 3500U
@@ -212,9 +213,9 @@ static void sent(struct bus_peer *peer, uint64_t bytes, unsigned fds)
 		ask(peer);
 }
 
-void bus_unread_answer(struct bus *bus, struct bus_peer *peer, sd_bus_message *m)
+void bus_unread_answer(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t size)
 {
-	uint64_t bytes = bytes_of_answer(bus, m);
+	uint64_t bytes = bytes_of_answer(bus, m) + size;
 
 	bus->bloated |= bytes >= LARGE_BYTES;
 	if (sd_bus_message_get_expect_reply(m) > 0)

@@ -78,6 +78,68 @@ TEST(connection_that_reads_no_large_answer_stops_no_other_user)
 	depart(&flood);
 }
 
+/* sd-bus repeats names of the call in its errors. */
+#define PATH_LENGTH 65530 /* sd-bus takes none above 65536 */
+
+static const char *long_path(size_t length)
+{
+	static char path[PATH_LENGTH + 1];
+
+	memset(path, 'x', length);
+	path[0] = '/';
+	path[length] = '\0';
+	return path;
+}
+
+static void send_large(const struct flood *flood, size_t size)
+{
+	_cleanup_(freep) char *text = malloc(size + 1);
+	const char *property = "org.freedesktop.DBus.Properties";
+
+	CHECK(text);
+	memset(text, 'x', size);
+	text[size] = '\0';
+	for (unsigned i = 0; i < 3000000 / size; i++) {
+		send_unread(with(call_new(flood->attacker, GPUARB_PATH, property, "Get"), "ss",
+				 text, "y"));
+		send_unread(with(call_new(flood->attacker, GPUARB_PATH, property, "GetAll"), "s",
+				 text));
+		send_unread(call_new(flood->attacker, long_path(60000), GPUARB_INTERFACE, "Foo"));
+	}
+	CHECK(sd_bus_flush(flood->attacker) >= 0);
+}
+
+TEST(connection_that_does_not_read_large_errors_stops_no_other_user)
+{
+	static const size_t sizes[] = { 300000, 60000 };
+	struct flood flood;
+
+	NEEDS_DAEMON();
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		arrive(&flood, "[daemon]\nmax-unread-per-user = 128K\n");
+		send_large(&flood, sizes[i]);
+		others_are_served(&flood);
+		depart(&flood);
+	}
+}
+
+TEST(call_of_more_than_64_kib_is_refused_by_its_size)
+{
+	static char text[65536];
+	struct flood flood;
+
+	NEEDS_DAEMON();
+	arrive(&flood, "");
+	memset(text, 'x', sizeof(text) - 1);
+	CHECK(is_error(call(with(call_arbiter(flood.root, "Drain"), "sb", text, true)),
+		       SD_BUS_ERROR_LIMITS_EXCEEDED, ""));
+	CHECK(is_error(call(call_new(flood.other, long_path(PATH_LENGTH), GPUARB_INTERFACE, "Foo")),
+		       SD_BUS_ERROR_LIMITS_EXCEEDED, ""));
+	CHECK(is_error(call(call_new(flood.other, long_path(60000), GPUARB_INTERFACE, "Foo")),
+		       SD_BUS_ERROR_UNKNOWN_OBJECT, ""));
+	depart(&flood);
+}
+
 /* dbus-daemon lets 64 fds of a connection be on their way. The first answers fill the socket. */
 TEST(connection_that_takes_no_holder_stops_no_other_user)
 {
@@ -93,6 +155,46 @@ TEST(connection_that_takes_no_holder_stops_no_other_user)
 		send_unread(ask_token(flood.attacker, 1, token));
 	}
 	CHECK(sd_bus_flush(flood.attacker) >= 0);
+	others_are_served(&flood);
+	depart(&flood);
+}
+
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	const char *name, *before, *after;
+	bool *owned = userdata;
+
+	CHECK(sd_bus_message_read(m, "sss", &name, &before, &after) >= 0);
+	*owned = after[0] != '\0';
+	return 0;
+}
+
+/* Reserves and ends leases until the bus answers for the daemon. */
+static void signal_until_lost(sd_bus *bus)
+{
+	sd_bus_message *m;
+
+	while (!sd_bus_message_is_method_error(m = call(ask(bus, "Reserve", 1)), NULL))
+		close(granted(m).holder);
+	CHECK(is_error(m, SD_BUS_ERROR_NO_REPLY, "disconnected"));
+}
+
+/* The bus counts signals as answers, and no longer reads what gpuarbd writes into its socket. */
+TEST(daemon_whose_signals_nobody_reads_connects_again)
+{
+	struct flood flood;
+	bool owned = false;
+
+	NEEDS_DAEMON();
+	arrive(&flood, "");
+	CHECK(sd_bus_match_signal(flood.attacker, NULL, GPUARB_BUS_NAME, NULL, NULL, NULL, NULL,
+				  NULL) >= 0);
+	CHECK(sd_bus_add_match(flood.root, NULL,
+			       "type='signal',sender='org.freedesktop.DBus',"
+			       "member='NameOwnerChanged',arg0='" GPUARB_BUS_NAME "'",
+			       on_owner, &owned) >= 0);
+	signal_until_lost(flood.root);
+	AWAIT(flood.root, owned);
 	others_are_served(&flood);
 	depart(&flood);
 }
@@ -198,6 +300,8 @@ TEST(refusals_of_a_user_wait_for_their_turn_while_another_is_served)
 	NEEDS_DAEMON();
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\nmax-pending-per-user = 16\n");
 	settle(flood.other);
+	/* Calls of a new connection wait until its user is known. */
+	CHECK(is_fine(call(call_arbiter(flood.attacker, "ReadLimits"))));
 	for (unsigned i = 0; i < 1000; i++)
 		send_unread(call_arbiter(flood.attacker, "ReadLimits"));
 	CHECK(sd_bus_flush(flood.attacker) >= 0);
@@ -211,15 +315,18 @@ TEST(refusals_of_a_user_wait_for_their_turn_while_another_is_served)
 
 struct outcome {
 	unsigned served, refused, stopped;
+	unsigned unread; /* the bus answers those that gpuarbd has not read when it stops */
 };
 
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct outcome *outcome = userdata;
+	unsigned known = outcome->served + outcome->refused + outcome->stopped;
 
 	outcome->served += sd_bus_message_is_method_error(m, NULL) == 0;
 	outcome->refused += sd_bus_message_is_method_error(m, SD_BUS_ERROR_LIMITS_EXCEEDED) > 0;
 	outcome->stopped += sd_bus_message_is_method_error(m, GPUARB_ERROR_SHUTDOWN) > 0;
+	outcome->unread += outcome->served + outcome->refused + outcome->stopped == known;
 	return 0;
 }
 
@@ -238,7 +345,7 @@ static void send_thousand(sd_bus *bus, struct outcome *outcome)
 
 static void await_thousand(sd_bus *bus, const struct outcome *outcome)
 {
-	while (outcome->served + outcome->refused + outcome->stopped < 1000)
+	while (outcome->served + outcome->refused + outcome->stopped + outcome->unread < 1000)
 		CHECK(sd_bus_process(bus, NULL) > 0 || sd_bus_wait(bus, UINT64_MAX) >= 0);
 }
 
@@ -252,7 +359,7 @@ TEST(each_of_a_thousand_calls_is_answered_or_refused)
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 500\nmax-pending-per-user = 16\n");
 	send_thousand(flood.attacker, &outcome);
 	await_thousand(flood.attacker, &outcome);
-	CHECK(outcome.served > 0 && outcome.refused > 0);
+	CHECK(outcome.served > 0 && outcome.refused > 0 && outcome.unread == 0);
 	depart(&flood);
 }
 

@@ -154,6 +154,8 @@ static void linger(bool seen_before)
 	AWAIT(machine.bus, machine.told.lease > 0);
 	CHECK(machine.told.removed == 0);
 	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
+	CHECK(is_error(call(with(call_lease(machine.bus, lease.path, "Bind"), "h", fd)),
+		       GPUARB_ERROR_INVALID_STATE, ""));
 	CHECK(gpu_number(machine.bus, "CusFree") == 45);
 	CHECK(gpu_number(machine.bus, "QueueSlotsFree") == slots - 3);
 	CHECK(unmanaged_processes(&machine, &seen, &queues) == 0);

@@ -122,7 +122,7 @@ static void deny_each(struct stage *s, make_t *make,
 			return;
 		}
 	}
-	CHECK(!"the call ends");
+	CHECK(false); /* the call does not end */
 }
 
 static void drop_answer(struct stage *s, sd_bus_message *m)
@@ -280,11 +280,23 @@ TEST(usage_is_answered_and_processes_are_bound_without_memory)
 	stage_end(&s);
 }
 
-/* Fails as a daemon does; or in sd-bus 252, which expects memory where an object is added. */
+/* Where an object cannot be added for lack of memory, sd-bus 252 fails an assertion, or compares a path
+ * that it has freed: the caller of strcmp() is in its library. */
+static bool fails_in_sd_bus(int status, const char *text)
+{
+	const char *caller = status == SANITIZER ? strstr(text, "#1 ") : NULL, *library;
+
+	if (!caller)
+		return status == 128 + SIGABRT && strstr(text, "src/libsystemd/");
+	library = strstr(caller, "libsystemd.so");
+	return library && library < strchrnul(caller, '\n');
+}
+
+/* Stops when it is told, or fails as a daemon does: sd-event, too, takes memory for an event. */
 static bool is_end(int status, const char *text)
 {
-	return status == RIG_READY || (status > 0 && status < SANITIZER) || status == LOADER ||
-	       (status == 128 + SIGABRT && strstr(text, "src/libsystemd/"));
+	return (status >= 0 && status < SANITIZER) || status == LOADER ||
+	       fails_in_sd_bus(status, text);
 }
 
 TEST(daemon_starts_or_ends_with_a_status_without_memory)
@@ -310,13 +322,13 @@ TEST(daemon_starts_or_ends_with_a_status_without_memory)
 		*left = n;
 		status = rig_try_start(&machine.rig, machine.option);
 		if (status == RIG_READY)
-			rig_stop(&machine.rig);
+			status = rig_try_stop(&machine.rig);
 		text = log_end(&machine.rig, log);
 		if (!is_end(status, text)) {
 			fprintf(stderr, "%sstatus %d after %ld allocations\n", text, status, n);
 			abort();
 		}
-		failures += status != RIG_READY;
+		failures += status != 0;
 	}
 	CHECK(unsetenv("LD_PRELOAD") == 0);
 	printf("%ld allocations, %u failures\n", n - step - *left, failures);

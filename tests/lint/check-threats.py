@@ -5,8 +5,8 @@
     check-threats.py SOURCE
 
 Each row of its tables names at least one test in backquotes: a test of meson, which is a file test-NAME.*
-or check-NAME.*, perhaps with one of its cases (NAME:CASE); system/PART:FUNCTION, a function of a part of
-tests/system; or fuzz:TARGET.
+or check-NAME.*, perhaps with one of its cases (NAME:CASE; in Python, the function); system/PART:FUNCTION, a
+function of a part of tests/system; or fuzz:TARGET.
 """
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def find(tests: Path, name: str) -> list[Path]:
 def has_case(text: str, name: str, case: str) -> bool:
     if name.startswith('system/'):
         return re.search(rf'^{case}\(\)', text, re.M) is not None
+    if case.startswith('test_'):
+        return f'def {case}(' in text
     return f'{"FUZZ" if name == "fuzz" else "TEST"}({case})' in text
 
 

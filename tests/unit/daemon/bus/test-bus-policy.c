@@ -133,6 +133,43 @@ TEST(every_user_may_call_every_method)
 	rig_done(&rig);
 }
 
+static int count_signals(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	unsigned *signals = userdata;
+
+	*signals += sd_bus_message_is_signal(m, GPUARB_INTERFACE, "Flood") > 0;
+	return 0;
+}
+
+TEST(no_user_can_send_signals_to_the_service)
+{
+	sd_bus *service, *other;
+	unsigned signals = 0;
+	struct rig rig;
+
+	NEEDS_BUS();
+	arrive(&rig);
+	CHECK(take_name(&rig, 1, &service) >= 0);
+	CHECK(sd_bus_add_filter(service, NULL, count_signals, &signals) >= 0);
+	other = rig_connect(&rig, OTHER);
+	for (unsigned i = 0; i < 2; i++) { /* to the service, and to all who listen */
+		sd_bus_message *m;
+
+		CHECK(sd_bus_message_new_signal(other, &m, GPUARB_PATH, GPUARB_INTERFACE,
+						"Flood") >= 0);
+		CHECK(i > 0 || sd_bus_message_set_destination(m, GPUARB_BUS_NAME) >= 0);
+		CHECK(sd_bus_match_signal(service, NULL, NULL, NULL, GPUARB_INTERFACE, "Flood",
+					  NULL, NULL) >= 0);
+		CHECK(sd_bus_send(other, m, NULL) >= 0);
+		sd_bus_message_unref(m);
+	}
+	CHECK(is_fine(converse(other, service, "org.freedesktop.DBus.Peer", "Ping")));
+	CHECK(signals == 0);
+	sd_bus_flush_close_unref(other);
+	sd_bus_flush_close_unref(service);
+	rig_done(&rig);
+}
+
 TEST(no_user_can_listen_to_calls_of_others)
 {
 	sd_bus *service, *other, *root;

@@ -249,6 +249,10 @@ TEST(unknown_gpus_and_leases_have_errors_of_their_own)
 			       GPUARB_ERROR_NO_SUCH_LEASE, path));
 		CHECK(is_error(call_run(&a, get(bus, path, GPUARB_INTERFACE_LEASE, "State")),
 			       GPUARB_ERROR_NO_SUCH_LEASE, path));
+		CHECK(is_error(call_run(&a, call_new(bus, path, GPUARB_INTERFACE, "Foo")),
+			       GPUARB_ERROR_NO_SUCH_LEASE, path));
+		CHECK(is_error(call_run(&a, call_lease(bus, path, "Foo")),
+			       GPUARB_ERROR_NO_SUCH_LEASE, path));
 		CHECK(is_error(
 			call_run(&a, call_new(bus, path, "org.freedesktop.DBus.Introspectable",
 					      "Introspect")),
@@ -256,6 +260,10 @@ TEST(unknown_gpus_and_leases_have_errors_of_their_own)
 	}
 	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU "/2", GPUARB_INTERFACE_GPU, "Name")),
 		       GPUARB_ERROR_NO_SUCH_GPU, ""));
+	CHECK(is_error(call_run(&a, call_lease(bus, GPUARB_PATH_GPU "/9999999999999", "Release")),
+		       GPUARB_ERROR_NO_SUCH_GPU, ""));
+	CHECK(is_error(call_run(&a, call_lease(bus, GPUARB_PATH_GPU "/0", "Release")),
+		       SD_BUS_ERROR_UNKNOWN_METHOD, ""));
 	CHECK(is_error(call_run(&a, call_lease(bus, GPUARB_PATH_LEASE, "Release")),
 		       SD_BUS_ERROR_UNKNOWN_METHOD, ""));
 	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, "Name")),
