@@ -531,14 +531,12 @@ int caps_add(struct daemon *daemon, const struct lease *lease, int listener)
 int caps_adopt(struct daemon *daemon, uint64_t lease, pid_t pid, int fd)
 {
 	struct cap *cap;
-	int r;
+	int r = listener_check(fd);
 
-	r = listener_check(fd);
-	if (r < 0) {
+	if (r < 0)
 		close(fd);
-		return r;
-	}
-	r = cap_new(daemon, lease, fd, &cap);
+	else
+		r = cap_new(daemon, lease, fd, &cap);
 	if (r < 0)
 		return r;
 	cap->bound = pid;

@@ -107,6 +107,8 @@ struct daemon {
 		sd_event_source *answers;  /* to calls that wait for an observation */
 		sd_event_source *deadline; /* of any lease */
 		sd_event_source *scan;     /* of the hardware */
+		sd_event_source *round;    /* the next part of a round through the waiting leases */
+		sd_event_source *idle;     /* the same, sooner */
 	} timer;
 
 	/* commit.c */

@@ -21,17 +21,15 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 	r = reload_read(daemon, &settings, diagnostics);
 	if (r >= 0)
 		r = reload_remember_start(daemon, settings);
-	if (r < 0)
-		return r;
-	n = scan_find_gpus(daemon->options, settings, &daemon->ops, &daemon->hw, gpus,
-			   REQUEST_WANTS, diagnostics);
-	if (n < 0)
-		return n;
-	r = state_open_both(daemon->options->runtime_directory, daemon->options->state_directory,
-			    &daemon->state, diagnostics);
-	if (r < 0)
-		return r;
-	r = arbiter_new(settings, gpus, (size_t)n, state_first_id(daemon->state), &daemon->arbiter);
+	n = r < 0 ? r
+		  : scan_find_gpus(daemon->options, settings, &daemon->ops, &daemon->hw, gpus,
+				   REQUEST_WANTS, diagnostics);
+	r = n < 0 ? n
+		  : state_open(daemon->options->runtime_directory, daemon->options->state_directory,
+			       &daemon->state, diagnostics);
+	if (r >= 0)
+		r = arbiter_new(settings, gpus, (size_t)n, state_first_id(daemon->state),
+				&daemon->arbiter);
 	if (r < 0)
 		return r;
 	TAKE_PTR(settings);
@@ -72,11 +70,11 @@ static int start(struct daemon *daemon)
 		r = driver_events_start(daemon);
 	if (r >= 0)
 		r = bus_connection_open(daemon);
-	if (r < 0)
-		return r;
-	liveness_ask_store(daemon);
-	liveness_limit(daemon);
-	r = recover_leases(daemon);
+	if (r >= 0) {
+		liveness_ask_store(daemon);
+		liveness_limit(daemon);
+		r = recover_leases(daemon);
+	}
 	if (r >= 0)
 		r = frozen_recover(daemon);
 	if (r < 0)
@@ -159,6 +157,8 @@ struct daemon *daemon_free(struct daemon *daemon)
 	sd_event_source_disable_unref(daemon->timer.answers);
 	sd_event_source_disable_unref(daemon->timer.deadline);
 	sd_event_source_disable_unref(daemon->timer.scan);
+	sd_event_source_disable_unref(daemon->timer.round);
+	sd_event_source_disable_unref(daemon->timer.idle);
 	descriptors_stop(daemon);
 	slots_stop(daemon);
 	fdinfo_free(daemon->graphics.fdinfo);

@@ -4,33 +4,26 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "helpers/helper.h"
+#include "util/fd.h"
 #include "util/text.h"
 
 struct budget_client {
-	sd_event *event;
-	char *socket;
+	struct helper helper; /* connected: a request is under way */
 	uint64_t patience_usec;
 	budget_done_t *done;
 	void *userdata;
 
-	int fd;     /* -1: no request is under way */
 	uint32_t n; /* rows of that request */
-	sd_event_source *io, *timer;
 	struct budget_answer answer;
 };
 
 static void hang_up(struct budget_client *client)
 {
-	client->io = sd_event_source_disable_unref(client->io);
-	client->timer = sd_event_source_disable_unref(client->timer);
-	if (client->fd >= 0)
-		close(client->fd);
-	client->fd = -1;
+	helper_close(&client->helper);
+	sd_event_source_set_enabled(client->helper.timer, SD_EVENT_OFF);
 }
 
 static void finish(struct budget_client *client, int r, const char *why)
@@ -71,31 +64,12 @@ static int on_timer(sd_event_source *, uint64_t, void *userdata)
 	return 0;
 }
 
-static int send_request(struct budget_client *client, const struct budget_request *request,
-			char *why, size_t size)
+static int send_request(const struct budget_client *client, int fd,
+			const struct budget_request *request, char *why, size_t size)
 {
-	int r;
-
-	r = helper_connect(client->socket, SOCK_SEQPACKET, "gpuarb-budget.socket", why, size);
-	if (r < 0)
-		return r;
-	client->fd = r;
-	if (send(client->fd, request, budget_request_size(request->n),
-		 MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return refuse(why, size, -errno, "%s: %s", client->socket, strerror(errno));
-	client->n = request->n;
-	return 0;
-}
-
-static int await_answer(struct budget_client *client, char *why, size_t size)
-{
-	int r;
-
-	r = sd_event_add_io(client->event, &client->io, client->fd, EPOLLIN, on_io, client);
-	if (r >= 0)
-		r = sd_event_add_time_relative(client->event, &client->timer, CLOCK_MONOTONIC,
-					       client->patience_usec, 1000, on_timer, client);
-	return r < 0 ? refuse(why, size, r, "cannot wait for gpuarb-budget: %s", strerror(-r)) : 0;
+	if (send(fd, request, budget_request_size(request->n), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	return refuse(why, size, -errno, "%s: %s", client->helper.socket, strerror(errno));
 }
 
 int budget_ask(struct budget_client *client, const struct budget_request *request, char *why,
@@ -103,42 +77,46 @@ int budget_ask(struct budget_client *client, const struct budget_request *reques
 {
 	int r;
 
-	if (client->fd >= 0)
+	if (client->helper.fd >= 0)
 		return -EALREADY;
-	r = send_request(client, request, why, size);
+	client->n = request->n;
+	r = helper_open(&client->helper, why, size);
 	if (r >= 0)
-		r = await_answer(client, why, size);
+		r = send_request(client, client->helper.fd, request, why, size);
+	if (r >= 0)
+		r = sd_event_source_set_time_relative(client->helper.timer, client->patience_usec);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(client->helper.timer, SD_EVENT_ONESHOT);
 	if (r < 0)
 		hang_up(client);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 int budget_clear(struct budget_client *client, char *why, size_t size)
 {
 	const struct budget_request request = { .version = BUDGET_VERSION };
-	int r;
+	_cleanup_fd_ int fd = -1;
 
 	hang_up(client);
-	r = send_request(client, &request, why, size);
-	hang_up(client);
-	return r;
+	fd = helper_connect(client->helper.socket, SOCK_SEQPACKET, client->helper.unit, why, size);
+	return fd < 0 ? fd : send_request(client, fd, &request, why, size);
 }
 
 int budget_client_new(sd_event *event, const char *socket, uint64_t patience_usec,
 		      budget_done_t *done, void *userdata, struct budget_client **ret)
 {
 	_cleanup_(budget_client_freep) struct budget_client *client = calloc(1, sizeof(*client));
+	int r;
 
 	if (!client)
 		return -ENOMEM;
-	client->event = sd_event_ref(event);
-	client->fd = -1;
 	client->patience_usec = patience_usec;
 	client->done = done;
 	client->userdata = userdata;
-	client->socket = strdup(socket);
-	if (!client->socket)
-		return -ENOMEM;
+	r = helper_init(&client->helper, event, socket, "gpuarb-budget.socket", on_io, on_timer,
+			client);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(client);
 	return 0;
 }
@@ -148,9 +126,7 @@ struct budget_client *budget_client_free(struct budget_client *client)
 	if (!client)
 		return NULL;
 
-	hang_up(client);
-	sd_event_unref(client->event);
-	free(client->socket);
+	helper_done(&client->helper);
 	free(client);
 	return NULL;
 }

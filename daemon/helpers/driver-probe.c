@@ -41,16 +41,16 @@ static bool is_valid(const struct probe_message *message, ssize_t n, size_t n_fd
 	return message->kind == PROBE_END && n_fds == 0 && message->error <= 0;
 }
 
-/* A read must not wait, whatever the descriptor is. */
-static int set_nonblocking(const int fds[static PROBE_FDS])
+/* A read must not wait, whatever the descriptors are. */
+static bool set_nonblocking(const int *fds, size_t n)
 {
-	for (size_t i = 0; i < PROBE_FDS; i++) {
+	for (size_t i = 0; i < n; i++) {
 		int flags = fcntl(fds[i], F_GETFL);
 
 		if (flags < 0 || fcntl(fds[i], F_SETFL, flags | O_NONBLOCK) < 0)
-			return -errno;
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 static void close_all(int fds[static PROBE_FDS])
@@ -74,8 +74,8 @@ int driver_probe_receive(int socket, struct probe_message *ret, int ret_fds[stat
 				 .msg_iovlen = 1,
 				 .msg_control = &control,
 				 .msg_controllen = sizeof(control) };
+	size_t n_fds;
 	ssize_t n;
-	int r;
 
 	for (size_t i = 0; i < PROBE_FDS; i++)
 		ret_fds[i] = -1;
@@ -89,17 +89,13 @@ int driver_probe_receive(int socket, struct probe_message *ret, int ret_fds[stat
 		return refuse(why, size, -EOPNOTSUPP,
 			      "gpuarb-probe ended without an answer: there is no /dev/kfd, or its "
 			      "journal has the reason");
-	if (!is_valid(ret, n, take_fds(&header, ret_fds)) || header.msg_flags & MSG_CTRUNC) {
+	n_fds = take_fds(&header, ret_fds);
+	if (!is_valid(ret, n, n_fds) || header.msg_flags & MSG_CTRUNC ||
+	    !set_nonblocking(ret_fds, n_fds)) {
 		close_all(ret_fds);
 		return refuse(why, size, -EBADMSG,
 			      "gpuarb-probe sent an invalid message: use the gpuarb-probe of this "
 			      "version");
-	}
-	r = ret->kind == PROBE_GPU ? set_nonblocking(ret_fds) : 0;
-	if (r < 0) {
-		close_all(ret_fds);
-		return refuse(why, size, r, "gpuarb-probe sent unusable file descriptors: %s",
-			      strerror(-r));
 	}
 	return 0;
 }

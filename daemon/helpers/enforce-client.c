@@ -26,17 +26,14 @@ struct request {
 };
 
 struct enforce {
-	sd_event *event;
-	char *socket;
+	struct helper helper;
 	uint64_t patience_usec;
 	enforce_done_t *done;
 	enforce_lost_t *lost;
 	void *userdata;
 
-	int fd;       /* -1: not connected */
-	bool full;    /* the socket is full */
-	bool leaving; /* the helper reads no more and will hang up */
-	sd_event_source *io, *timer;
+	bool full;                    /* the socket is full */
+	bool leaving;                 /* the helper reads no more and will hang up */
 	STAILQ_HEAD(, request) queue; /* those that were sent are first */
 	size_t n;
 };
@@ -66,8 +63,8 @@ static void set_timer(struct enforce *enforce)
 	const struct request *first = STAILQ_FIRST(&enforce->queue);
 
 	if (first)
-		sd_event_source_set_time(enforce->timer, first->deadline);
-	sd_event_source_set_enabled(enforce->timer, first ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+		sd_event_source_set_time(enforce->helper.timer, first->deadline);
+	sd_event_source_set_enabled(enforce->helper.timer, first ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 static void answer(struct enforce *enforce, int r, const char *sentence)
@@ -97,30 +94,10 @@ static size_t count_sent(const struct enforce *enforce)
 
 /* ---- the connection -------------------------------------------------------------------- */
 
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata);
-
 static void hang_up(struct enforce *enforce)
 {
-	enforce->io = sd_event_source_disable_unref(enforce->io);
-	if (enforce->fd >= 0)
-		close(enforce->fd);
-	enforce->fd = -1;
+	helper_close(&enforce->helper);
 	enforce->full = enforce->leaving = false;
-}
-
-static int connect_helper(struct enforce *enforce, char *why, size_t size)
-{
-	int r;
-
-	r = helper_connect(enforce->socket, SOCK_SEQPACKET, "gpuarb-enforce.socket", why, size);
-	if (r < 0)
-		return r;
-	enforce->fd = r;
-	r = sd_event_add_io(enforce->event, &enforce->io, enforce->fd, EPOLLIN, on_io, enforce);
-	if (r >= 0)
-		return 0;
-	hang_up(enforce);
-	return refuse(why, size, r, "cannot connect to %s: %s", enforce->socket, strerror(-r));
 }
 
 /* Sends until the socket is full. A helper that reads no more hangs up, which is an event. */
@@ -132,7 +109,7 @@ static void flush(struct enforce *enforce)
 	     request = STAILQ_NEXT(request, link)) {
 		if (request->sent || enforce->leaving)
 			continue;
-		r = send_with_fd(enforce->fd, &request->body, sizeof(request->body),
+		r = send_with_fd(enforce->helper.fd, &request->body, sizeof(request->body),
 				 request->pidfd);
 		if (r < 0)
 			break;
@@ -144,9 +121,9 @@ static void flush(struct enforce *enforce)
 	enforce->full = r == -EAGAIN;
 	if (r < 0 && !enforce->full) {
 		enforce->leaving = true;
-		shutdown(enforce->fd, SHUT_WR);
+		shutdown(enforce->helper.fd, SHUT_WR);
 	}
-	sd_event_source_set_io_events(enforce->io, EPOLLIN | (enforce->full ? EPOLLOUT : 0));
+	sd_event_source_set_io_events(enforce->helper.io, EPOLLIN | (enforce->full ? EPOLLOUT : 0));
 }
 
 /* Requests that were sent may have been carried out or not: they fail. The others are sent to the next
@@ -160,10 +137,10 @@ static void lost(struct enforce *enforce, int r, const char *sentence)
 	hang_up(enforce);
 	answer_first(enforce, sent, r, sentence);
 	enforce->lost(enforce->userdata);
-	if (waiting == 0 || enforce->fd >= 0) /* a callback has connected and sent them */
+	if (waiting == 0 || enforce->helper.fd >= 0) /* a callback has connected and sent them */
 		return;
 
-	again = connect_helper(enforce, why, sizeof(why));
+	again = helper_open(&enforce->helper, why, sizeof(why));
 	if (again < 0)
 		answer_first(enforce, waiting, again, why);
 	else
@@ -176,7 +153,7 @@ static void lost(struct enforce *enforce, int r, const char *sentence)
 static bool receive(struct enforce *enforce)
 {
 	struct enforce_answer packet;
-	ssize_t n = recv(enforce->fd, &packet, sizeof(packet), MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t n = recv(enforce->helper.fd, &packet, sizeof(packet), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
@@ -190,7 +167,7 @@ static bool receive(struct enforce *enforce)
 		return false;
 	}
 	answer(enforce, packet.r, packet.sentence);
-	return enforce->fd >= 0;
+	return enforce->helper.fd >= 0;
 }
 
 static int on_io(sd_event_source *, int, uint32_t events, void *userdata)
@@ -200,7 +177,7 @@ static int on_io(sd_event_source *, int, uint32_t events, void *userdata)
 	if (events & ~(uint32_t)EPOLLOUT)
 		while (receive(enforce))
 			;
-	if (enforce->fd >= 0 && enforce->full)
+	if (enforce->helper.fd >= 0 && enforce->full)
 		flush(enforce);
 	return 0;
 }
@@ -227,6 +204,8 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 	if (enforce->n == ENFORCE_QUEUE)
 		return refuse(why, size, -ENOBUFS, "%u requests wait for gpuarb-enforce already",
 			      ENFORCE_QUEUE);
+	if (wanted->pidfd < 0 && wanted->body.verb != ENFORCE_THAW)
+		return refuse(why, size, -EBADF, "there is no pidfd of the process");
 	request = malloc(sizeof(*request));
 	if (!request)
 		return refuse(why, size, -ENOMEM, "out of memory");
@@ -237,9 +216,9 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 			return refuse(why, size, -errno, "cannot keep a copy of the pidfd: %s",
 				      strerror(errno));
 	}
-	r = sd_event_now(enforce->event, CLOCK_MONOTONIC, &request->deadline);
-	if (r >= 0 && enforce->fd < 0)
-		r = connect_helper(enforce, why, size);
+	r = sd_event_now(enforce->helper.event, CLOCK_MONOTONIC, &request->deadline);
+	if (r >= 0 && enforce->helper.fd < 0)
+		r = helper_open(&enforce->helper, why, size);
 	if (r < 0)
 		return r;
 
@@ -260,8 +239,6 @@ int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uint64
 					.body = { .verb = ENFORCE_KILL, .start_time = start_time },
 					.pidfd = pidfd };
 
-	if (pidfd < 0)
-		return refuse(why, size, -EBADF, "there is no pidfd of the process");
 	return queue_request(enforce, &wanted, why, size);
 }
 
@@ -283,8 +260,6 @@ int enforce_freeze(struct enforce *enforce, const char *unit, int pidfd, uint64_
 				  .body = { .verb = ENFORCE_FREEZE, .start_time = start_time },
 				  .pidfd = pidfd };
 
-	if (pidfd < 0)
-		return refuse(why, size, -EBADF, "there is no pidfd of a process in %s", unit);
 	return queue_unit(enforce, &wanted, unit, why, size);
 }
 
@@ -305,20 +280,15 @@ int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enf
 
 	if (!enforce)
 		return -ENOMEM;
-	enforce->event = sd_event_ref(event);
-	enforce->fd = -1;
 	STAILQ_INIT(&enforce->queue);
 	enforce->patience_usec = patience_usec;
 	enforce->done = done;
 	enforce->lost = on_lost;
 	enforce->userdata = userdata;
-	enforce->socket = strdup(socket);
-	if (!enforce->socket)
-		return -ENOMEM;
-	r = sd_event_add_time(event, &enforce->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, enforce);
+	r = helper_init(&enforce->helper, event, socket, "gpuarb-enforce.socket", on_io, on_timer,
+			enforce);
 	if (r < 0)
 		return r;
-	sd_event_source_set_enabled(enforce->timer, SD_EVENT_OFF);
 	*ret = TAKE_PTR(enforce);
 	return 0;
 }
@@ -328,12 +298,9 @@ struct enforce *enforce_free(struct enforce *enforce)
 	if (!enforce)
 		return NULL;
 
-	hang_up(enforce);
 	while (enforce->n > 0)
 		request_free(take_first(enforce));
-	sd_event_source_disable_unref(enforce->timer);
-	sd_event_unref(enforce->event);
-	free(enforce->socket);
+	helper_done(&enforce->helper);
 	free(enforce);
 	return NULL;
 }

@@ -4,69 +4,39 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "helpers/helper.h"
 #include "util/text.h"
 
 struct fdinfo {
-	sd_event *event;
-	char *socket;
+	struct helper helper;
 	uint64_t patience_usec;
 	fdinfo_done_t *done;
 	void *userdata;
 
-	int fd; /* -1: not connected */
-	sd_event_source *io, *timer;
 	bool asked;
 	bool all;    /* the request is for all processes */
 	bool reused; /* the connection is older than the request */
 	struct drm_scan scan;
 };
 
-static void hang_up(struct fdinfo *fdinfo)
-{
-	fdinfo->io = sd_event_source_disable_unref(fdinfo->io);
-	if (fdinfo->fd >= 0)
-		close(fdinfo->fd);
-	fdinfo->fd = -1;
-}
-
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata);
-
-static int connect_helper(struct fdinfo *fdinfo, char *why, size_t size)
-{
-	int r;
-
-	r = helper_connect(fdinfo->socket, SOCK_SEQPACKET, "gpuarb-fdinfo.socket", why, size);
-	if (r < 0)
-		return r;
-	fdinfo->fd = r;
-	r = sd_event_add_io(fdinfo->event, &fdinfo->io, fdinfo->fd, EPOLLIN, on_io, fdinfo);
-	if (r >= 0)
-		return 0;
-	hang_up(fdinfo);
-	return refuse(why, size, r, "cannot wait for gpuarb-fdinfo: %s", strerror(-r));
-}
-
 static int send_request(struct fdinfo *fdinfo, char *why, size_t size)
 {
 	const unsigned char request = fdinfo->all;
 
-	if (send(fdinfo->fd, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (send(fdinfo->helper.fd, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	return refuse(why, size, -errno, "%s: %s", fdinfo->socket, strerror(errno));
+	return refuse(why, size, -errno, "%s: %s", fdinfo->helper.socket, strerror(errno));
 }
 
 static int ask_new_helper(struct fdinfo *fdinfo, char *why, size_t size)
 {
 	int r;
 
-	hang_up(fdinfo);
+	helper_close(&fdinfo->helper);
 	fdinfo->reused = false;
-	r = connect_helper(fdinfo, why, size);
+	r = helper_open(&fdinfo->helper, why, size);
 	return r < 0 ? r : send_request(fdinfo, why, size);
 }
 
@@ -76,9 +46,9 @@ static void answer(struct fdinfo *fdinfo, int r, const char *why)
 	bool asked = fdinfo->asked;
 
 	fdinfo->asked = false;
-	sd_event_source_set_enabled(fdinfo->timer, SD_EVENT_OFF);
+	sd_event_source_set_enabled(fdinfo->helper.timer, SD_EVENT_OFF);
 	if (r < 0)
-		hang_up(fdinfo);
+		helper_close(&fdinfo->helper);
 	if (asked)
 		fdinfo->done(fdinfo->userdata, r, r < 0 ? NULL : &fdinfo->scan, why);
 }
@@ -124,17 +94,17 @@ int fdinfo_ask(struct fdinfo *fdinfo, bool all, char *why, size_t size)
 	if (fdinfo->asked)
 		return -EALREADY;
 	fdinfo->all = all;
-	fdinfo->reused = fdinfo->fd >= 0;
+	fdinfo->reused = fdinfo->helper.fd >= 0;
 	if (fdinfo->reused)
 		r = send_request(fdinfo, why, size);
 	if (r < 0)
 		r = ask_new_helper(fdinfo, why, size);
 	if (r >= 0)
-		r = sd_event_source_set_time_relative(fdinfo->timer, fdinfo->patience_usec);
+		r = sd_event_source_set_time_relative(fdinfo->helper.timer, fdinfo->patience_usec);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(fdinfo->timer, SD_EVENT_ONESHOT);
+		r = sd_event_source_set_enabled(fdinfo->helper.timer, SD_EVENT_ONESHOT);
 	if (r < 0)
-		hang_up(fdinfo);
+		helper_close(&fdinfo->helper);
 	fdinfo->asked = r >= 0;
 	return r < 0 ? r : 0;
 }
@@ -147,18 +117,13 @@ int fdinfo_new(sd_event *event, const char *socket, uint64_t patience_usec, fdin
 
 	if (!fdinfo)
 		return -ENOMEM;
-	fdinfo->event = sd_event_ref(event);
-	fdinfo->fd = -1;
 	fdinfo->patience_usec = patience_usec;
 	fdinfo->done = done;
 	fdinfo->userdata = userdata;
-	fdinfo->socket = strdup(socket);
-	if (!fdinfo->socket)
-		return -ENOMEM;
-	r = sd_event_add_time(event, &fdinfo->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, fdinfo);
+	r = helper_init(&fdinfo->helper, event, socket, "gpuarb-fdinfo.socket", on_io, on_timer,
+			fdinfo);
 	if (r < 0)
 		return r;
-	sd_event_source_set_enabled(fdinfo->timer, SD_EVENT_OFF);
 	*ret = TAKE_PTR(fdinfo);
 	return 0;
 }
@@ -168,10 +133,7 @@ struct fdinfo *fdinfo_free(struct fdinfo *fdinfo)
 	if (!fdinfo)
 		return NULL;
 
-	hang_up(fdinfo);
-	sd_event_source_disable_unref(fdinfo->timer);
-	sd_event_unref(fdinfo->event);
-	free(fdinfo->socket);
+	helper_done(&fdinfo->helper);
 	free(fdinfo);
 	return NULL;
 }

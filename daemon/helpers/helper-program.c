@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define SECONDS_MAX 86400UL
+#define EXIT_USAGE 2
 
 static void print_help(const struct helper_program *program)
 {
@@ -51,7 +54,7 @@ static int parse_option(struct helper_program *program, int value, const char *n
 	return 0;
 }
 
-int helper_program_parse(struct helper_program *program, int argc, char *argv[])
+static int parse(struct helper_program *program, int argc, char *argv[])
 {
 	int value, i = 0, r = 0;
 
@@ -66,10 +69,31 @@ int helper_program_parse(struct helper_program *program, int argc, char *argv[])
 	return r;
 }
 
-bool helper_is_connection(int fd)
+static bool is_connection(int fd)
 {
 	socklen_t size = sizeof(int);
 	int type;
 
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+int helper_program_main(struct helper_program *program, int argc, char *argv[])
+{
+	int r;
+
+	if (parse(program, argc, argv) < 0)
+		return EXIT_USAGE;
+	if (program->done)
+		return EXIT_SUCCESS;
+	if (program->needs_connection && !program->remove && !is_connection(STDIN_FILENO)) {
+		fprintf(stderr,
+			"%s: standard input is not a connection of gpuarbd: start %s.socket\n",
+			program->name, program->name);
+		return EXIT_USAGE;
+	}
+	r = program->run(program);
+	if (r < 0)
+		fprintf(stderr, "%s, reading %s: %s\n", program->name, program->directory,
+			strerror(-r));
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -6,8 +6,6 @@
 #include <getopt.h>
 #include <stdbool.h>
 
-#define HELPER_EXIT_USAGE 2
-
 /* For the table of options of a program, whose further rows have one of these values. */
 enum {
 	HELPER_IDLE = 'i',      /* seconds */
@@ -27,15 +25,16 @@ struct helper_program {
 	const char *help; /* a line for each option but --help and --version */
 	const struct option *options;
 
-	/* Defaults, which helper_program_parse() changes. */
+	/* 0: the work is done. -errno: it is printed. */
+	int (*run)(const struct helper_program *program);
+	bool needs_connection; /* of type SOCK_SEQPACKET, as standard input, except with --remove */
+
+	/* Defaults, which the command line changes. */
 	unsigned long idle, timeout; /* seconds */
 	const char *directory;
 	bool remove;
 	bool done; /* --help or --version: nothing is left to do */
 };
 
-/* -EINVAL: the command line is wrong, which was printed. */
-int helper_program_parse(struct helper_program *program, int argc, char *argv[]);
-
-/* Whether the fd is a SOCK_SEQPACKET socket. */
-bool helper_is_connection(int fd);
+/* Returns the exit status. */
+int helper_program_main(struct helper_program *program, int argc, char *argv[]);

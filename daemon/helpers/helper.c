@@ -2,7 +2,9 @@
 #include "helpers/helper.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -30,4 +32,56 @@ int helper_connect(const char *path, int type, const char *unit, char *why, size
 		return refuse(why, size, -EOPNOTSUPP,
 			      "%s: no helper is listening: systemctl enable --now %s", path, unit);
 	return refuse(why, size, r, "cannot connect to %s: %s", path, strerror(-r));
+}
+
+int helper_init(struct helper *helper, sd_event *event, const char *socket, const char *unit,
+		sd_event_io_handler_t on_io, sd_event_time_handler_t on_timer, void *userdata)
+{
+	int r;
+
+	*helper = (struct helper){
+		.event = sd_event_ref(event),
+		.socket = strdup(socket),
+		.unit = unit,
+		.fd = -1,
+		.on_io = on_io,
+		.userdata = userdata,
+	};
+	if (!helper->socket)
+		return -ENOMEM;
+	r = sd_event_add_time(event, &helper->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, userdata);
+	return r < 0 ? r : sd_event_source_set_enabled(helper->timer, SD_EVENT_OFF);
+}
+
+void helper_done(struct helper *helper)
+{
+	helper_close(helper);
+	sd_event_source_disable_unref(helper->timer);
+	sd_event_unref(helper->event);
+	free(helper->socket);
+}
+
+int helper_open(struct helper *helper, char *why, size_t size)
+{
+	int r;
+
+	r = helper_connect(helper->socket, SOCK_SEQPACKET, helper->unit, why, size);
+	if (r < 0)
+		return r;
+	helper->fd = r;
+	r = sd_event_add_io(helper->event, &helper->io, helper->fd, EPOLLIN, helper->on_io,
+			    helper->userdata);
+	if (r >= 0)
+		return 0;
+	helper_close(helper);
+	return refuse(why, size, r, "cannot wait for answers on %s: %s", helper->socket,
+		      strerror(-r));
+}
+
+void helper_close(struct helper *helper)
+{
+	helper->io = sd_event_source_disable_unref(helper->io);
+	if (helper->fd >= 0)
+		close(helper->fd);
+	helper->fd = -1;
 }

@@ -24,15 +24,10 @@
 
 int listener_check(int fd)
 {
-	char path[32], link[64];
-	ssize_t n;
+	char path[32], link[64] = "";
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = readlink(path, link, sizeof(link) - 1);
-	if (n < 0)
-		return -EBADF;
-	link[n] = '\0';
-	if (strcmp(link, LISTENER_LINK) != 0)
+	if (readlink(path, link, sizeof(link) - 1) < 0 || strcmp(link, LISTENER_LINK) != 0)
 		return -EBADF;
 	/* An older kernel does not know it, and is only slower. */
 	(void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);

@@ -224,15 +224,11 @@ void process_place(pid_t pid, struct caller *caller)
  * a path, or "anon_inode:" in front. */
 static bool is_pidfd(int fd)
 {
-	char path[48], link[64];
-	ssize_t n;
+	char path[48], link[64] = "";
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = fd < 0 ? -1 : readlink(path, link, sizeof(link) - 1);
-	if (n < 0)
-		return false;
-	link[n] = '\0';
-	return strcmp(link, "anon_inode:[pidfd]") == 0 || strncmp(link, "pidfd:[", 7) == 0;
+	return readlink(path, link, sizeof(link) - 1) >= 0 &&
+	       (strcmp(link, "anon_inode:[pidfd]") == 0 || strncmp(link, "pidfd:[", 7) == 0);
 }
 
 /* "Pid:" is -1 after the process was reaped, 0 outside of this pid namespace. The line alone proves

@@ -98,7 +98,7 @@ FUZZ(drained)
 		scratch = scratch_new();
 	scratch_put(&scratch, "drained", data, size);
 	scratch_put(&scratch, "next-id", data, size);
-	CHECK(state_open(scratch.path, &state, &diagnostics) == 0);
+	CHECK(state_open(scratch.path, NULL, &state, &diagnostics) == 0);
 	CHECK(state_first_id(state) > 0);
 	state_load_drained(state, play.arbiter, &diagnostics);
 	check(play.arbiter);

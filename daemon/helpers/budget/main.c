@@ -58,7 +58,7 @@ static int lock(void)
 	return fd < 0 || flock(fd, LOCK_EX) < 0 ? -errno : fd;
 }
 
-static int serve(const char *sysfs)
+static int serve(const struct helper_program *program)
 {
 	_cleanup_(freep) struct budget_request *request = malloc(sizeof(*request));
 	_cleanup_(freep) struct budget_answer *answer = malloc(sizeof(*answer));
@@ -73,7 +73,7 @@ static int serve(const char *sysfs)
 	locked = lock();
 	if (locked < 0)
 		return locked;
-	budgets_apply(sysfs, request, answer);
+	budgets_apply(program->directory, request, answer);
 	/* gpuarbd need not wait for the answer. */
 	if (send(STDIN_FILENO, answer, budget_answer_size(answer->n), MSG_NOSIGNAL) < 0)
 		return errno == EPIPE ? 0 : -errno;
@@ -89,13 +89,7 @@ static int remove_all(void)
 
 static int run(const struct helper_program *program)
 {
-	if (program->remove)
-		return remove_all();
-	if (helper_is_connection(STDIN_FILENO))
-		return serve(program->directory);
-	fprintf(stderr, "gpuarb-budget: standard input is not a connection of gpuarbd: start "
-			"gpuarb-budget.socket\n");
-	return -EINVAL;
+	return program->remove ? remove_all() : serve(program);
 }
 
 int main(int argc, char *argv[])
@@ -112,16 +106,10 @@ int main(int argc, char *argv[])
 		.help = "  --remove     remove all budgets from the kernel\n"
 			"  --sysfs=DIR  read DIR instead of /sys\n",
 		.options = options,
+		.run = run,
+		.needs_connection = true,
 		.directory = "/sys",
 	};
-	int r;
 
-	if (helper_program_parse(&program, argc, argv) < 0)
-		return HELPER_EXIT_USAGE;
-	if (program.done)
-		return EXIT_SUCCESS;
-	r = run(&program);
-	if (r < 0)
-		fprintf(stderr, "gpuarb-budget: %s\n", strerror(-r));
-	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return helper_program_main(&program, argc, argv);
 }

@@ -71,11 +71,7 @@ static int run(const struct helper_program *program)
 			       program->idle * 1000000, &server);
 	if (r >= 0)
 		r = leave_on_signals(event, server);
-	if (r >= 0)
-		r = sd_event_loop(event);
-	if (r < 0)
-		log_error("gpuarb-enforce stops: %s", strerror(-r));
-	return r;
+	return r < 0 ? r : sd_event_loop(event);
 }
 
 int main(int argc, char *argv[])
@@ -94,14 +90,11 @@ int main(int argc, char *argv[])
 			"  --sysfs=DIR               read DIR instead of /sys\n"
 			"  --timeout=SECONDS         give systemd SECONDS to freeze or thaw a unit (10)\n",
 		.options = options,
+		.run = run,
 		.idle = 30,
 		.timeout = 10,
 		.directory = "/sys",
 	};
 
-	if (helper_program_parse(&program, argc, argv) < 0)
-		return HELPER_EXIT_USAGE;
-	if (program.done)
-		return EXIT_SUCCESS;
-	return run(&program) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return helper_program_main(&program, argc, argv);
 }

@@ -71,22 +71,11 @@ int main(int argc, char *argv[])
 		.help = "  --exit-idle-time=SECONDS  exit after SECONDS without a request (30)\n"
 			"  --procfs=DIR              read DIR instead of /proc\n",
 		.options = options,
+		.run = serve,
+		.needs_connection = true,
 		.idle = 30,
 		.directory = "/proc",
 	};
-	int r;
 
-	if (helper_program_parse(&program, argc, argv) < 0)
-		return HELPER_EXIT_USAGE;
-	if (program.done)
-		return EXIT_SUCCESS;
-	if (!helper_is_connection(STDIN_FILENO)) {
-		fprintf(stderr, "gpuarb-fdinfo: standard input is not a connection of "
-				"gpuarbd: start gpuarb-fdinfo.socket\n");
-		return HELPER_EXIT_USAGE;
-	}
-	r = serve(&program);
-	if (r < 0)
-		fprintf(stderr, "gpuarb-fdinfo: %s: %s\n", program.directory, strerror(-r));
-	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return helper_program_main(&program, argc, argv);
 }

@@ -199,8 +199,8 @@ static int open_runtime(struct state *state, struct diagnostics *diagnostics)
 	return r;
 }
 
-int state_open_both(const char *runtime_directory, const char *state_directory, struct state **ret,
-		    struct diagnostics *diagnostics)
+int state_open(const char *runtime_directory, const char *state_directory, struct state **ret,
+	       struct diagnostics *diagnostics)
 {
 	_cleanup_(state_closep) struct state *state = calloc(1, sizeof(*state));
 	int r;
@@ -228,11 +228,6 @@ int state_open_both(const char *runtime_directory, const char *state_directory, 
 
 	*ret = TAKE_PTR(state);
 	return 0;
-}
-
-int state_open(const char *runtime_directory, struct state **ret, struct diagnostics *diagnostics)
-{
-	return state_open_both(runtime_directory, NULL, ret, diagnostics);
 }
 
 /* ---- leases -------------------------------------------------------------------------- */

@@ -16,13 +16,10 @@
 struct state;
 
 /* Opens and locks the directory and makes what is missing in it. -EBUSY: another daemon uses it.
- * -errno with a diagnostic. */
-int state_open(const char *runtime_directory, struct state **ret, struct diagnostics *diagnostics);
-
-/* The same with a directory that outlives a boot, and has the next id, too. Without it (NULL), or if
- * it cannot be used (a diagnostic), ids begin at 1 again when the runtime directory is new. */
-int state_open_both(const char *runtime_directory, const char *state_directory, struct state **ret,
-		    struct diagnostics *diagnostics);
+ * -errno with a diagnostic. The state directory outlives a boot, and has the next id: without it (NULL), or
+ * if it cannot be used (a diagnostic), ids begin at 1 again when the runtime directory is new. */
+int state_open(const char *runtime_directory, const char *state_directory, struct state **ret,
+	       struct diagnostics *diagnostics);
 struct state *state_close(struct state *state);
 DEFINE_CLEANUP(struct state *, state_close)
 

@@ -200,7 +200,7 @@ TEST(bad_options_and_a_missing_connection_are_errors)
 		SKIP("gpuarb-budget was not built: libbpf, clang or bpftool is missing");
 	CHECK(run("--help", 0) == 0 && run("--version", 0) == 0);
 	CHECK(run("--no-such-option", 0) == 2 && run("argument", 0) == 2);
-	CHECK(run("--sysfs=/nonexistent", STDERR_FILENO) == 1);
+	CHECK(run("--sysfs=/nonexistent", STDERR_FILENO) == 2);
 }
 
 TEST(packets_that_are_no_request_are_refused)

@@ -125,7 +125,7 @@ static int open_state(long allocations)
 	int r;
 
 	left = allocations;
-	r = state_open(scratch.path, &state, &diagnostics);
+	r = state_open(scratch.path, NULL, &state, &diagnostics);
 	CHECK((r == 0) == (state != NULL));
 	return failed(r, &diagnostics);
 }
@@ -135,7 +135,7 @@ static struct state *state_now(void)
 	struct diagnostics diagnostics = { 0 };
 	struct state *state = NULL;
 
-	CHECK(state_open(scratch.path, &state, &diagnostics) == 0);
+	CHECK(state_open(scratch.path, NULL, &state, &diagnostics) == 0);
 	diagnostics_done(&diagnostics);
 	return state;
 }

@@ -236,7 +236,7 @@ TEST(second_daemon_is_refused_until_the_first_ends)
 	struct rig *rig = state_rig_new();
 	struct state *first = open_state(rig), *second = NULL;
 
-	CHECK(state_open(rig->scratch.path, &second, &rig->diagnostics) == -EBUSY && !second);
+	CHECK(state_open(rig->scratch.path, NULL, &second, &rig->diagnostics) == -EBUSY && !second);
 	CHECK(diagnostics_have_errors(&rig->diagnostics) && state_says(rig, "another"));
 	save(rig, first, 17);
 	state_close(first);
@@ -264,7 +264,7 @@ TEST(lock_of_a_killed_daemon_is_released)
 		_exit(1);
 	}
 	CHECK(read(ready[0], &byte, 1) == 1);
-	CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -EBUSY);
+	CHECK(state_open(rig->scratch.path, NULL, &state, &rig->diagnostics) == -EBUSY);
 	CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
 	state_close(open_state(rig));
 	close(ready[0]);

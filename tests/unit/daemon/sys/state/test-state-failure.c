@@ -34,15 +34,17 @@ TEST(unusable_runtime_directory_is_refused)
 	struct rig *rig = state_rig_new();
 	struct state *state = NULL;
 
-	CHECK(state_open(scratch_at(&rig->scratch, "none"), &state, &rig->diagnostics) == -ENOENT);
+	CHECK(state_open(scratch_at(&rig->scratch, "none"), NULL, &state, &rig->diagnostics) ==
+	      -ENOENT);
 	CHECK(state_says(rig, "/none"));
 	scratch_write(&rig->scratch, "leases", "a file");
-	CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -ENOTDIR);
+	CHECK(state_open(rig->scratch.path, NULL, &state, &rig->diagnostics) == -ENOTDIR);
 	CHECK(state_says(rig, "/leases"));
 	CHECK(unlink(scratch_at(&rig->scratch, "leases")) == 0 && !state);
 
 	if (chown(scratch_mkdir(&rig->scratch, "leases"), 12345, (gid_t)-1) == 0)
-		CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -EPERM && !state);
+		CHECK(state_open(rig->scratch.path, NULL, &state, &rig->diagnostics) == -EPERM &&
+		      !state);
 	state_rig_free(rig);
 }
 

@@ -255,8 +255,8 @@ static struct state *open_after_reboot(struct rig *rig)
 	snprintf(command, sizeof(command), "rm -rf %s", scratch_at(&rig->scratch, "run"));
 	CHECK(system(command) == 0);
 	scratch_mkdir(&rig->scratch, "run");
-	CHECK(state_open_both(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"),
-			      &state, &rig->diagnostics) == 0);
+	CHECK(state_open(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"), &state,
+			 &rig->diagnostics) == 0);
 	return state;
 }
 
@@ -295,8 +295,8 @@ TEST(a_next_id_of_an_older_daemon_is_continued)
 	scratch_mkdir(&rig->scratch, "run/leases");
 	scratch_write(&rig->scratch, "run/leases/2255873.json", "{}");
 	scratch_write(&rig->scratch, "run/next-id", "2256897\n");
-	CHECK(state_open_both(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"),
-			      &state, &rig->diagnostics) == 0);
+	CHECK(state_open(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"), &state,
+			 &rig->diagnostics) == 0);
 	CHECK(state_first_id(state) == 2256897 && rig->diagnostics.n == 0);
 	state_close(state);
 	state_rig_free(rig);
@@ -311,8 +311,8 @@ TEST(a_damaged_next_id_is_replaced_by_that_of_the_state_directory)
 	scratch_mkdir(&rig->scratch, "run");
 	scratch_write(&rig->scratch, "lib/next-id", "700\n");
 	scratch_write(&rig->scratch, "run/next-id", "x\n");
-	CHECK(state_open_both(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"),
-			      &state, &rig->diagnostics) == 0);
+	CHECK(state_open(scratch_at(&rig->scratch, "run"), scratch_at(&rig->scratch, "lib"), &state,
+			 &rig->diagnostics) == 0);
 	CHECK(state_first_id(state) == 700 && state_says(rig, "/next-id: "));
 	state_close(state);
 	state_rig_free(rig);
@@ -323,8 +323,8 @@ TEST(a_state_directory_that_cannot_be_used_does_not_prevent_the_start)
 	struct rig *rig = state_rig_new();
 	struct state *state;
 
-	CHECK(state_open_both(rig->scratch.path, scratch_at(&rig->scratch, "none"), &state,
-			      &rig->diagnostics) == 0);
+	CHECK(state_open(rig->scratch.path, scratch_at(&rig->scratch, "none"), &state,
+			 &rig->diagnostics) == 0);
 	CHECK(state_says(rig, "/none: ") && !diagnostics_have_errors(&rig->diagnostics));
 	CHECK(state_first_id(state) == 1 && state_ids_until(state, 1) == 0);
 	state_close(state);
