@@ -3,9 +3,7 @@
 /* What users held, waited for and were refused, from ReadUsage. */
 
 #include <errno.h>
-#include <stdlib.h>
 
-#include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/read.h"
 
@@ -15,8 +13,6 @@ struct gpuarb_usage {
 	const struct gpuarb_usage_row *rows;
 	size_t n;
 };
-
-DEFINE_CLEANUP(struct gpuarb_usage *, gpuarb_usage_free)
 
 static const struct field usage_row_fields[] = {
 	FIELD('s', "tenant", gpuarb_usage_row, tenant),
@@ -45,38 +41,23 @@ static const struct argument arguments[] = {
 	{ .dictionary = &usage_dictionary },
 };
 
-static int usage_new(struct gpuarb *gpuarb, uint64_t since, struct gpuarb_usage **ret)
-{
-	_cleanup_(gpuarb_usage_freep) struct gpuarb_usage *usage = calloc(1, sizeof(*usage));
-	_cleanup_(free_message) DBusMessage *call = NULL;
-	int r;
-
-	if (!usage)
-		return -ENOMEM;
-	r = call_new(GPUARB_PATH, GPUARB_INTERFACE, "ReadUsage", &call, DBUS_TYPE_UINT64, &since,
-		     DBUS_TYPE_INVALID);
-	if (r >= 0)
-		r = call_read(gpuarb, call, arguments, ARRAY_SIZE(arguments), &usage->arena, usage);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(usage);
-	return 0;
-}
-
 GPUARB_EXPORT int gpuarb_read_usage(struct gpuarb *gpuarb, uint64_t since,
 				    struct gpuarb_usage **ret)
 {
+	void *usage;
+	int r;
+
 	HANDLE_BEGIN(gpuarb && ret, gpuarb);
-	return handle_end(gpuarb, usage_new(gpuarb, since, ret));
+	r = call_read(gpuarb, "ReadUsage", DBUS_TYPE_UINT64, &since, arguments,
+		      ARRAY_SIZE(arguments), sizeof(**ret), &usage);
+	if (r >= 0)
+		*ret = usage;
+	return handle_end(gpuarb, r);
 }
 
 GPUARB_EXPORT void gpuarb_usage_free(struct gpuarb_usage *usage)
 {
-	if (!usage)
-		return;
-
-	arena_clear(&usage->arena);
-	free(usage);
+	arena_object_free(usage);
 }
 
 GPUARB_EXPORT const struct gpuarb_usage_row *gpuarb_usage_get(const struct gpuarb_usage *usage,

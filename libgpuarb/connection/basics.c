@@ -67,6 +67,13 @@ void arena_clear(struct arena *arena)
 	}
 }
 
+void arena_object_free(void *object)
+{
+	if (object)
+		arena_clear(object);
+	free(object);
+}
+
 void arena_take(struct arena *arena, struct arena *from)
 {
 	arena_clear(arena);

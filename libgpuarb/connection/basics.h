@@ -57,6 +57,10 @@ char *arena_string(struct arena *arena, const char *string);
 void *arena_copy(struct arena *arena, const void *data, size_t n, size_t size);
 void arena_clear(struct arena *arena); /* frees everything; the arena is empty afterwards */
 
+/* Frees an object of malloc(3) that begins with its arena. NULL is allowed. */
+void arena_object_free(void *object);
+DEFINE_CLEANUP(void *, arena_object_free)
+
 /* Frees what *arena has and moves the allocations of *from there. */
 void arena_take(struct arena *arena, struct arena *from);
 

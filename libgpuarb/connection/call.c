@@ -217,21 +217,29 @@ int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, D
 	return r;
 }
 
-int call_read(struct gpuarb *gpuarb, DBusMessage *call, const struct argument *arguments, size_t n,
-	      struct arena *arena, void *object)
+int call_read(struct gpuarb *gpuarb, const char *method, int type, const void *value,
+	      const struct argument *arguments, size_t n, size_t size, void **ret)
 {
-	_cleanup_(free_message) DBusMessage *answer = NULL;
-	const char *method = dbus_message_get_member(call), *key = NULL;
+	_cleanup_(free_message) DBusMessage *call = NULL, *answer = NULL;
+	_cleanup_(arena_object_freep) void *object = calloc(1, size);
 	char signature[4 * sizeof("aa{sv}")] = "";
-	int r;
+	const char *key = NULL;
+	int r = -ENOMEM;
 
 	for (size_t i = 0; i < n; i++)
 		strcat(signature, arguments[i].count_offset > 0 ? "aa{sv}" : "a{sv}");
-	r = call_send(gpuarb, call, signature, &answer);
+	if (object)
+		r = call_new(GPUARB_PATH, GPUARB_INTERFACE, method, &call, type, value,
+			     DBUS_TYPE_INVALID);
+	if (r >= 0)
+		r = call_send(gpuarb, call, signature, &answer);
 	if (r < 0)
 		return r;
-	r = read_arguments(answer, arguments, n, arena, object, &key);
-	return r == -EPROTO ? fail_answer(gpuarb, method, key) : r;
+	r = read_arguments(answer, arguments, n, object, object, &key);
+	if (r < 0)
+		return r == -EPROTO ? fail_answer(gpuarb, method, key) : r;
+	*ret = TAKE_PTR(object);
+	return 0;
 }
 
 int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,

@@ -3,9 +3,7 @@
 /* What happened since gpuarbd was started, from ReadCounters. */
 
 #include <errno.h>
-#include <stdlib.h>
 
-#include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/read.h"
 
@@ -16,8 +14,6 @@ struct gpuarb_counters {
 	size_t n_rows, n_durations;
 	uint64_t since;
 };
-
-DEFINE_CLEANUP(struct gpuarb_counters *, gpuarb_counters_free)
 
 static const struct field refused_fields[] = {
 	FIELD('s', "reason", gpuarb_refused, reason),
@@ -68,40 +64,24 @@ static bool durations_are_complete(const struct gpuarb_counters *counters)
 	return true;
 }
 
-static int counters_new(struct gpuarb *gpuarb, struct gpuarb_counters **ret)
-{
-	_cleanup_(gpuarb_counters_freep) struct gpuarb_counters *counters =
-		calloc(1, sizeof(*counters));
-	_cleanup_(free_message) DBusMessage *call = NULL;
-	int r;
-
-	if (!counters)
-		return -ENOMEM;
-	r = call_new(GPUARB_PATH, GPUARB_INTERFACE, "ReadCounters", &call, DBUS_TYPE_INVALID);
-	if (r >= 0)
-		r = call_read(gpuarb, call, arguments, ARRAY_SIZE(arguments), &counters->arena,
-			      counters);
-	if (r >= 0 && !durations_are_complete(counters))
-		r = fail_answer(gpuarb, "ReadCounters", "counts");
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(counters);
-	return 0;
-}
-
 GPUARB_EXPORT int gpuarb_read_counters(struct gpuarb *gpuarb, struct gpuarb_counters **ret)
 {
+	_cleanup_(arena_object_freep) void *counters = NULL;
+	int r;
+
 	HANDLE_BEGIN(gpuarb && ret, gpuarb);
-	return handle_end(gpuarb, counters_new(gpuarb, ret));
+	r = call_read(gpuarb, "ReadCounters", DBUS_TYPE_INVALID, NULL, arguments,
+		      ARRAY_SIZE(arguments), sizeof(**ret), &counters);
+	if (r >= 0 && !durations_are_complete(counters))
+		r = fail_answer(gpuarb, "ReadCounters", "counts");
+	if (r >= 0)
+		*ret = TAKE_PTR(counters);
+	return handle_end(gpuarb, r);
 }
 
 GPUARB_EXPORT void gpuarb_counters_free(struct gpuarb_counters *counters)
 {
-	if (!counters)
-		return;
-
-	arena_clear(&counters->arena);
-	free(counters);
+	arena_object_free(counters);
 }
 
 GPUARB_EXPORT const struct gpuarb_counters_row *

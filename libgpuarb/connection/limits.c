@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/read.h"
 
@@ -15,8 +14,6 @@ struct gpuarb_limits {
 	struct gpuarb_limits_row *rows;
 	size_t n;
 };
-
-DEFINE_CLEANUP(struct gpuarb_limits *, gpuarb_limits_free)
 
 static const struct field value_fields[] = {
 	FIELD('u', "max-calls-per-user", gpuarb_limit_values, calls),
@@ -63,39 +60,26 @@ static const struct argument arguments[] = {
 	ARGUMENT_ROWS(&row_dictionary, gpuarb_limits, rows, n),
 };
 
-static int limits_new(struct gpuarb *gpuarb, struct gpuarb_limits **ret)
-{
-	_cleanup_(gpuarb_limits_freep) struct gpuarb_limits *limits = calloc(1, sizeof(*limits));
-	_cleanup_(free_message) DBusMessage *call = NULL;
-	int r;
-
-	if (!limits)
-		return -ENOMEM;
-	r = call_new(GPUARB_PATH, GPUARB_INTERFACE, "ReadLimits", &call, DBUS_TYPE_INVALID);
-	if (r >= 0)
-		r = call_read(gpuarb, call, arguments, ARRAY_SIZE(arguments), &limits->arena,
-			      limits);
-	if (r < 0)
-		return r;
-	if (limits->n > 0)
-		qsort(limits->rows, limits->n, sizeof(*limits->rows), row_compare);
-	*ret = TAKE_PTR(limits);
-	return 0;
-}
-
 GPUARB_EXPORT int gpuarb_read_limits(struct gpuarb *gpuarb, struct gpuarb_limits **ret)
 {
+	struct gpuarb_limits *limits;
+	void *object;
+	int r;
+
 	HANDLE_BEGIN(gpuarb && ret, gpuarb);
-	return handle_end(gpuarb, limits_new(gpuarb, ret));
+	r = call_read(gpuarb, "ReadLimits", DBUS_TYPE_INVALID, NULL, arguments,
+		      ARRAY_SIZE(arguments), sizeof(*limits), &object);
+	if (r < 0)
+		return handle_end(gpuarb, r);
+	*ret = limits = object;
+	if (limits->n > 0)
+		qsort(limits->rows, limits->n, sizeof(*limits->rows), row_compare);
+	return handle_end(gpuarb, 0);
 }
 
 GPUARB_EXPORT void gpuarb_limits_free(struct gpuarb_limits *limits)
 {
-	if (!limits)
-		return;
-
-	arena_clear(&limits->arena);
-	free(limits);
+	arena_object_free(limits);
 }
 
 GPUARB_EXPORT const struct gpuarb_limit_values *

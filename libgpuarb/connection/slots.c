@@ -60,11 +60,7 @@ GPUARB_EXPORT int gpuarb_read_slots(struct gpuarb *gpuarb, const char *gpu,
 
 GPUARB_EXPORT void gpuarb_slots_free(struct gpuarb_slots *slots)
 {
-	if (!slots)
-		return;
-
-	arena_clear(&slots->arena);
-	free(slots);
+	arena_object_free(slots);
 }
 
 GPUARB_EXPORT const struct gpuarb_queue_slot *gpuarb_slots_get(const struct gpuarb_slots *slots,

@@ -219,11 +219,7 @@ GPUARB_EXPORT int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret)
 
 GPUARB_EXPORT void gpuarb_view_free(struct gpuarb_view *view)
 {
-	if (!view)
-		return;
-
-	arena_clear(&view->arena);
-	free(view);
+	arena_object_free(view);
 }
 
 GPUARB_EXPORT const char *gpuarb_view_version(const struct gpuarb_view *view)

@@ -324,10 +324,15 @@ int apply_queue(const struct apply *apply, uint32_t queue)
 
 /* ---- single queues ---------------------------------------------------------------------- */
 
-static int check_partition(const struct apply *apply, size_t i)
+/* Finds the queues, for partition i of the lease. */
+static int refresh_partition(const struct apply *apply, size_t i)
 {
+	int r = check_lease(apply);
+
+	if (r < 0)
+		return r;
 	if (i < apply->lease->n_partitions)
-		return 0;
+		return refresh(apply);
 	return fail(apply->gpuarb, -EINVAL,
 		    "lease %" PRIu64 " has %zu partitions: there is no partition %zu",
 		    apply->lease->id, apply->lease->n_partitions, i);
@@ -338,11 +343,7 @@ int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t m
 	size_t n = 0;
 	int r;
 
-	r = check_lease(apply);
-	if (r >= 0)
-		r = check_partition(apply, i);
-	if (r >= 0)
-		r = refresh(apply);
+	r = refresh_partition(apply, i);
 	if (r < 0)
 		return r;
 
@@ -405,6 +406,10 @@ static int read_own(const struct apply *apply, struct mask_cache_entry *entry, c
 static int find_queue(const struct apply *apply, size_t i, uint32_t queue,
 		      struct mask_cache_entry **ret)
 {
+	int r = refresh_partition(apply, i);
+
+	if (r < 0)
+		return r;
 	*ret = mask_cache_find(apply->mask_cache, i, queue);
 	return *ret ? 0
 		    : fail(apply->gpuarb, -ENOENT,
@@ -419,13 +424,7 @@ int apply_pause(const struct apply *apply, size_t i, uint32_t queue, bool paused
 	_cleanup_(close_fd) int fd = -1;
 	int r;
 
-	r = check_lease(apply);
-	if (r >= 0)
-		r = check_partition(apply, i);
-	if (r >= 0)
-		r = refresh(apply);
-	if (r >= 0)
-		r = find_queue(apply, i, queue, &entry);
+	r = find_queue(apply, i, queue, &entry);
 	if (r < 0)
 		return r;
 	fd = apply->driver->open(apply->driver->userdata);
@@ -445,17 +444,9 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 	struct mask_cache_entry *entry, before;
 	int r;
 
-	r = check_lease(apply);
-	if (r >= 0)
-		r = check_partition(apply, i);
+	r = find_queue(apply, i, queue, &entry);
 	if (r >= 0)
 		r = check_inherited(apply);
-	if (r >= 0)
-		r = refresh(apply);
-	if (r < 0)
-		return r;
-
-	r = find_queue(apply, i, queue, &entry);
 	if (r < 0)
 		return r;
 	before = *entry;
