@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "client/doctor/doctor.h"
 #include "client/output/print.h"
@@ -14,18 +13,37 @@
 #define TOPOLOGY "/sys/class/kfd/kfd/topology"
 #define PARAMETERS "/sys/module/amdgpu/parameters"
 
+/* The newest driver in tests/system/kernel: tests/lint/check-limits.sh compares the number. */
+#define TRIED_LINUX "6.12"
+
+static bool is_newer(const char *release)
+{
+	unsigned major = 0, minor = 0, tried_major = 0, tried_minor = 0;
+
+	(void)sscanf(TRIED_LINUX, "%u.%u", &tried_major, &tried_minor);
+	return sscanf(release, "%u.%u", &major, &minor) == 2 &&
+	       (major > tried_major || (major == tried_major && minor > tried_minor));
+}
+
+/* KFD tells its own version only to those who open /dev/kfd. */
 static void describe_gpus(struct doctor *doctor)
 {
-	char version[64] = "", shown[72] = "";
-	struct utsname system;
+	char version[64] = "", shown[72] = "", release[72] = "";
+	bool own; /* built outside of the kernel (DKMS): only such a driver has the file */
 
-	/* The file exists only for a driver that was built outside of the kernel (DKMS). */
-	if (doctor_read_line(doctor, "/sys/module/amdgpu/version", version, sizeof(version)) == 0)
+	own = doctor_read_line(doctor, "/sys/module/amdgpu/version", version, sizeof(version)) == 0;
+	if (own)
 		snprintf(shown, sizeof(shown), " %s", version);
-	uname(&system);
-	report(doctor, MARK_OK, "amdgpu%s of Linux %s; KFD has %zu GPU%s", shown, system.release,
+	(void)doctor_read_line(doctor, "/proc/sys/kernel/osrelease", release, sizeof(release));
+	report(doctor, MARK_OK, "amdgpu%s of Linux %s; KFD has %zu GPU%s", shown, release,
 	       doctor->n_gpus, print_s(doctor->n_gpus));
 	means(doctor, "These GPUs can be leased, and programs can compute on them.");
+	if (own || !is_newer(release))
+		return;
+	report(doctor, MARK_NOTE, "the amdgpu of Linux %s is newer than this gpuarb", release);
+	means(doctor, "gpuarb was tried with the drivers of Linux up to " TRIED_LINUX
+		      ". This one may treat masks in another way.");
+	advise(doctor, "Run a program in a lease, and compare its masks: gpuarbctl verify.");
 }
 
 /* The gpuarbd of another bus is usually one with --simulate. */

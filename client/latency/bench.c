@@ -11,30 +11,11 @@
 
 #include "client/launch/grant.h"
 #include "client/launch/session.h"
+#include "client/launch/signals.h"
 #include "client/output/fail.h"
 #include "util/base.h"
 
-static void ending_signals(sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-}
-
-/* From here on SIGINT and SIGTERM are read, here and in threads that start later. */
-static int watch_open(struct gpuarb_lease *lease, struct watch *ret)
-{
-	sigset_t set;
-	int fd;
-
-	ending_signals(&set);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	*ret = (struct watch){ fd, lease, gpuarb_lease_generation(lease) };
-	return 0;
-}
+static const int ending[] = { SIGINT, SIGTERM, 0 };
 
 /* A second signal ends the clean-up. */
 static void watch_done(struct watch *watch)
@@ -46,7 +27,9 @@ static void watch_done(struct watch *watch)
 		return;
 	while (read(watch->signals, &info, sizeof(info)) > 0)
 		;
-	ending_signals(&set);
+	sigemptyset(&set);
+	for (const int *number = ending; *number; number++)
+		sigaddset(&set, *number);
 	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
 	close(watch->signals);
 	watch->signals = -1;
@@ -111,10 +94,12 @@ int bench_failed(const struct command *command, const struct bench *bench, int e
 
 int bench_watch(const struct command *command, struct bench *bench)
 {
-	int r = watch_open(bench->lease, &bench->watch);
+	int signals = signals_open(command, ending, NULL);
 
-	if (r < 0)
-		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(-r));
+	if (signals < 0)
+		return EXIT_FAILED;
+	bench->watch = (struct watch){ signals, bench->lease,
+				       gpuarb_lease_generation(bench->lease) };
 	bench->stop = (struct stop){ watch_wait, &bench->watch };
 	return EXIT_OK;
 }

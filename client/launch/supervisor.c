@@ -12,15 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/launch/signals.h"
 #include "client/output/fail.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
 
 #define PREFIX "gpuarbctl run: " /* standard error is shared with the command */
 
-static const int watched_signals[] = {
-	SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2
-};
+static const int watched_signals[] = { SIGCHLD, SIGHUP,  SIGINT,  SIGQUIT,
+				       SIGTERM, SIGUSR1, SIGUSR2, 0 };
 
 struct run {
 	const struct supervisor *supervisor;
@@ -38,23 +38,6 @@ struct run {
 static bool is_state(const struct run *run, const char *state)
 {
 	return strcmp(gpuarb_lease_state(run->supervisor->lease), state) == 0;
-}
-
-/* Where the caller ignores SIGCHLD, the kernel would reap the command and tell nobody. */
-static int watch_signals(struct run *run)
-{
-	const struct sigaction deliver = { .sa_handler = SIG_DFL };
-	sigset_t set;
-
-	if (sigaction(SIGCHLD, &deliver, &run->on_child) < 0)
-		return -errno;
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(watched_signals); i++)
-		sigaddset(&set, watched_signals[i]);
-	if (sigprocmask(SIG_BLOCK, &set, &run->unblocked) < 0)
-		return -errno;
-	run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return run->signals < 0 ? -errno : 0;
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
@@ -234,13 +217,15 @@ static bool act(struct run *run, int *ret)
 
 int supervisor_run(const struct supervisor *supervisor)
 {
+	const struct sigaction deliver = { .sa_handler = SIG_DFL };
 	struct run run = { .supervisor = supervisor };
 	int r, code;
 
-	r = watch_signals(&run);
-	if (r < 0)
-		return fail(supervisor->command, EXIT_RUN_FAILED, "cannot read signals: %s",
-			    strerror(-r));
+	/* Where the caller ignores SIGCHLD, the kernel would reap the command and tell nobody. */
+	sigaction(SIGCHLD, &deliver, &run.on_child);
+	run.signals = signals_open(supervisor->command, watched_signals, &run.unblocked);
+	if (run.signals < 0)
+		return EXIT_RUN_FAILED;
 	code = start(&run);
 	if (code != EXIT_OK)
 		return code;

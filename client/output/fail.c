@@ -109,12 +109,10 @@ static bool take_facts(const struct gpuarb_refusal *row, const struct gpuarb_ref
 
 	if (reason < 0 || resource < 0 || fits < 0 ||
 	    (!*facts->resource && !*facts->key && reason != REASON_EXCLUSIVE &&
-	     reason != REASON_GRAPHICS))
-		return false;
-	if (resource == RESOURCE_EXCLUSIVE &&
-	    (row->asked > EXCLUSIVE_ACTIVE || facts->limit > EXCLUSIVE_ACTIVE))
-		return false;
-	if (resource == RESOURCE_CLASS && (asked < 0 || limit < 0))
+	     reason != REASON_GRAPHICS) ||
+	    (resource == RESOURCE_EXCLUSIVE &&
+	     (row->asked > EXCLUSIVE_ACTIVE || facts->limit > EXCLUSIVE_ACTIVE)) ||
+	    (resource == RESOURCE_CLASS && (asked < 0 || limit < 0)))
 		return false;
 	*ret = (struct refusal){
 		.reason = (enum reason)reason,

@@ -4,27 +4,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "client/output/fail.h"
 #include "client/launch/grant.h"
+#include "client/launch/signals.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
-
-/* From here on SIGINT and SIGTERM are read from a descriptor. */
-static int read_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
 
 static void print_change(struct gpuarb_lease *lease, void *userdata)
 {
@@ -103,6 +90,7 @@ static int hold(struct command *command, struct gpuarb_lease *lease, int signals
 
 int run_reserve(struct command *command)
 {
+	static const int ending[] = { SIGINT, SIGTERM, 0 };
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	int r, signals;
 
@@ -111,9 +99,9 @@ int run_reserve(struct command *command)
 		return r;
 
 	/* Until here a signal ends the program and with it the lease. */
-	signals = read_signals();
+	signals = signals_open(command, ending, NULL);
 	if (signals < 0)
-		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(errno));
+		return EXIT_FAILED;
 
 	r = grant_print(command, lease, "", stdout);
 	if (r == EXIT_OK)

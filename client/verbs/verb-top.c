@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "client/launch/session.h"
+#include "client/launch/signals.h"
 #include "client/output/fail.h"
 #include "client/output/table.h"
 #include "client/output/observed.h"
@@ -476,21 +476,6 @@ static void attend(int signals, pid_t painter, int keys)
 	}
 }
 
-/* Blocks the signals that end a program, and returns a descriptor to read them from. */
-static int take_signals(sigset_t *ret_before)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
-	if (sigprocmask(SIG_BLOCK, &set, ret_before) < 0)
-		return -errno;
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 /* Leaves the alternate screen once the painter has ended. A painter that failed has left it and
  * printed the error. */
 static int end_painter(pid_t pid)
@@ -515,6 +500,7 @@ static int no_painter(const struct command *command)
 
 static int show(struct command *command)
 {
+	static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD, 0 };
 	struct sigaction action = { .sa_handler = on_keys };
 	struct termios before, raw;
 	sigset_t mask;
@@ -524,10 +510,9 @@ static int show(struct command *command)
 	if (tcgetattr(STDIN_FILENO, &before) < 0)
 		return fail(command, EXIT_FAILED, "cannot read the settings of the terminal: %s",
 			    strerror(errno));
-	signals = take_signals(&mask);
+	signals = signals_open(command, watched, &mask);
 	if (signals < 0)
-		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(errno));
-
+		return EXIT_FAILED;
 	if (pipe2(keys, O_CLOEXEC | O_NONBLOCK) < 0)
 		return fail(command, EXIT_FAILED, "cannot make a pipe: %s", strerror(errno));
 	sigaction(SIGUSR1, &action, NULL);

@@ -7,6 +7,7 @@
 dir=$(mktemp -d) || exit 1
 failed=0
 bus_pid='' daemon_pid='' holder=''
+patience=240 # seconds, for a command or an event: only a failure takes so long, however loaded the machine is
 
 rig_clean()
 {
@@ -42,7 +43,7 @@ ends()
 	local wanted=$1 code
 	shift
 	said="gpuarbctl $*"
-	timeout 60 "$GPUARBCTL" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	timeout "$patience" "$GPUARBCTL" "$@" >"$dir/out" 2>"$dir/err" </dev/null
 	code=$?
 	[ "$code" = "$wanted" ] || complain "$said: ended with $code, not $wanted"
 }
@@ -106,13 +107,13 @@ rig_start_daemon()
 	exec 8< <(exec dbus-monitor --address "$GPUARB_BUS_ADDRESS" \
 		"type='signal',member='NameOwnerChanged',arg0='org.gpuarb.Arbiter1'")
 	watch=$!
-	read -r -t 60 line <&8 # it has connected and listens
+	read -r -t "$patience" line <&8 # it has connected and listens
 	mkdir -p "$dir/run"
 	RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$@" \
 		--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --config="$dir/gpuarbd.conf" \
 		--tenants="$dir/tenants.d" 2>"$dir/daemon.err" &
 	daemon_pid=$!
-	while read -r -t 60 line <&8; do
+	while read -r -t "$patience" line <&8; do
 		case $line in *member=NameOwnerChanged*) break ;; esac
 	done
 	kill "$watch"
@@ -138,7 +139,7 @@ list_becomes()
 	! listed "$1" || return 0
 	exec {events}< <(exec "$GPUARBCTL" monitor 2>/dev/null)
 	watch=$!
-	while [ -z "$so" ] && read -r -t 60 _ <&"$events"; do
+	while [ -z "$so" ] && read -r -t "$patience" _ <&"$events"; do
 		! listed "$1" || so=yes
 	done
 	kill "$watch" 2>/dev/null
@@ -153,7 +154,7 @@ hold()
 	exec 9< <(exec "$GPUARBCTL" "$@" 2>"$dir/hold.err")
 	holder=$!
 	held=
-	read -r -t 60 held <&9
+	read -r -t "$patience" held <&9
 	: >"$dir/out"
 	cp "$dir/hold.err" "$dir/err"
 }

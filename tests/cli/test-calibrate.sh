@@ -37,7 +37,7 @@ ends 2 calibrate --html="$dir/both" --submit-file="$dir/both"
 ends 0 calibrate --help
 out_has '--gpu'
 ends 5 calibrate
-timeout 60 "$without" calibrate --json >"$dir/out" 2>"$dir/err"
+timeout "$patience" "$without" calibrate --json >"$dir/out" 2>"$dir/err"
 check 'without HIP nothing is measured' test $? = 1
 json_err '.error | test("libamdhip64-dev")'
 
@@ -228,7 +228,7 @@ probes silent 1
 probes no-first-slot 3
 ends 2 verify --probe
 ends 1 verify --probe 999
-timeout 60 "$without" verify --probe "$id" >"$dir/out" 2>"$dir/err"
+timeout "$patience" "$without" verify --probe "$id" >"$dir/out" 2>"$dir/err"
 check 'without HIP nothing is probed' test $? = 1
 check 'the lease is left' test "$("$GPUARBCTL" list --json | jq length)" = 1
 let_go TERM "$holder"
@@ -248,7 +248,7 @@ no_lease
 
 exec 9< <(LATENCY_MODEL=blocks exec "$GPUARBCTL" calibrate --quick --json 2>&1)
 holder=$!
-while read -r -t 60 line <&9 && [ "$line" != blocks ]; do :; done
+while read -r -t "$patience" line <&9 && [ "$line" != blocks ]; do :; done
 check 'it measures' test "$line" = blocks
 kill -INT "$holder"
 cat <&9 >"$dir/out"

@@ -483,13 +483,17 @@ read -r -t 60 line <&7
 printf '%s\n' "$line" >"$dir/out"
 said='gpuarbctl monitor --json'
 json_out '.event == "watching" and (.time | test("^20[0-9-]+T[0-9:.]+Z$"))'
-ends 0 run --cus=1 --queues=2 --name=short -- true
+mkfifo "$dir/release"
+"$GPUARBCTL" run --cus=1 --queues=2 --name=short -- cat "$dir/release" &
+short=$!
 while read -r -t 60 line <&7; do
 	[[ $line != *'"lease-added"'* ]] || break
 done
 printf '%s\n' "$line" >"$dir/out"
 said='gpuarbctl monitor --json'
 json_out '.name == "short" and .state == "granted"'
+echo >"$dir/release"
+check "$said: run ends" wait "$short"
 kill "$watcher"
 exec 7< <(exec "$GPUARBCTL" list -w --columns=id,state --no-legend)
 watcher=$!

@@ -27,6 +27,38 @@ TEST(a_driver_with_gpus_is_fine)
 	patient_done(&patient);
 }
 
+TEST(a_driver_of_a_newer_kernel_is_noted)
+{
+	static const struct {
+		const char *release;
+		bool newer;
+	} cases[] = {
+		{ "6.1.0-56-amd64\n", false }, { "6.12.999+deb13-amd64\n", false },
+		{ "6.13.0\n", true },          { "7.0-rc1\n", true },
+		{ "5.99.1\n", false },         { "next\n", false },
+	};
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, vii, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		patient_put(&patient, "proc/sys/kernel/osrelease", cases[i].release);
+		examine(&patient, check_kernel);
+		CHECK(patient.doctor.n_findings == 1 + (size_t)cases[i].newer);
+	}
+
+	patient_put(&patient, "proc/sys/kernel/osrelease", "6.16.3-cloud\n");
+	examine(&patient, check_kernel);
+	CHECK(advises(finding_of(&patient, MARK_NOTE, "6.16.3-cloud"), "verify"));
+	CHECK(!doctor_has_problems(&patient.doctor));
+
+	/* A driver of its own has another version than the kernel. */
+	patient_put(&patient, "sys/module/amdgpu/version", "6.12.12\n");
+	examine(&patient, check_kernel);
+	only(&patient, MARK_OK, "amdgpu 6.12.12 of Linux 6.16.3-cloud;");
+	patient_done(&patient);
+}
+
 TEST(a_missing_driver_and_a_driver_without_kfd_are_distinguished)
 {
 	struct patient patient;

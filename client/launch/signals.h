@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include <signal.h>
+
+struct command;
+
+/* Blocks these signals, up to a 0, from here on and in threads that start later. ret_before, which may be NULL:
+ * the mask before. Returns a non-blocking descriptor to read them from; -1: a failure that is printed. */
+int signals_open(const struct command *command, const int *numbers, sigset_t *ret_before);
