@@ -92,10 +92,10 @@ denies_when_polkit_dies()
 		ended drain 4 && gpu_is false
 }
 
-# polkit is started again by the next question.
+# The next question starts polkit again, or systemd does (Restart= of newer releases).
 lets_when_polkit_is_back()
 {
-	soon as carol gpuarbctl drain 0 && as carol gpuarbctl undrain 0
+	soon as carol gpuarbctl drain 0 && soon as carol gpuarbctl undrain 0
 }
 
 denies_when_polkit_is_slow()
