@@ -305,16 +305,24 @@ void rig_start(struct rig *rig, const char *hardware)
 	rig_await(rig, "READY=1");
 }
 
+/* The exit status, or 128 and a signal, and forgets what it said to its manager. */
+static int end_of_daemon(struct rig *rig)
+{
+	int status = rig_await_end(rig->daemon);
+	char byte;
+
+	while (recv(rig->notify, &byte, sizeof(byte), MSG_DONTWAIT) >= 0)
+		continue;
+	rig->daemon = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 int rig_try_start(struct rig *rig, const char *hardware)
 {
-	int status;
-
 	spawn(rig, hardware);
 	if (await(rig, "READY=1"))
 		return RIG_READY;
-	status = rig_await_end(rig->daemon);
-	rig->daemon = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return end_of_daemon(rig);
 }
 
 int rig_start_fails(struct rig *rig, const char *hardware)
@@ -325,20 +333,18 @@ int rig_start_fails(struct rig *rig, const char *hardware)
 	return status;
 }
 
+int rig_try_stop(struct rig *rig)
+{
+	CHECK(kill(rig->daemon, SIGTERM) == 0);
+	return end_of_daemon(rig);
+}
+
 void rig_stop(struct rig *rig)
 {
-	int status;
-
-	if (rig->manager > 0) {
+	if (rig->manager > 0)
 		rig_stop_manager(rig);
-		return;
-	}
-	CHECK(kill(rig->daemon, SIGTERM) == 0);
-	status = rig_await_end(rig->daemon);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	while (recv(rig->notify, &status, sizeof(status), MSG_DONTWAIT) >= 0)
-		continue;
-	rig->daemon = 0;
+	else
+		CHECK(rig_try_stop(rig) == 0);
 }
 
 void rig_kill(struct rig *rig)

@@ -59,6 +59,9 @@ int rig_start_fails(struct rig *rig, const char *hardware);
 /* SIGTERM; it must exit with 0, and forget what its manager stored. */
 void rig_stop(struct rig *rig);
 
+/* SIGTERM to one without a manager: its exit status, or 128 and a signal. */
+int rig_try_stop(struct rig *rig);
+
 /* SIGKILL. */
 void rig_kill(struct rig *rig);
 

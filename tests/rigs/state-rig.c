@@ -73,7 +73,7 @@ struct state *open_state(struct rig *rig)
 {
 	struct state *state = NULL;
 
-	CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == 0);
+	CHECK(state_open(rig->scratch.path, NULL, &state, &rig->diagnostics) == 0);
 	return state;
 }
 
