@@ -83,13 +83,18 @@ plans
 json '[.tasks[] | .name, .wcet_usec] == ["a_kernel_that_has_a_very_long_name"[-32:], 5,
 	"a_kernel_that_has_a_very_long_name"[-30:] + ".2", 6, "other", 7]'
 
-# Two frames after a first one: each is two kernels of one name.
+# Two frames after a first one: each is two kernels of one name. HIP's times can be too long where an end came
+# late (README.md, «Simulate time»), as on a busy machine: the times of one of ten runs are the emulator's.
 program=(sh -c 'echo frames 2 | "$@"' sh "$CLIENT_REALTIME" --plain 60)
-ends 0 --runs=1 --sizes=4 --json -- "${program[@]}"
+for attempt in 1 2 3 4 5 6 7 8 9 last; do
+	ends 0 --runs=1 --sizes=4 --json -- "${program[@]}"
+	longest=$(awk -F'\t' 'NR > 1 && $6 != 64 || $5 == 1 { if ($8 > most) most = $8 } END { print most }' \
+		/sys/kernel/debug/kfdsim/dispatches)
+	if [ "$attempt" = last ] || jq -e ".kernels[0].sizes[0].alone.longest_nsec == $longest" "$stage/out" >/dev/null
+	then break; fi
+done
 json '.gpu == "0000:03:00.0" and .emulated and .runs == 1 and .margin_percent == null'
 json '.kernels | length == 1 and .[0].name == "_Z4spinPj"'
-longest=$(awk -F'\t' 'NR > 1 && $6 != 64 || $5 == 1 { if ($8 > most) most = $8 } END { print most }' \
-	/sys/kernel/debug/kfdsim/dispatches)
 json ".kernels[0].sizes == [{effective_cus: 60, alone: {count: 6, longest_nsec: $longest},
 	beside: {count: 0, longest_nsec: null}}]"
 json '.host_submission | .count == 3 and .longest_nsec > 0'
