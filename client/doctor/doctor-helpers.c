@@ -28,19 +28,6 @@ static const struct helper {
 	  "cap = yes has no effect on units that were not started by gpuarbctl run." },
 };
 
-static bool find_unit(const struct doctor *doctor, const char *unit, char ret[static DOCTOR_PATH])
-{
-	static const char *const places[] = {
-		"/etc/systemd/system", "/run/systemd/system",     "/usr/local/lib/systemd/system",
-		"/lib/systemd/system", "/usr/lib/systemd/system",
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (access(doctor_path(doctor, ret, "%s/%s", places[i], unit), F_OK) == 0)
-			return true;
-	return false;
-}
-
 /* The program of a service: the first word after ExecStart=. "": the file does not tell it, or not
  * with its path. */
 static void find_program(const char *path, char *ret, size_t size)
@@ -65,9 +52,9 @@ static bool judge_program(struct doctor *doctor, const struct helper *helper)
 	char unit[64], path[DOCTOR_PATH], program[DOCTOR_PATH - 64];
 
 	snprintf(unit, sizeof(unit), "%s@.service", helper->name);
-	if (!find_unit(doctor, unit, path)) {
+	if (!doctor_find_unit(doctor, unit, path)) {
 		snprintf(unit, sizeof(unit), "%s.service", helper->name);
-		if (!find_unit(doctor, unit, path)) {
+		if (!doctor_find_unit(doctor, unit, path)) {
 			report(doctor, MARK_PROBLEM, "%s.socket has no service", helper->name);
 			means(doctor, "%s", helper->lacks);
 			advise(doctor, "Install gpuarb as a package or with meson install.");
@@ -88,7 +75,7 @@ static void judge_helper(struct doctor *doctor, const struct helper *helper)
 	char unit[64], path[DOCTOR_PATH];
 
 	snprintf(unit, sizeof(unit), "%s.socket", helper->name);
-	if (!find_unit(doctor, unit, path)) {
+	if (!doctor_find_unit(doctor, unit, path)) {
 		report(doctor, MARK_NOTE, "%s is not installed", unit);
 		means(doctor, "%s", helper->lacks);
 		advise(doctor, "Install gpuarb as a package or with meson install.");

@@ -263,43 +263,31 @@ struct unit {
 	bool has_store, has_files, has_user;
 };
 
-static bool take(const char *line, const char *key, const char **ret)
-{
-	size_t n = strlen(key);
-
-	if (strncmp(line, key, n) != 0 || line[n] != '=')
-		return false;
-	*ret = line + n + 1;
-	return true;
-}
-
 static bool take_limit(const char *value, uint64_t *ret)
 {
 	*ret = UINT64_MAX;
 	return strcmp(value, "infinity") == 0 || number_parse(value, 0, UINT64_MAX, ret) == 0;
 }
 
-/* Reads lines KEY=VALUE of the unit file or of systemctl show. */
+/* Takes lines KEY=VALUE of the unit file or of systemctl show. */
 static void read_unit(FILE *file, struct unit *unit)
 {
-	char line[512];
-	const char *value;
+	char line[512], limit[32];
 
 	while (fgets(line, sizeof(line), file)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (take(line, "LoadState", &value))
-			snprintf(unit->load, sizeof(unit->load), "%.31s", value);
-		else if (take(line, "ActiveState", &value))
-			snprintf(unit->active, sizeof(unit->active), "%.31s", value);
-		else if (take(line, "SubState", &value))
-			snprintf(unit->sub, sizeof(unit->sub), "%.31s", value);
-		else if (take(line, "User", &value))
-			unit->has_user = snprintf(unit->user, sizeof(unit->user), "%.63s", value) >=
-					 0;
-		else if (take(line, "FileDescriptorStoreMax", &value))
-			unit->has_store = take_limit(value, &unit->store);
-		else if (take(line, "LimitNOFILE", &value))
-			unit->has_files = take_limit(value, &unit->files);
+		if (sscanf(line, "LoadState=%31[^\n]", unit->load) == 1 ||
+		    sscanf(line, "ActiveState=%31[^\n]", unit->active) == 1 ||
+		    sscanf(line, "SubState=%31[^\n]", unit->sub) == 1)
+			continue;
+		if (strncmp(line, "User=", strlen("User=")) == 0) {
+			unit->has_user = true;
+			unit->user[0] = '\0';
+			(void)sscanf(line, "User=%63[^\n]", unit->user);
+		}
+		if (sscanf(line, "FileDescriptorStoreMax=%31[^\n]", limit) == 1)
+			unit->has_store = take_limit(limit, &unit->store);
+		if (sscanf(line, "LimitNOFILE=%31[^\n]", limit) == 1)
+			unit->has_files = take_limit(limit, &unit->files);
 	}
 }
 
@@ -317,24 +305,15 @@ static int ask_systemd(struct unit *unit)
 	return pclose(file) == 0 && unit->load[0] ? 0 : -ENODATA;
 }
 
-/* Reads the first file that exists, as systemd does. */
 static int read_file(const struct doctor *doctor, char ret[static DOCTOR_PATH], struct unit *unit)
 {
-	static const char *const places[] = {
-		"/etc/systemd/system", "/run/systemd/system",     "/usr/local/lib/systemd/system",
-		"/lib/systemd/system", "/usr/lib/systemd/system",
-	};
+	FILE *file = doctor_find_unit(doctor, UNIT, ret) ? fopen(ret, "re") : NULL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		FILE *file = fopen(doctor_path(doctor, ret, "%s/" UNIT, places[i]), "re");
-
-		if (!file)
-			continue;
-		read_unit(file, unit);
-		fclose(file);
-		return 0;
-	}
-	return -ENOENT;
+	if (!file)
+		return -ENOENT;
+	read_unit(file, unit);
+	fclose(file);
+	return 0;
 }
 
 static void not_installed(struct doctor *doctor)

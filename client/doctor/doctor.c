@@ -104,6 +104,19 @@ int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, s
 	return r;
 }
 
+bool doctor_find_unit(const struct doctor *doctor, const char *unit, char ret[static DOCTOR_PATH])
+{
+	static const char *const places[] = {
+		"/etc/systemd/system", "/run/systemd/system",     "/usr/local/lib/systemd/system",
+		"/lib/systemd/system", "/usr/lib/systemd/system",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (access(doctor_path(doctor, ret, "%s/%s", places[i], unit), F_OK) == 0)
+			return true;
+	return false;
+}
+
 /* Lists twice: first for the number of GPUs, then for their data. A GPU may vanish in between. */
 void doctor_read_gpus(struct doctor *doctor)
 {

@@ -74,6 +74,9 @@ int doctor_find(const struct doctor *doctor, const char *path);
 /* Reads the first line of a small file, without the newline. Negative errno. */
 int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, size_t size);
 
+/* Writes the path of the file of a systemd unit: the first that exists, as systemd reads it. */
+bool doctor_find_unit(const struct doctor *doctor, const char *unit, char ret[static DOCTOR_PATH]);
+
 /* Counts AMD GPUs on the PCI bus, with or without a driver. A negative errno: the bus cannot be
  * read. */
 int doctor_count_devices(const struct doctor *doctor);

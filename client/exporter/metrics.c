@@ -68,11 +68,16 @@ static void begin(const struct metrics *metrics, const char *name, const char *t
 		type);
 }
 
-static void write_gpu(const struct metrics *metrics, const char *name, size_t i, double value)
+/* A line "NAMESUFFIX{LABEL="VALUE"} NUMBER"; second: another label with its value, or NULL. */
+static void write_sample(const struct metrics *metrics, const char *name, const char *suffix,
+			 const char *label, const char *value, const char *second,
+			 const char *second_value, double number)
 {
-	fputs(name, metrics->file);
-	write_label(metrics->file, "{", "gpu", metrics->gpus[i].name);
-	fprintf(metrics->file, "} %.17g\n", value);
+	fprintf(metrics->file, "%s%s", name, suffix);
+	write_label(metrics->file, "{", label, value);
+	if (second)
+		write_label(metrics->file, ",", second, second_value);
+	fprintf(metrics->file, "} %.17g\n", number);
 }
 
 /* ---- the sums ---------------------------------------------------------------------------- */
@@ -310,7 +315,8 @@ static void write_gpus(const struct metrics *metrics)
 			double value = gpu_gauges[g].value(metrics, i);
 
 			if (!isnan(value))
-				write_gpu(metrics, gpu_gauges[g].name, i, value);
+				write_sample(metrics, gpu_gauges[g].name, "", "gpu",
+					     metrics->gpus[i].name, NULL, NULL, value);
 		}
 	}
 }
@@ -323,12 +329,10 @@ static void write_driver_events(const struct metrics *metrics)
 		const struct gpuarb_driver_events *events;
 		size_t n = gpuarb_view_driver_events(metrics->view, i, &events);
 
-		for (size_t k = 0; k < n; k++) {
-			fputs("gpuarb_gpu_driver_events_total", metrics->file);
-			write_label(metrics->file, "{", "gpu", metrics->gpus[i].name);
-			write_label(metrics->file, ",", "kind", events[k].kind);
-			fprintf(metrics->file, "} %" PRIu64 "\n", events[k].count);
-		}
+		for (size_t k = 0; k < n; k++)
+			write_sample(metrics, "gpuarb_gpu_driver_events", "_total", "gpu",
+				     metrics->gpus[i].name, "kind", events[k].kind,
+				     (double)events[k].count);
 	}
 }
 
@@ -353,6 +357,14 @@ static const struct {
 	TALLY("vram_bytes", vram, "Memory that was granted."),
 };
 
+static uint64_t number_at(const void *object, size_t offset)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)object + offset, sizeof(value));
+	return value;
+}
+
 static void write_tallies(const struct metrics *metrics)
 {
 	static const struct tally nothing;
@@ -361,46 +373,43 @@ static void write_tallies(const struct metrics *metrics)
 		begin(metrics, tally_gauges[g].name, "gauge", tally_gauges[g].help);
 		for (size_t i = 0; i < metrics->n_gpus * (METRICS_TENANTS + 1); i++) {
 			const struct tally *tally = &metrics->tallies[i];
-			uint64_t value;
 
 			if (memcmp(tally, &nothing, sizeof(nothing)) == 0)
 				continue;
-			memcpy(&value, (const char *)tally + tally_gauges[g].offset, sizeof(value));
-			fputs(tally_gauges[g].name, metrics->file);
-			write_label(metrics->file, "{", "gpu",
-				    metrics->gpus[i / (METRICS_TENANTS + 1)].name);
-			write_label(metrics->file, ",", "tenant",
-				    metrics->tenants[i % (METRICS_TENANTS + 1)].name);
-			fprintf(metrics->file, "} %" PRIu64 "\n", value);
+			write_sample(metrics, tally_gauges[g].name, "", "gpu",
+				     metrics->gpus[i / (METRICS_TENANTS + 1)].name, "tenant",
+				     metrics->tenants[i % (METRICS_TENANTS + 1)].name,
+				     (double)number_at(tally, tally_gauges[g].offset));
 		}
 	}
 }
 
-static void write_tenant(const struct metrics *metrics, const char *name, size_t i, double value)
-{
-	if (i >= metrics->n_tenants && value == 0)
-		return;
-	fputs(name, metrics->file);
-	write_label(metrics->file, "{", "tenant", metrics->tenants[i].name);
-	fprintf(metrics->file, "} %.17g\n", value);
-}
+static const struct {
+	const char *name, *help;
+	size_t offset; /* in struct tenant */
+	double unit;
+} tenant_gauges[] = {
+	{ "gpuarb_tenant_waiting_leases", "Leases that wait.", offsetof(struct tenant, waiting),
+	  1 },
+	{ "gpuarb_tenant_waiting_seconds", "How long the first of them waits.",
+	  offsetof(struct tenant, oldest_usec), 1e6 },
+	{ "gpuarb_tenant_drifts", "Ways in which leases exceed what they were granted.",
+	  offsetof(struct tenant, drifts), 1 },
+};
 
 static void write_tenants(const struct metrics *metrics)
 {
-	begin(metrics, "gpuarb_tenant_waiting_leases", "gauge", "Leases that wait.");
-	for (size_t i = 0; i <= METRICS_TENANTS; i++)
-		write_tenant(metrics, "gpuarb_tenant_waiting_leases", i,
-			     (double)metrics->tenants[i].waiting);
-	begin(metrics, "gpuarb_tenant_waiting_seconds", "gauge",
-	      "How long the first of them waits.");
-	for (size_t i = 0; i <= METRICS_TENANTS; i++)
-		write_tenant(metrics, "gpuarb_tenant_waiting_seconds", i,
-			     (double)metrics->tenants[i].oldest_usec / 1e6);
-	begin(metrics, "gpuarb_tenant_drifts", "gauge",
-	      "Ways in which leases exceed what they were granted.");
-	for (size_t i = 0; i <= METRICS_TENANTS; i++)
-		write_tenant(metrics, "gpuarb_tenant_drifts", i,
-			     (double)metrics->tenants[i].drifts);
+	for (size_t g = 0; g < ARRAY_SIZE(tenant_gauges); g++) {
+		begin(metrics, tenant_gauges[g].name, "gauge", tenant_gauges[g].help);
+		for (size_t i = 0; i <= METRICS_TENANTS; i++) {
+			uint64_t value = number_at(&metrics->tenants[i], tenant_gauges[g].offset);
+
+			if (i < metrics->n_tenants || value > 0)
+				write_sample(metrics, tenant_gauges[g].name, "", "tenant",
+					     metrics->tenants[i].name, NULL, NULL,
+					     (double)value / tenant_gauges[g].unit);
+		}
+	}
 }
 
 /* ---- counters ---------------------------------------------------------------------------- */
@@ -421,35 +430,23 @@ static const struct {
 	COUNTER("drift_events", drifts, "Times that a lease began to use more than granted."),
 };
 
-/* reason: NULL where the counter has no such label. */
-static void write_total(const struct metrics *metrics, const char *name, const char *tenant,
-			const char *reason, uint64_t value)
-{
-	fprintf(metrics->file, "%s_total", name);
-	write_label(metrics->file, "{", "tenant", tenant);
-	if (reason)
-		write_label(metrics->file, ",", "reason", reason);
-	fprintf(metrics->file, "} %" PRIu64 "\n", value);
-}
-
 static void write_tenant_counters(const struct metrics *metrics)
 {
 	const struct gpuarb_counters_row *row;
-	uint64_t value;
 
 	for (size_t c = 0; c < ARRAY_SIZE(tenant_counters); c++) {
 		begin(metrics, tenant_counters[c].name, "counter", tenant_counters[c].help);
-		for (size_t i = 0; (row = gpuarb_counters_get(metrics->counters, i)); i++) {
-			memcpy(&value, (const char *)row + tenant_counters[c].offset,
-			       sizeof(value));
-			write_total(metrics, tenant_counters[c].name, row->tenant, NULL, value);
-		}
+		for (size_t i = 0; (row = gpuarb_counters_get(metrics->counters, i)); i++)
+			write_sample(metrics, tenant_counters[c].name, "_total", "tenant",
+				     row->tenant, NULL, NULL,
+				     (double)number_at(row, tenant_counters[c].offset));
 	}
 	begin(metrics, "gpuarb_tenant_refusals", "counter", "Requests that were refused.");
 	for (size_t i = 0; (row = gpuarb_counters_get(metrics->counters, i)); i++)
 		for (size_t k = 0; k < row->n_refusals; k++)
-			write_total(metrics, "gpuarb_tenant_refusals", row->tenant,
-				    row->refusals[k].reason, row->refusals[k].count);
+			write_sample(metrics, "gpuarb_tenant_refusals", "_total", "tenant",
+				     row->tenant, "reason", row->refusals[k].reason,
+				     (double)row->refusals[k].count);
 }
 
 static void write_histogram(const struct metrics *metrics, const struct gpuarb_duration *duration,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <json-c/json.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -383,19 +385,34 @@ static struct json_object *event_of(const struct monitor *monitor, const char *k
 	return event;
 }
 
+/* Prints the event with --json, else its sentence. Owns the event. */
+PRINTF_LIKE(3, 4)
+static void print_event(const struct monitor *monitor, struct json_object *event,
+			const char *format, ...)
+{
+	char sentence[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	if (monitor->command->json) {
+		json_print_line(stdout, event);
+		return;
+	}
+	print_line(stdout, "%s", sentence);
+	fflush(stdout);
+	json_object_put(event);
+}
+
 static void print_violation(const struct monitor *monitor)
 {
 	const struct rt_violation *v = &monitor->violation;
-	struct json_object *event;
+	struct json_object *event = event_of(monitor, "violated");
 	char message[512];
 
 	describe(monitor, message, sizeof(message));
 	report(monitor, message);
-	if (!monitor->command->json) {
-		print_line(stdout, "%s", message);
-		return;
-	}
-	event = event_of(monitor, "violated");
 	json_text(event, "gpu", v->gpu);
 	json_text(event, "partition", v->partition);
 	json_number(event, "lease", v->lease);
@@ -403,27 +420,22 @@ static void print_violation(const struct monitor *monitor)
 	json_number(event, "bound", v->bound);
 	json_number(event, "observed", v->observed);
 	json_known(event, "within_usec", v->within_usec, 0);
-	json_print_line(stdout, event);
+	print_event(monitor, event, "%s", message);
 }
 
 static void print_no_lease(const struct monitor *monitor, size_t i)
 {
 	const char *name = monitor->plan->set->partitions[i].name;
 	const char *gpu = rt_plan_gpu(monitor->plan, i)->gpu.info.name;
-	struct json_object *event;
+	struct json_object *event = event_of(monitor, "no-lease");
 
-	if (!monitor->command->json) {
-		print_line(stdout,
-			   "no lease of tenant %s on GPU %s yet: partition %s is watched from its "
-			   "lease on",
-			   name, gpu, name);
-		return;
-	}
-	event = event_of(monitor, "no-lease");
 	json_text(event, "gpu", gpu);
 	json_text(event, "partition", name);
 	json_text(event, "tenant", name);
-	json_print_line(stdout, event);
+	print_event(
+		monitor, event,
+		"no lease of tenant %s on GPU %s yet: partition %s is watched from its lease on",
+		name, gpu, name);
 }
 
 static void print_watching(struct monitor *monitor)
@@ -431,32 +443,22 @@ static void print_watching(struct monitor *monitor)
 	if (monitor->told)
 		return;
 	monitor->told = true;
-	if (monitor->command->json)
-		json_print_line(stdout, event_of(monitor, "watching"));
-	else
-		print_line(stdout, "watching plan %s", monitor->file);
+	print_event(monitor, event_of(monitor, "watching"), "watching plan %s", monitor->file);
 	for (size_t i = 0; i < monitor->plan->set->n_partitions; i++)
 		if (!rt_watch_had_lease(monitor->watch, i))
 			print_no_lease(monitor, i);
-	fflush(stdout);
 }
 
 static void print_not_observed(const struct monitor *monitor, const char *gpu)
 {
 	const char *name = rt_assumption_names[RT_PIPES];
 	const char *reason = gpuarb_last_error(monitor->command->gpuarb);
-	struct json_object *event;
+	struct json_object *event = event_of(monitor, "not-observed");
 
-	if (!monitor->command->json) {
-		print_line(stdout, "%s of GPU %s are not watched: %s", name, gpu, reason);
-		fflush(stdout);
-		return;
-	}
-	event = event_of(monitor, "not-observed");
 	json_text(event, "gpu", gpu);
 	json_text(event, "assumption", name);
 	json_text(event, "reason", reason);
-	json_print_line(stdout, event);
+	print_event(monitor, event, "%s of GPU %s are not watched: %s", name, gpu, reason);
 }
 
 /* Reads the queue slots after a change, as reading them disturbs the GPU; gpuarbd does so once in a second
