@@ -10,11 +10,11 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon.h"
 #include "helpers/driver-probe.h"
+#include "util/clock.h"
 
 #define EXIT_USAGE 2
 #define EXIT_CONFIGURATION 6
@@ -146,12 +146,9 @@ static int check(const struct daemon_options *options)
 static int on_hangup(sd_event_source *, const struct signalfd_siginfo *, void *userdata)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		   (unsigned long long)now.tv_sec * 1000000 +
-			   (unsigned long long)now.tv_nsec / 1000);
+		   (unsigned long long)clock_usec(CLOCK_MONOTONIC));
 	if (reload_settings(userdata, &diagnostics) < 0)
 		log_error("the configuration has errors: the one in force stays");
 	log_diagnostics(&diagnostics);

@@ -2,16 +2,12 @@
 
 /* Timers and the clock: when the daemon acts next. */
 
-#include <time.h>
-
 #include "daemon.h"
+#include "util/clock.h"
 
 uint64_t daemon_now_usec(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	return clock_usec(CLOCK_BOOTTIME);
 }
 
 void schedule_update(struct daemon *daemon)

@@ -8,6 +8,7 @@
 #include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "util/base.h"
+#include "util/number.h"
 
 #define STREAMS 2U
 

@@ -16,6 +16,7 @@
 #include "client/output/print.h"
 #include "core/policy/class.h"
 #include "core/policy/settings.h"
+#include "util/number.h"
 
 void check_bus(struct doctor *doctor)
 {

@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/exporter/metrics.h"
 #include "util/base.h"
+#include "util/clock.h"
 
 #define CONNECTIONS 16U     /* at a time; further ones wait in the backlog of the socket */
 #define TIMEOUT_SECONDS 10U /* of a client that sends or reads nothing */
@@ -40,14 +40,6 @@ struct exporter {
 	bool failed; /* and reported */
 };
 
-static uint64_t boottime_usec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
-}
-
 /* ---- scrapes ----------------------------------------------------------------------------- */
 
 static void free_snapshot(struct exporter *exporter)
@@ -63,7 +55,7 @@ static void take_snapshot(struct exporter *exporter)
 {
 	int r = 0;
 
-	if (exporter->view && boottime_usec() - exporter->taken_usec < FRESH_USEC)
+	if (exporter->view && clock_usec(CLOCK_BOOTTIME) - exporter->taken_usec < FRESH_USEC)
 		return;
 	free_snapshot(exporter);
 	if (!exporter->gpuarb) {
@@ -74,7 +66,7 @@ static void take_snapshot(struct exporter *exporter)
 		r = gpuarb_look(exporter->gpuarb, &exporter->view);
 	if (r >= 0)
 		(void)gpuarb_read_counters(exporter->gpuarb, &exporter->counters);
-	exporter->taken_usec = boottime_usec();
+	exporter->taken_usec = clock_usec(CLOCK_BOOTTIME);
 	if (r < 0 && !exporter->failed)
 		fprintf(stderr, "no snapshot: %s\n", gpuarb_last_error(exporter->gpuarb));
 	exporter->failed = r < 0;
@@ -90,7 +82,7 @@ static int write_text(struct exporter *exporter, const struct metrics_format *fo
 		return -ENOMEM;
 	if (exporter->view)
 		r = metrics_write(file, format, exporter->view, exporter->counters,
-				  boottime_usec());
+				  clock_usec(CLOCK_BOOTTIME));
 	else
 		metrics_write_absent(file, format);
 	if (ferror(file))

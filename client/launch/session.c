@@ -9,6 +9,7 @@
 
 #include "client/output/fail.h"
 #include "client/output/print.h"
+#include "util/number.h"
 
 /* A gpuarbd that starts needs less; then systemd is asked whether it has failed. */
 #define START_USEC UINT64_C(1500000)

@@ -9,6 +9,7 @@
 #include "core/mask/codec.h"
 #include "core/policy/class.h"
 #include "util/base.h"
+#include "util/number.h"
 #include "util/text.h"
 
 #define SLOTS_MAX 1024U /* queues, processes or SDMA queues; more than any GPU has */
@@ -17,92 +18,33 @@
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
-int number_take(const char **text, uint64_t *ret)
-{
-	const char *p = *text;
-	uint64_t value = 0;
-
-	if (*p < '0' || *p > '9')
-		return -EINVAL;
-
-	for (; *p >= '0' && *p <= '9'; p++) {
-		if (__builtin_mul_overflow(value, 10U, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
-			return -ERANGE;
-	}
-	*text = p;
-	*ret = value;
-	return 0;
-}
-
-/* A number with `unit` after it. */
-static int parse_unit(const char *text, const char *unit, uint64_t min, uint64_t max, uint64_t *ret)
-{
-	uint64_t value;
-	int r;
-
-	r = number_take(&text, &value);
-	if (r < 0)
-		return r;
-	if (strcmp(text, unit) != 0)
-		return -EINVAL;
-	if (value < min || value > max)
-		return -ERANGE;
-
-	*ret = value;
-	return 0;
-}
-
-int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
-{
-	return parse_unit(text, "", min, max, ret);
-}
-
 int number_bytes(const char *text, uint64_t *ret)
 {
-	static const char suffixes[] = "KMGT";
-	const char *suffix;
-	uint64_t value;
-	int r;
+	static const struct number_unit units[] = {
+		{ "", 1 },
+		{ "K", UINT64_C(1) << 10 },
+		{ "M", UINT64_C(1) << 20 },
+		{ "G", UINT64_C(1) << 30 },
+		{ "T", UINT64_C(1) << 40 },
+		{ NULL, 0 },
+	};
 
-	r = number_take(&text, &value);
-	if (r < 0)
-		return r;
-
-	if (*text) {
-		suffix = strchr(suffixes, *text);
-		if (!suffix || text[1])
-			return -EINVAL;
-		if (__builtin_mul_overflow(value, UINT64_C(1024) << (10 * (suffix - suffixes)),
-					   &value))
-			return -ERANGE;
-	}
-	*ret = value;
-	return 0;
+	return number_parse_units(text, units, ret);
 }
 
 int number_time(const char *text, uint64_t *ret)
 {
-	static const struct {
-		const char *name;
-		uint64_t usec;
-	} units[] = { { "", 1000000 },
-		      { "ms", 1000 },
-		      { "s", 1000000 },
-		      { "min", 60000000 },
-		      { "h", UINT64_C(3600000000) },
-		      { "d", UINT64_C(86400000000) } };
-	uint64_t value;
-	int r;
+	static const struct number_unit units[] = {
+		{ "", 1000000 },
+		{ "ms", 1000 },
+		{ "s", 1000000 },
+		{ "min", 60000000 },
+		{ "h", UINT64_C(3600000000) },
+		{ "d", UINT64_C(86400000000) },
+		{ NULL, 0 },
+	};
 
-	r = number_take(&text, &value);
-	if (r < 0)
-		return r;
-
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (strcmp(text, units[i].name) == 0)
-			return __builtin_mul_overflow(value, units[i].usec, ret) ? -ERANGE : 0;
-	return -EINVAL;
+	return number_parse_units(text, units, ret);
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -182,7 +124,7 @@ static int take_cus(struct command *command, const struct option *option, const 
 	unsigned *share = (unsigned *)(void *)((char *)&typed->share + option->share);
 	uint64_t count = 0, percent = 0;
 
-	if (parse_unit(value, "%", 1, 100, &percent) < 0 &&
+	if (number_parse_in(value, "%", 1, 100, &percent) < 0 &&
 	    number_parse(value, option->min, option->max, &count) < 0)
 		return option_wrong(
 			command, option, value,
@@ -286,7 +228,7 @@ static int take_margin(struct command *command, const struct option *option, con
 {
 	uint64_t percent;
 
-	if (parse_unit(value, "%", 0, option->max, &percent) < 0)
+	if (number_parse_in(value, "%", 0, option->max, &percent) < 0)
 		return option_wrong(command, option, value, "must be a share from 0% to 1000%");
 
 	command->margin_percent = (unsigned)percent;

@@ -133,13 +133,7 @@ const struct option *option_find(unsigned groups, const char *name);
  * last. */
 bool option_describe(unsigned groups, size_t i, char *buf, size_t size, const char **ret_help);
 
-/* Numbers: digits and nothing after them. -EINVAL: not a number; -ERANGE: out of bounds. */
-
-/* Takes the digits off the front of *text. */
-int number_take(const char **text, uint64_t *ret);
-
-/* The whole text, min and max included. */
-int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+/* Failures as of number_parse(). */
 
 /* "4096", "512M", "2G", "1T": powers of 1024. */
 int number_bytes(const char *text, uint64_t *ret);

@@ -4,19 +4,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/policy/class.h"
 #include "util/base.h"
+#include "util/clock.h"
 
 /* ---- state and deadline --------------------------------------------------------------------- */
 
 uint64_t lease_clock_usec(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	return clock_usec(CLOCK_BOOTTIME);
 }
 
 static const struct unit {

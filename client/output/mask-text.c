@@ -11,6 +11,7 @@
 
 #include "client/options/options.h"
 #include "util/base.h"
+#include "util/number.h"
 
 /* ---- bits ----------------------------------------------------------------------------------- */
 

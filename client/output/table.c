@@ -11,6 +11,7 @@
 
 #include "client/output/fail.h"
 #include "client/output/print.h"
+#include "util/number.h"
 
 #define CELL_COLUMNS 32U
 #define LAST_COLUMNS 96U /* of the last column */

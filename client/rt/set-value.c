@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/policy/settings.h"
+#include "util/number.h"
 #include "util/text.h"
 
 #define CUS_MAX 1024U /* of an execution time */
@@ -26,28 +27,12 @@ bool set_value_is_name(const char *name)
 /* Microseconds of "250us", "11ms", "2s", "1min", "1h", "250". */
 static int read_time(const char *text, uint64_t *ret)
 {
-	static const struct {
-		const char *name;
-		uint64_t usec;
-	} units[] = { { "", 1 },        { "us", 1 },         { "ms", 1000 },
-		      { "s", 1000000 }, { "min", 60000000 }, { "h", RT_TIME_MAX } };
-	size_t digits = strspn(text, "0123456789");
-	uint64_t number = 0;
+	static const struct number_unit units[] = {
+		{ "", 1 },           { "us", 1 },          { "ms", 1000 }, { "s", 1000000 },
+		{ "min", 60000000 }, { "h", RT_TIME_MAX }, { NULL, 0 },
+	};
 
-	if (digits == 0)
-		return -EINVAL;
-	for (size_t i = 0; i < digits; i++) {
-		number = number * 10 + (uint64_t)(text[i] - '0');
-		if (number > RT_TIME_MAX)
-			return -ERANGE;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(text + digits, units[i].name) != 0)
-			continue;
-		*ret = number * units[i].usec;
-		return 0;
-	}
-	return -EINVAL;
+	return number_parse_units(text, units, ret);
 }
 
 static void take_times_of(const struct entry *entry, uint64_t step, const char *advice)
@@ -247,13 +232,9 @@ static int read_pair(char *text, char mark, uint64_t most, uint64_t *ret_number,
 	if (!at)
 		return -EINVAL;
 	*at++ = '\0';
-	/* read_time() reads a plain number, too. */
-	if (text[strspn(text, "0123456789")] || read_time(text, ret_number) < 0 ||
-	    read_time(at, ret_usec) < 0)
+	if (number_parse(text, 1, most, ret_number) < 0 || read_time(at, ret_usec) < 0)
 		return -EINVAL;
-	if (*ret_number < 1 || *ret_number > most || *ret_usec < 1 || *ret_usec > RT_TIME_MAX)
-		return -ERANGE;
-	return 0;
+	return *ret_usec < 1 || *ret_usec > RT_TIME_MAX ? -ERANGE : 0;
 }
 
 static void add_rate(const struct entry *entry, char *word, struct bound_rates *rates)

@@ -29,6 +29,7 @@
 #include "client/output/fail.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
+#include "util/number.h"
 
 #define MORE "..."
 #define DESCRIPTION_COLUMNS 60U

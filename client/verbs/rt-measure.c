@@ -15,6 +15,7 @@
 #include "client/rt/measure.h"
 #include "client/rt/set.h"
 #include "client/verbs/verb.h"
+#include "util/number.h"
 
 #define RUNS 3U /* without --runs */
 #define LIBRARY "libgpuarb-kernel-times.so"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "util/number.h"
 #include "util/text.h"
 
 bool bus_is_below(const char *path, const char *prefix)
@@ -20,20 +21,12 @@ bool bus_is_below(const char *path, const char *prefix)
 
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
 {
-	uint64_t number = 0;
-
 	if (!bus_is_below(path, prefix))
 		return -ENOENT;
 	path += strlen(prefix) + 1;
-	if (path[0] == '\0' || (path[0] == '0' && path[1] != '\0'))
+	if (path[0] == '0' && path[1] != '\0')
 		return -ENOENT;
-	for (; *path; path++) {
-		if (*path < '0' || *path > '9' || __builtin_mul_overflow(number, 10, &number) ||
-		    __builtin_add_overflow(number, (unsigned)(*path - '0'), &number))
-			return -ENOENT;
-	}
-	*ret = number;
-	return 0;
+	return number_parse(path, 0, UINT64_MAX, ret) < 0 ? -ENOENT : 0;
 }
 
 int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,

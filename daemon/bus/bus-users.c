@@ -7,9 +7,9 @@
  */
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "bus/bus-private.h"
+#include "util/clock.h"
 
 #define SEC UINT64_C(1000000)
 #define FORGET_USEC (60 * SEC) /* a budget is full again after this time */
@@ -22,22 +22,14 @@
 #define BURST_CALLS 32U
 #define BURST_TIME 10U
 
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec / 1000;
-}
-
 uint64_t bus_now_usec(void)
 {
-	return read_clock(CLOCK_MONOTONIC);
+	return clock_usec(CLOCK_MONOTONIC);
 }
 
 uint64_t bus_cpu_usec(void)
 {
-	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+	return clock_usec(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static int64_t fill(int64_t left, uint64_t per_second, uint64_t passed, uint64_t most)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "helpers/helper-program.h"
+#include "util/number.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,13 +25,9 @@ static void print_help(const struct helper_program *program)
 static int parse_seconds(const struct helper_program *program, const char *option, const char *text,
 			 unsigned long *ret)
 {
-	unsigned long seconds;
-	char *end;
+	uint64_t seconds;
 
-	errno = 0;
-	seconds = strtoul(text, &end, 10);
-	if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0' || seconds == 0 ||
-	    seconds > SECONDS_MAX) {
+	if (number_parse(text, 1, SECONDS_MAX, &seconds) < 0) {
 		fprintf(stderr, "%s: --%s=%s: a number of seconds from 1 to %lu\n", program->name,
 			option, text, SECONDS_MAX);
 		return -EINVAL;

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "util/fd.h"
+#include "util/clock.h"
 
 #define TEXT_MAX 4096U              /* of one fdinfo file: a client has about 1 KiB */
 #define DESCRIPTORS_MAX 65536U      /* of one process */
@@ -188,14 +189,6 @@ struct walk {
 	uint64_t begin_usec;
 	bool all;
 };
-
-static uint64_t clock_usec(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
 
 static ssize_t read_text(int dir, const char *name, char text[static TEXT_MAX])
 {

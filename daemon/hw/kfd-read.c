@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "util/fd.h"
+#include "util/number.h"
 
 int kfd_dir_open(const struct kfd_dir *parent, const char *name, struct kfd_dir *ret)
 {
@@ -115,18 +116,14 @@ int kfd_read(const struct kfd_dir *dir, const char *name, char *buf, size_t size
 
 int kfd_number(const char *text, size_t length, uint64_t max, uint64_t *ret)
 {
-	uint64_t number = 0;
+	const char *end = text;
+	uint64_t number;
+	int r = number_take(&end, &number);
 
-	if (length == 0)
+	if (r == -EINVAL || (r >= 0 && end != text + length))
 		return -EBADMSG;
-	for (size_t i = 0; i < length; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return -EBADMSG;
-		if (__builtin_mul_overflow(number, 10, &number) ||
-		    __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number) ||
-		    number > max)
-			return -ERANGE;
-	}
+	if (r < 0 || number > max)
+		return -ERANGE;
 	*ret = number;
 	return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "util/ini.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "util/fd.h"
+#include "util/number.h"
 #include "util/text.h"
 
 #define FILE_BYTES (1024U * 1024U)
@@ -362,30 +362,12 @@ int ini_read(const char *path, const struct trust *trust, ini_section_t on_secti
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* Reads digits without a sign; *ret_rest points behind them. */
-static int parse_number(const char *text, unsigned long long *ret, const char **ret_rest)
-{
-	unsigned long long value;
-	char *rest;
-
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	errno = 0;
-	value = strtoull(text, &rest, 10);
-	if (errno != 0)
-		return -ERANGE;
-	*ret = value;
-	*ret_rest = rest;
-	return 0;
-}
-
 int ini_unsigned(const struct ini_place *place, const char *key, const char *value, unsigned min,
 		 unsigned max, unsigned *ret)
 {
-	unsigned long long number;
-	const char *rest;
+	uint64_t number;
 
-	if (parse_number(value, &number, &rest) < 0 || *rest || number < min || number > max) {
+	if (number_parse(value, min, max, &number) < 0) {
 		ini_bad(place, "%s: '%s' is not a number from %u to %u", key, value, min, max);
 		return -EINVAL;
 	}
@@ -396,11 +378,9 @@ int ini_unsigned(const struct ini_place *place, const char *key, const char *val
 int ini_percent(const struct ini_place *place, const char *key, const char *value, unsigned min,
 		unsigned max, unsigned *ret)
 {
-	unsigned long long number;
-	const char *rest;
+	uint64_t number;
 
-	if (parse_number(value, &number, &rest) < 0 || strcmp(rest, "%") != 0 || number < min ||
-	    number > max) {
+	if (number_parse_in(value, "%", min, max, &number) < 0) {
 		ini_bad(place, "%s: '%s' is not a percentage from %u%% to %u%%, such as 60%%", key,
 			value, min, max);
 		return -EINVAL;
@@ -429,34 +409,26 @@ int ini_bool(const struct ini_place *place, const char *key, const char *value, 
 	return -EINVAL;
 }
 
-/* 0 for "", 10 for "K", 20 for "M" and so on; -EINVAL for an unknown suffix. */
-static int suffix_shift(const char *suffix)
+int ini_bytes(const struct ini_place *place, const char *key, const char *value, uint64_t *ret)
 {
-	static const char letters[] = "KMGT";
-	const char *letter;
+	static const struct number_unit units[] = {
+		{ "", 1 },
+		{ "K", UINT64_C(1) << 10 },
+		{ "k", UINT64_C(1) << 10 },
+		{ "M", UINT64_C(1) << 20 },
+		{ "m", UINT64_C(1) << 20 },
+		{ "G", UINT64_C(1) << 30 },
+		{ "g", UINT64_C(1) << 30 },
+		{ "T", UINT64_C(1) << 40 },
+		{ "t", UINT64_C(1) << 40 },
+		{ NULL, 0 },
+	};
 
-	if (!*suffix)
+	if (number_parse_units(value, units, ret) >= 0)
 		return 0;
-	letter = strchr(letters, toupper((unsigned char)*suffix));
-	return letter && !suffix[1] ? (int)(letter - letters + 1) * 10 : -EINVAL;
-}
-
-int ini_bytes(const struct ini_place *place, const char *key, const char *value,
-	      unsigned long long *ret)
-{
-	unsigned long long number;
-	const char *rest;
-	int shift = -EINVAL;
-
-	if (parse_number(value, &number, &rest) == 0)
-		shift = suffix_shift(rest);
-	if (shift < 0 || number > UINT64_MAX >> shift) {
-		ini_bad(place, "%s: '%s' is not a size in bytes: use 4096, 512M or 2G (K, M, G, T)",
-			key, value);
-		return -EINVAL;
-	}
-	*ret = number << shift;
-	return 0;
+	ini_bad(place, "%s: '%s' is not a size in bytes: use 4096, 512M or 2G (K, M, G, T)", key,
+		value);
+	return -EINVAL;
 }
 
 void ini_unknown_key(const struct ini_place *place, const char *section, const char *key,

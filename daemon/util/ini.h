@@ -51,4 +51,4 @@ int ini_percent(const struct ini_place *place, const char *key, const char *valu
 		unsigned max, unsigned *ret); /* "60%" */
 int ini_bool(const struct ini_place *place, const char *key, const char *value, bool *ret);
 int ini_bytes(const struct ini_place *place, const char *key, const char *value,
-	      unsigned long long *ret); /* 4096, 512M, 2G, 1T: powers of 1024 */
+	      uint64_t *ret); /* 4096, 512M, 2G, 1T: powers of 1024 */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/policy/settings.h"
+#include "util/number.h"
 #include "util/text.h"
 
 /* ---- words, numbers and times -------------------------------------------------------- */
@@ -96,38 +97,17 @@ static void set_margin(const struct ini_place *place, const struct config_key *k
 
 #define TIME_MAX_USEC UINT64_C(3600000000)
 
-/* Parses digits and a unit; 0 if the value is neither, or longer than TIME_MAX_USEC. */
-static uint64_t parse_time(const char *value)
-{
-	static const struct {
-		const char *name;
-		unsigned usec;
-	} units[] = {
-		{ "ms", 1000 },
-		{ "s", 1000000 },
-		{ "min", 60000000 },
-		{ "h", 3600000000 },
-	};
-	size_t digits = strspn(value, "0123456789");
-	unsigned long long n;
-
-	errno = 0;
-	n = strtoull(value, NULL, 10);
-	if (errno != 0 || digits == 0)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (strcmp(value + digits, units[i].name) == 0 &&
-		    n <= TIME_MAX_USEC / units[i].usec)
-			return n * units[i].usec;
-	return 0;
-}
-
 static void set_time(const struct ini_place *place, const struct config_key *key, const char *value,
 		     void *field)
 {
-	uint64_t usec = parse_time(value);
+	static const struct number_unit units[] = {
+		{ "ms", 1000 },         { "s", 1000000 }, { "min", 60000000 },
+		{ "h", TIME_MAX_USEC }, { NULL, 0 },
+	};
+	uint64_t usec;
 
-	if (usec > 0 && usec >= key->min * UINT64_C(1000))
+	if (number_parse_units(value, units, &usec) >= 0 && usec > 0 && usec <= TIME_MAX_USEC &&
+	    usec >= key->min * UINT64_C(1000))
 		*(uint64_t *)field = usec;
 	else
 		ini_bad(place, "%s: '%s' is not a time from %ums to 1h, such as 500ms, 2s or 1min",
@@ -175,7 +155,7 @@ static void set_bytes_or_percent(const struct ini_place *place, const struct con
 				 const char *value, void *field)
 {
 	struct limit *limit = field;
-	unsigned long long n;
+	uint64_t n;
 
 	if (take_percentage(place, key, value, limit))
 		return;
@@ -194,7 +174,7 @@ static void set_bytes_or_percent(const struct ini_place *place, const struct con
 static void set_kibibytes(const struct ini_place *place, const struct config_key *key,
 			  const char *value, void *field)
 {
-	unsigned long long n;
+	uint64_t n;
 
 	if (ini_bytes(place, key->name, value, &n) < 0)
 		return;
@@ -227,13 +207,13 @@ static bool find_id(const char *text, bool group, unsigned *ret)
 {
 	const struct passwd *passwd;
 	const struct group *entry;
-	unsigned long long id;
+	uint64_t id = 0;
 
 	if (text[strspn(text, "0123456789")] == '\0') {
-		errno = 0;
-		id = strtoull(text, NULL, 10);
+		int r = number_parse(text, 0, UINT32_MAX - 1, &id);
+
 		*ret = (unsigned)id;
-		return errno == 0 && id < UINT32_MAX;
+		return r >= 0;
 	}
 	if (group) {
 		entry = getgrnam(text);

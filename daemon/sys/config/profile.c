@@ -37,7 +37,7 @@ static void set_device(const struct ini_place *place, const struct config_key *k
 static void set_vram(const struct ini_place *place, const struct config_key *key, const char *value,
 		     void *field)
 {
-	unsigned long long bytes;
+	uint64_t bytes;
 
 	if (ini_bytes(place, key->name, value, &bytes) < 0)
 		return;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "util/fd.h"
+#include "util/number.h"
 
 #define PROBE "probe" /* the name of a descriptor that is kept for a moment */
 
@@ -461,13 +462,9 @@ static int take_over(struct store *store, struct diagnostics *diagnostics)
 static unsigned read_max(void)
 {
 	const char *text = getenv("FDSTORE");
-	unsigned long long max;
-	char *end;
+	uint64_t max;
 
-	if (!text || text[0] < '0' || text[0] > '9')
-		return UINT_MAX;
-	max = strtoull(text, &end, 10);
-	return *end || max > UINT_MAX ? UINT_MAX : (unsigned)max;
+	return text && number_parse(text, 0, UINT_MAX, &max) >= 0 ? (unsigned)max : UINT_MAX;
 }
 
 static void explain(struct diagnostics *diagnostics, const char *address, int r)

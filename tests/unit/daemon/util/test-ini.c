@@ -385,7 +385,7 @@ TEST(size_takes_one_suffix_and_does_not_overflow)
 					     "1E" };
 	struct diagnostics diagnostics = { 0 };
 	struct ini_place place = { .file = "F", .line = 7, .diagnostics = &diagnostics };
-	unsigned long long n = 5;
+	uint64_t n = 5;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		CHECK(ini_bytes(&place, "key", wrong[i], &n) == -EINVAL && n == 5);
