@@ -223,13 +223,6 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static bool wants_cap(const struct bus *bus, const struct lease *lease)
-{
-	const struct tenant *tenant = tenant_named(bus->arbiter->settings, lease->tenant);
-
-	return tenant && tenant->cap;
-}
-
 /* clang-format off */
 #define PROPERTIES(ROW)                                                                       \
 	ROW(Id, "t", CONST, VALUE("t", lease->id))                                            \
@@ -258,7 +251,7 @@ static bool wants_cap(const struct bus *bus, const struct lease *lease)
 	ROW(PausedCount, "t", CHANGES, VALUE("t", lease->pause.count))                        \
 	ROW(PausedUsec, "t", CHANGES, VALUE("t", lease->pause.usec))                          \
 	ROW(PausedSince, "t", CHANGES, VALUE("t", lease->pause.since_usec))                   \
-	ROW(Cap, "b", 0, VALUE("b", wants_cap(bus, lease)))                               \
+	ROW(Cap, "b", 0, VALUE("b", bus_asks_for_cap(bus->arbiter, lease)))                   \
 	ROW(QueueRefusals, "t", 0, VALUE("t", lease->cap.refusals))                     \
 	ROW(Resets, "t", CHANGES, VALUE("t", lease->reset.count))                             \
 	ROW(EvictedCount, "t", CHANGES, VALUE("t", lease->evicted.count))                     \

@@ -174,6 +174,9 @@ int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd
 
 /* ---- bus-write.c: dictionaries of the bus contract ---------------------------------- */
 
+/* Whether the policy of the tenant asks launchers to cap the queues of the lease. */
+bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease);
+
 /* aa{sv}: a dictionary for each partition of the lease; none for NULL. */
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
 			  const struct lease *lease, const struct effects *effects);

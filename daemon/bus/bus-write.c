@@ -114,16 +114,21 @@ static int append_effects(sd_bus_message *m, const struct effects *effects)
 		     : sd_bus_message_append(m, "{sv}", "within-usec", "t", effects->within_usec);
 }
 
+bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	return tenant && tenant->cap;
+}
+
 static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
-			    const struct partition *partition, const struct effects *effects)
+			    const struct lease *lease, const struct partition *partition)
 {
 	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
 	int r;
 
-	r = sd_bus_message_open_container(m, 'a', "{sv}");
-	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}", "gpu", "s", gpu->info.name, "kfd-gpu-id",
-					  "u", gpu->info.kfd_gpu_id);
+	r = sd_bus_message_append(m, "{sv}{sv}", "gpu", "s", gpu->info.name, "kfd-gpu-id", "u",
+				  gpu->info.kfd_gpu_id);
 	if (r >= 0)
 		r = append_mask(m, "cu-mask", gpu, &partition->cus);
 	if (r >= 0)
@@ -142,15 +147,14 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 			"priority", "u", partition->priority, "tier", "s",
 			partition_tier(partition));
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}", "exclusive", "b", partition->exclusive,
-					  "paused", "b", partition->paused);
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "exclusive", "b", partition->exclusive,
+					  "paused", "b", partition->paused, "cap", "b",
+					  bus_asks_for_cap(arbiter, lease));
 	if (r >= 0)
 		r = append_priorities(m, partition);
 	if (r >= 0)
 		r = append_gaps(m, gpu);
-	if (r >= 0 && effects)
-		r = append_effects(m, effects);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	return r;
 }
 
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
@@ -159,8 +163,15 @@ int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
-	for (size_t i = 0; lease && i < lease->n_partitions && r >= 0; i++)
-		r = append_partition(m, arbiter, &lease->partitions[i], i == 0 ? effects : NULL);
+	for (size_t i = 0; lease && i < lease->n_partitions && r >= 0; i++) {
+		r = sd_bus_message_open_container(m, 'a', "{sv}");
+		if (r >= 0)
+			r = append_partition(m, arbiter, lease, &lease->partitions[i]);
+		if (r >= 0 && effects && i == 0)
+			r = append_effects(m, effects);
+		if (r >= 0)
+			r = sd_bus_message_close_container(m);
+	}
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -350,6 +350,25 @@ int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpu
 	return read_rows(rows, &partition_dictionary, arena, ret, ret_n, ret_key);
 }
 
+struct cap {
+	bool asked;
+};
+
+static const struct field cap_fields[] = { FIELD('b', "cap", cap, asked) };
+static const struct dictionary cap_dictionary = DICTIONARY(cap_fields, cap);
+
+int read_cap(DBusMessageIter *rows, struct arena *arena, bool *ret, const char **ret_key)
+{
+	struct cap *caps;
+	size_t n;
+	int r = read_rows(rows, &cap_dictionary, arena, &caps, &n, ret_key);
+
+	if (r < 0 || n == 0)
+		return r;
+	*ret = caps[0].asked;
+	return 1;
+}
+
 int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
 		  const char **ret_key)
 {

@@ -84,6 +84,10 @@ int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpu
  * as it is where there is nothing. */
 int read_effects(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_effects **ret);
 
+/* The key cap of the partitions, which an older daemon that caps no lease does not have. 0: there is no
+ * partition, and *ret is untouched; 1. */
+int read_cap(DBusMessageIter *rows, struct arena *arena, bool *ret, const char **ret_key);
+
 int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
 		  const char **ret_key);
 

@@ -137,8 +137,9 @@ static int cap(struct gpuarb_lease *lease)
 	return r;
 }
 
-/* An older daemon has no such property, and caps no lease. */
-static int is_wanted(struct gpuarb_lease *lease, bool *ret)
+/* The lease was not granted in the answer to Reserve. An older daemon has no such property, and caps no
+ * lease. */
+static int ask(struct gpuarb_lease *lease, bool *ret)
 {
 	_cleanup_(free_message) DBusMessage *reply = NULL;
 	dbus_bool_t wanted = FALSE;
@@ -152,12 +153,13 @@ static int is_wanted(struct gpuarb_lease *lease, bool *ret)
 
 GPUARB_EXPORT int gpuarb_lease_cap(struct gpuarb_lease *lease, bool always)
 {
-	bool wanted = true;
+	bool wanted;
 	int r = 0;
 
 	HANDLE_BEGIN(lease, lease->gpuarb);
-	if (!always)
-		r = is_wanted(lease, &wanted);
+	wanted = always || lease->cap_asked;
+	if (!always && !lease->cap_known)
+		r = ask(lease, &wanted);
 	if (r >= 0 && wanted)
 		r = cap(lease);
 	return handle_end(lease->gpuarb, r < 0 ? r : wanted);

@@ -42,7 +42,9 @@ struct gpuarb_lease {
 	struct arena arena; /* what info points to */
 	uint32_t cause;     /* of the end: enum gpuarb_record_cause */
 
-	bool capped; /* by this process: lease-cap.c */
+	bool cap_known,
+		cap_asked; /* the answer to Reserve has told whether the tenant's policy asks for a cap */
+	bool capped;       /* by this process: lease-cap.c */
 
 	struct mask_cache mask_cache; /* masks of the queues of this process */
 	struct agent *agent;          /* NULL: none */

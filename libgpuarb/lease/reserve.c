@@ -61,6 +61,9 @@ static int read_reserved(struct gpuarb *gpuarb, DBusMessage *reply, struct gpuar
 		return -ENOMEM;
 
 	r = read_partitions(&iter, &lease->arena, &info.partitions, &info.n_partitions, &key);
+	if (r >= 0)
+		r = read_cap(&iter, &lease->arena, &lease->cap_asked, &key);
+	lease->cap_known = r > 0;
 	if (r < 0)
 		return r == -EPROTO ? fail_answer(gpuarb, "Reserve", key) : r;
 	lease->info = info;

@@ -76,6 +76,7 @@ static void in_child(const char *policy, void (*work)(const struct rig *rig))
 }
 
 #define DEFAULT "[tenant *]\nclass = besteffort\n"
+#define CAPPED "[tenant *]\nclass = besteffort\ncap = yes\n"
 
 /* ---- which calls wait for the daemon -------------------------------------------------------- */
 
@@ -122,6 +123,22 @@ TEST(nothing_is_installed_unless_the_policy_asks_for_it)
 	in_child(DEFAULT, do_not_cap);
 }
 
+/* A launcher asks nothing that the answer to Reserve has. */
+static void cap_without_a_call(const struct rig *)
+{
+	struct gpuarb *gpuarb;
+	struct gpuarb_lease *lease = reserve(&gpuarb, true);
+
+	gpuarb_set_timeout(gpuarb, 0);
+	CHECK(gpuarb_lease_cap(lease, false) == 0);
+	CHECK(gpuarb_lease_cap(lease, true) == -ETIMEDOUT);
+}
+
+TEST(a_granted_lease_tells_whether_it_is_to_be_capped)
+{
+	in_child(DEFAULT, cap_without_a_call);
+}
+
 static void cap_by_policy(const struct rig *)
 {
 	const struct gpuarb_lease_info *infos;
@@ -139,7 +156,29 @@ static void cap_by_policy(const struct rig *)
 
 TEST(a_lease_is_capped_if_the_policy_asks_for_it)
 {
-	in_child("[tenant *]\nclass = besteffort\ncap = yes\n", cap_by_policy);
+	in_child(CAPPED, cap_by_policy);
+}
+
+static void cap_after_waiting(const struct rig *)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *first, *lease;
+	struct gpuarb *gpuarb;
+
+	first = reserve(&gpuarb, false);
+	want.cus = 60;
+	options.wait_usec = GPUARB_FOREVER;
+	options.process_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(gpuarb_lease_release(first) == 0);
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
+	CHECK(gpuarb_lease_cap(lease, false) == 1 && has_no_new_privs());
+}
+
+TEST(a_lease_that_waited_is_capped_if_the_policy_asks_for_it)
+{
+	in_child(CAPPED, cap_after_waiting);
 }
 
 static void cap_unbound(const struct rig *)

@@ -133,6 +133,31 @@ TEST(partitions_are_read_and_unknown_keys_skipped)
 	arena_clear(&arena);
 }
 
+TEST(only_partitions_tell_whether_a_lease_is_to_be_capped)
+{
+	static const struct pair pairs[] = { { "gpu", "s" }, { "cap", "b" } };
+	static const struct pair wrong[] = { { "cap", "s" } };
+	struct arena arena = { NULL };
+	const char *key = NULL;
+	DBusMessageIter iter;
+	DBusMessage *m;
+	bool cap = true;
+
+	m = rows_of(pairs, ARRAY_SIZE(pairs), 0, &iter);
+	CHECK(read_cap(&iter, &arena, &cap, NULL) == 0 && cap);
+	dbus_message_unref(m);
+	m = rows_of(pairs, 1, 1, &iter); /* of an older daemon */
+	CHECK(read_cap(&iter, &arena, &cap, NULL) == 1 && !cap);
+	dbus_message_unref(m);
+	m = rows_of(pairs, 2, 2, &iter);
+	CHECK(read_cap(&iter, &arena, &cap, NULL) == 1 && cap);
+	dbus_message_unref(m);
+	m = rows_of(wrong, 1, 1, &iter);
+	CHECK(read_cap(&iter, &arena, &cap, &key) == -EPROTO && strcmp(key, "cap") == 0);
+	dbus_message_unref(m);
+	arena_clear(&arena);
+}
+
 TEST(missing_strings_are_empty_and_never_null)
 {
 	struct refusals refusals;
