@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +25,7 @@
 #include "client/verbs/verb.h"
 #include "core/policy/class.h"
 #include "core/policy/request.h"
+#include "util/fd.h"
 #include "util/text.h"
 
 #define PREFIX "gpuarbctl run: " /* standard error is shared with the command */
@@ -143,88 +147,74 @@ static int make_socket(uint64_t lease, char name[64])
 
 /* ---- the agent --------------------------------------------------------------------------- */
 
-/* Moves these fds to 3 and on, and closes all others: an inherited pipe would never reach its
- * end. */
-static int keep_fds(const int *fds, int n)
-{
-	int high[3], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+struct agent {
+	char *const *arguments;
+	posix_spawn_file_actions_t actions;
+	int r; /* of its start */
+};
 
-	for (int i = 0; i < n; i++) {
-		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16);
-		if (high[i] < 0)
-			return -errno;
-	}
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
-		return -errno;
-	for (int i = 0; i < n; i++)
-		if (dup2(high[i], 3 + i) < 0)
-			return -errno;
-	(void)syscall(SYS_close_range, 3U + (unsigned)n, ~0U,
-		      0U); /* Linux 5.9; not needed for correctness */
+/* A process in the memory of gpuarbctl, which waits for its end: the agent is a grandchild, so that the
+ * command has no unknown child, in a session of its own, so that Ctrl-C on the terminal does not end it. */
+static int spawn(void *userdata)
+{
+	struct agent *agent = userdata;
+	pid_t pid;
+
+	agent->r = setsid() < 0 ? -errno
+				: -posix_spawn(&pid, agent->arguments[0], &agent->actions, NULL,
+					       agent->arguments, environ);
 	return 0;
 }
 
-struct agent {
-	const char *program;
-	uint64_t lease;
-	pid_t root;
-	int fds[3]; /* listening, process, and a pipe for the errno of a failure to start */
-};
-
-/* After vfork(), in the memory of the parent: calls nothing but the system, and does not return. */
-__attribute__((noreturn, noinline)) static void start_agent(const struct agent *agent, int r)
+/* The listening socket becomes fd 3 and the process fd 4. All others are closed: an inherited pipe would
+ * never reach its end. */
+static int add_fds(posix_spawn_file_actions_t *actions, const int *fds)
 {
-	int failure = agent->fds[2];
-	char lease[24], root[16];
+	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
 
-	if (r >= 0)
-		r = keep_fds(agent->fds, 3);
-	if (r >= 0) {
-		failure = 5;
-		fcntl(failure, F_SETFD, FD_CLOEXEC);
-		snprintf(lease, sizeof(lease), "%" PRIu64, agent->lease);
-		snprintf(root, sizeof(root), "%d", (int)agent->root);
-		execl(agent->program, agent->program, lease, root, "3", "4", (char *)NULL);
-		r = -errno;
-	}
-	_exit(write(failure, &r, sizeof(r)) < 0 ? EXIT_USAGE : EXIT_FAILED);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
+	for (int i = 0; i < 2 && r == 0; i++)
+		r = posix_spawn_file_actions_adddup2(actions, fds[i], 3 + i);
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(actions, 5);
+	return -r;
 }
 
-/* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C
- * on the terminal does not end the agent. */
-__attribute__((noreturn, noinline)) static void become_agent(const struct agent *agent)
+static int start_with(struct agent *agent, const int *fds)
 {
-	pid_t pid = setsid() < 0 ? -1 : vfork();
+	_Alignas(16) char stack[1 << 16];
+	int r = posix_spawn_file_actions_init(&agent->actions);
+	pid_t pid;
 
-	if (pid > 0)
-		_exit(EXIT_OK);
-	start_agent(agent, pid < 0 ? -errno : 0);
+	if (r != 0)
+		return -r;
+	r = add_fds(&agent->actions, fds);
+	if (r >= 0) {
+		pid = clone(spawn, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, agent);
+		r = pid < 0 ? -errno : agent->r;
+		(void)waitpid(pid, NULL, 0); /* fails where the caller ignores SIGCHLD */
+	}
+	posix_spawn_file_actions_destroy(&agent->actions);
+	return r;
 }
 
 /* Does not wait until the agent follows the lease: the first queue of the command does. */
 static int start(const struct adapt *adapt, uint64_t lease, int listening, int process)
 {
-	struct agent agent = { .program = adapt->program, .lease = lease, .root = getpid() };
-	int failure[2], r = 0;
-	pid_t pid;
+	char path[PATH_MAX], id[24], root[16];
+	char *const arguments[] = { path, id, root, (char[]){ "3" }, (char[]){ "4" }, NULL };
+	struct agent agent = { .arguments = arguments };
+	/* Neither is an fd that the other one becomes. */
+	_cleanup_fd_ int first = fcntl(listening, F_DUPFD_CLOEXEC, 5);
+	_cleanup_fd_ int second = fcntl(process, F_DUPFD_CLOEXEC, 5);
 
-	if (pipe2(failure, O_CLOEXEC) < 0)
+	if (first < 0 || second < 0)
 		return -errno;
-	agent.fds[0] = listening;
-	agent.fds[1] = process;
-	agent.fds[2] = failure[1];
-	pid = fork(); /* not vfork(): that of AddressSanitizer cannot be nested */
-	if (pid == 0)
-		become_agent(&agent);
-	close(failure[1]);
-	if (pid < 0)
-		r = -errno;
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		continue;
-	if (pid > 0 && read(failure[0], &r, sizeof(r)) < 0)
-		r = -errno;
-	close(failure[0]);
-	return r;
+	snprintf(path, sizeof(path), "%s", adapt->program);
+	snprintf(id, sizeof(id), "%" PRIu64, lease);
+	snprintf(root, sizeof(root), "%d", (int)getpid());
+	return start_with(&agent, (const int[]){ first, second });
 }
 
 /* ---- the environment --------------------------------------------------------------------- */
