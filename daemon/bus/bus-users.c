@@ -14,9 +14,10 @@
 #define SEC UINT64_C(1000000)
 #define FORGET_USEC (60 * SEC) /* a budget is full again after this time */
 
-/* With so many calls under way each costs as much as two, with twice as many as three: dbus-daemon
- * walks through all that wait for an answer when it passes on a call or an answer of any user. */
-#define UNDER_WAY 1024U
+/* With so many calls under way each costs as much as two, with 16 times as many as 257: dbus-daemon
+ * walks through all that wait for an answer when it passes on a call or an answer of any user. The
+ * more it has to walk, the fewer answers it gets, each of which brings the next call. */
+#define UNDER_WAY 512U
 
 /* A user who was quiet may do this much at once: a fraction of a second's budget. */
 #define BURST_CALLS 32U
@@ -115,7 +116,9 @@ uint64_t bus_user_ready_usec(struct bus *bus, struct bus_user *user, uint64_t no
 
 void bus_user_charge(struct bus_user *user, unsigned calls, uint64_t usec)
 {
-	user->calls -= (int64_t)(calls * SEC * (1 + user->n_queued / UNDER_WAY));
+	uint64_t extra = user->n_queued * user->n_queued / (UNDER_WAY * UNDER_WAY);
+
+	user->calls -= (int64_t)(calls * SEC * (1 + extra));
 	user->time -= (int64_t)(usec * SEC);
 	user->served += calls;
 	user->used_usec += usec;
