@@ -179,9 +179,8 @@ static void tell_damaged(struct daemon *daemon, const struct stored_fd *stored)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 
-	if (stored->pid != 0 || lease_new(1, &lease) < 0)
+	if (stored->pid != 0 || lease_new(&lease) < 0)
 		return;
-	lease->n_partitions = 0;
 	lease->id = stored->lease;
 	lease->state = STATE_ENDING;
 	snprintf(lease->reason, sizeof(lease->reason),

@@ -219,7 +219,8 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	int r = sd_bus_message_open_container(m, 'a', "u");
 
 	for (size_t i = 0; lease->adaptable && i < lease->n_partitions && r >= 0; i++)
-		r = sd_bus_message_append(m, "u", cuset_count(&lease->partitions[i].base));
+		r = sd_bus_message_append(m, "u",
+					  cuset_count(&lease->partitions[i].adaptation->base));
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

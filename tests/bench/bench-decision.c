@@ -110,7 +110,7 @@ static double floor_of(void)
 		for (unsigned i = 0; i < REQUESTS * ROUNDS; i++) {
 			struct lease *lease = NULL;
 
-			if (lease_new(1, &lease) < 0)
+			if (lease_new(&lease) < 0 || lease_make_partitions(lease, 1) < 0)
 				abort();
 			__asm__ volatile("" : : "r"(lease) : "memory");
 			lease_free(lease);

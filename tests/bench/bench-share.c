@@ -193,7 +193,7 @@ static void join(struct run *run)
 				.joined = run->now,
 				.acknowledges = UINT64_MAX,
 				.generation = lease->generation,
-				.base = cuset_count(&lease->partitions[0].base),
+				.base = cuset_count(&lease->partitions[0].adaptation->base),
 				.weight = weights[tenant],
 				.waits = true };
 	run->n++;

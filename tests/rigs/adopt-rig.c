@@ -6,23 +6,32 @@
 
 struct lease *saved(const struct lease *lease)
 {
-	struct partition *partitions;
 	struct request request;
 	struct lease *copy;
 
-	CHECK(lease_new(lease->n_partitions, &copy) == 0);
-	partitions = copy->partitions;
+	CHECK(lease_new(&copy) == 0);
 	*copy = *lease;
-	copy->partitions = partitions;
+	copy->partitions = NULL;
 	copy->refusal = NULL; /* it is not saved */
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		partitions[i] = lease->partitions[i];
+	CHECK(lease_make_partitions(copy, lease->n_partitions) == 0);
+	lease_set_partitions(copy, lease->partitions);
 	if (lease->request) {
 		request_recall(lease->request, &request);
 		copy->request = request_keep(&request);
 		CHECK(copy->request);
 	}
 	return copy;
+}
+
+void make_adaptable(struct lease *lease)
+{
+	struct partition *fixed = lease->partitions;
+
+	lease->class = CLASS_BESTEFFORT;
+	lease->adaptable = true;
+	CHECK(lease_make_partitions(lease, lease->n_partitions) == 0);
+	lease_set_partitions(lease, fixed);
+	free(fixed);
 }
 
 int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost, char *why,

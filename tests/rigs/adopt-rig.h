@@ -9,6 +9,9 @@
 
 struct lease *saved(const struct lease *lease);
 
+/* Makes a fixed lease adaptable. Its base is all of its CUs. */
+void make_adaptable(struct lease *lease);
+
 /* Returns 0, or a negative errno: then the lease is freed, the ledger is unchanged and why is
  * set. Checks the promises of the ledger. */
 int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost, char *why,

@@ -290,8 +290,8 @@ static bool move_some(struct model *model)
 		    lease->generation != lease->acknowledged)
 			model_fail("a lease moves that may not");
 		for (size_t k = 0; k < lease->n_partitions; k++)
-			if (cuset_equal(&set.next[i]->partitions[k].base,
-					&lease->partitions[k].moved_from))
+			if (cuset_equal(&set.next[i]->partitions[k].adaptation->base,
+					&lease->partitions[k].adaptation->moved_from))
 				model_fail("a lease moves back");
 		arbiter_commit(model->arbiter, TAKE_PTR(set.next[i]));
 		model_check(model);

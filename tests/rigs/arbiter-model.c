@@ -137,7 +137,7 @@ static void count_new(struct model *model, const struct request *request, struct
 	model_check_observed(model, proposal);
 	model->granted[proposal->class]++;
 	model->borrowed += proposal->adaptable;
-	model->promised += !cuset_empty(&proposal->partitions[0].promised);
+	model->promised += partition_is_promised(&proposal->partitions[0]);
 	model->gangs += proposal->n_partitions > 1;
 }
 

@@ -38,7 +38,7 @@ static bool check_pair(const struct check *check, const struct lease *a, const s
 	if (shared)
 		return broken(check, "leases %llu and %llu share %s", ID(a), ID(b), shared);
 	if (p->gpu == q->gpu && lease_is_active(a) && lease_is_active(b) &&
-	    (p->adaptable || q->adaptable) &&
+	    (a->adaptable || b->adaptable) &&
 	    (cuset_overlap(&p->occupied, &q->occupied) ||
 	     ((p->alone || q->alone) &&
 	      (cuset_engines(&p->occupied) & cuset_engines(&q->occupied)))))
@@ -55,7 +55,7 @@ static bool check_exclusive(const struct check *check, const struct lease *a,
 			    const struct partition *q)
 {
 	if (p->gpu != q->gpu || !p->exclusive || !lease_is_active(a) ||
-	    (q->adaptable ? q->stopped : !lease_is_active(b)))
+	    (b->adaptable ? q->stopped : !lease_is_active(b)))
 		return true;
 	return broken(check, "lease %llu is active and exclusive, and lease %llu has not paused",
 		      ID(a), ID(b));
@@ -106,6 +106,8 @@ static bool check_lease(const struct check *check, size_t i)
 		if (p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT)
 			return broken(check, "lease %llu shares CUs, and its class may not",
 				      ID(lease));
+		if ((p->adaptation != NULL) != lease->adaptable)
+			return broken(check, "lease %llu is adaptable in part", ID(lease));
 		if (p->capped != lease->cap.active)
 			return broken(check, "lease %llu is capped in part", ID(lease));
 		if (cuset_count(&p->cus) != p->count || p->count == 0 ||

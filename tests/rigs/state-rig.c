@@ -113,6 +113,14 @@ static bool same_budget(const struct budget *a, const struct budget *b)
 	       a->cooperative == b->cooperative && a->vram == b->vram;
 }
 
+static bool same_adaptation(const struct adaptation *a, const struct adaptation *b)
+{
+	if (!a || !b)
+		return a == b;
+	return cuset_equal(&a->base, &b->base) && cuset_equal(&a->before, &b->before) &&
+	       cuset_equal(&a->moved_from, &b->moved_from);
+}
+
 static bool same_partition(const struct partition *a, const struct partition *b)
 {
 	return a->gpu == b->gpu && cuset_equal(&a->cus, &b->cus) &&
@@ -120,7 +128,7 @@ static bool same_partition(const struct partition *a, const struct partition *b)
 	       a->asked == b->asked && same_budget(&a->granted, &b->granted) &&
 	       same_budget(&a->charged, &b->charged) && a->streams == b->streams &&
 	       a->priority == b->priority && a->isolation == b->isolation && a->alone == b->alone &&
-	       a->any_shape == b->any_shape;
+	       a->any_shape == b->any_shape && same_adaptation(a->adaptation, b->adaptation);
 }
 
 /* request_equal() leaves out what a repetition may change. */

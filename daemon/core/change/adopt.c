@@ -93,7 +93,7 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 		return refuse(why, size, -EINVAL, "class %s cannot have isolation %s%s",
 			      class_names[lease->class], isolation_names[p->isolation],
 			      p->alone ? ", alone" : "");
-	if ((p->paused && !p->adaptable) || (p->stopped && !p->paused))
+	if ((p->paused && !p->adaptation) || (p->stopped && !p->paused))
 		return refuse(why, size, -EINVAL, "a partition that does not adapt is paused");
 	if (p->priority > PRIORITY_MAX)
 		return refuse(why, size, -EINVAL, "priority %u is above %u", p->priority,
@@ -102,9 +102,9 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 		return refuse(why, size, -EINVAL, "a partition has no CUs");
 	if (!cuset_within(&p->cus, &p->occupied) || !budget_within(&p->granted, &p->charged))
 		return refuse(why, size, -EINVAL, "a partition is granted more than it is charged");
-	if (p->adaptable != lease->adaptable || cuset_empty(&p->base) == p->adaptable ||
-	    !cuset_within(&p->base, &p->cus) || !cuset_empty(&p->before) > p->adaptable ||
-	    (p->adaptable && p->isolation == ISOLATION_SHARED))
+	if (p->adaptation &&
+	    (cuset_empty(&p->adaptation->base) || !cuset_within(&p->adaptation->base, &p->cus) ||
+	     p->isolation == ISOLATION_SHARED))
 		return refuse(why, size, -EINVAL,
 			      "the base of an adaptable partition is not within its CUs");
 	return 0;
@@ -219,7 +219,7 @@ static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
 					     ? partition_conflict(lease->class, p, other->class, q)
 					     : NULL;
 
-		if (p->gpu == q->gpu && p->adaptable && q->adaptable && lease_is_active(lease) &&
+		if (p->gpu == q->gpu && p->adaptation && q->adaptation && lease_is_active(lease) &&
 		    lease_is_active(other) && cuset_overlap(&p->cus, &q->cus))
 			shared = "CUs";
 		if (shared)
@@ -238,7 +238,7 @@ static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 	const struct cuset *claim = partition_claim(p);
 	uint32_t engines = cuset_engines(claim);
 
-	if (lease_class == CLASS_REALTIME || p->adaptable || cuset_overlap(&gpu->taken, claim) ||
+	if (lease_class == CLASS_REALTIME || p->adaptation || cuset_overlap(&gpu->taken, claim) ||
 	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, claim)))
 		return true;
 	for (unsigned e = 0; e < CUSET_ENGINES; e++)
@@ -342,9 +342,9 @@ static void reset(struct arbiter *arbiter, struct lease *lease)
 		p->used = (struct budget){ 0 };
 		p->queues.scanned = p->queues.verified = false;
 		p->queues.priorities = 0;
-		p->promised = (struct cuset){ 0 };
-		if (lease->adaptable && lease->lend.never_granted)
-			p->promised = p->cus;
+		if (p->adaptation)
+			p->adaptation->promised = lease->lend.never_granted ? p->cus
+									    : (struct cuset){ 0 };
 		if (p->gpu == GPU_ABSENT)
 			continue;
 		p->count = cuset_count(&p->cus);

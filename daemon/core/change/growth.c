@@ -33,10 +33,11 @@ static int keep_promise(const struct arbiter *arbiter, unsigned index, struct le
 			return 0;
 		next->generation++;
 		p = &next->partitions[p - lease->partitions];
-		partition_set_mask(p, &arbiter->gpus[index].info.geometry, &p->promised);
-		p->promised = (struct cuset){ 0 };
-		if (cuset_within(&p->before, &p->cus))
-			p->before = (struct cuset){ 0 };
+		partition_set_mask(p, &arbiter->gpus[index].info.geometry,
+				   &p->adaptation->promised);
+		p->adaptation->promised = (struct cuset){ 0 };
+		if (cuset_within(&p->adaptation->before, &p->cus))
+			p->adaptation->before = (struct cuset){ 0 };
 		*ret = next;
 		return 1;
 	}
@@ -50,8 +51,8 @@ static void end_promises(struct arbiter *arbiter, unsigned index)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct partition *p = lease_partition_on(arbiter->leases[i], index);
 
-		if (p && arbiter->leases[i]->state == STATE_GRANTED)
-			p->promised = (struct cuset){ 0 };
+		if (p && p->adaptation && arbiter->leases[i]->state == STATE_GRANTED)
+			p->adaptation->promised = (struct cuset){ 0 };
 	}
 }
 
@@ -108,7 +109,7 @@ static int move_base(const struct division *d, struct lease **ret)
 	if (lease_next_version(grower->lease, grower->lease->n_partitions, &next) < 0)
 		return 0;
 	grower->lease->lend.rebased_usec = d->gpu->lend.grow_usec;
-	next->partitions[grower->p - grower->lease->partitions].base = grower->rebase;
+	next->partitions[grower->p - grower->lease->partitions].adaptation->base = grower->rebase;
 	*ret = next;
 	return 1;
 }
@@ -120,7 +121,7 @@ static void promise_targets(const struct division *d)
 		const struct grower *grower = &d->growers[i];
 
 		if (!cuset_within(&grower->target, &grower->p->cus))
-			grower->p->promised = grower->target;
+			grower->p->adaptation->promised = grower->target;
 	}
 }
 

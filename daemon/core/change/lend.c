@@ -20,14 +20,15 @@ struct claims {
 /* ---- promises ---------------------------------------------------------------------- */
 
 /* Ends a promise that is kept, or that CUs were claimed of. */
-static void end_promise(const struct lease *lease, struct partition *p, const struct cuset *claimed)
+static void end_promise(const struct lease *lease, const struct partition *p,
+			const struct cuset *claimed)
 {
-	struct cuset others = *claimed;
+	struct cuset others = *claimed, *promised = &p->adaptation->promised;
 
-	cuset_remove(&others, &p->base);
-	if (cuset_overlap(&p->promised, &others) ||
-	    (lease->state == STATE_GRANTED && cuset_within(&p->promised, &p->cus)))
-		p->promised = (struct cuset){ 0 };
+	cuset_remove(&others, &p->adaptation->base);
+	if (cuset_overlap(promised, &others) ||
+	    (lease->state == STATE_GRANTED && cuset_within(promised, &p->cus)))
+		*promised = (struct cuset){ 0 };
 }
 
 /* The latest promise counts: earlier ones lose its CUs. */
@@ -37,10 +38,10 @@ static void take_from_promises(struct arbiter *arbiter, const struct partition *
 		struct partition *q = lease_partition_on(arbiter->leases[i], p->gpu);
 		struct cuset left;
 
-		if (q && q != p && !cuset_empty(&q->promised) &&
-		    borrow_shrink(&arbiter->gpus[p->gpu], &q->base, &q->promised, &p->promised,
-				  &left))
-			q->promised = left;
+		if (q && q != p && partition_is_promised(q) &&
+		    borrow_shrink(&arbiter->gpus[p->gpu], &q->adaptation->base,
+				  &q->adaptation->promised, &p->adaptation->promised, &left))
+			q->adaptation->promised = left;
 	}
 }
 
@@ -50,7 +51,7 @@ void lend_join(struct arbiter *arbiter, const struct lease *lease)
 		const struct partition *p = &lease->partitions[i];
 		struct gpu *gpu = &arbiter->gpus[p->gpu];
 
-		if (cuset_empty(&p->promised))
+		if (!partition_is_promised(p))
 			continue;
 		take_from_promises(arbiter, p);
 		gpu->lend.may_grow = true;
@@ -66,7 +67,7 @@ static void find_claims(struct arbiter *arbiter, struct claims *ret)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
 			struct partition *p = &arbiter->leases[i]->partitions[j];
 
-			if (!cuset_empty(&p->promised))
+			if (partition_is_promised(p))
 				end_promise(arbiter->leases[i], p, &ret->claimed[p->gpu]);
 		}
 	memset(ret->promised, 0, sizeof(ret->promised));
@@ -75,7 +76,7 @@ static void find_claims(struct arbiter *arbiter, struct claims *ret)
 		     lease_joins(arbiter->leases[i]) && j < arbiter->leases[i]->n_partitions; j++) {
 			const struct partition *p = &arbiter->leases[i]->partitions[j];
 
-			cuset_add(&ret->promised[p->gpu], &p->promised);
+			cuset_add(&ret->promised[p->gpu], &p->adaptation->promised);
 		}
 }
 
@@ -107,16 +108,17 @@ static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 	struct cuset cus, others = claims->promised[p->gpu];
 
 	if (lease_joins(lease))
-		cuset_remove(&others, &p->promised);
+		cuset_remove(&others, &p->adaptation->promised);
 	cuset_add(&others, &claims->claimed[p->gpu]);
-	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->base, &p->cus, &others, &cus)) {
+	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &p->cus, &others, &cus)) {
 		/* It keeps more than it was promised. */
-		if (lease->state == STATE_GRANTED && cuset_count(&p->promised) <= p->count)
-			p->promised = (struct cuset){ 0 };
+		if (lease->state == STATE_GRANTED &&
+		    cuset_count(&p->adaptation->promised) <= p->count)
+			p->adaptation->promised = (struct cuset){ 0 };
 		return false;
 	}
-	if (cuset_empty(&p->before))
-		p->before = p->cus;
+	if (cuset_empty(&p->adaptation->before))
+		p->adaptation->before = p->cus;
 	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
 	if (lease->lend.never_granted)
 		p->occupied = cus; /* no queue ever had the other CUs */
@@ -159,8 +161,9 @@ static void cut_to_free(struct arbiter *arbiter, const struct lease *lease, stru
 	struct cuset occupied, cus;
 
 	borrow_occupied(arbiter, p->gpu, lease, &occupied);
-	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->base, &p->cus, &occupied, &cus)) {
-		p->promised = (struct cuset){ 0 };
+	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &p->cus, &occupied,
+			   &cus)) {
+		p->adaptation->promised = (struct cuset){ 0 };
 		return;
 	}
 	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);

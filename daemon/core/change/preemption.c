@@ -250,7 +250,8 @@ static void find_claims(const struct arbiter *arbiter, const struct lease *propo
 
 		borrow_needed(arbiter, p, &needed);
 		cuset_add(&ret[p->gpu], &needed);
-		cuset_add(&ret[p->gpu], &p->promised);
+		if (p->adaptation)
+			cuset_add(&ret[p->gpu], &p->adaptation->promised);
 	}
 }
 
@@ -261,7 +262,7 @@ static void add_shrink(const struct arbiter *arbiter, const struct lease *propos
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
 	struct cuset left;
 
-	if (!borrow_shrink(gpu, &p->base, &p->cus, claims, &left))
+	if (!borrow_shrink(gpu, &p->adaptation->base, &p->cus, claims, &left))
 		return;
 	effects->shrinks[effects->n_shrinks++] = (struct shrinking){ lease->id, gpu->info.name,
 								     p->count, cuset_count(&left) };

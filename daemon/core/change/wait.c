@@ -214,7 +214,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	r = lease_next_version(lease, lease->request->n_wants, &next);
 	if (r < 0)
 		return r;
-	memcpy(next->partitions, partitions, next->n_partitions * sizeof(*partitions));
+	lease_set_partitions(next, partitions);
 	next->lend.give_up_usec = lease->deadline_usec;
 	next->deadline_usec = UINT64_MAX;
 	next->wait.candidates = 0;

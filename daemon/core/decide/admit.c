@@ -402,8 +402,6 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 	}
 	place_preferred(a, &request, &placement);
 	partition->cus = partition->occupied = placement.cus;
-	if (a->admit_context->adaptable)
-		partition->base = placement.cus;
 	partition->count = placement.count;
 	partition->effective = placement.effective;
 	return OUTCOME_FITS;
@@ -593,8 +591,8 @@ static bool only_gives(const struct candidate *a)
 	if (!had)
 		return false;
 	has = had->count;
-	if (had->adaptable) { /* borrowed CUs are not claimed */
-		has = cuset_count(&had->base);
+	if (had->adaptation) { /* borrowed CUs are not claimed */
+		has = cuset_count(&had->adaptation->base);
 		asks = want->cus_min;
 	}
 	return asks <= has && want->queues <= had->charged.queues &&
@@ -750,7 +748,6 @@ static void fill(const struct candidate *a, struct partition *ret)
 		.alone = a->admit_context->alone,
 		.exclusive = a->admit_context->exclusive,
 		.any_shape = want->any_shape,
-		.adaptable = a->admit_context->adaptable,
 	};
 	ret->charged = ret->granted;
 }

@@ -79,7 +79,7 @@ void borrow_promised(const struct arbiter *arbiter, unsigned gpu, const struct l
 							       : NULL;
 
 		if (p && !(self && lease->id == self->id))
-			cuset_add(ret, &p->promised);
+			cuset_add(ret, &p->adaptation->promised);
 	}
 }
 
@@ -139,7 +139,7 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
 	struct extend request = {
-		.base = &p->base, .avail = gpu->all, .all = &gpu->all, .cap = p->asked
+		.base = &p->adaptation->base, .avail = gpu->all, .all = &gpu->all, .cap = p->asked
 	};
 	struct cuset others, cus;
 
@@ -157,21 +157,25 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 		request.keep = now->cus;
 	extend(&gpu->info.geometry, &request, &cus);
 	partition_set_mask(p, &gpu->info.geometry, &cus);
-	if (now && cuset_within(&p->cus, &now->before))
-		p->before = now->before;
+	if (now && cuset_within(&p->cus, &now->adaptation->before))
+		p->adaptation->before = now->adaptation->before;
 }
 
 bool borrow_may_join(const struct arbiter *arbiter, const struct lease *lease,
 		     const struct partition *p)
 {
+	const struct cuset *promised;
 	struct cuset others;
 
-	if (cuset_count(&p->promised) <= p->count || !lease_is_settled(lease, p) ||
-	    cuset_count(&p->promised) > quota_cus_left(arbiter, lease, p->gpu))
+	if (!p->adaptation)
+		return false;
+	promised = &p->adaptation->promised;
+	if (cuset_count(promised) <= p->count || !lease_is_settled(lease, p) ||
+	    cuset_count(promised) > quota_cus_left(arbiter, lease, p->gpu))
 		return false;
 	borrow_forbidden(arbiter, p->gpu, lease, &others);
-	if (cuset_overlap(&p->promised, &others))
+	if (cuset_overlap(promised, &others))
 		return false;
 	borrow_occupied(arbiter, p->gpu, lease, &others);
-	return !cuset_overlap(&p->promised, &others);
+	return !cuset_overlap(promised, &others);
 }

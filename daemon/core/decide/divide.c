@@ -49,7 +49,7 @@ static void extend_target(struct division *d, struct grower *grower, unsigned cu
 	request.avail = d->left;
 	cuset_add(&request.avail, &base);
 	request.keep = grower->p->cus;
-	cuset_add(&request.keep, &grower->p->before);
+	cuset_add(&request.keep, &grower->p->adaptation->before);
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
 	extend(&gpu->info.geometry, &request, &target);
@@ -74,12 +74,12 @@ static const struct cuset *present_mask(const struct grower *grower)
 
 static const struct cuset *next_base(const struct grower *grower)
 {
-	return cuset_empty(&grower->rebase) ? &grower->p->base : &grower->rebase;
+	return cuset_empty(&grower->rebase) ? &grower->p->adaptation->base : &grower->rebase;
 }
 
 static void restore(struct division *d, struct grower *grower)
 {
-	const struct cuset *before = &grower->p->before;
+	const struct cuset *before = &grower->p->adaptation->before;
 	struct cuset avail = d->left;
 
 	cuset_add(&avail, &grower->target);
@@ -273,9 +273,9 @@ static void find_base(const struct division *d, struct grower *grower)
 
 	for (size_t i = 0; i < d->n_all; i++)
 		if (&d->growers[i] != grower)
-			cuset_remove(&room, &d->growers[i].p->base);
+			cuset_remove(&room, &d->growers[i].p->adaptation->base);
 	admit_available(d->gpu, grower->lease->class, p->isolation, false, &request.avail);
-	cuset_add(&request.avail, &p->base);
+	cuset_add(&request.avail, &p->adaptation->base);
 	cuset_keep(&request.avail, &p->cus);
 	while (!cuset_empty(&request.avail)) {
 		request.preferred = request.avail;
@@ -304,7 +304,7 @@ static int try_bases(struct search *search)
 	for (size_t i = 0; i < d->n; i++) {
 		struct grower *grower = &d->growers[i];
 
-		if (!better || cuset_within(&grower->p->base, &grower->best))
+		if (!better || cuset_within(&grower->p->adaptation->base, &grower->best))
 			grower->rebase = (struct cuset){ 0 };
 		moves |= !cuset_empty(&grower->rebase);
 	}

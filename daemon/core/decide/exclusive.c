@@ -41,7 +41,7 @@ uint64_t exclusive_gpus(const struct arbiter *arbiter, bool exclusive)
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			const struct partition *p = &lease->partitions[j];
 
-			if (exclusive ? !p->adaptable : p->exclusive)
+			if (exclusive ? !p->adaptation : p->exclusive)
 				gpus |= UINT64_C(1) << p->gpu;
 		}
 	}
@@ -58,7 +58,7 @@ bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct
 		const struct lease *lease = arbiter->leases[i];
 		const struct partition *p = active_on(lease, gpu, self);
 
-		if (!p || !(exclusive ? !p->adaptable : p->exclusive))
+		if (!p || !(exclusive ? !p->adaptation : p->exclusive))
 			continue;
 		if (refusal->n_leases < REFUSAL_LEASES)
 			refusal->leases[refusal->n_leases] = lease->id;

@@ -101,7 +101,7 @@ static void find_movable(struct search *search)
 		search->movable[search->n_movable++] = lease;
 		for (size_t j = 0; j < lease->n_partitions; j++)
 			cuset_remove(&search->prefer[lease->partitions[j].gpu],
-				     &lease->partitions[j].base);
+				     &lease->partitions[j].adaptation->base);
 	}
 }
 
@@ -121,9 +121,9 @@ static void claim(struct arbiter *without, const struct lease *lease, bool claim
 		struct cuset *taken = &without->gpus[p->gpu].taken;
 
 		if (claims)
-			cuset_add(taken, &p->base);
+			cuset_add(taken, &p->adaptation->base);
 		else
-			cuset_remove(taken, &p->base);
+			cuset_remove(taken, &p->adaptation->base);
 	}
 }
 
@@ -155,7 +155,7 @@ static bool is_in_the_way(const struct search *search, const struct lease *lease
 {
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (cuset_overlap(&search->given[lease->partitions[i].gpu],
-				  &lease->partitions[i].base))
+				  &lease->partitions[i].adaptation->base))
 			return true;
 	return false;
 }
@@ -191,7 +191,7 @@ static bool find_base(struct search *search, const struct partition *p, const st
 		      const struct cuset *preferred, struct cuset *ret)
 {
 	const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
-	unsigned count = cuset_count(&p->base);
+	unsigned count = cuset_count(&p->adaptation->base);
 	const struct place_request request = { .all = &gpu->all,
 					       .avail = *room,
 					       .preferred = *preferred,
@@ -207,7 +207,8 @@ static bool find_base(struct search *search, const struct partition *p, const st
 
 	if (!take_steps(search, search->lease_steps) ||
 	    place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
-	    placement.effective != placement.count || cuset_equal(&placement.cus, &p->moved_from))
+	    placement.effective != placement.count ||
+	    cuset_equal(&placement.cus, &p->adaptation->moved_from))
 		return false;
 	*ret = placement.cus;
 	return true;
@@ -236,9 +237,7 @@ static bool move_partition(struct search *search, const struct lease *lease, str
 	}
 	request.base = &base;
 	extend(&gpu->info.geometry, &request, &cus);
-	p->moved_from = p->base;
-	p->base = base;
-	p->before = p->promised = (struct cuset){ 0 };
+	*p->adaptation = (struct adaptation){ .base = base, .moved_from = p->adaptation->base };
 	partition_set_mask(p, &gpu->info.geometry, &cus);
 	return true;
 }
@@ -255,8 +254,7 @@ static int find_move(struct search *search, const struct lease *lease, struct le
 	for (size_t i = 0; i < next->n_partitions; i++) {
 		struct partition *p = &next->partitions[i];
 
-		*p = lease->partitions[i];
-		if (cuset_overlap(&search->given[p->gpu], &p->base) &&
+		if (cuset_overlap(&search->given[p->gpu], &p->adaptation->base) &&
 		    !move_partition(search, lease, p, &later))
 			return -ENOSPC;
 	}
@@ -277,7 +275,7 @@ static void give(struct search *search, const struct lease *next, bool gives)
 	for (size_t i = 0; i < next->n_partitions; i++) {
 		const struct partition *p = &next->partitions[i];
 
-		if (!cuset_equal(&p->base, &lease->partitions[i].base))
+		if (!cuset_equal(&p->adaptation->base, &lease->partitions[i].adaptation->base))
 			(gives ? cuset_add : cuset_remove)(&search->given[p->gpu], &p->cus);
 	}
 }
@@ -439,8 +437,8 @@ static bool move_aside(struct search *search, const struct lease *lease, size_t 
 static int by_base(const void *left, const void *right)
 {
 	struct lease *const *a = left, *const *b = right;
-	unsigned x = cuset_count(&(*a)->partitions[0].base);
-	unsigned y = cuset_count(&(*b)->partitions[0].base);
+	unsigned x = cuset_count(&(*a)->partitions[0].adaptation->base);
+	unsigned y = cuset_count(&(*b)->partitions[0].adaptation->base);
 
 	if (x != y)
 		return x > y ? -1 : 1;

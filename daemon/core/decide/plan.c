@@ -106,7 +106,11 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	int r;
 
-	r = lease_new(asked->n_wants, &lease);
+	r = lease_new(&lease);
+	if (r < 0)
+		return r;
+	lease->adaptable = asked->adaptable;
+	r = lease_make_partitions(lease, asked->n_wants);
 	if (r < 0)
 		return r;
 	if (asked->token[0] || asked->requeue || keep) {
@@ -116,7 +120,6 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	}
 	lease->id = arbiter->next_id;
 	lease->state = STATE_GRANTED;
-	lease->adaptable = asked->adaptable;
 	lease->class = admit_context->class;
 	lease->wait.turn = admit_context->turn;
 	memcpy(lease->name, asked->name, sizeof(lease->name));
@@ -173,6 +176,7 @@ int plan_place(const struct arbiter *arbiter, const struct caller *caller,
 	struct admit_context admit_context = {
 		.arbiter = arbiter, .id = arbiter->next_id, .uid = caller->uid, .pid = caller->pid
 	};
+	struct partition partitions[REQUEST_WANTS];
 	struct request complete = *request;
 	uint64_t candidates;
 	int r;
@@ -192,12 +196,14 @@ int plan_place(const struct arbiter *arbiter, const struct caller *caller,
 	r = make_proposal(arbiter, caller, request, may_wait, &admit_context, &lease);
 	if (r < 0)
 		return no_memory(result);
-	r = gang_assign(&admit_context, &complete, lease->partitions, &candidates, result);
-	if (r < 0 && may_wait &&
-	    (result->kind == RESULT_NO_CAPACITY ||
-	     (result->kind == RESULT_QUOTA_EXCEEDED && is_within_quota(&admit_context, &complete))))
+	r = gang_assign(&admit_context, &complete, partitions, &candidates, result);
+	if (r >= 0)
+		lease_set_partitions(lease, partitions);
+	else if (may_wait && (result->kind == RESULT_NO_CAPACITY ||
+			      (result->kind == RESULT_QUOTA_EXCEEDED &&
+			       is_within_quota(&admit_context, &complete))))
 		make_waiting(lease, candidates, result);
-	else if (r < 0)
+	else
 		return r;
 
 	*ret = TAKE_PTR(lease);
@@ -281,7 +287,10 @@ static int place_new(const struct arbiter *arbiter, const void *userdata,
 
 	if (r < 0)
 		return -EBUSY;
-	memcpy(partitions, lease->partitions, lease->n_partitions * sizeof(*partitions));
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		partitions[i] = lease->partitions[i];
+		partitions[i].adaptation = NULL; /* its base is all that was placed */
+	}
 	return (int)lease->n_partitions;
 }
 
@@ -316,7 +325,7 @@ bool plan_lacks_engines(const struct request *request, const struct lease *propo
 /* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. */
 static void keep_bounds(const struct partition *p, struct want *want)
 {
-	unsigned base = max_u(cuset_count(&p->base), want->cus_min);
+	unsigned base = max_u(cuset_count(&p->adaptation->base), want->cus_min);
 
 	if (want->cus == 0) {
 		want->cus_max = want->cus_max ? want->cus_max : p->asked;
@@ -393,16 +402,18 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 					       .uid = lease->owner,
 					       .previous = lease,
 					       .self = lease };
+	struct partition partitions[REQUEST_WANTS];
 	uint64_t unused;
 	int r;
 
 	if (ledger_copy(arbiter, &without) < 0)
 		return no_memory(result);
 	ledger_leave_out(&without, lease);
-	r = gang_assign(&admit_context, request, next->partitions, &unused, result);
+	r = gang_assign(&admit_context, request, partitions, &unused, result);
 	ledger_copy_done(&without);
 	if (r < 0)
 		return r;
+	lease_set_partitions(next, partitions);
 	for (size_t i = 0; i < next->n_partitions; i++) {
 		if (lease->adaptable)
 			borrow_free(arbiter, next, &next->partitions[i], &lease->partitions[i]);

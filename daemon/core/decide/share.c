@@ -21,7 +21,7 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 {
 	struct grower grower = { .lease = lease,
 				 .p = p,
-				 .base = cuset_count(&p->base),
+				 .base = cuset_count(&p->adaptation->base),
 				 .quota = quota_cus_left(arbiter, lease, p->gpu),
 				 .weight = share_weight(arbiter, lease) };
 	struct share held = { 0 };
@@ -134,10 +134,12 @@ struct score {
 static void add_grower(struct start *start, struct lease *lease, struct partition *p)
 {
 	struct grower *grower = &start->growers[start->n++];
-	const struct cuset *has = cuset_empty(&p->promised) ? &p->cus : &p->promised;
+	const struct adaptation *adaptation = p->adaptation;
+	const struct cuset *has = partition_is_promised(p) ? &adaptation->promised : &p->cus;
 
 	*grower = share_grower(start->arbiter, lease, p);
-	if (!borrow_shrink(start->gpu, &p->base, has, &start->p->base, &grower->target))
+	if (!borrow_shrink(start->gpu, &adaptation->base, has, &start->p->adaptation->base,
+			   &grower->target))
 		grower->target = *has;
 }
 
@@ -182,7 +184,8 @@ static struct score rate(const struct start *start, const struct cuset *mask)
 	for (size_t i = 0; i < start->n; i++) {
 		const struct grower *grower = &start->growers[i];
 
-		if (!borrow_shrink(start->gpu, &grower->p->base, &grower->target, mask, &left))
+		if (!borrow_shrink(start->gpu, &grower->p->adaptation->base, &grower->target, mask,
+				   &left))
 			left = grower->target;
 		add_level(grower, cuset_count(&left), &score);
 	}
@@ -194,7 +197,7 @@ static struct score rate(const struct start *start, const struct cuset *mask)
 static void keep_part(const struct start *start, const struct grower *grower, unsigned part,
 		      struct cuset *ret)
 {
-	struct extend request = { .base = &grower->p->base,
+	struct extend request = { .base = &grower->p->adaptation->base,
 				  .avail = grower->target,
 				  .preferred = grower->target,
 				  .keep = grower->target,
@@ -210,7 +213,7 @@ static void keep_part(const struct start *start, const struct grower *grower, un
 static void find_mask(const struct start *start, unsigned part, struct cuset *ret)
 {
 	const struct grower *self = &start->growers[start->n];
-	struct extend request = { .base = &start->p->base,
+	struct extend request = { .base = &start->p->adaptation->base,
 				  .avail = start->pool,
 				  .keep = start->pool,
 				  .all = &start->gpu->all,
@@ -243,7 +246,7 @@ static void find_promise(const struct start *start, size_t n_partitions)
 		    (score.least == best.least && score.cus <= best.cus))
 			continue;
 		best = score;
-		start->p->promised = mask;
+		start->p->adaptation->promised = mask;
 	}
 }
 
@@ -252,11 +255,12 @@ static void find_promise(const struct start *start, size_t n_partitions)
 static void begin_with_promised(const struct start *start, const struct lease *proposal)
 {
 	struct partition *p = start->p;
-	struct cuset occupied, cus = p->promised;
+	const struct cuset *promised = &p->adaptation->promised;
+	struct cuset occupied, cus = *promised;
 
 	borrow_occupied(start->arbiter, p->gpu, proposal, &occupied);
 	if (!proposal->lend.never_granted)
-		borrow_shrink(start->gpu, &p->base, &p->promised, &occupied, &cus);
+		borrow_shrink(start->gpu, &p->adaptation->base, promised, &occupied, &cus);
 	partition_set_mask(p, &start->gpu->info.geometry, &cus);
 	p->occupied = cus;
 }
@@ -275,7 +279,7 @@ static void promise(const struct arbiter *arbiter, struct lease *proposal, struc
 	if (!share_is_starved(&growers[start.n], p->count))
 		return;
 	find_promise(&start, proposal->n_partitions);
-	if (!cuset_empty(&p->promised))
+	if (partition_is_promised(p))
 		begin_with_promised(&start, proposal);
 }
 

@@ -235,6 +235,21 @@ static int check_mask(const struct gpu *gpu, const struct partition *p, char *bu
 	return 0;
 }
 
+static int check_adaptation(const struct gpu *gpu, const struct partition *p, char *buf,
+			    size_t size)
+{
+	const struct cuset *base = &p->adaptation->base;
+
+	if (!cuset_within(base, &p->cus) || cuset_empty(base) ||
+	    !geometry_on_every_xcc(&gpu->info.geometry, base) ||
+	    (geometry_effective(&gpu->info.geometry, base) != cuset_count(base) &&
+	     !cuset_equal(base, &gpu->all)))
+		return refuse(buf, size, -EINVAL, "the base is no rectangle within the mask");
+	if (!is_whole(&gpu->codec, base) || !is_whole(&gpu->codec, &p->adaptation->before))
+		return refuse(buf, size, -EINVAL, "the base, or the mask before, splits a WGP");
+	return 0;
+}
+
 int gpu_check_partition(const struct gpu *gpu, const struct partition *p, char *buf, size_t size)
 {
 	int r;
@@ -242,14 +257,11 @@ int gpu_check_partition(const struct gpu *gpu, const struct partition *p, char *
 	r = check_mask(gpu, p, buf, size);
 	if (r < 0)
 		return r;
-	if (p->adaptable &&
-	    (!cuset_within(&p->base, &p->cus) || cuset_empty(&p->base) ||
-	     !geometry_on_every_xcc(&gpu->info.geometry, &p->base) ||
-	     (geometry_effective(&gpu->info.geometry, &p->base) != cuset_count(&p->base) &&
-	      !cuset_equal(&p->base, &gpu->all))))
-		return refuse(buf, size, -EINVAL, "the base is no rectangle within the mask");
-	if (!is_whole(&gpu->codec, &p->base) || !is_whole(&gpu->codec, &p->before))
-		return refuse(buf, size, -EINVAL, "the base, or the mask before, splits a WGP");
+	if (p->adaptation) {
+		r = check_adaptation(gpu, p, buf, size);
+		if (r < 0)
+			return r;
+	}
 	/* Rectangular, but for the whole GPU and shape=any. */
 	if (p->effective == p->count || p->any_shape || cuset_equal(&p->cus, &gpu->all))
 		return 0;

@@ -6,24 +6,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-int lease_new(size_t n_partitions, struct lease **ret)
+int lease_new(struct lease **ret)
 {
-	_cleanup_(lease_freep) struct lease *lease = calloc(1, sizeof(*lease));
+	struct lease *lease = calloc(1, sizeof(*lease));
 
 	if (!lease)
 		return -ENOMEM;
 
-	if (n_partitions > 0) {
-		lease->partitions = calloc(n_partitions, sizeof(*lease->partitions));
-		if (!lease->partitions)
-			return -ENOMEM;
-	}
-
-	lease->n_partitions = n_partitions;
 	lease->generation = lease->acknowledged = 1;
 	lease->deadline_usec = lease->lend.give_up_usec = lease->enforce.due_usec = UINT64_MAX;
-	*ret = TAKE_PTR(lease);
+	*ret = lease;
 	return 0;
+}
+
+int lease_make_partitions(struct lease *lease, size_t n)
+{
+	size_t adaptation = lease->adaptable ? sizeof(struct adaptation) : 0;
+	struct partition *partitions;
+
+	if (n == 0)
+		return 0;
+	partitions = calloc(n, sizeof(*partitions) + adaptation);
+	if (!partitions)
+		return -ENOMEM;
+	for (size_t i = 0; lease->adaptable && i < n; i++)
+		partitions[i].adaptation = (struct adaptation *)(partitions + n) + i;
+	lease->partitions = partitions;
+	lease->n_partitions = n;
+	return 0;
+}
+
+void lease_set_partitions(struct lease *lease, const struct partition *from)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		struct adaptation *adaptation = lease->partitions[i].adaptation;
+
+		lease->partitions[i] = from[i];
+		lease->partitions[i].adaptation = adaptation;
+		if (adaptation)
+			*adaptation = from[i].adaptation
+					      ? *from[i].adaptation
+					      : (struct adaptation){ .base = from[i].cus };
+	}
 }
 
 struct lease *lease_free(struct lease *lease)
@@ -98,27 +122,30 @@ bool lease_is_verified(const struct lease *lease)
 int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret)
 {
 	_cleanup_(lease_freep) struct lease *next = NULL;
-	struct partition *partitions;
 	int r;
 
-	r = lease_new(n_partitions, &next);
+	r = lease_new(&next);
 	if (r < 0)
 		return r;
-	partitions = next->partitions;
-	if (lease->n_partitions > 0 && n_partitions > 0) /* a waiting lease has none */
-		memcpy(partitions, lease->partitions, n_partitions * sizeof(*partitions));
 	*next = *lease;
-	next->partitions = partitions;
-	next->n_partitions = n_partitions;
+	next->partitions = NULL;
+	next->n_partitions = 0;
+	next->request = NULL;
+	next->refusal = NULL;
 	next->touched = 0;
 	next->touched_next = NULL;
-	next->refusal = NULL;
+	r = lease_make_partitions(next, n_partitions);
+	if (r < 0)
+		return r;
+	if (lease->n_partitions > 0) /* a waiting lease has none */
+		lease_set_partitions(next, lease->partitions);
 	/* The next version is saved in place of this one: without the request, a repeated
 	 * request with this token could not be compared after a crash. */
-	next->request = lease_keeps_request(lease) && lease->request ? request_keep(lease->request)
-								     : NULL;
-	if (lease_keeps_request(lease) && lease->request && !next->request)
-		return -ENOMEM;
+	if (lease_keeps_request(lease) && lease->request) {
+		next->request = request_keep(lease->request);
+		if (!next->request)
+			return -ENOMEM;
+	}
 	*ret = TAKE_PTR(next);
 	return 0;
 }

@@ -42,6 +42,16 @@ struct drift {
 	bool lasts;                 /* it has lasted for drift-grace */
 };
 
+/* What a partition of an adaptable lease has in addition. */
+struct adaptation {
+	struct cuset base;       /* at least cus-min CUs, which it never loses and which the GPU is
+			    * charged; the rest of cus is borrowed */
+	struct cuset before;     /* cus before it first shrank; empty: nothing to restore */
+	struct cuset moved_from; /* base before its last move; empty: none */
+	struct cuset promised;   /* the mask that it gets when other adaptable leases have returned
+				* CUs for it, as it began below its share; empty: none. Not saved */
+};
+
 /* The part of a lease on one GPU. */
 struct partition {
 	unsigned gpu;          /* index in arbiter->gpus */
@@ -62,14 +72,9 @@ struct partition {
 	bool any_shape;           /* shape=any was asked: E may be less than count */
 	bool exclusive;           /* while the lease is active, adaptable leases on the GPU pause */
 
-	bool adaptable;      /* the lease is adaptable */
-	struct cuset base;   /* adaptable: at least cus-min CUs, which it never loses and which
-			     * the GPU is charged; the rest of cus is borrowed */
-	struct cuset before; /* adaptable: cus before it first shrank; empty: nothing to restore */
-	struct cuset moved_from; /* adaptable: base before its last move; empty: none */
-	struct cuset promised; /* adaptable: the mask that it gets when other adaptable leases have
-				  * returned CUs for it, as it began below its share; empty: none.
-				  * Not saved */
+	/* In the memory of the partitions of its lease; NULL: the lease is not adaptable, or the
+	 * partition is of no lease yet. Copy partitions with lease_set_partitions(). */
+	struct adaptation *adaptation;
 
 	bool paused;  /* adaptable: its queues have to be inactive: change/pause.c */
 	bool stopped; /* paused, and the holder has acknowledged it */
@@ -124,8 +129,8 @@ struct lease {
 	 * older daemon. */
 	uint64_t since_usec;
 
-	struct partition *partitions;
-	size_t n_partitions; /* 0: waiting */
+	struct partition *partitions; /* from lease_make_partitions() */
+	size_t n_partitions;          /* 0: waiting */
 
 	/* waiting: the request to be granted. With a token: the request that a repeated one must
 	 * equal. Otherwise NULL. Made by request_keep(). */
@@ -280,7 +285,12 @@ static inline bool lease_requeues(const struct lease *lease)
 /* The CUs that the ledger is charged: no other lease can be granted them. */
 static inline const struct cuset *partition_claim(const struct partition *partition)
 {
-	return partition->adaptable ? &partition->base : &partition->occupied;
+	return partition->adaptation ? &partition->adaptation->base : &partition->occupied;
+}
+
+static inline bool partition_is_promised(const struct partition *partition)
+{
+	return partition->adaptation && !cuset_empty(&partition->adaptation->promised);
 }
 
 /* Does it borrow CUs beyond what it is charged? */
@@ -297,9 +307,17 @@ static inline bool lease_joins(const struct lease *lease)
 		(lease->state == STATE_ACTIVATING && lease->lend.never_granted));
 }
 
-int lease_new(size_t n_partitions, struct lease **ret);
+int lease_new(struct lease **ret);
 struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)
+
+/* Gives a lease that has no partitions n of them, all zero; with an adaptation each if the lease is
+ * adaptable. -ENOMEM. */
+int lease_make_partitions(struct lease *lease, size_t n);
+
+/* Copies as many partitions as the lease has, with their adaptations. from: those of a lease, or what
+ * gang_assign() has placed: then all CUs are the base. */
+void lease_set_partitions(struct lease *lease, const struct partition *from);
 
 bool lease_alive(
 	const struct lease *lease); /* has a holder or a bound process, or needs none yet */

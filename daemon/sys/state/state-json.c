@@ -187,6 +187,16 @@ static struct identity_of_gpu identify(const struct gpu *gpu)
 	};
 }
 
+static void add_adaptation(bool *failed, struct json_object *object, const struct codec *codec,
+			   const struct adaptation *adaptation)
+{
+	add_mask(failed, object, "base", codec, &adaptation->base);
+	if (!cuset_empty(&adaptation->before))
+		add_mask(failed, object, "before", codec, &adaptation->before);
+	if (!cuset_empty(&adaptation->moved_from))
+		add_mask(failed, object, "moved_from", codec, &adaptation->moved_from);
+}
+
 static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 					  const struct partition *p)
 {
@@ -201,12 +211,8 @@ static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 	add_mask(failed, object, "cu_mask", &gpu->codec, &p->cus);
 	add_mask(failed, object, "occupied", &gpu->codec, &p->occupied);
 	ADD_MEMBERS(failed, object, partition, p);
-	if (p->adaptable)
-		add_mask(failed, object, "base", &gpu->codec, &p->base);
-	if (!cuset_empty(&p->before))
-		add_mask(failed, object, "before", &gpu->codec, &p->before);
-	if (!cuset_empty(&p->moved_from))
-		add_mask(failed, object, "moved_from", &gpu->codec, &p->moved_from);
+	if (p->adaptation)
+		add_adaptation(failed, object, &gpu->codec, p->adaptation);
 	return object;
 }
 
@@ -385,6 +391,16 @@ static unsigned take_gpu(struct object *object, const struct reading *reading)
 	return GPU_ABSENT;
 }
 
+static void take_adaptation(struct object *object, const struct codec *codec,
+			    struct adaptation *ret)
+{
+	take_mask(object, "base", codec, &ret->base);
+	if (object_has(object, "before"))
+		take_mask(object, "before", codec, &ret->before);
+	if (object_has(object, "moved_from"))
+		take_mask(object, "moved_from", codec, &ret->moved_from);
+}
+
 static void read_partition(struct object *object, const struct reading *reading,
 			   struct partition *p)
 {
@@ -395,13 +411,8 @@ static void read_partition(struct object *object, const struct reading *reading,
 	p->count = take_mask(object, "cu_mask", codec, &p->cus);
 	take_mask(object, "occupied", codec, &p->occupied);
 	TAKE_MEMBERS(object, partition, p);
-	p->adaptable = object_has(object, "base");
-	if (p->adaptable)
-		take_mask(object, "base", codec, &p->base);
-	if (object_has(object, "before"))
-		take_mask(object, "before", codec, &p->before);
-	if (object_has(object, "moved_from"))
-		take_mask(object, "moved_from", codec, &p->moved_from);
+	if (p->adaptation)
+		take_adaptation(object, codec, p->adaptation);
 	object_end(object, "partition");
 }
 
@@ -474,12 +485,15 @@ static void read_lease(struct reading *reading, struct object *object)
 	partitions = object_take_array(object, "partitions", REQUEST_WANTS, &n);
 	if (reading->error.r < 0)
 		return;
-	if (lease_new(n, &lease) < 0) {
-		reading->error.r = -ENOMEM;
+	reading->error.r = lease_new(&lease);
+	if (reading->error.r < 0)
 		return;
-	}
 	reading->saved->lease = lease;
 	TAKE_MEMBERS(object, identity, lease);
+	if (reading->error.r >= 0)
+		reading->error.r = lease_make_partitions(lease, n);
+	if (reading->error.r < 0)
+		return;
 	if (lease->acknowledged > lease->generation)
 		read_invalid(object->error, "acknowledged", "is out of range");
 	if (lease->reset.partition > 0 && lease->reset.partition >= n)

@@ -112,10 +112,9 @@ TEST(adopted_mask_with_half_a_wgp_or_an_empty_xcc_ends_its_lease)
 		if (i == 2) /* occupied must have whole WGPs, too */
 			lease->partitions[0].occupied.pair[0] |= UINT32_C(1) << 9;
 		if (i == 3) {
-			lease->adaptable = lease->partitions[0].adaptable = true;
-			lease->partitions[0].base = lease->partitions[0].cus;
+			make_adaptable(lease);
 			for (unsigned e = 0; e < 4; e++)
-				lease->partitions[0].base.pair[e] &= ~UINT32_C(1);
+				lease->partitions[0].adaptation->base.pair[e] &= ~UINT32_C(1);
 		}
 		CHECK(adopt_saved(new, lease, "", why, sizeof(why)) == 0);
 		CHECK(lease->state == STATE_ENDING && strstr(lease->reason, words[i]));

@@ -81,17 +81,20 @@ static void adapts(struct lease *lease)
 	lease->adaptable = true;
 }
 
-static void adapts_in_part(struct lease *lease)
+static void adapts_and_shares(struct lease *lease)
 {
-	lease->class = CLASS_BESTEFFORT;
-	lease->adaptable = true;
-	lease->partitions[0].isolation = lease->partitions[1].isolation = ISOLATION_CU;
+	make_adaptable(lease);
+	for (size_t i = 0; i < 2; i++)
+		lease->partitions[i].isolation = ISOLATION_SHARED;
 }
 
 static void adapts_without_base(struct lease *lease)
 {
-	adapts_in_part(lease);
-	lease->partitions[0].adaptable = lease->partitions[1].adaptable = true;
+	make_adaptable(lease);
+	for (size_t i = 0; i < 2; i++) {
+		lease->partitions[i].isolation = ISOLATION_CU;
+		*lease->partitions[i].adaptation = (struct adaptation){ 0 };
+	}
 }
 
 static void base_elsewhere(struct lease *lease)
@@ -101,16 +104,7 @@ static void base_elsewhere(struct lease *lease)
 		struct partition *p = &lease->partitions[i];
 
 		for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
-			p->base.pair[pair] = p->cus.pair[pair] << 16;
-	}
-}
-
-static void adapts_and_shares(struct lease *lease)
-{
-	adapts_without_base(lease);
-	for (size_t i = 0; i < 2; i++) {
-		lease->partitions[i].base = lease->partitions[i].cus;
-		lease->partitions[i].isolation = ISOLATION_SHARED;
+			p->adaptation->base.pair[pair] = p->cus.pair[pair] << 16;
 	}
 }
 
@@ -122,11 +116,6 @@ static void is_idle(struct lease *lease)
 static void pauses_in_part(struct lease *lease)
 {
 	lease->partitions[0].paused = true;
-}
-
-static void had_before(struct lease *lease)
-{
-	lease->partitions[0].before = lease->partitions[0].cus;
 }
 
 static void inactive_without_partitions(struct lease *lease)
@@ -264,13 +253,11 @@ TEST(lease_that_contradicts_itself_is_refused)
 		{ no_enforce_step, "unknown enforcement step 4" },
 		{ lends, "class guaranteed cannot be inactive" },
 		{ adapts, "class realtime cannot be adaptable" },
-		{ adapts_in_part, "the base of an adaptable partition" },
 		{ adapts_without_base, "the base of an adaptable partition" },
 		{ base_elsewhere, "the base of an adaptable partition" },
 		{ adapts_and_shares, "the base of an adaptable partition" },
 		{ is_idle, "is granted cannot be idle" },
 		{ pauses_in_part, "does not adapt is paused" },
-		{ had_before, "the base of an adaptable partition" },
 		{ inactive_without_partitions, "is inactive cannot have 0 partitions" },
 		{ no_end, "longer than 127 bytes" },
 		{ future, "generation 2 is not between 1 and 1" },

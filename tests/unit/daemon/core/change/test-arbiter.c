@@ -139,7 +139,7 @@ TEST(gpu_of_an_unknown_generation_is_granted_as_a_whole)
 	request.wants[0].cus_min = 4;
 	request.wants[0].queues = 8;
 	lease = reserve(s.arbiter, ANY, &request, &s.result);
-	CHECK(lease && cuset_count(&lease->partitions[0].base) == 60);
+	CHECK(lease && cuset_count(&lease->partitions[0].adaptation->base) == 60);
 	CHECK(s.arbiter->gpus[0].charged.queues == 8);
 	CHECK(!grant(&s, ANY, 60) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	release(s.arbiter, lease->id);

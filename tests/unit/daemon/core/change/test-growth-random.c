@@ -100,7 +100,8 @@ static void print(const struct lending *l)
 
 		printf("  lease %llu of %s%s: %u CUs, base %u, at most %u, generation %llu\n",
 		       (unsigned long long)lease->id, lease->tenant,
-		       lease->adaptable ? "" : ", fixed", p->count, cuset_count(&p->base), p->asked,
+		       lease->adaptable ? "" : ", fixed", p->count,
+		       cuset_count(&p->adaptation->base), p->asked,
 		       (unsigned long long)lease->generation);
 	}
 }
@@ -173,7 +174,7 @@ static void find_parties(const struct lending *l, struct search *search)
 			search->party[search->n++] = (struct party){
 				.p = p,
 				.weight = tenant_named(arbiter->settings, lease->tenant)->weight,
-				.base = cuset_count(&p->base),
+				.base = cuset_count(&p->adaptation->base),
 				.most = p->asked,
 			};
 		else
@@ -195,9 +196,10 @@ static void find_parties(const struct lending *l, struct search *search)
 /* Units in each engine of the base; its engines. */
 static unsigned height_of(const struct search *search, const struct party *party)
 {
-	uint32_t engines = cuset_engines(&party->p->base);
+	uint32_t engines = cuset_engines(&party->p->adaptation->base);
 
-	return cuset_count_word(party->p->base.pair[__builtin_ctz(engines)]) / search->step;
+	return cuset_count_word(party->p->adaptation->base.pair[__builtin_ctz(engines)]) /
+	       search->step;
 }
 
 /* Takes units of these engines on every XCC; false, and nothing, if there are too few. */
@@ -229,7 +231,7 @@ static bool is_possible(struct search *search, size_t i)
 
 	if (i == search->n)
 		return true;
-	base = cuset_engines(&party->p->base);
+	base = cuset_engines(&party->p->adaptation->base);
 	for (uint32_t engines = all; engines > 0; engines--) {
 		unsigned width = (unsigned)__builtin_popcount(engines) * g->xccs * search->step;
 		unsigned units = height_of(search, party), cus;

@@ -39,7 +39,7 @@ TEST(second_borrower_has_its_share_when_the_first_has_acknowledged)
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30 && !overlaps(a, b));
 	follow(&l, a);
 	CHECK(b->state == STATE_GRANTED && cus_of(b) == 30 && b->generation == 1);
-	CHECK(cuset_empty(&b->partitions[0].promised));
+	CHECK(cuset_empty(&b->partitions[0].adaptation->promised));
 	CHECK(is_stable(&l));
 	scene_done(&l.s);
 }
@@ -97,12 +97,12 @@ TEST(promised_mask_is_granted_at_once_when_the_others_have_acknowledged)
 	uint64_t now = l.now;
 
 	CHECK(b->state == STATE_GRANTED && cus_of(b) == 15 && cus_of(a) == 30);
-	CHECK(cuset_count(&b->partitions[0].promised) == 30 && a->generation == 2);
+	CHECK(cuset_count(&b->partitions[0].adaptation->promised) == 30 && a->generation == 2);
 	CHECK(a->deadline_usec == UINT64_MAX); /* the mask of b is no reason to enforce */
 	follow(&l, a);
 	CHECK(cus_of(b) == 30 && b->generation == 2 && l.now == now);
 	follow(&l, b);
-	CHECK(cuset_empty(&b->partitions[0].promised) && is_stable(&l));
+	CHECK(cuset_empty(&b->partitions[0].adaptation->promised) && is_stable(&l));
 	scene_done(&l.s);
 }
 
@@ -131,7 +131,7 @@ TEST(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned)
 	CHECK(cus_of(a) < 30 && cus_of(b) < 30);
 	follow(&l, borrow_contested(l.s.arbiter, c));
 	CHECK(c->state == STATE_GRANTED && cus_of(c) < 20);
-	CHECK(cuset_count(&c->partitions[0].promised) == 20);
+	CHECK(cuset_count(&c->partitions[0].adaptation->promised) == 20);
 	follow(&l, a->acknowledged < a->generation ? a : b);
 	CHECK(cus_of(c) == 20 && c->generation == 2);
 	scene_done(&l.s);
@@ -141,12 +141,12 @@ TEST(realtime_lease_that_claims_promised_cus_ends_the_promise)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 30), *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
-	struct cuset promised = b->partitions[0].promised;
+	struct cuset promised = b->partitions[0].adaptation->promised;
 
 	CHECK(cuset_count(&promised) > cus_of(b));
 	CHECK(cuset_overlap(&promised, &rt->partitions[0].cus));
 	CHECK(activate(&l, rt->id, true) == 0);
-	CHECK(cuset_empty(&b->partitions[0].promised));
+	CHECK(cuset_empty(&b->partitions[0].adaptation->promised));
 	follow(&l, a);
 	follow(&l, b);
 	CHECK(rt->state == STATE_GRANTED);
@@ -174,11 +174,11 @@ TEST(round_of_growth_ends_a_promise_that_was_not_kept)
 	struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
 
-	CHECK(cuset_count(&b->partitions[0].promised) == 30);
+	CHECK(cuset_count(&b->partitions[0].adaptation->promised) == 30);
 	pass(&l, SECOND_USEC);
-	CHECK(cuset_count(&b->partitions[0].promised) == 30);
+	CHECK(cuset_count(&b->partitions[0].adaptation->promised) == 30);
 	pass(&l, SECOND_USEC);
-	CHECK(cuset_empty(&b->partitions[0].promised));
+	CHECK(cuset_empty(&b->partitions[0].adaptation->promised));
 	follow(&l, a);
 	pass(&l, 2 * SECOND_USEC);
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30);
@@ -266,17 +266,17 @@ TEST(base_of_a_lease_far_below_its_share_moves_to_engines_with_room)
 {
 	struct lending l = lending_of(1);
 	struct lease *fixed = grant(&l.s, LAB, 11), *a = borrow(&l, 4, 60);
-	struct cuset before = a->partitions[0].base;
+	struct cuset before = a->partitions[0].adaptation->base;
 
 	CHECK(fixed && cus_of(a) == 16);
 	for (unsigned i = 0; i < 4; i++) {
 		pass(&l, 2 * SECOND_USEC);
 		follow(&l, a);
-		CHECK(cuset_within(&a->partitions[0].base, &a->partitions[0].cus));
-		CHECK(cuset_count(&a->partitions[0].base) == 4);
+		CHECK(cuset_within(&a->partitions[0].adaptation->base, &a->partitions[0].cus));
+		CHECK(cuset_count(&a->partitions[0].adaptation->base) == 4);
 	}
 	CHECK(!overlaps(a, fixed) && cus_of(a) == 45 && a->lend.moves == 0);
-	CHECK(!cuset_equal(&before, &a->partitions[0].base));
+	CHECK(!cuset_equal(&before, &a->partitions[0].adaptation->base));
 	CHECK(is_stable(&l));
 	scene_done(&l.s);
 }

@@ -12,7 +12,7 @@ TEST(adaptable_lease_starts_with_all_free_cus)
 	struct lease *lease = borrow(&l, 4, 60);
 
 	CHECK(lease && lease->state == STATE_GRANTED && lease->adaptable);
-	CHECK(cus_of(lease) == 60 && cuset_count(&lease->partitions[0].base) == 4);
+	CHECK(cus_of(lease) == 60 && cuset_count(&lease->partitions[0].adaptation->base) == 4);
 	CHECK(gpu_cus_free(&l.s.arbiter->gpus[0]) == 0);
 	scene_done(&l.s);
 }
@@ -343,7 +343,7 @@ static int resize(struct lending *l, const struct lease *lease, unsigned cus, un
 
 static unsigned base_of(const struct lease *lease)
 {
-	return cuset_count(&lease->partitions[0].base);
+	return cuset_count(&lease->partitions[0].adaptation->base);
 }
 
 TEST(resize_changes_the_bounds_of_an_adaptable_lease)

@@ -236,14 +236,14 @@ static bool would_fit(const struct arbiter *arbiter, const struct caller *caller
 
 		if (set >> i & 1)
 			continue;
-		CHECK(lease_new(from->n_partitions, &lease) == 0);
+		CHECK(lease_new(&lease) == 0);
+		CHECK(lease_make_partitions(lease, from->n_partitions) == 0);
 		lease->id = other->next_id;
 		lease->state = STATE_GRANTED;
 		lease->class = from->class;
 		lease->owner = from->owner;
 		memcpy(lease->tenant, from->tenant, sizeof(lease->tenant));
-		memcpy(lease->partitions, from->partitions,
-		       from->n_partitions * sizeof(from->partitions[0]));
+		lease_set_partitions(lease, from->partitions);
 		arbiter_commit(other, lease);
 		lease = NULL;
 	}

@@ -73,7 +73,7 @@ TEST(base_uses_as_few_unclaimed_engines_as_possible)
 				release(l.s.arbiter, l.s.arbiter->leases[0]->id);
 			else
 				lease = borrow(&l, cus, 60);
-			if (lease && cuset_count(&lease->partitions[0].base) == cus) {
+			if (lease && cuset_count(&lease->partitions[0].adaptation->base) == cus) {
 				granted++;
 				CHECK(untouched - (unsigned)__builtin_popcount(unclaimed(gpu)) <=
 				      allowed);
@@ -105,8 +105,9 @@ TEST(bases_on_several_xccs_share_their_engines)
 	for (unsigned i = 0; i < 5; i++) {
 		struct lease *lease = borrow(&l, 1, 304);
 
-		CHECK(lease && cuset_count(&lease->partitions[0].base) == 8);
-		CHECK(geometry_on_every_xcc(&info.geometry, &lease->partitions[0].base));
+		CHECK(lease && cuset_count(&lease->partitions[0].adaptation->base) == 8);
+		CHECK(geometry_on_every_xcc(&info.geometry,
+					    &lease->partitions[0].adaptation->base));
 		CHECK(__builtin_popcount(unclaimed(gpu)) == 3);
 		for (size_t k = 0; k < arbiter->n_leases; k++)
 			follow(&l, arbiter->leases[k]);

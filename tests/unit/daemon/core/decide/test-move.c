@@ -193,12 +193,14 @@ TEST(lease_moves_once_in_the_interval_and_never_back)
 	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER + 1000000, MOVE_STEPS, &set) == 1);
 	for (size_t i = 0; i < 4; i++)
 		if (leases[i]->id == set.next[0]->id)
-			leases[i]->partitions[0].moved_from = set.next[0]->partitions[0].base;
+			leases[i]->partitions[0].adaptation->moved_from =
+				set.next[0]->partitions[0].adaptation->base;
 	move_set_done(&set);
 	if (arbiter_plan_moves(s.arbiter, &vr, &request, LATER + 1000000, MOVE_STEPS, &set) == 1)
-		CHECK(!cuset_equal(
-			&set.next[0]->partitions[0].base,
-			&ledger_find(s.arbiter, set.next[0]->id)->partitions[0].moved_from));
+		CHECK(!cuset_equal(&set.next[0]->partitions[0].adaptation->base,
+				   &ledger_find(s.arbiter, set.next[0]->id)
+					    ->partitions[0]
+					    .adaptation->moved_from));
 	move_set_done(&set);
 	scene_done(&s);
 }
@@ -312,12 +314,12 @@ TEST(a_lease_moves_to_cus_that_another_lease_leaves_first)
 	struct scene *s = &chain.scene;
 
 	chain_new(&chain);
-	of_small = chain.small->partitions[0].base;
+	of_small = chain.small->partitions[0].adaptation->base;
 	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
 	CHECK(arbiter_plan_moves(s->arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
 	CHECK(set.n == 2 && set.n_first == 1 && set.next[0]->id == chain.small->id);
 	CHECK(set.next[1]->id == chain.large->id);
-	CHECK(cuset_overlap(&set.next[1]->partitions[0].base, &of_small));
+	CHECK(cuset_overlap(&set.next[1]->partitions[0].adaptation->base, &of_small));
 	commit_all(s->arbiter, &set);
 	arbiter_lend(s->arbiter, LATER);
 	/* Until the holder has acknowledged, no lease moves to its CUs. */
@@ -484,7 +486,7 @@ TEST(a_lease_that_moved_in_the_first_step_does_not_move_back)
 	struct chain chain;
 
 	chain_new(&chain);
-	from = chain.small->partitions[0].base;
+	from = chain.small->partitions[0].adaptation->base;
 	waiting = chain_wait(&chain, LATER);
 	acknowledge(&chain.scene, LATER);
 	release(chain.scene.arbiter, waiting->id);
@@ -494,7 +496,7 @@ TEST(a_lease_that_moved_in_the_first_step_does_not_move_back)
 		if (arbiter_plan_moves(chain.scene.arbiter, &vr, &request, now, MOVE_STEPS, &set))
 			commit_all(chain.scene.arbiter, &set);
 		acknowledge(&chain.scene, now);
-		CHECK(!cuset_equal(&chain.small->partitions[0].base, &from));
+		CHECK(!cuset_equal(&chain.small->partitions[0].adaptation->base, &from));
 	}
 	scene_done(&chain.scene);
 }

@@ -179,7 +179,7 @@ static void add_neighbour(struct arbiter *arbiter, const struct state *s, unsign
 	struct lease *lease = NULL;
 	struct partition *p;
 
-	CHECK(lease_new(1, &lease) == 0);
+	CHECK(lease_new(&lease) == 0 && lease_make_partitions(lease, 1) == 0);
 	lease->id = arbiter->next_id;
 	lease->state = STATE_GRANTED;
 	lease->class = kind >= REALTIME ? CLASS_REALTIME

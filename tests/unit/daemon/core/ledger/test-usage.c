@@ -48,7 +48,7 @@ static struct lease *lease_of(const struct book *book, uint64_t id, uid_t uid, u
 {
 	struct lease *lease;
 
-	CHECK(lease_new(cus > 0, &lease) == 0);
+	CHECK(lease_new(&lease) == 0 && lease_make_partitions(lease, cus > 0) == 0);
 	lease->id = id;
 	lease->owner = uid;
 	lease->class = CLASS_BESTEFFORT;

@@ -199,6 +199,10 @@ TEST(every_member_is_checked_and_named_in_the_error)
 		{ "\"processes\":[]", "\"processes\":[[7,\"\"]]", "processes: has another" },
 		{ "\"alone\":true", "\"alone\":1", "alone: has another type" },
 		{ "\"alone\":true", "\"alone\":true,\"x\":0", "partition: has a member that" },
+		{ "\"alone\":true", "\"alone\":true,\"base\":\"0x00000033,0x00000000\"",
+		  "partition: has a member that" }, /* the lease is not adaptable */
+		{ "\"adaptable\":false,\"state\"", "\"adaptable\":true,\"state\"",
+		  "base: is missing" },
 		{ "\"passed\":0", "\"passed\":0,\"bound\":[]", "lease: has a member that" },
 		{ "\"exact\":false", "\"exact\":false,\"x\":0", "want: has a member that" },
 		{ "\"token\":\"again\",\"wait", "\"token\":\"again\",\"x\":0,\"wait",
