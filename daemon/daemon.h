@@ -412,8 +412,8 @@ struct liveness {
 
 /* Watches a process for the lease, and with holder also makes a holder, whose client end is the
  * caller's to close. Both or none. process_fd: -1 if there is no process. */
-int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, int process_fd,
-		 pid_t pid, struct liveness *ret, struct result *result);
+int liveness_add(struct daemon *daemon, struct lease *lease, bool holder, int process_fd, pid_t pid,
+		 struct liveness *ret, struct result *result);
 
 /* Whether there is room for this many more fds that keep or cap a lease of the user; else a negative
  * errno with the result. */

@@ -169,11 +169,14 @@ static int too_many_fds(struct result *result, int r)
 	return result_set(result, RESULT_TOO_MANY_LEASES, "cannot add a holder: %s", strerror(-r));
 }
 
-static int bind_process(struct daemon *daemon, struct liveness *liveness, int process_fd, pid_t pid,
-			struct result *result)
+static int bind_process(struct daemon *daemon, struct lease *lease, struct liveness *liveness,
+			int process_fd, pid_t pid, struct result *result)
 {
-	int r = holders_bind(daemon->liveness.holders, liveness->lease, process_fd, pid);
+	int r = lease_reserve_bound(lease);
 
+	if (r < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
+	r = holders_bind(daemon->liveness.holders, lease->id, process_fd, pid);
 	if (r == -EEXIST)
 		return 0;
 	if (r < 0)
@@ -199,8 +202,8 @@ static int check_rival(const struct daemon *daemon, const struct lease *lease, p
 			  (unsigned long long)rival->id);
 }
 
-int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, int process_fd,
-		 pid_t pid, struct liveness *ret, struct result *result)
+int liveness_add(struct daemon *daemon, struct lease *lease, bool holder, int process_fd, pid_t pid,
+		 struct liveness *ret, struct result *result)
 {
 	int r;
 
@@ -210,7 +213,7 @@ int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, 
 		r = liveness_check_room(daemon, lease->owner, holder && process_fd >= 0 ? 2 : 1,
 					result);
 	if (r >= 0 && process_fd >= 0)
-		r = bind_process(daemon, ret, process_fd, pid, result);
+		r = bind_process(daemon, lease, ret, process_fd, pid, result);
 	if (r < 0 || !holder)
 		return r;
 	ret->holder = holders_add(daemon->liveness.holders, lease->id);

@@ -222,9 +222,14 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 		return r;
 	if (stored->cap)
 		return 0;
-	if (stored->pid == 0)
+	if (stored->pid == 0) {
 		arbiter_add_holder(daemon->arbiter, stored->lease);
-	else if (arbiter_bind(daemon->arbiter, stored->lease, stored->pid) < 0)
+		return 0;
+	}
+	r = arbiter_bind(daemon->arbiter, stored->lease, stored->pid);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
 		holders_unbind(daemon->liveness.holders, stored->lease, stored->pid);
 	return 0;
 }

@@ -159,7 +159,7 @@ static int reserve_again(struct daemon *daemon, struct lease *lease, const struc
 	    (process_fd >= 0 && lease->n_bound >= LEASE_BOUND_MAX))
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "lease %" PRIu64
-				  " has %u holders and %zu bound processes: at most %u and %u are "
+				  " has %u holders and %u bound processes: at most %u and %u are "
 				  "possible",
 				  lease->id, lease->n_holders, lease->n_bound, LEASE_HOLDERS_MAX,
 				  LEASE_BOUND_MAX);
@@ -324,7 +324,7 @@ static int bind_process(void *userdata, const struct caller *caller, uint64_t id
 		return 0; /* repeated after an answer that was lost: it needs no room */
 	if (lease->n_bound >= LEASE_BOUND_MAX)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
-				  "lease %" PRIu64 " is bound to %zu processes, the maximum", id,
+				  "lease %" PRIu64 " is bound to %u processes, the maximum", id,
 				  lease->n_bound);
 	r = liveness_add(daemon, lease, false, process_fd, pid, &liveness, result);
 	if (r < 0)

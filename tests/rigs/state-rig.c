@@ -54,8 +54,6 @@ struct rig *state_rig_new(void)
 		.partitions = &rig->partition,
 		.n_partitions = 1,
 		.request = &rig->request,
-		.bound = { 4242, 4243 },
-		.n_bound = 2,
 		.reset = { .count = 2, .pending = true },
 		.evicted = { .count = 3, .usec = 4000, .since_usec = 5, .now = 1 },
 	};

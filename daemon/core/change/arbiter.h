@@ -133,7 +133,7 @@ void arbiter_await_claims(struct arbiter *arbiter, uint64_t until_usec);
 /* Ends leases that were not claimed. */
 void lifecycle_expire_claims(struct arbiter *arbiter, uint64_t now_usec);
 
-int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOENT, -ENOSPC */
+int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOENT, -ENOSPC, -ENOMEM */
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
 
 /* The holder uses the masks of this generation. -ENOENT; -ERANGE: a generation that was never

@@ -75,6 +75,7 @@ void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id)
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 {
 	struct lease *lease = ledger_find(arbiter, id);
+	int r;
 
 	if (!lease)
 		return -ENOENT;
@@ -82,6 +83,9 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 		return 0;
 	if (lease->n_bound == LEASE_BOUND_MAX)
 		return -ENOSPC;
+	r = lease_reserve_bound(lease);
+	if (r < 0)
+		return r;
 	lease->bound[lease->n_bound++] = pid;
 	/* The queues of the process do not keep the lease waiting any more. */
 	if (lease->state == STATE_WAITING)

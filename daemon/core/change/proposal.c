@@ -106,6 +106,9 @@ static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *
 	*lease = *proposal;
 	lease->touched = old.touched;
 	lease->touched_next = old.touched_next;
+	lease->bound = TAKE_PTR(old.bound);
+	lease->n_bound = old.n_bound;
+	lease->bound_room = old.bound_room;
 	*proposal = old;
 	ledger_recount_shared(arbiter, proposal);
 	queue_add(arbiter, lease);

@@ -58,6 +58,7 @@ struct lease *lease_free(struct lease *lease)
 	free(lease->request);
 	free(lease->refusal);
 	free(lease->partitions);
+	free(lease->bound);
 	free(lease);
 	return NULL;
 }
@@ -73,6 +74,20 @@ bool lease_is_bound(const struct lease *lease, pid_t pid)
 		if (lease->bound[i] == pid)
 			return true;
 	return false;
+}
+
+int lease_reserve_bound(struct lease *lease)
+{
+	pid_t *bound;
+
+	if (lease->n_bound < lease->bound_room)
+		return 0;
+	bound = realloc(lease->bound, (lease->n_bound + 1) * sizeof(*bound));
+	if (!bound)
+		return -ENOMEM;
+	lease->bound = bound;
+	lease->bound_room = lease->n_bound + 1;
+	return 0;
 }
 
 uint64_t lease_gpus(const struct lease *lease)
@@ -132,6 +147,8 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	next->n_partitions = 0;
 	next->request = NULL;
 	next->refusal = NULL;
+	next->bound = NULL;
+	next->n_bound = next->bound_room = 0;
 	next->touched = 0;
 	next->touched_next = NULL;
 	r = lease_make_partitions(next, n_partitions);

@@ -240,8 +240,8 @@ struct lease {
 
 	/* Holders and bound processes keep the lease alive. */
 	unsigned n_holders;
-	pid_t bound[LEASE_BOUND_MAX];
-	size_t n_bound;
+	pid_t *bound; /* owned; room for bound_room */
+	unsigned n_bound, bound_room;
 
 	bool unsignalled; /* set by the daemon: InterfacesAdded follows */
 
@@ -322,13 +322,17 @@ void lease_set_partitions(struct lease *lease, const struct partition *from);
 bool lease_alive(
 	const struct lease *lease); /* has a holder or a bound process, or needs none yet */
 bool lease_is_bound(const struct lease *lease, pid_t pid);
+
+/* Makes room for one more bound process: then arbiter_bind() has memory. -ENOMEM. */
+int lease_reserve_bound(struct lease *lease);
+
 uint64_t lease_gpus(const struct lease *lease); /* the GPUs of its partitions, as bits */
 
 /* The partition on the GPU with this index; NULL. */
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu);
 
-/* A copy of the lease and its partitions, with its request if it has a token. A waiting lease gets
- * room for n_partitions; other leases keep their number. -ENOMEM. */
+/* A copy of the lease and its partitions, with its request if it has a token and without its bound
+ * processes, which stay with the lease. A waiting lease gets room for n_partitions; other leases keep their number. -ENOMEM. */
 int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
 
 /* "lease 3 is waiting: HINT". Returns the errno of InvalidState. */
