@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "fake-sysfs.h"
+#include "lack.h"
 #include "scratch.h"
 #include "libgpuarb/agent/members.h"
 
@@ -281,4 +282,25 @@ TEST(the_last_members_that_left_are_remembered)
 	      members_had(&members, 2 * MEMBERS_GONE + 1));
 	CHECK(!members_had(&members, 2 * MEMBERS_GONE) && !members_had(&members, 1));
 	members_clear(&members);
+}
+
+static int add_member(long allocations)
+{
+	struct members members = { 0 };
+	char byte;
+	int pair[2], r;
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	left = allocations;
+	r = members_add(&members, pair[0], 100);
+	CHECK(members_has(&members, 100) == (r == 0));
+	CHECK(r == 0 || recv(pair[1], &byte, 1, MSG_DONTWAIT) == 0); /* its connection is closed */
+	members_clear(&members);
+	close(pair[1]);
+	return r;
+}
+
+TEST(a_member_that_cannot_be_remembered_is_disconnected)
+{
+	CHECK(lack_each("members_add", add_member) == 1);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "check.h"
+#include "lack.h"
 #include "libgpuarb/agent/queue-set.h"
 
 #define QUEUES 16U
@@ -289,4 +290,23 @@ TEST(an_invalid_grant_is_rejected)
 	grant = grant_of(1, 0xff, 0xff);
 	grant.partitions[0].n_environment = MASK_WORDS + 1;
 	CHECK(!agent_grant_valid(&grant, size));
+}
+
+static int add_queue(long allocations)
+{
+	struct stage stage;
+	int r;
+
+	stage_set(&stage);
+	left = allocations;
+	r = queue_set_add(&stage.queue_set, 42, 1, MI300X);
+	CHECK(r == 0 ? has(&stage, 1, 0xff) : stage.driver.has[1].words == 0);
+	CHECK(has(&stage, 0, 0xffff));
+	queue_set_clear(&stage.queue_set);
+	return r;
+}
+
+TEST(a_queue_that_cannot_be_remembered_gets_no_mask)
+{
+	CHECK(lack_each("queue_set_add", add_queue) == 1);
 }

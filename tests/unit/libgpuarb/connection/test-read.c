@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "dbus/names.h"
+#include "lack.h"
 #include "libgpuarb/connection/handle.h"
 #include "libgpuarb/connection/read.h"
 
@@ -446,4 +447,73 @@ TEST(every_error_name_of_the_contract_has_its_errno)
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		CHECK(error_from_name(names[i].name) == names[i].error);
+}
+
+static DBusMessageIter *answer; /* what is read without memory */
+
+static int read_answer(long allocations)
+{
+	const struct gpuarb_effects *effects = NULL;
+	const struct gpuarb_partition *partitions = NULL;
+	struct refusals refusals = { 0 };
+	struct arena arena = { NULL };
+	const char *key = NULL;
+	size_t n = 0;
+	int r;
+
+	left = allocations;
+	r = read_partitions(answer, &arena, &partitions, &n, &key);
+	if (r >= 0)
+		r = read_refusals(answer, &arena, &refusals, &key);
+	if (r >= 0)
+		r = read_effects(answer, &arena, &effects);
+	CHECK(r < 0 || (n == 2 && refusals.n == 2 && effects));
+	arena_clear(&arena);
+	return r;
+}
+
+static int read_one_gpu(long allocations)
+{
+	struct gpu_facts facts = { 0 };
+	struct arena arena = { NULL };
+	struct gpuarb_gpu gpu;
+	const char *key = NULL;
+	int r;
+
+	left = allocations;
+	r = read_gpu(answer, &arena, &gpu, &facts, &key);
+	arena_clear(&arena);
+	return r;
+}
+
+TEST(answers_are_read_whole_or_not)
+{
+	static const struct pair rows[] = { { "gpu", "s" },     { "cu-mask", "au" },
+					    { "gaps", "as" },   { "shader-engines", "au" },
+					    { "tier", "s" },    { "resource", "s" },
+					    { "fits", "at" },   { "end", "at" },
+					    { "revokes", "at" } };
+	static const struct pair texts[] = { { "Name", "s" },
+					     { "Scheduler", "s" },
+					     { "Law", "s" } };
+	DBusMessageIter iter;
+	DBusMessage *m = rows_of(rows, ARRAY_SIZE(rows), 2, &iter);
+
+	answer = &iter;
+	CHECK(lack_each("rows", read_answer) >= 20);
+	dbus_message_unref(m);
+	m = gpu_of(2, 3, 2, false, &iter);
+	CHECK(lack_each("read_gpu", read_one_gpu) >= 2);
+	dbus_message_unref(m);
+	m = dict_of(texts, ARRAY_SIZE(texts), &iter);
+	CHECK(lack_each("read_gpu", read_one_gpu) >= 3);
+	dbus_message_unref(m);
+}
+
+TEST(an_array_that_no_memory_can_hold_is_not_made)
+{
+	struct arena arena = { NULL };
+
+	CHECK(!arena_alloc(&arena, SIZE_MAX, 2) && !arena_alloc(&arena, SIZE_MAX, 1));
+	arena_clear(&arena);
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "check.h"
+#include "lack.h"
 #include "rocr-mask-parser.h"
 
 /* ---- a fake process ------------------------------------------------------------------- */
@@ -445,4 +446,33 @@ TEST(rocr_reads_every_written_mask)
 		free(environment);
 	}
 	handle_begin(&gpuarb);
+}
+
+static int make_without_memory(long allocations)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+	struct gpuarb_partition partition = partition_on(1003);
+	struct topology topology = four();
+	struct variable variables[] = { { "ROCR_VISIBLE_DEVICES", "2,3" }, { NULL, NULL } };
+	const struct gpuarb_lease_info lease = { .partitions = &partition, .n_partitions = 1 };
+	struct environment environment = { .gpuarb = &gpuarb,
+					   .lease = &lease,
+					   .topology = &topology,
+					   .get = lookup,
+					   .userdata = variables };
+	char **made = NULL;
+	int r;
+
+	left = allocations;
+	r = environment_make(&environment, &made);
+	CHECK((r == 0) == (made != NULL));
+	free(made);
+	handle_begin(&gpuarb);
+	free(topology.gpus);
+	return r;
+}
+
+TEST(the_environment_is_made_whole_or_not)
+{
+	CHECK(lack_each("environment_make", make_without_memory) >= 2);
 }

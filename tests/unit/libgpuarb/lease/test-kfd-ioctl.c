@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "fake-kfd.h"
+#include "lack.h"
 #include "libgpuarb/lease/kfd-ioctl.h"
 
 #define FD 0 /* without /dev/kfd every file is taken for it */
@@ -277,6 +278,25 @@ TEST(a_mask_changes_while_the_queue_is_paused)
 	CHECK(queue_state_set(&kfd_driver, FD, id, &now, &next) == -EBUSY);
 	CHECK(HAS(id)->mask == 0xff && !now.paused);
 	destroy(id);
+}
+
+static int create_queue(long allocations)
+{
+	uint32_t id;
+	int r;
+
+	left = allocations;
+	r = create(KFD_IOC_QUEUE_TYPE_COMPUTE_AQL, &id);
+	CHECK(HAS(id)->exists == (r == 0));
+	if (r == 0)
+		destroy(id);
+	return r;
+}
+
+TEST(a_queue_that_cannot_be_remembered_is_destroyed)
+{
+	need_no_kfd();
+	CHECK(lack_each("create_queue", create_queue) == 1);
 }
 
 static int refuse(int fd, uint32_t queue, uint32_t kfd_gpu_id)

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "dbus/record.h"
+#include "lack.h"
 #include "libgpuarb/lease/lease-handle.h"
 
 #define PARTITIONS 3U
@@ -241,4 +242,25 @@ TEST(random_records_are_read_within_their_size)
 		arena_clear(&arena);
 		free(bytes);
 	}
+}
+
+static int read_without_memory(long allocations)
+{
+	struct gpuarb_lease_info info = known;
+	struct arena arena = { NULL };
+	struct datagram datagram;
+	size_t size = datagram_init(&datagram, 2);
+	uint32_t cause = 0;
+	int r;
+
+	left = allocations;
+	r = record_read(&datagram, size, &arena, &info, &cause);
+	CHECK(r == 1 ? info.id == 5 && info.n_partitions == 2 : info.id == 4 && cause == 0);
+	arena_clear(&arena);
+	return r < 0 ? r : 0;
+}
+
+TEST(a_record_is_read_whole_or_not)
+{
+	CHECK(lack_each("record_read", read_without_memory) >= 12);
 }
