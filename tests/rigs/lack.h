@@ -27,16 +27,12 @@ void *LACK_OWN(malloc)(size_t size);
 void *LACK_OWN(calloc)(size_t n, size_t size);
 void *LACK_OWN(realloc)(void *p, size_t size);
 
-#define LACK_STAYS (-2L)
-
-static atomic_long left = -1; /* allocations until one fails; LACK_STAYS: all do; -1: none does */
-static bool lack_stays;       /* after one has failed all do */
+static atomic_long left = -1; /* allocations until one fails; -1: none does */
 
 static bool denied(void)
 {
-	if (left == -1 || (left >= 0 && left-- > 0))
+	if (left < 0 || left-- > 0)
 		return false;
-	left = lack_stays ? LACK_STAYS : -1;
 	errno = ENOMEM;
 	return true;
 }

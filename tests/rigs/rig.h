@@ -25,6 +25,7 @@ struct rig {
 
 	pid_t manager;   /* 0: none */
 	pid_t ready;     /* the last daemon that said so to it */
+	bool may_fail;   /* a daemon may end with a status before one is ready */
 	int say, hear;   /* its stdin and stdout */
 	char heard[512]; /* of which this has not been taken yet */
 	size_t heard_size;

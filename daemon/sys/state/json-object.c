@@ -300,27 +300,42 @@ void object_take_members(struct object *object, const struct member *members, si
 
 /* Strict: text after the value is an error, and so is a NUL, which would hide the text after it.
  * json-c returns the largest number for one beyond 64 bits, or in newer versions an error. Only newer
- * versions say that there was no memory, others return NULL or a part of the text: errno tells. */
-struct json_object *object_parse(const char *text, size_t length, struct read_error *error)
+ * versions say that there was no memory, others return NULL or a part of the text: errno tells, until
+ * the next number clears it. */
+static struct json_object *parse(const char *ascii, bool *lacked)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(DEPTH);
-	_cleanup_(freep) char *ascii = json_ascii(text, length);
 	struct json_object *json = NULL;
 
-	errno = tokener && ascii ? 0 : ENOMEM;
-	if (errno == 0) {
+	errno = tokener ? 0 : ENOMEM;
+	if (tokener) {
 		json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-		if (!memchr(text, '\0', length))
-			json = json_tokener_parse_ex(tokener, ascii, (int)strlen(ascii));
-		if (!json && errno != ENOMEM)
-			read_invalid(error, "text", "is truncated or not JSON");
+		json = json_tokener_parse_ex(tokener, ascii, (int)strlen(ascii));
 	}
-	if (errno == ENOMEM) {
+	*lacked |= errno == ENOMEM;
+	if (tokener)
+		json_tokener_free(tokener);
+	return json;
+}
+
+/* Twice, because json-c 0.16 can drop a member for want of memory without a trace. */
+struct json_object *object_parse(const char *text, size_t length, struct read_error *error)
+{
+	_cleanup_(freep) char *ascii = json_ascii(text, length);
+	struct json_object *json = NULL, *again = NULL;
+	bool lacked = !ascii;
+
+	if (ascii && !memchr(text, '\0', length)) {
+		json = parse(ascii, &lacked);
+		again = parse(ascii, &lacked);
+	}
+	if (lacked || !json_object_equal(json, again)) {
 		json_object_put(json);
 		json = NULL;
 		error->r = refuse(error->why, error->size, -ENOMEM, "out of memory");
+	} else if (!json) {
+		read_invalid(error, "text", "is truncated or not JSON");
 	}
-	if (tokener)
-		json_tokener_free(tokener);
+	json_object_put(again);
 	return json;
 }
