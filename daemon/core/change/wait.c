@@ -25,15 +25,18 @@ static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_
 	return plan_waiting(arbiter, lease, holder, &request, partitions, ret_candidates, result);
 }
 
+static void take_steps(struct arbiter *arbiter, unsigned steps)
+{
+	arbiter->round_steps -= arbiter->round_steps < steps ? arbiter->round_steps : steps;
+}
+
 /* The steps of deciding once more. */
-static void take_steps(struct arbiter *arbiter, const struct lease *lease)
+static void take_decision(struct arbiter *arbiter, const struct lease *lease)
 {
 	struct request request;
-	unsigned steps;
 
 	request_recall(lease->request, &request);
-	steps = gang_steps(arbiter, &request);
-	arbiter->round_steps -= arbiter->round_steps < steps ? arbiter->round_steps : steps;
+	take_steps(arbiter, gang_steps(arbiter, &request));
 }
 
 /* Would it be granted if no other user had a lease? If not, its own user's leases are in its way, and
@@ -46,7 +49,7 @@ static bool fits_without_others(struct arbiter *arbiter, const struct lease *lea
 	uint64_t unused;
 	int r;
 
-	take_steps(arbiter, lease);
+	take_decision(arbiter, lease);
 	if (ledger_copy(arbiter, &alone) < 0)
 		return false;
 	ledger_leave_user(&alone, lease->owner);
@@ -55,17 +58,23 @@ static bool fits_without_others(struct arbiter *arbiter, const struct lease *lea
 	return r >= 0;
 }
 
-static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal,
-		    uint64_t candidates, bool over_quota)
+static void set_waiting(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal)
 {
-	bool may_bar = lease->wait.passed >= LEASE_PASSES_MAX && !over_quota &&
-		       fits_without_others(arbiter, lease);
 	char before[sizeof(lease->reason)];
 
 	memcpy(before, lease->reason, sizeof(before));
 	lease_set_waiting(lease, refusal);
 	if (strcmp(before, lease->reason) != 0)
 		ledger_touch(arbiter, lease, TOUCH_REASON);
+}
+
+static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal,
+		    uint64_t candidates, bool over_quota)
+{
+	bool may_bar = lease->wait.passed >= LEASE_PASSES_MAX && !over_quota &&
+		       fits_without_others(arbiter, lease);
+
+	set_waiting(arbiter, lease, refusal);
 	queue_judged(arbiter, lease, candidates, over_quota, may_bar);
 }
 
@@ -74,6 +83,7 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 
+	lease->wait.bottleneck = (struct bottleneck){ 0 };
 	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) <
 		    0 &&
 	    result.n_refusals > 0)
@@ -87,7 +97,7 @@ static bool is_above_any_quota(struct arbiter *arbiter, const struct lease *leas
 	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t unused;
 
-	take_steps(arbiter, lease);
+	take_decision(arbiter, lease);
 	decide(arbiter, lease, PLAN_HOLDS_NOTHING, partitions, &unused, &result);
 	return result.kind == RESULT_QUOTA_EXCEEDED;
 }
@@ -166,7 +176,7 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t candidates;
 
-	take_steps(arbiter, lease);
+	take_decision(arbiter, lease);
 	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &result) >= 0)
 		return EXAMINED_FITS;
 	if (result.kind == RESULT_NO_MEMORY)
@@ -174,12 +184,60 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 	if (result.kind == RESULT_NO_CAPACITY ||
 	    (result.kind == RESULT_QUOTA_EXCEEDED &&
 	     !is_above_any_quota(arbiter, lease, partitions))) {
+		lease->wait.bottleneck = result.bottleneck;
+		lease->wait.bottleneck.charges = arbiter->charges;
 		wait_on(arbiter, lease, &result.refusals[result.deciding], candidates,
 			result.kind == RESULT_QUOTA_EXCEEDED);
 		return EXAMINED_WAITS;
 	}
 	arbiter_end(arbiter, lease, result.kind, result.sentence);
 	return EXAMINED_ENDED;
+}
+
+/* Where something became free a GPU may refuse no more; where something was charged it may refuse now. */
+static void doubt_bottleneck(const struct arbiter *arbiter, struct lease *lease)
+{
+	struct bottleneck *bottleneck = &lease->wait.bottleneck;
+	uint64_t charged = 0;
+
+	if (bottleneck->gpus == 0)
+		return;
+	for (size_t i = 0; bottleneck->charges < arbiter->charges && i < arbiter->n_gpus; i++)
+		if (arbiter->charged[i] > bottleneck->charges)
+			charged |= UINT64_C(1) << i;
+	bottleneck->charges = arbiter->charges;
+	bottleneck->unknown |= bottleneck->gpus &
+			       (arbiter->woken | (charged & ~bottleneck->refusing));
+	bottleneck->refusing &= ~arbiter->woken;
+	bottleneck->outdated |= arbiter->woken >> bottleneck->deciding & 1;
+}
+
+/* Would an examination only find out whether the lease fits? Not where it may begin to bar GPUs; nor
+ * where floors, or slots without a limit, make GPUs depend on each other or on classes. */
+static bool may_review(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct settings *settings = arbiter->settings;
+
+	return lease->wait.bottleneck.gpus != 0 && !floor_configured(settings) &&
+	       !settings->oversubscribe_besteffort &&
+	       (lease->wait.passed < LEASE_PASSES_MAX || lease->wait.over_quota ||
+		lease->wait.may_bar);
+}
+
+/* Is there still no room for too many of its wants? Then nothing else of the lease is examined. */
+static bool bottleneck_lasts(struct arbiter *arbiter, struct lease *lease)
+{
+	struct bottleneck *bottleneck = &lease->wait.bottleneck;
+	struct refusal refusal = *lease_refusal(lease);
+
+	if (!may_review(arbiter, lease))
+		return false;
+	take_steps(arbiter,
+		   gang_review_steps(arbiter, plan_review(arbiter, lease, bottleneck, &refusal)));
+	if (!bottleneck_holds(bottleneck))
+		return false;
+	set_waiting(arbiter, lease, &refusal);
+	return true;
 }
 
 /* Examines a waiting lease if something that it could use became free. EXAMINED_FITS: partitions is
@@ -190,15 +248,18 @@ static int examine(struct arbiter *arbiter, struct lease *lease, struct failed *
 	const struct lease *same;
 	int r;
 
+	doubt_bottleneck(arbiter, lease);
 	if (!may_help(arbiter, lease, arbiter->woken))
 		return EXAMINED_WAITS;
 	same = any_outside(arbiter) ? NULL : find_failed(failed, lease);
 	if (same) {
+		lease->wait.bottleneck = same->wait.bottleneck;
 		wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates,
 			same->wait.over_quota);
 		return EXAMINED_WAITS;
 	}
-	r = examine_now(arbiter, lease, partitions);
+	r = bottleneck_lasts(arbiter, lease) ? EXAMINED_WAITS
+					     : examine_now(arbiter, lease, partitions);
 	if (r == EXAMINED_WAITS && failed->n < FAILED_MAX)
 		failed->leases[failed->n++] = lease;
 	return r;
@@ -220,6 +281,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.candidates = 0;
 	next->wait.passed = 0;
 	next->wait.over_quota = next->wait.may_bar = false;
+	next->wait.bottleneck = (struct bottleneck){ 0 };
 	next->wait.preempts = 0;
 	next->wait.moves = false;
 	next->wait.moves_usec = 0;

@@ -245,29 +245,63 @@ static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
 	return 0;
 }
 
+/* The request is that of the lease, and is completed. */
+static int waiting_context(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
+			   struct request *request, struct admit_context *ret,
+			   struct result *result)
+{
+	int r;
+
+	*ret = (struct admit_context){ .arbiter = arbiter,
+				       .class = lease->class,
+				       .turn = lease->wait.turn,
+				       .id = lease->id,
+				       .uid = holder,
+				       .self = lease,
+				       .pid = lease->pid };
+	r = find_tenant(arbiter, lease, &ret->tenant, result);
+	if (r < 0)
+		return r;
+	request->adaptable = lease->adaptable;
+	return complete_request(ret->tenant, lease->class, request, result);
+}
+
 int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
 		 const struct request *request, struct partition *partitions,
 		 uint64_t *ret_candidates, struct result *result)
 {
-	struct admit_context admit_context = { .arbiter = arbiter,
-					       .class = lease->class,
-					       .turn = lease->wait.turn,
-					       .id = lease->id,
-					       .uid = holder,
-					       .self = lease,
-					       .pid = lease->pid };
+	struct admit_context admit_context;
 	struct request complete = *request;
 	int r;
 
 	*ret_candidates = 0;
-	r = find_tenant(arbiter, lease, &admit_context.tenant, result);
-	if (r < 0)
-		return r;
-	complete.adaptable = lease->adaptable;
-	r = complete_request(admit_context.tenant, lease->class, &complete, result);
+	r = waiting_context(arbiter, lease, holder, &complete, &admit_context, result);
 	if (r < 0)
 		return r;
 	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
+}
+
+unsigned plan_review(const struct arbiter *arbiter, const struct lease *lease,
+		     struct bottleneck *bottleneck, struct refusal *ret)
+{
+	const enum outcome level = lease->wait.over_quota ? OUTCOME_NOT_NOW : OUTCOME_FITS;
+	_cleanup_(result_done) struct result result = { 0 };
+	struct admit_context admit_context;
+	struct request request;
+	unsigned pairs = 0;
+
+	if (bottleneck_holds(bottleneck) && !bottleneck->outdated)
+		return 0;
+	request_recall(lease->request, &request);
+	if (waiting_context(arbiter, lease, lease->owner, &request, &admit_context, &result) < 0) {
+		bottleneck->refusing = 0;
+		return 0;
+	}
+	if (!bottleneck_holds(bottleneck))
+		pairs = gang_review(&admit_context, &request, level, bottleneck);
+	if (bottleneck_holds(bottleneck) && bottleneck->outdated)
+		pairs += gang_refusal(&admit_context, &request, level, bottleneck, ret);
+	return pairs;
 }
 
 /* ---- moves ------------------------------------------------------------------------- */

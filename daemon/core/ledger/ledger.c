@@ -87,6 +87,8 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 		gpu->reserve_queues = own ? own->reserve_queues : gpu->info.reserve_queues;
 		gpu->changed = true;
 	}
+	for (size_t i = 0; i < arbiter->n_waiting; i++)
+		arbiter->waiting[i]->wait.bottleneck = (struct bottleneck){ 0 };
 	ledger_wake(arbiter, UINT64_MAX);
 }
 
@@ -299,9 +301,12 @@ static void recount_shared(struct arbiter *arbiter, unsigned gpu)
 
 void ledger_charge(struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
+	arbiter->charges++;
+	for (size_t i = 0; i < lease->n_partitions; i++) {
 		gpu_charge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
 			   lease->class);
+		arbiter->charged[lease->partitions[i].gpu] = arbiter->charges;
+	}
 }
 
 void ledger_discharge(struct arbiter *arbiter, const struct lease *lease)
