@@ -171,5 +171,6 @@ static bool serve_waiting(struct daemon *daemon)
 bool commit_next(struct daemon *daemon)
 {
 	return requeue_next(daemon) || serve_waiting(daemon) ||
-	       (!arbiter_in_round(daemon->arbiter) && grow_next(daemon));
+	       (!arbiter_in_round(daemon->arbiter) && daemon->arbiter->round_steps > 0 &&
+		grow_next(daemon));
 }

@@ -33,6 +33,8 @@ static bool any_just_ended(const struct arbiter *arbiter)
 /* One turn of the event loop examines waiting leases for so many steps (decide/admit.h). Requests and
  * other events come before the next turn. */
 #define ROUND_STEPS 1024U
+/* It grants one lease after another for so long, or gives adaptable leases larger masks. */
+#define TURN_USEC 3000U
 #define ROUND_PAUSE_USEC 2000U
 
 static void check_store(struct daemon *daemon)
@@ -60,6 +62,7 @@ static void schedule_round(struct daemon *daemon)
 
 void update_now(struct daemon *daemon)
 {
+	uint64_t begun_usec = daemon_now_usec();
 	unsigned steps = PREEMPT_STEPS;
 	bool more;
 
@@ -76,6 +79,8 @@ void update_now(struct daemon *daemon)
 		commit_save_touched(daemon);
 		publish_leases(daemon);
 		more = commit_next(daemon);
+		if (daemon_now_usec() - begun_usec > TURN_USEC)
+			daemon->arbiter->round_steps = 0; /* the rest in the next turn */
 		if (!more) {
 			if (!descriptors_bar_grants(daemon))
 				arbiter_preempt(daemon->arbiter, daemon_now_usec(), &steps);
