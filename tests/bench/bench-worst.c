@@ -114,15 +114,6 @@ enum part { PART_DECISION, PART_MOVES, PART_PREEMPTION, PART_EFFECTS, PART_ADVIC
 static const char *const part_names[PARTS] = { "decision", "moves", "preemption", "effects",
 					       "advice" };
 
-/* Other processes on this core do not count. */
-static uint64_t cpu_nsec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* One part of the method Plan. The time of effects is without that of the preemption before. */
 static uint64_t run(enum part part, const struct arbiter *arbiter, const struct request *request)
 {
@@ -131,7 +122,7 @@ static uint64_t run(enum part part, const struct arbiter *arbiter, const struct 
 	struct advice advice = { 0 };
 	struct result result = { 0 };
 	struct lease *lease = NULL;
-	uint64_t start = cpu_nsec();
+	uint64_t start = bench_thread_nsec();
 	struct move_set set = { 0 };
 
 	if (part == PART_DECISION)
@@ -143,10 +134,10 @@ static uint64_t run(enum part part, const struct arbiter *arbiter, const struct 
 	else if (part == PART_ADVICE)
 		arbiter_advise(arbiter, &caller, request, &advice);
 	if (part == PART_EFFECTS) {
-		start = cpu_nsec();
+		start = bench_thread_nsec();
 		arbiter_effects(arbiter, &caller, request, lease, 1, &effects);
 	}
-	start = cpu_nsec() - start;
+	start = bench_thread_nsec() - start;
 	effects_done(&effects);
 	move_set_done(&set);
 	lease_free(lease);

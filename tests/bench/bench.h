@@ -35,6 +35,15 @@ static inline uint64_t bench_cpu_nsec(pid_t pid)
 	return nsec;
 }
 
+/* The CPU time of this thread: other processes on the core do not count. */
+static inline uint64_t bench_thread_nsec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
 /* A wake-up across cores costs more than all that is measured here: children inherit it. */
 static inline void bench_pin(void)
 {
