@@ -199,7 +199,7 @@ unsigned gang_review_steps(const struct arbiter *arbiter, unsigned pairs)
 
 	for (size_t i = 0; pairs > 0 && i < arbiter->n_gpus; i++)
 		of_pair = max_u(of_pair, pair_steps(&arbiter->gpus[i]));
-	return 1 + (pairs > 0 ? 2 * gang_walk_steps(arbiter) : 0) + pairs * of_pair;
+	return 1 + (pairs > 0 ? gang_walk_steps(arbiter) : 0) + pairs * of_pair;
 }
 
 /* A single want for any GPU is placed on one GPU at a time. */
