@@ -46,6 +46,18 @@ static void check_store(struct daemon *daemon)
 		"the service manager does not answer any more: leases will end when gpuarbd stops");
 }
 
+/* What examining took is charged to the users of the waiting leases. A step is about a microsecond. */
+static void charge_round(struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->arbiter->n_waiting; i++) {
+		struct lease *lease = daemon->arbiter->waiting[i];
+
+		if (daemon->bus && lease->wait.steps > 0)
+			bus_examined(daemon->bus, lease->owner, lease->wait.steps);
+		lease->wait.steps = 0;
+	}
+}
+
 /* A paused round goes on when there is nothing else to do; where there always is, after a pause in which
  * all kinds of requests have their turn. */
 static void schedule_round(struct daemon *daemon)
@@ -88,6 +100,7 @@ void update_now(struct daemon *daemon)
 		}
 		frozen_review(daemon);
 	} while (more || daemon->arbiter->touched);
+	charge_round(daemon);
 	intrusions_review(daemon);
 	publish_gpus(daemon);
 	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);

@@ -291,12 +291,27 @@ static bool bus_is_full(const struct bus *bus)
 	return sd_bus_get_n_queued_write(bus->sd, &n) >= 0 && n > WRITE_QUEUE_MAX;
 }
 
-/* What it asks for may be free for a waiting lease that is examined next. */
-static bool waits_for_round(const struct bus *bus, sd_bus_message *m)
+/* The class that a Reserve asks for. One that cannot be read is refused whatever waits. */
+static enum lease_class class_of(const struct bus *bus, const struct bus_peer *peer,
+				 sd_bus_message *m)
 {
-	return arbiter_in_round(bus->arbiter) &&
-	       (sd_bus_message_is_method_call(m, GPUARB_INTERFACE, "Reserve") > 0 ||
-		sd_bus_message_is_method_call(m, GPUARB_INTERFACE_LEASE, "Resize") > 0);
+	_cleanup_(result_done) struct result result = { 0 };
+	struct request request;
+	int unused, r = bus_read_request(m, &request, &unused, &result);
+
+	if (sd_bus_message_rewind(m, true) < 0 || r < 0)
+		return CLASS_REALTIME;
+	return bus_asked_class(bus, &peer->caller, &request);
+}
+
+/* What it asks for may be free for a waiting lease that is examined next. */
+static bool waits_for_round(const struct bus *bus, const struct bus_peer *peer, sd_bus_message *m)
+{
+	if (!arbiter_in_round(bus->arbiter))
+		return false;
+	if (sd_bus_message_is_method_call(m, GPUARB_INTERFACE, "Reserve") > 0)
+		return wait_precedes(bus->arbiter, class_of(bus, peer, m), peer->caller.uid);
+	return sd_bus_message_is_method_call(m, GPUARB_INTERFACE_LEASE, "Resize") > 0;
 }
 
 int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
@@ -307,7 +322,7 @@ int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 
 	if (m == bus->serving) { /* bus_calls_serve() put it back */
 		bus->serving = NULL;
-		if (waits_for_round(bus, m)) /* which has begun meanwhile */
+		if (waits_for_round(bus, bus->serving_peer, m)) /* which has begun meanwhile */
 			return keep(bus, bus->serving_peer, m, size);
 		begin(bus, bus->serving_peer, m, size);
 		return 0;
@@ -321,7 +336,7 @@ int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 	if (!peer->user)
 		return keep(bus, peer, m, size);
 	now = bus_now_usec();
-	if (waits_for_round(bus, m))
+	if (waits_for_round(bus, peer, m))
 		return keep(bus, peer, m, size);
 	if (!peer->user->exempt &&
 	    (!TAILQ_EMPTY(&peer->user->queue) || bus_is_full(bus) ||
@@ -340,11 +355,11 @@ static struct bus_user *next_user(struct bus *bus, uint64_t *ret_usec)
 	*ret_usec = UINT64_MAX;
 	TAILQ_FOREACH(user, &bus->users, link)
 	{
-		uint64_t ready = user->n_queued > 0 ? bus_user_ready_usec(bus, user, now)
-						    : UINT64_MAX;
+		const struct bus_call *first = TAILQ_FIRST(&user->queue);
+		uint64_t ready = first ? bus_user_ready_usec(bus, user, now) : UINT64_MAX;
 
-		if (user->n_queued > 0 && (bus_unread_holds(bus, user) ||
-					   waits_for_round(bus, TAILQ_FIRST(&user->queue)->m)))
+		if (first &&
+		    (bus_unread_holds(bus, user) || waits_for_round(bus, first->peer, first->m)))
 			continue;
 		if (ready <= now)
 			return user;

@@ -124,6 +124,20 @@ void bus_user_charge(struct bus_user *user, unsigned calls, uint64_t usec)
 	user->used_usec += usec;
 }
 
+/* The debt is bounded: with calls a user ends the leases that cause it. */
+void bus_examined(struct bus *bus, uid_t uid, uint64_t usec)
+{
+	int64_t most = (int64_t)(bus->arbiter->settings->max_time_per_user * (SEC / 100) * SEC);
+	struct bus_user *user = find(bus, uid);
+
+	bus->changed = true;
+	if (!user)
+		return;
+	user->used_usec += usec;
+	if (user->time > -most)
+		user->time -= (int64_t)min_u64(usec * SEC, (uint64_t)(user->time + most));
+}
+
 /* One user has at most half of what the others leave, so that there is always some for the next. */
 bool bus_user_has_share(uint64_t own, uint64_t all, uint64_t most, uint64_t total)
 {

@@ -144,6 +144,10 @@ void bus_answer_slots(struct bus *bus);
 /* An observation that host->observe_clients() or host->awaits_masks() announced has ended, or failed. */
 void bus_observed(struct bus *bus);
 
+/* Waiting leases of this user were examined for so long, because something became free: charges the user, and
+ * serves calls that waited for that. */
+void bus_examined(struct bus *bus, uid_t uid, uint64_t usec);
+
 /* Send the signals for a change. touched: bits of enum touch; call it for a removed lease before
  * the lease is freed. */
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched);

@@ -220,12 +220,16 @@ void arbiter_review(struct arbiter *arbiter);
  * is granted to no lease before those that rank before it have been examined. */
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret);
 
-/* Is a round paused before its end? Then no request may be granted anything: a waiting lease that was
- * not examined may fit. */
+/* Is a round paused before its end? Then a waiting lease that was not examined may fit: no request may be
+ * granted anything before it. */
 static inline bool arbiter_in_round(const struct arbiter *arbiter)
 {
 	return arbiter->paused && arbiter->woken;
 }
+
+/* Must a request that arrives now wait for the round? Only for leases that rank before it, so that one
+ * user's waiting leases do not delay the others' requests. */
+bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, uid_t uid);
 
 /* Has this lease of arbiter->waiting been examined since something became free that may help it? */
 bool wait_is_examined(const struct arbiter *arbiter, size_t i);

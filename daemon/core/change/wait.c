@@ -25,23 +25,24 @@ static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_
 	return plan_waiting(arbiter, lease, holder, &request, partitions, ret_candidates, result);
 }
 
-static void take_steps(struct arbiter *arbiter, unsigned steps)
+static void take_steps(struct arbiter *arbiter, struct lease *lease, unsigned steps)
 {
+	lease->wait.steps += steps;
 	arbiter->round_steps -= arbiter->round_steps < steps ? arbiter->round_steps : steps;
 }
 
 /* The steps of deciding once more. */
-static void take_decision(struct arbiter *arbiter, const struct lease *lease)
+static void take_decision(struct arbiter *arbiter, struct lease *lease)
 {
 	struct request request;
 
 	request_recall(lease->request, &request);
-	take_steps(arbiter, gang_steps(arbiter, &request));
+	take_steps(arbiter, lease, gang_steps(arbiter, &request));
 }
 
 /* Would it be granted if no other user had a lease? If not, its own user's leases are in its way, and
  * it bars no GPU to other users. Without memory to find out: it does not either. */
-static bool fits_without_others(struct arbiter *arbiter, const struct lease *lease)
+static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
@@ -91,7 +92,7 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 }
 
 /* Is the request above the quota even of a user that holds nothing? Then it can never be granted. */
-static bool is_above_any_quota(struct arbiter *arbiter, const struct lease *lease,
+static bool is_above_any_quota(struct arbiter *arbiter, struct lease *lease,
 			       struct partition *partitions)
 {
 	_cleanup_(result_done) struct result result = { 0 };
@@ -136,6 +137,19 @@ bool wait_is_examined(const struct arbiter *arbiter, size_t i)
 	       (i < arbiter->next_examined &&
 		(!arbiter->woken_later ||
 		 !may_help(arbiter, arbiter->waiting[i], arbiter->woken_later)));
+}
+
+bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, uid_t uid)
+{
+	const struct rank rank = { lease_class, queue_next_turn(arbiter, lease_class, uid),
+				   arbiter->next_id };
+
+	if (!arbiter_in_round(arbiter))
+		return false;
+	for (size_t i = queue_count_before(arbiter, &rank); i-- > 0;)
+		if (!wait_is_examined(arbiter, i))
+			return true;
+	return false;
 }
 
 /* A cache of the requests that failed in this round: an equal request behind one of them fails for
@@ -229,11 +243,12 @@ static bool bottleneck_lasts(struct arbiter *arbiter, struct lease *lease)
 {
 	struct bottleneck *bottleneck = &lease->wait.bottleneck;
 	struct refusal refusal = *lease_refusal(lease);
+	unsigned pairs;
 
 	if (!may_review(arbiter, lease))
 		return false;
-	take_steps(arbiter,
-		   gang_review_steps(arbiter, plan_review(arbiter, lease, bottleneck, &refusal)));
+	pairs = plan_review(arbiter, lease, bottleneck, &refusal);
+	take_steps(arbiter, lease, gang_review_steps(arbiter, pairs));
 	if (!bottleneck_holds(bottleneck))
 		return false;
 	set_waiting(arbiter, lease, &refusal);

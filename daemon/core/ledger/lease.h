@@ -157,7 +157,8 @@ struct lease {
 		bool over_quota; /* only its user's quota stops it: it bars no GPU */
 		bool may_bar; /* passed often enough, and it would fit without other users' leases */
 		struct bottleneck bottleneck; /* of the last decision */
-		bool refused;                 /* since arbiter_preempt() last examined it */
+		uint64_t steps;    /* of examining it, that its user was not charged yet */
+		bool refused;      /* since arbiter_preempt() last examined it */
 		uint64_t preempts; /* GPUs where leases are revoked for it (bits): it bars them */
 		bool moves;        /* leases can move for it in two steps: they do first */
 		uint64_t

@@ -5,8 +5,7 @@
 
 /* ---- order ------------------------------------------------------------------------- */
 
-/* How many waiting leases rank before this one. */
-static size_t count_before(const struct arbiter *arbiter, const struct rank *rank)
+size_t queue_count_before(const struct arbiter *arbiter, const struct rank *rank)
 {
 	size_t low = 0, high = arbiter->n_waiting;
 
@@ -26,7 +25,7 @@ static size_t position(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct rank rank = lease_rank(lease);
 
-	return count_before(arbiter, &rank);
+	return queue_count_before(arbiter, &rank);
 }
 
 unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease)
@@ -232,7 +231,7 @@ static void wake_own(struct arbiter *arbiter, const struct lease *granted)
 void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t gpus,
 		const struct rank *rank)
 {
-	size_t before = gpus ? count_before(arbiter, rank) : 0;
+	size_t before = gpus ? queue_count_before(arbiter, rank) : 0;
 
 	for (size_t i = 0; i < before; i++) {
 		struct lease *lease = arbiter->waiting[i];

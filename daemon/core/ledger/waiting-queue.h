@@ -32,6 +32,9 @@ uint64_t queue_next_turn(const struct arbiter *arbiter, enum lease_class lease_c
 unsigned queue_position(const struct arbiter *arbiter,
 			const struct lease *lease); /* from 1; 0: not waiting */
 
+/* How many waiting leases rank before this one. */
+size_t queue_count_before(const struct arbiter *arbiter, const struct rank *rank);
+
 void queue_add(struct arbiter *arbiter, struct lease *lease);
 void queue_remove(struct arbiter *arbiter, struct lease *lease);
 

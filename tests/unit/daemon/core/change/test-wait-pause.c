@@ -123,6 +123,46 @@ TEST(lease_that_needs_nothing_of_a_pause_is_granted_in_its_round)
 	scene_done(&s);
 }
 
+TEST(request_waits_for_no_lease_that_ranks_behind_it)
+{
+	struct scene s = scene_of(1);
+	struct lease *large = grant_on(&s, LAB, "any", 52), *small = grant_on(&s, VR, "any", 8);
+	struct lease *next;
+
+	for (unsigned i = 0; i < 10; i++)
+		wait_for(&s, ANY, "any", 11 + i);
+	release(s.arbiter, small->id);
+	CHECK(!wait_precedes(s.arbiter, CLASS_BESTEFFORT, OTHER)); /* there is no round yet */
+	s.arbiter->round_steps = 0;
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 0 && s.arbiter->next_examined == 0);
+	CHECK(wait_precedes(s.arbiter, CLASS_BESTEFFORT, OTHER));
+	CHECK(!wait_precedes(s.arbiter, CLASS_GUARANTEED, OTHER));
+	CHECK(go_on(&s, &next) == 0 && arbiter_in_round(s.arbiter));
+	CHECK(!wait_precedes(s.arbiter, CLASS_BESTEFFORT, OTHER));
+	CHECK(wait_precedes(s.arbiter, CLASS_BESTEFFORT, ANY)); /* its own leases rank before */
+	release(s.arbiter, large->id);
+	CHECK(wait_precedes(s.arbiter, CLASS_BESTEFFORT, OTHER)); /* the first lease fits now */
+	CHECK(!wait_precedes(s.arbiter, CLASS_GUARANTEED, OTHER));
+	s.arbiter->round_steps = UINT64_MAX;
+	CHECK(grant_waiting(&s, NULL) > 0 && !wait_precedes(s.arbiter, CLASS_BESTEFFORT, ANY));
+	scene_done(&s);
+}
+
+TEST(steps_are_counted_for_the_lease_that_is_examined)
+{
+	struct lease *small, *next;
+	struct scene s = crowd_of(1, &small);
+	uint64_t before[WAITING];
+
+	for (unsigned i = 0; i < WAITING; i++)
+		before[i] = s.arbiter->waiting[i]->wait.steps;
+	release(s.arbiter, small->id);
+	CHECK(go_on(&s, &next) == 0);
+	for (unsigned i = 0; i < WAITING; i++)
+		CHECK((s.arbiter->waiting[i]->wait.steps > before[i]) == (i == 0));
+	scene_done(&s);
+}
+
 TEST(leases_that_come_and_go_during_a_pause_keep_the_order)
 {
 	struct lease *small, *next;
