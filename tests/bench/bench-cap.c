@@ -101,7 +101,7 @@ static struct filtered start_capped(struct machine *machine, unsigned queues)
 
 static void measure_caps(struct machine *machine)
 {
-	struct filtered process = start_capped(machine, 8);
+	_cleanup_(filtered_end) struct filtered process = start_capped(machine, 8);
 
 	add("another ioctl, capped", "other_capped", &process, FILTERED_OTHER, ENOTTY);
 	add("create a queue, capped, 0 of 8", "create_0", &process, FILTERED_MEASURE, ENOTTY);
@@ -110,7 +110,6 @@ static void measure_caps(struct machine *machine)
 	machine_use(machine, process.pid, 0, 8);
 	add("create a queue, capped, 8 of 8: refused", "create_8", &process, FILTERED_MEASURE,
 	    ENOMEM);
-	filtered_end(&process);
 }
 
 static void print(void)

@@ -150,7 +150,7 @@ static _Noreturn void measure_real(const struct scratch *scratch, unsigned n)
 
 static void run_real(unsigned n)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	pid_t outer = fork(), inner;
 	int status;
 
@@ -171,12 +171,11 @@ static void run_real(unsigned n)
 		fprintf(stderr, "no namespaces: the real /proc is not measured\n");
 	else
 		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	scratch_done(&scratch);
 }
 
 static void run_fake(unsigned n)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	struct fake_procfs procfs;
 	struct figures figures;
 
@@ -188,7 +187,6 @@ static void run_fake(unsigned n)
 	}
 	figures = measure(procfs.dir);
 	row("tmpfs, 1 client each", n, &figures);
-	scratch_done(&scratch);
 }
 
 int main(void)

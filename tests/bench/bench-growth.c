@@ -87,12 +87,11 @@ static void fill_half(struct arbiter *arbiter)
 static void decide(const struct arbiter *arbiter, const struct request *request)
 {
 	const struct caller caller = caller_of(USER);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *lease = NULL;
 
 	arbiter_plan(arbiter, &caller, request, &lease, &result);
 	lease_free(lease);
-	result_done(&result);
 }
 
 static void advise(const struct arbiter *arbiter, const struct request *request)

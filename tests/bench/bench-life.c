@@ -266,7 +266,7 @@ static void measure(struct bench *bench, uint64_t samples[N_WHAT][SAMPLES])
 static void measure_saving(const struct rig *rig, uint64_t *samples)
 {
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
-	struct arbiter *arbiter = arbiter_of(&gpu, 1);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = arbiter_of(&gpu, 1);
 	struct request request = request_for(15);
 	struct result result = { 0 };
 	struct diagnostics diagnostics = { 0 };
@@ -287,7 +287,6 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 	state_close(state);
 	diagnostics_done(&diagnostics);
 	result_done(&result);
-	arbiter_free(arbiter);
 }
 
 static void measure_reserve(sd_bus *bus, uint64_t *samples)

@@ -354,7 +354,7 @@ static void answer_by_next_daemon(uid_t user)
 {
 	struct filtered process;
 	struct live_lease lease;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	rig_new(&rig);
@@ -374,7 +374,6 @@ static void answer_by_next_daemon(uid_t user)
 	await_tier(bus, &lease, "capped");
 	filtered_end(&process);
 	leave(bus);
-	rig_done(&rig);
 }
 
 TEST(the_next_daemon_answers_a_call_that_waits)

@@ -70,7 +70,7 @@ static int run(void (*play)(void))
 static void start_without_room(void)
 {
 	const char *said;
-	struct rig rig;
+	_cleanup_(done) struct rig rig;
 	int log;
 
 	mount_small(&rig, "nr_inodes=1,mode=755");
@@ -78,7 +78,6 @@ static void start_without_room(void)
 	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") == 1);
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "/run/leases") && strstr(said, strerror(ENOSPC)));
-	done(&rig);
 }
 
 TEST(a_full_file_system_fails_the_start)
@@ -89,7 +88,7 @@ TEST(a_full_file_system_fails_the_start)
 static void restart_without_room(void)
 {
 	struct live_lease lease;
-	struct rig rig;
+	_cleanup_(done) struct rig rig;
 	sd_bus *bus;
 
 	mount_small(&rig, "size=64k,mode=755");
@@ -107,7 +106,6 @@ static void restart_without_room(void)
 	CHECK(unlink(rig_path(&rig, "run/junk")) == 0);
 	CHECK(reserve(bus, 15).id > lease.id);
 	leave(bus);
-	done(&rig);
 }
 
 TEST(leases_outlive_a_restart_on_a_full_file_system)
@@ -119,7 +117,7 @@ TEST(leases_outlive_a_restart_on_a_full_file_system)
 static void change_without_room(void)
 {
 	struct live_lease rt;
-	struct rig rig;
+	_cleanup_(done) struct rig rig;
 	sd_bus *bus;
 
 	mount_small(&rig, "size=64k,mode=755");
@@ -139,7 +137,6 @@ static void change_without_room(void)
 	CHECK(is_error(deactivate(bus, &rt), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
 	CHECK(is_in_state(bus, &rt, "granted"));
 	leave(bus);
-	done(&rig);
 }
 
 TEST(activate_deactivate_and_drain_change_nothing_on_a_full_file_system)

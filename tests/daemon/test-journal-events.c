@@ -333,7 +333,7 @@ TEST(excess_is_logged_when_it_begins_and_when_it_ends)
 /* Writes the descriptors: a queue of this process on all CUs, or none. */
 static void show_queue(const struct machine *machine, pid_t pid)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	if (pid > 0) {
 		page_add(&page, "Process %d PASID 0x8000:\n  Compute queue on device %x\n", pid,
@@ -346,7 +346,6 @@ static void show_queue(const struct machine *machine, pid_t pid)
 		     rig_path(&machine->rig, "debug/kfd/mqds")) == 0);
 	if (page.out)
 		fclose(page.out);
-	page_done(&page);
 }
 
 static void boot_with_descriptors(struct machine *machine)

@@ -45,7 +45,7 @@ FUZZ(config)
 static void decide(struct arbiter *arbiter, uid_t uid, int class, unsigned cus)
 {
 	struct request request = request_for(cus);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct caller caller = caller_of(uid);
 	struct lease *lease = NULL;
 
@@ -58,7 +58,6 @@ static void decide(struct arbiter *arbiter, uid_t uid, int class, unsigned cus)
 	} else {
 		CHECK(result.sentence[0] && text_printable(result.sentence));
 	}
-	result_done(&result);
 }
 
 static void check(struct arbiter *arbiter)

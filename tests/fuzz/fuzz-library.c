@@ -121,7 +121,7 @@ static int read_slot(DBusMessageIter *iter, struct arena *arena, const char **re
 /* Calls the reader if the body has the signature, which the caller of the reader checks. */
 static void read_if(DBusMessage *m, const char *signature, read_t *read)
 {
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	DBusMessageIter iter;
 	const char *key = "";
 	int r;
@@ -131,7 +131,6 @@ static void read_if(DBusMessage *m, const char *signature, read_t *read)
 	dbus_message_iter_init(m, &iter);
 	r = read(&iter, &arena, &key);
 	CHECK(r == 0 || (r == -EPROTO && key));
-	arena_clear(&arena);
 }
 
 /* A message as it comes from the bus. */

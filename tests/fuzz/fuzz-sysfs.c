@@ -75,7 +75,7 @@ static void check_gpus(const struct gpu_info *gpus, int n)
 
 static void read_as_daemon(const char *dir)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct gpu_info gpus[GPUS];
 	struct hw_use uses[USES];
 	struct hw *hw;
@@ -93,7 +93,6 @@ static void read_as_daemon(const char *dir)
 	}
 	for (size_t i = 0; i < diagnostics.n; i++)
 		CHECK(text_printable(diagnostics.list[i].text));
-	diagnostics_done(&diagnostics);
 }
 
 static void read_as_library(const char *dir)

@@ -250,7 +250,7 @@ static void is_refused(uid_t uid, const char *cause)
 
 TEST(a_bus_that_refuses_the_user_is_explained_by_the_name_of_the_user)
 {
-	struct peer peer;
+	_cleanup_(peer_stop) struct peer peer;
 
 	peer_start(&peer, speak_no_greeting);
 	CHECK(chmod(peer.dir, 0755) == 0 && chmod(peer.path, 0777) == 0);
@@ -261,20 +261,18 @@ TEST(a_bus_that_refuses_the_user_is_explained_by_the_name_of_the_user)
 			   "refuses users without a name: see getent passwd 2000000001");
 		is_refused(1, "a session bus serves only its own user, and this is user 1");
 	}
-	peer_stop(&peer);
 }
 
 TEST(connecting_to_a_silent_peer_times_out)
 {
 	struct gpuarb gpuarb = { .references = 1, .answer_usec = LIB_RIG_SOON };
-	struct peer peer;
+	_cleanup_(peer_stop) struct peer peer;
 
 	peer_start(&peer, speak_not);
 	gpuarb.address = peer.address;
 	CHECK(connection_ensure(&gpuarb) == -ETIMEDOUT && !gpuarb.connection);
 	CHECK(strstr(gpuarb_last_error(&gpuarb), gpuarb.address));
 	handle_begin(&gpuarb);
-	peer_stop(&peer);
 }
 
 /* ---- a bus without the daemon --------------------------------------------------------- */

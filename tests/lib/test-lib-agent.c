@@ -213,7 +213,7 @@ static bool says(const struct gpuarb *gpuarb, const char *text)
 
 static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
-	struct gpuarb_lease *lease = reserve(gpuarb);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
 	CHECK(gpuarb_lease_start_agent(NULL) == -EINVAL);
@@ -235,7 +235,6 @@ static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(start(lease, tree.path) == -ENOENT && says(gpuarb, "gone"));
 	CHECK(gpuarb_lease_agent_error(lease) == -EBADFD); /* no agent was started */
 	CHECK(play->acknowledgements == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST(an_agent_that_cannot_follow_is_not_started)
@@ -247,7 +246,7 @@ TEST(an_agent_that_cannot_follow_is_not_started)
 
 static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
-	struct gpuarb_lease *lease = reserve(gpuarb);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
 	CHECK(start(lease, tree.path) == 0);
@@ -259,7 +258,6 @@ static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	queue_tree_add(&tree, 1);
 	AWAIT(agent_masked(lease) == 2);
 	CHECK(play->acknowledgements == 1);
-	gpuarb_lease_close(lease);
 }
 
 TEST(an_agent_masks_existing_and_new_queues_and_acknowledges_once)
@@ -269,7 +267,7 @@ TEST(an_agent_masks_existing_and_new_queues_and_acknowledges_once)
 
 static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
-	struct gpuarb_lease *lease = reserve(gpuarb);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
 	CHECK(start(lease, tree.path) == 0);
@@ -287,7 +285,6 @@ static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(says(gpuarb, "generation 9 "));
 	lease->info.generation = 3;
 	CHECK(gpuarb_lease_acknowledge(lease) == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST(a_mask_that_the_driver_refused_is_reported_and_set_again)
@@ -305,7 +302,7 @@ static void exchange_queues(void)
 /* sysfs fails for a moment: nothing is known to have changed, so no queue is masked again. */
 static void fail_to_read(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
-	struct gpuarb_lease *lease = reserve(gpuarb);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
 	scratch_write(&tree, "other", "this is no directory");
@@ -319,7 +316,6 @@ static void fail_to_read(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	while (gpuarb_lease_agent_error(lease) < 0)
 		sched_yield();
 	CHECK(agent_masked(lease) == 1);
-	gpuarb_lease_close(lease);
 }
 
 TEST(an_agent_that_could_not_read_the_queues_once_masks_none_again)
@@ -364,14 +360,13 @@ TEST(an_agent_that_sees_new_queues_does_not_search_for_them)
 
 static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
-	struct gpuarb_lease *lease = reserve(gpuarb);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
 	/* The address is valid in the daemon, which was forked from this process. */
 	play->state = "revoking";
 	CHECK(start(lease, tree.path) == 0);
 	CHECK(play->acknowledgements == 0 && gpuarb_lease_agent_error(lease) == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST(an_agent_does_not_acknowledge_a_revocation)
@@ -405,7 +400,7 @@ TEST(an_agent_pauses_queues_and_resumes_them_when_it_ends)
 
 static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
-	struct gpuarb_lease *lease = reserve(gpuarb);
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
 	int status = -1;
 	pid_t pid;
 
@@ -419,7 +414,6 @@ static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	CHECK(gpuarb_lease_agent_error(lease) == 0);
-	gpuarb_lease_close(lease);
 }
 
 TEST(a_forked_child_has_no_agent)

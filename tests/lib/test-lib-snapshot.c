@@ -113,7 +113,7 @@ static void read_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	const struct gpuarb_lease_info *leases;
 	const struct gpuarb_gpu *gpus;
 	const char *const *tenants;
-	struct gpuarb_view *view = NULL;
+	_cleanup_(gpuarb_view_freep) struct gpuarb_view *view = NULL;
 
 	(void)fake;
 	CHECK(gpuarb_look(gpuarb, &view) == 0);
@@ -145,7 +145,6 @@ static void read_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(leases[0].owner_uid == 1000 && leases[0].n_partitions == 1);
 	CHECK(leases[0].partitions[0].kfd_gpu_id == 4711);
 	CHECK(leases[0].deadline == GPUARB_FOREVER && strcmp(leases[0].name, "") == 0);
-	gpuarb_view_free(view);
 }
 
 TEST(a_snapshot_has_all_gpus_and_leases_in_order)

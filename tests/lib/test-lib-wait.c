@@ -185,7 +185,7 @@ TEST(a_waiting_lease_has_a_position_and_no_partitions)
 	struct gpuarb_lease *lease;
 	char **environment = NULL;
 	unsigned position = 0;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	size_t words;
 
 	START(&stage, lease, -1);
@@ -203,13 +203,12 @@ TEST(a_waiting_lease_has_a_position_and_no_partitions)
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
 	gpuarb_lease_close(lease);
 	CHECK(stage_holder_gone(&stage));
-	stage_strike(&stage);
 }
 
 TEST(waiting_can_continue_after_a_signal)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
 	START(&stage, lease, -1);
 	lib_rig_signals(5000);
@@ -221,13 +220,12 @@ TEST(waiting_can_continue_after_a_signal)
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 1);
 	CHECK(gpuarb_lease_deadline(lease) == GPUARB_FOREVER);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_process_is_bound_when_the_lease_is_granted)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	START(&stage, lease, fd);
@@ -245,7 +243,6 @@ TEST(a_process_is_bound_when_the_lease_is_granted)
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0 && gpuarb_reload(stage.gpuarb) == 0);
 	fake_arbiter_saw(&stage.fake, "Reload");
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(reserve_waits_until_it_is_granted)
@@ -312,7 +309,7 @@ TEST(a_failed_wait_has_the_error_of_the_daemon)
 TEST(dispatch_returns_the_same_error_as_waiting)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
 	START(&stage, lease, -1);
 	stage_end(&stage, GPUARB_RECORD_TIMED_OUT);
@@ -321,7 +318,6 @@ TEST(dispatch_returns_the_same_error_as_waiting)
 	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
 	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_TIMED_OUT) == 0);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(waiting_ends_when_the_daemon_forgets_the_deadline)

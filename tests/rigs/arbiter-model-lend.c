@@ -66,7 +66,7 @@ static void activate_one(struct model *model, struct lease *lease)
 	bool own = model_chance(model, 90), active = model_chance(model, 60);
 	struct caller caller = caller_of(own ? lease->owner : 77);
 	enum lease_state was = lease->state;
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	int r;
 
 	r = set_active(model->arbiter, &caller, lease->id, active, &result);
@@ -75,12 +75,11 @@ static void activate_one(struct model *model, struct lease *lease)
 			      : was == STATE_GRANTED || was == STATE_ACTIVATING),
 	       "activated what cannot be");
 	model->activated += r >= 0 && active;
-	result_done(&result);
 }
 
 static void revoke_one(struct model *model, const struct lease *lease)
 {
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t id = lease->id, before = lease->deadline_usec;
 	enum lease_state was = lease->state;
 	int r;
@@ -92,7 +91,6 @@ static void revoke_one(struct model *model, const struct lease *lease)
 	    ledger_find(model->arbiter, id)->deadline_usec >= before)
 		model_fail("a second revocation put the end off");
 	model->revoked += r >= 0;
-	result_done(&result);
 }
 
 /* Queues of one bound process, with the mask of now or with all that its lease ever had. */

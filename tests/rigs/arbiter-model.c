@@ -143,7 +143,7 @@ static void count_new(struct model *model, const struct request *request, struct
 
 void model_reserve(struct model *model, const struct caller *caller, const struct request *request)
 {
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *lease = NULL;
 
 	if (preempt_plan(model->arbiter, caller, request, &lease, &result) < 0) {
@@ -156,7 +156,6 @@ void model_reserve(struct model *model, const struct caller *caller, const struc
 			arbiter_bind(model->arbiter, lease->id,
 				     (pid_t)(100 + model_below(model, 50)));
 	}
-	result_done(&result);
 }
 
 static void reserve_one(struct model *model)
@@ -183,7 +182,7 @@ static struct lease *random_lease(struct model *model)
 static void resize_one(struct model *model)
 {
 	struct lease *lease = random_lease(model), *next = NULL;
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct request request;
 	struct caller caller;
 
@@ -203,7 +202,6 @@ static void resize_one(struct model *model)
 		check_refusal(model, &result);
 	else if (arbiter_commit(model->arbiter, next))
 		model->resized++;
-	result_done(&result);
 }
 
 static void end_one(struct model *model)

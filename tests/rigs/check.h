@@ -14,6 +14,9 @@
 
 #include "check-cond.h"
 
+/* The function runs at the end of the scope of the variable. */
+#define _cleanup_(f) __attribute__((cleanup(f)))
+
 struct check_test {
 	const char *name;
 	void (*run)(void);

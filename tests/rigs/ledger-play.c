@@ -115,7 +115,7 @@ static struct lease *play_lease(struct play *play)
 static void play_reserve(struct play *play)
 {
 	struct caller caller = caller_of(play_below(play, 4));
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct request request;
 	struct lease *lease;
 
@@ -126,13 +126,12 @@ static void play_reserve(struct play *play)
 		lease = arbiter_commit(play->arbiter, lease);
 		arbiter_add_holder(play->arbiter, lease->id);
 	}
-	result_done(&result);
 }
 
 static void play_resize(struct play *play, struct lease *lease)
 {
 	struct caller caller = caller_of(lease->owner);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct request request;
 	struct lease *next;
 
@@ -143,13 +142,12 @@ static void play_resize(struct play *play, struct lease *lease)
 	request.wait_usec = 0;
 	if (arbiter_plan_resize(play->arbiter, &caller, lease->id, &request, &next, &result) == 0)
 		arbiter_commit(play->arbiter, next);
-	result_done(&result);
 }
 
 static void play_lend(struct play *play, const struct lease *lease)
 {
 	struct caller caller = caller_of(lease->owner);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
 	switch (play_below(play, 4)) {
 	case 0: set_active(play->arbiter, &caller, lease->id, false, &result); break;
@@ -158,7 +156,6 @@ static void play_lend(struct play *play, const struct lease *lease)
 		break;
 	default: set_active(play->arbiter, &caller, lease->id, true, &result);
 	}
-	result_done(&result);
 }
 
 static void play_observe(struct play *play)

@@ -25,7 +25,7 @@ TEST(mqds_tell_process_queue_and_device_newest_queue_first)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_process *process;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *text;
 
 	stage_start(&stage, &info, 1);
@@ -42,14 +42,13 @@ TEST(mqds_tell_process_queue_and_device_newest_queue_first)
 	CHECK(word(line_with(text, QUEUE_LINE, 0), 0, OFFSET_PQ_BASE) == 0xf0001000);
 	CHECK(word(line_with(text, QUEUE_LINE, 1), 0, OFFSET_PQ_BASE) == 0xf0000000);
 	CHECK(word(line_with(text, QUEUE_LINE, 1), 0, OFFSET_PQ_BASE + 4) == 0x7f);
-	stage_end(&stage);
 }
 
 TEST(an_mqd_has_the_masks_of_the_first_four_engines_around_the_ring_of_scratch)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 
 	stage_start(&stage, &info, 1);
@@ -64,7 +63,6 @@ TEST(an_mqd_has_the_masks_of_the_first_four_engines_around_the_ring_of_scratch)
 	CHECK(word(heading, 0, OFFSET_SE0) == 0x7fff && word(heading, 0, OFFSET_SE1) == 0);
 	CHECK(word(heading, 0, OFFSET_SE2) == 0x7fff && word(heading, 0, OFFSET_SE3) == 0x4000);
 	CHECK(word(heading, 0, 0x64) == 0 && word(heading, 0, OFFSET_SE4_V9) == 0);
-	stage_end(&stage);
 }
 
 TEST(engines_from_the_fifth_on_are_where_their_generation_has_them)
@@ -98,7 +96,7 @@ TEST(a_queue_of_several_xccs_has_an_mqd_for_each)
 {
 	struct gpu_info info = rig_mi300x();
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 
 	stage_start(&stage, &info, 1);
@@ -111,14 +109,13 @@ TEST(a_queue_of_several_xccs_has_an_mqd_for_each)
 		CHECK(word(heading, xcc, OFFSET_SE4_V9) == xcc); /* its number is there */
 	}
 	CHECK(lines_with(stage.text, "    00000000: ") == 8);
-	stage_end(&stage);
 }
 
 TEST(an_mqd_of_gfx10_has_both_bits_of_a_wgp)
 {
 	struct gpu_info info = rig_rx6900();
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 
 	stage_start(&stage, &info, 1);
@@ -133,7 +130,6 @@ TEST(an_mqd_of_gfx10_has_both_bits_of_a_wgp)
 	}
 	CHECK(word(heading, 0, OFFSET_SE0) == 0x0000033f);
 	CHECK(word(heading, 0, OFFSET_SE3) == 0x0330003f);
-	stage_end(&stage);
 }
 
 TEST(mqd_has_priority_ring_and_kind)
@@ -141,7 +137,7 @@ TEST(mqd_has_priority_ring_and_kind)
 	static const unsigned pipe_of[] = { 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2 };
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 
 	stage_start(&stage, &info, 1);
@@ -159,14 +155,13 @@ TEST(mqd_has_priority_ring_and_kind)
 	heading = line_with(mqds(&stage), QUEUE_LINE, 0);
 	CHECK((word(heading, 0, OFFSET_PQ_CONTROL) & 0x3f) == 7);
 	CHECK(word(heading, 0, OFFSET_AQL) == 0);
-	stage_end(&stage);
 }
 
 TEST(an_mqd_in_no_slot_is_not_active)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 
 	stage_start(&stage, &info, 1);
@@ -176,14 +171,13 @@ TEST(an_mqd_in_no_slot_is_not_active)
 	rig_slot(queue, 8);
 	heading = line_with(mqds(&stage), QUEUE_LINE, 0);
 	CHECK(word(heading, 0, OFFSET_ACTIVE) == 1 && word(heading, 0, OFFSET_VMID) == 8);
-	stage_end(&stage);
 }
 
 TEST(doorbells_of_processes_lie_in_slices_of_their_own)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_process *one, *other;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	uint32_t bell[3];
 
 	stage_start(&stage, &info, 1);
@@ -197,14 +191,13 @@ TEST(doorbells_of_processes_lie_in_slices_of_their_own)
 		bell[i] = word(line_with(stage.text, QUEUE_LINE, i), 0, OFFSET_DOORBELL) >> 2;
 	CHECK(bell[0] % 2048 == 0 && bell[2] % 2048 == 0 && bell[1] == bell[2] + 2046);
 	CHECK(bell[0] / 2048 != bell[2] / 2048);
-	stage_end(&stage);
 }
 
 TEST(an_sdma_queue_is_printed_as_often_as_the_compute_queue_before_it)
 {
 	struct gpu_info info = rig_mi300x();
 	struct sim_process *process;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 
 	stage_start(&stage, &info, 1);
@@ -219,5 +212,4 @@ TEST(an_sdma_queue_is_printed_as_often_as_the_compute_queue_before_it)
 	rig_queue(process, 0);
 	mqds(&stage);
 	CHECK(lines_with(stage.text, "    00000000: ") == 16);
-	stage_end(&stage);
 }

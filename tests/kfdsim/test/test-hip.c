@@ -34,7 +34,7 @@ TEST(driver_receives_the_masks_of_the_lease)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
 	hipStream_t first, second;
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	static const char value[COPIED] = { 42, [COPIED - 1] = 43 };
 	static char back[COPIED];
 	void *memory = NULL;
@@ -57,14 +57,13 @@ TEST(driver_receives_the_masks_of_the_lease)
 	CHECK(gpuarb_hip_stream_destroy(stage.lease, first) == 0);
 	CHECK(gpuarb_hip_stream_destroy(stage.lease, second) == 0);
 	check_masks(&stage, 0, hip_keeps_masked_queues() ? 3 : 1);
-	end(&stage);
 }
 
 /* The null stream has a queue when it first has work. */
 TEST(the_null_stream_is_masked_by_apply)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	hipEvent_t event;
 
 	start(&stage, &want, 1);
@@ -75,14 +74,13 @@ TEST(the_null_stream_is_masked_by_apply)
 	CHECK(strcmp(text(queue(&stage, 0, 2), "mask"), "") == 0);
 	CHECK(gpuarb_lease_apply(stage.lease) == 3);
 	check_masks(&stage, 0, 3);
-	end(&stage);
 }
 
 TEST(streams_use_at_most_the_granted_queues)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	hipStream_t streams[3];
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	unsigned left = 42;
 
 	start(&stage, &want, 1);
@@ -98,7 +96,6 @@ TEST(streams_use_at_most_the_granted_queues)
 	CHECK(gpuarb_hip_stream_destroy(stage.lease, streams[1]) == 0);
 	streams[1] = create(&stage, 0);
 	check_masks(&stage, 0, 4);
-	end(&stage);
 }
 
 /* HIP 5.7 keeps the queues of destroyed streams. */
@@ -108,7 +105,7 @@ static void create_and_destroy(uint32_t level)
 	uint32_t first[2] = { 0 };
 	hipStream_t stream, other;
 	const uint32_t *mask;
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	size_t words;
 	unsigned left;
 
@@ -131,7 +128,6 @@ static void create_and_destroy(uint32_t level)
 	create(&stage, 0);
 	check_masks(&stage, 0, 3);
 	CHECK(json_object_get_int(member(own_record(&stage), "peak")) == 3);
-	end(&stage);
 }
 
 TEST(a_program_can_use_lease_after_lease)
@@ -166,7 +162,7 @@ TEST(streams_of_high_priority_can_be_made_and_destroyed_without_end)
 static void check_priority(uint32_t asked, int least, int most)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	int priority;
 
 	want.priority = asked;
@@ -176,7 +172,6 @@ static void check_priority(uint32_t asked, int least, int most)
 	check_masks(&stage, 0, 2);
 	priority = json_object_get_int(member(queue(&stage, 0, 1), "priority"));
 	CHECK(priority >= least && priority <= most);
-	end(&stage);
 }
 
 TEST(a_lease_of_high_priority_has_streams_of_high_priority_with_its_mask)
@@ -192,7 +187,7 @@ TEST(a_lease_of_low_priority_has_streams_of_low_priority_with_its_mask)
 TEST(a_high_stream_on_a_shared_queue_is_masked_like_all_others)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 6);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	hipStream_t plain;
 
 	setenv("GPU_MAX_HW_QUEUES", "1", 1);
@@ -203,7 +198,6 @@ TEST(a_high_stream_on_a_shared_queue_is_masked_like_all_others)
 	CHECK(strcmp(text(queue(&stage, 0, 1), "mask"), "") == 0); /* the program's own */
 	create(&stage, 0);
 	check_masks(&stage, 0, 3);
-	end(&stage);
 }
 
 TEST(stream_mask_is_intersected_with_the_lease)
@@ -212,7 +206,7 @@ TEST(stream_mask_is_intersected_with_the_lease)
 	const uint32_t *mask, beyond[2] = { 0xffff, 0 };
 	uint32_t inside[2] = { 0 };
 	hipStream_t stream = NULL;
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	size_t words;
 
 	start(&stage, &want, 1);
@@ -230,7 +224,6 @@ TEST(stream_mask_is_intersected_with_the_lease)
 	inside[0] = mask[0] & 0xffff;
 	CHECK(has_mask(queue(&stage, 0, 1), inside, 2));
 	CHECK(has_mask(queue(&stage, 0, 2), mask, words));
-	end(&stage);
 }
 
 TEST(losing_the_lease_returns_an_error)
@@ -238,7 +231,7 @@ TEST(losing_the_lease_returns_an_error)
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	struct gpuarb *other = NULL;
 	hipStream_t stream;
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 
 	start(&stage, &want, 1);
 	stream = create(&stage, 0);
@@ -248,13 +241,12 @@ TEST(losing_the_lease_returns_an_error)
 	CHECK(hipStreamSynchronize(stream) == hipSuccess);
 	CHECK(gpuarb_hip_stream_destroy(stage.lease, stream) == 0);
 	gpuarb_close(other);
-	end(&stage);
 }
 
 TEST(each_gpu_of_a_lease_has_its_own_mask)
 {
 	const struct gpuarb_want wants[] = { want_of(V620, 16, 3), want_of(RADEON_VII, 24, 4) };
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	int device, current;
 
 	start(&stage, wants, 2);
@@ -266,13 +258,12 @@ TEST(each_gpu_of_a_lease_has_its_own_mask)
 	CHECK(hipGetDevice(&current) == hipSuccess && current == 0);
 	check_masks(&stage, 0, 2);
 	check_masks(&stage, 1, 3);
-	end(&stage);
 }
 
 TEST(gpu_is_found_in_any_hip_device_order)
 {
 	struct gpuarb_want want = want_of(V620, 16, 3);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	int device;
 
 	setenv("ROCR_VISIBLE_DEVICES", "1", 1);
@@ -280,18 +271,16 @@ TEST(gpu_is_found_in_any_hip_device_order)
 	CHECK(gpuarb_hip_device(stage.lease, 0, &device) == 0 && device == 0);
 	create(&stage, 0);
 	check_masks(&stage, 0, 2);
-	end(&stage);
 }
 
 TEST(a_gpu_that_is_hidden_from_hip_is_named)
 {
 	struct gpuarb_want want = want_of(V620, 16, 3);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 
 	setenv("HIP_VISIBLE_DEVICES", "0", 1);
 	start(&stage, &want, 1);
 	refused(&stage, -ENODEV, "HIP_VISIBLE_DEVICES=0");
-	end(&stage);
 }
 
 /* HIP 5.2 counts WGPs as its processors and has CUs as the bits of its masks. */
@@ -300,7 +289,7 @@ TEST(wgps_get_the_mask_that_the_lease_has)
 	struct gpuarb_want want = want_of(V620, 20, 4);
 	struct json_object *found;
 	hipStream_t stream;
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	size_t words;
 
 	start(&stage, &want, 1);
@@ -314,25 +303,23 @@ TEST(wgps_get_the_mask_that_the_lease_has)
 	CHECK(gpuarb_hip_stream_create_within(stage.lease, 0, (const uint32_t[]){ 1 }, 1,
 					      &stream) == -EINVAL ||
 	      !(gpuarb_lease_cu_mask(stage.lease, 0, &words)[0] & 1));
-	end(&stage);
 }
 
 TEST(a_mask_outside_of_hsa_cu_mask_is_explained)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 
 	setenv("HSA_CU_MASK", "0:0-1", 1);
 	start(&stage, &want, 1);
 	refused(&stage, -EEXIST, "HSA_CU_MASK=0:0-1");
-	end(&stage);
 }
 
 TEST(a_mask_inside_of_hsa_cu_mask_works)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	const uint32_t *mask;
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	size_t words;
 
 	setenv("HSA_CU_MASK", "0:0-59", 1);
@@ -340,7 +327,6 @@ TEST(a_mask_inside_of_hsa_cu_mask_works)
 	create(&stage, 0);
 	mask = gpuarb_lease_cu_mask(stage.lease, 0, &words);
 	CHECK(has_mask(queue(&stage, 0, 1), mask, words));
-	end(&stage);
 }
 
 /* As under gpuarbctl run. */
@@ -348,7 +334,7 @@ TEST(lease_environment_does_not_change_stream_masks)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
 	hipStream_t stream = NULL;
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 	char **environment;
 
 	want.streams = 2;
@@ -361,7 +347,6 @@ TEST(lease_environment_does_not_change_stream_masks)
 	CHECK(gpuarb_hip_stream_create_within(stage.lease, 0, (const uint32_t[]){ 0xff }, 1,
 					      &stream) == 0);
 	CHECK(count_queues(&stage, 0) == 3);
-	end(&stage);
 }
 
 static void command(const char *text)
@@ -380,7 +365,7 @@ static void refused_without_mask(struct stage *stage, const char *fault, int err
 TEST(stream_creation_fails_when_the_driver_refuses_the_mask)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 
 	start(&stage, &want, 1);
 	create(&stage, 0);
@@ -390,13 +375,12 @@ TEST(stream_creation_fails_when_the_driver_refuses_the_mask)
 	CHECK(count_queues(&stage, 0) == (hip_keeps_masked_queues() ? 3 : 2));
 	create(&stage, 0);
 	check_masks(&stage, 0, 3);
-	end(&stage);
 }
 
 TEST(high_priority_stream_creation_fails_when_the_driver_refuses_the_mask)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 
 	want.priority = 15;
 	start(&stage, &want, 1);
@@ -408,7 +392,6 @@ TEST(high_priority_stream_creation_fails_when_the_driver_refuses_the_mask)
 	/* HIP 6 keeps that queue, and the next stream has it. */
 	create(&stage, 0);
 	check_masks(&stage, 0, count_queues(&stage, 0));
-	end(&stage);
 }
 
 /* As in most containers: sysfs has this process by another number. */
@@ -524,13 +507,12 @@ static void run_jobs(struct stage *stage, uint32_t policy, const char *wanted)
 TEST(jobs_run_on_a_masked_stream_in_the_order_of_their_policy)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
-	struct stage stage;
+	_cleanup_(end) struct stage stage;
 
 	start(&stage, &want, 1);
 	run_jobs(&stage, GPUARB_RT_FIFO, "abc");
 	run_jobs(&stage, GPUARB_RT_NP_EDF, "bca");
 	run_jobs(&stage, GPUARB_RT_NP_DM, "bca");
-	end(&stage);
 }
 
 TEST(pid_namespace_allows_only_streams_that_hip_masks)

@@ -47,7 +47,7 @@ TEST(registers_of_a_slot_are_those_of_the_queue_in_it)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 	uint32_t at, words[8];
 
@@ -66,14 +66,13 @@ TEST(registers_of_a_slot_are_those_of_the_queue_in_it)
 	CHECK(!dump_word(heading, 0, at + 4 * 56, &words[0])); /* 56 registers, no more */
 	heading = line_with(stage.text, " Inst 0,  CP Pipe 2, Queue 2\n", 0);
 	CHECK(hqd_register(heading, 2) == 0 && hqd_register(heading, 8) == 0);
-	stage_end(&stage);
 }
 
 TEST(hqds_of_gfx8_has_the_masks)
 {
 	struct gpu_info info = rig_gpu("0000:03:00.0", 80003, 1, 4, 1, 9, 36);
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 
 	stage_start(&stage, &info, 1);
@@ -87,14 +86,13 @@ TEST(hqds_of_gfx8_has_the_masks)
 		      "\n    0000b858: 00000001 00000001\n"
 		      "    0000b864: 00000000 00000000\n    0000c914: ",
 		      78) == 0);
-	stage_end(&stage);
 }
 
 TEST(hqds_lists_the_slots_of_every_xcc)
 {
 	struct gpu_info info = rig_mi300x();
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, &info, 1);
 	queue = rig_queue(rig_process(stage.sim, 1), 0);
@@ -102,14 +100,13 @@ TEST(hqds_lists_the_slots_of_every_xcc)
 	hqds(&stage);
 	CHECK(lines_with(stage.text, " Inst 7,  CP Pipe ") == 24);
 	CHECK(hqd_register(line_with(stage.text, " Inst 7,  CP Pipe 3, Queue 7\n", 0), 2) == 1);
-	stage_end(&stage);
 }
 
 TEST(sdma_rings_are_filled_engine_by_engine)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_process *process;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 	uint32_t at, words[8];
 
@@ -122,7 +119,6 @@ TEST(sdma_rings_are_filled_engine_by_engine)
 	CHECK(dump_line(strchr(heading, '\n') + 1, &at, words) == 8 && words[1] == 0xf0002000);
 	heading = line_with(stage.text, "  SDMA Engine 1, RLC 1\n", 0);
 	CHECK(dump_line(strchr(heading, '\n') + 1, &at, words) == 8 && words[1] == 0);
-	stage_end(&stage);
 }
 
 TEST(run_list_has_processes_and_active_queues)
@@ -130,7 +126,7 @@ TEST(run_list_has_processes_and_active_queues)
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_process *process;
 	struct sim_queue *queue;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	const char *heading;
 
 	stage_start(&stage, &info, 1);
@@ -152,14 +148,13 @@ TEST(run_list_has_processes_and_active_queues)
 	heading = rls(&stage);
 	CHECK(word(heading, 0, 4 * 23) == 0xc002a500);
 	CHECK(word(heading, 0, 4 * 26) == (27U | 1U << 20 | 1U << 23 | 1U << 24));
-	stage_end(&stage);
 }
 
 TEST(a_run_list_that_is_too_long_ends_where_its_buffer_does)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_process *process;
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, &info, 1);
 	process = rig_process(stage.sim, 1);
@@ -167,24 +162,22 @@ TEST(a_run_list_that_is_too_long_ends_where_its_buffer_does)
 		rig_queue(process, 0);
 	stage.sim->gpus[0].oversubscribed = true;
 	CHECK(lines_with(rls(&stage), "  0000") == 512);
-	stage_end(&stage);
 }
 
 TEST(mes_has_no_run_list)
 {
 	struct gpu_info info = rig_gpu("0000:03:00.0", 110000, 1, 6, 2, 8, 96);
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, &info, 1);
 	rig_queue(rig_process(stage.sim, 1), 0);
 	CHECK(strcmp(rls(&stage), "Node 1, gpu_id 1000:\n  No active runlist\n") == 0);
-	stage_end(&stage);
 }
 
 TEST(removed_gpu_is_not_listed_and_the_next_moves_up)
 {
 	struct gpu_info infos[] = { rig_radeon_vii(), rig_rx6900() };
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, infos, 2);
 	CHECK(lines_with(hqds(&stage), "Node 2, gpu_id 1101:\n") == 1);
@@ -192,5 +185,4 @@ TEST(removed_gpu_is_not_listed_and_the_next_moves_up)
 	CHECK(lines_with(hqds(&stage), "Node ") == 1);
 	CHECK(lines_with(stage.text, "Node 1, gpu_id 1101:\n") == 1);
 	CHECK(lines_with(rls(&stage), "Node 1, gpu_id 1101:\n") == 1);
-	stage_end(&stage);
 }

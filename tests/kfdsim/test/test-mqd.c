@@ -33,7 +33,7 @@ struct reading {
 
 static void reading_start(struct reading *reading)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	char dir[4096];
 
@@ -46,7 +46,6 @@ static void reading_start(struct reading *reading)
 	reading->sim = rig_sim(reading->gpus, ARRAY_SIZE(profiles));
 	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++)
 		reading->gpus[i] = reading->sim->gpus[i].info;
-	diagnostics_done(&diagnostics);
 }
 
 static void print(struct reading *reading)
@@ -96,7 +95,7 @@ static void mask_randomly(struct sim_queue *queue, struct cuset *ret)
 
 TEST(daemon_reads_the_mask_that_was_set)
 {
-	struct reading reading;
+	_cleanup_(reading_end) struct reading reading;
 	struct cuset set;
 
 	printf("seed %ld\n", SEED);
@@ -116,12 +115,11 @@ TEST(daemon_reads_the_mask_that_was_set)
 			CHECK(cuset_equal(&reading.seen[0].cus, &set));
 			rig_process_gone(process);
 		}
-	reading_end(&reading);
 }
 
 TEST(daemon_reads_unmasked_queues_as_unmasked_on_every_gpu)
 {
-	struct reading reading;
+	_cleanup_(reading_end) struct reading reading;
 	struct cuset all;
 
 	reading_start(&reading);
@@ -138,7 +136,6 @@ TEST(daemon_reads_unmasked_queues_as_unmasked_on_every_gpu)
 		CHECK(reading.seen[i].pid == (pid_t)(100 + gpu) && reading.seen[i].unrestricted);
 		CHECK(cuset_equal(&reading.seen[i].cus, &all));
 	}
-	reading_end(&reading);
 }
 
 /* Several processes with some queues of each kind on any of the GPUs. */

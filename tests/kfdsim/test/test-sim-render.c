@@ -89,19 +89,18 @@ TEST(the_version_is_that_of_the_kernel_and_texts_are_cut_to_the_callers_room)
 TEST(a_client_is_authenticated_and_the_only_one)
 {
 	struct client client = { 0 };
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	CHECK(ask(&rig, MINOR, DRM_GET_CLIENT, &client) == 0);
 	CHECK(client.authenticated == 1 && client.pid == PID);
 	client.index = 1;
 	CHECK(ask(&rig, MINOR, DRM_GET_CLIENT, &client) == -EINVAL);
-	rig_stop(&rig);
 }
 
 TEST(a_device_is_described_as_its_profile_has_it)
 {
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	CHECK(ask_info(&rig, 0x16, 512) == 0);
@@ -114,7 +113,6 @@ TEST(a_device_is_described_as_its_profile_has_it)
 	/* What the caller has no room for is not written. */
 	CHECK(ask_info(&rig, 0x16, 20) == 0);
 	CHECK(word(&rig, 16) == 141 && word(&rig, 20) == 0xeeeeeeee);
-	rig_stop(&rig);
 }
 
 TEST(memory_in_use_is_what_processes_allocated)
@@ -125,7 +123,7 @@ TEST(memory_in_use_is_what_processes_allocated)
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
 	};
 	struct sim_process *process;
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	process = rig_open(&rig, PID);
@@ -134,12 +132,11 @@ TEST(memory_in_use_is_what_processes_allocated)
 	CHECK(ask_info(&rig, 0x10, 8) == 0 && word(&rig, 0) == 2U << 20);
 	CHECK(ask_info(&rig, 0x19, 96) == 0 && word(&rig, 0) == 8U << 20);
 	CHECK(word(&rig, 16) == 2U << 20); /* used, of the first heap */
-	rig_stop(&rig);
 }
 
 TEST(short_queries_are_answered)
 {
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 	struct info registers = {
 		.pointer = RIG_MEMORY,
 		.size = 8,
@@ -157,14 +154,13 @@ TEST(short_queries_are_answered)
 	CHECK(ask(&rig, MINOR, DRM_INFO, &registers) == 0 && word(&rig, 4) == 0);
 	registers.arguments[1] = 129;
 	CHECK(ask(&rig, MINOR, DRM_INFO, &registers) == -EINVAL);
-	rig_stop(&rig);
 }
 
 TEST(wrong_requests_are_refused)
 {
 	struct info nowhere = { .pointer = 1, .size = 4 };
 	uint64_t create[4] = { 0 };
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	CHECK(ask_info(&rig, 0x00, 0) == -EINVAL);
@@ -175,5 +171,4 @@ TEST(wrong_requests_are_refused)
 	CHECK(ask(&rig, MINOR + 2, DRM_INFO, &nowhere) == -ENODEV);
 	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == 0);
 	CHECK(ask_info(&rig, 0x00, 4) == -ENODEV);
-	rig_stop(&rig);
 }

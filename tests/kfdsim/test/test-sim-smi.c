@@ -144,7 +144,7 @@ TEST(a_reset_is_told_before_and_after_with_its_number)
 TEST(queues_of_a_reset_gpu_are_lost_and_new_ones_work)
 {
 	struct sim_process *process;
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 	unsigned old, other;
 
 	start(&rig, 0);
@@ -159,13 +159,12 @@ TEST(queues_of_a_reset_gpu_are_lost_and_new_ones_work)
 	rig_queue(&rig, process, 0);
 	CHECK(rig.sim->gpus[0].compute_queues == 1);
 	CHECK(rig_fault(&rig, "reset:0000:09:00.0") == -EINVAL);
-	rig_stop(&rig);
 }
 
 TEST(evicted_queues_stop_until_they_are_restored)
 {
 	struct sim_process *process;
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	process = rig_open(&rig, PID);
@@ -184,13 +183,12 @@ TEST(evicted_queues_stop_until_they_are_restored)
 	CHECK(process->evicted_ns == 5000000);
 	CHECK(rig_fault(&rig, "restore:100") == -EINVAL);
 	CHECK(rig_fault(&rig, "evict:101") == -EINVAL && rig_fault(&rig, "evict:x") == -EINVAL);
-	rig_stop(&rig);
 }
 
 TEST(events_of_other_processes_are_told_to_the_privileged_who_ask)
 {
 	struct sim_process *process;
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	process = rig_open(&rig, PID);
@@ -201,13 +199,12 @@ TEST(events_of_other_processes_are_told_to_the_privileged_who_ask)
 	rig_open(&rig, PID + 1);
 	CHECK(rig_fault(&rig, "evict:101") == 0);
 	CHECK(reads(0, "9 1000000000 -101 1000 2\n") && reads(1, "") && reads(2, ""));
-	rig_stop(&rig);
 }
 
 TEST(only_events_of_the_mask_are_told)
 {
 	struct sim_process *process;
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	process = rig_open(&rig, PID);
@@ -219,42 +216,38 @@ TEST(only_events_of_the_mask_are_told)
 	CHECK(rig_fault(&rig, "smi:0000:03:00.0:zz") == -EINVAL);
 	CHECK(rig_fault(&rig, "smi:0000:03:00.0:40 x") == -EINVAL);
 	CHECK(rig_fault(&rig, "smi:0000:09:00.0:2 1:7f") == -EINVAL);
-	rig_stop(&rig);
 }
 
 TEST(what_is_not_read_is_lost_beyond_1024_bytes)
 {
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	CHECK(subscribe(&rig, rig_open(&rig, PID), 0, ALL) == 0);
 	for (unsigned i = 0; i < 300; i++)
 		CHECK(rig_fault(&rig, "smi:0000:03:00.0:2 1:7f") == 0);
 	CHECK(streams[0].size == 1024 / strlen("2 1:7f\n") * strlen("2 1:7f\n"));
-	rig_stop(&rig);
 }
 
 TEST(a_closed_descriptor_is_forgotten)
 {
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	CHECK(subscribe(&rig, rig_open(&rig, PID), 0, ALL) == 0);
 	streams[0].closed = true;
 	CHECK(rig_fault(&rig, "smi:0000:03:00.0:2 1:7f") == 0);
 	CHECK(streams[0].freed && streams[0].size == 0);
-	rig_stop(&rig);
 }
 
 TEST(a_descriptor_that_cannot_be_given_is_an_error)
 {
 	struct sim_process *process;
-	struct sim_rig rig;
+	_cleanup_(rig_stop) struct sim_rig rig;
 
 	start(&rig, 0);
 	process = rig_open(&rig, PID);
 	open_error = -EMFILE;
 	CHECK(subscribe(&rig, process, 0, ALL) == -EMFILE);
 	CHECK(rig_fault(&rig, "smi:0000:03:00.0:2 1:7f") == 0);
-	rig_stop(&rig);
 }

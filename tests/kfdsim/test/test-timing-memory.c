@@ -27,7 +27,7 @@ TEST(every_allocation_can_fail)
 	const struct timing_gpu gpu = rig_gpu(2, 4, 15);
 	const struct timing_kernel kernel = { .blocks = 1000, .threads = 64 };
 	struct words all = rig_all();
-	struct timing *timing = NULL;
+	_cleanup_(timing_freep) struct timing *timing = NULL;
 	uint64_t now = 0;
 
 	for (long n = 0; !timing; n++) {
@@ -45,14 +45,13 @@ TEST(every_allocation_can_fail)
 	left = -1;
 	CHECK(timing_dispatch(timing, 1, &kernel, 0) == 0);
 	CHECK(rig_wait(timing, &now) == 1);
-	timing_free(timing);
 }
 
 #define TABLE "mask_hex\tmed\tactive_cus\tse0\tse1\tse2\tse3\n0xf\t1\t4\t1\t1\t1\t1\n"
 
 TEST(comparison_returns_enomem)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	bool denied_one = true;
 	unsigned failed = 0;
 
@@ -71,7 +70,6 @@ TEST(comparison_returns_enomem)
 		comparisons_clear(&c);
 	}
 	CHECK(failed >= 20);
-	scratch_done(&scratch);
 }
 
 #endif

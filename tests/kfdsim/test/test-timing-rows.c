@@ -16,7 +16,7 @@
 
 TEST(fields_are_found_by_column_name)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 
 	scratch_write(&scratch, "t",
@@ -28,7 +28,6 @@ TEST(fields_are_found_by_column_name)
 	CHECK(strcmp(rows_text(rows, 0, "note"), "") == 0 && isnan(rows_number(rows, 0, "note")));
 	CHECK(isnan(rows_number(rows, 1, "ms")) && isnan(rows_number(rows, 1, "note")));
 	CHECK(strcmp(rows_text(rows, 1, "none"), "") == 0);
-	scratch_done(&scratch);
 }
 
 TEST(invalid_tables_are_refused)
@@ -36,7 +35,7 @@ TEST(invalid_tables_are_refused)
 	static const char *const bad[] = {
 		"", "# only comments\n", "a\tb\n1\n", "a\tb\n1\t2\t3\n", TOO_MANY, ("a\n" TOO_MANY),
 	};
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	struct rows *rows = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -45,7 +44,6 @@ TEST(invalid_tables_are_refused)
 	}
 	CHECK(rows_read(scratch.path, "none", &rows) == -ENOENT && !rows);
 	CHECK(!rows_free(NULL));
-	scratch_done(&scratch);
 }
 
 static int compare_text(const char *text, const char *file,

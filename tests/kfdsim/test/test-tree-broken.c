@@ -113,7 +113,7 @@ static unsigned walk_all(struct grove *grove)
 TEST(without_nodes_there_is_no_tree)
 {
 	char path[8192];
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	CHECK(tree_new(grove.sim, "/nowhere", &grove.tree) == -ENOENT && !grove.tree);
@@ -124,7 +124,6 @@ TEST(without_nodes_there_is_no_tree)
 	CHECK(plant(&grove) == -ENOENT);
 	CHECK(fake_sysfs_print(grove.scratch.path, FAKE_NODES, "a file\n") == 0);
 	CHECK(plant(&grove) == -ENOTDIR && !grove.tree);
-	fell(&grove);
 }
 
 static void put_pipe(const struct scratch *scratch, const char *file)
@@ -135,7 +134,7 @@ static void put_pipe(const struct scratch *scratch, const char *file)
 
 TEST(special_files_are_not_served)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 	const char *loop;
 
 	grow(&grove);
@@ -149,7 +148,6 @@ TEST(special_files_are_not_served)
 	CHECK(walk_all(&grove) > 40);
 	CHECK(ask(&grove, "gone:0000:04:00.0") == 0);
 	CHECK(walk_all(&grove) > 20);
-	fell(&grove);
 }
 
 /* Each in place of one file of the tree, with all GPUs there and after one has gone. */
@@ -201,7 +199,7 @@ TEST(files_with_wrong_content_are_served_unchanged)
 TEST(endless_files_are_truncated)
 {
 	static char large[1U << 20];
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 	char *text = NULL;
 	size_t size;
 
@@ -213,12 +211,11 @@ TEST(endless_files_are_truncated)
 	CHECK(tree_read(grove.tree, "kfd/topology/nodes/0/properties", &text, &size) == 0);
 	CHECK(size == 65535); /* a page of the largest kind has no more */
 	free(text);
-	fell(&grove);
 }
 
 TEST(nodes_with_the_same_gpu_id_are_removed_together)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 	unsigned n = 0;
 
 	grow(&grove);
@@ -226,13 +223,12 @@ TEST(nodes_with_the_same_gpu_id_are_removed_together)
 	CHECK(plant(&grove) == 0);
 	CHECK(ask(&grove, "gone:0000:03:00.0") == 0);
 	CHECK(tree_each(grove.tree, "kfd/topology/nodes", count, &n) == 0 && n == 1);
-	fell(&grove);
 }
 
 TEST(writing_to_control_sets_a_fault)
 {
 	char *text = NULL;
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 	size_t size;
 
 	grow(&grove);
@@ -245,7 +241,6 @@ TEST(writing_to_control_sets_a_fault)
 	CHECK(tree_read(grove.tree, "kfd/topology/nodes/1/gpu_id", &text, &size) == 0);
 	CHECK(strcmp(text, "4353\n") == 0);
 	free(text);
-	fell(&grove);
 }
 
 TEST(invalid_writes_to_control_are_refused_with_a_message)
@@ -255,7 +250,7 @@ TEST(invalid_writes_to_control_are_refused_with_a_message)
 		"teardown:x", "slow", "explode:now",
 	};
 	char why[256] = "", line[300];
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	CHECK(plant(&grove) == 0);
@@ -270,5 +265,4 @@ TEST(invalid_writes_to_control_are_refused_with_a_message)
 	why[0] = '\0';
 	CHECK(tree_write(grove.tree, "debug/kfdsim/state", "x", 1, 0, why, sizeof(why)) == -EINVAL);
 	CHECK(strstr(why, "debug/kfdsim/state"));
-	fell(&grove);
 }

@@ -97,7 +97,7 @@ static int stop(const char *name, enum tree_kind kind, void *userdata)
 
 TEST(tree_of_an_idle_machine_has_these_files)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	CHECK(strcmp(list(&grove, ""), "dev/ drm/ kfd/ debug/ ") == 0);
@@ -124,7 +124,6 @@ TEST(tree_of_an_idle_machine_has_these_files)
 	CHECK(strstr(text(&grove, "debug/kfdsim/state"), "\"front\": \"none\""));
 	tree_set_front(grove.tree, "fuse");
 	CHECK(strstr(text(&grove, "debug/kfdsim/state"), "\"front\": \"fuse\""));
-	fell(&grove);
 }
 
 TEST(invalid_paths_do_not_exist)
@@ -157,7 +156,7 @@ TEST(invalid_paths_do_not_exist)
 		"kfd/proc/1/queues/11111111111111111111111111111111111111111111",
 		"kfd/proc/1//pasid",
 	};
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 	char *got = NULL;
 	unsigned calls = 0;
 	size_t size;
@@ -174,7 +173,6 @@ TEST(invalid_paths_do_not_exist)
 	CHECK(tree_read(grove.tree, "dev/kfd", &got, &size) == -EINVAL);
 	CHECK(tree_read(grove.tree, "debug/kfdsim/control", &got, &size) == -EINVAL);
 	CHECK(tree_each(grove.tree, "kfd/proc/1/pasid", stop, &calls) == -ENOTDIR && calls == 0);
-	fell(&grove);
 }
 
 TEST(listing_stops_when_the_callback_asks_for_it)
@@ -191,7 +189,7 @@ TEST(listing_stops_when_the_callback_asks_for_it)
 		"kfd/proc/1/queues/0",
 		"kfd/proc/1/stats_4096",
 	};
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	rig_queue(rig_process(grove.sim, 1), 0);
@@ -206,12 +204,11 @@ TEST(listing_stops_when_the_callback_asks_for_it)
 		}
 		go(&grove, 2);
 	}
-	fell(&grove);
 }
 
 TEST(process_directory_appears_at_open)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 	struct sim_process *process;
 
 	grow(&grove);
@@ -229,13 +226,12 @@ TEST(process_directory_appears_at_open)
 	CHECK(strcmp(list(&grove, "kfd/proc/4711/stats_4353"), "evicted_ms ") == 0); /* gfx10 */
 	CHECK(tree_find(grove.tree, "kfd/proc/4711/stats_4353/cu_occupancy") == TREE_NONE);
 	CHECK(strcmp(text(&grove, "kfd/proc/4711/stats_4353/evicted_ms"), "0\n") == 0);
-	fell(&grove);
 }
 
 TEST(a_context_has_a_directory_in_that_of_its_process)
 {
 	struct sim_process *process, *context;
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	grove.sim->kfd_minor = KFD_LINUX_7_2;
@@ -256,13 +252,12 @@ TEST(a_context_has_a_directory_in_that_of_its_process)
 	CHECK(tree_find(grove.tree, "kfd/proc/4711/context_65535") == TREE_NONE);
 	CHECK(tree_find(grove.tree, "kfd/proc/4711/context_3/context_3") == TREE_NONE);
 	CHECK(tree_find(grove.tree, "kfd/proc/4711/context_3/context_3/pasid") == TREE_NONE);
-	fell(&grove);
 }
 
 TEST(directory_of_an_ended_process_stays_until_teardown)
 {
 	struct sim_process *dead, *again;
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	dead = rig_process(grove.sim, 7);
@@ -277,14 +272,13 @@ TEST(directory_of_an_ended_process_stays_until_teardown)
 	dead->dead = false; /* the order that they are kept in does not matter */
 	CHECK(strcmp(list(&grove, "kfd/proc"), "7/ ") == 0);
 	CHECK(strcmp(list(&grove, "kfd/proc/7/queues"), "0/ ") == 0);
-	fell(&grove);
 }
 
 TEST(files_of_queues_have_no_newline)
 {
 	struct sim_process *process;
 	struct sim_queue *queue;
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	process = rig_process(grove.sim, 1);
@@ -300,7 +294,6 @@ TEST(files_of_queues_have_no_newline)
 	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/1/gpuid"), "4353") == 0);
 	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/1/size"), "8589934592") == 0);
 	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/1/type"), "4") == 0);
-	fell(&grove);
 }
 
 TEST(vram_file_counts_buffers_of_that_gpu)
@@ -312,7 +305,7 @@ TEST(vram_file_counts_buffers_of_that_gpu)
 		{ .size = 16384, .flags = 1, .gpu_id = 4353 },
 	};
 	struct sim_process *process;
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	process = rig_process(grove.sim, 1);
@@ -322,13 +315,12 @@ TEST(vram_file_counts_buffers_of_that_gpu)
 	}
 	CHECK(strcmp(text(&grove, "kfd/proc/1/vram_4096"), "1052672\n") == 0);
 	CHECK(strcmp(text(&grove, "kfd/proc/1/vram_4353"), "16384\n") == 0);
-	fell(&grove);
 }
 
 TEST(occupancy_is_the_cus_that_a_running_dispatch_may_be_on)
 {
 	struct sim_queue *queue, *other;
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	queue = rig_queue(rig_process(grove.sim, 1), 0);
@@ -342,12 +334,11 @@ TEST(occupancy_is_the_cus_that_a_running_dispatch_may_be_on)
 	rig_mask(other, 1, 0x6U);
 	sim_mask_map(other);
 	CHECK(strcmp(text(&grove, "kfd/proc/1/stats_4096/cu_occupancy"), "3\n") == 0);
-	fell(&grove);
 }
 
 TEST(topology_is_served_from_the_directory)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	CHECK(strcmp(text(&grove, "kfd/topology/generation_id"), "1\n") == 0);
@@ -358,12 +349,11 @@ TEST(topology_is_served_from_the_directory)
 	CHECK(strcmp(text(&grove, "kfd/topology/nodes/3/gpu_id"), "4610\n") == 0);
 	fake_sysfs_print(grove.scratch.path, FAKE_NODES "/3/gpu_id", "99\n");
 	CHECK(strcmp(text(&grove, "kfd/topology/nodes/3/gpu_id"), "99\n") == 0);
-	fell(&grove);
 }
 
 TEST(removed_gpu_loses_its_node_and_links)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	go(&grove, 1);
@@ -393,12 +383,11 @@ TEST(removed_gpu_loses_its_node_and_links)
 	CHECK(has_line(&grove, "kfd/topology/nodes/0/properties", "io_links_count 0"));
 	CHECK(strcmp(list(&grove, "kfd/topology/nodes/0/io_links"), "") == 0);
 	CHECK(strcmp(list(&grove, "dev/dri"), "") == 0);
-	fell(&grove);
 }
 
 TEST(links_between_gpus_follow_a_removed_gpu)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	for (unsigned to = 1; to <= 2; to++) {
@@ -416,12 +405,11 @@ TEST(links_between_gpus_follow_a_removed_gpu)
 	CHECK(strcmp(list(&grove, "kfd/topology/nodes/2/p2p_links"), "0/ ") == 0);
 	CHECK(has_line(&grove, "kfd/topology/nodes/2/p2p_links/0/properties", "node_from 2"));
 	CHECK(has_line(&grove, "kfd/topology/nodes/2/p2p_links/0/properties", "node_to 1"));
-	fell(&grove);
 }
 
 TEST(cards_and_render_nodes_are_in_class_drm)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	grove.sim->gpus[0].vram_used = 4096;
@@ -443,12 +431,11 @@ TEST(cards_and_render_nodes_are_in_class_drm)
 	go(&grove, 0);
 	CHECK(strcmp(list(&grove, "drm"), "renderD129/ card1/ renderD130/ ") == 0);
 	CHECK(tree_find(grove.tree, "drm/card0") == TREE_NONE);
-	fell(&grove);
 }
 
 TEST(processes_keep_their_files_after_gpu_removal)
 {
-	struct grove grove;
+	_cleanup_(fell) struct grove grove;
 
 	grow(&grove);
 	rig_process(grove.sim, 1)->acquired[0] = true;
@@ -458,5 +445,4 @@ TEST(processes_keep_their_files_after_gpu_removal)
 	CHECK(strcmp(text(&grove, "kfd/proc/1/vram_4096"), "0\n") == 0);
 	CHECK(!strstr(list(&grove, "kfd/proc/2"), "vram_4096 "));
 	CHECK(tree_find(grove.tree, "kfd/proc/2/vram_4096") == TREE_NONE);
-	fell(&grove);
 }

@@ -40,17 +40,16 @@ static void examine_as_nobody(struct patient *patient)
 
 TEST(usable_devices_are_counted)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	new_machine(&patient);
 	examine(&patient, check_permissions);
 	only(&patient, MARK_OK, "may use /dev/kfd and 2 render nodes");
-	patient_done(&patient);
 }
 
 TEST(a_missing_device_is_named)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 	const struct finding *finding;
 
 	new_machine(&patient);
@@ -63,23 +62,21 @@ TEST(a_missing_device_is_named)
 	examine(&patient, check_permissions);
 	CHECK(patient.doctor.n_findings == 3);
 	CHECK(strstr(finding_of(&patient, MARK_PROBLEM, "/dev/kfd")->means, "any GPU"));
-	patient_done(&patient);
 }
 
 TEST(a_missing_device_without_a_gpu_is_left_to_the_check_kernel)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	CHECK(fake_sysfs_mkdir(patient.scratch.path, "sys/bus/pci/devices") == 0);
 	examine(&patient, check_permissions);
 	only(&patient, MARK_NOTE, "not examined");
-	patient_done(&patient);
 }
 
 TEST(a_gpu_without_a_render_node_is_a_problem)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	new_machine(&patient);
 	CHECK(fake_sysfs_set(patient.sys, FAKE_NODES "/2/properties", "drm_render_minor", "0") ==
@@ -93,7 +90,6 @@ TEST(a_gpu_without_a_render_node_is_a_problem)
 	CHECK(fake_sysfs_remove(patient.sys, FAKE_NODES "/2/properties") == 0);
 	examine(&patient, check_permissions);
 	only(&patient, MARK_PROBLEM, "node 2 has no render node");
-	patient_done(&patient);
 }
 
 TEST(a_user_outside_of_the_group_gets_its_name)

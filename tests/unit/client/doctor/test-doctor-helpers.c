@@ -65,7 +65,7 @@ TEST(helpers_that_are_not_installed_or_do_not_listen_are_notes)
 
 TEST(a_helper_without_service_or_program_is_a_problem)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	new_with_units(&patient);
 	listen_all(&patient);
@@ -78,12 +78,11 @@ TEST(a_helper_without_service_or_program_is_a_problem)
 	patient_remove(&patient, UNITS "gpuarb-enforce.service");
 	examine(&patient, check_helpers);
 	CHECK(advises(finding_of(&patient, MARK_PROBLEM, "gpuarb-enforce.socket"), "package"));
-	patient_done(&patient);
 }
 
 TEST(selinux_is_named_where_it_enforces)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	new_with_units(&patient);
 	patient_put(&patient, "sys/fs/selinux/enforce", "0");
@@ -93,5 +92,4 @@ TEST(selinux_is_named_where_it_enforces)
 	patient_put(&patient, "sys/fs/selinux/enforce", "1");
 	examine(&patient, check_helpers);
 	CHECK(advises(finding_of(&patient, MARK_NOTE, "SELinux"), "ausearch"));
-	patient_done(&patient);
 }

@@ -12,7 +12,7 @@ static const char *const mixed[] = { "radeon-vii", "v620", "rx9070xt" };
 
 TEST(a_driver_with_gpus_is_fine)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, vii, 1);
@@ -24,7 +24,6 @@ TEST(a_driver_with_gpus_is_fine)
 	patient_put(&patient, "sys/module/amdgpu/version", "6.8.5\n");
 	examine(&patient, check_kernel);
 	only(&patient, MARK_OK, "amdgpu 6.8.5 of Linux ");
-	patient_done(&patient);
 }
 
 TEST(a_driver_of_a_newer_kernel_is_noted)
@@ -37,7 +36,7 @@ TEST(a_driver_of_a_newer_kernel_is_noted)
 		{ "6.13.0\n", true },          { "7.0-rc1\n", true },
 		{ "5.99.1\n", false },         { "next\n", false },
 	};
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, vii, 1);
@@ -56,12 +55,11 @@ TEST(a_driver_of_a_newer_kernel_is_noted)
 	patient_put(&patient, "sys/module/amdgpu/version", "6.12.12\n");
 	examine(&patient, check_kernel);
 	only(&patient, MARK_OK, "amdgpu 6.12.12 of Linux 6.16.3-cloud;");
-	patient_done(&patient);
 }
 
 TEST(a_missing_driver_and_a_driver_without_kfd_are_distinguished)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	examine(&patient, check_kernel);
@@ -71,18 +69,16 @@ TEST(a_missing_driver_and_a_driver_without_kfd_are_distinguished)
 	patient_put(&patient, PARAMETERS "/sched_policy", "0\n");
 	examine(&patient, check_kernel);
 	CHECK(advises(only(&patient, MARK_PROBLEM, "exist"), "CONFIG_HSA_AMD"));
-	patient_done(&patient);
 }
 
 TEST(a_driver_without_gpus_is_a_problem)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, NULL, 0);
 	examine(&patient, check_kernel);
 	only(&patient, MARK_PROBLEM, "KFD has no GPU");
-	patient_done(&patient);
 }
 
 static void has_device(const struct patient *patient, const char *address, const char *vendor,
@@ -98,7 +94,7 @@ static void has_device(const struct patient *patient, const char *address, const
 
 TEST(a_machine_without_a_gpu_has_no_problem)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	/* A bridge of AMD's, a GPU of somebody else's, a GPU's sound, a device that is no
 	 * directory. */
@@ -125,7 +121,6 @@ TEST(a_machine_without_a_gpu_has_no_problem)
 	examine(&patient, check_kernel);
 	CHECK(strstr(only(&patient, MARK_NOTE, "KFD")->means, "GPUARB_BUS_ADDRESS"));
 	unsetenv("GPUARB_BUS_ADDRESS");
-	patient_done(&patient);
 }
 
 TEST(a_gpu_without_its_driver_is_a_problem)
@@ -148,7 +143,7 @@ TEST(a_gpu_without_its_driver_is_a_problem)
 
 TEST(diagnostics_of_the_topology_are_findings)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, mixed, 2);
@@ -162,7 +157,6 @@ TEST(diagnostics_of_the_topology_are_findings)
 	CHECK(fake_sysfs_remove(patient.sys, FAKE_NODES) == 0);
 	examine(&patient, check_kernel);
 	only(&patient, MARK_PROBLEM, "/nodes: ");
-	patient_done(&patient);
 }
 
 TEST(each_sched_policy_has_a_finding)
@@ -177,7 +171,7 @@ TEST(each_sched_policy_has_a_finding)
 		{ "2\n", MARK_PROBLEM, "no scheduler" },
 		{ "3\n", MARK_NOTE, "sched_policy=3: unknown" },
 	};
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, vii, 1);
@@ -189,12 +183,11 @@ TEST(each_sched_policy_has_a_finding)
 	patient_remove(&patient, PARAMETERS "/sched_policy");
 	examine(&patient, check_scheduler);
 	only(&patient, MARK_NOTE, "cannot read");
-	patient_done(&patient);
 }
 
 TEST(a_process_limit_and_mes_have_findings)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, mixed, 3);
@@ -208,12 +201,11 @@ TEST(a_process_limit_and_mes_have_findings)
 	patient_put(&patient, PARAMETERS "/hws_max_conc_proc", "-1\n");
 	examine(&patient, check_scheduler);
 	CHECK(patient.doctor.n_findings == 2);
-	patient_done(&patient);
 }
 
 TEST(a_gpu_with_few_slots_is_a_note)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, mixed, 3);
@@ -231,13 +223,12 @@ TEST(a_gpu_with_few_slots_is_a_note)
 	patient_remove(&patient, "sys/class");
 	examine(&patient, check_slots);
 	only(&patient, MARK_NOTE, "no GPU");
-	patient_done(&patient);
 }
 
 TEST(enforced_isolation_is_one_note_per_card)
 {
 	static const char *const gpus[] = { "radeon-vii", "mi210" };
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, gpus, 2);
@@ -258,12 +249,11 @@ TEST(enforced_isolation_is_one_note_per_card)
 	snprintf(patient.doctor.gpus[1].name, GPU_NAME_MAX, "0000:04:00.0/1");
 	doctor_run(&patient.doctor, &(struct check){ "test", check_isolation });
 	CHECK(patient.doctor.n_findings == 3);
-	patient_done(&patient);
 }
 
 TEST(missing_debugfs_is_never_a_problem)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	examine(&patient, check_debugfs);
@@ -284,12 +274,11 @@ TEST(missing_debugfs_is_never_a_problem)
 	patient_put(&patient, "sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
 	examine(&patient, check_debugfs);
 	CHECK(advises(finding_of(&patient, MARK_NOTE, "locked"), "lockdown=integrity"));
-	patient_done(&patient);
 }
 
 TEST(debugfs_without_permission_is_a_note)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 	uid_t uid = geteuid();
 
 	patient_new(&patient);
@@ -300,5 +289,4 @@ TEST(debugfs_without_permission_is_a_note)
 	CHECK(seteuid(uid) == 0);
 	only(&patient, MARK_NOTE, "may not read /sys/kernel/debug");
 	CHECK(chmod(scratch_at(&patient.scratch, "sys/kernel/debug"), 0755) == 0);
-	patient_done(&patient);
 }

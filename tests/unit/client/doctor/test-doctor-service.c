@@ -11,17 +11,16 @@
 
 TEST(a_machine_without_hip_is_no_problem)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	examine(&patient, check_hip);
 	CHECK(advises(only(&patient, MARK_NOTE, "no HIP"), "LD_LIBRARY_PATH"));
-	patient_done(&patient);
 }
 
 TEST(symbolic_links_to_one_hip_count_once)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_put(&patient, "usr/lib/x86_64-linux-gnu/libamdhip64.so.5.2.21153", "");
@@ -40,12 +39,11 @@ TEST(symbolic_links_to_one_hip_count_once)
 	CHECK(strstr(finding_of(&patient, MARK_OK, "HIP 6.4.60401")->means, "OutOfMemory"));
 	finding_of(&patient, MARK_OK, "ROCr 1.15.0");
 	finding_of(&patient, MARK_NOTE, "2 versions of HIP");
-	patient_done(&patient);
 }
 
 TEST(hip_is_found_by_ld_library_path)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 	char path[256];
 
 	patient_new(&patient);
@@ -55,12 +53,11 @@ TEST(hip_is_found_by_ld_library_path)
 	examine(&patient, check_hip);
 	unsetenv("LD_LIBRARY_PATH");
 	CHECK(!strstr(only(&patient, MARK_OK, "HIP 7.0.1")->means, "OutOfMemory"));
-	patient_done(&patient);
 }
 
 TEST(runtimes_newer_than_this_gpuarb_are_noted)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_put(&patient, "usr/lib/libamdhip64.so.8.0.1", "");
@@ -69,12 +66,11 @@ TEST(runtimes_newer_than_this_gpuarb_are_noted)
 	CHECK(patient.doctor.n_findings == 2);
 	CHECK(strstr(finding_of(&patient, MARK_NOTE, "HIP 8.0.1")->advice, "gpuarbctl verify"));
 	finding_of(&patient, MARK_NOTE, "ROCr 2.0.0");
-	patient_done(&patient);
 }
 
 TEST(the_number_of_listed_runtimes_is_limited)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 	char path[64];
 
 	patient_new(&patient);
@@ -84,14 +80,13 @@ TEST(the_number_of_listed_runtimes_is_limited)
 	}
 	examine(&patient, check_hip);
 	finding_of(&patient, MARK_NOTE, "16 versions of HIP");
-	patient_done(&patient);
 }
 
 /* ---- environment ----------------------------------------------------------------------- */
 
 TEST(variables_that_change_masks_have_findings)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	examine(&patient, check_environment);
@@ -113,14 +108,13 @@ TEST(variables_that_change_masks_have_findings)
 	setenv("GPUARB_LEASE", "12", 1);
 	examine(&patient, check_environment);
 	only(&patient, MARK_OK, "lease 12");
-	patient_done(&patient);
 }
 
 /* ---- bus, daemon ----------------------------------------------------------------------- */
 
 TEST(a_missing_bus_gets_advice_for_its_address)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/system", 1);
@@ -134,7 +128,6 @@ TEST(a_missing_bus_gets_advice_for_its_address)
 	only(&patient, MARK_PROBLEM, "without a bus");
 	unsetenv("DBUS_SYSTEM_BUS_ADDRESS");
 	unsetenv("GPUARB_BUS_ADDRESS");
-	patient_done(&patient);
 }
 
 static void same_version(struct doctor *doctor)
@@ -155,7 +148,7 @@ static void no_version(struct doctor *doctor)
 TEST(another_version_or_fewer_gpus_of_the_daemon_have_findings)
 {
 	static const char *const gpus[] = { "radeon-vii", "mi210" };
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_has_gpus(&patient, gpus, 2);
@@ -167,7 +160,6 @@ TEST(another_version_or_fewer_gpus_of_the_daemon_have_findings)
 	finding_of(&patient, MARK_NOTE, "gpuarbd of unknown version");
 	CHECK(advises(finding_of(&patient, MARK_PROBLEM, "gpuarbd has 1 GPU, but KFD has 2"),
 		      "device"));
-	patient_done(&patient);
 }
 
 static void not_there(struct doctor *doctor)
@@ -187,7 +179,7 @@ static void strange(struct doctor *doctor)
 
 TEST(each_error_of_the_daemon_has_its_advice)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	examine(&patient, not_there);
@@ -196,7 +188,6 @@ TEST(each_error_of_the_daemon_has_its_advice)
 	CHECK(advises(only(&patient, MARK_PROBLEM, strerror(EACCES)), "org.gpuarb.Arbiter1.conf"));
 	examine(&patient, strange);
 	CHECK(strstr(only(&patient, MARK_PROBLEM, "type")->means, "1.2.3"));
-	patient_done(&patient);
 }
 
 /* ---- policy ---------------------------------------------------------------------------- */
@@ -236,7 +227,7 @@ TEST(the_tenant_of_this_user_is_found)
 
 TEST(a_bus_of_another_gpuarbd_has_a_note_about_its_policy)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	new_policy(&patient, "[daemon]\n", "[tenant other]\nmatch-user = 4711\n");
 	setenv("GPUARB_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1);
@@ -244,7 +235,6 @@ TEST(a_bus_of_another_gpuarbd_has_a_note_about_its_policy)
 	unsetenv("GPUARB_BUS_ADDRESS");
 	CHECK(advises(finding_of(&patient, MARK_NOTE, "unix:path=/nonexistent/bus"), "--tenants"));
 	finding_of(&patient, MARK_OK, "2 tenants; ");
-	patient_done(&patient);
 }
 
 TEST(a_configuration_with_an_error_is_a_problem)
@@ -266,14 +256,13 @@ TEST(a_configuration_with_an_error_is_a_problem)
 
 TEST(a_directory_that_other_users_can_write_is_a_problem)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	new_policy(&patient, "[daemon]\n", "[tenant a]\nmatch-user = 4711\n");
 	CHECK(chmod(scratch_at(&patient.scratch, "tenants.d"), 0775) == 0);
 	examine(&patient, check_policy);
 	CHECK(strstr(only(&patient, MARK_PROBLEM, "/tenants.d")->found, "chmod go-w"));
 	CHECK(!patient.doctor.settings);
-	patient_done(&patient);
 }
 
 TEST(a_directory_of_another_user_is_a_problem)
@@ -312,7 +301,7 @@ TEST(a_file_that_the_service_user_may_not_read_is_a_problem_for_root)
 
 TEST(missing_files_of_bus_and_polkit_have_findings)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	examine(&patient, check_installed);
@@ -329,5 +318,4 @@ TEST(missing_files_of_bus_and_polkit_have_findings)
 	CHECK(!doctor_has_problems(&patient.doctor) && patient.doctor.n_findings == 3);
 	for (size_t i = 0; i < 3; i++)
 		CHECK(patient.doctor.findings[i].mark == MARK_OK);
-	patient_done(&patient);
 }

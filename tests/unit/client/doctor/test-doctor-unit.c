@@ -44,7 +44,7 @@ TEST(a_missing_unit_is_a_note)
 
 TEST(without_systemd_the_unit_file_is_checked)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	patient_new(&patient);
 	patient_put(&patient, UNIT_FILE,
@@ -57,12 +57,11 @@ TEST(without_systemd_the_unit_file_is_checked)
 	examine(&patient, check_unit);
 	finding_of(&patient, MARK_NOTE, "/etc/systemd/system/gpuarbd.service exists");
 	finding_of(&patient, MARK_PROBLEM, "FileDescriptorStoreMax=0");
-	patient_done(&patient);
 }
 
 TEST(the_shipped_unit_has_the_limits_that_doctor_requires)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 	char *text = NULL, path[512];
 	size_t size = 0;
 	FILE *file;
@@ -77,7 +76,6 @@ TEST(the_shipped_unit_has_the_limits_that_doctor_requires)
 	free(text);
 	examine(&patient, check_unit);
 	only(&patient, MARK_NOTE, "systemd does not answer");
-	patient_done(&patient);
 }
 
 TEST(a_running_systemd_is_asked_first)
@@ -110,12 +108,11 @@ TEST(a_running_systemd_is_asked_first)
 
 TEST(a_unit_that_cannot_be_loaded_is_a_problem)
 {
-	struct patient patient;
+	_cleanup_(patient_done) struct patient patient;
 
 	new_booted(&patient, "LoadState=masked\nActiveState=inactive", 0);
 	examine(&patient, check_unit);
 	CHECK(advises(only(&patient, MARK_PROBLEM, "masked"), "unmask"));
-	patient_done(&patient);
 }
 
 TEST(the_unit_file_is_checked_if_systemctl_fails)

@@ -115,7 +115,7 @@ TEST(all_pairs_are_measured_with_two_streams_at_a_time)
 
 TEST(the_matrix_is_symmetric_and_has_three_classes)
 {
-	struct run run;
+	_cleanup_(done) struct run run;
 
 	prepare(&run, "rx6900xt");
 	CHECK(play(&run, GAME_SAME_LINE | GAME_SWAP) == 0 && run.model.rules == 3);
@@ -133,13 +133,12 @@ TEST(the_matrix_is_symmetric_and_has_three_classes)
 	CHECK(run.summary.pairs[PAIR_SAME_UNIT].median < 80);
 	CHECK(run.summary.pairs[PAIR_SAME_ENGINE].median < 130);
 	CHECK(run.summary.pairs[PAIR_ACROSS].median > 150);
-	done(&run);
 }
 
 TEST(a_slow_wgp_is_an_outlier_and_its_pairs_are_not)
 {
 	const struct place slow = { 0, 2, 1, 4 };
-	struct run run;
+	_cleanup_(done) struct run run;
 
 	prepare(&run, "rx6900xt");
 	run.model.slow = &slow;
@@ -147,19 +146,17 @@ TEST(a_slow_wgp_is_an_outlier_and_its_pairs_are_not)
 	CHECK(slow_units(&run) == 1 && slow_pairs(&run) == 0);
 	for (size_t i = 0; i < run.units.n; i++)
 		CHECK(run.summary.slow[i] == place_equal(&run.units.list[i].lane[0], &slow));
-	done(&run);
 }
 
 TEST(a_slow_pair_of_normal_units_is_an_outlier)
 {
-	struct run run;
+	_cleanup_(done) struct run run;
 
 	prepare(&run, "radeon-vii");
 	run.model.slow_pair = 400;
 	CHECK(play(&run, 0) == 0);
 	CHECK(slow_units(&run) == 0 && slow_pairs(&run) == 1);
 	CHECK(summary_slow_pair(&run.summary, &run.matrix, &run.units, 0, 15));
-	done(&run);
 }
 
 TEST(only_the_unit_that_ran_elsewhere_is_marked)
@@ -254,7 +251,7 @@ TEST(the_measurement_ends_after_three_games_without_a_meeting)
 
 TEST(a_pair_that_did_not_meet_is_unknown)
 {
-	struct run run;
+	_cleanup_(done) struct run run;
 
 	prepare(&run, "radeon-vii");
 	run.model.answer = MEETS_NOBODY;
@@ -265,7 +262,6 @@ TEST(a_pair_that_did_not_meet_is_unknown)
 	CHECK(isnan(matrix_get(&run.matrix, 0, 1)) && isnan(matrix_get(&run.matrix, 2, 1)));
 	CHECK(run.summary.pairs[PAIR_SAME_ENGINE].n == 4 * 105 - 2);
 	CHECK(!isnan(run.summary.ratio[1]));
-	done(&run);
 }
 
 TEST(a_stop_takes_effect_before_the_next_pair)

@@ -47,7 +47,7 @@ static void check_disjoint(const struct model *model, const struct units *units,
 TEST(units_are_cus_sorted_by_shader_engine)
 {
 	struct model model = latency_gpu("radeon-vii");
-	struct units units = cut_whole(&model);
+	_cleanup_(units_done) struct units units = cut_whole(&model);
 	char name[UNIT_NAME];
 
 	CHECK(units.n == 60 && units.lanes == 1 && units.step == 1 && units.words == 2);
@@ -60,13 +60,12 @@ TEST(units_are_cus_sorted_by_shader_engine)
 	/* Bits are dealt to the four engines in turn: SE1's second is bit 5. */
 	CHECK(units.list[16].mask[0] == 1U << 5 && units.list[16].mask[1] == 0);
 	check_disjoint(&model, &units, 60);
-	units_done(&units);
 }
 
 TEST(units_are_wgps_on_gpus_with_wgps)
 {
 	struct model model = latency_gpu("rx6900xt");
-	struct units units = cut_whole(&model);
+	_cleanup_(units_done) struct units units = cut_whole(&model);
 	char name[UNIT_NAME];
 
 	CHECK(units.n == 40 && units.step == 2);
@@ -74,19 +73,17 @@ TEST(units_are_wgps_on_gpus_with_wgps)
 	unit_name(&model, &units, 16, name);
 	CHECK(strcmp(name, "SE1.SH1:2-3") == 0);
 	check_disjoint(&model, &units, 80);
-	units_done(&units);
 }
 
 TEST(a_unit_has_a_cu_on_every_xcc)
 {
 	struct model model = latency_gpu("mi300x-spx");
-	struct units units = cut_whole(&model);
+	_cleanup_(units_done) struct units units = cut_whole(&model);
 
 	CHECK(units.n == 38 && units.lanes == 8);
 	check_disjoint(&model, &units, 304);
 	for (size_t i = 1; i < units.n; i++)
 		CHECK(units.list[i].engine >= units.list[i - 1].engine);
-	units_done(&units);
 }
 
 TEST(xccs_that_were_harvested_differently_leave_units_in_several_shader_engines)

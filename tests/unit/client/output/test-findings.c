@@ -108,7 +108,7 @@ static bool uses(const struct stage *stage, size_t lease, struct observed_use wa
 
 TEST(descendants_of_the_owner_belong_to_the_lease)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	add_process(&stage, 50, 7);
@@ -124,24 +124,22 @@ TEST(descendants_of_the_owner_belong_to_the_lease)
 	scan(&stage);
 	CHECK(uses(&stage, 0, (struct observed_use){ 3, 1, 0, 2 }));
 	CHECK(uses(&stage, 1, (struct observed_use){ 4, 1, 0, 1 }));
-	stage_done(&stage);
 }
 
 TEST(a_process_without_queues_uses_nothing)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	add_process(&stage, 50, 7);
 	scan(&stage);
 	CHECK(uses(&stage, 0, (struct observed_use){ 0 }));
-	stage_done(&stage);
 }
 
 TEST(unknown_use_is_not_guessed)
 {
 	struct observed_use use;
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	scan(&stage);
@@ -157,15 +155,13 @@ TEST(unknown_use_is_not_guessed)
 	stage.partitions[0].kfd_gpu_id = GPU_ID;
 	stage.leases[0].owner_pid = 0;
 	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
-	stage_done(&stage);
 }
 
 TEST(without_a_driver_no_use_is_observed)
 {
-	struct observed observed = { 0 };
+	_cleanup_(observed_done) struct observed observed = { 0 };
 
 	CHECK(observed_read("/nonexistent", "/nonexistent", &observed) == 0 && observed.n == 0);
-	observed_done(&observed);
 }
 
 /* ---- judging ----------------------------------------------------------------------------- */
@@ -198,7 +194,7 @@ static void judge(struct stage *stage)
 
 TEST(a_lease_within_its_budget_does_not_drift)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	add_process(&stage, 50, 7);
@@ -210,12 +206,11 @@ TEST(a_lease_within_its_budget_does_not_drift)
 	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
 	only(&stage, VERIFY_NOTE, "mask", "not verified");
 	CHECK(!verify_drifts(&stage.verify) && stage.verify.n_findings == 4);
-	stage_done(&stage);
 }
 
 TEST(use_above_the_grant_is_drift)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	add_process(&stage, 50, 7);
@@ -228,12 +223,11 @@ TEST(use_above_the_grant_is_drift)
 	only(&stage, VERIFY_DRIFT, "processes", "1 granted, 2 observed");
 	only(&stage, VERIFY_DRIFT, "sdma-queues", "1 granted, 2 observed");
 	CHECK(verify_drifts(&stage.verify));
-	stage_done(&stage);
 }
 
 TEST(queues_for_xgmi_are_compared_with_their_own_grant)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	stage.partitions[0].sdma_xgmi_queues = 1;
@@ -245,12 +239,11 @@ TEST(queues_for_xgmi_are_compared_with_their_own_grant)
 	judge(&stage);
 	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
 	only(&stage, VERIFY_DRIFT, "sdma-xgmi-queues", "1 granted, 2 observed");
-	stage_done(&stage);
 }
 
 TEST(the_tier_decides_the_finding_about_the_mask)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	scan(&stage);
@@ -264,7 +257,6 @@ TEST(the_tier_decides_the_finding_about_the_mask)
 	stage.partitions[0].tier = "hardware";
 	judge(&stage);
 	only(&stage, VERIFY_OK, "mask", "tier hardware");
-	stage_done(&stage);
 }
 
 /* The finding for a state, a reason and a deadline; now is 1000. */
@@ -285,7 +277,7 @@ static void state_is(const char *state, const char *reason, uint64_t deadline,
 TEST(a_priority_above_the_grant_is_drift)
 {
 	static const uint32_t observed[] = { 7, 15 };
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	scan(&stage);
@@ -300,7 +292,6 @@ TEST(a_priority_above_the_grant_is_drift)
 	verify_lease(&stage.verify, 0);
 	CHECK(only(&stage, VERIFY_DRIFT, "priority", "15 (asked normal)")->lease == 5);
 	CHECK(verify_drifts(&stage.verify));
-	stage_done(&stage);
 }
 
 TEST(state_reason_and_deadline_of_a_lease_are_checked)
@@ -319,7 +310,7 @@ TEST(state_reason_and_deadline_of_a_lease_are_checked)
 
 TEST(a_paused_lease_is_a_note_unless_it_is_late)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	stage.partitions[0].paused = true;
@@ -329,24 +320,22 @@ TEST(a_paused_lease_is_a_note_unless_it_is_late)
 	stage.leases[0].deadline = 2000;
 	judge(&stage);
 	only(&stage, VERIFY_DRIFT, "state", "granted: paused by lease 1");
-	stage_done(&stage);
 }
 
 TEST(a_waiting_lease_has_no_findings)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	stage.leases[0].state = "waiting";
 	stage.leases[0].reason = "waits for cus";
 	judge(&stage);
 	CHECK(stage.verify.n_findings == 0);
-	stage_done(&stage);
 }
 
 TEST(an_oversubscribed_gpu_is_drift_and_unmanaged_processes_are_notes)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	verify_gpu(&stage.verify, &stage.gpu);
@@ -359,7 +348,6 @@ TEST(an_oversubscribed_gpu_is_drift_and_unmanaged_processes_are_notes)
 	CHECK(only(&stage, VERIFY_DRIFT, "slots", "oversubscribed: ")->lease == 0);
 	only(&stage, VERIFY_NOTE, "unmanaged", "pid 90 (python3) has 5 queues and no lease");
 	CHECK(verify_drifts(&stage.verify));
-	stage_done(&stage);
 }
 
 /* ---- lending ----------------------------------------------------------------------------- */
@@ -378,7 +366,7 @@ static bool lends(const struct stage *stage, size_t lease, const char *wanted)
 
 TEST(cus_in_masks_of_an_inactive_and_another_lease_are_lent)
 {
-	struct stage stage;
+	_cleanup_(stage_done) struct stage stage;
 
 	stage_new(&stage);
 	CHECK(lends(&stage, 0, "") && lends(&stage, 1, ""));
@@ -391,5 +379,4 @@ TEST(cus_in_masks_of_an_inactive_and_another_lease_are_lent)
 	CHECK(lends(&stage, 0, "lends 0 of 30 CUs") && lends(&stage, 1, ""));
 	stage.leases[0].n_partitions = 0;
 	CHECK(lends(&stage, 0, "lends 0 of 0 CUs"));
-	stage_done(&stage);
 }

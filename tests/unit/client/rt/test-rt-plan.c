@@ -380,7 +380,7 @@ TEST(what_is_observed_otherwise_is_a_condition)
 TEST(before_gfx11_the_cost_of_a_preemption_is_required)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_plan *plan = NULL;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 	char problem[512] = "";
 	struct rt_rig rig;
 
@@ -394,7 +394,6 @@ TEST(before_gfx11_the_cost_of_a_preemption_is_required)
 	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	gpu.scheduler = SCHEDULER_MES;
 	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == 0);
-	rt_plan_free(plan);
 }
 
 TEST(mask_changes_count_before_gfx11_only)
@@ -760,7 +759,7 @@ TEST(copies_of_two_gpus_can_slow_each_other)
 TEST(a_name_in_the_set_comes_before_that_of_a_profile)
 {
 	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
-	struct rt_plan *plan = NULL;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 	struct rt_rig rig;
 	char problem[512];
 
@@ -770,7 +769,6 @@ TEST(a_name_in_the_set_comes_before_that_of_a_profile)
 	strcpy(rt_rig_needs(&rig, 10)->gpu, "right");
 	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
 	CHECK(plan->partitions[0].gpu == 1);
-	rt_plan_free(plan);
 }
 
 /* A chain over two GPUs, of which only the first stands still. */

@@ -256,7 +256,7 @@ TEST(arguments_of_another_signature_are_refused)
 
 TEST(resize_reads_wants_and_refuses_options)
 {
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct request request;
 	sd_bus_message *m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 0));
 
@@ -268,7 +268,6 @@ TEST(resize_reads_wants_and_refuses_options)
 	CHECK(bus_read_request(m, &request, NULL, &result) == -EINVAL);
 	CHECK(strstr(result.sentence, "\"name\""));
 	sd_bus_message_unref(m);
-	result_done(&result);
 }
 
 /* ---- random messages ---- */

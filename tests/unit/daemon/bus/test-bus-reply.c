@@ -29,7 +29,7 @@ TEST(error_names_are_in_the_gpuarb_namespace_except_no_memory)
 TEST(an_errno_stands_for_one_error_name)
 {
 	int seen[RESULT_KINDS];
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
 	for (enum result_kind kind = RESULT_OK + 1; kind < RESULT_KINDS; kind++) {
 		seen[kind] = result_set(&result, kind, "why");
@@ -37,5 +37,4 @@ TEST(an_errno_stands_for_one_error_name)
 		for (enum result_kind other = RESULT_OK + 1; other < kind; other++)
 			CHECK(seen[other] != seen[kind]);
 	}
-	result_done(&result);
 }

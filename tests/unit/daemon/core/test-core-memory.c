@@ -182,11 +182,10 @@ static void bind(struct call *call)
 
 static void copy_settings(struct call *call)
 {
-	struct settings *settings = NULL;
+	_cleanup_(settings_freep) struct settings *settings = NULL;
 
 	(void)call;
 	CHECK((settings_new(&settings) == 0) == (settings != NULL));
-	settings_free(settings);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */

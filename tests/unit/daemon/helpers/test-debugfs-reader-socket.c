@@ -43,7 +43,7 @@ static int accept_one(int listening)
 
 TEST(the_socket_answers_a_connection_with_the_text)
 {
-	struct stage stage = stage_at_socket();
+	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 4), fd;
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -57,12 +57,11 @@ TEST(the_socket_answers_a_connection_with_the_text)
 		CHECK(finish(&stage) == 0 && strcmp(stage.text, "Process 1:\n") == 0);
 	}
 	close(listening);
-	probe_stage_end(&stage);
 }
 
 TEST(missing_socket_or_listener_is_reported)
 {
-	struct stage stage = stage_at_socket();
+	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 
 	CHECK(start(&stage) == -EOPNOTSUPP);
 	CHECK(probe_says(&stage, "/gpuarb-test-") &&
@@ -70,12 +69,11 @@ TEST(missing_socket_or_listener_is_reported)
 	close(listen_at(scratch_at(&stage.scratch, "socket"), 1));
 	CHECK(start(&stage) == -EOPNOTSUPP);
 	CHECK(go_on(&stage) == -EAGAIN);
-	probe_stage_end(&stage);
 }
 
 TEST(socket_without_permission_is_reported_with_the_reason)
 {
-	struct stage stage = stage_at_socket();
+	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1), r;
 
 	if (geteuid() == 0) {
@@ -88,7 +86,6 @@ TEST(socket_without_permission_is_reported_with_the_reason)
 	}
 	CHECK(r == -EACCES && probe_says(&stage, "Permission denied"));
 	close(listening);
-	probe_stage_end(&stage);
 }
 
 TEST(socket_path_that_is_too_long_is_reported)
@@ -107,7 +104,7 @@ TEST(socket_path_that_is_too_long_is_reported)
 
 TEST(a_socket_that_has_too_many_waiting_is_tried_another_time)
 {
-	struct stage stage = stage_at_socket();
+	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 0);
 	struct probe_files files;
 	struct probe *first;
@@ -120,25 +117,23 @@ TEST(a_socket_that_has_too_many_waiting_is_tried_another_time)
 	CHECK(start(&stage) == 0);
 	close(listening);
 	probe_free(first);
-	probe_stage_end(&stage);
 }
 
 /* It read nothing, perhaps for it may not. */
 TEST(a_reader_that_hangs_up_at_once_leaves_an_empty_text)
 {
-	struct stage stage = stage_at_socket();
+	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1);
 
 	CHECK(start(&stage) == 0);
 	close(accept_one(listening));
 	CHECK(finish(&stage) == 0 && stage.size == 0);
 	close(listening);
-	probe_stage_end(&stage);
 }
 
 TEST(a_connection_that_is_given_up_is_closed)
 {
-	struct stage stage = stage_at_socket();
+	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 2), fd;
 	char c;
 
@@ -155,7 +150,6 @@ TEST(a_connection_that_is_given_up_is_closed)
 	CHECK(read(fd, &c, 1) == 0);
 	close(fd);
 	close(listening);
-	probe_stage_end(&stage);
 }
 
 /* Writes until nobody reads any more. It is there before who connects: else it had a copy of the
@@ -181,7 +175,7 @@ static pid_t writer_new(int listening)
 
 TEST(a_text_that_does_not_end_is_given_up)
 {
-	struct stage stage = stage_at_socket();
+	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1), status, r;
 	pid_t writer = writer_new(listening);
 	const char *piece;
@@ -196,12 +190,11 @@ TEST(a_text_that_does_not_end_is_given_up)
 	CHECK(r == -EFBIG && probe_says(&stage, "1024 MiB"));
 	CHECK(waitpid(writer, &status, 0) == writer && status == 0);
 	close(listening);
-	probe_stage_end(&stage);
 }
 
 TEST(a_socket_takes_a_file_descriptor_too)
 {
-	struct stage stage = stage_at_socket();
+	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 	struct rlimit before, limit;
 	struct probe *probe;
 	int r;
@@ -214,5 +207,4 @@ TEST(a_socket_takes_a_file_descriptor_too)
 	CHECK(probe_new(NULL, &probe_mqds, &probe) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	CHECK(r == -EMFILE && probe_says(&stage, "socket"));
-	probe_stage_end(&stage);
 }

@@ -12,29 +12,27 @@
 
 TEST(the_file_is_read_by_a_child)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 
 	scratch_write(&stage.scratch, "kfd/mqds", "Process 1 PASID 0x8001:\n");
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
 	CHECK(stage.size == 24 && strcmp(stage.text, "Process 1 PASID 0x8001:\n") == 0);
 	check_no_children();
-	probe_stage_end(&stage);
 }
 
 TEST(run_lists_follow_the_descriptors)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 
 	scratch_write(&stage.scratch, "kfd/mqds", "Process 1 PASID 0x8001:\n");
 	scratch_write(&stage.scratch, "kfd/rls", "Node 1, gpu_id 3a7c:\n");
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
 	CHECK(strcmp(stage.text, "Process 1 PASID 0x8001:\nNode 1, gpu_id 3a7c:\n") == 0);
-	probe_stage_end(&stage);
 }
 
 TEST(one_probe_asks_again_and_again)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char text[16];
 
 	for (unsigned i = 0; i < 20; i++) {
@@ -45,12 +43,11 @@ TEST(one_probe_asks_again_and_again)
 		CHECK(stage.size == (size_t)n && strcmp(stage.text, text) == 0);
 		CHECK(is_quiet(&stage));
 	}
-	probe_stage_end(&stage);
 }
 
 TEST(an_empty_file_and_one_with_zeros_are_texts)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 
 	scratch_write(&stage.scratch, "kfd/mqds", "");
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
@@ -58,7 +55,6 @@ TEST(an_empty_file_and_one_with_zeros_are_texts)
 	scratch_put(&stage.scratch, "kfd/mqds", "a\0b", 3);
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
 	CHECK(stage.size == 3 && memcmp(stage.text, "a\0b", 4) == 0);
-	probe_stage_end(&stage);
 }
 
 /* Lines of 1024 bytes, but the last one. */
@@ -77,7 +73,7 @@ static void write_lines(struct stage *stage, size_t size)
 
 TEST(a_long_text_comes_in_pieces_of_whole_lines)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	const char *piece;
 	size_t size, total = 0;
 	unsigned n = 0;
@@ -96,7 +92,6 @@ TEST(a_long_text_comes_in_pieces_of_whole_lines)
 		n++;
 	}
 	CHECK(total == 3 * PROBE_PIECE_MAX + 7 && n > 3);
-	probe_stage_end(&stage);
 }
 
 TEST(a_line_that_is_longer_than_a_piece_is_refused)
@@ -114,7 +109,7 @@ TEST(a_line_that_is_longer_than_a_piece_is_refused)
 
 TEST(missing_file_is_reported_as_not_supported)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 
 	CHECK(start(&stage) == -EOPNOTSUPP && probe_says(&stage, "there is no /"));
 	CHECK(go_on(&stage) == -EAGAIN && is_quiet(&stage));
@@ -123,12 +118,11 @@ TEST(missing_file_is_reported_as_not_supported)
 	scratch_write(&stage.scratch, "kfd", "a file");
 	CHECK(start(&stage) == -EOPNOTSUPP);
 	CHECK(unlink(scratch_at(&stage.scratch, "kfd")) == 0);
-	probe_stage_end(&stage);
 }
 
 TEST(unreadable_file_is_reported_with_the_reason)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	int r;
 
 	if (geteuid() != 0) {
@@ -141,19 +135,17 @@ TEST(unreadable_file_is_reported_with_the_reason)
 		CHECK(seteuid(0) == 0);
 	}
 	CHECK(r == -EACCES && probe_says(&stage, "/kfd/mqds: Permission denied"));
-	probe_stage_end(&stage);
 }
 
 TEST(a_file_that_cat_cannot_read_is_an_error)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 
 	scratch_mkdir(&stage.scratch, "kfd/mqds");
 	CHECK(start(&stage) == 0 && finish(&stage) == -EIO);
 	CHECK(probe_says(&stage, "/kfd/mqds"));
 	CHECK(go_on(&stage) == -EAGAIN);
 	check_no_children();
-	probe_stage_end(&stage);
 }
 
 /* A program of ours in the place of cat. */
@@ -181,18 +173,17 @@ static void path_back(char *path)
 
 TEST(a_reader_that_is_killed_has_failed)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char *path = path_before();
 
 	put_cat(&stage, "#!/bin/sh\necho half; kill -9 $$\n");
 	CHECK(start(&stage) == 0 && finish(&stage) == -EIO && probe_says(&stage, "killed"));
 	path_back(path);
-	probe_stage_end(&stage);
 }
 
 TEST(a_child_that_closes_its_output_is_waited_for)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char *path = path_before(), command[400];
 	int go;
 
@@ -211,12 +202,11 @@ TEST(a_child_that_closes_its_output_is_waited_for)
 	close(go);
 	CHECK(finish(&stage) == 0 && strcmp(stage.text, "all\n") == 0);
 	path_back(path);
-	probe_stage_end(&stage);
 }
 
 TEST(missing_cat_is_reported)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char *path = path_before();
 
 	scratch_write(&stage.scratch, "kfd/mqds", "x");
@@ -224,13 +214,12 @@ TEST(missing_cat_is_reported)
 	CHECK(start(&stage) == -ENOENT && probe_says(&stage, "/gpuarb-test-"));
 	path_back(path);
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
-	probe_stage_end(&stage);
 }
 
 /* The signals of a daemon: the child must not inherit that they are blocked. */
 TEST(child_has_default_signals)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char *path = path_before();
 	sigset_t set, before;
 
@@ -247,7 +236,6 @@ TEST(child_has_default_signals)
 	CHECK(strstr(stage.text, "SigBlk: 0000000000000000\n"));
 	CHECK(strstr(stage.text, "SigIgn: ")[8 + 12] == '0'); /* SIGPIPE is 0x1000 */
 	path_back(path);
-	probe_stage_end(&stage);
 }
 
 /* Where it would wait for ever: nobody writes to it. */
@@ -258,7 +246,7 @@ static void put_fifo(struct stage *stage)
 
 TEST(asking_waits_for_nothing)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char line[] = "late\n";
 	int fd;
 
@@ -270,12 +258,11 @@ TEST(asking_waits_for_nothing)
 	CHECK(go_on(&stage) == -EAGAIN && is_quiet(&stage));
 	close(fd);
 	CHECK(finish(&stage) == 0 && strcmp(stage.text, "late\n") == 0);
-	probe_stage_end(&stage);
 }
 
 TEST(a_question_that_is_given_up_leaves_no_child)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 
 	put_fifo(&stage);
 	CHECK(start(&stage) == 0);
@@ -286,7 +273,6 @@ TEST(a_question_that_is_given_up_leaves_no_child)
 		CHECK(go_on(&stage) == -EAGAIN);
 	}
 	CHECK(is_quiet(&stage));
-	probe_stage_end(&stage);
 }
 
 TEST(asking_anew_gives_up_what_was_asked)
@@ -332,7 +318,7 @@ TEST(a_child_that_is_stopped_dies_all_the_same)
 /* Wherever fds run out, what was begun is undone. */
 TEST(running_out_of_file_descriptors_leaves_nothing_behind)
 {
-	struct stage stage = probe_stage_new();
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	struct rlimit before, limit;
 	unsigned failures = 0;
 	rlim_t from;
@@ -353,5 +339,4 @@ TEST(running_out_of_file_descriptors_leaves_nothing_behind)
 		failures++;
 	}
 	CHECK(failures >= 2 && finish(&stage) == 0);
-	probe_stage_end(&stage);
 }

@@ -22,7 +22,7 @@
 
 TEST(malformed_request_is_answered_with_an_error)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper);
 
 	CHECK(client_asks(client, "hello", -1, "error 74 "));
@@ -32,12 +32,11 @@ TEST(malformed_request_is_answered_with_an_error)
 	CHECK(client_send(client, "freeze 1 a\0.service", 19, NULL, 0));
 	CHECK(client_hears(client, "error 22 "));
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(a_packet_that_is_too_long_is_refused_whole)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper);
 	char large[60000];
 
@@ -50,12 +49,11 @@ TEST(a_packet_that_is_too_long_is_refused_whole)
 	CHECK(client_send(client, large, sizeof(struct enforce_request), NULL, 0));
 	CHECK(client_hears(client, "error 74 "));
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(an_empty_packet_is_the_end)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper);
 	char buf[ENFORCE_TEXT_MAX];
 
@@ -64,12 +62,11 @@ TEST(an_empty_packet_is_the_end)
 	CHECK(client_hears(client, "error 74 "));
 	CHECK(client_receive(client, buf) == 0);
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(ten_thousand_requests_are_answered_one_by_one)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper);
 	unsigned sent = 0, heard = 0;
 
@@ -81,12 +78,11 @@ TEST(ten_thousand_requests_are_answered_one_by_one)
 		heard++;
 	}
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(a_client_that_takes_no_answers_holds_up_itself_alone)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper);
 	unsigned sent = 0;
 
@@ -96,12 +92,11 @@ TEST(a_client_that_takes_no_answers_holds_up_itself_alone)
 	client = client_connect(&helper);
 	CHECK(client_asks(client, "hello", -1, "error 74 "));
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(a_client_that_does_not_listen_is_left)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper), next;
 
 	CHECK(shutdown(client, SHUT_RD) == 0);
@@ -110,12 +105,11 @@ TEST(a_client_that_does_not_listen_is_left)
 	CHECK(client_asks(next, "hello", -1, "error 74 "));
 	close(next);
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(one_client_is_served_after_the_other)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int first = client_connect(&helper), second, pidfd;
 	struct pollfd event;
 	pid_t victim = victim_new();
@@ -133,12 +127,11 @@ TEST(one_client_is_served_after_the_other)
 	CHECK(victim_was_killed(victim));
 	close(pidfd);
 	close(second);
-	helper_stop(&helper);
 }
 
 TEST(client_that_shuts_down_writing_receives_its_answers)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper);
 	char buf[ENFORCE_TEXT_MAX];
 
@@ -149,12 +142,11 @@ TEST(client_that_shuts_down_writing_receives_its_answers)
 		CHECK(client_hears(client, "error 74 "));
 	CHECK(client_receive(client, buf) == 0);
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(clients_that_come_and_go_leave_nothing_behind)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client, pidfd = victim_pidfd(getpid());
 	char path[64];
 	unsigned before = 0, after = 0;
@@ -180,7 +172,6 @@ TEST(clients_that_come_and_go_leave_nothing_behind)
 	}
 	CHECK(before > 3 && after == before);
 	close(pidfd);
-	helper_stop(&helper);
 }
 
 /* ---- who may ask --------------------------------------------------------------------------- */

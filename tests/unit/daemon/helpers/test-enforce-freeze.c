@@ -50,19 +50,18 @@ static void say(struct stage *stage, const char *request)
  * to freeze it are the same call to systemd but for the name of the method. */
 TEST(units_are_thawed_by_name)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, NULL);
 	CHECK(asks(&stage, "thaw ok.service", "ok"));
 	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit ok.service"));
 	CHECK(asks(&stage, "thaw ok-3.scope", "ok"));
 	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit ok-3.scope"));
-	stage_end(&stage);
 }
 
 TEST(systemd_is_not_asked_about_units_that_are_never_frozen)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, NULL);
 	CHECK(asks(&stage, "freeze 1 init.scope", "error 1 "));
@@ -71,12 +70,11 @@ TEST(systemd_is_not_asked_about_units_that_are_never_frozen)
 	CHECK(asks(&stage, "thaw gpuarbd.service", "error 1 "));
 	CHECK(asks(&stage, "thaw ok.service", "ok"));
 	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit ok.service"));
-	stage_end(&stage);
 }
 
 TEST(answer_of_systemd_is_passed_on)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, NULL);
 	CHECK(asks(&stage, "thaw gone.service", "error 2 Unit gone.service"));
@@ -87,12 +85,11 @@ TEST(answer_of_systemd_is_passed_on)
 	CHECK(asks(&stage, "thaw interactive.service", "error 13 Ask somebody."));
 	CHECK(asks(&stage, "thaw old.service", "error 95 Unknown method"));
 	CHECK(asks(&stage, "thaw strange.service", "error 5 a?b?c (org.example.Strange)"));
-	stage_end(&stage);
 }
 
 TEST(a_kill_does_not_wait_for_a_unit_to_freeze)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	pid_t victim = victim_new();
 	int pidfd;
 
@@ -103,12 +100,11 @@ TEST(a_kill_does_not_wait_for_a_unit_to_freeze)
 	client_sends_kill(stage.client, pidfd);
 	CHECK(victim_was_killed(victim)); /* long before the answer to the first */
 	close(pidfd);
-	stage_end(&stage);
 }
 
 TEST(silence_ends_with_the_timeout_and_answers_keep_their_order)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, "1");
 	say(&stage, "thaw silent.service");
@@ -122,12 +118,11 @@ TEST(silence_ends_with_the_timeout_and_answers_keep_their_order)
 	CHECK(client_hears(stage.client, "ok"));
 	CHECK(client_hears(stage.client, "error 2 "));
 	CHECK(client_hears(stage.client, "error 74 "));
-	stage_end(&stage);
 }
 
 TEST(a_client_that_vanishes_while_a_unit_freezes_makes_room_for_the_next)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, NULL);
 	for (unsigned i = 0; i < 40; i++)
@@ -137,25 +132,23 @@ TEST(a_client_that_vanishes_while_a_unit_freezes_makes_room_for_the_next)
 	close(stage.client);
 	stage.client = client_connect(&stage.helper);
 	CHECK(asks(&stage, "thaw ok.service", "ok"));
-	stage_end(&stage);
 }
 
 /* More than it keeps answers for: what is beyond waits in the socket. */
 TEST(many_requests_that_take_their_time_are_all_answered)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, "1");
 	for (unsigned i = 0; i < 80; i++)
 		say(&stage, i % 2 ? "thaw ok.service" : "thaw silent.service");
 	for (unsigned i = 0; i < 80; i++)
 		CHECK(client_hears(stage.client, i % 2 ? "ok" : "error 110 "));
-	stage_end(&stage);
 }
 
 TEST(helper_does_not_exit_during_a_request)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 	char buf[ENFORCE_TEXT_MAX];
 
 	CHECK(private_bus_start(&stage.bus));
@@ -165,12 +158,11 @@ TEST(helper_does_not_exit_during_a_request)
 	stage.client = client_connect(&stage.helper);
 	CHECK(asks(&stage, "thaw silent.service", "error 110 "));
 	CHECK(client_receive(stage.client, buf) == 0 && helper_wait(&stage.helper) == 0);
-	stage_end(&stage);
 }
 
 TEST(missing_bus_and_missing_or_dying_systemd_are_reported)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, NULL);
 	say(&stage, "thaw silent.service");
@@ -184,12 +176,11 @@ TEST(missing_bus_and_missing_or_dying_systemd_are_reported)
 	CHECK(asks(&stage, "thaw ok.service", "error 2"));
 	CHECK(private_bus_again(&stage.bus) && fake_systemd_start(&stage.systemd));
 	CHECK(asks(&stage, "thaw ok.service", "ok"));
-	stage_end(&stage);
 }
 
 TEST(without_an_address_it_is_the_system_bus)
 {
-	struct stage stage;
+	_cleanup_(stage_end) struct stage stage;
 
 	CHECK(private_bus_start(&stage.bus));
 	CHECK(fake_systemd_start(&stage.systemd));
@@ -200,14 +191,13 @@ TEST(without_an_address_it_is_the_system_bus)
 	stage.client = client_connect(&stage.helper);
 	CHECK(asks(&stage, "thaw ok.service", "ok"));
 	CHECK(unsetenv("DBUS_SYSTEM_BUS_ADDRESS") == 0);
-	stage_end(&stage);
 }
 
 /* Accepts, and says nothing: not even the hello of a bus comes back. */
 TEST(silent_bus_does_not_delay_other_requests)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	struct helper helper;
+	_cleanup_(helper_stop) struct helper helper;
 	int bus = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), client;
 	char address[160];
 
@@ -224,5 +214,4 @@ TEST(silent_bus_does_not_delay_other_requests)
 	close(client);
 	close(bus);
 	unlink(un.sun_path);
-	helper_stop(&helper);
 }

@@ -24,7 +24,7 @@
 
 TEST(the_process_of_a_pidfd_is_killed)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper), pidfd;
 	pid_t victim, other = victim_new();
 
@@ -40,13 +40,12 @@ TEST(the_process_of_a_pidfd_is_killed)
 	kill(other, SIGKILL);
 	CHECK(victim_was_killed(other));
 	close(client);
-	helper_stop(&helper);
 }
 
 /* The number may be another's by then. */
 TEST(a_process_that_has_ended_is_not_killed_again)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper), pidfd;
 	pid_t victim = victim_new();
 
@@ -58,12 +57,11 @@ TEST(a_process_that_has_ended_is_not_killed_again)
 	CHECK(client_kills(client, pidfd, "error 3 "));
 	close(pidfd);
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(a_kill_needs_one_pidfd_and_nothing_else)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper), fds[16], event = eventfd(0, EFD_CLOEXEC);
 	pid_t victim = victim_new();
 
@@ -87,12 +85,11 @@ TEST(a_kill_needs_one_pidfd_and_nothing_else)
 	close(fds[0]);
 	close(event);
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(process_one_the_helper_and_its_client_are_never_killed)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper), one = victim_pidfd(1), self = victim_pidfd(getpid()),
 	    it = victim_pidfd(helper.pid);
 
@@ -103,7 +100,6 @@ TEST(process_one_the_helper_and_its_client_are_never_killed)
 	close(self);
 	close(one);
 	close(client);
-	helper_stop(&helper);
 }
 
 /* ---- processes that gpuarbd must not be able to end ----------------------------------------- */
@@ -111,7 +107,7 @@ TEST(process_one_the_helper_and_its_client_are_never_killed)
 /* A gpuarbd that an attacker controls may name any process, with its right pidfd and start time. */
 TEST(a_process_that_uses_no_kfd_device_is_not_killed)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper), pidfd;
 	pid_t victim = victim_new(), other = victim_new();
 
@@ -129,12 +125,11 @@ TEST(a_process_that_uses_no_kfd_device_is_not_killed)
 	CHECK(victim_was_killed(other));
 	close(pidfd);
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(a_process_with_another_start_time_is_not_killed)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper), pidfd;
 	pid_t victim = victim_new();
 	char text[64];
@@ -149,12 +144,11 @@ TEST(a_process_with_another_start_time_is_not_killed)
 	CHECK(client_kills(client, pidfd, "ok") && victim_was_killed(victim));
 	close(pidfd);
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(a_unit_of_another_process_is_not_frozen)
 {
-	struct helper helper = helper_new();
+	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client = client_connect(&helper), pidfd;
 	pid_t victim = victim_new();
 
@@ -168,7 +162,6 @@ TEST(a_unit_of_another_process_is_not_frozen)
 	CHECK(victim_was_killed(victim));
 	close(pidfd);
 	close(client);
-	helper_stop(&helper);
 }
 
 static bool is_kthreadd(void)
@@ -202,7 +195,7 @@ TEST(kernel_threads_are_never_killed)
 
 TEST(kill_is_logged_to_the_journal)
 {
-	struct helper helper;
+	_cleanup_(helper_stop) struct helper helper;
 	int client, pidfd, log[2];
 	char line[200] = "", expected[64];
 	pid_t victim = victim_new();
@@ -222,7 +215,6 @@ TEST(kill_is_logged_to_the_journal)
 	close(log[1]);
 	close(pidfd);
 	close(client);
-	helper_stop(&helper);
 }
 
 static bool nobody_may_run(const char *program)
@@ -323,7 +315,7 @@ TEST(without_its_socket_it_does_not_start)
 
 TEST(helper_exits_when_it_is_idle)
 {
-	struct helper helper;
+	_cleanup_(helper_stop) struct helper helper;
 	int client;
 	char buf[ENFORCE_TEXT_MAX];
 
@@ -339,7 +331,6 @@ TEST(helper_exits_when_it_is_idle)
 	CHECK(client_receive(client, buf) == 0);
 	CHECK(helper_wait(&helper) == 0);
 	close(client);
-	helper_stop(&helper);
 }
 
 /* Nothing to wait for but the time itself. */
@@ -356,7 +347,7 @@ static void let_pass(long msec)
 
 TEST(request_sent_while_the_helper_exits_is_carried_out)
 {
-	struct helper helper;
+	_cleanup_(helper_stop) struct helper helper;
 	int client, pidfd;
 	pid_t victim = victim_new();
 
@@ -377,7 +368,6 @@ TEST(request_sent_while_the_helper_exits_is_carried_out)
 	CHECK(helper_wait(&helper) == 0);
 	close(pidfd);
 	close(client);
-	helper_stop(&helper);
 }
 
 TEST(systemd_starts_it_as_it_is)

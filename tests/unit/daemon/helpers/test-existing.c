@@ -19,7 +19,7 @@ static void add_queue(const char *dir, pid_t pid, const char *name)
 
 TEST(queues_of_all_contexts_are_counted)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	struct stat root;
 
 	CHECK(existing_queues(scratch.path, 1) == 0);
@@ -35,5 +35,4 @@ TEST(queues_of_all_contexts_are_counted)
 	add_queue(scratch.path, 1 << 30, "queues/0"); /* no such process */
 	CHECK(existing_queues(scratch.path, root.st_ino) == 4);
 	CHECK(existing_queues(scratch.path, root.st_ino + 1000000) == 0);
-	scratch_done(&scratch);
 }

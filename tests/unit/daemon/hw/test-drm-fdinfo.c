@@ -161,7 +161,7 @@ static void place_done(struct place *place)
 
 TEST(clients_of_a_process_are_added_up_for_each_gpu)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 
 	procfs_process(&place.procfs, 20, 500);
 	procfs_client(&place.procfs, 20, 3,
@@ -180,12 +180,11 @@ TEST(clients_of_a_process_are_added_up_for_each_gpu)
 	      scan.uses[0].gtt == 128U << 10 && scan.uses[0].clients == 2);
 	CHECK(strcmp(scan.uses[1].device, "0000:04:00.0") == 0 && scan.uses[1].compute_nsec == 7);
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
-	place_done(&place);
 }
 
 TEST(a_client_of_several_descriptors_counts_once)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 
 	procfs_process(&place.procfs, 20, 500);
 	for (unsigned fd = 3; fd < 9; fd++)
@@ -193,12 +192,11 @@ TEST(a_client_of_several_descriptors_counts_once)
 			      &(struct procfs_client){ .id = 1, .gfx_nsec = 10, .vram = 4 });
 	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].clients == 1 && scan.uses[0].gfx_nsec == 10);
-	place_done(&place);
 }
 
 TEST(a_client_of_several_processes_counts_for_the_one_that_started_last)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 
 	procfs_process(&place.procfs, 20, 500); /* as systemd-logind */
 	procfs_process(&place.procfs, 19, 800); /* as a compositor */
@@ -206,12 +204,11 @@ TEST(a_client_of_several_processes_counts_for_the_one_that_started_last)
 	procfs_client(&place.procfs, 19, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
 	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].pid == 19);
-	place_done(&place);
 }
 
 TEST(entries_that_are_no_processes_and_processes_that_end_are_left_out)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 	char path[160];
 
 	snprintf(path, sizeof(path), "%s/12", place.procfs.dir);
@@ -226,12 +223,11 @@ TEST(entries_that_are_no_processes_and_processes_that_end_are_left_out)
 	CHECK(unlink(path) == 0);
 	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n == 0 && scan.unread == 0);
-	place_done(&place);
 }
 
 TEST(processes_that_cannot_be_read_are_counted)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 	char path[160];
 
 	procfs_process(&place.procfs, 20, 500);
@@ -244,12 +240,11 @@ TEST(processes_that_cannot_be_read_are_counted)
 	if (getuid() == 0)
 		CHECK(seteuid(0) == 0 && setegid(0) == 0);
 	CHECK(scan.n == 0 && scan.unread == 1);
-	place_done(&place);
 }
 
 TEST(more_clients_than_there_is_room_for_are_counted)
 {
-	struct place place = place_in(scratch_new());
+	_cleanup_(place_done) struct place place = place_in(scratch_new());
 
 	for (int pid = 1; pid <= (int)DRM_USES_MAX + 3; pid++) {
 		procfs_process(&place.procfs, pid, 500);
@@ -263,18 +258,16 @@ TEST(more_clients_than_there_is_room_for_are_counted)
 		procfs_client(&place.procfs, 1, fd, &(struct procfs_client){ .id = 100000 + fd });
 	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
 	CHECK(scan.n > 0 && scan.dropped > 0);
-	place_done(&place);
 }
 
 TEST(a_directory_that_is_absent_is_an_error)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 	struct drm_reader *reader;
 
 	CHECK(drm_reader_new("/nonexistent/proc", &reader) == -ENOENT);
 	CHECK(rmdir(place.procfs.dir) == 0);
 	CHECK(drm_scan_read(place.reader, false, &scan) == -ENOENT);
-	place_done(&place);
 }
 
 TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)

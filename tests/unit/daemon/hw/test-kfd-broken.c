@@ -125,39 +125,36 @@ TEST(impossible_number_leaves_the_gpu_out)
 TEST(several_xccs_with_wgps_are_refused)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	info.gfx_target = 120000;
 	info.geometry = shape(8, 4, 1, 10, false, 320);
 	kfd_rig_start(&rig, &info, 1);
 	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, PROPERTIES, "left"));
-	kfd_rig_end(&rig);
 }
 
 TEST(fewer_cus_than_xccs_leave_the_gpu_out)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	info.gfx_target = 90402;
 	info.geometry = shape(8, 4, 1, 10, false, 304);
 	kfd_rig_start(&rig, &info, 1);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "simd_count", "28") == 0);
 	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, PROPERTIES, "XCC 7 has no CU"));
-	kfd_rig_end(&rig);
 }
 
 TEST(partition_that_is_left_out_still_marks_the_others)
 {
 	struct gpu_info infos[2] = { mi300x_cpx(3, 0), mi300x_cpx(3, 1) };
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, infos, 2);
 	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "simd_count", "3") == 0);
 	CHECK(kfd_rig_list(&rig) == 1 && kfd_rig_says(&rig, NODE(2) "/properties", "left"));
 	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/0") == 0);
 	CHECK(rig.gpus[0].process_slots == 6);
-	kfd_rig_end(&rig);
 }
 
 TEST(gpu_hidden_by_a_device_cgroup_is_reported)
@@ -167,7 +164,7 @@ TEST(gpu_hidden_by_a_device_cgroup_is_reported)
 
 TEST(values_missing_in_old_drivers_follow_from_the_generation)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	start_two(&rig);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "gfx_target_version", NULL) == 0);
@@ -184,7 +181,6 @@ TEST(values_missing_in_old_drivers_follow_from_the_generation)
 
 	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/name", "ip discovery\n") == 0);
 	check_left_out(&rig, PROPERTIES);
-	kfd_rig_end(&rig);
 }
 
 TEST(missing_queue_slots_follow_from_the_generation)
@@ -254,18 +250,17 @@ TEST(unreadable_parameters_leave_the_scheduler_unknown)
 TEST(invalid_preemption_timeout_becomes_the_default)
 {
 	static const char file[] = FAKE_PARAMETERS "/queue_preemption_timeout_ms";
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	start_two(&rig);
 	CHECK(fake_sysfs_print(rig.dir, file, "-1\n") == 0);
 	check_degraded(&rig, file);
 	CHECK(rig.gpus[0].preemption_msec == 0);
-	kfd_rig_end(&rig);
 }
 
 TEST(second_node_with_the_same_identity_is_left_out)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	start_two(&rig);
 	CHECK(fake_sysfs_print(rig.dir, NODE(2) "/gpu_id", "4096\n") == 0);
@@ -276,13 +271,12 @@ TEST(second_node_with_the_same_identity_is_left_out)
 	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "location_id", "768") == 0);
 	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].kfd_gpu_id == 4096);
 	CHECK(kfd_rig_says(&rig, NODE(2) "/properties", "location_id"));
-	kfd_rig_end(&rig);
 }
 
 TEST(nodes_without_a_gpu_are_ignored)
 {
 	static const char *const names[] = { "power", "01", "1a", "-1", "4294967297", ".x" };
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	char file[64];
 
 	start_two(&rig);
@@ -298,12 +292,11 @@ TEST(nodes_without_a_gpu_are_ignored)
 	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_NODES "/4", "file") == 0);
 	CHECK(kfd_rig_list(&rig) == 2 && kfd_rig_says(&rig, FAKE_NODES "/4", strerror(ENOTDIR)));
-	kfd_rig_end(&rig);
 }
 
 TEST(invalid_tree_is_an_error)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	char path[256];
 
 	start_two(&rig);
@@ -318,13 +311,12 @@ TEST(invalid_tree_is_an_error)
 	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "node"));
 	in_place_of(&rig, FAKE_TOPOLOGY, "loop");
 	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_TOPOLOGY, "symbolic links"));
-	kfd_rig_end(&rig);
 }
 
 /* A file with another content at each read simulates a topology that keeps changing. */
 TEST(topology_that_keeps_changing_is_not_listed)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	char path[256];
 
 	start_two(&rig);
@@ -335,5 +327,4 @@ TEST(topology_that_keeps_changing_is_not_listed)
 	      kfd_rig_says(&rig, FAKE_TOPOLOGY "/generation_id", "changes"));
 	CHECK(unlink(path) == 0);
 	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
-	kfd_rig_end(&rig);
 }

@@ -9,20 +9,19 @@
 TEST(engine_without_cus_is_accepted)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	info.geometry.active[0][2][0] = 0;
 	kfd_rig_start(&rig, &info, 1);
 	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(geometry_engine_cus(&rig.gpus[0].geometry, 0, 2) == 0);
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 45);
-	kfd_rig_end(&rig);
 }
 
 TEST(harvest_on_six_engines_of_gfx11_is_assumed_with_a_warning)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	info.gfx_target = 110000; /* an RX 7900 XT */
 	info.geometry = shape(1, 6, 2, 8, true, 84);
@@ -31,7 +30,6 @@ TEST(harvest_on_six_engines_of_gfx11_is_assumed_with_a_warning)
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 84);
 	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "84 CUs") &&
 	      !diagnostics_have_errors(&rig.diagnostics));
-	kfd_rig_end(&rig);
 }
 
 /* The harvest is assumed: the CUs are spread evenly, and the warning names the file. */
@@ -107,7 +105,7 @@ TEST(contradicting_caches_make_the_harvest_assumed)
 TEST(xcc_without_cus_in_the_caches_makes_the_harvest_assumed)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	info.gfx_target = 90402;
 	info.geometry = shape(2, 4, 1, 10, false, 76);
@@ -116,12 +114,11 @@ TEST(xcc_without_cus_in_the_caches_makes_the_harvest_assumed)
 	CHECK(kfd_rig_list(&rig) == 1 && !rig.gpus[0].harvest_known);
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 38);
 	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "XCC 1 has no CU"));
-	kfd_rig_end(&rig);
 }
 
 TEST(reading_of_a_huge_directory_stops)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	char path[256];
 
 	start_two(&rig);
@@ -131,5 +128,4 @@ TEST(reading_of_a_huge_directory_stops)
 	}
 	check_guessed(&rig, NODE(1) "/caches");
 	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "many"));
-	kfd_rig_end(&rig);
 }

@@ -188,13 +188,12 @@ TEST(every_generation_shows_its_slots)
 TEST(the_first_xcc_of_a_partition_is_xcc_0)
 {
 	struct layout layout = layouts[3];
-	struct page page = page_new(90402, 1);
+	_cleanup_(page_done) struct page page = page_new(90402, 1);
 
 	layout.xccs = 1;
 	page_open(&page);
 	print_node(page.out, &layout, 5);
 	CHECK(parse(&page) == 0 && page.n == 24 + RINGS && page.slots[23].xcc == 0);
-	page_done(&page);
 }
 
 TEST(other_gpus_stopped_gpus_and_unknown_layouts_have_no_slots)
@@ -219,7 +218,7 @@ TEST(other_gpus_stopped_gpus_and_unknown_layouts_have_no_slots)
 
 TEST(slots_of_sdma_engines_with_unknown_registers_are_ignored)
 {
-	struct page page = page_new(90006, 1);
+	_cleanup_(page_done) struct page page = page_new(90006, 1);
 
 	page_open(&page);
 	fprintf(page.out, "Node 3, gpu_id %x:\n", ID);
@@ -227,16 +226,14 @@ TEST(slots_of_sdma_engines_with_unknown_registers_are_ignored)
 	fprintf(page.out, "  SDMA Engine 0, RLC 0\n    00004d80: 00000001\n");
 	fprintf(page.out, "  SDMA Engine 0, RLC 1\n    00004d80: 00000001\n");
 	CHECK(parse(&page) == 0 && page.n == 1 && !page.slots[0].sdma);
-	page_done(&page);
 }
 
 TEST(an_empty_text_has_no_slots)
 {
-	struct page page = page_new(90006, 1);
+	_cleanup_(page_done) struct page page = page_new(90006, 1);
 
 	page_open(&page);
 	CHECK(parse(&page) == 0 && page.n == 0 && !page.slots);
-	page_done(&page);
 }
 
 /* ---- what the kernel never prints -------------------------------------------------------- */

@@ -14,7 +14,7 @@ TEST(empty_text_has_no_queue)
 
 TEST(every_compute_queue_of_every_process_is_a_row)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	page_add(&page, "Process 4711 PASID 0x8001:\n  Compute queue on device 3a7c\n");
 	dump(&page, ROWS, ones);
@@ -28,7 +28,6 @@ TEST(every_compute_queue_of_every_process_is_a_row)
 	CHECK(page.seen[0].kfd_gpu_id == 0x3a7c && cuset_count(&page.seen[0].cus) == 60);
 	CHECK(page.seen[1].pid == 4711 && !page.seen[1].unrestricted);
 	CHECK(page.seen[2].pid == 4713 && page.seen[2].unrestricted);
-	page_done(&page);
 }
 
 /* Words 23, 24, 26, 27; 25 is another register. */
@@ -54,7 +53,7 @@ TEST(priority_is_read_on_every_generation)
 
 TEST(masks_of_the_first_four_engines_are_around_tmpring_size)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 	const uint32_t *pair;
 
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
@@ -62,12 +61,11 @@ TEST(masks_of_the_first_four_engines_are_around_tmpring_size)
 	CHECK(parse(&page) == 0 && page.n == 1);
 	pair = page.seen[0].cus.pair;
 	CHECK(pair[0] == 23 && pair[1] == 24 && pair[2] == 26 && pair[3] == 27 && pair[4] == 0);
-	page_done(&page);
 }
 
 TEST(masks_of_the_upper_engines_depend_on_the_generation)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 	const uint32_t *pair;
 
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 90a\n");
@@ -79,12 +77,11 @@ TEST(masks_of_the_upper_engines_depend_on_the_generation)
 	CHECK(pair[3] == 27 && pair[4] == 39 && pair[5] == 40 && pair[6] == 41 && pair[7] == 42);
 	pair = page.seen[1].cus.pair;
 	CHECK(pair[3] == 27 && pair[4] == 44 && pair[5] == 45 && pair[6] == 0);
-	page_done(&page);
 }
 
 TEST(queue_on_several_xccs_has_a_descriptor_per_xcc)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, ROWS, number);
@@ -94,13 +91,12 @@ TEST(queue_on_several_xccs_has_a_descriptor_per_xcc)
 	CHECK(page.seen[0].cus.pair[cuset_pair(0, 1)] == (24 & 0x7));
 	CHECK(page.seen[0].cus.pair[cuset_pair(1, 0)] == 0x7);
 	CHECK(page.seen[0].cus.pair[cuset_pair(1, 1)] == 0xf);
-	page_done(&page);
 }
 
 TEST(sdma_queues_are_ignored_unless_they_are_wanted)
 {
 	struct mqd_parser *parser;
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, ROWS, ones);
@@ -124,12 +120,11 @@ TEST(sdma_queues_are_ignored_unless_they_are_wanted)
 	CHECK(page.seen[1].sdma && page.seen[1].pid == 1 && page.seen[1].kfd_gpu_id == 0x51);
 	CHECK(page.seen[1].doorbell == (22 & ~3U)); /* word 22 */
 	CHECK(page.seen[2].sdma && page.seen[2].doorbell == 0);
-	page_done(&page);
 }
 
 TEST(queues_of_unknown_gpus_are_ignored)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device dead\n");
 	dump(&page, ROWS, ones);
@@ -137,7 +132,6 @@ TEST(queues_of_unknown_gpus_are_ignored)
 	page_add(&page, "  Compute queue on device 0\n");
 	dump(&page, 1, ones);
 	CHECK(parse(&page) == 0 && page.n == 0);
-	page_done(&page);
 }
 
 TEST(descriptors_of_another_layout_are_ignored)
@@ -162,7 +156,7 @@ TEST(descriptors_of_another_layout_are_ignored)
 
 TEST(other_queues_are_ignored)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	page_add(&page, "Process 1 PASID 0x8001:\n  DIQ on device 3a7c\n");
 	dump(&page, ROWS, ones);
@@ -170,18 +164,16 @@ TEST(other_queues_are_ignored)
 			"  Bad kernel queue type 9 on device 3a7c\n"
 			"  Weird: Queue node with neither kernel nor user queue\n");
 	CHECK(parse(&page) == 0 && page.n == 0);
-	page_done(&page);
 }
 
 TEST(longer_descriptor_is_accepted)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, ROWS + 4, ones);
 	dump(&page, ROWS + 4, ones);
 	CHECK(parse(&page) == 0 && page.n == 1);
-	page_done(&page);
 }
 
 /* ---- run lists --------------------------------------------------------------------------- */
@@ -206,7 +198,7 @@ static void add_two_queues(struct page *page)
 
 TEST(a_queue_is_active_that_is_on_the_run_list_of_its_gpu)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	add_two_queues(&page);
 	page_add(
@@ -219,12 +211,11 @@ TEST(a_queue_is_active_that_is_on_the_run_list_of_its_gpu)
 		"Node 3, gpu_id 5:\n  No active runlist\n");
 	CHECK(parse(&page) == 0 && page.n == 2);
 	CHECK(!page.seen[0].active && page.seen[1].active);
-	page_done(&page);
 }
 
 TEST(a_packet_of_a_run_list_goes_on_in_the_next_row)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	add_two_queues(&page);
 	page_add(
@@ -234,16 +225,14 @@ TEST(a_packet_of_a_run_list_goes_on_in_the_next_row)
 		"  00000020: 0000001c 00001000 00000000 00000000 00000000\n");
 	CHECK(parse(&page) == 0 && page.n == 2);
 	CHECK(page.seen[0].active && !page.seen[1].active);
-	page_done(&page);
 }
 
 TEST(run_lists_without_processes_have_no_queue)
 {
-	struct page page = page_new();
+	_cleanup_(page_done) struct page page = page_new();
 
 	page_add(&page, "Node 1, gpu_id 3a7c:\n  No active runlist\n");
 	CHECK(parse(&page) == 0 && page.n == 0);
-	page_done(&page);
 }
 
 TEST(invalid_run_lists_are_refused)

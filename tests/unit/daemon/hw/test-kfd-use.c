@@ -25,7 +25,7 @@ static bool row_is(const struct hw_use *row, pid_t pid, uint32_t gpu_id, unsigne
 
 TEST(unused_machine_has_no_rows)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	struct hw_use uses[8];
 
 	start(&rig);
@@ -34,13 +34,12 @@ TEST(unused_machine_has_no_rows)
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
-	kfd_rig_end(&rig);
 }
 
 TEST(queues_are_counted_by_process_and_gpu)
 {
 	static const unsigned types[] = { 0, 1, 4, 0, 2, 3, 0 };
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	struct hw_use uses[8];
 
 	start(&rig);
@@ -56,13 +55,12 @@ TEST(queues_are_counted_by_process_and_gpu)
 	CHECK(fake_sysfs_queue_gone(rig.dir, 1000, 7) == 0);
 	CHECK(fake_sysfs_process_gone(rig.dir, 99) == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 1000, B, 3, 1, 0));
-	kfd_rig_end(&rig);
 }
 
 TEST(one_process_is_read_alone)
 {
 	struct hw_use uses[8];
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	start(&rig);
 	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 8) == 0); /* it has never opened /dev/kfd */
@@ -78,12 +76,11 @@ TEST(one_process_is_read_alone)
 	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 8) == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "file") == 0);
 	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 8) == -ENOTDIR);
-	kfd_rig_end(&rig);
 }
 
 TEST(process_with_memory_only_has_a_row)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	struct hw_use uses[8];
 
 	start(&rig);
@@ -91,12 +88,11 @@ TEST(process_with_memory_only_has_a_row)
 	CHECK(fake_sysfs_vram(rig.dir, 5, B, UINT64_C(6) << 30) == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1);
 	CHECK(row_is(&uses[0], 5, B, 0, 0, UINT64_C(6) << 30));
-	kfd_rig_end(&rig);
 }
 
 TEST(contexts_are_counted_for_their_process)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	struct hw_use uses[8];
 
 	start(&rig);
@@ -106,12 +102,11 @@ TEST(contexts_are_counted_for_their_process)
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/queues/0/type", "0") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/context_2/vram_4096", "8") == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 5, A, 2, 0, 512));
-	kfd_rig_end(&rig);
 }
 
 TEST(short_array_returns_the_full_number)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	struct hw_use one;
 
 	start(&rig);
@@ -121,12 +116,11 @@ TEST(short_array_returns_the_full_number)
 	}
 	CHECK(hw_kfd.use(rig.hw, &one, 1) == 10 && one.pid == 10);
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == 10);
-	kfd_rig_end(&rig);
 }
 
 TEST(vanishing_and_invalid_entries_are_left_out)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	struct hw_use uses[8];
 
 	start(&rig);
@@ -148,12 +142,11 @@ TEST(vanishing_and_invalid_entries_are_left_out)
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/007/vram_4096", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/99999999999/vram_4096", "1\n") == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 7, A, 2, 0, 0));
-	kfd_rig_end(&rig);
 }
 
 TEST(process_on_too_many_gpus_is_truncated)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	start(&rig);
 	for (unsigned i = 0; i < 300; i++) {
@@ -161,7 +154,6 @@ TEST(process_on_too_many_gpus_is_truncated)
 		CHECK(fake_sysfs_queue(rig.dir, 7, i, 6000 + i, 0) == 0);
 	}
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == 256);
-	kfd_rig_end(&rig);
 }
 
 static void make_many(struct rig *rig, const char *where, unsigned n)
@@ -177,7 +169,7 @@ static void make_many(struct rig *rig, const char *where, unsigned n)
 
 TEST(more_processes_or_queues_than_the_driver_allows_are_an_error)
 {
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	start(&rig);
 	make_many(&rig, FAKE_PROC "/7/queues", 4097);
@@ -197,13 +189,12 @@ TEST(more_processes_or_queues_than_the_driver_allows_are_an_error)
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "file") == 0);
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -ENOTDIR);
-	kfd_rig_end(&rig);
 }
 
 TEST(processes_that_cannot_be_read_for_want_of_descriptors_are_an_error)
 {
 	struct hw_use uses[8];
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	unsigned n = 0;
 	int r;
 
@@ -218,5 +209,4 @@ TEST(processes_that_cannot_be_read_for_want_of_descriptors_are_an_error)
 		CHECK(r == -EMFILE || (r == 1 && row_is(&uses[0], 7, A, 1, 0, 4096)));
 	} while (r < 0);
 	CHECK(n > 3);
-	kfd_rig_end(&rig);
 }

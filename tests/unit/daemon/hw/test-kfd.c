@@ -73,7 +73,7 @@ TEST(every_kind_of_gpu_is_read)
 TEST(gpu_of_an_unknown_generation_is_listed_with_a_warning)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	info.gfx_target = 130000;
 	info.geometry = shape(1, 4, 2, 8, true, 64);
@@ -82,7 +82,6 @@ TEST(gpu_of_an_unknown_generation_is_listed_with_a_warning)
 	CHECK(rig.gpus[0].queue_slots == info.queue_slots);
 	CHECK(rig.diagnostics.n == 1 && !rig.diagnostics.list[0].error);
 	CHECK(kfd_rig_says(&rig, "gfx_target_version", "130000"));
-	kfd_rig_end(&rig);
 }
 
 /* As drivers had it that came after this test. */
@@ -90,7 +89,7 @@ TEST(files_and_properties_that_are_unknown_are_ignored)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct gpu_info before;
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, &info, 1);
 	CHECK(kfd_rig_list(&rig) == 1);
@@ -104,14 +103,13 @@ TEST(files_and_properties_that_are_unknown_are_ignored)
 	CHECK(fake_sysfs_mkdir(rig.dir, NODE(1) "/caches/tomorrow") == 0);
 	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(memcmp(&rig.gpus[0], &before, sizeof(before)) == 0);
-	kfd_rig_end(&rig);
 }
 
 TEST(uneven_harvest_is_read_from_the_caches)
 {
 	static const uint8_t mi210[] = { 14, 14, 13, 13, 12, 13, 13, 12 };
 	struct gpu_info info = info_of(&kinds[4]), spx = info_of(&kinds[7]);
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	for (unsigned engine = 0; engine < 8; engine++)
 		info.geometry.active[0][engine][0] = mi210[engine];
@@ -125,13 +123,12 @@ TEST(uneven_harvest_is_read_from_the_caches)
 	CHECK(fake_sysfs_build(rig.dir, &spx, 1) == 0);
 	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(memcmp(&rig.gpus[0].geometry, &spx.geometry, sizeof(spx.geometry)) == 0);
-	kfd_rig_end(&rig);
 }
 
 TEST(random_harvests_are_read_from_the_caches)
 {
 	unsigned seed = 20240611;
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	printf("seed %u\n", seed);
 	kfd_rig_start(&rig, NULL, 0);
@@ -153,13 +150,12 @@ TEST(random_harvests_are_read_from_the_caches)
 		      rig.gpus[0].harvest_known);
 		CHECK(memcmp(&rig.gpus[0].geometry, geometry, sizeof(*geometry)) == 0);
 	}
-	kfd_rig_end(&rig);
 }
 
 TEST(partitions_of_one_device_are_separate_gpus)
 {
 	struct gpu_info infos[16];
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 	char name[GPU_NAME_MAX];
 
 	for (unsigned i = 0; i < 16; i++)
@@ -173,7 +169,6 @@ TEST(partitions_of_one_device_are_separate_gpus)
 		CHECK(rig.gpus[i].process_slots == 6);
 		CHECK(geometry_cus(&rig.gpus[i].geometry) == (i == 13 ? 20 : 38));
 	}
-	kfd_rig_end(&rig);
 }
 
 TEST(partition_with_two_or_four_xccs_has_all_process_slots)
@@ -197,32 +192,30 @@ TEST(partition_with_two_or_four_xccs_has_all_process_slots)
 TEST(partition_number_may_be_in_the_top_bits_of_location_id)
 {
 	struct gpu_info infos[2] = { mi300x_cpx(3, 0), mi300x_cpx(3, 0) };
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, infos, 2);
 	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "location_id", "1610613504") == 0);
 	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/0") == 0);
 	CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/6") == 0);
-	kfd_rig_end(&rig);
 }
 
 TEST(single_visible_partition_is_a_partition)
 {
 	struct gpu_info info = mi300x_cpx(3, 5);
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, &info, 1);
 	CHECK(kfd_rig_list(&rig) == 1);
 	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/5") == 0);
 	CHECK(rig.gpus[0].process_slots == 6);
-	kfd_rig_end(&rig);
 }
 
 TEST(function_and_domain_of_other_gpus_are_kept)
 {
 	struct gpu_info infos[3] = { kfd_radeon_vii(), kfd_radeon_vii(), kfd_radeon_vii() };
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	strcpy(infos[0].name, "10000:e1:1f.1");
 	strcpy(infos[1].name, "0000:05:00.1");
@@ -232,13 +225,12 @@ TEST(function_and_domain_of_other_gpus_are_kept)
 	CHECK(strcmp(rig.gpus[0].name, "0000:05:00.0") == 0);
 	CHECK(strcmp(rig.gpus[1].name, "0000:05:00.1") == 0);
 	CHECK(strcmp(rig.gpus[2].name, "10000:e1:1f.1") == 0);
-	kfd_rig_end(&rig);
 }
 
 TEST(short_array_of_gpus_returns_the_full_number)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) }, one;
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, infos, 2);
 	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
@@ -247,7 +239,6 @@ TEST(short_array_of_gpus_returns_the_full_number)
 	CHECK(hw_kfd.list(rig.hw, &one, 1, &rig.diagnostics) == 2);
 	CHECK(strcmp(one.name, "0000:03:00.0") == 0);
 	CHECK(hw_kfd.list(rig.hw, NULL, 0, &rig.diagnostics) == 2);
-	kfd_rig_end(&rig);
 }
 
 TEST(scheduler_and_process_limit_are_read_from_module_parameters)
@@ -277,7 +268,7 @@ TEST(scheduler_and_process_limit_are_read_from_module_parameters)
 TEST(preemption_timeout_is_read)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) };
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, infos, 2);
 	CHECK(kfd_rig_list(&rig) == 2 && rig.gpus[0].preemption_msec == 9000);
@@ -288,13 +279,12 @@ TEST(preemption_timeout_is_read)
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms") == 0);
 	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0 &&
 	      rig.gpus[0].preemption_msec == 0);
-	kfd_rig_end(&rig);
 }
 
 TEST(vram_is_the_sum_of_both_heaps)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, &info, 1);
 	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/mem_banks/1/properties",
@@ -303,13 +293,12 @@ TEST(vram_is_the_sum_of_both_heaps)
 			       "heap_type 4\nsize_in_bytes 65536\n") == 0);
 	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(rig.gpus[0].vram_bytes == info.vram_bytes + 4096);
-	kfd_rig_end(&rig);
 }
 
 TEST(gpu_may_appear_on_a_machine_without_one)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, NULL, 0);
 	CHECK(kfd_rig_list(&rig) == 0 && rig.diagnostics.n == 0);
@@ -318,14 +307,13 @@ TEST(gpu_may_appear_on_a_machine_without_one)
 	CHECK(!diagnostics_have_errors(&rig.diagnostics) && hw_kfd.use(rig.hw, NULL, 0) == 0);
 	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
 	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
-	kfd_rig_end(&rig);
 }
 
 TEST(generation_changes_with_the_gpus)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), kfd_radeon_vii() };
 	uint64_t first, second;
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	strcpy(infos[1].name, "0000:04:00.0");
 	kfd_rig_start(&rig, infos, 1);
@@ -345,7 +333,6 @@ TEST(generation_changes_with_the_gpus)
 	}
 	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
 	CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX); /* driver not loaded */
-	kfd_rig_end(&rig);
 }
 
 TEST(generation_changes_when_the_driver_is_reloaded)
@@ -353,7 +340,7 @@ TEST(generation_changes_when_the_driver_is_reloaded)
 	struct gpu_info info = kfd_radeon_vii();
 	char topology[256], before[256];
 	uint64_t first;
-	struct rig rig;
+	_cleanup_(kfd_rig_end) struct rig rig;
 
 	kfd_rig_start(&rig, &info, 1);
 	first = hw_kfd.generation(rig.hw);
@@ -364,7 +351,6 @@ TEST(generation_changes_when_the_driver_is_reloaded)
 	CHECK(kfd_rig_list(&rig) == 1 && hw_kfd.generation(rig.hw) != first);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_TOPOLOGY) == 0);
 	CHECK(rename(before, topology) == 0 && hw_kfd.generation(rig.hw) == first);
-	kfd_rig_end(&rig);
 }
 
 TEST(sysfs_that_is_no_directory_is_refused)

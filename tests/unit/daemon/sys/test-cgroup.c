@@ -93,7 +93,7 @@ static void put(struct tree *tree, const char *cgroup, const char *procs)
 
 TEST(processes_of_nested_cgroups_belong_to_the_unit)
 {
-	struct tree tree = tree_new("30\n10\n");
+	_cleanup_(tree_end) struct tree tree = tree_new("30\n10\n");
 
 	put(&tree, "u/b", "20\n");
 	put(&tree, "u/b/c", "10\n40\n");
@@ -101,20 +101,18 @@ TEST(processes_of_nested_cgroups_belong_to_the_unit)
 	scratch_write(&tree.scratch, "u/cgroup.events", "populated 1\n");
 	CHECK(read_tree(&tree) == 0 && tree.n == 4);
 	CHECK(tree.pids[0] == 10 && tree.pids[1] == 20 && tree.pids[2] == 30 && tree.pids[3] == 40);
-	tree_end(&tree);
 }
 
 TEST(unit_without_processes_is_empty)
 {
-	struct tree tree = tree_new("");
+	_cleanup_(tree_end) struct tree tree = tree_new("");
 
 	CHECK(read_tree(&tree) == 0 && tree.n == 0 && !tree.pids);
-	tree_end(&tree);
 }
 
 TEST(missing_cgroup_is_enoent)
 {
-	struct tree tree = tree_new("1\n");
+	_cleanup_(tree_end) struct tree tree = tree_new("1\n");
 	char path[5000];
 
 	CHECK(unit_processes(tree.scratch.path, "/v", &tree.pids, &tree.n) == -ENOENT);
@@ -124,15 +122,13 @@ TEST(missing_cgroup_is_enoent)
 	path[0] = '/';
 	path[sizeof(path) - 1] = '\0';
 	CHECK(unit_processes("", path, &tree.pids, &tree.n) == -ENAMETOOLONG);
-	tree_end(&tree);
 }
 
 TEST(process_of_another_pid_namespace_is_exdev)
 {
-	struct tree tree = tree_new("12\n0\n13\n");
+	_cleanup_(tree_end) struct tree tree = tree_new("12\n0\n13\n");
 
 	CHECK(read_tree(&tree) == -EXDEV && !tree.pids);
-	tree_end(&tree);
 }
 
 TEST(file_that_is_no_list_of_processes_is_refused)
@@ -144,7 +140,7 @@ TEST(file_that_is_no_list_of_processes_is_refused)
 					     "99999999999\n",
 					     "\n",
 					     "123456789012345678901234567890123456789\n" };
-	struct tree tree = tree_new("");
+	_cleanup_(tree_end) struct tree tree = tree_new("");
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		scratch_write(&tree.scratch, "u/cgroup.procs", texts[i]);
@@ -159,18 +155,16 @@ TEST(file_that_is_no_list_of_processes_is_refused)
 	CHECK(unlink(scratch_at(&tree.scratch, "u/cgroup.procs")) == 0);
 	scratch_mkdir(&tree.scratch, "u/cgroup.procs");
 	CHECK(read_tree(&tree) == -EBADMSG);
-	tree_end(&tree);
 }
 
 TEST(cgroup_removed_while_it_is_read_is_empty)
 {
-	struct tree tree = tree_new("7\n");
+	_cleanup_(tree_end) struct tree tree = tree_new("7\n");
 
 	scratch_mkdir(&tree.scratch, "u/gone"); /* as if its files were removed already */
 	CHECK(read_tree(&tree) == 0 && tree.n == 1);
 	CHECK(unlink(scratch_at(&tree.scratch, "u/cgroup.procs")) == 0);
 	CHECK(read_tree(&tree) == -ENOENT);
-	tree_end(&tree);
 }
 
 TEST(too_deep_or_wide_trees_are_refused)
@@ -211,7 +205,7 @@ static void write_pids(struct tree *tree, unsigned n)
 
 TEST(more_than_65536_processes_are_refused)
 {
-	struct tree tree = tree_new("");
+	_cleanup_(tree_end) struct tree tree = tree_new("");
 
 	write_pids(&tree, UNIT_PROCESSES_MAX);
 	CHECK(read_tree(&tree) == 0 && tree.n == UNIT_PROCESSES_MAX);
@@ -219,12 +213,11 @@ TEST(more_than_65536_processes_are_refused)
 		CHECK(tree.pids[i] == (pid_t)i + 1);
 	write_pids(&tree, UNIT_PROCESSES_MAX + 1);
 	CHECK(read_tree(&tree) == -E2BIG);
-	tree_end(&tree);
 }
 
 TEST(missing_file_descriptors_are_reported)
 {
-	struct tree tree = tree_new("1\n");
+	_cleanup_(tree_end) struct tree tree = tree_new("1\n");
 	struct rlimit before, limit;
 	unsigned failures = 0;
 	int fd, r;
@@ -245,7 +238,6 @@ TEST(missing_file_descriptors_are_reported)
 		CHECK(r == -EMFILE && !tree.pids);
 	}
 	CHECK(failures == 4 && tree.n == 3);
-	tree_end(&tree);
 }
 
 /* ---- real cgroups -------------------------------------------------------------------- */

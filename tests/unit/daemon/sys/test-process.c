@@ -113,7 +113,7 @@ static void run_renamed(int ready)
 
 TEST(command_cannot_forge_fields_or_control_characters)
 {
-	struct child child = start(run_renamed);
+	_cleanup_(end) struct child child = start(run_renamed);
 	struct observed row = { .pid = child.pid };
 
 	wait_ready(&child);
@@ -121,7 +121,6 @@ TEST(command_cannot_forge_fields_or_control_characters)
 	CHECK(strcmp(row.command, ") R 1 (?[1m?"
 				  "?)") == 0);
 	CHECK(row.start_time > 0 && row.n_ancestors > 0 && row.ancestors[0] == getpid());
-	end(&child);
 }
 
 TEST(ended_process_is_described_by_zeros)

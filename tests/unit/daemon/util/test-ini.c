@@ -102,19 +102,18 @@ TEST(byte_order_mark_is_skipped)
 
 TEST(section_without_keys_is_reported)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "[a]\n[b]\nk=v\n[c]\n");
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen = { 0 };
 
 	CHECK(ini_read(path, &OURS, on_section, on_key, &seen, &diagnostics) == 0);
 	CHECK(strcmp(seen.text, "[a]=|[b]=|3[b]k=v|[c]=|") == 0);
-	scratch_done(&scratch);
 }
 
 TEST(every_wrong_line_is_reported_with_its_number)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\nno value\na=bad\n[open\nx=1\n[t] y=1\n[u]\nb: 2\n=\nc=3\n", &seen,
@@ -126,23 +125,21 @@ TEST(every_wrong_line_is_reported_with_its_number)
 	CHECK(says(&diagnostics, ":6: '[t] y=1'"));
 	CHECK(says(&diagnostics, ":8: 'b: 2': expected KEY = VALUE"));
 	CHECK(strcmp(seen.text, "3[s]a=bad|9[u]=|10[u]c=3|") == 0);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(indented_line_does_not_continue_a_value)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\na = one,\n  two\n", &seen, &diagnostics) == -EINVAL);
 	CHECK(says(&diagnostics, ":3: 'two': expected KEY = VALUE"));
 	CHECK(strcmp(seen.text, "2[s]a=one,|") == 0);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(duplicate_keys_and_sections_are_refused)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\na=1\na=2\n[t]\na=3\n[s]\nb=1\n", &seen, &diagnostics) == -EINVAL);
@@ -150,12 +147,11 @@ TEST(duplicate_keys_and_sections_are_refused)
 	CHECK(says(&diagnostics, "key 'a'"));
 	CHECK(says(&diagnostics, "section [s]"));
 	CHECK(strcmp(seen.text, "2[s]a=1|5[t]a=3|") == 0);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(line_of_190_bytes_is_read_and_longer_line_is_refused)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 	char text[256];
 
@@ -167,7 +163,6 @@ TEST(line_of_190_bytes_is_read_and_longer_line_is_refused)
 	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 2 && says(&diagnostics, "191 bytes"));
 	CHECK(says(&diagnostics, ":4: b is bad"));
-	diagnostics_done(&diagnostics);
 }
 
 TEST(headers_that_libinih_would_misread_are_refused)
@@ -189,7 +184,7 @@ TEST(headers_that_libinih_would_misread_are_refused)
 
 TEST(section_name_that_libinih_would_truncate_is_refused)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 	char text[128];
 
@@ -199,37 +194,34 @@ TEST(section_name_that_libinih_would_truncate_is_refused)
 	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1 && says(&diagnostics, "49 ASCII"));
 	CHECK(seen.size == 0);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(binary_file_is_refused_at_its_first_control_byte)
 {
 	static const char binary[] = "[s]\na=1\n\0\n", escape[] = "a=\033[31m\nb=bad\n";
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_bytes(binary, sizeof(binary) - 1, &seen, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1 && says(&diagnostics, "byte 0x00"));
 	CHECK(read_text(escape, &seen, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 2 && says(&diagnostics, "byte 0x1b"));
-	diagnostics_done(&diagnostics);
 }
 
 TEST(only_comments_may_contain_other_than_ascii)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("# f\xc3\xbcr\n[s]\na=1 ; f\xc3\xbcr\n", &seen, &diagnostics) == 0);
 	CHECK(read_text("[s]\na=\xc3\xbc\n[\xff]\n", &seen, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 2 && says(&diagnostics, ":2: 'a'"));
 	CHECK(says(&diagnostics, ":3: '[?]'"));
-	diagnostics_done(&diagnostics);
 }
 
 TEST(reading_stops_after_100_errors)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	char text[4096] = "";
 	struct seen seen;
 
@@ -237,7 +229,6 @@ TEST(reading_stops_after_100_errors)
 		memcpy(text + 2 * i, "x\n", 3);
 	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 101 && says(&diagnostics, "rest"));
-	diagnostics_done(&diagnostics);
 }
 
 static int read_path(const char *path, bool trusted, struct diagnostics *diagnostics)
@@ -249,17 +240,16 @@ static int read_path(const char *path, bool trusted, struct diagnostics *diagnos
 
 TEST(missing_file_is_enoent_without_diagnostic)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	struct diagnostics diagnostics = { 0 };
 
 	CHECK(read_path(scratch_at(&scratch, "none"), true, &diagnostics) == -ENOENT);
 	CHECK(diagnostics.n == 0);
-	scratch_done(&scratch);
 }
 
 TEST(directories_and_pipes_are_refused)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *pipe = scratch_at(&scratch, "pipe");
 	struct diagnostics diagnostics = { 0 };
 
@@ -269,12 +259,11 @@ TEST(directories_and_pipes_are_refused)
 	CHECK(diagnostics.n == 2 && says(&diagnostics, "directory"));
 	CHECK(says(&diagnostics, "regular"));
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 TEST(file_of_one_mebibyte_is_read_and_larger_file_is_refused)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
 	struct diagnostics diagnostics = { 0 };
 	char *blank = malloc(1 << 20);
@@ -287,34 +276,31 @@ TEST(file_of_one_mebibyte_is_read_and_larger_file_is_refused)
 	CHECK(read_path(path, true, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1 && says(&diagnostics, "1 MiB"));
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 TEST(file_with_hidden_size_is_measured_while_it_is_read)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	if (access("/proc/kallsyms", R_OK) < 0)
 		SKIP("no /proc/kallsyms, a large file of size 0");
 	CHECK(read_path("/proc/kallsyms", false, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1 && says(&diagnostics, "1 MiB"));
-	diagnostics_done(&diagnostics);
 }
 
 TEST(dev_null_reads_as_an_empty_file)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *path = scratch_at(&scratch, "masked");
 	struct diagnostics diagnostics = { 0 };
 
 	CHECK(symlink("/dev/null", path) == 0);
 	CHECK(read_path(path, true, &diagnostics) == 0 && diagnostics.n == 0);
-	scratch_done(&scratch);
 }
 
 TEST(file_that_others_can_write_is_refused)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
 	struct diagnostics diagnostics = { 0 };
 
@@ -324,12 +310,11 @@ TEST(file_that_others_can_write_is_refused)
 	CHECK(read_path(path, false, &diagnostics) == 0);
 	CHECK(chmod(path, 0644) == 0 && read_path(path, true, &diagnostics) == 0);
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 TEST(file_in_directory_that_others_can_write_is_refused)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *open = scratch_mkdir(&scratch, "open"), *link = scratch_at(&scratch, "link");
 	const char *path = scratch_write(&scratch, "open/x", "a=1\n");
 	struct diagnostics diagnostics = { 0 };
@@ -339,7 +324,6 @@ TEST(file_in_directory_that_others_can_write_is_refused)
 	CHECK(symlink(path, link) == 0 && read_path(link, true, &diagnostics) == -EINVAL);
 	CHECK(chmod(open, 0755) == 0 && read_path(link, true, &diagnostics) == 0);
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 TEST(file_of_another_user_is_refused)
@@ -366,7 +350,7 @@ TEST(number_is_digits_within_its_range)
 		"0x10",      "0",  "11", "1e1", "99999999999999999999999",
 		"4294967297"
 	};
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct ini_place place = { .file = "F", .line = 7, .diagnostics = &diagnostics };
 	unsigned n = 5;
 
@@ -375,7 +359,6 @@ TEST(number_is_digits_within_its_range)
 	CHECK(strstr(diagnostics.list[1].text, "F:7: key: '-1'"));
 	CHECK(ini_unsigned(&place, "key", "010", 1, 10, &n) == 0 && n == 10);
 	CHECK(ini_unsigned(&place, "key", "4294967295", 0, UINT32_MAX, &n) == 0 && n == UINT32_MAX);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(size_takes_one_suffix_and_does_not_overflow)
@@ -383,7 +366,7 @@ TEST(size_takes_one_suffix_and_does_not_overflow)
 	static const char *const wrong[] = { "",    "G",    "-1G",       "1GB",
 					     "1 G", "1.5G", "16777216T", "18446744073709551616",
 					     "1E" };
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct ini_place place = { .file = "F", .line = 7, .diagnostics = &diagnostics };
 	uint64_t n = 5;
 
@@ -394,12 +377,11 @@ TEST(size_takes_one_suffix_and_does_not_overflow)
 	CHECK(ini_bytes(&place, "key", "512M", &n) == 0 && n == 512ULL << 20);
 	CHECK(ini_bytes(&place, "key", "2G", &n) == 0 && n == 2ULL << 30);
 	CHECK(ini_bytes(&place, "key", "16777215T", &n) == 0 && n == 16777215ULL << 40);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(booleans_are_words)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct ini_place place = { .file = "F", .line = 7, .diagnostics = &diagnostics };
 	bool b = false;
 
@@ -407,5 +389,4 @@ TEST(booleans_are_words)
 	CHECK(ini_bool(&place, "key", "off", &b) == 0 && !b);
 	CHECK(ini_bool(&place, "key", "2", &b) == -EINVAL && !b);
 	CHECK(strstr(diagnostics.list[0].text, "F:7: key: '2'"));
-	diagnostics_done(&diagnostics);
 }

@@ -82,12 +82,11 @@ TEST(line_is_truncated_at_2047_bytes)
 
 static void diagnostics_of_both_kinds(void)
 {
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	diagnostics_add(&diagnostics, true, "wrong");
 	diagnostics_add(&diagnostics, false, "degraded");
 	log_diagnostics(&diagnostics);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(diagnostics_are_logged_as_errors_or_warnings)

@@ -80,7 +80,7 @@ static void set_mode(struct place *place, const char *name, mode_t mode)
 
 TEST(file_of_a_trusted_owner_is_opened)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 	char text[2] = "";
 	int fd;
 
@@ -95,12 +95,11 @@ TEST(file_of_a_trusted_owner_is_opened)
 	fd = trust_open("/", &OURS, O_PATH | O_DIRECTORY, &place.diagnostics);
 	CHECK(fd >= 0 && place.diagnostics.n == 0);
 	close(fd);
-	place_done(&place);
 }
 
 TEST(relative_path_is_checked_from_the_root_on)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 	int fd, back = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	CHECK(back >= 0 && chdir(scratch_at(&place.scratch, "etc")) == 0);
@@ -112,12 +111,11 @@ TEST(relative_path_is_checked_from_the_root_on)
 	CHECK(strstr(place.diagnostics.list[0].text, "/etc"));
 	CHECK(fchdir(back) == 0);
 	close(back);
-	place_done(&place);
 }
 
 TEST(object_that_others_can_write_is_named)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 
 	set_mode(&place, "etc/conf.d/x.conf", 0664);
 	CHECK(refused(&place, "etc/conf.d/x.conf", "(mode 0664): chmod go-w"));
@@ -126,12 +124,11 @@ TEST(object_that_others_can_write_is_named)
 	set_mode(&place, "etc/conf.d", 0757);
 	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc/conf.d: writable"));
 	CHECK(refused(&place, "links/conf.d", "/etc/conf.d: writable"));
-	place_done(&place);
 }
 
 TEST(every_directory_of_the_path_is_checked)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 
 	set_mode(&place, "etc", 0775);
 	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc: writable"));
@@ -141,12 +138,11 @@ TEST(every_directory_of_the_path_is_checked)
 	CHECK(refused(&place, "links/x.conf", "/links: writable"));
 	CHECK(refused(&place, "links/../etc/conf.d/x.conf", "/links: writable"));
 	CHECK(open_trusted(&place, "etc/conf.d/x.conf") == 0);
-	place_done(&place);
 }
 
 TEST(sticky_directory_is_accepted_unless_it_is_the_last)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 
 	set_mode(&place, "etc", 01777);
 	CHECK(open_trusted(&place, "etc/conf.d/x.conf") == 0 &&
@@ -154,7 +150,6 @@ TEST(sticky_directory_is_accepted_unless_it_is_the_last)
 	CHECK(refused(&place, "etc", "/etc"));
 	scratch_write(&place.scratch, "etc/y.conf", "y");
 	CHECK(refused(&place, "etc/y.conf", "/etc"));
-	place_done(&place);
 }
 
 TEST(object_of_another_user_is_named)
@@ -204,27 +199,25 @@ TEST(service_user_is_trusted_in_addition_to_root)
 
 TEST(dev_null_is_accepted_with_any_mode)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 
 	CHECK(symlink("/dev/null", scratch_at(&place.scratch, "links/none")) == 0);
 	CHECK(open_trusted(&place, "links/none") == 0);
-	place_done(&place);
 }
 
 TEST(missing_file_is_enoent_without_diagnostic)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 
 	CHECK(symlink("nowhere", scratch_at(&place.scratch, "links/lost")) == 0);
 	CHECK(open_trusted(&place, "none") == -ENOENT &&
 	      open_trusted(&place, "links/lost") == -ENOENT);
 	CHECK(open_trusted(&place, "none/x") == -ENOENT && place.diagnostics.n == 0);
-	place_done(&place);
 }
 
 TEST(loop_of_links_and_too_long_path_are_refused)
 {
-	struct place place = place_new();
+	_cleanup_(place_done) struct place place = place_new();
 	char path[2 * PATH_MAX], *end;
 
 	CHECK(symlink("loop", scratch_at(&place.scratch, "links/loop")) == 0);
@@ -239,7 +232,6 @@ TEST(loop_of_links_and_too_long_path_are_refused)
 	memset(end + 1, 'x', 300);
 	end[301] = '\0';
 	CHECK(trust_open(path, &OURS, O_RDONLY, &place.diagnostics) == -EINVAL);
-	place_done(&place);
 }
 
 TEST(unreadable_file_is_reported_with_the_uid)

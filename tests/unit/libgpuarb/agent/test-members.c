@@ -60,7 +60,7 @@ static void answer(int fd, uint64_t generation, int error)
 TEST(a_generation_is_followed_when_all_members_have_answered)
 {
 	struct agent_grant first = grant_of(1), second = grant_of(2);
-	struct members members = { 0 };
+	_cleanup_(members_clear) struct members members = { 0 };
 	int a, b, fd_a, fd_b;
 
 	CHECK(members_follow(&members, 1));
@@ -83,12 +83,11 @@ TEST(a_generation_is_followed_when_all_members_have_answered)
 	      members_had(&members, 101));
 	close(a);
 	close(b);
-	members_clear(&members);
 }
 
 TEST(a_member_gets_the_newest_grant_after_its_answer)
 {
-	struct members members = { 0 };
+	_cleanup_(members_clear) struct members members = { 0 };
 	int a, fd;
 
 	a = join(&members, 100, &fd);
@@ -104,13 +103,12 @@ TEST(a_member_gets_the_newest_grant_after_its_answer)
 		     &(struct agent_grant){ .version = AGENT_VERSION, .generation = 5000 });
 	CHECK(told(a) == 5000);
 	close(a);
-	members_clear(&members);
 }
 
 TEST(a_member_with_an_error_does_not_follow)
 {
 	struct agent_grant first = grant_of(1), second = grant_of(2);
-	struct members members = { 0 };
+	_cleanup_(members_clear) struct members members = { 0 };
 	int a, fd;
 
 	a = join(&members, 100, &fd);
@@ -123,14 +121,13 @@ TEST(a_member_with_an_error_does_not_follow)
 	answer(a, 1, 0); /* of an older grant */
 	CHECK(members_receive(&members, fd) == 0 && !members_follow(&members, 2));
 	close(a);
-	members_clear(&members);
 }
 
 TEST(an_invalid_answer_ends_the_connection)
 {
 	static const char noise[7] = "noise";
 	struct agent_grant first = grant_of(1);
-	struct members members = { 0 };
+	_cleanup_(members_clear) struct members members = { 0 };
 	int a, fd;
 
 	a = join(&members, 100, &fd);
@@ -145,13 +142,12 @@ TEST(an_invalid_answer_ends_the_connection)
 	members_remove(&members, fd);
 	members_remove(&members, fd);
 	CHECK(members.n == 0);
-	members_clear(&members);
 }
 
 TEST(a_process_that_connects_again_replaces_its_member)
 {
 	struct agent_grant first = grant_of(1);
-	struct members members = { 0 };
+	_cleanup_(members_clear) struct members members = { 0 };
 	int a, b, fd_a, fd_b;
 	char c;
 
@@ -163,7 +159,6 @@ TEST(a_process_that_connects_again_replaces_its_member)
 	CHECK(members_receive(&members, fd_b) == 0 && members_follow(&members, 1));
 	close(a);
 	close(b);
-	members_clear(&members);
 }
 
 /* ---- unfollowed processes ---------------------------------------------------------------- */
@@ -217,7 +212,7 @@ static void die(const struct stage *stage, pid_t pid)
 
 TEST(a_process_of_the_lease_with_queues_and_without_agent_is_found)
 {
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int fd, own;
 
 	stage_set(&stage);
@@ -246,12 +241,11 @@ TEST(a_process_of_the_lease_with_queues_and_without_agent_is_found)
 	CHECK(fake_sysfs_print(stage.dir, FAKE_PROC "/100/queues/0/gpuid", "none") == 0);
 	CHECK(members_find_unfollowed(&stage.search) == -EIO);
 	close(own);
-	stage_strike(&stage);
 }
 
 TEST(a_dead_member_counts_until_its_queues_are_gone)
 {
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int fd, own;
 
 	stage_set(&stage);
@@ -266,7 +260,6 @@ TEST(a_dead_member_counts_until_its_queues_are_gone)
 	CHECK(fake_sysfs_process_gone(stage.dir, 102) == 0);
 	CHECK(members_find_unfollowed(&stage.search) == 0);
 	close(own);
-	stage_strike(&stage);
 }
 
 TEST(the_last_members_that_left_are_remembered)

@@ -118,7 +118,7 @@ static const struct pair partition_pairs[] = {
 TEST(partitions_are_read_and_unknown_keys_skipped)
 {
 	const struct gpuarb_partition *partitions;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(partition_pairs, ARRAY_SIZE(partition_pairs), 2, &iter);
 	size_t n;
@@ -131,14 +131,13 @@ TEST(partitions_are_read_and_unknown_keys_skipped)
 	CHECK(partitions[1].n_shader_engines == 3 && partitions[1].priority == 7);
 	CHECK(partitions[1].n_gaps == 3 && strcmp(partitions[1].gaps[2], "gap") == 0);
 	CHECK(partitions[1].n_priorities_seen == 3 && partitions[1].priorities_seen[2] == 2);
-	arena_clear(&arena);
 }
 
 TEST(only_partitions_tell_whether_a_lease_is_to_be_capped)
 {
 	static const struct pair pairs[] = { { "gpu", "s" }, { "cap", "b" } };
 	static const struct pair wrong[] = { { "cap", "s" } };
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	const char *key = NULL;
 	DBusMessageIter iter;
 	DBusMessage *m;
@@ -156,14 +155,13 @@ TEST(only_partitions_tell_whether_a_lease_is_to_be_capped)
 	m = rows_of(wrong, 1, 1, &iter);
 	CHECK(read_cap(&iter, &arena, &cap, &key) == -EPROTO && strcmp(key, "cap") == 0);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 TEST(missing_strings_are_empty_and_never_null)
 {
 	struct refusals refusals;
 	const struct gpuarb_partition *partitions;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(NULL, 0, 1, &iter);
 	size_t n;
@@ -175,28 +173,26 @@ TEST(missing_strings_are_empty_and_never_null)
 	CHECK(*refusals.facts[0].resource == '\0' && *refusals.facts[0].tenant == '\0');
 	CHECK(refusals.facts[0].size == sizeof(refusals.facts[0]) && !refusals.facts[0].leases);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 TEST(numbers_of_refusals_are_read_in_both_widths)
 {
 	static const struct pair narrow[] = { { "asked", "u" }, { "free", "t" } };
 	struct refusals refusals;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(narrow, 2, 1, &iter);
 
 	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0);
 	CHECK(refusals.rows[0].asked == 7 && refusals.rows[0].free == 7);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 TEST(a_refusal_can_list_leases)
 {
 	static const struct pair end[] = { { "end", "at" }, { "end-exact", "b" } };
 	struct refusals refusals;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(end, 2, 1, &iter);
 
@@ -204,7 +200,6 @@ TEST(a_refusal_can_list_leases)
 	CHECK(refusals.rows[0].n_end == 3 && refusals.rows[0].end[2] == 2 &&
 	      refusals.rows[0].end_exact);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 TEST(effects_of_a_plan_are_in_its_first_row)
@@ -213,7 +208,7 @@ TEST(effects_of_a_plan_are_in_its_first_row)
 	static const struct pair none[] = { { "gpu", "s" } };
 	static const struct pair wrong[] = { { "shrinks", "s" } };
 	const struct gpuarb_effects *effects = NULL;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(pairs, ARRAY_SIZE(pairs), 2, &iter);
 
@@ -228,7 +223,6 @@ TEST(effects_of_a_plan_are_in_its_first_row)
 	m = rows_of(wrong, ARRAY_SIZE(wrong), 1, &iter);
 	CHECK(read_effects(&iter, &arena, &effects) == -EPROTO && !effects);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 TEST(facts_of_a_refusal_are_beside_it)
@@ -238,7 +232,7 @@ TEST(facts_of_a_refusal_are_beside_it)
 					     { "fits", "at" },       { "leases", "at" },
 					     { "lease-count", "u" }, { "behind", "t" } };
 	const struct gpuarb_refusal_facts *facts;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct refusals refusals;
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(pairs, ARRAY_SIZE(pairs), 2, &iter);
@@ -250,7 +244,6 @@ TEST(facts_of_a_refusal_are_beside_it)
 	CHECK(facts->n_fits == 3 && facts->n_leases == 3 && facts->leases[2] == 2);
 	CHECK(facts->lease_count == 7 && facts->n_processes == 0);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 TEST(a_value_of_the_wrong_type_is_rejected_with_its_key)
@@ -280,14 +273,13 @@ TEST(a_value_of_the_wrong_type_is_rejected_with_its_key)
 TEST(too_many_rows_are_rejected)
 {
 	const struct gpuarb_partition *partitions;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(NULL, 0, 4097, &iter);
 	size_t n;
 
 	CHECK(read_partitions(&iter, &arena, &partitions, &n, NULL) == -EPROTO);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 TEST(tables_of_cus_must_match_the_gpu)
@@ -297,7 +289,7 @@ TEST(tables_of_cus_must_match_the_gpu)
 					     { "ShaderEngines", "u" },
 					     { "CusPerShaderEngine", "aau" } };
 	static const struct pair empty[] = { { "Name", "s" }, { "Oversubscribed", "b" } };
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct gpuarb_gpu gpu;
 	struct gpu_facts facts = { 0 };
 	const char *key = NULL;
@@ -315,7 +307,6 @@ TEST(tables_of_cus_must_match_the_gpu)
 	CHECK(gpu.oversubscribed && !gpu.cus_per_shader_engine && gpu.shader_arrays == 0);
 	CHECK(*gpu.scheduler == '\0' && gpu.n_unmanaged == 0);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 /* Appends an aaau of xccs x engines x arrays; uneven: its last row has one more element. */
@@ -370,7 +361,7 @@ static DBusMessage *gpu_of(uint32_t xccs, uint32_t engines, uint32_t arrays, boo
 
 TEST(arrays_of_every_engine_and_xcc_are_read_in_order)
 {
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct gpuarb_gpu gpu;
 	const char *key = NULL;
 	DBusMessageIter iter;
@@ -394,7 +385,6 @@ TEST(arrays_of_every_engine_and_xcc_are_read_in_order)
 	m = gpu_of(2, 0, 0, false, &iter);
 	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
 	dbus_message_unref(m);
-	arena_clear(&arena);
 }
 
 TEST(object_paths_end_with_a_decimal_number)
@@ -512,8 +502,7 @@ TEST(answers_are_read_whole_or_not)
 
 TEST(an_array_that_no_memory_can_hold_is_not_made)
 {
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 
 	CHECK(!arena_alloc(&arena, SIZE_MAX, 2) && !arena_alloc(&arena, SIZE_MAX, 1));
-	arena_clear(&arena);
 }

@@ -12,7 +12,7 @@
 TEST(an_own_mask_follows_the_lease_and_stays_within_it)
 {
 	static const uint32_t own[] = { 0xff00ff, 0xffffffff };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -31,13 +31,12 @@ TEST(an_own_mask_follows_the_lease_and_stays_within_it)
 	CHECK(apply_rig_own(&rig, 0, 1, NULL, 0) == 0);
 	CHECK(apply_rig_has(&rig, 1, 0xfffff0, 1));
 	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 1, 0xfffff0, 1));
-	apply_rig_done(&rig);
 }
 
 TEST(a_disjoint_own_mask_is_refused)
 {
 	static const uint32_t outside[] = { 0xff0000 }, inside[] = { 0xf };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -51,14 +50,13 @@ TEST(a_disjoint_own_mask_is_refused)
 	CHECK(apply_rig_apply(&rig) == -ERANGE && rig.calls == 0);
 	CHECK(apply_rig_has(&rig, 0, 0xffff, 0) && apply_rig_has(&rig, 1, 0xf, 0));
 	CHECK(apply_rig_own(&rig, 0, 1, NULL, 0) == 0 && apply_rig_apply(&rig) == 2);
-	apply_rig_done(&rig);
 }
 
 TEST(a_mask_without_a_cu_on_an_xcc_is_refused)
 {
 	static const uint32_t last_xcc_idle[] = { 0x7f7f7f }, one_on_each[] = { 0xff000000, 0xf0 },
 			      shifted[] = { 0x0f, 0xf0 };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	apply_rig_queue(&rig, 7, 1, 0);
@@ -74,14 +72,13 @@ TEST(a_mask_without_a_cu_on_an_xcc_is_refused)
 	apply_rig_mask(&rig, 1, 0x0fffffff, 0xffffff0f);
 	CHECK(apply_rig_apply(&rig) == -ERANGE && apply_rig_said(&rig, "XCC 4 "));
 	CHECK(apply_rig_has(&rig, 7, 0x0f000000, 0xf0));
-	apply_rig_done(&rig);
 }
 
 TEST(a_mask_with_half_a_pair_is_refused)
 {
 	static const uint32_t half[] = { 0x1f }, across[] = { 0x6 }, whole[] = { 0x3c },
 			      high[] = { 0x3, 0x80000000 };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 3);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -91,13 +88,12 @@ TEST(a_mask_with_half_a_pair_is_refused)
 	CHECK(apply_rig_own(&rig, 2, 1, high, 2) == -EINVAL && rig.opened == 0);
 	CHECK(apply_rig_own(&rig, 2, 1, whole, 1) == 0 && apply_rig_has(&rig, 1, 0x3c, 0));
 	CHECK(apply_rig_own(&rig, 0, 0, half, 1) == 0 && apply_rig_has(&rig, 0, 0x1f, 0));
-	apply_rig_done(&rig);
 }
 
 TEST(unknown_partitions_and_queues_are_refused)
 {
 	static const uint32_t wide[MASK_WORDS + 1] = { 0xff };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -113,13 +109,12 @@ TEST(unknown_partitions_and_queues_are_refused)
 	CHECK(apply_rig_own(&rig, 0, 0, wide, MASK_WORDS) == 0 && apply_rig_has(&rig, 0, 0xff, 0));
 	rig.info.state = "waiting";
 	CHECK(apply_rig_own(&rig, 0, 0, wide, 1) == -EBADFD);
-	apply_rig_done(&rig);
 }
 
 TEST(own_masks_need_the_gpu_once_in_the_topology)
 {
 	static const uint32_t own[] = { 0xff };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -128,13 +123,12 @@ TEST(own_masks_need_the_gpu_once_in_the_topology)
 	CHECK(fake_sysfs_remove(rig.sys, FAKE_NODES) == 0);
 	CHECK(apply_rig_own(&rig, 0, 0, own, 1) == -ENODEV && rig.opened == 0);
 	CHECK(apply_rig_apply(&rig) == 1 && apply_rig_has(&rig, 0, 0xffff, 0));
-	apply_rig_done(&rig);
 }
 
 TEST(an_own_mask_is_forgotten_with_its_queue)
 {
 	static const uint32_t own[] = { 0xf };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -150,7 +144,6 @@ TEST(an_own_mask_is_forgotten_with_its_queue)
 
 	rig.vanish_at = 1;
 	CHECK(apply_rig_own(&rig, 1, 0, NULL, 0) == -ENOENT && apply_rig_said(&rig, "queue 0 "));
-	apply_rig_done(&rig);
 }
 
 TEST(a_reused_queue_id_is_a_new_queue)
@@ -158,7 +151,7 @@ TEST(a_reused_queue_id_is_a_new_queue)
 	static const struct gpuarb_partition partition = { .kfd_gpu_id = 5 };
 	struct queue queue = { .id = 3, .kfd_gpu_id = 5, .inode = 100 };
 	struct queue_list list = { &queue, 1 };
-	struct mask_cache mask_cache = { NULL, 0 };
+	_cleanup_(mask_cache_clear) struct mask_cache mask_cache = { NULL, 0 };
 
 	CHECK(mask_cache_refresh(&mask_cache, &list, &partition, 1) == 0);
 	mask_cache.entries[0].own.words = mask_cache.entries[0].now.mask.words = 1;
@@ -169,13 +162,12 @@ TEST(a_reused_queue_id_is_a_new_queue)
 	CHECK(mask_cache_refresh(&mask_cache, &list, &partition, 1) == 0);
 	CHECK(mask_cache.n == 1 && mask_cache.entries[0].own.words == 0 &&
 	      mask_cache.entries[0].now.mask.words == 0);
-	mask_cache_clear(&mask_cache);
 }
 
 TEST(a_refused_own_mask_keeps_the_previous_one)
 {
 	static const uint32_t first[] = { 0xff }, second[] = { 0xf };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -188,13 +180,12 @@ TEST(a_refused_own_mask_keeps_the_previous_one)
 	rig.fail_at = 0;
 	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 0, 0xff, 0));
 	CHECK(apply_rig_has(&rig, 1, 0xffff, 0));
-	apply_rig_done(&rig);
 }
 
 TEST(queue_ids_are_those_of_compute_queues_on_the_gpu_in_order)
 {
 	uint32_t ids[8] = { 99, 99, 99, 99, 99, 99, 99, 99 };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == 0 && ids[0] == 99);
@@ -210,7 +201,6 @@ TEST(queue_ids_are_those_of_compute_queues_on_the_gpu_in_order)
 	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == 3 && ids[0] == 15 && rig.opened == 0);
 	rig.info.state = "ending";
 	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == -EBADFD);
-	apply_rig_done(&rig);
 }
 
 /* ---- at random ------------------------------------------------------------------------------ */
@@ -278,7 +268,7 @@ TEST(random_calls_set_the_expected_masks_or_change_nothing)
 	uint32_t seed = (uint32_t)time(NULL);
 	struct wanted wanted[12] = { 0 };
 	unsigned good = 0, refused = 0;
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	printf("seed %u\n", seed);
 	apply_rig_new(&rig, 3);
@@ -303,5 +293,4 @@ TEST(random_calls_set_the_expected_masks_or_change_nothing)
 							     before[id].words * 4) == 0);
 	}
 	CHECK(good > 100 && refused > 100);
-	apply_rig_done(&rig);
 }

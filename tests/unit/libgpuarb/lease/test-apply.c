@@ -10,7 +10,7 @@
 
 TEST(compute_queues_on_the_gpus_of_the_lease_are_masked)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -26,12 +26,11 @@ TEST(compute_queues_on_the_gpus_of_the_lease_are_masked)
 	CHECK(apply_rig_has(&rig, 0, 0x3fff, 0x3) && apply_rig_has(&rig, 9, 0x3fff, 0x3));
 	CHECK(apply_rig_has(&rig, 10, 0xff00ff, 0) && rig.has[10].words == 10);
 	CHECK(rig.has[1].words == 0 && rig.has[3].words == 0 && rig.has[20].words == 0);
-	apply_rig_done(&rig);
 }
 
 TEST(the_device_is_not_opened_without_queues)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	CHECK(apply_rig_apply(&rig) == 0 && rig.opened == 0);
@@ -41,12 +40,11 @@ TEST(the_device_is_not_opened_without_queues)
 	apply_rig_queue(&rig, 1, 0, 4);
 	CHECK(apply_rig_apply(&rig) == 0 && rig.opened == 0);
 	CHECK(!*gpuarb_last_error(&rig.gpuarb));
-	apply_rig_done(&rig);
 }
 
 TEST(a_queue_destroyed_meanwhile_is_not_counted)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	for (unsigned id = 0; id < 4; id++)
@@ -55,7 +53,6 @@ TEST(a_queue_destroyed_meanwhile_is_not_counted)
 	CHECK(apply_rig_apply(&rig) == 3 && rig.calls == 4);
 	for (unsigned id = 0; id < 4; id++)
 		CHECK(id == 1 || apply_rig_has(&rig, id, 0xffff, 0));
-	apply_rig_done(&rig);
 }
 
 /* ---- all or none -------------------------------------------------------------------------- */
@@ -120,7 +117,7 @@ TEST(all_queues_keep_their_masks_when_one_is_refused)
 
 TEST(queues_are_paused_and_get_the_priority_of_the_lease)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	rig.partitions[0].paused = 1;
@@ -144,12 +141,11 @@ TEST(queues_are_paused_and_get_the_priority_of_the_lease)
 	apply_rig_mask(&rig, 1, 0xf, 0);
 	CHECK(apply_queue(&rig.apply, 3) == 1 && apply_rig_has(&rig, 3, 0xffff, 0));
 	CHECK(apply_rig_has(&rig, 2, 0xff, 0));
-	apply_rig_done(&rig);
 }
 
 TEST(a_queue_that_cannot_be_paused_is_an_error)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	rig.partitions[0].paused = 1;
@@ -160,12 +156,11 @@ TEST(a_queue_that_cannot_be_paused_is_an_error)
 	CHECK(apply_rig_apply(&rig) == -EBUSY && rig.calls == 0);
 	rig.turn_error = 0;
 	CHECK(apply_rig_apply(&rig) == 1 && rig.paused[1]);
-	apply_rig_done(&rig);
 }
 
 TEST(one_queue_is_paused_and_resumed)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	rig.partitions[0].priority = 9;
@@ -182,12 +177,11 @@ TEST(one_queue_is_paused_and_resumed)
 	rig.partitions[0].paused = 1;
 	CHECK(apply_rig_apply(&rig) == 2 && rig.paused[1]);
 	CHECK(apply_pause(&rig.apply, 0, 1, false) == 0 && rig.paused[1]);
-	apply_rig_done(&rig);
 }
 
 TEST(queue_that_is_unknown_or_not_of_the_lease_is_not_paused)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 1, 0, 0);
@@ -201,12 +195,11 @@ TEST(queue_that_is_unknown_or_not_of_the_lease_is_not_paused)
 	CHECK(apply_pause(&rig.apply, 0, 1, true) == -EMFILE);
 	rig.info.state = "waiting";
 	CHECK(apply_pause(&rig.apply, 0, 1, true) == -EBADFD);
-	apply_rig_done(&rig);
 }
 
 TEST(a_priority_that_cannot_be_set_is_reported_after_the_masks_are)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	rig.partitions[0].priority = 11;
@@ -218,12 +211,11 @@ TEST(a_priority_that_cannot_be_set_is_reported_after_the_masks_are)
 	rig.apply.ignore_priority = true;
 	apply_rig_mask(&rig, 0, 0xff, 0);
 	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 2, 0xff, 0));
-	apply_rig_done(&rig);
 }
 
 TEST(a_new_queue_gets_all_cus_again_when_another_is_refused)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 1, 0, 0);
@@ -236,19 +228,17 @@ TEST(a_new_queue_gets_all_cus_again_when_another_is_refused)
 	CHECK(apply_rig_apply(&rig) == -EBUSY);
 	CHECK(apply_rig_free(&rig, 0) && rig.has[0].words == MASK_WORDS);
 	CHECK(apply_rig_has(&rig, 1, 0xffff, 0) && apply_rig_has(&rig, 2, 0xffff, 0));
-	apply_rig_done(&rig);
 }
 
 TEST(no_queue_is_masked_when_the_device_cannot_be_opened)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 0, 0, 0);
 	rig.open_error = -EACCES;
 	CHECK(apply_rig_apply(&rig) == -EACCES && rig.calls == 0);
 	CHECK(apply_rig_said(&rig, "/dev/kfd"));
-	apply_rig_done(&rig);
 }
 
 /* ---- failures before the driver is called -------------------------------------------------- */
@@ -256,7 +246,7 @@ TEST(no_queue_is_masked_when_the_device_cannot_be_opened)
 TEST(no_queue_is_masked_for_a_lease_without_cus)
 {
 	static const char *const states[] = { "waiting", "ending" };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -275,7 +265,6 @@ TEST(no_queue_is_masked_for_a_lease_without_cus)
 	rig.partitions[0].kfd_gpu_id = 0;
 	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP);
 	CHECK(rig.opened == 0 && rig.has[0].words == 0);
-	apply_rig_done(&rig);
 }
 
 #define QUEUE_3 FAKE_PROC "/4711/queues/3"
@@ -284,7 +273,7 @@ TEST(malformed_files_of_kfd_are_reported)
 {
 	static const char *const wrong[] = { "",           "x",   "-1",
 					     "4294967296", "1 2", "99999999999999999999" };
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -298,12 +287,11 @@ TEST(malformed_files_of_kfd_are_reported)
 	CHECK(fake_sysfs_remove(rig.sys, QUEUE_3 "/gpuid") == 0);
 	CHECK(fake_sysfs_mkdir(rig.sys, QUEUE_3 "/gpuid") == 0);
 	CHECK(apply_rig_apply(&rig) == -EISDIR && apply_rig_said(&rig, "/proc/4711"));
-	apply_rig_done(&rig);
 }
 
 TEST(a_queue_destroyed_while_it_is_read_is_skipped)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -315,7 +303,6 @@ TEST(a_queue_destroyed_while_it_is_read_is_skipped)
 	CHECK(fake_sysfs_remove(rig.sys, FAKE_PROC "/4711/queues") == 0);
 	CHECK(fake_sysfs_write(rig.sys, FAKE_PROC "/4711/queues", "", 0) == 0);
 	CHECK(apply_rig_apply(&rig) == -ENOTDIR);
-	apply_rig_done(&rig);
 }
 
 /* ---- masks of the environment --------------------------------------------------------------- */
@@ -326,7 +313,7 @@ TEST(a_mask_set_by_the_environment_of_others_is_not_replaced)
 		"0:0-15",     "0:0xf", "x",          "0:0xf;1:",
 		"0:0xf;1:0x", "0:0xg", "0:0xf1:0xf", "1:0xf;0:0xf x"
 	};
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -347,12 +334,11 @@ TEST(a_mask_set_by_the_environment_of_others_is_not_replaced)
 	CHECK(rig.opened == 0);
 	rig.global_mask = "";
 	CHECK(apply_rig_apply(&rig) == 1);
-	apply_rig_done(&rig);
 }
 
 TEST(queues_get_the_mask_of_the_environment_back_after_a_refusal)
 {
-	struct apply_rig rig;
+	_cleanup_(apply_rig_done) struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);
 	apply_rig_queue(&rig, 0, 0, 0);
@@ -368,5 +354,4 @@ TEST(queues_get_the_mask_of_the_environment_back_after_a_refusal)
 	      rig.has[1].word[2] == 0xab);
 	rig.fail_at = 0;
 	CHECK(apply_rig_apply(&rig) == 3 && apply_rig_has(&rig, 2, 0xffff, 0));
-	apply_rig_done(&rig);
 }

@@ -58,7 +58,7 @@ static size_t datagram_init(struct datagram *ret, unsigned n)
 TEST(a_record_has_the_state_of_the_lease)
 {
 	struct gpuarb_lease_info info;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 3);
 	uint32_t cause;
@@ -68,14 +68,13 @@ TEST(a_record_has_the_state_of_the_lease)
 	CHECK(strcmp(info.state, "granted") == 0 && strcmp(info.reason, "resized") == 0);
 	CHECK(cause == GPUARB_RECORD_SHUTDOWN && info.n_partitions == 3);
 	CHECK(strcmp(info.partitions[2].gpu, "0000:03:00.0") == 0);
-	arena_clear(&arena);
 }
 
 TEST(a_record_has_all_values_of_a_partition)
 {
 	const struct gpuarb_partition *partition;
 	struct gpuarb_lease_info info;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 1);
 	uint32_t cause;
@@ -92,13 +91,12 @@ TEST(a_record_has_all_values_of_a_partition)
 	CHECK(partition->shader_engines[1] == 2 && partition->shader_engines[2] == 31);
 	CHECK(strcmp(partition->tier, "verified") == 0 && partition->n_gaps == 2);
 	CHECK(strcmp(partition->gaps[0], "power") == 0 && strcmp(partition->gaps[1], "reset") == 0);
-	arena_clear(&arena);
 }
 
 TEST(a_record_has_the_paused_flag_and_unknown_flags_are_ignored)
 {
 	struct gpuarb_lease_info info;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 3);
 	uint32_t cause;
@@ -108,7 +106,6 @@ TEST(a_record_has_the_paused_flag_and_unknown_flags_are_ignored)
 	CHECK(record_read(&datagram, size, &arena, &info, &cause) == 1);
 	CHECK(info.partitions[0].paused == 0 && info.partitions[1].paused == 1);
 	CHECK(info.partitions[2].paused == 0);
-	arena_clear(&arena);
 }
 
 TEST(header_and_partitions_of_a_record_may_be_longer)
@@ -138,7 +135,7 @@ TEST(header_and_partitions_of_a_record_may_be_longer)
 TEST(record_of_a_daemon_without_xgmi_queues_is_read)
 {
 	struct gpuarb_lease_info info;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram from;
 	size_t size = datagram_init(&from, 2), each = GPUARB_RECORD_PARTITION_0_1;
 	unsigned char *old = (unsigned char *)from.partitions;
@@ -152,7 +149,6 @@ TEST(record_of_a_daemon_without_xgmi_queues_is_read)
 	CHECK(info.n_partitions == 2 && strcmp(info.partitions[1].gpu, "0000:04:00.0") == 0);
 	CHECK(info.partitions[0].sdma_queues == 3 && info.partitions[0].sdma_xgmi_queues == 0);
 	CHECK(info.partitions[1].sdma_xgmi_queues == 0);
-	arena_clear(&arena);
 }
 
 TEST(a_record_of_another_version_is_skipped)
@@ -168,7 +164,7 @@ TEST(a_record_of_another_version_is_skipped)
 TEST(an_inconsistent_record_is_rejected)
 {
 	struct gpuarb_lease_info info = known;
-	struct arena arena = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram good, bad;
 	size_t size = datagram_init(&good, 2);
 	uint32_t cause;
@@ -214,7 +210,6 @@ TEST(an_inconsistent_record_is_rejected)
 	bad.partitions[1].n_words = GPUARB_RECORD_WORDS + 1;
 	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	CHECK(memcmp(&info, &known, sizeof(info)) == 0);
-	arena_clear(&arena);
 }
 
 TEST(random_records_are_read_within_their_size)

@@ -9,7 +9,7 @@
 
 TEST(adopted_gang_with_a_missing_gpu_is_ending_and_its_other_gpus_stay_charged)
 {
-	struct pair p = pair_of(2);
+	_cleanup_(pair_done) struct pair p = pair_of(2);
 	struct request request = request_for(20);
 	struct lease *lease;
 	unsigned touched;
@@ -25,12 +25,11 @@ TEST(adopted_gang_with_a_missing_gpu_is_ending_and_its_other_gpus_stay_charged)
 	CHECK(lease->n_partitions == 1 && p.new.arbiter->gpus[1].n_partitions == 1);
 	CHECK(ledger_take_touched(p.new.arbiter, &touched) == lease && touched == TOUCH_ENDING);
 	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0 && p.new.arbiter->n_leases == 0);
-	pair_done(&p);
 }
 
 TEST(adopted_lease_whose_gpus_are_all_missing_is_ending)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct lease *lease = saved(grant(&p.old, ANY, 20)), *again;
 
 	lease->partitions[0].gpu = GPU_ABSENT;
@@ -41,7 +40,6 @@ TEST(adopted_lease_whose_gpus_are_all_missing_is_ending)
 	again = saved(lease);
 	again->id = 2;
 	CHECK(adopt(&p, again) == 0 && again->state == STATE_ENDING);
-	pair_done(&p);
 }
 
 static void set_cus(struct partition *p, unsigned engine, uint32_t word)
@@ -126,7 +124,7 @@ TEST(adopted_mask_with_half_a_wgp_or_an_empty_xcc_ends_its_lease)
 
 TEST(adopted_ending_lease_keeps_its_reason)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct lease *lease = grant(&p.old, ANY, 20);
 
 	arbiter_end(p.old.arbiter, lease, RESULT_NOT_PERMITTED, "because");
@@ -134,7 +132,6 @@ TEST(adopted_ending_lease_keeps_its_reason)
 	lease->partitions[0].charged.queues = 25;
 	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_ENDING);
 	CHECK(strcmp(lease->reason, "because") == 0 && lease->cause == RESULT_NOT_PERMITTED);
-	pair_done(&p);
 }
 
 /* ---- waiting leases ---------------------------------------------------------------- */
@@ -153,7 +150,7 @@ static struct lease *waiting(struct pair *p, uid_t uid, const char *gpu)
 
 TEST(adopted_waiting_lease_keeps_its_position_and_is_examined_at_once)
 {
-	struct pair p = pair_of(2);
+	_cleanup_(pair_done) struct pair p = pair_of(2);
 	struct request request = request_for(60);
 	struct lease *a, *b, *next;
 
@@ -172,12 +169,11 @@ TEST(adopted_waiting_lease_keeps_its_position_and_is_examined_at_once)
 	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 1 && next->id == b->id);
 	CHECK(arbiter_commit(p.new.arbiter, next) == b && b->state == STATE_GRANTED);
-	pair_done(&p);
 }
 
 TEST(adopted_waiting_lease_for_a_missing_gpu_ends)
 {
-	struct pair p = pair_of(2);
+	_cleanup_(pair_done) struct pair p = pair_of(2);
 	struct request request = request_for(60);
 	struct lease *lease, *next;
 	uint64_t id;
@@ -190,7 +186,6 @@ TEST(adopted_waiting_lease_for_a_missing_gpu_ends)
 	p.new = scene_of(1);
 	CHECK(adopt(&p, lease) == 0 && lease->wait.candidates == 0);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0 && !ledger_find(p.new.arbiter, id));
-	pair_done(&p);
 }
 
 /* ---- processes --------------------------------------------------------------------- */
@@ -233,7 +228,7 @@ TEST(dead_process_keeps_its_lease_after_a_restart)
 
 TEST(processes_are_listed_once_and_counted_beyond_the_array)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, ANY, 10), *b = grant(&s, LAB, 10);
 	static const struct lease_process list[] = {
 		{ 30, 3 }, { 10, 1 }, { 20, 2 }, { 10, 1 }, { 10, 9 }
@@ -247,12 +242,11 @@ TEST(processes_are_listed_once_and_counted_beyond_the_array)
 	CHECK(got[0].pid == 10 && got[1].pid == 10 && got[2].pid == 20);
 	CHECK(known_processes(s.arbiter, b->id, false, got, 4) == 1 && got[0].pid == 15);
 	CHECK(known_processes(s.arbiter, 77, false, NULL, 0) == 0);
-	scene_done(&s);
 }
 
 TEST(process_on_two_gpus_is_listed_once)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *lease = grant(&s, ANY, 10);
 	struct observed rows[2] = {
 		{ .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 1 },
@@ -261,7 +255,6 @@ TEST(process_on_two_gpus_is_listed_once)
 
 	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0);
 	CHECK(known_processes(s.arbiter, lease->id, false, NULL, 0) == 1);
-	scene_done(&s);
 }
 
 TEST(unsaved_passes_are_assumed_after_a_restart)

@@ -9,7 +9,7 @@
 
 TEST(second_lease_with_the_same_id_or_token_is_refused)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct request request = request_for(10);
 	struct lease *a, *b;
 
@@ -26,7 +26,6 @@ TEST(second_lease_with_the_same_id_or_token_is_refused)
 	strcpy(b->token, "t");
 	b->state = STATE_ENDING; /* its token is free again */
 	CHECK(adopt(&p, b) == 0);
-	pair_done(&p);
 }
 
 /* A copy of the lease under the next id, as a file that was tampered with would have it. */
@@ -54,7 +53,7 @@ TEST(adopted_leases_never_share_a_cu)
 
 TEST(adopted_cus_that_await_acknowledgement_stay_occupied)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(8);
 	struct lease *a = grant(&p.old, ANY, 60), *next;
@@ -65,12 +64,11 @@ TEST(adopted_cus_that_await_acknowledgement_stay_occupied)
 	CHECK(arbiter_commit(p.old.arbiter, next) == a && adopt(&p, saved(a)) == 0);
 	CHECK(gpu_cus_free(gpu) == 0);
 	CHECK(arbiter_acknowledge(p.new.arbiter, a->id, 2) == 0 && gpu_cus_free(gpu) == 52);
-	pair_done(&p);
 }
 
 TEST(shared_best_effort_leases_are_all_adopted)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct request request = request_for(60);
 	struct lease *lease;
 
@@ -78,12 +76,11 @@ TEST(shared_best_effort_leases_are_all_adopted)
 	lease = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 	CHECK(adopt(&p, saved(lease)) == 0 && adopt_twin(&p, lease) == 0);
 	CHECK(p.new.arbiter->gpus[0].n_shared == 2);
-	pair_done(&p);
 }
 
 TEST(adopted_leases_that_exclude_each_other_never_share_an_engine)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct lease *a = grant(&p.old, VR, 10), *b = saved(a);
 
 	CHECK(adopt(&p, saved(a)) == 0);
@@ -92,7 +89,6 @@ TEST(adopted_leases_that_exclude_each_other_never_share_an_engine)
 	b->partitions[0].occupied = b->partitions[0].cus;
 	b->id = 2;
 	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "lease 1"));
-	pair_done(&p);
 }
 
 static void many_queues(struct partition *p)
@@ -153,7 +149,7 @@ TEST(adopted_budgets_never_exceed_the_gpu)
 
 TEST(adopted_best_effort_beyond_the_slots_stays_and_marks_the_gpu_oversubscribed)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct request request = request_for(15);
 	struct lease *a, *b;
 
@@ -175,5 +171,4 @@ TEST(adopted_best_effort_beyond_the_slots_stays_and_marks_the_gpu_oversubscribed
 	b->partitions[0].occupied = b->partitions[0].cus;
 	b->partitions[0].any_shape = true;
 	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "slots"));
-	pair_done(&p);
 }

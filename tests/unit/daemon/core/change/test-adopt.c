@@ -10,7 +10,7 @@
 
 TEST(adopted_lease_is_unchanged_and_not_touched)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct lease *lease = grant(&p.old, VR, 20), *again = saved(lease);
 	const struct gpu *before = &p.old.arbiter->gpus[0], *gpu = &p.new.arbiter->gpus[0];
 
@@ -25,17 +25,15 @@ TEST(adopted_lease_is_unchanged_and_not_touched)
 	CHECK(cuset_equal(&before->taken, &gpu->taken) && gpu->n_realtime == 1);
 	CHECK(gpu->charged.queues == before->charged.queues);
 	CHECK(grant(&p.new, ANY, 10)->id == lease->id + 1);
-	pair_done(&p);
 }
 
 TEST(leases_are_adopted_in_any_order_of_ids)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct lease *a = grant(&p.old, ANY, 10), *b = grant(&p.old, ANY, 10);
 
 	CHECK(adopt(&p, saved(b)) == 0 && adopt(&p, saved(a)) == 0);
 	CHECK(p.new.arbiter->leases[0]->id == a->id &&p.new.arbiter->next_id == b->id + 1);
-	pair_done(&p);
 }
 
 /* ---- contradictions within a lease ------------------------------------------------- */
@@ -298,24 +296,22 @@ TEST(lease_that_contradicts_itself_is_refused)
 
 TEST(partition_on_an_absent_gpu_is_refused)
 {
-	struct pair p = pair_of(2);
+	_cleanup_(pair_done) struct pair p = pair_of(2);
 	struct lease *lease = saved(grant(&p.old, ANY, 10));
 
 	p.new.arbiter->gpus[lease->partitions[0].gpu].absent = true;
 	CHECK(refused_for(&p, adopt(&p, lease), -EINVAL, "there is no GPU"));
-	pair_done(&p);
 }
 
 TEST(lease_belongs_to_the_caller_when_memory_is_short)
 {
-	struct pair p = pair_of(1);
+	_cleanup_(pair_done) struct pair p = pair_of(1);
 	struct lease *lease = saved(grant(&p.old, ANY, 10));
 	size_t room = p.new.arbiter->room;
 
 	p.new.arbiter->room = p.new.arbiter->n_leases;
 	CHECK(refused_for(&p, adopt(&p, lease), -ENOMEM, "memory"));
 	p.new.arbiter->room = room;
-	pair_done(&p);
 }
 
 /* When masks last grew is not saved, and may have been just before the restart. */

@@ -8,7 +8,7 @@
 
 TEST(two_realtime_leases_share_no_shader_engine)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, VR, 20), *b = grant(&s, VR, 10);
 
 	CHECK(a && b);
@@ -16,7 +16,6 @@ TEST(two_realtime_leases_share_no_shader_engine)
 	CHECK(grant(&s, VR, 15));
 	CHECK(!grant(&s, VR, 5) && refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
 	CHECK(grant(&s, ANY, 10)); /* other classes may use the other CUs of those engines */
-	scene_done(&s);
 }
 
 static bool fits_are(const struct scene *s, enum resource resource, uint64_t below, uint64_t above)
@@ -29,7 +28,7 @@ static bool fits_are(const struct scene *s, enum resource resource, uint64_t bel
 
 TEST(refusal_of_shader_engines_names_how_many_are_free)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(0);
 
 	CHECK(grant(&s, VR, 15));
@@ -49,12 +48,11 @@ TEST(refusal_of_shader_engines_names_how_many_are_free)
 	CHECK(grant(&s, ANY, 5)); /* in the last engine: it is not whole any more */
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(s.result.refusals[0].n_fits == 0);
-	scene_done(&s);
 }
 
 TEST(realtime_with_isolation_cu_shares_engines_only_with_isolation_cu)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(24);
 
 	request.wants[0].isolation = ISOLATION_CU;
@@ -62,12 +60,11 @@ TEST(realtime_with_isolation_cu_shares_engines_only_with_isolation_cu)
 	CHECK(reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(!grant(&s, VR, 4) && refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	scene_done(&s);
 }
 
 TEST(tenant_with_alone_shares_no_engine_with_any_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease, *other;
 
 	CHECK(strcmp(s.arbiter->settings->tenants[0].name, "vr") == 0);
@@ -80,12 +77,11 @@ TEST(tenant_with_alone_shares_no_engine_with_any_lease)
 	CHECK(other && !(cuset_engines(&lease->partitions[0].cus) &
 			 cuset_engines(&other->partitions[0].cus)));
 	CHECK(!grant(&s, VR, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
-	scene_done(&s);
 }
 
 TEST(best_effort_shares_cus_only_where_both_asked_for_it)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request shared = request_for(60);
 
 	shared.wants[0].isolation = ISOLATION_SHARED;
@@ -98,12 +94,11 @@ TEST(best_effort_shares_cus_only_where_both_asked_for_it)
 	CHECK(!grant(&s, ANY, 10)); /* the other lease still shares them */
 	release(s.arbiter, b->id);
 	CHECK(grant(&s, ANY, 10));
-	scene_done(&s);
 }
 
 TEST(released_cus_are_granted_again_bit_for_bit)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct gpu before, *gpu = &s.arbiter->gpus[0];
 	struct lease *keep = grant(&s, LAB, 10), *go;
 
@@ -114,13 +109,12 @@ TEST(released_cus_are_granted_again_bit_for_bit)
 	release(s.arbiter, go->id);
 	gpu->changed = false;
 	CHECK(keep && memcmp(&before, gpu, sizeof(before)) == 0);
-	scene_done(&s);
 }
 
 TEST(gpu_of_an_unknown_generation_is_granted_as_a_whole)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(60);
 	struct lease *lease;
 
@@ -148,7 +142,6 @@ TEST(gpu_of_an_unknown_generation_is_granted_as_a_whole)
 	request.wants[0].isolation = ISOLATION_SHARED; /* several may have all CUs */
 	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
 	CHECK(reserve(s.arbiter, ANY + 1, &request, &s.result));
-	scene_done(&s);
 }
 
 TEST(each_budget_has_its_own_refusal)
@@ -178,7 +171,7 @@ TEST(each_budget_has_its_own_refusal)
 
 TEST(request_that_no_empty_gpu_can_have_never_fits)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	request.wants[0].queues = 25;
@@ -186,12 +179,11 @@ TEST(request_that_no_empty_gpu_can_have_never_fits)
 	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_QUEUES) && s.result.refusals[0].free == 24);
 	CHECK(grant(&s, ANY, 60));
 	CHECK(!grant(&s, ANY, 200) && refused(&s, RESULT_NEVER_FITS, REASON_CUS));
-	scene_done(&s);
 }
 
 TEST(last_slots_are_granted_but_reserved_ones_are_not)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	s.arbiter->gpus[0].reserve_queues = 3; /* as on an MI250: trouble from 22 queues on */
@@ -200,24 +192,22 @@ TEST(last_slots_are_granted_but_reserved_ones_are_not)
 	request.wants[0].queues = 1;
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
 	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_QUEUES) && s.result.refusals[0].free == 0);
-	scene_done(&s);
 }
 
 TEST(refusal_for_shape_names_the_next_smaller_and_larger_size)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(31);
 
 	request.wants[0].exact = true;
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
 	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
 	CHECK(fits_are(&s, RESOURCE_CUS, 30, 32));
-	scene_done(&s);
 }
 
 TEST(cus_min_above_the_cus_of_the_engines_never_fits)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(0);
 
 	request.wants[0].shader_engines = 1;
@@ -229,12 +219,11 @@ TEST(cus_min_above_the_cus_of_the_engines_never_fits)
 	request.wants[0].shader_engines = 5;
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
 	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHADER_ENGINES));
-	scene_done(&s);
 }
 
 TEST(a_gang_gets_all_its_gpus_or_none)
 {
-	struct scene s = scene_of(3);
+	_cleanup_(scene_done) struct scene s = scene_of(3);
 	struct request request = request_for(40);
 	struct gpu before[3];
 
@@ -258,12 +247,11 @@ TEST(a_gang_gets_all_its_gpus_or_none)
 	struct lease *all = reserve(s.arbiter, ANY, &request, &s.result);
 
 	CHECK(all && all->n_partitions == 3 && all->partitions[0].gpu == 1);
-	scene_done(&s);
 }
 
 TEST(gang_finds_the_only_possible_assignment)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct request one = request_for(30), both = request_for(60);
 
 	strcpy(one.wants[0].gpu, "0000:03:00.0");
@@ -274,7 +262,6 @@ TEST(gang_finds_the_only_possible_assignment)
 	struct lease *lease = reserve(s.arbiter, ANY, &both, &s.result);
 
 	CHECK(lease && lease->partitions[0].gpu == 0 && lease->partitions[1].gpu == 1);
-	scene_done(&s);
 }
 
 TEST(unknown_gpu_is_refused_by_name)
@@ -303,14 +290,13 @@ TEST(unknown_gpu_is_refused_by_name)
 
 TEST(gpu_any_prefers_the_fullest_gpu_that_grants_as_much)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct request first = request_for(20);
 
 	strcpy(first.wants[0].gpu, "1");
 	CHECK(reserve(s.arbiter, ANY, &first, &s.result));
 	CHECK(grant(&s, ANY, 30)->partitions[0].gpu == 1);
 	CHECK(grant(&s, ANY, 60)->partitions[0].gpu == 0);
-	scene_done(&s);
 }
 
 TEST(gpu_any_prefers_a_gpu_without_rounding_up)
@@ -333,7 +319,7 @@ TEST(gpu_any_prefers_a_gpu_without_rounding_up)
 TEST(drained_gpu_grants_nothing)
 {
 	uint64_t drained;
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 
 	CHECK(arbiter_drain(s.arbiter, "9", true) == -ENOENT);
 	CHECK(arbiter_plan_drain(s.arbiter, "9", true, &drained) == -ENOENT);
@@ -342,12 +328,11 @@ TEST(drained_gpu_grants_nothing)
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	CHECK(!grant(&s, ANY, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_DRAIN));
 	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant(&s, ANY, 10));
-	scene_done(&s);
 }
 
 TEST(a_token_finds_the_lease_of_its_uid_while_it_lives)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4), other;
 
 	strcpy(request.token, "render-7");
@@ -362,14 +347,13 @@ TEST(a_token_finds_the_lease_of_its_uid_while_it_lives)
 	CHECK(!request_equal(lease->request, &other));
 	arbiter_holder_gone(s.arbiter, lease->id);
 	CHECK(!ledger_find_token(s.arbiter, ANY, "render-7"));
-	scene_done(&s);
 }
 
 /* ---- holders and bound processes --------------------------------------------------- */
 
 TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease = grant(&s, ANY, 10);
 	uint64_t id = lease->id;
 
@@ -388,23 +372,21 @@ TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
 		CHECK(arbiter_bind(s.arbiter, id + 1, (pid_t)i + 1) == 0);
 	CHECK(arbiter_bind(s.arbiter, id + 1, 99) == -ENOSPC);
 	CHECK(arbiter_bind(s.arbiter, id, 99) == -ENOENT);
-	scene_done(&s);
 }
 
 TEST(ids_are_never_used_again)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	uint64_t id = grant(&s, ANY, 10)->id;
 
 	release(s.arbiter, id);
 	CHECK(grant(&s, ANY, 10)->id == id + 1);
-	scene_done(&s);
 }
 
 TEST(gpu_index_in_a_request_is_replaced_by_the_name)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0") };
-	struct arbiter *arbiter = arbiter_of(gpus, 2);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = arbiter_of(gpus, 2);
 	struct request request = request_for(15);
 	static const char *const texts[][2] = {
 		{ "1", "0000:43:00.0" }, { "0000:03:00.0", "0000:03:00.0" },
@@ -417,5 +399,4 @@ TEST(gpu_index_in_a_request_is_replaced_by_the_name)
 		ledger_name_gpus(arbiter, &request);
 		CHECK(strcmp(request.wants[0].gpu, texts[i][1]) == 0);
 	}
-	arbiter_free(arbiter);
 }

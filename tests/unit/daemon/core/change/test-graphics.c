@@ -60,7 +60,7 @@ static bool names_gap(const struct gpu *gpu, const char *gap)
 
 TEST(the_state_of_a_gpu_is_drawn_none_or_unknown)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct gpu *gpu = &a->gpus[0];
 	struct observed_client rows[] = { client(10, 0, 5), client(11, 1, 5) };
 
@@ -77,12 +77,11 @@ TEST(the_state_of_a_gpu_is_drawn_none_or_unknown)
 	CHECK(gpu->graphics.state == GRAPHICS_DRAWN);
 	arbiter_clients_unknown(a);
 	CHECK(gpu->graphics.state == GRAPHICS_UNKNOWN && gpu->graphics.n_clients == 0);
-	arbiter_free(a);
 }
 
 TEST(compute_through_the_graphics_driver_draws_and_copies_do_not)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct observed_client row = client(10, 0, 5);
 
 	row.busy.dma = 5;
@@ -91,12 +90,11 @@ TEST(compute_through_the_graphics_driver_draws_and_copies_do_not)
 	row.busy.compute = 5;
 	observe(a, &row, 1);
 	CHECK(a->gpus[0].graphics.state == GRAPHICS_DRAWN);
-	arbiter_free(a);
 }
 
 TEST(shares_are_of_the_elapsed_time_and_never_above_1_or_below_0)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	const struct gpu_client *first = &a->gpus[0].graphics.clients[0];
 	struct observed_client row = client(10, 1000000, 5);
 
@@ -118,12 +116,11 @@ TEST(shares_are_of_the_elapsed_time_and_never_above_1_or_below_0)
 	row.busy.gfx = UINT64_MAX;
 	observe(a, &row, 1);
 	CHECK(first->shares.gfx == 0);
-	arbiter_free(a);
 }
 
 TEST(those_that_draw_are_listed_first_then_those_with_most_memory)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	const struct gpu_graphics *graphics = &a->gpus[0].graphics;
 	struct observed_client rows[GPU_CLIENTS_MAX + 10];
 
@@ -134,7 +131,6 @@ TEST(those_that_draw_are_listed_first_then_those_with_most_memory)
 	CHECK(graphics->clients[1].vram == ARRAY_SIZE(rows) - 1);
 	for (size_t i = 2; i < graphics->n_clients; i++)
 		CHECK(graphics->clients[i].vram < graphics->clients[i - 1].vram);
-	arbiter_free(a);
 }
 
 TEST(a_device_is_that_of_all_its_partitions_and_of_no_other_gpu)
@@ -157,7 +153,7 @@ TEST(a_device_is_that_of_all_its_partitions_and_of_no_other_gpu)
 TEST(only_a_strict_policy_refuses_and_only_realtime_requests)
 {
 	struct observed_client row = client(10, 1, 5);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
 	for (enum graphics graphics = GRAPHICS_IGNORE; graphics <= GRAPHICS_REFUSE_REALTIME;
 	     graphics++) {
@@ -178,12 +174,11 @@ TEST(only_a_strict_policy_refuses_and_only_realtime_requests)
 		}
 		arbiter_free(a);
 	}
-	result_done(&result);
 }
 
 TEST(a_strict_policy_refuses_where_it_is_unknown_but_not_on_simulated_gpus)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
 	struct result result = { 0 };
 
 	CHECK(!ask(a, RT, &result) && result.refusals[0].reason == REASON_GRAPHICS &&
@@ -191,12 +186,11 @@ TEST(a_strict_policy_refuses_where_it_is_unknown_but_not_on_simulated_gpus)
 	a->gpus[0].info.kfd_gpu_id = 0;
 	CHECK(ask(a, RT, &result));
 	result_done(&result);
-	arbiter_free(a);
 }
 
 TEST(the_caller_itself_may_draw)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
 	struct caller caller = caller_of(RT);
 	struct request request = request_for(15);
 	struct observed_client row = client(10, 1, 5);
@@ -211,12 +205,11 @@ TEST(the_caller_itself_may_draw)
 	CHECK(arbiter_plan(a, &caller, &request, &proposal, &result) == 0);
 	lease_free(proposal);
 	result_done(&result);
-	arbiter_free(a);
 }
 
 TEST(a_strict_policy_activates_no_lease_where_a_process_draws)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
 	const struct caller caller = caller_of(RT);
 	struct observed_client row = client(10, 1, 5);
 	struct result result = { 0 };
@@ -240,12 +233,11 @@ TEST(a_strict_policy_activates_no_lease_where_a_process_draws)
 	arbiter_lend(a, 2);
 	CHECK(lease->state == STATE_GRANTED);
 	result_done(&result);
-	arbiter_free(a);
 }
 
 TEST(leases_are_published_again_when_a_process_begins_or_stops_to_draw)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct observed_client row = client(10, 1, 5);
 	struct result result = { 0 };
 	struct lease *lease = ask(a, ANY, &result);
@@ -265,14 +257,13 @@ TEST(leases_are_published_again_when_a_process_begins_or_stops_to_draw)
 	observe(a, &row, 1);
 	CHECK(!ledger_take_touched(a, &touched) && !a->gpus[0].changed);
 	result_done(&result);
-	arbiter_free(a);
 }
 
 /* ---- VRAM ---------------------------------------------------------------------------------- */
 
 TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct request request = request_for(15);
 	struct observed rows[] = {
 		{ .pid = 20, .start_time = 1, .kfd_gpu_id = GPU_ID, .queues = 1, .vram = 100 },
@@ -302,13 +293,12 @@ TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 	CHECK(lease->partitions[0].drift[DRIFT_VRAM].observed == 170);
 	CHECK(lease->observed.processes == 1);
 	result_done(&result);
-	arbiter_free(a);
 }
 
 TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 {
 	const uint64_t gib = UINT64_C(1) << 30;
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct observed_client row = client(10, 1, gib + 1);
 	struct request request = request_for(15);
 	struct result result = { 0 };
@@ -338,24 +328,22 @@ TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 	observe(a, &row, 1); /* it has a lease now, which counts its VRAM */
 	CHECK(gpu_vram_free(&a->gpus[0]) == all);
 	result_done(&result);
-	arbiter_free(a);
 }
 
 TEST(a_process_that_kfd_does_not_know_is_not_unmanaged)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct observed row = {
 		.pid = 20, .start_time = 1, .kfd_gpu_id = GPU_ID, .drm_vram = 50, .drm_only = true
 	};
 
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(a->gpus[0].observed.n_processes == 0 && a->gpus[0].observed.unmanaged.vram == 0);
-	arbiter_free(a);
 }
 
 TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
 {
-	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
 	pid_t own = caller_of(RT).pid;
 	struct observed_client rows[] = { client(own, 0, 1), client(50, 0, 1) };
 	struct request request = request_for(15);
@@ -375,5 +363,4 @@ TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
 	CHECK(arbiter_plan_next(a, &next) == 1 && next->id == waiting->id);
 	lease_free(next);
 	result_done(&result);
-	arbiter_free(a);
 }

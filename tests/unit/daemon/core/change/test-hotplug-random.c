@@ -131,7 +131,7 @@ TEST(invariants_hold_when_gpus_come_and_go_at_random)
 {
 	const char *given = getenv("HOTPLUG_SEED");
 	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
-	struct play play = play_new(seed);
+	_cleanup_(play_end) struct play play = play_new(seed);
 	struct world world = { 0 };
 	unsigned next_id = 7, rounds = check_rounds(700, 30000);
 
@@ -144,5 +144,4 @@ TEST(invariants_hold_when_gpus_come_and_go_at_random)
 			play_promises(&play);
 		}
 	}
-	play_end(&play);
 }

@@ -63,7 +63,7 @@ static void observe(struct arbiter *arbiter)
 
 TEST(same_list_of_gpus_changes_nothing)
 {
-	struct arbiter *a = machine(2);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(2);
 	struct gpu_info infos[] = { numbered(1), numbered(0) };
 	struct lease *lease = on(a, "0", 20);
 	struct gpu before[2];
@@ -77,12 +77,11 @@ TEST(same_list_of_gpus_changes_nothing)
 	CHECK(arbiter_set_gpus(a, infos, 2) == 0);
 	CHECK(memcmp(before, a->gpus, sizeof(before)) == 0 && a->n_gpus == 2);
 	CHECK(lease->state == STATE_GRANTED && !lease->touched);
-	arbiter_free(a);
 }
 
 TEST(missing_gpu_ends_its_leases_and_whole_gangs)
 {
-	struct arbiter *a = machine(3);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(3);
 	struct gpu_info infos[] = { numbered(0), numbered(2) };
 	struct request gang = request_for(10);
 	struct result result = { 0 };
@@ -115,7 +114,6 @@ TEST(missing_gpu_ends_its_leases_and_whole_gangs)
 	/* Nothing is granted there, neither by name nor by index. */
 	CHECK(!on(a, "1", 10) && !on(a, "0000:04:00.0", 10) && on(a, "2", 10));
 	result_done(&result);
-	arbiter_free(a);
 }
 
 static void other_id(struct gpu_info *info)
@@ -190,18 +188,17 @@ TEST(replaced_gpu_ends_its_leases)
 
 TEST(members_that_the_daemon_owns_are_no_change)
 {
-	struct arbiter *a = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
 	struct lease *lease = on(a, "0", 20);
 
 	strcpy(info.device, "another name of it");
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->state == STATE_GRANTED);
-	arbiter_free(a);
 }
 
 TEST(returning_gpu_takes_its_slot_if_it_is_free)
 {
-	struct arbiter *a = machine(2);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(2);
 	struct gpu_info infos[] = { numbered(0), numbered(1) };
 
 	CHECK(arbiter_set_gpus(a, &infos[1], 1) == 0 && a->gpus[0].absent);
@@ -212,36 +209,33 @@ TEST(returning_gpu_takes_its_slot_if_it_is_free)
 	observe(a);
 	CHECK(arbiter_set_gpus(a, &infos[1], 1) == 0 && a->gpus[2].absent);
 	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && !a->gpus[0].absent && a->n_gpus == 3);
-	arbiter_free(a);
 }
 
 TEST(replaced_gpu_without_leases_keeps_its_slot)
 {
-	struct arbiter *a = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
 
 	other_id(&info);
 	a->gpus[0].changed = false;
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 1);
 	CHECK(!a->gpus[0].absent && a->gpus[0].changed && a->gpus[0].info.kfd_gpu_id == 101);
-	arbiter_free(a);
 }
 
 TEST(a_drained_gpu_is_still_drained_when_it_comes_back)
 {
-	struct arbiter *a = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
 
 	CHECK(on(a, "0", 20) && arbiter_drain(a, "0", true) == 0);
 	CHECK(arbiter_set_gpus(a, NULL, 0) == 0);
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 2 && a->gpus[1].draining);
 	CHECK(!on(a, "0000:03:00.0", 10));
-	arbiter_free(a);
 }
 
 TEST(undrain_includes_absent_gpus_of_the_same_name)
 {
-	struct arbiter *a = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
 
 	CHECK(on(a, "0", 20) && arbiter_drain(a, "0", true) == 0);
@@ -249,12 +243,11 @@ TEST(undrain_includes_absent_gpus_of_the_same_name)
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 2 && a->gpus[0].absent);
 	CHECK(arbiter_drain(a, "0000:03:00.0", false) == 0);
 	CHECK(!a->gpus[0].draining && !a->gpus[1].draining);
-	arbiter_free(a);
 }
 
 TEST(a_new_gpu_has_the_reserve_that_is_configured_or_advised)
 {
-	struct arbiter *a = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
 	struct gpu_info infos[] = { numbered(0), numbered(1), numbered(2) };
 
 	a->settings->gpus = calloc(1, sizeof(*a->settings->gpus));
@@ -264,12 +257,11 @@ TEST(a_new_gpu_has_the_reserve_that_is_configured_or_advised)
 	infos[1].reserve_queues = infos[2].reserve_queues = 2;
 	CHECK(arbiter_set_gpus(a, infos, 3) == 0 && a->n_gpus == 3);
 	CHECK(a->gpus[1].reserve_queues == 2 && a->gpus[2].reserve_queues == 5);
-	arbiter_free(a);
 }
 
 TEST(slots_of_absent_gpus_are_reused_when_all_are_taken)
 {
-	struct arbiter *a = machine(REQUEST_WANTS);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(REQUEST_WANTS);
 	struct gpu_info infos[REQUEST_WANTS + 1];
 
 	for (unsigned i = 0; i < REQUEST_WANTS + 1; i++)
@@ -277,12 +269,11 @@ TEST(slots_of_absent_gpus_are_reused_when_all_are_taken)
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == 0 && a->n_gpus == REQUEST_WANTS);
 	CHECK(ledger_find_gpu(a, infos[REQUEST_WANTS - 1].name) == 0);
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS + 1) == -E2BIG);
-	arbiter_free(a);
 }
 
 TEST(new_gpu_without_a_slot_is_added_when_leases_have_ended)
 {
-	struct arbiter *a = machine(REQUEST_WANTS);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(REQUEST_WANTS);
 	struct gpu_info infos[REQUEST_WANTS];
 	struct lease *leases[REQUEST_WANTS];
 	struct gpu before;
@@ -304,7 +295,6 @@ TEST(new_gpu_without_a_slot_is_added_when_leases_have_ended)
 	observe(a);
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == 0 && on(a, infos[5].name, 60));
 	CHECK(a->n_leases == REQUEST_WANTS);
-	arbiter_free(a);
 }
 
 static struct lease *wait_for(struct arbiter *a, const char *gpu, unsigned cus)
@@ -323,7 +313,7 @@ static struct lease *wait_for(struct arbiter *a, const char *gpu, unsigned cus)
 
 TEST(new_gpu_wakes_waiting_leases)
 {
-	struct arbiter *a = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
 	struct gpu_info infos[] = { numbered(0), numbered(1) };
 	struct lease *lease, *next;
 
@@ -334,12 +324,11 @@ TEST(new_gpu_wakes_waiting_leases)
 	CHECK(arbiter_plan_next(a, &next) == 1 && next->partitions[0].gpu == 1);
 	CHECK(arbiter_commit(a, next) == lease && lease->state == STATE_GRANTED);
 	promises(a);
-	arbiter_free(a);
 }
 
 TEST(waiting_lease_for_a_missing_gpu_ends)
 {
-	struct arbiter *a = machine(2);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(2);
 	struct gpu_info info = numbered(0);
 	struct lease *lease, *next;
 	uint64_t id;
@@ -350,12 +339,11 @@ TEST(waiting_lease_for_a_missing_gpu_ends)
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->wait.candidates == 0);
 	CHECK(arbiter_plan_next(a, &next) == 0 && !ledger_find(a, id));
 	observe(a);
-	arbiter_free(a);
 }
 
 TEST(process_is_counted_on_the_present_slot_of_its_gpu)
 {
-	struct arbiter *a = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
 	struct observed row = {
 		.pid = 1000 + ANY, .start_time = 1, .uid = ANY, .kfd_gpu_id = 100, .queues = 3
@@ -372,5 +360,4 @@ TEST(process_is_counted_on_the_present_slot_of_its_gpu)
 	CHECK(a->gpus[0].observed.used.queues == 0 && a->gpus[1].observed.unmanaged.queues == 3);
 	observe(a);
 	CHECK(a->n_leases == 0);
-	arbiter_free(a);
 }

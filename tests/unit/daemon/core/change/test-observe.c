@@ -46,7 +46,7 @@ static struct lease *held(struct arbiter *arbiter, uid_t uid, unsigned queues)
 
 TEST(unmanaged_processes_are_counted_and_listed_without_any_lease)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 5), process(11, 9) };
 
 	CHECK(arbiter_observe(a, rows, 2) == 0);
@@ -57,13 +57,12 @@ TEST(unmanaged_processes_are_counted_and_listed_without_any_lease)
 	CHECK(arbiter_observe(a, rows, 2) == 0 && !a->gpus[0].changed);
 	CHECK(arbiter_observe(a, NULL, 0) == 0 && a->gpus[0].changed);
 	CHECK(gpu_queues_free(&a->gpus[0]) == 24);
-	arbiter_free(a);
 }
 
 TEST(unmanaged_processes_beyond_the_list_are_counted)
 {
 	struct observed rows[GPU_UNMANAGED_MAX + 36];
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
 		rows[i] = process((pid_t)i + 10, 1 + i % 3);
@@ -71,12 +70,11 @@ TEST(unmanaged_processes_beyond_the_list_are_counted)
 	CHECK(a->gpus[0].observed.n_processes == GPU_UNMANAGED_MAX &&
 	      a->gpus[0].observed.processes[0].queues == 3);
 	CHECK(a->gpus[0].observed.unmanaged.processes == ARRAY_SIZE(rows));
-	arbiter_free(a);
 }
 
 TEST(slots_of_unmanaged_processes_are_not_granted)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed row = process(10, 20);
 	struct request request = request_for(10);
 	struct result result = { 0 };
@@ -90,12 +88,11 @@ TEST(slots_of_unmanaged_processes_are_not_granted)
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(reserve(a, 1, &request, &result) && a->gpus[0].observed.n_processes == 1);
 	result_done(&result);
-	arbiter_free(a);
 }
 
 TEST(oversubscribed_gpu_names_the_processes_and_grants_nothing)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 20), process(11, 5) };
 	struct request request = request_for(1);
 	struct result result = { 0 };
@@ -107,12 +104,11 @@ TEST(oversubscribed_gpu_names_the_processes_and_grants_nothing)
 	CHECK(names_process(&result.refusals[0], 10) && names_process(&result.refusals[0], 11));
 	CHECK(arbiter_observe(a, rows, 1) == 0 && !a->gpus[0].observed.oversubscribed);
 	result_done(&result);
-	arbiter_free(a);
 }
 
 TEST(more_processes_than_vmids_oversubscribe_too)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed rows[9];
 
 	for (int i = 0; i < 9; i++)
@@ -121,7 +117,6 @@ TEST(more_processes_than_vmids_oversubscribe_too)
 	CHECK(arbiter_observe(a, rows, 9) == 0 && a->gpus[0].observed.oversubscribed);
 	rows[8].queues = 0; /* KFD does not count a process without a queue */
 	CHECK(arbiter_observe(a, rows, 9) == 0 && !a->gpus[0].observed.oversubscribed);
-	arbiter_free(a);
 }
 
 TEST(best_effort_may_oversubscribe_if_policy_allows_it_and_no_realtime_lease_is_there)
@@ -150,7 +145,7 @@ TEST(best_effort_may_oversubscribe_if_policy_allows_it_and_no_realtime_lease_is_
 
 TEST(lease_has_its_owner_its_bound_processes_and_their_children)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 6);
 	struct observed rows[] = { process(lease->pid, 2), process(20, 1), process(21, 1),
 				   process(22, 1) };
@@ -165,12 +160,11 @@ TEST(lease_has_its_owner_its_bound_processes_and_their_children)
 	CHECK(arbiter_observe(a, rows, 4) == 0);
 	CHECK(lease->observed.processes == 3 && lease->partitions[0].used.queues == 4);
 	CHECK(a->gpus[0].observed.n_processes == 1 && a->gpus[0].observed.processes[0].pid == 22);
-	arbiter_free(a);
 }
 
 TEST(process_belongs_to_the_only_lease_of_its_unit)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *first = held(a, 7, 2);
 	struct observed row = process(30, 1);
 
@@ -181,12 +175,11 @@ TEST(process_belongs_to_the_only_lease_of_its_unit)
 	strcpy(held(a, 7, 2)->unit, "train.service");
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(a->gpus[0].observed.n_processes == 1 && first->observed.processes == 0);
-	arbiter_free(a);
 }
 
 TEST(process_keeps_its_lease_when_its_parent_dies)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	struct observed row = process(40, 1);
 
@@ -198,12 +191,11 @@ TEST(process_keeps_its_lease_when_its_parent_dies)
 	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 1);
 	row.start_time++; /* a new process with the same pid */
 	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 0);
-	arbiter_free(a);
 }
 
 TEST(ending_lease_is_removed_when_its_queues_are_gone)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	uint64_t id = lease->id;
 	struct observed row = process(50, 2);
@@ -217,12 +209,11 @@ TEST(ending_lease_is_removed_when_its_queues_are_gone)
 	CHECK(gpu_queues_free(&a->gpus[0]) == 22);
 	CHECK(arbiter_observe(a, NULL, 0) == 0 && !ledger_find(a, id));
 	CHECK(gpu_queues_free(&a->gpus[0]) == 24);
-	arbiter_free(a);
 }
 
 TEST(newly_attributed_process_is_saved_with_its_lease)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	struct observed row = process(lease->pid, 1);
 	struct lease_process known[2];
@@ -234,19 +225,17 @@ TEST(newly_attributed_process_is_saved_with_its_lease)
 	CHECK(ledger_take_touched(a, &touched) == lease && touched == TOUCH_SAVE);
 	CHECK(known_processes(a, lease->id, false, known, 2) == 1 && known[0].pid == row.pid);
 	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_take_touched(a, &touched));
-	arbiter_free(a);
 }
 
 TEST(one_process_may_own_two_leases)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *first = held(a, 7, 2), *second = held(a, 7, 3);
 	struct observed row = process(first->pid, 5);
 
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(first->partitions[0].used.queues == 2 && second->partitions[0].used.queues == 3);
 	CHECK(a->gpus[0].observed.excess.queues == 0);
-	arbiter_free(a);
 }
 
 TEST(process_is_unmanaged_on_a_gpu_that_its_lease_does_not_have)
@@ -271,7 +260,7 @@ TEST(process_is_unmanaged_on_a_gpu_that_its_lease_does_not_have)
 
 TEST(the_second_lease_of_a_process_ends_only_when_its_queues_are_gone)
 {
-	struct arbiter *a = one_gpu();
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *first = held(a, 7, 2), *second = held(a, 7, 3);
 	uint64_t id = second->id;
 	struct observed row = process(first->pid, 5);
@@ -280,5 +269,4 @@ TEST(the_second_lease_of_a_process_ends_only_when_its_queues_are_gone)
 	CHECK(arbiter_observe(a, &row, 1) == 0 && ledger_find(a, id));
 	row.queues = 2;
 	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_find(a, id));
-	arbiter_free(a);
 }

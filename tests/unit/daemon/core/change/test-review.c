@@ -46,7 +46,7 @@ static bool ended(const struct lease *lease, const char *named)
 
 TEST(lease_that_policy_would_grant_stays)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *a = grant(&s, VR, 20), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 30);
 
 	tenant(&s, "vr")->max_leases = tenant(&s, "vr")->max_gpus = (struct limit){ LIMIT_COUNT,
@@ -54,23 +54,21 @@ TEST(lease_that_policy_would_grant_stays)
 	tenant(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
 	review(&s);
 	CHECK(stays(a) && stays(b) && stays(c));
-	scene_done(&s);
 }
 
 TEST(leases_of_a_tenant_that_is_gone_end)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10);
 
 	strcpy(tenant(&s, "vr")->name, "VR");
 	review(&s);
 	CHECK(ended(a, "tenant vr") && stays(b));
-	scene_done(&s);
 }
 
 TEST(user_removed_from_a_tenant_loses_its_leases_unless_a_group_may_match)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 10);
 
 	tenant(&s, "vr")->users.ids[0] = 77;
@@ -80,23 +78,21 @@ TEST(user_removed_from_a_tenant_loses_its_leases_unless_a_group_may_match)
 	tenant(&s, "lab")->groups.n = 1;
 	review(&s);
 	CHECK(ended(a, "uid 1") && stays(b) && stays(c));
-	scene_done(&s);
 }
 
 TEST(a_class_above_the_tenants_ends)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10);
 
 	tenant(&s, "vr")->class = CLASS_GUARANTEED;
 	review(&s);
 	CHECK(ended(a, "class") && stays(b));
-	scene_done(&s);
 }
 
 TEST(a_priority_above_the_tenants_ends_and_the_default_never_does)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(10);
 	struct lease *a, *b;
 
@@ -106,12 +102,11 @@ TEST(a_priority_above_the_tenants_ends_and_the_default_never_does)
 	tenant(&s, "vr")->priority = PRIORITY_LOW;
 	review(&s);
 	CHECK(ended(a, "priority") && stays(b));
-	scene_done(&s);
 }
 
 TEST(the_latest_leases_beyond_a_quota_end)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, VR, 15), *b = grant(&s, VR, 15), *c = grant(&s, VR, 15);
 
 	tenant(&s, "vr")->max_leases = (struct limit){ LIMIT_COUNT, 2 };
@@ -124,18 +119,16 @@ TEST(the_latest_leases_beyond_a_quota_end)
 	tenant(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 15 };
 	review(&s);
 	CHECK(stays(a) && ended(b, "max-cus"));
-	scene_done(&s);
 }
 
 TEST(ended_lease_frees_its_quota_for_the_next_one)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, ANY, 20), *b = grant(&s, ANY, 30), *c = grant(&s, ANY, 10);
 
 	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_PERCENT, 50 };
 	review(&s);
 	CHECK(stays(a) && ended(b, "max-cus") && stays(c));
-	scene_done(&s);
 }
 
 TEST(each_limit_of_a_tenant_is_reviewed_for_each_gpu)
@@ -176,7 +169,7 @@ TEST(each_limit_of_a_tenant_is_reviewed_for_each_gpu)
 
 TEST(gpus_are_counted_over_all_leases_of_the_user)
 {
-	struct scene s = scene_of(4);
+	_cleanup_(scene_done) struct scene s = scene_of(4);
 	struct request request = request_for(10);
 	struct lease *leases[3];
 
@@ -190,12 +183,11 @@ TEST(gpus_are_counted_over_all_leases_of_the_user)
 	review(&s);
 	CHECK(stays(leases[0]) && stays(leases[1]));
 	CHECK(ended(leases[2], "max-gpus"));
-	scene_done(&s);
 }
 
 TEST(released_cus_count_in_a_review_until_acknowledged)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(10);
 	struct lease *a = grant(&s, ANY, 30), *next;
@@ -213,24 +205,22 @@ TEST(released_cus_count_in_a_review_until_acknowledged)
 	tenant(&s, "*")->max_cus.value = 8;
 	review(&s);
 	CHECK(a->partitions[0].count <= 8 && a->state == STATE_ENDING);
-	scene_done(&s);
 }
 
 TEST(users_and_tenants_are_counted_apart)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, 10, 20), *b = grant(&s, 11, 20), *c = grant(&s, LAB, 20);
 
 	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
 	tenant(&s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
 	review(&s);
 	CHECK(stays(a) && stays(b) && stays(c));
-	scene_done(&s);
 }
 
 TEST(waiting_lease_is_not_reviewed)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(30);
 	struct lease *a = grant(&s, ANY, 60), *b;
 
@@ -240,5 +230,4 @@ TEST(waiting_lease_is_not_reviewed)
 	tenant(&s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
 	review(&s);
 	CHECK(stays(a) && b->state == STATE_WAITING);
-	scene_done(&s);
 }

@@ -28,7 +28,7 @@ static void pass_often(struct scene *s, uid_t uid, const char *gpu)
 
 TEST(waiting_lease_is_passed_at_most_the_maximum_number_of_times)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *busy = grant(&s, VR, 30), *lease = wait_for(&s, OTHER, "any", 60);
 
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
@@ -45,12 +45,11 @@ TEST(waiting_lease_is_passed_at_most_the_maximum_number_of_times)
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
 	CHECK(s.arbiter->gpus[0].barrier.rank.id == 0);
-	scene_done(&s);
 }
 
 TEST(count_of_passes_is_saved_at_every_multiple)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease, *small;
 
 	CHECK(grant(&s, VR, 30));
@@ -64,12 +63,11 @@ TEST(count_of_passes_is_saved_at_every_multiple)
 		release(s.arbiter, small->id);
 	}
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
-	scene_done(&s);
 }
 
 TEST(request_that_never_fits_is_refused_as_such_on_a_barred_gpu)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	CHECK(grant(&s, VR, 30) && wait_for(&s, OTHER, "any", 60));
@@ -78,22 +76,20 @@ TEST(request_that_never_fits_is_refused_as_such_on_a_barred_gpu)
 	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_QUEUES));
 	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, RESULT_NEVER_FITS, REASON_CUS));
 	CHECK(ask(&s, ANY, request_for(4))->state == STATE_WAITING);
-	scene_done(&s);
 }
 
 TEST(barrier_closes_only_the_candidates_of_the_waiting_lease)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 
 	CHECK(grant_on(&s, VR, "0", 30) && wait_for(&s, OTHER, "0", 60));
 	pass_often(&s, ANY, "0");
 	CHECK(!pass(&s, ANY, "0") && pass(&s, ANY, "1") && pass(&s, ANY, "any"));
-	scene_done(&s);
 }
 
 TEST(waiting_lease_for_any_gpu_bars_all_gpus)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *lease;
 
 	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
@@ -101,12 +97,11 @@ TEST(waiting_lease_for_any_gpu_bars_all_gpus)
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++)
 		CHECK(pass(&s, ANY, i % 2 ? "0" : "1"));
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX && !pass(&s, ANY, "0") && !pass(&s, ANY, "1"));
-	scene_done(&s);
 }
 
 TEST(gang_counts_as_one_pass)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct request gang = request_for(4);
 	struct lease *lease, *waiting;
 
@@ -116,12 +111,11 @@ TEST(gang_counts_as_one_pass)
 	waiting = wait_for(&s, OTHER, "any", 60);
 	lease = reserve(s.arbiter, ANY, &gang, &s.result);
 	CHECK(lease && lease->n_partitions == 2 && waiting->wait.passed == 1);
-	scene_done(&s);
 }
 
 TEST(grant_of_a_higher_class_is_no_pass)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 
 	CHECK(grant(&s, VR, 30));
@@ -131,12 +125,11 @@ TEST(grant_of_a_higher_class_is_no_pass)
 	CHECK(lease->wait.passed == 0);
 	pass_often(&s, ANY, "any");
 	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
-	scene_done(&s);
 }
 
 TEST(grant_of_a_lower_class_is_a_pass_and_is_barred_too)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *first, *lease;
 
 	CHECK(grant(&s, VR, 30));
@@ -151,12 +144,11 @@ TEST(grant_of_a_lower_class_is_a_pass_and_is_barred_too)
 	forget_touched(&s);
 	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.rank.id == first->id);
 	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
-	scene_done(&s);
 }
 
 TEST(lease_behind_a_barrier_is_examined_when_the_barring_lease_ends)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease, *small;
 
 	CHECK(grant(&s, VR, 30));
@@ -167,12 +159,11 @@ TEST(lease_behind_a_barrier_is_examined_when_the_barring_lease_ends)
 	CHECK(lease->id == 2 && grant_waiting(&s, NULL) == 0);
 	arbiter_holder_gone(s.arbiter, lease->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
-	scene_done(&s);
 }
 
 TEST(lease_that_waits_for_its_quota_bars_no_gpu)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *own, *lease, *small;
 
 	CHECK(grant(&s, VR, 20));
@@ -192,12 +183,11 @@ TEST(lease_that_waits_for_its_quota_bars_no_gpu)
 	release(s.arbiter, own->id); /* it waits for CUs again, not for its quota */
 	CHECK(grant_waiting(&s, NULL) == 0 && !lease->wait.over_quota);
 	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id && !pass(&s, ANY, "any"));
-	scene_done(&s);
 }
 
 TEST(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(40);
 	struct lease *lease, *small;
 
@@ -211,12 +201,11 @@ TEST(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
 	CHECK(grant(&s, LAB, 10)); /* guaranteed */
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED &&
 	      lease->wait.over_quota);
-	scene_done(&s);
 }
 
 TEST(granted_waiting_lease_passes_those_before_it)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *busy = grant(&s, VR, 40), *small = grant(&s, ANY, 20), *large, *next;
 
 	large = wait_for(&s, OTHER, "any", 60);
@@ -227,21 +216,19 @@ TEST(granted_waiting_lease_passes_those_before_it)
 	release(s.arbiter, next->id);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && large->state == STATE_GRANTED);
-	scene_done(&s);
 }
 
 /* ---- users ------------------------------------------------------------------------- */
 
 TEST(passes_by_the_same_user_do_not_count)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 
 	CHECK(grant(&s, VR, 30));
 	lease = wait_for(&s, ANY, "any", 60);
 	pass_often(&s, ANY, "any");
 	CHECK(lease->wait.passed == 0 && pass(&s, OTHER, "any") && lease->wait.passed == 1);
-	scene_done(&s);
 }
 
 TEST(lease_that_leases_of_its_own_user_keep_out_bars_no_gpu)
@@ -266,7 +253,7 @@ TEST(lease_that_leases_of_its_own_user_keep_out_bars_no_gpu)
 
 TEST(grant_to_the_user_of_a_barring_lease_opens_the_gpu)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 	struct lease *busy = grant(&s, VR, 30), *lease, *own;
 
@@ -286,7 +273,6 @@ TEST(grant_to_the_user_of_a_barring_lease_opens_the_gpu)
 	release(s.arbiter, own->id);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1);
-	scene_done(&s);
 }
 
 static void let_time_pass(struct scene *s, uint64_t now_usec)
@@ -298,7 +284,7 @@ static void let_time_pass(struct scene *s, uint64_t now_usec)
 
 TEST(gpu_is_barred_for_max_wait_and_then_open_for_as_long)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	uint64_t max = 5000000;
 	struct lease *lease, *next;
 
@@ -322,12 +308,11 @@ TEST(gpu_is_barred_for_max_wait_and_then_open_for_as_long)
 	let_time_pass(&s, 1000 + 2 * max);
 	CHECK(lease->state == STATE_WAITING && !pass(&s, ANY, "any"));
 	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
-	scene_done(&s);
 }
 
 TEST(lease_that_is_granted_leaves_the_next_barrier_its_whole_time)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	uint64_t max = TENANT_MAX_WAIT_USEC;
 	struct lease *busy = grant(&s, VR, 30), *first, *second;
 
@@ -342,12 +327,11 @@ TEST(lease_that_is_granted_leaves_the_next_barrier_its_whole_time)
 	CHECK(second->state == STATE_GRANTED && first->state == STATE_WAITING);
 	CHECK(s.arbiter->gpus[0].barrier.rank.id == first->id);
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 2 * max - 1);
-	scene_done(&s);
 }
 
 TEST(users_take_turns_in_the_queue)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, VR, 60), *others[3];
 	uint64_t order[6], expected[6];
 
@@ -359,12 +343,11 @@ TEST(users_take_turns_in_the_queue)
 		CHECK(queue_position(s.arbiter, others[i]) == 2 * i + 2);
 	release(s.arbiter, all->id);
 	CHECK(grant_waiting(&s, order) == 6 && memcmp(order, expected, sizeof(order)) == 0);
-	scene_done(&s);
 }
 
 TEST(a_user_that_comes_later_does_not_rank_before_turns_that_are_over)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, VR, 45), *some = grant(&s, ANY, 15), *late;
 
 	wait_for(&s, ANY, "any", 15);
@@ -374,7 +357,6 @@ TEST(a_user_that_comes_later_does_not_rank_before_turns_that_are_over)
 	CHECK(grant_waiting(&s, NULL) == 1);
 	late = wait_for(&s, OTHER, "any", 15);
 	CHECK(queue_position(s.arbiter, late) == 2 && all->state == STATE_GRANTED);
-	scene_done(&s);
 }
 
 /* ---- resize ------------------------------------------------------------------------ */
@@ -397,7 +379,7 @@ static bool resize(struct scene *s, const struct lease *lease, unsigned cus, uns
 
 TEST(resize_that_takes_more_is_a_pass)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease = grant(&s, ANY, 8), *waiting;
 
 	CHECK(grant(&s, VR, 30));
@@ -406,12 +388,11 @@ TEST(resize_that_takes_more_is_a_pass)
 	CHECK(resize(&s, lease, 4, 2) && waiting->wait.passed == 1);
 	CHECK(resize(&s, lease, 4, 3) && waiting->wait.passed == 2);
 	CHECK(resize(&s, lease, 4, 3) && resize(&s, lease, 4, 2) && waiting->wait.passed == 2);
-	scene_done(&s);
 }
 
 TEST(resize_on_a_barred_gpu_can_only_shrink)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease = grant(&s, ANY, 8), *waiting;
 
 	CHECK(grant(&s, VR, 30));
@@ -422,12 +403,11 @@ TEST(resize_on_a_barred_gpu_can_only_shrink)
 	CHECK(!resize(&s, lease, 8, 3));
 	CHECK(resize(&s, lease, 8, 2) && resize(&s, lease, 4, 2));
 	CHECK(waiting->wait.passed == LEASE_PASSES_MAX && !resize(&s, lease, 8, 2));
-	scene_done(&s);
 }
 
 TEST(resize_on_a_barred_gpu_takes_no_other_cu)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(9);
 	struct lease *lease, *busy = grant(&s, VR, 15), *waiting, *next;
@@ -444,7 +424,6 @@ TEST(resize_on_a_barred_gpu_takes_no_other_cu)
 	arbiter_holder_gone(s.arbiter, waiting->id);
 	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) == 0);
 	lease_free(next);
-	scene_done(&s);
 }
 
 /* ---- starvation -------------------------------------------------------------------- */

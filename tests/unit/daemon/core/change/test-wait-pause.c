@@ -35,7 +35,7 @@ static struct scene crowd_of(size_t n_gpus, struct lease *ret[])
 TEST(each_part_of_a_round_examines_a_bounded_number_of_leases)
 {
 	struct lease *small, *next;
-	struct scene s = crowd_of(1, &small);
+	_cleanup_(scene_done) struct scene s = crowd_of(1, &small);
 
 	release(s.arbiter, small->id);
 	for (unsigned i = 1; i <= WAITING; i++) {
@@ -49,13 +49,12 @@ TEST(each_part_of_a_round_examines_a_bounded_number_of_leases)
 	}
 	CHECK(!s.arbiter->woken && !s.arbiter->paused && s.arbiter->n_waiting == WAITING);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(release_does_not_restart_a_paused_round)
 {
 	struct lease *small[3], *next;
-	struct scene s = crowd_of(3, small);
+	_cleanup_(scene_done) struct scene s = crowd_of(3, small);
 	unsigned rounds = 0, parts = 0;
 
 	release(s.arbiter, small[0]->id);
@@ -70,12 +69,11 @@ TEST(release_does_not_restart_a_paused_round)
 	CHECK(rounds == 3 && parts + 1 == 3 * WAITING);
 	CHECK(!s.arbiter->woken && !s.arbiter->woken_later && s.arbiter->next_examined == 0);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(what_becomes_free_during_a_pause_is_offered_to_the_first_lease_first)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *large = grant_on(&s, LAB, "0", 52), *small = grant_on(&s, VR, "0", 8);
 	struct lease *first, *second, *third, *next;
 
@@ -97,12 +95,11 @@ TEST(what_becomes_free_during_a_pause_is_offered_to_the_first_lease_first)
 	CHECK(grant_waiting(&s, NULL) == 1 && third->state == STATE_GRANTED);
 	CHECK(second->state == STATE_WAITING && second->wait.passed == 1);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(lease_that_needs_nothing_of_a_pause_is_granted_in_its_round)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *first, *second, *next;
 	uint64_t a = grant_on(&s, LAB, "0", 60)->id, b = grant_on(&s, LAB, "1", 60)->id;
 
@@ -120,12 +117,11 @@ TEST(lease_that_needs_nothing_of_a_pause_is_granted_in_its_round)
 	arbiter_commit(s.arbiter, next);
 	CHECK(go_on(&s, &next) == 0 && !s.arbiter->paused);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(request_waits_for_no_lease_that_ranks_behind_it)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *large = grant_on(&s, LAB, "any", 52), *small = grant_on(&s, VR, "any", 8);
 	struct lease *next;
 
@@ -145,13 +141,12 @@ TEST(request_waits_for_no_lease_that_ranks_behind_it)
 	CHECK(!wait_precedes(s.arbiter, CLASS_GUARANTEED, OTHER));
 	s.arbiter->round_steps = UINT64_MAX;
 	CHECK(grant_waiting(&s, NULL) > 0 && !wait_precedes(s.arbiter, CLASS_BESTEFFORT, ANY));
-	scene_done(&s);
 }
 
 TEST(steps_are_counted_for_the_lease_that_is_examined)
 {
 	struct lease *small, *next;
-	struct scene s = crowd_of(1, &small);
+	_cleanup_(scene_done) struct scene s = crowd_of(1, &small);
 	uint64_t before[WAITING];
 
 	for (unsigned i = 0; i < WAITING; i++)
@@ -160,13 +155,12 @@ TEST(steps_are_counted_for_the_lease_that_is_examined)
 	CHECK(go_on(&s, &next) == 0);
 	for (unsigned i = 0; i < WAITING; i++)
 		CHECK((s.arbiter->waiting[i]->wait.steps > before[i]) == (i == 0));
-	scene_done(&s);
 }
 
 TEST(leases_that_come_and_go_during_a_pause_keep_the_order)
 {
 	struct lease *small, *next;
-	struct scene s = crowd_of(1, &small);
+	_cleanup_(scene_done) struct scene s = crowd_of(1, &small);
 	uint64_t ends = s.arbiter->waiting[1]->id, last;
 
 	release(s.arbiter, small->id);
@@ -182,5 +176,4 @@ TEST(leases_that_come_and_go_during_a_pause_keep_the_order)
 	}
 	CHECK(!s.arbiter->woken && s.arbiter->n_waiting == WAITING);
 	check_promises(&s);
-	scene_done(&s);
 }

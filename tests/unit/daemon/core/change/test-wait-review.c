@@ -56,7 +56,7 @@ static bool refused_by(const struct lease *lease, const char *gpu)
 TEST(gpu_that_becomes_free_costs_one_step_while_a_gang_lacks_others)
 {
 	struct lease *held[8], *gang;
-	struct scene s = full_gpus(4, held);
+	_cleanup_(scene_done) struct scene s = full_gpus(4, held);
 
 	gang = wait_for_all(&s, 4, 60);
 	ledger_wake(s.arbiter, 15);
@@ -71,13 +71,12 @@ TEST(gpu_that_becomes_free_costs_one_step_while_a_gang_lacks_others)
 	release(s.arbiter, held[1]->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && gang->state == STATE_GRANTED);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(only_the_gpu_where_something_became_free_is_judged)
 {
 	struct lease *held[8];
-	struct scene s = full_gpus(4, held);
+	_cleanup_(scene_done) struct scene s = full_gpus(4, held);
 
 	wait_for(&s, ANY, "any", 60);
 	ledger_wake(s.arbiter, 15);
@@ -89,13 +88,12 @@ TEST(only_the_gpu_where_something_became_free_is_judged)
 	release(s.arbiter, held[7]->id);
 	CHECK(grant_waiting(&s, NULL) == 1);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 /* Otherwise two GPUs that are used in turns would let every gang be examined in full. */
 TEST(gpu_that_was_charged_since_is_judged_before_all_are)
 {
-	struct scene s = scene_of(3);
+	_cleanup_(scene_done) struct scene s = scene_of(3);
 	struct lease *first, *second, *gang;
 
 	first = grant_on(&s, LAB, "0", 30);
@@ -114,13 +112,12 @@ TEST(gpu_that_was_charged_since_is_judged_before_all_are)
 		second = grant_on(&s, LAB, "1", 30);
 	}
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(reason_names_a_gpu_that_still_refuses)
 {
 	struct lease *held[6], *gang;
-	struct scene s = full_gpus(3, held);
+	_cleanup_(scene_done) struct scene s = full_gpus(3, held);
 
 	gang = wait_for_all(&s, 3, 60);
 	ledger_wake(s.arbiter, 7);
@@ -135,7 +132,6 @@ TEST(reason_names_a_gpu_that_still_refuses)
 	CHECK(refused_by(gang, "0000:04:00.0") && lease_refusal(gang)->others);
 	CHECK(lease_refusal(gang)->n_leases == 2);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 /* ---- against the full examination -------------------------------------------------- */

@@ -37,7 +37,7 @@ static bool ended(struct scene *s, uint64_t id, enum result_kind cause, const ch
 
 TEST(undrain_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
@@ -45,12 +45,11 @@ TEST(undrain_wakes_a_waiting_lease)
 	CHECK(says(lease, "drained"));
 	CHECK(grant_waiting(&s, NULL) == 0);
 	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant_waiting(&s, NULL) == 1);
-	scene_done(&s);
 }
 
 TEST(end_of_an_unmanaged_process_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
 	struct request request = request_for(20);
 	struct lease *lease;
@@ -67,12 +66,11 @@ TEST(end_of_an_unmanaged_process_wakes_a_waiting_lease)
 	row.queues = 16; /* fewer unmanaged queues, and not more than there are slots */
 	forget_touched(&s);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
-	scene_done(&s);
 }
 
 TEST(end_of_oversubscription_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 30 };
 	struct lease *lease;
 
@@ -85,12 +83,11 @@ TEST(end_of_oversubscription_wakes_a_waiting_lease)
 	CHECK(grant_waiting(&s, NULL) == 0);
 	row.queues = 24;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
-	scene_done(&s);
 }
 
 TEST(end_of_excess_use_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
 	struct request request = request_for(20);
 	struct lease *lease = grant(&s, ANY, 20);
@@ -103,12 +100,11 @@ TEST(end_of_excess_use_wakes_a_waiting_lease)
 	CHECK(grant_waiting(&s, NULL) == 0);
 	row.queues = 2;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
-	scene_done(&s);
 }
 
 TEST(acknowledged_resize_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(20);
 	struct lease *lease = grant(&s, ANY, 60), *next;
@@ -119,12 +115,11 @@ TEST(acknowledged_resize_wakes_a_waiting_lease)
 	arbiter_commit(s.arbiter, next);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0 && grant_waiting(&s, NULL) == 1);
-	scene_done(&s);
 }
 
 TEST(new_gpu_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct gpu_info gpus[] = { s.arbiter->gpus[0].info, radeon_vii("0000:04:00.0") };
 	struct lease *lease;
 
@@ -134,12 +129,11 @@ TEST(new_gpu_wakes_a_waiting_lease)
 	CHECK(arbiter_set_gpus(s.arbiter, gpus, 2) == 0);
 	CHECK(lease->wait.candidates == 3 && grant_waiting(&s, NULL) == 1);
 	CHECK(lease->partitions[0].gpu == 1);
-	scene_done(&s);
 }
 
 TEST(missing_gpu_ends_only_leases_that_wait_for_it_alone)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct gpu_info one = s.arbiter->gpus[0].info;
 	struct request both = request_for(20);
 	uint64_t named, by_index, gang;
@@ -173,14 +167,13 @@ TEST(missing_gpu_ends_only_leases_that_wait_for_it_alone)
 		CHECK(gone.cause == (gone.id == gang ? RESULT_NEVER_FITS : RESULT_NO_SUCH_GPU));
 		CHECK(gone.id == gang || strstr(gone.reason, "0000:04:00.0"));
 	}
-	scene_done(&s);
 }
 
 /* ---- policy ------------------------------------------------------------------------ */
 
 TEST(smaller_reserve_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct settings *settings = NULL;
 	struct request request = request_for(20);
 	struct lease *first;
@@ -194,12 +187,11 @@ TEST(smaller_reserve_wakes_a_waiting_lease)
 	CHECK(settings_new(&settings) == 0);
 	arbiter_set_settings(s.arbiter, settings);
 	CHECK(grant_waiting(&s, NULL) == 1);
-	scene_done(&s);
 }
 
 TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct settings *settings = NULL;
 	struct request request = request_for(60);
 	struct lease *lease;
@@ -219,12 +211,11 @@ TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
 	arbiter_set_settings(s.arbiter, settings);
 	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.candidates == 1);
 	CHECK(!grant_on(&s, ANY, "0", 4) && grant_on(&s, ANY, "1", 4));
-	scene_done(&s);
 }
 
 TEST(changed_policy_ends_a_waiting_lease_that_it_forbids)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct settings *settings = NULL;
 	struct lease *all = grant(&s, ANY, 60);
 	uint64_t lab_id = wait_for(&s, LAB, "any", 20)->id, vr_id = wait_for(&s, VR, "any", 10)->id;
@@ -240,7 +231,6 @@ TEST(changed_policy_ends_a_waiting_lease_that_it_forbids)
 	CHECK(ledger_find(s.arbiter, any_id)->state == STATE_GRANTED);
 	CHECK(!ledger_find(s.arbiter, lab_id) && !ledger_find(s.arbiter, vr_id));
 	CHECK(vr->users.n == 1);
-	scene_done(&s);
 }
 
 TEST(lease_ended_by_policy_has_a_reason)
@@ -273,7 +263,7 @@ TEST(lease_ended_by_policy_has_a_reason)
 
 TEST(freed_quota_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 30), *own, *lease;
 
 	lab(&s)->max_cus = (struct limit){ LIMIT_COUNT, 40 };
@@ -292,12 +282,11 @@ TEST(freed_quota_wakes_a_waiting_lease)
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, own->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && !lease->wait.over_quota);
-	scene_done(&s);
 }
 
 TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *all = grant_on(&s, ANY, "1", 60), *own, *lease;
 
 	lab(&s)->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
@@ -308,12 +297,11 @@ TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
 	CHECK(says(lease, "max-gpus"));
 	release(s.arbiter, own->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
-	scene_done(&s);
 }
 
 TEST(waiting_lease_is_touched_only_when_its_reason_changes)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *first = grant(&s, VR, 10), *second = grant(&s, ANY, 10), *lease, *like;
 
 	CHECK(grant(&s, ANY, 30));
@@ -327,7 +315,6 @@ TEST(waiting_lease_is_touched_only_when_its_reason_changes)
 	CHECK(grant_waiting(&s, NULL) == 0 && lease->touched == TOUCH_REASON);
 	CHECK(says(lease, "drained"));
 	CHECK(says(like, lease->reason) && like->touched == TOUCH_REASON);
-	scene_done(&s);
 }
 
 /* ---- gangs ------------------------------------------------------------------------- */
@@ -345,7 +332,7 @@ static struct request gang_of(const char *first, const char *second, unsigned cu
 
 TEST(a_gang_holds_nothing_while_it_waits)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *busy = grant_on(&s, ANY, "1", 30), *other;
 	struct lease *gang = ask(&s, OTHER, gang_of("0", "1", 40));
 
@@ -358,12 +345,11 @@ TEST(a_gang_holds_nothing_while_it_waits)
 	release(s.arbiter, other->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && gang->n_partitions == 2);
 	CHECK(gang->partitions[0].gpu == 0 && gang->partitions[1].gpu == 1);
-	scene_done(&s);
 }
 
 TEST(gangs_that_name_the_same_gpus_in_opposite_order_follow_each_other)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *busy[] = { grant_on(&s, ANY, "0", 30), grant_on(&s, ANY, "1", 30) };
 	uint64_t ids[4], waiting[4];
 
@@ -379,12 +365,11 @@ TEST(gangs_that_name_the_same_gpus_in_opposite_order_follow_each_other)
 		release(s.arbiter, ids[0]);
 	}
 	CHECK(s.arbiter->n_leases == 0);
-	scene_done(&s);
 }
 
 TEST(a_gang_of_any_gpus_takes_those_that_are_free)
 {
-	struct scene s = scene_of(3);
+	_cleanup_(scene_done) struct scene s = scene_of(3);
 	struct lease *busy[] = { grant_on(&s, ANY, "0", 60), grant_on(&s, ANY, "1", 60),
 				 grant_on(&s, ANY, "2", 60) };
 	struct lease *gang = ask(&s, ANY, gang_of("any", "any", 20));
@@ -395,5 +380,4 @@ TEST(a_gang_of_any_gpus_takes_those_that_are_free)
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, busy[0]->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease_gpus(gang) == 5);
-	scene_done(&s);
 }

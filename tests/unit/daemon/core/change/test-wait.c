@@ -9,7 +9,7 @@
 
 TEST(request_without_room_waits_if_it_may)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *lease;
 
 	CHECK(grant_on(&s, ANY, "0", 40));
@@ -24,22 +24,20 @@ TEST(request_without_room_waits_if_it_may)
 	CHECK(lease->request && lease->request->wants[0].cus == 30 && lease->n_holders == 1);
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_ADDED);
 	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == 0);
-	scene_done(&s);
 }
 
 TEST(request_that_fits_does_not_wait)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease = ask(&s, ANY, request_for(30));
 
 	CHECK(lease->state == STATE_GRANTED && !lease->request && !lease->reason[0]);
 	CHECK(s.result.kind == RESULT_OK && queue_position(s.arbiter, lease) == 0);
-	scene_done(&s);
 }
 
 TEST(request_that_waiting_cannot_help_is_refused)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	CHECK(grant(&s, ANY, 60));
@@ -54,12 +52,11 @@ TEST(request_that_waiting_cannot_help_is_refused)
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_VRAM));
 	CHECK(!s.result.refusals[0].retry);
-	scene_done(&s);
 }
 
 TEST(granted_waiting_lease_equals_any_other_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *first = grant(&s, ANY, 40), *lease = wait_for(&s, ANY, "any", 30);
 
 	lease->deadline_usec = 1000;
@@ -74,12 +71,11 @@ TEST(granted_waiting_lease_equals_any_other_lease)
 	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 30);
 	release(s.arbiter, lease->id);
 	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 60);
-	scene_done(&s);
 }
 
 TEST(waiting_leases_are_granted_by_class_and_then_by_age)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60);
 	struct lease *any[2], *lab[2];
 	uint64_t ids[4];
@@ -97,12 +93,11 @@ TEST(waiting_leases_are_granted_by_class_and_then_by_age)
 		CHECK(grant_waiting(&s, ids) == 1 && ids[0] == order[i]);
 		release(s.arbiter, ids[0]);
 	}
-	scene_done(&s);
 }
 
 TEST(all_waiting_leases_that_fit_are_granted_in_one_round)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60);
 	uint64_t ids[4], first = wait_for(&s, ANY, "any", 20)->id;
 
@@ -113,14 +108,13 @@ TEST(all_waiting_leases_that_fit_are_granted_in_one_round)
 	CHECK(grant_waiting(&s, ids) == 3);
 	CHECK(ids[0] == first && ids[1] == first + 2 && ids[2] == first + 3);
 	CHECK(s.arbiter->n_waiting == 1 && s.arbiter->waiting[0]->wait.passed == 2);
-	scene_done(&s);
 }
 
 /* ---- ends -------------------------------------------------------------------------- */
 
 TEST(waiting_lease_is_removed_when_its_last_holder_closes)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60), *lease = wait_for(&s, ANY, "any", 20), gone = { 0 };
 	uint64_t id = lease->id;
 
@@ -136,12 +130,11 @@ TEST(waiting_lease_is_removed_when_its_last_holder_closes)
 	release(s.arbiter, all->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(waiting_lease_ends_at_its_deadline_with_a_reason)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *leases[4], gone;
 	uint64_t id;
 
@@ -164,12 +157,11 @@ TEST(waiting_lease_ends_at_its_deadline_with_a_reason)
 	CHECK(s.arbiter->n_waiting == 1 && ledger_find(s.arbiter, leases[3]->id));
 	CHECK(arbiter_next_deadline(s.arbiter) == UINT64_MAX);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(long_reason_is_cut_between_utf8_characters)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	uint64_t id = grant(&s, ANY, 10)->id;
 	struct lease lease;
 	char text[256] = "x";
@@ -182,14 +174,13 @@ TEST(long_reason_is_cut_between_utf8_characters)
 		CHECK(strlen(lease.reason) == REQUEST_TEXT - 1 - odd);
 		CHECK(strncmp(lease.reason, &text[odd], REQUEST_TEXT - 1 - odd) == 0);
 	}
-	scene_done(&s);
 }
 
 /* ---- waiting leases and other operations ------------------------------------------- */
 
 TEST(token_finds_a_waiting_lease_before_and_after_its_grant)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60), *lease;
 	struct request request = request_for(20);
 
@@ -202,12 +193,11 @@ TEST(token_finds_a_waiting_lease_before_and_after_its_grant)
 	CHECK(grant_waiting(&s, NULL) == 1);
 	CHECK(ledger_find_token(s.arbiter, ANY, "render-7") == lease);
 	CHECK(request_equal(lease->request, &request));
-	scene_done(&s);
 }
 
 TEST(next_version_of_a_waiting_lease_keeps_the_request_of_its_token)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct lease *all = grant(&s, ANY, 60), *next;
 	struct request request = request_for(20), more = request_for(24);
@@ -222,12 +212,11 @@ TEST(next_version_of_a_waiting_lease_keeps_the_request_of_its_token)
 	CHECK(next->request && request_equal(next->request, &request));
 	arbiter_commit(s.arbiter, next);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 TEST(waiting_lease_cannot_be_resized_or_acknowledged)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(10);
 	struct lease *lease, *next;
@@ -238,12 +227,11 @@ TEST(waiting_lease_cannot_be_resized_or_acknowledged)
 	CHECK(s.result.kind == RESULT_INVALID_STATE && strstr(s.result.sentence, "waiting"));
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 1) == 0);
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == -ERANGE);
-	scene_done(&s);
 }
 
 TEST(waiting_lease_counts_for_max_leases)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 
 	s.arbiter->settings->tenants[1].max_leases = (struct limit){ LIMIT_COUNT, 2 };
 	CHECK(grant(&s, LAB, 60) && wait_for(&s, LAB, "any", 10));
@@ -251,12 +239,11 @@ TEST(waiting_lease_counts_for_max_leases)
 	s.arbiter->settings->max_leases_per_user = 1;
 	CHECK(wait_for(&s, ANY, "any", 10) && !ask(&s, ANY, request_for(10)));
 	CHECK(s.result.kind == RESULT_TOO_MANY_LEASES);
-	scene_done(&s);
 }
 
 TEST(request_above_what_is_left_of_the_quota_may_wait)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *held, *waits;
 
 	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 30 };
@@ -268,23 +255,21 @@ TEST(request_above_what_is_left_of_the_quota_may_wait)
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, held->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && waits->state == STATE_GRANTED);
-	scene_done(&s);
 }
 
 TEST(request_above_the_whole_quota_does_not_wait)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 
 	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 30 };
 	CHECK(!ask(&s, LAB, request_for(40)) && s.result.kind == RESULT_QUOTA_EXCEEDED);
 	CHECK(grant(&s, LAB, 20));
 	CHECK(!ask(&s, LAB, request_for(40)) && s.result.kind == RESULT_QUOTA_EXCEEDED);
-	scene_done(&s);
 }
 
 TEST(process_is_not_attributed_to_a_waiting_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed row = { .pid = 1000 + ANY,
 				.start_time = 1,
 				.uid = ANY,
@@ -305,12 +290,11 @@ TEST(process_is_not_attributed_to_a_waiting_lease)
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	CHECK(lease->observed.processes == 1 && s.arbiter->gpus[0].observed.unmanaged.queues == 0);
-	scene_done(&s);
 }
 
 TEST(uncommitted_grant_keeps_waiting_and_later_leases_are_examined)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60), *next = NULL;
 	struct lease *first = wait_for(&s, ANY, "any", 20), *second = wait_for(&s, ANY, "any", 20);
 
@@ -322,12 +306,11 @@ TEST(uncommitted_grant_keeps_waiting_and_later_leases_are_examined)
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 0 && first->state == STATE_WAITING);
 	release(s.arbiter, second->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && first->state == STATE_GRANTED);
-	scene_done(&s);
 }
 
 TEST(release_between_two_grants_restarts_the_round)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *busy[] = { grant(&s, VR, 30), grant(&s, LAB, 30) }, *next;
 	struct lease *first = wait_for(&s, ANY, "any", 60);
 
@@ -338,12 +321,11 @@ TEST(release_between_two_grants_restarts_the_round)
 	release(s.arbiter, next->id);
 	release(s.arbiter, busy[1]->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && first->state == STATE_GRANTED);
-	scene_done(&s);
 }
 
 TEST(thousands_can_wait)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *all[] = { grant(&s, VR, 60), grant(&s, VR, 60) };
 	struct request request = request_for(1);
 	unsigned n = check_rounds(3000, 10000);
@@ -379,13 +361,12 @@ TEST(thousands_can_wait)
 	CHECK(s.arbiter->n_waiting == 1000);
 	forget_touched(&s);
 	check_promises(&s);
-	scene_done(&s);
 }
 
 /* A request without wait-usec that waits for revoked leases, after a restart. */
 TEST(lease_of_a_lost_reserve_ends_if_it_is_not_claimed)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *fill = grant(&s, LAB, 60), *lease, *other, *next;
 	struct caller caller = caller_of(VR), another = caller_of(ANY);
 	struct request request = request_for(30), patient = request_for(30);
@@ -418,5 +399,4 @@ TEST(lease_of_a_lost_reserve_ends_if_it_is_not_claimed)
 		arbiter_expire(s.arbiter, 5000);
 		CHECK(lease->state == STATE_ENDING && lease->claim_usec == 0);
 	}
-	scene_done(&s);
 }

@@ -9,7 +9,7 @@
 
 TEST(an_aim_above_the_quota_is_refused_and_not_trimmed)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct tenant *vr = &s.arbiter->settings->tenants[0];
 
 	vr->max_cus = (struct limit){ LIMIT_PERCENT, 25 };
@@ -18,12 +18,11 @@ TEST(an_aim_above_the_quota_is_refused_and_not_trimmed)
 	CHECK(grant(&s, VR, 10));
 	CHECK(!grant(&s, VR, 6) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(grant(&s, VR, 5));
-	scene_done(&s);
 }
 
 TEST(rounding_up_stops_at_the_quota)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(7);
 
 	s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 7 };
@@ -33,12 +32,11 @@ TEST(rounding_up_stops_at_the_quota)
 	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
 	s.arbiter->settings->tenants[0].max_cus.value = 8;
 	CHECK(reserve(s.arbiter, VR, &request, &s.result)->partitions[0].count == 8);
-	scene_done(&s);
 }
 
 TEST(every_number_of_a_tenant_is_kept)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct tenant *vr = &s.arbiter->settings->tenants[0];
 	struct request request = request_for(4);
 
@@ -62,12 +60,11 @@ TEST(every_number_of_a_tenant_is_kept)
 	request.wants[0].vram = 4097;
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
-	scene_done(&s);
 }
 
 TEST(class_and_priority_stop_at_what_the_tenant_may_have)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	request.class = CLASS_REALTIME;
@@ -79,12 +76,11 @@ TEST(class_and_priority_stop_at_what_the_tenant_may_have)
 	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
 	CHECK(refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
 	CHECK(reserve(s.arbiter, VR, &request, &s.result));
-	scene_done(&s);
 }
 
 TEST(a_tenant_is_the_first_that_matches_or_the_one_named)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	CHECK(strcmp(grant(&s, VR, 4)->tenant, "vr") == 0);
@@ -96,7 +92,6 @@ TEST(a_tenant_is_the_first_that_matches_or_the_one_named)
 	strcpy(request.tenant, "nobody");
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(s.result.kind == RESULT_NO_SUCH_TENANT);
-	scene_done(&s);
 }
 
 TEST(requests_that_contradict_themselves_are_refused_by_the_key)
@@ -114,7 +109,7 @@ TEST(requests_that_contradict_themselves_are_refused_by_the_key)
 		{ { .cus = 10, .priority = 16 }, "priority 16" },
 		{ { .cus = 10, .isolation = ISOLATION_SHADER_ENGINE }, "isolation" },
 	};
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(10);
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -133,7 +128,6 @@ TEST(requests_that_contradict_themselves_are_refused_by_the_key)
 	CHECK(strstr(s.result.sentence, "cus-max"));
 	request.n_wants = 0;
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	scene_done(&s);
 }
 
 TEST(only_realtime_lends_and_only_best_effort_borrows)
@@ -202,7 +196,7 @@ TEST(an_adaptable_lease_is_any_rectangle_and_shares_nothing)
 
 TEST(limits_of_the_daemon_are_kept)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	request.wants[0].queues = 1;
@@ -213,5 +207,4 @@ TEST(limits_of_the_daemon_are_kept)
 	s.arbiter->settings->max_leases = 1;
 	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
 	CHECK(s.result.kind == RESULT_TOO_MANY_LEASES);
-	scene_done(&s);
 }

@@ -46,7 +46,7 @@ static struct advice advise(const struct arbiter *arbiter, uid_t uid, const stru
 
 TEST(request_that_fits_needs_no_advice)
 {
-	struct arbiter *arbiter = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
 	struct request request = request_for(30);
 	struct advice advice;
 
@@ -55,12 +55,11 @@ TEST(request_that_fits_needs_no_advice)
 	take(arbiter, LAB, 15);
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 0 && advice.exact);
-	arbiter_free(arbiter);
 }
 
 TEST(advice_is_empty_for_a_request_that_can_never_fit)
 {
-	struct arbiter *arbiter = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
 	struct request request = request_for(90);
 	struct advice advice;
 
@@ -71,12 +70,11 @@ TEST(advice_is_empty_for_a_request_that_can_never_fit)
 	arbiter->gpus[0].draining = true;
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 0 && advice.exact);
-	arbiter_free(arbiter);
 }
 
 TEST(one_large_lease_goes_before_two_small_ones)
 {
-	struct arbiter *arbiter = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
 	struct request request = request_for(30);
 	struct advice advice;
 	uint64_t large;
@@ -86,12 +84,11 @@ TEST(one_large_lease_goes_before_two_small_ones)
 	large = take(arbiter, LAB, 30);
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 1 && advice.ids[0] == large && advice.exact);
-	arbiter_free(arbiter);
 }
 
 TEST(the_lower_class_goes_first_and_then_fewer_cus)
 {
-	struct arbiter *arbiter = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
 	struct request request = request_for(15);
 	struct advice advice;
 	uint64_t small;
@@ -109,12 +106,11 @@ TEST(the_lower_class_goes_first_and_then_fewer_cus)
 	small = take(arbiter, 0, 2);
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 1 && advice.ids[0] == small && advice.exact);
-	arbiter_free(arbiter);
 }
 
 TEST(advice_names_the_lease_with_enough_queues)
 {
-	struct arbiter *arbiter = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
 	struct request request = request_for(4);
 	struct result result = { 0 };
 	struct advice advice;
@@ -128,12 +124,11 @@ TEST(advice_names_the_lease_with_enough_queues)
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 1 && advice.ids[0] == lease->id && advice.exact);
 	result_done(&result);
-	arbiter_free(arbiter);
 }
 
 TEST(one_s_own_quota_is_freed_by_one_s_own_leases)
 {
-	struct arbiter *arbiter = machine(2);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(2);
 	struct request request = request_for(20);
 	struct advice advice;
 	uint64_t mine;
@@ -143,12 +138,11 @@ TEST(one_s_own_quota_is_freed_by_one_s_own_leases)
 	arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 1 && advice.ids[0] == mine && advice.exact);
-	arbiter_free(arbiter);
 }
 
 TEST(leases_that_end_already_are_not_asked_to)
 {
-	struct arbiter *arbiter = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
 	struct request request = request_for(60);
 	struct advice advice;
 	uint64_t first = take(arbiter, LAB, 30), second = take(arbiter, LAB, 30);
@@ -159,12 +153,11 @@ TEST(leases_that_end_already_are_not_asked_to)
 	request = request_for(30);
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 1 && advice.ids[0] == second);
-	arbiter_free(arbiter);
 }
 
 TEST(many_leases_are_given_up_on_and_it_is_said)
 {
-	struct arbiter *arbiter = machine(1);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
 	struct request request = request_for(60);
 	struct advice advice;
 
@@ -179,7 +172,6 @@ TEST(many_leases_are_given_up_on_and_it_is_said)
 	request = request_for(4);
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 2 && !advice.exact);
-	arbiter_free(arbiter);
 }
 
 /* ---- against every set ------------------------------------------------------------- */
@@ -299,11 +291,10 @@ TEST(long_search_for_advice_ends_early_and_tells_it)
 {
 	struct gpu_info infos[REQUEST_WANTS];
 	struct request request;
-	struct arbiter *arbiter = crowd(infos, &request);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = crowd(infos, &request);
 	struct advice advice = advise(arbiter, LAB, &request);
 
 	CHECK(advice.n == 0 && advice.cut && !advice.exact);
-	arbiter_free(arbiter);
 }
 
 TEST(different_wants_for_any_of_many_gpus_are_limited)
@@ -312,7 +303,7 @@ TEST(different_wants_for_any_of_many_gpus_are_limited)
 	struct gpu_info infos[REQUEST_WANTS];
 	struct result result = { 0 };
 	struct request request;
-	struct arbiter *arbiter = crowd(infos, &request);
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = crowd(infos, &request);
 	struct lease *lease;
 
 	for (unsigned i = 0; i < 8; i++) /* 8 different wants on 64 GPUs */
@@ -324,7 +315,6 @@ TEST(different_wants_for_any_of_many_gpus_are_limited)
 	CHECK(arbiter_plan(arbiter, &caller, &request, &lease, &result) < 0);
 	CHECK(result.kind == RESULT_INVALID_REQUEST && strstr(result.sentence, "576"));
 	result_done(&result);
-	arbiter_free(arbiter);
 }
 
 TEST(every_member_of_an_advice_is_needed_and_few_sets_are_cheaper)

@@ -38,7 +38,7 @@ static bool refused_by_floor(const struct scene *s, enum result_kind kind, const
 
 TEST(engines_of_a_floor_are_left_by_other_tenants)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 
 	add_floor(&s, 1);
 	CHECK(!grant(&s, ANY, 60) &&
@@ -46,44 +46,40 @@ TEST(engines_of_a_floor_are_left_by_other_tenants)
 	CHECK(grant(&s, ANY, 45));
 	CHECK(!grant(&s, VR, 15) && s.result.kind == RESULT_NO_CAPACITY);
 	CHECK(grant_engines(&s, AR, 1)->partitions[0].count == 15);
-	scene_done(&s);
 }
 
 TEST(refusal_names_the_floor_that_keeps_what_is_free)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 
 	add_floor(&s, 1);
 	CHECK(grant(&s, ANY, 30));
 	CHECK(!grant(&s, LAB, 30) &&
 	      refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-shader-engines"));
 	CHECK(s.result.refusals[0].limit == 15 && s.result.refusals[0].free == 15);
-	scene_done(&s);
 }
 
 TEST(floor_that_is_held_keeps_nothing_more)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 
 	add_floor(&s, 1);
 	CHECK(grant_engines(&s, AR, 1) && grant(&s, ANY, 45));
-	scene_done(&s);
 }
 
 TEST(floor_of_cus_is_kept_as_whole_engines_for_a_realtime_tenant)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct tenant *ar = add_floor(&s, 0);
 
 	ar->reserved_cus = (struct limit){ LIMIT_PERCENT, 30 }; /* 18 CUs: two engines */
 	CHECK(!grant(&s, ANY, 36) && s.result.kind == RESULT_NEVER_FITS);
 	CHECK(grant(&s, ANY, 30) && grant_engines(&s, AR, 2));
-	scene_done(&s);
 }
 
 TEST(floor_of_cus_of_another_class_is_any_rectangle)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct tenant *ar = add_floor(&s, 0);
 
 	ar->class = CLASS_GUARANTEED;
@@ -91,12 +87,11 @@ TEST(floor_of_cus_of_another_class_is_any_rectangle)
 	CHECK(grant(&s, ANY, 45) && !grant(&s, LAB, 6));
 	CHECK(refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-cus"));
 	CHECK(grant(&s, LAB, 5) && grant(&s, AR, 10)->partitions[0].count == 10);
-	scene_done(&s);
 }
 
 TEST(refusal_names_all_tenants_whose_floors_add_up)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 	struct tenant *ar = add_floor(&s, 1);
 	char line[REFUSAL_TEXT];
@@ -114,14 +109,13 @@ TEST(refusal_names_all_tenants_whose_floors_add_up)
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
 	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 &&
 	      s.result.refusals[0].limit == 22);
-	scene_done(&s);
 }
 
 /* 45 CUs are not those of the engine: with 4 kept in each of two engines, 3 x 11 are left; with 8 in one,
  * 2 x 15. */
 TEST(floor_is_kept_where_it_leaves_the_largest_rectangle)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(1);
 	struct lease *lease;
 
@@ -134,12 +128,11 @@ TEST(floor_is_kept_where_it_leaves_the_largest_rectangle)
 	lease = reserve(s.arbiter, ANY, &request, &s.result);
 	CHECK(lease && lease->partitions[0].count == 33);
 	CHECK(grant(&s, 8, 8)->partitions[0].count == 8 && grant_engines(&s, AR, 1));
-	scene_done(&s);
 }
 
 TEST(slots_of_a_floor_are_left_by_other_tenants)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct tenant *ar = add_floor(&s, 0);
 	struct request request = request_for(4);
 
@@ -156,12 +149,11 @@ TEST(slots_of_a_floor_are_left_by_other_tenants)
 	CHECK(refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-queues"));
 	request.wants[0].queues = 4;
 	CHECK(reserve(s.arbiter, AR, &request, &s.result));
-	scene_done(&s);
 }
 
 TEST(slots_of_a_floor_are_not_oversubscribed)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	s.arbiter->settings->oversubscribe_besteffort = true;
@@ -169,22 +161,20 @@ TEST(slots_of_a_floor_are_not_oversubscribed)
 	request.wants[0].queues = 20;
 	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
 	CHECK(!grant(&s, ANY, 4) && refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-queues"));
-	scene_done(&s);
 }
 
 TEST(floor_on_one_gpu_leaves_the_others_alone)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 
 	add_floor(&s, 1)->reserved_gpu = strdup(s.arbiter->gpus[1].info.name);
 	CHECK(grant(&s, ANY, 60)->partitions[0].gpu == 0);
 	CHECK(!grant(&s, ANY, 60) && grant_engines(&s, AR, 1)->partitions[0].gpu == 1);
-	scene_done(&s);
 }
 
 TEST(adaptable_lease_borrows_a_floor_and_returns_it)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(20);
 	struct lease *lease, *ar;
 
@@ -201,12 +191,11 @@ TEST(adaptable_lease_borrows_a_floor_and_returns_it)
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, lease->generation) == 0);
 	arbiter_lend(s.arbiter, 2000000);
 	CHECK(ar->state == STATE_GRANTED);
-	scene_done(&s);
 }
 
 TEST(resize_keeps_its_cus_but_does_not_take_a_floor)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(LAB);
 	struct request request = request_for(45);
 	struct lease *lease = grant(&s, LAB, 30), *next;
@@ -219,25 +208,23 @@ TEST(resize_keeps_its_cus_but_does_not_take_a_floor)
 	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) < 0);
 	CHECK(s.result.kind == RESULT_NEVER_FITS);
 	CHECK(grant_engines(&s, AR, 1));
-	scene_done(&s);
 }
 
 /* A lease that was there before the floor keeps what it has; what it returns is kept. */
 TEST(floor_fills_when_older_leases_end)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60);
 
 	add_floor(&s, 2);
 	CHECK(!grant_engines(&s, AR, 1) && s.result.kind == RESULT_NO_CAPACITY);
 	release(s.arbiter, all->id);
 	CHECK(grant(&s, ANY, 30) && !grant(&s, ANY, 15) && grant_engines(&s, AR, 2));
-	scene_done(&s);
 }
 
 TEST(sum_of_all_floors_is_compared_with_the_gpu)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	const struct settings *settings = s.arbiter->settings;
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	struct tenant *a, *b;
@@ -268,12 +255,11 @@ TEST(sum_of_all_floors_is_compared_with_the_gpu)
 	CHECK(strstr(why, "reserved-processes") && strstr(why, " 9 (ar 9),"));
 	a->reserved_gpu = strdup("0000:04:00.0");
 	CHECK(settings_check_floors(settings, &gpu, why) == 0);
-	scene_done(&s);
 }
 
 TEST(sum_of_many_floors_names_the_first)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	char why[FLOOR_TEXT], name[REQUEST_TEXT];
 
@@ -286,7 +272,6 @@ TEST(sum_of_many_floors_names_the_first)
 	}
 	CHECK(settings_check_floors(s.arbiter->settings, &gpu, why) == -ENOSPC);
 	CHECK(strstr(why, " 140 (") && strstr(why, " 20 and 3 more), and 0000:03:00.0 has 60"));
-	scene_done(&s);
 }
 
 /* Plans what is left of the floor on each GPU. */

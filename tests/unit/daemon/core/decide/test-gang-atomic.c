@@ -151,7 +151,7 @@ TEST(every_gpu_that_refuses_is_named)
 
 TEST(refusal_of_a_gpu_is_the_deciding_one)
 {
-	struct scene s = scene_of_gpus();
+	_cleanup_(scene_done) struct scene s = scene_of_gpus();
 	struct request gang = gang_of(2);
 
 	/* One of the wants could be had on no GPU of its kind but the second, which is full. */
@@ -174,7 +174,6 @@ TEST(refusal_of_a_gpu_is_the_deciding_one)
 	CHECK(s.result.kind == RESULT_NEVER_FITS && s.result.n_refusals == GPUS);
 	for (unsigned i = 0; i < GPUS; i++)
 		CHECK(names(&s.result, s.arbiter->gpus[i].info.name, i == 1));
-	scene_done(&s);
 }
 
 TEST(a_gang_that_waits_is_granted_when_the_last_gpu_gives_in)

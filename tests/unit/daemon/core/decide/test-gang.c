@@ -230,7 +230,7 @@ TEST(policy_packs_gpus_or_spreads_over_them)
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0"),
 				   radeon_vii("0000:83:00.0") };
 	static const unsigned cus[] = { 15, 30 }; /* on the first and the second */
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
 	for (unsigned spread = 0; spread < 2; spread++) {
 		struct arbiter *arbiter = arbiter_of(gpus, 3);
@@ -247,5 +247,4 @@ TEST(policy_packs_gpus_or_spreads_over_them)
 		      (spread ? 2 : 1));
 		arbiter_free(arbiter);
 	}
-	result_done(&result);
 }

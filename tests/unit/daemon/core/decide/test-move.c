@@ -64,7 +64,7 @@ static void scatter(struct scene *s, struct lease *leases[4])
 
 TEST(lease_moves_to_make_a_whole_engine)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller vr = caller_of(VR);
 	struct request request = engines_request(1);
 	struct move_set set;
@@ -87,12 +87,11 @@ TEST(lease_moves_to_make_a_whole_engine)
 		moves += leases[i]->lend.moves;
 	}
 	CHECK(moves == 1);
-	scene_done(&s);
 }
 
 TEST(several_leases_move_for_one_request)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller vr = caller_of(VR);
 	struct request request = engines_request(2);
 	struct move_set set;
@@ -104,13 +103,12 @@ TEST(several_leases_move_for_one_request)
 	CHECK(set.n >= 2);
 	commit_all(s.arbiter, &set);
 	CHECK(reserve(s.arbiter, VR, &request, &s.result));
-	scene_done(&s);
 }
 
 /* The engine with the fewest CUs in the way has a lease of 7, for which there is no room elsewhere. */
 TEST(a_lease_without_room_stays_and_others_move)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller vr = caller_of(VR);
 	struct request request = engines_request(1);
 	struct lease *large, *small[3], *fill[2];
@@ -132,12 +130,11 @@ TEST(a_lease_without_room_stays_and_others_move)
 	CHECK(large->lend.moves == 0);
 	for (size_t i = 0; i < 3; i++)
 		CHECK(small[i]->lend.moves == 1);
-	scene_done(&s);
 }
 
 TEST(nothing_moves_for_a_request_that_does_not_fit_afterwards)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller vr = caller_of(VR);
 	struct request request = engines_request(3); /* 16 CUs do not fit one engine */
 	struct move_set set;
@@ -150,12 +147,11 @@ TEST(nothing_moves_for_a_request_that_does_not_fit_afterwards)
 	request.wants[0].queues = 24; /* the leases have some */
 	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 0 &&
 	      set.n == 0);
-	scene_done(&s);
 }
 
 TEST(fixed_and_unsettled_leases_do_not_move)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller vr = caller_of(VR);
 	struct request request = engines_request(1);
 	struct move_set set;
@@ -173,12 +169,11 @@ TEST(fixed_and_unsettled_leases_do_not_move)
 	leases[2]->state = leases[3]->state = STATE_GRANTED;
 	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
 	move_set_done(&set);
-	scene_done(&s);
 }
 
 TEST(lease_moves_once_in_the_interval_and_never_back)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller vr = caller_of(VR);
 	struct request request = engines_request(1);
 	struct move_set set;
@@ -202,12 +197,11 @@ TEST(lease_moves_once_in_the_interval_and_never_back)
 					    ->partitions[0]
 					    .adaptation->moved_from));
 	move_set_done(&set);
-	scene_done(&s);
 }
 
 TEST(waiting_lease_is_granted_after_a_move)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = engines_request(1);
 	struct lease *leases[4], *fill = NULL, *waiting, *next;
 	struct move_set set;
@@ -227,7 +221,6 @@ TEST(waiting_lease_is_granted_after_a_move)
 	arbiter_commit(s.arbiter, next);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
 	CHECK(arbiter_plan_moves_waiting(s.arbiter, LATER, &set) == 0);
-	scene_done(&s);
 }
 
 /* ---- moves in two steps ------------------------------------------------------------- */
@@ -616,7 +609,7 @@ TEST(request_fits_after_moves_in_any_ledger)
 static void crowd_step(struct arbiter *arbiter, struct play *play, uint64_t now)
 {
 	struct request request = request_for(1 + play_below(play, 12));
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	unsigned action = play_below(play, 10);
 
 	if (action < 3 && arbiter->n_leases > 0) {
@@ -635,7 +628,6 @@ static void crowd_step(struct arbiter *arbiter, struct play *play, uint64_t now)
 		arbiter_acknowledge(arbiter, arbiter->leases[i]->id,
 				    arbiter->leases[i]->generation);
 	arbiter_lend(arbiter, now);
-	result_done(&result);
 }
 
 TEST(request_fits_after_moves_in_two_steps)

@@ -274,7 +274,7 @@ static void check_request(struct state *s, const struct arbiter *arbiter)
 	struct asked a = random_request(s, &request);
 	struct caller caller = caller_of(a.alone ? 2 : 1);
 	unsigned granted = expected(counts(s, &a, false), &a);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *lease = NULL;
 	int r;
 
@@ -284,7 +284,6 @@ static void check_request(struct state *s, const struct arbiter *arbiter)
 	if (r == 0)
 		CHECK(lease->partitions[0].count == granted);
 	lease_free(lease);
-	result_done(&result);
 }
 
 /* ---- every state ------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigne
 
 TEST(resize_keeps_released_cus_charged_until_acknowledged)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease = grant(&s, LAB, 60);
 	uint64_t id = lease->id;
 
@@ -40,12 +40,11 @@ TEST(resize_keeps_released_cus_charged_until_acknowledged)
 	CHECK(grant(&s, ANY, 30));
 	CHECK(!resize(&s, LAB, id, 45) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	CHECK(lease->generation == 2);
-	scene_done(&s);
 }
 
 TEST(a_resize_stays_on_the_cus_that_it_has)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease = grant(&s, LAB, 20);
 	struct cuset had = lease->partitions[0].cus;
 
@@ -54,12 +53,11 @@ TEST(a_resize_stays_on_the_cus_that_it_has)
 	had = lease->partitions[0].cus;
 	CHECK(resize(&s, LAB, lease->id, 16));
 	CHECK(cuset_within(&lease->partitions[0].cus, &had));
-	scene_done(&s);
 }
 
 TEST(resize_needs_the_owner_and_matching_wants)
 {
-	struct scene s = scene_of(2);
+	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *lease = grant(&s, LAB, 20);
 	struct request two = request_for(10);
 	struct caller lab = caller_of(LAB);
@@ -77,14 +75,13 @@ TEST(resize_needs_the_owner_and_matching_wants)
 	CHECK(!resize(&s, LAB, lease->id, 10) && s.result.kind == RESULT_NO_SUCH_TENANT);
 	arbiter_end(s.arbiter, lease, RESULT_OK, "test");
 	CHECK(!resize(&s, LAB, lease->id, 10) && s.result.kind == RESULT_INVALID_STATE);
-	scene_done(&s);
 }
 
 /* ---- resizes that release ---------------------------------------------------------- */
 
 TEST(resize_that_only_releases_is_never_refused)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed unmanaged_process = {
 		.pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 23
 	};
@@ -96,12 +93,11 @@ TEST(resize_that_only_releases_is_never_refused)
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	CHECK(resize(&s, LAB, lease->id, 20) && lease->partitions[0].count == 20);
 	CHECK(!resize(&s, LAB, lease->id, 40) && refused(&s, RESULT_NO_CAPACITY, REASON_DRAIN));
-	scene_done(&s);
 }
 
 TEST(resize_to_the_same_size_moves_no_cu)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request half = request_for(30);
 	struct lease *first = grant(&s, VR, 15), *middle = grant(&s, VR, 15), *lease;
 	struct cuset had;
@@ -113,12 +109,11 @@ TEST(resize_to_the_same_size_moves_no_cu)
 	release(s.arbiter, middle->id);
 	CHECK(resize(&s, VR, lease->id, 30));
 	CHECK(cuset_equal(&had, &lease->partitions[0].cus));
-	scene_done(&s);
 }
 
 TEST(released_cus_count_for_the_quota_until_acknowledged)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 	unsigned touched;
 
@@ -130,12 +125,11 @@ TEST(released_cus_count_for_the_quota_until_acknowledged)
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0);
 	CHECK(lease->touched & TOUCH_CHANGED); /* saved: the holder acknowledges only once */
 	CHECK(grant(&s, LAB, 20));
-	scene_done(&s);
 }
 
 TEST(refusal_blames_unmanaged_processes_only_if_it_would_fit_without_them)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed unmanaged_process = {
 		.pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 8
 	};
@@ -152,12 +146,11 @@ TEST(refusal_blames_unmanaged_processes_only_if_it_would_fit_without_them)
 	request.wants[0].queues = 6;
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
 	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_UNMANAGED));
-	scene_done(&s);
 }
 
 TEST(resize_with_exact_or_cus_max_is_refused_with_the_right_reason)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(60);
 
 	CHECK(grant(&s, ANY, 4));
@@ -169,12 +162,11 @@ TEST(resize_with_exact_or_cus_max_is_refused_with_the_right_reason)
 	request.wants[0].cus_max = 5;
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
 	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
-	scene_done(&s);
 }
 
 TEST(resize_keeps_released_budgets_charged_until_acknowledged)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(20);
 	struct budget *charged = &s.arbiter->gpus[0].charged;
 	struct lease *lease;
@@ -194,12 +186,11 @@ TEST(resize_keeps_released_budgets_charged_until_acknowledged)
 	CHECK(charged->queues == 2 && charged->processes == 1 && charged->sdma_queues == 0);
 	CHECK(charged->vram == 0 && charged->cooperative == 0);
 	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 50);
-	scene_done(&s);
 }
 
 TEST(resize_keeps_isolation_and_alone)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(10);
 	struct caller vr = caller_of(VR);
 	struct lease *lease, *next;
@@ -211,12 +202,11 @@ TEST(resize_keeps_isolation_and_alone)
 	CHECK(s.result.kind == RESULT_INVALID_REQUEST);
 	s.arbiter->settings->tenants[0].alone = false; /* a reload does not change granted leases */
 	CHECK(resize(&s, VR, lease->id, 12) && lease->partitions[0].alone);
-	scene_done(&s);
 }
 
 TEST(resize_counts_once_for_the_quota_of_its_user)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 
 	s.arbiter->settings->tenants[2].max_cus = (struct limit){ LIMIT_COUNT, 20 };
@@ -224,12 +214,11 @@ TEST(resize_counts_once_for_the_quota_of_its_user)
 	CHECK(lease && resize(&s, ANY, lease->id, 20));
 	CHECK(!grant(&s, ANY, 1) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(grant(&s, ANY + 1, 20));
-	scene_done(&s);
 }
 
 TEST(a_realtime_lease_of_any_shape_takes_few_engines)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(7);
 	struct lease *lease;
 
@@ -237,16 +226,14 @@ TEST(a_realtime_lease_of_any_shape_takes_few_engines)
 	lease = reserve(s.arbiter, VR, &request, &s.result);
 	CHECK(lease && lease->partitions[0].count == 7);
 	CHECK(__builtin_popcount(cuset_engines(&lease->partitions[0].cus)) == 1);
-	scene_done(&s);
 }
 
 TEST(administrators_may_act_on_every_lease)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller root = { .administrator = true };
 	struct lease *lease = grant(&s, ANY, 4), *found = NULL;
 
 	CHECK(ledger_find_owned(s.arbiter, &root, lease->id, &found, &s.result) == 0 &&
 	      found == lease);
-	scene_done(&s);
 }

@@ -8,7 +8,7 @@
 
 TEST(tenants_beyond_the_bound_are_counted_together)
 {
-	struct counters counters = { 0 };
+	_cleanup_(counters_done) struct counters counters = { 0 };
 	char name[16];
 
 	for (unsigned i = 0; i < 2 * COUNTERS_TENANTS; i++) {
@@ -19,7 +19,6 @@ TEST(tenants_beyond_the_bound_are_counted_together)
 	CHECK(counters_row(&counters, "tenant-255")->events[COUNTER_GRANTS] == 1);
 	CHECK(counters_row(&counters, "tenant-256") == counters_row(&counters, ""));
 	CHECK(counters_row(&counters, "")->events[COUNTER_GRANTS] == COUNTERS_TENANTS);
-	counters_done(&counters);
 }
 
 TEST(a_duration_is_counted_in_the_first_bucket_that_has_it)

@@ -83,7 +83,7 @@ static struct usage_row sum(struct book *book, uint64_t since, uid_t uid)
 
 TEST(time_counts_with_the_cus_that_the_lease_had_meanwhile)
 {
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 	struct lease *lease = lease_of(&book, 1, 1000, 10);
 	struct usage_row row;
 
@@ -101,12 +101,11 @@ TEST(time_counts_with_the_cus_that_the_lease_had_meanwhile)
 	CHECK(row.waits == 0 && strcmp(row.tenant, "lab") == 0);
 	CHECK(book.from == MORNING - HOUR / 2);
 	lease_free(lease);
-	book_done(&book);
 }
 
 TEST(a_lease_waits_and_is_then_held_and_one_that_gives_up_holds_nothing)
 {
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 	struct lease *waiting = lease_of(&book, 1, 1000, 0), *granted;
 	struct lease *vain = lease_of(&book, 2, 1001, 0);
 	struct usage_row row;
@@ -129,12 +128,11 @@ TEST(a_lease_waits_and_is_then_held_and_one_that_gives_up_holds_nothing)
 	lease_free(waiting);
 	lease_free(granted);
 	lease_free(vain);
-	book_done(&book);
 }
 
 TEST(a_restart_counts_a_lease_once_and_a_reboot_begins_anew)
 {
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 	struct lease *lease = lease_of(&book, 1, 1000, 10);
 	struct usage_row row;
 	char *text;
@@ -157,12 +155,11 @@ TEST(a_restart_counts_a_lease_once_and_a_reboot_begins_anew)
 	CHECK(sum(&book, 0, 1000).leases == 1);
 	free(text);
 	lease_free(lease);
-	book_done(&book);
 }
 
 TEST(a_clock_that_jumps_changes_no_duration)
 {
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 	struct lease *lease = lease_of(&book, 1, 1000, 10);
 
 	tell(&book, lease);
@@ -174,12 +171,11 @@ TEST(a_clock_that_jumps_changes_no_duration)
 	CHECK(sum(&book, 0, 1000).held_usec == 100 * SECOND);
 	CHECK(sum(&book, 0, 1000).cu_usec == 1000 * SECOND);
 	lease_free(lease);
-	book_done(&book);
 }
 
 TEST(only_what_ended_after_since_is_summed)
 {
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 
 	for (unsigned i = 0; i < 10; i++) {
 		usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, REASON_CUS, &book.now);
@@ -196,7 +192,6 @@ TEST(only_what_ended_after_since_is_summed)
 	CHECK(sum(&book, 0, 1000).refusals == 11);
 	CHECK(sum(&book, MORNING + 9 * HOUR, 1000).refusals == 11);
 	CHECK(sum(&book, MORNING + 2 * DAY, 1000).refusals == 1);
-	book_done(&book);
 }
 
 /* How often the duration was counted. */
@@ -212,7 +207,7 @@ static uint64_t times(struct book *book, enum duration duration)
 
 TEST(grants_waits_and_activations_are_counted_with_their_time)
 {
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 	struct counters *counters = usage_counters(book.usage);
 	struct lease *waiting = lease_of(&book, 1, 1000, 0), *lease = lease_of(&book, 2, 1000, 8);
 
@@ -247,12 +242,11 @@ TEST(grants_waits_and_activations_are_counted_with_their_time)
 	CHECK(counters_row(counters, "lab")->events[COUNTER_GRANTS] == 2);
 	lease_free(waiting);
 	lease_free(lease);
-	book_done(&book);
 }
 
 TEST(counters_begin_with_the_process_and_a_wait_does_not)
 {
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 	struct lease *granted = lease_of(&book, 1, 1000, 8);
 	struct lease *waiting = lease_of(&book, 2, 1000, 0);
 
@@ -270,12 +264,11 @@ TEST(counters_begin_with_the_process_and_a_wait_does_not)
 	CHECK(counters_row(usage_counters(book.usage), "lab")->refusals[REASON_QUOTA] == 1);
 	lease_free(granted);
 	lease_free(waiting);
-	book_done(&book);
 }
 
 TEST(the_accounting_is_bounded_and_forgets_the_oldest)
 {
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 	char *text;
 
 	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++) {
@@ -294,7 +287,6 @@ TEST(the_accounting_is_bounded_and_forgets_the_oldest)
 	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++)
 		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
 	CHECK(sum(&book, 0, 5).refusals == 1 && book.n <= USAGE_ROWS);
-	book_done(&book);
 }
 
 TEST(a_damaged_text_changes_nothing)
@@ -308,7 +300,7 @@ TEST(a_damaged_text_changes_nothing)
 		"gpuarb-usage 1 boot 5\n3600 3600 0 gold 1 1 1 1 1 1 1 lab\n",
 		"gpuarb-usage 1 boot 5\n3600 3600 0 besteffort 1 1 1 1 1 1 1\n",
 	};
-	struct book book = book_new();
+	_cleanup_(book_done) struct book book = book_new();
 
 	usage_refused(book.usage, 7, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -318,5 +310,4 @@ TEST(a_damaged_text_changes_nothing)
 			  "gpuarb-usage 1 boot 5\n3600 3600 9 besteffort 1 1 1 1 1 1 4 two words\n",
 			  BOOT) == 0);
 	CHECK(sum(&book, 0, 9).refusals == 4 && strcmp(book.rows[0].tenant, "two words") == 0);
-	book_done(&book);
 }

@@ -14,18 +14,17 @@
 
 TEST(duplicate_tenant_in_two_files_is_refused)
 {
-	struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
+	_cleanup_(tree_done) struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
 
 	scratch_write(&tree.scratch, "tenants.d/b.conf", "\n[tenant a]\nmatch-group = root\n");
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
 	CHECK(config_says(&tree.diagnostics, "/tenants.d/b.conf:2: [tenant"));
 	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf:1"));
-	tree_done(&tree);
 }
 
 TEST(tenants_are_in_the_order_of_files_and_sections)
 {
-	struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
+	_cleanup_(tree_done) struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
 
 	scratch_write(&tree.scratch, "tenants.d/20.conf", "[tenant d]\nmatch-user = 1\n");
 	scratch_write(&tree.scratch, "tenants.d/10.conf",
@@ -38,45 +37,41 @@ TEST(tenants_are_in_the_order_of_files_and_sections)
 	CHECK(strcmp(tree.settings->tenants[2].name, "b") == 0);
 	CHECK(strcmp(tree.settings->tenants[3].name, "d") == 0);
 	CHECK(strcmp(tree.settings->tenants[4].name, "*") == 0);
-	tree_done(&tree);
 }
 
 TEST(other_sections_in_tenants_d_are_refused)
 {
-	struct tree tree = tree_new("");
+	_cleanup_(tree_done) struct tree tree = tree_new("");
 
 	scratch_write(&tree.scratch, "tenants.d/a.conf", "[daemon]\nmargin = 1%\n");
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
 	CHECK(config_says(&tree.diagnostics, "/a.conf:1: [daemon]"));
-	tree_done(&tree);
 }
 
 TEST(named_files_must_exist)
 {
-	struct tree tree = tree_new("");
+	_cleanup_(tree_done) struct tree tree = tree_new("");
 
 	CHECK(unlink(scratch_at(&tree.scratch, "gpuarbd.conf")) == 0);
 	CHECK(rmdir(scratch_at(&tree.scratch, "tenants.d")) == 0);
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 2);
 	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf"));
 	CHECK(config_says(&tree.diagnostics, "/tenants.d"));
-	tree_done(&tree);
 }
 
 TEST(refused_configuration_leaves_the_settings_unchanged)
 {
-	struct tree tree = tree_new("[daemon]\nmax-leases = 7\n");
+	_cleanup_(tree_done) struct tree tree = tree_new("[daemon]\nmax-leases = 7\n");
 
 	CHECK(tree_load(&tree) == 0);
 	scratch_write(&tree.scratch, "gpuarbd.conf", "[daemon]\nmax-leases = 0\n");
 	CHECK(tree_load(&tree) == -EINVAL);
 	CHECK(tree.settings && tree.settings->max_leases == 7);
-	tree_done(&tree);
 }
 
 TEST(file_and_directory_that_others_can_write_are_refused)
 {
-	struct tree tree = tree_new("");
+	_cleanup_(tree_done) struct tree tree = tree_new("");
 	const char *file = scratch_write(&tree.scratch, "tenants.d/a.conf", "[tenant *]\n");
 
 	CHECK(chmod(file, 0666) == 0 && tree_load(&tree) == -EINVAL);
@@ -85,12 +80,11 @@ TEST(file_and_directory_that_others_can_write_are_refused)
 	CHECK(chmod(scratch_at(&tree.scratch, "tenants.d"), 0777) == 0);
 	CHECK(tree_load(&tree) == -EINVAL);
 	CHECK(config_says(&tree.diagnostics, "/tenants.d"));
-	tree_done(&tree);
 }
 
 TEST(empty_directory_that_others_can_write_is_refused)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *const directories[] = {
 		scratch_mkdir(&scratch, "lib"),
 		scratch_mkdir(&scratch, "etc"),
@@ -108,12 +102,11 @@ TEST(empty_directory_that_others_can_write_is_refused)
 	CHECK(diagnostics.n == 1); /* reported once */
 	config_list_done(&list);
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "etc", ""), NULL };
 	struct config_list list = { 0 };
 	struct diagnostics diagnostics = { 0 };
@@ -126,20 +119,18 @@ TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 	CHECK(config_find(directories, long_name, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(list.n == 0 && config_says(&diagnostics, strerror(ENAMETOOLONG)));
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 static void read_values(const struct scratch *scratch)
 {
 	const char *const directories[] = { scratch_at(scratch, "etc"), NULL };
 	struct config_list list = { 0 };
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1 && config_says(&diagnostics, "uid 65534") && list.n == 0);
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1);
-	diagnostics_done(&diagnostics);
 }
 
 /* An unreadable policy is an error, not an empty policy. */
@@ -161,7 +152,7 @@ TEST(unreadable_directory_is_refused)
 
 TEST(huge_or_binary_file_is_refused)
 {
-	struct tree tree = tree_new("");
+	_cleanup_(tree_done) struct tree tree = tree_new("");
 	const char *huge = scratch_write(&tree.scratch, "tenants.d/huge.conf", "");
 
 	scratch_put(&tree.scratch, "tenants.d/binary.conf", "\177ELF\2\1\1\0", 8);
@@ -169,12 +160,11 @@ TEST(huge_or_binary_file_is_refused)
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 2);
 	CHECK(config_says(&tree.diagnostics, "1 MiB"));
 	CHECK(config_says(&tree.diagnostics, "/binary.conf:1"));
-	tree_done(&tree);
 }
 
 TEST(single_file_is_checked_whoever_owns_it)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *draft = scratch_write(&scratch, "draft", "[daemon]\nmargin = 1%\n");
 	struct diagnostics diagnostics = { 0 };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -188,12 +178,11 @@ TEST(single_file_is_checked_whoever_owns_it)
 	CHECK(config_load_file(scratch_at(&scratch, "none"), &settings, &diagnostics) == -EINVAL);
 	CHECK(config_says(&diagnostics, "/none"));
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 TEST(later_directory_overrides_by_file_name)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *const directories[] = {
 		scratch_mkdir(&scratch, "lib"),
 		scratch_at(&scratch, "run"),
@@ -223,12 +212,11 @@ TEST(later_directory_overrides_by_file_name)
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == 0);
 	CHECK(list.n == 1 && strcmp(list.paths[0], scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
 	config_list_done(&list);
-	scratch_done(&scratch);
 }
 
 TEST(config_find_all_reports_a_file_in_the_place_of_a_directory)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "file", ""), NULL };
 	struct config_list list = { 0 };
 	struct diagnostics diagnostics = { 0 };
@@ -237,16 +225,14 @@ TEST(config_find_all_reports_a_file_in_the_place_of_a_directory)
 	      list.n == 0);
 	CHECK(config_says(&diagnostics, "/file"));
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 TEST(link_to_dev_null_masks_a_file)
 {
-	struct tree tree = tree_new("");
+	_cleanup_(tree_done) struct tree tree = tree_new("");
 
 	CHECK(symlink("/dev/null", scratch_at(&tree.scratch, "tenants.d/a.conf")) == 0);
 	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1);
-	tree_done(&tree);
 }
 
 /* ---- the sample, the manual and the table have the same keys ------------------------- */

@@ -72,7 +72,7 @@ static const char full[] = "[daemon]\n"
 
 TEST(every_key_is_stored_in_its_field)
 {
-	struct tree tree = tree_new(full);
+	_cleanup_(tree_done) struct tree tree = tree_new(full);
 	const struct settings *s;
 	const struct tenant *t;
 
@@ -123,7 +123,6 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->max_vram.kind == LIMIT_PERCENT && t->max_vram.value == 50);
 	CHECK(t->priority == 15 && !t->alone && t->max_leases.kind == LIMIT_NONE);
 	CHECK(t->enforce == ENFORCE_STEP_FREEZE);
-	tree_done(&tree);
 }
 
 TEST(floor_that_the_users_of_a_tenant_cannot_hold_is_refused)
@@ -160,40 +159,39 @@ TEST(floor_that_the_users_of_a_tenant_cannot_hold_is_refused)
 
 TEST(shares_of_floors_above_a_gpu_are_refused)
 {
-	struct tree tree = tree_new("[tenant a]\nmatch-user = 1\nreserved-cus = 60%\n"
-				    "[tenant b]\nmatch-user = 2\nreserved-cus = 41%\n"
-				    "reserved-gpu = 0000:03:00.0\n");
+	_cleanup_(tree_done) struct tree tree = tree_new(
+		"[tenant a]\nmatch-user = 1\nreserved-cus = 60%\n"
+		"[tenant b]\nmatch-user = 2\nreserved-cus = 41%\n"
+		"reserved-gpu = 0000:03:00.0\n");
 
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
 	CHECK(config_says(&tree.diagnostics, ":4: [tenant b]: reserved-cus"));
 	CHECK(config_says(&tree.diagnostics, " 101%"));
-	tree_done(&tree);
 }
 
 TEST(exclusive_leases_of_a_tenant_without_realtime_are_refused)
 {
-	struct tree tree = tree_new("[tenant a]\nmatch-user = 1\nexclusive = ask\n");
+	_cleanup_(tree_done) struct tree tree =
+		tree_new("[tenant a]\nmatch-user = 1\nexclusive = ask\n");
 
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
 	CHECK(config_says(&tree.diagnostics, ":1: [tenant a]: exclusive = ask"));
-	tree_done(&tree);
 }
 
 TEST(default_tenant_is_last_wherever_its_section_is)
 {
-	struct tree tree = tree_new(full);
+	_cleanup_(tree_done) struct tree tree = tree_new(full);
 	const struct tenant *last;
 
 	CHECK(tree_load(&tree) == 0);
 	last = &tree.settings->tenants[2];
 	CHECK(strcmp(last->name, "*") == 0 && last->max_gpus.value == 1);
 	CHECK(last->enforce == ENFORCE_STEP_REPORT); /* the default */
-	tree_done(&tree);
 }
 
 TEST(empty_configuration_is_the_defaults)
 {
-	struct tree tree = tree_new("");
+	_cleanup_(tree_done) struct tree tree = tree_new("");
 
 	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1);
 	CHECK(strcmp(tree.settings->tenants[0].name, "*") == 0);
@@ -201,28 +199,25 @@ TEST(empty_configuration_is_the_defaults)
 	      tree.settings->unmasked == UNMASKED_REFUSE);
 	CHECK(tree.settings->tenants[0].on_drift == ON_DRIFT_DEFAULT);
 	CHECK(tree.settings->max_leases == 4096 && !tree.settings->revoke_on_reload);
-	tree_done(&tree);
 }
 
 TEST(defaults_may_be_written_out)
 {
-	struct tree tree = tree_new("[daemon]\non-reload = keep\ngpus = pack\n"
-				    "[tenant *]\nenforce = report\n");
+	_cleanup_(tree_done) struct tree tree = tree_new("[daemon]\non-reload = keep\ngpus = pack\n"
+							 "[tenant *]\nenforce = report\n");
 
 	CHECK(tree_load(&tree) == 0 && !tree.settings->revoke_on_reload);
 	CHECK(!tree.settings->spread_gpus);
 	CHECK(tree.settings->tenants[0].enforce == ENFORCE_STEP_REPORT);
-	tree_done(&tree);
 }
 
 TEST(simulate_without_its_backend_is_a_warning)
 {
-	struct tree tree = tree_new("[daemon]\nsimulate = v620\n");
+	_cleanup_(tree_done) struct tree tree = tree_new("[daemon]\nsimulate = v620\n");
 
 	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 1);
 	CHECK(strstr(tree.diagnostics.list[0].text, "gpuarbd.conf:2: simulate: "));
 	CHECK(!tree.diagnostics.list[0].error);
-	tree_done(&tree);
 }
 
 TEST(full_configuration_has_every_key)
@@ -448,15 +443,16 @@ TEST(invalid_section_is_refused)
 
 TEST(pci_domain_of_five_digits_is_a_gpu_name)
 {
-	struct tree tree = tree_new("[gpu 10000:e1:1f.7]\nreserve-queues = 1\n");
+	_cleanup_(tree_done) struct tree tree =
+		tree_new("[gpu 10000:e1:1f.7]\nreserve-queues = 1\n");
 
 	CHECK(tree_load(&tree) == 0 && settings_gpu(tree.settings, "10000:e1:1f.7"));
-	tree_done(&tree);
 }
 
 TEST(all_errors_are_reported_at_once)
 {
-	struct tree tree = tree_new("x = 1\n[daemon]\nmargin = no\n[tenant a]\nclass = none\n");
+	_cleanup_(tree_done) struct tree tree =
+		tree_new("x = 1\n[daemon]\nmargin = no\n[tenant a]\nclass = none\n");
 
 	scratch_write(&tree.scratch, "tenants.d/a.conf",
 		      "[tenant b]\n\n[tenant *]\nmatch-user=root\n");
@@ -470,5 +466,4 @@ TEST(all_errors_are_reported_at_once)
 	CHECK(config_says(&tree.diagnostics, "/a.conf:1: [tenant"));
 	CHECK(config_says(&tree.diagnostics, "/a.conf:4: match-user"));
 	CHECK(config_says(&tree.diagnostics, "/d.conf"));
-	tree_done(&tree);
 }

@@ -335,7 +335,7 @@ TEST(missing_profile_is_reported_with_those_that_exist)
 
 TEST(directory_in_the_place_of_a_profile_is_refused)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 
@@ -343,5 +343,4 @@ TEST(directory_in_the_place_of_a_profile_is_refused)
 	CHECK(profile_load(scratch.path, "test", &profile, &diagnostics) == -EINVAL);
 	CHECK(reported(&diagnostics, "test.conf"));
 	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }

@@ -94,7 +94,7 @@ TEST(shipped_profiles_have_the_numbers_of_their_cards)
 		{ "rx9070xt", 64, 4, 8, 12, 0, 0, 1 },
 	};
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	char dir[4096];
 
@@ -111,5 +111,4 @@ TEST(shipped_profiles_have_the_numbers_of_their_cards)
 		CHECK(profile.info.reserve_queues == rows[i].reserve);
 		CHECK(profile.partitions == rows[i].partitions);
 	}
-	diagnostics_done(&diagnostics);
 }

@@ -38,7 +38,7 @@ static unsigned read_all(int fd)
 
 TEST(last_record_of_a_dropped_lease_is_sent_when_there_is_room)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	char buf[8];
 	int fd;
 
@@ -58,12 +58,11 @@ TEST(last_record_of_a_dropped_lease_is_sent_when_there_is_room)
 	close(fd);
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(holder_closed_before_its_last_record_is_freed)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
 	holder_rig_init(&rig);
@@ -80,13 +79,12 @@ TEST(holder_closed_before_its_last_record_is_freed)
 	holders_drop(rig.holders, 17);
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(at_most_256_last_records_wait_and_the_oldest_is_dropped)
 {
 	enum { MANY = HOLDERS_LEAVING_MAX + 2 };
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	int fds[MANY];
 	char buf[8];
 
@@ -107,7 +105,6 @@ TEST(at_most_256_last_records_wait_and_the_oldest_is_dropped)
 		close(fds[i]);
 	}
 	CHECK(rig.holders_gone == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(waiting_last_records_are_freed_with_the_holders)
@@ -148,7 +145,7 @@ TEST(ends_are_handled_before_earlier_requests)
 	int pidfd = open_pidfd(pid), holder, bell = eventfd(1, EFD_CLOEXEC);
 	struct request request = { 0 };
 	sd_event_source *source;
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 
 	holder_rig_init(&rig);
 	request.rig = &rig;
@@ -162,5 +159,4 @@ TEST(ends_are_handled_before_earlier_requests)
 	sd_event_source_unref(source);
 	close(pidfd);
 	close(bell);
-	holder_rig_done(&rig);
 }

@@ -11,7 +11,7 @@
 TEST(record_goes_to_every_holder_of_the_lease_only)
 {
 	int first, second, other;
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	char buf[16];
 
 	holder_rig_init(&rig);
@@ -26,13 +26,12 @@ TEST(record_goes_to_every_holder_of_the_lease_only)
 	close(first);
 	close(second);
 	close(other);
-	holder_rig_done(&rig);
 }
 
 TEST(unread_holder_keeps_only_the_latest_record)
 {
 	enum { TOLD = 10000 };
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	unsigned record[64], got = 0, last = 0, in_queue;
 	int fd;
 
@@ -62,12 +61,11 @@ TEST(unread_holder_keeps_only_the_latest_record)
 	close(fd);
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1);
-	holder_rig_done(&rig);
 }
 
 TEST(holder_with_unread_records_is_reported_when_closed)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	char record[4096] = "";
 	int fd;
 
@@ -79,12 +77,11 @@ TEST(holder_with_unread_records_is_reported_when_closed)
 	holders_tell(rig.holders, 17, record, sizeof(record)); /* before the event is handled */
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1 && holders_count(rig.holders) == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(sent_records_can_be_read_after_the_lease_is_dropped)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	char buf[16];
 	int fd;
 
@@ -98,13 +95,12 @@ TEST(sent_records_can_be_read_after_the_lease_is_dropped)
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0); /* no callback after holders_drop() */
 	close(fd);
-	holder_rig_done(&rig);
 }
 
 TEST(thousands_of_holders_are_added_and_closed)
 {
 	struct rlimit limit, many;
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	size_t n;
 	int *fds;
 
@@ -127,5 +123,4 @@ TEST(thousands_of_holders_are_added_and_closed)
 	CHECK(rig.holders_gone == n && holders_count(rig.holders) == 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	free(fds);
-	holder_rig_done(&rig);
 }

@@ -118,7 +118,7 @@ TEST(names_of_the_most_entries_fit_into_one_variable)
 
 TEST(every_entry_is_stored_until_it_ends)
 {
-	struct kept kept;
+	_cleanup_(kept_done) struct kept kept;
 	pid_t one = start_sleeper(), two = start_sleeper();
 	int first, second;
 
@@ -145,13 +145,12 @@ TEST(every_entry_is_stored_until_it_ends)
 	CHECK(kept.rig.holders_gone == 1 && kept.rig.bound_gone == 1);
 	kill_and_reap(two);
 	close(second);
-	kept_done(&kept);
 }
 
 /* The manager drops ends that hang up, but may read a later message first. */
 TEST(ended_entry_is_forgotten_before_another_is_kept)
 {
-	struct kept kept;
+	_cleanup_(kept_done) struct kept kept;
 	int first, second;
 
 	kept_init(&kept, 1);
@@ -165,7 +164,6 @@ TEST(ended_entry_is_forgotten_before_another_is_kept)
 	holder_rig_settle(&kept.rig);
 	CHECK(kept.rig.holders_gone == 1);
 	close(second);
-	kept_done(&kept);
 }
 
 TEST(one_pidfd_for_two_leases_is_stored_twice)
@@ -193,7 +191,7 @@ TEST(one_pidfd_for_two_leases_is_stored_twice)
 
 TEST(restart_adopts_the_stored_entries)
 {
-	struct kept kept;
+	_cleanup_(kept_done) struct kept kept;
 	pid_t pid = start_sleeper();
 	char buf[8];
 	int first, second;
@@ -218,12 +216,11 @@ TEST(restart_adopts_the_stored_entries)
 	go_on(&kept);
 	CHECK(kept.manager.store.n == 0);
 	close(second);
-	kept_done(&kept);
 }
 
 TEST(entry_that_ended_during_a_restart_is_reported)
 {
-	struct kept kept;
+	_cleanup_(kept_done) struct kept kept;
 	pid_t dead = start_sleeper(), reaped = start_sleeper();
 	int holder, holder_copy, first, second;
 
@@ -248,7 +245,6 @@ TEST(entry_that_ended_during_a_restart_is_reported)
 	CHECK(kept.rig.holders_gone == 1 && kept.rig.bound_gone == 2);
 	CHECK(holders_count(kept.rig.holders) == 0 && kept.manager.store.n == 0);
 	CHECK(waitpid(dead, NULL, 0) == dead);
-	kept_done(&kept);
 }
 
 TEST(descriptor_that_contradicts_its_name_is_not_adopted)
@@ -335,7 +331,7 @@ TEST(thousand_holders_are_adopted)
 {
 	enum { MANY = 1000 };
 	int fds[MANY];
-	struct kept kept;
+	_cleanup_(kept_done) struct kept kept;
 
 	kept_init(&kept, MANY);
 	for (unsigned i = 0; i < MANY; i++)
@@ -348,5 +344,4 @@ TEST(thousand_holders_are_adopted)
 	go_on(&kept);
 	CHECK(kept.rig.holders_gone == MANY && holders_count(kept.rig.holders) == 0);
 	CHECK(kept.manager.store.n == 0);
-	kept_done(&kept);
 }

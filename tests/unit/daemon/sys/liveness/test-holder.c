@@ -33,7 +33,7 @@ static int send_fd(int socket, int fd)
 
 TEST(closed_holder_is_reported_once)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
 	holder_rig_init(&rig);
@@ -44,13 +44,12 @@ TEST(closed_holder_is_reported_once)
 	close(fd);
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1 && rig.lease == 17 && holders_count(rig.holders) == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(shut_down_holder_is_reported_like_a_closed_one)
 {
 	static const int ways[] = { SHUT_RDWR, SHUT_RD };
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
 	holder_rig_init(&rig);
@@ -61,12 +60,11 @@ TEST(shut_down_holder_is_reported_like_a_closed_one)
 		CHECK(rig.holders_gone == i + 1 && holders_count(rig.holders) == 0);
 		close(fd);
 	}
-	holder_rig_done(&rig);
 }
 
 TEST(client_cannot_send_on_its_holder)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
 	holder_rig_init(&rig);
@@ -78,12 +76,11 @@ TEST(client_cannot_send_on_its_holder)
 	close(fd);
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1);
-	holder_rig_done(&rig);
 }
 
 TEST(holder_sent_over_itself_does_not_keep_the_lease)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
 	holder_rig_init(&rig);
@@ -92,12 +89,11 @@ TEST(holder_sent_over_itself_does_not_keep_the_lease)
 	close(fd);
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1 && holders_count(rig.holders) == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(holder_lives_until_its_last_copy_is_closed)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	int fd, copy;
 
 	holder_rig_init(&rig);
@@ -110,12 +106,11 @@ TEST(holder_lives_until_its_last_copy_is_closed)
 	close(copy);
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1);
-	holder_rig_done(&rig);
 }
 
 TEST(holder_passed_to_another_process_lives_with_it)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	int fd, post[2];
 	pid_t heir;
 
@@ -132,12 +127,11 @@ TEST(holder_passed_to_another_process_lives_with_it)
 	kill_and_reap(heir);
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1);
-	holder_rig_done(&rig);
 }
 
 TEST(death_of_a_bound_process_is_reported)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid);
 
@@ -150,12 +144,11 @@ TEST(death_of_a_bound_process_is_reported)
 	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 1 && rig.lease == 17 && rig.pid == pid);
 	CHECK(holders_count(rig.holders) == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(binding_a_dead_process_reports_its_death)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid);
 
@@ -166,12 +159,11 @@ TEST(binding_a_dead_process_reports_its_death)
 	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 1);
 	CHECK(holders_bind(rig.holders, 17, -1, pid) == -EBADF);
-	holder_rig_done(&rig);
 }
 
 TEST(callback_may_drop_its_lease)
 {
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid), fds[3], other;
 
@@ -190,13 +182,12 @@ TEST(callback_may_drop_its_lease)
 	close(other);
 	holder_rig_settle(&rig);
 	CHECK(rig.lease == 18 && holders_count(rig.holders) == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(adding_a_holder_without_descriptors_fails_without_rest)
 {
 	struct rlimit limit, none;
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 
 	holder_rig_init(&rig);
 	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -206,16 +197,14 @@ TEST(adding_a_holder_without_descriptors_fails_without_rest)
 	CHECK(holders_bind(rig.holders, 17, 0, 1) < 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	CHECK(holders_count(rig.holders) == 0);
-	holder_rig_done(&rig);
 }
 
 TEST(object_that_is_no_pidfd_is_not_bound)
 {
 	int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
-	struct rig rig;
+	_cleanup_(holder_rig_done) struct rig rig;
 
 	holder_rig_init(&rig);
 	CHECK(file >= 0 && holders_bind(rig.holders, 17, file, 1) == -EPERM);
 	close(file);
-	holder_rig_done(&rig);
 }

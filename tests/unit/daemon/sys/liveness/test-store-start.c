@@ -51,7 +51,7 @@ TEST(missing_manager_is_reported_with_the_effect_of_a_restart)
 
 TEST(manager_that_does_not_answer_is_given_up)
 {
-	struct manager manager;
+	_cleanup_(manager_stop) struct manager manager;
 
 	manager_start(&manager, 8);
 	check_absent(manager.address, 1, "does not answer");
@@ -60,13 +60,12 @@ TEST(manager_that_does_not_answer_is_given_up)
 	check_absent(manager.address, 1, "does not answer");
 	check_absent(manager.address, 1, "does not answer");
 	check_absent(manager.address, 1, "does not answer"); /* now its queue is full */
-	manager_stop(&manager);
 }
 
 TEST(store_without_free_descriptors_is_reported)
 {
 	struct diagnostics diagnostics = { 0 };
-	struct manager manager;
+	_cleanup_(manager_stop) struct manager manager;
 	struct rlimit limit;
 	struct store *store;
 	sd_event *event;
@@ -84,7 +83,6 @@ TEST(store_without_free_descriptors_is_reported)
 	}
 	diagnostics_done(&diagnostics);
 	sd_event_unref(event);
-	manager_stop(&manager);
 }
 
 static bool works(struct manager *manager, const char *sentence)
@@ -123,7 +121,7 @@ TEST(manager_without_a_store_is_detected)
 
 TEST(socket_of_the_manager_may_be_a_path)
 {
-	struct scratch scratch = scratch_new();
+	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	struct manager manager;
 
 	manager_start(&manager, 8);
@@ -132,7 +130,6 @@ TEST(socket_of_the_manager_may_be_a_path)
 	manager_bind(&manager);
 	CHECK(works(&manager, NULL));
 	manager_stop(&manager);
-	scratch_done(&scratch);
 }
 
 TEST(size_of_the_store_is_read_from_the_environment)
@@ -147,7 +144,7 @@ TEST(size_of_the_store_is_read_from_the_environment)
 		{ "12x", UINT_MAX },        { NULL, UINT_MAX },
 	};
 	struct diagnostics diagnostics = { 0 };
-	struct manager manager;
+	_cleanup_(manager_stop) struct manager manager;
 	struct store *store;
 	sd_event *event;
 
@@ -161,7 +158,6 @@ TEST(size_of_the_store_is_read_from_the_environment)
 		store_free(store);
 	}
 	sd_event_unref(event);
-	manager_stop(&manager);
 }
 
 /* ---- descriptors of an earlier process------------------------------------------------- */
@@ -200,7 +196,8 @@ static void left(struct manager *manager, const char *name)
 static void check_left(struct manager *manager, sd_event *event, const char *names)
 {
 	struct diagnostics diagnostics = { 0 };
-	struct store *store = manager_store_new(manager, event, &diagnostics);
+	_cleanup_(store_freep) struct store *store = manager_store_new(manager, event,
+								       &diagnostics);
 	char all[256] = "", name[STORE_NAME_MAX];
 	int fd;
 
@@ -214,7 +211,6 @@ static void check_left(struct manager *manager, sd_event *event, const char *nam
 	}
 	CHECK(strcmp(all, names) == 0);
 	CHECK(store_take(store, name, &fd) == 0);
-	store_free(store);
 }
 
 static void take_three(struct manager *manager, sd_event *event)
@@ -286,7 +282,7 @@ static void take_nothing(struct manager *manager, sd_event *event)
 
 TEST(descriptors_of_an_earlier_process_are_returned_with_their_names)
 {
-	struct manager manager;
+	_cleanup_(manager_stop) struct manager manager;
 
 	manager_start(&manager, 8);
 	left(&manager, "lease-7");
@@ -300,16 +296,14 @@ TEST(descriptors_of_an_earlier_process_are_returned_with_their_names)
 	as_service(&manager, take_nothing);
 	left(&manager, "lease-9-pid-4");
 	as_service(&manager, take_three);
-	manager_stop(&manager);
 }
 
 TEST(probe_left_by_an_earlier_process_is_dropped)
 {
-	struct manager manager;
+	_cleanup_(manager_stop) struct manager manager;
 
 	manager_start(&manager, 8);
 	left(&manager, "probe");
 	left(&manager, "lease-7");
 	as_service(&manager, take_without_probe);
-	manager_stop(&manager);
 }

@@ -90,7 +90,7 @@ static unsigned fill(struct rig *rig, unsigned more)
 
 TEST(descriptor_is_stored_until_it_is_forgotten)
 {
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
 	rig_init(&rig, 8);
 	keep(&rig, "lease-1");
@@ -100,13 +100,12 @@ TEST(descriptor_is_stored_until_it_is_forgotten)
 	store_forget(rig.store, "lease-1");
 	manager_settle(&rig.manager, rig.event);
 	CHECK(rig.manager.store.n == 1 && manager_has(&rig.manager, "lease-2"));
-	rig_done(&rig);
 }
 
 TEST(invalid_name_or_descriptor_is_refused)
 {
 	char longest[STORE_NAME_MAX + 1];
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
 	rig_init(&rig, 8);
 	memset(longest, 'a', sizeof(longest));
@@ -121,7 +120,6 @@ TEST(invalid_name_or_descriptor_is_refused)
 	keep(&rig, longest);
 	manager_settle(&rig.manager, rig.event);
 	CHECK(rig.manager.kept == 1);
-	rig_done(&rig);
 }
 
 TEST(settle_calls_back_in_order_when_the_manager_has_read)
@@ -190,7 +188,7 @@ TEST(messages_wait_in_order_while_the_manager_does_not_read)
 
 TEST(at_most_1024_descriptors_wait)
 {
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
 	rig_init(&rig, 2000);
 	fill(&rig, STORE_QUEUE_MAX);
@@ -201,7 +199,6 @@ TEST(at_most_1024_descriptors_wait)
 	keep(&rig, "more");
 	manager_settle(&rig.manager, rig.event);
 	CHECK(manager_has(&rig.manager, "more"));
-	rig_done(&rig);
 }
 
 TEST(message_that_cannot_be_queued_fails_without_descriptors)

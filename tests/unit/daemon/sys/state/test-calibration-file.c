@@ -101,7 +101,7 @@ static char *replaced(const char *text, const char *from, const char *to)
 
 TEST(law_margins_and_preemption_come_from_the_report)
 {
-	struct machine machine = machine_new();
+	_cleanup_(machine_done) struct machine machine = machine_new();
 	char *report = report_of(&machine.gpu);
 
 	scratch_write(&machine.scratch, FILE_NAME, report);
@@ -118,23 +118,21 @@ TEST(law_margins_and_preemption_come_from_the_report)
 	CHECK(machine.gpu.calibrated.slowdowns[1].kind == NEIGHBOURS_COMPUTE);
 	CHECK(machine.gpu.calibrated.slowdowns[1].percent == 100);
 	free(report);
-	machine_done(&machine);
 }
 
 TEST(gpu_without_a_report_keeps_the_law_of_its_target)
 {
-	struct machine machine = machine_new();
+	_cleanup_(machine_done) struct machine machine = machine_new();
 	struct law before = machine.gpu.law;
 
 	load(&machine);
 	CHECK(machine.diagnostics.n == 0 && machine.gpu.calibrated.date[0] == '\0');
 	CHECK(machine.gpu.calibrated.problem[0] == '\0' && machine.gpu.law.basis == before.basis);
-	machine_done(&machine);
 }
 
 TEST(partition_has_a_file_without_a_slash)
 {
-	struct machine machine = machine_new();
+	_cleanup_(machine_done) struct machine machine = machine_new();
 	char *report;
 
 	snprintf(machine.gpu.name, sizeof(machine.gpu.name), NAME "/3");
@@ -143,7 +141,6 @@ TEST(partition_has_a_file_without_a_slash)
 	load(&machine);
 	CHECK(strcmp(machine.gpu.calibrated.date, "2026-11-23") == 0);
 	free(report);
-	machine_done(&machine);
 }
 
 TEST(edited_foreign_and_damaged_reports_are_refused)
@@ -252,7 +249,7 @@ TEST(edited_foreign_and_damaged_reports_are_refused)
 
 TEST(report_of_a_part_of_the_gpu_is_refused)
 {
-	struct machine machine = machine_new();
+	_cleanup_(machine_done) struct machine machine = machine_new();
 	char *report = report_of(&machine.gpu), *at = report, *last = NULL;
 
 	while ((at = strstr(at, "\"law\", \"cu_mask\"")))
@@ -264,12 +261,11 @@ TEST(report_of_a_part_of_the_gpu_is_refused)
 	CHECK(strstr(machine.gpu.calibrated.problem, "points"));
 	CHECK(machine.gpu.calibrated.date[0] == '\0');
 	free(report);
-	machine_done(&machine);
 }
 
 TEST(report_cut_off_anywhere_is_refused)
 {
-	struct machine machine = machine_new();
+	_cleanup_(machine_done) struct machine machine = machine_new();
 	char *report = report_of(&machine.gpu);
 	size_t size = strlen(report);
 
@@ -280,23 +276,21 @@ TEST(report_cut_off_anywhere_is_refused)
 		CHECK(*machine.gpu.calibrated.problem && !*machine.gpu.calibrated.date);
 	}
 	free(report);
-	machine_done(&machine);
 }
 
 TEST(report_of_a_gigabyte_is_refused_unread)
 {
-	struct machine machine = machine_new();
+	_cleanup_(machine_done) struct machine machine = machine_new();
 
 	scratch_write(&machine.scratch, FILE_NAME, "{");
 	CHECK(truncate(scratch_at(&machine.scratch, FILE_NAME), 1 << 30) == 0);
 	load(&machine);
 	CHECK(strstr(machine.gpu.calibrated.problem, "1 MiB"));
-	machine_done(&machine);
 }
 
 TEST(report_that_others_can_change_is_refused)
 {
-	struct machine machine = machine_new();
+	_cleanup_(machine_done) struct machine machine = machine_new();
 	char *report = report_of(&machine.gpu);
 
 	scratch_write(&machine.scratch, FILE_NAME, report);
@@ -316,5 +310,4 @@ TEST(report_that_others_can_change_is_refused)
 		CHECK(strstr(machine.gpu.calibrated.problem, "65534"));
 	}
 	free(report);
-	machine_done(&machine);
 }

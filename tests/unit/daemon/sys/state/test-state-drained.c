@@ -63,7 +63,7 @@ TEST(drained_gpus_are_drained_after_a_restart)
 
 TEST(absent_drained_gpu_stays_drained)
 {
-	struct arbiter *arbiter = two_gpus();
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = two_gpus();
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
@@ -82,12 +82,11 @@ TEST(absent_drained_gpu_stays_drained)
 	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n") == 0);
 	state_rig_free(rig);
-	arbiter_free(arbiter);
 }
 
 TEST(invalid_lines_are_reported_and_the_others_are_used)
 {
-	struct arbiter *arbiter = two_gpus();
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = two_gpus();
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
@@ -101,12 +100,11 @@ TEST(invalid_lines_are_reported_and_the_others_are_used)
 	CHECK(state_says(rig, "/drained:4") && state_says(rig, "/drained:5"));
 	CHECK(state_says(rig, "/drained: GPU 0")); /* "0" is a name here, not an index */
 	state_rig_free(rig);
-	arbiter_free(arbiter);
 }
 
 TEST(more_than_64_absent_gpus_are_not_kept)
 {
-	struct arbiter *arbiter = two_gpus();
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = two_gpus();
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char text[16 * (REQUEST_WANTS + 1)], *end = text;
@@ -121,12 +119,11 @@ TEST(more_than_64_absent_gpus_are_not_kept)
 	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strstr(file_text(rig), "\n0000:47:00.0\n") && !strstr(file_text(rig), "0000:48"));
 	state_rig_free(rig);
-	arbiter_free(arbiter);
 }
 
 TEST(object_in_the_place_of_the_list_is_set_aside)
 {
-	struct arbiter *arbiter = two_gpus();
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = two_gpus();
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
@@ -143,5 +140,4 @@ TEST(object_in_the_place_of_the_list_is_set_aside)
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(!arbiter->gpus[0].draining && there(rig, "set-aside/drained.2"));
 	state_rig_free(rig);
-	arbiter_free(arbiter);
 }

@@ -93,7 +93,7 @@ static void fill(const struct rig *rig)
 
 static void fill_and_seal(struct rig *rig)
 {
-	struct state *state = open_state(rig);
+	_cleanup_(state_closep) struct state *state = open_state(rig);
 	uint64_t first = state_first_id(state);
 
 	save(rig, state, 17);
@@ -108,7 +108,6 @@ static void fill_and_seal(struct rig *rig)
 	CHECK(mount("", rig->scratch.path, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
 	CHECK(state_save(state, &rig->arbiter, &rig->lease) == -EROFS);
 	CHECK(state_forget(state, 17) == -EROFS);
-	state_close(state);
 }
 
 TEST(full_and_read_only_file_systems_are_reported)
