@@ -88,10 +88,9 @@ static void decide(const struct arbiter *arbiter, const struct request *request)
 {
 	const struct caller caller = caller_of(USER);
 	_cleanup_(result_done) struct result result = { 0 };
-	struct lease *lease = NULL;
+	_cleanup_(lease_freep) struct lease *lease = NULL;
 
 	arbiter_plan(arbiter, &caller, request, &lease, &result);
-	lease_free(lease);
 }
 
 static void advise(const struct arbiter *arbiter, const struct request *request)

@@ -268,7 +268,7 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = arbiter_of(&gpu, 1);
 	struct request request = request_for(15);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct diagnostics diagnostics = { 0 };
 	struct state *state;
 	struct lease *lease;
@@ -286,7 +286,6 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 	}
 	state_close(state);
 	diagnostics_done(&diagnostics);
-	result_done(&result);
 }
 
 static void measure_reserve(sd_bus *bus, uint64_t *samples)

@@ -17,6 +17,8 @@
 #include "lack.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 #if defined(__SANITIZE_ADDRESS__)
 /* json-c 0.16 leaks what it cannot add to an object. */
 const char *__asan_default_options(void);
@@ -169,7 +171,6 @@ TEST(verbs_with_a_daemon_end_with_a_sentence)
 	struct live_lease lease;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_start(&rig, "--simulate=radeon-vii");
 	bus = rig_connect(&rig, 0);

@@ -9,6 +9,8 @@
 #include "crash-rig.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 struct cut {
 	struct stage stage;
 	sd_bus *crowd;
@@ -209,14 +211,12 @@ static void check_revoked(struct cut *cut)
 
 TEST(a_crash_during_activate_is_recovered)
 {
-	NEEDS_DAEMON();
 	cut_everywhere(SETTINGS,
 		       &(const struct cutting){ .make = make_activate, .check = check_activated });
 }
 
 TEST(a_crash_during_the_acknowledgement_of_a_borrower_is_recovered)
 {
-	NEEDS_DAEMON();
 	cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_it,
 							  .make = make_acknowledge,
 							  .check = check_acknowledged });
@@ -224,7 +224,6 @@ TEST(a_crash_during_the_acknowledgement_of_a_borrower_is_recovered)
 
 TEST(a_crash_during_deactivate_is_recovered)
 {
-	NEEDS_DAEMON();
 	cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_all_of_it,
 							  .make = make_deactivate,
 							  .check = check_deactivated });
@@ -232,7 +231,6 @@ TEST(a_crash_during_deactivate_is_recovered)
 
 TEST(a_crash_during_revoke_is_recovered)
 {
-	NEEDS_DAEMON();
 	cut_everywhere(SETTINGS,
 		       &(const struct cutting){ .make = make_revoke, .check = check_revoked });
 }

@@ -9,6 +9,8 @@
 #include "check.h"
 #include "crash-rig.h"
 
+NEEDS(daemon_missing);
+
 #define ONE_GPU "--simulate=radeon-vii"
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
 
@@ -221,95 +223,80 @@ static void undrain(struct stage *stage)
 
 TEST(a_crash_during_reserve_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = reserve_one);
 }
 
 TEST(a_reserve_with_a_token_can_be_repeated_after_a_crash)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = reserve_token, .after = repeat_token);
 }
 
 TEST(a_crash_during_release_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = release_one);
 }
 
 TEST(a_token_finds_no_released_lease_after_a_crash)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = reserve_token, .run = release_one,
 			 .after = repeat_token_anew);
 }
 
 TEST(a_crash_during_reserve_of_two_gpus_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = TWO_GPUS, .run = reserve_gang);
 }
 
 TEST(a_crash_during_a_waiting_reserve_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all, .run = reserve_waiting);
 }
 
 TEST(a_crash_during_bind_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_with_process, .run = bind_one,
 			 .after = close_and_end);
 }
 
 TEST(a_crash_during_a_resize_to_more_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = grow);
 }
 
 TEST(a_crash_during_a_resize_to_less_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = shrink);
 }
 
 TEST(a_crash_during_acknowledge_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_and_shrink, .run = acknowledge,
 			 .after = check_acknowledged);
 }
 
 TEST(a_crash_at_the_end_of_the_last_holder_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = close_last);
 }
 
 TEST(a_crash_during_the_grant_after_a_release_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all_and_wait,
 			 .run = release_for_another, .after = await_grant);
 }
 
 TEST(a_crash_during_drain_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = drain_one, .after = undrain);
 }
 
 TEST(a_crash_at_the_deadline_of_a_waiting_lease_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all, .run = reserve_until_it_expires,
 			 .after = await_expiry);
 }
 
 TEST(a_crash_during_the_start_is_recovered)
 {
-	NEEDS_DAEMON();
 	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all_and_wait);
 }

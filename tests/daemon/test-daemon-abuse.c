@@ -9,6 +9,8 @@
 #include "live.h"
 #include "messages.h"
 
+NEEDS(daemon_missing);
+
 static void arrive(struct rig *rig, const char *config, sd_bus **ret)
 {
 	rig_new(rig);
@@ -106,7 +108,6 @@ TEST(no_input_harms_the_daemon_or_another_lease)
 	struct rig rig;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	log = log_begin(&rig);
 	rig_start(&rig, "--simulate=radeon-vii");
@@ -145,7 +146,6 @@ TEST(wrong_signatures_and_paths_are_errors)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, "", &bus);
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		m = call(release(bus, paths[i]));
@@ -173,7 +173,6 @@ TEST(limits_count_present_leases_and_are_named)
 	struct told told;
 	struct rig rig;
 
-	NEEDS_DAEMON();
 	arrive(&rig, "[daemon]\nmax-leases = 3\nmax-leases-per-user = 2\nmax-holders = 8\n", &bus);
 	user = rig_connect(&rig, STRANGER);
 	other = rig_connect(&rig, 2);
@@ -204,7 +203,6 @@ TEST(one_user_can_have_half_of_the_holders)
 	struct rig rig;
 	pid_t pid, other_pid;
 
-	NEEDS_DAEMON();
 	arrive(&rig, "[daemon]\nmax-holders = 8\n", &bus);
 	user = rig_connect(&rig, STRANGER);
 	other = rig_connect(&rig, 2);
@@ -269,7 +267,6 @@ TEST(thousands_of_leases_leave_nothing_behind)
 	sd_bus *bus;
 	int log;
 
-	NEEDS_DAEMON();
 	/* A sanitizer keeps freed memory for a while, but not that much. */
 	setenv("ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=64", 1);
 	rig_new(&rig);
@@ -318,7 +315,6 @@ TEST(few_file_descriptors_mean_fewer_leases)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_write(&rig, "gpuarbd.conf", CROWD);
 	start_poor(&rig, POOR);
@@ -352,7 +348,6 @@ TEST(calls_full_of_file_descriptors_do_no_harm)
 	sd_bus *bus, *users[CLIENTS];
 	struct rig rig;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	start_poor(&rig, POOR);
 	bus = rig_connect(&rig, 0);

@@ -11,6 +11,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 #define HELD_MAX 16U
 #define IDLERS 40U
 #define BUDGET_QUEUES 24U /* of a Radeon VII */
@@ -239,7 +241,6 @@ TEST(promises_hold_whatever_users_do)
 	unsigned rounds = check_rounds(300, 20000);
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	for (unsigned i = 0; i < rounds; i++) {
 		act(&s);

@@ -17,6 +17,8 @@
 #include "machine.h"
 #include "filtered.h"
 
+NEEDS(daemon_missing);
+
 /* ---- its lease -------------------------------------------------------------------------------- */
 
 static struct live_lease reserve_for(sd_bus *bus, const struct filtered *process, unsigned queues)
@@ -82,9 +84,8 @@ static void depart(struct scene *scene)
 
 TEST(calls_beyond_the_queues_of_the_grant_fail_with_enomem)
 {
-	struct scene s;
+	_cleanup_(depart) struct scene s;
 
-	NEEDS_DAEMON();
 	arrive(&s, 3);
 	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
 	machine_use(&s.machine, s.process.pid, 0, 2);
@@ -97,25 +98,21 @@ TEST(calls_beyond_the_queues_of_the_grant_fail_with_enomem)
 	CHECK(filtered_after(&s.process, FILTERED_PROVE) == EBADF); /* no call of a queue */
 	CHECK(fake_sysfs_queue_gone(s.machine.sys, s.process.pid, 0) == 0);
 	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
-	depart(&s);
 }
 
 TEST(a_queue_on_a_gpu_without_a_partition_stops_all_others)
 {
-	struct scene s;
+	_cleanup_(depart) struct scene s;
 
-	NEEDS_DAEMON();
 	arrive(&s, 3);
 	machine_use(&s.machine, s.process.pid, 1, 1);
 	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM);
-	depart(&s);
 }
 
 TEST(a_failed_call_gives_its_queue_back_when_its_process_has_ended)
 {
-	struct scene s;
+	_cleanup_(depart) struct scene s;
 
-	NEEDS_DAEMON();
 	arrive(&s, 1);
 	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOTTY);
 	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOTTY);
@@ -123,28 +120,24 @@ TEST(a_failed_call_gives_its_queue_back_when_its_process_has_ended)
 	/* The thread of this call lives on and makes no other: its outcome stays unknown. */
 	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOMEM);
 	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
-	depart(&s);
 }
 
 TEST(processes_of_a_capped_lease_share_its_queues)
 {
-	struct scene s;
+	_cleanup_(depart) struct scene s;
 
-	NEEDS_DAEMON();
 	arrive(&s, 3);
 	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
 	machine_use(&s.machine, s.process.pid, 0, 3);
 	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOMEM);
-	depart(&s);
 }
 
 TEST(a_lease_is_capped_while_all_bound_processes_are)
 {
-	struct scene s;
+	_cleanup_(depart) struct scene s;
 	pid_t other;
 	int fd;
 
-	NEEDS_DAEMON();
 	arrive(&s, 3);
 	other = idler(0, &fd);
 	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
@@ -153,7 +146,6 @@ TEST(a_lease_is_capped_while_all_bound_processes_are)
 	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM); /* its own cap stays */
 	end_process(other);
 	await_tier(s.machine.bus, &s.lease, "capped");
-	depart(&s);
 }
 
 /* A child with this pid, not under the filter; -1: this process may not choose a pid. */
@@ -178,7 +170,6 @@ TEST(the_cap_of_a_process_that_has_ended_is_not_that_of_another_with_its_pid)
 	pid_t child;
 	int fd;
 
-	NEEDS_DAEMON();
 	arrive(&s, 3);
 	CHECK(filtered_after(&s.process, FILTERED_LEAVE) == 0); /* it keeps the listener */
 	end_process(s.process.pid);
@@ -197,13 +188,12 @@ TEST(the_cap_of_a_process_that_has_ended_is_not_that_of_another_with_its_pid)
 
 TEST(what_is_no_listener_is_refused)
 {
-	struct machine machine;
+	_cleanup_(machine_halt) struct machine machine;
 	struct filtered process;
 	struct live_lease lease, wait;
 	sd_bus *other_user;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	NEEDS_DAEMON();
 	machine_build(&machine, 1);
 	machine_boot(&machine);
 	process = filtered_start(true);
@@ -221,16 +211,14 @@ TEST(what_is_no_listener_is_refused)
 	CHECK(lease_says(machine.bus, lease.path, "Tier", "cooperative"));
 	filtered_end(&process);
 	close(null);
-	machine_halt(&machine);
 }
 
 TEST(a_process_that_is_not_bound_proves_nothing)
 {
 	struct filtered process, other;
 	struct live_lease lease;
-	struct machine machine;
+	_cleanup_(machine_halt) struct machine machine;
 
-	NEEDS_DAEMON();
 	machine_build(&machine, 1);
 	machine_boot(&machine);
 	process = filtered_start(true);
@@ -242,7 +230,6 @@ TEST(a_process_that_is_not_bound_proves_nothing)
 	CHECK(lease_says(machine.bus, lease.path, "Tier", "cooperative"));
 	filtered_end(&other);
 	filtered_end(&process);
-	machine_halt(&machine);
 }
 
 /* ---- abuse ------------------------------------------------------------------------------------ */
@@ -272,7 +259,6 @@ TEST(a_client_that_reads_its_own_listener_does_not_stop_the_daemon)
 	pthread_t thief;
 	int copy;
 
-	NEEDS_DAEMON();
 	machine_build(&s.machine, 1);
 	machine_boot(&s.machine);
 	s.process = filtered_start(true);
@@ -296,10 +282,9 @@ TEST(a_client_that_reads_its_own_listener_does_not_stop_the_daemon)
 
 TEST(a_flood_of_calls_does_not_keep_others_from_the_daemon)
 {
-	struct scene s;
+	_cleanup_(depart) struct scene s;
 	struct live_lease lease;
 
-	NEEDS_DAEMON();
 	arrive(&s, 3);
 	machine_use(&s.machine, s.process.pid, 0, 3);
 	filtered_say(&s.process, FILTERED_FLOOD);
@@ -311,17 +296,15 @@ TEST(a_flood_of_calls_does_not_keep_others_from_the_daemon)
 		close(lease.holder);
 	}
 	CHECK(refusals(s.machine.bus, &s.lease) >= 100);
-	depart(&s);
 }
 
 TEST(listeners_count_as_what_keeps_a_lease)
 {
-	struct machine machine;
+	_cleanup_(machine_halt) struct machine machine;
 	struct filtered process;
 	struct live_lease lease;
 	unsigned n = 0;
 
-	NEEDS_DAEMON();
 	machine_build(&machine, 1);
 	rig_write(&machine.rig, "gpuarbd.conf", "[daemon]\nmax-holders = 20\n");
 	machine_boot(&machine);
@@ -333,20 +316,17 @@ TEST(listeners_count_as_what_keeps_a_lease)
 	CHECK(is_error(call(cap(machine.bus, lease.path, process.listener)),
 		       GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
 	filtered_end(&process);
-	machine_halt(&machine);
 }
 
 /* ---- ends and restarts -------------------------------------------------------------------------- */
 
 TEST(without_a_daemon_calls_fail_with_enosys)
 {
-	struct scene s;
+	_cleanup_(depart) struct scene s;
 
-	NEEDS_DAEMON();
 	arrive(&s, 3);
 	rig_kill(&s.machine.rig);
 	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOSYS);
-	depart(&s);
 }
 
 /* user: of the daemon; the process under the filter is root's. */
@@ -378,13 +358,11 @@ static void answer_by_next_daemon(uid_t user)
 
 TEST(the_next_daemon_answers_a_call_that_waits)
 {
-	NEEDS_DAEMON();
 	answer_by_next_daemon(0);
 }
 
 TEST(a_daemon_without_privileges_caps_processes_of_other_users)
 {
-	NEEDS_DAEMON();
 	answer_by_next_daemon(STRANGER);
 }
 
@@ -392,10 +370,9 @@ TEST(a_listener_is_forgotten_when_the_last_process_under_it_ends)
 {
 	struct filtered process;
 	struct live_lease lease;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
 	bus = rig_connect(&rig, 0);
@@ -408,5 +385,4 @@ TEST(a_listener_is_forgotten_when_the_last_process_under_it_ends)
 	rig_await_stored(&rig, 1); /* the holder */
 	CHECK(lease_says(bus, lease.path, "Tier", "cooperative"));
 	leave(bus);
-	rig_done(&rig);
 }

@@ -8,6 +8,8 @@
 #include "check.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 #define WATCHDOG_SECONDS 100000 /* no other timer of the daemon is as far away */
 
 struct timers {
@@ -66,10 +68,9 @@ static void arrive(struct rig *rig, const char *watchdog_usec)
 TEST(neither_suspend_nor_a_new_date_triggers_the_watchdog)
 {
 	struct timers timers;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, "100000000000");
 	bus = rig_connect(&rig, 0);
 	reserve(bus, 60);
@@ -78,14 +79,12 @@ TEST(neither_suspend_nor_a_new_date_triggers_the_watchdog)
 	timers = timers_of(rig.daemon);
 	CHECK(timers.watchdog == 1 && timers.boottime > 0 && timers.others == 0);
 	leave(bus);
-	rig_done(&rig);
 }
 
 TEST(a_stopped_and_continued_daemon_feeds_the_watchdog_again)
 {
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_DAEMON();
 	arrive(&rig, "2000000");
 	rig_await(&rig, "WATCHDOG=1");
 	CHECK(kill(rig.daemon, SIGSTOP) == 0);
@@ -93,5 +92,4 @@ TEST(a_stopped_and_continued_daemon_feeds_the_watchdog_again)
 	CHECK(kill(rig.daemon, SIGCONT) == 0);
 	rig_await(&rig, "WATCHDOG=1");
 	rig_await(&rig, "WATCHDOG=1");
-	rig_done(&rig);
 }

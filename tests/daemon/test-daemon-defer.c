@@ -6,6 +6,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 struct stage {
 	struct rig rig;
 	sd_bus *bus, *crowd;
@@ -60,7 +62,6 @@ TEST(reserve_without_wait_is_answered_when_borrowers_have_given_back)
 	static struct book book;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	call_send(ask_for(s.bus, 30, 0), &answer);
 	await_added(&s, 2);
@@ -81,7 +82,6 @@ TEST(reserve_without_borrowers_is_granted_at_once)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	CHECK(is_fine(call(release(s.crowd, s.borrower.path))));
 	s.borrower = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, 30, 0)));
@@ -95,7 +95,6 @@ TEST(reserve_with_wait_is_answered_as_waiting_at_once)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
 	await_record(lease.holder, GPUARB_RECORD_ACTIVATING);
@@ -110,7 +109,6 @@ TEST(a_repeated_token_gets_the_same_answer)
 	struct answer answers[2];
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	for (unsigned i = 0; i < 2; i++)
 		call_send(ask_token(s.bus, 30, "again"), &answers[i]);
@@ -132,7 +130,6 @@ TEST(a_plan_does_not_wait_for_borrowers)
 	const char *result;
 	sd_bus_message *m;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	m = call(with(call_arbiter(s.bus, "Plan"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30, "queues",
 		      "u", 2, 0));
@@ -148,7 +145,6 @@ TEST(a_borrower_without_answer_is_no_capacity)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, "activate-grace = 50ms\nenforce-delay = 50ms\n" GROW_NEVER);
 	CHECK(is_error(call(ask_for(s.bus, 30, 0)), GPUARB_ERROR_NO_CAPACITY, "CUs of"));
 	AWAIT(s.bus, s.told.removed == 1);
@@ -163,7 +159,6 @@ TEST(a_lease_waits_for_a_borrower_until_its_deadline)
 	static struct stage s;
 	uint64_t before;
 
-	NEEDS_DAEMON();
 	arrive(&s, "activate-grace = 1ms\nenforce-delay = 1ms\n" GROW_NEVER);
 	before = boottime_usec();
 	lease = waiting(call(ask_for(s.bus, 30, 200000)));
@@ -178,7 +173,6 @@ TEST(a_lease_that_ends_before_the_answer_is_refused)
 	struct answer answer;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	call_send(ask_for(s.bus, 30, 0), &answer);
 	await_added(&s, 2);
@@ -195,7 +189,6 @@ TEST(a_lease_that_is_revoked_before_the_answer_is_not_permitted)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	call_send(ask_for(s.bus, 30, 0), &answer);
 	await_added(&s, 2);
@@ -213,7 +206,6 @@ TEST(a_stopping_daemon_answers_deferred_calls)
 	struct answer answer;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	call_send(ask_for(s.bus, 30, 0), &answer);
 	await_added(&s, 2);
@@ -232,7 +224,6 @@ TEST(a_client_that_disconnects_before_its_answer_leaves_nothing)
 	struct answer answer;
 	sd_bus *client;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	client = rig_connect(&s.rig, 0);
 	call_send(ask_for(client, 30, 0), &answer);
@@ -267,7 +258,6 @@ TEST(a_thousand_answers_wait_for_one_borrower)
 	struct answer followed;
 	sd_bus *client;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT "oversubscribe = besteffort\nmax-leases-per-user = 4096\n");
 	client = rig_connect(&s.rig, 0);
 	send_many(client, lost, LOST);

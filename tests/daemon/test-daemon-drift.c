@@ -14,6 +14,8 @@
 #include "lend-live.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 #define DEBUGFS "debug"
 #define MQDS DEBUGFS "/kfd/mqds"
 #define WORDS 512U /* of a descriptor */
@@ -146,7 +148,6 @@ TEST(a_false_acknowledgement_frees_no_cu)
 	static struct stage s;
 	char pid[32];
 
-	NEEDS_DAEMON();
 	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
@@ -171,7 +172,6 @@ TEST(a_true_acknowledgement_counts_when_it_is_verified)
 	struct book_part part;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 	await_text(&s, &s.borrower, "Tier", "verified"); /* all CUs are what it has */
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
@@ -218,7 +218,6 @@ TEST(an_inactive_lease_is_not_activated_under_the_queue_of_an_unmanaged_process)
 	static struct stage s;
 	char pid[32];
 
-	NEEDS_DAEMON();
 	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 	s.unmanaged = getppid(); /* a child of this process would belong to its lease */
 	machine_use(&s.machine, s.unmanaged, 0, 1);
@@ -239,7 +238,6 @@ TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (unsigned broken = 0; broken < 2; broken++) {
 		arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 		CHECK(is_fine(activate(s.machine.bus, &s.rt)));
@@ -259,7 +257,6 @@ TEST(descriptors_that_cannot_be_read_are_unseen_and_the_daemon_says_so)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, SCANS_OFTEN, "report");
 	await_text(&s, &s.borrower, "Tier", "verified");
 	CHECK(!gpu_says(&s, "Unseen", "KiB"));
@@ -293,7 +290,6 @@ TEST(descriptors_of_12500_queues_are_read)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 	show_many(&s, 12500); /* 66 MiB */
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
@@ -311,7 +307,6 @@ TEST(acknowledgements_are_verified_when_descriptors_become_readable)
 	uint64_t grown;
 	int log;
 
-	NEEDS_DAEMON();
 	prepare(&s);
 	log = log_begin(&s.machine.rig);
 	settle_in(&s, "audit-interval = 100ms\ngrow-delay = 1ms\nactivate-grace = 1h\n", "report");
@@ -343,7 +338,6 @@ TEST(a_borrower_that_widens_a_queue_loses_the_tier_verified)
 	struct book_part part;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	part = part_of(s.machine.bus, &s.borrower);
@@ -371,7 +365,6 @@ TEST(a_false_acknowledgement_is_killed_and_its_cus_are_granted_when_its_queues_a
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, SOON, "kill");
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
@@ -387,7 +380,6 @@ TEST(a_revoked_lease_that_keeps_its_queues_is_killed)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, SOON, "kill");
 	CHECK(is_fine(take_away(s.machine.bus, &s.borrower, 1000, "")));
 	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
@@ -404,7 +396,6 @@ TEST(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed)
 	struct live_record record;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, SOON, "kill");
 	CHECK(is_fine(take_away(s.machine.bus, &s.borrower, 100000, "")));
 	record = await_record(s.borrower.holder, GPUARB_RECORD_REVOKING);
@@ -456,7 +447,6 @@ TEST(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not)
 	static struct stage s;
 	int fd, other_fd;
 
-	NEEDS_DAEMON();
 	arrive(&s, SOON, "kill");
 	parent = family(&s, &child);
 	other = idler(STRANGER, &other_fd);
@@ -557,7 +547,6 @@ TEST(requests_after_a_start_are_decided_after_the_first_read_of_descriptors)
 	char pid[32];
 	int fd;
 
-	NEEDS_DAEMON();
 	fd = start_blind(&s, SCANS_OFTEN);
 	send_call(s.machine.bus, ask(s.machine.bus, "Reserve", 15), &reserve);
 	send_call(s.machine.bus, ask(s.machine.bus, "Plan", 15), &plan);
@@ -578,7 +567,6 @@ TEST(an_activation_after_a_start_is_decided_after_the_first_read_of_descriptors)
 	char pid[32];
 	int fd;
 
-	NEEDS_DAEMON();
 	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
 	s.rt = keep_inactive(s.machine.bus, 15);
 	lend_configure(&s.machine.rig, SCANS_OFTEN, "report");
@@ -597,7 +585,6 @@ TEST(with_unmasked_ignore_no_request_waits_for_the_descriptors)
 	static struct stage s;
 	int fd;
 
-	NEEDS_DAEMON();
 	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
 	granted(call(ask(s.machine.bus, "Reserve", 15)));
 	close(fd);
@@ -611,7 +598,6 @@ TEST(a_request_does_not_wait_longer_than_the_first_read_may_take)
 	static struct stage s;
 	int fd;
 
-	NEEDS_DAEMON();
 	for (unsigned hangs = 0; hangs < 2; hangs++) {
 		fd = start_blind(&s, SCANS_OFTEN);
 		reply = NULL;
@@ -639,7 +625,6 @@ TEST(a_waiting_lease_is_not_granted_after_a_start_before_the_first_read_of_descr
 	char options[256];
 	int fd;
 
-	NEEDS_DAEMON();
 	prepare(&s);
 	lend_configure(&s.machine.rig, SCANS_OFTEN, "report");
 	s.unmanaged = getppid();
@@ -680,7 +665,6 @@ TEST(descriptors_are_read_again_soon_after_a_read_that_took_long)
 	static struct stage s;
 	int fd;
 
-	NEEDS_DAEMON();
 	fd = start_blind(&s, SCANS_OFTEN "unmasked = ignore\n");
 	await_time(boottime_usec() + 1300000);
 	let_read(&s, fd);

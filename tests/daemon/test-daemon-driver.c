@@ -12,6 +12,8 @@
 #include "helpers/probe-protocol.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 struct stage {
 	struct machine machine;
 	int listening, probe; /* probe: the connection of the daemon; -1: none */
@@ -180,7 +182,6 @@ TEST(a_reset_marks_the_leases_of_its_gpu)
 	static struct stage s;
 	struct live_record record;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	subscribe(&s, (struct probe_message[]){ about(&s) });
 	tell(s.urgent, "3 1 job hang\n");
@@ -206,7 +207,6 @@ TEST(nothing_is_granted_on_a_gpu_that_is_being_reset)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	subscribe(&s, (struct probe_message[]){ about(&s) });
 	tell(s.urgent, "3 1 job hang\n");
@@ -226,7 +226,6 @@ TEST(evictions_are_counted_and_timed)
 	static struct stage s;
 	uint32_t id;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	subscribe(&s, (struct probe_message[]){ about(&s) });
 	id = machine_gpu_id(&s.machine, 0);
@@ -251,7 +250,6 @@ TEST(a_process_that_leaves_the_gpu_is_not_evicted_any_more)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	subscribe(&s, (struct probe_message[]){ about(&s) });
 	evict(&s, "9 5000000 -%d %x 2\n", s.pid, machine_gpu_id(&s.machine, 0));
@@ -266,7 +264,6 @@ TEST(garbled_events_are_counted_as_unknown)
 	static struct stage s;
 	char noise[8192];
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	subscribe(&s, (struct probe_message[]){ about(&s) });
 	tell(s.urgent, "stuff\n\n3 \n7f 1\n");
@@ -288,7 +285,6 @@ TEST(a_flood_of_events_does_not_block_the_daemon)
 	static struct stage s;
 	uint64_t before;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	subscribe(&s, (struct probe_message[]){ about(&s) });
 	CHECK(fcntl(s.other, F_SETFL, O_NONBLOCK) == 0);
@@ -321,7 +317,6 @@ TEST(a_probe_that_never_answers_does_not_block_the_daemon)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	accept_daemon(&s);
 	CHECK(lease_says(s.machine.bus, s.lease.path, "State", "granted"));
@@ -335,7 +330,6 @@ TEST(invalid_messages_end_the_request)
 	static struct stage s;
 	int fds[2], n_fds[] = { 2, 2, 2, 1, 0, 2 };
 
-	NEEDS_DAEMON();
 	CHECK(pipe2(fds, O_CLOEXEC) == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		arrive(&s);
@@ -368,7 +362,6 @@ TEST(a_topology_that_differs_from_sysfs_is_logged)
 	char line[64];
 	int log;
 
-	NEEDS_DAEMON();
 	arrive_logged(&s, &log);
 	message = about(&s);
 	message.queue_slots += 8;
@@ -391,7 +384,6 @@ TEST(a_machine_without_kfd_is_logged_once)
 	const char *said;
 	int log;
 
-	NEEDS_DAEMON();
 	arrive_logged(&s, &log);
 	accept_daemon(&s);
 	send_message(&s, end, NULL, 0);

@@ -5,6 +5,8 @@
 #include "check.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 #define OTHER 2
 
 /* A bus that stops to read from gpuarbd when this much of it is unread. */
@@ -67,15 +69,13 @@ static void others_are_served(const struct flood *flood)
 
 TEST(connection_that_reads_no_large_answer_stops_no_other_user)
 {
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 
-	NEEDS_DAEMON();
 	arrive(&flood, "[daemon]\nmax-unread-per-user = 128K\n");
 	for (unsigned i = 0; i < 3000; i++)
 		send_unread(ask_all(flood.attacker));
 	CHECK(sd_bus_flush(flood.attacker) >= 0);
 	others_are_served(&flood);
-	depart(&flood);
 }
 
 /* sd-bus repeats names of the call in its errors. */
@@ -114,7 +114,6 @@ TEST(connection_that_does_not_read_large_errors_stops_no_other_user)
 	static const size_t sizes[] = { 300000, 60000 };
 	struct flood flood;
 
-	NEEDS_DAEMON();
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		arrive(&flood, "[daemon]\nmax-unread-per-user = 128K\n");
 		send_large(&flood, sizes[i]);
@@ -126,9 +125,8 @@ TEST(connection_that_does_not_read_large_errors_stops_no_other_user)
 TEST(call_of_more_than_64_kib_is_refused_by_its_size)
 {
 	static char text[65536];
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 
-	NEEDS_DAEMON();
 	arrive(&flood, "");
 	memset(text, 'x', sizeof(text) - 1);
 	CHECK(is_error(call(with(call_arbiter(flood.root, "Drain"), "sb", text, true)),
@@ -137,16 +135,14 @@ TEST(call_of_more_than_64_kib_is_refused_by_its_size)
 		       SD_BUS_ERROR_LIMITS_EXCEEDED, ""));
 	CHECK(is_error(call(call_new(flood.other, long_path(60000), GPUARB_INTERFACE, "Foo")),
 		       SD_BUS_ERROR_UNKNOWN_OBJECT, ""));
-	depart(&flood);
 }
 
 /* dbus-daemon lets 64 fds of a connection be on their way. The first answers fill the socket. */
 TEST(connection_that_takes_no_holder_stops_no_other_user)
 {
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 	char token[8];
 
-	NEEDS_DAEMON();
 	arrive(&flood, "");
 	for (unsigned i = 0; i < 500; i++)
 		send_unread(ask_all(flood.attacker));
@@ -156,7 +152,6 @@ TEST(connection_that_takes_no_holder_stops_no_other_user)
 	}
 	CHECK(sd_bus_flush(flood.attacker) >= 0);
 	others_are_served(&flood);
-	depart(&flood);
 }
 
 static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *)
@@ -182,10 +177,9 @@ static void signal_until_lost(sd_bus *bus)
 /* The bus counts signals as answers, and no longer reads what gpuarbd writes into its socket. */
 TEST(daemon_whose_signals_nobody_reads_connects_again)
 {
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 	bool owned = false;
 
-	NEEDS_DAEMON();
 	arrive(&flood, "");
 	CHECK(sd_bus_match_signal(flood.attacker, NULL, GPUARB_BUS_NAME, NULL, NULL, NULL, NULL,
 				  NULL) >= 0);
@@ -196,7 +190,6 @@ TEST(daemon_whose_signals_nobody_reads_connects_again)
 	signal_until_lost(flood.root);
 	AWAIT(flood.root, owned);
 	others_are_served(&flood);
-	depart(&flood);
 }
 
 /* ---- what each user has --------------------------------------------------------------------- */
@@ -252,10 +245,9 @@ static struct usage usage_of(sd_bus *bus, uint32_t wanted)
 TEST(limits_show_what_a_user_leaves_unread_and_pending)
 {
 	struct live_lease lease;
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 	struct usage usage;
 
-	NEEDS_DAEMON();
 	arrive(&flood, "[daemon]\nmax-unread-per-user = 128K\n");
 	lease = reserve(flood.other, 1);
 	for (unsigned i = 0; i < 1000; i++)
@@ -269,15 +261,13 @@ TEST(limits_show_what_a_user_leaves_unread_and_pending)
 	CHECK(usage.found && usage.leases == 1 && usage.pending == 0);
 	CHECK(usage_of(flood.other, OTHER).found && !usage_of(flood.other, STRANGER).found);
 	close(lease.holder);
-	depart(&flood);
 }
 
 /* Of 1000 calls of one user 10 are answered in a second. */
 TEST(calls_of_a_user_are_answered_while_those_of_another_wait)
 {
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 
-	NEEDS_DAEMON();
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\n");
 	settle(flood.other);
 	for (unsigned i = 0; i < 1000; i++)
@@ -288,16 +278,14 @@ TEST(calls_of_a_user_are_answered_while_those_of_another_wait)
 	CHECK(is_fine(call(call_arbiter(flood.other, "ReadLimits"))));
 	CHECK(usage_of(flood.root, OTHER).pending == 0);
 	CHECK(usage_of(flood.root, STRANGER).pending > 0);
-	depart(&flood);
 }
 
 /* Of 1000 calls 16 may wait. Whoever is refused at once would call again at once. */
 TEST(refusals_of_a_user_wait_for_their_turn_while_another_is_served)
 {
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 	struct usage usage;
 
-	NEEDS_DAEMON();
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\nmax-pending-per-user = 16\n");
 	settle(flood.other);
 	/* Calls of a new connection wait until its user is known. */
@@ -310,7 +298,6 @@ TEST(refusals_of_a_user_wait_for_their_turn_while_another_is_served)
 	while (usage.refused < 500);
 	CHECK(usage.pending >= 400);
 	CHECK(is_fine(call(call_arbiter(flood.other, "ReadLimits"))));
-	depart(&flood);
 }
 
 struct outcome {
@@ -353,22 +340,19 @@ static void await_thousand(sd_bus *bus, const struct outcome *outcome)
 TEST(each_of_a_thousand_calls_is_answered_or_refused)
 {
 	struct outcome outcome = { 0 };
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 
-	NEEDS_DAEMON();
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 500\nmax-pending-per-user = 16\n");
 	send_thousand(flood.attacker, &outcome);
 	await_thousand(flood.attacker, &outcome);
 	CHECK(outcome.served > 0 && outcome.refused > 0 && outcome.unread == 0);
-	depart(&flood);
 }
 
 TEST(calls_and_refusals_that_wait_are_answered_when_the_daemon_stops)
 {
 	struct outcome outcome = { 0 };
-	struct flood flood;
+	_cleanup_(depart) struct flood flood;
 
-	NEEDS_DAEMON();
 	arrive(&flood, "[daemon]\nmax-calls-per-user = 10\nmax-pending-per-user = 16\n");
 	send_thousand(flood.attacker, &outcome);
 	while (usage_of(flood.root, STRANGER).refused < 900)
@@ -376,5 +360,4 @@ TEST(calls_and_refusals_that_wait_are_answered_when_the_daemon_stops)
 	rig_stop(&flood.rig);
 	await_thousand(flood.attacker, &outcome);
 	CHECK(outcome.stopped > 0 && outcome.refused >= 900);
-	depart(&flood);
 }

@@ -16,6 +16,8 @@
 #include "fake-systemd.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 #define CGROUPS "/sys/fs/cgroup"
 
 struct freezing {
@@ -174,7 +176,6 @@ TEST(a_unit_stays_frozen_while_its_cus_are_needed)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -188,7 +189,6 @@ TEST(a_unit_is_thawed_when_its_lease_is_removed)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -207,7 +207,6 @@ TEST(a_unit_with_a_foreign_process_is_not_frozen)
 	pid_t other;
 	int fd, log;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	rig_stop(&stage->rig);
@@ -233,7 +232,6 @@ TEST(a_unit_is_thawed_when_a_foreign_process_enters_it)
 	pid_t other;
 	int fd;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -253,7 +251,6 @@ TEST(a_unit_is_thawed_when_its_bound_process_is_killed)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -269,7 +266,6 @@ TEST(a_unit_is_thawed_when_gpuarbd_stops)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -282,7 +278,6 @@ TEST(a_unit_is_thawed_while_gpuarbd_does_not_run)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -300,7 +295,6 @@ TEST(a_unit_is_thawed_when_gpuarb_enforce_is_killed)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -315,7 +309,6 @@ TEST(a_unit_is_thawed_when_gpuarb_enforce_stops)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -331,7 +324,6 @@ TEST(a_unit_is_thawed_when_gpuarbd_gpuarb_enforce_and_the_process_are_killed)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
@@ -353,7 +345,6 @@ TEST(units_in_the_file_are_thawed_if_they_may_be_frozen)
 {
 	static struct freezing s;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	rig_down(&s.stage.rig);
@@ -369,7 +360,6 @@ TEST(a_unit_is_not_frozen_if_its_name_cannot_be_saved)
 	static struct freezing s;
 	int log;
 
-	NEEDS_DAEMON();
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	rig_stop(&s.stage.rig);
@@ -449,12 +439,10 @@ static void kill_everywhere(bool while_freezing)
 
 TEST(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_freezes)
 {
-	NEEDS_DAEMON();
 	kill_everywhere(true);
 }
 
 TEST(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_thaws)
 {
-	NEEDS_DAEMON();
 	kill_everywhere(false);
 }

@@ -9,6 +9,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 static char junk[4096] = { 1 };
 
 /* In a mount namespace of its own, which the daemon inherits. */
@@ -60,7 +62,6 @@ static int run(void (*play)(void))
 	do {                                                             \
 		int status_;                                             \
                                                                          \
-		NEEDS_DAEMON();                                          \
 		status_ = run(play);                                     \
 		if (status_ == 77)                                       \
 			SKIP("mount namespaces are not to be had here"); \

@@ -8,6 +8,8 @@
 #include "lend-live.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 #define GPU_PATH GPUARB_PATH_GPU "/0"
 #define SECOND_NSEC UINT64_C(1000000000)
 
@@ -142,7 +144,6 @@ TEST(processes_that_draw_are_on_the_bus_when_a_client_asks)
 	struct client client;
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	boot("ignore", true);
 	CHECK(graphics_is("unknown"));
 	pid = drawer(SECOND_NSEC);
@@ -168,7 +169,6 @@ TEST(the_busy_share_of_a_process_is_that_of_the_time_between_two_observations)
 	struct client client;
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	boot("ignore", true);
 	pid = drawer(nsec);
 	observe();
@@ -189,7 +189,6 @@ TEST(a_process_whose_pid_is_used_again_does_not_draw)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	boot("ignore", true);
 	pid = idler(STRANGER, &fd);
 	close(fd);
@@ -205,7 +204,6 @@ TEST(a_process_that_only_has_a_device_open_does_not_draw)
 {
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	boot("refuse-realtime", true);
 	pid = drawer(0);
 	reserve(s.machine.bus, 15);
@@ -220,7 +218,6 @@ TEST(a_realtime_request_is_refused_where_a_process_draws_and_granted_afterwards)
 	char says[64];
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	boot("refuse-realtime", true);
 	pid = drawer(SECOND_NSEC);
 	snprintf(says, sizeof(says), "pid %d (", pid);
@@ -240,7 +237,6 @@ TEST(an_inactive_lease_is_activated_when_no_process_draws_any_more)
 	char says[64];
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	boot("refuse-realtime", true);
 	lease = keep_inactive(s.machine.bus, 15);
 	pid = drawer(SECOND_NSEC);
@@ -264,7 +260,6 @@ TEST(a_lease_in_force_stays_and_the_journal_names_the_process_once)
 	pid_t pid;
 	int log;
 
-	NEEDS_DAEMON();
 	prepare("warn", true);
 	log = log_begin(&s.machine.rig);
 	start();
@@ -284,7 +279,6 @@ TEST(a_lease_in_force_stays_and_the_journal_names_the_process_once)
 
 TEST(without_the_helper_it_is_unknown_and_a_strict_policy_refuses)
 {
-	NEEDS_DAEMON();
 	boot("refuse-realtime", false);
 	observe();
 	CHECK(graphics_is("unknown"));
@@ -303,7 +297,6 @@ TEST(the_gap_graphics_of_a_partition_is_there_unless_no_process_draws)
 	struct live_lease lease;
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	boot("warn", true);
 	lease = reserve(s.machine.bus, 15);
 	do
@@ -334,7 +327,6 @@ TEST(vram_that_drm_counts_beyond_what_a_lease_declared_is_not_free)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	boot("warn", true);
 	total = vram_free();
 	pid = idler(0, &fd);
@@ -372,7 +364,6 @@ TEST(a_request_waits_for_a_helper_that_hangs_and_other_calls_do_not)
 	const char *script;
 	sd_bus_message *request, *reply = NULL;
 
-	NEEDS_DAEMON();
 	prepare("refuse-realtime", false);
 	rig_write(&s.machine.rig, "script", "#!/bin/sh\nexec sleep 60\n");
 	script = rig_path(&s.machine.rig, "script");
@@ -396,7 +387,6 @@ TEST(a_call_that_waits_is_forgotten_with_its_caller_and_answered_when_the_daemon
 	const char *script;
 	sd_bus *other;
 
-	NEEDS_DAEMON();
 	prepare("ignore", false);
 	rig_write(&s.machine.rig, "script", "#!/bin/sh\nexec sleep 60\n");
 	script = rig_path(&s.machine.rig, "script");
@@ -443,7 +433,6 @@ static bool was_started(void)
 
 TEST(the_helper_is_not_started_without_a_lease_or_with_ignore)
 {
-	NEEDS_DAEMON();
 	prepare("warn", false);
 	serve_marked();
 	start();

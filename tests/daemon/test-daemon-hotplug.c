@@ -8,6 +8,8 @@
 #include "book.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 static sd_bus_message *ask_on(sd_bus *bus, const char *gpu, unsigned cus, uint64_t wait_usec)
 {
 	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", gpu, "cus", "u",
@@ -71,7 +73,6 @@ TEST(a_removed_gpu_ends_its_leases_and_no_other)
 	static struct machine machine;
 	static struct leases leases;
 
-	NEEDS_DAEMON();
 	fill(&machine, &leases, "radeon-vii");
 	machine_replug(&machine, 1);
 	check_end(&machine, &leases);
@@ -132,7 +133,6 @@ TEST(a_gpu_missing_while_the_driver_rebuilds_its_tree_is_kept)
 	static struct leases leases;
 	struct told *told = &machine.told;
 
-	NEEDS_DAEMON();
 	fill(&machine, &leases, "radeon-vii");
 	while (!missing_for_a_moment(&machine)) {
 		machine_halt(&machine);
@@ -158,7 +158,6 @@ TEST(a_gpu_that_is_added_again_gets_its_number)
 	static struct leases leases;
 	struct live_lease lease;
 
-	NEEDS_DAEMON();
 	fill(&machine, &leases, "radeon-vii");
 	machine_replug(&machine, 1);
 	check_end(&machine, &leases);
@@ -182,7 +181,6 @@ TEST(a_gpu_with_a_new_kfd_gpu_id_is_another_gpu)
 	struct live_lease lease;
 	uint32_t id;
 
-	NEEDS_DAEMON();
 	fill(&machine, &leases, "radeon-vii");
 	id = machine_gpu_id(&machine, 1);
 	machine.gpus[1].kfd_gpu_id = id + 1;
@@ -205,7 +203,6 @@ TEST(a_new_partition_mode_replaces_the_gpus)
 	static struct leases leases;
 	struct live_lease parts[2];
 
-	NEEDS_DAEMON();
 	fill(&machine, &leases, "mi300x-spx");
 	for (unsigned i = 1; i < 3; i++) {
 		machine.gpus[i] = machine_model("mi300x-cpx");
@@ -231,7 +228,6 @@ TEST(a_lease_that_waits_for_a_gpu_is_granted_when_it_is_added)
 	struct live_lease all, any, named;
 	struct live_record record;
 
-	NEEDS_DAEMON();
 	memset(&machine, 0, sizeof(machine));
 	machine_build(&machine, 2);
 	machine_boot(&machine);
@@ -261,7 +257,6 @@ TEST(a_gpu_removed_during_the_restart_ends_its_leases)
 	static struct machine machine;
 	struct live_lease first, second;
 
-	NEEDS_DAEMON();
 	memset(&machine, 0, sizeof(machine));
 	machine_build(&machine, 2);
 	rig_start_managed(&machine.rig, machine.option, "--store-max=64");

@@ -6,6 +6,8 @@
 #include "check.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 /* The length of the property Unmanaged, and pid and queues of its first entry. */
 static unsigned unmanaged_processes(const struct machine *machine, pid_t *ret_pid,
 				    unsigned *ret_queues)
@@ -44,7 +46,6 @@ TEST(unmanaged_processes_and_oversubscription_are_logged_before_any_lease)
 	char line[64];
 	int fd, log;
 
-	NEEDS_DAEMON();
 	machine_build(&machine, 1);
 	slots = machine.gpus[0].queue_slots;
 	pid = idler(STRANGER, &fd);
@@ -77,7 +78,6 @@ TEST(a_bound_process_is_managed_and_compared_with_its_budget)
 	pid_t pid, seen;
 	int fd;
 
-	NEEDS_DAEMON();
 	machine_build(&machine, 1);
 	machine_boot(&machine);
 	slots = gpu_number(machine.bus, "QueueSlotsFree");
@@ -167,13 +167,11 @@ static void linger(bool seen_before)
 
 TEST(a_lease_is_ending_while_its_processes_use_the_gpu)
 {
-	NEEDS_DAEMON();
 	linger(true);
 }
 
 TEST(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease)
 {
-	NEEDS_DAEMON();
 	linger(false);
 }
 
@@ -194,7 +192,6 @@ TEST(while_sysfs_cannot_be_read_ending_leases_keep_what_they_have)
 	const char *said;
 	int log;
 
-	NEEDS_DAEMON();
 	machine_build(&machine, 1);
 	log = log_begin(&machine.rig);
 	machine_boot(&machine);
@@ -217,7 +214,6 @@ TEST(without_a_gpu_no_request_fits)
 {
 	static struct machine machine;
 
-	NEEDS_DAEMON();
 	machine_build(&machine, 0);
 	machine_boot(&machine);
 	CHECK(is_error(call(with(call_arbiter(machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",

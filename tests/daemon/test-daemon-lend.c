@@ -5,6 +5,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 #define PATIENT "activate-grace = 1h\n"
 #define MANY 500U
 #define MANY_ALLOWED "oversubscribe = besteffort\nmax-leases-per-user = 1000\n"
@@ -45,7 +47,6 @@ TEST(an_activation_is_granted_when_borrowers_have_acknowledged)
 	uint64_t before;
 	char name[32];
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	rt = keep_inactive(s.bus, 15);
 	borrower = borrow(s.crowd);
@@ -88,7 +89,6 @@ TEST(an_activation_waits_for_the_last_of_its_borrowers)
 	struct live_lease rt, first, second;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (unsigned gone = 0; gone < 2; gone++) {
 		arrive(&s, PATIENT GROW_NEVER);
 		rt = keep_inactive(s.bus, 30);
@@ -114,7 +114,6 @@ TEST(a_lease_without_borrowers_is_active_at_once)
 	static struct stage s;
 	struct live_lease rt;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_SOON);
 	rt = keep_inactive(s.bus, 15);
 	for (unsigned i = 0; i < 3; i++) {
@@ -159,7 +158,6 @@ TEST(borrowers_receive_their_previous_mask_after_an_activation)
 	};
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (unsigned early = 0; early < 2; early++) {
 		for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
 			struct book_part before, after;
@@ -191,7 +189,6 @@ TEST(a_borrower_grows_back_when_a_lease_is_released)
 	struct answer answer;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_SOON "audit-interval = 1h\n");
 	borrower = borrow(s.crowd);
 	for (uint64_t generation = 2; generation < 8; generation += 2) {
@@ -222,7 +219,6 @@ TEST(borrowers_get_their_cus_back_when_a_request_is_cancelled)
 	static struct book book;
 	sd_bus *caller;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_SOON "audit-interval = 1h\n");
 	borrower = borrow(s.crowd);
 	caller = rig_connect(&s.rig, 0);
@@ -249,7 +245,6 @@ TEST(a_borrower_that_dies_while_it_shrinks_returns_its_cus)
 	struct answer answer;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_SOON "audit-interval = 1h\n");
 	dying = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, LEND_CUS, 0)));
 	call_send(ask_to_borrow(s.crowd, LEND_LEAST, LEND_CUS, 0), &answer);
@@ -304,7 +299,6 @@ TEST(hundreds_of_adaptable_leases_share_a_gpu)
 	unsigned granted = 0;
 	sd_bus_message *m;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_SOON MANY_ALLOWED);
 	for (size_t i = 0; i < MANY; i++) {
 		m = call(ask_to_borrow(s.crowd, 1, LEND_CUS, HOUR_USEC));
@@ -344,7 +338,6 @@ TEST(a_killed_holder_frees_the_cus_that_it_activated)
 	pid_t pid;
 	char byte;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_SOON);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
 	pid = fork();
@@ -380,7 +373,6 @@ TEST(an_active_realtime_lease_counts_disturbances)
 	struct live_lease rt, other, borrower;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	rt = keep_inactive(s.bus, 15);
 	other = keep_inactive(s.bus, 15);
@@ -404,7 +396,6 @@ TEST(only_the_owner_activates_an_inactive_lease)
 	struct live_lease rt, borrower, waiter, plain;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	rt = keep_inactive(s.bus, 15);
 	CHECK(is_error(activate(s.crowd, &rt), GPUARB_ERROR_NOT_PERMITTED, "uid 0"));
@@ -436,7 +427,6 @@ TEST(only_the_owner_acknowledges_an_existing_generation)
 	struct live_lease rt, borrower;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	rt = keep_inactive(s.bus, 15);
 	borrower = borrow(s.crowd);
@@ -462,7 +452,6 @@ TEST(process_is_bound_to_one_lease_on_a_gpu_if_one_is_adaptable)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	pid = idler(0, &fd);
 	first = granted(call(ask_to_borrow(s.bus, 4, 20, 0)));

@@ -5,6 +5,8 @@
 #include "check.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 static void arrive(struct rig *rig, const char *hardware, sd_bus **ret, struct told *told)
 {
 	rig_new(rig);
@@ -51,7 +53,6 @@ TEST(a_lease_lives_while_a_copy_of_its_holder_is_open)
 	char byte;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	keeper = start_keeper(sockets); /* before there is anything to inherit */
 	lease = reserve(bus, 15);
@@ -82,7 +83,6 @@ TEST(a_lease_lives_while_a_bound_process_lives)
 	sd_bus *bus;
 	int fds[2];
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	for (unsigned i = 0; i < 2; i++)
 		pids[i] = idler(0, &fds[i]);
@@ -111,7 +111,6 @@ TEST(a_caller_that_disconnects_before_the_answer_leaves_nothing)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	for (unsigned i = 0; i < 20; i++) {
 		sd_bus *client = rig_connect(&rig, STRANGER);
@@ -136,7 +135,6 @@ TEST(a_killed_client_with_a_hundred_leases_leaves_nothing)
 	sd_bus *bus;
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	pid = fork();
 	CHECK(pid >= 0);
@@ -180,7 +178,6 @@ TEST(a_holder_receives_changes_and_the_end)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	lease = reserve(bus, 15);
 	CHECK(is_fine(call(resize(bus, lease.path, 30))));
@@ -207,7 +204,6 @@ TEST(an_unread_holder_has_the_latest_state)
 	sd_bus *bus;
 	unsigned n = 0;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	lease = reserve(bus, 15);
 	for (unsigned i = 0; i < 1000; i++)
@@ -228,7 +224,6 @@ TEST(data_sent_through_a_holder_keeps_no_lease_alive)
 	sd_bus *bus;
 	int sockets[2];
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	signal(SIGPIPE, SIG_IGN);
 	lease = reserve(bus, 15);
@@ -258,7 +253,6 @@ TEST(a_stopping_daemon_tells_its_holders)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	lease = reserve(bus, 15);
 	rig_stop(&rig);
@@ -291,7 +285,6 @@ TEST(each_of_many_new_leases_is_signalled_once)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	for (unsigned i = 0; i < MANY; i++) {
 		sd_bus_message *request = ask_shared(bus);
@@ -319,7 +312,6 @@ TEST(only_a_live_process_of_the_same_user_can_be_bound)
 	int fd, dead, pipes[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	user = rig_connect(&rig, STRANGER);
 	CHECK(pipe2(pipes, O_CLOEXEC) == 0);

@@ -11,6 +11,8 @@
 #include "check.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 #define ANSWER_USEC UINT64_C(20000000) /* reached by a failure only */
 #define OFF (-1)
 #if defined(__SANITIZE_ADDRESS__)
@@ -225,19 +227,16 @@ static void run(unsigned cus, make_t *make, void (*after)(struct stage *s, sd_bu
 
 TEST(plan_is_answered_without_memory)
 {
-	NEEDS_DAEMON();
 	run(0, make_plan, drop_answer);
 }
 
 TEST(reserve_is_answered_without_memory)
 {
-	NEEDS_DAEMON();
 	run(0, make_reserve, end_lease);
 }
 
 TEST(refusal_is_answered_without_memory)
 {
-	NEEDS_DAEMON();
 	run(60, make_reserve, drop_answer);
 }
 
@@ -245,7 +244,6 @@ TEST(get_managed_objects_is_answered_without_memory)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	stage_start(&s, 15);
 	deny_each(&s, make_tree, drop_answer);
 	deny_each(&s, make_introspect, drop_answer);
@@ -254,20 +252,17 @@ TEST(get_managed_objects_is_answered_without_memory)
 
 TEST(drain_and_reload_are_answered_without_memory)
 {
-	NEEDS_DAEMON();
 	run(0, make_drain, drop_answer);
 	run(0, make_reload, drop_answer);
 }
 
 TEST(resize_is_answered_without_memory)
 {
-	NEEDS_DAEMON();
 	run(15, make_resize, drop_answer);
 }
 
 TEST(first_call_of_a_connection_is_answered_without_memory)
 {
-	NEEDS_DAEMON();
 	run(0, make_first, drop_answer);
 }
 
@@ -275,7 +270,6 @@ TEST(usage_is_answered_and_processes_are_bound_without_memory)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	stage_start(&s, 15);
 	deny_each(&s, make_usage, drop_answer);
 	deny_each(&s, make_bind, drop_answer);
@@ -288,7 +282,6 @@ TEST(saved_lease_survives_starts_without_memory)
 	static struct stage s;
 	unsigned step = check_rounds(START_STEP, 7);
 
-	NEEDS_DAEMON();
 	if (step == 0)
 		SKIP("it starts gpuarbd a hundred times: tests/run --long");
 	stage_start(&s, 15);
@@ -337,7 +330,6 @@ TEST(daemon_starts_or_ends_with_a_status_without_memory)
 	long n = time(NULL) % 7;
 	atomic_long *left;
 
-	NEEDS_DAEMON();
 	if (step == 0)
 		SKIP("it starts gpuarbd a hundred times: tests/run --long");
 	machine_build(&machine, 2);

@@ -5,6 +5,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 /* A GPU on which 15 CUs of one engine are free when `large` has left its 11, which fit only where
  * `small` has its 7; there are 8 free CUs for these. */
 struct stage {
@@ -93,7 +95,6 @@ TEST(reserve_without_wait_is_answered_when_leases_have_moved_in_two_steps)
 	struct answer answer;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	call_send(ask_engine(s.bus, 0), &answer);
 	AWAIT(s.bus, s.told.added == 7);
@@ -116,7 +117,6 @@ TEST(lease_moves_out_of_an_engine_that_is_asked_for_as_a_whole)
 	struct book_part a, b;
 	struct answer answer;
 
-	NEEDS_DAEMON();
 	rig_new(&s.rig);
 	lend_configure(&s.rig, GROW_NEVER "activate-grace = 1h\n", "report");
 	rig_start_managed(&s.rig, LEND_GPU, "--store-max=64");
@@ -148,7 +148,6 @@ TEST(moves_continue_after_the_daemon_was_killed_between_the_steps)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (unsigned before = 0; before < 2; before++) {
 		arrive(&s);
 		lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
@@ -173,7 +172,6 @@ TEST(a_cancelled_request_leaves_the_second_lease_where_it_is)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (unsigned crash = 0; crash < 2; crash++) {
 		arrive(&s);
 		before = part_of(s.bus, &s.large);
@@ -197,7 +195,6 @@ TEST(the_request_is_granted_if_the_second_lease_ends_between_the_steps)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
 	close(s.large.holder);
@@ -213,7 +210,6 @@ TEST(the_second_lease_moves_if_the_first_one_ends_between_the_steps)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
 	close(s.small.holder);

@@ -7,6 +7,8 @@
 #include "enforce-rig.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 #define IMPATIENT "activate-grace = 50ms\nenforce-delay = 50ms\n" GROW_NEVER
 
 struct stage {
@@ -72,7 +74,6 @@ TEST(enforce_report_reports_and_waits)
 	const char *said;
 	int log;
 
-	NEEDS_DAEMON();
 	memset(&s, 0, sizeof(s));
 	rig_new(&s.rig);
 	log = log_begin(&s.rig);
@@ -108,7 +109,6 @@ TEST(a_unit_that_cannot_be_frozen_is_logged)
 	int log, fd;
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	memset(&s, 0, sizeof(s));
 	rig_new(&s.rig);
 	log = log_begin(&s.rig);
@@ -145,7 +145,6 @@ TEST(an_overdue_lease_is_killed_and_no_other_process)
 	pid_t pids[3];
 	int fds[3];
 
-	NEEDS_DAEMON();
 	arrive(&s, "kill", true);
 	for (unsigned i = 0; i < 3; i++) {
 		pids[i] = idler(STRANGER, &fds[i]);
@@ -174,7 +173,6 @@ TEST(a_bound_process_that_uses_no_gpu_is_not_killed)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	arrive(&s, "kill", true);
 	pid = idler(STRANGER, &fd);
 	bind_it(&s, &s.borrower, fd);
@@ -192,7 +190,6 @@ TEST(the_deadline_of_an_activation_includes_all_enforcement_steps)
 	static struct stage s;
 	uint64_t answer_by;
 
-	NEEDS_DAEMON();
 	arrive(&s, "kill", true);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	answer_by = await_generation(s.borrower.holder, 2).record.deadline_usec;
@@ -209,7 +206,6 @@ TEST(without_gpuarb_enforce_a_lease_ends_and_its_process_is_logged)
 	int log, fd;
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	pid = idler(STRANGER, &fd);
 	memset(&s, 0, sizeof(s));
 	rig_new(&s.rig);

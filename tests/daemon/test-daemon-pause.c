@@ -5,6 +5,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 struct stage {
 	struct rig rig;
 	sd_bus *bus, *crowd;
@@ -69,7 +71,6 @@ TEST(an_adaptable_lease_pauses_and_resumes)
 	static struct stage s;
 	uint64_t since;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(lease_number(s.bus, &s.borrower, "PausedCount") == 0);
 	CHECK(lease_number(s.bus, &s.borrower, "PausedSince") == 0);
@@ -90,7 +91,6 @@ TEST(a_pause_survives_a_crash_and_ends_afterwards)
 	static struct stage s;
 	uint64_t since;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	pause_all(&s);
 	since = lease_number(s.bus, &s.borrower, "PausedSince");
@@ -108,7 +108,6 @@ TEST(a_pause_that_was_not_acknowledged_is_still_waited_for_after_a_crash)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	record_of(&s, 2, true);
@@ -124,7 +123,6 @@ TEST(a_paused_lease_resumes_when_the_exclusive_lease_is_released)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	pause_all(&s);
 	CHECK(is_fine(call(call_lease(s.bus, s.rt.path, "Release"))));

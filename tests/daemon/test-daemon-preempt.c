@@ -5,6 +5,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 struct stage {
 	struct rig rig;
 	sd_bus *bus, *crowd;
@@ -60,7 +62,6 @@ TEST(reserve_without_wait_is_answered_when_revoked_leases_have_ended)
 	struct answer answer;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT, "revoke");
 	call_send(ask_for(s.bus, 15, 0), &answer);
 	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
@@ -81,7 +82,6 @@ TEST(a_revoked_lease_that_never_answers_ends_at_its_deadline)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, "activate-grace = 50ms\n", "revoke");
 	granted(call(ask_for(s.bus, 60, 0)));
 	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
@@ -93,7 +93,6 @@ TEST(a_lease_is_kept_when_the_request_is_cancelled)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT, "revoke");
 	lease = waiting(call(ask_for(s.bus, 60, HOUR_USEC)));
 	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
@@ -109,7 +108,6 @@ TEST(a_caller_that_leaves_cancels_its_request)
 	static struct stage s;
 	sd_bus *other;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT, "revoke");
 	other = rig_connect(&s.rig, 0);
 	call_send(ask_for(other, 60, 0), &answer);
@@ -124,7 +122,6 @@ TEST(policy_decides_whether_a_lease_is_revoked)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT, "no");
 	CHECK(is_error(call(ask_for(s.bus, 15, 0)), GPUARB_ERROR_NO_CAPACITY, ""));
 	CHECK(is_in_state(s.bus, &s.lease, "granted"));
@@ -138,7 +135,6 @@ TEST(a_preemption_continues_after_the_daemon_was_killed)
 	static struct stage s;
 	uint64_t deadline;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT, "revoke");
 	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
 	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
@@ -164,7 +160,6 @@ TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
 	static struct stage s;
 	char path[64];
 
-	NEEDS_DAEMON();
 	for (unsigned before = 0; before < 2; before++) {
 		arrive(&s, PATIENT, "revoke");
 		call_send(ask_for(s.bus, 15, 0), &answer);
@@ -198,7 +193,6 @@ TEST(a_request_that_is_cancelled_after_a_restart_gives_back)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT, "revoke");
 	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
 	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
@@ -225,7 +219,6 @@ TEST(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT, "revoke");
 	reserve_requeue(&s);
 	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
@@ -248,7 +241,6 @@ TEST(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again)
 	struct live_lease lease;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT, "revoke");
 	reserve_requeue(&s);
 	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));

@@ -6,6 +6,8 @@
 #include "book.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 #define GPU "0000:04:00.0"
 
 static sd_bus_message *ask_on(sd_bus *bus, unsigned cus, int process)
@@ -71,7 +73,6 @@ TEST(a_lease_that_ended_with_its_gpu_blocks_no_grant_after_replug)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	old = boot(&machine, &pid, &fd);
 	replug(&machine);
 	CHECK(lease_says(machine.bus, old.path, "Reason", "gone"));
@@ -89,7 +90,6 @@ TEST(a_lease_that_was_ending_before_the_unplug_blocks_no_grant)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	old = boot(&machine, &pid, &fd);
 	CHECK(is_fine(call(release(machine.bus, old.path))));
 	CHECK(lease_says(machine.bus, old.path, "State", "ending"));
@@ -105,7 +105,6 @@ TEST(a_replaced_unused_gpu_is_signalled_as_removed_and_added)
 {
 	static struct machine machine;
 
-	NEEDS_DAEMON();
 	memset(&machine, 0, sizeof(machine));
 	machine_build(&machine, 2);
 	machine_boot(&machine);

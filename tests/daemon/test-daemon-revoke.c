@@ -5,6 +5,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 struct stage {
 	struct rig rig;
 	sd_bus *bus, *owner;
@@ -54,7 +56,6 @@ TEST(a_holder_gets_reason_and_deadline_and_may_acknowledge_before)
 	static struct stage s;
 	uint64_t before, after;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	before = boottime_usec();
 	CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "the rack is moved")));
@@ -85,7 +86,6 @@ TEST(a_deadline_ends_a_revoked_lease)
 	static struct stage s;
 	uint64_t deadline;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(is_fine(take_away(s.bus, &s.lease, 50000, "")));
 	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
@@ -103,7 +103,6 @@ TEST(a_grace_of_zero_is_no_notice)
 	struct live_record record;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(is_fine(take_away(s.bus, &s.lease, 0, "now")));
 	CHECK(!lease_exists(s.bus, s.lease.path));
@@ -118,7 +117,6 @@ TEST(a_grace_above_a_day_is_refused)
 	static const uint64_t day = UINT64_C(24) * HOUR_USEC;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(is_error(take_away(s.bus, &s.lease, 365 * day, "x"), GPUARB_ERROR_INVALID_REQUEST,
 		       "grace_usec"));
@@ -145,7 +143,6 @@ TEST(a_second_revocation_can_only_shorten_the_grace)
 	struct answer answers[2];
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (unsigned sooner = 0; sooner < 2; sooner++) {
 		uint64_t before;
 
@@ -168,7 +165,6 @@ TEST(acknowledging_the_first_revocation_does_not_acknowledge_the_second)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(is_fine(take_away(s.bus, &s.lease, 2 * HOUR_USEC, "")));
 	CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "")));
@@ -185,7 +181,6 @@ TEST(only_administrators_revoke)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(is_error(take_away(s.owner, &s.lease, 0, ""), GPUARB_ERROR_NOT_PERMITTED, "revoke"));
 	CHECK(is_in_state(s.bus, &s.lease, "granted"));
@@ -198,7 +193,6 @@ TEST(a_revoking_lease_can_only_be_released)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (unsigned closed = 0; closed < 2; closed++) {
 		arrive(&s);
 		CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "")));
@@ -220,7 +214,6 @@ TEST(a_waiting_lease_is_revoked_at_once)
 	struct live_lease later;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	later = waiting(call(with(call_arbiter(s.owner, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
 				  60, 1, "wait-usec", "t", HOUR_USEC)));
@@ -239,7 +232,6 @@ TEST(revoking_an_inactive_lease_leaves_borrowers_their_cus)
 	struct live_record record;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	rt = keep_inactive(s.bus, 15);
 	borrower = borrow(s.owner);
@@ -259,7 +251,6 @@ TEST(a_revoked_borrower_frees_its_cus_when_it_ends)
 	struct live_record record;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	rt = keep_inactive(s.bus, 15);
 	borrower = borrow(s.owner);

@@ -5,6 +5,8 @@
 #include "check.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 #define OTHER 2
 #define CROWD_SIZE 300U
 
@@ -121,7 +123,6 @@ TEST(request_is_decided_before_the_waiting_leases_that_rank_behind_it)
 	struct reply released, again, read, resized;
 	struct live_lease got;
 
-	NEEDS_DAEMON();
 	arrive(&crowd, 40);
 	ask_async(release(crowd.other, crowd.held.path), &released);
 	ask_async(ask_cus(crowd.other, 40), &again);
@@ -146,7 +147,6 @@ TEST(request_does_not_overtake_the_first_lease_of_another_user)
 	static struct crowd crowd;
 	struct reply released, rest, again;
 
-	NEEDS_DAEMON();
 	arrive(&crowd, 60);
 	ask_async(release(crowd.root, crowd.rest.path), &rest);
 	AWAIT(crowd.root, rest.m);
@@ -167,7 +167,6 @@ TEST(time_of_a_round_is_charged_to_the_user_whose_leases_wait)
 	struct reply released, resized;
 	uint64_t before, of_other;
 
-	NEEDS_DAEMON();
 	arrive(&crowd, 60);
 	before = charged(crowd.root, STRANGER);
 	of_other = charged(crowd.root, OTHER);
@@ -185,10 +184,9 @@ TEST(all_leases_that_fit_are_granted)
 {
 	static struct live_lease waits[CROWD_SIZE];
 	struct live_lease all;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_write(&rig, "gpuarbd.conf", CROWD);
 	rig_start(&rig, "--simulate=radeon-vii");
@@ -204,5 +202,4 @@ TEST(all_leases_that_fit_are_granted)
 		close(waits[i].holder);
 	}
 	leave(bus);
-	rig_done(&rig);
 }

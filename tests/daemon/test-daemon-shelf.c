@@ -9,6 +9,8 @@
 #include "sys/liveness/holder.h"
 #include "sys/liveness/shelf.h"
 
+NEEDS(daemon_missing);
+
 #define MANY (HOLDERS_SHELVE_AT + 88U)
 
 struct shelves {
@@ -72,7 +74,6 @@ TEST(holders_of_many_leases_are_stored_as_one)
 	static struct shelves s;
 	struct live_record record;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	reserve_until(&s, MANY);
 	rig_await_stored(&s.stage.rig, MANY - SHELF_MAX + 1);
@@ -132,7 +133,6 @@ TEST(a_crash_while_holders_are_shelved_loses_no_lease)
 	static struct shelves s;
 	unsigned killed = 0;
 
-	NEEDS_DAEMON();
 	for (unsigned i = 0; i < ARRAY_SIZE(points) && !s.stage.untraceable;
 	     i += check_rounds(2, 1))
 		killed += try_at(&s, points[i]);

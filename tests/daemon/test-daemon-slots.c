@@ -5,6 +5,8 @@
 #include "check.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 #define DEBUGFS "debug"
 #define HQDS DEBUGFS "/kfd/hqds"
 #define MQDS DEBUGFS "/kfd/mqds"
@@ -112,7 +114,6 @@ TEST(slots_have_the_process_of_their_queue)
 	static struct stage s;
 	sd_bus_message *m;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(gpu_number(s.machine.bus, "Pipes") == 4);
 	show(&s, "");
@@ -135,7 +136,6 @@ TEST(a_second_reading_within_a_second_is_not_made)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	show(&s, "");
 	CHECK(is_fine(call(read_slots(&s, "0"))));
@@ -153,7 +153,6 @@ TEST(unreadable_slots_are_refused_with_the_reason)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(is_error(call(read_slots(&s, "7")), GPUARB_ERROR_NO_SUCH_GPU, "7: "));
 	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "/kfd/hqds"));
@@ -168,7 +167,6 @@ TEST(simulated_gpus_have_no_slots)
 	static struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_start(&rig, "--simulate=radeon-vii");
 	bus = rig_connect(&rig, STRANGER);
@@ -201,7 +199,6 @@ TEST(calls_wait_for_a_driver_without_blocking_the_daemon)
 	struct answers answers = { 0 };
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(mkfifo(rig_path(&s.machine.rig, HQDS), 0644) == 0);
 	for (unsigned i = 0; i < CALLS; i++) {
@@ -223,7 +220,6 @@ TEST(waiting_calls_are_answered_when_the_daemon_stops)
 	sd_bus_message *m;
 	struct answers answers = { 0 };
 
-	NEEDS_DAEMON();
 	arrive(&s);
 	CHECK(mkfifo(rig_path(&s.machine.rig, HQDS), 0644) == 0);
 	m = read_slots(&s, "0");

@@ -8,6 +8,8 @@
 #include "scratch.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 static void arrive(struct rig *rig, sd_bus **ret)
 {
 	rig_new(rig);
@@ -25,11 +27,10 @@ TEST(the_daemon_after_a_crash_logs_the_leases_that_ended)
 	struct live_lease lease, last;
 	char byte[4096], line[96];
 	const char *said;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	int log;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	lease = reserve(bus, 15);
 	last = reserve(bus, 15);
@@ -49,7 +50,6 @@ TEST(the_daemon_after_a_crash_logs_the_leases_that_ended)
 	CHECK(gpu_number(bus, "CusFree") == 60 && !lease_exists(bus, lease.path));
 	CHECK(reserve(bus, 15).id > last.id);
 	leave(bus);
-	rig_done(&rig);
 }
 
 TEST(a_second_daemon_fails_to_start_and_does_no_harm)
@@ -59,7 +59,6 @@ TEST(a_second_daemon_fails_to_start_and_does_no_harm)
 	sd_bus *bus;
 	int log;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	reserve(bus, 15);
 	second = rig;
@@ -82,7 +81,6 @@ TEST(a_second_daemon_on_the_same_bus_fails_to_start_and_does_no_harm)
 	sd_bus *bus;
 	int log;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	lease = reserve(bus, 15);
 	rig_new(&second);
@@ -103,10 +101,9 @@ TEST(a_second_daemon_on_the_same_bus_fails_to_start_and_does_no_harm)
 TEST(a_bus_that_denies_the_name_is_logged_with_a_remedy)
 {
 	const char *said;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_write(
 		&rig, "extra.conf",
@@ -118,17 +115,15 @@ TEST(a_bus_that_denies_the_name_is_logged_with_a_remedy)
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "GPUARB_BUS_ADDRESS"));
 	CHECK(strstr(said, "systemctl start gpuarbd"));
-	rig_done(&rig);
 }
 
 TEST(a_name_with_another_owner_fails_the_start)
 {
 	const char *said;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	bus = rig_connect(&rig, 0);
 	CHECK(sd_bus_request_name(bus, GPUARB_BUS_NAME, 0) >= 0);
@@ -137,7 +132,6 @@ TEST(a_name_with_another_owner_fails_the_start)
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "process"));
 	leave(bus);
-	rig_done(&rig);
 }
 
 #define CARDS_5 "v620,v620,v620,v620,v620,"
@@ -153,9 +147,8 @@ static void expect_refusal(struct rig *rig, const char *sentence)
 
 TEST(a_configuration_writable_by_others_is_refused_with_status_6)
 {
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	CHECK(chmod(rig_path(&rig, "tenants.d"), 0775) == 0);
 	expect_refusal(&rig, "/tenants.d: writable by group or others (mode 0775)");
@@ -170,7 +163,6 @@ TEST(a_configuration_writable_by_others_is_refused_with_status_6)
 	CHECK(chmod(rig.dir, 0755) == 0 && rmdir(rig_path(&rig, "tenants.d")) == 0);
 	expect_refusal(&rig, "/tenants.d: No such file or directory");
 	CHECK(access(rig_path(&rig, "run/leases"), F_OK) < 0); /* nothing was begun */
-	rig_done(&rig);
 }
 
 TEST(options_that_make_no_sense_are_refused)
@@ -182,9 +174,8 @@ TEST(options_that_make_no_sense_are_refused)
 		{ "--simulate=,", "names no profile" },
 		{ MANY_CARDS, "too many cards: at most 64" },
 	};
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int log = log_begin(&rig);
@@ -192,7 +183,6 @@ TEST(options_that_make_no_sense_are_refused)
 		rig_start_fails(&rig, options[i][0]);
 		CHECK(strstr(log_end(&rig, log), options[i][1]));
 	}
-	rig_done(&rig);
 }
 
 TEST(without_a_bus_the_daemon_fails_to_start)
@@ -201,7 +191,6 @@ TEST(without_a_bus_the_daemon_fails_to_start)
 	const char *said;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	lost = rig;
 	snprintf(lost.address, sizeof(lost.address), "unix:path=%s/nobody", rig.dir);

@@ -8,6 +8,8 @@
 #include "live.h"
 #include "sys/process.h"
 
+NEEDS(daemon_missing);
+
 #define SERVICE 65534 /* "nobody" */
 
 static void arrive(struct rig *rig, sd_bus **ret_root, sd_bus **ret_user)
@@ -43,7 +45,6 @@ TEST(an_unprivileged_daemon_serves_every_user_and_keeps_its_files_private)
 	char saved[64];
 	mode_t mode;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &root, &user);
 	CHECK(owner_of(rig_path(&rig, "run/leases"), &mode) == SERVICE && mode == 0700);
 	roots = reserve(root, 15);
@@ -67,7 +68,6 @@ TEST(an_unprivileged_daemon_identifies_processes_and_their_ends)
 	int own, roots;
 	pid_t a, b;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &root, &user);
 	a = idler(STRANGER, &own);
 	b = idler(0, &roots);
@@ -92,7 +92,6 @@ TEST(leases_outlive_an_unprivileged_daemon)
 	struct live_lease lease;
 	struct rig rig;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &root, &user);
 	lease = reserve(user, 15);
 	rig_crash(&rig);
@@ -111,7 +110,6 @@ TEST(an_unreadable_policy_is_refused_at_start_and_at_reload)
 	struct rig rig;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_run_as(&rig, SERVICE);
 	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\nmax-cus = 15\n");
@@ -140,7 +138,6 @@ TEST(match_executable_without_ptrace_is_logged)
 	struct rig rig;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_run_as(&rig, SERVICE);
 	rig_write(&rig, "tenants.d/10-t.conf",
@@ -163,7 +160,6 @@ TEST(match_executable_with_ptrace_is_not_logged)
 	struct rig rig;
 	int log;
 
-	NEEDS_DAEMON();
 	if (!process_sees_executables())
 		SKIP("root has no CAP_SYS_PTRACE here");
 	rig_new(&rig);

@@ -8,6 +8,8 @@
 #include "check.h"
 #include "book.h"
 
+NEEDS(daemon_missing);
+
 #define SIMULATED "--simulate=radeon-vii"
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
 
@@ -55,7 +57,6 @@ TEST(a_waiting_lease_has_position_reason_and_deadline)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	all = reserve(bus, 60);
 	before = boottime_usec();
@@ -97,7 +98,6 @@ TEST(plan_reports_that_a_request_would_wait)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	all = reserve(bus, 60);
 	m = call(with(call_arbiter(bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1,
@@ -124,7 +124,6 @@ TEST(waiting_leases_are_granted_by_class_then_by_age)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	all = reserve(bus, 60);
 	for (unsigned i = 0; i < 4; i++)
@@ -150,7 +149,6 @@ TEST(small_requests_pass_a_waiting_lease_16_times)
 	struct rig rig;
 	sd_bus *bus, *user;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	user = rig_connect(&rig, STRANGER);
 	some = reserve(bus, 15);
@@ -184,7 +182,6 @@ TEST(a_user_cannot_close_a_gpu_to_others_by_waiting_for_it)
 	struct rig rig;
 	sd_bus *bus, *other;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &other, &told);
 	bus = rig_connect(&rig, STRANGER);
 	some = reserve(bus, 15);
@@ -221,7 +218,6 @@ TEST(requests_for_two_gpus_in_opposite_order_do_not_deadlock)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, TWO_GPUS, &bus, &told);
 	one = granted(call(ask_gang(bus, "0", "1")));
 	for (unsigned i = 0; i < 10; i++) {
@@ -245,7 +241,6 @@ TEST(a_waiting_lease_ends_at_its_deadline)
 	sd_bus *bus;
 	uint64_t start;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	all = reserve(bus, 60);
 	start = boottime_usec();
@@ -268,7 +263,6 @@ TEST(closing_the_holder_or_release_leaves_the_queue)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	all = reserve(bus, 60);
 	for (unsigned i = 0; i < 3; i++)
@@ -295,7 +289,6 @@ TEST(a_client_that_is_killed_while_it_waits_leaves_nothing)
 	pid_t pid;
 	char byte;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	CHECK(pipe2(pipes, O_CLOEXEC) == 0);
 	pid = fork();
@@ -328,7 +321,6 @@ TEST(a_token_finds_a_waiting_lease)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	all = reserve(bus, 60);
 	for (unsigned i = 0; i < 2; i++) {
@@ -354,7 +346,6 @@ TEST(a_waiting_lease_cannot_be_resized)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	all = reserve(bus, 60);
 	lease = await_turn(bus, 15);
@@ -403,7 +394,6 @@ TEST(a_holder_works_in_every_namespace)
 	pid_t pid;
 	char byte;
 
-	NEEDS_DAEMON();
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
 	pid = start_keeper(sockets[1]);
 	close(sockets[1]);

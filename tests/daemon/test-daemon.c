@@ -9,6 +9,8 @@
 #include "check.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 #define OTHER 2 /* "bin" */
 
 static void arrive(struct rig *rig, sd_bus **ret)
@@ -42,11 +44,10 @@ TEST(plan_reserve_and_the_lease_agree)
 	char *planned, *granted, *shown;
 	const char *path, *word;
 	sd_bus_message *m;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	int holder;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	m = call(ask(bus, "Plan", 31));
 	CHECK(sd_bus_message_read(m, "s", &word) >= 0 && strcmp(word, "granted") == 0);
@@ -67,7 +68,6 @@ TEST(plan_reserve_and_the_lease_agree)
 	sd_bus_message_unref(m);
 	free(planned), free(granted), free(shown);
 	leave(bus);
-	rig_done(&rig);
 }
 
 TEST(free_resources_are_signalled_when_they_change)
@@ -75,10 +75,9 @@ TEST(free_resources_are_signalled_when_they_change)
 	struct live_lease lease;
 	struct told told;
 	unsigned slots;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	listen_in(bus, &told);
 	slots = gpu_number(bus, "QueueSlotsFree");
@@ -95,18 +94,16 @@ TEST(free_resources_are_signalled_when_they_change)
 	CHECK(is_error(call(release(bus, lease.path)), GPUARB_ERROR_NO_SUCH_LEASE, "ended"));
 	close(lease.holder);
 	leave(bus);
-	rig_done(&rig);
 }
 
 TEST(changes_of_a_gpu_are_signalled_together)
 {
 	uint64_t start;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	struct live_lease lease;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	listen_in(bus, &told);
 	start = boottime_usec();
@@ -120,17 +117,15 @@ TEST(changes_of_a_gpu_are_signalled_together)
 	CHECK(told.gpu <= (boottime_usec() - start) / 20000 + 2);
 	close(lease.holder);
 	leave(bus);
-	rig_done(&rig);
 }
 
 TEST(a_lease_obeys_its_owner_and_root_alone)
 {
 	struct live_lease lease;
 	sd_bus *root, *owner, *other;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	int self = pidfd_open(getpid(), 0);
 
-	NEEDS_DAEMON();
 	arrive(&rig, &root);
 	owner = rig_connect(&rig, STRANGER);
 	other = rig_connect(&rig, OTHER);
@@ -153,7 +148,6 @@ TEST(a_lease_obeys_its_owner_and_root_alone)
 	close(self);
 	close(lease.holder);
 	leave(root), leave(owner), leave(other);
-	rig_done(&rig);
 }
 
 TEST(a_token_identifies_one_lease_of_one_user)
@@ -162,9 +156,8 @@ TEST(a_token_identifies_one_lease_of_one_user)
 	sd_bus *bus, *other;
 	struct told told;
 	int holders[15];
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	other = rig_connect(&rig, OTHER);
 	listen_in(bus, &told);
@@ -189,17 +182,15 @@ TEST(a_token_identifies_one_lease_of_one_user)
 	CHECK(strcmp(told.last_removed, first.path) == 0);
 	CHECK(granted(call(ask_token(bus, 15, "t"))).id > others.id);
 	leave(bus), leave(other);
-	rig_done(&rig);
 }
 
 TEST(a_hundred_calls_of_a_new_client_are_answered_in_order)
 {
 	struct answer answers[100];
 	uint64_t id = 0;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_write(&rig, "gpuarbd.conf", CROWD);
 	rig_start(&rig, "--simulate=radeon-vii");
@@ -215,7 +206,6 @@ TEST(a_hundred_calls_of_a_new_client_are_answered_in_order)
 		close(lease.holder);
 	}
 	leave(bus);
-	rig_done(&rig);
 }
 
 /* The file of a lease. */
@@ -230,10 +220,9 @@ static const char *saved_at(const struct rig *rig, uint64_t id)
 TEST(a_lease_that_cannot_be_saved_is_not_granted)
 {
 	struct live_lease lease;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	lease = reserve(bus, 15);
 	CHECK(unlink(saved_at(&rig, lease.id)) == 0);
@@ -247,7 +236,6 @@ TEST(a_lease_that_cannot_be_saved_is_not_granted)
 	CHECK(is_fine(call(resize(bus, lease.path, 30))));
 	CHECK(access(saved_at(&rig, lease.id), F_OK) == 0);
 	leave(bus);
-	rig_done(&rig);
 }
 
 static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
@@ -259,10 +247,9 @@ static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
 TEST(a_waiting_lease_is_granted_when_it_can_be_saved)
 {
 	struct live_lease has[2], waits[2];
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_write(&rig, "gpuarbd.conf", "[daemon]\naudit-interval = 100ms\n");
 	rig_start(&rig, "--simulate=radeon-vii,radeon-vii");
@@ -280,7 +267,6 @@ TEST(a_waiting_lease_is_granted_when_it_can_be_saved)
 	for (unsigned i = 0; i < 2; i++)
 		await_record(waits[i].holder, GPUARB_RECORD_GRANTED);
 	leave(bus);
-	rig_done(&rig);
 }
 
 /* In a mount namespace of its own; the daemon inherits it. */
@@ -318,7 +304,6 @@ TEST(a_full_runtime_directory_grants_nothing)
 	int status;
 	pid_t pid;
 
-	NEEDS_DAEMON();
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0)
@@ -333,9 +318,8 @@ TEST(a_reload_is_atomic_and_for_new_requests)
 {
 	struct live_lease lease;
 	sd_bus *root, *user;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &root);
 	user = rig_connect(&rig, STRANGER);
 	lease = reserve(user, 30);
@@ -362,7 +346,6 @@ TEST(a_reload_is_atomic_and_for_new_requests)
 	CHECK(is_fine(call(with(call_arbiter(root, "Undrain"), "s", "0"))));
 	reserve(user, 1);
 	leave(root), leave(user);
-	rig_done(&rig);
 }
 
 TEST(a_thousand_leases_are_shown_at_once)
@@ -371,11 +354,10 @@ TEST(a_thousand_leases_are_shown_at_once)
 	sd_bus_message *m;
 	unsigned n = 0;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_write(&rig, "gpuarbd.conf", CROWD);
 	log = log_begin(&rig);
@@ -396,5 +378,4 @@ TEST(a_thousand_leases_are_shown_at_once)
 	AWAIT(bus, told.removed == 1000);
 	log_end(&rig, log);
 	leave(bus);
-	rig_done(&rig);
 }

@@ -7,12 +7,13 @@
 #include "kfd-mqd-rig.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 #define TENANT "[tenant gold]\nmatch-user = daemon\nclass = guaranteed\nmax-cus = 30\n"
 #define GPU "GPUARB_GPU=0000:03:00.0"
 
 #define NEEDS_JOURNAL(journal)                                           \
 	do {                                                             \
-		NEEDS_DAEMON();                                          \
 		*(journal) = journal_open();                             \
 		if (*(journal) < 0)                                      \
 			SKIP("there can be no journal of its own here"); \

@@ -7,6 +7,8 @@
 #include "check.h"
 #include "book.h"
 
+NEEDS(daemon_missing);
+
 #define SIMULATED "--simulate=radeon-vii"
 #define KEEP "[daemon]\non-reload = keep\n"
 #define REVOKE "[daemon]\non-reload = revoke\n"
@@ -47,7 +49,6 @@ TEST(leases_that_the_new_policy_forbids_stay)
 	sd_bus *bus, *user;
 	struct rig rig;
 
-	NEEDS_DAEMON();
 	arrive(&rig, KEEP, &bus, &user, &told);
 	lease = reserve(user, 30);
 	other = reserve(bus, 15);
@@ -73,7 +74,6 @@ TEST(leases_that_the_new_policy_forbids_are_revoked_with_on_reload_revoke)
 		{ "", "no tenant users" },
 	};
 
-	NEEDS_DAEMON();
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct live_lease lease, other;
 		struct live_record record;
@@ -103,7 +103,6 @@ TEST(leases_beyond_a_quota_are_revoked_latest_first)
 	sd_bus *bus, *user;
 	struct rig rig;
 
-	NEEDS_DAEMON();
 	arrive(&rig, REVOKE, &bus, &user, &told);
 	for (unsigned i = 0; i < 3; i++)
 		leases[i] = reserve(user, 15);
@@ -124,7 +123,6 @@ TEST(a_waiting_lease_is_judged_by_the_policy_in_force)
 	sd_bus *bus, *user;
 	struct rig rig;
 
-	NEEDS_DAEMON();
 	arrive(&rig, KEEP, &bus, &user, &told);
 	all = reserve(bus, 60);
 	wait = waiting(call(with(call_arbiter(user, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 30,
@@ -146,7 +144,6 @@ TEST(a_bad_file_changes_nothing_and_is_named)
 	struct rig rig;
 	int log;
 
-	NEEDS_DAEMON();
 	arrive(&rig, REVOKE, &bus, &user, &told);
 	lease = reserve(user, 30);
 	rig_write(&rig, TENANTS, "[tenant users]\nmatch-user = 2\nmax-cus = some\n");
@@ -175,10 +172,9 @@ TEST(a_bad_file_changes_nothing_and_is_named)
 
 TEST(a_directory_writable_by_others_is_refused_and_named)
 {
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 0\nmax-cus = 15\n");
 	rig_start(&rig, "--simulate=radeon-vii");
@@ -192,5 +188,4 @@ TEST(a_directory_writable_by_others_is_refused_and_named)
 	CHECK(is_fine(call(call_arbiter(bus, "Reload"))));
 	close(reserve(bus, 16).holder);
 	leave(bus);
-	rig_done(&rig);
 }

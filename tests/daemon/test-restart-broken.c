@@ -9,6 +9,8 @@
 #include "book.h"
 #include "machine.h"
 
+NEEDS(daemon_missing);
+
 #define SIMULATED "--simulate=radeon-vii"
 
 static void arrive(struct rig *rig, const char *options, sd_bus **ret, struct told *told)
@@ -93,7 +95,6 @@ TEST(damaged_state_files_are_set_aside_and_logged)
 	sd_bus *bus;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	log = log_begin(&rig);
 	rig_start_managed(&rig, SIMULATED, "--store-max=64");
@@ -149,7 +150,6 @@ TEST(a_lease_on_a_replaced_gpu_ends_at_the_restart)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, "--store-max=64", &bus, &told);
 	kept = reserve(bus, 15);
 	lost = reserve(bus, 15);
@@ -174,7 +174,6 @@ TEST(a_full_store_refuses_leases_and_loses_none)
 	struct rig rig;
 	sd_bus *bus, *user;
 
-	NEEDS_DAEMON();
 	arrive(&rig, "--store-max=3", &bus, &told);
 	user = rig_connect(&rig, STRANGER);
 	leases[0] = reserve(bus, 15);
@@ -205,7 +204,6 @@ TEST(without_a_store_leases_end_with_the_daemon_and_that_is_logged)
 	sd_bus *bus;
 	int log;
 
-	NEEDS_DAEMON();
 	rig_new(&rig);
 	log = log_begin(&rig);
 	rig_start_managed(&rig, SIMULATED, "--store-max=0");
@@ -233,7 +231,6 @@ TEST(a_daemon_that_is_stopped_leaves_nothing)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, "--store-max=64", &bus, &told);
 	lease = reserve(bus, 15);
 	rig_stop(&rig); /* the manager empties its store */
@@ -259,7 +256,6 @@ TEST(an_ending_lease_in_use_stays_charged_over_a_restart)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	boot_managed(&machine);
 	pid = idler(0, &fd);
 	lease = granted(call(ask_bound(machine.bus, 15, fd)));
@@ -288,7 +284,6 @@ TEST(queues_of_a_process_that_died_during_the_restart_keep_its_lease)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	boot_managed(&machine);
 	pid = idler(0, &fd);
 	lease = granted(call(ask_bound(machine.bus, 15, fd)));
@@ -316,7 +311,6 @@ TEST(nothing_is_granted_until_a_release_is_saved)
 	pid_t pid;
 	int fd;
 
-	NEEDS_DAEMON();
 	boot_managed(&machine);
 	snprintf(leases, sizeof(leases), "%s/run/leases", machine.rig.dir);
 	pid = idler(0, &fd);

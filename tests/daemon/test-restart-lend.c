@@ -6,6 +6,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+NEEDS(daemon_missing);
+
 struct stage {
 	struct rig rig;
 	sd_bus *bus, *crowd;
@@ -68,7 +70,6 @@ TEST(borrowed_cus_stay_borrowed_over_a_restart)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++)
 		check_restart(&s, restarts[i]);
@@ -87,7 +88,6 @@ TEST(an_activation_continues_after_a_restart)
 	struct live_record record;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
 		arrive(&s, PATIENT GROW_NEVER);
 		CHECK(is_fine(activate(s.bus, &s.rt)));
@@ -110,7 +110,6 @@ TEST(an_answered_acknowledgement_survives_a_restart)
 {
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
@@ -125,7 +124,6 @@ TEST(borrowers_receive_their_previous_mask_after_a_restart)
 	struct book_part before, after;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_SOON);
 	before = part_of(s.bus, &s.borrower);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
@@ -144,7 +142,6 @@ TEST(unacknowledged_cus_stay_occupied_over_a_restart)
 	struct live_lease other;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
 		arrive(&s, PATIENT GROW_NEVER);
 		CHECK(is_fine(activate(s.bus, &s.rt)));
@@ -165,7 +162,6 @@ TEST(a_revocation_continues_after_a_restart)
 	struct live_record record;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
 		arrive(&s, PATIENT GROW_NEVER);
 		CHECK(is_fine(take_away(s.bus, &s.borrower, HOUR_USEC, "maintenance")));
@@ -184,7 +180,6 @@ TEST(a_revocation_whose_deadline_passed_during_the_restart_ends)
 	struct live_record record;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	CHECK(is_fine(take_away(s.bus, &s.borrower, 500000, "maintenance")));
 	rig_down(&s.rig);
@@ -202,7 +197,6 @@ TEST(disturbances_survive_a_restart)
 	struct live_lease other;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
@@ -223,7 +217,6 @@ TEST(a_borrower_deadline_that_passed_during_the_restart_is_enforced)
 	struct live_record record;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, "activate-grace = 500ms\nenforce-delay = 1ms\n" GROW_NEVER);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	rig_down(&s.rig);
@@ -242,7 +235,6 @@ TEST(an_unanswered_request_ends_with_the_daemon)
 	struct answer answer;
 	static struct stage s;
 
-	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
 	call_send(ask_plain(s.bus, 0), &answer);
 	AWAIT(s.bus, s.told.added == 3);
@@ -284,7 +276,6 @@ TEST(move_and_the_lease_that_it_is_for_survive_a_restart)
 	struct book_part old;
 	const char *result;
 
-	NEEDS_DAEMON();
 	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
 		arrive(&s, PATIENT GROW_NEVER);
 		CHECK(is_fine(call(release(s.bus, s.rt.path))));

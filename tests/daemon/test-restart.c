@@ -5,6 +5,8 @@
 #include "check.h"
 #include "book.h"
 
+NEEDS(daemon_missing);
+
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
 #define HOUR UINT64_C(3600000000)
 
@@ -148,19 +150,16 @@ static void go_through(const char *options, void (*restart)(struct rig *rig))
 
 TEST(leases_of_all_kinds_survive_kill_9)
 {
-	NEEDS_DAEMON();
 	go_through("--store-max=64", rig_crash);
 }
 
 TEST(leases_of_all_kinds_survive_a_restart)
 {
-	NEEDS_DAEMON();
 	go_through("--store-max=64", rig_restart);
 }
 
 TEST(leases_of_all_kinds_survive_under_a_manager_that_hides_its_store_size)
 {
-	NEEDS_DAEMON();
 	go_through("--store-max=64 --no-fdstore-variable", rig_crash);
 }
 
@@ -175,7 +174,6 @@ static void upgrade(struct rig *rig)
 
 TEST(leases_of_all_kinds_survive_an_upgrade)
 {
-	NEEDS_DAEMON();
 	go_through("--store-max=64", upgrade);
 }
 
@@ -185,7 +183,6 @@ TEST(a_token_finds_its_lease_after_a_restart)
 	struct live_lease again;
 	sd_bus *user;
 
-	NEEDS_DAEMON();
 	arrive(&scene, TWO_GPUS, "--store-max=64");
 	scene.token = granted(call(ask_with_token(scene.bus, 15)));
 	rig_crash(&scene.rig);
@@ -210,7 +207,6 @@ TEST(ids_go_on_after_a_restart)
 	static struct scene scene;
 	uint64_t id = 0;
 
-	NEEDS_DAEMON();
 	arrive(&scene, TWO_GPUS, "--store-max=64");
 	for (unsigned i = 0; i < 3; i++) {
 		struct live_lease lease = granted(call(ask_on(scene.bus, "0", 15)));
@@ -230,7 +226,6 @@ TEST(leases_that_lost_their_holders_during_the_restart_end)
 {
 	static struct scene scene;
 
-	NEEDS_DAEMON();
 	arrive(&scene, TWO_GPUS, "--store-max=64");
 	fill(&scene);
 	book_read(scene.bus, &scene.before);
@@ -261,7 +256,6 @@ TEST(a_deadline_that_passed_during_the_restart_counts)
 	struct live_record end;
 	uint64_t deadline;
 
-	NEEDS_DAEMON();
 	arrive(&scene, TWO_GPUS, "--store-max=64");
 	scene.held = granted(call(ask_on(scene.bus, "0", 60)));
 	scene.first = waiting(call(ask_to_wait(scene.bus, 2000000)));

@@ -10,6 +10,8 @@
 #include "lend-live.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 #define MEMORY_KIB 8192 /* what the allocator may keep for the next time */
 
 struct figures {
@@ -61,9 +63,8 @@ TEST(repeated_activation_leaves_nothing_behind)
 	struct figures warm, last;
 	static struct book book;
 	sd_bus *bus, *crowd;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_DAEMON();
 	start_quietly(&rig, start);
 	bus = rig_connect(&rig, 0);
 	crowd = rig_connect(&rig, STRANGER);
@@ -92,5 +93,4 @@ TEST(repeated_activation_leaves_nothing_behind)
 	while (!book_is_empty(&book));
 	leave(bus);
 	leave(crowd);
-	rig_done(&rig);
 }

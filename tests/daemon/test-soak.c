@@ -13,6 +13,8 @@
 #include "scratch.h"
 #include "live.h"
 
+NEEDS(daemon_missing);
+
 #define CLIENTS 64
 #define KEPT 4 /* leases that a client has at a time */
 #define GPUS "--simulate=radeon-vii,radeon-vii,mi300x-cpx"
@@ -249,10 +251,9 @@ TEST(clients_that_die_at_random_leave_nothing_behind)
 	unsigned seed = number_in_environment("SOAK_SEED", (unsigned)time(NULL));
 	struct figures first, warm, last;
 	struct shared *shared;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	CHECK(shared != MAP_FAILED);
@@ -279,5 +280,4 @@ TEST(clients_that_die_at_random_leave_nothing_behind)
 	CHECK(last.kib <= warm.kib + MEMORY_KIB);
 	munmap(shared, sizeof(*shared));
 	leave(bus);
-	rig_done(&rig);
 }

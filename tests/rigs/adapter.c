@@ -5,6 +5,13 @@
 
 #include "check-cond.h"
 
+const char *bus_missing(void)
+{
+	if (!rig_bus_missing() && geteuid() != 0)
+		return "it acts as two users, which takes root";
+	return rig_bus_missing();
+}
+
 void adapter_carry_out(struct adapter *adapter)
 {
 	unsigned touched;

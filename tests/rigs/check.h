@@ -26,6 +26,10 @@ struct check_test {
 static struct check_test *check_first, **check_last = &check_first;
 static bool check_skipped;
 
+/* Why the tests of this program cannot run; NULL: they can. */
+static const char *(*check_missing)(void);
+#define NEEDS(missing) static const char *(*check_missing)(void) = (missing)
+
 #define SKIP(why)                             \
 	do {                                  \
 		printf("skipped: %s\n", why); \
@@ -51,8 +55,13 @@ static inline unsigned check_rounds(unsigned usual, unsigned thorough)
 
 int main(int argc, char *argv[])
 {
+	const char *missing = check_missing ? check_missing() : NULL;
 	int ran = 0, skipped = 0;
 
+	if (missing) {
+		printf("skipped: %s\n", missing);
+		return 77;
+	}
 	for (struct check_test *t = check_first; t; t = t->next) {
 		if (argc > 1 && strcmp(argv[1], t->name) != 0)
 			continue;

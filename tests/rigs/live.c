@@ -5,6 +5,11 @@
 
 #include "check-cond.h"
 
+const char *daemon_missing(void)
+{
+	return bus_missing() ? bus_missing() : rig_missing();
+}
+
 void live_turn(sd_bus *bus)
 {
 	int r = sd_bus_process(bus, NULL);

@@ -16,12 +16,8 @@
 #include "adapter.h"
 #include "dbus/record.h"
 
-#define NEEDS_DAEMON()                       \
-	do {                                 \
-		NEEDS_BUS();                 \
-		if (rig_missing())           \
-			SKIP(rig_missing()); \
-	} while (0)
+/* For NEEDS(): why there can be no gpuarbd with two users. */
+const char *daemon_missing(void);
 
 /* A configuration that allows hundreds of besteffort leases on one GPU. */
 #define CROWD "[daemon]\noversubscribe = besteffort\n"

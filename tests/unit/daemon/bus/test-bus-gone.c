@@ -5,6 +5,8 @@
 #include "check.h"
 #include "book.h"
 
+NEEDS(daemon_missing);
+
 #define SIMULATED "--simulate=radeon-vii"
 
 static void arrive(struct rig *rig, sd_bus **ret, struct told *told)
@@ -63,7 +65,6 @@ TEST(leases_stay_while_the_bus_is_gone_and_the_daemon_reconnects)
 	sd_bus *bus;
 	pid_t daemon;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus, &told);
 	daemon = rig.daemon;
 	lease = reserve(bus, 15);
@@ -103,7 +104,6 @@ TEST(another_owner_of_the_name_only_delays_the_daemon)
 	sd_bus *bus;
 	pid_t daemon;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus, &told);
 	daemon = rig.daemon;
 	lease = reserve(bus, 15);
@@ -134,7 +134,6 @@ TEST(holders_and_records_need_no_bus)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus, &told);
 	first = reserve(bus, 60);
 	second = waiting(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
@@ -163,7 +162,6 @@ TEST(a_daemon_killed_without_a_bus_is_replaced_when_the_bus_is_back)
 	struct rig rig;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus, &told);
 	lease = reserve(bus, 15);
 	leave(bus);
@@ -184,7 +182,6 @@ TEST(a_second_daemon_cannot_use_the_same_directory)
 	struct told told;
 	sd_bus *bus;
 
-	NEEDS_DAEMON();
 	arrive(&rig, &bus, &told);
 	lease = reserve(bus, 15);
 	rig_new(&other); /* with a bus of its own, where the name is free */

@@ -5,6 +5,8 @@
 #include "check.h"
 #include "adapter.h"
 
+NEEDS(bus_missing);
+
 #define LEASE_METHODS 7U
 
 static sd_bus_message *method_of_lease(sd_bus *bus, const char *path, unsigned i)
@@ -24,10 +26,9 @@ static sd_bus_message *method_of_lease(sd_bus *bus, const char *path, unsigned i
 
 TEST(a_waiting_call_for_a_lease_that_ended_gets_no_such_lease)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *owner;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	owner = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < LEASE_METHODS; i++) {
@@ -48,15 +49,13 @@ TEST(a_waiting_call_for_a_lease_that_ended_gets_no_such_lease)
 		sd_bus_flush_close_unref(bus);
 	}
 	sd_bus_flush_close_unref(owner);
-	adapter_done(&a);
 }
 
 TEST(only_the_owner_calls_the_methods_of_a_lease)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *owner, *user;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	owner = adapter_connect(&a, 0);
 	user = adapter_connect(&a, STRANGER);
@@ -66,16 +65,14 @@ TEST(only_the_owner_calls_the_methods_of_a_lease)
 			       GPUARB_ERROR_NOT_PERMITTED, ""));
 	sd_bus_flush_close_unref(owner);
 	sd_bus_flush_close_unref(user);
-	adapter_done(&a);
 }
 
 TEST(the_owner_resizes_acknowledges_and_binds)
 {
 	static const char path[] = GPUARB_PATH_LEASE "/1";
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, STRANGER);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
@@ -89,16 +86,14 @@ TEST(the_owner_resizes_acknowledges_and_binds)
 	CHECK(ledger_find(a.arbiter, 1)->acknowledged == 2);
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO))));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(only_a_realtime_lease_is_activated_or_deactivated)
 {
 	static const char path[] = GPUARB_PATH_LEASE "/1";
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
@@ -107,16 +102,14 @@ TEST(only_a_realtime_lease_is_activated_or_deactivated)
 	CHECK(is_error(call_run(&a, call_lease(bus, path, "Deactivate")),
 		       GPUARB_ERROR_INVALID_STATE, "besteffort"));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(only_an_administrator_revokes_a_lease)
 {
 	static const char path[] = GPUARB_PATH_LEASE "/1";
 	sd_bus *owner, *administrator;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	owner = adapter_connect(&a, STRANGER);
 	administrator = adapter_connect(&a, 0);
@@ -132,5 +125,4 @@ TEST(only_an_administrator_revokes_a_lease)
 	CHECK(strstr(ledger_find(a.arbiter, 1)->reason, "a fan?is? broken"));
 	sd_bus_flush_close_unref(owner);
 	sd_bus_flush_close_unref(administrator);
-	adapter_done(&a);
 }

@@ -7,6 +7,8 @@
 #include "check.h"
 #include "adapter.h"
 
+NEEDS(bus_missing);
+
 #define SERVICE "daemon" /* stands for the service's user, uid 1 */
 #define OTHER 2          /* "bin" */
 
@@ -93,9 +95,8 @@ static sd_bus_message *converse(sd_bus *client, sd_bus *service, const char *int
 TEST(only_the_user_of_the_service_may_own_the_name)
 {
 	sd_bus *service, *root, *other;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_BUS();
 	arrive(&rig);
 	CHECK(take_name(&rig, 0, &root) == -EACCES && take_name(&rig, OTHER, &other) == -EACCES);
 	CHECK(take_name(&rig, 1, &service) >= 0);
@@ -104,7 +105,6 @@ TEST(only_the_user_of_the_service_may_own_the_name)
 	sd_bus_flush_close_unref(service);
 	sd_bus_flush_close_unref(root);
 	sd_bus_flush_close_unref(other);
-	rig_done(&rig);
 }
 
 TEST(every_user_may_call_every_method)
@@ -112,9 +112,8 @@ TEST(every_user_may_call_every_method)
 	sd_bus *service, *other, *third;
 	sd_bus_message *denied;
 	const char *name;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_BUS();
 	arrive(&rig);
 	CHECK(take_name(&rig, 1, &service) >= 0);
 	other = rig_connect(&rig, OTHER);
@@ -130,7 +129,6 @@ TEST(every_user_may_call_every_method)
 	sd_bus_flush_close_unref(third);
 	sd_bus_flush_close_unref(other);
 	sd_bus_flush_close_unref(service);
-	rig_done(&rig);
 }
 
 static int count_signals(sd_bus_message *m, void *userdata, sd_bus_error *)
@@ -145,9 +143,8 @@ TEST(no_user_can_send_signals_to_the_service)
 {
 	sd_bus *service, *other;
 	unsigned signals = 0;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_BUS();
 	arrive(&rig);
 	CHECK(take_name(&rig, 1, &service) >= 0);
 	CHECK(sd_bus_add_filter(service, NULL, count_signals, &signals) >= 0);
@@ -167,16 +164,14 @@ TEST(no_user_can_send_signals_to_the_service)
 	CHECK(signals == 0);
 	sd_bus_flush_close_unref(other);
 	sd_bus_flush_close_unref(service);
-	rig_done(&rig);
 }
 
 TEST(no_user_can_listen_to_calls_of_others)
 {
 	sd_bus *service, *other, *root;
 	unsigned calls = 0;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
-	NEEDS_BUS();
 	arrive(&rig);
 	CHECK(take_name(&rig, 1, &service) >= 0);
 	other = rig_connect(&rig, OTHER);
@@ -196,5 +191,4 @@ TEST(no_user_can_listen_to_calls_of_others)
 	sd_bus_flush_close_unref(root);
 	sd_bus_flush_close_unref(other);
 	sd_bus_flush_close_unref(service);
-	rig_done(&rig);
 }

@@ -6,6 +6,8 @@
 #include "check.h"
 #include "adapter.h"
 
+NEEDS(bus_missing);
+
 #define POLKIT "org.freedesktop.PolicyKit1"
 
 struct polkit {
@@ -102,87 +104,74 @@ static bool drained(const struct polkit *p)
 
 TEST(a_caller_that_polkit_allows_may_administer)
 {
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 	const char *name;
 
-	NEEDS_BUS();
 	polkit_new(&p, "yes");
 	CHECK(is_fine(call_run(&p.a, drain(p.client, "0"))) && drained(&p));
 	CHECK(sd_bus_get_unique_name(p.client, &name) >= 0);
 	CHECK(strcmp(p.subject, name) == 0 && p.flags == 0);
 	CHECK(strcmp(p.action, "org.gpuarb.Arbiter1.manage") == 0);
 	CHECK(is_fine(call_run(&p.a, call_arbiter(p.client, "Reload"))));
-	polkit_done(&p);
 }
 
 TEST(interaction_is_allowed_only_if_the_caller_sets_the_flag)
 {
 	sd_bus_message *call;
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 
-	NEEDS_BUS();
 	polkit_new(&p, "yes");
 	call = drain(p.client, "0");
 	CHECK(sd_bus_message_set_allow_interactive_authorization(call, true) >= 0);
 	CHECK(is_fine(call_run(&p.a, call)) && p.flags == 1);
-	polkit_done(&p);
 }
 
 TEST(a_caller_that_polkit_denies_may_not_administer)
 {
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 
-	NEEDS_BUS();
 	polkit_new(&p, "no");
 	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED, "denies"));
 	CHECK(is_error(call_run(&p.a, call_arbiter(p.client, "Reload")), GPUARB_ERROR_NOT_PERMITTED,
 		       "org.gpuarb.Arbiter1.manage"));
 	CHECK(!drained(&p));
-	polkit_done(&p);
 }
 
 TEST(polkit_is_not_asked_about_root)
 {
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 	sd_bus *root;
 
-	NEEDS_BUS();
 	polkit_new(&p, "no");
 	root = adapter_connect(&p.a, 0);
 	CHECK(is_fine(call_run(&p.a, drain(root, "0"))) && drained(&p) && !p.was_asked);
 	sd_bus_flush_close_unref(root);
-	polkit_done(&p);
 }
 
 TEST(without_polkit_only_root_and_the_service_user_administer)
 {
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 
-	NEEDS_BUS();
 	polkit_new(&p, NULL);
 	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
 		       "org.gpuarb.Arbiter1.manage"));
 	CHECK(!drained(&p));
-	polkit_done(&p);
 }
 
 TEST(a_malformed_answer_of_polkit_denies)
 {
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 
-	NEEDS_BUS();
 	polkit_new(&p, "nonsense");
 	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED, "read"));
 	CHECK(!drained(&p));
-	polkit_done(&p);
 }
 
 TEST(other_calls_are_served_while_polkit_decides_and_its_death_denies)
 {
 	struct answer slow;
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 
-	NEEDS_BUS();
 	polkit_new(&p, "yes");
 	p.holds = true;
 	call_send(drain(p.client, "0"), &slow);
@@ -193,15 +182,13 @@ TEST(other_calls_are_served_while_polkit_decides_and_its_death_denies)
 	adapter_run(&p.a, &slow.came);
 	CHECK(is_error(slow.m, GPUARB_ERROR_NOT_PERMITTED, "org.gpuarb.Arbiter1.manage"));
 	CHECK(!drained(&p));
-	polkit_done(&p);
 }
 
 /* The time-out is five seconds, because no password is typed here. */
 TEST(a_polkit_timeout_denies_and_cancels_the_question)
 {
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 
-	NEEDS_BUS();
 	polkit_new(&p, "yes");
 	p.holds = true;
 	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
@@ -210,17 +197,15 @@ TEST(a_polkit_timeout_denies_and_cancels_the_question)
 	polkit_answer(&p); /* too late */
 	settle(p.client);
 	CHECK(is_fine(call_run(&p.a, ask(p.client, "Plan", 15))) && !drained(&p));
-	polkit_done(&p);
 }
 
 TEST(questions_are_bounded_for_each_user_and_answered_with_shutdown)
 {
 	struct answer answers[9], other;
 	unsigned refused = 0;
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 	sd_bus *second;
 
-	NEEDS_BUS();
 	polkit_new(&p, "yes");
 	p.holds = true;
 	for (unsigned i = 0; i < 9; i++)
@@ -242,15 +227,13 @@ TEST(questions_are_bounded_for_each_user_and_answered_with_shutdown)
 	CHECK(is_error(other.m, GPUARB_ERROR_SHUTDOWN, ""));
 	CHECK(refused == 8 && !drained(&p));
 	sd_bus_flush_close_unref(second);
-	polkit_done(&p);
 }
 
 TEST(a_question_ends_with_the_connection_of_its_caller)
 {
 	struct answer slow[8], again;
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 
-	NEEDS_BUS();
 	polkit_new(&p, "yes");
 	p.holds = true;
 	for (unsigned i = 0; i < 8; i++)
@@ -264,15 +247,13 @@ TEST(a_question_ends_with_the_connection_of_its_caller)
 	call_send(drain(p.client, "0"), &again); /* the user has its places again */
 	adapter_run(&p.a, &again.came);
 	CHECK(is_fine(again.m) && drained(&p));
-	polkit_done(&p);
 }
 
 TEST(the_lease_of_another_user_needs_polkit)
 {
 	sd_bus *root;
-	struct polkit p;
+	_cleanup_(polkit_done) struct polkit p;
 
-	NEEDS_BUS();
 	polkit_new(&p, "no");
 	root = adapter_connect(&p.a, 0);
 	CHECK(is_fine(call_run(&p.a, ask(root, "Reserve", 15))));
@@ -289,5 +270,4 @@ TEST(the_lease_of_another_user_needs_polkit)
 	CHECK(is_fine(call_run(&p.a, call_lease(p.client, GPUARB_PATH_LEASE "/1", "Release"))));
 	CHECK(p.was_asked && p.a.arbiter->n_leases == 0);
 	sd_bus_flush_close_unref(root);
-	polkit_done(&p);
 }

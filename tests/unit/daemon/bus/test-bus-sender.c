@@ -7,12 +7,13 @@
 #include "check.h"
 #include "adapter.h"
 
+NEEDS(bus_missing);
+
 TEST(a_caller_is_looked_up_once_with_the_credentials_of_the_bus)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *root, *user;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	root = adapter_connect(&a, 0);
 	user = adapter_connect(&a, STRANGER);
@@ -28,16 +29,14 @@ TEST(a_caller_is_looked_up_once_with_the_credentials_of_the_bus)
 	CHECK(a.caller.uid == 0 && a.caller.administrator && a.described == 2);
 	sd_bus_flush_close_unref(root);
 	sd_bus_flush_close_unref(user);
-	adapter_done(&a);
 }
 
 TEST(groups_beyond_64_are_ignored)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	gid_t groups[70];
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	for (gid_t i = 0; i < 70; i++)
 		groups[i] = 1000 + i;
@@ -47,17 +46,15 @@ TEST(groups_beyond_64_are_ignored)
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
 	CHECK(a.caller.n_groups == CALLER_GROUPS && a.caller.groups[CALLER_GROUPS - 1] > 1000);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(pipelined_calls_are_answered_in_order)
 {
 	struct answer answers[20];
 	unsigned first = answer_count;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < 20; i++)
@@ -67,16 +64,14 @@ TEST(pipelined_calls_are_answered_in_order)
 		CHECK(answers[i].number == first + i && is_fine(answers[i].m));
 	CHECK(a.described == 1);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(calls_beyond_1024_that_wait_for_a_look_up_are_refused)
 {
 	static struct answer answers[1100];
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < 1100; i++)
@@ -90,16 +85,14 @@ TEST(calls_beyond_1024_that_wait_for_a_look_up_are_refused)
 	}
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(calls_of_a_closed_connection_are_dropped)
 {
 	struct answer answer;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *gone, *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	gone = rig_connect(&a.rig, 0);
 	call_send(ask(gone, "Reserve", 15), &answer);
@@ -112,15 +105,13 @@ TEST(calls_of_a_closed_connection_are_dropped)
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
 	CHECK(a.arbiter->n_leases == 0 && a.described == 1);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(a_caller_without_credentials_is_refused)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	rig_write(&a.rig, "extra.conf",
 		  "<busconfig><policy context=\"mandatory\"><deny send_destination="
@@ -133,17 +124,15 @@ TEST(a_caller_without_credentials_is_refused)
 	CHECK(is_error(call_run(&a, ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_PERMITTED, ""));
 	CHECK(a.arbiter->n_leases == 0);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(waiting_calls_are_answered_with_shutdown)
 {
 	struct answer answer;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 	int r = 1;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = rig_connect(&a.rig, 0);
 	call_send(ask(bus, "Reserve", 15), &answer);
@@ -157,16 +146,14 @@ TEST(waiting_calls_are_answered_with_shutdown)
 	}
 	CHECK(is_error(answer.m, GPUARB_ERROR_SHUTDOWN, ""));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(only_administrators_drain_and_reload)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *root, *user;
 	sd_bus_message *m;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	root = adapter_connect(&a, 0);
 	user = adapter_connect(&a, STRANGER);
@@ -183,5 +170,4 @@ TEST(only_administrators_drain_and_reload)
 	CHECK(is_fine(call_run(&a, m)) && !a.arbiter->gpus[0].draining);
 	sd_bus_flush_close_unref(root);
 	sd_bus_flush_close_unref(user);
-	adapter_done(&a);
 }

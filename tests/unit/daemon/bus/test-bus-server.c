@@ -8,6 +8,8 @@
 #include "check.h"
 #include "live.h"
 
+NEEDS(bus_missing);
+
 static int holder_of(sd_bus_message *m)
 {
 	const char *path, *state;
@@ -29,10 +31,9 @@ static void send_held(struct adapter *a, sd_bus_message *m, struct answer *answe
 TEST(an_answer_is_sent_when_the_holder_is_stored)
 {
 	struct answer answer;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	a.hold = true;
@@ -51,16 +52,14 @@ TEST(an_answer_is_sent_when_the_holder_is_stored)
 	adapter_run(&a, &answer.came);
 	CHECK(is_fine(answer.m));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(a_stopping_daemon_answers_waiting_calls_with_shutdown)
 {
 	struct answer answer;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	a.hold = true;
@@ -78,16 +77,14 @@ TEST(a_stopping_daemon_answers_waiting_calls_with_shutdown)
 	CHECK(!is_fine(call_run(
 		&a, with(call_lease(bus, GPUARB_PATH_LEASE "/1", "Bind"), "h", STDIN_FILENO))));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(an_answer_without_a_connection_closes_its_holder)
 {
 	struct answer answer;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	a.hold = true;
@@ -99,7 +96,6 @@ TEST(an_answer_without_a_connection_closes_its_holder)
 	a.settled(a.call, 0); /* nobody hears it, and nothing is kept: sanitizers look */
 	sd_bus_close_unref(bus);
 	sd_bus_message_unref(answer.m);
-	adapter_done(&a);
 }
 
 static int store_max_property(sd_bus *bus, const char *path, const char *interface,
@@ -151,11 +147,10 @@ static pid_t serve_systemd(const struct rig *rig, const char *interface,
 
 TEST(the_size_of_the_store_is_read_from_systemd)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	unsigned max = 0;
 	pid_t systemd;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0); /* there is none */
 
@@ -166,5 +161,4 @@ TEST(the_size_of_the_store_is_read_from_systemd)
 	systemd = serve_systemd(&a.rig, "org.freedesktop.systemd1.Service", service);
 	CHECK(bus_store_max(a.bus, &max) == 0 && max == 4200);
 	end_process(systemd);
-	adapter_done(&a);
 }

@@ -8,15 +8,16 @@
 #include "check.h"
 #include "adapter.h"
 
+NEEDS(bus_missing);
+
 TEST(reserve_answers_with_lease_holder_state_and_partitions)
 {
 	const char *path, *state;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus_message *m;
 	sd_bus *bus;
 	int holder;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, STRANGER);
 	m = call_run(&a, ask(bus, "Reserve", 15));
@@ -26,7 +27,6 @@ TEST(reserve_answers_with_lease_holder_state_and_partitions)
 	CHECK(fcntl(holder, F_GETFD) == FD_CLOEXEC);
 	sd_bus_message_unref(m);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 static int count_key(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -39,10 +39,9 @@ static int count_key(sd_bus_message *m, void *userdata, sd_bus_error *error)
 TEST(signals_come_before_the_answer)
 {
 	unsigned added = 0, removed = 0, changed = 0;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH,
@@ -63,17 +62,15 @@ TEST(signals_come_before_the_answer)
 	CHECK(is_fine(call_run(&a, call_arbiter(bus, "Reload"))));
 	CHECK(changed == 3);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(a_lease_added_and_removed_in_one_update_sends_no_signal)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	unsigned told = 0;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH, NULL, NULL, count_key,
@@ -82,16 +79,14 @@ TEST(a_lease_added_and_removed_in_one_update_sends_no_signal)
 	bus_tell_lease(a.bus, lease, TOUCH_ADDED | TOUCH_REMOVED);
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))) && told == 0);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(a_refusal_names_the_gpu)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus_message *m;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	m = call_run(&a, ask(bus, "Reserve", 5000));
@@ -106,7 +101,6 @@ TEST(a_refusal_names_the_gpu)
 	CHECK(sd_bus_message_is_method_error(m, NULL) && sd_bus_message_get_errno(m) == EMFILE);
 	sd_bus_message_unref(m);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 /* The result and the numbers of partitions and refusals; frees the answer. */
@@ -131,11 +125,10 @@ static bool planned(sd_bus_message *m, const char *result, bool partitions, bool
 
 TEST(plan_answers_refused_without_an_error_and_changes_nothing)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus_message *m;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(planned(call_run(&a, ask(bus, "Plan", 15)), "granted", true, false));
@@ -153,19 +146,17 @@ TEST(plan_answers_refused_without_an_error_and_changes_nothing)
 	      0);
 	CHECK(is_error(call_run(&a, m), GPUARB_ERROR_NO_SUCH_GPU, "9"));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(a_plan_above_max_leases_has_one_refusal_without_a_gpu)
 {
 	const char *key, *gpu, *reason, *hint;
 	uint64_t asked, room;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus_message *m;
 	sd_bus *bus;
 	int retry;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	a.arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
 	bus = adapter_connect(&a, STRANGER);
@@ -180,7 +171,6 @@ TEST(a_plan_above_max_leases_has_one_refusal_without_a_gpu)
 	CHECK(strcmp(gpu, "") == 0 && strcmp(reason, "quota") == 0 && strstr(hint, "max-leases"));
 	sd_bus_message_unref(m);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 /* Stands before the value of a key that the dictionary must have. */
@@ -201,13 +191,12 @@ TEST(a_refused_plan_lists_the_leases_whose_end_would_help)
 {
 	const char *key, *result;
 	const uint64_t *ids;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus_message *m;
 	size_t size;
 	sd_bus *bus;
 	int exact;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
@@ -226,7 +215,6 @@ TEST(a_refused_plan_lists_the_leases_whose_end_would_help)
 	CHECK(strcmp(key, "end-exact") == 0);
 	sd_bus_message_unref(m);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 /* ---- objects ---- */
@@ -235,10 +223,9 @@ TEST(unknown_gpus_and_leases_have_errors_of_their_own)
 {
 	static const char *const no_lease[] = { "/7", "/007", "/x", "/99999999999999999999",
 						"/1/2" };
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(no_lease); i++) {
@@ -269,18 +256,16 @@ TEST(unknown_gpus_and_leases_have_errors_of_their_own)
 	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, "Name")),
 		       SD_BUS_ERROR_UNKNOWN_PROPERTY, ""));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(all_objects_are_managed_with_all_their_properties)
 {
 	char text[65536] = "";
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus_message *m;
 	FILE *file;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
@@ -303,15 +288,13 @@ TEST(all_objects_are_managed_with_all_their_properties)
 	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
 	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Tenants"))));
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 TEST(each_call_refreshes_the_hardware_once)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))) && a.refreshed == 1);
@@ -322,7 +305,6 @@ TEST(each_call_refreshes_the_hardware_once)
 		&a, call_new(bus, "/", "org.freedesktop.DBus.Introspectable", "Introspect")));
 	CHECK(a.refreshed == 2);
 	sd_bus_flush_close_unref(bus);
-	adapter_done(&a);
 }
 
 /* ---- before the first read of hardware queue descriptors ---- */
@@ -340,9 +322,8 @@ TEST(a_request_that_cannot_wait_for_the_descriptors_is_refused)
 {
 	static struct answer answers[CLIENTS - 1][CALLS];
 	sd_bus *clients[CLIENTS], *last;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	for (size_t i = 0; i < CLIENTS; i++)
 		clients[i] = adapter_connect(&a, 0);
@@ -366,7 +347,6 @@ TEST(a_request_that_cannot_wait_for_the_descriptors_is_refused)
 	}
 	for (size_t i = 0; i < CLIENTS; i++)
 		sd_bus_flush_close_unref(clients[i]);
-	adapter_done(&a);
 }
 
 /* ---- the bus ---- */
@@ -374,29 +354,25 @@ TEST(a_request_that_cannot_wait_for_the_descriptors_is_refused)
 TEST(the_name_has_one_owner)
 {
 	struct bus *second;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	CHECK(bus_new(a.event, a.rig.address, a.arbiter, &adapter_host, &adapter_events, &a,
 		      &second) == 0);
 	CHECK(bus_own_name(second) == -EEXIST);
 	bus_free(second);
-	adapter_done(&a);
 }
 
 TEST(no_address_means_the_system_bus)
 {
 	struct bus *second;
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", a.rig.address, 1) == 0);
 	CHECK(bus_new(a.event, NULL, a.arbiter, &adapter_host, &adapter_events, &a, &second) == 0);
 	CHECK(bus_own_name(second) == -EEXIST); /* so it is this one */
 	bus_free(second);
-	adapter_done(&a);
 }
 
 TEST(a_bus_that_does_not_exist_is_an_error)
@@ -413,11 +389,9 @@ TEST(a_bus_that_does_not_exist_is_an_error)
 
 TEST(a_lost_connection_is_reported_to_the_daemon)
 {
-	struct adapter a;
+	_cleanup_(adapter_done) struct adapter a;
 
-	NEEDS_BUS();
 	adapter_new(&a);
 	CHECK(kill(a.rig.bus, SIGKILL) == 0);
 	adapter_run(&a, &a.disconnected);
-	adapter_done(&a);
 }

@@ -251,21 +251,20 @@ TEST(directories_and_pipes_are_refused)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *pipe = scratch_at(&scratch, "pipe");
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	CHECK(mkfifo(pipe, 0600) == 0);
 	CHECK(read_path(scratch.path, true, &diagnostics) == -EINVAL);
 	CHECK(read_path(pipe, true, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 2 && says(&diagnostics, "directory"));
 	CHECK(says(&diagnostics, "regular"));
-	diagnostics_done(&diagnostics);
 }
 
 TEST(file_of_one_mebibyte_is_read_and_larger_file_is_refused)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	char *blank = malloc(1 << 20);
 
 	CHECK(blank);
@@ -275,7 +274,6 @@ TEST(file_of_one_mebibyte_is_read_and_larger_file_is_refused)
 	CHECK(truncate(path, 100 << 20) == 0); /* sparse */
 	CHECK(read_path(path, true, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1 && says(&diagnostics, "1 MiB"));
-	diagnostics_done(&diagnostics);
 }
 
 TEST(file_with_hidden_size_is_measured_while_it_is_read)
@@ -302,14 +300,13 @@ TEST(file_that_others_can_write_is_refused)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	CHECK(chmod(path, 0664) == 0 && read_path(path, true, &diagnostics) == -EINVAL);
 	CHECK(chmod(path, 0646) == 0 && read_path(path, true, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 2 && says(&diagnostics, "chmod go-w"));
 	CHECK(read_path(path, false, &diagnostics) == 0);
 	CHECK(chmod(path, 0644) == 0 && read_path(path, true, &diagnostics) == 0);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(file_in_directory_that_others_can_write_is_refused)
@@ -317,13 +314,12 @@ TEST(file_in_directory_that_others_can_write_is_refused)
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *open = scratch_mkdir(&scratch, "open"), *link = scratch_at(&scratch, "link");
 	const char *path = scratch_write(&scratch, "open/x", "a=1\n");
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	CHECK(chmod(open, 01777) == 0 && read_path(path, true, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1 && says(&diagnostics, "/open"));
 	CHECK(symlink(path, link) == 0 && read_path(link, true, &diagnostics) == -EINVAL);
 	CHECK(chmod(open, 0755) == 0 && read_path(link, true, &diagnostics) == 0);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(file_of_another_user_is_refused)

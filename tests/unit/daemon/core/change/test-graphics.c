@@ -179,13 +179,12 @@ TEST(only_a_strict_policy_refuses_and_only_realtime_requests)
 TEST(a_strict_policy_refuses_where_it_is_unknown_but_not_on_simulated_gpus)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
 	CHECK(!ask(a, RT, &result) && result.refusals[0].reason == REASON_GRAPHICS &&
 	      result.refusals[0].n_processes == 0);
 	a->gpus[0].info.kfd_gpu_id = 0;
 	CHECK(ask(a, RT, &result));
-	result_done(&result);
 }
 
 TEST(the_caller_itself_may_draw)
@@ -212,7 +211,7 @@ TEST(a_strict_policy_activates_no_lease_where_a_process_draws)
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
 	const struct caller caller = caller_of(RT);
 	struct observed_client row = client(10, 1, 5);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *lease;
 
 	observe(a, NULL, 0);
@@ -232,14 +231,13 @@ TEST(a_strict_policy_activates_no_lease_where_a_process_draws)
 	observe(a, NULL, 0);
 	arbiter_lend(a, 2);
 	CHECK(lease->state == STATE_GRANTED);
-	result_done(&result);
 }
 
 TEST(leases_are_published_again_when_a_process_begins_or_stops_to_draw)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct observed_client row = client(10, 1, 5);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *lease = ask(a, ANY, &result);
 	unsigned touched;
 
@@ -256,7 +254,6 @@ TEST(leases_are_published_again_when_a_process_begins_or_stops_to_draw)
 	row.busy.gfx++;
 	observe(a, &row, 1);
 	CHECK(!ledger_take_touched(a, &touched) && !a->gpus[0].changed);
-	result_done(&result);
 }
 
 /* ---- VRAM ---------------------------------------------------------------------------------- */
@@ -273,7 +270,7 @@ TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 		  .drm_vram = 50,
 		  .drm_only = true },
 	};
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *lease;
 
 	request.wants[0].vram = 140;
@@ -292,7 +289,6 @@ TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 	arbiter_judge_drift(a, 1);
 	CHECK(lease->partitions[0].drift[DRIFT_VRAM].observed == 170);
 	CHECK(lease->observed.processes == 1);
-	result_done(&result);
 }
 
 TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
@@ -301,7 +297,7 @@ TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct observed_client row = client(10, 1, gib + 1);
 	struct request request = request_for(15);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t all = gpu_vram_free(&a->gpus[0]);
 	struct lease *lease;
 
@@ -327,7 +323,6 @@ TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 	CHECK(lease && arbiter_bind(a, lease->id, 10) == 0);
 	observe(a, &row, 1); /* it has a lease now, which counts its VRAM */
 	CHECK(gpu_vram_free(&a->gpus[0]) == all);
-	result_done(&result);
 }
 
 TEST(a_process_that_kfd_does_not_know_is_not_unmanaged)
@@ -347,7 +342,7 @@ TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
 	pid_t own = caller_of(RT).pid;
 	struct observed_client rows[] = { client(own, 0, 1), client(50, 0, 1) };
 	struct request request = request_for(15);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *waiting, *next;
 
 	observe(a, rows, 2);
@@ -362,5 +357,4 @@ TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
 	CHECK(a->gpus[0].graphics.state == GRAPHICS_DRAWN);
 	CHECK(arbiter_plan_next(a, &next) == 1 && next->id == waiting->id);
 	lease_free(next);
-	result_done(&result);
 }

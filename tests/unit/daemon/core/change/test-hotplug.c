@@ -84,7 +84,7 @@ TEST(missing_gpu_ends_its_leases_and_whole_gangs)
 	_cleanup_(arbiter_freep) struct arbiter *a = machine(3);
 	struct gpu_info infos[] = { numbered(0), numbered(2) };
 	struct request gang = request_for(10);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct gpu *gpu = &a->gpus[1];
 	struct lease *there, *elsewhere, *both;
 	struct gpu before[3];
@@ -113,7 +113,6 @@ TEST(missing_gpu_ends_its_leases_and_whole_gangs)
 
 	/* Nothing is granted there, neither by name nor by index. */
 	CHECK(!on(a, "1", 10) && !on(a, "0000:04:00.0", 10) && on(a, "2", 10));
-	result_done(&result);
 }
 
 static void other_id(struct gpu_info *info)

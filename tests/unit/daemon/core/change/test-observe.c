@@ -77,7 +77,7 @@ TEST(slots_of_unmanaged_processes_are_not_granted)
 	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed row = process(10, 20);
 	struct request request = request_for(10);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	request.wants[0].queues = 5;
@@ -87,7 +87,6 @@ TEST(slots_of_unmanaged_processes_are_not_granted)
 	a->settings->unmanaged = UNMANAGED_IGNORE;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(reserve(a, 1, &request, &result) && a->gpus[0].observed.n_processes == 1);
-	result_done(&result);
 }
 
 TEST(oversubscribed_gpu_names_the_processes_and_grants_nothing)
@@ -95,7 +94,7 @@ TEST(oversubscribed_gpu_names_the_processes_and_grants_nothing)
 	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 20), process(11, 5) };
 	struct request request = request_for(1);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
 	request.wants[0].queues = 1;
 	CHECK(arbiter_observe(a, rows, 2) == 0 && a->gpus[0].observed.oversubscribed);
@@ -103,7 +102,6 @@ TEST(oversubscribed_gpu_names_the_processes_and_grants_nothing)
 	CHECK(result.refusals[0].reason == REASON_OVERSUBSCRIBED);
 	CHECK(names_process(&result.refusals[0], 10) && names_process(&result.refusals[0], 11));
 	CHECK(arbiter_observe(a, rows, 1) == 0 && !a->gpus[0].observed.oversubscribed);
-	result_done(&result);
 }
 
 TEST(more_processes_than_vmids_oversubscribe_too)

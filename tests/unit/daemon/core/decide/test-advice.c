@@ -112,7 +112,7 @@ TEST(advice_names_the_lease_with_enough_queues)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = machine(1);
 	struct request request = request_for(4);
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct advice advice;
 	struct lease *lease;
 
@@ -123,7 +123,6 @@ TEST(advice_names_the_lease_with_enough_queues)
 	request.wants[0].queues = 10;
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 1 && advice.ids[0] == lease->id && advice.exact);
-	result_done(&result);
 }
 
 TEST(one_s_own_quota_is_freed_by_one_s_own_leases)

@@ -275,7 +275,7 @@ static void check_request(struct state *s, const struct arbiter *arbiter)
 	struct caller caller = caller_of(a.alone ? 2 : 1);
 	unsigned granted = expected(counts(s, &a, false), &a);
 	_cleanup_(result_done) struct result result = { 0 };
-	struct lease *lease = NULL;
+	_cleanup_(lease_freep) struct lease *lease = NULL;
 	int r;
 
 	r = arbiter_plan(arbiter, &caller, &request, &lease, &result);
@@ -283,7 +283,6 @@ static void check_request(struct state *s, const struct arbiter *arbiter)
 	CHECK(result.kind == expected_kind(s, &a, granted));
 	if (r == 0)
 		CHECK(lease->partitions[0].count == granted);
-	lease_free(lease);
 }
 
 /* ---- every state ------------------------------------------------------------------- */

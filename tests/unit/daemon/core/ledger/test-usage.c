@@ -84,7 +84,7 @@ static struct usage_row sum(struct book *book, uint64_t since, uid_t uid)
 TEST(time_counts_with_the_cus_that_the_lease_had_meanwhile)
 {
 	_cleanup_(book_done) struct book book = book_new();
-	struct lease *lease = lease_of(&book, 1, 1000, 10);
+	_cleanup_(lease_freep) struct lease *lease = lease_of(&book, 1, 1000, 10);
 	struct usage_row row;
 
 	tell(&book, lease);
@@ -100,7 +100,6 @@ TEST(time_counts_with_the_cus_that_the_lease_had_meanwhile)
 	CHECK(row.cu_usec == (60 * 10 + 10 * 30) * SECOND && row.queue_usec == 140 * SECOND);
 	CHECK(row.waits == 0 && strcmp(row.tenant, "lab") == 0);
 	CHECK(book.from == MORNING - HOUR / 2);
-	lease_free(lease);
 }
 
 TEST(a_lease_waits_and_is_then_held_and_one_that_gives_up_holds_nothing)
@@ -133,7 +132,7 @@ TEST(a_lease_waits_and_is_then_held_and_one_that_gives_up_holds_nothing)
 TEST(a_restart_counts_a_lease_once_and_a_reboot_begins_anew)
 {
 	_cleanup_(book_done) struct book book = book_new();
-	struct lease *lease = lease_of(&book, 1, 1000, 10);
+	_cleanup_(lease_freep) struct lease *lease = lease_of(&book, 1, 1000, 10);
 	struct usage_row row;
 	char *text;
 
@@ -154,13 +153,12 @@ TEST(a_restart_counts_a_lease_once_and_a_reboot_begins_anew)
 	tell(&book, lease);
 	CHECK(sum(&book, 0, 1000).leases == 1);
 	free(text);
-	lease_free(lease);
 }
 
 TEST(a_clock_that_jumps_changes_no_duration)
 {
 	_cleanup_(book_done) struct book book = book_new();
-	struct lease *lease = lease_of(&book, 1, 1000, 10);
+	_cleanup_(lease_freep) struct lease *lease = lease_of(&book, 1, 1000, 10);
 
 	tell(&book, lease);
 	for (unsigned i = 0; i < 100; i++) {
@@ -170,7 +168,6 @@ TEST(a_clock_that_jumps_changes_no_duration)
 	}
 	CHECK(sum(&book, 0, 1000).held_usec == 100 * SECOND);
 	CHECK(sum(&book, 0, 1000).cu_usec == 1000 * SECOND);
-	lease_free(lease);
 }
 
 TEST(only_what_ended_after_since_is_summed)

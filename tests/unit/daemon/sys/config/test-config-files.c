@@ -91,7 +91,7 @@ TEST(empty_directory_that_others_can_write_is_refused)
 		NULL,
 	};
 	struct config_list list = { 0 };
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
 	scratch_write(&scratch, "lib/a.conf", "");
@@ -101,7 +101,6 @@ TEST(empty_directory_that_others_can_write_is_refused)
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1); /* reported once */
 	config_list_done(&list);
-	diagnostics_done(&diagnostics);
 }
 
 TEST(config_find_reports_a_file_in_the_place_of_a_directory)
@@ -109,7 +108,7 @@ TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "etc", ""), NULL };
 	struct config_list list = { 0 };
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	char long_name[300] = "";
 
 	memset(long_name, 'x', sizeof(long_name) - 1);
@@ -118,7 +117,6 @@ TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 	CHECK(unlink(directories[0]) == 0 && mkdir(directories[0], 0755) == 0);
 	CHECK(config_find(directories, long_name, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(list.n == 0 && config_says(&diagnostics, strerror(ENAMETOOLONG)));
-	diagnostics_done(&diagnostics);
 }
 
 static void read_values(const struct scratch *scratch)
@@ -166,7 +164,7 @@ TEST(single_file_is_checked_whoever_owns_it)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *draft = scratch_write(&scratch, "draft", "[daemon]\nmargin = 1%\n");
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 
 	CHECK(chmod(draft, 0666) == 0);
@@ -177,7 +175,6 @@ TEST(single_file_is_checked_whoever_owns_it)
 	CHECK(config_says(&diagnostics, "/bad:2: [tenant"));
 	CHECK(config_load_file(scratch_at(&scratch, "none"), &settings, &diagnostics) == -EINVAL);
 	CHECK(config_says(&diagnostics, "/none"));
-	diagnostics_done(&diagnostics);
 }
 
 TEST(later_directory_overrides_by_file_name)
@@ -219,12 +216,11 @@ TEST(config_find_all_reports_a_file_in_the_place_of_a_directory)
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "file", ""), NULL };
 	struct config_list list = { 0 };
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL &&
 	      list.n == 0);
 	CHECK(config_says(&diagnostics, "/file"));
-	diagnostics_done(&diagnostics);
 }
 
 TEST(link_to_dev_null_masks_a_file)

@@ -336,11 +336,10 @@ TEST(missing_profile_is_reported_with_those_that_exist)
 TEST(directory_in_the_place_of_a_profile_is_refused)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 
 	scratch_mkdir(&scratch, "test.conf");
 	CHECK(profile_load(scratch.path, "test", &profile, &diagnostics) == -EINVAL);
 	CHECK(reported(&diagnostics, "test.conf"));
-	diagnostics_done(&diagnostics);
 }

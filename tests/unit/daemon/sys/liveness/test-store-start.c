@@ -122,14 +122,13 @@ TEST(manager_without_a_store_is_detected)
 TEST(socket_of_the_manager_may_be_a_path)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
-	struct manager manager;
+	_cleanup_(manager_stop) struct manager manager;
 
 	manager_start(&manager, 8);
 	close(manager.socket);
 	snprintf(manager.address, sizeof(manager.address), "%.40s/notify", scratch.path);
 	manager_bind(&manager);
 	CHECK(works(&manager, NULL));
-	manager_stop(&manager);
 }
 
 TEST(size_of_the_store_is_read_from_the_environment)
