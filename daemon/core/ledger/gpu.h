@@ -73,7 +73,7 @@ struct gpu {
 	/* The first waiting lease that bars this GPU; rank.id 0: none. */
 	struct {
 		struct rank rank;
-		uint64_t since_usec; /* barred without a break, if rank.id; 0: since just now */
+		uint64_t since_usec; /* barred without a break; 0: since just now, or not */
 		uint64_t open_usec;  /* no lease bars the GPU before; 0: any may */
 	} barrier;
 

@@ -85,8 +85,6 @@ static void set_barrier(struct arbiter *arbiter, unsigned index, const struct le
 	const struct rank old = gpu->barrier.rank;
 
 	gpu->barrier.rank = by ? lease_rank(by) : (struct rank){ 0 };
-	if (!by)
-		gpu->barrier.since_usec = 0;
 	if (old.id && (!by || queue_before(&old, &gpu->barrier.rank)))
 		ledger_wake(arbiter, UINT64_C(1) << index);
 }
@@ -130,6 +128,10 @@ void queue_served(struct arbiter *arbiter, const struct lease *lease)
 
 /* ---- how long a GPU is barred ------------------------------------------------------ */
 
+/* A GPU that was barred in vain is open for so many times as long: it is barred for a quarter of the time at
+ * most, whoever waits and however often. */
+#define OPEN_TIMES 3U
+
 static uint64_t max_wait(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
@@ -151,22 +153,33 @@ static uint64_t opens_at(const struct arbiter *arbiter, unsigned index)
 	return gpu->barrier.since_usec + max_wait(arbiter, lease);
 }
 
-static void open_gpu(struct arbiter *arbiter, unsigned index, uint64_t now_usec)
+static void open_gpu(struct gpu *gpu, uint64_t now_usec)
 {
-	struct gpu *gpu = &arbiter->gpus[index];
+	gpu->barrier.open_usec = now_usec + OPEN_TIMES * (now_usec - gpu->barrier.since_usec);
+	gpu->barrier.since_usec = 0;
+}
+
+static void end_barrier(struct arbiter *arbiter, struct gpu *gpu, uint64_t now_usec)
+{
 	struct lease *lease = ledger_find(arbiter, gpu->barrier.rank.id);
 
-	gpu->barrier.open_usec = now_usec + max_wait(arbiter, lease);
+	open_gpu(gpu, now_usec);
 	lease->wait.passed = 0;
 	lease->wait.may_bar = false;
 	ledger_touch(arbiter, lease, TOUCH_SAVE);
 }
 
+/* In a round that is paused, the lease that bars may only wait to be examined again. */
 void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
 {
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].barrier.rank.id && !arbiter->gpus[i].barrier.since_usec)
-			arbiter->gpus[i].barrier.since_usec = now_usec;
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		if (gpu->barrier.rank.id && !gpu->barrier.since_usec)
+			gpu->barrier.since_usec = now_usec;
+		else if (!gpu->barrier.rank.id && gpu->barrier.since_usec && !arbiter->paused)
+			open_gpu(gpu, now_usec);
+	}
 }
 
 void queue_limit_barriers(struct arbiter *arbiter, uint64_t now_usec)
@@ -179,7 +192,7 @@ void queue_limit_barriers(struct arbiter *arbiter, uint64_t now_usec)
 		if (gpu->barrier.open_usec && gpu->barrier.open_usec <= now_usec)
 			gpu->barrier.open_usec = 0;
 		else if (opens_at(arbiter, i) <= now_usec)
-			open_gpu(arbiter, i, now_usec);
+			end_barrier(arbiter, gpu, now_usec);
 		else
 			continue;
 		changed = true;

@@ -6,8 +6,8 @@
  * the users take turns. Later requests of other users may overtake a waiting lease, small ones a
  * large one, LEASE_PASSES_MAX times. Then the GPUs that the lease could use are barred: nothing is
  * granted there to a lease that ranks behind it. A lease that leases of its own user keep out bars
- * no GPU. A GPU is barred for max-wait of the tenant at a stretch, and is open for
- * as long afterwards.
+ * no GPU. A GPU is barred for max-wait of the tenant at a stretch. Unless the lease is granted, it is
+ * open afterwards for three times as long as it was barred.
  */
 
 #include "core/ledger/ledger.h"
@@ -55,7 +55,8 @@ void queue_find_barriers(struct arbiter *arbiter);
 /* The waiting lease is granted: what it barred may be barred for another one, as long again. */
 void queue_served(struct arbiter *arbiter, const struct lease *lease);
 
-/* Sets the beginning of each barrier that has none yet: the daemon calls it at the end of an update. */
+/* Sets the beginning of each barrier that has none yet, and opens the GPUs whose barrier is gone without a
+ * grant: the daemon calls it at the end of an update. */
 void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec);
 
 /* Opens the GPUs that have been barred for max-wait, and ends the time that they stay open.

@@ -282,7 +282,7 @@ static void let_time_pass(struct scene *s, uint64_t now_usec)
 	queue_time_barriers(s->arbiter, now_usec);
 }
 
-TEST(gpu_is_barred_for_max_wait_and_then_open_for_as_long)
+TEST(gpu_is_barred_for_max_wait_and_then_open_for_three_times_as_long)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
 	uint64_t max = 5000000;
@@ -304,10 +304,61 @@ TEST(gpu_is_barred_for_max_wait_and_then_open_for_as_long)
 		CHECK(pass(&s, ANY, "any"));
 	next = wait_for(&s, ANY, "any", 60);
 	next->deadline_usec = UINT64_MAX;
-	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 2 * max);
-	let_time_pass(&s, 1000 + 2 * max);
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 4 * max);
+	let_time_pass(&s, 1000 + 4 * max - 1);
+	CHECK(pass(&s, ANY, "any"));
+	let_time_pass(&s, 1000 + 4 * max);
 	CHECK(lease->state == STATE_WAITING && !pass(&s, ANY, "any"));
 	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+}
+
+TEST(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times_as_long)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease, *next;
+
+	CHECK(grant(&s, VR, 30));
+	lease = wait_for(&s, OTHER, "any", 60);
+	pass_often(&s, ANY, "any");
+	let_time_pass(&s, 1000);
+	let_time_pass(&s, 6000);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	arbiter_holder_gone(s.arbiter, lease->id);
+	let_time_pass(&s, 11000);
+	forget_touched(&s);
+	next = wait_for(&s, OTHER, "any", 60); /* its passes begin anew, but not its time */
+	next->deadline_usec = UINT64_MAX;
+	pass_often(&s, ANY, "any");
+	CHECK(next->wait.may_bar && pass(&s, ANY, "any"));
+	CHECK(arbiter_next_deadline(s.arbiter) == 41000);
+	let_time_pass(&s, 41000);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == next->id && !pass(&s, ANY, "any"));
+	CHECK(arbiter_next_deadline(s.arbiter) == 41000 + TENANT_MAX_WAIT_USEC);
+	scene_done(&s);
+}
+
+TEST(gpu_is_not_opened_while_the_round_of_the_lease_that_bars_it_is_paused)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+	struct lease *lease;
+
+	CHECK(grant(&s, VR, 30));
+	lease = wait_for(&s, LAB, "any", 50);
+	lease->deadline_usec = UINT64_MAX;
+	pass_often(&s, ANY, "any");
+	let_time_pass(&s, 1000);
+	request.class = CLASS_REALTIME; /* passes the barrier */
+	s.arbiter->settings->tenants[1].class = CLASS_REALTIME;
+	CHECK(ask(&s, LAB, request)->state == STATE_GRANTED);
+	s.arbiter->round_steps = 0;
+	let_time_pass(&s, 2000);
+	CHECK(s.arbiter->paused && s.arbiter->gpus[0].barrier.rank.id == 0);
+	s.arbiter->round_steps = UINT64_MAX;
+	let_time_pass(&s, 3000);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
+	scene_done(&s);
 }
 
 TEST(lease_that_is_granted_leaves_the_next_barrier_its_whole_time)
