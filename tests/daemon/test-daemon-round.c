@@ -8,7 +8,7 @@
 NEEDS(daemon_missing);
 
 #define OTHER 2
-#define CROWD_SIZE 300U
+#define CROWD_SIZE 200U
 
 /* More than one turn of the event loop examines, as no two are equal. */
 struct crowd {

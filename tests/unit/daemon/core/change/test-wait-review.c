@@ -266,7 +266,7 @@ static void step(struct game *game)
 
 TEST(reviewed_leases_are_granted_as_after_full_examinations)
 {
-	const unsigned games = check_rounds(40, 2000);
+	const unsigned games = check_rounds(20, 2000);
 	unsigned granted = 0;
 
 	for (unsigned seed = 1; seed <= games; seed++) {
