@@ -51,6 +51,7 @@ static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
 	int r;
 
 	take_decision(arbiter, lease);
+	take_steps(arbiter, lease, (unsigned)arbiter->n_gpus); /* a microsecond to copy each */
 	if (ledger_copy(arbiter, &alone) < 0)
 		return false;
 	ledger_leave_user(&alone, lease->owner);
