@@ -279,7 +279,8 @@ static void begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, siz
 	bus->running = peer->user;
 	bus->changed = true;
 	bus->started_usec = bus_cpu_usec();
-	bus_unread_answer(bus, peer, m, size);
+	if (!bus_is_managed_call(m)) /* its answer is not sent yet */
+		bus_unread_answer(peer, bus->arbiter, m, size);
 	if (path && strncmp(path, GPUARB_PATH, strlen(GPUARB_PATH)) == 0)
 		bus->host->refresh(bus->userdata);
 }
@@ -304,9 +305,12 @@ static enum lease_class class_of(const struct bus *bus, const struct bus_peer *p
 	return bus_asked_class(bus, &peer->caller, &request);
 }
 
-/* What it asks for may be free for a waiting lease that is examined next. */
-static bool waits_for_round(const struct bus *bus, const struct bus_peer *peer, sd_bus_message *m)
+/* What it asks for may be free for a waiting lease that is examined next; or such an answer is being
+ * built. */
+static bool waits_for_others(const struct bus *bus, const struct bus_peer *peer, sd_bus_message *m)
 {
+	if (bus_managed_is_busy(bus) && bus_is_managed_call(m))
+		return true;
 	if (!arbiter_in_round(bus->arbiter))
 		return false;
 	if (sd_bus_message_is_method_call(m, GPUARB_INTERFACE, "Reserve") > 0)
@@ -322,7 +326,7 @@ int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 
 	if (m == bus->serving) { /* bus_calls_serve() put it back */
 		bus->serving = NULL;
-		if (waits_for_round(bus, bus->serving_peer, m)) /* which has begun meanwhile */
+		if (waits_for_others(bus, bus->serving_peer, m)) /* which has begun meanwhile */
 			return keep(bus, bus->serving_peer, m, size);
 		begin(bus, bus->serving_peer, m, size);
 		return 0;
@@ -336,7 +340,7 @@ int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 	if (!peer->user)
 		return keep(bus, peer, m, size);
 	now = bus_now_usec();
-	if (waits_for_round(bus, peer, m))
+	if (waits_for_others(bus, peer, m))
 		return keep(bus, peer, m, size);
 	if (!peer->user->exempt &&
 	    (!TAILQ_EMPTY(&peer->user->queue) || bus_is_full(bus) ||
@@ -359,7 +363,7 @@ static struct bus_user *next_user(struct bus *bus, uint64_t *ret_usec)
 		uint64_t ready = first ? bus_user_ready_usec(bus, user, now) : UINT64_MAX;
 
 		if (first &&
-		    (bus_unread_holds(bus, user) || waits_for_round(bus, first->peer, first->m)))
+		    (bus_unread_holds(bus, user) || waits_for_others(bus, first->peer, first->m)))
 			continue;
 		if (ready <= now)
 			return user;

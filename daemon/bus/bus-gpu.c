@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdio.h>
-#include <string.h>
-
 #include "bus/bus-private.h"
 #include "dbus/names.h"
 
-static const struct gpu *gpu_at(const struct bus *bus, const char *path)
+static const struct gpu *gpu_at(const struct arbiter *arbiter, const char *path)
 {
 	uint64_t i;
 
-	if (bus_path_number(path, GPUARB_PATH_GPU, &i) < 0 || i >= bus->arbiter->n_gpus ||
-	    bus->arbiter->gpus[i].absent)
+	if (bus_path_number(path, GPUARB_PATH_GPU, &i) < 0 || i >= arbiter->n_gpus ||
+	    arbiter->gpus[i].absent)
 		return NULL;
-	return &bus->arbiter->gpus[i];
+	return &arbiter->gpus[i];
 }
 
 static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
 		sd_bus_error *)
 {
+	const struct bus *bus = userdata;
+
 	*ret_found = userdata;
-	return gpu_at(userdata, path) != NULL;
+	return gpu_at(bus->arbiter, path) != NULL;
 }
 
 bool bus_lacks_gpu(const struct bus *bus, const char *path)
 {
-	return bus_is_below(path, GPUARB_PATH_GPU) && !gpu_at(bus, path);
+	return bus_is_below(path, GPUARB_PATH_GPU) && !gpu_at(bus->arbiter, path);
 }
 
 static uint64_t gpu_number(const struct bus *bus, size_t i)
@@ -60,32 +59,28 @@ static int append_driver_events(sd_bus_message *m, const struct gpu *gpu)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static double fairness(const struct bus *bus, const struct gpu *gpu)
+static double fairness(const struct arbiter *arbiter, const struct gpu *gpu)
 {
-	return lend_fairness(bus->arbiter, (unsigned)(gpu - bus->arbiter->gpus));
-}
-
-static const struct arbiter *arbiter_of(const struct bus *bus)
-{
-	return bus->arbiter;
+	return lend_fairness(arbiter, (unsigned)(gpu - arbiter->gpus));
 }
 
 /* A simulated GPU has no queues. */
-static uint64_t masks_observed(const struct bus *bus, const struct gpu *gpu)
+static uint64_t masks_observed(const struct arbiter *arbiter, const struct gpu *gpu)
 {
-	return bus->arbiter->verifies && gpu->info.kfd_gpu_id ? bus->arbiter->masks_usec : 0;
+	return arbiter->verifies && gpu->info.kfd_gpu_id ? arbiter->masks_usec : 0;
 }
 
-static const char *unseen(const struct bus *bus, const struct gpu *gpu)
+static const char *unseen(const struct arbiter *arbiter, const struct gpu *gpu)
 {
-	return gpu->info.kfd_gpu_id ? bus->arbiter->unseen : "";
+	return gpu->info.kfd_gpu_id ? arbiter->unseen : "";
 }
 
-static int append_floor_excess(sd_bus_message *reply, const struct bus *bus, const struct gpu *gpu)
+static int append_floor_excess(sd_bus_message *reply, const struct arbiter *arbiter,
+			       const struct gpu *gpu)
 {
 	char why[FLOOR_TEXT] = "";
 
-	settings_check_floors(bus->arbiter->settings, &gpu->info, why);
+	settings_check_floors(arbiter->settings, &gpu->info, why);
 	return bus_append_text(reply, why);
 }
 
@@ -115,8 +110,8 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	ROW(CusPerShaderEngine, "aau", CONST, bus_append_engine_cus(reply, &gpu->info.geometry)) \
 	ROW(CusPerShaderArray, "aaau", CONST, bus_append_array_cus(reply, &gpu->info.geometry))  \
 	ROW(CusFree, "u", CHANGES, VALUE("u", gpu_cus_free(gpu)))                                \
-	ROW(FloorExcess, "s", CHANGES, append_floor_excess(reply, userdata, gpu))                \
-	ROW(Fairness, "d", CHANGES, VALUE("d", fairness(userdata, gpu))) \
+	ROW(FloorExcess, "s", CHANGES, append_floor_excess(reply, arbiter, gpu))                \
+	ROW(Fairness, "d", CHANGES, VALUE("d", fairness(arbiter, gpu))) \
 	ROW(WgpMode, "b", CONST, VALUE("b", gpu->info.geometry.wgp))                             \
 	ROW(HarvestKnown, "b", CONST, VALUE("b", gpu->info.harvest_known))                       \
 	ROW(Law, "s", CHANGES, VALUE("s", law_names[gpu->info.law.basis]))                         \
@@ -143,23 +138,41 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	ROW(Unmanaged, "aa{sv}", CHANGES, bus_append_unmanaged(reply, gpu))                      \
 	ROW(Graphics, "s", CHANGES, VALUE("s", graphics_state_names[gpu->graphics.state]))       \
 	ROW(Clients, "aa{sv}", 0, bus_append_clients(reply, gpu))                                \
-	ROW(Observed, "aa{sv}", 0, bus_append_covers(reply, arbiter_of(userdata), gpu))         \
-	ROW(MasksObserved, "t", 0, VALUE("t", masks_observed(userdata, gpu)))                       \
-	ROW(Unseen, "s", 0, bus_append_text(reply, unseen(userdata, gpu)))                       \
+	ROW(Observed, "aa{sv}", 0, bus_append_covers(reply, arbiter, gpu))         \
+	ROW(MasksObserved, "t", 0, VALUE("t", masks_observed(arbiter, gpu)))                       \
+	ROW(Unseen, "s", 0, bus_append_text(reply, unseen(arbiter, gpu)))                       \
 	ROW(Oversubscribed, "b", CHANGES, VALUE("b", gpu->observed.oversubscribed))              \
 	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))                                   \
 	ROW(DriverEvents, "a{st}", CHANGES, append_driver_events(reply, gpu))
 /* clang-format on */
 
-#define GETTER(name, type, flags, append)                       \
-	BUS_GETTER(get_##name)                                  \
-	{                                                       \
-		const struct gpu *gpu = gpu_at(userdata, path); \
-                                                                \
-		return append;                                  \
+#define APPENDER(name, type, flags, append)                                              \
+	static int append_##name(sd_bus_message *reply,                                  \
+				 const struct arbiter *arbiter __attribute__((unused)),  \
+				 const void *object)                                     \
+	{                                                                                \
+		const struct gpu *gpu = object;                                          \
+                                                                                         \
+		return append;                                                           \
+	}                                                                                \
+	BUS_GETTER(get_##name)                                                           \
+	{                                                                                \
+		const struct arbiter *arbiter = ((const struct bus *)userdata)->arbiter; \
+                                                                                         \
+		return append_##name(reply, arbiter, gpu_at(arbiter, path));             \
 	}
 
-PROPERTIES(GETTER)
+PROPERTIES(APPENDER)
+
+static const struct bus_property properties[] = { PROPERTIES(BUS_PROPERTY) };
+
+int bus_append_gpu(sd_bus_message *m, const struct arbiter *arbiter, unsigned gpu)
+{
+	struct bus_path path = bus_path(GPUARB_PATH_GPU, gpu);
+
+	return bus_append_object(m, path.text, GPUARB_INTERFACE_GPU, properties,
+				 ARRAY_SIZE(properties), arbiter, &arbiter->gpus[gpu]);
+}
 
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
@@ -176,40 +189,42 @@ int bus_export_gpus(struct bus *bus)
 		     : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_GPU, enumerate, bus);
 }
 
-struct gpu_path {
-	char text[sizeof(GPUARB_PATH_GPU) + 12];
-};
-
-static struct gpu_path gpu_path(unsigned gpu)
+static void emit(struct bus *bus, uint64_t number, unsigned changes)
 {
-	struct gpu_path path;
+	struct bus_path path = bus_path(GPUARB_PATH_GPU, number);
 
-	snprintf(path.text, sizeof(path.text), GPUARB_PATH_GPU "/%u", gpu);
-	return path;
+	if (changes & CHANGE_REMOVED)
+		bus_emit_removed(bus, path.text, GPUARB_INTERFACE_GPU);
+	if (changes & CHANGE_ADDED)
+		sd_bus_emit_object_added(bus->sd, path.text);
+	if (changes & CHANGE_PROPERTIES)
+		sd_bus_emit_properties_changed(
+			bus->sd, path.text, GPUARB_INTERFACE_GPU, "CusFree", "Fairness",
+			"QueueSlotsFree", "ProcessSlotsFree", "VramFree", "Unmanaged", "Graphics",
+			"Oversubscribed", "Draining", "Pipes", "QueuesPerPipe", "PipesSource",
+			"DriverEvents", NULL);
+	if (changes & CHANGE_CALIBRATION)
+		sd_bus_emit_properties_changed(
+			bus->sd, path.text, GPUARB_INTERFACE_GPU, "Law", "LawSource", "LawConstant",
+			"Calibrated", "CalibrationProblem", "PreemptionUsec", "Slowdowns", NULL);
 }
 
 void bus_tell_gpu_added(struct bus *bus, unsigned gpu)
 {
-	sd_bus_emit_object_added(bus->sd, gpu_path(gpu).text);
+	bus_signal(bus, emit, gpu, CHANGE_ADDED);
 }
 
 void bus_tell_gpu_removed(struct bus *bus, unsigned gpu)
 {
-	bus_emit_removed(bus, gpu_path(gpu).text, GPUARB_INTERFACE_GPU);
+	bus_signal(bus, emit, gpu, CHANGE_REMOVED);
 }
 
 void bus_tell_calibration(struct bus *bus, unsigned gpu)
 {
-	sd_bus_emit_properties_changed(bus->sd, gpu_path(gpu).text, GPUARB_INTERFACE_GPU, "Law",
-				       "LawSource", "LawConstant", "Calibrated",
-				       "CalibrationProblem", "PreemptionUsec", "Slowdowns", NULL);
+	bus_signal(bus, emit, gpu, CHANGE_CALIBRATION);
 }
 
 void bus_tell_gpu(struct bus *bus, unsigned gpu)
 {
-	sd_bus_emit_properties_changed(bus->sd, gpu_path(gpu).text, GPUARB_INTERFACE_GPU, "CusFree",
-				       "Fairness", "QueueSlotsFree", "ProcessSlotsFree", "VramFree",
-				       "Unmanaged", "Graphics", "Oversubscribed", "Draining",
-				       "Pipes", "QueuesPerPipe", "PipesSource", "DriverEvents",
-				       NULL);
+	bus_signal(bus, emit, gpu, CHANGE_PROPERTIES);
 }

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdio.h>
 #include <string.h>
 
 #include "bus/bus-private.h"
 #include "util/text.h"
 #include "dbus/names.h"
 
-static const struct lease *lease_at(const struct bus *bus, const char *path)
+static const struct lease *lease_at(const struct arbiter *arbiter, const char *path)
 {
 	uint64_t id;
 
 	if (bus_path_number(path, GPUARB_PATH_LEASE, &id) < 0)
 		return NULL;
-	return ledger_find(bus->arbiter, id);
+	return ledger_find(arbiter, id);
 }
 
 static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
 		sd_bus_error *)
 {
+	const struct bus *bus = userdata;
+
 	*ret_found = userdata;
-	return lease_at(userdata, path) != NULL;
+	return lease_at(bus->arbiter, path) != NULL;
 }
 
 bool bus_lacks_lease(const struct bus *bus, const char *path)
 {
-	return bus_is_below(path, GPUARB_PATH_LEASE) && !lease_at(bus, path);
+	return bus_is_below(path, GPUARB_PATH_LEASE) && !lease_at(bus->arbiter, path);
 }
 
 static uint64_t lease_number(const struct bus *bus, size_t i)
@@ -239,10 +240,10 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
 	ROW(Verified, "b", CHANGES, VALUE("b", lease_is_verified(lease)))                     \
 	ROW(Capped, "b", CHANGES, VALUE("b", lease->cap.active))                              \
-	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL)) \
-	ROW(Position, "u", 0, VALUE("u", queue_position(bus->arbiter, lease)))                \
-	ROW(Reason, "s", CHANGES, append_reason(reply, bus->arbiter, lease))                  \
-	ROW(Drift, "aa{sv}", CHANGES, bus_append_drift(reply, bus->arbiter, lease))           \
+	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, arbiter, lease, NULL)) \
+	ROW(Position, "u", 0, VALUE("u", queue_position(arbiter, lease)))                \
+	ROW(Reason, "s", CHANGES, append_reason(reply, arbiter, lease))                  \
+	ROW(Drift, "aa{sv}", CHANGES, bus_append_drift(reply, arbiter, lease))           \
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
 	ROW(Since, "t", CHANGES, VALUE("t", lease->since_usec))                               \
@@ -252,7 +253,7 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	ROW(PausedCount, "t", CHANGES, VALUE("t", lease->pause.count))                        \
 	ROW(PausedUsec, "t", CHANGES, VALUE("t", lease->pause.usec))                          \
 	ROW(PausedSince, "t", CHANGES, VALUE("t", lease->pause.since_usec))                   \
-	ROW(Cap, "b", 0, VALUE("b", bus_asks_for_cap(bus->arbiter, lease)))                   \
+	ROW(Cap, "b", 0, VALUE("b", bus_asks_for_cap(arbiter, lease)))                   \
 	ROW(QueueRefusals, "t", 0, VALUE("t", lease->cap.refusals))                     \
 	ROW(Resets, "t", CHANGES, VALUE("t", lease->reset.count))                             \
 	ROW(EvictedCount, "t", CHANGES, VALUE("t", lease->evicted.count))                     \
@@ -260,16 +261,33 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	ROW(EvictedSince, "t", CHANGES, VALUE("t", lease->evicted.since_usec))
 /* clang-format on */
 
-#define GETTER(name, type, flags, append)                        \
-	BUS_GETTER(get_##name)                                   \
-	{                                                        \
-		const struct bus *bus = userdata;                \
-		const struct lease *lease = lease_at(bus, path); \
-                                                                 \
-		return append;                                   \
+#define APPENDER(name, type, flags, append)                                              \
+	static int append_##name(sd_bus_message *reply,                                  \
+				 const struct arbiter *arbiter __attribute__((unused)),  \
+				 const void *object)                                     \
+	{                                                                                \
+		const struct lease *lease = object;                                      \
+                                                                                         \
+		return append;                                                           \
+	}                                                                                \
+	BUS_GETTER(get_##name)                                                           \
+	{                                                                                \
+		const struct arbiter *arbiter = ((const struct bus *)userdata)->arbiter; \
+                                                                                         \
+		return append_##name(reply, arbiter, lease_at(arbiter, path));           \
 	}
 
-PROPERTIES(GETTER)
+PROPERTIES(APPENDER)
+
+static const struct bus_property properties[] = { PROPERTIES(BUS_PROPERTY) };
+
+int bus_append_lease(sd_bus_message *m, const struct arbiter *arbiter, const struct lease *lease)
+{
+	struct bus_path path = bus_path(GPUARB_PATH_LEASE, lease->id);
+
+	return bus_append_object(m, path.text, GPUARB_INTERFACE_LEASE, properties,
+				 ARRAY_SIZE(properties), arbiter, lease);
+}
 
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
@@ -302,24 +320,33 @@ int bus_export_leases(struct bus *bus)
 		     : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_LEASE, enumerate, bus);
 }
 
+static void emit(struct bus *bus, uint64_t number, unsigned changes)
+{
+	struct bus_path path = bus_path(GPUARB_PATH_LEASE, number);
+
+	if (changes & CHANGE_REMOVED)
+		bus_emit_removed(bus, path.text, GPUARB_INTERFACE_LEASE);
+	if (changes & CHANGE_ADDED)
+		sd_bus_emit_object_added(bus->sd, path.text);
+	if (changes & CHANGE_PROPERTIES)
+		sd_bus_emit_properties_changed(
+			bus->sd, path.text, GPUARB_INTERFACE_LEASE, "State", "Generation", "Tier",
+			"Verified", "Capped", "Partitions", "Reason", "Drift", "Deadline", "Since",
+			"Moves", "Disturbances", "PausedCount", "PausedUsec", "PausedSince",
+			"Resets", "EvictedCount", "EvictedUsec", "EvictedSince", NULL);
+}
+
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched)
 {
-	char path[sizeof(GPUARB_PATH_LEASE) + 24];
-
-	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
 	bus_answer_deferred(bus, lease, touched);
 	if ((touched & (TOUCH_ADDED | TOUCH_REMOVED)) == (TOUCH_ADDED | TOUCH_REMOVED))
 		return; /* it was never announced */
 	if (touched & TOUCH_REMOVED)
-		bus_emit_removed(bus, path, GPUARB_INTERFACE_LEASE);
+		bus_signal(bus, emit, lease->id, CHANGE_REMOVED);
 	else if (lease->unsignalled)
 		return; /* InterfacesAdded will have its present state */
 	else if (touched & TOUCH_ADDED)
-		sd_bus_emit_object_added(bus->sd, path);
+		bus_signal(bus, emit, lease->id, CHANGE_ADDED);
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
-		sd_bus_emit_properties_changed(
-			bus->sd, path, GPUARB_INTERFACE_LEASE, "State", "Generation", "Tier",
-			"Verified", "Capped", "Partitions", "Reason", "Drift", "Deadline", "Since",
-			"Moves", "Disturbances", "PausedCount", "PausedUsec", "PausedSince",
-			"Resets", "EvictedCount", "EvictedUsec", "EvictedSince", NULL);
+		bus_signal(bus, emit, lease->id, CHANGE_PROPERTIES);
 }

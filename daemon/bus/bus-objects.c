@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the objects of all interfaces need: paths, lists of child objects, texts, removal. */
+/* What the objects of all interfaces need: paths, lists of child objects, properties, removal. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,6 +27,14 @@ int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
 	if (path[0] == '0' && path[1] != '\0')
 		return -ENOENT;
 	return number_parse(path, 0, UINT64_MAX, ret) < 0 ? -ENOENT : 0;
+}
+
+struct bus_path bus_path(const char *prefix, uint64_t number)
+{
+	struct bus_path path;
+
+	snprintf(path.text, sizeof(path.text), "%s/%" PRIu64, prefix, number);
+	return path;
 }
 
 int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
@@ -63,11 +71,61 @@ int bus_append_text(sd_bus_message *m, const char *text)
 	return sd_bus_message_append_basic(m, 's', text_clean(clean, sizeof(clean), text));
 }
 
+static int append_property(sd_bus_message *m, const struct bus_property *property,
+			   const struct arbiter *arbiter, const void *object)
+{
+	int r = sd_bus_message_open_container(m, 'e', "sv");
+
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 's', property->name);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', property->type);
+	if (r >= 0)
+		r = property->append(m, arbiter, object);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* sd-bus has these interfaces on each object; their properties are none. */
+static int append_standard_interfaces(sd_bus_message *m)
+{
+	static const char *const interfaces[] = { BUS_STANDARD_INTERFACES };
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(interfaces) && r >= 0; i++)
+		r = sd_bus_message_append(m, "{sa{sv}}", interfaces[i], 0);
+	return r;
+}
+
+int bus_append_object(sd_bus_message *m, const char *path, const char *interface,
+		      const struct bus_property *properties, size_t n,
+		      const struct arbiter *arbiter, const void *object)
+{
+	int r = sd_bus_message_open_container(m, 'e', "oa{sa{sv}}");
+
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 'o', path);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "{sa{sv}}");
+	if (r >= 0)
+		r = append_standard_interfaces(m);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'e', "sa{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 's', interface);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "{sv}");
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = append_property(m, &properties[i], arbiter, object);
+	for (unsigned containers = 4; containers > 0 && r >= 0; containers--)
+		r = sd_bus_message_close_container(m);
+	return r;
+}
+
 /* sd_bus_emit_object_removed() would ask the object for its interfaces, and it is gone. These are
  * the interfaces that sd_bus_emit_object_added() sent. */
 void bus_emit_removed(struct bus *bus, const char *path, const char *interface)
 {
-	sd_bus_emit_interfaces_removed(bus->sd, path, "org.freedesktop.DBus.Peer",
-				       "org.freedesktop.DBus.Introspectable",
-				       "org.freedesktop.DBus.Properties", interface, NULL);
+	sd_bus_emit_interfaces_removed(bus->sd, path, BUS_STANDARD_INTERFACES, interface, NULL);
 }

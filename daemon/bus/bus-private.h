@@ -7,6 +7,7 @@
 
 #include "bus/bus.h"
 #include "core/decide/advice.h"
+#include "dbus/names.h"
 
 /* ---- users and their connections ---- */
 
@@ -108,6 +109,19 @@ struct bus {
 	size_t n_questions;
 	uint64_t last_question;
 
+	/* bus-signals.c: of which another answer is not to be built before they are sent */
+	void *held; /* tsearch(3) tree by object */
+	TAILQ_HEAD(, held_signal) held_signals;
+
+	/* bus-managed.c: the call of GetManagedObjects that is being answered */
+	struct {
+		sd_bus_message *call, *reply; /* NULL: none is */
+		struct bus_peer *peer;
+		struct arbiter *snapshot; /* when the call was served */
+		size_t next;              /* object: GPUs, then leases */
+		sd_event_source *turn;    /* the next part, or the next signals that were held */
+	} managed;
+
 	/* bus-clients.c */
 	TAILQ_HEAD(, client_call) client_calls;
 	size_t n_client_calls;
@@ -125,6 +139,10 @@ int bus_export_arbiter(struct bus *bus);
 int bus_export_gpus(struct bus *bus);
 int bus_export_leases(struct bus *bus);
 
+/* The entry of the object in an answer to GetManagedObjects. */
+int bus_append_gpu(sd_bus_message *m, const struct arbiter *arbiter, unsigned gpu);
+int bus_append_lease(sd_bus_message *m, const struct arbiter *arbiter, const struct lease *lease);
+
 /* Whether the path is below gpu/ or lease/ and there is no such GPU or lease. */
 bool bus_lacks_gpu(const struct bus *bus, const char *path);
 bool bus_lacks_lease(const struct bus *bus, const char *path);
@@ -136,11 +154,32 @@ bool bus_is_below(const char *path, const char *prefix);
 /* The number in PREFIX/NUMBER; -ENOENT: the path has another form. */
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret);
 
+struct bus_path {
+	char text[sizeof(GPUARB_PATH_LEASE) + 24];
+};
+
+/* PREFIX/NUMBER */
+struct bus_path bus_path(const char *prefix, uint64_t number);
+
 /* The child paths PREFIX/number(bus, i) for each i < n, as sd_bus_node_enumerator_t returns them.
  * BUS_NO_NODE: i has no object. */
 #define BUS_NO_NODE UINT64_MAX
 int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret);
+
+struct bus_property {
+	const char *name, *type;
+	int (*append)(sd_bus_message *m, const struct arbiter *arbiter, const void *object);
+};
+
+/* {oa{sa{sv}}}: the object with all properties of its interface, and the interfaces of sd-bus. */
+int bus_append_object(sd_bus_message *m, const char *path, const char *interface,
+		      const struct bus_property *properties, size_t n,
+		      const struct arbiter *arbiter, const void *object);
+
+#define BUS_STANDARD_INTERFACES                                             \
+	"org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable", \
+		"org.freedesktop.DBus.Properties"
 
 /* Signals that an object with this interface is gone. */
 void bus_emit_removed(struct bus *bus, const char *path, const char *interface);
@@ -156,6 +195,7 @@ int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first 
  * append returns: VALUE(), or a function that appends to `reply`. */
 #define BUS_PROPERTY_ROW(name, type, flags, append) \
 	SD_BUS_PROPERTY(#name, type, get_##name, 0, flags),
+#define BUS_PROPERTY(name, type, flags, append) { #name, type, append_##name },
 #define VALUE(type, value) sd_bus_message_append(reply, type, value)
 #define CONST SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
@@ -244,6 +284,42 @@ int bus_method_read_counters(sd_bus_message *m, void *userdata, sd_bus_error *er
 int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *error);
 void bus_drop_slots_calls(struct bus *bus); /* the daemon is ending */
 
+/* ---- bus-signals.c ---------------------------------------------------------------- */
+
+/* What a signal tells about an object. */
+enum bus_change {
+	CHANGE_REMOVED = 1 << 0,
+	CHANGE_ADDED = 1 << 1,      /* after it was removed: another one of this number */
+	CHANGE_PROPERTIES = 1 << 2, /* those that change most */
+	CHANGE_CALIBRATION = 1 << 3,
+};
+
+/* Sends the signals of these changes, as the object is now. */
+typedef void (*bus_emit_t)(struct bus *bus, uint64_t number, unsigned changes);
+
+/* Now; or after the answer to GetManagedObjects that is being built, together with other changes of the
+ * object. */
+void bus_signal(struct bus *bus, bus_emit_t emit, uint64_t number, enum bus_change change);
+
+/* Sends some of the signals that were held. Returns whether there are more. */
+bool bus_signals_release(struct bus *bus);
+
+void bus_signals_drop(struct bus *bus);
+
+/* ---- bus-managed.c ---------------------------------------------------------------- */
+
+int bus_managed_start(struct bus *bus);
+
+bool bus_is_managed_call(sd_bus_message *m);
+
+/* Whether an answer is being built, or signals wait that were held for it. */
+bool bus_managed_is_busy(const struct bus *bus);
+
+/* For the filter: answers GetManagedObjects, now or in parts. 0: the call is another one. */
+int bus_managed_arrived(struct bus *bus, sd_bus_message *m);
+
+void bus_managed_stop(struct bus *bus); /* answers with Shutdown; drops signals that were held */
+
 /* ---- bus-clients.c ---------------------------------------------------------------- */
 
 /* Whether an observation of the processes that draw is under way: then the handler returns 1 and is
@@ -292,8 +368,9 @@ void bus_drop_users(struct bus *bus);
 
 int bus_unread_start(struct bus *bus);
 
-/* Counts the answer to a call of this size that is served now. */
-void bus_unread_answer(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t size);
+/* Counts the answer to a call of this size, with what is in the arbiter, just before it is sent. */
+void bus_unread_answer(struct bus_peer *peer, const struct arbiter *arbiter, sd_bus_message *m,
+		       size_t size);
 
 /* Counts a refusal, if there is still room for one. */
 bool bus_unread_has_room(struct bus *bus, struct bus_peer *peer);

@@ -140,13 +140,12 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(close_fd) const int holder = fd;
-	char path[sizeof(GPUARB_PATH_LEASE) + 24];
+	struct bus_path path = bus_path(GPUARB_PATH_LEASE, lease->id);
 	int r;
 
-	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
-		r = sd_bus_message_append(reply, "ohs", path, holder, state);
+		r = sd_bus_message_append(reply, "ohs", path.text, holder, state);
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, lease, NULL);
 	return r < 0 ? r : bus_send_settled(bus, call, reply);

@@ -38,6 +38,8 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0 || !sd_bus_message_get_sender(m))
 		return 0;
 	r = bus_calls_arrived(userdata, m);
+	if (r == 0)
+		r = bus_managed_arrived(userdata, m);
 	return r == 0 ? refuse_missing(userdata, m) : r;
 }
 
@@ -124,6 +126,7 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 	STAILQ_INIT(&bus->slots_calls);
 	TAILQ_INIT(&bus->users);
 	TAILQ_INIT(&bus->client_calls);
+	TAILQ_INIT(&bus->held_signals);
 	bus->event = sd_event_ref(event);
 	bus->arbiter = arbiter;
 	bus->host = host;
@@ -135,6 +138,8 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 		r = bus_calls_start(bus);
 	if (r >= 0)
 		r = bus_unread_start(bus);
+	if (r >= 0)
+		r = bus_managed_start(bus);
 	if (r >= 0)
 		r = sd_bus_match_signal_async(
 			bus->sd, NULL, "org.freedesktop.DBus.Local", "/org/freedesktop/DBus/Local",
@@ -162,6 +167,7 @@ struct bus *bus_free(struct bus *bus)
 	bus_drop_slots_calls(bus);
 	bus_drop_client_calls(bus);
 	bus_drop_questions(bus);
+	bus_managed_stop(bus);
 	bus_calls_stop(bus);
 	bus_drop_senders(bus);
 	bus_drop_users(bus);

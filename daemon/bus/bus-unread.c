@@ -38,25 +38,25 @@
 
 #define LARGE_BYTES (UINT64_C(1) << 20) /* the heap is given back after such an answer */
 
-static uint64_t bytes_of_leases(const struct bus *bus)
+static uint64_t bytes_of_leases(const struct arbiter *arbiter)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < bus->arbiter->n_leases; i++)
-		bytes += LEASE_BYTES + bus->arbiter->leases[i]->n_partitions * PARTITION_BYTES;
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		bytes += LEASE_BYTES + arbiter->leases[i]->n_partitions * PARTITION_BYTES;
 	return bytes;
 }
 
 /* How much the answer to a call can have. */
-static uint64_t bytes_of_answer(const struct bus *bus, sd_bus_message *m)
+static uint64_t bytes_of_answer(const struct arbiter *arbiter, sd_bus_message *m)
 {
 	const char *member = sd_bus_message_get_member(m);
-	uint64_t gpus = bus->arbiter->n_gpus;
+	uint64_t gpus = arbiter->n_gpus;
 
 	if (strcmp(member, "GetManagedObjects") == 0)
-		return ANSWER_BYTES + gpus * GPU_BYTES + bytes_of_leases(bus);
+		return ANSWER_BYTES + gpus * GPU_BYTES + bytes_of_leases(arbiter);
 	if (strcmp(member, "Introspect") == 0)
-		return GPU_BYTES + (gpus + bus->arbiter->n_leases) * NODE_BYTES;
+		return GPU_BYTES + (gpus + arbiter->n_leases) * NODE_BYTES;
 	if (strcmp(member, "GetAll") == 0 || strcmp(member, "ReadSlots") == 0)
 		return GPU_BYTES + gpus * PARTITION_BYTES;
 	if (strcmp(member, "Reserve") == 0 || strcmp(member, "Plan") == 0)
@@ -213,11 +213,12 @@ static void sent(struct bus_peer *peer, uint64_t bytes, unsigned fds)
 		ask(peer);
 }
 
-void bus_unread_answer(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t size)
+void bus_unread_answer(struct bus_peer *peer, const struct arbiter *arbiter, sd_bus_message *m,
+		       size_t size)
 {
-	uint64_t bytes = bytes_of_answer(bus, m) + size;
+	uint64_t bytes = bytes_of_answer(arbiter, m) + size;
 
-	bus->bloated |= bytes >= LARGE_BYTES;
+	peer->bus->bloated |= bytes >= LARGE_BYTES;
 	if (sd_bus_message_get_expect_reply(m) > 0)
 		sent(peer, bytes, strcmp(sd_bus_message_get_member(m), "Reserve") == 0);
 }

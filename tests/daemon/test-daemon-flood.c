@@ -78,6 +78,21 @@ TEST(connection_that_reads_no_large_answer_stops_no_other_user)
 	others_are_served(&flood);
 }
 
+/* The answer has 300 KB, of which the bus takes three. */
+TEST(connection_that_reads_no_answer_in_parts_stops_no_other_user)
+{
+	_cleanup_(depart) struct flood flood;
+
+	arrive(&flood, "[daemon]\noversubscribe = besteffort\nmax-unread-per-user = 128K\n");
+	for (unsigned i = 0; i < 100; i++)
+		granted(call(ask_shared(flood.root)));
+	for (unsigned i = 0; i < 100; i++)
+		send_unread(ask_all(flood.attacker));
+	CHECK(sd_bus_flush(flood.attacker) >= 0);
+	for (unsigned i = 0; i < 30; i++) /* parts of answers are built between these calls */
+		others_are_served(&flood);
+}
+
 /* sd-bus repeats names of the call in its errors. */
 #define PATH_LENGTH 65530 /* sd-bus takes none above 65536 */
 
