@@ -269,7 +269,7 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = arbiter_of(&gpu, 1);
 	struct request request = request_for(15);
 	_cleanup_(result_done) struct result result = { 0 };
-	struct diagnostics diagnostics = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct state *state;
 	struct lease *lease;
 	char dir[128];
@@ -285,7 +285,6 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 		CHECK(state_forget(state, lease->id) == 0); /* each is a new one */
 	}
 	state_close(state);
-	diagnostics_done(&diagnostics);
 }
 
 static void measure_reserve(sd_bus *bus, uint64_t *samples)

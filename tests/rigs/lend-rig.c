@@ -42,6 +42,11 @@ struct lending lending_of(size_t gpus)
 	return (struct lending){ .s = scene_of(gpus), .now = 100 * SECOND_USEC };
 }
 
+void lending_done(struct lending *l)
+{
+	scene_done(&l->s);
+}
+
 struct lease *borrow(struct lending *l, unsigned least, unsigned most)
 {
 	struct request request = request_for(least);

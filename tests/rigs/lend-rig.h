@@ -18,6 +18,7 @@ void settle(struct lending *l);
 void pass(struct lending *l, uint64_t usec);
 
 struct lending lending_of(size_t gpus);
+void lending_done(struct lending *l);
 
 /* Reserves an adaptable lease for the user ANY. */
 struct lease *borrow(struct lending *l, unsigned least, unsigned most);

@@ -78,7 +78,7 @@ static uint64_t until_killed(const struct rt_daemon *daemon, unsigned borrowers)
 	settle(&l);
 	CHECK(rt->state == STATE_GRANTED);
 	began = l.now - began;
-	scene_done(&l.s);
+	lending_done(&l);
 	return began;
 }
 

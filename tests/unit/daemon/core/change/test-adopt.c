@@ -336,5 +336,5 @@ TEST(growth_is_paced_across_a_restart)
 	pass(&l, 1);
 	CHECK(cus_of(lease) == 60);
 	scene_done(&old.s);
-	scene_done(&l.s);
+	lending_done(&l);
 }

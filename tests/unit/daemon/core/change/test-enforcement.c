@@ -82,7 +82,7 @@ TEST(longer_preemption_timeout_of_the_kernel_is_respected)
 
 TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 30), *other = keep_inactive(&l, 15), *first, *second;
 	struct tenant *tenant = add_tenant(l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT);
 	uint64_t due;
@@ -102,7 +102,6 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 	CHECK(activate(&l, other->id, false) == 0 && activate(&l, other->id, true) == 0);
 	/* Policy does not allow to kill the borrower: no bound. */
 	CHECK(other->deadline_usec == l.now + SECOND_USEC);
-	scene_done(&l.s);
 }
 
 TEST(frozen_unit_is_thawed_when_no_lease_needs_its_cus)
@@ -135,7 +134,7 @@ static int revoke(struct lending *l, uint64_t id, uint64_t grace)
 
 TEST(revoked_lease_has_a_grace_and_ends_earlier_if_acknowledged)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 30);
 	uint64_t id = lab->id;
 
@@ -148,12 +147,11 @@ TEST(revoked_lease_has_a_grace_and_ends_earlier_if_acknowledged)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
 	CHECK(!ledger_find(l.s.arbiter, id));
-	scene_done(&l.s);
 }
 
 TEST(a_revoked_lease_ends_at_its_deadline)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 30), *which;
 
 	CHECK(revoke(&l, lab->id, 0) == 0);
@@ -162,12 +160,11 @@ TEST(a_revoked_lease_ends_at_its_deadline)
 	CHECK(lab->state == STATE_ENDING && lab->enforce.due_usec == UINT64_MAX);
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now + SECOND_USEC, &which) ==
 	      ENFORCE_STEP_NONE);
-	scene_done(&l.s);
 }
 
 TEST(a_second_revocation_only_brings_the_deadline_forward)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 30);
 
 	CHECK(revoke(&l, lab->id, 10 * SECOND_USEC) == 0);
@@ -175,7 +172,6 @@ TEST(a_second_revocation_only_brings_the_deadline_forward)
 	CHECK(l.s.result.kind == RESULT_INVALID_STATE && strstr(l.s.result.sentence, "sooner"));
 	CHECK(revoke(&l, lab->id, 5 * SECOND_USEC) == 0);
 	CHECK(lab->deadline_usec == l.now + 5 * SECOND_USEC && lab->generation == 3);
-	scene_done(&l.s);
 }
 
 TEST(revocation_of_a_borrower_does_not_delay_an_activation)
@@ -199,7 +195,7 @@ TEST(revocation_of_a_borrower_does_not_delay_an_activation)
 
 TEST(a_grace_of_a_year_is_refused)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 30);
 
 	CHECK(revoke(&l, lab->id, UINT64_C(365) * 24 * 3600 * SECOND_USEC) < 0);
@@ -207,12 +203,11 @@ TEST(a_grace_of_a_year_is_refused)
 	      strstr(l.s.result.sentence, "grace_usec"));
 	CHECK(lab->state == STATE_GRANTED);
 	CHECK(revoke(&l, 99, 0) < 0 && l.s.result.kind == RESULT_NO_SUCH_LEASE);
-	scene_done(&l.s);
 }
 
 TEST(revoked_waiting_lease_ends_at_once)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct request request = request_for(60);
 	struct lease *waiting;
 	uint64_t id;
@@ -223,14 +218,13 @@ TEST(revoked_waiting_lease_ends_at_once)
 	id = waiting->id;
 	CHECK(waiting->state == STATE_WAITING && revoke(&l, id, 5 * SECOND_USEC) == 0);
 	CHECK(!ledger_find(l.s.arbiter, id));
-	scene_done(&l.s);
 }
 
 /* ---- processes --------------------------------------------------------------------- */
 
 TEST(only_bound_processes_and_their_descendants_may_be_killed)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 30);
 	struct lease_process own[8];
 	struct observed rows[3] = {
@@ -257,5 +251,4 @@ TEST(only_bound_processes_and_their_descendants_may_be_killed)
 	CHECK(lab->observed.processes == 3);
 	CHECK(known_processes(l.s.arbiter, lab->id, true, own, 8) == 2);
 	CHECK(own[0].pid == 10 && own[1].pid == 11 && own[1].start_time == 2);
-	scene_done(&l.s);
 }

@@ -304,7 +304,7 @@ static void run(const struct gpu_info *gpu, unsigned seed, struct outcome_count 
 	}
 	while (l.s.arbiter->n_leases > 0)
 		release(l.s.arbiter, l.s.arbiter->leases[0]->id);
-	scene_done(&l.s);
+	lending_done(&l);
 }
 
 static unsigned number(const char *name, unsigned otherwise)

@@ -32,7 +32,7 @@ static bool is_stable(struct lending *l)
 /* The bases are in different engines. */
 TEST(second_borrower_has_its_share_when_the_first_has_acknowledged)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 15, 60), *b = borrow(&l, 15, 60);
 
 	CHECK(b->state == STATE_ACTIVATING && a->generation == 2);
@@ -41,25 +41,23 @@ TEST(second_borrower_has_its_share_when_the_first_has_acknowledged)
 	CHECK(b->state == STATE_GRANTED && cus_of(b) == 30 && b->generation == 1);
 	CHECK(cuset_empty(&b->partitions[0].adaptation->promised));
 	CHECK(is_stable(&l));
-	scene_done(&l.s);
 }
 
 /* The bases of both are in one engine: 4 engines with 7 and 8 CUs are the fairest rectangles. */
 TEST(shares_are_whole_rectangles_beside_each_other)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60);
 
 	CHECK(cus_of(a) == 32 && cus_of(b) == 28 && a->generation == 2);
 	follow(&l, a);
 	CHECK(b->state == STATE_GRANTED && cus_of(b) == 28 && b->generation == 1);
 	CHECK(is_stable(&l));
-	scene_done(&l.s);
 }
 
 TEST(third_borrower_takes_its_share_from_both)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60), *c;
 
 	follow(&l, a);
@@ -70,13 +68,12 @@ TEST(third_borrower_takes_its_share_from_both)
 	CHECK(cus_of(a) == 20 && cus_of(b) == 20 && cus_of(c) == 20);
 	CHECK(c->state == STATE_GRANTED && c->generation == 1);
 	CHECK(is_stable(&l));
-	scene_done(&l.s);
 }
 
 /* Two start at once: the third is admitted before the first has acknowledged anything. */
 TEST(borrowers_that_start_at_once_have_their_shares_when_all_have_acknowledged)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60), *c = borrow(&l, 4, 60);
 
 	CHECK(b->state == STATE_ACTIVATING && c->state == STATE_ACTIVATING);
@@ -86,13 +83,12 @@ TEST(borrowers_that_start_at_once_have_their_shares_when_all_have_acknowledged)
 	CHECK(b->generation == 2 && c->generation == 1); /* b was told less before it began */
 	follow(&l, b);
 	CHECK(is_stable(&l));
-	scene_done(&l.s);
 }
 
 /* A lease that needs no CU of others begins with what is free. */
 TEST(promised_mask_is_granted_at_once_when_the_others_have_acknowledged)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
 	uint64_t now = l.now;
 
@@ -103,13 +99,12 @@ TEST(promised_mask_is_granted_at_once_when_the_others_have_acknowledged)
 	CHECK(cus_of(b) == 30 && b->generation == 2 && l.now == now);
 	follow(&l, b);
 	CHECK(cuset_empty(&b->partitions[0].adaptation->promised) && is_stable(&l));
-	scene_done(&l.s);
 }
 
 /* Masks of a GPU grow once in activate-min-interval: gpuarbctl-rt(1) relies on it. */
 TEST(promised_mask_waits_for_the_interval_of_growth)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
 
 	l.s.arbiter->gpus[0].lend.grown_usec = l.now - SECOND_USEC / 2;
@@ -118,12 +113,11 @@ TEST(promised_mask_waits_for_the_interval_of_growth)
 	CHECK(arbiter_next_deadline(l.s.arbiter) == l.now + SECOND_USEC / 2);
 	pass(&l, SECOND_USEC / 2);
 	CHECK(cus_of(b) == 30);
-	scene_done(&l.s);
 }
 
 TEST(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 15, 30), *b = borrow(&l, 15, 30), *c;
 
 	c = borrow(&l, 4, 60);
@@ -134,12 +128,11 @@ TEST(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned)
 	CHECK(cuset_count(&c->partitions[0].adaptation->promised) == 20);
 	follow(&l, a->acknowledged < a->generation ? a : b);
 	CHECK(cus_of(c) == 20 && c->generation == 2);
-	scene_done(&l.s);
 }
 
 TEST(realtime_lease_that_claims_promised_cus_ends_the_promise)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 30), *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
 	struct cuset promised = b->partitions[0].adaptation->promised;
 
@@ -151,12 +144,11 @@ TEST(realtime_lease_that_claims_promised_cus_ends_the_promise)
 	follow(&l, b);
 	CHECK(rt->state == STATE_GRANTED);
 	CHECK(!overlaps(a, b) && !overlaps(rt, a) && !overlaps(rt, b));
-	scene_done(&l.s);
 }
 
 TEST(end_of_a_lease_ends_its_promise)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
 
 	release(l.s.arbiter, b->id);
@@ -165,13 +157,12 @@ TEST(end_of_a_lease_ends_its_promise)
 	CHECK(cus_of(a) == 30);
 	pass(&l, 3 * SECOND_USEC);
 	CHECK(cus_of(a) == 45 && a->generation == 3);
-	scene_done(&l.s);
 }
 
 /* Free CUs are not kept for ever while a lease does not answer. */
 TEST(round_of_growth_ends_a_promise_that_was_not_kept)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
 
 	CHECK(cuset_count(&b->partitions[0].adaptation->promised) == 30);
@@ -182,7 +173,6 @@ TEST(round_of_growth_ends_a_promise_that_was_not_kept)
 	follow(&l, a);
 	pass(&l, 2 * SECOND_USEC);
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30);
-	scene_done(&l.s);
 }
 
 static struct lease *borrow_as(struct lending *l, uid_t uid, unsigned least, unsigned most)
@@ -239,14 +229,14 @@ TEST(weights_divide_the_cus_that_are_borrowed)
 		generation = a->generation + b->generation;
 		balance(&l);
 		CHECK(a->generation + b->generation == generation); /* it is settled */
-		scene_done(&l.s);
+		lending_done(&l);
 	}
 }
 
 /* The third begins with what fits beside the present bases; then the CUs are divided anew. */
 TEST(leases_shrink_until_none_is_far_below_its_weighted_share)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *heavy, *first, *second;
 
 	add_tenant(l.s.arbiter, "heavy", OTHER, CLASS_BESTEFFORT)->weight = 3 * TENANT_WEIGHT;
@@ -257,14 +247,13 @@ TEST(leases_shrink_until_none_is_far_below_its_weighted_share)
 	printf("%u, %u and %u CUs of 60\n", cus_of(heavy), cus_of(first), cus_of(second));
 	CHECK(cus_of(heavy) >= 27 && cus_of(first) >= 9 && cus_of(second) >= 9);
 	CHECK(is_stable(&l));
-	scene_done(&l.s);
 }
 
 /* The base, 4 CUs, begins in an engine that a fixed lease fills: 4 CUs in each engine are the largest
  * rectangle with it. */
 TEST(base_of_a_lease_far_below_its_share_moves_to_engines_with_room)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *fixed = grant(&l.s, LAB, 11), *a = borrow(&l, 4, 60);
 	struct cuset before = a->partitions[0].adaptation->base;
 
@@ -278,24 +267,22 @@ TEST(base_of_a_lease_far_below_its_share_moves_to_engines_with_room)
 	CHECK(!overlaps(a, fixed) && cus_of(a) == 45 && a->lend.moves == 0);
 	CHECK(!cuset_equal(&before, &a->partitions[0].adaptation->base));
 	CHECK(is_stable(&l));
-	scene_done(&l.s);
 }
 
 /* A lease that asks for less than its share leaves the rest to the others. */
 TEST(share_of_a_lease_that_asks_for_less_goes_to_the_others)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow_as(&l, ANY, 4, 8), *b = borrow_as(&l, LAB, 4, 60);
 
 	balance(&l);
 	CHECK(cus_of(a) == 8 && cus_of(b) >= 25);
-	scene_done(&l.s);
 }
 
 /* Otherwise the masks of all leases would be adjusted once for each GPU. */
 TEST(one_round_divides_all_gpus_that_are_due)
 {
-	struct lending l = lending_of(2);
+	_cleanup_(lending_done) struct lending l = lending_of(2);
 	struct arbiter *arbiter = l.s.arbiter;
 	struct request request = request_for(15);
 	struct lease *fixed, *next = NULL;
@@ -317,7 +304,6 @@ TEST(one_round_divides_all_gpus_that_are_due)
 	CHECK(arbiter_plan_growth(arbiter, l.now + 60 * SECOND_USEC, &next) == 1);
 	CHECK(!arbiter->gpus[0].lend.may_grow && !arbiter->gpus[1].lend.may_grow);
 	lease_free(next);
-	scene_done(&l.s);
 }
 
 TEST(hundreds_of_adaptable_leases_are_divided_in_time)

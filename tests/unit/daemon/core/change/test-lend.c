@@ -8,30 +8,28 @@
 
 TEST(adaptable_lease_starts_with_all_free_cus)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60);
 
 	CHECK(lease && lease->state == STATE_GRANTED && lease->adaptable);
 	CHECK(cus_of(lease) == 60 && cuset_count(&lease->partitions[0].adaptation->base) == 4);
 	CHECK(gpu_cus_free(&l.s.arbiter->gpus[0]) == 0);
-	scene_done(&l.s);
 }
 
 TEST(cus_of_an_inactive_lease_are_lent)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 
 	CHECK(rt->state == STATE_INACTIVE && cus_of(rt) == 15);
 	CHECK(cus_of(lease) == 60);
 	/* No other lease is granted any of these CUs. */
 	CHECK(!grant(&l.s, LAB, 56) && refused(&l.s, RESULT_NO_CAPACITY, REASON_CUS));
-	scene_done(&l.s);
 }
 
 TEST(activating_lease_is_granted_when_every_borrower_has_acknowledged)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 
 	CHECK(activate(&l, rt->id, true) == 0);
@@ -46,22 +44,20 @@ TEST(activating_lease_is_granted_when_every_borrower_has_acknowledged)
 	follow(&l, lease);
 	CHECK(rt->state == STATE_GRANTED && rt->deadline_usec == UINT64_MAX && !rt->reason[0]);
 	CHECK(lease->deadline_usec == UINT64_MAX && lease->enforce.step == ENFORCE_STEP_NONE);
-	scene_done(&l.s);
 }
 
 TEST(activating_lease_without_borrowers_is_granted_at_once)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15);
 
 	CHECK(activate(&l, rt->id, true) == 0);
 	CHECK(rt->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(activation_does_not_wait_for_a_borrower_that_is_gone)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 
 	CHECK(activate(&l, rt->id, true) == 0);
@@ -71,12 +67,11 @@ TEST(activation_does_not_wait_for_a_borrower_that_is_gone)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
 	CHECK(rt->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(borrower_receives_its_previous_mask_after_grow_delay)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 	struct cuset before = lease->partitions[0].cus;
 
@@ -88,12 +83,11 @@ TEST(borrower_receives_its_previous_mask_after_grow_delay)
 	CHECK(cus_of(lease) == 45); /* growing is delayed: it may be active again by then */
 	pass(&l, SECOND_USEC);
 	CHECK(cuset_equal(&before, &lease->partitions[0].cus) && lease->generation == 3);
-	scene_done(&l.s);
 }
 
 TEST(cancelled_activation_changes_no_mask)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 
 	CHECK(activate(&l, rt->id, true) == 0);
@@ -103,12 +97,11 @@ TEST(cancelled_activation_changes_no_mask)
 		CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_GRANTED);
 	}
 	CHECK(lease->generation == 2);
-	scene_done(&l.s);
 }
 
 TEST(thousands_of_activations_leak_nothing)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 	struct cuset before = lease->partitions[0].cus;
 	struct gpu was = l.s.arbiter->gpus[0];
@@ -126,12 +119,11 @@ TEST(thousands_of_activations_leak_nothing)
 	CHECK(lease->generation == 2 * cycles + 1 && rt->generation == 1);
 	CHECK(cuset_equal(&was.taken, &l.s.arbiter->gpus[0].taken));
 	CHECK(memcmp(&was.charged, &l.s.arbiter->gpus[0].charged, sizeof(was.charged)) == 0);
-	scene_done(&l.s);
 }
 
 TEST(end_of_a_lease_lets_borrowers_grow_like_its_deactivation)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 	struct cuset before = lease->partitions[0].cus;
 
@@ -142,12 +134,11 @@ TEST(end_of_a_lease_lets_borrowers_grow_like_its_deactivation)
 	settle(&l);
 	pass(&l, 2 * SECOND_USEC);
 	CHECK(cuset_equal(&before, &lease->partitions[0].cus));
-	scene_done(&l.s);
 }
 
 TEST(new_lease_reclaims_cus_from_borrowers)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60), *lab;
 
 	lab = grant(&l.s, LAB, 45);
@@ -156,23 +147,21 @@ TEST(new_lease_reclaims_cus_from_borrowers)
 	CHECK(cus_of(lease) <= 15 && cus_of(lease) >= 4);
 	follow(&l, lease);
 	CHECK(lab->state == STATE_GRANTED && !lab->lend.never_granted);
-	scene_done(&l.s);
 }
 
 TEST(new_lease_prefers_free_cus_to_borrowed_ones)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 30), *lab = grant(&l.s, LAB, 15);
 
 	settle(&l);
 	CHECK(cus_of(lease) == 30 && lease->generation == 1);
 	CHECK(lab->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(new_lease_ends_if_borrowers_do_not_give_back_in_time)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60), *lab = grant(&l.s, LAB, 45);
 	uint64_t id = lab->id;
 
@@ -189,12 +178,11 @@ TEST(new_lease_ends_if_borrowers_do_not_give_back_in_time)
 	follow(&l, lease);
 	pass(&l, 2 * SECOND_USEC);
 	CHECK(cus_of(lease) == 60);
-	scene_done(&l.s);
 }
 
 TEST(waiting_lease_is_granted_when_borrowers_have_shrunk)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *hold = grant(&l.s, LAB, 30), *lease, *next, *waiting;
 	struct request request = request_for(45);
 	uint64_t id = hold->id;
@@ -214,12 +202,11 @@ TEST(waiting_lease_is_granted_when_borrowers_have_shrunk)
 	      waiting->lend.give_up_usec == l.now + 100 * SECOND_USEC);
 	follow(&l, lease);
 	CHECK(waiting->state == STATE_GRANTED && waiting->lend.give_up_usec == UINT64_MAX);
-	scene_done(&l.s);
 }
 
 TEST(lease_with_alone_reclaims_whole_engines)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt, *lease;
 
 	add_tenant(l.s.arbiter, "loner", VR, CLASS_REALTIME)->alone = true;
@@ -230,24 +217,22 @@ TEST(lease_with_alone_reclaims_whole_engines)
 	CHECK(!(cuset_engines(&lease->partitions[0].cus) & cuset_engines(&rt->partitions[0].cus)));
 	follow(&l, lease);
 	CHECK(rt->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(quota_bounds_borrowed_cus)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct tenant *tenant = add_tenant(l.s.arbiter, "small", ANY, CLASS_BESTEFFORT);
 	struct lease *lease;
 
 	tenant->max_cus = (struct limit){ LIMIT_COUNT, 20 };
 	lease = borrow(&l, 4, 60);
 	CHECK(lease && cus_of(lease) == 20);
-	scene_done(&l.s);
 }
 
 TEST(realtime_lease_counts_disturbances_by_mask_changes)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *other = keep_inactive(&l, 15);
 	struct lease *lease = borrow(&l, 4, 60);
 
@@ -257,12 +242,11 @@ TEST(realtime_lease_counts_disturbances_by_mask_changes)
 	follow(&l, lease);
 	CHECK(activate(&l, other->id, true) == 0);
 	CHECK(rt->lend.disturbances == 1);
-	scene_done(&l.s);
 }
 
 TEST(mask_change_on_mes_is_no_disturbance)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt, *other, *lease;
 
 	l.s.arbiter->gpus[0].info.scheduler = SCHEDULER_MES;
@@ -273,12 +257,11 @@ TEST(mask_change_on_mes_is_no_disturbance)
 	follow(&l, lease);
 	CHECK(activate(&l, other->id, true) == 0);
 	CHECK(rt->lend.disturbances == 0);
-	scene_done(&l.s);
 }
 
 TEST(activation_in_a_wrong_state_is_refused)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lab = grant(&l.s, LAB, 15);
 	struct caller vr = caller_of(VR), any = caller_of(ANY), lab_caller = caller_of(LAB);
 
@@ -293,12 +276,11 @@ TEST(activation_in_a_wrong_state_is_refused)
 	CHECK(l.s.result.kind == RESULT_INVALID_STATE && strstr(l.s.result.sentence, "guaranteed"));
 	CHECK(set_active(l.s.arbiter, &vr, 99, true, &l.s.result) < 0);
 	CHECK(l.s.result.kind == RESULT_NO_SUCH_LEASE);
-	scene_done(&l.s);
 }
 
 TEST(adaptable_and_start_inactive_are_refused_for_other_classes)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct request request = request_for(15);
 
 	request.start_inactive = true;
@@ -317,7 +299,6 @@ TEST(adaptable_and_start_inactive_are_refused_for_other_classes)
 	request.wants[0].isolation = ISOLATION_SHARED;
 	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.result));
 	CHECK(strstr(l.s.result.sentence, "shared"));
-	scene_done(&l.s);
 }
 
 /* Resizes an adaptable lease; 0: the want has no such key. Returns 0 or a negative errno. */
@@ -348,7 +329,7 @@ static unsigned base_of(const struct lease *lease)
 
 TEST(resize_changes_the_bounds_of_an_adaptable_lease)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60);
 	struct cuset had;
 
@@ -363,12 +344,11 @@ TEST(resize_changes_the_bounds_of_an_adaptable_lease)
 	CHECK(resize(&l, lease, 0, 0, 45) == 0); /* the base stays */
 	CHECK(base_of(lease) == 10 && cus_of(lease) == 45);
 	CHECK(cuset_within(&had, &lease->partitions[0].cus));
-	scene_done(&l.s);
 }
 
 TEST(resize_without_bounds_keeps_those_of_an_adaptable_lease)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 45);
 
 	CHECK(resize(&l, lease, 0, 0, 0) == 0 && cus_of(lease) == 45 && base_of(lease) == 4);
@@ -377,12 +357,11 @@ TEST(resize_without_bounds_keeps_those_of_an_adaptable_lease)
 	CHECK(resize(&l, lease, 0, 0, 2) == 0 && cus_of(lease) == 2 && base_of(lease) == 2);
 	CHECK(lease->generation == 5);
 	CHECK(resize(&l, lease, 0, 20, 10) == -EINVAL && lease->generation == 5);
-	scene_done(&l.s);
 }
 
 TEST(resize_of_an_adaptable_lease_reclaims_nothing)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *first = borrow(&l, 4, 30), *second = borrow(&l, 4, 30);
 	uint64_t generation;
 
@@ -400,12 +379,11 @@ TEST(resize_of_an_adaptable_lease_reclaims_nothing)
 	follow(&l, first);
 	pass(&l, 3 * SECOND_USEC);
 	CHECK(cus_of(first) == 60);
-	scene_done(&l.s);
 }
 
 TEST(request_that_waits_gets_what_a_smaller_base_frees)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 50, 60), *waits, *next;
 	struct request request = request_for(30);
 
@@ -419,12 +397,11 @@ TEST(request_that_waits_gets_what_a_smaller_base_frees)
 	CHECK(waits->state == STATE_ACTIVATING);
 	follow(&l, lease);
 	CHECK(waits->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(resize_of_a_borrower_that_shrinks_keeps_its_deadline)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
 	uint64_t deadline;
 
@@ -441,12 +418,11 @@ TEST(resize_of_a_borrower_that_shrinks_keeps_its_deadline)
 	CHECK(activate(&l, rt->id, false) == 0);
 	pass(&l, 3 * SECOND_USEC);
 	CHECK(cus_of(lease) == 60);
-	scene_done(&l.s);
 }
 
 TEST(adaptable_lease_cannot_be_resized_to_what_it_cannot_be)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60), *next;
 	struct request request = request_for(30);
 	struct caller caller = caller_of(ANY);
@@ -459,12 +435,11 @@ TEST(adaptable_lease_cannot_be_resized_to_what_it_cannot_be)
 	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) ==
 	      -EINVAL);
 	CHECK(lease->generation == 1);
-	scene_done(&l.s);
 }
 
 TEST(resize_never_reclaims_borrowed_cus)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 15), *next;
 	struct request request = request_for(30);
 	struct caller caller = caller_of(LAB);
@@ -472,12 +447,11 @@ TEST(resize_never_reclaims_borrowed_cus)
 	borrow(&l, 4, 60);
 	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lab->id, &request, &next, &l.s.result) < 0);
 	CHECK(l.s.result.kind == RESULT_NO_CAPACITY);
-	scene_done(&l.s);
 }
 
 TEST(a_planned_activation_changes_nothing_until_it_is_committed)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *next;
 	struct caller vr = caller_of(VR);
 
@@ -492,5 +466,4 @@ TEST(a_planned_activation_changes_nothing_until_it_is_committed)
 	CHECK(arbiter_plan_activate(l.s.arbiter, &vr, rt->id, false, &next, &l.s.result) == 0);
 	lease_free(next); /* it could not be saved */
 	CHECK(rt->state == STATE_GRANTED && !rt->touched);
-	scene_done(&l.s);
 }

@@ -43,7 +43,7 @@ static struct partition *part(const struct lease *lease)
 
 TEST(activation_of_an_exclusive_lease_waits_until_every_adaptable_lease_has_paused)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *rt = ask(&l, true), *a = borrow(&l, 4, 20), *b = borrow(&l, 4, 10);
 
 	CHECK(!part(a)->paused && part(rt)->exclusive);
@@ -56,12 +56,11 @@ TEST(activation_of_an_exclusive_lease_waits_until_every_adaptable_lease_has_paus
 	follow(&l, b);
 	CHECK(rt->state == STATE_GRANTED && b->deadline_usec == UINT64_MAX);
 	CHECK(strstr(a->reason, "paused"));
-	scene_done(&l.s);
 }
 
 TEST(a_paused_lease_keeps_its_mask_and_resumes_when_the_exclusive_lease_is_inactive)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *rt = ask(&l, true), *lease = borrow(&l, 15, 15);
 	struct cuset before = part(lease)->cus;
 
@@ -73,12 +72,11 @@ TEST(a_paused_lease_keeps_its_mask_and_resumes_when_the_exclusive_lease_is_inact
 	CHECK(!part(lease)->paused && !part(lease)->stopped && lease->generation == 3);
 	CHECK(lease->pause.usec == 5 * SECOND_USEC && lease->pause.since_usec == 0);
 	CHECK(lease->reason[0] == '\0');
-	scene_done(&l.s);
 }
 
 TEST(a_paused_lease_resumes_when_the_exclusive_lease_is_gone)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *lease = borrow(&l, 4, 20), *rt = ask(&l, false);
 
 	CHECK(rt->state == STATE_ACTIVATING && part(lease)->paused);
@@ -90,24 +88,22 @@ TEST(a_paused_lease_resumes_when_the_exclusive_lease_is_gone)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
 	CHECK(!part(lease)->paused && lease->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(an_adaptable_lease_starts_paused_beside_an_active_exclusive_lease)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *rt = ask(&l, false), *lease = borrow(&l, 4, 20);
 
 	CHECK(rt->state == STATE_GRANTED && lease->state == STATE_GRANTED);
 	CHECK(part(lease)->paused && part(lease)->stopped && lease->generation == 1);
 	CHECK(activate(&l, rt->id, false) == 0);
 	CHECK(!part(lease)->paused && lease->generation == 2);
-	scene_done(&l.s);
 }
 
 TEST(a_fixed_lease_and_an_active_exclusive_lease_refuse_each_other)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *rt = ask(&l, true), *fixed = grant(&l.s, LAB, 10);
 
 	CHECK(fixed && activate(&l, rt->id, true) == -EBUSY);
@@ -121,12 +117,11 @@ TEST(a_fixed_lease_and_an_active_exclusive_lease_refuse_each_other)
 	CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_GRANTED);
 	CHECK(!grant(&l.s, LAB, 10) && refused(&l.s, RESULT_NO_CAPACITY, REASON_EXCLUSIVE));
 	CHECK(l.s.result.refusals[0].leases[0] == rt->id);
-	scene_done(&l.s);
 }
 
 TEST(a_process_without_a_lease_refuses_an_exclusive_lease)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	const struct observed row = {
 		.kfd_gpu_id = 4, .pid = 4711, .start_time = 1, .command = "ollama", .queues = 3
 	};
@@ -137,12 +132,11 @@ TEST(a_process_without_a_lease_refuses_an_exclusive_lease)
 	CHECK(l.s.result.refusals[0].n_processes == 1 &&
 	      l.s.result.refusals[0].processes[0].pid == 4711);
 	CHECK(ask(&l, true));
-	scene_done(&l.s);
 }
 
 TEST(lease_that_does_not_pause_is_killed_if_policy_allows)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *rt = ask(&l, true), *lease = borrow(&l, 4, 20), *over;
 
 	l.s.arbiter->settings->tenants[l.s.arbiter->settings->n_tenants - 1].enforce =
@@ -158,12 +152,11 @@ TEST(lease_that_does_not_pause_is_killed_if_policy_allows)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
 	CHECK(rt->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(a_pause_that_is_longer_than_max_pause_is_reported_once)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *rt = ask(&l, true), *lease = borrow(&l, 4, 20);
 
 	CHECK(activate(&l, rt->id, true) == 0);
@@ -175,21 +168,19 @@ TEST(a_pause_that_is_longer_than_max_pause_is_reported_once)
 	pass(&l, 5 * SECOND_USEC);
 	CHECK(strstr(lease->reason, " 10000 ms"));
 	CHECK(activate(&l, rt->id, false) == 0 && !lease->pause.long_reported);
-	scene_done(&l.s);
 }
 
 TEST(policy_allows_exclusive_leases)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 
 	CHECK(!ask(&l, false) && refused(&l.s, RESULT_NOT_PERMITTED, REASON_POLICY));
 	CHECK(l.s.result.refusals[0].resource == RESOURCE_EXCLUSIVE);
-	scene_done(&l.s);
 }
 
 TEST(a_tenant_can_make_every_realtime_lease_exclusive)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *rt;
 
 	for (size_t i = 0; i < l.s.arbiter->settings->n_tenants; i++)
@@ -197,23 +188,21 @@ TEST(a_tenant_can_make_every_realtime_lease_exclusive)
 	rt = keep_inactive(&l, 15);
 	CHECK(part(rt)->exclusive);
 	CHECK(!part(borrow(&l, 4, 20))->exclusive);
-	scene_done(&l.s);
 }
 
 TEST(only_a_realtime_lease_can_be_exclusive)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct request request = request_for(15);
 
 	request.exclusive = true;
 	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.result));
 	CHECK(l.s.result.kind == RESULT_INVALID_REQUEST);
-	scene_done(&l.s);
 }
 
 TEST(a_waiting_fixed_lease_is_granted_when_the_exclusive_lease_is_inactive)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *rt = ask(&l, false), *waiting, *next;
 	struct request request = request_for(10);
 
@@ -226,12 +215,11 @@ TEST(a_waiting_fixed_lease_is_granted_when_the_exclusive_lease_is_inactive)
 	settle(&l);
 	CHECK(waiting->state == STATE_GRANTED);
 	CHECK(activate(&l, rt->id, true) == -EBUSY);
-	scene_done(&l.s);
 }
 
 TEST(an_acknowledged_pause_is_false_while_a_queue_is_on_the_run_list)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct arbiter *arbiter = l.s.arbiter;
 	struct lease *rt = ask(&l, true), *lease = borrow(&l, 15, 15);
 	struct observed_mask row = {
@@ -263,12 +251,11 @@ TEST(an_acknowledged_pause_is_false_while_a_queue_is_on_the_run_list)
 	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&l);
 	CHECK(!lease->verify.false_ack && strstr(lease->reason, "paused by"));
-	scene_done(&l.s);
 }
 
 TEST(an_active_queue_of_a_lease_that_is_not_paused_is_as_it_should_be)
 {
-	struct lending l = lending();
+	_cleanup_(lending_done) struct lending l = lending();
 	struct lease *lease = borrow(&l, 15, 15);
 	const struct observed_mask row = {
 		.pid = 10, .kfd_gpu_id = 77, .cus = part(lease)->cus, .active = true
@@ -279,5 +266,4 @@ TEST(an_active_queue_of_a_lease_that_is_not_paused_is_as_it_should_be)
 	CHECK(arbiter_bind(l.s.arbiter, lease->id, 10) == 0);
 	arbiter_masks_observed(l.s.arbiter, &row, 1);
 	CHECK(!lease->verify.false_ack && part(lease)->queues.verified);
-	scene_done(&l.s);
 }

@@ -64,7 +64,7 @@ static void answer(struct lending *l, const struct lease *lease)
 
 TEST(a_higher_class_gets_the_room_of_the_cheapest_lease_that_may_be_revoked)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *large = grant(&l.s, ANY, 40), *small = grant(&l.s, ANY, 20), *rt;
 	uint64_t id = small->id;
 	char text[64];
@@ -83,12 +83,11 @@ TEST(a_higher_class_gets_the_room_of_the_cheapest_lease_that_may_be_revoked)
 	CHECK(!ledger_find(l.s.arbiter, id));
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 15 && !rt->reason[0]);
 	CHECK(rt->wait.preempts == 0 && l.s.arbiter->gpus[0].barrier.rank.id == 0);
-	scene_done(&l.s);
 }
 
 TEST(several_leases_are_revoked_where_one_is_not_enough)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *leases[5], *rt;
 
 	for (unsigned i = 0; i < 5; i++)
@@ -100,12 +99,11 @@ TEST(several_leases_are_revoked_where_one_is_not_enough)
 		answer(&l, leases[i]);
 	}
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 60);
-	scene_done(&l.s);
 }
 
 TEST(no_lease_is_revoked_against_policy_or_for_its_own_class)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct settings *settings = l.s.arbiter->settings;
 	struct lease *lab = grant(&l.s, LAB, 30), *any = grant(&l.s, ANY, 30);
 
@@ -120,24 +118,22 @@ TEST(no_lease_is_revoked_against_policy_or_for_its_own_class)
 	CHECK(!want(&l, LAB, -1, 60) && l.s.result.kind == RESULT_NO_CAPACITY);
 	CHECK(want(&l, VR, -1, 60));
 	CHECK(lab->state == STATE_REVOKING && any->state == STATE_REVOKING);
-	scene_done(&l.s);
 }
 
 TEST(a_quota_of_its_own_user_revokes_no_lease)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 60);
 
 	l.s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 10 };
 	CHECK(!want(&l, VR, -1, 15) && l.s.result.kind == RESULT_QUOTA_EXCEEDED);
 	CHECK(all->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 /* Otherwise hundreds of waiting leases would hold up all other users. */
 TEST(leases_for_which_a_turn_has_no_steps_left_come_in_the_next_ones)
 {
-	struct lending l = preemptible_on(3);
+	_cleanup_(lending_done) struct lending l = preemptible_on(3);
 	struct arbiter *arbiter = l.s.arbiter;
 	struct request request = request_for(60);
 	struct lease *held[3], *waiting[3], *next;
@@ -163,7 +159,6 @@ TEST(leases_for_which_a_turn_has_no_steps_left_come_in_the_next_ones)
 		arbiter_expire(arbiter, l.now);
 		CHECK(arbiter_next_deadline(arbiter) > l.now);
 	}
-	scene_done(&l.s);
 }
 
 /* ---- plans ---- */
@@ -184,7 +179,7 @@ static struct effects effects_of(struct lending *l, uid_t uid, unsigned cus)
 
 TEST(a_plan_tells_which_lease_shrinks_and_for_how_long_at_most)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	const struct settings *settings = l.s.arbiter->settings;
 	struct lease *borrower = borrow(&l, 4, 60);
 	struct effects effects = effects_of(&l, VR, 30);
@@ -203,12 +198,11 @@ TEST(a_plan_tells_which_lease_shrinks_and_for_how_long_at_most)
 	effects = effects_of(&l, ANY, 60);
 	CHECK(effects.n_shrinks + effects.revoked.n == 0);
 	effects_done(&effects);
-	scene_done(&l.s);
 }
 
 TEST(a_plan_tells_which_leases_are_revoked_and_which_shrink_after_that)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	const struct settings *settings = l.s.arbiter->settings;
 	struct lease *fixed = grant(&l.s, ANY, 30), *borrower = borrow(&l, 4, 30);
 	struct effects effects;
@@ -222,24 +216,22 @@ TEST(a_plan_tells_which_leases_are_revoked_and_which_shrink_after_that)
 					  settings->enforce_delay_usec + ENFORCE_LET_GO_USEC));
 	effects_done(&effects);
 	CHECK(fixed->state == STATE_GRANTED && borrower->partitions[0].count == 30);
-	scene_done(&l.s);
 }
 
 TEST(a_refusal_names_the_tenant_whose_policy_is_in_the_way)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 
 	CHECK(grant(&l.s, LAB, 60));
 	CHECK(!want(&l, VR, -1, 30) && strcmp(l.s.result.refusals[0].preempt, "lab") == 0);
 	CHECK(!want(&l, LAB, -1, 30) && !l.s.result.refusals[0].preempt[0]);
-	scene_done(&l.s);
 }
 
 /* ---- leases that leave anyway ---- */
 
 TEST(no_lease_is_revoked_if_those_that_end_leave_enough_room)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *ends = grant(&l.s, ANY, 30), *stays = grant(&l.s, ANY, 30), *rt;
 	struct effects effects;
 
@@ -253,12 +245,11 @@ TEST(no_lease_is_revoked_if_those_that_end_leave_enough_room)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	turn(&l);
 	CHECK(rt->state == STATE_GRANTED && stays->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(fewer_leases_are_revoked_beside_one_that_ends)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *leases[4], *rt;
 	unsigned revoked = 0;
 
@@ -269,13 +260,12 @@ TEST(fewer_leases_are_revoked_beside_one_that_ends)
 	for (size_t i = 1; i < 4; i++)
 		revoked += leases[i]->state == STATE_REVOKING;
 	CHECK(rt && rt->state == STATE_WAITING && revoked == 1);
-	scene_done(&l.s);
 }
 
 /* The GPU is barred for it: two realtime requests cannot have the same room. */
 TEST(room_of_a_lease_that_ends_for_an_earlier_request_is_not_promised_twice)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 30), *other = grant(&l.s, ANY, 30), *rt;
 
 	rt = want(&l, VR, -1, 60);
@@ -283,12 +273,11 @@ TEST(room_of_a_lease_that_ends_for_an_earlier_request_is_not_promised_twice)
 	arbiter_holder_gone(l.s.arbiter, all->id);
 	CHECK(all->state == STATE_ENDING);
 	CHECK(!want(&l, VR, -1, 30) && l.s.result.kind == RESULT_NO_CAPACITY);
-	scene_done(&l.s);
 }
 
 TEST(leases_are_revoked_as_soon_as_one_that_was_in_the_way_ends)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *lab = grant(&l.s, LAB, 30), *any = grant(&l.s, ANY, 30), *rt;
 	struct request request = request_for(60);
 
@@ -302,12 +291,11 @@ TEST(leases_are_revoked_as_soon_as_one_that_was_in_the_way_ends)
 	CHECK(lab->state == STATE_ENDING && any->state == STATE_REVOKING);
 	answer(&l, any);
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 60);
-	scene_done(&l.s);
 }
 
 TEST(lease_that_an_administrator_revoked_is_taken_first)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *small = grant(&l.s, ANY, 20), *large = grant(&l.s, ANY, 40), *rt;
 
 	CHECK(arbiter_revoke(l.s.arbiter, large->id, l.now, 3600 * SECOND_USEC, "", &l.s.result) ==
@@ -315,14 +303,13 @@ TEST(lease_that_an_administrator_revoked_is_taken_first)
 	rt = want(&l, VR, -1, 15);
 	CHECK(rt && rt->state == STATE_WAITING && small->state == STATE_GRANTED);
 	CHECK(large->deadline_usec == l.now + l.s.arbiter->settings->activate_grace_usec);
-	scene_done(&l.s);
 }
 
 /* ---- what happens meanwhile ---- */
 
 TEST(the_gpu_is_barred_while_leases_are_revoked)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 50), *rt = want(&l, VR, -1, 30);
 
 	CHECK(all->state == STATE_REVOKING && l.s.arbiter->gpus[0].barrier.rank.id == rt->id);
@@ -330,12 +317,11 @@ TEST(the_gpu_is_barred_while_leases_are_revoked)
 	CHECK(l.s.result.refusals[0].behind == rt->id);
 	answer(&l, all);
 	CHECK(rt->state == STATE_GRANTED && want(&l, ANY, -1, 5));
-	scene_done(&l.s);
 }
 
 TEST(a_lease_is_kept_when_the_lease_that_needs_its_room_is_released)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
 	uint64_t revocation = all->generation;
 
@@ -351,12 +337,11 @@ TEST(a_lease_is_kept_when_the_lease_that_needs_its_room_is_released)
 	pass(&l, 3600 * SECOND_USEC);
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &rt) == ENFORCE_STEP_NONE);
 	CHECK(all->state == STATE_GRANTED && all->partitions[0].count == 60);
-	scene_done(&l.s);
 }
 
 TEST(leases_that_are_not_needed_any_more_are_kept)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *leases[2] = { grant(&l.s, ANY, 15), grant(&l.s, ANY, 15) };
 	struct lease *other = grant(&l.s, LAB, 30), *rt = want(&l, VR, -1, 30);
 
@@ -366,12 +351,11 @@ TEST(leases_that_are_not_needed_any_more_are_kept)
 	release(l.s.arbiter, other->id); /* room that needs no revocation */
 	turn(&l);
 	CHECK(rt->state == STATE_GRANTED && leases[0]->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(a_revocation_by_an_administrator_stays_and_is_only_hastened)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 60), *rt;
 
 	CHECK(arbiter_revoke(l.s.arbiter, all->id, l.now, 3600 * SECOND_USEC, "", &l.s.result) ==
@@ -382,12 +366,11 @@ TEST(a_revocation_by_an_administrator_stays_and_is_only_hastened)
 	release(l.s.arbiter, rt->id);
 	turn(&l);
 	CHECK(all->state == STATE_REVOKING && strstr(all->reason, "administrator"));
-	scene_done(&l.s);
 }
 
 TEST(a_lease_that_never_answers_ends_at_its_deadline)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30), *due = NULL;
 
 	pass(&l, l.s.arbiter->settings->activate_grace_usec);
@@ -398,12 +381,11 @@ TEST(a_lease_that_never_answers_ends_at_its_deadline)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	turn(&l);
 	CHECK(rt->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(a_request_ends_when_the_room_does_not_come_in_time)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
 	uint64_t id = rt->id;
 
@@ -413,12 +395,11 @@ TEST(a_request_ends_when_the_room_does_not_come_in_time)
 	CHECK(rt->state == STATE_ENDING && rt->cause == RESULT_TIMED_OUT);
 	turn(&l);
 	CHECK(!ledger_find(l.s.arbiter, id) && all->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(a_gpu_that_vanishes_ends_both_sides)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
 
 	CHECK(all->state == STATE_REVOKING && rt->wait.preempts == 1);
@@ -427,12 +408,11 @@ TEST(a_gpu_that_vanishes_ends_both_sides)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	turn(&l);
 	CHECK(l.s.arbiter->n_leases == 0 && l.s.arbiter->n_waiting == 0);
-	scene_done(&l.s);
 }
 
 TEST(a_waiting_lease_revokes_when_a_new_policy_allows_it)
 {
-	struct lending l = lending_of(1);
+	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct settings *settings = l.s.arbiter->settings;
 	struct lease *all = grant(&l.s, ANY, 60), *rt;
 	struct request request = request_for(30);
@@ -445,18 +425,16 @@ TEST(a_waiting_lease_revokes_when_a_new_policy_allows_it)
 	ledger_wake(l.s.arbiter, UINT64_MAX); /* as arbiter_set_settings() does */
 	turn(&l);
 	CHECK(all->state == STATE_REVOKING && all->revoked_for == rt->id);
-	scene_done(&l.s);
 }
 
 TEST(borrowers_shrink_and_are_not_revoked_where_that_is_enough)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *borrower = borrow(&l, 4, 60), *rt;
 
 	rt = want(&l, VR, -1, 30);
 	CHECK(rt && rt->state == STATE_ACTIVATING && borrower->state == STATE_GRANTED);
 	CHECK(borrower->partitions[0].count <= 30);
-	scene_done(&l.s);
 }
 
 /* ---- requeue ------------------------------------------------------------------------------- */
@@ -474,7 +452,7 @@ static struct lease *requeueable(struct lending *l, unsigned cus)
 
 TEST(a_lease_with_requeue_waits_again_and_is_granted_again)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
 	uint64_t id = lease->id;
 
@@ -495,12 +473,11 @@ TEST(a_lease_with_requeue_waits_again_and_is_granted_again)
 	CHECK(rt && lease->state == STATE_REVOKING);
 	answer(&l, lease);
 	CHECK(lease->state == STATE_WAITING);
-	scene_done(&l.s);
 }
 
 TEST(a_lease_waits_again_only_when_no_process_of_it_uses_a_gpu)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
 	struct observed row = { .pid = 7, .start_time = 1, .kfd_gpu_id = 1, .queues = 1 };
 
@@ -513,12 +490,11 @@ TEST(a_lease_waits_again_only_when_no_process_of_it_uses_a_gpu)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	turn(&l);
 	CHECK(lease->state == STATE_WAITING && rt->state == STATE_GRANTED);
-	scene_done(&l.s);
 }
 
 TEST(requeue_does_not_outlive_the_holder_an_administrator_or_the_request)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
 	uint64_t id = lease->id;
 
@@ -538,12 +514,11 @@ TEST(requeue_does_not_outlive_the_holder_an_administrator_or_the_request)
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	turn(&l);
 	CHECK(!ledger_find(l.s.arbiter, id));
-	scene_done(&l.s);
 }
 
 TEST(a_request_without_wait_ends_when_no_lease_makes_room_for_it_any_more)
 {
-	struct lending l = preemptible();
+	_cleanup_(lending_done) struct lending l = preemptible();
 	struct settings *settings = l.s.arbiter->settings;
 	struct lease *fill = want(&l, ANY, -1, 60), *patient, *lease;
 	struct request request = request_for(30);
@@ -561,5 +536,4 @@ TEST(a_request_without_wait_ends_when_no_lease_makes_room_for_it_any_more)
 	turn(&l);
 	CHECK(patient && patient->state == STATE_WAITING && fill->state == STATE_GRANTED);
 	CHECK(l.s.arbiter->n_waiting == 1 && l.s.arbiter->n_leases == 2);
-	scene_done(&l.s);
 }

@@ -83,7 +83,7 @@ TEST(base_uses_as_few_unclaimed_engines_as_possible)
 			whole += whole_engines(&l);
 			n++;
 		}
-		scene_done(&l.s);
+		lending_done(&l);
 	}
 	printf("%u bases; %u whole engines were free in %u situations\n", granted, whole, n);
 }
@@ -91,7 +91,7 @@ TEST(base_uses_as_few_unclaimed_engines_as_possible)
 /* A base with one CU on each of 8 XCCs closes one engine of every XCC, and the next base the same. */
 TEST(bases_on_several_xccs_share_their_engines)
 {
-	struct lending l = lending_of(0);
+	_cleanup_(lending_done) struct lending l = lending_of(0);
 	struct gpu_info info = radeon_vii("0000:03:00.0");
 	struct arbiter *arbiter;
 	const struct gpu *gpu;
@@ -112,5 +112,4 @@ TEST(bases_on_several_xccs_share_their_engines)
 		for (size_t k = 0; k < arbiter->n_leases; k++)
 			follow(&l, arbiter->leases[k]);
 	}
-	scene_done(&l.s);
 }

@@ -90,7 +90,7 @@ TEST(empty_directory_that_others_can_write_is_refused)
 		scratch_mkdir(&scratch, "etc"),
 		NULL,
 	};
-	struct config_list list = { 0 };
+	_cleanup_(config_list_done) struct config_list list = { 0 };
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
@@ -100,7 +100,6 @@ TEST(empty_directory_that_others_can_write_is_refused)
 	CHECK(config_says(&diagnostics, "/etc"));
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1); /* reported once */
-	config_list_done(&list);
 }
 
 TEST(config_find_reports_a_file_in_the_place_of_a_directory)
