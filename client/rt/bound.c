@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/rt/bound.h"
 
+#include "util/base.h"
+
 uint64_t bound_margin(const struct bound *bound, uint64_t work)
 {
 	return bound_divide_up(work * bound->margin_percent, 100);
@@ -31,11 +33,10 @@ static uint64_t events_within(const struct bound_events *events, uint64_t window
 
 	for (size_t i = 0; i < events->rates.n; i++) {
 		const struct bound_rate *rate = &events->rates.list[i];
-		uint64_t count = bound_add(0, bound_divide_up(window + events->before, rate->usec),
-					   rate->count);
 
-		if (count < least)
-			least = count;
+		least = min_u64(least,
+				bound_add(0, bound_divide_up(window + events->before, rate->usec),
+					  rate->count));
 	}
 	return events->rates.n > 0 ? least + events->late : 0;
 }
@@ -86,11 +87,16 @@ static uint64_t iterate(const struct bound *bound, uint64_t still, uint64_t time
 	return BOUND_NONE;
 }
 
-static uint64_t respond(const struct bound *bound, uint64_t work, uint64_t most)
+uint64_t bound_finish(const struct bound *bound, uint64_t work, uint64_t most)
 {
-	uint64_t still = bound->latency + bound->host + work + bound_margin(bound, work);
+	uint64_t still = bound->latency + work;
 
 	return iterate(bound, still, still, most);
+}
+
+static uint64_t respond(const struct bound *bound, uint64_t work, uint64_t most)
+{
+	return bound_finish(bound, bound->host + work + bound_margin(bound, work), most);
 }
 
 uint64_t bound_response(const struct bound *bound, uint64_t work)
@@ -107,7 +113,7 @@ int64_t bound_work_within(const struct bound *bound, uint64_t response)
 {
 	uint64_t fits = 0, fails;
 
-	response = response < BOUND_TIME_MAX ? response : BOUND_TIME_MAX;
+	response = min_u64(response, BOUND_TIME_MAX);
 	fails = response + 1;
 	if (respond(bound, 0, response) == BOUND_NONE)
 		return -1;

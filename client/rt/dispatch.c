@@ -8,19 +8,6 @@
 
 #include "util/base.h"
 
-uint64_t dispatch_finish(const struct bound *bound, uint64_t work)
-{
-	uint64_t still = bound->latency + work, time = still, next;
-
-	while (time <= DISPATCH_BUSY_MAX) {
-		next = still + bound_standstill(bound, time);
-		if (next == time)
-			return time;
-		time = next;
-	}
-	return BOUND_NONE;
-}
-
 /* The most jobs of one task that become ready in a time of this length. */
 static uint64_t jobs_within(const struct rt_demand *task, uint64_t time)
 {
@@ -158,7 +145,7 @@ static void find_lateness(struct edf *edf)
 			continue;
 		while (later < edf->n && (int64_t)edf->tasks[later].deadline <= point->time)
 			later++;
-		end = dispatch_finish(edf->bound, work + edf->blocking[later]);
+		end = bound_finish(edf->bound, work + edf->blocking[later], DISPATCH_BUSY_MAX);
 		if (end > edf->busy)
 			end = edf->busy;
 		point->lateness = (int64_t)end - point->time;
@@ -259,11 +246,12 @@ static uint64_t end_of(const struct dm *dm, uint64_t earlier)
 
 	for (;;) {
 		work = own + work_before(dm, start);
-		next = work <= DISPATCH_BUSY_MAX ? dispatch_finish(dm->bound, work) : BOUND_NONE;
+		next = work <= DISPATCH_BUSY_MAX ? bound_finish(dm->bound, work, DISPATCH_BUSY_MAX)
+						 : BOUND_NONE;
 		if (next == BOUND_NONE)
 			return BOUND_NONE;
 		if (next <= start)
-			return dispatch_finish(dm->bound, work + cost);
+			return bound_finish(dm->bound, work + cost, DISPATCH_BUSY_MAX);
 		start = next;
 	}
 }

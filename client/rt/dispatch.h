@@ -30,8 +30,5 @@ int dispatch_dm(const struct bound *bound, const struct rt_demand *tasks, size_t
 void dispatch_fifo(const struct bound *bound, const struct rt_demand *tasks, size_t n,
 		   uint64_t *ret);
 
-/* The least time in which so much work is done, with all standstill in it; BOUND_NONE. */
-uint64_t dispatch_finish(const struct bound *bound, uint64_t work);
-
 /* The longest time in which the server is never without a job; BOUND_NONE. */
 uint64_t dispatch_busy(const struct bound *bound, const struct rt_demand *tasks, size_t n);

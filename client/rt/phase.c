@@ -121,7 +121,7 @@ static uint64_t blocking(const struct phase *p, uint64_t longer, int64_t time)
 
 static void note(struct phase *p, const struct job *job, uint64_t work)
 {
-	uint64_t end = min_u64(dispatch_finish(p->bound, work), p->busy);
+	uint64_t end = min_u64(bound_finish(p->bound, work, DISPATCH_BUSY_MAX), p->busy);
 	int64_t response = (int64_t)end - job->release;
 
 	if (response > (int64_t)p->responses[job->task])
@@ -169,7 +169,7 @@ static void window_dm(struct phase *p)
 			for (size_t j = 0; j < p->n_jobs; j++)
 				if (precedes(p, &p->jobs[j], job, start))
 					work += p->tasks[p->jobs[j].task].cost;
-			next = min_u64(dispatch_finish(p->bound, work), p->busy);
+			next = min_u64(bound_finish(p->bound, work, DISPATCH_BUSY_MAX), p->busy);
 		} while (next > start);
 		note(p, job, work + p->tasks[job->task].cost);
 	}
