@@ -25,11 +25,11 @@ struct gpuarb_view {
 	const char *const *restart_keys;
 	size_t n_restart_keys;
 	struct gpuarb_gpu *gpus;
-	uint64_t *gpu_numbers;       /* of their object paths, in the same order */
-	struct gpu_facts *gpu_facts; /* in the same order */
+	uint64_t *gpu_numbers;        /* of their object paths, in the same order */
+	struct gpu_facts *gpus_facts; /* in the same order */
 	size_t n_gpus;
 	struct gpuarb_lease_info *leases;
-	struct lease_facts *facts; /* by lease, in the same order */
+	struct lease_facts *leases_facts; /* by lease, in the same order */
 	size_t n_leases;
 };
 
@@ -113,14 +113,14 @@ static int read_gpus(const struct objects *objects, struct gpuarb_view *view, co
 
 	view->gpus = arena_alloc(&view->arena, objects->n, sizeof(*view->gpus));
 	view->gpu_numbers = arena_alloc(&view->arena, objects->n, sizeof(*view->gpu_numbers));
-	view->gpu_facts = arena_alloc(&view->arena, objects->n, sizeof(*view->gpu_facts));
-	if (!view->gpus || !view->gpu_numbers || !view->gpu_facts)
+	view->gpus_facts = arena_alloc(&view->arena, objects->n, sizeof(*view->gpus_facts));
+	if (!view->gpus || !view->gpu_numbers || !view->gpus_facts)
 		return -ENOMEM;
 	view->n_gpus = objects->n;
 	for (size_t i = 0; i < objects->n && r >= 0; i++) {
 		view->gpu_numbers[i] = objects->list[i].number;
 		r = read_gpu(&objects->list[i].properties, &view->arena, &view->gpus[i],
-			     &view->gpu_facts[i], ret_key);
+			     &view->gpus_facts[i], ret_key);
 	}
 	return r;
 }
@@ -131,13 +131,13 @@ static int read_leases(const struct objects *objects, struct gpuarb_view *view,
 	int r = 0;
 
 	view->leases = arena_alloc(&view->arena, objects->n, sizeof(*view->leases));
-	view->facts = arena_alloc(&view->arena, objects->n, sizeof(*view->facts));
-	if (!view->leases || !view->facts)
+	view->leases_facts = arena_alloc(&view->arena, objects->n, sizeof(*view->leases_facts));
+	if (!view->leases || !view->leases_facts)
 		return -ENOMEM;
 	view->n_leases = objects->n;
 	for (size_t i = 0; i < objects->n && r >= 0; i++) {
 		r = read_lease(&objects->list[i].properties, &view->arena, &view->leases[i],
-			       &view->facts[i], ret_key);
+			       &view->leases_facts[i], ret_key);
 		view->leases[i].id = objects->list[i].number;
 	}
 	return r;
@@ -246,81 +246,59 @@ VIEW_MEMBER(char *const, gpuarb_view_restart_keys, restart_keys)
 VIEW_MEMBER(struct gpuarb_gpu, gpuarb_view_gpus, gpus)
 VIEW_MEMBER(struct gpuarb_lease_info, gpuarb_view_leases, leases)
 
-GPUARB_EXPORT double gpuarb_view_fairness(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_gpus ? view->gpu_facts[i].fairness : NAN;
-}
+/* Defines the function that returns a fact of GPU or lease i, or the value for one that is not there. */
+#define FACT_MEMBER(type, function, rows, fact, none)                                    \
+	GPUARB_EXPORT type function(const struct gpuarb_view *view, size_t i)            \
+	{                                                                                \
+		return view && i < view->n_##rows ? view->rows##_facts[i].fact : (none); \
+	}
 
-GPUARB_EXPORT const char *gpuarb_view_floor_excess(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_gpus ? view->gpu_facts[i].floor_excess : "";
-}
-
-GPUARB_EXPORT const char *gpuarb_view_pipes_source(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_gpus ? view->gpu_facts[i].pipes_source : "";
-}
-
-GPUARB_EXPORT const char *gpuarb_view_graphics(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_gpus ? view->gpu_facts[i].graphics : "";
-}
+FACT_MEMBER(double, gpuarb_view_fairness, gpus, fairness, NAN)
+FACT_MEMBER(const char *, gpuarb_view_floor_excess, gpus, floor_excess, "")
+FACT_MEMBER(const char *, gpuarb_view_pipes_source, gpus, pipes_source, "")
+FACT_MEMBER(const char *, gpuarb_view_graphics, gpus, graphics, "")
+FACT_MEMBER(const char *, gpuarb_view_unseen, gpus, unseen, "")
+FACT_MEMBER(const char *, gpuarb_view_law_source, gpus, law_source, "")
+FACT_MEMBER(unsigned, gpuarb_view_law_constant, gpus, law_constant, 0)
+FACT_MEMBER(uint64_t, gpuarb_view_masks_observed, gpus, masks_observed, 0)
+FACT_MEMBER(bool, gpuarb_view_verified, leases, verified, false)
+FACT_MEMBER(bool, gpuarb_view_capped, leases, capped, false)
+FACT_MEMBER(uint64_t, gpuarb_view_resets, leases, resets, 0)
+FACT_MEMBER(uint64_t, gpuarb_view_since, leases, since, 0)
+FACT_MEMBER(uint64_t, gpuarb_view_moves, leases, moves, 0)
+FACT_MEMBER(uint64_t, gpuarb_view_queue_refusals, leases, queue_refusals, 0)
 
 GPUARB_EXPORT const struct gpuarb_client *gpuarb_view_client(const struct gpuarb_view *view,
 							     size_t i, size_t n)
 {
-	if (!view || i >= view->n_gpus || n >= view->gpu_facts[i].n_clients)
+	if (!view || i >= view->n_gpus || n >= view->gpus_facts[i].n_clients)
 		return NULL;
-	return &view->gpu_facts[i].clients[n];
+	return &view->gpus_facts[i].clients[n];
 }
 
 GPUARB_EXPORT const struct gpuarb_cover *gpuarb_view_cover(const struct gpuarb_view *view, size_t i,
 							   size_t number)
 {
-	if (!view || i >= view->n_gpus || number >= view->gpu_facts[i].n_covers)
+	if (!view || i >= view->n_gpus || number >= view->gpus_facts[i].n_covers)
 		return NULL;
-	return &view->gpu_facts[i].covers[number];
-}
-
-GPUARB_EXPORT const char *gpuarb_view_unseen(const struct gpuarb_view *view, size_t i)
-{
-	const char *why = view && i < view->n_gpus ? view->gpu_facts[i].unseen : NULL;
-
-	return why ? why : "";
-}
-
-GPUARB_EXPORT const char *gpuarb_view_law_source(const struct gpuarb_view *view, size_t i)
-{
-	const char *source = view && i < view->n_gpus ? view->gpu_facts[i].law_source : NULL;
-
-	return source ? source : "";
-}
-
-GPUARB_EXPORT unsigned gpuarb_view_law_constant(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_gpus ? view->gpu_facts[i].law_constant : 0;
+	return &view->gpus_facts[i].covers[number];
 }
 
 GPUARB_EXPORT const struct gpuarb_calibration *
 gpuarb_view_calibration(const struct gpuarb_view *view, size_t i)
 {
-	if (!view || i >= view->n_gpus || !view->gpu_facts[i].calibration.date ||
-	    !view->gpu_facts[i].calibration.problem)
+	if (!view || i >= view->n_gpus || !view->gpus_facts[i].calibration.date ||
+	    !view->gpus_facts[i].calibration.problem)
 		return NULL;
-	return &view->gpu_facts[i].calibration;
-}
-
-GPUARB_EXPORT uint64_t gpuarb_view_masks_observed(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_gpus ? view->gpu_facts[i].masks_observed : 0;
+	return &view->gpus_facts[i].calibration;
 }
 
 GPUARB_EXPORT const struct gpuarb_drift *gpuarb_view_drift(const struct gpuarb_view *view, size_t i,
 							   size_t number)
 {
-	if (!view || i >= view->n_leases || number >= view->facts[i].n_drift)
+	if (!view || i >= view->n_leases || number >= view->leases_facts[i].n_drift)
 		return NULL;
-	return &view->facts[i].drift[number];
+	return &view->leases_facts[i].drift[number];
 }
 
 GPUARB_EXPORT const struct gpuarb_refusal *
@@ -329,9 +307,9 @@ gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
 {
 	const struct refusals *waits_for;
 
-	if (!view || i >= view->n_leases || view->facts[i].waits_for.n == 0)
+	if (!view || i >= view->n_leases || view->leases_facts[i].waits_for.n == 0)
 		return NULL;
-	waits_for = &view->facts[i].waits_for;
+	waits_for = &view->leases_facts[i].waits_for;
 	if (ret_facts)
 		*ret_facts = waits_for->facts;
 	return waits_for->rows;
@@ -339,28 +317,13 @@ gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
 
 GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_view *view, size_t i)
 {
-	return view && i < view->n_leases ? &view->facts[i].pause : NULL;
+	return view && i < view->n_leases ? &view->leases_facts[i].pause : NULL;
 }
 
 GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_evictions(const struct gpuarb_view *view,
 							       size_t i)
 {
-	return view && i < view->n_leases ? &view->facts[i].evictions : NULL;
-}
-
-GPUARB_EXPORT bool gpuarb_view_verified(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_leases && view->facts[i].verified;
-}
-
-GPUARB_EXPORT bool gpuarb_view_capped(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_leases && view->facts[i].capped;
-}
-
-GPUARB_EXPORT uint64_t gpuarb_view_resets(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_leases ? view->facts[i].resets : 0;
+	return view && i < view->n_leases ? &view->leases_facts[i].evictions : NULL;
 }
 
 GPUARB_EXPORT size_t gpuarb_view_driver_events(const struct gpuarb_view *view, size_t i,
@@ -369,31 +332,16 @@ GPUARB_EXPORT size_t gpuarb_view_driver_events(const struct gpuarb_view *view, s
 	bool known = view && i < view->n_gpus;
 
 	if (ret)
-		*ret = known ? view->gpu_facts[i].events : NULL;
-	return known ? view->gpu_facts[i].n_events : 0;
-}
-
-GPUARB_EXPORT uint64_t gpuarb_view_since(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_leases ? view->facts[i].since : 0;
-}
-
-GPUARB_EXPORT uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_leases ? view->facts[i].moves : 0;
+		*ret = known ? view->gpus_facts[i].events : NULL;
+	return known ? view->gpus_facts[i].n_events : 0;
 }
 
 GPUARB_EXPORT uint32_t gpuarb_view_cus_min(const struct gpuarb_view *view, size_t i,
 					   size_t partition)
 {
-	return view && i < view->n_leases && partition < view->facts[i].n_cus_min
-		       ? view->facts[i].cus_min[partition]
+	return view && i < view->n_leases && partition < view->leases_facts[i].n_cus_min
+		       ? view->leases_facts[i].cus_min[partition]
 		       : 0;
-}
-
-GPUARB_EXPORT uint64_t gpuarb_view_queue_refusals(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_leases ? view->facts[i].queue_refusals : 0;
 }
 
 /* ---- watching ---------------------------------------------------------------------------- */
