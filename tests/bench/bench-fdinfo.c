@@ -73,14 +73,6 @@ static void floor_scan(const char *procfs)
 	closedir(all);
 }
 
-static uint64_t cpu_nsec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static struct figures measure(const char *procfs)
 {
 	static struct drm_scan scan;
@@ -89,10 +81,10 @@ static struct figures measure(const char *procfs)
 
 	CHECK(drm_reader_new(procfs, &reader) == 0);
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		uint64_t start = cpu_nsec();
+		uint64_t start = bench_thread_nsec();
 
 		floor_scan(procfs);
-		floors[i] = cpu_nsec() - start;
+		floors[i] = bench_thread_nsec() - start;
 		CHECK(drm_scan_read(reader, true, &scan) == 0);
 		all[i] = scan.cpu_usec;
 	}

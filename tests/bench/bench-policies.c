@@ -215,14 +215,6 @@ static void measure_acceptance(size_t n, double utilisation)
 	       (double)served[ANY] / SETS);
 }
 
-static uint64_t cpu_nsec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void measure_time(size_t n)
 {
 	static struct rt_demand tasks[TASKS];
@@ -231,15 +223,15 @@ static void measure_time(size_t n)
 	uint64_t time[5];
 
 	draw(tasks, n, 0.5);
-	time[0] = cpu_nsec();
+	time[0] = bench_thread_nsec();
 	floor = sum_of(tasks, n);
-	time[1] = cpu_nsec();
+	time[1] = bench_thread_nsec();
 	dispatch_fifo(&quiet, tasks, n, bounds);
-	time[2] = cpu_nsec();
+	time[2] = bench_thread_nsec();
 	CHECK(dispatch_edf(&quiet, tasks, n, bounds) == 0);
-	time[3] = cpu_nsec();
+	time[3] = bench_thread_nsec();
 	CHECK(dispatch_dm(&quiet, tasks, n, bounds) == 0);
-	time[4] = cpu_nsec();
+	time[4] = bench_thread_nsec();
 	(void)floor;
 	for (unsigned i = 4; i > 0; i--)
 		time[i] -= time[i - 1];
