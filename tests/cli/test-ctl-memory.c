@@ -28,7 +28,7 @@ const char *__asan_default_options(void)
 }
 #define STEP check_rounds(37, 1)
 #else
-#define STEP check_rounds(3, 1)
+#define STEP (getenv("GCOV_ERROR_FILE") ? 1U : check_rounds(3, 1)) /* coverage counts all */
 #endif
 #define SECONDS 60 /* until a run is taken to hang */
 #define WORDS 10

@@ -276,11 +276,17 @@ TEST(usage_is_answered_and_processes_are_bound_without_memory)
 	stage_end(&s);
 }
 
+/* How many allocations more the next start has: 0: there is none. Coverage counts all of them. */
+static unsigned start_step(void)
+{
+	return getenv("GCOV_ERROR_FILE") ? 1 : check_rounds(START_STEP, 7);
+}
+
 /* The service manager starts gpuarbd again until it has the lease that the one before had saved. */
 TEST(saved_lease_survives_starts_without_memory)
 {
 	static struct stage s;
-	unsigned step = check_rounds(START_STEP, 7);
+	unsigned step = start_step();
 
 	if (step == 0)
 		SKIP("it starts gpuarbd a hundred times: tests/run --long");
@@ -326,7 +332,7 @@ static bool is_end(int status, const char *text)
 TEST(daemon_starts_or_ends_with_a_status_without_memory)
 {
 	static struct machine machine;
-	unsigned failures = 0, step = check_rounds(START_STEP, 7);
+	unsigned failures = 0, step = start_step();
 	long n = time(NULL) % 7;
 	atomic_long *left;
 

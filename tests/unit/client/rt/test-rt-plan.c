@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "core/policy/settings.h"
+#include "lack.h"
 #include "random-geometry.h"
 #include "rt-rig.h"
 
@@ -819,4 +820,41 @@ TEST(a_partition_on_a_gpu_that_is_not_in_the_set_is_refused)
 	rig.set.partitions[0].gpu[0] = '\0';
 	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	CHECK(strstr(problem, "p0") && strstr(problem, "left, right"));
+}
+
+static const struct rt_rig *scarce; /* what is planned without memory */
+
+static int make_plan(long allocations)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_plan *plan = NULL;
+	char problem[512];
+	int r;
+
+	left = allocations;
+	r = rt_rig_make(scarce, &gpu, &plan, problem, sizeof(problem));
+	CHECK((r == 0) == (plan != NULL));
+	if (plan)
+		rt_plan_free(plan);
+	return r;
+}
+
+TEST(a_plan_is_made_whole_or_not)
+{
+	for (enum rt_policy policy = RT_FIFO; policy <= RT_NP_DM; policy++) {
+		struct rt_rig rig;
+
+		rt_rig_init(&rig);
+		rt_rig_partition(&rig, "p")->policy = policy;
+		for (unsigned i = 0; i < 3; i++) {
+			rig.tasks[i].offset_line = 1;
+			rig.tasks[i].offset = i * 3300;
+			rt_rig_task(&rig, i == 2 ? 20000 : 10000, 4000, 15, 3000);
+		}
+		rt_rig_partition(&rig, "q")->policy = policy;
+		rt_rig_task(&rig, 10000, 9000, 15, 1000);
+		rt_rig_task(&rig, 10000, 9000, 15, 500)->copy_in = 100;
+		scarce = &rig;
+		CHECK(lack_each("rt_plan_make", make_plan) >= 10);
+	}
 }

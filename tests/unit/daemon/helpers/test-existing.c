@@ -2,6 +2,8 @@
 
 /* Queues of a unit that exist before gpuarb-budget counts new ones. */
 
+#include <errno.h>
+
 #include "check.h"
 #include "fake-sysfs.h"
 #include "helpers/budget/existing.h"
@@ -35,4 +37,13 @@ TEST(queues_of_all_contexts_are_counted)
 	add_queue(scratch.path, 1 << 30, "queues/0"); /* no such process */
 	CHECK(existing_queues(scratch.path, root.st_ino) == 4);
 	CHECK(existing_queues(scratch.path, root.st_ino + 1000000) == 0);
+}
+
+TEST(a_sysfs_with_too_long_a_path_is_an_error)
+{
+	char path[8192];
+
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	CHECK(existing_queues(path, 1) == -ENAMETOOLONG);
 }

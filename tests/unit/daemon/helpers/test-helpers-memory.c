@@ -24,6 +24,8 @@
 #include "sys/cgroup.h"
 #include "helpers/enforce-client.h"
 #include "helpers/debugfs-reader.h"
+#include "helpers/budget-client.h"
+#include "helpers/fdinfo-client.h"
 
 #define FOR_EVER 60000 /* ms: reached by a failure only */
 #define QUEUES 40U     /* the rows double twice */
@@ -191,6 +193,35 @@ static int ask_helper(long allocations)
 	return r < 0 ? r : 0;
 }
 
+/* ---- clients of the other helpers -------------------------------------------------------------- */
+
+static void on_budget(void *userdata, int r, const struct budget_answer *answer, const char *why)
+{
+	(void)userdata, (void)r, (void)answer, (void)why;
+}
+
+static void on_scan(void *userdata, int r, const struct drm_scan *scan, const char *why)
+{
+	(void)userdata, (void)r, (void)scan, (void)why;
+}
+
+static int make_clients(long allocations)
+{
+	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
+	_cleanup_(budget_client_freep) struct budget_client *budget = NULL;
+	_cleanup_(fdinfo_freep) struct fdinfo *fdinfo = NULL;
+	int r;
+
+	CHECK(sd_event_new(&event) >= 0);
+	left = allocations;
+	r = budget_client_new(event, helper.path, 1, on_budget, NULL, &budget);
+	CHECK((r == 0) == (budget != NULL));
+	if (r == 0)
+		r = fdinfo_new(event, helper.path, 1, on_scan, NULL, &fdinfo);
+	CHECK((r == 0) == (fdinfo != NULL));
+	return r;
+}
+
 /* ---- the helper itself ------------------------------------------------------------------------ */
 
 /* As the program does, until the client has something to read. What its loop cannot do for want of
@@ -247,6 +278,7 @@ int main(void)
 	helper_listen(&helper);
 	helper_start(&helper, NULL, NULL, -1);
 	CHECK(lack_each("ask_helper", ask_helper) >= 6);
+	CHECK(lack_each("make_clients", make_clients) >= 2);
 	helper_stop(&helper);
 
 	helper_listen(&helper);

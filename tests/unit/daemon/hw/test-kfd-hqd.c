@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "debugfs-text.h"
+#include "lack.h"
 #include "util/base.h"
 
 #define ID 0x3a7cU
@@ -339,4 +340,32 @@ TEST(no_text_makes_an_invalid_slot)
 			      page.slots[i].vmid < 16 && page.slots[i].priority < 16);
 		page_done(&page);
 	}
+}
+
+static struct page *dense;
+
+static int parse_dense(long allocations)
+{
+	int r;
+
+	left = allocations;
+	r = parse(dense);
+	CHECK(r == 0 ? dense->n > 0 : !dense->slots);
+	free(dense->slots);
+	dense->slots = NULL;
+	dense->n = 0;
+	return r;
+}
+
+TEST(slots_are_read_whole_or_not)
+{
+	struct page page = page_new(layouts[1].target, layouts[1].xccs);
+
+	page_open(&page);
+	print_node(page.out, &layouts[1], 0);
+	CHECK(fclose(page.out) == 0);
+	page.out = NULL;
+	dense = &page;
+	CHECK(lack_each("kfd_hqds_parse", parse_dense) >= 1);
+	page_done(&page);
 }

@@ -386,3 +386,14 @@ TEST(booleans_are_words)
 	CHECK(ini_bool(&place, "key", "2", &b) == -EINVAL && !b);
 	CHECK(strstr(diagnostics.list[0].text, "F:7: key: '2'"));
 }
+
+/* Nothing is mapped at the beginning of a process. */
+TEST(file_that_cannot_be_read_is_refused)
+{
+	struct diagnostics diagnostics = { 0 };
+	struct seen seen = { 0 };
+
+	CHECK(ini_read("/proc/self/mem", &OURS, NULL, on_key, &seen, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1 && diagnostics.list[0].error && seen.size == 0);
+	diagnostics_done(&diagnostics);
+}

@@ -255,3 +255,17 @@ TEST(unreadable_file_is_reported_with_the_uid)
 	CHECK(seteuid(0) == 0 && says);
 	place_done(&place);
 }
+
+TEST(relative_path_in_a_deleted_directory_is_refused)
+{
+	struct place place = place_new();
+	char before[PATH_MAX];
+
+	CHECK(getcwd(before, sizeof(before)));
+	scratch_mkdir(&place.scratch, "gone");
+	CHECK(chdir(scratch_at(&place.scratch, "gone")) == 0);
+	CHECK(rmdir(scratch_at(&place.scratch, "gone")) == 0);
+	CHECK(trust_open("x.conf", &OURS, O_RDONLY, &place.diagnostics) == -ENOENT);
+	CHECK(chdir(before) == 0);
+	place_done(&place);
+}

@@ -9,6 +9,7 @@
 #include <systemd/sd-journal.h>
 
 #include "check.h"
+#include "lack.h"
 #include "libgpuarb/rt/job-queue.h"
 
 static hipError_t stream_ends = hipSuccess;
@@ -367,4 +368,35 @@ TEST(invalid_arguments_are_refused)
 		CHECK(gpuarb_rt_add_task(rt, &options, &task) == 0);
 	CHECK(gpuarb_rt_add_task(rt, &options, &task) == -ENOSPC);
 	gpuarb_rt_free(rt);
+}
+
+/* Without memory for its stack, pthread_create() returns EAGAIN. */
+static int dispatch(long allocations)
+{
+	struct gpuarb_rt_options options = { .size = sizeof(options), .device = 3 };
+	struct gpuarb_rt_task_options each = { .size = sizeof(each), .period_usec = 100 };
+	struct gpuarb_rt_statistics statistics = { 0 };
+	struct gpuarb_rt_task *task = NULL;
+	struct gpuarb_rt *rt = NULL;
+	int r;
+
+	left = allocations;
+	r = gpuarb_rt_new(NULL, &options, &rt);
+	CHECK((r == 0) == (rt != NULL));
+	if (r == 0)
+		r = gpuarb_rt_add_task(rt, &each, &task);
+	CHECK((r == 0) == (task != NULL));
+	if (r == 0)
+		r = gpuarb_rt_submit(task, 0, do_nothing, NULL);
+	if (task)
+		CHECK(gpuarb_rt_wait(task) == 0 &&
+		      gpuarb_rt_read(task, &statistics, sizeof(statistics)) == 0 &&
+		      statistics.waiting == 0 && statistics.jobs == (r == 0));
+	gpuarb_rt_free(rt);
+	return r == -EAGAIN ? -ENOMEM : r;
+}
+
+TEST(a_job_that_cannot_be_remembered_does_not_run)
+{
+	CHECK(lack_each("dispatch", dispatch) >= 3);
 }

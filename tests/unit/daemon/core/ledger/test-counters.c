@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "lack.h"
 
 TEST(tenants_beyond_the_bound_are_counted_together)
 {
@@ -43,4 +44,16 @@ TEST(bounds_ascend)
 	for (size_t i = 0; i < DURATIONS; i++)
 		for (size_t k = 1; k < COUNTERS_BOUNDS; k++)
 			CHECK(duration_bounds[i][k] > duration_bounds[i][k - 1]);
+}
+
+TEST(an_event_without_memory_for_its_tenant_is_lost)
+{
+	struct counters counters = { 0 };
+
+	left = 0;
+	counters_add(&counters, "lab", COUNTER_GRANTS);
+	CHECK(left == -1 && counters.n == 0);
+	counters_add(&counters, "lab", COUNTER_GRANTS);
+	CHECK(counters_row(&counters, "lab")->events[COUNTER_GRANTS] == 1);
+	counters_done(&counters);
 }

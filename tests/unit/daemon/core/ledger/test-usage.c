@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "lack.h"
 
 #define HOUR UINT64_C(3600)
 #define DAY (24 * HOUR)
@@ -307,4 +308,34 @@ TEST(a_damaged_text_changes_nothing)
 			  "gpuarb-usage 1 boot 5\n3600 3600 9 besteffort 1 1 1 1 1 1 4 two words\n",
 			  BOOT) == 0);
 	CHECK(sum(&book, 0, 9).refusals == 4 && strcmp(book.rows[0].tenant, "two words") == 0);
+}
+
+/* A lease or a refusal that cannot be counted is lost; what is counted is saved and read whole. */
+static int count_and_save(long allocations)
+{
+	const struct usage_now now = { 100 * SECOND, MORNING };
+	_cleanup_(usage_freep) struct usage *usage = NULL, *other = NULL;
+	_cleanup_(freep) char *text = NULL;
+	struct book book = { .now = now };
+	struct lease *lease = lease_of(&book, 1, 1000, 4);
+	int r;
+
+	left = allocations;
+	r = usage_new(&now, &usage);
+	if (r == 0) {
+		usage_lease(usage, lease, false, &now);
+		usage_refused(usage, 7, "lab", CLASS_BESTEFFORT, REASON_CUS, &now);
+		r = usage_format(usage, BOOT, now.usec, &text);
+	}
+	if (r == 0)
+		r = usage_new(&now, &other);
+	if (r == 0)
+		r = usage_parse(other, text, BOOT);
+	lease_free(lease);
+	return r;
+}
+
+TEST(the_accounting_is_saved_and_read_whole_or_not)
+{
+	CHECK(lack_each("usage", count_and_save) >= 4);
 }

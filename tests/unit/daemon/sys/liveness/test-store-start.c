@@ -306,3 +306,21 @@ TEST(probe_left_by_an_earlier_process_is_dropped)
 	left(&manager, "lease-7");
 	as_service(&manager, take_without_probe);
 }
+
+TEST(descriptors_of_an_invalid_environment_are_not_taken)
+{
+	struct diagnostics diagnostics = { 0 };
+	struct store *store;
+	sd_event *event;
+	char name[STORE_NAME_MAX];
+	int fd;
+
+	CHECK(unsetenv("NOTIFY_SOCKET") == 0 && sd_event_new(&event) >= 0);
+	CHECK(setenv("LISTEN_PID", "x", 1) == 0 && setenv("LISTEN_FDS", "1", 1) == 0);
+	CHECK(store_new(event, 1000, &store, &diagnostics) == 0);
+	CHECK(diagnostics.n == 2 && !diagnostics.list[0].error);
+	CHECK(store_take(store, name, &fd) == 0 && !getenv("LISTEN_FDS"));
+	diagnostics_done(&diagnostics);
+	store_free(store);
+	sd_event_unref(event);
+}
