@@ -74,8 +74,8 @@ struct link {
 	ino_t inode;
 };
 
-/* Connects to the abstract socket of this name. -ECONNREFUSED: nothing listens there. -EPERM: a
- * process of another user does. */
+/* Connects to the abstract socket of this name, of at most 107 bytes. -ECONNREFUSED: nothing listens
+ * there. -EPERM: a process of another user does. */
 int link_open(struct link *link, const char *name);
 
 /* Closes the fd if it still is this connection. */

@@ -3,12 +3,13 @@
 #
 # gpuarbctl calibrate with the shipped gpuarbd and a modelled GPU (tests/rigs/latency-model.h).
 #
-#	test-calibrate.sh GPUARBCTL WITHOUT
+#	test-calibrate.sh GPUARBCTL WITHOUT PROGRAM
 #
-# WITHOUT is a gpuarbctl that was built without HIP.
+# WITHOUT is a gpuarbctl that was built without HIP, PROGRAM what GPUARBCTL starts.
 set -u
 GPUARBCTL=$1
 without=$2
+program=$3
 # shellcheck source=tests/cli/ctl-rig.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 rig_need dbus-daemon jq
@@ -243,7 +244,17 @@ probes '' 0
 json_out 'map(.gpu) == ["0000:03:00.0","0000:04:00.0"] and map(.occupied_cus) == [15,26] and all(.result == "ok")'
 probes no-mask 9
 json_out 'map(.occupied_cus) == [60,104] and all(.result == "drift")'
+
+# ends_alone CODE ARGUMENT…: the program without gpuarbctl, which checks arguments before it starts it.
+ends_alone() { GPUARBCTL=$program ends "$@"; }
+ends_alone 2 calibrate --nonsense
+ends_alone 2 neighbour
+ends_alone 2 neighbour 0 "$dir" 1
+ends_alone 2 neighbour "$id"
+ends_alone 1 neighbour 999 "$dir" 1
 let_go TERM "$holder"
+no_lease
+LATENCY_MODEL='' ends 1 calibrate --quick --gpu=0 --html=/dev/full
 no_lease
 
 exec 9< <(LATENCY_MODEL=blocks exec "$GPUARBCTL" calibrate --quick --json 2>&1)

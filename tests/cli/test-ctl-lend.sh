@@ -693,6 +693,28 @@ json_out '.gpus[0].fairness * 1000 | round == 754'
 kill "${movers[@]}"
 list_becomes '. == []'
 
+# ---- gpuarb-agent of a lease that it cannot follow -----------------------------------------
+mkfifo "$dir/5" "$dir/6"
+exec 5<>"$dir/5" 6<>"$dir/6" # as a socket without a connection, and a process that lives
+# fails_to_follow LEASE PROCESS
+fails_to_follow()
+{
+	said="gpuarb-agent $1"
+	timeout "$patience" "$GPUARB_AGENT_DIR/gpuarb-agent" "$1" $$ 5 "$2" >"$dir/out" 2>"$dir/err"
+	check 'gpuarb-agent fails' test $? = 1
+}
+hold reserve --cus=15
+fixed=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
+fails_to_follow "$fixed" 6
+err_has "lease $fixed "
+fails_to_follow "$fixed" 5 # a descriptor that it waits for already
+check 'gpuarb-agent prints an error' test -s "$dir/err"
+fails_to_follow 999 6
+err_has '999'
+let_go TERM "$holder"
+exec 5>&- 6>&-
+list_becomes '. == []'
+
 # ---- permissions to revoke ----------------------------------------------------------------
 chmod 755 "$dir"
 other=(setpriv --reuid=65534 --clear-groups)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -218,6 +219,28 @@ TEST(a_position_that_is_no_number_is_rejected)
 	LIB_RIG_WITH(answer_words, NULL, be_told_words);
 }
 
+static int answer_many(sd_bus_message *call, void *userdata)
+{
+	(void)userdata;
+	return sd_bus_reply_method_return(call, "saa{sv}aa{sv}", "granted", 1, 1, "cus", "s",
+					  "many", 0);
+}
+
+static void be_told_many(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	const char *result = NULL;
+
+	(void)fake;
+	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &result) == -EPROTO && !result);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "'cus'"));
+}
+
+TEST(a_plan_with_words_for_numbers_is_rejected)
+{
+	LIB_RIG_WITH(answer_many, NULL, be_told_many);
+}
+
 /* Answers of the right types with one invalid value each. */
 static int answer_almost_right(sd_bus_message *call, void *userdata)
 {
@@ -358,6 +381,26 @@ static int answer_nothing(sd_bus_message *call, void *userdata)
 TEST(a_handle_reconnects_after_the_program_closed_its_fds)
 {
 	LIB_RIG_WITH(answer_nothing, NULL, close_the_fd);
+}
+
+/* This process has no room for a descriptor more. */
+static void join_without_room(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = NULL;
+	struct rlimit before, none = { .rlim_cur = 0 };
+
+	(void)fake;
+	CHECK(gpuarb_reload(gpuarb) == 0); /* connects */
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	none.rlim_max = before.rlim_max;
+	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	CHECK(gpuarb_lease_join(gpuarb, 17, &lease) == -EMFILE && !lease);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
+
+TEST(a_lease_is_not_joined_without_a_descriptor)
+{
+	LIB_RIG_WITH(answer_nothing, NULL, join_without_room);
 }
 
 static void keep_sigpipe(struct gpuarb *gpuarb, struct fake_arbiter *fake)
