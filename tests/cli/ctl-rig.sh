@@ -55,6 +55,18 @@ err_lacks() { ! grep -qF -- "$1" "$dir/err" || complain "$said: '$1' on standard
 json_out() { jq -e "$1" "$dir/out" >/dev/null 2>&1 || complain "$said: not so: $1"; }
 json_err() { jq -e "$1" "$dir/err" >/dev/null 2>&1 || complain "$said: not so: $1"; }
 
+# halt PID…: stops processes. A process runs on until one of its threads takes the signal, which lasts on a busy machine.
+halt()
+{
+	local process
+	kill -STOP "$@"
+	for process; do
+		until grep -qs '^State:[[:space:]]*T' "/proc/$process/task/"*/status; do
+			[ -d "/proc/$process" ] || break
+		done
+	done
+}
+
 # out_is FILE: standard output equals the file.
 out_is() { diff -u "$1" "$dir/out" || complain "$said: not what $1 says"; }
 

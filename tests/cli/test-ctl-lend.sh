@@ -394,7 +394,7 @@ ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
 # A borrower that does not acknowledge.
-kill -STOP "$borrower"
+halt "$borrower"
 ends 0 activate "$vr"
 out_has "15 CUs of 0000:03:00.0"
 ends 1 activate "$vr"
@@ -419,7 +419,7 @@ exec 6<&-
 # activate --wait while the lease is deactivated, or lost.
 ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
-kill -STOP "$borrower"
+halt "$borrower"
 for how in deactivate release; do
 	said="activate, and $how"
 	exec 6< <(exec "$GPUARBCTL" activate "$vr" --wait 2>&1)

@@ -118,7 +118,7 @@ follows()
 	gives_back "$name" $n
 
 	# One that does not run keeps what it has, and is waited for.
-	kill -STOP "${pid[$name]}"
+	halt "${pid[$name]}"
 	ends 0 activate "$vr"
 	settles "$(named vr) | .state == \"activating\" and (.reason | test(\"^waits for 15 CUs of $vii\"))"
 	driver "$(have $all $n)"
@@ -134,7 +134,7 @@ follows()
 	gives_back "$name" $n
 
 	# It is killed before it can give back, and gone is as good.
-	kill -STOP "${pid[$name]}"
+	halt "${pid[$name]}"
 	ends 0 activate "$vr"
 	settles "$(named vr) | .state == \"activating\""
 	crash "$name"
@@ -301,7 +301,7 @@ story_turns()
 	driver_becomes "$running"
 
 	# A stopped program is waited for, and a call that the driver refuses is repeated.
-	kill -STOP "${pid[ml]}"
+	halt "${pid[ml]}"
 	ends 0 activate "$vr"
 	settles "$(named vr) | .state == \"activating\""
 	driver "$compute_now | any(.active)"
@@ -380,7 +380,7 @@ story_processes()
 	# One ends in the middle, the other has to follow still.
 	mapfile -t pids < <(jq '.processes[] | select(.alive and .made > 0) | .pid' \
 		/sys/kernel/debug/kfdsim/state)
-	kill -STOP "${pids[@]}"
+	halt "${pids[@]}"
 	ends 0 activate "$vr"
 	kill -KILL "${pids[0]}"
 	settles "$(named vr) | .state == \"activating\""
@@ -681,7 +681,7 @@ story_late()
 	policy_now 1s report
 	program ml "${borrow[@]}" --name ml -- "$hip" --streams 3 --work --hold
 	borrows ml
-	kill -STOP "${pid[ml]}"
+	halt "${pid[ml]}"
 	ends 7 activate "$vr" --wait=2
 	err_has "15 CUs of $vii"
 	settles "$(named ml) | .reason | test(\"has not given back\")"
@@ -702,7 +702,7 @@ story_late()
 	systemd-socket-activate --seqpacket -l "$dir/enforce" "$GPUARB_ENFORCE" 2>"$dir/enforce.err" &
 	helper=$!
 	policy_now 1s kill
-	kill -STOP "${pid[ml]}"
+	halt "${pid[ml]}"
 	ends 0 activate "$vr" --wait=60
 	driver "$(have $rest 0)"
 	wait "${pid[ml]}" 2>/dev/null

@@ -63,7 +63,7 @@ settles "$(gpu "$vii") | .driver_events.unknown == 1"
 
 # ---- a reset marks the leases of its GPU, and they stay --------------------------------------
 # From ROCr 5.7 on the runtime aborts the program when any GPU is reset, so the program does not run.
-kill -STOP "${pid[serve]}"
+halt "${pid[serve]}"
 control "reset:$mi210"
 settles "$(gpu "$mi210") | .driver_events.reset == 1 and .driver_events[\"reset-ended\"] == 1"
 json_out "$(named serve) | .resets == null"
