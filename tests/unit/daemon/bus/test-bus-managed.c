@@ -21,7 +21,7 @@ NEEDS(bus_missing);
 static void add_lease(struct adapter *a)
 {
 	const struct caller caller = { .uid = STRANGER };
-	struct result result = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct request request = {
 		.n_wants = 1,
 		.class = -1,
