@@ -84,7 +84,7 @@ calibrates()
 	json_out '[.emulated, .points[].emulated, .law.emulated, .memory_law.emulated, .costs.emulated] | all'
 	json_out '.points | length == 20 and all(.occupied_cus == null and .mask_honoured == null)'
 	json_out '.masks_honoured == 0 and .law.a_usec > 0 and .memory_law.a_usec > 0 and .cliff > 3'
-	json_out '[.points[] | select(.use == "law" and (.cus == 1 or .cus == 60)).usec] | .[0] > 15 * .[1]'
+	json_out '[.points[] | select(.use == "law" and (.cus == 1 or .cus == 60)).usec] | .[0] > 3 * .[1]'
 	check 'the page says so' grep -q EMULATED "$dir/page.html"
 	mkdir -p "$dir/state/calibration"
 	chmod 755 "$dir/state" "$dir/state/calibration"
