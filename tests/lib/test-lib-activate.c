@@ -11,12 +11,9 @@
 #include "dbus/names.h"
 #include "fake-lease.h"
 #include "lib-rig.h"
+#include "rig.h"
 
-#define STAGE(stage, state, refuse)                   \
-	do {                                          \
-		if (!stage_set(stage, state, refuse)) \
-			SKIP("no dbus-daemon");       \
-	} while (0)
+NEEDS(rig_bus_missing);
 
 static bool is(const struct gpuarb_lease *lease, const char *state)
 {
@@ -34,22 +31,21 @@ static void count(struct gpuarb_lease *lease, void *userdata)
 TEST(a_lease_reserved_inactive_needs_no_wait)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "inactive", NULL);
+	CHECK(stage_set(&stage, "inactive", NULL));
 	lease = stage_reserve(&stage, GPUARB_FOREVER);
 	CHECK(is(lease, "inactive") && gpuarb_lease_cus(lease, 0) == 30);
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(activation_returns_at_once_and_can_be_waited_for)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "inactive", NULL);
+	CHECK(stage_set(&stage, "inactive", NULL));
 	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "activating"));
 	fake_arbiter_saw(&stage.fake, "Reserve");
@@ -63,16 +59,15 @@ TEST(activation_returns_at_once_and_can_be_waited_for)
 	CHECK(gpuarb_lease_deactivate(lease) == 0 && is(lease, "inactive"));
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(records_from_before_an_activation_are_not_reported_after_it)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int changes = 0;
 
-	STAGE(&stage, "inactive", NULL);
+	CHECK(stage_set(&stage, "inactive", NULL));
 	lease = stage_reserve(&stage, 0);
 	stage_tell(&stage, 3, GPUARB_RECORD_INACTIVE, 20);
 	stage_tell(&stage, 3, GPUARB_RECORD_ACTIVATING, 20);
@@ -80,29 +75,27 @@ TEST(records_from_before_an_activation_are_not_reported_after_it)
 	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "granted"));
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(the_end_during_an_activation_has_its_reason)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "inactive", NULL);
+	CHECK(stage_set(&stage, "inactive", NULL));
 	lease = stage_reserve(&stage, 0);
 	stage_end(&stage, GPUARB_RECORD_NO_SUCH_GPU);
 	CHECK(gpuarb_lease_activate(lease) == -ENODEV && is(lease, "ending"));
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": so it is"));
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_refused_call_does_not_change_the_lease)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "inactive", GPUARB_ERROR_INVALID_STATE);
+	CHECK(stage_set(&stage, "inactive", GPUARB_ERROR_INVALID_STATE));
 	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_activate(lease) == -EBADFD && is(lease, "inactive"));
 	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
@@ -112,7 +105,6 @@ TEST(a_refused_call_does_not_change_the_lease)
 	CHECK(gpuarb_revoke(stage.gpuarb, 17, 0, NULL) == -EBADFD);
 	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 /* ---- borrowers return CUs first --------------------------------------------------------- */
@@ -120,14 +112,13 @@ TEST(a_refused_call_does_not_change_the_lease)
 TEST(reserve_waits_until_borrowers_have_returned_cus)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "activating", NULL);
+	CHECK(stage_set(&stage, "activating", NULL));
 	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
 	lease = stage_reserve(&stage, GPUARB_FOREVER);
 	CHECK(is(lease, "granted") && gpuarb_lease_cus(lease, 0) == 20);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_process_is_bound_after_borrowers_have_returned_cus)
@@ -135,9 +126,9 @@ TEST(a_process_is_bound_after_borrowers_have_returned_cus)
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "activating", NULL);
+	CHECK(stage_set(&stage, "activating", NULL));
 	options.wait_usec = GPUARB_FOREVER;
 	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, &options, &lease) == 0);
@@ -150,7 +141,6 @@ TEST(a_process_is_bound_after_borrowers_have_returned_cus)
 	fake_arbiter_saw(&stage.fake, "GetAll");
 	fake_arbiter_saw(&stage.fake, "Bind");
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_token_of_a_waiting_lease_fails_without_wait_usec)
@@ -158,27 +148,25 @@ TEST(a_token_of_a_waiting_lease_fails_without_wait_usec)
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "waiting", NULL);
+	CHECK(stage_set(&stage, "waiting", NULL));
 	options.token = "again";
 	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == -EBUSY && !lease);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": one is before it"));
 	CHECK(stage_holder_gone(&stage));
-	stage_strike(&stage);
 }
 
 TEST(a_token_of_a_lease_granted_meanwhile_returns_it)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "waiting", NULL);
+	CHECK(stage_set(&stage, "waiting", NULL));
 	stage_tell(&stage, 1, GPUARB_RECORD_GRANTED, 20);
 	lease = stage_reserve(&stage, 0);
 	CHECK(is(lease, "granted"));
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 /* ---- revoking -------------------------------------------------------------------------- */
@@ -186,10 +174,10 @@ TEST(a_token_of_a_lease_granted_meanwhile_returns_it)
 TEST(a_revocation_is_reported_with_its_deadline_and_can_be_acknowledged)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int changes = 0;
 
-	STAGE(&stage, "granted", NULL);
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	stage_revoke(&stage, 4711);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 1 && changes == 1);
@@ -209,7 +197,6 @@ TEST(a_revocation_is_reported_with_its_deadline_and_can_be_acknowledged)
 	stage_end(&stage, GPUARB_RECORD_ENDED);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 2);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(waiting_fails_when_the_lease_is_revoked)
@@ -217,14 +204,13 @@ TEST(waiting_fails_when_the_lease_is_revoked)
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "activating", NULL);
+	CHECK(stage_set(&stage, "activating", NULL));
 	stage_revoke(&stage, 4711);
 	options.wait_usec = GPUARB_FOREVER;
 	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == -EBADFD && !lease);
 	CHECK(stage_holder_gone(&stage));
-	stage_strike(&stage);
 }
 
 TEST(no_process_is_bound_to_a_lease_that_is_being_revoked)
@@ -232,9 +218,9 @@ TEST(no_process_is_bound_to_a_lease_that_is_being_revoked)
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	STAGE(&stage, "revoking", NULL);
+	CHECK(stage_set(&stage, "revoking", NULL));
 	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	options.token = "again";
 	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, &options, &lease) == 0);
@@ -246,7 +232,6 @@ TEST(no_process_is_bound_to_a_lease_that_is_being_revoked)
 	CHECK(gpuarb_reload(stage.gpuarb) == 0);
 	fake_arbiter_saw(&stage.fake, "Reload");
 	close(options.process_fd);
-	stage_strike(&stage);
 }
 
 static int take_revocation(sd_bus_message *call, void *userdata)
@@ -319,8 +304,7 @@ static void survive(enum call call, const char *error, const char *state, int wa
 	struct gpuarb *gpuarb;
 
 	CHECK(fate != MAP_FAILED);
-	if (!private_bus_start(&bus))
-		SKIP("no dbus-daemon");
+	CHECK(private_bus_start(&bus));
 	*fate = (struct fate){ .error = error, .state = state };
 	fake_arbiter_keep(bus.address, die_once, NULL, fate, &fake);
 	gpuarb = lib_rig_open();

@@ -12,6 +12,9 @@
 #include "fake-lease.h"
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
+#include "rig.h"
+
+NEEDS(rig_bus_missing);
 
 /* ---- granted -------------------------------------------------------------------------- */
 
@@ -19,11 +22,10 @@ TEST(a_lease_has_all_granted_values)
 {
 	const struct gpuarb_partition *partition;
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	size_t words;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_id(lease) == 17 && gpuarb_lease_generation(lease) == 1);
 	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
@@ -44,38 +46,33 @@ TEST(a_lease_has_all_granted_values)
 	CHECK(strcmp(partition->tier, "cooperative") == 0);
 	CHECK(strcmp(partition->gaps[0], "power") == 0);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_library_on_top_can_set_the_last_error)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_fail(lease, -EIO, "100% of it failed: %s") == -EIO);
 	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "100% of it failed: %s") == 0);
 	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), "") == 0);
 	CHECK(gpuarb_lease_fail(lease, -EIO, NULL) == -EINVAL);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(the_holder_is_close_on_exec_and_the_daemon_sees_its_end)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	CHECK(fcntl(gpuarb_lease_fd(lease), F_GETFD) == FD_CLOEXEC);
 	gpuarb_lease_close(lease);
 	CHECK(stage_holder_gone(&stage));
 	fake_arbiter_saw(&stage.fake, "Reserve"); /* the only call */
-	stage_strike(&stage);
 }
 
 TEST(a_token_returns_the_present_state_of_the_lease)
@@ -83,24 +80,21 @@ TEST(a_token_returns_the_present_state_of_the_lease)
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	options.token = "again";
 	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
 	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_lease_outlives_its_handle)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	gpuarb_close(stage.gpuarb);
 	stage.gpuarb = NULL;
@@ -110,7 +104,6 @@ TEST(a_lease_outlives_its_handle)
 	fake_arbiter_saw(&stage.fake, "Acknowledge");
 	fake_arbiter_saw(&stage.fake, "Release");
 	CHECK(stage_holder_gone(&stage));
-	stage_strike(&stage);
 }
 
 /* ---- calls ---------------------------------------------------------------------------- */
@@ -119,10 +112,9 @@ TEST(a_resized_lease_has_its_new_partitions)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0);
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
@@ -131,34 +123,30 @@ TEST(a_resized_lease_has_its_new_partitions)
 	fake_arbiter_saw(&stage.fake, "GetAll");
 	CHECK(gpuarb_lease_resize(lease, &want, 0) == -EINVAL);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_process_is_bound_by_an_open_pidfd)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int fd;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	CHECK(gpuarb_lease_bind(lease, fd) == 0);
 	close(fd);
 	CHECK(gpuarb_lease_bind(lease, fd) == -EINVAL && gpuarb_lease_bind(lease, -1) == -EINVAL);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(lease_of_another_program_is_joined_without_its_holder)
 {
 	struct gpuarb_lease *lease, *joined;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	uint64_t id;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	id = gpuarb_lease_id(lease);
 	CHECK(gpuarb_lease_join(stage.gpuarb, id, &joined) == 0);
@@ -169,7 +157,6 @@ TEST(lease_of_another_program_is_joined_without_its_holder)
 	fake_arbiter_saw(&stage.fake, "GetAll");
 	gpuarb_lease_close(joined);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 static struct gpuarb_options with_process(void)
@@ -186,16 +173,14 @@ TEST(a_process_is_bound_by_a_separate_call)
 	struct gpuarb_options options = with_process();
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
 	close(options.process_fd);
 	fake_arbiter_saw(&stage.fake, "Reserve");
 	fake_arbiter_saw(&stage.fake, "Bind");
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 /* When binding fails the daemon is asked to end the lease, because the process may be bound. */
@@ -208,8 +193,7 @@ static void fail_to_bind(int (*reserve)(struct gpuarb *, const struct gpuarb_wan
 	struct gpuarb_lease *lease = NULL;
 	struct stage stage;
 
-	if (!stage_set(&stage, "granted", refuse))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", refuse));
 	stage.gpuarb->answer_usec = *refuse ? ANSWER_USEC : LIB_RIG_LATE;
 	CHECK(reserve(stage.gpuarb, &want, 1, &options, &lease) == error && !lease);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), *refuse ? "it is so" : stage.bus.address));
@@ -239,10 +223,9 @@ TEST(nothing_is_reserved_without_a_free_fd_for_the_process)
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
 	struct rlimit before, none;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
 	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
@@ -251,17 +234,15 @@ TEST(nothing_is_reserved_without_a_free_fd_for_the_process)
 	CHECK(gpuarb_reload(stage.gpuarb) == 0);
 	fake_arbiter_saw(&stage.fake, "Reload");
 	close(options.process_fd);
-	stage_strike(&stage);
 }
 
 TEST(a_refusal_has_the_sentence_of_the_daemon)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", GPUARB_ERROR_INVALID_STATE))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", GPUARB_ERROR_INVALID_STATE));
 	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_acknowledge(lease) == -EBADFD);
 	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
@@ -271,17 +252,15 @@ TEST(a_refusal_has_the_sentence_of_the_daemon)
 	CHECK(gpuarb_reload(stage.gpuarb) == -EBADFD);
 	CHECK(gpuarb_lease_release(lease) == -EBADFD); /* frees the lease in any case */
 	CHECK(stage_holder_gone(&stage));
-	stage_strike(&stage);
 }
 
 TEST(the_environment_has_the_mask_of_the_lease)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	char **environment = NULL;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	unsetenv("HSA_CU_MASK");
 	unsetenv("ROC_GLOBAL_CU_MASK");
 	unsetenv("ROCR_VISIBLE_DEVICES");
@@ -304,5 +283,4 @@ TEST(the_environment_has_the_mask_of_the_lease)
 	CHECK(gpuarb_lease_environment(lease, &environment) == -EEXIST);
 	unsetenv("HSA_CU_MASK");
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }

@@ -10,6 +10,9 @@
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
 #include "private-bus.h"
+#include "rig.h"
+
+NEEDS(rig_bus_missing);
 
 static void open_object(sd_bus_message *m, const char *path, const char *interface)
 {
@@ -294,8 +297,7 @@ TEST(a_watch_reports_changes_in_their_order)
 				       "daemon-back() daemon-gone() daemon-back() ";
 	struct watcher watcher = { .gpuarb = NULL };
 
-	if (!private_bus_start(&watcher.bus))
-		SKIP("no dbus-daemon");
+	CHECK(private_bus_start(&watcher.bus));
 	fake_arbiter_start(watcher.bus.address, answer_and_change, NULL, &watcher.fake);
 	watcher.gpuarb = lib_rig_open();
 	CHECK(gpuarb_watch(watcher.gpuarb, GPUARB_FOREVER, note, &watcher) == -EINTR);
@@ -339,8 +341,7 @@ TEST(a_watch_ends_when_its_fd_is_readable)
 	struct watcher watcher = { .gpuarb = NULL };
 	int fds[2];
 
-	if (!private_bus_start(&watcher.bus))
-		SKIP("no dbus-daemon");
+	CHECK(private_bus_start(&watcher.bus));
 	CHECK(pipe(fds) == 0);
 	watcher.gone = (unsigned)fds[1];
 	fake_arbiter_start(watcher.bus.address, answer, NULL, &watcher.fake);

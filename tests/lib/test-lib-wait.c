@@ -14,6 +14,9 @@
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/lease-handle.h"
+#include "rig.h"
+
+NEEDS(rig_bus_missing);
 
 static void count(struct gpuarb_lease *lease, void *userdata)
 {
@@ -27,11 +30,10 @@ TEST(the_holder_reports_changes)
 {
 	const struct gpuarb_partition *partition;
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int changes = 0;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 
@@ -54,35 +56,31 @@ TEST(the_holder_reports_changes)
 	fake_arbiter_saw(&stage.fake, "Reserve");
 	fake_arbiter_saw(&stage.fake, "Reload");
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_record_older_than_the_answer_is_no_change)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int changes = 0;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 9);
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0 && gpuarb_lease_cus(lease, 0) == 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_holder_outlives_the_daemon)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int changes = 0;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	/* The fake daemon has closed its copy of the other end by now. */
 	CHECK(gpuarb_reload(stage.gpuarb) == 0);
@@ -91,7 +89,6 @@ TEST(a_holder_outlives_the_daemon)
 	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 1 && changes == 1);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected)
@@ -99,11 +96,10 @@ TEST(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected)
 	static const uint32_t other[64] = { GPUARB_RECORD_VERSION + 1 };
 	static char large[RECORD_MAX + 1];
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int size = 1 << 20;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	CHECK(send(stage.daemon_end, other, sizeof(other), 0) > 0);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
@@ -119,17 +115,15 @@ TEST(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected)
 	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(the_end_is_reported_once_and_remains)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 	int changes = 0;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	stage_end(&stage, GPUARB_RECORD_ENDED);
 	stage_tell(&stage, 9, GPUARB_RECORD_GRANTED, 20); /* ignored after the end */
@@ -140,22 +134,19 @@ TEST(the_end_is_reported_once_and_remains)
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 1);
 	CHECK(gpuarb_lease_wait(lease, 0) == -ENOENT);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 TEST(a_holder_closed_without_a_record_is_a_reset)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "granted", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "granted", NULL));
 	lease = stage_reserve(&stage, 0);
 	shutdown(stage.daemon_end, SHUT_RDWR);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -ECONNRESET);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17"));
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 /* ---- waiting -------------------------------------------------------------------------- */
@@ -169,16 +160,10 @@ static struct gpuarb_lease *start(struct stage *stage, int process_fd)
 
 	options.wait_usec = GPUARB_FOREVER;
 	options.process_fd = process_fd;
+	CHECK(stage_set(stage, "waiting", ""));
 	CHECK(gpuarb_reserve_start(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	return lease;
 }
-
-#define START(stage, lease, process_fd)               \
-	do {                                          \
-		if (!stage_set(stage, "waiting", "")) \
-			SKIP("no dbus-daemon");       \
-		lease = start(stage, process_fd);     \
-	} while (0)
 
 TEST(a_waiting_lease_has_a_position_and_no_partitions)
 {
@@ -188,7 +173,7 @@ TEST(a_waiting_lease_has_a_position_and_no_partitions)
 	_cleanup_(stage_strike) struct stage stage;
 	size_t words;
 
-	START(&stage, lease, -1);
+	lease = start(&stage, -1);
 	CHECK(strcmp(gpuarb_lease_state(lease), "waiting") == 0 && gpuarb_lease_id(lease) == 17);
 	CHECK(strcmp(gpuarb_lease_reason(lease), "one is before it") == 0);
 	CHECK(gpuarb_lease_deadline(lease) == 4711 && gpuarb_lease_generation(lease) == 0);
@@ -210,7 +195,7 @@ TEST(waiting_can_continue_after_a_signal)
 	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
 
-	START(&stage, lease, -1);
+	lease = start(&stage, -1);
 	lib_rig_signals(5000);
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EINTR);
 	lib_rig_signals(0);
@@ -228,7 +213,7 @@ TEST(a_process_is_bound_when_the_lease_is_granted)
 	_cleanup_(stage_strike) struct stage stage;
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	START(&stage, lease, fd);
+	lease = start(&stage, fd);
 	close(fd);
 	stage_tell(&stage, 1, GPUARB_RECORD_GRANTED, 20);
 	fake_arbiter_saw(&stage.fake, "Reserve");
@@ -248,10 +233,9 @@ TEST(a_process_is_bound_when_the_lease_is_granted)
 TEST(reserve_waits_until_it_is_granted)
 {
 	struct gpuarb_lease *lease;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "waiting", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "waiting", NULL));
 	/* The records stay in the socket until they are read. */
 	stage_tell(&stage, 0, GPUARB_RECORD_WAITING, 0);
 	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
@@ -261,7 +245,6 @@ TEST(reserve_waits_until_it_is_granted)
 	CHECK(gpuarb_lease_partition(lease, 0)->n_shader_engines == 2);
 	CHECK(gpuarb_lease_wait(lease, 0) == 0);
 	gpuarb_lease_close(lease);
-	stage_strike(&stage);
 }
 
 /* A failed request must close its holder. */
@@ -270,10 +253,9 @@ static void come_to_nothing(uint64_t wait_usec, int cause, int error, const char
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "waiting", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "waiting", NULL));
 	if (cause >= 0)
 		stage_end(&stage, (uint32_t)cause);
 	if (cause < 0 && wait_usec != GPUARB_FOREVER)
@@ -284,7 +266,6 @@ static void come_to_nothing(uint64_t wait_usec, int cause, int error, const char
 	CHECK(cause < 0 || strstr(gpuarb_last_error(stage.gpuarb), "so it is"));
 	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), name) == 0);
 	CHECK(stage_holder_gone(&stage));
-	stage_strike(&stage);
 }
 
 TEST(a_failed_wait_has_the_error_of_the_daemon)
@@ -311,7 +292,7 @@ TEST(dispatch_returns_the_same_error_as_waiting)
 	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
 
-	START(&stage, lease, -1);
+	lease = start(&stage, -1);
 	stage_end(&stage, GPUARB_RECORD_TIMED_OUT);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -ETIMEDOUT);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": so it is"));
@@ -343,16 +324,14 @@ static void end_early(bool told, int error, const char *sentence)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	struct stage stage;
+	_cleanup_(stage_strike) struct stage stage;
 
-	if (!stage_set(&stage, "gone", NULL))
-		SKIP("no dbus-daemon");
+	CHECK(stage_set(&stage, "gone", NULL));
 	if (told)
 		stage_end(&stage, GPUARB_RECORD_NEVER_FITS);
 	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, NULL, &lease) == error && !lease);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), sentence));
 	CHECK(stage_holder_gone(&stage));
-	stage_strike(&stage);
 }
 
 TEST(a_lease_that_has_ended_meanwhile_has_its_reason)

@@ -314,7 +314,7 @@ TEST(gpu_is_barred_for_max_wait_and_then_open_for_three_times_as_long)
 
 TEST(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times_as_long)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease, *next;
 
 	CHECK(grant(&s, VR, 30));
@@ -334,12 +334,11 @@ TEST(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times
 	let_time_pass(&s, 41000);
 	CHECK(s.arbiter->gpus[0].barrier.rank.id == next->id && !pass(&s, ANY, "any"));
 	CHECK(arbiter_next_deadline(s.arbiter) == 41000 + TENANT_MAX_WAIT_USEC);
-	scene_done(&s);
 }
 
 TEST(gpu_is_not_opened_while_the_round_of_the_lease_that_bars_it_is_paused)
 {
-	struct scene s = scene_of(1);
+	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 	struct lease *lease;
 
@@ -358,7 +357,6 @@ TEST(gpu_is_not_opened_while_the_round_of_the_lease_that_bars_it_is_paused)
 	let_time_pass(&s, 3000);
 	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
-	scene_done(&s);
 }
 
 TEST(lease_that_is_granted_leaves_the_next_barrier_its_whole_time)
