@@ -240,13 +240,13 @@ static int agent_new(struct gpuarb_lease *lease, const struct apply *process, st
 	if (!agent)
 		return -ENOMEM;
 
-	agent->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (agent->stop < 0)
-		return fail(lease->gpuarb, -errno, "cannot create an eventfd: %s", strerror(errno));
 	agent->pid = getpid();
 	agent->poll_usec = POLL_USEC;
 	agent->mask_cache = &lease->mask_cache;
 	agent->now.info.state = "";
+	agent->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (agent->stop < 0)
+		return fail(lease->gpuarb, -errno, "cannot create an eventfd: %s", strerror(errno));
 	r = copy_process(agent, process);
 	if (r >= 0)
 		r = follower_new(lease->gpuarb->address, lease->info.id, &agent->stop,

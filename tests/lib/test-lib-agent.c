@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -214,6 +215,7 @@ static bool says(const struct gpuarb *gpuarb, const char *text)
 static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
+	struct rlimit before;
 
 	(void)fake;
 	CHECK(gpuarb_lease_start_agent(NULL) == -EINVAL);
@@ -229,6 +231,10 @@ static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(says(gpuarb, "GPU 0000:03:00.0"));
 	play->processes = 1;
 	CHECK(start(lease, "/nowhere") == -EOPNOTSUPP && says(gpuarb, "/nowhere/class/kfd/kfd"));
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }) == 0);
+	CHECK(start(lease, tree.path) == -EMFILE);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	play->refused = -EBUSY;
 	CHECK(start(lease, tree.path) == -EBUSY && says(gpuarb, "queue 0 on GPU 0000:03:00.0"));
 	play->gone = true;
