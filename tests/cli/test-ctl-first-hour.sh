@@ -188,6 +188,14 @@ for name in desktop lab server; do
 	ends 1 "${init[@]}" --yes
 	err_has 'exists'
 done
+mkdir "$dir/small"
+(
+	trap '' XFSZ
+	ulimit -f 0 # as on a full file system
+	"$GPUARBCTL" config init lab --templates="$dir/templates" --into="$dir/small" --yes >/dev/null 2>&1
+)
+check 'a policy that cannot be written is a failure' test $? = 1
+check 'and nothing of it is left' test -z "$(ls "$dir/small")"
 ends 2 config init
 ends 2 config init castle
 ends 1 config init lab --templates="$dir/none" --into="$dir/into"

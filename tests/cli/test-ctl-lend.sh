@@ -711,6 +711,11 @@ fails_to_follow "$fixed" 5 # a descriptor that it waits for already
 check 'gpuarb-agent prints an error' test -s "$dir/err"
 fails_to_follow 999 6
 err_has '999'
+"$GPUARBCTL" reserve --cus=60 --wait >/dev/null 2>&1 &
+waiter=$!
+list_becomes 'map(.state) | index("waiting")'
+fails_to_follow "$("$GPUARBCTL" list --json | jq '.[] | select(.state == "waiting").id')" 6
+kill "$waiter"
 let_go TERM "$holder"
 exec 5>&- 6>&-
 list_becomes '. == []'

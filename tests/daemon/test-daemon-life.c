@@ -128,6 +128,34 @@ TEST(a_caller_that_disconnects_before_the_answer_leaves_nothing)
 	depart(&rig, bus);
 }
 
+TEST(a_lease_is_bound_to_a_bounded_number_of_processes)
+{
+	pid_t pids[LEASE_BOUND_MAX + 1];
+	struct live_lease lease;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+
+	arrive(&rig, SIMULATED, &bus, &told);
+	lease = reserve(bus, 15);
+	for (unsigned i = 0; i <= LEASE_BOUND_MAX; i++) {
+		sd_bus_message *answer;
+		int fd;
+
+		pids[i] = idler(0, &fd);
+		answer = call(with(call_lease(bus, lease.path, "Bind"), "h", fd));
+		CHECK(i < LEASE_BOUND_MAX
+			      ? is_fine(answer)
+			      : is_error(answer, GPUARB_ERROR_TOO_MANY_LEASES, lease.path + 28));
+		close(fd);
+	}
+	for (unsigned i = 0; i <= LEASE_BOUND_MAX; i++)
+		end_process(pids[i]);
+	CHECK(lease_exists(bus, lease.path)); /* by its holder */
+	close(lease.holder);
+	depart(&rig, bus);
+}
+
 TEST(a_killed_client_with_a_hundred_leases_leaves_nothing)
 {
 	struct told told;

@@ -189,3 +189,22 @@ TEST(a_directory_writable_by_others_is_refused_and_named)
 	close(reserve(bus, 16).holder);
 	leave(bus);
 }
+
+TEST(a_bad_file_and_a_missing_gpu_leave_the_policy_in_force)
+{
+	struct told told;
+	sd_bus *bus, *user;
+	struct rig rig;
+
+	arrive(&rig, KEEP, &bus, &user, &told);
+	reload(&rig, bus,
+	       "[tenant users]\nmatch-user = 1\nmax-cus = 30\nreserved-gpu = 0000:99:00.0\n"
+	       "reserved-queues = 1\n");
+	rig_write(&rig, TENANTS, "[tenant users]\nmatch-user = 1\nmax-cus = some\n");
+	CHECK(kill(rig.daemon, SIGHUP) == 0);
+	rig_hear(&rig, "reloading");
+	rig_hear(&rig, "ready");
+	CHECK(is_error(call(ask(user, "Reserve", 31)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
+	close(reserve(user, 30).holder);
+	depart(&rig, bus, user);
+}

@@ -336,3 +336,22 @@ TEST(nothing_is_granted_until_a_release_is_saved)
 	close(fd);
 	machine_halt(&machine);
 }
+
+TEST(a_lease_whose_file_cannot_be_deleted_ends)
+{
+	struct live_lease lease;
+	struct told told;
+	struct rig rig;
+	char name[64];
+	sd_bus *bus;
+
+	arrive(&rig, "--store-max=64", &bus, &told);
+	lease = reserve(bus, 30);
+	snprintf(name, sizeof(name), "run/leases/%" PRIu64 ".json", lease.id);
+	CHECK(unlink(rig_path(&rig, name)) == 0 && mkdir(rig_path(&rig, name), 0700) == 0);
+	close(lease.holder);
+	AWAIT(bus, told.removed == 1);
+	CHECK(gpu_number(bus, "CusFree") == 60);
+	close(reserve(bus, 60).holder);
+	depart(&rig, bus);
+}

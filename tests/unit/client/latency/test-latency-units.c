@@ -9,6 +9,7 @@
 #include "check.h"
 #include "client/latency/unit.h"
 #include "client/latency/matrix.h"
+#include "lack.h"
 #include "latency-model.h"
 
 static struct units cut(const struct model *model, const uint32_t *mask, size_t words)
@@ -186,4 +187,34 @@ TEST(the_fence_is_five_scaled_median_distances_above_the_median)
 	statistic_spread(equal, 4, &spread);
 	CHECK(spread.scale == 0);
 	CHECK(statistic_fence(&spread) == 105);
+}
+
+static const struct model *scarce;
+
+static int find_pairs(long allocations)
+{
+	_cleanup_(summary_done) struct summary summary = { 0 };
+	_cleanup_(matrix_done) struct matrix matrix = { 0 };
+	_cleanup_(units_done) struct units units = { 0 };
+	uint32_t mask[CODEC_WORDS];
+	int r;
+
+	memset(mask, 0xff, sizeof(mask));
+	left = allocations;
+	r = units_init(scarce, mask, codec_words(&scarce->codec), &units);
+	CHECK(r == 0 || !units.list);
+	if (r == 0)
+		r = matrix_init(units.n, &matrix);
+	if (r == 0)
+		r = summary_init(&matrix, &units, &summary);
+	CHECK(r == 0 || (!summary.ratio && !summary.slow));
+	return r;
+}
+
+TEST(units_and_pairs_are_found_whole_or_not)
+{
+	struct model model = latency_gpu("radeon-vii");
+
+	scarce = &model;
+	CHECK(lack_each("units", find_pairs) >= 5);
 }

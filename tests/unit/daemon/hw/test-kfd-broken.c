@@ -328,3 +328,13 @@ TEST(topology_that_keeps_changing_is_not_listed)
 	CHECK(unlink(path) == 0);
 	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 }
+
+TEST(a_path_that_is_too_long_is_an_error)
+{
+	struct kfd_dir parent = { .fd = -1, .path = "/sys" }, directory;
+	char name[8192];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	CHECK(kfd_dir_open(&parent, name, &directory) == -ENAMETOOLONG);
+}

@@ -4,10 +4,12 @@
 
 #include "sys/state/calibration-file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "check.h"
 #include "core/mask/codec.h"
+#include "core/mask/law.h"
 #include "ledger-rig.h"
 #include "scratch.h"
 
@@ -310,4 +312,14 @@ TEST(report_that_others_can_change_is_refused)
 		CHECK(strstr(machine.gpu.calibrated.problem, "65534"));
 	}
 	free(report);
+}
+
+TEST(a_law_needs_two_different_numbers_of_cus)
+{
+	struct law_point points[] = { { 4, 1000 }, { 4, 1010 }, { 8, 500 } };
+	struct law_fit fit;
+
+	CHECK(law_fit(points, 1, &fit) == -EINVAL);
+	CHECK(law_fit(points, 2, &fit) == -EINVAL);
+	CHECK(law_fit(points, 3, &fit) == 0 && fit.a_usec > 0);
 }
