@@ -129,9 +129,11 @@ static bool counts(const struct arbiter *arbiter, const struct model_queue *queu
 		   const struct lease *lease)
 {
 	const struct lease *of = queue->lease ? ledger_find(arbiter, queue->lease) : NULL;
+	/* The bound processes stay with the lease of a proposal. */
+	const struct lease *planned = ledger_find(arbiter, lease->id);
 
 	if (queue->pid == lease->pid || queue->lease == lease->id ||
-	    lease_is_bound(lease, queue->pid))
+	    (planned && lease_is_bound(planned, queue->pid)))
 		return false;
 	return queue->lease == 0 ||
 	       (of && (of->state == STATE_ENDING || lease_partition_on(of, queue->gpu)));
