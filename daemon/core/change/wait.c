@@ -57,6 +57,7 @@ static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
 	ledger_leave_user(&alone, lease->owner);
 	r = decide(&alone, lease, lease->owner, partitions, &unused, &result);
 	ledger_copy_done(&alone);
+	lease->wait.kept_out = r < 0 && result.kind != RESULT_NO_MEMORY;
 	return r >= 0;
 }
 
@@ -74,7 +75,7 @@ static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct r
 		    uint64_t candidates, bool over_quota)
 {
 	bool may_bar = lease->wait.passed >= LEASE_PASSES_MAX && !over_quota &&
-		       fits_without_others(arbiter, lease);
+		       !lease->wait.kept_out && fits_without_others(arbiter, lease);
 
 	set_waiting(arbiter, lease, refusal);
 	queue_judged(arbiter, lease, candidates, over_quota, may_bar);
@@ -86,6 +87,7 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	struct partition partitions[REQUEST_WANTS];
 
 	lease->wait.bottleneck = (struct bottleneck){ 0 };
+	lease->wait.kept_out = false;
 	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) <
 		    0 &&
 	    result.n_refusals > 0)
@@ -236,7 +238,7 @@ static bool may_review(const struct arbiter *arbiter, const struct lease *lease)
 	return lease->wait.bottleneck.gpus != 0 && !floor_configured(settings) &&
 	       !settings->oversubscribe_besteffort &&
 	       (lease->wait.passed < LEASE_PASSES_MAX || lease->wait.over_quota ||
-		lease->wait.may_bar);
+		lease->wait.may_bar || lease->wait.kept_out);
 }
 
 /* Is there still no room for too many of its wants? Then nothing else of the lease is examined. */
@@ -296,7 +298,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->deadline_usec = UINT64_MAX;
 	next->wait.candidates = 0;
 	next->wait.passed = 0;
-	next->wait.over_quota = next->wait.may_bar = false;
+	next->wait.over_quota = next->wait.may_bar = next->wait.kept_out = false;
 	next->wait.bottleneck = (struct bottleneck){ 0 };
 	next->wait.preempts = 0;
 	next->wait.moves = false;

@@ -87,8 +87,10 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 		gpu->reserve_queues = own ? own->reserve_queues : gpu->info.reserve_queues;
 		gpu->changed = true;
 	}
-	for (size_t i = 0; i < arbiter->n_waiting; i++)
+	for (size_t i = 0; i < arbiter->n_waiting; i++) {
 		arbiter->waiting[i]->wait.bottleneck = (struct bottleneck){ 0 };
+		arbiter->waiting[i]->wait.kept_out = false;
+	}
 	ledger_wake(arbiter, UINT64_MAX);
 }
 
@@ -311,6 +313,9 @@ void ledger_charge(struct arbiter *arbiter, const struct lease *lease)
 
 void ledger_discharge(struct arbiter *arbiter, const struct lease *lease)
 {
+	for (size_t i = 0; i < arbiter->n_waiting; i++)
+		if (arbiter->waiting[i]->owner == lease->owner)
+			arbiter->waiting[i]->wait.kept_out = false;
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		gpu_discharge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
 			      lease->class);
@@ -362,6 +367,7 @@ void ledger_leave_user(struct arbiter *copy, uid_t uid)
 {
 	size_t n = 0;
 
+	copy->n_waiting = 0; /* they are the leases of the original */
 	for (size_t i = 0; i < copy->n_leases; i++)
 		if (copy->leases[i]->owner == uid)
 			copy->leases[n++] = copy->leases[i];

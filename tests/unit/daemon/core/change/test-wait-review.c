@@ -91,6 +91,29 @@ TEST(only_the_gpu_where_something_became_free_is_judged)
 }
 
 /* Otherwise two GPUs that are used in turns would let every gang be examined in full. */
+TEST(lease_that_its_own_user_keeps_out_is_reviewed_until_that_user_ends_a_lease)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(2);
+	struct lease *own = grant_on(&s, ANY, "0", 30), *held[3], *gang;
+
+	held[0] = grant_on(&s, LAB, "0", 30);
+	held[1] = grant_on(&s, LAB, "1", 30);
+	held[2] = grant_on(&s, LAB, "1", 30);
+	gang = wait_for_all(&s, 2, 60);
+	gang->wait.passed = LEASE_PASSES_MAX;
+	ledger_wake(s.arbiter, 3);
+	CHECK(steps_of_round(&s) > 1 && !gang->wait.may_bar);
+	for (unsigned i = 1; i < 3; i++) {
+		release(s.arbiter, held[i]->id);
+		CHECK(steps_of_round(&s) == 1);
+	}
+	release(s.arbiter, own->id);
+	CHECK(steps_of_round(&s) > 1 && gang->wait.may_bar);
+	release(s.arbiter, held[0]->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && gang->state == STATE_GRANTED);
+	check_promises(&s);
+}
+
 TEST(gpu_that_was_charged_since_is_judged_before_all_are)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(3);
