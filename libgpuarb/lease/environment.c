@@ -328,7 +328,7 @@ static int write_all(const struct environment *environment, const size_t *indice
 	r = write_settings(file, environment, indices, hip_queues, &n);
 	if (ferror(file) && r >= 0)
 		r = -ENOMEM;
-	if (fclose(file) != 0 && r >= 0)
+	if ((fclose(file) != 0 || !text) && r >= 0) /* the C library may only leave no text */
 		r = -ENOMEM;
 	return r < 0 ? r : pack(text, size, n, ret);
 }
