@@ -73,7 +73,11 @@ static int make_arbiter(const struct gpu_info *gpu, struct arbiter **ret)
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	int r = make_settings(&settings);
 
-	return r < 0 ? r : arbiter_new(TAKE_PTR(settings), gpu, 1, 1, ret);
+	if (r >= 0)
+		r = arbiter_new(settings, gpu, 1, 1, ret);
+	if (r >= 0)
+		settings = NULL; /* the arbiter has it */
+	return r;
 }
 
 static void make_request(const struct rt_set *set, size_t i, const struct rt_ask *ask,
