@@ -155,7 +155,10 @@ static uint64_t opens_at(const struct arbiter *arbiter, unsigned index)
 
 static void open_gpu(struct gpu *gpu, uint64_t now_usec)
 {
-	gpu->barrier.open_usec = now_usec + OPEN_TIMES * (now_usec - gpu->barrier.since_usec);
+	uint64_t open_usec = now_usec + OPEN_TIMES * (now_usec - gpu->barrier.since_usec);
+
+	if (gpu->barrier.open_usec < open_usec) /* a preemption may bar an open GPU for a moment */
+		gpu->barrier.open_usec = open_usec;
 	gpu->barrier.since_usec = 0;
 }
 
@@ -169,15 +172,17 @@ static void end_barrier(struct arbiter *arbiter, struct gpu *gpu, uint64_t now_u
 	ledger_touch(arbiter, lease, TOUCH_SAVE);
 }
 
-/* In a round that is paused, the lease that bars may only wait to be examined again. */
+/* While leases are left to examine, the one that bars may be among them. */
 void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
 {
+	bool examined = !arbiter->woken && !arbiter->woken_later;
+
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
 		if (gpu->barrier.rank.id && !gpu->barrier.since_usec)
 			gpu->barrier.since_usec = now_usec;
-		else if (!gpu->barrier.rank.id && gpu->barrier.since_usec && !arbiter->paused)
+		else if (!gpu->barrier.rank.id && gpu->barrier.since_usec && examined)
 			open_gpu(gpu, now_usec);
 	}
 }

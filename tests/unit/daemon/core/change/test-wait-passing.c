@@ -359,6 +359,48 @@ TEST(gpu_is_not_opened_while_the_round_of_the_lease_that_bars_it_is_paused)
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
 }
 
+TEST(barrier_of_a_preemption_does_not_shorten_the_time_that_a_gpu_is_open)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	uint64_t max = TENANT_MAX_WAIT_USEC;
+	struct lease *lease;
+
+	CHECK(grant(&s, VR, 30));
+	lease = wait_for(&s, OTHER, "any", 60);
+	lease->deadline_usec = UINT64_MAX;
+	pass_often(&s, ANY, "any");
+	let_time_pass(&s, 1000);
+	let_time_pass(&s, 1000 + max);
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 4 * max);
+	lease->wait.preempts = 1;
+	queue_find_barriers(s.arbiter);
+	let_time_pass(&s, 2000 + max);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	lease->wait.preempts = 0;
+	queue_find_barriers(s.arbiter);
+	let_time_pass(&s, 3000 + max);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == 0);
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 4 * max);
+}
+
+/* An update examines no lease before it is known which queues cover CUs. */
+TEST(gpu_is_not_opened_before_the_lease_that_bars_it_is_examined_again)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(2);
+	struct lease *lease;
+
+	CHECK(grant_on(&s, VR, "0", 30));
+	lease = wait_for(&s, OTHER, "0", 60);
+	lease->deadline_usec = UINT64_MAX;
+	pass_often(&s, ANY, "0");
+	let_time_pass(&s, 1000);
+	CHECK(grant_on(&s, OTHER, "1", 4) && s.arbiter->gpus[0].barrier.rank.id == 0);
+	queue_time_barriers(s.arbiter, 2000);
+	let_time_pass(&s, 3000);
+	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
+}
+
 TEST(lease_that_is_granted_leaves_the_next_barrier_its_whole_time)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
