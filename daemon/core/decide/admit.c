@@ -443,12 +443,18 @@ static uint64_t without(uint64_t n, uint64_t kept)
 }
 
 /* With oversubscribe-besteffort a best-effort lease may take more slots than there are, unless
- * a realtime lease is on the GPU or a floor keeps slots there. */
-static bool may_oversubscribe(const struct candidate *a)
+ * a floor keeps slots there… */
+static bool may_oversubscribe_ever(const struct candidate *a)
 {
 	return a->admit_context->arbiter->settings->oversubscribe_besteffort &&
-	       a->admit_context->class == CLASS_BESTEFFORT && a->gpu->n_realtime == 0 &&
+	       a->admit_context->class == CLASS_BESTEFFORT &&
 	       !(a->floor && (a->floor->ever.queues_of || a->floor->ever.processes_of));
+}
+
+/* …or a realtime lease is on the GPU now. */
+static bool may_oversubscribe(const struct candidate *a)
+{
+	return may_oversubscribe_ever(a) && a->gpu->n_realtime == 0;
 }
 
 #define COUNTABLES 6U
@@ -485,7 +491,14 @@ static void count_up(const struct candidate *a, struct countable ret[static COUN
 	memcpy(ret, list, sizeof(list));
 }
 
-/* More than the GPU has in all: checked before anything that may change. Slots without a limit have no total. */
+static bool has_total(const struct candidate *a, enum resource resource)
+{
+	bool slots = resource == RESOURCE_QUEUES || resource == RESOURCE_PROCESSES;
+
+	return !slots || !may_oversubscribe_ever(a);
+}
+
+/* More than the GPU has in all: checked before anything that may change. */
 static enum outcome admit_total(struct candidate *a)
 {
 	struct countable list[COUNTABLES];
@@ -498,7 +511,7 @@ static enum outcome admit_total(struct candidate *a)
 		const struct shortage shortage = { c->reason, c->resource, c->asked, most,
 						   c->total };
 
-		if (c->asked <= c->had || c->asked <= most || c->free == UINT64_MAX)
+		if (c->asked <= c->had || c->asked <= most || !has_total(a, c->resource))
 			continue;
 		refusal_set_fits(a->refusal, c->resource, most, 0);
 		if (c->asked <= c->total)

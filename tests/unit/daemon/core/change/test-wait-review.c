@@ -114,6 +114,22 @@ TEST(lease_that_its_own_user_keeps_out_is_reviewed_until_that_user_ends_a_lease)
 	check_promises(&s);
 }
 
+TEST(lease_that_may_oversubscribe_waits_for_the_end_of_a_realtime_lease)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct lease *realtime = grant_on(&s, VR, "0", 15), *lease;
+	struct request request = request_for(15);
+
+	CHECK(realtime && realtime->class == CLASS_REALTIME);
+	s.arbiter->settings->oversubscribe_besteffort = true;
+	request.wants[0].queues = s.arbiter->gpus[0].info.queue_slots + 1;
+	lease = ask(&s, ANY, request);
+	CHECK(lease && lease->class == CLASS_BESTEFFORT && lease->state == STATE_WAITING);
+	release(s.arbiter, realtime->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
+	check_promises(&s);
+}
+
 TEST(gpu_that_was_charged_since_is_judged_before_all_are)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(3);
