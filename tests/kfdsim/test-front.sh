@@ -126,7 +126,7 @@ sim 0 -- sh -c 'setsid sleep 1000 >/dev/null 2>&1 & echo $!'
 sim 0 -- bash -c 'fds() { find /proc/$PPID/fd -type l | wc -l; }
 	before=$(fds)
 	for i in {1..50}; do (exec 3<>/dev/kfd); done
-	for i in {1..100}; do
+	for i in {1..2000}; do
 		cat /sys/kernel/debug/kfdsim/state >/dev/null
 		[ "$(fds)" != "$before" ] || exit 0
 	done
