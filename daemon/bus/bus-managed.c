@@ -15,7 +15,7 @@
 
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
-/* Weight is about the number of dictionaries that an object takes. */
+/* The weight of an object is about the number of dictionaries that it takes in the answer. */
 #define WEIGHT_OF_PART 128U
 #define WEIGHT_OF_GPU 4U
 
@@ -39,10 +39,11 @@ static size_t n_objects(const struct arbiter *arbiter)
 
 static size_t weight(const struct arbiter *arbiter, size_t object)
 {
-	const struct gpu *gpu = &arbiter->gpus[object];
+	const struct gpu *gpu;
 
 	if (object >= arbiter->n_gpus)
 		return 1 + arbiter->leases[object - arbiter->n_gpus]->n_partitions;
+	gpu = &arbiter->gpus[object];
 	return WEIGHT_OF_GPU + gpu->observed.n_processes + gpu->graphics.n_clients +
 	       arbiter->n_covers / arbiter->n_gpus;
 }

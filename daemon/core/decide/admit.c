@@ -442,8 +442,8 @@ static uint64_t without(uint64_t n, uint64_t kept)
 	return n > kept ? n - kept : 0;
 }
 
-/* With oversubscribe-besteffort a best-effort lease may take more slots than there are, unless
- * a floor keeps slots there… */
+/* With oversubscribe-besteffort a best-effort lease may take more slots than the GPU has, unless a floor
+ * keeps slots there. A realtime lease on the GPU forbids it only until that lease ends. */
 static bool may_oversubscribe_ever(const struct candidate *a)
 {
 	return a->admit_context->arbiter->settings->oversubscribe_besteffort &&
@@ -451,7 +451,6 @@ static bool may_oversubscribe_ever(const struct candidate *a)
 	       !(a->floor && (a->floor->ever.queues_of || a->floor->ever.processes_of));
 }
 
-/* …or a realtime lease is on the GPU now. */
 static bool may_oversubscribe(const struct candidate *a)
 {
 	return may_oversubscribe_ever(a) && a->gpu->n_realtime == 0;

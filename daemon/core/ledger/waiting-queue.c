@@ -172,7 +172,7 @@ static void end_barrier(struct arbiter *arbiter, struct gpu *gpu, uint64_t now_u
 	ledger_touch(arbiter, lease, TOUCH_SAVE);
 }
 
-/* While leases are left to examine, the one that bars may be among them. */
+/* While waiting leases are left to examine, the lease that barred the GPU may be one of them. */
 void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
 {
 	bool examined = !arbiter->woken && !arbiter->woken_later;

@@ -56,7 +56,7 @@ void queue_find_barriers(struct arbiter *arbiter);
 void queue_served(struct arbiter *arbiter, const struct lease *lease);
 
 /* Sets the beginning of each barrier that has none yet, and opens the GPUs whose barrier is gone without a
- * grant: the daemon calls it at the end of an update. */
+ * grant, but none while waiting leases are left to examine: the daemon calls it at the end of an update. */
 void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec);
 
 /* Opens the GPUs that have been barred for max-wait, and ends the time that they stay open.
