@@ -114,11 +114,13 @@ void share_divide(struct grower *growers, size_t n, unsigned cus)
 #define TRIES_MAX 256U
 
 /* A proposal on one GPU, and the leases that may shrink for it. The target of each is what it has
- * or was promised, without what the proposal claims. */
+ * or was promised, without what the proposal and others claim: leases that were granted in this turn
+ * may have CUs that are still promised. */
 struct start {
 	const struct arbiter *arbiter;
 	const struct gpu *gpu;
 	struct partition *p;    /* of the proposal */
+	struct cuset claims;    /* of all leases and of the proposal; for an adaptable lease its base */
 	struct cuset pool;      /* CUs to be divided */
 	struct grower *growers; /* n, and the proposal */
 	size_t n;
@@ -138,8 +140,7 @@ static void add_grower(struct start *start, struct lease *lease, struct partitio
 	const struct cuset *has = partition_is_promised(p) ? &adaptation->promised : &p->cus;
 
 	*grower = share_grower(start->arbiter, lease, p);
-	if (!borrow_shrink(start->gpu, &adaptation->base, has, &start->p->adaptation->base,
-			   &grower->target))
+	if (!borrow_shrink(start->gpu, &adaptation->base, has, &start->claims, &grower->target))
 		grower->target = *has;
 }
 
@@ -149,6 +150,8 @@ static void find_growers(struct start *start, struct lease *proposal)
 	struct cuset forbidden;
 
 	borrow_forbidden(arbiter, start->p->gpu, proposal, &forbidden);
+	start->claims = forbidden;
+	cuset_add(&start->claims, &start->p->adaptation->base);
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 		struct partition *p = lease_borrows(lease) && lease->id != proposal->id

@@ -146,6 +146,25 @@ TEST(realtime_lease_that_claims_promised_cus_ends_the_promise)
 	CHECK(!overlaps(a, b) && !overlaps(rt, a) && !overlaps(rt, b));
 }
 
+/* Two requests of one turn: the promise still names CUs that the first one was granted. */
+TEST(lease_is_not_granted_promised_cus_that_a_fixed_lease_got_in_the_same_turn)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60), *fixed, *c;
+	struct request request = request_for(15);
+
+	l.s.arbiter->gpus[0].lend.grown_usec = l.now - SECOND_USEC / 2;
+	follow(&l, a);
+	fixed = reserve(l.s.arbiter, ANY, &request, &l.s.result);
+	CHECK(fixed->state == STATE_GRANTED);
+	CHECK(cuset_overlap(&b->partitions[0].adaptation->promised, &fixed->partitions[0].cus));
+	c = borrow(&l, 4, 60);
+	CHECK(partition_is_promised(&c->partitions[0]) && !overlaps(fixed, c));
+	follow(&l, a);
+	follow(&l, b);
+	CHECK(!overlaps(fixed, a) && !overlaps(fixed, b) && !overlaps(fixed, c));
+}
+
 TEST(end_of_a_lease_ends_its_promise)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
