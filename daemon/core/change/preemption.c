@@ -56,6 +56,8 @@ static void make_waiting(const struct arbiter *arbiter, struct lease *next)
 	next->acknowledged = next->generation;
 	next->deadline_usec = next->lend.give_up_usec = next->enforce.due_usec = UINT64_MAX;
 	next->lend.idle = false;
+	next->reset.pending = false; /* no queue of it is left that was lost */
+	next->reset.partition = 0;
 	memset(&next->wait, 0, sizeof(next->wait));
 	wait_find_candidates(arbiter, next);
 }

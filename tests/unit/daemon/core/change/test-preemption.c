@@ -475,6 +475,23 @@ TEST(a_lease_with_requeue_waits_again_and_is_granted_again)
 	CHECK(lease->state == STATE_WAITING);
 }
 
+/* The program that waits again makes new queues: none of them was lost. */
+TEST(a_lease_that_waits_again_forgets_the_reset_of_its_gpu)
+{
+	_cleanup_(lending_done) struct lending l = preemptible();
+	struct lease *lease = requeueable(&l, 60);
+	char reason[REQUEST_TEXT];
+
+	arbiter_gpu_reset(l.s.arbiter, 0, l.now);
+	arbiter_gpu_reset_ended(l.s.arbiter, 0);
+	lease->reset.partition = 1; /* as if it were of two GPUs: no partition of a waiting lease */
+	CHECK(want(&l, VR, -1, 30) && lease->state == STATE_REVOKING);
+	answer(&l, lease);
+	CHECK(lease->state == STATE_WAITING && lease->reset.count == 1);
+	CHECK(!lease->reset.pending && lease->reset.partition == 0);
+	CHECK(!strstr(arbiter_reason(l.s.arbiter, lease, reason), "reset"));
+}
+
 TEST(a_lease_waits_again_only_when_no_process_of_it_uses_a_gpu)
 {
 	_cleanup_(lending_done) struct lending l = preemptible();
