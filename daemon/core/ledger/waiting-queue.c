@@ -221,9 +221,7 @@ uint64_t queue_next_limit(const struct arbiter *arbiter)
 
 /* ---- passes ------------------------------------------------------------------------ */
 
-/* Wakes the waiting leases of the same user: the granted one may keep them out, and they may exceed
- * the quota now; then they bar no GPU. */
-static void wake_own(struct arbiter *arbiter, const struct lease *granted)
+void queue_wake_own(struct arbiter *arbiter, const struct lease *granted)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, granted->tenant);
 	bool limited = tenant &&
@@ -264,7 +262,7 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 			ledger_examine_again(arbiter, lease->wait.candidates);
 	}
 	if (gpus)
-		wake_own(arbiter, granted);
+		queue_wake_own(arbiter, granted);
 }
 
 /* ---- insert and remove ------------------------------------------------------------- */

@@ -43,6 +43,10 @@ void queue_remove(struct arbiter *arbiter, struct lease *lease);
 void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candidates,
 		  bool over_quota, bool may_bar);
 
+/* Wakes the waiting leases of the same user: the granted one, or one that got more CUs, may keep them out,
+ * and they may exceed the quota now; then they bar no GPU. */
+void queue_wake_own(struct arbiter *arbiter, const struct lease *granted);
+
 /* A lease was granted something on these GPUs (bits): counts it against the waiting leases of other
  * users that rank before it, and wakes those of the same user: it may be in their way, and have used
  * up their quota. */
