@@ -66,7 +66,7 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 		queue_pass(arbiter, lease, more, &last);
 		if (grows && !more)
 			queue_wake_own(arbiter, lease); /* an adaptable lease, of its quota */
-	} else { /* it made room for the leases that wait */
+	} else {                                        /* it made room for the leases that wait */
 		lease->lend.moves = proposal->lend.moves;
 		lease->lend.moved_usec = proposal->lend.moved_usec;
 		ledger_wake(arbiter, lease_gpus(lease));
