@@ -150,15 +150,25 @@ static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *g
 	printf("%ld allocations\n", n);
 }
 
-static void ask_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+/* A call, and the fewest allocations that it needs. */
+static int (*asked)(struct gpuarb *gpuarb);
+static long asked_least;
+
+static void work_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *)
 {
-	(void)fake;
-	without_memory(gpuarb, ask, 100);
+	without_memory(gpuarb, asked, asked_least);
+}
+
+static void without_memory_on_bus(int (*ask_it)(struct gpuarb *gpuarb), long least)
+{
+	asked = ask_it;
+	asked_least = least;
+	LIB_RIG_WITH(answer, NULL, work_without_memory);
 }
 
 TEST(every_allocation_may_fail)
 {
-	LIB_RIG_WITH(answer, NULL, ask_without_memory);
+	without_memory_on_bus(ask, 100);
 }
 
 /* Deactivates, activates and revokes. */
@@ -187,15 +197,9 @@ static int lend(struct gpuarb *gpuarb)
 	return r;
 }
 
-static void lend_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
-{
-	(void)fake;
-	without_memory(gpuarb, lend, 100);
-}
-
 TEST(every_allocation_may_fail_while_cus_are_lent)
 {
-	LIB_RIG_WITH(answer, NULL, lend_without_memory);
+	without_memory_on_bus(lend, 100);
 }
 
 /* Looks, and reads what the daemon counts. */
@@ -226,15 +230,9 @@ static int look(struct gpuarb *gpuarb)
 	return r;
 }
 
-static void look_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
-{
-	(void)fake;
-	without_memory(gpuarb, look, 100);
-}
-
 TEST(every_allocation_may_fail_while_answers_are_read)
 {
-	LIB_RIG_WITH(answer, NULL, look_without_memory);
+	without_memory_on_bus(look, 100);
 }
 
 /* Messages that libdbus keeps to reuse their memory. While they are in use, new ones allocate. */
@@ -426,16 +424,10 @@ static int follow(struct gpuarb *gpuarb)
 	return r == -EAGAIN ? -ENOMEM : r; /* from pthread_create() */
 }
 
-static void follow_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
-{
-	(void)fake;
-	without_memory(gpuarb, follow, 200);
-}
-
 TEST(every_allocation_may_fail_while_an_agent_starts)
 {
 	tree = queue_tree_new(2);
-	LIB_RIG_WITH(answer, NULL, follow_without_memory);
+	without_memory_on_bus(follow, 200);
 	scratch_done(&tree);
 }
 

@@ -26,6 +26,12 @@ static void pass_often(struct scene *s, uid_t uid, const char *gpu)
 		CHECK(pass(s, uid, gpu));
 }
 
+/* The id of the lease that bars the first GPU; 0: none. */
+static uint64_t barrier(const struct scene *s)
+{
+	return s->arbiter->gpus[0].barrier.rank.id;
+}
+
 TEST(waiting_lease_is_passed_at_most_the_maximum_number_of_times)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
@@ -33,18 +39,17 @@ TEST(waiting_lease_is_passed_at_most_the_maximum_number_of_times)
 
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
 		forget_touched(&s);
-		CHECK(lease->wait.passed == i && s.arbiter->gpus[0].barrier.rank.id == 0);
+		CHECK(lease->wait.passed == i && barrier(&s) == 0);
 		CHECK(pass(&s, ANY, "any"));
 	}
-	CHECK(lease->wait.passed == LEASE_PASSES_MAX &&
-	      s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(lease->wait.passed == LEASE_PASSES_MAX && barrier(&s) == lease->id);
 	CHECK(!pass(&s, ANY, "any") && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	CHECK(s.result.refusals[0].behind == lease->id && s.result.refusals[0].retry);
 	CHECK(s.result.refusals[0].asked == 4 && s.result.refusals[0].free == 0);
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == 0);
+	CHECK(barrier(&s) == 0);
 }
 
 TEST(count_of_passes_is_saved_at_every_multiple)
@@ -137,12 +142,12 @@ TEST(grant_of_a_lower_class_is_a_pass_and_is_barred_too)
 	lease = wait_for(&s, LAB, "any", 60);
 	pass_often(&s, ANY, "any");
 	CHECK(first->wait.passed == LEASE_PASSES_MAX && lease->wait.passed == LEASE_PASSES_MAX);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(barrier(&s) == lease->id);
 	CHECK(s.arbiter->gpus[0].barrier.rank.class == CLASS_GUARANTEED);
 	CHECK(!pass(&s, ANY, "any") && !pass(&s, LAB, "any"));
 	arbiter_holder_gone(s.arbiter, lease->id); /* now the next lease bars it */
 	forget_touched(&s);
-	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.rank.id == first->id);
+	CHECK(grant_waiting(&s, NULL) == 0 && barrier(&s) == first->id);
 	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
 }
 
@@ -171,18 +176,17 @@ TEST(lease_that_waits_for_its_quota_bars_no_gpu)
 	lease = wait_for(&s, LAB, "any", 40);
 	pass_often(&s, ANY, "any");
 	small = wait_for(&s, OTHER, "any", 4);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(barrier(&s) == lease->id);
 	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
 	lease->wait.bottleneck = (struct bottleneck){ 0 }; /* as arbiter_set_settings() */
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0 &&
 	      arbiter_drain(s.arbiter, "0", false) == 0);
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
-	CHECK(lease->wait.over_quota && s.arbiter->gpus[0].barrier.rank.id == 0 &&
-	      pass(&s, ANY, "any"));
+	CHECK(lease->wait.over_quota && barrier(&s) == 0 && pass(&s, ANY, "any"));
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
 	release(s.arbiter, own->id); /* it waits for CUs again, not for its quota */
 	CHECK(grant_waiting(&s, NULL) == 0 && !lease->wait.over_quota);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id && !pass(&s, ANY, "any"));
+	CHECK(barrier(&s) == lease->id && !pass(&s, ANY, "any"));
 }
 
 TEST(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
@@ -197,7 +201,7 @@ TEST(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
 	lease = ask(&s, LAB, request);
 	pass_often(&s, ANY, "any");
 	small = wait_for(&s, OTHER, "any", 4);
-	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(grant_waiting(&s, NULL) == 0 && barrier(&s) == lease->id);
 	CHECK(grant(&s, LAB, 10)); /* guaranteed */
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED &&
 	      lease->wait.over_quota);
@@ -259,17 +263,17 @@ TEST(grant_to_the_user_of_a_barring_lease_opens_the_gpu)
 
 	lease = wait_for(&s, LAB, "any", 50);
 	pass_often(&s, ANY, "any");
-	CHECK(!pass(&s, ANY, "any") && s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(!pass(&s, ANY, "any") && barrier(&s) == lease->id);
 	request.class = CLASS_REALTIME; /* passes the barrier */
 	s.arbiter->settings->tenants[1].class = CLASS_REALTIME;
 	own = ask(&s, LAB, request);
 	CHECK(own && own->state == STATE_GRANTED && grant_waiting(&s, NULL) == 0);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id); /* 50 fit beside 4 */
+	CHECK(barrier(&s) == lease->id); /* 50 fit beside 4 */
 	request.wants[0].cus = 11;
 	CHECK(ask(&s, LAB, request) && grant_waiting(&s, NULL) == 0);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == 0 && pass(&s, ANY, "any"));
+	CHECK(barrier(&s) == 0 && pass(&s, ANY, "any"));
 	release(s.arbiter, own->id + 1);
-	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(grant_waiting(&s, NULL) == 0 && barrier(&s) == lease->id);
 	release(s.arbiter, own->id);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1);
@@ -282,6 +286,19 @@ static void let_time_pass(struct scene *s, uint64_t now_usec)
 	queue_time_barriers(s->arbiter, now_usec);
 }
 
+/* A lease that waits without a deadline bars the first GPU from 1000 on. */
+static struct lease *bar(struct scene *s, uid_t uid, const char *gpu, unsigned cus)
+{
+	struct lease *lease;
+
+	CHECK(grant_on(s, VR, gpu, 30));
+	lease = wait_for(s, uid, gpu, cus);
+	lease->deadline_usec = UINT64_MAX;
+	pass_often(s, ANY, gpu);
+	let_time_pass(s, 1000);
+	return lease;
+}
+
 TEST(gpu_is_barred_for_max_wait_and_then_open_for_three_times_as_long)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
@@ -289,11 +306,7 @@ TEST(gpu_is_barred_for_max_wait_and_then_open_for_three_times_as_long)
 	struct lease *lease, *next;
 
 	s.arbiter->settings->tenants[2].max_wait_usec = max;
-	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, OTHER, "any", 60);
-	lease->deadline_usec = UINT64_MAX;
-	pass_often(&s, ANY, "any");
-	let_time_pass(&s, 1000);
+	lease = bar(&s, OTHER, "any", 60);
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + max);
 	let_time_pass(&s, 1000 + max - 1);
 	CHECK(!pass(&s, ANY, "any"));
@@ -309,7 +322,7 @@ TEST(gpu_is_barred_for_max_wait_and_then_open_for_three_times_as_long)
 	CHECK(pass(&s, ANY, "any"));
 	let_time_pass(&s, 1000 + 4 * max);
 	CHECK(lease->state == STATE_WAITING && !pass(&s, ANY, "any"));
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(barrier(&s) == lease->id);
 }
 
 TEST(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times_as_long)
@@ -322,7 +335,7 @@ TEST(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times
 	pass_often(&s, ANY, "any");
 	let_time_pass(&s, 1000);
 	let_time_pass(&s, 6000);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(barrier(&s) == lease->id);
 	arbiter_holder_gone(s.arbiter, lease->id);
 	let_time_pass(&s, 11000);
 	forget_touched(&s);
@@ -332,7 +345,7 @@ TEST(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times
 	CHECK(next->wait.may_bar && pass(&s, ANY, "any"));
 	CHECK(arbiter_next_deadline(s.arbiter) == 41000);
 	let_time_pass(&s, 41000);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == next->id && !pass(&s, ANY, "any"));
+	CHECK(barrier(&s) == next->id && !pass(&s, ANY, "any"));
 	CHECK(arbiter_next_deadline(s.arbiter) == 41000 + TENANT_MAX_WAIT_USEC);
 }
 
@@ -342,20 +355,16 @@ TEST(gpu_is_not_opened_while_the_round_of_the_lease_that_bars_it_is_paused)
 	struct request request = request_for(4);
 	struct lease *lease;
 
-	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, LAB, "any", 50);
-	lease->deadline_usec = UINT64_MAX;
-	pass_often(&s, ANY, "any");
-	let_time_pass(&s, 1000);
+	lease = bar(&s, LAB, "any", 50);
 	request.class = CLASS_REALTIME; /* passes the barrier */
 	s.arbiter->settings->tenants[1].class = CLASS_REALTIME;
 	CHECK(ask(&s, LAB, request)->state == STATE_GRANTED);
 	s.arbiter->round_steps = 0;
 	let_time_pass(&s, 2000);
-	CHECK(s.arbiter->paused && s.arbiter->gpus[0].barrier.rank.id == 0);
+	CHECK(s.arbiter->paused && barrier(&s) == 0);
 	s.arbiter->round_steps = UINT64_MAX;
 	let_time_pass(&s, 3000);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(barrier(&s) == lease->id);
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
 }
 
@@ -365,21 +374,17 @@ TEST(barrier_of_a_preemption_does_not_shorten_the_time_that_a_gpu_is_open)
 	uint64_t max = TENANT_MAX_WAIT_USEC;
 	struct lease *lease;
 
-	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, OTHER, "any", 60);
-	lease->deadline_usec = UINT64_MAX;
-	pass_often(&s, ANY, "any");
-	let_time_pass(&s, 1000);
+	lease = bar(&s, OTHER, "any", 60);
 	let_time_pass(&s, 1000 + max);
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 4 * max);
 	lease->wait.preempts = 1;
 	queue_find_barriers(s.arbiter);
 	let_time_pass(&s, 2000 + max);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(barrier(&s) == lease->id);
 	lease->wait.preempts = 0;
 	queue_find_barriers(s.arbiter);
 	let_time_pass(&s, 3000 + max);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == 0);
+	CHECK(barrier(&s) == 0);
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 4 * max);
 }
 
@@ -389,15 +394,11 @@ TEST(gpu_is_not_opened_before_the_lease_that_bars_it_is_examined_again)
 	_cleanup_(scene_done) struct scene s = scene_of(2);
 	struct lease *lease;
 
-	CHECK(grant_on(&s, VR, "0", 30));
-	lease = wait_for(&s, OTHER, "0", 60);
-	lease->deadline_usec = UINT64_MAX;
-	pass_often(&s, ANY, "0");
-	let_time_pass(&s, 1000);
-	CHECK(grant_on(&s, OTHER, "1", 4) && s.arbiter->gpus[0].barrier.rank.id == 0);
+	lease = bar(&s, OTHER, "0", 60);
+	CHECK(grant_on(&s, OTHER, "1", 4) && barrier(&s) == 0);
 	queue_time_barriers(s.arbiter, 2000);
 	let_time_pass(&s, 3000);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == lease->id);
+	CHECK(barrier(&s) == lease->id);
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
 }
 
@@ -412,11 +413,11 @@ TEST(lease_that_is_granted_leaves_the_next_barrier_its_whole_time)
 	first->deadline_usec = second->deadline_usec = UINT64_MAX;
 	pass_often(&s, ANY, "any");
 	let_time_pass(&s, 1000);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == second->id);
+	CHECK(barrier(&s) == second->id);
 	release(s.arbiter, busy->id);
 	let_time_pass(&s, 1000 + max - 1);
 	CHECK(second->state == STATE_GRANTED && first->state == STATE_WAITING);
-	CHECK(s.arbiter->gpus[0].barrier.rank.id == first->id);
+	CHECK(barrier(&s) == first->id);
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 2 * max - 1);
 }
 
