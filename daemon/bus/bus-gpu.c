@@ -146,22 +146,7 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	ROW(DriverEvents, "a{st}", CHANGES, append_driver_events(reply, gpu))
 /* clang-format on */
 
-#define APPENDER(name, type, flags, append)                                              \
-	static int append_##name(sd_bus_message *reply,                                  \
-				 const struct arbiter *arbiter __attribute__((unused)),  \
-				 const void *object)                                     \
-	{                                                                                \
-		const struct gpu *gpu = object;                                          \
-                                                                                         \
-		return append;                                                           \
-	}                                                                                \
-	BUS_GETTER(get_##name)                                                           \
-	{                                                                                \
-		const struct arbiter *arbiter = ((const struct bus *)userdata)->arbiter; \
-                                                                                         \
-		return append_##name(reply, arbiter, gpu_at(arbiter, path));             \
-	}
-
+#define APPENDER(name, type, flags, append) BUS_APPENDER(gpu, name, append)
 PROPERTIES(APPENDER)
 
 static const struct bus_property properties[] = { PROPERTIES(BUS_PROPERTY) };

@@ -261,22 +261,7 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	ROW(EvictedSince, "t", CHANGES, VALUE("t", lease->evicted.since_usec))
 /* clang-format on */
 
-#define APPENDER(name, type, flags, append)                                              \
-	static int append_##name(sd_bus_message *reply,                                  \
-				 const struct arbiter *arbiter __attribute__((unused)),  \
-				 const void *object)                                     \
-	{                                                                                \
-		const struct lease *lease = object;                                      \
-                                                                                         \
-		return append;                                                           \
-	}                                                                                \
-	BUS_GETTER(get_##name)                                                           \
-	{                                                                                \
-		const struct arbiter *arbiter = ((const struct bus *)userdata)->arbiter; \
-                                                                                         \
-		return append_##name(reply, arbiter, lease_at(arbiter, path));           \
-	}
-
+#define APPENDER(name, type, flags, append) BUS_APPENDER(lease, name, append)
 PROPERTIES(APPENDER)
 
 static const struct bus_property properties[] = { PROPERTIES(BUS_PROPERTY) };

@@ -200,6 +200,24 @@ int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first 
 #define CONST SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 
+/* Defines append_NAME() and get_NAME() of a property of a `struct KIND`, which KIND_at() finds by its
+ * path; `append` may use `reply`, `arbiter` and the object, by the name KIND. */
+#define BUS_APPENDER(kind, name, append)                                                 \
+	static int append_##name(sd_bus_message *reply,                                  \
+				 const struct arbiter *arbiter __attribute__((unused)),  \
+				 const void *object)                                     \
+	{                                                                                \
+		const struct kind *kind = object;                                        \
+                                                                                         \
+		return append;                                                           \
+	}                                                                                \
+	BUS_GETTER(get_##name)                                                           \
+	{                                                                                \
+		const struct arbiter *arbiter = ((const struct bus *)userdata)->arbiter; \
+                                                                                         \
+		return append_##name(reply, arbiter, kind##_at(arbiter, path));          \
+	}
+
 /* ---- bus-read.c ------------------------------------------------------------------- */
 
 /* Calls read() for each entry of a{sv} in an answer of the bus, which reads or skips the variant. */
