@@ -86,8 +86,6 @@ static int request(struct command *command, const char *before, struct gpuarb_le
 	int r;
 
 	r = want_resolve(command, wants);
-	if (r == EXIT_OK)
-		r = session_open(command);
 	if (r != EXIT_OK)
 		return r;
 	if (command->fixed_reason && *command->fixed_reason)

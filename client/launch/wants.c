@@ -180,7 +180,7 @@ int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_
 		if (r == EXIT_OK && all)
 			r = ask_for_all(command, &ret[i]);
 	}
-	return r;
+	return r == EXIT_OK ? session_open(command) : r;
 }
 
 static bool refused_for_queues(const struct gpuarb *gpuarb)

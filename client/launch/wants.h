@@ -11,7 +11,7 @@
 
 /* For run, reserve and plan. If no want has a number of CUs: best effort with as many CUs as
  * possible; and per process 5 queues more than masked streams, or its share of half the free queue
- * slots if that is less, but at least 2. */
+ * slots if that is less, but at least 2. Opens the session. */
 int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_WANTS]);
 
 /* After a refusal for queues or a quota: takes one queue per process off wants without --queues and

@@ -18,20 +18,6 @@
 
 /* ---- numbers ------------------------------------------------------------------------------ */
 
-int number_bytes(const char *text, uint64_t *ret)
-{
-	static const struct number_unit units[] = {
-		{ "", 1 },
-		{ "K", UINT64_C(1) << 10 },
-		{ "M", UINT64_C(1) << 20 },
-		{ "G", UINT64_C(1) << 30 },
-		{ "T", UINT64_C(1) << 40 },
-		{ NULL, 0 },
-	};
-
-	return number_parse_units(text, units, ret);
-}
-
 int number_time(const char *text, uint64_t *ret)
 {
 	static const struct number_unit units[] = {
@@ -154,7 +140,7 @@ static int take_gpu(struct command *command, const struct option *option, const 
 
 static int take_bytes(struct command *command, const struct option *option, const char *value)
 {
-	if (number_bytes(value, field_of(command, option)) < 0)
+	if (number_parse_bytes(value, field_of(command, option)) < 0)
 		return option_wrong(
 			command, option, value,
 			"must be a number of bytes, or a number with K, M, G or T: 512M, 2G");

@@ -135,9 +135,6 @@ bool option_describe(unsigned groups, size_t i, char *buf, size_t size, const ch
 
 /* Failures as of number_parse(). */
 
-/* "4096", "512M", "2G", "1T": powers of 1024. */
-int number_bytes(const char *text, uint64_t *ret);
-
 /* Microseconds of "10", "10s", "500ms", "5min", "2h", "7d": seconds without a unit. -EINVAL: no time;
  * -ERANGE: too large. */
 int number_time(const char *text, uint64_t *ret);

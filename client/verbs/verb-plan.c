@@ -91,8 +91,6 @@ int run_plan(struct command *command)
 	int r;
 
 	r = want_resolve(command, wants);
-	if (r == EXIT_OK)
-		r = session_open(command);
 	if (r != EXIT_OK)
 		return r;
 

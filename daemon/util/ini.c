@@ -411,20 +411,7 @@ int ini_bool(const struct ini_place *place, const char *key, const char *value, 
 
 int ini_bytes(const struct ini_place *place, const char *key, const char *value, uint64_t *ret)
 {
-	static const struct number_unit units[] = {
-		{ "", 1 },
-		{ "K", UINT64_C(1) << 10 },
-		{ "k", UINT64_C(1) << 10 },
-		{ "M", UINT64_C(1) << 20 },
-		{ "m", UINT64_C(1) << 20 },
-		{ "G", UINT64_C(1) << 30 },
-		{ "g", UINT64_C(1) << 30 },
-		{ "T", UINT64_C(1) << 40 },
-		{ "t", UINT64_C(1) << 40 },
-		{ NULL, 0 },
-	};
-
-	if (number_parse_units(value, units, ret) >= 0)
+	if (number_parse_bytes(value, ret) >= 0)
 		return 0;
 	ini_bad(place, "%s: '%s' is not a size in bytes: use 4096, 512M or 2G (K, M, G, T)", key,
 		value);

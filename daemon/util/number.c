@@ -58,3 +58,21 @@ int number_parse_units(const char *text, const struct number_unit *units, uint64
 	*ret = value;
 	return 0;
 }
+
+int number_parse_bytes(const char *text, uint64_t *ret)
+{
+	static const struct number_unit units[] = {
+		{ "", 1 },
+		{ "K", UINT64_C(1) << 10 },
+		{ "k", UINT64_C(1) << 10 },
+		{ "M", UINT64_C(1) << 20 },
+		{ "m", UINT64_C(1) << 20 },
+		{ "G", UINT64_C(1) << 30 },
+		{ "g", UINT64_C(1) << 30 },
+		{ "T", UINT64_C(1) << 40 },
+		{ "t", UINT64_C(1) << 40 },
+		{ NULL, 0 },
+	};
+
+	return number_parse_units(text, units, ret);
+}

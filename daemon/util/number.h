@@ -22,3 +22,6 @@ struct number_unit {
 
 /* A number with one of the units behind it, times its factor. */
 int number_parse_units(const char *text, const struct number_unit *units, uint64_t *ret);
+
+/* "4096", "512M", "2G", "1t": powers of 1024. */
+int number_parse_bytes(const char *text, uint64_t *ret);

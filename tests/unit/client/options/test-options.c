@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "check.h"
+#include "util/number.h"
 
 #define ALL (OPTIONS_GENERAL | OPTIONS_WANT | OPTIONS_LEASE)
 
@@ -227,14 +228,16 @@ TEST(bytes_take_a_suffix_and_do_not_overflow)
 {
 	uint64_t bytes = 7;
 
-	CHECK(number_bytes("512M", &bytes) == 0 && bytes == UINT64_C(512) << 20);
-	CHECK(number_bytes("3K", &bytes) == 0 && bytes == 3072);
-	CHECK(number_bytes("1T", &bytes) == 0 && bytes == UINT64_C(1) << 40);
-	CHECK(number_bytes("18446744073709551615", &bytes) == 0 && bytes == UINT64_MAX);
-	CHECK(number_bytes("18446744073709551616", &bytes) == -ERANGE && bytes == UINT64_MAX);
-	CHECK(number_bytes("16777216T", &bytes) == -ERANGE);
-	CHECK(number_bytes("1GB", &bytes) == -EINVAL && number_bytes("G", &bytes) == -EINVAL);
-	CHECK(number_bytes("1k", &bytes) == -EINVAL && number_bytes("", &bytes) == -EINVAL);
+	CHECK(number_parse_bytes("512M", &bytes) == 0 && bytes == UINT64_C(512) << 20);
+	CHECK(number_parse_bytes("3K", &bytes) == 0 && bytes == 3072);
+	CHECK(number_parse_bytes("1T", &bytes) == 0 && bytes == UINT64_C(1) << 40);
+	CHECK(number_parse_bytes("18446744073709551615", &bytes) == 0 && bytes == UINT64_MAX);
+	CHECK(number_parse_bytes("18446744073709551616", &bytes) == -ERANGE && bytes == UINT64_MAX);
+	CHECK(number_parse_bytes("16777216T", &bytes) == -ERANGE);
+	CHECK(number_parse_bytes("1k", &bytes) == 0 && bytes == 1024);
+	CHECK(number_parse_bytes("1GB", &bytes) == -EINVAL);
+	CHECK(number_parse_bytes("G", &bytes) == -EINVAL);
+	CHECK(number_parse_bytes("", &bytes) == -EINVAL);
 }
 
 TEST(an_invalid_word_lists_the_valid_ones)
