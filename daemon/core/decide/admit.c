@@ -339,7 +339,7 @@ static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_
 			    cuset_count(&kept->cus), &shortage);
 }
 
-/* Would the CUs fit if the GPU were empty? OUTCOME_FITS, or OUTCOME_NEVER with the refusal. */
+/* Would the CUs fit if the GPU were empty, or do they now? OUTCOME_FITS, or OUTCOME_NEVER with the refusal. */
 static enum outcome admit_cus_ever(struct candidate *a)
 {
 	struct place_request request;
@@ -347,6 +347,8 @@ static enum outcome admit_cus_ever(struct candidate *a)
 	struct placement placement;
 
 	prepare(a, &request);
+	if (a->floor && place_fits(&a->gpu->info.geometry, &request))
+		return OUTCOME_FITS; /* beside tenants that hold their floors */
 	request.avail = a->gpu->all;
 	if (a->floor)
 		cuset_remove(&request.avail, &a->floor->ever.cus);

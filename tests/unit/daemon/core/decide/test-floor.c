@@ -9,6 +9,7 @@
 #include "check.h"
 #include "ledger-play.h"
 #include "scene.h"
+#include "wait-rig.h"
 
 #define AR 7 /* a realtime user with a floor */
 
@@ -320,4 +321,23 @@ TEST(unused_floor_is_granted_at_any_time)
 		}
 		play_end(&play);
 	}
+}
+
+/* Where the tenant holds a CU of its engine, its floor keeps no others: the request fits but for the
+ * drain. Ended for "can never fit", it would not be granted when the drain ends. */
+TEST(request_that_fits_beside_a_held_floor_waits_for_the_end_of_a_drain)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct request request = request_for(50), one = request_for(1);
+	struct lease *lease;
+
+	add_floor(&s, 1);
+	request.wants[0].any_shape = request.wants[0].exact = true;
+	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_FLOOR));
+	one.class = CLASS_BESTEFFORT;
+	CHECK(ask(&s, AR, one) && arbiter_drain(s.arbiter, "0", true) == 0);
+	lease = ask(&s, ANY, request);
+	CHECK(lease && lease->state == STATE_WAITING);
+	CHECK(arbiter_drain(s.arbiter, "0", false) == 0);
+	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
 }
