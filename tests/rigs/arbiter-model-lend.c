@@ -329,29 +329,42 @@ void model_settle(struct model *model)
 	} while (moves || grow_one(model) || model->arbiter->touched);
 }
 
-/* When all follow what they were told, and who ends has let go, nothing is left to wait for. A lease that
- * waited may be granted on the way, and be followed in turn. */
-void model_check_progress(struct model *model)
+static bool any_activating(const struct arbiter *arbiter)
 {
-	struct arbiter *arbiter = model->arbiter;
-	size_t rounds = 3 +
-			arbiter->n_waiting; /* a lease that is granted meanwhile is paused, too */
-
-	for (size_t again = 0; again < rounds; again++) {
-		if (arbiter_observe(arbiter, NULL, 0) < 0)
-			model_fail("arbiter_observe");
-		model_forget_gone(model);
-		for (size_t i = arbiter->n_leases; i-- > 0;)
-			if (arbiter->leases[i]->adaptable)
-				arbiter_acknowledge(arbiter, arbiter->leases[i]->id,
-						    arbiter->leases[i]->generation);
-		if (arbiter->verifies)
-			observe_masks(model, NULL, 0);
-		arbiter_observe_clients(arbiter, NULL, 0, 0, true);
-		model_settle(model);
-	}
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING)
+			return true;
+	return false;
+}
+
+/* All holders follow what they were told, and leases that end have let go. */
+static void all_follow(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+
+	if (arbiter_observe(arbiter, NULL, 0) < 0)
+		model_fail("arbiter_observe");
+	model_forget_gone(model);
+	for (size_t i = arbiter->n_leases; i-- > 0;)
+		if (arbiter->leases[i]->adaptable)
+			arbiter_acknowledge(arbiter, arbiter->leases[i]->id,
+					    arbiter->leases[i]->generation);
+	if (arbiter->verifies)
+		observe_masks(model, NULL, 0);
+	arbiter_observe_clients(arbiter, NULL, 0, 0, true);
+	model_settle(model);
+}
+
+/* Then nothing is left to wait for. A lease that waited may be granted in any of these rounds: it is
+ * followed in turn, after one step of moves or two, and paused, too. */
+void model_check_progress(struct model *model)
+{
+	size_t most = 3 + 2 * model->arbiter->n_leases;
+
+	for (size_t round = 0; round < 3 || any_activating(model->arbiter); round++) {
+		if (round == most)
 			model_fail("all gave way, and one is not granted");
+		all_follow(model);
+	}
 	model->settled++;
 }

@@ -152,6 +152,7 @@ void model_grant_waiting(struct model *model)
 		    (lease->request != NULL) != lease_keeps_request(lease))
 			model_fail("granted, and not as if it never waited");
 		model->granted_later++;
+		arbiter_lend(arbiter, model->now); /* as after every change */
 	}
 	arbiter->round_steps = UINT64_MAX;
 	if (model_chance(model, 30))
