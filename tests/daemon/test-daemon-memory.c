@@ -17,7 +17,7 @@ NEEDS(daemon_missing);
 #define OFF (-1)
 #if defined(__SANITIZE_ADDRESS__)
 #define STEP 5
-#define START_STEP 0 /* in a short run: none */
+#define START_STEP 0 /* in a short run */
 #else
 #define STEP 1
 #define START_STEP 7
@@ -276,7 +276,8 @@ TEST(usage_is_answered_and_processes_are_bound_without_memory)
 	stage_end(&s);
 }
 
-/* How many allocations more the next start has: 0: there is none. Coverage counts all of them. */
+/* How many allocations more each start may make than the one before; 0: the test is left out, in short runs
+ * with sanitizers. Coverage needs a start for each allocation. */
 static unsigned start_step(void)
 {
 	return getenv("GCOV_ERROR_FILE") ? 1 : check_rounds(START_STEP, 7);
