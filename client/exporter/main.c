@@ -20,6 +20,7 @@
 #include "client/exporter/metrics.h"
 #include "util/base.h"
 #include "util/clock.h"
+#include "util/text-stream.h"
 
 #define CONNECTIONS 16U     /* at a time; further ones wait in the backlog of the socket */
 #define TIMEOUT_SECONDS 10U /* of a client that sends or reads nothing */
@@ -72,22 +73,24 @@ static void take_snapshot(struct exporter *exporter)
 	exporter->failed = r < 0;
 }
 
-static int write_text(struct exporter *exporter, const struct metrics_format *format, char **ret,
-		      size_t *ret_size)
+/* The text belongs to the caller; NULL: no memory. */
+static char *write_text(struct exporter *exporter, const struct metrics_format *format)
 {
-	FILE *file = open_memstream(ret, ret_size);
+	struct text_stream stream;
+	FILE *file = text_stream_open(&stream);
+	char *text;
 	int r = 0;
 
-	if (!file)
-		return -ENOMEM;
-	if (exporter->view)
+	if (file && exporter->view)
 		r = metrics_write(file, format, exporter->view, exporter->counters,
 				  clock_usec(CLOCK_BOOTTIME));
-	else
+	else if (file)
 		metrics_write_absent(file, format);
-	if (ferror(file))
-		r = -ENOMEM;
-	return fclose(file) != 0 ? -ENOMEM : r;
+	text = text_stream_close(&stream);
+	if (r >= 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 static enum MHD_Result respond(struct MHD_Connection *connection, unsigned status, const char *type,
@@ -120,15 +123,15 @@ static enum MHD_Result respond_metrics(struct exporter *exporter, struct MHD_Con
 		.open = accept && strstr(accept, "application/openmetrics-text"),
 	};
 	enum MHD_Result result;
-	char *text = NULL;
-	size_t size = 0;
+	char *text;
 
 	take_snapshot(exporter);
-	if (write_text(exporter, &format, &text, &size) < 0)
+	text = write_text(exporter, &format);
+	if (!text)
 		result = respond_with(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
 	else
 		result = respond(connection, MHD_HTTP_OK, format.open ? TYPE_OPEN : TYPE_TEXT, text,
-				 size);
+				 strlen(text));
 	free(text);
 	return result;
 }

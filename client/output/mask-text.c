@@ -12,6 +12,7 @@
 #include "client/options/options.h"
 #include "util/base.h"
 #include "util/number.h"
+#include "util/text-stream.h"
 
 /* ---- bits ----------------------------------------------------------------------------------- */
 
@@ -137,9 +138,8 @@ static bool has(const uint32_t *mask, size_t words, size_t bit)
 
 char *mask_list(const uint32_t *mask, size_t words)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
 
 	if (!out)
 		return NULL;
@@ -153,7 +153,7 @@ char *mask_list(const uint32_t *mask, size_t words)
 			bit++;
 		fprintf(out, first == bit ? "%s%zu" : "%s%zu-%zu", n++ ? "," : "", first, bit);
 	}
-	return fclose(out) == 0 ? text : NULL;
+	return text_stream_close(&stream);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -321,9 +321,8 @@ char *places_format(const struct model *model, const struct cuset *set)
 {
 	const struct geometry *geometry = &model->geometry;
 	bool first = true;
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
 
 	if (!out)
 		return NULL;
@@ -335,5 +334,5 @@ char *places_format(const struct model *model, const struct cuset *set)
 					     set->pair[cuset_pair(x, e)] >> a * CUSET_ARRAY_CUS &
 						     0xffff,
 					     &first);
-	return fclose(out) == 0 ? text : NULL;
+	return text_stream_close(&stream);
 }

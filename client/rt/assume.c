@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "util/base.h"
+#include "util/text-stream.h"
 
 /* Assumptions come from the file or the model. Conditions are what the file does not state. */
 struct list {
@@ -21,10 +22,10 @@ struct list {
 
 static PRINTF_LIKE(2, 3) void say(struct list *list, const char *format, ...)
 {
-	char **more = reallocarray(*list->list, *list->n + 1, sizeof(*more)), *text = NULL;
+	char **more = reallocarray(*list->list, *list->n + 1, sizeof(*more)), *text;
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
 	va_list args;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
 
 	if (more)
 		*list->list = more;
@@ -34,7 +35,8 @@ static PRINTF_LIKE(2, 3) void say(struct list *list, const char *format, ...)
 	if (out)
 		vfprintf(out, format, args);
 	va_end(args);
-	if (out && fclose(out) == 0 && more) {
+	text = text_stream_close(&stream);
+	if (text && more) {
 		(*list->list)[(*list->n)++] = text;
 		return;
 	}

@@ -11,6 +11,7 @@
 #include "client/output/print.h"
 #include "client/output/table.h"
 #include "core/policy/class.h"
+#include "util/text-stream.h"
 
 static const char *const result_names[] = {
 	[RT_ACCEPTED] = "accepted",
@@ -33,13 +34,6 @@ static const char *const offsets_names[] = {
 };
 
 /* ---- lines of policy and of a shell --------------------------------------------------------- */
-
-static char *close_text(FILE *out, char **text)
-{
-	if (out && fclose(out) == 0)
-		return TAKE_PTR(*text);
-	return NULL;
-}
 
 static void tenant(FILE *out, const struct rt_partition *partition, const struct rt_place *place)
 {
@@ -70,9 +64,8 @@ static bool needs_kill(const struct rt_set *set)
 /* A file for tenants.d. Owned; NULL: out of memory. */
 static char *tenant_lines(const struct rt_plan *plan)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
 
 	for (size_t n = 0; out && n < plan->layout.n; n++) {
 		size_t i = plan->layout.order[n];
@@ -84,7 +77,7 @@ static char *tenant_lines(const struct rt_plan *plan)
 	if (out && needs_kill(plan->set))
 		fputs("\n# Every tenant whose leases borrow (adaptable) needs: enforce = kill\n",
 		      out);
-	return close_text(out, &text);
+	return text_stream_close(&stream);
 }
 
 /* The command that starts a partition that is placed. Owned; NULL: out of memory. */
@@ -93,9 +86,8 @@ static char *run_line(const struct rt_plan *plan, size_t i)
 	const struct rt_gpu *gpu = &rt_plan_gpu(plan, i)->gpu;
 	const struct rt_partition *partition = &plan->set->partitions[i];
 	const struct rt_ask *ask = &plan->layout.places[i].ask;
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
 
 	if (!out)
 		return NULL;
@@ -118,7 +110,7 @@ static char *run_line(const struct rt_plan *plan, size_t i)
 	if (partition->start_inactive)
 		fprintf(out, " --start-inactive");
 	fprintf(out, " -- %s", partition->command ? partition->command : "COMMAND");
-	return close_text(out, &text);
+	return text_stream_close(&stream);
 }
 
 /* Writes a whole number with the largest unit. */
@@ -136,8 +128,7 @@ static char *daemon_lines(const struct rt_plan *plan)
 {
 	const struct rt_daemon *daemon = &plan->set->daemon, *now = &plan->set->in_force;
 	bool paced = false, graced;
-	char *text = NULL;
-	size_t size;
+	struct text_stream stream;
 	FILE *out;
 
 	for (size_t i = 0; i < plan->n_gpus; i++)
@@ -149,7 +140,7 @@ static char *daemon_lines(const struct rt_plan *plan)
 	if (!paced && !graced)
 		return NULL;
 
-	out = open_memstream(&text, &size);
+	out = text_stream_open(&stream);
 	if (!out)
 		return NULL;
 	fputs("[daemon]\n", out);
@@ -159,7 +150,7 @@ static char *daemon_lines(const struct rt_plan *plan)
 		interval(out, "activate-grace", daemon->activate_grace);
 		interval(out, "enforce-delay", daemon->enforce_delay);
 	}
-	return close_text(out, &text);
+	return text_stream_close(&stream);
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
@@ -168,8 +159,8 @@ static void print_head(const struct rt_plan *plan)
 {
 	size_t tasks = plan->set->n_tasks, meet = 0;
 	_cleanup_(freep) char *on = NULL;
-	size_t size;
-	FILE *out = open_memstream(&on, &size);
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
 
 	for (size_t i = 0; out && i < plan->n_gpus; i++) {
 		const struct rt_gpu *gpu = &plan->gpus[i].gpu;
@@ -178,7 +169,8 @@ static void print_head(const struct rt_plan *plan)
 			plan->n_gpus > 1 ? gpu->name : gpu->info.name, gpu->info.device,
 			gpu->target, geometry_cus(&gpu->info.geometry));
 	}
-	if (!out || fclose(out) != 0)
+	on = text_stream_close(&stream);
+	if (!on)
 		return;
 	for (size_t i = 0; i < tasks; i++)
 		meet += plan->tasks[i].meets;

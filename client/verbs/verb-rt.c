@@ -16,6 +16,7 @@
 #include "client/doctor/service-user.h"
 #include "client/verbs/verb.h"
 #include "util/log.h"
+#include "util/text-stream.h"
 #include "util/text.h"
 
 /* Prints each error on a line of its own; with --json as the lines of one string. */
@@ -23,13 +24,14 @@ static int fail_diagnostics(const struct command *command, const struct diagnost
 			    int r)
 {
 	_cleanup_(freep) char *text = NULL;
-	size_t size, last = diagnostics->n - 1;
+	struct text_stream stream;
+	size_t last = diagnostics->n - 1;
 	FILE *out = NULL;
 
 	if (diagnostics->n == 0)
 		return fail(command, EXIT_FAILED, "%s", strerror(-r));
 	if (command->json)
-		out = open_memstream(&text, &size);
+		out = text_stream_open(&stream);
 	for (size_t i = 0; i < last; i++) {
 		if (out)
 			fprintf(out, "%s\n", diagnostics->list[i].text);
@@ -37,7 +39,9 @@ static int fail_diagnostics(const struct command *command, const struct diagnost
 			print_line(stderr, "gpuarbctl %s: %s", command->verb,
 				   diagnostics->list[i].text);
 	}
-	if (out && fclose(out) != 0)
+	if (out)
+		text = text_stream_close(&stream);
+	if (out && !text)
 		return fail(command, EXIT_FAILED, "out of memory");
 	return fail(command, EXIT_CONFIGURATION, "%s%s", text ? text : "",
 		    diagnostics->list[last].text);

@@ -19,6 +19,7 @@
 #include "client/output/observed.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
+#include "util/text-stream.h"
 
 /*
  * top forks: the child watches the daemon and draws, the parent
@@ -249,9 +250,9 @@ static void top_draw(const struct command *command, const struct observed *obser
 		     struct top_layout *layout, const char *note)
 {
 	const char *user = command->filter.user, *state = command->filter.state;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	_cleanup_(freep) char *text = NULL;
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
 
 	if (!out)
 		return; /* out of memory; the next snapshot may succeed */
@@ -267,9 +268,9 @@ static void top_draw(const struct command *command, const struct observed *obser
 			   state ? state : "", *note ? "; " : "", note);
 	fputc('\n', out);
 	top_print(command, observed, layout, out);
-	if (fclose(out) == 0)
+	text = text_stream_close(&stream);
+	if (text)
 		put_lines(text, &layout->scroll);
-	free(text);
 }
 
 /* ---- the screen --------------------------------------------------------------------------- */

@@ -260,6 +260,31 @@ static int write_mask(const struct environment *environment, size_t i, FILE *fil
 	return 0;
 }
 
+/* What was written to a stream. Without memory it has an error: a stream of open_memstream() has none, and a
+ * gap. */
+struct settings {
+	char *text;
+	size_t size;
+};
+
+static ssize_t settings_append(void *userdata, const char *text, size_t size)
+{
+	struct settings *settings = userdata;
+	char *longer = realloc(settings->text, settings->size + size);
+
+	if (!longer)
+		return 0;
+	memcpy(longer + settings->size, text, size);
+	settings->text = longer;
+	settings->size += size;
+	return (ssize_t)size;
+}
+
+static void settings_done(struct settings *settings)
+{
+	free(settings->text);
+}
+
 /* Writes all settings, each with a NUL behind it. *ret_n: their number. */
 static int write_settings(FILE *file, const struct environment *environment, const size_t *indices,
 			  uint32_t hip_queues, size_t *ret_n)
@@ -291,16 +316,16 @@ static int write_settings(FILE *file, const struct environment *environment, con
 }
 
 /* Copies n strings and an array of pointers to them into one allocation. */
-static int pack(const char *text, size_t size, size_t n, char ***ret)
+static int pack(const struct settings *settings, size_t n, char ***ret)
 {
 	size_t pointers = (n + 1) * sizeof(char *);
-	char **list = malloc(pointers + size), *p;
+	char **list = malloc(pointers + settings->size), *p;
 
 	if (!list)
 		return -ENOMEM;
 
 	p = (char *)list + pointers;
-	memcpy(p, text, size);
+	memcpy(p, settings->text, settings->size);
 	for (size_t i = 0; i < n; i++) {
 		list[i] = p;
 		p += strlen(p) + 1;
@@ -312,25 +337,23 @@ static int pack(const char *text, size_t size, size_t n, char ***ret)
 
 static int write_all(const struct environment *environment, const size_t *indices, char ***ret)
 {
-	_cleanup_(free_charp) char *text = NULL;
-	size_t size = 0, n = 0;
+	_cleanup_(settings_done) struct settings settings = { NULL, 0 };
 	uint32_t hip_queues = 0;
 	FILE *file;
+	size_t n = 0;
 	int r;
 
 	r = count_hip_queues(environment, &hip_queues);
 	if (r < 0)
 		return r;
 
-	file = open_memstream(&text, &size);
+	file = fopencookie(&settings, "w", (cookie_io_functions_t){ .write = settings_append });
 	if (!file)
 		return -ENOMEM;
 	r = write_settings(file, environment, indices, hip_queues, &n);
-	if (ferror(file) && r >= 0)
+	if ((ferror(file) | (fclose(file) != 0)) && r >= 0)
 		r = -ENOMEM;
-	if ((fclose(file) != 0 || !text) && r >= 0) /* the C library may only leave no text */
-		r = -ENOMEM;
-	return r < 0 ? r : pack(text, size, n, ret);
+	return r < 0 ? r : pack(&settings, n, ret);
 }
 
 int environment_make(const struct environment *environment, char ***ret)

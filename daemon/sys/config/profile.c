@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sys/config/config-keys.h"
+#include "util/text-stream.h"
 
 #define ARRAYS_MAX (CUSET_PAIRS * CUSET_ARRAYS)
 
@@ -245,20 +246,19 @@ static void report_missing(const char *dir, const char *name, struct diagnostics
 {
 	_cleanup_(freep) char *there = NULL;
 	struct dirent **list = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&there, &size);
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
 	int n = scandir(dir, &list, config_is_conf, alphasort);
 
 	for (int i = 0; i < n; i++) {
-		if (stream)
-			fprintf(stream, " %.*s",
+		if (out)
+			fprintf(out, " %.*s",
 				(int)(strlen(list[i]->d_name) - strlen(CONFIG_SUFFIX)),
 				list[i]->d_name);
 		free(list[i]);
 	}
 	free(list);
-	if (stream)
-		fclose(stream);
+	there = text_stream_close(&stream);
 	diagnostics_add(diagnostics, true, "no GPU profile '%s' in %s; available:%s", name, dir,
 			n > 0 && there ? there : " none");
 }

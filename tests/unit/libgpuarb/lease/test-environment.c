@@ -448,27 +448,39 @@ TEST(rocr_reads_every_written_mask)
 	handle_begin(&gpuarb);
 }
 
+#define MANY 96U /* GPUs of which the environment has more bytes than a stream buffers */
+
+/* Fails, or makes the environment of all GPUs. */
 static int make_without_memory(long allocations)
 {
+	static const uint32_t words[MASK_WORDS] = { [MASK_WORDS - 1] = 1 };
+	struct gpuarb_partition partitions[MANY];
+	struct topology_gpu gpus[MANY];
+	struct topology topology = { gpus, MANY };
 	struct gpuarb gpuarb = { .references = 1 };
-	struct gpuarb_partition partition = partition_on(1003);
-	struct topology topology = four();
-	struct variable variables[] = { { "ROCR_VISIBLE_DEVICES", "2,3" }, { NULL, NULL } };
-	const struct gpuarb_lease_info lease = { .partitions = &partition, .n_partitions = 1 };
-	struct environment environment = { .gpuarb = &gpuarb,
-					   .lease = &lease,
-					   .topology = &topology,
-					   .get = lookup,
-					   .userdata = variables };
+	const struct gpuarb_lease_info lease = { .partitions = partitions, .n_partitions = MANY };
+	struct environment environment = {
+		.gpuarb = &gpuarb, .lease = &lease, .topology = &topology, .get = lookup
+	};
 	char **made = NULL;
+	struct mask mask;
 	int r;
 
+	for (uint32_t i = 0; i < MANY; i++) {
+		partitions[i] = partition_on(i + 1);
+		partitions[i].cu_mask = words;
+		partitions[i].cu_mask_words = MASK_WORDS;
+		gpus[i] = (struct topology_gpu){ .kfd_gpu_id = i + 1 };
+	}
 	left = allocations;
 	r = environment_make(&environment, &made);
 	CHECK((r == 0) == (made != NULL));
+	for (size_t i = 0; made && i < MANY; i++)
+		CHECK(environment_mask(value_of(made, "HSA_CU_MASK"), i, &mask) &&
+		      memcmp(mask.word, words, sizeof(words)) == 0);
+	CHECK(!made || takes_out(made, "GPU_DEVICE_ORDINAL"));
 	free(made);
 	handle_begin(&gpuarb);
-	free(topology.gpus);
 	return r;
 }
 
