@@ -339,14 +339,17 @@ static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_
 			    cuset_count(&kept->cus), &shortage);
 }
 
-/* Would the CUs fit if the GPU were empty, or do they now? OUTCOME_FITS, or OUTCOME_NEVER with the refusal. */
+/* Would the CUs fit if the GPU were empty, or do they now but for
+ * a barrier? OUTCOME_FITS, or OUTCOME_NEVER with the refusal. */
 static enum outcome admit_cus_ever(struct candidate *a)
 {
+	struct candidate open = *a;
 	struct place_request request;
 	struct place_miss miss = { 0 };
 	struct placement placement;
 
-	prepare(a, &request);
+	open.confined = false;
+	prepare(&open, &request);
 	if (a->floor && place_fits(&a->gpu->info.geometry, &request))
 		return OUTCOME_FITS; /* beside tenants that hold their floors */
 	request.avail = a->gpu->all;

@@ -341,3 +341,25 @@ TEST(request_that_fits_beside_a_held_floor_waits_for_the_end_of_a_drain)
 	CHECK(arbiter_drain(s.arbiter, "0", false) == 0);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
 }
+
+TEST(request_that_fits_beside_a_held_floor_waits_behind_a_barrier)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct request request = request_for(8), one = request_for(1);
+	struct lease *small, *lease;
+
+	add_floor(&s, 1);
+	request.wants[0].shader_engines = 4;
+	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_FLOOR));
+	one.class = CLASS_BESTEFFORT;
+	CHECK(ask(&s, AR, one) && grant(&s, LAB, 20));
+	wait_for(&s, OTHER, "any", 45);
+	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
+		small = ask(&s, ANY, request);
+		CHECK(small && small->state == STATE_GRANTED);
+		release(s.arbiter, small->id);
+		CHECK(grant_waiting(&s, NULL) == 0);
+	}
+	lease = ask(&s, ANY, request);
+	CHECK(lease && lease->state == STATE_WAITING);
+}
