@@ -22,7 +22,7 @@ static int read_uses(struct hw *hw, struct observed *ret)
 
 		if (n < 0 || (size_t)n <= ret->n) {
 			ret->n = n < 0 ? 0 : (size_t)n;
-			return 0;
+			return n < 0 ? n : 0;
 		}
 		more = reallocarray(ret->uses, (size_t)n + 16, sizeof(*more));
 		if (!more)
@@ -42,9 +42,10 @@ int observed_read(const char *sys, const char *proc, struct observed *ret)
 	snprintf(observed.proc, sizeof(observed.proc), "%s", proc);
 	r = hw_kfd_open(sys, &hw, &diagnostics);
 	diagnostics_done(&diagnostics);
-	r = r < 0 ? 0 : read_uses(hw, &observed);
+	if (r >= 0)
+		r = read_uses(hw, &observed);
 	hw_kfd.close(hw);
-	if (r < 0) {
+	if (r == -ENOMEM) {
 		observed_done(&observed);
 		return r;
 	}

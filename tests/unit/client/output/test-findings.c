@@ -7,6 +7,7 @@
 #include "check.h"
 #include "client/output/lease-text.h"
 #include "fake-sysfs.h"
+#include "lack.h"
 #include "scratch.h"
 
 #define GPU "0000:03:00.0"
@@ -162,6 +163,29 @@ TEST(without_a_driver_no_use_is_observed)
 	_cleanup_(observed_done) struct observed observed = { 0 };
 
 	CHECK(observed_read("/nonexistent", "/nonexistent", &observed) == 0 && observed.n == 0);
+}
+
+static const char *scarce; /* a scratch folder with one process, observed without memory */
+
+static int observe_without_memory(long allocations)
+{
+	_cleanup_(observed_done) struct observed observed = { 0 };
+	int r;
+
+	left = allocations;
+	r = observed_read(scarce, "/nonexistent", &observed);
+	CHECK(r < 0 || (observed.n == 1 && observed.uses[0].queues == 2));
+	return r;
+}
+
+TEST(use_is_observed_whole_or_not)
+{
+	_cleanup_(stage_done) struct stage stage;
+
+	stage_new(&stage);
+	add_queues(&stage, 50, 2, 0);
+	scarce = stage.scratch.path;
+	CHECK(lack_each("observed_read", observe_without_memory) >= 3);
 }
 
 /* ---- judging ----------------------------------------------------------------------------- */
