@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "core/policy/settings.h"
+#include "lack.h"
 
 #define HEAD "[partition p]\n"
 #define TASK HEAD "[task t]\npartition = p\nperiod = 10ms\nwcet = 15:2000 30:1200\n"
@@ -444,4 +445,27 @@ TEST(the_numbers_of_partitions_and_points_are_limited)
 	    "10:9 11:9 12:9 13:9 14:9 15:9 16:9 17:9 18:9 19:9 20:9 21:9 22:9 23:9 24:9 25:9 26:9 "
 	    "27:9 28:9 29:9 30:9 31:9 32:9 33:9\n",
 	    5, "more than 32 points");
+}
+
+/* An error without memory for its diagnostic, too, is an error. */
+static int load_without_memory(long allocations)
+{
+	static const char text[] = HEAD "user = lab\n"
+					"[task t]\npartition = p\nperiod = 10ms\n"
+					"wcet = 15:2000 30:1200\n";
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
+	int r;
+
+	CHECK(settings_new(&settings) == 0);
+	left = allocations;
+	r = load_under(settings, text, strlen(text), &set, &diagnostics);
+	CHECK(r == 0 ? set->n_tasks == 1 && set->tasks[0].n_points == 2 : !set);
+	return r < 0 ? -ENOMEM : 0;
+}
+
+TEST(a_set_is_read_whole_or_refused)
+{
+	CHECK(lack_each("rt_set_load", load_without_memory) >= 5);
 }
