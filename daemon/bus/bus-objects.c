@@ -74,17 +74,9 @@ int bus_append_text(sd_bus_message *m, const char *text)
 static int append_property(sd_bus_message *m, const struct bus_property *property,
 			   const struct arbiter *arbiter, const void *object)
 {
-	int r = sd_bus_message_open_container(m, 'e', "sv");
+	int r = bus_open_entry(m, property->name, property->type);
 
-	if (r >= 0)
-		r = sd_bus_message_append_basic(m, 's', property->name);
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', property->type);
-	if (r >= 0)
-		r = property->append(m, arbiter, object);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	return r < 0 ? r : bus_close_entry(m, property->append(m, arbiter, object));
 }
 
 /* sd-bus has these interfaces on each object; their properties are none. */

@@ -232,6 +232,12 @@ int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd
 
 /* ---- bus-write.c: dictionaries of the bus contract ---------------------------------- */
 
+/* Begins an entry of a{sv} whose value has this type. */
+int bus_open_entry(sd_bus_message *m, const char *key, const char *type);
+
+/* Ends that entry; r: the result of what was appended to it. */
+int bus_close_entry(sd_bus_message *m, int r);
+
 /* Whether the policy of the tenant asks launchers to cap the queues of the lease. */
 bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease);
 

@@ -61,16 +61,8 @@ static int append_queue(sd_bus_message *m, const struct queue_slot *slot)
 	r = sd_bus_message_append(m, "{sv}{sv}", "pid", "u", (uint32_t)slot->pid, "lease", "t",
 				  slot->lease);
 	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append_basic(m, 's', "command");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "s");
-	if (r >= 0)
-		r = bus_append_text(m, slot->command);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+		r = bus_open_entry(m, "command", "s");
+	return r < 0 ? r : bus_close_entry(m, bus_append_text(m, slot->command));
 }
 
 static int append_place(sd_bus_message *m, const struct queue_slot *slot)
@@ -118,16 +110,10 @@ static int append_facts(sd_bus_message *m, const struct slots_reading *reading)
 					  "u", reading->queues, "without-slot", "u",
 					  reading->without_slot);
 	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'e', "sv");
+		r = bus_open_entry(m, "sdma", "aa{sv}");
 	if (r >= 0)
-		r = sd_bus_message_append_basic(m, 's', "sdma");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "aa{sv}");
-	if (r >= 0)
-		r = append_slots(m, reading, true);
-	for (unsigned i = 0; i < 3 && r >= 0; i++)
-		r = sd_bus_message_close_container(m);
-	return r;
+		r = bus_close_entry(m, append_slots(m, reading, true));
+	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 static int reply_slots(sd_bus_message *call, const struct slots_reading *reading)

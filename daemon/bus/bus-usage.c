@@ -49,36 +49,26 @@ int bus_method_read_usage(sd_bus_message *call, void *userdata, sd_bus_error *)
 
 static int append_numbers(sd_bus_message *m, const char *key, const uint64_t *numbers, size_t n)
 {
-	int r = sd_bus_message_open_container(m, 'e', "sv");
+	int r = bus_open_entry(m, key, "at");
 
 	if (r >= 0)
-		r = sd_bus_message_append(m, "s", key);
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "at");
-	if (r >= 0)
 		r = sd_bus_message_append_array(m, 't', numbers, n * sizeof(*numbers));
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	return bus_close_entry(m, r);
 }
 
 static int append_refusals(sd_bus_message *m, const uint64_t refusals[static REASONS])
 {
-	int r = sd_bus_message_open_container(m, 'e', "sv");
+	int r = bus_open_entry(m, "refusals", "aa{sv}");
 
-	if (r >= 0)
-		r = sd_bus_message_append(m, "s", "refusals");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "aa{sv}");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; r >= 0 && i < REASONS; i++)
 		if (refusals[i] > 0)
 			r = sd_bus_message_append(m, "a{sv}", 2, "reason", "s", reason_names[i],
 						  "count", "t", refusals[i]);
-	for (size_t i = 0; r >= 0 && i < 3; i++)
+	if (r >= 0)
 		r = sd_bus_message_close_container(m);
-	return r;
+	return bus_close_entry(m, r);
 }
 
 static int append_tenant(sd_bus_message *m, const struct counters_row *row)

@@ -6,8 +6,7 @@
 
 #define BUS_COVERS_MAX 1024U /* processes listed for one GPU */
 
-/* Begins an entry of a{sv} whose value has this type, which is an array. */
-static int open_entry(sd_bus_message *m, const char *key, const char *type)
+int bus_open_entry(sd_bus_message *m, const char *key, const char *type)
 {
 	int r;
 
@@ -17,8 +16,7 @@ static int open_entry(sd_bus_message *m, const char *key, const char *type)
 	return r < 0 ? r : sd_bus_message_open_container(m, 'v', type);
 }
 
-/* Ends that entry; r: the result of what was appended to it. */
-static int close_entry(sd_bus_message *m, int r)
+int bus_close_entry(sd_bus_message *m, int r)
 {
 	if (r >= 0)
 		r = sd_bus_message_close_container(m);
@@ -32,10 +30,10 @@ static int append_numbers(sd_bus_message *m, const char *key, const char *type, 
 	const char array[] = { 'a', type[0], '\0' };
 	int r;
 
-	r = open_entry(m, key, array);
+	r = bus_open_entry(m, key, array);
 	if (r >= 0)
 		r = sd_bus_message_append_array(m, type[0], numbers, size);
-	return close_entry(m, r);
+	return bus_close_entry(m, r);
 }
 
 static int append_mask(sd_bus_message *m, const char *key, const struct gpu *gpu,
@@ -76,12 +74,12 @@ static int append_gaps(sd_bus_message *m, const struct gpu *gpu)
 	size_t n = gpu_gaps(gpu, gaps);
 	int r;
 
-	r = open_entry(m, "gaps", "as");
+	r = bus_open_entry(m, "gaps", "as");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "s");
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = sd_bus_message_append_basic(m, 's', gaps[i]);
-	return r < 0 ? r : close_entry(m, sd_bus_message_close_container(m));
+	return r < 0 ? r : bus_close_entry(m, sd_bus_message_close_container(m));
 }
 
 /* What a plan takes from other leases, in the first dictionary of its answer. */
@@ -91,7 +89,7 @@ static int append_effects(sd_bus_message *m, const struct effects *effects)
 
 	if (effects->n_shrinks + effects->n_pauses + effects->n_moves + effects->revoked.n == 0)
 		return 0;
-	r = open_entry(m, "shrinks", "aa{sv}");
+	r = bus_open_entry(m, "shrinks", "aa{sv}");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; i < effects->n_shrinks && r >= 0; i++)
@@ -100,7 +98,7 @@ static int append_effects(sd_bus_message *m, const struct effects *effects)
 					  effects->shrinks[i].from, "to", "u",
 					  effects->shrinks[i].to);
 	if (r >= 0)
-		r = close_entry(m, sd_bus_message_close_container(m));
+		r = bus_close_entry(m, sd_bus_message_close_container(m));
 	if (r >= 0)
 		r = append_numbers(m, "revokes", "t", effects->revoked.ids,
 				   effects->revoked.n * sizeof(*effects->revoked.ids));
@@ -201,14 +199,14 @@ static int append_processes(sd_bus_message *m, const struct refusal *refusal)
 {
 	int r;
 
-	r = open_entry(m, "processes", "aa{sv}");
+	r = bus_open_entry(m, "processes", "aa{sv}");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; i < refusal->n_processes && i < REFUSAL_PROCESSES && r >= 0; i++)
 		r = append_process(m, refusal->processes[i].pid, refusal->processes[i].uid,
 				   refusal->processes[i].command, refusal->processes[i].queues);
 	if (r >= 0)
-		r = close_entry(m, sd_bus_message_close_container(m));
+		r = bus_close_entry(m, sd_bus_message_close_container(m));
 	return r < 0 ? r
 		     : sd_bus_message_append(m, "{sv}", "process-count", "u",
 					     (uint32_t)refusal->n_processes);
