@@ -26,8 +26,9 @@ static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-void calibration_note(struct calibration *calibration, enum calibration_trouble kind, double slower,
-		      bool repeated)
+/* Notes an event. slower: in percent. */
+static void note(struct calibration *calibration, enum calibration_trouble kind, double slower,
+		 bool repeated)
 {
 	struct calibration_event *event = &calibration->event[calibration->n_events];
 
@@ -49,7 +50,7 @@ int calibration_cool(const struct calibration_run *run, double slower)
 	bool repeated = c->pauses < CALIBRATION_COOL_MAX;
 	int r;
 
-	calibration_note(c, CALIBRATION_THROTTLED, slower, repeated);
+	note(c, CALIBRATION_THROTTLED, slower, repeated);
 	if (!repeated)
 		return 0;
 	c->pauses++;
@@ -259,8 +260,9 @@ static double time_of(const struct wave *waves, unsigned n, double tick_ns)
 
 /* Runs a kernel once. seen: or NULL. A time that is not above 0, or longer than on the host, is a jump of
  * the clock of the GPU, as at a reset: the run is repeated. */
-int calibration_time(const struct calibration_run *run, void *stream, enum neighbours kind,
-		     struct cuset *seen, double *ret_usec)
+/* The time of one run of a kernel; seen: or NULL. */
+static int time_kernel(const struct calibration_run *run, void *stream, enum neighbours kind,
+		       struct cuset *seen, double *ret_usec)
 {
 	const struct device *device = run->device;
 	const struct work work = { kind, run->calibration->groups,
@@ -284,8 +286,7 @@ int calibration_time(const struct calibration_run *run, void *stream, enum neigh
 		if (*ret_usec > 0 && *ret_usec <= spun.host_usec * 1.02)
 			return 0;
 		run->calibration->clock_jumps++;
-		calibration_note(run->calibration, CALIBRATION_CLOCK, NAN,
-				 i + 1 < CALIBRATION_ATTEMPTS);
+		note(run->calibration, CALIBRATION_CLOCK, NAN, i + 1 < CALIBRATION_ATTEMPTS);
 	}
 	return -EPROTO;
 }
@@ -313,11 +314,11 @@ int calibration_median(const struct calibration_run *run, void *stream, enum nei
 	int r;
 
 	/* The first is for warming up. */
-	r = calibration_time(run, stream, kind, seen, &usec[0]);
+	r = time_kernel(run, stream, kind, seen, &usec[0]);
 	while (r >= 0 && !enough(usec, n, ret_usec, ret_spread)) {
 		r = run->stop->wait(run->stop->data, 0);
 		if (r >= 0)
-			r = calibration_time(run, stream, kind, seen, &usec[n++]);
+			r = time_kernel(run, stream, kind, seen, &usec[n++]);
 	}
 	*ret_repeats = n;
 	return r;

@@ -158,19 +158,12 @@ unsigned ladder_beyond(unsigned slots);
  * hangs. The device is not used afterwards. */
 int ladder_oversubscribe(const struct calibration_run *run, unsigned slots);
 
-/* Notes an event. slower: in percent. */
-void calibration_note(struct calibration *calibration, enum calibration_trouble kind, double slower,
-		      bool repeated);
-
 /* Whether a measurement at which the GPU became slower is to be repeated: notes the event, and waits. -errno
  * of the stop. */
 int calibration_cool(const struct calibration_run *run, double slower);
 
-/* A stream with the mask of a set. The time of a kernel on it: of one run, and the median of several; seen:
- * or NULL. */
+/* A stream with the mask of a set, and the median time of several runs of a kernel on it; seen: or NULL. */
 int calibration_stream(const struct calibration_run *run, const struct cuset *set, void **ret);
-int calibration_time(const struct calibration_run *run, void *stream, enum neighbours kind,
-		     struct cuset *seen, double *ret_usec);
 int calibration_median(const struct calibration_run *run, void *stream, enum neighbours kind,
 		       struct cuset *seen, unsigned *ret_repeats, double *ret_usec,
 		       double *ret_spread);

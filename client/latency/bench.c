@@ -92,7 +92,8 @@ int bench_failed(const struct command *command, const struct bench *bench, int e
 	}
 }
 
-int bench_watch(const struct command *command, struct bench *bench)
+/* Reads signals and changes of bench->lease from here on. */
+static int start_watch(const struct command *command, struct bench *bench)
 {
 	int signals = signals_open(command, ending, NULL);
 
@@ -142,7 +143,7 @@ int bench_reserve(struct command *command, unsigned streams, unsigned processes,
 
 	r = grant_reserve(command, "", &bench->lease);
 	/* Until here a signal ends the program and with it the lease. */
-	return r == EXIT_OK ? bench_watch(command, bench) : r;
+	return r == EXIT_OK ? start_watch(command, bench) : r;
 }
 
 static bool has_cus(const struct gpuarb_lease *lease)
@@ -169,7 +170,7 @@ int bench_join(struct command *command, struct bench *bench)
 			    "lease %" PRIu64 " has no CUs at the moment: wait until it is granted "
 			    "and active",
 			    command->id);
-	return bench_watch(command, bench);
+	return start_watch(command, bench);
 }
 
 int bench_find_gpu(struct command *command, struct bench *bench)

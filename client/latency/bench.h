@@ -47,9 +47,6 @@ int bench_join(struct command *command, struct bench *bench);
 /* The same, finds its GPU and opens the device. */
 int bench_start(struct command *command, struct bench *bench);
 
-/* Reads signals and changes of bench->lease from here on. */
-int bench_watch(const struct command *command, struct bench *bench);
-
 /* Finds the GPU of the partition in a new snapshot. */
 int bench_find_gpu(struct command *command, struct bench *bench);
 

@@ -318,7 +318,7 @@ void judge_places(struct matrix *matrix, const struct units *units)
 			}
 }
 
-enum pair_class pair_class(const struct units *units, size_t a, size_t b)
+static enum pair_class pair_class(const struct units *units, size_t a, size_t b)
 {
 	if (a == b)
 		return PAIR_SAME_UNIT;

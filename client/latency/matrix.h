@@ -83,8 +83,6 @@ enum pair_class {
 	PAIR_CLASSES,
 };
 
-enum pair_class pair_class(const struct units *units, size_t a, size_t b);
-
 struct summary {
 	struct spread pairs[PAIR_CLASSES]; /* ns */
 	/* For each unit the median, over its pairs with others, of the pair's latency divided by

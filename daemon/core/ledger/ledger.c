@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ledger_reserve(struct arbiter *arbiter)
+/* Makes sure that one more lease can be inserted, so that a commit cannot fail. -ENOMEM. */
+static int reserve(struct arbiter *arbiter)
 {
 	struct lease **more;
 	size_t room = arbiter->room ? arbiter->room * 2 : 16;
@@ -41,7 +42,7 @@ int arbiter_new(struct settings *settings, const struct gpu_info *gpus, size_t n
 	for (size_t i = 0; i < n_gpus; i++)
 		gpu_init(&arbiter->gpus[i], &gpus[i], 0);
 
-	if (ledger_reserve(arbiter) < 0)
+	if (reserve(arbiter) < 0)
 		return -ENOMEM;
 	arbiter->next_id = first_id;
 	arbiter->round_steps = UINT64_MAX;
@@ -344,7 +345,7 @@ void ledger_insert(struct arbiter *arbiter, struct lease *lease)
 	ledger_put_back(arbiter, lease);
 	if (arbiter->next_id <= lease->id)
 		arbiter->next_id = lease->id + 1;
-	ledger_reserve(arbiter); /* if it fails, the next request is refused for lack of memory */
+	reserve(arbiter); /* if it fails, the next request is refused for lack of memory */
 }
 
 void ledger_take_out(struct arbiter *arbiter, const struct lease *lease)

@@ -112,9 +112,6 @@ int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller
 
 /* ---- change ------------------------------------------------------------------------ */
 
-/* Makes sure that one more lease can be inserted, so that a commit cannot fail. */
-int ledger_reserve(struct arbiter *arbiter); /* -ENOMEM */
-
 /* Inserts a lease by its id and charges it; there must be room. Raises next_id above its id. */
 void ledger_insert(struct arbiter *arbiter, struct lease *lease);
 

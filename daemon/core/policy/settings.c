@@ -41,7 +41,7 @@ int tenant_init(struct tenant *tenant, const char *name)
 	return 0;
 }
 
-void tenant_done(struct tenant *tenant)
+static void tenant_done(struct tenant *tenant)
 {
 	free(tenant->name);
 	free(tenant->file);

@@ -138,7 +138,6 @@ DEFINE_CLEANUP(struct settings *, settings_free)
 
 /* A tenant with the defaults: class besteffort, priority normal, no limits. -ENOMEM. */
 int tenant_init(struct tenant *tenant, const char *name);
-void tenant_done(struct tenant *tenant); /* frees what it points to */
 
 /* NULL: the configuration has no section for this GPU. */
 const struct gpu_settings *settings_gpu(const struct settings *settings, const char *name);
