@@ -537,6 +537,48 @@ static bool search_all(struct search *search, move_place_t place_it, const void 
 	return found;
 }
 
+/* ---- the second step ------------------------------------------------------------------------ */
+
+/* The lease when its holder has acknowledged the move. */
+static int find_followed(const struct lease *moved, struct lease **ret)
+{
+	int r = lease_next_version(moved, moved->n_partitions, ret);
+
+	if (r < 0)
+		return r;
+	(*ret)->acknowledged = (*ret)->generation;
+	for (size_t i = 0; i < moved->n_partitions; i++)
+		(*ret)->partitions[i].occupied = (*ret)->partitions[i].cus;
+	return 0;
+}
+
+/* Would the search for the second step find moves, too? It knows nothing of this one, and places the
+ * request anew. */
+static bool may_go_on(const struct search *search, move_place_t place_it, const void *userdata,
+		      const struct request *request, const struct move_set *set)
+{
+	struct lease *followed[MOVES_MAX];
+	struct move_set second = { 0 };
+	struct arbiter after;
+	bool found = false;
+	size_t n = 0;
+
+	if (ledger_copy(search->arbiter, &after) < 0)
+		return false;
+	for (; n < set->n_first && find_followed(set->next[n], &followed[n]) >= 0; n++) {
+		ledger_leave_out(&after, ledger_find(search->arbiter, followed[n]->id));
+		ledger_put_back(&after, followed[n]);
+	}
+	if (n == set->n_first)
+		found = move_find(&after, place_it, userdata, request, search->now_usec,
+				  search->steps, &second) > 0;
+	move_set_done(&second);
+	ledger_copy_done(&after);
+	while (n > 0)
+		lease_free(followed[--n]);
+	return found;
+}
+
 int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *userdata,
 	      const struct request *request, uint64_t now_usec, unsigned max_steps,
 	      struct move_set *ret)
@@ -558,5 +600,9 @@ int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *
 				   .place_steps = gang_steps(arbiter, request),
 				   .lease_steps = gang_lease_steps(arbiter),
 				   .steps = max_steps };
-	return search_all(search, place_it, userdata, ret);
+	if (search_all(search, place_it, userdata, ret) &&
+	    (ret->n_first == ret->n || may_go_on(search, place_it, userdata, request, ret)))
+		return 1;
+	move_set_done(ret);
+	return 0;
 }

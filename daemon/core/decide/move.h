@@ -8,7 +8,8 @@
  *
  * A lease may move to CUs that another lease leaves for it. Then the other one moves first, and the
  * request waits: when the holder has acknowledged that, the moves that are still missing are searched
- * anew, as the ledger may have changed.
+ * anew, as the ledger may have changed. The first step is made only if this search finds them in the
+ * present ledger.
  */
 
 #include "core/ledger/ledger.h"
