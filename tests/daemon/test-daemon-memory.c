@@ -242,12 +242,8 @@ TEST(refusal_is_answered_without_memory)
 
 TEST(get_managed_objects_is_answered_without_memory)
 {
-	static struct stage s;
-
-	stage_start(&s, 15);
-	deny_each(&s, make_tree, drop_answer);
-	deny_each(&s, make_introspect, drop_answer);
-	stage_end(&s);
+	run(15, make_tree, drop_answer);
+	run(15, make_introspect, drop_answer);
 }
 
 TEST(drain_and_reload_are_answered_without_memory)
@@ -268,12 +264,8 @@ TEST(first_call_of_a_connection_is_answered_without_memory)
 
 TEST(usage_is_answered_and_processes_are_bound_without_memory)
 {
-	static struct stage s;
-
-	stage_start(&s, 15);
-	deny_each(&s, make_usage, drop_answer);
-	deny_each(&s, make_bind, drop_answer);
-	stage_end(&s);
+	run(15, make_usage, drop_answer);
+	run(15, make_bind, drop_answer);
 }
 
 /* How many allocations more each start may make than the one before; 0: the test is left out, in short runs
