@@ -3,30 +3,6 @@
 
 #include "check-cond.h"
 
-void rt_rig_init(struct rt_rig *rig)
-{
-	memset(rig, 0, sizeof(*rig));
-	rig->set = (struct rt_set){
-		.capped = true,
-		.masked = true,
-		.no_graphics = true,
-		.own_pipes = true,
-		.own_copies = true,
-		.independent_copies = true,
-		.neighbours = RT_UNSET,
-		.law = true,
-		.queue_changes.number = 0,
-		.preemption = RT_UNSET,
-		.activations.number = 0,
-		.changed_queues = RT_UNSET,
-		.daemon = { .activate_grace = 1000000,
-			    .activate_min_interval = 1000000,
-			    .enforce_delay = 1000000 },
-		.preemption_timeout = 0,
-		.tasks = rig->tasks,
-	};
-}
-
 struct rt_partition *rt_rig_partition(struct rt_rig *rig, const char *name)
 {
 	struct rt_partition *partition = &rig->set.partitions[rig->set.n_partitions++];

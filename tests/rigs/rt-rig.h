@@ -15,8 +15,26 @@ struct rt_rig {
 	struct rt_task tasks[RIG_TASKS];
 };
 
-/* Nothing disturbs, nothing is added, all that can be stated is. */
-void rt_rig_init(struct rt_rig *rig);
+/* Nothing disturbs, nothing is added, all that can be stated is. For the variable rig. */
+#define RT_RIG_INIT(rig)                                              \
+	{                                                             \
+		.set = {                                              \
+			.capped = true,                               \
+			.masked = true,                               \
+			.no_graphics = true,                          \
+			.own_pipes = true,                            \
+			.own_copies = true,                           \
+			.independent_copies = true,                   \
+			.neighbours = RT_UNSET,                       \
+			.law = true,                                  \
+			.preemption = RT_UNSET,                       \
+			.changed_queues = RT_UNSET,                   \
+			.daemon = { .activate_grace = 1000000,        \
+				    .activate_min_interval = 1000000, \
+				    .enforce_delay = 1000000 },       \
+			.tasks = (rig).tasks,                         \
+		},                                                    \
+	}
 
 struct rt_partition *rt_rig_partition(struct rt_rig *rig, const char *name);
 

@@ -90,9 +90,8 @@ TEST(the_activation_bound_covers_the_enforcement_of_the_daemon)
 	printf("seed %u\n", seed);
 	srand48((long)seed);
 	for (unsigned i = 0; i < 100; i++) {
-		struct rt_rig rig;
+		struct rt_rig rig = RT_RIG_INIT(rig);
 
-		rt_rig_init(&rig);
 		rt_rig_needs(&rig, 15)->start_inactive = true;
 		rig.set.daemon.activate_grace = 1000 * (1 + below(4000));
 		rig.set.daemon.enforce_delay = 1000 * (1 + below(4000));

@@ -54,7 +54,7 @@ static void draw_set(struct rt_rig *rig)
 	static const unsigned margins[] = { 0, 0, 0, 50, 100 };
 	struct rt_partition *partition;
 
-	rt_rig_init(rig);
+	*rig = (struct rt_rig)RT_RIG_INIT(*rig);
 	rig->set.margin_percent = margins[below(ARRAY_SIZE(margins))];
 	partition = rt_rig_partition(rig, "p");
 	partition->dispatcher_stated = true; /* it submits jobs while others run */
@@ -215,9 +215,8 @@ static void play_around(const struct tiny *a, const struct tiny *b, unsigned aro
 			const struct gpu_info *gpu, struct tally *tally)
 {
 	struct rt_partition *partition;
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	partition = rt_rig_partition(&rig, "p");
 	partition->dispatcher_stated = true;
 	partition->host_submission = around & 1;

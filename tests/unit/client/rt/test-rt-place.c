@@ -37,9 +37,8 @@ static unsigned engines_of(const struct rt_plan *plan, size_t i)
 TEST(a_partition_gets_the_fewest_whole_shader_engines)
 {
 	struct gpu_info gpu = vega();
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rt_rig_needs(&rig, 16);
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
@@ -54,9 +53,8 @@ TEST(a_partition_gets_the_fewest_whole_shader_engines)
 TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
 {
 	struct gpu_info gpu = vega();
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	for (unsigned i = 0; i < 5; i++)
 		rt_rig_needs(&rig, 7)->isolation = ISOLATION_CU;
 	rt_rig_needs(&rig, 17)->isolation = ISOLATION_CU;
@@ -74,9 +72,8 @@ TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
 TEST(isolation_cu_spreads_over_engines_where_the_fewest_cus_do_not_fit)
 {
 	struct gpu_info gpu = vega();
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 17)->isolation = ISOLATION_CU;
 	rt_rig_needs(&rig, 38)->isolation = ISOLATION_CU;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
@@ -95,9 +92,8 @@ TEST(a_small_partition_gets_the_shader_engine_with_fewer_cus)
 			      .array_cus = 16,
 			      .active = { { { 16 }, { 12 }, { 16 }, { 10 } } } };
 	struct gpu_info gpu = gpu_of(&g);
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 10);
 	rt_rig_needs(&rig, 11);
 	rt_rig_needs(&rig, 16);
@@ -119,9 +115,8 @@ TEST(an_uneven_gpu_counts_its_effective_cus)
 	struct gpu_info gpu = gpu_of(&g);
 
 	for (unsigned cus = 36; cus <= 38; cus++) {
-		struct rt_rig rig;
+		struct rt_rig rig = RT_RIG_INIT(rig);
 
-		rt_rig_init(&rig);
 		rt_rig_needs(&rig, cus)->isolation = cus % 2 ? ISOLATION_CU
 							     : ISOLATION_SHADER_ENGINE;
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
@@ -141,16 +136,15 @@ TEST(wgps_and_xccs_are_not_split)
 				.active = { { { 10, 10 }, { 10, 10 } } } };
 	struct geometry xcc = { .xccs = 4, .engines = 4, .arrays = 1, .array_cus = 10 };
 	struct gpu_info gpu = gpu_of(&wgp);
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 5)->isolation = ISOLATION_CU;
 	_cleanup_(rt_plan_freep) struct rt_plan *pairs = rt_rig_plan(&rig, &gpu);
 	CHECK(pairs->layout.places[0].cus == 6);
 
 	CHECK(geometry_spread(&xcc, 160) == 0);
 	gpu = gpu_of(&xcc);
-	rt_rig_init(&rig);
+	rig = (struct rt_rig)RT_RIG_INIT(rig);
 	rt_rig_needs(&rig, 41);
 	_cleanup_(rt_plan_freep) struct rt_plan *dies = rt_rig_plan(&rig, &gpu);
 	CHECK(dies->layout.places[0].cus == 80 && engines_of(dies, 0) == 2);
@@ -159,9 +153,8 @@ TEST(wgps_and_xccs_are_not_split)
 TEST(a_set_that_does_not_fit_names_the_partition_and_advice)
 {
 	struct gpu_info gpu = vega();
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 20);
 	rt_rig_needs(&rig, 20);
 	rt_rig_needs(&rig, 4);
@@ -178,16 +171,15 @@ TEST(a_set_that_does_not_fit_names_the_partition_and_advice)
 TEST(queue_and_process_slots_limit_a_set)
 {
 	struct gpu_info gpu = vega();
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 1)->queues = 20;
 	rt_rig_needs(&rig, 1)->queues = 5;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 	CHECK(plan->result == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 of 24 free"));
 	CHECK(strstr(plan->reason, "="));
 
-	rt_rig_init(&rig);
+	rig = (struct rt_rig)RT_RIG_INIT(rig);
 	rt_rig_needs(&rig, 1)->processes = 9;
 	_cleanup_(rt_plan_freep) struct rt_plan *crowd = rt_rig_plan(&rig, &gpu);
 	CHECK(crowd->result == RT_REJECTED && strstr(crowd->reason, "processes: 9 asked"));
@@ -196,9 +188,8 @@ TEST(queue_and_process_slots_limit_a_set)
 TEST(alone_keeps_others_out_of_shared_engines)
 {
 	struct gpu_info gpu = vega();
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	for (unsigned i = 0; i < 5; i++) {
 		struct rt_partition *partition = rt_rig_needs(&rig, 5);
 
@@ -255,9 +246,8 @@ static void fit_random(struct tally *tally)
 	unsigned least[4] = { 0 }, n = 1 + below(4), best, used = 0, whole = geometry_cus(&g);
 	struct gpu empty;
 	uint32_t taken = 0;
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	for (unsigned i = 0; i < n; i++) {
 		least[i] = 1 + below(1 + whole * 3 / (2 * n));
 		rt_rig_needs(&rig, least[i]);

@@ -21,9 +21,8 @@ TEST(the_fewest_cus_and_the_growth_are_exact)
 	printf("seed %u\n", seed);
 	srand48((long)seed);
 	for (unsigned i = 0; i < 400; i++) {
-		struct rt_rig rig;
+		struct rt_rig rig = RT_RIG_INIT(rig);
 
-		rt_rig_init(&rig);
 		rig.set.margin_percent = below(100);
 		rig.set.borrowers = below(2);
 		rig.set.preemption = below(50);
@@ -75,10 +74,9 @@ TEST(the_fewest_cus_and_the_growth_are_exact)
 TEST(an_unstated_condition_makes_the_result_conditional)
 {
 	struct gpu_info gpu = radeon_vii("g"), mes = gpu;
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
 	mes.scheduler = SCHEDULER_MES;
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	_cleanup_(rt_plan_freep) struct rt_plan *all = rt_rig_plan(&rig, &gpu);
 	CHECK(all->result == RT_ACCEPTED && all->n_conditions == 0 && all->n_assumptions > 3);
@@ -120,10 +118,9 @@ TEST(an_unstated_condition_makes_the_result_conditional)
 TEST(a_modelled_time_has_the_error_of_the_law)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 	struct rt_task *task;
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "p");
 	task = rt_rig_task(&rig, 30000, 2106, 15, 2398);
 	task->points[task->n_points++] = (struct rt_point){ 60, 700 };
@@ -155,10 +152,10 @@ TEST(a_modelled_time_has_the_error_of_the_law)
 TEST(a_budget_covers_margin_host_copies_and_standstill)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
 
 	for (enum rt_policy policy = RT_FIFO; policy <= RT_NP_DM; policy++) {
-		rt_rig_init(&rig);
+		struct rt_rig rig = RT_RIG_INIT(rig);
+
 		rt_rig_partition(&rig, "p")->policy = policy;
 		rt_rig_task(&rig, 500000, 400000, 15, 100000);
 		rt_rig_task(&rig, 500000, 400000, 15, 100000);
@@ -184,9 +181,8 @@ TEST(a_budget_covers_margin_host_copies_and_standstill)
 TEST(a_measured_margin_needs_the_number_of_neighbours_that_borrow)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15)->start_inactive = false;
 	rig.set.margin_percent = MARGIN_MEASURED;
 	gpu.gfx_target = 90006;
@@ -205,9 +201,8 @@ TEST(a_measured_margin_needs_the_number_of_neighbours_that_borrow)
 TEST(a_margin_that_was_not_measured_on_the_target_is_a_condition)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rig.set.margin_percent = MARGIN_MEASURED;
 	rig.set.neighbours = 2;
@@ -239,9 +234,8 @@ static void contradicts(const struct rt_rig *rig, const char *words)
 
 TEST(partitions_of_the_set_are_neighbours_that_are_activated)
 {
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rt_rig_needs(&rig, 15);
 	rig.set.neighbours = 0;
@@ -260,9 +254,8 @@ TEST(partitions_of_the_set_are_neighbours_that_are_activated)
 TEST(a_borrower_is_a_neighbour_with_queues)
 {
 	struct gpu_info mes = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rig.set.borrowers = true;
 	rig.set.preemption = 1;
@@ -281,9 +274,8 @@ TEST(a_dispatcher_with_fifo_has_the_host_time_of_each_job)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_partition *partition;
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	partition = rt_rig_partition(&rig, "p");
 	partition->host_submission = 5000;
 	for (unsigned i = 0; i < 4; i++)
@@ -310,9 +302,8 @@ TEST(more_partitions_than_pipes_have_no_pipes_of_their_own)
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_plan *plan = NULL;
 	char problem[512] = "";
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	for (unsigned i = 0; i <= gpu.pipes; i++)
 		rt_rig_needs(&rig, 8)->isolation = ISOLATION_CU;
 	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
@@ -322,9 +313,8 @@ TEST(more_partitions_than_pipes_have_no_pipes_of_their_own)
 TEST(more_queues_of_several_partitions_than_pipes_are_a_condition)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15)->queues = gpu.pipes + 1;
 	_cleanup_(rt_plan_freep) struct rt_plan *alone = rt_rig_plan(&rig, &gpu);
 	CHECK(alone->result == RT_ACCEPTED);
@@ -347,9 +337,8 @@ TEST(what_is_observed_otherwise_is_a_condition)
 	struct rt_plan *plan = NULL;
 	size_t assumptions;
 	char problem[512];
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15)->pipe_neighbours = 0;
 	for (size_t i = 0; i <= ARRAY_SIZE(observed); i++) {
 		bool none = i == ARRAY_SIZE(observed);
@@ -383,9 +372,8 @@ TEST(before_gfx11_the_cost_of_a_preemption_is_required)
 	struct gpu_info gpu = radeon_vii("g");
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 	char problem[512] = "";
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rig.set.borrowers = true;
 	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
@@ -400,9 +388,8 @@ TEST(before_gfx11_the_cost_of_a_preemption_is_required)
 TEST(mask_changes_count_before_gfx11_only)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rig.set.borrowers = true;
 	rig.set.preemption = 10;
@@ -417,9 +404,8 @@ TEST(mask_changes_count_before_gfx11_only)
 TEST(each_other_inactive_partition_counts_one_activation)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rt_rig_needs(&rig, 15)->start_inactive = true;
 	rig.set.partitions[1].waits_for_grant = true;
@@ -442,9 +428,8 @@ TEST(each_other_inactive_partition_counts_one_activation)
 TEST(a_borrower_that_answers_late_is_counted)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "p");
 	rt_rig_task(&rig, 100000, 28000, 15, 10000);
 	rig.set.borrowers = true;
@@ -462,9 +447,8 @@ TEST(activation_counts_unless_the_first_job_waits_for_the_grant)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_partition *partition;
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	partition = rt_rig_needs(&rig, 15);
 	partition->start_inactive = true;
 	_cleanup_(rt_plan_freep) struct rt_plan *ladder = rt_rig_plan(&rig, &gpu);
@@ -496,9 +480,8 @@ TEST(activation_counts_unless_the_first_job_waits_for_the_grant)
 TEST(a_preemption_that_times_out_counts_in_every_partition)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "p");
 	rt_rig_task(&rig, 20000000, 20000000, 15, 500);
 	rt_rig_needs(&rig, 15)->start_inactive = true;
@@ -527,10 +510,9 @@ static void rejects(const struct rt_rig *rig, const char *words)
 
 TEST(reason_of_a_rejected_task_names_a_remedy)
 {
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 	struct rt_task *task;
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "p");
 	task = rt_rig_task(&rig, 1000, 400, 15, 900);
 	task->points[task->n_points++] = (struct rt_point){ 60, 500 };
@@ -543,7 +525,7 @@ TEST(reason_of_a_rejected_task_names_a_remedy)
 	task->points[0].cus = 61;
 	rejects(&rig, "measured on 61 CUs or more only");
 
-	rt_rig_init(&rig);
+	rig = (struct rt_rig)RT_RIG_INIT(rig);
 	rt_rig_partition(&rig, "p");
 	rt_rig_task(&rig, 1000, 800, 15, 500);
 	rt_rig_task(&rig, 2000, 2000, 15, 600);
@@ -562,9 +544,8 @@ TEST(reason_of_a_rejected_task_names_a_remedy)
 TEST(reason_of_a_task_that_copies_does_not_promise_a_partition_of_its_own)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "p");
 	for (unsigned i = 0; i < 2; i++)
 		rt_rig_task(&rig, 20000, 20000, 15, 1000)->copy_in = 12000;
@@ -583,9 +564,8 @@ TEST(reason_of_a_task_that_copies_does_not_promise_a_partition_of_its_own)
 TEST(a_passing_partition_is_placed_although_another_fails)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 99);
 	rt_rig_needs(&rig, 15);
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
@@ -599,9 +579,8 @@ TEST(a_passing_partition_is_placed_although_another_fails)
 TEST(a_task_of_a_chain_is_ready_within_the_bound_of_the_task_before_it)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "a");
 	rt_rig_task(&rig, 10000, 4000, 15, 2000);
 	rt_rig_task(&rig, 10000, 9000, 15, 500)->after = 3;
@@ -626,9 +605,8 @@ TEST(tasks_whose_offsets_keep_them_apart_do_not_wait_for_each_other)
 	struct gpu_info gpu = radeon_vii("g");
 
 	for (enum rt_policy policy = RT_FIFO; policy <= RT_NP_DM; policy++) {
-		struct rt_rig rig;
+		struct rt_rig rig = RT_RIG_INIT(rig);
 
-		rt_rig_init(&rig);
 		rt_rig_partition(&rig, "p")->policy = policy;
 		for (unsigned i = 0; i < 3; i++) {
 			rig.tasks[i].offset_line = 1;
@@ -658,9 +636,8 @@ TEST(offsets_that_take_too_long_to_repeat_are_not_used)
 			      deadlines[] = { 5000, 5000, 9000 }, offsets[] = { 0, 14000, 6000 },
 			      costs[] = { 1000, 100, 6000 };
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "p")->policy = RT_NP_EDF;
 	for (unsigned i = 0; i < 3; i++) {
 		struct rt_task *task = rt_rig_task(&rig, periods[i], deadlines[i], 15, costs[i]);
@@ -676,9 +653,8 @@ TEST(offsets_that_take_too_long_to_repeat_are_not_used)
 TEST(a_copy_waits_for_the_copies_of_other_partitions)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "a");
 	rt_rig_task(&rig, 10000, 4000, 15, 2000)->copy_in = 100;
 	rt_rig_task(&rig, 10000, 9000, 15, 500);
@@ -704,9 +680,8 @@ TEST(a_copy_waits_for_the_copies_of_other_partitions)
 TEST(copies_beside_nearly_endless_standstill_have_no_bound)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "p");
 	rt_rig_task(&rig, RT_TIME_MAX, RT_TIME_MAX, 15, 500)->copy_in = 1;
 	rig.set.preemption = 1;
@@ -719,10 +694,9 @@ TEST(copies_beside_nearly_endless_standstill_have_no_bound)
 TEST(more_copying_processes_than_sdma_queues_do_not_fit)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
 	gpu.sdma_queues = 4;
-	rt_rig_init(&rig);
 	for (unsigned i = 0; i < 3; i++) {
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 
@@ -737,11 +711,10 @@ TEST(more_copying_processes_than_sdma_queues_do_not_fit)
 TEST(copies_of_two_gpus_can_slow_each_other)
 {
 	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
 	gpus[0].info = gpus[1].info = radeon_vii("g");
-	rt_rig_init(&rig);
 	for (unsigned i = 0; i < 2; i++) {
 		strcpy(rt_rig_needs(&rig, 15)->gpu, gpus[i].name);
 		rig.tasks[i].copy_in = 10;
@@ -761,12 +734,11 @@ TEST(a_name_in_the_set_comes_before_that_of_a_profile)
 {
 	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
 	gpus[0].info = radeon_vii("right");
 	gpus[1].info = radeon_vii("g");
-	rt_rig_init(&rig);
 	strcpy(rt_rig_needs(&rig, 10)->gpu, "right");
 	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
 	CHECK(plan->partitions[0].gpu == 1);
@@ -776,12 +748,11 @@ TEST(a_name_in_the_set_comes_before_that_of_a_profile)
 TEST(a_set_on_several_gpus_counts_each_of_them)
 {
 	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
 	gpus[0].info = gpus[1].info = radeon_vii("g");
 	gpus[1].info.scheduler = SCHEDULER_MES;
-	rt_rig_init(&rig);
 	rig.set.borrowers = true;
 	rig.set.neighbours = RT_UNSET;
 	rig.set.preemption = 10;
@@ -810,10 +781,9 @@ TEST(a_partition_on_a_gpu_that_is_not_in_the_set_is_refused)
 {
 	const struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
 	struct rt_plan *plan = NULL;
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
-	rt_rig_init(&rig);
 	strcpy(rt_rig_needs(&rig, 10)->gpu, "middle");
 	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	CHECK(strstr(problem, "p0") && strstr(problem, "middle") && strstr(problem, "left, right"));
@@ -842,9 +812,8 @@ static int make_plan(long allocations)
 TEST(a_plan_is_made_whole_or_not)
 {
 	for (enum rt_policy policy = RT_FIFO; policy <= RT_NP_DM; policy++) {
-		struct rt_rig rig;
+		struct rt_rig rig = RT_RIG_INIT(rig);
 
-		rt_rig_init(&rig);
 		rt_rig_partition(&rig, "p")->policy = policy;
 		for (unsigned i = 0; i < 3; i++) {
 			rig.tasks[i].offset_line = 1;

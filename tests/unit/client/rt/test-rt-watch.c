@@ -29,9 +29,8 @@ static int watch_plan(long allocations)
 TEST(a_plan_is_watched_whole_or_not)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig;
+	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 10);
 	_cleanup_(rt_plan_freep) struct rt_plan *made = rt_rig_plan(&rig, &gpu);
 	plan = made;
