@@ -3,13 +3,7 @@
 /* The shipped daemon freezes the unit of an overdue borrower, if all processes in it belong to the lease,
  * and the unit is thawed when its CUs are not needed any more, whatever is killed in between. */
 
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-
-#include <linux/magic.h>
-
+#include "budget-rig.h"
 #include "check.h"
 #include "crash-rig.h"
 #include "enforce-rig.h"
@@ -18,43 +12,18 @@
 
 NEEDS(daemon_missing);
 
-#define CGROUPS "/sys/fs/cgroup"
-
 struct freezing {
 	struct stage stage; /* the process of the borrower is in a unit of its own */
 	struct helper helper;
 	struct fake_systemd systemd;
 	sd_bus *crowd;
 	struct live_lease rt, borrower;
-	char unit[32], cgroup[64];
+	struct unit_rig unit;
 };
 
-static bool is_unified(const char *path)
+static const char *unit_name(const struct freezing *s)
 {
-	struct statfs fs;
-
-	return statfs(path, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
-}
-
-/* Whether this process can create cgroups; mounts the hierarchy at its usual place for this process and
- * its children where that is needed. */
-static bool have_cgroups(void)
-{
-	if (is_unified(CGROUPS))
-		return access(CGROUPS, W_OK) == 0;
-	return is_unified(CGROUPS "/unified") && unshare(CLONE_NEWNS) == 0 &&
-	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount(CGROUPS "/unified", CGROUPS, NULL, MS_BIND, NULL) == 0;
-}
-
-static void move_in(const struct freezing *s, pid_t pid)
-{
-	char path[128];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/cgroup.procs", s->cgroup);
-	file = fopen(path, "we");
-	CHECK(file && fprintf(file, "%d\n", pid) > 0 && fclose(file) == 0);
+	return strrchr(s->unit.cgroup, '/') + 1;
 }
 
 static void start(struct freezing *s)
@@ -79,9 +48,7 @@ static bool arrive(struct freezing *s)
 	struct stage *stage = &s->stage;
 
 	memset(s, 0, sizeof(*s));
-	snprintf(s->unit, sizeof(s->unit), "ok-%d.scope", getpid());
-	snprintf(s->cgroup, sizeof(s->cgroup), CGROUPS "/%s", s->unit);
-	if (!have_cgroups() || mkdir(s->cgroup, 0755) < 0)
+	if (!unit_rig_new(&s->unit, "ok"))
 		return false;
 	rig_new(&stage->rig);
 	CHECK(setenv("GPUARB_BUS_ADDRESS", stage->rig.address, 1) == 0);
@@ -99,7 +66,7 @@ static bool arrive(struct freezing *s)
 	s->crowd = rig_connect(&stage->rig, STRANGER);
 	stage->process = idler(STRANGER, &stage->pidfd);
 	helper_uses_kfd(&s->helper, stage->process, true);
-	move_in(s, stage->process);
+	unit_rig_add(&s->unit, stage->process);
 	take_leases(s);
 	return true;
 }
@@ -120,14 +87,14 @@ static void depart(struct freezing *s)
 	helper_stop(&s->helper);
 	rig_done(&s->stage.rig);
 	fake_systemd_stop(&s->systemd);
-	CHECK(rmdir(s->cgroup) == 0);
+	unit_rig_done(&s->unit);
 }
 
 static bool was_asked(struct freezing *s, const char *method)
 {
 	char call[64];
 
-	snprintf(call, sizeof(call), "%s %s", method, s->unit);
+	snprintf(call, sizeof(call), "%s %s", method, unit_name(s));
 	return fake_systemd_was_asked(&s->systemd, call);
 }
 
@@ -155,7 +122,7 @@ static bool is_thawed(struct freezing *s)
 	bool is = true;
 	sd_bus_message *m;
 
-	snprintf(frozen, sizeof(frozen), "FreezeUnit %s", s->unit);
+	snprintf(frozen, sizeof(frozen), "FreezeUnit %s", unit_name(s));
 	CHECK(sd_bus_message_new_method_call(s->stage.bus, &m, "org.freedesktop.systemd1",
 					     "/org/freedesktop/systemd1",
 					     "org.freedesktop.systemd1.Manager", "ThawUnit") >= 0);
@@ -214,13 +181,13 @@ TEST(a_unit_with_a_foreign_process_is_not_frozen)
 	start(&s);
 	take_leases(&s);
 	other = idler(STRANGER, &fd);
-	move_in(&s, other);
+	unit_rig_add(&s.unit, other);
 	CHECK(is_fine(activate(stage->bus, &s.rt)));
 	AWAIT(stage->bus, lease_says(stage->bus, s.borrower.path, "Reason", "has not given back"));
 	end_process(other);
 	close(fd);
 	said = log_end(&stage->rig, log);
-	snprintf(pid, sizeof(pid), "pid %d in %s ", other, s.unit);
+	snprintf(pid, sizeof(pid), "pid %d in %s ", other, unit_name(&s));
 	CHECK(strstr(said, pid));
 	CHECK(!a_name_is_saved(&s));
 	depart(&s);
@@ -236,7 +203,7 @@ TEST(a_unit_is_thawed_when_a_foreign_process_enters_it)
 		SKIP("there is no cgroup of version 2 that could be made");
 	await_frozen(&s);
 	other = idler(STRANGER, &fd);
-	move_in(&s, other);
+	unit_rig_add(&s.unit, other);
 	CHECK(was_asked(&s, "ThawUnit"));
 	await_no_name(&s);
 	CHECK(is_in_state(s.stage.bus, &s.rt, "activating"));
