@@ -231,12 +231,14 @@ static void print_encoded(const struct command *command, const struct cuset *wan
 
 /* ---- the actions ------------------------------------------------------------------------- */
 
-/* Explains the mask of the command line. */
-static int read_mask(const struct command *command, const struct model *model,
-		     struct explanation *ret)
+/* Prints what is found out about the mask of the command line. */
+static int show_mask(const struct command *command, const struct model *model,
+		     void (*print)(const struct command *command, const struct model *model,
+				   const struct explanation *explanation))
 {
 	_cleanup_(freep) uint32_t *mask = NULL;
 	const char *text = command->rest[1];
+	struct explanation explanation;
 	size_t words;
 	int r = mask_parse(text, &mask, &words);
 
@@ -247,28 +249,19 @@ static int read_mask(const struct command *command, const struct model *model,
 			    "invalid mask '%.80s': use hexadecimal digits (0x3fffffff) or "
 			    "bits (0-15,32-47)",
 			    text);
-	explain(model, mask, words, ret);
+	explain(model, mask, words, &explanation);
+	print(command, model, &explanation);
 	return EXIT_OK;
 }
 
 static int explain_mask(const struct command *command, const struct model *model)
 {
-	struct explanation explanation;
-	int r = read_mask(command, model, &explanation);
-
-	if (r == EXIT_OK)
-		print_explanation(command, model, &explanation);
-	return r;
+	return show_mask(command, model, print_explanation);
 }
 
 static int decode_mask(const struct command *command, const struct model *model)
 {
-	struct explanation explanation;
-	int r = read_mask(command, model, &explanation);
-
-	if (r == EXIT_OK)
-		print_places(command, model, &explanation);
-	return r;
+	return show_mask(command, model, print_places);
 }
 
 static int encode_mask(const struct command *command, const struct model *model)
