@@ -262,12 +262,14 @@ TEST(slots_of_absent_gpus_are_reused_when_all_are_taken)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = machine(REQUEST_WANTS);
 	struct gpu_info infos[REQUEST_WANTS + 1];
+	struct arbiter *other = NULL;
 
 	for (unsigned i = 0; i < REQUEST_WANTS + 1; i++)
 		infos[i] = numbered(i + 1);
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == 0 && a->n_gpus == REQUEST_WANTS);
 	CHECK(ledger_find_gpu(a, infos[REQUEST_WANTS - 1].name) == 0);
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS + 1) == -E2BIG);
+	CHECK(arbiter_new(a->settings, infos, REQUEST_WANTS + 1, 1, &other) == -E2BIG && !other);
 }
 
 TEST(new_gpu_without_a_slot_is_added_when_leases_have_ended)

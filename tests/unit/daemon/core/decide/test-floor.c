@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "check.h"
+#include "lack.h"
 #include "ledger-play.h"
 #include "scene.h"
 #include "wait-rig.h"
@@ -362,4 +363,29 @@ TEST(request_that_fits_beside_a_held_floor_waits_behind_a_barrier)
 	}
 	lease = ask(&s, ANY, request);
 	CHECK(lease && lease->state == STATE_WAITING);
+}
+
+static const struct scene *scarce; /* what a request is planned in without memory */
+
+static int plan_without_memory(long allocations)
+{
+	const struct caller caller = caller_of(ANY);
+	const struct request request = request_for(15);
+	_cleanup_(lease_freep) struct lease *lease = NULL;
+	_cleanup_(result_done) struct result result = { 0 };
+	int r;
+
+	left = allocations;
+	r = arbiter_plan(scarce->arbiter, &caller, &request, &lease, &result);
+	CHECK((r == 0) == (lease != NULL));
+	return r;
+}
+
+TEST(request_beside_a_floor_is_planned_whole_or_not)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+
+	add_floor(&s, 1);
+	scarce = &s;
+	CHECK(lack_each("arbiter_plan", plan_without_memory) >= 4);
 }
