@@ -238,6 +238,10 @@ int bus_open_entry(sd_bus_message *m, const char *key, const char *type);
 /* Ends that entry; r: the result of what was appended to it. */
 int bus_close_entry(sd_bus_message *m, int r);
 
+/* An entry with numbers of this type ("u", "t"), as many bytes of them. */
+int bus_append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,
+		       size_t size);
+
 /* Whether the policy of the tenant asks launchers to cap the queues of the lease. */
 bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease);
 

@@ -47,15 +47,6 @@ int bus_method_read_usage(sd_bus_message *call, void *userdata, sd_bus_error *)
 
 /* ---- ReadCounters ------------------------------------------------------------------------ */
 
-static int append_numbers(sd_bus_message *m, const char *key, const uint64_t *numbers, size_t n)
-{
-	int r = bus_open_entry(m, key, "at");
-
-	if (r >= 0)
-		r = sd_bus_message_append_array(m, 't', numbers, n * sizeof(*numbers));
-	return bus_close_entry(m, r);
-}
-
 static int append_refusals(sd_bus_message *m, const uint64_t refusals[static REASONS])
 {
 	int r = bus_open_entry(m, "refusals", "aa{sv}");
@@ -95,9 +86,11 @@ static int append_duration(sd_bus_message *m, const struct counters *counters, s
 		r = sd_bus_message_append(m, "{sv}{sv}", "name", "s", duration_names[i], "sum-usec",
 					  "t", histogram->sum_usec);
 	if (r >= 0)
-		r = append_numbers(m, "bounds-usec", duration_bounds[i], COUNTERS_BOUNDS);
+		r = bus_append_numbers(m, "bounds-usec", "t", duration_bounds[i],
+				       COUNTERS_BOUNDS * sizeof(duration_bounds[i][0]));
 	if (r >= 0)
-		r = append_numbers(m, "counts", histogram->counts, COUNTERS_BOUNDS + 1);
+		r = bus_append_numbers(m, "counts", "t", histogram->counts,
+				       sizeof(histogram->counts));
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

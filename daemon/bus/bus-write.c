@@ -23,9 +23,8 @@ int bus_close_entry(sd_bus_message *m, int r)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* Numbers of this type ("u", "t"), as many bytes of them. */
-static int append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,
-			  size_t size)
+int bus_append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,
+		       size_t size)
 {
 	const char array[] = { 'a', type[0], '\0' };
 	int r;
@@ -42,7 +41,7 @@ static int append_mask(sd_bus_message *m, const char *key, const struct gpu *gpu
 	uint32_t words[CODEC_WORDS] = { 0 };
 
 	codec_encode(&gpu->codec, cus, words);
-	return append_numbers(m, key, "u", words, codec_words(&gpu->codec) * sizeof(*words));
+	return bus_append_numbers(m, key, "u", words, codec_words(&gpu->codec) * sizeof(*words));
 }
 
 static int append_engines(sd_bus_message *m, const struct partition *partition)
@@ -53,7 +52,7 @@ static int append_engines(sd_bus_message *m, const struct partition *partition)
 	for (uint32_t engine = 0; engine < CUSET_ENGINES; engine++)
 		if (used & UINT32_C(1) << engine)
 			engines[n++] = engine;
-	return append_numbers(m, "shader-engines", "u", engines, n * sizeof(*engines));
+	return bus_append_numbers(m, "shader-engines", "u", engines, n * sizeof(*engines));
 }
 
 /* A partition whose descriptors were not read has no keys of priorities. */
@@ -65,7 +64,7 @@ static int append_priorities(sd_bus_message *m, const struct partition *partitio
 	for (uint32_t priority = 0; priority <= PRIORITY_MAX; priority++)
 		if (partition->queues.priorities & 1U << priority)
 			seen[n++] = priority;
-	return n == 0 ? 0 : append_numbers(m, "priorities-seen", "u", seen, n * sizeof(*seen));
+	return n == 0 ? 0 : bus_append_numbers(m, "priorities-seen", "u", seen, n * sizeof(*seen));
 }
 
 static int append_gaps(sd_bus_message *m, const struct gpu *gpu)
@@ -100,14 +99,14 @@ static int append_effects(sd_bus_message *m, const struct effects *effects)
 	if (r >= 0)
 		r = bus_close_entry(m, sd_bus_message_close_container(m));
 	if (r >= 0)
-		r = append_numbers(m, "revokes", "t", effects->revoked.ids,
-				   effects->revoked.n * sizeof(*effects->revoked.ids));
+		r = bus_append_numbers(m, "revokes", "t", effects->revoked.ids,
+				       effects->revoked.n * sizeof(*effects->revoked.ids));
 	if (r >= 0)
-		r = append_numbers(m, "pauses", "t", effects->pauses,
-				   effects->n_pauses * sizeof(*effects->pauses));
+		r = bus_append_numbers(m, "pauses", "t", effects->pauses,
+				       effects->n_pauses * sizeof(*effects->pauses));
 	if (r >= 0)
-		r = append_numbers(m, "moves", "t", effects->moves,
-				   effects->n_moves * sizeof(*effects->moves));
+		r = bus_append_numbers(m, "moves", "t", effects->moves,
+				       effects->n_moves * sizeof(*effects->moves));
 	return r < 0 ? r
 		     : sd_bus_message_append(m, "{sv}", "within-usec", "t", effects->within_usec);
 }
@@ -181,7 +180,7 @@ static int append_advice(sd_bus_message *m, const struct advice *advice)
 		r = sd_bus_message_append(m, "{sv}", "end-cut", "b", true);
 	if (r < 0 || advice->n == 0)
 		return r;
-	r = append_numbers(m, "end", "t", advice->ids, advice->n * sizeof(*advice->ids));
+	r = bus_append_numbers(m, "end", "t", advice->ids, advice->n * sizeof(*advice->ids));
 	return r < 0 ? r : sd_bus_message_append(m, "{sv}", "end-exact", "b", advice->exact);
 }
 
@@ -252,14 +251,14 @@ static int append_facts(sd_bus_message *m, const struct refusal *refusal)
 	else if (r >= 0 && refusal->held > 0)
 		r = sd_bus_message_append(m, "{sv}", "held", "t", refusal->held);
 	if (r >= 0 && refusal->n_fits > 0)
-		r = append_numbers(m, "fits", "t", refusal->fits,
-				   refusal->n_fits * sizeof(*refusal->fits));
+		r = bus_append_numbers(m, "fits", "t", refusal->fits,
+				       refusal->n_fits * sizeof(*refusal->fits));
 	if (r >= 0 && refusal->n_fits > 0)
 		r = sd_bus_message_append(m, "{sv}", "fits-resource", "s",
 					  resource_name(refusal->fit_resource));
 	if (r >= 0 && n_leases > 0)
-		r = append_numbers(m, "leases", "t", refusal->leases,
-				   n_leases * sizeof(*refusal->leases));
+		r = bus_append_numbers(m, "leases", "t", refusal->leases,
+				       n_leases * sizeof(*refusal->leases));
 	if (r >= 0 && n_leases > 0)
 		r = sd_bus_message_append(m, "{sv}", "lease-count", "u",
 					  (uint32_t)refusal->n_leases);
