@@ -280,11 +280,6 @@ static ssize_t settings_append(void *userdata, const char *text, size_t size)
 	return (ssize_t)size;
 }
 
-static void settings_done(struct settings *settings)
-{
-	free(settings->text);
-}
-
 /* Writes all settings, each with a NUL behind it. *ret_n: their number. */
 static int write_settings(FILE *file, const struct environment *environment, const size_t *indices,
 			  uint32_t hip_queues, size_t *ret_n)
@@ -337,7 +332,7 @@ static int pack(const struct settings *settings, size_t n, char ***ret)
 
 static int write_all(const struct environment *environment, const size_t *indices, char ***ret)
 {
-	_cleanup_(settings_done) struct settings settings = { NULL, 0 };
+	struct settings settings = { NULL, 0 };
 	uint32_t hip_queues = 0;
 	FILE *file;
 	size_t n = 0;
@@ -353,7 +348,10 @@ static int write_all(const struct environment *environment, const size_t *indice
 	r = write_settings(file, environment, indices, hip_queues, &n);
 	if ((ferror(file) | (fclose(file) != 0)) && r >= 0)
 		r = -ENOMEM;
-	return r < 0 ? r : pack(&settings, n, ret);
+	if (r >= 0)
+		r = pack(&settings, n, ret);
+	free(settings.text);
+	return r;
 }
 
 int environment_make(const struct environment *environment, char ***ret)
