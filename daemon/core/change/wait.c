@@ -229,14 +229,24 @@ static void doubt_bottleneck(const struct arbiter *arbiter, struct lease *lease)
 	bottleneck->outdated |= arbiter->woken >> bottleneck->deciding & 1;
 }
 
-/* Would an examination only find out whether the lease fits? Not where it may begin to bar GPUs; nor
- * where floors, or slots without a limit, make GPUs depend on each other or on classes. */
+/* Does it bar a GPU where something became free? That may be in vain: only an examination finds out that
+ * a GPU which its user's quota kept from it can never take it. */
+static bool bars_woken(const struct arbiter *arbiter, const struct lease *lease)
+{
+	for (uint64_t left = arbiter->woken & lease->wait.candidates; left; left &= left - 1)
+		if (arbiter->gpus[__builtin_ctzll(left)].barrier.rank.id == lease->id)
+			return true;
+	return false;
+}
+
+/* Would an examination only find out whether the lease fits? Not where it may begin to bar GPUs, or
+ * bars them in vain; nor where floors, or slots without a limit, make GPUs depend on each other or on classes. */
 static bool may_review(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct settings *settings = arbiter->settings;
 
 	return lease->wait.bottleneck.gpus != 0 && !floor_configured(settings) &&
-	       !settings->oversubscribe_besteffort &&
+	       !settings->oversubscribe_besteffort && !bars_woken(arbiter, lease) &&
 	       (lease->wait.passed < LEASE_PASSES_MAX || lease->wait.over_quota ||
 		lease->wait.may_bar || lease->wait.kept_out);
 }

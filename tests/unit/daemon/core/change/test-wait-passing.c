@@ -189,6 +189,30 @@ TEST(lease_that_waits_for_its_quota_bars_no_gpu)
 	CHECK(barrier(&s) == lease->id && !pass(&s, ANY, "any"));
 }
 
+/* The quota kept from it that the GPU has too little memory; it bars the other GPU, too. */
+TEST(freed_quota_opens_a_gpu_that_could_never_take_the_barring_lease)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(2);
+	struct request request = request_for(30);
+	struct lease *own, *lease;
+
+	s.arbiter->gpus[1].info.vram_bytes = UINT64_C(1) << 30;
+	add_tenant(s.arbiter, "few", OTHER, CLASS_GUARANTEED)->max_queues =
+		(struct limit){ LIMIT_COUNT, 2 };
+	own = grant_on(&s, OTHER, "1", 4);
+	CHECK(own && grant_on(&s, VR, "0", 40));
+	request.wants[0].vram = UINT64_C(2) << 30;
+	request.wants[0].queues = 2;
+	lease = ask(&s, OTHER, request);
+	CHECK(lease && lease->state == STATE_WAITING);
+	pass_often(&s, ANY, "1");
+	CHECK(barrier(&s) == lease->id && s.arbiter->gpus[1].barrier.rank.id == lease->id);
+	release(s.arbiter, own->id);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(barrier(&s) == lease->id && s.arbiter->gpus[1].barrier.rank.id == 0);
+	CHECK(pass(&s, ANY, "1") && !pass(&s, ANY, "0"));
+}
+
 TEST(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
