@@ -450,9 +450,9 @@ TEST(the_numbers_of_partitions_and_points_are_limited)
 /* An error without memory for its diagnostic, too, is an error. */
 static int load_without_memory(long allocations)
 {
-	static const char text[] = HEAD "user = lab\n"
-					"[task t]\npartition = p\nperiod = 10ms\n"
-					"wcet = 15:2000 30:1200\n";
+	static const char text[] = "[taskset]\nqueue-changes = 1/10ms\n" HEAD
+				   "user = lab\n[task t]\npartition = p\nperiod = 10ms\n"
+				   "wcet = 15:2000 30:1200\n";
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
