@@ -35,14 +35,15 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 	const struct rank last = { lease->class, UINT64_MAX, UINT64_MAX };
 	struct partition *old = lease->partitions;
 	uint64_t more = 0, freed = 0;
-	bool grows = false;
+	/* For other leases of its user: an active lease refuses an exclusive one. */
+	bool less_room = lease->state == STATE_INACTIVE && proposal->state != STATE_INACTIVE;
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *next = &proposal->partitions[i];
 
 		if (takes_more(next, &old[i]))
 			more |= UINT64_C(1) << next->gpu;
-		grows |= next->count > old[i].count;
+		less_room |= next->count > old[i].count;
 		if (!cuset_within(partition_claim(&old[i]), partition_claim(next)))
 			freed |= UINT64_C(1) << next->gpu; /* the base of an adaptable lease */
 	}
@@ -64,9 +65,9 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 	ledger_wake(arbiter, freed);
 	if (lease->lend.moves == proposal->lend.moves) {
 		queue_pass(arbiter, lease, more, &last);
-		if (grows && !more)
-			queue_wake_own(arbiter, lease); /* an adaptable lease, of its quota */
-	} else {                                        /* it made room for the leases that wait */
+		if (less_room && !more)
+			queue_wake_own(arbiter, lease);
+	} else { /* it made room for the leases that wait */
 		lease->lend.moves = proposal->lend.moves;
 		lease->lend.moved_usec = proposal->lend.moved_usec;
 		ledger_wake(arbiter, lease_gpus(lease));

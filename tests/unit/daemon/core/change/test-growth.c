@@ -208,6 +208,29 @@ TEST(growth_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
 	CHECK(grant_on(&l.s, OTHER, "any", 4));
 }
 
+/* The lease of the same user refuses the exclusive one while it is active. */
+TEST(activation_that_keeps_out_a_barring_lease_of_its_user_opens_the_gpu)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *own = keep_inactive(&l, 8), *waiting, *small;
+	struct request request = request_for(10);
+
+	CHECK(grant_on(&l.s, OTHER, "any", 22));
+	for (size_t i = 0; i < l.s.arbiter->settings->n_tenants; i++)
+		l.s.arbiter->settings->tenants[i].exclusive = EXCLUSIVE_ASK;
+	request.exclusive = true;
+	waiting = ask(&l.s, VR, request);
+	CHECK(waiting && waiting->state == STATE_WAITING);
+	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
+		small = grant_on(&l.s, ANY, "any", 4);
+		release(l.s.arbiter, small->id);
+		CHECK(grant_waiting(&l.s, NULL) == 0);
+	}
+	CHECK(l.s.arbiter->gpus[0].barrier.rank.id == waiting->id);
+	CHECK(activate(&l, own->id, true) == 0 && grant_waiting(&l.s, NULL) == 0);
+	CHECK(l.s.arbiter->gpus[0].barrier.rank.id == 0 && grant_on(&l.s, ANY, "any", 4));
+}
+
 /* Free CUs are not kept for ever while a lease does not answer. */
 TEST(round_of_growth_ends_a_promise_that_was_not_kept)
 {
