@@ -119,10 +119,9 @@ void share_divide(struct grower *growers, size_t n, unsigned cus)
 struct start {
 	const struct arbiter *arbiter;
 	const struct gpu *gpu;
-	struct partition *p; /* of the proposal */
-	struct cuset
-		claims;    /* of all leases and of the proposal; for an adaptable lease its base */
-	struct cuset pool; /* CUs to be divided */
+	struct partition *p;    /* of the proposal */
+	struct cuset claims;    /* of all leases and of the proposal: of adaptable ones the base */
+	struct cuset pool;      /* CUs to be divided */
 	struct grower *growers; /* n, and the proposal */
 	size_t n;
 };
