@@ -108,8 +108,8 @@ static void revoke(struct arbiter *arbiter, struct lease *lease, const struct le
 	ledger_touch(arbiter, lease, TOUCH_PREEMPT);
 }
 
-/* "waits for leases 3, 4, 7 and 2 more, which are revoked for it" */
-static void set_reason(struct lease *lease, const struct advice *revoked)
+/* "waits for leases 3, 4, 7 and 2 more, which are revoked for it". false: that is its reason already. */
+static bool set_reason(struct lease *lease, const struct advice *revoked)
 {
 	char reason[2 * REQUEST_TEXT];
 	size_t n = (size_t)snprintf(reason, sizeof(reason), "waits for lease%s",
@@ -123,15 +123,20 @@ static void set_reason(struct lease *lease, const struct advice *revoked)
 				      revoked->n - NAMED);
 	snprintf(reason + n, sizeof(reason) - n, ", which %s revoked for it",
 		 revoked->n == 1 ? "is" : "are");
+	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
+		return false;
 	lease_set_reason(lease, reason);
+	return true;
 }
 
-static void set_preempts(struct arbiter *arbiter, struct lease *lease, uint64_t gpus)
+/* false: nothing changes. */
+static bool set_preempts(struct arbiter *arbiter, struct lease *lease, uint64_t gpus)
 {
 	if (lease->wait.preempts == gpus)
-		return;
+		return false;
 	lease->wait.preempts = gpus;
 	queue_find_barriers(arbiter);
+	return true;
 }
 
 /* A request that may not wait does so only for leases that make room for it. */
@@ -157,6 +162,7 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 {
 	struct advice advice = { 0 };
 	uint64_t gpus = 0;
+	bool changes;
 	int found = 0;
 
 	if (any_revoked_for(arbiter, lease->id))
@@ -173,13 +179,14 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 		gpus |= lease_gpus(revoked);
 		revoke(arbiter, revoked, lease, now_usec);
 	}
-	set_preempts(arbiter, lease, gpus);
+	changes = set_preempts(arbiter, lease, gpus);
 	if (found == 0)
 		end_if_vain(arbiter, lease);
 	if (advice.n == 0)
 		return;
-	set_reason(lease, &advice);
-	ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE | TOUCH_PREEMPT);
+	changes |= set_reason(lease, &advice);
+	if (changes)
+		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE | TOUCH_PREEMPT);
 }
 
 /* Examines each waiting lease once, those first that the last turn has left. */

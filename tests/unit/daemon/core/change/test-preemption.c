@@ -437,6 +437,24 @@ TEST(borrowers_shrink_and_are_not_revoked_where_that_is_enough)
 	CHECK(borrower->partitions[0].count <= 30);
 }
 
+/* What becomes free elsewhere has it examined again: there is nothing to save or to publish. */
+TEST(a_lease_that_waits_for_a_revoked_lease_is_not_touched_again)
+{
+	_cleanup_(lending_done) struct lending l = preemptible();
+	struct lease *lease = grant(&l.s, ANY, 60), *rt, *next;
+
+	CHECK(arbiter_revoke(l.s.arbiter, lease->id, l.now, 1, "", &l.s.result) == 0);
+	turn(&l);
+	rt = want(&l, VR, -1, 30);
+	CHECK(rt && rt->state == STATE_WAITING && rt->wait.preempts == 1 && !lease->revoked_for);
+	for (unsigned i = 0; i < 3; i++) {
+		ledger_examine_again(l.s.arbiter, UINT64_MAX);
+		CHECK(arbiter_plan_next(l.s.arbiter, &next) == 0 && rt->wait.refused);
+		arbiter_preempt(l.s.arbiter, l.now, &(unsigned){ PREEMPT_STEPS });
+		CHECK(!l.s.arbiter->touched && !rt->wait.refused && rt->wait.preempts == 1);
+	}
+}
+
 /* ---- requeue ------------------------------------------------------------------------------- */
 
 static struct lease *requeueable(struct lending *l, unsigned cus)
