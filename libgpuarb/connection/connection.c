@@ -23,6 +23,9 @@
 
 #define MESSAGE_MAX (16L << 20)
 
+/* How long a daemon counts as present after it was: it can end at any time, also after an answer. */
+#define PRESENT_USEC UINT64_C(1000000)
+
 /* For calls that may ask a person: polkit waits two minutes for the password (bus-polkit.c). */
 #define PERSON_USEC UINT64_C(130000000)
 
@@ -193,19 +196,22 @@ static int await_reply(struct gpuarb *gpuarb, struct connection *connection, dbu
 	}
 }
 
-int connection_call(struct gpuarb *gpuarb, struct connection *connection, DBusMessage *call,
-		    const char *signature, DBusMessage **ret)
+static int send_call(struct gpuarb *gpuarb, struct connection *connection, DBusMessage *call,
+		     dbus_uint32_t *ret_serial)
 {
-	_cleanup_(free_message) DBusMessage *reply = NULL;
-	dbus_uint32_t serial;
-	int r;
-
 	free(gpuarb->error_name);
 	gpuarb->error_name = NULL;
 	dbus_message_set_allow_interactive_authorization(call, gpuarb->interactive);
-	if (!dbus_connection_send(connection->dbus, call, &serial))
-		return -ENOMEM;
-	r = await_reply(gpuarb, connection, serial, &reply);
+	return dbus_connection_send(connection->dbus, call, ret_serial) ? 0 : -ENOMEM;
+}
+
+/* Waits for the answer to the call, which was sent with this serial. */
+static int receive_answer(struct gpuarb *gpuarb, struct connection *connection, DBusMessage *call,
+			  dbus_uint32_t serial, const char *signature, DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	int r = await_reply(gpuarb, connection, serial, &reply);
+
 	if (r < 0)
 		return r;
 
@@ -220,8 +226,16 @@ int connection_call(struct gpuarb *gpuarb, struct connection *connection, DBusMe
 	return 0;
 }
 
-int connection_call_bus(struct gpuarb *gpuarb, struct connection *connection, const char *member,
-			const char *argument, const char *signature, DBusMessage **ret)
+int connection_call(struct gpuarb *gpuarb, struct connection *connection, DBusMessage *call,
+		    const char *signature, DBusMessage **ret)
+{
+	dbus_uint32_t serial;
+	int r = send_call(gpuarb, connection, call, &serial);
+
+	return r < 0 ? r : receive_answer(gpuarb, connection, call, serial, signature, ret);
+}
+
+static int bus_call_new(const char *member, const char *argument, DBusMessage **ret)
 {
 	_cleanup_(free_message) DBusMessage *call = dbus_message_new_method_call(
 		DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, member);
@@ -229,7 +243,17 @@ int connection_call_bus(struct gpuarb *gpuarb, struct connection *connection, co
 	if (!call || (argument && !dbus_message_append_args(call, DBUS_TYPE_STRING, &argument,
 							    DBUS_TYPE_INVALID)))
 		return -ENOMEM;
-	return connection_call(gpuarb, connection, call, signature, ret);
+	*ret = TAKE_PTR(call);
+	return 0;
+}
+
+int connection_call_bus(struct gpuarb *gpuarb, struct connection *connection, const char *member,
+			const char *argument, const char *signature, DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *call = NULL;
+	int r = bus_call_new(member, argument, &call);
+
+	return r < 0 ? r : connection_call(gpuarb, connection, call, signature, ret);
 }
 
 static int open_private(struct gpuarb *gpuarb, struct connection *connection)
@@ -270,12 +294,8 @@ static bool has_name(uid_t uid)
 	return found || r == ERANGE;
 }
 
-static int hello(struct gpuarb *gpuarb, struct connection *connection)
+static int fail_hello(struct gpuarb *gpuarb)
 {
-	int r = connection_call_bus(gpuarb, connection, "Hello", NULL, "s", NULL);
-
-	if (r != -ECONNRESET)
-		return r;
 	return fail(gpuarb, -ECONNREFUSED,
 		    has_name(geteuid())
 			    ? "the bus at %s closed the connection without a greeting; a session "
@@ -283,6 +303,39 @@ static int hello(struct gpuarb *gpuarb, struct connection *connection)
 			    : "the bus at %s closed the connection without a greeting; it "
 			      "refuses users without a name: see getent passwd %u",
 		    gpuarb->address, geteuid());
+}
+
+static void note_presence(struct connection *connection, DBusMessage *reply)
+{
+	dbus_bool_t present = FALSE;
+
+	dbus_message_get_args(reply, NULL, DBUS_TYPE_BOOLEAN, &present, DBUS_TYPE_INVALID);
+	connection->present_usec = present ? now_usec() : 0;
+}
+
+/* Both calls are sent before the first answer is read: the second costs no time of its own. */
+static int hello(struct gpuarb *gpuarb, struct connection *connection)
+{
+	_cleanup_(free_message) DBusMessage *greeting = NULL, *question = NULL, *reply = NULL;
+	dbus_uint32_t greeting_serial, question_serial;
+	int r;
+
+	r = bus_call_new("Hello", NULL, &greeting);
+	if (r >= 0)
+		r = bus_call_new("NameHasOwner", GPUARB_BUS_NAME, &question);
+	if (r >= 0)
+		r = send_call(gpuarb, connection, greeting, &greeting_serial);
+	if (r >= 0)
+		r = send_call(gpuarb, connection, question, &question_serial);
+	if (r >= 0)
+		r = receive_answer(gpuarb, connection, greeting, greeting_serial, "s", NULL);
+	if (r == -ECONNRESET)
+		return fail_hello(gpuarb);
+	if (r >= 0)
+		r = receive_answer(gpuarb, connection, question, question_serial, "b", &reply);
+	if (r >= 0)
+		note_presence(connection, reply);
+	return r;
 }
 
 int connection_new(struct gpuarb *gpuarb, struct connection **ret)
@@ -387,16 +440,24 @@ GPUARB_EXPORT int gpuarb_open(struct gpuarb **ret)
 	return 0;
 }
 
-static int daemon_present(struct gpuarb *gpuarb, dbus_bool_t *ret)
+static bool seen_lately(const struct connection *connection)
+{
+	return connection->present_usec > 0 && now_usec() - connection->present_usec < PRESENT_USEC;
+}
+
+static int daemon_present(struct gpuarb *gpuarb, bool *ret)
 {
 	_cleanup_(free_message) DBusMessage *reply = NULL;
 	int r = connection_ensure(gpuarb);
 
-	if (r >= 0)
+	if (r >= 0 && !seen_lately(gpuarb->connection)) {
 		r = connection_call_bus(gpuarb, gpuarb->connection, "NameHasOwner", GPUARB_BUS_NAME,
 					"b", &reply);
+		if (r >= 0)
+			note_presence(gpuarb->connection, reply);
+	}
 	if (r >= 0)
-		dbus_message_get_args(reply, NULL, DBUS_TYPE_BOOLEAN, ret, DBUS_TYPE_INVALID);
+		*ret = gpuarb->connection->present_usec > 0;
 	return r;
 }
 
@@ -407,7 +468,7 @@ static int start_daemon(struct gpuarb *gpuarb)
 	_cleanup_(free_message) DBusMessage *call = dbus_message_new_method_call(
 		DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "StartServiceByName");
 	const char *name = GPUARB_BUS_NAME;
-	dbus_bool_t present = FALSE;
+	bool present = false;
 	dbus_uint32_t flags = 0;
 	int r = daemon_present(gpuarb, &present);
 

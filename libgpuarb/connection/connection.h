@@ -24,12 +24,14 @@
 struct connection {
 	DBusConnection *dbus;
 	DBusWatch *watches[WATCHES];
-	const int *cancel; /* as in struct gpuarb */
+	const int *cancel;     /* as in struct gpuarb */
+	uint64_t present_usec; /* when the daemon was on the bus; 0: it was not */
 };
 
 void free_message(DBusMessage **m);
 
-/* Connects and says Hello, within the handle's answer_usec. A failure is noted in gpuarb. */
+/* Connects, says Hello and asks whether the daemon is on the bus, within the handle's answer_usec. A
+ * failure is noted in gpuarb. */
 int connection_new(struct gpuarb *gpuarb, struct connection **ret);
 void connection_free(struct connection *connection); /* takes NULL */
 DEFINE_CLEANUP(struct connection *, connection_free)

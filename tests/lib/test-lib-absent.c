@@ -187,8 +187,10 @@ static void speak_garbage(int fd)
 			return;
 }
 
-/* False: the client has closed the connection before the end of the authentication. */
-static bool authenticate(int fd)
+#define BEGIN "BEGIN\r\n" /* the end of the authentication */
+
+/* Accepts the authentication and reads until this text. False: the client has closed the connection. */
+static bool read_until(int fd, const char *text)
 {
 	static const char ok[] = "OK 0123456789abcdef0123456789abcdef\r\nAGREE_UNIX_FD\r\n";
 	char buffer[4096];
@@ -200,7 +202,7 @@ static bool authenticate(int fd)
 		if (n <= 0 || (have == 0 && write(fd, ok, sizeof(ok) - 1) < 0))
 			return false;
 		have += (size_t)n;
-		if (memmem(buffer, have, "BEGIN\r\n", 7))
+		if (memmem(buffer, have, text, strlen(text)))
 			return true;
 	}
 	return false;
@@ -209,14 +211,20 @@ static bool authenticate(int fd)
 /* Accepts the authentication, then sends bytes that are no message. */
 static void speak_garbage_after_authentication(int fd)
 {
-	if (authenticate(fd))
+	if (read_until(fd, BEGIN))
 		speak_garbage(fd);
 }
 
 /* As dbus-daemon with a user that it does not serve. */
 static void speak_no_greeting(int fd)
 {
-	(void)authenticate(fd);
+	(void)read_until(fd, BEGIN);
+}
+
+/* Waits for a call after the greeting, which it does not answer. */
+static void await_question(int fd)
+{
+	(void)read_until(fd, "NameHasOwner");
 }
 
 TEST(opening_fails_cleanly_at_a_peer_that_is_no_bus)
@@ -261,6 +269,15 @@ TEST(a_bus_that_refuses_the_user_is_explained_by_the_name_of_the_user)
 			   "refuses users without a name: see getent passwd 2000000001");
 		is_refused(1, "a session bus serves only its own user, and this is user 1");
 	}
+}
+
+TEST(the_question_for_the_daemon_is_sent_without_waiting_for_the_greeting)
+{
+	_cleanup_(peer_stop) struct peer peer;
+	struct gpuarb *gpuarb = NULL;
+
+	peer_start(&peer, await_question);
+	CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED && !gpuarb);
 }
 
 TEST(connecting_to_a_silent_peer_times_out)
