@@ -84,6 +84,7 @@ static bool read_loader(int fd, const Elf64_Ehdr *header, struct image *ret)
 		    !read_at(fd, ret->loader, segment.p_filesz, segment.p_offset))
 			return false;
 		ret->loader[segment.p_filesz] = '\0';
+		break; /* a program has one */
 	}
 	return true;
 }
