@@ -257,11 +257,17 @@ struct gpuarb_options {
 	/* If the lease is revoked for a lease of a higher class, it waits again. While it is
 	 * "revoking", release everything and acknowledge; then it is "waiting". */
 	bool requeue;
+
+	/* Bind process_fd with the request, instead of by a call after the grant. If the request fails
+	 * without an answer of the daemon, as with -EINTR, the process can keep a lease: for a process
+	 * that ends then. */
+	bool bind_at_once;
 };
 
 /* clang-format off */
 #define GPUARB_OPTIONS_INIT                                                              \
-	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1, NULL, false }
+	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1, NULL, false, \
+	  false }
 /* clang-format on */
 
 /*

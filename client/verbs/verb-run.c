@@ -439,6 +439,8 @@ static int run_bound(struct command *command, const struct adapt *adapt)
 		return EXIT_RUN_FAILED;
 	}
 	command->options.process_fd = self;
+	/* If the request fails, this process ends. While a lease waits, it needs no more than its holder. */
+	command->options.bind_at_once = command->options.wait_usec == 0;
 	if (!command->options.name)
 		command->options.name = text_clean(name, sizeof(name), basename(command->rest[0]));
 	if (take_lease(command, &lease) != EXIT_OK) {

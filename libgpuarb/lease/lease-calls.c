@@ -209,6 +209,12 @@ static int check_options(struct gpuarb *gpuarb, const struct gpuarb_options *opt
 	return r;
 }
 
+static bool put_process(DBusMessageIter *dict, const struct gpuarb_options *options)
+{
+	return !options->bind_at_once || options->process_fd == -1 ||
+	       put(dict, "process", DBUS_TYPE_UNIX_FD, &options->process_fd);
+}
+
 static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *options)
 {
 	return put_string(dict, "class", options->lease_class, "") &&
@@ -219,7 +225,7 @@ static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *opti
 	       put_true(dict, "start-inactive", options->start_inactive) &&
 	       put_true(dict, "adaptable", options->adaptable) &&
 	       put_true(dict, "requeue", options->requeue) &&
-	       put_string(dict, "exclusive", options->exclusive, "");
+	       put_string(dict, "exclusive", options->exclusive, "") && put_process(dict, options);
 }
 
 static int append_options(struct gpuarb *gpuarb, DBusMessage *m,

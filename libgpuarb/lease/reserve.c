@@ -70,12 +70,19 @@ static int read_reserved(struct gpuarb *gpuarb, DBusMessage *reply, struct gpuar
 	return 0;
 }
 
+/* A program that was compiled with an older header has a shorter structure. */
+static bool binds_at_once(const struct gpuarb_options *options)
+{
+	return options->size > offsetof(struct gpuarb_options, bind_at_once) &&
+	       options->bind_at_once;
+}
+
 /* Copies the pidfd. The process is bound by a separate call when the lease is granted: otherwise an
  * interrupted Reserve could leave a lease that the process keeps alive. */
 static int keep_process(struct gpuarb *gpuarb, const struct gpuarb_options *options,
 			struct gpuarb_lease *lease)
 {
-	if (!options || options->process_fd == -1)
+	if (!options || options->process_fd == -1 || binds_at_once(options))
 		return 0;
 
 	lease->process_fd = fcntl(options->process_fd, F_DUPFD_CLOEXEC, 0);

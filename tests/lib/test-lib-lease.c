@@ -183,6 +183,23 @@ TEST(a_process_is_bound_by_a_separate_call)
 	gpuarb_lease_close(lease);
 }
 
+TEST(a_process_is_bound_at_once_without_a_separate_call)
+{
+	struct gpuarb_options options = with_process();
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	_cleanup_(stage_strike) struct stage stage;
+
+	CHECK(stage_set(&stage, "granted", NULL));
+	options.bind_at_once = true;
+	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	close(options.process_fd);
+	CHECK(gpuarb_reload(stage.gpuarb) == 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Reload");
+	gpuarb_lease_close(lease);
+}
+
 /* When binding fails the daemon is asked to end the lease, because the process may be bound. */
 static void fail_to_bind(int (*reserve)(struct gpuarb *, const struct gpuarb_want *, size_t,
 					const struct gpuarb_options *, struct gpuarb_lease **),

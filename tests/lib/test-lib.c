@@ -256,7 +256,7 @@ TEST(the_daemon_ends_a_wait_at_its_deadline)
 	stop(&rig, gpuarb);
 }
 
-TEST(a_process_is_bound_when_its_lease_is_granted)
+static void bind_this_process(bool at_once)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -268,6 +268,7 @@ TEST(a_process_is_bound_when_its_lease_is_granted)
 	START(&rig, gpuarb);
 	options.process_fd = pidfd_open(getpid(), 0);
 	CHECK(options.process_fd >= 0);
+	options.bind_at_once = at_once;
 	want.cus = 4;
 	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &lease) == 0);
 	close(options.process_fd);
@@ -275,6 +276,12 @@ TEST(a_process_is_bound_when_its_lease_is_granted)
 	gpuarb_lease_close(lease);
 	CHECK(leases(gpuarb) == 1 && gpuarb_release(gpuarb, id) == 0);
 	stop(&rig, gpuarb);
+}
+
+TEST(a_process_is_bound_when_its_lease_is_granted)
+{
+	bind_this_process(false);
+	bind_this_process(true);
 }
 
 TEST(leases_survive_a_killed_daemon)

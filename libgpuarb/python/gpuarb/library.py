@@ -46,7 +46,7 @@ class Options(Structure):
     _fields_ = [('size', c_size_t), ('lease_class', c_char_p), ('name', c_char_p),
                 ('tenant', c_char_p), ('token', c_char_p), ('wait_usec', c_uint64),
                 ('start_inactive', c_bool), ('adaptable', c_bool), ('process_fd', c_int),
-                ('exclusive', c_char_p), ('requeue', c_bool)]
+                ('exclusive', c_char_p), ('requeue', c_bool), ('bind_at_once', c_bool)]
 
 
 class Partition(Structure):

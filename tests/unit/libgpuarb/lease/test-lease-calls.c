@@ -150,6 +150,13 @@ TEST(every_key_is_sent_with_its_type)
 		"sdma-xgmi-queues=4u vram=1099511627776t cooperative=true priority=0u isolation=cu]] "
 		"[class=realtime name=kompositør tenant=compositor token=t "
 		"wait-usec=18446744073709551615t start-inactive=true adaptable=true]");
+
+	options = (struct gpuarb_options)GPUARB_OPTIONS_INIT;
+	want = (struct gpuarb_want)GPUARB_WANT_INIT;
+	options.bind_at_once = true;
+	check_request(&want, 1, &options, "[[]] []");
+	options.process_fd = pipe_fds[0];
+	check_request(&want, 1, &options, "[[]] [process=fd]");
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 }
