@@ -242,6 +242,8 @@ static int show_mask(const struct command *command, const struct model *model,
 	size_t words;
 	int r = mask_parse(text, &mask, &words);
 
+	if (r == -ENOMEM)
+		return fail(command, EXIT_FAILED, "out of memory");
 	if (r == -ERANGE)
 		return fail(command, EXIT_USAGE, "invalid mask '%.80s': bits go up to 65535", text);
 	if (r < 0)

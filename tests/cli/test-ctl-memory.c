@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * gpuarbctl with memory that runs out at one allocation, whichever it is: every verb ends by itself, and with a
- * sentence if it fails; what is wrong does not become right. Each run is a child of this program. A short
- * run lets one of 3 allocations fail, with sanitizers one of 37.
+ * gpuarbctl with memory that runs out at one allocation, whichever it is, or with few file descriptors: every
+ * verb ends by itself, and with a sentence if it fails; what is wrong does not become right, nor the
+ * command line wrong. Each run is a child of this program. A short run lets one of 3 allocations fail,
+ * with sanitizers one of 37.
  */
 
 #include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +33,9 @@ const char *__asan_default_options(void)
 #define STEP (getenv("GCOV_ERROR_FILE") ? 1U : check_rounds(3, 1)) /* coverage counts all */
 #endif
 #define SECONDS 60 /* until a run is taken to hang */
-#define WORDS 10
+#define WORDS 12
+#define EXIT_USAGE 2
+#define DESCRIPTORS 24
 
 /* main() of client/main.c. */
 int gpuarbctl_main(int argc, char **argv);
@@ -39,7 +43,16 @@ int gpuarbctl_main(int argc, char **argv);
 static struct rig rig;
 static bool *enough; /* the last run had memory left */
 
-static _Noreturn void run_child(const char *line, FILE *said, long allocations)
+static void limit_descriptors(rlim_t n)
+{
+	struct rlimit limit;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit.rlim_cur = n < limit.rlim_max ? n : limit.rlim_max;
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+static _Noreturn void run_child(const char *line, FILE *said, long allocations, rlim_t descriptors)
 {
 	char text[512], *rest = NULL, *words[WORDS + 1] = { NULL };
 	int n = 0, r;
@@ -52,15 +65,17 @@ static _Noreturn void run_child(const char *line, FILE *said, long allocations)
 	alarm(SECONDS);
 	CHECK(freopen("/dev/null", "w", stdout));
 	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
+	limit_descriptors(descriptors);
 	left = allocations;
 	r = gpuarbctl_main(n, words);
 	*enough = left >= 0;
 	left = -1;
+	limit_descriptors(RLIM_INFINITY);
 	exit(r);
 }
 
 /* What the run ended with. */
-static int run(const char *line, FILE *said, long allocations)
+static int run(const char *line, FILE *said, long allocations, rlim_t descriptors)
 {
 	pid_t pid;
 	int status;
@@ -71,14 +86,44 @@ static int run(const char *line, FILE *said, long allocations)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0)
-		run_child(line, said, allocations);
+		run_child(line, said, allocations, descriptors);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	if (!WIFEXITED(status)) {
-		fprintf(stderr, "%s: signal %d after %ld allocations\n", line, WTERMSIG(status),
-			allocations);
+		fprintf(stderr, "%s: signal %d after %ld allocations, with %llu descriptors\n",
+			line, WTERMSIG(status), allocations, (unsigned long long)descriptors);
 		abort();
 	}
 	return WEXITSTATUS(status);
+}
+
+/* Whether the run with too little did not end with the usual status, but another one and a sentence.
+ * Completions have none: they would be in the middle of a command line. */
+static bool failed(const char *line, FILE *said, int status, int usual, long n)
+{
+	struct stat st;
+
+	CHECK(status == usual || (status != 0 && status != EXIT_USAGE));
+	CHECK(fstat(fileno(said), &st) == 0);
+	if (status != usual && st.st_size == 0 && !strstr(line, "--complete")) {
+		fprintf(stderr, "%s: status %d without a sentence, with %ld\n", line, status, n);
+		abort();
+	}
+	return status != usual;
+}
+
+/* With so many descriptors as are open, and a few more. */
+static void deny_descriptors(const char *line)
+{
+	FILE *said = tmpfile();
+	unsigned failures = 0;
+	int usual = run(line, said, -1, RLIM_INFINITY);
+
+	CHECK(said);
+	for (rlim_t n = 3; n < DESCRIPTORS; n++)
+		failures += failed(line, said, run(line, said, -1, n), usual, (long)n);
+	printf("%s: %u failures with few descriptors\n", line, failures);
+	CHECK(failures > 0);
+	fclose(said);
 }
 
 static void deny_each(const char *line, unsigned first)
@@ -86,22 +131,15 @@ static void deny_each(const char *line, unsigned first)
 	FILE *said = tmpfile();
 	unsigned failures = 0;
 	int usual, status;
-	struct stat st;
 	long n;
 
 	CHECK(said);
-	usual = run(line, said, -1);
+	usual = run(line, said, -1, RLIM_INFINITY);
 	*enough = false;
 	for (n = first; !*enough; n += STEP) {
-		status = run(line, said, n);
-		CHECK(*enough ? status == usual : usual == 0 || status != 0);
-		CHECK(fstat(fileno(said), &st) == 0);
-		if (status != usual && st.st_size == 0) {
-			fprintf(stderr, "%s: status %d without a sentence after %ld allocations\n",
-				line, status, n);
-			abort();
-		}
-		failures += status != usual;
+		status = run(line, said, n, RLIM_INFINITY);
+		CHECK(!*enough || status == usual);
+		failures += failed(line, said, status, usual, n);
 	}
 	printf("%s: %ld allocations from %u on, %u failures\n", line, n, first, failures);
 	fclose(said);
@@ -111,13 +149,13 @@ static void deny_each_of(const char *const *lines, size_t n)
 {
 	unsigned seed = (unsigned)time(NULL);
 
-	enough = mmap(NULL, sizeof(*enough), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
+	if (!enough)
+		enough = mmap(NULL, sizeof(*enough), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(enough != MAP_FAILED);
 	getpwnam("gpuarb"); /* glibc 2.36 crashes where it has no memory for its first look-up */
 	for (size_t i = 0; i < n; i++)
 		deny_each(lines[i], (seed + (unsigned)i) % STEP);
-	munmap(enough, sizeof(*enough));
 }
 
 TEST(verbs_without_a_daemon_end_with_a_sentence)
@@ -136,6 +174,7 @@ TEST(verbs_without_a_daemon_end_with_a_sentence)
 		"gpuarbctl config check conf/gpuarbd.conf conf/tenants.d/50-example.conf",
 		"gpuarbctl --complete gpuarbctl mask",
 		"gpuarbctl --complete gpuarbctl plan --gp",
+		"gpuarbctl --complete bash 3 gpuarbctl plan --cus = 1",
 		"gpuarbctl help plan",
 	};
 
@@ -158,6 +197,7 @@ TEST(verbs_with_a_daemon_end_with_a_sentence)
 		"gpuarbctl usage",
 		"gpuarbctl usage --json",
 		"gpuarbctl status --limits",
+		"gpuarbctl top",
 		"gpuarbctl top --json",
 		"gpuarbctl verify",
 		"gpuarbctl verify --json",
@@ -168,6 +208,10 @@ TEST(verbs_with_a_daemon_end_with_a_sentence)
 		"gpuarbctl mask explain --gpu=0 0xff",
 		"gpuarbctl rt plan --gpu=0 tests/data/rt/small.ini",
 	};
+	static const char *const starved[] = {
+		"gpuarbctl status",
+		"gpuarbctl run --cus=15 -- true",
+	};
 	struct live_lease lease;
 	sd_bus *bus;
 
@@ -177,6 +221,8 @@ TEST(verbs_with_a_daemon_end_with_a_sentence)
 	lease = reserve(bus, 15);
 	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", rig.address, 1) == 0);
 	deny_each_of(lines, sizeof(lines) / sizeof(lines[0]));
+	for (size_t i = 0; i < sizeof(starved) / sizeof(starved[0]); i++)
+		deny_descriptors(starved[i]);
 	close(lease.holder);
 	leave(bus);
 	rig_done(&rig);
