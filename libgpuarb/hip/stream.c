@@ -34,12 +34,13 @@ struct hip_stream {
 
 /* The streams of a lease, attached to it. */
 struct hip_lease {
+	struct hip_lease *next; /* that was closed, too */
 	struct hip_stream *streams;
 	size_t n;
 };
 
-/* Idle streams of leases that were closed: the next lease of this process on their GPU gets them. */
-static struct hip_lease left_over;
+/* Closed leases with idle streams: the next lease of this process on the GPU of a stream gets it. */
+static struct hip_lease *left_over;
 static pthread_mutex_t left_over_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A stream that is being made. */
@@ -353,33 +354,52 @@ static bool make_room(struct hip_lease *hip)
 	return streams;
 }
 
+/* Keeps the idle streams without memory of its own: they cannot be destroyed. */
 static void hip_lease_free(void *data)
 {
 	struct hip_lease *hip = data;
+	size_t n = 0;
 
-	pthread_mutex_lock(&left_over_lock);
 	for (size_t k = 0; k < hip->n; k++)
-		if (hip->streams[k].idle && make_room(&left_over))
-			left_over.streams[left_over.n++] = hip->streams[k];
+		if (hip->streams[k].idle)
+			hip->streams[n++] = hip->streams[k];
+	hip->n = n;
+	pthread_mutex_lock(&left_over_lock);
+	hip->next = left_over;
+	left_over = hip;
 	pthread_mutex_unlock(&left_over_lock);
-	free(hip->streams);
-	free(hip);
+}
+
+static void take_streams(struct hip_lease *closed, struct hip_lease *hip, size_t i, uint32_t gpu)
+{
+	size_t k = 0;
+
+	while (k < closed->n) {
+		if (closed->streams[k].gpu != gpu || !make_room(hip)) {
+			k++;
+			continue;
+		}
+		hip->streams[hip->n] = closed->streams[k];
+		hip->streams[hip->n++].partition = i;
+		closed->streams[k] = closed->streams[--closed->n];
+	}
 }
 
 /* Gives the lease what is left over on the GPU of partition i. */
 static void take_left_over(struct hip_lease *hip, size_t i, uint32_t gpu)
 {
-	size_t k = 0;
+	struct hip_lease **link = &left_over, *closed;
 
 	pthread_mutex_lock(&left_over_lock);
-	while (k < left_over.n) {
-		if (left_over.streams[k].gpu != gpu || !make_room(hip)) {
-			k++;
+	while ((closed = *link)) {
+		take_streams(closed, hip, i, gpu);
+		if (closed->n > 0) {
+			link = &closed->next;
 			continue;
 		}
-		hip->streams[hip->n] = left_over.streams[k];
-		hip->streams[hip->n++].partition = i;
-		left_over.streams[k] = left_over.streams[--left_over.n];
+		*link = closed->next;
+		free(closed->streams);
+		free(closed);
 	}
 	pthread_mutex_unlock(&left_over_lock);
 }

@@ -52,6 +52,24 @@ TEST(every_allocation_of_a_stream_may_fail)
 	fake_end();
 }
 
+/* HIP 5.7 keeps the queue of a stream, so that gpuarb keeps the stream. */
+TEST(the_idle_stream_of_a_lease_that_is_closed_without_memory_is_used_again)
+{
+	hipStream_t first = NULL, second = NULL;
+
+	fake_start();
+	fake.version = 50731921;
+	fake.keeps = true;
+	CHECK(create(-1, &first) == 0);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), first) == 0);
+	left = 0;
+	fake_end();
+	left = -1;
+	CHECK(create(-1, &second) == 0 && second == first && fake.creations == 1);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), second) == 0);
+	fake_end();
+}
+
 TEST(every_allocation_of_an_error_may_fail)
 {
 	hipStream_t stream = NULL;
