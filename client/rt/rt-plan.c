@@ -87,9 +87,6 @@ int rt_plan_make(const struct rt_set *set, const struct rt_gpu *gpus, size_t n_g
 
 struct rt_plan *rt_plan_free(struct rt_plan *plan)
 {
-	if (!plan)
-		return NULL;
-
 	for (size_t i = 0; i < plan->n_assumptions; i++)
 		free(plan->assumptions[i]);
 	for (size_t i = 0; i < plan->n_conditions; i++)

@@ -57,9 +57,6 @@ bool rt_often_is_stated(const struct rt_often *often)
 
 struct rt_set *rt_set_free(struct rt_set *set)
 {
-	if (!set)
-		return NULL;
-
 	for (size_t i = 0; i < set->n_partitions; i++) {
 		free(set->partitions[i].user);
 		free(set->partitions[i].command);
