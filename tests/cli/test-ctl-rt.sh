@@ -437,4 +437,13 @@ for _ in 1 2 3; do read -r -t 60 event <&7; echo "$event"; done >"$dir/out"
 kill "$monitor"
 check 'it names both partitions without a lease' \
 	test "$(grep -oE 'partition [pq]' "$dir/out" | xargs)" = 'partition q partition p'
+
+# ---- rt measure chooses its GPU ----------------------------------------------------------------
+export GPUARB_AGENT_DIR=$dir
+: >"$dir/libgpuarb-kernel-times.so"
+[ -z "$daemon_pid" ] || rig_stop_daemon
+ends 5 rt measure -- true
+rig_start_daemon --simulate=radeon-vii,mi210
+ends 2 rt measure -- true
+err_has 'there are 2 GPUs'
 rig_done

@@ -45,6 +45,21 @@ says "$(python3 -c 'import errno, os; print(os.strerror(errno.EOPNOTSUPP))')"
 says hipLaunchKernel
 ends 1 --runs=1 --sizes=4 -- false
 says 'false ended with 1 on 4 shader engines'
+# shellcheck disable=SC2046 # many words
+ends 1 --runs=1 --sizes=4 -- true $(seq 1100)
+says "$(python3 -c 'import errno, os; print(os.strerror(errno.E2BIG))')"
+# shellcheck disable=SC2016 # the shell of the command expands it
+for lines in '257 more' '100 hipEventElapsedTime'; do
+	ends 1 --runs=1 --sizes=4 -- sh -c 'seq -f "kernel 5000 30 k%g" "$1" >>"$GPUARB_KERNEL_TIMES"
+		echo "$2" >>"$GPUARB_KERNEL_TIMES"' sh $lines
+	says "${lines#* }"
+done
+# shellcheck disable=SC2016
+ends 1 --runs=1 --sizes=2 -- sh -c '[ ! -e "$1/alone" ] || exit 3
+	: >"$1/alone"
+	echo "kernel 5000 30 k" >>"$GPUARB_KERNEL_TIMES"' sh "$stage"
+says 'no kernel on the other 2 shader engines'
+settles '.leases == []'
 
 # When rt measure is killed, the command beside the measured one is not started again.
 mkfifo "$stage/gate"

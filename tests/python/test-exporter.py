@@ -4,6 +4,7 @@
 Prometheus of Debian judge its answers. GPUARB_EXPORTER is the program."""
 
 import contextlib
+import errno
 import http.client
 import json
 import os
@@ -296,11 +297,33 @@ class Absent(unittest.TestCase):
         self.assertEqual(len(errors.split('\n')), 2)
         machine.close()
 
+    def test_a_port_of_this_host_is_served_if_it_is_free(self) -> None:
+        with socket.create_server(('127.0.0.1', 0)) as taken:
+            port = taken.getsockname()[1]
+            done = subprocess.run([PROGRAM, f'--port={port}'], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(os.strerror(errno.EADDRINUSE), done.stderr)
+        os.environ['GPUARB_BUS_ADDRESS'] = 'unix:path=/nonexistent/bus'
+        with subprocess.Popen([PROGRAM, f'--port={port}'], stderr=subprocess.DEVNULL) as process:
+            def get() -> str:
+                with contextlib.suppress(urllib.error.URLError):
+                    with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=rig.SECONDS) as answer:
+                        return str(answer.read().decode())
+                return ''
+
+            self.assertEqual(values(until(get)), {'gpuarb_up': 0})
+            process.terminate()
+            self.assertEqual(process.wait(rig.SECONDS), 0)
+
     def test_invalid_options_are_named(self) -> None:
         for argument in ('--port=0', '--port=70000', '--port=x', 'word'):
             done = subprocess.run([PROGRAM, argument], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2)
             self.assertIn(argument, done.stderr)
+        done = subprocess.run(['/bin/sh', '-c', 'LISTEN_FDS=2 LISTEN_PID=$$ exec "$0" 3<&0 4<&0', PROGRAM],
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(os.strerror(errno.E2BIG), done.stderr)
         done = subprocess.run([PROGRAM], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
         self.assertIn('--port', done.stderr)

@@ -97,12 +97,13 @@ TEST(a_machine_without_a_gpu_has_no_problem)
 	_cleanup_(patient_done) struct patient patient;
 
 	/* A bridge of AMD's, a GPU of somebody else's, a GPU's sound, a device that is no
-	 * directory. */
+	 * directory, one that is being removed. */
 	patient_new(&patient);
 	has_device(&patient, "0000:00:01.0", "0x1022\n", "0x060400\n");
 	has_device(&patient, "0000:01:00.0", "0x10de\n", "0x030000\n");
 	has_device(&patient, "0000:03:00.1", "0x1002\n", "0x040300\n");
 	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0", "");
+	patient_put(&patient, "sys/bus/pci/devices/0000:05:00.0/vendor", "0x1002\n");
 	examine(&patient, check_kernel);
 	CHECK(advises(only(&patient, MARK_NOTE, "no AMD GPU on its PCI bus"), "lspci"));
 

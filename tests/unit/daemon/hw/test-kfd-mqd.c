@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "kfd-mqd-rig.h"
+#include "lack.h"
 
 TEST(empty_text_has_no_queue)
 {
@@ -252,4 +253,33 @@ TEST(invalid_run_lists_are_refused)
 		page_add(&page, "%s", lines[i]);
 		CHECK(page_refused(&page, "line"));
 	}
+}
+
+static struct page *whole;
+
+static int parse_whole(long allocations)
+{
+	int r;
+
+	left = allocations;
+	r = parse(whole);
+	CHECK(r == 0 ? whole->n == 2 && whole->seen[1].active : !whole->seen);
+	free(whole->seen);
+	whole->seen = NULL;
+	whole->n = 0;
+	return r;
+}
+
+TEST(queues_and_run_lists_are_read_whole_or_not)
+{
+	_cleanup_(page_done) struct page page = page_new();
+
+	add_two_queues(&page);
+	page_add(&page,
+		 "Node 1, gpu_id 3a7c:\n"
+		 "  00000000: c005a200 20000010 00000020 00001000 00000000 00000000 00000000\n");
+	CHECK(fclose(page.out) == 0);
+	page.out = NULL;
+	whole = &page;
+	CHECK(lack_each("kfd_mqds_parse", parse_whole) >= 2);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -190,6 +191,22 @@ static int descend(unsigned depth)
 		_exit(descend(depth - 1));
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	return WEXITSTATUS(status);
+}
+
+/* A process may end between the opening of its directory and that of a file in it. */
+TEST(process_whose_files_cannot_be_opened_is_described_by_zeros)
+{
+	struct observed row = { .pid = getpid() };
+	struct rlimit before, limit;
+	int fd = fcntl(0, F_DUPFD_CLOEXEC, 0);
+
+	close(fd);
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	limit = (struct rlimit){ (rlim_t)fd + 1, before.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	process_describe(&row);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	check_gone(&row);
 }
 
 TEST(number_of_ancestors_is_bounded)

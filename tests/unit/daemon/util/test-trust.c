@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/resource.h>
 
 #include "check.h"
 #include "scratch.h"
@@ -95,6 +96,21 @@ TEST(file_of_a_trusted_owner_is_opened)
 	fd = trust_open("/", &OURS, O_PATH | O_DIRECTORY, &place.diagnostics);
 	CHECK(fd >= 0 && place.diagnostics.n == 0);
 	close(fd);
+}
+
+TEST(lack_of_file_descriptors_is_an_error)
+{
+	_cleanup_(place_done) struct place place = place_new();
+	struct rlimit before, limit;
+	int r;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	limit = (struct rlimit){ 0, before.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	r = open_trusted(&place, "etc/conf.d/x.conf");
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK(r == -EINVAL && place.diagnostics.n == 1 &&
+	      strstr(place.diagnostics.list[0].text, strerror(EMFILE)));
 }
 
 TEST(relative_path_is_checked_from_the_root_on)
