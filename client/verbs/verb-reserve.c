@@ -13,13 +13,30 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 
+struct holding {
+	const struct command *command;
+	int signals;
+};
+
+/* Waits until the reader of the output has made room; false: a signal arrived before. */
+static bool has_room(int signals)
+{
+	struct pollfd fds[] = {
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = STDOUT_FILENO, .events = POLLOUT },
+	};
+
+	(void)poll(fds, ARRAY_SIZE(fds), -1);
+	return !fds[0].revents;
+}
+
 static void print_change(struct gpuarb_lease *lease, void *userdata)
 {
-	const struct command *command = userdata;
+	const struct holding *holding = userdata;
 	const char *state = gpuarb_lease_state(lease);
 	char why[256];
 
-	if (command->json)
+	if (holding->command->json || !has_room(holding->signals))
 		return;
 	lease_text_why(state, 0, gpuarb_lease_reason(lease), gpuarb_lease_deadline(lease), why,
 		       sizeof(why));
@@ -64,6 +81,7 @@ static int acknowledge(const struct command *command, struct gpuarb_lease *lease
 /* Holds the lease until a signal arrives or the lease is lost. */
 static int hold(struct command *command, struct gpuarb_lease *lease, int signals)
 {
+	struct holding holding = { command, signals };
 	uint64_t generation = gpuarb_lease_generation(lease);
 	struct pollfd fds[] = {
 		{ .fd = signals, .events = POLLIN },
@@ -79,7 +97,7 @@ static int hold(struct command *command, struct gpuarb_lease *lease, int signals
 			return EXIT_OK;
 		if (!fds[1].revents)
 			continue;
-		r = gpuarb_lease_dispatch(lease, print_change, command);
+		r = gpuarb_lease_dispatch(lease, print_change, &holding);
 		if (r < 0)
 			return lost(command, lease);
 		r = acknowledge(command, lease, &generation);
@@ -103,7 +121,9 @@ int run_reserve(struct command *command)
 	if (signals < 0)
 		return EXIT_FAILED;
 
-	r = grant_print(command, lease, "", stdout);
+	r = EXIT_OK;
+	if (has_room(signals))
+		r = grant_print(command, lease, "", stdout);
 	if (r == EXIT_OK)
 		r = hold(command, lease, signals);
 	close(signals);

@@ -209,6 +209,21 @@ fi
 # ---- releasing -------------------------------------------------------------------------
 let_go TERM "$first"
 check 'SIGTERM ends reserve with 0' test "$ended" = 0
+
+# The signals are blocked before gpuarbctl prints, to a pipe that is full.
+mkfifo "$dir/stalled"
+exec {stalled}<>"$dir/stalled"
+dd if=/dev/zero of="$dir/stalled" bs=4096 oflag=nonblock 2>"$dir/err"
+"$GPUARBCTL" reserve --cus=15 >"$dir/stalled" 2>"$dir/err" &
+pid=$!
+until grep -q '^SigBlk:[[:space:]]*0*4002$' "/proc/$pid/status"; do
+	[ -d "/proc/$pid" ] || break
+done
+kill -TERM "$pid"
+timeout 60 tail --pid="$pid" -f /dev/null || kill -KILL "$pid"
+wait "$pid"
+check 'SIGTERM ends reserve with 0 although its output is not read' test $? = 0
+exec {stalled}<&-
 ends 0 list --json
 json_out '. == []'
 
