@@ -42,9 +42,7 @@ static bool is_in(const char *pid, uint64_t cgroup)
 	if (fd < 0 || read_to_end(fd, text, sizeof(text) - 1) <= 0)
 		return false;
 	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-	if (!line)
-		return false;
-	line = strchr(line, '/');
+	line = line ? strchr(line, '/') : NULL;
 	if (!line)
 		return false;
 	snprintf(path, sizeof(path), "%s%.*s", CGROUP_ROOT, (int)strcspn(line, "\n"), line);
