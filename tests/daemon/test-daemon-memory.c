@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "check.h"
+#include "filtered.h"
 #include "machine.h"
 
 NEEDS(daemon_missing);
@@ -27,7 +28,8 @@ NEEDS(daemon_missing);
 #define ALLOCATIONS_MAX 2000
 
 struct stage {
-	struct rig rig;
+	struct machine machine;
+	struct filtered process;
 	sd_bus *bus, *other;
 	atomic_long *left; /* the daemon's: tests/rigs/lack-preload.c */
 	struct live_lease lease;
@@ -49,20 +51,43 @@ static atomic_long *lack_begin(const struct rig *rig)
 	return left;
 }
 
-/* With a lease of so many CUs, if not 0. */
-static void stage_start(struct stage *s, unsigned cus)
+/* On these GPUs, with a lease of so many CUs, if not 0. */
+static void stage_boot(struct stage *s, const char *hardware, unsigned cus)
 {
-	memset(s, 0, sizeof(*s));
-	rig_new(&s->rig);
-	rig_write(&s->rig, "gpuarbd.conf", "[daemon]\naudit-interval = 1h\n");
-	s->left = lack_begin(&s->rig);
-	rig_start_managed(&s->rig, "--simulate=radeon-vii", "--store-max=64");
+	rig_write(&s->machine.rig, "gpuarbd.conf", "[daemon]\naudit-interval = 1h\n");
+	s->left = lack_begin(&s->machine.rig);
+	rig_start_managed(&s->machine.rig, hardware, "--store-max=64");
 	CHECK(unsetenv("LD_PRELOAD") == 0);
-	s->bus = rig_connect(&s->rig, 0);
+	s->bus = rig_connect(&s->machine.rig, 0);
 	CHECK(sd_bus_set_method_call_timeout(s->bus, ANSWER_USEC) >= 0);
 	s->lease.holder = -1;
 	if (cus > 0)
 		s->lease = reserve(s->bus, cus);
+}
+
+static void stage_start(struct stage *s, unsigned cus)
+{
+	memset(s, 0, sizeof(*s));
+	rig_new(&s->machine.rig);
+	stage_boot(s, "--simulate=radeon-vii", cus);
+}
+
+/* On a GPU of a fake sysfs, with a lease and texts of debugfs. */
+static void stage_start_machine(struct stage *s)
+{
+	char options[256], text[64];
+
+	memset(s, 0, sizeof(*s));
+	machine_build(&s->machine, 1);
+	CHECK(mkdir(rig_path(&s->machine.rig, "debug"), 0755) == 0);
+	CHECK(mkdir(rig_path(&s->machine.rig, "debug/kfd"), 0755) == 0);
+	snprintf(text, sizeof(text), "Node 1, gpu_id %x:\n", machine_gpu_id(&s->machine, 0));
+	rig_write(&s->machine.rig, "debug/kfd/hqds", text);
+	snprintf(text, sizeof(text), "Process %d PASID 0x8000:\n", (int)getpid());
+	rig_write(&s->machine.rig, "debug/kfd/mqds", text);
+	snprintf(options, sizeof(options), "%s --debugfs=%s", s->machine.option,
+		 rig_path(&s->machine.rig, "debug"));
+	stage_boot(s, options, 15);
 }
 
 static void stage_end(struct stage *s)
@@ -72,7 +97,7 @@ static void stage_end(struct stage *s)
 	leave(s->other);
 	leave(s->bus);
 	munmap(s->left, sizeof(*s->left));
-	rig_done(&s->rig);
+	rig_done(&s->machine.rig);
 }
 
 /* A daemon that could not answer leaves the bus, which answers for it, and comes back. */
@@ -187,7 +212,7 @@ static sd_bus_message *make_reload(struct stage *s)
 static sd_bus_message *make_first(struct stage *s)
 {
 	leave(s->other);
-	s->other = rig_connect(&s->rig, 0);
+	s->other = rig_connect(&s->machine.rig, 0);
 	CHECK(sd_bus_set_method_call_timeout(s->other, ANSWER_USEC) >= 0);
 	return call_arbiter(s->other, "ReadLimits");
 }
@@ -212,6 +237,26 @@ static sd_bus_message *make_bind(struct stage *s)
 	CHECK(fd >= 0);
 	close(fd);
 	return m;
+}
+
+static sd_bus_message *make_slots(struct stage *s)
+{
+	return with(call_arbiter(s->bus, "ReadSlots"), "s", "0");
+}
+
+static sd_bus_message *make_cap(struct stage *s)
+{
+	if (s->process.pid == 0)
+		s->process = filtered_start(true);
+	return with(call_lease(s->bus, s->lease.path, "Cap"), "h", s->process.listener);
+}
+
+/* The processes end, which ends the listener that gpuarbd may have. */
+static void end_filtered(struct stage *s, sd_bus_message *m)
+{
+	sd_bus_message_unref(m);
+	filtered_end(&s->process);
+	s->process.pid = 0;
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -268,6 +313,17 @@ TEST(usage_is_answered_and_processes_are_bound_without_memory)
 	run(15, make_bind, drop_answer);
 }
 
+TEST(calls_that_read_the_driver_are_answered_without_memory)
+{
+	static struct stage s;
+
+	stage_start_machine(&s);
+	deny_each(&s, make_slots, drop_answer);
+	deny_each(&s, make_plan, drop_answer);
+	deny_each(&s, make_cap, end_filtered);
+	stage_end(&s);
+}
+
 /* How many allocations more each start may make than the one before; 0: the test is left out, in short runs
  * with sanitizers. Coverage needs a start for each allocation. */
 static unsigned start_step(void)
@@ -284,10 +340,10 @@ TEST(saved_lease_survives_starts_without_memory)
 	if (step == 0)
 		SKIP("it starts gpuarbd a hundred times: tests/run --long");
 	stage_start(&s, 15);
-	s.rig.may_fail = true;
+	s.machine.rig.may_fail = true;
 	for (long n = time(NULL) % 7, rest = OFF; rest < 0; n += step) {
 		*s.left = n;
-		rig_crash(&s.rig);
+		rig_crash(&s.machine.rig);
 		rest = *s.left;
 		*s.left = OFF;
 		await_daemon(&s);

@@ -16,7 +16,7 @@
 #include "core/decide/preempt.h"
 #include "lack.h"
 
-#define STEPS 600 /* of the model; between them one call is tried without memory */
+#define STEPS 6000 /* of the model; between them one call is tried without memory */
 
 /* A call, its arguments and what it made. */
 struct call {
@@ -273,7 +273,7 @@ TEST(random_calls_without_memory_keep_the_promises)
 	printf("MODEL_SEED=%u\n", model.seed);
 	fflush(stdout);
 	start(&model);
-	for (unsigned i = 0; i < check_rounds(STEPS, 10 * STEPS); i++) {
+	for (unsigned i = 0; i < check_rounds(STEPS, 5 * STEPS); i++) {
 		model_step(&model);
 		call_one(&model);
 	}
@@ -281,8 +281,7 @@ TEST(random_calls_without_memory_keep_the_promises)
 	arbiter_free(model.arbiter);
 	for (size_t i = 0; i < CALLS; i++) {
 		printf("%s: %u times without memory\n", calls[i].name, failed[i]);
-		CHECK(failed[i] > 0 || i > 0);
-		CHECK(failed[i] > 0 || !getenv("GPUARB_LONG")); /* some calls seldom allocate */
+		CHECK(failed[i] > 0);
 	}
 }
 
