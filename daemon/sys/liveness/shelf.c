@@ -29,7 +29,7 @@ int shelf_write(const struct shelf_entry *entries, size_t n, int *ret)
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(n * sizeof(int));
 	for (size_t i = 0; i < n; i++) {
-		memcpy(names[i], entries[i].name, STORE_NAME_MAX);
+		memcpy(names[i], entries[i].name, strnlen(entries[i].name, STORE_NAME_MAX));
 		memcpy(CMSG_DATA(header) + i * sizeof(int), &entries[i].fd, sizeof(int));
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)

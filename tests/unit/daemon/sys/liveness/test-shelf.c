@@ -54,6 +54,22 @@ TEST(a_shelf_keeps_its_descriptors_when_it_is_read)
 		close(written[i].fd);
 }
 
+TEST(a_shelf_has_nothing_of_the_memory_behind_a_name)
+{
+	static const char rest[STORE_NAME_MAX] = { 0 };
+	struct shelf_entry entry;
+	char name[STORE_NAME_MAX];
+	int shelf;
+
+	memset(entry.name, 'x', sizeof(entry.name));
+	shelf = write_pipes(&entry, 1);
+	CHECK(recv(shelf, name, sizeof(name), 0) == sizeof(name));
+	CHECK(strcmp(name, entry.name) == 0);
+	CHECK(memcmp(name + strlen(name), rest, sizeof(name) - strlen(name)) == 0);
+	close(shelf);
+	close(entry.fd);
+}
+
 TEST(what_is_no_shelf_is_refused)
 {
 	static struct shelf_entry entries[SHELF_MAX];
