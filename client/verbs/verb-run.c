@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,56 +146,62 @@ static int make_socket(uint64_t lease, char name[64])
 
 /* ---- the agent --------------------------------------------------------------------------- */
 
+#define STACK (1 << 15) /* of each process below */
+
 struct agent {
 	char *const *arguments;
-	posix_spawn_file_actions_t actions;
+	const int *fds;
 	int r; /* of its start */
+	_Alignas(16) char stacks[2][STACK];
 };
 
-/* A process in the memory of gpuarbctl, which waits for its end: the agent is a grandchild, so that the
- * command has no unknown child, in a session of its own, so that Ctrl-C on the terminal does not end it. */
-static int spawn(void *userdata)
+/* The listening socket becomes fd 3 and the process fd 4. All others are closed: an inherited pipe would
+ * never reach its end. Standard error stays, for a failure of the agent; where the caller has closed it, no other
+ * descriptor of the agent may take its place. */
+static int become_agent(void *userdata)
 {
 	struct agent *agent = userdata;
-	pid_t pid;
+	int null = open("/dev/null", O_RDWR); /* above 4 it is closed, too */
 
-	agent->r = setsid() < 0 ? -errno
-				: -posix_spawn(&pid, agent->arguments[0], &agent->actions, NULL,
-					       agent->arguments, environ);
-	return 0;
+	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
+	    (fcntl(STDERR_FILENO, F_GETFD) == 0 || dup2(null, STDERR_FILENO) >= 0) &&
+	    dup2(agent->fds[0], 3) >= 0 && dup2(agent->fds[1], 4) >= 0 &&
+	    close_range(5, UINT_MAX, 0) == 0)
+		execve(agent->arguments[0], agent->arguments, environ);
+	agent->r = -errno;
+	return EXIT_FAILURE;
 }
 
-/* The listening socket becomes fd 3 and the process fd 4. All others are closed: an inherited pipe would
- * never reach its end. */
-static int add_fds(posix_spawn_file_actions_t *actions, const int *fds)
+/* Starts a process in the memory of gpuarbctl, which waits until it ends or executes a program.
+ * posix_spawn() would reset the action of each signal, of which gpuarbctl handles none. */
+static int start_process(int (*run)(void *), struct agent *agent, unsigned level, int end_signal)
 {
-	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+	pid_t pid = clone(run, agent->stacks[level] + STACK, CLONE_VM | CLONE_VFORK | end_signal,
+			  agent);
 
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
-	for (int i = 0; i < 2 && r == 0; i++)
-		r = posix_spawn_file_actions_adddup2(actions, fds[i], 3 + i);
-	if (r == 0)
-		r = posix_spawn_file_actions_addclosefrom_np(actions, 5);
-	return -r;
+	return pid < 0 ? -errno : pid;
 }
 
-static int start_with(struct agent *agent, const int *fds)
+/* The agent is a grandchild, so that the command has no unknown child, in a session of its own, so that
+ * Ctrl-C on the terminal does not end it. */
+static int become_parent(void *userdata)
 {
-	_Alignas(16) char stack[1 << 16];
-	int r = posix_spawn_file_actions_init(&agent->actions);
-	pid_t pid;
+	struct agent *agent = userdata;
+	int r = setsid() < 0 ? -errno : start_process(become_agent, agent, 1, 0);
 
-	if (r != 0)
-		return -r;
-	r = add_fds(&agent->actions, fds);
-	if (r >= 0) {
-		pid = clone(spawn, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, agent);
-		r = pid < 0 ? -errno : agent->r;
-		(void)waitpid(pid, NULL, 0); /* fails where the caller ignores SIGCHLD */
-	}
-	posix_spawn_file_actions_destroy(&agent->actions);
-	return r;
+	if (r < 0)
+		agent->r = r;
+	return EXIT_SUCCESS;
+}
+
+static int start_with(struct agent *agent)
+{
+	int r = start_process(become_parent, agent, 0, SIGCHLD);
+
+	if (r < 0)
+		return r;
+	(void)waitpid(r, NULL, 0); /* fails where the caller ignores SIGCHLD */
+	return agent->r;
 }
 
 /* Does not wait until the agent follows the lease: the first queue of the command does. */
@@ -204,7 +209,7 @@ static int start(const struct adapt *adapt, uint64_t lease, int listening, int p
 {
 	char path[PATH_MAX], id[24], root[16];
 	char *const arguments[] = { path, id, root, (char[]){ "3" }, (char[]){ "4" }, NULL };
-	struct agent agent = { .arguments = arguments };
+	struct agent agent;
 	/* Neither is an fd that the other one becomes. */
 	_cleanup_fd_ int first = fcntl(listening, F_DUPFD_CLOEXEC, 5);
 	_cleanup_fd_ int second = fcntl(process, F_DUPFD_CLOEXEC, 5);
@@ -214,7 +219,10 @@ static int start(const struct adapt *adapt, uint64_t lease, int listening, int p
 	snprintf(path, sizeof(path), "%s", adapt->program);
 	snprintf(id, sizeof(id), "%" PRIu64, lease);
 	snprintf(root, sizeof(root), "%d", (int)getpid());
-	return start_with(&agent, (const int[]){ first, second });
+	agent.arguments = arguments;
+	agent.fds = (const int[]){ first, second };
+	agent.r = 0;
+	return start_with(&agent);
 }
 
 /* ---- the environment --------------------------------------------------------------------- */

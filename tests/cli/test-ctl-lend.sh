@@ -150,6 +150,12 @@ echo 'not a program' >"$dir/half/gpuarb-agent"
 chmod +x "$dir/half/gpuarb-agent"
 ends 125 run --adaptable -- true
 err_has "$dir/half/gpuarb-agent: Exec format error"
+# Closed standard streams: no descriptor of the agent takes their place, and gets lost there.
+# shellcheck disable=SC2016
+GPUARB_AGENT_DIR=$with_dir timeout "$patience" "$GPUARBCTL" run --quiet --adaptable -- sh -c '
+	exec </dev/null >/dev/null 2>&1
+	until ls -l "/proc/$(pgrep -f "gpuarb-agent [0-9]+ $$ ")/fd" | grep eventpoll; do :; done' \
+	<&- >&- 2>&- || complain "the agent of a command with closed standard streams has no eventpoll"
 # An agent that ends: the command starts, and gets no queues.
 printf '#!/bin/sh\necho "it does not work" >&2\nexit 1\n' >"$dir/half/gpuarb-agent"
 ends 0 run --adaptable -- sleep 0.2
