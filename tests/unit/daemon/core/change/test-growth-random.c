@@ -101,7 +101,7 @@ static void print(const struct lending *l)
 		printf("  lease %llu of %s%s: %u CUs, base %u, at most %u, generation %llu\n",
 		       (unsigned long long)lease->id, lease->tenant,
 		       lease->adaptable ? "" : ", fixed", p->count,
-		       cuset_count(&p->adaptation->base), p->asked,
+		       p->adaptation ? cuset_count(&p->adaptation->base) : p->count, p->asked,
 		       (unsigned long long)lease->generation);
 	}
 }
