@@ -141,9 +141,13 @@ static int check_xccs(const struct codec *codec, const struct geometry *geometry
 	unsigned xcc = 0;
 
 	codec_decode(codec, mask, n_words, &set);
-	geometry_occupied(geometry, &set, &occupied);
-	if (cuset_equal(&set, &occupied))
+	if (geometry_on_every_xcc(geometry, &set))
 		return 0;
+	/* Where XCCs differ in CUs, some bits are no CU. */
+	if (cuset_empty(&set))
+		return refuse(buf, size, -EINVAL,
+			      "no bit that is set is a CU: a queue without a CU hangs");
+	geometry_occupied(geometry, &set, &occupied);
 	while (geometry_xcc_used(geometry, &set, xcc))
 		xcc++;
 	return refuse(

@@ -364,7 +364,7 @@ TEST(a_mask_that_leaves_an_xcc_out_is_refused)
 
 TEST(a_bit_that_reaches_nothing_does_not_count_for_its_xcc)
 {
-	static const uint32_t mask[1] = { 0xe };
+	static const uint32_t mask[1] = { 0xe }, nothing[1] = { 0x4 };
 	const struct geometry geometry = {
 		.xccs = 2,
 		.engines = 1,
@@ -374,6 +374,7 @@ TEST(a_bit_that_reaches_nothing_does_not_count_for_its_xcc)
 	};
 
 	CHECK(refused(&geometry, mask, 1, "no CU on XCC 0"));
+	CHECK(refused(&geometry, nothing, 1, "is a CU"));
 }
 
 /* One measured mask: which engines it reached, and how long a kernel of 1024 blocks took. */
