@@ -498,6 +498,22 @@ static void find_bottleneck(const struct gang *gang, enum outcome level, const i
 	ret->spare = (unsigned)(__builtin_popcountll(ret->gpus) - __builtin_popcountll(ret->wants));
 }
 
+static int above_max_gpus(const struct gang *gang, const char *gpu, unsigned asked,
+			  struct result *result)
+{
+	struct refusal refusal = { .reason = REASON_QUOTA,
+				   .resource = RESOURCE_GPUS,
+				   .asked = asked,
+				   .free = gang->max_gpus,
+				   .total = gang->n_present,
+				   .held = (unsigned)__builtin_popcountll(gang->held),
+				   .uid = gang->context.uid };
+
+	snprintf(refusal.gpu, sizeof(refusal.gpu), "%s", gpu);
+	refusal_set_bound(&refusal, "max-gpus", gang->max_gpus, gang->context.tenant->name);
+	return result_refuse_all(result, RESULT_QUOTA_EXCEEDED, &refusal);
+}
+
 /* Why there is no matching: the mildest outcome that would have to change. */
 static int refuse(struct gang *gang, const size_t *order, struct result *result)
 {
@@ -520,6 +536,9 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 	find_bottleneck(gang, OUTCOME_FITS, gpu_of, &bottleneck);
 	for (; i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of); i++)
 		find_bottleneck(gang, kinds[i].worst, gpu_of, &bottleneck);
+	/* Each want gets a GPU of its own: it would wait in vain. */
+	if (kinds[i].worst == OUTCOME_NOT_NOW && gang->request->n_wants > gang->max_gpus)
+		return above_max_gpus(gang, "any", (unsigned)gang->request->n_wants, result);
 	if (kinds[i].worst != OUTCOME_NEVER)
 		result->bottleneck = bottleneck;
 	r = keep_refusals(gang, kinds[i].worst, result);
@@ -534,23 +553,16 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 
 static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct result *result)
 {
-	struct refusal refusal = { .reason = REASON_QUOTA, .resource = RESOURCE_GPUS };
-	const struct admit_context *admit_context = &gang->context;
 	uint64_t used = gang->held;
+	unsigned asked;
 
 	for (size_t i = 0; i < gang->request->n_wants; i++)
 		used |= bit((size_t)gpu_of[i]);
-	refusal.asked = (unsigned)__builtin_popcountll(used);
-	if (refusal.asked <= gang->max_gpus)
+	asked = (unsigned)__builtin_popcountll(used);
+	if (asked <= gang->max_gpus)
 		return 0;
-
-	memcpy(refusal.gpu, admit_context->arbiter->gpus[gpu_of[0]].info.name, sizeof(refusal.gpu));
-	refusal.free = gang->max_gpus;
-	refusal.total = gang->n_present;
-	refusal.held = (unsigned)__builtin_popcountll(gang->held);
-	refusal.uid = admit_context->uid;
-	refusal_set_bound(&refusal, "max-gpus", gang->max_gpus, admit_context->tenant->name);
-	return result_refuse_all(result, RESULT_QUOTA_EXCEEDED, &refusal);
+	return above_max_gpus(gang, gang->context.arbiter->gpus[gpu_of[0]].info.name, asked,
+			      result);
 }
 
 static int init(struct gang *gang, const struct admit_context *admit_context,

@@ -299,6 +299,21 @@ TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
 }
 
+/* A drain, like a GPU that is full, must not hide it: the lease would wait in vain. */
+TEST(request_for_more_gpus_than_max_gpus_does_not_wait_for_a_drain)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(2);
+	struct request request = request_for(10);
+
+	request.wants[1] = request.wants[0];
+	request.n_wants = 2;
+	lab(&s)->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	CHECK(arbiter_drain(s.arbiter, "1", true) == 0);
+	CHECK(!ask(&s, LAB, request));
+	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(s.result.refusals[0].resource == RESOURCE_GPUS);
+}
+
 TEST(waiting_lease_is_touched_only_when_its_reason_changes)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);

@@ -139,6 +139,7 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 	struct request complete = *request;
 	struct lease *lease = NULL;
 	struct tried tried = { .mildest = OUTCOME_NEVER, .fewest = UINT32_MAX };
+	uint64_t max_gpus;
 
 	CHECK(tenant_find(arbiter->settings, &caller, "", &admit_context.tenant, &unused) == 0);
 	admit_context.class = admit_context.tenant->class;
@@ -149,13 +150,14 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 		result_done(&result);
 		return;
 	}
+	max_gpus = limit_of(&admit_context.tenant->max_gpus, arbiter->n_gpus);
 	quota_shares(arbiter, admit_context.tenant, uid, 0, shares);
 	admit_context.shares = shares;
 	judge_all(&tried, &admit_context, &complete);
 	try_all(&tried, 0, 0, quota_holding(arbiter, admit_context.tenant, uid, 0).gpus,
 		OUTCOME_FITS);
-	if (tried.mildest == OUTCOME_FITS &&
-	    tried.fewest > limit_of(&admit_context.tenant->max_gpus, arbiter->n_gpus))
+	if ((tried.mildest == OUTCOME_FITS && tried.fewest > max_gpus) ||
+	    (tried.mildest == OUTCOME_NOT_NOW && request->n_wants > max_gpus))
 		tried.mildest = OUTCOME_QUOTA;
 	CHECK(result.kind == kinds[tried.mildest] && (lease != NULL) == (result.kind == RESULT_OK));
 	lease_free(lease);
