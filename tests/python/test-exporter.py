@@ -307,7 +307,8 @@ class Absent(unittest.TestCase):
         with subprocess.Popen([PROGRAM, f'--port={port}'], stderr=subprocess.DEVNULL) as process:
             def get() -> str:
                 with contextlib.suppress(urllib.error.URLError):
-                    with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=rig.SECONDS) as answer:
+                    url = f'http://127.0.0.1:{port}/metrics'
+                    with urllib.request.urlopen(url, timeout=rig.SECONDS) as answer:
                         return str(answer.read().decode())
                 return ''
 
@@ -320,7 +321,8 @@ class Absent(unittest.TestCase):
             done = subprocess.run([PROGRAM, argument], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2)
             self.assertIn(argument, done.stderr)
-        done = subprocess.run(['/bin/sh', '-c', 'LISTEN_FDS=2 LISTEN_PID=$$ exec "$0" 3<&0 4<&0', PROGRAM],
+        script = 'LISTEN_FDS=2 LISTEN_PID=$$ exec "$0" 3<&0 4<&0'
+        done = subprocess.run(['/bin/sh', '-c', script, PROGRAM],
                               capture_output=True, text=True, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 1)
         self.assertIn(os.strerror(errno.E2BIG), done.stderr)
