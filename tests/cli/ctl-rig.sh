@@ -7,7 +7,8 @@
 dir=$(mktemp -d) || exit 1
 failed=0
 bus_pid='' daemon_pid='' holder=''
-patience=240 # seconds, for a command or an event: only a failure takes so long, however loaded the machine is
+# shellcheck source=tests/rigs/await.sh
+. "$GPUARB_SOURCE_ROOT/tests/rigs/await.sh"
 
 rig_clean()
 {
@@ -60,12 +61,9 @@ halt()
 {
 	local process
 	kill -STOP "$@"
-	for process; do
-		until grep -qs '^State:[[:space:]]*T' "/proc/$process/task/"*/status; do
-			[ -d "/proc/$process" ] || break
-		done
-	done
+	for process; do await_so "process $process is stopped" is_halted "$process"; done
 }
+is_halted() { [ ! -d "/proc/$1" ] || grep -qs '^State:[[:space:]]*T' "/proc/$1/task/"*/status; }
 
 # out_is FILE: standard output equals the file.
 out_is() { diff -u "$1" "$dir/out" || complain "$said: not what $1 says"; }
@@ -114,7 +112,7 @@ rig_start_bus()
 # hardware: --simulate=radeon-vii.
 rig_start_daemon()
 {
-	local line watch
+	local line watch guard
 
 	exec 8< <(exec dbus-monitor --address "$GPUARB_BUS_ADDRESS" \
 		"type='signal',member='NameOwnerChanged',arg0='org.gpuarb.Arbiter1'")
@@ -125,15 +123,15 @@ rig_start_daemon()
 		--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --config="$dir/gpuarbd.conf" \
 		--tenants="$dir/tenants.d" 2>"$dir/daemon.err" &
 	daemon_pid=$!
-	while read -r -t "$patience" line <&8; do
-		case $line in *member=NameOwnerChanged*) break ;; esac
-	done
-	kill "$watch"
+	# A daemon that fails ends the monitor, too: then there is no line.
+	{ while kill -0 "$daemon_pid" 2>/dev/null; do sleep 0.1; done; kill "$watch"; } 8<&- &
+	guard=$!
+	said="gpuarbd $*"
+	await_line 8 '*member=NameOwnerChanged*' ||
+		{ echo 'the daemon does not come up:'; cat "$dir/daemon.err"; exit 1; }
+	kill "$guard" "$watch"
+	wait "$guard" 2>/dev/null
 	exec 8<&-
-	case $line in
-	*member=NameOwnerChanged*) ;;
-	*) echo 'the daemon does not come up:'; cat "$dir/daemon.err"; exit 1 ;;
-	esac
 }
 
 listed()
@@ -145,18 +143,18 @@ listed()
 # later than its last program: when the driver has removed the queues.
 list_becomes()
 {
-	local events watch so=
+	local events watch end=$((SECONDS + patience))
 
 	said='gpuarbctl list --json'
 	! listed "$1" || return 0
 	exec {events}< <(exec "$GPUARBCTL" monitor 2>/dev/null)
 	watch=$!
-	while [ -z "$so" ] && read -r -t "$patience" _ <&"$events"; do
-		! listed "$1" || so=yes
+	while read -r -t "$patience" _ <&"$events" && ! listed "$1"; do
+		[ $SECONDS -lt $end ] || break
 	done
 	kill "$watch" 2>/dev/null
 	exec {events}<&-
-	[ -n "$so" ] || complain "$said: never so: $1"
+	listed "$1" || { complain "$said: not in $patience s: $1"; rig_done; }
 }
 
 # hold ARGUMENT…: starts a gpuarbctl that keeps running; its first line is in $held, its pid in $holder.

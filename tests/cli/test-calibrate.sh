@@ -130,7 +130,8 @@ ends 0 reload
 # Interrupted while neighbours run, nothing is left.
 exec 9< <(exec "$GPUARBCTL" calibrate --json 2>&1)
 holder=$!
-until [ -n "$(find "$dir/beside" -name '*.*' | sed 1d)" ] || ! kill -0 "$holder" 2>/dev/null; do :; done
+two_run() { [ -n "$(find "$dir/beside" -name '*.*' | sed 1d)" ] || ! kill -0 "$holder" 2>/dev/null; }
+await_so 'two programs run beside each other' two_run
 kill -INT "$holder"
 cat <&9 >"$dir/out"
 wait_for "$holder"
@@ -259,8 +260,7 @@ no_lease
 
 exec 9< <(LATENCY_MODEL=blocks exec "$GPUARBCTL" calibrate --quick --json 2>&1)
 holder=$!
-while read -r -t "$patience" line <&9 && [ "$line" != blocks ]; do :; done
-check 'it measures' test "$line" = blocks
+check 'it measures' await_line 9 blocks
 kill -INT "$holder"
 cat <&9 >"$dir/out"
 wait_for "$holder"

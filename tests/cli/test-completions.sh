@@ -36,10 +36,10 @@ ask()
 		cd "$dir/files" || exit
 		# shellcheck disable=SC2016 # of fish
 		case $shell in
-		fish) timeout 60 fish --no-config -c \
+		fish) timeout "$patience" fish --no-config -c \
 			'source $argv[1]; complete -C $argv[2]' "$script" "$1" | cut -f1 ;;
-		zsh) timeout 60 zsh -f "$GPUARB_SOURCE_ROOT/tests/cli/complete.zsh" "$script" "$1" ;;
-		bash) timeout 60 bash --norc "$GPUARB_SOURCE_ROOT/tests/cli/complete.bash" \
+		zsh) timeout "$patience" zsh -f "$GPUARB_SOURCE_ROOT/tests/cli/complete.zsh" "$script" "$1" ;;
+		bash) timeout "$patience" bash --norc "$GPUARB_SOURCE_ROOT/tests/cli/complete.bash" \
 			"$script" "$1" ;;
 		esac
 	) >"$dir/out" 2>"$dir/err" || complain "$said: $shell failed"
@@ -156,7 +156,7 @@ ask "gpuarbctl resize --cus 3 ${id%?}"
 offers "$id"
 exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --tenant=team@night --name=paper-2 2>&1)
 paper=$!
-read -r -t 60 _ <&6
+read -r -t "$patience" _ <&6
 ask 'gpuarbctl show p'
 offers paper-2
 kill "$paper"

@@ -282,7 +282,7 @@ named() # NAME
 {
 	exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name="$1" 2>&1)
 	named=$!
-	read -r -t 60 _ <&6
+	read -r -t "$patience" _ <&6
 }
 named training
 for verb in show release deactivate activate verify 'resize --cus=3'; do
@@ -318,7 +318,7 @@ fi
 name=$'\033]0;title\a\033[2J\u202e\u05d0\u05d1 \U0001f600 \u8a9e'
 exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name=$'\u05d0\u05d1 \U0001f600 \u8a9e' 2>&1)
 odd=$!
-read -r -t 60 _ <&6
+read -r -t "$patience" _ <&6
 for locale in C C.UTF-8; do
 	for verb in list status map 'show 1' 'plan --cus=60'; do
 		# shellcheck disable=SC2086 # words
@@ -334,7 +334,7 @@ wait "$odd"
 exec 6<&-
 exec 6< <(exec "$GPUARBCTL" reserve --cus=1 --name="$(printf 'aaaaa\xd7\x90%.0s' {1..10})" 2>&1)
 odd=$!
-read -r -t 60 _ <&6
+read -r -t "$patience" _ <&6
 said='gpuarbctl map shortens a name between characters'
 LC_ALL=C.UTF-8 "$GPUARBCTL" map >"$dir/out"
 out_has " aaaaa$(printf '\xd7\x90aaaaa%.0s' {1..5})$(printf "\xd7\x90")aa.., besteffort"
@@ -358,7 +358,7 @@ check 'a verb of 10 kB is quoted in part' test "$(wc -c <"$dir/err")" -lt 1000
 # ---- lists on terminals of any width --------------------------------------------------------
 exec 6< <(exec "$GPUARBCTL" reserve --cus=50 --wait --name="$(printf 'x%.0s' {1..100})" 2>&1)
 waiter=$!
-read -r -t 60 _ <&6
+read -r -t "$patience" _ <&6
 mkfifo "$dir/keys"
 exec 5<>"$dir/keys" # script ends with its input
 # narrow COLUMNS ARGUMENT…: standard output is a terminal with so many columns.
@@ -413,7 +413,7 @@ if command -v script >/dev/null; then
 	exec 7< <(exec script -qec "TERM=dumb $GPUARBCTL list -w --columns=id" /dev/null <&5 2>&1)
 	watcher=$!
 	: >"$dir/out"
-	while read -r -t 60 line <&7 && printf '%s\n' "$line" >>"$dir/out"; do
+	while read -r -t "$patience" line <&7 && printf '%s\n' "$line" >>"$dir/out"; do
 		[[ $line != $'\r' && $line != *$'\033'* ]] || break
 	done
 	out_lacks $'\033'
@@ -429,9 +429,7 @@ if command -v script >/dev/null; then
 	text=
 	drawn() # TEXT
 	{
-		local c
-		while [[ $text != *"$1"* ]] && IFS= read -r -t 60 -n 1 -d '' c <&7; do text+=$c; done
-		check "it draws $1" test "${text%"$1"*}" != "$text"
+		check "it draws $1" await_text 7 "$1"
 		text=
 	}
 	drawn 'by id'
@@ -487,16 +485,14 @@ out_has 'LEASE is'
 ends 2 help nothing
 exec 7< <(exec "$GPUARBCTL" monitor --json)
 watcher=$!
-read -r -t 60 line <&7
+read -r -t "$patience" line <&7
 printf '%s\n' "$line" >"$dir/out"
 said='gpuarbctl monitor --json'
 json_out '.event == "watching" and (.time | test("^20[0-9-]+T[0-9:.]+Z$"))'
 mkfifo "$dir/release"
 "$GPUARBCTL" run --cus=1 --queues=2 --name=short -- cat "$dir/release" &
 short=$!
-while read -r -t 60 line <&7; do
-	[[ $line != *'"lease-added"'* ]] || break
-done
+await_line 7 '*"lease-added"*'
 printf '%s\n' "$line" >"$dir/out"
 said='gpuarbctl monitor --json'
 json_out '.name == "short" and .state == "granted"'
@@ -505,10 +501,10 @@ check "$said: run ends" wait "$short"
 kill "$watcher"
 exec 7< <(exec "$GPUARBCTL" list -w --columns=id,state --no-legend)
 watcher=$!
-read -r -t 60 line <&7
+read -r -t "$patience" line <&7
 kill "$waiter"
 wait "$waiter"
-while read -r -t 60 line <&7; do
+while read -r -t "$patience" line <&7; do
 	[ -z "$line" ] || { last=$line; continue; }
 	[ "${last:-}" != '1  granted' ] || break
 done

@@ -154,11 +154,11 @@ err_has "$dir/half/gpuarb-agent: Exec format error"
 # shellcheck disable=SC2016
 GPUARB_AGENT_DIR=$with_dir timeout "$patience" "$GPUARBCTL" run --quiet --adaptable -- sh -c '
 	exec </dev/null >/dev/null 2>&1
-	until ls -l "/proc/$(pgrep -f "gpuarb-agent [0-9]+ $$ ")/fd" | grep eventpoll; do :; done' \
+	until ls -l "/proc/$(pgrep -f "gpuarb-agent [0-9]+ $$ ")/fd" | grep eventpoll; do sleep 0.02; done' \
 	<&- >&- 2>&- || complain "the agent of a command with closed standard streams has no eventpoll"
 # An agent that ends: the command starts, and gets no queues.
 printf '#!/bin/sh\necho "it does not work" >&2\nexit 1\n' >"$dir/half/gpuarb-agent"
-ends 0 run --adaptable -- sleep 0.2
+ends 0 run --adaptable -- sh -c "until grep -q 'it does not work' '$dir/err'; do sleep 0.02; done"
 err_has 'it does not work'
 list_becomes '. == []'
 GPUARB_AGENT_DIR=$with_dir
@@ -264,7 +264,7 @@ borrower()
 	exec 5< <(exec "$GPUARBCTL" reserve --adaptable --cus=60 --cus-min=15 --name="$1" 2>&1)
 	borrower=$!
 	line=
-	read -r -t 60 line <&5
+	read -r -t "$patience" line <&5
 	ml=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
 	check "it says what it has: $line" test -n "$ml"
 }
@@ -331,7 +331,7 @@ json_out '.effects == null'
 exec 7< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=1 --start-inactive \
 	--alone=active --name=turns 2>&1)
 turner=$! line=
-read -r -t 60 line <&7
+read -r -t "$patience" line <&7
 turns=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
 check "it says what it has: $line" test -n "$turns"
 ends 0 activate "$turns" --wait=60
@@ -417,7 +417,7 @@ json_err '.error | test("still activating")'
 ends 0 verify
 out_has "lease $vr: state: activating"
 exec 6< <(exec "$GPUARBCTL" monitor)
-read -r -t 60 line <&6
+read -r -t "$patience" line <&6
 kill -CONT "$borrower"
 list_becomes "$(of "$vr") | .state == \"granted\""
 exec 6<&-
@@ -431,12 +431,12 @@ for how in deactivate release; do
 	exec 6< <(exec "$GPUARBCTL" activate "$vr" --wait 2>&1)
 	waiter=$!
 	line=
-	read -r -t 60 line <&6
+	read -r -t "$patience" line <&6
 	check "it says that it waits: $line" grep -q 'activating' <<<"$line"
 	ends 0 "$how" "$vr"
 	wait "$waiter"
 	ended=$? line=
-	read -r -t 60 line <&6
+	read -r -t "$patience" line <&6
 	exec 6<&-
 	if [ "$how" = deactivate ]; then
 		check "what was lent again is a failure: $line" test "$ended" = 1
@@ -458,7 +458,7 @@ list_becomes "($(of "$vr") | .state == \"granted\") and ($(of "$ml") | .partitio
 # A waiting lease cannot be activated.
 exec 6< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=4 --wait --start-inactive 2>&1)
 waiter=$!
-read -r -t 60 line <&6
+read -r -t "$patience" line <&6
 waits=$(sed -n 's/^lease \([0-9]*\) waits .*/\1/p' <<<"$line")
 check "it waits: $line" test -n "$waits"
 ends 1 activate "$waits"
@@ -482,17 +482,14 @@ if command -v script >/dev/null; then
 	# top_ends CODE KEYS: types the keys after the first drawing.
 	top_ends()
 	{
-		local text='' c
+		local text=
 		said="top on a terminal, and $2"
 		: >"$dir/out"
 		: >"$dir/err"
 		exec 6< <(exec script -qec "TERM=xterm $GPUARBCTL top" /dev/null <"$dir/keys" 2>&1)
 		waiter=$!
 		exec 7>"$dir/keys"
-		while [[ $text != *'q quits'* ]] && IFS= read -r -t 60 -n 1 -d '' c <&6; do
-			text+=$c
-		done
-		check 'it draws' test "${text: -7}" = 'q quits'
+		check 'it draws' await_text 6 'q quits'
 		printf '%b' "$2" >&7
 		cat <&6 >"$dir/out"
 		wait "$waiter"
@@ -512,8 +509,7 @@ json_out ".revoked == $ml and .deadline > 0"
 ends 0 show "$ml"
 out_has 'new cards'
 out_has 'deadline     ends in'
-line=
-while read -r -t 60 line <&5 && [[ $line != *revoking* ]]; do :; done
+await_line 5 '*revoking*'
 check "its holder is told: $line" grep -q 'new cards; ends' <<<"$line"
 ends 1 revoke "$ml" --grace=2000
 err_has 'forward'
@@ -540,15 +536,13 @@ sed -i '/^class = realtime/a preempt = revoke' "$dir/tenants.d/10-all.conf"
 ends 0 reload
 exec 5< <(exec "$GPUARBCTL" reserve --class=besteffort --cus=60 --exact --requeue --name=again 2>&1)
 again=$!
-read -r -t 60 line <&5
+read -r -t "$patience" line <&5
 again_lease=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
 ends 0 run --class=realtime --shader-engines=1 -- "$GPUARBCTL" list --json
 json_out "$(of "$again_lease") | .state == \"waiting\" and .partitions == [] and .position == 1"
 list_becomes "length == 1 and ($(of "$again_lease") | .state == \"granted\" and .partitions[0].cus == 60)"
 for state in revoking waiting granted; do
-	line=
-	while read -r -t 60 line <&5 && [[ $line != "lease $again_lease: $state"* ]]; do :; done
-	check "it prints that it is $state: $line" test -n "$line"
+	check "it prints that it is $state" await_line 5 "lease $again_lease: $state*"
 done
 kill "$again"
 wait "$again"
@@ -568,7 +562,7 @@ chmod +x "$dir/worker"
 says()
 {
 	line=
-	read -r -t 60 line <&5
+	read -r -t "$patience" line <&5
 	check "the worker prints '$1', not '$line'" test "$line" = "$1"
 }
 for how in '--fixed --class=besteffort --cus=60 --exact' '--adaptable --cus=60 --cus-min=30'; do
@@ -578,7 +572,7 @@ for how in '--fixed --class=besteffort --cus=60 --exact' '--adaptable --cus=60 -
 	preload=
 	[[ $how != --adaptable* ]] || preload=set
 	line=
-	read -r -t 60 line <&5
+	read -r -t "$patience" line <&5
 	again_lease=$(sed -n 's/^lease \([0-9]*\), .*/\1/p' <<<"$line")
 	check "the worker has a lease: $line" test "$line" = "lease $again_lease, preload=$preload"
 	ends 0 run --class=realtime --shader-engines=4 -- "$GPUARBCTL" list --json
@@ -602,12 +596,12 @@ ends 0 reload
 exec 5< <(exec "$GPUARBCTL" run --requeue --quiet --fixed --class=besteffort --cus=60 --exact -- \
 	bash -c 'trap "" TERM; echo $$; exec sleep infinity' 2>"$dir/run.err")
 again=$!
-read -r -t 60 first <&5
+read -r -t "$patience" first <&5
 check 'another process runs the command' test "$first" != "$again"
 exec 6< <(exec "$GPUARBCTL" run --class=realtime --shader-engines=4 -- \
 	bash -c 'echo granted; exec sleep infinity' 2>"$dir/realtime.err")
 realtime=$!
-read -r -t 60 line <&6
+read -r -t "$patience" line <&6
 check "the realtime lease is granted: $line" test "$line" = granted
 check 'the command was killed' test ! -e "/proc/$first"
 list_becomes 'any(.state == "waiting")'
@@ -624,7 +618,7 @@ ends 7 run --requeue -- sh -c 'exit 7'
 ends 130 run --requeue --cus=15 -- sh -c 'kill -INT $$'
 ends 127 run --requeue --cus=15 -- no-such-program
 said='run --requeue where SIGCHLD is ignored'
-timeout 60 env --ignore-signal=CHLD "$GPUARBCTL" run --requeue --cus=15 -- \
+timeout "$patience" env --ignore-signal=CHLD "$GPUARBCTL" run --requeue --cus=15 -- \
 	grep SigIgn /proc/self/status >"$dir/out" 2>"$dir/err"
 check 'it ends' test $? = 0
 check 'the command ignores it, too' test $((0x$(sed 's/.*\t//' "$dir/out") & 0x10000)) != 0
@@ -633,7 +627,7 @@ err_has 'token=x'
 # An administrator revokes it: there is nothing to wait for again.
 exec 5< <(exec "$GPUARBCTL" run --requeue --cus=15 -- "$dir/worker" 2>"$dir/run.err")
 again=$!
-read -r -t 60 line <&5
+read -r -t "$patience" line <&5
 again_lease=$(sed -n 's/^lease \([0-9]*\), .*/\1/p' <<<"$line")
 ends 0 revoke "$again_lease" --reason=tidy
 says ends

@@ -64,7 +64,8 @@ mkdir "$dir/debug/kfd"
 printf '[daemon]\nunmasked = ignore\n' >"$dir/gpuarbd.conf"
 printf '[tenant *]\nclass = guaranteed\n' >"$dir/tenants.d/10-all.conf"
 rig_start_daemon --sysfs="$dir/sys" --debugfs="$dir/debug"
-until "$GPUARBCTL" gpus --json | jq -e '.[0].masks_observed != null' >/dev/null; do :; done
+masks_are_observed() { "$GPUARBCTL" gpus --json | jq -e '.[0].masks_observed != null' >/dev/null; }
+await_so 'gpuarbd has read the masks' masks_are_observed
 hold reserve --cus=15 --class=besteffort
 ends 0 verify
 out_has "unmanaged: pid $$ ("
@@ -88,9 +89,9 @@ ends 0 reload
 hold reserve --tenant=p --shader-engines=1
 printf '%s\n' '[taskset]' 'preemption = 100us' 'activations = 0' 'queue-changes = 0' '[partition p]' \
 	'[task t]' 'partition = p' 'period = 1s' 'wcet = 15:10ms' >"$dir/set.ini"
-exec 7< <(exec timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 --json 2>"$dir/err")
+exec 7< <(exec timeout "$patience" "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 --json 2>"$dir/err")
 monitor=$!
-read -r -t 60 line <&7
+read -r -t "$patience" line <&7
 check 'it watches' jq -e '.event == "watching"' <<<"$line"
 "$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 2
 sed 1d "$dir/debug/kfd/mqds" >>"$dir/debug/kfd/mqds.queue"

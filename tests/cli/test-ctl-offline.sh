@@ -62,7 +62,7 @@ ends 125 run -- true
 ends 0 --version
 out_has 'gpuarbctl '
 ends 0 run --version
-timeout 60 "$GPUARBCTL" --help >/dev/full 2>"$dir/err"
+timeout "$patience" "$GPUARBCTL" --help >/dev/full 2>"$dir/err"
 check 'text that cannot be written is a failure' test $? = 1
 
 # ---- help and manual agree ---------------------------------------------------------------

@@ -259,7 +259,7 @@ enact()
 		exec {fd}< <(cd "$dir/bin" && PATH=$dir/bin:$PATH exec bash -c "exec $line" 2>"$dir/err")
 		holders+=("$!")
 		fds+=("$fd")
-		read -r -t 60 held <&"$fd" || complain "$said: nothing was started"
+		read -r -t "$patience" held <&"$fd" || complain "$said: nothing was started"
 		echo "$held" >>"$dir/typed"
 	done < <(part 'To start them:'; part 'To start them, in this order:')
 	check 'there are as many commands as partitions' \
@@ -324,10 +324,10 @@ watched()
 {
 	printf '%s\n' '[taskset]' 'preemption = 100us' 'queue-changes = 0' 'activate-min-interval = 1h' \
 		"${@:2}" '[partition p]' '[task t]' 'partition = p' 'period = 1s' "wcet = $wcet" >"$dir/set.ini"
-	exec 7< <(exec "${journal[@]}" timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 --json 2>"$dir/err")
+	exec 7< <(exec "${journal[@]}" timeout "$patience" "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 --json 2>"$dir/err")
 	monitor=$!
 	said="rt monitor, $1"
-	read -r -t 60 event <&7
+	read -r -t "$patience" event <&7
 	check 'it tells that it watches' jq -e --arg plan "$dir/set.ini" \
 		'.event == "watching" and .plan == $plan' <<<"$event"
 }
@@ -350,7 +350,7 @@ rig_start_daemon --simulate=radeon-vii
 ends 3 rt monitor "$data/tight.ini" --gpu=0
 exec 9< <(exec "$GPUARBCTL" reserve --tenant=p --shader-engines=1)
 holder=$!
-read -r -t 60 held <&9
+read -r -t "$patience" held <&9
 
 ! unshare -m true 2>/dev/null || journal=(unshare -m python3 "$dir/journal.py" "$dir/entries")
 wcet=15:10ms watched activations 'activations = 1/1h' 'changed-queues = 4'
@@ -358,7 +358,7 @@ others=()
 for _ in 1 2; do
 	exec {fd}< <(exec "$GPUARBCTL" reserve --tenant=q --class=guaranteed --cus=3)
 	others+=("$!")
-	read -r -t 60 held <&"$fd"
+	read -r -t "$patience" held <&"$fd"
 done
 violates '.assumption == "activations" and .bound == 1 and .observed == 2 and .within_usec > 0'
 [ "${journal[0]}" = env ] || for line in MESSAGE_ID=5d4a8f0f6f6a4b0e8f6a0f4f6b3d9c21 PRIORITY=3 \
@@ -388,7 +388,7 @@ wait "$borrower" 2>/dev/null
 # The lease is smaller than the plan.
 wcet=30:10ms watched effective-cus 'activations = 0' 'changed-queues = 4'
 violates '.assumption == "effective-cus" and .bound == 30 and .observed == 15 and .within_usec == null'
-timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 >"$dir/out" 2>"$dir/err"
+timeout "$patience" "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0 >"$dir/out" 2>"$dir/err"
 out_has '15 effective CUs'; out_has 'assumes 30'
 let_go TERM "$holder"
 list_becomes '. == []'
@@ -398,13 +398,13 @@ reserves()
 {
 	exec 9< <(exec "$GPUARBCTL" reserve --tenant="$1" --shader-engines=1 2>/dev/null)
 	holder=$!
-	read -r -t 60 held <&9
+	read -r -t "$patience" held <&9
 }
 
 # waits_for PARTITION: it tells that this one has no lease yet.
 waits_for()
 {
-	read -r -t 60 event <&7
+	read -r -t "$patience" event <&7
 	check "$said: it tells that $1 has no lease" jq -e --arg name "$1" '.event == "no-lease" and
 		.partition == $name and .tenant == $name and .gpu == "0000:03:00.0"' <<<"$event"
 }
@@ -415,7 +415,7 @@ gone='.assumption == "effective-cus" and .bound == 15 and .observed == 0 and .wi
 reserves p
 wcet=15:10ms watched 'a lease that ends' 'activations = 0' 'borrowers = no' 'own-pipes = yes' "${two[@]}"
 waits_for q
-read -r -t 60 event <&7
+read -r -t "$patience" event <&7
 check 'it tells that the pipes of a simulated GPU cannot be read' jq -e '.event == "not-observed" and
 	.gpu == "0000:03:00.0" and .assumption == "pipe-neighbours" and (.reason | length > 0)' <<<"$event"
 # Without borrowers no activation changes a mask: the plan does not count it.
@@ -431,9 +431,9 @@ rig_stop_daemon
 let_go KILL "$holder"
 rig_start_daemon --simulate=radeon-vii
 violates "$gone"
-exec 7< <(exec timeout 60 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0)
+exec 7< <(exec timeout "$patience" "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu=0)
 monitor=$!
-for _ in 1 2 3; do read -r -t 60 event <&7; echo "$event"; done >"$dir/out"
+for _ in 1 2 3; do read -r -t "$patience" event <&7; echo "$event"; done >"$dir/out"
 kill "$monitor"
 check 'it names both partitions without a lease' \
 	test "$(grep -oE 'partition [pq]' "$dir/out" | xargs)" = 'partition q partition p'

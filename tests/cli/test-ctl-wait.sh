@@ -36,7 +36,7 @@ wait_in_line()
 	exec 6< <(exec "$GPUARBCTL" "$@" 2>&1)
 	waiter=$!
 	waits=
-	read -r -t 60 waits <&6
+	read -r -t "$patience" waits <&6
 	id=$(sed -n 's/.*lease \([0-9]*\) waits .*/\1/p' <<<"$waits")
 	check "it says that it waits: $waits" test -n "$id"
 }
@@ -137,7 +137,7 @@ gives_up reserve --cus=30 --class=guaranteed --wait=3 --json
 gave_up 0 7
 err_has ' waits for '
 check 'it says its place and when it gives up' \
-	grep -q '[123] s$' "$dir/err"
+	grep -q '[0123] s$' "$dir/err"
 err_has 'ended'
 gave_up 1 125
 err_has 'gpuarbctl run: lease '
@@ -147,7 +147,7 @@ check 'with --json what waits is an object' \
 
 # ---- the wait ends with a grant -----------------------------------------------------------
 let_go TERM "$first"
-read -r -t 60 line <&5
+read -r -t "$patience" line <&5
 check 'what waited is granted' grep -q "^lease $second: cus: 30 asked, 30 granted" <<<"$line"
 ends 0 list --json
 json_out ".[0] | .state == \"granted\" and .position == 0 and .reason == \"\""
@@ -157,9 +157,9 @@ wait_in_line run --cus=60 --class=guaranteed --wait -- sh -c 'echo "mask $HSA_CU
 kill -TERM "$second_pid"
 wait "$second_pid"
 check 'SIGTERM ends reserve with 0' test $? = 0
-read -r -t 60 line <&6
+read -r -t "$patience" line <&6
 check 'run says what was granted' grep -q "^gpuarbctl run: lease $id: cus: 60 asked" <<<"$line"
-read -r -t 60 line <&6
+read -r -t "$patience" line <&6
 check 'and starts the command' grep -qx 'mask 0:0x[0-9a-f]*' <<<"$line"
 waiter_ends 9 'whose status it is'
 exec 5<&-
@@ -183,13 +183,8 @@ exec 4< <(RUNTIME_DIRECTORY=$dir/run exec "$SERVICE_MANAGER" --store-max=64 -- "
 daemon_pid=$!
 ready() # its pid is in $gpuarbd
 {
-	local what
-	while read -r -t 60 what gpuarbd <&4; do
-		[ "$what" != ready ] || return 0
-	done
-	echo 'the daemon does not come up:'
-	cat "$dir/daemon.err"
-	exit 1
+	await_line 4 'ready *' || { echo 'the daemon does not come up:'; cat "$dir/daemon.err"; exit 1; }
+	gpuarbd=${line#ready }
 }
 ready
 hold reserve --cus=60 --class=guaranteed
@@ -199,7 +194,7 @@ ready
 ends 0 show "$id" --json
 json_out '.state == "waiting" and .position == 1 and .deadline > 0'
 let_go TERM "$holder"
-read -r -t 60 line <&6
+read -r -t "$patience" line <&6
 check 'what waited before is granted' grep -q "^lease $id: cus: 30 asked, 30 granted" <<<"$line"
 kill -KILL "$gpuarbd"
 ready

@@ -81,7 +81,7 @@ json_out '.[0].state == "inactive" and .[0].partitions[0].priority == 11'
 id=$(jq '.[0].id' "$dir/out")
 exec 7< <(exec "$GPUARBCTL" reserve --tenant='*' --adaptable --cus=100% --cus-min=25% 2>&1)
 borrower=$!
-read -r -t 60 line <&7
+read -r -t "$patience" line <&7
 check "it borrows the whole GPU, not $line" grep -q '60 granted' <<<"$line"
 ends 0 activate "$id" --wait=60 --json
 json_out '.state == "granted"'

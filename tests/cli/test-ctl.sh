@@ -31,7 +31,7 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 CONF
 
 # ---- a daemon that cannot start --------------------------------------------------------
-RUNTIME_DIRECTORY=$dir/none timeout 60 "$GPUARBD" --simulate=no-such-profile \
+RUNTIME_DIRECTORY=$dir/none timeout "$patience" "$GPUARBD" --simulate=no-such-profile \
 	--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/err"
 check 'a profile that there is not is a mistake in the configuration' test $? = 6
 
@@ -216,11 +216,10 @@ exec {stalled}<>"$dir/stalled"
 dd if=/dev/zero of="$dir/stalled" bs=4096 oflag=nonblock 2>"$dir/err"
 "$GPUARBCTL" reserve --cus=15 >"$dir/stalled" 2>"$dir/err" &
 pid=$!
-until grep -q '^SigBlk:[[:space:]]*0*4002$' "/proc/$pid/status"; do
-	[ -d "/proc/$pid" ] || break
-done
+signals_are_blocked() { [ ! -d "/proc/$pid" ] || grep -q '^SigBlk:[[:space:]]*0*4002$' "/proc/$pid/status"; }
+await_so 'gpuarbctl reserve blocks its signals' signals_are_blocked
 kill -TERM "$pid"
-timeout 60 tail --pid="$pid" -f /dev/null || kill -KILL "$pid"
+timeout "$patience" tail --pid="$pid" -f /dev/null || kill -KILL "$pid"
 wait "$pid"
 check 'SIGTERM ends reserve with 0 although its output is not read' test $? = 0
 exec {stalled}<&-
@@ -289,11 +288,11 @@ json_out '[.[] | select(.state != "ending")] == []'
 # ---- watching, administering ------------------------------------------------------------
 exec 7< <(exec "$GPUARBCTL" monitor --json)
 monitor=$!
-read -r -t 60 event <&7
+read -r -t "$patience" event <&7
 check 'monitor says from when on' jq -e '.event == "watching"' <<<"$event"
 ends 0 drain 0
 out_has '0000:03:00.0'
-read -r -t 60 event <&7
+read -r -t "$patience" event <&7
 check 'monitor tells it' jq -e '.event == "gpu-changed" and .what == "0000:03:00.0"' <<<"$event"
 kill "$monitor"
 exec 7<&-

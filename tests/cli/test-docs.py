@@ -46,7 +46,10 @@ from pathlib import Path
 from typing import Dict, List, Optional, Set, TextIO, Tuple
 
 SOURCE = Path(os.environ['GPUARB_SOURCE_ROOT'])
-SECONDS = 60.0  # for anything that has to happen
+# For anything that has to happen: the one limit of all tests.
+SECONDS = float(re.findall(r'#define AWAIT_LIMIT_SEC (\d+)',
+                           (SOURCE / 'tests/rigs/await.h').read_text())[0])
+SECONDS *= float(os.environ.get('GPUARB_PATIENCE', '1'))
 USERS = ('alice', 'bob')  # in the texts, for the user who runs the test
 
 # Commands that are shown and cannot run here. A row that no text needs fails the test.

@@ -44,14 +44,14 @@ ends 5 latency
 ends 5 latency --json
 json_err '.error | length > 0'
 
-timeout 60 "$elsewhere" latency >"$dir/out" 2>"$dir/err"
+timeout "$patience" "$elsewhere" latency >"$dir/out" 2>"$dir/err"
 check 'a program that is not there is a failure' test $? = 1
 err_has '/nonexistent/gpuarb-latency'
 err_has 'gpuarb-latency'
-timeout 60 "$without" latency --json >"$dir/out" 2>"$dir/err"
+timeout "$patience" "$without" latency --json >"$dir/out" 2>"$dir/err"
 check 'without HIP there is no measuring' test $? = 1
 json_err '.error | test("built without HIP") and test("libamdhip64-dev")'
-timeout 60 "$without" latency --json --svg=x >"$dir/out" 2>"$dir/err"
+timeout "$patience" "$without" latency --json --svg=x >"$dir/out" 2>"$dir/err"
 check 'wrong usage is wrong usage without HIP, too' test $? = 2
 
 # ---- a GPU with WGPs -------------------------------------------------------------------
@@ -122,7 +122,7 @@ model '' 1 --svg="$dir/none/map.svg"
 err_has 'file'
 model '' 1 --svg=/dev/full
 err_has '/dev/full'
-LATENCY_MODEL='' timeout 60 "$GPUARBCTL" latency >/dev/full 2>"$dir/err"
+LATENCY_MODEL='' timeout "$patience" "$GPUARBCTL" latency >/dev/full 2>"$dir/err"
 check 'a matrix that cannot be written is a failure' test $? = 1
 
 # ---- failures --------------------------------------------------------------------------
@@ -165,7 +165,7 @@ blocked()
 	said="gpuarbctl latency"
 	exec 9< <(LATENCY_MODEL=blocks exec "$GPUARBCTL" latency 2>&1)
 	holder=$!
-	read -r -t 60 line <&9
+	read -r -t "$patience" line <&9
 	check 'it plays' test "$line" = blocks
 	id=$("$GPUARBCTL" list --json | jq -r '.[] | select(.state == "granted").id')
 	"$GPUARBCTL" show "$id" --json >"$dir/out"

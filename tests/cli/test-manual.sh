@@ -111,7 +111,7 @@ mkdir "$dir/sys"
 "$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii >"$dir/out" || exit 1
 rig_start_bus
 for n in 1 2; do
-	timeout 60 "$dir/example-$n" >"$dir/out" 2>"$dir/err"
+	timeout "$patience" "$dir/example-$n" >"$dir/out" 2>"$dir/err"
 	check 'without a gpuarbd it fails' test $? = 1
 	check 'and says so' test -s "$dir/err"
 done
@@ -119,13 +119,13 @@ done
 rig_start_daemon --sysfs="$dir/sys"
 exec 9< <(exec "$dir/example-1" 2>"$dir/example.err")
 holder=$!
-read -r -t 60 line <&9
+read -r -t "$patience" line <&9
 check 'it has what it asked for' test "$line" = '0000:03:00.0: 30 CUs, 0 queues masked'
 ends 0 list --json
 json_out 'length == 1 and .[0].name == "example" and .[0].partitions[0].queues == 3'
 id=$(jq '.[0].id' "$dir/out")
 ends 0 resize "$id" --cus=15
-read -r -t 60 line <&9
+read -r -t "$patience" line <&9
 check 'it follows' test "$line" = '0000:03:00.0: 15 CUs, 0 queues masked'
 ends 0 release "$id"
 wait_for "$holder"
@@ -138,7 +138,7 @@ documented()
 {
 	local key
 
-	timeout 60 "$GPUARBCTL" "$@" --json >"$dir/out" 2>"$dir/err"
+	timeout "$patience" "$GPUARBCTL" "$@" --json >"$dir/out" 2>"$dir/err"
 	check "$1 prints JSON" jq -e . "$dir/out"
 	for key in $(jq -r '[.. | objects | keys[]] | unique[]' "$dir/out"); do
 		check "a page of gpuarbctl has the member $key of $1" \
@@ -149,7 +149,7 @@ documented()
 model=(--profile=radeon-vii --profiles="$GPUARB_SOURCE_ROOT/conf/gpus")
 exec 9< <(exec "$GPUARBCTL" reserve --cus=30 2>"$dir/example.err")
 holder=$!
-read -r -t 60 line <&9
+read -r -t "$patience" line <&9
 documented gpus
 documented list
 documented status
@@ -169,7 +169,7 @@ let_go INT "$holder"
 
 # An agent needs the driver: kfdsim/test-adaptable.sh has one.
 if [ ! -e /sys/class/kfd/kfd ]; then
-	timeout 60 "$dir/example-2" >"$dir/out" 2>"$dir/err"
+	timeout "$patience" "$dir/example-2" >"$dir/out" 2>"$dir/err"
 	check 'an agent that sees no driver fails' test $? = 1
 	check 'and says so' grep -q 'KFD' "$dir/err"
 fi

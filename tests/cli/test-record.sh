@@ -22,7 +22,7 @@ record()
 {
 	local line=
 	said='follow-lease.py'
-	read -r -t 60 line <&6
+	read -r -t "$patience" line <&6
 	[[ $line != Traceback* ]] || line+=$(cat <&6)
 	printf '%s\n' "$line" >"$dir/out"
 	: >"$dir/err"
@@ -40,8 +40,7 @@ check 'it has 15 CUs' jq -e '.cus == 15' "$dir/received"
 
 "$GPUARBCTL" release 1 >/dev/null 2>&1
 # An acknowledgement can be followed by a record of the same generation.
-line=
-while [[ $line != *'"ending"'* ]] && read -r -t 60 line <&6; do :; done
+await_line 6 '*"ending"*'
 printf '%s\n' "$line" >"$dir/out"
 json_out '.state == "ending" and .cause == "ended" and .reason != ""'
 wait "$follower"

@@ -430,15 +430,6 @@ static pid_t family(const struct stage *s, pid_t *ret_child)
 	return pid;
 }
 
-static void await_end(pid_t pid)
-{
-	struct pollfd end = { .fd = pidfd_open(pid, 0), .events = POLLIN };
-
-	CHECK(end.fd < 0 || poll(&end, 1, 60000) == 1);
-	if (end.fd >= 0)
-		close(end.fd);
-}
-
 /* The process that reserved is this one: what it starts uses the lease, but only a bound process and
  * its children are known to live for it. The parent uses no KFD device: it is not killed. */
 TEST(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not)
@@ -457,7 +448,7 @@ TEST(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not)
 	await_text(&s, &s.borrower, "Reason", "3 queues on"); /* all are seen */
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	end_on_hardware(&s);
-	await_end(child);
+	AWAIT_END(child);
 	CHECK(waitpid(parent, NULL, WNOHANG) == 0);
 	end_process(parent);
 	CHECK(fake_sysfs_process_gone(s.machine.sys, child) == 0);

@@ -303,11 +303,9 @@ TEST(a_flood_of_events_does_not_block_the_daemon)
 /* ---- a gpuarb-probe that fails ------------------------------------------------------- */
 
 /* Until the daemon has closed its end. */
-static void await_end(struct stage *s)
+static void await_probe_end(struct stage *s)
 {
-	struct pollfd end = { .fd = s->probe, .events = POLLIN };
-
-	CHECK(poll(&end, 1, 60000) == 1);
+	AWAIT_FD(s->probe, POLLIN);
 	CHECK(recv(s->probe, &(char){ 0 }, 1, 0) <= 0);
 	close_if(&s->probe);
 	CHECK(lease_says(s->machine.bus, s->lease.path, "State", "granted"));
@@ -320,7 +318,7 @@ TEST(a_probe_that_never_answers_does_not_block_the_daemon)
 	arrive(&s);
 	accept_daemon(&s);
 	CHECK(lease_says(s.machine.bus, s.lease.path, "State", "granted"));
-	await_end(&s);
+	await_probe_end(&s);
 	depart(&s);
 }
 
@@ -342,13 +340,13 @@ TEST(invalid_messages_end_the_request)
 		wrong[5].kind = PROBE_END;
 		accept_daemon(&s);
 		send_message(&s, wrong[i], fds, (size_t)n_fds[i]);
-		await_end(&s);
+		await_probe_end(&s);
 		depart(&s);
 	}
 	arrive(&s);
 	accept_daemon(&s);
 	CHECK(send(s.probe, "stuff", 5, 0) == 5);
-	await_end(&s);
+	await_probe_end(&s);
 	depart(&s);
 	close(fds[0]);
 	close(fds[1]);
@@ -387,7 +385,7 @@ TEST(a_machine_without_kfd_is_logged_once)
 	arrive_logged(&s, &log);
 	accept_daemon(&s);
 	send_message(&s, end, NULL, 0);
-	await_end(&s);
+	await_probe_end(&s);
 	said = log_end(&s.machine.rig, log);
 	said = strstr(said, "/dev/kfd");
 	CHECK(said && !strstr(said + 1, "/dev/kfd"));

@@ -347,8 +347,7 @@ static void send_thousand(sd_bus *bus, struct outcome *outcome)
 
 static void await_thousand(sd_bus *bus, const struct outcome *outcome)
 {
-	while (outcome->served + outcome->refused + outcome->stopped + outcome->unread < 1000)
-		CHECK(sd_bus_process(bus, NULL) > 0 || sd_bus_wait(bus, UINT64_MAX) >= 0);
+	AWAIT(bus, outcome->served + outcome->refused + outcome->stopped + outcome->unread >= 1000);
 }
 
 /* 16 calls and 512 refusals may wait. */

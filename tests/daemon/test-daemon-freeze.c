@@ -348,6 +348,7 @@ TEST(a_unit_is_not_frozen_if_its_name_cannot_be_saved)
 /* Until the unit is frozen, or the daemon was killed. */
 static void await_end_of_grace(struct freezing *s)
 {
+	const struct await await = AWAIT_BEGIN("a frozen unit, or the end of gpuarbd");
 	struct pollfd fds[] = {
 		{ .fd = sd_bus_get_fd(s->stage.bus), .events = POLLIN },
 		{ .fd = s->systemd.calls, .events = POLLIN },
@@ -355,7 +356,7 @@ static void await_end_of_grace(struct freezing *s)
 
 	while (!s->stage.gone && !(fds[1].revents & POLLIN))
 		if (sd_bus_process(s->stage.bus, NULL) == 0)
-			CHECK(poll(fds, 2, 60000) > 0);
+			await_fds(&await, fds, 2);
 }
 
 static bool try_at(struct freezing *s, unsigned at, bool while_freezing)

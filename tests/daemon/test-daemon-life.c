@@ -187,10 +187,9 @@ struct news {
 /* The next record; false at the end. */
 static bool next(int holder, struct news *ret)
 {
-	struct pollfd ready = { .fd = holder, .events = POLLIN };
 	ssize_t n;
 
-	CHECK(poll(&ready, 1, 60000) == 1);
+	AWAIT_FD(holder, POLLIN);
 	n = recv(holder, ret, sizeof(*ret), MSG_DONTWAIT);
 	CHECK(n == 0 || n == (ssize_t)(sizeof(ret->record) + sizeof(ret->partition)));
 	CHECK(n == 0 || (ret->record.version == GPUARB_RECORD_VERSION &&

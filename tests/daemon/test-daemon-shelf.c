@@ -42,7 +42,7 @@ static void reserve_until(struct shelves *s, unsigned n)
 		s->leases[s->n++] = granted(call(ask_shared(s->stage.bus)));
 }
 
-static void await_end(struct shelves *s, unsigned i)
+static void await_shelf_end(struct shelves *s, unsigned i)
 {
 	while (lease_exists(s->stage.bus, s->leases[i].path))
 		continue;
@@ -54,7 +54,7 @@ static void depart(struct shelves *s)
 	for (unsigned i = 0; i < s->n; i++)
 		close(s->leases[i].holder);
 	for (unsigned i = 0; i < s->n; i++)
-		await_end(s, i);
+		await_shelf_end(s, i);
 	CHECK(no_file_is_left(&s->stage));
 	rig_await_stored(&s->stage.rig, 0);
 	leave(s->stage.bus);
@@ -84,7 +84,7 @@ TEST(holders_of_many_leases_are_stored_as_one)
 		rig_await_stored(&s.stage.rig, MANY - SHELF_MAX + 1);
 	}
 	close(s.leases[0].holder);
-	await_end(&s, 0);
+	await_shelf_end(&s, 0);
 	CHECK(is_fine(call(release(s.stage.bus, s.leases[1].path))));
 	while (next_record(s.leases[1].holder, &record))
 		CHECK(record.record.lease == s.leases[1].id); /* until the end of the stream */

@@ -6,6 +6,8 @@
 
 # shellcheck source=tests/kfdsim/absent.sh
 . "${BASH_SOURCE[0]%/*}/absent.sh"
+# shellcheck source=tests/rigs/await.sh
+. "${BASH_SOURCE[0]%/*}/../rigs/await.sh"
 
 front=${KFDSIM_FRONT:-fuse}
 kfdsim() { "$KFDSIM" --front "$front" "$@"; }

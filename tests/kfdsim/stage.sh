@@ -19,9 +19,8 @@ compute='.queues[] | select(.type == "compute" and .alive)'
 # A gpuarbd that is started again when it dies; what becomes of it is read from 4.
 gpuarbd_is() # WHAT
 {
-	local what=
-	while read -r -t "$patience" what gpuarbd <&4 && [ "$what" != "$1" ]; do :; done
-	[ "$what" = "$1" ] || { echo "gpuarbd is not $1:"; cat "$dir/daemon.err"; exit 1; }
+	await_line 4 "$1 *" || { echo "gpuarbd is not $1:"; cat "$dir/daemon.err"; exit 1; }
+	gpuarbd=${line#* }
 }
 
 start() # OPTION…
@@ -49,19 +48,19 @@ finish()
 # await KIND: the next such event of the monitor.
 await()
 {
-	local line=
-	while read -r -t "$patience" line <&7 && [[ $line != "$1"* ]]; do :; done
-	[[ $line == "$1"* ]] || complain "no $1 in $patience seconds"
+	said="gpuarbctl monitor"
+	await_line 7 "$1*" || complain "no $1"
 }
 
 # settles JQ: until `gpuarbctl status --json` is so, looked at after each event.
 settles()
 {
-	local line
+	local line end=$((SECONDS + patience))
 	said="it settles"
 	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
 		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
-		read -r -t "$patience" line <&7 || { complain "not so: $1"; return; }
+		read -r -t "$patience" line <&7 && [ $SECONDS -lt $end ] ||
+			{ complain "not in $patience s: $1"; rig_done; }
 	done
 }
 
@@ -102,7 +101,7 @@ begin()
 is_ready() # NAME
 {
 	local line=
-	while read -r -t 600 line <&"${from[$1]}" && [ "$line" != ready ]; do
+	while read -r -t "$patience" line <&"${from[$1]}" && [ "$line" != ready ]; do
 		echo "$line"
 	done >"$dir/$1.lines"
 	[ "$line" = ready ] || { cp "$dir/$1.err" "$dir/err"; complain "it is not ready"; rig_done; }

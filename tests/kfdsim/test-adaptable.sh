@@ -28,18 +28,16 @@ if [ "$1" = inside ]; then
 	exec 7< <(exec "$2" 2>"$dir/borrower.err")
 	borrower=$!
 	said='the borrower'
-	read -r -t 60 line <&7
+	read -r -t "$patience" line <&7
 	check "it has all that is idle or lent, not $line" test "$line" = 'granted, 60 CUs'
 	ends 0 activate "$lent" --wait=60 --json
 	json_out '.state == "granted"'
-	read -r -t 60 line <&7
+	read -r -t "$patience" line <&7
 	check "it gives back what it borrowed, not $line" test "$line" = 'granted, 45 CUs'
 	ends 0 list --json
 	borrowed=$(jq '.[] | select(.name == "borrower").id' "$dir/out")
 	ends 0 revoke "$borrowed" --grace=60 --reason=maintenance
-	while read -r -t 60 line <&7; do
-		case $line in revoking*) break ;; esac
-	done
+	await_line 7 'revoking*'
 	check "it is told, not $line" test "$line" = 'revoking, 45 CUs'
 	wait "$borrower"
 	check 'it ends in order' test $? = 0

@@ -30,24 +30,21 @@ says()
 {
 	local answer=
 	echo "$1" >&"${in[made]}"
-	read -r -t 60 answer <&"${from[made]}"
+	read -r -t "$patience" answer <&"${from[made]}"
 	[ "$answer" = "$2" ] || complain "$1: '$answer', not '$2'"
 }
 
 # has JQ: until gpuarbd sees that of the GPU.
 has()
 {
-	local end=$((SECONDS + 60))
 	said='gpuarbctl status --json'
-	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
-		jq -e ".gpus[0] | $1" "$dir/out" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || { complain "never so: $1"; return; }
-	done
+	await_so "$1" gpu_has "$1"
 }
+gpu_has() { "$GPUARBCTL" status --json 2>"$dir/err" | tee "$dir/out" | jq -e ".gpus[0] | $1" >/dev/null 2>&1; }
 uses() { has ".unmanaged | length == 1 and .[0].pid == ${pid[made]} and .[0].queues == $1"; }
 
 begin made "$queues" 1
-read -r -t 60 _ <&"${from[made]}"
+read -r -t "$patience" _ <&"${from[made]}"
 uses 1
 says 'context 2' 'made 2'
 uses 3

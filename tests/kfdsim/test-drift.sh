@@ -151,7 +151,7 @@ story_churn()
 	done
 	ends 0 plan --gpu "$vii" --cus 15 --json
 	echo still >&"${in[churn]}"
-	read -r -t 60 queues _ <&"${from[churn]}"
+	read -r -t "$patience" queues _ <&"${from[churn]}"
 	is_ready churn
 	check "more than a thousand queues came and went: $queues" test "$queues" -gt 1000
 	# Each read may have seen another queue before it had its mask. No queue is left.

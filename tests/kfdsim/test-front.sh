@@ -126,11 +126,9 @@ sim 0 -- sh -c 'setsid sleep 1000 >/dev/null 2>&1 & echo $!'
 sim 0 -- bash -c 'fds() { find /proc/$PPID/fd -type l | wc -l; }
 	before=$(fds)
 	for i in {1..50}; do (exec 3<>/dev/kfd); done
-	for i in {1..2000}; do
-		cat /sys/kernel/debug/kfdsim/state >/dev/null
-		[ "$(fds)" != "$before" ] || exit 0
-	done
-	exit 1'
+	. "$1"
+	all_closed() { cat /sys/kernel/debug/kfdsim/state >/dev/null; [ "$(fds)" = "$before" ]; }
+	await_so "kfdsim has closed the descriptors of the programs" all_closed' bash "$PWD/../rigs/await.sh"
 
 # SIGTERM and SIGINT end the command's group, and kfdsim after it. stop SIGNAL CODE TIMES SCRIPT
 stop()

@@ -44,7 +44,7 @@ passes()
 {
 	list_becomes '. == []'
 	said="$*"
-	timeout 120 "$@" >"$dir/out" 2>"$dir/err" </dev/null || complain "$said: ended with $?"
+	timeout "$patience" "$@" >"$dir/out" 2>"$dir/err" </dev/null || complain "$said: ended with $?"
 }
 
 tests=$1

@@ -36,7 +36,7 @@ fails()
 	local code=$1 sentence=$2
 	shift 2
 	said="gpuarb-latency $*"
-	timeout 120 "$latency" "$@" >"$dir/out" 2>"$dir/err"
+	timeout "$patience" "$latency" "$@" >"$dir/out" 2>"$dir/err"
 	check "it ends with $code" test $? = "$code"
 	err_has "$sentence"
 	check 'nothing is printed of what was not measured' test ! -s "$dir/out"
@@ -55,6 +55,7 @@ runs()
 
 # A signal is heard while a kernel does not end. Where the processors are slow nothing but
 # the state says how far it is.
+has_queues() { jq -e '.processes[-1].queues[-1] | .id >= 2 and .mask' "$state" >/dev/null || ! kill -0 "$1"; }
 interrupted()
 {
 	local pid
@@ -62,9 +63,7 @@ interrupted()
 	echo slow:0000:03:00.0:1000000 >/sys/kernel/debug/kfdsim/control
 	"$latency" >"$dir/out" 2>"$dir/err" &
 	pid=$!
-	until jq -e '.processes[-1].queues[-1] | .id >= 2 and .mask' "$state" >/dev/null; do
-		kill -0 "$pid" || break
-	done
+	await_so 'it has its queues' has_queues "$pid"
 	kill -INT "$pid"
 	wait "$pid"
 	check 'a signal is a failure' test $? = 1
@@ -79,7 +78,7 @@ calibrates()
 	fails 1 'emulated' calibrate --quick
 	echo cost:1024:150000 >/sys/kernel/debug/kfdsim/control
 	said='gpuarb-latency calibrate'
-	timeout 200 "$latency" calibrate --quick --emulated --json --html="$dir/page.html" >"$dir/out" 2>"$dir/err"
+	timeout "$patience" "$latency" calibrate --quick --emulated --json --html="$dir/page.html" >"$dir/out" 2>"$dir/err"
 	check 'it ends with 0' test $? = 0
 	json_out '[.emulated, .points[].emulated, .law.emulated, .memory_law.emulated, .costs.emulated] | all'
 	json_out '.points | length == 20 and all(.occupied_cus == null and .mask_honoured == null)'

@@ -63,14 +63,10 @@ lend()
 # driver_becomes JQ: growing is nothing that is waited for, and the driver tells of no event.
 driver_becomes()
 {
-	local end=$((SECONDS + 120))
-
 	said='the driver'
-	until jq -c . /sys/kernel/debug/kfdsim/state >"$dir/out" &&
-		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || { complain "never so: $1"; return; }
-	done
+	await_so "$1" driver_has "$1"
 }
+driver_has() { jq -c . /sys/kernel/debug/kfdsim/state | tee "$dir/out" | jq -e "$1" >/dev/null 2>&1; }
 
 # The masks of all queues that there are, as a list; have MASK N: each of them is that.
 masks="[.processes[] | select(.alive) | $compute | .mask]"
@@ -436,7 +432,7 @@ story_raw()
 	driver "$(have $rest 2)"
 	echo bad >&"${in[raw]}"
 	bad=()
-	while read -r -t 60 line <&"${from[raw]}" && [ "$line" != ready ]; do bad+=("$line"); done
+	while read -r -t "$patience" line <&"${from[raw]}" && [ "$line" != ready ]; do bad+=("$line"); done
 	check "what is wrong is the driver's to say: ${bad[*]}" \
 		test "${bad[*]}" = 'nowhere: EFAULT no bits: EINVAL 33 bits: EINVAL no such queue: EFAULT no arguments: -1 EFAULT'
 	driver "$(have $rest 2)"
@@ -507,7 +503,7 @@ story_raw()
 	unreachable unshare -n "$raw"
 	unreachable sh -c '
 		agent=$(pgrep -f "gpuarb-agent [0-9]+ $$ ") && kill -KILL "$agent"
-		while grep -q "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$agent/status" 2>/dev/null; do :; done
+		while grep -q "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$agent/status" 2>/dev/null; do sleep 0.02; done
 		exec "$@"' sh "$raw"
 }
 
@@ -554,7 +550,7 @@ traces()
 	local how
 	for how in --fixed --adaptable; do
 		said="run $how -- ${*:2}"
-		timeout 60 "${run[@]}" $how --quiet --class besteffort --gpu "$vii" --cus 15 -- "${@:2}" \
+		timeout "$patience" "${run[@]}" $how --quiet --class besteffort --gpu "$vii" --cus 15 -- "${@:2}" \
 			</dev/null 2>&1 | sed -E 's/0x[0-9a-f]+/0xN/g; s/[0-9]{3,}/N/g' >"$dir/$1$how"
 		check "$said ended" test "${PIPESTATUS[0]}" = 0
 	done

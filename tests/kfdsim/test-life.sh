@@ -137,7 +137,8 @@ json_out "$(gpu "$vii") | .unmanaged == []"
 child=$(jq '.processes[] | select(.alive and .made > 0) | .pid' /sys/kernel/debug/kfdsim/state)
 parent=$(cut -d' ' -f4 "/proc/$child/stat")
 echo >"$dir/parent"
-until [ "$(cut -d' ' -f4 "/proc/$child/stat")" != "$parent" ]; do :; done
+has_new_parent() { [ "$(cut -d' ' -f4 "/proc/$child/stat")" != "$parent" ]; }
+await_so 'the program has lost its parent' has_new_parent
 settles "$(named forks) | .state == \"granted\""
 json_out "$(gpu "$vii") | .unmanaged == [] and .queue_slots_free == 21 and .process_slots_free == 7"
 leave forks

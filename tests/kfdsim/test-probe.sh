@@ -29,9 +29,7 @@ exec 6<"$dir/activate"
 # It says so when it listens, and again when a probe has ended.
 activate_says()
 {
-	local line=
-	while read -r -t 60 line <&6 && [[ $line != *"$1"* ]]; do :; done
-	[[ $line == *"$1"* ]] || complain "systemd-socket-activate does not say: $1"
+	await_line 6 "*$1*" || complain "systemd-socket-activate does not say: $1"
 }
 activate_says 'Listening'
 start --sysfs=/sys --debugfs=/sys/kernel/debug --probe="$dir/probe"

@@ -136,9 +136,7 @@ for i in {0..7}; do
 	ins+=("$in") outs+=("$out")
 done
 for i in {0..7}; do
-	line=
-	while read -r -t 600 line <&"${outs[i]}" && [ "$line" != ready ]; do :; done
-	check "program $i gets to work" [ "$line" = ready ]
+	check "program $i gets to work" await_line "${outs[i]}" ready
 done
 said='eight at once'
 cp "$dir/err7" "$dir/err"

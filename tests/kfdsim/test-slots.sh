@@ -112,9 +112,9 @@ settles '[.leases[].verified] == [true]'
 ends 0 "${plans[@]}"
 json_out '.partitions[0].pipe_neighbours == 0 and .uncapped_leases == 1 and .unverified_leases == 0 and
 	(.conditions | length) == 1'
-exec 8< <(exec timeout 100 "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu "$vii" --config=/dev/null --json 2>"$dir/err")
+exec 8< <(exec timeout "$patience" "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu "$vii" --config=/dev/null --json 2>"$dir/err")
 monitor=$!
-read -r -t 60 event <&8
+read -r -t "$patience" event <&8
 check 'it watches' jq -e '.event == "watching"' <<<"$event"
 program other "${run[@]}" --gpu "$vii" --cus 15 --queues 5 -- "$hip" --streams 4 --work --hold
 settles '[.leases[].verified] == [true, true]'

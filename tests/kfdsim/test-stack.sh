@@ -142,24 +142,26 @@ fi
 
 # A client that is killed leaves nothing as soon as it is gone, or what it had stays for as long
 # as was asked for.
+await=$PWD/../rigs/await.sh
 # shellcheck disable=SC2016
 killed='
 	coproc "$1" --streams 2 --hold
 	pid=$COPROC_PID
-	while read -r line <&"${COPROC[0]}" && [ "$line" != ready ]; do :; done
+	. "$3"
+	await_line "${COPROC[0]}" ready
 	test -d /sys/class/kfd/kfd/proc/$pid/queues/0 || exit 1
 	kill -9 $pid
 	wait $pid
-	until jq -e ".processes[0].alive == false and (.gpus[0].processes == 0) == $2" \
-		'$state' >/dev/null; do sleep 0.01; done
+	is_gone() { jq -e ".processes[0].alive == false and (.gpus[0].processes == 0) == $1" '$state' >/dev/null; }
+	await_so "the program is gone" is_gone "$2"
 	[ $2 = true ] || test -e /sys/class/kfd/kfd/proc/$pid/queues/0 || exit 1
 	cat '$state
 for program in $thunk $hsa $hip; do
-	ends 0 kfdsim --gpu radeon-vii -- bash -c "$killed" sh "$program" true
+	ends 0 kfdsim --gpu radeon-vii -- bash -c "$killed" sh "$program" true "$await"
 	json '.gpus[0] | .compute_queues == 0 and .peak_queues >= 2'
-	ends 0 kfdsim --gpu radeon-vii --teardown 50 -- bash -c "$killed" sh "$program" true
+	ends 0 kfdsim --gpu radeon-vii --teardown 50 -- bash -c "$killed" sh "$program" true "$await"
 	json '.gpus[0].compute_queues == 0'
-	ends 0 kfdsim --gpu radeon-vii --teardown 600000 -- bash -c "$killed" sh "$program" false
+	ends 0 kfdsim --gpu radeon-vii --teardown 600000 -- bash -c "$killed" sh "$program" false "$await"
 	json '.gpus[0].compute_queues >= 2'
 done
 rig_done

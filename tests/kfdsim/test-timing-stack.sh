@@ -78,8 +78,7 @@ hold()
 {
 	coproc "$thunk" --streams "$1" --hold
 	holder=$COPROC_PID
-	while read -r line <&"${COPROC[0]}" && [ "$line" != ready ]; do :; done
-	[ "$line" = ready ] || complain "$1 queues: $line"
+	await_line "${COPROC[0]}" ready || complain "$1 queues: $line"
 }
 
 let_go() { eval "exec ${COPROC[1]}>&-"; }
@@ -87,10 +86,12 @@ let_go() { eval "exec ${COPROC[1]}>&-"; }
 # Until a dispatch of 1024 threads a work-group runs.
 running()
 {
-	until jq -e '[.processes[].queues[] | select(.running)] | length > 0' $state >/dev/null; do
-		kill -0 "$1" || { complain "ended before it ran"; return; }
-		sleep 0.01
-	done
+	await_so 'a dispatch runs' is_running "$1"
+	kill -0 "$1" || complain "ended before it ran"
+}
+is_running()
+{
+	jq -e '[.processes[].queues[] | select(.running)] | length > 0' $state >/dev/null || ! kill -0 "$1"
 }
 
 # The law of masks, and what a work-group costs.

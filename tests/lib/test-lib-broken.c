@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check.h"
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
@@ -156,7 +155,6 @@ static void answer_nobody(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 TEST(a_lease_granted_after_the_signal_ends_at_once)
 {
 	struct late late = { .call = NULL };
-	struct pollfd fd;
 	int pair[2];
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
@@ -165,8 +163,7 @@ TEST(a_lease_granted_after_the_signal_ends_at_once)
 	LIB_RIG_WITH(answer_late, &late, answer_nobody);
 	close(pair[1]);
 
-	fd = (struct pollfd){ .fd = pair[0], .events = POLLIN };
-	CHECK(poll(&fd, 1, 60000) == 1 && fd.revents & POLLHUP);
+	CHECK(AWAIT_FD(pair[0], POLLIN) & POLLHUP);
 	close(pair[0]);
 }
 
@@ -349,6 +346,7 @@ TEST(random_answers_do_no_harm)
 	unsigned seed = (unsigned)time(NULL);
 
 	printf("seed %u\n", seed);
+
 	LIB_RIG_WITH(answer_noise, &seed, survive_noise);
 }
 

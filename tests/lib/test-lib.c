@@ -3,12 +3,12 @@
 /* The library and the shipped daemon, with a simulated Radeon VII. */
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check.h"
 #include "libgpuarb/gpuarb.h"
 #include "rig.h"
@@ -171,7 +171,7 @@ TEST(every_holder_sees_a_resize)
 	struct gpuarb_lease *one = NULL, *two = NULL;
 	const struct gpuarb_partition *part;
 	struct gpuarb *gpuarb;
-	struct pollfd fd;
+	int fd;
 	struct rig rig;
 
 	START(&rig, gpuarb);
@@ -183,9 +183,9 @@ TEST(every_holder_sees_a_resize)
 	CHECK(gpuarb_lease_resize(one, &want, 1) == 0);
 	CHECK(popcount(one, 0) == 16 && gpuarb_lease_generation(one) == 2);
 
-	fd = (struct pollfd){ .fd = gpuarb_lease_fd(two), .events = POLLIN };
+	fd = gpuarb_lease_fd(two);
 	while (gpuarb_lease_generation(two) < 2) {
-		CHECK(poll(&fd, 1, 60000) == 1);
+		AWAIT_FD(fd, POLLIN);
 		CHECK(gpuarb_lease_dispatch(two, NULL, NULL) >= 0);
 	}
 	CHECK(popcount(two, 0) == 16);
@@ -195,7 +195,7 @@ TEST(every_holder_sees_a_resize)
 	CHECK(gpuarb_lease_acknowledge(one) == 0);
 	CHECK(gpuarb_lease_release(one) == 0);
 	while (gpuarb_lease_dispatch(two, NULL, NULL) >= 0)
-		CHECK(poll(&fd, 1, 60000) == 1);
+		AWAIT_FD(fd, POLLIN);
 	CHECK(gpuarb_lease_dispatch(two, NULL, NULL) == -ENOENT);
 	gpuarb_lease_close(two);
 	stop(&rig, gpuarb);

@@ -8,6 +8,7 @@ folder of a libgpuarb.so.0 without sanitizers, PYTHONPATH that of the package.
 import contextlib
 import os
 import pwd
+import re
 import select
 import shutil
 import subprocess
@@ -19,7 +20,10 @@ from pathlib import Path
 from typing import IO, Any, Iterator, List, Optional
 
 SOURCE = Path(os.environ.get('GPUARB_SOURCE_ROOT', Path(__file__).parents[2]))
-SECONDS = 60.0  # for anything that has to happen
+# How long a test waits for anything that has to happen: the one limit, tests/rigs/await.h.
+SECONDS = float(re.findall(r'#define AWAIT_LIMIT_SEC (\d+)',
+                           (SOURCE / 'tests/rigs/await.h').read_text())[0])
+SECONDS *= float(os.environ.get('GPUARB_PATIENCE', '1'))
 NAME = 'org.gpuarb.Arbiter1'
 
 BUS_CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"

@@ -32,7 +32,7 @@ rig_start_daemon --sysfs=/sys
 for name in $(sed -n 's/^class \(.*\)(unittest.*/\1/p' test-hip.py); do
 	list_becomes '. == []'
 	said="$name"
-	timeout 120 ./test-hip.py "$name" >"$dir/out" 2>"$dir/err" </dev/null ||
+	timeout "$patience" ./test-hip.py "$name" >"$dir/out" 2>"$dir/err" </dev/null ||
 		complain "$name: ended with $?"
 done
 rig_done

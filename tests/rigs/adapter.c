@@ -292,8 +292,7 @@ sd_bus *adapter_connect(struct adapter *adapter, uid_t uid)
 
 void adapter_run(struct adapter *adapter, const bool *until)
 {
-	while (!*until)
-		CHECK(sd_event_run(adapter->event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(adapter->event, *until);
 }
 
 void adapter_take_calls(struct adapter *adapter)

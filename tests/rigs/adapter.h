@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "bus/bus.h"
 #include "check-cond.h"
 #include "dbus/names.h"

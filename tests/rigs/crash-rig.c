@@ -99,6 +99,7 @@ void hear(struct known *known)
 
 void await_news(struct stage *stage, struct known *known)
 {
+	const struct await await = AWAIT_BEGIN("news of a lease");
 	enum knowledge before = known->told;
 
 	for (hear(known); known->told == before && !stage->gone; hear(known)) {
@@ -108,7 +109,7 @@ void await_news(struct stage *stage, struct known *known)
 		};
 
 		if (sd_bus_process(stage->bus, NULL) == 0)
-			CHECK(poll(fds, 2, 60000) > 0);
+			await_fds(&await, fds, 2);
 	}
 }
 

@@ -50,8 +50,7 @@ void client_stage_end(struct stage *stage)
 
 void run_until(struct stage *stage, unsigned n)
 {
-	while (stage->n < n)
-		CHECK(sd_event_run(stage->event, FOR_EVER) > 0);
+	AWAIT_LOOP(stage->event, stage->n >= n);
 	CHECK(stage->n == n);
 }
 

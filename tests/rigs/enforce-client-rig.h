@@ -9,13 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check-cond.h"
 #include "helpers/enforce-protocol.h"
 #include "enforce-rig.h"
 #include "helpers/enforce-client.h"
 #include "sys/process.h"
-
-#define FOR_EVER UINT64_C(60000000) /* microseconds: reached by a failure only */
 
 struct stage {
 	struct helper helper;

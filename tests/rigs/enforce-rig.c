@@ -19,11 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check-cond.h"
 #include "scratch.h"
 #include "sys/process.h"
-
-#define FOR_EVER_SECONDS 60 /* reached by a failure only */
 
 /* What amdkfd shows of the processes that use it, without one. */
 static void make_tree(const char *sysfs)
@@ -151,7 +150,7 @@ void helper_stop(struct helper *helper)
 int client_connect(const struct helper *helper)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	struct timeval limit = { .tv_sec = FOR_EVER_SECONDS };
+	struct timeval limit = { .tv_sec = (time_t)(await_limit_usec() / 1000000) };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	CHECK(fd >= 0);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fake-lease.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "dbus/names.h"
 #include "lib-rig.h"
 
@@ -247,7 +247,5 @@ void stage_end(const struct stage *stage, uint32_t cause)
 
 bool stage_holder_gone(const struct stage *stage)
 {
-	struct pollfd fd = { .fd = stage->daemon_end, .events = POLLIN };
-
-	return poll(&fd, 1, 60000) == 1 && fd.revents & POLLHUP;
+	return AWAIT_FD(stage->daemon_end, POLLIN) & POLLHUP;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "journal-rig.h"
 
+#include "await.h"
+
 int journal_open(void)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET };
@@ -70,11 +72,11 @@ struct entry entry_next(int journal, enum log_event event)
 		LOG_EVENTS(ENTRY_ROW)
 #undef ENTRY_ROW
 	};
-	struct pollfd ready = { .fd = journal, .events = POLLIN };
 	const char *level = events[event][1];
 	struct entry entry;
 
-	CHECK(poll(&ready, 1, 60000) == 1 && entry_take(journal, &entry));
+	AWAIT_FD(journal, POLLIN);
+	CHECK(entry_take(journal, &entry));
 	if (!entry_has(&entry, events[event][0]))
 		fprintf(stderr, "no %s:\n%s", events[event][0], entry.text);
 	CHECK(entry_has(&entry, events[event][0]));

@@ -10,15 +10,6 @@ const char *daemon_missing(void)
 	return bus_missing() ? bus_missing() : rig_missing();
 }
 
-void live_turn(sd_bus *bus)
-{
-	int r = sd_bus_process(bus, NULL);
-
-	CHECK(r >= 0);
-	if (r == 0)
-		CHECK(sd_bus_wait(bus, 60 * 1000 * 1000) > 0);
-}
-
 sd_bus_message *call(sd_bus_message *m)
 {
 	sd_bus *bus = sd_bus_message_get_bus(m);
@@ -111,10 +102,9 @@ sd_bus_message *release(sd_bus *bus, const char *path)
 
 bool next_record(int holder, struct live_record *ret)
 {
-	struct pollfd ready = { .fd = holder, .events = POLLIN };
 	ssize_t n;
 
-	CHECK(poll(&ready, 1, 60000) == 1);
+	AWAIT_FD(holder, POLLIN);
 	n = recv(holder, ret, sizeof(*ret), MSG_DONTWAIT);
 	CHECK(n == 0 ||
 	      (n >= (ssize_t)sizeof(ret->record) && ret->record.version == GPUARB_RECORD_VERSION &&

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "adapter.h"
+#include "await.h"
 #include "dbus/record.h"
 
 /* For NEEDS(): why there can be no gpuarbd with two users. */
@@ -21,15 +22,6 @@ const char *daemon_missing(void);
 
 /* A configuration that allows hundreds of besteffort leases on one GPU. */
 #define CROWD "[daemon]\noversubscribe = besteffort\n"
-
-/* Runs the connection until the condition holds. */
-#define AWAIT(bus, cond)                \
-	do {                            \
-		while (!(cond))         \
-			live_turn(bus); \
-	} while (0)
-
-void live_turn(sd_bus *bus);
 
 /* Sends the call, frees it, waits for the answer, and returns that for the caller to free. */
 sd_bus_message *call(sd_bus_message *m);

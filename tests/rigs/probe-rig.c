@@ -54,9 +54,7 @@ int go_on(struct stage *stage)
 
 void wait_readable(const struct stage *stage)
 {
-	struct pollfd event = { .fd = probe_fd(stage->probe), .events = POLLIN };
-
-	CHECK(poll(&event, 1, FOR_EVER) == 1);
+	AWAIT_FD(probe_fd(stage->probe), POLLIN);
 }
 
 bool is_quiet(const struct stage *stage)

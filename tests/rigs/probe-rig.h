@@ -11,11 +11,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "await.h"
 #include "check-cond.h"
 #include "scratch.h"
 #include "helpers/debugfs-reader.h"
 
-#define FOR_EVER 60000 /* ms: reached by a failure only */
 #define NOBODY 65534U
 
 struct stage {

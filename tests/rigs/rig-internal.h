@@ -5,8 +5,6 @@
 
 #include "rig.h"
 
-#define RIG_PATIENCE_MSEC 60000 /* before a process is taken to hang, under valgrind as well */
-
 /* In a child. */
 void rig_die_with_parent(pid_t parent);
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check-cond.h"
 #include "rig-internal.h"
 
@@ -83,7 +84,8 @@ void rig_say(struct rig *rig, const char *format, ...)
 }
 
 /* The next line, without its newline. */
-static void hear_line(struct rig *rig, char ret[static sizeof(rig->heard)])
+static void hear_line(struct rig *rig, const struct await *await,
+		      char ret[static sizeof(rig->heard)])
 {
 	struct pollfd ready = { .fd = rig->hear, .events = POLLIN };
 	char *end;
@@ -91,8 +93,8 @@ static void hear_line(struct rig *rig, char ret[static sizeof(rig->heard)])
 	while (!(end = memchr(rig->heard, '\n', rig->heard_size))) {
 		ssize_t n;
 
-		CHECK(rig->heard_size < sizeof(rig->heard) &&
-		      poll(&ready, 1, RIG_PATIENCE_MSEC) == 1);
+		CHECK(rig->heard_size < sizeof(rig->heard));
+		await_fds(await, &ready, 1);
 		n = read(rig->hear, rig->heard + rig->heard_size,
 			 sizeof(rig->heard) - rig->heard_size);
 		CHECK(n > 0);
@@ -114,11 +116,12 @@ static bool is_failure(const char *line)
 
 const char *rig_hear(struct rig *rig, const char *word)
 {
+	const struct await await = AWAIT_BEGIN(word);
 	static char line[sizeof(rig->heard)];
 	size_t length = strlen(word);
 
 	for (;;) {
-		hear_line(rig, line);
+		hear_line(rig, &await, line);
 		sscanf(line, "started %d", &rig->daemon);
 		sscanf(line, "ready %d", &rig->ready);
 		if (strncmp(line, word, length) == 0 && (line[length] == ' ' || !line[length]))

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check-cond.h"
 #include "rig-internal.h"
 #include "scratch.h"
@@ -148,11 +149,9 @@ void rig_new(struct rig *ret)
 
 int rig_await_end(pid_t pid)
 {
-	int fd = pidfd_open(pid, 0), status;
-	struct pollfd ended = { .fd = fd, .events = POLLIN };
+	int status;
 
-	CHECK(fd >= 0 && poll(&ended, 1, RIG_PATIENCE_MSEC) == 1);
-	close(fd);
+	AWAIT_END(pid);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	return status;
 }
@@ -276,6 +275,7 @@ static bool has_line(const char *text, const char *line)
 static bool await(const struct rig *rig, const char *line)
 {
 	struct pollfd fds[2] = { { .fd = rig->notify, .events = POLLIN }, { .events = POLLIN } };
+	const struct await turn = AWAIT_BEGIN(line);
 	char text[4096] = "";
 
 	fds[1].fd = pidfd_open(rig->daemon, 0);
@@ -283,7 +283,7 @@ static bool await(const struct rig *rig, const char *line)
 	while (!has_line(text, line)) {
 		ssize_t n;
 
-		CHECK(poll(fds, 2, RIG_PATIENCE_MSEC) > 0);
+		await_fds(&turn, fds, 2);
 		if (!(fds[0].revents & POLLIN))
 			break;
 		n = recv(rig->notify, text, sizeof(text) - 1, 0);
@@ -370,6 +370,7 @@ sd_bus *rig_connect(const struct rig *rig, uid_t uid)
 	CHECK(sd_bus_new(&bus) >= 0);
 	CHECK(sd_bus_set_address(bus, rig->address) >= 0);
 	CHECK(sd_bus_set_bus_client(bus, true) >= 0);
+	CHECK(sd_bus_set_method_call_timeout(bus, await_limit_usec()) >= 0);
 	CHECK(sd_bus_start(bus) >= 0);
 	if (other)
 		CHECK(seteuid(0) == 0 && setegid(0) == 0 && setgroups(0, NULL) == 0);

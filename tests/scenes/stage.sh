@@ -8,6 +8,8 @@ tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 state=/sys/kernel/debug/kfdsim/state
 # shellcheck source=tests/kfdsim/absent.sh
 . "$tree/tests/kfdsim/absent.sh"
+# shellcheck source=tests/rigs/await.sh
+. "$tree/tests/rigs/await.sh"
 
 say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
 show() { printf '$ %s\n' "$*"; "$@"; }
@@ -132,9 +134,7 @@ stage_enter()
 		--config="$stage/gpuarbd.conf" --tenants="$stage/tenants.d" \
 		--enforce="$stage/enforce" 2>>"$stage/log" </dev/null)
 	stage_pids+=($!)
-	while read -r -t 60 what _ <&4; do
-		[ "$what" != ready ] || return 0
-	done
+	! await_line 4 'ready *' || return 0
 	echo "gpuarbd does not start:"
 	cat "$stage/log"
 	exit 1
@@ -151,7 +151,7 @@ serve()
 	"$@" <"$stage/$name.in" >"$stage/$name.out" 2>"$stage/$name" &
 	served=$!
 	exec {server_in}>"$stage/$name.in" {server_out}<"$stage/$name.out"
-	while read -r -t 120 line <&"$server_out"; do
+	while read -r -t "$patience" line <&"$server_out"; do
 		[ "$line" != ready ] || ready=$((ready + 1))
 		[ "$ready" != "${ranks:-1}" ] || { stage_pids+=("$served"); return 0; }
 	done
@@ -200,18 +200,12 @@ settles()
 	if [ -z "${events:-}" ]; then
 		exec {events}< <(exec gpuarbctl monitor)
 		stage_pids+=($!)
-		read -r -t 60 line <&"$events"
+		read -r -t "$patience" line <&"$events"
 	fi
 	until seen "$1"; do
-		read -r -t 120 line <&"$events" || { echo "gpuarbd never says $1"; return 1; }
+		read -r -t "$patience" line <&"$events" || { echo "gpuarbd never says $1"; return 1; }
 	done
 }
 
 # soon COMMAND…: what gpuarbd says may be of some milliseconds ago.
-soon()
-{
-	for _ in {1..1000}; do
-		"$@" && return
-	done
-	return 1
-}
+soon() { await_so "$*" "$@"; }

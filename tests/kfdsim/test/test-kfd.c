@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kfd_ioctl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check.h"
 
 #define PROC "/sys/class/kfd/kfd/proc"
@@ -322,22 +322,21 @@ TEST(smi_events_come_by_a_descriptor)
 {
 	struct kfd_ioctl_smi_events_args args = { .gpuid = gpu_id() };
 	uint64_t mask = KFD_SMI_EVENT_MASK_FROM_INDEX(KFD_SMI_EVENT_THERMAL_THROTTLE);
-	struct pollfd wait = { .events = POLLIN };
-	int fd = open_kfd(O_CLOEXEC);
+	int fd = open_kfd(O_CLOEXEC), wait;
 	char text[64] = "";
 
 	CHECK(ioctl(fd, AMDKFD_IOC_SMI_EVENTS, &args) == 0);
-	wait.fd = (int)args.anon_fd;
-	CHECK(read(wait.fd, text, sizeof(text)) < 0 && errno == EAGAIN);
-	CHECK(write(wait.fd, &mask, sizeof(mask)) == sizeof(mask));
+	wait = (int)args.anon_fd;
+	CHECK(read(wait, text, sizeof(text)) < 0 && errno == EAGAIN);
+	CHECK(write(wait, &mask, sizeof(mask)) == sizeof(mask));
 	control("smi:0000:03:00.0:2 1:7f\n");
-	CHECK(poll(&wait, 1, 60000) == 1);
-	CHECK(read(wait.fd, text, sizeof(text)) == 7 && strcmp(text, "2 1:7f\n") == 0);
-	CHECK(read(wait.fd, text, sizeof(text)) < 0 && errno == EAGAIN);
+	AWAIT_FD(wait, POLLIN);
+	CHECK(read(wait, text, sizeof(text)) == 7 && strcmp(text, "2 1:7f\n") == 0);
+	CHECK(read(wait, text, sizeof(text)) < 0 && errno == EAGAIN);
 	args.gpuid++;
 	CHECK(ioctl(fd, AMDKFD_IOC_SMI_EVENTS, &args) < 0 && errno == EINVAL);
 	close(fd);
-	close(wait.fd);
+	close(wait);
 }
 
 /* Open files are compared, not their numbers. */

@@ -83,8 +83,7 @@ static sd_bus_message *get_version(sd_bus *bus)
 static void begin(struct adapter *a, sd_bus *bus, struct answer *answer)
 {
 	call_send(ask_all(bus), answer);
-	while (!a->bus->managed.call)
-		CHECK(sd_event_run(a->event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(a->event, a->bus->managed.call);
 	CHECK(!answer->came);
 }
 
@@ -297,8 +296,7 @@ static void compare(struct adapter *a, sd_bus *bus, struct mirror *mirror)
 {
 	size_t n = 0, there = a->arbiter->n_leases;
 
-	while (bus_managed_is_busy(a->bus))
-		CHECK(sd_event_run(a->event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(a->event, !bus_managed_is_busy(a->bus));
 	CHECK(is_fine(call_run(a, get_version(bus))));
 	for (size_t i = 0; i < a->arbiter->n_gpus; i++) {
 		if (a->arbiter->gpus[i].absent)
@@ -331,8 +329,7 @@ TEST(an_answer_has_what_get_all_answers_about_each_object)
 		bus = adapter_connect(&a, STRANGER);
 		mirror = mirror_new(bus);
 		mirror_ask(mirror, bus);
-		while (mirror->answers == 0)
-			CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+		AWAIT_LOOP(a.event, mirror->answers > 0);
 		compare(&a, bus, mirror);
 		mirror_free(mirror);
 		sd_bus_flush_close_unref(bus);
@@ -351,15 +348,13 @@ TEST(an_answer_in_parts_has_the_state_of_one_moment)
 	bus = adapter_connect(&a, STRANGER);
 	mirror = mirror_new(bus);
 	mirror_ask(mirror, bus);
-	while (!a.bus->managed.snapshot)
-		CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(a.event, a.bus->managed.snapshot);
 	snprintf(former, sizeof(former), GPUARB_PATH_LEASE "/%" PRIu64,
 		 a.arbiter->leases[LEASES - 1]->id);
 	snprintf(later, sizeof(later), GPUARB_PATH_LEASE "/%" PRIu64, a.arbiter->next_id);
 	end_lease(&a, a.arbiter->leases[LEASES - 1]);
 	add_lease(&a);
-	while (mirror->answers == 0)
-		CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(a.event, mirror->answers > 0);
 	CHECK(find_object(mirror, former) && !find_object(mirror, later));
 	compare(&a, bus, mirror);
 	CHECK(!find_object(mirror, former) && find_object(mirror, later));
@@ -420,6 +415,7 @@ TEST(an_answer_and_later_signals_give_the_state_of_the_daemon)
 	arrive(&a, LEASES);
 	bus = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < check_rounds(4, 200); i++) {
+		const struct await await = AWAIT_BEGIN("answers");
 		struct mirror *mirror = mirror_new(bus);
 		unsigned answers = 1 + below(3),
 			 changes = 100; /* calls that wait come after signals */
@@ -431,7 +427,7 @@ TEST(an_answer_and_later_signals_give_the_state_of_the_daemon)
 			for (unsigned n = below(4); n > 0 && changes > 0; n--, changes--)
 				change(&a);
 			held += !TAILQ_EMPTY(&a.bus->held_signals);
-			CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+			await_loop(&await, a.event);
 		}
 		compare(&a, bus, mirror);
 		mirror_free(mirror);
@@ -497,6 +493,7 @@ TEST(the_time_of_an_answer_is_charged_to_its_user)
 {
 	struct answer answer;
 	struct adapter a;
+	struct await await;
 	uint64_t used;
 	sd_bus *bus;
 
@@ -504,10 +501,11 @@ TEST(the_time_of_an_answer_is_charged_to_its_user)
 	bus = adapter_connect(&a, STRANGER);
 	begin(&a, bus, &answer);
 	used = a.bus->managed.peer->user->used_usec;
+	await = AWAIT_BEGIN("the end of the answer");
 	while (a.bus->managed.call) {
 		const struct bus_user *user = a.bus->managed.peer->user;
 
-		CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+		await_loop(&await, a.event);
 		CHECK(user->served == 1); /* one call, whatever number of parts */
 		CHECK(a.bus->managed.call || user->used_usec > used);
 	}
@@ -556,14 +554,12 @@ TEST(a_connection_that_closes_gets_no_answer_and_others_do)
 	CHECK(is_fine(call_run(&a, get_version(other))));
 	call_send(ask_all(bus), &answer);
 	settle(bus);
-	while (!a.bus->managed.call)
-		CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(a.event, a.bus->managed.call);
 	add_lease(&a);
 	sd_bus_flush_close_unref(bus);
 	settle(other); /* the bus has told the adapter before */
 	mirror_ask(mirror, other);
-	while (mirror->answers == 0)
-		CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(a.event, mirror->answers > 0);
 	CHECK(!answer.came);
 	compare(&a, other, mirror);
 	mirror_free(mirror);
@@ -582,7 +578,7 @@ TEST(a_daemon_that_stops_answers_what_it_was_building)
 	begin(&a, bus, &first);
 	call_send(ask_all(bus), &second);
 	settle(bus);
-	CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+	AWAIT_TURN(a.event, "the second call");
 	add_lease(&a);
 	CHECK(!TAILQ_EMPTY(&a.bus->held_signals));
 	a.bus = bus_free(a.bus);
@@ -607,8 +603,8 @@ TEST(without_memory_the_answer_is_an_error_and_signals_are_not_held)
 	mirror = mirror_new(bus);
 	CHECK(is_fine(call_run(&a, get_version(bus))));
 	begin(&a, bus, &answer);
-	for (left = 0; left == 0;)
-		CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+	left = 0;
+	AWAIT_LOOP(a.event, left != 0);
 	CHECK(!a.bus->managed.call);
 	adapter_run(&a, &answer.came);
 	CHECK(is_error(answer.m, SD_BUS_ERROR_NO_MEMORY, ""));

@@ -93,8 +93,7 @@ static void polkit_done(struct polkit *p)
 
 static void await_questions(const struct polkit *p, unsigned n)
 {
-	while (p->n_asked < n)
-		CHECK(sd_event_run(p->a.event, UINT64_MAX) >= 0);
+	AWAIT_LOOP(p->a.event, p->n_asked >= n);
 }
 
 static bool drained(const struct polkit *p)

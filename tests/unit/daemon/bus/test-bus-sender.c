@@ -131,7 +131,6 @@ TEST(waiting_calls_are_answered_with_shutdown)
 	struct answer answer;
 	_cleanup_(adapter_done) struct adapter a;
 	sd_bus *bus;
-	int r = 1;
 
 	adapter_new(&a);
 	bus = rig_connect(&a.rig, 0);
@@ -139,11 +138,7 @@ TEST(waiting_calls_are_answered_with_shutdown)
 	settle(bus);
 	adapter_take_calls(&a);
 	a.bus = bus_free(a.bus);
-	while (!answer.came && r >= 0) {
-		r = sd_bus_process(bus, NULL);
-		if (r == 0)
-			r = sd_bus_wait(bus, 60 * 1000 * 1000);
-	}
+	AWAIT(bus, answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_SHUTDOWN, ""));
 	sd_bus_flush_close_unref(bus);
 }

@@ -24,8 +24,7 @@ static void send_held(struct adapter *a, sd_bus_message *m, struct answer *answe
 {
 	a->call = NULL;
 	call_send(m, answer);
-	while (!a->call)
-		CHECK(sd_event_run(a->event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(a->event, a->call);
 }
 
 TEST(an_answer_is_sent_when_the_holder_is_stored)
@@ -90,8 +89,7 @@ TEST(an_answer_without_a_connection_closes_its_holder)
 	a.hold = true;
 	send_held(&a, ask(bus, "Reserve", 15), &answer);
 	CHECK(kill(a.rig.bus, SIGKILL) == 0);
-	while (!a.disconnected)
-		CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
+	AWAIT_LOOP(a.event, a.disconnected);
 	a.bus = bus_free(a.bus);
 	a.settled(a.call, 0); /* nobody hears it, and nothing is kept: sanitizers look */
 	sd_bus_close_unref(bus);

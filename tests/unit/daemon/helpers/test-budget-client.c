@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "budget-rig.h"
 #include "check.h"
 #include "scratch.h"
@@ -69,8 +70,7 @@ static int ask(void)
 
 static int finish(void)
 {
-	while (asking.answers == 0)
-		CHECK(sd_event_run(asking.event, UINT64_MAX) >= 0);
+	AWAIT_LOOP(asking.event, asking.answers > 0);
 	return asking.r;
 }
 

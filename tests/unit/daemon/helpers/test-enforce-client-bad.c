@@ -9,7 +9,7 @@
 
 TEST(requests_follow_the_protocol)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -65,7 +65,7 @@ TEST(one_that_never_accepts_is_given_up_in_time)
 
 TEST(a_helper_that_dies_has_answered_nothing)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	int fd;
 
 	CHECK(freeze(stage, "a.service", 1) == 0 && freeze(stage, "b.service", 2) == 0);
@@ -80,7 +80,7 @@ TEST(a_helper_that_dies_has_answered_nothing)
 TEST(answers_that_make_no_sense_end_the_connection)
 {
 	static const char *const answers[] = { "yes", "ok ok", "error", "error 0 x", "error x" };
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	char large[sizeof(struct enforce_answer) + 1], buf[ENFORCE_TEXT_MAX];
 	unsigned n = 0;
 	int fd;
@@ -104,7 +104,7 @@ TEST(answers_that_make_no_sense_end_the_connection)
 
 TEST(unrequested_answer_ends_the_connection)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -122,7 +122,7 @@ TEST(unrequested_answer_ends_the_connection)
 
 TEST(a_helper_that_takes_no_more_is_left_for_the_next)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	char buf[ENFORCE_TEXT_MAX];
 	int fd, next;
 
@@ -173,7 +173,7 @@ TEST(one_that_takes_no_more_and_does_not_leave_is_left)
 
 TEST(a_request_finds_a_helper_or_its_lack_not_a_loop)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	int fd;
 
 	/* One that leaves before it takes the second request, and no other behind it. */
@@ -193,7 +193,7 @@ TEST(a_request_finds_a_helper_or_its_lack_not_a_loop)
 /* One that is full: it takes nothing out of its socket. */
 TEST(requests_that_the_socket_cannot_take_are_sent_later)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	char unit[ENFORCE_UNIT_MAX], expected[ENFORCE_TEXT_MAX], buf[ENFORCE_TEXT_MAX];
 	unsigned n = 0, fits = 0;
 	int fd;

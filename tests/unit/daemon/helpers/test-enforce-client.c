@@ -13,7 +13,7 @@
 
 TEST(process_is_killed_and_the_caller_receives_the_result)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	pid_t victims[3];
 
 	helper_start(&stage->helper, NULL, NULL, -1);
@@ -37,7 +37,7 @@ TEST(process_is_killed_and_the_caller_receives_the_result)
 
 TEST(refusal_of_the_helper_is_returned_with_its_reason)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	int pidfd = victim_pidfd(1);
 
 	CHECK(setenv("GPUARB_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1) == 0);
@@ -55,7 +55,7 @@ TEST(refusal_of_the_helper_is_returned_with_its_reason)
 
 TEST(a_helper_that_has_left_is_found_again)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 
 	for (unsigned i = 0; i < 3; i++) {
 		helper_start(&stage->helper, NULL, NULL, -1);
@@ -71,7 +71,7 @@ TEST(a_helper_that_has_left_is_found_again)
 
 TEST(hundreds_of_requests_at_once_are_answered_in_order)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	unsigned n = 0;
 
 	helper_start(&stage->helper, NULL, NULL, -1);
@@ -90,7 +90,7 @@ TEST(hundreds_of_requests_at_once_are_answered_in_order)
 
 TEST(without_a_helper_the_caller_hears_what_to_do)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 
 	close(stage->helper.listening);
 	stage->helper.listening = -1;
@@ -106,7 +106,7 @@ TEST(without_a_helper_the_caller_hears_what_to_do)
 
 TEST(invalid_request_is_refused_without_the_helper)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 
 	CHECK(freeze(stage, "a.slice", 1) == -EINVAL && client_says(stage, "service"));
 	CHECK(thaw(stage, "", 1) == -EINVAL);
@@ -125,7 +125,7 @@ TEST(socket_path_that_is_too_long_is_reported)
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	CHECK(sd_event_new(&event) >= 0);
-	CHECK(enforce_new(event, name, FOR_EVER, on_done, on_lost, NULL, &enforce) == 0);
+	CHECK(enforce_new(event, name, await_limit_usec(), on_done, on_lost, NULL, &enforce) == 0);
 	CHECK(enforce_thaw(enforce, "a.service", 1, why, sizeof(why)) == -ENAMETOOLONG);
 	enforce_free(enforce);
 	sd_event_unref(event);
@@ -141,7 +141,7 @@ static void ask_again(struct stage *stage)
 
 TEST(an_answer_may_lead_to_the_next_request)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	int fd;
 
 	stage->then = ask_again;
@@ -158,7 +158,7 @@ TEST(an_answer_may_lead_to_the_next_request)
 
 TEST(so_may_the_news_that_the_helper_is_gone)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	int fd;
 
 	stage->then = ask_again;
@@ -178,7 +178,7 @@ TEST(so_may_the_news_that_the_helper_is_gone)
 
 TEST(requests_of_one_that_goes_are_forgotten)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -194,7 +194,7 @@ TEST(requests_of_one_that_goes_are_forgotten)
 
 TEST(lack_of_file_descriptors_is_reported)
 {
-	struct stage *stage = client_stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(await_limit_usec());
 	struct rlimit before, limit;
 	int fd, r;
 

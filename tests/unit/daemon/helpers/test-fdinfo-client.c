@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check.h"
 #include "fake-procfs.h"
 #include "scratch.h"
@@ -69,8 +70,7 @@ static int finish(struct asking *asking)
 {
 	unsigned before = asking->answers;
 
-	while (asking->answers == before)
-		CHECK(sd_event_run(asking->event, UINT64_MAX) >= 0);
+	AWAIT_LOOP(asking->event, asking->answers != before);
 	return asking->r;
 }
 
@@ -117,7 +117,7 @@ TEST(an_idle_helper_ends_and_the_next_request_starts_another)
 	asking_new(&asking, PATIENCE_USEC);
 	procfs_serve(&asking.procfs, NULL, "1");
 	CHECK(ask(&asking) == 0);
-	CHECK(sd_event_run(asking.event, UINT64_MAX) > 0); /* it has hung up */
+	AWAIT_TURN(asking.event, "the helper hangs up");
 	CHECK(asking.answers == 1);
 	CHECK(ask(&asking) == 0 && asking.answers == 2);
 	asking_done(&asking);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check-cond.h"
 #include "util/base.h"
 #include "enforce-rig.h"
@@ -27,8 +28,7 @@
 #include "helpers/budget-client.h"
 #include "helpers/fdinfo-client.h"
 
-#define FOR_EVER 60000 /* ms: reached by a failure only */
-#define QUEUES 40U     /* the rows double twice */
+#define QUEUES 40U /* the rows double twice */
 #define DESCRIPTOR 2048U
 
 static char dir[64] = "/tmp/gpuarb-test-XXXXXX";
@@ -107,7 +107,6 @@ static int parse_mqds(long allocations)
 static int read_probe(long allocations)
 {
 	_cleanup_(probe_freep) struct probe *probe = NULL;
-	struct pollfd event = { .events = POLLIN };
 	const char *text = NULL;
 	char why[200] = "";
 	size_t size = 0;
@@ -120,11 +119,9 @@ static int read_probe(long allocations)
 		return r;
 	}
 	r = probe_start(probe, why, sizeof(why));
-	if (r == 0) {
-		event.fd = probe_fd(probe);
+	if (r == 0)
 		while ((r = probe_read(probe, &text, &size, why, sizeof(why))) == -EAGAIN)
-			CHECK(poll(&event, 1, FOR_EVER) == 1);
-	}
+			AWAIT_FD(probe_fd(probe), POLLIN);
 	CHECK(r > 0 ? size == 5 && memcmp(text, "text\n", 5) == 0 : !text && why[0] != '\0');
 	return r < 0 ? r : 0;
 }

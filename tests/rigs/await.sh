@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# How tests in bash wait: for an event, with the one limit of await.h. A wait that passes the limit
+# prints what it waited for, and ends the test.
+
+# In seconds: for read -t and timeout as well.
+patience=$(awk -v factor="${GPUARB_PATIENCE:-1}" '/^#define AWAIT_LIMIT_SEC / { print int($3 * factor + 1) }' \
+	"${BASH_SOURCE[0]%/*}/await.h")
+
+# await_fail TEXT: ends the test, and names the line of the test that waits.
+await_fail()
+{
+	local of=$((${#BASH_SOURCE[@]} - 1))
+	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1"
+	exit 1
+}
+
+# await_line DESCRIPTOR PATTERN: until a line matches the pattern of bash; it is in $line. False at the end.
+await_line()
+{
+	local end=$((SECONDS + patience))
+
+	while read -r -t "$patience" line <&"$1"; do
+		# shellcheck disable=SC2053 # a pattern
+		[[ $line != $2 ]] || return 0
+		[ $SECONDS -lt $end ] || break
+	done
+	[ $SECONDS -lt $end ] || await_fail "no line '$2' in $patience s"
+	return 1
+}
+
+# await_text DESCRIPTOR TEXT: until the text has come, which need not end a line; all is in $text.
+await_text()
+{
+	local end=$((SECONDS + patience)) c
+
+	while [[ $text != *"$2"* ]]; do
+		IFS= read -r -t "$patience" -n 1 -d '' c <&"$1" || break
+		text+=$c
+	done
+	[ $SECONDS -lt $end ] || await_fail "no '$2' in $patience s, but '$text'"
+	[[ $text == *"$2"* ]]
+}
+
+# await_so SENTENCE COMMAND…: until the command succeeds, for a condition that no event announces.
+await_so()
+{
+	local end=$((SECONDS + patience)) sentence=$1
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || await_fail "not in $patience s: $sentence"
+		sleep 0.02
+	done
+}
+
+# Meson ends a test that hangs, and a shell that waits for a process says where.
+trap 'await_fail "ended while it waited: ${said:-}"' TERM
