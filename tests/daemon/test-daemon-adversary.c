@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "lend-live.h"
+#include "seed.h"
 
 NEEDS(daemon_missing);
 
@@ -47,12 +48,8 @@ static unsigned below(struct stage *s, unsigned n)
 
 static void arrive(struct stage *s)
 {
-	const char *seed = getenv("ADVERSARY_SEED");
-
 	memset(s, 0, sizeof(*s));
-	s->seed = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
-	printf("ADVERSARY_SEED=%u\n", s->seed);
-	fflush(stdout);
+	s->seed = seed_nth(SEED_OF_RUN("ADVERSARY_SEED"), 0);
 	for (; s->n_idlers < IDLERS; s->n_idlers++)
 		s->idlers[s->n_idlers].pid = idler(STRANGER, &s->idlers[s->n_idlers].pidfd);
 	rig_new(&s->rig);

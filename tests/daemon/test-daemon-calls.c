@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "book.h"
+#include "seed.h"
 
 NEEDS(daemon_missing);
 
@@ -32,9 +33,7 @@ static void call_as(const struct rig *rig, uid_t uid, char *spared)
 	int status;
 	pid_t pid;
 
-	snprintf(seed, sizeof(seed), "%u", (unsigned)time(NULL));
-	if (getenv("CALL_SEED"))
-		snprintf(seed, sizeof(seed), "%s", getenv("CALL_SEED"));
+	snprintf(seed, sizeof(seed), "%u", SEED_OF_RUN("CALL_SEED"));
 	pid = fork();
 	if (pid == 0)
 		call_at_random(rig, uid, seed, spared);

@@ -12,6 +12,7 @@
 #include "check.h"
 #include "scratch.h"
 #include "live.h"
+#include "seed.h"
 
 NEEDS(daemon_missing);
 
@@ -132,7 +133,7 @@ static void die(struct client *client, struct shared *shared)
 
 static _Noreturn void live(const struct rig *rig, struct shared *shared, unsigned seed)
 {
-	struct client client = { .seed = seed };
+	struct client client = { .seed = seed_nth(seed, 0) };
 
 	client.bus = rig_connect(rig, seed % 2 ? STRANGER : 0);
 	for (unsigned i = 0; i < KEPT; i++)
@@ -248,7 +249,7 @@ static void start(struct rig *rig)
 TEST(clients_that_die_at_random_leave_nothing_behind)
 {
 	unsigned cycles = number_in_environment("SOAK_CYCLES", check_rounds(1000, 100000));
-	unsigned seed = number_in_environment("SOAK_SEED", (unsigned)time(NULL));
+	unsigned seed = SEED_OF_RUN("SOAK_SEED");
 	struct figures first, warm, last;
 	struct shared *shared;
 	_cleanup_(rig_done) struct rig rig;

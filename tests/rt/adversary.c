@@ -16,8 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "seed.h"
 
 #define SETS 2000U
 #define SETS_LONG 100000U
@@ -269,14 +270,14 @@ int main(int argc, char *argv[])
 	char directory[] = "/tmp/gpuarb-adversary-XXXXXX", command[64];
 	const char *wanted = getenv("RT_SETS");
 	unsigned sets = getenv("GPUARB_LONG") ? SETS_LONG : SETS;
-	long seed = argc > 1 ? atol(argv[1]) : (long)time(NULL);
+	long seed = argc > 1 ? atol(argv[1]) : (long)SEED_OF_RUN("RT_SEED");
 	struct tally tally = { .percent = argc > 2 ? atol(argv[2]) : 100 };
 
 	if (wanted)
 		sets = (unsigned)strtoul(wanted, NULL, 10);
 	printf("seed %ld, %u sets\n", seed, sets);
 	fflush(stdout);
-	srand48(seed);
+	seed_rand((unsigned)seed);
 	work_in(directory);
 	for (unsigned done = 0; done < sets && tally.violated == 0; done += BATCH)
 		play(sets - done < BATCH ? sets - done : BATCH, done / BATCH % 4 != 3, &tally);

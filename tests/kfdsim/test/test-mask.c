@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <time.h>
 
 #include "core/mask/codec.h"
 #include "kfdsim/test/text-rig.h"
+#include "seed.h"
 
 /* A queue on a GPU of its own, masked and mapped. */
 struct mapped {
@@ -219,14 +219,11 @@ static void check_same(const struct mapped *mapped, const struct codec *codec)
 
 TEST(daemon_codec_agrees_on_random_gpus_and_masks)
 {
-	const char *given = getenv("MASK_SEED");
-	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
 	static struct mapped mapped;
 	static struct codec codec;
 	unsigned lit = 0;
 
-	printf("MASK_SEED=%u\n", seed);
-	srand(seed);
+	seed_rand(SEED_OF_RUN("MASK_SEED"));
 	for (unsigned run = 0; run < 2000; run++) {
 		mapped.queue.gpu = &mapped.gpu;
 		random_geometry(&mapped.gpu.info);
@@ -252,7 +249,7 @@ TEST(a_word_of_a_gpu_with_wgps_has_both_bits_of_each_pair)
 	struct gpu_info info = rig_rx6900();
 	struct mapped mapped;
 
-	srand(7);
+	seed_rand(SEED_OF_RUN("MASK_SEED"));
 	for (unsigned run = 0; run < 1000; run++) {
 		map(&mapped, &info, 96, "0");
 		for (unsigned i = 0; i < 3; i++)

@@ -12,9 +12,8 @@
 #include "kfdsim/test/text-rig.h"
 #include "check.h"
 #include "random-geometry.h"
+#include "seed.h"
 #include "sys/config/profile.h"
-
-#define SEED 20260302L
 
 static const char *const profiles[] = {
 	"polaris10",  "vega10", "radeon-vii", "mi100",     "mi210",      "mi250",    "mi300x-spx",
@@ -98,8 +97,7 @@ TEST(daemon_reads_the_mask_that_was_set)
 	_cleanup_(reading_end) struct reading reading;
 	struct cuset set;
 
-	printf("seed %ld\n", SEED);
-	srand48(SEED);
+	seed_rand(SEED_OF_RUN("SEED"));
 	reading_start(&reading);
 	for (unsigned gpu = 0; gpu < ARRAY_SIZE(profiles); gpu++)
 		for (unsigned round = 0; round < 20; round++) {
@@ -165,8 +163,7 @@ TEST(sdma_queues_do_not_disturb_reading_of_multi_xcc_queues)
 {
 	struct reading reading;
 
-	printf("seed %ld\n", SEED + 1);
-	srand48(SEED + 1);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned round = 0; round < 20; round++) {
 		unsigned compute;
 
@@ -207,8 +204,7 @@ TEST(garbled_descriptors_are_refused_or_valid)
 	struct reading reading;
 	struct cuset all;
 
-	printf("seed %ld\n", SEED + 2);
-	srand48(SEED + 2);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned round = 0; round < 400; round++) {
 		char *copy;
 		size_t size;

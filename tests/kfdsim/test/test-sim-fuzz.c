@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
+#include "seed.h"
 
 /* Random bytes to random ioctls, some of them sensible: nothing but an errno may come of it. */
 
@@ -199,12 +200,9 @@ static void run(bool timing, unsigned kfd_minor)
 						{ .sdma_engines = 2 } };
 	struct sim_config config = { .each = each, .timing = timing, .kfd_minor = kfd_minor };
 	struct gpu_info infos[] = { rig_vega(), rig_navi() };
-	const char *seed = getenv("SEED");
 
 	memset(&fuzz, 0, sizeof(fuzz));
-	fuzz.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : 20;
-	printf("SEED=%u\n", fuzz.seed);
-	fflush(stdout);
+	fuzz.seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 	rig_start_with(&fuzz.rig, infos, 2, config, RIG_ARENA);
 	for (unsigned p = 0; p < PROCESSES; p++)
 		fuzz.processes[p] = rig_open(&fuzz.rig, 1 + (pid_t)p);

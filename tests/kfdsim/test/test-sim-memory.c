@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
+#include "seed.h"
 
 #define VRAM KFD_IOC_ALLOC_MEM_FLAGS_VRAM
 #define GTT KFD_IOC_ALLOC_MEM_FLAGS_GTT
@@ -327,7 +328,7 @@ TEST(memory_is_zeroed_where_the_host_does_not_clear_it)
 
 TEST(mmap_offsets_decode_to_what_was_encoded)
 {
-	unsigned seed = 20160;
+	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 
 	for (unsigned i = 0; i < 100000; i++) {
 		uint64_t high = (unsigned)rand_r(&seed), offset_back;

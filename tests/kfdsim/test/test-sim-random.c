@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
+#include "seed.h"
 
 /*
  * Eight GPUs behind one driver, random operations, and beside it a model that keeps but plain
@@ -281,11 +282,8 @@ TEST(random_calls_on_one_gpu_do_not_change_the_others)
 {
 	static struct model model;
 	struct gpu_info infos[GPUS];
-	const char *seed = getenv("SEED");
 
-	model.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : 3;
-	printf("SEED=%u\n", model.seed);
-	fflush(stdout);
+	model.seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 	for (unsigned i = 0; i < GPUS; i++) /* no pairs: masks are random */
 		infos[i] = i % 2 ? rig_vega() : rig_info(90010, SCHEDULER_HWS, 8, 4);
 	rig_start(&model.rig, infos, GPUS);

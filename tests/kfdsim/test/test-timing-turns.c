@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "seed.h"
 #include "util/base.h"
 #include "kfdsim/timing/timing-internal.h"
 #include "kfdsim/test/timing-rig.h"
@@ -365,12 +366,11 @@ static void play_out(struct play *play, uint64_t now)
 
 TEST(random_calls_lose_no_block_and_no_cu)
 {
-	unsigned seed = (unsigned)getpid();
+	unsigned seed = SEED_OF_RUN("SEED");
 
-	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < 20; round++) {
 		struct timing_gpu gpu = rig_gpu(1 + round % 3, 1 + round % 4, 3);
-		struct play play = { .seed = seed + round };
+		struct play play = { .seed = seed_nth(seed, round) };
 		uint64_t key, end, now = 0;
 
 		gpu.queue_slots = round % 2 ? 4 : 0;

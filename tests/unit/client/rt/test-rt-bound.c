@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "check.h"
 #include "measured.h"
 #include "random-geometry.h"
+#include "seed.h"
 
 static struct bound quiet(void)
 {
@@ -68,10 +68,9 @@ TEST(mask_changes_without_a_pause_have_no_bound)
 
 TEST(the_most_work_is_exact)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = SEED_OF_RUN("SEED");
 
-	printf("seed %u\n", seed);
-	srand48((long)seed);
+	seed_rand(seed);
 	for (unsigned i = 0; i < 3000; i++) {
 		struct bound bound = {
 			.margin_percent = below(2) ? 0 : below(200),
@@ -149,10 +148,9 @@ TEST(times_beyond_the_measurements_are_kept_or_unknown)
 
 TEST(modelled_times_never_grow_with_cus_and_stay_between_measurements)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = SEED_OF_RUN("SEED");
 
-	printf("seed %u\n", seed);
-	srand48((long)seed);
+	seed_rand(seed);
 	for (unsigned i = 0; i < 300; i++) {
 		struct rt_task task = { 0 };
 		uint64_t usec = 1 + below(1000000), last = RT_UNSET;

@@ -5,12 +5,11 @@
  * often masks change.
  */
 
-#include <time.h>
-
 #include "check.h"
 #include "lend-rig.h"
 #include "random-geometry.h"
 #include "rt-rig.h"
+#include "seed.h"
 
 /* ---- activation ---------------------------------------------------------------------------- */
 
@@ -84,11 +83,10 @@ static uint64_t until_killed(const struct rt_daemon *daemon, unsigned borrowers)
 
 TEST(the_activation_bound_covers_the_enforcement_of_the_daemon)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = SEED_OF_RUN("SEED");
 	struct gpu_info gpu = radeon_vii("g");
 
-	printf("seed %u\n", seed);
-	srand48((long)seed);
+	seed_rand(seed);
 	for (unsigned i = 0; i < 100; i++) {
 		struct rt_rig rig = RT_RIG_INIT(rig);
 
@@ -160,11 +158,10 @@ static void act(struct watch *w)
 
 TEST(masks_change_once_per_activation_and_at_most_once_per_interval)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = SEED_OF_RUN("SEED");
 	struct watch w = { .l = lending_of(1) };
 
-	printf("seed %u\n", seed);
-	srand48((long)seed);
+	seed_rand(seed);
 	w.l.s.arbiter->settings->activate_min_interval_usec = 5000000;
 	for (unsigned i = 0; i < 2; i++)
 		w.rt[i] = keep_inactive(&w.l, 15);

@@ -5,10 +5,10 @@
 #include "client/rt/dispatch.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "check.h"
 #include "random-geometry.h"
+#include "seed.h"
 
 #define TASKS 4U
 #define STEP 100U /* of the simulation, in a unit of the tasks: a job can begin one step before 0 */
@@ -98,10 +98,9 @@ static bool passes(bool edf, const struct rt_demand *tasks, size_t n, bool *ret_
 
 TEST(np_edf_passes_if_and_only_if_no_release_pattern_misses)
 {
-	unsigned seed = (unsigned)time(NULL), accepted = 0, refused = 0;
+	unsigned seed = SEED_OF_RUN("SEED"), accepted = 0, refused = 0;
 
-	printf("seed %u\n", seed);
-	srand48((long)seed);
+	seed_rand(seed);
 	for (unsigned i = 0; i < 20000; i++) {
 		struct rt_demand tasks[TASKS];
 		size_t n = draw(tasks);
@@ -116,10 +115,9 @@ TEST(np_edf_passes_if_and_only_if_no_release_pattern_misses)
 
 TEST(np_dm_bounds_are_never_exceeded)
 {
-	unsigned seed = (unsigned)time(NULL), accepted = 0, cautious = 0;
+	unsigned seed = SEED_OF_RUN("SEED"), accepted = 0, cautious = 0;
 
-	printf("seed %u\n", seed);
-	srand48((long)seed);
+	seed_rand(seed);
 	for (unsigned i = 0; i < 20000; i++) {
 		struct rt_demand tasks[TASKS];
 		size_t n = draw(tasks);

@@ -9,12 +9,12 @@
  */
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "check.h"
 #include "random-geometry.h"
 #include "rt-model.h"
 #include "rt-rig.h"
+#include "seed.h"
 
 #define SETS 600U
 
@@ -155,13 +155,13 @@ static void play(const struct rt_rig *rig, const struct gpu_info *gpu, bool refu
 
 TEST(an_accepted_set_never_misses)
 {
-	unsigned seed = number("RT_SEED", (unsigned)time(NULL)), sets = number("RT_SETS", SETS);
+	unsigned seed = SEED_OF_RUN("RT_SEED"), sets = number("RT_SETS", SETS);
 	struct gpu_info gpu = radeon_vii("g");
 	struct tally tally = { 0 };
 
 	printf("RT_SEED=%u, %u sets\n", seed, sets);
 	fflush(stdout);
-	srand48((long)seed);
+	seed_rand(seed);
 	for (unsigned i = 0; i < sets; i++) {
 		struct rt_rig rig;
 

@@ -3,23 +3,22 @@
 /* The results of rt plan: bounds, conditions and reasons. */
 
 #include <errno.h>
-#include <time.h>
 
 #include "check.h"
 #include "core/policy/settings.h"
 #include "lack.h"
 #include "random-geometry.h"
 #include "rt-rig.h"
+#include "seed.h"
 
 /* ---- bounds ------------------------------------------------------------------------------- */
 
 TEST(the_fewest_cus_and_the_growth_are_exact)
 {
-	unsigned seed = (unsigned)time(NULL), judged = 0;
+	unsigned seed = SEED_OF_RUN("SEED"), judged = 0;
 	struct gpu_info gpu = radeon_vii("g");
 
-	printf("seed %u\n", seed);
-	srand48((long)seed);
+	seed_rand(seed);
 	for (unsigned i = 0; i < 400; i++) {
 		struct rt_rig rig = RT_RIG_INIT(rig);
 

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "adapter.h"
 #include "lack.h"
+#include "seed.h"
 
 NEEDS(bus_missing);
 
@@ -405,13 +406,11 @@ static void change(struct adapter *a)
 
 TEST(an_answer_and_later_signals_give_the_state_of_the_daemon)
 {
-	const char *given = getenv("SEED");
 	unsigned held = 0;
 	struct adapter a;
 	sd_bus *bus;
 
-	seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)getpid();
-	printf("SEED=%u\n", seed);
+	seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 	arrive(&a, LEASES);
 	bus = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < check_rounds(4, 200); i++) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "seed.h"
 #include "util/base.h"
 #include "check.h"
 #include "messages.h"
@@ -319,11 +320,9 @@ static bool in_bounds(const struct request *request)
 
 TEST(random_messages_are_refused_or_within_bounds)
 {
-	const char *given = getenv("SEED");
 	unsigned taken = 0;
 
-	seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)getpid();
-	printf("SEED=%u\n", seed);
+	seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 	for (unsigned i = 0; i < 20000; i++) {
 		sd_bus_message *m = message();
 		struct read_message *reading;

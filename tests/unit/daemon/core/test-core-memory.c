@@ -9,12 +9,12 @@
  */
 
 #include <errno.h>
-#include <time.h>
 
 #include "arbiter-model.h"
 #include "check.h"
 #include "core/decide/preempt.h"
 #include "lack.h"
+#include "seed.h"
 
 #define STEPS 6000 /* of the model; between them one call is tried without memory */
 
@@ -266,12 +266,9 @@ static void start(struct model *model)
 
 TEST(random_calls_without_memory_keep_the_promises)
 {
-	const char *seed = getenv("MODEL_SEED");
 	static struct model model;
 
-	model.seed = seed ? (unsigned)atoi(seed) : (unsigned)time(NULL);
-	printf("MODEL_SEED=%u\n", model.seed);
-	fflush(stdout);
+	model.seed = seed_nth(SEED_OF_RUN("MODEL_SEED"), 0);
 	start(&model);
 	for (unsigned i = 0; i < check_rounds(STEPS, 5 * STEPS); i++) {
 		model_step(&model);

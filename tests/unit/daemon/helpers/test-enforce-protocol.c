@@ -4,9 +4,8 @@
 #include <errno.h>
 
 #include "check.h"
+#include "seed.h"
 #include "util/base.h"
-
-#define SEED 20260303L
 
 static char why[300];
 
@@ -214,8 +213,7 @@ TEST(random_bytes_are_checked)
 {
 	unsigned accepted = 0;
 
-	printf("seed %ld\n", SEED);
-	srand48(SEED);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned round = 0; round < 20000; round++) {
 		struct enforce_request *random = malloc(sizeof(*random));
 		struct enforce_answer answer;

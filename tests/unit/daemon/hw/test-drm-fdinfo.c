@@ -8,8 +8,8 @@
 #include "check.h"
 #include "fake-procfs.h"
 #include "scratch.h"
+#include "seed.h"
 
-#define SEED 20261123L
 #define HEAD "drm-driver:\tamdgpu\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n"
 
 static struct drm_scan scan;
@@ -115,8 +115,7 @@ TEST(random_text_never_makes_a_device_without_an_end)
 					     "x" };
 	char text[512];
 
-	printf("seed %ld\n", SEED);
-	srand48(SEED);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned i = 0; i < 20000; i++) {
 		struct drm_client client;
 		size_t n = 0;

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "debugfs-text.h"
 #include "lack.h"
+#include "seed.h"
 #include "util/base.h"
 
 #define ID 0x3a7cU
@@ -318,9 +319,7 @@ static void mangle(struct page *page, unsigned *seed)
 
 TEST(no_text_makes_an_invalid_slot)
 {
-	unsigned seed = 20261123;
-
-	printf("seed %u\n", seed);
+	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 
 	for (unsigned round = 0; round < 3000; round++) {
 		const struct layout *layout = &layouts[round % ARRAY_SIZE(layouts)];

@@ -3,6 +3,7 @@
 #include "kfd-rig.h"
 
 #include "hw/hw.h"
+#include "seed.h"
 
 /* Every kind of GPU: the written values and the expected ones. */
 static const struct kind {
@@ -127,10 +128,9 @@ TEST(uneven_harvest_is_read_from_the_caches)
 
 TEST(random_harvests_are_read_from_the_caches)
 {
-	unsigned seed = 20240611;
+	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 	_cleanup_(kfd_rig_end) struct rig rig;
 
-	printf("seed %u\n", seed);
 	kfd_rig_start(&rig, NULL, 0);
 	for (unsigned turn = 0; turn < 40; turn++) {
 		struct gpu_info info = info_of(&kinds[turn % ARRAY_SIZE(kinds)]);

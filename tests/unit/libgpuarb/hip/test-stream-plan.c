@@ -3,10 +3,10 @@
 /* The calculations of libgpuarb-hip. */
 
 #include <errno.h>
-#include <time.h>
 
 #include "check.h"
 #include "libgpuarb/hip/stream-plan.h"
+#include "seed.h"
 
 TEST(kfd_priorities_map_to_hardware_levels)
 {
@@ -49,10 +49,9 @@ TEST(pairs_of_cus_become_wgps)
 /* HIP doubles each bit: that results in the pairs again. */
 TEST(masks_of_pairs_survive_the_conversion_to_wgps)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = SEED_OF_RUN("SEED");
 
-	printf("seed %u\n", seed);
-	srand(seed);
+	seed_rand(seed);
 	for (int i = 0; i < 10000; i++) {
 		struct mask mask = { .words = 1 + (size_t)rand() % MASK_WORDS }, wgps;
 

@@ -3,11 +3,11 @@
 /* Own masks of single queues: they always stay within the mask of the lease. */
 
 #include <errno.h>
-#include <time.h>
 
 #include "apply-rig.h"
 #include "check.h"
 #include "fake-sysfs.h"
+#include "seed.h"
 
 TEST(an_own_mask_follows_the_lease_and_stays_within_it)
 {
@@ -265,12 +265,11 @@ static void check_applied(const struct apply_rig *rig, const struct wanted *want
 
 TEST(random_calls_set_the_expected_masks_or_change_nothing)
 {
-	uint32_t seed = (uint32_t)time(NULL);
+	uint32_t seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 	struct wanted wanted[12] = { 0 };
 	unsigned good = 0, refused = 0;
 	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	printf("seed %u\n", seed);
 	apply_rig_new(&rig, 3);
 	for (int i = 0; i < STEPS; i++) {
 		struct mask before[APPLY_QUEUES];

@@ -2,11 +2,11 @@
 #include "libgpuarb/lease/environment.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "check.h"
 #include "lack.h"
 #include "rocr-mask-parser.h"
+#include "seed.h"
 
 /* ---- a fake process ------------------------------------------------------------------- */
 
@@ -412,11 +412,10 @@ static unsigned random_grant(struct gpuarb_partition *partitions, uint32_t words
 
 TEST(rocr_reads_every_written_mask)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = SEED_OF_RUN("SEED");
 	struct gpuarb gpuarb = { .references = 1 };
 
-	printf("seed %u\n", seed);
-	srand(seed);
+	seed_rand(seed);
 	for (int round = 0; round < 5000; round++) {
 		struct topology_gpu gpus[16];
 		struct topology topology = { gpus, 0 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <time.h>
 
 #include "check.h"
 #include "dbus/record.h"
 #include "lack.h"
 #include "libgpuarb/lease/lease-handle.h"
+#include "seed.h"
 
 #define PARTITIONS 3U
 
@@ -214,10 +214,9 @@ TEST(an_inconsistent_record_is_rejected)
 
 TEST(random_records_are_read_within_their_size)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = SEED_OF_RUN("SEED");
 
-	printf("seed %u\n", seed);
-	srand(seed);
+	seed_rand(seed);
 	for (int round = 0; round < 20000; round++) {
 		struct gpuarb_lease_info info;
 		struct arena arena = { NULL };

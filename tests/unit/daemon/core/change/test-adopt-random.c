@@ -7,21 +7,11 @@
  */
 
 #include <errno.h>
-#include <time.h>
 
 #include "adopt-rig.h"
 #include "check.h"
 #include "ledger-play.h"
-
-static unsigned seed_of_run(void)
-{
-	const char *given = getenv("ADOPT_SEED");
-	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
-
-	printf("ADOPT_SEED=%u\n", seed);
-	fflush(stdout);
-	return seed;
-}
+#include "seed.h"
 
 static struct play played(unsigned seed)
 {
@@ -101,11 +91,11 @@ static void check_same(const struct arbiter *old, const struct arbiter *new)
 
 TEST(random_ledger_is_equal_after_a_restart)
 {
-	unsigned seed = seed_of_run(), leases = 0, waiting = 0, ending = 0;
+	unsigned seed = SEED_OF_RUN("ADOPT_SEED"), leases = 0, waiting = 0, ending = 0;
 	char why[256];
 
 	for (unsigned run = 0; run < check_rounds(40, 2000); run++) {
-		struct play old = played(seed + run), new = play_new(seed + run);
+		struct play old = played(seed_nth(seed, run)), new = play_new(seed_nth(seed, run));
 
 		new.arbiter->next_id = old.arbiter->next_id;
 		for (size_t i = 0; i < old.arbiter->n_leases; i++) {
@@ -216,11 +206,11 @@ static void spoil(struct play *play, struct lease *lease)
 
 TEST(invariants_hold_after_adopting_corrupted_leases)
 {
-	unsigned seed = seed_of_run(), count[4] = { 0 };
+	unsigned seed = SEED_OF_RUN("ADOPT_SEED"), count[4] = { 0 };
 	char why[256];
 
 	for (unsigned run = 0; run < check_rounds(100, 5000); run++) {
-		struct play old = played(seed + run), new = play_new(seed + run);
+		struct play old = played(seed_nth(seed, run)), new = play_new(seed_nth(seed, run));
 
 		for (size_t i = 0; i < old.arbiter->n_leases; i++) {
 			struct lease *lease = saved(old.arbiter->leases[i]);

@@ -11,11 +11,10 @@
 
 #include "core/change/arbiter.h"
 
-#include <time.h>
-
 #include "check.h"
 #include "lend-rig.h"
 #include "random-geometry.h"
+#include "seed.h"
 #include "shipped-gpus.h"
 
 #define TENANTS 3
@@ -286,7 +285,7 @@ static void run(const struct gpu_info *gpu, unsigned seed, struct outcome_count 
 	const struct party *starved;
 	unsigned rounds;
 
-	srand48(seed);
+	seed_rand(seed);
 	l = begin(gpu);
 	for (unsigned i = 0, n = 1 + below(20); i < n; i++)
 		disturb(&l);
@@ -317,8 +316,7 @@ TEST(masks_come_to_rest_and_are_fair)
 	struct gpu_info infos[SHIPPED_GPUS_MAX];
 	char names[SHIPPED_GPUS_MAX][64];
 	size_t n = load_shipped_gpus(infos, names);
-	unsigned seed = number("GROWTH_SEED", (unsigned)time(NULL)),
-		 runs = number("GROWTH_RUNS", 20);
+	unsigned seed = SEED_OF_RUN("GROWTH_SEED"), runs = number("GROWTH_RUNS", 20);
 	unsigned starved = 0;
 
 	printf("GROWTH_SEED=%u GROWTH_RUNS=%u\n", seed, runs);
@@ -328,7 +326,7 @@ TEST(masks_come_to_rest_and_are_fair)
 		printf("%s\n", names[i]);
 		fflush(stdout);
 		for (unsigned j = 0; j < runs; j++)
-			run(&infos[i], seed + j, &count);
+			run(&infos[i], seed_nth(seed, j), &count);
 		printf("%u runs: %.1f rounds, %u at most\n", count.runs,
 		       (double)count.rounds / count.runs, count.most);
 		starved += count.starved;

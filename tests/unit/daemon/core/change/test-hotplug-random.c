@@ -6,10 +6,9 @@
  *	HOTPLUG_SEED=N …    the same run again
  */
 
-#include <time.h>
-
 #include "check.h"
 #include "ledger-play.h"
+#include "seed.h"
 
 #define NAMES 6U
 
@@ -129,14 +128,10 @@ static void change_gpus(struct play *play, struct world *world, unsigned *next_i
 
 TEST(invariants_hold_when_gpus_come_and_go_at_random)
 {
-	const char *given = getenv("HOTPLUG_SEED");
-	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
-	_cleanup_(play_end) struct play play = play_new(seed);
+	_cleanup_(play_end) struct play play = play_new(seed_nth(SEED_OF_RUN("HOTPLUG_SEED"), 0));
 	struct world world = { 0 };
 	unsigned next_id = 7, rounds = check_rounds(700, 30000);
 
-	printf("HOTPLUG_SEED=%u\n", seed);
-	fflush(stdout);
 	for (unsigned i = 0; i < rounds; i++) {
 		change_gpus(&play, &world, &next_id);
 		for (unsigned j = play_below(&play, 8); j > 0; j--) {

@@ -6,10 +6,10 @@
 #include "core/decide/admit.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "check.h"
 #include "ledger-rig.h"
+#include "seed.h"
 
 #define GPUS 8
 
@@ -166,9 +166,8 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 
 TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 {
-	unsigned seed = (unsigned)time(NULL), rounds = check_rounds(500, 40000);
+	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), rounds = check_rounds(500, 40000);
 
-	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < rounds; round++) {
 		struct arbiter *arbiter = random_machine(&seed);
 		struct request request;
@@ -181,10 +180,9 @@ TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 
 TEST(amounts_that_fit_now_are_granted)
 {
-	unsigned seed = (unsigned)time(NULL), fits = 0, slots = 0;
+	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), fits = 0, slots = 0;
 	unsigned rounds = check_rounds(1000, 80000);
 
-	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < rounds; round++) {
 		struct arbiter *arbiter = random_machine(&seed);
 		struct result result = { 0 }, again = { 0 };

@@ -11,6 +11,7 @@
 #include "ledger-check.h"
 #include "ledger-play.h"
 #include "scene.h"
+#include "seed.h"
 
 #define LATER 100000000U /* usec: after any rate limit */
 
@@ -588,10 +589,11 @@ static void play_request(struct arbiter *arbiter, uint64_t now, const struct req
 
 TEST(request_fits_after_moves_in_any_ledger)
 {
+	unsigned seed = SEED_OF_RUN("SEED");
 	struct moved moved = { 0 };
 
-	for (unsigned seed = 1; seed <= check_rounds(20, 600); seed++) {
-		struct play play = play_new(seed);
+	for (unsigned run = 0; run < check_rounds(20, 600); run++) {
+		struct play play = play_new(seed_nth(seed, run));
 
 		for (unsigned i = 0; i < 150; i++) {
 			struct request request = engines_request(1 + play_below(&play, 2));
@@ -630,9 +632,9 @@ static void crowd_step(struct arbiter *arbiter, struct play *play, uint64_t now)
 	arbiter_lend(arbiter, now);
 }
 
-static void play_crowd(unsigned seed, struct moved *moved)
+static void play_crowd(unsigned seed, unsigned shape, struct moved *moved)
 {
-	const struct gpu_info gpu = play_gpu("0000:03:00.0", seed % PLAY_SHAPES);
+	const struct gpu_info gpu = play_gpu("0000:03:00.0", shape);
 	struct play play = { .seed = seed, .arbiter = arbiter_of(&gpu, 1) };
 
 	add_tenant(play.arbiter, "lab", 1, CLASS_GUARANTEED);
@@ -652,10 +654,11 @@ static void play_crowd(unsigned seed, struct moved *moved)
 
 TEST(request_fits_after_moves_in_two_steps)
 {
+	unsigned seed = SEED_OF_RUN("SEED");
 	struct moved moved = { 0 };
 
-	for (unsigned seed = 1; seed <= check_rounds(50, 1200); seed++)
-		play_crowd(seed, &moved);
+	for (unsigned run = 0; run < check_rounds(50, 1200); run++)
+		play_crowd(seed_nth(seed, run), run % PLAY_SHAPES, &moved);
 	printf("%u moves, %u times in two steps\n", moved.leases, moved.in_two_steps);
 	CHECK(moved.in_two_steps > 3);
 }
@@ -665,5 +668,5 @@ TEST(no_lease_moves_first_if_the_second_step_is_not_found)
 {
 	struct moved moved = { 0 };
 
-	play_crowd(196, &moved);
+	play_crowd(196, 196 % PLAY_SHAPES, &moved);
 }

@@ -11,8 +11,7 @@
 
 #include "check.h"
 #include "random-geometry.h"
-
-#define SEED 20210826L
+#include "seed.h"
 
 static unsigned units_before(const struct geometry *geometry, unsigned xcc, unsigned engine,
 			     unsigned array, unsigned unit)
@@ -85,8 +84,7 @@ TEST(decoding_agrees_with_a_second_reading_of_the_kernel)
 	struct codec codec;
 	size_t n_words;
 
-	printf("seed %ld\n", SEED);
-	srand48(SEED);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned i = 0; i < 8000; i++) {
 		geometry = random_geometry();
 		codec_init(&codec, &geometry);
@@ -111,8 +109,7 @@ TEST(encoded_set_decodes_to_all_cus_that_a_mask_reaches)
 	struct codec codec;
 
 	memset(every, 0xff, sizeof(every));
-	printf("seed %ld\n", SEED + 1);
-	srand48(SEED + 1);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned i = 0; i < 4000; i++) {
 		geometry = random_geometry();
 		geometry_all(&geometry, &all);
@@ -138,8 +135,7 @@ TEST(each_bit_has_a_place_of_its_own)
 	struct geometry geometry;
 	struct codec codec;
 
-	printf("seed %ld\n", SEED + 2);
-	srand48(SEED + 2);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned i = 0; i < 2000; i++) {
 		struct cuset seen = { 0 }, all;
 
@@ -172,8 +168,7 @@ TEST(masks_in_use_are_taken_whatever_the_geometry)
 	struct cuset all;
 	struct codec codec;
 
-	printf("seed %ld\n", SEED + 3);
-	srand48(SEED + 3);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned i = 0; i < 2000; i++) {
 		geometry = random_geometry();
 		geometry_all(&geometry, &all);

@@ -2,6 +2,7 @@
 #include "core/mask/cuset.h"
 
 #include "check.h"
+#include "seed.h"
 
 /* A set with one CU: bit `cu` of a pair's word. */
 static struct cuset one(unsigned xcc, unsigned engine, unsigned cu)
@@ -61,7 +62,7 @@ TEST(a_full_set_counts_all_that_a_set_can_hold)
 
 TEST(words_are_counted_as_the_compiler_does)
 {
-	srand48(1);
+	seed_rand(SEED_OF_RUN("SEED"));
 	CHECK(cuset_count_word(0) == 0 && cuset_count_word(UINT32_MAX) == 32);
 	for (int i = 0; i < 100000; i++) {
 		uint32_t word = (uint32_t)mrand48();
@@ -108,10 +109,7 @@ TEST(a_set_is_within_another_if_nothing_sticks_out)
 
 TEST(adding_removing_and_keeping_agree_with_set_algebra)
 {
-	long seed = 20210406;
-
-	printf("seed %ld\n", seed);
-	srand48(seed);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (int i = 0; i < 2000; i++) {
 		struct cuset a = random_set(), b = random_set(), sum = a, rest = a, both = a;
 

@@ -3,8 +3,8 @@
 #include "check.h"
 #include "core/mask/codec.h"
 #include "random-geometry.h"
+#include "seed.h"
 
-#define SEED 20260301L
 #define ROUNDS 2000U
 
 static void random_mask(uint32_t mask[CODEC_WORDS])
@@ -31,8 +31,7 @@ TEST(registers_become_the_mask_that_made_them)
 	struct cuset set, seen;
 	struct codec codec;
 
-	printf("seed %ld\n", SEED);
-	srand48(SEED);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		geometry = random_geometry();
 		codec_init(&codec, &geometry);
@@ -67,8 +66,7 @@ TEST(a_queue_without_a_mask_is_unrestricted)
 	struct geometry geometry;
 	struct cuset all, seen;
 
-	printf("seed %ld\n", SEED + 1);
-	srand48(SEED + 1);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		geometry = random_geometry();
 		geometry_all(&geometry, &all);
@@ -84,8 +82,7 @@ TEST(one_register_with_a_bit_less_is_a_mask)
 	struct geometry geometry;
 	struct cuset seen;
 
-	printf("seed %ld\n", SEED + 2);
-	srand48(SEED + 2);
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		geometry = random_geometry();
 		memset(words, 0xff, sizeof(words));
@@ -133,7 +130,7 @@ TEST(no_register_set_is_no_cu)
 	struct geometry geometry;
 	struct cuset seen;
 
-	srand48(SEED);
+	seed_rand(SEED_OF_RUN("SEED"));
 	geometry = random_geometry();
 	CHECK(!observed_mask_from_words(&geometry, words, &seen));
 	CHECK(cuset_empty(&seen));

@@ -10,22 +10,12 @@
 
 #include <errno.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "check.h"
 #include "ledger-play.h"
+#include "seed.h"
 #include "state-rig.h"
 #include "sys/state/state-json.h"
-
-static unsigned seed_of_run(void)
-{
-	const char *given = getenv("STATE_SEED");
-	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
-
-	printf("STATE_SEED=%u\n", seed);
-	fflush(stdout);
-	return seed;
-}
 
 /* ---- random ledgers ------------------------------------------------------------------ */
 
@@ -92,10 +82,10 @@ static void hand_over(struct rig *rig, const struct play *old, struct play *new)
 
 TEST(random_ledger_is_read_as_it_was_saved)
 {
-	unsigned seed = seed_of_run(), leases = 0, waiting = 0, ending = 0;
+	unsigned seed = SEED_OF_RUN("STATE_SEED"), leases = 0, waiting = 0, ending = 0;
 
 	for (unsigned run = 0; run < 40; run++) {
-		struct play old = played(seed + run), new = play_new(seed + run);
+		struct play old = played(seed_nth(seed, run)), new = play_new(seed_nth(seed, run));
 		struct rig *rig = state_rig_new();
 
 		hand_over(rig, &old, &new);
@@ -270,7 +260,7 @@ static void any_lease(struct play *play, struct lease *lease)
 
 TEST(any_value_of_a_member_is_read_as_it_was_saved)
 {
-	struct play play = play_new(seed_of_run());
+	struct play play = play_new(seed_nth(SEED_OF_RUN("STATE_SEED"), 0));
 	static struct state_lease read;
 	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
