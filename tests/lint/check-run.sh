@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# check-run.sh SOURCE: tests/run prints its help, refuses what it does not know before it installs or builds
+# anything, and does not run beside another one.
+set -u
+
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/tests" "$dir/build"
+cp "$1/tests/run" "$dir/tests"
+# Whatever goes on from here fails.
+printf '#!/bin/sh\necho "it went on"\nexit 3\n' >"$dir/tests/setup"
+chmod +x "$dir/tests/setup"
+failed=0
+
+# prints CODE TEXT ARGUMENT…: tests/run with the arguments ends so, and prints that.
+prints()
+{
+	local code
+	"$dir/tests/run" "${@:3}" >"$dir/out" 2>&1
+	code=$?
+	if [ "$code" != "$1" ] || ! grep -qF -- "$2" "$dir/out"; then
+		echo "tests/run ${*:3}: ended with $code, not $1; or it does not print '$2':"
+		sed 's/^/  /' "$dir/out"
+		failed=1
+	fi
+}
+
+prints 0 '--repeat=N' --help
+prints 0 '--repeat=N' arbiter -h
+prints 2 "unknown option '--repaet=3'" --repaet=3
+prints 2 "unknown option '-x'" --long -x arbiter
+prints 2 "'--repeat' has no number" --repeat
+prints 2 "'--repeat=0': use a number" --repeat=0
+prints 2 "'--repeat=ten': use a number" --repeat=ten
+prints 2 "'--suite' has no value" --suite
+GPUARB_SEED=monday prints 2 "GPUARB_SEED='monday': use a whole number"
+prints 3 'it went on' --repeat=2 --suite unit --no-suite=lint --maxfail 1 arbiter
+prints 3 'it went on'
+
+exec 9>"$dir/build/strict.lock"
+flock 9
+prints 1 'another tests/run uses build/strict' arbiter
+prints 0 '--repeat=N' --help
+exec 9>&-
+prints 3 'it went on' arbiter
+exit $failed
