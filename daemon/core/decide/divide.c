@@ -334,12 +334,11 @@ int divide(struct division *division)
 	_cleanup_(freep) unsigned *levels = calloc(3 * division->n + 1, sizeof(*levels));
 	struct search search = { .division = division };
 
-	if (!levels)
+	if (!levels || share_divide(division->growers, division->n_all, division->cus) < 0)
 		return -ENOMEM;
 	search.kept = levels;
 	search.best = &levels[division->n];
 	search.level = &levels[2 * division->n];
-	share_divide(division->growers, division->n_all, division->cus);
 	qsort(division->growers, division->n, sizeof(*division->growers), by_size);
 	start(division, present_mask);
 	for (size_t i = 0; i < division->n; i++)

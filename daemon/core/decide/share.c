@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/share.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/decide/borrow.h"
 #include "core/decide/exclusive.h"
+#include "core/layout/fluid.h"
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 
@@ -39,68 +41,58 @@ bool share_quota_is_common(const struct grower *a, const struct grower *b)
 	       strcmp(a->lease->tenant, b->lease->tenant) == 0;
 }
 
-/* Sets the shares for this many CUs (in 2^-SHARE_LEVEL_BITS) for each unit of weight. of: only of the
- * growers that have a quota in common with this one; NULL: all. Returns their sum. */
-static uint64_t set_shares(struct grower *growers, size_t n, const struct grower *of,
-			   uint64_t level)
+/* Divides CUs among the growers that have a quota in common with this one; NULL: among all. */
+static void divide_among(struct grower *growers, size_t n, const struct grower *of, unsigned cus,
+			 struct fluid_term *terms)
 {
-	uint64_t sum = 0;
+	size_t n_terms = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		struct grower *grower = &growers[i];
-		uint64_t share = level * grower->weight >> SHARE_LEVEL_BITS;
-
-		if (of && !share_quota_is_common(of, grower))
-			continue;
-		if (share > grower->cap)
-			share = grower->cap;
-		grower->share = max_u((unsigned)share, grower->base);
-		sum += grower->share;
-	}
-	return sum;
-}
-
-/* Finds the highest level that the CUs suffice for. */
-static void divide_among(struct grower *growers, size_t n, const struct grower *of, unsigned cus)
-{
-	uint64_t low = 0, high = (uint64_t)cus << SHARE_LEVEL_BITS;
-
-	while (low < high) {
-		uint64_t middle = high - (high - low) / 2;
-
-		if (set_shares(growers, n, of, middle) <= cus)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	set_shares(growers, n, of, low);
+	for (size_t i = 0; i < n; i++)
+		if (!of || share_quota_is_common(of, &growers[i])) {
+			terms[n_terms] = (struct fluid_term){ .least = growers[i].base,
+							      .most = growers[i].cap,
+							      .weight = growers[i].weight,
+							      .account = n_terms };
+			n_terms++;
+		}
+	fluid(terms, n_terms, cus);
+	for (size_t i = 0, j = 0; i < n; i++)
+		if (!of || share_quota_is_common(of, &growers[i]))
+			growers[i].share = fluid_units(terms[j++].share);
 }
 
 /* Divides the quota of one user among its leases. */
-static void cap_by_quota(struct grower *growers, size_t n, const struct grower *first)
+static void cap_by_quota(struct grower *growers, size_t n, const struct grower *first,
+			 struct fluid_term *terms)
 {
 	uint64_t cus = first->quota;
 
 	for (struct grower *g = growers; g < growers + n; g++)
 		if (g != first && share_quota_is_common(first, g))
 			cus += g->held;
-	divide_among(growers, n, first, cus < UINT_MAX ? (unsigned)cus : UINT_MAX);
+	divide_among(growers, n, first, cus < FLUID_UNITS_MAX ? (unsigned)cus : FLUID_UNITS_MAX,
+		     terms);
 	for (struct grower *g = growers; g < growers + n; g++)
 		if (share_quota_is_common(first, g))
 			g->cap = g->share;
 }
 
-void share_divide(struct grower *growers, size_t n, unsigned cus)
+int share_divide(struct grower *growers, size_t n, unsigned cus)
 {
+	_cleanup_(freep) struct fluid_term *terms = calloc(n + 1, sizeof(*terms));
+
+	if (!terms)
+		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		size_t j = 0;
 
 		while (j < i && !share_quota_is_common(&growers[j], &growers[i]))
 			j++;
 		if (j == i && growers[i].quota < UINT_MAX)
-			cap_by_quota(growers, n, &growers[i]);
+			cap_by_quota(growers, n, &growers[i], terms);
 	}
-	divide_among(growers, n, NULL, cus);
+	divide_among(growers, n, NULL, cus, terms);
+	return 0;
 }
 
 /* ---- a lease that begins ------------------------------------------------------------------ */
@@ -144,7 +136,7 @@ static void add_grower(struct start *start, struct lease *lease, struct partitio
 		grower->target = *has;
 }
 
-static void find_growers(struct start *start, struct lease *proposal)
+static int find_growers(struct start *start, struct lease *proposal)
 {
 	const struct arbiter *arbiter = start->arbiter;
 	struct cuset forbidden;
@@ -168,7 +160,7 @@ static void find_growers(struct start *start, struct lease *proposal)
 	for (size_t i = 0; i < start->n; i++)
 		cuset_add(&start->pool, &start->growers[i].target);
 	start->growers[start->n] = share_grower(arbiter, proposal, start->p);
-	share_divide(start->growers, start->n + 1, cuset_count(&start->pool));
+	return share_divide(start->growers, start->n + 1, cuset_count(&start->pool));
 }
 
 static void add_level(const struct grower *grower, unsigned cus, struct score *score)
@@ -276,10 +268,8 @@ static void promise(const struct arbiter *arbiter, struct lease *proposal, struc
 		.arbiter = arbiter, .gpu = &arbiter->gpus[p->gpu], .p = p, .growers = growers
 	};
 
-	if (!growers)
-		return;
-	find_growers(&start, proposal);
-	if (!share_is_starved(&growers[start.n], p->count))
+	if (!growers || find_growers(&start, proposal) < 0 ||
+	    !share_is_starved(&growers[start.n], p->count))
 		return;
 	find_promise(&start, proposal->n_partitions);
 	if (partition_is_promised(p))

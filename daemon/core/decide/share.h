@@ -41,8 +41,8 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 /* Do the leases of two growers have one quota? */
 bool share_quota_is_common(const struct grower *a, const struct grower *b);
 
-/* Sets the share of each grower. The cap of those with a quota becomes their share of it. */
-void share_divide(struct grower *growers, size_t n, unsigned cus);
+/* Sets the share of each grower. The cap of those with a quota becomes their share of it. -ENOMEM. */
+int share_divide(struct grower *growers, size_t n, unsigned cus);
 
 /* Gives a proposal whose claims are placed the state that it starts in, what it can borrow at once,
  * because its queues do not exist yet, and what it is promised. */
