@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Trusts neither the sums of ledger.h nor the code that made the partitions. */
+/* Trusts neither the sums of ledger.h nor the code that made the partitions: what a mask may be, and
+ * which leases may stand beside each other, is written anew over plain bits. */
 
 #include "ledger-check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/ledger/waiting-queue.h"
+#include "plain-mask.h"
 
 struct check {
 	const struct arbiter *arbiter;
+	const struct plain_gpu *gpus;
 	char *buf;
 	size_t size;
 };
@@ -30,22 +34,212 @@ static bool broken(const struct check *check, const char *format, ...)
 
 #define ID(lease) ((unsigned long long)(lease)->id)
 
-static bool check_pair(const struct check *check, const struct lease *a, const struct partition *p,
-		       const struct lease *b, const struct partition *q)
+/* Do its queues run, or may they? */
+static bool is_active(const struct lease *lease)
 {
-	const char *shared = p->gpu == q->gpu ? partition_conflict(a->class, p, b->class, q) : NULL;
+	if (lease->state == STATE_GRANTED)
+		return true;
+	if (lease->state == STATE_ENDING && !lease->adaptable)
+		return false;
+	return (lease->state == STATE_REVOKING || lease->state == STATE_ENDING) &&
+	       !lease->lend.idle;
+}
 
-	if (shared)
-		return broken(check, "leases %llu and %llu share %s", ID(a), ID(b), shared);
-	if (p->gpu == q->gpu && lease_is_active(a) && lease_is_active(b) &&
-	    (a->adaptable || b->adaptable) &&
-	    (cuset_overlap(&p->occupied, &q->occupied) ||
-	     ((p->alone || q->alone) &&
-	      (cuset_engines(&p->occupied) & cuset_engines(&q->occupied)))))
-		return broken(check,
-			      "leases %llu and %llu have the same CUs or engines: one is "
-			      "granted before the other has shrunk",
-			      ID(a), ID(b));
+/* ---- partitions ---------------------------------------------------------------------- */
+
+static bool check_base(const struct check *check, const struct lease *lease,
+		       const struct partition *p, const struct plain_mask *cus)
+{
+	const struct plain_gpu *gpu = &check->gpus[p->gpu];
+	struct plain_mask base, before;
+	const char *wrong;
+
+	plain_mask_init(&base, &p->adaptation->base);
+	plain_mask_init(&before, &p->adaptation->before);
+	wrong = plain_mask_wrong(gpu, &base);
+	if (wrong)
+		return broken(check, "lease %llu: its base has %s", ID(lease), wrong);
+	if (!plain_mask_within(&base, cus))
+		return broken(check, "lease %llu: its base is not within its mask", ID(lease));
+	if (!plain_mask_is_rectangle(gpu, &base) && base.n < gpu->all.n)
+		return broken(check, "lease %llu: its base is no rectangle", ID(lease));
+	wrong = before.n > 0 ? plain_mask_wrong(gpu, &before) : NULL;
+	return !wrong || broken(check, "lease %llu: its mask before has %s", ID(lease), wrong);
+}
+
+static bool check_mask(const struct check *check, const struct lease *lease,
+		       const struct partition *p)
+{
+	const struct plain_gpu *gpu = &check->gpus[p->gpu];
+	struct plain_mask cus, occupied;
+	const char *wrong;
+
+	plain_mask_init(&cus, &p->cus);
+	plain_mask_init(&occupied, &p->occupied);
+	wrong = plain_mask_wrong(gpu, &cus);
+	if (!wrong)
+		wrong = plain_mask_wrong(gpu, &occupied);
+	if (wrong)
+		return broken(check, "lease %llu: its mask has %s", ID(lease), wrong);
+	if (!plain_mask_within(&cus, &occupied))
+		return broken(check, "lease %llu: its mask is not within what it occupies",
+			      ID(lease));
+	if (cus.n != p->count || plain_mask_effective(gpu, &cus) != p->effective)
+		return broken(check, "lease %llu has %u CUs, %u effective, and not %u, %u",
+			      ID(lease), cus.n, plain_mask_effective(gpu, &cus), p->count,
+			      p->effective);
+	if (!plain_mask_is_rectangle(gpu, &cus) && !p->any_shape && cus.n < gpu->all.n)
+		return broken(check, "lease %llu: its mask is no rectangle", ID(lease));
+	return !p->adaptation || check_base(check, lease, p, &cus);
+}
+
+static bool check_partition(const struct check *check, const struct lease *lease, size_t index)
+{
+	const struct partition *p = &lease->partitions[index];
+
+	if (p->gpu >= check->arbiter->n_gpus)
+		return broken(check, "lease %llu: no GPU has its index", ID(lease));
+	if (check->arbiter->gpus[p->gpu].absent && lease->state != STATE_ENDING)
+		return broken(check, "lease %llu is on %s, which is gone", ID(lease),
+			      check->arbiter->gpus[p->gpu].info.name);
+	for (size_t i = 0; i < index; i++)
+		if (lease->partitions[i].gpu == p->gpu)
+			return broken(check, "lease %llu is on a GPU twice", ID(lease));
+	if (p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT)
+		return broken(check, "lease %llu shares CUs, and its class may not", ID(lease));
+	if ((p->adaptation != NULL) != lease->adaptable)
+		return broken(check, "lease %llu is adaptable in part", ID(lease));
+	if (p->capped != lease->cap.active)
+		return broken(check, "lease %llu is capped in part", ID(lease));
+	return check_mask(check, lease, p);
+}
+
+static bool check_lease(const struct check *check, size_t i)
+{
+	const struct lease *lease = check->arbiter->leases[i];
+
+	if (lease->id >= check->arbiter->next_id ||
+	    (i > 0 && lease->id <= check->arbiter->leases[i - 1]->id))
+		return broken(check, "lease %llu is out of order", ID(lease));
+	for (size_t j = 0; j < lease->n_partitions; j++)
+		if (!check_partition(check, lease, j))
+			return false;
+	return true;
+}
+
+/* ---- leases beside each other -------------------------------------------------------- */
+
+/* How many partitions have a CU, and the first two leases. */
+struct owners {
+	unsigned n, shared, adaptable;
+	const struct lease *first, *last;
+};
+
+/* The same for a shader engine: on any XCC. */
+struct closers {
+	struct owners any;
+	unsigned realtime, whole, alone; /* whole: realtime ones that share it with no other one */
+};
+
+/* Who has what of a GPU: all leases by what they claim, active ones by what they occupy. */
+struct paint {
+	struct owners claimed[PLAIN_PAIRS][PLAIN_CUS], used[PLAIN_PAIRS][PLAIN_CUS];
+	struct closers claimed_engine[8], used_engine[8];
+};
+
+static void add_owner(struct owners *owners, const struct lease *lease, const struct partition *p)
+{
+	owners->n++;
+	owners->shared += p->isolation == ISOLATION_SHARED;
+	owners->adaptable += lease->adaptable;
+	owners->first = owners->first ? owners->first : lease;
+	owners->last = lease;
+}
+
+static void paint_mask(struct owners owners[PLAIN_PAIRS][PLAIN_CUS], struct closers engines[8],
+		       const struct lease *lease, const struct partition *p,
+		       const struct cuset *set)
+{
+	struct plain_mask mask;
+	bool uses[8] = { false };
+
+	plain_mask_init(&mask, set);
+	for (unsigned pair = 0; pair < PLAIN_PAIRS; pair++)
+		for (unsigned cu = 0; set->pair[pair] && cu < PLAIN_CUS; cu++)
+			if (mask.has[pair][cu]) {
+				add_owner(&owners[pair][cu], lease, p);
+				uses[pair % 8] = true;
+			}
+	for (unsigned e = 0; e < 8; e++) {
+		bool realtime = uses[e] && lease->class == CLASS_REALTIME;
+
+		if (uses[e])
+			add_owner(&engines[e].any, lease, p);
+		engines[e].alone += uses[e] && p->alone;
+		engines[e].realtime += realtime;
+		engines[e].whole += realtime && p->isolation == ISOLATION_SHADER_ENGINE;
+	}
+}
+
+static const struct cuset *claim_of(const struct partition *p)
+{
+	return p->adaptation ? &p->adaptation->base : &p->occupied;
+}
+
+static void paint_gpu(const struct check *check, unsigned gpu, struct paint *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < check->arbiter->n_leases; i++) {
+		const struct lease *lease = check->arbiter->leases[i];
+
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+
+			if (p->gpu != gpu)
+				continue;
+			paint_mask(ret->claimed, ret->claimed_engine, lease, p, claim_of(p));
+			if (is_active(lease))
+				paint_mask(ret->used, ret->used_engine, lease, p, &p->occupied);
+		}
+	}
+}
+
+static bool share(const struct check *check, const struct owners *owners, const char *what)
+{
+	return broken(check, "leases %llu and %llu %s", ID(owners->first), ID(owners->last), what);
+}
+
+static bool check_cus(const struct check *check, const struct paint *paint)
+{
+	for (unsigned pair = 0; pair < PLAIN_PAIRS; pair++)
+		for (unsigned cu = 0; cu < PLAIN_CUS; cu++) {
+			const struct owners *claimed = &paint->claimed[pair][cu];
+			const struct owners *used = &paint->used[pair][cu];
+
+			if (claimed->n > 1 && claimed->shared < claimed->n)
+				return share(check, claimed, "share CUs");
+			if (used->n > 1 && used->adaptable > 0)
+				return share(check, used,
+					     "have the same CUs: one is granted before the other "
+					     "has shrunk");
+		}
+	return true;
+}
+
+static bool check_engines(const struct check *check, const struct paint *paint)
+{
+	for (unsigned e = 0; e < 8; e++) {
+		const struct closers *claimed = &paint->claimed_engine[e];
+		const struct closers *used = &paint->used_engine[e];
+
+		if ((claimed->realtime > 1 && claimed->whole > 0) ||
+		    (claimed->any.n > 1 && claimed->alone > 0))
+			return share(check, &claimed->any, "share a shader engine");
+		if (used->any.n > 1 && used->alone > 0 && used->any.adaptable > 0)
+			return share(check, &used->any,
+				     "have the same engine: one is granted before the other has "
+				     "shrunk");
+	}
 	return true;
 }
 
@@ -54,97 +248,82 @@ static bool check_exclusive(const struct check *check, const struct lease *a,
 			    const struct partition *p, const struct lease *b,
 			    const struct partition *q)
 {
-	if (p->gpu != q->gpu || !p->exclusive || !lease_is_active(a) ||
-	    (b->adaptable ? q->stopped : !lease_is_active(b)))
+	if (a == b || p->gpu != q->gpu || !p->exclusive || !is_active(a) ||
+	    (b->adaptable ? q->stopped : !is_active(b)))
 		return true;
 	return broken(check, "lease %llu is active and exclusive, and lease %llu has not paused",
 		      ID(a), ID(b));
 }
 
-static bool check_others(const struct check *check, size_t i)
+static bool check_pauses(const struct check *check, const struct lease *a,
+			 const struct partition *p)
 {
-	const struct arbiter *arbiter = check->arbiter;
-	const struct lease *a = arbiter->leases[i];
+	for (size_t i = 0; p->exclusive && i < check->arbiter->n_leases; i++) {
+		const struct lease *b = check->arbiter->leases[i];
 
-	for (size_t j = i + 1; j < arbiter->n_leases; j++) {
-		const struct lease *b = arbiter->leases[j];
-
-		for (size_t k = 0; k < a->n_partitions; k++)
-			for (size_t l = 0; l < b->n_partitions; l++)
-				if (!check_pair(check, a, &a->partitions[k], b,
-						&b->partitions[l]) ||
-				    !check_exclusive(check, a, &a->partitions[k], b,
-						     &b->partitions[l]) ||
-				    !check_exclusive(check, b, &b->partitions[l], a,
-						     &a->partitions[k]))
-					return false;
+		for (size_t j = 0; j < b->n_partitions; j++)
+			if (!check_exclusive(check, a, p, b, &b->partitions[j]))
+				return false;
 	}
 	return true;
-}
-
-static bool check_lease(const struct check *check, size_t i)
-{
-	const struct lease *lease = check->arbiter->leases[i];
-	char why[192];
-
-	if (lease->id >= check->arbiter->next_id ||
-	    (i > 0 && lease->id <= check->arbiter->leases[i - 1]->id))
-		return broken(check, "lease %llu is out of order", ID(lease));
-	for (size_t j = 0; j < lease->n_partitions; j++) {
-		const struct partition *p = &lease->partitions[j];
-		const struct gpu *gpu;
-
-		if (p->gpu >= check->arbiter->n_gpus)
-			return broken(check, "lease %llu: no GPU has its index", ID(lease));
-		gpu = &check->arbiter->gpus[p->gpu];
-		if (gpu->absent && lease->state != STATE_ENDING)
-			return broken(check, "lease %llu is on %s, which is gone", ID(lease),
-				      gpu->info.name);
-		for (size_t k = 0; k < j; k++)
-			if (lease->partitions[k].gpu == p->gpu)
-				return broken(check, "lease %llu is on a GPU twice", ID(lease));
-		if (p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT)
-			return broken(check, "lease %llu shares CUs, and its class may not",
-				      ID(lease));
-		if ((p->adaptation != NULL) != lease->adaptable)
-			return broken(check, "lease %llu is adaptable in part", ID(lease));
-		if (p->capped != lease->cap.active)
-			return broken(check, "lease %llu is capped in part", ID(lease));
-		if (cuset_count(&p->cus) != p->count || p->count == 0 ||
-		    geometry_effective(&gpu->info.geometry, &p->cus) != p->effective)
-			return broken(check, "lease %llu has not %u CUs, of which %u effective",
-				      ID(lease), p->count, p->effective);
-		if (gpu_check_partition(gpu, p, why, sizeof(why)) < 0)
-			return broken(check, "lease %llu: %s", ID(lease), why);
-	}
-	return lease->n_partitions == 0 || check_others(check, i);
 }
 
 /* ---- budgets and sums -------------------------------------------------------------- */
 
-/* The sums of a GPU, from its leases. */
-static void sum_up(const struct arbiter *arbiter, unsigned index, struct gpu *ret)
+/* The sums of a GPU but for CUs and engines, from its leases. */
+static bool check_counts(const struct check *check, unsigned index)
 {
-	gpu_init(ret, &arbiter->gpus[index].info, arbiter->gpus[index].reserve_queues);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++)
-			if (arbiter->leases[i]->partitions[j].gpu == index)
-				gpu_charge(ret, &arbiter->leases[i]->partitions[j],
-					   arbiter->leases[i]->class);
+	const struct gpu *gpu = &check->arbiter->gpus[index];
+	struct budget sum = { 0 };
+	unsigned n = 0, realtime = 0, shared = 0;
+
+	for (size_t i = 0; i < check->arbiter->n_leases; i++) {
+		const struct lease *lease = check->arbiter->leases[i];
+
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+
+			if (p->gpu != index)
+				continue;
+			n++;
+			realtime += lease->class == CLASS_REALTIME;
+			shared += p->isolation == ISOLATION_SHARED;
+			sum.queues += p->charged.queues;
+			sum.processes += p->charged.processes;
+			sum.sdma_queues += p->charged.sdma_queues;
+			sum.sdma_xgmi_queues += p->charged.sdma_xgmi_queues;
+			sum.cooperative += p->charged.cooperative;
+			sum.vram += p->charged.vram;
+		}
+	}
+	return (memcmp(&gpu->charged, &sum, sizeof(sum)) == 0 && gpu->n_partitions == n &&
+		gpu->n_realtime == realtime && gpu->n_shared == shared) ||
+	       broken(check, "%s: its sums differ from those of its leases", gpu->info.name);
 }
 
-static bool check_sums(const struct check *check, const struct gpu *gpu, const struct gpu *sum)
+static bool check_sets(const struct check *check, unsigned index, const struct paint *paint)
 {
-	if (!cuset_equal(&gpu->taken, &sum->taken) || !cuset_equal(&gpu->shared, &sum->shared) ||
-	    memcmp(&gpu->charged, &sum->charged, sizeof(gpu->charged)) != 0 ||
-	    gpu->n_partitions != sum->n_partitions || gpu->n_realtime != sum->n_realtime ||
-	    gpu->n_shared != sum->n_shared ||
-	    memcmp(gpu->rt_exclusive, sum->rt_exclusive, sizeof(gpu->rt_exclusive)) != 0 ||
-	    memcmp(gpu->rt_tolerant, sum->rt_tolerant, sizeof(gpu->rt_tolerant)) != 0 ||
-	    memcmp(gpu->alone, sum->alone, sizeof(gpu->alone)) != 0)
-		return broken(check, "%s: its sums differ from those of its leases",
-			      gpu->info.name);
-	return true;
+	const struct gpu *gpu = &check->arbiter->gpus[index];
+	struct plain_mask taken, shared;
+	bool equal = true;
+
+	plain_mask_init(&taken, &gpu->taken);
+	plain_mask_init(&shared, &gpu->shared);
+	for (unsigned pair = 0; pair < PLAIN_PAIRS; pair++)
+		for (unsigned cu = 0; cu < PLAIN_CUS; cu++) {
+			const struct owners *owners = &paint->claimed[pair][cu];
+
+			equal &= taken.has[pair][cu] == (owners->n > owners->shared) &&
+				 shared.has[pair][cu] == (owners->shared > 0);
+		}
+	for (unsigned e = 0; e < 8; e++) {
+		const struct closers *c = &paint->claimed_engine[e];
+
+		equal &= gpu->rt_exclusive[e] == c->whole && gpu->alone[e] == c->alone &&
+			 gpu->rt_tolerant[e] == c->realtime - c->whole;
+	}
+	return equal || broken(check, "%s: its CUs or engines differ from those of its leases",
+			       gpu->info.name);
 }
 
 /* Only grants: unmanaged use, or a policy that was changed after the grant, may oversubscribe the
@@ -228,23 +407,35 @@ static bool check_barrier(const struct check *check, unsigned index)
 	return true;
 }
 
+static bool check_gpu(const struct check *check, unsigned index)
+{
+	struct paint paint;
+
+	paint_gpu(check, index, &paint);
+	return check_cus(check, &paint) && check_engines(check, &paint) &&
+	       check_sets(check, index, &paint) && check_counts(check, index) &&
+	       check_budgets(check, &check->arbiter->gpus[index]) && check_barrier(check, index);
+}
+
 bool ledger_check(const struct arbiter *arbiter, char *buf, size_t size)
 {
-	const struct check check = { arbiter, buf, size };
+	_cleanup_(freep) struct plain_gpu *gpus = calloc(arbiter->n_gpus + 1, sizeof(*gpus));
+	const struct check check = { arbiter, gpus, buf, size };
 
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		plain_gpu_init(&gpus[i], &arbiter->gpus[i].info.geometry);
 	if (!check_waiting(&check))
 		return false;
-
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (!check_lease(&check, i))
 			return false;
-	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
-		struct gpu sum;
-
-		sum_up(arbiter, i, &sum);
-		if (!check_sums(&check, &arbiter->gpus[i], &sum) ||
-		    !check_budgets(&check, &arbiter->gpus[i]) || !check_barrier(&check, i))
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		if (!check_gpu(&check, i))
 			return false;
-	}
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++)
+			if (!check_pauses(&check, arbiter->leases[i],
+					  &arbiter->leases[i]->partitions[j]))
+				return false;
 	return true;
 }

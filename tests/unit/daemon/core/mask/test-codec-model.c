@@ -1,33 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The deal against a second reading of the kernel, which has no loop over bits: the place
- * of a unit (CU or WGP) in its XCC's order is the number of units that come before it,
- * counted array by array. Over random geometries: uneven harvests, engines without a CU,
- * WGPs, several XCCs, more CUs than a mask has bits.
+ * The order of bits against a second reading of the kernel, which has no loop over bits: plain_bit().
+ * Over random geometries: uneven harvests, engines without a CU, WGPs, several XCCs, more CUs than a mask
+ * has bits.
  */
 
 #include "core/mask/codec.h"
 
 #include "check.h"
+#include "plain-mask.h"
 #include "random-geometry.h"
 #include "seed.h"
-
-static unsigned units_before(const struct geometry *geometry, unsigned xcc, unsigned engine,
-			     unsigned array, unsigned unit)
-{
-	unsigned step = geometry_step(geometry), n = 0;
-
-	for (unsigned e = 0; e < geometry->engines; e++)
-		for (unsigned a = 0; a < geometry->arrays; a++) {
-			bool earlier = a < array || (a == array && e < engine);
-			unsigned units = geometry->active[xcc][e][a] / step;
-			unsigned ahead = unit + earlier;
-
-			n += units < ahead ? units : ahead;
-		}
-	return n;
-}
 
 static bool model_on(const struct geometry *geometry, const uint32_t *mask, unsigned n_bits,
 		     unsigned bit)
@@ -54,8 +38,8 @@ static struct cuset model_decode(const struct geometry *geometry, const uint32_t
 		for (unsigned e = 0; e < geometry->engines; e++)
 			for (unsigned a = 0; a < geometry->arrays; a++)
 				for (unsigned cu = 0; cu < geometry->active[xcc][e][a]; cu++) {
-					unsigned n = units_before(geometry, xcc, e, a, cu / step);
-					unsigned bit = xcc + n * step * geometry->xccs;
+					unsigned bit = plain_bit(geometry, xcc, e, a,
+								 cu / step * step);
 					uint32_t on = model_on(geometry, mask, n_bits, bit);
 
 					set.pair[xcc * 8 + e] |= on << (16 * a + cu);
