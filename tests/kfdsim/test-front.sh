@@ -117,6 +117,9 @@ sim 0 -- jq -es --arg front "$front" '.[0] | .front == $front and .timing == fal
 sim 0 -- sh -c '! cat /sys/class/kfd/kfd/nothing; ! ls /dev/kfd/x; ! touch /sys/class/kfd/kfd/x;
 	! cat /sys/kernel/debug/kfd 2>/dev/null; ! mkdir /dev/dri/x; df /sys/class/kfd/kfd'
 
+# Without a processor cache in sysfs libhsakmt finds no GPU: where the machine has none, kfdsim does.
+sim 0 -- cat /sys/devices/system/cpu/cpu0/cache/index0/level /sys/devices/system/cpu/cpu0/topology/core_id
+
 # Whoever the command leaves behind is ended.
 sim 0 -- sh -c 'setsid sleep 1000 >/dev/null 2>&1 & echo $!'
 ! kill -0 "$(cat "$dir/out")" 2>/dev/null || complain 'a process was left behind'

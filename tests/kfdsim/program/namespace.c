@@ -16,6 +16,7 @@
 #include "util/base.h"
 
 #define DEBUG "/sys/kernel/debug"
+#define CPU "/sys/devices/system/cpu/cpu0"
 
 static int fail(const char *what, const char *path)
 {
@@ -135,6 +136,47 @@ static int cover_sys(const char *files)
 	return bind_directory(from, "/sys/class/drm");
 }
 
+static int write_file(const char *path, const char *text)
+{
+	FILE *stream = fopen(path, "we");
+
+	if (!stream)
+		return fail("create", path);
+	fputs(text, stream);
+	return fclose(stream) != 0 ? fail("write", path) : 0;
+}
+
+/* libhsakmt has no GPUs where no processor has a cache in sysfs, as in some virtual machines: the first
+ * processor gets one. */
+static int cover_cpu(void)
+{
+	static const struct {
+		const char *name, *text;
+	} members[] = {
+		{ "level", "1\n" },
+		{ "type", "Data\n" },
+		{ "size", "32K\n" },
+		{ "coherency_line_size", "64\n" },
+		{ "physical_line_partition", "1\n" },
+		{ "ways_of_associativity", "8\n" },
+		{ "shared_cpu_map", "1\n" },
+		{ "shared_cpu_list", "0\n" },
+	};
+	char path[PATH_MAX];
+	int r;
+
+	if (access(CPU, F_OK) < 0 || access(CPU "/cache/index0", F_OK) == 0)
+		return 0;
+	r = open_up(CPU, "cache");
+	if (r == 0 && (mkdir(CPU "/cache", 0755) < 0 || mkdir(CPU "/cache/index0", 0755) < 0))
+		r = fail("mkdir", CPU "/cache/index0");
+	for (size_t i = 0; i < ARRAY_SIZE(members) && r == 0; i++) {
+		snprintf(path, sizeof(path), CPU "/cache/index0/%s", members[i].name);
+		r = write_file(path, members[i].text);
+	}
+	return r;
+}
+
 static int cover_module(const char *sysfs)
 {
 	char from[PATH_MAX];
@@ -185,15 +227,13 @@ static int add_lsmod(void)
 				     "echo 'amdgpu              10000000  0'\n";
 	const char *old = getenv("PATH");
 	_cleanup_(freep) char *path = NULL;
-	FILE *stream;
+	int r;
 
 	if (mkdir("/dev/kfdsim", 0755) < 0)
 		return fail("mkdir", "/dev/kfdsim");
-	stream = fopen("/dev/kfdsim/lsmod", "we");
-	if (!stream)
-		return fail("create", "/dev/kfdsim/lsmod");
-	fputs(script, stream);
-	fclose(stream);
+	r = write_file("/dev/kfdsim/lsmod", script);
+	if (r < 0)
+		return r;
 	if (chmod("/dev/kfdsim/lsmod", 0755) < 0)
 		return fail("chmod", "/dev/kfdsim/lsmod");
 	if (asprintf(&path, "/dev/kfdsim:%s", old ? old : "/usr/bin:/bin") < 0)
@@ -227,6 +267,7 @@ int namespace_cover(const char *scratch, const char *sysfs)
 		return fail("unshare", "the mount namespace");
 	r = cover_module(sysfs);
 	r = r < 0 ? r : cover_sys(files);
+	r = r < 0 ? r : cover_cpu();
 	r = r < 0 ? r : cover_dev(files);
 	r = r < 0 ? r : add_lsmod();
 	r = r < 0 ? r : cover_debug(scratch);
