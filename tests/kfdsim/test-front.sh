@@ -131,7 +131,7 @@ sim 0 -- bash -c 'fds() { find /proc/$PPID/fd -type l | wc -l; }
 	for i in {1..50}; do (exec 3<>/dev/kfd); done
 	. "$1"
 	all_closed() { cat /sys/kernel/debug/kfdsim/state >/dev/null; [ "$(fds)" = "$before" ]; }
-	await_so "kfdsim has closed the descriptors of the programs" all_closed' bash "$PWD/../rigs/await.sh"
+	await_so "kfdsim has closed the descriptors of the programs" all_closed' bash "$GPUARB_ROOT/tests/rigs/await.sh"
 
 # SIGTERM and SIGINT end the command's group, and kfdsim after it. stop SIGNAL CODE TIMES SCRIPT
 stop()

@@ -142,7 +142,7 @@ fi
 
 # A client that is killed leaves nothing as soon as it is gone, or what it had stays for as long
 # as was asked for.
-await=$PWD/../rigs/await.sh
+await=$GPUARB_ROOT/tests/rigs/await.sh
 # shellcheck disable=SC2016
 killed='
 	coproc "$1" --streams 2 --hold
