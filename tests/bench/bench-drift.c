@@ -240,7 +240,6 @@ static void arrive(struct stage *s)
 
 static void measure_end(struct stage *s, uint64_t *ret_drift, uint64_t *ret_end)
 {
-	struct pollfd end = { .events = POLLIN };
 	unsigned removed = s->machine.told.removed;
 	uint32_t mask[4];
 	uint64_t start;
@@ -255,8 +254,7 @@ static void measure_end(struct stage *s, uint64_t *ret_drift, uint64_t *ret_end)
 	show(s, all);
 	AWAIT(s->machine.bus, !lease_says(s->machine.bus, s->lease.path, "State", "granted"));
 	*ret_drift = bench_nsec() - start;
-	end.fd = s->fd;
-	CHECK(poll(&end, 1, 60000) == 1);
+	AWAIT_FD(s->fd, POLLIN);
 	*ret_end = bench_nsec() - start;
 	CHECK(waitpid(s->pid, NULL, 0) == s->pid);
 	CHECK(fake_sysfs_process_gone(s->machine.sys, s->pid) == 0);

@@ -28,6 +28,14 @@ rig_need()
 	done
 }
 
+# rig_has_terminal: whether there is a pseudo-terminal for script(1). Says so if a part is left out for want of it.
+rig_has_terminal()
+{
+	script -qec true /dev/null </dev/null >/dev/null 2>&1 && return
+	echo 'skipped: what is drawn on a terminal: there is no pseudo-terminal (devpts), or no script(1)'
+	return 1
+}
+
 complain()
 {
 	failed=$((failed + 1))

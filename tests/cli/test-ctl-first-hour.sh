@@ -371,7 +371,9 @@ narrow()
 		>"$dir/out" 2>"$dir/err" <&5
 	sed -i 's/\r$//' "$dir/out"
 }
-if command -v script >/dev/null; then
+terminal=
+if rig_has_terminal; then terminal=yes; fi
+if [ -n "$terminal" ]; then
 	for verb in status list; do
 		narrow 80 "$verb"
 		check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 80
@@ -422,7 +424,7 @@ if command -v script >/dev/null; then
 	exec 7<&-
 fi
 # top is drawn again after each key.
-if command -v script >/dev/null; then
+if [ -n "$terminal" ]; then
 	exec 8<>"$dir/keys"
 	exec 7< <(exec script -qec "stty cols 100; TERM=xterm NO_COLOR=1 $GPUARBCTL top" /dev/null <"$dir/keys" 2>&1)
 	said='gpuarbctl top and its keys'
@@ -512,7 +514,7 @@ said='gpuarbctl list --watch'
 check 'it prints the list again when a lease ends' test "${last:-}" = '1  granted'
 kill "$watcher"
 exec 6<&- 7<&-
-if command -v script >/dev/null; then
+if [ -n "$terminal" ]; then
 	narrow 20 list
 	out_has 'train..'
 	out_lacks 'REASON'

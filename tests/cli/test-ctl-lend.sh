@@ -247,12 +247,13 @@ ends 143 "${adapted[@]}" -- sh -c 'kill -TERM $$'
 said='standard input'
 echo question | "$GPUARBCTL" "${adapted[@]}" -- sed s/question/answer/ >"$dir/out" 2>"$dir/err"
 out_has 'answer'
-# Its descriptors, and its children: the agent is none of them.
-for what in 'ls /proc/self/fd' 'cat /proc/$$/task/$$/children; echo' 'ps -o pgid=,sid=,ppid= -p $$'; do
+# Its descriptors, its children (the agent is none of them), its session, and whether its parent leads its group.
+for what in 'ls /proc/self/fd' 'wc -w </proc/$$/task/$$/children' \
+	'ps -o sid=,pgid=,ppid= -p $$ | { read -r sid group parent; echo "$sid $((group == parent))"; }'; do
 	ends 0 "${adapted[@]}" --fixed -- sh -c "exec 2>&1; $what"
-	sed 's/[0-9]\{3,\}/N/g' "$dir/out" >"$dir/fixed"
+	cp "$dir/out" "$dir/fixed"
+	check 'it is known without the agent' test -s "$dir/fixed"
 	ends 0 "${adapted[@]}" -- sh -c "exec 2>&1; $what"
-	sed -i 's/[0-9]\{3,\}/N/g' "$dir/out"
 	out_is "$dir/fixed"
 done
 
@@ -477,7 +478,7 @@ json_out "map(.lease) | unique == [null, $ml]"
 json_out 'all(keys == ["check","found","gpu","lease","result"]) and (map(.result) | unique | inside(["note", "ok"]))'
 
 # On a terminal top draws until a key is typed, and restores the screen.
-if command -v script >/dev/null; then
+if rig_has_terminal; then
 	mkfifo "$dir/keys"
 	# top_ends CODE KEYS: types the keys after the first drawing.
 	top_ends()

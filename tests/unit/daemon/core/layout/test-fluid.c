@@ -7,10 +7,9 @@
 
 #include "core/layout/fluid.h"
 
-#include <time.h>
-
 #include "check.h"
 #include "random-geometry.h"
+#include "seed.h"
 
 #define TERMS 24U
 #define ONE ((double)(1 << FLUID_BITS))
@@ -109,7 +108,7 @@ static size_t random_terms(struct fluid_term *ret, unsigned units)
 
 TEST(random_leases_of_random_accounts_have_weighted_max_min_shares)
 {
-	srand48(check_rounds(1, (unsigned)time(NULL)));
+	seed_rand(SEED_OF_RUN("SEED"));
 	for (unsigned run = 0; run < check_rounds(3000, 200000); run++) {
 		struct fluid_term terms[TERMS];
 		unsigned units = 1 + below(below(8) == 0 ? FLUID_UNITS_MAX : 304);
