@@ -217,11 +217,11 @@ class Environment:
         package = Path(os.environ['GPUARB_PKG_CONFIG'])
         self.env = dict(os.environ, PATH=f'{programs}:{os.environ["PATH"]}', NO_COLOR='1',
                         PROFILES=str(SOURCE / 'conf/gpus'), COLUMNS='200', LC_ALL='C.UTF-8',
-                        USER=environment_user(),
                         PKG_CONFIG_PATH=str(package),
                         LD_LIBRARY_PATH=str(package.parent / 'libgpuarb'),
                         RUNTIME_DIRECTORY=str(self.dir / 'run'))
-        for name in ('GPUARB_BUS_ADDRESS', 'NOTIFY_SOCKET', 'HSA_CU_MASK', 'ROC_GLOBAL_CU_MASK'):
+        # USER is not set for root in a container.
+        for name in ('GPUARB_BUS_ADDRESS', 'NOTIFY_SOCKET', 'HSA_CU_MASK', 'ROC_GLOBAL_CU_MASK', 'USER'):
             self.env.pop(name, None)
 
     def start_bus(self) -> None:
