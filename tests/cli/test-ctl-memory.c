@@ -32,7 +32,6 @@ const char *__asan_default_options(void)
 #else
 #define STEP (getenv("GCOV_ERROR_FILE") ? 1U : check_rounds(3, 1)) /* coverage counts all */
 #endif
-#define SECONDS 60 /* until a run is taken to hang */
 #define WORDS 12
 #define EXIT_USAGE 2
 #define DESCRIPTORS 24
@@ -62,7 +61,7 @@ static _Noreturn void run_child(const char *line, FILE *said, long allocations, 
 		CHECK(n < WORDS);
 		words[n++] = word;
 	}
-	alarm(SECONDS);
+	alarm((unsigned)(await_limit_usec() / 1000000)); /* a run that hangs */
 	CHECK(freopen("/dev/null", "w", stdout));
 	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
 	limit_descriptors(descriptors);

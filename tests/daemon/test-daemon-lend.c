@@ -269,15 +269,27 @@ TEST(a_borrower_that_dies_while_it_shrinks_returns_its_cus)
 	depart(&s);
 }
 
-/* Acknowledges what arrives until nothing arrives for a while. */
+static unsigned with_one_cu(const struct live_record *last, size_t n)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += last[i].record.state == GPUARB_RECORD_GRANTED &&
+			 last[i].partitions[0].cus == 1;
+	return count;
+}
+
+/* Acknowledges what arrives until each CU has a lease of its own. */
 static void follow_all(sd_bus *bus, const struct live_lease *leases, struct live_record *last,
 		       size_t n)
 {
+	const struct await await = AWAIT_BEGIN("as many leases with a CU as there are CUs");
 	static struct pollfd fds[MANY];
 
 	for (size_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd){ .fd = leases[i].holder, .events = POLLIN };
-	while (poll(fds, n, 1000) > 0)
+	while (with_one_cu(last, n) < LEND_CUS) {
+		await_fds(&await, fds, n);
 		for (size_t i = 0; i < n; i++) {
 			if (!fds[i].revents)
 				continue;
@@ -286,6 +298,7 @@ static void follow_all(sd_bus *bus, const struct live_lease *leases, struct live
 				CHECK(is_fine(
 					acknowledge(bus, &leases[i], last[i].record.generation)));
 		}
+	}
 }
 
 /* As many as there are CUs get one each; the others wait for the first to end. */

@@ -132,16 +132,36 @@ TEST(slots_have_the_process_of_their_queue)
 	depart(&s);
 }
 
+/* No event ends the second for which a reading is remembered. */
+static void await_second(void)
+{
+	await_time(boottime_usec() + 1000000);
+}
+
+/* Reads twice, and breaks the text between. false: a busy machine took longer than a second for that, and
+ * the second one was a reading. */
+static bool reads_once(const struct stage *s)
+{
+	uint64_t begin;
+	bool fine;
+
+	await_second();
+	show(s, "");
+	begin = boottime_usec();
+	CHECK(is_fine(call(read_slots(s, "0"))));
+	show(s, "stuff\n");
+	fine = is_fine(call(read_slots(s, "0")));
+	CHECK(fine || boottime_usec() - begin >= 1000000);
+	return fine;
+}
+
 TEST(a_second_reading_within_a_second_is_not_made)
 {
 	static struct stage s;
 
 	arrive(&s);
-	show(&s, "");
-	CHECK(is_fine(call(read_slots(&s, "0"))));
-	show(&s, "stuff\n");
-	CHECK(is_fine(call(read_slots(&s, "0"))));
-	await_time(boottime_usec() + 1000000);
+	AWAIT_STATE(reads_once(&s));
+	await_second();
 	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "kfd/hqds, line 10"));
 	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "line 10")); /* nor after a failure */
 	depart(&s);
@@ -157,7 +177,7 @@ TEST(unreadable_slots_are_refused_with_the_reason)
 	CHECK(is_error(call(read_slots(&s, "7")), GPUARB_ERROR_NO_SUCH_GPU, "7: "));
 	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "/kfd/hqds"));
 	rig_write(&s.machine.rig, HQDS, "");
-	await_time(boottime_usec() + 1000000);
+	await_second();
 	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "0000:03:00.0: kfd/hqds"));
 	depart(&s);
 }

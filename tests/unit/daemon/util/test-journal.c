@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check.h"
 
 TEST(entry_has_one_line_per_field)
@@ -97,7 +98,7 @@ TEST(stopped_journal_does_not_block)
 	char path[64], got[64];
 	int fd = listen_at(path), r, n = 0;
 
-	alarm(60); /* a call that waits would wait forever */
+	alarm(AWAIT_LIMIT_SEC); /* a call that waits would wait forever */
 	while ((r = journal_send(path, &entry)) == 0)
 		n++;
 	CHECK(r == -EAGAIN && n > 0);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check.h"
 #include "journal-rig.h"
 
@@ -228,7 +229,7 @@ static void log_to_a_stopped_journal(void)
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
 	CHECK(dup2(ends[0], STDERR_FILENO) >= 0);
 	journal_reads_stderr();
-	alarm(60); /* a call that waits would wait forever */
+	alarm(AWAIT_LIMIT_SEC); /* a call that waits would wait forever */
 	for (unsigned i = 0; i < 100000; i++)
 		log_info("%d", i);
 	CHECK(recv(ends[1], &(char[5]){ 0 }, 5, 0) == 5);
