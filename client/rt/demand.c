@@ -105,9 +105,31 @@ int demands_respond(struct demands *demands)
 	return r < 0 ? r : keeps_deadlines(demands, demands->responses);
 }
 
-int demands_growth(struct demands *demands, size_t i, uint64_t *ret)
+static void grow(struct demands *demands, size_t i, uint64_t cost, uint64_t more)
 {
 	const struct bound *bound = &demands->plan->partitions[demands->partition].bound;
+
+	demands->list[i].cost = cost + more + bound_margin(bound, more);
+}
+
+/* The partition fails with the demands as they are: the reason. */
+static enum rt_growth_limit find_limit(const struct demands *demands)
+{
+	const struct rt_plan *plan = demands->plan;
+
+	if (plan->set->partitions[demands->partition].policy != RT_FIFO &&
+	    dispatch_is_overloaded(&plan->partitions[demands->partition].bound, demands->list,
+				   demands->n))
+		return RT_GROWTH_UTILISATION;
+	for (size_t i = 0; i < demands->n; i++)
+		if (demands->responses[i] == BOUND_NONE)
+			return RT_GROWTH_NO_BOUND;
+	return RT_GROWTH_DEADLINE;
+}
+
+int demands_growth(struct demands *demands, size_t i, uint64_t *ret,
+		   enum rt_growth_limit *ret_limit)
+{
 	struct rt_demand *task = &demands->list[i];
 	uint64_t cost = task->cost, fits = 0, fails = task->deadline + 1;
 	int r;
@@ -115,13 +137,16 @@ int demands_growth(struct demands *demands, size_t i, uint64_t *ret)
 	while (fits + 1 < fails) {
 		uint64_t more = (fits + fails) / 2;
 
-		task->cost = cost + more + bound_margin(bound, more);
+		grow(demands, i, cost, more);
 		r = demands_respond(demands);
 		if (r < 0)
 			return r;
 		*(r > 0 ? &fits : &fails) = more;
 	}
+	grow(demands, i, cost, fails);
+	r = demands_respond(demands);
+	*ret_limit = find_limit(demands);
 	task->cost = cost;
 	*ret = fits;
-	return 0;
+	return r < 0 ? r : 0;
 }

@@ -30,4 +30,5 @@ bool demands_fill(struct demands *demands, unsigned cus);
 int demands_respond(struct demands *demands);
 
 /* By how much the execution time of one task may grow. */
-int demands_growth(struct demands *demands, size_t i, uint64_t *ret);
+int demands_growth(struct demands *demands, size_t i, uint64_t *ret,
+		   enum rt_growth_limit *ret_limit);

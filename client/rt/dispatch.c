@@ -2,7 +2,6 @@
 #include "client/rt/dispatch.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +13,7 @@ static uint64_t jobs_within(const struct rt_demand *task, uint64_t time)
 	return bound_divide_up(time + task->jitter, task->period);
 }
 
-/* Whether jobs and standstill take all of the time, or so nearly all that no busy period of use ends. */
-static bool is_overloaded(const struct bound *bound, const struct rt_demand *tasks, size_t n)
+bool dispatch_is_overloaded(const struct bound *bound, const struct rt_demand *tasks, size_t n)
 {
 	double load = bound_load(bound);
 
@@ -31,7 +29,7 @@ static uint64_t busy_period(const struct bound *bound, const struct rt_demand *t
 {
 	uint64_t time = bound->latency + 1, next;
 
-	if (is_overloaded(bound, tasks, n))
+	if (dispatch_is_overloaded(bound, tasks, n))
 		return BOUND_NONE;
 	while (time <= DISPATCH_BUSY_MAX) {
 		next = bound->latency + first + bound_standstill(bound, time);
@@ -84,7 +82,7 @@ struct point {
 
 struct edf {
 	const struct bound *bound;
-	const struct rt_demand *tasks; /* by deadline */
+	const struct rt_demand *tasks; /* by first_deadline() */
 	size_t n;
 	uint64_t *blocking; /* the longest job of this task or those after it */
 	uint64_t busy;
@@ -130,11 +128,12 @@ static int collect(struct edf *edf)
 }
 
 /* The lateness of a job with each deadline: the work with deadlines up to it, and one longer job that
- * began before the window and has a later one. */
+ * began before the window and has a later one. Such a job is of a task without a job in the window: the two
+ * releases would be less than a jitter apart. */
 static void find_lateness(struct edf *edf)
 {
 	uint64_t work = 0;
-	size_t later = 0; /* the first task with a later deadline */
+	size_t later = 0; /* the first task without a deadline so far */
 
 	for (size_t k = 0; k < edf->n_points; k++) {
 		struct point *point = &edf->points[k];
@@ -143,7 +142,7 @@ static void find_lateness(struct edf *edf)
 		work += point->cost;
 		if (k + 1 < edf->n_points && edf->points[k + 1].time == point->time)
 			continue;
-		while (later < edf->n && (int64_t)edf->tasks[later].deadline <= point->time)
+		while (later < edf->n && first_deadline(&edf->tasks[later]) <= point->time)
 			later++;
 		end = bound_finish(edf->bound, work + edf->blocking[later], DISPATCH_BUSY_MAX);
 		if (end > edf->busy)
@@ -173,11 +172,11 @@ static uint64_t latest(const struct edf *edf, const struct rt_demand *task)
 	return (uint64_t)((int64_t)task->deadline + edf->points[least].lateness);
 }
 
-static int by_deadline(const void *left, const void *right)
+static int by_first_deadline(const void *left, const void *right)
 {
-	const struct rt_demand *a = left, *b = right;
+	int64_t a = first_deadline(left), b = first_deadline(right);
 
-	return a->deadline < b->deadline ? -1 : a->deadline > b->deadline;
+	return a < b ? -1 : a > b;
 }
 
 static int explore(struct edf *edf, uint64_t *blocking)
@@ -206,7 +205,7 @@ int dispatch_edf(const struct bound *bound, const struct rt_demand *tasks, size_
 	if (!sorted || !blocking)
 		return -ENOMEM;
 	memcpy(sorted, tasks, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), by_deadline);
+	qsort(sorted, n, sizeof(*sorted), by_first_deadline);
 	r = explore(&edf, blocking);
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		ret[i] = r > 0 ? latest(&edf, &tasks[i]) : BOUND_NONE;
@@ -215,6 +214,13 @@ int dispatch_edf(const struct bound *bound, const struct rt_demand *tasks, size_
 }
 
 /* ---- deadline monotonic ------------------------------------------------------------------- */
+
+static int by_deadline(const void *left, const void *right)
+{
+	const struct rt_demand *a = left, *b = right;
+
+	return a->deadline < b->deadline ? -1 : a->deadline > b->deadline;
+}
 
 /* Task i of a list sorted by deadline; tasks with the same deadline may go before it. */
 struct dm {

@@ -7,6 +7,7 @@
  * runs is never preempted. Pure; times are microseconds. The proofs are in gpuarbctl-rt(1).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "client/rt/bound.h"
@@ -29,6 +30,9 @@ int dispatch_dm(const struct bound *bound, const struct rt_demand *tasks, size_t
  * period. */
 void dispatch_fifo(const struct bound *bound, const struct rt_demand *tasks, size_t n,
 		   uint64_t *ret);
+
+/* Whether jobs and standstill take more than DISPATCH_LOAD_MAX of the time: then no busy period of use ends. */
+bool dispatch_is_overloaded(const struct bound *bound, const struct rt_demand *tasks, size_t n);
 
 /* The longest time in which the server is never without a job; BOUND_NONE. */
 uint64_t dispatch_busy(const struct bound *bound, const struct rt_demand *tasks, size_t n);

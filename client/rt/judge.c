@@ -167,7 +167,8 @@ static int judge_growth(struct rt_plan *plan, size_t partition)
 		if (together)
 			plan->tasks[i].growth = (uint64_t)p->most_work - p->work;
 		else
-			r = demands_growth(&demands, k++, &plan->tasks[i].growth);
+			r = demands_growth(&demands, k++, &plan->tasks[i].growth,
+					   &plan->tasks[i].growth_limit);
 	}
 	return r;
 }

@@ -26,6 +26,10 @@ enum rt_result {
 
 #define RT_GROWTH_TASKS 32U
 
+/* What ends the growth of an execution time: one microsecond more would be too late for a deadline; or jobs and
+ * standstill would take all of the time; or no bound would be found. */
+enum rt_growth_limit { RT_GROWTH_DEADLINE, RT_GROWTH_UTILISATION, RT_GROWTH_NO_BOUND };
+
 struct rt_task_plan {
 	bool meets;
 	uint64_t jitter; /* its own, and the bound of the task that it comes after */
@@ -41,6 +45,7 @@ struct rt_task_plan {
 	/* By which its execution time alone may grow; BOUND_NONE: unknown, the set has chains, its
 	 * partition uses offsets, or it has a policy and more than RT_GROWTH_TASKS tasks. */
 	uint64_t growth;
+	enum rt_growth_limit growth_limit;
 	char reason[320]; /* of a task that does not: the reason, and what would help */
 };
 

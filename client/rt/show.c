@@ -248,6 +248,34 @@ static void print_partitions(const struct command *command, const struct rt_plan
 	table_print(&table, command, stdout);
 }
 
+static const char *const growth_limits[] = {
+	[RT_GROWTH_DEADLINE] = "deadline",
+	[RT_GROWTH_UTILISATION] = "utilisation",
+	[RT_GROWTH_NO_BOUND] = "no-bound",
+};
+
+static bool has_growth(const struct rt_plan *plan, size_t i)
+{
+	return plan->partitions[plan->set->tasks[i].partition].passes &&
+	       plan->tasks[i].growth != BOUND_NONE;
+}
+
+static void add_growth(struct table *table, const struct rt_plan *plan, size_t i)
+{
+	static const char *const then[] = {
+		[RT_GROWTH_DEADLINE] = "",
+		[RT_GROWTH_UTILISATION] = ", then utilisation above one",
+		[RT_GROWTH_NO_BOUND] = ", then no bound",
+	};
+	const struct rt_task_plan *t = &plan->tasks[i];
+
+	if (has_growth(plan, i))
+		table_add(table, "%" PRIu64 " (%" PRIu64 "%%)%s", t->growth,
+			  t->growth * 100 / t->wcet, then[t->growth_limit]);
+	else
+		table_add(table, "-");
+}
+
 static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 {
 	const struct rt_task *task = &plan->set->tasks[i];
@@ -265,11 +293,7 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 		table_add(table, "-");
 	else
 		table_add(table, "%" PRId64, t->slack);
-	if (plan->partitions[task->partition].passes && t->growth != BOUND_NONE)
-		table_add(table, "%" PRIu64 " (%" PRIu64 "%%)", t->growth,
-			  t->growth * 100 / t->wcet);
-	else
-		table_add(table, "-");
+	add_growth(table, plan, i);
 }
 
 static void print_tasks(const struct command *command, const struct rt_plan *plan)
@@ -417,8 +441,9 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 		json_null(map, "slack_usec");
 	else
 		json_signed(map, "slack_usec", t->slack);
-	time_or_null(map, "growth_usec",
-		     plan->partitions[task->partition].passes ? t->growth : BOUND_NONE);
+	time_or_null(map, "growth_usec", has_growth(plan, i) ? t->growth : BOUND_NONE);
+	json_text_known(map, "growth_limit",
+			has_growth(plan, i) ? growth_limits[t->growth_limit] : "");
 	json_text_known(map, "reason", t->reason);
 }
 

@@ -51,6 +51,38 @@ json_out '.verdict == "rejected" and .tenants == null and .order == [] and
 plan 3 "$example" "$data/tight.ini" "$example" --profile=radeon-vii --json
 check 'each file has its own result' test "$(jq -r .verdict "$dir/out" | xargs)" = \
 	'conditional rejected conditional'
+
+# A job with jitter does not block itself. Without shorter deadlines, only the utilisation ends the growth.
+sed 's/^\t//' >"$dir/alone.ini" <<'END'
+	[taskset]
+	margin = 0%
+	neighbours = 1
+	borrowers = no
+	[partition p]
+	policy = np-edf
+	host-submission = 0us
+	[task short]
+	partition = p
+	period = 10ms
+	deadline = 5ms
+	jitter = 1us
+	wcet = 15:2600us
+	[partition q]
+	policy = np-edf
+	host-submission = 0us
+	[task whole]
+	partition = q
+	period = 10ms
+	wcet = 15:2600us
+END
+plan 0 "$dir/alone.ini" --profile=radeon-vii
+out_has '7399 (284%), then utilisation above one'
+for policy in np-edf np-dm; do
+	sed -i "s/^policy = .*/policy = $policy/" "$dir/alone.ini"
+	plan 0 "$dir/alone.ini" --profile=radeon-vii --json
+	json_out '[.tasks[] | [.bound_usec, .growth_usec, .growth_limit]] ==
+		[[2601, 2399, "deadline"], [2600, 7399, "utilisation"]]'
+done
 plan 6 "$example" "$dir/none.ini" "$example" --profile=radeon-vii --json
 err_has 'none.ini'
 plan 3 "$data/crowd.ini" --profile=radeon-vii --json

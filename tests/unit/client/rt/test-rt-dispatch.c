@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The bounds of partitions with a policy, against simulations of the worst releases. */
+/* The bounds of partitions with a policy, against simulations of the worst releases, with jitter. */
 
 #include "client/rt/dispatch.h"
 
@@ -9,6 +9,7 @@
 #include "check.h"
 #include "random-geometry.h"
 #include "seed.h"
+#include "util/base.h"
 
 #define TASKS 4U
 #define STEP 100U /* of the simulation, in a unit of the tasks: a job can begin one step before 0 */
@@ -20,34 +21,46 @@ struct worst {
 	uint64_t longest[TASKS]; /* in steps */
 };
 
-/* Runs one job of task `first` from one step before 0, if it is a task, and from 0 on all others as often
- * as they may, up to the end of the busy period. */
+/* Releases of each task: its first job is ready at 0, as late as its jitter allows, and all others as soon as
+ * they may be. A job of task `first`, if it is a task, begins one step before 0. */
+static void release(const struct worst *w, size_t first, int64_t *ret)
+{
+	for (size_t i = 0; i < w->n; i++)
+		ret[i] = i == first ? -1 : -(int64_t)(w->tasks[i].jitter * STEP);
+}
+
+/* The ready job that goes first; n: none. */
+static size_t choose(const struct worst *w, const int64_t *releases, int64_t time)
+{
+	int64_t least = INT64_MAX;
+	size_t best = w->n;
+
+	for (size_t i = 0; i < w->n; i++) {
+		int64_t key = (int64_t)w->tasks[i].deadline * STEP + (w->edf ? releases[i] : 0);
+
+		if (releases[i] <= time && key < least) {
+			least = key;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* Runs the jobs up to the end of the busy period. */
 static void simulate(struct worst *w, size_t first)
 {
-	uint64_t release[TASKS] = { 0 }, time = 0;
+	int64_t releases[TASKS], time = first < w->n ? -1 : 0;
+	size_t next;
 
-	if (first < w->n) {
-		time = w->tasks[first].cost * STEP - 1;
-		release[first] = w->tasks[first].period * STEP - 1;
-	}
-	for (;;) {
-		size_t best = w->n;
-		uint64_t least = UINT64_MAX;
+	release(w, first, releases);
+	next = first < w->n ? first : choose(w, releases, time);
+	while (next < w->n) {
+		const struct rt_demand *task = &w->tasks[next];
 
-		for (size_t i = 0; i < w->n; i++) {
-			uint64_t key = w->tasks[i].deadline * STEP + (w->edf ? release[i] : 0);
-
-			if (release[i] <= time && key < least) {
-				least = key;
-				best = i;
-			}
-		}
-		if (best == w->n)
-			return;
-		time += w->tasks[best].cost * STEP;
-		if (time - release[best] > w->longest[best])
-			w->longest[best] = time - release[best];
-		release[best] += w->tasks[best].period * STEP;
+		time += (int64_t)task->cost * STEP;
+		w->longest[next] = max_u64(w->longest[next], (uint64_t)(time - releases[next]));
+		releases[next] += (int64_t)task->period * STEP;
+		next = choose(w, releases, time);
 	}
 }
 
@@ -70,7 +83,7 @@ static size_t draw(struct rt_demand *tasks)
 			tasks[i].period = 4 + below(30);
 			tasks[i].deadline = 3 + below((unsigned)tasks[i].period - 2);
 			tasks[i].cost = 1 + below((unsigned)tasks[i].period / 3);
-			tasks[i].jitter = 0;
+			tasks[i].jitter = below(2) ? below((unsigned)tasks[i].deadline) : 0;
 		}
 	} while (load_of(tasks, n) > DISPATCH_LOAD_MAX);
 	return n;
@@ -129,6 +142,17 @@ TEST(np_dm_bounds_are_never_exceeded)
 	}
 	printf("%u accepted, %u refused without a miss\n", accepted, cautious);
 	CHECK(accepted > 1000 && cautious < accepted / 10);
+}
+
+/* A job that is ready at 0 was released a jitter before: it is not also the job that began before 0. */
+TEST(a_job_with_jitter_does_not_block_itself)
+{
+	const struct rt_demand task = { 2600, 10000, 5000, 1 };
+	const struct bound quiet = { .interval = 1000000 };
+	uint64_t bound;
+
+	CHECK(dispatch_edf(&quiet, &task, 1, &bound) == 0 && bound == 2601);
+	CHECK(dispatch_dm(&quiet, &task, 1, &bound) == 0 && bound == 2601);
 }
 
 TEST(too_much_work_has_no_bound)
