@@ -9,8 +9,12 @@
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/output/mask-text.h"
+#include "client/output/mask-variable.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
+
+#define HSA "HSA_CU_MASK"
+#define GLOBAL "ROC_GLOBAL_CU_MASK"
 
 /* ---- output ------------------------------------------------------------------------------ */
 
@@ -39,9 +43,11 @@ static void json_law(struct json_object *map, const struct model *model,
 	json_known(map, "law_constant", model->law.constant, 0);
 }
 
-static void print_json(const struct model *model, const struct explanation *e)
+/* list: the members go to a new map in it; NULL: to one of its own. */
+static struct json_object *json_explained(struct json_object *list, const struct model *model,
+					  const struct explanation *e)
 {
-	struct json_object *map = json_map(NULL, NULL);
+	struct json_object *map = json_map(list, NULL);
 	struct json_object *xccs;
 
 	json_explanation(map, e);
@@ -53,7 +59,7 @@ static void print_json(const struct model *model, const struct explanation *e)
 	json_number(map, "occupied_cus", e->occupied);
 	json_numbers(map, "unmasked_xccs", e->unmasked, e->n_unmasked);
 	json_law(map, model, e);
-	json_print(stdout, map);
+	return map;
 }
 
 static void print_counts(const struct model *model, const struct explanation *e)
@@ -127,7 +133,7 @@ static void print_explanation(const struct command *command, const struct model 
 			      const struct explanation *e)
 {
 	if (command->json) {
-		print_json(model, e);
+		json_print(stdout, json_explained(NULL, model, e));
 		return;
 	}
 	print_line(stdout, "%u of %u CUs, %s%s", e->cus, e->all_cus,
@@ -249,16 +255,117 @@ static int show_mask(const struct command *command, const struct model *model,
 	if (r < 0)
 		return fail(command, EXIT_USAGE,
 			    "invalid mask '%.80s': use hexadecimal digits (0x3fffffff) or "
-			    "bits (0-15,32-47)",
-			    text);
+			    "bits (0-15,32-47)%s",
+			    text,
+			    strcmp(command->rest[0], "explain") == 0 ? ", or a value of " HSA
+								       " (0:0-15) or " GLOBAL
+								     : "");
 	explain(model, mask, words, &explanation);
 	print(command, model, &explanation);
 	return EXIT_OK;
 }
 
+/* ---- variables ---------------------------------------------------------------------------- */
+
+/* The value of a variable, with its name before it or not. NULL: the text is a mask. A colon is only in
+ * HSA_CU_MASK, and hexadecimal digits without 0x only in ROC_GLOBAL_CU_MASK. */
+static const char *find_variable(const char *text, const char **ret_name)
+{
+	size_t digits = strspn(text, "0123456789abcdefABCDEF");
+
+	*ret_name = HSA;
+	if (strncmp(text, HSA "=", strlen(HSA "=")) == 0)
+		return text + strlen(HSA "=");
+	if (strchr(text, ':'))
+		return text;
+	*ret_name = GLOBAL;
+	if (strncmp(text, GLOBAL "=", strlen(GLOBAL "=")) == 0)
+		return text + strlen(GLOBAL "=");
+	return digits > strspn(text, "0123456789") && !text[digits] ? text : NULL;
+}
+
+/* Which GPU of the value the user asks about: of several sets, that with the number of --gpu. -1: each. */
+static int find_number(const struct command *command, const struct variable_masks *masks)
+{
+	const struct gpuarb_gpu *gpu;
+	unsigned sets = 0;
+
+	for (unsigned i = 0; i < VARIABLE_GPUS; i++)
+		sets += masks->set[i];
+	if (!command->gpu || sets < 2 || session_gpu(command, command->gpu, &gpu) != EXIT_OK)
+		return -1;
+	return (int)(gpu - command->gpus);
+}
+
+static void show_set(const struct command *command, const struct model *model, const char *name,
+		     int gpu, const uint32_t *mask, struct json_object *list)
+{
+	struct explanation explanation;
+
+	explain(model, mask, CODEC_WORDS, &explanation);
+	if (list) {
+		json_known(json_explained(list, model, &explanation), "gpu", (uint64_t)gpu,
+			   strcmp(name, GLOBAL) == 0 ? 0 : UINT64_MAX);
+		return;
+	}
+	if (strcmp(name, GLOBAL) == 0)
+		puts("every GPU that HIP uses:");
+	else
+		printf("GPU %d:\n", gpu);
+	print_explanation(command, model, &explanation);
+}
+
+/* What the runtime does without a message. */
+static void print_ignored(const char *name, const struct variable_masks *masks)
+{
+	const char *runtime = strcmp(name, HSA) == 0 ? "ROCr" : "HIP";
+
+	if (masks->dropped)
+		printf("%s drops numbers and digits beyond the last %s without a message\n",
+		       runtime, strcmp(name, HSA) == 0 ? "GPU or CU" : "CU");
+	if (*masks->problem)
+		print_line(stdout, "%s ignores %s without a message", runtime, masks->problem);
+	puts(strcmp(name, HSA) == 0 ? "no other GPU has a mask: its queues use all CUs"
+				    : "only HIP reads this variable: other queues have no mask");
+}
+
+static int show_variable(const struct command *command, const struct model *model, const char *name,
+			 const char *value)
+{
+	unsigned cus = cuset_count(&model->all);
+	struct json_object *map = NULL, *list = NULL;
+	struct variable_masks masks;
+	int number;
+
+	if (strcmp(name, GLOBAL) == 0)
+		variable_parse_global(value, cus, geometry_step(&model->geometry), &masks);
+	else if (variable_parse_hsa(value, command->gpu ? (unsigned)command->n_gpus : VARIABLE_GPUS,
+				    cus, &masks) < 0)
+		return fail(command, EXIT_FAILED, "out of memory");
+	number = find_number(command, &masks);
+	if (command->json) {
+		map = json_map(NULL, NULL);
+		json_text(map, "variable", name);
+		json_text_known(map, "ignored", masks.problem);
+		json_flag(map, "dropped", masks.dropped);
+		list = json_list(map, "gpus");
+	}
+	for (int i = 0; i < (int)VARIABLE_GPUS; i++)
+		if (masks.set[i] && (number < 0 || number == i))
+			show_set(command, model, name, i, masks.word[i], list);
+	if (command->json)
+		json_print(stdout, map);
+	else
+		print_ignored(name, &masks);
+	return EXIT_OK;
+}
+
 static int explain_mask(const struct command *command, const struct model *model)
 {
-	return show_mask(command, model, print_explanation);
+	const char *name, *value = find_variable(command->rest[1], &name);
+
+	return value ? show_variable(command, model, name, value)
+		     : show_mask(command, model, print_explanation);
 }
 
 static int decode_mask(const struct command *command, const struct model *model)

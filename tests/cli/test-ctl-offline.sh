@@ -141,7 +141,7 @@ json_out '.law == "assumed" and .law_source == null and .law_constant == null
 mask 0 explain 0xff --profile=mi300x-spx --json
 json_out '.valid and .cus == 8 and .effective_cus == 8 and .shader_engines[0] == 8'
 
-for bad in 0x 0xg 0x-1 '' ',' '1,' '1,,2' 3-1 a 1-2-3 '1 2' -- 99999999 65536 0-70000; do
+for bad in 0x 0xg 0x-1 '' ',' '1,' '1,,2' 3-1 ag 1-2-3 '1 2' -- 99999999 65536 0-70000; do
 	mask 2 explain --profile=radeon-vii -- "$bad"
 done
 mask 2 explain "0x$(printf '%020000d' 0 | tr 0 f)" --profile=radeon-vii
@@ -153,6 +153,36 @@ mask 2 explain 0x1 --profile=radeon-viii
 err_has 'radeon-vii'
 mask 2 decide 0x1 --profile=radeon-vii
 err_has 'explain'
+
+# Values of HSA_CU_MASK and ROC_GLOBAL_CU_MASK, with what the runtimes make of them.
+mask 0 explain 0:0-15 --profile=radeon-vii --json
+json_out '.variable == "HSA_CU_MASK" and .ignored == null and (.dropped | not)
+	and (.gpus | length == 1) and (.gpus[0] | .gpu == 0 and .cus == 16 and .valid)'
+mask 0 explain 0:0x3333333333 --profile=radeon-vii --json
+json_out '.gpus[0] | .cus == 20 and .shader_engines == [10,10,0,0]'
+mask 0 explain '0:0-14;1:0-7' --profile=radeon-vii --json
+json_out '[.gpus[] | [.gpu, .cus]] == [[0,15],[1,8]]'
+mask 0 explain '0:0-14;1:0-7' --profile=radeon-vii
+out_has '15 of 60 CUs, valid'
+out_has '8 of 60 CUs, valid'
+out_has 'no other GPU has a mask'
+mask 0 explain '0:0-14;1:x;2:0-3' --profile=radeon-vii
+out_has "ROCr ignores '1:x' and all after it without a message: "
+out_lacks 'GPU 2'
+mask 0 explain 0:50-70 --profile=radeon-vii --json
+json_out '.dropped and .gpus[0].cus == 10'
+mask 0 explain 0:0-14 --profile=rx7800xt
+out_has '60 of 60 CUs occupied'
+mask 0 explain HSA_CU_MASK=0-15 --profile=radeon-vii
+out_has "ROCr ignores '0-15' without a message"
+mask 0 explain ffff --profile=radeon-vii --json
+json_out '.variable == "ROC_GLOBAL_CU_MASK" and (.gpus[0] | .gpu == null and .cus == 16)'
+mask 0 explain ROC_GLOBAL_CU_MASK=0xff --profile=rx6900xt --json
+json_out '.gpus[0] | .cus == 16 and .valid'
+mask 0 explain ROC_GLOBAL_CU_MASK=0xfffffffffffffff --profile=radeon-vii
+out_has 'it has as many bits as the GPU has CUs'
+out_lacks ' CUs, valid'
+
 mkdir "$dir/gpus"
 echo 'nonsense = 1' >"$dir/gpus/broken.conf"
 ends 6 mask explain 0x1 --profile=broken --profiles="$dir/gpus"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/output/mask-text.h"
+#include "client/output/mask-variable.h"
 #include "fuzz.h"
 #include "ledger-play.h"
 #include "util/base.h"
@@ -55,12 +56,25 @@ static void read_places(const struct model *model, const char *text)
 	free(written);
 }
 
+static void read_variables(const char *text)
+{
+	struct variable_masks masks;
+
+	CHECK(variable_parse_hsa(text, 4, 304, &masks) == 0);
+	CHECK(strlen(masks.problem) < sizeof(masks.problem));
+	for (unsigned step = 1; step <= 2; step++) {
+		variable_parse_global(text, 304, step, &masks);
+		CHECK(masks.set[0] == !*masks.problem);
+	}
+}
+
 /* The first byte selects the GPU of a place. */
 FUZZ(mask)
 {
 	char *text = fuzz_text(data, size);
 
 	read_mask(text);
+	read_variables(text);
 	for (unsigned i = 0; i < PLAY_SHAPES && size > 0; i++) {
 		struct gpu_info info = play_gpu("0000:03:00.0", i);
 		struct model model;
