@@ -505,6 +505,8 @@ int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd);
  * with one free(). It is made for the GPUs that this process sees. Does not call the daemon.
  * GPUARB_EFFECTIVE_CUS has the effective CUs of each partition, separated by commas.
  *
+ * GPU_MAX_HW_QUEUES stays if it is set to less than what the queues of the lease allow.
+ *
  * -EEXIST: HSA_CU_MASK or ROC_GLOBAL_CU_MASK is set already, or ROCR_VISIBLE_DEVICES hides a GPU of
  * the lease. -ENODEV: this process cannot see a GPU of the lease. -ERANGE: the queues of the lease
  * are too few for HIP. -EBADFD: the lease is not granted, or has no CUs at the moment.
@@ -548,6 +550,14 @@ struct gpuarb_gpu {
 	bool oversubscribed; /* more is in use than the GPU has: it grants nothing then */
 	bool draining;       /* an administrator has stopped new grants */
 };
+
+/*
+ * Which of the n GPUs of a snapshot a ROCm program sees that this process starts, in ret[n], by the variables
+ * ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES and GPU_DEVICE_ORDINAL of this process. Returns 1;
+ * or 0: none of them is set, and ret is not touched. With n = 0 it tells no more than that. Does not call the daemon.
+ * -ENODEV: they show none.
+ */
+int gpuarb_visible_gpus(struct gpuarb *gpuarb, const struct gpuarb_gpu *gpus, size_t n, bool *ret);
 
 /* A lease of any user. */
 struct gpuarb_lease_info {

@@ -304,8 +304,8 @@ static const struct variable {
 	  "program that sets it uses the whole GPU.",
 	  "unset HSA_CU_MASK_SKIP_INIT" },
 	{ "GPU_MAX_HW_QUEUES", MARK_NOTE,
-	  "HIP creates up to so many queues for each priority class. gpuarbctl run sets it by the "
-	  "lease; other programs use this value.",
+	  "HIP creates up to so many queues for each priority class. gpuarbctl run takes the "
+	  "smaller of it and the queues of the lease; other programs use this value.",
 	  "unset GPU_MAX_HW_QUEUES, unless you need it" },
 };
 

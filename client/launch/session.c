@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,6 +98,8 @@ void session_done(struct command *command)
 {
 	gpuarb_view_free(command->view);
 	gpuarb_close(command->gpuarb);
+	free(command->visible);
+	command->visible = NULL;
 	command->view = NULL;
 	command->gpuarb = NULL;
 }

@@ -87,6 +87,7 @@ struct command {
 	const struct gpuarb_gpu *gpus;
 	const struct gpuarb_lease_info *leases;
 	size_t n_gpus, n_leases;
+	bool *visible; /* which of the GPUs the environment shows; NULL: it does not restrict them */
 };
 
 /* One row of the table of options. */

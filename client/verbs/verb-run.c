@@ -276,18 +276,31 @@ static int open_self(void)
 	return (int)syscall(SYS_pidfd_open, getpid(), 0U);
 }
 
+/* A user must not search for the reason why a variable has no effect. */
+static void print_change(const struct command *command, const char *name, const char *value)
+{
+	const char *before = getenv(name);
+
+	if (command->quiet || command->json || !before || (value && strcmp(before, value) == 0))
+		return;
+	print_line(stderr, PREFIX "%s=%.80s %s%s", name, before, value ? "becomes " : "is removed",
+		   value ? value : "");
+}
+
 /* Sets "NAME=value" and unsets "NAME". The strings live until exec. */
-static int apply_environment(char **variables)
+static int apply_environment(const struct command *command, char **variables)
 {
 	for (; *variables; variables++) {
 		char *equals = strchr(*variables, '=');
 
 		if (!equals) {
+			print_change(command, *variables, NULL);
 			if (unsetenv(*variables) < 0)
 				return -errno;
 			continue;
 		}
 		*equals = '\0';
+		print_change(command, *variables, equals + 1);
 		if (setenv(*variables, equals + 1, 1) < 0)
 			return -errno;
 	}
@@ -303,7 +316,7 @@ static int set_environment(const struct command *command, struct gpuarb_lease *l
 	if (r < 0)
 		return fail_asked(command, r);
 
-	r = apply_environment(variables);
+	r = apply_environment(command, variables);
 	free(variables);
 	return r < 0 ? fail(command, EXIT_FAILED, "cannot set the environment of the command: %s",
 			    strerror(-r))
@@ -472,11 +485,32 @@ static int check_command(const struct command *command)
 		    "cannot start %.200s: %s", *command->rest[0] ? command->rest[0] : "''", why);
 }
 
+/* Before a request, too: gpuarb_lease_environment() would refuse after the wait for a lease. */
+static int check_masks(const struct command *command)
+{
+	static const char *const names[] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return fail(
+				command, EXIT_RUN_FAILED,
+				"%s=%.80s is set already: unset it, and ask for as many CUs with "
+				"--cus; a program cannot have two masks, so do not ask for a lease "
+				"inside another one",
+				names[i], value);
+	}
+	return EXIT_OK;
+}
+
 int run_run(struct command *command)
 {
 	struct adapt adapt;
 	int r = check_command(command);
 
+	if (r == EXIT_OK)
+		r = check_masks(command);
 	if (r != EXIT_OK)
 		return r;
 	r = EXIT_RUN_FAILED;

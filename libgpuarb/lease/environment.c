@@ -7,82 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "libgpuarb/lease/lease-handle.h"
-
-#define VISIBLE "ROCR_VISIBLE_DEVICES"
-#define UUID_LENGTH 20U /* "GPU-" and 16 digits */
-
-/* The only GPU whose unique id begins with the item, or n. */
-static size_t find_unique(const char *item, const struct topology *topology)
-{
-	size_t length = strlen(item), found = topology->n;
-
-	if (length < 5 || length > UUID_LENGTH)
-		return topology->n;
-
-	for (size_t i = 0; i < topology->n; i++) {
-		char uuid[UUID_LENGTH + 1];
-
-		if (topology->gpus[i].unique_id == 0)
-			continue;
-		snprintf(uuid, sizeof(uuid), "GPU-%016" PRIX64, topology->gpus[i].unique_id);
-		if (strncasecmp(item, uuid, length) != 0)
-			continue;
-		if (found < topology->n)
-			return topology->n;
-		found = i;
-	}
-	return found;
-}
-
-/* An index in any base that strtol() accepts, or n. */
-static size_t find_index(const char *item, const struct topology *topology)
-{
-	char *end;
-	long index = strtol(item, &end, 0);
-
-	if (end == item || *end || index < 0 || (unsigned long)index > topology->n)
-		return topology->n;
-	return (size_t)index;
-}
-
-/* Copies the next item without surrounding space. NULL: too long to be valid. */
-static char *next_item(const char **value, char buf[UUID_LENGTH + 2])
-{
-	size_t length = strcspn(*value, ",");
-	const char *start = *value, *end = start + length;
-
-	*value = *end ? end + 1 : end;
-	while (start < end && isspace((unsigned char)*start))
-		start++;
-	while (start < end && isspace((unsigned char)end[-1]))
-		end--;
-	if ((size_t)(end - start) > UUID_LENGTH)
-		return NULL;
-
-	memcpy(buf, start, (size_t)(end - start));
-	buf[end - start] = '\0';
-	return buf;
-}
-
-void visible_parse(const char *value, const struct topology *topology, bool *visible)
-{
-	memset(visible, 0, topology->n * sizeof(*visible));
-	while (*value) {
-		char buf[UUID_LENGTH + 2];
-		const char *item = next_item(&value, buf);
-		size_t i = topology->n;
-
-		if (item)
-			i = toupper((unsigned char)*item) == 'G' ? find_unique(item, topology)
-								 : find_index(item, topology);
-		if (i == topology->n || visible[i])
-			return;
-		visible[i] = true;
-	}
-}
+#include "libgpuarb/lease/visible.h"
 
 static unsigned digit(char c)
 {
@@ -172,27 +99,35 @@ static int find_gpus(const struct environment *environment, size_t *indices)
 	return 0;
 }
 
+static bool holds(const size_t *list, size_t n, size_t number)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == number)
+			return true;
+	return false;
+}
+
 static int check_visible(const struct environment *environment, const size_t *indices)
 {
-	const char *value = environment->get(environment->userdata, VISIBLE);
-	bool *visible;
+	const char *value = environment->get(environment->userdata, ROCR_VISIBLE);
+	size_t *order, n;
 	int r = 0;
 
-	if (!value)
+	if (!value || environment->lease->partitions[0].kfd_gpu_id == 0)
 		return 0;
 
-	visible = calloc(environment->topology->n, sizeof(*visible));
-	if (!visible)
+	order = calloc(environment->topology->n, sizeof(*order));
+	if (!order)
 		return -ENOMEM;
-	visible_parse(value, environment->topology, visible);
+	n = visible_parse(value, environment->topology, order);
 	for (size_t i = 0; i < environment->lease->n_partitions && r == 0; i++)
-		if (!visible[indices[i]])
+		if (!holds(order, n, indices[i]))
 			r = fail(environment->gpuarb, -EEXIST,
-				 VISIBLE
-				 "=%s hides GPU %s of the lease, which has index %zu: unset "
+				 ROCR_VISIBLE
+				 "=%.80s hides GPU %s of the lease, which has index %zu: unset "
 				 "it, or ask for a visible GPU",
 				 value, environment->lease->partitions[i].gpu, indices[i]);
-	free(visible);
+	free(order);
 	return r;
 }
 
@@ -211,11 +146,24 @@ static uint64_t queues_of_process(const struct environment *environment,
 	return environment->capped && spared > 1ULL + partition->streams ? spared : each;
 }
 
+/* A user who asks for fewer queues gets as few. Others: UINT32_MAX. */
+static uint32_t queues_of_user(const struct environment *environment)
+{
+	const char *value = environment->get(environment->userdata, "GPU_MAX_HW_QUEUES");
+	unsigned long number;
+	char *end;
+
+	if (!value || !isdigit((unsigned char)*value))
+		return UINT32_MAX;
+	number = strtoul(value, &end, 10);
+	return !*end && number > 0 && number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
 /* How many queues each process may use for HIP streams without a mask: one queue is ROCr's, and
  * each masked stream has its own. */
 static int count_hip_queues(const struct environment *environment, uint32_t *ret)
 {
-	uint32_t least = UINT32_MAX;
+	uint32_t least = queues_of_user(environment);
 
 	for (size_t i = 0; i < environment->lease->n_partitions; i++) {
 		const struct gpuarb_partition *partition = &environment->lease->partitions[i];
@@ -286,7 +234,7 @@ static int write_settings(FILE *file, const struct environment *environment, con
 {
 	int r = 0;
 
-	fprintf(file, VISIBLE "=");
+	fprintf(file, ROCR_VISIBLE "=");
 	for (size_t i = 0; i < environment->lease->n_partitions; i++)
 		fprintf(file, "%s%zu", i > 0 ? "," : "", indices[i]);
 

@@ -14,6 +14,7 @@
 #include "libgpuarb/connection/read.h"
 #include "libgpuarb/lease/environment.h"
 #include "libgpuarb/lease/lease-handle.h"
+#include "libgpuarb/lease/visible.h"
 
 static void check_text(const char *text)
 {
@@ -179,6 +180,13 @@ FUZZ(grant)
 
 /* ---- environment variables of a program -------------------------------------------------------- */
 
+/* Each variable has the same value. */
+static const char *any_variable(void *userdata, const char *name)
+{
+	(void)name;
+	return userdata;
+}
+
 FUZZ(environment)
 {
 	struct topology_gpu gpus[] = { { 7, 0x1122334400000001, 90006, 1 },
@@ -187,9 +195,17 @@ FUZZ(environment)
 	const struct topology topology = { gpus, 3 };
 	char *text = fuzz_text(data, size);
 	struct mask mask;
-	bool visible[3];
+	struct gpuarb gpuarb = { .references = 1 };
+	const struct visible visible = { &gpuarb, &topology, any_variable, text };
+	size_t order[3], n = visible_parse(text, &topology, order);
+	bool shown[3];
+	int r = visible_find(&visible, shown);
 
-	visible_parse(text, &topology, visible);
+	CHECK(n <= 3);
+	for (size_t i = 0; i < n; i++)
+		CHECK(order[i] < 3 && (i == 0 || order[i] != order[0]));
+	CHECK(r == -ENODEV || (r == 1 && (shown[0] || shown[1] || shown[2])));
+	handle_begin(&gpuarb);
 	for (size_t i = 0; i < 3; i++)
 		if (environment_mask(text, i, &mask))
 			CHECK(mask.words <= MASK_WORDS);

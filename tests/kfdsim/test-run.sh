@@ -86,6 +86,33 @@ json_out "$compute | all(.engines[0] | map(select(. != \"0x00000000\")) | length
 runs 125 env ROCR_VISIBLE_DEVICES=1 "${ctl[@]}" --gpu "$vii" --cus 15 -- "$hip" --streams 1
 err_has 'ROCR_VISIBLE_DEVICES=1 hides GPU'
 
+# ---- Slurm, containers and users choose the GPUs of a want that names none ------------------------
+# sees VARIABLE… GPU: the program has its queues there.
+sees() { runs 0 env "${@:1:$#-1}" "${ctl[@]}" --cus 18 --queues 3 -- "$hip" --streams 1 --work
+	json_out "$compute | length > 0 and all(.gpu == \"${!#}\" and .mask != null)"; }
+sees ROCR_VISIBLE_DEVICES=1 "$mi210"
+err_has 'gpuarbctl run: lease '
+sees HIP_VISIBLE_DEVICES=2 "$v620"
+err_has 'gpuarbctl run: HIP_VISIBLE_DEVICES=2 is removed'
+sees CUDA_VISIBLE_DEVICES=1 "$mi210"
+sees GPU_DEVICE_ORDINAL=1 "$mi210"
+sees ROCR_VISIBLE_DEVICES=2,1 HIP_VISIBLE_DEVICES=1 "$mi210"
+err_has 'gpuarbctl run: ROCR_VISIBLE_DEVICES=2,1 becomes 1'
+uuid=$(printf 'GPU-%016x' "$(awk '$1 == "unique_id" { print $2 }' /sys/class/kfd/kfd/topology/nodes/3/properties)")
+sees "ROCR_VISIBLE_DEVICES=$uuid" "$v620"
+sees "HIP_VISIBLE_DEVICES=$uuid" "$v620"
+for none in ROCR_VISIBLE_DEVICES= ROCR_VISIBLE_DEVICES=99 HIP_VISIBLE_DEVICES=-1 CUDA_VISIBLE_DEVICES= \
+	ROCR_VISIBLE_DEVICES=GPU-123; do
+	runs 125 env "$none" "${ctl[@]}" --cus 18 -- "$hip" --streams 1
+	err_has "${none%=*}"
+	err_lacks 'lease '
+done
+runs 125 env ROCR_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=1 "${ctl[@]}" --cus 18 -- "$hip" --streams 1
+err_has 'CUDA_VISIBLE_DEVICES=1 shows none of the 1 GPUs that ROCR_VISIBLE_DEVICES shows'
+# A GPU that is named is taken, and a variable of HIP that hides it is removed.
+runs 0 env HIP_VISIBLE_DEVICES=2 "${ctl[@]}" --gpu "$vii" --cus 15 --queues 3 -- "$hip" --streams 1 --work
+json_out "$compute | all(.gpu == \"$vii\")"
+
 # ---- the traps: first as they are without gpuarb, then what run makes of them ---------------------
 # A string that ROCr does not understand is no mask at all, without a word.
 runs 0 env HSA_CU_MASK=0:none-of-this "$hip" --streams 1 --work
@@ -119,6 +146,14 @@ err_has ', 60 CUs'
 runs 0 "${ctl[@]}" --gpu "$v620" --cus 18 -- "${blocks[@]}"
 err_has '18 effective'
 err_has ', 36 CUs'
+
+# The user's number of queues is taken if it is smaller.
+runs 0 env GPU_MAX_HW_QUEUES=1 "${ctl[@]}" --gpu "$vii" --cus 15 -- "$hip" --streams 6 --work
+json_out "$compute | length == 2"
+err_lacks GPU_MAX_HW_QUEUES
+runs 0 env GPU_MAX_HW_QUEUES=9 "${ctl[@]}" --gpu "$vii" --cus 15 --queues 3 -- "$hip" --streams 6 --work
+json_out "$compute | length == 3"
+err_has 'gpuarbctl run: GPU_MAX_HW_QUEUES=9 becomes 2'
 
 # GPU_MAX_HW_QUEUES is for each priority: a stream of another one has a queue more.
 runs 0 env GPU_MAX_HW_QUEUES=1 "$hip" --streams 3 --high --work

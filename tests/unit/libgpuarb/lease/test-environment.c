@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "lack.h"
+#include "libgpuarb/lease/visible.h"
 #include "rocr-mask-parser.h"
 #include "seed.h"
 
@@ -95,6 +96,31 @@ static int make(const struct gpuarb_partition *partitions, size_t n, struct vari
 }
 
 /* ---- tests ---------------------------------------------------------------------------- */
+
+static void check_hip_queues(const char *of_user, const char *expected)
+{
+	struct variable variables[] = { { "GPU_MAX_HW_QUEUES", of_user }, { NULL, NULL } };
+	struct gpuarb_partition partition = partition_on(1003);
+	char **environment, why[256];
+
+	CHECK(make(&partition, 1, variables, &environment, why, sizeof(why)) == 0);
+	CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), expected) == 0);
+	free(environment);
+}
+
+/* The lease has 5 queues, of which one is ROCr's. */
+TEST(hip_gets_the_smaller_of_the_queues_of_user_and_lease)
+{
+	check_hip_queues("1", "1");
+	check_hip_queues("3", "3");
+	check_hip_queues("4", "4");
+	check_hip_queues("9", "4");
+	check_hip_queues("0", "4");
+	check_hip_queues("-1", "4");
+	check_hip_queues("2x", "4");
+	check_hip_queues("", "4");
+	check_hip_queues("99999999999999999999", "4");
+}
 
 TEST(only_the_gpu_of_the_lease_is_visible_and_masked)
 {
@@ -427,7 +453,7 @@ TEST(rocr_reads_every_written_mask)
 		};
 		struct rocr_masks masks;
 		char **environment;
-		bool shown[16];
+		size_t order[16];
 
 		lease.n_partitions = random_grant(partitions, words, &topology);
 		CHECK(environment_make(&asked, &environment) == 0);
@@ -439,9 +465,10 @@ TEST(rocr_reads_every_written_mask)
 		for (size_t i = 0; i < lease.n_partitions; i++)
 			CHECK(memcmp(masks.word[i], words[i], sizeof(words[i])) == 0);
 
-		visible_parse(value_of(environment, "ROCR_VISIBLE_DEVICES"), &topology, shown);
+		CHECK(visible_parse(value_of(environment, "ROCR_VISIBLE_DEVICES"), &topology,
+				    order) == lease.n_partitions);
 		for (size_t i = 0; i < lease.n_partitions; i++)
-			CHECK(shown[partitions[i].kfd_gpu_id - 100]);
+			CHECK(order[i] == partitions[i].kfd_gpu_id - 100);
 		free(environment);
 	}
 	handle_begin(&gpuarb);
