@@ -174,7 +174,7 @@ static enum on_drift policy(const struct arbiter *arbiter, const struct lease *l
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
-	if (tenant && tenant->on_drift != ON_DRIFT_DEFAULT)
+	if (tenant && tenant->on_drift != ON_DRIFT_PROTECT)
 		return tenant->on_drift;
 	return disturbs_realtime(arbiter, lease) ? ON_DRIFT_REVOKE : ON_DRIFT_REPORT;
 }

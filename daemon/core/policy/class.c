@@ -54,7 +54,7 @@ const char *const drift_names[] = {
 	NULL,
 };
 
-const char *const on_drift_names[] = { "default", "report", "revoke", "kill", NULL };
+const char *const on_drift_names[] = { "protect", "report", "revoke", "kill", NULL };
 
 const char *const priority_names[] = { "low", "normal", "high", NULL };
 

@@ -50,9 +50,9 @@ enum drift_kind {
 	DRIFT_KINDS,
 };
 
-/* What a tenant's policy does about drift of its leases. ON_DRIFT_DEFAULT, which has no name: revoke
- * a lease whose queues have CUs or shader engines of an active realtime lease, report any other. */
-enum on_drift { ON_DRIFT_DEFAULT, ON_DRIFT_REPORT, ON_DRIFT_REVOKE, ON_DRIFT_KILL };
+/* What a tenant's policy does about drift of its leases. ON_DRIFT_PROTECT, the default: revoke a lease
+ * whose queues have CUs or shader engines of an active realtime lease, report any other. */
+enum on_drift { ON_DRIFT_PROTECT, ON_DRIFT_REPORT, ON_DRIFT_REVOKE, ON_DRIFT_KILL };
 
 /* KFD queue priorities: 0..15, where 0..6 is the low pipe priority, 7..10 the medium one,
  * 11..15 the high one (pipe_priority_map, kfd_mqd_manager.c). The words are the ones

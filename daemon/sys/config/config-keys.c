@@ -467,8 +467,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("enforce", config_set_word, TENANT(enforce), .words = enforce_step_names,
 	    .min = ENFORCE_STEP_REPORT),
 	KEY("cap", config_set_bool, TENANT(cap)),
-	KEY("on-drift", config_set_word, TENANT(on_drift), .words = on_drift_names,
-	    .min = ON_DRIFT_REPORT),
+	KEY("on-drift", config_set_word, TENANT(on_drift), .words = on_drift_names),
 	KEY("preempt", config_set_flag, TENANT(preempt), .words = preempt),
 };
 /* clang-format on */

@@ -186,7 +186,7 @@ TEST(every_budget_that_was_asked_for_and_every_higher_priority_is_compared)
 
 TEST(drift_is_reported_by_default_and_revoked_or_killed_where_the_tenant_says_so)
 {
-	for (enum on_drift what = ON_DRIFT_DEFAULT; what <= ON_DRIFT_KILL; what++) {
+	for (enum on_drift what = ON_DRIFT_PROTECT; what <= ON_DRIFT_KILL; what++) {
 		struct stage stage = stage_of();
 		struct lease *lease = hold(&stage, ANY, 15, 10), *due = NULL;
 		const struct cuset *all = &stage.arbiter->gpus[0].all;
@@ -214,7 +214,7 @@ TEST(drift_is_reported_by_default_and_revoked_or_killed_where_the_tenant_says_so
 
 TEST(drift_into_a_realtime_lease_is_revoked_unless_the_tenant_says_report)
 {
-	for (enum on_drift what = ON_DRIFT_DEFAULT; what <= ON_DRIFT_REPORT; what++) {
+	for (enum on_drift what = ON_DRIFT_PROTECT; what <= ON_DRIFT_REPORT; what++) {
 		struct stage stage = stage_of();
 		struct lease *rt = grant(&stage.s, VR, 15);
 		struct lease *lease = hold(&stage, LAB, 15, 10);
@@ -229,7 +229,7 @@ TEST(drift_into_a_realtime_lease_is_revoked_unless_the_tenant_says_report)
 		look(&stage, GRACE, process(10, 1), queue(10, &beside));
 		CHECK(lease_drifts(lease) && lease->state == STATE_GRANTED);
 		look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
-		CHECK((lease->state == STATE_REVOKING) == (what == ON_DRIFT_DEFAULT));
+		CHECK((lease->state == STATE_REVOKING) == (what == ON_DRIFT_PROTECT));
 		CHECK(rt->state == STATE_GRANTED && !lease_drifts(rt));
 		scene_done(&stage.s);
 	}

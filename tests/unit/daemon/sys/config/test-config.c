@@ -197,7 +197,7 @@ TEST(empty_configuration_is_the_defaults)
 	CHECK(strcmp(tree.settings->tenants[0].name, "*") == 0);
 	CHECK(tree.settings->drift_grace_usec == 1000000 &&
 	      tree.settings->unmasked == UNMASKED_REFUSE);
-	CHECK(tree.settings->tenants[0].on_drift == ON_DRIFT_DEFAULT);
+	CHECK(tree.settings->tenants[0].on_drift == ON_DRIFT_PROTECT);
 	CHECK(tree.settings->max_leases == 4096 && !tree.settings->revoke_on_reload);
 }
 
