@@ -118,32 +118,43 @@ static int measure_oversubscribed(struct command *command, struct bench *bench,
 	if (r != EXIT_OK)
 		return r;
 	r = ladder_oversubscribe(run, bench->gpu->queue_slots);
-	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
+	if (r < 0)
+		r = calibration_miss(run, "more queues than slots", r);
+	return r < 0 && r != -ETIMEDOUT ? bench_failed(command, bench, r, bench->device.problem)
+					: EXIT_OK;
 }
 
-static int measure(struct command *command, struct bench *bench, const struct calibration_run *run)
+/* Where the whole GPU was measured, a step that fails costs that step, and a kernel that does not end all that
+ * follow. */
+static int measure_steps(const struct command *command, const struct bench *bench,
+			 const struct calibration_run *run)
 {
 	unsigned processes = max_u(gpuarb_lease_processes(bench->lease, 0), 1);
 	unsigned streams = gpuarb_lease_streams(bench->lease, 0);
 	int r = command->quick ? 0 : costs_measure(run);
 
+	if (r < 0)
+		r = calibration_miss(run, "changes of a mask", r);
 	if (r >= 0)
 		r = calibration_measure(run);
 	if (r >= 0)
 		r = interference_measure(run);
-	if (r >= 0 && !command->quick)
-		r = ladder_measure(run, streams, processes);
-	if (r == -ECHILD)
-		return fail(
-			command, EXIT_FAILED,
-			"a process that runs kernels beside this one has failed: its message is "
-			"above");
-	if (r == -ETIMEDOUT && !*bench->device.problem)
-		return fail(command, EXIT_FAILED,
-			    "a process beside this one has not run its first kernel within %d s",
-			    NEIGHBOUR_START_MS / 1000);
+	if (r < 0 || command->quick)
+		return r;
+	r = ladder_measure(run, streams, processes);
+	return r < 0 ? calibration_miss(run, "queues and processes", r) : 0;
+}
+
+static int measure(struct command *command, struct bench *bench, const struct calibration_run *run)
+{
+	int r = measure_steps(command, bench, run);
+
+	if (r == -ETIMEDOUT && run->calibration->begun) {
+		(void)calibration_miss(run, "all that follows", -ECANCELED);
+		return EXIT_OK;
+	}
 	if (r < 0)
-		return bench_failed(command, bench, r, bench->device.problem);
+		return bench_failed(command, bench, r, calibration_failure(run, r));
 	return command->oversubscribe ? measure_oversubscribed(command, bench, run) : EXIT_OK;
 }
 
@@ -258,5 +269,10 @@ int calibrate_run(struct command *command, struct bench *bench)
 		return fail(command, EXIT_FAILED, "out of memory");
 	run.waves = waves;
 	r = measure(command, bench, &run);
-	return r == EXIT_OK ? tell(command, bench, &calibration) : r;
+	if (r == EXIT_OK)
+		r = tell(command, bench, &calibration);
+	if (r == EXIT_OK && calibration.n_missing > 0)
+		return fail(command, EXIT_FAILED, "the report is not complete: %s: %s",
+			    calibration.missing[0].step, calibration.missing[0].why);
+	return r;
 }

@@ -114,6 +114,8 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 		print_step(&c->step[i], &c->step[0], out);
 	for (size_t i = 0; i < c->n_events; i++)
 		print_event(&c->event[i], out);
+	for (size_t i = 0; i < c->n_missing; i++)
+		print_line(out, "missing: %s: %s", c->missing[i].step, c->missing[i].why);
 }
 
 static const char *const uses[] = {
@@ -252,6 +254,13 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	list = json_list(map, "events");
 	for (size_t i = 0; i < c->n_events; i++)
 		json_event(list, &c->event[i], c->emulated);
+	list = json_list(map, "missing");
+	for (size_t i = 0; i < c->n_missing; i++) {
+		struct json_object *missing = json_map(list, NULL);
+
+		json_text(missing, "step", c->missing[i].step);
+		json_text(missing, "why", c->missing[i].why);
+	}
 	json_print(out, map);
 }
 

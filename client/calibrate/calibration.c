@@ -58,6 +58,39 @@ int calibration_cool(const struct calibration_run *run, double slower)
 	return r < 0 ? r : 1;
 }
 
+const char *calibration_failure(const struct calibration_run *run, int error)
+{
+	if (error == -ENODATA)
+		return "the kernel did not run";
+	if (error == -EPROTO)
+		return "a kernel was cut off, or its registers or clocks are impossible";
+	if (error == -ECHILD)
+		return "a process that runs kernels beside this one has failed";
+	if (*run->device->problem)
+		return run->device->problem;
+	return error == -ETIMEDOUT
+		       ? "a process beside this one has not run its first kernel in time"
+		       : strerror(-error);
+}
+
+int calibration_miss(const struct calibration_run *run, const char *step, int error)
+{
+	struct calibration *c = run->calibration;
+	bool hangs = error == -ETIMEDOUT && *run->device->problem;
+	int r = run->stop->wait(run->stop->data, 0);
+
+	if (r < 0)
+		return r;
+	if (c->n_missing < CALIBRATION_MISSING) {
+		struct calibration_missing *missing = &c->missing[c->n_missing++];
+
+		snprintf(missing->step, sizeof(missing->step), "%s", step);
+		snprintf(missing->why, sizeof(missing->why), "%s", calibration_failure(run, error));
+	}
+	run->device->problem[0] = '\0';
+	return hangs ? -ETIMEDOUT : 0;
+}
+
 /* ---- the masks ---------------------------------------------------------------------------- */
 
 /* The units that an engine has on every XCC. */
@@ -349,10 +382,22 @@ static int repeat(const struct calibration_run *run, void *stream, struct calibr
 	return r;
 }
 
+static int open_stream(const struct calibration_run *run, const struct calibration_point *point,
+		       void **ret)
+{
+	const struct device *device = run->device;
+	uint32_t mask[CODEC_WORDS] = { 0 };
+
+	if (point->use != CALIBRATION_BAD)
+		return calibration_stream(run, &point->set, ret);
+	codec_encode(&run->model->codec, &point->set, mask);
+	return device->calls->create_raw(device->data, mask, codec_words(&run->model->codec), ret);
+}
+
 static int measure(const struct calibration_run *run, struct calibration_point *point)
 {
 	void *stream;
-	int r = calibration_stream(run, &point->set, &stream);
+	int r = open_stream(run, point, &stream);
 
 	if (r < 0)
 		return r;
@@ -446,16 +491,25 @@ static double find_cliff(const struct model *model, const struct calibration *c)
 static int measure_all(const struct calibration_run *run, struct reference *reference)
 {
 	struct calibration *c = run->calibration;
+	size_t planned = c->n;
 	int r;
 
 	c->during = "the whole GPU";
 	r = compare_speed(run, reference);
-	for (size_t i = 0; i < c->n && r >= 0; i++) {
+	c->begun = r >= 0;
+	c->n = 0;
+	for (size_t i = 0; i < planned && r >= 0; i++) {
+		struct calibration_point point = c->point[i];
+
 		if (run->progress)
-			run->progress("masks", i, c->n);
-		r = measure_cool(run, reference, &c->point[i]);
-		if (r >= 0)
-			c->honoured += c->point[i].honoured;
+			run->progress("masks", i, planned);
+		r = measure_cool(run, reference, &point);
+		if (r < 0) {
+			r = calibration_miss(run, point.name, r);
+			continue;
+		}
+		c->honoured += point.honoured;
+		c->point[c->n++] = point;
 	}
 	return r;
 }
@@ -471,11 +525,9 @@ int calibration_measure(const struct calibration_run *run)
 		return r;
 	r = measure_all(run, &reference);
 	run->device->calls->destroy(run->device->data, reference.stream);
-	if (r < 0)
-		return r;
 	fit(c, false, &c->law);
 	fit(c, true, &c->memory_law);
 	c->cliff = find_cliff(run->model, c);
 	c->emulated = run->device->emulated;
-	return 0;
+	return r;
 }

@@ -88,6 +88,13 @@ struct calibration_step {
 	double usec;                /* NAN: it did not end */
 };
 
+#define CALIBRATION_MISSING 16U
+
+/* A step that failed: the rest of the report is without it. */
+struct calibration_missing {
+	char step[48], why[200];
+};
+
 struct calibration {
 	struct calibration_point point[CALIBRATION_POINTS];
 	size_t n;
@@ -104,6 +111,9 @@ struct calibration {
 	struct costs costs;
 	struct calibration_step step[CALIBRATION_STEPS];
 	size_t n_steps;
+	struct calibration_missing missing[CALIBRATION_MISSING]; /* the first ones */
+	size_t n_missing;
+	bool begun;   /* the whole GPU was measured */
 	bool shared;  /* beside other leases or processes */
 	double cliff; /* how many times longer with one unit more; 0: the GPU has one engine */
 	bool emulated;
@@ -124,7 +134,7 @@ struct partners {
 };
 
 struct calibration_run {
-	const struct device *device;
+	struct device *device;
 	const struct stop *stop;
 	const struct model *model;
 	const char *target;                                         /* "gfx90a" */
@@ -135,9 +145,16 @@ struct calibration_run {
 };
 
 /* Each result below: 0; a device's error; -ENODATA: the kernel did not run; -EPROTO: a kernel was cut off, or
- * its registers or times are impossible. */
+ * its registers or times are impossible; -ECHILD: a neighbour has failed. */
 
-/* Measures the masks: what they occupy, and the law. */
+const char *calibration_failure(const struct calibration_run *run, int error);
+
+/* Notes a step that failed. 0: others can be measured; a reason to stop; -ETIMEDOUT: a kernel does not end, so
+ * the device cannot be used any more. */
+int calibration_miss(const struct calibration_run *run, const char *step, int error);
+
+/* Measures the masks: what they occupy, and the law. A mask that fails is missing; an error is one of
+ * calibration_miss(), or of the whole GPU. */
 int calibration_measure(const struct calibration_run *run);
 
 /* What neighbours cost (interference.c), and changes of a mask (costs.c): measured first, because HIP keeps

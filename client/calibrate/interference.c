@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "client/calibrate/calibration.h"
 #include "util/base.h"
@@ -92,9 +93,8 @@ static void judge(struct calibration_beside *beside)
 }
 
 static int measure_rounds(const struct calibration_run *run, void *stream,
-			  struct calibration_beside *beside, size_t done)
+			  struct calibration_beside *beside, size_t done, size_t planned)
 {
-	struct calibration *c = run->calibration;
 	double alone[2], after[2], slower;
 	int r;
 
@@ -104,7 +104,7 @@ static int measure_rounds(const struct calibration_run *run, void *stream,
 		while (r >= 0 && beside->rounds < CALIBRATION_ROUNDS) {
 			if (run->progress)
 				run->progress("rounds of neighbours", done + beside->rounds,
-					      c->n_beside * CALIBRATION_ROUNDS);
+					      planned * CALIBRATION_ROUNDS);
 			r = round_of(run, stream, alone, beside);
 		}
 		if (r >= 0)
@@ -118,7 +118,7 @@ static int measure_rounds(const struct calibration_run *run, void *stream,
 }
 
 static int measure_beside(const struct calibration_run *run, struct calibration_beside *beside,
-			  size_t done)
+			  size_t done, size_t planned)
 {
 	struct cuset set;
 	void *stream;
@@ -128,7 +128,7 @@ static int measure_beside(const struct calibration_run *run, struct calibration_
 	r = calibration_stream(run, &set, &stream);
 	if (r < 0)
 		return r;
-	r = measure_rounds(run, stream, beside, done);
+	r = measure_rounds(run, stream, beside, done, planned);
 	run->device->calls->destroy(run->device->data, stream);
 	judge(beside);
 	return r;
@@ -137,10 +137,23 @@ static int measure_beside(const struct calibration_run *run, struct calibration_
 int interference_measure(const struct calibration_run *run)
 {
 	struct calibration *c = run->calibration;
+	size_t planned = c->n_beside;
 	int r = 0;
 
 	c->during = "neighbours";
-	for (size_t i = 0; i < c->n_beside && r >= 0; i++)
-		r = measure_beside(run, &c->beside[i], i * CALIBRATION_ROUNDS);
+	c->n_beside = 0;
+	for (size_t i = 0; i < planned && r >= 0; i++) {
+		struct calibration_beside beside = c->beside[i];
+		char step[48];
+
+		r = measure_beside(run, &beside, i * CALIBRATION_ROUNDS, planned);
+		if (r >= 0) {
+			c->beside[c->n_beside++] = beside;
+			continue;
+		}
+		snprintf(step, sizeof(step), "beside %u that use %s", beside.neighbours,
+			 neighbours_names[beside.kind]);
+		r = calibration_miss(run, step, r);
+	}
 	return r;
 }

@@ -172,6 +172,19 @@ static void print_events(const struct calibration *c, FILE *out)
 	fputs("</table>\n", out);
 }
 
+static void print_missing(const struct calibration *c, FILE *out)
+{
+	if (c->n_missing == 0)
+		return;
+	fputs("<h2>Missing</h2>\n<table>\n<tr><th>Step<th>Reason</tr>\n", out);
+	for (size_t i = 0; i < c->n_missing; i++) {
+		fprintf(out, "<tr class=\"bad\"><td>%s<td>", c->missing[i].step);
+		svg_text(out, c->missing[i].why);
+		fputs("</tr>\n", out);
+	}
+	fputs("</table>\n", out);
+}
+
 static void print_masks(const struct calibration *c, FILE *out)
 {
 	fputs("<h2>CUs that masks occupy</h2>\n<table>\n<tr><th>Mask<th>CUs<th>Effective<th>Expected"
@@ -207,5 +220,6 @@ void page_print(const struct gpuarb_gpu *gpu, const struct model *, const struct
 	print_ladder(c, out);
 	print_masks(c, out);
 	print_events(c, out);
+	print_missing(c, out);
 	fputs("</body>\n</html>\n", out);
 }

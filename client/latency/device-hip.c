@@ -45,6 +45,7 @@ struct hip {
 	struct shared *shared;
 	hipEvent_t began, ended; /* of an emulated GPU */
 	double tick_ns;          /* 0: not measured yet */
+	hipStream_t raw;         /* of create_raw(); NULL: none */
 	bool masked;             /* what is not a stream of ours, too */
 	bool abandoned;          /* kernels still run; the end of the process ends them */
 };
@@ -98,13 +99,32 @@ static int create(void *data, const uint32_t *mask, size_t words, void **ret)
 	return hip->masked ? 0 : mask_others(hip);
 }
 
+/* The mask has a bit for each CU: only GPUs without WGPs have several XCCs. */
+static int create_raw(void *data, const uint32_t *mask, size_t words, void **ret)
+{
+	struct hip *hip = data;
+	hipStream_t stream = NULL;
+	int r = check(hip, "hipExtStreamCreateWithCUMask",
+		      hipExtStreamCreateWithCUMask(&stream, (uint32_t)words, mask));
+
+	if (r >= 0)
+		*ret = hip->raw = stream;
+	return r;
+}
+
 /* hipStreamDestroy() waits for the kernels of the stream. */
 static void destroy(void *data, void *stream)
 {
 	struct hip *hip = data;
 
-	if (!hip->abandoned)
+	if (hip->abandoned)
+		return;
+	if (stream != hip->raw) {
 		(void)gpuarb_hip_stream_destroy(hip->lease, stream);
+		return;
+	}
+	(void)hipStreamDestroy(hip->raw);
+	hip->raw = NULL;
 }
 
 /* ---- games ------------------------------------------------------------------------ */
@@ -577,8 +597,8 @@ static int open_gpu(struct hip *hip, struct compiler *compiler)
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partition,
 		const struct stop *stop, struct compiler *compiler, struct device *ret)
 {
-	static const struct device_calls calls = { create,   destroy, play,     spin,
-						   together, change,  close_hip };
+	static const struct device_calls calls = { create, create_raw, destroy, play,
+						   spin,   together,   change,  close_hip };
 	struct hip *hip = calloc(1, sizeof(*hip));
 	int r;
 

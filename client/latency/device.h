@@ -48,6 +48,8 @@ struct costs {
 
 struct device_calls {
 	int (*create)(void *data, const uint32_t *mask, size_t words, void **ret);
+	/* By HIP alone, with a mask that the library would refuse. */
+	int (*create_raw)(void *data, const uint32_t *mask, size_t words, void **ret);
 	void (*destroy)(void *data, void *stream);
 
 	/* Clears ret and runs the two players, with a workgroup for each lane. */

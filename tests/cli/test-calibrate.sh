@@ -55,7 +55,7 @@ json_out '.cliff > 5 and (.points | all(.repeats == 3 and .throttled == false))'
 json_out '.memory_law.kernel == "memory" and .memory_law.constant_percent > 39 and .memory_law.constant_percent < 41'
 json_out '.points | map(select(.use == "random")) | length == 4'
 json_out '[.points[].emulated, .law.emulated, .memory_law.emulated, .costs.emulated] | all'
-json_out '.interference == [] and .costs.preemption_usec == null and .shared == false'
+json_out '.interference == [] and .costs.preemption_usec == null and .shared == false and .missing == []'
 json_out '[.. | strings] | all(test(env.USER // "nobody") | not)'
 calibrates '' 0 --gpu=0
 out_has 'EMULATED'
@@ -80,8 +80,22 @@ json_out '.masks_honoured < (.points | length) and (.points | any(.occupied_cus 
 calibrates silent 1 --json
 check 'nothing is printed of what was not measured' test ! -s "$dir/out"
 check 'the failure is one object' sh -c 'head -n 1 "$1" | jq -e ".refusals == []"' sh "$dir/err"
-calibrates no-slot 3
-calibrates no-memory 1
+calibrates no-slot 1 --json
+json_out '.missing | length == 1'
+calibrates no-first-slot 3 --json
+check 'nothing is printed if the whole GPU was not measured' test ! -s "$dir/out"
+# A mask that fails costs that mask, and a kernel that does not end what follows.
+calibrates no-memory 1 --json
+json_out '(.missing | length == 1 and (.[0].why | test("out of memory"))) and (.points | length > 10)
+	and .masks_honoured == (.points | length) and .law.worst_error_percent < 0.5'
+json_err '.error | test("not complete: .*out of memory")'
+calibrates bad-mask 1 --html="$dir/missing.html"
+out_has 'missing: '
+out_has 'no CU in common'
+check 'the page has what is missing' grep -q 'no CU in common' "$dir/missing.html"
+calibrates hangs-later 1 --json
+json_out '(.missing | map(.why) | length == 2 and (.[0] | test("has not ended"))) and .missing[1].step == "all that follows"
+	and (.points | length > 2) and .masks_honoured == (.points | length)'
 
 # ---- neighbours, changes, pages -------------------------------------------------------------
 mkdir "$dir/beside"

@@ -51,6 +51,9 @@ static const struct scenario {
 	{ "hangs",
 	  { .fail_at = 1, .fail_with = -ETIMEDOUT },
 	  "a kernel has not ended within 60 s" },
+	{ "hangs-later",
+	  { .fail_at = 7, .fail_with = -ETIMEDOUT },
+	  "a kernel has not ended within 60 s" },
 	{ "jumps", { .jumps = 2 }, "" },
 	{ "warm", { .hot_from = 40, .hot_to = 60 }, "" },
 	{ "hot", { .noise = 0.3 }, "" },
@@ -65,6 +68,13 @@ static int create(void *data, const uint32_t *mask, size_t words, void **ret)
 	struct whole *whole = data;
 
 	return whole->inner.calls->create(&whole->model, mask, words, ret);
+}
+
+static int create_raw(void *data, const uint32_t *mask, size_t words, void **ret)
+{
+	struct whole *whole = data;
+
+	return whole->inner.calls->create_raw(&whole->model, mask, words, ret);
 }
 
 static void destroy(void *data, void *stream)
@@ -210,8 +220,8 @@ int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partition,
 		const struct stop *stop, struct compiler *compiler, struct device *ret)
 {
-	static const struct device_calls calls = { create,   destroy, play,       spin,
-						   together, change,  close_whole };
+	static const struct device_calls calls = { create, create_raw, destroy, play,
+						   spin,   together,   change,  close_whole };
 	const char *name = getenv("LATENCY_MODEL");
 	const char *target = getenv("LATENCY_TARGET");
 	const struct scenario *scenario = find(name ? name : "");

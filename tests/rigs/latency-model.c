@@ -49,7 +49,7 @@ struct stream {
 	struct cuset set;
 };
 
-static int create(void *data, const uint32_t *mask, size_t words, void **ret)
+static int create_raw(void *data, const uint32_t *mask, size_t words, void **ret)
 {
 	struct latency_model *model = data;
 	struct stream *stream;
@@ -77,6 +77,18 @@ static int create(void *data, const uint32_t *mask, size_t words, void **ret)
 		model->peak = model->live;
 	*ret = stream;
 	return 0;
+}
+
+/* As the library: a mask without a bit on each XCC is refused. */
+static int create(void *data, const uint32_t *mask, size_t words, void **ret)
+{
+	const struct latency_model *model = data;
+	struct cuset set;
+
+	codec_decode(&model->gpu->codec, mask, words, &set);
+	return geometry_on_every_xcc(&model->gpu->geometry, &set)
+		       ? create_raw(data, mask, words, ret)
+		       : -EINVAL;
 }
 
 static void destroy(void *data, void *stream)
@@ -294,8 +306,8 @@ static void close_model(void *data)
 
 void latency_model_open(struct latency_model *model, struct device *ret)
 {
-	static const struct device_calls calls = { create,   destroy, play,       spin,
-						   together, change,  close_model };
+	static const struct device_calls calls = { create, create_raw, destroy, play,
+						   spin,   together,   change,  close_model };
 
 	model->random = model->random ? model->random : 1;
 	*ret = (struct device){ .calls = &calls, .data = model, .emulated = true };

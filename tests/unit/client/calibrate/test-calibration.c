@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +19,10 @@ struct run {
 	struct stop stop;
 	struct calibration calibration;
 	unsigned neighbours;
-	unsigned starts; /* of partners */
-	bool warms;      /* the GPU is hot for a while after the first rounds of neighbours */
+	unsigned starts;     /* of partners */
+	const char *problem; /* the sentence of the device */
+	bool fails;          /* the first start does */
+	bool warms;          /* the GPU is hot for a while after the first rounds of neighbours */
 };
 
 /* Of its partners, the second round draws the slow state where the model is asked to. */
@@ -39,6 +42,10 @@ static int partners_start(void *data, enum neighbours kind, const struct cuset *
 		CHECK(cuset_count(&both) == 0 ||
 		      cuset_count(&sets[i]) == cuset_count(&run->gpu.all));
 		CHECK(cuset_count(&sets[i]) == cuset_count(&sets[0]));
+	}
+	if (run->starts == 0 && run->fails) {
+		run->starts++;
+		return -ECHILD;
 	}
 	run->model.beside = n;
 	run->model.beside_kind = kind;
@@ -67,6 +74,8 @@ static int measure(struct run *run, const char *profile, const char *target)
 	run->gpu = latency_gpu(profile);
 	run->model.gpu = &run->gpu;
 	latency_model_open(&run->model, &run->device);
+	if (run->problem)
+		snprintf(run->device.problem, sizeof(run->device.problem), "%s", run->problem);
 	run->stop = (struct stop){ latency_model_stop, &run->model };
 	how.device = &run->device;
 	how.stop = &run->stop;
@@ -150,7 +159,7 @@ TEST(failures_of_the_device_end_the_measurement)
 	} rows[] = {
 		{ { .answer = STAYS_SILENT }, -ENODATA },
 		{ { .answer = IS_CUT_OFF }, -EPROTO },
-		{ { .fail_at = 3, .fail_with = -EBUSY }, -EBUSY },
+		{ { .fail_at = 1, .fail_with = -EBUSY }, -EBUSY },
 		{ { .stop_at = 2, .stop_with = -EINTR }, -EINTR },
 		{ { .change_with = -ETIMEDOUT }, -ETIMEDOUT },
 	};
@@ -163,14 +172,56 @@ TEST(failures_of_the_device_end_the_measurement)
 	}
 }
 
+static void expect_missing(const struct run *run, size_t i, const char *step, const char *why)
+{
+	CHECK(i < run->calibration.n_missing);
+	CHECK(strcmp(run->calibration.missing[i].step, step) == 0);
+	CHECK(strstr(run->calibration.missing[i].why, why));
+}
+
+TEST(a_mask_that_fails_is_missing_and_all_others_are_measured)
+{
+	struct run all = { 0 }, run = { .model = { .fail_at = 3, .fail_with = -ERANGE } };
+
+	CHECK(measure(&all, "radeon-vii", "gfx906") == 0 && all.calibration.n_missing == 0);
+	run.problem = "no CU in common";
+	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+	CHECK(run.calibration.n == all.calibration.n - 1 && run.calibration.n_missing == 1);
+	expect_missing(&run, 0, all.calibration.point[1].name, "no CU in common");
+	CHECK(run.calibration.honoured == run.calibration.n);
+	CHECK(run.calibration.law.worst_error < 0.5 && !*run.device.problem);
+	CHECK(run.model.live == 0);
+}
+
+/* Without a sentence of the device it was a process beside this one that did not start. */
+TEST(a_kernel_that_does_not_end_keeps_what_was_measured_before)
+{
+	struct run run = { .model = { .fail_at = 5, .fail_with = -ETIMEDOUT },
+			   .problem = "a kernel has not ended" };
+
+	CHECK(measure(&run, "radeon-vii", "gfx906") == -ETIMEDOUT);
+	CHECK(run.calibration.n == 3 && run.calibration.n_missing == 1);
+	run = (struct run){ .model = { .fail_at = 5, .fail_with = -ETIMEDOUT }, .problem = "" };
+	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+	expect_missing(&run, 0, run.calibration.missing[0].step, "first kernel in time");
+}
+
+TEST(neighbours_that_fail_are_missing)
+{
+	struct run run = { .neighbours = 3, .fails = true };
+
+	CHECK(measure(&run, "radeon-vii", "gfx906") == 0);
+	CHECK(run.calibration.n_beside == 3 && run.calibration.n_missing == 1);
+	expect_missing(&run, 0, "beside 1 that use memory", "beside this one has failed");
+}
+
 TEST(registers_of_another_target_are_impossible)
 {
 	struct run run = { 0 };
 
 	CHECK(measure(&run, "rx7800xt", "gfx1201") == 0);
 	run = (struct run){ 0 };
-	(void)measure(&run, "mi300x-spx", "gfx1201");
-	CHECK(run.calibration.honoured < run.calibration.n);
+	CHECK(measure(&run, "mi300x-spx", "gfx1201") == -EPROTO && !run.calibration.begun);
 }
 
 TEST(mask_that_leaves_out_xccs_is_expected_to_occupy_them)
