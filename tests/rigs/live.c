@@ -248,31 +248,6 @@ void end_process(pid_t pid)
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 }
 
-int pass(int socket, int fd)
-{
-	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = space,
-			    .msg_controllen = sizeof(space) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	if (fd < 0) {
-		CHECK(recvmsg(socket, &m, MSG_CMSG_CLOEXEC) == 1);
-		c = CMSG_FIRSTHDR(&m);
-		CHECK(c && c->cmsg_type == SCM_RIGHTS);
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-		return fd;
-	}
-	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-			       .cmsg_type = SCM_RIGHTS,
-			       .cmsg_len = CMSG_LEN(sizeof(fd)) };
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	CHECK(sendmsg(socket, &m, MSG_NOSIGNAL) == 1);
-	return fd;
-}
-
 int log_begin(const struct rig *rig)
 {
 	int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), fd;

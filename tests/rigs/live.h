@@ -100,9 +100,6 @@ pid_t idler(uid_t uid, int *ret_pidfd);
 
 void end_process(pid_t pid);
 
-/* Sends fd over a socket; with fd -1 receives one. Returns the fd. */
-int pass(int socket, int fd);
-
 /* ---- the daemon's log ---- */
 
 /* Redirects stderr, also of daemons that start now, to a file of the rig until log_end().

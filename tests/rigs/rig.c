@@ -357,23 +357,98 @@ void rig_kill(struct rig *rig)
 /* ---- clients --------------------------------------------------------------------------- */
 
 /* The kernel notes who connects at connect(): SO_PEERCRED is the effective user then. */
+int pass(int socket, int fd)
+{
+	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = space,
+			    .msg_controllen = sizeof(space) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	if (fd < 0) {
+		CHECK(recvmsg(socket, &m, MSG_CMSG_CLOEXEC) == 1);
+		c = CMSG_FIRSTHDR(&m);
+		CHECK(c && c->cmsg_type == SCM_RIGHTS);
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+		return fd;
+	}
+	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_RIGHTS,
+			       .cmsg_len = CMSG_LEN(sizeof(fd)) };
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	CHECK(sendmsg(socket, &m, MSG_NOSIGNAL) == 1);
+	return fd;
+}
+
+/* A process that connects as another user, and keeps no connection: struct ucred of a socket is that of
+ * the process that called connect(). */
+struct connector {
+	uid_t uid; /* 0: none */
+	int socket;
+};
+
+static _Noreturn void run_connector(const struct passwd *user, int pair, pid_t parent)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	CHECK(initgroups(user->pw_name, user->pw_gid) == 0 &&
+	      setresgid(user->pw_gid, user->pw_gid, user->pw_gid) == 0 &&
+	      setresuid(user->pw_uid, user->pw_uid, user->pw_uid) == 0);
+	rig_die_with_parent(parent);
+	while (recv(pair, address.sun_path, sizeof(address.sun_path), 0) > 0) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+		pass(pair, fd);
+		close(fd);
+	}
+	_exit(0);
+}
+
+static int connector_of(const struct passwd *user)
+{
+	static struct connector connectors[8];
+	pid_t parent = getpid(), pid;
+	int pair[2];
+	size_t i = 0;
+
+	while (connectors[i].uid != 0 && connectors[i].uid != user->pw_uid)
+		CHECK(++i < sizeof(connectors) / sizeof(connectors[0]));
+	if (connectors[i].uid != 0)
+		return connectors[i].socket;
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		run_connector(user, pair[1], parent);
+	close(pair[1]);
+	connectors[i] = (struct connector){ user->pw_uid, pair[0] };
+	return pair[0];
+}
+
 sd_bus *rig_connect(const struct rig *rig, uid_t uid)
 {
 	const struct passwd *user = getpwuid(uid);
-	bool other = uid != geteuid();
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)] = "";
 	sd_bus *bus;
+	int fd;
 
 	CHECK(user);
-	if (other)
-		CHECK(initgroups(user->pw_name, user->pw_gid) == 0 && setegid(user->pw_gid) == 0 &&
-		      seteuid(uid) == 0);
 	CHECK(sd_bus_new(&bus) >= 0);
-	CHECK(sd_bus_set_address(bus, rig->address) >= 0);
+	if (uid == geteuid()) {
+		CHECK(sd_bus_set_address(bus, rig->address) >= 0);
+	} else {
+		snprintf(path, sizeof(path), "%s", rig->address + strlen("unix:path="));
+		fd = connector_of(user);
+		CHECK(send(fd, path, sizeof(path), MSG_NOSIGNAL) == sizeof(path));
+		fd = pass(fd, -1);
+		CHECK(sd_bus_set_fd(bus, fd, fd) >= 0);
+	}
 	CHECK(sd_bus_set_bus_client(bus, true) >= 0);
 	CHECK(sd_bus_set_method_call_timeout(bus, await_limit_usec()) >= 0);
 	CHECK(sd_bus_start(bus) >= 0);
-	if (other)
-		CHECK(seteuid(0) == 0 && setegid(0) == 0 && setgroups(0, NULL) == 0);
 	return bus;
 }
 

@@ -107,5 +107,9 @@ const char *rig_path(const struct rig *rig, const char *name);
 /* What a process has in memory. */
 unsigned long rig_resident_kib(pid_t pid);
 
-/* A connection as this user, who must exist; the caller must be root, or be that user. */
+/* Sends fd over a socket; with fd -1 receives one. Returns the fd. */
+int pass(int socket, int fd);
+
+/* A connection as this user, who must exist; the caller must be root, or be that user. Connections of
+ * another user belong to a process of that user, one for each user, which does nothing else. */
 sd_bus *rig_connect(const struct rig *rig, uid_t uid);
