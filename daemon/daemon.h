@@ -131,6 +131,7 @@ struct daemon {
 	uint64_t oversubscribed; /* GPUs whose oversubscription was logged, as bits */
 	uint64_t drawn;          /* GPUs on which it was logged that a process draws, as bits */
 	struct ratelimit refused, covered; /* refusals and intrusions that were logged */
+	struct ratelimit waiting, granted, changed, ended; /* the same of leases */
 
 	/* liveness.c */
 	struct {
@@ -547,20 +548,19 @@ bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
 
 /* ---- journal-events.c --------------------------------------------------------------- */
 
-void journal_events_waits(const struct daemon *daemon, const struct lease *lease);
-void journal_events_granted(const struct daemon *daemon, const struct lease *lease,
-			    const char *when);
+/* These four log a hundred entries of a user in half a minute. */
+void journal_events_waits(struct daemon *daemon, const struct lease *lease);
+void journal_events_granted(struct daemon *daemon, const struct lease *lease, const char *when);
 
 /* EVENT_RESIZED, EVENT_ACTIVATED or EVENT_DEACTIVATED, with what the lease has now. */
-void journal_events_changed(const struct daemon *daemon, enum log_event event,
-			    const struct lease *lease);
+void journal_events_changed(struct daemon *daemon, enum log_event event, const struct lease *lease);
 
 void journal_events_adopted(const struct daemon *daemon, const struct lease *lease);
 void journal_events_lost(uint64_t lease); /* its file is set aside */
-void journal_events_ended(const struct daemon *daemon, const struct lease *lease);
+void journal_events_ended(struct daemon *daemon, const struct lease *lease);
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
 			     uint64_t grace_usec);
-void journal_events_preempt(const struct daemon *daemon, const struct lease *lease);
+void journal_events_preempt(struct daemon *daemon, const struct lease *lease);
 void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
 			    const char *what);
 void journal_events_paused(const struct daemon *daemon, const struct lease *lease);

@@ -49,43 +49,63 @@ static struct log_fields fields_of(const struct daemon *daemon, const struct lea
 	return fields;
 }
 
+/* ---- limits ------------------------------------------------------------------------- */
+
+/* A user that does the same again and again must not fill the journal. */
+static bool may_log(struct ratelimit *limit, uid_t uid, char *note, size_t size)
+{
+	uint64_t times, withheld;
+
+	note[0] = '\0';
+	if (!ratelimit(limit, uid, daemon_now_usec(), &times, &withheld))
+		return false;
+	if (withheld > 0)
+		snprintf(note, size, " (%" PRIu64 " earlier entries were not logged)", withheld);
+	if (times == RATELIMIT_TIMES)
+		snprintf(note, size, " (further entries within half a minute are not logged)");
+	return true;
+}
+
 /* ---- leases ------------------------------------------------------------------------- */
 
-static void log_partitions(const struct daemon *daemon, enum log_event event,
+static void log_partitions(struct daemon *daemon, enum log_event event, struct ratelimit *limit,
 			   const struct lease *lease, const char *how)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 	const struct partition *first = &lease->partitions[0];
 	uint32_t queues = first->granted.queues;
+	char note[80];
 
-	log_event(event, &fields, "lease %" PRIu64 ": %s: %u CU%s and %u queue%s on %s%s",
+	if (!may_log(limit, lease->owner, note, sizeof(note)))
+		return;
+	log_event(event, &fields, "lease %" PRIu64 ": %s: %u CU%s and %u queue%s on %s%s%s",
 		  lease->id, how, first->count, first->count == 1 ? "" : "s", queues,
 		  queues == 1 ? "" : "s", daemon->arbiter->gpus[first->gpu].info.name,
-		  lease->n_partitions > 1 ? " and more GPUs" : "");
+		  lease->n_partitions > 1 ? " and more GPUs" : "", note);
 }
 
-void journal_events_waits(const struct daemon *daemon, const struct lease *lease)
+void journal_events_waits(struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
+	char note[80];
 
-	log_event(EVENT_WAITING, &fields, "lease %" PRIu64 ": uid %u, tenant %s: %s", lease->id,
-		  lease->owner, lease->tenant, lease->reason);
+	if (may_log(&daemon->waiting, lease->owner, note, sizeof(note)))
+		log_event(EVENT_WAITING, &fields, "lease %" PRIu64 ": uid %u, tenant %s: %s%s",
+			  lease->id, lease->owner, lease->tenant, lease->reason, note);
 }
 
-void journal_events_granted(const struct daemon *daemon, const struct lease *lease,
-			    const char *when)
+void journal_events_granted(struct daemon *daemon, const struct lease *lease, const char *when)
 {
 	char how[2 * REQUEST_TEXT];
 
 	snprintf(how, sizeof(how), "%s to uid %u, tenant %s%s", class_names[lease->class],
 		 lease->owner, lease->tenant, when);
-	log_partitions(daemon, EVENT_GRANTED, lease, how);
+	log_partitions(daemon, EVENT_GRANTED, &daemon->granted, lease, how);
 }
 
-void journal_events_changed(const struct daemon *daemon, enum log_event event,
-			    const struct lease *lease)
+void journal_events_changed(struct daemon *daemon, enum log_event event, const struct lease *lease)
 {
-	log_partitions(daemon, event, lease,
+	log_partitions(daemon, event, &daemon->changed, lease,
 		       event == EVENT_RESIZED     ? "resized"
 		       : event == EVENT_ACTIVATED ? "active"
 						  : "inactive, and lends its CUs");
@@ -106,12 +126,17 @@ void journal_events_lost(uint64_t lease)
 	log_event(EVENT_LOST, &fields, "lease %" PRIu64 " lost: its saved state is damaged", lease);
 }
 
-void journal_events_ended(const struct daemon *daemon, const struct lease *lease)
+/* Users do not end their leases by revocation. */
+void journal_events_ended(struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
+	bool revoked = lease_was_revoked(lease);
+	char note[80] = "";
 
-	log_event(lease_was_revoked(lease) ? EVENT_REVOKED : EVENT_ENDED, &fields,
-		  "lease %" PRIu64 " of uid %u ended: %s", lease->id, lease->owner, lease->reason);
+	if (revoked || may_log(&daemon->ended, lease->owner, note, sizeof(note)))
+		log_event(revoked ? EVENT_REVOKED : EVENT_ENDED, &fields,
+			  "lease %" PRIu64 " of uid %u ended: %s%s", lease->id, lease->owner,
+			  lease->reason, note);
 }
 
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
@@ -124,7 +149,7 @@ void journal_events_revoking(const struct daemon *daemon, const struct lease *le
 }
 
 /* Of both sides: the lease that is revoked, or kept after all, and the lease that needs its room. */
-void journal_events_preempt(const struct daemon *daemon, const struct lease *lease)
+void journal_events_preempt(struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 	uint64_t now = daemon_now_usec();
@@ -183,21 +208,6 @@ void journal_events_drift(const struct daemon *daemon, const struct lease *lease
 }
 
 /* ---- refusals ------------------------------------------------------------------------- */
-
-/* A user that does the same again and again must not fill the journal. */
-static bool may_log(struct ratelimit *limit, uid_t uid, char *note, size_t size)
-{
-	uint64_t times, withheld;
-
-	note[0] = '\0';
-	if (!ratelimit(limit, uid, daemon_now_usec(), &times, &withheld))
-		return false;
-	if (withheld > 0)
-		snprintf(note, size, " (%" PRIu64 " earlier entries were not logged)", withheld);
-	if (times == RATELIMIT_TIMES)
-		snprintf(note, size, " (further entries within half a minute are not logged)");
-	return true;
-}
 
 static void log_refused(struct daemon *daemon, struct log_fields *fields, const char *what,
 			const struct result *result)
