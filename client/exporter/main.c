@@ -8,11 +8,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -20,11 +23,14 @@
 #include "client/exporter/metrics.h"
 #include "util/base.h"
 #include "util/clock.h"
+#include "util/fd.h"
 #include "util/text-stream.h"
 
-#define CONNECTIONS 16U     /* at a time; further ones wait in the backlog of the socket */
-#define TIMEOUT_SECONDS 10U /* of a client that sends or reads nothing */
-#define FRESH_USEC 1000000U /* scrapes within this time share a snapshot */
+#define CONNECTIONS 64U      /* at a time; further ones wait in the backlog of the socket */
+#define CROWD 48U            /* from so many on, each new one replaces the one that takes longest */
+#define TIMEOUT_SECONDS 10U  /* of a client that sends or reads nothing */
+#define PHASE_USEC 10000000U /* for sending a request, and again for reading its answer */
+#define FRESH_USEC 1000000U  /* scrapes within this time share a snapshot */
 
 /* Of a gpuarbd that restarts or hangs, for each call of a scrape: Prometheus waits for 10 s. */
 #define ANSWER_USEC 3000000U
@@ -39,7 +45,92 @@ struct exporter {
 	struct gpuarb_counters *counters; /* NULL: the same, or it is older than its counters */
 	uint64_t taken_usec;
 	bool failed; /* and reported */
+	struct visit {
+		int fd; /* -1: none */
+		uint64_t
+			since_usec; /* it sends its request, or reads its answer; 0: disconnected */
+	} visits[CONNECTIONS];
 };
+
+/* ---- connections ------------------------------------------------------------------------- */
+
+/* libmicrohttpd reads the end, and closes the connection. */
+static void disconnect(struct visit *visit)
+{
+	shutdown(visit->fd, SHUT_RDWR);
+	visit->since_usec = 0;
+}
+
+/* NULL: there is none. *ret_n: how many there are. */
+static struct visit *find_longest(struct exporter *exporter, unsigned *ret_n)
+{
+	struct visit *longest = NULL;
+
+	*ret_n = 0;
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		struct visit *visit = &exporter->visits[i];
+
+		if (visit->fd < 0 || visit->since_usec == 0)
+			continue;
+		++*ret_n;
+		if (!longest || visit->since_usec < longest->since_usec)
+			longest = visit;
+	}
+	return longest;
+}
+
+/* Disconnects the clients whose time is over. Returns the milliseconds until the next one's is; -1: there
+ * is none. */
+static int disconnect_overdue(struct exporter *exporter)
+{
+	uint64_t now = clock_usec(CLOCK_BOOTTIME);
+	struct visit *longest;
+	unsigned n;
+
+	while ((longest = find_longest(exporter, &n)) && now - longest->since_usec >= PHASE_USEC)
+		disconnect(longest);
+	return longest ? (int)((longest->since_usec + PHASE_USEC - now) / 1000) + 1 : -1;
+}
+
+static void on_connection(void *userdata, struct MHD_Connection *connection, void **state,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct exporter *exporter = userdata;
+	struct visit *visit = *state;
+	unsigned n, free = 0;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		visit->fd = -1;
+		return;
+	}
+	visit = find_longest(exporter, &n);
+	if (n >= CROWD)
+		disconnect(visit);
+	while (exporter->visits[free].fd >= 0) /* there is one: libmicrohttpd limits the number */
+		free++;
+	visit = &exporter->visits[free];
+	visit->fd =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	visit->since_usec = clock_usec(CLOCK_BOOTTIME);
+	*state = visit;
+}
+
+/* The client has sent its request, or has read its answer. */
+static void begin_phase(struct MHD_Connection *connection)
+{
+	struct visit *visit = MHD_get_connection_info(connection,
+						      MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+				      ->socket_context;
+
+	if (visit->since_usec > 0)
+		visit->since_usec = clock_usec(CLOCK_BOOTTIME);
+}
+
+static void on_completed(void *, struct MHD_Connection *connection, void **,
+			 enum MHD_RequestTerminationCode)
+{
+	begin_phase(connection);
+}
 
 /* ---- scrapes ----------------------------------------------------------------------------- */
 
@@ -126,6 +217,7 @@ static enum MHD_Result respond_metrics(struct exporter *exporter, struct MHD_Con
 	char *text;
 
 	take_snapshot(exporter);
+	begin_phase(connection);
 	text = write_text(exporter, &format);
 	if (!text)
 		result = respond_with(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
@@ -184,28 +276,53 @@ static int get_socket(uint16_t port)
 	return fd;
 }
 
+/* Until a signal arrives. */
+static void serve_all(struct exporter *exporter, struct MHD_Daemon *server, int signals)
+{
+	struct pollfd fds[] = {
+		{ .fd = MHD_get_daemon_info(server, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+		  .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+	};
+
+	while (!fds[1].revents) {
+		int msec = disconnect_overdue(exporter);
+		MHD_UNSIGNED_LONG_LONG wait;
+
+		if (MHD_get_timeout(server, &wait) == MHD_YES &&
+		    (msec < 0 || wait < (unsigned)msec))
+			msec = wait < INT_MAX ? (int)wait : INT_MAX;
+		poll(fds, ARRAY_SIZE(fds), msec);
+		MHD_run(server);
+	}
+}
+
 static int serve(int fd)
 {
 	struct exporter exporter = { .gpuarb = NULL };
+	_cleanup_fd_ int signals = -1;
 	struct MHD_Daemon *server;
-	sigset_t signals;
-	int number;
+	sigset_t set;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signals = signalfd(-1, &set, SFD_CLOEXEC);
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		exporter.visits[i].fd = -1;
 	/* Without MHD_USE_ERROR_LOG: clients that close early would fill the journal. */
-	server = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request,
-				  &exporter, MHD_OPTION_LISTEN_SOCKET, fd,
-				  MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
-				  MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_SECONDS, MHD_OPTION_END);
-	if (!server) {
+	server = MHD_start_daemon(
+		MHD_USE_EPOLL, 0, NULL, NULL, on_request, &exporter, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		TIMEOUT_SECONDS, MHD_OPTION_NOTIFY_CONNECTION, on_connection, &exporter,
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, &exporter, MHD_OPTION_END);
+	if (!server || signals < 0) {
 		fprintf(stderr, "cannot serve HTTP on the socket\n");
 		return EXIT_FAILURE;
 	}
 	sd_notify(false, "READY=1");
-	sigwait(&signals, &number);
+	serve_all(&exporter, server, signals);
 	MHD_stop_daemon(server);
 	free_snapshot(&exporter);
 	gpuarb_close(exporter.gpuarb);

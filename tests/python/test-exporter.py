@@ -5,7 +5,6 @@ Prometheus of Debian judge its answers. GPUARB_EXPORTER is the program."""
 
 import contextlib
 import errno
-import http.client
 import json
 import os
 import re
@@ -29,7 +28,7 @@ import gpuarb
 
 PROGRAM = os.environ.get('GPUARB_EXPORTER', '')
 OPEN = 'application/openmetrics-text'
-CONNECTIONS = 16  # that the exporter serves at a time
+CROWD = 48  # clients from which on a new one replaces another
 SCRAPE = 10.0  # for which Prometheus waits
 MONITORING = rig.SOURCE / 'docs/monitoring'
 
@@ -175,8 +174,7 @@ class Metrics(rig.MachineTest):
         self.assertEqual((done.stdout, done.stderr), (f'{len(families(text))}\n', ''))
 
     def test_a_client_that_never_reads_does_not_stop_others(self) -> None:
-        # As many as are served at a time hold up the next one until they are disconnected.
-        n = CONNECTIONS if os.environ.get('GPUARB_LONG') else CONNECTIONS // 2
+        n = CROWD - 1
         clients = [socket.create_connection(('127.0.0.1', self.exporter.port)) for _ in range(n)]
         for client in clients:
             client.setblocking(False)
@@ -207,22 +205,42 @@ class Metrics(rig.MachineTest):
             self.assertEqual(caught.exception.code, status)
             caught.exception.close()
 
-    def test_one_client_more_than_are_served_waits_until_another_leaves(self) -> None:
-        def ask() -> http.client.HTTPConnection:
-            client = http.client.HTTPConnection('127.0.0.1', self.exporter.port, rig.SECONDS)
-            client.request('GET', '/metrics')
-            return client
+    def connect(self) -> socket.socket:
+        return socket.create_connection(('127.0.0.1', self.exporter.port), rig.SECONDS)
 
-        clients = [ask() for _ in range(CONNECTIONS)]
+    def test_clients_that_send_slowly_do_not_stop_others_and_are_disconnected(self) -> None:
+        clients = [self.connect() for _ in range(40)]
+        ended: Set[socket.socket] = set()
+
+        def drip() -> bool:
+            """Whether all are disconnected."""
+            for client in clients:
+                try:
+                    client.send(b'G')
+                except OSError:
+                    ended.add(client)
+            return len(ended) == len(clients)
+
+        for _ in range(3):
+            drip()
+            self.assertIn('gpuarb_up 1', self.exporter.get()[1])
+        end = time.monotonic() + rig.SECONDS
+        while not drip():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
         for client in clients:
-            self.assertIn(b'gpuarb_up 1', client.getresponse().read())
-        late = ask()
-        clients[0].request('GET', '/metrics')
-        self.assertIn(b'gpuarb_up 1', clients[0].getresponse().read())
-        self.assertEqual(select.select([late.sock], [], [], 0)[0], [])
-        clients[0].close()
-        self.assertIn(b'gpuarb_up 1', late.getresponse().read())
-        for client in [late, *clients]:
+            client.close()
+
+    def test_a_new_client_replaces_the_one_that_takes_longest(self) -> None:
+        clients = []
+        for _ in range(CROWD):
+            clients.append(self.connect())
+            clients[-1].send(b'GET /metrics HTTP/1.1\r\n')
+        self.assertIn('gpuarb_up 1', self.exporter.get()[1])
+        self.assertEqual(clients[0].recv(1), b'')
+        clients[-1].send(b'Host: localhost\r\n\r\n')
+        self.assertTrue(clients[-1].recv(4096).startswith(b'HTTP/1.1 200'))
+        for client in clients:
             client.close()
 
     @unittest.skipUnless(os.environ.get('GPUARB_LONG') and shutil.which('prometheus'),
