@@ -486,6 +486,6 @@ void arbiter_adopted(struct arbiter *arbiter, uint64_t now_usec)
 		assume_acknowledged(arbiter, arbiter->leases[i]);
 	preemption_adopted(arbiter);
 	arbiter->lending = true; /* the next arbiter_lend() counts the borrowers */
-	lend_sum_up(arbiter);
+	borrow_sum_up(arbiter);
 	ledger_grow(arbiter, UINT64_MAX);
 }

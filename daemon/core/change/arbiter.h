@@ -267,9 +267,6 @@ void lend_join(struct arbiter *arbiter, const struct lease *lease);
  * have as many, or there are none; 1/n if one of n has all. */
 double lend_fairness(const struct arbiter *arbiter, unsigned gpu);
 
-/* Counts anew which CUs of each GPU are borrowed. */
-void lend_sum_up(struct arbiter *arbiter);
-
 /* ---- growth.c: free CUs are divided among adaptable leases ----------------------- */
 
 /* 1: *ret is the next version of an adaptable lease with a larger mask, or with a base in other engines

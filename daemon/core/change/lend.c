@@ -318,28 +318,6 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, bool need
 
 /* ---- after every change ------------------------------------------------------------ */
 
-void lend_sum_up(struct arbiter *arbiter)
-{
-	struct cuset occupied[REQUEST_WANTS] = { 0 };
-
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		for (size_t j = 0;
-		     lease_borrows(arbiter->leases[i]) && j < arbiter->leases[i]->n_partitions;
-		     j++) {
-			const struct partition *p = &arbiter->leases[i]->partitions[j];
-
-			cuset_add(&occupied[p->gpu], &p->occupied);
-		}
-	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
-		struct gpu *gpu = &arbiter->gpus[i];
-		struct cuset borrowed = occupied[i];
-
-		cuset_remove(&borrowed, &gpu->taken);
-		gpu->changed |= !cuset_equal(&borrowed, &gpu->lend.borrowed);
-		gpu->lend.borrowed = borrowed;
-	}
-}
-
 /* Fixes the time of the next round of growth. */
 static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 {
@@ -418,7 +396,7 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 			     now_usec);
 		pause_report(arbiter, lease, now_usec);
 	}
-	lend_sum_up(arbiter);
+	borrow_sum_up(arbiter);
 	schedule_growth(arbiter, now_usec);
 	schedule_promises(arbiter, &view, now_usec);
 	free(view.leases);

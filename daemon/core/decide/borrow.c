@@ -117,6 +117,28 @@ const struct lease *borrow_contested(const struct arbiter *arbiter, const struct
 	return NULL;
 }
 
+void borrow_sum_up(struct arbiter *arbiter)
+{
+	struct cuset occupied[REQUEST_WANTS] = { 0 };
+
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0;
+		     lease_borrows(arbiter->leases[i]) && j < arbiter->leases[i]->n_partitions;
+		     j++) {
+			const struct partition *p = &arbiter->leases[i]->partitions[j];
+
+			cuset_add(&occupied[p->gpu], &p->occupied);
+		}
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		struct cuset borrowed = occupied[i];
+
+		cuset_remove(&borrowed, &gpu->taken);
+		gpu->changed |= !cuset_equal(&borrowed, &gpu->lend.borrowed);
+		gpu->lend.borrowed = borrowed;
+	}
+}
+
 bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct cuset *cus,
 		   const struct cuset *claims, struct cuset *ret)
 {

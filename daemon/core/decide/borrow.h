@@ -42,6 +42,9 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 /* The first borrower that still occupies CUs which this lease needs; NULL. */
 const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease);
 
+/* Counts anew which CUs of each GPU are borrowed. */
+void borrow_sum_up(struct arbiter *arbiter);
+
 /* Finds what is left of the CUs of an adaptable lease without those that other leases claim (claims:
  * of all leases): a rectangle that contains the base. false: they claim none of them. */
 bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct cuset *cus,

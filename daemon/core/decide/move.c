@@ -569,6 +569,7 @@ static bool may_go_on(const struct search *search, move_place_t place_it, const 
 		ledger_leave_out(&after, ledger_find(search->arbiter, followed[n]->id));
 		ledger_put_back(&after, followed[n]);
 	}
+	borrow_sum_up(&after);
 	if (n == set->n_first)
 		found = move_find(&after, place_it, userdata, request, search->now_usec,
 				  search->steps, &second) > 0;
