@@ -120,8 +120,9 @@ static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
 	steps = set.n_first < set.n;
 	if (steps)
 		move_set_done(&set);
-	else if (!commit_moves(daemon, &set))
-		return r;
+	else
+		commit_moves(daemon,
+			     &set); /* perhaps not all: then what was planned is outdated, too */
 	if (r >= 0)
 		lease_free(*ret);
 	result_done(result);

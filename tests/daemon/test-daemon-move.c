@@ -5,6 +5,8 @@
 #include "check.h"
 #include "lend-live.h"
 
+#include <sys/stat.h>
+
 NEEDS(daemon_missing);
 
 /* A GPU on which 15 CUs of one engine are free when `large` has left its 11, which fit only where
@@ -110,6 +112,60 @@ TEST(reserve_without_wait_is_answered_when_leases_have_moved_in_two_steps)
 }
 
 /* 14 CUs of the engine with the small base are free, and 7 of another one. */
+/* Nothing can be saved for the lease any more: a directory is in the place of its file. */
+static void spoil(const struct rig *rig, const struct live_lease *lease)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "run/leases/%" PRIu64 ".json", lease->id);
+	CHECK(unlink(rig_path(rig, name)) == 0 && mkdir(rig_path(rig, name), 0755) == 0);
+}
+
+/* `first` and `second` would leave two engines for the request, and go where it would be placed
+ * otherwise. */
+TEST(a_request_is_decided_anew_if_only_the_first_of_its_moves_was_saved)
+{
+	struct live_lease first, second, fillers[4], lease;
+	struct book_part a, b;
+	struct answer answer;
+	static struct stage s;
+
+	memset(&s, 0, sizeof(s));
+	rig_new(&s.rig);
+	lend_configure(&s.rig, GROW_NEVER "activate-grace = 1h\n", "report");
+	rig_start(&s.rig, LEND_GPU);
+	s.bus = rig_connect(&s.rig, 0);
+	s.crowd = rig_connect(&s.rig, STRANGER);
+	listen_in(s.bus, &s.told);
+	first = take(s.crowd, 4);
+	fillers[0] = fill(s.bus, 11);
+	second = take(s.crowd, 4);
+	fillers[1] = fill(s.bus, 11);
+	for (unsigned i = 2; i < 4; i++) {
+		fill(s.bus, 3);
+		fillers[i] = fill(s.bus, 12);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		close(fillers[i].holder);
+	AWAIT(s.bus, s.told.removed == 4);
+	spoil(&s.rig, &second);
+	call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "shader-engines", "u",
+		       2, "cus-min", "u", 16, 0),
+		  &answer);
+	follow_move(&s, &first); /* it may be granted some of the CUs that this one leaves */
+	AWAIT(s.bus, answer.came);
+	lease = granted(answer.m);
+	CHECK(moves(&s, &first) == 1 && moves(&s, &second) == 0);
+	a = part_of(s.bus, &lease);
+	b = part_of(s.bus, &first);
+	CHECK(apart(&a, &b));
+	b = part_of(s.bus, &second);
+	CHECK(apart(&a, &b));
+	leave(s.bus);
+	leave(s.crowd);
+	rig_done(&s.rig);
+}
+
 TEST(lease_moves_out_of_an_engine_that_is_asked_for_as_a_whole)
 {
 	struct live_lease small, lease;
