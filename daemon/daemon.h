@@ -421,6 +421,14 @@ int liveness_add(struct daemon *daemon, struct lease *lease, bool holder, int pr
 int liveness_check_room(const struct daemon *daemon, uid_t owner, unsigned more,
 			struct result *result);
 
+/* The process that asked for an adaptable lease, where the request names none: its pidfd, or -1 where
+ * it has ended or changed its user since its connection was first used. */
+int liveness_open_asker(const struct caller *caller, const struct request *request);
+
+/* The process was chosen to be bound to the lease: the process that asked is not bound by default any
+ * more. */
+void liveness_chosen(struct daemon *daemon, struct lease *lease, pid_t pid);
+
 /* Counts it in the ledger, once the lease is in force. */
 void liveness_count(struct daemon *daemon, const struct liveness *liveness);
 

@@ -164,6 +164,11 @@ int liveness_check_process(const struct caller *caller, int fd, pid_t *ret, stru
 	return 0;
 }
 
+int liveness_open_asker(const struct caller *caller, const struct request *request)
+{
+	return request->adaptable ? process_open(caller->pid, caller->start_time, caller->uid) : -1;
+}
+
 static int too_many_fds(struct result *result, int r)
 {
 	return result_set(result, RESULT_TOO_MANY_LEASES, "cannot add a holder: %s", strerror(-r));
@@ -208,7 +213,9 @@ int liveness_add(struct daemon *daemon, struct lease *lease, bool holder, int pr
 	int r;
 
 	*ret = (struct liveness){ .lease = lease->id, .holder = -1 };
-	r = process_fd >= 0 ? check_rival(daemon, lease, pid, result) : 0;
+	r = process_fd >= 0 && !(lease->asker_bound && pid == lease->pid)
+		    ? check_rival(daemon, lease, pid, result)
+		    : 0;
 	if (r >= 0)
 		r = liveness_check_room(daemon, lease->owner, holder && process_fd >= 0 ? 2 : 1,
 					result);
@@ -224,11 +231,27 @@ int liveness_add(struct daemon *daemon, struct lease *lease, bool holder, int pr
 	return too_many_fds(result, ret->holder);
 }
 
+void liveness_chosen(struct daemon *daemon, struct lease *lease, pid_t pid)
+{
+	if (!lease->asker_bound)
+		return;
+	if (pid != lease->pid) {
+		holders_unbind(daemon->liveness.holders, lease->id, lease->pid);
+		arbiter_unbind(daemon->arbiter, lease, lease->pid);
+	}
+	lease->asker_bound = false;
+	ledger_touch(daemon->arbiter, lease, TOUCH_SAVE);
+}
+
 void liveness_count(struct daemon *daemon, const struct liveness *liveness)
 {
+	struct lease *lease = ledger_find(daemon->arbiter, liveness->lease);
+
 	if (liveness->holder >= 0)
 		arbiter_add_holder(daemon->arbiter, liveness->lease);
 	if (liveness->pid)
 		arbiter_bind(daemon->arbiter, liveness->lease, liveness->pid);
+	if (liveness->pid && liveness->pid != lease->pid)
+		liveness_chosen(daemon, lease, liveness->pid);
 	caps_review(daemon, liveness->lease);
 }

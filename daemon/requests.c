@@ -13,6 +13,7 @@
 #include "daemon.h"
 #include "sys/listener.h"
 #include "sys/process.h"
+#include "util/fd.h"
 
 /* One scan serves all requests of a burst. */
 #define SCAN_MAX_AGE_USEC UINT64_C(20000)
@@ -79,15 +80,25 @@ static bool find_moves(const struct daemon *daemon, const struct caller *caller,
 	return false;
 }
 
+static bool can_bind(const struct caller *caller, const struct request *request)
+{
+	_cleanup_fd_ int fd = liveness_open_asker(caller, request);
+
+	return fd >= 0;
+}
+
 /* Plans without reserving: also what would fit after moves. */
 static int plan(void *userdata, const struct caller *caller, struct request *request,
 		struct lease **ret, struct effects *effects, struct result *result)
 {
 	const struct daemon *daemon = userdata;
 	struct lease *moved = NULL;
+	struct caller asker = *caller;
 	struct move_set set;
 	int r;
 
+	asker.unbound = request->adaptable && !can_bind(caller, request);
+	caller = &asker;
 	ledger_name_gpus(daemon->arbiter, request);
 	r = preempt_plan(daemon->arbiter, caller, request, ret, result);
 	if (find_moves(daemon, caller, request, r >= 0 ? *ret : NULL, result, &set)) {
@@ -144,27 +155,54 @@ static int save_and_commit(struct daemon *daemon, struct lease *proposal, const 
 	return r < 0 ? not_saved(daemon, id, r, outcome, result) : 0;
 }
 
+/* A process that is to be bound to a lease. */
+struct candidate {
+	int fd; /* -1: none */
+	pid_t pid;
+	bool asked; /* it is bound by default, as it asked for the lease */
+};
+
+/* Which process is to be bound to a lease that exists: none where the process that asked again would be
+ * bound beside others. */
+static struct candidate choose_again(struct daemon *daemon, struct lease *lease,
+				     const struct candidate *candidate)
+{
+	const struct candidate none = { .fd = -1 };
+
+	if (candidate->asked && lease->n_bound > 0)
+		return none;
+	if (candidate->asked) {
+		lease->pid = candidate->pid;
+		lease->asker_bound = true;
+	}
+	if (!lease_is_bound(lease, candidate->pid))
+		return *candidate;
+	liveness_chosen(daemon, lease, candidate->pid);
+	return none;
+}
+
 /* The same request under the same token: one more holder of the lease that it was answered with. */
 static int reserve_again(struct daemon *daemon, struct lease *lease, const struct request *request,
-			 int process_fd, pid_t pid, struct liveness *liveness,
+			 const struct candidate *candidate, struct liveness *liveness,
 			 struct result *result)
 {
+	struct candidate chosen;
+
 	if (!lease->request || !request_equal(lease->request, request))
 		return result_set(result, RESULT_TOKEN_CONFLICT,
 				  "lease %" PRIu64 " has this token, and was requested with other "
 				  "wants or options",
 				  lease->id);
-	if (lease_is_bound(lease, pid))
-		process_fd = -1;
+	chosen = choose_again(daemon, lease, candidate);
 	if (lease->n_holders >= LEASE_HOLDERS_MAX ||
-	    (process_fd >= 0 && lease->n_bound >= LEASE_BOUND_MAX))
+	    (chosen.fd >= 0 && lease->n_bound >= LEASE_BOUND_MAX))
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "lease %" PRIu64
 				  " has %u holders and %u bound processes: at most %u and %u are "
 				  "possible",
 				  lease->id, lease->n_holders, lease->n_bound, LEASE_HOLDERS_MAX,
 				  LEASE_BOUND_MAX);
-	return liveness_add(daemon, lease, true, process_fd, pid, liveness, result);
+	return liveness_add(daemon, lease, true, chosen.fd, chosen.pid, liveness, result);
 }
 
 static uint64_t deadline_of(uint64_t wait_usec)
@@ -194,17 +232,21 @@ static void set_deadline(const struct daemon *daemon, const struct request *requ
 
 /* The holder is made before the lease is in force, so that a failure leaves nothing. */
 static int reserve_new(struct daemon *daemon, const struct caller *caller, struct request *request,
-		       int process_fd, pid_t pid, struct liveness *liveness, struct result *result)
+		       const struct candidate *candidate, struct liveness *liveness,
+		       struct result *result)
 {
 	struct lease *proposal, *lease;
+	struct caller asker = *caller;
 	int r;
 
-	r = plan_with_moves(daemon, caller, request, &proposal, result);
+	asker.unbound = request->adaptable && candidate->fd < 0;
+	r = plan_with_moves(daemon, &asker, request, &proposal, result);
 	if (r < 0)
 		return r;
 	result_done(result); /* why the lease waits is not why a later step fails */
 	set_deadline(daemon, request, proposal);
-	r = liveness_add(daemon, proposal, true, process_fd, pid, liveness, result);
+	proposal->asker_bound = candidate->asked;
+	r = liveness_add(daemon, proposal, true, candidate->fd, candidate->pid, liveness, result);
 	if (r < 0) {
 		lease_free(proposal);
 		return r;
@@ -225,24 +267,29 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 static int try_reserve(struct daemon *daemon, const struct caller *caller, struct request *request,
 		       int process_fd, struct liveness *liveness, struct result *result)
 {
+	struct candidate candidate = { .fd = process_fd };
+	_cleanup_fd_ int asker = -1;
 	struct lease *lease;
-	pid_t pid = 0;
 	int r = 0;
 
 	if (process_fd >= 0)
-		r = liveness_check_process(caller, process_fd, &pid, result);
+		r = liveness_check_process(caller, process_fd, &candidate.pid, result);
+	else
+		asker = liveness_open_asker(caller, request);
 	if (r < 0)
 		return r;
+	if (asker >= 0)
+		candidate = (struct candidate){ asker, caller->pid, true };
 	ledger_name_gpus(daemon->arbiter, request);
 	lease = ledger_find_token(daemon->arbiter, caller->uid, request->token);
 	if (!lease)
 		lease = ledger_find_unanswered(daemon->arbiter, caller, request);
 	if (lease) {
-		r = reserve_again(daemon, lease, request, process_fd, pid, liveness, result);
+		r = reserve_again(daemon, lease, request, &candidate, liveness, result);
 		lease->claim_usec = r < 0 ? lease->claim_usec : 0;
 		return r;
 	}
-	return reserve_new(daemon, caller, request, process_fd, pid, liveness, result);
+	return reserve_new(daemon, caller, request, &candidate, liveness, result);
 }
 
 static int reserve(void *userdata, const struct caller *caller, struct request *request,
@@ -321,8 +368,12 @@ static int bind_process(void *userdata, const struct caller *caller, uint64_t id
 	r = liveness_check_process(caller, process_fd, &pid, result);
 	if (r < 0)
 		return r;
-	if (lease_is_bound(lease, pid))
-		return 0; /* repeated after an answer that was lost: it needs no room */
+	if (lease_is_bound(lease,
+			   pid)) { /* repeated after an answer that was lost: it needs no room */
+		liveness_chosen(daemon, lease, pid);
+		update_now(daemon);
+		return 0;
+	}
 	if (lease->n_bound >= LEASE_BOUND_MAX)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "lease %" PRIu64 " is bound to %u processes, the maximum", id,
@@ -331,6 +382,7 @@ static int bind_process(void *userdata, const struct caller *caller, uint64_t id
 	if (r < 0)
 		return r;
 	liveness_count(daemon, &liveness);
+	update_now(daemon);
 	return 0;
 }
 

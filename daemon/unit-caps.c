@@ -89,7 +89,8 @@ static uint64_t choose_cgroup(const struct daemon *daemon, const struct lease *l
 {
 	if (filtered || !wants_cap(daemon, lease))
 		return 0;
-	if (lease->cap.cgroup != 0 || lease->n_bound == 0 || lease->n_partitions == 0)
+	if (lease->cap.cgroup != 0 || lease->n_bound <= lease->asker_bound ||
+	    lease->n_partitions == 0)
 		return lease->cap.cgroup;
 	return find_cgroup(lease);
 }

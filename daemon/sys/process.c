@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <systemd/sd-login.h>
 #include <unistd.h>
 
@@ -209,6 +210,7 @@ void process_place(pid_t pid, struct caller *caller)
 	_cleanup_(freep) char *unit = NULL, *slice = NULL;
 
 	caller->unit[0] = caller->slice[0] = caller->executable[0] = '\0';
+	caller->start_time = pid > 0 ? process_start_time(pid) : 0;
 	if (pid <= 0) /* sd-login takes 0 for the calling process */
 		return;
 
@@ -254,6 +256,29 @@ bool process_is_alive(int pidfd)
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
 	return poll(&end, 1, 0) == 0;
+}
+
+int process_open(pid_t pid, uint64_t start_time, uid_t uid)
+{
+	_cleanup_fd_ int fd = -1;
+	pid_t of_pid;
+	uid_t of;
+	int r;
+
+	if (pid <= 0 || start_time == 0)
+		return -ESRCH;
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return -errno;
+	r = process_of_pidfd(fd, &of_pid, &of);
+	if (r < 0)
+		return r;
+	/* The process of fd was alive after its start time was read. */
+	if (process_start_time(pid) != start_time || of != uid || !process_is_alive(fd))
+		return -ESRCH;
+	r = fd;
+	fd = -1;
+	return r;
 }
 
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)

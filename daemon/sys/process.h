@@ -16,7 +16,7 @@
  * they are 0, -1, "" and none. */
 void process_describe(struct observed *row);
 
-/* Fills unit, slice and executable of the caller from its pid; "": unknown. */
+/* Fills start_time, unit, slice and executable of the caller from its pid; 0 and "": unknown. */
 void process_place(pid_t pid, struct caller *caller);
 
 /* Where /proc does not show the process, a kernel thread is one without a session. */
@@ -28,6 +28,9 @@ bool process_is_alive(int pidfd);
 
 /* Distinguishes processes that had the same pid; 0: it has ended. */
 uint64_t process_start_time(pid_t pid);
+
+/* A pidfd of the process that had this pid, start time and effective uid before, or -ESRCH. */
+int process_open(pid_t pid, uint64_t start_time, uid_t uid);
 
 /* Whether a thread of a process exists and has not ended; a zombie has. */
 bool process_runs(pid_t pid, pid_t thread);

@@ -6,6 +6,8 @@
 #include "scene.h"
 
 #define ADOPTED_USEC UINT64_C(1000000) /* the time on the clock of the ledger that adopts */
+/* Of a process that is bound to each adaptable lease that is adopted. */
+#define ADOPTED_PID 4194303
 
 struct lease *saved(const struct lease *lease);
 

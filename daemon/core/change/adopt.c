@@ -484,6 +484,8 @@ void arbiter_adopted(struct arbiter *arbiter, uint64_t now_usec)
 		reactivate(arbiter, arbiter->leases[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		assume_acknowledged(arbiter, arbiter->leases[i]);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		lifecycle_review_bound(arbiter, arbiter->leases[i]);
 	preemption_adopted(arbiter);
 	arbiter->lending = true; /* the next arbiter_lend() counts the borrowers */
 	borrow_sum_up(arbiter);

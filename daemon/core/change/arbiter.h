@@ -136,6 +136,12 @@ void lifecycle_expire_claims(struct arbiter *arbiter, uint64_t now_usec);
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOENT, -ENOSPC, -ENOMEM */
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
 
+/* The process lives, and keeps the lease alive no more. */
+void arbiter_unbind(struct arbiter *arbiter, struct lease *lease, pid_t pid);
+
+/* An adaptable lease without bound processes returns what it borrows. */
+void lifecycle_review_bound(struct arbiter *arbiter, struct lease *lease);
+
 /* The holder uses the masks of this generation. -ENOENT; -ERANGE: a generation that was never
  * sent. */
 int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generation);
@@ -331,7 +337,10 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 /* Clears `frozen` of the leases whose unit need not be frozen any more: the daemon thaws it. */
 void arbiter_forget_frozen(struct arbiter *arbiter);
 
-/* When the lease has released its CUs at the latest if it never answers; UINT64_MAX: policy does
- * not allow to kill it. */
+/* No process is bound to the lease, and none of it is on a GPU: at its deadline it has given back. */
+bool enforce_expires(const struct arbiter *arbiter, const struct lease *lease);
+
+/* When the lease has released its CUs at the latest if it never answers; UINT64_MAX: policy does not
+ * allow to kill it, or a process of it on a GPU is not bound to it. */
 uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,
 			 uint64_t now_usec);

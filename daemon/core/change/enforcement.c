@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/ledger/known.h"
+
 /* The last step that policy allows for the lease; to report it is always allowed. */
 static enum enforce_step last_step(const struct arbiter *arbiter, const struct lease *lease)
 {
@@ -42,18 +44,28 @@ static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *l
 	return longest;
 }
 
+bool enforce_expires(const struct arbiter *arbiter, const struct lease *lease)
+{
+	return lease->lend.unbound && lease->state == STATE_GRANTED &&
+	       known_processes(arbiter, lease->id, false, NULL, 0) == 0;
+}
+
 uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,
 			 uint64_t now_usec)
 {
 	const struct settings *settings = arbiter->settings;
 	uint64_t first = now_usec + settings->activate_grace_usec;
 
-	if (last_step(arbiter, lease) < ENFORCE_STEP_KILL)
-		return UINT64_MAX;
 	if (lease->enforce.step != ENFORCE_STEP_NONE)
 		first = now_usec;
 	else if (lease->enforce.due_usec < first)
 		first = lease->enforce.due_usec;
+	if (enforce_expires(arbiter, lease))
+		return first;
+	if (last_step(arbiter, lease) < ENFORCE_STEP_KILL ||
+	    known_processes(arbiter, lease->id, false, NULL, 0) >
+		    known_processes(arbiter, lease->id, true, NULL, 0))
+		return UINT64_MAX; /* a process on a GPU that may not be killed */
 	return first + settings->enforce_delay_usec + let_go_usec(arbiter, lease);
 }
 
@@ -71,6 +83,9 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 			    pause_is_due(lease)
 				    ? "it had to pause for an exclusive lease, and did not in time"
 				    : "its CUs were needed, and it did not give them back in time");
+	} else if (enforce_expires(arbiter, lease)) {
+		ledger_follow(arbiter, lease);
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	} else if (lease->enforce.step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
 		lease_set_reason(lease,
 				 pause_is_due(lease)

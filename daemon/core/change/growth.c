@@ -82,7 +82,7 @@ static void find_growers(const struct arbiter *arbiter, unsigned index, struct d
 			continue;
 		d->n_all++;
 		*grower = share_grower(arbiter, lease, p);
-		grower->may_rebase = p->isolation != ISOLATION_SHARED &&
+		grower->may_rebase = p->isolation != ISOLATION_SHARED && !lease->lend.unbound &&
 				     lease->lend.rebased_usec != d->gpu->lend.grow_usec;
 		if (lease_is_settled(lease, p)) {
 			swap(grower, &d->growers[d->n++]);

@@ -110,6 +110,8 @@ static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 	if (lease_joins(lease))
 		cuset_remove(&others, &p->adaptation->promised);
 	cuset_add(&others, &claims->claimed[p->gpu]);
+	if (lease->lend.unbound)
+		others = arbiter->gpus[p->gpu].all;
 	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &p->cus, &others, &cus)) {
 		/* It keeps more than it was promised. */
 		if (lease->state == STATE_GRANTED &&
@@ -182,8 +184,8 @@ static void grant(struct arbiter *arbiter, struct lease *lease)
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
 }
 
-/* When the activating lease is granted at the latest, even if no borrower answers. If policy does
- * not allow to kill a borrower: the deadline of the borrowers. */
+/* When the activating lease is granted, or gives up, at the latest, even if no borrower answers.
+ * UINT64_MAX: a borrower cannot be made to give back, and it never gives up. */
 static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *lease,
 			   uint64_t now_usec)
 {
@@ -199,9 +201,17 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 		if (over > by)
 			by = over;
 	}
-	if (by == UINT64_MAX)
-		by = now_usec + arbiter->settings->activate_grace_usec;
 	return lease->lend.give_up_usec < by ? lease->lend.give_up_usec : by;
+}
+
+/* A deadline that was published stays as long as it can be kept. */
+static void set_granted_by(struct arbiter *arbiter, struct lease *lease, uint64_t by)
+{
+	if (lease->deadline_usec == by ||
+	    (lease->deadline_usec != UINT64_MAX && by != lease->lend.give_up_usec))
+		return;
+	lease->deadline_usec = by;
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
 static void set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason)
@@ -225,10 +235,7 @@ static bool waits_for_disturbance(struct arbiter *arbiter, struct lease *lease)
 		i++;
 	if (i == lease->n_partitions)
 		return false;
-	if (lease->deadline_usec != lease->lend.give_up_usec) {
-		lease->deadline_usec = lease->lend.give_up_usec;
-		ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	}
+	set_granted_by(arbiter, lease, lease->lend.give_up_usec);
 	refusal_wait(&refusal, wait);
 	if (refusal.n_processes > 0)
 		snprintf(who, sizeof(who), ": pid %d (%s)", refusal.processes[0].pid,
@@ -251,10 +258,7 @@ static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
 			grant(arbiter, lease);
 		return;
 	}
-	if (lease->deadline_usec == UINT64_MAX) {
-		lease->deadline_usec = granted_by(beside, lease, now_usec);
-		ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	}
+	set_granted_by(arbiter, lease, granted_by(beside, lease, now_usec));
 	cus = borrow_overlap(arbiter, lease, by, &gpu);
 	if (pause_is_due(by))
 		snprintf(reason, sizeof(reason), "waits until lease %llu has paused on %s",

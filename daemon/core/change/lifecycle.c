@@ -72,6 +72,17 @@ void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id)
 	end_if_dead(arbiter, lease, "the last holder was closed");
 }
 
+void lifecycle_review_bound(struct arbiter *arbiter, struct lease *lease)
+{
+	if (lease->asker_bound && !lease_is_bound(lease, lease->pid)) {
+		lease->asker_bound = false;
+		ledger_touch(arbiter, lease, TOUCH_SAVE);
+	}
+	lease->lend.unbound = lease->adaptable && lease->n_bound == 0;
+	for (size_t i = 0; lease->lend.unbound && i < lease->n_partitions; i++)
+		lease->partitions[i].adaptation->promised = (struct cuset){ 0 };
+}
+
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 {
 	struct lease *lease = ledger_find(arbiter, id);
@@ -87,24 +98,37 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 	if (r < 0)
 		return r;
 	lease->bound[lease->n_bound++] = pid;
+	if (lease->lend.unbound) {
+		lease->lend.unbound = false;
+		ledger_grow(arbiter, lease_gpus(lease));
+	}
 	/* The queues of the process do not keep the lease waiting any more. */
 	if (lease->state == STATE_WAITING)
 		ledger_examine_again(arbiter, lease->wait.candidates);
 	return 0;
 }
 
+void arbiter_unbind(struct arbiter *arbiter, struct lease *lease, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < lease->n_bound && lease->bound[i] != pid)
+		i++;
+	if (i == lease->n_bound)
+		return;
+	lease->bound[i] = lease->bound[--lease->n_bound];
+	lifecycle_review_bound(arbiter, lease);
+}
+
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
 {
 	struct lease *lease = ledger_find(arbiter, id);
 
-	for (size_t i = 0; lease && i < lease->n_bound; i++) {
-		if (lease->bound[i] != pid)
-			continue;
-		lease->bound[i] = lease->bound[--lease->n_bound];
-		known_bound_died(arbiter, id, pid);
-		end_if_dead(arbiter, lease, "the last bound process is gone");
+	if (!lease || !lease_is_bound(lease, pid))
 		return;
-	}
+	arbiter_unbind(arbiter, lease, pid);
+	known_bound_died(arbiter, id, pid);
+	end_if_dead(arbiter, lease, "the last bound process is gone");
 }
 
 int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generation)

@@ -175,6 +175,8 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
 	request.cap = min_u(request.cap, quota_cus_left(arbiter, proposal, p->gpu));
+	if (proposal->lend.unbound)
+		request.cap = cuset_count(&p->adaptation->base);
 	if (now)
 		request.keep = now->cus;
 	extend(&gpu->info.geometry, &request, &cus);
@@ -189,7 +191,7 @@ bool borrow_may_join(const struct arbiter *arbiter, const struct lease *lease,
 	const struct cuset *promised;
 	struct cuset others;
 
-	if (!p->adaptation)
+	if (!p->adaptation || lease->lend.unbound)
 		return false;
 	promised = &p->adaptation->promised;
 	if (cuset_count(promised) <= p->count || !lease_is_settled(lease, p) ||

@@ -53,7 +53,7 @@ static bool may_move(const struct search *search, const struct lease *lease)
 {
 	uint64_t interval = search->arbiter->settings->activate_min_interval_usec;
 
-	if (!lease->adaptable || lease->state != STATE_GRANTED ||
+	if (!lease->adaptable || lease->lend.unbound || lease->state != STATE_GRANTED ||
 	    lease->generation != lease->acknowledged || lease->verify.pending ||
 	    (lease->lend.moves > 0 && search->now_usec < lease->lend.moved_usec + interval))
 		return false;

@@ -128,6 +128,7 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	snprintf(lease->tenant, sizeof(lease->tenant), "%s", admit_context->tenant->name);
 	lease->owner = caller->uid;
 	lease->pid = caller->pid;
+	lease->lend.unbound = caller->unbound;
 	*ret = TAKE_PTR(lease);
 	return 0;
 }

@@ -28,7 +28,7 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 				 .weight = share_weight(arbiter, lease) };
 	struct share held = { 0 };
 
-	grower.cap = min_u(p->asked, grower.quota);
+	grower.cap = lease->lend.unbound ? grower.base : min_u(p->asked, grower.quota);
 	if (ledger_find(arbiter, lease->id))
 		quota_add_share(lease, p, &held);
 	grower.held = held.cus;

@@ -65,7 +65,7 @@ struct lease *lease_free(struct lease *lease)
 
 bool lease_alive(const struct lease *lease)
 {
-	return lease->n_holders > 0 || lease->n_bound > 0 || lease->claim_usec > 0;
+	return lease->n_holders > 0 || lease->n_bound > lease->asker_bound || lease->claim_usec > 0;
 }
 
 bool lease_is_bound(const struct lease *lease, pid_t pid)

@@ -174,6 +174,8 @@ struct lease {
 		bool never_granted;    /* activating for the first time */
 		bool idle;             /* revoking, ending: it was not active, so it has no CU to
 					* give back and its borrowers keep theirs */
+		bool unbound;          /* no process is bound to it that could be made to give
+					* back: it borrows nothing, and does not move */
 		uint64_t give_up_usec; /* never_granted: it ends if it is not granted by then */
 		uint64_t disturbances; /* mask changes of other leases that took its queues off
 					* the GPU */
@@ -245,6 +247,7 @@ struct lease {
 	unsigned n_holders;
 	pid_t *bound; /* owned; room for bound_room */
 	unsigned n_bound, bound_room;
+	bool asker_bound; /* pid is bound by default: it does not keep the lease alive */
 
 	bool unsignalled; /* set by the daemon: InterfacesAdded follows */
 
@@ -296,7 +299,7 @@ static inline bool partition_is_promised(const struct partition *partition)
 	return partition->adaptation && !cuset_empty(&partition->adaptation->promised);
 }
 
-/* Does it borrow CUs beyond what it is charged? */
+/* May it have CUs beyond what it is charged, of which some may still be to be given back? */
 static inline bool lease_borrows(const struct lease *lease)
 {
 	return lease->adaptable && lease->n_partitions > 0;
@@ -305,7 +308,7 @@ static inline bool lease_borrows(const struct lease *lease)
 /* Can CUs be promised to it? */
 static inline bool lease_joins(const struct lease *lease)
 {
-	return lease_borrows(lease) &&
+	return lease_borrows(lease) && !lease->lend.unbound &&
 	       (lease->state == STATE_GRANTED ||
 		(lease->state == STATE_ACTIVATING && lease->lend.never_granted));
 }

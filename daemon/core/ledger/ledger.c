@@ -212,6 +212,7 @@ const struct lease *ledger_find_rival(const struct arbiter *arbiter, const struc
 
 		if (other->id != lease->id && other->state != STATE_ENDING &&
 		    (other->adaptable || lease->adaptable) && lease_is_bound(other, pid) &&
+		    !(other->asker_bound && other->pid == pid) &&
 		    possible_gpus(other) & possible_gpus(lease))
 			return other;
 	}

@@ -69,7 +69,9 @@ struct caller {
 	gid_t groups[CALLER_GROUPS];
 	size_t n_groups;
 	bool administrator;
+	bool unbound;            /* no process will be bound to its lease: struct lease */
 	pid_t pid;               /* 0: unknown */
+	uint64_t start_time;     /* of pid, when the connection was first used; 0: unknown */
 	char unit[REQUEST_TEXT]; /* "": unknown, as the next two */
 	char slice[REQUEST_TEXT];
 	char executable[256];

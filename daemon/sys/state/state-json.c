@@ -68,6 +68,7 @@ static const struct member identity[] = {
 	OPTIONAL_NUMBER_OF("evictions", struct lease, evicted.count),
 	OPTIONAL_NUMBER_OF("evicted_usec", struct lease, evicted.usec),
 	OPTIONAL_BOOL_OF("resized", struct lease, resized),
+	OPTIONAL_BOOL_OF("asker_bound", struct lease, asker_bound),
 };
 
 /* Left out where all have their defaults: needs_duties(). */

@@ -101,7 +101,7 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 	tenant->enforce = ENFORCE_STEP_FREEZE;
 	CHECK(activate(&l, other->id, false) == 0 && activate(&l, other->id, true) == 0);
 	/* Policy does not allow to kill the borrower: no bound. */
-	CHECK(other->deadline_usec == l.now + SECOND_USEC);
+	CHECK(other->deadline_usec == UINT64_MAX);
 }
 
 TEST(frozen_unit_is_thawed_when_no_lease_needs_its_cus)
@@ -251,4 +251,84 @@ TEST(only_bound_processes_and_their_descendants_may_be_killed)
 	CHECK(lab->observed.processes == 3);
 	CHECK(known_processes(l.s.arbiter, lab->id, true, own, 8) == 2);
 	CHECK(own[0].pid == 10 && own[1].pid == 11 && own[1].start_time == 2);
+}
+
+/* A process that is counted for the lease and may not be killed keeps its CUs as long as it likes. */
+TEST(an_activation_has_no_deadline_while_a_process_that_is_not_bound_uses_the_gpu)
+{
+	struct contest c = contest_of(ENFORCE_STEP_KILL);
+	struct observed row = {
+		.pid = 12, .start_time = 3, .uid = ANY, .kfd_gpu_id = 77, .queues = 1
+	};
+
+	CHECK(c.rt->deadline_usec == c.l.now + 2 * SECOND_USEC + ENFORCE_LET_GO_USEC);
+	c.l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
+	c.borrower->pid = 12;
+	CHECK(arbiter_observe(c.l.s.arbiter, &row, 1) == 0);
+	settle(&c.l);
+	CHECK(c.borrower->observed.processes == 1 && c.rt->deadline_usec == UINT64_MAX);
+	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12) == 0);
+	CHECK(arbiter_observe(c.l.s.arbiter, &row, 1) == 0);
+	settle(&c.l);
+	CHECK(c.rt->deadline_usec == c.l.now + 2 * SECOND_USEC + ENFORCE_LET_GO_USEC);
+	scene_done(&c.l.s);
+}
+
+/* ---- without a bound process --------------------------------------------------------- */
+
+TEST(a_lease_whose_last_bound_process_is_gone_returns_what_it_borrows)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 4, 60);
+
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 12) == 0);
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 13) == 0);
+	arbiter_bound_gone(l.s.arbiter, lease->id, 12);
+	settle(&l);
+	CHECK(cus_of(lease) == 60);
+	arbiter_bound_gone(l.s.arbiter, lease->id, 13);
+	settle(&l);
+	CHECK(lease->state == STATE_GRANTED && cus_of(lease) == 4 && lease->generation == 2);
+	CHECK(cuset_count(&lease->partitions[0].occupied) == 60);
+	follow(&l, lease);
+	pass(&l, 3600 * SECOND_USEC);
+	CHECK(cus_of(lease) == 4);
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 14) == 0);
+	settle(&l);
+	pass(&l, 3600 * SECOND_USEC);
+	CHECK(cus_of(lease) == 60);
+}
+
+TEST(what_it_borrows_expires_at_its_deadline_unless_a_process_of_it_uses_the_gpu)
+{
+	struct contest c = contest_of(ENFORCE_STEP_REPORT);
+	struct observed row = {
+		.pid = 12, .start_time = 3, .uid = ANY, .kfd_gpu_id = 77, .queues = 1
+	};
+
+	c.l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
+	CHECK(c.rt->deadline_usec == UINT64_MAX);
+	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12) == 0);
+	CHECK(arbiter_observe(c.l.s.arbiter, &row, 1) == 0);
+	arbiter_bound_gone(c.l.s.arbiter, c.borrower->id, 12);
+	settle(&c.l);
+	CHECK(cus_of(c.borrower) == 4 && c.rt->deadline_usec == UINT64_MAX);
+	c.l.now += SECOND_USEC;
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_ACTIVATING);
+	scene_done(&c.l.s);
+
+	c = contest_of(ENFORCE_STEP_REPORT);
+	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12) == 0);
+	arbiter_bound_gone(c.l.s.arbiter, c.borrower->id, 12);
+	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
+	settle(&c.l);
+	CHECK(c.rt->deadline_usec == c.borrower->deadline_usec);
+	c.l.now = c.rt->deadline_usec;
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_GRANTED && c.borrower->state == STATE_GRANTED);
+	CHECK(cuset_equal(&c.borrower->partitions[0].cus, &c.borrower->partitions[0].occupied));
+	scene_done(&c.l.s);
 }

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The process that asks for an adaptable lease is bound to it by default, and a lease without a bound
+ * process borrows nothing. */
+
+#include "check.h"
+#include "enforce-rig.h"
+#include "lend-live.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+NEEDS(daemon_missing);
+
+#define IMPATIENT "activate-grace = 50ms\nenforce-delay = 50ms\n"
+#define AT_ONCE "activate-grace = 1ms\nenforce-delay = 1ms\n"
+
+struct stage {
+	struct rig rig;
+	struct helper helper;
+	sd_bus *bus, *user;
+	struct told told;
+	struct live_lease rt;
+};
+
+static void arrive(struct stage *s, const char *settings, const char *enforce)
+{
+	char options[256];
+
+	memset(s, 0, sizeof(*s));
+	helper_listen(&s->helper);
+	helper_start(&s->helper, NULL, NULL, -1);
+	rig_new(&s->rig);
+	lend_configure(&s->rig, settings, enforce);
+	snprintf(options, sizeof(options), LEND_GPU " --enforce=%s", s->helper.path);
+	rig_start_managed(&s->rig, options, "--store-max=64");
+	s->bus = rig_connect(&s->rig, 0);
+	s->user = rig_connect(&s->rig, STRANGER);
+	listen_in(s->bus, &s->told);
+	s->rt = keep_inactive(s->bus, 15);
+}
+
+static void depart(struct stage *s)
+{
+	leave(s->bus);
+	leave(s->user);
+	rig_done(&s->rig);
+	helper_stop(&s->helper);
+}
+
+/* ---- a process that asks --------------------------------------------------------------------- */
+
+static _Noreturn void ask_and_wait(const struct rig *rig, int socket, pid_t parent)
+{
+	const struct passwd *user = getpwuid(STRANGER);
+	struct live_lease lease;
+
+	CHECK(user && initgroups(user->pw_name, user->pw_gid) == 0 &&
+	      setresgid(user->pw_gid, user->pw_gid, user->pw_gid) == 0 &&
+	      setresuid(STRANGER, STRANGER, STRANGER) == 0);
+	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent);
+	lease = borrow(rig_connect(rig, STRANGER));
+	CHECK(send(socket, &lease, sizeof(lease), 0) == sizeof(lease));
+	pass(socket, lease.holder);
+	close(lease.holder);
+	while (true)
+		pause();
+}
+
+/* A process of STRANGER that has asked for an adaptable lease, and passed the holder on. */
+static pid_t asker(const struct rig *rig, struct live_lease *ret)
+{
+	pid_t parent = getpid(), pid;
+	int pair[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		ask_and_wait(rig, pair[1], parent);
+	close(pair[1]);
+	CHECK(recv(pair[0], ret, sizeof(*ret), 0) == sizeof(*ret));
+	ret->holder = pass(pair[0], -1);
+	close(pair[0]);
+	return pid;
+}
+
+static void bind_it(const struct stage *s, const struct live_lease *lease, int pidfd)
+{
+	CHECK(is_fine(call(with(call_lease(s->user, lease->path, "Bind"), "h", pidfd))));
+}
+
+static unsigned cus(const struct stage *s, const struct live_lease *lease)
+{
+	return part_of(s->bus, lease).cus;
+}
+
+/* ---- the asker gives back ------------------------------------------------------------------- */
+
+static void check_killed(struct stage *s, void (*meanwhile)(struct rig *rig))
+{
+	struct live_lease lease;
+	pid_t pid = asker(&s->rig, &lease);
+
+	CHECK(cus(s, &lease) > 45); /* some of them are of the inactive lease */
+	helper_uses_kfd(&s->helper, pid, true);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	CHECK(await_record(s->rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec <
+	      UINT64_MAX);
+	if (meanwhile)
+		meanwhile(&s->rig);
+	CHECK(victim_was_killed(pid));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(!lease_exists(s->bus, lease.path));
+	close(lease.holder);
+}
+
+TEST(the_process_that_asked_is_killed_when_its_lease_is_overdue)
+{
+	static struct stage s;
+
+	arrive(&s, IMPATIENT GROW_NEVER, "kill");
+	check_killed(&s, NULL);
+	depart(&s);
+}
+
+TEST(the_process_that_asked_is_killed_at_once_without_grace)
+{
+	static struct stage s;
+
+	arrive(&s, AT_ONCE GROW_NEVER, "kill");
+	check_killed(&s, NULL);
+	depart(&s);
+}
+
+TEST(the_process_that_asked_is_killed_over_a_restart_in_the_middle_of_an_activation)
+{
+	static struct stage s;
+
+	arrive(&s, "activate-grace = 2s\nenforce-delay = 50ms\n" GROW_NEVER, "kill");
+	check_killed(&s, rig_crash);
+	depart(&s);
+}
+
+TEST(what_is_borrowed_expires_when_the_last_bound_process_is_gone)
+{
+	struct live_lease lease;
+	static struct stage s;
+	pid_t pid;
+
+	arrive(&s, IMPATIENT GROW_NEVER, "report");
+	pid = asker(&s.rig, &lease);
+	CHECK(cus(&s, &lease) > 45);
+	end_process(pid);
+	await_generation(lease.holder, 2);
+	CHECK(cus(&s, &lease) == LEND_LEAST && is_in_state(s.bus, &lease, "granted"));
+	CHECK(is_fine(activate(s.bus, &s.rt))); /* and its holder never acknowledges */
+	CHECK(await_record(s.rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec <
+	      UINT64_MAX);
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(is_in_state(s.bus, &lease, "granted") && cus(&s, &lease) == LEND_LEAST);
+	close(lease.holder);
+	depart(&s);
+}
+
+TEST(without_a_policy_that_kills_no_deadline_of_an_activation_is_published)
+{
+	struct live_lease lease;
+	static struct stage s;
+	pid_t pid;
+
+	arrive(&s, IMPATIENT GROW_NEVER, "report");
+	pid = asker(&s.rig, &lease);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	AWAIT(s.bus, lease_says(s.bus, lease.path, "Reason", "has not given back"));
+	CHECK(is_in_state(s.bus, &s.rt, "activating"));
+	CHECK(lease_number(s.bus, &s.rt, "Deadline") == UINT64_MAX);
+	CHECK(is_fine(acknowledge(s.user, &lease, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	end_process(pid);
+	close(lease.holder);
+	depart(&s);
+}
+
+/* ---- without a bound process ---------------------------------------------------------------- */
+
+/* The bus vouches for a pid, and the process has another user by now: it is not killed for a lease. */
+static sd_bus *connect_and_return(const struct rig *rig)
+{
+	sd_bus *bus;
+
+	CHECK(seteuid(STRANGER) == 0);
+	bus = rig_connect(rig, STRANGER);
+	CHECK(seteuid(0) == 0);
+	return bus;
+}
+
+TEST(a_lease_that_no_process_is_bound_to_borrows_nothing_until_one_is)
+{
+	struct live_lease lease;
+	static struct stage s;
+	sd_bus *bus;
+	pid_t pid;
+	int fd;
+
+	arrive(&s, "activate-grace = 1h\n" GROW_SOON, "kill");
+	bus = connect_and_return(&s.rig);
+	lease = borrow(bus);
+	CHECK(cus(&s, &lease) == LEND_LEAST);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED); /* nothing is to be given back */
+	CHECK(is_fine(deactivate(s.bus, &s.rt)));
+	pid = idler(STRANGER, &fd);
+	bind_it(&s, &lease, fd);
+	follow_until(s.user, &lease, LEND_CUS);
+	end_process(pid);
+	follow_until(s.user, &lease, LEND_LEAST);
+	close(fd);
+	close(lease.holder);
+	leave(bus);
+	depart(&s);
+}
+
+/* ---- which processes keep a lease ------------------------------------------------------------- */
+
+TEST(the_process_that_asked_does_not_keep_its_lease_unless_it_is_bound_by_a_call)
+{
+	struct live_lease first, second;
+	static struct stage s;
+	pid_t one, two;
+	int fd;
+
+	arrive(&s, IMPATIENT GROW_NEVER, "report");
+	one = asker(&s.rig, &first);
+	rig_crash(&s.rig);
+	AWAIT(s.bus, lease_exists(s.bus, first.path));
+	close(first.holder);
+	AWAIT(s.bus, !lease_exists(s.bus, first.path));
+	end_process(one);
+
+	two = asker(&s.rig, &second);
+	fd = pidfd_open(two, 0);
+	bind_it(&s, &second, fd);
+	rig_crash(&s.rig);
+	AWAIT(s.bus, lease_exists(s.bus, second.path));
+	close(second.holder);
+	CHECK(is_in_state(s.bus, &second, "granted"));
+	end_process(two);
+	AWAIT(s.bus, !lease_exists(s.bus, second.path));
+	close(fd);
+	depart(&s);
+}
+
+TEST(a_process_that_a_call_binds_replaces_the_process_that_asked)
+{
+	struct live_lease lease;
+	static struct stage s;
+	pid_t pid, chosen;
+	int fd;
+
+	arrive(&s, IMPATIENT GROW_NEVER, "kill");
+	pid = asker(&s.rig, &lease);
+	helper_uses_kfd(&s.helper, pid, true);
+	chosen = idler(STRANGER, &fd);
+	bind_it(&s, &lease, fd);
+	helper_uses_kfd(&s.helper, chosen, true);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	CHECK(victim_was_killed(chosen));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(waitpid(pid, NULL, WNOHANG) == 0);
+	end_process(pid);
+	close(lease.holder);
+	close(fd);
+	depart(&s);
+}
