@@ -2,49 +2,101 @@
 
 /*
  * Saves what is to be granted and puts it into force: the middle steps of the protocol plan, save,
- * commit, publish. Nothing is granted that a restart would not know. ARCHITECTURE.md has the reasons
- * and the exception, facts and ends, which are in force before they are saved.
+ * commit, publish. Nothing is granted or published that a restart would not know. ARCHITECTURE.md has
+ * the reasons and the exception, facts and ends, which are in force before they are saved.
  */
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon.h"
 
 /* ---- saving ------------------------------------------------------------------------------ */
 
-int commit_save_again(struct daemon *daemon)
-{
-	bool stale = daemon->commit.stale;
-	int r = 0;
-
-	for (size_t i = 0; stale && r >= 0 && i < daemon->arbiter->n_leases; i++)
-		r = state_save(daemon->state, daemon->arbiter, daemon->arbiter->leases[i]);
-	daemon->commit.stale = r < 0;
-	return r;
-}
-
 void commit_save_all(struct daemon *daemon)
 {
-	daemon->commit.stale = true;
-	commit_save_again(daemon);
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
+		(void)state_save(daemon->state, daemon->arbiter, daemon->arbiter->leases[i]);
 }
 
-/* All are saved before the first is published: the CUs that one lease gave back may be the CUs
- * in the next record of another one. */
-void commit_save_touched(struct daemon *daemon)
+static bool has_to_be_saved(const struct lease *lease)
 {
-	for (const struct lease *l = daemon->arbiter->touched; l; l = l->touched_next) {
-		int r;
+	return (lease->touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_SAVE)) &&
+	       !(lease->touched & TOUCH_REMOVED);
+}
 
-		if (!(l->touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_SAVE)) ||
-		    (l->touched & TOUCH_REMOVED))
-			continue;
-		r = state_save(daemon->state, daemon->arbiter, l);
-		if (r < 0)
-			log_warning("lease %" PRIu64 ": cannot save it: %s", l->id, strerror(-r));
-		daemon->commit.stale |= r < 0;
-	}
+void commit_forget(struct daemon *daemon, const struct lease *lease)
+{
+	int r = state_forget(daemon->state, lease->id);
+
+	if (r < 0)
+		log_warning("lease %" PRIu64 ": cannot delete its file: %s", lease->id,
+			    strerror(-r));
+}
+
+/* The file of a lease that had partitions goes before another one is granted them; that of a waiting
+ * lease when its holder was told: publish.c. */
+static void forget_removed(struct daemon *daemon)
+{
+	for (const struct lease *l = daemon->arbiter->touched; l; l = l->touched_next)
+		if ((l->touched & TOUCH_REMOVED) && l->n_partitions > 0)
+			commit_forget(daemon, l);
+}
+
+static int save_changed(struct daemon *daemon)
+{
+	_cleanup_(freep) struct lease **changed = NULL;
+	size_t n = 0;
+
+	for (struct lease *l = daemon->arbiter->touched; l; l = l->touched_next)
+		n += has_to_be_saved(l);
+	if (n == 0)
+		return 0;
+	changed = calloc(n, sizeof(*changed));
+	if (!changed)
+		return -ENOMEM;
+	n = 0;
+	for (struct lease *l = daemon->arbiter->touched; l; l = l->touched_next)
+		if (has_to_be_saved(l))
+			changed[n++] = l;
+	return state_save_group(daemon->state, daemon->arbiter, changed, n);
+}
+
+/* Clients see the file of a lease until its next version is saved. A file that cannot be read now is
+ * none that a restart would read. */
+static void show_saved(struct daemon *daemon)
+{
+	_cleanup_(freep) struct state_lease *saved = malloc(sizeof(*saved));
+
+	for (struct lease *l = daemon->arbiter->touched; l && saved; l = l->touched_next)
+		if (has_to_be_saved(l) && !l->shown && l->n_partitions > 0 &&
+		    state_read(daemon->state, daemon->arbiter, l->id, saved) == 0)
+			ledger_show(daemon->arbiter, l, saved->lease);
+}
+
+int commit_save_touched(struct daemon *daemon)
+{
+	int before = daemon->commit.unsaved, r;
+
+	if (before < 0)
+		arbiter_give_time(daemon->arbiter, daemon_now_usec());
+	forget_removed(daemon);
+	r = save_changed(daemon);
+	daemon->commit.unsaved = r;
+	if (r < 0)
+		show_saved(daemon);
+	else
+		for (struct lease *l = daemon->arbiter->touched; l; l = l->touched_next)
+			l->shown = lease_free(l->shown);
+	if (r < 0 && before >= 0)
+		log_error("%s: cannot save changes of leases: %s: nothing is granted, published or "
+			  "acknowledged before that",
+			  daemon->options->runtime_directory, strerror(-r));
+	else if (r >= 0 && before < 0)
+		log_notice("changes of leases are saved again");
+	return r;
 }
 
 /* ---- plan, save, commit -------------------------------------------------------------------- */
@@ -67,7 +119,7 @@ int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease 
 	int r;
 
 	date(daemon, planned);
-	r = commit_save_again(daemon);
+	r = commit_save_touched(daemon);
 	if (r >= 0)
 		r = state_ids_until(daemon->state, planned->id);
 	if (r >= 0)

@@ -113,7 +113,7 @@ struct daemon {
 
 	/* commit.c */
 	struct {
-		bool stale;       /* the file of a lease differs from the lease in force */
+		int unsaved;      /* why the last changes could not be saved; 0: they are */
 		bool grant_fails; /* a waiting lease fits but cannot be saved, which was logged */
 	} commit;
 
@@ -326,12 +326,13 @@ bool commit_moves(struct daemon *daemon, struct move_set *set);
  * it cannot be saved. */
 bool commit_next(struct daemon *daemon);
 
-/* Saves every lease that has changed and was not published yet. */
-void commit_save_touched(struct daemon *daemon);
+/* Saves every lease that has changed and was not published yet: all of them or none, because the CUs that
+ * one lease gave back may be the CUs that another one gets. On -errno none of them may be published, and
+ * nothing granted. */
+int commit_save_touched(struct daemon *daemon);
 
-/* Saves all leases again if one could not be saved when it changed: one that has ended would
- * be in force again after a restart. -errno where one still cannot be saved. */
-int commit_save_again(struct daemon *daemon);
+/* Deletes the file of a removed lease. One that stays names no holder: the lease ends with the next start. */
+void commit_forget(struct daemon *daemon, const struct lease *lease);
 
 /* Saves all leases for the next daemon. */
 void commit_save_all(struct daemon *daemon);

@@ -383,7 +383,7 @@ void driver_events_refresh(struct daemon *daemon)
 
 	forget_processes(daemon);
 	arbiter_forget_resets(daemon->arbiter);
-	if (daemon->arbiter->touched)
+	if (daemon->arbiter->touched && daemon->commit.unsaved == 0)
 		schedule_update(daemon);
 	if (!is_wanted(daemon))
 		return;

@@ -180,16 +180,6 @@ static void signal_new_leases(struct daemon *daemon)
 
 /* ---- leases ------------------------------------------------------------------------------ */
 
-/* A file that stays names no holder: the lease ends with the next start. */
-static void forget(struct daemon *daemon, const struct lease *lease)
-{
-	int r = state_forget(daemon->state, lease->id);
-
-	if (r < 0)
-		log_warning("lease %" PRIu64 ": cannot delete its file: %s", lease->id,
-			    strerror(-r));
-}
-
 static void tell_journal(struct daemon *daemon, const struct lease *lease, unsigned touched)
 {
 	if (touched & TOUCH_FALSE_ACK)
@@ -213,23 +203,21 @@ static void tell_journal(struct daemon *daemon, const struct lease *lease, unsig
  */
 static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned touched)
 {
-	bool removed = touched & TOUCH_REMOVED, waited = lease->n_partitions == 0;
+	bool removed = touched & TOUCH_REMOVED;
 
 	accounting_lease(daemon, lease, touched);
 	if (removed)
 		unit_caps_drop(daemon, lease);
 	else if (touched & (TOUCH_ADDED | TOUCH_COMMITTED | TOUCH_ENDING))
 		caps_review(daemon, lease->id);
-	if (removed && !waited)
-		forget(daemon, lease);
 	if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING))
 		publish_to_holders(daemon, lease);
 	tell_journal(daemon, lease, touched);
 	signal_lease(daemon, lease, touched);
 	if (!removed)
 		return;
-	if (waited)
-		forget(daemon, lease);
+	if (lease->n_partitions == 0)
+		commit_forget(daemon, lease);
 	holders_drop(daemon->liveness.holders, lease->id);
 	caps_drop(daemon, lease->id);
 	lease_free(lease);

@@ -243,11 +243,13 @@ static int adopt_fds(struct daemon *daemon, struct stored_fds *stored_fds)
 	return r;
 }
 
-/* The earlier daemon may have crashed between saving a change and publishing it. */
+/* The earlier daemon may have crashed between saving a change and publishing it. What differs from the
+ * file is published when it is saved. */
 static void tell_again(struct daemon *daemon)
 {
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
-		publish_to_holders(daemon, daemon->arbiter->leases[i]);
+		if (!(daemon->arbiter->leases[i]->touched & (TOUCH_CHANGED | TOUCH_ENDING)))
+			publish_to_holders(daemon, daemon->arbiter->leases[i]);
 }
 
 /* Ends the saved leases of which no holder and no bound process was kept. */

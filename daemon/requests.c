@@ -50,8 +50,9 @@ static void describe(void *, pid_t pid, struct caller *caller)
 static int not_saved(const struct daemon *daemon, uint64_t id, int r, const char *outcome,
 		     struct result *result)
 {
-	log_error("lease %" PRIu64 ": cannot save it in %s: %s", id,
-		  daemon->options->runtime_directory, strerror(-r));
+	if (daemon->commit.unsaved == 0) /* otherwise it was logged when that began */
+		log_error("lease %" PRIu64 ": cannot save it in %s: %s", id,
+			  daemon->options->runtime_directory, strerror(-r));
 	return result_set(result, RESULT_NOT_SAVED,
 			  "lease %" PRIu64 ": cannot save it in %s: %s: %s", id,
 			  daemon->options->runtime_directory, strerror(-r), outcome);
@@ -317,6 +318,7 @@ static int reserve(void *userdata, const struct caller *caller, struct request *
 		return result_set(result, RESULT_NO_CAPACITY,
 				  "a GPU of the lease was removed in this moment: try again");
 	}
+	*ret = lease_shown(*ret);
 	*ret_holder = liveness.holder;
 	return 0;
 }
@@ -329,7 +331,7 @@ static int publish_end(struct daemon *daemon, uint64_t id, const char *again, st
 	int r;
 
 	update_now(daemon);
-	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;
+	r = daemon->commit.unsaved;
 	return r < 0 ? not_saved(daemon, id, r, again, result) : 0;
 }
 
@@ -436,24 +438,30 @@ static int resize(void *userdata, const struct caller *caller, uint64_t id,
 	return 0;
 }
 
+/* What cannot be saved counts for no other lease before it is, and the next daemon has to be told again. */
 static int acknowledge(void *userdata, const struct caller *caller, uint64_t id,
 		       uint64_t generation, struct result *result)
 {
 	struct daemon *daemon = userdata;
 	struct lease *lease;
+	uint64_t latest;
 	int r;
 
 	r = ledger_find_owned(daemon->arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
-	if (arbiter_acknowledge(daemon->arbiter, id, generation) < 0)
+	latest = lease_shown(lease)->generation;
+	if (generation > latest || arbiter_acknowledge(daemon->arbiter, id, generation) < 0)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "lease %" PRIu64 ": unknown generation %" PRIu64
 				  ": the latest is %" PRIu64,
-				  id, generation, lease->generation);
+				  id, generation, latest);
 	daemon->descriptors.outdated = true;
 	update_now(daemon);
-	return 0;
+	r = daemon->commit.unsaved;
+	return r < 0 ? not_saved(daemon, id, r,
+				 "acknowledge the generation again, until that succeeds", result)
+		     : 0;
 }
 
 static int read_slots(void *userdata, const char *gpu, struct slots_reading *ret,

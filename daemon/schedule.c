@@ -5,6 +5,8 @@
 #include "daemon.h"
 #include "util/clock.h"
 
+#define SAVE_AGAIN_USEC UINT64_C(1000000)
+
 uint64_t daemon_now_usec(void)
 {
 	return clock_usec(CLOCK_BOOTTIME);
@@ -30,7 +32,9 @@ static bool any_lease_ending(const struct arbiter *arbiter)
 
 static void schedule_deadline(struct daemon *daemon)
 {
-	uint64_t next = arbiter_next_deadline(daemon->arbiter);
+	/* While changes are unsaved, nothing follows from a deadline. */
+	uint64_t next = daemon->commit.unsaved < 0 ? UINT64_MAX
+						   : arbiter_next_deadline(daemon->arbiter);
 
 	sd_event_source_set_time(daemon->timer.deadline, next);
 	sd_event_source_set_enabled(daemon->timer.deadline,
@@ -45,8 +49,10 @@ static void schedule_scan(struct daemon *daemon)
 	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
 	bool wanted = daemon->scan.in_use || daemon->arbiter->n_leases > 0 ||
 		      daemon->list.unsettled || daemon->unit_caps.repeated ||
-		      daemon->descriptors.until_usec > 0;
+		      daemon->descriptors.until_usec > 0 || daemon->commit.unsaved < 0;
 
+	if (daemon->commit.unsaved < 0 && delay > SAVE_AGAIN_USEC)
+		delay = SAVE_AGAIN_USEC;
 	if (daemon->list.unsettled && delay > SCAN_SETTLE_USEC)
 		delay = SCAN_SETTLE_USEC;
 	if (any_lease_ending(daemon->arbiter) && delay > SCAN_WHILE_ENDING_USEC)

@@ -65,7 +65,7 @@ static void schedule_round(struct daemon *daemon)
 	sd_event_source *round = daemon->timer.round;
 
 	if (!daemon->arbiter->paused || descriptors_bar_grants(daemon) ||
-	    sd_event_source_get_enabled(round, NULL) > 0)
+	    daemon->commit.unsaved < 0 || sd_event_source_get_enabled(round, NULL) > 0)
 		return;
 	sd_event_source_set_time(round, daemon_now_usec() + ROUND_PAUSE_USEC);
 	sd_event_source_set_enabled(round, SD_EVENT_ONESHOT);
@@ -83,12 +83,14 @@ void update_now(struct daemon *daemon)
 	check_store(daemon);
 	do {
 		arbiter_judge_drift(daemon->arbiter, daemon_now_usec());
-		overdue_enforce(daemon);
+		if (daemon->commit.unsaved == 0) /* an acknowledgement could not be counted */
+			overdue_enforce(daemon);
 		if (any_just_ended(daemon->arbiter))
 			scan_hardware(daemon, 0);
 		/* After the scan: what a removed lease leaves free lets borrowers grow. */
 		arbiter_lend(daemon->arbiter, daemon_now_usec());
-		commit_save_touched(daemon);
+		if (commit_save_touched(daemon) < 0)
+			break; /* the next scan tries again */
 		publish_leases(daemon);
 		more = commit_next(daemon);
 		if (daemon_now_usec() - begun_usec > TURN_USEC)
@@ -152,8 +154,7 @@ static int on_scan(sd_event_source *, uint64_t, void *userdata)
 	struct daemon *daemon = userdata;
 
 	scan_hardware(daemon, 0);
-	commit_save_again(daemon);
-	update_now(daemon); /* also tries again to grant what could not be saved */
+	update_now(daemon); /* also tries again to save, and to grant what could not be saved */
 	return 0;
 }
 

@@ -5,13 +5,16 @@
 #include "util/text.h"
 #include "dbus/names.h"
 
+/* As clients may see it. */
 static const struct lease *lease_at(const struct arbiter *arbiter, const char *path)
 {
+	const struct lease *lease;
 	uint64_t id;
 
 	if (bus_path_number(path, GPUARB_PATH_LEASE, &id) < 0)
 		return NULL;
-	return ledger_find(arbiter, id);
+	lease = ledger_find(arbiter, id);
+	return lease ? lease_shown(lease) : NULL;
 }
 
 static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,

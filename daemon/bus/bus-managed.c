@@ -51,7 +51,8 @@ static size_t weight(const struct arbiter *arbiter, size_t object)
 static int append(sd_bus_message *m, const struct arbiter *arbiter, size_t object)
 {
 	if (object >= arbiter->n_gpus)
-		return bus_append_lease(m, arbiter, arbiter->leases[object - arbiter->n_gpus]);
+		return bus_append_lease(m, arbiter,
+					lease_shown(arbiter->leases[object - arbiter->n_gpus]));
 	return arbiter->gpus[object].absent ? 0 : bus_append_gpu(m, arbiter, (unsigned)object);
 }
 

@@ -5,6 +5,8 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include "check.h"
 #include "lend-live.h"
@@ -33,6 +35,23 @@ static void fill(const struct rig *rig)
 	while (write(fd, junk, 1) > 0)
 		continue;
 	close(fd);
+}
+
+/* Leaves one page, enough for the file of a lease on one GPU. */
+static void fill_but_one_page(const struct rig *rig)
+{
+	struct statfs fs;
+	struct stat st;
+
+	fill(rig);
+	CHECK(stat(rig_path(rig, "run/junk"), &st) == 0);
+	CHECK(truncate(rig_path(rig, "run/junk"), (st.st_size - 1) / 4096 * 4096) == 0);
+	CHECK(statfs(rig_path(rig, "run"), &fs) == 0 && fs.f_bfree == 1);
+}
+
+static void empty(const struct rig *rig)
+{
+	CHECK(unlink(rig_path(rig, "run/junk")) == 0);
 }
 
 static void done(struct rig *rig)
@@ -143,4 +162,104 @@ static void change_without_room(void)
 TEST(activate_deactivate_and_drain_change_nothing_on_a_full_file_system)
 {
 	PLAY(change_without_room);
+}
+
+/* ---- facts that cannot be saved -------------------------------------------------------------- */
+
+#define GPUS 8U
+
+/* The file of a lease on eight GPUs has several pages. */
+static struct live_lease borrow_everywhere(sd_bus *bus)
+{
+	sd_bus_message *m = call_arbiter(bus, "Reserve");
+
+	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
+	for (unsigned i = 0; i < GPUS; i++) {
+		const char gpu[] = { (char)('0' + i), '\0' };
+
+		CHECK(sd_bus_message_append(m, "a{sv}", 4, "gpu", "s", gpu, "cus", "u", 60,
+					    "cus-min", "u", 4, "queues", "u", 1) >= 0);
+	}
+	CHECK(sd_bus_message_close_container(m) >= 0);
+	return granted(call(with(m, "a{sv}", 1, "adaptable", "b", 1)));
+}
+
+struct pair {
+	struct rig rig;
+	sd_bus *root, *crowd;
+	struct live_lease borrower, rt;
+};
+
+static void pair_done(struct pair *pair)
+{
+	leave(pair->root);
+	leave(pair->crowd);
+	done(&pair->rig);
+}
+
+/* The realtime lease, on the first GPU, is inactive; all its CUs are borrowed. */
+static void pair_start(struct pair *pair)
+{
+	static const char vii[] = ",radeon-vii";
+	char hardware[256] = "--simulate=radeon-vii";
+
+	for (unsigned i = 1; i < GPUS; i++)
+		strcat(hardware, vii);
+	mount_small(&pair->rig, "size=256k,mode=755");
+	lend_configure(&pair->rig, "activate-grace = 100ms\nenforce-delay = 100ms\n" GROW_NEVER,
+		       "kill");
+	rig_start_managed(&pair->rig, hardware, "--store-max=64");
+	pair->root = rig_connect(&pair->rig, 0);
+	pair->crowd = rig_connect(&pair->rig, STRANGER);
+	pair->rt = reserved(
+		call(with(call_arbiter(pair->root, "Reserve"), "aa{sv}a{sv}", 1, 3, "gpu", "s", "0",
+			  "cus", "u", 15, "queues", "u", 1, 1, "start-inactive", "b", 1)),
+		"inactive");
+	pair->borrower = borrow_everywhere(pair->crowd);
+}
+
+/* Every record so far was of the first generation. */
+static void check_heard(int holder)
+{
+	struct live_record record;
+	struct pollfd ready = { .fd = holder, .events = POLLIN };
+
+	while (poll(&ready, 1, 0) > 0)
+		CHECK(next_record(holder, &record) && record.record.generation == 1);
+}
+
+static void check_unchanged(const struct pair *pair)
+{
+	CHECK(lease_number(pair->crowd, &pair->borrower, "Generation") == 1);
+	CHECK(lease_number(pair->crowd, &pair->borrower, "Deadline") == UINT64_MAX);
+	CHECK(is_in_state(pair->root, &pair->rt, "activating"));
+	check_heard(pair->borrower.holder);
+}
+
+/* Nothing that the borrower does counts, it is not blamed, and the next daemon is told nothing else. */
+static void acknowledge_without_room(void)
+{
+	_cleanup_(pair_done) struct pair pair;
+
+	pair_start(&pair);
+	fill_but_one_page(&pair.rig);
+	CHECK(is_fine(activate(pair.root, &pair.rt))); /* which fits into the page */
+	check_unchanged(&pair);
+	CHECK(is_error(acknowledge(pair.crowd, &pair.borrower, 2), GPUARB_ERROR_INVALID_REQUEST,
+		       "the latest is 1"));
+	CHECK(is_error(acknowledge(pair.crowd, &pair.borrower, 1), GPUARB_ERROR_NOT_SAVED,
+		       strerror(ENOSPC)));
+	check_unchanged(&pair);
+	rig_crash(&pair.rig);
+	check_unchanged(&pair);
+	empty(&pair.rig);
+	CHECK(await_generation(pair.borrower.holder, 2).partitions[0].cus == 45);
+	CHECK(is_fine(acknowledge(pair.crowd, &pair.borrower, 2)));
+	CHECK(is_in_state(pair.root, &pair.rt, "granted"));
+	CHECK(is_in_state(pair.crowd, &pair.borrower, "granted"));
+}
+
+TEST(nothing_counts_or_is_published_while_a_save_fails)
+{
+	PLAY(acknowledge_without_room);
 }

@@ -486,6 +486,8 @@ void arbiter_adopted(struct arbiter *arbiter, uint64_t now_usec)
 		assume_acknowledged(arbiter, arbiter->leases[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		lifecycle_review_bound(arbiter, arbiter->leases[i]);
+	/* Holders acknowledge to this daemon what they did before it started. */
+	arbiter_give_time(arbiter, now_usec);
 	preemption_adopted(arbiter);
 	arbiter->lending = true; /* the next arbiter_lend() counts the borrowers */
 	borrow_sum_up(arbiter);

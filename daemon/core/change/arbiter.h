@@ -334,6 +334,10 @@ const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *le
 enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t now_usec,
 					    struct lease **ret);
 
+/* Acknowledgements could not be counted for a while: a borrower whose deadline has passed gets time to
+ * acknowledge again. */
+void arbiter_give_time(struct arbiter *arbiter, uint64_t now_usec);
+
 /* Clears `frozen` of the leases whose unit need not be frozen any more: the daemon thaws it. */
 void arbiter_forget_frozen(struct arbiter *arbiter);
 

@@ -118,6 +118,32 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 	return ENFORCE_STEP_NONE;
 }
 
+/* An agent connects again, or repeats what was refused, within a second. */
+#define REPEAT_USEC UINT64_C(1000000)
+
+void arbiter_give_time(struct arbiter *arbiter, uint64_t now_usec)
+{
+	uint64_t grace = arbiter->settings->activate_grace_usec;
+	uint64_t until = now_usec + (grace < REPEAT_USEC ? grace : REPEAT_USEC);
+	bool given = false;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->state != STATE_GRANTED || lease->enforce.due_usec >= until)
+			continue;
+		lease->enforce.due_usec = until;
+		if (lease->enforce.step == ENFORCE_STEP_NONE)
+			lease->deadline_usec = until;
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+		given = true;
+	}
+	/* Derived from the deadlines of borrowers: arbiter_lend() does it again. */
+	for (size_t i = 0; given && i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->state == STATE_ACTIVATING)
+			arbiter->leases[i]->deadline_usec = UINT64_MAX;
+}
+
 void arbiter_forget_frozen(struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {

@@ -55,6 +55,7 @@ struct lease *lease_free(struct lease *lease)
 	if (!lease)
 		return NULL;
 
+	lease_free(lease->shown);
 	free(lease->request);
 	free(lease->refusal);
 	free(lease->partitions);
@@ -147,6 +148,7 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	next->n_partitions = 0;
 	next->request = NULL;
 	next->refusal = NULL;
+	next->shown = NULL;
 	next->bound = NULL;
 	next->n_bound = next->bound_room = 0;
 	next->touched = 0;

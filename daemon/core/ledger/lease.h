@@ -251,6 +251,10 @@ struct lease {
 
 	bool unsignalled; /* set by the daemon: InterfacesAdded follows */
 
+	uint64_t serial; /* counts the saves of all leases; 0: saved by an older daemon */
+	struct lease
+		*shown; /* owned: what its file has, while a change is not saved; NULL: it is */
+
 	/* The arbiter's list of touched leases. */
 	unsigned touched; /* bits of enum touch: what happened since the daemon took it off */
 	struct lease *touched_next;
@@ -356,6 +360,12 @@ void lease_set_reason(struct lease *lease, const char *reason);
 
 /* The state ending, with its cause and reason; changes no other lease and no GPU. */
 void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason);
+
+/* What clients may see of the lease: nothing that is not saved. */
+static inline const struct lease *lease_shown(const struct lease *lease)
+{
+	return lease->shown ? lease->shown : lease;
+}
 
 /* Keeps the refusal of the last decision about a waiting lease. */
 void lease_set_refusal(struct lease *lease, const struct refusal *refusal);

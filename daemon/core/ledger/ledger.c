@@ -467,3 +467,27 @@ void ledger_follow(struct arbiter *arbiter, struct lease *lease)
 	ledger_charge(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(lease));
 }
+
+void ledger_show(const struct arbiter *arbiter, struct lease *lease, struct lease *saved)
+{
+	for (size_t i = 0; i < saved->n_partitions; i++) {
+		struct partition *p = &saved->partitions[i];
+		const struct partition *now = lease_partition_on(lease, p->gpu);
+
+		if (!now) { /* its GPU is gone */
+			lease_free(saved);
+			return;
+		}
+		p->count = cuset_count(&p->cus);
+		p->effective = geometry_effective(&arbiter->gpus[p->gpu].info.geometry, &p->cus);
+		p->used = now->used;
+		p->queues = now->queues;
+		p->capped = now->capped;
+		p->sole = now->sole;
+		memcpy(p->drift, now->drift, sizeof(p->drift));
+	}
+	saved->observed = lease->observed;
+	saved->evicted = lease->evicted;
+	saved->cap = lease->cap;
+	lease->shown = saved;
+}

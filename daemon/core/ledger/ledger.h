@@ -128,6 +128,9 @@ void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone);
 /* The holder uses the granted masks: CUs and budgets that left them are discharged. */
 void ledger_follow(struct arbiter *arbiter, struct lease *lease);
 
+/* Clients see the lease as its file has it, with what was observed since. Takes saved. */
+void ledger_show(const struct arbiter *arbiter, struct lease *lease, struct lease *saved);
+
 /* A copy to try changes on, with an own list of the same leases: leave leases out and put them back,
  * and nothing else. -ENOMEM. */
 int ledger_copy(const struct arbiter *arbiter, struct arbiter *ret);

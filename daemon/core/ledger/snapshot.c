@@ -45,7 +45,7 @@ static size_t size_of_all(const struct arbiter *arbiter)
 	size += size_of(arbiter->n_leases, sizeof(*arbiter->leases));
 	size += size_of(arbiter->n_waiting, sizeof(*arbiter->waiting));
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		size += size_of_lease(arbiter->leases[i]);
+		size += size_of_lease(lease_shown(arbiter->leases[i]));
 	return size;
 }
 
@@ -64,6 +64,7 @@ static struct lease *copy_lease(char **room, const struct lease *from)
 	if (from->refusal)
 		lease->refusal = copy(room, from->refusal, 1, sizeof(*lease->refusal));
 	lease->request = NULL;
+	lease->shown = NULL;
 	lease->bound = NULL;
 	lease->n_bound = lease->bound_room = 0;
 	lease->touched_next = NULL;
@@ -85,7 +86,7 @@ int snapshot_new(const struct arbiter *arbiter, struct arbiter **ret)
 	snapshot->waiting = copy(&room, arbiter->waiting, arbiter->n_waiting,
 				 sizeof(struct lease *));
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		snapshot->leases[i] = copy_lease(&room, arbiter->leases[i]);
+		snapshot->leases[i] = copy_lease(&room, lease_shown(arbiter->leases[i]));
 	for (size_t i = 0; i < arbiter->n_waiting; i++)
 		snapshot->waiting[i] = ledger_find(snapshot, arbiter->waiting[i]->id);
 	snapshot->touched = NULL;

@@ -69,6 +69,7 @@ static const struct member identity[] = {
 	OPTIONAL_NUMBER_OF("evicted_usec", struct lease, evicted.usec),
 	OPTIONAL_BOOL_OF("resized", struct lease, resized),
 	OPTIONAL_BOOL_OF("asker_bound", struct lease, asker_bound),
+	OPTIONAL_NUMBER_OF("serial", struct lease, serial),
 };
 
 /* Left out where all have their defaults: needs_duties(). */

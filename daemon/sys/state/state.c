@@ -23,12 +23,14 @@
 #define FROZEN "frozen"
 #define USAGE "usage"
 #define NAME_BYTES 32U
+#define STAGED "." /* before the name of a lease: the next version of its file */
 #define ASIDE_TRIES 1000U
 
 struct state {
 	char *path;
 	int runtime, leases; /* directories; runtime is locked */
 	struct lease_ids ids;
+	uint64_t serial; /* of the last save of a lease */
 
 	/* Drained GPUs that are not present: kept until they return. */
 	char away[REQUEST_WANTS][GPU_NAME_MAX];
@@ -232,20 +234,51 @@ int state_open(const char *runtime_directory, const char *state_directory, struc
 
 /* ---- leases -------------------------------------------------------------------------- */
 
-int state_save(struct state *state, const struct arbiter *arbiter, const struct lease *lease)
+static int put_lease(struct state *state, const struct arbiter *arbiter, struct lease *lease,
+		     const char *name)
 {
 	_cleanup_(freep) char *text = NULL;
-	char name[NAME_BYTES];
 	int r;
 
+	lease->serial = ++state->serial;
 	r = state_json_write(arbiter, lease, &text);
 	if (r < 0)
 		return r;
-	name_of_id(lease->id, name);
 	r = state_file_put(state->leases, name, text);
 	/* The directory was removed and perhaps made again: open the new one. */
 	if (r == -ENOENT && open_leases(state) == 0)
 		r = state_file_put(state->leases, name, text);
+	return r;
+}
+
+int state_save(struct state *state, const struct arbiter *arbiter, struct lease *lease)
+{
+	char name[NAME_BYTES];
+
+	name_of_id(lease->id, name);
+	return put_lease(state, arbiter, lease, name);
+}
+
+/* To replace a file takes no room, so the first part alone can fail for lack of it. */
+int state_save_group(struct state *state, const struct arbiter *arbiter, struct lease **leases,
+		     size_t n)
+{
+	char name[NAME_BYTES + 1] = STAGED;
+	size_t staged = 0;
+	int r = 0;
+
+	while (r == 0 && staged < n) {
+		name_of_id(leases[staged]->id, name + 1);
+		r = put_lease(state, arbiter, leases[staged], name);
+		staged += r == 0;
+	}
+	for (size_t i = 0; i < staged; i++) {
+		name_of_id(leases[i]->id, name + 1);
+		if (r == 0 && renameat(state->leases, name, state->leases, name + 1) < 0)
+			r = -errno;
+		if (r < 0)
+			(void)state_file_remove(state->leases, name);
+	}
 	return r;
 }
 
@@ -298,6 +331,9 @@ static int list_one(const struct state *state, const struct dirent *entry, struc
 		return add_id(ids, id);
 	if (strcmp(entry->d_name, STATE_FILE_NEW) == 0)
 		remove_new(state, state->leases, diagnostics);
+	else if (entry->d_name[0] == STAGED[0] && id_of_name(entry->d_name + 1) > 0 &&
+		 unlinkat(state->leases, entry->d_name, 0) == 0)
+		return 0; /* left by a crash */
 	else
 		move_aside(state, state->leases, entry->d_name, "not a saved lease", diagnostics);
 	return 0;
@@ -355,11 +391,24 @@ static int load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 	if (r < 0)
 		return r == -ENOENT ? -EINVAL : r;
 	r = state_json_read(arbiter, text, length, ret, why, size);
-	if (r < 0 || ret->lease->id == id)
+	if (r < 0)
 		return r;
+	if (ret->lease->serial > state->serial && ret->lease->serial < UINT64_MAX / 2)
+		state->serial = ret->lease->serial;
+	if (ret->lease->id == id)
+		return 0;
 	snprintf(why, size, "it is lease %" PRIu64, ret->lease->id);
 	ret->lease = lease_free(ret->lease);
 	return -EINVAL;
+}
+
+int state_read(struct state *state, const struct arbiter *arbiter, uint64_t id,
+	       struct state_lease *ret)
+{
+	char name[NAME_BYTES], why[160];
+
+	name_of_id(id, name);
+	return load(state, arbiter, id, name, ret, why, sizeof(why));
 }
 
 int state_load(struct state *state, const struct arbiter *arbiter, uint64_t id,

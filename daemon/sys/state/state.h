@@ -24,7 +24,11 @@ struct state *state_close(struct state *state);
 DEFINE_CLEANUP(struct state *, state_close)
 
 /* Writes the file of the lease. -errno: the old file, if any, is unchanged. */
-int state_save(struct state *state, const struct arbiter *arbiter, const struct lease *lease);
+int state_save(struct state *state, const struct arbiter *arbiter, struct lease *lease);
+
+/* The same for several leases: all files, or none. */
+int state_save_group(struct state *state, const struct arbiter *arbiter, struct lease **leases,
+		     size_t n);
 int state_forget(struct state *state, uint64_t id); /* 0 also if there is no file */
 
 /* The first id that no earlier daemon used. Ids are reserved on disk in blocks: call
@@ -44,6 +48,10 @@ int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct diagno
  * not start without it. */
 int state_load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 	       struct state_lease *ret, struct diagnostics *diagnostics);
+
+/* Reads the file of a lease that is in force. -errno. */
+int state_read(struct state *state, const struct arbiter *arbiter, uint64_t id,
+	       struct state_lease *ret);
 
 /* Moves the file of a lease to RUNTIME/set-aside, under another name if that one exists, and adds a
  * diagnostic with the reason. */
