@@ -13,26 +13,6 @@
 #include "daemon.h"
 #include "sys/liveness/shelf.h"
 
-/* -EINVAL: the lease contradicts itself, the hardware or another lease, and its file is set aside. */
-static int adopt_lease(struct daemon *daemon, struct state_lease *saved,
-		       struct diagnostics *diagnostics)
-{
-	uint64_t id = saved->lease->id;
-	char why[256] = "";
-	int r;
-
-	r = arbiter_adopt(daemon->arbiter, saved->lease, saved->lost, why, sizeof(why));
-	if (r < 0) {
-		lease_free(saved->lease);
-		if (r != -ENOMEM)
-			state_set_aside(daemon->state, id, why, diagnostics);
-		return r == -ENOMEM ? r : -EINVAL;
-	}
-	for (size_t i = 0; i < saved->n_processes && r >= 0; i++)
-		r = known_add(daemon->arbiter, id, &saved->processes[i]);
-	return r;
-}
-
 /* Clients connect again within a fraction of a second after the start. */
 #define CLAIM_USEC 5000000U
 
@@ -136,28 +116,93 @@ static bool stored_fds_has(const struct stored_fds *stored_fds, uint64_t lease)
 	       bsearch(&key, stored_fds->list, stored_fds->n, sizeof(key), by_lease) != NULL;
 }
 
-static int load(struct daemon *daemon, uint64_t id, struct stored_fds *stored_fds,
-		struct state_lease *saved, struct diagnostics *diagnostics)
-{
-	int r;
+/* A lease that was read and is not in force yet. */
+struct found {
+	struct lease *lease; /* NULL: it is in force, or its file was set aside */
+	bool kept;           /* a stored fd belongs to it */
+	char lost[GPU_NAME_MAX];
+	struct lease_process *processes;
+	size_t n_processes;
+};
 
-	r = state_load(daemon->state, daemon->arbiter, id, saved, diagnostics);
-	if (r >= 0)
-		r = adopt_lease(daemon, saved, diagnostics);
-	if (r != -EINVAL)
-		return r; /* a file that cannot be read now must not be lost */
+struct all_found {
+	struct found *list;
+	size_t n;
+};
+
+static void all_found_done(struct all_found *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		lease_free(all->list[i].lease);
+		free(all->list[i].processes);
+	}
+	free(all->list);
+}
+
+/* First the leases that a stored fd belongs to: a file that was left of an ended lease must not take
+ * their resources. Among them the file that was saved last: where two claim the same, the other one
+ * was not saved when its lease lost that. */
+static int by_claim(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->kept != y->kept)
+		return y->kept - x->kept;
+	if (x->lease->serial != y->lease->serial)
+		return x->lease->serial < y->lease->serial ? 1 : -1;
+	return (x->lease->id > y->lease->id) - (x->lease->id < y->lease->id);
+}
+
+static void lose(uint64_t id, struct stored_fds *stored_fds)
+{
 	journal_events_lost(id);
 	for (size_t i = 0; i < stored_fds->n; i++)
 		stored_fds->list[i].damaged |= stored_fds->list[i].lease == id;
+}
+
+/* A lease that contradicts itself, the hardware or another lease is lost, and its file set aside. */
+static int adopt_lease(struct daemon *daemon, struct found *found, struct stored_fds *stored_fds,
+		       struct diagnostics *diagnostics)
+{
+	uint64_t id = found->lease->id;
+	char why[256] = "";
+	int r;
+
+	r = arbiter_adopt(daemon->arbiter, found->lease, found->lost, why, sizeof(why));
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		if (r == -EEXIST && found->lease->serial > 0)
+			strncat(why, ", and was saved later", sizeof(why) - strlen(why) - 1);
+		state_set_aside(daemon->state, id, why, diagnostics);
+		lose(id, stored_fds);
+		return 0;
+	}
+	found->lease = NULL;
+	for (size_t i = 0; i < found->n_processes && r >= 0; i++)
+		r = known_add(daemon->arbiter, id, &found->processes[i]);
+	return r;
+}
+
+static int keep(struct all_found *all, const struct state_lease *saved, bool kept)
+{
+	struct found *found = &all->list[all->n++];
+
+	*found = (struct found){ .lease = saved->lease, .kept = kept };
+	memcpy(found->lost, saved->lost, sizeof(found->lost));
+	found->n_processes = saved->n_processes;
+	found->processes = calloc(saved->n_processes + 1, sizeof(*found->processes));
+	if (!found->processes)
+		return -ENOMEM;
+	memcpy(found->processes, saved->processes, saved->n_processes * sizeof(*found->processes));
 	return 0;
 }
 
-/* First the leases that a stored fd belongs to: a file that was left of an ended lease must not
- * take their resources. */
 static int load_leases(struct daemon *daemon, struct stored_fds *stored_fds,
 		       struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) struct state_lease *saved = calloc(1, sizeof(*saved));
+	_cleanup_(all_found_done) struct all_found all = { 0 };
 	_cleanup_(freep) uint64_t *ids = NULL;
 	size_t n = 0;
 	int r;
@@ -165,12 +210,23 @@ static int load_leases(struct daemon *daemon, struct stored_fds *stored_fds,
 	if (!saved)
 		return -ENOMEM;
 	r = state_list(daemon->state, &ids, &n, diagnostics);
-	for (unsigned kept = 2; kept-- > 0;) {
-		for (size_t i = 0; i < n && r >= 0; i++) {
-			if (stored_fds_has(stored_fds, ids[i]) == kept)
-				r = load(daemon, ids[i], stored_fds, saved, diagnostics);
+	if (r >= 0) {
+		all.list = calloc(n + 1, sizeof(*all.list));
+		r = all.list ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = state_load(daemon->state, daemon->arbiter, ids[i], saved, diagnostics);
+		if (r == -EINVAL) {
+			lose(ids[i], stored_fds);
+			r = 0;
+		} else if (r >= 0) { /* a file that cannot be read now must not be lost */
+			r = keep(&all, saved, stored_fds_has(stored_fds, ids[i]));
 		}
 	}
+	if (all.n > 0)
+		qsort(all.list, all.n, sizeof(*all.list), by_claim);
+	for (size_t i = 0; i < all.n && r >= 0; i++)
+		r = adopt_lease(daemon, &all.list[i], stored_fds, diagnostics);
 	return r;
 }
 
@@ -183,8 +239,10 @@ static void tell_damaged(struct daemon *daemon, const struct stored_fd *stored)
 		return;
 	lease->id = stored->lease;
 	lease->state = STATE_ENDING;
-	snprintf(lease->reason, sizeof(lease->reason),
-		 "its saved state was damaged when gpuarbd was restarted");
+	snprintf(
+		lease->reason, sizeof(lease->reason),
+		"when gpuarbd was restarted, its saved state was damaged or contradicted by that of "
+		"another lease");
 	publish_to_holder(daemon, lease, stored->fd);
 }
 

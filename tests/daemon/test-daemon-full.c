@@ -3,97 +3,19 @@
 /* The shipped daemon with a full runtime directory: nothing is granted that is not saved, and no granted
  * lease is lost. */
 
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
-
 #include "check.h"
 #include "lend-live.h"
+#include "small-fs.h"
 
 NEEDS(daemon_missing);
-
-static char junk[4096] = { 1 };
-
-/* In a mount namespace of its own, which the daemon inherits. */
-static void mount_small(struct rig *rig, const char *size)
-{
-	/* Fails in a chroot, where "/" is no mount point. */
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		_exit(77);
-	rig_new(rig);
-	CHECK(mount("none", rig_path(rig, "run"), "tmpfs", 0, size) == 0);
-}
-
-static void fill(const struct rig *rig)
-{
-	int fd = open(rig_path(rig, "run/junk"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-	CHECK(fd >= 0);
-	while (write(fd, junk, sizeof(junk)) > 0)
-		continue;
-	while (write(fd, junk, 1) > 0)
-		continue;
-	close(fd);
-}
-
-/* Leaves one page, enough for the file of a lease on one GPU. */
-static void fill_but_one_page(const struct rig *rig)
-{
-	struct statfs fs;
-	struct stat st;
-
-	fill(rig);
-	CHECK(stat(rig_path(rig, "run/junk"), &st) == 0);
-	CHECK(truncate(rig_path(rig, "run/junk"), (st.st_size - 1) / 4096 * 4096) == 0);
-	CHECK(statfs(rig_path(rig, "run"), &fs) == 0 && fs.f_bfree == 1);
-}
-
-static void empty(const struct rig *rig)
-{
-	CHECK(unlink(rig_path(rig, "run/junk")) == 0);
-}
-
-static void done(struct rig *rig)
-{
-	if (rig->daemon > 0 || rig->manager > 0)
-		rig_stop(rig);
-	CHECK(umount2(rig_path(rig, "run"), MNT_DETACH) == 0);
-	rig_done(rig);
-	_exit(0);
-}
-
-/* Runs it in a child process, for the namespace. */
-static int run(void (*play)(void))
-{
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		play();
-	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-#define PLAY(play)                                                       \
-	do {                                                             \
-		int status_;                                             \
-                                                                         \
-		status_ = run(play);                                     \
-		if (status_ == 77)                                       \
-			SKIP("mount namespaces are not to be had here"); \
-		CHECK(status_ == 0);                                     \
-	} while (0)
 
 static void start_without_room(void)
 {
 	const char *said;
-	_cleanup_(done) struct rig rig;
+	_cleanup_(small_fs_done) struct rig rig;
 	int log;
 
-	mount_small(&rig, "nr_inodes=1,mode=755");
+	small_fs_mount(&rig, "nr_inodes=1,mode=755");
 	log = log_begin(&rig);
 	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") == 1);
 	said = log_end(&rig, log);
@@ -102,20 +24,20 @@ static void start_without_room(void)
 
 TEST(a_full_file_system_fails_the_start)
 {
-	PLAY(start_without_room);
+	SMALL_FS(start_without_room);
 }
 
 static void restart_without_room(void)
 {
 	struct live_lease lease;
-	_cleanup_(done) struct rig rig;
+	_cleanup_(small_fs_done) struct rig rig;
 	sd_bus *bus;
 
-	mount_small(&rig, "size=64k,mode=755");
+	small_fs_mount(&rig, "size=64k,mode=755");
 	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
 	bus = rig_connect(&rig, STRANGER);
 	lease = reserve(bus, 15);
-	fill(&rig);
+	small_fs_fill(&rig, 0);
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
 	CHECK(is_error(call(resize(bus, lease.path, 30)), GPUARB_ERROR_NOT_SAVED,
 		       strerror(ENOSPC)));
@@ -123,37 +45,37 @@ static void restart_without_room(void)
 	CHECK(lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 45);
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
 	CHECK(is_fine(call(release(bus, lease.path)))); /* which takes no room */
-	CHECK(unlink(rig_path(&rig, "run/junk")) == 0);
+	small_fs_empty(&rig);
 	CHECK(reserve(bus, 15).id > lease.id);
 	leave(bus);
 }
 
 TEST(leases_outlive_a_restart_on_a_full_file_system)
 {
-	PLAY(restart_without_room);
+	SMALL_FS(restart_without_room);
 }
 
 /* Each call fails and leaves the lease, or the GPU, unchanged. */
 static void change_without_room(void)
 {
 	struct live_lease rt;
-	_cleanup_(done) struct rig rig;
+	_cleanup_(small_fs_done) struct rig rig;
 	sd_bus *bus;
 
-	mount_small(&rig, "size=64k,mode=755");
+	small_fs_mount(&rig, "size=64k,mode=755");
 	lend_configure(&rig, "", "report");
 	rig_start(&rig, LEND_GPU);
 	bus = rig_connect(&rig, 0);
 	rt = keep_inactive(bus, 15);
-	fill(&rig);
+	small_fs_fill(&rig, 0);
 	CHECK(is_error(activate(bus, &rt), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
 	CHECK(is_in_state(bus, &rt, "inactive"));
 	CHECK(is_error(call(drain(bus, "0")), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
 	CHECK(gpu_number(bus, "Draining") == 0);
-	CHECK(unlink(rig_path(&rig, "run/junk")) == 0);
+	small_fs_empty(&rig);
 	CHECK(is_fine(activate(bus, &rt)) && is_in_state(bus, &rt, "granted"));
 	CHECK(is_fine(call(drain(bus, "0"))) && gpu_number(bus, "Draining") == 1);
-	fill(&rig);
+	small_fs_fill(&rig, 0);
 	CHECK(is_error(deactivate(bus, &rt), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
 	CHECK(is_in_state(bus, &rt, "granted"));
 	leave(bus);
@@ -161,7 +83,7 @@ static void change_without_room(void)
 
 TEST(activate_deactivate_and_drain_change_nothing_on_a_full_file_system)
 {
-	PLAY(change_without_room);
+	SMALL_FS(change_without_room);
 }
 
 /* ---- facts that cannot be saved -------------------------------------------------------------- */
@@ -194,7 +116,7 @@ static void pair_done(struct pair *pair)
 {
 	leave(pair->root);
 	leave(pair->crowd);
-	done(&pair->rig);
+	small_fs_done(&pair->rig);
 }
 
 /* The realtime lease, on the first GPU, is inactive; all its CUs are borrowed. */
@@ -205,7 +127,7 @@ static void pair_start(struct pair *pair)
 
 	for (unsigned i = 1; i < GPUS; i++)
 		strcat(hardware, vii);
-	mount_small(&pair->rig, "size=256k,mode=755");
+	small_fs_mount(&pair->rig, "size=256k,mode=755");
 	lend_configure(&pair->rig, "activate-grace = 100ms\nenforce-delay = 100ms\n" GROW_NEVER,
 		       "kill");
 	rig_start_managed(&pair->rig, hardware, "--store-max=64");
@@ -242,7 +164,7 @@ static void acknowledge_without_room(void)
 	_cleanup_(pair_done) struct pair pair;
 
 	pair_start(&pair);
-	fill_but_one_page(&pair.rig);
+	small_fs_fill(&pair.rig, 1);
 	CHECK(is_fine(activate(pair.root, &pair.rt))); /* which fits into the page */
 	check_unchanged(&pair);
 	CHECK(is_error(acknowledge(pair.crowd, &pair.borrower, 2), GPUARB_ERROR_INVALID_REQUEST,
@@ -252,7 +174,7 @@ static void acknowledge_without_room(void)
 	check_unchanged(&pair);
 	rig_crash(&pair.rig);
 	check_unchanged(&pair);
-	empty(&pair.rig);
+	small_fs_empty(&pair.rig);
 	CHECK(await_generation(pair.borrower.holder, 2).partitions[0].cus == 45);
 	CHECK(is_fine(acknowledge(pair.crowd, &pair.borrower, 2)));
 	CHECK(is_in_state(pair.root, &pair.rt, "granted"));
@@ -261,5 +183,5 @@ static void acknowledge_without_room(void)
 
 TEST(nothing_counts_or_is_published_while_a_save_fails)
 {
-	PLAY(acknowledge_without_room);
+	SMALL_FS(acknowledge_without_room);
 }

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "check.h"
-#include "book.h"
+#include "lend-live.h"
 #include "machine.h"
 
 NEEDS(daemon_missing);
@@ -139,6 +139,86 @@ TEST(damaged_state_files_are_set_aside_and_logged)
 	rig_crash(&rig);
 	CHECK(lease_exists(bus, good.path));
 	depart(&rig, bus);
+}
+
+/* Removes a number and its key: a file as an older gpuarbd wrote it. */
+static void remove_number(char *text, const char *key)
+{
+	char *at = strstr(text, key), *end;
+
+	CHECK(at && at > text);
+	end = at + strlen(key) + strspn(at + strlen(key), "\": 0123456789");
+	memmove(at - 1, end, strlen(end) + 1); /* with the comma before it */
+}
+
+struct claims {
+	struct rig rig;
+	sd_bus *bus;
+	struct live_lease first, second;
+	char old[8192]; /* the file of the first lease, when it had CUs that the second one has now */
+	int log;
+};
+
+static void two_claims(struct claims *c)
+{
+	rig_new(&c->rig);
+	c->log = log_begin(&c->rig);
+	rig_start_managed(&c->rig, SIMULATED, "--store-max=64");
+	c->bus = rig_connect(&c->rig, 0);
+	c->first = reserve(c->bus, 60);
+	read_file(&c->rig, c->first.id, c->old, sizeof(c->old));
+	CHECK(is_fine(call(resize(c->bus, c->first.path, 15))));
+	await_generation(c->first.holder, 2);
+	CHECK(is_fine(
+		call(with(call_lease(c->bus, c->first.path, "Acknowledge"), "t", UINT64_C(2)))));
+	c->second = reserve(c->bus, 45);
+	rig_down(&c->rig);
+}
+
+/* Returns the log of the start. */
+static const char *start_with_claims(struct claims *c)
+{
+	write_file(&c->rig, c->first.id, c->old);
+	rig_up(&c->rig);
+	rig_await_ready(&c->rig);
+	return log_end(&c->rig, c->log);
+}
+
+TEST(the_lease_that_was_saved_last_keeps_a_cu_that_two_files_claim)
+{
+	static struct book book;
+	static struct claims c;
+	const char *said;
+
+	two_claims(&c);
+	said = start_with_claims(&c);
+	CHECK(log_names(said, c.first.id, "already has CUs"));
+	CHECK(log_names(said, c.first.id, "and was saved later"));
+	CHECK(lease_says(c.bus, c.second.path, "State", "granted"));
+	CHECK(!lease_exists(c.bus, c.first.path));
+	CHECK(strstr(await_record(c.first.holder, GPUARB_RECORD_ENDING).record.reason,
+		     "contradicted"));
+	book_read(c.bus, &book);
+	book_check(&book, true);
+	depart(&c.rig, c.bus);
+}
+
+TEST(files_without_a_serial_are_adopted_in_the_order_of_their_leases)
+{
+	static struct claims c;
+	const char *said;
+	char text[8192];
+
+	two_claims(&c);
+	remove_number(c.old, "\"serial\"");
+	read_file(&c.rig, c.second.id, text, sizeof(text));
+	remove_number(text, "\"serial\"");
+	write_file(&c.rig, c.second.id, text);
+	said = start_with_claims(&c);
+	CHECK(log_names(said, c.second.id, "already has CUs"));
+	CHECK(lease_says(c.bus, c.first.path, "State", "granted"));
+	CHECK(!lease_exists(c.bus, c.second.path));
+	depart(&c.rig, c.bus);
 }
 
 TEST(a_lease_on_a_replaced_gpu_ends_at_the_restart)
