@@ -85,11 +85,13 @@ int commit_save_touched(struct daemon *daemon)
 	forget_removed(daemon);
 	r = save_changed(daemon);
 	daemon->commit.unsaved = r;
-	if (r < 0)
+	if (r < 0) {
+		daemon->commit.failed_usec = daemon_now_usec();
 		show_saved(daemon);
-	else
+	} else {
 		for (struct lease *l = daemon->arbiter->touched; l; l = l->touched_next)
 			l->shown = lease_free(l->shown);
+	}
 	if (r < 0 && before >= 0)
 		log_error("%s: cannot save changes of leases: %s: nothing is granted, published or "
 			  "acknowledged before that",
@@ -124,6 +126,7 @@ int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease 
 		r = state_ids_until(daemon->state, planned->id);
 	if (r >= 0)
 		r = state_save(daemon->state, daemon->arbiter, planned);
+	daemon->commit.refused = r < 0;
 	if (r < 0)
 		return r;
 	lease = arbiter_commit(daemon->arbiter, TAKE_PTR(planned));
@@ -222,7 +225,13 @@ static bool serve_waiting(struct daemon *daemon)
 
 bool commit_next(struct daemon *daemon)
 {
-	return requeue_next(daemon) || serve_waiting(daemon) ||
+	bool more;
+
+	daemon->commit.refused = false;
+	more = requeue_next(daemon) || serve_waiting(daemon) ||
 	       (!arbiter_in_round(daemon->arbiter) && daemon->arbiter->round_steps > 0 &&
 		grow_next(daemon));
+	if (daemon->commit.refused)
+		daemon->commit.failed_usec = daemon_now_usec();
+	return more;
 }

@@ -113,7 +113,9 @@ struct daemon {
 
 	/* commit.c */
 	struct {
-		int unsaved;      /* why the last changes could not be saved; 0: they are */
+		int unsaved;          /* why the last changes could not be saved; 0: they are */
+		bool refused;         /* the last proposal could not be saved */
+		uint64_t failed_usec; /* when a save failed that is tried again */
 		bool grant_fails; /* a waiting lease fits but cannot be saved, which was logged */
 	} commit;
 

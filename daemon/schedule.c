@@ -32,9 +32,11 @@ static bool any_lease_ending(const struct arbiter *arbiter)
 
 static void schedule_deadline(struct daemon *daemon)
 {
-	/* While changes are unsaved, nothing follows from a deadline. */
-	uint64_t next = daemon->commit.unsaved < 0 ? UINT64_MAX
-						   : arbiter_next_deadline(daemon->arbiter);
+	uint64_t next = arbiter_next_deadline(daemon->arbiter);
+
+	/* What is due may be what cannot be saved. */
+	if (next < daemon->commit.failed_usec + SAVE_AGAIN_USEC)
+		next = daemon->commit.failed_usec + SAVE_AGAIN_USEC;
 
 	sd_event_source_set_time(daemon->timer.deadline, next);
 	sd_event_source_set_enabled(daemon->timer.deadline,

@@ -6,6 +6,9 @@
  * (commit.c), publish (publish.c), and schedule the next update (schedule.c).
  */
 
+#include <stdio.h>
+#include <string.h>
+
 #include "daemon.h"
 
 #include "core/ledger/waiting-queue.h"
@@ -72,6 +75,19 @@ static void schedule_round(struct daemon *daemon)
 	sd_event_source_set_enabled(daemon->timer.idle, SD_EVENT_ONESHOT);
 }
 
+/* Their callers did not ask to wait. */
+static void refuse_deferred(struct daemon *daemon)
+{
+	char sentence[128];
+
+	if (!daemon->bus)
+		return;
+	snprintf(sentence, sizeof(sentence),
+		 "changes of leases cannot be saved: %s: nothing was granted",
+		 strerror(-daemon->commit.unsaved));
+	bus_refuse_deferred(daemon->bus, RESULT_NOT_SAVED, sentence);
+}
+
 void update_now(struct daemon *daemon)
 {
 	uint64_t begun_usec = daemon_now_usec();
@@ -89,8 +105,10 @@ void update_now(struct daemon *daemon)
 			scan_hardware(daemon, 0);
 		/* After the scan: what a removed lease leaves free lets borrowers grow. */
 		arbiter_lend(daemon->arbiter, daemon_now_usec());
-		if (commit_save_touched(daemon) < 0)
+		if (commit_save_touched(daemon) < 0) {
+			refuse_deferred(daemon);
 			break; /* the next scan tries again */
+		}
 		publish_leases(daemon);
 		more = commit_next(daemon);
 		if (daemon_now_usec() - begun_usec > TURN_USEC)

@@ -296,7 +296,6 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int holder);
 void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned touched);
 void bus_forget_deferred(struct bus *bus, const char *sender); /* its connection has closed */
-void bus_drop_deferred(struct bus *bus);                       /* the daemon is ending */
 
 /* ---- bus-limits.c ----------------------------------------------------------------- */
 

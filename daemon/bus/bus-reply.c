@@ -235,10 +235,10 @@ void bus_forget_deferred(struct bus *bus, const char *sender)
 	}
 }
 
-void bus_drop_deferred(struct bus *bus)
+void bus_refuse_deferred(struct bus *bus, enum result_kind kind, const char *sentence)
 {
 	for (struct deferred *d; (d = LIST_FIRST(&bus->deferred));) {
-		bus_refuse_as(d->call, RESULT_SHUTDOWN, BUS_STOPPING);
+		bus_refuse_as(d->call, kind, sentence);
 		deferred_free(d);
 	}
 }

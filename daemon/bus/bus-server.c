@@ -163,7 +163,7 @@ struct bus *bus_free(struct bus *bus)
 	if (!bus)
 		return NULL;
 
-	bus_drop_deferred(bus);
+	bus_refuse_deferred(bus, RESULT_SHUTDOWN, BUS_STOPPING);
 	bus_drop_slots_calls(bus);
 	bus_drop_client_calls(bus);
 	bus_drop_questions(bus);

@@ -141,6 +141,9 @@ int bus_store_max(struct bus *bus, unsigned *ret);
 /* The slots were read, or cannot be read: answers the calls that wait for them. */
 void bus_answer_slots(struct bus *bus);
 
+/* Answers the Reserves whose leases wait for others to shrink with an error: the leases end. */
+void bus_refuse_deferred(struct bus *bus, enum result_kind kind, const char *sentence);
+
 /* An observation that host->observe_clients() or host->awaits_masks() announced has ended, or failed. */
 void bus_observed(struct bus *bus);
 

@@ -110,20 +110,14 @@ static int acknowledge(struct agent *agent)
 {
 	struct kfd_held held;
 	uint64_t applied;
-	bool revoking;
-	int r;
+	bool due;
 
 	kfd_lock(&held);
 	applied = agent->applied;
-	revoking = strcmp(agent->now.info.state, "revoking") == 0;
+	due = applied == agent->now.info.generation &&
+	      strcmp(agent->now.info.state, "revoking") != 0;
 	kfd_unlock(&held);
-
-	if (applied <= agent->acknowledged || revoking)
-		return 0;
-	r = follower_acknowledge(agent->follower, applied);
-	if (r >= 0)
-		agent->acknowledged = applied;
-	return r;
+	return due ? follower_acknowledge(agent->follower, applied) : 0;
 }
 
 /* Nothing changes the queues any more: they keep their masks, and are not left paused. */

@@ -23,8 +23,7 @@ struct agent {
 
 	/* Used by the thread alone. */
 	struct follower *follower;
-	uint64_t acknowledged; /* the highest generation that the daemon accepted */
-	uint64_t poll_usec;    /* when to search for new queues again; UINT64_MAX: not */
+	uint64_t poll_usec; /* when to search for new queues again; UINT64_MAX: not */
 
 	/* With kfd_lock(), as the mask cache. */
 	struct agent *next;            /* of this process */
@@ -32,7 +31,7 @@ struct agent {
 	struct apply process;          /* the process to mask */
 	char *values[AGENT_VARIABLES]; /* a copy of its environment */
 	struct lease_copy now;         /* the last state that the daemon reported */
-	uint64_t applied;              /* the highest generation that all queues have */
+	uint64_t applied;              /* the last generation that all queues have */
 	int error;                     /* why they do not have the present one; 0: they do */
 	char *sentence;                /* with error */
 };

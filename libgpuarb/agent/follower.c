@@ -76,9 +76,17 @@ static int connect_follower(struct follower *follower)
 	r = connection_new(follower->gpuarb, &connection);
 	if (r >= 0)
 		r = subscribe(follower, connection);
-	if (r >= 0)
-		follower->connection = TAKE_PTR(connection);
-	return r;
+	if (r < 0)
+		return r;
+	follower->connection = TAKE_PTR(connection);
+	follower->acknowledged = 0;
+	return 0;
+}
+
+static void pause_for(struct follower *follower, uint64_t usec)
+{
+	follower->pause_usec = usec < PAUSE_MAX_USEC ? usec : PAUSE_MAX_USEC;
+	follower->retry = deadline_after(follower->pause_usec);
 }
 
 /* Keeps the result of a call for follower_due(). After a failure without an error name the answer
@@ -92,11 +100,7 @@ static int note_result(struct follower *follower, int r)
 	if (!follower->gpuarb->error_name)
 		connection_free(TAKE_PTR(follower->connection));
 	follower->stale = true;
-	follower->pause_usec = follower->pause_usec == 0 ? PAUSE_MIN_USEC
-							 : follower->pause_usec * 2;
-	if (follower->pause_usec > PAUSE_MAX_USEC)
-		follower->pause_usec = PAUSE_MAX_USEC;
-	follower->retry = deadline_after(follower->pause_usec);
+	pause_for(follower, follower->pause_usec == 0 ? PAUSE_MIN_USEC : follower->pause_usec * 2);
 	return r;
 }
 
@@ -150,12 +154,21 @@ int follower_acknowledge(struct follower *follower, uint64_t generation)
 	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;
 
+	if (generation == follower->acknowledged)
+		return 0;
 	r = call_new(lease_path(follower->id).text, GPUARB_INTERFACE_LEASE, "Acknowledge", &call,
 		     DBUS_TYPE_UINT64, &value, DBUS_TYPE_INVALID);
 	if (r < 0)
 		return note_result(follower, r);
 	follower->stale = true;
-	return send_call(follower, call, NULL, NULL);
+	r = send_call(follower, call, NULL, NULL);
+	if (r >= 0)
+		follower->acknowledged = generation;
+	follower->refusals = r < 0 ? follower->refusals + 1 : 0;
+	if (follower->refusals > 1)
+		pause_for(follower,
+			  PAUSE_MIN_USEC << (follower->refusals < 7 ? follower->refusals : 7));
+	return r;
 }
 
 static bool announces_change(DBusMessage *m)
@@ -182,6 +195,8 @@ static int listen_until(struct follower *follower, uint64_t deadline)
 		}
 		if (r < 0)
 			return r;
+		if (daemon_presence(m) > 0)
+			follower->acknowledged = 0;
 		if (announces_change(m)) {
 			follower->stale = true;
 			follower->pause_usec = 0;

@@ -14,8 +14,11 @@ struct follower {
 	struct connection *connection; /* NULL: none at the moment */
 	bool stale;                    /* the lease may have changed since it was read */
 
+	uint64_t acknowledged; /* the generation that this daemon has accepted; 0: none */
+
 	uint64_t pause_usec; /* after a failure, before the next try; 0: the last call succeeded */
-	uint64_t retry;      /* the end of the pause */
+	unsigned refusals; /* of acknowledgements, one after another: each makes the pause longer */
+	uint64_t retry;    /* the end of the pause */
 };
 
 /* A lease at one moment. */
@@ -36,7 +39,9 @@ DEFINE_CLEANUP(struct follower *, follower_free)
  */
 int follower_read(struct follower *follower, struct lease_copy *ret);
 
-/* Acknowledges the generation. Failures as of follower_read(), and refusals of the daemon. */
+/* Acknowledges the generation, unless this daemon has accepted that. A daemon that was started since is told
+ * again: it may not know. Failures as of follower_read(), and refusals of the daemon, after which it is to be
+ * acknowledged again. */
 int follower_acknowledge(struct follower *follower, uint64_t generation);
 
 /* Whether to read now: the lease may have changed, and no pause is running. */

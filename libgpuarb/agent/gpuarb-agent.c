@@ -39,7 +39,6 @@ struct server {
 	struct follower *follower;
 	struct lease_copy now; /* the last state that the daemon reported */
 	struct agent_grant grant;
-	uint64_t acknowledged;
 
 	pid_t root;             /* the process that `gpuarbctl run` became */
 	int listening, process; /* a socket; a pidfd of the root */
@@ -225,15 +224,15 @@ static int acknowledge(struct server *server)
 	uint64_t generation = server->grant.generation;
 	int r;
 
-	server->unfollowed = server->acknowledged < generation ? server->unfollowed : 0;
-	if (server->acknowledged >= generation || strcmp(server->now.info.state, "revoking") == 0 ||
+	bool told = server->follower->acknowledged == generation;
+
+	server->unfollowed = told ? 0 : server->unfollowed;
+	if (told || strcmp(server->now.info.state, "revoking") == 0 ||
 	    !members_follow(&server->members, generation) || has_unfollowed(server))
 		return 0;
 	r = follower_acknowledge(server->follower, generation);
-	if (r >= 0) {
-		server->acknowledged = generation;
+	if (r >= 0)
 		say(server, "generation %" PRIu64 " acknowledged", generation);
-	}
 	return r;
 }
 

@@ -124,7 +124,7 @@ bool members_had(const struct members *members, pid_t pid)
 bool members_follow(const struct members *members, uint64_t generation)
 {
 	for (size_t i = 0; i < members->n; i++)
-		if (members->members[i].answered < generation || members->members[i].error < 0)
+		if (members->members[i].answered != generation || members->members[i].error < 0)
 			return false;
 	return true;
 }

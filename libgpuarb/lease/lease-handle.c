@@ -292,6 +292,25 @@ static bool take_record(struct gpuarb_lease *lease, const struct gpuarb_lease_in
 	return changed;
 }
 
+static int lease_call(struct gpuarb_lease *lease, const char *member, int type, const void *value)
+{
+	return call_simple(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+			   member, type, value);
+}
+
+/* A record that comes again is of another gpuarbd, and one with a deadline asks for an acknowledgement: gpuarbd
+ * does not know of the one before, if it was killed at that moment. */
+static void acknowledge_again(struct gpuarb_lease *lease, bool changed)
+{
+	dbus_uint64_t generation = lease->acknowledged;
+
+	if (generation != lease->info.generation || !lease_usable(lease) ||
+	    (changed && lease->info.deadline == UINT64_MAX))
+		return;
+	if (lease_call(lease, "Acknowledge", DBUS_TYPE_UINT64, &generation) < 0)
+		handle_begin(lease->gpuarb); /* the next record repeats it */
+}
+
 /* Receives the next record. 1: something changed. 0: nothing changed. -EAGAIN: no record. */
 static int receive_record(struct gpuarb_lease *lease)
 {
@@ -320,7 +339,9 @@ static int receive_record(struct gpuarb_lease *lease)
 			    lease->info.id);
 	if (r <= 0)
 		return r;
-	return take_record(lease, &info, cause, &arena);
+	r = take_record(lease, &info, cause, &arena);
+	acknowledge_again(lease, r > 0);
+	return r;
 }
 
 int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata)
@@ -384,12 +405,6 @@ GPUARB_EXPORT int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec)
 	return handle_end(lease->gpuarb, r < 0 ? r : lease_bind_process(lease));
 }
 
-static int lease_call(struct gpuarb_lease *lease, const char *member, int type, const void *value)
-{
-	return call_simple(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
-			   member, type, value);
-}
-
 GPUARB_EXPORT int gpuarb_lease_release(struct gpuarb_lease *lease)
 {
 	int r;
@@ -427,6 +442,7 @@ GPUARB_EXPORT int gpuarb_lease_acknowledge(struct gpuarb_lease *lease)
 				       " has not applied generation %" PRIu64 " yet: "
 				       "gpuarb_lease_agent_error() has the reason",
 				       lease->info.id, lease->info.generation));
+	lease->acknowledged = generation;
 	return handle_end(lease->gpuarb,
 			  lease_call(lease, "Acknowledge", DBUS_TYPE_UINT64, &generation));
 }

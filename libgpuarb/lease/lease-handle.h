@@ -39,8 +39,9 @@ struct gpuarb_lease {
 	int process_fd; /* bind this process when the lease is granted; -1: none */
 
 	struct gpuarb_lease_info info;
-	struct arena arena; /* what info points to */
-	uint32_t cause;     /* of the end: enum gpuarb_record_cause */
+	struct arena arena;    /* what info points to */
+	uint32_t cause;        /* of the end: enum gpuarb_record_cause */
+	uint64_t acknowledged; /* the last generation that the program did; 0: none */
 
 	bool cap_known,
 		cap_asked; /* the answer to Reserve has told whether the tenant's policy asks for a cap */
