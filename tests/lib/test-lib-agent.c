@@ -36,6 +36,7 @@ struct play {
 	bool sees_queues;      /* as if ioctl() was replaced */
 	uint64_t acknowledged; /* the last generation */
 	unsigned acknowledgements;
+	unsigned unsaved; /* so many acknowledgements are refused with NotSaved */
 };
 
 static struct play *play;
@@ -102,6 +103,10 @@ static int answer(sd_bus_message *call, void *userdata)
 		return sd_bus_reply_method_errorf(call, GPUARB_ERROR_NO_SUCH_LEASE, "it is gone");
 	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
 		return answer_properties(call);
+	if (sd_bus_message_is_method_call(call, NULL, "Acknowledge") && play->unsaved > 0) {
+		play->unsaved--;
+		return sd_bus_reply_method_errorf(call, GPUARB_ERROR_NOT_SAVED, "the disk is full");
+	}
 	if (sd_bus_message_is_method_call(call, NULL, "Acknowledge")) {
 		CHECK(sd_bus_message_read(call, "t", &play->acknowledged) >= 0);
 		play->acknowledgements++;
@@ -269,6 +274,30 @@ static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 TEST(an_agent_masks_existing_and_new_queues_and_acknowledges_once)
 {
 	perform(follow);
+}
+
+/* The daemon was killed before it had saved the last change, and now cannot save anything at first. */
+static void follow_the_next(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = reserve(gpuarb);
+
+	CHECK(start(lease, tree.path) == 0);
+	CHECK(play->acknowledged == 3 && play->acknowledgements == 1);
+	fake_arbiter_stop(fake);
+	play->generation = 2;
+	play->unsaved = 2;
+	fake_arbiter_start(gpuarb->address, answer, NULL, fake);
+	for (unsigned i = 0; i < 3; i++) {
+		fake_arbiter_saw(fake, "GetAll");
+		fake_arbiter_saw(fake, "Acknowledge");
+	}
+	fake_arbiter_saw(fake, "GetAll");
+	CHECK(play->acknowledged == 2 && play->acknowledgements == 2);
+}
+
+TEST(an_agent_acknowledges_again_to_another_gpuarbd)
+{
+	perform(follow_the_next);
 }
 
 static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
