@@ -3,6 +3,8 @@
 /* The shipped daemon with a full runtime directory: nothing is granted that is not saved, and no granted
  * lease is lost. */
 
+#include <sys/resource.h>
+
 #include "check.h"
 #include "lend-live.h"
 #include "small-fs.h"
@@ -184,4 +186,50 @@ static void acknowledge_without_room(void)
 TEST(nothing_counts_or_is_published_while_a_save_fails)
 {
 	SMALL_FS(acknowledge_without_room);
+}
+
+/* ---- file descriptors ------------------------------------------------------------------------ */
+
+/* The daemon may have no fd beyond the first number that is free. */
+static void take_all_fds(const struct rig *rig, struct rlimit *ret_before)
+{
+	struct rlimit none;
+	char path[64];
+
+	CHECK(prlimit(rig->daemon, RLIMIT_NOFILE, NULL, ret_before) == 0);
+	none = *ret_before;
+	none.rlim_cur = 0;
+	do
+		snprintf(path, sizeof(path), "/proc/%d/fd/%u", rig->daemon,
+			 (unsigned)none.rlim_cur++);
+	while (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	none.rlim_cur--;
+	CHECK(prlimit(rig->daemon, RLIMIT_NOFILE, &none, NULL) == 0);
+}
+
+TEST(changes_of_leases_are_saved_without_a_free_file_descriptor)
+{
+	struct live_lease rt, borrower;
+	_cleanup_(rig_done) struct rig rig;
+	struct rlimit before;
+	sd_bus *bus, *crowd;
+
+	rig_new(&rig);
+	lend_configure(&rig, "activate-grace = 1h\n" GROW_NEVER, "report");
+	rig_start(&rig, LEND_GPU);
+	bus = rig_connect(&rig, 0);
+	crowd = rig_connect(&rig, STRANGER);
+	rt = keep_inactive(bus, 15);
+	borrower = borrow(crowd);
+	take_all_fds(&rig, &before);
+	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
+		       strerror(EMFILE)));
+	CHECK(is_fine(activate(bus, &rt)));
+	await_generation(borrower.holder, 2);
+	CHECK(is_fine(acknowledge(crowd, &borrower, 2)) && is_in_state(bus, &rt, "granted"));
+	CHECK(is_fine(call(drain(bus, "0"))));
+	CHECK(is_fine(call(release(bus, rt.path))) && is_fine(call(release(crowd, borrower.path))));
+	CHECK(prlimit(rig.daemon, RLIMIT_NOFILE, &before, NULL) == 0);
+	leave(bus);
+	leave(crowd);
 }

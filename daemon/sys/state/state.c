@@ -29,6 +29,7 @@
 struct state {
 	char *path;
 	int runtime, leases; /* directories; runtime is locked */
+	int spare;           /* an fd that is closed for a file when there is no other one */
 	struct lease_ids ids;
 	uint64_t serial; /* of the last save of a lease */
 
@@ -36,6 +37,38 @@ struct state {
 	char away[REQUEST_WANTS][GPU_NAME_MAX];
 	size_t n_away;
 };
+
+/* ---- file descriptors ---------------------------------------------------------------- */
+
+static bool lend_spare(struct state *state, int r)
+{
+	if ((r != -EMFILE && r != -ENFILE) || state->spare < 0)
+		return false;
+	close_fd(&state->spare);
+	return true;
+}
+
+static int put(struct state *state, int directory, const char *name, const char *text)
+{
+	int r = state_file_put(directory, name, text);
+
+	if (lend_spare(state, r)) {
+		r = state_file_put(directory, name, text);
+		state->spare = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+	}
+	return r;
+}
+
+static int read_lease_file(struct state *state, const char *name, char **ret, size_t *ret_length)
+{
+	int r = state_file_read(state->leases, name, ret, ret_length);
+
+	if (lend_spare(state, r)) {
+		r = state_file_read(state->leases, name, ret, ret_length);
+		state->spare = fcntl(state->leases, F_DUPFD_CLOEXEC, 0);
+	}
+	return r;
+}
 
 /* ---- setting aside ------------------------------------------------------------------- */
 
@@ -146,6 +179,7 @@ struct state *state_close(struct state *state)
 	if (!state)
 		return NULL;
 
+	close_fd(&state->spare);
 	close_fd(&state->leases);
 	close_fd(&state->runtime);
 	lease_ids_done(&state->ids);
@@ -209,7 +243,7 @@ int state_open(const char *runtime_directory, const char *state_directory, struc
 
 	if (!state)
 		return -ENOMEM;
-	state->runtime = state->leases = state->ids.durable = -1;
+	state->runtime = state->leases = state->spare = state->ids.durable = -1;
 	state->path = strdup(runtime_directory);
 	if (!state->path)
 		return -ENOMEM;
@@ -223,6 +257,7 @@ int state_open(const char *runtime_directory, const char *state_directory, struc
 				runtime_directory, strerror(-r));
 		return r;
 	}
+	state->spare = fcntl(state->leases, F_DUPFD_CLOEXEC, 0);
 	remove_new(state, state->runtime, diagnostics);
 	remove_new(state, state->leases, diagnostics);
 	lease_ids_init(&state->ids, runtime_directory, state->runtime, state_directory,
@@ -244,10 +279,10 @@ static int put_lease(struct state *state, const struct arbiter *arbiter, struct 
 	r = state_json_write(arbiter, lease, &text);
 	if (r < 0)
 		return r;
-	r = state_file_put(state->leases, name, text);
+	r = put(state, state->leases, name, text);
 	/* The directory was removed and perhaps made again: open the new one. */
 	if (r == -ENOENT && open_leases(state) == 0)
-		r = state_file_put(state->leases, name, text);
+		r = put(state, state->leases, name, text);
 	return r;
 }
 
@@ -387,7 +422,7 @@ static int load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 	int r;
 
 	snprintf(why, size, "not a saved lease");
-	r = state_file_read(state->leases, name, &text, &length);
+	r = read_lease_file(state, name, &text, &length);
 	if (r < 0)
 		return r == -ENOENT ? -EINVAL : r;
 	r = state_json_read(arbiter, text, length, ret, why, size);
@@ -451,7 +486,7 @@ int state_save_drained(struct state *state, const struct arbiter *arbiter, uint6
 		if (!gpu_named(arbiter, state->away[i]))
 			end += sprintf(end, "%s\n", state->away[i]);
 
-	return end > text ? state_file_put(state->runtime, DRAINED, text)
+	return end > text ? put(state, state->runtime, DRAINED, text)
 			  : state_file_remove(state->runtime, DRAINED);
 }
 
@@ -515,7 +550,7 @@ void state_load_drained(struct state *state, struct arbiter *arbiter,
 
 int state_save_frozen(struct state *state, const char *lines)
 {
-	return lines[0] ? state_file_put(state->runtime, FROZEN, lines)
+	return lines[0] ? put(state, state->runtime, FROZEN, lines)
 			: state_file_remove(state->runtime, FROZEN);
 }
 
