@@ -3,13 +3,13 @@
 /*
  * Random histories on a runtime directory that is full, fills and empties, with a gpuarbd that is killed
  * between two calls, or at a random visible step of a call. Clients remember what they were told: no CU is in
- * two masks, no granted lease is lost, and no generation goes backwards. CRASH_SEED: of the history, which is
- * printed; CRASH_RESTARTS: how many; default 25, with GPUARB_LONG 1,000.
+ * two masks, no granted lease is lost, and no generation goes backwards. CRASH_RESTARTS: how many; default 25, with GPUARB_LONG 1,000.
  */
 
 #include "check.h"
 #include "crash-rig.h"
 #include "lend-live.h"
+#include "seed.h"
 #include "small-fs.h"
 
 NEEDS(daemon_missing);
@@ -293,13 +293,6 @@ static void finish(struct history *h)
 	rig_await_stored(&h->stage.rig, 0);
 }
 
-static uint64_t seed_of_history(void)
-{
-	const char *text = getenv("CRASH_SEED");
-
-	return text ? strtoull(text, NULL, 10) : boottime_usec();
-}
-
 static void begin(struct history *h)
 {
 	struct stage *s = &h->stage;
@@ -322,12 +315,10 @@ static void play_history(void)
 {
 	const char *text = getenv("CRASH_RESTARTS");
 	unsigned restarts = text ? (unsigned)strtoul(text, NULL, 10) : check_rounds(25, 1000);
-	uint64_t seed = seed_of_history();
 	static struct history h;
 
-	printf("CRASH_SEED=%" PRIu64 "\n", seed);
+	h.random = SEED_OF_RUN("CRASH_SEED");
 	fflush(stdout);
-	h.random = seed;
 	begin(&h);
 	while (h.restarts < restarts) {
 		change_room(&h);

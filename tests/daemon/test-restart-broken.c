@@ -8,6 +8,7 @@
 #include "check.h"
 #include "lend-live.h"
 #include "machine.h"
+#include "seed.h"
 
 NEEDS(daemon_missing);
 
@@ -286,9 +287,7 @@ static void check_good(sd_bus *bus, const struct live_lease *good, const struct 
 
 TEST(damaged_files_of_other_leases_cost_no_lease)
 {
-	uint64_t seed = getenv("DAMAGE_SEED") ? strtoull(getenv("DAMAGE_SEED"), NULL, 10)
-					      : boottime_usec(),
-		 random = seed;
+	uint64_t random = SEED_OF_RUN("DAMAGE_SEED");
 	struct live_lease good, spoilt[SPOILT];
 	static struct book book;
 	struct book_part part;
@@ -296,8 +295,6 @@ TEST(damaged_files_of_other_leases_cost_no_lease)
 	struct rig rig;
 	sd_bus *bus;
 
-	printf("DAMAGE_SEED=%" PRIu64 "\n", seed);
-	fflush(stdout);
 	arrive(&rig, "--store-max=64", &bus, &told);
 	for (unsigned round = check_rounds(10, 1000); round > 0; round--) {
 		for (unsigned i = 0; i < SPOILT; i++)
