@@ -33,7 +33,7 @@
 /* How many calls of one listener can be in flight. */
 #define FLIGHTS 64U
 
-/* One listener takes at most BUSY_USEC of each WINDOW_USEC, however many calls it reports. */
+/* The listeners of one user take at most BUSY_USEC of each WINDOW_USEC, however many calls they report. */
 #define WINDOW_USEC 50000U
 #define BUSY_USEC 10000U
 
@@ -70,11 +70,19 @@ struct cap {
 	struct caller_process *processes;
 	size_t n_processes;
 
+	struct cap_user *user;
+};
+
+struct cap_user {
+	LIST_ENTRY(cap_user) link;
+	uid_t uid;
+	size_t n;             /* listeners of its leases */
 	uint64_t window_usec; /* its begin */
 	uint64_t busy_usec;   /* spent in it */
 };
 
 struct caps {
+	LIST_HEAD(, cap_user) users;
 	LIST_HEAD(, cap) buckets[BUCKETS];
 	size_t n;
 };
@@ -396,6 +404,10 @@ static void cap_free(struct cap *cap)
 {
 	LIST_REMOVE(cap, link);
 	cap->daemon->caps->n--;
+	if (--cap->user->n == 0) {
+		LIST_REMOVE(cap->user, link);
+		free(cap->user);
+	}
 	sd_event_source_disable_unref(cap->source);
 	sd_event_source_disable_unref(cap->timer);
 	close(cap->fd);
@@ -424,20 +436,27 @@ static void sleep_until(struct cap *cap, uint64_t usec)
 	sd_event_source_set_enabled(cap->timer, SD_EVENT_ONESHOT);
 }
 
+/* Continues to read calls, now or when the user was not busy enough. */
+static void proceed_later(struct cap *cap, uint64_t began_usec)
+{
+	struct cap_user *user = cap->user;
+
+	user->busy_usec += daemon_now_usec() - began_usec;
+	if (user->busy_usec >= BUSY_USEC)
+		sleep_until(cap, user->window_usec + WINDOW_USEC);
+	else
+		sd_event_source_set_enabled(cap->source, SD_EVENT_ON);
+}
+
 /* Decides the call that waits, and continues to read calls, now or when it was busy enough. */
 static void proceed(struct cap *cap, uint64_t began_usec)
 {
 	bool answered = decide(cap);
-	uint64_t now = daemon_now_usec();
 
-	cap->busy_usec += now - began_usec;
 	cap->retries = answered ? 0 : cap->retries + 1;
+	proceed_later(cap, began_usec);
 	if (!answered)
-		sleep_until(cap, now + RETRY_USEC);
-	else if (cap->busy_usec >= BUSY_USEC)
-		sleep_until(cap, cap->window_usec + WINDOW_USEC);
-	else
-		sd_event_source_set_enabled(cap->source, SD_EVENT_ON);
+		sleep_until(cap, daemon_now_usec() + RETRY_USEC);
 }
 
 static int on_timer(sd_event_source *, uint64_t, void *userdata)
@@ -462,9 +481,13 @@ static int on_listener(sd_event_source *, int fd, uint32_t events, void *userdat
 		cap_end(cap);
 		return 0;
 	}
-	if (now - cap->window_usec >= WINDOW_USEC) {
-		cap->window_usec = now;
-		cap->busy_usec = 0;
+	if (now - cap->user->window_usec >= WINDOW_USEC) {
+		cap->user->window_usec = now;
+		cap->user->busy_usec = 0;
+	}
+	if (cap->user->busy_usec >= BUSY_USEC) {
+		sleep_until(cap, cap->user->window_usec + WINDOW_USEC);
+		return 0;
 	}
 	r = listener_receive(fd, cap->call.process, &cap->call);
 	if (r == -ENOENT)
@@ -476,12 +499,15 @@ static int on_listener(sd_event_source *, int fd, uint32_t events, void *userdat
 		return 0;
 	}
 	end_flights_of_thread(cap, cap->call.thread);
-	if (cap->call.fd >= 0 && cap->bound)
+	if (cap->call.fd >= 0 && cap->bound) {
 		proceed(cap, now);
-	else if (cap->bound)
+		return 0;
+	}
+	if (cap->bound)
 		listener_refuse(fd, cap->call.id, EBADF);
 	else
 		prove(cap);
+	proceed_later(cap, now);
 	return 0;
 }
 
@@ -493,17 +519,37 @@ int caps_start(struct daemon *daemon)
 	return daemon->caps ? listener_start() : -ENOMEM;
 }
 
+/* NULL: no memory. */
+static struct cap_user *user_of(struct caps *caps, uid_t uid)
+{
+	struct cap_user *user;
+
+	LIST_FOREACH(user, &caps->users, link)
+	if (user->uid == uid)
+		return user;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	LIST_INSERT_HEAD(&caps->users, user, link);
+	return user;
+}
+
 /* Takes the fd, also on failure. */
 static int cap_new(struct daemon *daemon, uint64_t lease, int fd, struct cap **ret)
 {
+	const struct lease *owned = ledger_find(daemon->arbiter, lease);
 	struct cap *cap = calloc(1, sizeof(*cap));
+	struct cap_user *user = cap && owned ? user_of(daemon->caps, owned->owner) : NULL;
 	int r;
 
-	if (!cap) {
+	if (!user) {
+		free(cap);
 		close(fd);
 		return -ENOMEM;
 	}
-	*cap = (struct cap){ .daemon = daemon, .lease = lease, .fd = fd };
+	user->n++;
+	*cap = (struct cap){ .daemon = daemon, .lease = lease, .fd = fd, .user = user };
 	LIST_INSERT_HEAD(&daemon->caps->buckets[lease % BUCKETS], cap, link);
 	daemon->caps->n++;
 	r = sd_event_add_time(daemon->event, &cap->timer, CLOCK_BOOTTIME, UINT64_MAX, 1, on_timer,

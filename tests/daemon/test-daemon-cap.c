@@ -280,6 +280,57 @@ TEST(a_client_that_reads_its_own_listener_does_not_stop_the_daemon)
 	machine_halt(&s.machine);
 }
 
+#define FLOODING 8U
+
+/* User and system time of a process, in clock ticks. */
+static unsigned long ticks_of(pid_t pid)
+{
+	unsigned long user, system;
+	char path[64], text[1024];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	CHECK(file && fgets(text, sizeof(text), file));
+	fclose(file);
+	CHECK(sscanf(strrchr(text, ')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+		     &user, &system) == 2);
+	return user + system;
+}
+
+/* They get a fifth of its time, however many they are. Where the machine is busy, gpuarbd gets less. */
+TEST(all_listeners_of_a_user_share_the_time_that_one_may_take)
+{
+	struct filtered processes[FLOODING];
+	struct live_lease leases[FLOODING];
+	struct machine machine;
+	unsigned long ticks;
+	uint64_t began;
+
+	machine_build(&machine, 2);
+	machine_boot(&machine);
+	for (unsigned i = 0; i < FLOODING; i++) {
+		processes[i] = filtered_start(true);
+		leases[i] = reserve_for(machine.bus, &processes[i], 1);
+		hand_over(machine.bus, &leases[i], &processes[i]);
+		CHECK(filtered_after(&processes[i], FILTERED_PROVE) == EBADF);
+	}
+	ticks = ticks_of(machine.rig.daemon);
+	began = boottime_usec();
+	for (unsigned i = 0; i < FLOODING; i++)
+		filtered_say(&processes[i], FILTERED_FLOOD);
+	for (unsigned i = 0; i < FLOODING; i++)
+		AWAIT_STATE(processes[i].shared->calls >= 1000);
+	ticks = ticks_of(machine.rig.daemon) - ticks;
+	began = boottime_usec() - began;
+	printf("%lu ms of %" PRIu64 " ms\n", ticks * 1000 / (unsigned long)sysconf(_SC_CLK_TCK),
+	       began / 1000);
+	CHECK(ticks * 1000000 / (unsigned long)sysconf(_SC_CLK_TCK) < began / 2);
+	for (unsigned i = 0; i < FLOODING; i++)
+		filtered_end(&processes[i]);
+	machine_halt(&machine);
+}
+
 TEST(a_flood_of_calls_does_not_keep_others_from_the_daemon)
 {
 	_cleanup_(depart) struct scene s;
