@@ -27,7 +27,7 @@
 #include "util/text-stream.h"
 
 #define CONNECTIONS 64U      /* at a time; further ones wait in the backlog of the socket */
-#define CROWD 48U            /* from so many on, each new one replaces the one that takes longest */
+#define REPLACE_AT 48U       /* from so many on, each new one replaces the one that takes longest */
 #define TIMEOUT_SECONDS 10U  /* of a client that sends or reads nothing */
 #define PHASE_USEC 10000000U /* for sending a request, and again for reading its answer */
 #define FRESH_USEC 1000000U  /* scrapes within this time share a snapshot */
@@ -104,7 +104,7 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
 		return;
 	}
 	visit = find_longest(exporter, &n);
-	if (n >= CROWD)
+	if (n >= REPLACE_AT)
 		disconnect(visit);
 	while (exporter->visits[free].fd >= 0) /* there is one: libmicrohttpd limits the number */
 		free++;
