@@ -407,7 +407,7 @@ out_has "15 CUs of 0000:03:00.0"
 ends 1 activate "$vr"
 err_has 'activating'
 ends 0 show "$vr" --json
-json_out '.state == "activating" and .deadline > 0 and (.reason | length > 0)'
+json_out '.state == "activating" and .deadline == null and (.reason | length > 0)'
 ends 0 deactivate "$vr"
 ends 7 activate "$vr" --wait=1
 err_has "lease $vr: activating"
