@@ -2,9 +2,9 @@
 #include "client/launch/wants.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "client/launch/visible.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
 #include "util/base.h"
@@ -16,37 +16,7 @@
 struct candidates {
 	const struct gpuarb_gpu *gpus;
 	size_t n;
-	const bool *visible; /* which of them; NULL: all */
 };
-
-static bool is_any(const char *gpu)
-{
-	return !gpu || strcmp(gpu, "any") == 0;
-}
-
-static bool is_candidate(const struct candidates *candidates, size_t i)
-{
-	return !candidates->visible || candidates->visible[i];
-}
-
-/* Which GPUs the variables of Slurm, containers and users leave for a want that names none. */
-static int find_visible(struct command *command)
-{
-	int r = session_open(command);
-
-	if (r != EXIT_OK || command->visible ||
-	    gpuarb_visible_gpus(command->gpuarb, NULL, 0, NULL) == 0)
-		return r;
-	if (!command->view)
-		r = session_snapshot(command);
-	if (r != EXIT_OK || command->n_gpus == 0)
-		return r;
-	command->visible = calloc(command->n_gpus, sizeof(*command->visible));
-	if (!command->visible)
-		return fail(command, EXIT_FAILED, "out of memory");
-	r = gpuarb_visible_gpus(command->gpuarb, command->gpus, command->n_gpus, command->visible);
-	return r < 0 ? fail_asked(command, r) : EXIT_OK;
-}
 
 static bool has_cus(const struct typed_want *typed)
 {
@@ -67,11 +37,11 @@ static int find_candidates(struct command *command, const char *gpu, struct cand
 		if (r != EXIT_OK)
 			return r;
 	}
-	if (!is_any(gpu)) {
+	if (gpu && strcmp(gpu, "any") != 0) {
 		ret->n = 1;
 		return session_gpu(command, gpu, &ret->gpus);
 	}
-	*ret = (struct candidates){ command->gpus, command->n_gpus, command->visible };
+	*ret = (struct candidates){ command->gpus, command->n_gpus };
 	if (ret->n == 0)
 		return fail(command, EXIT_REFUSED, "no GPU: gpuarbd found none on this machine");
 	return EXIT_OK;
@@ -81,22 +51,16 @@ static int find_candidates(struct command *command, const char *gpu, struct cand
 static int share_base(const struct command *command, const struct candidates *candidates,
 		      unsigned *ret)
 {
-	const struct gpuarb_gpu *first = NULL;
-
-	for (size_t i = 0; i < candidates->n; i++) {
-		const struct gpuarb_gpu *gpu = &candidates->gpus[i];
-
-		if (!is_candidate(candidates, i))
-			continue;
-		first = first ? first : gpu;
-		if (gpu->cus != first->cus)
+	for (size_t i = 1; i < candidates->n; i++) {
+		if (candidates->gpus[i].cus != candidates->gpus[0].cus)
 			return fail(
 				command, EXIT_USAGE,
 				"a share needs one size of GPU: %s has %u CUs, %s has %u; name a "
 				"GPU with --gpu",
-				first->name, first->cus, gpu->name, gpu->cus);
+				candidates->gpus[0].name, candidates->gpus[0].cus,
+				candidates->gpus[i].name, candidates->gpus[i].cus);
 	}
-	*ret = first->cus;
+	*ret = candidates->gpus[0].cus;
 	return EXIT_OK;
 }
 
@@ -144,8 +108,7 @@ static unsigned fair_queues(const struct candidates *candidates)
 	unsigned most = 0;
 
 	for (size_t i = 0; i < candidates->n; i++)
-		if (is_candidate(candidates, i))
-			most = max_u(most, candidates->gpus[i].queue_slots_free);
+		most = max_u(most, candidates->gpus[i].queue_slots_free);
 	return most / 2;
 }
 
@@ -160,8 +123,7 @@ static int ask_for_all(struct command *command, struct gpuarb_want *want)
 		return r;
 
 	for (size_t i = 0; i < candidates.n; i++)
-		if (is_candidate(&candidates, i))
-			most = max_u(most, candidates.gpus[i].cus);
+		most = max_u(most, candidates.gpus[i].cus);
 	if (want->cus_min == 0)
 		want->cus_min = 1;
 	if (want->cus_max == 0)
@@ -202,22 +164,6 @@ static int check_wants(struct command *command, bool *ret_all)
 	return EXIT_OK;
 }
 
-/* The visible GPU with the most free CUs; NULL: any, as all of them are visible. */
-static const char *choose_visible(const struct command *command)
-{
-	const struct gpuarb_gpu *best = NULL;
-	bool all = true;
-
-	for (size_t i = 0; i < command->n_gpus; i++) {
-		const struct gpuarb_gpu *gpu = &command->gpus[i];
-
-		all &= command->visible[i];
-		if (command->visible[i] && (!best || gpu->cus_free > best->cus_free))
-			best = gpu;
-	}
-	return all ? NULL : best->name;
-}
-
 int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_WANTS])
 {
 	bool all = false;
@@ -227,18 +173,15 @@ int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_
 	if (command->options.adaptable && !command->options.lease_class)
 		command->options.lease_class = "besteffort";
 	r = check_wants(command, &all);
-	for (size_t i = 0; r == EXIT_OK && i < command->n_wants; i++)
-		if (is_any(command->wants[i].want.gpu))
-			r = find_visible(command);
 	for (size_t i = 0; r == EXIT_OK && i < command->n_wants; i++) {
 		const struct typed_want *typed = &command->wants[i];
 
 		ret[i] = typed->want;
-		r = resolve_shares(command, typed, typed->want.gpu, &ret[i]);
+		r = visible_choose(command, typed->want.gpu, &ret[i].gpu);
+		if (r == EXIT_OK)
+			r = resolve_shares(command, typed, ret[i].gpu, &ret[i]);
 		if (r == EXIT_OK && all)
 			r = ask_for_all(command, &ret[i]);
-		if (r == EXIT_OK && command->visible && is_any(typed->want.gpu))
-			ret[i].gpu = choose_visible(command);
 	}
 	return r == EXIT_OK ? session_open(command) : r;
 }

@@ -146,7 +146,7 @@ static uint64_t queues_of_process(const struct environment *environment,
 	return environment->capped && spared > 1ULL + partition->streams ? spared : each;
 }
 
-/* A user who asks for fewer queues gets as few. Others: UINT32_MAX. */
+/* The limit of the user; UINT32_MAX: none. */
 static uint32_t queues_of_user(const struct environment *environment)
 {
 	const char *value = environment->get(environment->userdata, "GPU_MAX_HW_QUEUES");

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The GPUs that the variables of Slurm, CI, containers and users leave for a want that names none. */
+
+#include "client/launch/session.h"
+
+/* gpu: of a want. The GPU for it: as it is typed, if no variable restricts it. Prints errors and returns the exit
+ * code. */
+int visible_choose(struct command *command, const char *gpu, const char **ret);
