@@ -324,7 +324,7 @@ static void print_ignored(const char *name, const struct variable_masks *masks)
 		printf("%s drops numbers and digits beyond the last %s without a message\n",
 		       runtime, strcmp(name, HSA) == 0 ? "GPU or CU" : "CU");
 	if (*masks->problem)
-		print_line(stdout, "%s ignores %s without a message", runtime, masks->problem);
+		print_line(stdout, "without a message, %s ignores %s", runtime, masks->problem);
 	puts(strcmp(name, HSA) == 0 ? "no other GPU has a mask: its queues use all CUs"
 				    : "only HIP reads this variable: other queues have no mask");
 }

@@ -159,7 +159,7 @@ json_out '.cus == 30 and .effective_cus == 30 and .relative_time_range.most == 2
 ends 0 mask explain '0:0-14;1:0-7' --gpu=0 --json
 json_out '[.gpus[] | [.gpu, .cus]] == [[0,15]]'
 ends 0 mask explain '0:0-14;3:0-7;1:0' --gpu=0
-out_has "ROCr ignores '3:0-7' and all after it without a message: it has no GPU that exists"
+out_has "without a message, ROCr ignores '3:0-7' and all after it: it has no GPU that exists"
 ends 3 plan --cus=40 --class=realtime
 out_has 'fit'
 out_has "$id  frames, realtime of "
