@@ -37,6 +37,12 @@ shown_slots()
 		"$dir/out" | sort
 }
 
+# gpuarbd reads the slots once in a second, and answers with that reading meanwhile: on a quick machine programs
+# come and go within it. So what was read is waited for.
+# shows JQ ARGUMENT…: until gpuarbctl prints that.
+shows() { said="gpuarbctl ${*:2}"; await_so "$1" prints "$@"; }
+prints() { "$GPUARBCTL" "${@:2}" 2>"$dir/err" | tee "$dir/out" | jq -e "$1" >/dev/null 2>&1; }
+
 # ---- an idle GPU: every slot is free ----------------------------------------------------------
 ends 0 gpus --json
 json_out '.[0].pipes == 4 and .[0].queues_per_pipe == 8 and .[0].pipes_source == "table"'
@@ -55,9 +61,8 @@ program serve "${run[@]}" --name serve --gpu "$vii" --cus 15 --queues 3 --priori
 program train "${run[@]}" --name "train-$(printf 'train\xd7\x90%.0s' {1..15})" --gpu "$vii" --cus 30 --queues 5 -- \
 	"$hip" --streams 4 --work --copy --hold
 program stranger "$hip" --streams 1 --work --hold
-ends 0 slots "$vii" --json
+shows '[.[0].pipe_list[].queues] | add == 10' slots "$vii" --json
 check 'every queue is where the driver placed it' test "$(shown_slots)" = "$(driver_slots "$vii")"
-json_out '[.[0].pipe_list[].queues] | add == 10'
 json_out '.[0].queues == 10 and .[0].queues_without_slot == 0'
 json_out '[.[0].pipe_list[].slots[] | select(.active)] | group_by(.lease) | map(length) | sort == [2, 3, 5]'
 json_out "[.[0].pipe_list[].slots[] | select(.pid == ${pid[stranger]})] |
@@ -91,7 +96,8 @@ check 'the drawing names the lease' grep -q "lease $serve serve" "$dir/slots.svg
 leave serve
 leave train
 leave stranger
-settles '.leases == []'
+settles ".leases == [] and ($(gpu "$vii") | .unmanaged == [])"
+shows '[.[0].pipe_list[].queues] | add == 0' slots "$vii" --json
 printf '%s\n' '[taskset]' 'borrowers = no' 'own-pipes = yes' 'preemption = 1us' 'preemption-timeout = 0' \
 	'activations = 100/1s' 'queue-changes = 100/1s' 'every-client-masked = yes' 'no-graphics = yes' '[partition lane]' 'host-submission = 0' \
 	'[task t]' 'partition = lane' 'period = 1s' 'wcet = 15:1ms' >"$dir/set.ini"
@@ -109,22 +115,25 @@ leave idle
 settles '.leases == []'
 program lane "$GPUARBCTL" run --tenant lane --gpu "$vii" --shader-engines 1 --queues 2 -- "$hip" --streams 1 --work --hold
 settles '[.leases[].verified] == [true]'
-ends 0 "${plans[@]}"
+shows '.partitions[0].pipe_neighbours != null' "${plans[@]}"
 json_out '.partitions[0].pipe_neighbours == 0 and .uncapped_leases == 1 and .unverified_leases == 0 and
 	(.conditions | length) == 1'
 exec 8< <(exec timeout "$patience" "$GPUARBCTL" rt monitor "$dir/set.ini" --gpu "$vii" --config=/dev/null --json 2>"$dir/err")
 monitor=$!
+said='gpuarbctl rt monitor'
 read -r -t "$patience" event <&8
 check 'it watches' jq -e '.event == "watching"' <<<"$event"
 program other "${run[@]}" --gpu "$vii" --cus 15 --queues 5 -- "$hip" --streams 4 --work --hold
 settles '[.leases[].verified] == [true, true]'
-sees_neighbours() { "$GPUARBCTL" "${plans[@]}" | jq -e '.partitions[0].pipe_neighbours > 0' >/dev/null; }
-for _ in {1..1000}; do ! sees_neighbours || break; done # gpuarbd reads the slots once in a second
-ends 0 "${plans[@]}"
+shows '.partitions[0].pipe_neighbours > 0' "${plans[@]}"
+cp "$dir/out" "$dir/planned"
 others=$(jq -n "$(pipes_of "${pid[lane]}") as \$own | $(pipes_of "${pid[other]}") |
 	map(select(IN(\$own[]))) | length")
 check 'the driver puts queues of both on one pipe' test "$others" -gt 0
-json_out '.partitions[0].pipe_neighbours > 0 and (.conditions | length) == 2'
+said='gpuarbctl rt plan'
+cp "$dir/planned" "$dir/out"
+json_out '(.conditions | length) == 2'
+said='gpuarbctl rt monitor'
 cat <&8 >"$dir/out"
 wait "$monitor"
 check 'rt monitor ends with 9' test $? = 9
