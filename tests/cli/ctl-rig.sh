@@ -151,14 +151,15 @@ listed()
 # later than its last program: when the driver has removed the queues.
 list_becomes()
 {
-	local events watch end=$((SECONDS + patience))
+	local events watch end
 
 	said='gpuarbctl list --json'
 	! listed "$1" || return 0
+	await_begin end
 	exec {events}< <(exec "$GPUARBCTL" monitor 2>/dev/null)
 	watch=$!
 	while read -r -t "$patience" _ <&"$events" && ! listed "$1"; do
-		[ $SECONDS -lt $end ] || break
+		await_left "$end" || break
 	done
 	kill "$watch" 2>/dev/null
 	exec {events}<&-

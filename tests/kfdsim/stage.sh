@@ -55,11 +55,12 @@ await()
 # settles JQ: until `gpuarbctl status --json` is so, looked at after each event.
 settles()
 {
-	local line end=$((SECONDS + patience))
+	local line end
+	await_begin end
 	said="it settles"
 	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
 		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
-		read -r -t "$patience" line <&7 && [ $SECONDS -lt $end ] ||
+		read -r -t "$patience" line <&7 && await_left "$end" ||
 			{ complain "not in $patience s: $1"; rig_done; }
 	done
 }

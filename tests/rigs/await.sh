@@ -8,6 +8,21 @@
 patience=$(awk -v factor="${GPUARB_PATIENCE:-1}" '/^#define AWAIT_LIMIT_SEC / { print int($3 * factor + 1) }' \
 	"${BASH_SOURCE[0]%/*}/await.h")
 
+# await_begin VARIABLE: has the end of a wait that begins now; await_left END: whether it is not passed. The clock
+# of the kernel: the time of day can jump.
+await_begin()
+{
+	local now
+	read -r now _ </proc/uptime
+	printf -v "$1" '%d' $((${now%.*} + patience))
+}
+await_left()
+{
+	local now
+	read -r now _ </proc/uptime
+	[ "${now%.*}" -lt "$1" ]
+}
+
 # await_fail TEXT: ends the test, and names the line of the test that waits.
 await_fail()
 {
@@ -19,40 +34,44 @@ await_fail()
 # await_line DESCRIPTOR PATTERN: until a line matches the pattern of bash; it is in $line. False at the end.
 await_line()
 {
-	local end=$((SECONDS + patience))
+	local end
 
+	await_begin end
 	while read -r -t "$patience" line <&"$1"; do
 		# shellcheck disable=SC2053 # a pattern
 		[[ $line != $2 ]] || return 0
-		[ $SECONDS -lt $end ] || break
+		await_left "$end" || break
 	done
-	[ $SECONDS -lt $end ] || await_fail "no line '$2' in $patience s"
+	await_left "$end" || await_fail "no line '$2' in $patience s"
 	return 1
 }
 
 # await_text DESCRIPTOR TEXT: until the text has come, which need not end a line; all is in $text.
 await_text()
 {
-	local end=$((SECONDS + patience)) c
+	local end c
 
+	await_begin end
 	while [[ $text != *"$2"* ]]; do
 		IFS= read -r -t "$patience" -n 1 -d '' c <&"$1" || break
 		text+=$c
 	done
-	[ $SECONDS -lt $end ] || await_fail "no '$2' in $patience s, but '$text'"
+	await_left "$end" || await_fail "no '$2' in $patience s, but '$text'"
 	[[ $text == *"$2"* ]]
 }
 
 # await_so SENTENCE COMMAND…: until the command succeeds, for a condition that no event announces.
 await_so()
 {
-	local end=$((SECONDS + patience)) sentence=$1
+	local end sentence=$1
 	shift
+	await_begin end
 	until "$@"; do
-		[ $SECONDS -lt $end ] || await_fail "not in $patience s: $sentence"
+		await_left "$end" || await_fail "not in $patience s: $sentence"
 		sleep 0.02
 	done
 }
 
 # Meson ends a test that hangs, and a shell that waits for a process says where.
+# shellcheck disable=SC2154 # of the rigs
 trap 'await_fail "ended while it waited: ${said:-}"' TERM
