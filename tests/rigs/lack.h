@@ -15,6 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <link.h>
+#include <sanitizer/lsan_interface.h>
+#include <sys/auxv.h>
+#endif
+
 #include "check-cond.h"
 
 /* What these take the place of, and whether this thread has memory in any case: the sanitizer cannot
@@ -41,19 +47,53 @@ static bool denied(void)
 	return true;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+/* LeakSanitizer leaves out what the dynamic loader itself allocates. Here it would take these functions for
+ * the ones that do. Runs before the sanitizer has begun, too. */
+__attribute__((no_sanitize("address"))) static bool is_loader(const void *caller)
+{
+	uintptr_t base = getauxval(AT_BASE), at = (uintptr_t)caller;
+	const ElfW(Ehdr) *header = (const void *)base;
+	const ElfW(Phdr) * part;
+
+	if (base == 0 || at < base)
+		return false;
+	part = (const void *)(base + header->e_phoff);
+	for (unsigned i = 0; i < header->e_phnum; i++)
+		if (part[i].p_type == PT_LOAD &&
+		    at - base < (uintptr_t)(part[i].p_vaddr + part[i].p_memsz))
+			return true;
+	return false;
+}
+
+static void *lack_given(void *p, const void *caller)
+{
+	if (p && is_loader(caller))
+		__lsan_ignore_object(p);
+	return p;
+}
+#else
+static void *lack_given(void *p, const void *caller)
+{
+	(void)caller;
+	return p;
+}
+#endif
+
 void *malloc(size_t size)
 {
-	return denied() ? NULL : LACK_OWN(malloc)(size);
+	return denied() ? NULL : lack_given(LACK_OWN(malloc)(size), __builtin_return_address(0));
 }
 
 void *calloc(size_t n, size_t size)
 {
-	return denied() ? NULL : LACK_OWN(calloc)(n, size);
+	return denied() ? NULL : lack_given(LACK_OWN(calloc)(n, size), __builtin_return_address(0));
 }
 
 void *realloc(void *p, size_t size)
 {
-	return denied() ? NULL : LACK_OWN(realloc)(p, size);
+	return denied() ? NULL
+			: lack_given(LACK_OWN(realloc)(p, size), __builtin_return_address(0));
 }
 
 /* The C library's call malloc(), the sanitizer's do not. */
