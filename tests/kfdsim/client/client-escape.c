@@ -27,6 +27,7 @@
 #include <linux/io_uring.h>
 #include <linux/kfd_ioctl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,8 +102,7 @@ static long by_x32(int fd, unsigned long request, void *args)
 	return syscall(X32_IOCTL, fd, request, args);
 }
 
-/* All arguments have 32 bits: the memory of args is low. */
-static long by_compat(int fd, unsigned long request, void *args)
+static long call_compat(int fd, unsigned long request, void *args)
 {
 	long r = -ENOSYS;
 #ifdef __x86_64__
@@ -110,8 +110,30 @@ static long by_compat(int fd, unsigned long request, void *args)
 			 : "=a"(r)
 			 : "a"(54L), "b"((long)fd), "c"((long)(uint32_t)request), "d"(args)
 			 : "memory", "r8", "r9", "r10", "r11");
-	r = (int)r;
 #endif
+	return (int)r;
+}
+
+static sigjmp_buf no_compat;
+
+static void on_fault(int)
+{
+	siglongjmp(no_compat, 1);
+}
+
+/* All arguments have 32 bits: the memory of args is low. EOPNOTSUPP: to this kernel (without IA32_EMULATION) the
+ * instruction is a fault. */
+static long by_compat(int fd, unsigned long request, void *args)
+{
+	struct sigaction catch = { .sa_handler = on_fault }, before;
+	volatile long r = -ENOSYS;
+
+	must(sigaction(SIGSEGV, &catch, &before) == 0, "sigaction");
+	if (sigsetjmp(no_compat, 1) == 0)
+		r = call_compat(fd, request, args);
+	else
+		r = -EOPNOTSUPP;
+	must(sigaction(SIGSEGV, &before, NULL) == 0, "sigaction");
 	if (r >= 0)
 		return r;
 	errno = (int)-r;
