@@ -24,6 +24,15 @@ struct hw_use {
 	uint64_t vram; /* bytes */
 };
 
+/* A process; another one that has its pid has another inode. */
+struct hw_pid {
+	pid_t pid;
+	uint64_t inode;
+};
+
+/* What is known of a process since it was read last: queues that are known are not read again. */
+struct hw_process;
+
 struct hw_ops {
 	const char *name; /* "kfd", "simulated" */
 
@@ -40,9 +49,19 @@ struct hw_ops {
 	 * scan. UINT64_MAX: unknown. */
 	uint64_t (*generation)(struct hw *hw);
 
-	/* Fills uses[] with up to max rows, one for each process and GPU on which it has queues or
-	 * memory, sorted by pid and GPU, and returns the number of all. A process that ends
-	 * meanwhile is left out. -E2BIG: more processes or queues than the driver can have. */
+	/* The processes that have the device open, by pid. *ret is the caller's. Returns how many. */
+	int (*processes)(struct hw *hw, struct hw_pid **ret);
+
+	/* Reads one process, in parts. *process: NULL at first, and what the next call continues from.
+	 * *steps: about so many files are read at most; then how many were. Returns the number of rows
+	 * in *ret, one for each GPU on which it has queues or memory, by GPU, and valid until the next
+	 * call; 0 if it has ended. -EAGAIN: it is not read to its end, call again. */
+	int (*read)(struct hw *hw, pid_t pid, struct hw_process **process, unsigned *steps,
+		    const struct hw_use **ret);
+	void (*forget)(struct hw_process *process); /* takes NULL */
+
+	/* Reads all processes at once: up to max rows, by pid and GPU. Returns the number of all. A
+	 * process that ends meanwhile is left out. */
 	int (*use)(struct hw *hw, struct hw_use *uses, size_t max);
 
 	/* The same for one process: no row if it uses no GPU or has ended. */

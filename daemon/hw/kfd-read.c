@@ -35,39 +35,50 @@ void kfd_dir_close(struct kfd_dir *dir)
 	close_fd(&dir->fd);
 }
 
-int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const char *name, void *userdata),
+int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const struct dirent *entry, void *userdata),
 		 void *userdata)
 {
 	_cleanup_(closedirp) DIR *stream =
 		open_directory(openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	const struct dirent *entry;
-	unsigned n = 0;
 	int r = 0;
 
 	while (r >= 0 && stream && (errno = 0, entry = readdir(stream))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		r = ++n > KFD_ENTRIES ? -E2BIG : each(entry->d_name, userdata);
+		r = each(entry, userdata);
 	}
 	return r < 0 ? r : -errno;
 }
 
-struct numbers {
-	unsigned *list;
-	size_t n, max;
-};
-
-static int add_number(const char *name, void *userdata)
+bool kfd_name_number(const char *name, unsigned *ret)
 {
-	struct numbers *numbers = userdata;
 	size_t length = strlen(name);
 	uint64_t number;
 
 	if (kfd_number(name, length, INT32_MAX, &number) < 0 || (length > 1 && name[0] == '0'))
+		return false;
+	*ret = (unsigned)number;
+	return true;
+}
+
+struct numbers {
+	unsigned *list;
+	size_t n, max, entries;
+};
+
+static int add_number(const struct dirent *entry, void *userdata)
+{
+	struct numbers *numbers = userdata;
+	unsigned number;
+
+	if (++numbers->entries > KFD_ENTRIES)
+		return -E2BIG;
+	if (!kfd_name_number(entry->d_name, &number))
 		return 0;
 	if (numbers->n == numbers->max)
 		return -E2BIG;
-	numbers->list[numbers->n++] = (unsigned)number;
+	numbers->list[numbers->n++] = number;
 	return 0;
 }
 

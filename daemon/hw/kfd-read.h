@@ -6,6 +6,7 @@
  * can have written, and a number must be one from its first to its last byte.
  */
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@
 
 #define KFD_TEXT 65537U /* a sysfs attribute is one page, 64 KiB at most, and a NUL */
 #define KFD_NODES 256U
-#define KFD_ENTRIES 16384U /* in one directory */
+#define KFD_ENTRIES 16384U /* in one directory of hardware */
 
 /* An open directory, and its path for diagnostics. */
 struct kfd_dir {
@@ -31,13 +32,15 @@ void kfd_dir_close(struct kfd_dir *dir);
 /* clang-format on */
 #define _cleanup_dir_ _cleanup_(kfd_dir_close)
 
-/* Calls each() with every name except . and .. until it returns a negative errno. -E2BIG: more than
- * KFD_ENTRIES. */
-int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const char *name, void *userdata),
+/* Calls each() with every entry except . and .. until it returns a negative errno. */
+int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const struct dirent *entry, void *userdata),
 		 void *userdata);
 
-/* Opens a directory and fills numbers[] with the names in it that are decimal numbers up to
- * INT32_MAX, ascending. Ignores other names. Returns how many, or -E2BIG for more than max. *ret is
+/* Is the name a decimal number up to INT32_MAX, as the driver writes it? */
+bool kfd_name_number(const char *name, unsigned *ret);
+
+/* Opens a directory of hardware and fills numbers[] with the names in it that are numbers, ascending.
+ * Ignores other names. Returns how many, or -E2BIG for more than max, or than KFD_ENTRIES names. *ret is
  * for kfd_dir_close() also after an error. */
 int kfd_dir_open_numbers(const struct kfd_dir *parent, const char *name, unsigned *numbers,
 			 size_t max, struct kfd_dir *ret);

@@ -12,15 +12,10 @@
 
 #include "hw/kfd-gpu.h"
 #include "hw/kfd-read.h"
+#include "hw/kfd-use.h"
 
 #define TOPOLOGY "class/kfd/kfd/topology"
 #define TRIES 4
-
-/* AMD GPUs as the kernel driver amdkfd shows them in sysfs. /dev/kfd is never opened: a process
- * that has it open prevents changes of the partition mode. */
-struct hw {
-	struct kfd_dir sys;
-};
 
 static void kfd_close(struct hw *hw)
 {
@@ -333,202 +328,14 @@ static uint64_t kfd_generation(struct hw *hw)
 	return (uint64_t)st.st_ino << 32 | count;
 }
 
-/* ---- use by processes ---------------------------------------------------------------- */
-
-/* class/kfd/kfd/proc/PID as kfd_process.c makes it: vram_GPUID, queues/QID/{gpuid,type}. sdma_GPUID
- * is never opened: reading it starts work in the kernel and waits for it. */
-#define PROC "class/kfd/kfd/proc"
-#define PROCESSES 4096U
-#define QUEUES 4096U
-
-/* enum kfd_queue_type in kfd_priv.h; the other types are of the kernel itself. */
-enum { TYPE_COMPUTE = 0, TYPE_SDMA = 1, TYPE_SDMA_XGMI = 4 };
-
-/* The use of one process, a row for each GPU. */
-struct rows {
-	const struct kfd_dir *dir; /* the directory that is being read */
-	pid_t pid;
-	struct hw_use list[KFD_NODES];
-	size_t n;
-};
-
-static struct hw_use *row_of(struct rows *rows, uint32_t gpu_id)
-{
-	for (size_t i = 0; i < rows->n; i++)
-		if (rows->list[i].kfd_gpu_id == gpu_id)
-			return &rows->list[i];
-	if (rows->n == KFD_NODES)
-		return NULL;
-
-	rows->list[rows->n] = (struct hw_use){ .pid = rows->pid, .kfd_gpu_id = gpu_id };
-	return &rows->list[rows->n++];
-}
-
-/* What has gone meanwhile, or is not what the driver writes, counts as absent. What cannot be read now
- * does not: leases would end, and others be granted their CUs. */
-static int absent(int error)
-{
-	return kfd_is_unread(error) ? error : 0;
-}
-
-static int read_queue(const struct kfd_dir *queues, unsigned number, struct rows *rows)
-{
-	uint64_t gpu_id, type;
-	struct hw_use *row;
-	char name[32];
-	int r;
-
-	snprintf(name, sizeof(name), "%u/gpuid", number);
-	r = kfd_read_number(queues, name, UINT32_MAX, &gpu_id);
-	if (r < 0)
-		return absent(r);
-	snprintf(name, sizeof(name), "%u/type", number);
-	r = kfd_read_number(queues, name, UINT32_MAX, &type);
-	if (r < 0)
-		return absent(r);
-	row = row_of(rows, (uint32_t)gpu_id);
-	if (!row)
-		return 0;
-	if (type == TYPE_COMPUTE)
-		row->queues++;
-	else if (type == TYPE_SDMA)
-		row->sdma_queues++;
-	else if (type == TYPE_SDMA_XGMI)
-		row->sdma_xgmi_queues++;
-	return 0;
-}
-
-static int read_queues(const struct kfd_dir *process, struct rows *rows)
-{
-	_cleanup_dir_ struct kfd_dir queues = KFD_DIR_NONE;
-	unsigned numbers[QUEUES];
-	int n, r = 0;
-
-	n = kfd_dir_open_numbers(process, "queues", numbers, QUEUES, &queues);
-	if (n < 0)
-		return absent(n);
-	for (int i = 0; i < n && r >= 0; i++)
-		r = read_queue(&queues, numbers[i], rows);
-	return r;
-}
-
-static int read_vram(const struct kfd_dir *process, const char *name, struct rows *rows)
-{
-	const char *id = name + strlen("vram_");
-	uint64_t gpu_id, bytes;
-	struct hw_use *row;
-	int r;
-
-	if (kfd_number(id, strlen(id), UINT32_MAX, &gpu_id) < 0)
-		return 0;
-	r = kfd_read_number(process, name, UINT64_MAX >> 8, &bytes);
-	if (r < 0)
-		return absent(r);
-	row = row_of(rows, (uint32_t)gpu_id);
-	if (row)
-		row->vram += bytes;
-	return 0;
-}
-
-static int read_entry(const char *name, void *userdata);
-
-static int read_process(const struct kfd_dir *parent, const char *name, struct rows *rows)
-{
-	_cleanup_dir_ struct kfd_dir dir = KFD_DIR_NONE;
-	const struct kfd_dir *outer = rows->dir;
-	int r;
-
-	r = kfd_dir_open(parent, name, &dir);
-	if (r >= 0)
-		r = read_queues(&dir, rows);
-	if (r < 0)
-		return absent(r);
-
-	rows->dir = &dir;
-	r = kfd_dir_each(&dir, read_entry, rows);
-	rows->dir = outer;
-	return absent(r);
-}
-
-/* Newer drivers allow several contexts per process: context_N has the same layout as the directory
- * of the process (kfd_create_process_sysfs()). Contexts do not nest. */
-static int read_entry(const char *name, void *userdata)
-{
-	struct rows *rows = userdata;
-
-	if (strncmp(name, "vram_", strlen("vram_")) == 0)
-		return read_vram(rows->dir, name, rows);
-	if (strncmp(name, "context_", strlen("context_")) == 0 &&
-	    !strstr(rows->dir->path, "/context_"))
-		return read_process(rows->dir, name, rows);
-	return 0;
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-	const struct hw_use *x = a, *y = b;
-
-	return (x->kfd_gpu_id > y->kfd_gpu_id) - (x->kfd_gpu_id < y->kfd_gpu_id);
-}
-
-/* Skips rows of zeros: the driver makes a vram file for each GPU as soon as /dev/kfd is open. */
-static size_t add_rows(struct rows *rows, struct hw_use *uses, size_t max, size_t n)
-{
-	qsort(rows->list, rows->n, sizeof(rows->list[0]), compare_rows);
-	for (size_t i = 0; i < rows->n; i++) {
-		const struct hw_use *row = &rows->list[i];
-
-		if (row->queues == 0 && row->sdma_queues == 0 && row->sdma_xgmi_queues == 0 &&
-		    row->vram == 0)
-			continue;
-		if (n < max)
-			uses[n] = *row;
-		n++;
-	}
-	return n;
-}
-
-static int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
-{
-	_cleanup_dir_ struct kfd_dir proc = KFD_DIR_NONE;
-	unsigned pids[PROCESSES];
-	size_t n_uses = 0;
-	char name[16];
-	int n, r;
-
-	n = kfd_dir_open_numbers(&hw->sys, PROC, pids, PROCESSES, &proc);
-	for (int i = 0; i < n; i++) {
-		struct rows rows = { .pid = (pid_t)pids[i] };
-
-		snprintf(name, sizeof(name), "%u", pids[i]);
-		r = read_process(&proc, name, &rows);
-		if (r < 0)
-			return r;
-		n_uses = add_rows(&rows, uses, max, n_uses);
-	}
-	return n < 0 && n != -ENOENT ? n : (int)n_uses;
-}
-
-static int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
-{
-	_cleanup_dir_ struct kfd_dir proc = KFD_DIR_NONE;
-	struct rows rows = { .pid = pid };
-	char name[16];
-	int r;
-
-	r = kfd_dir_open(&hw->sys, PROC, &proc);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	snprintf(name, sizeof(name), "%d", (int)pid);
-	r = read_process(&proc, name, &rows);
-	return r < 0 ? r : (int)add_rows(&rows, uses, max, 0);
-}
-
 const struct hw_ops hw_kfd = {
 	.name = "kfd",
 	.close = kfd_close,
 	.list = kfd_list,
 	.generation = kfd_generation,
+	.processes = kfd_processes,
+	.read = kfd_read_process,
+	.forget = kfd_forget_process,
 	.use = kfd_use,
 	.use_of = kfd_use_of,
 };

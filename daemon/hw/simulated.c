@@ -84,6 +84,13 @@ static uint64_t simulated_generation(struct hw *hw)
 	return 1; /* profiles are read once */
 }
 
+static int simulated_processes(struct hw *hw, struct hw_pid **ret)
+{
+	(void)hw;
+	*ret = NULL;
+	return 0;
+}
+
 static int simulated_use(struct hw *hw, struct hw_use *uses, size_t max)
 {
 	(void)hw;
@@ -103,6 +110,7 @@ const struct hw_ops hw_simulated = {
 	.close = simulated_close,
 	.list = simulated_list,
 	.generation = simulated_generation,
+	.processes = simulated_processes,
 	.use = simulated_use,
 	.use_of = simulated_use_of,
 };

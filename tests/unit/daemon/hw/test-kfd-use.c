@@ -167,28 +167,120 @@ static void make_many(struct rig *rig, const char *where, unsigned n)
 	}
 }
 
-TEST(more_processes_or_queues_than_the_driver_allows_are_an_error)
+TEST(however_many_processes_queues_and_files_there_are_they_are_read)
 {
 	_cleanup_(kfd_rig_end) struct rig rig;
+	struct hw_use uses[2];
 
 	start(&rig);
-	make_many(&rig, FAKE_PROC "/7/queues", 4097);
-	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -E2BIG);
-	CHECK(fake_sysfs_process_gone(rig.dir, 7) == 0);
-	make_many(&rig, FAKE_PROC, 4097);
-	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -E2BIG);
-	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
-	make_many(&rig, FAKE_PROC "/7/many", 0);
+	make_many(&rig, FAKE_PROC, 5000);
+	make_many(&rig, FAKE_PROC "/6000/queues", 5000);
+	CHECK(fake_sysfs_queue(rig.dir, 6000, 5000, A, 0) == 0);
 	for (unsigned i = 0; i <= 16384; i++) {
 		char file[64];
 
 		snprintf(file, sizeof(file), FAKE_PROC "/7/x%u", i);
 		CHECK(fake_sysfs_write(rig.dir, file, "", 0) == 0);
 	}
-	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -E2BIG);
+	CHECK(fake_sysfs_queue(rig.dir, 7, 1, B, 0) == 0);
+	CHECK(hw_kfd.use(rig.hw, uses, 2) == 2);
+	CHECK(row_is(&uses[0], 7, B, 1, 0, 0) && row_is(&uses[1], 6000, A, 1, 0, 0));
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "file") == 0);
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -ENOTDIR);
+}
+
+TEST(processes_are_listed_by_pid_with_what_tells_them_apart)
+{
+	_cleanup_(kfd_rig_end) struct rig rig;
+	struct hw_pid *pids = NULL;
+
+	start(&rig);
+	CHECK(hw_kfd.processes(rig.hw, &pids) == 0);
+	CHECK(fake_sysfs_process(rig.dir, 1000) == 0 && fake_sysfs_process(rig.dir, 99) == 0);
+	CHECK(fake_sysfs_process(rig.dir, 200) == 0);
+	CHECK(hw_kfd.processes(rig.hw, &pids) == 3);
+	CHECK(pids[0].pid == 99 && pids[1].pid == 200 && pids[2].pid == 1000);
+	CHECK(pids[0].inode != pids[1].inode && pids[1].inode != pids[2].inode);
+	free(pids);
+	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "file") == 0);
+	CHECK(hw_kfd.processes(rig.hw, &pids) == -ENOTDIR);
+}
+
+/* Reads on with so few steps until the process is read; returns its rows, how often it was read, and the
+ * steps. */
+static int read_in_parts(struct rig *rig, pid_t pid, struct hw_process **process, unsigned part,
+			 const struct hw_use **ret, unsigned *ret_times, unsigned *ret_steps)
+{
+	int r = -EAGAIN;
+
+	*ret_times = *ret_steps = 0;
+	while (r == -EAGAIN) {
+		unsigned steps = part;
+
+		r = hw_kfd.read(rig->hw, pid, process, &steps, ret);
+		*ret_steps += steps;
+		++*ret_times;
+	}
+	return r;
+}
+
+TEST(process_is_read_in_parts_and_known_queues_are_not_read_again)
+{
+	_cleanup_(kfd_rig_end) struct rig rig;
+	struct hw_process *process = NULL;
+	const struct hw_use *uses;
+	unsigned times, steps;
+
+	start(&rig);
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(fake_sysfs_queue(rig.dir, 7, i, i < 40 ? A : B, 0) == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/context_3/queues/5/gpuid", "%u", B) == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/context_3/queues/5/type", "1") == 0);
+	CHECK(read_in_parts(&rig, 7, &process, 20, &uses, &times, &steps) == 2);
+	CHECK(row_is(&uses[0], 7, A, 40, 0, 0) && row_is(&uses[1], 7, B, 60, 1, 0));
+	CHECK(times > 5 && steps >= 202);
+
+	CHECK(fake_sysfs_queue_gone(rig.dir, 7, 99) == 0 &&
+	      fake_sysfs_vram(rig.dir, 7, A, 4096) == 0);
+	CHECK(fake_sysfs_queue(rig.dir, 7, 200, A, 0) == 0);
+	CHECK(read_in_parts(&rig, 7, &process, 64, &uses, &times, &steps) == 2 && times == 1);
+	CHECK(row_is(&uses[0], 7, A, 41, 0, 4096) && row_is(&uses[1], 7, B, 59, 1, 0));
+	CHECK(steps < 64);
+	hw_kfd.forget(process);
+	hw_kfd.forget(NULL);
+}
+
+TEST(process_that_changes_or_ends_while_it_is_read_in_parts_leaves_what_is_there)
+{
+	_cleanup_(kfd_rig_end) struct rig rig;
+	struct hw_process *process = NULL;
+	const struct hw_use *uses;
+	unsigned steps = 10;
+
+	start(&rig);
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(fake_sysfs_queue(rig.dir, 7, i, A, 0) == 0);
+	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == -EAGAIN);
+	for (unsigned i = 0; i < 100; i += 2)
+		CHECK(fake_sysfs_queue_gone(rig.dir, 7, i) == 0);
+	steps = 10;
+	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == -EAGAIN);
+	steps = 1000;
+	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == 1);
+	CHECK(uses[0].queues >= 50 && uses[0].queues < 100);
+	steps = 1000; /* those that had gone are not known */
+	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == 1 && uses[0].queues == 50);
+
+	CHECK(fake_sysfs_queue(rig.dir, 7, 500, B, 0) == 0);
+	steps = 1;
+	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == -EAGAIN);
+	CHECK(fake_sysfs_process_gone(rig.dir, 7) == 0);
+	steps = 1000; /* what was read of it before is that of the moment before */
+	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == 1 && uses[0].queues == 50);
+	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == 0);
+	hw_kfd.forget(process);
 }
 
 TEST(processes_that_cannot_be_read_for_want_of_descriptors_are_an_error)
