@@ -276,9 +276,11 @@ static void remove_ended(struct arbiter *arbiter)
 
 static bool was_known(const struct arbiter *arbiter, const struct known_process *process)
 {
-	for (size_t i = 0; i < arbiter->n_known; i++)
-		if (arbiter->known[i].pid == process->pid &&
-		    arbiter->known[i].lease == process->lease)
+	const struct known_process *end = arbiter->known + arbiter->n_known;
+
+	for (const struct known_process *known = known_find(arbiter, process->pid, 0);
+	     known && known < end && known->pid == process->pid; known++)
+		if (known->lease == process->lease)
 			return true;
 	return false;
 }
@@ -307,7 +309,10 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 
 	clear(arbiter);
 	for (size_t i = 0; i < n; i++) {
-		known[i] = attribute(arbiter, &rows[i]);
+		bool same = i > 0 && rows[i].pid == rows[i - 1].pid &&
+			    rows[i].start_time == rows[i - 1].start_time;
+
+		known[i] = same ? known[i - 1] : attribute(arbiter, &rows[i]);
 		count_row(arbiter, &rows[i], known[i].lease);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++)

@@ -5,14 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The first entry with this pid, or where it would be: entries are ordered by pid. */
+static size_t position(const struct arbiter *arbiter, pid_t pid)
+{
+	size_t from = 0, to = arbiter->n_known;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (arbiter->known[middle].pid < pid)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
 const struct known_process *known_find(const struct arbiter *arbiter, pid_t pid,
 				       uint64_t start_time)
 {
-	for (size_t i = 0; i < arbiter->n_known; i++) {
+	for (size_t i = position(arbiter, pid);
+	     i < arbiter->n_known && arbiter->known[i].pid == pid; i++) {
 		const struct known_process *known = &arbiter->known[i];
 
-		if (known->pid == pid && (known->start_time == start_time || start_time == 0 ||
-					  known->start_time == KNOWN_UNSEEN))
+		if (known->start_time == start_time || start_time == 0 ||
+		    known->start_time == KNOWN_UNSEEN)
 			return known;
 	}
 	return NULL;
@@ -20,8 +37,9 @@ const struct known_process *known_find(const struct arbiter *arbiter, pid_t pid,
 
 uint64_t known_lease(const struct arbiter *arbiter, pid_t pid)
 {
-	for (size_t i = 0; i < arbiter->n_known; i++)
-		if (arbiter->known[i].pid == pid && arbiter->known[i].lease)
+	for (size_t i = position(arbiter, pid);
+	     i < arbiter->n_known && arbiter->known[i].pid == pid; i++)
+		if (arbiter->known[i].lease)
 			return arbiter->known[i].lease;
 	return 0;
 }
@@ -47,15 +65,12 @@ int known_add(struct arbiter *arbiter, uint64_t id, const struct lease_process *
 					     .start_time = process->start_time,
 					     .lease = id,
 					     .uid = (uid_t)-1 };
-	size_t at = arbiter->n_known;
+	size_t at = position(arbiter, known.pid);
 
-	for (size_t i = 0; i < arbiter->n_known; i++)
-		if (arbiter->known[i].pid == known.pid &&
-		    arbiter->known[i].start_time == known.start_time &&
-		    arbiter->known[i].lease == id)
+	for (; at < arbiter->n_known && arbiter->known[at].pid == known.pid; at++)
+		if (arbiter->known[at].start_time == known.start_time &&
+		    arbiter->known[at].lease == id)
 			return 0;
-	while (at > 0 && arbiter->known[at - 1].pid > known.pid)
-		at--;
 	return insert(arbiter, at, &known);
 }
 
@@ -65,14 +80,12 @@ void known_bound_died(struct arbiter *arbiter, uint64_t id, pid_t pid)
 		.pid = pid, .start_time = KNOWN_UNSEEN, .lease = id, .own = true, .uid = (uid_t)-1
 	};
 
-	for (size_t i = 0; i < arbiter->n_known; i++) {
-		if (arbiter->known[i].pid != pid)
-			continue;
-		if (!ledger_find(arbiter, arbiter->known[i].lease))
-			arbiter->known[i].lease = id;
-		return;
-	}
-	insert(arbiter, arbiter->n_known, &known);
+	size_t at = position(arbiter, pid);
+
+	if (at == arbiter->n_known || arbiter->known[at].pid != pid)
+		insert(arbiter, at, &known);
+	else if (!ledger_find(arbiter, arbiter->known[at].lease))
+		arbiter->known[at].lease = id;
 }
 
 size_t known_processes(const struct arbiter *arbiter, uint64_t id, bool own,

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Processes whose lease is known: arbiter->known, replaced by every scan. A child keeps its lease
+ * Processes whose lease is known: arbiter->known, ordered by pid and replaced by every scan. A child keeps its lease
  * when its parent dies; a dead process keeps its lease until the kernel has destroyed its queues.
  * The entries are saved with the lease, because a restarted daemon could not find them out anew.
  */
