@@ -26,7 +26,8 @@
  *   graphics.c         observes which processes draw
  *   driver-events.c    takes the events of the driver
  *   intrusions.c       observes queues of unmanaged processes on CUs of leases
- *   scan.c             reads which GPUs there are, and which processes use them
+ *   scan.c             reads which GPUs there are, and begins scans
+ *   process-scan.c     reads which processes use the GPUs, in parts
  *   accounting.c       what users held, waited for and were refused
  *   journal-events.c   the journal entry of each change of a lease
  *   schedule.c         timers and the clock
@@ -78,7 +79,6 @@ struct intrusion {
 	bool logged;         /* … and its limit allowed that */
 	bool present;
 };
-#define INTRUSIONS_MAX 64U
 
 struct daemon {
 	const struct daemon_options *options;
@@ -175,7 +175,7 @@ struct daemon {
 
 	/* intrusions.c */
 	struct {
-		struct intrusion list[INTRUSIONS_MAX];
+		struct intrusion *list;
 		size_t n;
 		uint64_t masks_usec; /* the readings that were reviewed last … */
 		size_t n_covers;     /* … and the covers of processes that were left then */
@@ -194,12 +194,13 @@ struct daemon {
 	} list;
 
 	struct {
-		uint64_t usec; /* of the last scan */
-		bool in_use;   /* a process used a GPU then */
-		bool fails;    /* the last scan failed, which was logged */
-		struct hw_use *uses;
-		size_t room;
+		uint64_t usec;      /* when the last scan began … */
+		uint64_t all_usec;  /* … and the last one of all processes */
+		uint64_t used_usec; /* when the last scan ended that saw a GPU in use; 0: none */
+		bool in_use;        /* the last one did */
+		bool fails;         /* the last one failed, which was logged */
 	} scan;
+	struct process_scan *processes; /* process-scan.c */
 
 	/* descriptors.c */
 	struct {
@@ -230,6 +231,7 @@ struct daemon {
 		LIST_HEAD(, driver_stream) streams;
 		struct driver_eviction *evictions; /* at present */
 		size_t n_evictions;
+		uint64_t reset_usec;     /* of the last reset of a GPU */
 		uint64_t throttled_usec; /* of the last log line about heat */
 		pid_t faulted;           /* of the last log line about a VM fault */
 	} driver;
@@ -553,9 +555,33 @@ void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics);
  * missing from it: a list counts when it has been the same for this time. */
 #define SCAN_SETTLE_USEC UINT64_C(200000)
 
-/* Reads the hardware if the last scan is older than this. Returns whether it did: then
+/* Begins a scan if the last one began so long ago, and does a part of it at once, which is all where
+ * few processes use GPUs. Where the last scan of all took long, only new processes and those of ending
+ * leases are read more often than at each audit-interval. Returns whether the facts have changed: then
  * update_now() is due. */
 bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
+bool scan_finish(struct daemon *daemon); /* to its end, at once; the same */
+
+/* Are scans made without a request? */
+bool scan_is_timed(const struct daemon *daemon);
+
+/* ---- process-scan.c ------------------------------------------------------------------- */
+
+int process_scan_start(struct daemon *daemon);
+void process_scan_stop(struct daemon *daemon);
+
+/* Begins to read all processes, or only those that are new or belong to ending leases. */
+void process_scan_begin(struct daemon *daemon, bool all);
+
+/* Reads on, for about so many steps; timed turns go on with the rest. Returns whether the facts have
+ * taken effect. */
+bool process_scan_turn(struct daemon *daemon, unsigned steps);
+
+/* The member late_user of struct bus_host. */
+bool process_scan_late_user(void *daemon, size_t i, struct late_user *ret);
+
+bool process_scan_is_busy(const struct daemon *daemon);
+bool process_scan_is_slow(const struct daemon *daemon); /* does a scan of all take several turns? */
 
 /* ---- journal-events.c --------------------------------------------------------------- */
 

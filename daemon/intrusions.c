@@ -5,6 +5,7 @@
  * as drift of a lease has, and one when it ends.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/ledger/cover.h"
@@ -19,14 +20,23 @@ static struct intrusion *find(struct daemon *daemon, const struct cover *cover)
 	return NULL;
 }
 
-/* Of more processes at a time than there is room for, the rest is not logged. */
+/* Of more processes of one user at a time, the rest is not logged. */
+#define INTRUSIONS_OF_USER 64U
+
 static struct intrusion *add(struct daemon *daemon, const struct cover *cover)
 {
-	struct intrusion *intrusion;
+	struct intrusion *intrusion = daemon->intrusions.list;
+	unsigned n = 0;
 
-	if (daemon->intrusions.n == INTRUSIONS_MAX)
+	for (size_t i = 0; i < daemon->intrusions.n; i++)
+		n += intrusion[i].uid == cover->uid;
+	if (n >= INTRUSIONS_OF_USER)
 		return NULL;
-	intrusion = &daemon->intrusions.list[daemon->intrusions.n++];
+	intrusion = reallocarray(intrusion, daemon->intrusions.n + 1, sizeof(*intrusion));
+	if (!intrusion)
+		return NULL;
+	daemon->intrusions.list = intrusion;
+	intrusion += daemon->intrusions.n++;
 	*intrusion = (struct intrusion){ .pid = cover->pid,
 					 .uid = cover->uid,
 					 .gpu = cover->gpu,

@@ -18,10 +18,20 @@
 /* One scan serves all requests of a burst. */
 #define SCAN_MAX_AGE_USEC UINT64_C(20000)
 
-static void refresh(void *userdata)
+/* Where scans take long, what is only read is as the last scan found it, and a decision knows at least
+ * of each new process. After a time without scans everything is read first. */
+static void refresh(void *userdata, bool decides)
 {
-	if (scan_hardware(userdata, SCAN_MAX_AGE_USEC))
-		update_now(userdata);
+	struct daemon *daemon = userdata;
+	bool timed = scan_is_timed(daemon), changed;
+
+	if (timed && !decides && process_scan_is_slow(daemon))
+		return;
+	changed = scan_hardware(daemon, SCAN_MAX_AGE_USEC);
+	if (!timed)
+		changed |= scan_finish(daemon);
+	if (changed)
+		update_now(daemon);
 }
 
 static bool observe_clients(void *userdata, bool all)
@@ -594,6 +604,7 @@ static int reload(void *userdata, struct result *result)
 const struct bus_host requests_host = {
 	.version = GPUARB_VERSION,
 	.queue_budgets = unit_caps_state,
+	.late_user = process_scan_late_user,
 	.refresh = refresh,
 	.observe_clients = observe_clients,
 	.awaits_masks = awaits_masks,

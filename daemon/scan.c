@@ -8,8 +8,13 @@
 
 #include "daemon.h"
 #include "sys/config/profile.h"
-#include "sys/process.h"
 #include "sys/state/calibration-file.h"
+
+/* Reads several processes, in a millisecond or two. */
+#define STEPS_AT_ONCE 256U
+
+/* GPUs are scanned by the timer for so long after their last use. */
+#define SCAN_AFTER_USE_USEC UINT64_C(60000000)
 
 /* ---- the list of GPUs ---------------------------------------------------------------- */
 
@@ -182,139 +187,34 @@ static void check_gpus(struct daemon *daemon)
 	daemon->list.fails = r < 0;
 }
 
-/* ---- processes that use them ---------------------------------------------------------- */
-
-/* Reads all rows; there may be more of them than at the last call. */
-static int read_uses(struct daemon *daemon)
-{
-	for (;;) {
-		int n = daemon->ops->use(daemon->hw, daemon->scan.uses, daemon->scan.room);
-		struct hw_use *more;
-
-		if (n < 0 || (size_t)n <= daemon->scan.room)
-			return n;
-		more = reallocarray(daemon->scan.uses, (size_t)n + 16, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		daemon->scan.uses = more;
-		daemon->scan.room = (size_t)n + 16;
-	}
-}
-
-static void describe(const struct hw_use *use, struct observed *row)
-{
-	struct caller place = { 0 };
-
-	row->pid = use->pid;
-	row->kfd_gpu_id = use->kfd_gpu_id;
-	row->queues = use->queues;
-	row->sdma_queues = use->sdma_queues;
-	row->sdma_xgmi_queues = use->sdma_xgmi_queues;
-	row->vram = use->vram;
-	process_describe(row);
-	process_place(use->pid, &place);
-	memcpy(row->unit, place.unit, sizeof(row->unit));
-}
-
-/* The GPU that is the whole device; NULL: the device is partitioned, and DRM does not tell the memory
- * of a partition. */
-static const struct gpu *gpu_of_device(const struct arbiter *arbiter, const char *device)
-{
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (!arbiter->gpus[i].absent && strcmp(arbiter->gpus[i].info.name, device) == 0)
-			return &arbiter->gpus[i];
-	return NULL;
-}
-
-static struct observed *find_row(struct observed *rows, size_t n, const struct drm_use *use,
-				 uint32_t kfd_gpu_id)
-{
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].pid == use->pid && rows[i].kfd_gpu_id == kfd_gpu_id)
-			return &rows[i];
-	return NULL;
-}
-
-/* Did the last observation of DRM clients attribute the process to a lease? */
-static bool has_lease(const struct gpu *gpu, const struct drm_use *use)
-{
-	for (size_t i = 0; i < gpu->graphics.n_clients; i++)
-		if (gpu->graphics.clients[i].pid == use->pid &&
-		    gpu->graphics.clients[i].start_time == use->start_time)
-			return gpu->graphics.clients[i].lease > 0;
-	return false;
-}
-
-/* Adds the VRAM that DRM counts to the rows of n uses of KFD, and a row for each process of a lease
- * that is unknown to KFD. Returns the number of rows, of which there is memory for one more for each
- * use of DRM. */
-static size_t add_drm(const struct daemon *daemon, struct observed *rows, size_t n)
-{
-	const struct drm_scan *scan = daemon->graphics.last;
-	size_t all = n;
-
-	for (uint32_t i = 0; i < scan->n; i++) {
-		const struct drm_use *use = &scan->uses[i];
-		const struct gpu *gpu = gpu_of_device(daemon->arbiter, use->device);
-		const struct hw_use none = { .pid = use->pid,
-					     .kfd_gpu_id = gpu ? gpu->info.kfd_gpu_id : 0 };
-		struct observed *row = gpu ? find_row(rows, n, use, none.kfd_gpu_id) : NULL;
-
-		if (!row && gpu && has_lease(gpu, use)) {
-			row = &rows[all];
-			describe(&none, row);
-			row->drm_only = true;
-			all += row->start_time == use->start_time;
-		}
-		if (row && row->start_time == use->start_time)
-			row->drm_vram = use->vram;
-	}
-	return all;
-}
-
-static int by_pid(const void *a, const void *b)
-{
-	const struct observed *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
-
-static int observe(struct daemon *daemon)
-{
-	_cleanup_(freep) struct observed *rows = NULL;
-	int n = read_uses(daemon);
-	size_t n_rows;
-
-	if (n < 0)
-		return n;
-	rows = calloc((size_t)n + daemon->graphics.last->n + 1, sizeof(*rows));
-	if (!rows)
-		return -ENOMEM;
-	for (int i = 0; i < n; i++)
-		describe(&daemon->scan.uses[i], &rows[i]);
-	daemon->scan.in_use = n > 0;
-	n_rows = add_drm(daemon, rows, (size_t)n);
-	if (n_rows > (size_t)n)
-		qsort(rows, n_rows, sizeof(*rows), by_pid);
-	return arbiter_observe(daemon->arbiter, rows, n_rows);
-}
+/* ---- one scan ------------------------------------------------------------------------ */
 
 bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec)
 {
-	uint64_t now = daemon_now_usec();
-	int r;
+	uint64_t now = daemon_now_usec(), interval = daemon->arbiter->settings->audit_interval_usec;
+	bool all = !process_scan_is_slow(daemon) || now - daemon->scan.all_usec >= interval;
 
 	if (now - daemon->scan.usec < max_age_usec)
 		return false;
 	daemon->scan.usec = now;
+	if (all)
+		daemon->scan.all_usec = now;
 	check_gpus(daemon);
-	r = observe(daemon);
-	if (r < 0 && !daemon->scan.fails)
-		log_warning("cannot read which processes use the GPUs: %s: until then ending "
-			    "leases keep what they have",
-			    strerror(-r));
-	if (r >= 0 && daemon->scan.fails)
-		log_notice("the processes that use the GPUs can be read again");
-	daemon->scan.fails = r < 0;
-	return true;
+	process_scan_begin(daemon, all);
+	return process_scan_turn(daemon, STEPS_AT_ONCE);
+}
+
+bool scan_finish(struct daemon *daemon)
+{
+	bool changed = false;
+
+	while (process_scan_is_busy(daemon))
+		changed |= process_scan_turn(daemon, STEPS_AT_ONCE);
+	return changed;
+}
+
+bool scan_is_timed(const struct daemon *daemon)
+{
+	return daemon->scan.used_usec + SCAN_AFTER_USE_USEC > daemon_now_usec() ||
+	       daemon->arbiter->n_leases > 0;
 }

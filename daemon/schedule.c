@@ -43,15 +43,15 @@ static void schedule_deadline(struct daemon *daemon)
 				    next == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
-/* Without a lease, and with no GPU in use, the hardware is read only for requests. A read of the
+/* Without a lease, and long after the last use of a GPU, the hardware is read only for requests. A read of the
  * descriptors that is due comes with a scan, and so does the judgement of what may be drift. */
 static void schedule_scan(struct daemon *daemon)
 {
 	uint64_t drift = arbiter_drift_at(daemon->arbiter, FRESH_USE), next;
 	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
-	bool wanted = daemon->scan.in_use || daemon->arbiter->n_leases > 0 ||
-		      daemon->list.unsettled || daemon->unit_caps.repeated ||
-		      daemon->descriptors.until_usec > 0 || daemon->commit.unsaved < 0;
+	bool wanted = scan_is_timed(daemon) || daemon->list.unsettled ||
+		      daemon->unit_caps.repeated || daemon->descriptors.until_usec > 0 ||
+		      daemon->commit.unsaved < 0;
 
 	if (daemon->commit.unsaved < 0 && delay > SAVE_AGAIN_USEC)
 		delay = SAVE_AGAIN_USEC;

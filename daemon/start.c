@@ -45,7 +45,9 @@ static int start(struct daemon *daemon)
 {
 	int r;
 
-	r = liveness_start(daemon);
+	r = process_scan_start(daemon);
+	if (r >= 0)
+		r = liveness_start(daemon);
 	if (r >= 0)
 		r = caps_start(daemon);
 	if (r >= 0)
@@ -80,6 +82,7 @@ static int start(struct daemon *daemon)
 	if (r < 0)
 		return r;
 	scan_hardware(daemon, 0);
+	scan_finish(daemon);
 	overdue_resume(daemon);
 	update_now(daemon);
 	return 0;
@@ -168,12 +171,13 @@ struct daemon *daemon_free(struct daemon *daemon)
 	frozen_free(daemon);
 	if (daemon->arbiter)
 		state_ids_end(daemon->state, daemon->arbiter->next_id);
+	process_scan_stop(daemon);
 	arbiter_free(daemon->arbiter);
 	state_close(daemon->state);
 	if (daemon->ops)
 		daemon->ops->close(daemon->hw);
 	sd_event_unref(daemon->event);
-	free(daemon->scan.uses);
+	free(daemon->intrusions.list);
 	free(daemon->started.simulate);
 	free(daemon);
 	return NULL;

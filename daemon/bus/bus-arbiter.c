@@ -158,6 +158,18 @@ BUS_GETTER(get_queue_budgets)
 	return bus_append_text(reply, bus->host->queue_budgets(bus->userdata));
 }
 
+BUS_GETTER(get_late_processes)
+{
+	const struct bus *bus = userdata;
+	struct late_user user;
+	int r;
+
+	r = sd_bus_message_open_container(reply, 'a', "{uu}");
+	for (size_t i = 0; r >= 0 && bus->host->late_user(bus->userdata, i, &user); i++)
+		r = sd_bus_message_append(reply, "{uu}", user.uid, user.processes);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 BUS_GETTER(get_tenants)
 {
 	const struct bus *bus = userdata;
@@ -221,6 +233,7 @@ static const sd_bus_vtable vtable[] = {
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("QueueBudgets", "s", get_queue_budgets, 0,
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("LateProcesses", "a{uu}", get_late_processes, 0, 0),
 	SD_BUS_VTABLE_END,
 };
 

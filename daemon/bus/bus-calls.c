@@ -271,10 +271,15 @@ static void unknown(struct bus_peer *peer, enum result_kind kind, const char *se
 
 /* ---- service ------------------------------------------------------------------------------ */
 
+static bool reads(const char *interface)
+{
+	return strncmp(interface, "org.freedesktop.DBus.", strlen("org.freedesktop.DBus.")) == 0;
+}
+
 /* Whether the time of the event loop is charged to the caller, from now to the next turn. */
 static void begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_t size)
 {
-	const char *path = sd_bus_message_get_path(m);
+	const char *path = sd_bus_message_get_path(m), *interface = sd_bus_message_get_interface(m);
 
 	bus->running = peer->user;
 	bus->changed = true;
@@ -282,7 +287,7 @@ static void begin(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, siz
 	if (!bus_is_managed_call(m)) /* its answer is not sent yet */
 		bus_unread_answer(peer, bus->arbiter, m, size);
 	if (path && strncmp(path, GPUARB_PATH, strlen(GPUARB_PATH)) == 0)
-		bus->host->refresh(bus->userdata);
+		bus->host->refresh(bus->userdata, !interface || !reads(interface));
 }
 
 static bool bus_is_full(const struct bus *bus)
@@ -378,8 +383,7 @@ static bool is_pointless(const struct bus_call *call)
 {
 	const char *interface = sd_bus_message_get_interface(call->m);
 
-	return call->peer->closed && interface &&
-	       strncmp(interface, "org.freedesktop.DBus.", strlen("org.freedesktop.DBus.")) == 0;
+	return call->peer->closed && interface && reads(interface);
 }
 
 /* Whether the call needs no service: its answer is sent, or nobody waits for one. */

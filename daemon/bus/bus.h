@@ -32,6 +32,12 @@ struct slots_reading {
 	unsigned queues, without_slot; /* compute queues on it; those that are in no slot */
 };
 
+/* A user some of whose processes the last scan left for a later one. */
+struct late_user {
+	uid_t uid; /* (uid_t) -1: unknown */
+	unsigned processes;
+};
+
 /* The daemon's side of the methods. The functions that return int return 0, or a negative errno
  * with the result set. */
 struct bus_host {
@@ -40,9 +46,13 @@ struct bus_host {
 	/* The property QueueBudgets; never NULL. */
 	const char *(*queue_budgets)(void *userdata);
 
+	/* The property LateProcesses: one user after another; at 0 the first. false: there is none. */
+	bool (*late_user)(void *userdata, size_t i, struct late_user *ret);
+
 	/* Scans the hardware if the last scan is old. Called before each method and each read of
-	 * a property. */
-	void (*refresh)(void *userdata);
+	 * a property. decides: it is a method of this interface, which may depend on what processes
+	 * use now. */
+	void (*refresh)(void *userdata, bool decides);
 
 	/* Starts to observe which processes draw, if the last observation (all: of all processes, also
 	 * of those that seem to be the same as before) is old. Returns whether it

@@ -24,9 +24,21 @@ void adapter_carry_out(struct adapter *adapter)
 	}
 }
 
-static void adapter_refresh(void *userdata)
+static bool adapter_late_user(void *userdata, size_t i, struct late_user *ret)
 {
-	((struct adapter *)userdata)->refreshed++;
+	const struct adapter *adapter = userdata;
+
+	if (i < adapter->n_late)
+		*ret = adapter->late[i];
+	return i < adapter->n_late;
+}
+
+static void adapter_refresh(void *userdata, bool decides)
+{
+	struct adapter *adapter = userdata;
+
+	adapter->refreshed++;
+	adapter->decided += decides;
 }
 
 static void adapter_describe(void *userdata, pid_t pid, struct caller *caller)
@@ -213,6 +225,7 @@ static bool adapter_awaits_masks(void *userdata)
 
 const struct bus_host adapter_host = {
 	.version = "1.2.3",
+	.late_user = adapter_late_user,
 	.refresh = adapter_refresh,
 	.describe = adapter_describe,
 	.awaits_masks = adapter_awaits_masks,

@@ -25,7 +25,9 @@ struct adapter {
 	struct bus *bus;
 
 	struct caller caller; /* of the last call that reached the host */
-	unsigned refreshed, described;
+	struct late_user late[2];
+	size_t n_late;
+	unsigned refreshed, decided, described;
 	int fail; /* negative errno that reserve returns without a result; 0: reserve works */
 
 	/* With hold set, settle keeps the last answer here instead of sending it. */

@@ -307,6 +307,41 @@ TEST(each_call_refreshes_the_hardware_once)
 	sd_bus_flush_close_unref(bus);
 }
 
+TEST(only_methods_of_the_interface_decide)
+{
+	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus;
+
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(is_fine(
+		call_run(&a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
+	CHECK(is_fine(call_run(&a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
+					    "GetManagedObjects"))));
+	CHECK(a.decided == 0);
+	CHECK(is_fine(call_run(&a, ask(bus, "Plan", 15))) && a.decided == 1);
+	sd_bus_flush_close_unref(bus);
+}
+
+TEST(users_whose_processes_are_read_late_are_shown)
+{
+	_cleanup_(adapter_done) struct adapter a;
+	sd_bus_message *m;
+	uint32_t uid[2], n[2];
+	sd_bus *bus;
+
+	adapter_new(&a);
+	a.late[0] = (struct late_user){ 1000, 7 };
+	a.late[1] = (struct late_user){ (uid_t)-1, 4000 };
+	a.n_late = 2;
+	bus = adapter_connect(&a, 0);
+	m = call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "LateProcesses"));
+	CHECK(sd_bus_message_read(m, "v", "a{uu}", 2, &uid[0], &n[0], &uid[1], &n[1]) >= 0);
+	CHECK(uid[0] == 1000 && n[0] == 7 && uid[1] == UINT32_MAX && n[1] == 4000);
+	sd_bus_message_unref(m);
+	sd_bus_flush_close_unref(bus);
+}
+
 /* ---- before the first read of hardware queue descriptors ---- */
 
 #define CLIENTS 17U

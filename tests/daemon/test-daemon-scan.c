@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The shipped daemon beside a user with more processes and queues than one scan reads. */
+
+#include "check.h"
+#include "machine.h"
+
+#define VICTIM 2        /* "bin", on every Debian and Fedora */
+#define NO_PID 4194305U /* above the largest that Linux gives */
+#define PROCESSES 50U
+#define QUEUES_OF_EACH 85U
+
+NEEDS(daemon_missing);
+
+/* Directories of n processes that have ended without a trace in /proc: their user is unknown. */
+static void make_dead(const struct machine *machine, unsigned n)
+{
+	char path[192];
+
+	CHECK(fake_sysfs_mkdir(machine->sys, FAKE_PROC) == 0);
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/" FAKE_PROC "/%u", machine->sys, NO_PID + i);
+		CHECK(mkdir(path, 0755) == 0);
+		snprintf(path, sizeof(path), "%s/" FAKE_PROC "/%u/queues", machine->sys,
+			 NO_PID + i);
+		CHECK(mkdir(path, 0755) == 0);
+	}
+}
+
+/* Processes of STRANGER with many queues on the second GPU. */
+static void make_strangers(const struct machine *machine, pid_t pids[PROCESSES])
+{
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		int fd;
+
+		pids[i] = idler(STRANGER, &fd);
+		close(fd);
+		machine_use(machine, pids[i], 1, QUEUES_OF_EACH);
+	}
+}
+
+static void end_strangers(const struct machine *machine, const pid_t pids[PROCESSES])
+{
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		CHECK(fake_sysfs_process_gone(machine->sys, pids[i]) == 0);
+		end_process(pids[i]);
+	}
+}
+
+/* A lease of VICTIM with a process that has queues lasts as long as these, and no longer. */
+static void check_lease(const struct machine *machine, sd_bus *victim)
+{
+	struct live_lease lease;
+	pid_t pid;
+	int fd;
+
+	pid = idler(VICTIM, &fd);
+	lease = granted(call(ask_bound(victim, 15, fd)));
+	machine_use(machine, pid, 0, 5);
+	AWAIT_STATE(lease_says(machine->bus, lease.path, "Reason", "5 queues"));
+	end_process(pid);
+	close(fd);
+	close(lease.holder);
+	AWAIT_STATE(lease_says(machine->bus, lease.path, "State", "ending"));
+	for (unsigned i = 0; i < 20; i++) { /* a scan or more each */
+		struct live_lease other = reserve(victim, 4);
+
+		CHECK(is_fine(call(release(victim, other.path))));
+		close(other.holder);
+	}
+	CHECK(lease_exists(machine->bus, lease.path));
+	CHECK(fake_sysfs_process_gone(machine->sys, pid) == 0);
+	AWAIT_STATE(!lease_exists(machine->bus, lease.path));
+}
+
+/* The entry of the property LateProcesses. */
+static unsigned late_processes(const struct machine *machine, uint32_t wanted)
+{
+	sd_bus_message *m = call(get(machine->bus, GPUARB_PATH, GPUARB_INTERFACE, "LateProcesses"));
+	uint32_t uid, n, found = 0;
+
+	CHECK(sd_bus_message_enter_container(m, 'v', "a{uu}") >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "{uu}") >= 0);
+	while (sd_bus_message_read(m, "{uu}", &uid, &n) > 0)
+		found = uid == wanted ? n : found;
+	sd_bus_message_unref(m);
+	return found;
+}
+
+static bool log_has(const struct machine *machine, const char *words)
+{
+	static char text[65536];
+	FILE *file = fopen(rig_path(&machine->rig, "log"), "re");
+	size_t n;
+
+	CHECK(file);
+	n = fread(text, 1, sizeof(text) - 1, file);
+	text[n] = '\0';
+	fclose(file);
+	return strstr(text, words);
+}
+
+TEST(leases_end_and_unmanaged_use_is_seen_beside_4097_processes)
+{
+	static struct machine machine;
+	const char *said;
+	sd_bus *victim;
+	unsigned slots;
+	pid_t pid;
+	int fd, log;
+
+	machine_build(&machine, 1);
+	make_dead(&machine, 4097);
+	log = log_begin(&machine.rig);
+	machine_boot(&machine);
+	victim = rig_connect(&machine.rig, VICTIM);
+	slots = gpu_number(machine.bus, "QueueSlotsFree");
+	AWAIT_STATE(late_processes(&machine, UINT32_MAX) > 0);
+	check_lease(&machine, victim);
+	pid = idler(STRANGER, &fd);
+	machine_use(&machine, pid, 0, 1);
+	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
+	end_process(pid);
+	said = log_end(&machine.rig, log);
+	CHECK(strstr(said, "of unknown users") && !strstr(said, "cannot read"));
+	leave(victim);
+	machine_halt(&machine);
+}
+
+TEST(leases_end_and_unmanaged_use_is_seen_beside_a_process_with_4097_queues)
+{
+	static struct machine machine;
+	sd_bus *victim;
+	unsigned slots;
+	pid_t pid;
+	int fd;
+
+	machine_build(&machine, 2);
+	pid = idler(STRANGER, &fd);
+	machine_use(&machine, pid, 1, 4097);
+	machine_boot(&machine);
+	victim = rig_connect(&machine.rig, VICTIM);
+	AWAIT_STATE(number_of(machine.bus, GPUARB_PATH_GPU "/1", GPUARB_INTERFACE_GPU,
+			      "QueueSlotsFree") == 0);
+	slots = gpu_number(machine.bus, "QueueSlotsFree");
+	check_lease(&machine, victim);
+	CHECK(fake_sysfs_queue(machine.sys, pid, 5000, machine_gpu_id(&machine, 0), 0) == 0);
+	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
+	end_process(pid);
+	leave(victim);
+	machine_halt(&machine);
+}
+
+TEST(user_whose_processes_are_read_late_is_named_until_they_have_ended)
+{
+	static struct machine machine;
+	pid_t pids[PROCESSES], pid;
+	sd_bus *victim;
+	unsigned slots;
+	int fd, log;
+
+	machine_build(&machine, 2);
+	make_strangers(&machine, pids);
+	log = log_begin(&machine.rig);
+	machine_boot(&machine);
+	victim = rig_connect(&machine.rig, VICTIM);
+	slots = gpu_number(machine.bus, "QueueSlotsFree");
+	check_lease(&machine, victim);
+	pid = idler(STRANGER, &fd); /* new: read before the facts take effect */
+	machine_use(&machine, pid, 0, 1);
+	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
+	end_process(pid);
+	AWAIT_STATE(log_has(&machine, "processes of uid 1 "));
+	end_strangers(&machine, pids);
+	AWAIT_STATE(log_has(&machine, "all processes of uid 1 "));
+	CHECK(late_processes(&machine, STRANGER) == 0);
+	CHECK(!strstr(log_end(&machine.rig, log), "processes of uid 2 "));
+	leave(victim);
+	machine_halt(&machine);
+}
+
+/* Adds and removes directories of processes until it is killed. */
+static pid_t begin_churn(const struct machine *machine)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	for (unsigned i = 0; pid == 0; i++) {
+		char path[160];
+
+		snprintf(path, sizeof(path), "%s/" FAKE_PROC "/%u", machine->sys,
+			 NO_PID + 10000 + i % 64);
+		(void)(mkdir(path, 0755) < 0 && rmdir(path) < 0);
+		usleep(500);
+	}
+	return pid;
+}
+
+TEST(leases_end_while_processes_come_and_go_all_the_time)
+{
+	static struct machine machine;
+	sd_bus *victim;
+	pid_t churn;
+
+	machine_build(&machine, 1);
+	make_dead(&machine, 1000);
+	machine_boot(&machine);
+	churn = begin_churn(&machine);
+	victim = rig_connect(&machine.rig, VICTIM);
+	check_lease(&machine, victim);
+	end_process(churn);
+	leave(victim);
+	machine_halt(&machine);
+}
+
+TEST(scan_that_fails_between_its_turns_ends_no_lease)
+{
+	static struct machine machine;
+	struct live_lease lease;
+	char tree[160], away[160];
+	sd_bus *victim;
+	pid_t pid;
+	int fd, log;
+
+	machine_build(&machine, 1);
+	make_dead(&machine, 1000);
+	log = log_begin(&machine.rig);
+	machine_boot(&machine);
+	victim = rig_connect(&machine.rig, VICTIM);
+	pid = idler(VICTIM, &fd);
+	lease = granted(call(ask_bound(victim, 15, fd)));
+	machine_use(&machine, pid, 0, 5);
+	AWAIT_STATE(lease_says(machine.bus, lease.path, "Reason", "5 queues"));
+	snprintf(tree, sizeof(tree), "%s/" FAKE_PROC, machine.sys);
+	snprintf(away, sizeof(away), "%s/away", machine.sys);
+	CHECK(rename(tree, away) == 0);
+	CHECK(fake_sysfs_print(machine.sys, FAKE_PROC, "no directory") == 0);
+	end_process(pid);
+	close(fd);
+	close(lease.holder);
+	AWAIT_STATE(log_has(&machine, "cannot read which processes use the GPUs"));
+	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
+	CHECK(unlink(tree) == 0 && rename(away, tree) == 0);
+	AWAIT_STATE(log_has(&machine, "can be read again"));
+	CHECK(lease_exists(machine.bus, lease.path));
+	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
+	AWAIT_STATE(!lease_exists(machine.bus, lease.path));
+	log_end(&machine.rig, log);
+	leave(victim);
+	machine_halt(&machine);
+}
