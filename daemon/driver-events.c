@@ -3,6 +3,11 @@
 /*
  * Events of the driver: resets, faults, throttling, and evictions of queues. gpuarb-probe makes the
  * descriptors that they are read from, when a GPU is first used and when the list of GPUs has changed.
+ *
+ * There are no events of a card whose compute partition mode can be changed. The driver frees the nodes of
+ * the card then, and a descriptor that is closed afterwards uses what was freed: kfd_smi_ev_release() in
+ * kfd_smi_events.c. A descriptor does not keep an administrator from changing the mode, as a process would
+ * that has /dev/kfd open.
  */
 
 #include <errno.h>
@@ -114,7 +119,8 @@ static void reset(struct daemon *daemon, struct gpu *gpu, const struct driver_ev
 	for (size_t i = daemon->driver.n_evictions; i-- > 0;)
 		if (daemon->driver.evictions[i].kfd_gpu_id == gpu->info.kfd_gpu_id)
 			remove_eviction(daemon, i, daemon_now_usec());
-	arbiter_gpu_reset(daemon->arbiter, index, daemon_now_usec());
+	daemon->driver.reset_usec = daemon_now_usec();
+	arbiter_gpu_reset(daemon->arbiter, index, daemon->driver.reset_usec);
 	journal_events_reset(daemon, gpu, event->text);
 	daemon->descriptors.outdated = true;
 }
@@ -306,7 +312,9 @@ static int take_gpu(struct daemon *daemon, const struct probe_message *message,
 		free_streams(daemon); /* of the request before */
 	daemon->driver.answered = true;
 	for (size_t i = 0; i < PROBE_FDS; i++) {
-		if (gpu && r >= 0)
+		if (fds[i] < 0)
+			continue;
+		if (gpu && !gpu->info.switches && r >= 0)
 			r = add_stream(daemon, message->kfd_gpu_id, fds[i]);
 		else
 			close(fds[i]);
@@ -366,6 +374,23 @@ static int request(struct daemon *daemon, char *why, size_t size)
 	return sd_event_source_set_enabled(daemon->driver.timeout, SD_EVENT_ONESHOT);
 }
 
+/* Returns whether there is a GPU of which there can be events. */
+static bool tell_silent(const struct daemon *daemon)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &daemon->arbiter->gpus[i];
+
+		any |= !gpu->absent && !gpu->info.switches;
+		if (!gpu->absent && gpu->info.switches)
+			log_info("%s: its compute partition mode can be changed: events of the "
+				 "driver are not read, and resets are not noticed",
+				 gpu->info.name);
+	}
+	return any;
+}
+
 static bool is_wanted(const struct daemon *daemon)
 {
 	if (strcmp(daemon->ops->name, "kfd") != 0 || daemon->driver.request ||
@@ -382,11 +407,20 @@ void driver_events_refresh(struct daemon *daemon)
 	int r;
 
 	forget_processes(daemon);
-	arbiter_forget_resets(daemon->arbiter);
+	/* A lease that is younger than the last scan seems to have no process. */
+	if (daemon->scan.usec > daemon->driver.reset_usec && !process_scan_is_busy(daemon))
+		arbiter_forget_resets(daemon->arbiter);
 	if (daemon->arbiter->touched && daemon->commit.unsaved == 0)
 		schedule_update(daemon);
 	if (!is_wanted(daemon))
 		return;
+	if ((daemon->driver.usec == 0 || daemon->driver.generation != daemon->list.generation) &&
+	    !tell_silent(daemon)) {
+		free_streams(daemon);
+		daemon->driver.usec = daemon_now_usec();
+		daemon->driver.generation = daemon->list.generation;
+		return;
+	}
 	r = request(daemon, why, sizeof(why));
 	if (r < 0)
 		end_request(daemon, r, why);

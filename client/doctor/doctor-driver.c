@@ -332,6 +332,15 @@ static void judge_card(struct doctor *doctor, const char *card, const char *path
 	advise(doctor, "Unless you need it: echo 0 > %s (a 0 for each partition)", path);
 }
 
+static void judge_switching(struct doctor *doctor, const char *card)
+{
+	report(doctor, MARK_NOTE, "%s: its compute partition mode can be changed", card);
+	means(doctor,
+	      "gpuarbd does not read the events of its driver, because the driver may crash "
+	      "when the mode is changed meanwhile: leases are not told of a reset, and VM "
+	      "faults, throttling and evictions are not counted.");
+}
+
 /* Older kernels do not have the file. */
 void check_isolation(struct doctor *doctor)
 {
@@ -348,6 +357,8 @@ void check_isolation(struct doctor *doctor)
 		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/enforce_isolation", card);
 		if (doctor_read_line(doctor, path, value, sizeof(value)) == 0)
 			judge_card(doctor, card, path, value);
+		if (doctor->gpus[i].switches)
+			judge_switching(doctor, card);
 	}
 	if (doctor->n_findings > before)
 		return;

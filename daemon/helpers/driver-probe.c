@@ -37,7 +37,7 @@ static bool is_valid(const struct probe_message *message, ssize_t n, size_t n_fd
 	    message->text[sizeof(message->text) - 1] != '\0')
 		return false;
 	if (message->kind == PROBE_GPU)
-		return n_fds == PROBE_FDS && message->kfd_gpu_id != 0;
+		return (n_fds == PROBE_FDS || n_fds == 0) && message->kfd_gpu_id != 0;
 	return message->kind == PROBE_END && n_fds == 0 && message->error <= 0;
 }
 

@@ -3,7 +3,8 @@
 
 /*
  * What gpuarb-probe sends over its SOCK_SEQPACKET socket: a message for each GPU, with PROBE_FDS event
- * file descriptors, and then the end. It reads nothing.
+ * file descriptors, or with none for a card whose compute partition mode can be changed; and then the
+ * end. It reads nothing.
  */
 
 #include <stdint.h>

@@ -212,6 +212,17 @@ static bool is_known(struct listing *listing, const struct found *found)
 	return false;
 }
 
+/* The driver makes the file only for cards whose mode can be changed (amdgpu_gfx_sysfs_xcp_init()). Where that
+ * cannot be found out, the card counts as one. */
+static bool can_switch(const struct kfd_dir *sys, const char *gpu)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "bus/pci/devices/%.*s/available_compute_partition",
+		 (int)strcspn(gpu, "/"), gpu);
+	return faccessat(sys->fd, path, F_OK, 0) == 0 || errno != ENOENT;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	const struct gpu_info *x = a, *y = b;
@@ -238,6 +249,7 @@ static int read_listing(const struct kfd_dir *sys, const struct kfd_dir *topolog
 		if (found->left_out)
 			continue;
 		kfd_gpu_finish(&found->node, &parameters, &found->info);
+		found->info.switches = can_switch(sys, found->info.name);
 		if (!is_known(listing, found))
 			listing->gpus[listing->n_gpus++] = found->info;
 	}

@@ -36,13 +36,17 @@ static void listen_at(struct stage *s)
 
 /* A GPU with a lease whose process has a queue, so that the daemon wants events. Its log goes to a file; *ret_log is for
  * log_end(). */
-static void arrive_logged(struct stage *s, int *ret_log)
+static void arrive_at(struct stage *s, size_t gpus, bool switches, int *ret_log)
 {
 	char options[256];
 
 	memset(s, 0, sizeof(*s));
 	s->probe = s->urgent = s->other = -1;
-	machine_build(&s->machine, 1);
+	machine_build(&s->machine, gpus);
+	if (switches)
+		CHECK(fake_sysfs_print(s->machine.sys,
+				       "bus/pci/devices/0000:03:00.0/available_compute_partition",
+				       "SPX, DPX, CPX\n") == 0);
 	listen_at(s);
 	snprintf(options, sizeof(options), "%s --probe=%s", s->machine.option,
 		 rig_path(&s->machine.rig, "probe"));
@@ -53,6 +57,11 @@ static void arrive_logged(struct stage *s, int *ret_log)
 	s->pid = idler(STRANGER, &s->fd);
 	machine_use(&s->machine, s->pid, 0, 1);
 	s->lease = granted(call(ask_bound(s->machine.bus, 15, s->fd)));
+}
+
+static void arrive_logged(struct stage *s, int *ret_log)
+{
+	arrive_at(s, 1, false, ret_log);
 }
 
 static void arrive(struct stage *s)
@@ -389,5 +398,72 @@ TEST(a_machine_without_kfd_is_logged_once)
 	said = log_end(&s.machine.rig, log);
 	said = strstr(said, "/dev/kfd");
 	CHECK(said && !strstr(said + 1, "/dev/kfd"));
+	depart(&s);
+}
+
+static bool is_closed(int fd)
+{
+	struct pollfd end = { .fd = fd };
+
+	return poll(&end, 1, 0) == 1 && end.revents & POLLERR;
+}
+
+TEST(no_events_are_kept_of_a_card_whose_partition_mode_can_be_changed)
+{
+	struct probe_message message;
+	static struct stage s;
+
+	arrive_at(&s, 2, true, NULL);
+	message = about(&s);
+	subscribe(&s, &message);
+	AWAIT_STATE(is_closed(s.urgent) && is_closed(s.other));
+	depart(&s);
+	arrive_at(&s, 2, true, NULL);
+	message = about(&s);
+	message.kfd_gpu_id = machine_gpu_id(&s.machine, 1);
+	subscribe(&s, &message);
+	tell(s.urgent, "2 1:1\n");
+	AWAIT_STATE(number_of(s.machine.bus, GPUARB_PATH_GPU "/1", GPUARB_INTERFACE_GPU,
+			      "QueueSlots") > 0);
+	CHECK(!is_closed(s.urgent) && !is_closed(s.other));
+	depart(&s);
+}
+
+TEST(a_probe_may_send_a_gpu_without_events)
+{
+	const struct probe_message end = { .protocol = PROBE_PROTOCOL, .kind = PROBE_END };
+	struct probe_message message;
+	static struct stage s;
+	const char *said;
+	int log;
+
+	arrive_logged(&s, &log);
+	message = about(&s);
+	message.cus++; /* it is compared all the same */
+	accept_daemon(&s);
+	send_message(&s, message, NULL, 0);
+	send_message(&s, end, NULL, 0);
+	await_probe_end(&s);
+	said = log_end(&s.machine.rig, log);
+	CHECK(strstr(said, "libhsakmt says 61") && !strstr(said, "events of the driver cannot"));
+	depart(&s);
+}
+
+TEST(a_machine_of_such_cards_does_not_start_the_probe)
+{
+	static struct stage s;
+	struct pollfd asked;
+	const char *said;
+	int log;
+
+	arrive_at(&s, 1, true, &log);
+	s.lease.id = 0;
+	for (unsigned i = 0; i < 3; i++) /* each is followed by an update */
+		gpu_number(s.machine.bus, "CusFree");
+	asked = (struct pollfd){ .fd = s.listening, .events = POLLIN };
+	CHECK(poll(&asked, 1, 0) == 0);
+	said = log_end(&s.machine.rig, log);
+	said = strstr(said, "0000:03:00.0: its compute partition mode can be changed");
+	CHECK(said);
 	depart(&s);
 }

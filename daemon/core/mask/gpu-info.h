@@ -60,6 +60,7 @@ struct gpu_info {
 	enum scheduler scheduler;
 	unsigned preemption_msec; /* queue_preemption_timeout_ms; 0: PREEMPTION_MSEC */
 	unsigned reserve_queues;  /* a profile's advice; the configuration overrides */
+	bool switches;            /* its card has several compute partition modes */
 };
 
 /* The name of GPU `partition` of a simulated card with so many: 0000:03:00.0 is the first card. */

@@ -5,7 +5,8 @@
  * the GPUs. It is started for each connection to its socket, which is its standard input.
  *
  * It opens /dev/kfd, which nobody but it does for gpuarbd: while a process has it open, the partition mode
- * of no GPU can be changed. The event descriptors outlive it and are not bound to a process. To receive
+ * of no GPU can be changed. The event descriptors outlive it and are not bound to a process, so there are
+ * none of a card whose mode can be changed: daemon/driver-events.c has the reason. To receive
  * events of all processes they must be made with CAP_SYS_ADMIN (kfd_smi_event_open()).
  */
 
@@ -150,13 +151,24 @@ static struct probe_message describe(const HsaNodeProperties *node, uint32_t gpu
 	};
 }
 
+/* The lowest bits of the location are the number of the partition. */
+static bool can_switch(const HsaNodeProperties *node)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path),
+		 "/sys/bus/pci/devices/%04x:%02x:%02x.0/available_compute_partition", node->Domain,
+		 node->LocationId >> 8 & 0xff, node->LocationId >> 3 & 0x1f);
+	return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
 static int send_gpu(int kfd, const HsaNodeProperties *node, uint32_t gpu_id)
 {
 	struct probe_message message = describe(node, gpu_id);
+	size_t n = 0, most = can_switch(node) ? 0 : PROBE_FDS;
 	int fds[PROBE_FDS], r = 0;
-	size_t n = 0;
 
-	for (; n < PROBE_FDS && r >= 0; n += r >= 0) {
+	for (; n < most && r >= 0; n += r >= 0) {
 		r = subscribe(kfd, gpu_id, subscriptions[n]);
 		if (r >= 0)
 			fds[n] = r;

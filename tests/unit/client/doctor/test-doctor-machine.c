@@ -226,6 +226,19 @@ TEST(a_gpu_with_few_slots_is_a_note)
 	only(&patient, MARK_NOTE, "no GPU");
 }
 
+TEST(cards_whose_partition_mode_can_be_changed_have_no_events)
+{
+	static const char *const gpus[] = { "radeon-vii", "mi210" };
+	_cleanup_(patient_done) struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, gpus, 2);
+	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0/available_compute_partition",
+		    "SPX, DPX, CPX\n");
+	examine(&patient, check_isolation);
+	only(&patient, MARK_NOTE, "0000:04:00.0: its compute partition mode can be changed");
+}
+
 TEST(enforced_isolation_is_one_note_per_card)
 {
 	static const char *const gpus[] = { "radeon-vii", "mi210" };
