@@ -28,10 +28,15 @@ static void add_wanted(struct log_fields *fields, const struct daemon *daemon,
 		       const struct request *request)
 {
 	for (size_t i = 0; i < request->n_wants; i++) {
-		int gpu = ledger_find_gpu(daemon->arbiter, request->wants[i].gpu);
+		const char *list = request->wants[i].gpu;
+		char name[GPU_NAME_MAX];
 
-		if (gpu >= 0)
-			add_gpu(fields, daemon->arbiter->gpus[gpu].info.name);
+		while (want_next_gpu(&list, name)) {
+			int gpu = ledger_find_gpu(daemon->arbiter, name);
+
+			if (gpu >= 0)
+				add_gpu(fields, daemon->arbiter->gpus[gpu].info.name);
+		}
 	}
 }
 

@@ -189,7 +189,6 @@ static int load_gpu(struct command *command, char *word, const struct settings *
 	const char *which = equals ? equals + 1 : word;
 	struct rt_gpu *gpu = &ret->list[ret->n];
 	const char **field = command->gpu ? &command->gpu : &command->profile, *all = *field;
-	const struct gpu_settings *own;
 	int r;
 
 	if (ret->n == RT_GPUS_MAX)
@@ -215,9 +214,7 @@ static int load_gpu(struct command *command, char *word, const struct settings *
 		if (strcmp(ret->list[i].info.name, gpu->info.name) == 0)
 			return fail(command, EXIT_USAGE, "%s and %s are the same GPU, %s",
 				    ret->list[i].name, gpu->name, gpu->info.name);
-	own = settings_gpu(settings, gpu->info.name);
-	if (own)
-		gpu->info.reserve_queues = own->reserve_queues;
+	gpu->info.reserve_queues = settings_reserve_queues(settings, &gpu->info);
 	ret->n++;
 	return EXIT_OK;
 }

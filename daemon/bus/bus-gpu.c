@@ -143,6 +143,7 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	ROW(Unseen, "s", 0, bus_append_text(reply, unseen(arbiter, gpu)))                       \
 	ROW(Oversubscribed, "b", CHANGES, VALUE("b", gpu->observed.oversubscribed))              \
 	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))                                   \
+	ROW(NamedOnly, "b", CHANGES, VALUE("b", gpu->named_only))                                \
 	ROW(DriverEvents, "a{st}", CHANGES, append_driver_events(reply, gpu))
 /* clang-format on */
 
@@ -186,8 +187,8 @@ static void emit(struct bus *bus, uint64_t number, unsigned changes)
 		sd_bus_emit_properties_changed(
 			bus->sd, path.text, GPUARB_INTERFACE_GPU, "CusFree", "Fairness",
 			"QueueSlotsFree", "ProcessSlotsFree", "VramFree", "Unmanaged", "Graphics",
-			"Oversubscribed", "Draining", "Pipes", "QueuesPerPipe", "PipesSource",
-			"DriverEvents", NULL);
+			"Oversubscribed", "Draining", "NamedOnly", "Pipes", "QueuesPerPipe",
+			"PipesSource", "DriverEvents", NULL);
 	if (changes & CHANGE_CALIBRATION)
 		sd_bus_emit_properties_changed(
 			bus->sd, path.text, GPUARB_INTERFACE_GPU, "Law", "LawSource", "LawConstant",

@@ -53,11 +53,14 @@ static int shape_from_name(const char *name)
 /* clang-format on */
 
 static const struct key want_keys[] = {
-	WANT("gpu", 's', gpu, .min = 1, .max = GPU_NAME_MAX - 1),
+	WANT("gpu", 's', gpu, .min = 1, .max = WANT_GPUS - 1),
 	WANT("cus", 'u', cus, .min = 1, .max = COUNT_MAX),
 	WANT("shader-engines", 'u', shader_engines, .min = 1, .max = COUNT_MAX),
 	WANT("cus-min", 'u', cus_min, .min = 1, .max = COUNT_MAX),
 	WANT("cus-max", 'u', cus_max, .min = 1, .max = COUNT_MAX),
+	WANT("cus-percent", 'u', cus_percent, .min = 1, .max = 100),
+	WANT("cus-min-percent", 'u', cus_min_percent, .min = 1, .max = 100),
+	WANT("cus-max-percent", 'u', cus_max_percent, .min = 1, .max = 100),
 	WANT("exact", 'b', exact),
 	WANT("shape", 's', any_shape, .word = shape_from_name, .works = "rectangle or any (s)"),
 	WANT("queues", 'u', queues, .min = 1, .max = COUNT_MAX),
@@ -342,7 +345,7 @@ int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd
 		r = read_dict(&options);
 	if (r < 0)
 		return r;
-	*ret = reading.request;
+	request_recall(&reading.request, ret);
 	if (ret_process_fd)
 		*ret_process_fd = reading.process_fd;
 	return 0;

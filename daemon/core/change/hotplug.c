@@ -138,12 +138,12 @@ static bool is_drained(const struct arbiter *arbiter, const char *name)
 
 static void add(struct arbiter *arbiter, unsigned slot, const struct gpu_info *info)
 {
-	const struct gpu_settings *own = settings_gpu(arbiter->settings, info->name);
 	bool draining = is_drained(arbiter, info->name);
 	struct gpu *gpu = &arbiter->gpus[slot];
 	bool shown = gpu->shown;
 
-	gpu_init(gpu, info, own ? own->reserve_queues : info->reserve_queues);
+	gpu_init(gpu, info, settings_reserve_queues(arbiter->settings, info));
+	gpu->named_only = !settings_gpu_any(arbiter->settings, info->name);
 	gpu->draining = draining;
 	gpu->shown = gpu->replaced = shown;
 	gpu->changed = true;

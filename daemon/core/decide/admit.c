@@ -715,6 +715,15 @@ static enum outcome refuse_bound(struct candidate *a, const char *key, unsigned 
 	return refuse(a, OUTCOME_NEVER, &shortage);
 }
 
+/* It is less than one CU of this GPU. */
+static enum outcome refuse_percent(struct candidate *a, unsigned percent)
+{
+	const struct shortage shortage = { REASON_SHAPE, RESOURCE_CUS, percent, 0, a->gpu->cus };
+
+	refusal_set_bound(a->refusal, "cus-percent", a->gpu->cus, "");
+	return refuse(a, OUTCOME_NEVER, &shortage);
+}
+
 static enum outcome admit_aim(struct candidate *a)
 {
 	const struct geometry *geometry = &a->gpu->info.geometry;
@@ -787,9 +796,16 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 	};
 	struct partition partition;
 	enum outcome outcome;
+	struct want whole;
 
 	*ret_refusal = (struct refusal){ 0 };
 	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
+	if (want_has_percent(want)) {
+		want_resolve_percent(want, a.gpu->cus, &whole);
+		a.want = &whole;
+		if (want->cus_percent > 0 && whole.cus == 0)
+			return refuse_percent(&a, want->cus_percent);
+	}
 	if (admit_context->shares)
 		a.held = admit_context->shares[gpu];
 	if (admit_context->floors)

@@ -261,13 +261,16 @@ static void find_candidates(struct search *search, uint64_t gpus)
 /* One want needs room on one GPU: what is elsewhere is not in its way. */
 static void search_each_gpu(struct search *search)
 {
-	char *name = search->request.wants[0].gpu;
-	int named = strcmp(name, "any") == 0 ? -1 : ledger_find_gpu(search->arbiter, name);
+	char *name = search->request.wants[0].gpu, missing[GPU_NAME_MAX];
+	uint64_t wanted;
+
+	if (ledger_wanted(search->arbiter, name, &wanted, missing) < 0)
+		return;
 
 	for (size_t g = 0; g < search->arbiter->n_gpus && !search->cut; g++) {
 		const struct gpu *gpu = &search->arbiter->gpus[g];
 
-		if (gpu->absent || (named >= 0 && (size_t)named != g))
+		if (!(wanted >> g & 1))
 			continue;
 		if (!take_steps(search, gang_walk_steps(search->arbiter)))
 			return;

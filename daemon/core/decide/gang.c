@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/decide/admit.h"
+#include "core/decide/choice.h"
 #include "core/decide/exclusive.h"
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 #define PAIRS_MAX 512U
 
 #define LEASES_OF_STEP 64U
+#define STEPS_OF_CHOICE 2U /* of judging what comes of a want on one of several GPUs: choice.c */
 #define ENGINES_OF_STEP 8U
 
 /* What admit() said of one want on one GPU: the partition if it fits, else the refusal. */
@@ -34,7 +35,6 @@ struct gang {
 	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
 	uint8_t judged[REQUEST_WANTS];                 /* by want: the first equal one */
 	union judgement *judgements;                   /* by want and GPU; owned */
-	unsigned most[REQUEST_WANTS]; /* by GPU: the worth of the best partition there */
 	uint64_t max_gpus;
 	uint64_t held; /* GPUs that the user holds partitions of, if max_gpus bounds them */
 };
@@ -54,9 +54,8 @@ static void find_present(const struct arbiter *arbiter, struct gang *gang)
 	gang->n_present = (size_t)__builtin_popcountll(gang->present);
 }
 
-static int no_such_gpu(const struct gang *gang, size_t want, struct result *result)
+static int no_such_gpu(const struct gang *gang, const char *name, struct result *result)
 {
-	const char *name = gang->request->wants[want].gpu;
 	const struct gpu *gone = ledger_find_absent(gang->context.arbiter, name);
 	char names[4 * GPU_NAME_MAX] = "";
 	size_t at = 0;
@@ -73,40 +72,45 @@ static int no_such_gpu(const struct gang *gang, size_t want, struct result *resu
 			  at >= sizeof(names) - GPU_NAME_MAX ? ", ..." : "");
 }
 
+static uint64_t skipped(const struct arbiter *arbiter)
+{
+	uint64_t gpus = 0;
+
+	for (size_t g = 0; g < arbiter->n_gpus; g++)
+		gpus |= arbiter->gpus[g].skipped ? bit(g) : 0;
+	return gpus;
+}
+
+/* Does the want name one GPU? */
+static bool names_one(const struct want *want)
+{
+	return strcmp(want->gpu, "any") != 0 && !strchr(want->gpu, ',');
+}
+
 static int find_candidates(struct gang *gang, struct result *result)
 {
-	uint64_t named = 0, any = gang->present;
+	const struct arbiter *arbiter = gang->context.arbiter;
+	char missing[GPU_NAME_MAX];
+	uint64_t named = 0;
 
-	for (size_t g = 0; g < gang->n_gpus; g++)
-		any &= ~(gang->context.arbiter->gpus[g].skipped ? bit(g) : 0);
 	for (size_t i = 0; i < gang->request->n_wants; i++) {
-		const char *name = gang->request->wants[i].gpu;
-		int index;
+		const struct want *want = &gang->request->wants[i];
+		uint64_t *gpus = &gang->candidates[i];
 
-		if (strcmp(name, "any") == 0) {
-			gang->candidates[i] = any;
+		if (ledger_wanted(arbiter, want->gpu, gpus, missing) < 0)
+			return no_such_gpu(gang, missing, result);
+		if (!names_one(want)) {
+			*gpus &= ~skipped(arbiter);
 			continue;
 		}
-		index = ledger_find_gpu(gang->context.arbiter, name);
-		if (index < 0)
-			return no_such_gpu(gang, i, result);
-		if (named & bit((size_t)index))
+		if (named & *gpus)
 			return result_set(result, RESULT_INVALID_REQUEST,
 					  "want %zu: gpu %s is named twice; a lease has one want "
 					  "for each GPU",
-					  i + 1, name);
-		named |= bit((size_t)index);
-		gang->candidates[i] = bit((size_t)index);
+					  i + 1, want->gpu);
+		named |= *gpus;
 	}
 	return 0;
-}
-
-/* The more CUs up to those asked for, the better; a partition that had to be rounded up beyond
- * them is worth less than all of these. */
-static unsigned worth(const struct partition *p)
-{
-	return p->count <= p->asked ? CODEC_BITS + p->count
-				    : CODEC_BITS - min_u(p->count - p->asked, CODEC_BITS);
 }
 
 static union judgement *judgement_of(const struct gang *gang, size_t want, size_t gpu)
@@ -121,8 +125,6 @@ static void judge_want(struct gang *gang, size_t i, size_t g)
 				     &judgement->partition, &judgement->refusal);
 
 	gang->outcome[i][g] = (uint8_t)outcome;
-	if (outcome == OUTCOME_FITS)
-		gang->most[g] = max_u(gang->most[g], worth(&judgement->partition));
 }
 
 static int find_floors(struct gang *gang)
@@ -208,13 +210,13 @@ unsigned gang_steps(const struct arbiter *arbiter, const struct request *request
 	unsigned steps = 2 * gang_walk_steps(arbiter);
 
 	for (size_t i = 0; i < request->n_wants; i++) {
-		bool any = strcmp(request->wants[i].gpu, "any") == 0 && request->n_wants > 1;
+		bool any = !names_one(&request->wants[i]) && request->n_wants > 1;
 		size_t n = any ? arbiter->n_gpus : 1;
 
 		if (first_equal(request, i) < i)
 			continue;
 		for (size_t g = 0; g < n; g++)
-			steps += pair_steps(&arbiter->gpus[g]) +
+			steps += pair_steps(&arbiter->gpus[g]) + (any ? STEPS_OF_CHOICE : 0) +
 				 (i == 0 || !any ? floor_steps(arbiter, &arbiter->gpus[g]) : 0);
 	}
 	return steps;
@@ -276,26 +278,50 @@ static uint64_t possible(const struct gang *gang)
 	return gpus;
 }
 
-/* GPUs in the order in which they should be used. */
-static void order_gpus(const struct gang *gang, bool few, size_t *order)
+/* GPUs that take one of the wants now. */
+static uint64_t fitting(const struct gang *gang)
 {
-	const struct arbiter *arbiter = gang->context.arbiter;
-	uint64_t key[REQUEST_WANTS];
+	uint64_t gpus = 0;
 
-	for (size_t g = 0; g < gang->n_gpus; g++) {
-		size_t at = g;
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		for (size_t g = 0; g < gang->n_gpus; g++)
+			if ((gang->candidates[i] & bit(g)) && gang->outcome[i][g] == OUTCOME_FITS)
+				gpus |= bit(g);
+	return gpus;
+}
 
-		key[g] = (few && (gang->held & bit(g)) ? UINT64_C(1) << 40 : 0) +
-			 ((uint64_t)gang->most[g] << 20) +
-			 (arbiter->settings->spread_gpus
-				  ? gpu_cus_free(&arbiter->gpus[g])
-				  : CODEC_BITS - gpu_cus_free(&arbiter->gpus[g]));
-		while (at > 0 && key[order[at - 1]] < key[g]) {
-			order[at] = order[at - 1];
-			at--;
-		}
-		order[at] = g;
+static int add_options(const struct gang *gang, struct choice *choice)
+{
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		for (size_t g = 0; gang->judged[i] == i && g < gang->n_gpus; g++)
+			if ((gang->candidates[i] & bit(g)) && gang->outcome[i][g] == OUTCOME_FITS &&
+			    choice_add(choice, &gang->request->wants[i],
+				       &judgement_of(gang, i, g)->partition) < 0)
+				return -ENOMEM;
+	return 0;
+}
+
+/* GPUs that fit in the order in which they should be used, then the others. */
+static int order_gpus(const struct gang *gang, size_t order[static REQUEST_WANTS])
+{
+	uint64_t fits = fitting(gang);
+	size_t n = (size_t)__builtin_popcountll(fits);
+	struct choice choice;
+	int r = 0;
+
+	if (n <= gang->request->n_wants) { /* all, if any */
+		fits = n = 0;
+	} else {
+		if (choice_begin(&gang->context, fits, &choice) < 0)
+			return -ENOMEM;
+		r = add_options(gang, &choice);
+		choice_order(&choice, gang->held, order);
+		choice_done(&choice);
 	}
+	for (size_t g = 0; g < gang->n_gpus; g++)
+		if (!(fits & bit(g)))
+			order[n++] = g;
+	return r;
 }
 
 /* Finds a want for the GPU, moving others to another GPU where that helps (Kuhn). */
@@ -459,15 +485,29 @@ static int keep_refusals(struct gang *gang, enum outcome deciding, struct result
 	return 0;
 }
 
-static int too_few_gpus(const struct gang *gang, struct result *result)
+/* Are there as many GPUs as wants, each want with one that it names? */
+static int check_number(struct gang *gang, struct result *result)
 {
-	const struct refusal refusal = { .gpu = "any",
-					 .reason = REASON_ABSENT,
-					 .resource = RESOURCE_GPUS,
-					 .asked = gang->request->n_wants,
-					 .free = gang->n_present,
-					 .total = gang->n_present };
+	struct refusal refusal = { .gpu = "any",
+				   .reason = REASON_ABSENT,
+				   .resource = RESOURCE_GPUS,
+				   .asked = gang->request->n_wants };
+	uint64_t all = 0, fewest = UINT64_MAX;
+	size_t order[REQUEST_WANTS];
+	int gpu_of[REQUEST_WANTS];
 
+	for (size_t i = 0; i < gang->request->n_wants; i++) {
+		all |= gang->candidates[i];
+		fewest &= gang->candidates[i];
+	}
+	if ((size_t)__builtin_popcountll(fewest) >= gang->request->n_wants)
+		return 0;
+	for (size_t g = 0; g < gang->n_gpus; g++)
+		order[g] = g;
+	memset(gang->outcome, OUTCOME_FITS, sizeof(gang->outcome));
+	if (match(gang, OUTCOME_FITS, order, gpu_of))
+		return 0;
+	refusal.free = refusal.total = (size_t)__builtin_popcountll(all);
 	return result_refuse_all(result, RESULT_NEVER_FITS, &refusal);
 }
 
@@ -587,14 +627,14 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	gang->held = 0;
 	gang->judgements = NULL;
 	gang->floors = NULL;
-	memset(gang->most, 0, sizeof(gang->most));
 	find_present(admit_context->arbiter, gang);
 	gang->max_gpus = limit_of(&admit_context->tenant->max_gpus, gang->n_present);
 	r = find_candidates(gang, result);
 	if (r < 0)
 		return r;
-	if (request->n_wants > gang->n_present)
-		return too_few_gpus(gang, result);
+	r = check_number(gang, result);
+	if (r < 0)
+		return r;
 	r = find_equal(gang, result);
 	if (r < 0)
 		return r;
@@ -616,7 +656,8 @@ static int assign(struct gang *gang, struct partition *partitions, struct result
 	size_t order[REQUEST_WANTS];
 	int gpu_of[REQUEST_WANTS], r;
 
-	order_gpus(gang, gang->max_gpus != UINT64_MAX, order);
+	if (order_gpus(gang, order) < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
 	if (!match(gang, OUTCOME_FITS, order, gpu_of))
 		return refuse(gang, order, result);
 	r = check_max_gpus(gang, gpu_of, result);

@@ -26,7 +26,8 @@ static int not_permitted(struct result *result, const struct tenant *tenant,
 {
 	struct refusal refusal = { .reason = REASON_POLICY, .resource = resource, .asked = asked };
 
-	memcpy(refusal.gpu, want->gpu, sizeof(refusal.gpu));
+	snprintf(refusal.gpu, sizeof(refusal.gpu), "%.*s", (int)sizeof(refusal.gpu) - 1,
+		 strchr(want->gpu, ',') ? "any" : want->gpu);
 	refusal_set_bound(&refusal, resource_name(resource), allowed, tenant->name);
 	return result_refuse_all(result, RESULT_NOT_PERMITTED, &refusal);
 }
@@ -178,10 +179,11 @@ int plan_place(const struct arbiter *arbiter, const struct caller *caller,
 		.arbiter = arbiter, .id = arbiter->next_id, .uid = caller->uid, .pid = caller->pid
 	};
 	struct partition partitions[REQUEST_WANTS];
-	struct request complete = *request;
+	struct request complete;
 	uint64_t candidates;
 	int r;
 
+	request_recall(request, &complete);
 	r = tenant_find(arbiter->settings, caller, request->tenant, &admit_context.tenant, result);
 	if (r < 0)
 		return r;
@@ -272,9 +274,10 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 		 uint64_t *ret_candidates, struct result *result)
 {
 	struct admit_context admit_context;
-	struct request complete = *request;
+	struct request complete;
 	int r;
 
+	request_recall(request, &complete);
 	*ret_candidates = 0;
 	r = waiting_context(arbiter, lease, holder, &complete, &admit_context, result);
 	if (r < 0)
@@ -343,11 +346,12 @@ bool plan_lacks_engines(const struct request *request, const struct lease *propo
 {
 	bool lacks = false;
 
-	*ret = *request;
+	request_recall(request, ret);
 	for (size_t i = 0; i < proposal->n_partitions; i++) {
 		struct want *want = &ret->wants[i];
 
-		if (proposal->class != CLASS_REALTIME || want->shader_engines == 0 || want->cus > 0)
+		if (proposal->class != CLASS_REALTIME || want->shader_engines == 0 ||
+		    want->cus > 0 || want->cus_percent > 0)
 			continue;
 		lacks |= proposal->partitions[i].count < proposal->partitions[i].asked;
 		want->exact = true;
@@ -370,6 +374,23 @@ static void keep_bounds(const struct partition *p, struct want *want)
 		want->cus_min = min_u(base, want->cus);
 }
 
+/* Shares become numbers: the GPU is known. */
+static int resolve_percent(const struct arbiter *arbiter, const struct partition *p,
+			   struct want *want, size_t i, struct result *result)
+{
+	unsigned percent = want->cus_percent, cus = arbiter->gpus[p->gpu].cus;
+	struct want asked = *want;
+
+	if (!want_has_percent(want))
+		return 0;
+	want_resolve_percent(&asked, cus, want);
+	if (percent == 0 || want->cus > 0)
+		return 0;
+	return result_set(result, RESULT_INVALID_REQUEST,
+			  "want %zu: cus-percent %u: %u%% of %u CUs is less than one CU", i,
+			  percent, percent, cus);
+}
+
 /* The wants of a resize belong to the partitions in their order; gpu "any" is the partition's GPU. */
 static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 		     struct request *request, struct result *result)
@@ -382,16 +403,20 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 	for (size_t i = 0; i < request->n_wants; i++) {
 		const char *has = arbiter->gpus[lease->partitions[i].gpu].info.name;
 		enum isolation *isolation = &request->wants[i].isolation;
-		char *gpu = request->wants[i].gpu;
+		char *gpu = request->wants[i].gpu, missing[GPU_NAME_MAX];
+		uint64_t wanted = UINT64_MAX;
 
-		if (strcmp(gpu, "any") != 0 &&
-		    ledger_find_gpu(arbiter, gpu) != (int)lease->partitions[i].gpu)
+		if (strcmp(gpu, "any") != 0 && (ledger_wanted(arbiter, gpu, &wanted, missing) < 0 ||
+						!(wanted >> lease->partitions[i].gpu & 1)))
 			return result_set(
 				result, RESULT_INVALID_REQUEST,
 				"want %zu: gpu %s, but the lease has %s: a lease stays on "
 				"its GPUs",
 				i + 1, gpu, has);
 		memcpy(gpu, has, GPU_NAME_MAX);
+		if (resolve_percent(arbiter, &lease->partitions[i], &request->wants[i], i + 1,
+				    result) < 0)
+			return -EINVAL;
 		/* CUs that it gives up stay charged for a while, with the isolation they had. */
 		if (*isolation != ISOLATION_DEFAULT && *isolation != lease->partitions[i].isolation)
 			return result_set(result, RESULT_INVALID_REQUEST,
@@ -461,11 +486,12 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 			const struct request *request, struct lease **ret, struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *next = NULL;
-	struct request complete = *request;
 	const struct tenant *tenant;
+	struct request complete;
 	struct lease *lease;
 	int r;
 
+	request_recall(request, &complete);
 	r = ledger_find_owned(arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;

@@ -14,9 +14,7 @@
 
 unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease)
 {
-	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
-
-	return tenant && tenant->weight > 0 ? tenant->weight : TENANT_WEIGHT;
+	return tenant_weight(tenant_named(arbiter->settings, lease->tenant));
 }
 
 struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, struct partition *p)
@@ -95,6 +93,30 @@ int share_divide(struct grower *growers, size_t n, unsigned cus)
 	return 0;
 }
 
+size_t share_find(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		  struct grower *ret, struct cuset *ret_claims, struct cuset *ret_pool)
+{
+	size_t n = 0;
+
+	borrow_forbidden(arbiter, gpu, self, ret_claims);
+	*ret_pool = arbiter->gpus[gpu].all;
+	cuset_remove(ret_pool, ret_claims);
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+		struct partition *p = lease_borrows(lease) && !(self && lease->id == self->id)
+					      ? lease_partition_on(lease, gpu)
+					      : NULL;
+
+		if (p && lease_joins(lease) && !p->paused)
+			ret[n++] = share_grower(arbiter, lease, p);
+		else if (p)
+			cuset_remove(ret_pool, &p->occupied);
+	}
+	for (size_t i = 0; i < n; i++)
+		cuset_add(ret_pool, &ret[i].p->adaptation->base);
+	return n;
+}
+
 /* ---- a lease that begins ------------------------------------------------------------------ */
 
 /* The other leases try to keep their shares, and smaller parts of them down to this one: whole
@@ -125,41 +147,25 @@ struct score {
 	unsigned cus; /* of the proposal */
 };
 
-static void add_grower(struct start *start, struct lease *lease, struct partition *p)
+static void set_target(const struct start *start, struct grower *grower)
 {
-	struct grower *grower = &start->growers[start->n++];
-	const struct adaptation *adaptation = p->adaptation;
-	const struct cuset *has = partition_is_promised(p) ? &adaptation->promised : &p->cus;
+	const struct partition *p = grower->p;
+	const struct cuset *has = partition_is_promised(p) ? &p->adaptation->promised : &p->cus;
 
-	*grower = share_grower(start->arbiter, lease, p);
-	if (!borrow_shrink(start->gpu, &adaptation->base, has, &start->claims, &grower->target))
+	if (!borrow_shrink(start->gpu, &p->adaptation->base, has, &start->claims, &grower->target))
 		grower->target = *has;
 }
 
 static int find_growers(struct start *start, struct lease *proposal)
 {
-	const struct arbiter *arbiter = start->arbiter;
-	struct cuset forbidden;
-
-	borrow_forbidden(arbiter, start->p->gpu, proposal, &forbidden);
-	start->claims = forbidden;
+	start->n = share_find(start->arbiter, start->p->gpu, proposal, start->growers,
+			      &start->claims, &start->pool);
 	cuset_add(&start->claims, &start->p->adaptation->base);
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-		struct partition *p = lease_borrows(lease) && lease->id != proposal->id
-					      ? lease_partition_on(lease, start->p->gpu)
-					      : NULL;
-
-		if (p && lease_joins(lease) && !p->paused)
-			add_grower(start, lease, p);
-		else if (p)
-			cuset_add(&forbidden, &p->occupied);
-	}
-	start->pool = start->gpu->all;
-	cuset_remove(&start->pool, &forbidden);
-	for (size_t i = 0; i < start->n; i++)
+	for (size_t i = 0; i < start->n; i++) {
+		set_target(start, &start->growers[i]);
 		cuset_add(&start->pool, &start->growers[i].target);
-	start->growers[start->n] = share_grower(arbiter, proposal, start->p);
+	}
+	start->growers[start->n] = share_grower(start->arbiter, proposal, start->p);
 	return share_divide(start->growers, start->n + 1, cuset_count(&start->pool));
 }
 

@@ -41,6 +41,11 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 /* Do the leases of two growers have one quota? */
 bool share_quota_is_common(const struct grower *a, const struct grower *b);
 
+/* Finds the adaptable leases of a GPU that divide its CUs, without self (NULL: none), the CUs that they
+ * divide, and those that each lease claims. Returns how many there are; ret has room for all leases. */
+size_t share_find(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		  struct grower *ret, struct cuset *ret_claims, struct cuset *ret_pool);
+
 /* Sets the share of each grower. The cap of those with a quota becomes their share of it. -ENOMEM. */
 int share_divide(struct grower *growers, size_t n, unsigned cus);
 

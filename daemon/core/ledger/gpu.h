@@ -60,6 +60,7 @@ struct gpu {
 	struct cuset all;        /* CUs that a mask can reach */
 	unsigned cus;            /* how many */
 	unsigned reserve_queues; /* queue slots that no lease is granted */
+	bool named_only;         /* a want for any GPU is not placed here: policy */
 	bool draining;           /* gets no new grants */
 	uint64_t
 		reset_until_usec; /* the driver resets it: no new grants until it says that this has

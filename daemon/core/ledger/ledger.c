@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Makes sure that one more lease can be inserted, so that a commit cannot fail. -ENOMEM. */
@@ -83,9 +84,9 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
-		const struct gpu_settings *own = settings_gpu(settings, gpu->info.name);
 
-		gpu->reserve_queues = own ? own->reserve_queues : gpu->info.reserve_queues;
+		gpu->reserve_queues = settings_reserve_queues(settings, &gpu->info);
+		gpu->named_only = !settings_gpu_any(settings, gpu->info.name);
 		gpu->changed = true;
 	}
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
@@ -137,15 +138,57 @@ const struct gpu *ledger_find_absent(const struct arbiter *arbiter, const char *
 	return slot < 0 ? NULL : &arbiter->gpus[slot];
 }
 
-void ledger_name_gpus(const struct arbiter *arbiter, struct request *request)
+static uint64_t any_gpus(const struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < request->n_wants; i++) {
-		char *gpu = request->wants[i].gpu;
-		int index = decimal(gpu) >= 0 ? ledger_find_gpu(arbiter, gpu) : -ENOENT;
+	uint64_t gpus = 0;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (!arbiter->gpus[i].absent && !arbiter->gpus[i].named_only)
+			gpus |= UINT64_C(1) << i;
+	return gpus;
+}
+
+int ledger_wanted(const struct arbiter *arbiter, const char *gpus, uint64_t *ret,
+		  char missing[static GPU_NAME_MAX])
+{
+	bool any = strcmp(gpus, "any") == 0;
+	uint64_t wanted = any ? any_gpus(arbiter) : 0;
+	const char *list = any ? NULL : gpus;
+
+	while (want_next_gpu(&list, missing)) {
+		int index = ledger_find_gpu(arbiter, missing);
 
 		if (index >= 0)
-			memcpy(gpu, arbiter->gpus[index].info.name, GPU_NAME_MAX);
+			wanted |= UINT64_C(1) << index;
+		else if (!ledger_find_absent(arbiter, missing) || (!list && wanted == 0))
+			return -ENOENT;
 	}
+	*ret = wanted;
+	return 0;
+}
+
+/* A list that would become too long stays as it is. */
+static void name_gpus(const struct arbiter *arbiter, char gpus[static WANT_GPUS])
+{
+	char named[WANT_GPUS], name[GPU_NAME_MAX];
+	const char *list = gpus;
+	size_t n = 0;
+
+	while (n < sizeof(named) && want_next_gpu(&list, name)) {
+		int index = decimal(name) >= 0 ? ledger_find_gpu(arbiter, name) : -ENOENT;
+
+		n += (size_t)snprintf(named + n, sizeof(named) - n, "%s%s",
+				      index >= 0 ? arbiter->gpus[index].info.name : name,
+				      list ? "," : "");
+	}
+	if (n < sizeof(named))
+		memcpy(gpus, named, n + 1);
+}
+
+void ledger_name_gpus(const struct arbiter *arbiter, struct request *request)
+{
+	for (size_t i = 0; i < request->n_wants; i++)
+		name_gpus(arbiter, request->wants[i].gpu);
 }
 
 /* Where the lease with this id stands, or would. */

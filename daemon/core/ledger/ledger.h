@@ -87,6 +87,11 @@ int ledger_find_gpu(const struct arbiter *arbiter, const char *gpu);
 /* The absent GPU that has this name or index; NULL. */
 const struct gpu *ledger_find_absent(const struct arbiter *arbiter, const char *gpu);
 
+/* The present GPUs that a want names (struct want, gpu), as bits. -ENOENT: one of them, `missing`, was never
+ * there, or all are absent. */
+int ledger_wanted(const struct arbiter *arbiter, const char *gpus, uint64_t *ret,
+		  char missing[static GPU_NAME_MAX]);
+
 /* Replaces GPU indexes in a request by names: a waiting or repeated request means the GPU that
  * it meant when it was made. */
 void ledger_name_gpus(const struct arbiter *arbiter, struct request *request);

@@ -214,6 +214,13 @@ static void put_amounts(struct text *text, const struct refusal *refusal, bool n
 		put_amount(text, resource, refusal->total);
 		return;
 	}
+	if (refusal->reason == REASON_SHAPE && refusal->key &&
+	    strcmp(refusal->key, "cus-percent") == 0) {
+		put(text, "%llu%% of ", (unsigned long long)refusal->asked);
+		put_amount(text, resource, refusal->limit);
+		put(text, " is less than one CU");
+		return;
+	}
 	if (refusal->reason == REASON_SHAPE && refusal->key) {
 		put(text, "%s %llu, but the shader engines asked for have ", refusal->key,
 		    (unsigned long long)refusal->asked);

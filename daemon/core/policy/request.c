@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/policy/request.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +35,70 @@ void request_recall(const struct request *kept, struct request *ret)
 	memcpy(ret, kept, size_of(kept));
 }
 
+bool want_next_gpu(const char **list, char ret[static GPU_NAME_MAX])
+{
+	size_t n = *list ? strcspn(*list, ",") : 0;
+
+	if (!*list)
+		return false;
+	snprintf(ret, GPU_NAME_MAX, "%.*s", (int)n, *list);
+	*list = (*list)[n] ? *list + n + 1 : NULL;
+	return true;
+}
+
+static unsigned percent_of(unsigned percent, unsigned cus)
+{
+	return (unsigned)((uint64_t)cus * percent / 100);
+}
+
+void want_resolve_percent(const struct want *want, unsigned cus, struct want *ret)
+{
+	*ret = *want;
+	if (want->cus_percent > 0)
+		ret->cus = percent_of(want->cus_percent, cus);
+	if (want->cus_min_percent > 0)
+		ret->cus_min = max_u(percent_of(want->cus_min_percent, cus), 1);
+	if (want->cus_max_percent > 0)
+		ret->cus_max = max_u(percent_of(want->cus_max_percent, cus), 1);
+	ret->cus_percent = ret->cus_min_percent = ret->cus_max_percent = 0;
+}
+
+static int check_percent(const struct want *want, size_t i, struct result *result)
+{
+	const struct {
+		const char *key;
+		unsigned number, percent;
+	} list[] = { { "cus", want->cus, want->cus_percent },
+		     { "cus-min", want->cus_min, want->cus_min_percent },
+		     { "cus-max", want->cus_max, want->cus_max_percent } };
+
+	for (size_t k = 0; k < ARRAY_SIZE(list); k++)
+		if (list[k].number > 0 && list[k].percent > 0)
+			return result_set(
+				result, RESULT_INVALID_REQUEST,
+				"want %zu: %s and %s-percent exclude each other: give one", i,
+				list[k].key, list[k].key);
+	if (want->cus_percent > 0 && want->cus_min_percent > want->cus_percent)
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: cus-min-percent %u is above cus-percent %u", i,
+				  want->cus_min_percent, want->cus_percent);
+	if (want->cus_max_percent > 0 && want->cus_max_percent < want->cus_percent)
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: cus-max-percent %u is below cus-percent %u", i,
+				  want->cus_max_percent, want->cus_percent);
+	return 0;
+}
+
 static int check_cus(const struct want *want, size_t i, enum lease_class lease_class,
 		     struct result *result)
 {
-	if (want->cus == 0 && want->shader_engines == 0)
+	bool bounded = want->cus_max > 0 || want->cus_max_percent > 0;
+
+	if (want->cus == 0 && want->cus_percent == 0 && want->shader_engines == 0)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: cus or shader-engines must say how much", i);
+	if (check_percent(want, i, result) < 0)
+		return -EINVAL;
 	if (want->cus > 0 && want->cus_min > want->cus)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: cus-min %u is above cus %u", i, want->cus_min,
@@ -47,12 +107,12 @@ static int check_cus(const struct want *want, size_t i, enum lease_class lease_c
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: cus-max %u is below cus %u", i, want->cus_max,
 				  want->cus);
-	if (want->cus_max > 0 && lease_class != CLASS_BESTEFFORT)
+	if (bounded && lease_class != CLASS_BESTEFFORT)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: cus-max is for class besteffort; a %s lease gets "
 				  "what cus says",
 				  i, class_names[lease_class]);
-	if (want->exact && want->cus_max > want->cus)
+	if (want->exact && (want->cus_max > want->cus || want->cus_max_percent > want->cus_percent))
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: exact and cus-max contradict each other", i);
 	return 0;
@@ -181,11 +241,14 @@ bool want_equal(const struct want *a, const struct want *b)
 {
 	return strcmp(a->gpu, b->gpu) == 0 && a->cus == b->cus &&
 	       a->shader_engines == b->shader_engines && a->cus_min == b->cus_min &&
-	       a->cus_max == b->cus_max && a->exact == b->exact && a->any_shape == b->any_shape &&
-	       a->queues == b->queues && a->streams == b->streams && a->processes == b->processes &&
-	       a->sdma_queues == b->sdma_queues && a->sdma_xgmi_queues == b->sdma_xgmi_queues &&
-	       a->vram == b->vram && a->cooperative == b->cooperative &&
-	       a->priority == b->priority && a->isolation == b->isolation;
+	       a->cus_max == b->cus_max && a->cus_percent == b->cus_percent &&
+	       a->cus_min_percent == b->cus_min_percent &&
+	       a->cus_max_percent == b->cus_max_percent && a->exact == b->exact &&
+	       a->any_shape == b->any_shape && a->queues == b->queues && a->streams == b->streams &&
+	       a->processes == b->processes && a->sdma_queues == b->sdma_queues &&
+	       a->sdma_xgmi_queues == b->sdma_xgmi_queues && a->vram == b->vram &&
+	       a->cooperative == b->cooperative && a->priority == b->priority &&
+	       a->isolation == b->isolation;
 }
 
 bool request_wants_equal(const struct request *a, const struct request *b)

@@ -21,13 +21,17 @@
 #define REQUEST_TEXT 128U /* bytes of a name, token or tenant with the NUL */
 #define CALLER_GROUPS 64U
 
+#define WANT_GPUS 1024U /* bytes of the GPUs that a want names, with the NUL: 64 partitions */
+
 /* One partition as requested. */
 struct want {
-	char gpu[GPU_NAME_MAX];  /* "any", an index in decimal, or a name */
+	char gpu[WANT_GPUS];     /* "any", an index in decimal, a name, or several with commas */
 	unsigned cus;            /* the aim; 0: that of shader_engines */
 	unsigned shader_engines; /* 0: any number of them */
 	unsigned cus_min;        /* 0: nine tenths of the aim */
 	unsigned cus_max;        /* 0: the aim; best effort only */
+	/* Percent of the CUs of each GPU instead; 0: not. */
+	unsigned cus_percent, cus_min_percent, cus_max_percent;
 	bool exact;
 	bool any_shape;     /* shape=any: not a rectangle */
 	unsigned queues;    /* 0: 2 x processes */
@@ -43,6 +47,19 @@ struct want {
 /* All zero but priority = PRIORITY_NORMAL and gpu = "any". */
 void want_init(struct want *want);
 bool want_equal(const struct want *a, const struct want *b);
+
+/* The next GPU of a list with commas, which becomes NULL behind the last one; false: there is none. A name
+ * that is too long is cut. */
+bool want_next_gpu(const char **list, char ret[static GPU_NAME_MAX]);
+
+static inline bool want_has_percent(const struct want *want)
+{
+	return want->cus_percent > 0 || want->cus_min_percent > 0 || want->cus_max_percent > 0;
+}
+
+/* The same for a GPU with so many CUs, with numbers instead of percentages, rounded down. cus_percent may
+ * be less than one CU: then cus is 0. */
+void want_resolve_percent(const struct want *want, unsigned cus, struct want *ret);
 
 struct request {
 	size_t n_wants;

@@ -116,6 +116,21 @@ const struct gpu_settings *settings_gpu(const struct settings *settings, const c
 	return NULL;
 }
 
+unsigned settings_reserve_queues(const struct settings *settings, const struct gpu_info *gpu)
+{
+	const struct gpu_settings *own = settings_gpu(settings, gpu->name);
+
+	return own && own->reserve_queues != RESERVE_QUEUES_OF_GPU ? own->reserve_queues
+								   : gpu->reserve_queues;
+}
+
+bool settings_gpu_any(const struct settings *settings, const char *name)
+{
+	const struct gpu_settings *own = settings_gpu(settings, name);
+
+	return !own || !own->named_only;
+}
+
 /* ---- the tenant of a caller -------------------------------------------------------------- */
 
 static bool matches_pattern(const char *pattern, const char *text)

@@ -27,6 +27,9 @@ enum graphics { GRAPHICS_IGNORE, GRAPHICS_WARN, GRAPHICS_REFUSE_REALTIME };
 /* By what was measured on such a GPU beside as many leases. */
 #define MARGIN_MEASURED UINT_MAX
 
+/* Which of several GPUs that fit comes first: decide/choice.c. */
+enum gpu_order { GPU_ORDER_BALANCE, GPU_ORDER_PACK, GPU_ORDER_SPREAD };
+
 enum unmasked { UNMASKED_REFUSE, UNMASKED_IGNORE };
 
 /* An upper bound: none, a count, or a percentage of what a GPU has. */
@@ -90,8 +93,10 @@ struct tenant {
 
 struct gpu_settings {
 	char name[GPU_NAME_MAX];
-	unsigned reserve_queues;
+	unsigned reserve_queues; /* RESERVE_QUEUES_OF_GPU: the advice of its profile */
+	bool named_only;         /* any = no: only a want that names the GPU is placed there */
 };
+#define RESERVE_QUEUES_OF_GPU UINT_MAX
 
 struct settings {
 	enum backend backend;
@@ -107,8 +112,8 @@ struct settings {
 	enum unmasked unmasked; /* CUs that observed queues cover, and no lease grants them */
 	bool oversubscribe_besteffort;
 	unsigned margin_percent; /* added to running times by gpuarbctl rt plan; MARGIN_MEASURED */
-	bool spread_gpus;        /* prefer the GPU with the most free CUs; else the fewest */
-	bool revoke_on_reload;   /* a reload ends leases that the new policy would not grant */
+	enum gpu_order gpu_order;
+	bool revoke_on_reload; /* a reload ends leases that the new policy would not grant */
 
 	/* Lending. */
 	uint64_t activate_grace_usec;        /* for borrowers to give CUs back */
@@ -142,6 +147,12 @@ int tenant_init(struct tenant *tenant, const char *name);
 /* NULL: the configuration has no section for this GPU. */
 const struct gpu_settings *settings_gpu(const struct settings *settings, const char *name);
 
+/* How many queue slots of the GPU no lease is granted. */
+unsigned settings_reserve_queues(const struct settings *settings, const struct gpu_info *gpu);
+
+/* May a want for any GPU be placed there? */
+bool settings_gpu_any(const struct settings *settings, const char *name);
+
 /* ---- the tenant of a caller -------------------------------------------------------------- */
 
 /* The first tenant that matches the caller, or the named one if it matches. -ESRCH: no tenant has
@@ -155,6 +166,12 @@ const struct tenant *tenant_named(const struct settings *settings, const char *n
 /* Whether the tenant may match this user. The groups of a caller are not kept, so a tenant with
  * groups may match every user. */
 bool tenant_may_match(const struct tenant *tenant, uid_t uid);
+
+/* Of its adaptable leases. NULL: policy has the tenant no more. */
+static inline unsigned tenant_weight(const struct tenant *tenant)
+{
+	return tenant && tenant->weight > 0 ? tenant->weight : TENANT_WEIGHT;
+}
 
 bool tenant_has_floor(const struct tenant *tenant);
 bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu);

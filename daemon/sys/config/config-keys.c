@@ -80,6 +80,15 @@ void config_set_bool(const struct ini_place *place, const struct config_key *key
 	ini_bool(place, key->name, value, field);
 }
 
+static void set_any(const struct ini_place *place, const struct config_key *key, const char *value,
+		    void *field)
+{
+	bool any = !*(bool *)field;
+
+	ini_bool(place, key->name, value, &any);
+	*(bool *)field = !any;
+}
+
 static void set_percent(const struct ini_place *place, const struct config_key *key,
 			const char *value, void *field)
 {
@@ -395,9 +404,10 @@ static const char *const unmasked[] = { "refuse", "ignore", NULL };
 static const char *const oversubscribe[] = { "no", "besteffort", NULL };
 static const char *const reload[] = { "keep", "revoke", NULL };
 static const char *const preempt[] = { "no", "revoke", NULL };
-static const char *const gpu_orders[] = { "pack", "spread", NULL };
+static const char *const gpu_orders[] = { "balance", "pack", "spread", NULL };
 
 _Static_assert(BACKEND_SIMULATED == ARRAY_SIZE(backends) - 2, "backends are in order");
+_Static_assert(GPU_ORDER_SPREAD == ARRAY_SIZE(gpu_orders) - 2, "words are in order");
 _Static_assert(UNMANAGED_WARN == ARRAY_SIZE(unmanaged) - 2, "words are in order");
 _Static_assert(GRAPHICS_REFUSE_REALTIME == ARRAY_SIZE(graphics) - 2, "words are in order");
 
@@ -420,7 +430,7 @@ static const struct config_key daemon_keys[] = {
 	KEY("graphics", config_set_word, DAEMON(graphics), .words = graphics),
 	KEY("oversubscribe", config_set_flag, DAEMON(oversubscribe_besteffort), .words = oversubscribe),
 	KEY("margin", set_margin, DAEMON(margin_percent), RANGE(0, 1000)),
-	KEY("gpus", config_set_flag, DAEMON(spread_gpus), .words = gpu_orders),
+	KEY("gpus", config_set_word, DAEMON(gpu_order), .words = gpu_orders),
 	KEY("on-reload", config_set_flag, DAEMON(revoke_on_reload), .words = reload),
 	KEY("activate-grace", set_time, DAEMON(activate_grace_usec), .min = 1),
 	KEY("activate-min-interval", set_time, DAEMON(activate_min_interval_usec), .min = 1),
@@ -438,6 +448,7 @@ static const struct config_key daemon_keys[] = {
 static const struct config_key gpu_keys[] = {
 	KEY("reserve-queues", config_set_unsigned,
 	    .offset = offsetof(struct gpu_settings, reserve_queues), RANGE(0, 1024)),
+	KEY("any", set_any, .offset = offsetof(struct gpu_settings, named_only)),
 };
 
 static const struct config_key tenant_keys[] = {

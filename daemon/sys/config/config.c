@@ -408,7 +408,7 @@ static void *add_gpu(struct settings *settings, const struct ini_place *place, c
 	}
 	settings->gpus = gpus;
 	gpus += settings->n_gpus++;
-	*gpus = (struct gpu_settings){ 0 };
+	*gpus = (struct gpu_settings){ .reserve_queues = RESERVE_QUEUES_OF_GPU };
 	strcpy(gpus->name, name);
 	return gpus;
 }

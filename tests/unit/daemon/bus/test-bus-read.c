@@ -83,6 +83,19 @@ TEST(every_key_of_a_want_is_read)
 	CHECK(want->isolation == ISOLATION_SHARED);
 }
 
+TEST(shares_are_percentages)
+{
+	const struct want *want = &take(ONE_WANT(4, "gpu", "s", "0,0000:43:00.0", "cus-percent",
+						 "u", 25, "cus-min-percent", "u", 1,
+						 "cus-max-percent", "u", 100))
+					   ->request.wants[0];
+
+	CHECK(strcmp(want->gpu, "0,0000:43:00.0") == 0 && want->cus_percent == 25);
+	CHECK(want->cus_min_percent == 1 && want->cus_max_percent == 100);
+	CHECK(refused(ONE_WANT(1, "cus-percent", "u", 0), "want 1: cus-percent", "1 to 100"));
+	CHECK(refused(ONE_WANT(1, "cus-percent", "u", 101), "want 1: cus-percent", "1 to 100"));
+}
+
 TEST(every_option_is_read)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -163,7 +176,7 @@ TEST(numbers_out_of_range_are_refused)
 
 TEST(text_must_fit_and_be_printable)
 {
-	char longest[REQUEST_TEXT], longer[REQUEST_TEXT + 1];
+	char longest[REQUEST_TEXT], longer[REQUEST_TEXT + 1], gpus[WANT_GPUS + 1] = "";
 
 	memset(longest, 'x', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
@@ -177,17 +190,33 @@ TEST(text_must_fit_and_be_printable)
 	CHECK(refused(ONE_OPTION("tenant", "s", "a\nb"), "options: tenant", "\"a?b\""));
 	CHECK(refused(ONE_OPTION("name", "s", "\xc2\x9b"), "options: name", "printable"));
 	CHECK(take(ONE_OPTION("name", "s", "\u00e9t\u00e9"))->r == 0);
-	CHECK(refused(ONE_WANT(1, "gpu", "s", ""), "want 1: gpu", "1 to 31 bytes"));
-	CHECK(refused(ONE_WANT(1, "gpu", "s", longest), "want 1: gpu", "1 to 31 bytes"));
+	CHECK(refused(ONE_WANT(1, "gpu", "s", ""), "want 1: gpu", "1 to 1023 bytes"));
+	CHECK(take(ONE_WANT(1, "gpu", "s", longest))->r == 0);
+	memset(gpus, '0', sizeof(gpus) - 1);
+	CHECK(refused(ONE_WANT(1, "gpu", "s", gpus), "want 1: gpu", "1 to 1023 bytes"));
 }
 
 /* ---- types ---- */
 
 static const char *const want_types[][2] = {
-	{ "gpu", "s" },         { "cus", "u" },       { "shader-engines", "u" }, { "cus-min", "u" },
-	{ "cus-max", "u" },     { "exact", "b" },     { "shape", "s" },          { "queues", "u" },
-	{ "streams", "u" },     { "processes", "u" }, { "sdma-queues", "u" },    { "vram", "t" },
-	{ "cooperative", "b" }, { "priority", "su" }, { "isolation", "s" },
+	{ "gpu", "s" },
+	{ "cus", "u" },
+	{ "shader-engines", "u" },
+	{ "cus-min", "u" },
+	{ "cus-max", "u" },
+	{ "exact", "b" },
+	{ "shape", "s" },
+	{ "queues", "u" },
+	{ "streams", "u" },
+	{ "processes", "u" },
+	{ "sdma-queues", "u" },
+	{ "vram", "t" },
+	{ "cooperative", "b" },
+	{ "priority", "su" },
+	{ "isolation", "s" },
+	{ "cus-percent", "u" },
+	{ "cus-min-percent", "u" },
+	{ "cus-max-percent", "u" },
 };
 
 static const char *const option_types[][2] = {

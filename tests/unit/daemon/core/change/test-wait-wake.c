@@ -206,7 +206,7 @@ TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
 	CHECK(!grant_on(&s, ANY, "1", 4));
 	CHECK(settings_new(&settings) == 0);
 	settings->gpus = calloc(1, sizeof(*settings->gpus));
-	settings->gpus[0] = (struct gpu_settings){ "0000:04:00.0", 10 };
+	settings->gpus[0] = (struct gpu_settings){ "0000:04:00.0", 10, false };
 	settings->n_gpus = 1;
 	arbiter_set_settings(s.arbiter, settings);
 	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.candidates == 1);

@@ -241,7 +241,7 @@ TEST(policy_packs_gpus_or_spreads_over_them)
 			snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%u", i);
 			CHECK(reserve(arbiter, 7, &request, &result));
 		}
-		arbiter->settings->spread_gpus = spread;
+		arbiter->settings->gpu_order = spread ? GPU_ORDER_SPREAD : GPU_ORDER_PACK;
 		request = request_for(15);
 		CHECK(reserve(arbiter, 7, &request, &result)->partitions[0].gpu ==
 		      (spread ? 2 : 1));

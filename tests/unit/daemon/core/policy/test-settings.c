@@ -48,12 +48,16 @@ TEST(a_share_of_the_largest_number_does_not_overflow)
 
 TEST(a_gpu_is_found_by_its_whole_name)
 {
-	struct gpu_settings gpus[] = { { "0000:03:00.0/1", 1 }, { "0000:03:00.0", 2 } };
+	struct gpu_settings gpus[] = { { "0000:03:00.0/1", 1, false },
+				       { "0000:03:00.0", 2, true } };
 	const struct settings settings = { .gpus = gpus, .n_gpus = 2 };
 
 	CHECK(settings_gpu(&settings, "0000:03:00.0") == &gpus[1]);
 	CHECK(settings_gpu(&settings, "0000:03:00.0/1") == &gpus[0]);
 	CHECK(!settings_gpu(&settings, "0000:03:00.0/2"));
+	CHECK(settings_gpu_any(&settings, "0000:03:00.0/1"));
+	CHECK(!settings_gpu_any(&settings, "0000:03:00.0"));
+	CHECK(settings_gpu_any(&settings, "0000:03:00.0/2"));
 }
 
 TEST(freeing_nothing_is_fine)

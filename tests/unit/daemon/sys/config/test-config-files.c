@@ -282,7 +282,7 @@ TEST(sample_configuration_is_the_defaults)
 	CHECK(s->audit_interval_usec == defaults->audit_interval_usec);
 	CHECK(s->oversubscribe_besteffort == defaults->oversubscribe_besteffort);
 	CHECK(s->margin_percent == defaults->margin_percent);
-	CHECK(s->spread_gpus == defaults->spread_gpus);
+	CHECK(s->gpu_order == defaults->gpu_order);
 	CHECK(s->revoke_on_reload == defaults->revoke_on_reload);
 	CHECK(s->activate_grace_usec == defaults->activate_grace_usec);
 	CHECK(s->activate_min_interval_usec == defaults->activate_min_interval_usec);

@@ -33,6 +33,7 @@ static const char full[] = "[daemon]\n"
 			   "reserve-queues = 2\n"
 			   "[gpu 0000:c1:00.0/7]\n"
 			   "reserve-queues = 0\n"
+			   "any = no\n"
 			   "[tenant *]\n"
 			   "max-gpus = 1\n"
 			   "[tenant compositor]\n"
@@ -83,7 +84,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(s->audit_interval_usec == 500000 && s->unmanaged == UNMANAGED_WARN);
 	CHECK(s->graphics == GRAPHICS_REFUSE_REALTIME);
 	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41 && s->revoke_on_reload);
-	CHECK(s->spread_gpus);
+	CHECK(s->gpu_order == GPU_ORDER_SPREAD);
 	CHECK(s->activate_grace_usec == 1500000 && s->activate_min_interval_usec == 60000000);
 	CHECK(s->grow_delay_usec == 3600000000 && s->enforce_delay_usec == 1000);
 	CHECK(s->max_leases == 5 && s->max_leases_per_user == 4 && s->max_holders == 6);
@@ -91,6 +92,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(s->max_pending_per_user == 16 && s->max_unread_per_user == 65536);
 	CHECK(s->n_gpus == 2 && settings_gpu(s, "0000:03:00.0")->reserve_queues == 2);
 	CHECK(settings_gpu(s, "0000:c1:00.0/7")->reserve_queues == 0);
+	CHECK(settings_gpu_any(s, "0000:03:00.0") && !settings_gpu_any(s, "0000:c1:00.0/7"));
 
 	CHECK(s->n_tenants == 3);
 	t = &s->tenants[0];
@@ -207,7 +209,7 @@ TEST(defaults_may_be_written_out)
 							 "[tenant *]\nenforce = report\n");
 
 	CHECK(tree_load(&tree) == 0 && !tree.settings->revoke_on_reload);
-	CHECK(!tree.settings->spread_gpus);
+	CHECK(tree.settings->gpu_order == GPU_ORDER_PACK);
 	CHECK(tree.settings->tenants[0].enforce == ENFORCE_STEP_REPORT);
 }
 
@@ -230,7 +232,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 50);
+	CHECK(n == 51);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -262,7 +264,8 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "daemon", "margin = -1%", "is not a percentage" },
 		{ "daemon", "margin = %", "is not a percentage" },
 		{ "daemon", "on-reload = kep", "is not keep or revoke; did you mean 'keep'?" },
-		{ "daemon", "gpus = packed", "is not pack or spread; did you mean 'pack'?" },
+		{ "daemon", "gpus = packed",
+		  "is not balance, pack or spread; did you mean 'pack'?" },
 		{ "daemon", "on-reload = no", "'no' is not keep or revoke" },
 		{ "daemon", "activate-grace = 0s",
 		  "activate-grace: '0s' is not a time from 1ms to 1h" },

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/decide/choice.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/decide/borrow.h"
+#include "core/decide/exclusive.h"
+
+static uint64_t bit(size_t i)
+{
+	return UINT64_C(1) << i;
+}
+
+int choice_begin(const struct admit_context *context, uint64_t gpus, struct choice *ret)
+{
+	const struct tenant *tenant = context->tenant;
+	size_t most = 0;
+
+	ret->context = context;
+	ret->gpus = gpus;
+	memset(ret->prospects, 0, sizeof(ret->prospects));
+	ret->user.owner = context->uid;
+	snprintf(ret->user.tenant, sizeof(ret->user.tenant), "%s", tenant->name);
+	ledger_view(context->arbiter, &ret->view);
+	for (uint64_t left = gpus; left; left &= left - 1) {
+		const struct arbiter *there = ledger_on(&ret->view,
+							(unsigned)__builtin_ctzll(left));
+
+		most = there->n_leases > most ? there->n_leases : most;
+	}
+	ret->growers = reallocarray(NULL, most + 1, sizeof(*ret->growers));
+	if (ret->growers)
+		return 0;
+	free(ret->view.leases);
+	return -ENOMEM;
+}
+
+void choice_done(struct choice *choice)
+{
+	free(choice->view.leases);
+	free(choice->growers);
+}
+
+/* ---- one GPU ------------------------------------------------------------------------------ */
+
+/* The more CUs up to those asked for, the better; a partition that had to be rounded up beyond
+ * them is worth less than all of these. */
+static unsigned worth(const struct partition *p)
+{
+	return p->count <= p->asked ? CODEC_BITS + p->count
+				    : CODEC_BITS - min_u(p->count - p->asked, CODEC_BITS);
+}
+
+static struct grower grower_of(struct choice *choice, const struct partition *p)
+{
+	const struct admit_context *context = choice->context;
+	uint64_t limit = limit_of(&context->tenant->max_cus, context->arbiter->gpus[p->gpu].cus);
+	struct grower grower = { .lease = &choice->user,
+				 .base = p->count,
+				 .quota = UINT_MAX,
+				 .weight = tenant_weight(context->tenant) };
+
+	if (limit < UINT_MAX) {
+		unsigned held = context->shares[p->gpu].cus;
+
+		grower.quota = limit > held ? (unsigned)limit - held : 0;
+	}
+	grower.cap = min_u(p->asked, grower.quota);
+	return grower;
+}
+
+static uint64_t level_of(const struct grower *grower, unsigned asked)
+{
+	if (grower->share + asked / 8 >= asked)
+		return UINT64_MAX;
+	return ((uint64_t)grower->share << SHARE_LEVEL_BITS) / grower->weight;
+}
+
+/* How far the adaptable leases come down for the request, which needs these CUs, or shares the others. */
+static void add_neighbours(const struct choice *choice, size_t n, const struct cuset *needed,
+			   bool exclusive, struct prospect *prospect)
+{
+	prospect->level = exclusive && n > 0 ? 0 : prospect->level;
+	for (size_t i = 0; i < n; i++) {
+		const struct grower *grower = &choice->growers[i];
+		uint64_t level = level_of(grower, grower->cap);
+
+		prospect->changes += exclusive || grower->share < grower->p->count ||
+				     cuset_overlap(needed, &grower->p->occupied);
+		prospect->level = level < prospect->level ? level : prospect->level;
+	}
+}
+
+static int find_prospect(struct choice *choice, const struct want *want, const struct partition *p,
+			 struct prospect *ret)
+{
+	const struct arbiter *there = ledger_on(&choice->view, p->gpu);
+	bool adaptable = choice->context->adaptable;
+	struct cuset claims, pool, needed = { 0 };
+	struct grower *self;
+	size_t n = share_find(there, p->gpu, NULL, choice->growers, &claims, &pool);
+
+	*ret = (struct prospect){ .worth = worth(p), .cus = p->count, .level = UINT64_MAX };
+	if (!adaptable) {
+		borrow_needed(there, p, &needed);
+		cuset_remove(&pool, &needed);
+	}
+	self = &choice->growers[n];
+	*self = grower_of(choice, p);
+	if (share_divide(choice->growers, n + adaptable, cuset_count(&pool)) < 0)
+		return -ENOMEM;
+	if (adaptable) {
+		/* Of a GPU with fewer CUs it gets less than it asks for. */
+		unsigned asked = want_has_percent(want) ? p->asked
+							: max_u(want->cus, want->cus_max);
+		bool paused = exclusive_on(there, p->gpu, NULL);
+
+		ret->worth = 0;
+		ret->cus = self->share;
+		ret->level = paused ? 0 : level_of(self, asked);
+	}
+	add_neighbours(choice, n, &needed, p->exclusive, ret);
+	return 0;
+}
+
+int choice_add(struct choice *choice, const struct want *want, const struct partition *partition)
+{
+	struct prospect *best = &choice->prospects[partition->gpu], prospect;
+
+	if (find_prospect(choice, want, partition, &prospect) < 0)
+		return -ENOMEM;
+	if (best->cus == 0 || prospect.worth > best->worth ||
+	    (prospect.worth == best->worth && prospect.level > best->level))
+		*best = prospect;
+	return 0;
+}
+
+/* ---- order -------------------------------------------------------------------------------- */
+
+static unsigned users(const struct gpu *gpu)
+{
+	return gpu->n_partitions + gpu->observed.unmanaged.processes;
+}
+
+/* Those that use the other GPUs of the card: they share its memory and power. */
+static unsigned neighbours(const struct arbiter *arbiter, const struct gpu *gpu)
+{
+	const char *slash = strchr(gpu->info.name, '/');
+	size_t length = slash ? (size_t)(slash + 1 - gpu->info.name) : 0;
+	unsigned n = 0;
+
+	for (size_t i = 0; slash && i < arbiter->n_gpus; i++)
+		if (!arbiter->gpus[i].absent && &arbiter->gpus[i] != gpu &&
+		    strncmp(arbiter->gpus[i].info.name, gpu->info.name, length) == 0)
+			n += users(&arbiter->gpus[i]);
+	return n;
+}
+
+static uint64_t in_order(unsigned a, unsigned b, unsigned c, unsigned d)
+{
+	const unsigned most = UINT16_MAX;
+
+	return (uint64_t)min_u(a, most) << 48 | (uint64_t)min_u(b, most) << 32 |
+	       (uint64_t)min_u(c, most) << 16 | min_u(d, most);
+}
+
+/* Ranks GPUs of which none is better for the request: the lowest first. */
+static uint64_t rank_of(const struct choice *choice, size_t g)
+{
+	const struct arbiter *arbiter = choice->context->arbiter;
+	const struct prospect *prospect = &choice->prospects[g];
+	const struct gpu *gpu = &arbiter->gpus[g];
+	unsigned free_cus = gpu_cus_free(gpu);
+
+	switch (arbiter->settings->gpu_order) {
+	case GPU_ORDER_PACK: return free_cus;
+	case GPU_ORDER_SPREAD: return CODEC_BITS - free_cus;
+	default: break;
+	}
+	if (choice->context->adaptable)
+		return in_order(prospect->changes, users(gpu), neighbours(arbiter, gpu),
+				CODEC_BITS - prospect->cus);
+	return in_order(prospect->changes, gpu->observed.unmanaged.processes, free_cus,
+			neighbours(arbiter, gpu));
+}
+
+/* What decides before the rank, where a difference of less than an eighth is none. */
+static uint64_t value_of(const struct choice *choice, size_t g)
+{
+	const struct prospect *prospect = &choice->prospects[g];
+
+	if (choice->context->arbiter->settings->gpu_order == GPU_ORDER_BALANCE)
+		return prospect->level;
+	return choice->context->adaptable ? prospect->cus : 0;
+}
+
+/* Of these GPUs those that come first, whatever their rank. */
+static uint64_t best_of(const struct choice *choice, uint64_t gpus)
+{
+	unsigned most = 0;
+	uint64_t best = 0, ret = 0;
+
+	for (uint64_t left = gpus; left; left &= left - 1)
+		most = max_u(most, choice->prospects[__builtin_ctzll(left)].worth);
+	for (uint64_t left = gpus; left; left &= left - 1) {
+		size_t g = (size_t)__builtin_ctzll(left);
+
+		if (choice->prospects[g].worth < most)
+			gpus &= ~bit(g);
+		else if (value_of(choice, g) > best)
+			best = value_of(choice, g);
+	}
+	for (uint64_t left = gpus; left; left &= left - 1) {
+		size_t g = (size_t)__builtin_ctzll(left);
+
+		ret |= value_of(choice, g) >= best - best / 8 ? bit(g) : 0;
+	}
+	return ret;
+}
+
+void choice_order(const struct choice *choice, uint64_t first, size_t order[static REQUEST_WANTS])
+{
+	uint64_t ranks[REQUEST_WANTS], gpus = choice->gpus;
+
+	for (uint64_t left = gpus; left; left &= left - 1) {
+		size_t g = (size_t)__builtin_ctzll(left);
+
+		ranks[g] = rank_of(choice, g);
+	}
+	for (size_t n = 0; gpus; n++) {
+		uint64_t best = best_of(choice, gpus & first ? gpus & first : gpus);
+
+		order[n] = (size_t)__builtin_ctzll(best);
+		for (uint64_t left = best; left; left &= left - 1) {
+			size_t g = (size_t)__builtin_ctzll(left);
+
+			if (ranks[g] < ranks[order[n]])
+				order[n] = g;
+		}
+		gpus &= ~bit(order[n]);
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Chooses among GPUs that fit, by what the machine would be like with the request on each of them: what
+ * the request has after borrowing, and what others lose. CUs are divided as in share.h, as if masks had
+ * no shape.
+ *
+ * The level of a GPU is that of its worst-off adaptable lease, the request included: CUs for each unit of
+ * weight. Nobody loses on the other GPUs, so the GPU with the highest level is also the best one for the
+ * worst-off of the machine. Levels that differ by less than an eighth are equal. Then comes the GPU
+ * where the fewest leases shrink or pause; then for an adaptable request the one with the fewest
+ * neighbours, on it and on its card, and for others the one with the fewest free CUs, which keeps large
+ * requests possible.
+ */
+
+#include "core/decide/admit.h"
+#include "core/decide/share.h"
+
+/* What comes of a request on a GPU: the best of its wants. */
+struct prospect {
+	unsigned worth; /* of CUs that are not borrowed, by how many were asked for */
+	unsigned cus;   /* of the request, with those that it borrows */
+	uint64_t
+		level; /* in 2^-SHARE_LEVEL_BITS; UINT64_MAX: each lease has about what it asked for */
+	unsigned changes; /* adaptable leases that shrink or pause */
+};
+
+struct choice {
+	const struct admit_context *context;
+	struct ledger_view view; /* owned, with the next one */
+	struct grower *growers;  /* adaptable leases of a GPU, and the request */
+	struct lease user;       /* whose quota counts for the request */
+	uint64_t gpus;           /* that fit, as bits */
+	struct prospect prospects[REQUEST_WANTS];
+};
+
+/* gpus: that fit, as bits. -ENOMEM. */
+int choice_begin(const struct admit_context *context, uint64_t gpus, struct choice *ret);
+void choice_done(struct choice *choice);
+
+/* The want fits there with this partition. -ENOMEM. */
+int choice_add(struct choice *choice, const struct want *want, const struct partition *partition);
+
+/* The GPUs that fit, in the order in which they should be used; those of `first` (bits) come before
+ * others. */
+void choice_order(const struct choice *choice, uint64_t first, size_t order[static REQUEST_WANTS]);
