@@ -195,11 +195,12 @@ const struct gpuarb_refusal_facts *gpuarb_last_refusal_facts(const struct gpuarb
 #define GPUARB_FOREVER UINT64_MAX
 
 /* What is requested of one GPU. Initialise it with GPUARB_WANT_INIT. Members that are 0 or NULL
- * have their defaults. One of cus and shader_engines must be set. */
+ * have their defaults. One of cus, cus_percent and shader_engines must be set. */
 struct gpuarb_want {
-	size_t size;     /* set by GPUARB_WANT_INIT */
-	const char *gpu; /* "any", an index, or a PCI address; NULL: "any" */
-	uint32_t cus;    /* number of compute units */
+	size_t size; /* set by GPUARB_WANT_INIT */
+	/* "any", an index, or a PCI address; several of these with commas: one of them; NULL: "any" */
+	const char *gpu;
+	uint32_t cus; /* number of compute units */
 
 	/* Number of whole shader engines; with cus: number of shader engines to spread the CUs
 	 * over. */
@@ -219,13 +220,17 @@ struct gpuarb_want {
 	uint32_t priority;     /* 0 to 15; GPUARB_PRIORITY_DEFAULT: normal */
 	const char *isolation; /* "shader-engine", "cu", "shared"; NULL: by class */
 	uint32_t sdma_xgmi_queues; /* queues of the SDMA engines for XGMI; 0: none */
+
+	/* Since 0.2: instead of cus, cus_min and cus_max, percent of the CUs of each GPU that may be
+	 * chosen, rounded down; 0: not. */
+	uint32_t cus_percent, cus_min_percent, cus_max_percent;
 };
 
 /* All members in their order, because C++ before C++20 has no designated initialisers. */
 /* clang-format off */
 #define GPUARB_WANT_INIT                                                                 \
 	{ sizeof(struct gpuarb_want), NULL, 0, 0, 0, 0, false, NULL, 0, 0, 0, 0, 0, false, \
-	  GPUARB_PRIORITY_DEFAULT, NULL, 0 }
+	  GPUARB_PRIORITY_DEFAULT, NULL, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Options of a request. Initialise it with GPUARB_OPTIONS_INIT. NULL instead of the structure, and
@@ -699,6 +704,10 @@ const char *gpuarb_view_law_source(const struct gpuarb_view *view, size_t i);
 /* The part b of the time a / effective CUs + b in percent of the time on the whole GPU i: the median of
  * the kernels that were measured. 0: unknown, as above. */
 unsigned gpuarb_view_law_constant(const struct gpuarb_view *view, size_t i);
+
+/* Whether policy lets only requests that name GPU i have it (any = no). false: not, there is no GPU i, or
+ * the daemon does not tell. */
+bool gpuarb_view_named_only(const struct gpuarb_view *view, size_t i);
 
 /* How much longer a kernel took beside others with own CUs. */
 struct gpuarb_slowdown {

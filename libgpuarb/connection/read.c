@@ -648,6 +648,7 @@ static const struct field gpu_fields[] = {
 	FIELD('s', "Unseen", reading, facts.unseen),
 	FIELD('b', "Oversubscribed", gpuarb_gpu, oversubscribed),
 	FIELD('b', "Draining", gpuarb_gpu, draining),
+	FIELD('b', "NamedOnly", reading, facts.named_only),
 	SPECIAL("DriverEvents", read_driver_events),
 };
 

@@ -118,6 +118,7 @@ struct gpu_facts {
 	struct gpuarb_calibration calibration; /* date NULL: the daemon does not tell */
 	struct gpuarb_cover *covers;
 	size_t n_covers;
+	bool named_only;
 	const struct gpuarb_driver_events *events;
 	size_t n_events;
 };

@@ -126,7 +126,11 @@ static bool put_want(DBusMessageIter *dict, const struct gpuarb_want *want)
 	return put_string(dict, "gpu", want->gpu, "any") && put_u32(dict, "cus", want->cus, 0) &&
 	       put_u32(dict, "shader-engines", want->shader_engines, 0) &&
 	       put_u32(dict, "cus-min", want->cus_min, 0) &&
-	       put_u32(dict, "cus-max", want->cus_max, 0) && put_true(dict, "exact", want->exact) &&
+	       put_u32(dict, "cus-max", want->cus_max, 0) &&
+	       put_u32(dict, "cus-percent", want->cus_percent, 0) &&
+	       put_u32(dict, "cus-min-percent", want->cus_min_percent, 0) &&
+	       put_u32(dict, "cus-max-percent", want->cus_max_percent, 0) &&
+	       put_true(dict, "exact", want->exact) &&
 	       put_string(dict, "shape", want->shape, "rectangle") &&
 	       put_u32(dict, "queues", want->queues, 0) &&
 	       put_u32(dict, "streams", want->streams, 0) &&

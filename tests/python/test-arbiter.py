@@ -90,7 +90,6 @@ class Reserve(rig.MachineTest):
                                 ({'cus': 1, 'wait': -1}, '-1'),
                                 ({'cus': 1, 'wait': math.nan}, 'nan'),
                                 ({'cus': 1, 'shape': 'circle'}, 'circle'),
-                                ({'cus': '10%', 'gpu': 7}, 'cus'),
                                 ({'cus': '25%', 'cus_min': 2.5}, 'cus_min'),
                                 ({'cus': None}, 'cus'),
                                 ({'cus': 1, 'name': 5}, 'name'),

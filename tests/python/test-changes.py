@@ -58,12 +58,17 @@ class Plans(rig.MachineTest):
                 with self.assertRaises(gpuarb.NoCapacity):
                     arbiter.reserve(gpuarb.Want(cus=60, gpu=0), gpuarb.Want(cus=8, gpu=1))
                 self.assertEqual([i.name for i in arbiter.snapshot().leases], ['gang'])
-        with self.assertRaisesRegex(ValueError, '60.*72'):
-            gpuarb.plan(cus='50%')
         mixed: Any
         for mixed in ((wants[0], 7), (gpuarb.request(cus=1), wants[0])):
             with self.assertRaises(ValueError):
                 gpuarb.plan(*mixed)
+
+    def test_a_share_is_one_of_each_gpu_that_may_be_chosen(self) -> None:
+        for gpu, cus in ((None, 36), ([0, 1], 36), ((0,), 30), ('0', 30)):
+            plan = gpuarb.plan(cus='50%', gpu=gpu)
+            self.assertEqual([p.cus for p in plan.partitions], [cus])
+        with self.assertRaisesRegex(gpuarb.NoSuchGpu, "'7'"):
+            gpuarb.plan(cus='50%', gpu=[0, 7])
 
 
 class Changes(rig.MachineTest):

@@ -5,16 +5,14 @@ import functools
 import inspect
 from ctypes import c_void_p
 from types import TracebackType
-from typing import (Any, Callable, Concatenate, Optional, ParamSpec, Sequence, Tuple, Type,
-                    TypeVar, Union)
+from typing import (Any, Callable, Concatenate, Optional, ParamSpec, Type, TypeVar, Union)
 
 from .counters import Counters, read_counters
 from .handle import Handle
 from .lease import Lease
 from .library import lib
 from .plan import Plan, make_plan
-from .request import (Request, Want, argument, has_shares, raw_options, raw_wants, request, resolve,
-                      usec)
+from .request import Request, Want, argument, raw_options, raw_wants, request, usec
 from .slots import Slots, read_slots
 from .snapshot import Snapshot, take_snapshot
 
@@ -99,17 +97,10 @@ class Arbiter:
         """What happened since gpuarbd was started."""
         return read_counters(self._handle)
 
-    def wants(self, wants: Sequence[Want]) -> Tuple[Want, ...]:
-        """The wants with numbers of CUs instead of shares of the GPU."""
-        if not has_shares(wants):
-            return tuple(wants)
-        gpus = [(gpu.name, gpu.cus) for gpu in self.snapshot().gpus]
-        return tuple(resolve(want, gpus) for want in wants)
-
     @_with_request(request)
     def plan(self, asked: Request) -> Plan:
         """What reserve() would do, without reserving anything. Takes the arguments of request()."""
-        return make_plan(self._handle, raw_wants(self.wants(asked.wants)), raw_options(asked))
+        return make_plan(self._handle, raw_wants(asked.wants), raw_options(asked))
 
     @_with_request(request)
     def reserve(self, asked: Request) -> Lease:
@@ -126,7 +117,7 @@ class Arbiter:
         return lease
 
     def _reserve(self, function: Callable[..., int], asked: Request) -> Lease:
-        wants = raw_wants(self.wants(asked.wants))
+        wants = raw_wants(asked.wants)
         pointer = c_void_p()
         try:
             self._handle.call(function, self._handle.pointer, wants, len(wants),
@@ -168,7 +159,7 @@ class Arbiter:
 
     def resize(self, lease: int, *wants: Want) -> None:
         """Requests other partitions on the same GPUs: one want for each, in their order."""
-        array = raw_wants(self.wants(wants))
+        array = raw_wants(wants)
         self._handle.call(lib.gpuarb_resize, self._handle.pointer, lease, array, len(array))
 
     def revoke(self, lease: int, grace: float, reason: Optional[str] = None) -> None:

@@ -9,17 +9,17 @@ import select
 import time
 import warnings
 from ctypes import POINTER, _Pointer, c_char_p, c_uint, c_uint32, c_void_p
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import (TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List,
                     Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar)
 
 from . import library
-from .errors import Error, InvalidState, NoSuchGpu, TimedOut, invalid
+from .errors import Error, InvalidState, NoSuchGpu, TimedOut
 from .handle import Handle
 from .library import lib, strings_of, text
 from .partition import Partition, partition_of
-from .request import Want, has_shares, raw_wants, resolve
+from .request import Want, raw_wants
 from .snapshot import Gpu, take_snapshot
 from .watch import readable
 
@@ -152,14 +152,6 @@ class Lease:
 
     def resize(self, *wants: Want) -> None:
         """Requests other partitions on the same GPUs: one want for each, in their order."""
-        if has_shares(wants):
-            gpus = [(gpu.name, gpu.cus) for gpu in take_snapshot(self._handle).gpus]
-            names = [partition.gpu for partition in self.partitions]
-            if len(names) != len(wants):
-                raise invalid(f'{len(wants)} wants for lease {self._id}, which has {len(names)} '
-                              f'partition{"s"[:len(names) != 1]}: one want for each')
-            wants = tuple(resolve(replace(want, gpu=name), gpus)
-                          for want, name in zip(wants, names, strict=True))
         array = raw_wants(wants)
         self._call(lib.gpuarb_lease_resize, array, len(array))
 

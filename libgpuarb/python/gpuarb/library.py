@@ -39,7 +39,8 @@ class Want(Structure):
                 ('exact', c_bool), ('shape', c_char_p), ('queues', c_uint32), ('streams', c_uint32),
                 ('processes', c_uint32), ('sdma_queues', c_uint32), ('vram', c_uint64),
                 ('cooperative', c_bool), ('priority', c_uint32), ('isolation', c_char_p),
-                ('sdma_xgmi_queues', c_uint32)]
+                ('sdma_xgmi_queues', c_uint32), ('cus_percent', c_uint32),
+                ('cus_min_percent', c_uint32), ('cus_max_percent', c_uint32)]
 
 
 class Options(Structure):
@@ -270,6 +271,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_graphics': (c_char_p, c_void_p, c_size_t),
     'gpuarb_view_law_constant': (c_uint, c_void_p, c_size_t),
     'gpuarb_view_law_source': (c_char_p, c_void_p, c_size_t),
+    'gpuarb_view_named_only': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_leases': (c_size_t, c_void_p, POINTER(POINTER(LeaseInfo))),
     'gpuarb_view_masks_observed': (c_uint64, c_void_p, c_size_t),
     'gpuarb_view_moves': (c_uint64, c_void_p, c_size_t),

@@ -5,12 +5,14 @@ import ctypes
 import os
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any, Iterable, Optional, Sequence, Tuple, Union
+from typing import Any, Optional, Sequence, Tuple, Union
 
 from . import library
 from .errors import invalid
 
 Cus = Union[int, str]  # a number of CUs, also as a string, or a share of the GPU's such as '25%'
+
+Gpu = Union[str, int, Sequence[Union[str, int]], None]
 
 _SHARE = re.compile(r'(\d{1,3})%', re.ASCII)
 
@@ -34,10 +36,10 @@ def usec(key: str, seconds: float) -> int:
 @dataclass(frozen=True)
 class Want:
     """What is requested of one GPU. gpuarb.h explains struct gpuarb_want, whose members these are:
-    what is 0, None or False has its default. `cus`, `cus_min` and `cus_max` can be a share of the
-    GPU such as '25%', rounded down."""
+    what is 0, None or False has its default. `cus`, `cus_min` and `cus_max` can be a share such as
+    '25%' of the GPU that is chosen, rounded down."""
     cus: Cus = 0
-    gpu: Union[str, int, None] = None  # 'any', an index, or a PCI address
+    gpu: Gpu = None  # 'any', an index, a PCI address, or several of these: one of them
     shader_engines: int = 0
     cus_min: Cus = 0
     cus_max: Cus = 0
@@ -70,7 +72,7 @@ class Request:
     requeue: bool = False
 
 
-def request(*wants: Union[Want, Request], cus: Cus = 0, gpu: Union[str, int, None] = None,
+def request(*wants: Union[Want, Request], cus: Cus = 0, gpu: Gpu = None,
             shader_engines: int = 0, cus_min: Cus = 0, cus_max: Cus = 0, exact: bool = False,
             shape: Optional[str] = None, queues: int = 0, streams: int = 0, processes: int = 0,
             sdma_queues: int = 0, sdma_xgmi_queues: int = 0, vram: int = 0,
@@ -111,40 +113,25 @@ def _want(value: object) -> Want:
     return value
 
 
-def _share(want: Want, key: str, sizes: Iterable[int]) -> int:
-    """The number of CUs that a member of a want stands for. sizes: the CUs of each GPU that it can
-    be granted on."""
+def _cus(raw: library.Want, want: Want, key: str) -> None:
+    """A number of CUs, or a share of each GPU that the want can be granted on."""
     value: Cus = getattr(want, key)
     if not isinstance(value, str):
-        return value  # raw_wants() checks it
-    if re.fullmatch(r'\d{1,9}', value, re.ASCII):
-        return int(value)
-    match = _SHARE.fullmatch(value)
-    if not match or not 1 <= int(match.group(1)) <= 100:
-        raise invalid(f'{key}={value!r}: must be a number of CUs, or a share from 1% to 100%')
-    different = sorted(set(sizes))
-    if len(different) != 1:
-        raise invalid(f'{key}={value!r}: a share needs one size of GPU, and there are GPUs with '
-                      f'{" and ".join(map(str, different)) or "no"} CUs: name a GPU with gpu=')
-    cus = different[0] * int(match.group(1)) // 100
-    if cus == 0:
-        raise invalid(f'{key}={value!r}: less than one CU of the GPU, which has {different[0]}')
-    return cus
+        setattr(raw, key, _check(want, key, 0, 2**32 - 1))
+    elif re.fullmatch(r'\d{1,9}', value, re.ASCII):
+        setattr(raw, key, int(value))
+    else:
+        match = _SHARE.fullmatch(value)
+        if not match or not 1 <= int(match.group(1)) <= 100:
+            raise invalid(f'{key}={value!r}: must be a number of CUs, or a share from 1% to 100%')
+        setattr(raw, f'{key}_percent', int(match.group(1)))
 
 
-def has_shares(wants: Sequence[Want]) -> bool:
-    return any(isinstance(value, str) for want in wants
-               for value in (want.cus, want.cus_min, want.cus_max))
-
-
-def resolve(want: Want, gpus: Sequence[Tuple[str, int]]) -> Want:
-    """The want with numbers instead of shares. gpus: name and CUs of each GPU, in order."""
-    def named(index: int, name: str) -> bool:
-        return want.gpu is None or str(want.gpu) in ('any', str(index), name)
-
-    sizes = [cus for i, (name, cus) in enumerate(gpus) if named(i, name)]
-    return replace(want, cus=_share(want, 'cus', sizes), cus_min=_share(want, 'cus_min', sizes),
-                   cus_max=_share(want, 'cus_max', sizes))
+def _gpu(want: Want) -> Optional[bytes]:
+    if want.gpu is None:
+        return None
+    gpus = (want.gpu,) if isinstance(want.gpu, (str, int)) else want.gpu
+    return argument('gpu', ','.join(map(str, gpus)))
 
 
 def _check(owner: Any, key: str, least: int, most: int) -> int:
@@ -156,13 +143,15 @@ def _check(owner: Any, key: str, least: int, most: int) -> int:
 
 
 def raw_wants(wants: Sequence[Want]) -> Any:
-    """An array of struct gpuarb_want. The wants have no shares."""
+    """An array of struct gpuarb_want."""
     array = (library.Want * len(wants))()
     for raw, want in zip(array, wants, strict=True):
         raw.size = ctypes.sizeof(library.Want)
-        raw.gpu = None if want.gpu is None else argument('gpu', str(want.gpu))
-        for key in ('cus', 'shader_engines', 'cus_min', 'cus_max', 'queues', 'streams',
-                    'processes', 'sdma_queues', 'sdma_xgmi_queues'):
+        raw.gpu = _gpu(want)
+        for key in ('cus', 'cus_min', 'cus_max'):
+            _cus(raw, want, key)
+        for key in ('shader_engines', 'queues', 'streams', 'processes', 'sdma_queues',
+                    'sdma_xgmi_queues'):
             setattr(raw, key, _check(want, key, 0, 2**32 - 1))
         raw.vram = _check(want, 'vram', 0, 2**64 - 1)
         raw.priority = (library.PRIORITY_DEFAULT if want.priority is None

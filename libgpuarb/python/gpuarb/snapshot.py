@@ -106,6 +106,7 @@ class Gpu:
     law_source: str  # who measured the law, or the target that it is derived from; '': nobody
     law_constant: int  # percent of the time on the whole GPU; 0: unknown
     calibration: Optional[Calibration]  # None: gpuarbd does not tell
+    named_only: bool  # policy lets only requests that name it have it
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ def _gpu(view: Any, i: int, raw: Any) -> Gpu:
         tuple((text(row.kind), row.count) for row in _array(
             lib.gpuarb_view_driver_events, view, library.DriverEvents, i)),
         text(lib.gpuarb_view_law_source(view, i)), lib.gpuarb_view_law_constant(view, i),
-        _calibration(lib.gpuarb_view_calibration(view, i)))
+        _calibration(lib.gpuarb_view_calibration(view, i)), lib.gpuarb_view_named_only(view, i))
 
 
 def _calibration(pointer: Any) -> Optional[Calibration]:
