@@ -5,10 +5,29 @@
 #include <string.h>
 
 #include "client/output/fail.h"
+#include "util/base.h"
 
-/* Once. command->visible stays NULL if no variable is set: the request then needs no snapshot. */
+/* A list of these GPUs, as a want has it; NULL: no memory. */
+static char *list_gpus(const struct command *command, const bool *visible)
+{
+	char *list = calloc(command->n_gpus + 1, GPU_NAME_MAX);
+
+	for (size_t i = 0; list && i < command->n_gpus; i++) {
+		if (!visible[i])
+			continue;
+		if (*list)
+			strcat(list, ",");
+		strcat(list, command->gpus[i].name);
+	}
+	return list;
+}
+
+/* command->visible stays NULL if no variable is set, when the request needs no snapshot, and if all GPUs are
+ * visible. */
 static int find_visible(struct command *command)
 {
+	_cleanup_(freep) bool *visible = NULL;
+	bool all = true;
 	int r = session_open(command);
 
 	if (r != EXIT_OK || command->visible ||
@@ -18,27 +37,18 @@ static int find_visible(struct command *command)
 		r = session_snapshot(command);
 	if (r != EXIT_OK || command->n_gpus == 0)
 		return r;
-	command->visible = calloc(command->n_gpus, sizeof(*command->visible));
-	if (!command->visible)
+	visible = calloc(command->n_gpus, sizeof(*visible));
+	if (!visible)
 		return fail(command, EXIT_FAILED, "out of memory");
-	r = gpuarb_visible_gpus(command->gpuarb, command->gpus, command->n_gpus, command->visible);
-	return r < 0 ? fail_asked(command, r) : EXIT_OK;
-}
-
-/* That with the most free CUs; NULL: all GPUs are visible. */
-static const char *choose(const struct command *command)
-{
-	const struct gpuarb_gpu *best = NULL;
-	bool all = true;
-
-	for (size_t i = 0; i < command->n_gpus; i++) {
-		const struct gpuarb_gpu *gpu = &command->gpus[i];
-
-		all &= command->visible[i];
-		if (command->visible[i] && (!best || gpu->cus_free > best->cus_free))
-			best = gpu;
-	}
-	return all ? NULL : best->name;
+	r = gpuarb_visible_gpus(command->gpuarb, command->gpus, command->n_gpus, visible);
+	if (r < 0)
+		return fail_asked(command, r);
+	for (size_t i = 0; i < command->n_gpus; i++)
+		all &= visible[i];
+	if (all)
+		return EXIT_OK;
+	command->visible = list_gpus(command, visible);
+	return command->visible ? EXIT_OK : fail(command, EXIT_FAILED, "out of memory");
 }
 
 int visible_choose(struct command *command, const char *gpu, const char **ret)
@@ -50,6 +60,6 @@ int visible_choose(struct command *command, const char *gpu, const char **ret)
 		return EXIT_OK;
 	r = find_visible(command);
 	if (r == EXIT_OK && command->visible)
-		*ret = choose(command);
+		*ret = command->visible;
 	return r;
 }

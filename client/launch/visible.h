@@ -5,6 +5,6 @@
 
 #include "client/launch/session.h"
 
-/* gpu: of a want. The GPU for it: as it is typed, if no variable restricts it. Prints errors and returns the exit
+/* gpu: of a want. *ret: the GPUs for it; as it is typed, if no variable restricts it. Prints errors and returns the exit
  * code. */
 int visible_choose(struct command *command, const char *gpu, const char **ret);

@@ -2,139 +2,127 @@
 #include "client/launch/wants.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/launch/visible.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
 #include "util/base.h"
+#include "util/number.h"
 
-#define QUEUES_GOOD 5U  /* of an unmodified HIP process: a pool of 4, and one of its own */
+#define QUEUES_HIP 4U   /* of an unmodified HIP process, beside one that ROCr creates for itself */
+#define PROGRAMS 4U     /* that a GPU has room for at least */
 #define QUEUES_LEAST 2U /* one for the program, one that ROCr creates for itself */
 
-/* The GPUs on which a want can be granted. */
-struct candidates {
-	const struct gpuarb_gpu *gpus;
-	size_t n;
-};
+static bool is_any(const char *gpu)
+{
+	return !gpu || strcmp(gpu, "any") == 0;
+}
 
 static bool has_cus(const struct typed_want *typed)
 {
 	return typed->want.cus > 0 || typed->share.cus > 0 || typed->want.shader_engines > 0;
 }
 
-static bool has_share(const struct typed_want *typed)
+/* What the daemon takes of each GPU that it examines. */
+static void ask_for_shares(const struct typed_want *typed, struct gpuarb_want *want)
 {
-	return typed->share.cus > 0 || typed->share.cus_min > 0 || typed->share.cus_max > 0;
+	want->cus_percent = typed->share.cus;
+	want->cus_min_percent = typed->share.cus_min;
+	want->cus_max_percent = typed->share.cus_max;
 }
 
-static int find_candidates(struct command *command, const char *gpu, struct candidates *ret)
+static int check_named(struct command *command, const char *gpus)
 {
-	int r;
+	const struct gpuarb_gpu *unused;
+	char name[GPU_NAME_MAX];
+	int r = EXIT_OK;
 
-	if (!command->view) {
-		r = session_snapshot(command);
-		if (r != EXIT_OK)
-			return r;
-	}
-	if (gpu && strcmp(gpu, "any") != 0) {
-		ret->n = 1;
-		return session_gpu(command, gpu, &ret->gpus);
-	}
-	*ret = (struct candidates){ command->gpus, command->n_gpus };
-	if (ret->n == 0)
-		return fail(command, EXIT_REFUSED, "no GPU: gpuarbd found none on this machine");
-	return EXIT_OK;
-}
-
-/* The number of CUs that a share is of: all candidates must have the same. */
-static int share_base(const struct command *command, const struct candidates *candidates,
-		      unsigned *ret)
-{
-	for (size_t i = 1; i < candidates->n; i++) {
-		if (candidates->gpus[i].cus != candidates->gpus[0].cus)
-			return fail(
-				command, EXIT_USAGE,
-				"a share needs one size of GPU: %s has %u CUs, %s has %u; name a "
-				"GPU with --gpu",
-				candidates->gpus[0].name, candidates->gpus[0].cus,
-				candidates->gpus[i].name, candidates->gpus[i].cus);
-	}
-	*ret = candidates->gpus[0].cus;
-	return EXIT_OK;
-}
-
-static int resolve_share(const struct command *command, const char *option, unsigned percent,
-			 unsigned cus, uint32_t *value)
-{
-	if (percent == 0)
-		return EXIT_OK;
-	if (cus * percent < 100)
-		return fail(command, EXIT_USAGE, "--%s=%u%%: less than one CU of the GPU's %u",
-			    option, percent, cus);
-
-	*value = cus * percent / 100;
-	if (cus * percent % 100 != 0 && !command->quiet)
-		print_line(stderr, "gpuarbctl %s: --%s=%u%% of %u CUs: rounded down to %u",
-			   command->verb, option, percent, cus, *value);
-	return EXIT_OK;
-}
-
-static int resolve_shares(struct command *command, const struct typed_want *typed, const char *gpu,
-			  struct gpuarb_want *want)
-{
-	struct candidates candidates = { 0 };
-	unsigned cus = 0;
-	int r;
-
-	if (!has_share(typed))
-		return EXIT_OK;
-
-	r = find_candidates(command, gpu, &candidates);
-	if (r == EXIT_OK)
-		r = share_base(command, &candidates, &cus);
-	if (r == EXIT_OK)
-		r = resolve_share(command, "cus", typed->share.cus, cus, &want->cus);
-	if (r == EXIT_OK)
-		r = resolve_share(command, "cus-min", typed->share.cus_min, cus, &want->cus_min);
-	if (r == EXIT_OK)
-		r = resolve_share(command, "cus-max", typed->share.cus_max, cus, &want->cus_max);
+	while (r == EXIT_OK && want_next_gpu(&gpus, name))
+		r = session_gpu(command, name, &unused);
 	return r;
 }
 
-/* Half of the free queue slots on the GPU with most of them. */
-static unsigned fair_queues(const struct candidates *candidates)
+/* Can the want be granted there? */
+static bool is_candidate(const struct command *command, const char *gpus,
+			 const struct gpuarb_gpu *gpu)
 {
-	unsigned most = 0;
+	const struct gpuarb_gpu *named;
+	char name[GPU_NAME_MAX];
 
-	for (size_t i = 0; i < candidates->n; i++)
-		most = max_u(most, candidates->gpus[i].queue_slots_free);
-	return most / 2;
+	if (is_any(gpus))
+		return !gpuarb_view_named_only(command->view, (size_t)(gpu - command->gpus));
+	while (want_next_gpu(&gpus, name))
+		if (session_gpu(command, name, &named) == EXIT_OK && named == gpu)
+			return true;
+	return false;
+}
+
+/* GPU_MAX_HW_QUEUES is a limit of the user. */
+static unsigned hip_queues(void)
+{
+	const char *text = getenv("GPU_MAX_HW_QUEUES");
+	uint64_t limit;
+
+	return text && number_parse(text, 1, QUEUES_HIP, &limit) >= 0 ? (unsigned)limit
+								      : QUEUES_HIP;
+}
+
+/* Of one process on this GPU: room for three more, or half of what is free. */
+static unsigned fair_queues(const struct gpuarb_gpu *gpu, unsigned processes)
+{
+	return min_u(gpu->queue_slots / PROGRAMS, gpu->queue_slots_free / 2) / processes;
 }
 
 static int ask_for_all(struct command *command, struct gpuarb_want *want)
 {
-	unsigned processes = max_u(want->processes, 1), fair, most = 0;
-	struct candidates candidates = { 0 };
+	unsigned processes = max_u(want->processes, 1), fair = 0, most = 0, roomy = 0;
+	unsigned good = want->streams + hip_queues() + 1;
 	int r;
 
-	r = find_candidates(command, want->gpu, &candidates);
+	r = command->view ? EXIT_OK : session_snapshot(command);
+	if (r == EXIT_OK && command->n_gpus == 0)
+		r = fail(command, EXIT_REFUSED, "no GPU: gpuarbd found none on this machine");
+	if (r == EXIT_OK && !is_any(want->gpu))
+		r = check_named(command, want->gpu);
 	if (r != EXIT_OK)
 		return r;
 
-	for (size_t i = 0; i < candidates.n; i++)
-		most = max_u(most, candidates.gpus[i].cus);
-	if (want->cus_min == 0)
+	for (size_t i = 0; i < command->n_gpus; i++) {
+		const struct gpuarb_gpu *gpu = &command->gpus[i];
+
+		if (!is_candidate(command, want->gpu, gpu))
+			continue;
+		most = max_u(most, gpu->cus);
+		if (gpu->queue_slots_free < processes * QUEUES_LEAST || gpu->cus < roomy)
+			continue;
+		/* A smaller GPU has no say: its free slots would keep the program from this one. */
+		fair = max_u(gpu->cus > roomy ? 0 : fair, fair_queues(gpu, processes));
+		roomy = gpu->cus;
+	}
+	if (want->cus_min == 0 && want->cus_min_percent == 0)
 		want->cus_min = 1;
-	if (want->cus_max == 0)
+	if (want->cus_max == 0 && want->cus_max_percent == 0)
 		want->cus_max = max_u(most, want->cus_min);
 	want->cus = want->cus_min;
-
-	if (want->queues == 0) {
-		fair = min_u(QUEUES_GOOD + want->streams, fair_queues(&candidates) / processes);
-		want->queues = processes * max_u(fair, QUEUES_LEAST + want->streams);
-	}
+	want->cus_percent = want->cus_min_percent;
+	command->hip_queues = hip_queues();
+	if (want->queues == 0)
+		want->queues = processes * max_u(min_u(good, fair), QUEUES_LEAST + want->streams);
 	return EXIT_OK;
+}
+
+unsigned want_lacks_queues(const struct command *command, size_t i,
+			   const struct gpuarb_partition *partition)
+{
+	const struct gpuarb_want *typed = &command->wants[i].want;
+	unsigned of_process = partition->queues / max_u(partition->processes, 1);
+	unsigned hip = of_process - min_u(of_process, 1 + partition->streams);
+
+	if (typed->queues > 0 || hip >= command->hip_queues)
+		return 0;
+	return max_u(hip, 1);
 }
 
 /* Either every want has a number of CUs, or none has. */
@@ -178,8 +166,7 @@ int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_
 
 		ret[i] = typed->want;
 		r = visible_choose(command, typed->want.gpu, &ret[i].gpu);
-		if (r == EXIT_OK)
-			r = resolve_shares(command, typed, ret[i].gpu, &ret[i]);
+		ask_for_shares(typed, &ret[i]);
 		if (r == EXIT_OK && all)
 			r = ask_for_all(command, &ret[i]);
 	}
@@ -225,7 +212,7 @@ bool want_ask_less(const struct command *command, struct gpuarb_want wants[stati
 static void keep_others(const struct typed_want *typed, const struct gpuarb_partition *partition,
 			bool adaptable, struct gpuarb_want *want)
 {
-	if (want->cus == 0 && want->shader_engines == 0 && !adaptable)
+	if (want->cus == 0 && want->cus_percent == 0 && want->shader_engines == 0 && !adaptable)
 		want->cus = partition->cus;
 	if (want->processes == 0)
 		want->processes = partition->processes;
@@ -246,8 +233,6 @@ static void keep_others(const struct typed_want *typed, const struct gpuarb_part
 int want_resolve_resize(struct command *command, const struct gpuarb_lease_info *lease,
 			struct gpuarb_want ret[static REQUEST_WANTS])
 {
-	int r = EXIT_OK;
-
 	if (lease->n_partitions == 0)
 		return fail(command, EXIT_FAILED,
 			    "lease %" PRIu64 " is %s: it has no partition to resize", lease->id,
@@ -260,14 +245,12 @@ int want_resolve_resize(struct command *command, const struct gpuarb_lease_info 
 			lease->n_partitions, print_s(lease->n_partitions), command->n_wants,
 			command->n_wants == 1 ? " was" : "s were");
 
-	for (size_t i = 0; r == EXIT_OK && i < command->n_wants; i++) {
+	for (size_t i = 0; i < command->n_wants; i++) {
 		const struct typed_want *typed = &command->wants[i];
-		const struct gpuarb_partition *partition = &lease->partitions[i];
 
 		ret[i] = typed->want;
-		r = resolve_shares(command, typed, partition->gpu, &ret[i]);
-		if (r == EXIT_OK)
-			keep_others(typed, partition, lease->adaptable, &ret[i]);
+		ask_for_shares(typed, &ret[i]);
+		keep_others(typed, &lease->partitions[i], lease->adaptable, &ret[i]);
 	}
-	return r;
+	return EXIT_OK;
 }

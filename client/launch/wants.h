@@ -10,13 +10,18 @@
 #include "client/launch/session.h"
 
 /* For run, reserve and plan. If no want has a number of CUs: best effort with as many CUs as
- * possible; and per process 5 queues more than masked streams, or its share of half the free queue
- * slots if that is less, but at least 2. Opens the session. */
+ * possible; and per process 5 queues more than masked streams, or fewer, so that the GPU has room for four
+ * such programs, but at least 2. Opens the session. */
 int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_WANTS]);
 
 /* After a refusal for queues or a quota: takes one queue per process off wants without --queues and
  * --streams. false: there is none, or each has the fewest queues that HIP can work with. */
 bool want_ask_less(const struct command *command, struct gpuarb_want wants[static REQUEST_WANTS]);
+
+/* For a partition of want i that was granted with the number of queues that want_resolve() chose: how many
+ * streams HIP can run at once, if they are fewer than it would use; else 0. */
+unsigned want_lacks_queues(const struct command *command, size_t i,
+			   const struct gpuarb_partition *partition);
 
 /* For resize: what is not typed stays as the lease has it. */
 int want_resolve_resize(struct command *command, const struct gpuarb_lease_info *lease,

@@ -45,7 +45,9 @@ struct command {
 	bool json, no_legend, no_pager, help, version, quiet, same_line, fixed, cap, no_cap;
 	/* run: why the lease cannot be adaptable. "": it can be; NULL: the options decide. */
 	const char *fixed_reason;
-	bool colour;      /* decided by main */
+	unsigned
+		hip_queues; /* that HIP would use, where the request has a number for it; 0: it has not */
+	bool colour;        /* decided by main */
 	const char *verb; /* for messages; "": none yet */
 	const char *gpu, *profile, *profiles, *svg, *html, *submit_file;
 	uint64_t grace_usec;
@@ -87,7 +89,7 @@ struct command {
 	const struct gpuarb_gpu *gpus;
 	const struct gpuarb_lease_info *leases;
 	size_t n_gpus, n_leases;
-	bool *visible; /* which of the GPUs the environment shows; NULL: it does not restrict them */
+	char *visible; /* the GPUs that the environment shows, with commas; NULL: it does not restrict them */
 };
 
 /* One row of the table of options. */

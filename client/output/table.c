@@ -306,11 +306,13 @@ void table_done(struct table *table)
 
 /* ---- GPUs ----------------------------------------------------------------------------------- */
 
-static const char *state_of(const struct gpuarb_gpu *gpu)
+static const char *state_of(const struct command *command, const struct gpuarb_gpu *gpu)
 {
+	bool named_only = gpuarb_view_named_only(command->view, (size_t)(gpu - command->gpus));
+
 	if (gpu->oversubscribed)
 		return gpu->draining ? "OVERSUBSCRIBED, draining" : "OVERSUBSCRIBED";
-	return gpu->draining ? "draining" : "ok";
+	return gpu->draining ? "draining" : named_only ? "only by name" : "ok";
 }
 
 void gpu_table(const struct command *command, FILE *out)
@@ -334,7 +336,7 @@ void gpu_table(const struct command *command, FILE *out)
 		table_add(&table, "%u of %u", gpu->queue_slots_free, gpu->queue_slots);
 		table_add(&table, "%u of %u", gpu->process_slots_free, gpu->process_slots);
 		table_add(&table, "%s of %s", left, all);
-		table_add(&table, "%s", state_of(gpu));
+		table_add(&table, "%s", state_of(command, gpu));
 	}
 	table_print(&table, command, out);
 }

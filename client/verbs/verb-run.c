@@ -18,6 +18,7 @@
 #include "client/launch/grant.h"
 #include "client/launch/program.h"
 #include "client/launch/supervisor.h"
+#include "client/launch/wants.h"
 #include "client/output/fail.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
@@ -340,11 +341,29 @@ static void print_priority(const struct gpuarb_lease *lease)
 	}
 }
 
+static void print_queues(const struct command *command, const struct gpuarb_lease *lease)
+{
+	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++) {
+		unsigned n = want_lacks_queues(command, i, gpuarb_lease_partition(lease, i));
+
+		if (n == 0)
+			continue;
+		print_line(stderr,
+			   PREFIX "lease %" PRIu64 ": %u queue%s for HIP, whose default is 4: more "
+				  "streams share queues; --queues asks for more",
+			   gpuarb_lease_id(lease), n, print_s(n));
+		return;
+	}
+}
+
 static int print_grant_of(struct command *command, const struct gpuarb_lease *lease)
 {
 	int r = grant_print(command, lease, PREFIX, stderr);
 
-	if (r == EXIT_OK && !command->quiet && !command->json && !command->options.adaptable)
+	if (r != EXIT_OK || command->quiet || command->json)
+		return r;
+	print_queues(command, lease);
+	if (!command->options.adaptable)
 		print_priority(lease);
 	return r;
 }

@@ -117,7 +117,7 @@ rig_start_bus()
 }
 
 # rig_start_daemon OPTION…: starts gpuarbd and waits until it owns its name. The options name its
-# hardware: --simulate=radeon-vii.
+# hardware: --simulate=radeon-vii. profiles: a folder, instead of the shipped ones.
 rig_start_daemon()
 {
 	local line watch guard
@@ -128,7 +128,7 @@ rig_start_daemon()
 	read -r -t "$patience" line <&8 # it has connected and listens
 	mkdir -p "$dir/run"
 	RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$@" \
-		--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --config="$dir/gpuarbd.conf" \
+		--profiles="${profiles:-$GPUARB_SOURCE_ROOT/conf/gpus}" --config="$dir/gpuarbd.conf" \
 		--tenants="$dir/tenants.d" 2>"$dir/daemon.err" &
 	daemon_pid=$!
 	# A daemon that fails ends the monitor, too: then there is no line.

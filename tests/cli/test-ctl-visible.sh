@@ -36,8 +36,11 @@ done
 ROCR_VISIBLE_DEVICES=2,1 HIP_VISIBLE_DEVICES=0 planned "$v620" --cus=18
 
 # Of several visible GPUs one that has room.
-ROCR_VISIBLE_DEVICES=0,2 ends 0 plan --cus=18 --json
-json_out ".partitions[0].gpu | IN(\"$vii\", \"$v620\")"
+ROCR_VISIBLE_DEVICES=0,2 planned "$vii" --cus=18
+ROCR_VISIBLE_DEVICES=0,2 planned "$v620" --cus=50%
+json_out '.partitions[0].cus == 36'
+# Also for a program: the one where it gets most.
+ROCR_VISIBLE_DEVICES=0,2 planned "$v620" --adaptable
 ROCR_VISIBLE_DEVICES=1,1 planned "$mi210" --cus=50%
 
 # Values that show no GPU.

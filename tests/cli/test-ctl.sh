@@ -64,7 +64,8 @@ json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines",
 	"calibrated","calibration_problem","preemption_usec","slowdowns","queue_slots",
 	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe","pipes_source",
 	"sdma_queues","sdma_xgmi_queues","vram_bytes","vram_free","scheduler","unmanaged",
-	"observed","masks_observed","unseen","graphics","clients","oversubscribed","draining","driver_events"] | sort)'
+	"observed","masks_observed","unseen","graphics","clients","oversubscribed","draining",
+	"named_only","driver_events"] | sort)'
 json_out '.[0] | .name == "0000:03:00.0" and .cus == 60 and .gfx_target == "gfx906"
 	and .cus_per_shader_engine == [[15,15,15,15]] and .unmanaged == []'
 ends 0 gpus
@@ -96,11 +97,10 @@ json_out '.partitions[0] | keys == (["gpu","kfd_gpu_id","cu_mask","cus","cus_ask
 json_out '.partitions[0] | .cus == 30 and .cus_asked == 31 and (.cu_mask | test("^0x[0-9a-f]+$"))'
 ends 0 plan --cus=25% --json
 json_out '.partitions[0].cus == 15'
-err_lacks 'rounded'
-ends 0 plan --cus=26%
-err_has '--cus=26% of 60 CUs'
-ends 2 plan --cus=1%
-err_has '--cus=1%'
+ends 0 plan --cus=26% --json
+json_out '.partitions[0] | .cus == 15 and .cus_asked == 15'
+ends 3 plan --cus=1%
+out_has '1% of 60 CUs is less than one CU'
 ends 0 plan --json
 json_out '.partitions[0] | .cus == 60 and .queues == 5'
 ends 3 plan --cus=30 --queues=1000 --json

@@ -1,0 +1,223 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Which GPU programs get on simulated machines with several, and how many queues.
+#
+#	test-ctl-choice.sh GPUARBCTL
+#
+# GPUARBD, GPUARB_SOURCE_ROOT: the daemon, the source tree.
+set -u
+GPUARBCTL=${1:-${GPUARBCTL:?}}
+: "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+rig_need dbus-daemon dbus-monitor jq
+profiles=$dir/gpus
+cp -r "$GPUARB_SOURCE_ROOT/conf/gpus" "$profiles"
+cat >"$profiles/igpu.conf" <<'END'
+[gpu]
+device = iGPU
+gfx-target = 100306
+shader-engines = 1
+shader-arrays = 1
+cus-per-array = 2
+active = 2
+wgp = yes
+harvest = known
+law = assumed
+queue-slots = 8
+pipes = 4
+queues-per-pipe = 4
+process-slots = 8
+sdma-queues = 2
+scheduler = hws
+vram = 512M
+END
+echo '[daemon]' >"$dir/gpuarbd.conf"
+mkdir "$dir/tenants.d"
+printf '[tenant *]\nclass = realtime\n' >"$dir/tenants.d/all.conf"
+chmod -R go-w "$dir/gpuarbd.conf" "$dir/tenants.d"
+rig_start_bus
+
+# machine PROFILE,…: starts gpuarbd with these GPUs.
+programs=()
+trap 'kill "${programs[@]}" 2>/dev/null; rig_clean' EXIT
+machine()
+{
+	rig_start_daemon --simulate="$1"
+}
+
+# program OPTION…: runs a program that stays; what run said is in $dir/err.
+program()
+{
+	local line='' fd
+
+	said="gpuarbctl run $*"
+	exec {fd}< <(exec "$GPUARBCTL" run "$@" -- sh -c 'echo started; exec sleep 10000' 2>"$dir/err")
+	programs+=("$!")
+	read -r -t "$patience" line <&"$fd"
+	exec {fd}<&-
+	[ "$line" = started ] || complain "$said: it was not started"
+}
+
+# gpus: the number of leases on each GPU, by index.
+gpus()
+{
+	local names
+	names=$("$GPUARBCTL" gpus --json | jq -c 'map(.name)')
+	"$GPUARBCTL" list --json | jq -c --argjson names "$names" \
+		'[.[].partitions[].gpu] as $on | $names | map(. as $n | $on | map(select(. == $n)) | length)'
+}
+
+over()
+{
+	kill "${programs[@]}" 2>/dev/null
+	wait "${programs[@]}" 2>/dev/null
+	programs=()
+	rig_stop_daemon
+	rm -rf "$dir/run"
+}
+
+# planned: the GPU that the next plain program would get; next: the one that it gets.
+planned()
+{
+	"$GPUARBCTL" plan --adaptable "$@" --json | jq -r '.partitions[0].gpu'
+}
+next()
+{
+	local wanted
+	wanted=$(planned "$@")
+	program "$@"
+	check "plan shows the GPU that run gets: $wanted" test "$wanted" = \
+		"$("$GPUARBCTL" list --json | jq -r 'max_by(.id).partitions[0].gpu')"
+}
+on() { check "$1 after: $said" test "$(gpus)" = "$1"; }
+
+four=radeon-vii,radeon-vii,radeon-vii,radeon-vii
+
+# ---- plain programs ------------------------------------------------------------------------
+machine "$four"
+for _ in 1 2 3 4; do next; done
+on '[1,1,1,1]'
+check 'each has a GPU' test "$("$GPUARBCTL" list --json | jq -c 'map(.partitions[0].cus)')" = '[60,60,60,60]'
+for _ in 1 2 3 4; do program; done
+on '[2,2,2,2]'
+over
+
+for order in pack spread; do
+	printf '[daemon]\ngpus = %s\n' "$order" >"$dir/gpuarbd.conf"
+	machine "$four"
+	for _ in 1 2 3 4; do program; done
+	on '[1,1,1,1]'
+	over
+done
+echo '[daemon]' >"$dir/gpuarbd.conf"
+
+machine igpu,rx7900xtx
+next
+next
+on '[0,2]'
+ends 0 plan --cus=50% --json
+json_out '.partitions[0].cus == 48'
+ends 0 plan --adaptable --cus-max=25% --json
+json_out '.partitions[0].cus == 24'
+over
+machine rx7900xtx,igpu
+next
+next
+on '[2,0]'
+over
+
+machine radeon-vii,mi300x-spx
+for _ in 1 2 3 4; do program; done
+on '[0,4]'
+next # 60 CUs there, about as many as here
+on '[1,4]'
+next
+on '[1,5]'
+over
+
+# ---- an empty GPU beside one with a program -------------------------------------------------
+for options in --cus=15 '--cus=60 --fixed' '--cus=30 --class=guaranteed' \
+	'--shader-engines=1 --class=realtime' ''; do
+	machine radeon-vii,radeon-vii
+	program
+	# shellcheck disable=SC2086
+	program $options
+	on '[1,1]'
+	check 'nobody is disturbed' test \
+		"$("$GPUARBCTL" list --json | jq -c '[.[0].generation, .[0].partitions[0].cus]')" = '[1,60]'
+	over
+done
+machine "$four"
+program --gpu=0
+program --gpu=2
+program --gpu=any --cus=20 --gpu=any --cus=20
+on '[1,1,1,1]'
+over
+
+# A small fixed lease leaves the other GPU empty.
+machine radeon-vii,radeon-vii
+for _ in 1 2 3; do program --fixed --cus=15; done
+on '[3,0]'
+program --fixed --cus=60
+on '[3,1]'
+over
+
+# ---- partitions of one card ------------------------------------------------------------------
+machine mi300x-cpx,mi300x-cpx
+for _ in 1 2 3 4; do program; done
+check 'both cards' test "$(gpus | jq -c '[.[:8], .[8:]] | map(add)')" = '[2,2]'
+for _ in {1..12}; do program; done
+check 'then each partition' test "$(gpus | jq -c unique)" = '[1]'
+over
+
+# ---- GPUs that are named ---------------------------------------------------------------------
+printf '[daemon]\n[gpu 0000:03:00.0]\nany = no\n' >"$dir/gpuarbd.conf"
+machine "$four"
+ends 0 status
+out_has 'only by name'
+json=$("$GPUARBCTL" gpus --json | jq -c 'map(.named_only)')
+check 'gpus --json has named_only' test "$json" = '[true,false,false,false]'
+for _ in 1 2 3; do program; done
+on '[0,1,1,1]'
+program --gpu=0
+program --gpu=2,3
+on '[1,1,2,1]'
+ends 1 plan --gpu=0,9 --cus=15
+err_has "'9'"
+echo '[daemon]' >"$dir/gpuarbd.conf"
+ends 0 reload
+ends 0 status
+out_lacks 'only by name'
+over
+
+# ---- queues ------------------------------------------------------------------------------------
+machine rx7900xtx
+for _ in 1 2 3 4; do
+	program
+	err_has '1 queue for HIP, whose default is 4'
+done
+on '[4]'
+ends 0 list --json
+json_out 'all(.[]; .partitions[0].queues == 2)'
+over
+
+machine radeon-vii
+program
+err_lacks 'for HIP'
+over
+machine radeon-vii
+export GPU_MAX_HW_QUEUES=1
+program
+err_lacks 'for HIP'
+ends 0 list --json
+json_out '.[0].partitions[0].queues == 2'
+export GPU_MAX_HW_QUEUES=2
+program
+ends 0 list --json
+json_out '.[1].partitions[0].queues == 3'
+unset GPU_MAX_HW_QUEUES
+over
+
+rig_done
