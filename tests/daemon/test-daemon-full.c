@@ -130,8 +130,7 @@ static void pair_start(struct pair *pair)
 	for (unsigned i = 1; i < GPUS; i++)
 		strcat(hardware, vii);
 	small_fs_mount(&pair->rig, "size=256k,mode=755");
-	lend_configure(&pair->rig, "activate-grace = 100ms\nenforce-delay = 100ms\n" GROW_NEVER,
-		       "kill");
+	lend_configure(&pair->rig, "activate-grace = 1h\n" GROW_NEVER, "kill");
 	rig_start_managed(&pair->rig, hardware, "--store-max=64");
 	pair->root = rig_connect(&pair->rig, 0);
 	pair->crowd = rig_connect(&pair->rig, STRANGER);
@@ -160,7 +159,7 @@ static void check_unchanged(const struct pair *pair)
 	check_heard(pair->borrower.holder);
 }
 
-/* Nothing that the borrower does counts, it is not blamed, and the next daemon is told nothing else. */
+/* Nothing that the borrower does counts, and the next daemon tells nothing else. */
 static void acknowledge_without_room(void)
 {
 	_cleanup_(pair_done) struct pair pair;
@@ -170,7 +169,7 @@ static void acknowledge_without_room(void)
 	CHECK(is_fine(activate(pair.root, &pair.rt))); /* which fits into the page */
 	check_unchanged(&pair);
 	CHECK(is_error(acknowledge(pair.crowd, &pair.borrower, 2), GPUARB_ERROR_INVALID_REQUEST,
-		       "the latest is 1"));
+		       ""));
 	CHECK(is_error(acknowledge(pair.crowd, &pair.borrower, 1), GPUARB_ERROR_NOT_SAVED,
 		       strerror(ENOSPC)));
 	check_unchanged(&pair);

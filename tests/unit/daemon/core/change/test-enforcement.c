@@ -27,6 +27,22 @@ TEST(no_enforcement_step_is_due_before_the_deadline)
 	scene_done(&c.l.s);
 }
 
+/* After a restart, and when changes can be saved again: an acknowledgement may have been lost. */
+TEST(a_borrower_whose_deadline_passed_gets_time_to_acknowledge_again)
+{
+	struct contest c = contest_of(ENFORCE_STEP_KILL);
+
+	c.l.now += 10 * SECOND_USEC;
+	arbiter_give_time(c.l.s.arbiter, c.l.now);
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_NONE);
+	CHECK(c.borrower->deadline_usec == c.l.now + SECOND_USEC);
+	arbiter_lend(c.l.s.arbiter, c.l.now);
+	CHECK(c.rt->deadline_usec > c.borrower->deadline_usec);
+	c.l.now += SECOND_USEC;
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT);
+	scene_done(&c.l.s);
+}
+
 TEST(activation_waits_for_a_tenant_with_enforce_report)
 {
 	struct contest c = contest_of(ENFORCE_STEP_REPORT);
