@@ -62,7 +62,7 @@ TEST(files_with_other_names_are_set_aside)
 		"17.JSON",
 		"9007199254740992.json",
 		"99999999999999999999999.json",
-		".17.json",
+		".x.json",
 	};
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -208,6 +208,8 @@ TEST(rest_of_an_interrupted_write_is_removed)
 	CHECK(!there(rig, ".new") && !there(rig, "leases/.new"));
 	scratch_write(&rig->scratch, "leases/.new", "{");
 	CHECK(count_list(rig, state) == 0 && !there(rig, "leases/.new"));
+	scratch_write(&rig->scratch, "leases/.17.json", "{"); /* of a group that was not saved */
+	CHECK(count_list(rig, state) == 0 && !there(rig, "leases/.17.json"));
 	CHECK(rig->diagnostics.n == 0 && !there(rig, "set-aside"));
 	state_close(state);
 	state_rig_free(rig);
