@@ -34,7 +34,7 @@ static void fill(struct part *parts, size_t n, double amount)
 }
 
 static size_t leases_of(const struct best_lease *leases, size_t n, unsigned account,
-			struct part ret[static BEST_LEASES])
+			struct part ret[static BEST_SHARES])
 {
 	size_t found = 0;
 
@@ -48,7 +48,7 @@ static size_t leases_of(const struct best_lease *leases, size_t n, unsigned acco
 static struct part account_of(const struct best_lease *leases, size_t n, unsigned account,
 			      double units)
 {
-	struct part own[BEST_LEASES], ret = { 0 };
+	struct part own[BEST_SHARES], ret = { 0 };
 	size_t found = leases_of(leases, n, account, own);
 
 	for (size_t i = 0; i < found; i++) {
@@ -62,10 +62,11 @@ static struct part account_of(const struct best_lease *leases, size_t n, unsigne
 
 void best_fair(struct best_lease *leases, size_t n, double units)
 {
-	struct part accounts[BEST_LEASES];
-	unsigned name[BEST_LEASES];
+	struct part accounts[BEST_SHARES];
+	unsigned name[BEST_SHARES];
 	size_t n_accounts = 0;
 
+	CHECK(n <= BEST_SHARES);
 	for (size_t i = 0; i < n; i++) {
 		size_t j = 0;
 
@@ -78,7 +79,7 @@ void best_fair(struct best_lease *leases, size_t n, double units)
 	}
 	fill(accounts, n_accounts, units);
 	for (size_t a = 0; a < n_accounts; a++) {
-		struct part own[BEST_LEASES];
+		struct part own[BEST_SHARES];
 		size_t k = 0;
 
 		fill(own, leases_of(leases, n, name[a], own), accounts[a].has);

@@ -17,7 +17,8 @@
 #include "core/mask/geometry.h"
 
 #define BEST_COLUMNS 8U
-#define BEST_LEASES 6U
+#define BEST_LEASES 6U  /* of best_level() */
+#define BEST_SHARES 16U /* of best_fair() */
 
 struct best_column {
 	unsigned own, lent; /* units */

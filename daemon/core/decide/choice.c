@@ -110,7 +110,7 @@ static int find_prospect(struct choice *choice, const struct want *want, const s
 	}
 	self = &choice->growers[n];
 	*self = grower_of(choice, p);
-	if (share_divide(choice->growers, n + adaptable, cuset_count(&pool)) < 0)
+	if (share_divide(there, choice->growers, n + adaptable, cuset_count(&pool)) < 0)
 		return -ENOMEM;
 	if (adaptable) {
 		/* Of a GPU with fewer CUs it gets less than it asks for. */

@@ -334,7 +334,8 @@ int divide(struct division *division)
 	_cleanup_(freep) unsigned *levels = calloc(3 * division->n + 1, sizeof(*levels));
 	struct search search = { .division = division };
 
-	if (!levels || share_divide(division->growers, division->n_all, division->cus) < 0)
+	if (!levels ||
+	    share_divide(division->arbiter, division->growers, division->n_all, division->cus) < 0)
 		return -ENOMEM;
 	search.kept = levels;
 	search.best = &levels[division->n];

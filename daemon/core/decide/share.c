@@ -33,20 +33,46 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 	return grower;
 }
 
-bool share_quota_is_common(const struct grower *a, const struct grower *b)
+/* Have their leases the same user and tenant: one account? */
+static bool is_same_account(const struct grower *a, const struct grower *b)
 {
-	return a->quota < UINT_MAX && a->lease->owner == b->lease->owner &&
+	return a->lease->owner == b->lease->owner &&
 	       strcmp(a->lease->tenant, b->lease->tenant) == 0;
 }
 
-/* Divides CUs among the growers that have a quota in common with this one; NULL: among all. */
-static void divide_among(struct grower *growers, size_t n, const struct grower *of, unsigned cus,
+bool share_quota_is_common(const struct grower *a, const struct grower *b)
+{
+	return a->quota < UINT_MAX && is_same_account(a, b);
+}
+
+/* Divides CUs among all growers: among accounts first, or among leases. */
+static void divide_all(const struct arbiter *arbiter, struct grower *growers, size_t n,
+		       unsigned cus, struct fluid_term *terms)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t account = i;
+
+		if (!arbiter->settings->share_by_lease)
+			for (account = 0; !is_same_account(&growers[account], &growers[i]);)
+				account++;
+		terms[i] = (struct fluid_term){ .least = growers[i].base,
+						.most = growers[i].cap,
+						.weight = growers[i].weight,
+						.account = account };
+	}
+	fluid(terms, n, cus);
+	for (size_t i = 0; i < n; i++)
+		growers[i].share = fluid_units(terms[i].share);
+}
+
+/* Divides CUs among the growers that have a quota in common with this one. */
+static void divide_quota(struct grower *growers, size_t n, const struct grower *of, unsigned cus,
 			 struct fluid_term *terms)
 {
 	size_t n_terms = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (!of || share_quota_is_common(of, &growers[i])) {
+		if (share_quota_is_common(of, &growers[i])) {
 			terms[n_terms] = (struct fluid_term){ .least = growers[i].base,
 							      .most = growers[i].cap,
 							      .weight = growers[i].weight,
@@ -55,7 +81,7 @@ static void divide_among(struct grower *growers, size_t n, const struct grower *
 		}
 	fluid(terms, n_terms, cus);
 	for (size_t i = 0, j = 0; i < n; i++)
-		if (!of || share_quota_is_common(of, &growers[i]))
+		if (share_quota_is_common(of, &growers[i]))
 			growers[i].share = fluid_units(terms[j++].share);
 }
 
@@ -68,14 +94,14 @@ static void cap_by_quota(struct grower *growers, size_t n, const struct grower *
 	for (struct grower *g = growers; g < growers + n; g++)
 		if (g != first && share_quota_is_common(first, g))
 			cus += g->held;
-	divide_among(growers, n, first, cus < FLUID_UNITS_MAX ? (unsigned)cus : FLUID_UNITS_MAX,
+	divide_quota(growers, n, first, cus < FLUID_UNITS_MAX ? (unsigned)cus : FLUID_UNITS_MAX,
 		     terms);
 	for (struct grower *g = growers; g < growers + n; g++)
 		if (share_quota_is_common(first, g))
 			g->cap = g->share;
 }
 
-int share_divide(struct grower *growers, size_t n, unsigned cus)
+int share_divide(const struct arbiter *arbiter, struct grower *growers, size_t n, unsigned cus)
 {
 	_cleanup_(freep) struct fluid_term *terms = calloc(n + 1, sizeof(*terms));
 
@@ -89,7 +115,7 @@ int share_divide(struct grower *growers, size_t n, unsigned cus)
 		if (j == i && growers[i].quota < UINT_MAX)
 			cap_by_quota(growers, n, &growers[i], terms);
 	}
-	divide_among(growers, n, NULL, cus, terms);
+	divide_all(arbiter, growers, n, cus, terms);
 	return 0;
 }
 
@@ -166,12 +192,13 @@ static int find_growers(struct start *start, struct lease *proposal)
 		cuset_add(&start->pool, &start->growers[i].target);
 	}
 	start->growers[start->n] = share_grower(start->arbiter, proposal, start->p);
-	return share_divide(start->growers, start->n + 1, cuset_count(&start->pool));
+	return share_divide(start->arbiter, start->growers, start->n + 1,
+			    cuset_count(&start->pool));
 }
 
 static void add_level(const struct grower *grower, unsigned cus, struct score *score)
 {
-	uint64_t level = ((uint64_t)cus << SHARE_LEVEL_BITS) / grower->weight;
+	uint64_t level = ((uint64_t)cus << SHARE_LEVEL_BITS) / max_u(grower->share, 1);
 
 	if (cus < grower->share && level < score->least)
 		score->least = level;

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The shares of the adaptable leases of a GPU: weighted max-min. Each has as many CUs for each unit
- * of weight as there are, but none less than its base or more than it asked for.
+ * The shares of the adaptable leases of a GPU: weighted max-min, first among users (each in its tenant),
+ * then among the leases of a user; or among leases, as policy says. Each has as many CUs for each unit of
+ * weight as there are, but none less than its base or more than it asked for.
  *
  * A lease that begins far below its share is promised a mask: the others shrink for it at once, and
  * it gets the mask when they have acknowledged, without grow-delay.
@@ -30,7 +31,7 @@ struct grower {
 	bool restored; /* target is the mask before it shrank */
 };
 
-/* All of CUs, for each unit of weight, in 2^-SHARE_LEVEL_BITS. */
+/* A part of a share, in 2^-SHARE_LEVEL_BITS. */
 #define SHARE_LEVEL_BITS 16U
 
 unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease);
@@ -47,7 +48,7 @@ size_t share_find(const struct arbiter *arbiter, unsigned gpu, const struct leas
 		  struct grower *ret, struct cuset *ret_claims, struct cuset *ret_pool);
 
 /* Sets the share of each grower. The cap of those with a quota becomes their share of it. -ENOMEM. */
-int share_divide(struct grower *growers, size_t n, unsigned cus);
+int share_divide(const struct arbiter *arbiter, struct grower *growers, size_t n, unsigned cus);
 
 /* Gives a proposal whose claims are placed the state that it starts in, what it can borrow at once,
  * because its queues do not exist yet, and what it is promised. */

@@ -113,6 +113,7 @@ struct settings {
 	bool oversubscribe_besteffort;
 	unsigned margin_percent; /* added to running times by gpuarbctl rt plan; MARGIN_MEASURED */
 	enum gpu_order gpu_order;
+	bool share_by_lease;   /* each adaptable lease has a share of its own; else each user */
 	bool revoke_on_reload; /* a reload ends leases that the new policy would not grant */
 
 	/* Lending. */

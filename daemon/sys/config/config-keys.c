@@ -404,6 +404,7 @@ static const char *const unmasked[] = { "refuse", "ignore", NULL };
 static const char *const oversubscribe[] = { "no", "besteffort", NULL };
 static const char *const reload[] = { "keep", "revoke", NULL };
 static const char *const preempt[] = { "no", "revoke", NULL };
+static const char *const shares[] = { "user", "lease", NULL };
 static const char *const gpu_orders[] = { "balance", "pack", "spread", NULL };
 
 _Static_assert(BACKEND_SIMULATED == ARRAY_SIZE(backends) - 2, "backends are in order");
@@ -431,6 +432,7 @@ static const struct config_key daemon_keys[] = {
 	KEY("oversubscribe", config_set_flag, DAEMON(oversubscribe_besteffort), .words = oversubscribe),
 	KEY("margin", set_margin, DAEMON(margin_percent), RANGE(0, 1000)),
 	KEY("gpus", config_set_word, DAEMON(gpu_order), .words = gpu_orders),
+	KEY("share-by", config_set_flag, DAEMON(share_by_lease), .words = shares),
 	KEY("on-reload", config_set_flag, DAEMON(revoke_on_reload), .words = reload),
 	KEY("activate-grace", set_time, DAEMON(activate_grace_usec), .min = 1),
 	KEY("activate-min-interval", set_time, DAEMON(activate_min_interval_usec), .min = 1),

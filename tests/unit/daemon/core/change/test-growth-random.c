@@ -11,6 +11,7 @@
 
 #include "core/change/arbiter.h"
 
+#include "best-layout.h"
 #include "check.h"
 #include "lend-rig.h"
 #include "random-geometry.h"
@@ -41,6 +42,7 @@ static struct lending begin(const struct gpu_info *gpu)
 	if (below(4) == 0)
 		settings->tenants[below(TENANTS)].max_cus = (struct limit){ LIMIT_PERCENT,
 									    30 + below(60) };
+	settings->share_by_lease = below(2);
 	if (below(2)) {
 		settings->grow_delay_usec = 100000;
 		settings->activate_min_interval_usec = 100000;
@@ -128,6 +130,7 @@ static int balance(struct lending *l)
 struct party {
 	const struct partition *p;
 	double weight, base, most, share;
+	unsigned user;
 };
 
 /* A search for masks in which every party has three quarters of its share. */
@@ -140,19 +143,24 @@ struct search {
 	unsigned nodes;
 };
 
-static double set_shares(struct search *search, double level)
+/* Weighted max-min: of users and then of their leases, or of leases. */
+static void set_shares(const struct arbiter *arbiter, struct search *search, unsigned cus)
 {
-	double sum = 0;
+	struct best_lease leases[LEASES];
 
 	for (size_t i = 0; i < search->n; i++) {
-		struct party *party = &search->party[i];
-		double share = level * party->weight;
+		const struct party *party = &search->party[i];
 
-		share = share > party->most ? party->most : share;
-		party->share = share < party->base ? party->base : share;
-		sum += party->share;
+		leases[i] = (struct best_lease){
+			.least = (unsigned)party->base,
+			.most = (unsigned)party->most,
+			.weight = party->weight,
+			.account = arbiter->settings->share_by_lease ? (unsigned)i : party->user,
+		};
 	}
-	return sum;
+	best_fair(leases, search->n, cus);
+	for (size_t i = 0; i < search->n; i++)
+		search->party[i].share = leases[i].fair;
 }
 
 static void find_parties(const struct lending *l, struct search *search)
@@ -160,7 +168,6 @@ static void find_parties(const struct lending *l, struct search *search)
 	const struct arbiter *arbiter = l->s.arbiter;
 	const struct geometry *geometry = &arbiter->gpus[0].info.geometry;
 	struct cuset pool = arbiter->gpus[0].all;
-	double low = 0, high;
 
 	*search = (struct search){ .geometry = geometry,
 				   .step = geometry_step(geometry),
@@ -175,17 +182,12 @@ static void find_parties(const struct lending *l, struct search *search)
 				.weight = tenant_named(arbiter->settings, lease->tenant)->weight,
 				.base = cuset_count(&p->adaptation->base),
 				.most = p->asked,
+				.user = lease->owner,
 			};
 		else
 			cuset_remove(&pool, &p->occupied);
 	}
-	high = cuset_count(&pool);
-	for (int i = 0; i < 60; i++) {
-		double level = (low + high) / 2;
-
-		*(set_shares(search, level) > cuset_count(&pool) ? &high : &low) = level;
-	}
-	set_shares(search, low);
+	set_shares(arbiter, search, cuset_count(&pool));
 	for (unsigned x = 0; x < geometry->xccs; x++)
 		for (unsigned e = 0; e < geometry->engines; e++)
 			search->room[x][e] = cuset_count_word(pool.pair[cuset_pair(x, e)]) /

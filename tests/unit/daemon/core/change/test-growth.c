@@ -341,6 +341,43 @@ TEST(base_of_a_lease_far_below_its_share_moves_to_engines_with_room)
 	CHECK(is_stable(&l));
 }
 
+/* Seven leases of one user, and one of another. Returns the CUs of this one. */
+static unsigned beside_seven(bool by_lease, unsigned *ret_seven)
+{
+	struct lending l = lending_of(1);
+	struct lease *seven[7], *one;
+	unsigned cus;
+
+	l.s.arbiter->settings->share_by_lease = by_lease;
+	for (size_t i = 0; i < ARRAY_SIZE(seven); i++)
+		seven[i] = borrow_as(&l, ANY, 1, 60);
+	one = borrow_as(&l, OTHER, 1, 60);
+	balance(&l);
+	*ret_seven = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(seven); i++)
+		*ret_seven += cus_of(seven[i]);
+	cus = cus_of(one);
+	CHECK(is_stable(&l));
+	lending_done(&l);
+	return cus;
+}
+
+TEST(users_share_before_their_leases_do)
+{
+	unsigned seven, one = beside_seven(false, &seven);
+
+	printf("%u and %u CUs of 60\n", seven, one);
+	CHECK(one >= 24 && seven >= 24); /* whole rectangles */
+}
+
+TEST(leases_share_alike_where_policy_says_so)
+{
+	unsigned seven, one = beside_seven(true, &seven);
+
+	printf("%u and %u CUs of 60\n", seven, one);
+	CHECK(one <= 12 && seven >= 48);
+}
+
 /* A lease that asks for less than its share leaves the rest to the others. */
 TEST(share_of_a_lease_that_asks_for_less_goes_to_the_others)
 {

@@ -283,6 +283,7 @@ TEST(sample_configuration_is_the_defaults)
 	CHECK(s->oversubscribe_besteffort == defaults->oversubscribe_besteffort);
 	CHECK(s->margin_percent == defaults->margin_percent);
 	CHECK(s->gpu_order == defaults->gpu_order);
+	CHECK(s->share_by_lease == defaults->share_by_lease);
 	CHECK(s->revoke_on_reload == defaults->revoke_on_reload);
 	CHECK(s->activate_grace_usec == defaults->activate_grace_usec);
 	CHECK(s->activate_min_interval_usec == defaults->activate_min_interval_usec);

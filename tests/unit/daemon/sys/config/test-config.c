@@ -17,6 +17,7 @@ static const char full[] = "[daemon]\n"
 			   "oversubscribe = besteffort\n"
 			   "margin = 41%\n"
 			   "gpus = spread\n"
+			   "share-by = lease\n"
 			   "on-reload = revoke\n"
 			   "activate-grace = 1500ms\n"
 			   "activate-min-interval = 1min\n"
@@ -85,6 +86,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(s->graphics == GRAPHICS_REFUSE_REALTIME);
 	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41 && s->revoke_on_reload);
 	CHECK(s->gpu_order == GPU_ORDER_SPREAD);
+	CHECK(s->share_by_lease);
 	CHECK(s->activate_grace_usec == 1500000 && s->activate_min_interval_usec == 60000000);
 	CHECK(s->grow_delay_usec == 3600000000 && s->enforce_delay_usec == 1000);
 	CHECK(s->max_leases == 5 && s->max_leases_per_user == 4 && s->max_holders == 6);
@@ -205,11 +207,13 @@ TEST(empty_configuration_is_the_defaults)
 
 TEST(defaults_may_be_written_out)
 {
-	_cleanup_(tree_done) struct tree tree = tree_new("[daemon]\non-reload = keep\ngpus = pack\n"
-							 "[tenant *]\nenforce = report\n");
+	_cleanup_(tree_done) struct tree tree = tree_new(
+		"[daemon]\non-reload = keep\ngpus = pack\nshare-by = user\n"
+		"[tenant *]\nenforce = report\n");
 
 	CHECK(tree_load(&tree) == 0 && !tree.settings->revoke_on_reload);
 	CHECK(tree.settings->gpu_order == GPU_ORDER_PACK);
+	CHECK(!tree.settings->share_by_lease);
 	CHECK(tree.settings->tenants[0].enforce == ENFORCE_STEP_REPORT);
 }
 
@@ -232,7 +236,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 51);
+	CHECK(n == 52);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -266,6 +270,7 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "daemon", "on-reload = kep", "is not keep or revoke; did you mean 'keep'?" },
 		{ "daemon", "gpus = packed",
 		  "is not balance, pack or spread; did you mean 'pack'?" },
+		{ "daemon", "share-by = users", "is not user or lease; did you mean 'user'?" },
 		{ "daemon", "on-reload = no", "'no' is not keep or revoke" },
 		{ "daemon", "activate-grace = 0s",
 		  "activate-grace: '0s' is not a time from 1ms to 1h" },
