@@ -375,7 +375,7 @@ int frozen_recover(struct daemon *daemon);
  * process. pidfd and start_time name a process in it that uses a GPU. The name is saved first. -errno
  * with a sentence. */
 int frozen_freeze(struct daemon *daemon, const struct lease *lease, int pidfd, uint64_t start_time,
-		  char *why, size_t size);
+		  uid_t user, char *why, size_t size);
 
 /* The answers of gpuarb-enforce, and its end: another one thaws what it had frozen. */
 void frozen_answer_freeze(struct daemon *daemon, uint64_t lease, const char *unit, int r,
@@ -393,7 +393,8 @@ void frozen_free(struct daemon *daemon);
 
 /* 0: every process in the cgroup belongs to the lease; 1: process *ret does not; a negative errno: they
  * cannot be read. */
-int unit_find_other(const struct lease *lease, const char *cgroup, pid_t *ret);
+int unit_find_other(const struct daemon *daemon, const struct lease *lease, const char *cgroup,
+		    pid_t *ret);
 
 /* ---- liveness.c --------------------------------------------------------------------- */
 
@@ -407,19 +408,22 @@ void liveness_limit(struct daemon *daemon);
 void liveness_ask_store(struct daemon *daemon);
 
 /* Checks that a pidfd is of a living process of the caller's user. */
-int liveness_check_process(const struct caller *caller, int fd, pid_t *ret, struct result *result);
+int liveness_check_process(const struct daemon *daemon, const struct caller *caller, int fd,
+			   pid_t *ret, struct result *result);
 
 /* What keeps a lease alive and is not counted in the ledger yet. */
 struct liveness {
 	uint64_t lease;
-	int holder; /* the client's end; -1: none */
-	pid_t pid;  /* newly bound; 0: none, or bound before */
+	int holder;     /* the client's end; -1: none */
+	pid_t pid;      /* newly bound; 0: none, or bound before */
+	bool delegated; /* root binds it */
 };
 
 /* Watches a process for the lease, and with holder also makes a holder, whose client end is the
  * caller's to close. Both or none. process_fd: -1 if there is no process. */
-int liveness_add(struct daemon *daemon, struct lease *lease, bool holder, int process_fd, pid_t pid,
-		 struct liveness *ret, struct result *result);
+int liveness_add(struct daemon *daemon, const struct caller *caller, struct lease *lease,
+		 bool holder, int process_fd, pid_t pid, struct liveness *ret,
+		 struct result *result);
 
 /* Whether there is room for this many more fds that keep or cap a lease of the user; else a negative
  * errno with the result. */

@@ -109,11 +109,11 @@ static bool is_needed(struct daemon *daemon, const char *unit)
 /* ---- which units may be frozen --------------------------------------------------------------- */
 
 /* Whether every process of the unit belongs to the lease; otherwise the sentence. */
-static bool has_only(const struct lease *lease, const char *unit, const char *cgroup, char *why,
-		     size_t size)
+static bool has_only(const struct daemon *daemon, const struct lease *lease, const char *unit,
+		     const char *cgroup, char *why, size_t size)
 {
 	pid_t other;
-	int r = unit_find_other(lease, cgroup, &other);
+	int r = unit_find_other(daemon, lease, cgroup, &other);
 
 	if (r < 0)
 		snprintf(why, size, "cannot read the processes of %s: %s", unit, strerror(-r));
@@ -124,7 +124,8 @@ static bool has_only(const struct lease *lease, const char *unit, const char *cg
 
 /* An agent in the unit does not belong to the lease: systemd 252 does not thaw a service whose main
  * process was killed, and the agent would stay frozen until the stop of the service times out. */
-static bool find_unit(const struct lease *lease, struct unit_place *place, char *why, size_t size)
+static bool find_unit(const struct daemon *daemon, const struct lease *lease,
+		      struct unit_place *place, char *why, size_t size)
 {
 	int r;
 
@@ -137,19 +138,19 @@ static bool find_unit(const struct lease *lease, struct unit_place *place, char 
 		snprintf(why, size, "cannot find its unit: %s", strerror(-r));
 		return false;
 	}
-	return has_only(lease, place->unit, place->cgroup, why, size);
+	return has_only(daemon, lease, place->unit, place->cgroup, why, size);
 }
 
 /* ---- freezing ---------------------------------------------------------------------------- */
 
 int frozen_freeze(struct daemon *daemon, const struct lease *lease, int pidfd, uint64_t start_time,
-		  char *why, size_t size)
+		  uid_t user, char *why, size_t size)
 {
 	struct frozen_unit *frozen, *left;
 	struct unit_place place;
 	int r;
 
-	if (!find_unit(lease, &place, why, size))
+	if (!find_unit(daemon, lease, &place, why, size))
 		return -EPERM;
 	frozen = add(daemon, place.unit);
 	if (!frozen)
@@ -161,8 +162,8 @@ int frozen_freeze(struct daemon *daemon, const struct lease *lease, int pidfd, u
 		refuse(why, size, r, "the name of %s cannot be saved: %s", place.unit,
 		       strerror(-r));
 	else
-		r = enforce_freeze(daemon->enforce, place.unit, pidfd, start_time, lease->id, why,
-				   size);
+		r = enforce_freeze(daemon->enforce, place.unit, pidfd, start_time, user, lease->id,
+				   why, size);
 	if (r < 0) {
 		drop(daemon, frozen);
 		return r;
@@ -284,8 +285,8 @@ static int on_retry(sd_event_source *, uint64_t, void *userdata)
 /* ---- while it is frozen ------------------------------------------------------------------- */
 
 /* Returns whether the unit has to be thawed; foreign: because of a process in it, with the sentence. */
-static bool is_over(struct frozen_unit *frozen, const struct lease *lease, bool *foreign, char *why,
-		    size_t size)
+static bool is_over(const struct daemon *daemon, struct frozen_unit *frozen,
+		    const struct lease *lease, bool *foreign, char *why, size_t size)
 {
 	uint64_t now = daemon_now_usec();
 
@@ -297,7 +298,7 @@ static bool is_over(struct frozen_unit *frozen, const struct lease *lease, bool 
 		return false;
 	frozen->n_bound = lease->n_bound;
 	frozen->checked_usec = now;
-	*foreign = !has_only(lease, frozen->unit, frozen->cgroup, why, size);
+	*foreign = !has_only(daemon, lease, frozen->unit, frozen->cgroup, why, size);
 	return *foreign;
 }
 
@@ -307,7 +308,7 @@ static void check(struct daemon *daemon, struct frozen_unit *frozen)
 	char why[512], what[600];
 	bool foreign;
 
-	if (!is_over(frozen, lease, &foreign, why, sizeof(why)))
+	if (!is_over(daemon, frozen, lease, &foreign, why, sizeof(why)))
 		return;
 	frozen->thaw = true;
 	if (!foreign)

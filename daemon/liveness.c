@@ -144,7 +144,8 @@ int liveness_check_room(const struct daemon *daemon, uid_t owner, unsigned more,
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
-int liveness_check_process(const struct caller *caller, int fd, pid_t *ret, struct result *result)
+int liveness_check_process(const struct daemon *daemon, const struct caller *caller, int fd,
+			   pid_t *ret, struct result *result)
 {
 	uid_t uid;
 	int r;
@@ -153,11 +154,16 @@ int liveness_check_process(const struct caller *caller, int fd, pid_t *ret, stru
 	if (r == -EBADF)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "process: the file descriptor is no pidfd");
+	if (r == -EPERM)
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "process: it is a kernel thread, which never ends, nor would the "
+				  "lease: bind the process that uses the GPU");
 	if (r < 0)
 		return result_set(
 			result, RESULT_INVALID_REQUEST,
 			"process: it has ended, or is in a PID namespace that gpuarbd cannot see");
-	if (uid != caller->uid && !caller->administrator)
+	if (!settings_same_user(daemon->arbiter->settings, uid, caller->uid) &&
+	    !caller->administrator)
 		return result_set(result, RESULT_NOT_PERMITTED,
 				  "process: pid %d belongs to uid %u, not to uid %u", *ret, uid,
 				  caller->uid);
@@ -175,18 +181,19 @@ static int too_many_fds(struct result *result, int r)
 }
 
 static int bind_process(struct daemon *daemon, struct lease *lease, struct liveness *liveness,
-			int process_fd, pid_t pid, struct result *result)
+			int process_fd, pid_t pid, bool root, struct result *result)
 {
 	int r = lease_reserve_bound(lease);
 
 	if (r < 0)
 		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	r = holders_bind(daemon->liveness.holders, lease->id, process_fd, pid);
+	r = holders_bind(daemon->liveness.holders, lease->id, process_fd, pid, root);
 	if (r == -EEXIST)
 		return 0;
 	if (r < 0)
 		return too_many_fds(result, r);
 	liveness->pid = pid;
+	liveness->delegated = root;
 	return 0;
 }
 
@@ -207,8 +214,9 @@ static int check_rival(const struct daemon *daemon, const struct lease *lease, p
 			  (unsigned long long)rival->id);
 }
 
-int liveness_add(struct daemon *daemon, struct lease *lease, bool holder, int process_fd, pid_t pid,
-		 struct liveness *ret, struct result *result)
+int liveness_add(struct daemon *daemon, const struct caller *caller, struct lease *lease,
+		 bool holder, int process_fd, pid_t pid, struct liveness *ret,
+		 struct result *result)
 {
 	int r;
 
@@ -220,7 +228,7 @@ int liveness_add(struct daemon *daemon, struct lease *lease, bool holder, int pr
 		r = liveness_check_room(daemon, lease->owner, holder && process_fd >= 0 ? 2 : 1,
 					result);
 	if (r >= 0 && process_fd >= 0)
-		r = bind_process(daemon, lease, ret, process_fd, pid, result);
+		r = bind_process(daemon, lease, ret, process_fd, pid, caller->uid == 0, result);
 	if (r < 0 || !holder)
 		return r;
 	ret->holder = holders_add(daemon->liveness.holders, lease->id);
@@ -250,7 +258,7 @@ void liveness_count(struct daemon *daemon, const struct liveness *liveness)
 	if (liveness->holder >= 0)
 		arbiter_add_holder(daemon->arbiter, liveness->lease);
 	if (liveness->pid)
-		arbiter_bind(daemon->arbiter, liveness->lease, liveness->pid);
+		arbiter_bind(daemon->arbiter, liveness->lease, liveness->pid, liveness->delegated);
 	if (liveness->pid && liveness->pid != lease->pid)
 		liveness_chosen(daemon, lease, liveness->pid);
 	caps_review(daemon, liveness->lease);

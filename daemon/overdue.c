@@ -43,6 +43,12 @@ int overdue_start(struct daemon *daemon)
 			   daemon, &daemon->enforce);
 }
 
+/* In whose name gpuarb-enforce acts: root's where root bound the process. */
+static uid_t user_of(const struct lease *lease, bool delegated)
+{
+	return delegated ? 0 : lease->owner;
+}
+
 /* ---- processes that are named to gpuarb-enforce -------------------------------------------- */
 
 static uint64_t start_time_of(pid_t pid)
@@ -68,13 +74,14 @@ static int open_observed(const struct lease_process *process)
 /* ---- killing --------------------------------------------------------------------------- */
 
 static bool kill_process(struct daemon *daemon, const struct lease *lease, int pidfd,
-			 uint64_t start_time)
+			 uint64_t start_time, bool delegated)
 {
 	char why[256];
 
 	if (pidfd < 0)
 		return false;
-	if (enforce_kill(daemon->enforce, pidfd, start_time, lease->id, why, sizeof(why)) >= 0)
+	if (enforce_kill(daemon->enforce, pidfd, start_time, user_of(lease, delegated), lease->id,
+			 why, sizeof(why)) >= 0)
 		return true;
 	log_warning("lease %" PRIu64 ": cannot kill a process: %s", lease->id, why);
 	return false;
@@ -85,14 +92,14 @@ static bool kill_observed(struct daemon *daemon, const struct lease *lease,
 {
 	_cleanup_fd_ int fd = open_observed(process);
 
-	return kill_process(daemon, lease, fd, process->start_time);
+	return kill_process(daemon, lease, fd, process->start_time, process->delegated);
 }
 
 static bool kill_bound(struct daemon *daemon, const struct lease *lease, pid_t pid)
 {
 	int fd = holders_process(daemon->liveness.holders, lease->id, pid);
 
-	return kill_process(daemon, lease, fd, start_time_of(pid));
+	return kill_process(daemon, lease, fd, start_time_of(pid), lease_is_delegated(lease, pid));
 }
 
 /* Returns how many processes gpuarb-enforce was asked to kill. */
@@ -121,16 +128,20 @@ static int freeze_unit(struct daemon *daemon, const struct lease *lease, char *w
 {
 	struct lease_process process = { 0 };
 	_cleanup_fd_ int observed = -1;
+	bool delegated;
 	int fd;
 
 	if (known_processes(daemon->arbiter, lease->id, true, &process, 1) > 0)
 		observed = open_observed(&process);
 	fd = observed;
+	delegated = process.delegated;
 	if (observed < 0 && lease->n_bound > 0) {
 		fd = holders_process(daemon->liveness.holders, lease->id, lease->bound[0]);
 		process.start_time = start_time_of(lease->bound[0]);
+		delegated = lease_is_delegated(lease, lease->bound[0]);
 	}
-	return frozen_freeze(daemon, lease, fd, process.start_time, why, size);
+	return frozen_freeze(daemon, lease, fd, process.start_time, user_of(lease, delegated), why,
+			     size);
 }
 
 static void freeze(struct daemon *daemon, struct lease *lease)

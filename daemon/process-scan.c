@@ -442,7 +442,7 @@ static struct observed *find_row(struct observed *rows, size_t n, const struct d
 	while (row && row > rows && row[-1].pid == use->pid)
 		row--;
 	for (; row && row < rows + n && row->pid == use->pid; row++)
-		if (row->kfd_gpu_id == kfd_gpu_id)
+		if (row->kfd_gpu_id == kfd_gpu_id && !row->idle)
 			return row;
 	return NULL;
 }
@@ -510,6 +510,7 @@ static void fill_row(const struct arbiter *arbiter, const struct scanned *entry,
 	row->sdma_queues = use->sdma_queues;
 	row->sdma_xgmi_queues = use->sdma_xgmi_queues;
 	row->vram = use->vram;
+	row->idle = entry->number > 0 && hw_use_is_idle(use);
 }
 
 static int take_effect(const struct process_scan *scan, struct daemon *daemon)

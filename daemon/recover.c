@@ -21,6 +21,7 @@ struct stored_fd {
 	char name[STORE_NAME_MAX];
 	uint64_t lease; /* 0: the name is not from gpuarbd */
 	pid_t pid;      /* of a pidfd or of a listener; 0: the fd is a holder */
+	bool delegated; /* root bound the process */
 	bool cap;       /* the fd is a listener */
 	int fd;
 	bool damaged;        /* the file of the lease was set aside */
@@ -47,7 +48,7 @@ static int stored_fds_add(struct stored_fds *stored_fds, const char *name, int f
 
 	snprintf(next.name, sizeof(next.name), "%s", name);
 	next.cap = caps_parse_name(next.name, &next.lease, &next.pid);
-	if (!next.cap && !holders_parse_name(next.name, &next.lease, &next.pid))
+	if (!next.cap && !holders_parse_name(next.name, &next.lease, &next.pid, &next.delegated))
 		next.lease = 0;
 	/* Doubles: a daemon can have thousands of them. */
 	more = (stored_fds->n & (stored_fds->n - 1))
@@ -266,8 +267,8 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 	}
 	stored->fd = -1;
 	r = stored->cap ? caps_adopt(daemon, stored->lease, stored->pid, fd)
-			: holders_adopt(daemon->liveness.holders, stored->lease, stored->pid, fd,
-					stored->shelf);
+			: holders_adopt(daemon->liveness.holders, stored->lease, stored->pid,
+					stored->delegated, fd, stored->shelf);
 	if (r == -EEXIST)
 		return 0; /* the same process twice: the fd that is stored under this name is fine */
 	if (r == -EINVAL || r == -EBADF) {
@@ -284,7 +285,7 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 		arbiter_add_holder(daemon->arbiter, stored->lease);
 		return 0;
 	}
-	r = arbiter_bind(daemon->arbiter, stored->lease, stored->pid);
+	r = arbiter_bind(daemon->arbiter, stored->lease, stored->pid, stored->delegated);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)

@@ -7,6 +7,7 @@
 
 #include "daemon.h"
 #include "sys/process.h"
+#include "sys/subuid.h"
 
 #define RESTART_TEXT                                                                            \
 	"the changed key %s waits for a restart of gpuarbd (systemctl restart gpuarbd; leases " \
@@ -18,6 +19,8 @@ int reload_read(const struct daemon *daemon, struct settings **ret, struct diagn
 
 	if (r > 0)
 		log_info(CONFIG_NONE);
+	if (r >= 0)
+		subuid_load(&(*ret)->subuids, diagnostics);
 	for (size_t i = 0; r >= 0 && i < (*ret)->n_tenants; i++)
 		if ((*ret)->tenants[i].executable && !process_sees_executables())
 			diagnostics_add(

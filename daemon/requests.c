@@ -193,9 +193,9 @@ static struct candidate choose_again(struct daemon *daemon, struct lease *lease,
 }
 
 /* The same request under the same token: one more holder of the lease that it was answered with. */
-static int reserve_again(struct daemon *daemon, struct lease *lease, const struct request *request,
-			 const struct candidate *candidate, struct liveness *liveness,
-			 struct result *result)
+static int reserve_again(struct daemon *daemon, const struct caller *caller, struct lease *lease,
+			 const struct request *request, const struct candidate *candidate,
+			 struct liveness *liveness, struct result *result)
 {
 	struct candidate chosen;
 
@@ -213,7 +213,7 @@ static int reserve_again(struct daemon *daemon, struct lease *lease, const struc
 				  "possible",
 				  lease->id, lease->n_holders, lease->n_bound, LEASE_HOLDERS_MAX,
 				  LEASE_BOUND_MAX);
-	return liveness_add(daemon, lease, true, chosen.fd, chosen.pid, liveness, result);
+	return liveness_add(daemon, caller, lease, true, chosen.fd, chosen.pid, liveness, result);
 }
 
 static uint64_t deadline_of(uint64_t wait_usec)
@@ -257,7 +257,8 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 	result_done(result); /* why the lease waits is not why a later step fails */
 	set_deadline(daemon, request, proposal);
 	proposal->asker_bound = candidate->asked;
-	r = liveness_add(daemon, proposal, true, candidate->fd, candidate->pid, liveness, result);
+	r = liveness_add(daemon, caller, proposal, true, candidate->fd, candidate->pid, liveness,
+			 result);
 	if (r < 0) {
 		lease_free(proposal);
 		return r;
@@ -284,7 +285,7 @@ static int try_reserve(struct daemon *daemon, const struct caller *caller, struc
 	int r = 0;
 
 	if (process_fd >= 0)
-		r = liveness_check_process(caller, process_fd, &candidate.pid, result);
+		r = liveness_check_process(daemon, caller, process_fd, &candidate.pid, result);
 	else
 		asker = liveness_open_asker(caller, request);
 	if (r < 0)
@@ -296,7 +297,7 @@ static int try_reserve(struct daemon *daemon, const struct caller *caller, struc
 	if (!lease)
 		lease = ledger_find_unanswered(daemon->arbiter, caller, request);
 	if (lease) {
-		r = reserve_again(daemon, lease, request, &candidate, liveness, result);
+		r = reserve_again(daemon, caller, lease, request, &candidate, liveness, result);
 		lease->claim_usec = r < 0 ? lease->claim_usec : 0;
 		return r;
 	}
@@ -377,7 +378,7 @@ static int bind_process(void *userdata, const struct caller *caller, uint64_t id
 		return r;
 	if (lease->state == STATE_ENDING)
 		return result_set(result, RESULT_INVALID_STATE, "lease %" PRIu64 " is ending", id);
-	r = liveness_check_process(caller, process_fd, &pid, result);
+	r = liveness_check_process(daemon, caller, process_fd, &pid, result);
 	if (r < 0)
 		return r;
 	if (lease_is_bound(lease,
@@ -390,7 +391,7 @@ static int bind_process(void *userdata, const struct caller *caller, uint64_t id
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "lease %" PRIu64 " is bound to %u processes, the maximum", id,
 				  lease->n_bound);
-	r = liveness_add(daemon, lease, false, process_fd, pid, &liveness, result);
+	r = liveness_add(daemon, caller, lease, false, process_fd, pid, &liveness, result);
 	if (r < 0)
 		return r;
 	liveness_count(daemon, &liveness);

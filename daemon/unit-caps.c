@@ -50,7 +50,7 @@ static bool has_all_bound(const struct lease *lease, uint64_t cgroup)
 
 /* The id of the cgroup that has all bound processes of the lease, and none that does not belong to it; 0:
  * there is none. */
-static uint64_t find_cgroup(const struct lease *lease)
+static uint64_t find_cgroup(const struct daemon *daemon, const struct lease *lease)
 {
 	struct unit_place place;
 	uint64_t cgroup;
@@ -59,7 +59,8 @@ static uint64_t find_cgroup(const struct lease *lease)
 	if (unit_of_process(lease->bound[0], &place) < 0)
 		return 0;
 	cgroup = id_of(&place);
-	if (!has_all_bound(lease, cgroup) || unit_find_other(lease, place.cgroup, &other) != 0)
+	if (!has_all_bound(lease, cgroup) ||
+	    unit_find_other(daemon, lease, place.cgroup, &other) != 0)
 		return 0;
 	return cgroup;
 }
@@ -92,7 +93,7 @@ static uint64_t choose_cgroup(const struct daemon *daemon, const struct lease *l
 	if (lease->cap.cgroup != 0 || lease->n_bound <= lease->asker_bound ||
 	    lease->n_partitions == 0)
 		return lease->cap.cgroup;
-	return find_cgroup(lease);
+	return find_cgroup(daemon, lease);
 }
 
 void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered)

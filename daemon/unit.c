@@ -6,15 +6,16 @@
 #include "sys/cgroup.h"
 #include "sys/process.h"
 
-static bool is_of(const struct lease *lease, pid_t pid)
+static bool is_of(const struct daemon *daemon, const struct lease *lease, pid_t pid)
 {
 	struct observed row = { .pid = pid };
 
 	process_describe(&row);
-	return observed_is_bound(&row, lease);
+	return attribution_is_bound(daemon->arbiter, lease, &row);
 }
 
-int unit_find_other(const struct lease *lease, const char *cgroup, pid_t *ret)
+int unit_find_other(const struct daemon *daemon, const struct lease *lease, const char *cgroup,
+		    pid_t *ret)
 {
 	_cleanup_(freep) pid_t *pids = NULL;
 	size_t n;
@@ -24,7 +25,7 @@ int unit_find_other(const struct lease *lease, const char *cgroup, pid_t *ret)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {
-		if (is_of(lease, pids[i]))
+		if (is_of(daemon, lease, pids[i]))
 			continue;
 		*ret = pids[i];
 		return 1;

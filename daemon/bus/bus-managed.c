@@ -44,8 +44,8 @@ static size_t weight(const struct arbiter *arbiter, size_t object)
 	if (object >= arbiter->n_gpus)
 		return 1 + arbiter->leases[object - arbiter->n_gpus]->n_partitions;
 	gpu = &arbiter->gpus[object];
-	return WEIGHT_OF_GPU + gpu->observed.n_processes + gpu->graphics.n_clients +
-	       arbiter->n_covers / arbiter->n_gpus;
+	return WEIGHT_OF_GPU + gpu->observed.n_processes + gpu->observed.n_idle +
+	       gpu->graphics.n_clients + arbiter->n_covers / arbiter->n_gpus;
 }
 
 static int append(sd_bus_message *m, const struct arbiter *arbiter, size_t object)

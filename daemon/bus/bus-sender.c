@@ -84,8 +84,9 @@ static int read_credential(sd_bus_message *m, const char *key, void *userdata)
 	return sd_bus_message_skip(m, "v");
 }
 
-/* -EACCES: the bus does not know the user. */
-static int read_credentials(sd_bus_message *m, struct caller *ret)
+/* -EACCES: the bus does not know the user. A subordinate uid gives no right of an administrator: root
+ * does not trust what runs in its containers. */
+static int read_credentials(const struct bus *bus, sd_bus_message *m, struct caller *ret)
 {
 	struct caller caller = { .uid = (uid_t)-1 };
 	int r = bus_read_entries(m, read_credential, &caller);
@@ -94,6 +95,7 @@ static int read_credentials(sd_bus_message *m, struct caller *ret)
 		return r < 0 ? r : -EACCES;
 
 	caller.administrator = caller.uid == 0 || caller.uid == geteuid();
+	caller.uid = subuids_user(&bus->arbiter->settings->subuids, caller.uid);
 	*ret = caller;
 	return 0;
 }
@@ -104,7 +106,8 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *)
 
 	/* No error for a connection that has closed: the bus sends NameOwnerChanged first, and
 	 * on_name_lost() forgets the peer and this look-up. */
-	if (sd_bus_message_is_method_error(m, NULL) || read_credentials(m, &peer->caller) < 0) {
+	if (sd_bus_message_is_method_error(m, NULL) ||
+	    read_credentials(peer->bus, m, &peer->caller) < 0) {
 		refuse(peer, RESULT_NOT_PERMITTED,
 		       "Access denied: the bus does not know the user of this connection: "
 		       "connect from a process that the bus can identify");

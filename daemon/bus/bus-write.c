@@ -313,7 +313,7 @@ int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu)
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
-	for (size_t i = 0; i < gpu->observed.n_processes && r >= 0; i++) {
+	for (size_t i = 0; i < gpu->observed.n_processes + gpu->observed.n_idle && r >= 0; i++) {
 		const struct unmanaged_process *process = &gpu->observed.processes[i];
 
 		r = append_process(m, process->pid, process->uid, process->command,

@@ -232,12 +232,14 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 	return 0;
 }
 
-int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uint64_t tag, char *why,
-		 size_t size)
+int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uid_t uid, uint64_t tag,
+		 char *why, size_t size)
 {
-	const struct request wanted = { .tag = tag,
-					.body = { .verb = ENFORCE_KILL, .start_time = start_time },
-					.pidfd = pidfd };
+	const struct request wanted = {
+		.tag = tag,
+		.body = { .verb = ENFORCE_KILL, .start_time = start_time, .uid = uid },
+		.pidfd = pidfd
+	};
 
 	return queue_request(enforce, &wanted, why, size);
 }
@@ -254,11 +256,13 @@ static int queue_unit(struct enforce *enforce, struct request *wanted, const cha
 }
 
 int enforce_freeze(struct enforce *enforce, const char *unit, int pidfd, uint64_t start_time,
-		   uint64_t tag, char *why, size_t size)
+		   uid_t uid, uint64_t tag, char *why, size_t size)
 {
-	struct request wanted = { .tag = tag,
-				  .body = { .verb = ENFORCE_FREEZE, .start_time = start_time },
-				  .pidfd = pidfd };
+	struct request wanted = {
+		.tag = tag,
+		.body = { .verb = ENFORCE_FREEZE, .start_time = start_time, .uid = uid },
+		.pidfd = pidfd
+	};
 
 	return queue_unit(enforce, &wanted, unit, why, size);
 }

@@ -50,11 +50,11 @@ DEFINE_CLEANUP(struct enforce *, enforce_free)
  * -EPERM, one that is never frozen; -EBADF, no pidfd; and whatever else the kernel says.
  *
  * pidfd and start_time name the process to kill, and one process of the unit to freeze: the helper
- * takes a process and a unit only if the process uses a KFD device. A copy of pidfd is kept until
- * the request is sent.
+ * takes a process and a unit only if the process uses a KFD device, and all of them belong to uid,
+ * which is 0 where root bound the process. A copy of pidfd is kept until the request is sent.
  */
-int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uint64_t tag, char *why,
-		 size_t size);
+int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uid_t uid, uint64_t tag,
+		 char *why, size_t size);
 int enforce_freeze(struct enforce *enforce, const char *unit, int pidfd, uint64_t start_time,
-		   uint64_t tag, char *why, size_t size);
+		   uid_t uid, uint64_t tag, char *why, size_t size);
 int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size);

@@ -76,6 +76,8 @@ int enforce_request_check(const struct enforce_request *request, size_t length, 
 			      "a request has %zu bytes, not %zu", sizeof(*request), length);
 	if (request->verb < ENFORCE_KILL || request->verb > ENFORCE_THAW)
 		return refuse(why, size, -EBADMSG, "unknown verb %" PRIu64, request->verb);
+	if (request->uid >= UINT32_MAX)
+		return refuse(why, size, -EBADMSG, "%" PRIu64 " is no uid", request->uid);
 	if (request->verb == ENFORCE_KILL && request->unit[0] == '\0')
 		return 0;
 	if (request->verb == ENFORCE_KILL)

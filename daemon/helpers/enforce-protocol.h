@@ -16,8 +16,9 @@
 enum enforce_verb { ENFORCE_KILL = 1, ENFORCE_FREEZE, ENFORCE_THAW };
 
 struct enforce_request {
-	uint64_t verb;               /* enum enforce_verb */
-	uint64_t start_time;         /* 22nd field of /proc/PID/stat; 0 for a thaw */
+	uint64_t verb;       /* enum enforce_verb */
+	uint64_t start_time; /* 22nd field of /proc/PID/stat; 0 for a thaw */
+	uint64_t uid;        /* whose lease it is, or 0 if root bound the process; 0 for a thaw */
 	char unit[ENFORCE_UNIT_MAX]; /* "" for a kill */
 };
 

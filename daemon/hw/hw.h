@@ -6,6 +6,7 @@
  * file. Nothing here writes to hardware, opens /dev/kfd, or waits.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,6 +34,13 @@ struct hw_pid {
 /* What is known of a process since it was read last: queues that are known are not read again. */
 struct hw_process;
 
+/* It has the device open, and uses nothing of the GPU. */
+static inline bool hw_use_is_idle(const struct hw_use *use)
+{
+	return use->queues == 0 && use->sdma_queues == 0 && use->sdma_xgmi_queues == 0 &&
+	       use->vram == 0;
+}
+
 struct hw_ops {
 	const char *name; /* "kfd", "simulated" */
 
@@ -54,17 +62,17 @@ struct hw_ops {
 
 	/* Reads one process, in parts. *process: NULL at first, and what the next call continues from.
 	 * *steps: about so many files are read at most; then how many were. Returns the number of rows
-	 * in *ret, one for each GPU on which it has queues or memory, by GPU, and valid until the next
-	 * call; 0 if it has ended. -EAGAIN: it is not read to its end, call again. */
+	 * in *ret, one for each GPU that it has open, of zeros if it has neither queues nor memory there,
+	 * by GPU, and valid until the next call; 0 if it has ended. -EAGAIN: it is not read to its end, call again. */
 	int (*read)(struct hw *hw, pid_t pid, struct hw_process **process, unsigned *steps,
 		    const struct hw_use **ret);
 	void (*forget)(struct hw_process *process); /* takes NULL */
 
-	/* Reads all processes at once: up to max rows, by pid and GPU. Returns the number of all. A
+	/* Reads all processes at once: up to max such rows, by pid and GPU. Returns the number of all. A
 	 * process that ends meanwhile is left out. */
 	int (*use)(struct hw *hw, struct hw_use *uses, size_t max);
 
-	/* The same for one process: no row if it uses no GPU or has ended. */
+	/* The same for one process, without rows of zeros: none if it uses no GPU or has ended. */
 	int (*use_of)(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max);
 };
 

@@ -250,26 +250,18 @@ static int compare_rows(const void *a, const void *b)
 	return (x->kfd_gpu_id > y->kfd_gpu_id) - (x->kfd_gpu_id < y->kfd_gpu_id);
 }
 
-/* Leaves out rows of zeros: the driver makes a vram file for each GPU as soon as /dev/kfd is open. */
+/* With rows of zeros: the driver makes a vram file for each GPU as soon as /dev/kfd is open. */
 static int finish_rows(struct hw_process *process)
 {
-	size_t n = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < process->n_queues && r >= 0; i++)
 		r = add_to_row(process, &process->queues[i]);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < process->n_uses; i++) {
-		const struct hw_use *row = &process->uses[i];
-
-		if (row->queues > 0 || row->sdma_queues > 0 || row->sdma_xgmi_queues > 0 ||
-		    row->vram > 0)
-			process->uses[n++] = *row;
-	}
-	if (n > 0)
-		qsort(process->uses, n, sizeof(*process->uses), compare_rows);
-	return (int)n;
+	if (process->n_uses > 0)
+		qsort(process->uses, process->n_uses, sizeof(*process->uses), compare_rows);
+	return (int)process->n_uses;
 }
 
 static int read_on(struct hw *hw, struct hw_process *process, unsigned most, unsigned *steps)
@@ -322,16 +314,27 @@ void kfd_forget_process(struct hw_process *process)
 }
 DEFINE_CLEANUP(struct hw_process *, kfd_forget_process)
 
-int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
+/* idle: with rows of zeros. */
+static int copy_uses(struct hw *hw, pid_t pid, bool idle, struct hw_use *uses, size_t max)
 {
 	_cleanup_(kfd_forget_processp) struct hw_process *process = NULL;
 	unsigned steps = UINT_MAX;
 	const struct hw_use *rows;
-	int n = kfd_read_process(hw, pid, &process, &steps, &rows);
+	int all = kfd_read_process(hw, pid, &process, &steps, &rows), n = 0;
 
-	for (int i = 0; i < n && (size_t)i < max; i++)
-		uses[i] = rows[i];
-	return n;
+	for (int i = 0; i < all; i++) {
+		if (!idle && hw_use_is_idle(&rows[i]))
+			continue;
+		if ((size_t)n < max)
+			uses[n] = rows[i];
+		n++;
+	}
+	return all < 0 ? all : n;
+}
+
+int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
+{
+	return copy_uses(hw, pid, false, uses, max);
 }
 
 /* ---- all processes ------------------------------------------------------------------- */
@@ -388,7 +391,7 @@ int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
 
 	for (int i = 0; i < n; i++) {
 		size_t room = max > (size_t)n_uses ? max - (size_t)n_uses : 0;
-		int r = kfd_use_of(hw, pids[i].pid, room > 0 ? uses + n_uses : NULL, room);
+		int r = copy_uses(hw, pids[i].pid, true, room > 0 ? uses + n_uses : NULL, room);
 
 		if (r < 0)
 			return r;

@@ -84,18 +84,20 @@ static int read_stat(int dir, struct stat_line *ret)
 	return 0;
 }
 
-/* The effective uid, as on the bus. (The owner of /proc/PID is root for an undumpable process.) */
-static int read_uid(int dir, uid_t *ret)
+/* The effective uid, as on the bus, and whether the real and saved uids differ from it. (The owner of
+ * /proc/PID is root for an undumpable process.) */
+static int read_uid(int dir, uid_t *ret, bool *ret_mixed)
 {
 	char text[4096] = "";
 	const char *line;
-	unsigned uid;
+	unsigned real, uid, saved;
 	int r = read_text(dir, "status", text, sizeof(text));
 
 	line = strstr(text, "\nUid:");
-	if (!line || sscanf(line, "\nUid: %*u %u", &uid) != 1)
+	if (!line || sscanf(line, "\nUid: %u %u %u", &real, &uid, &saved) != 3)
 		return r < 0 ? r : -EBADMSG;
 	*ret = uid;
+	*ret_mixed = real != uid || saved != uid;
 	return 0;
 }
 
@@ -111,15 +113,19 @@ bool process_runs(pid_t pid, pid_t thread)
 	return end && sscanf(end + 1, " %c", &state) == 1 && state != 'Z' && state != 'X';
 }
 
-static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_uid)
+/* ret_owner: of /proc/PID. NULL: not needed. */
+static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_owner)
 {
 	_cleanup_fd_ int dir = open_process(pid);
-	int r;
+	struct stat st;
 
 	if (dir < 0)
 		return dir;
-	r = ret_uid ? read_uid(dir, ret_uid) : 0;
-	return r < 0 ? r : read_stat(dir, ret);
+	if (ret_owner && fstat(dir, &st) < 0)
+		return -errno;
+	if (ret_owner)
+		*ret_owner = st.st_uid;
+	return read_stat(dir, ret);
 }
 
 uint64_t process_start_time(pid_t pid)
@@ -144,7 +150,8 @@ static void find_ancestors(struct observed *row, const struct stat_line *self)
 
 	row->n_ancestors = 0;
 	while (row->n_ancestors < OBSERVED_ANCESTORS && child.parent > 1) {
-		if (read_process(child.parent, &parent, NULL) < 0 ||
+		if (read_process(child.parent, &parent, &row->ancestor_uids[row->n_ancestors]) <
+			    0 ||
 		    parent.start_time > child.start_time)
 			return;
 		row->ancestors[row->n_ancestors++] = child.parent;
@@ -154,14 +161,16 @@ static void find_ancestors(struct observed *row, const struct stat_line *self)
 
 void process_describe(struct observed *row)
 {
+	_cleanup_fd_ int dir = row->pid > 0 ? open_process(row->pid) : -1;
 	struct stat_line self;
 	uid_t uid;
 
 	row->start_time = 0;
 	row->uid = (uid_t)-1;
+	row->mixed = false;
 	row->command[0] = '\0';
 	row->n_ancestors = 0;
-	if (row->pid <= 0 || read_process(row->pid, &self, &uid) < 0)
+	if (dir < 0 || read_uid(dir, &uid, &row->mixed) < 0 || read_stat(dir, &self) < 0)
 		return;
 
 	row->start_time = self.start_time;
@@ -284,6 +293,8 @@ int process_open(pid_t pid, uint64_t start_time, uid_t uid)
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 {
 	_cleanup_fd_ int dir = -1;
+	struct stat_line line;
+	bool mixed;
 	pid_t pid;
 	uid_t uid;
 	int r;
@@ -292,8 +303,11 @@ int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 	if (r < 0)
 		return r;
 	dir = open_process(pid);
-	if (dir < 0 || read_uid(dir, &uid) < 0 || !process_is_alive(fd))
+	if (dir < 0 || read_uid(dir, &uid, &mixed) < 0 || read_stat(dir, &line) < 0 ||
+	    !process_is_alive(fd))
 		return -ESRCH;
+	if (line.flags & PF_KTHREAD)
+		return -EPERM;
 	*ret_pid = pid;
 	*ret_uid = uid;
 	return 0;

@@ -212,6 +212,35 @@ TEST(a_unit_is_thawed_when_a_foreign_process_enters_it)
 	depart(&s);
 }
 
+static void write_freeze(const struct freezing *s, const char *value)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/cgroup.freeze", s->unit.cgroup);
+	file = fopen(path, "we");
+	CHECK(file && fputs(value, file) > 0 && fclose(file) == 0);
+}
+
+/* As systemctl freeze does it: to freeze it again, and thaw it after that, would undo that. */
+TEST(a_unit_that_an_administrator_froze_is_neither_frozen_nor_thawed)
+{
+	static struct freezing s;
+
+	if (!arrive(&s))
+		SKIP("there is no cgroup of version 2 that could be made");
+	write_freeze(&s, "1");
+	CHECK(is_fine(activate(s.stage.bus, &s.rt)));
+	await_no_name(&s);
+	AWAIT(s.stage.bus,
+	      lease_says(s.stage.bus, s.borrower.path, "Reason", "has not given back"));
+	await_no_name(&s);
+	CHECK(is_fine(deactivate(s.stage.bus, &s.rt)));
+	CHECK(is_thawed(&s));
+	write_freeze(&s, "0");
+	depart(&s);
+}
+
 /* ---- each party is killed ------------------------------------------------------------------- */
 
 TEST(a_unit_is_thawed_when_its_bound_process_is_killed)
@@ -315,7 +344,11 @@ TEST(units_in_the_file_are_thawed_if_they_may_be_frozen)
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	rig_down(&s.stage.rig);
-	rig_write(&s.stage.rig, "run/frozen", "no unit\ninit.scope\nok-left.scope\n");
+	kill_helper(&s);
+	helper_froze(&s.helper, "ok-left.scope");
+	helper_start(&s.helper, NULL, NULL, -1);
+	rig_write(&s.stage.rig, "run/frozen",
+		  "no unit\ninit.scope\nok-left.scope\nok-of-an-administrator.scope\n");
 	rig_up(&s.stage.rig);
 	CHECK(fake_systemd_was_asked(&s.systemd, "ThawUnit ok-left.scope"));
 	await_no_name(&s);

@@ -114,6 +114,7 @@ FUZZ(name)
 {
 	char *text = fuzz_text(data, size), *clean = malloc(size + 1), cgroup[64];
 	uint64_t lease;
+	bool delegated;
 	pid_t pid;
 	int r;
 
@@ -126,7 +127,7 @@ FUZZ(name)
 	CHECK(r == 0 || r == -ENODATA || r == -ENAMETOOLONG);
 	if (r == 0)
 		CHECK(strncmp(text, cgroup, strlen(cgroup)) == 0);
-	if (holders_parse_name(text, &lease, &pid))
+	if (holders_parse_name(text, &lease, &pid, &delegated))
 		CHECK(lease > 0 && pid >= 0);
 	free(clean);
 	free(text);

@@ -27,7 +27,8 @@ daemon/core/layout      util/|core/(mask|layout)/                         -none-
 daemon/core/policy      util/|core/(mask|policy)/                         -none-
 daemon/core/ledger      util/|core/(mask|policy|ledger)/                  -none-
 daemon/core/decide      util/|core/(mask|layout|policy|ledger|decide)/    -none-
-daemon/core/change      util/|core/(mask|layout|policy|ledger|decide|change)/ -none-
+daemon/core/observe     util/|core/(mask|policy|ledger|observe)/          -none-
+daemon/core/change      util/|core/(mask|layout|policy|ledger|observe|decide|change)/ -none-
 daemon/hw               util/|core/(mask|policy)/|hw/                     -none-
 daemon/sys              util/|core/|sys/                                  systemd
 daemon/sys/config       util/|core/(mask|policy)/|sys/config/             -none-

@@ -51,7 +51,8 @@ int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost, 
 	} else {
 		CHECK(arbiter->n_leases == n + 1 && ledger_find(arbiter, lease->id) == lease);
 		CHECK(arbiter->next_id > lease->id);
-		CHECK(!lease->adaptable || arbiter_bind(arbiter, lease->id, ADOPTED_PID) == 0);
+		CHECK(!lease->adaptable ||
+		      arbiter_bind(arbiter, lease->id, ADOPTED_PID, false) == 0);
 	}
 	arbiter_adopted(arbiter, ADOPTED_USEC);
 	if (!ledger_check(arbiter, broken, sizeof(broken))) {

@@ -55,7 +55,7 @@ static void hand_over_holders(struct arbiter *new, const struct lease *lease)
 	for (unsigned i = 0; i < lease->n_holders; i++)
 		arbiter_add_holder(new, lease->id);
 	for (size_t i = 0; i < lease->n_bound; i++)
-		if (arbiter_bind(new, lease->id, lease->bound[i]) < 0)
+		if (arbiter_bind(new, lease->id, lease->bound[i], false) < 0)
 			model_fail("arbiter_bind");
 }
 

@@ -154,7 +154,7 @@ void model_reserve(struct model *model, const struct caller *caller, const struc
 		arbiter_add_holder(model->arbiter, lease->id);
 		if (model_chance(model, lease->adaptable ? 80 : 30))
 			arbiter_bind(model->arbiter, lease->id,
-				     (pid_t)(100 + model_below(model, 50)));
+				     (pid_t)(100 + model_below(model, 50)), false);
 	}
 }
 

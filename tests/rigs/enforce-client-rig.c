@@ -62,7 +62,7 @@ void run_all_there_is(struct stage *stage)
 
 int freeze(struct stage *stage, const char *unit, uint64_t tag)
 {
-	return enforce_freeze(stage->enforce, unit, STDIN_FILENO, 1, tag, stage->why,
+	return enforce_freeze(stage->enforce, unit, STDIN_FILENO, 1, 0, tag, stage->why,
 			      sizeof(stage->why));
 }
 
@@ -77,7 +77,7 @@ int kill_it(struct stage *stage, int pidfd, uint64_t tag)
 
 	if (process_pid_of_pidfd(pidfd, &row.pid) == 0)
 		process_describe(&row);
-	return enforce_kill(stage->enforce, pidfd, row.start_time, tag, stage->why,
+	return enforce_kill(stage->enforce, pidfd, row.start_time, 0, tag, stage->why,
 			    sizeof(stage->why));
 }
 

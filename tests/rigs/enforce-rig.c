@@ -45,6 +45,20 @@ void helper_uses_kfd(const struct helper *helper, pid_t pid, bool uses)
 	CHECK((uses ? mkdir(path, 0755) : rmdir(path)) == 0);
 }
 
+void helper_froze(const struct helper *helper, const char *units)
+{
+	char list[512], path[512], *rest = list;
+
+	snprintf(list, sizeof(list), "%s", units);
+	for (const char *unit; (unit = strsep(&rest, " "));) {
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/%s", helper->records, unit);
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		CHECK(fd >= 0 && close(fd) == 0);
+	}
+}
+
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st;
@@ -60,6 +74,8 @@ void helper_prepare(struct helper *ret)
 	snprintf(ret->path, sizeof(ret->path), "%s/socket", ret->dir);
 	snprintf(ret->sysfs, sizeof(ret->sysfs), "%s/sys", ret->dir);
 	make_tree(ret->sysfs);
+	snprintf(ret->records, sizeof(ret->records), "%s/records", ret->dir);
+	CHECK(mkdir(ret->records, 0755) == 0);
 }
 
 void helper_listen(struct helper *ret)
@@ -89,6 +105,7 @@ static void run(const struct helper *helper, const char *idle, const char *timeo
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	setenv("LISTEN_PID", pid, 1);
 	setenv("LISTEN_FDS", "1", 1);
+	setenv("RUNTIME_DIRECTORY", helper->records, 1);
 	snprintf(sysfs_option, sizeof(sysfs_option), "--sysfs=%s", helper->sysfs);
 	snprintf(idle_option, sizeof(idle_option), "--exit-idle-time=%s", idle ? idle : "");
 	snprintf(timeout_option, sizeof(timeout_option), "--timeout=%s", timeout ? timeout : "");
@@ -268,9 +285,9 @@ uint64_t start_time_of(pid_t pid)
 	return row.start_time;
 }
 
-static void send_request(int client, enum enforce_verb verb, int pidfd, const char *unit)
+static void send_request(int client, enum enforce_verb verb, int pidfd, uid_t uid, const char *unit)
 {
-	struct enforce_request request = { .verb = verb };
+	struct enforce_request request = { .verb = verb, .uid = uid };
 	pid_t pid;
 
 	if (process_pid_of_pidfd(pidfd, &pid) == 0)
@@ -281,7 +298,7 @@ static void send_request(int client, enum enforce_verb verb, int pidfd, const ch
 
 void client_sends_kill(int client, int pidfd)
 {
-	send_request(client, ENFORCE_KILL, pidfd, "");
+	send_request(client, ENFORCE_KILL, pidfd, 0, "");
 }
 
 bool client_kills(int client, int pidfd, const char *answer)
@@ -290,9 +307,21 @@ bool client_kills(int client, int pidfd, const char *answer)
 	return client_hears(client, answer);
 }
 
+bool client_kills_for(int client, int pidfd, uid_t uid, const char *answer)
+{
+	send_request(client, ENFORCE_KILL, pidfd, uid, "");
+	return client_hears(client, answer);
+}
+
+bool client_freezes_for(int client, const char *unit, int pidfd, uid_t uid, const char *answer)
+{
+	send_request(client, ENFORCE_FREEZE, pidfd, uid, unit);
+	return client_hears(client, answer);
+}
+
 bool client_freezes(int client, const char *unit, int pidfd, const char *answer)
 {
-	send_request(client, ENFORCE_FREEZE, pidfd, unit);
+	send_request(client, ENFORCE_FREEZE, pidfd, 0, unit);
 	return client_hears(client, answer);
 }
 

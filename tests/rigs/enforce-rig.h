@@ -18,8 +18,9 @@
 
 struct helper {
 	char dir[64];
-	char path[96];  /* of the socket, in it */
-	char sysfs[96]; /* the directory that it reads instead of /sys */
+	char path[96];    /* of the socket, in it */
+	char sysfs[96];   /* the directory that it reads instead of /sys */
+	char records[96]; /* its runtime directory */
 	int listening;
 	uid_t uid; /* whom it runs as; 0: as the test does */
 	pid_t pid; /* 0: not started, or ended */
@@ -44,6 +45,10 @@ int helper_wait(struct helper *helper);
 /* Ends it, which it must do with 0, and removes everything. */
 void helper_stop(struct helper *helper);
 
+/* Before its start: a helper before this one froze these units, and was killed. Names are separated by
+ * spaces. */
+void helper_froze(const struct helper *helper, const char *units);
+
 /* Makes the process one that uses a KFD device, or no longer one, as far as the helper can see. */
 void helper_uses_kfd(const struct helper *helper, pid_t pid, bool uses);
 
@@ -66,6 +71,10 @@ bool client_hears(int client, const char *answer);
 bool client_kills(int client, int pidfd, const char *answer);
 void client_sends_kill(int client, int pidfd); /* without waiting for the answer */
 bool client_freezes(int client, const char *unit, int pidfd, const char *answer);
+
+/* The same for a user other than root. */
+bool client_kills_for(int client, int pidfd, uid_t uid, const char *answer);
+bool client_freezes_for(int client, const char *unit, int pidfd, uid_t uid, const char *answer);
 uint64_t start_time_of(pid_t pid); /* 0: unknown */
 
 /* ---- processes ---------------------------------------------------------------------------- */

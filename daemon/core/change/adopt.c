@@ -362,6 +362,7 @@ static void reset(struct arbiter *arbiter, struct lease *lease)
 	lease->wait.passed = lease->state == STATE_WAITING ? count_passes(lease->wait.passed) : 0;
 	lease->n_holders = 0;
 	lease->n_bound = 0;
+	lease->delegated = 0;
 	lease->observed.processes = 0;
 	lease->touched = 0;
 	lease->touched_next = NULL;

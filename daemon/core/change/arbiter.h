@@ -133,7 +133,8 @@ void arbiter_await_claims(struct arbiter *arbiter, uint64_t until_usec);
 /* Ends leases that were not claimed. */
 void lifecycle_expire_claims(struct arbiter *arbiter, uint64_t now_usec);
 
-int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOENT, -ENOSPC, -ENOMEM */
+/* delegated: root binds it. -ENOENT, -ENOSPC, -ENOMEM. */
+int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid, bool delegated);
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
 
 /* The process lives, and keeps the lease alive no more. */

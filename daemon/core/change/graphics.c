@@ -40,7 +40,7 @@ static struct gpu_client client_of(const struct arbiter *arbiter, const struct o
 	struct gpu_client client = { .pid = row->process.pid,
 				     .uid = row->process.uid,
 				     .start_time = row->process.start_time,
-				     .lease = observed_lease(arbiter, &row->process),
+				     .lease = attribution_of(arbiter, &row->process).lease,
 				     .draws = row->busy.gfx > 0 || row->busy.compute > 0,
 				     .busy = row->busy,
 				     .vram = row->vram,

@@ -83,7 +83,7 @@ void lifecycle_review_bound(struct arbiter *arbiter, struct lease *lease)
 		lease->partitions[i].adaptation->promised = (struct cuset){ 0 };
 }
 
-int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
+int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid, bool delegated)
 {
 	struct lease *lease = ledger_find(arbiter, id);
 	int r;
@@ -97,6 +97,7 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 	r = lease_reserve_bound(lease);
 	if (r < 0)
 		return r;
+	lease->delegated |= (uint64_t)delegated << lease->n_bound;
 	lease->bound[lease->n_bound++] = pid;
 	if (lease->lend.unbound) {
 		lease->lend.unbound = false;
@@ -110,13 +111,9 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 
 void arbiter_unbind(struct arbiter *arbiter, struct lease *lease, pid_t pid)
 {
-	size_t i = 0;
-
-	while (i < lease->n_bound && lease->bound[i] != pid)
-		i++;
-	if (i == lease->n_bound)
+	if (!lease_is_bound(lease, pid))
 		return;
-	lease->bound[i] = lease->bound[--lease->n_bound];
+	lease_unbind(lease, pid);
 	lifecycle_review_bound(arbiter, lease);
 }
 
@@ -126,8 +123,8 @@ void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
 
 	if (!lease || !lease_is_bound(lease, pid))
 		return;
+	known_bound_died(arbiter, lease, pid);
 	arbiter_unbind(arbiter, lease, pid);
-	known_bound_died(arbiter, id, pid);
 	end_if_dead(arbiter, lease, "the last bound process is gone");
 }
 

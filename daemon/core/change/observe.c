@@ -8,82 +8,6 @@
 #include "core/ledger/cover.h"
 #include "core/ledger/known.h"
 
-/* ---- attribution ------------------------------------------------------------------- */
-
-/* May the process be one of this lease's? The owner's pid came from the bus, and another process
- * may have it by now: only a process of the same user counts. */
-static bool is_of(const struct lease *lease, pid_t pid, uid_t uid)
-{
-	if (lease->state == STATE_WAITING)
-		return false; /* what the process uses was not granted by this lease */
-	return lease_is_bound(lease, pid) ||
-	       (pid > 0 && lease->pid == pid && (uid == lease->owner || uid == (uid_t)-1));
-}
-
-static const struct lease *lease_of_pid(const struct arbiter *arbiter, pid_t pid, uid_t uid)
-{
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (is_of(arbiter->leases[i], pid, uid))
-			return arbiter->leases[i];
-	return NULL;
-}
-
-/* The only lease of this systemd unit; NULL if there are none or several. */
-static const struct lease *lease_of_unit(const struct arbiter *arbiter, const char *unit)
-{
-	const struct lease *found = NULL;
-
-	for (size_t i = 0; unit[0] && i < arbiter->n_leases; i++) {
-		if (arbiter->leases[i]->state == STATE_WAITING ||
-		    strcmp(arbiter->leases[i]->unit, unit) != 0)
-			continue;
-		if (found)
-			return NULL;
-		found = arbiter->leases[i];
-	}
-	return found;
-}
-
-/* A pidfd proves that a process is bound. The pid of a lease's owner proves nothing. */
-bool observed_is_bound(const struct observed *row, const struct lease *lease)
-{
-	if (lease_is_bound(lease, row->pid))
-		return true;
-	for (size_t i = 0; i < row->n_ancestors; i++)
-		if (lease_is_bound(lease, row->ancestors[i]))
-			return true;
-	return false;
-}
-
-/* The lease that the process or its nearest ancestor owns or is bound to; otherwise the lease of
- * its unit. A process keeps the lease that it was attributed to before while that lease exists. */
-static struct known_process attribute(const struct arbiter *arbiter, const struct observed *row)
-{
-	const struct known_process *known = known_find(arbiter, row->pid, row->start_time);
-	const struct lease *lease = lease_of_pid(arbiter, row->pid, row->uid);
-	struct known_process ret = { .pid = row->pid,
-				     .start_time = row->start_time,
-				     .uid = row->uid };
-
-	memcpy(ret.command, row->command, sizeof(ret.command));
-	for (size_t i = 0; !lease && i < row->n_ancestors; i++)
-		lease = lease_of_pid(arbiter, row->ancestors[i], row->uid);
-	ret.own = lease && observed_is_bound(row, lease);
-	if (!lease)
-		lease = lease_of_unit(arbiter, row->unit);
-	ret.lease = lease ? lease->id : 0;
-	if (known && known->lease && ledger_find(arbiter, known->lease)) {
-		ret.own = known->own || (ret.own && ret.lease == known->lease);
-		ret.lease = known->lease;
-	}
-	return ret;
-}
-
-uint64_t observed_lease(const struct arbiter *arbiter, const struct observed *row)
-{
-	return attribute(arbiter, row).lease;
-}
-
 /* ---- counting ---------------------------------------------------------------------- */
 
 /* A present GPU rather than an absent one that had the same kfd_gpu_id. NULL. */
@@ -136,6 +60,22 @@ static void add_unmanaged(struct gpu_observed *observed, const struct observed *
 	observed->processes[at] = process;
 }
 
+/* A process that has the device open takes no slot and no memory, but stops a switch of the partition
+ * mode: it is listed unless it belongs to a lease. The others have to be listed before. */
+static void add_idle(struct arbiter *arbiter, const struct observed *row)
+{
+	struct gpu *gpu = gpu_of_row(arbiter, row);
+	struct gpu_observed *observed = gpu ? &gpu->observed : NULL;
+	struct unmanaged_process *process;
+
+	if (!gpu || observed->n_processes + observed->n_idle == GPU_UNMANAGED_MAX ||
+	    attribution_of(arbiter, row).lease)
+		return;
+	process = &observed->processes[observed->n_processes + observed->n_idle++];
+	*process = (struct unmanaged_process){ .pid = row->pid, .uid = row->uid };
+	memcpy(process->command, row->command, sizeof(process->command));
+}
+
 static unsigned beyond(unsigned used, unsigned granted)
 {
 	return used > granted ? used - granted : 0;
@@ -144,7 +84,7 @@ static unsigned beyond(unsigned used, unsigned granted)
 /* A process may own several leases on a GPU: queues beyond the budget of the first count for the
  * next lease that has some left. */
 static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partition *first,
-		       const struct observed *row)
+		       const struct observed *row, const struct known_process *process)
 {
 	struct observed rest = *row;
 
@@ -152,7 +92,7 @@ static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partitio
 		struct partition *p = partition_on(arbiter, arbiter->leases[i], gpu);
 		unsigned room, part;
 
-		if (!p || p == first || !is_of(arbiter->leases[i], row->pid, row->uid))
+		if (!p || p == first || !attribution_may_use(arbiter, arbiter->leases[i], process))
 			continue;
 		room = beyond(p->granted.queues, p->used.queues);
 		part = min_u(room, beyond(first->used.queues + rest.queues, first->granted.queues));
@@ -165,10 +105,11 @@ static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partitio
 	add_use(&first->used, &rest);
 }
 
-static void count_row(struct arbiter *arbiter, const struct observed *row, uint64_t id)
+static void count_row(struct arbiter *arbiter, const struct observed *row,
+		      const struct known_process *process)
 {
 	struct gpu *gpu = gpu_of_row(arbiter, row);
-	struct lease *lease = id ? ledger_find(arbiter, id) : NULL;
+	struct lease *lease = process->lease ? ledger_find(arbiter, process->lease) : NULL;
 	struct partition *partition;
 
 	if (!gpu)
@@ -178,7 +119,7 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 	add_use(&gpu->observed.used, row);
 	partition = partition_on(arbiter, lease, gpu);
 	if (partition) {
-		spread_use(arbiter, gpu, partition, row);
+		spread_use(arbiter, gpu, partition, row, process);
 		return;
 	}
 	if (row->drm_only)
@@ -249,7 +190,7 @@ static void clear(struct arbiter *arbiter)
 static bool is_shown_changed(const struct gpu_observed *now, const struct gpu_observed *before)
 {
 	return memcmp(now->processes, before->processes, sizeof(now->processes)) != 0 ||
-	       now->n_processes != before->n_processes ||
+	       now->n_processes != before->n_processes || now->n_idle != before->n_idle ||
 	       memcmp(&now->unmanaged, &before->unmanaged, sizeof(now->unmanaged)) != 0 ||
 	       memcmp(&now->excess, &before->excess, sizeof(now->excess)) != 0 ||
 	       now->oversubscribed != before->oversubscribed;
@@ -301,6 +242,7 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 	_cleanup_(freep) struct known_process *known = calloc(n ? n : 1, sizeof(*known));
 	_cleanup_(freep) struct gpu_observed *before = calloc(arbiter->n_gpus ? arbiter->n_gpus : 1,
 							      sizeof(*before));
+	size_t n_known = 0;
 
 	if (!known || !before)
 		return -ENOMEM;
@@ -309,18 +251,25 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 
 	clear(arbiter);
 	for (size_t i = 0; i < n; i++) {
-		bool same = i > 0 && rows[i].pid == rows[i - 1].pid &&
-			    rows[i].start_time == rows[i - 1].start_time;
+		const struct known_process *last = n_known > 0 ? &known[n_known - 1] : NULL;
 
-		known[i] = same ? known[i - 1] : attribute(arbiter, &rows[i]);
-		count_row(arbiter, &rows[i], known[i].lease);
+		if (rows[i].idle)
+			continue;
+		known[n_known] = last && last->pid == rows[i].pid &&
+						 last->start_time == rows[i].start_time
+					 ? *last
+					 : attribution_of(arbiter, &rows[i]);
+		count_row(arbiter, &rows[i], &known[n_known++]);
 	}
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].idle)
+			add_idle(arbiter, &rows[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		count_excess(arbiter, arbiter->leases[i]);
-	save_new(arbiter, known, n);
+	save_new(arbiter, known, n_known);
 	free(arbiter->known);
 	arbiter->known = TAKE_PTR(known);
-	arbiter->n_known = n;
+	arbiter->n_known = n_known;
 
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];

@@ -114,6 +114,7 @@ static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *
 	lease->bound = TAKE_PTR(old.bound);
 	lease->n_bound = old.n_bound;
 	lease->bound_room = old.bound_room;
+	lease->delegated = old.delegated;
 	*proposal = old;
 	ledger_recount_shared(arbiter, proposal);
 	queue_add(arbiter, lease);

@@ -7,27 +7,7 @@
 #include <string.h>
 
 #include "core/ledger/cover.h"
-
-/* The lease that the last scan attributed this process to, or that it is bound to; NULL. */
-static struct lease *lease_of(const struct arbiter *arbiter, pid_t pid)
-{
-	uint64_t id = known_lease(arbiter, pid);
-
-	if (id)
-		return ledger_find(arbiter, id);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_is_bound(arbiter->leases[i], pid))
-			return arbiter->leases[i];
-	return NULL;
-}
-
-/* May the process use this lease? own: the lease that it is attributed to. It may use other leases
- * of the same user that it asked for or is bound to. */
-static bool may_be_of(const struct lease *lease, const struct lease *own, pid_t pid)
-{
-	return lease == own || (lease->owner == own->owner && lease->state != STATE_WAITING &&
-				(lease->pid == pid || lease_is_bound(lease, pid)));
-}
+#include "core/observe/attribution.h"
 
 /* The queues of one process on one GPU, and the partitions that they may belong to: first that of the
  * lease that the process is attributed to. */
@@ -50,8 +30,11 @@ static void add_part(struct group *group, const struct lease *lease)
 
 static void find_parts(const struct arbiter *arbiter, struct group *group)
 {
-	struct lease *own = lease_of(arbiter, group->cover->pid);
+	struct known_process process;
+	struct lease *own = NULL;
 
+	if (attribution_of_pid(arbiter, group->cover->pid, &process))
+		own = ledger_find(arbiter, process.lease);
 	group->n = 0;
 	group->cover->lease = 0;
 	if (!own)
@@ -59,7 +42,7 @@ static void find_parts(const struct arbiter *arbiter, struct group *group)
 	add_part(group, own);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (arbiter->leases[i] != own &&
-		    may_be_of(arbiter->leases[i], own, group->cover->pid))
+		    attribution_may_use(arbiter, arbiter->leases[i], &process))
 			add_part(group, arbiter->leases[i]);
 }
 
@@ -211,24 +194,21 @@ static bool has_changed(const struct lease *lease)
  * process yet. The rows of a process are adjacent. */
 static struct cover *find_cover(struct arbiter *arbiter, const struct observed_mask *row)
 {
-	const struct known_process *known = known_find(arbiter, row->pid, 0);
+	struct known_process known;
 	struct cover *cover;
 	int gpu = -1;
 
 	for (size_t i = 0; i < arbiter->n_gpus && row->kfd_gpu_id; i++)
 		if (arbiter->gpus[i].info.kfd_gpu_id == row->kfd_gpu_id && !arbiter->gpus[i].absent)
 			gpu = (int)i;
-	if (gpu < 0 || (!known && !lease_of(arbiter, row->pid)))
+	if (gpu < 0 || !attribution_of_pid(arbiter, row->pid, &known))
 		return NULL;
 	for (size_t i = arbiter->n_covers; i-- > 0 && arbiter->covers[i].pid == row->pid;)
 		if (arbiter->covers[i].gpu == (unsigned)gpu)
 			return &arbiter->covers[i];
 	cover = &arbiter->covers[arbiter->n_covers++];
-	*cover = (struct cover){ .gpu = (unsigned)gpu, .pid = row->pid, .uid = (uid_t)-1 };
-	if (known) {
-		cover->uid = known->uid;
-		memcpy(cover->command, known->command, sizeof(cover->command));
-	}
+	*cover = (struct cover){ .gpu = (unsigned)gpu, .pid = row->pid, .uid = known.uid };
+	memcpy(cover->command, known.command, sizeof(cover->command));
 	return cover;
 }
 

@@ -47,6 +47,7 @@ extern const char *const graphics_state_names[];
 struct gpu_observed {
 	struct unmanaged_process processes[GPU_UNMANAGED_MAX]; /* most queues first */
 	size_t n_processes;
+	size_t n_idle; /* follow these: they have the device open, and use nothing of the GPU */
 	struct budget unmanaged; /* used by all unmanaged processes */
 	struct budget used;      /* used by all processes */
 	struct budget excess;    /* used by leases beyond their budgets */

@@ -35,13 +35,20 @@ const struct known_process *known_find(const struct arbiter *arbiter, pid_t pid,
 	return NULL;
 }
 
-uint64_t known_lease(const struct arbiter *arbiter, pid_t pid)
+const struct known_process *known_with_lease(const struct arbiter *arbiter, pid_t pid)
 {
 	for (size_t i = position(arbiter, pid);
 	     i < arbiter->n_known && arbiter->known[i].pid == pid; i++)
 		if (arbiter->known[i].lease)
-			return arbiter->known[i].lease;
-	return 0;
+			return &arbiter->known[i];
+	return NULL;
+}
+
+uint64_t known_lease(const struct arbiter *arbiter, pid_t pid)
+{
+	const struct known_process *known = known_with_lease(arbiter, pid);
+
+	return known ? known->lease : 0;
 }
 
 /* Inserts an entry before index `at`. */
@@ -64,7 +71,8 @@ int known_add(struct arbiter *arbiter, uint64_t id, const struct lease_process *
 	const struct known_process known = { .pid = process->pid,
 					     .start_time = process->start_time,
 					     .lease = id,
-					     .uid = (uid_t)-1 };
+					     .delegated = process->delegated,
+					     .uid = process->delegated ? process->uid : (uid_t)-1 };
 	size_t at = position(arbiter, known.pid);
 
 	for (; at < arbiter->n_known && arbiter->known[at].pid == known.pid; at++)
@@ -74,18 +82,23 @@ int known_add(struct arbiter *arbiter, uint64_t id, const struct lease_process *
 	return insert(arbiter, at, &known);
 }
 
-void known_bound_died(struct arbiter *arbiter, uint64_t id, pid_t pid)
+void known_bound_died(struct arbiter *arbiter, const struct lease *lease, pid_t pid)
 {
-	const struct known_process known = {
-		.pid = pid, .start_time = KNOWN_UNSEEN, .lease = id, .own = true, .uid = (uid_t)-1
-	};
+	const struct known_process known = { .pid = pid,
+					     .start_time = KNOWN_UNSEEN,
+					     .lease = lease->id,
+					     .own = true,
+					     .delegated = lease_is_delegated(lease, pid),
+					     .uid = (uid_t)-1 };
 
 	size_t at = position(arbiter, pid);
 
 	if (at == arbiter->n_known || arbiter->known[at].pid != pid)
 		insert(arbiter, at, &known);
-	else if (!ledger_find(arbiter, arbiter->known[at].lease))
-		arbiter->known[at].lease = id;
+	else if (!ledger_find(arbiter, arbiter->known[at].lease) &&
+		 (known.delegated ||
+		  settings_same_user(arbiter->settings, arbiter->known[at].uid, lease->owner)))
+		arbiter->known[at].lease = lease->id;
 }
 
 size_t known_processes(const struct arbiter *arbiter, uint64_t id, bool own,
@@ -106,7 +119,9 @@ size_t known_processes(const struct arbiter *arbiter, uint64_t id, bool own,
 		    known[-1].start_time == known->start_time)
 			continue;
 		if (n < max)
-			ret[n] = (struct lease_process){ known->pid, known->start_time };
+			ret[n] = (struct lease_process){ known->pid, known->start_time,
+							 known->delegated,
+							 known->delegated ? known->uid : 0 };
 		n++;
 	}
 	return n;

@@ -14,6 +14,7 @@ struct known_process {
 	uint64_t start_time; /* 0: the process was dead when first observed; KNOWN_UNSEEN */
 	uint64_t lease;      /* 0: none */
 	bool own;            /* the process or an ancestor is bound to the lease */
+	bool delegated;      /* it counts because root bound it or an ancestor, not by its user */
 	uid_t uid;           /* (uid_t) -1: unknown */
 	char command[16];    /* "": unknown */
 };
@@ -25,15 +26,19 @@ struct known_process {
 const struct known_process *known_find(const struct arbiter *arbiter, pid_t pid,
 				       uint64_t start_time);
 
+/* The first entry of a process with this pid that has a lease; NULL. */
+const struct known_process *known_with_lease(const struct arbiter *arbiter, pid_t pid);
+
 /* The lease of a process with this pid; 0. */
 uint64_t known_lease(const struct arbiter *arbiter, pid_t pid);
 
-/* Adds a process of a saved lease. -ENOMEM. */
+/* Adds a process of a saved lease. The next scan compares its user with that of the lease, as it does
+ * with a new process, unless it was delegated. -ENOMEM. */
 int known_add(struct arbiter *arbiter, uint64_t id, const struct lease_process *process);
 
 /* A bound process died. Its queues outlive it, and the next scan has to attribute them. Without
  * memory they count as unmanaged. */
-void known_bound_died(struct arbiter *arbiter, uint64_t id, pid_t pid);
+void known_bound_died(struct arbiter *arbiter, const struct lease *lease, pid_t pid);
 
 /* Processes of a lease; own: only those that are bound to it or descend from a bound process, because
  * only these may be killed. Returns how many there are. */

@@ -69,12 +69,36 @@ bool lease_alive(const struct lease *lease)
 	return lease->n_holders > 0 || lease->n_bound > lease->asker_bound || lease->claim_usec > 0;
 }
 
+static unsigned find_bound(const struct lease *lease, pid_t pid)
+{
+	unsigned i = 0;
+
+	while (i < lease->n_bound && lease->bound[i] != pid)
+		i++;
+	return i;
+}
+
 bool lease_is_bound(const struct lease *lease, pid_t pid)
 {
-	for (size_t i = 0; i < lease->n_bound; i++)
-		if (lease->bound[i] == pid)
-			return true;
-	return false;
+	return find_bound(lease, pid) < lease->n_bound;
+}
+
+bool lease_is_delegated(const struct lease *lease, pid_t pid)
+{
+	unsigned i = find_bound(lease, pid);
+
+	return i < lease->n_bound && (lease->delegated >> i & 1);
+}
+
+void lease_unbind(struct lease *lease, pid_t pid)
+{
+	unsigned i = find_bound(lease, pid), last = lease->n_bound - 1;
+	uint64_t bit = lease->delegated >> last & 1;
+
+	lease->bound[i] = lease->bound[last];
+	lease->delegated &= ~(UINT64_C(1) << i | UINT64_C(1) << last);
+	lease->delegated |= i < last ? bit << i : 0;
+	lease->n_bound--;
 }
 
 int lease_reserve_bound(struct lease *lease)
@@ -151,6 +175,7 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	next->shown = NULL;
 	next->bound = NULL;
 	next->n_bound = next->bound_room = 0;
+	next->delegated = 0;
 	next->touched = 0;
 	next->touched_next = NULL;
 	r = lease_make_partitions(next, n_partitions);

@@ -102,6 +102,9 @@ struct partition {
 struct lease_process {
 	pid_t pid;
 	uint64_t start_time;
+	bool delegated; /* it counts because root bound it or an ancestor, while it has this uid; else
+			 * because of its user, and uid is 0 */
+	uid_t uid;
 };
 #define LEASE_PROCESSES_MAX 1024U
 
@@ -247,7 +250,8 @@ struct lease {
 	unsigned n_holders;
 	pid_t *bound; /* owned; room for bound_room */
 	unsigned n_bound, bound_room;
-	bool asker_bound; /* pid is bound by default: it does not keep the lease alive */
+	bool asker_bound;   /* pid is bound by default: it does not keep the lease alive */
+	uint64_t delegated; /* those that root bound although they are of another user (bits) */
 
 	bool unsignalled; /* set by the daemon: InterfacesAdded follows */
 
@@ -332,6 +336,10 @@ void lease_set_partitions(struct lease *lease, const struct partition *from);
 bool lease_alive(
 	const struct lease *lease); /* has a holder or a bound process, or needs none yet */
 bool lease_is_bound(const struct lease *lease, pid_t pid);
+
+/* Did root bind the process although it is of another user, as the process of a container? */
+bool lease_is_delegated(const struct lease *lease, pid_t pid);
+void lease_unbind(struct lease *lease, pid_t pid);
 
 /* Makes room for one more bound process: then arbiter_bind() has memory. -ENOMEM. */
 int lease_reserve_bound(struct lease *lease);

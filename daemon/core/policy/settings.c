@@ -104,6 +104,7 @@ struct settings *settings_free(struct settings *settings)
 	free(settings->gpus);
 	free(settings->simulate);
 	free(settings->simulate_at);
+	subuids_done(&settings->subuids);
 	free(settings);
 	return NULL;
 }
@@ -162,6 +163,13 @@ static bool matches(const struct tenant *tenant, const struct caller *caller)
 	return matches_who(tenant, caller) && matches_pattern(tenant->unit, caller->unit) &&
 	       matches_pattern(tenant->slice, caller->slice) &&
 	       matches_pattern(tenant->executable, caller->executable);
+}
+
+bool settings_same_user(const struct settings *settings, uid_t a, uid_t b)
+{
+	return a != (uid_t)-1 && b != (uid_t)-1 &&
+	       (a == b ||
+		subuids_user(&settings->subuids, a) == subuids_user(&settings->subuids, b));
 }
 
 const struct tenant *tenant_named(const struct settings *settings, const char *name)

@@ -17,6 +17,7 @@
 #include "core/policy/class.h"
 #include "core/policy/request.h"
 #include "core/policy/result.h"
+#include "core/policy/subuid.h"
 
 /* The scan interval while a lease is ending, because other leases wait for its resources. */
 #define SCAN_WHILE_ENDING_USEC UINT64_C(50000)
@@ -135,6 +136,8 @@ struct settings {
 	size_t n_gpus;
 	struct tenant *tenants; /* in the order in which they match; never empty */
 	size_t n_tenants;
+
+	struct subuids subuids; /* of the machine */
 };
 
 /* The defaults, with the built-in tenant "*": class besteffort, no limits. */
@@ -144,6 +147,9 @@ DEFINE_CLEANUP(struct settings *, settings_free)
 
 /* A tenant with the defaults: class besteffort, priority normal, no limits. -ENOMEM. */
 int tenant_init(struct tenant *tenant, const char *name);
+
+/* Are both the uid of one user, or subordinate uids of that user? (uid_t) -1 is nobody's. */
+bool settings_same_user(const struct settings *settings, uid_t a, uid_t b);
 
 /* NULL: the configuration has no section for this GPU. */
 const struct gpu_settings *settings_gpu(const struct settings *settings, const char *name);

@@ -13,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "util/base.h"
+#include "util/fd.h"
 #include "helpers/enforce/server.h"
 #include "helpers/helper-program.h"
 #include "util/log.h"
@@ -57,17 +58,23 @@ static int run(const struct helper_program *program)
 {
 	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
 	_cleanup_(server_freep) struct server *server = NULL;
-	const char *address = getenv("GPUARB_BUS_ADDRESS");
+	const char *address = getenv("GPUARB_BUS_ADDRESS"), *runtime = getenv("RUNTIME_DIRECTORY");
+	_cleanup_fd_ int records = -1;
 	int r, fd;
 
 	fd = find_socket();
 	if (fd < 0)
 		return fd;
+	if (runtime) {
+		records = open(runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (records < 0)
+			return -errno;
+	}
 	if (address && setenv("DBUS_SYSTEM_BUS_ADDRESS", address, true) < 0)
 		return -errno;
 	r = sd_event_default(&event);
 	if (r >= 0)
-		r = server_new(event, fd, program->directory, program->timeout * 1000000,
+		r = server_new(event, fd, program->directory, records, program->timeout * 1000000,
 			       program->idle * 1000000, &server);
 	if (r >= 0)
 		r = leave_on_signals(event, server);

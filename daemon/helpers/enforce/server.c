@@ -2,6 +2,7 @@
 #include "helpers/enforce/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "helpers/enforce-protocol.h"
 #include "helpers/enforce/target.h"
+#include "util/fd.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -35,7 +37,8 @@ struct slot {
 	STAILQ_ENTRY(slot) link;
 };
 
-/* A unit that was frozen for the client, or may be: it is thawed when the client is gone. */
+/* A unit that was frozen for a client, or may be: it is thawed when the client is gone. Its file in
+ * server->records outlives this program, so that the next one thaws it on request, and no other. */
 struct held_unit {
 	char name[ENFORCE_UNIT_MAX];
 	LIST_ENTRY(held_unit) link;
@@ -45,6 +48,7 @@ struct server {
 	sd_event *event;
 	sd_bus *bus; /* NULL: not connected */
 	const char *sysfs;
+	int records; /* the directory with a file for each held unit; -1: none */
 	uint64_t timeout_usec, idle_usec;
 	sd_event_source *accept, *io, *timer;
 
@@ -239,6 +243,7 @@ static struct held_unit *held_find(const struct server *server, const char *unit
 static int held_add(struct server *server, const char *unit)
 {
 	struct held_unit *held;
+	int fd = -1;
 
 	if (held_find(server, unit))
 		return 0;
@@ -246,6 +251,15 @@ static int held_add(struct server *server, const char *unit)
 	if (!held)
 		return -ENOMEM;
 	strcpy(held->name, unit);
+	if (server->records >= 0)
+		fd = openat(server->records, unit, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+			    0600);
+	if (server->records >= 0 && fd < 0) {
+		free(held);
+		return -errno;
+	}
+	if (fd >= 0)
+		close(fd);
 	LIST_INSERT_HEAD(&server->held, held, link);
 	return 0;
 }
@@ -256,8 +270,27 @@ static void held_remove(struct server *server, const char *unit)
 
 	if (!held)
 		return;
+	if (server->records >= 0)
+		unlinkat(server->records, unit, 0);
 	LIST_REMOVE(held, link);
 	free(held);
+}
+
+/* What a program before this one froze, and did not thaw because it was killed. */
+static int held_load(struct server *server)
+{
+	_cleanup_(closedirp) DIR *directory = NULL;
+	const struct dirent *entry;
+	char why[256];
+	int r = 0;
+
+	if (server->records < 0)
+		return 0;
+	directory = open_directory(fcntl(server->records, F_DUPFD_CLOEXEC, 3));
+	while (directory && r >= 0 && (entry = readdir(directory)))
+		if (enforce_unit_check(entry->d_name, why, sizeof(why)) >= 0)
+			r = held_add(server, entry->d_name);
+	return directory ? r : -errno;
 }
 
 /* Nothing is left to thaw after a thaw, also of a unit that has ended, and after a freeze that systemd
@@ -465,10 +498,13 @@ static int carry_out(struct slot *slot, const struct packet *packet, char *why, 
 
 	r = check_packet(packet, why, size);
 	if (r >= 0 && request->verb != ENFORCE_THAW)
-		r = target_check(server->sysfs, packet->fd, request->start_time, server->client_pid,
-				 &target, why, size);
+		r = target_check(server->sysfs, packet->fd, request->start_time,
+				 (uid_t)request->uid, server->client_pid, &target, why, size);
 	if (r >= 0 && request->verb == ENFORCE_FREEZE)
-		r = target_check_unit(&target, request->unit, why, size);
+		r = target_check_unit(&target, request->unit, held_find(server, request->unit), why,
+				      size);
+	if (r >= 0 && request->verb == ENFORCE_THAW && !held_find(server, request->unit))
+		r = refuse(why, size, -EPERM, "%s was not frozen by gpuarb-enforce", request->unit);
 	if (r < 0)
 		return r;
 	if (request->verb == ENFORCE_KILL)
@@ -614,8 +650,8 @@ void server_leave(struct server *server)
 		sd_event_exit(server->event, 0);
 }
 
-int server_new(sd_event *event, int listening, const char *sysfs, uint64_t timeout_usec,
-	       uint64_t idle_usec, struct server **ret)
+int server_new(sd_event *event, int listening, const char *sysfs, int records,
+	       uint64_t timeout_usec, uint64_t idle_usec, struct server **ret)
 {
 	_cleanup_(server_freep) struct server *server = calloc(1, sizeof(*server));
 	int r;
@@ -624,12 +660,15 @@ int server_new(sd_event *event, int listening, const char *sysfs, uint64_t timeo
 		return -ENOMEM;
 	*server = (struct server){ .event = sd_event_ref(event),
 				   .sysfs = sysfs,
+				   .records = records,
 				   .client = -1,
 				   .timeout_usec = timeout_usec,
 				   .idle_usec = idle_usec };
 	STAILQ_INIT(&server->slots);
 	LIST_INIT(&server->held);
-	r = sd_event_add_io(event, &server->accept, listening, EPOLLIN, on_accept, server);
+	r = held_load(server);
+	if (r >= 0)
+		r = sd_event_add_io(event, &server->accept, listening, EPOLLIN, on_accept, server);
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, idle_usec,
 					       1000, on_idle, server);
@@ -642,6 +681,7 @@ int server_new(sd_event *event, int listening, const char *sysfs, uint64_t timeo
 struct server *server_free(struct server *server)
 {
 	drop_client(server);
+	server->records = -1; /* the files of units that could not be thawed stay */
 	while (!LIST_EMPTY(&server->held))
 		held_remove(server, LIST_FIRST(&server->held)->name);
 	sd_event_source_disable_unref(server->accept);

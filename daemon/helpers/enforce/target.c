@@ -2,6 +2,7 @@
 #include "helpers/enforce/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -11,11 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/change/observe.h"
+#include "util/fd.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "sys/cgroup.h"
 #include "sys/process.h"
+#include "sys/subuid.h"
 
 /* amdkfd has a directory for each process that has opened /dev/kfd, named by its pid in the initial
  * namespace (kfd_procfs in drivers/gpu/drm/amd/amdkfd/kfd_process.c). */
@@ -40,7 +42,28 @@ static int describe(int pidfd, struct observed *ret, char *why, size_t size)
 	return 0;
 }
 
-int target_check(const char *sysfs, int pidfd, uint64_t start_time, pid_t spared,
+/* The file is read again each time: few processes have subordinate uids. */
+static bool is_subordinate(uid_t uid, uid_t user)
+{
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	struct subuids subuids = { 0 };
+	bool is = subuid_load(&subuids, &diagnostics) >= 0 && subuids_user(&subuids, uid) == user;
+
+	subuids_done(&subuids);
+	return is;
+}
+
+static int check_user(const struct observed *process, uid_t user, char *why, size_t size)
+{
+	if (user == 0 ||
+	    (!process->mixed && (process->uid == user || is_subordinate(process->uid, user))))
+		return 0;
+	return refuse(why, size, -EPERM, "process %d (%s) belongs to uid %u%s, not to uid %u",
+		      (int)process->pid, process->command, process->uid,
+		      process->mixed ? " and another one" : "", user);
+}
+
+int target_check(const char *sysfs, int pidfd, uint64_t start_time, uid_t user, pid_t spared,
 		 struct target *ret, char *why, size_t size)
 {
 	struct observed process = { 0 };
@@ -66,20 +89,60 @@ int target_check(const char *sysfs, int pidfd, uint64_t start_time, pid_t spared
 	if (!kfd)
 		return refuse(why, size, -ENODEV, "process %d (%s) does not use a KFD device",
 			      (int)process.pid, process.command);
-	*ret = (struct target){ .pidfd = pidfd, .pid = process.pid };
+	r = check_user(&process, user, why, size);
+	if (r < 0)
+		return r;
+	*ret = (struct target){ .pidfd = pidfd, .pid = process.pid, .user = user };
 	memcpy(ret->command, process.command, sizeof(ret->command));
 	return 0;
 }
 
-int target_check_unit(const struct target *target, const char *unit, char *why, size_t size)
+static int check_users(const struct target *target, const struct unit_place *place, char *why,
+		       size_t size)
+{
+	_cleanup_(freep) pid_t *pids = NULL;
+	size_t n = 0;
+	int r = target->user == 0 ? 0 : unit_processes(CGROUP_ROOT, place->cgroup, &pids, &n);
+
+	if (r < 0)
+		return refuse(why, size, -EPERM, "cannot read the processes of %s: %s", place->unit,
+			      strerror(-r));
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		struct observed process = { .pid = pids[i] };
+
+		process_describe(&process);
+		if (process.start_time > 0)
+			r = check_user(&process, target->user, why, size);
+	}
+	return r;
+}
+
+/* One that somebody else has frozen must not be thawed later. */
+static int check_thawed(const struct unit_place *place, char *why, size_t size)
+{
+	char path[sizeof(CGROUP_ROOT) + sizeof(place->cgroup) + 16], frozen = '0';
+	_cleanup_fd_ int fd = -1;
+
+	snprintf(path, sizeof(path), "%s%s/cgroup.freeze", CGROUP_ROOT, place->cgroup);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read_to_end(fd, &frozen, 1) < 1)
+		return refuse(why, size, -EPERM, "%s: cannot read whether it is frozen: %s", path,
+			      strerror(errno));
+	return frozen == '0' ? 0 : refuse(why, size, -EPERM, "%s was frozen already", place->unit);
+}
+
+int target_check_unit(const struct target *target, const char *unit, bool held, char *why,
+		      size_t size)
 {
 	struct unit_place place;
 	int r = unit_of_process(target->pid, &place);
 
-	if (r >= 0 && process_is_alive(target->pidfd) && strcmp(place.unit, unit) == 0)
-		return 0;
-	return refuse(why, size, -EPERM, "process %d (%s) is in %s, not in %s", (int)target->pid,
-		      target->command, r >= 0 ? place.unit : "no unit", unit);
+	if (r < 0 || !process_is_alive(target->pidfd) || strcmp(place.unit, unit) != 0)
+		return refuse(why, size, -EPERM, "process %d (%s) is in %s, not in %s",
+			      (int)target->pid, target->command, r >= 0 ? place.unit : "no unit",
+			      unit);
+	r = check_users(target, &place, why, size);
+	return r < 0 || held ? r : check_thawed(&place, why, size);
 }
 
 int target_kill(const struct target *target, char *why, size_t size)

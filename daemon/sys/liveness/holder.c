@@ -37,6 +37,7 @@ struct holder_entry {
 	uint64_t lease;
 	uint64_t inode; /* of a holder: part of its name in the store */
 	pid_t pid;      /* 0: a holder */
+	bool delegated; /* root bound the process */
 	bool leaving;   /* the lease was dropped, and its last record waits */
 	bool shelved;   /* a shelf has, or had, a copy of fd */
 	int fd;
@@ -145,22 +146,27 @@ static bool is_pidfd_of(int fd, pid_t pid)
 	return r == -ESRCH || (r == 0 && of == pid);
 }
 
-static void write_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t pid, uint64_t inode)
+static void write_name(char name[static STORE_NAME_MAX], const struct holder_entry *entry)
 {
-	if (pid)
-		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-pid-%d", lease, (int)pid);
+	if (entry->pid)
+		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-%s-%d", entry->lease,
+			 entry->delegated ? "root" : "pid", (int)entry->pid);
 	else
-		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-%" PRIu64, lease, inode);
+		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-%" PRIu64, entry->lease,
+			 entry->inode);
 }
 
 unsigned holders_most(uint64_t id)
 {
 	/* MAX_ARG_STRLEN (32 pages), less some room for other text. */
 	const unsigned names = 32 * 4096 - 128;
+	/* An id that takes years to reach, and the largest pid. An inode number is shorter. */
+	const struct holder_entry longest = { .lease = id < 10000000000 ? 10000000000 : id,
+					      .pid = 4194304,
+					      .delegated = true };
 	char name[STORE_NAME_MAX];
 
-	/* An id that takes years to reach, and the largest pid. An inode number is shorter. */
-	write_name(name, id < 10000000000 ? 10000000000 : id, 4194304, 0);
+	write_name(name, &longest);
 	return names / ((unsigned)strlen(name) + 1);
 }
 
@@ -172,22 +178,24 @@ static uint64_t inode_of(int fd)
 	return st.st_ino;
 }
 
-bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
+bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid, bool *ret_delegated)
 {
+	struct holder_entry entry = { 0 };
 	char again[STORE_NAME_MAX];
-	uint64_t lease, inode = 0;
-	int pid = 0;
 
-	if (sscanf(name, "lease-%" SCNu64 "-pid-%d", &lease, &pid) != 2 &&
-	    sscanf(name, "lease-%" SCNu64 "-%" SCNu64, &lease, &inode) != 2)
+	entry.delegated = sscanf(name, "lease-%" SCNu64 "-root-%d", &entry.lease, &entry.pid) == 2;
+	if (!entry.delegated &&
+	    sscanf(name, "lease-%" SCNu64 "-pid-%d", &entry.lease, &entry.pid) != 2 &&
+	    sscanf(name, "lease-%" SCNu64 "-%" SCNu64, &entry.lease, &entry.inode) != 2)
 		return false;
-	if (pid < 0 || (pid == 0 && inode == 0))
+	if (entry.pid < 0 || (entry.pid == 0 && entry.inode == 0))
 		return false;
-	write_name(again, lease, pid, inode); /* refuses signs, leading zeros and more text */
+	write_name(again, &entry); /* refuses signs, leading zeros and more text */
 	if (strcmp(again, name) != 0)
 		return false;
-	*ret_lease = lease;
-	*ret_pid = pid;
+	*ret_lease = entry.lease;
+	*ret_pid = entry.pid;
+	*ret_delegated = entry.delegated;
 	return true;
 }
 
@@ -275,7 +283,7 @@ static int holder_entry_store(const struct holder_entry *holder_entry)
 {
 	char name[STORE_NAME_MAX];
 
-	write_name(name, holder_entry->lease, holder_entry->pid, holder_entry->inode);
+	write_name(name, holder_entry);
 	return store_keep(holder_entry->holders->store, name, holder_entry->fd);
 }
 
@@ -289,7 +297,7 @@ static void holder_entry_forget(struct holder_entry *holder_entry)
 	if (holder_entry->leaving)
 		return; /* done when the lease was dropped */
 	if (!shelf || shelf->settling) {
-		write_name(name, holder_entry->lease, holder_entry->pid, holder_entry->inode);
+		write_name(name, holder_entry);
 		store_forget(holder_entry->holders->store, name);
 	}
 	detach(holder_entry);
@@ -306,7 +314,7 @@ static void forget_names(struct shelf *shelf)
 
 	TAILQ_FOREACH(entry, &shelf->entries, sibling)
 	{
-		write_name(name, entry->lease, entry->pid, entry->inode);
+		write_name(name, entry);
 		store_forget(shelf->holders->store, name);
 	}
 }
@@ -415,7 +423,7 @@ static int write_oldest(const struct holders *holders, int *ret)
 	{
 		if (n == SHELF_MAX)
 			break;
-		write_name(entries[n].name, entry->lease, entry->pid, entry->inode);
+		write_name(entries[n].name, entry);
 		entries[n++].fd = entry->fd;
 	}
 	return shelf_write(entries, n, ret);
@@ -594,8 +602,8 @@ struct holders *holders_free(struct holders *holders)
 }
 
 /* Takes ownership of fd, also on failure. */
-static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, int fd,
-			    struct holder_entry **ret)
+static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, bool delegated,
+			    int fd, struct holder_entry **ret)
 {
 	_cleanup_(holder_entry_freep) struct holder_entry *holder_entry =
 		calloc(1, sizeof(*holder_entry));
@@ -609,6 +617,7 @@ static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, 
 					       .lease = lease,
 					       .inode = pid ? 0 : inode_of(fd),
 					       .pid = pid,
+					       .delegated = delegated,
 					       .fd = fd };
 	LIST_INSERT_HEAD(&holders->buckets[lease % BUCKETS], holder_entry, link);
 	holders->n++;
@@ -624,12 +633,12 @@ static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, 
 }
 
 /* Takes ownership of fd, also on failure. */
-static int keep(struct holders *holders, uint64_t lease, pid_t pid, int fd)
+static int keep(struct holders *holders, uint64_t lease, pid_t pid, bool delegated, int fd)
 {
 	struct holder_entry *holder_entry;
 	int r;
 
-	r = holder_entry_new(holders, lease, pid, fd, &holder_entry);
+	r = holder_entry_new(holders, lease, pid, delegated, fd, &holder_entry);
 	if (r < 0)
 		return r;
 	r = holder_entry_store(holder_entry);
@@ -651,7 +660,7 @@ int holders_add(struct holders *holders, uint64_t lease)
 	r = new_pair(pair);
 	if (r < 0)
 		return r;
-	r = keep(holders, lease, 0, pair[0]);
+	r = keep(holders, lease, 0, false, pair[0]);
 	if (r < 0) {
 		close(pair[1]);
 		return r;
@@ -659,14 +668,14 @@ int holders_add(struct holders *holders, uint64_t lease)
 	return pair[1];
 }
 
-int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid)
+int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid, bool delegated)
 {
 	int fd;
 
 	if (find_process(holders, lease, pid))
 		return -EEXIST;
 	fd = copy_pidfd(pidfd, pid);
-	return fd < 0 ? fd : keep(holders, lease, pid, fd);
+	return fd < 0 ? fd : keep(holders, lease, pid, delegated, fd);
 }
 
 int holders_process(const struct holders *holders, uint64_t lease, pid_t pid)
@@ -699,13 +708,14 @@ static int adopt_again(struct holders *holders, const struct holder_entry *befor
 {
 	char name[STORE_NAME_MAX];
 
-	write_name(name, before->lease, before->pid, before->inode);
+	write_name(name, before);
 	if (before->shelf && !shelf)
 		store_forget(holders->store, name);
 	return -EEXIST;
 }
 
-int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd, struct shelf *shelf)
+int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, bool delegated, int fd,
+		  struct shelf *shelf)
 {
 	struct holder_entry *holder_entry = NULL;
 	int r = 0;
@@ -721,7 +731,7 @@ int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd, st
 		close(fd);
 		return r;
 	}
-	r = holder_entry_new(holders, lease, pid, fd, &holder_entry);
+	r = holder_entry_new(holders, lease, pid, delegated, fd, &holder_entry);
 	if (r >= 0)
 		put(holder_entry, shelf);
 	return r;

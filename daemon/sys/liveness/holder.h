@@ -29,8 +29,8 @@ struct holders_callbacks {
 /* Holders of dropped leases whose last record waits for room. */
 #define HOLDERS_LEAVING_MAX 256U
 
-/* store: keeps the descriptors over a restart, under the names lease-ID-pid-PID and lease-ID-INODE
- * (the end of a holder). Each has a name of its own, so that it is removed when it ends, and the
+/* store: keeps the descriptors over a restart, under the names lease-ID-pid-PID, lease-ID-root-PID (a
+ * process that root bound) and lease-ID-INODE (the end of a holder). Each has a name of its own, so that it is removed when it ends, and the
  * store never has more than holders_count(): the manager itself notices a hang-up at some later
  * time. The store must outlive holders. */
 int holders_new(sd_event *event, struct store *store, const struct holders_callbacks *callbacks,
@@ -44,9 +44,9 @@ DEFINE_CLEANUP(struct holders *, holders_free)
  * daemon's end is in the store after the next store_settle(). */
 int holders_add(struct holders *holders, uint64_t lease);
 
-/* Watches a process, whose pid is that of process_of_pidfd(). Takes no ownership of pidfd. -EEXIST:
- * the process is already bound to this lease. */
-int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid);
+/* Watches a process, whose pid is that of process_of_pidfd(). Takes no ownership of pidfd. delegated:
+ * root binds it. -EEXIST: the process is already bound to this lease. */
+int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid, bool delegated);
 
 /* The pidfd of a bound process, which stays owned here; -1: it is not bound to the lease. */
 int holders_process(const struct holders *holders, uint64_t lease, pid_t pid);
@@ -70,14 +70,15 @@ int holders_take_shelf(struct holders *holders, uint64_t number, int fd, struct 
 void holders_adopted(struct holders *holders);
 
 /* Parses a name in the store; *ret_pid is 0 for the end of a holder. */
-bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid);
+bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid, bool *ret_delegated);
 
 /* Continues with a descriptor that an earlier daemon kept under such a name; takes ownership of fd,
  * also on failure. If it has ended meanwhile, the callback comes in the next turn of the loop.
  * -EINVAL: fd is not what its name says; -EEXIST: it was adopted already, or another pidfd of the
  * process. A refused descriptor stays in the store until store_forget(). shelf: NULL, or the one that
  * has the descriptor. */
-int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd, struct shelf *shelf);
+int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, bool delegated, int fd,
+		  struct shelf *shelf);
 
 /* Sends the record to every holder of the lease. If a queue is full, a copy of the latest record
  * waits until there is room; older ones are dropped. */

@@ -252,11 +252,12 @@ struct object array_object(struct read_error *error, struct json_object *array, 
 }
 
 struct json_object *array_array(struct read_error *error, struct json_object *array, size_t i,
-				const char *key, size_t length)
+				const char *key, size_t least, size_t most)
 {
 	struct json_object *value = element(error, array, i, key, json_type_array);
 
-	if (!value || json_object_array_length(value) == length)
+	if (!value ||
+	    (json_object_array_length(value) >= least && json_object_array_length(value) <= most))
 		return value;
 	read_invalid(error, key, "has another number of elements");
 	return NULL;

@@ -124,6 +124,6 @@ void object_end(const struct object *object, const char *key);
 struct object array_object(struct read_error *error, struct json_object *array, size_t i,
 			   const char *key);
 struct json_object *array_array(struct read_error *error, struct json_object *array, size_t i,
-				const char *key, size_t length);
+				const char *key, size_t least, size_t most);
 uint64_t array_number(struct read_error *error, struct json_object *array, size_t i,
 		      const char *key, uint64_t min, uint64_t max);

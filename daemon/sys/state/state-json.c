@@ -258,7 +258,7 @@ static bool needs_duties(const struct lease *lease)
 	       lease->lend.give_up_usec != UINT64_MAX;
 }
 
-/* Each as [pid, start time]. Processes beyond LEASE_PROCESSES_MAX are not saved: after a restart
+/* Each as [pid, start time], or as [pid, start time, uid] if it was delegated. Processes beyond LEASE_PROCESSES_MAX are not saved: after a restart
  * the next scan finds out again to which lease they belong. */
 static struct json_object *processes_json(bool *failed, const struct arbiter *arbiter, uint64_t id)
 {
@@ -267,10 +267,12 @@ static struct json_object *processes_json(bool *failed, const struct arbiter *ar
 	size_t n = known_processes(arbiter, id, false, processes, LEASE_PROCESSES_MAX);
 
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++) {
-		struct json_object *pair = json_object_new_array_ext(2);
+		struct json_object *pair = json_object_new_array_ext(3);
 
 		array_append(failed, pair, json_object_new_int64(processes[i].pid));
 		array_append(failed, pair, json_object_new_uint64(processes[i].start_time));
+		if (processes[i].delegated)
+			array_append(failed, pair, json_object_new_int64(processes[i].uid));
 		array_append(failed, array, pair);
 	}
 	return array;
@@ -454,13 +456,18 @@ static void take_processes(struct object *object, struct state_lease *saved)
 
 	array = object_take_array(object, "processes", LEASE_PROCESSES_MAX, &saved->n_processes);
 	for (size_t i = 0; i < saved->n_processes; i++) {
-		pair = array_array(error, array, i, "processes", 2);
+		pair = array_array(error, array, i, "processes", 2, 3);
 		if (!pair)
 			return;
 		saved->processes[i].pid = (pid_t)array_number(error, pair, 0, "processes", 1,
 							      INT32_MAX);
 		saved->processes[i].start_time = array_number(error, pair, 1, "processes", 0,
 							      UINT64_MAX);
+		saved->processes[i].delegated = json_object_array_length(pair) > 2;
+		saved->processes[i].uid = !saved->processes[i].delegated
+						  ? 0
+						  : (uid_t)array_number(error, pair, 2, "processes",
+									0, UINT32_MAX - 1);
 	}
 }
 

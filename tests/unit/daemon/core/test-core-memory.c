@@ -173,7 +173,7 @@ static void observe_masks(struct call *call)
 
 static void bind(struct call *call)
 {
-	int r = arbiter_bind(call->model->arbiter, call->id, 2000);
+	int r = arbiter_bind(call->model->arbiter, call->id, 2000, false);
 
 	CHECK(r == 0 || r == -ENOMEM || r == -ENOENT || r == -ENOSPC);
 	if (r == 0)

@@ -19,11 +19,12 @@ struct stage {
 	int client;
 };
 
-static void stage_start(struct stage *stage, const char *timeout)
+static void stage_start(struct stage *stage, const char *timeout, const char *frozen)
 {
 	CHECK(private_bus_start(&stage->bus));
 	CHECK(fake_systemd_start(&stage->systemd));
 	helper_listen(&stage->helper);
+	helper_froze(&stage->helper, frozen);
 	helper_start(&stage->helper, NULL, timeout, -1);
 	stage->client = client_connect(&stage->helper);
 }
@@ -52,18 +53,29 @@ TEST(units_are_thawed_by_name)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, NULL);
+	stage_start(&stage, NULL, "ok.service ok-3.scope");
 	CHECK(asks(&stage, "thaw ok.service", "ok"));
 	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit ok.service"));
 	CHECK(asks(&stage, "thaw ok-3.scope", "ok"));
 	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit ok-3.scope"));
 }
 
+TEST(unit_that_the_helper_did_not_freeze_is_not_thawed)
+{
+	_cleanup_(stage_end) struct stage stage;
+
+	stage_start(&stage, NULL, "ok-1.service");
+	CHECK(asks(&stage, "thaw ok-2.service", "error 1 ok-2.service was not frozen"));
+	CHECK(asks(&stage, "thaw ok-1.service", "ok"));
+	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit ok-1.service"));
+	CHECK(asks(&stage, "thaw ok-1.service", "error 1 ")); /* it is thawed already */
+}
+
 TEST(systemd_is_not_asked_about_units_that_are_never_frozen)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, NULL);
+	stage_start(&stage, NULL, "ok.service");
 	CHECK(asks(&stage, "freeze 1 init.scope", "error 1 "));
 	CHECK(asks(&stage, "freeze 1 user.slice", "error 22 "));
 	CHECK(asks(&stage, "freeze 1 ok.service", "error 74 ")); /* which process? */
@@ -76,7 +88,9 @@ TEST(answer_of_systemd_is_passed_on)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, NULL);
+	stage_start(&stage, NULL,
+		    "gone.service inactive.service busy.service unable.service denied.service "
+		    "interactive.service old.service strange.service");
 	CHECK(asks(&stage, "thaw gone.service", "error 2 Unit gone.service"));
 	CHECK(asks(&stage, "thaw inactive.service", "error 3"));
 	CHECK(asks(&stage, "thaw busy.service", "error 16 Previously requested"));
@@ -93,7 +107,7 @@ TEST(a_kill_does_not_wait_for_a_unit_to_freeze)
 	pid_t victim = victim_new();
 	int pidfd;
 
-	stage_start(&stage, NULL);
+	stage_start(&stage, "1", "silent.service");
 	pidfd = victim_pidfd(victim);
 	helper_uses_kfd(&stage.helper, victim, true);
 	say(&stage, "thaw silent.service");
@@ -106,7 +120,7 @@ TEST(silence_ends_with_the_timeout_and_answers_keep_their_order)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, "1");
+	stage_start(&stage, "1", "silent.service ok.service gone.service");
 	say(&stage, "thaw silent.service");
 	say(&stage, "thaw ok.service");
 	say(&stage, "thaw gone.service");
@@ -124,14 +138,14 @@ TEST(a_client_that_vanishes_while_a_unit_freezes_makes_room_for_the_next)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, NULL);
+	stage_start(&stage, "1", "silent.service");
 	for (unsigned i = 0; i < 40; i++)
 		say(&stage, "thaw silent.service");
 	for (unsigned i = 0; i < 40; i++)
 		CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit silent.service"));
 	close(stage.client);
 	stage.client = client_connect(&stage.helper);
-	CHECK(asks(&stage, "thaw ok.service", "ok"));
+	CHECK(asks(&stage, "hello", "error 74 "));
 }
 
 /* More than it keeps answers for: what is beyond waits in the socket. */
@@ -139,32 +153,34 @@ TEST(many_requests_that_take_their_time_are_all_answered)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, "1");
+	stage_start(&stage, "1", "silent.service ok.service");
 	for (unsigned i = 0; i < 80; i++)
-		say(&stage, i % 2 ? "thaw ok.service" : "thaw silent.service");
+		say(&stage, i % 2 ? "hello" : "thaw silent.service");
 	for (unsigned i = 0; i < 80; i++)
-		CHECK(client_hears(stage.client, i % 2 ? "ok" : "error 110 "));
+		CHECK(client_hears(stage.client, i % 2 ? "error 74 " : "error 110 "));
 }
 
 TEST(helper_does_not_exit_during_a_request)
 {
 	_cleanup_(stage_end) struct stage stage;
-	char buf[ENFORCE_TEXT_MAX];
 
 	CHECK(private_bus_start(&stage.bus));
 	CHECK(fake_systemd_start(&stage.systemd));
 	helper_listen(&stage.helper);
+	helper_froze(&stage.helper, "silent.service");
 	helper_start(&stage.helper, "1", "2", -1);
 	stage.client = client_connect(&stage.helper);
 	CHECK(asks(&stage, "thaw silent.service", "error 110 "));
-	CHECK(client_receive(stage.client, buf) == 0 && helper_wait(&stage.helper) == 0);
+	close(stage.client); /* while the client is there, so is what thaws its unit */
+	stage.client = -1;
+	CHECK(helper_wait(&stage.helper) == 0);
 }
 
 TEST(missing_bus_and_missing_or_dying_systemd_are_reported)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, NULL);
+	stage_start(&stage, NULL, "silent.service ok.service");
 	say(&stage, "thaw silent.service");
 	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit silent.service"));
 	fake_systemd_stop(&stage.systemd);
@@ -187,6 +203,7 @@ TEST(without_an_address_it_is_the_system_bus)
 	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", stage.bus.address, 1) == 0);
 	CHECK(unsetenv("GPUARB_BUS_ADDRESS") == 0);
 	helper_listen(&stage.helper);
+	helper_froze(&stage.helper, "ok.service");
 	helper_start(&stage.helper, NULL, NULL, -1);
 	stage.client = client_connect(&stage.helper);
 	CHECK(asks(&stage, "thaw ok.service", "ok"));
@@ -208,6 +225,7 @@ TEST(silent_bus_does_not_delay_other_requests)
 	CHECK(listen(bus, 4) == 0);
 	snprintf(address, sizeof(address), "unix:path=%s", un.sun_path);
 	CHECK(setenv("GPUARB_BUS_ADDRESS", address, 1) == 0);
+	helper_froze(&helper, "ok.service");
 	helper_start(&helper, NULL, "1", -1);
 	client = client_connect(&helper);
 	CHECK(client_asks(client, "thaw ok.service", -1, "error 110"));

@@ -146,6 +146,69 @@ TEST(a_process_with_another_start_time_is_not_killed)
 	close(client);
 }
 
+/* A process of the user; a setuid program has two. */
+static pid_t victim_of(uid_t real, uid_t effective)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	CHECK(pipe2(ready, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(setresuid(real, effective, effective) == 0);
+		CHECK(write(ready[1], "", 1) == 1);
+		for (;;)
+			pause();
+	}
+	CHECK(read(ready[0], &c, 1) == 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+TEST(process_of_another_user_is_not_killed)
+{
+	static const struct {
+		uid_t real, effective, asked;
+		bool killed;
+	} cases[] = {
+		{ 1, 1, 2, false },          { 0, 0, 1, false },
+		{ 1, 2, 2, false },          { 2, 1, 2, false },
+		{ 1, 1, 1, true },           { 2, 2, 0, true },
+		{ 100005, 100005, 1, true }, { 100005, 100005, 2, false },
+	};
+	struct helper helper;
+	int client, pidfd;
+	FILE *file;
+	pid_t victim;
+	char path[128];
+
+	if (geteuid() != 0)
+		SKIP("only root has processes of other users");
+	helper_listen(&helper);
+	snprintf(path, sizeof(path), "%s/subuid", helper.dir);
+	file = fopen(path, "we");
+	CHECK(file && fprintf(file, "daemon:100000:65536\n") > 0 && fclose(file) == 0);
+	CHECK(setenv("GPUARB_SUBUID", path, 1) == 0);
+	helper_start(&helper, NULL, NULL, -1);
+	client = client_connect(&helper);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		victim = victim_of(cases[i].real, cases[i].effective);
+		pidfd = victim_pidfd(victim);
+		helper_uses_kfd(&helper, victim, true);
+		CHECK(client_kills_for(client, pidfd, cases[i].asked,
+				       cases[i].killed ? "ok" : "error 1 process "));
+		if (!cases[i].killed)
+			CHECK(waitpid(victim, NULL, WNOHANG) == 0 && kill(victim, SIGKILL) == 0);
+		CHECK(victim_was_killed(victim));
+		close(pidfd);
+	}
+	close(client);
+	helper_stop(&helper);
+}
+
 TEST(a_unit_of_another_process_is_not_frozen)
 {
 	_cleanup_(helper_stop) struct helper helper = helper_new();

@@ -96,10 +96,10 @@ static int request(const struct enforce_request *request, size_t length)
 TEST(requests_are_accepted)
 {
 	static const struct enforce_request rows[] = {
-		{ ENFORCE_KILL, 4711, "" },
-		{ ENFORCE_KILL, UINT64_MAX, "" },
-		{ ENFORCE_FREEZE, 8, "a.service" },
-		{ ENFORCE_THAW, 0, "b.scope" },
+		{ ENFORCE_KILL, 4711, 0, "" },
+		{ ENFORCE_KILL, UINT64_MAX, 0, "" },
+		{ ENFORCE_FREEZE, 8, 0, "a.service" },
+		{ ENFORCE_THAW, 0, 0, "b.scope" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -112,18 +112,20 @@ TEST(an_invalid_request_is_refused_with_a_sentence)
 		struct enforce_request request;
 		int r;
 	} rows[] = {
-		{ { 0, 1, "" }, -EBADMSG },
-		{ { 0, 1, "a.service" }, -EBADMSG },
-		{ { ENFORCE_THAW + 1, 1, "a.service" }, -EBADMSG },
-		{ { ENFORCE_KILL + (UINT64_C(1) << 32), 1, "" }, -EBADMSG },
-		{ { UINT64_MAX, 1, "a.service" }, -EBADMSG },
-		{ { ENFORCE_KILL, 1, "a.service" }, -EBADMSG },
-		{ { ENFORCE_FREEZE, 1, "" }, -EINVAL },
-		{ { ENFORCE_FREEZE, 1, " a.service" }, -EINVAL },
-		{ { ENFORCE_FREEZE, 1, "a\0.service" }, -EINVAL },
-		{ { ENFORCE_THAW, 0, "a.service\n" }, -EINVAL },
-		{ { ENFORCE_THAW, 0, "init.scope" }, -EPERM },
-		{ { ENFORCE_FREEZE, 1, "gpuarbd.service" }, -EPERM },
+		{ { 0, 1, 0, "" }, -EBADMSG },
+		{ { 0, 1, 0, "a.service" }, -EBADMSG },
+		{ { ENFORCE_THAW + 1, 1, 0, "a.service" }, -EBADMSG },
+		{ { ENFORCE_KILL + (UINT64_C(1) << 32), 1, 0, "" }, -EBADMSG },
+		{ { UINT64_MAX, 1, 0, "a.service" }, -EBADMSG },
+		{ { ENFORCE_KILL, 1, 0, "a.service" }, -EBADMSG },
+		{ { ENFORCE_KILL, 1, UINT32_MAX, "" }, -EBADMSG },
+		{ { ENFORCE_FREEZE, 1, UINT64_MAX, "a.service" }, -EBADMSG },
+		{ { ENFORCE_FREEZE, 1, 0, "" }, -EINVAL },
+		{ { ENFORCE_FREEZE, 1, 0, " a.service" }, -EINVAL },
+		{ { ENFORCE_FREEZE, 1, 0, "a\0.service" }, -EINVAL },
+		{ { ENFORCE_THAW, 0, 0, "a.service\n" }, -EINVAL },
+		{ { ENFORCE_THAW, 0, 0, "init.scope" }, -EPERM },
+		{ { ENFORCE_FREEZE, 1, 0, "gpuarbd.service" }, -EPERM },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -132,7 +134,7 @@ TEST(an_invalid_request_is_refused_with_a_sentence)
 
 TEST(a_request_of_another_size_is_refused)
 {
-	const struct enforce_request thaw = { ENFORCE_THAW, 0, "a.service" };
+	const struct enforce_request thaw = { ENFORCE_THAW, 0, 0, "a.service" };
 
 	for (size_t length = 0; length < sizeof(thaw); length++)
 		CHECK(request(&thaw, length) == -EBADMSG && why[0]);
@@ -221,6 +223,7 @@ TEST(random_bytes_are_checked)
 		CHECK(random);
 		random->verb = (uint64_t)lrand48() % 5;
 		random->start_time = (uint64_t)lrand48();
+		random->uid = (uint64_t)lrand48() << lrand48() % 3;
 		for (size_t i = 0; i < sizeof(random->unit); i++)
 			random->unit[i] = (char)lrand48();
 		if (lrand48() % 4 == 0)

@@ -183,7 +183,7 @@ static int ask_helper(long allocations)
 		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, on_lost, &answer,
 				&enforce);
 	if (r >= 0)
-		r = enforce_kill(enforce, STDIN_FILENO, 1, 1, why, sizeof(why));
+		r = enforce_kill(enforce, STDIN_FILENO, 1, 0, 1, why, sizeof(why));
 	while (r >= 0 && answer == 1)
 		r = sd_event_run(event, UINT64_MAX);
 	CHECK(r < 0 || answer == -EBADF);
@@ -231,8 +231,8 @@ static int serve(int client)
 	int r = sd_event_new(&event);
 
 	if (r >= 0)
-		r = server_new(event, helper.listening, helper.sysfs, 1000000, UINT64_C(60000000),
-			       &server);
+		r = server_new(event, helper.listening, helper.sysfs, -1, 1000000,
+			       UINT64_C(60000000), &server);
 	while (r >= 0 && poll(&answer, 1, 0) == 0) {
 		r = sd_event_run(event, UINT64_MAX);
 		CHECK(r > 0 || r == -ENOMEM);

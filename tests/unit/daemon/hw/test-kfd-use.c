@@ -23,7 +23,7 @@ static bool row_is(const struct hw_use *row, pid_t pid, uint32_t gpu_id, unsigne
 	       row->sdma_queues == sdma_queues && row->vram == vram;
 }
 
-TEST(unused_machine_has_no_rows)
+TEST(process_that_holds_the_device_has_rows_of_zeros)
 {
 	_cleanup_(kfd_rig_end) struct rig rig;
 	struct hw_use uses[8];
@@ -31,7 +31,8 @@ TEST(unused_machine_has_no_rows)
 	start(&rig);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
 	CHECK(fake_sysfs_process(rig.dir, 4711) == 0); /* it has only opened /dev/kfd */
-	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 2);
+	CHECK(row_is(&uses[0], 4711, A, 0, 0, 0) && row_is(&uses[1], 4711, B, 0, 0, 0));
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
 }
@@ -48,13 +49,13 @@ TEST(queues_are_counted_by_process_and_gpu)
 		CHECK(fake_sysfs_queue(rig.dir, 1000, i, B, types[i]) == 0);
 	CHECK(fake_sysfs_queue(rig.dir, 1000, 7, A, 0) == 0);
 	CHECK(fake_sysfs_queue(rig.dir, 99, 0, A, 1) == 0);
-	CHECK(hw_kfd.use(rig.hw, uses, 8) == 3);
-	CHECK(row_is(&uses[0], 99, A, 0, 1, 0) && row_is(&uses[1], 1000, A, 1, 0, 0));
-	CHECK(row_is(&uses[2], 1000, B, 3, 1, 0) && uses[2].sdma_xgmi_queues == 1);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 4 && row_is(&uses[1], 99, B, 0, 0, 0));
+	CHECK(row_is(&uses[0], 99, A, 0, 1, 0) && row_is(&uses[2], 1000, A, 1, 0, 0));
+	CHECK(row_is(&uses[3], 1000, B, 3, 1, 0) && uses[3].sdma_xgmi_queues == 1);
 
 	CHECK(fake_sysfs_queue_gone(rig.dir, 1000, 7) == 0);
 	CHECK(fake_sysfs_process_gone(rig.dir, 99) == 0);
-	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 1000, B, 3, 1, 0));
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 2 && row_is(&uses[1], 1000, B, 3, 1, 0));
 }
 
 TEST(one_process_is_read_alone)
@@ -86,8 +87,8 @@ TEST(process_with_memory_only_has_a_row)
 	start(&rig);
 	CHECK(fake_sysfs_process(rig.dir, 5) == 0);
 	CHECK(fake_sysfs_vram(rig.dir, 5, B, UINT64_C(6) << 30) == 0);
-	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1);
-	CHECK(row_is(&uses[0], 5, B, 0, 0, UINT64_C(6) << 30));
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 2 && row_is(&uses[0], 5, A, 0, 0, 0));
+	CHECK(row_is(&uses[1], 5, B, 0, 0, UINT64_C(6) << 30));
 }
 
 TEST(contexts_are_counted_for_their_process)
@@ -101,7 +102,7 @@ TEST(contexts_are_counted_for_their_process)
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/queues/0/gpuid", "%u", A) == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/queues/0/type", "0") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/context_2/vram_4096", "8") == 0);
-	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 5, A, 2, 0, 512));
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 2 && row_is(&uses[0], 5, A, 2, 0, 512));
 }
 
 TEST(short_array_returns_the_full_number)
@@ -114,8 +115,8 @@ TEST(short_array_returns_the_full_number)
 		CHECK(fake_sysfs_process(rig.dir, pid) == 0);
 		CHECK(fake_sysfs_queue(rig.dir, pid, 0, A, 0) == 0);
 	}
-	CHECK(hw_kfd.use(rig.hw, &one, 1) == 10 && one.pid == 10);
-	CHECK(hw_kfd.use(rig.hw, NULL, 0) == 10);
+	CHECK(hw_kfd.use(rig.hw, &one, 1) == 20 && one.pid == 10);
+	CHECK(hw_kfd.use(rig.hw, NULL, 0) == 20);
 }
 
 TEST(vanishing_and_invalid_entries_are_left_out)
@@ -141,7 +142,7 @@ TEST(vanishing_and_invalid_entries_are_left_out)
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/self/vram_4096", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/007/vram_4096", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/99999999999/vram_4096", "1\n") == 0);
-	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 7, A, 2, 0, 0));
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 2 && row_is(&uses[0], 7, A, 2, 0, 0));
 }
 
 TEST(process_on_too_many_gpus_is_truncated)

@@ -230,14 +230,16 @@ TEST(processes_are_listed_once_and_counted_beyond_the_array)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *a = grant(&s, ANY, 10), *b = grant(&s, LAB, 10);
-	static const struct lease_process list[] = {
-		{ 30, 3 }, { 10, 1 }, { 20, 2 }, { 10, 1 }, { 10, 9 }
-	};
+	static const struct lease_process list[] = { { 30, 3, false, 0 },
+						     { 10, 1, false, 0 },
+						     { 20, 2, false, 0 },
+						     { 10, 1, false, 0 },
+						     { 10, 9, false, 0 } };
 	struct lease_process got[4] = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
 		CHECK(known_add(s.arbiter, a->id, &list[i]) == 0);
-	CHECK(known_add(s.arbiter, b->id, &(struct lease_process){ 15, 1 }) == 0);
+	CHECK(known_add(s.arbiter, b->id, &(struct lease_process){ 15, 1, false, 0 }) == 0);
 	CHECK(known_processes(s.arbiter, a->id, false, got, 3) == 4 && got[3].pid == 0);
 	CHECK(got[0].pid == 10 && got[1].pid == 10 && got[2].pid == 20);
 	CHECK(known_processes(s.arbiter, b->id, false, got, 4) == 1 && got[0].pid == 15);

@@ -357,7 +357,7 @@ TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
 	struct lease *lease = grant(&s, ANY, 10);
 	uint64_t id = lease->id;
 
-	CHECK(arbiter_bind(s.arbiter, id, 4711) == 0);
+	CHECK(arbiter_bind(s.arbiter, id, 4711, false) == 0);
 	arbiter_holder_gone(s.arbiter, id);
 	arbiter_holder_gone(s.arbiter, id); /* more often than there were holders */
 	CHECK(lease->state == STATE_GRANTED);
@@ -369,9 +369,9 @@ TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
 	CHECK(arbiter_observe(s.arbiter, NULL, 0) == 0);
 	CHECK(!ledger_find(s.arbiter, id) && grant(&s, ANY, 60));
 	for (unsigned i = 0; i < LEASE_BOUND_MAX; i++)
-		CHECK(arbiter_bind(s.arbiter, id + 1, (pid_t)i + 1) == 0);
-	CHECK(arbiter_bind(s.arbiter, id + 1, 99) == -ENOSPC);
-	CHECK(arbiter_bind(s.arbiter, id, 99) == -ENOENT);
+		CHECK(arbiter_bind(s.arbiter, id + 1, (pid_t)i + 1, false) == 0);
+	CHECK(arbiter_bind(s.arbiter, id + 1, 99, false) == -ENOSPC);
+	CHECK(arbiter_bind(s.arbiter, id, 99, false) == -ENOENT);
 }
 
 TEST(ids_are_never_used_again)

@@ -43,7 +43,7 @@ static struct lease *hold(struct stage *stage, uid_t uid, unsigned cus, pid_t pi
 {
 	struct lease *lease = grant(&stage->s, uid, cus);
 
-	CHECK(lease && arbiter_bind(stage->arbiter, lease->id, pid) == 0);
+	CHECK(lease && arbiter_bind(stage->arbiter, lease->id, pid, false) == 0);
 	return lease;
 }
 
@@ -218,17 +218,19 @@ TEST(drift_into_a_realtime_lease_is_revoked_unless_the_tenant_says_report)
 		struct stage stage = stage_of();
 		struct lease *rt = grant(&stage.s, VR, 15);
 		struct lease *lease = hold(&stage, LAB, 15, 10);
+		struct observed row = process(10, 1);
 		struct cuset beside = stage.arbiter->gpus[0].all;
 
+		row.uid = LAB;
 		tenant_of(&stage, lease)->on_drift = what;
 		/* Beyond its mask, but in no engine of the realtime lease. */
 		for (unsigned e = 0; e < CUSET_ENGINES; e++)
 			if (cuset_engines(&rt->partitions[0].cus) >> e & 1)
 				beside.pair[cuset_pair(0, e)] = 0;
-		look(&stage, 0, process(10, 1), queue(10, &beside));
-		look(&stage, GRACE, process(10, 1), queue(10, &beside));
+		look(&stage, 0, row, queue(10, &beside));
+		look(&stage, GRACE, row, queue(10, &beside));
 		CHECK(lease_drifts(lease) && lease->state == STATE_GRANTED);
-		look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+		look(&stage, 1, row, queue(10, &stage.arbiter->gpus[0].all));
 		CHECK((lease->state == STATE_REVOKING) == (what == ON_DRIFT_PROTECT));
 		CHECK(rt->state == STATE_GRANTED && !lease_drifts(rt));
 		scene_done(&stage.s);

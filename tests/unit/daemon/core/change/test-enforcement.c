@@ -262,7 +262,7 @@ TEST(only_bound_processes_and_their_descendants_may_be_killed)
 
 	l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
 	memcpy(lab->unit, "session-1.scope", sizeof("session-1.scope"));
-	CHECK(arbiter_bind(l.s.arbiter, lab->id, 10) == 0);
+	CHECK(arbiter_bind(l.s.arbiter, lab->id, 10, false) == 0);
 	CHECK(arbiter_observe(l.s.arbiter, rows, 3) == 0);
 	CHECK(lab->observed.processes == 3);
 	CHECK(known_processes(l.s.arbiter, lab->id, true, own, 8) == 2);
@@ -283,7 +283,7 @@ TEST(an_activation_has_no_deadline_while_a_process_that_is_not_bound_uses_the_gp
 	CHECK(arbiter_observe(c.l.s.arbiter, &row, 1) == 0);
 	settle(&c.l);
 	CHECK(c.borrower->observed.processes == 1 && c.rt->deadline_usec == UINT64_MAX);
-	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12) == 0);
+	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12, false) == 0);
 	CHECK(arbiter_observe(c.l.s.arbiter, &row, 1) == 0);
 	settle(&c.l);
 	CHECK(c.rt->deadline_usec == c.l.now + 2 * SECOND_USEC + ENFORCE_LET_GO_USEC);
@@ -297,8 +297,8 @@ TEST(a_lease_whose_last_bound_process_is_gone_returns_what_it_borrows)
 	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60);
 
-	CHECK(arbiter_bind(l.s.arbiter, lease->id, 12) == 0);
-	CHECK(arbiter_bind(l.s.arbiter, lease->id, 13) == 0);
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 12, false) == 0);
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 13, false) == 0);
 	arbiter_bound_gone(l.s.arbiter, lease->id, 12);
 	settle(&l);
 	CHECK(cus_of(lease) == 60);
@@ -309,7 +309,7 @@ TEST(a_lease_whose_last_bound_process_is_gone_returns_what_it_borrows)
 	follow(&l, lease);
 	pass(&l, 3600 * SECOND_USEC);
 	CHECK(cus_of(lease) == 4);
-	CHECK(arbiter_bind(l.s.arbiter, lease->id, 14) == 0);
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 14, false) == 0);
 	settle(&l);
 	pass(&l, 3600 * SECOND_USEC);
 	CHECK(cus_of(lease) == 60);
@@ -324,7 +324,7 @@ TEST(what_it_borrows_expires_at_its_deadline_unless_a_process_of_it_uses_the_gpu
 
 	c.l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
 	CHECK(c.rt->deadline_usec == UINT64_MAX);
-	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12) == 0);
+	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12, false) == 0);
 	CHECK(arbiter_observe(c.l.s.arbiter, &row, 1) == 0);
 	arbiter_bound_gone(c.l.s.arbiter, c.borrower->id, 12);
 	settle(&c.l);
@@ -336,7 +336,7 @@ TEST(what_it_borrows_expires_at_its_deadline_unless_a_process_of_it_uses_the_gpu
 	scene_done(&c.l.s);
 
 	c = contest_of(ENFORCE_STEP_REPORT);
-	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12) == 0);
+	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12, false) == 0);
 	arbiter_bound_gone(c.l.s.arbiter, c.borrower->id, 12);
 	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
 	settle(&c.l);

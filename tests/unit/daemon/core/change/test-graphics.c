@@ -222,7 +222,7 @@ TEST(a_strict_policy_activates_no_lease_where_a_process_draws)
 	CHECK(result.kind == RESULT_NO_CAPACITY && result.n_refusals == 1);
 	CHECK(result.refusals[0].reason == REASON_GRAPHICS);
 	CHECK(result.refusals[0].processes[0].pid == 10 && lease->state == STATE_INACTIVE);
-	CHECK(arbiter_bind(a, lease->id, 10) == 0); /* its own process draws */
+	CHECK(arbiter_bind(a, lease->id, 10, false) == 0); /* its own process draws */
 	CHECK(set_active(a, &caller, lease->id, true, &result) == 0);
 	row = client(11, 1, 5);
 	observe(a, &row, 1);
@@ -263,9 +263,15 @@ TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	struct request request = request_for(15);
 	struct observed rows[] = {
-		{ .pid = 20, .start_time = 1, .kfd_gpu_id = GPU_ID, .queues = 1, .vram = 100 },
+		{ .pid = 20,
+		  .start_time = 1,
+		  .uid = ANY,
+		  .kfd_gpu_id = GPU_ID,
+		  .queues = 1,
+		  .vram = 100 },
 		{ .pid = 21,
 		  .start_time = 1,
+		  .uid = ANY,
 		  .kfd_gpu_id = GPU_ID,
 		  .drm_vram = 50,
 		  .drm_only = true },
@@ -276,7 +282,8 @@ TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
 	request.wants[0].vram = 140;
 	request.wants[0].queues = 2;
 	lease = reserve(a, ANY, &request, &result);
-	CHECK(lease && arbiter_bind(a, lease->id, 20) == 0 && arbiter_bind(a, lease->id, 21) == 0);
+	CHECK(lease && arbiter_bind(a, lease->id, 20, false) == 0 &&
+	      arbiter_bind(a, lease->id, 21, false) == 0);
 	CHECK(arbiter_observe(a, rows, 1) == 0);
 	arbiter_judge_drift(a, 1);
 	CHECK(!lease->partitions[0].drift[DRIFT_VRAM].since_usec);
@@ -320,7 +327,8 @@ TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 	observe(a, NULL, 0);
 	CHECK(gpu_vram_free(&a->gpus[0]) == all && a->woken == 1);
 	lease = ask(a, ANY, &result);
-	CHECK(lease && arbiter_bind(a, lease->id, 10) == 0);
+	CHECK(lease && arbiter_bind(a, lease->id, 10, false) == 0);
+	row.process.uid = ANY;
 	observe(a, &row, 1); /* it has a lease now, which counts its VRAM */
 	CHECK(gpu_vram_free(&a->gpus[0]) == all);
 }

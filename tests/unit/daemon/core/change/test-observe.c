@@ -148,7 +148,7 @@ TEST(lease_has_its_owner_its_bound_processes_and_their_children)
 	struct observed rows[] = { process(lease->pid, 2), process(20, 1), process(21, 1),
 				   process(22, 1) };
 
-	CHECK(arbiter_bind(a, lease->id, 20) == 0);
+	CHECK(arbiter_bind(a, lease->id, 20, false) == 0);
 	rows[2].ancestors[0] = 5;
 	rows[2].ancestors[1] = 20;
 	rows[2].n_ancestors = 2;
@@ -181,7 +181,7 @@ TEST(process_keeps_its_lease_when_its_parent_dies)
 	struct lease *lease = held(a, 7, 2);
 	struct observed row = process(40, 1);
 
-	CHECK(arbiter_bind(a, lease->id, 39) == 0);
+	CHECK(arbiter_bind(a, lease->id, 39, false) == 0);
 	row.ancestors[0] = 39;
 	row.n_ancestors = 1;
 	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 1);
@@ -198,7 +198,7 @@ TEST(ending_lease_is_removed_when_its_queues_are_gone)
 	uint64_t id = lease->id;
 	struct observed row = process(50, 2);
 
-	CHECK(arbiter_bind(a, id, 50) == 0 && arbiter_observe(a, &row, 1) == 0);
+	CHECK(arbiter_bind(a, id, 50, false) == 0 && arbiter_observe(a, &row, 1) == 0);
 	arbiter_bound_gone(a, id, 50);
 	arbiter_holder_gone(a, id);
 	row.start_time = 0; /* dead, and the kernel still tears down its queues */

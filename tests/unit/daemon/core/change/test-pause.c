@@ -228,7 +228,7 @@ TEST(an_acknowledged_pause_is_false_while_a_queue_is_on_the_run_list)
 
 	arbiter->verifies = true;
 	arbiter->gpus[0].info.kfd_gpu_id = 77;
-	CHECK(arbiter_bind(arbiter, lease->id, 10) == 0);
+	CHECK(arbiter_bind(arbiter, lease->id, 10, false) == 0);
 	CHECK(activate(&l, rt->id, true) == 0);
 	follow(&l, lease);
 	arbiter_masks_observed(arbiter, &row, 1);
@@ -263,7 +263,7 @@ TEST(an_active_queue_of_a_lease_that_is_not_paused_is_as_it_should_be)
 
 	l.s.arbiter->verifies = true;
 	l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
-	CHECK(arbiter_bind(l.s.arbiter, lease->id, 10) == 0);
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 10, false) == 0);
 	arbiter_masks_observed(l.s.arbiter, &row, 1);
 	CHECK(!lease->verify.false_ack && part(lease)->queues.verified);
 }

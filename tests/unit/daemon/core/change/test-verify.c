@@ -19,7 +19,7 @@ TEST(acknowledgement_frees_cus_when_the_descriptors_confirm_it)
 	arbiter->verifies = true;
 	arbiter->gpus[0].info.kfd_gpu_id = 77;
 	row.cus = arbiter->gpus[0].all;
-	CHECK(arbiter_bind(arbiter, c.borrower->id, 10) == 0);
+	CHECK(arbiter_bind(arbiter, c.borrower->id, 10, false) == 0);
 	follow(&c.l, c.borrower);
 	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->verify.pending);
 	CHECK(arbiter_wants_masks(arbiter, &urgent) && urgent);

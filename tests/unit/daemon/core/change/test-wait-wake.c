@@ -93,7 +93,7 @@ TEST(end_of_excess_use_wakes_a_waiting_lease)
 	struct lease *lease = grant(&s, ANY, 20);
 
 	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
-	CHECK(arbiter_bind(s.arbiter, lease->id, 9) == 0);
+	CHECK(arbiter_bind(s.arbiter, lease->id, 9, false) == 0);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	request.wants[0].queues = 8;
 	CHECK(says(ask(&s, LAB, request), "8 queue"));

@@ -118,7 +118,8 @@ TEST(waiting_lease_is_removed_when_its_last_holder_closes)
 	struct lease *all = grant(&s, ANY, 60), *lease = wait_for(&s, ANY, "any", 20), gone = { 0 };
 	uint64_t id = lease->id;
 
-	CHECK(arbiter_bind(s.arbiter, id, 77) == 0 && arbiter_bind(s.arbiter, id, 77) == 0);
+	CHECK(arbiter_bind(s.arbiter, id, 77, false) == 0 &&
+	      arbiter_bind(s.arbiter, id, 77, false) == 0);
 	CHECK(lease->n_bound == 1);
 	forget_touched(&s);
 	arbiter_holder_gone(s.arbiter, id);

@@ -151,7 +151,7 @@ TEST(ends_are_handled_before_earlier_requests)
 	request.rig = &rig;
 	CHECK(sd_event_add_io(rig.event, &source, bell, EPOLLIN, on_request, &request) >= 0);
 	holder = add(&rig, 17);
-	CHECK(holders_bind(rig.holders, 17, pidfd, pid) == 0);
+	CHECK(holders_bind(rig.holders, 17, pidfd, pid, false) == 0);
 	close(holder);
 	kill_and_reap(pid);
 	holder_rig_settle(&rig);

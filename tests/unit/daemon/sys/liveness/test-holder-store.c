@@ -43,7 +43,7 @@ static void bind_process(struct rig *rig, uint64_t lease, pid_t pid)
 {
 	int pidfd = open_pidfd(pid);
 
-	CHECK(pidfd >= 0 && holders_bind(rig->holders, lease, pidfd, pid) == 0);
+	CHECK(pidfd >= 0 && holders_bind(rig->holders, lease, pidfd, pid, false) == 0);
 	close(pidfd);
 }
 
@@ -53,6 +53,7 @@ static void restart(struct kept *kept)
 	struct rig *rig = &kept->rig;
 	const struct manager_store *store = &kept->manager.store;
 	uint64_t lease;
+	bool delegated;
 	pid_t pid;
 	int fd;
 
@@ -60,9 +61,9 @@ static void restart(struct kept *kept)
 	holders_free(rig->holders);
 	rig_holders(rig);
 	for (size_t i = 0; i < store->n; i++) {
-		CHECK(holders_parse_name(store->list[i].name, &lease, &pid));
+		CHECK(holders_parse_name(store->list[i].name, &lease, &pid, &delegated));
 		fd = fcntl(store->list[i].fd, F_DUPFD_CLOEXEC, 3);
-		CHECK(holders_adopt(rig->holders, lease, pid, fd, NULL) == 0);
+		CHECK(holders_adopt(rig->holders, lease, pid, false, fd, NULL) == 0);
 	}
 }
 
@@ -93,13 +94,16 @@ TEST(names_in_the_store_are_parsed_strictly)
 		"stored",
 	};
 	uint64_t lease;
+	bool delegated;
 	pid_t pid;
 
-	CHECK(holders_parse_name("lease-17-pid-4711", &lease, &pid) && lease == 17 && pid == 4711);
-	CHECK(holders_parse_name("lease-18446744073709551615-18446744073709551615", &lease, &pid) &&
+	CHECK(holders_parse_name("lease-17-pid-4711", &lease, &pid, &delegated) && lease == 17 &&
+	      pid == 4711);
+	CHECK(holders_parse_name("lease-18446744073709551615-18446744073709551615", &lease, &pid,
+				 &delegated) &&
 	      lease == UINT64_MAX && pid == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		CHECK(!holders_parse_name(bad[i], &lease, &pid));
+		CHECK(!holders_parse_name(bad[i], &lease, &pid, &delegated));
 }
 
 TEST(names_of_the_most_entries_fit_into_one_variable)
@@ -173,13 +177,13 @@ TEST(one_pidfd_for_two_leases_is_stored_twice)
 	int pidfd = open_pidfd(pid);
 
 	kept_init(&kept, 8);
-	CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid) == 0);
-	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid) == 0);
-	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid) == -EEXIST);
+	CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid, false) == 0);
+	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid, false) == 0);
+	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid, false) == -EEXIST);
 	go_on(&kept);
 	CHECK(kept.manager.store.n == 2);
 	holders_unbind(kept.rig.holders, 18, pid);
-	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid) == 0);
+	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid, false) == 0);
 	restart(&kept);
 	CHECK(holders_count(kept.rig.holders) == 2);
 	kill_and_reap(pid);
@@ -237,9 +241,9 @@ TEST(entry_that_ended_during_a_restart_is_reported)
 	kill_and_reap(reaped);
 
 	rig_holders(&kept.rig);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, holder_copy, NULL) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 18, dead, first, NULL) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 18, reaped, second, NULL) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, false, holder_copy, NULL) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 18, dead, false, first, NULL) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 18, reaped, false, second, NULL) == 0);
 	CHECK(kept.rig.holders_gone == 0 && kept.rig.bound_gone == 0);
 	go_on(&kept);
 	CHECK(kept.rig.holders_gone == 1 && kept.rig.bound_gone == 2);
@@ -258,14 +262,14 @@ TEST(descriptor_that_contradicts_its_name_is_not_adopted)
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) == 0);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, packets) == 0);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK(fd < 0 || holders_adopt(kept.rig.holders, 17, 0, fd, NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, stream[0], NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, 0, open_pidfd(pid), NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, stream[1], NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, packets[1], NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(other), NULL) == -EINVAL);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(pid), NULL) == 0);
-	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(pid), NULL) == -EEXIST);
+	CHECK(fd < 0 || holders_adopt(kept.rig.holders, 17, 0, false, fd, NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, false, stream[0], NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, false, open_pidfd(pid), NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, stream[1], NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, packets[1], NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, open_pidfd(other), NULL) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, open_pidfd(pid), NULL) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, false, open_pidfd(pid), NULL) == -EEXIST);
 	CHECK(holders_count(kept.rig.holders) == 1);
 	close(packets[0]);
 	holder = add(&kept.rig, 17);
@@ -296,7 +300,7 @@ TEST(entry_that_cannot_be_stored_is_not_added)
 
 	kept_init(&kept, 8);
 	manager_stop(&kept.manager);
-	CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid) == -ECONNREFUSED);
+	CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid, false) == -ECONNREFUSED);
 	CHECK(holders_count(kept.rig.holders) == 0);
 	kill_and_reap(pid);
 	holder_rig_settle(&kept.rig);
@@ -316,7 +320,7 @@ TEST(failure_without_descriptors_leaves_no_rest)
 	for (unsigned n = 0; n < 2; n++) {
 		limit = leave_fds(n);
 		CHECK(holders_add(kept.rig.holders, 17) == -EMFILE);
-		CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid) == -EMFILE);
+		CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid, false) == -EMFILE);
 		CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	}
 	CHECK(holders_count(kept.rig.holders) == 0);

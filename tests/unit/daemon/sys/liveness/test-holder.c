@@ -136,7 +136,7 @@ TEST(death_of_a_bound_process_is_reported)
 	int pidfd = open_pidfd(pid);
 
 	holder_rig_init(&rig);
-	CHECK(pidfd >= 0 && holders_bind(rig.holders, 17, pidfd, pid) == 0);
+	CHECK(pidfd >= 0 && holders_bind(rig.holders, 17, pidfd, pid, false) == 0);
 	close(pidfd); /* the copy of the caller */
 	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 0 && holders_count(rig.holders) == 1);
@@ -154,11 +154,11 @@ TEST(binding_a_dead_process_reports_its_death)
 
 	holder_rig_init(&rig);
 	kill_and_reap(pid);
-	CHECK(holders_bind(rig.holders, 17, pidfd, pid) == 0);
+	CHECK(holders_bind(rig.holders, 17, pidfd, pid, false) == 0);
 	close(pidfd);
 	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 1);
-	CHECK(holders_bind(rig.holders, 17, -1, pid) == -EBADF);
+	CHECK(holders_bind(rig.holders, 17, -1, pid, false) == -EBADF);
 }
 
 TEST(callback_may_drop_its_lease)
@@ -172,7 +172,7 @@ TEST(callback_may_drop_its_lease)
 	for (size_t i = 0; i < 3; i++)
 		fds[i] = add(&rig, 17);
 	other = add(&rig, 18);
-	CHECK(holders_bind(rig.holders, 17, pidfd, pid) == 0);
+	CHECK(holders_bind(rig.holders, 17, pidfd, pid, false) == 0);
 	close(pidfd);
 	kill_and_reap(pid);
 	for (size_t i = 0; i < 3; i++)
@@ -194,7 +194,7 @@ TEST(adding_a_holder_without_descriptors_fails_without_rest)
 	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = limit.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
 	CHECK(holders_add(rig.holders, 17) == -EMFILE);
-	CHECK(holders_bind(rig.holders, 17, 0, 1) < 0);
+	CHECK(holders_bind(rig.holders, 17, 0, 1, false) < 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	CHECK(holders_count(rig.holders) == 0);
 }
@@ -205,6 +205,6 @@ TEST(object_that_is_no_pidfd_is_not_bound)
 	_cleanup_(holder_rig_done) struct rig rig;
 
 	holder_rig_init(&rig);
-	CHECK(file >= 0 && holders_bind(rig.holders, 17, file, 1) == -EPERM);
+	CHECK(file >= 0 && holders_bind(rig.holders, 17, file, 1, false) == -EPERM);
 	close(file);
 }

@@ -292,10 +292,11 @@ TEST(at_most_1024_processes_of_a_lease_are_saved)
 	struct state *state = open_state(rig);
 
 	for (size_t i = 0; i < LEASE_PROCESSES_MAX + 8; i++) {
-		struct lease_process process = { (pid_t)(INT32_MAX - i), times[i % 4] };
+		struct lease_process process = { (pid_t)(INT32_MAX - i), times[i % 4], false, 0 };
 
 		CHECK(known_add(play.arbiter, 17, &process) == 0);
-		process = (struct lease_process){ (pid_t)(i + 1), 5 }; /* of another lease */
+		process = (struct lease_process){ (pid_t)(i + 1), 5, false,
+						  0 }; /* of another lease */
 		CHECK(known_add(play.arbiter, 18, &process) == 0);
 	}
 	CHECK(state_save(state, play.arbiter, &rig->lease) == 0);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/subuid.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/fd.h"
+
+#define BYTES_MAX (4U << 20)
+#define LOOKUP_SECONDS 2
+
+struct lookup {
+	char last[256]; /* the ranges of an owner often follow each other */
+	uid_t uid;
+	bool known;
+	struct timespec until;
+};
+
+static bool is_over(const struct timespec *until)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > until->tv_sec ||
+	       (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec);
+}
+
+/* A number is a uid, as for newuidmap(1). */
+static bool find_owner(void *userdata, const char *name, uid_t *ret)
+{
+	struct lookup *lookup = userdata;
+	const struct passwd *user;
+	char *end;
+	unsigned long uid;
+
+	errno = 0;
+	uid = strtoul(name, &end, 10);
+	if (name[0] >= '0' && name[0] <= '9' && *end == '\0') {
+		*ret = (uid_t)uid;
+		return errno == 0 && uid < UINT32_MAX;
+	}
+	if (strlen(name) >= sizeof(lookup->last))
+		return false;
+	if (strcmp(name, lookup->last) != 0) {
+		user = is_over(&lookup->until) ? NULL : getpwnam(name);
+		strcpy(lookup->last, name);
+		lookup->known = user != NULL;
+		lookup->uid = user ? user->pw_uid : 0;
+	}
+	*ret = lookup->uid;
+	return lookup->known;
+}
+
+int subuid_load(struct subuids *ret, struct diagnostics *diagnostics)
+{
+	const char *path = getenv("GPUARB_SUBUID") ?: "/etc/subuid";
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_(freep) char *text = malloc(BYTES_MAX + 1);
+	struct lookup lookup = { .last = "" };
+	ssize_t n;
+	int r;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	n = fd < 0 ? -errno : !text ? -ENOMEM : read_to_end(fd, text, BYTES_MAX + 1);
+	if (n > (ssize_t)BYTES_MAX)
+		n = -EFBIG;
+	if (n >= 0) {
+		text[n] = '\0';
+		clock_gettime(CLOCK_MONOTONIC, &lookup.until);
+		lookup.until.tv_sec += LOOKUP_SECONDS;
+		r = subuids_parse(text, find_owner, &lookup, ret);
+	} else {
+		r = (int)n;
+	}
+	if (r < 0)
+		diagnostics_add(diagnostics, false,
+				"%s: cannot be read: %s: subordinate uids stand for themselves",
+				path, strerror(-r));
+	if (r > 0)
+		diagnostics_add(
+			diagnostics, false,
+			"%s: %d line%s left out: malformed, of an unknown user, below uid %u, "
+			"or overlapping the range or the uid of another user",
+			path, r, r == 1 ? " is" : "s are", SUBUID_FIRST);
+	return r < 0 ? r : 0;
+}

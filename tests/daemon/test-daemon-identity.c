@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Processes of two users, beside each other in a unit and below each other: nobody's lease suffers for
+ * the queues of another user, and nobody's program is killed for the lease of another user. */
+
+#include <sys/prctl.h>
+
+#include "core/change/arbiter.h"
+#include "await.h"
+#include "budget-rig.h"
+#include "check.h"
+#include "enforce-rig.h"
+#include "lend-live.h"
+#include "machine.h"
+
+NEEDS(daemon_missing);
+
+#define OTHER 2 /* "bin" */
+
+struct stage {
+	struct machine machine;
+	struct helper helper;
+	sd_bus *bus; /* of the user STRANGER */
+	struct live_lease lease;
+	pid_t pid; /* bound to the lease */
+	int fd;
+};
+
+static void start(struct stage *s)
+{
+	char options[256];
+
+	snprintf(options, sizeof(options), "%s --enforce=%s", s->machine.option, s->helper.path);
+	rig_start_managed(&s->machine.rig, options, "--store-max=64");
+}
+
+/* A lease of STRANGER with 2 queues; policy: of all tenants. */
+static void arrive(struct stage *s, const char *policy)
+{
+	memset(s, 0, sizeof(*s));
+	machine_build(&s->machine, 1);
+	helper_listen(&s->helper);
+	snprintf(s->helper.sysfs, sizeof(s->helper.sysfs), "%s",
+		 strchr(s->machine.option, '=') + 1);
+	helper_start(&s->helper, NULL, NULL, -1);
+	rig_write(&s->machine.rig, "gpuarbd.conf",
+		  "[daemon]\naudit-interval = 100ms\ndrift-grace = 100ms\nactivate-grace = 100ms\n"
+		  "enforce-delay = 100ms\n");
+	rig_write(&s->machine.rig, "tenants.d/10-test.conf", policy);
+	start(s);
+	machine_connect(&s->machine);
+	s->bus = rig_connect(&s->machine.rig, STRANGER);
+	s->lease = granted(call(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "gpu",
+				     "s", "0", "cus", "u", 15, "queues", "u", 2, 0)));
+}
+
+static void bind_it(struct stage *s, sd_bus *bus, pid_t pid)
+{
+	s->pid = pid;
+	s->fd = victim_pidfd(pid);
+	CHECK(is_fine(call(with(call_lease(bus, s->lease.path, "Bind"), "h", s->fd))));
+}
+
+static void depart(struct stage *s)
+{
+	close(s->fd);
+	leave(s->bus);
+	machine_halt(&s->machine);
+	helper_stop(&s->helper);
+}
+
+/* Whether the process is listed as unmanaged, with this number of queues. */
+static bool is_unmanaged(const struct stage *s, pid_t pid, unsigned queues)
+{
+	char path[64] = "/org/gpuarb/Arbiter1/gpu/0";
+	sd_bus_message *m = NULL;
+	bool found = false;
+	int r;
+
+	CHECK(sd_bus_get_property(s->machine.bus, "org.gpuarb.Arbiter1", path,
+				  "org.gpuarb.Arbiter1.Gpu", "Unmanaged", NULL, &m, "aa{sv}") >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
+	while ((r = sd_bus_message_enter_container(m, 'a', "{sv}")) > 0) {
+		uint32_t values[3] = { 0 };
+		const char *key;
+
+		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+			static const char *const keys[] = { "pid", "uid", "queues" };
+			size_t i = 0;
+
+			CHECK(sd_bus_message_read(m, "s", &key) > 0);
+			while (i < 3 && strcmp(keys[i], key) != 0)
+				i++;
+			CHECK((i < 3 ? sd_bus_message_read(m, "v", "u", &values[i])
+				     : sd_bus_message_skip(m, "v")) > 0);
+			CHECK(sd_bus_message_exit_container(m) >= 0);
+		}
+		CHECK(sd_bus_message_exit_container(m) >= 0);
+		found |= values[0] == (uint32_t)pid && values[2] == queues;
+	}
+	CHECK(r == 0);
+	sd_bus_message_unref(m);
+	return found;
+}
+
+static void end_off_hardware(struct stage *s, pid_t pid)
+{
+	kill(pid, SIGKILL);
+	CHECK(fake_sysfs_process_gone(s->machine.sys, pid) == 0);
+}
+
+/* ---- one unit ------------------------------------------------------------------------------------ */
+
+/* Moves this process, and what else of the test lives as long, out of the unit. */
+static void empty(const struct unit_rig *unit)
+{
+	char path[128];
+	FILE *from, *to;
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", unit->cgroup);
+	from = fopen(path, "re");
+	CHECK(from);
+	while (fscanf(from, "%d", &pid) == 1) {
+		to = fopen("/sys/fs/cgroup/cgroup.procs", "we");
+		CHECK(to && fprintf(to, "%d\n", pid) > 0);
+		fclose(to); /* fails for one that has ended meanwhile */
+	}
+	fclose(from);
+}
+
+/* The lease drifts if the queues of the other user count for it: it has 2, all of them in use. */
+static void share_a_unit(const char *policy)
+{
+	struct unit_rig unit;
+	static struct stage s;
+	pid_t other, third;
+	int fds[2];
+
+	if (!unit_rig_new(&unit, "shared"))
+		SKIP("there is no cgroup of version 2 that could be made");
+	unit_rig_add(&unit, getpid()); /* as the asking process, and those that it starts */
+	arrive(&s, policy);
+	bind_it(&s, s.bus, idler(STRANGER, &fds[0]));
+	close(fds[0]);
+	machine_use(&s.machine, s.pid, 0, 2);
+	other = idler(OTHER, &fds[0]);
+	third = idler(3, &fds[1]);
+	machine_use(&s.machine, other, 0, 5);
+	machine_use(&s.machine, third, 0, 4);
+	AWAIT(s.machine.bus, is_unmanaged(&s, other, 5) && is_unmanaged(&s, third, 4));
+	CHECK(is_in_state(s.machine.bus, &s.lease, "granted"));
+	CHECK(!lease_says(s.machine.bus, s.lease.path, "Reason", "queues"));
+
+	/* Its own queues are drift, and have the consequence. */
+	CHECK(fake_sysfs_queue(s.machine.sys, s.pid, 2, machine_gpu_id(&s.machine, 0), 0) == 0);
+	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	if (strstr(policy, "kill"))
+		CHECK(victim_was_killed(s.pid));
+	else
+		end_process(s.pid);
+	CHECK(waitpid(other, NULL, WNOHANG) == 0 && waitpid(third, NULL, WNOHANG) == 0);
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
+	end_process(other);
+	end_process(third);
+	for (unsigned i = 0; i < 2; i++)
+		close(fds[i]);
+	depart(&s);
+	empty(&unit);
+	AWAIT_STATE(rmdir(unit.cgroup) == 0); /* what was in it may still be ending */
+}
+
+TEST(lease_is_not_revoked_for_queues_of_other_users_in_its_unit)
+{
+	share_a_unit("[tenant *]\non-drift = revoke\n");
+}
+
+TEST(program_is_not_killed_for_queues_of_other_users_in_its_unit)
+{
+	share_a_unit("[tenant *]\non-drift = kill\n");
+}
+
+/* ---- one above the other -------------------------------------------------------------------------- */
+
+/* Starts a process of one user with a child of another, as su does. Both wait to be killed. */
+static pid_t family(uid_t uid, uid_t uid_of_child, pid_t *ret_child)
+{
+	int ends[2];
+	pid_t pid;
+
+	CHECK(pipe2(ends, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		int fd;
+		pid_t child = idler(uid_of_child, &fd);
+
+		CHECK(setuid(uid) == 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setuid(), which clears it */
+		CHECK(write(ends[1], &child, sizeof(child)) == sizeof(child));
+		for (;;)
+			pause();
+	}
+	CHECK(read(ends[0], ret_child, sizeof(*ret_child)) == sizeof(*ret_child));
+	close(ends[0]);
+	close(ends[1]);
+	return pid;
+}
+
+/* The lease of the parent is revoked, and the child alone has queues. */
+static void revoke_above(bool restart)
+{
+	static struct stage s;
+	pid_t parent, child;
+
+	arrive(&s, "[tenant *]\nenforce = kill\n");
+	parent = family(STRANGER, OTHER, &child);
+	bind_it(&s, s.bus, parent);
+	machine_use(&s.machine, child, 0, 1);
+	AWAIT(s.machine.bus, is_unmanaged(&s, child, 1));
+	if (restart) {
+		rig_crash(&s.machine.rig);
+		AWAIT(s.machine.bus, is_unmanaged(&s, child, 1));
+	}
+	CHECK(is_fine(take_away(s.machine.bus, &s.lease, 1000, "")));
+	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	/* Nothing of the lease uses the GPU: it ends although the child goes on. */
+	AWAIT(s.machine.bus, !lease_exists(s.machine.bus, s.lease.path));
+	CHECK(waitpid(parent, NULL, WNOHANG) == 0 && kill(child, 0) == 0);
+	CHECK(is_unmanaged(&s, child, 1));
+	end_process(parent);
+	CHECK(kill(child, SIGKILL) == 0);
+	AWAIT_END(child);
+	CHECK(fake_sysfs_process_gone(s.machine.sys, child) == 0);
+	depart(&s);
+}
+
+TEST(child_of_another_user_is_not_killed_for_the_lease_of_its_parent)
+{
+	revoke_above(false);
+}
+
+TEST(child_of_another_user_is_not_killed_after_a_restart_either)
+{
+	revoke_above(true);
+}
+
+/* ---- containers ----------------------------------------------------------------------------------- */
+
+/* root binds a process of another user to a lease of STRANGER: it counts, and so does its child of the
+ * same user, before and after a restart. */
+TEST(process_that_root_bound_counts_and_is_killed_whatever_its_user)
+{
+	static struct stage s;
+	pid_t parent, child;
+
+	arrive(&s, "[tenant *]\nenforce = kill\n");
+	parent = family(OTHER, OTHER, &child);
+	bind_it(&s, s.machine.bus, parent);
+	machine_use(&s.machine, parent, 0, 1);
+	machine_use(&s.machine, child, 0, 2);
+	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues"));
+	CHECK(!is_unmanaged(&s, parent, 1) && !is_unmanaged(&s, child, 2));
+	rig_crash(&s.machine.rig);
+	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues"));
+	CHECK(is_fine(take_away(s.machine.bus, &s.lease, 1000, "")));
+	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(victim_was_killed(parent));
+	AWAIT_END(child);
+	CHECK(fake_sysfs_process_gone(s.machine.sys, parent) == 0);
+	CHECK(fake_sysfs_process_gone(s.machine.sys, child) == 0);
+	AWAIT(s.machine.bus, !lease_exists(s.machine.bus, s.lease.path));
+	depart(&s);
+}
+
+/* ---- kernel threads ------------------------------------------------------------------------------- */
+
+static bool is_kthreadd(void)
+{
+	char name[16] = "";
+	FILE *file = fopen("/proc/2/comm", "re");
+
+	if (file && !fgets(name, sizeof(name), file))
+		name[0] = '\0';
+	if (file)
+		fclose(file);
+	return strcmp(name, "kthreadd\n") == 0;
+}
+
+TEST(kernel_thread_is_not_bound)
+{
+	static struct stage s;
+	int fd;
+
+	if (!is_kthreadd())
+		SKIP("kernel threads are not to be seen here");
+	arrive(&s, "");
+	s.fd = fd = victim_pidfd(2);
+	CHECK(is_error(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd)),
+		       GPUARB_ERROR_INVALID_REQUEST, "kernel thread"));
+	CHECK(is_error(call(ask_bound(s.machine.bus, 15, fd)), GPUARB_ERROR_INVALID_REQUEST,
+		       "kernel thread"));
+	depart(&s);
+}
+
+/* ---- processes that hold the device ------------------------------------------------------------------ */
+
+TEST(process_that_holds_the_device_without_queues_is_listed)
+{
+	static struct stage s;
+	pid_t other;
+
+	arrive(&s, "");
+	bind_it(&s, s.bus, idler(STRANGER, &s.fd));
+	other = idler(OTHER, &s.fd);
+	CHECK(fake_sysfs_process(s.machine.sys, s.pid) == 0);
+	CHECK(fake_sysfs_process(s.machine.sys, other) == 0);
+	AWAIT(s.machine.bus, is_unmanaged(&s, other, 0));
+	CHECK(!is_unmanaged(&s, s.pid, 0)); /* it is of the lease */
+	CHECK(gpu_number(s.machine.bus, "ProcessSlotsFree") ==
+	      gpu_number(s.machine.bus, "ProcessSlots") - 1);
+	end_off_hardware(&s, other);
+	AWAIT(s.machine.bus, !is_unmanaged(&s, other, 0));
+	end_off_hardware(&s, s.pid);
+	depart(&s);
+}
