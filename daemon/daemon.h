@@ -566,9 +566,6 @@ void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics);
 bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
 bool scan_finish(struct daemon *daemon); /* to its end, at once; the same */
 
-/* Are scans made without a request? */
-bool scan_is_timed(const struct daemon *daemon);
-
 /* ---- process-scan.c ------------------------------------------------------------------- */
 
 int process_scan_start(struct daemon *daemon);
@@ -652,3 +649,6 @@ void schedule_answers(struct daemon *daemon);
 
 /* Sets the timers to the next deadline and to the next scan. */
 void schedule_timers(struct daemon *daemon);
+
+/* Are scans made without a request? */
+bool schedule_scans(const struct daemon *daemon);

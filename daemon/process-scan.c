@@ -660,7 +660,7 @@ static int on_turn(sd_event_source *, uint64_t, void *userdata)
 	struct daemon *daemon = userdata;
 
 	if (process_scan_turn(daemon, STEPS_OF_TURN))
-		update_now(daemon);
+		schedule_update(daemon);
 	return 0;
 }
 

@@ -23,7 +23,7 @@
 static void refresh(void *userdata, bool decides)
 {
 	struct daemon *daemon = userdata;
-	bool timed = scan_is_timed(daemon), changed;
+	bool timed = schedule_scans(daemon), changed;
 
 	if (timed && !decides && process_scan_is_slow(daemon))
 		return;

@@ -13,9 +13,6 @@
 /* Reads several processes, in a millisecond or two. */
 #define STEPS_AT_ONCE 256U
 
-/* GPUs are scanned by the timer for so long after their last use. */
-#define SCAN_AFTER_USE_USEC UINT64_C(60000000)
-
 /* ---- the list of GPUs ---------------------------------------------------------------- */
 
 static int simulate(const struct daemon_options *options, const char *profiles, struct hw **ret,
@@ -211,10 +208,4 @@ bool scan_finish(struct daemon *daemon)
 	while (process_scan_is_busy(daemon))
 		changed |= process_scan_turn(daemon, STEPS_AT_ONCE);
 	return changed;
-}
-
-bool scan_is_timed(const struct daemon *daemon)
-{
-	return daemon->scan.used_usec + SCAN_AFTER_USE_USEC > daemon_now_usec() ||
-	       daemon->arbiter->n_leases > 0;
 }

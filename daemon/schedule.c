@@ -7,6 +7,9 @@
 
 #define SAVE_AGAIN_USEC UINT64_C(1000000)
 
+/* GPUs are scanned by the timer for so long after their last use. */
+#define SCAN_AFTER_USE_USEC UINT64_C(60000000)
+
 uint64_t daemon_now_usec(void)
 {
 	return clock_usec(CLOCK_BOOTTIME);
@@ -43,13 +46,19 @@ static void schedule_deadline(struct daemon *daemon)
 				    next == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
+bool schedule_scans(const struct daemon *daemon)
+{
+	return daemon->scan.used_usec + SCAN_AFTER_USE_USEC > daemon_now_usec() ||
+	       daemon->arbiter->n_leases > 0;
+}
+
 /* Without a lease, and long after the last use of a GPU, the hardware is read only for requests. A read of the
  * descriptors that is due comes with a scan, and so does the judgement of what may be drift. */
 static void schedule_scan(struct daemon *daemon)
 {
 	uint64_t drift = arbiter_drift_at(daemon->arbiter, FRESH_USE), next;
 	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
-	bool wanted = scan_is_timed(daemon) || daemon->list.unsettled ||
+	bool wanted = schedule_scans(daemon) || daemon->list.unsettled ||
 		      daemon->unit_caps.repeated || daemon->descriptors.until_usec > 0 ||
 		      daemon->commit.unsaved < 0;
 

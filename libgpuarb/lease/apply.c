@@ -10,6 +10,7 @@
 
 #include "libgpuarb/lease/environment.h"
 #include "libgpuarb/lease/lease-handle.h"
+#include "libgpuarb/lease/visible.h"
 
 static void mask_of(const struct gpuarb_partition *partition, struct mask *ret)
 {
@@ -474,7 +475,7 @@ int apply_this_process(struct gpuarb *gpuarb, struct apply *ret)
 		.dev = "/dev",
 		.pid = getpid(),
 		.driver = &kfd_driver,
-		.get = environment_variable,
+		.get = visible_variable,
 	};
 	if (queues_visible())
 		return 0;

@@ -328,11 +328,6 @@ int environment_make(const struct environment *environment, char ***ret)
 
 /* ---- this process ------------------------------------------------------------------------ */
 
-const char *environment_variable(void *, const char *name)
-{
-	return getenv(name);
-}
-
 /* KFD does not know simulated GPUs, so the GPUs of the lease are taken for the topology. */
 static int read_topology(const struct gpuarb_lease_info *lease, struct topology *ret)
 {
@@ -352,7 +347,7 @@ static int make_for_this_process(struct gpuarb_lease *lease, char ***ret)
 		.lease = &lease->info,
 		.topology = &topology,
 		.capped = lease->capped,
-		.get = environment_variable,
+		.get = visible_variable,
 	};
 	int r = read_topology(&lease->info, &topology);
 

@@ -13,12 +13,10 @@ struct environment {
 	const struct topology *topology;
 	bool capped; /* gpuarb_lease_cap() */
 
-	/* As environment_variable(). */
+	/* As visible_variable(). */
 	const char *(*get)(void *userdata, const char *name);
 	void *userdata;
 };
-
-const char *environment_variable(void *userdata, const char *name); /* getenv() */
 
 /* gpuarb_lease_environment(). */
 int environment_make(const struct environment *environment, char ***ret);

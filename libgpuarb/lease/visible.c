@@ -9,8 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "libgpuarb/lease/environment.h"
-
 #define UUID_LENGTH 20U /* "GPU-" and 16 digits */
 
 /* The only GPU whose unique id begins with the item, or n. */
@@ -197,10 +195,15 @@ int visible_find(const struct visible *visible, bool *shown)
 
 /* ---- this process ---------------------------------------------------------------------------- */
 
+const char *visible_variable(void *, const char *name)
+{
+	return getenv(name);
+}
+
 static bool any_is_set(void)
 {
 	const char *name;
-	const struct visible visible = { .get = environment_variable };
+	const struct visible visible = { .get = visible_variable };
 
 	return getenv(ROCR_VISIBLE) || find_hip(&visible, &name);
 }
@@ -217,7 +220,7 @@ static int read_gpus(const struct gpuarb_gpu *gpus, size_t n, struct topology *r
 static int find_shown(struct gpuarb *gpuarb, const struct gpuarb_gpu *gpus, size_t n,
 		      const struct topology *topology, bool *ret_shown)
 {
-	const struct visible visible = { gpuarb, topology, environment_variable, NULL };
+	const struct visible visible = { gpuarb, topology, visible_variable, NULL };
 	bool *shown = calloc(topology->n + 1, sizeof(*shown)), any = false;
 	int r = shown ? visible_find(&visible, shown) : -ENOMEM;
 

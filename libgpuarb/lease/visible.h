@@ -13,10 +13,12 @@ struct visible {
 	struct gpuarb *gpuarb; /* failures are noted here */
 	const struct topology *topology;
 
-	/* As environment_variable(). */
+	/* As visible_variable(). */
 	const char *(*get)(void *userdata, const char *name);
 	void *userdata;
 };
+
+const char *visible_variable(void *userdata, const char *name); /* getenv() */
 
 /*
  * The numbers of the GPUs that a value of ROCR_VISIBLE_DEVICES shows, in its order, in order[topology->n].
