@@ -156,9 +156,9 @@ TEST(what_is_borrowed_expires_when_the_last_bound_process_is_gone)
 	end_process(pid);
 	await_generation(lease.holder, 2);
 	CHECK(cus(&s, &lease) == LEND_LEAST && is_in_state(s.bus, &lease, "granted"));
-	CHECK(is_fine(activate(s.bus, &s.rt))); /* and its holder never acknowledges */
-	CHECK(await_record(s.rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec <
-	      UINT64_MAX);
+	/* Its holder never acknowledges. The deadline is known when a scan shows that the process is gone, which
+	 * may be after that deadline. */
+	CHECK(is_fine(activate(s.bus, &s.rt)));
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(is_in_state(s.bus, &lease, "granted") && cus(&s, &lease) == LEND_LEAST);
 	close(lease.holder);

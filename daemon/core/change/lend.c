@@ -154,6 +154,22 @@ static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cl
 	ledger_examine_again(arbiter, lease_gpus(lease)); /* its quota has room again */
 }
 
+/* What an unbound borrower has not acknowledged counts as returned once its deadline has passed and no
+ * process of it is on a GPU, whichever comes last. */
+static void expire(struct arbiter *arbiter, struct lease *lease)
+{
+	bool returned = true;
+
+	if (lease->enforce.step == ENFORCE_STEP_NONE || !enforce_expires(arbiter, lease))
+		return;
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		returned &= cuset_equal(&lease->partitions[i].occupied, &lease->partitions[i].cus);
+	if (returned)
+		return;
+	ledger_follow(arbiter, lease);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+}
+
 /* ---- grants and deadlines ---------------------------------------------------------- */
 
 /* Takes from the promised mask that an adaptable lease begins with the CUs that others have not
@@ -382,8 +398,11 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	if (borrowers > 0)
 		find_claims(arbiter, &claims);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_borrows(arbiter->leases[i]) && arbiter->leases[i]->state != STATE_ENDING)
+		if (lease_borrows(arbiter->leases[i]) &&
+		    arbiter->leases[i]->state != STATE_ENDING) {
 			shrink(arbiter, arbiter->leases[i], &claims, now_usec);
+			expire(arbiter, arbiter->leases[i]);
+		}
 	ledger_view(arbiter, &view);
 	for (size_t i = 0; activating > 0 && i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING)

@@ -333,6 +333,11 @@ TEST(what_it_borrows_expires_at_its_deadline_unless_a_process_of_it_uses_the_gpu
 	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_ACTIVATING);
+	/* A scan shows later that the process is gone. */
+	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_GRANTED && c.borrower->state == STATE_GRANTED);
+	CHECK(c.borrower->enforce.step == ENFORCE_STEP_NONE);
 	scene_done(&c.l.s);
 
 	c = contest_of(ENFORCE_STEP_REPORT);
