@@ -116,8 +116,11 @@ rig_start_bus()
 	export GPUARB_BUS_ADDRESS="unix:path=$dir/bus"
 }
 
+# A process that has ended stays a zombie until its parent waits for it.
+is_running() { grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }
+
 # rig_start_daemon OPTION…: starts gpuarbd and waits until it owns its name. The options name its
-# hardware: --simulate=radeon-vii. profiles: a folder, instead of the shipped ones.
+# hardware: --simulate=radeon-vii. $rig_profiles: a folder, instead of the shipped ones.
 rig_start_daemon()
 {
 	local line watch guard
@@ -128,11 +131,11 @@ rig_start_daemon()
 	read -r -t "$patience" line <&8 # it has connected and listens
 	mkdir -p "$dir/run"
 	RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$@" \
-		--profiles="${profiles:-$GPUARB_SOURCE_ROOT/conf/gpus}" --config="$dir/gpuarbd.conf" \
+		--profiles="${rig_profiles:-$GPUARB_SOURCE_ROOT/conf/gpus}" --config="$dir/gpuarbd.conf" \
 		--tenants="$dir/tenants.d" 2>"$dir/daemon.err" &
 	daemon_pid=$!
 	# A daemon that fails ends the monitor, too: then there is no line.
-	{ while kill -0 "$daemon_pid" 2>/dev/null; do sleep 0.1; done; kill "$watch"; } 8<&- &
+	{ while is_running "$daemon_pid"; do sleep 0.1; done; kill "$watch"; } 8<&- &
 	guard=$!
 	said="gpuarbd $*"
 	await_line 8 '*member=NameOwnerChanged*' ||

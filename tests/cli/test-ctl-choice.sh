@@ -12,9 +12,9 @@ GPUARBCTL=${1:-${GPUARBCTL:?}}
 # shellcheck source=tests/cli/ctl-rig.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 rig_need dbus-daemon dbus-monitor jq
-profiles=$dir/gpus
-cp -r "$GPUARB_SOURCE_ROOT/conf/gpus" "$profiles"
-cat >"$profiles/igpu.conf" <<'END'
+rig_profiles=$dir/gpus
+cp -r "$GPUARB_SOURCE_ROOT/conf/gpus" "$rig_profiles"
+cat >"$rig_profiles/igpu.conf" <<'END'
 [gpu]
 device = iGPU
 gfx-target = 100306
