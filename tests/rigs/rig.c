@@ -382,8 +382,8 @@ int pass(int socket, int fd)
 	return fd;
 }
 
-/* A process that connects as another user, and keeps no connection: struct ucred of a socket is that of
- * the process that called connect(). */
+/* A process that connects as another user, and keeps no connection nor anything else that the test had
+ * open: struct ucred of a socket is that of the process that called connect(). */
 struct connector {
 	uid_t uid; /* 0: none */
 	int socket;
@@ -393,15 +393,18 @@ static _Noreturn void run_connector(const struct passwd *user, int pair, pid_t p
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
+	/* A holder that stays open keeps its lease alive. */
+	CHECK(dup2(pair, STDIN_FILENO) == STDIN_FILENO &&
+	      close_range(STDERR_FILENO + 1, UINT32_MAX, 0) == 0);
 	CHECK(initgroups(user->pw_name, user->pw_gid) == 0 &&
 	      setresgid(user->pw_gid, user->pw_gid, user->pw_gid) == 0 &&
 	      setresuid(user->pw_uid, user->pw_uid, user->pw_uid) == 0);
 	rig_die_with_parent(parent);
-	while (recv(pair, address.sun_path, sizeof(address.sun_path), 0) > 0) {
+	while (recv(STDIN_FILENO, address.sun_path, sizeof(address.sun_path), 0) > 0) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 		CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-		pass(pair, fd);
+		pass(STDIN_FILENO, fd);
 		close(fd);
 	}
 	_exit(0);
