@@ -16,6 +16,12 @@
 #define GPUS 4U
 #define CUS 60U
 
+/* The problem is that of the part. */
+static bool names(const char *problem, const char *part)
+{
+	return strncmp(problem, part, strlen(part)) == 0;
+}
+
 static struct variable_masks hsa(const char *value)
 {
 	struct variable_masks masks;
@@ -122,12 +128,10 @@ TEST(random_values_of_hsa_cu_mask_are_read_as_rocr_reads_them)
 
 TEST(what_rocr_ignores_is_named)
 {
-	CHECK(strcmp(hsa("0:0-15;1:x;2:0").problem,
-		     "'1:x' and all after it: use numbers and ranges (0-15,32), or 0x and digits for CUs") ==
-	      0);
-	CHECK(strcmp(hsa("0:0-15;0:16").problem, "'0:16': a GPU stands in two sets") == 0);
-	CHECK(strcmp(hsa("0:0x0").problem, "'0:0x0': it has no CU that exists") == 0);
-	CHECK(strcmp(hsa("7:0").problem, "'7:0': it has no GPU that exists") == 0);
+	CHECK(names(hsa("0:0-15;1:x;2:0").problem, "'1:x'"));
+	CHECK(names(hsa("0:0-15;0:16").problem, "'0:16'"));
+	CHECK(names(hsa("0:0x0").problem, "'0:0x0'"));
+	CHECK(names(hsa("7:0").problem, "'7:0'"));
 	CHECK(hsa("0:50-70").dropped && !*hsa("0:50-70").problem && !hsa("0:50-59").dropped);
 }
 
@@ -162,9 +166,8 @@ TEST(values_of_roc_global_cu_mask_are_read_as_hip_reads_them)
 TEST(values_that_hip_ignores_set_no_mask)
 {
 	CHECK(!global("0x0", CUS, 1).set[0] && !global("", CUS, 1).set[0]);
-	CHECK(strcmp(global("g", CUS, 1).problem, "'g': 'g' is not hexadecimal") == 0);
+	CHECK(names(global("g", CUS, 1).problem, "'g'"));
 	CHECK(!global("gffffffff", CUS, 1).set[0]);
-	CHECK(strcmp(global("fffffffffffffff", CUS, 1).problem,
-		     "'fffffffffffffff': it has as many bits as the GPU has CUs") == 0);
+	CHECK(names(global("fffffffffffffff", CUS, 1).problem, "'fffffffffffffff'"));
 	CHECK(global("ffffffffffffffe", CUS, 1).set[0]);
 }

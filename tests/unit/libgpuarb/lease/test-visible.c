@@ -101,9 +101,7 @@ TEST(numbers_of_hip_count_inside_those_of_rocr)
 	CHECK(shows("2,1", "1", NULL, NULL, 2));
 	CHECK(shows("3,1,0", NULL, "1,2", NULL, 3));
 	CHECK(shows("2,1", "GPU-1111222233335555", NULL, NULL, 2));
-	CHECK(shows_none(
-		"1", "1", NULL, NULL,
-		"HIP_VISIBLE_DEVICES=1 shows none of the 1 GPUs that ROCR_VISIBLE_DEVICES"));
+	CHECK(shows_none("1", "1", NULL, NULL, "HIP_VISIBLE_DEVICES=1"));
 	CHECK(shows_none("1", "GPU-0", NULL, NULL, "HIP_VISIBLE_DEVICES=GPU-0"));
 }
 
@@ -117,14 +115,14 @@ TEST(the_first_variable_of_hip_that_is_not_empty_counts)
 
 TEST(values_that_hide_every_gpu_are_named)
 {
-	CHECK(shows_none("", NULL, NULL, NULL, "ROCR_VISIBLE_DEVICES is empty"));
-	CHECK(shows_none(NULL, "", NULL, NULL, "HIP_VISIBLE_DEVICES is empty"));
-	CHECK(shows_none(NULL, NULL, "", NULL, "CUDA_VISIBLE_DEVICES is empty"));
-	CHECK(shows_none(NULL, NULL, "-1", NULL, "CUDA_VISIBLE_DEVICES=-1 shows none of the 4"));
-	CHECK(shows_none("99", NULL, NULL, NULL, "a number from 0 to 3"));
+	CHECK(shows_none("", NULL, NULL, NULL, "ROCR_VISIBLE_DEVICES"));
+	CHECK(shows_none(NULL, "", NULL, NULL, "HIP_VISIBLE_DEVICES"));
+	CHECK(shows_none(NULL, NULL, "", NULL, "CUDA_VISIBLE_DEVICES"));
+	CHECK(shows_none(NULL, NULL, "-1", NULL, "CUDA_VISIBLE_DEVICES=-1"));
+	CHECK(shows_none("99", NULL, NULL, NULL, "ROCR_VISIBLE_DEVICES=99"));
 	CHECK(shows_none("GPU-ffff", NULL, NULL, NULL, "UUID"));
 	CHECK(shows_none("GPU-1111", NULL, NULL, NULL, "UUID of one GPU")); /* of two */
-	CHECK(shows_none("", "0", NULL, NULL, "ROCR_VISIBLE_DEVICES is empty"));
+	CHECK(shows_none("", "0", NULL, NULL, "ROCR_VISIBLE_DEVICES"));
 }
 
 TEST(two_gpus_with_one_uuid_are_found_by_index_only)
