@@ -20,7 +20,7 @@ enum { TYPE_COMPUTE = 0, TYPE_SDMA = 1, TYPE_SDMA_XGMI = 4, TYPE_UNKNOWN = -1 };
  * one queue was replaced by another. */
 struct queue {
 	uint64_t inode;
-	unsigned context, number; /* context 0: of the process itself */
+	unsigned context, number; /* context 0: of the process itself, N + 1: of context_N */
 	uint32_t gpu_id;
 	int type;
 };
@@ -131,8 +131,9 @@ static int take_entry(const struct dirent *entry, void *userdata)
 		return read_vram(listing, entry->d_name);
 	if (listing->context > 0 || strncmp(entry->d_name, "context_", strlen("context_")) != 0 ||
 	    !kfd_name_number(entry->d_name + strlen("context_"), &inner.context) ||
-	    inner.context == 0)
+	    inner.context == UINT_MAX)
 		return 0;
+	inner.context++;
 	r = list_directory(listing->dir, entry->d_name, &inner);
 	listing->steps += inner.steps;
 	listing->entries += inner.entries;
@@ -209,7 +210,7 @@ static int read_queue(const struct kfd_dir *proc, pid_t pid, struct queue *queue
 	int n, r;
 
 	if (queue->context > 0)
-		snprintf(context, sizeof(context), "/context_%u", queue->context);
+		snprintf(context, sizeof(context), "/context_%u", queue->context - 1);
 	n = snprintf(name, sizeof(name), "%d%s/queues/%u/", (int)pid, context, queue->number);
 	snprintf(name + n, sizeof(name) - (size_t)n, "gpuid");
 	r = kfd_read_number(proc, name, UINT32_MAX, &gpu_id);

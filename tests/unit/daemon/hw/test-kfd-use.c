@@ -98,10 +98,10 @@ TEST(contexts_are_counted_for_their_process)
 
 	start(&rig);
 	CHECK(fake_sysfs_process(rig.dir, 5) == 0 && fake_sysfs_queue(rig.dir, 5, 0, A, 0) == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/vram_4096", "512\n") == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/queues/0/gpuid", "%u", A) == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/queues/0/type", "0") == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/context_2/vram_4096", "8") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_0/vram_4096", "512\n") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_0/queues/0/gpuid", "%u", A) == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_0/queues/0/type", "0") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_0/context_2/vram_4096", "8") == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 2 && row_is(&uses[0], 5, A, 2, 0, 512));
 }
 
