@@ -148,7 +148,7 @@ DEFINE_CLEANUP(struct settings *, settings_free)
 /* A tenant with the defaults: class besteffort, priority normal, no limits. -ENOMEM. */
 int tenant_init(struct tenant *tenant, const char *name);
 
-/* Are both the uid of one user, or subordinate uids of that user? (uid_t) -1 is nobody's. */
+/* Are both the uid of one user, or subordinate uids of that user? (uid_t) -1 matches no user. */
 bool settings_same_user(const struct settings *settings, uid_t a, uid_t b);
 
 /* NULL: the configuration has no section for this GPU. */
