@@ -582,6 +582,9 @@ bool process_scan_turn(struct daemon *daemon, unsigned steps);
 bool process_scan_late_user(void *daemon, size_t i, struct late_user *ret);
 
 bool process_scan_is_busy(const struct daemon *daemon);
+
+/* When the last scan of all processes began that has ended; 0: none has. */
+uint64_t process_scan_complete_usec(const struct daemon *daemon);
 bool process_scan_is_slow(const struct daemon *daemon); /* does a scan of all take several turns? */
 
 /* ---- journal-events.c --------------------------------------------------------------- */

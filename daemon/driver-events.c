@@ -23,8 +23,9 @@
 
 #define ANSWER_USEC UINT64_C(10000000) /* gpuarb-probe has this time */
 #define RETRY_USEC UINT64_C(60000000)  /* after a failure */
-#define EVICTIONS_MAX 1024U            /* processes that are evicted at a time */
-#define READ_MAX 1024U                 /* what the driver buffers */
+#define SCAN_MAX_AGE_USEC UINT64_C(1000000)
+#define EVICTIONS_MAX 1024U /* processes that are evicted at a time */
+#define READ_MAX 1024U      /* what the driver buffers */
 #define THROTTLED_LOG_USEC UINT64_C(60000000)
 
 /* The driver drops what does not fit into its buffer, so a flood costs no more than this. */
@@ -45,6 +46,7 @@ struct driver_eviction {
 	pid_t pid;
 	uint32_t kfd_gpu_id;
 	uint64_t lease;
+	uint64_t usec; /* when its event was taken */
 };
 
 /* ---- evictions ----------------------------------------------------------------------- */
@@ -87,8 +89,9 @@ static void evicted(struct daemon *daemon, const struct gpu *gpu, const struct d
 			    sizeof(*list));
 	if (!list)
 		return;
-	list[daemon->driver.n_evictions++] =
-		(struct driver_eviction){ event->pid, gpu->info.kfd_gpu_id, lease->id };
+	list[daemon->driver.n_evictions++] = (struct driver_eviction){
+		event->pid, gpu->info.kfd_gpu_id, lease->id, daemon_now_usec()
+	};
 	daemon->driver.evictions = list;
 	arbiter_evicted(daemon->arbiter, lease->id, event->usec);
 }
@@ -104,8 +107,11 @@ static void restored(struct daemon *daemon, const struct gpu *gpu, const struct 
 /* Ends evictions of processes that use no GPU any more. */
 static void forget_processes(struct daemon *daemon)
 {
+	uint64_t seen_usec = process_scan_complete_usec(daemon);
+
 	for (size_t i = daemon->driver.n_evictions; i-- > 0;)
-		if (!known_lease(daemon->arbiter, daemon->driver.evictions[i].pid))
+		if (seen_usec > daemon->driver.evictions[i].usec &&
+		    !known_lease(daemon->arbiter, daemon->driver.evictions[i].pid))
 			remove_eviction(daemon, i, daemon_now_usec());
 }
 
@@ -215,6 +221,15 @@ static void parse_stream(struct driver_stream *stream, struct gpu *gpu)
 	memmove(stream->text, line, stream->n);
 }
 
+/* Of a younger lease the last scan does not know the processes. */
+static bool has_younger_lease(const struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
+		if (daemon->arbiter->leases[i]->since_usec >= daemon->scan.usec)
+			return true;
+	return false;
+}
+
 static int on_stream(sd_event_source *, int fd, uint32_t events, void *userdata)
 {
 	struct driver_stream *stream = userdata;
@@ -233,7 +248,8 @@ static int on_stream(sd_event_source *, int fd, uint32_t events, void *userdata)
 		return 0;
 	}
 	stream->n += (size_t)n;
-	scan_hardware(daemon, 1000000); /* which leases the processes have */
+	/* Which leases the processes have. */
+	scan_hardware(daemon, has_younger_lease(daemon) ? 0 : SCAN_MAX_AGE_USEC);
 	gpu = find_gpu(daemon, stream->kfd_gpu_id);
 	if (gpu)
 		parse_stream(stream, gpu);
@@ -407,8 +423,8 @@ void driver_events_refresh(struct daemon *daemon)
 	int r;
 
 	forget_processes(daemon);
-	/* A lease that is younger than the last scan seems to have no process. */
-	if (daemon->scan.usec > daemon->driver.reset_usec && !process_scan_is_busy(daemon))
+	/* In an older scan, a lease that came since seems to have no process. */
+	if (process_scan_complete_usec(daemon) > daemon->driver.reset_usec)
 		arbiter_forget_resets(daemon->arbiter);
 	if (daemon->arbiter->touched && daemon->commit.unsaved == 0)
 		schedule_update(daemon);

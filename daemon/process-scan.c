@@ -64,6 +64,8 @@ struct process_scan {
 	bool slow;                /* the last scan of all took several turns */
 	int fresh;                /* processes that were new in the last listing */
 	uint64_t number;
+	uint64_t begun_usec;    /* when the last scan of all began … */
+	uint64_t complete_usec; /* … and the last one of those that have ended */
 	sd_event_source *turn;
 };
 
@@ -322,6 +324,7 @@ static int begin_all(struct process_scan *scan, const struct daemon *daemon, boo
 	size_t n_users = 0;
 	int r = listed ? 0 : list_processes(scan, daemon);
 
+	scan->begun_usec = daemon_now_usec();
 	scan->all_due = true;
 	scan->turns = 0;
 	for (size_t i = 0; i < scan->n_users; i++)
@@ -562,6 +565,7 @@ static int end_soon(struct process_scan *scan, struct daemon *daemon)
 	if (!scan->closing)
 		return 1;
 	scan->closing = scan->all_due = false;
+	scan->complete_usec = scan->begun_usec;
 	scan->slow = scan->turns > 1;
 	review_users(scan);
 	sweep(scan, daemon->ops);
@@ -605,6 +609,11 @@ static int read_on(struct process_scan *scan, struct daemon *daemon, unsigned le
 bool process_scan_is_busy(const struct daemon *daemon)
 {
 	return daemon->processes->soon_due || daemon->processes->all_due;
+}
+
+uint64_t process_scan_complete_usec(const struct daemon *daemon)
+{
+	return daemon->processes->complete_usec;
 }
 
 bool process_scan_is_slow(const struct daemon *daemon)
