@@ -430,18 +430,18 @@ static pid_t family(const struct stage *s, pid_t *ret_child)
 	return pid;
 }
 
-/* The process that reserved is this one: what it starts uses the lease, but only a bound process and
- * its children are known to live for it. The parent uses no KFD device: it is not killed. */
+/* The process that reserved uses the lease, but only a bound process and its children are known to live
+ * for it. The parent uses no KFD device: it is not killed. */
 TEST(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not)
 {
-	pid_t parent, child, other;
+	pid_t parent, child, asker;
 	static struct stage s;
-	int fd, other_fd;
+	int fd;
 
 	arrive(&s, SOON, "kill");
 	parent = family(&s, &child);
-	other = idler(STRANGER, &other_fd);
-	machine_use(&s.machine, other, 0, 1);
+	asker = (pid_t)lease_number(s.machine.bus, &s.borrower, "OwnerPid");
+	machine_use(&s.machine, asker, 0, 1);
 	fd = pidfd_open(parent, 0);
 	CHECK(fd >= 0);
 	CHECK(is_fine(call(with(call_lease(s.crowd, s.borrower.path, "Bind"), "h", fd))));
@@ -453,12 +453,10 @@ TEST(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not)
 	end_process(parent);
 	CHECK(fake_sysfs_process_gone(s.machine.sys, child) == 0);
 	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
-	CHECK(waitpid(other, NULL, WNOHANG) == 0);
+	CHECK(waitpid(asker, NULL, WNOHANG) == 0);
 	CHECK(is_in_state(s.machine.bus, &s.rt, "activating"));
-	end_process(other);
-	CHECK(fake_sysfs_process_gone(s.machine.sys, other) == 0);
+	CHECK(fake_sysfs_process_gone(s.machine.sys, asker) == 0);
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	close(other_fd);
 	close(fd);
 	depart(&s);
 }
