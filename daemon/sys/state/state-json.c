@@ -258,8 +258,9 @@ static bool needs_duties(const struct lease *lease)
 	       lease->lend.give_up_usec != UINT64_MAX;
 }
 
-/* Each as [pid, start time], or as [pid, start time, uid] if it was delegated. Processes beyond LEASE_PROCESSES_MAX are not saved: after a restart
- * the next scan finds out again to which lease they belong. */
+/* Each as [pid, start time], or as [pid, start time, uid] if it was delegated. Processes beyond
+ * LEASE_PROCESSES_MAX are not saved: after a restart the next scan finds out again to which lease they
+ * belong. */
 static struct json_object *processes_json(bool *failed, const struct arbiter *arbiter, uint64_t id)
 {
 	struct json_object *array = json_object_new_array();

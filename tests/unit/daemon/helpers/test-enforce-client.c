@@ -47,7 +47,7 @@ TEST(refusal_of_the_helper_is_returned_with_its_reason)
 	run_until(stage, 4);
 	CHECK(heard(stage, 0, 1, -EPERM, "process 1 ("));
 	CHECK(heard(stage, 1, 2, -EBADF, "pidfd"));
-	CHECK(heard(stage, 2, 3, -ENOENT, "manager"));
+	CHECK(heard(stage, 2, 3, -EPERM, "frozen"));
 	CHECK(heard(stage, 3, 4, -EBADF, "pidfd"));
 	close(pidfd);
 	client_stage_end(stage);

@@ -255,8 +255,8 @@ static int serve_one(long allocations)
 	client_receive(client, buf);
 	close(client);
 	CHECK(buf[0] == '\0' || strncmp(buf, "error 12 ", 9) == 0 ||
-	      strncmp(buf, "error 2 ", 8) == 0);
-	return r < 0 || strncmp(buf, "error 2 ", 8) != 0 ? -ENOMEM : 0;
+	      strncmp(buf, "error 1 ", 8) == 0);
+	return r < 0 || strncmp(buf, "error 1 ", 8) != 0 ? -ENOMEM : 0;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

@@ -281,7 +281,7 @@ static int list_gpus(long allocations)
 		r = n = hw_kfd.list(hw, gpus, 4, &diagnostics);
 	if (r >= 0)
 		r = used = hw_kfd.use(hw, uses, 4);
-	CHECK(r < 0 || (n == 2 && used == 1 && uses[0].queues == 1));
+	CHECK(r < 0 || (n == 2 && used == 2 && uses[0].queues + uses[1].queues == 1));
 	hw_kfd.close(hw);
 	return failed(r < 0 ? r : 0, &diagnostics);
 }

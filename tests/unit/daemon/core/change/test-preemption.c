@@ -516,6 +516,7 @@ TEST(a_lease_waits_again_only_when_no_process_of_it_uses_a_gpu)
 	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
 	struct observed row = { .pid = 7, .start_time = 1, .kfd_gpu_id = 1, .queues = 1 };
 
+	row.uid = lease->owner;
 	l.s.arbiter->gpus[0].info.kfd_gpu_id = row.kfd_gpu_id;
 	CHECK(arbiter_bind(l.s.arbiter, lease->id, 7, false) == 0);
 	CHECK(arbiter_acknowledge(l.s.arbiter, lease->id, lease->generation) == 0);

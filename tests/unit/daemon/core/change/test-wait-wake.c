@@ -92,6 +92,7 @@ TEST(end_of_excess_use_wakes_a_waiting_lease)
 	struct request request = request_for(20);
 	struct lease *lease = grant(&s, ANY, 20);
 
+	row.uid = lease->owner;
 	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
 	CHECK(arbiter_bind(s.arbiter, lease->id, 9, false) == 0);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
