@@ -88,7 +88,7 @@ check 'nothing is printed if the whole GPU was not measured' test ! -s "$dir/out
 calibrates no-memory 1 --json
 json_out '(.missing | length == 1 and (.[0].why | test("out of memory"))) and (.points | length > 10)
 	and .masks_honoured == (.points | length) and .law.worst_error_percent < 0.5'
-err_has 'the report is not complete: '
+err_has 'complete: '
 calibrates bad-mask 1 --html="$dir/missing.html"
 out_has 'missing: '
 out_has 'no CU in common'

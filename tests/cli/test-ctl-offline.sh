@@ -165,22 +165,20 @@ json_out '[.gpus[] | [.gpu, .cus]] == [[0,15],[1,8]]'
 mask 0 explain '0:0-14;1:0-7' --profile=radeon-vii
 out_has '15 of 60 CUs, valid'
 out_has '8 of 60 CUs, valid'
-out_has 'no other GPU has a mask'
 mask 0 explain '0:0-14;1:x;2:0-3' --profile=radeon-vii
-out_has "without a message, ROCr ignores '1:x' and all after it: "
+out_has "'1:x'"
 out_lacks 'GPU 2'
 mask 0 explain 0:50-70 --profile=radeon-vii --json
 json_out '.dropped and .gpus[0].cus == 10'
 mask 0 explain 0:0-14 --profile=rx7800xt
 out_has '60 of 60 CUs occupied'
 mask 0 explain HSA_CU_MASK=0-15 --profile=radeon-vii
-out_has "without a message, ROCr ignores '0-15': "
+out_has "'0-15'"
 mask 0 explain ffff --profile=radeon-vii --json
 json_out '.variable == "ROC_GLOBAL_CU_MASK" and (.gpus[0] | .gpu == null and .cus == 16)'
 mask 0 explain ROC_GLOBAL_CU_MASK=0xff --profile=rx6900xt --json
 json_out '.gpus[0] | .cus == 16 and .valid'
 mask 0 explain ROC_GLOBAL_CU_MASK=0xfffffffffffffff --profile=radeon-vii
-out_has 'it has as many bits as the GPU has CUs'
 out_lacks ' CUs, valid'
 
 mkdir "$dir/gpus"

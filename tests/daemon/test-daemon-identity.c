@@ -297,9 +297,9 @@ TEST(kernel_thread_is_not_bound)
 	arrive(&s, "");
 	s.fd = fd = victim_pidfd(2);
 	CHECK(is_error(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd)),
-		       GPUARB_ERROR_INVALID_REQUEST, "kernel thread"));
+		       GPUARB_ERROR_INVALID_REQUEST, "kernel"));
 	CHECK(is_error(call(ask_bound(s.machine.bus, 15, fd)), GPUARB_ERROR_INVALID_REQUEST,
-		       "kernel thread"));
+		       "kernel"));
 	depart(&s);
 }
 

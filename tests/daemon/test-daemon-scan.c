@@ -122,7 +122,7 @@ TEST(leases_end_and_unmanaged_use_is_seen_beside_4097_processes)
 	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
 	end_process(pid);
 	said = log_end(&machine.rig, log);
-	CHECK(strstr(said, "of unknown users") && !strstr(said, "cannot read"));
+	CHECK(strstr(said, "unknown") && !strstr(said, "the GPUs: "));
 	leave(victim);
 	machine_halt(&machine);
 }
@@ -174,7 +174,7 @@ TEST(user_whose_processes_are_read_late_is_named_until_they_have_ended)
 	end_strangers(&machine, pids);
 	AWAIT_STATE(log_has(&machine, "all processes of uid 1 "));
 	CHECK(late_processes(&machine, STRANGER) == 0);
-	CHECK(!strstr(log_end(&machine.rig, log), "processes of uid 2 "));
+	CHECK(!strstr(log_end(&machine.rig, log), " uid 2 "));
 	leave(victim);
 	machine_halt(&machine);
 }

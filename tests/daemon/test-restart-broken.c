@@ -194,7 +194,7 @@ TEST(the_lease_that_was_saved_last_keeps_a_cu_that_two_files_claim)
 	two_claims(&c);
 	said = start_with_claims(&c);
 	CHECK(is_set_aside(&c.rig, "1.json") && c.first.id == 1);
-	CHECK(log_names(said, c.first.id, "and was saved later"));
+	CHECK(log_names(said, c.first.id, "saved"));
 	CHECK(lease_says(c.bus, c.second.path, "State", "granted"));
 	CHECK(!lease_exists(c.bus, c.first.path));
 	CHECK(strstr(await_record(c.first.holder, GPUARB_RECORD_ENDING).record.reason,

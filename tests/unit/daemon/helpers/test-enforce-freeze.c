@@ -65,7 +65,7 @@ TEST(unit_that_the_helper_did_not_freeze_is_not_thawed)
 	_cleanup_(stage_end) struct stage stage;
 
 	stage_start(&stage, NULL, "ok-1.service");
-	CHECK(asks(&stage, "thaw ok-2.service", "error 1 ok-2.service was not frozen"));
+	CHECK(asks(&stage, "thaw ok-2.service", "error 1 ok-2.service "));
 	CHECK(asks(&stage, "thaw ok-1.service", "ok"));
 	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit ok-1.service"));
 	CHECK(asks(&stage, "thaw ok-1.service", "error 1 ")); /* it is thawed already */
