@@ -258,7 +258,8 @@ static bool needs_duties(const struct lease *lease)
 	       lease->lend.give_up_usec != UINT64_MAX;
 }
 
-/* Each as [pid, start time], or as [pid, start time, uid] if it was delegated. Processes beyond
+/* Each as [pid, start time], or as [pid, start time, uid] if it was delegated; uid (uid_t) -1: unknown, because the
+ * process died before a scan observed it. Processes beyond
  * LEASE_PROCESSES_MAX are not saved: after a restart the next scan finds out again to which lease they
  * belong. */
 static struct json_object *processes_json(bool *failed, const struct arbiter *arbiter, uint64_t id)
@@ -468,7 +469,7 @@ static void take_processes(struct object *object, struct state_lease *saved)
 		saved->processes[i].uid = !saved->processes[i].delegated
 						  ? 0
 						  : (uid_t)array_number(error, pair, 2, "processes",
-									0, UINT32_MAX - 1);
+									0, UINT32_MAX);
 	}
 }
 
