@@ -258,8 +258,8 @@ static bool needs_duties(const struct lease *lease)
 	       lease->lend.give_up_usec != UINT64_MAX;
 }
 
-/* Each as [pid, start time], or as [pid, start time, uid] if it was delegated; uid (uid_t) -1: unknown, because the
- * process died before a scan observed it. Processes beyond
+/* Each as [pid, start time], and with the uid as a third number if root bound the process or an
+ * ancestor of it; (uid_t) -1: it died before a scan observed its user. Processes beyond
  * LEASE_PROCESSES_MAX are not saved: after a restart the next scan finds out again to which lease they
  * belong. */
 static struct json_object *processes_json(bool *failed, const struct arbiter *arbiter, uint64_t id)
