@@ -65,10 +65,10 @@ static _Noreturn void run_child(const char *line, FILE *said, long allocations, 
 	CHECK(freopen("/dev/null", "w", stdout));
 	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
 	limit_descriptors(descriptors);
-	left = allocations;
+	lack_left = allocations;
 	r = gpuarbctl_main(n, words);
-	*enough = left >= 0;
-	left = -1;
+	*enough = lack_left >= 0;
+	lack_left = -1;
 	limit_descriptors(RLIM_INFINITY);
 	exit(r);
 }

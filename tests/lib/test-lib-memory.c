@@ -134,9 +134,9 @@ static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *g
 	CHECK(ask_it(gpuarb) == 0);
 	fds = open_fds();
 	for (n = 0;; n++) {
-		left = n;
+		lack_left = n;
 		r = ask_it(gpuarb);
-		if (left >= 0) { /* the call needs fewer allocations */
+		if (lack_left >= 0) { /* the call needs fewer allocations */
 			if (n > least || early++ == 3)
 				break;
 			n--; /* the previous round's call arrived late and killed the daemon */
@@ -145,7 +145,7 @@ static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *g
 		CHECK(r == 0 || (r == -ENOMEM && *gpuarb_last_error(gpuarb)));
 		CHECK(open_fds() == fds);
 	}
-	left = -1;
+	lack_left = -1;
 	CHECK(r == 0 && n > least);
 	printf("%ld allocations\n", n);
 }
@@ -246,15 +246,15 @@ static int build(struct gpuarb *gpuarb)
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	DBusMessage *kept[KEPT], *call = NULL;
-	long before = left;
+	long before = lack_left;
 	int r;
 
 	options.token = token;
 	options.wait_usec = 1;
-	left = -1;
+	lack_left = -1;
 	for (unsigned i = 0; i < KEPT; i++)
 		CHECK((kept[i] = dbus_message_new(DBUS_MESSAGE_TYPE_METHOD_CALL)));
-	left = before;
+	lack_left = before;
 
 	handle_begin(gpuarb);
 	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", &want, 1, &options,

@@ -3,8 +3,12 @@
 
 /*
  * The test rig of one page: TEST() registers itself, CHECK() aborts with the line that
- * failed, SKIP() leaves the test saying why, and ./test-x NAME runs one test alone. A
- * program whose tests were all skipped exits with 77.
+ * failed, SKIP() leaves the test saying why. A program has the tests of all its files:
+ *
+ *	./test-x              all of them
+ *	./test-x NAME...      those of the file test-NAME.c, or one test
+ *
+ * A program whose tests were all skipped exits with 77.
  */
 
 #include <stdbool.h>
@@ -18,15 +22,17 @@
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
 struct check_test {
-	const char *name;
+	const char *file, *name;
 	void (*run)(void);
+	const char *(**missing)(void); /* of its file */
 	struct check_test *next;
 };
 
-static struct check_test *check_first, **check_last = &check_first;
-static bool check_skipped;
+/* One list for all files of a program. */
+__attribute__((weak)) struct check_test *check_first, *check_latest;
+__attribute__((weak)) bool check_skipped;
 
-/* Why the tests of this program cannot run; NULL: they can. */
+/* Why the tests of this file cannot run; NULL: they can. */
 static const char *(*check_missing)(void);
 #define NEEDS(missing) static const char *(*check_missing)(void) = (missing)
 
@@ -37,14 +43,14 @@ static const char *(*check_missing)(void);
 		return;                       \
 	} while (0)
 
-#define TEST(id)                                                         \
-	static void id(void);                                            \
-	__attribute__((constructor)) static void register_##id(void)     \
-	{                                                                \
-		static struct check_test t = { .name = #id, .run = id }; \
-		*check_last = &t;                                        \
-		check_last = &t.next;                                    \
-	}                                                                \
+#define TEST(id)                                                                          \
+	static void id(void);                                                             \
+	__attribute__((constructor)) static void register_##id(void)                      \
+	{                                                                                 \
+		static struct check_test t = { __FILE__, #id, id, &check_missing, NULL }; \
+		*(check_latest ? &check_latest->next : &check_first) = &t;                \
+		check_latest = &t;                                                        \
+	}                                                                                 \
 	static void id(void)
 
 /* How often a test tries: USUAL times, THOROUGH times under `tests/run --long`. */
@@ -53,26 +59,47 @@ static inline unsigned check_rounds(unsigned usual, unsigned thorough)
 	return getenv("GPUARB_LONG") ? thorough : usual;
 }
 
-int main(int argc, char *argv[])
+static inline bool check_is_named(const struct check_test *t, const char *name)
 {
-	const char *missing = check_missing ? check_missing() : NULL;
-	int ran = 0, skipped = 0;
+	const char *file = strrchr(t->file, '/');
+	size_t length = strlen(name);
+
+	file = file ? file + 1 : t->file;
+	return strcmp(t->name, name) == 0 ||
+	       (strncmp(file, "test-", 5) == 0 && strncmp(file + 5, name, length) == 0 &&
+		strcmp(file + 5 + length, ".c") == 0);
+}
+
+/* Whether it ran. */
+static inline bool check_run(struct check_test *t)
+{
+	static const char *(*said)(void);
+	const char *missing = *t->missing ? (*t->missing)() : NULL;
 
 	if (missing) {
-		printf("skipped: %s\n", missing);
-		return 77;
+		if (said != *t->missing)
+			printf("skipped: %s\n", missing);
+		said = *t->missing;
+		return false;
 	}
+	printf("%s\n", t->name);
+	fflush(stdout);
+	check_skipped = false;
+	t->run();
+	return !check_skipped;
+}
+
+__attribute__((weak)) int main(int argc, char *argv[])
+{
+	int ran = 0, skipped = 0;
+
 	for (struct check_test *t = check_first; t; t = t->next) {
-		if (argc > 1 && strcmp(argv[1], t->name) != 0)
-			continue;
-		printf("%s\n", t->name);
-		fflush(stdout);
-		check_skipped = false;
-		t->run();
-		if (check_skipped)
-			skipped++;
-		else
-			ran++;
+		bool wanted = argc < 2;
+
+		for (int i = 1; i < argc; i++)
+			wanted = wanted || check_is_named(t, argv[i]);
+		if (wanted)
+			*(check_run(t) ? &ran : &skipped) += 1;
 	}
 	if (ran == 0 && skipped > 0)
 		return 77;

@@ -89,12 +89,12 @@ static void lack(struct sim_rig *rig, struct sim_process *process,
 	int r = -ENOMEM;
 
 	for (long n = 0; r < 0; n++) {
-		left = n;
+		lack_left = n;
 		r = make(rig, process);
-		failed += left < 0 && r < 0;
+		failed += lack_left < 0 && r < 0;
 		CHECK(r == 0 || r == -ENOMEM);
 	}
-	left = -1;
+	lack_left = -1;
 	CHECK(failed > 0);
 }
 
@@ -136,15 +136,15 @@ TEST(driver_and_process_creation_fail_without_memory)
 	for (long n = 0; !sim; n++) {
 		int r;
 
-		left = n;
+		lack_left = n;
 		r = sim_new(&config, &rig.world, &sim);
 		CHECK(r == (sim ? 0 : -ENOMEM));
 		failed += r < 0;
 	}
 	CHECK(failed > 3);
-	left = 0;
+	lack_left = 0;
 	CHECK(sim_open(sim, 1, &process) == -ENOMEM && !sim->processes);
-	left = -1;
+	lack_left = -1;
 	sim_free(sim);
 	rig_stop(&rig);
 }
@@ -156,9 +156,9 @@ TEST(freeing_without_memory_loses_only_that_range)
 
 	start(&rig, false);
 	CHECK(sim_arena_take(rig.sim, 4096, &a) == 0 && sim_arena_take(rig.sim, 4096, &b) == 0);
-	left = 0;
+	lack_left = 0;
 	sim_arena_put(rig.sim, a, 4096);
-	CHECK(left < 0);
+	CHECK(lack_left < 0);
 	CHECK(sim_arena_take(rig.sim, 4096, &c) == 0 && c != a && c != b);
 	rig_stop(&rig);
 }

@@ -31,18 +31,18 @@ TEST(every_allocation_can_fail)
 	uint64_t now = 0;
 
 	for (long n = 0; !timing; n++) {
-		left = n;
+		lack_left = n;
 		CHECK(timing_new(&gpu, &timing) == (n < 2 ? -ENOMEM : 0));
 	}
-	left = 0;
+	lack_left = 0;
 	CHECK(timing_queue_set(timing, 1, 1, all.of, 7, 0) == -ENOMEM);
-	left = -1;
+	lack_left = -1;
 	CHECK(timing_dispatch(timing, 1, &kernel, 0) == -ENOENT);
 	rig_queue(timing, 1, 1, all, 0);
-	left = 0;
+	lack_left = 0;
 	CHECK(timing_dispatch(timing, 1, &kernel, 0) == -ENOMEM);
 	CHECK(timing_next(timing) == UINT64_MAX);
-	left = -1;
+	lack_left = -1;
 	CHECK(timing_dispatch(timing, 1, &kernel, 0) == 0);
 	CHECK(rig_wait(timing, &now) == 1);
 }
@@ -60,10 +60,10 @@ TEST(comparison_returns_enomem)
 		struct comparisons c = { 0 };
 		int r;
 
-		left = n;
+		lack_left = n;
 		r = compare_masks(scratch.path, &c);
-		denied_one = left < 0;
-		left = -1;
+		denied_one = lack_left < 0;
+		lack_left = -1;
 		/* The C library reads files without a buffer as well. */
 		CHECK(r == -ENOMEM || (r == 0 && c.n == 1));
 		failed += r != 0;

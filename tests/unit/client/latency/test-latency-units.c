@@ -200,7 +200,7 @@ static int find_pairs(long allocations)
 	int r;
 
 	memset(mask, 0xff, sizeof(mask));
-	left = allocations;
+	lack_left = allocations;
 	r = units_init(scarce, mask, codec_words(&scarce->codec), &units);
 	CHECK(r == 0 || !units.list);
 	if (r == 0)

@@ -172,7 +172,7 @@ static int observe_without_memory(long allocations)
 	_cleanup_(observed_done) struct observed observed = { 0 };
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = observed_read(scarce, "/nonexistent", &observed);
 	CHECK(r < 0 || (observed.n == 1 && observed.uses[0].queues == 2));
 	return r;

@@ -107,13 +107,13 @@ static char *whole;
 
 static int format_hex(long allocations)
 {
-	left = allocations;
+	lack_left = allocations;
 	return is_whole(mask_hex(mask, 64), whole);
 }
 
 static int format_list(long allocations)
 {
-	left = allocations;
+	lack_left = allocations;
 	return is_whole(mask_list(mask, 64), whole);
 }
 
@@ -121,7 +121,7 @@ static int format_places(long allocations)
 {
 	struct model model = model_of_two();
 
-	left = allocations;
+	lack_left = allocations;
 	return is_whole(places_format(&model, &model.all), whole);
 }
 
@@ -129,7 +129,7 @@ static int parse_it(long allocations)
 {
 	size_t words;
 
-	left = allocations;
+	lack_left = allocations;
 	return parse(strdup("1-3"), &words);
 }
 
@@ -146,6 +146,6 @@ TEST(text_is_whole_or_there_is_no_memory)
 	whole = places_format(&model, &model.all);
 	CHECK(whole && lack_each("places_format", format_places) > 0);
 	free(whole);
-	spare_strings = true;
+	lack_spares_strings = true;
 	CHECK(lack_each("mask_parse", parse_it) > 0);
 }

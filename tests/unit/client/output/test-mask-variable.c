@@ -139,7 +139,7 @@ static int parse_once(long allocations)
 {
 	struct variable_masks masks;
 
-	left = allocations;
+	lack_left = allocations;
 	return variable_parse_hsa("0:0-15", GPUS, CUS, &masks);
 }
 

@@ -800,7 +800,7 @@ static int make_plan(long allocations)
 	char problem[512];
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = rt_rig_make(scarce, &gpu, &plan, problem, sizeof(problem));
 	CHECK((r == 0) == (plan != NULL));
 	if (plan)

@@ -459,7 +459,7 @@ static int load_without_memory(long allocations)
 	int r;
 
 	CHECK(settings_new(&settings) == 0);
-	left = allocations;
+	lack_left = allocations;
 	r = load_under(settings, text, strlen(text), &set, &diagnostics);
 	CHECK(r == 0 ? set->n_tasks == 1 && set->tasks[0].n_points == 2 : !set);
 	return r < 0 ? -ENOMEM : 0;

@@ -17,7 +17,7 @@ static int watch_plan(long allocations)
 	struct rt_violation violation;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = rt_watch_new(plan, &watch);
 	CHECK((r == 0) == (watch != NULL));
 	for (uint64_t now = 1; now <= 2 && r >= 0; now++)

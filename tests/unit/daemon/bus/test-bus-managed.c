@@ -602,16 +602,16 @@ TEST(without_memory_the_answer_is_an_error_and_signals_are_not_held)
 	mirror = mirror_new(bus);
 	CHECK(is_fine(call_run(&a, get_version(bus))));
 	begin(&a, bus, &answer);
-	left = 0;
-	AWAIT_LOOP(a.event, left != 0);
+	lack_left = 0;
+	AWAIT_LOOP(a.event, lack_left != 0);
 	CHECK(!a.bus->managed.call);
 	adapter_run(&a, &answer.came);
 	CHECK(is_error(answer.m, SD_BUS_ERROR_NO_MEMORY, ""));
 
 	begin(&a, bus, &answer);
-	left = 0;
+	lack_left = 0;
 	bus_tell_gpu(a.bus, 0);
-	CHECK(left == -1 && TAILQ_EMPTY(&a.bus->held_signals));
+	CHECK(lack_left == -1 && TAILQ_EMPTY(&a.bus->held_signals));
 	adapter_run(&a, &answer.came);
 	CHECK(is_fine(answer.m) && mirror->signals == 1);
 	mirror_free(mirror);

@@ -18,7 +18,7 @@ static int list_without_memory(long allocations)
 	char **nodes = NULL;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = bus_list_nodes(NULL, "/gpu", 4, odd_number, &nodes);
 	CHECK((r == 0) == (nodes != NULL));
 	if (r < 0)

@@ -83,7 +83,7 @@ static int decide_once(struct call *call, decide_t decide, long allocations)
 {
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = decide(call);
 	CHECK(r >= 0 || (!call->proposal && call->result.sentence[0]));
 	lease_free(call->proposal);
@@ -102,9 +102,9 @@ static unsigned decide_all(struct call *call, decide_t decide)
 
 	for (long i = 0; i < LACK_MOST; i++) {
 		int r = decide_once(call, decide, i);
-		bool enough = left >= 0;
+		bool enough = lack_left >= 0;
 
-		left = -1;
+		lack_left = -1;
 		CHECK(r == 0 || !enough);
 		failures += r != 0;
 		if (enough) {
@@ -215,10 +215,10 @@ static unsigned failed[CALLS];
 
 static void change_without(struct call *call, size_t i)
 {
-	left = model_below(call->model, 6);
+	lack_left = model_below(call->model, 6);
 	calls[i].change(call);
-	failed[i] += left < 0;
-	left = -1;
+	failed[i] += lack_left < 0;
+	lack_left = -1;
 	model_check(call->model);
 }
 
@@ -292,7 +292,7 @@ static int begin(long allocations)
 	int r;
 
 	CHECK(settings_new(&settings) == 0);
-	left = allocations;
+	lack_left = allocations;
 	r = arbiter_new(settings, &gpu, 1, 1, &arbiter);
 	CHECK((r == 0) == (arbiter != NULL));
 	if (r < 0)

@@ -88,7 +88,7 @@ static int parse_mqds(long allocations)
 	size_t n = 0;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	parser = mqd_parser_new(&gpu, 1, false);
 	if (!parser)
 		return -ENOMEM;
@@ -112,7 +112,7 @@ static int read_probe(long allocations)
 	size_t size = 0;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = probe_new(dir, &probe_mqds, &probe);
 	if (r < 0) {
 		CHECK(!probe);
@@ -134,7 +134,7 @@ static int list_unit(long allocations)
 	size_t n = 0;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = unit_processes(dir, "/unit", &pids, &n);
 	CHECK(r == 0 ? n == 100 && pids[99] == 100 : !pids && n == 0);
 	return r;
@@ -177,7 +177,7 @@ static int ask_helper(long allocations)
 	int answer = 1, r;
 	char why[200];
 
-	left = allocations;
+	lack_left = allocations;
 	r = sd_event_new(&event);
 	if (r >= 0)
 		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, on_lost, &answer,
@@ -210,7 +210,7 @@ static int make_clients(long allocations)
 	int r;
 
 	CHECK(sd_event_new(&event) >= 0);
-	left = allocations;
+	lack_left = allocations;
 	r = budget_client_new(event, helper.path, 1, on_budget, NULL, &budget);
 	CHECK((r == 0) == (budget != NULL));
 	if (r == 0)
@@ -247,7 +247,7 @@ static int serve_one(long allocations)
 	int client = client_connect(&helper), r;
 	char buf[ENFORCE_TEXT_MAX];
 
-	left = allocations;
+	lack_left = allocations;
 	CHECK(client_send(client, "thaw a.service", 14, NULL, 0));
 	r = serve(client);
 	if (r < 0)

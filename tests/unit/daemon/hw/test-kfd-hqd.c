@@ -347,7 +347,7 @@ static int parse_dense(long allocations)
 {
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = parse(dense);
 	CHECK(r == 0 ? dense->n > 0 : !dense->slots);
 	free(dense->slots);

@@ -261,7 +261,7 @@ static int parse_whole(long allocations)
 {
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = parse(whole);
 	CHECK(r == 0 ? whole->n == 2 && whole->seen[1].active : !whole->seen);
 	free(whole->seen);

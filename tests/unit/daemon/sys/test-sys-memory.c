@@ -68,9 +68,9 @@ static int load_config(long allocations)
 
 	snprintf(config, sizeof(config), "%s/gpuarbd.conf", scratch.path);
 	snprintf(tenants, sizeof(tenants), "%s/tenants.d", scratch.path);
-	left = allocations;
+	lack_left = allocations;
 	r = config_load(&files, &settings, &diagnostics);
-	left = left < 0 ? -1 : left;
+	lack_left = lack_left < 0 ? -1 : lack_left;
 	CHECK(r == 0 ? is_whole(settings) : !settings);
 	return failed(r, &diagnostics);
 }
@@ -93,7 +93,7 @@ static int load_profile(long allocations)
 	int r;
 
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", getenv("GPUARB_SOURCE_ROOT"));
-	left = allocations;
+	lack_left = allocations;
 	r = profile_load(dir, "radeon-vii", &profile, &diagnostics);
 	CHECK(r < 0 || geometry_cus(&profile.info.geometry) == 60);
 	return failed(r, &diagnostics);
@@ -124,7 +124,7 @@ static int open_state(long allocations)
 	struct diagnostics diagnostics = { 0 };
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = state_open(scratch.path, NULL, &state, &diagnostics);
 	CHECK((r == 0) == (state != NULL));
 	return failed(r, &diagnostics);
@@ -144,7 +144,7 @@ static int save_lease(long allocations)
 {
 	_cleanup_(state_closep) struct state *state = state_now();
 
-	left = allocations;
+	lack_left = allocations;
 	return state_save(state, arbiter, lease);
 }
 
@@ -159,7 +159,7 @@ static int load_lease(long allocations)
 	int r;
 
 	saved.lease = NULL;
-	left = allocations;
+	lack_left = allocations;
 	r = state_list(state, &ids, &n, &diagnostics);
 	CHECK(r < 0 || (n == 1 && ids[0] == lease->id));
 	if (r >= 0)
@@ -177,7 +177,7 @@ static int save_names(long allocations)
 	struct diagnostics diagnostics = { 0 };
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = state_save_drained(state, arbiter, 1);
 	if (r >= 0)
 		state_load_drained(state, arbiter, &diagnostics);
@@ -202,9 +202,9 @@ TEST(lease_is_saved_and_read_whole_or_stays)
 	CHECK(lease && lease->request);
 	CHECK(lack_each("state_open", open_state) > 0);
 	CHECK(lack_each("state_save", save_lease) > 2);
-	spare_strings = true;
+	lack_spares_strings = true;
 	CHECK(lack_each("state_load", load_lease) > 2);
-	spare_strings = false;
+	lack_spares_strings = false;
 	CHECK(lack_each("names", save_names) > 0);
 	result_done(&result);
 	arbiter_free(arbiter);
@@ -242,7 +242,7 @@ static int hold(long allocations)
 	int r, fd = -1;
 
 	CHECK(sd_event_new(&event) >= 0);
-	left = allocations;
+	lack_left = allocations;
 	r = store_new(event, STORE_PATIENCE_MSEC, &store, &diagnostics);
 	if (r >= 0)
 		r = holders_new(event, store, &callbacks, NULL, &holders);
@@ -275,7 +275,7 @@ static int list_gpus(long allocations)
 	struct hw *hw = NULL;
 	int r, n = 0, used = 0;
 
-	left = allocations;
+	lack_left = allocations;
 	r = hw_kfd_open(scratch.path, &hw, &diagnostics);
 	if (r >= 0)
 		r = n = hw_kfd.list(hw, gpus, 4, &diagnostics);
@@ -305,7 +305,7 @@ static int simulate(long allocations)
 	struct hw *hw = NULL;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = hw_simulated_new(&gpu, &one, 1, &hw);
 	CHECK((r == 0) == (hw != NULL));
 	hw_simulated.close(hw);
@@ -325,7 +325,7 @@ static int scan_clients(long allocations)
 	static struct drm_scan scan;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = drm_reader_new(procfs.dir, &reader);
 	if (r >= 0)
 		r = drm_scan_read(reader, true, &scan);

@@ -154,7 +154,7 @@ static void send_events(void)
 	CHECK(strcmp(entry.text,
 		     "MESSAGE=lease 7 ends: told?so\n"
 		     "MESSAGE_ID=f810bf3518ee457caf3fd6bb20ae8780\nPRIORITY=5\nSYSLOG_FACILITY=3\n"
-		     "SYSLOG_IDENTIFIER=test-log\nGPUARB_LEASE=7\nGPUARB_TENANT=gold?<0>\n"
+		     "SYSLOG_IDENTIFIER=test-util\nGPUARB_LEASE=7\nGPUARB_TENANT=gold?<0>\n"
 		     "GPUARB_UID=1000\nGPUARB_GPU=0000:03:00.0\nGPUARB_GPU=0000:04:00.0\n") == 0);
 
 	log_event(EVENT_LOST, &(struct log_fields){ .uid = (uid_t)-1 }, "lost");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "util/text-stream.h"
 
+#include <errno.h>
+
 #include "check.h"
 #include "lack.h"
 
@@ -14,7 +16,7 @@ static int write_lines(long allocations)
 	char *text;
 	FILE *out;
 
-	left = allocations;
+	lack_left = allocations;
 	out = text_stream_open(&stream);
 	for (unsigned i = 0; out && i < LINES; i++)
 		fputs(LINE, out);

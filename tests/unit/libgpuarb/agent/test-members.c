@@ -284,7 +284,7 @@ static int add_member(long allocations)
 	int pair[2], r;
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	left = allocations;
+	lack_left = allocations;
 	r = members_add(&members, pair[0], 100);
 	CHECK(members_has(&members, 100) == (r == 0));
 	CHECK(r == 0 || recv(pair[1], &byte, 1, MSG_DONTWAIT) == 0); /* its connection is closed */

@@ -298,7 +298,7 @@ static int add_queue(long allocations)
 	int r;
 
 	stage_set(&stage);
-	left = allocations;
+	lack_left = allocations;
 	r = queue_set_add(&stage.queue_set, 42, 1, MI300X);
 	CHECK(r == 0 ? has(&stage, 1, 0xff) : stage.driver.has[1].words == 0);
 	CHECK(has(&stage, 0, 0xffff));

@@ -451,7 +451,7 @@ static int read_answer(long allocations)
 	size_t n = 0;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = read_partitions(answer, &arena, &partitions, &n, &key);
 	if (r >= 0)
 		r = read_refusals(answer, &arena, &refusals, &key);
@@ -470,7 +470,7 @@ static int read_one_gpu(long allocations)
 	const char *key = NULL;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = read_gpu(answer, &arena, &gpu, &facts, &key);
 	arena_clear(&arena);
 	return r;

@@ -27,9 +27,9 @@ static int create(long k, hipStream_t *ret)
 	int r;
 
 	fake.sentence[0] = '\0';
-	left = k;
+	lack_left = k;
 	r = gpuarb_hip_stream_create(fake_lease(), 0, ret);
-	left = -1;
+	lack_left = -1;
 	return r;
 }
 
@@ -62,9 +62,9 @@ TEST(the_idle_stream_of_a_lease_that_is_closed_without_memory_is_used_again)
 	fake.keeps = true;
 	CHECK(create(-1, &first) == 0);
 	CHECK(gpuarb_hip_stream_destroy(fake_lease(), first) == 0);
-	left = 0;
+	lack_left = 0;
 	fake_end();
-	left = -1;
+	lack_left = -1;
 	CHECK(create(-1, &second) == 0 && second == first && fake.creations == 1);
 	CHECK(gpuarb_hip_stream_destroy(fake_lease(), second) == 0);
 	fake_end();

@@ -505,7 +505,7 @@ static int make_without_memory(long allocations)
 		partitions[i].cu_mask_words = MASK_WORDS;
 		gpus[i] = (struct topology_gpu){ .kfd_gpu_id = i + 1 };
 	}
-	left = allocations;
+	lack_left = allocations;
 	r = environment_make(&environment, &made);
 	CHECK((r == 0) == (made != NULL));
 	for (size_t i = 0; made && i < MANY; i++)

@@ -285,7 +285,7 @@ static int create_queue(long allocations)
 	uint32_t id;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = create(KFD_IOC_QUEUE_TYPE_COMPUTE_AQL, &id);
 	CHECK(HAS(id)->exists == (r == 0));
 	if (r == 0)

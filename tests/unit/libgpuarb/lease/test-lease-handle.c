@@ -247,7 +247,7 @@ static int read_without_memory(long allocations)
 	uint32_t cause = 0;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = record_read(&datagram, size, &arena, &info, &cause);
 	CHECK(r == 1 ? info.id == 5 && info.n_partitions == 2 : info.id == 4 && cause == 0);
 	arena_clear(&arena);

@@ -156,7 +156,7 @@ static int find_once(long allocations)
 	unsigned bits;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = find("1,2", "0", NULL, NULL, &bits);
 	return r == 1 ? 0 : r;
 }

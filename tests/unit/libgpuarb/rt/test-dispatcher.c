@@ -380,7 +380,7 @@ static int dispatch(long allocations)
 	struct gpuarb_rt *rt = NULL;
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = gpuarb_rt_new(NULL, &options, &rt);
 	CHECK((r == 0) == (rt != NULL));
 	if (r == 0)

@@ -378,7 +378,7 @@ static int plan_without_memory(long allocations)
 	_cleanup_(result_done) struct result result = { 0 };
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = arbiter_plan(scarce->arbiter, &caller, &request, &lease, &result);
 	CHECK((r == 0) == (lease != NULL));
 	return r;

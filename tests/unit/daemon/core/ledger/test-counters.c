@@ -50,9 +50,9 @@ TEST(an_event_without_memory_for_its_tenant_is_lost)
 {
 	struct counters counters = { 0 };
 
-	left = 0;
+	lack_left = 0;
 	counters_add(&counters, "lab", COUNTER_GRANTS);
-	CHECK(left == -1 && counters.n == 0);
+	CHECK(lack_left == -1 && counters.n == 0);
 	counters_add(&counters, "lab", COUNTER_GRANTS);
 	CHECK(counters_row(&counters, "lab")->events[COUNTER_GRANTS] == 1);
 	counters_done(&counters);

@@ -320,7 +320,7 @@ static int count_and_save(long allocations)
 	struct lease *lease = lease_of(&book, 1, 1000, 4);
 	int r;
 
-	left = allocations;
+	lack_left = allocations;
 	r = usage_new(&now, &usage);
 	if (r == 0) {
 		usage_lease(usage, lease, false, &now);

@@ -161,9 +161,9 @@ TEST(without_memory_nothing_is_parsed)
 		unsigned lookups = 0;
 		int r;
 
-		left = n;
+		lack_left = n;
 		r = subuids_parse(text, find_owner, &lookups, &s);
-		left = -1;
+		lack_left = -1;
 		CHECK(r == -ENOMEM && s.n == 0 && lookups == 0);
 	}
 }
