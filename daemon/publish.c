@@ -62,7 +62,9 @@ static void fill_partition(const struct arbiter *arbiter, const struct partition
 	ret->sdma_queues = p->granted.sdma_queues;
 	ret->sdma_xgmi_queues = p->granted.sdma_xgmi_queues;
 	ret->priority = p->priority;
-	ret->flags = p->paused ? GPUARB_RECORD_PAUSED : 0;
+	ret->flags = (p->paused ? GPUARB_RECORD_PAUSED : 0) |
+		     (p->intruders.alone ? GPUARB_RECORD_ALONE : 0);
+	ret->disturbed_cus = p->intruders.cus;
 	ret->n_words = (uint32_t)codec_words(&gpu->codec);
 	codec_encode(&gpu->codec, &p->cus, ret->cu_mask);
 }
@@ -210,7 +212,7 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 		unit_caps_drop(daemon, lease);
 	else if (touched & (TOUCH_ADDED | TOUCH_COMMITTED | TOUCH_ENDING))
 		caps_review(daemon, lease->id);
-	if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING))
+	if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_INTRUDERS))
 		publish_to_holders(daemon, lease);
 	tell_journal(daemon, lease, touched);
 	signal_lease(daemon, lease, touched);

@@ -36,6 +36,10 @@ enum gpuarb_record_flag {
 	/* The queues of the lease on this GPU have to be off the run list: queue_percentage 0. The
 	 * holder acknowledges when they are. */
 	GPUARB_RECORD_PAUSED = 1 << 0,
+
+	/* No queue of others covers a CU of the lease on this GPU. Not set where gpuarbd cannot read
+	 * the masks of queues. */
+	GPUARB_RECORD_ALONE = 1 << 1,
 };
 
 struct gpuarb_record {
@@ -65,7 +69,8 @@ struct gpuarb_record_partition {
 	uint32_t n_words;
 	uint32_t cu_mask[GPUARB_RECORD_WORDS]; /* KFD bit order */
 	uint32_t sdma_xgmi_queues;             /* absent in records of gpuarb 0.1 */
-	uint32_t reserved;
+	uint32_t
+		disturbed_cus; /* of the lease on this GPU, where queues of others are; 0 before gpuarb 0.3 */
 };
 
 /* The size of a partition in records of gpuarb 0.1. */

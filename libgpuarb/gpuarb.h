@@ -438,6 +438,12 @@ unsigned gpuarb_lease_streams(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_processes(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_priority(const struct gpuarb_lease *lease, size_t i);
 
+/* How many CUs of partition i (of a realtime lease: of its shader engines) queues of others cover that no lease grants
+ * them. gpuarb_lease_dispatch() returns 1 when it changes: a program can slow down until it is 0 again.
+ * gpuarb_lease_alone(): whether no queue of others covers a CU of any partition, as gpuarb_view_alone(). */
+unsigned gpuarb_lease_disturbed_cus(const struct gpuarb_lease *lease, size_t i);
+bool gpuarb_lease_alone(const struct gpuarb_lease *lease);
+
 /* Asks the daemon for the position in the waiting queue, from 1; 0: the lease does not wait. */
 int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *ret);
 
@@ -671,6 +677,28 @@ struct gpuarb_drift {
 /* The drift of lease i with this number, from 0; NULL: there are no more. */
 const struct gpuarb_drift *gpuarb_view_drift(const struct gpuarb_view *view, size_t i,
 					     size_t number);
+
+/* A process that disturbs a lease: its queues cover CUs of the lease that no lease grants it, or shader
+ * engines of a realtime lease; or it draws where policy minds. */
+struct gpuarb_intruder {
+	size_t size;         /* of the structure that the library fills */
+	const char *gpu;     /* PCI address */
+	uint32_t pid, uid;   /* uid UINT32_MAX: unknown */
+	const char *command; /* "": unknown */
+	uint64_t lease;      /* of the process; 0: none */
+	uint64_t since;      /* when it was first observed, in microseconds of CLOCK_BOOTTIME */
+	uint32_t cus;        /* that it covers of the lease, or of its shader engines */
+	bool draws;          /* with the graphics driver, on all CUs */
+};
+
+/* Who disturbs lease i now, from number 0; NULL: there are no more. At most four of each GPU, those with the
+ * most CUs. */
+const struct gpuarb_intruder *gpuarb_view_intruder(const struct gpuarb_view *view, size_t i,
+						   size_t number);
+
+/* Whether no queue of others covers a CU of lease i, and nobody draws where policy minds. false: not,
+ * gpuarbd cannot read the masks of queues, the lease is inactive, or the daemon does not tell. */
+bool gpuarb_view_alone(const struct gpuarb_view *view, size_t i);
 
 /* The compute queues of one process on a GPU, as their descriptors show them. */
 struct gpuarb_cover {

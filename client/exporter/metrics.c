@@ -20,7 +20,7 @@ struct tally {
 /* What the leases of one tenant are on the whole machine. */
 struct tenant {
 	const char *name;
-	uint64_t waiting, oldest_usec, drifts;
+	uint64_t waiting, oldest_usec, drifts, disturbed;
 };
 
 struct metrics {
@@ -139,6 +139,7 @@ static void add_lease(struct metrics *metrics, size_t i)
 		add_partition(metrics, lease->tenant, &lease->partitions[k]);
 	for (size_t k = 0; gpuarb_view_drift(metrics->view, i, k); k++)
 		tenant->drifts++;
+	tenant->disturbed += gpuarb_view_intruder(metrics->view, i, 0) != NULL;
 	if (strcmp(lease->state, "waiting") != 0)
 		return;
 	tenant->waiting++;
@@ -395,6 +396,8 @@ static const struct {
 	  offsetof(struct tenant, oldest_usec), 1e6 },
 	{ "gpuarb_tenant_drifts", "Ways in which leases exceed what they were granted.",
 	  offsetof(struct tenant, drifts), 1 },
+	{ "gpuarb_tenant_disturbed_leases", "Leases on whose CUs queues of others are.",
+	  offsetof(struct tenant, disturbed), 1 },
 };
 
 static void write_tenants(const struct metrics *metrics)

@@ -455,6 +455,24 @@ static void json_drift(struct json_object *map, const struct gpuarb_view *view, 
 	}
 }
 
+static void json_intruders(struct json_object *map, const struct gpuarb_view *view, size_t i)
+{
+	struct json_object *list = json_list(map, "intruders"), *row;
+	const struct gpuarb_intruder *intruder;
+
+	for (size_t k = 0; (intruder = gpuarb_view_intruder(view, i, k)); k++) {
+		row = json_map(list, NULL);
+		json_text(row, "gpu", intruder->gpu);
+		json_number(row, "pid", intruder->pid);
+		json_known(row, "uid", intruder->uid, UINT32_MAX);
+		json_text(row, "command", intruder->command);
+		json_known(row, "lease", intruder->lease, 0);
+		json_number(row, "cus", intruder->cus);
+		json_number(row, "since", intruder->since);
+		json_flag(row, "draws", intruder->draws);
+	}
+}
+
 /* Nothing if there were none. */
 static void json_times(struct json_object *in, const char *key, const struct gpuarb_pause *times)
 {
@@ -489,6 +507,8 @@ static void json_lease_facts(struct json_object *map, const struct gpuarb_view *
 	json_drift(map, view, i);
 	json_flag(map, "verified", gpuarb_view_verified(view, i));
 	json_flag(map, "capped", gpuarb_view_capped(view, i));
+	json_flag(map, "alone", gpuarb_view_alone(view, i));
+	json_intruders(map, view, i);
 	if (refusal)
 		json_refusal(json_map(map, "waits_for"), refusal, facts);
 	if (gpuarb_view_queue_refusals(view, i) > 0)

@@ -235,12 +235,19 @@ static const char *state_colour(const char *state)
 	static const struct {
 		const char *part, *colour;
 	} colours[] = {
-		{ "OVERSUBSCRIBED", COLOUR_ALARM }, { "drifts", COLOUR_ALARM },
-		{ "revoking", COLOUR_ALARM },       { "ending", COLOUR_ALARM },
-		{ "unmanaged", COLOUR_WAIT },       { "waiting", COLOUR_WAIT },
-		{ "activating", COLOUR_WAIT },      { "paused", COLOUR_WAIT },
-		{ "inactive", COLOUR_WAIT },        { "draining", COLOUR_WAIT },
-		{ "granted", COLOUR_GOOD },         { "ok", COLOUR_GOOD },
+		{ "OVERSUBSCRIBED", COLOUR_ALARM },
+		{ "drifts", COLOUR_ALARM },
+		{ "disturbed", COLOUR_ALARM },
+		{ "revoking", COLOUR_ALARM },
+		{ "ending", COLOUR_ALARM },
+		{ "unmanaged", COLOUR_WAIT },
+		{ "waiting", COLOUR_WAIT },
+		{ "activating", COLOUR_WAIT },
+		{ "paused", COLOUR_WAIT },
+		{ "inactive", COLOUR_WAIT },
+		{ "draining", COLOUR_WAIT },
+		{ "granted", COLOUR_GOOD },
+		{ "ok", COLOUR_GOOD },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(colours); i++)
@@ -442,8 +449,9 @@ void lease_table_why(const struct lent *all, const struct gpuarb_lease_info *lea
 
 void lease_table_state(struct table *table, const struct command *command, size_t l)
 {
-	table_add(table, "%s%s", lease_text_state(&command->leases[l]),
-		  gpuarb_view_drift(command->view, l, 0) ? ", drifts" : "");
+	table_add(table, "%s%s%s", lease_text_state(&command->leases[l]),
+		  gpuarb_view_drift(command->view, l, 0) ? ", drifts" : "",
+		  gpuarb_view_intruder(command->view, l, 0) ? ", disturbed" : "");
 }
 
 static void add_lease(struct table *table, const struct command *command, const struct lent *all,

@@ -366,6 +366,25 @@ static void print_drift(const struct gpuarb_view *view, size_t i)
 	}
 }
 
+static void print_intruders(const struct gpuarb_view *view, size_t i)
+{
+	const struct gpuarb_intruder *intruder;
+
+	for (size_t k = 0; (intruder = gpuarb_view_intruder(view, i, k)); k++) {
+		char whose[48] = "no lease", user[PRINT_USER];
+
+		print_user(intruder->uid, user);
+		if (intruder->lease > 0)
+			snprintf(whose, sizeof(whose), "lease %" PRIu64, intruder->lease);
+		print_line(stdout,
+			   "disturbed    by pid %u (%s) of %s, %s: %s %u CUs of %s, for %" PRIu64
+			   " s",
+			   intruder->pid, intruder->command, user, whose,
+			   intruder->draws ? "draws on" : "covers", intruder->cus, intruder->gpu,
+			   (lease_clock_usec() - intruder->since) / 1000000);
+	}
+}
+
 static void print_lease(const struct command *command, const struct lent *all,
 			const struct gpuarb_lease_info *lease)
 {
@@ -405,6 +424,9 @@ static void print_lease(const struct command *command, const struct lent *all,
 	print_times("pauses", gpuarb_view_pause(command->view, at));
 	print_times("evictions", gpuarb_view_evictions(command->view, at));
 	print_drift(command->view, at);
+	print_intruders(command->view, at);
+	if (gpuarb_view_alone(command->view, at))
+		print_line(stdout, "alone        yes: no queue of others covers its CUs");
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		print_partition(all, lease, i, gpuarb_view_cus_min(command->view, at, i));
 }

@@ -243,10 +243,12 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
 	ROW(Verified, "b", CHANGES, VALUE("b", lease_is_verified(lease)))                     \
 	ROW(Capped, "b", CHANGES, VALUE("b", lease->cap.active))                              \
+	ROW(Alone, "b", CHANGES, VALUE("b", lease_is_alone(lease)))                           \
 	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, arbiter, lease, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(arbiter, lease)))                \
 	ROW(Reason, "s", CHANGES, append_reason(reply, arbiter, lease))                  \
 	ROW(Drift, "aa{sv}", CHANGES, bus_append_drift(reply, arbiter, lease))           \
+	ROW(Intruders, "aa{sv}", CHANGES, bus_append_intruders(reply, arbiter, lease))   \
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
 	ROW(Since, "t", CHANGES, VALUE("t", lease->since_usec))                               \
@@ -317,11 +319,12 @@ static void emit(struct bus *bus, uint64_t number, unsigned changes)
 	if (changes & CHANGE_ADDED)
 		sd_bus_emit_object_added(bus->sd, path.text);
 	if (changes & CHANGE_PROPERTIES)
-		sd_bus_emit_properties_changed(
-			bus->sd, path.text, GPUARB_INTERFACE_LEASE, "State", "Generation", "Tier",
-			"Verified", "Capped", "Partitions", "Reason", "Drift", "Deadline", "Since",
-			"Moves", "Disturbances", "PausedCount", "PausedUsec", "PausedSince",
-			"Resets", "EvictedCount", "EvictedUsec", "EvictedSince", NULL);
+		sd_bus_emit_properties_changed(bus->sd, path.text, GPUARB_INTERFACE_LEASE, "State",
+					       "Generation", "Tier", "Verified", "Capped", "Alone",
+					       "Partitions", "Reason", "Drift", "Intruders",
+					       "Deadline", "Since", "Moves", "Disturbances",
+					       "PausedCount", "PausedUsec", "PausedSince", "Resets",
+					       "EvictedCount", "EvictedUsec", "EvictedSince", NULL);
 }
 
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched)

@@ -262,6 +262,10 @@ int bus_append_clients(sd_bus_message *m, const struct gpu *gpu);
 /* aa{sv}: a dictionary for each process of which queues on the GPU were observed. */
 int bus_append_covers(sd_bus_message *m, const struct arbiter *arbiter, const struct gpu *gpu);
 
+/* aa{sv}: a dictionary for each process that disturbs a partition, INTRUDERS of each at most. */
+int bus_append_intruders(sd_bus_message *m, const struct arbiter *arbiter,
+			 const struct lease *lease);
+
 /* aa{sv}: a dictionary for each kind of drift of each partition. */
 int bus_append_drift(sd_bus_message *m, const struct arbiter *arbiter, const struct lease *lease);
 

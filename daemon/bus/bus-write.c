@@ -414,6 +414,38 @@ int bus_append_drift(sd_bus_message *m, const struct arbiter *arbiter, const str
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+static int append_intruder(sd_bus_message *m, const struct gpu *gpu,
+			   const struct intruder *intruder)
+{
+	char command[sizeof(intruder->command)];
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(
+			m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "gpu", "s", gpu->info.name, "pid",
+			"u", (uint32_t)intruder->pid, "uid", "u", (uint32_t)intruder->uid,
+			"command", "s", text_clean(command, sizeof(command), intruder->command),
+			"lease", "t", intruder->lease, "cus", "u", intruder->cus, "since", "t",
+			intruder->since_usec, "draws", "b", intruder->draws);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_intruders(sd_bus_message *m, const struct arbiter *arbiter,
+			 const struct lease *lease)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		for (unsigned k = 0; k < min_u(p->intruders.n, INTRUDERS) && r >= 0; k++)
+			r = append_intruder(m, &arbiter->gpus[p->gpu], &p->intruders.list[k]);
+	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 int bus_append_engine_cus(sd_bus_message *m, const struct geometry *geometry)
 {
 	int r;

@@ -399,6 +399,19 @@ static const struct field drift_fields[] = {
 
 static const struct dictionary drift_dictionary = DICTIONARY(drift_fields, gpuarb_drift);
 
+static const struct field intruder_fields[] = {
+	FIELD('s', "gpu", gpuarb_intruder, gpu),
+	FIELD('u', "pid", gpuarb_intruder, pid),
+	FIELD('u', "uid", gpuarb_intruder, uid),
+	FIELD('s', "command", gpuarb_intruder, command),
+	FIELD('t', "lease", gpuarb_intruder, lease),
+	FIELD('u', "cus", gpuarb_intruder, cus),
+	FIELD('t', "since", gpuarb_intruder, since),
+	FIELD('b', "draws", gpuarb_intruder, draws),
+};
+
+static const struct dictionary intruder_dictionary = DICTIONARY(intruder_fields, gpuarb_intruder);
+
 static const struct field cover_fields[] = {
 	FIELD('u', "pid", gpuarb_cover, pid),
 	FIELD('u', "uid", gpuarb_cover, uid),
@@ -449,6 +462,9 @@ static const struct field lease_fields[] = {
 	LIST('U', "CusMin", lease_reading, facts.cus_min, facts.n_cus_min),
 	FIELD('t', "QueueRefusals", lease_reading, facts.queue_refusals),
 	ROWS('R', "Drift", &drift_dictionary, lease_reading, facts.drift, facts.n_drift),
+	ROWS('R', "Intruders", &intruder_dictionary, lease_reading, facts.intruders,
+	     facts.n_intruders),
+	FIELD('b', "Alone", lease_reading, facts.alone),
 	FIELD('t', "PausedCount", lease_reading, facts.pause.count),
 	FIELD('t', "PausedUsec", lease_reading, facts.pause.usec),
 	FIELD('t', "PausedSince", lease_reading, facts.pause.since),
@@ -470,6 +486,8 @@ int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_i
 
 	for (size_t i = 0; r >= 0 && i < lease.facts.n_drift; i++)
 		lease.facts.drift[i].size = sizeof(*lease.facts.drift);
+	for (size_t i = 0; r >= 0 && i < lease.facts.n_intruders; i++)
+		lease.facts.intruders[i].size = sizeof(*lease.facts.intruders);
 	*ret = lease.info;
 	if (ret_facts)
 		*ret_facts = lease.facts;

@@ -96,11 +96,13 @@ struct lease_facts {
 	struct refusals waits_for; /* why a waiting lease is not granted */
 	struct gpuarb_pause pause, evictions;
 	uint64_t moves, since, resets, queue_refusals;
-	bool verified, capped;
+	bool verified, capped, alone;
 	const uint32_t *cus_min; /* of each partition */
 	size_t n_cus_min;
 	struct gpuarb_drift *drift;
 	size_t n_drift;
+	struct gpuarb_intruder *intruders;
+	size_t n_intruders;
 };
 
 /* What struct gpuarb_gpu has no place for. */

@@ -264,6 +264,7 @@ FACT_MEMBER(bool, gpuarb_view_named_only, gpus, named_only, false)
 FACT_MEMBER(uint64_t, gpuarb_view_masks_observed, gpus, masks_observed, 0)
 FACT_MEMBER(bool, gpuarb_view_verified, leases, verified, false)
 FACT_MEMBER(bool, gpuarb_view_capped, leases, capped, false)
+FACT_MEMBER(bool, gpuarb_view_alone, leases, alone, false)
 FACT_MEMBER(uint64_t, gpuarb_view_resets, leases, resets, 0)
 FACT_MEMBER(uint64_t, gpuarb_view_since, leases, since, 0)
 FACT_MEMBER(uint64_t, gpuarb_view_moves, leases, moves, 0)
@@ -300,6 +301,14 @@ GPUARB_EXPORT const struct gpuarb_drift *gpuarb_view_drift(const struct gpuarb_v
 	if (!view || i >= view->n_leases || number >= view->leases_facts[i].n_drift)
 		return NULL;
 	return &view->leases_facts[i].drift[number];
+}
+
+GPUARB_EXPORT const struct gpuarb_intruder *gpuarb_view_intruder(const struct gpuarb_view *view,
+								 size_t i, size_t number)
+{
+	if (!view || i >= view->n_leases || number >= view->leases_facts[i].n_intruders)
+		return NULL;
+	return &view->leases_facts[i].intruders[number];
 }
 
 GPUARB_EXPORT const struct gpuarb_refusal *

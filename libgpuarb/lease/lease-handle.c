@@ -199,7 +199,8 @@ static int read_partition(const struct gpuarb_record_partition *from, struct are
 }
 
 static int read_all(const unsigned char *data, const struct gpuarb_record *record,
-		    struct arena *arena, struct gpuarb_lease_info *info)
+		    struct arena *arena, struct gpuarb_lease_info *info,
+		    struct record_facts *ret_facts)
 {
 	struct gpuarb_partition *partitions = arena_alloc(arena, record->n_partitions,
 							  sizeof(*partitions));
@@ -207,6 +208,7 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 	if (!partitions)
 		return -ENOMEM;
 
+	ret_facts->alone = record->n_partitions > 0;
 	for (size_t i = 0; i < record->n_partitions; i++) {
 		struct gpuarb_record_partition from = { .sdma_xgmi_queues = 0 };
 		int r;
@@ -219,6 +221,9 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 		r = read_partition(&from, arena, &partitions[i]);
 		if (r < 0)
 			return r;
+		ret_facts->alone = ret_facts->alone && (from.flags & GPUARB_RECORD_ALONE);
+		if (i < LEASE_PARTITIONS)
+			ret_facts->disturbed_cus[i] = from.disturbed_cus;
 	}
 	info->partitions = partitions;
 	info->n_partitions = record->n_partitions;
@@ -226,9 +231,10 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 }
 
 int record_read(const void *data, size_t size, struct arena *arena, struct gpuarb_lease_info *ret,
-		uint32_t *ret_cause)
+		struct record_facts *ret_facts)
 {
 	struct gpuarb_lease_info info = { .id = 0 };
+	struct record_facts facts = { 0 };
 	struct gpuarb_record record;
 	int r;
 
@@ -244,7 +250,7 @@ int record_read(const void *data, size_t size, struct arena *arena, struct gpuar
 	if (!record_valid(&record, size))
 		return -EPROTO;
 
-	r = read_all(data, &record, arena, &info);
+	r = read_all(data, &record, arena, &info, &facts);
 	if (r < 0)
 		return r;
 
@@ -256,13 +262,15 @@ int record_read(const void *data, size_t size, struct arena *arena, struct gpuar
 	if (!info.reason)
 		return -ENOMEM;
 	*ret = info;
-	*ret_cause = record.cause;
+	facts.cause = record.cause;
+	*ret_facts = facts;
 	return 1;
 }
 
 static int fail_ended(struct gpuarb_lease *lease)
 {
-	uint32_t cause = lease->cause < ARRAY_SIZE(causes) ? lease->cause : GPUARB_RECORD_ENDED;
+	uint32_t cause = lease->facts.cause < ARRAY_SIZE(causes) ? lease->facts.cause
+								 : GPUARB_RECORD_ENDED;
 	const char *reason = lease->info.reason;
 
 	if (lease_is(lease, "ending"))
@@ -275,19 +283,22 @@ static int fail_ended(struct gpuarb_lease *lease)
 /* Takes over a record, and returns whether it changes anything. The record may be older than the
  * properties that lease_refresh() read. */
 static bool take_record(struct gpuarb_lease *lease, const struct gpuarb_lease_info *info,
-			uint32_t cause, struct arena *arena)
+			const struct record_facts *facts, struct arena *arena)
 {
 	const struct gpuarb_lease_info *old = &lease->info;
 	bool end = strcmp(info->state, "ending") == 0;
 	bool changed = info->generation != old->generation || info->deadline != old->deadline ||
 		       strcmp(info->state, old->state) != 0 ||
-		       strcmp(info->reason, old->reason) != 0;
+		       strcmp(info->reason, old->reason) != 0 ||
+		       facts->alone != lease->facts.alone ||
+		       memcmp(facts->disturbed_cus, lease->facts.disturbed_cus,
+			      sizeof(facts->disturbed_cus)) != 0;
 
 	if (!end && (info->generation < old->generation || lease_is(lease, "ending")))
 		return false;
 
 	lease->info = *info;
-	lease->cause = cause;
+	lease->facts = *facts;
 	arena_take(&lease->arena, arena);
 	return changed;
 }
@@ -316,7 +327,7 @@ static int receive_record(struct gpuarb_lease *lease)
 {
 	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct gpuarb_lease_info info;
-	uint32_t cause;
+	struct record_facts facts;
 	ssize_t size;
 	int r;
 
@@ -330,7 +341,7 @@ static int receive_record(struct gpuarb_lease *lease)
 
 	r = (size_t)size > RECORD_MAX
 		    ? -EPROTO
-		    : record_read(lease->record, (size_t)size, &arena, &info, &cause);
+		    : record_read(lease->record, (size_t)size, &arena, &info, &facts);
 	if (r == -EPROTO)
 		return fail(lease->gpuarb, r,
 			    "invalid record in the holder of lease %" PRIu64
@@ -339,7 +350,7 @@ static int receive_record(struct gpuarb_lease *lease)
 			    lease->info.id);
 	if (r <= 0)
 		return r;
-	r = take_record(lease, &info, cause, &arena);
+	r = take_record(lease, &info, &facts, &arena);
 	acknowledge_again(lease, r > 0);
 	return r;
 }
@@ -542,6 +553,7 @@ LEASE_MEMBER(uint64_t, gpuarb_lease_deadline, info.deadline, 0)
 LEASE_MEMBER(const char *, gpuarb_lease_state, info.state, "")
 LEASE_MEMBER(const char *, gpuarb_lease_reason, info.reason, "")
 LEASE_MEMBER(size_t, gpuarb_lease_partitions, info.n_partitions, 0)
+LEASE_MEMBER(bool, gpuarb_lease_alone, facts.alone, false)
 LEASE_MEMBER(int, gpuarb_lease_fd, fd, -EINVAL)
 LEASE_MEMBER(void *, gpuarb_lease_attached, attached, NULL)
 
@@ -549,6 +561,13 @@ GPUARB_EXPORT const struct gpuarb_partition *
 gpuarb_lease_partition(const struct gpuarb_lease *lease, size_t i)
 {
 	return i < gpuarb_lease_partitions(lease) ? &lease->info.partitions[i] : NULL;
+}
+
+GPUARB_EXPORT unsigned gpuarb_lease_disturbed_cus(const struct gpuarb_lease *lease, size_t i)
+{
+	return i < gpuarb_lease_partitions(lease) && i < LEASE_PARTITIONS
+		       ? lease->facts.disturbed_cus[i]
+		       : 0;
 }
 
 GPUARB_EXPORT const uint32_t *gpuarb_lease_cu_mask(const struct gpuarb_lease *lease, size_t i,

@@ -33,14 +33,23 @@ struct agent_calls {
 	void (*applied)(struct agent *agent);
 };
 
+#define LEASE_PARTITIONS 64U /* that gpuarbd arbitrates */
+
+/* What a record tells beside struct gpuarb_lease_info. */
+struct record_facts {
+	uint32_t cause;                           /* of the end: enum gpuarb_record_cause */
+	bool alone;                               /* on all GPUs */
+	uint32_t disturbed_cus[LEASE_PARTITIONS]; /* of each partition */
+};
+
 struct gpuarb_lease {
 	struct gpuarb *gpuarb;
 	int fd;         /* the holder */
 	int process_fd; /* bind this process when the lease is granted; -1: none */
 
 	struct gpuarb_lease_info info;
-	struct arena arena;    /* what info points to */
-	uint32_t cause;        /* of the end: enum gpuarb_record_cause */
+	struct arena arena; /* what info points to */
+	struct record_facts facts;
 	uint64_t acknowledged; /* the last generation that the program did; 0: none */
 
 	bool cap_known,
@@ -75,9 +84,8 @@ int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline);
 int lease_bind_process(struct gpuarb_lease *lease);
 
 /*
- * Reads one record. Of *ret it fills the members that a holder can ask for; *ret_cause is an
- * enum gpuarb_record_cause. Returns 1; 0 for a record of an unknown version, which the caller
+ * Reads one record. Of *ret it fills the members that a holder can ask for. Returns 1; 0 for a record of an unknown version, which the caller
  * skips; -EPROTO or -ENOMEM.
  */
 int record_read(const void *data, size_t size, struct arena *arena, struct gpuarb_lease_info *ret,
-		uint32_t *ret_cause);
+		struct record_facts *ret_facts);

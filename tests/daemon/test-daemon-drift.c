@@ -234,6 +234,90 @@ TEST(an_inactive_lease_is_not_activated_under_the_queue_of_an_unmanaged_process)
 	depart(&s);
 }
 
+static bool is_alone(const struct stage *s)
+{
+	sd_bus_message *m = call(get(s->machine.bus, s->rt.path, GPUARB_INTERFACE_LEASE, "Alone"));
+	int alone;
+
+	CHECK(sd_bus_message_read(m, "v", "b", &alone) >= 0);
+	sd_bus_message_unref(m);
+	return alone;
+}
+
+/* Who disturbs the realtime lease: pid 0: nobody. */
+static pid_t intruder_of(const struct stage *s, unsigned *ret_cus)
+{
+	sd_bus_message *m =
+		call(get(s->machine.bus, s->rt.path, GPUARB_INTERFACE_LEASE, "Intruders"));
+	uint32_t pid = 0;
+	const char *key;
+
+	*ret_cus = 0;
+	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") > 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
+	if (sd_bus_message_enter_container(m, 'a', "{sv}") > 0)
+		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+			CHECK(sd_bus_message_read(m, "s", &key) > 0);
+			if (strcmp(key, "pid") == 0)
+				CHECK(sd_bus_message_read(m, "v", "u", &pid) > 0);
+			else if (strcmp(key, "cus") == 0)
+				CHECK(sd_bus_message_read(m, "v", "u", ret_cus) > 0);
+			else
+				CHECK(sd_bus_message_skip(m, "v") >= 0);
+			CHECK(sd_bus_message_exit_container(m) >= 0);
+		}
+	sd_bus_message_unref(m);
+	return (pid_t)pid;
+}
+
+/* Until the holder gets a record with so many CUs of the lease disturbed. */
+static struct live_record await_disturbed(int holder, unsigned cus)
+{
+	struct live_record record;
+
+	do
+		CHECK(next_record(holder, &record));
+	while (record.partitions[0].disturbed_cus != cus);
+	return record;
+}
+
+TEST(the_holder_of_a_lease_is_told_who_disturbs_it_and_when_it_is_over)
+{
+	struct live_record record;
+	struct book_part part;
+	static struct stage s;
+	char pid[32];
+	unsigned cus;
+
+	arrive(&s, SCANS_OFTEN, "report");
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	AWAIT(s.machine.bus, is_alone(&s));
+	CHECK(intruder_of(&s, &cus) == 0);
+
+	s.unmanaged = getppid();
+	machine_use(&s.machine, s.unmanaged, 0, 1);
+	show(&s, &part);
+	record = await_disturbed(s.rt.holder, 15);
+	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
+	CHECK(strstr(record.record.reason, pid) && record.partitions[0].flags == 0);
+	CHECK(intruder_of(&s, &cus) == s.unmanaged && cus == 15 && !is_alone(&s));
+	CHECK(lease_says(s.machine.bus, s.rt.path, "Reason", pid));
+	CHECK(is_in_state(s.machine.bus, &s.rt, "granted"));
+
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
+	s.unmanaged = 0;
+	show(&s, &part);
+	record = await_disturbed(s.rt.holder, 0);
+	CHECK(record.record.reason[0] == '\0');
+	AWAIT(s.machine.bus, is_alone(&s));
+	CHECK(intruder_of(&s, &cus) == 0 && lease_says(s.machine.bus, s.rt.path, "Reason", ""));
+	depart(&s);
+}
+
 TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
 {
 	static struct stage s;

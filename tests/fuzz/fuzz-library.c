@@ -42,8 +42,8 @@ FUZZ(record)
 {
 	struct gpuarb_lease_info info = { 0 };
 	struct arena arena = { NULL };
-	uint32_t cause;
-	int r = record_read(data, size, &arena, &info, &cause);
+	struct record_facts facts;
+	int r = record_read(data, size, &arena, &info, &facts);
 
 	CHECK(r == 0 || r == 1 || r == -EPROTO);
 	if (r == 1) {

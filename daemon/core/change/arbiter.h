@@ -93,6 +93,15 @@ uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh);
 void arbiter_drift_text(const struct arbiter *arbiter, const struct lease *lease, char *ret,
 			size_t size);
 
+/* ---- intruders.c: what others do on the CUs of a lease ----------------------------- */
+
+/* Finds anew who disturbs each lease. */
+void intruders_review(struct arbiter *arbiter, uint64_t now_usec);
+
+/* "disturbed on 4 CUs of 0000:03:00.0: pid 7 (python3) without a lease"; "": it is not. */
+const char *intruders_text(const struct arbiter *arbiter, const struct lease *lease,
+			   char buf[static REQUEST_TEXT]);
+
 /* ---- cap.c: queues beyond the grant that the kernel refuses ------------------------ */
 
 /* What all processes of a lease have, counted when one of them is about to create a queue. */
@@ -318,7 +327,7 @@ void arbiter_gpu_reset_ended(struct arbiter *arbiter, unsigned gpu);
 void arbiter_forget_resets(struct arbiter *arbiter);
 
 /* The reason of the lease; or that its holder has not acknowledged a resize, which no lease waits for;
- * or that it has lost queues by a reset; "": none of these. */
+ * or that it has lost queues by a reset, or is disturbed; "": none of these. */
 const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *lease,
 			   char buf[static REQUEST_TEXT]);
 

@@ -248,6 +248,7 @@ void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec)
 			judge(arbiter, arbiter->leases[i], kinds, now_usec);
 	if (!kinds)
 		return;
+	intruders_review(arbiter, now_usec);
 	for (size_t i = arbiter->n_leases; i-- > 0;)
 		if (arbiter->leases[i]->state != STATE_ENDING && lease_drifts(arbiter->leases[i]))
 			act(arbiter, arbiter->leases[i], now_usec);

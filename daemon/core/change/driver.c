@@ -110,9 +110,10 @@ const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *le
 	if (!*lease->reason && lease->resized && lease->state == STATE_GRANTED &&
 	    lease->generation != lease->acknowledged && lease->deadline_usec == UINT64_MAX)
 		return resize_reason(arbiter, lease, buf);
-	if (*lease->reason || !lease->reset.pending ||
-	    lease->reset.partition >= lease->n_partitions)
+	if (*lease->reason)
 		return lease->reason;
+	if (!lease->reset.pending || lease->reset.partition >= lease->n_partitions)
+		return intruders_text(arbiter, lease, buf);
 	snprintf(buf, REQUEST_TEXT, "%s was reset: its queues there are lost: restart its program",
 		 arbiter->gpus[lease->partitions[lease->reset.partition].gpu].info.name);
 	return buf;

@@ -5,7 +5,7 @@
 
 #include "core/ledger/cover.h"
 
-static bool excludes(enum lease_class class, enum isolation isolation, bool alone)
+bool disturbance_excludes(enum lease_class class, enum isolation isolation, bool alone)
 {
 	return (class == CLASS_REALTIME && isolation == ISOLATION_SHADER_ENGINE) || alone;
 }
@@ -18,7 +18,7 @@ void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,
 	if (disturbed->class == CLASS_BESTEFFORT)
 		return;
 	cover_outside(arbiter, gpu, disturbed->lease, disturbed->pid, ret);
-	if (excludes(disturbed->class, isolation, alone))
+	if (disturbance_excludes(disturbed->class, isolation, alone))
 		gpu_add_engines(&arbiter->gpus[gpu], ret);
 }
 
@@ -78,7 +78,7 @@ bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *leas
 	refusal->asked = cuset_count(&needed);
 	refusal->free = cuset_count(&left);
 	refusal->total = gpu->cus;
-	if (excludes(lease->class, partition->isolation, partition->alone))
+	if (disturbance_excludes(lease->class, partition->isolation, partition->alone))
 		gpu_add_engines(gpu, &needed);
 	cover_name(arbiter, partition->gpu, lease, lease->pid, &needed, refusal);
 	return true;

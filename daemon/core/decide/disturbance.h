@@ -16,6 +16,9 @@ struct disturbed {
 	pid_t pid;                 /* of the owner; 0: unknown */
 };
 
+/* Does a lease keep all others off the shader engines that it uses? */
+bool disturbance_excludes(enum lease_class class, enum isolation isolation, bool alone);
+
 /* The CUs of a GPU that it may not have because queues cover them: for a realtime lease with all CUs
  * of their engines, unless it shares engines. */
 void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,

@@ -150,6 +150,15 @@ const char *partition_tier(const struct partition *partition)
 	return partition->queues.verified ? "verified" : "cooperative";
 }
 
+bool lease_is_alone(const struct lease *lease)
+{
+	bool alone = lease->n_partitions > 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		alone &= lease->partitions[i].intruders.alone;
+	return alone;
+}
+
 bool lease_is_verified(const struct lease *lease)
 {
 	bool verified = lease->n_partitions > 0;

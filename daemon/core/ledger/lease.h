@@ -52,6 +52,26 @@ struct adaptation {
 				* CUs for it, as it began below its share; empty: none. Not saved */
 };
 
+/* A process that disturbs a lease: change/intruders.c. */
+struct intruder {
+	pid_t pid;
+	uid_t uid;
+	char command[16];
+	uint64_t lease; /* of the process; 0: none */
+	uint64_t since_usec;
+	unsigned cus; /* of the lease, or for one that has shader engines alone, of these engines */
+	bool draws;   /* with the graphics driver, on all CUs */
+};
+#define INTRUDERS 4U
+
+struct intruders {
+	struct intruder list[INTRUDERS]; /* those with the most CUs, the most first */
+	unsigned n;                      /* processes, which may be more */
+	unsigned cus;                    /* of all of them together */
+	struct cuset near; /* CUs that queues covered at the last scan, of new queues too */
+	bool alone;        /* no queue of others covers a CU: as far as descriptors can be read */
+};
+
 /* The part of a lease on one GPU. */
 struct partition {
 	unsigned gpu;          /* index in arbiter->gpus */
@@ -96,6 +116,7 @@ struct partition {
 	} queues;
 
 	struct drift drift[DRIFT_KINDS]; /* change/drift.c */
+	struct intruders intruders;
 };
 
 /* A process of a lease. */
@@ -278,6 +299,7 @@ enum touch {
 	TOUCH_COMMITTED = 1 << 8,  /* its next version was saved: publish it as changed */
 	TOUCH_PREEMPT = 1 << 9,    /* revoked for another lease, kept after all, or waiting for
 				   * leases that are revoked for it: log it */
+	TOUCH_INTRUDERS = 1 << 12, /* others disturb it, or otherwise: tell its holders */
 	TOUCH_PAUSED = 1 << 10,    /* it is paused for longer than max-pause: log it */
 };
 
@@ -383,6 +405,9 @@ const struct refusal *lease_refusal(const struct lease *lease);
 
 /* lease_set_refusal(), and sets the reason from it. */
 void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
+
+/* Does no queue of others cover its CUs, on any of its GPUs? Not if descriptors cannot be read. */
+bool lease_is_alone(const struct lease *lease);
 
 /* "hardware", "capped", "verified" or "cooperative": gpuarb(7). */
 const char *partition_tier(const struct partition *partition);

@@ -20,13 +20,13 @@ from .plan import Plan, Shrink
 from .request import Request, Want, request
 from .run import leased, popen, run
 from .slots import QueueSlot, Slots
-from .snapshot import (Calibration, Client, Cover, Drift, Gpu, LeaseInfo, Pauses, Slowdown,
+from .snapshot import (Calibration, Client, Cover, Drift, Gpu, Intruder, LeaseInfo, Pauses, Slowdown,
                        Snapshot)
 from .watch import Change, Watch, watch_async
 
 __all__ = [
     'Arbiter', 'Calibration', 'Change', 'Client', 'ConnectionLost', 'Counters', 'Cover',
-    'DaemonAbsent', 'Drift', 'Duration', 'Error', 'Gpu', 'HipError', 'InvalidRequest',
+    'DaemonAbsent', 'Drift', 'Duration', 'Error', 'Gpu', 'HipError', 'Intruder', 'InvalidRequest',
     'InvalidState', 'Lease', 'LeaseInfo', 'MaskConflict', 'NeverFits', 'NoCapacity', 'NoSuchGpu',
     'NoSuchLease', 'NoSuchTenant', 'NotPermitted', 'NotSaved', 'NotSupported', 'OutOfRange',
     'Partition', 'Pauses', 'Plan', 'Process', 'ProtocolError', 'QueueSlot', 'QuotaExceeded',

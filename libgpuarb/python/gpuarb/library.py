@@ -114,6 +114,12 @@ class Drift(Structure):
                 ('observed', c_uint64), ('since', c_uint64), ('pid', c_uint32)]
 
 
+class Intruder(Structure):
+    _fields_ = [('size', c_size_t), ('gpu', c_char_p), ('pid', c_uint32), ('uid', c_uint32),
+                ('command', c_char_p), ('lease', c_uint64), ('since', c_uint64), ('cus', c_uint32),
+                ('draws', c_bool)]
+
+
 class Cover(Structure):
     _fields_ = [('size', c_size_t), ('pid', c_uint32), ('uid', c_uint32), ('command', c_char_p),
                 ('lease', c_uint64), ('queues', c_uint32), ('cus', c_uint32),
@@ -212,7 +218,9 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_lease_close': (None, c_void_p),
     'gpuarb_lease_deactivate': (c_int, c_void_p),
     'gpuarb_lease_deadline': (c_uint64, c_void_p),
+    'gpuarb_lease_alone': (c_bool, c_void_p),
     'gpuarb_lease_dispatch': (c_int, c_void_p, LeaseChanged, c_void_p),
+    'gpuarb_lease_disturbed_cus': (c_uint, c_void_p, c_size_t),
     'gpuarb_lease_environment': (c_int, c_void_p, _Strings),
     'gpuarb_lease_fd': (c_int, c_void_p),
     'gpuarb_lease_generation': (c_uint64, c_void_p),
@@ -256,6 +264,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_usage_free': (None, c_void_p),
     'gpuarb_usage_from': (c_uint64, c_void_p),
     'gpuarb_usage_get': (POINTER(UsageRow), c_void_p, c_size_t),
+    'gpuarb_view_alone': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_calibration': (POINTER(Calibration), c_void_p, c_size_t),
     'gpuarb_view_capped': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_client': (POINTER(Client), c_void_p, c_size_t, c_size_t),
@@ -269,6 +278,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_free': (None, c_void_p),
     'gpuarb_view_gpus': (c_size_t, c_void_p, POINTER(POINTER(Gpu))),
     'gpuarb_view_graphics': (c_char_p, c_void_p, c_size_t),
+    'gpuarb_view_intruder': (POINTER(Intruder), c_void_p, c_size_t, c_size_t),
     'gpuarb_view_law_constant': (c_uint, c_void_p, c_size_t),
     'gpuarb_view_law_source': (c_char_p, c_void_p, c_size_t),
     'gpuarb_view_named_only': (c_bool, c_void_p, c_size_t),

@@ -128,6 +128,19 @@ class Drift:
 
 
 @dataclass(frozen=True)
+class Intruder:
+    """A process that disturbs a lease: gpuarb.h explains struct gpuarb_intruder."""
+    gpu: str
+    pid: int
+    uid: Optional[int]
+    command: str
+    lease: int  # of the process; 0: none
+    cus: int
+    since: float  # in seconds of time.CLOCK_BOOTTIME
+    draws: bool
+
+
+@dataclass(frozen=True)
 class LeaseInfo:
     """A lease of any user. gpuarb.h explains struct gpuarb_lease_info and the functions
     gpuarb_view_…() of a lease."""
@@ -158,6 +171,8 @@ class LeaseInfo:
     since: Optional[float]  # in seconds of time.CLOCK_BOOTTIME
     queue_refusals: int
     cus_min: Tuple[int, ...]  # of each partition: CUs of its base; 0: the lease is fixed
+    alone: bool  # no queue of others covers a CU of it, as far as gpuarbd can read queues
+    intruders: Tuple[Intruder, ...]
 
 
 @dataclass(frozen=True)
@@ -262,7 +277,11 @@ def _lease(view: Any, i: int, raw: Any) -> LeaseInfo:
         lib.gpuarb_view_capped(view, i), lib.gpuarb_view_resets(view, i),
         lib.gpuarb_view_moves(view, i), _seconds(lib.gpuarb_view_since(view, i)),
         lib.gpuarb_view_queue_refusals(view, i),
-        tuple(lib.gpuarb_view_cus_min(view, i, j) for j in range(raw.n_partitions)))
+        tuple(lib.gpuarb_view_cus_min(view, i, j) for j in range(raw.n_partitions)),
+        lib.gpuarb_view_alone(view, i),
+        tuple(Intruder(text(row.gpu), row.pid, uid_of(row.uid), text(row.command), row.lease,
+                       row.cus, row.since / 1e6, row.draws)
+              for row in _rows(lib.gpuarb_view_intruder, view, i)))
 
 
 def _copy(view: Any) -> Snapshot:

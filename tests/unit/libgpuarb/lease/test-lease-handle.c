@@ -61,12 +61,12 @@ TEST(a_record_has_the_state_of_the_lease)
 	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 3);
-	uint32_t cause;
+	struct record_facts facts;
 
-	CHECK(record_read(&datagram, size, &arena, &info, &cause) == 1);
+	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
 	CHECK(info.id == 5 && info.generation == 2 && info.deadline == 1000);
 	CHECK(strcmp(info.state, "granted") == 0 && strcmp(info.reason, "resized") == 0);
-	CHECK(cause == GPUARB_RECORD_SHUTDOWN && info.n_partitions == 3);
+	CHECK(facts.cause == GPUARB_RECORD_SHUTDOWN && info.n_partitions == 3);
 	CHECK(strcmp(info.partitions[2].gpu, "0000:03:00.0") == 0);
 }
 
@@ -77,9 +77,9 @@ TEST(a_record_has_all_values_of_a_partition)
 	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 1);
-	uint32_t cause;
+	struct record_facts facts;
 
-	CHECK(record_read(&datagram, size, &arena, &info, &cause) == 1);
+	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
 	partition = info.partitions;
 	CHECK(partition->cus == 4 && partition->cus_asked == 5 && partition->effective_cus == 3);
 	CHECK(partition->queues == 6 && partition->streams == 1 && partition->processes == 2);
@@ -99,13 +99,30 @@ TEST(a_record_has_the_paused_flag_and_unknown_flags_are_ignored)
 	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 3);
-	uint32_t cause;
+	struct record_facts facts;
 
 	datagram.partitions[1].flags = UINT32_MAX;
 	datagram.partitions[2].flags = UINT32_MAX - GPUARB_RECORD_PAUSED;
-	CHECK(record_read(&datagram, size, &arena, &info, &cause) == 1);
+	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
 	CHECK(info.partitions[0].paused == 0 && info.partitions[1].paused == 1);
 	CHECK(info.partitions[2].paused == 0);
+}
+
+TEST(a_record_tells_who_is_disturbed_and_who_is_alone)
+{
+	struct gpuarb_lease_info info;
+	_cleanup_(arena_clear) struct arena arena = { NULL };
+	struct datagram datagram;
+	size_t size = datagram_init(&datagram, 3);
+	struct record_facts facts;
+
+	datagram.partitions[1].disturbed_cus = 12;
+	datagram.partitions[0].flags = datagram.partitions[2].flags = GPUARB_RECORD_ALONE;
+	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
+	CHECK(!facts.alone && facts.disturbed_cus[0] == 0 && facts.disturbed_cus[1] == 12);
+	datagram.partitions[1].flags = GPUARB_RECORD_ALONE | GPUARB_RECORD_PAUSED;
+	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1 && facts.alone);
+	CHECK(info.partitions[1].paused);
 }
 
 TEST(header_and_partitions_of_a_record_may_be_longer)
@@ -116,7 +133,7 @@ TEST(header_and_partitions_of_a_record_may_be_longer)
 	size_t size = datagram_init(&from, 2), header = sizeof(struct gpuarb_record) + 24,
 	       each = sizeof(struct gpuarb_record_partition) + 5;
 	unsigned char *grown = calloc(1, header + 2 * each);
-	uint32_t cause;
+	struct record_facts facts;
 
 	CHECK(grown && size > 0);
 	from.record.header_size = (uint32_t)header;
@@ -126,7 +143,7 @@ TEST(header_and_partitions_of_a_record_may_be_longer)
 	memcpy(grown + header, &from.partitions[0], sizeof(from.partitions[0]));
 	memcpy(grown + header + each, &from.partitions[1], sizeof(from.partitions[1]));
 
-	CHECK(record_read(grown, header + 2 * each, &arena, &info, &cause) == 1);
+	CHECK(record_read(grown, header + 2 * each, &arena, &info, &facts) == 1);
 	CHECK(info.n_partitions == 2 && strcmp(info.partitions[1].gpu, "0000:04:00.0") == 0);
 	arena_clear(&arena);
 	free(grown);
@@ -139,13 +156,13 @@ TEST(record_of_a_daemon_without_xgmi_queues_is_read)
 	struct datagram from;
 	size_t size = datagram_init(&from, 2), each = GPUARB_RECORD_PARTITION_0_1;
 	unsigned char *old = (unsigned char *)from.partitions;
-	uint32_t cause;
+	struct record_facts facts;
 
 	CHECK(size > 0);
 	from.record.partition_size = (uint32_t)each;
 	memcpy(from.partitions[1].gpu, "0000:04:00.0", 13);
 	memmove(old + each, &from.partitions[1], each);
-	CHECK(record_read(&from, sizeof(from.record) + 2 * each, &arena, &info, &cause) == 1);
+	CHECK(record_read(&from, sizeof(from.record) + 2 * each, &arena, &info, &facts) == 1);
 	CHECK(info.n_partitions == 2 && strcmp(info.partitions[1].gpu, "0000:04:00.0") == 0);
 	CHECK(info.partitions[0].sdma_queues == 3 && info.partitions[0].sdma_xgmi_queues == 0);
 	CHECK(info.partitions[1].sdma_xgmi_queues == 0);
@@ -155,9 +172,10 @@ TEST(a_record_of_another_version_is_skipped)
 {
 	struct gpuarb_lease_info info = known;
 	struct arena arena = { NULL };
-	uint32_t version = GPUARB_RECORD_VERSION + 1, cause;
+	uint32_t version = GPUARB_RECORD_VERSION + 1;
+	struct record_facts facts;
 
-	CHECK(record_read(&version, sizeof(version), &arena, &info, &cause) == 0);
+	CHECK(record_read(&version, sizeof(version), &arena, &info, &facts) == 0);
 	CHECK(memcmp(&info, &known, sizeof(info)) == 0 && !arena.blocks);
 }
 
@@ -167,48 +185,48 @@ TEST(an_inconsistent_record_is_rejected)
 	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct datagram good, bad;
 	size_t size = datagram_init(&good, 2);
-	uint32_t cause;
+	struct record_facts facts;
 
 	for (size_t cut = 0; cut < size; cut++) {
 		unsigned char *exact = malloc(cut + 1); /* ASan detects reads behind it */
 
 		CHECK(exact);
 		memcpy(exact, &good, cut);
-		CHECK(record_read(exact, cut, &arena, &info, &cause) == -EPROTO);
+		CHECK(record_read(exact, cut, &arena, &info, &facts) == -EPROTO);
 		free(exact);
 	}
 
 	bad = good;
 	bad.record.header_size--;
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad.record.header_size = UINT32_MAX;
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad = good;
 	bad.record.partition_size = GPUARB_RECORD_PARTITION_0_1 - 1;
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad.record.partition_size = UINT32_MAX;
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad = good;
 	bad.record.n_partitions = UINT32_MAX;
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad = good;
 	bad.record.state = GPUARB_RECORD_ENDING + 1;
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad = good;
 	memset(bad.record.reason, 'x', sizeof(bad.record.reason));
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad = good;
 	memset(bad.partitions[1].gpu, 'x', sizeof(bad.partitions[1].gpu));
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad = good;
 	memset(bad.partitions[1].tier, 'x', sizeof(bad.partitions[1].tier));
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad = good;
 	memset(bad.partitions[1].gaps, 'x', sizeof(bad.partitions[1].gaps));
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	bad = good;
 	bad.partitions[1].n_words = GPUARB_RECORD_WORDS + 1;
-	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &facts) == -EPROTO);
 	CHECK(memcmp(&info, &known, sizeof(info)) == 0);
 }
 
@@ -223,7 +241,7 @@ TEST(random_records_are_read_within_their_size)
 		struct datagram good;
 		size_t size = datagram_init(&good, (unsigned)rand() % (PARTITIONS + 1));
 		unsigned char *bytes;
-		uint32_t cause;
+		struct record_facts facts;
 
 		size = rand() % 2 ? size : (size_t)rand() % (size + 1);
 		bytes = malloc(size + 1);
@@ -232,7 +250,7 @@ TEST(random_records_are_read_within_their_size)
 		for (int k = rand() % 6; k > 0 && size > 4; k--)
 			bytes[4 + (size_t)rand() % (rand() % 2 && size > 60 ? 56 : size - 4)] =
 				(unsigned char)rand();
-		record_read(bytes, size, &arena, &info, &cause);
+		record_read(bytes, size, &arena, &info, &facts);
 		arena_clear(&arena);
 		free(bytes);
 	}
@@ -244,12 +262,12 @@ static int read_without_memory(long allocations)
 	struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 2);
-	uint32_t cause = 0;
+	struct record_facts facts = { 0 };
 	int r;
 
 	lack_left = allocations;
-	r = record_read(&datagram, size, &arena, &info, &cause);
-	CHECK(r == 1 ? info.id == 5 && info.n_partitions == 2 : info.id == 4 && cause == 0);
+	r = record_read(&datagram, size, &arena, &info, &facts);
+	CHECK(r == 1 ? info.id == 5 && info.n_partitions == 2 : info.id == 4 && facts.cause == 0);
 	arena_clear(&arena);
 	return r < 0 ? r : 0;
 }

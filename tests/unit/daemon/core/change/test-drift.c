@@ -538,3 +538,129 @@ TEST(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_else)
 	CHECK(has_tier(lease, "cooperative"));
 	scene_done(&stage.s);
 }
+
+/* ---- what a disturbed lease is told ---------------------------------------------------------- */
+
+TEST(lease_is_told_at_once_that_a_process_without_a_lease_covers_it)
+{
+	struct stage stage = stage_of();
+	struct lease *victim = hold(&stage, VR, 15, 20);
+	const struct intruders *told = &victim->partitions[0].intruders;
+	char text[REQUEST_TEXT];
+
+	look(&stage, 1, process(20, 0), queue(20, &victim->partitions[0].cus));
+	CHECK(lease_is_alone(victim) && told->n == 0 && told->cus == 0);
+	CHECK(look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all)) &
+	      TOUCH_REASON);
+	CHECK(!lease_is_alone(victim) && told->n == 1 && told->cus == 15);
+	CHECK(told->list[0].pid == 10 && told->list[0].uid == ANY && told->list[0].lease == 0);
+	CHECK(told->list[0].cus == 15 && told->list[0].since_usec == stage.now);
+	CHECK(strcmp(arbiter_reason(stage.arbiter, victim, text),
+		     "disturbed on 15 CUs of 0000:03:00.0: pid 10 (python3) without a lease") == 0);
+	/* The same again is no news, and it has lasted since then. */
+	CHECK(!(look(&stage, 7, process(10, 1), queue(10, &stage.arbiter->gpus[0].all)) &
+		TOUCH_INTRUDERS));
+	CHECK(told->list[0].since_usec == stage.now - 7);
+	CHECK(look(&stage, 1, process(20, 0), queue(20, &victim->partitions[0].cus)) &
+	      TOUCH_INTRUDERS);
+	CHECK(lease_is_alone(victim) && told->n == 0 && told->cus == 0);
+	CHECK(strcmp(arbiter_reason(stage.arbiter, victim, text), "") == 0);
+	scene_done(&stage.s);
+}
+
+/* One CU of each engine of a realtime lease is in nobody's mask; a CU of another engine is no matter. */
+TEST(realtime_lease_is_told_of_queues_in_its_engines_alone)
+{
+	struct stage stage = stage_of();
+	struct lease *victim = hold(&stage, VR, 15, 20);
+	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	struct cuset engines = victim->partitions[0].cus, others = *all;
+
+	gpu_add_engines(&stage.arbiter->gpus[0], &engines);
+	cuset_remove(&others, &engines);
+	look(&stage, 1, process(10, 1), queue(10, &others));
+	CHECK(lease_is_alone(victim) && victim->partitions[0].intruders.n == 0);
+	look(&stage, 1, process(10, 1), queue(10, &engines));
+	CHECK(!lease_is_alone(victim) && victim->partitions[0].intruders.n == 1);
+	scene_done(&stage.s);
+}
+
+/* A new queue gets its mask a moment later. */
+TEST(queue_of_another_lease_disturbs_if_a_second_scan_shows_it)
+{
+	struct stage stage = stage_of();
+	struct lease *victim = hold(&stage, VR, 15, 20), *other = hold(&stage, ANY, 15, 10);
+	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	const struct intruders *told = &victim->partitions[0].intruders;
+
+	look(&stage, 1, process(10, 1), queue(10, all));
+	CHECK(!lease_is_alone(victim) && told->n == 0);
+	look(&stage, 1, process(10, 1), queue(10, &other->partitions[0].cus));
+	CHECK(lease_is_alone(victim) && told->n == 0);
+	look(&stage, 1, process(10, 1), queue(10, all));
+	look(&stage, 1, process(10, 1), queue(10, all));
+	CHECK(told->n == 1 && told->cus == 15 && told->list[0].lease == other->id);
+	CHECK(other->partitions[0].intruders.n == 0); /* not by itself */
+	scene_done(&stage.s);
+}
+
+TEST(those_with_the_most_cus_are_named_and_all_are_counted)
+{
+	enum { PROCESSES = INTRUDERS + 3 };
+	struct stage stage = stage_of();
+	struct lease *victim = hold(&stage, VR, 15, 100);
+	const struct intruders *told = &victim->partitions[0].intruders;
+	struct observed rows[PROCESSES];
+	struct observed_mask masks[PROCESSES];
+	char text[REQUEST_TEXT];
+
+	for (pid_t i = 0; i < PROCESSES; i++) {
+		struct cuset some = { 0 };
+
+		some.pair[0] = (1U << (i + 1)) - 1; /* the first ones of an engine */
+		rows[i] = process(10 + i, 1);
+		masks[i] = queue(10 + i, &some);
+	}
+	CHECK(victim->partitions[0].cus.pair[0]); /* it has that engine */
+	CHECK(arbiter_observe(stage.arbiter, rows, PROCESSES) == 0);
+	CHECK(arbiter_masks_observed(stage.arbiter, masks, PROCESSES) == 0);
+	arbiter_judge_drift(stage.arbiter, ++stage.now);
+	CHECK(told->n == PROCESSES && told->cus == PROCESSES);
+	for (unsigned i = 0; i < INTRUDERS; i++)
+		CHECK(told->list[i].cus == PROCESSES - i &&
+		      told->list[i].pid == 10 + PROCESSES - 1 - (pid_t)i);
+	CHECK(strstr(arbiter_reason(stage.arbiter, victim, text), ", and 6 more"));
+	scene_done(&stage.s);
+}
+
+TEST(nobody_is_alone_where_descriptors_cannot_be_read)
+{
+	struct stage stage = stage_of();
+	struct lease *victim = hold(&stage, VR, 15, 20);
+
+	look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+	CHECK(victim->partitions[0].intruders.n == 1);
+	stage.arbiter->verifies = false;
+	look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+	CHECK(!lease_is_alone(victim) && victim->partitions[0].intruders.n == 0);
+	scene_done(&stage.s);
+}
+
+TEST(process_that_draws_disturbs_a_realtime_lease_where_policy_minds)
+{
+	struct stage stage = stage_of();
+	struct lease *victim = hold(&stage, VR, 15, 20);
+	const struct intruders *told = &victim->partitions[0].intruders;
+	struct gpu_graphics *graphics = &stage.arbiter->gpus[0].graphics;
+	struct gpu_client game = { .pid = 10, .uid = ANY, .command = "game", .draws = true };
+
+	graphics->clients[0] = game;
+	graphics->n_clients = 1;
+	graphics->state = GRAPHICS_DRAWN;
+	look(&stage, 1, process(20, 0), queue(20, &victim->partitions[0].cus));
+	CHECK(lease_is_alone(victim) && told->n == 0);
+	stage.arbiter->settings->graphics = GRAPHICS_REFUSE_REALTIME;
+	look(&stage, 1, process(20, 0), queue(20, &victim->partitions[0].cus));
+	CHECK(!lease_is_alone(victim) && told->n == 1 && told->cus == 15 && told->list[0].draws);
+	scene_done(&stage.s);
+}

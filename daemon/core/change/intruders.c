@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/arbiter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/decide/disturbance.h"
+#include "core/ledger/cover.h"
+#include "util/text.h"
+
+/*
+ * What others do on the CUs of a lease, told to that lease: queues that no lease of their process grants
+ * them, and work of the graphics driver where policy minds it.
+ */
+
+static const struct intruder *find(const struct intruders *intruders, pid_t pid)
+{
+	for (unsigned i = 0; i < min_u(intruders->n, INTRUDERS); i++)
+		if (intruders->list[i].pid == pid)
+			return &intruders->list[i];
+	return NULL;
+}
+
+/* Keeps those with the most CUs, the most first. */
+static void add(struct intruders *intruders, const struct intruder *intruder)
+{
+	unsigned at = min_u(intruders->n, INTRUDERS);
+
+	while (at > 0 && intruders->list[at - 1].cus < intruder->cus)
+		at--;
+	if (at < INTRUDERS) {
+		memmove(&intruders->list[at + 1], &intruders->list[at],
+			(INTRUDERS - 1 - at) * sizeof(*intruder));
+		intruders->list[at] = *intruder;
+	}
+	intruders->n++;
+}
+
+static uint64_t since(const struct partition *p, pid_t pid, uint64_t now_usec)
+{
+	const struct intruder *before = find(&p->intruders, pid);
+
+	return before ? before->since_usec : now_usec;
+}
+
+/* Does this cover count? A new queue of a lease gets its mask a moment after it appears: the lease
+ * intrudes if the scan before showed its process there, too. */
+static bool counts(const struct arbiter *arbiter, const struct partition *p,
+		   const struct cover *cover)
+{
+	return cover->lease == 0 || cover_is_outside(arbiter, cover) ||
+	       cuset_overlap(&cover->outside, &p->intruders.near);
+}
+
+static void find_queues(const struct arbiter *arbiter, const struct lease *lease,
+			const struct partition *p, uint64_t now_usec, struct intruders *ret)
+{
+	struct cuset area = p->cus, sum = { 0 };
+
+	if (disturbance_excludes(lease->class, p->isolation, p->alone))
+		gpu_add_engines(&arbiter->gpus[p->gpu], &area);
+	for (size_t i = 0; i < arbiter->n_covers; i++) {
+		const struct cover *cover = &arbiter->covers[i];
+		struct cuset there = cover->outside;
+		struct intruder intruder = { .pid = cover->pid,
+					     .uid = cover->uid,
+					     .lease = cover->lease };
+
+		if (cover->gpu != p->gpu || cover->lease == lease->id ||
+		    lease_is_bound(lease, cover->pid) || !cuset_overlap(&cover->cus, &area))
+			continue;
+		ret->alone = false;
+		cuset_keep(&there, &area);
+		if (cuset_empty(&there))
+			continue;
+		cuset_add(&ret->near, &there);
+		if (!counts(arbiter, p, cover))
+			continue;
+		cuset_add(&sum, &there);
+		intruder.cus = cuset_count(&there);
+		intruder.since_usec = since(p, cover->pid, now_usec);
+		memcpy(intruder.command, cover->command, sizeof(intruder.command));
+		add(ret, &intruder);
+	}
+	ret->cus = cuset_count(&sum);
+}
+
+/* Work of the graphics driver runs on all CUs. */
+static void find_drawing(const struct arbiter *arbiter, const struct lease *lease,
+			 const struct partition *p, uint64_t now_usec, struct intruders *ret)
+{
+	const struct disturbed disturbed = { lease->class, lease, lease->pid };
+	struct refusal who = { 0 };
+
+	if (!disturbance_draws(arbiter, p->gpu, &disturbed, &who))
+		return;
+	ret->alone = false;
+	for (size_t i = 0; i < who.n_processes && i < REFUSAL_PROCESSES; i++) {
+		struct intruder intruder = { .pid = who.processes[i].pid,
+					     .uid = who.processes[i].uid,
+					     .draws = true,
+					     .cus = p->count };
+
+		intruder.since_usec = since(p, intruder.pid, now_usec);
+		memcpy(intruder.command, who.processes[i].command, sizeof(intruder.command));
+		add(ret, &intruder);
+		ret->cus = p->count;
+	}
+}
+
+/* Nothing is known of the queues of others while descriptors cannot be read, and an inactive lease lends
+ * its CUs. */
+static void find_all(const struct arbiter *arbiter, const struct lease *lease,
+		     const struct partition *p, uint64_t now_usec, struct intruders *ret)
+{
+	*ret = (struct intruders){ .alone = arbiter->verifies };
+	if (lease->state == STATE_INACTIVE || lease->state == STATE_ENDING) {
+		ret->alone = false;
+		return;
+	}
+	if (arbiter->verifies)
+		find_queues(arbiter, lease, p, now_usec, ret);
+	find_drawing(arbiter, lease, p, now_usec, ret);
+}
+
+static bool is_told(const struct intruders *now, const struct intruders *before)
+{
+	if (now->n != before->n || now->cus != before->cus || now->alone != before->alone)
+		return false;
+	for (unsigned i = 0; i < min_u(now->n, INTRUDERS); i++)
+		if (now->list[i].pid != before->list[i].pid ||
+		    now->list[i].cus != before->list[i].cus ||
+		    now->list[i].since_usec != before->list[i].since_usec)
+			return false;
+	return true;
+}
+
+void intruders_review(struct arbiter *arbiter, uint64_t now_usec)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+		bool told = true;
+
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			struct partition *p = &lease->partitions[j];
+			struct intruders now;
+
+			find_all(arbiter, lease, p, now_usec, &now);
+			told &= is_told(&now, &p->intruders);
+			p->intruders = now;
+		}
+		if (!told)
+			ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_INTRUDERS);
+	}
+}
+
+/* The first partition that is disturbed; NULL. */
+static const struct partition *find_disturbed(const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].intruders.n > 0)
+			return &lease->partitions[i];
+	return NULL;
+}
+
+const char *intruders_text(const struct arbiter *arbiter, const struct lease *lease,
+			   char buf[static REQUEST_TEXT])
+{
+	const struct partition *p = find_disturbed(lease);
+	const struct intruder *first = p ? &p->intruders.list[0] : NULL;
+	char command[sizeof(first->command)], whose[48] = "without a lease", more[32] = "",
+					      text[256];
+
+	buf[0] = '\0';
+	if (!p)
+		return buf;
+	if (first->lease)
+		snprintf(whose, sizeof(whose), "of lease %" PRIu64, first->lease);
+	if (p->intruders.n > 1)
+		snprintf(more, sizeof(more), ", and %u more", p->intruders.n - 1);
+	snprintf(text, sizeof(text), "disturbed on %u CUs of %s: pid %d (%s) %s%s",
+		 p->intruders.cus, arbiter->gpus[p->gpu].info.name, first->pid,
+		 text_clean(command, sizeof(command), first->command), whose, more);
+	/* A real GPU's name is short: then all of it fits. */
+	snprintf(buf, REQUEST_TEXT, "%.*s", REQUEST_TEXT - 1, text);
+	return buf;
+}
