@@ -475,6 +475,33 @@ TEST(a_revoked_lease_that_keeps_its_queues_is_killed)
 	depart(&s);
 }
 
+/* With nothing in its policy but the defaults. */
+TEST(a_process_on_the_engines_of_a_realtime_lease_is_killed_after_its_lease)
+{
+	struct book_part part;
+	static struct stage s;
+
+	arrive(&s, SCANS_OFTEN "activate-grace = 100ms\nenforce-delay = 100ms\n", "report");
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	await_text(&s, &s.borrower, "Tier", "verified");
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	show(&s, NULL); /* it drops its mask */
+	await_disturbed(s.rt.holder, 15);
+	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(victim_was_killed(s.pid));
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
+	s.pid = 0;
+	show(&s, NULL);
+	await_disturbed(s.rt.holder, 0);
+	CHECK(is_in_state(s.machine.bus, &s.rt, "granted"));
+	depart(&s);
+}
+
 TEST(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed)
 {
 	struct live_record record;

@@ -89,6 +89,10 @@ void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec);
  * be. */
 uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh);
 
+/* The lease ends for drift into a realtime lease, by the default on-drift = protect: are its processes left
+ * alone, because they are on no CU and in no shader engine of one any more? */
+bool drift_is_spared(const struct arbiter *arbiter, const struct lease *lease);
+
 /* "3 queues on 0000:03:00.0 (granted: 2), …": how the lease drifts; "": not. */
 void arbiter_drift_text(const struct arbiter *arbiter, const struct lease *lease, char *ret,
 			size_t size);

@@ -170,12 +170,23 @@ static bool disturbs_realtime(const struct arbiter *arbiter, const struct lease 
 	return false;
 }
 
-static enum on_drift policy(const struct arbiter *arbiter, const struct lease *lease)
+/* Does policy say what follows, and not the default, on-drift = protect? */
+static bool says_policy(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
-	if (tenant && tenant->on_drift != ON_DRIFT_PROTECT)
-		return tenant->on_drift;
+	return tenant && tenant->on_drift != ON_DRIFT_PROTECT;
+}
+
+bool drift_is_spared(const struct arbiter *arbiter, const struct lease *lease)
+{
+	return !says_policy(arbiter, lease) && !disturbs_realtime(arbiter, lease);
+}
+
+static enum on_drift policy(const struct arbiter *arbiter, const struct lease *lease)
+{
+	if (says_policy(arbiter, lease))
+		return tenant_named(arbiter->settings, lease->tenant)->on_drift;
 	return disturbs_realtime(arbiter, lease) ? ON_DRIFT_REVOKE : ON_DRIFT_REPORT;
 }
 
@@ -191,7 +202,7 @@ static void act(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 	snprintf(reason, sizeof(reason), "uses more than it was granted: %s", text);
 	lease->revoked_for = 0;
 	lifecycle_revoke(arbiter, lease, now_usec + arbiter->settings->activate_grace_usec, reason);
-	lease->enforce.kill = what == ON_DRIFT_KILL;
+	lease->enforce.kill = what == ON_DRIFT_KILL || !says_policy(arbiter, lease);
 	ledger_touch(arbiter, lease, TOUCH_PREEMPT);
 }
 

@@ -5,15 +5,28 @@
 
 #include "core/ledger/known.h"
 
-/* The last step that policy allows for the lease; to report it is always allowed. */
-static enum enforce_step last_step(const struct arbiter *arbiter, const struct lease *lease)
+/* The last step that the tenant's `enforce` allows; to report it is always allowed. */
+static enum enforce_step tenant_step(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
-	if (lease->enforce.kill)
-		return ENFORCE_STEP_KILL;
 	return tenant && tenant->enforce > ENFORCE_STEP_REPORT ? tenant->enforce
 							       : ENFORCE_STEP_REPORT;
+}
+
+/* … that policy allows for the lease. */
+static enum enforce_step last_step(const struct arbiter *arbiter, const struct lease *lease)
+{
+	return lease->enforce.kill ? ENFORCE_STEP_KILL : tenant_step(arbiter, lease);
+}
+
+/* Does the next step wait until the lease is on the CUs of a realtime lease again? A frozen program cannot leave
+ * them. */
+static bool is_spared(const struct arbiter *arbiter, const struct lease *lease)
+{
+	return lease->enforce.kill && lease->enforce.step == ENFORCE_STEP_REPORT &&
+	       tenant_step(arbiter, lease) == ENFORCE_STEP_REPORT &&
+	       drift_is_spared(arbiter, lease);
 }
 
 /* When the step after the present one is due: freezing at once after the report, killing after
@@ -62,7 +75,7 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 		first = lease->enforce.due_usec;
 	if (enforce_expires(arbiter, lease))
 		return first;
-	if (last_step(arbiter, lease) < ENFORCE_STEP_KILL ||
+	if (last_step(arbiter, lease) < ENFORCE_STEP_KILL || is_spared(arbiter, lease) ||
 	    known_processes(arbiter, lease->id, false, NULL, 0) >
 		    known_processes(arbiter, lease->id, true, NULL, 0))
 		return UINT64_MAX; /* a process on a GPU that may not be killed */
@@ -106,6 +119,10 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 			continue;
 		if (lease->enforce.step >= last_step(arbiter, lease)) { /* policy was changed */
 			lease->enforce.due_usec = UINT64_MAX;
+			continue;
+		}
+		if (is_spared(arbiter, lease)) {
+			lease->enforce.due_usec = now_usec + arbiter->settings->enforce_delay_usec;
 			continue;
 		}
 		lease->enforce.step++;

@@ -237,6 +237,60 @@ TEST(drift_into_a_realtime_lease_is_revoked_unless_the_tenant_says_report)
 	}
 }
 
+/* A lease of the tenant of LAB on the engines of a realtime lease, at the moment at which it ends for that. */
+static struct lease *end_on_engines(struct stage *stage, enum on_drift what)
+{
+	struct lease *lease, *due = NULL;
+	struct observed row = process(10, 1);
+
+	CHECK(grant(&stage->s, VR, 15));
+	lease = hold(stage, LAB, 15, 10);
+	row.uid = LAB;
+	tenant_of(stage, lease)->on_drift = what;
+	look(stage, 0, row, queue(10, &stage->arbiter->gpus[0].all));
+	look(stage, GRACE, row, queue(10, &stage->arbiter->gpus[0].all));
+	CHECK(lease->state == STATE_REVOKING);
+	stage->now = lease->deadline_usec;
+	CHECK(arbiter_next_enforce_step(stage->arbiter, stage->now, &due) == ENFORCE_STEP_REPORT);
+	CHECK(due == lease && lease->state == STATE_ENDING);
+	return lease;
+}
+
+TEST(processes_of_an_ended_lease_are_killed_while_they_are_on_a_realtime_lease)
+{
+	for (unsigned kills = 0; kills < 2; kills++) {
+		struct stage stage = stage_of();
+		uint64_t delay = stage.arbiter->settings->enforce_delay_usec;
+		struct lease *due = NULL;
+
+		end_on_engines(&stage, kills ? ON_DRIFT_PROTECT : ON_DRIFT_REVOKE);
+		CHECK(arbiter_next_enforce_step(stage.arbiter, stage.now, &due) ==
+		      (kills ? ENFORCE_STEP_FREEZE : ENFORCE_STEP_NONE));
+		stage.now += delay;
+		CHECK(arbiter_next_enforce_step(stage.arbiter, stage.now, &due) ==
+		      (kills ? ENFORCE_STEP_KILL : ENFORCE_STEP_NONE));
+		scene_done(&stage.s);
+	}
+}
+
+TEST(processes_of_an_ended_lease_are_spared_while_they_keep_to_its_mask)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = end_on_engines(&stage, ON_DRIFT_PROTECT), *due = NULL;
+	uint64_t delay = stage.arbiter->settings->enforce_delay_usec;
+	struct observed row = process(10, 1);
+
+	row.uid = LAB;
+	look(&stage, 0, row, queue(10, &lease->partitions[0].cus));
+	for (unsigned i = 0; i < 5; i++, stage.now += delay)
+		CHECK(arbiter_next_enforce_step(stage.arbiter, stage.now, &due) ==
+		      ENFORCE_STEP_NONE);
+	look(&stage, 0, row, queue(10, &stage.arbiter->gpus[0].all));
+	CHECK(arbiter_next_enforce_step(stage.arbiter, stage.now, &due) == ENFORCE_STEP_FREEZE);
+	CHECK(due == lease);
+	scene_done(&stage.s);
+}
+
 /* ---- what is granted ------------------------------------------------------------------------- */
 
 /* Does a request for exactly so many CUs fit? */
