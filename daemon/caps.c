@@ -158,7 +158,7 @@ static int count_process(const struct daemon *daemon, pid_t pid, struct cap_use 
 					     .sdma_xgmi_queues = rows[i].sdma_xgmi_queues };
 
 		cap_add(daemon->arbiter, use, rows[i].kfd_gpu_id, &used);
-		queues += used.queues + used.sdma_queues + used.sdma_xgmi_queues;
+		queues += (unsigned)budget_queues(&used);
 	}
 	return n < 0 ? n : (int)queues;
 }

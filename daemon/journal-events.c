@@ -78,14 +78,15 @@ static void log_partitions(struct daemon *daemon, enum log_event event, struct r
 {
 	struct log_fields fields = fields_of(daemon, lease);
 	const struct partition *first = &lease->partitions[0];
-	uint32_t queues = first->granted.queues;
+	uint64_t queues = first->granted.queues;
 	char note[80];
 
 	if (!may_log(limit, lease->owner, note, sizeof(note)))
 		return;
-	log_event(event, &fields, "lease %" PRIu64 ": %s: %u CU%s and %u queue%s on %s%s%s",
-		  lease->id, how, first->count, first->count == 1 ? "" : "s", queues,
-		  queues == 1 ? "" : "s", daemon->arbiter->gpus[first->gpu].info.name,
+	log_event(event, &fields,
+		  "lease %" PRIu64 ": %s: %u CU%s and %" PRIu64 " queue%s on %s%s%s", lease->id,
+		  how, first->count, first->count == 1 ? "" : "s", queues, queues == 1 ? "" : "s",
+		  daemon->arbiter->gpus[first->gpu].info.name,
 		  lease->n_partitions > 1 ? " and more GPUs" : "", note);
 }
 
@@ -337,8 +338,8 @@ void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool
 	if (newly)
 		log_event(
 			EVENT_OVERSUBSCRIBED, &fields,
-			"%s is oversubscribed: %u queues of %u processes on %u queue slots and %u "
-			"process slots; nothing more is granted on it",
+			"%s is oversubscribed: %" PRIu64 " queues of %" PRIu64
+			" processes on %u queue slots and %u process slots; nothing more is granted on it",
 			gpu->info.name, gpu->observed.used.queues, gpu->observed.used.processes,
 			gpu->info.queue_slots, gpu->info.process_slots);
 	if (newly || daemon->arbiter->settings->unmanaged == UNMANAGED_WARN)

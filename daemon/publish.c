@@ -56,11 +56,11 @@ static void fill_partition(const struct arbiter *arbiter, const struct partition
 	ret->cus_asked = p->asked;
 	ret->effective_cus = p->effective;
 	ret->shader_engines = cuset_engines(&p->cus);
-	ret->queues = p->granted.queues;
+	ret->queues = (uint32_t)p->granted.queues;
 	ret->streams = p->streams;
-	ret->processes = p->granted.processes;
-	ret->sdma_queues = p->granted.sdma_queues;
-	ret->sdma_xgmi_queues = p->granted.sdma_xgmi_queues;
+	ret->processes = (uint32_t)p->granted.processes;
+	ret->sdma_queues = (uint32_t)p->granted.sdma_queues;
+	ret->sdma_xgmi_queues = (uint32_t)p->granted.sdma_xgmi_queues;
 	ret->priority = p->priority;
 	ret->flags = (p->paused ? GPUARB_RECORD_PAUSED : 0) |
 		     (p->intruders.alone ? GPUARB_RECORD_ALONE : 0);

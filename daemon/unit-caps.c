@@ -17,7 +17,6 @@
 
 #include "daemon.h"
 #include "sys/cgroup.h"
-#include "sys/process.h"
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-budget may have to load its programs */
 #define REPEAT_USEC UINT64_C(10000000) /* also after a failure */
@@ -77,11 +76,8 @@ static uint64_t sum_of_grants(const struct lease *lease)
 {
 	uint64_t limit = 0;
 
-	for (size_t i = 0; i < lease->n_partitions && lease->state != STATE_ENDING; i++) {
-		const struct budget *granted = &lease->partitions[i].granted;
-
-		limit += granted->queues + granted->sdma_queues + granted->sdma_xgmi_queues;
-	}
+	for (size_t i = 0; i < lease->n_partitions && lease->state != STATE_ENDING; i++)
+		limit += budget_queues(&lease->partitions[i].granted);
 	return limit < BUDGET_LIMIT_MAX ? limit : BUDGET_LIMIT_MAX;
 }
 

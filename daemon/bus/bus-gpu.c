@@ -123,9 +123,9 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	ROW(PreemptionUsec, "u", CHANGES, VALUE("u", gpu->info.calibrated.preemption_usec))      \
 	ROW(Slowdowns, "aa{sv}", CHANGES, append_slowdowns(reply, &gpu->info.calibrated))        \
 	ROW(QueueSlots, "u", CONST, VALUE("u", gpu->info.queue_slots))                           \
-	ROW(QueueSlotsFree, "u", CHANGES, VALUE("u", gpu_queues_free(gpu)))                      \
+	ROW(QueueSlotsFree, "u", CHANGES, VALUE("u", (uint32_t)gpu_free(gpu).queues))                      \
 	ROW(ProcessSlots, "u", CONST, VALUE("u", gpu->info.process_slots))                       \
-	ROW(ProcessSlotsFree, "u", CHANGES, VALUE("u", gpu_processes_free(gpu)))                 \
+	ROW(ProcessSlotsFree, "u", CHANGES, VALUE("u", (uint32_t)gpu_free(gpu).processes))                 \
 	ROW(Pipes, "u", CHANGES, VALUE("u", gpu->pipes_observed ?: gpu->info.pipes))             \
 	ROW(QueuesPerPipe, "u", CHANGES,                                                         \
 	    VALUE("u", gpu->queues_per_pipe_observed ?: gpu->info.queues_per_pipe))              \
@@ -133,7 +133,7 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	ROW(SdmaQueues, "u", CONST, VALUE("u", gpu->info.sdma_queues))                           \
 	ROW(SdmaXgmiQueues, "u", CONST, VALUE("u", gpu->info.sdma_xgmi_queues))                  \
 	ROW(VramBytes, "t", CONST, VALUE("t", gpu->info.vram_bytes))                             \
-	ROW(VramFree, "t", CHANGES, VALUE("t", gpu_vram_free(gpu)))                              \
+	ROW(VramFree, "t", CHANGES, VALUE("t", gpu_free(gpu).vram))                              \
 	ROW(Scheduler, "s", CONST, VALUE("s", scheduler_names[gpu->info.scheduler]))              \
 	ROW(Unmanaged, "aa{sv}", CHANGES, bus_append_unmanaged(reply, gpu))                      \
 	ROW(Graphics, "s", CHANGES, VALUE("s", graphics_state_names[gpu->graphics.state]))       \

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "util/field.h"
 #include "util/text.h"
 
 /* ---- keys: one row for each key and type; rows of one key follow one another ----------- */
@@ -178,10 +179,7 @@ static int take_number(const struct dict *dict, const struct key *key, uint64_t 
 		snprintf(got, sizeof(got), "%llu", (unsigned long long)number);
 		return bad_value(dict, key, got);
 	}
-	if (key->type == 't')
-		*(uint64_t *)(void *)field = number;
-	else
-		*(unsigned *)(void *)field = (unsigned)number;
+	field_set(field, key->size, number);
 	return 0;
 }
 
@@ -191,10 +189,7 @@ static bool take_word(const struct key *key, const char *word, char *field)
 
 	if (value < 0)
 		return false;
-	if (key->size == sizeof(bool))
-		*(bool *)field = value;
-	else
-		*(int *)(void *)field = value;
+	field_set(field, key->size, (uint64_t)value);
 	return true;
 }
 
@@ -231,8 +226,8 @@ static int take_value(const struct dict *dict, const struct key *key)
 	case 'u': return take_number(dict, key, value.u);
 	case 't': return take_number(dict, key, value.t);
 	case 's': return take_text(dict, key, value.s);
-	case 'b': *(bool *)field = value.b; return 0;
-	default: *(int *)(void *)field = value.h; return 0;
+	case 'b': field_set(field, key->size, value.b != 0); return 0;
+	default: field_set(field, key->size, (uint64_t)value.h); return 0;
 	}
 }
 

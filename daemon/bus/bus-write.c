@@ -118,6 +118,13 @@ bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease)
 	return tenant && tenant->cap;
 }
 
+static int append_amount(sd_bus_message *m, enum resource resource, uint64_t amount)
+{
+	if (resource == RESOURCE_VRAM)
+		return sd_bus_message_append(m, "{sv}", resource_name(resource), "t", amount);
+	return sd_bus_message_append(m, "{sv}", resource_name(resource), "u", (uint32_t)amount);
+}
+
 static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 			    const struct lease *lease, const struct partition *partition)
 {
@@ -135,14 +142,11 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 	if (r >= 0)
 		r = append_engines(m, partition);
 	if (r >= 0)
-		r = sd_bus_message_append(
-			m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "queues", "u",
-			partition->granted.queues, "streams", "u", partition->streams, "processes",
-			"u", partition->granted.processes, "sdma-queues", "u",
-			partition->granted.sdma_queues, "sdma-xgmi-queues", "u",
-			partition->granted.sdma_xgmi_queues, "vram", "t", partition->granted.vram,
-			"priority", "u", partition->priority, "tier", "s",
-			partition_tier(partition));
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "streams", "u", partition->streams,
+					  "priority", "u", partition->priority, "tier", "s",
+					  partition_tier(partition));
+	for (unsigned i = RESOURCE_QUEUES; i <= RESOURCE_VRAM && r >= 0; i++)
+		r = append_amount(m, i, partition->granted.of[i]);
 	if (r >= 0)
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "exclusive", "b", partition->exclusive,
 					  "paused", "b", partition->paused, "cap", "b",

@@ -50,6 +50,12 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* How much a is above b. */
+static inline uint64_t beyond(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
 /* For _cleanup_(): frees the memory that a pointer variable of any type points to. */
 static inline void freep(void *pointer_to_pointer)
 {

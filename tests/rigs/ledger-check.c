@@ -5,6 +5,7 @@
 
 #include "ledger-check.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,12 +289,8 @@ static bool check_counts(const struct check *check, unsigned index)
 			n++;
 			realtime += lease->class == CLASS_REALTIME;
 			shared += p->isolation == ISOLATION_SHARED;
-			sum.queues += p->charged.queues;
-			sum.processes += p->charged.processes;
-			sum.sdma_queues += p->charged.sdma_queues;
-			sum.sdma_xgmi_queues += p->charged.sdma_xgmi_queues;
-			sum.cooperative += p->charged.cooperative;
-			sum.vram += p->charged.vram;
+			for (unsigned r = 0; r < BUDGETS; r++)
+				sum.of[r] += p->charged.of[r];
 		}
 	}
 	return (memcmp(&gpu->charged, &sum, sizeof(sum)) == 0 && gpu->n_partitions == n &&
@@ -335,11 +332,11 @@ static bool check_budgets(const struct check *check, const struct gpu *gpu)
 					      gpu->observed.oversubscribed);
 
 	if (slots && c->queues > gpu->info.queue_slots)
-		return broken(check, "%s: %u queues granted of %u", gpu->info.name, c->queues,
-			      gpu->info.queue_slots);
+		return broken(check, "%s: %" PRIu64 " queues granted of %u", gpu->info.name,
+			      c->queues, gpu->info.queue_slots);
 	if (slots && c->processes > gpu->info.process_slots)
-		return broken(check, "%s: %u processes granted of %u", gpu->info.name, c->processes,
-			      gpu->info.process_slots);
+		return broken(check, "%s: %" PRIu64 " processes granted of %u", gpu->info.name,
+			      c->processes, gpu->info.process_slots);
 	if (c->sdma_queues > gpu->info.sdma_queues ||
 	    c->sdma_xgmi_queues > gpu->info.sdma_xgmi_queues || c->vram > gpu->info.vram_bytes ||
 	    c->cooperative > 1)

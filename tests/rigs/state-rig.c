@@ -106,9 +106,7 @@ bool there(const struct rig *rig, const char *name)
 
 static bool same_budget(const struct budget *a, const struct budget *b)
 {
-	return a->queues == b->queues && a->processes == b->processes &&
-	       a->sdma_queues == b->sdma_queues && a->sdma_xgmi_queues == b->sdma_xgmi_queues &&
-	       a->cooperative == b->cooperative && a->vram == b->vram;
+	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 static bool same_adaptation(const struct adaptation *a, const struct adaptation *b)

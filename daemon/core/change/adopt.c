@@ -157,12 +157,7 @@ static int check_self(const struct arbiter *arbiter, const struct lease *lease, 
 
 static bool is_possible(const struct gpu *gpu, const struct partition *p, char *buf, size_t size)
 {
-	const struct budget whole = { .queues = gpu->info.queue_slots,
-				      .processes = gpu->info.process_slots,
-				      .sdma_queues = gpu->info.sdma_queues,
-				      .sdma_xgmi_queues = gpu->info.sdma_xgmi_queues,
-				      .cooperative = 1,
-				      .vram = gpu->info.vram_bytes };
+	const struct budget whole = gpu_all(&gpu->info);
 
 	if (budget_within(&p->charged, &whole))
 		return gpu_check_partition(gpu, p, buf, size) == 0;
@@ -293,13 +288,12 @@ static bool fits_slots(const struct arbiter *arbiter, const struct lease *lease,
 
 static bool fits_rest(const struct gpu *gpu, const struct partition *p)
 {
-	const struct budget *c = &gpu->charged;
+	const struct budget whole = gpu_all(&gpu->info);
+	struct budget sum = gpu->charged;
 
-	return (uint64_t)c->sdma_queues + p->charged.sdma_queues <= gpu->info.sdma_queues &&
-	       (uint64_t)c->sdma_xgmi_queues + p->charged.sdma_xgmi_queues <=
-		       gpu->info.sdma_xgmi_queues &&
-	       c->cooperative + p->charged.cooperative <= 1 &&
-	       p->charged.vram <= gpu->info.vram_bytes - c->vram;
+	budget_add(&sum, &p->charged);
+	sum.queues = sum.processes = 0;
+	return budget_within(&sum, &whole);
 }
 
 static int check_others(const struct arbiter *arbiter, const struct lease *lease, uint64_t possible,

@@ -22,32 +22,26 @@ void cap_add(const struct arbiter *arbiter, struct cap_use *use, uint32_t kfd_gp
 	for (size_t i = 0; i < use->lease->n_partitions; i++)
 		if (arbiter->gpus[use->lease->partitions[i].gpu].info.kfd_gpu_id == kfd_gpu_id)
 			sum = &use->used[i];
-	sum->queues += used->queues;
-	sum->sdma_queues += used->sdma_queues;
-	sum->sdma_xgmi_queues += used->sdma_xgmi_queues;
+	budget_add(sum, used);
 }
 
-/* SDMA queues count only for a lease that asked for some: ROCr creates SDMA queues on its own. */
-static bool exceeds(const struct budget *used, const struct budget *granted)
+/* Does it use more queues of a kind than it was granted, or, with room 1, as many? */
+static bool exceeds(const struct budget *used, const struct budget *granted, unsigned room)
 {
-	return used->queues > granted->queues ||
-	       (granted->sdma_queues > 0 && used->sdma_queues > granted->sdma_queues) ||
-	       (granted->sdma_xgmi_queues > 0 &&
-		used->sdma_xgmi_queues > granted->sdma_xgmi_queues);
-}
+	static const enum resource kinds[] = { RESOURCE_QUEUES, RESOURCE_SDMA_QUEUES,
+					       RESOURCE_SDMA_XGMI_QUEUES };
 
-static bool is_full(const struct budget *used, const struct budget *granted)
-{
-	return used->queues >= granted->queues ||
-	       (granted->sdma_queues > 0 && used->sdma_queues >= granted->sdma_queues) ||
-	       (granted->sdma_xgmi_queues > 0 &&
-		used->sdma_xgmi_queues >= granted->sdma_xgmi_queues);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (budget_counts(granted, kinds[i]) &&
+		    used->of[kinds[i]] + room > granted->of[kinds[i]])
+			return true;
+	return false;
 }
 
 enum cap_decision cap_decide(const struct cap_use *use)
 {
 	const struct lease *lease = use->lease;
-	unsigned granted = 0, queues = use->elsewhere.queues;
+	uint64_t granted = 0, queues = use->elsewhere.queues;
 	bool beyond = queues > 0, full = false;
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
@@ -55,8 +49,8 @@ enum cap_decision cap_decide(const struct cap_use *use)
 
 		granted += p->granted.queues;
 		queues += use->used[i].queues;
-		beyond |= exceeds(&use->used[i], &p->granted);
-		full |= is_full(&use->used[i], &p->granted);
+		beyond |= exceeds(&use->used[i], &p->granted, 0);
+		full |= exceeds(&use->used[i], &p->granted, 1);
 	}
 	if (lease->state == STATE_ENDING || beyond || queues >= granted)
 		return CAP_REFUSE;

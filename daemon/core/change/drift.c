@@ -27,36 +27,29 @@ static unsigned highest_priority(const struct partition *p)
 	return most;
 }
 
-/* What is observed of this kind. Returns whether it exceeds the grant. SDMA queues and VRAM count
- * only for a lease that asked for some: ROCr creates SDMA queues on its own, and every process uses
- * VRAM. It creates queues of normal priority, too. */
+static_assert((int)DRIFT_QUEUES == (int)RESOURCE_QUEUES && (int)DRIFT_VRAM == (int)RESOURCE_VRAM,
+	      "kinds of drift are indexes of a budget");
+
+/* What is observed of this kind. Returns whether it exceeds the grant. ROCr creates queues of normal priority
+ * on its own. */
 static bool find(const struct partition *p, enum drift_kind kind, struct drift *ret)
 {
-	const struct budget *u = &p->used, *c = &p->charged;
-	const struct {
-		uint64_t granted, observed;
-		bool counts;
-		pid_t pid;
-	} found[DRIFT_KINDS] = {
-		[DRIFT_MASK] = { p->count, p->queues.beyond_cus, false, p->queues.beyond_pid },
-		[DRIFT_QUEUES] = { c->queues, u->queues, true, 0 },
-		[DRIFT_PROCESSES] = { c->processes, u->processes, true, 0 },
-		[DRIFT_SDMA_QUEUES] = { c->sdma_queues, u->sdma_queues, c->sdma_queues > 0, 0 },
-		[DRIFT_SDMA_XGMI_QUEUES] = { c->sdma_xgmi_queues, u->sdma_xgmi_queues,
-					     c->sdma_xgmi_queues > 0, 0 },
-		[DRIFT_VRAM] = { c->vram, u->vram, c->vram > 0, 0 },
-		[DRIFT_PRIORITY] = { p->priority, highest_priority(p), false, 0 },
-	};
-
-	ret->granted = found[kind].granted;
-	ret->observed = found[kind].observed;
-	ret->pid = found[kind].pid;
-	if (kind == DRIFT_MASK)
+	switch (kind) {
+	case DRIFT_MASK:
+		*ret = (struct drift){ .granted = p->count,
+				       .observed = p->queues.beyond_cus,
+				       .pid = p->queues.beyond_pid };
 		return ret->pid != 0;
-	if (kind == DRIFT_PRIORITY)
+	case DRIFT_PRIORITY:
+		*ret = (struct drift){ .granted = p->priority, .observed = highest_priority(p) };
 		return priority_class((unsigned)ret->observed) >
 		       priority_class(max_u((unsigned)ret->granted, PRIORITY_NORMAL));
-	return found[kind].counts && ret->observed > ret->granted;
+	default: /* the number of a resource */
+		*ret = (struct drift){ .granted = p->charged.of[kind],
+				       .observed = p->used.of[kind] };
+		return budget_counts(&p->charged, (enum resource)kind) &&
+		       ret->observed > ret->granted;
+	}
 }
 
 /* Takes a new observation of one kind. Returns whether the bus shows it differently. */

@@ -96,7 +96,7 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 		if (lease == by || lease->class != CLASS_REALTIME ||
 		    lease->state != STATE_GRANTED || !lease_partition_on(lease, gpu))
 			continue;
-		lease->lend.disturbances += max_u(changed->used.queues, 1);
+		lease->lend.disturbances += max_u64(changed->used.queues, 1);
 		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE);
 	}
 }

@@ -76,11 +76,6 @@ static void add_idle(struct arbiter *arbiter, const struct observed *row)
 	memcpy(process->command, row->command, sizeof(process->command));
 }
 
-static unsigned beyond(unsigned used, unsigned granted)
-{
-	return used > granted ? used - granted : 0;
-}
-
 /* A process may own several leases on a GPU: queues beyond the budget of the first count for the
  * next lease that has some left. */
 static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partition *first,
@@ -90,17 +85,18 @@ static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partitio
 
 	for (size_t i = 0; i < arbiter->n_leases && rest.queues > 0; i++) {
 		struct partition *p = partition_on(arbiter, arbiter->leases[i], gpu);
-		unsigned room, part;
+		uint64_t room, part;
 
 		if (!p || p == first || !attribution_may_use(arbiter, arbiter->leases[i], process))
 			continue;
 		room = beyond(p->granted.queues, p->used.queues);
-		part = min_u(room, beyond(first->used.queues + rest.queues, first->granted.queues));
+		part = min_u64(room,
+			       beyond(first->used.queues + rest.queues, first->granted.queues));
 		if (part == 0)
 			continue;
 		arbiter->leases[i]->observed.processes++;
 		p->used.queues += part;
-		rest.queues -= part;
+		rest.queues -= (unsigned)part;
 	}
 	add_use(&first->used, &rest);
 }
@@ -139,14 +135,10 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 		struct partition *p = &lease->partitions[i];
 		struct gpu *gpu = &arbiter->gpus[p->gpu];
 
-		gpu->observed.excess.queues += beyond(p->used.queues, p->charged.queues);
-		gpu->observed.excess.processes += beyond(p->used.processes, p->charged.processes);
-		gpu->observed.excess.sdma_queues += beyond(p->used.sdma_queues,
-							   p->charged.sdma_queues);
-		gpu->observed.excess.sdma_xgmi_queues += beyond(p->used.sdma_xgmi_queues,
-								p->charged.sdma_xgmi_queues);
-		if (p->charged.vram > 0 && p->used.vram > p->charged.vram)
-			gpu->observed.excess.vram += p->used.vram - p->charged.vram;
+		for (unsigned r = RESOURCE_QUEUES; r < BUDGETS; r++)
+			if (r != RESOURCE_VRAM || p->charged.vram > 0)
+				gpu->observed.excess.of[r] += beyond(p->used.of[r],
+								     p->charged.of[r]);
 		arbiter->queues_changed |= p->used.queues != p->queues.used_before;
 		p->queues.scanned &= p->used.queues == p->queues.used_before;
 	}

@@ -442,11 +442,6 @@ static struct reserved_count kept_count(const struct candidate *a, enum resource
 	return (struct reserved_count){ 0 };
 }
 
-static uint64_t without(uint64_t n, uint64_t kept)
-{
-	return n > kept ? n - kept : 0;
-}
-
 /* With oversubscribe-besteffort a best-effort lease may take more slots than the GPU has, unless a floor
  * keeps slots there. A realtime lease on the GPU forbids it only until that lease ends. */
 static bool may_oversubscribe_ever(const struct candidate *a)
@@ -461,38 +456,32 @@ static bool may_oversubscribe(const struct candidate *a)
 	return may_oversubscribe_ever(a) && a->gpu->n_realtime == 0;
 }
 
-#define COUNTABLES 6U
-
-static void count_up(const struct candidate *a, struct countable ret[static COUNTABLES])
+static void count_up(const struct candidate *a, struct countable ret[static BUDGETS])
 {
-	const struct gpu *gpu = a->gpu;
-	const struct want *want = a->want;
-	const struct budget *charged = &gpu->charged, *excess = &gpu->observed.excess;
-	const struct budget had = a->had ? a->had->charged : (struct budget){ 0 };
-	bool slots = !may_oversubscribe(a);
-	const struct countable list[COUNTABLES] = {
-		{ REASON_QUEUES, RESOURCE_QUEUES, want->queues,
-		  slots ? gpu_queues_free(gpu) : UINT64_MAX,
-		  gpu->info.queue_slots - min_u(gpu->reserve_queues, gpu->info.queue_slots),
-		  charged->queues + excess->queues, had.queues },
-		{ REASON_PROCESSES, RESOURCE_PROCESSES, want->processes,
-		  slots ? gpu_processes_free(gpu) : UINT64_MAX, gpu->info.process_slots,
-		  charged->processes + excess->processes, had.processes },
-		{ REASON_SDMA, RESOURCE_SDMA_QUEUES, want->sdma_queues, gpu_sdma_free(gpu),
-		  gpu->info.sdma_queues, charged->sdma_queues + excess->sdma_queues,
-		  had.sdma_queues },
-		{ REASON_SDMA_XGMI, RESOURCE_SDMA_XGMI_QUEUES, want->sdma_xgmi_queues,
-		  gpu_sdma_xgmi_free(gpu), gpu->info.sdma_xgmi_queues,
-		  charged->sdma_xgmi_queues + excess->sdma_xgmi_queues, had.sdma_xgmi_queues },
-		{ REASON_VRAM, RESOURCE_VRAM, want->vram, gpu_vram_free(gpu), gpu->info.vram_bytes,
-		  charged->vram + excess->vram, had.vram },
-		/* More than one queue with GWS oversubscribes the run list:
-		 * pm_calc_rlib_size(), kfd_packet_manager.c. */
-		{ REASON_COOPERATIVE, RESOURCE_COOPERATIVE_QUEUES, want->cooperative,
-		  charged->cooperative == 0, 1, charged->cooperative, had.cooperative },
+	static const enum reason reasons[BUDGETS] = {
+		[RESOURCE_QUEUES] = REASON_QUEUES,
+		[RESOURCE_PROCESSES] = REASON_PROCESSES,
+		[RESOURCE_SDMA_QUEUES] = REASON_SDMA,
+		[RESOURCE_SDMA_XGMI_QUEUES] = REASON_SDMA_XGMI,
+		[RESOURCE_VRAM] = REASON_VRAM,
+		[RESOURCE_COOPERATIVE_QUEUES] = REASON_COOPERATIVE,
 	};
+	const struct gpu *gpu = a->gpu;
+	const struct budget all = gpu_for_leases(gpu);
+	struct budget free = gpu_free(gpu);
 
-	memcpy(ret, list, sizeof(list));
+	if (may_oversubscribe(a))
+		free.queues = free.processes = UINT64_MAX;
+	for (unsigned r = 0; r < BUDGETS; r++)
+		ret[r] = (struct countable){
+			.reason = reasons[r],
+			.resource = r,
+			.asked = a->want->budget.of[r],
+			.free = free.of[r],
+			.total = all.of[r],
+			.leased = gpu->charged.of[r] + gpu->observed.excess.of[r],
+			.had = a->had ? a->had->charged.of[r] : 0,
+		};
 }
 
 static bool has_total(const struct candidate *a, enum resource resource)
@@ -505,13 +494,13 @@ static bool has_total(const struct candidate *a, enum resource resource)
 /* More than the GPU has in all: checked before anything that may change. */
 static enum outcome admit_total(struct candidate *a)
 {
-	struct countable list[COUNTABLES];
+	struct countable list[BUDGETS];
 
 	count_up(a, list);
-	for (size_t i = 0; i < COUNTABLES; i++) {
+	for (size_t i = 0; i < BUDGETS; i++) {
 		const struct countable *c = &list[i];
 		const struct reserved_count kept = kept_count(a, c->resource);
-		uint64_t most = without(c->total, kept.ever);
+		uint64_t most = beyond(c->total, kept.ever);
 		const struct shortage shortage = { c->reason, c->resource, c->asked, most,
 						   c->total };
 
@@ -528,13 +517,13 @@ static enum outcome admit_total(struct candidate *a)
 
 static enum outcome admit_budgets(struct candidate *a)
 {
-	struct countable list[COUNTABLES];
+	struct countable list[BUDGETS];
 
 	count_up(a, list);
-	for (size_t i = 0; i < COUNTABLES; i++) {
+	for (size_t i = 0; i < BUDGETS; i++) {
 		const struct countable *c = &list[i];
 		const struct reserved_count kept = kept_count(a, c->resource);
-		uint64_t free = without(c->free, kept.now);
+		uint64_t free = beyond(c->free, kept.now);
 		struct shortage shortage = { c->reason, c->resource, c->asked, free, c->total };
 
 		if (c->asked <= c->had || c->asked <= free)
@@ -581,7 +570,7 @@ static enum outcome admit_quota(struct candidate *a)
 
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
 		uint64_t limit = limit_of(list[i].limit, list[i].total);
-		uint64_t left = limit > list[i].held ? limit - list[i].held : 0;
+		uint64_t left = beyond(limit, list[i].held);
 		const struct shortage shortage = { REASON_QUOTA, list[i].resource, list[i].asked,
 						   left, list[i].total };
 
@@ -612,11 +601,7 @@ static bool only_gives(const struct candidate *a)
 		has = cuset_count(&had->adaptation->base);
 		asks = want->cus_min;
 	}
-	return asks <= has && want->queues <= had->charged.queues &&
-	       want->processes <= had->charged.processes &&
-	       want->sdma_queues <= had->charged.sdma_queues &&
-	       want->sdma_xgmi_queues <= had->charged.sdma_xgmi_queues &&
-	       want->vram <= had->charged.vram && want->cooperative <= had->charged.cooperative;
+	return asks <= has && budget_within(&want->budget, &had->charged);
 }
 
 /* A waiting lease that was passed LEASE_PASSES_MAX times on this GPU ranks before the request. */
@@ -633,9 +618,9 @@ static enum outcome refuse_oversubscribed(struct candidate *a)
 	const struct gpu *gpu = a->gpu;
 	const struct budget *c = &gpu->charged, *e = &gpu->observed.excess,
 			    *u = &gpu->observed.unmanaged;
-	unsigned queues = max_u(gpu->observed.used.queues, c->queues + e->queues + u->queues);
-	unsigned processes = max_u(gpu->observed.used.processes,
-				   c->processes + e->processes + u->processes);
+	uint64_t queues = max_u64(gpu->observed.used.queues, c->queues + e->queues + u->queues);
+	uint64_t processes = max_u64(gpu->observed.used.processes,
+				     c->processes + e->processes + u->processes);
 	struct shortage shortage = { REASON_OVERSUBSCRIBED, RESOURCE_QUEUES, a->want->queues, 0,
 				     gpu->info.queue_slots };
 
@@ -677,9 +662,9 @@ static bool is_within_floor(const struct candidate *a)
 {
 	const struct reserved *own = a->floor ? &a->floor->own : NULL;
 
-	return own && a->aim <= cuset_count(&own->cus) && a->want->queues <= own->queues &&
-	       a->want->processes <= own->processes && a->want->sdma_queues == 0 &&
-	       a->want->sdma_xgmi_queues == 0 && a->want->vram == 0 && !a->want->cooperative;
+	return own && a->aim <= cuset_count(&own->cus) &&
+	       budget_within(&a->want->budget, &(struct budget){ .queues = own->queues,
+								 .processes = own->processes });
 }
 
 static enum outcome admit_state(struct candidate *a)
@@ -762,12 +747,7 @@ static void fill(const struct candidate *a, struct partition *ret)
 		.gpu = a->index,
 		/* An adaptable lease borrows up to it, and no more than there is. */
 		.asked = a->admit_context->adaptable ? min_u(asked, a->gpu->cus) : asked,
-		.granted = { .queues = want->queues,
-			     .processes = want->processes,
-			     .sdma_queues = want->sdma_queues,
-			     .sdma_xgmi_queues = want->sdma_xgmi_queues,
-			     .cooperative = want->cooperative,
-			     .vram = want->vram },
+		.granted = want->budget,
 		.streams = want->streams,
 		.priority = want->priority,
 		.isolation = want->isolation,

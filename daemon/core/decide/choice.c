@@ -142,7 +142,7 @@ int choice_add(struct choice *choice, const struct want *want, const struct part
 
 static unsigned users(const struct gpu *gpu)
 {
-	return gpu->n_partitions + gpu->observed.unmanaged.processes;
+	return gpu->n_partitions + (unsigned)gpu->observed.unmanaged.processes;
 }
 
 /* Those that use the other GPUs of the card: they share its memory and power. */
@@ -183,7 +183,7 @@ static uint64_t rank_of(const struct choice *choice, size_t g)
 	if (choice->context->adaptable)
 		return in_order(prospect->changes, users(gpu), neighbours(arbiter, gpu),
 				CODEC_BITS - prospect->cus);
-	return in_order(prospect->changes, gpu->observed.unmanaged.processes, free_cus,
+	return in_order(prospect->changes, (unsigned)gpu->observed.unmanaged.processes, free_cus,
 			neighbours(arbiter, gpu));
 }
 

@@ -10,7 +10,8 @@
 
 /* What all leases of a tenant hold of a GPU. */
 struct tenant_holding {
-	unsigned cus, queues, processes;
+	unsigned cus;
+	uint64_t queues, processes;
 	uint32_t engines;
 };
 
@@ -76,11 +77,6 @@ static void find_holdings(const struct arbiter *arbiter, uint64_t gpus, struct t
 			holding->processes += p->charged.processes;
 		}
 	}
-}
-
-static unsigned beyond(uint64_t reserved, unsigned held)
-{
-	return reserved > held ? (unsigned)reserved - held : 0;
 }
 
 /* The CUs of one shader engine that are free. */
@@ -199,9 +195,9 @@ static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
 			 const struct tenant_holding *holding, struct cuset *free,
 			 struct cuset *kept)
 {
-	unsigned engines = beyond(tenant->reserved_engines,
+	uint64_t engines = beyond(tenant->reserved_engines,
 				  (unsigned)__builtin_popcount(holding->engines));
-	unsigned cus = beyond(limit_reserved(&tenant->reserved_cus, gpu->cus), holding->cus);
+	uint64_t cus = beyond(limit_reserved(&tenant->reserved_cus, gpu->cus), holding->cus);
 
 	while (engines > 0 || cus > 0) {
 		unsigned n = keep_engine(gpu, free, kept);
@@ -216,8 +212,8 @@ static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
 static void add_slots(const struct tenant *tenant, const struct tenant_holding *holding,
 		      uint64_t of, struct reserved *kept)
 {
-	unsigned queues = beyond(tenant->reserved_queues, holding->queues);
-	unsigned processes = beyond(tenant->reserved_processes, holding->processes);
+	uint64_t queues = beyond(tenant->reserved_queues, holding->queues);
+	uint64_t processes = beyond(tenant->reserved_processes, holding->processes);
 
 	kept->queues += queues;
 	kept->processes += processes;
@@ -250,8 +246,8 @@ static void find_reserved(const struct settings *settings, const struct tenant_h
 			keep_engines(gpu, tenant, &holding, free, &cus);
 		else
 			keep_cus(gpu,
-				 beyond(limit_reserved(&tenant->reserved_cus, gpu->cus),
-					holding.cus),
+				 (unsigned)beyond(limit_reserved(&tenant->reserved_cus, gpu->cus),
+						  holding.cus),
 				 free, &cus);
 		kept = strcmp(tenant->name, self->name) == 0 ? ret_own : ret;
 		cuset_add(&kept->cus, &cus);

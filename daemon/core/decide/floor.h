@@ -13,7 +13,7 @@
 
 struct reserved {
 	struct cuset cus;
-	unsigned queues, processes;
+	uint64_t queues, processes;
 	/* The tenants that each is kept for, as bits of their index; those from FLOOR_TENANTS on share
 	 * the last one. 0: nothing is kept. */
 	uint64_t cus_of, queues_of, processes_of;

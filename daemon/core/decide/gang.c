@@ -363,17 +363,9 @@ static bool match(const struct gang *gang, enum outcome worst, const size_t *ord
 /* The amount of the refusal's resource that the partition is charged. */
 static uint64_t charge_of(const struct partition *partition, enum resource resource)
 {
-	switch (resource) {
-	case RESOURCE_CUS:
-	case RESOURCE_SHADER_ENGINES: return cuset_count(partition_claim(partition));
-	case RESOURCE_QUEUES: return partition->charged.queues;
-	case RESOURCE_PROCESSES: return partition->charged.processes;
-	case RESOURCE_SDMA_QUEUES: return partition->charged.sdma_queues;
-	case RESOURCE_SDMA_XGMI_QUEUES: return partition->charged.sdma_xgmi_queues;
-	case RESOURCE_VRAM: return partition->charged.vram;
-	case RESOURCE_COOPERATIVE_QUEUES: return partition->charged.cooperative;
-	default: return 0;
-	}
+	if (resource == RESOURCE_CUS || resource == RESOURCE_SHADER_ENGINES)
+		return cuset_count(partition_claim(partition));
+	return resource < BUDGETS ? partition->charged.of[resource] : 0;
 }
 
 /* Keeps the leases with the largest shares, in that order. */

@@ -435,14 +435,8 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 static void keep_charged(struct partition *next, const struct partition *now)
 {
 	cuset_add(&next->occupied, &now->occupied);
-	next->charged.queues = max_u(next->charged.queues, now->charged.queues);
-	next->charged.processes = max_u(next->charged.processes, now->charged.processes);
-	next->charged.sdma_queues = max_u(next->charged.sdma_queues, now->charged.sdma_queues);
-	next->charged.sdma_xgmi_queues = max_u(next->charged.sdma_xgmi_queues,
-					       now->charged.sdma_xgmi_queues);
-	next->charged.cooperative = max_u(next->charged.cooperative, now->charged.cooperative);
-	if (next->charged.vram < now->charged.vram)
-		next->charged.vram = now->charged.vram;
+	for (unsigned r = 0; r < BUDGETS; r++)
+		next->charged.of[r] = max_u64(next->charged.of[r], now->charged.of[r]);
 	next->used = now->used;
 	next->paused = now->paused;
 	next->stopped = now->stopped;

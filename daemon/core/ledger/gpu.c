@@ -31,17 +31,6 @@ void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_que
 	gpu->cus = cuset_count(&gpu->all);
 }
 
-/* by: 1 to add, -1 to remove. */
-static void budget_add(struct budget *sum, const struct budget *b, int by)
-{
-	sum->queues += (unsigned)by * b->queues;
-	sum->processes += (unsigned)by * b->processes;
-	sum->sdma_queues += (unsigned)by * b->sdma_queues;
-	sum->sdma_xgmi_queues += (unsigned)by * b->sdma_xgmi_queues;
-	sum->cooperative += (unsigned)by * b->cooperative;
-	sum->vram += (uint64_t)by * b->vram;
-}
-
 static void count_engines(struct gpu *gpu, const struct partition *partition, unsigned by)
 {
 	uint32_t engines = cuset_engines(partition_claim(partition));
@@ -56,11 +45,10 @@ static void count_engines(struct gpu *gpu, const struct partition *partition, un
 	}
 }
 
-/* All sums but the sets of CUs. */
+/* The counts of partitions. */
 static void count(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class,
 		  int by)
 {
-	budget_add(&gpu->charged, &partition->charged, by);
 	gpu->n_partitions += (unsigned)by;
 	if (partition->isolation == ISOLATION_SHARED)
 		gpu->n_shared += (unsigned)by;
@@ -76,6 +64,7 @@ void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_c
 	bool shared = partition->isolation == ISOLATION_SHARED;
 
 	cuset_add(shared ? &gpu->shared : &gpu->taken, partition_claim(partition));
+	budget_add(&gpu->charged, &partition->charged);
 	count(gpu, partition, lease_class, 1);
 }
 
@@ -83,15 +72,8 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition, enum leas
 {
 	if (partition->isolation != ISOLATION_SHARED)
 		cuset_remove(&gpu->taken, partition_claim(partition));
+	budget_remove(&gpu->charged, &partition->charged);
 	count(gpu, partition, lease_class, -1);
-}
-
-static uint64_t left(uint64_t whole, uint64_t charged, uint64_t excess, uint64_t unmanaged,
-		     uint64_t reserve)
-{
-	uint64_t gone = charged + excess + unmanaged + reserve;
-
-	return gone < whole ? whole - gone : 0;
 }
 
 unsigned gpu_cus_free(const struct gpu *gpu)
@@ -104,39 +86,36 @@ unsigned gpu_cus_free(const struct gpu *gpu)
 	return cuset_count(&left_over);
 }
 
-unsigned gpu_queues_free(const struct gpu *gpu)
+struct budget gpu_all(const struct gpu_info *info)
 {
-	return (unsigned)left(gpu->info.queue_slots, gpu->charged.queues,
-			      gpu->observed.excess.queues, gpu->observed.unmanaged.queues,
-			      gpu->reserve_queues);
+	return (struct budget){ .queues = info->queue_slots,
+				.processes = info->process_slots,
+				.sdma_queues = info->sdma_queues,
+				.sdma_xgmi_queues = info->sdma_xgmi_queues,
+				.vram = info->vram_bytes,
+				/* More than one queue with GWS oversubscribes the run list:
+				 * pm_calc_rlib_size(), kfd_packet_manager.c. */
+				.cooperative = 1 };
 }
 
-unsigned gpu_processes_free(const struct gpu *gpu)
+struct budget gpu_for_leases(const struct gpu *gpu)
 {
-	return (unsigned)left(gpu->info.process_slots, gpu->charged.processes,
-			      gpu->observed.excess.processes, gpu->observed.unmanaged.processes, 0);
+	struct budget all = gpu_all(&gpu->info);
+
+	all.queues -= min_u64(gpu->reserve_queues, all.queues);
+	return all;
 }
 
-unsigned gpu_sdma_free(const struct gpu *gpu)
+struct budget gpu_free(const struct gpu *gpu)
 {
-	return (unsigned)left(gpu->info.sdma_queues, gpu->charged.sdma_queues,
-			      gpu->observed.excess.sdma_queues, gpu->observed.unmanaged.sdma_queues,
-			      0);
-}
+	struct budget all = gpu_for_leases(gpu);
 
-unsigned gpu_sdma_xgmi_free(const struct gpu *gpu)
-{
-	return (unsigned)left(gpu->info.sdma_xgmi_queues, gpu->charged.sdma_xgmi_queues,
-			      gpu->observed.excess.sdma_xgmi_queues,
-			      gpu->observed.unmanaged.sdma_xgmi_queues, 0);
-}
-
-uint64_t gpu_vram_free(const struct gpu *gpu)
-{
-	return left(gpu->info.vram_bytes, gpu->charged.vram, gpu->observed.excess.vram,
-		    gpu->observed.unmanaged.vram,
-		    gpu->graphics.vram < gpu->info.vram_bytes ? gpu->graphics.vram
-							      : gpu->info.vram_bytes);
+	all.vram -= min_u64(gpu->graphics.vram, all.vram);
+	for (unsigned r = 0; r < BUDGETS; r++)
+		all.of[r] -= min_u64(gpu->charged.of[r] + gpu->observed.excess.of[r] +
+					     gpu->observed.unmanaged.of[r],
+				     all.of[r]);
+	return all;
 }
 
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set)

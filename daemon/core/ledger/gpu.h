@@ -130,14 +130,12 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition,
  * from its engines needs. */
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set);
 
-/* CUs that are neither claimed nor borrowed; slots and bytes that are neither charged, used beyond
- * that, nor reserved. */
+/* CUs that are neither claimed nor borrowed. */
 unsigned gpu_cus_free(const struct gpu *gpu);
-unsigned gpu_queues_free(const struct gpu *gpu);
-unsigned gpu_processes_free(const struct gpu *gpu);
-unsigned gpu_sdma_free(const struct gpu *gpu);
-unsigned gpu_sdma_xgmi_free(const struct gpu *gpu);
-uint64_t gpu_vram_free(const struct gpu *gpu);
+
+struct budget gpu_all(const struct gpu_info *info);  /* what the GPU has */
+struct budget gpu_for_leases(const struct gpu *gpu); /* the same without what is reserved */
+struct budget gpu_free(const struct gpu *gpu);       /* of that: neither charged nor used beyond */
 
 /* What a CU mask does not isolate on the GPU, as words of the bus contract: as gpu_info_gaps(), without
  * "graphics" where it was observed that no process draws. Returns how many. */

@@ -254,13 +254,6 @@ void lease_set_waiting(struct lease *lease, const struct refusal *refusal)
 	lease_set_reason(lease, reason);
 }
 
-bool budget_within(const struct budget *a, const struct budget *b)
-{
-	return a->queues <= b->queues && a->processes <= b->processes &&
-	       a->sdma_queues <= b->sdma_queues && a->sdma_xgmi_queues <= b->sdma_xgmi_queues &&
-	       a->cooperative <= b->cooperative && a->vram <= b->vram;
-}
-
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++)

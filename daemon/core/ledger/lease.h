@@ -11,6 +11,7 @@
 #include "util/base.h"
 #include "core/mask/cuset.h"
 #include "core/mask/geometry.h"
+#include "core/policy/budget.h"
 #include "core/policy/class.h"
 #include "core/policy/request.h"
 #include "core/policy/result.h"
@@ -25,14 +26,6 @@
 /* The count is saved at every multiple of this; a restart assumes that the passes since then were
  * as many as possible. A power of two. */
 #define LEASE_PASSES_SAVED 4U
-
-struct budget {
-	unsigned queues, processes, sdma_queues, sdma_xgmi_queues, cooperative;
-	uint64_t vram;
-};
-
-/* Is no amount of a above that of b? */
-bool budget_within(const struct budget *a, const struct budget *b);
 
 /* One kind of drift of a partition. */
 struct drift {
@@ -111,7 +104,7 @@ struct partition {
 		pid_t beyond_pid;     /* a process with a queue on a CU beyond occupied */
 		unsigned beyond_cus;  /* CUs of that queue */
 		pid_t active_pid;     /* paused: a process with an active queue; 0: none */
-		unsigned used_before; /* used.queues at the scan before the last */
+		uint64_t used_before; /* used.queues at the scan before the last */
 		uint16_t priorities, priorities_before; /* of the queues, as bits */
 	} queues;
 

@@ -34,9 +34,7 @@ void quota_add_share(const struct lease *lease, const struct partition *partitio
 	share->cus += lease->verify.pending || lease->acknowledged < lease->generation
 			      ? cuset_count(&partition->occupied)
 			      : partition->count;
-	share->budget.queues += partition->charged.queues;
-	share->budget.processes += partition->charged.processes;
-	share->budget.vram += partition->charged.vram;
+	budget_add(&share->budget, &partition->charged);
 }
 
 void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,

@@ -40,8 +40,8 @@ enum exclusive { EXCLUSIVE_NO, EXCLUSIVE_ASK, EXCLUSIVE_ACTIVE };
 
 /* How what is observed of a lease can exceed what it was granted. */
 enum drift_kind {
-	DRIFT_MASK, /* a queue has CUs outside the mask */
-	DRIFT_QUEUES,
+	DRIFT_MASK,   /* a queue has CUs outside the mask */
+	DRIFT_QUEUES, /* from here to DRIFT_VRAM as enum resource */
 	DRIFT_PROCESSES,
 	DRIFT_SDMA_QUEUES,
 	DRIFT_SDMA_XGMI_QUEUES,

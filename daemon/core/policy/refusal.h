@@ -43,14 +43,16 @@ enum reason {
 /* What the numbers of a refusal count. */
 enum resource {
 	RESOURCE_NONE, /* there are no numbers */
-	RESOURCE_CUS,
-	RESOURCE_SHADER_ENGINES,
+	/* Those of a budget: budget.h. */
 	RESOURCE_QUEUES,
 	RESOURCE_PROCESSES,
 	RESOURCE_SDMA_QUEUES,
 	RESOURCE_SDMA_XGMI_QUEUES,
 	RESOURCE_VRAM, /* bytes */
 	RESOURCE_COOPERATIVE_QUEUES,
+	/* The others. */
+	RESOURCE_CUS,
+	RESOURCE_SHADER_ENGINES,
 	RESOURCE_LEASES,
 	RESOURCE_GPUS,
 	RESOURCE_CLASS, /* enum lease_class */

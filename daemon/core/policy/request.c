@@ -2,6 +2,7 @@
 #include "core/policy/request.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,16 +140,17 @@ static int check_isolation(const struct want *want, size_t i, enum lease_class l
 
 static int check_budget(const struct want *want, size_t i, struct result *result)
 {
-	uint64_t least = (uint64_t)want->processes * (1 + (uint64_t)want->streams);
+	uint64_t least = want->processes * (1 + (uint64_t)want->streams);
 
 	if (want->queues >= least)
 		return 0;
 	return result_set(result, RESULT_INVALID_REQUEST,
-			  "want %zu: queues %u is too few: %u process%s with %u masked stream%s "
-			  "need%s at least %llu (each process has one utility queue)",
+			  "want %zu: queues %" PRIu64 " is too few: %" PRIu64
+			  " process%s with %u masked stream%s "
+			  "need%s at least %" PRIu64 " (each process has one utility queue)",
 			  i, want->queues, want->processes, want->processes == 1 ? "" : "es",
 			  want->streams, want->streams == 1 ? "" : "s",
-			  want->processes == 1 ? "s" : "", (unsigned long long)least);
+			  want->processes == 1 ? "s" : "", least);
 }
 
 static int complete_want(struct want *want, size_t i, enum lease_class lease_class,
@@ -169,11 +171,8 @@ static int complete_want(struct want *want, size_t i, enum lease_class lease_cla
 
 	if (want->processes == 0)
 		want->processes = 1;
-	if (want->queues == 0) {
-		uint64_t queues = (uint64_t)want->processes * (2 + (uint64_t)want->streams);
-
-		want->queues = queues > UINT32_MAX ? UINT32_MAX : (unsigned)queues;
-	}
+	if (want->queues == 0)
+		want->queues = min_u64(want->processes * (2 + (uint64_t)want->streams), UINT32_MAX);
 	if (want->isolation == ISOLATION_DEFAULT)
 		want->isolation = lease_class == CLASS_REALTIME ? ISOLATION_SHADER_ENGINE
 								: ISOLATION_CU;
@@ -244,11 +243,9 @@ bool want_equal(const struct want *a, const struct want *b)
 	       a->cus_max == b->cus_max && a->cus_percent == b->cus_percent &&
 	       a->cus_min_percent == b->cus_min_percent &&
 	       a->cus_max_percent == b->cus_max_percent && a->exact == b->exact &&
-	       a->any_shape == b->any_shape && a->queues == b->queues && a->streams == b->streams &&
-	       a->processes == b->processes && a->sdma_queues == b->sdma_queues &&
-	       a->sdma_xgmi_queues == b->sdma_xgmi_queues && a->vram == b->vram &&
-	       a->cooperative == b->cooperative && a->priority == b->priority &&
-	       a->isolation == b->isolation;
+	       a->any_shape == b->any_shape && a->streams == b->streams &&
+	       memcmp(&a->budget, &b->budget, sizeof(a->budget)) == 0 &&
+	       a->priority == b->priority && a->isolation == b->isolation;
 }
 
 bool request_wants_equal(const struct request *a, const struct request *b)

@@ -11,8 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/policy/class.h"
 #include "core/mask/gpu-info.h"
+#include "core/policy/budget.h"
+#include "core/policy/class.h"
 
 /* The longest grace that a revocation can ask for: a day. */
 #define REVOKE_GRACE_MAX_USEC (UINT64_C(24) * 3600 * 1000000)
@@ -33,13 +34,14 @@ struct want {
 	/* Percent of the CUs of each GPU instead; 0: not. */
 	unsigned cus_percent, cus_min_percent, cus_max_percent;
 	bool exact;
-	bool any_shape;     /* shape=any: not a rectangle */
-	unsigned queues;    /* 0: 2 x processes */
-	unsigned streams;   /* masked streams of each process: a queue each */
-	unsigned processes; /* 0: 1 */
-	unsigned sdma_queues, sdma_xgmi_queues;
-	uint64_t vram; /* bytes; 0: not counted */
-	bool cooperative;
+	bool any_shape; /* shape=any: not a rectangle */
+	union {         /* queues 0: 2 x processes; processes 0: 1; vram 0: not counted */
+		struct budget budget;
+		struct {
+			BUDGET_AMOUNTS;
+		};
+	};
+	unsigned streams;  /* masked streams of each process: a queue each */
 	unsigned priority; /* 0..15 */
 	enum isolation isolation;
 };

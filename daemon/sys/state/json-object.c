@@ -9,31 +9,6 @@
 
 #define DEPTH 8 /* of nested objects; a lease has five levels */
 
-static uint64_t get_number(const struct member *member, const char *field)
-{
-	uint32_t small;
-	uint64_t large;
-
-	if (member->kind == BOOL)
-		return *(const bool *)field;
-	if (member->size == sizeof(large)) {
-		memcpy(&large, field, sizeof(large));
-		return large;
-	}
-	memcpy(&small, field, sizeof(small));
-	return small;
-}
-
-static void set_number(const struct member *member, char *field, uint64_t number)
-{
-	uint32_t small = (uint32_t)number;
-
-	if (member->size == sizeof(number))
-		memcpy(field, &number, sizeof(number));
-	else
-		memcpy(field, &small, sizeof(small));
-}
-
 /* ---- ASCII: json-c 0.18 refuses other bytes in strict mode (its issue 875) ------------- */
 
 /* The code point of a well-formed UTF-8 sequence of n bytes. */
@@ -95,10 +70,10 @@ static struct json_object *member_json(bool *failed, const struct member *member
 	struct json_object *object;
 
 	switch (member->kind) {
-	case NUMBER: return json_object_new_uint64(get_number(member, field));
-	case BOOL: return json_object_new_boolean(*(const bool *)field);
+	case NUMBER: return json_object_new_uint64(field_get(field, member->size));
+	case BOOL: return json_object_new_boolean(field_get(field, member->size) != 0);
 	case TEXT: return json_object_new_string(field);
-	case WORD: return json_object_new_string(member->words[get_number(member, field)]);
+	case WORD: return json_object_new_string(member->words[field_get(field, member->size)]);
 	case OBJECT: break;
 	}
 	object = json_object_new_object();
@@ -112,7 +87,7 @@ void object_add_members(bool *failed, struct json_object *object, const struct m
 	for (size_t i = 0; i < n; i++) {
 		const struct member *member = &members[i];
 		const char *field = (const char *)base + member->offset;
-		uint64_t number = member->optional ? get_number(member, field) : 0;
+		uint64_t number = member->optional ? field_get(field, member->size) : 0;
 
 		if (!member->optional || (number >= member->min && number <= member->max))
 			object_add(failed, object, member->key, member_json(failed, member, field));
@@ -275,15 +250,16 @@ static void take_member(struct object *object, const struct member *member, char
 
 	switch (member->kind) {
 	case NUMBER:
-		set_number(member, field,
-			   object_take_number(object, member->key, member->min, member->max));
+		field_set(field, member->size,
+			  object_take_number(object, member->key, member->min, member->max));
 		break;
 	case BOOL:
-		*(bool *)field =
-			json_object_get_boolean(take(object, member->key, json_type_boolean));
+		field_set(field, member->size,
+			  (uint64_t)json_object_get_boolean(
+				  take(object, member->key, json_type_boolean)));
 		break;
 	case TEXT: object_take_text(object, member->key, field, member->size); break;
-	case WORD: set_number(member, field, take_word(object, member)); break;
+	case WORD: field_set(field, member->size, take_word(object, member)); break;
 	case OBJECT:
 		nested = object_take_object(object, member->key);
 		object_take_members(&nested, member->members, member->n_members, field);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "util/base.h"
+#include "util/field.h"
 
 enum member_kind { NUMBER, BOOL, TEXT, WORD, OBJECT };
 
@@ -17,55 +18,38 @@ struct member {
 	const char *key;
 	enum member_kind kind;
 	bool optional;            /* left out if the value of the field is not from min to max */
-	size_t offset, size;      /* of the field: 4 or 8 bytes for a NUMBER, 4 for a WORD */
+	size_t offset, size;      /* of the field: 1, 4 or 8 bytes but for a TEXT or OBJECT */
 	uint64_t min, max;        /* of a NUMBER, a WORD, or an optional BOOL */
 	const char *const *words; /* by value */
 	const struct member *members; /* of an OBJECT */
 	size_t n_members;
 };
 
-#define FIELD(type, field) .offset = offsetof(type, field), .size = sizeof(((type *)0)->field)
-#define RANGE_OF(name, type, field, least, most)                                                 \
-	{                                                                                        \
-		.key = (name), .kind = NUMBER, .min = (least), .max = (most), FIELD(type, field) \
-	}
-#define NUMBER_OF(name, type, field) \
+/* clang-format off */
+#define MEMBER(name, what, type, field, ...)                                                    \
+	{ .key = (name), .kind = (what), .offset = offsetof(type, field),                       \
+	  .size = sizeof(((type *)0)->field), __VA_ARGS__ }
+#define RANGE_OF(name, type, field, least, most)                                                \
+	MEMBER(name, NUMBER, type, field, .min = (least), .max = (most))
+#define NUMBER_OF(name, type, field)                                                            \
 	RANGE_OF(name, type, field, 0, sizeof(((type *)0)->field) == 4 ? UINT32_MAX : UINT64_MAX)
-#define BOOL_OF(name, type, field)                              \
-	{                                                       \
-		.key = (name), .kind = BOOL, FIELD(type, field) \
-	}
-#define TEXT_OF(name, type, field)                              \
-	{                                                       \
-		.key = (name), .kind = TEXT, FIELD(type, field) \
-	}
-#define WORD_OF(name, type, field, names, least, most)                                        \
-	{                                                                                     \
-		.key = (name), .kind = WORD, .words = (names), .min = (least), .max = (most), \
-		FIELD(type, field)                                                            \
-	}
-#define OPTIONAL_WORD_OF(name, type, field, names, least, most)                               \
-	{                                                                                     \
-		.key = (name), .kind = WORD, .words = (names), .min = (least), .max = (most), \
-		.optional = true, FIELD(type, field)                                          \
-	}
-/* Left out while they are false or 0: members that older files do not have. */
-#define OPTIONAL_BOOL_OF(name, type, field)                                        \
-	{                                                                          \
-		.key = (name), .kind = BOOL, .min = 1, .max = 1, .optional = true, \
-		FIELD(type, field)                                                 \
-	}
-#define OPTIONAL_NUMBER_OF(name, type, field)                                     \
-	{                                                                         \
-		.key = (name), .kind = NUMBER, .min = 1,                          \
-		.max = sizeof(((type *)0)->field) == 4 ? UINT32_MAX : UINT64_MAX, \
-		.optional = true, FIELD(type, field)                              \
-	}
-#define OBJECT_OF(name, type, field, table)                                                        \
-	{                                                                                          \
-		.key = (name), .kind = OBJECT, .members = (table), .n_members = ARRAY_SIZE(table), \
-		FIELD(type, field)                                                                 \
-	}
+#define BOOL_OF(name, type, field) MEMBER(name, BOOL, type, field, .max = 1)
+#define TEXT_OF(name, type, field) MEMBER(name, TEXT, type, field, )
+#define WORD_OF(name, type, field, names, least, most)                                          \
+	MEMBER(name, WORD, type, field, .words = (names), .min = (least), .max = (most))
+#define OBJECT_OF(name, type, field, table)                                                     \
+	MEMBER(name, OBJECT, type, field, .members = (table), .n_members = ARRAY_SIZE(table))
+/* Left out while they are false, 0, or without a word: members that older files do not have. */
+#define OPTIONAL_BOOL_OF(name, type, field)                                                     \
+	MEMBER(name, BOOL, type, field, .min = 1, .max = 1, .optional = true)
+#define OPTIONAL_RANGE_OF(name, type, field, most)                                              \
+	MEMBER(name, NUMBER, type, field, .min = 1, .max = (most), .optional = true)
+#define OPTIONAL_NUMBER_OF(name, type, field)                                                   \
+	OPTIONAL_RANGE_OF(name, type, field, sizeof(((type *)0)->field) == 4 ? UINT32_MAX : UINT64_MAX)
+#define OPTIONAL_WORD_OF(name, type, field, names, least, most)                                 \
+	MEMBER(name, WORD, type, field, .words = (names), .min = (least), .max = (most),        \
+	       .optional = true)
+/* clang-format on */
 
 /* ---- writing ------------------------------------------------------------------------- */
 

@@ -86,12 +86,17 @@ static const struct member duties[] = {
 	OPTIONAL_BOOL_OF("kill", struct lease, enforce.kill),
 };
 
+/* clang-format off */
+#define AMOUNTS_OF(type)                                           \
+	RANGE_OF("queues", type, queues, 0, UINT32_MAX),           \
+	RANGE_OF("processes", type, processes, 0, UINT32_MAX),     \
+	RANGE_OF("sdma_queues", type, sdma_queues, 0, UINT32_MAX), \
+	OPTIONAL_RANGE_OF("sdma_xgmi_queues", type, sdma_xgmi_queues, UINT32_MAX)
+/* clang-format on */
+
 static const struct member budget[] = {
-	NUMBER_OF("queues", struct budget, queues),
-	NUMBER_OF("processes", struct budget, processes),
-	NUMBER_OF("sdma_queues", struct budget, sdma_queues),
-	OPTIONAL_NUMBER_OF("sdma_xgmi_queues", struct budget, sdma_xgmi_queues),
-	NUMBER_OF("cooperative", struct budget, cooperative),
+	AMOUNTS_OF(struct budget),
+	RANGE_OF("cooperative", struct budget, cooperative, 0, UINT32_MAX),
 	NUMBER_OF("vram", struct budget, vram),
 };
 
@@ -134,11 +139,8 @@ static const struct member want[] = {
 	OPTIONAL_NUMBER_OF("cus_max_percent", struct want, cus_max_percent),
 	BOOL_OF("exact", struct want, exact),
 	BOOL_OF("any_shape", struct want, any_shape),
-	NUMBER_OF("queues", struct want, queues),
+	AMOUNTS_OF(struct want),
 	NUMBER_OF("streams", struct want, streams),
-	NUMBER_OF("processes", struct want, processes),
-	NUMBER_OF("sdma_queues", struct want, sdma_queues),
-	OPTIONAL_NUMBER_OF("sdma_xgmi_queues", struct want, sdma_xgmi_queues),
 	NUMBER_OF("vram", struct want, vram),
 	BOOL_OF("cooperative", struct want, cooperative),
 	NUMBER_OF("priority", struct want, priority),

@@ -133,7 +133,7 @@ TEST(queues_beyond_the_budget_are_drift_while_they_last)
 	struct lease *lease = hold(&stage, ANY, 15, 10);
 	const struct cuset *own = &lease->partitions[0].cus;
 	const struct drift *queues = drift_of(lease, DRIFT_QUEUES);
-	const unsigned granted = lease->partitions[0].granted.queues;
+	const unsigned granted = (unsigned)lease->partitions[0].granted.queues;
 	char text[256], cut[8];
 
 	look(&stage, 0, process(10, granted + 3), queue(10, own));
@@ -143,7 +143,7 @@ TEST(queues_beyond_the_budget_are_drift_while_they_last)
 	arbiter_drift_text(stage.arbiter, lease, text, sizeof(text));
 	arbiter_drift_text(stage.arbiter, lease, cut, sizeof(cut));
 	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 && strcmp(text, lease->reason) == 0);
-	CHECK(gpu_queues_free(&stage.arbiter->gpus[0]) == 24 - granted - 3);
+	CHECK(gpu_free(&stage.arbiter->gpus[0]).queues == 24 - granted - 3);
 	CHECK(look(&stage, 1, process(10, granted + 4), queue(10, own)) == TOUCH_REASON);
 	CHECK(look(&stage, 1, process(10, granted), queue(10, own)) & TOUCH_DRIFT);
 	CHECK(!lease_drifts(lease) && !lease->reason[0]);

@@ -305,11 +305,11 @@ TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 	struct observed_client row = client(10, 1, gib + 1);
 	struct request request = request_for(15);
 	_cleanup_(result_done) struct result result = { 0 };
-	uint64_t all = gpu_vram_free(&a->gpus[0]);
+	uint64_t all = gpu_free(&a->gpus[0]).vram;
 	struct lease *lease;
 
 	observe(a, &row, 1);
-	CHECK(gpu_vram_free(&a->gpus[0]) == all - gib - (16 << 20));
+	CHECK(gpu_free(&a->gpus[0]).vram == all - gib - (16 << 20));
 	request.wants[0].vram = all - gib;
 	CHECK(!reserve(a, ANY, &request, &result));
 	CHECK(result.refusals[0].resource == RESOURCE_VRAM);
@@ -320,17 +320,17 @@ TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 	CHECK(strstr(result.sentence, "pid 10 (Xorg, uid 7) uses VRAM"));
 	a->settings->unmanaged = UNMANAGED_IGNORE;
 	observe(a, &row, 1);
-	CHECK(gpu_vram_free(&a->gpus[0]) == all);
+	CHECK(gpu_free(&a->gpus[0]).vram == all);
 	a->settings->unmanaged = UNMANAGED_COUNT;
 	observe(a, &row, 1);
 	a->woken = 0;
 	observe(a, NULL, 0);
-	CHECK(gpu_vram_free(&a->gpus[0]) == all && a->woken == 1);
+	CHECK(gpu_free(&a->gpus[0]).vram == all && a->woken == 1);
 	lease = ask(a, ANY, &result);
 	CHECK(lease && arbiter_bind(a, lease->id, 10, false) == 0);
 	row.process.uid = ANY;
 	observe(a, &row, 1); /* it has a lease now, which counts its VRAM */
-	CHECK(gpu_vram_free(&a->gpus[0]) == all);
+	CHECK(gpu_free(&a->gpus[0]).vram == all);
 }
 
 TEST(a_process_that_kfd_does_not_know_is_not_unmanaged)

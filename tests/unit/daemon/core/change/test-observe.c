@@ -51,12 +51,12 @@ TEST(unmanaged_processes_are_counted_and_listed_without_any_lease)
 
 	CHECK(arbiter_observe(a, rows, 2) == 0);
 	CHECK(a->gpus[0].observed.n_processes == 2 && a->gpus[0].observed.processes[0].pid == 11);
-	CHECK(gpu_queues_free(&a->gpus[0]) == 10 && gpu_processes_free(&a->gpus[0]) == 6);
+	CHECK(gpu_free(&a->gpus[0]).queues == 10 && gpu_free(&a->gpus[0]).processes == 6);
 	CHECK(!a->gpus[0].observed.oversubscribed && a->gpus[0].changed);
 	a->gpus[0].changed = false;
 	CHECK(arbiter_observe(a, rows, 2) == 0 && !a->gpus[0].changed);
 	CHECK(arbiter_observe(a, NULL, 0) == 0 && a->gpus[0].changed);
-	CHECK(gpu_queues_free(&a->gpus[0]) == 24);
+	CHECK(gpu_free(&a->gpus[0]).queues == 24);
 }
 
 TEST(unmanaged_processes_beyond_the_list_are_counted)
@@ -204,9 +204,9 @@ TEST(ending_lease_is_removed_when_its_queues_are_gone)
 	row.start_time = 0; /* dead, and the kernel still tears down its queues */
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(ledger_find(a, id) && lease->state == STATE_ENDING);
-	CHECK(gpu_queues_free(&a->gpus[0]) == 22);
+	CHECK(gpu_free(&a->gpus[0]).queues == 22);
 	CHECK(arbiter_observe(a, NULL, 0) == 0 && !ledger_find(a, id));
-	CHECK(gpu_queues_free(&a->gpus[0]) == 24);
+	CHECK(gpu_free(&a->gpus[0]).queues == 24);
 }
 
 TEST(newly_attributed_process_is_saved_with_its_lease)
