@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 from .handle import Handle
-from .library import lib, text
+from .library import copied, lib, text
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,8 @@ def _rows(function: Callable[[c_void_p, int], Any], pointer: c_void_p) -> Iterat
 
 def _copy(pointer: c_void_p) -> Counters:
     tenants = tuple(
-        TenantCounters(text(row.tenant), row.grants, row.waits, row.revocations, row.preemptions,
-                       row.moves, row.drifts,
-                       {text(refused.reason): refused.count
-                        for refused in row.refusals[:row.n_refusals]})
+        copied(TenantCounters, row, refusals={
+            text(refused.reason): refused.count for refused in row.refusals[:row.n_refusals]})
         for row in _rows(lib.gpuarb_counters_get, pointer))
     durations = {
         text(row.name): Duration(tuple(bound / 1e6 for bound in row.bounds_usec[:row.n_bounds]),

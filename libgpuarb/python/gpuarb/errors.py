@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Optional, Sequence, Tuple, Type
 
 from . import library
-from .library import lib, text
+from .library import copied, lib, text
 
 _PREFIX = 'org.gpuarb.Arbiter1.Error.'
 
@@ -201,13 +201,8 @@ def kind_of(number: int, name: str) -> Type[Error]:
     return _BY_ERRNO.get(number, Error)
 
 
-def uid_of(number: int) -> Optional[int]:
-    return None if number == library.UID_UNKNOWN else number
-
-
 def processes_of(array: Any, n: int) -> Tuple[Process, ...]:
-    return tuple(Process(array[i].pid, uid_of(array[i].uid), text(array[i].command),
-                         array[i].queues) for i in range(n))
+    return tuple(copied(Process, array[i]) for i in range(n))
 
 
 def refusal_of(raw: library.Refusal, facts: Any) -> Refusal:
@@ -217,18 +212,9 @@ def refusal_of(raw: library.Refusal, facts: Any) -> Refusal:
         f = facts.contents
         # A libgpuarb that is older than this package filled in less.
         if f.size >= library.RefusalFacts.end_cut.offset + library.RefusalFacts.end_cut.size:
-            known = {
-                'end_cut': f.end_cut, 'resource': text(f.resource), 'total': f.total,
-                'reserved': f.reserved, 'key': text(f.key), 'limit': f.limit, 'held': f.held,
-                'tenant': text(f.tenant), 'uid': uid_of(f.uid),
-                'asked_class': text(f.asked_class), 'limit_class': text(f.limit_class),
-                'fits': tuple(f.fits[:f.n_fits]), 'fits_resource': text(f.fits_resource),
-                'leases': tuple(f.leases[:f.n_leases]), 'lease_count': f.lease_count,
-                'processes': processes_of(f.processes, f.n_processes),
-                'process_count': f.process_count, 'behind': f.behind,
-                'preempt_tenant': text(f.preempt_tenant)}
-    return Refusal(text(raw.gpu), text(raw.reason), raw.asked, raw.free, text(raw.hint), raw.retry,
-                   tuple(raw.end[:raw.n_end]), raw.end_exact, **known)
+            known = {**library.values_of(Refusal, f),
+                     'processes': processes_of(f.processes, f.n_processes)}
+    return copied(Refusal, raw, **known)
 
 
 def last_refusals(handle: Any) -> Tuple[Refusal, ...]:

@@ -4,12 +4,14 @@
 import ctypes
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char_p, c_double, c_int, c_size_t,
                     c_uint, c_uint32, c_uint64, c_void_p)
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type, TypeVar
 
 SONAME = 'libgpuarb.so.0'
 FOREVER = 2**64 - 1
 PRIORITY_DEFAULT = 2**32 - 1
 UID_UNKNOWN = 2**32 - 1
+
+T = TypeVar('T')
 
 
 class Refusal(Structure):
@@ -362,6 +364,30 @@ free.argtypes, free.restype = (c_void_p,), None
 def text(value: 'bytes | None') -> str:
     """A string of the library; '' for NULL."""
     return value.decode('utf-8', 'surrogateescape') if value else ''
+
+
+def uid_of(number: int) -> Optional[int]:
+    return None if number == UID_UNKNOWN else number
+
+
+def values_of(kind: Type[Any], raw: Any) -> Dict[str, Any]:
+    """The members of a structure that have the names of fields of a dataclass."""
+    types = dict(raw._fields_)
+    values: Dict[str, Any] = {}
+    for name in kind.__annotations__.keys() & types.keys():
+        value = getattr(raw, name)
+        if f'n_{name}' in types:
+            rows = value[:getattr(raw, f'n_{name}')]
+            value = tuple(map(text, rows)) if types[name] == POINTER(c_char_p) else tuple(rows)
+        elif types[name] == c_char_p:
+            value = text(value)
+        values[name] = uid_of(value) if name == 'uid' else value
+    return values
+
+
+def copied(kind: Type[T], raw: Any, **values: Any) -> T:
+    """A dataclass of what a structure has. values: fields that have another form there."""
+    return kind(**{**values_of(kind, raw), **values})
 
 
 def strings_of(array: Any) -> List[bytes]:

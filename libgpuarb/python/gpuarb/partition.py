@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Any, Tuple
 
-from .library import text
+from .library import copied
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,7 @@ class Partition:
 
 
 def partition_of(raw: Any) -> Partition:
-    return Partition(
-        text(raw.gpu), raw.kfd_gpu_id, raw.cus, raw.cus_asked, raw.effective_cus,
-        tuple(raw.cu_mask[:raw.cu_mask_words]), tuple(raw.shader_engines[:raw.n_shader_engines]),
-        raw.queues, raw.streams, raw.processes, raw.sdma_queues, raw.sdma_xgmi_queues, raw.vram,
-        raw.priority, raw.paused, raw.exclusive, text(raw.tier),
-        tuple(text(gap) for gap in raw.gaps[:raw.n_gaps]),
-        tuple(raw.priorities_seen[:raw.n_priorities_seen]))
+    return copied(Partition, raw, cu_mask=tuple(raw.cu_mask[:raw.cu_mask_words]))
 
 
 def partitions_of(array: Any, n: int) -> Tuple[Partition, ...]:

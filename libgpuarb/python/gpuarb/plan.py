@@ -11,7 +11,7 @@ from . import library
 from .errors import (Error, NeverFits, NoCapacity, NotPermitted, QuotaExceeded, Refusal,
                      last_refusals)
 from .handle import Handle
-from .library import lib, text
+from .library import copied, lib, text
 from .partition import Partition, partitions_of
 
 
@@ -60,8 +60,7 @@ def _failure(refusals: Tuple[Refusal, ...]) -> Tuple[Type[Error], int]:
 
 
 def _effects(raw: library.Effects) -> Any:
-    known = {'shrinks': tuple(Shrink(row.lease, text(row.gpu), row.from_cus, row.to_cus)
-                              for row in raw.shrinks[:raw.n_shrinks]),
+    known = {'shrinks': tuple(copied(Shrink, row) for row in raw.shrinks[:raw.n_shrinks]),
              'revokes': tuple(raw.revokes[:raw.n_revokes]),
              'within': None if raw.within_usec == library.FOREVER else raw.within_usec / 1e6}
     # A libgpuarb that is older than this package filled in less.

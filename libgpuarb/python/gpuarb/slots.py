@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import List, Tuple
 
 from .handle import Handle
-from .library import lib, text
+from .library import copied, lib
 from .request import argument
 
 
@@ -37,9 +37,7 @@ class Slots:
 def _copy(pointer: c_void_p) -> Slots:
     found: List[QueueSlot] = []
     while row := lib.gpuarb_slots_get(pointer, len(found)):
-        raw = row.contents
-        found.append(QueueSlot(raw.xcc, raw.pipe, raw.queue, raw.active, raw.vmid, raw.priority,
-                               raw.doorbell, raw.pid, raw.lease, text(raw.command)))
+        found.append(copied(QueueSlot, row.contents))
     without = c_uint()
     queues = lib.gpuarb_slots_queues(pointer, without)
     return Slots(tuple(found), lib.gpuarb_slots_usec(pointer) / 1e6, queues, without.value)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Optional, Tuple
 
 from . import library
-from .errors import Process, Refusal, processes_of, refusal_of, uid_of
+from .errors import Process, Refusal, processes_of, refusal_of
 from .handle import Handle
-from .library import lib, text
+from .library import copied, lib, text, uid_of
 from .partition import Partition, partitions_of
 
 
@@ -208,49 +208,38 @@ def _array(function: Any, view: Any, kind: Any, *args: int) -> Any:
     return [array[i] for i in range(function(view, *args, ctypes.byref(array)))]
 
 
-def _client(raw: Any) -> Client:
-    return Client(raw.pid, uid_of(raw.uid), text(raw.command), raw.lease, raw.draws, raw.gfx_share,
-                  raw.compute_share, raw.dma_share, raw.gfx_nsec, raw.compute_nsec, raw.dma_nsec,
-                  raw.vram, raw.gtt)
-
-
 def _cover(raw: Any) -> Cover:
-    return Cover(raw.pid, uid_of(raw.uid), text(raw.command), raw.lease, raw.queues, raw.cus,
-                 raw.outside_cus, _words(raw.cu_mask, raw.cu_mask_words),
-                 _words(raw.outside_mask, raw.outside_mask_words))
+    return copied(Cover, raw, cu_mask=_words(raw.cu_mask, raw.cu_mask_words),
+                  outside_mask=_words(raw.outside_mask, raw.outside_mask_words))
 
 
 def _gpu(view: Any, i: int, raw: Any) -> Gpu:
     engines = raw.xccs * raw.shader_engines
     fairness = lib.gpuarb_view_fairness(view, i)
-    return Gpu(
-        text(raw.name), text(raw.device), text(raw.gfx_target), raw.kfd_gpu_id, raw.xccs,
-        raw.shader_engines, raw.shader_arrays, raw.cus, raw.cus_free,
-        _words(raw.cus_per_shader_engine, engines),
-        _words(raw.cus_per_shader_array, engines * raw.shader_arrays), raw.wgp_mode,
-        raw.harvest_known, text(raw.law), raw.queue_slots, raw.queue_slots_free, raw.process_slots,
-        raw.process_slots_free, raw.pipes, raw.queues_per_pipe, raw.sdma_queues,
-        raw.sdma_xgmi_queues, raw.vram_bytes, raw.vram_free, text(raw.scheduler),
-        processes_of(raw.unmanaged, raw.n_unmanaged), raw.oversubscribed, raw.draining,
-        None if math.isnan(fairness) else fairness, text(lib.gpuarb_view_floor_excess(view, i)),
-        text(lib.gpuarb_view_graphics(view, i)),
-        tuple(map(_client, _rows(lib.gpuarb_view_client, view, i))),
-        tuple(map(_cover, _rows(lib.gpuarb_view_cover, view, i))),
-        _seconds(lib.gpuarb_view_masks_observed(view, i)), text(lib.gpuarb_view_unseen(view, i)),
-        text(lib.gpuarb_view_pipes_source(view, i)),
-        tuple((text(row.kind), row.count) for row in _array(
+    return copied(
+        Gpu, raw,
+        cus_per_shader_engine=_words(raw.cus_per_shader_engine, engines),
+        cus_per_shader_array=_words(raw.cus_per_shader_array, engines * raw.shader_arrays),
+        unmanaged=processes_of(raw.unmanaged, raw.n_unmanaged),
+        fairness=None if math.isnan(fairness) else fairness,
+        clients=tuple(copied(Client, row) for row in _rows(lib.gpuarb_view_client, view, i)),
+        covers=tuple(map(_cover, _rows(lib.gpuarb_view_cover, view, i))),
+        masks_observed=_seconds(lib.gpuarb_view_masks_observed(view, i)),
+        driver_events=tuple((text(row.kind), row.count) for row in _array(
             lib.gpuarb_view_driver_events, view, library.DriverEvents, i)),
-        text(lib.gpuarb_view_law_source(view, i)), lib.gpuarb_view_law_constant(view, i),
-        _calibration(lib.gpuarb_view_calibration(view, i)), lib.gpuarb_view_named_only(view, i))
+        law_constant=lib.gpuarb_view_law_constant(view, i),
+        calibration=_calibration(lib.gpuarb_view_calibration(view, i)),
+        named_only=lib.gpuarb_view_named_only(view, i),
+        **{key: text(getattr(lib, f'gpuarb_view_{key}')(view, i))
+           for key in ('floor_excess', 'graphics', 'unseen', 'pipes_source', 'law_source')})
 
 
 def _calibration(pointer: Any) -> Optional[Calibration]:
     if not pointer:
         return None
     raw = pointer.contents
-    rows = (raw.slowdowns[i] for i in range(raw.n_slowdowns))
-    return Calibration(text(raw.date), text(raw.problem), raw.preemption_usec, tuple(
-        Slowdown(text(row.kind), row.neighbours, row.slowdown) for row in rows))
+    return copied(Calibration, raw, slowdowns=tuple(
+        copied(Slowdown, row) for row in raw.slowdowns[:raw.n_slowdowns]))
 
 
 def _pauses(pointer: Any) -> Pauses:
@@ -265,23 +254,21 @@ def _waits_for(view: Any, i: int) -> Optional[Refusal]:
 
 
 def _lease(view: Any, i: int, raw: Any) -> LeaseInfo:
-    return LeaseInfo(
-        raw.id, text(raw.name), text(raw.state), text(raw.lease_class), text(raw.tenant),
-        uid_of(raw.owner_uid), raw.owner_pid, text(raw.owner_unit), raw.adaptable, raw.generation,
-        text(raw.tier), partitions_of(raw.partitions, raw.n_partitions), raw.position,
-        text(raw.reason), None if raw.deadline == library.FOREVER else raw.deadline / 1e6,
-        raw.disturbances, _waits_for(view, i), _pauses(lib.gpuarb_view_pause(view, i)),
-        tuple(Drift(text(row.kind), text(row.gpu), row.granted, row.observed, row.since / 1e6,
-                    row.pid) for row in _rows(lib.gpuarb_view_drift, view, i)),
-        _pauses(lib.gpuarb_view_evictions(view, i)), lib.gpuarb_view_verified(view, i),
-        lib.gpuarb_view_capped(view, i), lib.gpuarb_view_resets(view, i),
-        lib.gpuarb_view_moves(view, i), _seconds(lib.gpuarb_view_since(view, i)),
-        lib.gpuarb_view_queue_refusals(view, i),
-        tuple(lib.gpuarb_view_cus_min(view, i, j) for j in range(raw.n_partitions)),
-        lib.gpuarb_view_alone(view, i),
-        tuple(Intruder(text(row.gpu), row.pid, uid_of(row.uid), text(row.command), row.lease,
-                       row.cus, row.since / 1e6, row.draws)
-              for row in _rows(lib.gpuarb_view_intruder, view, i)))
+    return copied(
+        LeaseInfo, raw,
+        class_=text(raw.lease_class), owner_uid=uid_of(raw.owner_uid),
+        partitions=partitions_of(raw.partitions, raw.n_partitions),
+        deadline=None if raw.deadline == library.FOREVER else raw.deadline / 1e6,
+        waits_for=_waits_for(view, i), pauses=_pauses(lib.gpuarb_view_pause(view, i)),
+        drift=tuple(copied(Drift, row, since=row.since / 1e6)
+                    for row in _rows(lib.gpuarb_view_drift, view, i)),
+        evictions=_pauses(lib.gpuarb_view_evictions(view, i)),
+        since=_seconds(lib.gpuarb_view_since(view, i)),
+        cus_min=tuple(lib.gpuarb_view_cus_min(view, i, j) for j in range(raw.n_partitions)),
+        intruders=tuple(copied(Intruder, row, since=row.since / 1e6)
+                        for row in _rows(lib.gpuarb_view_intruder, view, i)),
+        **{key: getattr(lib, f'gpuarb_view_{key}')(view, i)
+           for key in ('verified', 'capped', 'resets', 'moves', 'queue_refusals', 'alone')})
 
 
 def _copy(view: Any) -> Snapshot:
