@@ -16,7 +16,6 @@
 #include "daemon.h"
 #include "helpers/enforce-protocol.h"
 #include "sys/cgroup.h"
-#include "sys/process.h"
 #include "util/text.h"
 
 #define CHECK_USEC UINT64_C(1000000) /* between two readings of the processes of a unit */

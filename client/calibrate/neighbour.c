@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +12,9 @@
 #include <unistd.h>
 
 #include "client/calibrate/neighbour.h"
-#include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "client/output/mask-text.h"
 #include "util/base.h"
-#include "util/text.h"
 
 extern char **environ;
 

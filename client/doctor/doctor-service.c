@@ -14,7 +14,6 @@
 #include "client/doctor/service-user.h"
 #include "client/options/options.h"
 #include "client/output/print.h"
-#include "core/policy/class.h"
 #include "core/policy/settings.h"
 #include "util/number.h"
 

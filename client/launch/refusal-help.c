@@ -2,9 +2,7 @@
 #include "client/launch/refusal-help.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/launch/session.h"
 #include "client/output/lease-text.h"

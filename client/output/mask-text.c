@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/options/options.h"
 #include "util/base.h"
 #include "util/number.h"
 #include "util/text-stream.h"

@@ -2,7 +2,6 @@
 #include "client/rt/judge.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/rt/demand.h"

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
-#include "util/text.h"
 #include "dbus/names.h"
 
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)

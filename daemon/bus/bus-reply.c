@@ -4,7 +4,6 @@
  * wait until borrowers have given back their CUs. */
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -9,11 +9,9 @@
  * protect itself: dbus-broker disconnects a client that does not read.
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "bus/bus-private.h"
-#include "dbus/names.h"
 
 /* dbus-daemon stops at 64 fds of one sender, of which all users together may have so many. */
 #define FDS_OF_USER 16U

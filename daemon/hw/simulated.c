@@ -2,7 +2,6 @@
 #include "hw/hw.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #include "util/base.h"

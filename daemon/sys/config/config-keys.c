@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sys/config/config-keys.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdint.h>
