@@ -214,10 +214,7 @@ static void json_step(struct json_object *list, const struct calibration_step *s
 	struct json_object *map = json_map(list, NULL);
 
 	json_flag(map, "emulated", emulated);
-	json_number(map, "queues", step->queues);
-	json_number(map, "processes", step->processes);
-	json_flag(map, "oversubscribed", step->oversubscribed);
-	json_real(map, "usec", step->usec);
+	JSON_MEMBERS(map, step, queues, processes, oversubscribed, usec);
 }
 
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
@@ -248,9 +245,7 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	list = json_list(map, "ladder");
 	for (size_t i = 0; i < c->n_steps; i++)
 		json_step(list, &c->step[i], c->emulated);
-	json_flag(map, "shared", c->shared);
-	json_number(map, "clock_jumps", c->clock_jumps);
-	json_number(map, "pauses", c->pauses);
+	JSON_MEMBERS(map, c, shared, clock_jumps, pauses);
 	list = json_list(map, "events");
 	for (size_t i = 0; i < c->n_events; i++)
 		json_event(list, &c->event[i], c->emulated);

@@ -140,17 +140,10 @@ static void json_processes(struct json_object *in, const char *key,
 static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu,
 		       const char *pipes_source)
 {
-	json_number(map, "queue_slots", gpu->queue_slots);
-	json_number(map, "queue_slots_free", gpu->queue_slots_free);
-	json_number(map, "process_slots", gpu->process_slots);
-	json_number(map, "process_slots_free", gpu->process_slots_free);
-	json_number(map, "pipes", gpu->pipes);
-	json_number(map, "queues_per_pipe", gpu->queues_per_pipe);
+	JSON_MEMBERS(map, gpu, queue_slots, queue_slots_free, process_slots, process_slots_free,
+		     pipes, queues_per_pipe);
 	json_text_known(map, "pipes_source", pipes_source);
-	json_number(map, "sdma_queues", gpu->sdma_queues);
-	json_number(map, "sdma_xgmi_queues", gpu->sdma_xgmi_queues);
-	json_number(map, "vram_bytes", gpu->vram_bytes);
-	json_number(map, "vram_free", gpu->vram_free);
+	JSON_MEMBERS(map, gpu, sdma_queues, sdma_xgmi_queues, vram_bytes, vram_free);
 }
 
 static void json_client(struct json_object *list, const struct gpuarb_client *client)
@@ -161,15 +154,8 @@ static void json_client(struct json_object *list, const struct gpuarb_client *cl
 	json_known(map, "uid", client->uid, UINT32_MAX);
 	json_text_known(map, "command", client->command);
 	json_known(map, "lease", client->lease, 0);
-	json_flag(map, "draws", client->draws);
-	json_real(map, "gfx_share", client->gfx_share);
-	json_real(map, "compute_share", client->compute_share);
-	json_real(map, "dma_share", client->dma_share);
-	json_number(map, "gfx_nsec", client->gfx_nsec);
-	json_number(map, "compute_nsec", client->compute_nsec);
-	json_number(map, "dma_nsec", client->dma_nsec);
-	json_number(map, "vram", client->vram);
-	json_number(map, "gtt", client->gtt);
+	JSON_MEMBERS(map, client, draws, gfx_share, compute_share, dma_share, gfx_nsec,
+		     compute_nsec, dma_nsec, vram, gtt);
 }
 
 static void json_clients(struct json_object *map, const struct gpuarb_view *view, size_t i)
@@ -196,9 +182,7 @@ static void json_covers(struct json_object *map, const struct gpuarb_view *view,
 		json_known(row, "uid", cover->uid, UINT32_MAX);
 		json_text_known(row, "command", cover->command);
 		json_known(row, "lease", cover->lease, 0);
-		json_number(row, "queues", cover->queues);
-		json_number(row, "cus", cover->cus);
-		json_number(row, "outside_cus", cover->outside_cus);
+		JSON_MEMBERS(row, cover, queues, cus, outside_cus);
 		mask = mask_hex(cover->cu_mask, cover->cu_mask_words);
 		json_text(row, "cu_mask", mask);
 		free(mask);
@@ -249,11 +233,7 @@ void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i
 	gpu += i;
 
 	json_text(map, "name", gpu->name);
-	json_text_known(map, "device", gpu->device);
-	json_text_known(map, "gfx_target", gpu->gfx_target);
-	json_number(map, "xccs", gpu->xccs);
-	json_number(map, "shader_engines", gpu->shader_engines);
-	json_number(map, "cus", gpu->cus);
+	JSON_MEMBERS(map, gpu, device, gfx_target, xccs, shader_engines, cus);
 	xccs = json_list(map, "cus_per_shader_engine");
 	for (uint32_t x = 0; x < gpu->xccs; x++)
 		json_numbers(xccs, NULL, gpu->cus_per_shader_engine + x * gpu->shader_engines,
@@ -261,9 +241,7 @@ void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i
 	json_number(map, "cus_free", gpu->cus_free);
 	json_text_known(map, "floor_excess", gpuarb_view_floor_excess(view, i));
 	json_real(map, "fairness", gpuarb_view_fairness(view, i));
-	json_flag(map, "wgp_mode", gpu->wgp_mode);
-	json_flag(map, "harvest_known", gpu->harvest_known);
-	json_text_known(map, "law", gpu->law);
+	JSON_MEMBERS(map, gpu, wgp_mode, harvest_known, law);
 	json_text_known(map, "law_source", gpuarb_view_law_source(view, i));
 	json_known(map, "law_constant", gpuarb_view_law_constant(view, i), 0);
 	json_calibration(map, gpuarb_view_calibration(view, i));
@@ -287,19 +265,10 @@ void json_partition(struct json_object *list, const struct gpuarb_partition *par
 	json_number(map, "kfd_gpu_id", partition->kfd_gpu_id);
 	json_text(map, "cu_mask", mask);
 	free(mask);
-	json_number(map, "cus", partition->cus);
-	json_number(map, "cus_asked", partition->cus_asked);
-	json_number(map, "effective_cus", partition->effective_cus);
+	JSON_MEMBERS(map, partition, cus, cus_asked, effective_cus);
 	json_numbers(map, "shader_engines", partition->shader_engines, partition->n_shader_engines);
-	json_number(map, "queues", partition->queues);
-	json_number(map, "streams", partition->streams);
-	json_number(map, "processes", partition->processes);
-	json_number(map, "sdma_queues", partition->sdma_queues);
-	json_number(map, "sdma_xgmi_queues", partition->sdma_xgmi_queues);
-	json_number(map, "vram", partition->vram);
-	json_number(map, "priority", partition->priority);
-	json_flag(map, "paused", partition->paused);
-	json_flag(map, "exclusive", partition->exclusive);
+	JSON_MEMBERS(map, partition, queues, streams, processes, sdma_queues, sdma_xgmi_queues,
+		     vram, priority, paused, exclusive);
 	if (partition->n_priorities_seen > 0)
 		json_numbers(map, "priorities_seen", partition->priorities_seen,
 			     partition->n_priorities_seen);
@@ -323,9 +292,7 @@ static void json_lease_into(struct json_object *map, const struct gpuarb_lease_i
 	json_known(owner, "uid", lease->owner_uid, UINT32_MAX);
 	json_known(owner, "pid", lease->owner_pid, 0);
 	json_text_known(owner, "unit", lease->owner_unit);
-	json_flag(map, "adaptable", lease->adaptable);
-	json_number(map, "generation", lease->generation);
-	json_text_known(map, "tier", lease->tier);
+	JSON_MEMBERS(map, lease, adaptable, generation, tier);
 	partitions = json_list(map, "partitions");
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		json_partition(partitions, &lease->partitions[i]);
@@ -346,9 +313,7 @@ static void json_ids(struct json_object *in, const char *key, const uint64_t *id
 static void json_bound(struct json_object *map, const struct gpuarb_refusal_facts *facts)
 {
 	json_text(map, "key", facts->key);
-	json_number(map, "limit", facts->limit);
-	json_text_known(map, "tenant", facts->tenant);
-	json_number(map, "uid", facts->uid);
+	JSON_MEMBERS(map, facts, limit, tenant, uid);
 	if (*facts->asked_class)
 		json_text(map, "asked_class", facts->asked_class);
 	if (*facts->limit_class)
@@ -448,9 +413,7 @@ static void json_drift(struct json_object *map, const struct gpuarb_view *view, 
 		row = json_map(list, NULL);
 		json_text(row, "kind", drift->kind);
 		json_text(row, "gpu", drift->gpu);
-		json_number(row, "granted", drift->granted);
-		json_number(row, "observed", drift->observed);
-		json_number(row, "since", drift->since);
+		JSON_MEMBERS(row, drift, granted, observed, since);
 		json_known(row, "pid", drift->pid, 0);
 	}
 }
@@ -467,9 +430,7 @@ static void json_intruders(struct json_object *map, const struct gpuarb_view *vi
 		json_known(row, "uid", intruder->uid, UINT32_MAX);
 		json_text(row, "command", intruder->command);
 		json_known(row, "lease", intruder->lease, 0);
-		json_number(row, "cus", intruder->cus);
-		json_number(row, "since", intruder->since);
-		json_flag(row, "draws", intruder->draws);
+		JSON_MEMBERS(row, intruder, cus, since, draws);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "util/each.h"
 #include "libgpuarb/gpuarb.h"
 
 struct json_object;
@@ -28,6 +29,14 @@ void json_real(struct json_object *in, const char *key, double value); /* NAN: n
 void json_flag(struct json_object *in, const char *key, bool value);
 void json_null(struct json_object *in, const char *key);
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n);
+
+/* Adds members of an object under their names: text as json_text_known(). */
+#define JSON_MEMBERS(in, object, ...) ((void)(EACH(JSON_MEMBER, in, object, __VA_ARGS__)))
+/* clang-format off */
+#define JSON_MEMBER(in, object, member)                                                    \
+	_Generic((object)->member, bool: json_flag, double: json_real, const char *: json_text_known, \
+		 uint32_t: json_number, uint64_t: json_number)(in, #member, (object)->member)
+/* clang-format on */
 
 /* Prints one value and a newline, flushes, and frees the value: on several lines if out is a
  * terminal, on one line otherwise. json_print_line() always prints one line. */

@@ -31,26 +31,15 @@ static void add_json(struct json_object *list, const struct gpuarb_usage_row *ro
 	json_text(map, "user", print_user(row->uid, user) ? user : NULL);
 	json_number(map, "uid", row->uid);
 	json_text(map, "class", row->lease_class);
-	json_number(map, "leases", row->leases);
-	json_number(map, "held_usec", row->held_usec);
-	json_number(map, "cu_usec", row->cu_usec);
-	json_number(map, "queue_usec", row->queue_usec);
-	json_number(map, "waits", row->waits);
-	json_number(map, "waited_usec", row->waited_usec);
-	json_number(map, "refusals", row->refusals);
+	JSON_MEMBERS(map, row, leases, held_usec, cu_usec, queue_usec, waits, waited_usec,
+		     refusals);
 }
 
 static void add_counters_row(struct json_object *list, const struct gpuarb_counters_row *row)
 {
 	struct json_object *map = json_map(list, NULL), *refusals, *refused;
 
-	json_text_known(map, "tenant", row->tenant);
-	json_number(map, "grants", row->grants);
-	json_number(map, "waits", row->waits);
-	json_number(map, "revocations", row->revocations);
-	json_number(map, "preemptions", row->preemptions);
-	json_number(map, "moves", row->moves);
-	json_number(map, "drifts", row->drifts);
+	JSON_MEMBERS(map, row, tenant, grants, waits, revocations, preemptions, moves, drifts);
 	refusals = json_list(map, "refusals");
 	for (size_t i = 0; i < row->n_refusals; i++) {
 		refused = json_map(refusals, NULL);
@@ -188,14 +177,8 @@ int run_usage(struct command *command)
 
 static void json_limit_values(struct json_object *map, const struct gpuarb_limit_values *values)
 {
-	json_number(map, "calls", values->calls);
-	json_number(map, "time_percent", values->time_percent);
-	json_number(map, "pending", values->pending);
-	json_number(map, "unread_bytes", values->unread_bytes);
-	json_number(map, "leases", values->leases);
-	json_number(map, "leases_total", values->leases_total);
-	json_number(map, "holders_total", values->holders_total);
-	json_flag(map, "unread_known", values->unread_known);
+	JSON_MEMBERS(map, values, calls, time_percent, pending, unread_bytes, leases, leases_total,
+		     holders_total, unread_known);
 }
 
 static void json_limits_row(struct json_object *map, const struct gpuarb_limits_row *row)
@@ -203,20 +186,9 @@ static void json_limits_row(struct json_object *map, const struct gpuarb_limits_
 	char user[PRINT_USER];
 
 	json_text(map, "user", print_user(row->uid, user) ? user : NULL);
-	json_number(map, "uid", row->uid);
-	json_flag(map, "administrator", row->administrator);
-	json_number(map, "connections", row->connections);
-	json_number(map, "calls", row->calls);
-	json_number(map, "calls_delayed", row->calls_delayed);
-	json_number(map, "calls_refused", row->calls_refused);
-	json_number(map, "time_usec", row->time_usec);
-	json_number(map, "pending", row->pending);
-	json_number(map, "pending_bytes", row->pending_bytes);
-	json_number(map, "unread_bytes", row->unread_bytes);
-	json_number(map, "unread_fds", row->unread_fds);
-	json_number(map, "leases", row->leases);
-	json_number(map, "waiting", row->waiting);
-	json_number(map, "holders", row->holders);
+	JSON_MEMBERS(map, row, uid, administrator, connections, calls, calls_delayed, calls_refused,
+		     time_usec, pending, pending_bytes, unread_bytes, unread_fds, leases, waiting,
+		     holders);
 }
 
 static void json_limits(const struct command *command, const struct gpuarb_limits *limits)

@@ -14,27 +14,14 @@ struct gpuarb_usage {
 	size_t n;
 };
 
-static const struct field usage_row_fields[] = {
-	FIELD('s', "tenant", gpuarb_usage_row, tenant),
-	FIELD('u', "uid", gpuarb_usage_row, uid),
-	FIELD('s', "class", gpuarb_usage_row, lease_class),
-	FIELD('t', "leases", gpuarb_usage_row, leases),
-	FIELD('t', "held-usec", gpuarb_usage_row, held_usec),
-	FIELD('t', "cu-usec", gpuarb_usage_row, cu_usec),
-	FIELD('t', "queue-usec", gpuarb_usage_row, queue_usec),
-	FIELD('t', "waits", gpuarb_usage_row, waits),
-	FIELD('t', "waited-usec", gpuarb_usage_row, waited_usec),
-	FIELD('t', "refusals", gpuarb_usage_row, refusals),
-};
+static const struct dictionary usage_row_dictionary =
+	DICTIONARY(gpuarb_usage_row,
+		   MEMBERS(gpuarb_usage_row, tenant, uid, leases, held_usec, cu_usec, queue_usec,
+			   waits, waited_usec, refusals),
+		   FIELD('s', "class", gpuarb_usage_row, lease_class));
 
-static const struct dictionary usage_row_dictionary = DICTIONARY(usage_row_fields,
-								 gpuarb_usage_row);
-
-static const struct field usage_fields[] = {
-	FIELD('t', "from", gpuarb_usage, from),
-};
-
-static const struct dictionary usage_dictionary = DICTIONARY(usage_fields, gpuarb_usage);
+static const struct dictionary usage_dictionary = DICTIONARY(gpuarb_usage,
+							     MEMBERS(gpuarb_usage, from));
 
 static const struct argument arguments[] = {
 	ARGUMENT_ROWS(&usage_row_dictionary, gpuarb_usage, rows, n),

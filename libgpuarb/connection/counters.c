@@ -15,40 +15,21 @@ struct gpuarb_counters {
 	uint64_t since;
 };
 
-static const struct field refused_fields[] = {
-	FIELD('s', "reason", gpuarb_refused, reason),
-	FIELD('t', "count", gpuarb_refused, count),
-};
+static const struct dictionary refused_dictionary =
+	DICTIONARY(gpuarb_refused, MEMBERS(gpuarb_refused, reason, count));
 
-static const struct dictionary refused_dictionary = DICTIONARY(refused_fields, gpuarb_refused);
+static const struct dictionary row_dictionary = DICTIONARY(
+	gpuarb_counters_row,
+	MEMBERS(gpuarb_counters_row, tenant, grants, waits, revocations, preemptions, moves,
+		drifts),
+	ROWS('R', "refusals", &refused_dictionary, gpuarb_counters_row, refusals, n_refusals));
 
-static const struct field row_fields[] = {
-	FIELD('s', "tenant", gpuarb_counters_row, tenant),
-	FIELD('t', "grants", gpuarb_counters_row, grants),
-	FIELD('t', "waits", gpuarb_counters_row, waits),
-	FIELD('t', "revocations", gpuarb_counters_row, revocations),
-	FIELD('t', "preemptions", gpuarb_counters_row, preemptions),
-	FIELD('t', "moves", gpuarb_counters_row, moves),
-	FIELD('t', "drifts", gpuarb_counters_row, drifts),
-	ROWS('R', "refusals", &refused_dictionary, gpuarb_counters_row, refusals, n_refusals),
-};
+static const struct dictionary duration_dictionary = DICTIONARY(
+	gpuarb_duration, MEMBERS(gpuarb_duration, name, sum_usec), LISTS(gpuarb_duration, counts),
+	LIST('T', "bounds-usec", gpuarb_duration, bounds_usec, n_bounds));
 
-static const struct dictionary row_dictionary = DICTIONARY(row_fields, gpuarb_counters_row);
-
-static const struct field duration_fields[] = {
-	FIELD('s', "name", gpuarb_duration, name),
-	LIST('T', "bounds-usec", gpuarb_duration, bounds_usec, n_bounds),
-	LIST('T', "counts", gpuarb_duration, counts, n_counts),
-	FIELD('t', "sum-usec", gpuarb_duration, sum_usec),
-};
-
-static const struct dictionary duration_dictionary = DICTIONARY(duration_fields, gpuarb_duration);
-
-static const struct field counters_fields[] = {
-	FIELD('t', "since", gpuarb_counters, since),
-};
-
-static const struct dictionary counters_dictionary = DICTIONARY(counters_fields, gpuarb_counters);
+static const struct dictionary counters_dictionary = DICTIONARY(gpuarb_counters,
+								MEMBERS(gpuarb_counters, since));
 
 static const struct argument arguments[] = {
 	ARGUMENT_ROWS(&row_dictionary, gpuarb_counters, rows, n_rows),

@@ -15,37 +15,20 @@ struct gpuarb_limits {
 	size_t n;
 };
 
-static const struct field value_fields[] = {
-	FIELD('u', "max-calls-per-user", gpuarb_limit_values, calls),
-	FIELD('u', "max-time-per-user", gpuarb_limit_values, time_percent),
-	FIELD('u', "max-pending-per-user", gpuarb_limit_values, pending),
-	FIELD('t', "max-unread-per-user", gpuarb_limit_values, unread_bytes),
-	FIELD('u', "max-leases", gpuarb_limit_values, leases_total),
-	FIELD('u', "max-leases-per-user", gpuarb_limit_values, leases),
-	FIELD('u', "max-holders", gpuarb_limit_values, holders_total),
-	FIELD('b', "unread-known", gpuarb_limit_values, unread_known),
-};
+static const struct dictionary value_dictionary =
+	DICTIONARY(gpuarb_limit_values, MEMBERS(gpuarb_limit_values, unread_known),
+		   FIELD('u', "max-calls-per-user", gpuarb_limit_values, calls),
+		   FIELD('u', "max-time-per-user", gpuarb_limit_values, time_percent),
+		   FIELD('u', "max-pending-per-user", gpuarb_limit_values, pending),
+		   FIELD('t', "max-unread-per-user", gpuarb_limit_values, unread_bytes),
+		   FIELD('u', "max-leases", gpuarb_limit_values, leases_total),
+		   FIELD('u', "max-leases-per-user", gpuarb_limit_values, leases),
+		   FIELD('u', "max-holders", gpuarb_limit_values, holders_total));
 
-static const struct dictionary value_dictionary = DICTIONARY(value_fields, gpuarb_limit_values);
-
-static const struct field row_fields[] = {
-	FIELD('u', "uid", gpuarb_limits_row, uid),
-	FIELD('b', "administrator", gpuarb_limits_row, administrator),
-	FIELD('u', "connections", gpuarb_limits_row, connections),
-	FIELD('t', "calls", gpuarb_limits_row, calls),
-	FIELD('t', "calls-delayed", gpuarb_limits_row, calls_delayed),
-	FIELD('t', "calls-refused", gpuarb_limits_row, calls_refused),
-	FIELD('t', "time-usec", gpuarb_limits_row, time_usec),
-	FIELD('u', "pending", gpuarb_limits_row, pending),
-	FIELD('t', "pending-bytes", gpuarb_limits_row, pending_bytes),
-	FIELD('t', "unread-bytes", gpuarb_limits_row, unread_bytes),
-	FIELD('u', "unread-fds", gpuarb_limits_row, unread_fds),
-	FIELD('u', "leases", gpuarb_limits_row, leases),
-	FIELD('u', "waiting", gpuarb_limits_row, waiting),
-	FIELD('u', "holders", gpuarb_limits_row, holders),
-};
-
-static const struct dictionary row_dictionary = DICTIONARY(row_fields, gpuarb_limits_row);
+static const struct dictionary row_dictionary = DICTIONARY(
+	gpuarb_limits_row, MEMBERS(gpuarb_limits_row, uid, administrator, connections, calls,
+				   calls_delayed, calls_refused, time_usec, pending, pending_bytes,
+				   unread_bytes, unread_fds, leases, waiting, holders));
 
 static int row_compare(const void *a, const void *b)
 {

@@ -2,6 +2,7 @@
 
 #include "libgpuarb/connection/read.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -119,10 +120,23 @@ static int read_field(DBusMessageIter *value, const struct field *field, struct 
 	}
 }
 
+/* Is "kfd-gpu-id" or "KfdGpuId" the key of the member "kfd_gpu_id"? */
+static bool is_key(const char *key, const char *member)
+{
+	for (;; key++, member++) {
+		key += *key == '-';
+		member += *member == '-' || *member == '_';
+		if (tolower((unsigned char)*key) != tolower((unsigned char)*member))
+			return false;
+		if (!*key)
+			return true;
+	}
+}
+
 static const struct field *field_find(const struct dictionary *dictionary, const char *key)
 {
 	for (size_t i = 0; i < dictionary->n; i++)
-		if (strcmp(dictionary->fields[i].key, key) == 0)
+		if (is_key(key, dictionary->fields[i].key))
 			return &dictionary->fields[i];
 	return NULL;
 }
@@ -144,7 +158,7 @@ static int read_entry(DBusMessageIter *entry, const struct dictionary *dictionar
 	dbus_message_iter_recurse(entry, &value);
 	r = read_field(&value, field, arena, object);
 	if (r == -EPROTO && ret_key)
-		*ret_key = field->key;
+		*ret_key = key;
 	return r;
 }
 
@@ -238,95 +252,36 @@ int path_number(const char *path, const char *prefix, uint64_t *ret)
 
 /* ---- which key fills which member: partitions, refusals, leases and GPUs ------------------ */
 
-static const struct field partition_fields[] = {
-	FIELD('s', "gpu", gpuarb_partition, gpu),
-	FIELD('u', "kfd-gpu-id", gpuarb_partition, kfd_gpu_id),
-	LIST('U', "cu-mask", gpuarb_partition, cu_mask, cu_mask_words),
-	FIELD('u', "cus", gpuarb_partition, cus),
-	FIELD('u', "cus-asked", gpuarb_partition, cus_asked),
-	FIELD('u', "effective-cus", gpuarb_partition, effective_cus),
-	LIST('U', "shader-engines", gpuarb_partition, shader_engines, n_shader_engines),
-	FIELD('u', "queues", gpuarb_partition, queues),
-	FIELD('u', "streams", gpuarb_partition, streams),
-	FIELD('u', "processes", gpuarb_partition, processes),
-	FIELD('u', "sdma-queues", gpuarb_partition, sdma_queues),
-	FIELD('u', "sdma-xgmi-queues", gpuarb_partition, sdma_xgmi_queues),
-	FIELD('t', "vram", gpuarb_partition, vram),
-	FIELD('u', "priority", gpuarb_partition, priority),
-	FIELD('b', "paused", gpuarb_partition, paused),
-	FIELD('b', "exclusive", gpuarb_partition, exclusive),
-	LIST('U', "priorities-seen", gpuarb_partition, priorities_seen, n_priorities_seen),
-	FIELD('s', "tier", gpuarb_partition, tier),
-	LIST('S', "gaps", gpuarb_partition, gaps, n_gaps),
-};
+static const struct dictionary partition_dictionary = DICTIONARY(
+	gpuarb_partition,
+	MEMBERS(gpuarb_partition, gpu, kfd_gpu_id, cus, cus_asked, effective_cus, queues, streams,
+		processes, sdma_queues, sdma_xgmi_queues, vram, priority, paused, exclusive, tier),
+	LISTS(gpuarb_partition, shader_engines, priorities_seen, gaps),
+	LIST('U', "cu-mask", gpuarb_partition, cu_mask, cu_mask_words));
 
-static const struct dictionary partition_dictionary = DICTIONARY(partition_fields,
-								 gpuarb_partition);
+static const struct dictionary refusal_dictionary = DICTIONARY(
+	gpuarb_refusal, MEMBERS(gpuarb_refusal, gpu, reason, asked, free, hint, retry, end_exact),
+	LISTS(gpuarb_refusal, end));
 
-static const struct field refusal_fields[] = {
-	FIELD('s', "gpu", gpuarb_refusal, gpu),
-	FIELD('s', "reason", gpuarb_refusal, reason),
-	FIELD('t', "asked", gpuarb_refusal, asked),
-	FIELD('t', "free", gpuarb_refusal, free),
-	FIELD('s', "hint", gpuarb_refusal, hint),
-	FIELD('b', "retry", gpuarb_refusal, retry),
-	LIST('T', "end", gpuarb_refusal, end, n_end),
-	FIELD('b', "end-exact", gpuarb_refusal, end_exact),
-};
+static const struct dictionary process_dictionary =
+	DICTIONARY(gpuarb_process, MEMBERS(gpuarb_process, pid, uid, command, queues));
 
-static const struct dictionary refusal_dictionary = DICTIONARY(refusal_fields, gpuarb_refusal);
+static const struct dictionary fact_dictionary = DICTIONARY(
+	gpuarb_refusal_facts,
+	MEMBERS(gpuarb_refusal_facts, resource, total, reserved, key, limit, held, tenant, uid,
+		asked_class, limit_class, fits_resource, lease_count, process_count, behind,
+		preempt_tenant, end_cut),
+	LISTS(gpuarb_refusal_facts, fits, leases),
+	ROWS('R', "processes", &process_dictionary, gpuarb_refusal_facts, processes, n_processes));
 
-static const struct field process_fields[] = {
-	FIELD('u', "pid", gpuarb_process, pid),
-	FIELD('u', "uid", gpuarb_process, uid),
-	FIELD('s', "command", gpuarb_process, command),
-	FIELD('u', "queues", gpuarb_process, queues),
-};
+static const struct dictionary shrink_dictionary = DICTIONARY(
+	gpuarb_shrink, MEMBERS(gpuarb_shrink, lease, gpu),
+	FIELD('u', "from", gpuarb_shrink, from_cus), FIELD('u', "to", gpuarb_shrink, to_cus));
 
-static const struct dictionary process_dictionary = DICTIONARY(process_fields, gpuarb_process);
-
-static const struct field fact_fields[] = {
-	FIELD('s', "resource", gpuarb_refusal_facts, resource),
-	FIELD('t', "total", gpuarb_refusal_facts, total),
-	FIELD('t', "reserved", gpuarb_refusal_facts, reserved),
-	FIELD('s', "key", gpuarb_refusal_facts, key),
-	FIELD('t', "limit", gpuarb_refusal_facts, limit),
-	FIELD('t', "held", gpuarb_refusal_facts, held),
-	FIELD('s', "tenant", gpuarb_refusal_facts, tenant),
-	FIELD('u', "uid", gpuarb_refusal_facts, uid),
-	FIELD('s', "asked-class", gpuarb_refusal_facts, asked_class),
-	FIELD('s', "limit-class", gpuarb_refusal_facts, limit_class),
-	LIST('T', "fits", gpuarb_refusal_facts, fits, n_fits),
-	FIELD('s', "fits-resource", gpuarb_refusal_facts, fits_resource),
-	LIST('T', "leases", gpuarb_refusal_facts, leases, n_leases),
-	FIELD('u', "lease-count", gpuarb_refusal_facts, lease_count),
-	ROWS('R', "processes", &process_dictionary, gpuarb_refusal_facts, processes, n_processes),
-	FIELD('u', "process-count", gpuarb_refusal_facts, process_count),
-	FIELD('t', "behind", gpuarb_refusal_facts, behind),
-	FIELD('s', "preempt-tenant", gpuarb_refusal_facts, preempt_tenant),
-	FIELD('b', "end-cut", gpuarb_refusal_facts, end_cut),
-};
-
-static const struct dictionary fact_dictionary = DICTIONARY(fact_fields, gpuarb_refusal_facts);
-
-static const struct field shrink_fields[] = {
-	FIELD('t', "lease", gpuarb_shrink, lease),
-	FIELD('s', "gpu", gpuarb_shrink, gpu),
-	FIELD('u', "from", gpuarb_shrink, from_cus),
-	FIELD('u', "to", gpuarb_shrink, to_cus),
-};
-
-static const struct dictionary shrink_dictionary = DICTIONARY(shrink_fields, gpuarb_shrink);
-
-static const struct field effect_fields[] = {
-	ROWS('R', "shrinks", &shrink_dictionary, gpuarb_effects, shrinks, n_shrinks),
-	LIST('T', "revokes", gpuarb_effects, revokes, n_revokes),
-	FIELD('t', "within-usec", gpuarb_effects, within_usec),
-	LIST('T', "pauses", gpuarb_effects, pauses, n_pauses),
-	LIST('T', "moves", gpuarb_effects, moves, n_moves),
-};
-
-static const struct dictionary effect_dictionary = DICTIONARY(effect_fields, gpuarb_effects);
+static const struct dictionary effect_dictionary =
+	DICTIONARY(gpuarb_effects, LISTS(gpuarb_effects, revokes, pauses, moves),
+		   MEMBERS(gpuarb_effects, within_usec),
+		   ROWS('R', "shrinks", &shrink_dictionary, gpuarb_effects, shrinks, n_shrinks));
 
 int read_effects(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_effects **ret)
 {
@@ -354,8 +309,7 @@ struct cap {
 	bool asked;
 };
 
-static const struct field cap_fields[] = { FIELD('b', "cap", cap, asked) };
-static const struct dictionary cap_dictionary = DICTIONARY(cap_fields, cap);
+static const struct dictionary cap_dictionary = DICTIONARY(cap, FIELD('b', "cap", cap, asked));
 
 int read_cap(DBusMessageIter *rows, struct arena *arena, bool *ret, const char **ret_key)
 {
@@ -388,43 +342,17 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 	return 0;
 }
 
-static const struct field drift_fields[] = {
-	FIELD('s', "kind", gpuarb_drift, kind),
-	FIELD('s', "gpu", gpuarb_drift, gpu),
-	FIELD('t', "granted", gpuarb_drift, granted),
-	FIELD('t', "observed", gpuarb_drift, observed),
-	FIELD('t', "since", gpuarb_drift, since),
-	FIELD('u', "pid", gpuarb_drift, pid),
-};
+static const struct dictionary drift_dictionary =
+	DICTIONARY(gpuarb_drift, MEMBERS(gpuarb_drift, kind, gpu, granted, observed, since, pid));
 
-static const struct dictionary drift_dictionary = DICTIONARY(drift_fields, gpuarb_drift);
+static const struct dictionary intruder_dictionary =
+	DICTIONARY(gpuarb_intruder,
+		   MEMBERS(gpuarb_intruder, gpu, pid, uid, command, lease, cus, since, draws));
 
-static const struct field intruder_fields[] = {
-	FIELD('s', "gpu", gpuarb_intruder, gpu),
-	FIELD('u', "pid", gpuarb_intruder, pid),
-	FIELD('u', "uid", gpuarb_intruder, uid),
-	FIELD('s', "command", gpuarb_intruder, command),
-	FIELD('t', "lease", gpuarb_intruder, lease),
-	FIELD('u', "cus", gpuarb_intruder, cus),
-	FIELD('t', "since", gpuarb_intruder, since),
-	FIELD('b', "draws", gpuarb_intruder, draws),
-};
-
-static const struct dictionary intruder_dictionary = DICTIONARY(intruder_fields, gpuarb_intruder);
-
-static const struct field cover_fields[] = {
-	FIELD('u', "pid", gpuarb_cover, pid),
-	FIELD('u', "uid", gpuarb_cover, uid),
-	FIELD('s', "command", gpuarb_cover, command),
-	FIELD('t', "lease", gpuarb_cover, lease),
-	FIELD('u', "queues", gpuarb_cover, queues),
-	FIELD('u', "cus", gpuarb_cover, cus),
-	FIELD('u', "outside-cus", gpuarb_cover, outside_cus),
+static const struct dictionary cover_dictionary = DICTIONARY(
+	gpuarb_cover, MEMBERS(gpuarb_cover, pid, uid, command, lease, queues, cus, outside_cus),
 	LIST('U', "cu-mask", gpuarb_cover, cu_mask, cu_mask_words),
-	LIST('U', "outside-mask", gpuarb_cover, outside_mask, outside_mask_words),
-};
-
-static const struct dictionary cover_dictionary = DICTIONARY(cover_fields, gpuarb_cover);
+	LIST('U', "outside-mask", gpuarb_cover, outside_mask, outside_mask_words));
 
 /* A lease while it is read: its public structure cannot grow. */
 struct lease_reading {
@@ -439,44 +367,24 @@ static int read_waits_for(DBusMessageIter *value, struct arena *arena, void *obj
 	return read_refusals(value, arena, &lease->facts.waits_for, NULL);
 }
 
-static const struct field lease_fields[] = {
-	FIELD('t', "Id", gpuarb_lease_info, id),
-	FIELD('s', "Name", gpuarb_lease_info, name),
-	FIELD('s', "State", gpuarb_lease_info, state),
+static const struct dictionary lease_dictionary = DICTIONARY(
+	lease_reading,
+	MEMBERS(gpuarb_lease_info, id, name, state, tenant, owner_uid, owner_pid, owner_unit,
+		adaptable, generation, tier, position, reason, deadline, disturbances),
+	FACTS(lease_reading, moves, since, queue_refusals, verified, capped, alone, resets),
 	FIELD('s', "Class", gpuarb_lease_info, lease_class),
-	FIELD('s', "Tenant", gpuarb_lease_info, tenant),
-	FIELD('u', "OwnerUid", gpuarb_lease_info, owner_uid),
-	FIELD('u', "OwnerPid", gpuarb_lease_info, owner_pid),
-	FIELD('s', "OwnerUnit", gpuarb_lease_info, owner_unit),
-	FIELD('b', "Adaptable", gpuarb_lease_info, adaptable),
-	FIELD('t', "Generation", gpuarb_lease_info, generation),
-	FIELD('s', "Tier", gpuarb_lease_info, tier),
 	ROWS('R', "Partitions", &partition_dictionary, gpuarb_lease_info, partitions, n_partitions),
-	FIELD('u', "Position", gpuarb_lease_info, position),
-	FIELD('s', "Reason", gpuarb_lease_info, reason),
 	SPECIAL("WaitsFor", read_waits_for),
-	FIELD('t', "Deadline", gpuarb_lease_info, deadline),
-	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
-	FIELD('t', "Moves", lease_reading, facts.moves),
-	FIELD('t', "Since", lease_reading, facts.since),
 	LIST('U', "CusMin", lease_reading, facts.cus_min, facts.n_cus_min),
-	FIELD('t', "QueueRefusals", lease_reading, facts.queue_refusals),
 	ROWS('R', "Drift", &drift_dictionary, lease_reading, facts.drift, facts.n_drift),
 	ROWS('R', "Intruders", &intruder_dictionary, lease_reading, facts.intruders,
 	     facts.n_intruders),
-	FIELD('b', "Alone", lease_reading, facts.alone),
 	FIELD('t', "PausedCount", lease_reading, facts.pause.count),
 	FIELD('t', "PausedUsec", lease_reading, facts.pause.usec),
 	FIELD('t', "PausedSince", lease_reading, facts.pause.since),
-	FIELD('b', "Verified", lease_reading, facts.verified),
-	FIELD('b', "Capped", lease_reading, facts.capped),
-	FIELD('t', "Resets", lease_reading, facts.resets),
 	FIELD('t', "EvictedCount", lease_reading, facts.evictions.count),
 	FIELD('t', "EvictedUsec", lease_reading, facts.evictions.usec),
-	FIELD('t', "EvictedSince", lease_reading, facts.evictions.since),
-};
-
-static const struct dictionary lease_dictionary = DICTIONARY(lease_fields, lease_reading);
+	FIELD('t', "EvictedSince", lease_reading, facts.evictions.since));
 
 int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
 	       struct lease_facts *ret_facts, const char **ret_key)
@@ -571,31 +479,13 @@ static int read_arrays(DBusMessageIter *value, struct arena *arena, void *object
 			  &reading->gpu.cus_per_shader_array);
 }
 
-static const struct field client_fields[] = {
-	FIELD('u', "pid", gpuarb_client, pid),
-	FIELD('u', "uid", gpuarb_client, uid),
-	FIELD('s', "command", gpuarb_client, command),
-	FIELD('t', "lease", gpuarb_client, lease),
-	FIELD('b', "draws", gpuarb_client, draws),
-	FIELD('d', "gfx-share", gpuarb_client, gfx_share),
-	FIELD('d', "compute-share", gpuarb_client, compute_share),
-	FIELD('d', "dma-share", gpuarb_client, dma_share),
-	FIELD('t', "gfx-nsec", gpuarb_client, gfx_nsec),
-	FIELD('t', "compute-nsec", gpuarb_client, compute_nsec),
-	FIELD('t', "dma-nsec", gpuarb_client, dma_nsec),
-	FIELD('t', "vram", gpuarb_client, vram),
-	FIELD('t', "gtt", gpuarb_client, gtt),
-};
+static const struct dictionary client_dictionary =
+	DICTIONARY(gpuarb_client,
+		   MEMBERS(gpuarb_client, pid, uid, command, lease, draws, gfx_share, compute_share,
+			   dma_share, gfx_nsec, compute_nsec, dma_nsec, vram, gtt));
 
-static const struct dictionary client_dictionary = DICTIONARY(client_fields, gpuarb_client);
-
-static const struct field slowdown_fields[] = {
-	FIELD('s', "kind", gpuarb_slowdown, kind),
-	FIELD('u', "neighbours", gpuarb_slowdown, neighbours),
-	FIELD('u', "slowdown", gpuarb_slowdown, slowdown),
-};
-
-static const struct dictionary slowdown_dictionary = DICTIONARY(slowdown_fields, gpuarb_slowdown);
+static const struct dictionary slowdown_dictionary =
+	DICTIONARY(gpuarb_slowdown, MEMBERS(gpuarb_slowdown, kind, neighbours, slowdown));
 
 static int read_driver_events(DBusMessageIter *value, struct arena *arena, void *object)
 {
@@ -623,54 +513,24 @@ static int read_driver_events(DBusMessageIter *value, struct arena *arena, void 
 	return r;
 }
 
-static const struct field gpu_fields[] = {
-	FIELD('s', "Name", gpuarb_gpu, name),
-	FIELD('s', "Device", gpuarb_gpu, device),
-	FIELD('s', "GfxTarget", gpuarb_gpu, gfx_target),
-	FIELD('u', "KfdGpuId", gpuarb_gpu, kfd_gpu_id),
-	FIELD('u', "Xccs", gpuarb_gpu, xccs),
-	FIELD('u', "ShaderEngines", gpuarb_gpu, shader_engines),
-	FIELD('u', "Cus", gpuarb_gpu, cus),
-	SPECIAL("CusPerShaderEngine", read_engines),
-	SPECIAL("CusPerShaderArray", read_arrays),
-	FIELD('u', "CusFree", gpuarb_gpu, cus_free),
-	FIELD('s', "FloorExcess", reading, facts.floor_excess),
-	FIELD('d', "Fairness", reading, facts.fairness),
-	FIELD('b', "WgpMode", gpuarb_gpu, wgp_mode),
-	FIELD('b', "HarvestKnown", gpuarb_gpu, harvest_known),
-	FIELD('s', "Law", gpuarb_gpu, law),
-	FIELD('s', "LawSource", reading, facts.law_source),
-	FIELD('u', "LawConstant", reading, facts.law_constant),
+static const struct dictionary gpu_dictionary = DICTIONARY(
+	reading,
+	MEMBERS(gpuarb_gpu, name, device, gfx_target, kfd_gpu_id, xccs, shader_engines, cus,
+		cus_free, wgp_mode, harvest_known, law, queue_slots, queue_slots_free,
+		process_slots, process_slots_free, pipes, queues_per_pipe, sdma_queues,
+		sdma_xgmi_queues, vram_bytes, vram_free, scheduler, oversubscribed, draining),
+	FACTS(reading, floor_excess, fairness, law_source, law_constant, pipes_source, graphics,
+	      masks_observed, unseen, named_only),
+	SPECIAL("CusPerShaderEngine", read_engines), SPECIAL("CusPerShaderArray", read_arrays),
 	FIELD('s', "Calibrated", reading, facts.calibration.date),
 	FIELD('s', "CalibrationProblem", reading, facts.calibration.problem),
 	FIELD('u', "PreemptionUsec", reading, facts.calibration.preemption_usec),
 	ROWS('R', "Slowdowns", &slowdown_dictionary, reading, facts.calibration.slowdowns,
 	     facts.calibration.n_slowdowns),
-	FIELD('u', "QueueSlots", gpuarb_gpu, queue_slots),
-	FIELD('u', "QueueSlotsFree", gpuarb_gpu, queue_slots_free),
-	FIELD('u', "ProcessSlots", gpuarb_gpu, process_slots),
-	FIELD('u', "ProcessSlotsFree", gpuarb_gpu, process_slots_free),
-	FIELD('u', "Pipes", gpuarb_gpu, pipes),
-	FIELD('u', "QueuesPerPipe", gpuarb_gpu, queues_per_pipe),
-	FIELD('s', "PipesSource", reading, facts.pipes_source),
-	FIELD('u', "SdmaQueues", gpuarb_gpu, sdma_queues),
-	FIELD('u', "SdmaXgmiQueues", gpuarb_gpu, sdma_xgmi_queues),
-	FIELD('t', "VramBytes", gpuarb_gpu, vram_bytes),
-	FIELD('t', "VramFree", gpuarb_gpu, vram_free),
-	FIELD('s', "Scheduler", gpuarb_gpu, scheduler),
 	ROWS('R', "Unmanaged", &process_dictionary, gpuarb_gpu, unmanaged, n_unmanaged),
-	FIELD('s', "Graphics", reading, facts.graphics),
 	ROWS('R', "Clients", &client_dictionary, reading, facts.clients, facts.n_clients),
 	ROWS('R', "Observed", &cover_dictionary, reading, facts.covers, facts.n_covers),
-	FIELD('t', "MasksObserved", reading, facts.masks_observed),
-	FIELD('s', "Unseen", reading, facts.unseen),
-	FIELD('b', "Oversubscribed", gpuarb_gpu, oversubscribed),
-	FIELD('b', "Draining", gpuarb_gpu, draining),
-	FIELD('b', "NamedOnly", reading, facts.named_only),
-	SPECIAL("DriverEvents", read_driver_events),
-};
-
-static const struct dictionary gpu_dictionary = DICTIONARY(gpu_fields, reading);
+	SPECIAL("DriverEvents", read_driver_events));
 
 /* Whether a table has a row for each XCC and shader engine: programs index it by these. */
 static bool table_matches(const struct gpuarb_gpu *gpu, const uint32_t *table, const size_t *sizes)
@@ -713,30 +573,15 @@ int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 
 /* ---- queue slots ------------------------------------------------------------------------- */
 
-static const struct field slot_fields[] = {
-	FIELD('u', "xcc", gpuarb_queue_slot, xcc),
-	FIELD('u', "pipe", gpuarb_queue_slot, pipe),
-	FIELD('u', "engine", gpuarb_queue_slot, pipe),
-	FIELD('u', "queue", gpuarb_queue_slot, queue),
-	FIELD('b', "active", gpuarb_queue_slot, active),
-	FIELD('u', "vmid", gpuarb_queue_slot, vmid),
-	FIELD('u', "priority", gpuarb_queue_slot, priority),
-	FIELD('u', "doorbell", gpuarb_queue_slot, doorbell),
-	FIELD('u', "pid", gpuarb_queue_slot, pid),
-	FIELD('t', "lease", gpuarb_queue_slot, lease),
-	FIELD('s', "command", gpuarb_queue_slot, command),
-};
+static const struct dictionary slot_dictionary =
+	DICTIONARY(gpuarb_queue_slot,
+		   MEMBERS(gpuarb_queue_slot, xcc, pipe, queue, active, vmid, priority, doorbell,
+			   pid, lease, command),
+		   FIELD('u', "engine", gpuarb_queue_slot, pipe));
 
-static const struct dictionary slot_dictionary = DICTIONARY(slot_fields, gpuarb_queue_slot);
-
-static const struct field slots_fields[] = {
-	FIELD('t', "usec", slots_facts, usec),
-	FIELD('u', "queues", slots_facts, queues),
-	FIELD('u', "without-slot", slots_facts, without_slot),
-	ROWS('R', "sdma", &slot_dictionary, slots_facts, sdma, n_sdma),
-};
-
-static const struct dictionary slots_dictionary = DICTIONARY(slots_fields, slots_facts);
+static const struct dictionary slots_dictionary =
+	DICTIONARY(slots_facts, MEMBERS(slots_facts, usec, queues, without_slot),
+		   ROWS('R', "sdma", &slot_dictionary, slots_facts, sdma, n_sdma));
 
 int read_slots(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_queue_slot **ret,
 	       size_t *ret_n, struct slots_facts *ret_facts, const char **ret_key)

@@ -6,6 +6,7 @@
 #include <dbus/dbus.h>
 
 #include "libgpuarb/connection/basics.h"
+#include "daemon/util/each.h"
 #include "libgpuarb/gpuarb.h"
 
 /*
@@ -15,7 +16,8 @@
  * the member at count_offset; 0: read() does it.
  */
 struct field {
-	const char *key;
+	const char
+		*key; /* or the name of the member, which has underscores and lower case instead */
 	char type;
 	size_t offset, count_offset;
 	const struct dictionary *rows;
@@ -31,19 +33,32 @@ struct dictionary {
 /* clang-format off */
 #define FIELD(type_, key_, object, member) \
 	{ .key = (key_), .type = (type_), .offset = offsetof(struct object, member) }
+#define MEMBER_FIELD(object, prefix, member)                                        \
+	{ .key = #member, .offset = offsetof(struct object, prefix member),         \
+	  .type = _Generic(((struct object *)NULL)->prefix member, bool: 'b', double: 'd', \
+			   uint32_t: 'u', uint64_t: 't', const char *: 's') }
+#define MEMBERS(object, ...) EACH(MEMBER_FIELD, object, , __VA_ARGS__)
+#define FACTS(object, ...) EACH(MEMBER_FIELD, object, facts., __VA_ARGS__)
+#define LIST_FIELD(object, prefix, member)                                                \
+	{ .key = #member, .offset = offsetof(struct object, member),                      \
+	  .count_offset = offsetof(struct object, n_##member),                            \
+	  .type = _Generic(((struct object *)NULL)->member, const uint32_t *: 'U',        \
+			   const uint64_t *: 'T', const char *const *: 'S') }
+#define LISTS(object, ...) EACH(LIST_FIELD, object, , __VA_ARGS__)
 #define ROWS(type_, key_, rows_, object, member, count)                            \
 	{ .key = (key_), .type = (type_), .offset = offsetof(struct object, member), \
 	  .rows = (rows_), .count_offset = offsetof(struct object, count) }
 #define LIST(type, key, object, member, count) ROWS(type, key, NULL, object, member, count)
 #define SPECIAL(key_, read_) { .key = (key_), .read = (read_) }
-#define DICTIONARY(fields_, object) \
-	{ .fields = (fields_), .n = ARRAY_SIZE(fields_), .size = sizeof(struct object) }
+#define DICTIONARY(object, ...)                                                           \
+	{ .fields = (const struct field[]){ __VA_ARGS__ }, .size = sizeof(struct object),  \
+	  .n = sizeof((const struct field[]){ __VA_ARGS__ }) / sizeof(struct field) }
 /* clang-format on */
 
 /*
  * Fills object from an a{sv}. Keys without a field are skipped, because newer daemons send more
  * keys. A string whose key is missing is "". -EPROTO: *ret_key (unless ret_key is NULL) is the key
- * whose value has the wrong type. -ENOMEM.
+ * whose value has the wrong type, in the message. -ENOMEM.
  */
 int read_dictionary(DBusMessageIter *dict, const struct dictionary *dictionary, struct arena *arena,
 		    void *object, const char **ret_key);

@@ -33,14 +33,9 @@ struct gpuarb_view {
 	size_t n_leases;
 };
 
-static const struct field root_fields[] = {
-	FIELD('s', "Version", gpuarb_view, version),
-	FIELD('s', "QueueBudgets", gpuarb_view, queue_budgets),
-	LIST('S', "Tenants", gpuarb_view, tenants, n_tenants),
-	LIST('S', "RestartKeys", gpuarb_view, restart_keys, n_restart_keys),
-};
-
-static const struct dictionary root_dictionary = DICTIONARY(root_fields, gpuarb_view);
+static const struct dictionary root_dictionary =
+	DICTIONARY(gpuarb_view, MEMBERS(gpuarb_view, version, queue_budgets),
+		   LISTS(gpuarb_view, tenants, restart_keys));
 
 /* An object of the answer. */
 struct object {

@@ -168,6 +168,8 @@ static int read_gaps(const char *text, struct arena *arena, struct gpuarb_partit
 	return 0;
 }
 
+#define COPIED(from, unused, member) .member = (from)->member
+
 static int read_partition(const struct gpuarb_record_partition *from, struct arena *arena,
 			  struct gpuarb_partition *ret)
 {
@@ -175,19 +177,10 @@ static int read_partition(const struct gpuarb_record_partition *from, struct are
 
 	*ret = (struct gpuarb_partition){
 		.gpu = arena_string(arena, from->gpu),
-		.kfd_gpu_id = from->kfd_gpu_id,
+		EACH(COPIED, from, , kfd_gpu_id, cus, cus_asked, effective_cus, queues, streams,
+		     processes, sdma_queues, sdma_xgmi_queues, vram, priority),
 		.cu_mask = arena_copy(arena, from->cu_mask, from->n_words, sizeof(uint32_t)),
 		.cu_mask_words = from->n_words,
-		.cus = from->cus,
-		.cus_asked = from->cus_asked,
-		.effective_cus = from->effective_cus,
-		.queues = from->queues,
-		.streams = from->streams,
-		.processes = from->processes,
-		.sdma_queues = from->sdma_queues,
-		.sdma_xgmi_queues = from->sdma_xgmi_queues,
-		.vram = from->vram,
-		.priority = from->priority,
 		.paused = (from->flags & GPUARB_RECORD_PAUSED) != 0,
 		.tier = arena_string(arena, from->tier),
 	};

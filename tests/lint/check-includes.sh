@@ -12,6 +12,8 @@
 #   of processes, which must not be the word of the daemon that they check.
 # - core/change/arbiter.h: rt plan places partitions with the decisions of the daemon itself; a
 #   placement of its own would promise CUs that the daemon then does not grant.
+#
+# The library knows nothing of the daemon. Exception: util/each.h, a macro without anything of gpuarbd.
 cd "${1:-.}" || exit 2
 wrong=$(
 	while read -r dir own outside; do
@@ -41,7 +43,7 @@ daemon/helpers/enforce  util/|core/|helpers/|sys/                         system
 daemon/helpers/fdinfo   util/|hw/|helpers/                                -none-
 daemon/bus              util/|core/|bus/|dbus/                            systemd
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h systemd
-libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/            dbus
+libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/|daemon/util/each.h dbus
 libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/     dbus
 libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -none-
 libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
