@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/output/lease-text.h"
+
 #define SNAPSHOTS 64U
 
 const char *const rt_assumption_names[RT_ASSUMPTIONS] = { "disturbances", "activations",
@@ -136,15 +138,6 @@ static uint64_t allowed(const struct rt_plan *plan, size_t partition, enum rt_as
 
 /* ---- what has happened ---------------------------------------------------------------------- */
 
-static const struct gpuarb_partition *partition_on(const struct gpuarb_lease_info *lease,
-						   const char *gpu)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (strcmp(lease->partitions[i].gpu, gpu) == 0)
-			return &lease->partitions[i];
-	return NULL;
-}
-
 static const char *gpu_of(const struct rt_watch *watch, size_t partition)
 {
 	return rt_plan_gpu(watch->plan, partition)->gpu.info.name;
@@ -158,7 +151,7 @@ static const struct gpuarb_lease_info *lease_of_tenant(const struct gpuarb_view 
 	size_t n = gpuarb_view_leases(view, &leases);
 
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(leases[i].tenant, tenant) == 0 && partition_on(&leases[i], gpu))
+		if (strcmp(leases[i].tenant, tenant) == 0 && partition_on_gpu(&leases[i], gpu))
 			return &leases[i];
 	return NULL;
 }
@@ -353,7 +346,7 @@ static bool fewer_cus(const struct rt_watch *watch, const struct gpuarb_view *vi
 		return false;
 	ret->assumption = RT_CUS;
 	ret->bound = plan->effective;
-	ret->observed = lease ? partition_on(lease, gpu_of(watch, i))->effective_cus : 0;
+	ret->observed = lease ? partition_on_gpu(lease, gpu_of(watch, i))->effective_cus : 0;
 	return ret->observed < ret->bound;
 }
 
