@@ -20,8 +20,8 @@ from .plan import Plan, Shrink
 from .request import Request, Want, request
 from .run import leased, popen, run
 from .slots import QueueSlot, Slots
-from .snapshot import (Calibration, Client, Cover, Drift, Gpu, Intruder, LeaseInfo, Pauses, Slowdown,
-                       Snapshot)
+from .snapshot import (Calibration, Client, Cover, Drift, Gpu, Intruder, LeaseInfo, Pauses,
+                       Slowdown, Snapshot)
 from .watch import Change, Watch, watch_async
 
 __all__ = [

@@ -354,8 +354,8 @@ class Lease:
 
     @property
     def disturbed_cus(self) -> Tuple[int, ...]:
-        """Of each partition: CUs of the lease (realtime: of its shader engines) that queues of others cover and
-        no lease grants them. Slow down until they are 0 again."""
+        """Of each partition: CUs of the lease (realtime: of its shader engines) that queues of
+        others cover and no lease grants them. Slow down until they are 0 again."""
         with self._handle.locked():
             pointer = self._check()
             return tuple(lib.gpuarb_lease_disturbed_cus(pointer, i)
@@ -363,7 +363,8 @@ class Lease:
 
     @property
     def alone(self) -> bool:
-        """No queue of others covers a CU of the lease. False, too, where gpuarbd cannot read queues."""
+        """No queue of others covers a CU of the lease. False, too, where gpuarbd cannot read
+        queues."""
         return bool(self._read(lib.gpuarb_lease_alone))
 
     @property
