@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Layouts of leases on the columns of all profiles and of random ones, beside the best that there is. */
+
+#include "core/layout/layout.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "best-layout.h"
+#include "check.h"
+#include "core/mask/gpu-info.h"
+#include "seed.h"
+#include "shipped-gpus.h"
+
+#define TERMS 5U
+
+/* Leases with the columns of a GPU. */
+struct puzzle {
+	struct layout layout;
+	struct layout_term terms[TERMS];
+	struct best_lease leases[TERMS];
+};
+
+static unsigned units_of(const struct puzzle *p)
+{
+	unsigned units = 0;
+
+	for (size_t c = 0; c < p->layout.n_columns; c++)
+		units += p->layout.free[c];
+	return units;
+}
+
+static void puzzle_init(struct puzzle *p, const unsigned *columns, size_t n_columns, size_t n)
+{
+	memset(p, 0, sizeof(*p));
+	p->layout = (struct layout){ .n_columns = n_columns, .n = n };
+	memcpy(p->layout.free, columns, n_columns * sizeof(*columns));
+	for (size_t i = 0; i < n; i++)
+		p->leases[i] = (struct best_lease){
+			.least = 1, .most = units_of(p), .weight = 1, .account = (unsigned)i
+		};
+}
+
+/* Lays out the leases with their fair shares. */
+static int find(struct puzzle *p)
+{
+	p->layout.terms = p->terms;
+	best_fair(p->leases, p->layout.n, units_of(p));
+	for (size_t i = 0; i < p->layout.n; i++) {
+		p->terms[i].least = p->leases[i].least;
+		p->terms[i].most = p->leases[i].most;
+		p->terms[i].share = (unsigned)(p->leases[i].fair * LAYOUT_UNIT);
+	}
+	return layout_find(&p->layout);
+}
+
+/* Each has a rectangle between its least and its most, and no unit belongs to two. */
+static void check_sound(const struct puzzle *p)
+{
+	unsigned used[LAYOUT_COLUMNS] = { 0 };
+
+	for (size_t i = 0; i < p->layout.n; i++) {
+		const struct rect *rect = &p->terms[i].rect, *anchor = &p->terms[i].anchor;
+
+		CHECK(rect_area(rect) >= p->leases[i].least);
+		CHECK(rect_area(rect) <= p->leases[i].most ||
+		      rect_area(rect) == p->leases[i].least);
+		CHECK(rect->columns >> p->layout.n_columns == 0);
+		CHECK(!(anchor->columns & ~rect->columns) && rect->height >= anchor->height);
+		for (size_t c = 0; c < p->layout.n_columns; c++)
+			used[c] += rect->columns >> c & 1 ? rect->height : 0;
+	}
+	for (size_t c = 0; c < p->layout.n_columns; c++)
+		CHECK(used[c] <= p->layout.free[c]);
+}
+
+static double worst_of(const struct puzzle *p)
+{
+	double worst = 1;
+
+	for (size_t i = 0; i < p->layout.n; i++)
+		worst = fmin(worst, rect_area(&p->terms[i].rect) / p->leases[i].fair);
+	return worst;
+}
+
+static double best_of(const struct puzzle *p)
+{
+	struct best_column columns[BEST_COLUMNS];
+
+	for (size_t c = 0; c < p->layout.n_columns; c++)
+		columns[c] = (struct best_column){ .own = p->layout.free[c] };
+	return best_level(columns, p->layout.n_columns, p->leases, p->layout.n);
+}
+
+/* Is it as good as the best one? Both find nothing, or neither. */
+static bool is_best(struct puzzle *p)
+{
+	int r = find(p);
+	double best = best_of(p);
+
+	CHECK(r >= 0);
+	if (r == 0)
+		return best <= 0;
+	check_sound(p);
+	return best < 0 || worst_of(p) > best - 0.005;
+}
+
+TEST(equal_leases_on_every_gpu_have_the_best_that_there_is)
+{
+	struct gpu_info infos[SHIPPED_GPUS_MAX];
+	char names[SHIPPED_GPUS_MAX][64];
+	size_t n_infos = load_shipped_gpus(infos, names);
+	const struct cuset none = { 0 };
+
+	for (size_t i = 0; i < n_infos; i++)
+		for (size_t n = 1; n <= TERMS; n++) {
+			struct best_column columns[BEST_COLUMNS];
+			unsigned units[LAYOUT_COLUMNS] = { 0 };
+			struct puzzle p;
+			size_t k = best_columns(&infos[i].geometry, &none, &none, columns);
+
+			for (size_t c = 0; c < k; c++)
+				units[c] = columns[c].own;
+			puzzle_init(&p, units, k, n);
+			if (!is_best(&p))
+				printf("%s: %zu leases: %.3f of %.3f\n", names[i], n, worst_of(&p),
+				       best_of(&p));
+			CHECK(worst_of(&p) > best_of(&p) - 0.005);
+		}
+}
+
+static unsigned below(unsigned *seed, unsigned n)
+{
+	return (unsigned)rand_r(seed) % n;
+}
+
+static void random_puzzle(struct puzzle *p, unsigned *seed, bool mixed)
+{
+	unsigned height = 2 + below(seed, 14), lowest = height, columns[LAYOUT_COLUMNS];
+	size_t n_columns = 1 + below(seed, height > 9 ? 4 : 6);
+
+	for (size_t c = 0; c < n_columns; c++) {
+		columns[c] = below(seed, 3) ? height : below(seed, height + 1);
+		lowest = columns[c] < lowest ? columns[c] : lowest;
+	}
+	puzzle_init(p, columns, n_columns, 1 + below(seed, TERMS));
+	for (size_t i = 0; mixed && i < p->layout.n; i++) {
+		unsigned units = units_of(p), account = below(seed, TERMS);
+		struct best_lease *lease = &p->leases[i];
+
+		/* A base has exactly the least. */
+		lease->least = below(seed, 2) ? 1 : 1 + below(seed, lowest / 2 + 1);
+		lease->most = below(seed, 2) ? units : 1 + below(seed, units + 1);
+		lease->most = lease->most < lease->least ? lease->least : lease->most;
+		lease->weight = below(seed, 2) ? 1 : 3;
+		lease->account = account < i ? p->leases[account].account : (unsigned)i;
+	}
+}
+
+/* Returns how many layouts are not the best. */
+static unsigned count_misses(bool mixed, unsigned runs)
+{
+	unsigned misses = 0, seed = seed_nth(SEED_OF_RUN("SEED"), mixed);
+
+	for (unsigned run = 0; run < runs; run++) {
+		struct puzzle p;
+
+		random_puzzle(&p, &seed, mixed);
+		misses += !is_best(&p);
+	}
+	printf("%u of %u are not the best\n", misses, runs);
+	fflush(stdout);
+	return misses;
+}
+
+TEST(leases_on_random_columns_rarely_have_less_than_the_best)
+{
+	unsigned runs = check_rounds(1500, 30000);
+
+	CHECK(count_misses(false, runs) <= runs / 200);
+	CHECK(count_misses(true, runs) <= runs / 50);
+}
+
+TEST(lease_keeps_the_columns_that_it_has)
+{
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 15, 15, 15, 15 }, 4, 2);
+	p.terms[0].held[2] = p.terms[0].held[3] = 15;
+	CHECK(find(&p) == 1);
+	CHECK(p.terms[0].rect.columns == 0xc && p.terms[0].rect.height == 15);
+	CHECK(p.terms[1].rect.columns == 0x3 && p.terms[1].rect.height == 15);
+}
+
+/* Four of 30 units beside 4 x 10, 4 x 10 and 8 x 5: each of the three leaves a quarter. */
+TEST(leases_shrink_within_what_they_have_for_a_new_one)
+{
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 15, 15, 15, 15, 15, 15, 15, 15 }, 8, 4);
+	for (size_t c = 0; c < 8; c++) {
+		p.terms[c < 4 ? 0 : 1].held[c] = 10;
+		p.terms[2].held[c] = 5;
+	}
+	CHECK(find(&p) == 1);
+	check_sound(&p);
+	for (size_t i = 0; i < 3; i++)
+		for (size_t c = 0; c < 8; c++)
+			CHECK(!(p.terms[i].rect.columns >> c & 1) ||
+			      p.terms[i].held[c] >= p.terms[i].rect.height);
+	CHECK(worst_of(&p) > 1 - 1.0 / LAYOUT_CLEARLY);
+}
+
+TEST(rectangle_contains_the_anchor)
+{
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 10, 10, 10 }, 3, 3);
+	p.terms[0].anchor = (struct rect){ 0x1, 4 };
+	p.terms[1].anchor = (struct rect){ 0x1, 6 };
+	p.leases[0].least = 4;
+	p.leases[1].least = 6;
+	CHECK(find(&p) == 1);
+	check_sound(&p);
+	CHECK(rect_area(&p.terms[2].rect) == 10);
+}
+
+TEST(leasts_that_do_not_fit_have_no_layout)
+{
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 10, 10 }, 2, 3);
+	for (size_t i = 0; i < 3; i++)
+		p.leases[i].least = 6;
+	CHECK(find(&p) == 1); /* 2 x 3 each */
+	for (size_t i = 0; i < 3; i++)
+		p.leases[i].least = p.leases[i].most = 7;
+	CHECK(find(&p) == 0);
+}
+
+TEST(a_difference_of_less_than_a_part_is_none)
+{
+	CHECK(layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 40, 100 }, 2, 17));
+	CHECK(!layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 49, 90 }, 2, 17));
+	CHECK(layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 49, 80 }, 2, 17));
+	CHECK(!layout_is_clearly_better((unsigned[]){ 49, 90 }, (unsigned[]){ 50, 80 }, 2, 17));
+	CHECK(!layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 40, 90 }, 2, 3));
+}
