@@ -280,19 +280,20 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec);
  * queues leave the hardware for it. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);
 
-/* Adaptable leases shrink for the masks that this lease, just committed, is promised. */
-void lend_join(struct arbiter *arbiter, const struct lease *lease);
-
 /* Jain's index of the CUs for each unit of weight that the adaptable leases on a GPU have: 1 if all
  * have as many, or there are none; 1/n if one of n has all. */
 double lend_fairness(const struct arbiter *arbiter, unsigned gpu);
 
 /* ---- growth.c: free CUs are divided among adaptable leases ----------------------- */
 
-/* 1: *ret is the next version of an adaptable lease with a larger mask, or with a base in other engines
- * of its mask, to be saved and committed. A round that promises masks begins grow-delay after something
- * became free, and at least activate-min-interval after the last mask grew. 0: none; then leases may
- * have been touched that shrink. Without memory it is 0. */
+/* Divides the GPUs of a lease, just committed: bases move, and masks are promised, for which leases
+ * shrink. */
+void growth_join(struct arbiter *arbiter, const struct lease *lease);
+
+/* 1: *ret is the next version of an adaptable lease with a larger mask, to be saved and committed. A round
+ * that promises masks begins grow-delay after something became free, and at least activate-min-interval
+ * after the last mask grew. 0: none; then leases may have been touched that shrink. Without memory it is
+ * 0. */
 int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
 
 /* ---- pause.c: adaptable leases beside an active exclusive lease -------------------- */

@@ -31,34 +31,6 @@ static void end_promise(const struct lease *lease, const struct partition *p,
 		*promised = (struct cuset){ 0 };
 }
 
-/* The latest promise counts: earlier ones lose its CUs. */
-static void take_from_promises(struct arbiter *arbiter, const struct partition *p)
-{
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct partition *q = lease_partition_on(arbiter->leases[i], p->gpu);
-		struct cuset left;
-
-		if (q && q != p && partition_is_promised(q) &&
-		    borrow_shrink(&arbiter->gpus[p->gpu], &q->adaptation->base,
-				  &q->adaptation->promised, &p->adaptation->promised, &left))
-			q->adaptation->promised = left;
-	}
-}
-
-void lend_join(struct arbiter *arbiter, const struct lease *lease)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
-		struct gpu *gpu = &arbiter->gpus[p->gpu];
-
-		if (!partition_is_promised(p))
-			continue;
-		take_from_promises(arbiter, p);
-		gpu->lend.may_grow = true;
-		gpu->lend.grow_usec = UINT64_MAX; /* the promise is kept before the next round */
-	}
-}
-
 static void find_claims(struct arbiter *arbiter, struct claims *ret)
 {
 	borrow_forbidden_on(arbiter, UINT64_MAX, ret->claimed);
@@ -179,11 +151,9 @@ static void cut_to_free(struct arbiter *arbiter, const struct lease *lease, stru
 	struct cuset occupied, cus;
 
 	borrow_occupied(arbiter, p->gpu, lease, &occupied);
-	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &p->cus, &occupied,
-			   &cus)) {
+	cus = partition_is_promised(p) ? p->adaptation->promised : p->cus;
+	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &cus, &occupied, &cus))
 		p->adaptation->promised = (struct cuset){ 0 };
-		return;
-	}
 	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
 	p->occupied = cus;
 }

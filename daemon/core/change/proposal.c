@@ -99,7 +99,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	ledger_charge(arbiter, lease);
 	queue_pass(arbiter, lease, lease_gpus(lease), &rank);
 	ledger_grow(arbiter, lease_gpus(lease));
-	lend_join(arbiter, lease);
+	growth_join(arbiter, lease);
 }
 
 /* A lease that was revoked for another one waits again. */
@@ -134,7 +134,7 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 	if (lease->state != STATE_WAITING)
 		queue_pass(arbiter, lease, lease_gpus(lease), &rank);
 	ledger_grow(arbiter, lease_gpus(lease));
-	lend_join(arbiter, lease);
+	growth_join(arbiter, lease);
 }
 
 /* A grant changes which CUs the floors keep: others may be free for a waiting lease then. */

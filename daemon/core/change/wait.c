@@ -8,7 +8,7 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/floor.h"
-#include "core/decide/share.h"
+#include "core/decide/divide.h"
 
 /* The outcome of examining a waiting lease. */
 enum examined { EXAMINED_WAITS, EXAMINED_FITS, EXAMINED_ENDED };
@@ -314,7 +314,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.moves = false;
 	next->wait.moves_usec = 0;
 	memset(next->reason, 0, sizeof(next->reason));
-	share_start(arbiter, next, lease->request->start_inactive);
+	divide_start(arbiter, next, lease->request->start_inactive);
 	if (!next->lend.never_granted)
 		next->lend.give_up_usec = UINT64_MAX;
 	*ret = TAKE_PTR(next);

@@ -7,9 +7,18 @@
 #include <string.h>
 
 #include "core/decide/admit.h"
+#include "core/decide/borrow.h"
+#include "core/decide/exclusive.h"
 #include "core/decide/floor.h"
+#include "core/layout/columns.h"
 #include "core/mask/extend.h"
 #include "core/mask/place.h"
+
+/* Layouts until no base may move any more. */
+#define TRIES 6U
+
+/* The spare engine is worth this part of a level. */
+#define SPARE_WORTH 3U
 
 /* ---- targets ------------------------------------------------------------------------------ */
 
@@ -48,7 +57,7 @@ static void extend_target(struct division *d, struct grower *grower, unsigned cu
 	request.base = &base;
 	request.avail = d->left;
 	cuset_add(&request.avail, &base);
-	request.keep = grower->p->cus;
+	request.keep = grower->has;
 	cuset_add(&request.keep, &grower->p->adaptation->before);
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
@@ -56,298 +65,445 @@ static void extend_target(struct division *d, struct grower *grower, unsigned cu
 	set_target(d, grower, &target);
 }
 
-/* Begins with these masks; what is not in them is left. */
-static void start(struct division *d, const struct cuset *(*mask)(const struct grower *))
-{
-	d->left = d->pool;
-	for (size_t i = 0; i < d->n; i++) {
-		d->growers[i].target = *mask(&d->growers[i]);
-		d->growers[i].restored = false;
-		cuset_remove(&d->left, &d->growers[i].target);
-	}
-}
-
-static const struct cuset *present_mask(const struct grower *grower)
-{
-	return &grower->p->cus;
-}
-
-static const struct cuset *next_base(const struct grower *grower)
-{
-	return cuset_empty(&grower->rebase) ? &grower->p->adaptation->base : &grower->rebase;
-}
-
-static void restore(struct division *d, struct grower *grower)
+/* Gives a lease exactly what it had before it shrank, if that is free. */
+static bool restore(struct division *d, struct grower *grower)
 {
 	const struct cuset *before = &grower->p->adaptation->before;
 	struct cuset avail = d->left;
 
 	cuset_add(&avail, &grower->target);
-	grower->restored = !cuset_empty(before) && cuset_within(&grower->target, before) &&
-			   cuset_within(before, &avail) &&
-			   cuset_count(before) <= most_of(d, grower);
-	if (grower->restored)
-		set_target(d, grower, before);
+	if (cuset_empty(before) || !cuset_within(&grower->target, before) ||
+	    !cuset_within(before, &avail) || cuset_count(before) > most_of(d, grower))
+		return false;
+	set_target(d, grower, before);
+	return true;
 }
 
-#define PARTS 16U /* of a share */
-
-/* Extends the target to this part of the share; further if the next larger rectangle is the first with
- * which the lease is not starved. */
-static void extend_to_part(struct division *d, struct grower *grower, unsigned part)
-{
-	do {
-		extend_target(d, grower, grower->share * part / PARTS);
-		part += 2;
-	} while (part <= 2 * PARTS && share_is_starved(grower, cuset_count(&grower->target)));
-}
-
-/* Divides what is left: up to these parts of the shares, up to the shares, and then the rest. */
-static void share_out(struct division *d, unsigned part)
-{
-	for (size_t i = 0; i < d->n; i++)
-		if (!d->growers[i].restored)
-			extend_to_part(d, &d->growers[i], part);
-	for (size_t i = 0; part < PARTS && i < d->n; i++)
-		if (!d->growers[i].restored)
-			extend_target(d, &d->growers[i], d->growers[i].share);
-	for (size_t i = 0; i < d->n; i++)
-		if (!d->growers[i].restored)
-			extend_target(d, &d->growers[i], d->growers[i].cap);
-}
-
-/* ---- what is better ----------------------------------------------------------------------- */
-
-#define WHOLE 0x10000U /* a share */
-
-/* A division with its outcomes: which part of its share each grower has, in ascending order. */
-struct search {
-	struct division *division;
-	unsigned *kept;  /* if no lease loses CUs */
-	unsigned *best;  /* of the targets that were kept as the best ones */
-	unsigned *level; /* of the present targets */
-};
-
-static int by_number(const void *a, const void *b)
-{
-	const unsigned *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static void find_levels(const struct division *d, unsigned *ret)
-{
-	for (size_t i = 0; i < d->n; i++) {
-		const struct grower *grower = &d->growers[i];
-
-		ret[i] = min_u(cuset_count(&grower->target) * WHOLE / max_u(grower->share, 1),
-			       WHOLE);
-	}
-	qsort(ret, d->n, sizeof(*ret), by_number);
-}
-
-/* Is the first number larger in which they differ? All above the limit are equal. */
-static bool is_better(const unsigned *a, const unsigned *b, size_t n, unsigned limit)
-{
-	size_t i = 0;
-
-	while (i < n && min_u(a[i], limit) == min_u(b[i], limit))
-		i++;
-	return i < n && a[i] > b[i];
-}
-
-static bool any_starves(const struct division *d)
-{
-	for (size_t i = 0; i < d->n; i++)
-		if (share_is_starved(&d->growers[i], cuset_count(&d->growers[i].target)))
-			return true;
-	return false;
-}
-
-static void keep_best(struct search *search)
-{
-	struct division *d = search->division;
-
-	memcpy(search->best, search->level, d->n * sizeof(*search->best));
-	for (size_t i = 0; i < d->n; i++)
-		d->growers[i].best = d->growers[i].target;
-}
-
-/* ---- leases lose CUs ---------------------------------------------------------------------- */
-
-static int by_size(const void *left, const void *right)
+static int by_level(const void *left, const void *right)
 {
 	const struct grower *a = left, *b = right;
-	unsigned x = a->p->count * b->weight, y = b->p->count * a->weight;
+	uint64_t x = (uint64_t)cuset_count(&a->has) * max_u(b->share, 1);
+	uint64_t y = (uint64_t)cuset_count(&b->has) * max_u(a->share, 1);
 
 	if (x != y)
 		return x < y ? -1 : 1;
 	return a->lease->id < b->lease->id ? -1 : a->lease->id > b->lease->id;
 }
 
-static int by_share(const void *left, const void *right)
+/* No lease loses CUs: first all have their shares, if they can; then the rest is given away. */
+static void extend_all(struct division *d)
 {
-	const struct grower *a = left, *b = right;
-
-	if (a->share != b->share)
-		return a->share > b->share ? -1 : 1;
-	return a->lease->id < b->lease->id ? -1 : a->lease->id > b->lease->id;
-}
-
-/* Keeps the present targets if they are the best ones so far, and if a starved lease has more than if
- * no lease lost CUs. */
-static bool judge(struct search *search)
-{
-	const struct division *d = search->division;
-
-	find_levels(d, search->level);
-	if (!is_better(search->level, search->kept, d->n, share_least(WHOLE)) ||
-	    !is_better(search->level, search->best, d->n, WHOLE))
-		return false;
-	keep_best(search);
-	return true;
-}
-
-/* The rectangles of many leases leave less room beside each other than those of few. */
-#define LEAST_PART 12U
-#define PARTS_FOR 32U
-
-/* Divides all CUs anew, around the next bases, in several ways. */
-static bool try_all(struct search *search)
-{
-	static int (*const orders[])(const void *, const void *) = { by_share, by_size };
-	struct division *d = search->division;
-	bool better = false;
-
-	for (size_t order = 0; order < ARRAY_SIZE(orders); order++) {
-		qsort(d->growers, d->n, sizeof(*d->growers), orders[order]);
-		for (unsigned part = PARTS; part >= (d->n > PARTS_FOR ? PARTS : LEAST_PART);
-		     part--) {
-			start(d, next_base);
-			share_out(d, part);
-			better |= judge(search);
-		}
+	d->left = d->pool;
+	qsort(d->growers, d->n, sizeof(*d->growers), by_level);
+	for (size_t i = 0; i < d->n; i++) {
+		d->growers[i].target = d->growers[i].has;
+		cuset_remove(&d->left, &d->growers[i].has);
 	}
-	return better;
-}
+	for (size_t i = 0; i < d->n; i++)
+		d->growers[i].restored = restore(d, &d->growers[i]);
+	for (size_t i = 0; i < 2 * d->n; i++) {
+		struct grower *grower = &d->growers[i % d->n];
 
-/* The engine of `set` with the fewest CUs of `room`. */
-static unsigned fullest_engine(const struct cuset *set, const struct cuset *room)
-{
-	unsigned fullest = CUSET_ENGINES, least = UINT_MAX;
-
-	for (unsigned e = 0; e < CUSET_ENGINES; e++) {
-		unsigned n = 0;
-
-		for (unsigned x = 0; x < CUSET_XCCS; x++)
-			n += cuset_count_word(room->pair[cuset_pair(x, e)]);
-		if ((cuset_engines(set) >> e & 1) && n < least) {
-			least = n;
-			fullest = e;
-		}
+		if (!grower->restored && !grower->keeps)
+			extend_target(d, grower, i < d->n ? grower->share : grower->cap);
 	}
-	return fullest;
 }
 
-static void remove_engine(struct cuset *set, unsigned engine)
+/* ---- all leases anew ---------------------------------------------------------------------- */
+
+/* A layout of the growers that take part in it. */
+struct plan {
+	struct division *division;
+	const struct cuset *spare;
+	struct cuset own, pool; /* CUs that nobody lends; all */
+	bool may_rebase;
+	struct columns columns;
+	struct layout layout;
+	struct grower **growers;            /* of the terms */
+	const struct cuset **held, **bases; /* bases: of leases whose bases do not move */
+};
+
+/* A shader engine where no base moves to, with the fewest claimed CUs: policy has realtime leases, which
+ * take whole engines. */
+static void find_spare(const struct division *d, struct cuset *ret)
 {
-	for (unsigned x = 0; x < CUSET_XCCS; x++)
-		set->pair[cuset_pair(x, engine)] = 0;
+	const struct geometry *geometry = &d->gpu->info.geometry;
+	const struct settings *settings = d->arbiter->settings;
+	unsigned best = 0, fewest = UINT_MAX;
+	size_t i = 0;
+
+	*ret = (struct cuset){ 0 };
+	while (i < settings->n_tenants && settings->tenants[i].class != CLASS_REALTIME)
+		i++;
+	if (i == settings->n_tenants || geometry->engines == 1)
+		return;
+	for (unsigned e = 0; e < geometry->engines; e++) {
+		unsigned claimed = 0;
+
+		for (unsigned x = 0; x < geometry->xccs; x++)
+			claimed += cuset_count_word(d->gpu->taken.pair[cuset_pair(x, e)]);
+		if (claimed < fewest)
+			best = e;
+		fewest = min_u(claimed, fewest);
+	}
+	for (unsigned x = 0; x < geometry->xccs; x++)
+		ret->pair[cuset_pair(x, best)] = d->gpu->all.pair[cuset_pair(x, best)];
 }
 
-/* A mask has as many CUs in each of its engines as in the one with the fewest: where other bases fill
- * an engine of its base, a lease cannot grow. So the base moves to those engines of its mask that have
- * the most room. A base on CUs that it may not claim stays. */
-static void find_base(const struct division *d, struct grower *grower)
+/* Finds a base within the target, and within the CUs that the lease has now. false: there is no room. */
+static bool find_base(const struct plan *plan, struct grower *grower)
 {
-	const struct partition *p = grower->p;
-	struct place_request request = { .all = &d->gpu->all,
+	const struct gpu *gpu = plan->division->gpu;
+	struct place_request request = { .all = &gpu->all,
 					 .aim = grower->base,
 					 .floor = grower->base,
 					 .ceiling = grower->base,
 					 .limit = grower->base,
 					 .exact = true };
-	struct cuset room = d->pool;
 	struct placement placement;
 	struct place_miss miss;
 
-	for (size_t i = 0; i < d->n_all; i++)
-		if (&d->growers[i] != grower)
-			cuset_remove(&room, &d->growers[i].p->adaptation->base);
-	admit_available(d->gpu, grower->lease->class, p->isolation, false, &request.avail);
-	cuset_add(&request.avail, &p->adaptation->base);
-	cuset_keep(&request.avail, &p->cus);
-	while (!cuset_empty(&request.avail)) {
-		request.preferred = request.avail;
-		if (place(&d->gpu->info.geometry, &request, &placement, &miss) < 0 ||
-		    placement.effective != placement.count)
-			return;
-		grower->rebase = placement.cus;
-		remove_engine(&request.avail, fullest_engine(&request.avail, &room));
-	}
+	grower->rebase = (struct cuset){ 0 };
+	if (cuset_within(&grower->p->adaptation->base, &grower->target))
+		return true;
+	if (!plan->may_rebase)
+		return false;
+	admit_available(gpu, grower->lease->class, grower->p->isolation, false, &request.avail);
+	cuset_add(&request.avail, &grower->p->adaptation->base);
+	cuset_keep(&request.avail, &grower->target);
+	if (!grower->begins)
+		cuset_keep(&request.avail, &grower->has);
+	cuset_remove(&request.avail, plan->spare);
+	request.preferred = request.avail;
+	if (place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
+	    placement.effective != placement.count)
+		return false;
+	grower->rebase = placement.cus;
+	return true;
 }
 
-/* Does it help to move bases? Forgets those that need not, or need not move. Floors might keep the CUs
- * of a new base. */
-static int try_bases(struct search *search)
+/* The rectangle of the base. false: it is none, in these columns. */
+static bool find_anchor(const struct plan *plan, const struct cuset *base, struct layout_term *term)
 {
-	struct division *d = search->division;
-	bool better;
-	int moves = 0;
+	unsigned counts[LAYOUT_COLUMNS];
 
-	if (floor_configured(d->arbiter->settings))
-		return 0;
-	for (size_t i = 0; i < d->n; i++)
-		if (d->growers[i].may_rebase)
-			find_base(d, &d->growers[i]);
-	better = try_all(search);
+	columns_count(&plan->columns, base, counts);
+	for (size_t c = 0; c < plan->columns.n; c++)
+		if (counts[c] > 0) {
+			term->anchor.columns |= UINT32_C(1) << c;
+			term->anchor.height = counts[c];
+		}
+	return rect_area(&term->anchor) == term->least;
+}
+
+/* Leases that cannot be laid out keep their masks. */
+static void find_room(struct plan *plan)
+{
+	struct division *d = plan->division;
+	struct column_order order = {
+		.own = &plan->own, .pool = &plan->pool, .bases = plan->bases, .held = plan->held
+	};
+	struct cuset lent = d->gpu->taken;
+	size_t n = 0;
+
+	plan->pool = d->pool;
 	for (size_t i = 0; i < d->n; i++) {
 		struct grower *grower = &d->growers[i];
 
-		if (!better || cuset_within(&grower->p->adaptation->base, &grower->best))
-			grower->rebase = (struct cuset){ 0 };
-		moves |= !cuset_empty(&grower->rebase);
+		grower->target = grower->has;
+		cuset_remove(&lent, &grower->p->adaptation->base);
+		if (grower->fixed) {
+			cuset_remove(&plan->pool, &grower->has);
+			continue;
+		}
+		if (grower->anchored)
+			plan->bases[order.n_bases++] = &grower->p->adaptation->base;
+		plan->held[order.n_held++] = &grower->has;
+		plan->growers[n++] = grower;
 	}
-	return moves;
+	plan->layout.n = n;
+	plan->own = plan->pool;
+	cuset_remove(&plan->own, &lent);
+	cuset_remove(&plan->own, plan->spare);
+	columns_init(&plan->columns, &d->gpu->info.geometry, &order);
+	plan->layout.n_columns = plan->columns.n;
+	columns_count(&plan->columns, &plan->pool, plan->layout.free);
 }
 
-/* ------------------------------------------------------------------------------------------- */
-
-/* Lets leases lose CUs for those that are starved. */
-static int divide_anew(struct search *search)
+/* false: a lease cannot be laid out. */
+static bool set_terms(struct plan *plan)
 {
-	struct division *d = search->division;
-	int moves;
+	unsigned unit = columns_unit(&plan->columns);
+	bool all = true;
 
-	find_levels(d, search->level);
-	keep_best(search);
-	memcpy(search->kept, search->level, d->n * sizeof(*search->kept));
-	try_all(search);
-	moves = try_bases(search);
-	for (size_t i = 0; i < d->n; i++)
-		d->growers[i].target = d->growers[i].best;
-	return moves;
+	for (size_t i = 0; i < plan->layout.n; i++) {
+		struct grower *grower = plan->growers[i];
+		struct layout_term *term = &plan->layout.terms[i];
+
+		*term = (struct layout_term){
+			.least = grower->base / unit,
+			.most = min_u(grower->cap, plan->division->gpu->cus) / unit,
+			.share = grower->share * LAYOUT_UNIT / unit,
+		};
+		columns_count(&plan->columns, &grower->has, term->held);
+		grower->fixed = grower->base % unit != 0 ||
+				(grower->anchored &&
+				 !find_anchor(plan, &grower->p->adaptation->base, term));
+		all &= !grower->fixed;
+	}
+	return all;
 }
 
-int divide(struct division *division)
+/* Each lease first keeps what it has, its base before all; then it has what it had; then what is free; then
+ * what others leave. */
+static void pick(struct plan *plan)
 {
-	_cleanup_(freep) unsigned *levels = calloc(3 * division->n + 1, sizeof(*levels));
-	struct search search = { .division = division };
+	enum { BASE, MASK, BEFORE, ANY, TIERS };
+	struct cuset left = plan->pool, idle = plan->pool;
 
-	if (!levels ||
-	    share_divide(division->arbiter, division->growers, division->n_all, division->cus) < 0)
+	for (size_t i = 0; i < plan->layout.n; i++) {
+		cuset_remove(&idle, &plan->growers[i]->has);
+		plan->growers[i]->target = (struct cuset){ 0 };
+	}
+	cuset_remove(&idle, &plan->division->gpu->taken);
+	for (unsigned tier = BASE; tier < TIERS; tier++)
+		for (size_t i = 0; i < plan->layout.n; i++) {
+			struct grower *grower = plan->growers[i];
+			const struct cuset *tiers[] = { &grower->p->adaptation->base, &grower->has,
+							&grower->p->adaptation->before, &left };
+			struct cuset avail = *tiers[tier];
+
+			if (tier == BASE && !grower->anchored)
+				continue;
+			cuset_keep(&avail, &left);
+			columns_pick(&plan->columns, &plan->layout.terms[i].rect, &avail, &idle,
+				     &grower->target);
+			cuset_remove(&left, &grower->target);
+		}
+}
+
+/* Leases whose bases do not get into their targets stay around them. true: there are any. */
+static bool anchor(struct plan *plan)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < plan->layout.n; i++)
+		if (!find_base(plan, plan->growers[i])) {
+			plan->growers[i]->fixed = plan->growers[i]->anchored;
+			plan->growers[i]->anchored = true;
+			any = true;
+		}
+	return any;
+}
+
+/* 1: the growers have targets and bases. 0: there is no layout. */
+static int find_layout(struct plan *plan)
+{
+	int r;
+
+	for (unsigned tries = 0;; tries++) {
+		plan->may_rebase &= tries < TRIES;
+		find_room(plan);
+		if (!set_terms(plan))
+			continue;
+		r = layout_find(&plan->layout);
+		if (r <= 0)
+			return r;
+		pick(plan);
+		if (!anchor(plan))
+			return 1;
+	}
+}
+
+static int divide_anew(struct division *division, const struct cuset *spare)
+{
+	size_t n = division->n;
+	_cleanup_(freep) struct layout_term *terms = calloc(n + 1, sizeof(*terms));
+	_cleanup_(freep) struct grower **growers = calloc(n + 1, sizeof(*growers));
+	_cleanup_(freep) const struct cuset **held = calloc(2 * n + 1, sizeof(*held));
+	struct plan plan = { .division = division,
+			     .spare = spare,
+			     .layout.terms = terms,
+			     .growers = growers,
+			     .held = held };
+
+	if (!terms || !growers || !held)
 		return -ENOMEM;
-	search.kept = levels;
-	search.best = &levels[division->n];
-	search.level = &levels[2 * division->n];
-	qsort(division->growers, division->n, sizeof(*division->growers), by_size);
-	start(division, present_mask);
-	for (size_t i = 0; i < division->n; i++)
-		restore(division, &division->growers[i]);
-	share_out(division, PARTS);
-	if (!any_starves(division))
-		return 0;
-	start(division, present_mask);
-	share_out(division, PARTS);
-	return any_starves(division) ? divide_anew(&search) : 0;
+	plan.bases = &held[n];
+	/* Floors might keep the CUs of a new base. */
+	plan.may_rebase = !floor_configured(division->arbiter->settings);
+	for (size_t i = 0; i < n; i++) {
+		struct grower *grower = &division->growers[i];
+
+		grower->anchored = false;
+		grower->fixed = grower->keeps || grower->lease->lend.unbound ||
+				grower->p->isolation == ISOLATION_SHARED;
+	}
+	return find_layout(&plan);
+}
+
+/* ---- what is better ----------------------------------------------------------------------- */
+
+/* Which part of its share each grower has, in ascending order. */
+static void find_levels(const struct division *d, unsigned *ret)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		const struct grower *grower = &d->growers[i];
+
+		ret[i] =
+			min_u(cuset_count(&grower->target) * LAYOUT_WHOLE / max_u(grower->share, 1),
+			      LAYOUT_WHOLE);
+	}
+	layout_sort_levels(ret, d->n);
+}
+
+/* Keeps the targets as the best ones so far. */
+static void keep(struct division *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		struct grower *grower = &d->growers[i];
+
+		grower->best = grower->target;
+		grower->best_rebase = grower->rebase;
+	}
+}
+
+/* Lays out all leases, with bases outside of the spare engine, and then anywhere, if that is clearly
+ * better. */
+static int choose(struct division *d, unsigned *best, unsigned *levels)
+{
+	unsigned part = LAYOUT_CLEARLY;
+	struct cuset spare;
+	int r;
+
+	extend_all(d);
+	find_levels(d, best);
+	keep(d);
+	find_spare(d, &spare);
+	for (;;) {
+		bool last = cuset_empty(&spare);
+
+		r = divide_anew(d, &spare);
+		if (r < 0)
+			return r;
+		find_levels(d, levels);
+		if (r > 0 && layout_is_clearly_better(levels, best, d->n, part)) {
+			memcpy(best, levels, d->n * sizeof(*best));
+			keep(d);
+		}
+		if (last)
+			break;
+		spare = (struct cuset){ 0 };
+		part = SPARE_WORTH;
+	}
+	for (size_t i = 0; i < d->n; i++) {
+		d->growers[i].target = d->growers[i].best;
+		d->growers[i].rebase = d->growers[i].best_rebase;
+	}
+	return 0;
+}
+
+/* ---- one GPU ------------------------------------------------------------------------------ */
+
+static void find_growers(struct division *d, struct lease *proposal, bool settled)
+{
+	unsigned gpu = (unsigned)(d->gpu - d->arbiter->gpus);
+	struct cuset claims;
+
+	d->n = share_find(d->arbiter, gpu, proposal, d->growers, &claims, &d->pool);
+	if (proposal)
+		d->growers[d->n++] = share_grower(d->arbiter, proposal,
+						  lease_partition_on(proposal, gpu));
+	for (size_t i = 0; i < d->n; i++)
+		cuset_add(&claims, &d->growers[i].p->adaptation->base);
+	for (size_t i = 0; i < d->n; i++) {
+		struct grower *grower = &d->growers[i];
+		const struct partition *p = grower->p;
+
+		grower->begins = grower->lease == proposal || grower->lease->lend.never_granted;
+		grower->keeps = settled && !lease_is_settled(grower->lease, p);
+		if (grower->keeps)
+			cuset_remove(&d->pool, &p->occupied);
+		grower->has = grower->begins && !grower->keeps ? p->adaptation->base : p->cus;
+		borrow_shrink(d->gpu, &p->adaptation->base, &grower->has, &claims, &grower->has);
+	}
+	for (size_t i = 0; i < d->n; i++)
+		cuset_add(&d->pool, &d->growers[i].has);
+}
+
+int divide(const struct arbiter *arbiter, unsigned gpu, struct lease *proposal, bool settled,
+	   struct division *ret)
+{
+	_cleanup_(freep) unsigned *levels = calloc(2 * arbiter->n_leases + 2, sizeof(*levels));
+
+	*ret = (struct division){ .arbiter = arbiter, .gpu = &arbiter->gpus[gpu] };
+	ret->growers = calloc(arbiter->n_leases + 1, sizeof(*ret->growers));
+	if (!levels || !ret->growers)
+		return -ENOMEM;
+	find_growers(ret, proposal, settled);
+	if (share_divide(arbiter, ret->growers, ret->n, cuset_count(&ret->pool)) < 0)
+		return -ENOMEM;
+	return choose(ret, levels, &levels[ret->n]);
+}
+
+void division_done(struct division *division)
+{
+	free(division->growers);
+}
+
+/* ---- a lease that begins ------------------------------------------------------------------ */
+
+static void set_target_of(const struct arbiter *arbiter, struct lease *proposal,
+			  struct partition *p)
+{
+	_cleanup_(division_done) struct division division;
+
+	p->adaptation->promised = p->adaptation->base;
+	if (divide(arbiter, p->gpu, proposal, false, &division) < 0)
+		return;
+	for (size_t i = 0; i < division.n; i++) {
+		const struct grower *grower = &division.growers[i];
+
+		if (grower->lease != proposal)
+			continue;
+		p->adaptation->promised = grower->target;
+		if (!cuset_empty(&grower->rebase))
+			p->adaptation->base = grower->rebase;
+	}
+}
+
+/* What the lease begins with: all of the promised mask if it has to wait for CUs in any case, or what is
+ * free of it. */
+static void begin(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p)
+{
+	struct cuset occupied, cus = p->adaptation->promised;
+
+	borrow_occupied(arbiter, p->gpu, proposal, &occupied);
+	if (!proposal->lend.never_granted &&
+	    !borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &cus, &occupied, &cus))
+		p->adaptation->promised = (struct cuset){ 0 };
+	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
+	p->occupied = cus;
+	p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
+}
+
+void divide_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
+{
+	struct ledger_view view;
+
+	proposal->state = inactive ? STATE_INACTIVE : STATE_GRANTED;
+	if (inactive)
+		return;
+	ledger_view(arbiter, &view);
+	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
+		set_target_of(ledger_on(&view, proposal->partitions[i].gpu), proposal,
+			      &proposal->partitions[i]);
+	if (borrow_contested(arbiter, proposal)) {
+		proposal->state = STATE_ACTIVATING;
+		proposal->lend.never_granted = true;
+	}
+	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
+		begin(ledger_on(&view, proposal->partitions[i].gpu), proposal,
+		      &proposal->partitions[i]);
+	free(view.leases);
 }

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * How the CUs of a GPU are divided among its adaptable leases: whole rectangles that come as close as
- * possible to the shares (share.h).
+ * How the CUs of a GPU are divided among its adaptable leases: all are laid out together (layout.h), as
+ * close as possible to the shares (share.h). Where that is not clearly better for the worst-off leases, no
+ * lease loses CUs, and what is free is given away. So masks come to rest.
  *
- * No lease loses CUs unless a lease that is starved gets more by it: divide() returns masks that are
- * larger, or masks with which the leases that are furthest below three quarters of their shares have
- * more. So masks come to rest: a sequence of such steps ends.
+ * A lease has its base in its target, and in the mask that it has now: its base moves there at once, and
+ * it shrinks and grows around it.
  */
 
 #include "core/decide/share.h"
@@ -17,13 +17,19 @@ struct division {
 	const struct arbiter *arbiter;
 	const struct gpu *gpu;
 	struct cuset pool;      /* free CUs, and those that the growers have */
-	struct grower *growers; /* n, and behind them leases that keep their masks for now */
-	size_t n, n_all;
-	unsigned cus; /* to be shared by all: those of the pool, and of leases that keep theirs */
+	struct grower *growers; /* owned; n: a proposal is among them */
+	size_t n;
 
-	struct cuset left; /* of the pool: in no target; set by divide() */
+	struct cuset left; /* of the pool: in no target; used by divide() */
 };
 
-/* Finds the shares and the targets of the growers. 1: the CUs could be divided better if the bases of
- * some growers moved first to `rebase`, a part of their present masks; the others have none. -ENOMEM. */
-int divide(struct division *division);
+/* Finds the shares, the targets and the bases of the adaptable leases of a GPU. proposal: a lease to be
+ * granted; NULL. settled: leases that have not acknowledged everything keep their masks, and what they have
+ * not returned. -ENOMEM. */
+int divide(const struct arbiter *arbiter, unsigned gpu, struct lease *proposal, bool settled,
+	   struct division *ret);
+void division_done(struct division *division);
+
+/* Gives a proposal whose claims are placed the state that it starts in, what it can borrow at once,
+ * because its queues do not exist yet, and what it is promised. */
+void divide_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);

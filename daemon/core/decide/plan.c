@@ -10,7 +10,7 @@
 #include "core/decide/borrow.h"
 #include "core/decide/disturbance.h"
 #include "core/decide/exclusive.h"
-#include "core/decide/share.h"
+#include "core/decide/divide.h"
 #include "core/ledger/quota.h"
 #include "core/ledger/waiting-queue.h"
 
@@ -148,7 +148,7 @@ static void make_waiting(struct lease *lease, uint64_t candidates, const struct 
 
 static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)
 {
-	share_start(arbiter, lease, inactive);
+	divide_start(arbiter, lease, inactive);
 	if (lease_keeps_request(lease))
 		return;
 	free(lease->request);

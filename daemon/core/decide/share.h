@@ -5,9 +5,6 @@
  * The shares of the adaptable leases of a GPU: weighted max-min, first among users (each in its tenant),
  * then among the leases of a user; or among leases, as policy says. Each has as many CUs for each unit of
  * weight as there are, but none less than its base or more than it asked for.
- *
- * A lease that begins far below its share is promised a mask: the others shrink for it at once, and
- * it gets the mask when they have acknowledged, without grow-delay.
  */
 
 #include "core/ledger/ledger.h"
@@ -16,18 +13,21 @@
 struct grower {
 	struct lease *lease;
 	struct partition *p;
-	struct cuset target; /* the mask that it is to get; contains its base */
-	unsigned base, cap;  /* CUs that it has at least and may have at most */
-	unsigned quota;      /* CUs that the quota of its user leaves to it; UINT_MAX: no limit */
-	unsigned held;       /* CUs that count for the quotas of the other leases of its user */
-	unsigned weight;     /* of its tenant */
-	unsigned share;      /* CUs */
+	unsigned base, cap; /* CUs that it has at least and may have at most */
+	unsigned quota;     /* CUs that the quota of its user leaves to it; UINT_MAX: no limit */
+	unsigned held;      /* CUs that count for the quotas of the other leases of its user */
+	unsigned weight;    /* of its tenant */
+	unsigned share;     /* CUs */
 
 	/* divide.c */
-	struct cuset best; /* the best target so far */
-	/* The base that the lease is to get first, within its present CUs. Empty: it keeps its base. */
-	struct cuset rebase;
-	bool may_rebase;
+	struct cuset has;    /* its mask; of a lease that was not granted yet: its base */
+	struct cuset target; /* the mask that it is to get; contains its base */
+	struct cuset rebase; /* its base is to move here, within its present CUs; empty: it stays */
+	struct cuset best, best_rebase;
+	bool begins;   /* it was not granted yet: its base may be anywhere in its target */
+	bool keeps;    /* its mask: it has not acknowledged everything */
+	bool anchored; /* its base does not move */
+	bool fixed;    /* its mask stays as it is */
 	bool restored; /* target is the mask before it shrank */
 };
 
@@ -49,18 +49,3 @@ size_t share_find(const struct arbiter *arbiter, unsigned gpu, const struct leas
 
 /* Sets the share of each grower. The cap of those with a quota becomes their share of it. -ENOMEM. */
 int share_divide(const struct arbiter *arbiter, struct grower *growers, size_t n, unsigned cus);
-
-/* Gives a proposal whose claims are placed the state that it starts in, what it can borrow at once,
- * because its queues do not exist yet, and what it is promised. */
-void share_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);
-
-/* The fewest CUs of a lease with this share for which no others shrink: three quarters, up. */
-static inline unsigned share_least(unsigned share)
-{
-	return share - share / 4;
-}
-
-static inline bool share_is_starved(const struct grower *grower, unsigned cus)
-{
-	return cus < share_least(grower->share);
-}

@@ -196,7 +196,6 @@ struct lease {
 		uint64_t give_up_usec; /* never_granted: it ends if it is not granted by then */
 		uint64_t disturbances; /* mask changes of other leases that took its queues off
 					* the GPU */
-		uint64_t rebased_usec; /* the round of growth that last moved its base */
 		uint64_t moves;        /* to other CUs, for requests: decide/move.c */
 		uint64_t moved_usec;   /* the last of them */
 	} lend;

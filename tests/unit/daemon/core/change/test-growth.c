@@ -44,15 +44,15 @@ TEST(second_borrower_has_its_share_when_the_first_has_acknowledged)
 	CHECK(is_stable(&l));
 }
 
-/* The bases of both are in one engine: 4 engines with 7 and 8 CUs are the fairest rectangles. */
+/* Their bases are placed in one engine: one of them moves for the fairest rectangles, two engines each. */
 TEST(shares_are_whole_rectangles_beside_each_other)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60);
 
-	CHECK(cus_of(a) == 32 && cus_of(b) == 28 && a->generation == 2);
+	CHECK(cus_of(a) == 30 && cus_of(b) == 30 && a->generation == 2);
 	follow(&l, a);
-	CHECK(b->state == STATE_GRANTED && cus_of(b) == 28 && b->generation == 1);
+	CHECK(b->state == STATE_GRANTED && cus_of(b) == 30 && b->generation == 1);
 	CHECK(is_stable(&l));
 }
 
@@ -66,8 +66,10 @@ TEST(third_borrower_takes_its_share_from_both)
 	CHECK(c->state == STATE_ACTIVATING && a->generation == 3 && b->generation == 2);
 	follow(&l, a);
 	follow(&l, b);
+	follow(&l, c);
 	CHECK(cus_of(a) == 20 && cus_of(b) == 20 && cus_of(c) == 20);
-	CHECK(c->state == STATE_GRANTED && c->generation == 1);
+	/* 2: it began with what the first one had returned. */
+	CHECK(c->state == STATE_GRANTED && c->generation <= 2);
 	CHECK(is_stable(&l));
 }
 
@@ -119,7 +121,7 @@ TEST(promised_mask_waits_for_the_interval_of_growth)
 TEST(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 15, 30), *b = borrow(&l, 15, 30), *c;
+	struct lease *a = borrow(&l, 4, 30), *b = borrow(&l, 4, 30), *c;
 
 	c = borrow(&l, 4, 60);
 	CHECK(c->state == STATE_ACTIVATING && cus_of(c) == 20);
@@ -317,28 +319,73 @@ TEST(leases_shrink_until_none_is_far_below_its_weighted_share)
 	second = borrow_as(&l, ANY, 1, 60);
 	balance(&l);
 	printf("%u, %u and %u CUs of 60\n", cus_of(heavy), cus_of(first), cus_of(second));
-	CHECK(cus_of(heavy) >= 27 && cus_of(first) >= 9 && cus_of(second) >= 9);
+	/* The other two are of one user: 45, 7.5 and 7.5. */
+	CHECK(cus_of(heavy) >= 42 && cus_of(first) >= 7 && cus_of(second) >= 7);
 	CHECK(is_stable(&l));
 }
 
-/* The base, 4 CUs, begins in an engine that a fixed lease fills: 4 CUs in each engine are the largest
- * rectangle with it. */
-TEST(base_of_a_lease_far_below_its_share_moves_to_engines_with_room)
+/* Beside the fixed lease, in its engine, 4 CUs in each engine would be the largest rectangle. */
+TEST(lease_begins_with_its_base_in_engines_with_room)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *fixed = grant(&l.s, LAB, 11), *a = borrow(&l, 4, 60);
-	struct cuset before = a->partitions[0].adaptation->base;
 
-	CHECK(fixed && cus_of(a) == 16);
-	for (unsigned i = 0; i < 4; i++) {
-		pass(&l, 2 * SECOND_USEC);
-		follow(&l, a);
-		CHECK(cuset_within(&a->partitions[0].adaptation->base, &a->partitions[0].cus));
-		CHECK(cuset_count(&a->partitions[0].adaptation->base) == 4);
-	}
-	CHECK(!overlaps(a, fixed) && cus_of(a) == 45 && a->lend.moves == 0);
-	CHECK(!cuset_equal(&before, &a->partitions[0].adaptation->base));
+	CHECK(fixed && cus_of(a) == 45 && !overlaps(a, fixed) && a->generation == 1);
+	CHECK(cuset_within(&a->partitions[0].adaptation->base, &a->partitions[0].cus));
+	CHECK(cuset_count(&a->partitions[0].adaptation->base) == 4);
 	CHECK(is_stable(&l));
+}
+
+TEST(bases_of_leases_move_within_their_masks)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *leases[4] = { 0 };
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < 40; i++) {
+		size_t n = i * 5 % 7 % 4;
+		struct cuset bases[4];
+
+		for (size_t j = 0; j < 4; j++)
+			if (leases[j])
+				bases[j] = leases[j]->partitions[0].adaptation->base;
+		if (leases[n])
+			release(l.s.arbiter, leases[n]->id);
+		leases[n] = borrow(&l, 1 + i % 8, 60);
+		balance(&l);
+		for (size_t j = 0; j < 4; j++) {
+			const struct partition *p = leases[j] ? &leases[j]->partitions[0] : NULL;
+
+			if (!p)
+				continue;
+			CHECK(leases[j]->state == STATE_GRANTED && leases[j]->lend.moves == 0);
+			CHECK(cuset_within(&p->adaptation->base, &p->cus));
+			moved += j != n && !cuset_equal(&bases[j], &p->adaptation->base);
+		}
+	}
+	CHECK(moved > 0);
+}
+
+TEST(five_equal_leases_on_an_mi300x_have_nearly_the_same)
+{
+	struct lending l = { .now = 100 * SECOND_USEC };
+	struct gpu_info info = radeon_vii("0000:03:00.0");
+	struct lease *leases[5];
+
+	info.geometry = (struct geometry){ .xccs = 8, .engines = 4, .arrays = 1, .array_cus = 10 };
+	CHECK(geometry_spread(&info.geometry, 304) == 0);
+	l.s.arbiter = arbiter_of(&info, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(leases); i++) {
+		leases[i] = borrow(&l, 1, 304);
+		balance(&l);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(leases); i++) {
+		printf("%u ", cus_of(leases[i]));
+		CHECK(cus_of(leases[i]) >= 56);
+	}
+	printf("CUs\n");
+	CHECK(is_stable(&l));
+	lending_done(&l);
 }
 
 /* Seven leases of one user, and one of another. Returns the CUs of this one. */
