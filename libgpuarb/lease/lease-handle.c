@@ -274,12 +274,13 @@ static int fail_ended(struct gpuarb_lease *lease)
 }
 
 /* Takes over a record, and returns whether it changes anything. The record may be older than the
- * properties that lease_refresh() read. */
+ * properties that lease_refresh() read. One that is older than the last record is of another gpuarbd, and the
+ * lease is as it was then. */
 static bool take_record(struct gpuarb_lease *lease, const struct gpuarb_lease_info *info,
 			const struct record_facts *facts, struct arena *arena)
 {
 	const struct gpuarb_lease_info *old = &lease->info;
-	bool end = strcmp(info->state, "ending") == 0;
+	bool end = strcmp(info->state, "ending") == 0, back = info->generation < lease->heard;
 	bool changed = info->generation != old->generation || info->deadline != old->deadline ||
 		       strcmp(info->state, old->state) != 0 ||
 		       strcmp(info->reason, old->reason) != 0 ||
@@ -287,7 +288,10 @@ static bool take_record(struct gpuarb_lease *lease, const struct gpuarb_lease_in
 		       memcmp(facts->disturbed_cus, lease->facts.disturbed_cus,
 			      sizeof(facts->disturbed_cus)) != 0;
 
-	if (!end && (info->generation < old->generation || lease_is(lease, "ending")))
+	lease->heard = info->generation;
+	if (back)
+		lease->acknowledged = 0;
+	if (!end && (lease_is(lease, "ending") || (!back && info->generation < old->generation)))
 		return false;
 
 	lease->info = *info;

@@ -106,6 +106,30 @@ TEST(a_lease_outlives_its_handle)
 	CHECK(stage_holder_gone(&stage));
 }
 
+/* A gpuarbd that was killed had not saved generation 3. The next one may grant another mask with that number. */
+TEST(generation_that_goes_back_is_followed_and_acknowledged)
+{
+	struct gpuarb_lease *lease;
+	_cleanup_(stage_strike) struct stage stage;
+
+	CHECK(stage_set(&stage, "granted", NULL));
+	lease = stage_reserve(&stage, 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
+	CHECK(gpuarb_lease_acknowledge(lease) == 0);
+	fake_arbiter_saw(&stage.fake, "Acknowledge");
+	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 10);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
+	CHECK(gpuarb_lease_generation(lease) == 2 && gpuarb_lease_cus(lease, 0) == 10);
+	CHECK(gpuarb_lease_acknowledge(lease) == 0);
+	fake_arbiter_saw(&stage.fake, "Acknowledge");
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20); /* not followed yet */
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
+	CHECK(gpuarb_lease_release(lease) == 0);
+	fake_arbiter_saw(&stage.fake, "Release");
+}
+
 /* A gpuarbd that was started since sends the last record again: it may not know of the acknowledgement. */
 TEST(an_acknowledgement_is_repeated_when_its_record_comes_again)
 {
