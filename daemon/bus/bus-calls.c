@@ -236,7 +236,7 @@ static int keep(struct bus *bus, struct bus_peer *peer, sd_bus_message *m, size_
 		return r;
 	if (peer->user)
 		peer->user->delayed++;
-	if (++bus->n_kept % READS_OF_TURN == 0)
+	if (++bus->n_kept % READS_OF_TURN == 0 || (peer->user && peer->user->exempt))
 		bus_calls_serve(bus);
 	return 1;
 }
@@ -345,7 +345,7 @@ int bus_calls_arrived(struct bus *bus, sd_bus_message *m)
 	if (!peer->user)
 		return keep(bus, peer, m, size);
 	now = bus_now_usec();
-	if (waits_for_others(bus, peer, m))
+	if (peer->n_queued > 0 || waits_for_others(bus, peer, m)) /* calls keep their order */
 		return keep(bus, peer, m, size);
 	if (!peer->user->exempt &&
 	    (!TAILQ_EMPTY(&peer->user->queue) || bus_is_full(bus) ||

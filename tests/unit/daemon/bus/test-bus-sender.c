@@ -71,6 +71,29 @@ TEST(pipelined_calls_are_answered_in_order)
 	sd_bus_flush_close_unref(bus);
 }
 
+/* Those that waited for the look-up are served one in a turn, and the last one arrives in between. */
+TEST(call_of_an_administrator_overtakes_none_of_the_same_connection)
+{
+	struct answer answers[4];
+	unsigned first = answer_count;
+	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus;
+
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	for (unsigned i = 0; i < 3; i++)
+		call_send(ask(bus, "Plan", 15), &answers[i]);
+	settle(bus);
+	adapter_take_calls(&a);
+	call_send(ask(bus, "Plan", 15), &answers[3]);
+	settle(bus);
+	for (unsigned i = 0; i < 4; i++)
+		adapter_run(&a, &answers[i].came);
+	for (unsigned i = 0; i < 4; i++)
+		CHECK(answers[i].number == first + i && is_fine(answers[i].m));
+	sd_bus_flush_close_unref(bus);
+}
+
 TEST(calls_beyond_1024_that_wait_for_a_look_up_are_refused)
 {
 	static struct answer answers[1100];
