@@ -37,7 +37,11 @@ json_err '.error | contains("no-such-command")'
 ends 125 run -- true
 
 # ---- a gpuarbd that does not start -------------------------------------------------------
-# A bus that starts services, as the system bus does; systemctl and journalctl are scripts.
+# A bus that starts services, as the system bus does; systemctl and journalctl are scripts. dbus-broker
+# asks systemd to start services.
+if [ -n "${GPUARB_BUS:-}" ]; then
+	echo 'skipped: a gpuarbd that does not start: this bus starts nothing without systemd'
+else
 mkdir "$dir/bin" "$dir/services"
 cat >"$dir/services/org.gpuarb.Arbiter1.service" <<-SERVICE
 	[D-BUS Service]
@@ -109,6 +113,7 @@ ends 5 status --json
 json_err '.error | contains("second of the journal")'
 kill "$other_pid"
 export GPUARB_BUS_ADDRESS=$address PATH=$path
+fi
 
 # ---- config check finds what stops or changes gpuarbd ---------------------------------------
 profiles=--profiles=$GPUARB_SOURCE_ROOT/conf/gpus

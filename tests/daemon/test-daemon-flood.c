@@ -56,6 +56,18 @@ static void send_unread(sd_bus_message *m)
 	sd_bus_message_unref(m);
 }
 
+/* dbus-daemon keeps what a client does not read, and tells how much it is; dbus-broker disconnects the
+ * client. */
+static bool keeps_unread(const struct flood *flood)
+{
+	const char *name;
+
+	CHECK(sd_bus_get_unique_name(flood->root, &name) >= 0);
+	return sd_bus_call_method(flood->root, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+				  "org.freedesktop.DBus.Debug.Stats", "GetConnectionStats", NULL,
+				  NULL, "s", name) >= 0;
+}
+
 /* Root and another user reserve and read. */
 static void others_are_served(const struct flood *flood)
 {
@@ -196,6 +208,8 @@ TEST(daemon_whose_signals_nobody_reads_connects_again)
 	bool owned = false;
 
 	arrive(&flood, "");
+	if (!keeps_unread(&flood))
+		SKIP("this bus disconnects a client that does not read");
 	CHECK(sd_bus_match_signal(flood.attacker, NULL, GPUARB_BUS_NAME, NULL, NULL, NULL, NULL,
 				  NULL) >= 0);
 	CHECK(sd_bus_add_match(flood.root, NULL,
@@ -264,6 +278,8 @@ TEST(limits_show_what_a_user_leaves_unread_and_pending)
 	struct usage usage;
 
 	arrive(&flood, "[daemon]\nmax-unread-per-user = 128K\n");
+	if (!keeps_unread(&flood))
+		SKIP("this bus disconnects a client that does not read");
 	lease = reserve(flood.other, 1);
 	for (unsigned i = 0; i < 1000; i++)
 		send_unread(ask_all(flood.attacker));

@@ -94,6 +94,7 @@ void rig_await_stored(struct rig *rig, unsigned n);
 /* ---- more --------------------------------------------------------------------------- */
 
 /* SIGKILL to the bus; a new one with the same address. */
+void rig_signal_bus(const struct rig *rig, int signal);
 void rig_kill_bus(struct rig *rig);
 void rig_start_bus(struct rig *rig);
 

@@ -88,7 +88,7 @@ TEST(an_answer_without_a_connection_closes_its_holder)
 	bus = adapter_connect(&a, 0);
 	a.hold = true;
 	send_held(&a, ask(bus, "Reserve", 15), &answer);
-	CHECK(kill(a.rig.bus, SIGKILL) == 0);
+	rig_signal_bus(&a.rig, SIGKILL);
 	AWAIT_LOOP(a.event, a.disconnected);
 	a.bus = bus_free(a.bus);
 	a.settled(a.call, 0); /* nobody hears it, and nothing is kept: sanitizers look */

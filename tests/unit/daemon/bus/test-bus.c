@@ -427,6 +427,6 @@ TEST(a_lost_connection_is_reported_to_the_daemon)
 	_cleanup_(adapter_done) struct adapter a;
 
 	adapter_new(&a);
-	CHECK(kill(a.rig.bus, SIGKILL) == 0);
+	rig_signal_bus(&a.rig, SIGKILL);
 	adapter_run(&a, &a.disconnected);
 }
