@@ -90,7 +90,7 @@ static void find_queues(const struct arbiter *arbiter, const struct lease *lease
 static void find_drawing(const struct arbiter *arbiter, const struct lease *lease,
 			 const struct partition *p, uint64_t now_usec, struct intruders *ret)
 {
-	const struct disturbed disturbed = { lease->class, lease, lease->pid };
+	const struct disturbed disturbed = { lease->class, lease, lease->pid, lease->owner };
 	struct refusal who = { 0 };
 
 	if (!disturbance_draws(arbiter, p->gpu, &disturbed, &who))

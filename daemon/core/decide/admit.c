@@ -104,7 +104,7 @@ static struct disturbed disturbed(const struct candidate *a)
 {
 	const struct admit_context *context = a->admit_context;
 
-	return (struct disturbed){ context->class, context->self, context->pid };
+	return (struct disturbed){ context->class, context->self, context->pid, context->uid };
 }
 
 static void find_outside(struct candidate *a)
@@ -371,6 +371,7 @@ static bool refuse_outside(struct candidate *a)
 	struct candidate open = *a;
 	struct place_request request;
 	struct shortage shortage = { REASON_UNMASKED, RESOURCE_CUS, a->aim, 0, a->gpu->cus };
+	const struct disturbed self = disturbed(a);
 
 	if (cuset_empty(&a->outside))
 		return false;
@@ -381,8 +382,7 @@ static bool refuse_outside(struct candidate *a)
 	if (!place_fits(&a->gpu->info.geometry, &request))
 		return false;
 	forget_facts(a->refusal);
-	cover_name(a->admit_context->arbiter, a->index, a->admit_context->self,
-		   a->admit_context->pid, &a->gpu->all, a->refusal);
+	cover_name(a->admit_context->arbiter, a->index, &self, &a->gpu->all, a->refusal);
 	refuse(a, OUTCOME_NOT_NOW, &shortage);
 	return true;
 }

@@ -17,17 +17,9 @@ void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,
 	memset(ret, 0, sizeof(*ret));
 	if (disturbed->class == CLASS_BESTEFFORT)
 		return;
-	cover_outside(arbiter, gpu, disturbed->lease, disturbed->pid, ret);
+	cover_outside(arbiter, gpu, disturbed, ret);
 	if (disturbance_excludes(disturbed->class, isolation, alone))
 		gpu_add_engines(&arbiter->gpus[gpu], ret);
-}
-
-static bool is_own(const struct gpu_client *client, const struct disturbed *disturbed)
-{
-	const struct lease *lease = disturbed->lease;
-
-	return (disturbed->pid > 0 && client->pid == disturbed->pid) ||
-	       (lease && (client->lease == lease->id || lease_is_bound(lease, client->pid)));
 }
 
 /* Work of the graphics driver has no CU mask: it runs on the CUs of every lease. */
@@ -43,7 +35,8 @@ bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 	for (size_t i = 0; i < graphics->n_clients; i++) {
 		const struct gpu_client *client = &graphics->clients[i];
 
-		if (!client->draws || is_own(client, disturbed))
+		if (!client->draws ||
+		    disturbed_has(arbiter, disturbed, client->lease, client->pid, client->uid))
 			continue;
 		if (*n < REFUSAL_PROCESSES) {
 			refusal->processes[*n] = (struct unmanaged_process){ .pid = client->pid,
@@ -59,7 +52,7 @@ bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *lease,
 			 const struct partition *partition, struct refusal *refusal)
 {
-	const struct disturbed disturbed = { lease->class, lease, lease->pid };
+	const struct disturbed disturbed = { lease->class, lease, lease->pid, lease->owner };
 	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
 	struct cuset needed = *partition_claim(partition), outside, left;
 
@@ -80,6 +73,6 @@ bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *leas
 	refusal->total = gpu->cus;
 	if (disturbance_excludes(lease->class, partition->isolation, partition->alone))
 		gpu_add_engines(gpu, &needed);
-	cover_name(arbiter, partition->gpu, lease, lease->pid, &needed, refusal);
+	cover_name(arbiter, partition->gpu, &disturbed, &needed, refusal);
 	return true;
 }

@@ -7,14 +7,8 @@
  * neither granted nor activated beside them, unless policy ignores them.
  */
 
+#include "core/ledger/cover.h"
 #include "core/ledger/ledger.h"
-
-/* Whom a disturbance is judged for: its own processes do not disturb it. */
-struct disturbed {
-	enum lease_class class;
-	const struct lease *lease; /* NULL: a new one */
-	pid_t pid;                 /* of the owner; 0: unknown */
-};
 
 /* Does a lease keep all others off the shader engines that it uses? */
 bool disturbance_excludes(enum lease_class class, enum isolation isolation, bool alone);

@@ -70,13 +70,26 @@ void cover_forget_gone(struct arbiter *arbiter)
 	arbiter->n_covers = n;
 }
 
-static bool is_own(const struct cover *cover, const struct lease *self, pid_t pid)
+bool disturbed_has(const struct arbiter *arbiter, const struct disturbed *disturbed, uint64_t lease,
+		   pid_t pid, uid_t uid)
 {
-	return (pid > 0 && cover->pid == pid) ||
-	       (self && (cover->lease == self->id || lease_is_bound(self, cover->pid)));
+	const struct lease *self = disturbed->lease;
+
+	if (self && (lease == self->id || lease_is_delegated(self, pid)))
+		return true;
+	return (disturbed->pid == pid || (self && lease_is_bound(self, pid))) &&
+	       settings_same_user(arbiter->settings, uid, disturbed->uid);
 }
 
-void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
+static bool is_foreign(const struct arbiter *arbiter, const struct cover *cover, unsigned gpu,
+		       const struct disturbed *disturbed)
+{
+	return cover->gpu == gpu &&
+	       !disturbed_has(arbiter, disturbed, cover->lease, cover->pid, cover->uid) &&
+	       cover_is_outside(arbiter, cover);
+}
+
+void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,
 		   struct cuset *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -85,8 +98,7 @@ void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lea
 	for (size_t i = 0; i < arbiter->n_covers; i++) {
 		const struct cover *cover = &arbiter->covers[i];
 
-		if (cover->gpu == gpu && !is_own(cover, self, pid) &&
-		    cover_is_outside(arbiter, cover))
+		if (is_foreign(arbiter, cover, gpu, disturbed))
 			cuset_add(ret, &cover->outside);
 	}
 }
@@ -112,14 +124,14 @@ static void name(const struct cover *cover, struct refusal *refusal)
 	refusal->n_leases++;
 }
 
-void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
+void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,
 		const struct cuset *over, struct refusal *refusal)
 {
 	for (size_t i = 0; i < arbiter->n_covers; i++) {
 		const struct cover *cover = &arbiter->covers[i];
 
-		if (cover->gpu == gpu && !is_own(cover, self, pid) &&
-		    cuset_overlap(&cover->outside, over) && cover_is_outside(arbiter, cover))
+		if (is_foreign(arbiter, cover, gpu, disturbed) &&
+		    cuset_overlap(&cover->outside, over))
 			name(cover, refusal);
 	}
 }

@@ -39,12 +39,24 @@ void cover_sum_up(struct arbiter *arbiter);
  * descriptors are not read again. */
 void cover_forget_gone(struct arbiter *arbiter);
 
-/* The CUs of a GPU that queues cover outside their lease, but not queues of the lease self (NULL: none)
- * or of the process pid. */
-void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
+/* Whom a disturbance is judged for: its own processes do not disturb it. */
+struct disturbed {
+	enum lease_class class;
+	const struct lease *lease; /* NULL: a new one */
+	pid_t pid;                 /* of the owner; 0: unknown */
+	uid_t uid;
+};
+
+/* Is the process, which was attributed to a lease (0: none), one of its own? Another process may have the
+ * pid by now: it counts with the user alone, except where root bound the process. */
+bool disturbed_has(const struct arbiter *arbiter, const struct disturbed *disturbed, uint64_t lease,
+		   pid_t pid, uid_t uid);
+
+/* The CUs of a GPU that queues of others cover outside their lease. */
+void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,
 		   struct cuset *ret);
 
 /* Names in the refusal the processes and leases of these queues; over: only of queues that cover one of
  * these CUs so. */
-void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct lease *self, pid_t pid,
+void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,
 		const struct cuset *over, struct refusal *refusal);

@@ -354,10 +354,12 @@ TEST(queues_of_the_process_that_asks_are_not_in_its_way)
 	struct stage stage = stage_of();
 	struct caller caller = caller_of(LAB);
 	struct request request = request_for(60);
+	struct observed row = process(10, 2);
 	struct lease *lease = NULL;
 
 	caller.pid = 10;
-	look(&stage, 0, process(10, 2), queue(10, &stage.arbiter->gpus[0].all));
+	row.uid = LAB;
+	look(&stage, 0, row, queue(10, &stage.arbiter->gpus[0].all));
 	CHECK(arbiter_plan(stage.arbiter, &caller, &request, &lease, &stage.s.result) == 0);
 	lease_free(lease);
 	scene_done(&stage.s);
@@ -439,12 +441,33 @@ TEST(own_queues_and_ignored_queues_do_not_stop_an_activation)
 		const struct caller caller = caller_of(VR);
 		struct lease *rt = hold(&stage, VR, 10, 10);
 		pid_t pid = ignored ? 11 : 10;
+		struct observed row = process(pid, 1);
 
+		row.uid = VR;
 		if (ignored)
 			stage.arbiter->settings->unmasked = UNMASKED_IGNORE;
 		CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
-		look(&stage, 0, process(pid, 1), queue(pid, &stage.arbiter->gpus[0].all));
+		look(&stage, 0, row, queue(pid, &stage.arbiter->gpus[0].all));
 		CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) == 0);
+		scene_done(&stage.s);
+	}
+}
+
+/* The process that asked has ended, and one of another user has its pid. */
+TEST(queue_of_another_user_with_the_pid_of_the_owner_stops_an_activation)
+{
+	for (unsigned bound = 0; bound < 2; bound++) {
+		struct stage stage = stage_of();
+		const struct caller caller = caller_of(VR);
+		struct lease *rt = grant(&stage.s, VR, 10);
+
+		rt->pid = 10;
+		CHECK(!bound || arbiter_bind(stage.arbiter, rt->id, 10, false) == 0);
+		CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
+		look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+		CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) < 0);
+		CHECK(refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+		result_done(&stage.s.result);
 		scene_done(&stage.s);
 	}
 }

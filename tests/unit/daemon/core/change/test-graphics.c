@@ -196,6 +196,11 @@ TEST(the_caller_itself_may_draw)
 	struct result result = { 0 };
 	struct lease *proposal;
 
+	observe(a, &row, 1); /* another user */
+	caller.pid = 10;
+	CHECK(arbiter_plan(a, &caller, &request, &proposal, &result) < 0);
+	result_done(&result);
+	row.process.uid = RT;
 	observe(a, &row, 1);
 	caller.pid = 11;
 	CHECK(arbiter_plan(a, &caller, &request, &proposal, &result) < 0);
@@ -223,6 +228,8 @@ TEST(a_strict_policy_activates_no_lease_where_a_process_draws)
 	CHECK(result.refusals[0].reason == REASON_GRAPHICS);
 	CHECK(result.refusals[0].processes[0].pid == 10 && lease->state == STATE_INACTIVE);
 	CHECK(arbiter_bind(a, lease->id, 10, false) == 0); /* its own process draws */
+	row.process.uid = RT;
+	observe(a, &row, 1);
 	CHECK(set_active(a, &caller, lease->id, true, &result) == 0);
 	row = client(11, 1, 5);
 	observe(a, &row, 1);
@@ -353,6 +360,7 @@ TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *waiting, *next;
 
+	rows[0].process.uid = RT;
 	observe(a, rows, 2);
 	rows[0].busy.gfx = rows[1].busy.gfx = 1000000;
 	observe(a, rows, 2);
