@@ -75,6 +75,27 @@ void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagno
 				settings->tenants[i].name, settings->tenants[i].reserved_gpu);
 }
 
+/* They stay, because of on-reload = keep, although their users could not get them again. */
+static void check_leases(const struct daemon *daemon, struct diagnostics *diagnostics)
+{
+	const struct settings *settings = daemon->arbiter->settings;
+
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
+		const struct lease *lease = daemon->arbiter->leases[i];
+		const struct tenant *tenant = tenant_named(settings, lease->tenant), *own;
+
+		own = tenant ? tenant_that_binds(settings, tenant, lease->owner) : NULL;
+		if (own)
+			diagnostics_add(
+				diagnostics, false,
+				"lease %llu of uid %u is of tenant %s, which is not open to users of "
+				"tenant %s: its next request is refused, unless [tenant %s] has open = "
+				"yes",
+				(unsigned long long)lease->id, lease->owner, tenant->name,
+				own->name, tenant->name);
+	}
+}
+
 int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	struct settings *settings = NULL;
@@ -89,6 +110,8 @@ int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
 	scan_calibrations(daemon, diagnostics);
 	if (settings->revoke_on_reload)
 		arbiter_review(daemon->arbiter);
+	else
+		check_leases(daemon, diagnostics);
 	liveness_limit(daemon);
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
 		caps_review(daemon, daemon->arbiter->leases[i]->id);

@@ -326,6 +326,11 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_CONFIG, into), .take = take_text },
 	{ "yes", NULL, "config init: write without a question", FIELD(OPTIONS_CONFIG, yes),
 	  .take = take_flag },
+	{ "user", "USER", "config explain: this user (you)", FIELD(OPTIONS_CONFIG, filter.user),
+	  .take = take_text },
+	{ "group", "GROUP[,GROUP]",
+	  "config explain: as a member of these groups (those of the user)",
+	  FIELD(OPTIONS_CONFIG, groups), .take = take_text },
 	{ "svg", "FILE", "write a drawing to this file; - is standard output",
 	  FIELD(OPTIONS_SVG, svg), .take = take_text },
 

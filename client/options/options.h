@@ -60,6 +60,7 @@ struct command {
 	struct {
 		const char *user, *tenant, *gpu, *state;
 	} filter;
+	const char *groups; /* config explain; NULL: those of the user */
 	const char *columns;
 	uint64_t since; /* usage: seconds of CLOCK_REALTIME; 0: all */
 	bool wide, watch, time, limits, probe, quick, shared, oversubscribe, emulated,

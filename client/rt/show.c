@@ -34,14 +34,30 @@ static const char *const offsets_names[] = {
 
 /* ---- lines of policy and of a shell --------------------------------------------------------- */
 
-static void tenant(FILE *out, const struct rt_partition *partition, const struct rt_place *place)
+/* Whether a tenant before the n-th has the same user, who can only name the n-th. */
+static bool is_named(const struct rt_plan *plan, size_t n)
+{
+	const char *user = plan->set->partitions[plan->layout.order[n]].user;
+
+	while (n-- > 0) {
+		const char *other = plan->set->partitions[plan->layout.order[n]].user;
+
+		if (user == other || (user && other && strcmp(user, other) == 0))
+			return true;
+	}
+	return false;
+}
+
+static void tenant(FILE *out, const struct rt_partition *partition, const struct rt_place *place,
+		   bool named)
 {
 	fprintf(out, "[tenant %s]\n", partition->name);
 	if (partition->user)
 		fprintf(out, "match-user = %s\n", partition->user);
 	else
 		fprintf(out, "match-user = %u\n", getuid());
-	fprintf(out, "class = realtime\nmax-leases = 1\nmax-gpus = 1\n");
+	fprintf(out, "%sclass = realtime\nmax-leases = 1\nmax-gpus = 1\n",
+		named ? "open = yes\n" : "");
 	fprintf(out, "max-cus = %u\n", max_u(place->ask.cus, place->cus));
 	fprintf(out, "max-queues = %u\n", rt_partition_queues(partition));
 	fprintf(out, "max-processes = %u\n", partition->processes);
@@ -71,7 +87,7 @@ static char *tenant_lines(const struct rt_plan *plan)
 
 		if (n > 0)
 			fputc('\n', out);
-		tenant(out, &plan->set->partitions[i], &plan->layout.places[i]);
+		tenant(out, &plan->set->partitions[i], &plan->layout.places[i], is_named(plan, n));
 	}
 	if (out && needs_kill(plan->set))
 		fputs("\n# Every tenant whose leases borrow (adaptable) needs: enforce = kill\n",

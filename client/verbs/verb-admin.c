@@ -69,19 +69,26 @@ static int check_simulated(const struct command *command, const struct settings 
 	return result;
 }
 
+int config_gpu_info(const struct gpuarb_gpu *gpu, struct gpu_info *ret)
+{
+	*ret = (struct gpu_info){ .queue_slots = gpu->queue_slots,
+				  .process_slots = gpu->process_slots,
+				  .vram_bytes = gpu->vram_bytes,
+				  .geometry = { .xccs = gpu->xccs,
+						.engines = gpu->shader_engines,
+						.arrays = 1,
+						.array_cus = CUSET_ARRAY_CUS } };
+	snprintf(ret->name, sizeof(ret->name), "%s", gpu->name);
+	return geometry_spread(&ret->geometry, gpu->cus);
+}
+
 /* Compares the floors with one GPU that gpuarbd has found. */
 static int check_found_gpu(const struct settings *settings, const struct gpuarb_gpu *gpu,
 			   bool *found, struct diagnostics *diagnostics)
 {
-	struct gpu_info info = { .queue_slots = gpu->queue_slots,
-				 .process_slots = gpu->process_slots,
-				 .geometry = { .xccs = gpu->xccs,
-					       .engines = gpu->shader_engines,
-					       .arrays = 1,
-					       .array_cus = CUSET_ARRAY_CUS } };
+	struct gpu_info info;
 
-	snprintf(info.name, sizeof(info.name), "%s", gpu->name);
-	if (geometry_spread(&info.geometry, gpu->cus) >= 0)
+	if (config_gpu_info(gpu, &info) >= 0)
 		return check_gpu(settings, &info, found, diagnostics);
 	diagnostics_add(diagnostics, false,
 			"%s: the floors were not compared with it: it has %u CUs in %u "
@@ -156,8 +163,7 @@ static char *find_simulate(const struct command *command)
 	return simulate;
 }
 
-/* A directory is one of tenants: its *.conf, which its owner or this user may own. */
-static int load_named(const char *path, struct settings **ret, struct diagnostics *diagnostics)
+int config_load_named(const char *path, struct settings **ret, struct diagnostics *diagnostics)
 {
 	struct config_files files = { .config = "/dev/null", .tenants = path };
 	struct stat st;
@@ -189,7 +195,7 @@ static int check(struct command *command, struct diagnostics *diagnostics)
 	for (size_t i = 1; i < command->n_rest; i++) {
 		size_t before = diagnostics->n;
 
-		r = load_named(command->rest[i], &settings, diagnostics);
+		r = config_load_named(command->rest[i], &settings, diagnostics);
 		if (r >= 0)
 			r = check_floors(command, settings, simulate, diagnostics);
 		settings = settings_free(settings);
@@ -248,6 +254,8 @@ int run_config(struct command *command)
 
 	if (strcmp(command->rest[0], "init") == 0)
 		return config_init(command);
+	if (strcmp(command->rest[0], "explain") == 0)
+		return config_explain(command);
 
 	r = check(command, &diagnostics);
 	valid = r >= 0 && !diagnostics_have_errors(&diagnostics);

@@ -34,6 +34,17 @@ int complete(int argc, char **argv);
 
 /* config init, one of the actions of config. */
 int config_init(struct command *command);
+int config_explain(struct command *command);
+
+/* One file, or a directory of tenants: its *.conf, which its owner or this user may own. */
+struct settings;
+struct diagnostics;
+int config_load_named(const char *path, struct settings **ret, struct diagnostics *diagnostics);
+
+/* What policy is compared with, of a GPU of the snapshot. Negative: its CUs in its shader engines are none
+ * that a GPU can have. */
+struct gpu_info;
+int config_gpu_info(const struct gpuarb_gpu *gpu, struct gpu_info *ret);
 
 /* rt measure, one of the actions of rt. */
 int rt_measure_command(struct command *command);

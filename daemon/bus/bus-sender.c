@@ -62,10 +62,10 @@ static int read_groups(sd_bus_message *m, struct caller *caller)
 	r = sd_bus_message_enter_container(m, 'v', "au");
 	if (r >= 0)
 		r = sd_bus_message_read_array(m, 'u', &groups, &size);
-	/* A group beyond the last place is missing: that can only deny something. */
+	/* The tenant of a group that is left out would not bind the user. */
+	if (r >= 0 && size / sizeof(uint32_t) > CALLER_GROUPS)
+		return -E2BIG;
 	caller->n_groups = size / sizeof(uint32_t);
-	if (caller->n_groups > CALLER_GROUPS)
-		caller->n_groups = CALLER_GROUPS;
 	if (caller->n_groups > 0)
 		memcpy(caller->groups, groups, caller->n_groups * sizeof(uint32_t));
 	return r < 0 ? r : sd_bus_message_exit_container(m);
@@ -103,14 +103,18 @@ static int read_credentials(const struct bus *bus, sd_bus_message *m, struct cal
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct bus_peer *peer = userdata;
+	int r = sd_bus_message_is_method_error(m, NULL)
+			? -EACCES
+			: read_credentials(peer->bus, m, &peer->caller);
 
 	/* No error for a connection that has closed: the bus sends NameOwnerChanged first, and
 	 * on_name_lost() forgets the peer and this look-up. */
-	if (sd_bus_message_is_method_error(m, NULL) ||
-	    read_credentials(peer->bus, m, &peer->caller) < 0) {
+	if (r < 0) {
 		refuse(peer, RESULT_NOT_PERMITTED,
-		       "Access denied: the bus does not know the user of this connection: "
-		       "connect from a process that the bus can identify");
+		       r == -E2BIG
+			       ? "Access denied: the user is in more than 1024 groups"
+			       : "Access denied: the bus does not know the user of this connection: "
+				 "connect from a process that the bus can identify");
 		return 1;
 	}
 	peer->user = bus_user_get(peer->bus, &peer->caller);

@@ -132,7 +132,7 @@ for line in 'show ' 'drain ' 'plan --tenant=' 'mask explain 0x1 --gpu='; do
 done
 
 # ---- with a daemon -----------------------------------------------------------------------
-printf '[tenant compositor]\nmatch-user = 0\n[tenant team@night]\nmatch-user = %s\n' "$(id -u)" \
+printf '[tenant compositor]\nmatch-user = 0\n[tenant team@night]\nmatch-user = %s\nopen = yes\n' "$(id -u)" \
 	>"$dir/tenants.d/50-test.conf"
 chmod -R go-w "$dir/tenants.d"
 echo '[daemon]' >"$dir/gpuarbd.conf"

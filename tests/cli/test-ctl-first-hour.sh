@@ -140,6 +140,9 @@ for narrowed in 'match-unit = x.service' 'match-slice = x.slice' 'match-executab
 	checked '[tenant a]' 'match-user = root' '[tenant b]' 'match-user = root' "$narrowed"
 	ends 0 config check "$dir/check.conf" --json
 	json_out '(.warnings | length) == 1'
+	checked '[tenant a]' 'match-user = root' '[tenant b]' 'match-user = root' "$narrowed" 'open = yes'
+	ends 0 config check "$dir/check.conf" --json
+	json_out '.warnings == []'
 done
 checked '[tenant a]' 'match-user = root' '[tenant b]' 'match-user = root, daemon' '[tenant *]'
 ends 0 config check "$dir/check.conf" --json

@@ -56,6 +56,7 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 
 	[tenant small]
 	match-user = $(id -un)
+	open = yes
 	class = guaranteed
 CONF
 rig_start_daemon --simulate=radeon-vii

@@ -377,7 +377,7 @@ violates()
 }
 
 printf '[daemon]\nactivate-min-interval = 1h\ngrow-delay = 1h\n' >"$dir/gpuarbd.conf"
-printf '[tenant %s]\nmatch-user = '"$(id -u)"'\nclass = realtime\n' p q r >"$dir/tenants.d/50-realtime.conf"
+printf '[tenant %s]\nmatch-user = '"$(id -u)"'\nopen = yes\nclass = realtime\n' p q r >"$dir/tenants.d/50-realtime.conf"
 rig_start_daemon --simulate=radeon-vii
 ends 3 rt monitor "$data/tight.ini" --gpu=0
 exec 9< <(exec "$GPUARBCTL" reserve --tenant=p --shader-engines=1)

@@ -19,10 +19,12 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 
 	[tenant few]
 	match-user = $(id -un)
+	open = yes
 	max-queues = 4
 
 	[tenant night]
 	match-user = $(id -un)
+	open = yes
 	preempt = revoke
 	enforce = kill
 CONF

@@ -20,7 +20,7 @@ part='--name=compositor --class=realtime --shader-engines=1 --queues=4'
 ours()
 {
 	mkdir "$dir/tenants.d"
-	sed "s/^match-group = .*/match-user = $(id -un)/; /^match-unit/d" "$examples/$1" \
+	sed "s/^match-group = .*/match-user = $(id -un)/; /^match-unit/d; s/^class = .*/&\nopen = yes/" "$examples/$1" \
 		>"$dir/tenants.d/$1"
 	chmod -R go-w "$dir/tenants.d"
 	rig_start_daemon --simulate=radeon-vii

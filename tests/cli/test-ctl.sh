@@ -26,6 +26,7 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 
 	[tenant small]
 	match-user = $(id -un)
+	open = yes
 	class = guaranteed
 	max-cus = 10
 CONF

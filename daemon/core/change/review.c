@@ -32,13 +32,18 @@ static bool forbidden(struct review *review, const char *format, ...)
 static bool check_tenant(struct review *review)
 {
 	const struct lease *lease = review->lease;
-	const struct tenant *tenant = review->tenant;
+	const struct tenant *tenant = review->tenant, *own;
 	unsigned most;
 
 	if (!tenant)
 		return forbidden(review, "there is no tenant %s", lease->tenant);
 	if (!tenant_may_match(tenant, lease->owner))
 		return forbidden(review, "tenant %s is not for uid %u", tenant->name, lease->owner);
+	own = tenant_that_binds(review->arbiter->settings, tenant, lease->owner);
+	if (own)
+		return forbidden(review,
+				 "uid %u belongs to tenant %s, and tenant %s is not open to it",
+				 lease->owner, own->name, tenant->name);
 	if (lease->class > tenant->class)
 		return forbidden(review, "class %s is above class %s of tenant %s",
 				 class_names[lease->class], class_names[tenant->class],

@@ -235,7 +235,7 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
 		       const struct tenant **ret, struct result *result)
 {
-	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant), *own;
 
 	if (!tenant)
 		return result_set(result, RESULT_NOT_PERMITTED, "policy has no tenant %s any more",
@@ -244,6 +244,11 @@ static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
 		return result_set(result, RESULT_NOT_PERMITTED,
 				  "tenant %s is not for uid %u any more", tenant->name,
 				  lease->owner);
+	own = tenant_that_binds(arbiter->settings, tenant, lease->owner);
+	if (own)
+		return result_set(result, RESULT_NOT_PERMITTED,
+				  "uid %u belongs to tenant %s, and tenant %s is not open to it",
+				  lease->owner, own->name, tenant->name);
 	*ret = tenant;
 	return 0;
 }
@@ -497,6 +502,11 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 		return result_set(result, RESULT_NO_SUCH_TENANT,
 				  "lease %llu is of tenant %s, which policy has no more",
 				  (unsigned long long)id, lease->tenant);
+	if (tenant_that_binds(arbiter->settings, tenant, lease->owner))
+		return result_set(
+			result, RESULT_NOT_PERMITTED,
+			"lease %llu is of tenant %s, which is not open to its user any more",
+			(unsigned long long)id, lease->tenant);
 	r = fit_wants(arbiter, lease, &complete, result);
 	if (r < 0)
 		return r;

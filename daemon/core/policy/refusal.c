@@ -283,6 +283,14 @@ static void put_policy(struct text *text, const struct refusal *refusal)
 		put(text, "see gpuarb-tenants(5)");
 		return;
 	}
+	if (refusal->key && strcmp(refusal->key, "open") == 0) {
+		put_user(text, refusal->uid);
+		put(text,
+		    " belongs to tenant %s and may name another tenant only if that one has open = "
+		    "yes",
+		    refusal->tenant);
+		return;
+	}
 	if (refusal->tenant[0])
 		put(text, "tenant %s does not match ", refusal->tenant);
 	else

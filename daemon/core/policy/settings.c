@@ -19,6 +19,20 @@ uint64_t limit_of(const struct limit *limit, uint64_t whole)
 	return UINT64_MAX;
 }
 
+#define LIMIT(key, field)                           \
+	{                                           \
+		key, offsetof(struct tenant, field) \
+	}
+
+const struct tenant_limit tenant_limits[TENANT_LIMITS] = {
+	LIMIT("max-leases", max_leases),
+	LIMIT("max-gpus", max_gpus),
+	LIMIT("max-cus", max_cus),
+	LIMIT("max-queues", max_queues),
+	LIMIT("max-processes", max_processes),
+	LIMIT("max-vram", max_vram),
+};
+
 uint64_t limit_reserved(const struct limit *limit, uint64_t whole)
 {
 	return limit->kind == LIMIT_NONE ? 0 : limit_of(limit, whole);
@@ -298,6 +312,15 @@ static int no_match(const struct caller *caller, const char *name, struct result
 	return result_refuse_all(result, RESULT_NOT_PERMITTED, &refusal);
 }
 
+/* The caller belongs to another tenant. */
+static int not_open(const struct caller *caller, const struct tenant *own, struct result *result)
+{
+	struct refusal refusal = { .gpu = "any", .reason = REASON_POLICY, .uid = caller->uid };
+
+	refusal_set_bound(&refusal, "open", 0, own->name);
+	return result_refuse_all(result, RESULT_NOT_PERMITTED, &refusal);
+}
+
 #define TENANTS_NAMED 8U
 
 static int no_such_tenant(const struct settings *settings, const char *name, struct result *result)
@@ -312,30 +335,97 @@ static int no_such_tenant(const struct settings *settings, const char *name, str
 			  name, names, settings->n_tenants > TENANTS_NAMED ? ", ..." : "");
 }
 
-static int find_named(const struct settings *settings, const struct caller *caller,
-		      const char *name, const struct tenant **ret, struct result *result)
+bool tenant_is_narrow(const struct tenant *tenant)
 {
-	const struct tenant *tenant = tenant_named(settings, name);
+	return tenant->unit || tenant->slice || tenant->executable;
+}
 
-	if (!tenant)
-		return no_such_tenant(settings, name, result);
-	if (!matches(tenant, caller))
-		return no_match(caller, name, result);
-	*ret = tenant;
-	return 0;
+static const struct tenant *find_first(const struct settings *settings, const struct caller *caller)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (matches(&settings->tenants[i], caller))
+			return &settings->tenants[i];
+	return NULL;
+}
+
+bool tenant_is_ban(const struct tenant *tenant)
+{
+	return limit_of(&tenant->max_leases, 100) == 0;
+}
+
+/* Whether a user who belongs to one tenant may choose another one that matches, too. */
+static bool may_choose(const struct tenant *own, const struct tenant *other)
+{
+	return own == other || (other->open && !tenant_is_ban(own));
+}
+
+const struct tenant *tenant_that_binds(const struct settings *settings, const struct tenant *tenant,
+				       uid_t uid)
+{
+	for (const struct tenant *t = settings->tenants; t != tenant; t++)
+		if (has_id(&t->users, uid) && !tenant_is_narrow(t) && !may_choose(t, tenant))
+			return t;
+	return NULL;
 }
 
 int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
 		const struct tenant **ret, struct result *result)
 {
-	if (name[0])
-		return find_named(settings, caller, name, ret, result);
+	const struct tenant *own = find_first(settings, caller), *tenant = own;
 
+	if (name[0])
+		tenant = tenant_named(settings, name);
+	if (!tenant && name[0])
+		return no_such_tenant(settings, name, result);
+	if (!tenant || !matches(tenant, caller))
+		return no_match(caller, name, result);
+	if (!may_choose(own, tenant))
+		return not_open(caller, own, result);
+	*ret = tenant;
+	return 0;
+}
+
+enum tenant_use tenant_use(const struct settings *settings, const struct caller *caller, size_t i)
+{
+	const struct tenant *tenant = &settings->tenants[i], *own = NULL;
+
+	if (!matches_who(tenant, caller))
+		return TENANT_USE_NO_MATCH;
+	for (size_t k = 0; k < i && !own; k++)
+		if (matches_who(&settings->tenants[k], caller) &&
+		    !tenant_is_narrow(&settings->tenants[k]))
+			own = &settings->tenants[k];
+	if (own)
+		return may_choose(own, tenant) ? TENANT_USE_NAMED : TENANT_USE_CLOSED;
+	return tenant_is_narrow(tenant) ? TENANT_USE_SOME : TENANT_USE_OTHERS;
+}
+
+static uint64_t most_of(const struct limit *limit, uint64_t has, uint64_t kept)
+{
+	uint64_t most = limit_of(limit, has);
+
+	has = has > kept ? has - kept : 0;
+	return most < has ? most : has;
+}
+
+void tenant_find_most(const struct settings *settings, const struct tenant *tenant,
+		      const struct gpu_info *gpu, struct tenant_most *ret)
+{
+	uint64_t kept[FLOOR_KEYS] = { 0 }, part[FLOOR_KEYS];
+
+	kept[FLOOR_QUEUES] = settings_reserve_queues(settings, gpu);
 	for (size_t i = 0; i < settings->n_tenants; i++) {
-		if (!matches(&settings->tenants[i], caller))
+		if (&settings->tenants[i] == tenant)
 			continue;
-		*ret = &settings->tenants[i];
-		return 0;
+		find_part(&settings->tenants[i], gpu, part);
+		for (size_t key = 0; key < FLOOR_KEYS; key++)
+			kept[key] += part[key];
 	}
-	return no_match(caller, "", result);
+	*ret = (struct tenant_most){
+		.cus = most_of(&tenant->max_cus, geometry_cus(&gpu->geometry), kept[FLOOR_CUS]),
+		.queues = most_of(&tenant->max_queues, gpu->queue_slots, kept[FLOOR_QUEUES]),
+		.processes = most_of(&tenant->max_processes, gpu->process_slots,
+				     kept[FLOOR_PROCESSES]),
+		.vram = most_of(&tenant->max_vram, gpu->vram_bytes, 0),
+	};
 }

@@ -68,8 +68,10 @@ struct tenant {
 	/* It matches a uid or gid in one of the lists; the patterns narrow that. */
 	struct id_list users, groups;
 	char *unit, *slice, *executable; /* glob patterns, NULL: any */
+	bool open;                       /* users of other tenants that it matches may name it */
 
 	enum lease_class class;
+	bool none; /* class = none: no lease, as max_leases = 0 */
 	struct limit max_leases, max_gpus;
 	struct limit max_cus, max_queues, max_processes, max_vram;
 	unsigned priority; /* the highest it may ask for */
@@ -162,8 +164,9 @@ bool settings_gpu_any(const struct settings *settings, const char *name);
 
 /* ---- the tenant of a caller -------------------------------------------------------------- */
 
-/* The first tenant that matches the caller, or the named one if it matches. -ESRCH: no tenant has
- * this name; -EACCES: none matches, with the refusal. */
+/* The first tenant that matches the caller, or the named one if it matches and is open, unless the first
+ * one allows no lease. -ESRCH: no tenant has this name; -EACCES: none matches, or the named one is not
+ * open, with the refusal. */
 int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
 		const struct tenant **ret, struct result *result);
 
@@ -173,6 +176,47 @@ const struct tenant *tenant_named(const struct settings *settings, const char *n
 /* Whether the tenant may match this user. The groups of a caller are not kept, so a tenant with
  * groups may match every user. */
 bool tenant_may_match(const struct tenant *tenant, uid_t uid);
+
+/* The tenant whose user this certainly is, and which does not let the user choose `tenant`; NULL: none.
+ * By match-user alone. */
+const struct tenant *tenant_that_binds(const struct settings *settings, const struct tenant *tenant,
+				       uid_t uid);
+
+/* How a user gets leases of a tenant, by user and groups. */
+enum tenant_use {
+	TENANT_USE_NO_MATCH,
+	TENANT_USE_SOME,   /* some programs do: match-unit and the like narrow it */
+	TENANT_USE_OTHERS, /* all programs that no tenant before it has */
+	TENANT_USE_NAMED,  /* requests that name it */
+	TENANT_USE_CLOSED, /* not: it is not open, or the tenant before it is a ban */
+};
+enum tenant_use tenant_use(const struct settings *settings, const struct caller *caller, size_t i);
+
+/* What one user may hold of a GPU under the tenant, beside the floors of other tenants. */
+struct tenant_most {
+	uint64_t cus, queues, processes, vram;
+};
+void tenant_find_most(const struct settings *settings, const struct tenant *tenant,
+		      const struct gpu_info *gpu, struct tenant_most *ret);
+
+/* The limits of what one user holds. */
+struct tenant_limit {
+	const char *key;
+	size_t offset; /* of the struct limit in the tenant */
+};
+#define TENANT_LIMITS 6U
+extern const struct tenant_limit tenant_limits[TENANT_LIMITS];
+
+static inline const struct limit *tenant_limit(const struct tenant *tenant, size_t i)
+{
+	return (const struct limit *)(const void *)((const char *)tenant + tenant_limits[i].offset);
+}
+
+/* Whether it matches some programs of its users only. */
+bool tenant_is_narrow(const struct tenant *tenant);
+
+/* Whether it allows no lease at all: max-leases = 0 or class = none. */
+bool tenant_is_ban(const struct tenant *tenant);
 
 /* Of its adaptable leases. NULL: policy has the tenant no more. */
 static inline unsigned tenant_weight(const struct tenant *tenant)

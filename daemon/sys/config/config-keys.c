@@ -56,6 +56,18 @@ void config_set_flag(const struct ini_place *place, const struct config_key *key
 		*(bool *)field = i == 1;
 }
 
+/* none: no lease, of whatever class. */
+static void set_class(const struct ini_place *place, const struct config_key *key,
+		      const char *value, void *target)
+{
+	struct tenant *tenant = target;
+	int i = strcmp(value, "none") == 0 ? -1 : find_word(place, key, value, "none");
+
+	tenant->none = strcmp(value, "none") == 0;
+	if (i >= 0)
+		tenant->class = (enum lease_class)i;
+}
+
 static void set_priority(const struct ini_place *place, const struct config_key *key,
 			 const char *value, void *field)
 {
@@ -458,7 +470,8 @@ static const struct config_key tenant_keys[] = {
 	KEY("match-unit", set_pattern, TENANT(unit)),
 	KEY("match-slice", set_pattern, TENANT(slice)),
 	KEY("match-executable", set_path_pattern, TENANT(executable)),
-	KEY("class", config_set_word, TENANT(class), .words = class_names),
+	KEY("open", config_set_bool, TENANT(open)),
+	KEY("class", set_class, .offset = 0, .words = class_names),
 	KEY("max-leases", set_count, TENANT(max_leases), RANGE(0, 65536)),
 	KEY("max-gpus", set_count, TENANT(max_gpus), RANGE(0, 65536)),
 	KEY("max-cus", set_count_or_percent, TENANT(max_cus), RANGE(1, 1024)),

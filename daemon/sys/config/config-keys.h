@@ -33,7 +33,7 @@ struct config_section {
 };
 
 #define CONFIG_SUFFIX ".conf"
-#define CONFIG_KEYS_MAX 32U /* of one section */
+#define CONFIG_KEYS_MAX 40U /* of one section */
 
 enum config_kind { CONFIG_DAEMON, CONFIG_GPU, CONFIG_TENANT, CONFIG_KINDS };
 

@@ -246,10 +246,17 @@ static struct ini_place place_of(struct config *config, const struct tenant *ten
 	};
 }
 
-static void check_tenant(struct config *config, const struct tenant *tenant)
+static void check_tenant(struct config *config, struct tenant *tenant)
 {
 	struct ini_place place = place_of(config, tenant);
 
+	if (tenant->none && tenant->max_leases.kind == LIMIT_COUNT && tenant->max_leases.value > 0)
+		ini_bad(&place,
+			"[tenant %s]: class = none allows no lease, and max-leases = %llu does: leave "
+			"out one of them",
+			tenant->name, (unsigned long long)tenant->max_leases.value);
+	if (tenant->none)
+		tenant->max_leases = (struct limit){ LIMIT_COUNT, 0 };
 	if (!tenant->has_match && !is_everybody(tenant->name))
 		ini_bad(&place,
 			"[tenant %s] matches no user: it needs a valid match-user or match-group; "
@@ -318,14 +325,72 @@ static void check_effect(struct config *config, size_t i)
 		warn_tenant(config, tenant,
 			    "max-queues = 1 is too small for HIP, which needs 2 for each process");
 	for (size_t k = 0; k < i && tenant->users.n + tenant->groups.n > 0; k++) {
-		if (!covers(&tenants[k], tenant))
+		if (tenant->open || !covers(&tenants[k], tenant))
 			continue;
-		warn_tenant(config, tenant,
-			    "it is used only by requests that name it (--tenant=%s): all others "
-			    "match [tenant %s] before it; move it up, or narrow the match of the "
-			    "other one",
-			    tenant->name, tenants[k].name);
+		warn_tenant(
+			config, tenant,
+			"no request belongs to it: its users match [tenant %s] before it, and "
+			"--tenant=%s is for them only with open = yes here; or move it up, or narrow "
+			"the match of the other one",
+			tenants[k].name, tenant->name);
 		return;
+	}
+}
+
+/* ---- quotas that another tenant undoes ------------------------------------------------ */
+
+static bool shares_id(const struct id_list *a, const struct id_list *b)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		const struct id_list one = { &a->ids[i], 1 };
+
+		if (has_all(b, &one))
+			return true;
+	}
+	return false;
+}
+
+/* How requests of users of the tenant get to the other one; NULL: not, or only as members of several
+ * groups, which is unknown. A tenant of a higher class than the other one adds to it for some programs; its
+ * limits bound that. */
+static const char *way_to(const struct tenant *tenants, size_t from, size_t to)
+{
+	const struct tenant *own = &tenants[from], *other = &tenants[to];
+
+	if (from == to || tenant_is_ban(own) || tenant_is_ban(other) ||
+	    (!is_everybody(other->name) && !shares_id(&own->users, &other->users) &&
+	     !shares_id(&own->groups, &other->groups)))
+		return NULL;
+	if (other->open)
+		return "may name";
+	return tenant_is_narrow(own) && to > from && other->class >= own->class
+		       ? "match, with other programs,"
+		       : NULL;
+}
+
+/* A limit that users of the tenant pass by in another tenant. One warning for each tenant. */
+static void check_undone(struct config *config, size_t i)
+{
+	const struct tenant *tenants = config->settings->tenants, *own = &tenants[i];
+
+	for (size_t k = 0; k < config->settings->n_tenants; k++) {
+		const char *way = way_to(tenants, i, k);
+
+		for (size_t j = 0; way && j < TENANT_LIMITS; j++) {
+			const struct limit *has = tenant_limit(own, j),
+					   *other = tenant_limit(&tenants[k], j);
+
+			if (has->kind == LIMIT_NONE ||
+			    (other->kind != LIMIT_NONE &&
+			     (other->kind != has->kind || other->value <= has->value)))
+				continue;
+			warn_tenant(config, own,
+				    "%s does not bind its users: they %s [tenant %s], which allows "
+				    "more%s",
+				    tenant_limits[j].key, way, tenants[k].name,
+				    other->kind == LIMIT_NONE ? ", without a limit" : "");
+			return;
+		}
 	}
 }
 
@@ -576,6 +641,8 @@ int config_load(const struct config_files *files, struct settings **ret,
 		check_floor(&config, &settings->tenants[i]);
 		check_effect(&config, i);
 	}
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		check_undone(&config, i);
 	if (settings->simulate_at && settings->backend != BACKEND_SIMULATED)
 		diagnostics_add(diagnostics, false,
 				"%s: simulate: no effect without backend = simulated",

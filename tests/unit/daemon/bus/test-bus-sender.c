@@ -39,18 +39,22 @@ TEST(a_caller_is_looked_up_once_with_the_credentials_of_the_bus)
 TEST(groups_beyond_64_are_ignored)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	gid_t groups[70];
-	sd_bus *bus;
+	static gid_t groups[CALLER_GROUPS];
+	sd_bus *bus, *beyond;
 
 	adapter_new(&a);
-	for (gid_t i = 0; i < 70; i++)
+	for (gid_t i = 0; i < CALLER_GROUPS; i++)
 		groups[i] = 1000 + i;
-	CHECK(setgroups(70, groups) == 0);
+	CHECK(setgroups(CALLER_GROUPS - 1, groups) == 0); /* and the primary group */
 	bus = adapter_connect(&a, 0);
+	CHECK(setgroups(CALLER_GROUPS, groups) == 0);
+	beyond = adapter_connect(&a, 0);
 	CHECK(setgroups(0, NULL) == 0);
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
 	CHECK(a.caller.n_groups == CALLER_GROUPS && a.caller.groups[CALLER_GROUPS - 1] > 1000);
+	CHECK(!is_fine(call_run(&a, drain(beyond, "1")))); /* one of them may be a bound */
 	sd_bus_flush_close_unref(bus);
+	sd_bus_flush_close_unref(beyond);
 }
 
 TEST(pipelined_calls_are_answered_in_order)

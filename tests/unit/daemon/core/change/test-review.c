@@ -80,6 +80,30 @@ TEST(user_removed_from_a_tenant_loses_its_leases_unless_a_group_may_match)
 	CHECK(ended(a, "uid 1") && stays(b) && stays(c));
 }
 
+TEST(lease_of_a_tenant_that_is_not_open_to_its_user_ends)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct tenant *vr = tenant(&s, "vr"), *lab = tenant(&s, "lab");
+	struct lease *a, *b = grant(&s, LAB, 10);
+	unsigned uid = vr->users.ids[0];
+
+	vr->users.ids[0] = 77;
+	a = grant(&s, VR, 10); /* of tenant "*" */
+	vr->users.ids[0] = uid;
+	tenant(&s, "*")->open = true;
+	review(&s);
+	CHECK(stays(a) && stays(b));
+	vr->unit = strdup("vr.service"); /* it may have been another program */
+	tenant(&s, "*")->open = false;
+	review(&s);
+	CHECK(stays(a));
+	free(vr->unit);
+	vr->unit = NULL;
+	lab->users.ids[0] = 78;
+	review(&s);
+	CHECK(ended(a, "uid 1 belongs to tenant vr") && ended(b, "tenant lab"));
+}
+
 TEST(a_class_above_the_tenants_ends)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);

@@ -78,14 +78,21 @@ TEST(class_and_priority_stop_at_what_the_tenant_may_have)
 	CHECK(reserve(s.arbiter, VR, &request, &s.result));
 }
 
-TEST(a_tenant_is_the_first_that_matches_or_the_one_named)
+TEST(a_tenant_is_the_first_that_matches_or_an_open_one_that_is_named)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct tenant *everybody =
+		&s.arbiter->settings->tenants[s.arbiter->settings->n_tenants - 1];
 	struct request request = request_for(4);
 
 	CHECK(strcmp(grant(&s, VR, 4)->tenant, "vr") == 0);
 	strcpy(request.tenant, "*");
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	everybody->open = true;
 	CHECK(strcmp(reserve(s.arbiter, VR, &request, &s.result)->tenant, "*") == 0);
+	strcpy(request.tenant, "vr");
+	CHECK(strcmp(reserve(s.arbiter, VR, &request, &s.result)->tenant, "vr") == 0);
 	strcpy(request.tenant, "lab");
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(s.result.kind == RESULT_NOT_PERMITTED);

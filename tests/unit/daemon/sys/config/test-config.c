@@ -43,6 +43,7 @@ static const char full[] = "[daemon]\n"
 			   "match-unit = vr-*.service\n"
 			   "match-slice = *.slice\n"
 			   "match-executable = /usr/bin/vr*\n"
+			   "open = yes\n"
 			   "class = realtime\n"
 			   "max-leases = 0\n"
 			   "max-gpus = 3\n"
@@ -102,7 +103,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->users.n == 2 && t->users.ids[0] == 0 && t->users.ids[1] == 4294967294);
 	CHECK(t->groups.n == 1 && t->groups.ids[0] == 0);
 	CHECK(strcmp(t->unit, "vr-*.service") == 0 && strcmp(t->slice, "*.slice") == 0);
-	CHECK(strcmp(t->executable, "/usr/bin/vr*") == 0 && t->class == CLASS_REALTIME);
+	CHECK(strcmp(t->executable, "/usr/bin/vr*") == 0 && t->class == CLASS_REALTIME && t->open);
 	CHECK(t->max_leases.kind == LIMIT_COUNT && t->max_leases.value == 0);
 	CHECK(t->max_gpus.kind == LIMIT_COUNT && t->max_gpus.value == 3);
 	CHECK(t->max_cus.kind == LIMIT_PERCENT && t->max_cus.value == 25);
@@ -236,7 +237,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 52);
+	CHECK(n == 53);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -460,7 +461,7 @@ TEST(pci_domain_of_five_digits_is_a_gpu_name)
 TEST(all_errors_are_reported_at_once)
 {
 	_cleanup_(tree_done) struct tree tree =
-		tree_new("x = 1\n[daemon]\nmargin = no\n[tenant a]\nclass = none\n");
+		tree_new("x = 1\n[daemon]\nmargin = no\n[tenant a]\nclass = some\n");
 
 	scratch_write(&tree.scratch, "tenants.d/a.conf",
 		      "[tenant b]\n\n[tenant *]\nmatch-user=root\n");
