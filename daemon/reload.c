@@ -67,6 +67,16 @@ void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagno
 		    settings_check_floors(settings, &arbiter->gpus[i].info, why) < 0)
 			diagnostics_add(diagnostics, false, "%s: not all of it can be kept free",
 					why);
+	for (size_t i = 0; i < settings->n_tenants; i++) {
+		const char *rest = settings->tenants[i].only_gpus;
+		char name[GPU_NAME_MAX];
+
+		while (want_next_gpu(&rest, name))
+			if (ledger_find_gpu(arbiter, name) < 0)
+				diagnostics_add(diagnostics, false,
+						"tenant %s: only-gpus: there is no GPU %s",
+						settings->tenants[i].name, name);
+	}
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		if (settings->tenants[i].reserved_gpu &&
 		    ledger_find_gpu(arbiter, settings->tenants[i].reserved_gpu) < 0)

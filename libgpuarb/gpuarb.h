@@ -267,12 +267,15 @@ struct gpuarb_options {
 	 * without an answer of the daemon, as with -EINTR, the process can keep a lease: for a process
 	 * that ends then. */
 	bool bind_at_once;
+
+	/* How long the lease lasts once it is granted, in microseconds; 0: as the tenant. */
+	uint64_t duration_usec;
 };
 
 /* clang-format off */
 #define GPUARB_OPTIONS_INIT                                                              \
 	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1, NULL, false, \
-	  false }
+	  false, 0 }
 /* clang-format on */
 
 /*
@@ -385,6 +388,9 @@ struct gpuarb_effects {
 	size_t n_pauses, n_moves;
 };
 
+/* How long the planned lease would last once it is granted, in microseconds; 0: without limit. */
+uint64_t gpuarb_last_plan_duration(const struct gpuarb *gpuarb);
+
 /* Valid until the next call with the handle; NULL: the last plan takes nothing from other leases. */
 const struct gpuarb_effects *gpuarb_last_plan_effects(const struct gpuarb *gpuarb);
 
@@ -422,6 +428,10 @@ const char *gpuarb_lease_state(const struct gpuarb_lease *lease);
 
 /* In microseconds of CLOCK_BOOTTIME; UINT64_MAX: none. */
 uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease);
+
+/* How long the lease lasts once it is granted, in microseconds; 0: without limit, or the daemon does not tell.
+ * At the end it is revoked. */
+uint64_t gpuarb_lease_duration(const struct gpuarb_lease *lease);
 
 /* The number of partitions. They are in the order of the wants. */
 size_t gpuarb_lease_partitions(const struct gpuarb_lease *lease);
@@ -792,6 +802,9 @@ uint32_t gpuarb_view_cus_min(const struct gpuarb_view *view, size_t i, size_t pa
 
 /* When lease i was granted, or began to wait, in microseconds of CLOCK_BOOTTIME; 0: unknown. */
 uint64_t gpuarb_view_since(const struct gpuarb_view *view, size_t i);
+
+/* How long lease i lasts once it is granted, in microseconds; 0: without limit, or the daemon does not tell. */
+uint64_t gpuarb_view_duration(const struct gpuarb_view *view, size_t i);
 
 /* How many queues the kernel has refused to lease i, because it had all that were granted. */
 uint64_t gpuarb_view_queue_refusals(const struct gpuarb_view *view, size_t i);

@@ -27,19 +27,49 @@ static int print_json(struct command *command, const struct gpuarb_lease *lease,
 	return r;
 }
 
+/* Without --cus, a lease that cannot give CUs back gets what an adaptable one would have now, and half of a
+ * GPU at most. Returns how many CUs in all; 0: that is not known. */
+static unsigned limit_to_share(struct command *command, struct gpuarb_want *wants)
+{
+	const struct gpuarb_partition *planned;
+	unsigned all = 0;
+	size_t n;
+
+	planned = gpuarb_last_plan(command->gpuarb, &n);
+	for (size_t i = 0; i < n && !want_has_cus(&command->wants[i]); i++) {
+		const struct gpuarb_gpu *gpu;
+		unsigned share = planned[i].cus;
+
+		if (session_gpu(command, planned[i].gpu, &gpu) == EXIT_OK)
+			share = min_u(share, gpu->cus / 2);
+		if (share < max_u(wants[i].cus, wants[i].cus_min))
+			continue;
+		wants[i].cus_max = share;
+		wants[i].cus_max_percent = 0;
+		all += share;
+	}
+	return all;
+}
+
 /* Reports why a lease that could be adaptable is fixed. The daemon knows whether its class and its
  * wants, such as --exact, allow an adaptable lease. */
-static void report_fixed(struct command *command, const struct gpuarb_want *wants,
-			 const char *before)
+static void report_fixed(struct command *command, struct gpuarb_want *wants, const char *before)
 {
 	const char *result;
+	char share[64] = "";
+	unsigned cus;
 	int r;
 
 	command->options.adaptable = true;
 	r = gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options, &result);
 	command->options.adaptable = false;
+	cus = r >= 0 ? limit_to_share(command, wants) : 0;
+	if (cus > 0)
+		snprintf(share, sizeof(share), "; its share is %u CU%s, more only with --cus", cus,
+			 print_s(cus));
 	if (r != -EINVAL && !command->quiet && !command->json)
-		print_line(stderr, "%sthe lease is fixed: %s", before, command->fixed_reason);
+		print_line(stderr, "%sthe lease is fixed: %s%s", before, command->fixed_reason,
+			   share);
 }
 
 /* The class or a want excludes an adaptable lease that the user did not ask for. */

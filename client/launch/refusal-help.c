@@ -85,7 +85,8 @@ static const char *option_of(const char *resource)
 {
 	static const char *const options[] = { "cus",       "shader-engines", "queues",
 					       "processes", "sdma-queues",    "sdma-xgmi-queues",
-					       "vram",      "priority",       NULL };
+					       "vram",      "priority",       "duration",
+					       NULL };
 
 	for (size_t i = 0; options[i]; i++)
 		if (strcmp(options[i], resource) == 0)

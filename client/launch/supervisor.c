@@ -108,16 +108,21 @@ static int read_signals(struct run *run)
 
 /* ---- the lease ----------------------------------------------------------------------------- */
 
+static bool waits_again(const struct run *run)
+{
+	return run->supervisor->command->options.requeue;
+}
+
 static void print_revoked(const struct run *run)
 {
 	const struct supervisor *s = run->supervisor;
 
 	if (!s->command->quiet && !s->command->json)
-		print_line(stderr,
-			   PREFIX "lease %" PRIu64 ": %s: ends %s, which starts again when the "
-				  "lease is granted again",
+		print_line(stderr, PREFIX "lease %" PRIu64 ": %s: ends %s%s",
 			   gpuarb_lease_id(s->lease), gpuarb_lease_reason(s->lease),
-			   s->command->rest[0]);
+			   s->command->rest[0],
+			   waits_again(run) ? ", which starts again when the lease is granted again"
+					    : "");
 }
 
 /* The lease must be returned before the deadline, where it would end. */
@@ -209,6 +214,8 @@ static bool act(struct run *run, int *ret)
 		return true;
 	if (is_state(run, "revoking") && !run->acknowledged)
 		acknowledge(run);
+	if (!waits_again(run))
+		return true;
 	if (!is_state(run, "granted") && !is_state(run, "inactive"))
 		return false;
 	*ret = start(run);

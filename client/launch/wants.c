@@ -20,7 +20,7 @@ static bool is_any(const char *gpu)
 	return !gpu || strcmp(gpu, "any") == 0;
 }
 
-static bool has_cus(const struct typed_want *typed)
+bool want_has_cus(const struct typed_want *typed)
 {
 	return typed->want.cus > 0 || typed->share.cus > 0 || typed->want.shader_engines > 0;
 }
@@ -132,7 +132,7 @@ static int check_wants(struct command *command, bool *ret_all)
 	size_t with_cus = 0;
 
 	for (size_t i = 0; i < command->n_wants; i++)
-		with_cus += has_cus(&command->wants[i]);
+		with_cus += want_has_cus(&command->wants[i]);
 	if (with_cus > 0 && with_cus < command->n_wants)
 		return fail(
 			command, EXIT_USAGE,

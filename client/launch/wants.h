@@ -9,6 +9,9 @@
 #include "client/options/options.h"
 #include "client/launch/session.h"
 
+/* Whether a number of CUs or of shader engines was typed for it. */
+bool want_has_cus(const struct typed_want *typed);
+
 /* For run, reserve and plan. If no want has a number of CUs: best effort with as many CUs as
  * possible; and per process 5 queues more than masked streams, or fewer, so that the GPU has room for four
  * such programs, but at least 2. Opens the session. */

@@ -199,6 +199,16 @@ static int take_wait(struct command *command, const struct option *option, const
 	return 0;
 }
 
+static int take_duration(struct command *command, const struct option *option, const char *value)
+{
+	int r = take_time(command, option, value, WAIT_MAX_USEC,
+			  "must be a time from 1s on, such as 30min, 8h or 7d");
+
+	if (r >= 0 && command->options.duration_usec < 1000000)
+		return option_wrong(command, option, value, "must be a second at least");
+	return r;
+}
+
 static int take_output(struct command *command, const struct option *option, const char *value)
 {
 	if (strcmp(value, "json") == 0)
@@ -302,6 +312,9 @@ const struct option option_table[] = {
 	  LEASE(adaptable), .take = take_flag },
 	{ "wait", "[=TIME]", "wait until the request fits, for TIME or without limit",
 	  LEASE(wait_usec), .take = take_wait },
+
+	{ "duration", "TIME", "end the lease after TIME, with notice (as the tenant)",
+	  LEASE(duration_usec), .take = take_duration },
 
 	{ "requeue", NULL, "wait again if the lease is revoked for a higher class",
 	  FIELD(OPTIONS_REQUEUE, options.requeue), .take = take_flag },

@@ -465,6 +465,7 @@ static void json_lease_facts(struct json_object *map, const struct gpuarb_view *
 
 	json_cus_min(map, view, i);
 	json_known(map, "since", gpuarb_view_since(view, i), 0);
+	json_known(map, "duration_usec", gpuarb_view_duration(view, i), 0);
 	json_drift(map, view, i);
 	json_flag(map, "verified", gpuarb_view_verified(view, i));
 	json_flag(map, "capped", gpuarb_view_capped(view, i));

@@ -454,6 +454,28 @@ void lease_table_state(struct table *table, const struct command *command, size_
 		  gpuarb_view_intruder(command->view, l, 0) ? ", disturbed" : "");
 }
 
+/* Of a granted lease when it ends; of a waiting one when the next lease does that may make room. */
+static void add_end(const struct command *command, size_t l, char *why, size_t size)
+{
+	bool waiting = strcmp(command->leases[l].state, "waiting") == 0;
+	uint64_t now = lease_clock_usec(), end = UINT64_MAX;
+	char span[LEASE_TEXT_AGE];
+	size_t used = strlen(why);
+
+	for (size_t i = waiting ? 0 : l; i < (waiting ? command->n_leases : l + 1); i++) {
+		uint64_t duration = gpuarb_view_duration(command->view, i);
+
+		if (duration > 0 && command->leases[i].n_partitions > 0 &&
+		    gpuarb_view_since(command->view, i) + duration < end)
+			end = gpuarb_view_since(command->view, i) + duration;
+	}
+	if (end == UINT64_MAX || strcmp(command->leases[l].state, "revoking") == 0)
+		return;
+	lease_text_span(end > now ? (end - now) / 1000000 : 0, span);
+	snprintf(why + used, size - used, "%s%s %s", used > 0 ? "; " : "",
+		 waiting ? "a lease ends in" : "ends in", span);
+}
+
 static void add_lease(struct table *table, const struct command *command, const struct lent *all,
 		      const struct gpuarb_lease_info *lease)
 {
@@ -461,6 +483,7 @@ static void add_lease(struct table *table, const struct command *command, const 
 
 	print_user(lease->owner_uid, user);
 	lease_table_why(all, lease, why, sizeof(why));
+	add_end(command, (size_t)(lease - all->leases), why, sizeof(why));
 
 	table_add(table, "%" PRIu64, lease->id);
 	table_add(table, "%s", lease->name);

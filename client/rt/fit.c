@@ -61,6 +61,7 @@ static int make_settings(struct settings **ret)
 	tenants[0].users.n = 1;
 	tenants[0].alone = true;
 	for (size_t i = 0; i < 2; i++) {
+		tenants[i].open = true;
 		tenants[i].class = CLASS_REALTIME;
 		tenants[i].priority = PRIORITY_MAX;
 	}

@@ -4,6 +4,7 @@
 
 #include "client/output/fail.h"
 #include "client/output/json.h"
+#include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "client/launch/refusal-help.h"
@@ -41,6 +42,17 @@ static void print_effects(const struct gpuarb *gpuarb)
 			   (double)effects->within_usec / 1e6);
 }
 
+static void print_duration(const struct gpuarb *gpuarb)
+{
+	uint64_t seconds = gpuarb_last_plan_duration(gpuarb) / 1000000;
+	char span[LEASE_TEXT_AGE];
+
+	if (seconds == 0)
+		return;
+	lease_text_span(seconds, span);
+	print_line(stdout, "  for %s at the most", span);
+}
+
 static void print_json(const struct gpuarb *gpuarb, const char *result,
 		       const struct gpuarb_partition *partitions, size_t n)
 {
@@ -50,6 +62,7 @@ static void print_json(const struct gpuarb *gpuarb, const char *result,
 	list = json_list(map, "partitions");
 	for (size_t i = 0; i < n; i++)
 		json_partition(list, &partitions[i]);
+	json_known(map, "duration_usec", gpuarb_last_plan_duration(gpuarb), 0);
 	json_effects(map, gpuarb);
 	json_refusals(map, gpuarb);
 	json_print(stdout, map);
@@ -109,6 +122,7 @@ int run_plan(struct command *command)
 		print_line(stdout, "%s", result);
 		for (size_t i = 0; i < n; i++)
 			print_grant(stdout, "  ", &partitions[i]);
+		print_duration(command->gpuarb);
 		fail_print_refusals(stdout, command->gpuarb);
 		print_effects(command->gpuarb);
 		if (!granted && !gpuarb_last_plan_effects(command->gpuarb))

@@ -404,7 +404,7 @@ static int run_here(struct command *command, const struct adapt *adapt, int self
 	return r == EXIT_OK ? execute(command) : EXIT_RUN_FAILED;
 }
 
-/* ---- run --requeue ------------------------------------------------------------------------- */
+/* ---- run --requeue, and leases with a duration ------------------------------------------------------------------------- */
 
 struct restarts {
 	struct command *command;
@@ -488,8 +488,10 @@ static int run_bound(struct command *command, const struct adapt *adapt)
 		close(self);
 		return EXIT_RUN_FAILED;
 	}
-	return command->options.requeue ? run_child(command, adapt, self, lease)
-					: run_here(command, adapt, self, lease);
+	/* The end of a duration is an event for the command, which this process has to receive. */
+	return command->options.requeue || gpuarb_lease_duration(lease) > 0
+		       ? run_child(command, adapt, self, lease)
+		       : run_here(command, adapt, self, lease);
 }
 
 /* Before a request: a command that cannot start needs no lease, and must not wait for one. */

@@ -404,6 +404,10 @@ static void print_lease(const struct command *command, const struct lent *all,
 		print_line(stdout, "deadline     %s", when);
 	if (*age)
 		print_line(stdout, "age          %s", age);
+	if (gpuarb_view_duration(command->view, at) > 0) {
+		lease_text_span(gpuarb_view_duration(command->view, at) / 1000000, age);
+		print_line(stdout, "duration     %s", age);
+	}
 	print_line(stdout, "class        %s", lease->lease_class);
 	print_line(stdout, "tenant       %s", lease->tenant);
 	print_line(stdout, "owner        %s, pid %u%s%s", user, lease->owner_pid,

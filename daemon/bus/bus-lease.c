@@ -252,6 +252,7 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
 	ROW(Since, "t", CHANGES, VALUE("t", lease->since_usec))                               \
+	ROW(Duration, "t", CONST, VALUE("t", lease->duration_usec))                          \
 	ROW(Moves, "t", CHANGES, VALUE("t", lease->lend.moves))                               \
 	ROW(CusMin, "au", CHANGES, append_cus_min(reply, lease))                              \
 	ROW(Disturbances, "t", CHANGES, VALUE("t", lease->lend.disturbances))                 \

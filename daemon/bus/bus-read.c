@@ -90,6 +90,7 @@ static const struct key option_keys[] = {
 	OPTION("tenant", 's', request.tenant, .min = 1, .max = REQUEST_TEXT - 1),
 	OPTION("token", 's', request.token, .min = 1, .max = REQUEST_TEXT - 1),
 	OPTION("wait-usec", 't', request.wait_usec, .max = UINT64_MAX),
+	OPTION("duration-usec", 't', request.duration_usec, .min = 1000000, .max = UINT64_MAX / 2),
 	OPTION("start-inactive", 'b', request.start_inactive),
 	OPTION("adaptable", 'b', request.adaptable),
 	OPTION("requeue", 'b', request.requeue),

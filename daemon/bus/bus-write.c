@@ -148,9 +148,10 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 	for (unsigned i = RESOURCE_QUEUES; i <= RESOURCE_VRAM && r >= 0; i++)
 		r = append_amount(m, i, partition->granted.of[i]);
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "exclusive", "b", partition->exclusive,
-					  "paused", "b", partition->paused, "cap", "b",
-					  bus_asks_for_cap(arbiter, lease));
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "exclusive", "b",
+					  partition->exclusive, "paused", "b", partition->paused,
+					  "cap", "b", bus_asks_for_cap(arbiter, lease),
+					  "duration-usec", "t", lease->duration_usec);
 	if (r >= 0)
 		r = append_priorities(m, partition);
 	if (r >= 0)

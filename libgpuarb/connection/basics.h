@@ -74,6 +74,13 @@ struct refusals {
 	size_t n;
 };
 
+/* What all partitions of a lease have in common. An older daemon has none of the keys: it caps no lease, and
+ * limits none. */
+struct terms {
+	bool cap;
+	uint64_t duration;
+};
+
 /* ---- waiting ------------------------------------------------------------------------- */
 
 uint64_t now_usec(void);                /* CLOCK_MONOTONIC */

@@ -76,6 +76,7 @@ void handle_begin(struct gpuarb *gpuarb)
 	gpuarb->refusals = (struct refusals){ 0 };
 	gpuarb->plan = NULL;
 	gpuarb->n_plan = 0;
+	gpuarb->plan_terms = (struct terms){ 0 };
 	gpuarb->effects = NULL;
 }
 

@@ -32,6 +32,7 @@ struct gpuarb {
 	struct refusals refusals;
 	const struct gpuarb_partition *plan;
 	size_t n_plan;
+	struct terms plan_terms;
 	const struct gpuarb_effects *effects; /* of the plan; NULL: none */
 };
 

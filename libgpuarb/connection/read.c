@@ -305,21 +305,18 @@ int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpu
 	return read_rows(rows, &partition_dictionary, arena, ret, ret_n, ret_key);
 }
 
-struct cap {
-	bool asked;
-};
+static const struct dictionary terms_dictionary =
+	DICTIONARY(terms, FIELD('b', "cap", terms, cap), FIELD('t', "duration-usec", terms, duration));
 
-static const struct dictionary cap_dictionary = DICTIONARY(cap, FIELD('b', "cap", cap, asked));
-
-int read_cap(DBusMessageIter *rows, struct arena *arena, bool *ret, const char **ret_key)
+int read_terms(DBusMessageIter *rows, struct arena *arena, struct terms *ret, const char **ret_key)
 {
-	struct cap *caps;
+	struct terms *terms;
 	size_t n;
-	int r = read_rows(rows, &cap_dictionary, arena, &caps, &n, ret_key);
+	int r = read_rows(rows, &terms_dictionary, arena, &terms, &n, ret_key);
 
 	if (r < 0 || n == 0)
 		return r;
-	*ret = caps[0].asked;
+	*ret = terms[0];
 	return 1;
 }
 
@@ -371,7 +368,7 @@ static const struct dictionary lease_dictionary = DICTIONARY(
 	lease_reading,
 	MEMBERS(gpuarb_lease_info, id, name, state, tenant, owner_uid, owner_pid, owner_unit,
 		adaptable, generation, tier, position, reason, deadline, disturbances),
-	FACTS(lease_reading, moves, since, queue_refusals, verified, capped, alone, resets),
+	FACTS(lease_reading, moves, since, duration, queue_refusals, verified, capped, alone, resets),
 	FIELD('s', "Class", gpuarb_lease_info, lease_class),
 	ROWS('R', "Partitions", &partition_dictionary, gpuarb_lease_info, partitions, n_partitions),
 	SPECIAL("WaitsFor", read_waits_for),

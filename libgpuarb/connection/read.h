@@ -99,9 +99,8 @@ int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpu
  * as it is where there is nothing. */
 int read_effects(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_effects **ret);
 
-/* The key cap of the partitions, which an older daemon that caps no lease does not have. 0: there is no
- * partition, and *ret is untouched; 1. */
-int read_cap(DBusMessageIter *rows, struct arena *arena, bool *ret, const char **ret_key);
+/* 0: there is no partition, and *ret is untouched; 1. */
+int read_terms(DBusMessageIter *rows, struct arena *arena, struct terms *ret, const char **ret_key);
 
 int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
 		  const char **ret_key);
@@ -110,7 +109,7 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 struct lease_facts {
 	struct refusals waits_for; /* why a waiting lease is not granted */
 	struct gpuarb_pause pause, evictions;
-	uint64_t moves, since, resets, queue_refusals;
+	uint64_t moves, since, duration, resets, queue_refusals;
 	bool verified, capped, alone;
 	const uint32_t *cus_min; /* of each partition */
 	size_t n_cus_min;

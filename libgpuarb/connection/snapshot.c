@@ -262,6 +262,7 @@ FACT_MEMBER(bool, gpuarb_view_capped, leases, capped, false)
 FACT_MEMBER(bool, gpuarb_view_alone, leases, alone, false)
 FACT_MEMBER(uint64_t, gpuarb_view_resets, leases, resets, 0)
 FACT_MEMBER(uint64_t, gpuarb_view_since, leases, since, 0)
+FACT_MEMBER(uint64_t, gpuarb_view_duration, leases, duration, 0)
 FACT_MEMBER(uint64_t, gpuarb_view_moves, leases, moves, 0)
 FACT_MEMBER(uint64_t, gpuarb_view_queue_refusals, leases, queue_refusals, 0)
 

@@ -226,6 +226,8 @@ static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *opti
 	       put_string(dict, "tenant", options->tenant, "") &&
 	       put_string(dict, "token", options->token, "") &&
 	       put_u64(dict, "wait-usec", options->wait_usec) &&
+	       (options->duration_usec == 0 ||
+		put_u64(dict, "duration-usec", options->duration_usec)) &&
 	       put_true(dict, "start-inactive", options->start_inactive) &&
 	       put_true(dict, "adaptable", options->adaptable) &&
 	       put_true(dict, "requeue", options->requeue) &&

@@ -157,8 +157,8 @@ GPUARB_EXPORT int gpuarb_lease_cap(struct gpuarb_lease *lease, bool always)
 	int r = 0;
 
 	HANDLE_BEGIN(lease, lease->gpuarb);
-	wanted = always || lease->cap_asked;
-	if (!always && !lease->cap_known)
+	wanted = always || lease->terms.cap;
+	if (!always && !lease->terms_known)
 		r = ask(lease, &wanted);
 	if (r >= 0 && wanted)
 		r = cap(lease);

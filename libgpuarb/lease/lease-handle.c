@@ -54,6 +54,7 @@ int lease_refresh(struct gpuarb_lease *lease)
 	_cleanup_(free_message) DBusMessage *reply = NULL;
 	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct gpuarb_lease_info info;
+	struct lease_facts facts;
 	const char *key = NULL;
 	DBusMessageIter iter;
 	int r;
@@ -63,12 +64,13 @@ int lease_refresh(struct gpuarb_lease *lease)
 		return r;
 
 	dbus_message_iter_init(reply, &iter);
-	r = read_lease(&iter, &arena, &info, NULL, &key);
+	r = read_lease(&iter, &arena, &info, &facts, &key);
 	if (r < 0)
 		return r == -EPROTO ? fail_answer(lease->gpuarb, "GetAll", key) : r;
 
 	info.id = lease->info.id;
 	lease->info = info;
+	lease->terms.duration = facts.duration;
 	arena_take(&lease->arena, &arena);
 	return 0;
 }
@@ -547,6 +549,7 @@ GPUARB_EXPORT void gpuarb_lease_attach(struct gpuarb_lease *lease, void *data,
 LEASE_MEMBER(uint64_t, gpuarb_lease_id, info.id, 0)
 LEASE_MEMBER(uint64_t, gpuarb_lease_generation, info.generation, 0)
 LEASE_MEMBER(uint64_t, gpuarb_lease_deadline, info.deadline, 0)
+LEASE_MEMBER(uint64_t, gpuarb_lease_duration, terms.duration, 0)
 LEASE_MEMBER(const char *, gpuarb_lease_state, info.state, "")
 LEASE_MEMBER(const char *, gpuarb_lease_reason, info.reason, "")
 LEASE_MEMBER(size_t, gpuarb_lease_partitions, info.n_partitions, 0)

@@ -53,9 +53,9 @@ struct gpuarb_lease {
 	uint64_t heard;        /* the generation of the last record */
 	uint64_t acknowledged; /* the last generation that the program did; 0: none */
 
-	bool cap_known,
-		cap_asked; /* the answer to Reserve has told whether the tenant's policy asks for a cap */
-	bool capped;       /* by this process: lease-cap.c */
+	bool terms_known; /* the answer to Reserve has told them */
+	struct terms terms;
+	bool capped; /* by this process: lease-cap.c */
 
 	struct mask_cache mask_cache; /* masks of the queues of this process */
 	struct agent *agent;          /* NULL: none */

@@ -62,8 +62,8 @@ static int read_reserved(struct gpuarb *gpuarb, DBusMessage *reply, struct gpuar
 
 	r = read_partitions(&iter, &lease->arena, &info.partitions, &info.n_partitions, &key);
 	if (r >= 0)
-		r = read_cap(&iter, &lease->arena, &lease->cap_asked, &key);
-	lease->cap_known = r > 0;
+		r = read_terms(&iter, &lease->arena, &lease->terms, &key);
+	lease->terms_known = r > 0;
 	if (r < 0)
 		return r == -EPROTO ? fail_answer(gpuarb, "Reserve", key) : r;
 	lease->info = info;
@@ -244,6 +244,8 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 	dbus_message_iter_next(&iter);
 	r = read_partitions(&iter, &gpuarb->answer, &gpuarb->plan, &gpuarb->n_plan, &key);
 	if (r >= 0)
+		r = read_terms(&iter, &gpuarb->answer, &gpuarb->plan_terms, &key);
+	if (r >= 0)
 		r = read_effects(&iter, &gpuarb->answer, &gpuarb->effects);
 	if (r >= 0) {
 		dbus_message_iter_next(&iter);
@@ -276,6 +278,11 @@ GPUARB_EXPORT int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *w
 GPUARB_EXPORT const struct gpuarb_effects *gpuarb_last_plan_effects(const struct gpuarb *gpuarb)
 {
 	return gpuarb ? gpuarb->effects : NULL;
+}
+
+GPUARB_EXPORT uint64_t gpuarb_last_plan_duration(const struct gpuarb *gpuarb)
+{
+	return gpuarb ? gpuarb->plan_terms.duration : 0;
 }
 
 GPUARB_EXPORT const struct gpuarb_partition *gpuarb_last_plan(const struct gpuarb *gpuarb,

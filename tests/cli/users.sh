@@ -43,7 +43,7 @@ let_go_of()
 {
 	local pid fd
 	read -r pid fd <<<"${held_by[$1]}"
-	kill "$pid"
+	kill "$pid" 2>/dev/null # its lease may have ended
 	wait "$pid"
 	exec {fd}<&-
 	unset "held_by[$1]"

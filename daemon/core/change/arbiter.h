@@ -146,6 +146,12 @@ void arbiter_await_claims(struct arbiter *arbiter, uint64_t until_usec);
 /* Ends leases that were not claimed. */
 void lifecycle_expire_claims(struct arbiter *arbiter, uint64_t now_usec);
 
+/* When the lease is to be revoked because its duration will be over: UINT64_MAX: never. */
+uint64_t lifecycle_notice_at(const struct arbiter *arbiter, const struct lease *lease);
+
+/* Revokes leases whose duration is nearly over, with its end as their deadline. */
+void lifecycle_expire_durations(struct arbiter *arbiter, uint64_t now_usec);
+
 /* delegated: root binds it. -ENOENT, -ENOSPC, -ENOMEM. */
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid, bool delegated);
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);

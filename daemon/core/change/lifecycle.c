@@ -181,6 +181,42 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
+/* A tenth of the duration, and a minute at most. */
+#define NOTICE_PARTS 10U
+#define NOTICE_MOST_USEC UINT64_C(60000000)
+
+uint64_t lifecycle_notice_at(const struct arbiter *arbiter, const struct lease *lease)
+{
+	uint64_t notice = lease->duration_usec / NOTICE_PARTS, end = lease_end_usec(lease);
+
+	if (end == UINT64_MAX || (lease->state != STATE_GRANTED && lease->state != STATE_INACTIVE &&
+				  lease->state != STATE_ACTIVATING))
+		return UINT64_MAX;
+	if (notice > NOTICE_MOST_USEC)
+		notice = NOTICE_MOST_USEC;
+	if (notice < arbiter->settings->activate_grace_usec)
+		notice = arbiter->settings->activate_grace_usec;
+	if (notice > lease->duration_usec / 2)
+		notice = lease->duration_usec / 2;
+	return end - notice;
+}
+
+void lifecycle_expire_durations(struct arbiter *arbiter, uint64_t now_usec)
+{
+	char reason[REQUEST_TEXT];
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lifecycle_notice_at(arbiter, lease) > now_usec)
+			continue;
+		snprintf(reason, sizeof(reason), "its duration of %llu s is over",
+			 (unsigned long long)lease->duration_usec / 1000000);
+		lifecycle_revoke(arbiter, lease, lease_end_usec(lease), reason);
+		ledger_touch(arbiter, lease, TOUCH_PREEMPT);
+	}
+}
+
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
 		   const char *reason, struct result *result)
 {

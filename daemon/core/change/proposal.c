@@ -208,6 +208,8 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 		if (lease->claim_usec > 0 && lease->claim_usec < next)
 			next = lease->claim_usec;
 		next = lease->enforce.due_usec < next ? lease->enforce.due_usec : next;
+		if (lifecycle_notice_at(arbiter, lease) < next)
+			next = lifecycle_notice_at(arbiter, lease);
 		next = pause_report_at(arbiter, lease) < next ? pause_report_at(arbiter, lease)
 							      : next;
 	}

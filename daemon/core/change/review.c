@@ -118,7 +118,15 @@ static bool check_gpu(struct review *review, const struct held *held, unsigned i
 			   limit_of(&tenant->max_processes, gpu->info.process_slots),
 			   held->on[index].budget.processes) &&
 	       check_limit(review, "max-vram", limit_of(&tenant->max_vram, gpu->info.vram_bytes),
-			   held->on[index].budget.vram);
+			   held->on[index].budget.vram) &&
+	       check_limit(review, "max-fixed-cus", limit_of(&tenant->max_fixed_cus, gpu->cus),
+			   held->on[index].fixed_cus) &&
+	       check_limit(review, "max-shader-engines",
+			   limit_of(&tenant->max_engines, gpu->info.geometry.engines),
+			   (unsigned)__builtin_popcount(held->on[index].engines)) &&
+	       (tenant_allows_gpu(tenant, gpu->info.name) ||
+		forbidden(review, "only-gpus of tenant %s does not name %s", tenant->name,
+			  gpu->info.name));
 }
 
 static bool check_quotas(struct review *review)

@@ -397,6 +397,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 	queue_limit_barriers(arbiter, now_usec);
 	expire_resets(arbiter, now_usec);
 	lifecycle_expire_claims(arbiter, now_usec);
+	lifecycle_expire_durations(arbiter, now_usec);
 	for (size_t i = arbiter->n_waiting; i-- > 0;) {
 		struct lease *lease = arbiter->waiting[i];
 		char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];

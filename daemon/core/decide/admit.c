@@ -117,14 +117,29 @@ static void find_outside(struct candidate *a)
 		cuset_remove(&a->outside, partition_claim(a->had));
 }
 
-/* The upper bound of CUs: what max-cus leaves beside the CUs that the user holds, and cus-max. */
-static unsigned limit_cus(const struct candidate *a, unsigned held)
+/* What a limit of CUs leaves beside those that the user holds, at most `limit`. */
+static unsigned limit_by(const struct candidate *a, const struct limit *quota, unsigned held,
+			 unsigned limit)
 {
-	uint64_t quota = limit_of(&a->admit_context->tenant->max_cus, a->gpu->cus);
+	uint64_t most = limit_of(quota, a->gpu->cus);
+
+	most = most > held ? most - held : 0;
+	return most < limit ? (unsigned)most : limit;
+}
+
+static bool is_fixed(const struct candidate *a)
+{
+	return a->admit_context->class == CLASS_BESTEFFORT && !a->admit_context->adaptable;
+}
+
+/* The upper bound of CUs: what quotas leave, and cus-max. */
+static unsigned limit_cus(const struct candidate *a, const struct share *held)
+{
+	const struct tenant *tenant = a->admit_context->tenant;
 	unsigned limit = a->want->cus_max ? a->want->cus_max : UINT32_MAX;
 
-	quota = quota > held ? quota - held : 0;
-	return quota < limit ? (unsigned)quota : limit;
+	limit = limit_by(a, &tenant->max_cus, held->cus, limit);
+	return is_fixed(a) ? limit_by(a, &tenant->max_fixed_cus, held->fixed_cus, limit) : limit;
 }
 
 /* Engines that no realtime lease can be granted now, as bits. */
@@ -150,7 +165,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		.aim = a->aim,
 		.floor = want->cus_min ? want->cus_min : a->aim - a->aim / 10, /* 9/10, up */
 		.ceiling = max_u(a->aim, want->cus_max),
-		.limit = limit_cus(a, a->held.cus),
+		.limit = limit_cus(a, &a->held),
 		.engines = want->shader_engines,
 		.exact = want->exact,
 		.any_shape = want->any_shape,
@@ -344,6 +359,7 @@ static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_
 static enum outcome admit_cus_ever(struct candidate *a)
 {
 	struct candidate open = *a;
+	const struct share none = { 0 };
 	struct place_request request;
 	struct place_miss miss = { 0 };
 	struct placement placement;
@@ -356,7 +372,7 @@ static enum outcome admit_cus_ever(struct candidate *a)
 	if (a->floor)
 		cuset_remove(&request.avail, &a->floor->ever.cus);
 	request.preferred = request.avail;
-	request.limit = limit_cus(a, 0);
+	request.limit = limit_cus(a, &none);
 	if (place_fits(&a->gpu->info.geometry, &request) ||
 	    place(&a->gpu->info.geometry, &request, &placement, &miss) == 0)
 		return OUTCOME_FITS;
@@ -387,6 +403,37 @@ static bool refuse_outside(struct candidate *a)
 	return true;
 }
 
+/* The same in as few engines as max-shader-engines leaves. */
+static enum outcome place_within_engines(struct candidate *a, const struct place_request *request,
+					 struct placement *placement)
+{
+	unsigned all = a->gpu->info.geometry.engines;
+	unsigned has = (unsigned)__builtin_popcount(a->held.engines);
+	uint64_t most = limit_of(&a->admit_context->tenant->max_engines, all);
+	unsigned left = most > has ? (unsigned)(most - has) : 0;
+	const struct shortage shortage = { REASON_QUOTA, RESOURCE_SHADER_ENGINES, engines_for(a),
+					   left, all };
+	struct place_request fewer = *request;
+	struct place_miss miss;
+
+	for (fewer.engines = left; fewer.engines > 0; fewer.engines--)
+		if (place(&a->gpu->info.geometry, &fewer, placement, &miss) >= 0)
+			return OUTCOME_FITS;
+	refusal_set_bound(a->refusal, "max-shader-engines", most, a->admit_context->tenant->name);
+	a->refusal->held = has;
+	a->refusal->uid = a->admit_context->uid;
+	return refuse(a, OUTCOME_QUOTA, &shortage);
+}
+
+static bool has_too_many_engines(const struct candidate *a, const struct placement *placement)
+{
+	const struct limit *limit = &a->admit_context->tenant->max_engines;
+	uint32_t engines = cuset_engines(&placement->cus) | a->held.engines;
+
+	return limit->kind != LIMIT_NONE && (unsigned)__builtin_popcount(engines) >
+						    limit_of(limit, a->gpu->info.geometry.engines);
+}
+
 /* Finds the CUs. Everything else has been judged. */
 static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 {
@@ -406,6 +453,9 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 					   OUTCOME_NOT_NOW);
 	}
 	place_preferred(a, &request, &placement);
+	if (has_too_many_engines(a, &placement) &&
+	    place_within_engines(a, &request, &placement) != OUTCOME_FITS)
+		return OUTCOME_QUOTA;
 	partition->cus = partition->occupied = placement.cus;
 	partition->count = placement.count;
 	partition->effective = placement.effective;
@@ -566,6 +616,11 @@ static enum outcome admit_quota(struct candidate *a)
 		  info->process_slots, &tenant->max_processes },
 		{ "max-vram", RESOURCE_VRAM, want->vram, a->held.budget.vram, info->vram_bytes,
 		  &tenant->max_vram },
+		{ "max-fixed-cus", RESOURCE_CUS, is_fixed(a) ? a->aim : 0, a->held.fixed_cus,
+		  a->gpu->cus, &tenant->max_fixed_cus },
+		{ "max-shader-engines", RESOURCE_SHADER_ENGINES, want->shader_engines,
+		  (unsigned)__builtin_popcount(a->held.engines), info->geometry.engines,
+		  &tenant->max_engines },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
@@ -583,6 +638,17 @@ static enum outcome admit_quota(struct candidate *a)
 		return refuse(a, OUTCOME_QUOTA, &shortage);
 	}
 	return OUTCOME_FITS;
+}
+
+static enum outcome admit_gpu(struct candidate *a)
+{
+	const struct tenant *tenant = a->admit_context->tenant;
+	const struct shortage shortage = { .reason = REASON_POLICY };
+
+	if (tenant_allows_gpu(tenant, a->gpu->info.name))
+		return OUTCOME_FITS;
+	refusal_set_bound(a->refusal, "only-gpus", 0, tenant->name);
+	return refuse(a, OUTCOME_NEVER, &shortage);
 }
 
 /* ---- all checks ------------------------------------------------------------------ */
@@ -762,8 +828,8 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 		   struct partition *ret, struct refusal *ret_refusal)
 {
 	static enum outcome (*const steps[])(struct candidate *) = {
-		admit_aim,       admit_quota,    admit_total,   admit_state,
-		admit_exclusive, admit_graphics, admit_budgets,
+		admit_gpu,   admit_aim,       admit_quota,    admit_total,
+		admit_state, admit_exclusive, admit_graphics, admit_budgets,
 	};
 	struct candidate a = {
 		.admit_context = admit_context,

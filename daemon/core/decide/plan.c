@@ -44,6 +44,10 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 		if (request->wants[i].priority > most)
 			return not_permitted(result, tenant, &request->wants[i], RESOURCE_PRIORITY,
 					     request->wants[i].priority, most);
+	if (tenant->max_duration_usec > 0 && request->duration_usec > tenant->max_duration_usec)
+		return not_permitted(result, tenant, &request->wants[0], RESOURCE_DURATION,
+				     request->duration_usec / 1000000,
+				     tenant->max_duration_usec / 1000000);
 	if (request->exclusive && tenant->exclusive == EXCLUSIVE_NO)
 		return not_permitted(result, tenant, &request->wants[0], RESOURCE_EXCLUSIVE,
 				     EXCLUSIVE_ACTIVE, EXCLUSIVE_NO);
@@ -130,6 +134,7 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	lease->owner = caller->uid;
 	lease->pid = caller->pid;
 	lease->lend.unbound = caller->unbound;
+	lease->duration_usec = tenant_duration_usec(admit_context->tenant, asked->duration_usec);
 	*ret = TAKE_PTR(lease);
 	return 0;
 }

@@ -146,6 +146,8 @@ struct lease {
 	 * older daemon. */
 	uint64_t since_usec;
 
+	uint64_t duration_usec; /* from then on, when it is granted; 0: no limit */
+
 	struct partition *partitions; /* from lease_make_partitions() */
 	size_t n_partitions;          /* 0: waiting */
 
@@ -311,6 +313,14 @@ static inline bool lease_requeues(const struct lease *lease)
 }
 
 /* The CUs that the ledger is charged: no other lease can be granted them. */
+/* When its duration is over; UINT64_MAX: it has none, or waits. */
+static inline uint64_t lease_end_usec(const struct lease *lease)
+{
+	return lease->duration_usec > 0 && lease->n_partitions > 0
+		       ? lease->since_usec + lease->duration_usec
+		       : UINT64_MAX;
+}
+
 static inline const struct cuset *partition_claim(const struct partition *partition)
 {
 	return partition->adaptation ? &partition->adaptation->base : &partition->occupied;

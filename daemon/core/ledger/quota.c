@@ -31,9 +31,14 @@ void quota_add_share(const struct lease *lease, const struct partition *partitio
 		     struct share *share)
 {
 	/* CUs that left the mask count until their release is certain: the lease may use them. */
-	share->cus += lease->verify.pending || lease->acknowledged < lease->generation
-			      ? cuset_count(&partition->occupied)
-			      : partition->count;
+	unsigned cus = lease->verify.pending || lease->acknowledged < lease->generation
+			       ? cuset_count(&partition->occupied)
+			       : partition->count;
+
+	share->cus += cus;
+	if (lease->class == CLASS_BESTEFFORT && !lease->adaptable)
+		share->fixed_cus += cus;
+	share->engines |= cuset_engines(partition_claim(partition));
 	budget_add(&share->budget, &partition->charged);
 }
 

@@ -17,6 +17,8 @@ struct holding quota_holding(const struct arbiter *arbiter, const struct tenant 
 struct share {
 	struct budget budget;
 	unsigned cus;
+	unsigned fixed_cus; /* of best-effort leases that are not adaptable */
+	uint32_t engines;   /* with CUs that were granted, as bits */
 };
 
 /* Adds a partition of the lease to what its user holds on the GPU. */

@@ -52,6 +52,7 @@ static const struct {
 	[RESOURCE_CLASS] = { "class", "", "" },
 	[RESOURCE_PRIORITY] = { "priority", "", "" },
 	[RESOURCE_EXCLUSIVE] = { "exclusive", "", "" },
+	[RESOURCE_DURATION] = { "duration", "", "" },
 };
 
 const char *resource_name(enum resource resource)
@@ -149,7 +150,8 @@ static void put_number(struct text *text, enum resource resource, uint64_t n)
 		return;
 	}
 	if (resource != RESOURCE_VRAM || n < 1024) {
-		put(text, "%llu", (unsigned long long)n);
+		put(text, "%llu%s", (unsigned long long)n,
+		    resource == RESOURCE_DURATION ? " s" : "");
 		return;
 	}
 	for (; tenths >> 10 >= 1024; tenths >>= 10)
@@ -289,6 +291,10 @@ static void put_policy(struct text *text, const struct refusal *refusal)
 		    " belongs to tenant %s and may name another tenant only if that one has open = "
 		    "yes",
 		    refusal->tenant);
+		return;
+	}
+	if (refusal->key && strcmp(refusal->key, "only-gpus") == 0) {
+		put(text, "only-gpus of tenant %s does not name this GPU", refusal->tenant);
 		return;
 	}
 	if (refusal->tenant[0])

@@ -58,6 +58,7 @@ enum resource {
 	RESOURCE_CLASS, /* enum lease_class */
 	RESOURCE_PRIORITY,
 	RESOURCE_EXCLUSIVE, /* enum exclusive */
+	RESOURCE_DURATION,  /* seconds */
 	RESOURCES,
 };
 

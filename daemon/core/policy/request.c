@@ -264,5 +264,5 @@ bool request_equal(const struct request *a, const struct request *b)
 	       strcmp(a->tenant, b->tenant) == 0 && strcmp(a->token, b->token) == 0 &&
 	       a->start_inactive == b->start_inactive && a->adaptable == b->adaptable &&
 	       a->exclusive == b->exclusive && a->requeue == b->requeue &&
-	       request_wants_equal(a, b);
+	       a->duration_usec == b->duration_usec && request_wants_equal(a, b);
 }

@@ -70,6 +70,7 @@ struct request {
 	char tenant[REQUEST_TEXT]; /* "": the first that matches */
 	char token[REQUEST_TEXT];  /* "": none */
 	uint64_t wait_usec;
+	uint64_t duration_usec; /* 0: as the tenant */
 	bool start_inactive;
 	bool adaptable;
 	bool exclusive;                   /* exclusive = active was asked for */

@@ -31,6 +31,8 @@ const struct tenant_limit tenant_limits[TENANT_LIMITS] = {
 	LIMIT("max-queues", max_queues),
 	LIMIT("max-processes", max_processes),
 	LIMIT("max-vram", max_vram),
+	LIMIT("max-fixed-cus", max_fixed_cus),
+	LIMIT("max-shader-engines", max_engines),
 };
 
 uint64_t limit_reserved(const struct limit *limit, uint64_t whole)
@@ -65,6 +67,8 @@ static void tenant_done(struct tenant *tenant)
 	free(tenant->slice);
 	free(tenant->executable);
 	free(tenant->reserved_gpu);
+	free(tenant->only_gpus);
+	free(tenant->unresolved);
 	*tenant = (struct tenant){ 0 };
 }
 
@@ -200,6 +204,25 @@ bool tenant_may_match(const struct tenant *tenant, uid_t uid)
 	       strcmp(tenant->name, "*") == 0;
 }
 
+bool tenant_allows_gpu(const struct tenant *tenant, const char *gpu)
+{
+	const char *rest = tenant->only_gpus;
+	char name[GPU_NAME_MAX];
+
+	while (want_next_gpu(&rest, name))
+		if (strcmp(name, gpu) == 0)
+			return true;
+	return !tenant->only_gpus;
+}
+
+uint64_t tenant_duration_usec(const struct tenant *tenant, uint64_t asked_usec)
+{
+	if (asked_usec > 0)
+		return asked_usec;
+	return tenant->default_duration_usec > 0 ? tenant->default_duration_usec
+						 : tenant->max_duration_usec;
+}
+
 bool tenant_has_floor(const struct tenant *tenant)
 {
 	return tenant->reserved_cus.kind != LIMIT_NONE || tenant->reserved_engines > 0 ||
@@ -300,7 +323,8 @@ int settings_check_floors(const struct settings *settings, const struct gpu_info
 bool tenant_bounds_parts(const struct tenant *tenant)
 {
 	return tenant->max_cus.kind != LIMIT_NONE || tenant->max_queues.kind != LIMIT_NONE ||
-	       tenant->max_processes.kind != LIMIT_NONE || tenant->max_vram.kind != LIMIT_NONE;
+	       tenant->max_processes.kind != LIMIT_NONE || tenant->max_vram.kind != LIMIT_NONE ||
+	       tenant->max_fixed_cus.kind != LIMIT_NONE || tenant->max_engines.kind != LIMIT_NONE;
 }
 
 /* name: of the tenant that the caller asked for; "": none. */
@@ -421,6 +445,9 @@ void tenant_find_most(const struct settings *settings, const struct tenant *tena
 		for (size_t key = 0; key < FLOOR_KEYS; key++)
 			kept[key] += part[key];
 	}
+	*ret = (struct tenant_most){ 0 };
+	if (!tenant_allows_gpu(tenant, gpu->name))
+		return;
 	*ret = (struct tenant_most){
 		.cus = most_of(&tenant->max_cus, geometry_cus(&gpu->geometry), kept[FLOOR_CUS]),
 		.queues = most_of(&tenant->max_queues, gpu->queue_slots, kept[FLOOR_QUEUES]),

@@ -74,6 +74,12 @@ struct tenant {
 	bool none; /* class = none: no lease, as max_leases = 0 */
 	struct limit max_leases, max_gpus;
 	struct limit max_cus, max_queues, max_processes, max_vram;
+	struct limit max_fixed_cus; /* of best-effort leases that are not adaptable */
+	struct limit max_engines;   /* that have CUs which its leases were granted, not borrowed */
+	char *only_gpus;            /* names with commas; NULL: all */
+	uint64_t max_duration_usec,
+		default_duration_usec; /* of a lease; 0: no limit, the maximum */
+	char *unresolved;  /* names of match-user and match-group that do not exist, with commas */
 	unsigned priority; /* the highest it may ask for */
 
 	unsigned weight; /* of its adaptable leases, when CUs that they borrow are divided; 0: the
@@ -204,7 +210,7 @@ struct tenant_limit {
 	const char *key;
 	size_t offset; /* of the struct limit in the tenant */
 };
-#define TENANT_LIMITS 6U
+#define TENANT_LIMITS 8U
 extern const struct tenant_limit tenant_limits[TENANT_LIMITS];
 
 static inline const struct limit *tenant_limit(const struct tenant *tenant, size_t i)
@@ -223,6 +229,12 @@ static inline unsigned tenant_weight(const struct tenant *tenant)
 {
 	return tenant && tenant->weight > 0 ? tenant->weight : TENANT_WEIGHT;
 }
+
+/* Whether its leases may have a part of this GPU. */
+bool tenant_allows_gpu(const struct tenant *tenant, const char *gpu);
+
+/* How long a lease lasts that asks for so long; 0: for no time, or without limit. */
+uint64_t tenant_duration_usec(const struct tenant *tenant, uint64_t asked_usec);
 
 bool tenant_has_floor(const struct tenant *tenant);
 bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu);

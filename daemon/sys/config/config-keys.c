@@ -134,6 +134,28 @@ static void set_time(const struct ini_place *place, const struct config_key *key
 			key->name, value, key->min);
 }
 
+#define DURATION_MAX_DAYS 365U
+
+static void set_duration(const struct ini_place *place, const struct config_key *key,
+			 const char *value, void *field)
+{
+	static const struct number_unit units[] = {
+		{ "s", 1000000 },
+		{ "min", 60000000 },
+		{ "h", UINT64_C(3600000000) },
+		{ "d", UINT64_C(86400000000) },
+		{ NULL, 0 },
+	};
+	uint64_t usec;
+
+	if (number_parse_units(value, units, &usec) >= 0 && usec > 0 &&
+	    usec <= DURATION_MAX_DAYS * UINT64_C(86400000000))
+		*(uint64_t *)field = usec;
+	else
+		ini_bad(place, "%s: '%s' is not a time from 1s to %ud, such as 30min, 8h or 7d",
+			key->name, value, DURATION_MAX_DAYS);
+}
+
 /* ---- limits -------------------------------------------------------------------------- */
 
 static void set_count(const struct ini_place *place, const struct config_key *key,
@@ -368,6 +390,29 @@ static void set_gpu(const struct ini_place *place, const struct config_key *key,
 			key->name, value);
 }
 
+static void set_gpus(const struct ini_place *place, const struct config_key *key, const char *value,
+		     void *field)
+{
+	_cleanup_(freep) char *copy = strdup(value), *list = calloc(1, strlen(value) + 1);
+	char *rest = copy, *item;
+
+	if (!copy || !list) {
+		ini_bad(place, "out of memory");
+		return;
+	}
+	while (rest) {
+		item = next_item(&rest);
+		if (!config_is_gpu_name(item)) {
+			set_gpu(place, key, item, field);
+			return;
+		}
+		if (*list)
+			strcat(list, ",");
+		strcat(list, item);
+	}
+	set_string(place, list, field);
+}
+
 bool config_is_profile_name(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -478,6 +523,11 @@ static const struct config_key tenant_keys[] = {
 	KEY("max-queues", set_count, TENANT(max_queues), RANGE(1, 65536)),
 	KEY("max-processes", set_count, TENANT(max_processes), RANGE(1, 65536)),
 	KEY("max-vram", set_bytes_or_percent, TENANT(max_vram)),
+	KEY("max-fixed-cus", set_count_or_percent, TENANT(max_fixed_cus), RANGE(0, 1024)),
+	KEY("max-shader-engines", set_count, TENANT(max_engines), RANGE(1, CUSET_ENGINES)),
+	KEY("max-duration", set_duration, TENANT(max_duration_usec)),
+	KEY("default-duration", set_duration, TENANT(default_duration_usec)),
+	KEY("only-gpus", set_gpus, TENANT(only_gpus)),
 	KEY("reserved-cus", set_count_or_percent, TENANT(reserved_cus), RANGE(1, 1024)),
 	KEY("reserved-shader-engines", config_set_unsigned, TENANT(reserved_engines), RANGE(1, CUSET_ENGINES)),
 	KEY("reserved-queues", config_set_unsigned, TENANT(reserved_queues), RANGE(1, 65536)),

@@ -255,6 +255,12 @@ static void check_tenant(struct config *config, struct tenant *tenant)
 			"[tenant %s]: class = none allows no lease, and max-leases = %llu does: leave "
 			"out one of them",
 			tenant->name, (unsigned long long)tenant->max_leases.value);
+	if (tenant->max_duration_usec > 0 &&
+	    tenant->default_duration_usec > tenant->max_duration_usec)
+		ini_bad(&place,
+			"[tenant %s]: default-duration, %llu s, is above max-duration, %llu s",
+			tenant->name, (unsigned long long)tenant->default_duration_usec / 1000000,
+			(unsigned long long)tenant->max_duration_usec / 1000000);
 	if (tenant->none)
 		tenant->max_leases = (struct limit){ LIMIT_COUNT, 0 };
 	if (!tenant->has_match && !is_everybody(tenant->name))

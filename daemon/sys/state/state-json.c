@@ -60,6 +60,7 @@ static const struct member identity[] = {
 	OPTIONAL_BOOL_OF("pause_reported", struct lease, pause.reported),
 	OPTIONAL_BOOL_OF("long_pause_reported", struct lease, pause.long_reported),
 	OPTIONAL_NUMBER_OF("since_usec", struct lease, since_usec),
+	OPTIONAL_NUMBER_OF("duration_usec", struct lease, duration_usec),
 	OPTIONAL_NUMBER_OF("moves", struct lease, lend.moves),
 	OPTIONAL_NUMBER_OF("queue_refusals", struct lease, cap.refusals),
 	OPTIONAL_NUMBER_OF("resets", struct lease, reset.count),

@@ -51,6 +51,11 @@ static const char full[] = "[daemon]\n"
 			   "max-queues = 4\n"
 			   "max-processes = 2\n"
 			   "max-vram = 2G\n"
+			   "max-fixed-cus = 20%\n"
+			   "max-shader-engines = 3\n"
+			   "max-duration = 7d\n"
+			   "default-duration = 90min\n"
+			   "only-gpus = 0000:03:00.0 , 0000:c1:00.0/7\n"
 			   "reserved-cus = 20%\n"
 			   "reserved-shader-engines = 2\n"
 			   "reserved-queues = 4\n"
@@ -110,6 +115,11 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->max_queues.kind == LIMIT_COUNT && t->max_queues.value == 4);
 	CHECK(t->max_processes.kind == LIMIT_COUNT && t->max_processes.value == 2);
 	CHECK(t->max_vram.kind == LIMIT_COUNT && t->max_vram.value == 2ULL << 30);
+	CHECK(t->max_fixed_cus.kind == LIMIT_PERCENT && t->max_fixed_cus.value == 20);
+	CHECK(t->max_engines.kind == LIMIT_COUNT && t->max_engines.value == 3);
+	CHECK(t->max_duration_usec == 7 * UINT64_C(86400000000));
+	CHECK(t->default_duration_usec == UINT64_C(5400000000));
+	CHECK(strcmp(t->only_gpus, "0000:03:00.0,0000:c1:00.0/7") == 0);
 	CHECK(t->weight == 300 && s->tenants[1].weight == TENANT_WEIGHT);
 	CHECK(t->reserved_cus.kind == LIMIT_PERCENT && t->reserved_cus.value == 20);
 	CHECK(t->reserved_engines == 2 && t->reserved_queues == 4 && t->reserved_processes == 3);
@@ -237,7 +247,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 53);
+	CHECK(n == 58);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -330,6 +340,16 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "tenant t", "max-vram = 0", "0 has no effect" },
 		{ "tenant t", "max-vram = 2GB", "is not a size in bytes" },
 		{ "tenant t", "max-vram = 99999999T", "is not a size in bytes" },
+		{ "tenant t", "max-fixed-cus = 1025", "is not a number from 0 to 1024" },
+		{ "tenant t", "max-shader-engines = 0", "is not a number from 1 to 8" },
+		{ "tenant t", "max-duration = 0", "'0' is not a time from 1s to 365d" },
+		{ "tenant t", "max-duration = 0s", "is not a time from 1s to 365d" },
+		{ "tenant t", "max-duration = -1h", "is not a time from 1s to 365d" },
+		{ "tenant t", "default-duration = 1000000000d", "is not a time from 1s to 365d" },
+		{ "tenant t", "default-duration = 366d", "is not a time from 1s to 365d" },
+		{ "tenant t", "max-duration = 500ms", "is not a time from 1s to 365d" },
+		{ "tenant t", "only-gpus = 0", "'0' is not a GPU name" },
+		{ "tenant t", "only-gpus = 0000:03:00.0,", "'' is not a GPU name" },
 		{ "tenant t", "weight = 0", "is not a number from 1 to 10000" },
 		{ "tenant t", "weight = -1", "is not a number from 1 to 10000" },
 		{ "tenant t", "weight = 10001", "is not a number from 1 to 10000" },

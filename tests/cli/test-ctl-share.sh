@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What users share fairly without trust: limits of fixed leases, of engines, of GPUs and of time.
+#
+#	test-ctl-share.sh GPUARBCTL
+#
+# GPUARBD, GPUARB_SOURCE_ROOT: the daemon, the source tree.
+set -u
+GPUARBCTL=${1:-${GPUARBCTL:?}}
+: "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+# shellcheck source=tests/cli/users.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/users.sh"
+rig_need dbus-daemon dbus-monitor jq
+users_need
+touch "$dir/out" "$dir/err"
+: >"$dir/gpuarbd.conf"
+mkdir "$dir/tenants.d"
+rig_start_bus
+rig_start_daemon --simulate=radeon-vii,radeon-vii
+
+user student games 4001
+user both man 4001,4002
+user guest nobody
+
+# ---- shared fairly without trust ------------------------------------------------------------
+policy <<<$'[tenant students]\nmatch-group = 4001\nmax-cus = 75%\nmax-fixed-cus = 25%\n[tenant *]\nmax-fixed-cus = 0'
+hold_as student reserve --cus=10 --gpu=0
+student ends 3 plan --cus=6 --gpu=0 --json
+json_out '.refusals[0] | .key == "max-fixed-cus" and .limit == 15 and .held == 10 and .free == 5'
+student ends 0 plan --cus=5 --gpu=0
+student ends 0 plan --adaptable --cus=35 --gpu=0
+student ends 3 plan --adaptable --cus=36 --gpu=0 --json
+json_out '.refusals[0].key == "max-cus"'
+student ends 125 run --fixed --cus=60 -- true
+guest ends 3 plan --cus=1
+guest ends 0 plan --adaptable --cus=1
+guest ends 0 run -- true
+let_go_of student
+list_becomes '. == []'
+
+policy <<<$'[tenant engines]\nmatch-group = 4001\nclass = realtime\nmax-shader-engines = 2\nonly-gpus = 0000:04:00.0'
+student ends 0 plan --shader-engines=2 --json
+json_out '.partitions[0].gpu == "0000:04:00.0"'
+student ends 3 plan --shader-engines=3 --json
+json_out '[.refusals[] | select(.gpu == "0000:04:00.0")][0] | .key == "max-shader-engines" and .limit == 2'
+student ends 3 plan --shader-engines=1 --gpu=0000:03:00.0 --json
+json_out '.refusals[0] | .reason == "policy" and .key == "only-gpus" and .gpu == "0000:03:00.0"'
+student ends 0 plan --class=guaranteed --cus=30 --json # in no more engines than it may
+json_out '.partitions[0].shader_engines | length <= 2'
+student ends 3 plan --class=guaranteed --cus=45 --exact --json
+json_out '[.refusals[] | select(.gpu == "0000:04:00.0")][0] | .key == "max-shader-engines" and .asked == 3'
+hold_as student reserve --shader-engines=1
+student ends 0 plan --shader-engines=1
+student ends 3 plan --shader-engines=2 --json
+json_out '[.refusals[] | select(.gpu == "0000:04:00.0")][0] | .key == "max-shader-engines" and .held == 1'
+student ends 3 plan --class=guaranteed --cus=16 --exact
+let_go_of student
+list_becomes '. == []'
+printf '[tenant t]\nmatch-group = 4001\nonly-gpus = 0000:99:00.0\n' >"$dir/tenants.d/policy.conf"
+ends 0 reload
+check 'a GPU that there is not is a warning' grep -q 'only-gpus: there is no GPU 0000:99:00.0' "$dir/daemon.err"
+student ends 3 plan --cus=1
+# Leases that the policy forbids end, where policy says so.
+printf '[daemon]\non-reload = revoke\n' >"$dir/gpuarbd.conf"
+policy <<<'[tenant *]'
+hold_as student reserve --cus=16
+hold_as guest reserve --adaptable --cus=16
+policy <<<$'[tenant *]\nmax-fixed-cus = 15'
+list_becomes 'length == 1 and .[0].adaptable'
+policy <<<$'[tenant *]\nonly-gpus = 0000:99:00.0'
+list_becomes '. == []'
+let_go_of student
+let_go_of guest
+: >"$dir/gpuarbd.conf"
+
+# ---- what cannot be adaptable ---------------------------------------------------------------
+policy <<<'[tenant *]'
+if command -v cc >/dev/null && echo 'int main(void) { return 0; }' >"$dir/static.c" && cc -static "$dir/static.c" -o "$dir/static" 2>/dev/null; then
+	guest ends 0 run --json -- "$dir/static"
+	said='gpuarbctl run of a static program'
+	json_err '.adaptable == false and .partitions[0].cus == 30' # half of the GPU
+	guest ends 0 run -- "$dir/static"
+	err_has 'its share is 30 CUs'
+	guest ends 0 run --json --cus=100% -- "$dir/static"
+	json_err '.partitions[0].cus == 60'
+	hold_as student reserve --adaptable --cus=60 --cus-min=1 --gpu=0
+	hold_as both reserve --adaptable --cus=60 --cus-min=1 --gpu=0
+	guest ends 0 plan --adaptable --cus=60 --cus-min=1 --gpu=0 --json
+	equal=$(jq '.partitions[0].cus' "$dir/out")
+	check 'an equal one has a third' test "$equal" -le 20
+	guest ends 0 run --wait --json --gpu=0 -- "$dir/static"
+	json_err ".adaptable == false and .partitions[0].cus <= $equal"
+	let_go_of student
+	let_go_of both
+	list_becomes '. == []'
+fi
+
+# ---- duration ---------------------------------------------------------------------------------
+policy <<<$'[tenant *]\nmax-duration = 1d\ndefault-duration = 2h'
+guest ends 0 plan --cus=1 --json
+json_out '.duration_usec == 7200000000'
+guest ends 0 plan --cus=1
+out_has 'for 120min'
+guest ends 3 plan --cus=1 --duration=25h --json
+json_out '.refusals[0] | .reason == "policy" and .resource == "duration" and .asked == 90000 and .limit == 86400'
+guest ends 0 plan --cus=1 --duration=1d --json
+json_out '.duration_usec == 86400000000'
+for wrong in 0 -1 999ms 1000000000d x ''; do
+	ends 2 plan --cus=1 --duration="$wrong"
+done
+hold_as guest reserve --cus=60 --gpu=0
+exec 6< <(exec "$dir/as-student" reserve --cus=60 --gpu=0 --wait 2>&1)
+waiter=$!
+read -r -t "$patience" waits <&6
+check "it waits: $waits" grep -q waits <<<"$waits"
+ends 0 list --json
+json_out 'map(.duration_usec) == [7200000000, 7200000000]'
+ends 0 list
+out_has '; a lease ends in'
+check 'the granted one ends, too' grep -q 'nobody.* ends in' "$dir/out"
+ends 0 show "$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")"
+out_has 'duration     120min'
+kill "$waiter"
+exec 6<&-
+let_go_of guest
+list_becomes '. == []'
+policy <<<$'[tenant *]\nmax-duration = 3s\nenforce = kill'
+# shellcheck disable=SC2016
+printf '#!/bin/sh\ntrap "echo told; exit 3" TERM\nwhile :; do sleep 0.1; done\n' >"$dir/obeys"
+printf '#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 0.1; done\n' >"$dir/does-not"
+chmod 755 "$dir/obeys" "$dir/does-not"
+guest ends 3 run --fixed --cus=4 -- "$dir/obeys"
+out_has 'told'
+err_has 'its duration of 3 s is over'
+guest ends 137 run --cus=4 --duration=2s -- "$dir/does-not"
+list_becomes '. == []'
+# A waiting lease is granted when the duration of another one is over, although its holder does nothing.
+hold_as student reserve --cus=60 --gpu=0
+guest ends 0 run --wait --cus=60 --gpu=0 -- true
+let_go_of student
+list_becomes '. == []'
+printf '[tenant t]\nmatch-user = root\nmax-duration = 1h\ndefault-duration = 2h\n' >"$dir/check.conf"
+ends 6 config check "$dir/check.conf" --json
+json_out '.problems | length == 1 and (.[0] | contains("default-duration"))'
+rig_done
