@@ -515,7 +515,7 @@ static int activate(void *userdata, const struct caller *caller, uint64_t id, bo
 /* ---- what an administrator does ------------------------------------------------------------ */
 
 static int revoke_lease(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
-			struct result *result)
+			bool kill, struct result *result)
 {
 	struct daemon *daemon = userdata;
 	int r;
@@ -523,6 +523,8 @@ static int revoke_lease(void *userdata, uint64_t id, uint64_t grace_usec, const 
 	r = arbiter_revoke(daemon->arbiter, id, daemon_now_usec(), grace_usec, reason, result);
 	if (r < 0)
 		return r;
+	if (kill)
+		arbiter_kill_overdue(daemon->arbiter, id);
 	if (ledger_find(daemon->arbiter, id))
 		journal_events_revoking(daemon, ledger_find(daemon->arbiter, id), grace_usec);
 	return publish_end(daemon, id,

@@ -1033,6 +1033,10 @@ int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct gpuarb_want *
  */
 int gpuarb_revoke(struct gpuarb *gpuarb, uint64_t id, uint64_t grace_usec, const char *reason);
 
+/* The same, and whatever the tenant's policy says, processes that still use a GPU at the end are killed.
+ * -EOPNOTSUPP: the daemon is older than 0.2. */
+int gpuarb_terminate(struct gpuarb *gpuarb, uint64_t id, uint64_t grace_usec, const char *reason);
+
 /* Administrators: stop new grants on a GPU (a name or an index), or allow them again. Existing
  * leases are not affected. */
 int gpuarb_drain(struct gpuarb *gpuarb, const char *gpu, bool drain);

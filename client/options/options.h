@@ -51,6 +51,7 @@ struct command {
 	const char *verb; /* for messages; "": none yet */
 	const char *gpu, *profile, *profiles, *svg, *html, *submit_file;
 	uint64_t grace_usec;
+	bool all, now;                /* revoke */
 	const char *reason;           /* NULL: none */
 	const char *config;           /* NULL: not given */
 	const char *templates, *into; /* directories of config init; NULL: not given */
@@ -105,7 +106,7 @@ struct option {
 	const char *values; /* for completion: see verbs/complete.c; NULL: as argument */
 };
 
-#define OPTION_MAX 80
+#define OPTION_MAX 100
 
 extern const struct option option_table[];
 extern const size_t option_count;

@@ -49,13 +49,22 @@ static int read_policy(const struct command *command, struct policy *ret)
 	return n > 0 ? EXIT_OK : fail(command, EXIT_FAILED, "%s: cannot be read", ret->from);
 }
 
-/* A group that this machine does not have would keep gpuarbd from starting. */
+static bool has_unresolved(const struct settings *settings)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (settings->tenants[i].unresolved)
+			return true;
+	return false;
+}
+
+/* A tenant of a group that this machine does not have would be without effect. */
 static int check_policy(const struct command *command, const struct policy *policy)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 
-	if (config_load_file(policy->from, &settings, &diagnostics) >= 0)
+	if (config_load_file(policy->from, &settings, &diagnostics) >= 0 &&
+	    !has_unresolved(settings))
 		return EXIT_OK;
 	return fail(command, EXIT_CONFIGURATION, "%s; copy the file to " INTO " and adapt it",
 		    diagnostics.n > 0 ? diagnostics.list[0].text : policy->from);

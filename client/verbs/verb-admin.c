@@ -178,6 +178,20 @@ int config_load_named(const char *path, struct settings **ret, struct diagnostic
 	return r;
 }
 
+/* A daemon with CAP_SYS_PTRACE sees them; that of the packages has not. */
+static void warn_of_executables(const struct settings *settings, struct diagnostics *diagnostics)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (settings->tenants[i].executable)
+			diagnostics_add(
+				diagnostics, false,
+				"%s:%u: [tenant %s]: match-executable matches no program of other "
+				"users, unless the unit of gpuarbd was changed: see SECURITY in "
+				"gpuarbd(8)",
+				settings->tenants[i].file, settings->tenants[i].line,
+				settings->tenants[i].name);
+}
+
 /* The files named, or all files that the daemon reads, with its rules of trust. */
 static int check(struct command *command, struct diagnostics *diagnostics)
 {
@@ -188,6 +202,8 @@ static int check(struct command *command, struct diagnostics *diagnostics)
 
 	if (command->n_rest == 1) {
 		r = service_load_config(&files, &settings, diagnostics);
+		if (r >= 0)
+			warn_of_executables(settings, diagnostics);
 		return r < 0 || check_floors(command, settings, NULL, diagnostics) >= 0 ? r
 											: -EINVAL;
 	}
@@ -196,8 +212,10 @@ static int check(struct command *command, struct diagnostics *diagnostics)
 		size_t before = diagnostics->n;
 
 		r = config_load_named(command->rest[i], &settings, diagnostics);
-		if (r >= 0)
+		if (r >= 0) {
+			warn_of_executables(settings, diagnostics);
 			r = check_floors(command, settings, simulate, diagnostics);
+		}
 		settings = settings_free(settings);
 		if (r < 0 && diagnostics->n == before)
 			diagnostics_add(diagnostics, true, "%s: %s", command->rest[i],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
+#include "client/output/table.h"
 #include "client/verbs/verb.h"
 
 static void act_print(FILE *out, const struct gpuarb_lease_info *lease)
@@ -100,9 +102,12 @@ static void print_revoked(const struct command *command, const struct gpuarb_lea
 	}
 }
 
-int run_revoke(struct command *command)
+static int revoke_one(struct command *command)
 {
-	int r = gpuarb_revoke(command->gpuarb, command->id, command->grace_usec, command->reason);
+	uint64_t grace = command->now ? 0 : command->grace_usec;
+	int r = command->now
+			? gpuarb_terminate(command->gpuarb, command->id, grace, command->reason)
+			: gpuarb_revoke(command->gpuarb, command->id, grace, command->reason);
 
 	if (r < 0)
 		return fail_lease(command, r);
@@ -110,6 +115,91 @@ int run_revoke(struct command *command)
 	if (r == EXIT_OK)
 		print_revoked(command, session_find(command, command->id));
 	return r;
+}
+
+/* The leases that the options choose; for free(), NULL: none. */
+static uint64_t *find_chosen(const struct command *command, size_t *ret_n)
+{
+	uint64_t *ids = calloc(command->n_leases + 1, sizeof(*ids));
+
+	*ret_n = 0;
+	for (size_t i = 0; ids && i < command->n_leases; i++)
+		if (lease_is_listed(command, &command->leases[i]) &&
+		    strcmp(command->leases[i].state, "ending") != 0)
+			ids[(*ret_n)++] = command->leases[i].id;
+	return ids;
+}
+
+static bool may_revoke(const struct command *command, size_t n)
+{
+	char answer[8] = "";
+
+	if (command->yes)
+		return true;
+	if (!isatty(STDIN_FILENO)) {
+		print_line(stderr,
+			   "nothing was revoked; --yes revokes %zu lease%s without a question", n,
+			   print_s(n));
+		return false;
+	}
+	lease_table(command);
+	printf("Revoke %zu lease%s? [y/N] ", n, print_s(n));
+	fflush(stdout);
+	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+/* Programs that do not end in time are killed: this is for an emergency. One that has ended since is none
+ * that failed. */
+static int revoke_each(struct command *command, const uint64_t *ids, size_t n)
+{
+	uint64_t grace = command->now ? 0 : command->grace_usec;
+	int code = EXIT_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		int r = gpuarb_terminate(command->gpuarb, ids[i], grace, command->reason);
+
+		command->id = ids[i];
+		if (r < 0 && r != -ENOENT && r != -EBADFD)
+			code = fail_lease(command, r);
+		if (r == -EACCES)
+			return code;
+	}
+	if (session_snapshot(command) != EXIT_OK)
+		return EXIT_ABSENT;
+	for (size_t i = 0; i < n; i++) {
+		command->id = ids[i];
+		print_revoked(command, session_find(command, ids[i]));
+	}
+	return code;
+}
+
+static int revoke_many(struct command *command)
+{
+	_cleanup_(freep) uint64_t *ids = NULL;
+	size_t n;
+	int r = session_snapshot(command);
+
+	if (r == EXIT_OK)
+		r = list_check(command, NULL);
+	if (r != EXIT_OK)
+		return r;
+	ids = find_chosen(command, &n);
+	if (n == 0) {
+		print_line(stderr, "there is no such lease");
+		return EXIT_OK;
+	}
+	return may_revoke(command, n) ? revoke_each(command, ids, n) : EXIT_REFUSED;
+}
+
+int run_revoke(struct command *command)
+{
+	bool many = command->all || command->filter.user || command->filter.tenant ||
+		    command->filter.gpu;
+
+	if (many == (command->n_rest > 0))
+		return fail(command, EXIT_USAGE,
+			    "revoke takes a lease, or --user, --tenant, --gpu or --all");
+	return many ? revoke_many(command) : revoke_one(command);
 }
 
 /* ---- activate and deactivate ---------------------------------------------------------------- */

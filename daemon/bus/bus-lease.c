@@ -169,7 +169,7 @@ static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *)
 		      &result);
 }
 
-static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *)
+static int end_lease(sd_bus_message *m, void *userdata, sd_bus_message_handler_t handler, bool kill)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	char reason[REQUEST_TEXT];
@@ -178,14 +178,24 @@ static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *)
 	const char *text;
 	int r;
 
-	if (!bus_administrator(bus, m, method_revoke, "revoke a lease"))
+	if (!bus_administrator(bus, m, handler, "revoke a lease"))
 		return 1;
 	r = sd_bus_message_read(m, "ts", &grace_usec, &text);
 	if (r < 0)
 		return r;
 	text_clean(reason, sizeof(reason), text);
-	r = bus->host->revoke(bus->userdata, lease_id(m), grace_usec, reason, &result);
+	r = bus->host->revoke(bus->userdata, lease_id(m), grace_usec, reason, kill, &result);
 	return answer(m, r, &result);
+}
+
+static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	return end_lease(m, userdata, method_revoke, false);
+}
+
+static int method_terminate(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	return end_lease(m, userdata, method_terminate, true);
 }
 
 /* The weakest of the partitions'; of a lease that waits, the one that promises nothing. */
@@ -298,6 +308,8 @@ static const sd_bus_vtable vtable[] = {
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Revoke", SD_BUS_ARGS("t", grace_usec, "s", reason),
 				SD_BUS_NO_RESULT, method_revoke, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Terminate", SD_BUS_ARGS("t", grace_usec, "s", reason),
+				SD_BUS_NO_RESULT, method_terminate, SD_BUS_VTABLE_UNPRIVILEGED),
 	PROPERTIES(BUS_PROPERTY_ROW) SD_BUS_VTABLE_END,
 };
 

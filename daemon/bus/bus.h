@@ -114,7 +114,7 @@ struct bus_host {
 	int (*drain)(void *userdata, const char *gpu, bool drain, struct result *result);
 	int (*reload)(void *userdata, struct result *result);
 	int (*revoke)(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
-		      struct result *result);
+		      bool kill, struct result *result);
 };
 
 /* The daemon's side of the connection. */

@@ -332,6 +332,7 @@ struct change {
 static const struct change activate = { "Activate", { "activating", "granted" } };
 static const struct change deactivate = { "Deactivate", { "inactive" } };
 static const struct change revoke = { "Revoke", { "revoking", "ending" } };
+static const struct change terminate = { "Terminate", { "revoking", "ending" } };
 
 static bool leads_to(const struct change *change, const char *state)
 {
@@ -383,18 +384,18 @@ GPUARB_EXPORT int gpuarb_deactivate(struct gpuarb *gpuarb, uint64_t id)
 	return handle_end(gpuarb, lease_call_set_active(gpuarb, id, false));
 }
 
-static int call_revoke(struct gpuarb *gpuarb, uint64_t id, dbus_uint64_t grace_usec,
-		       const char *reason)
+static int call_revoke(struct gpuarb *gpuarb, const struct change *how, uint64_t id,
+		       dbus_uint64_t grace_usec, const char *reason)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r = check_string(gpuarb, "reason", reason);
 
 	if (r >= 0)
-		r = call_new(lease_path(id).text, GPUARB_INTERFACE_LEASE, revoke.member, &call,
+		r = call_new(lease_path(id).text, GPUARB_INTERFACE_LEASE, how->member, &call,
 			     DBUS_TYPE_UINT64, &grace_usec, DBUS_TYPE_STRING, &reason,
 			     DBUS_TYPE_INVALID);
 	if (r >= 0)
-		r = send_change(gpuarb, id, &revoke, call);
+		r = send_change(gpuarb, id, how, call);
 	return done_before(gpuarb, r, -ENOENT) ? 0 : r; /* the lease has ended since */
 }
 
@@ -402,7 +403,16 @@ GPUARB_EXPORT int gpuarb_revoke(struct gpuarb *gpuarb, uint64_t id, uint64_t gra
 				const char *reason)
 {
 	HANDLE_BEGIN(gpuarb, gpuarb);
-	return handle_end(gpuarb, call_revoke(gpuarb, id, grace_usec, reason ? reason : ""));
+	return handle_end(gpuarb,
+			  call_revoke(gpuarb, &revoke, id, grace_usec, reason ? reason : ""));
+}
+
+GPUARB_EXPORT int gpuarb_terminate(struct gpuarb *gpuarb, uint64_t id, uint64_t grace_usec,
+				   const char *reason)
+{
+	HANDLE_BEGIN(gpuarb, gpuarb);
+	return handle_end(gpuarb,
+			  call_revoke(gpuarb, &terminate, id, grace_usec, reason ? reason : ""));
 }
 
 GPUARB_EXPORT int gpuarb_drain(struct gpuarb *gpuarb, const char *gpu, bool drain)

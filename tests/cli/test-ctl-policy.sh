@@ -175,6 +175,26 @@ many ends 0 plan --cus=15
 many ends 3 plan --cus=16 --json
 json_out '.refusals[0].tenant == "students"'
 
+# ---- names that cannot be resolved ------------------------------------------------------------
+printf '[tenant gone]\nmatch-group = no-such-group\nmax-cus = 1\n[tenant partly]\nmatch-user = games, no-such-user\nmax-cus = 2\n' \
+	>"$dir/tenants.d/policy.conf"
+rig_stop_daemon
+rig_start_daemon --simulate=radeon-vii,radeon-vii
+check 'gpuarbd starts, and warns' grep -q "policy.conf:2: match-group: group 'no-such-group' does not exist" "$dir/daemon.err"
+student ends 0 plan --cus=2
+student ends 3 plan --cus=3
+robot ends 0 plan --cus=60
+ends 0 config check "$dir/tenants.d" --json
+json_out '.valid and (.warnings | length == 2) and (.warnings[1] | contains("no-such-user"))'
+# A later reload looks the names up again.
+sed -i 's/no-such-group/4002/' "$dir/tenants.d/policy.conf"
+ends 0 reload
+robot ends 3 plan --cus=2
+# What is wrong in syntax stops a start, and not a reload.
+printf '[tenant gone]\nmatch-user = -1\n' >"$dir/tenants.d/policy.conf"
+ends 6 reload
+robot ends 3 plan --cus=2
+
 # ---- config check ---------------------------------------------------------------------------
 checked() { printf '%s\n' "$@" >"$dir/check.conf"; ends 0 config check "$dir/check.conf" --json; }
 warns() { json_out ".problems == [] and (.warnings | length) == 1 and (.warnings[0] | contains(\"$1\"))"; }

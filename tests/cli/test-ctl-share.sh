@@ -145,4 +145,48 @@ list_becomes '. == []'
 printf '[tenant t]\nmatch-user = root\nmax-duration = 1h\ndefault-duration = 2h\n' >"$dir/check.conf"
 ends 6 config check "$dir/check.conf" --json
 json_out '.problems | length == 1 and (.[0] | contains("default-duration"))'
+
+# ---- an emergency ------------------------------------------------------------------------------
+policy <<<$'[tenant students]\nmatch-group = 4001\n[tenant *]'
+hold_as student reserve --cus=10 --gpu=0 --name=thesis
+hold_as both reserve --cus=10 --gpu=1 --name=arm
+hold_as guest reserve --cus=10 --gpu=1 --name=visit
+names() { jq -c 'map(.name) | sort' "$dir/out"; }
+for chosen in --user=games --tenant=students --gpu=0 --all; do
+	ends 3 revoke "$chosen"
+	err_has '--yes'
+	guest ends 4 revoke "$chosen" --yes
+done
+ends 0 list --json
+check 'nothing was revoked' test "$(names)" = '["arm","thesis","visit"]'
+ends 2 revoke
+ends 2 revoke thesis --all
+ends 2 revoke --user=no-such-user
+ends 1 revoke --gpu=0000:99:00.0 --yes
+ends 0 revoke --user=games --gpu=1 --yes # both have to choose it
+err_has 'no such lease'
+ends 0 revoke --tenant=students --gpu=1 --yes --reason=smoke
+out_has 'revoked by an administrator: smoke'
+ends 0 list --json
+json_out '[.[] | select(.state == "revoking").name] == ["arm"]'
+ends 0 revoke --gpu=1 --now --yes
+out_has 'has ended'
+list_becomes 'map(.name) == ["thesis"]'
+ends 0 revoke thesis --now --json
+json_out '.revoked > 0 and .deadline == null'
+hold_as student reserve --cus=10
+ends 0 revoke --all --now --yes
+ends 0 revoke --all --yes
+err_has 'no such lease'
+list_becomes '. == []'
+for name in student both guest; do let_go_of "$name"; done
+if rig_has_terminal; then
+	hold_as guest reserve --cus=10
+	echo n | script -qec "$GPUARBCTL revoke --all" /dev/null >"$dir/out" 2>&1
+	out_has 'Revoke 1 lease?'
+	list_becomes 'length == 1'
+	echo y | script -qec "$GPUARBCTL revoke --all --now" /dev/null >"$dir/out" 2>&1
+	list_becomes '. == []'
+	let_go_of guest
+fi
 rig_done

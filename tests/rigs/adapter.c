@@ -187,12 +187,14 @@ static int adapter_activate(void *userdata, const struct caller *caller, uint64_
 }
 
 static int adapter_revoke(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
-			  struct result *result)
+			  bool kill, struct result *result)
 {
 	struct adapter *adapter = userdata;
 	int r;
 
 	r = arbiter_revoke(adapter->arbiter, id, 0, grace_usec, reason, result);
+	if (r >= 0 && kill)
+		arbiter_kill_overdue(adapter->arbiter, id);
 	adapter_carry_out(adapter);
 	return r;
 }

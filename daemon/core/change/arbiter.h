@@ -176,6 +176,10 @@ void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind 
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
 		   const char *reason, struct result *result);
 
+/* Its processes that use a GPU are killed at its deadline, whatever its tenant says. Nothing for a lease that
+ * there is not. */
+void arbiter_kill_overdue(struct arbiter *arbiter, uint64_t id);
+
 /* The lease, which is not ending, is revoked with this deadline. */
 void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t deadline_usec,
 		      const char *reason);

@@ -243,3 +243,13 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 	lifecycle_revoke(arbiter, lease, deadline, text);
 	return 0;
 }
+
+void arbiter_kill_overdue(struct arbiter *arbiter, uint64_t id)
+{
+	struct lease *lease = ledger_find(arbiter, id);
+
+	if (!lease)
+		return;
+	lease->enforce.kill = true;
+	ledger_touch(arbiter, lease, TOUCH_SAVE);
+}

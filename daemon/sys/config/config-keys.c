@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/policy/settings.h"
+#include "util/diagnostics.h"
 #include "util/number.h"
 #include "util/text.h"
 
@@ -267,10 +268,30 @@ static bool find_id(const char *text, bool group, unsigned *ret)
 	return passwd;
 }
 
+/* A name that the machine does not know now: a directory service may, later. */
+static void keep_unresolved(const struct ini_place *place, const struct config_key *key,
+			    const char *what, const char *name, struct tenant *tenant)
+{
+	char *names = NULL;
+
+	diagnostics_add(
+		place->diagnostics, false,
+		"%s:%u: %s: %s '%s' does not exist on this machine: tenant %s does not match "
+		"it until a reload finds it",
+		place->file, place->line, key->name, what, name, tenant->name);
+	if (asprintf(&names, "%s%s%s", tenant->unresolved ? tenant->unresolved : "",
+		     tenant->unresolved ? "," : "", name) < 0) {
+		ini_bad(place, "out of memory");
+		return;
+	}
+	free(tenant->unresolved);
+	tenant->unresolved = names;
+}
+
 /* Parses a list of names and numbers into ids, which has room for as many as value has bytes.
  * Returns how many there are, 0 after an error. */
 static size_t parse_ids(const struct ini_place *place, const struct config_key *key, char *value,
-			bool group, unsigned *ids)
+			bool group, unsigned *ids, struct tenant *tenant)
 {
 	const char *what = group ? "group" : "user", *item;
 	char *rest = value;
@@ -281,6 +302,10 @@ static size_t parse_ids(const struct ini_place *place, const struct config_key *
 		item = next_item(&rest);
 		if (*item && find_id(item, group, &ids[n])) {
 			n++;
+			continue;
+		}
+		if (*item && item[strspn(item, "-0123456789")]) {
+			keep_unresolved(place, key, what, item, tenant);
 			continue;
 		}
 		good = false;
@@ -297,7 +322,7 @@ static size_t parse_ids(const struct ini_place *place, const struct config_key *
 }
 
 static void set_ids(const struct ini_place *place, const struct config_key *key, const char *value,
-		    bool group, struct id_list *list)
+		    bool group, struct tenant *tenant, struct id_list *list)
 {
 	_cleanup_(freep) char *copy = strdup(value);
 	_cleanup_(freep) unsigned *ids = calloc(strlen(value) + 1, sizeof(*ids));
@@ -306,20 +331,24 @@ static void set_ids(const struct ini_place *place, const struct config_key *key,
 		ini_bad(place, "out of memory");
 		return;
 	}
-	list->n = parse_ids(place, key, copy, group, ids);
+	list->n = parse_ids(place, key, copy, group, ids, tenant);
 	list->ids = TAKE_PTR(ids);
 }
 
 static void set_users(const struct ini_place *place, const struct config_key *key,
-		      const char *value, void *field)
+		      const char *value, void *target)
 {
-	set_ids(place, key, value, false, field);
+	struct tenant *tenant = target;
+
+	set_ids(place, key, value, false, tenant, &tenant->users);
 }
 
 static void set_groups(const struct ini_place *place, const struct config_key *key,
-		       const char *value, void *field)
+		       const char *value, void *target)
 {
-	set_ids(place, key, value, true, field);
+	struct tenant *tenant = target;
+
+	set_ids(place, key, value, true, tenant, &tenant->groups);
 }
 
 static void set_string(const struct ini_place *place, const char *value, char **field)
@@ -510,8 +539,8 @@ static const struct config_key gpu_keys[] = {
 };
 
 static const struct config_key tenant_keys[] = {
-	KEY("match-user", set_users, TENANT(users)),
-	KEY("match-group", set_groups, TENANT(groups)),
+	KEY("match-user", set_users, .offset = 0),
+	KEY("match-group", set_groups, .offset = 0),
 	KEY("match-unit", set_pattern, TENANT(unit)),
 	KEY("match-slice", set_pattern, TENANT(slice)),
 	KEY("match-executable", set_path_pattern, TENANT(executable)),

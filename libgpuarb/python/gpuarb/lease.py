@@ -336,6 +336,11 @@ class Lease:
         return None if value == library.FOREVER else value / 1e6
 
     @property
+    def duration(self) -> Optional[float]:
+        """How long the lease lasts once it is granted, in seconds; None: without limit."""
+        return int(self._read(lib.gpuarb_lease_duration)) / 1e6 or None
+
+    @property
     def partitions(self) -> Tuple[Partition, ...]:
         """What the lease has on each GPU, in the order of the wants; () while it waits."""
         with self._handle.locked():

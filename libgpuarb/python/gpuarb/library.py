@@ -49,7 +49,8 @@ class Options(Structure):
     _fields_ = [('size', c_size_t), ('lease_class', c_char_p), ('name', c_char_p),
                 ('tenant', c_char_p), ('token', c_char_p), ('wait_usec', c_uint64),
                 ('start_inactive', c_bool), ('adaptable', c_bool), ('process_fd', c_int),
-                ('exclusive', c_char_p), ('requeue', c_bool), ('bind_at_once', c_bool)]
+                ('exclusive', c_char_p), ('requeue', c_bool), ('bind_at_once', c_bool),
+                ('duration_usec', c_uint64)]
 
 
 class Partition(Structure):
@@ -208,6 +209,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_last_error': (c_char_p, c_void_p),
     'gpuarb_last_error_name': (c_char_p, c_void_p),
     'gpuarb_last_plan': (POINTER(Partition), c_void_p, _Size),
+    'gpuarb_last_plan_duration': (c_uint64, c_void_p),
     'gpuarb_last_plan_effects': (POINTER(Effects), c_void_p),
     'gpuarb_last_refusal_facts': (POINTER(RefusalFacts), c_void_p, c_size_t),
     'gpuarb_last_refusals': (POINTER(Refusal), c_void_p, _Size),
@@ -221,6 +223,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_lease_deactivate': (c_int, c_void_p),
     'gpuarb_lease_deadline': (c_uint64, c_void_p),
     'gpuarb_lease_alone': (c_bool, c_void_p),
+    'gpuarb_lease_duration': (c_uint64, c_void_p),
     'gpuarb_lease_dispatch': (c_int, c_void_p, LeaseChanged, c_void_p),
     'gpuarb_lease_disturbed_cus': (c_uint, c_void_p, c_size_t),
     'gpuarb_lease_environment': (c_int, c_void_p, _Strings),
@@ -293,6 +296,8 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_queue_refusals': (c_uint64, c_void_p, c_size_t),
     'gpuarb_view_resets': (c_uint64, c_void_p, c_size_t),
     'gpuarb_view_restart_keys': (c_size_t, c_void_p, _Strings),
+    'gpuarb_view_duration': (c_uint64, c_void_p, c_size_t),
+    'gpuarb_terminate': (c_int, c_void_p, c_uint64, c_uint64, c_char_p),
     'gpuarb_view_since': (c_uint64, c_void_p, c_size_t),
     'gpuarb_view_tenants': (c_size_t, c_void_p, _Strings),
     'gpuarb_view_unseen': (c_char_p, c_void_p, c_size_t),

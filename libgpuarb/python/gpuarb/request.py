@@ -70,6 +70,7 @@ class Request:
     process_fd: int = -1
     exclusive: Optional[str] = None
     requeue: bool = False
+    duration: float = 0
 
 
 def request(*wants: Union[Want, Request], cus: Cus = 0, gpu: Gpu = None,
@@ -81,20 +82,21 @@ def request(*wants: Union[Want, Request], cus: Cus = 0, gpu: Gpu = None,
             class_: Optional[str] = None, name: Optional[str] = None, tenant: Optional[str] = None,
             token: Optional[str] = None, wait: float = 0, start_inactive: bool = False,
             adaptable: bool = False, process_fd: int = -1, exclusive: Optional[str] = None,
-            requeue: bool = False) -> Request:
+            requeue: bool = False, duration: float = 0) -> Request:
     """A request for a part of one GPU: request(cus='25%', queues=4, class_='guaranteed', wait=60).
 
     For several GPUs, all or none, pass a Want for each: request(Want(cus=30), Want(cus=30)). A
     Request alone is returned as it is, so that functions which take these arguments take it, too.
 
-    wait is in seconds; 0: fail instead of waiting; math.inf: without limit. process_fd is a pidfd
+    wait is in seconds; 0: fail instead of waiting; math.inf: without limit. duration is in seconds
+    from the grant on; 0: as the tenant. process_fd is a pidfd
     of a process that keeps the lease alive. gpuarb.h explains struct gpuarb_want and struct
     gpuarb_options, whose members the others are.
     """
     one = Want(cus, gpu, shader_engines, cus_min, cus_max, exact, shape, queues, streams, processes,
                sdma_queues, sdma_xgmi_queues, vram, cooperative, priority, isolation)
     made = Request((one,), class_, name, tenant, token, wait, start_inactive, adaptable, process_fd,
-                   exclusive, requeue)
+                   exclusive, requeue, duration)
     if not wants:
         return made
     if one != Want():
@@ -169,4 +171,4 @@ def raw_options(asked: Request) -> library.Options:
     return library.Options(
         ctypes.sizeof(library.Options), lease_class, name, tenant, token, usec('wait', asked.wait),
         asked.start_inactive, asked.adaptable, _check(asked, 'process_fd', -1, 2**31 - 1),
-        exclusive, asked.requeue)
+        exclusive, asked.requeue, False, usec('duration', asked.duration))

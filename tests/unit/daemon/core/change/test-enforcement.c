@@ -178,6 +178,23 @@ TEST(a_revoked_lease_ends_at_its_deadline)
 	      ENFORCE_STEP_NONE);
 }
 
+TEST(terminated_lease_is_to_be_killed_whatever_its_tenant_says)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 30), *which;
+
+	arbiter_kill_overdue(l.s.arbiter, lab->id + 1); /* there is no such lease */
+	CHECK(revoke(&l, lab->id, 0) == 0);
+	arbiter_kill_overdue(l.s.arbiter, lab->id);
+	CHECK(lab->touched & TOUCH_SAVE);
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &which) == ENFORCE_STEP_REPORT);
+	while (arbiter_next_enforce_step(l.s.arbiter, l.now, &which) != ENFORCE_STEP_NONE)
+		CHECK(which->enforce.step < ENFORCE_STEP_KILL);
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now + SECOND_USEC, &which) ==
+		      ENFORCE_STEP_KILL &&
+	      which == lab);
+}
+
 TEST(a_second_revocation_only_brings_the_deadline_forward)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);

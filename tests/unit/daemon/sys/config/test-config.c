@@ -309,16 +309,12 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "daemon", "colour-of-fan = 1", "in [daemon]; known keys: backend, simulate," },
 		{ "gpu 0000:03:00.0", "reserve-queues = -2", "is not a number from 0 to 1024" },
 		{ "gpu 0000:03:00.0", "reserve_queues = 2", "did you mean 'reserve-queues'?" },
-		{ "tenant t", "match-user = nobody-by-this-name",
-		  "user 'nobody-by-this-name' does not exist" },
 		{ "tenant t", "match-user = 4294967295", "user '4294967295' does not exist" },
 		{ "tenant t", "match-user = 99999999999999999999",
 		  "user '99999999999999999999' does not" },
 		{ "tenant t", "match-user = -1", "user '-1' does not exist" },
 		{ "tenant t", "match-user =", "empty item: write user names" },
 		{ "tenant t", "match-user = root,", "empty item: write user names" },
-		{ "tenant t", "match-group = nobody-by-this-name",
-		  "group 'nobody-by-this-name' does not exist" },
 		{ "tenant t", "match-group = root, ,root", "empty item: write group names" },
 		{ "tenant t", "match-unit =", "empty pattern" },
 		{ "tenant t", "match-executable = vr", "start the pattern with / or *" },
@@ -468,6 +464,25 @@ TEST(invalid_section_is_refused)
 		CHECK(config_says(&tree.diagnostics, wrong[i].says));
 		tree_done(&tree);
 	}
+}
+
+TEST(name_that_cannot_be_resolved_is_a_warning_and_matches_nobody)
+{
+	_cleanup_(tree_done) struct tree tree = tree_new(
+		"[tenant a]\nmatch-user = root, no-such-user\nmatch-group = no-such-group\n"
+		"[tenant b]\nmatch-group = no-such-group\n");
+	const struct tenant *a, *b;
+
+	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 3);
+	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf:2: match-user: user 'no-such-user'"));
+	CHECK(config_says(&tree.diagnostics,
+			  "/gpuarbd.conf:5: match-group: group 'no-such-group'"));
+	a = tenant_named(tree.settings, "a");
+	b = tenant_named(tree.settings, "b");
+	CHECK(a->users.n == 1 && a->groups.n == 0);
+	CHECK(strcmp(a->unresolved, "no-such-user,no-such-group") == 0);
+	CHECK(b->users.n + b->groups.n == 0 && strcmp(b->unresolved, "no-such-group") == 0);
+	CHECK(!tenant_may_match(b, 0));
 }
 
 TEST(pci_domain_of_five_digits_is_a_gpu_name)
