@@ -19,7 +19,7 @@
 #define PATH_BYTES 4096U
 #define POLICY_BYTES (64U * 1024U)
 
-static const char *const names[] = { "desktop", "lab", "server", NULL };
+static const char *const names[] = { "ci", "desktop", "lab", "server", NULL };
 
 struct policy {
 	char from[PATH_BYTES], to[PATH_BYTES];
@@ -130,7 +130,7 @@ int config_init(struct command *command)
 
 	if (!is_name(name))
 		return fail(command, EXIT_USAGE,
-			    "%s%.80s%s: use config init desktop, lab or server",
+			    "%s%.80s%s: use config init ci, desktop, lab or server",
 			    *name ? "unknown policy '" : "no policy named", name, *name ? "'" : "");
 	snprintf(policy.from, sizeof(policy.from), "%s/%s.conf", from, name);
 	snprintf(policy.to, sizeof(policy.to), "%s/50-%s.conf", into, name);

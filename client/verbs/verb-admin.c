@@ -69,19 +69,6 @@ static int check_simulated(const struct command *command, const struct settings 
 	return result;
 }
 
-int config_gpu_info(const struct gpuarb_gpu *gpu, struct gpu_info *ret)
-{
-	*ret = (struct gpu_info){ .queue_slots = gpu->queue_slots,
-				  .process_slots = gpu->process_slots,
-				  .vram_bytes = gpu->vram_bytes,
-				  .geometry = { .xccs = gpu->xccs,
-						.engines = gpu->shader_engines,
-						.arrays = 1,
-						.array_cus = CUSET_ARRAY_CUS } };
-	snprintf(ret->name, sizeof(ret->name), "%s", gpu->name);
-	return geometry_spread(&ret->geometry, gpu->cus);
-}
-
 /* Compares the floors with one GPU that gpuarbd has found. */
 static int check_found_gpu(const struct settings *settings, const struct gpuarb_gpu *gpu,
 			   bool *found, struct diagnostics *diagnostics)
@@ -161,21 +148,6 @@ static char *find_simulate(const struct command *command)
 			simulate = strdup(settings->simulate);
 	}
 	return simulate;
-}
-
-int config_load_named(const char *path, struct settings **ret, struct diagnostics *diagnostics)
-{
-	struct config_files files = { .config = "/dev/null", .tenants = path };
-	struct stat st;
-	int r;
-
-	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-		return config_load_file(path, ret, diagnostics);
-	files.trust = (struct trust){ { st.st_uid, geteuid() } };
-	r = config_load(&files, ret, diagnostics);
-	if (r >= 0 && (*ret)->n_tenants == 1 && !(*ret)->tenants[0].file)
-		diagnostics_add(diagnostics, false, "%s: no *.conf in it has a tenant", path);
-	return r;
 }
 
 /* A daemon with CAP_SYS_PTRACE sees them; that of the packages has not. */

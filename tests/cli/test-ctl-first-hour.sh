@@ -182,7 +182,7 @@ err_has "'run'"
 
 # ---- config init --------------------------------------------------------------------------
 mkdir "$dir/templates" "$dir/into"
-for name in desktop lab server; do
+for name in ci desktop lab server; do
 	sed "s/^match-group = .*/match-group = $(id -gn)/" \
 		"$GPUARB_SOURCE_ROOT/conf/init/$name.conf" >"$dir/templates/$name.conf"
 	init=(config init "$name" --templates="$dir/templates" --into="$dir/into")

@@ -49,23 +49,20 @@ student ends 0 plan --cus=15
 student ends 3 plan --cus=16 --json
 json_out '.refusals[0].reason == "quota" and .refusals[0].key == "max-cus" and .refusals[0].tenant == "students"'
 # No other tenant gives more.
-student ends 3 plan --tenant='*' --cus=40
-out_has 'games belongs to tenant students'
-out_has 'open = yes'
 student ends 3 plan --tenant='*' --cus=40 --json
 json_out '.refusals[0].reason == "policy" and .refusals[0].key == "open" and .refusals[0].tenant == "students"'
 student ends 4 reserve --tenant='*' --cus=1
 student ends 125 run --tenant='*' --cus=1 -- true
 student ends 3 plan --tenant=robotics --cus=1
-both ends 3 plan --tenant=robotics --cus=1
-out_has 'man belongs to tenant students'
+both ends 3 plan --tenant=robotics --cus=1 --json
+json_out '.refusals[0].key == "open" and .refusals[0].tenant == "students"'
 robot ends 0 plan --cus=30
 robot ends 0 plan --tenant=robotics --cus=30
 robot ends 3 plan --tenant='*' --cus=31
 guest ends 0 plan --cus=60
 guest ends 0 plan --tenant='*' --cus=60
-guest ends 3 plan --tenant=weekend --cus=1
-out_has 'weekend does not match nobody'
+guest ends 3 plan --tenant=weekend --cus=1 --json
+json_out '.refusals[0].key == "tenant" and .refusals[0].tenant == "weekend"'
 # What policy opens is open.
 student ends 0 plan --tenant=weekend --cus=20
 student ends 3 plan --tenant=weekend --cus=21 --json
@@ -99,7 +96,7 @@ policy <<<'[tenant *]'
 hold_as guest reserve --cus=20
 lease=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
 policy <<<$'[tenant guests]\nmatch-user = nobody\nmax-cus = 10'
-await_so 'the reload warns of it' grep -q "lease $lease of uid 65534 is of tenant \*, which is not open" "$dir/daemon.err"
+await_so 'the reload warns of it' grep -q "lease $lease .*guests" "$dir/daemon.err"
 guest ends 4 resize "$lease" --cus=40
 ends 0 show "$lease" --json
 json_out '.state == "granted" and .partitions[0].cus == 20'
@@ -143,7 +140,6 @@ json_out '.tenants[3].gpus == [] and .tenants[4].gpus == []'
 ends 0 "${explain[@]}" --user=games --group=4001
 out_has 'vr.service'
 out_has '--tenant=night'
-out_has 'not open'
 out_has '0000:03:00.0'
 # What it says is so.
 student ends 0 plan --cus=15 --queues=6
@@ -168,7 +164,7 @@ ends 2 "${explain[@]}" "$dir" --user=games
 ends 6 config explain "$dir/none" --user=games --json
 GPUARB_BUS_ADDRESS=unix:path=$dir/none ends 0 "${explain[@]}" --user=games --group=4001
 out_has '25%'
-err_has 'gpuarbd does not answer'
+check 'that GPUs are unknown is no output' test -s "$dir/err"
 # A user in 300 groups is bound by each of them.
 user many man "$(seq -s, 5000 5298),4001"
 many ends 0 plan --cus=15
@@ -180,7 +176,7 @@ printf '[tenant gone]\nmatch-group = no-such-group\nmax-cus = 1\n[tenant partly]
 	>"$dir/tenants.d/policy.conf"
 rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii,radeon-vii
-check 'gpuarbd starts, and warns' grep -q "policy.conf:2: match-group: group 'no-such-group' does not exist" "$dir/daemon.err"
+check 'gpuarbd starts, and warns' grep -q "policy.conf:2: match-group: .*'no-such-group'" "$dir/daemon.err"
 student ends 0 plan --cus=2
 student ends 3 plan --cus=3
 robot ends 0 plan --cus=60

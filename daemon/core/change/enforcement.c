@@ -24,7 +24,8 @@ static enum enforce_step last_step(const struct arbiter *arbiter, const struct l
  * them. */
 static bool is_spared(const struct arbiter *arbiter, const struct lease *lease)
 {
-	return lease->enforce.kill && lease->enforce.step == ENFORCE_STEP_REPORT &&
+	return lease->enforce.kill && !lease->enforce.terminate &&
+	       lease->enforce.step == ENFORCE_STEP_REPORT &&
 	       tenant_step(arbiter, lease) == ENFORCE_STEP_REPORT &&
 	       drift_is_spared(arbiter, lease);
 }

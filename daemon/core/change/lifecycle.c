@@ -250,6 +250,6 @@ void arbiter_kill_overdue(struct arbiter *arbiter, uint64_t id)
 
 	if (!lease)
 		return;
-	lease->enforce.kill = true;
+	lease->enforce.kill = lease->enforce.terminate = true;
 	ledger_touch(arbiter, lease, TOUCH_SAVE);
 }

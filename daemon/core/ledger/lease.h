@@ -231,6 +231,7 @@ struct lease {
 		uint64_t due_usec;      /* of the next one; UINT64_MAX: none */
 		bool frozen;            /* its unit is */
 		bool kill;              /* policy kills for drift: the last step is kill */
+		bool terminate;         /* an administrator does, so no process is spared */
 	} enforce;
 
 	/* acknowledgements: change/verify.c */

@@ -553,7 +553,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("max-processes", set_count, TENANT(max_processes), RANGE(1, 65536)),
 	KEY("max-vram", set_bytes_or_percent, TENANT(max_vram)),
 	KEY("max-fixed-cus", set_count_or_percent, TENANT(max_fixed_cus), RANGE(0, 1024)),
-	KEY("max-shader-engines", set_count, TENANT(max_engines), RANGE(1, CUSET_ENGINES)),
+	KEY("max-shader-engines", set_count_or_percent, TENANT(max_engines), RANGE(1, CUSET_ENGINES)),
 	KEY("max-duration", set_duration, TENANT(max_duration_usec)),
 	KEY("default-duration", set_duration, TENANT(default_duration_usec)),
 	KEY("only-gpus", set_gpus, TENANT(only_gpus)),

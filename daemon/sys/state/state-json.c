@@ -85,6 +85,7 @@ static const struct member duties[] = {
 	NUMBER_OF("give_up_usec", struct lease, lend.give_up_usec),
 	OPTIONAL_NUMBER_OF("revoked_for", struct lease, revoked_for),
 	OPTIONAL_BOOL_OF("kill", struct lease, enforce.kill),
+	OPTIONAL_BOOL_OF("terminate", struct lease, enforce.terminate),
 };
 
 /* clang-format off */

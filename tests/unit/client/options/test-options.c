@@ -310,7 +310,7 @@ TEST(the_table_describes_each_option_of_a_group)
 
 	while (option_describe(OPTIONS_LEASE, n, option, sizeof(option), &help))
 		n++;
-	CHECK(n == 8 && strcmp(option, "--wait[=TIME]") == 0 && *help);
+	CHECK(n == 9 && strcmp(option, "--duration=TIME") == 0 && *help);
 	CHECK(option_describe(OPTIONS_WANT, 1, option, sizeof(option), &help));
 	CHECK(strcmp(option, "--cus=N|N%") == 0);
 }

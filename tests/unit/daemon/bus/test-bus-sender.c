@@ -36,7 +36,7 @@ TEST(a_caller_is_looked_up_once_with_the_credentials_of_the_bus)
 	sd_bus_flush_close_unref(user);
 }
 
-TEST(groups_beyond_64_are_ignored)
+TEST(a_user_in_more_groups_than_are_read_is_refused)
 {
 	_cleanup_(adapter_done) struct adapter a;
 	static gid_t groups[CALLER_GROUPS];

@@ -133,27 +133,31 @@ TEST(partitions_are_read_and_unknown_keys_skipped)
 	CHECK(partitions[1].n_priorities_seen == 3 && partitions[1].priorities_seen[2] == 2);
 }
 
-TEST(only_partitions_tell_whether_a_lease_is_to_be_capped)
+TEST(only_partitions_tell_the_cap_and_the_duration_of_a_lease)
 {
-	static const struct pair pairs[] = { { "gpu", "s" }, { "cap", "b" } };
+	static const struct pair pairs[] = { { "gpu", "s" },
+					     { "cap", "b" },
+					     { "duration-usec", "t" } };
 	static const struct pair wrong[] = { { "cap", "s" } };
 	_cleanup_(arena_clear) struct arena arena = { NULL };
 	const char *key = NULL;
 	DBusMessageIter iter;
 	DBusMessage *m;
-	bool cap = true;
+	struct terms terms = { .cap = true };
 
 	m = rows_of(pairs, ARRAY_SIZE(pairs), 0, &iter);
-	CHECK(read_cap(&iter, &arena, &cap, NULL) == 0 && cap);
+	CHECK(read_terms(&iter, &arena, &terms, NULL) == 0 && terms.cap);
 	dbus_message_unref(m);
 	m = rows_of(pairs, 1, 1, &iter); /* of an older daemon */
-	CHECK(read_cap(&iter, &arena, &cap, NULL) == 1 && !cap);
+	CHECK(read_terms(&iter, &arena, &terms, NULL) == 1 && !terms.cap);
+	CHECK(terms.duration == 0);
 	dbus_message_unref(m);
-	m = rows_of(pairs, 2, 2, &iter);
-	CHECK(read_cap(&iter, &arena, &cap, NULL) == 1 && cap);
+	m = rows_of(pairs, 3, 2, &iter);
+	CHECK(read_terms(&iter, &arena, &terms, NULL) == 1 && terms.cap);
+	CHECK(terms.duration == 7);
 	dbus_message_unref(m);
 	m = rows_of(wrong, 1, 1, &iter);
-	CHECK(read_cap(&iter, &arena, &cap, &key) == -EPROTO && strcmp(key, "cap") == 0);
+	CHECK(read_terms(&iter, &arena, &terms, &key) == -EPROTO && strcmp(key, "cap") == 0);
 	dbus_message_unref(m);
 }
 

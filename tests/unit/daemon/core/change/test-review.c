@@ -101,7 +101,7 @@ TEST(lease_of_a_tenant_that_is_not_open_to_its_user_ends)
 	vr->unit = NULL;
 	lab->users.ids[0] = 78;
 	review(&s);
-	CHECK(ended(a, "uid 1 belongs to tenant vr") && ended(b, "tenant lab"));
+	CHECK(ended(a, "tenant vr") && ended(b, "tenant lab"));
 }
 
 TEST(a_class_above_the_tenants_ends)
