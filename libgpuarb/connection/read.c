@@ -305,8 +305,8 @@ int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpu
 	return read_rows(rows, &partition_dictionary, arena, ret, ret_n, ret_key);
 }
 
-static const struct dictionary terms_dictionary =
-	DICTIONARY(terms, FIELD('b', "cap", terms, cap), FIELD('t', "duration-usec", terms, duration));
+static const struct dictionary terms_dictionary = DICTIONARY(
+	terms, FIELD('b', "cap", terms, cap), FIELD('t', "duration-usec", terms, duration));
 
 int read_terms(DBusMessageIter *rows, struct arena *arena, struct terms *ret, const char **ret_key)
 {
@@ -368,7 +368,8 @@ static const struct dictionary lease_dictionary = DICTIONARY(
 	lease_reading,
 	MEMBERS(gpuarb_lease_info, id, name, state, tenant, owner_uid, owner_pid, owner_unit,
 		adaptable, generation, tier, position, reason, deadline, disturbances),
-	FACTS(lease_reading, moves, since, duration, queue_refusals, verified, capped, alone, resets),
+	FACTS(lease_reading, moves, since, duration, queue_refusals, verified, capped, alone,
+	      resets),
 	FIELD('s', "Class", gpuarb_lease_info, lease_class),
 	ROWS('R', "Partitions", &partition_dictionary, gpuarb_lease_info, partitions, n_partitions),
 	SPECIAL("WaitsFor", read_waits_for),
