@@ -213,16 +213,18 @@ static bool is_paused(const struct gpuarb_lease_info *lease)
 }
 
 /* The state and reason by gpuarbd. The reason of a granted lease is a deviation, but not that it is
- * paused. */
-static void judge_state(struct verify *verify, const struct gpuarb_lease_info *lease)
+ * paused, nor who disturbs it: judge_intruders(). */
+static void judge_state(struct verify *verify, size_t i)
 {
+	const struct gpuarb_lease_info *lease = &verify->leases[i];
+	bool disturbed = gpuarb_view_intruder(verify->view, i, 0) != NULL;
 	struct verify_finding finding = { lease->id, "", "state", VERIFY_NOTE, NULL };
 	bool granted = is(lease, "granted");
 	bool overdue = lease->deadline <= verify->now_usec && !is(lease, "ending");
 
-	if (granted && !*lease->reason && lease->deadline == GPUARB_FOREVER)
+	if (granted && (!*lease->reason || disturbed) && lease->deadline == GPUARB_FOREVER)
 		return;
-	if (overdue || (granted && *lease->reason && !is_paused(lease)))
+	if (overdue || (granted && *lease->reason && !disturbed && !is_paused(lease)))
 		finding.result = VERIFY_DRIFT;
 	add_finding(verify, finding, "%s%s%s%s", lease->state, *lease->reason ? ": " : "",
 		    lease->reason,
@@ -238,7 +240,7 @@ void verify_lease(struct verify *verify, size_t i)
 
 	if (is(lease, "waiting"))
 		return;
-	judge_state(verify, lease);
+	judge_state(verify, i);
 	for (size_t k = 0; k < lease->n_partitions; k++) {
 		judge_mask(verify, i, &lease->partitions[k]);
 		judge_priority(verify, lease, &lease->partitions[k]);

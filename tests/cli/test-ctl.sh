@@ -91,7 +91,7 @@ ends 0 plan --cus=31
 out_has 'cus: 31 asked, 30 granted, 30 effective (0000:03:00.0 SE '
 out_has ' x15)'
 ends 0 plan --cus=31 --json
-json_out 'keys == ["partitions","refusals","verdict"] and .verdict == "granted"'
+json_out 'keys == ["duration_usec","partitions","refusals","verdict"] and .verdict == "granted"'
 json_out '.partitions[0] | keys == (["gpu","kfd_gpu_id","cu_mask","cus","cus_asked",
 	"effective_cus","shader_engines","queues","streams","processes","sdma_queues",
 	"sdma_xgmi_queues","vram","priority","paused","exclusive","tier","gaps"] | sort)'
@@ -128,7 +128,7 @@ check 'reserve says what it got' test -n "$id"
 ends 0 list --json
 json_out ".[0] | .id == $id and .state == \"granted\" and .class == \"realtime\""
 json_out '.[0] | keys == (["id","name","state","class","tenant","owner","adaptable","generation",
-	"tier","verified","capped","alone","partitions","paused","position","reason","deadline","disturbances","drift","intruders","since"] | sort)'
+	"tier","verified","capped","alone","partitions","paused","position","reason","deadline","disturbances","drift","duration_usec","intruders","since"] | sort)'
 json_out '.[0].owner | keys == ["pid","uid","unit"]'
 json_out ".[0].owner.uid == $(id -u)"
 ends 0 show "$id" --json

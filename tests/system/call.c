@@ -3,7 +3,7 @@
 /*
  * call SEED SECONDS [SPARED]: a fuzzer of the bus. Calls all methods and reads and writes all properties of all
  * objects of gpuarbd, as Introspect lists them, once each, then at random until SECONDS have passed, with random
- * arguments. Does not call Release and Revoke of the object SPARED, the lease of another user, which root may end.
+ * arguments. Does not call Release, Revoke and Terminate of the object SPARED, the lease of another user, which root may end.
  * Prints the seed, and what it called, by interface. Ends with 1 if a call got no answer.
  */
 
@@ -470,7 +470,8 @@ static bool is_answer(int r, const sd_bus_error *error)
 static bool is_spared(const struct fuzz *fuzz, const struct member *member)
 {
 	return fuzz->spared && strcmp(member->path, fuzz->spared) == 0 &&
-	       (strcmp(member->name, "Release") == 0 || strcmp(member->name, "Revoke") == 0);
+	       (strcmp(member->name, "Release") == 0 || strcmp(member->name, "Revoke") == 0 ||
+		strcmp(member->name, "Terminate") == 0);
 }
 
 static void call(struct fuzz *fuzz, const struct member *member)
