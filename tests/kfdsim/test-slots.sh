@@ -21,7 +21,7 @@ fi
 hip=$1
 . ./stage.sh
 printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
-printf '[tenant lane]\nmatch-user = %s\nclass = realtime\n[tenant *]\npriority = 11\n' "$(id -u)" >"$dir/tenants.d/all.conf"
+printf '[tenant lane]\nmatch-user = %s\nclass = realtime\n[tenant *]\nopen = yes\npriority = 11\n' "$(id -u)" >"$dir/tenants.d/all.conf"
 run+=(--tenant '*')
 start --sysfs=/sys --debugfs=/sys/kernel/debug
 
