@@ -12,6 +12,9 @@ users_need()
 	chmod 711 "$dir"
 	install -m 755 "$GPUARBCTL" "$dir/gpuarbctl"
 	install -m 755 "$(ldd "$GPUARBCTL" | sed -n 's/.*libgpuarb\.so\.0 => \([^ ]*\).*/\1/p')" "$dir/libgpuarb.so.0"
+	mkdir -m 755 "$dir/agent"
+	find "${GPUARB_AGENT_DIR:?}" -maxdepth 1 -type f -exec install -m 755 -t "$dir/agent" {} +
+	export GPUARB_AGENT_DIR=$dir/agent
 }
 
 # user NAME USER [GROUP,…]: makes a command NAME, which runs a check of ctl-rig.sh as this user, in these groups only.
