@@ -204,6 +204,9 @@ ends 0 release "$id"
 waiter_ends 8 'what was granted before can be released, and its holder knows'
 
 # ---- leases that are revoked for a higher class --------------------------------------------
+# The request is cancelled within the time that the revoked lease has, however busy the machine is.
+grace() { printf '[daemon]\nactivate-grace = %s\n' "$1" >"$dir/gpuarbd.conf"; ends 0 reload; }
+grace 600s
 hold reserve --tenant=night --cus=60
 ends 0 list --json
 low=$(jq '.[] | select(.tenant == "night").id' "$dir/out") low_pid=$holder
@@ -222,6 +225,7 @@ json_out "any(.[]; .id == $id and .state == \"waiting\" and (.reason | test(\"le
 kill -TERM "$waiter"
 waiter_ends 143 'the request is cancelled'
 list_becomes "any(.[]; .id == $low and .state == \"granted\")"
+grace 1s
 ends 0 run --cus=30 --class=realtime -- true
 ends 0 list --json
 json_out "all(.[]; .id != $low)"
