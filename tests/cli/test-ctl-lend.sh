@@ -510,7 +510,7 @@ ends 0 revoke "$ml" --grace=1000 --reason='new cards' --json
 json_out ".revoked == $ml and .deadline > 0"
 ends 0 show "$ml"
 out_has 'new cards'
-out_has 'deadline     ends in'
+out_has 'deadline  '
 await_line 5 '*revoking*'
 check "its holder is told: $line" grep -q 'new cards; ends' <<<"$line"
 ends 1 revoke "$ml" --grace=2000
