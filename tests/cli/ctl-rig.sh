@@ -48,7 +48,7 @@ complain()
 
 # ends CODE ARGUMENT…: runs gpuarbctl and checks its exit code; the output is in $dir/out and $dir/err.
 # LeakSanitizer takes half of the time of a sanitized program that does little: it searches once for each verb and code.
-declare -A searched=()
+declare -gA searched=() # a test can source this in a function
 ends()
 {
 	local wanted=$1 code leaks
