@@ -10,11 +10,11 @@
 #include "util/text.h"
 
 /*
- * What others do on the CUs of a lease, told to that lease: queues that no lease of their process grants
- * them, and work of the graphics driver where policy minds it.
+ * The intruders of each lease: processes with queues on its CUs that no lease of the process grants, and
+ * processes that draw, if policy refuses realtime leases beside them.
  */
 
-static const struct intruder *find(const struct intruders *intruders, pid_t pid)
+static const struct intruder *find_intruder(const struct intruders *intruders, pid_t pid)
 {
 	for (unsigned i = 0; i < min_u(intruders->n, INTRUDERS); i++)
 		if (intruders->list[i].pid == pid)
@@ -22,8 +22,8 @@ static const struct intruder *find(const struct intruders *intruders, pid_t pid)
 	return NULL;
 }
 
-/* Keeps those with the most CUs, the most first. */
-static void add(struct intruders *intruders, const struct intruder *intruder)
+/* Keeps the intruders with the most CUs, sorted by CUs. */
+static void add_intruder(struct intruders *intruders, const struct intruder *intruder)
 {
 	unsigned at = min_u(intruders->n, INTRUDERS);
 
@@ -37,28 +37,29 @@ static void add(struct intruders *intruders, const struct intruder *intruder)
 	intruders->n++;
 }
 
-static uint64_t since(const struct partition *p, pid_t pid, uint64_t now_usec)
+/* Since when the process has been an intruder of the partition. */
+static uint64_t since_usec(const struct partition *p, pid_t pid, uint64_t now_usec)
 {
-	const struct intruder *before = find(&p->intruders, pid);
+	const struct intruder *before = find_intruder(&p->intruders, pid);
 
 	return before ? before->since_usec : now_usec;
 }
 
-/* Does this cover count? A new queue of a lease gets its mask a moment after it appears: the lease
- * intrudes if the scan before showed its process there, too. */
-static bool counts(const struct arbiter *arbiter, const struct partition *p,
-		   const struct cover *cover)
+/* Is the process of this cover an intruder? A new queue of a lease gets its mask a moment after it appears:
+ * the process of a lease is one only if the scan before this one showed queues of others there, too. */
+static bool is_intruder(const struct arbiter *arbiter, const struct partition *p,
+			const struct cover *cover)
 {
 	return cover->lease == 0 || cover_is_outside(arbiter, cover) ||
-	       cuset_overlap(&cover->outside, &p->intruders.near);
+	       cuset_overlap(&cover->outside, &p->intruders.covered);
 }
 
-static void find_queues(const struct arbiter *arbiter, const struct lease *lease,
+static void find_queues(const struct arbiter *arbiter, const struct disturbed *victim,
 			const struct partition *p, uint64_t now_usec, struct intruders *ret)
 {
 	struct cuset area = p->cus, sum = { 0 };
 
-	if (disturbance_excludes(lease->class, p->isolation, p->alone))
+	if (disturbance_excludes(victim->class, p->isolation, p->alone))
 		gpu_add_engines(&arbiter->gpus[p->gpu], &area);
 	for (size_t i = 0; i < arbiter->n_covers; i++) {
 		const struct cover *cover = &arbiter->covers[i];
@@ -67,33 +68,32 @@ static void find_queues(const struct arbiter *arbiter, const struct lease *lease
 					     .uid = cover->uid,
 					     .lease = cover->lease };
 
-		if (cover->gpu != p->gpu || cover->lease == lease->id ||
-		    lease_is_bound(lease, cover->pid) || !cuset_overlap(&cover->cus, &area))
+		if (cover->gpu != p->gpu || !cuset_overlap(&cover->cus, &area) ||
+		    disturbed_has(arbiter, victim, cover->lease, cover->pid, cover->uid))
 			continue;
 		ret->alone = false;
 		cuset_keep(&there, &area);
 		if (cuset_empty(&there))
 			continue;
-		cuset_add(&ret->near, &there);
-		if (!counts(arbiter, p, cover))
+		cuset_add(&ret->covered, &there);
+		if (!is_intruder(arbiter, p, cover))
 			continue;
 		cuset_add(&sum, &there);
 		intruder.cus = cuset_count(&there);
-		intruder.since_usec = since(p, cover->pid, now_usec);
+		intruder.since_usec = since_usec(p, cover->pid, now_usec);
 		memcpy(intruder.command, cover->command, sizeof(intruder.command));
-		add(ret, &intruder);
+		add_intruder(ret, &intruder);
 	}
 	ret->cus = cuset_count(&sum);
 }
 
 /* Work of the graphics driver runs on all CUs. */
-static void find_drawing(const struct arbiter *arbiter, const struct lease *lease,
+static void find_drawing(const struct arbiter *arbiter, const struct disturbed *victim,
 			 const struct partition *p, uint64_t now_usec, struct intruders *ret)
 {
-	const struct disturbed disturbed = { lease->class, lease, lease->pid, lease->owner };
 	struct refusal who = { 0 };
 
-	if (!disturbance_draws(arbiter, p->gpu, &disturbed, &who))
+	if (!disturbance_draws(arbiter, p->gpu, victim, &who))
 		return;
 	ret->alone = false;
 	for (size_t i = 0; i < who.n_processes && i < REFUSAL_PROCESSES; i++) {
@@ -102,29 +102,31 @@ static void find_drawing(const struct arbiter *arbiter, const struct lease *leas
 					     .draws = true,
 					     .cus = p->count };
 
-		intruder.since_usec = since(p, intruder.pid, now_usec);
+		intruder.since_usec = since_usec(p, intruder.pid, now_usec);
 		memcpy(intruder.command, who.processes[i].command, sizeof(intruder.command));
-		add(ret, &intruder);
+		add_intruder(ret, &intruder);
 		ret->cus = p->count;
 	}
 }
 
-/* Nothing is known of the queues of others while descriptors cannot be read, and an inactive lease lends
- * its CUs. */
+/* While gpuarbd cannot read the descriptors, no intruder with queues is known. An inactive lease has no
+ * intruders, because it lends its CUs. */
 static void find_all(const struct arbiter *arbiter, const struct lease *lease,
 		     const struct partition *p, uint64_t now_usec, struct intruders *ret)
 {
+	const struct disturbed victim = { lease->class, lease, lease->pid, lease->owner };
+
 	*ret = (struct intruders){ .alone = arbiter->verifies };
 	if (lease->state == STATE_INACTIVE || lease->state == STATE_ENDING) {
 		ret->alone = false;
 		return;
 	}
 	if (arbiter->verifies)
-		find_queues(arbiter, lease, p, now_usec, ret);
-	find_drawing(arbiter, lease, p, now_usec, ret);
+		find_queues(arbiter, &victim, p, now_usec, ret);
+	find_drawing(arbiter, &victim, p, now_usec, ret);
 }
 
-static bool is_told(const struct intruders *now, const struct intruders *before)
+static bool is_same(const struct intruders *now, const struct intruders *before)
 {
 	if (now->n != before->n || now->cus != before->cus || now->alone != before->alone)
 		return false;
@@ -140,17 +142,17 @@ void intruders_review(struct arbiter *arbiter, uint64_t now_usec)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
-		bool told = true;
+		bool same = true;
 
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			struct partition *p = &lease->partitions[j];
 			struct intruders now;
 
 			find_all(arbiter, lease, p, now_usec, &now);
-			told &= is_told(&now, &p->intruders);
+			same &= is_same(&now, &p->intruders);
 			p->intruders = now;
 		}
-		if (!told)
+		if (!same)
 			ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_INTRUDERS);
 	}
 }

@@ -45,24 +45,25 @@ struct adaptation {
 				* CUs for it, as it began below its share; empty: none. Not saved */
 };
 
-/* A process that disturbs a lease: change/intruders.c. */
+/* A process that disturbs a lease, the victim: change/intruders.c. */
 struct intruder {
 	pid_t pid;
 	uid_t uid;
 	char command[16];
 	uint64_t lease; /* of the process; 0: none */
 	uint64_t since_usec;
-	unsigned cus; /* of the lease, or for one that has shader engines alone, of these engines */
-	bool draws;   /* with the graphics driver, on all CUs */
+	unsigned
+		cus; /* that it covers of the victim; of a realtime victim: of its shader engines */
+	bool draws;  /* with the graphics driver, on all CUs */
 };
 #define INTRUDERS 4U
 
 struct intruders {
-	struct intruder list[INTRUDERS]; /* those with the most CUs, the most first */
-	unsigned n;                      /* processes, which may be more */
-	unsigned cus;                    /* of all of them together */
-	struct cuset near; /* CUs that queues covered at the last scan, of new queues too */
-	bool alone;        /* no queue of others covers a CU: as far as descriptors can be read */
+	struct intruder list[INTRUDERS]; /* the ones with the most CUs, sorted by CUs */
+	unsigned n;                      /* all intruders, which may be more than INTRUDERS */
+	unsigned cus;                    /* that all intruders cover together */
+	struct cuset covered; /* by queues of other processes at the last scan, new queues too */
+	bool alone; /* the descriptors were read, and no queue of another process covers a CU */
 };
 
 /* The part of a lease on one GPU. */
@@ -294,7 +295,7 @@ enum touch {
 	TOUCH_COMMITTED = 1 << 8,  /* its next version was saved: publish it as changed */
 	TOUCH_PREEMPT = 1 << 9,    /* revoked for another lease, kept after all, or waiting for
 				   * leases that are revoked for it: log it */
-	TOUCH_INTRUDERS = 1 << 12, /* others disturb it, or otherwise: tell its holders */
+	TOUCH_INTRUDERS = 1 << 12, /* its intruders changed: send a record to its holders */
 	TOUCH_PAUSED = 1 << 10,    /* it is paused for longer than max-pause: log it */
 };
 

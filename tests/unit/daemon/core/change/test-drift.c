@@ -618,6 +618,15 @@ TEST(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_else)
 
 /* ---- what a disturbed lease is told ---------------------------------------------------------- */
 
+/* A process of the realtime user, without a queue. */
+static struct observed own_process(pid_t pid)
+{
+	struct observed row = process(pid, 0);
+
+	row.uid = VR;
+	return row;
+}
+
 TEST(lease_is_told_at_once_that_a_process_without_a_lease_covers_it)
 {
 	struct stage stage = stage_of();
@@ -625,7 +634,7 @@ TEST(lease_is_told_at_once_that_a_process_without_a_lease_covers_it)
 	const struct intruders *told = &victim->partitions[0].intruders;
 	char text[REQUEST_TEXT];
 
-	look(&stage, 1, process(20, 0), queue(20, &victim->partitions[0].cus));
+	look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
 	CHECK(lease_is_alone(victim) && told->n == 0 && told->cus == 0);
 	CHECK(look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all)) &
 	      TOUCH_REASON);
@@ -637,7 +646,7 @@ TEST(lease_is_told_at_once_that_a_process_without_a_lease_covers_it)
 	CHECK(!(look(&stage, 7, process(10, 1), queue(10, &stage.arbiter->gpus[0].all)) &
 		TOUCH_INTRUDERS));
 	CHECK(told->list[0].since_usec == stage.now - 7);
-	CHECK(look(&stage, 1, process(20, 0), queue(20, &victim->partitions[0].cus)) &
+	CHECK(look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus)) &
 	      TOUCH_INTRUDERS);
 	CHECK(lease_is_alone(victim) && told->n == 0 && told->cus == 0);
 	CHECK(strcmp(arbiter_reason(stage.arbiter, victim, text), "") == 0);
@@ -709,6 +718,19 @@ TEST(those_with_the_most_cus_are_named_and_all_are_counted)
 	scene_done(&stage.s);
 }
 
+TEST(process_of_another_user_with_the_pid_of_a_bound_one_disturbs)
+{
+	struct stage stage = stage_of();
+	struct lease *victim = hold(&stage, VR, 15, 20);
+	const struct intruders *told = &victim->partitions[0].intruders;
+
+	look(&stage, 1, own_process(20), queue(20, &stage.arbiter->gpus[0].all));
+	CHECK(told->n == 0);
+	look(&stage, 1, process(20, 1), queue(20, &stage.arbiter->gpus[0].all));
+	CHECK(!lease_is_alone(victim) && told->n == 1 && told->list[0].uid == ANY);
+	scene_done(&stage.s);
+}
+
 TEST(nobody_is_alone_where_descriptors_cannot_be_read)
 {
 	struct stage stage = stage_of();
@@ -733,10 +755,10 @@ TEST(process_that_draws_disturbs_a_realtime_lease_where_policy_minds)
 	graphics->clients[0] = game;
 	graphics->n_clients = 1;
 	graphics->state = GRAPHICS_DRAWN;
-	look(&stage, 1, process(20, 0), queue(20, &victim->partitions[0].cus));
+	look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
 	CHECK(lease_is_alone(victim) && told->n == 0);
 	stage.arbiter->settings->graphics = GRAPHICS_REFUSE_REALTIME;
-	look(&stage, 1, process(20, 0), queue(20, &victim->partitions[0].cus));
+	look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
 	CHECK(!lease_is_alone(victim) && told->n == 1 && told->cus == 15 && told->list[0].draws);
 	scene_done(&stage.s);
 }
