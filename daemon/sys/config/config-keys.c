@@ -407,39 +407,56 @@ bool config_is_gpu_name(const char *name)
 	return strcmp(name, again) == 0 && strlen(name) < GPU_NAME_MAX;
 }
 
+static void bad_gpu(const struct ini_place *place, const struct config_key *key, const char *name)
+{
+	ini_bad(place,
+		"%s: '%s' is not a GPU name: use a PCI address in lower case such as "
+		"0000:03:00.0",
+		key->name, name);
+}
+
 static void set_gpu(const struct ini_place *place, const struct config_key *key, const char *value,
 		    void *field)
 {
 	if (config_is_gpu_name(value))
 		set_string(place, value, field);
 	else
-		ini_bad(place,
-			"%s: '%s' is not a GPU name: use a PCI address in lower case such as "
-			"0000:03:00.0",
-			key->name, value);
+		bad_gpu(place, key, value);
+}
+
+/* Sets the names of a list, with one comma between two names. false: the list is wrong, which bad() or this
+ * function has reported. */
+static bool set_names(const struct ini_place *place, const struct config_key *key,
+		      const char *value, bool (*is_name)(const char *name),
+		      void (*bad)(const struct ini_place *place, const struct config_key *key,
+				  const char *name),
+		      void *field)
+{
+	_cleanup_(freep) char *copy = strdup(value), *list = calloc(1, strlen(value) + 1);
+	char *rest = copy, *name;
+
+	if (!copy || !list) {
+		ini_bad(place, "out of memory");
+		return false;
+	}
+	while (rest) {
+		name = next_item(&rest);
+		if (!is_name(name)) {
+			bad(place, key, name);
+			return false;
+		}
+		if (*list)
+			strcat(list, ",");
+		strcat(list, name);
+	}
+	set_string(place, list, field);
+	return true;
 }
 
 static void set_gpus(const struct ini_place *place, const struct config_key *key, const char *value,
 		     void *field)
 {
-	_cleanup_(freep) char *copy = strdup(value), *list = calloc(1, strlen(value) + 1);
-	char *rest = copy, *item;
-
-	if (!copy || !list) {
-		ini_bad(place, "out of memory");
-		return;
-	}
-	while (rest) {
-		item = next_item(&rest);
-		if (!config_is_gpu_name(item)) {
-			set_gpu(place, key, item, field);
-			return;
-		}
-		if (*list)
-			strcat(list, ",");
-		strcat(list, item);
-	}
-	set_string(place, list, field);
+	(void)set_names(place, key, value, config_is_gpu_name, bad_gpu, field);
 }
 
 bool config_is_profile_name(const char *name)
@@ -450,32 +467,23 @@ bool config_is_profile_name(const char *name)
 	return *name && *name != '.' && name[strspn(name, allowed)] == '\0';
 }
 
+static void bad_profile(const struct ini_place *place, const struct config_key *key,
+			const char *name)
+{
+	ini_bad(place,
+		"%s: '%s' is not a profile name: write one such as radeon-vii, or "
+		"several with commas between them",
+		key->name, name);
+}
+
 static void set_profiles(const struct ini_place *place, const struct config_key *key,
 			 const char *value, void *field)
 {
-	_cleanup_(freep) char *copy = strdup(value);
-	_cleanup_(freep) char *list = calloc(1, strlen(value) + 1);
 	struct settings *settings = field;
-	char *rest = copy, *item, at[512];
+	char at[512];
 
-	if (!copy || !list) {
-		ini_bad(place, "out of memory");
+	if (!set_names(place, key, value, config_is_profile_name, bad_profile, &settings->simulate))
 		return;
-	}
-	while (rest) {
-		item = next_item(&rest);
-		if (!config_is_profile_name(item)) {
-			ini_bad(place,
-				"%s: '%s' is not a profile name: write one such as radeon-vii, or "
-				"several with commas between them",
-				key->name, item);
-			return;
-		}
-		if (*list)
-			strcat(list, ",");
-		strcat(list, item);
-	}
-	set_string(place, list, &settings->simulate);
 	snprintf(at, sizeof(at), "%s:%u", place->file, place->line);
 	set_string(place, at, &settings->simulate_at);
 }
