@@ -163,24 +163,17 @@ static bool disturbs_realtime(const struct arbiter *arbiter, const struct lease 
 	return false;
 }
 
-/* Does policy say what follows, and not the default, on-drift = protect? */
-static bool says_policy(const struct arbiter *arbiter, const struct lease *lease)
+/* on-drift of the tenant of a lease. */
+static enum on_drift policy(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
-	return tenant && tenant->on_drift != ON_DRIFT_PROTECT;
+	return tenant ? tenant->on_drift : ON_DRIFT_PROTECT;
 }
 
 bool drift_is_spared(const struct arbiter *arbiter, const struct lease *lease)
 {
-	return !says_policy(arbiter, lease) && !disturbs_realtime(arbiter, lease);
-}
-
-static enum on_drift policy(const struct arbiter *arbiter, const struct lease *lease)
-{
-	if (says_policy(arbiter, lease))
-		return tenant_named(arbiter->settings, lease->tenant)->on_drift;
-	return disturbs_realtime(arbiter, lease) ? ON_DRIFT_REVOKE : ON_DRIFT_REPORT;
+	return policy(arbiter, lease) == ON_DRIFT_PROTECT && !disturbs_realtime(arbiter, lease);
 }
 
 /* Revokes a lease that drifts, where policy says so. It stays revoked if the drift ends. */
@@ -189,13 +182,14 @@ static void act(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 	enum on_drift what = policy(arbiter, lease);
 	char text[REQUEST_TEXT], reason[2 * REQUEST_TEXT];
 
-	if (what < ON_DRIFT_REVOKE || lease->state == STATE_REVOKING)
+	if (what == ON_DRIFT_REPORT || lease->state == STATE_REVOKING ||
+	    drift_is_spared(arbiter, lease))
 		return;
 	arbiter_drift_text(arbiter, lease, text, sizeof(text));
 	snprintf(reason, sizeof(reason), "uses more than it was granted: %s", text);
 	lease->revoked_for = 0;
 	lifecycle_revoke(arbiter, lease, now_usec + arbiter->settings->activate_grace_usec, reason);
-	lease->enforce.kill = what == ON_DRIFT_KILL || !says_policy(arbiter, lease);
+	lease->enforce.kill = what != ON_DRIFT_REVOKE;
 	ledger_touch(arbiter, lease, TOUCH_PREEMPT);
 }
 
