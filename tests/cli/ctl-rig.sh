@@ -47,7 +47,7 @@ complain()
 }
 
 # ends CODE ARGUMENT…: runs gpuarbctl and checks its exit code; the output is in $dir/out and $dir/err.
-# LeakSanitizer takes half of the time of a sanitized program that does little: it searches once for each verb and code.
+# LeakSanitizer takes half of the time of a sanitized program that does little. So it runs once for each verb and code.
 declare -gA searched=() # a test can source this in a function
 ends()
 {

@@ -9,17 +9,9 @@
 set -u
 GPUARBCTL=${1:-${GPUARBCTL:?}}
 : "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
-# shellcheck source=tests/cli/ctl-rig.sh
-. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 # shellcheck source=tests/cli/users.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/users.sh"
-rig_need dbus-daemon dbus-monitor jq
-users_need
-touch "$dir/out" "$dir/err"
-: >"$dir/gpuarbd.conf"
-mkdir "$dir/tenants.d"
-rig_start_bus
-rig_start_daemon --simulate=radeon-vii,radeon-vii
+users_start --simulate=radeon-vii,radeon-vii
 
 # ---- a quota binds the user ---------------------------------------------------------------
 policy <<-'CONF'

@@ -4,9 +4,13 @@
 # For tests of gpuarbctl with several users: the checks of ctl-rig.sh as one of them. Users are names that every
 # Debian has, because a bus refuses users without a name; groups are numbers.
 
-# Ends with 77 (skipped) where the test cannot become other users.
-users_need()
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+
+# users_start OPTION…: starts gpuarbd on a bus. Ends with 77 (skipped) where the test cannot become other users.
+users_start()
 {
+	rig_need dbus-daemon dbus-monitor jq
 	[ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || { echo 'skipped: not root, or no setpriv'; exit 77; }
 	# Other users may not be able to read this tree.
 	chmod 711 "$dir"
@@ -15,6 +19,11 @@ users_need()
 	mkdir -m 755 "$dir/agent"
 	find "${GPUARB_AGENT_DIR:?}" -maxdepth 1 -type f -exec install -m 755 -t "$dir/agent" {} +
 	export GPUARB_AGENT_DIR=$dir/agent
+	touch "$dir/out" "$dir/err"
+	: >"$dir/gpuarbd.conf"
+	mkdir "$dir/tenants.d"
+	rig_start_bus
+	rig_start_daemon "$@"
 }
 
 # user NAME USER [GROUP,…]: makes a command NAME, which runs a check of ctl-rig.sh as this user, in these groups only.
