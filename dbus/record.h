@@ -69,8 +69,10 @@ struct gpuarb_record_partition {
 	uint32_t n_words;
 	uint32_t cu_mask[GPUARB_RECORD_WORDS]; /* KFD bit order */
 	uint32_t sdma_xgmi_queues;             /* absent in records of gpuarb 0.1 */
-	uint32_t
-		disturbed_cus; /* of the lease on this GPU, where queues of others are; 0 before gpuarb 0.3 */
+
+	/* CUs of the lease on this GPU (realtime: of its shader engines) that intruders cover. Absent in
+	 * records of gpuarb 0.1. */
+	uint32_t disturbed_cus;
 };
 
 /* The size of a partition in records of gpuarb 0.1. */

@@ -89,8 +89,8 @@ void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec);
  * be. */
 uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh);
 
-/* The lease ends for drift into a realtime lease, by the default on-drift = protect: are its processes left
- * alone, because they are on no CU and in no shader engine of one any more? */
+/* For a lease that ends because of the default on-drift = protect: are its processes not killed now, because
+ * none of them covers a CU or shader engine of a realtime lease any more? */
 bool drift_is_spared(const struct arbiter *arbiter, const struct lease *lease);
 
 /* "3 queues on 0000:03:00.0 (granted: 2), …": how the lease drifts; "": not. */
@@ -176,8 +176,8 @@ void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind 
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
 		   const char *reason, struct result *result);
 
-/* Its processes that use a GPU are killed at its deadline, whatever its tenant says. Nothing for a lease that
- * there is not. */
+/* At the deadline of the lease its processes that use a GPU are killed, whatever policy its tenant has. Without
+ * such a lease it does nothing. */
 void arbiter_kill_overdue(struct arbiter *arbiter, uint64_t id);
 
 /* The lease, which is not ending, is revoked with this deadline. */

@@ -66,9 +66,8 @@ static void set_mask(struct arbiter *arbiter, struct grower *grower, const struc
 	ledger_touch(arbiter, grower->lease, TOUCH_CHANGED);
 }
 
-/* joins: a lease that was just committed; NULL: a round. Leases that have not got their promised masks by
- * now are treated like the others. Those that only lose
- * CUs lose them to promises. */
+/* joins: a lease that was just committed; NULL: this is a round. A lease without its promised mask is divided
+ * like the others. A lease that only loses CUs gets no promise: it shrinks for the promises of others. */
 static void divide_gpu(struct arbiter *arbiter, unsigned index, const struct lease *joins)
 {
 	_cleanup_(division_done) struct division division;

@@ -8,13 +8,15 @@
 
 #include "util/base.h"
 
-/* Rectangles that one packing tries. More find no better layouts of random leases on random columns. */
+/* Rectangles that one packing tries. With more, packing found no better layouts of random leases on random
+ * columns. */
 #define STEPS 400U
 
-/* Of a share, that leases are packed to. */
+/* The level is searched in steps of this part of a share. */
 #define PARTS 1024U
 
-/* So many leases keep what they have as far as possible: it takes too long for more. */
+/* With at most so many leases, a layout is searched in which they keep more of their units. With more leases
+ * this search takes too long. */
 #define SETTLED 32U
 
 struct search {
@@ -77,7 +79,7 @@ static unsigned held_by(const struct layout_term *term)
 	return held;
 }
 
-/* The largest ones first; stable: those that have most. */
+/* Sorts terms by the units that they want, or in a stable search by those that they hold: the largest first. */
 static int by_size(const void *left, const void *right, void *search)
 {
 	size_t a = *(const size_t *)left, b = *(const size_t *)right;
