@@ -485,7 +485,7 @@ static size_t add_drm(const struct daemon *daemon, struct observed *rows, size_t
 			all += row->start_time == use->start_time;
 		}
 		if (row && row->start_time == use->start_time)
-			row->drm_vram = use->vram;
+			row->drm_vram = gpu_drm_memory(gpu, use->vram, use->gtt);
 	}
 	if (all > n)
 		qsort(rows, all, sizeof(*rows), by_pid);

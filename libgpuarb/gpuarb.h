@@ -747,6 +747,15 @@ unsigned gpuarb_view_law_constant(const struct gpuarb_view *view, size_t i);
  * the daemon does not tell. */
 bool gpuarb_view_named_only(const struct gpuarb_view *view, size_t i);
 
+/* Whether vram_bytes of GPU i, an APU, is what it may have of the memory of the machine. false: not, there
+ * is no GPU i, or the daemon does not tell. */
+bool gpuarb_view_system_memory(const struct gpuarb_view *view, size_t i);
+
+/* Whether the memory of GPU i runs short: more than 15/16 of it are in use, until less than 7/8 are, or
+ * leases were promised more than others leave free. false: not, there is no GPU i, or the daemon does not
+ * tell. */
+bool gpuarb_view_vram_pressure(const struct gpuarb_view *view, size_t i);
+
 /* How much longer a kernel took beside others with own CUs. */
 struct gpuarb_slowdown {
 	const char *kind; /* what the others used most: "memory", "compute" */

@@ -31,6 +31,7 @@ function badges(gpu) {
     return [
         gpu.Draining && h("span", { class: "badge warning" }, "draining"),
         gpu.Oversubscribed && h("span", { class: "badge danger" }, "oversubscribed"),
+        gpu.VramPressure && h("span", { class: "badge danger" }, "low on memory"),
         gpu.Graphics === "drawn" && h("span", { class: "badge" }, "draws a display"),
         gpu.KfdGpuId === 0 && h("span", { class: "badge" }, "simulated"),
         law && h("span", { class: "badge" }, law),

@@ -266,6 +266,7 @@ GPU_VALUE(queue_slots_free, gpu->queue_slots_free)
 GPU_VALUE(unmanaged, gpu->n_unmanaged)
 GPU_VALUE(vram, gpu->vram_bytes)
 GPU_VALUE(vram_free, gpu->vram_free)
+GPU_VALUE(vram_pressure, gpuarb_view_vram_pressure(metrics->view, (size_t)(gpu - metrics->gpus)))
 
 /* CUs that queues of processes without a lease cover. */
 static double gpu_unmanaged_cus(const struct metrics *metrics, size_t i)
@@ -298,6 +299,7 @@ static const struct {
 	  gpu_process_slots_free },
 	{ "gpuarb_gpu_vram_bytes", "Memory of the GPU.", gpu_vram },
 	{ "gpuarb_gpu_vram_free_bytes", "Memory that can be granted.", gpu_vram_free },
+	{ "gpuarb_gpu_vram_pressure", "1: its memory runs short.", gpu_vram_pressure },
 	{ "gpuarb_gpu_unmanaged_processes",
 	  "Processes with queues and without a lease, at most 64.", gpu_unmanaged },
 	{ "gpuarb_gpu_unmanaged_cus",

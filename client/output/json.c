@@ -253,6 +253,8 @@ void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i
 	json_flag(map, "oversubscribed", gpu->oversubscribed);
 	json_flag(map, "draining", gpu->draining);
 	json_flag(map, "named_only", gpuarb_view_named_only(view, i));
+	json_flag(map, "system_memory", gpuarb_view_system_memory(view, i));
+	json_flag(map, "vram_pressure", gpuarb_view_vram_pressure(view, i));
 	json_driver_events(json_map(map, "driver_events"), view, i);
 }
 

@@ -315,11 +315,15 @@ void table_done(struct table *table)
 
 static const char *state_of(const struct command *command, const struct gpuarb_gpu *gpu)
 {
-	bool named_only = gpuarb_view_named_only(command->view, (size_t)(gpu - command->gpus));
+	size_t i = (size_t)(gpu - command->gpus);
 
 	if (gpu->oversubscribed)
 		return gpu->draining ? "OVERSUBSCRIBED, draining" : "OVERSUBSCRIBED";
-	return gpu->draining ? "draining" : named_only ? "only by name" : "ok";
+	if (gpuarb_view_vram_pressure(command->view, i))
+		return gpu->draining ? "low on memory, draining" : "low on memory";
+	return gpu->draining                               ? "draining"
+	       : gpuarb_view_named_only(command->view, i) ? "only by name"
+							    : "ok";
 }
 
 void gpu_table(const struct command *command, FILE *out)
@@ -342,7 +346,8 @@ void gpu_table(const struct command *command, FILE *out)
 		table_add(&table, "%u of %u", gpu->cus_free, gpu->cus);
 		table_add(&table, "%u of %u", gpu->queue_slots_free, gpu->queue_slots);
 		table_add(&table, "%u of %u", gpu->process_slots_free, gpu->process_slots);
-		table_add(&table, "%s of %s", left, all);
+		table_add(&table, "%s of %s%s", left, all,
+			  gpuarb_view_system_memory(command->view, i) ? " RAM" : "");
 		table_add(&table, "%s", state_of(command, gpu));
 	}
 	table_print(&table, command, out);

@@ -173,6 +173,19 @@ static void print_calibration(const struct command *command, size_t i)
 			   command->gpus[i].law, calibration->date);
 }
 
+static void print_memory(const struct command *command, size_t i)
+{
+	const struct gpuarb_gpu *gpu = &command->gpus[i];
+	char left[PRINT_BYTES];
+
+	print_bytes(gpu->vram_free, left);
+	if (gpuarb_view_vram_pressure(command->view, i))
+		print_line(stdout,
+			   "%s: its memory runs short: %s can still be promised. Programs may fail "
+			   "to allocate.",
+			   gpu->name, left);
+}
+
 static void print_status(const struct command *command)
 {
 	if (command->n_gpus == 0)
@@ -185,6 +198,7 @@ static void print_status(const struct command *command)
 			print_line(stdout, "%s: not all floors can be kept free: %s",
 				   command->gpus[i].name,
 				   gpuarb_view_floor_excess(command->view, i));
+		print_memory(command, i);
 		print_graphics(command, i);
 		print_calibration(command, i);
 	}

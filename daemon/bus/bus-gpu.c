@@ -134,6 +134,8 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	ROW(SdmaXgmiQueues, "u", CONST, VALUE("u", gpu->info.sdma_xgmi_queues))                  \
 	ROW(VramBytes, "t", CONST, VALUE("t", gpu->info.vram_bytes))                             \
 	ROW(VramFree, "t", CHANGES, VALUE("t", gpu_free(gpu).vram))                              \
+	ROW(SystemMemory, "b", CONST, VALUE("b", gpu->info.system_memory))                       \
+	ROW(VramPressure, "b", CHANGES, VALUE("b", gpu->vram_pressure))                          \
 	ROW(Scheduler, "s", CONST, VALUE("s", scheduler_names[gpu->info.scheduler]))              \
 	ROW(Unmanaged, "aa{sv}", CHANGES, bus_append_unmanaged(reply, gpu))                      \
 	ROW(Graphics, "s", CHANGES, VALUE("s", graphics_state_names[gpu->graphics.state]))       \
@@ -186,7 +188,7 @@ static void emit(struct bus *bus, uint64_t number, unsigned changes)
 	if (changes & CHANGE_PROPERTIES)
 		sd_bus_emit_properties_changed(
 			bus->sd, path.text, GPUARB_INTERFACE_GPU, "CusFree", "Fairness",
-			"QueueSlotsFree", "ProcessSlotsFree", "VramFree", "Unmanaged", "Graphics",
+			"QueueSlotsFree", "ProcessSlotsFree", "VramFree", "VramPressure", "Unmanaged", "Graphics",
 			"Oversubscribed", "Draining", "NamedOnly", "Pipes", "QueuesPerPipe",
 			"PipesSource", "DriverEvents", NULL);
 	if (changes & CHANGE_CALIBRATION)

@@ -223,6 +223,26 @@ static bool can_switch(const struct kfd_dir *sys, const char *gpu)
 	return faccessat(sys->fd, path, F_OK, 0) == 0 || errno != ENOENT;
 }
 
+/* Of an APU, KFD's banks can be memory of the machine: they are larger than what its firmware set aside,
+ * and no program has more than GTT gives (amdgpu_amdkfd_get_local_mem_info(), amdgpu_ttm.c). A card, and a
+ * driver without these files, has what the banks say. */
+static void read_memory(const struct kfd_dir *sys, struct gpu_info *info)
+{
+	int length = (int)strcspn(info->name, "/");
+	uint64_t set_aside, most;
+	char path[96];
+
+	snprintf(path, sizeof(path), "bus/pci/devices/%.*s/mem_info_vram_total", length,
+		 info->name);
+	if (kfd_read_number(sys, path, UINT64_MAX >> 8, &set_aside) < 0 ||
+	    info->vram_bytes <= set_aside)
+		return;
+	info->system_memory = true;
+	snprintf(path, sizeof(path), "bus/pci/devices/%.*s/mem_info_gtt_total", length, info->name);
+	if (kfd_read_number(sys, path, UINT64_MAX >> 8, &most) == 0)
+		info->vram_bytes = min_u64(info->vram_bytes, most);
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	const struct gpu_info *x = a, *y = b;
@@ -250,6 +270,7 @@ static int read_listing(const struct kfd_dir *sys, const struct kfd_dir *topolog
 			continue;
 		kfd_gpu_finish(&found->node, &parameters, &found->info);
 		found->info.switches = can_switch(sys, found->info.name);
+		read_memory(sys, &found->info);
 		if (!is_known(listing, found))
 			listing->gpus[listing->n_gpus++] = found->info;
 	}

@@ -134,7 +134,7 @@ struct gpu_facts {
 	struct gpuarb_calibration calibration; /* date NULL: the daemon does not tell */
 	struct gpuarb_cover *covers;
 	size_t n_covers;
-	bool named_only;
+	bool named_only, vram_pressure, system_memory;
 	const struct gpuarb_driver_events *events;
 	size_t n_events;
 };

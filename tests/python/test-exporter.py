@@ -40,9 +40,12 @@ class Exporter:
         self.socket = socket.create_server(('127.0.0.1', 0))
         self.port = self.socket.getsockname()[1]
         fd = self.socket.fileno()
+        # The end may come before the program listens for it: it then finds the signal waiting.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         self.process = subprocess.Popen(
             ['/bin/sh', '-c', f'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" 3<&{fd}', PROGRAM],
             pass_fds=[fd], stderr=subprocess.PIPE, text=True)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def get(self, accept: str = '', path: str = '/metrics', data: Optional[bytes] = None,
             seconds: float = rig.SECONDS) -> Tuple[str, str]:

@@ -20,7 +20,7 @@
 
 #include "seed.h"
 
-#define SETS 2000U
+#define SETS 600U
 #define SETS_LONG 100000U
 #define BATCH 200U  /* sets that one gpuarbctl plans */
 #define ATTACKS 12U /* for each partition of a set */

@@ -100,14 +100,6 @@ static bool is_counted(const struct arbiter *arbiter, const struct observed_clie
 	       arbiter->settings->unmanaged == UNMANAGED_IGNORE;
 }
 
-/* Work of a desktop changes it all the time: rounded up, few changes are told. */
-static uint64_t round_vram(uint64_t bytes)
-{
-	const uint64_t step = UINT64_C(16) << 20;
-
-	return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
-}
-
 /* The gaps of a partition tell whether a process draws. */
 static void touch_leases(struct arbiter *arbiter, unsigned gpu)
 {
@@ -131,6 +123,7 @@ static void replace(struct arbiter *arbiter, unsigned index, const struct gpu_gr
 	    changed) /* the processes that still draw may be those of the lease that waits */
 		ledger_wake(arbiter, UINT64_C(1) << index);
 	memcpy(&gpu->graphics, now, sizeof(*now));
+	gpu_judge_vram(gpu);
 }
 
 void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_client *rows, size_t n,
@@ -144,18 +137,20 @@ void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_clie
 			const struct gpu_client *before = find_client(&gpu->graphics,
 								      &rows[k].process);
 			struct gpu_client client;
+			uint64_t uses;
 
 			if (!is_device_of(rows[k].device, gpu))
 				continue;
 			client = client_of(arbiter, &rows[k], before, elapsed_usec);
 			add_client(&now, &client);
+			uses = gpu_drm_memory(gpu, client.vram, client.gtt);
 			if (!is_counted(arbiter, &rows[k], client.lease) &&
-			    client.vram < UINT64_MAX - now.vram)
-				now.vram += client.vram;
+			    uses < UINT64_MAX - now.vram)
+				now.vram += uses;
 			if (client.draws)
 				now.state = GRAPHICS_DRAWN;
 		}
-		now.vram = round_vram(now.vram);
+		now.vram = gpu_round_vram(now.vram);
 		replace(arbiter, i, &now);
 	}
 }

@@ -128,7 +128,8 @@ static void count_row(struct arbiter *arbiter, const struct observed *row,
 
 /* ---- beyond the budgets ------------------------------------------------------------ */
 
-/* What a lease uses beyond its budgets is charged to no lease, but is not free either. */
+/* What a lease uses beyond its budgets is charged to no lease, but is not free either; so is the memory of
+ * a lease that was promised none. */
 static void count_excess(struct arbiter *arbiter, struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
@@ -136,9 +137,7 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 		struct gpu *gpu = &arbiter->gpus[p->gpu];
 
 		for (unsigned r = RESOURCE_QUEUES; r < BUDGETS; r++)
-			if (r != RESOURCE_VRAM || p->charged.vram > 0)
-				gpu->observed.excess.of[r] += beyond(p->used.of[r],
-								     p->charged.of[r]);
+			gpu->observed.excess.of[r] += beyond(p->used.of[r], p->charged.of[r]);
 		arbiter->queues_changed |= p->used.queues != p->queues.used_before;
 		p->queues.scanned &= p->used.queues == p->queues.used_before;
 	}
@@ -266,7 +265,10 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
+		gpu->observed.excess.vram = gpu_round_vram(gpu->observed.excess.vram);
+		gpu->observed.unmanaged.vram = gpu_round_vram(gpu->observed.unmanaged.vram);
 		gpu->observed.oversubscribed = is_oversubscribed(gpu, arbiter->settings);
+		gpu_judge_vram(gpu);
 		gpu->changed |= is_shown_changed(&gpu->observed, &before[i]);
 		arbiter->queues_changed |= gpu->observed.unmanaged.queues !=
 					   before[i].unmanaged.queues;

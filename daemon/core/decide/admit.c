@@ -518,7 +518,7 @@ static void count_up(const struct candidate *a, struct countable ret[static BUDG
 	};
 	const struct gpu *gpu = a->gpu;
 	const struct budget all = gpu_for_leases(gpu);
-	struct budget free = gpu_free(gpu);
+	struct budget free = gpu_free_beside(gpu, a->had);
 
 	if (may_oversubscribe(a))
 		free.queues = free.processes = UINT64_MAX;
@@ -629,7 +629,9 @@ static enum outcome admit_quota(struct candidate *a)
 		const struct shortage shortage = { REASON_QUOTA, list[i].resource, list[i].asked,
 						   left, list[i].total };
 
-		if (list[i].asked <= left)
+		/* Memory that was never asked for counts as well. */
+		if (list[i].asked <= left &&
+		    (list[i].resource != RESOURCE_VRAM || list[i].held <= limit))
 			continue;
 		refusal_set_bound(a->refusal, list[i].key, limit, tenant->name);
 		a->refusal->held = list[i].held;

@@ -63,6 +63,9 @@ static int complete_request(const struct tenant *tenant, enum lease_class lease_
 	r = request_complete(request, lease_class, result);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < request->n_wants; i++)
+		if (request->wants[i].vram == 0)
+			request->wants[i].vram = tenant->default_vram;
 	return check_policy(tenant, request, lease_class, result);
 }
 

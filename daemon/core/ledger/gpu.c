@@ -108,14 +108,47 @@ struct budget gpu_for_leases(const struct gpu *gpu)
 
 struct budget gpu_free(const struct gpu *gpu)
 {
+	return gpu_free_beside(gpu, NULL);
+}
+
+struct budget gpu_free_beside(const struct gpu *gpu, const struct partition *own)
+{
 	struct budget all = gpu_for_leases(gpu);
 
 	all.vram -= min_u64(gpu->graphics.vram, all.vram);
-	for (unsigned r = 0; r < BUDGETS; r++)
-		all.of[r] -= min_u64(gpu->charged.of[r] + gpu->observed.excess.of[r] +
-					     gpu->observed.unmanaged.of[r],
+	for (unsigned r = 0; r < BUDGETS; r++) {
+		uint64_t mine = own ? beyond(own->used.of[r], own->charged.of[r]) : 0;
+
+		all.of[r] -= min_u64(gpu->charged.of[r] + gpu->observed.unmanaged.of[r] +
+					     beyond(gpu->observed.excess.of[r], mine),
 				     all.of[r]);
+	}
 	return all;
+}
+
+uint64_t gpu_drm_memory(const struct gpu *gpu, uint64_t vram, uint64_t gtt)
+{
+	return gpu->info.system_memory ? gtt : vram;
+}
+
+uint64_t gpu_round_vram(uint64_t bytes)
+{
+	const uint64_t step = UINT64_C(16) << 20;
+
+	return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
+}
+
+void gpu_judge_vram(struct gpu *gpu)
+{
+	uint64_t all = gpu->info.vram_bytes, others = gpu->graphics.vram;
+	uint64_t used = gpu->observed.used.vram + others;
+	uint64_t promised = gpu->charged.vram + gpu->observed.excess.vram +
+			    gpu->observed.unmanaged.vram + others;
+	bool short_of = all > 0 && ((gpu->charged.vram > 0 && promised > all) ||
+				    used > all - all / (gpu->vram_pressure ? 8 : 16));
+
+	gpu->changed |= short_of != gpu->vram_pressure;
+	gpu->vram_pressure = short_of;
 }
 
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set)
@@ -152,15 +185,15 @@ static void name(struct refusal *refusal, const struct unmanaged_process *proces
 	refusal->n_processes++;
 }
 
-static bool uses_vram(const struct gpu_client *client)
+static bool uses_vram(const struct gpu *gpu, const struct gpu_client *client)
 {
-	return client->lease == 0 && client->vram > 0;
+	return client->lease == 0 && gpu_drm_memory(gpu, client->vram, client->gtt) > 0;
 }
 
 static bool is_client(const struct gpu *gpu, pid_t pid)
 {
 	for (size_t i = 0; i < gpu->graphics.n_clients; i++)
-		if (gpu->graphics.clients[i].pid == pid && uses_vram(&gpu->graphics.clients[i]))
+		if (gpu->graphics.clients[i].pid == pid && uses_vram(gpu, &gpu->graphics.clients[i]))
 			return true;
 	return false;
 }
@@ -173,7 +206,7 @@ void gpu_name_vram_users(const struct gpu *gpu, struct refusal *refusal)
 		struct unmanaged_process process = { .pid = client->pid, .uid = client->uid };
 
 		memcpy(process.command, client->command, sizeof(process.command));
-		if (uses_vram(client))
+		if (uses_vram(gpu, client))
 			name(refusal, &process);
 	}
 	for (size_t i = 0; i < gpu->observed.n_processes; i++)

@@ -92,6 +92,9 @@ struct gpu {
 	struct gpu_graphics graphics;
 	struct cuset outside; /* CUs that queues cover to which no lease grants them: cover.h */
 
+	/* Its memory soon ends, or is less than what leases were promised: gpu_judge_vram(). */
+	bool vram_pressure;
+
 	/* Pipes and queue slots of each, as kfd/hqds showed them; 0: it was not read, info has those of
 	 * a table. */
 	unsigned pipes_observed, queues_per_pipe_observed;
@@ -136,6 +139,20 @@ unsigned gpu_cus_free(const struct gpu *gpu);
 struct budget gpu_all(const struct gpu_info *info);  /* what the GPU has */
 struct budget gpu_for_leases(const struct gpu *gpu); /* the same without what is reserved */
 struct budget gpu_free(const struct gpu *gpu);       /* of that: neither charged nor used beyond */
+
+/* The same for a new budget of a partition, which may be promised what it uses. NULL: of none. */
+struct budget gpu_free_beside(const struct gpu *gpu, const struct partition *own);
+
+/* What a DRM client uses of the memory that is counted: VRAM, or GTT where that is the memory of the machine
+ * (system_memory); never both, as KFD's memory is in one of them. */
+uint64_t gpu_drm_memory(const struct gpu *gpu, uint64_t vram, uint64_t gtt);
+
+/* Rounded up: programs change what they use all the time, and few changes are told. */
+uint64_t gpu_round_vram(uint64_t bytes);
+
+/* Judges from what was observed whether memory runs short. It does when more than 15/16 of it are in use,
+ * until less than 7/8 are, and while a promise cannot be kept because others use its memory. */
+void gpu_judge_vram(struct gpu *gpu);
 
 /* What a CU mask does not isolate on the GPU, as words of the bus contract: as gpu_info_gaps(), without
  * "graphics" where it was observed that no process draws. Returns how many. */

@@ -51,9 +51,12 @@ void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, ui
 
 		if (lease->n_partitions == 0 || !held_by(lease, tenant, uid, except_lease))
 			continue;
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			quota_add_share(lease, &lease->partitions[j],
-					&ret[lease->partitions[j].gpu]);
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+
+			quota_add_share(lease, p, &ret[p->gpu]);
+			ret[p->gpu].budget.vram += beyond(p->used.vram, p->charged.vram);
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ struct share {
 void quota_add_share(const struct lease *lease, const struct partition *partition,
 		     struct share *share);
 
-/* For every GPU, by index; without one lease. */
+/* For every GPU, by index, with the memory that was observed beyond what was granted; without one lease. */
 void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
 		  uint64_t except_lease, struct share ret[static REQUEST_WANTS]);
 

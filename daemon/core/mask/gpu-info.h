@@ -57,6 +57,7 @@ struct gpu_info {
 	unsigned sdma_queues;      /* of the engines for PCIe */
 	unsigned sdma_xgmi_queues; /* of those for XGMI: the driver has two pools */
 	uint64_t vram_bytes;
+	bool system_memory; /* vram_bytes is what it may have of the memory of the machine */
 	enum scheduler scheduler;
 	unsigned preemption_msec; /* queue_preemption_timeout_ms; 0: PREEMPTION_MSEC */
 	unsigned reserve_queues;  /* a profile's advice; the configuration overrides */

@@ -206,11 +206,20 @@ static void set_bytes_or_percent(const struct ini_place *place, const struct con
 		return;
 	if (n == 0)
 		ini_bad(place,
-			"%s: 0 has no effect, because memory that a lease did not request is not "
-			"counted; to allow no lease, use max-leases = 0",
+			"%s: 0 would end with the first byte that a program uses; to allow no "
+			"lease, use max-leases = 0",
 			key->name);
 	else
 		*limit = (struct limit){ .kind = LIMIT_COUNT, .value = n };
+}
+
+static void set_bytes(const struct ini_place *place, const struct config_key *key, const char *value,
+		      void *field)
+{
+	uint64_t n;
+
+	if (ini_bytes(place, key->name, value, &n) >= 0)
+		*(uint64_t *)field = n;
 }
 
 /* The bounds of the key are in KiB. */
@@ -560,6 +569,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("max-queues", set_count, TENANT(max_queues), RANGE(1, 65536)),
 	KEY("max-processes", set_count, TENANT(max_processes), RANGE(1, 65536)),
 	KEY("max-vram", set_bytes_or_percent, TENANT(max_vram)),
+	KEY("default-vram", set_bytes, TENANT(default_vram)),
 	KEY("max-fixed-cus", set_count_or_percent, TENANT(max_fixed_cus), RANGE(0, 1024)),
 	KEY("max-shader-engines", set_count_or_percent, TENANT(max_engines), RANGE(1, CUSET_ENGINES)),
 	KEY("max-duration", set_duration, TENANT(max_duration_usec)),

@@ -107,6 +107,8 @@ class Gpu:
     law_constant: int  # percent of the time on the whole GPU; 0: unknown
     calibration: Optional[Calibration]  # None: gpuarbd does not tell
     named_only: bool  # policy lets only requests that name it have it
+    vram_pressure: bool  # its memory runs short
+    system_memory: bool  # vram_bytes is memory of the machine
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,8 @@ def _gpu(view: Any, i: int, raw: Any) -> Gpu:
         law_constant=lib.gpuarb_view_law_constant(view, i),
         calibration=_calibration(lib.gpuarb_view_calibration(view, i)),
         named_only=lib.gpuarb_view_named_only(view, i),
+        system_memory=lib.gpuarb_view_system_memory(view, i),
+        vram_pressure=lib.gpuarb_view_vram_pressure(view, i),
         **{key: text(getattr(lib, f'gpuarb_view_{key}')(view, i))
            for key in ('floor_excess', 'graphics', 'unseen', 'pipes_source', 'law_source')})
 

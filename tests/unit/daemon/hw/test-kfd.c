@@ -373,3 +373,48 @@ TEST(sysfs_that_is_no_directory_is_refused)
 	hw_kfd.close(hw);
 	diagnostics_done(&diagnostics);
 }
+
+/* What an APU may have: sizes as owners of these machines report them. */
+TEST(the_memory_of_an_apu_is_what_a_program_can_allocate)
+{
+	static const struct {
+		const char *what;
+		uint64_t bank, set_aside, gtt, bytes; /* in MiB; set_aside and gtt 0: no such file */
+		bool system;
+	} table[] = {
+		{ "a card", 24576, 24576, 64000, 24576, false },
+		{ "an old driver", 24576, 0, 64000, 24576, false },
+		{ "Strix Halo, 512 MiB set aside", 63000, 512, 63000, 63000, true },
+		{ "the same with ttm.pages_limit raised above gttsize", 110000, 512, 63000, 63000, true },
+		{ "Strix Halo, 96 GiB set aside", 98304, 98304, 15800, 98304, false },
+		{ "780M, 4 GiB set aside, before Linux 6.10", 4096, 4096, 14000, 4096, false },
+		{ "780M, 512 MiB set aside", 14000, 512, 14000, 14000, true },
+		{ "no file for GTT", 14000, 512, 0, 14000, true },
+		{ "more set aside than there is memory", 512, 1 << 30, 14000, 512, false },
+	};
+	const char *device = "bus/pci/devices/0000:c3:00.0";
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct gpu_info info = info_of(&kinds[13]);
+		char path[96];
+		struct rig rig;
+
+		info.vram_bytes = table[i].bank << 20;
+		kfd_rig_start(&rig, &info, 1);
+		snprintf(path, sizeof(path), "%s/mem_info_vram_total", device);
+		if (table[i].set_aside)
+			CHECK(fake_sysfs_print(rig.dir, path, "%llu\n",
+					       (unsigned long long)table[i].set_aside << 20) == 0);
+		snprintf(path, sizeof(path), "%s/mem_info_gtt_total", device);
+		if (table[i].gtt)
+			CHECK(fake_sysfs_print(rig.dir, path, "%llu\n",
+					       (unsigned long long)table[i].gtt << 20) == 0);
+		CHECK(kfd_rig_list(&rig) == 1);
+		if (rig.gpus[0].vram_bytes != table[i].bytes << 20)
+			fprintf(stderr, "%s: %llu bytes\n", table[i].what,
+				(unsigned long long)rig.gpus[0].vram_bytes);
+		CHECK(rig.gpus[0].vram_bytes == table[i].bytes << 20);
+		CHECK(rig.gpus[0].system_memory == table[i].system);
+		kfd_rig_end(&rig);
+	}
+}

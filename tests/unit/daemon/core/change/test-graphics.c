@@ -340,6 +340,26 @@ TEST(vram_of_a_process_without_a_lease_is_not_free_for_leases)
 	CHECK(gpu_free(&a->gpus[0]).vram == all);
 }
 
+TEST(where_memory_of_the_machine_is_counted_gtt_is_used_instead_of_vram)
+{
+	const uint64_t gib = UINT64_C(1) << 30;
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	struct observed_client row = client(10, 1, gib); /* of what the firmware set aside */
+	uint64_t all = gpu_free(&a->gpus[0]).vram;
+	struct refusal refusal = { 0 };
+
+	a->gpus[0].info.system_memory = true;
+	observe(a, &row, 1);
+	CHECK(gpu_free(&a->gpus[0]).vram == all);
+	gpu_name_vram_users(&a->gpus[0], &refusal);
+	CHECK(refusal.n_processes == 0);
+	row.gtt = 2 * gib;
+	observe(a, &row, 1);
+	CHECK(gpu_free(&a->gpus[0]).vram == all - 2 * gib);
+	gpu_name_vram_users(&a->gpus[0], &refusal);
+	CHECK(refusal.n_processes == 1);
+}
+
 TEST(a_process_that_kfd_does_not_know_is_not_unmanaged)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);

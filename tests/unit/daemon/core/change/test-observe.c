@@ -268,3 +268,105 @@ TEST(the_second_lease_of_a_process_ends_only_when_its_queues_are_gone)
 	row.queues = 2;
 	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_find(a, id));
 }
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+#define GIB (UINT64_C(1) << 30)
+
+/* A process of the lease that uses so much memory. */
+static int uses_vram(struct arbiter *arbiter, const struct lease *lease, uint64_t bytes)
+{
+	struct observed row = process(lease->pid, 1);
+
+	row.uid = lease->owner;
+	row.vram = bytes;
+	return arbiter_observe(arbiter, &row, bytes > 0);
+}
+
+static int ask(struct arbiter *arbiter, uid_t uid, uint64_t vram, struct result *result)
+{
+	struct request request = request_for(10);
+	struct lease *lease;
+
+	request.wants[0].vram = vram;
+	*result = (struct result){ 0 };
+	lease = reserve(arbiter, uid, &request, result);
+	return lease ? 0 : (int)result->kind;
+}
+
+TEST(memory_that_was_not_promised_is_not_free_while_it_is_used)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
+	struct gpu *gpu = &a->gpus[0];
+	struct lease *lease = held(a, 7, 2);
+	struct result result;
+
+	CHECK(lease && gpu->info.vram_bytes == 16 * GIB);
+	CHECK(uses_vram(a, lease, 12 * GIB + 1) == 0);
+	CHECK(gpu_free(gpu).vram == 4 * GIB - (16 << 20));
+	CHECK(ask(a, 8, 4 * GIB, &result) == RESULT_NO_CAPACITY &&
+	      result.refusals[0].reason == REASON_VRAM);
+	result_done(&result);
+	CHECK(ask(a, 8, 3 * GIB, &result) == 0 && !gpu->vram_pressure);
+	result_done(&result);
+
+	/* Its own use can be promised to it, and no more than is left beside the other lease. */
+	CHECK(gpu_free_beside(gpu, &lease->partitions[0]).vram >= 13 * GIB - (16 << 20));
+	CHECK(gpu_free_beside(gpu, &lease->partitions[0]).vram < 14 * GIB);
+
+	/* What the other was promised is not there any more. */
+	gpu->changed = false;
+	CHECK(uses_vram(a, lease, 14 * GIB) == 0 && gpu->vram_pressure && gpu->changed);
+	CHECK(gpu_free(gpu).vram == 0 && !gpu->observed.oversubscribed);
+	CHECK(uses_vram(a, lease, 0) == 0 && !gpu->vram_pressure);
+	CHECK(gpu_free(gpu).vram == 13 * GIB);
+}
+
+TEST(pressure_begins_near_the_end_of_the_memory_and_ends_well_before)
+{
+	static const struct {
+		uint64_t gib;
+		bool pressure;
+	} table[] = { { 14, false }, { 15, false }, { 16, true }, { 15, true },
+		      { 14, false }, { 15, false }, { 100, true } };
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		CHECK(uses_vram(a, lease, table[i].gib * GIB) == 0 &&
+		      a->gpus[0].vram_pressure == table[i].pressure);
+	a->gpus[0].info.vram_bytes = 0; /* unknown */
+	CHECK(uses_vram(a, lease, GIB) == 0 && !a->gpus[0].vram_pressure);
+}
+
+TEST(max_vram_bounds_what_is_used_and_ends_no_lease)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+	struct result result;
+
+	a->settings->tenants[a->settings->n_tenants - 1].max_vram =
+		(struct limit){ LIMIT_COUNT, 4 * GIB };
+	CHECK(uses_vram(a, lease, 5 * GIB) == 0);
+	CHECK(ask(a, 7, 0, &result) == RESULT_QUOTA_EXCEEDED &&
+	      strcmp(result.refusals[0].key, "max-vram") == 0);
+	result_done(&result);
+	CHECK(ask(a, 8, 0, &result) == 0);
+	result_done(&result);
+	arbiter_review(a);
+	CHECK(ledger_find(a, lease->id) && lease->state == STATE_GRANTED);
+	CHECK(uses_vram(a, lease, 2 * GIB) == 0 && ask(a, 7, 2 * GIB, &result) == 0);
+	result_done(&result);
+}
+
+TEST(default_vram_is_promised_to_a_request_without_any)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
+	struct result result;
+
+	a->settings->tenants[a->settings->n_tenants - 1].default_vram = 6 * GIB;
+	CHECK(ask(a, 7, 0, &result) == 0 && ask(a, 7, 2 * GIB, &result) == 0);
+	CHECK(gpu_free(&a->gpus[0]).vram == 8 * GIB);
+	CHECK(ask(a, 7, 0, &result) == 0 && ask(a, 7, 0, &result) == RESULT_NO_CAPACITY);
+	result_done(&result);
+}

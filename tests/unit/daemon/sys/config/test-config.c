@@ -333,7 +333,7 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "tenant t", "max-queues = 0", "is not a number from 1 to 65536" },
 		{ "tenant t", "max-queues = 50%", "is not a number from 1 to 65536" },
 		{ "tenant t", "max-processes = 0", "is not a number from 1 to 65536" },
-		{ "tenant t", "max-vram = 0", "0 has no effect" },
+		{ "tenant t", "max-vram = 0", "0 would end with the first byte" },
 		{ "tenant t", "max-vram = 2GB", "is not a size in bytes" },
 		{ "tenant t", "max-vram = 99999999T", "is not a size in bytes" },
 		{ "tenant t", "max-fixed-cus = 1025", "is not a number from 0 to 1024" },
