@@ -215,7 +215,7 @@ struct gpuarb_want {
 	uint32_t streams;      /* masked streams per process; each needs a queue */
 	uint32_t processes;    /* 0: 1 */
 	uint32_t sdma_queues;  /* of the SDMA engines for PCIe; 0: none */
-	uint64_t vram;         /* bytes; 0: not counted */
+	uint64_t vram;         /* bytes to be promised; 0: those of the tenant */
 	bool cooperative;      /* cooperative launches, which one lease per GPU can have */
 	uint32_t priority;     /* 0 to 15; GPUARB_PRIORITY_DEFAULT: normal */
 	const char *isolation; /* "shader-engine", "cu", "shared"; NULL: by class */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/doctor/doctor.h"
+#include "client/output/memory-cap.h"
 #include "client/output/print.h"
 
 /* Checks of the amdgpu driver, and of the slots of each GPU. */
@@ -365,4 +366,28 @@ void check_isolation(struct doctor *doctor)
 
 	report(doctor, MARK_OK, "no GPU here has enforce_isolation");
 	means(doctor, "Processes run side by side, as leases need it.");
+}
+
+static void describe_memory(struct doctor *doctor, const struct gpu_info *gpu)
+{
+	enum memory_cap cap = memory_cap_read(doctor->root, gpu->name, 0, NULL);
+	bool can = cap != MEMORY_CAP_NO_CONTROLLER && cap != MEMORY_CAP_NO_REGION;
+	char bytes[PRINT_BYTES];
+
+	print_bytes(gpu->vram_bytes, bytes);
+	report(doctor, MARK_OK, "%s: %s of %s; the kernel %s cap it%s", gpu->name, bytes,
+	       gpu->system_memory ? "the memory of the machine" : "VRAM", can ? "can" : "cannot",
+	       cap == MEMORY_CAP_NO_CONTROLLER ? " (no dmem controller)"
+	       : can                           ? " (dmem.max of a cgroup)"
+					       : " (the driver has no dmem region for it)");
+	means(doctor, "gpuarbd counts what is used, and keeps no program from using more.");
+	if (gpu->system_memory)
+		advise(doctor, "More or less of it: the kernel parameter ttm.pages_limit, in pages "
+			       "of 4 KiB.");
+}
+
+void check_memory(struct doctor *doctor)
+{
+	for (size_t i = 0; i < doctor->n_gpus; i++)
+		describe_memory(doctor, &doctor->gpus[i]);
 }

@@ -88,6 +88,7 @@ void check_scheduler(struct doctor *doctor);
 void check_debugfs(struct doctor *doctor);
 void check_slots(struct doctor *doctor);
 void check_isolation(struct doctor *doctor);
+void check_memory(struct doctor *doctor);
 void check_permissions(struct doctor *doctor); /* doctor-programs.c */
 void check_hip(struct doctor *doctor);
 void check_environment(struct doctor *doctor);

@@ -290,7 +290,7 @@ const struct option option_table[] = {
 	{ "processes", "N", "processes that share the lease (1)", COUNT(processes) },
 	{ "sdma-queues", "N", "SDMA queues (0)", COUNT_0(sdma_queues) },
 	{ "sdma-xgmi-queues", "N", "SDMA queues for XGMI (0)", COUNT_0(sdma_xgmi_queues) },
-	{ "vram", "BYTES", "device memory to count, as 512M or 2G (0: not counted)", WANT(vram),
+	{ "vram", "BYTES", "device memory to be promised, as 512M or 2G (0: none)", WANT(vram),
 	  .take = take_bytes },
 	{ "priority", "PRIORITY", "low, normal, high or 0 to 15 (normal)", WANT(priority),
 	  .take = take_priority, .values = "low|normal|high" },

@@ -133,6 +133,7 @@ bool observed_use(const struct observed *observed, const struct gpuarb_lease_inf
 		use.sdma_queues += has->sdma_queues;
 		use.sdma_xgmi_queues += has->sdma_xgmi_queues;
 		use.processes += has->queues > 0;
+		use.vram += has->vram;
 	}
 	*ret = use;
 	return true;

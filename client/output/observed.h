@@ -25,6 +25,7 @@ void observed_done(struct observed *observed);
 
 struct observed_use {
 	unsigned queues, sdma_queues, sdma_xgmi_queues, processes;
+	uint64_t vram; /* bytes */
 };
 
 /* The use of partition i of leases[of]. False if it cannot be known: the GPU is simulated, or the

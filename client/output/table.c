@@ -321,9 +321,9 @@ static const char *state_of(const struct command *command, const struct gpuarb_g
 		return gpu->draining ? "OVERSUBSCRIBED, draining" : "OVERSUBSCRIBED";
 	if (gpuarb_view_vram_pressure(command->view, i))
 		return gpu->draining ? "low on memory, draining" : "low on memory";
-	return gpu->draining                               ? "draining"
+	return gpu->draining                              ? "draining"
 	       : gpuarb_view_named_only(command->view, i) ? "only by name"
-							    : "ok";
+							  : "ok";
 }
 
 void gpu_table(const struct command *command, FILE *out)

@@ -13,6 +13,7 @@ static const struct check checks[] = {
 	{ "scheduler", check_scheduler },
 	{ "slots", check_slots },
 	{ "isolation", check_isolation },
+	{ "memory", check_memory },
 	{ "debugfs", check_debugfs },
 	{ "hip", check_hip },
 	{ "environment", check_environment },

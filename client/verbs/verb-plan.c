@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/output/lease-text.h"
+#include "client/output/memory-cap.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "client/launch/refusal-help.h"
@@ -40,6 +42,18 @@ static void print_effects(const struct gpuarb *gpuarb)
 	else
 		print_line(stdout, "  the grant follows within %.1f s",
 			   (double)effects->within_usec / 1e6);
+}
+
+/* A cap of this program's cgroup, which holds for what it starts as well. */
+static void print_cap(const struct gpuarb_partition *partition)
+{
+	char text[MEMORY_CAP_TEXT];
+	uint64_t bytes = 0;
+
+	if (memory_cap_read("", partition->gpu, getpid(), &bytes) != MEMORY_CAP_SET)
+		return;
+	memory_cap_text(MEMORY_CAP_SET, bytes, text);
+	print_line(stdout, "  vram: %s", text);
 }
 
 static void print_duration(const struct gpuarb *gpuarb)
@@ -120,8 +134,10 @@ int run_plan(struct command *command)
 		print_json(command->gpuarb, result, partitions, n);
 	} else {
 		print_line(stdout, "%s", result);
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			print_grant(stdout, "  ", &partitions[i]);
+			print_cap(&partitions[i]);
+		}
 		print_duration(command->gpuarb);
 		fail_print_refusals(stdout, command->gpuarb);
 		print_effects(command->gpuarb);

@@ -9,6 +9,8 @@
 #include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/mask-text.h"
+#include "client/output/memory-cap.h"
+#include "client/output/observed.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 
@@ -315,17 +317,41 @@ int run_list(struct command *command)
 
 /* ---- show ----------------------------------------------------------------------------------- */
 
+/* What was promised, what KFD shows that it uses, and whether the kernel caps that. */
+static void print_vram(const struct command *command, const struct gpuarb_lease_info *lease,
+		       size_t i)
+{
+	const struct gpuarb_partition *partition = &lease->partitions[i];
+	char promised[PRINT_BYTES], used[PRINT_BYTES], cap[MEMORY_CAP_TEXT];
+	struct observed_use use = { 0 };
+	struct observed observed = { 0 };
+	enum memory_cap how;
+	uint64_t limit = 0;
+	bool known = observed_read("/sys", "/proc", &observed) >= 0 &&
+		     observed_use(&observed, command->leases, command->n_leases,
+				  (size_t)(lease - command->leases), i, &use) &&
+		     use.vram > 0;
+
+	observed_done(&observed);
+	how = memory_cap_read("", partition->gpu, (pid_t)lease->owner_pid, &limit);
+	memory_cap_text(how, limit, cap);
+	print_bytes(partition->vram, promised);
+	print_bytes(use.vram, used);
+	print_line(stdout, "  vram: %s%s%s, %s",
+		   partition->vram > 0 ? promised : "nothing promised", known ? ", in use " : "",
+		   known ? used : "", cap);
+}
+
 /* cus_min: of an adaptable lease; 0: it is fixed. */
-static void print_partition(const struct lent *all, const struct gpuarb_lease_info *lease, size_t i,
-			    uint32_t cus_min)
+static void print_partition(const struct command *command, const struct lent *all,
+			    const struct gpuarb_lease_info *lease, size_t i, uint32_t cus_min)
 {
 	const struct gpuarb_partition *partition = &lease->partitions[i];
 	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
 	unsigned borrowed = lent_in(all, lease, i);
-	char vram[PRINT_BYTES], priority[80];
+	char priority[80];
 
 	priority_text(partition, priority, sizeof(priority));
-	print_bytes(partition->vram, vram);
 	print_line(stdout, "partition    %s", partition->gpu);
 	print_grant(stdout, "  ", partition);
 	if (lent_by(lease))
@@ -343,7 +369,7 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 		   partition->queues, partition->streams, partition->processes,
 		   partition->sdma_queues, partition->sdma_xgmi_queues);
 	print_line(stdout, "  priority: %s", priority);
-	print_line(stdout, "  vram: %s", partition->vram > 0 ? vram : "not counted");
+	print_vram(command, lease, i);
 	print_line(stdout, "  tier: %s", partition->tier);
 	for (size_t gap = 0; gap < partition->n_gaps; gap++)
 		print_line(stdout, "  not isolated: %s", partition->gaps[gap]);
@@ -446,7 +472,7 @@ static void print_lease(const struct command *command, const struct lent *all,
 	if (gpuarb_view_alone(command->view, at))
 		print_line(stdout, "alone        yes: no queue of others covers its CUs");
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		print_partition(all, lease, i, gpuarb_view_cus_min(command->view, at, i));
+		print_partition(command, all, lease, i, gpuarb_view_cus_min(command->view, at, i));
 }
 
 int run_show(struct command *command)

@@ -188,9 +188,9 @@ static void emit(struct bus *bus, uint64_t number, unsigned changes)
 	if (changes & CHANGE_PROPERTIES)
 		sd_bus_emit_properties_changed(
 			bus->sd, path.text, GPUARB_INTERFACE_GPU, "CusFree", "Fairness",
-			"QueueSlotsFree", "ProcessSlotsFree", "VramFree", "VramPressure", "Unmanaged", "Graphics",
-			"Oversubscribed", "Draining", "NamedOnly", "Pipes", "QueuesPerPipe",
-			"PipesSource", "DriverEvents", NULL);
+			"QueueSlotsFree", "ProcessSlotsFree", "VramFree", "VramPressure",
+			"Unmanaged", "Graphics", "Oversubscribed", "Draining", "NamedOnly", "Pipes",
+			"QueuesPerPipe", "PipesSource", "DriverEvents", NULL);
 	if (changes & CHANGE_CALIBRATION)
 		sd_bus_emit_properties_changed(
 			bus->sd, path.text, GPUARB_INTERFACE_GPU, "Law", "LawSource", "LawConstant",

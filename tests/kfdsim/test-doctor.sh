@@ -57,7 +57,7 @@ json_out 'all(.[]; .result != "problem")'
 json_out 'all(.[]; keys == ["check", "do", "found", "means", "result"] and .means != null)'
 json_out 'all(.[]; .result == "ok" or .do != null)'
 json_out '[.[].check] | unique == ["bus", "daemon", "debugfs", "environment", "helpers", "hip",
-	"installed", "isolation", "kernel", "permissions", "policy", "scheduler", "slots", "unit"]'
+	"installed", "isolation", "kernel", "memory", "permissions", "policy", "scheduler", "slots", "unit"]'
 found daemon ok "gpuarbd $("$GPUARBCTL" --version | cut -d' ' -f2) answers"
 check 'the doctor never opened /dev/kfd' \
 	jq -e '.processes == []' /sys/kernel/debug/kfdsim/state

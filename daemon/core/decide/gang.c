@@ -360,12 +360,14 @@ static bool match(const struct gang *gang, enum outcome worst, const size_t *ord
 
 /* ---- refusals ------------------------------------------------------------------------- */
 
-/* The amount of the refusal's resource that the partition is charged. */
+/* The amount of the refusal's resource that the partition keeps from others. */
 static uint64_t charge_of(const struct partition *partition, enum resource resource)
 {
 	if (resource == RESOURCE_CUS || resource == RESOURCE_SHADER_ENGINES)
 		return cuset_count(partition_claim(partition));
-	return resource < BUDGETS ? partition->charged.of[resource] : 0;
+	return resource >= BUDGETS
+		       ? 0
+		       : max_u64(partition->charged.of[resource], partition->used.of[resource]);
 }
 
 /* Keeps the leases with the largest shares, in that order. */

@@ -193,7 +193,8 @@ static bool uses_vram(const struct gpu *gpu, const struct gpu_client *client)
 static bool is_client(const struct gpu *gpu, pid_t pid)
 {
 	for (size_t i = 0; i < gpu->graphics.n_clients; i++)
-		if (gpu->graphics.clients[i].pid == pid && uses_vram(gpu, &gpu->graphics.clients[i]))
+		if (gpu->graphics.clients[i].pid == pid &&
+		    uses_vram(gpu, &gpu->graphics.clients[i]))
 			return true;
 	return false;
 }

@@ -68,8 +68,7 @@ bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b)
 	       a->gfx_target == b->gfx_target && a->queue_slots == b->queue_slots &&
 	       a->process_slots == b->process_slots && a->sdma_queues == b->sdma_queues &&
 	       a->sdma_xgmi_queues == b->sdma_xgmi_queues && a->vram_bytes == b->vram_bytes &&
-	       a->system_memory == b->system_memory &&
-	       same_geometry(&a->geometry, &b->geometry);
+	       a->system_memory == b->system_memory && same_geometry(&a->geometry, &b->geometry);
 }
 
 /* Parts without a graphics pipe: gfx908, gfx90a, gfx94x, gfx950 (gfx_v9_0.c,

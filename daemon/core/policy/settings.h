@@ -74,7 +74,7 @@ struct tenant {
 	bool none; /* class = none: no lease, as max_leases = 0 */
 	struct limit max_leases, max_gpus;
 	struct limit max_cus, max_queues, max_processes, max_vram;
-	uint64_t default_vram; /* bytes that a want without any is promised; 0: none */
+	uint64_t default_vram;      /* bytes that a want without any is promised; 0: none */
 	struct limit max_fixed_cus; /* of best-effort leases that are not adaptable */
 	struct limit max_engines;   /* that have CUs which its leases were granted, not borrowed */
 	char *only_gpus;            /* names with commas; NULL: all */

@@ -213,8 +213,8 @@ static void set_bytes_or_percent(const struct ini_place *place, const struct con
 		*limit = (struct limit){ .kind = LIMIT_COUNT, .value = n };
 }
 
-static void set_bytes(const struct ini_place *place, const struct config_key *key, const char *value,
-		      void *field)
+static void set_bytes(const struct ini_place *place, const struct config_key *key,
+		      const char *value, void *field)
 {
 	uint64_t n;
 

@@ -3,6 +3,7 @@
 /* Checks of doctor: drivers and GPUs. */
 
 #include "check.h"
+#include "client/output/memory-cap.h"
 #include "doctor-rig.h"
 
 #define PARAMETERS "sys/module/amdgpu/parameters"
@@ -303,4 +304,86 @@ TEST(debugfs_without_permission_is_a_note)
 	CHECK(seteuid(uid) == 0);
 	only(&patient, MARK_NOTE, "may not read /sys/kernel/debug");
 	CHECK(chmod(scratch_at(&patient.scratch, "sys/kernel/debug"), 0755) == 0);
+}
+
+TEST(the_memory_of_each_gpu_is_told_and_whether_it_can_be_capped)
+{
+	static const char *const gpus[] = { "radeon-vii", "strix-halo" };
+	const char *controllers = "sys/fs/cgroup/cgroup.controllers";
+	_cleanup_(patient_done) struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, gpus, 2);
+	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0/mem_info_vram_total",
+		    "536870912\n");
+	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0/mem_info_gtt_total",
+		    "65498251264\n");
+	doctor_read_gpus(&patient.doctor);
+	patient_put(&patient, controllers, "cpu memory dmemory\n");
+	examine(&patient, check_memory);
+	finding_of(&patient, MARK_OK, "16.0G of VRAM");
+	CHECK(advises(finding_of(&patient, MARK_OK, "61.0G of"), "ttm.pages_limit"));
+
+	patient_put(&patient, controllers, "cpu dmem memory\n");
+	patient_put(&patient, "sys/fs/cgroup/dmem.capacity", "drm/0000:03:00.0/vram 17179869184\n");
+	examine(&patient, check_memory);
+	finding_of(&patient, MARK_OK, "(dmem.max");
+	finding_of(&patient, MARK_OK, "dmem region");
+}
+
+/* ---- caps of a cgroup ------------------------------------------------------------------------ */
+
+static void cap_is(const struct patient *patient, enum memory_cap wanted, uint64_t bytes)
+{
+	uint64_t limit = 0;
+
+	CHECK(memory_cap_read(patient->doctor.root, "0000:03:00.0/2", 42, &limit) == wanted);
+	CHECK(limit == bytes);
+}
+
+TEST(the_smallest_limit_of_the_cgroups_of_a_process_caps_it)
+{
+#define GROUP "sys/fs/cgroup/user.slice/run-1.scope/"
+	_cleanup_(patient_done) struct patient patient;
+	char text[MEMORY_CAP_TEXT], many[8192];
+
+	patient_new(&patient);
+	cap_is(&patient, MEMORY_CAP_NO_CONTROLLER, 0);
+	patient_put(&patient, "sys/fs/cgroup/cgroup.controllers", "dmem\n");
+	cap_is(&patient, MEMORY_CAP_NO_REGION, 0);
+	patient_put(&patient, "sys/fs/cgroup/dmem.capacity",
+		    "drm/0000:04:00.0/vram 1\ndrm/0000:03:00.0/vram 17179869184\n");
+	cap_is(&patient, MEMORY_CAP_NONE, 0); /* no such process */
+	patient_put(&patient, "proc/42/cgroup", "1:name=x:/\n0::/user.slice/run-1.scope\n");
+	cap_is(&patient, MEMORY_CAP_NONE, 0);
+	patient_put(&patient, GROUP "dmem.max", "drm/0000:03:00.0/vram max\n");
+	cap_is(&patient, MEMORY_CAP_NONE, 0);
+	patient_put(&patient, "sys/fs/cgroup/user.slice/dmem.max",
+		    "drm/0000:03:00.0/vram 8589934592\n");
+	cap_is(&patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
+	patient_put(&patient, GROUP "dmem.max",
+		    "drm/0000:03:00.0/vram 9999999999999\ndrm/0000:04:00.0/vram 5\n");
+	cap_is(&patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
+	patient_put(&patient, GROUP "dmem.max", "drm/0000:03:00.0/vram 4096\n");
+	cap_is(&patient, MEMORY_CAP_SET, 4096);
+
+	/* What the kernel never writes. */
+	static const char *const bad[] = { "", "drm/0000:03:00.0/vram\n",
+					   "drm/0000:03:00.0/vram -1\n",
+					   "drm/0000:03:00.0/vram 99999999999999999999\n", "\n\n" };
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		patient_put(&patient, GROUP "dmem.max", bad[i]);
+		cap_is(&patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
+	}
+	memset(many, 'x', sizeof(many) - 1);
+	many[sizeof(many) - 1] = '\0';
+	patient_put(&patient, "proc/42/cgroup", many);
+	cap_is(&patient, MEMORY_CAP_NONE, 0);
+	patient_put(&patient, "proc/42/cgroup", "0::/../../etc\n");
+	cap_is(&patient, MEMORY_CAP_NONE, 0);
+
+	memory_cap_text(MEMORY_CAP_SET, UINT64_C(8) << 30, text);
+	CHECK(strstr(text, "8.0G"));
+	memory_cap_text(MEMORY_CAP_NO_CONTROLLER, 0, text);
+	CHECK(strstr(text, "dmem"));
 }

@@ -102,7 +102,8 @@ static bool uses(const struct stage *stage, size_t lease, struct observed_use wa
 
 	return observed_use(&stage->observed, stage->leases, 2, lease, 0, &use) &&
 	       use.queues == wanted.queues && use.sdma_queues == wanted.sdma_queues &&
-	       use.sdma_xgmi_queues == wanted.sdma_xgmi_queues && use.processes == wanted.processes;
+	       use.sdma_xgmi_queues == wanted.sdma_xgmi_queues &&
+	       use.processes == wanted.processes && use.vram == wanted.vram;
 }
 
 /* ---- observing --------------------------------------------------------------------------- */
@@ -122,9 +123,10 @@ TEST(descendants_of_the_owner_belong_to_the_lease)
 	add_queues(&stage, 52, 2, 0);
 	add_queues(&stage, 61, 4, 1);
 	add_queues(&stage, 90, 5, 0);
+	CHECK(fake_sysfs_vram(stage.scratch.path, 52, GPU_ID, 4096) == 0);
 	scan(&stage);
-	CHECK(uses(&stage, 0, (struct observed_use){ 3, 1, 0, 2 }));
-	CHECK(uses(&stage, 1, (struct observed_use){ 4, 1, 0, 1 }));
+	CHECK(uses(&stage, 0, (struct observed_use){ 3, 1, 0, 2, 4096 }));
+	CHECK(uses(&stage, 1, (struct observed_use){ 4, 1, 0, 1, 0 }));
 }
 
 TEST(a_process_without_queues_uses_nothing)

@@ -379,13 +379,15 @@ TEST(the_memory_of_an_apu_is_what_a_program_can_allocate)
 {
 	static const struct {
 		const char *what;
-		uint64_t bank, set_aside, gtt, bytes; /* in MiB; set_aside and gtt 0: no such file */
+		uint64_t bank, set_aside, gtt,
+			bytes; /* in MiB; set_aside and gtt 0: no such file */
 		bool system;
 	} table[] = {
 		{ "a card", 24576, 24576, 64000, 24576, false },
 		{ "an old driver", 24576, 0, 64000, 24576, false },
 		{ "Strix Halo, 512 MiB set aside", 63000, 512, 63000, 63000, true },
-		{ "the same with ttm.pages_limit raised above gttsize", 110000, 512, 63000, 63000, true },
+		{ "the same with ttm.pages_limit raised above gttsize", 110000, 512, 63000, 63000,
+		  true },
 		{ "Strix Halo, 96 GiB set aside", 98304, 98304, 15800, 98304, false },
 		{ "780M, 4 GiB set aside, before Linux 6.10", 4096, 4096, 14000, 4096, false },
 		{ "780M, 512 MiB set aside", 14000, 512, 14000, 14000, true },

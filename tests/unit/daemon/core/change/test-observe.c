@@ -345,8 +345,8 @@ TEST(max_vram_bounds_what_is_used_and_ends_no_lease)
 	struct lease *lease = held(a, 7, 2);
 	struct result result;
 
-	a->settings->tenants[a->settings->n_tenants - 1].max_vram =
-		(struct limit){ LIMIT_COUNT, 4 * GIB };
+	a->settings->tenants[a->settings->n_tenants - 1].max_vram = (struct limit){ LIMIT_COUNT,
+										    4 * GIB };
 	CHECK(uses_vram(a, lease, 5 * GIB) == 0);
 	CHECK(ask(a, 7, 0, &result) == RESULT_QUOTA_EXCEEDED &&
 	      strcmp(result.refusals[0].key, "max-vram") == 0);

@@ -54,6 +54,7 @@ static const char full[] = "[daemon]\n"
 			   "max-fixed-cus = 20%\n"
 			   "max-shader-engines = 3\n"
 			   "max-duration = 7d\n"
+			   "default-vram = 2G\n"
 			   "default-duration = 90min\n"
 			   "only-gpus = 0000:03:00.0 , 0000:c1:00.0/7\n"
 			   "reserved-cus = 20%\n"
@@ -119,6 +120,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->max_engines.kind == LIMIT_COUNT && t->max_engines.value == 3);
 	CHECK(t->max_duration_usec == 7 * UINT64_C(86400000000));
 	CHECK(t->default_duration_usec == UINT64_C(5400000000));
+	CHECK(t->default_vram == UINT64_C(2) << 30);
 	CHECK(strcmp(t->only_gpus, "0000:03:00.0,0000:c1:00.0/7") == 0);
 	CHECK(t->weight == 300 && s->tenants[1].weight == TENANT_WEIGHT);
 	CHECK(t->reserved_cus.kind == LIMIT_PERCENT && t->reserved_cus.value == 20);
@@ -247,7 +249,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 58);
+	CHECK(n == 59);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
