@@ -95,7 +95,7 @@ enumeration --priority high normal low
 enumeration --shape rectangle any
 ask 'gpuarbctl mask '
 offers explain encode decode
-ask "gpuarbctl mask explain $profiles --profile=mi300"
+ask "gpuarbctl mask explain $profiles --profile=mi300x"
 offers mi300x-cpx mi300x-spx
 ask 'gpuarbctl config check on'
 offers one.conf
@@ -105,7 +105,7 @@ ask 'gpuarbctl rt '
 offers measure monitor plan
 ask 'gpuarbctl rt plan on'
 offers one.conf
-ask "gpuarbctl rt plan one.conf $profiles --profile=mi300"
+ask "gpuarbctl rt plan one.conf $profiles --profile=mi300x"
 offers mi300x-cpx mi300x-spx
 ask 'gpuarbctl rt plan one.conf --config on'
 offers one.conf

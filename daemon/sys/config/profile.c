@@ -97,6 +97,7 @@ static const struct config_key keys[] = {
 	NUMBER("sdma-queues", 0, 1024, INFO(sdma_queues)),
 	NUMBER("sdma-xgmi-queues", 0, 1024, INFO(sdma_xgmi_queues), .optional = true),
 	{ "vram", set_vram, INFO(vram_bytes) },
+	{ "system-memory", config_set_bool, INFO(system_memory), .optional = true },
 	{ "scheduler", config_set_word, INFO(scheduler), .words = scheduler_names },
 	{ "law", config_set_word, INFO(law.basis), .words = law_names },
 	{ "harvest", config_set_flag, INFO(harvest_known), .words = harvest_words },

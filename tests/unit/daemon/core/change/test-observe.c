@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "ledger-rig.h"
+#include "seed.h"
 
 #define GPU_ID 4711
 
@@ -369,4 +370,51 @@ TEST(default_vram_is_promised_to_a_request_without_any)
 	CHECK(gpu_free(&a->gpus[0]).vram == 8 * GIB);
 	CHECK(ask(a, 7, 0, &result) == 0 && ask(a, 7, 0, &result) == RESULT_NO_CAPACITY);
 	result_done(&result);
+}
+
+/* Programs that take and free memory, leases that come and go: after each scan, what is free is what neither was
+ * promised nor is used. */
+TEST(free_memory_is_one_scan_behind_at_the_most)
+{
+	enum { LEASES = 5, STEPS = 2000 };
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
+	struct gpu *gpu = &a->gpus[0];
+	unsigned seed = SEED_OF_RUN("MODEL_SEED");
+	uint64_t promised[LEASES], all = gpu->info.vram_bytes;
+	struct lease *leases[LEASES] = { 0 };
+
+	for (unsigned step = 0; step < STEPS; step++) {
+		struct observed rows[LEASES + 1];
+		uint64_t taken = 0, excess = 0;
+		unsigned at = (unsigned)rand_r(&seed) % LEASES, n = 0;
+
+		if (leases[at] && rand_r(&seed) % 2)
+			ledger_remove(a, leases[at]), leases[at] = NULL;
+		else if (!leases[at]) {
+			struct request request = request_for(1);
+			struct result result = { 0 };
+
+			promised[at] = rand_r(&seed) % 2 ? (uint64_t)(rand_r(&seed) % 6) << 30 : 0;
+			request.wants[0].vram = promised[at];
+			leases[at] = reserve(a, 100 + at, &request, &result);
+			if (leases[at])
+				leases[at]->pid = 1000 + (pid_t)at;
+			result_done(&result);
+		}
+		rows[n] = process(999, 1);
+		taken += gpu_round_vram(rows[n++].vram = (uint64_t)rand_r(&seed) % (3 * GIB));
+		for (unsigned i = 0; i < LEASES; i++) {
+			uint64_t used = (uint64_t)rand_r(&seed) * 4;
+
+			if (!leases[i])
+				continue;
+			rows[n] = process(leases[i]->pid, 1);
+			rows[n].uid = leases[i]->owner;
+			rows[n++].vram = used;
+			taken += promised[i];
+			excess += beyond(used, promised[i]);
+		}
+		CHECK(arbiter_observe(a, rows, n) == 0);
+		CHECK(gpu_free(gpu).vram == beyond(all, taken + gpu_round_vram(excess)));
+	}
 }

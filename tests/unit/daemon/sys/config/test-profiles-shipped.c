@@ -36,10 +36,10 @@ static void check_shipped(const char *dir, const char *name)
 TEST(every_shipped_profile_loads)
 {
 	static const char *const expected[] = {
-		"mi100",    "mi210",      "mi250",    "mi300x-cpx", "mi300x-spx",
-		"mi308x",   "mi325x",     "mi350x",   "mi355x",     "polaris10",
-		"r9700",    "radeon-vii", "rx6900xt", "rx7800xt",   "rx7900xtx",
-		"rx9070xt", "strix-halo", "v620",     "vega10",
+		"mi100",       "mi210",      "mi250",    "mi300a",   "mi300x-cpx", "mi300x-spx",
+		"mi308x",      "mi325x",     "mi350x",   "mi355x",   "polaris10",  "r9700",
+		"radeon-780m", "radeon-vii", "rx6900xt", "rx7800xt", "rx7900xtx",  "rx9070xt",
+		"strix-halo",  "v620",       "vega10",
 	};
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
 	struct dirent **list = NULL;
@@ -79,6 +79,8 @@ TEST(shipped_profiles_have_the_numbers_of_their_cards)
 		{ "mi100", 120, 24, 13, 16, 48, 0, 1 },
 		{ "mi210", 104, 24, 13, 16, 24, 0, 1 },
 		{ "mi250", 104, 24, 13, 16, 24, 3, 1 },
+		{ "mi300a", 228, 24, 13, 16, 80, 0, 1 },
+		{ "radeon-780m", 12, 8, 8, 6, 0, 0, 1 },
 		{ "mi300x-spx", 304, 24, 13, 16, 112, 0, 1 },
 		{ "mi308x", 80, 24, 13, 16, 112, 0, 1 },
 		{ "mi325x", 304, 24, 13, 16, 112, 0, 1 },
