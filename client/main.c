@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -148,7 +149,7 @@ static int take_verb(struct command *command, int argc, char **argv)
 	if (!verb)
 		return unknown_verb(command, argv[0]);
 
-	command->verb = verb->name;
+	command->verb = argc > 0 ? argv[0] : verb->name;
 	if (options_parse(command, verb->groups | OPTIONS_GENERAL, verb->command,
 			  argc > 0 ? argc - 1 : 0, argc > 0 ? argv + 1 : argv) < 0)
 		return fail(command, usage_code(verb), "%s", command->problem);
@@ -179,11 +180,18 @@ static int take_words(struct command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	_cleanup_(freep) char **typed = calloc((size_t)argc + 1, sizeof(*typed));
 	struct command command;
 	int r;
 
 	command_init(&command);
 	command.service_failed = service_failed;
+	if (!typed)
+		return fail(&command, EXIT_FAILED, "out of memory");
+	/* Parsing moves the words. */
+	for (int i = 1; i < argc; i++)
+		typed[i - 1] = argv[i];
+	command.typed = typed;
 
 	if (argc > 1 && strcmp(argv[1], "--complete") == 0)
 		r = complete(argc - 2, argv + 2);

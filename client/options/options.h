@@ -49,6 +49,7 @@ struct command {
 		hip_queues; /* that HIP would use, where the request has a number for it; 0: it has not */
 	bool colour;        /* decided by main */
 	const char *verb; /* for messages; "": none yet */
+	char **typed;     /* the words of the command line, as they were; NULL after the last */
 	const char *gpu, *profile, *profiles, *svg, *html, *submit_file;
 	uint64_t grace_usec;
 	bool all, now;                /* revoke */

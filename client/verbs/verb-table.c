@@ -54,7 +54,7 @@ const struct verb verb_table[] = {
 	{ "rt", "plan|monitor|measure FILE|COMMAND... [OPTIONS]",
 	  "plan for realtime tasks, monitor the plan, or measure execution times",
 	  .groups = OPTIONS_MODEL | OPTIONS_RT, .min_words = 2, .max_words = SIZE_MAX,
-	  .paged = true, .run = run_rt },
+	  .run = run_rt },
 	{ "config", "check|explain|init [FILE...]",
 	  "check the configuration, explain it for a user, or begin with a policy", .min_words = 1,
 	  .max_words = SIZE_MAX, .groups = OPTIONS_CONFIG, .run = run_config },

@@ -46,9 +46,6 @@ int config_load_named(const char *path, struct settings **ret, struct diagnostic
 struct gpu_info;
 int config_gpu_info(const struct gpuarb_gpu *gpu, struct gpu_info *ret);
 
-/* rt measure, one of the actions of rt. */
-int rt_measure_command(struct command *command);
-
 void help_print(void);
 void help_print_verb(const struct verb *verb);
 

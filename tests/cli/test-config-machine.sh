@@ -17,7 +17,7 @@ fi
 
 # Copies of the programs that every user can execute.
 mount -t tmpfs -o mode=755 none /mnt || skip "no tmpfs can be mounted"
-cp -r "$GPUARBD" "$2" "$GPUARB_SOURCE_ROOT/conf/gpus" /mnt && mkdir /mnt/etc /mnt/run && cp -a /etc/. /mnt/etc
+cp -r "$GPUARBD" "$2" "$(dirname "$2")/gpuarb-rt" "$GPUARB_SOURCE_ROOT/conf/gpus" /mnt && mkdir /mnt/etc /mnt/run && cp -a /etc/. /mnt/etc
 sed -i '/^gpuarb:/d' /mnt/etc/passwd /mnt/etc/group
 echo 'gpuarb:x:4711:4711::/:/bin/false' >>/mnt/etc/passwd
 echo 'gpuarb:x:4711:' >>/mnt/etc/group

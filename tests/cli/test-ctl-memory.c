@@ -36,8 +36,9 @@ const char *__asan_default_options(void)
 #define EXIT_USAGE 2
 #define DESCRIPTORS 24
 
-/* main() of client/main.c. */
+/* main() of client/main.c, and of client/rt/main.c, which the other becomes. */
 int gpuarbctl_main(int argc, char **argv);
+int gpuarb_rt_main(int argc, char **argv);
 
 static struct rig rig;
 static bool *enough; /* the last run had memory left */
@@ -66,7 +67,7 @@ static _Noreturn void run_child(const char *line, FILE *said, long allocations, 
 	CHECK(dup2(fileno(said), STDERR_FILENO) == STDERR_FILENO);
 	limit_descriptors(descriptors);
 	lack_left = allocations;
-	r = gpuarbctl_main(n, words);
+	r = (strcmp(words[0], "gpuarb-rt") == 0 ? gpuarb_rt_main : gpuarbctl_main)(n, words);
 	*enough = lack_left >= 0;
 	lack_left = -1;
 	limit_descriptors(RLIM_INFINITY);
@@ -165,16 +166,17 @@ TEST(verbs_without_a_daemon_end_with_a_sentence)
 		"gpuarbctl mask explain --profile=radeon-vii --profiles=conf/gpus 0xff --json",
 		"gpuarbctl config check conf/gpuarbd.conf",
 		"gpuarbctl config check debian/source/format",
-		"gpuarbctl rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/small.ini",
-		"gpuarbctl rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/small.ini --json",
-		"gpuarbctl rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/crowd.ini",
-		"gpuarbctl rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/spread.ini --json",
-		"gpuarbctl rt plan --profile=radeon-vii --profiles=conf/gpus tests/data/rt/shared.ini",
+		"gpuarb-rt rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/small.ini",
+		"gpuarb-rt rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/small.ini --json",
+		"gpuarb-rt rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/crowd.ini",
+		"gpuarb-rt rt plan --profile=mi210 --profiles=conf/gpus tests/data/rt/spread.ini --json",
+		"gpuarb-rt rt plan --profile=radeon-vii --profiles=conf/gpus tests/data/rt/shared.ini",
 		"gpuarbctl config check conf/gpuarbd.conf conf/tenants.d/50-example.conf",
 		"gpuarbctl --complete gpuarbctl mask",
 		"gpuarbctl --complete gpuarbctl plan --gp",
 		"gpuarbctl --complete bash 3 gpuarbctl plan --cus = 1",
 		"gpuarbctl help plan",
+		"gpuarbctl rt plan no-program.ini",
 	};
 
 	CHECK(chdir(getenv("GPUARB_SOURCE_ROOT")) == 0);
@@ -205,7 +207,7 @@ TEST(verbs_with_a_daemon_end_with_a_sentence)
 		"gpuarbctl resize 1 --cus=15",
 		"gpuarbctl run --cus=60 -- true",
 		"gpuarbctl mask explain --gpu=0 0xff",
-		"gpuarbctl rt plan --gpu=0 tests/data/rt/small.ini",
+		"gpuarb-rt rt plan --gpu=0 tests/data/rt/small.ini",
 	};
 	static const char *const starved[] = {
 		"gpuarbctl status",

@@ -6,8 +6,8 @@
 # Core is pure; hw, sys and bus do not see each other.
 #
 # gpuarbctl shares core/mask, core/policy, util and sys/config with the daemon and knows everything
-# else by the public header of the library. Its floors are options, output, launch, then doctor and
-# rt, then verbs. Exceptions:
+# else by the public header of the library. Its floors are options, output, launch, doctor, verbs; gpuarb-rt
+# has rt instead of verbs. Exceptions:
 # - hw/hw.h: doctor looks at the GPUs of a machine without a daemon; verify and top count the queues
 #   of processes, which must not be the word of the daemon that they check.
 # - core/change/arbiter.h: rt plan places partitions with the decisions of the daemon itself; a
@@ -52,8 +52,8 @@ client/options          client/options/|libgpuarb/gpuarb.h|core/(mask|policy)/|u
 client/output           client/(options|output)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|hw/hw.h json
 client/launch           client/(options|output|launch)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ -none-
 client/doctor           client/(options|output|doctor)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|hw/hw.h -none-
-client/rt               client/(options|output|launch|rt)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h -none-
-client/verbs            client/(options|output|launch|doctor|rt|verbs)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
+client/rt               client/(options|output|launch|doctor|rt)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h json
+client/verbs            client/(options|output|launch|doctor|verbs)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
 client/exporter         client/exporter/|libgpuarb/gpuarb.h|util/               systemd
 client/calibrate        client/(options|output|launch|latency|calibrate)/|libgpuarb/gpuarb.h|core/mask/|util/ -none-

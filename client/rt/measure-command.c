@@ -12,9 +12,9 @@
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/output/print.h"
+#include "client/rt/command.h"
 #include "client/rt/measure.h"
 #include "client/rt/set.h"
-#include "client/verbs/verb.h"
 #include "util/number.h"
 
 #define RUNS 3U /* without --runs */

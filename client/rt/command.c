@@ -11,10 +11,10 @@
 #include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
+#include "client/rt/command.h"
 #include "client/rt/show.h"
 #include "client/rt/watch.h"
 #include "client/doctor/service-user.h"
-#include "client/verbs/verb.h"
 #include "util/log.h"
 #include "util/text-stream.h"
 #include "util/text.h"
@@ -563,7 +563,7 @@ static int monitor(struct command *command)
 	return follow(&monitor);
 }
 
-int run_rt(struct command *command)
+int rt_run(struct command *command)
 {
 	const char *action = command->rest[0];
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/launch/session.h"
+#include "client/output/fail.h"
+#include "client/output/print.h"
+#include "client/rt/command.h"
+
+static int run(struct command *command)
+{
+	bool page = !command->json && !command->no_pager && isatty(STDOUT_FILENO);
+	pid_t pager = 0;
+	int r;
+
+	command->colour = print_may_colour(stdout);
+	command->width = command->wide ? 0 : print_width(stdout);
+	if (page)
+		pager = pager_start();
+	r = rt_run(command);
+	if (pager > 0)
+		pager_finish(pager);
+	return r;
+}
+
+/* gpuarbctl rt starts this program with its verb and its arguments, which it has checked. */
+int main(int argc, char **argv)
+{
+	struct command command;
+	int skip = argc > 1 && strcmp(argv[1], "rt") == 0 ? 2 : 1, r;
+
+	command_init(&command);
+	command.verb = "rt";
+	if (options_parse(&command, OPTIONS_MODEL | OPTIONS_RT | OPTIONS_GENERAL, false,
+			  argc - skip, argv + skip) < 0)
+		return fail(&command, EXIT_USAGE, "%s", command.problem);
+	if (command.n_rest < 2)
+		return fail(&command, EXIT_USAGE,
+			    "missing argument: gpuarbctl rt plan|monitor|measure "
+			    "FILE|COMMAND...");
+	r = run(&command);
+	session_done(&command);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
+		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
+	return r;
+}
