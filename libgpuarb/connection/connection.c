@@ -294,8 +294,29 @@ static bool has_name(uid_t uid)
 	return found || r == ERANGE;
 }
 
+/* Whether this user namespace gives the user another number than the namespace around it. libdbus sends the number
+ * inside, and the bus compares it with what the kernel says of the socket, the number outside. */
+static bool is_renumbered(uid_t uid)
+{
+	FILE *map = fopen("/proc/self/uid_map", "re");
+	unsigned inside, outside, n;
+	bool same = !map;
+
+	while (map && !same && fscanf(map, "%u %u %u", &inside, &outside, &n) == 3)
+		same = uid >= inside && uid - inside < n && inside == outside;
+	if (map)
+		fclose(map);
+	return !same;
+}
+
 static int fail_hello(struct gpuarb *gpuarb)
 {
+	if (is_renumbered(geteuid()))
+		return fail(gpuarb, -ECONNREFUSED,
+			    "the bus at %s closed the connection without a greeting; this user "
+			    "namespace gives the user a number of its own, %u: give it the number "
+			    "that it has outside, in a container with podman run --userns=keep-id",
+			    gpuarb->address, geteuid());
 	return fail(gpuarb, -ECONNREFUSED,
 		    has_name(geteuid())
 			    ? "the bus at %s closed the connection without a greeting; a session "

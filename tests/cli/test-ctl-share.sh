@@ -17,6 +17,21 @@ user student games 4001
 user both man 4001,4002
 user guest nobody
 
+# ---- user namespaces ------------------------------------------------------------------------
+# The bus is told the number of the user inside, and compares it with the one outside.
+for map in root current; do
+	sed "s| $dir/gpuarbctl| unshare --user --map-$map-user&|" "$dir/as-guest" >"$dir/as-$map"
+	chmod 755 "$dir/as-$map"
+done
+# Some kernels forbid users to make user namespaces.
+if "$dir/as-current" --version >/dev/null 2>&1; then
+	GPUARBCTL=$dir/as-current ends 0 plan --cus=1
+	GPUARBCTL=$dir/as-root ends 5 plan --cus=1
+	err_has 'this user namespace gives the user a number of its own, 0: '
+	err_has 'podman run --userns=keep-id'
+	GPUARBCTL=$dir/as-root ends 125 run --cus=1 -- true
+fi
+
 # ---- shared fairly without trust ------------------------------------------------------------
 policy <<<$'[tenant students]\nmatch-group = 4001\nmax-cus = 75%\nmax-fixed-cus = 25%\n[tenant *]\nmax-fixed-cus = 0'
 hold_as student reserve --cus=10 --gpu=0
