@@ -63,3 +63,58 @@ int visible_choose(struct command *command, const char *gpu, const char **ret)
 		*ret = command->visible;
 	return r;
 }
+
+static bool is_shown(const struct command *command, size_t i)
+{
+	const char *list = command->visible;
+	char name[GPU_NAME_MAX];
+
+	if (!list)
+		return !gpuarb_view_named_only(command->view, i);
+	while (want_next_gpu(&list, name))
+		if (strcmp(name, command->gpus[i].name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_all(const struct typed_want *typed)
+{
+	return typed->want.gpu && strcmp(typed->want.gpu, "all") == 0;
+}
+
+static int check_alone(const struct command *command)
+{
+	for (size_t i = 0; i < command->n_wants; i++)
+		if (is_all(&command->wants[i]))
+			return fail(command, EXIT_USAGE,
+				    "--gpu=all and another --gpu exclude each other");
+	return EXIT_OK;
+}
+
+int visible_expand(struct command *command)
+{
+	const struct typed_want typed = command->wants[0];
+	size_t n = 0;
+	int r;
+
+	if (command->n_wants > 1 || !is_all(&typed))
+		return check_alone(command);
+	r = find_visible(command);
+	if (r == EXIT_OK && !command->view)
+		r = session_snapshot(command);
+	for (size_t i = 0; r == EXIT_OK && i < command->n_gpus && n < REQUEST_WANTS; i++) {
+		struct typed_want *want = &command->wants[n];
+
+		if (!is_shown(command, i))
+			continue;
+		*want = typed;
+		snprintf(want->gpu, sizeof(want->gpu), "%s", command->gpus[i].name);
+		want->want.gpu = want->gpu;
+		n++;
+	}
+	if (r == EXIT_OK && n == 0)
+		return fail(command, EXIT_REFUSED, "--gpu=all: there is no GPU that can be chosen");
+	if (r == EXIT_OK)
+		command->n_wants = n;
+	return r;
+}

@@ -8,3 +8,7 @@
 /* gpu: of a want. *ret: the GPUs for it; as it is typed, if no variable restricts it. Prints errors and returns the exit
  * code. */
 int visible_choose(struct command *command, const char *gpu, const char **ret);
+
+/* Replaces the only want, if it has --gpu=all, by one for each GPU that the variables leave. Prints errors and returns
+ * the exit code. */
+int visible_expand(struct command *command);

@@ -160,7 +160,9 @@ int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_
 	/* Only best effort leases can be adaptable, whatever the tenant's class is. */
 	if (command->options.adaptable && !command->options.lease_class)
 		command->options.lease_class = "besteffort";
-	r = check_wants(command, &all);
+	r = visible_expand(command);
+	if (r == EXIT_OK)
+		r = check_wants(command, &all);
 	for (size_t i = 0; r == EXIT_OK && i < command->n_wants; i++) {
 		const struct typed_want *typed = &command->wants[i];
 

@@ -126,7 +126,7 @@ static int take_gpu(struct command *command, const struct option *option, const 
 {
 	if (!*value)
 		return option_wrong(command, option, value,
-				    "must be any, an index or a PCI address (gpuarbctl gpus)");
+				    "must be any, all, an index or a PCI address (gpuarbctl gpus)");
 
 	if (last_want(command)->want.gpu) {
 		if (command->n_wants == REQUEST_WANTS)
@@ -270,8 +270,8 @@ static int take_since(struct command *command, const struct option *option, cons
 #define FIELD(g, field) .group = (g), .offset = offsetof(struct command, field)
 
 const struct option option_table[] = {
-	{ "gpu", "GPU", "any, an index or a PCI address; again: starts the next want", WANT(gpu),
-	  .take = take_gpu, .values = "any|GPU" },
+	{ "gpu", "GPU", "any, all, an index or a PCI address; again: starts the next want",
+	  WANT(gpu), .take = take_gpu, .values = "any|all|GPU" },
 	{ "cus", "N|N%", "number of compute units, or a share of the GPU", CUS(cus) },
 	{ "cus-min", "N|N%", "accept down to N compute units (nine tenths of --cus)",
 	  CUS(cus_min) },

@@ -39,6 +39,7 @@ struct typed_want {
 		unsigned cus, cus_min, cus_max; /* percent of the GPU's CUs; 0: none */
 	} share;
 	uint64_t given; /* options of a want that were typed, as bits by their row in the table */
+	char gpu[GPU_NAME_MAX]; /* of a want that stands for one of --gpu=all */
 };
 
 struct command {

@@ -167,7 +167,7 @@ check 'there are nine' test "${#gpus[@]}" = 9
 ask 'gpuarbctl drain '
 offers "${gpus[@]}"
 ask 'gpuarbctl plan --gpu='
-offers any "${gpus[@]}"
+offers any all "${gpus[@]}"
 ask "gpuarbctl plan --cus=3 --gpu=${gpus[0]%%:*}:"
 offers "${gpus[@]}"
 ask "gpuarbctl plan --gpu ${gpus[8]}"

@@ -43,6 +43,16 @@ json_out '.partitions[0].cus == 36'
 ROCR_VISIBLE_DEVICES=0,2 planned "$v620" --adaptable
 ROCR_VISIBLE_DEVICES=1,1 planned "$mi210" --cus=50%
 
+# All of them: a want for each.
+ends 0 plan --gpu=all --cus=18 --queues=4 --json
+json_out '[.partitions[] | "\(.gpu) \(.cus) \(.queues)"] == ["0000:03:00.0 18 4", "0000:04:00.0 18 4", "0000:05:00.0 18 4"]'
+ROCR_VISIBLE_DEVICES=2,1 ends 0 plan --gpu=all --cus=25% --json
+json_out "[.partitions[].gpu] == [\"$mi210\", \"$v620\"]"
+ends 2 plan --gpu=all --gpu=0 --cus=18
+err_has '--gpu=all'
+ends 2 plan --gpu=0 --cus=18 --gpu=all --cus=18
+ROCR_VISIBLE_DEVICES=99 ends 1 plan --gpu=all --cus=18
+
 # Values that show no GPU.
 for value in '' -1 99 x GPU-0123456789abcdef; do
 	ROCR_VISIBLE_DEVICES=$value ends 1 plan --cus=18
