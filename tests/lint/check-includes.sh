@@ -55,6 +55,7 @@ client/doctor           client/(options|output|doctor)/|libgpuarb/gpuarb.h|core/
 client/rt               client/(options|output|launch|doctor|rt)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h json
 client/verbs            client/(options|output|launch|doctor|verbs)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
+client/slurm            client/(options|slurm)/|util/                           -none-
 client/exporter         client/exporter/|libgpuarb/gpuarb.h|util/               systemd
 client/calibrate        client/(options|output|launch|latency|calibrate)/|libgpuarb/gpuarb.h|core/mask/|util/ -none-
 client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb.h|libgpuarb/gpuarb-queues.h|libgpuarb/hip/gpuarb-hip.h|core/mask/|util/ hip

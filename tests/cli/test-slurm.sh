@@ -1,0 +1,271 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The plugin on a real Slurm: munge, slurmctld and two slurmd on loopback, jobs of ordinary users.
+#
+#	test-slurm.sh GPUARBCTL PLUGIN
+#
+# GPUARBD, GPUARB_SOURCE_ROOT: the daemon, the source tree.
+set -u
+if [ -z "${GPUARB_LONG:-}" ]; then
+	echo 'skipped: a cluster takes half a minute: tests/run --long'
+	exit 77
+fi
+GPUARBCTL=${1:-${GPUARBCTL:?}}
+plugin=${2:?}
+: "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/users.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/users.sh"
+rig_need munged slurmctld slurmd srun sbatch jq setpriv
+users_start --simulate=radeon-vii,radeon-vii
+user games games
+GPUARBCTL=$dir/gpuarbctl # which users can read
+host=$(hostname -s)
+
+# ---- the cluster -----------------------------------------------------------------------------
+mkdir -p "$dir"/{etc,state,log,spool.node0,spool.node1,munge}
+mkdir -m 1777 "$dir/work"
+chmod 700 "$dir/munge"
+install -m 755 "$plugin" "$dir/spank_gpuarb.so"
+# Two GPUs and 120 CUs, which are counted on node0 only: both slurmd are on this machine, with one gpuarbd.
+mknod "$dir/gpu0" c 1 3 && mknod "$dir/gpu1" c 1 5 || { echo 'skipped: no rights to make devices'; exit 77; }
+cat >"$dir/etc/slurm.conf" <<CONF
+ClusterName=test
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$dir/munge/socket
+SlurmctldPort=36817
+SlurmctldPidFile=$dir/slurmctld.pid
+SlurmdPidFile=$dir/slurmd.%n.pid
+SlurmdSpoolDir=$dir/spool.%n
+StateSaveLocation=$dir/state
+SlurmctldLogFile=$dir/log/slurmctld
+SlurmdLogFile=$dir/log/slurmd.%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+KillWait=3
+SlurmdParameters=config_overrides
+PlugStackConfig=$dir/etc/plugstack.conf
+GresTypes=gpu,cu,shard
+CliFilterPlugins=lua
+NodeName=node0 NodeHostname=$host NodeAddr=127.0.0.1 Port=36818 CPUs=16 Gres=gpu:2,cu:120,shard:120 State=UNKNOWN
+NodeName=node1 NodeHostname=$host NodeAddr=127.0.0.1 Port=36819 CPUs=16 State=UNKNOWN
+PartitionName=gpu Nodes=node[0-1] Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES:8
+CONF
+cat >"$dir/etc/gres.conf" <<CONF
+AutoDetect=off
+NodeName=node0 Name=gpu File=$dir/gpu0
+NodeName=node0 Name=gpu File=$dir/gpu1
+NodeName=node0 Name=cu Count=120
+NodeName=node0 Name=shard Count=60 File=$dir/gpu0
+NodeName=node0 Name=shard Count=60 File=$dir/gpu1
+CONF
+sed 's/^local counted = .*/local counted = os.getenv("COUNTED") or "nothing"/; s/and not options/and counted ~= "nothing" &/' \
+	"$GPUARB_SOURCE_ROOT/docs/examples/slurm/cli_filter.lua" >"$dir/etc/cli_filter.lua"
+echo "required $dir/spank_gpuarb.so gpuarbctl=$dir/gpuarbctl" >"$dir/etc/plugstack.conf"
+export SLURM_CONF=$dir/etc/slurm.conf
+
+stop_cluster()
+{
+	local file
+	for file in "$dir"/slurmd.node?.pid "$dir/slurmctld.pid" "$dir/munged.pid"; do
+		[ ! -s "$file" ] || kill "$(cat "$file")" 2>/dev/null
+	done
+	rig_clean 2>/dev/null
+}
+trap stop_cluster EXIT
+
+both_idle() { [ "$(sinfo -h -N -o %T | sort -u)" = idle ]; }
+
+dd if=/dev/urandom of="$dir/munge/key" bs=64 count=1 status=none
+chmod 600 "$dir/munge/key"
+chmod 711 "$dir/munge"
+munged --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/munged.pid" \
+	--log-file="$dir/log/munged" --seed-file="$dir/munge/seed" || { echo 'munged does not start'; exit 1; }
+slurmctld -c
+slurmd -N node0
+slurmd -N node1
+await_so 'both nodes are idle' both_idle
+
+# slurm COMMAND…: as the user games, with the output in $dir/out and $dir/err, the exit code in $code.
+export LD_LIBRARY_PATH="$dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+slurm_user=games
+slurm()
+{
+	said="$*"
+	(cd "$dir/work" && exec setpriv --reuid="$slurm_user" --regid="$slurm_user" --clear-groups timeout "$patience" "$@") \
+		>"$dir/out" 2>"$dir/err" </dev/null
+	code=$?
+}
+code_is() { [ "$code" = "$1" ] || complain "$said: ended with $code, not $1"; }
+
+# job NAME COMMAND…: the same in the background; await_job NAME sets $code.
+declare -A jobs=()
+job()
+{
+	(cd "$dir/work" && exec setpriv --reuid=games --regid=games --clear-groups timeout "$patience" "${@:2}") \
+		>"$dir/$1.out" 2>"$dir/$1.err" </dev/null &
+	jobs[$1]=$!
+}
+await_job()
+{
+	said="job $1"
+	wait "${jobs[$1]}"
+	code=$?
+	mv "$dir/$1.out" "$dir/out"
+	mv "$dir/$1.err" "$dir/err"
+}
+
+no_drain() { await_so "both nodes are idle after $said" both_idle; }
+# How it was counted is not what was granted: a share counts as one line of `listed`.
+state_of() { jq -r --arg name "$1" '.[] | select(.name == $name).state' <<<"$("$GPUARBCTL" list --json)"; }
+
+# ---- what is wrong is refused where it is typed ----------------------------------------------
+for option in cus=24x wait=soon; do
+	slurm srun "--gpuarb-$option" true
+	code_is 255
+	err_has "--gpuarb-${option:0:20}"
+	slurm sbatch "--gpuarb-$option" --wrap true
+	check "sbatch refuses --gpuarb-${option:0:20}" test "$code" != 0
+	err_has "--gpuarb-${option:0:20}"
+done
+check 'no job was submitted' test -z "$(squeue -h)"
+
+# ---- tasks have the lease --------------------------------------------------------------------
+mapfile -t hold <<<"$(printf '%s\n' sh -c 'echo "$GPUARB_LEASE $HSA_CU_MASK"; exec cat fifo')"
+mkfifo -m 666 "$dir/work/fifo"
+policy <<<$'[tenant jobs]\nmatch-user = games\nclass = realtime\nonly-gpus = 0000:03:00.0'
+job first srun -w node0 --gpuarb-cus=30 --gpuarb-queues=2 "${hold[@]}"
+list_becomes '[.[] | select(.state == "granted")] | length == 1'
+job second srun -w node1 --gpuarb-cus=30 --gpuarb-queues=2 "${hold[@]}"
+list_becomes '[.[] | select(.state == "granted")] | length == 2'
+job third srun -w node0 --gpuarb-cus=30 --gpuarb-queues=2 --gpuarb-wait "${hold[@]}"
+list_becomes '[.[] | select(.state == "waiting")] | length == 1'
+json_out '[.[] | select(.state == "granted").partitions[0] | .gpu] | unique == ["0000:03:00.0"]'
+json_out '[.[] | select(.state == "granted").partitions[0].shader_engines[]] | length == 4 and (unique | length) == 4'
+# A job that Slurm starts and gpuarbd refuses ends by itself.
+slurm srun -w node0 --gpuarb-cus=30 true
+code_is 125
+err_has 'gpuarbctl run: '
+slurm sbatch -W -w node0 --gpuarb-cus=30 --wrap 'touch ran' -o refused
+check 'a refused batch job fails' test "$code" != 0
+check 'it did not run' test ! -e "$dir/work/ran"
+check 'its output has the reason' grep -q 'gpuarbctl run: ' "$dir/work/refused"
+setpriv --reuid=games --regid=games --clear-groups scancel 1
+await_job first
+list_becomes '[.[] | select(.state == "granted")] | length == 2 and all(.name != "slurm-1")'
+timeout "$patience" sh -c ': >"$1"' sh "$dir/work/fifo"
+for name in second third; do
+	await_job "$name"
+	code_is 0
+done
+list_becomes '. == []'
+no_drain
+policy <<<'[tenant *]'
+
+# Exit status and signals.
+slurm srun -w node0 --gpuarb-cus=15 sh -c 'exit 7'
+code_is 7
+slurm srun -w node0 --gpuarb-cus=15 sh -c 'kill -SEGV $$'
+code_is 139
+slurm srun -w node0 --gpuarb-cus=15 /no/such/command
+code_is 127
+slurm sbatch -W -w node0 --gpuarb-cus=15 -o out --wrap 'exit 9'
+code_is 9
+
+# ---- a job has one lease on a node, and its steps share it ------------------------------------
+cat >"$dir/work/steps" <<'BATCH'
+#!/bin/sh
+echo "$GPUARB_LEASE $HSA_CU_MASK"
+srun --overlap -n1 sh -c 'echo "$GPUARB_LEASE $HSA_CU_MASK"'
+srun --overlap -n2 sh -c 'echo "$GPUARB_LEASE $HSA_CU_MASK"'
+"$GPUARBCTL" list --json
+srun --overlap -n1 --gpuarb-cus=30 true
+echo "larger: $?"
+BATCH
+slurm sbatch -W -w node0 -n2 --gpuarb-cus=15 --gpuarb-queues=4 -o steps.out ./steps
+code_is 0
+mv "$dir/work/steps.out" "$dir/out"
+check 'the script and three tasks have one lease' test "$(grep -c '^[0-9]* 0:0x' "$dir/out")" = 4
+check 'it has one mask' test "$(grep '^[0-9]* 0:0x' "$dir/out" | sort -u | wc -l)" = 1
+check 'it is for as many processes as tasks' \
+	jq -e '.[0].partitions[0].processes == 2' <<<"$(grep '^\[' "$dir/out")"
+out_has 'token'
+out_has 'larger: 125'
+list_becomes '. == []'
+
+# The GPUs that Slurm gave: all of them, and no other one.
+slurm srun -w node0 --gres=gpu:2 --gpuarb-cus=15 sh -c '"$GPUARBCTL" list --json'
+code_is 0
+json_out '[.[0].partitions[] | "\(.gpu) \(.cus)"] == ["0000:03:00.0 15", "0000:04:00.0 15"]'
+job first srun -w node0 --gres=gpu:1 --gpuarb-cus=15 "${hold[@]}"
+list_becomes 'length == 1'
+slurm srun -w node0 --gres=gpu:1 --gpuarb-cus=15 sh -c '"$GPUARBCTL" list --json'
+json_out '[.[].partitions[0].gpu] | sort == ["0000:03:00.0", "0000:04:00.0"]'
+timeout "$patience" sh -c ': >"$1"' sh "$dir/work/fifo"
+await_job first
+# Tasks that Slurm binds to one GPU each.
+slurm srun -w node0 -n2 --gpus-per-task=1 --gpu-bind=single:1 --gpuarb-cus=15 \
+	sh -c '"$GPUARBCTL" list --json >/dev/null; echo "$GPUARB_LEASE"'
+code_is 0
+check 'each has its own lease' test "$(sort -u "$dir/out" | wc -l)" = 2
+
+# ---- Slurm counts, as the example has it --------------------------------------------------------
+COUNTED=cu slurm srun -w node0 --gpuarb-cus=15 scontrol show job -d
+out_has 'GRES=cu(CNT:15)'
+COUNTED=cu slurm sbatch -w node0 --gpuarb-cus=300 --wrap true
+check 'more CUs than a node has are refused when the job is submitted' test "$code" != 0
+check 'no job was submitted' test -z "$(squeue -h)"
+COUNTED=shard slurm sbatch -W -w node0 --gpuarb-cus=50 -o shard.out \
+	--wrap 'srun -w node0 --overlap sh -c "\"\$GPUARBCTL\" list --json; echo \$GPUARB_LEASE \$SLURM_SHARDS_ON_NODE"'
+code_is 0
+mv "$dir/work/shard.out" "$dir/out"
+out_has ' 50'
+check 'a shard is on the GPU that Slurm chose, and its step in the lease' \
+	jq -e 'length == 1 and [.[0].partitions[].gpu] == ["0000:03:00.0"]' <<<"$(grep '^\[' "$dir/out")"
+
+# ---- an array ----------------------------------------------------------------------------------
+slurm sbatch -W -w node0 --array=1-5 --gpuarb-cus=15 --gpuarb-wait -o 'array.%a' --wrap 'echo "$HSA_CU_MASK"'
+code_is 0
+check 'each of the array had a mask' test "$(grep -l '^0:0x' "$dir"/work/array.? | wc -l)" = 5
+list_becomes '. == []'
+
+# ---- what goes wrong on the node ----------------------------------------------------------------
+# The lease belongs to the task, and not to slurmstepd.
+job orphan srun -w node0 --gpuarb-cus=15 sh -c 'echo $$ >orphan.pid; exec cat fifo'
+list_becomes 'length == 1'
+await_so 'the task runs' test -s "$dir/work/orphan.pid"
+orphan=$(cat "$dir/work/orphan.pid")
+stepd=$(awk '{ print $4 }' "/proc/$orphan/stat")
+kill -KILL "$stepd"
+await_so 'slurmstepd has ended' test ! -e "/proc/$stepd/exe"
+ends 0 list --json
+json_out 'length == 1 and .[0].state == "granted"'
+kill -KILL "$orphan"
+list_becomes '. == []'
+scancel -u games
+await_job orphan
+no_drain
+
+# More than a user may have, whatever Slurm counted.
+policy <<<$'[tenant jobs]\nmatch-user = games\nmax-cus = 10'
+slurm srun -w node0 --gpuarb-cus=15 true
+code_is 125
+err_has 'max-cus'
+kill "$daemon_pid"
+wait "$daemon_pid"
+daemon_pid=
+slurm srun -w node0 --gpuarb-cus=15 true
+code_is 125
+err_has "$GPUARB_BUS_ADDRESS"
+slurm srun -w node0 echo without
+code_is 0
+no_drain
+rig_done

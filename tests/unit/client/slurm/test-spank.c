@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The plugin beside a stand-in for Slurm: the functions that Slurm offers to plugins. */
+
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "util/base.h"
+
+int slurm_spank_init(spank_t spank, int argc, char **argv);
+int slurm_spank_task_init(spank_t spank, int argc, char **argv);
+spank_err_t spank_prepend_task_argv(spank_t spank, int argc, const char *argv[]);
+
+static struct slurm {
+	spank_context_t context;
+	struct spank_option registered[16];
+	int n_registered;
+	char *options[8][2]; /* name and value of those of the job */
+	char *environment[32];
+	uint32_t job, step;
+	int task;
+	bool silent; /* answers no question */
+	char error[512];
+} slurm;
+
+static char *command[] = { (char[]){ "solve" }, (char[]){ "a b" }, NULL };
+
+static void slurm_reset(void)
+{
+	for (size_t i = 0; slurm.environment[i]; i++)
+		free(slurm.environment[i]);
+	slurm = (struct slurm){ .context = S_CTX_REMOTE, .job = 7 };
+}
+
+/* ---- what Slurm offers to plugins ------------------------------------------------------------ */
+
+void slurm_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(slurm.error, sizeof(slurm.error), format, args);
+	va_end(args);
+}
+
+spank_context_t spank_context(void)
+{
+	return slurm.context;
+}
+
+const char *spank_strerror(spank_err_t error)
+{
+	return error == ESPANK_SUCCESS ? "success" : "failure";
+}
+
+spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
+{
+	(void)spank;
+	slurm.registered[slurm.n_registered++] = *option;
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_option_getopt(spank_t spank, struct spank_option *option, char **ret)
+{
+	(void)spank;
+	for (size_t i = 0; slurm.options[i][0]; i++) {
+		if (strcmp(slurm.options[i][0], option->name) != 0)
+			continue;
+		*ret = slurm.options[i][1];
+		return ESPANK_SUCCESS;
+	}
+	return ESPANK_ERROR;
+}
+
+spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
+{
+	va_list args;
+
+	(void)spank;
+	if (slurm.silent)
+		return ESPANK_ERROR;
+	va_start(args, item);
+	switch ((int)item) {
+	case S_JOB_ID: *va_arg(args, uint32_t *) = slurm.job; break;
+	case S_JOB_STEPID: *va_arg(args, uint32_t *) = slurm.step; break;
+	case S_TASK_ID: *va_arg(args, int *) = slurm.task; break;
+	case S_JOB_ARGV:
+		*va_arg(args, int *) = 2;
+		*va_arg(args, char ***) = command;
+		break;
+	case S_JOB_ENV: *va_arg(args, char ***) = slurm.environment; break;
+	default: CHECK(!"known");
+	}
+	va_end(args);
+	return ESPANK_SUCCESS;
+}
+
+static size_t find_variable(const char *name)
+{
+	size_t i = 0, n = strlen(name);
+
+	while (slurm.environment[i] &&
+	       (strncmp(slurm.environment[i], name, n) != 0 || slurm.environment[i][n] != '='))
+		i++;
+	return i;
+}
+
+spank_err_t spank_getenv(spank_t spank, const char *name, char *buf, int size)
+{
+	size_t i = find_variable(name);
+
+	(void)spank;
+	if (!slurm.environment[i])
+		return ESPANK_ENV_NOEXIST;
+	return snprintf(buf, (size_t)size, "%s", strchr(slurm.environment[i], '=') + 1) < size
+		       ? ESPANK_SUCCESS
+		       : ESPANK_NOSPACE;
+}
+
+spank_err_t spank_unsetenv(spank_t spank, const char *name)
+{
+	size_t i = find_variable(name);
+
+	(void)spank;
+	free(slurm.environment[i]);
+	for (; slurm.environment[i]; i++)
+		slurm.environment[i] = slurm.environment[i + 1];
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int overwrite)
+{
+	CHECK(overwrite);
+	spank_unsetenv(spank, name);
+	CHECK(asprintf(&slurm.environment[find_variable(name)], "%s=%s", name, value) > 0);
+	return ESPANK_SUCCESS;
+}
+
+/* Of Slurm 23.11 and later, which executes the words afterwards. */
+spank_err_t spank_prepend_task_argv(spank_t spank, int argc, const char *argv[])
+{
+	char *all[32];
+
+	(void)spank;
+	if (slurm.silent || access(argv[0], X_OK) < 0)
+		return ESPANK_ERROR;
+	memcpy(all, argv, (size_t)argc * sizeof(*all));
+	memcpy(all + argc, command, sizeof(command));
+	execve(all[0], all, slurm.environment);
+	return ESPANK_ERROR;
+}
+
+/* ---- a task ---------------------------------------------------------------------------------- */
+
+/* What the task prints that stands for gpuarbctl: its words in brackets, then its environment. */
+static const char *run_task(void)
+{
+	static char out[2048];
+	char dir[] = "/tmp/gpuarb-test-XXXXXX", path[64], argument[80];
+	char *argv[] = { argument, NULL };
+	size_t used = 0;
+	ssize_t n;
+	int pipes[2], status;
+	pid_t pid;
+	FILE *script;
+
+	CHECK(mkdtemp(dir) && pipe(pipes) == 0);
+	snprintf(path, sizeof(path), "%s/gpuarbctl", dir);
+	snprintf(argument, sizeof(argument), "gpuarbctl=%s", path);
+	script = fopen(path, "w");
+	CHECK(script &&
+	      fputs("#!/bin/sh\nprintf '[%s]' \"$@\"\necho\nexec /usr/bin/env\n", script) > 0);
+	CHECK(fclose(script) == 0 && chmod(path, 0755) == 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(pipes[1], STDOUT_FILENO);
+		_exit(slurm_spank_task_init(NULL, 1, argv) == 0 ? 90 : 91);
+	}
+	close(pipes[1]);
+	while ((n = read(pipes[0], out + used, sizeof(out) - 1 - used)) > 0)
+		used += (size_t)n;
+	out[used] = '\0';
+	close(pipes[0]);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	unlink(path);
+	rmdir(dir);
+	return out;
+}
+
+static bool has(const char *out, const char *text)
+{
+	if (strstr(out, text))
+		return true;
+	printf("no %s in: %s\n", text, out);
+	return false;
+}
+
+TEST(task_starts_under_gpuarbctl_with_the_options_of_the_job)
+{
+	const char *out;
+
+	slurm_reset();
+	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
+	slurm.options[0][1] = (char[]){ "25%" };
+	slurm.options[1][0] = (char[]){ "gpuarb-queues" };
+	slurm.options[1][1] = (char[]){ "4" };
+	slurm.options[2][0] = (char[]){ "gpuarb-wait" };
+	spank_setenv(NULL, "SLURM_TASKS_PER_NODE", "2(x3),12,1", 1);
+	out = run_task();
+	CHECK(has(out, "[run][--cus=25%][--queues=4][--wait][--processes=12][--token=slurm-7]"
+		       "[--name=slurm-7][--fixed][--][solve][a b]\n"));
+	CHECK(has(out, "GPUARB_SLURM_PROCESSES=7:12\n"));
+
+	slurm.task = 1; /* one line for the step is enough */
+	slurm.options[2][1] = (char[]){ "5min" };
+	slurm.options[3][0] = (char[]){ "gpuarb-processes" };
+	slurm.options[3][1] = (char[]){ "3" };
+	slurm.options[4][0] = (char[]){ "gpuarb-class" };
+	slurm.options[4][1] = (char[]){ "guaranteed" };
+	CHECK(has(run_task(),
+		  "[run][--cus=25%][--queues=4][--processes=3][--class=guaranteed][--wait=5min]"
+		  "[--token=slurm-7][--name=slurm-7][--fixed][--quiet][--][solve]"));
+	slurm_reset();
+}
+
+TEST(step_asks_for_as_much_as_the_script_that_started_it)
+{
+	const char *out;
+
+	slurm_reset();
+	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
+	slurm.options[0][1] = (char[]){ "15" };
+	spank_setenv(NULL, "SLURM_TASKS_PER_NODE", "1", 1);
+	spank_setenv(NULL, "GPUARB_SLURM_PROCESSES", "7:4", 1);
+	spank_setenv(NULL, "GPUARB_LEASE", "3", 1);
+	spank_setenv(NULL, "HSA_CU_MASK", "0:0x7fff", 1);
+	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", "1", 1);
+	out = run_task();
+	CHECK(has(out, "[--processes=4]"));
+	CHECK(!strstr(out, "GPUARB_LEASE=") && !strstr(out, "HSA_CU_MASK="));
+	CHECK(!strstr(out, "ROCR_VISIBLE_DEVICES="));
+
+	/* A job that a task of another job has submitted. */
+	slurm.job = 8;
+	CHECK(has(run_task(), "[--processes=1][--token=slurm-8]"));
+	spank_setenv(NULL, "GPUARB_SLURM_PROCESSES", "nonsense", 1);
+	CHECK(has(run_task(), "[--processes=1][--token=slurm-8]"));
+	slurm_reset();
+}
+
+TEST(lease_has_all_gpus_that_slurm_gave)
+{
+	const char *out;
+
+	slurm_reset();
+	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
+	slurm.options[0][1] = (char[]){ "15" };
+	spank_setenv(NULL, "SLURM_STEP_GPUS", "1,2", 1);
+	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", "1,2", 1);
+	spank_setenv(NULL, "CUDA_VISIBLE_DEVICES", "1,2", 1);
+	spank_setenv(NULL, "GPU_DEVICE_ORDINAL", "1,2", 1);
+	out = run_task();
+	CHECK(has(out, "[run][--gpu=all][--cus=15]"));
+	CHECK(has(out, "[--token=slurm-7-gpu1,2]"));
+	CHECK(has(out, "ROCR_VISIBLE_DEVICES=1,2\n"));
+	CHECK(!strstr(out, "CUDA_VISIBLE_DEVICES") && !strstr(out, "GPU_DEVICE_ORDINAL"));
+
+	slurm.step = SLURM_BATCH_SCRIPT; /* Slurm has another variable for it */
+	CHECK(!strstr(run_task(), "--gpu=all"));
+	spank_setenv(NULL, "SLURM_JOB_GPUS", "1,2", 1);
+	CHECK(has(run_task(), "[--gpu=all]"));
+	slurm_reset();
+}
+
+TEST(task_without_the_option_is_left_alone)
+{
+	slurm_reset();
+	slurm.options[0][0] = (char[]){ "gpuarb-wait" };
+	CHECK(slurm_spank_task_init(NULL, 0, NULL) == 0);
+	CHECK(!*slurm.error && !slurm.environment[0]);
+}
+
+TEST(task_fails_when_gpuarbctl_cannot_be_started)
+{
+	char *argv[] = { (char[]){ "gpuarbctl=/no/such/gpuarbctl" }, NULL };
+
+	slurm_reset();
+	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
+	slurm.options[0][1] = (char[]){ "15" };
+	CHECK(slurm_spank_task_init(NULL, 1, argv) == -1);
+	CHECK(has(slurm.error, "/no/such/gpuarbctl"));
+	slurm.silent = true;
+	CHECK(slurm_spank_task_init(NULL, 1, argv) == -1);
+	CHECK(!strstr(slurm.error, "/no/such/gpuarbctl"));
+	slurm_reset();
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static int give(const char *name, const char *value, int remote)
+{
+	*slurm.error = '\0';
+	for (int i = 0; i < slurm.n_registered; i++)
+		if (strcmp(slurm.registered[i].name, name) == 0)
+			return slurm.registered[i].cb(slurm.registered[i].val, value, remote);
+	CHECK(!"registered");
+	return -1;
+}
+
+TEST(option_of_a_job_is_checked_where_it_is_typed)
+{
+	static const char *const wrong[][2] = {
+		{ "gpuarb-cus", "24x" },    { "gpuarb-cus", "0" },
+		{ "gpuarb-cus", "" },       { "gpuarb-cus", "101%" },
+		{ "gpuarb-queues", "0" },   { "gpuarb-queues", "9999" },
+		{ "gpuarb-class", "gold" }, { "gpuarb-processes", "-1" },
+		{ "gpuarb-wait", "soon" },
+	};
+	char text[400], start[64];
+
+	slurm_reset();
+	slurm.context = S_CTX_ALLOCATOR;
+	CHECK(slurm_spank_init(NULL, 0, NULL) == 0 && slurm.n_registered == 5);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		CHECK(give(wrong[i][0], wrong[i][1], 0) != ESPANK_SUCCESS);
+		snprintf(start, sizeof(start), "--%s=%s: ", wrong[i][0], wrong[i][1]);
+		CHECK(has(slurm.error, start));
+		CHECK(give(wrong[i][0], wrong[i][1], 1) ==
+		      ESPANK_SUCCESS); /* gpuarbctl refuses it */
+	}
+	memset(text, '9', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	CHECK(give("gpuarb-cus", text, 0) != ESPANK_SUCCESS && strlen(slurm.error) < 200);
+
+	CHECK(give("gpuarb-cus", "24", 0) == ESPANK_SUCCESS && !*slurm.error);
+	CHECK(give("gpuarb-cus", "25%", 0) == ESPANK_SUCCESS);
+	CHECK(give("gpuarb-class", "realtime", 0) == ESPANK_SUCCESS);
+	CHECK(give("gpuarb-wait", "5min", 0) == ESPANK_SUCCESS);
+	CHECK(give("gpuarb-wait", NULL, 0) == ESPANK_SUCCESS);
+	CHECK(give("gpuarb-wait", "", 0) == ESPANK_SUCCESS && !*slurm.error);
+}
+
+TEST(prolog_has_no_options)
+{
+	slurm_reset();
+	slurm.context = S_CTX_JOB_SCRIPT;
+	CHECK(slurm_spank_init(NULL, 0, NULL) == 0 && slurm.n_registered == 0);
+}
