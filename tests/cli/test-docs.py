@@ -59,6 +59,7 @@ NOT_RUN = {
     r'systemctl |systemd-analyze |journalctl': 'needs the installed service',
     r'tests/demo$': 'the test demo runs it',
     r'tests/run$': 'runs this test',
+    r'podman ': 'needs an image; the test oci starts containers',
     r'srun |sbatch ': 'needs a cluster; the test slurm has one',
     r'meson setup ': 'the build that this test belongs to has done it',
     r'python3 follow-lease': 'the test record runs it',

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Two hooks of container engines, for containers with annotations org.gpuarb.*:
+ *
+ *	gpuarb-precreate         podman: configuration on standard input, changed configuration on standard output. Takes a
+ *	                         lease and puts its variables into the configuration.
+ *	gpuarb-createruntime     OCI: state on standard input. Binds the lease to the first process of the container.
+ *
+ * Between the two a process holds the lease. podman does not show the errors of precreate hooks, so a refusal is an
+ * annotation that the second hook prints.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/oci/config.h"
+#include "client/oci/oci-lease.h"
+#include "util/fd.h"
+#include "util/number.h"
+
+#define HOLDER "gpuarb-holder" /* the name of the process that holds the lease */
+#define HOLD_MSEC 60000        /* for an engine that fails between the hooks */
+
+static int complain(const char *why)
+{
+	fprintf(stderr, "gpuarb: %s\n", why);
+	return EXIT_FAILURE;
+}
+
+/* ---- precreate ----------------------------------------------------------------------------- */
+
+/* Has no descriptor but the holder: the engine waits until standard output is closed. */
+__attribute__((noreturn)) static void hold(int holder)
+{
+	struct pollfd fds = { .fd = STDIN_FILENO };
+
+	prctl(PR_SET_NAME, HOLDER);
+	setsid();
+	if (dup2(holder, STDIN_FILENO) == STDIN_FILENO && close_range(1, ~0U, 0) == 0)
+		(void)poll(&fds, 1, HOLD_MSEC);
+	_exit(EXIT_SUCCESS);
+}
+
+/* The hostname is the short id of the container, unless the user chose one. */
+static void name_lease(struct json_object *config, struct command *command)
+{
+	struct json_object *hostname;
+
+	if (!command->options.name && json_object_object_get_ex(config, "hostname", &hostname))
+		command->options.name = json_object_get_string(hostname);
+}
+
+static int annotate_number(struct json_object *config, const char *name, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	return config_annotate(config, name, text);
+}
+
+static int write_lease(struct json_object *config, const struct oci_lease *lease)
+{
+	pid_t holder;
+	int r = annotate_number(config, "lease", lease->id);
+
+	for (size_t i = 0; r >= 0 && i < OCI_LEASE_VARIABLES; i++)
+		r = config_set_variable(config, lease->variables[i]);
+	if (r < 0)
+		return r;
+	holder = fork();
+	if (holder == 0)
+		hold(lease->holder);
+	return holder < 0 ? -errno : annotate_number(config, "holder", (uint64_t)holder);
+}
+
+/* Takes a lease into the configuration. */
+static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROBLEM])
+{
+	_cleanup_(freep) struct command *command = calloc(1, sizeof(*command));
+	struct oci_lease lease = { .holder = -1 };
+	int r = command ? config_command(config, command) : -ENOMEM;
+
+	if (r < 0) {
+		snprintf(why, OCI_LEASE_PROBLEM, "%s",
+			 command ? command->problem : "out of memory");
+		return r;
+	}
+	if (command->wants[0].want.cus == 0 && command->wants[0].share.cus == 0) {
+		snprintf(why, OCI_LEASE_PROBLEM,
+			 ANNOTATION "cus: missing, a number of CUs, or a share as 25%%");
+		return -EINVAL;
+	}
+	name_lease(config, command);
+	r = oci_lease_reserve(command, &lease, why);
+	if (r < 0)
+		return r;
+	r = write_lease(config, &lease);
+	close(lease.holder);
+	if (r < 0)
+		snprintf(why, OCI_LEASE_PROBLEM, "cannot change the configuration: %s",
+			 strerror(-r));
+	return r;
+}
+
+/* optional: without a lease the container starts without one. */
+static int precreate(struct json_object *config, bool optional)
+{
+	char why[OCI_LEASE_PROBLEM];
+	const char *text;
+
+	if (take_lease(config, why) < 0) {
+		(void)complain(why);
+		if (!optional && config_annotate(config, "refusal", why) < 0)
+			return EXIT_FAILURE;
+	}
+	text = json_object_to_json_string_ext(config, JSON_C_TO_STRING_PLAIN |
+							      JSON_C_TO_STRING_NOSLASHESCAPE);
+	return text && puts(text) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* ---- createRuntime ------------------------------------------------------------------------- */
+
+/* The process can have ended, and its number can be that of another one. */
+static void end_holder(pid_t pid)
+{
+	_cleanup_fd_ int process = (int)syscall(SYS_pidfd_open, pid, 0U);
+	char path[32], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (process >= 0 && fgets(name, sizeof(name), file) && strcmp(name, HOLDER "\n") == 0)
+		(void)syscall(SYS_pidfd_send_signal, process, SIGTERM, NULL, 0U);
+	fclose(file);
+}
+
+static uint64_t annotated_number(struct json_object *state, const char *name)
+{
+	const char *text = config_annotation(state, name);
+	uint64_t number = 0;
+
+	return text && number_parse(text, 1, UINT64_MAX, &number) >= 0 ? number : 0;
+}
+
+static int create_runtime(struct json_object *state)
+{
+	const char *refusal = config_annotation(state, "refusal");
+	uint64_t lease = annotated_number(state, "lease");
+	struct json_object *pid;
+	char why[OCI_LEASE_PROBLEM];
+	int r;
+
+	if (refusal)
+		return complain(refusal);
+	if (!lease)
+		return EXIT_SUCCESS;
+	if (!json_object_object_get_ex(state, "pid", &pid))
+		return complain("the state of the container has no pid");
+	r = oci_lease_bind(lease, json_object_get_int(pid), why);
+	end_holder((pid_t)annotated_number(state, "holder"));
+	return r < 0 ? complain(why) : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	_cleanup_(config_freep) struct json_object *input = config_read(STDIN_FILENO);
+	const char *stage = basename(argv[0]);
+
+	if (!input)
+		return complain("standard input has no configuration or state of a container");
+	if (strcmp(stage, "gpuarb-precreate") == 0)
+		return precreate(input, argc > 1 && strcmp(argv[1], "optional") == 0);
+	if (strcmp(stage, "gpuarb-createruntime") == 0)
+		return create_runtime(input);
+	return complain("to be called as gpuarb-precreate or gpuarb-createruntime");
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * A lease of gpuarbd for a container, over sd-bus: hooks of rootless containers run in a user namespace, and libdbus sends
+ * the number that the user has there, which the bus refuses. sd-bus sends none.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/options/options.h"
+
+#define OCI_LEASE_VARIABLES 9
+#define OCI_LEASE_VARIABLE 2048
+#define OCI_LEASE_PROBLEM 1024
+
+struct oci_lease {
+	uint64_t id;
+	int holder; /* keeps the lease */
+	char variables[OCI_LEASE_VARIABLES]
+		      [OCI_LEASE_VARIABLE]; /* "NAME=VALUE" to set, "NAME" to remove */
+};
+
+/* Takes a fixed lease. Negative errno: why has the reason, and gpuarbctl's words for it. */
+int oci_lease_reserve(const struct command *command, struct oci_lease *ret,
+		      char why[static OCI_LEASE_PROBLEM]);
+
+/* Binds the lease to the process, so that it lives as long. */
+int oci_lease_bind(uint64_t id, pid_t pid, char why[static OCI_LEASE_PROBLEM]);

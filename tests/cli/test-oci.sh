@@ -1,0 +1,237 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The hooks for containers: beside a process that stands for a container, in a user namespace as rootless podman runs
+# them, and, with tests/run --long, under podman.
+#
+#	test-oci.sh GPUARBCTL GPUARB_OCI
+#
+# GPUARBD, GPUARB_SOURCE_ROOT: the daemon, the source tree.
+set -u
+GPUARBCTL=${1:-${GPUARBCTL:?}}
+oci=${2:?}
+: "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/users.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/users.sh"
+users_start --simulate=radeon-vii,radeon-vii
+user games games
+for name in gpuarb-precreate gpuarb-createruntime gpuarb-other; do install -m 755 "$oci" "$dir/$name"; done
+
+# hook NAME CODE [COMMAND…]: runs it by the command, with $dir/in as standard input.
+hook()
+{
+	said="$1 <$(tr -d '\n' <"$dir/in" | head -c 300)"
+	"${@:3}" "$dir/$1" <"$dir/in" >"$dir/out" 2>"$dir/err"
+	local code=$?
+	[ "$code" = "$2" ] || complain "$said: ended with $code, not $2"
+}
+# config JSON: the configuration of a container with these annotations.
+config()
+{
+	jq -n --argjson annotations "$1" '{ociVersion: "1.0.2", hostname: "3fea5e57c662", annotations: $annotations,
+		process: {rlimits: [{type: "RLIMIT_NPROC", hard: 18446744073709551615}],
+			env: ["PATH=/bin", "HIP_VISIBLE_DEVICES=1", "HSA_CU_MASK=0:1", "HSA_CU_MASK_X=1"]}}' >"$dir/in"
+}
+# state PID: the state of the container with the annotations of the configuration that the first hook wrote.
+state() { jq --argjson pid "$1" '{ociVersion: "1.0.2", id: "3f", status: "creating", pid: $pid, annotations}' "$dir/out" >"$dir/state"; mv "$dir/state" "$dir/in"; }
+annotated() { jq -r ".annotations[\"org.gpuarb.$1\"]" "$dir/${2:-in}"; }
+holder_is_gone() { ! is_running "$holder_pid"; }
+
+# ---- a container's life ------------------------------------------------------------------------
+check_life() # COMMAND…: runs the hooks by it
+{
+	config '{"org.gpuarb.cus": "15", "org.gpuarb.queues": "4", "org.gpuarb.processes": "2", "other": "x"}'
+	hook gpuarb-precreate 0 "$@"
+	json_out '.process.env | sort == ["GPUARB_EFFECTIVE_CUS=15", "GPUARB_LEASE=\(.[] | select(startswith("GPUARB_LEASE=")) |
+		split("=")[1])", "GPU_MAX_HW_QUEUES=1", "HSA_CU_MASK=0:0x111111111111111", "HSA_CU_MASK_X=1", "PATH=/bin",
+		"ROCR_VISIBLE_DEVICES=0"]'
+	json_out '.annotations.other == "x" and .ociVersion == "1.0.2" and (.process.rlimits | length) == 1'
+	check 'numbers stay as they are' grep -qF '18446744073709551615' "$dir/out"
+	"${init[@]}" &
+	container=$!
+	state "$container"
+	holder_pid=$(annotated holder)
+	check 'a process holds the lease' is_running "$holder_pid"
+	list_becomes '[.[] | select(.state == "granted" and .name == "3fea5e57c662")] | length == 1'
+	hook gpuarb-createruntime 0 "$@"
+	await_so 'nothing but the container holds the lease' holder_is_gone
+	list_becomes 'length == 1 and .[0].partitions[0].queues == 4 and .[0].partitions[0].processes == 2'
+	kill -KILL "$container"
+	wait "$container" 2>/dev/null
+	list_becomes '. == []'
+}
+init=(sleep 1000)
+check_life
+# Rootless: root inside is the user outside.
+if setpriv --reuid=games --regid=games --clear-groups unshare --user --map-root-user true 2>/dev/null; then
+	init=(setpriv --reuid=games --regid=games --clear-groups sleep 1000)
+	check_life setpriv --reuid=games --regid=games --clear-groups unshare --user --map-root-user
+fi
+
+# A share of a GPU, and what the policy has for root alone.
+policy <<<$'[tenant web]\nopen = yes\nmatch-user = root\nmax-cus = 20\n[tenant *]'
+config '{"org.gpuarb.cus": "25%", "org.gpuarb.gpu": "0000:04:00.0", "org.gpuarb.name": "web", "org.gpuarb.tenant": "web"}'
+hook gpuarb-precreate 0
+ends 0 list --json
+json_out '.[0] | .name == "web" and .tenant == "web" and .partitions[0].gpu == "0000:04:00.0" and .partitions[0].cus == 15'
+ends 0 release "$(jq -r '.[0].id' "$dir/out")"
+list_becomes '. == []'
+
+# ---- refusals ----------------------------------------------------------------------------------
+# refused TEXT ANNOTATIONS: the first hook passes the reason on to the second, whose error the engine shows.
+refused()
+{
+	config "$2"
+	hook gpuarb-precreate 0
+	err_has "$1"
+	json_out '.process.env | length == 4'
+	state $$
+	hook gpuarb-createruntime 1
+	err_has "$1"
+}
+refused 'org.gpuarb.cus=24x' '{"org.gpuarb.cus": "24x"}'
+refused 'org.gpuarb.cus=' '{"org.gpuarb.cus": ""}'
+refused 'org.gpuarb.cus: ' '{"org.gpuarb.queues": "4"}'
+refused 'org.gpuarb.size' '{"org.gpuarb.cus": "15", "org.gpuarb.size": "4"}'
+refused 'org.gpuarb.queues=0' '{"org.gpuarb.cus": "15", "org.gpuarb.queues": "0"}'
+refused 'org.gpuarb.class=gold' '{"org.gpuarb.cus": "15", "org.gpuarb.class": "gold"}'
+refused 'org.gpuarb.name' "$(jq -n '{"org.gpuarb.cus": "15", "org.gpuarb.name": ("x" * 500)}')"
+refused '200 ' '{"org.gpuarb.cus": "200"}'
+refused 'max-cus' '{"org.gpuarb.cus": "25", "org.gpuarb.tenant": "web"}'
+refused 'no-such' '{"org.gpuarb.cus": "25", "org.gpuarb.tenant": "no-such"}'
+
+# The process ended, or the lease did.
+config '{"org.gpuarb.cus": "15"}'
+hook gpuarb-precreate 0
+cp "$dir/out" "$dir/config"
+state 2147483646
+holder_pid=$(annotated holder)
+hook gpuarb-createruntime 1
+err_has 2147483646
+await_so 'the lease is given up' holder_is_gone
+list_becomes '. == []'
+cp "$dir/config" "$dir/out"
+state $$
+hook gpuarb-createruntime 1
+err_has "$(annotated lease)"
+
+# What is no configuration, no state, no hook.
+echo '[]' >"$dir/in"
+hook gpuarb-precreate 1
+hook gpuarb-createruntime 1
+: >"$dir/in"
+hook gpuarb-precreate 1
+echo '{"annotations": {"org.gpuarb.lease": "1"}}' >"$dir/in"
+hook gpuarb-createruntime 1
+err_has pid
+echo '{"annotations": {"org.gpuarb.cus": "15"}}' >"$dir/in" # no process
+hook gpuarb-precreate 0
+json_out '.annotations["org.gpuarb.refusal"]'
+echo '{}' >"$dir/in"
+hook gpuarb-createruntime 0
+hook gpuarb-other 1
+list_becomes '. == []'
+config '{"org.gpuarb.cus": "15"}'
+GPUARB_BUS_ADDRESS=unix:path=/no/such/bus hook gpuarb-precreate 0
+err_has /no/such/bus
+# Where the administrator lets containers start without gpuarbd.
+GPUARB_BUS_ADDRESS=unix:path=/no/such/bus "$dir/gpuarb-precreate" optional <"$dir/in" >"$dir/out" 2>"$dir/err"
+err_has /no/such/bus
+json_out '.annotations | keys == ["org.gpuarb.cus"]'
+
+# ---- podman --------------------------------------------------------------------------------------
+missing=
+for name in podman runc conmon; do command -v "$name" >/dev/null || missing="$missing $name"; done
+[ -n "${GPUARB_LONG:-}" ] || { echo 'skipped: podman itself takes half a minute: tests/run --long'; rig_done; }
+[ -z "$missing" ] && [ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 ||
+	{ echo "skipped: podman itself: missing are$missing, or a static busybox"; rig_done; }
+mkdir -p "$dir"/hooks "$dir"/rootfs/{bin,proc,sys,dev,etc,tmp}
+cp /bin/busybox "$dir/rootfs/bin"
+for name in sh env sleep; do ln -s busybox "$dir/rootfs/bin/$name"; done
+for name in gpuarb-precreate gpuarb-createruntime; do
+	jq --arg path "$dir/$name" --arg bus "GPUARB_BUS_ADDRESS=$GPUARB_BUS_ADDRESS" \
+		'.hook.path = $path | .hook.env = [$bus, "ASAN_OPTIONS=detect_leaks=0"]' "$(dirname "$oci")/$name.json" \
+		>"$dir/hooks/$name.json"
+done
+printf '[engine]\nhooks_dir = ["%s"]\n' "$dir/hooks" >"$dir/containers.conf"
+export CONTAINERS_CONF=$dir/containers.conf
+unset LD_LIBRARY_PATH
+podman=(podman --cgroup-manager=cgroupfs --root "$dir/pod" --runroot "$dir/podrun" --storage-driver vfs --runtime runc)
+in_container=(--network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 --rootfs "$dir/rootfs")
+pod()
+{
+	said="podman $*"
+	timeout "$patience" "${podman[@]}" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	code=$?
+}
+code_is() { [ "$code" = "$1" ] || complain "$said: ended with $code, not $1"; }
+rootful=("${podman[@]}")
+clean_podman()
+{
+	"${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1
+	"${rootful[@]}" rm -a -f -t 0 >/dev/null 2>&1
+	rig_clean
+}
+trap clean_podman EXIT
+policy <<<'[tenant *]'
+pod run --rm "${in_container[@]}" /bin/sh -c :
+[ "$code" = 0 ] || { echo "skipped: podman starts no container here: $(tail -n 1 "$dir/err")"; rig_done; }
+
+pod run -d --name c1 --annotation org.gpuarb.cus=15 "${in_container[@]}" /bin/sh -c 'env; sleep 1000'
+code_is 0
+list_becomes 'length == 1 and .[0].state == "granted" and (.[0].name | length) == 12'
+logged() { pod logs "$1"; [ "$(grep -c "$2" "$dir/out")" -ge "$3" ]; }
+await_so 'the container has a mask' logged c1 '^HSA_CU_MASK=0:0x111111111111111$' 1
+first=$(sed -n 's/^GPUARB_LEASE=//p' "$dir/out")
+pod stop -t 0 c1
+list_becomes '. == []'
+pod start c1
+list_becomes "length == 1 and .[0].id > $first"
+kill -KILL "$("${podman[@]}" inspect c1 --format '{{.State.ConmonPid}}')"
+init=$("${podman[@]}" inspect c1 --format '{{.State.Pid}}')
+check 'the container survives its monitor' is_running "$init"
+ends 0 list --json
+json_out 'length == 1 and .[0].state == "granted"'
+kill -KILL "$init"
+list_becomes '. == []'
+
+pod run -d --name c2 --restart=on-failure:2 --annotation org.gpuarb.cus=15 "${in_container[@]}" \
+	/bin/sh -c 'echo lease $GPUARB_LEASE; exit 1'
+code_is 0
+await_so 'the container has a lease at each start' logged c2 '^lease ' 3
+check 'each start has its own' test "$(sort -u "$dir/out" | wc -l)" = 3
+list_becomes '. == []'
+
+pod run --annotation org.gpuarb.cus=200 "${in_container[@]}" /bin/sh -c 'echo ran'
+code_is 126
+err_has '0000:03:00.0'
+out_lacks ran
+pod run --annotation org.gpuarb.cus=24x "${in_container[@]}" /bin/sh -c 'echo ran'
+code_is 126
+err_has 'org.gpuarb.cus=24x'
+list_becomes '. == []'
+
+# Rootless: as a user with subordinate numbers.
+rootless=$(awk -F: '$1 != "root" { print $1; exit }' /etc/subuid 2>/dev/null)
+[ -n "$rootless" ] && command -v newuidmap >/dev/null ||
+	{ echo 'skipped: rootless podman: no user in /etc/subuid, or no newuidmap'; rig_done; }
+chmod -R a+rX "$dir/rootfs" "$dir/hooks" "$dir/containers.conf"
+mkdir -p "$dir/home/xdg"
+cp -R "$dir/rootfs" "$dir/home/rootfs"
+chown -R "$rootless:" "$dir/home"
+in_container[${#in_container[@]} - 1]=$dir/home/rootfs
+podman=(setpriv --reuid="$rootless" --regid="$(id -g "$rootless")" --clear-groups env -C "$dir/home" HOME="$dir/home"
+	XDG_RUNTIME_DIR="$dir/home/xdg" USER="$rootless" podman --cgroup-manager=cgroupfs --root "$dir/home/pod"
+	--runroot "$dir/home/xdg/pod" --storage-driver vfs --runtime runc)
+pod run --rm "${in_container[@]}" /bin/sh -c :
+[ "$code" = 0 ] || { echo "skipped: rootless podman starts no container here: $(tail -n 1 "$dir/err")"; rig_done; }
+for users in '' --userns=keep-id; do
+	# shellcheck disable=SC2086 # no argument, or one
+	pod run -d --name c3 $users --annotation org.gpuarb.cus=15 "${in_container[@]}" /bin/sh -c 'env; sleep 1000'
+	code_is 0
+	list_becomes "length == 1 and .[0].state == \"granted\" and .[0].owner.uid == $(id -u "$rootless")"
+	await_so 'the container has a mask' logged c3 '^HSA_CU_MASK=0:0x111111111111111$' 1
+	pod rm -f -t 0 c3
+	list_becomes '. == []'
+done
+rig_done
