@@ -15,7 +15,8 @@
 
 #include "util/base.h"
 
-#define SCRIPTS 4 /* interpreters of interpreters; the kernel allows 4 (fs/exec.c) */
+#define MUSL "ld-musl-" /* how the name of its loader begins */
+#define SCRIPTS 4       /* interpreters of interpreters; the kernel allows 4 (fs/exec.c) */
 
 /* The parts of an ELF file that decide about its loader. */
 struct image {
@@ -153,7 +154,8 @@ static bool is_privileged(int fd)
 }
 
 /* Compares with gpuarbctl, which is of the same build as the agent's library. */
-static bool judge_image(const struct image *image, const char *path, char *why, size_t size)
+static bool judge_image(const struct image *image, const char *path, bool *ret_musl, char *why,
+			size_t size)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct image own = { .class = ELFCLASSNONE };
@@ -174,14 +176,17 @@ static bool judge_image(const struct image *image, const char *path, char *why, 
 			 path);
 		return false;
 	}
-	if (known && strcmp(basename(image->loader), basename(own.loader)) != 0) {
+	if (!known || strcmp(basename(image->loader), basename(own.loader)) == 0)
+		return true;
+	*ret_musl = strncmp(basename(image->loader), MUSL, strlen(MUSL)) == 0;
+	if (!*ret_musl) {
 		snprintf(why, size, "%s uses another C library (%s)", path, image->loader);
 		return false;
 	}
 	return true;
 }
 
-static bool judge(const char *path, int depth, char *why, size_t size)
+static bool judge(const char *path, int depth, bool *ret_musl, char *why, size_t size)
 {
 	char interpreter[PATH_MAX];
 	struct image image;
@@ -197,19 +202,20 @@ static bool judge(const char *path, int depth, char *why, size_t size)
 			 path);
 		good = false;
 	} else if (read_image(fd, &image)) {
-		good = judge_image(&image, path, why, size);
+		good = judge_image(&image, path, ret_musl, why, size);
 	} else if (depth < SCRIPTS && read_interpreter(fd, interpreter)) {
-		good = judge(interpreter, depth + 1, why, size);
+		good = judge(interpreter, depth + 1, ret_musl, why, size);
 	}
 	close(fd);
 	return good;
 }
 
-bool program_preloads(const char *command, char *why, size_t size)
+bool program_preloads(const char *command, bool *ret_musl, char *why, size_t size)
 {
 	char path[PATH_MAX];
 
-	return find(command, path) < 0 || judge(path, 0, why, size);
+	*ret_musl = false;
+	return find(command, path) < 0 || judge(path, 0, ret_musl, why, size);
 }
 
 /* The kernel reports a missing interpreter as if the script were missing. */

@@ -45,13 +45,13 @@ struct adapt {
 /* ---- checks ------------------------------------------------------------------------------ */
 
 /* GPUARB_AGENT_DIR is for a gpuarb that is not installed. */
-static bool find_parts(struct adapt *ret)
+static void find_parts(bool musl, struct adapt *ret)
 {
 	const char *dir = getenv("GPUARB_AGENT_DIR");
 	bool given = dir && *dir;
 
-	snprintf(ret->library, sizeof(ret->library), "%s/libgpuarb-agent.so",
-		 given ? dir : GPUARB_AGENT_LIBRARY_DIR);
+	snprintf(ret->library, sizeof(ret->library), "%s/libgpuarb-agent%s.so",
+		 given ? dir : GPUARB_AGENT_LIBRARY_DIR, musl ? "-musl" : "");
 	snprintf(ret->program, sizeof(ret->program), "%s/gpuarb-agent",
 		 given ? dir : GPUARB_AGENT_PROGRAM_DIR);
 	if (ret->library[0] != '/' || strpbrk(ret->library, " :"))
@@ -64,20 +64,21 @@ static bool find_parts(struct adapt *ret)
 			 "cannot use %s and %s: %s; install all of gpuarb, or set GPUARB_AGENT_DIR "
 			 "to the directory of both",
 			 ret->library, ret->program, strerror(errno));
-	return !*ret->why;
 }
 
 /* Finds the agent and inspects the command. */
 static void find_agent(const struct command *command, struct adapt *ret)
 {
+	bool musl;
+
 	ret->why[0] = '\0';
 	if (command->options.token)
 		snprintf(ret->why, sizeof(ret->why),
 			 "several commands with --token=%s share the lease, and each would "
 			 "acknowledge masks for all",
 			 command->options.token);
-	else if (find_parts(ret))
-		(void)program_preloads(command->rest[0], ret->why, sizeof(ret->why));
+	else if (program_preloads(command->rest[0], &musl, ret->why, sizeof(ret->why)))
+		find_parts(musl, ret);
 }
 
 /* Before the lease is requested: whether it is to be adaptable. */

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ioctl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -233,7 +234,7 @@ static int set_mask(void *, int fd, uint32_t queue, const struct mask *mask)
 /* ioctl() of this library is in force if it is the first one in the order of symbols. */
 static bool replaces_ioctl(void)
 {
-	int (*own)(int fd, unsigned long request, ...) = ioctl;
+	__typeof__(&ioctl) own = ioctl;
 	void *first = dlsym(RTLD_DEFAULT, "ioctl");
 
 	return memcmp(&first, &own, sizeof(first)) == 0;
@@ -507,14 +508,17 @@ static int mask(int fd, unsigned long request, const void *argument)
 	return r == -ENOENT ? kfd_ioctl(fd, request, argument) : ioctl_result(r);
 }
 
-/* Not in libgpuarb.sym: a symbol with a version of this library would not replace that of the C
- * library. */
-__attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...)
+/* The request is an unsigned long with glibc, an int with musl, and has 32 bits. Not in libgpuarb.sym: a symbol with a
+ * version of this library would not replace that of the C library. */
+__attribute__((visibility("default"))) int replaced_ioctl(int fd, unsigned long any,
+							  ...) __asm__("ioctl");
+int replaced_ioctl(int fd, unsigned long any, ...)
 {
+	uint32_t request = (uint32_t)any;
 	void *argument;
 	va_list args;
 
-	va_start(args, request);
+	va_start(args, any);
 	argument = va_arg(args, void *);
 	va_end(args);
 

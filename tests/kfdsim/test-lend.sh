@@ -499,6 +499,20 @@ story_raw()
 	settles "$(named vr) | .state == \"granted\""
 	ends 0 deactivate "$vr"
 
+	# One with another C library.
+	if [ -n "${CLIENT_RAW_MUSL:-}" ]; then
+		program musl "${borrow[@]}" --name musl -- "$CLIENT_RAW_MUSL"
+		tell musl queue
+		tell musl queue
+		borrows musl
+		driver "$(have $all 2)"
+		activates
+		driver "$(have $rest 2)"
+		gives_back musl 2
+		leave musl
+		settles '[.leases[].name] == ["vr"]'
+	fi
+
 	# One that cannot reach gpuarb-agent gets no queue, and is told why.
 	unreachable unshare -n "$raw"
 	unreachable sh -c '

@@ -81,9 +81,10 @@ static const char *own_loader(void)
 static bool takes(const char *command, const char *words)
 {
 	char why[256] = "";
+	bool musl;
 
-	if (program_preloads(command, why, sizeof(why)))
-		return true;
+	if (program_preloads(command, &musl, why, sizeof(why)))
+		return !musl;
 	if (!words || !strstr(why, words)) {
 		fprintf(stderr, "said: %s\n", why);
 		abort();
@@ -124,9 +125,9 @@ TEST(a_program_that_cannot_be_preloaded_has_a_reason)
 
 	write_file("static", &image, sizeof(image));
 	CHECK(!file_takes("static", "statically"));
-	image = make_image("/lib/ld-musl-x86_64.so.1");
-	write_file("musl", &image, sizeof(image));
-	CHECK(!file_takes("musl", "another C library (/lib/ld-musl-x86_64.so.1)"));
+	image = make_image("/lib/ld-other.so.1");
+	write_file("other", &image, sizeof(image));
+	CHECK(!file_takes("other", "another C library (/lib/ld-other.so.1)"));
 	image = make_image(own_loader());
 	image.header.e_machine = EM_68K;
 	write_file("foreign", &image, sizeof(image));
@@ -134,6 +135,17 @@ TEST(a_program_that_cannot_be_preloaded_has_a_reason)
 	image.header.e_ident[EI_CLASS] = ELFCLASS32;
 	write_file("narrow", &image, sizeof(image));
 	CHECK(!file_takes("narrow", "not a 64-bit program"));
+}
+
+TEST(a_program_of_musl_can_be_preloaded)
+{
+	struct image image = make_image("/lib/ld-musl-x86_64.so.1");
+	char path[PATH_MAX], why[256];
+	bool musl = false;
+
+	write_file("musl", &image, sizeof(image));
+	path_of("musl", path);
+	CHECK(program_preloads(path, &musl, why, sizeof(why)) && musl);
 }
 
 TEST(a_broken_program_is_left_to_exec)
