@@ -161,6 +161,10 @@ static int take_verb(struct command *command, int argc, char **argv)
 		printf("gpuarbctl %s\n", GPUARB_VERSION);
 		return EXIT_OK;
 	}
+	if (command->export_dir) {
+		puts(run_library_dir());
+		return EXIT_OK;
+	}
 	if (check_words(command, verb) != EXIT_OK)
 		return usage_code(verb);
 	return run_verb(command, verb);

@@ -325,6 +325,8 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_RUN, cap), .take = take_flag },
 	{ "no-cap", NULL, "do not, although the tenant asks for it", FIELD(OPTIONS_RUN, no_cap),
 	  .take = take_flag },
+	{ "export-dir", NULL, "print the directory that a container mounts to follow a lease",
+	  FIELD(OPTIONS_RUN, export_dir), .take = take_flag },
 	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_RUN, quiet),
 	  .take = take_flag },
 	{ "gpu", "GPU", "a GPU of this machine: its PCI address or index",

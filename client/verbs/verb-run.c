@@ -45,15 +45,24 @@ struct adapt {
 /* ---- checks ------------------------------------------------------------------------------ */
 
 /* GPUARB_AGENT_DIR is for a gpuarb that is not installed. */
-static void find_parts(bool musl, struct adapt *ret)
+static const char *agent_dir(const char *installed)
 {
 	const char *dir = getenv("GPUARB_AGENT_DIR");
-	bool given = dir && *dir;
 
-	snprintf(ret->library, sizeof(ret->library), "%s/libgpuarb-agent%s.so",
-		 given ? dir : GPUARB_AGENT_LIBRARY_DIR, musl ? "-musl" : "");
+	return dir && *dir ? dir : installed;
+}
+
+const char *run_library_dir(void)
+{
+	return agent_dir(GPUARB_AGENT_LIBRARY_DIR);
+}
+
+static void find_parts(bool musl, struct adapt *ret)
+{
+	snprintf(ret->library, sizeof(ret->library), "%s/libgpuarb-agent%s.so", run_library_dir(),
+		 musl ? "-musl" : "");
 	snprintf(ret->program, sizeof(ret->program), "%s/gpuarb-agent",
-		 given ? dir : GPUARB_AGENT_PROGRAM_DIR);
+		 agent_dir(GPUARB_AGENT_PROGRAM_DIR));
 	if (ret->library[0] != '/' || strpbrk(ret->library, " :"))
 		snprintf(ret->why, sizeof(ret->why),
 			 "cannot load %s: LD_PRELOAD needs an absolute path without spaces and "
@@ -117,14 +126,17 @@ static int choose_adaptable(struct command *command, struct adapt *ret)
 
 /* ---- the socket -------------------------------------------------------------------------- */
 
-/* An abstract socket needs no directory and leaves no file. */
-static int listen_on(const char *name)
+/* gpuarb-agent listens twice under one name, which has the form of a path: a process in another network namespace does
+ * not reach the abstract socket, and one in another mount namespace may not see the file. */
+#define NAME 108
+
+static int listen_on(const char *name, bool file)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	memcpy(address.sun_path + 1, name, strlen(name));
+	memcpy(address.sun_path + !file, name, strlen(name));
 	if (fd < 0)
 		return -errno;
 	if (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, SOMAXCONN) < 0) {
@@ -136,14 +148,39 @@ static int listen_on(const char *name)
 	return fd;
 }
 
-static int make_socket(uint64_t lease, char name[64])
+/* The variable can name a directory of another machine, as in a job of Slurm. */
+static int listen_on_file(uint64_t lease, char name[static NAME])
 {
+	const char *const dirs[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
 	uint64_t random;
+	int fd = -ENOENT;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return -EIO;
-	snprintf(name, 64, "gpuarb-agent-%" PRIu64 "-%016" PRIx64, lease, random);
-	return listen_on(name);
+	for (size_t i = 0; fd < 0 && i < ARRAY_SIZE(dirs); i++)
+		if (dirs[i] && dirs[i][0] == '/' &&
+		    snprintf(name, NAME, "%s/gpuarb-agent-%" PRIu64 "-%016" PRIx64, dirs[i], lease,
+			     random) < NAME - 1)
+			fd = listen_on(name, true);
+	return fd;
+}
+
+/* Without a file the abstract socket is there twice. */
+static int make_sockets(uint64_t lease, char name[static NAME], int fds[static 2])
+{
+	int r;
+
+	fds[0] = listen_on_file(lease, name);
+	if (fds[0] == -EIO)
+		return fds[0];
+	fds[1] = listen_on(name, false);
+	if (fds[0] < 0 && fds[1] >= 0)
+		fds[0] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
+	r = fds[1] < 0 ? fds[1] : fds[0] < 0 ? -errno : 0;
+	for (size_t i = 0; r < 0 && i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return r;
 }
 
 /* ---- the agent --------------------------------------------------------------------------- */
@@ -157,18 +194,21 @@ struct agent {
 	_Alignas(16) char stacks[2][STACK];
 };
 
-/* The listening socket becomes fd 3 and the process fd 4. All others are closed: an inherited pipe would
+#define FDS 3 /* two listening sockets and the process become the fds from 3 on */
+
+/* All other are closed: an inherited pipe would
  * never reach its end. Standard error stays, for a failure of the agent; where the caller has closed it, no other
  * descriptor of the agent may take its place. */
 static int become_agent(void *userdata)
 {
 	struct agent *agent = userdata;
-	int null = open("/dev/null", O_RDWR); /* above 4 it is closed, too */
+	int null = open("/dev/null", O_RDWR); /* above 5 it is closed, too */
+	bool good = null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
+		    (fcntl(STDERR_FILENO, F_GETFD) == 0 || dup2(null, STDERR_FILENO) >= 0);
 
-	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
-	    (fcntl(STDERR_FILENO, F_GETFD) == 0 || dup2(null, STDERR_FILENO) >= 0) &&
-	    dup2(agent->fds[0], 3) >= 0 && dup2(agent->fds[1], 4) >= 0 &&
-	    close_range(5, UINT_MAX, 0) == 0)
+	for (int i = 0; good && i < FDS; i++)
+		good = dup2(agent->fds[i], 3 + i) >= 0;
+	if (good && close_range(3 + FDS, UINT_MAX, 0) == 0)
 		execve(agent->arguments[0], agent->arguments, environ);
 	agent->r = -errno;
 	return EXIT_FAILURE;
@@ -207,22 +247,26 @@ static int start_with(struct agent *agent)
 }
 
 /* Does not wait until the agent follows the lease: the first queue of the command does. */
-static int start(const struct adapt *adapt, uint64_t lease, int listening, int process)
+static int start(const struct adapt *adapt, uint64_t lease, const int listening[static 2],
+		 int process)
 {
 	char path[PATH_MAX], id[24], root[16];
-	char *const arguments[] = { path, id, root, (char[]){ "3" }, (char[]){ "4" }, NULL };
+	char *const arguments[] = {
+		path, id, root, (char[]){ "3" }, (char[]){ "4" }, (char[]){ "5" }, NULL
+	};
 	struct agent agent;
-	/* Neither is an fd that the other one becomes. */
-	_cleanup_fd_ int first = fcntl(listening, F_DUPFD_CLOEXEC, 5);
-	_cleanup_fd_ int second = fcntl(process, F_DUPFD_CLOEXEC, 5);
+	/* None is an fd that another one becomes. */
+	_cleanup_fd_ int first = fcntl(listening[0], F_DUPFD_CLOEXEC, 3 + FDS);
+	_cleanup_fd_ int second = fcntl(listening[1], F_DUPFD_CLOEXEC, 3 + FDS);
+	_cleanup_fd_ int third = fcntl(process, F_DUPFD_CLOEXEC, 3 + FDS);
 
-	if (first < 0 || second < 0)
+	if (first < 0 || second < 0 || third < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "%s", adapt->program);
 	snprintf(id, sizeof(id), "%" PRIu64, lease);
 	snprintf(root, sizeof(root), "%d", (int)getpid());
 	agent.arguments = arguments;
-	agent.fds = (const int[]){ first, second };
+	agent.fds = (const int[FDS]){ first, second, third };
 	agent.r = 0;
 	return start_with(&agent);
 }
@@ -252,15 +296,17 @@ static int preload(const struct adapt *adapt, const char *name)
 static int adapt_start(const struct command *command, const struct adapt *adapt, uint64_t lease,
 		       int process)
 {
-	char name[64];
-	int listening, r;
+	char name[NAME];
+	int listening[2], r = make_sockets(lease, name, listening);
 
-	listening = make_socket(lease, name);
-	if (listening < 0)
+	if (r < 0)
 		return fail(command, EXIT_RUN_FAILED, "cannot make a socket for %s: %s",
-			    adapt->program, strerror(-listening));
+			    adapt->program, strerror(-r));
 	r = start(adapt, lease, listening, process);
-	close(listening);
+	close(listening[0]);
+	close(listening[1]);
+	if (r < 0)
+		(void)unlink(name);
 	if (r < 0)
 		return fail(command, EXIT_RUN_FAILED, "cannot start %.200s: %s", adapt->program,
 			    strerror(-r));

@@ -55,6 +55,7 @@ int run_gpus(struct command *command);
 int run_list(struct command *command);
 int run_show(struct command *command);
 int run_run(struct command *command);
+const char *run_library_dir(void); /* of the libraries that are loaded into commands */
 int run_reserve(struct command *command);
 int run_release(struct command *command);
 int run_activate(struct command *command);

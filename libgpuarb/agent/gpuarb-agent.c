@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * gpuarb-agent LEASE ROOT LISTENING PROCESS: started by `gpuarbctl run` only.
- * ROOT is the process id of the command. The last two are fds: a listening socket, and a pidfd of
- * the command. A process that connects early waits for the first grant.
+ * gpuarb-agent LEASE ROOT LISTENING LISTENING PROCESS: started by `gpuarbctl run` only.
+ * ROOT is the process id of the command. The last three are fds: two listening sockets, the first one with a file that
+ * gpuarb-agent deletes, and a pidfd of the command. A process that connects early waits for the first grant.
  *
  * It follows one lease for all processes of the command. It sends them each grant, and acknowledges
  * a generation when every queue of every process has its masks.
@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "libgpuarb/agent/follower.h"
@@ -40,9 +41,9 @@ struct server {
 	struct lease_copy now; /* the last state that the daemon reported */
 	struct agent_grant grant;
 
-	pid_t root;             /* the process that `gpuarbctl run` became */
-	int listening, process; /* a socket; a pidfd of the root */
-	int epoll;              /* of these two and of the fds of the members */
+	pid_t root;                /* the process that `gpuarbctl run` became */
+	int listening[2], process; /* sockets; a pidfd of the root */
+	int epoll;                 /* of these and of the fds of the members */
 	struct members members;
 	pid_t unfollowed; /* the process that prevents an acknowledgement; 0: none */
 };
@@ -61,10 +62,22 @@ __attribute__((format(printf, 2, 3))) static void say(const struct server *serve
 	va_end(args);
 }
 
+static void delete_file(int listening)
+{
+	struct sockaddr_un address;
+	socklen_t size = sizeof(address) - 1;
+
+	memset(&address, 0, sizeof(address));
+	if (getsockname(listening, (struct sockaddr *)&address, &size) == 0 && *address.sun_path)
+		(void)unlink(address.sun_path);
+}
+
 static void server_free(struct server *server)
 {
 	members_clear(&server->members);
-	close_fd(&server->listening);
+	delete_file(server->listening[0]);
+	close_fd(&server->listening[0]);
+	close_fd(&server->listening[1]);
 	close_fd(&server->process);
 	close_fd(&server->epoll);
 	lease_copy_clear(&server->now);
@@ -80,8 +93,9 @@ static int watch(struct server *server, int fd)
 	return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* Takes over both fds. */
-static int server_new(uint64_t lease, int listening, int process, pid_t root, struct server **ret)
+/* Takes over the fds. */
+static int server_new(uint64_t lease, const int listening[static 2], int process, pid_t root,
+		      struct server **ret)
 {
 	_cleanup_(server_freep) struct server *server = calloc(1, sizeof(*server));
 	int r;
@@ -90,13 +104,13 @@ static int server_new(uint64_t lease, int listening, int process, pid_t root, st
 		return -ENOMEM;
 
 	server->root = root;
-	server->listening = listening;
+	memcpy(server->listening, listening, sizeof(server->listening));
 	server->process = process;
 	server->now.info.state = "";
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	r = server->epoll < 0 ? -errno : watch(server, listening);
-	if (r >= 0)
-		r = watch(server, process);
+	r = server->epoll < 0 ? -errno : watch(server, process);
+	for (size_t i = 0; r >= 0 && i < 2; i++)
+		r = watch(server, listening[i]);
 	if (r >= 0)
 		r = follower_new(NULL, lease, NULL, &server->follower);
 	if (r < 0)
@@ -237,9 +251,9 @@ static int acknowledge(struct server *server)
 }
 
 /* Other users may find the name of the socket, so their processes are refused. */
-static void accept_member(struct server *server)
+static void accept_member(struct server *server, int listening)
 {
-	_cleanup_(close_fd) int fd = accept4(server->listening, NULL, NULL, SOCK_CLOEXEC);
+	_cleanup_(close_fd) int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
@@ -261,8 +275,8 @@ static int handle_events(struct server *server)
 
 		if (fd == server->process)
 			return 1;
-		if (fd == server->listening)
-			accept_member(server);
+		if (fd == server->listening[0] || fd == server->listening[1])
+			accept_member(server, fd);
 		else if (members_receive(&server->members, fd) < 0)
 			members_remove(&server->members, fd);
 	}
@@ -345,7 +359,8 @@ static int serve(const unsigned long long *values)
 	const char *debug = getenv(AGENT_DEBUG);
 	int r;
 
-	r = server_new(values[0], (int)values[2], (int)values[3], (pid_t)values[1], &server);
+	r = server_new(values[0], (const int[]){ (int)values[2], (int)values[3] }, (int)values[4],
+		       (pid_t)values[1], &server);
 	if (r < 0)
 		return report_failure(NULL, r);
 
@@ -364,14 +379,15 @@ static int serve(const unsigned long long *values)
 
 int main(int argc, char *argv[])
 {
-	static const unsigned long long maxima[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX };
+	static const unsigned long long maxima[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX,
+						     INT32_MAX };
 	unsigned long long values[ARRAY_SIZE(maxima)];
 	bool valid = argc == 1 + (int)ARRAY_SIZE(maxima);
 
 	for (size_t i = 0; valid && i < ARRAY_SIZE(maxima); i++)
 		valid = parse_number(argv[1 + i], maxima[i], &values[i]);
 	if (!valid) {
-		fprintf(stderr, "usage: gpuarb-agent LEASE ROOT LISTENING PROCESS\n"
+		fprintf(stderr, "usage: gpuarb-agent LEASE ROOT LISTENING LISTENING PROCESS\n"
 				"Do not start it by hand: use gpuarbctl run.\n");
 		return 2;
 	}

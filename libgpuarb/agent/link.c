@@ -36,13 +36,13 @@ static bool trusted(int fd)
 	       (peer.uid == getuid() || peer.uid == 0);
 }
 
-static int connect_to(const char *name)
+static int connect_to(const char *name, bool file)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t length = strlen(name);
 	_cleanup_(close_fd) int fd = -1;
 
-	memcpy(address.sun_path + 1, name, length);
+	memcpy(address.sun_path + !file, name, length);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -54,9 +54,11 @@ static int connect_to(const char *name)
 
 int link_open(struct link *link, const char *name)
 {
-	_cleanup_(close_fd) int fd = connect_to(name);
+	_cleanup_(close_fd) int fd = connect_to(name, true);
 	struct stat st;
 
+	if (fd < 0)
+		fd = connect_to(name, false);
 	if (fd < 0)
 		return fd;
 	if (!trusted(fd))

@@ -5,7 +5,7 @@
  * The protocol between gpuarb-agent, which follows the lease of `gpuarbctl run`, and
  * libgpuarb-agent.so, which is loaded into each process of the command. Both are of one version and
  * run on one machine, so a message is one datagram with a structure in host byte order. The name of
- * the abstract socket is in the environment variable AGENT_VARIABLE. gpuarb-agent sends the grant
+ * two sockets is in the environment variable AGENT_VARIABLE: a file, and an abstract socket with the path as its name. gpuarb-agent sends the grant
  * when a process connects, and the newest grant when the lease changed and the last grant was
  * answered.
  */
@@ -74,7 +74,7 @@ struct link {
 	ino_t inode;
 };
 
-/* Connects to the abstract socket of this name, of at most 107 bytes. -ECONNREFUSED: nothing listens
+/* Connects to one of the sockets of this name, of at most 106 bytes. -ECONNREFUSED: nothing listens
  * there. -EPERM: a process of another user does. */
 int link_open(struct link *link, const char *name);
 

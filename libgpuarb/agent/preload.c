@@ -215,9 +215,9 @@ static const char *explain(int error)
 {
 	switch (error) {
 	case -ECONNREFUSED:
-		return "gpuarb-agent has ended, or this process is in another network namespace "
-		       "(a container, unshare -n): start it in the network namespace of "
-		       "gpuarbctl run, or use gpuarbctl run --fixed";
+		return "gpuarb-agent has ended, or this process is in another network and mount "
+		       "namespace (a container): mount the directory of its socket, which " AGENT_VARIABLE
+		       " names, or use gpuarbctl run --fixed";
 	case -EPERM:
 		return "another user listens on its socket: start this process as the user of "
 		       "gpuarbctl run, or use gpuarbctl run --fixed";

@@ -10,6 +10,7 @@ set -u
 
 rig_need dbus-daemon dbus-monitor jq
 touch "$dir/out" "$dir/err"
+export XDG_RUNTIME_DIR=$dir # of the sockets of agents
 rig_start_bus
 
 # ---- without a daemon -------------------------------------------------------------------
@@ -167,8 +168,16 @@ GPUARB_AGENT_DIR=$with_dir
 ends 127 run --adaptable -- no-such-program
 # shellcheck disable=SC2016
 ends 3 run --adaptable --cus=30 -- sh -c 'echo "$LD_PRELOAD $GPUARB_AGENT $HSA_CU_MASK"; exit 3'
-out_has "$GPUARB_AGENT_DIR/libgpuarb-agent.so gpuarb-agent-"
+out_has "$GPUARB_AGENT_DIR/libgpuarb-agent.so $XDG_RUNTIME_DIR/gpuarb-agent-"
 out_has '0:0x'
+await_so 'the socket is deleted' test ! -e "$(grep -o "$dir/gpuarb-agent-[^ ]*" "$dir/out")"
+ends 0 run --export-dir
+check 'that is the directory of the libraries' test "$(cat "$dir/out")" = "$GPUARB_AGENT_DIR"
+export XDG_RUNTIME_DIR=/no/such/dir
+# shellcheck disable=SC2016
+ends 0 run --adaptable --cus=30 -- sh -c 'echo "$GPUARB_AGENT"; test -S "$GPUARB_AGENT"'
+out_has '/tmp/gpuarb-agent-'
+export XDG_RUNTIME_DIR=$dir # also for agents that are killed
 # shellcheck disable=SC2016
 LD_PRELOAD=$dir/other.so ends 0 run --adaptable --cus=30 -- sh -c 'echo "$LD_PRELOAD"'
 out_has "libgpuarb-agent.so:$dir/other.so"
@@ -697,12 +706,12 @@ list_becomes '. == []'
 
 # ---- gpuarb-agent of a lease that it cannot follow -----------------------------------------
 mkfifo "$dir/5" "$dir/6"
-exec 5<>"$dir/5" 6<>"$dir/6" # as a socket without a connection, and a process that lives
+exec 5<>"$dir/5" 6<>"$dir/6" {second}<>"$dir/5" # as sockets without a connection, and a process that lives
 # fails_to_follow LEASE PROCESS
 fails_to_follow()
 {
 	said="gpuarb-agent $1"
-	timeout "$patience" "$GPUARB_AGENT_DIR/gpuarb-agent" "$1" $$ 5 "$2" >"$dir/out" 2>"$dir/err"
+	timeout "$patience" "$GPUARB_AGENT_DIR/gpuarb-agent" "$1" $$ 5 "$second" "$2" >"$dir/out" 2>"$dir/err"
 	check 'gpuarb-agent fails' test $? = 1
 }
 hold reserve --cus=15
@@ -719,7 +728,7 @@ list_becomes 'map(.state) | index("waiting")'
 fails_to_follow "$("$GPUARBCTL" list --json | jq '.[] | select(.state == "waiting").id')" 6
 kill "$waiter"
 let_go TERM "$holder"
-exec 5>&- 6>&-
+exec 5>&- 6>&- {second}>&-
 list_becomes '. == []'
 
 # ---- permissions to revoke ----------------------------------------------------------------

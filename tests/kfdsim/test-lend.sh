@@ -499,6 +499,13 @@ story_raw()
 	settles "$(named vr) | .state == \"granted\""
 	ends 0 deactivate "$vr"
 
+	# One in another network namespace, and one that does not see the file of the socket.
+	apart unshare -n
+	mkdir "$dir/apart"
+	export XDG_RUNTIME_DIR=$dir/apart
+	# shellcheck disable=SC2016
+	apart unshare -m sh -c 'mount -t tmpfs tmpfs "$XDG_RUNTIME_DIR" && exec "$@"' sh
+
 	# One with another C library.
 	if [ -n "${CLIENT_RAW_MUSL:-}" ]; then
 		program musl "${borrow[@]}" --name musl -- "$CLIENT_RAW_MUSL"
@@ -514,11 +521,23 @@ story_raw()
 	fi
 
 	# One that cannot reach gpuarb-agent gets no queue, and is told why.
-	unreachable unshare -n "$raw"
 	unreachable sh -c '
 		agent=$(pgrep -f "gpuarb-agent [0-9]+ $$ ") && kill -KILL "$agent"
 		while grep -q "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$agent/status" 2>/dev/null; do sleep 0.02; done
 		exec "$@"' sh "$raw"
+}
+
+# apart COMMAND...: a program follows that the command puts into a namespace.
+apart()
+{
+	program apart "${borrow[@]}" --name apart -- "$@" "$raw"
+	tell apart queue
+	borrows apart
+	activates
+	driver "$(have $rest 1)"
+	gives_back apart 1
+	leave apart
+	settles '[.leases[].name] == ["vr"]'
 }
 
 # unreachable COMMAND...: a command that gets no queue, and one line with the reason.
