@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Checks whether programs of this user may use the GPUs, without opening a device, and checks of
- * AMD's runtime and of its environment variables. Libraries are identified by the names of their
+/* Checks whether programs of this user may use the GPUs, and checks of AMD's runtime and of its environment variables. Libraries are identified by the names of their
  * files, because loading a library runs its code. */
 
 #include <errno.h>
@@ -13,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/doctor/doctor.h"
@@ -137,13 +137,44 @@ static int usable_node(struct doctor *doctor, unsigned node)
 	return usable(doctor, device) ? 1 : 0;
 }
 
+/* How opening the device ends, in a child that ends at once, so that the driver forgets it again. */
+static int try_open(const char *path)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK) < 0 ? errno : 0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return -ECHILD;
+	return -WEXITSTATUS(status);
+}
+
+/* After a card was unplugged or given to vfio, the driver refuses everybody although all looks right
+ * (kfd_create_process(), kfd_process.c: EINVAL while it is locked). */
+static void check_open(struct doctor *doctor)
+{
+	char path[DOCTOR_PATH];
+	int r = try_open(doctor_path(doctor, path, "/dev/kfd"));
+
+	if (r == 0)
+		return;
+	report(doctor, MARK_PROBLEM, "/dev/kfd may be used, and cannot be opened: %s",
+	       strerror(-r));
+	means(doctor, "No program can use a GPU until the driver is loaded again.");
+	advise(doctor,
+	       "End the programs that have /dev/kfd open (fuser /dev/kfd), then modprobe -r amdgpu "
+	       "&& modprobe amdgpu, or reboot. Search dmesg for kfd.");
+}
+
 void check_permissions(struct doctor *doctor)
 {
 	size_t before = doctor->n_findings;
 	char path[96], user[PRINT_USER];
 	int n = 0;
 
-	(void)usable(doctor, "/dev/kfd");
+	if (usable(doctor, "/dev/kfd"))
+		check_open(doctor);
 	for (unsigned i = 0; i < NODES_MAX; i++) {
 		snprintf(path, sizeof(path), NODES "/%u", i);
 		if (doctor_find(doctor, path) < 0)

@@ -3,8 +3,8 @@
 
 /*
  * The checks of `gpuarbctl doctor`. Each examines one part of the machine and adds findings: what
- * it found, what that means and what to do. No check changes anything or opens /dev/kfd: an open
- * /dev/kfd keeps administrators from changing the partition mode of GPUs.
+ * it found, what that means and what to do. No check changes anything. /dev/kfd is open for a moment only: an
+ * open /dev/kfd keeps administrators from changing the partition mode of GPUs.
  *
  * Out of memory ends the program with a failure: a problem must not be lost.
  */

@@ -7,7 +7,9 @@
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 #include "check.h"
 #include "doctor-rig.h"
@@ -45,6 +47,23 @@ TEST(usable_devices_are_counted)
 	new_machine(&patient);
 	examine(&patient, check_permissions);
 	only(&patient, MARK_OK, "may use /dev/kfd and 2 render nodes");
+}
+
+/* A socket stands for a driver that refuses to be opened although the permissions are right. */
+TEST(a_driver_that_cannot_be_opened_is_a_problem)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	_cleanup_(patient_done) struct patient patient;
+
+	new_machine(&patient);
+	patient_remove(&patient, "dev/kfd");
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s",
+		 scratch_at(&patient.scratch, "dev/kfd"));
+	CHECK(bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0);
+	examine(&patient, check_permissions);
+	CHECK(advises(only(&patient, MARK_PROBLEM, "/dev/kfd"), "modprobe"));
+	close(fd);
 }
 
 TEST(a_missing_device_is_named)
