@@ -12,6 +12,7 @@
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "client/rt/command.h"
+#include "client/rt/measure-command.h"
 #include "client/rt/show.h"
 #include "client/rt/watch.h"
 #include "client/doctor/service-user.h"

@@ -12,7 +12,7 @@
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/output/print.h"
-#include "client/rt/command.h"
+#include "client/rt/measure-command.h"
 #include "client/rt/measure.h"
 #include "client/rt/set.h"
 #include "util/number.h"

@@ -60,7 +60,7 @@ json_out '[.[].check] | unique == ["bus", "daemon", "debugfs", "environment", "h
 	"installed", "isolation", "kernel", "memory", "permissions", "policy", "scheduler", "slots", "unit"]'
 found daemon ok "gpuarbd $("$GPUARBCTL" --version | cut -d' ' -f2) answers"
 check 'the doctor left nothing open' \
-	jq -e '.processes == []' /sys/kernel/debug/kfdsim/state
+	jq -e '.processes | all(.alive == false and .made == 0)' /sys/kernel/debug/kfdsim/state
 
 ends 0 doctor
 out_has "ok       kernel: amdgpu of Linux $(uname -r); KFD has 2 GPUs"
