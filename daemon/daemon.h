@@ -574,8 +574,8 @@ void process_scan_stop(struct daemon *daemon);
 /* Begins to read all processes, or only those that are new or belong to ending leases. */
 void process_scan_begin(struct daemon *daemon, bool all);
 
-/* Reads on, for about so many steps; timed turns go on with the rest. Returns whether the facts have
- * taken effect. */
+/* Reads on for a fraction of a millisecond, and for about so many steps if that may be enough for facts to
+ * take effect; timed turns go on with the rest. Returns whether they have taken effect. */
 bool process_scan_turn(struct daemon *daemon, unsigned steps);
 
 /* The member late_user of struct bus_host. */

@@ -18,12 +18,13 @@
 #include "daemon.h"
 #include "sys/process.h"
 
-/* A step reads a file, in 5 to 10 microseconds. */
-#define STEPS_OF_TURN 128U
+/* One turn of the event loop reads for so long, in parts of so many steps. A step reads a file, in 5 to 10
+ * microseconds. */
+#define TURN_USEC 200U
+#define STEPS_OF_PART 8U
 #define STEPS_OF_USER 8192U     /* in a scan of all processes … */
 #define STEPS_OF_SOON 1024U     /* … and before the facts take effect */
 #define STEPS_OF_DESCRIPTION 8U /* and one for each ancestor */
-#define LISTED_IN_STEP 8U       /* processes */
 #define TURN_PAUSE_USEC 500U
 #define LISTINGS 4U /* in one scan, of processes that came meanwhile */
 
@@ -59,6 +60,10 @@ struct process_scan {
 	size_t n_users;
 	struct work soon, all;    /* soon: what has to be read before the facts take effect */
 	bool soon_due, all_due;   /* what is to be done in this scan */
+	bool list_due;            /* first the processes are listed … */
+	bool list_again;          /* … and once more, as another scan began meanwhile */
+	bool all_listed;          /* all holds the processes that there were */
+	struct hw_listing *listing;
 	bool closing;             /* soon is its last step */
 	unsigned listings, turns; /* of this scan */
 	bool slow;                /* the last scan of all took several turns */
@@ -201,17 +206,15 @@ static struct scanned *begin_process(struct scanned *before, const struct hw_pid
 	return entry;
 }
 
-/* Reads which processes there are. Returns how many are new. */
-static int list_processes(struct process_scan *scan, const struct daemon *daemon)
+/* These are the processes now. */
+static int take_processes(struct process_scan *scan, const struct daemon *daemon,
+			  const struct hw_pid *ids, int count)
 {
 	_cleanup_(freep) struct scanned **merged = NULL;
-	_cleanup_(freep) struct hw_pid *ids = NULL;
 	size_t i = 0, n = 0;
-	int count, r = 0, fresh = 0;
+	int r = 0;
 
-	count = daemon->ops->processes(daemon->hw, &ids);
-	if (count < 0)
-		return count;
+	scan->fresh = 0;
 	merged = calloc(scan->n + (size_t)count + 1, sizeof(*merged));
 	if (!merged)
 		return -ENOMEM;
@@ -228,7 +231,7 @@ static int list_processes(struct process_scan *scan, const struct daemon *daemon
 		if (!entry || !entry->present || entry->id.inode != ids[k].inode) {
 			entry = begin_process(entry, &ids[k], daemon->ops);
 			r = entry ? 0 : -ENOMEM;
-			fresh++;
+			scan->fresh++;
 		}
 		if (entry)
 			merged[n++] = entry;
@@ -240,7 +243,7 @@ static int list_processes(struct process_scan *scan, const struct daemon *daemon
 	free(scan->list);
 	scan->list = TAKE_PTR(merged);
 	scan->n = n;
-	return r < 0 ? r : fresh;
+	return r;
 }
 
 /* Forgets those that have ended; none of them is to be read any more. */
@@ -284,20 +287,15 @@ static void sort(struct work *work)
 		qsort(work->list + work->at, work->n - work->at, sizeof(*work->list), oldest_first);
 }
 
-/* Lists again, and adds the processes of leases that are judged. */
-static int begin_soon(struct process_scan *scan, const struct daemon *daemon)
+/* Adds the new processes, and those of leases that are judged. */
+static int add_soon(struct process_scan *scan, const struct daemon *daemon)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
-	int r;
+	int r = 0;
 
-	scan->soon_due = true;
-	scan->listings++;
-	r = scan->fresh = list_processes(scan, daemon);
-	for (size_t i = 0; i < scan->n && r >= 0; i++) {
+	for (size_t i = 0; i < scan->n && r >= 0; i++)
 		if (scan->list[i]->fresh)
 			r = soon_add(scan, scan->list[i]);
-		scan->list[i]->fresh = false;
-	}
 	for (size_t i = 0; i < arbiter->n_known && r >= 0; i++) {
 		const struct known_process *known = &arbiter->known[i];
 		const struct lease *lease = known->lease ? ledger_find(arbiter, known->lease)
@@ -311,6 +309,37 @@ static int begin_soon(struct process_scan *scan, const struct daemon *daemon)
 	return r;
 }
 
+static int add_all(struct process_scan *scan)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < scan->n && r >= 0; i++)
+		r = work_add(&scan->all, scan->list[i]);
+	sort(&scan->all);
+	scan->all_listed = true;
+	return r;
+}
+
+/* Lists on, and adds what is to be read. */
+static int list_on(struct process_scan *scan, const struct daemon *daemon, unsigned *steps)
+{
+	_cleanup_(freep) struct hw_pid *ids = NULL;
+	int r = daemon->ops->processes(daemon->hw, &scan->listing, steps, &ids);
+
+	if (r < 0)
+		return r;
+	scan->list_due = false;
+	scan->listings++;
+	r = take_processes(scan, daemon, ids, r);
+	if (r >= 0 && scan->soon_due)
+		r = add_soon(scan, daemon);
+	if (r >= 0 && scan->all_due && !scan->all_listed)
+		r = add_all(scan);
+	for (size_t i = 0; i < scan->n; i++)
+		scan->list[i]->fresh = false;
+	return r;
+}
+
 static void restart_soon(struct process_scan *scan)
 {
 	scan->listings = 0;
@@ -318,14 +347,13 @@ static void restart_soon(struct process_scan *scan)
 		scan->users[i].soon_steps = 0;
 }
 
-/* listed: the list is that of this moment, and its new processes are to be read soon. */
-static int begin_all(struct process_scan *scan, const struct daemon *daemon, bool listed)
+static void begin_all(struct process_scan *scan)
 {
 	size_t n_users = 0;
-	int r = listed ? 0 : list_processes(scan, daemon);
 
 	scan->begun_usec = daemon_now_usec();
 	scan->all_due = true;
+	scan->all_listed = false;
 	scan->turns = 0;
 	for (size_t i = 0; i < scan->n_users; i++)
 		if (scan->users[i].steps > 0 || scan->users[i].told > 0)
@@ -333,12 +361,6 @@ static int begin_all(struct process_scan *scan, const struct daemon *daemon, boo
 				.uid = scan->users[i].uid, .told = scan->users[i].told
 			};
 	scan->n_users = n_users;
-	for (size_t i = 0; i < scan->n && r >= 0; i++) {
-		scan->list[i]->fresh = false;
-		r = work_add(&scan->all, scan->list[i]);
-	}
-	sort(&scan->all);
-	return r;
 }
 
 static unsigned describe(struct scanned *entry)
@@ -354,19 +376,21 @@ static unsigned describe(struct scanned *entry)
 }
 
 /* Is the share of the user used up? */
-static bool is_late(struct scanned *entry, struct scanned_user *user, bool soon)
+static bool is_late(const struct daemon *daemon, struct scanned *entry, struct scanned_user *user,
+		    bool soon)
 {
 	if (soon ? user->soon_steps < STEPS_OF_SOON : user->steps < STEPS_OF_USER)
 		return false;
 	user->late += !soon;
 	entry->begun = false;
+	if (entry->process)
+		daemon->ops->leave(entry->process);
 	return true;
 }
 
-static void charge(struct scanned_user *user, bool soon, unsigned steps, unsigned *left)
+static void charge(struct scanned_user *user, bool soon, unsigned steps)
 {
 	*(soon ? &user->soon_steps : &user->steps) += steps;
-	*left -= min_u(max_u(steps, 1), *left);
 }
 
 static int read_uses(struct process_scan *scan, const struct daemon *daemon, struct scanned *entry,
@@ -390,30 +414,32 @@ static int read_uses(struct process_scan *scan, const struct daemon *daemon, str
 	return 0;
 }
 
-/* Reads on in an entry. 0: it is read, or left for a later scan; -EAGAIN: call again. */
+/* Reads on in an entry. *ret_steps: how many it took. 0: it is read, or left for a later scan; -EAGAIN: call
+ * again. */
 static int read_entry(struct process_scan *scan, const struct daemon *daemon, struct scanned *entry,
-		      bool soon, unsigned *left)
+		      bool soon, unsigned *ret_steps)
 {
 	struct scanned_user *user = user_of(scan, entry->who.uid);
-	unsigned steps;
+	unsigned steps = STEPS_OF_PART;
 	int r;
 
+	*ret_steps = 0;
 	if (!user)
 		return -ENOMEM;
-	if (!entry->present || (entry->who.pid > 0 && is_late(entry, user, soon)))
+	if (!entry->present || (entry->who.pid > 0 && is_late(daemon, entry, user, soon)))
 		return 0;
 	if (!entry->begun) {
-		steps = describe(entry);
+		*ret_steps = describe(entry);
 		user = user_of(scan, entry->who.uid);
 		if (!user)
 			return -ENOMEM;
-		charge(user, soon, steps, left);
-		if (is_late(entry, user, soon))
+		charge(user, soon, *ret_steps);
+		if (is_late(daemon, entry, user, soon))
 			return 0;
 	}
-	steps = *left;
 	r = read_uses(scan, daemon, entry, &steps);
-	charge(user, soon, steps, left);
+	charge(user, soon, steps);
+	*ret_steps += steps;
 	return r;
 }
 
@@ -538,17 +564,29 @@ static int take_effect(const struct process_scan *scan, struct daemon *daemon)
 /* ---- turns --------------------------------------------------------------------------- */
 
 /* Gives up this scan. What was not read at all is new to the next one. */
-static void cancel(struct process_scan *scan)
+static void cancel(struct process_scan *scan, const struct hw_ops *ops)
 {
 	for (size_t i = 0; i < scan->n; i++) {
-		scan->list[i]->soon = scan->list[i]->begun = false;
-		scan->list[i]->present &= scan->list[i]->number > 0;
+		struct scanned *entry = scan->list[i];
+
+		if (entry->process)
+			ops->leave(entry->process);
+		entry->soon = entry->begun = entry->fresh = false;
+		entry->present &= entry->number > 0;
 	}
+	ops->end_listing(TAKE_PTR(scan->listing));
 	scan->soon.at = scan->soon.n;
 	scan->all.at = scan->all.n;
 	(void)work_next(&scan->soon);
 	(void)work_next(&scan->all);
-	scan->soon_due = scan->all_due = scan->closing = false;
+	scan->soon_due = scan->all_due = scan->list_due = scan->list_again = scan->closing = false;
+}
+
+static void begin_soon(struct process_scan *scan)
+{
+	scan->soon_due = true;
+	scan->list_again = false;
+	scan->list_due = true;
 }
 
 /* What has to be read before the facts take effect was read. 1: they have. */
@@ -556,8 +594,10 @@ static int end_soon(struct process_scan *scan, struct daemon *daemon)
 {
 	int r;
 
-	if (scan->fresh > 0 && scan->listings < LISTINGS)
-		return begin_soon(scan, daemon);
+	if (scan->list_again || (scan->fresh > 0 && scan->listings < LISTINGS)) {
+		begin_soon(scan);
+		return 0;
+	}
 	r = take_effect(scan, daemon);
 	if (r < 0)
 		return r;
@@ -573,35 +613,54 @@ static int end_soon(struct process_scan *scan, struct daemon *daemon)
 }
 
 /* All processes were read that there were when the scan began. */
-static int close_all(struct process_scan *scan, const struct daemon *daemon)
+static void close_all(struct process_scan *scan)
 {
 	scan->closing = true;
 	restart_soon(scan);
-	return begin_soon(scan, daemon);
+	begin_soon(scan);
 }
 
-/* Returns 1 if the facts have taken effect. */
+/* Reads the next part, of *steps steps. Returns 1 if the facts have taken effect. */
+static int read_part(struct process_scan *scan, struct daemon *daemon, unsigned *steps)
+{
+	struct scanned *next = work_next(&scan->soon);
+	struct work *work = next || scan->soon_due ? &scan->soon : &scan->all;
+	int r;
+
+	*steps = STEPS_OF_PART;
+	if (scan->list_due) {
+		r = list_on(scan, daemon, steps);
+		return r == -EAGAIN ? 0 : r;
+	}
+	if (!next && !scan->soon_due)
+		next = work_next(work);
+	if (next) {
+		r = read_entry(scan, daemon, next, work == &scan->soon, steps);
+		next->soon &= r < 0;
+		work->at += r >= 0;
+		return r == -EAGAIN ? 0 : r;
+	}
+	if (scan->soon_due)
+		return end_soon(scan, daemon);
+	close_all(scan);
+	return 0;
+}
+
+/* Reads for the time of a turn, and for at least so many steps if that may end the scan, or what has to be
+ * read before the facts take effect. Returns 1 if the facts have taken effect. */
 static int read_on(struct process_scan *scan, struct daemon *daemon, unsigned left)
 {
+	uint64_t until_usec = daemon_now_usec() + TURN_USEC;
 	int r = 0, done = 0;
 
 	scan->slow |= ++scan->turns > 1 && scan->all_due;
-	while (left > 0 && r >= 0 && (scan->soon_due || scan->all_due)) {
-		struct scanned *next = work_next(&scan->soon);
-		struct work *work = next || scan->soon_due ? &scan->soon : &scan->all;
+	while (process_scan_is_busy(daemon) && r >= 0 &&
+	       ((left > 0 && (scan->soon_due || !scan->slow)) || daemon_now_usec() < until_usec)) {
+		unsigned steps;
 
-		if (!next && !scan->soon_due)
-			next = work_next(work);
-		if (next) {
-			r = read_entry(scan, daemon, next, work == &scan->soon, &left);
-			next->soon &= r < 0;
-			work->at += r >= 0;
-			r = r == -EAGAIN ? 0 : r;
-		} else {
-			r = scan->soon_due ? end_soon(scan, daemon) : close_all(scan, daemon);
-			done |= r > 0;
-			left -= min_u((unsigned)scan->n / LISTED_IN_STEP, left);
-		}
+		r = read_part(scan, daemon, &steps);
+		done |= r > 0;
+		left -= min_u(max_u(steps, 1), left);
 	}
 	return r < 0 ? r : done;
 }
@@ -632,7 +691,7 @@ static void note_result(struct daemon *daemon, int r)
 	if (r != 0)
 		daemon->scan.fails = r < 0;
 	if (r < 0)
-		cancel(daemon->processes);
+		cancel(daemon->processes, daemon->ops);
 }
 
 bool process_scan_turn(struct daemon *daemon, unsigned steps)
@@ -652,23 +711,22 @@ bool process_scan_turn(struct daemon *daemon, unsigned steps)
 void process_scan_begin(struct daemon *daemon, bool all)
 {
 	struct process_scan *scan = daemon->processes;
-	bool soon = !all || scan->slow || scan->all_due;
-	int r = 0;
 
 	scan->number++;
 	restart_soon(scan);
-	if (soon)
-		r = begin_soon(scan, daemon);
-	if (all && !scan->all_due && r >= 0)
-		r = begin_all(scan, daemon, soon);
-	note_result(daemon, r < 0 ? r : 0);
+	if (!all || scan->slow || scan->all_due)
+		begin_soon(scan);
+	if (all && !scan->all_due)
+		begin_all(scan);
+	scan->list_due = true;
+	scan->list_again = scan->listing != NULL;
 }
 
 static int on_turn(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	if (process_scan_turn(daemon, STEPS_OF_TURN))
+	if (process_scan_turn(daemon, 0))
 		schedule_update(daemon);
 	return 0;
 }
@@ -693,6 +751,7 @@ void process_scan_stop(struct daemon *daemon)
 		return;
 	for (size_t i = 0; i < scan->n; i++)
 		scanned_free(scan->list[i], daemon->ops);
+	daemon->ops->end_listing(scan->listing);
 	sd_event_source_disable_unref(scan->turn);
 	free(scan->list);
 	free(scan->users);

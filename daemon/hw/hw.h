@@ -31,6 +31,9 @@ struct hw_pid {
 	uint64_t inode;
 };
 
+/* How far the processes are listed. */
+struct hw_listing;
+
 /* What is known of a process since it was read last: queues that are known are not read again. */
 struct hw_process;
 
@@ -57,8 +60,12 @@ struct hw_ops {
 	 * scan. UINT64_MAX: unknown. */
 	uint64_t (*generation)(struct hw *hw);
 
-	/* The processes that have the device open, by pid. *ret is the caller's. Returns how many. */
-	int (*processes)(struct hw *hw, struct hw_pid **ret);
+	/* Lists the processes that have the device open, in parts. *listing: NULL at first and at the end,
+	 * and what the next call continues from. *steps: as for read(). Returns how many there are in *ret,
+	 * which is the caller's, by pid. -EAGAIN: call again. */
+	int (*processes)(struct hw *hw, struct hw_listing **listing, unsigned *steps,
+			 struct hw_pid **ret);
+	void (*end_listing)(struct hw_listing *listing); /* before its end; takes NULL */
 
 	/* Reads one process, in parts. *process: NULL at first, and what the next call continues from.
 	 * *steps: about so many files are read at most; then how many were. Returns the number of rows
@@ -66,7 +73,8 @@ struct hw_ops {
 	 * by GPU, and valid until the next call; 0 if it has ended. -EAGAIN: it is not read to its end, call again. */
 	int (*read)(struct hw *hw, pid_t pid, struct hw_process **process, unsigned *steps,
 		    const struct hw_use **ret);
-	void (*forget)(struct hw_process *process); /* takes NULL */
+	void (*leave)(struct hw_process *process);  /* closes its directories until the next call */
+	void (*forget)(struct hw_process *process); /* both take NULL */
 
 	/* Reads all processes at once: up to max such rows, by pid and GPU. Returns the number of all. A
 	 * process that ends meanwhile is left out. */

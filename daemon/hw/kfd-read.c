@@ -35,8 +35,8 @@ void kfd_dir_close(struct kfd_dir *dir)
 	close_fd(&dir->fd);
 }
 
-int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const struct dirent *entry, void *userdata),
-		 void *userdata)
+static int each_entry(const struct kfd_dir *dir,
+		      int (*each)(const struct dirent *entry, void *userdata), void *userdata)
 {
 	_cleanup_(closedirp) DIR *stream =
 		open_directory(openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -97,7 +97,7 @@ int kfd_dir_open_numbers(const struct kfd_dir *parent, const char *name, unsigne
 
 	r = kfd_dir_open(parent, name, ret);
 	if (r == 0)
-		r = kfd_dir_each(ret, add_number, &found);
+		r = each_entry(ret, add_number, &found);
 	if (r < 0)
 		return r;
 

@@ -32,10 +32,6 @@ void kfd_dir_close(struct kfd_dir *dir);
 /* clang-format on */
 #define _cleanup_dir_ _cleanup_(kfd_dir_close)
 
-/* Calls each() with every entry except . and .. until it returns a negative errno. */
-int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const struct dirent *entry, void *userdata),
-		 void *userdata);
-
 /* Is the name a decimal number up to INT32_MAX, as the driver writes it? */
 bool kfd_name_number(const char *name, unsigned *ret);
 

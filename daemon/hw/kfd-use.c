@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hw/kfd-use.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/fd.h"
+
 /* class/kfd/kfd/proc/PID as kfd_process.c makes it: vram_GPUID, queues/QID/{gpuid,type}. sdma_GPUID
  * is never opened: reading it starts work in the kernel and waits for it. */
 #define PROC "class/kfd/kfd/proc"
-#define ENTRIES_OF_STEP 8U /* listing so many queues takes as long as reading a file */
+#define ENTRIES_OF_STEP 32U /* listing so many takes about as long as reading a file */
+
+/* Two listings have the queues that both have in the same order: kernfs orders a directory by hashes of
+ * its names. So many queues may have gone in a row; beyond, queues are read again. */
+#define GONE_IN_A_ROW 64U
 
 /* enum kfd_queue_type in kfd_priv.h; the other types are of the kernel itself. */
 enum { TYPE_COMPUTE = 0, TYPE_SDMA = 1, TYPE_SDMA_XGMI = 4, TYPE_UNKNOWN = -1 };
@@ -25,11 +33,22 @@ struct queue {
 	int type;
 };
 
+struct queues {
+	struct queue *list;
+	size_t n, at;
+};
+
+/* The directories that are being listed, each within the one before: that of the process, that of one
+ * of its contexts, and the queues of either. */
+enum { OF_PROCESS, OF_CONTEXT, OF_QUEUES, LEVELS };
+
 struct hw_process {
 	pid_t pid;
-	bool listed; /* … and not read to the end */
-	struct queue *queues;
-	size_t n_queues, at;
+	DIR *dirs[LEVELS];
+	unsigned context, entries;
+	bool begun;           /* it is not read to its end */
+	struct queues before; /* as it was read last; at: where this listing is */
+	struct queues now;    /* at: where reading is */
 	struct hw_use *uses;
 	size_t n_uses;
 };
@@ -73,132 +92,163 @@ static int absent(int error)
 	return kfd_is_unread(error) ? error : 0;
 }
 
-/* ---- listing ------------------------------------------------------------------------- */
-
-/* The directory that is being listed. */
-struct listing {
-	struct hw_process *process;
-	const struct kfd_dir *dir;
-	unsigned context, steps, entries;
-};
-
-static int add_queue(const struct dirent *entry, void *userdata)
+static int add_to_row(struct hw_process *process, const struct queue *queue)
 {
-	struct listing *listing = userdata;
-	struct queue *queue;
-	unsigned number;
+	struct hw_use *row;
+	int r = 0;
 
-	listing->entries++;
-	if (!kfd_name_number(entry->d_name, &number))
-		return 0;
-	queue = grow(&listing->process->queues, &listing->process->n_queues, sizeof(*queue));
-	if (!queue)
-		return -ENOMEM;
-	*queue = (struct queue){ entry->d_ino, listing->context, number, 0, TYPE_UNKNOWN };
+	row = row_of(process, queue->gpu_id, &r);
+	if (!row)
+		return r;
+	if (queue->type == TYPE_COMPUTE)
+		row->queues++;
+	else if (queue->type == TYPE_SDMA)
+		row->sdma_queues++;
+	else if (queue->type == TYPE_SDMA_XGMI)
+		row->sdma_xgmi_queues++;
 	return 0;
 }
 
-static int read_vram(struct listing *listing, const char *name)
+/* ---- listing ------------------------------------------------------------------------- */
+
+static bool is_same(const struct queue *a, const struct queue *b)
+{
+	return a->inode == b->inode && a->context == b->context && a->number == b->number;
+}
+
+/* NULL: it is new. */
+static const struct queue *find_before(struct queues *before, const struct queue *queue)
+{
+	for (size_t i = before->at; i < before->n && i - before->at <= GONE_IN_A_ROW; i++)
+		if (is_same(&before->list[i], queue)) {
+			before->at = i + 1;
+			return &before->list[i];
+		}
+	return NULL;
+}
+
+static int add_queue(struct hw_process *process, const struct dirent *entry)
+{
+	struct queue found = { entry->d_ino, process->context, 0, 0, TYPE_UNKNOWN };
+	const struct queue *before;
+	struct queue *queue;
+
+	if (!kfd_name_number(entry->d_name, &found.number))
+		return 0;
+	queue = grow(&process->now.list, &process->now.n, sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	before = find_before(&process->before, &found);
+	*queue = before ? *before : found;
+	return queue->type == TYPE_UNKNOWN ? 0 : add_to_row(process, queue);
+}
+
+static int read_vram(struct hw_process *process, int fd, const char *name)
 {
 	const char *id = name + strlen("vram_");
+	const struct kfd_dir dir = { .fd = fd };
 	uint64_t gpu_id, bytes;
 	struct hw_use *row;
 	int r;
 
 	if (kfd_number(id, strlen(id), UINT32_MAX, &gpu_id) < 0)
 		return 0;
-	listing->steps++;
-	r = kfd_read_number(listing->dir, name, UINT64_MAX >> 8, &bytes);
+	process->entries += ENTRIES_OF_STEP;
+	r = kfd_read_number(&dir, name, UINT64_MAX >> 8, &bytes);
 	if (r < 0)
 		return absent(r);
-	row = row_of(listing->process, (uint32_t)gpu_id, &r);
+	row = row_of(process, (uint32_t)gpu_id, &r);
 	if (row)
 		row->vram += bytes;
 	return r;
 }
 
-static int list_directory(const struct kfd_dir *parent, const char *name, struct listing *listing);
-
-/* Newer drivers allow several contexts per process: context_N has the same layout as the directory
- * of the process (kfd_create_process_sysfs()). Contexts do not nest. */
-static int take_entry(const struct dirent *entry, void *userdata)
+static int open_level(struct hw_process *process, unsigned level, int parent, const char *name)
 {
-	struct listing *listing = userdata;
-	struct listing inner = { .process = listing->process };
-	int r;
+	process->entries += ENTRIES_OF_STEP;
+	process->dirs[level] = open_directory(
+		openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
+	return process->dirs[level] ? 0 : absent(-errno);
+}
 
-	if (strncmp(entry->d_name, "vram_", strlen("vram_")) == 0)
-		return read_vram(listing, entry->d_name);
-	if (listing->context > 0 || strncmp(entry->d_name, "context_", strlen("context_")) != 0 ||
-	    !kfd_name_number(entry->d_name + strlen("context_"), &inner.context) ||
-	    inner.context == UINT_MAX)
-		return 0;
-	inner.context++;
-	r = list_directory(listing->dir, entry->d_name, &inner);
-	listing->steps += inner.steps;
-	listing->entries += inner.entries;
+static void close_level(struct hw_process *process, unsigned level)
+{
+	if (process->dirs[level])
+		closedir(TAKE_PTR(process->dirs[level]));
+}
+
+/* Opens a directory with its queues; without these it counts as absent. */
+static int open_both(struct hw_process *process, unsigned level, int parent, const char *name)
+{
+	int r = open_level(process, level, parent, name);
+
+	if (r >= 0 && process->dirs[level])
+		r = open_level(process, OF_QUEUES, dirfd(process->dirs[level]), "queues");
+	if (!process->dirs[OF_QUEUES])
+		close_level(process, level);
 	return r;
 }
 
-static int list_directory(const struct kfd_dir *parent, const char *name, struct listing *listing)
+/* Newer drivers allow several contexts per process: context_N has the same layout as the directory
+ * of the process (kfd_create_process_sysfs()). Contexts do not nest. */
+static int open_context(struct hw_process *process, const char *name)
 {
-	_cleanup_dir_ struct kfd_dir dir = KFD_DIR_NONE, queues = KFD_DIR_NONE;
-	int r;
+	unsigned number;
 
-	listing->steps += 2;
-	r = kfd_dir_open(parent, name, &dir);
-	if (r >= 0)
-		r = kfd_dir_open(&dir, "queues", &queues);
-	if (r >= 0)
-		r = kfd_dir_each(&queues, add_queue, listing);
-	if (r < 0)
-		return absent(r);
-	listing->dir = &dir;
-	return absent(kfd_dir_each(&dir, take_entry, listing));
+	if (strncmp(name, "context_", strlen("context_")) != 0 ||
+	    !kfd_name_number(name + strlen("context_"), &number) || number == UINT_MAX)
+		return 0;
+	process->context = number + 1;
+	return open_both(process, OF_CONTEXT, dirfd(process->dirs[OF_PROCESS]), name);
 }
 
-static int by_inode(const void *a, const void *b)
+static int take_entry(struct hw_process *process, unsigned level, const struct dirent *entry)
 {
-	const struct queue *x = a, *y = b;
-
-	return (x->inode > y->inode) - (x->inode < y->inode);
+	if (level == OF_QUEUES)
+		return add_queue(process, entry);
+	if (strncmp(entry->d_name, "vram_", strlen("vram_")) == 0)
+		return read_vram(process, dirfd(process->dirs[level]), entry->d_name);
+	return level == OF_PROCESS ? open_context(process, entry->d_name) : 0;
 }
 
-/* Both lists are ordered by inode. */
-static void take_known(struct hw_process *process, const struct queue *before, size_t n)
+/* Takes one entry of the innermost directory. Returns 1 if there is none any more. */
+static int list_on(struct hw_process *process)
 {
-	for (size_t i = 0, k = 0; i < process->n_queues && k < n;) {
-		struct queue *queue = &process->queues[i];
-		int order = by_inode(queue, &before[k]);
+	unsigned level = LEVELS;
+	const struct dirent *entry;
 
-		if (order == 0 && queue->number == before[k].number &&
-		    queue->context == before[k].context)
-			*queue = before[k];
-		i += order <= 0;
-		k += order >= 0;
-	}
+	while (level > 0 && !process->dirs[level - 1])
+		level--;
+	if (level-- == 0)
+		return 1;
+	errno = 0;
+	entry = readdir(process->dirs[level]);
+	process->entries++;
+	if (entry)
+		return take_entry(process, level, entry);
+	close_level(process, level);
+	return absent(-errno);
 }
 
-static int list_process(struct hw_process *process, const struct kfd_dir *proc, unsigned *steps)
+/* What was listed and not read to its end is listed again. */
+static void begin_again(struct hw_process *process)
 {
-	_cleanup_(freep) struct queue *before = TAKE_PTR(process->queues);
-	struct listing listing = { .process = process };
-	size_t n_before = process->n_queues;
+	for (unsigned level = 0; level < LEVELS; level++)
+		close_level(process, level);
+	process->begun = false;
+}
+
+static int begin_listing(struct hw_process *process, const struct kfd_dir *proc)
+{
 	char name[16];
-	int r;
 
-	process->n_queues = process->at = process->n_uses = 0;
+	free(TAKE_PTR(process->now.list));
 	free(TAKE_PTR(process->uses));
+	process->now.n = process->now.at = process->n_uses = 0;
+	process->before.at = process->context = 0;
+	process->begun = true;
 	snprintf(name, sizeof(name), "%d", (int)process->pid);
-	r = list_directory(proc, name, &listing);
-	*steps += listing.steps + listing.entries / ENTRIES_OF_STEP;
-	if (r < 0)
-		return r;
-	if (process->n_queues > 0)
-		qsort(process->queues, process->n_queues, sizeof(*process->queues), by_inode);
-	take_known(process, before, n_before);
-	process->listed = true;
-	return 0;
+	return open_both(process, OF_PROCESS, proc->fd, name);
 }
 
 /* ---- reading ------------------------------------------------------------------------- */
@@ -225,25 +275,6 @@ static int read_queue(const struct kfd_dir *proc, pid_t pid, struct queue *queue
 	return 0;
 }
 
-static int add_to_row(struct hw_process *process, const struct queue *queue)
-{
-	struct hw_use *row;
-	int r = 0;
-
-	if (queue->type == TYPE_UNKNOWN)
-		return 0;
-	row = row_of(process, queue->gpu_id, &r);
-	if (!row)
-		return r;
-	if (queue->type == TYPE_COMPUTE)
-		row->queues++;
-	else if (queue->type == TYPE_SDMA)
-		row->sdma_queues++;
-	else if (queue->type == TYPE_SDMA_XGMI)
-		row->sdma_xgmi_queues++;
-	return 0;
-}
-
 static int compare_rows(const void *a, const void *b)
 {
 	const struct hw_use *x = a, *y = b;
@@ -252,17 +283,36 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /* With rows of zeros: the driver makes a vram file for each GPU as soon as /dev/kfd is open. */
-static int finish_rows(struct hw_process *process)
+static int finish(struct hw_process *process)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < process->n_queues && r >= 0; i++)
-		r = add_to_row(process, &process->queues[i]);
-	if (r < 0)
-		return r;
+	free(process->before.list);
+	process->before = process->now;
+	process->now = (struct queues){ 0 };
+	process->begun = false;
 	if (process->n_uses > 0)
 		qsort(process->uses, process->n_uses, sizeof(*process->uses), compare_rows);
 	return (int)process->n_uses;
+}
+
+static int read_unknown(struct hw_process *process, const struct kfd_dir *proc, unsigned most,
+			unsigned *steps)
+{
+	for (; process->now.at < process->now.n; process->now.at++) {
+		struct queue *queue = &process->now.list[process->now.at];
+		int r;
+
+		if (queue->type != TYPE_UNKNOWN)
+			continue;
+		if (*steps >= most)
+			return -EAGAIN;
+		*steps += 2;
+		r = read_queue(proc, process->pid, queue);
+		if (r >= 0 && queue->type != TYPE_UNKNOWN)
+			r = add_to_row(process, queue);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static int read_on(struct hw *hw, struct hw_process *process, unsigned most, unsigned *steps)
@@ -272,19 +322,16 @@ static int read_on(struct hw *hw, struct hw_process *process, unsigned most, uns
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	if (!process->listed)
-		r = list_process(process, &proc, steps);
-	for (; r >= 0 && process->at < process->n_queues; process->at++) {
-		struct queue *queue = &process->queues[process->at];
-
-		if (queue->type != TYPE_UNKNOWN)
-			continue;
-		if (*steps >= most)
-			return -EAGAIN;
-		*steps += 2;
-		r = read_queue(&proc, process->pid, queue);
+	process->entries = 0;
+	if (!process->begun)
+		r = begin_listing(process, &proc);
+	while (r == 0) {
+		*steps = process->entries / ENTRIES_OF_STEP;
+		r = *steps >= most ? -EAGAIN : list_on(process);
 	}
-	return r < 0 ? r : finish_rows(process);
+	if (r > 0)
+		r = read_unknown(process, &proc, most, steps);
+	return r < 0 ? r : finish(process);
 }
 
 int kfd_read_process(struct hw *hw, pid_t pid, struct hw_process **process, unsigned *steps,
@@ -300,16 +347,25 @@ int kfd_read_process(struct hw *hw, pid_t pid, struct hw_process **process, unsi
 		return -ENOMEM;
 	(*process)->pid = pid;
 	r = read_on(hw, *process, most, steps);
-	(*process)->listed = r == -EAGAIN;
+	if (r < 0 && r != -EAGAIN)
+		begin_again(*process);
 	*ret = (*process)->uses;
 	return r;
+}
+
+void kfd_leave_process(struct hw_process *process)
+{
+	if (process && process->dirs[OF_PROCESS])
+		begin_again(process);
 }
 
 void kfd_forget_process(struct hw_process *process)
 {
 	if (!process)
 		return;
-	free(process->queues);
+	begin_again(process);
+	free(process->before.list);
+	free(process->now.list);
 	free(process->uses);
 	free(process);
 }
@@ -340,20 +396,20 @@ int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
 
 /* ---- all processes ------------------------------------------------------------------- */
 
-struct pids {
-	struct hw_pid *list;
+struct hw_listing {
+	DIR *dir;
+	struct hw_pid *pids;
 	size_t n;
 };
 
-static int add_pid(const struct dirent *entry, void *userdata)
+static int add_pid(struct hw_listing *listing, const struct dirent *entry)
 {
-	struct pids *pids = userdata;
 	struct hw_pid *pid;
 	unsigned number;
 
 	if (!kfd_name_number(entry->d_name, &number))
 		return 0;
-	pid = grow(&pids->list, &pids->n, sizeof(*pid));
+	pid = grow(&listing->pids, &listing->n, sizeof(*pid));
 	if (!pid)
 		return -ENOMEM;
 	*pid = (struct hw_pid){ (pid_t)number, entry->d_ino };
@@ -367,28 +423,73 @@ static int by_pid(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-int kfd_processes(struct hw *hw, struct hw_pid **ret)
+void kfd_end_listing(struct hw_listing *listing)
+{
+	if (!listing)
+		return;
+	if (listing->dir)
+		closedir(listing->dir);
+	free(listing->pids);
+	free(listing);
+}
+DEFINE_CLEANUP(struct hw_listing *, kfd_end_listing)
+
+static int begin_pids(struct hw *hw, struct hw_listing **ret)
 {
 	_cleanup_dir_ struct kfd_dir proc = KFD_DIR_NONE;
-	struct pids pids = { 0 };
-	int r = kfd_dir_open(&hw->sys, PROC, &proc);
+	_cleanup_(kfd_end_listingp) struct hw_listing *listing = calloc(1, sizeof(*listing));
+	int r = listing ? kfd_dir_open(&hw->sys, PROC, &proc) : -ENOMEM;
 
 	if (r >= 0)
-		r = kfd_dir_each(&proc, add_pid, &pids);
-	if (r < 0 && r != -ENOENT) {
-		free(pids.list);
+		listing->dir = open_directory(proc.fd);
+	proc.fd = -1;
+	if (r < 0 || !listing->dir)
+		return r < 0 ? r : -errno;
+	*ret = TAKE_PTR(listing);
+	return 0;
+}
+
+/* Takes one entry. Returns 1 if there is none any more. */
+static int take_pid(struct hw_listing *listing)
+{
+	const struct dirent *entry;
+
+	errno = 0;
+	entry = readdir(listing->dir);
+	if (!entry)
+		return errno ? -errno : 1;
+	return add_pid(listing, entry);
+}
+
+int kfd_processes(struct hw *hw, struct hw_listing **listing, unsigned *steps, struct hw_pid **ret)
+{
+	unsigned most = *steps, entries = 0;
+	int r = *listing ? 0 : begin_pids(hw, listing), n;
+
+	while (r == 0)
+		r = entries++ / ENTRIES_OF_STEP >= most ? -EAGAIN : take_pid(*listing);
+	*steps = entries / ENTRIES_OF_STEP;
+	if (r == -EAGAIN)
 		return r;
+	if (r < 0) {
+		kfd_end_listing(TAKE_PTR(*listing));
+		*ret = NULL;
+		return r == -ENOENT ? 0 : r;
 	}
-	if (pids.n > 0)
-		qsort(pids.list, pids.n, sizeof(*pids.list), by_pid);
-	*ret = pids.list;
-	return (int)pids.n;
+	if ((*listing)->n > 0)
+		qsort((*listing)->pids, (*listing)->n, sizeof(*(*listing)->pids), by_pid);
+	*ret = TAKE_PTR((*listing)->pids);
+	n = (int)(*listing)->n;
+	kfd_end_listing(TAKE_PTR(*listing));
+	return n;
 }
 
 int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
 {
 	_cleanup_(freep) struct hw_pid *pids = NULL;
-	int n = kfd_processes(hw, &pids), n_uses = 0;
+	struct hw_listing *listing = NULL;
+	unsigned steps = UINT_MAX;
+	int n = kfd_processes(hw, &listing, &steps, &pids), n_uses = 0;
 
 	for (int i = 0; i < n; i++) {
 		size_t room = max > (size_t)n_uses ? max - (size_t)n_uses : 0;

@@ -12,9 +12,11 @@ struct hw {
 	struct kfd_dir sys;
 };
 
-int kfd_processes(struct hw *hw, struct hw_pid **ret);
+int kfd_processes(struct hw *hw, struct hw_listing **listing, unsigned *steps, struct hw_pid **ret);
+void kfd_end_listing(struct hw_listing *listing);
 int kfd_read_process(struct hw *hw, pid_t pid, struct hw_process **process, unsigned *steps,
 		     const struct hw_use **ret);
+void kfd_leave_process(struct hw_process *process);
 void kfd_forget_process(struct hw_process *process);
 int kfd_use(struct hw *hw, struct hw_use *uses, size_t max);
 int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max);

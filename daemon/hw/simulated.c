@@ -83,11 +83,19 @@ static uint64_t simulated_generation(struct hw *hw)
 	return 1; /* profiles are read once */
 }
 
-static int simulated_processes(struct hw *hw, struct hw_pid **ret)
+static int simulated_processes(struct hw *hw, struct hw_listing **listing, unsigned *steps,
+			       struct hw_pid **ret)
 {
 	(void)hw;
+	(void)listing;
+	*steps = 0;
 	*ret = NULL;
 	return 0;
+}
+
+static void simulated_end_listing(struct hw_listing *listing)
+{
+	(void)listing;
 }
 
 static int simulated_use(struct hw *hw, struct hw_use *uses, size_t max)
@@ -110,6 +118,7 @@ const struct hw_ops hw_simulated = {
 	.list = simulated_list,
 	.generation = simulated_generation,
 	.processes = simulated_processes,
+	.end_listing = simulated_end_listing,
 	.use = simulated_use,
 	.use_of = simulated_use_of,
 };

