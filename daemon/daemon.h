@@ -265,6 +265,7 @@ struct daemon {
 		bool pending;           /* an attempt has not ended yet */
 		bool all;               /* it is for all processes */
 		bool fails;             /* the last attempt failed, which was logged */
+		bool late;              /* it left out processes, which was logged */
 	} graphics;
 };
 

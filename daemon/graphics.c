@@ -46,6 +46,13 @@ static void note_end(struct daemon *daemon, bool all, const struct drm_scan *sca
 		daemon->graphics.all_usec = daemon->graphics.usec;
 }
 
+/* Processes of one user that are counted as one belong to no lease. */
+static void describe_several(const struct drm_use *use, struct observed *ret)
+{
+	*ret = (struct observed){ .uid = use->uid };
+	snprintf(ret->command, sizeof(ret->command), "%u processes", use->processes);
+}
+
 /* A process that has ended, or whose pid another process has, is left out. */
 static size_t describe(const struct drm_scan *scan, struct observed_client *rows)
 {
@@ -61,10 +68,14 @@ static size_t describe(const struct drm_scan *scan, struct observed_client *rows
 							   use->dma_nsec },
 						 .vram = use->vram,
 						 .gtt = use->gtt };
-		process_describe(&row->process);
+		if (use->pid == 0)
+			describe_several(use, &row->process);
+		else
+			process_describe(&row->process);
 		if (row->process.start_time != use->start_time)
 			continue;
-		process_place(use->pid, &place);
+		if (use->pid > 0)
+			process_place(use->pid, &place);
 		memcpy(row->process.unit, place.unit, sizeof(place.unit));
 		memcpy(row->device, use->device, sizeof(row->device));
 		n++;
@@ -82,6 +93,20 @@ static void fail(struct daemon *daemon, const char *why)
 	arbiter_clients_unknown(daemon->arbiter);
 }
 
+static void tell_late(struct daemon *daemon, const struct drm_scan *scan)
+{
+	bool late = scan->late > 0;
+
+	if (late && !daemon->graphics.late)
+		log_warning(
+			"processes of uid %u have too many file descriptors: it is unknown of %u "
+			"processes whether they draw, which refuses no realtime lease",
+			scan->late_uid, scan->late);
+	if (!late && daemon->graphics.late)
+		log_notice("the file descriptors of all processes are read again");
+	daemon->graphics.late = late;
+}
+
 static void take(struct daemon *daemon, const struct drm_scan *scan)
 {
 	_cleanup_(freep) struct observed_client *rows = calloc(scan->n + 1, sizeof(*rows));
@@ -95,9 +120,10 @@ static void take(struct daemon *daemon, const struct drm_scan *scan)
 		log_info("it can be observed again which processes draw");
 	daemon->graphics.fails = false;
 	daemon->graphics.observed_usec = now;
+	tell_late(daemon, scan);
 	memcpy(daemon->graphics.last, scan, drm_scan_size(scan));
 	arbiter_observe_clients(daemon->arbiter, rows, describe(scan, rows),
-				before > 0 ? now - before : 0, scan->unread + scan->dropped == 0);
+				before > 0 ? now - before : 0, scan->unread == 0);
 }
 
 static void on_done(void *userdata, int r, const struct drm_scan *scan, const char *why)

@@ -14,9 +14,9 @@
 #include "util/clock.h"
 
 #define TEXT_MAX 4096U              /* of one fdinfo file: a client has about 1 KiB */
-#define DESCRIPTORS_MAX 65536U      /* of one process */
+#define DESCRIPTORS_OF_USER 8192U   /* before those of others … */
+#define DESCRIPTORS_OF_PROCESS 8U   /* … where a process costs as much as so many */
 #define SCANS_UNREAD 30U            /* of a process that seems to be the same */
-#define SCAN_USEC UINT64_C(2000000) /* after this time the rest is unread */
 
 /* ---- one file -------------------------------------------------------------------------- */
 
@@ -178,17 +178,103 @@ struct drm_reader {
 	char *procfs;
 	bool counts; /* the kernel tells how many descriptors a process has */
 	struct idle_list idle;
+	unsigned first; /* of those that are read later */
+};
+
+struct reading_user {
+	uid_t uid;
+	unsigned descriptors; /* that were read in this scan */
+};
+
+/* A process that is read after those of others. */
+struct later {
+	pid_t pid;
+	uid_t uid;
 };
 
 struct walk {
 	struct drm_reader *reader;
 	struct drm_client *clients;
-	size_t n;
+	struct reading_user *users;
+	struct later *later;
+	size_t n, n_users, n_later;
 	struct drm_scan *scan;
 	struct idle_list idle; /* that replaces the reader's */
-	uint64_t begin_usec;
+	uint64_t end_usec;
 	bool all;
+	bool last;   /* reads those that were left for later */
+	bool failed; /* no memory */
 };
+
+static void walk_done(struct walk *walk)
+{
+	free(walk->clients);
+	free(walk->users);
+	free(walk->later);
+}
+
+/* Room for one more in an array that doubles. NULL: there is no memory, and the scan fails. */
+static void *grow(struct walk *walk, void *list, size_t *n, size_t size)
+{
+	void **array = list;
+
+	if ((*n & (*n - 1)) == 0) {
+		void *more = reallocarray(*array, *n ? 2 * *n : 1, size);
+
+		walk->failed |= !more;
+		if (!more)
+			return NULL;
+		*array = more;
+	}
+	return (char *)*array + (*n)++ * size;
+}
+
+static struct reading_user *user_of(struct walk *walk, uid_t uid)
+{
+	struct reading_user *user;
+
+	for (size_t i = 0; i < walk->n_users; i++)
+		if (walk->users[i].uid == uid)
+			return &walk->users[i];
+	user = grow(walk, &walk->users, &walk->n_users, sizeof(*user));
+	if (user)
+		*user = (struct reading_user){ .uid = uid };
+	return user;
+}
+
+static bool is_over(const struct walk *walk)
+{
+	return clock_usec(CLOCK_MONOTONIC) > walk->end_usec;
+}
+
+static void leave_late(struct walk *walk, uid_t uid)
+{
+	walk->scan->late++;
+	walk->scan->late_uid = uid;
+}
+
+/* Is the rest of this process, or all of it, to be read later, or not by this scan? */
+static bool is_put_off(struct walk *walk, struct reading_user *user, pid_t pid, unsigned more)
+{
+	struct later *later;
+
+	if (walk->last || user->uid == 0) {
+		if (!is_over(walk))
+			return false;
+		if (walk->last)
+			leave_late(walk, user->uid);
+		else
+			walk->scan->unread++;
+		return true;
+	}
+	user->descriptors += more;
+	if (user->descriptors <= DESCRIPTORS_OF_USER)
+		return false;
+	later = grow(walk, &walk->later, &walk->n_later, sizeof(*later));
+	if (later)
+		*later = (struct later){ pid, user->uid };
+	return true;
+}
 
 static ssize_t read_text(int dir, const char *name, char text[static TEXT_MAX])
 {
@@ -214,23 +300,37 @@ static int read_start_time(int process, uint64_t *ret)
 	return at && parse_number(at + 1, ret) > 0 ? 0 : -ESRCH;
 }
 
-/* Returns whether there is room for more clients. */
+/* The owner of /proc/PID, its effective user, but root for an undumpable process. */
+static uid_t read_uid(int process)
+{
+	char text[TEXT_MAX];
+	const char *line;
+	unsigned uid;
+	struct stat st;
+
+	if (fstat(process, &st) == 0 && st.st_uid != 0)
+		return st.st_uid;
+	line = read_text(process, "status", text) > 0 ? strstr(text, "\nUid:") : NULL;
+	return line && sscanf(line, "\nUid: %u", &uid) == 1 ? uid : (uid_t)-1;
+}
+
+/* Returns false if the process has ended, or memory is missing. */
 static bool add_client(struct walk *walk, const char *text, int process, struct drm_use *of)
 {
-	struct drm_client client;
+	struct drm_client client, *added;
 
 	if (drm_client_parse(text, &client) < 0)
 		return true;
 	if (of->start_time == 0 && read_start_time(process, &of->start_time) < 0)
-		return false; /* it has ended */
-	if (walk->n == DRM_CLIENTS_MAX) {
-		walk->scan->dropped++;
-		return true;
-	}
+		return false;
 	client.use.pid = of->pid;
+	client.use.uid = of->uid;
+	client.use.processes = 1;
 	client.use.start_time = of->start_time;
-	walk->clients[walk->n++] = client;
-	return true;
+	added = grow(walk, &walk->clients, &walk->n, sizeof(*added));
+	if (added)
+		*added = client;
+	return added;
 }
 
 /* All lookups start at the descriptor of /proc/PID: they fail when the process has ended, also if
@@ -240,21 +340,27 @@ static bool read_process(struct walk *walk, int process, pid_t pid)
 	_cleanup_(closedirp) DIR *dir = open_directory(
 		openat(process, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
 	struct drm_use of = { .pid = pid };
+	struct reading_user *user;
 	const struct dirent *entry;
 	char text[TEXT_MAX];
-	unsigned n = 0;
-	bool more = dir;
+	bool more = true;
 
 	if (!dir) {
 		walk->scan->unread += errno != ENOENT && errno != ESRCH;
 		return false;
 	}
+	of.uid = read_uid(process);
+	user = user_of(walk, of.uid);
+	if (!user || is_put_off(walk, user, pid, DESCRIPTORS_OF_PROCESS))
+		return false;
 	while (more && (entry = readdir(dir))) {
 		ssize_t size;
 
 		if (entry->d_name[0] == '.')
 			continue;
-		size = n++ < DESCRIPTORS_MAX ? read_text(dirfd(dir), entry->d_name, text) : -EACCES;
+		if (is_put_off(walk, user, pid, 1))
+			return false;
+		size = read_text(dirfd(dir), entry->d_name, text);
 		if (size == -EACCES || size == -EPERM) {
 			walk->scan->unread++;
 			return false;
@@ -348,6 +454,25 @@ static pid_t pid_of(const char *name)
 	return length > 0 && !name[length] && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
+/* Each scan begins with another one of those that were left for later. */
+static void read_later(struct walk *walk, int procfs)
+{
+	size_t n = walk->n_later;
+
+	walk->last = true;
+	for (size_t i = 0; i < n; i++) {
+		const struct later *later = &walk->later[(i + walk->reader->first) % n];
+		char name[16];
+
+		snprintf(name, sizeof(name), "%d", (int)later->pid);
+		if (is_over(walk))
+			leave_late(walk, later->uid);
+		else
+			read_entry(walk, procfs, name, later->pid);
+	}
+	walk->reader->first++;
+}
+
 static void read_all(struct walk *walk, DIR *dir)
 {
 	const struct dirent *entry;
@@ -357,11 +482,12 @@ static void read_all(struct walk *walk, DIR *dir)
 
 		if (pid == 0)
 			continue;
-		if (clock_usec(CLOCK_MONOTONIC) - walk->begin_usec > SCAN_USEC)
+		if (is_over(walk))
 			walk->scan->unread++;
 		else
 			read_entry(walk, dirfd(dir), entry->d_name, pid);
 	}
+	read_later(walk, dirfd(dir));
 	if (walk->idle.n > 0)
 		qsort(walk->idle.list, walk->idle.n, sizeof(*walk->idle.list), by_pid);
 	free(walk->reader->idle.list);
@@ -414,20 +540,13 @@ static int by_client(const void *a, const void *b)
 	return r ? r : order((uint64_t)y->use.pid, (uint64_t)x->use.pid);
 }
 
-static int by_process(const void *a, const void *b)
-{
-	const struct drm_client *x = a, *y = b;
-	int r = order((uint64_t)x->use.pid, (uint64_t)y->use.pid);
-
-	return r ? r : strcmp(x->use.device, y->use.device);
-}
-
 /* Leaves one row for each client: of the process that started last. */
 static void drop_shared(struct walk *walk)
 {
 	size_t n = 0;
 
-	qsort(walk->clients, walk->n, sizeof(*walk->clients), by_client);
+	if (walk->n > 0)
+		qsort(walk->clients, walk->n, sizeof(*walk->clients), by_client);
 	for (size_t i = 0; i < walk->n; i++) {
 		const struct drm_client *last = n > 0 ? &walk->clients[n - 1] : NULL;
 
@@ -445,48 +564,150 @@ static void add(uint64_t *sum, uint64_t more)
 		*sum = UINT64_MAX;
 }
 
-static void add_use(struct drm_scan *scan, const struct drm_use *use)
+static void add_use(struct drm_use *sum, const struct drm_use *use)
 {
-	struct drm_use *last = scan->n > 0 ? &scan->uses[scan->n - 1] : NULL;
-
-	if (!last || last->pid != use->pid || strcmp(last->device, use->device) != 0) {
-		if (scan->n == DRM_USES_MAX)
-			scan->dropped++;
-		else
-			scan->uses[scan->n++] = *use;
-		return;
-	}
-	add(&last->gfx_nsec, use->gfx_nsec);
-	add(&last->compute_nsec, use->compute_nsec);
-	add(&last->dma_nsec, use->dma_nsec);
-	add(&last->vram, use->vram);
-	add(&last->gtt, use->gtt);
-	last->clients++;
+	add(&sum->gfx_nsec, use->gfx_nsec);
+	add(&sum->compute_nsec, use->compute_nsec);
+	add(&sum->dma_nsec, use->dma_nsec);
+	add(&sum->vram, use->vram);
+	add(&sum->gtt, use->gtt);
+	sum->clients += use->clients;
 }
 
-int drm_scan_read(struct drm_reader *reader, bool all, struct drm_scan *ret)
+static int by_process(const void *a, const void *b)
 {
-	_cleanup_(freep) struct drm_client *clients = calloc(DRM_CLIENTS_MAX, sizeof(*clients));
+	const struct drm_use *x = a, *y = b;
+	int r = order((uint64_t)x->pid, (uint64_t)y->pid);
+
+	r = r ? r : order(x->uid, y->uid);
+	return r ? r : strcmp(x->device, y->device);
+}
+
+/* One use of each process and device. Returns how many. */
+static size_t sum_clients(const struct drm_client *clients, size_t n, struct drm_use *uses)
+{
+	size_t n_uses = 0;
+
+	for (size_t i = 0; i < n; i++)
+		uses[i] = clients[i].use;
+	qsort(uses, n, sizeof(*uses), by_process);
+	for (size_t i = 0; i < n; i++) {
+		struct drm_use *last = n_uses > 0 ? &uses[n_uses - 1] : NULL;
+
+		if (last && by_process(last, &uses[i]) == 0)
+			add_use(last, &uses[i]);
+		else
+			uses[n_uses++] = uses[i];
+	}
+	return n_uses;
+}
+
+/* ---- as many rows as there is room for --------------------------------------------------- */
+
+/* What has most memory is left as it is. */
+static int by_user(const void *a, const void *b)
+{
+	const struct drm_use *x = a, *y = b;
+	int r = order(x->uid, y->uid);
+
+	r = r ? r : strcmp(x->device, y->device);
+	r = r ? r : order(y->vram, x->vram);
+	return r ? r : order((uint64_t)x->pid, (uint64_t)y->pid);
+}
+
+static int by_device(const void *a, const void *b)
+{
+	return strcmp(((const struct drm_use *)a)->device, ((const struct drm_use *)b)->device);
+}
+
+/* Leaves so many processes of each user on each device, and makes one use of the others. Returns the number of
+ * uses, of which as many as there is room for are in ret. */
+static size_t fold(const struct drm_use *uses, size_t n, size_t each, struct drm_use *ret)
+{
+	size_t n_ret = 0, left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool same = i > 0 && uses[i].uid == uses[i - 1].uid &&
+			    strcmp(uses[i].device, uses[i - 1].device) == 0;
+		struct drm_use *last = n_ret > 0 ? &ret[n_ret - 1] : NULL;
+
+		left = same ? left : each;
+		if (same && left == 0 && last->pid == 0) {
+			add_use(last, &uses[i]);
+			last->processes += uses[i].processes;
+			continue;
+		}
+		if (n_ret == DRM_USES_MAX)
+			return n_ret + 1;
+		ret[n_ret] = uses[i];
+		if (left == 0) {
+			ret[n_ret].pid = 0;
+			ret[n_ret].start_time = 0;
+		}
+		left -= left > 0;
+		n_ret++;
+	}
+	return n_ret;
+}
+
+/* uses: of which there are more than there is room for. */
+static void fit(struct drm_use *uses, size_t n, struct drm_scan *ret)
+{
+	size_t n_ret = DRM_USES_MAX + 1;
+
+	qsort(uses, n, sizeof(*uses), by_user);
+	for (size_t each = DRM_USES_MAX / 2; n_ret > DRM_USES_MAX; each /= 2) {
+		n_ret = fold(uses, n, each, ret->uses);
+		if (each == 0)
+			break;
+	}
+	if (n_ret > DRM_USES_MAX) { /* of too many users to tell apart */
+		for (size_t i = 0; i < n; i++)
+			uses[i].uid = (uint32_t)-1;
+		qsort(uses, n, sizeof(*uses), by_device);
+		n_ret = fold(uses, n, 0, ret->uses);
+	}
+	ret->n = (uint32_t)n_ret;
+	if (n_ret > DRM_USES_MAX) { /* of more devices than there are */
+		ret->n = DRM_USES_MAX;
+		ret->unread++;
+	}
+	qsort(ret->uses, ret->n, sizeof(*ret->uses), by_process);
+}
+
+static int take_clients(struct walk *walk, struct drm_scan *ret)
+{
+	_cleanup_(freep) struct drm_use *uses = calloc(walk->n + 1, sizeof(*uses));
+	size_t n;
+
+	if (!uses || walk->failed)
+		return -ENOMEM;
+	drop_shared(walk);
+	n = sum_clients(walk->clients, walk->n, uses);
+	if (n > DRM_USES_MAX) {
+		fit(uses, n, ret);
+		return 0;
+	}
+	memcpy(ret->uses, uses, n * sizeof(*uses));
+	ret->n = (uint32_t)n;
+	return 0;
+}
+
+int drm_scan_read(struct drm_reader *reader, bool all, uint64_t usec, struct drm_scan *ret)
+{
 	_cleanup_(closedirp) DIR *dir = opendir(reader->procfs);
+	_cleanup_(walk_done) struct walk walk = { .reader = reader, .scan = ret, .all = all };
 	uint64_t begin = clock_usec(CLOCK_THREAD_CPUTIME_ID);
-	struct walk walk = { .reader = reader,
-			     .clients = clients,
-			     .scan = ret,
-			     .begin_usec = clock_usec(CLOCK_MONOTONIC),
-			     .all = all };
+	int r;
 
 	if (!dir)
 		return -errno;
-	if (!clients)
-		return -ENOMEM;
+	walk.end_usec = clock_usec(CLOCK_MONOTONIC) + usec;
 	*ret = (struct drm_scan){ .version = DRM_VERSION };
 	read_all(&walk, dir);
-	drop_shared(&walk);
-	qsort(clients, walk.n, sizeof(*clients), by_process);
-	for (size_t i = 0; i < walk.n; i++)
-		add_use(ret, &clients[i].use);
+	r = take_clients(&walk, ret);
 	ret->cpu_usec = clock_usec(CLOCK_THREAD_CPUTIME_ID) - begin;
-	return 0;
+	return r;
 }
 
 /* ---- packets --------------------------------------------------------------------------- */
@@ -502,7 +723,7 @@ int drm_scan_check(const struct drm_scan *scan, size_t length)
 	    scan->n > DRM_USES_MAX || length != drm_scan_size(scan))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < scan->n; i++)
-		if (scan->uses[i].pid <= 0 || !memchr(scan->uses[i].device, '\0', GPU_NAME_MAX))
+		if (scan->uses[i].pid < 0 || !memchr(scan->uses[i].device, '\0', GPU_NAME_MAX))
 			return -EBADMSG;
 	return 0;
 }

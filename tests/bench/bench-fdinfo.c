@@ -85,11 +85,11 @@ static struct figures measure(const char *procfs)
 
 		floor_scan(procfs);
 		floors[i] = bench_thread_nsec() - start;
-		CHECK(drm_scan_read(reader, true, &scan) == 0);
+		CHECK(drm_scan_read(reader, true, DRM_SCAN_USEC, &scan) == 0);
 		all[i] = scan.cpu_usec;
 	}
 	for (unsigned i = 0; i < AGAIN; i++) {
-		CHECK(drm_scan_read(reader, false, &scan) == 0);
+		CHECK(drm_scan_read(reader, false, DRM_SCAN_USEC, &scan) == 0);
 		sum += scan.cpu_usec;
 	}
 	drm_reader_free(reader);

@@ -212,6 +212,48 @@ TEST(a_process_that_only_has_a_device_open_does_not_draw)
 	halt();
 }
 
+#define NO_PID 4194305 /* above the largest that Linux gives */
+
+/* Processes of STRANGER that have the device open, more than an observation lists. */
+static void make_strangers(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		pid_t pid = NO_PID + (pid_t)i;
+		char path[192];
+
+		procfs_process(&s.procfs, pid, 500);
+		procfs_client(&s.procfs, pid, 3, &(struct procfs_client){ .id = 10 + i });
+		snprintf(path, sizeof(path), "%s/%d", s.procfs.dir, (int)pid);
+		CHECK(chown(path, STRANGER, (gid_t)-1) == 0);
+	}
+}
+
+TEST(many_processes_of_another_user_do_not_make_it_unknown_whether_one_draws)
+{
+	struct live_lease lease;
+	struct client client;
+	sd_bus *victim;
+
+	boot("refuse-realtime", true);
+	make_strangers(700);
+	victim = rig_connect(&s.machine.rig, 2);
+	lease = reserve(victim, 15);
+	CHECK(is_fine(call(release(victim, lease.path))));
+	CHECK(graphics_is("none"));
+	client = first_client();
+	CHECK(client.pid == 0 && client.uid == STRANGER);
+	CHECK(strstr(client.command, " processes") && !client.draws);
+	procfs_client(&s.procfs, NO_PID + 699, 3,
+		      &(struct procfs_client){ .id = 709, .gfx_nsec = SECOND_NSEC });
+	while (!graphics_is("drawn"))
+		observe();
+	CHECK(first_client().draws && first_client().pid == 0);
+	CHECK(is_error(call(ask(victim, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY,
+		       " processes) of uid 1 draws"));
+	leave(victim);
+	halt();
+}
+
 TEST(a_realtime_request_is_refused_where_a_process_draws_and_granted_afterwards)
 {
 	struct live_lease lease;

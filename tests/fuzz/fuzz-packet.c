@@ -59,7 +59,7 @@ FUZZ(answer) /* of gpuarb-enforce, and a scan of gpuarb-fdinfo */
 	r = drm_scan_check(scan, size);
 	CHECK(r == 0 || r == -EBADMSG);
 	for (uint32_t i = 0; r == 0 && i < scan->n; i++)
-		CHECK(scan->uses[i].pid > 0 &&
+		CHECK(scan->uses[i].pid >= 0 &&
 		      memchr(scan->uses[i].device, '\0', sizeof(scan->uses[i].device)));
 	free(answer);
 	free(scan);

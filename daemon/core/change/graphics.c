@@ -18,7 +18,8 @@ static const struct gpu_client *find_client(const struct gpu_graphics *graphics,
 {
 	for (size_t i = 0; i < graphics->n_clients; i++)
 		if (graphics->clients[i].pid == process->pid &&
-		    graphics->clients[i].start_time == process->start_time)
+		    graphics->clients[i].start_time == process->start_time &&
+		    (process->pid > 0 || graphics->clients[i].uid == process->uid))
 			return &graphics->clients[i];
 	return NULL;
 }

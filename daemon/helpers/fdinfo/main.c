@@ -47,7 +47,7 @@ static int serve(const struct helper_program *program)
 	if (r < 0)
 		return r;
 	while ((r = next_request(program->idle, &all)) > 0) {
-		r = drm_scan_read(reader, all, scan);
+		r = drm_scan_read(reader, all, DRM_SCAN_USEC, scan);
 		if (r < 0)
 			return r;
 		if (send(STDIN_FILENO, scan, drm_scan_size(scan), MSG_NOSIGNAL) < 0)

@@ -171,8 +171,8 @@ TEST(clients_of_a_process_are_added_up_for_each_gpu)
 		&place.procfs, 20, 5,
 		&(struct procfs_client){ .id = 3, .device = "0000:04:00.0", .compute_nsec = 7 });
 	procfs_text(&place.procfs, 20, 6, "pos:\t0\nflags:\t02\n");
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
-	CHECK(scan.n == 2 && scan.unread == 0 && scan.dropped == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(scan.n == 2 && scan.unread == 0 && scan.late == 0);
 	CHECK(scan.uses[0].pid == 20 && scan.uses[0].start_time == 500);
 	CHECK(strcmp(scan.uses[0].device, PROCFS_ADDRESS) == 0);
 	CHECK(scan.uses[0].gfx_nsec == 15 && scan.uses[0].vram == 12U << 10 &&
@@ -189,7 +189,7 @@ TEST(a_client_of_several_descriptors_counts_once)
 	for (unsigned fd = 3; fd < 9; fd++)
 		procfs_client(&place.procfs, 20, fd,
 			      &(struct procfs_client){ .id = 1, .gfx_nsec = 10, .vram = 4 });
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].clients == 1 && scan.uses[0].gfx_nsec == 10);
 }
 
@@ -201,7 +201,7 @@ TEST(a_client_of_several_processes_counts_for_the_one_that_started_last)
 	procfs_process(&place.procfs, 19, 800); /* as a compositor */
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
 	procfs_client(&place.procfs, 19, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].pid == 19);
 }
 
@@ -220,7 +220,7 @@ TEST(entries_that_are_no_processes_and_processes_that_end_are_left_out)
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
 	snprintf(path, sizeof(path), "%s/20/stat", place.procfs.dir);
 	CHECK(unlink(path) == 0);
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 0 && scan.unread == 0);
 }
 
@@ -235,28 +235,93 @@ TEST(processes_that_cannot_be_read_are_counted)
 	CHECK(chmod(path, 0) == 0 && chmod(place.scratch.path, 0755) == 0);
 	if (geteuid() == 0)
 		CHECK(seteuid(65534) == 0);
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	if (getuid() == 0)
 		CHECK(seteuid(0) == 0 && setegid(0) == 0);
 	CHECK(scan.n == 0 && scan.unread == 1);
 }
 
-TEST(more_clients_than_there_is_room_for_are_counted)
+static void own(const struct place *place, pid_t pid, uid_t uid)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/%d", place->procfs.dir, (int)pid);
+	CHECK(chown(path, uid, (gid_t)-1) == 0);
+}
+
+/* Processes from first on, of uid, each with a client. */
+static void make_clients(const struct place *place, pid_t first, unsigned n, uid_t uid)
+{
+	for (unsigned i = 0; i < n; i++) {
+		pid_t pid = first + (pid_t)i;
+
+		procfs_process(&place->procfs, pid, 500);
+		procfs_client(&place->procfs, pid, 3,
+			      &(struct procfs_client){ .id = (unsigned)pid, .vram = i });
+		own(place, pid, uid);
+	}
+}
+
+static const struct drm_use *use_of(pid_t pid)
+{
+	for (uint32_t i = 0; i < scan.n; i++)
+		if (scan.uses[i].pid == pid)
+			return &scan.uses[i];
+	return NULL;
+}
+
+TEST(processes_of_a_user_with_too_many_are_counted_as_one)
 {
 	_cleanup_(place_done) struct place place = place_in(scratch_new());
 
-	for (int pid = 1; pid <= (int)DRM_USES_MAX + 3; pid++) {
-		procfs_process(&place.procfs, pid, 500);
-		procfs_client(&place.procfs, pid, 3,
-			      &(struct procfs_client){ .id = (unsigned)pid });
-	}
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
-	CHECK(scan.n == DRM_USES_MAX && scan.dropped == 3);
+	if (geteuid() != 0)
+		SKIP("gives directories to other users");
+	make_clients(&place, 1000, 700, 5001);
+	make_clients(&place, 10, 2, 5002);
+	procfs_client(&place.procfs, 1000, 4, /* it has the least memory */
+		      &(struct procfs_client){ .id = 1, .gfx_nsec = 9 });
+	for (unsigned fd = 0; fd < 5000; fd++)
+		procfs_client(&place.procfs, 11, fd, &(struct procfs_client){ .id = 50000 + fd });
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
-	for (unsigned fd = 0; fd < DRM_CLIENTS_MAX; fd++)
-		procfs_client(&place.procfs, 1, fd, &(struct procfs_client){ .id = 100000 + fd });
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
-	CHECK(scan.n > 0 && scan.dropped > 0);
+	CHECK(scan.unread == 0 && scan.late == 0 && scan.n == 2 + 256 + 1);
+	CHECK(use_of(10)->uid == 5002 && use_of(11)->clients == 5000);
+	CHECK(use_of(0)->uid == 5001 && use_of(0)->processes == 700 - 256);
+	CHECK(use_of(0)->gfx_nsec == 9 && use_of(0)->start_time == 0);
+	CHECK(use_of(1699) && !use_of(1000)); /* with the most memory, and the least */
+}
+
+TEST(processes_of_too_many_users_are_counted_as_one)
+{
+	_cleanup_(place_done) struct place place = place_in(scratch_new());
+
+	if (geteuid() != 0)
+		SKIP("gives directories to other users");
+	for (int pid = 1; pid <= 513; pid++)
+		make_clients(&place, pid, 1, 5000 + (uid_t)pid);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(scan.n == 1 && scan.unread == 0 && use_of(0)->processes == 513);
+	CHECK(use_of(0)->uid == (uid_t)-1);
+}
+
+TEST(descriptors_of_a_user_with_too_many_are_read_last)
+{
+	_cleanup_(place_done) struct place place = place_in(scratch_new());
+
+	if (geteuid() != 0)
+		SKIP("gives directories to other users");
+	make_clients(&place, 10, 1, 5001);
+	for (unsigned fd = 10; fd < 8300; fd++)
+		procfs_text(&place.procfs, 10, fd, "");
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(scan.n == 1 && scan.late == 0 && use_of(10)->clients == 1);
+	/* No time is left when its first 8,192 were read. */
+	do {
+		CHECK(drm_scan_read(place.reader, true, 1000, &scan) == 0);
+	} while (scan.unread > 0);
+	CHECK(scan.late == 1 && scan.late_uid == 5001);
+	CHECK(drm_scan_read(place.reader, true, 0, &scan) == 0);
+	CHECK(scan.unread == 1 && scan.late == 0);
 }
 
 TEST(a_directory_that_is_absent_is_an_error)
@@ -266,7 +331,7 @@ TEST(a_directory_that_is_absent_is_an_error)
 
 	CHECK(drm_reader_new("/nonexistent/proc", &reader) == -ENOENT);
 	CHECK(rmdir(place.procfs.dir) == 0);
-	CHECK(drm_scan_read(place.reader, false, &scan) == -ENOENT);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == -ENOENT);
 }
 
 TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)
@@ -280,8 +345,8 @@ TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)
 	}
 	CHECK(drm_reader_new("/proc", &reader) == 0);
 	for (unsigned i = 0; i < 3; i++) {
-		CHECK(drm_scan_read(reader, false, &scan) == 0);
-		CHECK(scan.n == 0 && scan.dropped == 0 && scan.cpu_usec > 0);
+		CHECK(drm_scan_read(reader, false, DRM_SCAN_USEC, &scan) == 0);
+		CHECK(scan.n == 0 && scan.late == 0 && scan.cpu_usec > 0);
 	}
 	drm_reader_free(reader);
 }
@@ -317,7 +382,8 @@ static struct place idle_place(void)
 	set_descriptors(&place, "20", 0, 4);
 	set_descriptors(&place, "self", 0, 1);
 	CHECK(drm_reader_new(place.procfs.dir, &place.reader) == 0);
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0 && scan.n == 0 && scan.skipped == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0 && scan.n == 0 &&
+	      scan.skipped == 0);
 	return place;
 }
 
@@ -335,12 +401,13 @@ TEST(a_process_without_a_client_is_read_again_when_its_number_of_descriptors_cha
 		SKIP("there is no tmpfs at /dev/shm");
 	}
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 0 && scan.skipped == 1);
 	set_descriptors(&place, "20", 4, 5);
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.skipped == 0);
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0); /* has a client: always read */
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) ==
+	      0); /* has a client: always read */
 	CHECK(scan.n == 1 && scan.skipped == 0);
 	place_done(&place);
 }
@@ -354,10 +421,10 @@ TEST(a_process_without_a_client_is_read_again_when_all_are_asked_for_and_by_ever
 		place_done(&place);
 		SKIP("there is no tmpfs at /dev/shm");
 	}
-	CHECK(drm_scan_read(place.reader, true, &scan) == 0 && scan.skipped == 0);
+	CHECK(drm_scan_read(place.reader, true, DRM_SCAN_USEC, &scan) == 0 && scan.skipped == 0);
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
 	do
-		CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+		CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	while (++scans < 40 && scan.n == 0);
 	CHECK(scan.n == 1 && scans > 1 && scans <= 30);
 	place_done(&place);
@@ -375,7 +442,7 @@ TEST(another_process_with_the_pid_is_read)
 	procfs_process(&place.procfs, 20, 900);
 	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
 	set_descriptors(&place, "20", 0, 4);
-	CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].start_time == 900);
 	place_done(&place);
 }
@@ -390,7 +457,7 @@ TEST(packets_that_are_no_scan_are_refused)
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan) - 1) == -EBADMSG);
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan) + 1) == -EBADMSG);
 	CHECK(drm_scan_check(&scan, 4) == -EBADMSG);
-	scan.uses[0].pid = 0;
+	scan.uses[0].pid = -1;
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == -EBADMSG);
 	scan.uses[0].pid = 1;
 	memset(scan.uses[0].device, 'x', sizeof(scan.uses[0].device));
