@@ -7,11 +7,12 @@
 
 #include "bus/bus-private.h"
 
-#define CALLS_MAX 1024U
+#define CALLS_OF_USER 256U
 
 struct client_call {
 	sd_bus_message *call;
 	sd_bus_message_handler_t handler;
+	uid_t uid;
 	TAILQ_ENTRY(client_call) link;
 };
 
@@ -23,14 +24,29 @@ static void remove_call(struct bus *bus, struct client_call *call)
 	free(call);
 }
 
+/* A user with too many calls that wait takes the room of no other user. */
+static bool has_room(const struct bus *bus, uid_t uid)
+{
+	const struct client_call *call;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(call, &bus->client_calls, link)
+	n += call->uid == uid;
+	return n < CALLS_OF_USER;
+}
+
 static bool keep_call(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
-	struct client_call *call = bus->n_client_calls < CALLS_MAX ? calloc(1, sizeof(*call))
-								   : NULL;
+	const struct caller *caller = bus_sender(bus, m);
+	struct client_call *call;
 
+	if (!caller || !has_room(bus, caller->uid))
+		return false;
+	call = calloc(1, sizeof(*call));
 	if (!call)
 		return false;
 	call->call = sd_bus_message_ref(m);
+	call->uid = caller->uid;
 	call->handler = handler;
 	TAILQ_INSERT_TAIL(&bus->client_calls, call, link);
 	bus->n_client_calls++;
@@ -41,8 +57,7 @@ static bool keep_call(struct bus *bus, sd_bus_message *m, sd_bus_message_handler
 bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *m,
 			  sd_bus_message_handler_t handler)
 {
-	return bus->n_client_calls < CALLS_MAX && bus->host->observe_clients(bus->userdata, all) &&
-	       keep_call(bus, m, handler);
+	return bus->host->observe_clients(bus->userdata, all) && keep_call(bus, m, handler);
 }
 
 bool bus_decides_later(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)

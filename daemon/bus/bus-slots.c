@@ -7,10 +7,11 @@
 
 #include "bus/bus-private.h"
 
-#define CALLS_MAX 64U
+#define CALLS_OF_USER 64U
 
 struct slots_call {
 	sd_bus_message *call;
+	uid_t uid;
 	STAILQ_ENTRY(slots_call) link;
 };
 
@@ -33,15 +34,23 @@ static void call_free(struct slots_call *call)
 
 static int keep_call(struct bus *bus, sd_bus_message *m)
 {
+	const struct caller *caller = bus_sender(bus, m);
 	struct slots_call *call;
+	unsigned n = 0;
 
-	if (bus->n_slots_calls >= CALLS_MAX)
+	if (!caller)
+		return 1;
+	STAILQ_FOREACH(call, &bus->slots_calls, link)
+	n += call->uid == caller->uid;
+	if (n >= CALLS_OF_USER)
 		return sd_bus_reply_method_errorf(
 			m, SD_BUS_ERROR_LIMITS_EXCEEDED,
-			"%u calls of ReadSlots are waiting already: try again later", CALLS_MAX);
+			"%u calls of ReadSlots of uid %u are waiting already: try again later", n,
+			caller->uid);
 	call = calloc(1, sizeof(*call));
 	if (!call)
 		return -ENOMEM;
+	call->uid = caller->uid;
 	call->call = sd_bus_message_ref(m);
 	STAILQ_INSERT_TAIL(&bus->slots_calls, call, link);
 	bus->n_slots_calls++;

@@ -14,8 +14,8 @@
 #include "util/base.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
-#define UNIT_PROCESSES_MAX 65536U
-#define UNIT_CGROUPS_MAX 4096U
+#define UNIT_PROCESSES_MAX 2048U /* gpuarbd describes each, in about 50 microseconds */
+#define UNIT_CGROUPS_MAX 512U
 
 struct unit_place {
 	char unit[256];    /* "training.service", "session-3.scope" */

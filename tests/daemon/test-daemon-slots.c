@@ -216,10 +216,14 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
 
 TEST(calls_wait_for_a_driver_without_blocking_the_daemon)
 {
-	struct answers answers = { 0 };
+	struct answers answers = { 0 }, of_other = { 0 };
 	static struct stage s;
+	sd_bus_message *other;
+	sd_bus *bus;
 
 	arrive(&s);
+	bus = rig_connect(&s.machine.rig, 2);
+	other = with(call_arbiter(bus, "ReadSlots"), "s", "0");
 	CHECK(mkfifo(rig_path(&s.machine.rig, HQDS), 0644) == 0);
 	for (unsigned i = 0; i < CALLS; i++) {
 		sd_bus_message *m = read_slots(&s, "0");
@@ -229,8 +233,13 @@ TEST(calls_wait_for_a_driver_without_blocking_the_daemon)
 	}
 	CHECK(gpu_number(s.machine.bus, "Pipes") == 4); /* another call is answered */
 	CHECK(answers.timed_out == 0);
+	CHECK(sd_bus_call_async(bus, NULL, other, on_answer, &of_other, 0) >= 0);
+	sd_bus_message_unref(other);
 	AWAIT(s.machine.bus, answers.n == CALLS);
 	CHECK(answers.timed_out == CALLS - 1 && answers.too_many == 1);
+	AWAIT(bus, of_other.n == 1); /* the calls of one user take the room of no other user */
+	CHECK(of_other.too_many == 0);
+	leave(bus);
 	depart(&s);
 }
 

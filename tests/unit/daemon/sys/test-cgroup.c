@@ -203,7 +203,7 @@ static void write_pids(struct tree *tree, unsigned n)
 	CHECK(fclose(file) == 0);
 }
 
-TEST(more_than_65536_processes_are_refused)
+TEST(more_processes_than_are_read_in_a_moment_are_refused)
 {
 	_cleanup_(tree_end) struct tree tree = tree_new("");
 
