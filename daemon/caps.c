@@ -39,6 +39,10 @@
 
 #define GPUS_OF_PROCESS 64U /* rows that are read of one process */
 
+/* So many files are read for one call, in about ten milliseconds. A lease whose processes have more than that
+ * gets no further queue. */
+#define STEPS_OF_CALL 1024U
+
 /* A call that was allowed. It has ended when its thread makes the next one, or has ended, or when
  * its process has one more queue. */
 struct flight {
@@ -142,14 +146,17 @@ static void end_flights_of_dead(struct cap *cap)
 			end_flight(cap, i);
 }
 
-/* Adds what the process has now. -errno: it cannot be read. Returns its number of queues. */
-static int count_process(const struct daemon *daemon, pid_t pid, struct cap_use *use)
+/* Adds what the process has now. *left: of the steps of the call. -errno: it cannot be read. Returns its number
+ * of queues. */
+static int count_process(const struct daemon *daemon, pid_t pid, struct cap_use *use,
+			 unsigned *left)
 {
 	struct hw_use rows[GPUS_OF_PROCESS];
-	unsigned queues = 0;
+	unsigned queues = 0, steps = *left;
 	int n;
 
-	n = daemon->ops->use_of(daemon->hw, pid, rows, GPUS_OF_PROCESS);
+	n = daemon->ops->use_of(daemon->hw, pid, rows, GPUS_OF_PROCESS, &steps);
+	*left -= min_u(steps, *left);
 	if (n > (int)GPUS_OF_PROCESS)
 		return -E2BIG;
 	for (int i = 0; i < n; i++) {
@@ -179,7 +186,8 @@ static bool is_reused(uint64_t start_time, uint64_t now)
 }
 
 /* The processes that have made calls. Forgets those that have ended and have no queue any more. */
-static int count_callers(const struct daemon *daemon, struct cap *cap, struct cap_use *use)
+static int count_callers(const struct daemon *daemon, struct cap *cap, struct cap_use *use,
+			 unsigned *left)
 {
 	for (size_t i = cap->n_processes; i-- > 0;) {
 		struct caller_process *process = &cap->processes[i];
@@ -187,7 +195,7 @@ static int count_callers(const struct daemon *daemon, struct cap *cap, struct ca
 		int n = 0;
 
 		if (!is_reused(process->start_time, now))
-			n = count_process(daemon, process->pid, use);
+			n = count_process(daemon, process->pid, use, left);
 		if (n < 0)
 			return n;
 		if ((unsigned)n > process->queues)
@@ -200,7 +208,7 @@ static int count_callers(const struct daemon *daemon, struct cap *cap, struct ca
 }
 
 /* The processes that the last scan knew, of an earlier daemon or without a filter. */
-static int count_known(const struct daemon *daemon, struct cap_use *use)
+static int count_known(const struct daemon *daemon, struct cap_use *use, unsigned *left)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
 
@@ -213,7 +221,7 @@ static int count_known(const struct daemon *daemon, struct cap_use *use)
 		    calls_from(daemon, known->lease, known->pid) ||
 		    is_reused(known->start_time, process_start_time(known->pid)))
 			continue;
-		n = count_process(daemon, known->pid, use);
+		n = count_process(daemon, known->pid, use, left);
 		if (n < 0)
 			return n;
 	}
@@ -222,15 +230,16 @@ static int count_known(const struct daemon *daemon, struct cap_use *use)
 
 static int count(const struct daemon *daemon, const struct lease *lease, struct cap_use *ret)
 {
+	unsigned left = STEPS_OF_CALL;
 	int r = 0;
 
 	*ret = (struct cap_use){ .lease = lease };
 	FOR_EACH_CAP(cap, daemon, lease->id)
 	{
-		r = r < 0 ? r : count_callers(daemon, cap, ret);
+		r = r < 0 ? r : count_callers(daemon, cap, ret, &left);
 		ret->in_flight += (unsigned)cap->n_flights;
 	}
-	return r < 0 ? r : count_known(daemon, ret);
+	return r < 0 ? r : count_known(daemon, ret, &left);
 }
 
 /* ---- answers ---------------------------------------------------------------------------------- */

@@ -58,11 +58,11 @@ struct process_scan {
 	size_t n;
 	struct scanned_user *users;
 	size_t n_users;
-	struct work soon, all;    /* soon: what has to be read before the facts take effect */
-	bool soon_due, all_due;   /* what is to be done in this scan */
-	bool list_due;            /* first the processes are listed … */
-	bool list_again;          /* … and once more, as another scan began meanwhile */
-	bool all_listed;          /* all holds the processes that there were */
+	struct work soon, all;  /* soon: what has to be read before the facts take effect */
+	bool soon_due, all_due; /* what is to be done in this scan */
+	bool list_due;          /* first the processes are listed … */
+	bool list_again;        /* … and once more, as another scan began meanwhile */
+	bool all_listed;        /* all holds the processes that there were */
 	struct hw_listing *listing;
 	bool closing;             /* soon is its last step */
 	unsigned listings, turns; /* of this scan */

@@ -13,10 +13,10 @@
 #include "util/fd.h"
 #include "util/clock.h"
 
-#define TEXT_MAX 4096U              /* of one fdinfo file: a client has about 1 KiB */
-#define DESCRIPTORS_OF_USER 8192U   /* before those of others … */
-#define DESCRIPTORS_OF_PROCESS 8U   /* … where a process costs as much as so many */
-#define SCANS_UNREAD 30U            /* of a process that seems to be the same */
+#define TEXT_MAX 4096U            /* of one fdinfo file: a client has about 1 KiB */
+#define DESCRIPTORS_OF_USER 8192U /* before those of others … */
+#define DESCRIPTORS_OF_PROCESS 8U /* … where a process costs as much as so many */
+#define SCANS_UNREAD 30U          /* of a process that seems to be the same */
 
 /* ---- one file -------------------------------------------------------------------------- */
 

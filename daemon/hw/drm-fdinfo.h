@@ -40,11 +40,11 @@ struct drm_use {
 struct drm_scan {
 	uint32_t version;
 	uint32_t n;
-	uint32_t unread;   /* processes whose descriptors could not be read, all or some */
-	uint32_t late; /* processes left out because their users have too many descriptors … */
-	uint32_t late_uid; /* … and one of these users */
-	uint64_t cpu_usec; /* CPU time of the scan */
-	uint64_t skipped;  /* processes that were not read again */
+	uint32_t unread; /* processes whose descriptors could not be read, all or some */
+	uint32_t late;   /* processes left out because their users have too many descriptors … */
+	uint32_t late_uid;                 /* … and one of these users */
+	uint64_t cpu_usec;                 /* CPU time of the scan */
+	uint64_t skipped;                  /* processes that were not read again */
 	struct drm_use uses[DRM_USES_MAX]; /* by pid, uid and device */
 };
 

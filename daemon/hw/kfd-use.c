@@ -372,12 +372,12 @@ void kfd_forget_process(struct hw_process *process)
 DEFINE_CLEANUP(struct hw_process *, kfd_forget_process)
 
 /* idle: with rows of zeros. */
-static int copy_uses(struct hw *hw, pid_t pid, bool idle, struct hw_use *uses, size_t max)
+static int copy_uses(struct hw *hw, pid_t pid, bool idle, struct hw_use *uses, size_t max,
+		     unsigned *steps)
 {
 	_cleanup_(kfd_forget_processp) struct hw_process *process = NULL;
-	unsigned steps = UINT_MAX;
 	const struct hw_use *rows;
-	int all = kfd_read_process(hw, pid, &process, &steps, &rows), n = 0;
+	int all = kfd_read_process(hw, pid, &process, steps, &rows), n = 0;
 
 	for (int i = 0; i < all; i++) {
 		if (!idle && hw_use_is_idle(&rows[i]))
@@ -389,9 +389,9 @@ static int copy_uses(struct hw *hw, pid_t pid, bool idle, struct hw_use *uses, s
 	return all < 0 ? all : n;
 }
 
-int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
+int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max, unsigned *steps)
 {
-	return copy_uses(hw, pid, false, uses, max);
+	return copy_uses(hw, pid, false, uses, max, steps);
 }
 
 /* ---- all processes ------------------------------------------------------------------- */
@@ -493,8 +493,10 @@ int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
 
 	for (int i = 0; i < n; i++) {
 		size_t room = max > (size_t)n_uses ? max - (size_t)n_uses : 0;
-		int r = copy_uses(hw, pids[i].pid, true, room > 0 ? uses + n_uses : NULL, room);
+		int r;
 
+		steps = UINT_MAX;
+		r = copy_uses(hw, pids[i].pid, true, room > 0 ? uses + n_uses : NULL, room, &steps);
 		if (r < 0)
 			return r;
 		n_uses += r;

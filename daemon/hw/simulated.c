@@ -106,9 +106,11 @@ static int simulated_use(struct hw *hw, struct hw_use *uses, size_t max)
 	return 0;
 }
 
-static int simulated_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
+static int simulated_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max,
+			    unsigned *steps)
 {
 	(void)pid;
+	*steps = 0;
 	return simulated_use(hw, uses, max);
 }
 

@@ -16,15 +16,22 @@
 #include "check.h"
 #include "machine.h"
 #include "filtered.h"
+#include "seed.h"
 
 NEEDS(daemon_missing);
 
 /* ---- its lease -------------------------------------------------------------------------------- */
 
+static struct live_lease reserve_cus(sd_bus *bus, const struct filtered *process, unsigned cus,
+				     unsigned queues)
+{
+	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus,
+				 "queues", "u", queues, 1, "process", "h", process->pidfd)));
+}
+
 static struct live_lease reserve_for(sd_bus *bus, const struct filtered *process, unsigned queues)
 {
-	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15,
-				 "queues", "u", queues, 1, "process", "h", process->pidfd)));
+	return reserve_cus(bus, process, 15, queues);
 }
 
 static sd_bus_message *cap(sd_bus *bus, const char *path, int listener)
@@ -328,6 +335,82 @@ TEST(all_listeners_of_a_user_share_the_time_that_one_may_take)
 	CHECK(ticks * 1000000 / (unsigned long)sysconf(_SC_CLK_TCK) < began / 2);
 	for (unsigned i = 0; i < FLOODING; i++)
 		filtered_end(&processes[i]);
+	machine_halt(&machine);
+}
+
+/* Its other processes have more queues than can be counted for each call. */
+TEST(queues_without_number_of_a_lease_do_not_keep_others_from_the_daemon)
+{
+	_cleanup_(depart) struct scene s;
+	unsigned long ticks;
+	pid_t other;
+	int fd;
+
+	arrive(&s, 3);
+	other = idler(0, &fd);
+	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
+	machine_use(&s.machine, other, 0, 4096);
+	AWAIT_STATE(gpu_number(s.machine.bus, "QueueSlotsFree") == 0);
+	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM);
+	ticks = ticks_of(s.machine.rig.daemon);
+	filtered_say(&s.process, FILTERED_FLOOD);
+	AWAIT_STATE(s.process.shared->calls >= 20);
+	ticks = (ticks_of(s.machine.rig.daemon) - ticks) / s.process.shared->calls;
+	printf("%lu ms for each call\n", ticks * 1000 / (unsigned long)sysconf(_SC_CLK_TCK));
+	CHECK(ticks * 1000 / (unsigned long)sysconf(_SC_CLK_TCK) < 30);
+	end_process(other);
+	close(fd);
+}
+
+/* ---- processes that end while their calls wait ------------------------------------------------- */
+
+#define DYING 6U
+#define LONG_USEC UINT64_C(600000000)
+
+/* Ends one process in the middle of its calls, with its lease or without, and starts another. */
+static void replace_one(struct machine *machine, struct filtered *process, struct live_lease *lease)
+{
+	if (process->pid > 0) {
+		if (rand() % 2)
+			CHECK(is_fine(call(release(machine->bus, lease->path))));
+		close(lease->holder);
+		filtered_end(process);
+	}
+	*process = filtered_start(true);
+	*lease = reserve_cus(machine->bus, process, 4, 1);
+	hand_over(machine->bus, lease, process);
+	if (rand() % 4 > 0)
+		CHECK(filtered_after(process, FILTERED_PROVE) == EBADF);
+	filtered_say(process, FILTERED_FLOOD);
+}
+
+TEST(processes_that_end_while_their_calls_wait_leave_nothing)
+{
+	unsigned seed = SEED_OF_RUN("CAP_SEED"), rounds = 0;
+	static struct filtered processes[DYING];
+	static struct live_lease leases[DYING];
+	uint64_t begin = boottime_usec();
+	static struct machine machine;
+	unsigned cus;
+
+	machine_build(&machine, 2);
+	machine_boot(&machine);
+	cus = gpu_number(machine.bus, "CusFree");
+	seed_rand(seed);
+	while (rounds < 3 * DYING ||
+	       (getenv("GPUARB_LONG") && boottime_usec() - begin < LONG_USEC)) {
+		unsigned i = (unsigned)rand() % DYING;
+
+		rounds++;
+		replace_one(&machine, &processes[i], &leases[i]);
+	}
+	printf("%u processes\n", rounds);
+	for (unsigned i = 0; i < DYING; i++)
+		if (processes[i].pid > 0) {
+			filtered_end(&processes[i]);
+			close(leases[i].holder);
+		}
+	AWAIT_STATE(gpu_number(machine.bus, "CusFree") == cus);
 	machine_halt(&machine);
 }
 

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "machine.h"
+#include "seed.h"
 
 NEEDS(daemon_missing);
 
@@ -240,6 +241,75 @@ TEST(calls_wait_for_a_driver_without_blocking_the_daemon)
 	AWAIT(bus, of_other.n == 1); /* the calls of one user take the room of no other user */
 	CHECK(of_other.too_many == 0);
 	leave(bus);
+	depart(&s);
+}
+
+/* ---- files that somebody else has written ------------------------------------------------------ */
+
+#define LONG_USEC UINT64_C(600000000)
+
+/* Writes other bytes into a text as the driver makes it. */
+static void spoil(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct stat st;
+
+	CHECK(fd >= 0 && fstat(fd, &st) == 0);
+	for (unsigned i = 0; i < 8; i++) {
+		char bytes[8];
+
+		for (size_t k = 0; k < sizeof(bytes); k++)
+			bytes[k] = "0123456789abcdef\n :\0\xff"[rand() % 21];
+		CHECK(pwrite(fd, bytes, (size_t)(rand() % 8), rand() % (st.st_size + 1)) >= 0);
+	}
+	if (rand() % 4 == 0)
+		CHECK(ftruncate(fd, rand() % (st.st_size + 1)) == 0);
+	close(fd);
+}
+
+static void replace_file(const char *path, unsigned kind)
+{
+	static const char *const targets[] = { "/dev/zero", "/dev/urandom", "/dev/full",
+					       "/proc/self/mem", "." };
+
+	if (kind > ARRAY_SIZE(targets)) {
+		spoil(path);
+		return;
+	}
+	CHECK(unlink(path) == 0);
+	if (kind < ARRAY_SIZE(targets))
+		CHECK(symlink(targets[kind], path) == 0);
+	else
+		CHECK(mkdir(path, 0755) == 0);
+}
+
+static void remove_any(const char *path)
+{
+	(void)(unlink(path) < 0 && rmdir(path) < 0);
+}
+
+TEST(whatever_is_in_place_of_the_descriptors_the_daemon_goes_on)
+{
+	unsigned seed = SEED_OF_RUN("SLOTS_SEED"), rounds = 0;
+	uint64_t begin = boottime_usec();
+	static struct stage s;
+
+	arrive(&s);
+	while (rounds < 3 || (getenv("GPUARB_LONG") && boottime_usec() - begin < LONG_USEC)) {
+		sd_bus_message *m;
+
+		seed_rand(seed_nth(seed, rounds++));
+		show(&s, "");
+		replace_file(rig_path(&s.machine.rig, rand() % 2 ? HQDS : MQDS),
+			     (unsigned)rand() % 12);
+		await_second();
+		m = call(read_slots(&s, "0"));
+		CHECK(gpu_number(s.machine.bus, "Pipes") >= 1);
+		sd_bus_message_unref(m);
+		remove_any(rig_path(&s.machine.rig, HQDS));
+		remove_any(rig_path(&s.machine.rig, MQDS));
+	}
+	printf("%u readings\n", rounds);
 	depart(&s);
 }
 

@@ -3,6 +3,7 @@
 /* What KFD shows in sysfs, as gpuarbd and libgpuarb read it. */
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -88,7 +89,7 @@ static void read_as_daemon(const char *dir)
 		n = hw_kfd.use(hw, uses, USES);
 		for (int i = 0; i < n && i < USES; i++)
 			CHECK(uses[i].pid > 0);
-		(void)hw_kfd.use_of(hw, 5, uses, USES);
+		(void)hw_kfd.use_of(hw, 5, uses, USES, &(unsigned){ UINT_MAX });
 		hw_kfd.close(hw);
 	}
 	for (size_t i = 0; i < diagnostics.n; i++)

@@ -60,25 +60,32 @@ TEST(queues_are_counted_by_process_and_gpu)
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 2 && row_is(&uses[1], 1000, B, 3, 1, 0));
 }
 
+static int use_all_of(struct rig *rig, pid_t pid, struct hw_use *uses, size_t max)
+{
+	unsigned steps = UINT_MAX;
+
+	return hw_kfd.use_of(rig->hw, pid, uses, max, &steps);
+}
+
 TEST(one_process_is_read_alone)
 {
 	struct hw_use uses[8];
 	_cleanup_(kfd_rig_end) struct rig rig;
 
 	start(&rig);
-	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 8) == 0); /* it has never opened /dev/kfd */
+	CHECK(use_all_of(&rig, 1000, uses, 8) == 0); /* it has never opened /dev/kfd */
 	CHECK(fake_sysfs_process(rig.dir, 1000) == 0 && fake_sysfs_process(rig.dir, 99) == 0);
 	CHECK(fake_sysfs_queue(rig.dir, 99, 0, A, 0) == 0);
-	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 8) == 0);
+	CHECK(use_all_of(&rig, 1000, uses, 8) == 0);
 	CHECK(fake_sysfs_queue(rig.dir, 1000, 0, B, 0) == 0);
 	CHECK(fake_sysfs_queue(rig.dir, 1000, 1, A, 1) == 0);
-	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 8) == 2);
+	CHECK(use_all_of(&rig, 1000, uses, 8) == 2);
 	CHECK(row_is(&uses[0], 1000, A, 0, 1, 0) && row_is(&uses[1], 1000, B, 1, 0, 0));
-	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 1) == 2);
+	CHECK(use_all_of(&rig, 1000, uses, 1) == 2);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
-	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 8) == 0);
+	CHECK(use_all_of(&rig, 1000, uses, 8) == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "file") == 0);
-	CHECK(hw_kfd.use_of(rig.hw, 1000, uses, 8) == -ENOTDIR);
+	CHECK(use_all_of(&rig, 1000, uses, 8) == -ENOTDIR);
 }
 
 TEST(process_with_memory_only_has_a_row)
