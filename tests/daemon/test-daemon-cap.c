@@ -377,6 +377,7 @@ static void replace_one(struct machine *machine, struct filtered *process, struc
 		filtered_end(process);
 	}
 	*process = filtered_start(true);
+	AWAIT_STATE(gpu_number(machine->bus, "ProcessSlotsFree") > 0); /* others are ending */
 	*lease = reserve_cus(machine->bus, process, 4, 1);
 	hand_over(machine->bus, lease, process);
 	if (rand() % 4 > 0)

@@ -2,8 +2,12 @@
 
 /* The shipped daemon beside a user with more processes and queues than one scan reads. */
 
+#include <sys/resource.h>
+
 #include "check.h"
+#include "book.h"
 #include "machine.h"
+#include "seed.h"
 
 #define VICTIM 2        /* "bin", on every Debian and Fedora */
 #define NO_PID 4194305U /* above the largest that Linux gives */
@@ -246,6 +250,94 @@ TEST(scan_that_fails_between_its_turns_ends_no_lease)
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	AWAIT_STATE(!lease_exists(machine.bus, lease.path));
 	log_end(&machine.rig, log);
+	leave(victim);
+	machine_halt(&machine);
+}
+
+/* ---- file descriptors ------------------------------------------------------------------------ */
+
+#define LONG_USEC UINT64_C(600000000)
+
+/* The daemon may open so many more. */
+static void leave_descriptors(pid_t pid, unsigned n, struct rlimit *limit)
+{
+	char path[64];
+
+	limit->rlim_cur = 0;
+	do {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%u", pid, (unsigned)limit->rlim_cur++);
+		n -= faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && n > 0;
+	} while (n > 0 || faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	CHECK(prlimit(pid, RLIMIT_NOFILE, limit, NULL) == 0);
+}
+
+/* Whatever comes of it, all of it or nothing. */
+static void make_call(const struct machine *machine, sd_bus *user, int process,
+		      const struct rlimit *before)
+{
+	struct live_lease lease;
+	sd_bus_message *m;
+
+	switch (rand() % 4) {
+	case 0: sd_bus_message_unref(call(call_arbiter(machine->bus, "ObserveClients"))); return;
+	case 1:
+		sd_bus_message_unref(call(with(call_arbiter(machine->bus, "ReadSlots"), "s", "0")));
+		return;
+	case 2: CHECK(is_fine(call(get(user, GPUARB_PATH, GPUARB_INTERFACE, "Version")))); return;
+	default: break;
+	}
+	m = call(rand() % 2 ? ask(user, "Reserve", 4) : ask_bound(user, 4, process));
+	if (sd_bus_message_is_method_error(m, NULL)) {
+		sd_bus_message_unref(m);
+		return;
+	}
+	lease = granted(m);
+	if (rand() % 2)
+		sd_bus_message_unref(
+			call(with(call_lease(user, lease.path, "Bind"), "h", process)));
+	m = call(release(user, lease.path));
+	if (sd_bus_message_is_method_error(m, NULL)) { /* its process would keep it */
+		CHECK(prlimit(machine->rig.daemon, RLIMIT_NOFILE, before, NULL) == 0);
+		CHECK(is_fine(call(release(user, lease.path))));
+	}
+	sd_bus_message_unref(m);
+	close(lease.holder);
+}
+
+TEST(without_file_descriptors_calls_fail_as_a_whole_and_leases_stay)
+{
+	unsigned seed = SEED_OF_RUN("DESCRIPTORS_SEED"), calls = 0;
+	uint64_t begin = boottime_usec();
+	static struct machine machine;
+	static struct book book;
+	struct live_lease lease;
+	struct rlimit before, limit;
+	sd_bus *victim;
+	pid_t pid;
+	int fd;
+
+	machine_build(&machine, 2);
+	machine_boot(&machine);
+	victim = rig_connect(&machine.rig, VICTIM);
+	pid = idler(VICTIM, &fd);
+	lease = granted(call(ask_bound(victim, 15, fd)));
+	machine_use(&machine, pid, 0, 2);
+	CHECK(prlimit(machine.rig.daemon, RLIMIT_NOFILE, NULL, &before) == 0);
+	limit = before;
+	seed_rand(seed);
+	while (calls < 120 || (getenv("GPUARB_LONG") && boottime_usec() - begin < LONG_USEC)) {
+		if (calls++ % 4 == 0)
+			leave_descriptors(machine.rig.daemon, (unsigned)rand() % 8, &limit);
+		make_call(&machine, victim, fd, &before);
+	}
+	printf("%u calls\n", calls);
+	CHECK(prlimit(machine.rig.daemon, RLIMIT_NOFILE, &before, NULL) == 0);
+	AWAIT_STATE(gpu_number(machine.bus, "CusFree") == 45);
+	book_read(machine.bus, &book);
+	book_check(&book, false);
+	CHECK(lease_says(machine.bus, lease.path, "State", "granted"));
+	end_process(pid);
+	close(fd);
 	leave(victim);
 	machine_halt(&machine);
 }
