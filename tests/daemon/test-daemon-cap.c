@@ -367,15 +367,26 @@ TEST(queues_without_number_of_a_lease_do_not_keep_others_from_the_daemon)
 #define DYING 6U
 #define LONG_USEC UINT64_C(600000000)
 
-/* Ends one process in the middle of its calls, with its lease or without, and starts another. */
+/* Ends one process in the middle of its calls, before its lease or after it. The processes that were started since
+ * have copies of the holder. */
+static void end_one(struct machine *machine, struct filtered *process,
+		    const struct live_lease *lease)
+{
+	bool first = rand() % 2;
+
+	if (first)
+		filtered_end(process);
+	CHECK(is_fine(call(release(machine->bus, lease->path))) || first);
+	if (!first)
+		filtered_end(process);
+	close(lease->holder);
+	process->pid = 0;
+}
+
 static void replace_one(struct machine *machine, struct filtered *process, struct live_lease *lease)
 {
-	if (process->pid > 0) {
-		if (rand() % 2)
-			CHECK(is_fine(call(release(machine->bus, lease->path))));
-		close(lease->holder);
-		filtered_end(process);
-	}
+	if (process->pid > 0)
+		end_one(machine, process, lease);
 	*process = filtered_start(true);
 	AWAIT_STATE(gpu_number(machine->bus, "ProcessSlotsFree") > 0); /* others are ending */
 	*lease = reserve_cus(machine->bus, process, 4, 1);
@@ -407,10 +418,8 @@ TEST(processes_that_end_while_their_calls_wait_leave_nothing)
 	}
 	printf("%u processes\n", rounds);
 	for (unsigned i = 0; i < DYING; i++)
-		if (processes[i].pid > 0) {
-			filtered_end(&processes[i]);
-			close(leases[i].holder);
-		}
+		if (processes[i].pid > 0)
+			end_one(&machine, &processes[i], &leases[i]);
 	AWAIT_STATE(gpu_number(machine.bus, "CusFree") == cus);
 	machine_halt(&machine);
 }
