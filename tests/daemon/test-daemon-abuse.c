@@ -351,6 +351,8 @@ TEST(calls_full_of_file_descriptors_do_no_harm)
 	sd_bus *bus, *users[CLIENTS];
 	struct rig rig;
 
+	if (getenv("GPUARB_BUS"))
+		SKIP("dbus-broker disconnects a user with so many file descriptors");
 	rig_new(&rig);
 	start_poor(&rig, POOR);
 	bus = rig_connect(&rig, 0);

@@ -324,3 +324,30 @@ TEST(process_that_holds_the_device_without_queues_is_listed)
 	end_off_hardware(&s, s.pid);
 	depart(&s);
 }
+
+#define SUBORDINATE 70000 /* of STRANGER */
+
+TEST(subordinate_uid_has_the_quota_of_its_owner)
+{
+	_cleanup_(rig_done) struct rig rig;
+	sd_bus *owner, *subordinate, *other;
+
+	if (!getenv("GPUARB_BUS"))
+		SKIP("dbus-daemon does not admit users without a name");
+	rig_new(&rig);
+	rig_write(&rig, "subuid", "daemon:70000:10\n");
+	rig_write(&rig, "tenants.d/10-test.conf", "[tenant *]\nmax-leases = 1\n");
+	CHECK(setenv("GPUARB_SUBUID", rig_path(&rig, "subuid"), 1) == 0);
+	rig_start(&rig, "--simulate=radeon-vii,radeon-vii");
+	CHECK(unsetenv("GPUARB_SUBUID") == 0);
+	owner = rig_connect(&rig, STRANGER);
+	subordinate = rig_connect(&rig, SUBORDINATE);
+	other = rig_connect(&rig, OTHER);
+	reserve(subordinate, 15);
+	CHECK(is_error(call(ask(owner, "Reserve", 15)), GPUARB_ERROR_QUOTA_EXCEEDED,
+		       "uid 1 holds 1"));
+	reserve(other, 15);
+	leave(owner);
+	leave(subordinate);
+	leave(other);
+}

@@ -415,7 +415,7 @@ static _Noreturn void run_connector(const struct passwd *user, int pair, pid_t p
 	/* A holder that stays open keeps its lease alive. */
 	CHECK(dup2(pair, STDIN_FILENO) == STDIN_FILENO &&
 	      close_range(STDERR_FILENO + 1, UINT32_MAX, 0) == 0);
-	CHECK(initgroups(user->pw_name, user->pw_gid) == 0 &&
+	CHECK((user->pw_name ? initgroups(user->pw_name, user->pw_gid) : setgroups(0, NULL)) == 0 &&
 	      setresgid(user->pw_gid, user->pw_gid, user->pw_gid) == 0 &&
 	      setresuid(user->pw_uid, user->pw_uid, user->pw_uid) == 0);
 	rig_die_with_parent(parent);
@@ -452,12 +452,12 @@ static int connector_of(const struct passwd *user)
 
 sd_bus *rig_connect(const struct rig *rig, uid_t uid)
 {
-	const struct passwd *user = getpwuid(uid);
+	const struct passwd unnamed = { .pw_uid = uid, .pw_gid = uid }, *user = getpwuid(uid);
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)] = "";
 	sd_bus *bus;
 	int fd;
 
-	CHECK(user);
+	user = user ?: &unnamed;
 	CHECK(sd_bus_new(&bus) >= 0);
 	if (uid == geteuid()) {
 		CHECK(sd_bus_set_address(bus, rig->address) >= 0);

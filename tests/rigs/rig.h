@@ -111,6 +111,6 @@ unsigned long rig_resident_kib(pid_t pid);
 /* Sends fd over a socket; with fd -1 receives one. Returns the fd. */
 int pass(int socket, int fd);
 
-/* A connection as this user, who must exist; the caller must be root, or be that user. Connections of
+/* A connection as this user, whom dbus-daemon must know; the caller must be root, or be that user. Connections of
  * another user belong to a process of that user, one for each user, which does nothing else. */
 sd_bus *rig_connect(const struct rig *rig, uid_t uid);
