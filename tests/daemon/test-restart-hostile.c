@@ -260,7 +260,7 @@ static void install_reports(void)
 	}
 }
 
-/* No CU is granted twice, and a lease can be had as far as there is room. */
+/* No CU is granted twice, and a lease can be had as far as there is room and it can be saved. */
 static void check_daemon(void)
 {
 	static struct book book;
@@ -269,7 +269,9 @@ static void check_daemon(void)
 	book_read(s.bus, &book);
 	book_check(&book, false);
 	m = call(ask(s.bus, "Reserve", 1));
-	if (sd_bus_message_is_method_error(m, NULL))
+	if (sd_bus_message_is_method_error(m, GPUARB_ERROR_NOT_SAVED)) /* into a directory */
+		CHECK(is_error(m, GPUARB_ERROR_NOT_SAVED, "Is a directory"));
+	else if (sd_bus_message_is_method_error(m, NULL))
 		CHECK(is_error(m, GPUARB_ERROR_NO_CAPACITY, ""));
 	else
 		sd_bus_message_unref(m);

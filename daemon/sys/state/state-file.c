@@ -34,16 +34,6 @@ static int write_all(int fd, const char *text)
 	return 0;
 }
 
-/* An empty directory in place of the file is removed. */
-static int rename_new(int directory, const char *name)
-{
-	int r = renameat(directory, STATE_FILE_NEW, directory, name);
-
-	if (r < 0 && errno == EISDIR && unlinkat(directory, name, AT_REMOVEDIR) == 0)
-		r = renameat(directory, STATE_FILE_NEW, directory, name);
-	return r < 0 ? -errno : 0;
-}
-
 int state_file_put_synced(int directory, const char *name, const char *text, bool sync)
 {
 	int fd, r;
@@ -58,8 +48,8 @@ int state_file_put_synced(int directory, const char *name, const char *text, boo
 		r = -errno;
 	if (close(fd) < 0 && r == 0)
 		r = -errno;
-	if (r == 0)
-		r = rename_new(directory, name);
+	if (r == 0 && renameat(directory, STATE_FILE_NEW, directory, name) < 0)
+		r = -errno;
 	if (r < 0)
 		unlinkat(directory, STATE_FILE_NEW, 0);
 	return r;
