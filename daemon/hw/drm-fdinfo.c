@@ -146,15 +146,17 @@ int drm_client_parse(const char *text, struct drm_client *ret)
 	const unsigned needed = SEEN(KEY_DRIVER) | SEEN(KEY_DEVICE) | SEEN(KEY_ID);
 	struct drm_client client = { .use.clients = 1 };
 	unsigned seen = 0;
+	bool old = false;
 
 	while (*text) {
 		if (strncmp(text, "drm-", 4) == 0)
 			take_line(text, &seen, &client);
+		old |= value_of(text, "vram mem:") != NULL;
 		text += strcspn(text, "\n");
 		text += *text == '\n';
 	}
 	if ((seen & needed) != needed)
-		return -ENODATA;
+		return old ? -EOPNOTSUPP : -ENODATA;
 	*ret = client;
 	return 0;
 }
@@ -314,13 +316,15 @@ static uid_t read_uid(int process)
 	return line && sscanf(line, "\nUid: %u", &uid) == 1 ? uid : (uid_t)-1;
 }
 
-/* Returns false if the process has ended, or memory is missing. */
+/* Returns whether to read on in the process. */
 static bool add_client(struct walk *walk, const char *text, int process, struct drm_use *of)
 {
 	struct drm_client client, *added;
+	int r = drm_client_parse(text, &client);
 
-	if (drm_client_parse(text, &client) < 0)
-		return true;
+	walk->scan->unread += r == -EOPNOTSUPP;
+	if (r < 0)
+		return r != -EOPNOTSUPP;
 	if (of->start_time == 0 && read_start_time(process, &of->start_time) < 0)
 		return false;
 	client.use.pid = of->pid;

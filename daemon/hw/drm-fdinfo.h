@@ -56,7 +56,8 @@ struct drm_client {
 
 /* Parses the text of one fdinfo file: client id, device, engines and memory. Ignores keys that it
  * does not know and repeated ones; a number that is too large becomes UINT64_MAX. -ENODATA: not a
- * client of amdgpu. */
+ * client of amdgpu. -EOPNOTSUPP: one of Linux 5.14 to 5.18, whose amdgpu_show_fdinfo() tells neither the
+ * client nor the time of its work. */
 int drm_client_parse(const char *text, struct drm_client *ret);
 
 /*

@@ -364,7 +364,8 @@ static void put_graphics(struct text *text, const struct refusal *refusal)
 		return;
 	put_break(text);
 	if (refusal->n_processes == 0)
-		put(text, "it is unknown which processes draw: enable gpuarb-fdinfo.socket; ");
+		put(text, "it is unknown which processes draw: enable gpuarb-fdinfo.socket, with "
+			  "Linux 5.19 or later; ");
 	put(text, "policy has graphics = refuse-realtime");
 }
 

@@ -241,6 +241,23 @@ TEST(processes_that_cannot_be_read_are_counted)
 	CHECK(scan.n == 0 && scan.unread == 1);
 }
 
+TEST(client_of_linux_5_14_to_5_18_is_unread)
+{
+	const char *old = "pos:\t0\nflags:\t02100002\nmnt_id:\t26\npdev:\t0000:03:00.0\n"
+			  "pasid:\t32774\nvram mem:\t17196 kB\ngtt mem:\t6144 kB\n"
+			  "cpu mem:\t0 kB\ngfx0:\t70.59%\n";
+	_cleanup_(place_done) struct place place = place_new();
+
+	CHECK(refused(old) == -EOPNOTSUPP);
+	procfs_process(&place.procfs, 20, 500);
+	procfs_text(&place.procfs, 20, 3, old);
+	procfs_text(&place.procfs, 20, 4, old);
+	for (int i = 0; i < 2; i++) {
+		CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+		CHECK(scan.n == 0 && scan.unread == 1 && scan.skipped == 0);
+	}
+}
+
 static void own(const struct place *place, pid_t pid, uid_t uid)
 {
 	char path[160];
