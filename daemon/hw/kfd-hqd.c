@@ -126,12 +126,6 @@ static int end_slot(struct hqd_parser *parser)
 
 /* ---- headings ------------------------------------------------------------------------ */
 
-/* The registers of gfx12.1 are not known. */
-static bool is_layout_known(const struct gpu_info *gpu)
-{
-	return gpu->gfx_target >= 80000 && gpu->gfx_target < 120100 && codec_knows(gpu->gfx_target);
-}
-
 /* "Node N, gpu_id ID:" */
 static int take_node(struct hqd_parser *parser)
 {
@@ -147,7 +141,8 @@ static int take_node(struct hqd_parser *parser)
 		if (i < 64 && parser->listed >> i & 1)
 			return lines_refuse_line(&parser->lines, "a GPU is listed twice");
 		parser->listed |= i < 64 ? UINT64_C(1) << i : 0;
-		parser->gpu = is_layout_known(&parser->gpus[i]) ? &parser->gpus[i] : NULL;
+		parser->gpu = codec_knows_descriptor(parser->gpus[i].gfx_target) ? &parser->gpus[i]
+										 : NULL;
 		break;
 	}
 	parser->kind = parser->gpu ? NO_SLOT : IGNORED;

@@ -103,13 +103,6 @@ static const struct gpu_info *find_gpu(const struct mqd_parser *parser, uint32_t
 #define COMPUTE_HEADING "  Compute queue on device "
 #define SDMA_HEADING "  SDMA queue on device "
 
-/* gfx12.1 has a descriptor of its own (struct v12_1_compute_mqd), whose registers have two bits for a
- * CU. */
-static bool is_layout_known(const struct gpu_info *gpu)
-{
-	return gpu->gfx_target < 120100 && codec_knows(gpu->gfx_target);
-}
-
 static int take_compute(struct mqd_parser *parser)
 {
 	uint32_t id;
@@ -117,7 +110,8 @@ static int take_compute(struct mqd_parser *parser)
 	if (!device_of(parser, COMPUTE_HEADING, &id))
 		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
 	parser->gpu = find_gpu(parser, id);
-	parser->kind = parser->gpu && is_layout_known(parser->gpu) ? COMPUTE : IGNORED;
+	parser->kind = parser->gpu && codec_knows_descriptor(parser->gpu->gfx_target) ? COMPUTE
+										      : IGNORED;
 	parser->xcc = 0;
 	parser->offset = 0;
 	/* Without a register there is no restriction. */
@@ -132,7 +126,10 @@ static int take_sdma(struct mqd_parser *parser)
 	if (!device_of(parser, SDMA_HEADING, &id))
 		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
 	parser->gpu = find_gpu(parser, id);
-	parser->kind = parser->sdma && parser->gpu && is_layout_known(parser->gpu) ? SDMA : IGNORED;
+	parser->kind = parser->sdma && parser->gpu &&
+				       codec_knows_descriptor(parser->gpu->gfx_target)
+			       ? SDMA
+			       : IGNORED;
 	parser->offset = 0;
 	parser->doorbell = 0;
 	return 0;

@@ -36,7 +36,7 @@ DEFINE_CLEANUP(struct mqd_parser *, mqd_parser_free)
  * once for each XCC of the compute queue before them, because it does not reset its count.
  *
  * Ignored are: debug queues; GPUs that
- * are not in gpus[], because GPUs come and go; GPUs from gfx12.1 on, whose descriptors differ;
+ * are not in gpus[], because GPUs come and go; GPUs of gfx7 and from gfx12.1 on, whose descriptors differ;
  * processes without a queue.
  *
  * -EBADMSG with the line and the reason in why if the text is not what the kernel prints, or not

@@ -109,19 +109,22 @@ static void find_drawing(const struct arbiter *arbiter, const struct disturbed *
 	}
 }
 
-/* While gpuarbd cannot read the descriptors, no intruder with queues is known. An inactive lease has no
+/* While gpuarbd cannot read the descriptors of a GPU, no intruder with queues is known. An inactive lease has no
  * intruders, because it lends its CUs. */
 static void find_all(const struct arbiter *arbiter, const struct lease *lease,
 		     const struct partition *p, uint64_t now_usec, struct intruders *ret)
 {
 	const struct disturbed victim = { lease->class, lease, lease->pid, lease->owner };
 
-	*ret = (struct intruders){ .alone = arbiter->verifies };
+	bool seen = arbiter->verifies &&
+		    codec_knows_descriptor(arbiter->gpus[p->gpu].info.gfx_target);
+
+	*ret = (struct intruders){ .alone = seen };
 	if (lease->state == STATE_INACTIVE || lease->state == STATE_ENDING) {
 		ret->alone = false;
 		return;
 	}
-	if (arbiter->verifies)
+	if (seen)
 		find_queues(arbiter, &victim, p, now_usec, ret);
 	find_drawing(arbiter, &victim, p, now_usec, ret);
 }

@@ -26,6 +26,11 @@ bool codec_knows(unsigned gfx_target)
 	return true;
 }
 
+bool codec_knows_descriptor(unsigned gfx_target)
+{
+	return gfx_target >= 80000 && gfx_target < 120100 && codec_knows(gfx_target);
+}
+
 static bool mask_has(const uint32_t *mask, unsigned bit)
 {
 	return (mask[bit / 32] >> (bit % 32)) & 1;

@@ -39,6 +39,10 @@ struct codec {
  * kfd_mqd_manager_v12_1.c, where each bit is a WGP. */
 bool codec_knows(unsigned gfx_target);
 
+/* Whether kfd/mqds and kfd/hqds show the registers of its queues as hw/kfd-mqd.c reads them. Those of gfx7
+ * (struct cik_mqd) and gfx12.1 (struct v12_1_compute_mqd, two bits for a CU) differ. */
+bool codec_knows_descriptor(unsigned gfx_target);
+
 void codec_init(struct codec *codec, const struct geometry *geometry);
 
 /* The number of words of a mask of this GPU. */

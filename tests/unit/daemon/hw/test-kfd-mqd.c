@@ -155,6 +155,22 @@ TEST(descriptors_of_another_layout_are_ignored)
 	}
 }
 
+TEST(short_descriptor_of_gfx7_hides_no_queue_of_other_gpus)
+{
+	_cleanup_(page_done) struct page page = page_new();
+	struct gpu_info two[] = { gpus[0], gpus[2] };
+
+	two[0].gfx_target = 70001;
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	dump(&page, ROWS / 2, ones);
+	page_add(&page, "  Compute queue on device 90a\n");
+	dump(&page, ROWS, ones);
+	CHECK(fclose(page.out) == 0);
+	CHECK(kfd_mqds_parse(page.text, page.size, two, 2, &page.seen, &page.n, page.why,
+			     sizeof(page.why)) == 0);
+	CHECK(page.n == 1 && page.seen[0].kfd_gpu_id == 0x90a);
+}
+
 TEST(other_queues_are_ignored)
 {
 	_cleanup_(page_done) struct page page = page_new();
