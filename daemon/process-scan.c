@@ -28,13 +28,17 @@
 #define TURN_PAUSE_USEC 500U
 #define LISTINGS 4U /* in one scan, of processes that came meanwhile */
 
+/* Usually the driver frees the memory of a dead process right after its queues. */
+#define LEAKED_USEC UINT64_C(2000000)
+
 struct scanned {
 	struct hw_pid id;
 	struct observed who; /* as it was described last, without a GPU; pid 0: it was not yet */
 	struct hw_process *process;
 	struct hw_use *uses;
 	size_t n;
-	uint64_t number; /* of the scan that read it; 0: none has */
+	uint64_t number;    /* of the scan that read it; 0: none has */
+	uint64_t dead_usec; /* since when it has been dead; 0: it is not, or was not described */
 	bool present, begun;
 	bool fresh; /* new in the last listing */
 	bool soon;  /* in that work */
@@ -199,7 +203,7 @@ static struct scanned *begin_process(struct scanned *before, const struct hw_pid
 	if (entry->process)
 		ops->forget(TAKE_PTR(entry->process));
 	entry->id = *id;
-	entry->n = entry->number = 0;
+	entry->n = entry->number = entry->dead_usec = 0;
 	entry->who.pid = 0;
 	entry->begun = false;
 	entry->present = entry->fresh = true;
@@ -371,6 +375,10 @@ static unsigned describe(struct scanned *entry)
 	process_describe(&entry->who);
 	process_place(entry->id.pid, &place);
 	memcpy(entry->who.unit, place.unit, sizeof(place.unit));
+	if (entry->who.start_time > 0)
+		entry->dead_usec = 0;
+	else if (entry->dead_usec == 0)
+		entry->dead_usec = daemon_now_usec();
 	entry->begun = true;
 	return STEPS_OF_DESCRIPTION + (unsigned)entry->who.n_ancestors;
 }
@@ -540,6 +548,9 @@ static void fill_row(const struct arbiter *arbiter, const struct scanned *entry,
 	row->sdma_xgmi_queues = use->sdma_xgmi_queues;
 	row->vram = use->vram;
 	row->idle = entry->number > 0 && hw_use_is_idle(use);
+	row->leaked = entry->number > 0 && entry->dead_usec > 0 &&
+		      daemon_now_usec() - entry->dead_usec >= LEAKED_USEC && use->queues == 0 &&
+		      use->sdma_queues == 0 && use->sdma_xgmi_queues == 0;
 }
 
 static int take_effect(const struct process_scan *scan, struct daemon *daemon)

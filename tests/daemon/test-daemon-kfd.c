@@ -175,6 +175,31 @@ TEST(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease)
 	linger(false);
 }
 
+TEST(a_dead_process_whose_memory_stays_keeps_no_cus)
+{
+	static struct machine machine;
+	struct live_lease lease;
+	unsigned queues;
+	pid_t pid, seen;
+	int fd;
+
+	machine_build(&machine, 1);
+	machine_boot(&machine);
+	pid = orphan(&fd);
+	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	close(lease.holder);
+	machine_use(&machine, pid, 0, 1);
+	CHECK(fake_sysfs_vram(machine.sys, pid, machine_gpu_id(&machine, 0), UINT64_C(5) << 30) ==
+	      0);
+	CHECK(kill(pid, SIGKILL) == 0);
+	AWAIT(machine.bus, lease_says(machine.bus, lease.path, "State", "ending"));
+	CHECK(fake_sysfs_queue_gone(machine.sys, pid, 0) == 0);
+	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
+	CHECK(unmanaged_processes(&machine, &seen, &queues) == 1 && seen == pid && queues == 0);
+	close(fd);
+	machine_halt(&machine);
+}
+
 /* Counts the lines that contain the text. */
 static unsigned count(const char *text, const char *what)
 {

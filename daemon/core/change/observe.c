@@ -2,6 +2,7 @@
 #include "core/change/observe.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,9 @@ static void add_unmanaged(struct gpu_observed *observed, const struct observed *
 	size_t at = observed->n_processes;
 
 	memcpy(process.command, row->command, sizeof(process.command));
+	if (row->leaked)
+		snprintf(process.command, sizeof(process.command), "dead, %u MiB",
+			 (unsigned)min_u64(row->vram >> 20, 99999));
 	while (at > 0 && observed->processes[at - 1].queues < row->queues)
 		at--;
 	if (at == GPU_UNMANAGED_MAX)
@@ -110,18 +114,19 @@ static void count_row(struct arbiter *arbiter, const struct observed *row,
 
 	if (!gpu)
 		return;
-	if (lease && !row->drm_only)
+	if (lease && !row->drm_only && !row->leaked)
 		lease->observed.processes++;
 	add_use(&gpu->observed.used, row);
 	partition = partition_on(arbiter, lease, gpu);
-	if (partition) {
+	/* Memory that the driver keeps outlives the lease. */
+	if (partition && !(row->leaked && lease->state == STATE_ENDING)) {
 		spread_use(arbiter, gpu, partition, row, process);
 		return;
 	}
 	if (row->drm_only)
 		return;
 	/* The process has no lease, or none on this GPU. */
-	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE)
+	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE || row->leaked)
 		add_use(&gpu->observed.unmanaged, row);
 	add_unmanaged(&gpu->observed, row);
 }

@@ -34,6 +34,7 @@ struct observed {
 	uint64_t drm_vram; /* as DRM does, which includes what KFD has; 0: unknown or none */
 	bool drm_only;     /* KFD does not know the process: of use to compare its VRAM */
 	bool idle;         /* it has the device open, and neither queues nor memory on it */
+	bool leaked; /* it has been dead for a while and has no queue, but the driver keeps its memory */
 };
 
 /* The lease of the process, 0 if there is none, and why: known.h. */

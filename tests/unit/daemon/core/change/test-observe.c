@@ -210,6 +210,36 @@ TEST(ending_lease_is_removed_when_its_queues_are_gone)
 	CHECK(gpu_free(&a->gpus[0]).queues == 24);
 }
 
+TEST(memory_that_the_driver_keeps_of_a_dead_process_outlives_its_lease)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+	uint64_t id = lease->id, vram = gpu_free(&a->gpus[0]).vram;
+	struct observed row = process(50, 2);
+
+	a->settings->unmanaged = UNMANAGED_IGNORE;
+	CHECK(arbiter_bind(a, id, 50, false) == 0 && arbiter_observe(a, &row, 1) == 0);
+	row = (struct observed){
+		.pid = 50, .uid = (uid_t)-1, .kfd_gpu_id = GPU_ID, .vram = UINT64_C(5) << 30
+	};
+	row.leaked = true;
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(lease->partitions[0].used.vram == row.vram && !a->gpus[0].observed.unmanaged.vram);
+	arbiter_bound_gone(a, id, 50);
+	arbiter_holder_gone(a, id);
+	row.leaked = false;
+	CHECK(arbiter_observe(a, &row, 1) == 0 && ledger_find(a, id));
+	row.leaked = true;
+	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_find(a, id));
+	for (int i = 0; i < 2; i++) {
+		CHECK(gpu_free(&a->gpus[0]).queues == 24 && gpu_cus_free(&a->gpus[0]) == 60);
+		CHECK(gpu_free(&a->gpus[0]).vram == vram - row.vram);
+		CHECK(strcmp(a->gpus[0].observed.processes[0].command, "dead, 5120 MiB") == 0);
+		CHECK(arbiter_observe(a, &row, 1) == 0);
+	}
+	CHECK(arbiter_observe(a, NULL, 0) == 0 && gpu_free(&a->gpus[0]).vram == vram);
+}
+
 TEST(newly_attributed_process_is_saved_with_its_lease)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
