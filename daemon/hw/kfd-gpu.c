@@ -102,6 +102,7 @@ static const struct {
 	uint64_t max;
 	bool required;
 } properties[KFD_KEYS] = {
+	[KFD_CPU_CORES] = { "cpu_cores_count", 65536, false },
 	[KFD_SIMD_COUNT] = { "simd_count", 65536, true },
 	[KFD_SIMD_PER_CU] = { "simd_per_cu", 64, true },
 	[KFD_SIMD_ID_BASE] = { "simd_id_base", UINT32_MAX, false },
@@ -470,6 +471,13 @@ static const char *caches_useless(const struct kfd_node *node, const struct geom
 	return NULL;
 }
 
+/* Before Linux 6.6 the node of an APU, which has CPU cores, is what the BIOS wrote into its CRAT table: it can name 11
+ * CUs where 2 are. A mask without a working CU hangs a queue. */
+static bool is_from_bios(const struct kfd_node *node)
+{
+	return node->has[KFD_CPU_CORES] && node->value[KFD_CPU_CORES] > 0;
+}
+
 /* A GPU with all CUs of its geometry has no harvest to read. */
 static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node, unsigned cus,
 			 struct geometry *geometry, struct diagnostics *diagnostics)
@@ -477,7 +485,8 @@ static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node,
 	char why[800];
 	const char *useless = caches_useless(node, geometry);
 
-	if (cus == geometry->xccs * geometry->engines * geometry->arrays * geometry->array_cus)
+	if (!is_from_bios(node) &&
+	    cus == geometry->xccs * geometry->engines * geometry->arrays * geometry->array_cus)
 		return true;
 	if (useless)
 		snprintf(why, sizeof(why), "%s/caches: %s", dir->path, useless);
@@ -485,8 +494,15 @@ static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node,
 		 0)
 		return true;
 
-	diagnostics_add(diagnostics, false, "%s; assuming that its %u CUs are spread evenly", why,
-			cus);
+	if (is_from_bios(node))
+		diagnostics_add(
+			diagnostics, false,
+			"%s, and simd_count is of the BIOS: leases can only have all CUs of "
+			"this GPU",
+			why);
+	else
+		diagnostics_add(diagnostics, false,
+				"%s; assuming that its %u CUs are spread evenly", why, cus);
 	return false;
 }
 
@@ -590,6 +606,7 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 
 	write_device(node, info.device, sizeof(info.device));
 	info.harvest_known = read_harvest(dir, node, cus, &info.geometry, diagnostics);
+	info.whole_only = is_from_bios(node) && !info.harvest_known;
 	info.law = law_of_target(info.gfx_target);
 	info.queue_slots = queue_slots(node, diagnostics);
 	info.pipes = generation(info.gfx_target)->pipes;
@@ -612,6 +629,9 @@ void kfd_gpu_finish(const struct kfd_node *node, const struct kfd_parameters *pa
 	write_name(node, info->name, sizeof(info->name));
 	info->process_slots = target_process_slots(info->gfx_target, cpx);
 	info->preemption_msec = parameters->preemption_msec;
+	/* gfx11.5 has none. */
+	info->drm_queues = parameters->drm_queues && target_mes(info->gfx_target) &&
+			   info->gfx_target / 100 != 1105;
 	info->scheduler = SCHEDULER_MES;
 	if (target_mes(info->gfx_target))
 		return;

@@ -12,6 +12,7 @@
 
 /* The used numbers of nodes/N/properties. */
 enum kfd_key {
+	KFD_CPU_CORES,
 	KFD_SIMD_COUNT,
 	KFD_SIMD_PER_CU,
 	KFD_SIMD_ID_BASE,
@@ -52,6 +53,7 @@ struct kfd_parameters {
 	enum scheduler scheduler;
 	unsigned max_processes;   /* hws_max_conc_proc; UINT_MAX: no limit */
 	unsigned preemption_msec; /* queue_preemption_timeout_ms; 0: unknown */
+	bool drm_queues;          /* user_queue enables user queues of the graphics driver */
 };
 
 /* Reads a GPU, except its name and how it is scheduled. A negative errno with a diagnostic if it

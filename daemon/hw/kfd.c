@@ -105,6 +105,14 @@ static unsigned read_preemption(const struct kfd_dir *sys, struct diagnostics *d
 			      "assuming its default", diagnostics);
 }
 
+/* Since Linux 6.16; -1, the default, and 0 disable them (early_init() of gfx_v11_0.c and gfx_v12_0.c). */
+static bool read_drm_queues(const struct kfd_dir *sys)
+{
+	uint64_t value;
+
+	return kfd_read_number(sys, PARAMETERS "/user_queue", INT_MAX, &value) == 0 && value > 0;
+}
+
 static void read_parameters(const struct kfd_dir *sys, struct kfd_parameters *ret,
 			    struct diagnostics *diagnostics)
 {
@@ -112,6 +120,7 @@ static void read_parameters(const struct kfd_dir *sys, struct kfd_parameters *re
 		.scheduler = read_scheduler(sys, diagnostics),
 		.max_processes = read_max_processes(sys, diagnostics),
 		.preemption_msec = read_preemption(sys, diagnostics),
+		.drm_queues = read_drm_queues(sys),
 	};
 }
 
@@ -243,6 +252,24 @@ static void read_memory(const struct kfd_dir *sys, struct gpu_info *info)
 		info->vram_bytes = min_u64(info->vram_bytes, most);
 }
 
+/* Which part of the memory of its card a partition uses: with NPS4, two of eight partitions have one in common.
+ * Unknown: all have one. */
+static unsigned memory_of(const struct kfd_dir *sys, const struct listing *listing,
+			  const struct found *found)
+{
+	unsigned n = 0, parts = 0;
+	char path[96], text[16];
+
+	for (size_t i = 0; i < listing->n_found; i++)
+		n += kfd_node_same_device(&listing->found[i].node, &found->node);
+	snprintf(path, sizeof(path), "bus/pci/devices/%.*s/current_memory_partition",
+		 (int)strcspn(found->info.name, "/"), found->info.name);
+	if (kfd_read(sys, path, text, sizeof(text)) < 0 || sscanf(text, "NPS%2u", &parts) != 1 ||
+	    parts == 0 || n % parts != 0 || found->node.partition >= n)
+		return 0;
+	return found->node.partition * parts / n;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	const struct gpu_info *x = a, *y = b;
@@ -271,6 +298,7 @@ static int read_listing(const struct kfd_dir *sys, const struct kfd_dir *topolog
 		kfd_gpu_finish(&found->node, &parameters, &found->info);
 		found->info.switches = can_switch(sys, found->info.name);
 		read_memory(sys, &found->info);
+		found->info.memory = memory_of(sys, listing, found);
 		if (!is_known(listing, found))
 			listing->gpus[listing->n_gpus++] = found->info;
 	}

@@ -22,7 +22,7 @@ void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_que
 	gpu->reserve_queues = reserve_queues;
 	gpu->lend.join_usec = UINT64_MAX;
 	codec_init(&gpu->codec, &info->geometry);
-	gpu->masks_known = codec_knows(info->gfx_target);
+	gpu->masks_known = codec_knows(info->gfx_target) && !info->whole_only;
 
 	/* A CU that no mask bit reaches cannot be granted. */
 	geometry_all(&info->geometry, &gpu->all);

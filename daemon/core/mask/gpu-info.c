@@ -62,13 +62,22 @@ void gpu_info_name_simulated(struct gpu_info *info, unsigned card, unsigned part
 	snprintf(info->name, sizeof(info->name), "0000:%02x:00.0%s", FIRST_BUS + card, which);
 }
 
+bool gpu_info_share_memory(const struct gpu_info *a, const struct gpu_info *b)
+{
+	size_t length = strcspn(a->name, "/");
+
+	return a->memory == b->memory && strcspn(b->name, "/") == length &&
+	       strncmp(a->name, b->name, length) == 0;
+}
+
 bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b)
 {
 	return strcmp(a->name, b->name) == 0 && a->kfd_gpu_id == b->kfd_gpu_id &&
 	       a->gfx_target == b->gfx_target && a->queue_slots == b->queue_slots &&
 	       a->process_slots == b->process_slots && a->sdma_queues == b->sdma_queues &&
 	       a->sdma_xgmi_queues == b->sdma_xgmi_queues && a->vram_bytes == b->vram_bytes &&
-	       a->system_memory == b->system_memory && same_geometry(&a->geometry, &b->geometry);
+	       a->system_memory == b->system_memory && a->whole_only == b->whole_only &&
+	       a->memory == b->memory && same_geometry(&a->geometry, &b->geometry);
 }
 
 /* Parts without a graphics pipe: gfx908, gfx90a, gfx94x, gfx950 (gfx_v9_0.c,
@@ -88,7 +97,7 @@ size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static 6])
 	ret[n++] = "power";
 	if (has_graphics(info->gfx_target))
 		ret[n++] = "graphics"; /* its rings know no CU mask of KFD's */
-	if (info->gfx_target >= 110000)
+	if (info->drm_queues)
 		ret[n++] = "drm-queues"; /* AMDGPU_USERQ goes round KFD */
 	ret[n++] = "unmanaged";
 	ret[n++] = "reset"; /* a queue that does not preempt resets the GPU for all */

@@ -49,6 +49,7 @@ struct gpu_info {
 	uint32_t kfd_gpu_id;         /* changes with the partition mode; 0: simulated */
 	struct geometry geometry;
 	bool harvest_known; /* false: active[] is a guess */
+	bool whole_only;    /* so is the number of CUs: only all of them can be granted */
 	struct law law;
 	struct calibrated calibrated;
 	unsigned queue_slots;   /* num_cp_queues: HQDs that KFD owns */
@@ -61,12 +62,17 @@ struct gpu_info {
 	enum scheduler scheduler;
 	unsigned preemption_msec; /* queue_preemption_timeout_ms; 0: PREEMPTION_MSEC */
 	unsigned reserve_queues;  /* a profile's advice; the configuration overrides */
-	bool switches;            /* its card has several compute partition modes */
+	unsigned memory; /* the part of the memory of its card (NPS) that it uses, from 0 on */
+	bool switches;   /* its card has several compute partition modes */
+	bool drm_queues; /* programs can have user queues of the graphics driver */
 };
 
 /* The name of GPU `partition` of a simulated card with so many: 0000:03:00.0 is the first card. */
 void gpu_info_name_simulated(struct gpu_info *info, unsigned card, unsigned partition,
 			     unsigned partitions);
+
+/* Do both use one memory, as partitions of one card do (a GPU with itself, too)? */
+bool gpu_info_share_memory(const struct gpu_info *a, const struct gpu_info *b);
 
 /* All that leases depend on. */
 bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b);

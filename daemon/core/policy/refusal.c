@@ -406,8 +406,9 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	}
 	if (refusal->reason == REASON_MASK) {
 		put_break(text);
-		put(text, "its generation is newer than this gpuarb, which does not know the order "
-			  "of its CU masks: only all CUs can be granted");
+		put(text, "gpuarbd does not know its CU masks, because it is newer than this "
+			  "gpuarb or its BIOS names other CUs than there are: only all CUs can be "
+			  "granted");
 	}
 	if (refusal->reason == REASON_EXCLUSIVE) {
 		put_break(text);

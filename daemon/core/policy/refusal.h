@@ -32,7 +32,7 @@ enum reason {
 	REASON_OVERSUBSCRIBED,
 	REASON_ABSENT,
 	REASON_FLOOR,    /* the GPU has it, and policy keeps it for another tenant */
-	REASON_MASK,     /* the order of the CU masks of the GPU's generation is unknown */
+	REASON_MASK,     /* the CU masks of the GPU are unknown */
 	REASON_UNMASKED, /* queues cover the CUs that no lease grants them */
 	REASON_EXCLUSIVE, /* leases and processes that cannot pause, or a lease that they pause for */
 	REASON_GRAPHICS, /* a process draws, or it is unknown whether one does */

@@ -116,6 +116,28 @@ TEST(xcc_without_cus_in_the_caches_makes_the_harvest_assumed)
 	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "XCC 1 has no CU"));
 }
 
+TEST(cus_that_only_the_bios_names_are_granted_all_or_none)
+{
+	struct gpu_info info = kfd_radeon_vii();
+	_cleanup_(kfd_rig_end) struct rig rig;
+
+	info.geometry = shape(1, 1, 1, 11, false, 11);
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 1 && !rig.gpus[0].whole_only);
+	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "cpu_cores_count", "2") == 0);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].harvest_known && !rig.gpus[0].whole_only);
+	for (unsigned i = 2; i < 32; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), NODE(1) "/caches/%u", i);
+		CHECK(fake_sysfs_remove(rig.dir, path) == 0);
+	}
+	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].whole_only && !rig.gpus[0].harvest_known);
+	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "all CUs"));
+	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "cpu_cores_count", "0") == 0);
+	CHECK(kfd_rig_list(&rig) == 1 && !rig.gpus[0].whole_only);
+}
+
 TEST(reading_of_a_huge_directory_stops)
 {
 	_cleanup_(kfd_rig_end) struct rig rig;

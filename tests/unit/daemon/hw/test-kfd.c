@@ -171,6 +171,33 @@ TEST(partitions_of_one_device_are_separate_gpus)
 	}
 }
 
+TEST(partitions_of_one_card_share_the_memory_that_nps_leaves_in_one)
+{
+	static const struct {
+		const char *mode;
+		unsigned parts;
+	} rows[] = {
+		{ NULL, 1 }, { "NPS1\n", 1 }, { "NPS4\n", 4 }, { "NPS3\n", 1 }, { "NPS0\n", 1 }
+	};
+	struct gpu_info infos[8];
+	_cleanup_(kfd_rig_end) struct rig rig;
+
+	for (unsigned i = 0; i < 8; i++)
+		infos[i] = mi300x_cpx(3, i);
+	kfd_rig_start(&rig, infos, 8);
+	for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
+		if (rows[k].mode)
+			CHECK(fake_sysfs_print(
+				      rig.dir,
+				      "bus/pci/devices/0000:03:00.0/current_memory_partition", "%s",
+				      rows[k].mode) == 0);
+		CHECK(kfd_rig_list(&rig) == 8);
+		for (unsigned i = 0; i < 8; i++)
+			CHECK(gpu_info_share_memory(&rig.gpus[0], &rig.gpus[i]) ==
+			      (i * rows[k].parts / 8 == 0));
+	}
+}
+
 TEST(partition_with_two_or_four_xccs_has_all_process_slots)
 {
 	struct gpu_info infos[4];
@@ -279,6 +306,28 @@ TEST(preemption_timeout_is_read)
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms") == 0);
 	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0 &&
 	      rig.gpus[0].preemption_msec == 0);
+}
+
+TEST(user_queues_of_drm_are_where_a_parameter_enables_them)
+{
+	static const char *const values[] = { NULL, "-1", "0", "1", "2" };
+	struct gpu_info infos[] = { kfd_radeon_vii(), info_of(&kinds[15]), info_of(&kinds[15]) };
+	_cleanup_(kfd_rig_end) struct rig rig;
+
+	infos[2].gfx_target = 110501;
+	strcpy(infos[2].name, "0000:d3:00.0");
+	kfd_rig_start(&rig, infos, 3);
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		const char *gaps[6];
+
+		if (values[i])
+			CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/user_queue", "%s\n",
+					       values[i]) == 0);
+		CHECK(kfd_rig_list(&rig) == 3 && rig.diagnostics.n == 0);
+		CHECK(!rig.gpus[0].drm_queues && rig.gpus[1].drm_queues == (i > 2) &&
+		      !rig.gpus[2].drm_queues);
+		CHECK(gpu_info_gaps(&rig.gpus[1], gaps) == (i > 2 ? 6 : 5));
+	}
 }
 
 TEST(vram_is_the_sum_of_both_heaps)

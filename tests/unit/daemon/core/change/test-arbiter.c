@@ -111,6 +111,18 @@ TEST(released_cus_are_granted_again_bit_for_bit)
 	CHECK(keep && memcmp(&before, gpu, sizeof(before)) == 0);
 }
 
+TEST(gpu_whose_number_of_cus_is_doubtful_is_granted_as_a_whole)
+{
+	struct gpu_info info = radeon_vii("0000:03:00.0");
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+
+	arbiter_free(s.arbiter);
+	info.whole_only = true;
+	s.arbiter = arbiter_of(&info, 1);
+	CHECK(!grant(&s, ANY, 59) && refused(&s, RESULT_NEVER_FITS, REASON_MASK));
+	CHECK(grant(&s, ANY, 60));
+}
+
 TEST(gpu_of_an_unknown_generation_is_granted_as_a_whole)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");
