@@ -756,6 +756,10 @@ bool gpuarb_view_system_memory(const struct gpuarb_view *view, size_t i);
  * tell. */
 bool gpuarb_view_vram_pressure(const struct gpuarb_view *view, size_t i);
 
+/* The memory that GPU i uses: partitions of one card with the same value share it. "": there is no GPU i, or the
+ * daemon does not tell. */
+const char *gpuarb_view_memory(const struct gpuarb_view *view, size_t i);
+
 /* How much longer a kernel took beside others with own CUs. */
 struct gpuarb_slowdown {
 	const char *kind; /* what the others used most: "memory", "compute" */

@@ -246,6 +246,7 @@ void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i
 	json_known(map, "law_constant", gpuarb_view_law_constant(view, i), 0);
 	json_calibration(map, gpuarb_view_calibration(view, i));
 	json_slots(map, gpu, gpuarb_view_pipes_source(view, i));
+	json_text_known(map, "memory", gpuarb_view_memory(view, i));
 	json_text_known(map, "scheduler", gpu->scheduler);
 	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);
 	json_clients(map, view, i);

@@ -160,6 +160,8 @@ static void take_gpu(const struct command *command, const struct gpuarb_gpu *gpu
 	snprintf(ret->info.name, sizeof(ret->info.name), "%s", gpu->name);
 	snprintf(ret->info.device, sizeof(ret->info.device), "%s", gpu->device);
 	snprintf(ret->target, sizeof(ret->target), "%s", gpu->gfx_target);
+	snprintf(ret->memory, sizeof(ret->memory), "%s",
+		 gpuarb_view_memory(command->view, (size_t)(gpu - command->gpus)));
 	take_calibration(gpuarb_view_calibration(command->view, (size_t)(gpu - command->gpus)),
 			 &ret->info.calibrated);
 	count_clients(command, gpu, ret);

@@ -158,13 +158,15 @@ static int check_counts(const struct rt_plan *plan, size_t gpu, char *problem, s
 {
 	const struct rt_set *set = plan->set;
 	const struct rt_gpu_plan *g = &plan->gpus[gpu];
+	size_t beside = rt_plan_beside(plan, gpu);
 
-	if (set->neighbours < g->n_partitions - 1) {
+	if (set->neighbours < beside) {
 		snprintf(
 			problem, size,
 			"[taskset]: neighbours = %llu cannot be true: this set has %zu partitions on "
-			"%s; use %zu or more, or leave the key out",
-			ull(set->neighbours), g->n_partitions, g->gpu.name, g->n_partitions - 1);
+			"%s%s; use %zu or more, or leave the key out",
+			ull(set->neighbours), beside + 1, g->gpu.name,
+			beside >= g->n_partitions ? " and GPUs that share its memory" : "", beside);
 		return -EINVAL;
 	}
 	if (set->borrowers && (set->neighbours == 0 || (g->preempts && set->changed_queues == 0))) {

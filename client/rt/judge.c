@@ -380,19 +380,25 @@ static int judge_all(struct rt_plan *plan)
 	return r;
 }
 
-/* Leases that run beside a partition, if the file does not tell: the other partitions, and one that
+/* Leases that run beside a partition, if the file does not tell: the other partitions, and one on each GPU that
  * borrows. */
-static unsigned neighbours(const struct rt_set *set, const struct rt_gpu_plan *gpu)
+static unsigned neighbours(const struct rt_plan *plan, size_t gpu)
 {
-	if (set->neighbours != RT_UNSET)
-		return (unsigned)set->neighbours;
-	return (unsigned)(gpu->n_partitions > 0 ? gpu->n_partitions - 1 : 0) + set->borrowers;
+	size_t n = rt_plan_beside(plan, gpu);
+
+	if (plan->set->neighbours != RT_UNSET)
+		return (unsigned)plan->set->neighbours;
+	for (size_t i = 0; plan->set->borrowers && i < plan->n_gpus; i++)
+		n += rt_plan_shares_memory(plan, gpu, i);
+	return (unsigned)n;
 }
 
-static void judge_gpu(const struct rt_set *set, struct rt_gpu_plan *gpu)
+static void judge_gpu(const struct rt_plan *plan, struct rt_gpu_plan *gpu)
 {
+	const struct rt_set *set = plan->set;
+
 	gpu->most = rt_fit_most(&gpu->gpu.info);
-	gpu->neighbours = neighbours(set, gpu);
+	gpu->neighbours = neighbours(plan, (size_t)(gpu - plan->gpus));
 	if (set->margin_percent == MARGIN_MEASURED)
 		margin_find(&gpu->gpu.info, set->neighbours_use, gpu->neighbours, &gpu->margin);
 	else
@@ -420,7 +426,7 @@ int rt_judge(struct rt_plan *plan, char *problem, size_t size)
 	int r;
 
 	for (size_t i = 0; i < plan->n_gpus; i++)
-		judge_gpu(set, &plan->gpus[i]);
+		judge_gpu(plan, &plan->gpus[i]);
 	r = rt_plan_disturb(plan, problem, size);
 	if (r < 0)
 		return r;

@@ -14,6 +14,8 @@
  * rt-plan calls these in this order. watch compares a plan with what happens; measure fills in the file.
  */
 
+#include <string.h>
+
 #include "client/rt/bound.h"
 #include "client/rt/fit.h"
 #include "client/rt/set.h"
@@ -78,6 +80,7 @@ struct rt_gpu {
 	struct gpu_info info;       /* its name is that of the GPU, or of the profile */
 	char target[16];            /* gfx906 */
 	bool here;                  /* one of this machine */
+	char memory[48]; /* GPUs with the same value share it; "": unknown, or none does */
 
 	/* Of those that gpuarbd observes on it: processes without a lease, and leases that are not
 	 * capped, or not verified. */
@@ -114,6 +117,25 @@ struct rt_plan {
 static inline const struct rt_gpu_plan *rt_plan_gpu(const struct rt_plan *plan, size_t partition)
 {
 	return &plan->gpus[plan->partitions[partition].gpu];
+}
+
+/* Do two GPUs, or one with itself, use the same memory? */
+static inline bool rt_plan_shares_memory(const struct rt_plan *plan, size_t a, size_t b)
+{
+	const char *memory = plan->gpus[a].gpu.memory;
+
+	return a == b || (*memory && strcmp(memory, plan->gpus[b].gpu.memory) == 0);
+}
+
+/* Other partitions of the set that use the memory of one on this GPU. */
+static inline size_t rt_plan_beside(const struct rt_plan *plan, size_t gpu)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->n_gpus; i++)
+		if (rt_plan_shares_memory(plan, gpu, i))
+			n += plan->gpus[i].n_partitions;
+	return n - (plan->gpus[gpu].n_partitions > 0);
 }
 
 /* ---- steps that fill it in ------------------------------------------------------------------ */

@@ -98,6 +98,17 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+static int append_memory(sd_bus_message *m, const struct gpu *gpu)
+{
+	char text[GPU_NAME_MAX + 12];
+	int n = snprintf(text, sizeof(text), "%.*s", (int)strcspn(gpu->info.name, "/"),
+			 gpu->info.name);
+
+	if (gpu->info.memory > 0)
+		snprintf(text + n, sizeof(text) - (size_t)n, "@%u", gpu->info.memory);
+	return sd_bus_message_append(m, "s", text);
+}
+
 /* clang-format off */
 #define PROPERTIES(ROW)                                                                          \
 	ROW(Name, "s", CONST, VALUE("s", gpu->info.name))                                        \
@@ -136,6 +147,7 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 	ROW(VramFree, "t", CHANGES, VALUE("t", gpu_free(gpu).vram))                              \
 	ROW(SystemMemory, "b", CONST, VALUE("b", gpu->info.system_memory))                       \
 	ROW(VramPressure, "b", CHANGES, VALUE("b", gpu->vram_pressure))                          \
+	ROW(Memory, "s", CONST, append_memory(reply, gpu))                                       \
 	ROW(Scheduler, "s", CONST, VALUE("s", scheduler_names[gpu->info.scheduler]))              \
 	ROW(Unmanaged, "aa{sv}", CHANGES, bus_append_unmanaged(reply, gpu))                      \
 	ROW(Graphics, "s", CHANGES, VALUE("s", graphics_state_names[gpu->graphics.state]))       \

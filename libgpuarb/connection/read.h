@@ -135,6 +135,7 @@ struct gpu_facts {
 	struct gpuarb_cover *covers;
 	size_t n_covers;
 	bool named_only, vram_pressure, system_memory;
+	const char *memory;
 	const struct gpuarb_driver_events *events;
 	size_t n_events;
 };

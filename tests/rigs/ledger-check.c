@@ -244,12 +244,24 @@ static bool check_engines(const struct check *check, const struct paint *paint)
 	return true;
 }
 
+/* Are they on one GPU, or on partitions of one card with the same memory? */
+static bool share_memory(const struct check *check, const struct partition *p,
+			 const struct partition *q)
+{
+	const struct gpu_info *a = &check->arbiter->gpus[p->gpu].info,
+			      *b = &check->arbiter->gpus[q->gpu].info;
+	size_t n = strcspn(a->name, "/");
+
+	return p->gpu == q->gpu ||
+	       (a->name[n] && a->memory == b->memory && strncmp(a->name, b->name, n + 1) == 0);
+}
+
 /* May the second partition be as it is while the first one is exclusive and in use? */
 static bool check_exclusive(const struct check *check, const struct lease *a,
 			    const struct partition *p, const struct lease *b,
 			    const struct partition *q)
 {
-	if (a == b || p->gpu != q->gpu || !p->exclusive || !is_active(a) ||
+	if (a == b || !share_memory(check, p, q) || !p->exclusive || !is_active(a) ||
 	    (b->adaptable ? q->stopped : !is_active(b)))
 		return true;
 	return broken(check, "lease %llu is active and exclusive, and lease %llu has not paused",

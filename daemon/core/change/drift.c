@@ -209,12 +209,17 @@ static void judge(struct arbiter *arbiter, struct lease *lease, unsigned kinds, 
 		ledger_touch(arbiter, lease, TOUCH_DRIFT);
 }
 
-/* Is this the only lease on a compute partition of a card, which has XCCs of its own, and does no
- * other process use it? */
-static bool is_sole(const struct gpu *gpu)
+/* Is this the only lease on a compute partition of a card, which has XCCs of its own, and does nothing
+ * else use it, or another partition with the same memory? */
+static bool is_sole(const struct arbiter *arbiter, unsigned gpu)
 {
-	return strchr(gpu->info.name, '/') && gpu->n_partitions == 1 &&
-	       gpu->observed.n_processes == 0;
+	uint64_t gpus = ledger_sharing(arbiter, gpu);
+	size_t n = 0;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (gpus >> i & 1)
+			n += arbiter->gpus[i].n_partitions + arbiter->gpus[i].observed.n_processes;
+	return strchr(arbiter->gpus[gpu].info.name, '/') && n == 1;
 }
 
 static void set_tiers(struct arbiter *arbiter)
@@ -224,7 +229,7 @@ static void set_tiers(struct arbiter *arbiter)
 
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			struct partition *p = &lease->partitions[j];
-			bool sole = is_sole(&arbiter->gpus[p->gpu]);
+			bool sole = is_sole(arbiter, p->gpu);
 
 			if (p->sole != sole)
 				ledger_touch(arbiter, lease, TOUCH_REASON);

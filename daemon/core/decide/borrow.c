@@ -83,25 +83,34 @@ void borrow_promised(const struct arbiter *arbiter, unsigned gpu, const struct l
 	}
 }
 
+/* The CUs that the partition of a borrower has to return, or to stop, before this one is active. */
+static struct cuset needed_of(const struct arbiter *arbiter, const struct partition *of,
+			      const struct partition *p)
+{
+	struct cuset needed = { 0 };
+
+	if (of->gpu == p->gpu)
+		borrow_needed(arbiter, of, &needed);
+	if (of->exclusive && !p->stopped && ledger_sharing(arbiter, of->gpu) >> p->gpu & 1)
+		needed = p->occupied;
+	cuset_keep(&needed, &p->occupied);
+	return needed;
+}
+
 unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
 			const struct lease *borrower, unsigned *ret_gpu)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = lease_partition_on(borrower, lease->partitions[i].gpu);
-		struct cuset needed;
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		for (size_t k = 0; k < borrower->n_partitions; k++) {
+			const struct partition *p = &borrower->partitions[k];
+			struct cuset needed = needed_of(arbiter, &lease->partitions[i], p);
 
-		if (!p)
-			continue;
-		borrow_needed(arbiter, &lease->partitions[i], &needed);
-		if (lease->partitions[i].exclusive && !p->stopped)
-			needed = p->occupied;
-		cuset_keep(&needed, &p->occupied);
-		if (cuset_empty(&needed))
-			continue;
-		if (ret_gpu)
-			*ret_gpu = p->gpu;
-		return cuset_count(&needed);
-	}
+			if (cuset_empty(&needed))
+				continue;
+			if (ret_gpu)
+				*ret_gpu = p->gpu;
+			return cuset_count(&needed);
+		}
 	return 0;
 }
 

@@ -116,7 +116,7 @@ static int find_prospect(struct choice *choice, const struct want *want, const s
 		/* Of a GPU with fewer CUs it gets less than it asks for. */
 		unsigned asked = want_has_percent(want) ? p->asked
 							: max_u(want->cus, want->cus_max);
-		bool paused = exclusive_on(there, p->gpu, NULL);
+		bool paused = exclusive_on(choice->context->arbiter, p->gpu, NULL);
 
 		ret->worth = 0;
 		ret->cus = self->share;
@@ -145,16 +145,14 @@ static unsigned users(const struct gpu *gpu)
 	return gpu->n_partitions + (unsigned)gpu->observed.unmanaged.processes;
 }
 
-/* Those that use the other GPUs of the card: they share its memory and power. */
+/* Those that use other GPUs with the same memory. */
 static unsigned neighbours(const struct arbiter *arbiter, const struct gpu *gpu)
 {
-	const char *slash = strchr(gpu->info.name, '/');
-	size_t length = slash ? (size_t)(slash + 1 - gpu->info.name) : 0;
+	uint64_t gpus = ledger_sharing(arbiter, (unsigned)(gpu - arbiter->gpus));
 	unsigned n = 0;
 
-	for (size_t i = 0; slash && i < arbiter->n_gpus; i++)
-		if (!arbiter->gpus[i].absent && &arbiter->gpus[i] != gpu &&
-		    strncmp(arbiter->gpus[i].info.name, gpu->info.name, length) == 0)
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (gpus >> i & 1 && &arbiter->gpus[i] != gpu)
 			n += users(&arbiter->gpus[i]);
 	return n;
 }

@@ -484,7 +484,6 @@ static void begin(const struct arbiter *arbiter, const struct lease *proposal, s
 		p->adaptation->promised = (struct cuset){ 0 };
 	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
 	p->occupied = cus;
-	p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
 }
 
 void divide_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
@@ -502,8 +501,11 @@ void divide_start(const struct arbiter *arbiter, struct lease *proposal, bool in
 		proposal->state = STATE_ACTIVATING;
 		proposal->lend.never_granted = true;
 	}
-	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
-		begin(ledger_on(&view, proposal->partitions[i].gpu), proposal,
-		      &proposal->partitions[i]);
+	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++) {
+		struct partition *p = &proposal->partitions[i];
+
+		begin(ledger_on(&view, p->gpu), proposal, p);
+		p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
+	}
 	free(view.leases);
 }

@@ -10,24 +10,29 @@ bool exclusive_asked(const struct tenant *tenant, enum lease_class lease_class,
 	       (tenant->exclusive == EXCLUSIVE_ACTIVE || request->exclusive);
 }
 
-/* Its partition on the GPU while it is active; NULL. */
-static const struct partition *active_on(const struct lease *lease, unsigned gpu,
-					 const struct lease *self)
+/* Has it a partition on one of these GPUs (bits) that is active, and exclusive or not adaptable? */
+static bool is_active_on(const struct lease *lease, uint64_t gpus, const struct lease *self,
+			 bool exclusive)
 {
 	if (lease->state == STATE_INACTIVE || lease->lend.idle || (self && lease->id == self->id))
-		return NULL;
-	return lease_partition_on(lease, gpu);
+		return false;
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		if (gpus >> p->gpu & 1 && (exclusive ? p->exclusive : !p->adaptation))
+			return true;
+	}
+	return false;
 }
 
 const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 				 const struct lease *self)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct partition *p = active_on(arbiter->leases[i], gpu, self);
+	uint64_t gpus = ledger_sharing(arbiter, gpu);
 
-		if (p && p->exclusive)
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (is_active_on(arbiter->leases[i], gpus, self, true))
 			return arbiter->leases[i];
-	}
 	return NULL;
 }
 
@@ -42,29 +47,32 @@ uint64_t exclusive_gpus(const struct arbiter *arbiter, bool exclusive)
 			const struct partition *p = &lease->partitions[j];
 
 			if (exclusive ? !p->adaptation : p->exclusive)
-				gpus |= UINT64_C(1) << p->gpu;
+				gpus |= ledger_sharing(arbiter, p->gpu);
 		}
 	}
 	for (size_t g = 0; exclusive && g < arbiter->n_gpus; g++)
 		if (arbiter->gpus[g].observed.unmanaged.queues > 0)
-			gpus |= UINT64_C(1) << g;
+			gpus |= ledger_sharing(arbiter, (unsigned)g);
 	return gpus;
 }
 
 bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		       bool exclusive, struct refusal *refusal)
 {
+	uint64_t gpus = ledger_sharing(arbiter, gpu);
+
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
-		const struct partition *p = active_on(lease, gpu, self);
 
-		if (!p || !(exclusive ? !p->adaptation : p->exclusive))
+		if (!is_active_on(lease, gpus, self, !exclusive))
 			continue;
 		if (refusal->n_leases < REFUSAL_LEASES)
 			refusal->leases[refusal->n_leases] = lease->id;
 		refusal->n_leases++;
 	}
-	if (exclusive && arbiter->gpus[gpu].observed.unmanaged.queues > 0)
-		gpu_name_processes(&arbiter->gpus[gpu], refusal);
+	for (size_t g = 0; exclusive && g < arbiter->n_gpus; g++)
+		if (gpus >> g & 1 && refusal->n_processes == 0 &&
+		    arbiter->gpus[g].observed.unmanaged.queues > 0)
+			gpu_name_processes(&arbiter->gpus[g], refusal);
 	return refusal->n_leases + refusal->n_processes > 0;
 }

@@ -4,7 +4,8 @@
 /*
  * Exclusive leases: realtime leases with exclusive = active. While one is active, the adaptable
  * leases on its GPUs are paused (change/pause.c), and nothing else may use them: leases that cannot
- * pause and processes without a lease refuse it, and it refuses new leases that cannot pause.
+ * pause and processes without a lease refuse it, and it refuses new leases that cannot pause. The same holds for
+ * other partitions of a card that share its memory.
  * An inactive exclusive lease refuses nothing, so its activation may be refused.
  */
 
@@ -14,7 +15,7 @@
 bool exclusive_asked(const struct tenant *tenant, enum lease_class lease_class,
 		     const struct request *request);
 
-/* The active exclusive lease on the GPU, other than self (NULL: any); NULL. */
+/* The active exclusive lease on the GPU, or on one that shares its memory, other than self (NULL: any); NULL. */
 const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 				 const struct lease *self);
 

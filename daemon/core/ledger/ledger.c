@@ -207,6 +207,17 @@ static size_t position(const struct arbiter *arbiter, uint64_t id)
 	return low;
 }
 
+uint64_t ledger_sharing(const struct arbiter *arbiter, unsigned gpu)
+{
+	const struct gpu_info *info = &arbiter->gpus[gpu].info;
+	uint64_t gpus = UINT64_C(1) << gpu;
+
+	for (size_t i = 0; strchr(info->name, '/') && i < arbiter->n_gpus; i++)
+		if (!arbiter->gpus[i].absent && gpu_info_share_memory(&arbiter->gpus[i].info, info))
+			gpus |= UINT64_C(1) << i;
+	return gpus;
+}
+
 struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id)
 {
 	size_t at = position(arbiter, id);
@@ -309,8 +320,22 @@ void ledger_begin_round(struct arbiter *arbiter, uint64_t gpus)
 	arbiter->next_examined = 0;
 }
 
+/* An exclusive lease needs all GPUs that share a memory. */
+static uint64_t add_sharing(const struct arbiter *arbiter, uint64_t gpus)
+{
+	uint64_t all = gpus;
+
+	if (gpus == UINT64_MAX || !settings_allow_exclusive(arbiter->settings))
+		return gpus;
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		if (gpus >> i & 1)
+			all |= ledger_sharing(arbiter, i);
+	return all;
+}
+
 void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus)
 {
+	gpus = add_sharing(arbiter, gpus);
 	if (arbiter->paused)
 		arbiter->woken_later |= gpus;
 	else if (gpus)
@@ -494,7 +519,11 @@ const struct arbiter *ledger_on(struct ledger_view *view, unsigned gpu)
 const struct arbiter *ledger_beside(struct ledger_view *view, const struct arbiter *arbiter,
 				    const struct lease *lease)
 {
-	return lease->n_partitions == 1 ? ledger_on(view, lease->partitions[0].gpu) : arbiter;
+	unsigned gpu = lease->n_partitions == 1 ? lease->partitions[0].gpu : 0;
+
+	return lease->n_partitions == 1 && ledger_sharing(arbiter, gpu) == UINT64_C(1) << gpu
+		       ? ledger_on(view, gpu)
+		       : arbiter;
 }
 
 void ledger_follow(struct arbiter *arbiter, struct lease *lease)

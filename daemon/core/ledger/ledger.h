@@ -96,6 +96,9 @@ int ledger_wanted(const struct arbiter *arbiter, const char *gpus, uint64_t *ret
  * it meant when it was made. */
 void ledger_name_gpus(const struct arbiter *arbiter, struct request *request);
 
+/* The GPUs that share the memory of this one, and itself, as bits. */
+uint64_t ledger_sharing(const struct arbiter *arbiter, unsigned gpu);
+
 struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id); /* NULL */
 
 /* The lease that this uid holds under this token; NULL if there is none, or it is ending. */
@@ -163,7 +166,7 @@ struct ledger_view {
 void ledger_view(const struct arbiter *arbiter, struct ledger_view *ret);
 const struct arbiter *ledger_on(struct ledger_view *view, unsigned gpu);
 
-/* Where all leases are that share a GPU with this one. */
+/* Where all leases are that share a GPU, or its memory, with this one. */
 const struct arbiter *ledger_beside(struct ledger_view *view, const struct arbiter *arbiter,
 				    const struct lease *lease);
 

@@ -456,3 +456,11 @@ void tenant_find_most(const struct settings *settings, const struct tenant *tena
 		.vram = most_of(&tenant->max_vram, gpu->vram_bytes, 0),
 	};
 }
+
+bool settings_allow_exclusive(const struct settings *settings)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (settings->tenants[i].exclusive != EXCLUSIVE_NO)
+			return true;
+	return false;
+}

@@ -154,6 +154,9 @@ int settings_new(struct settings **ret);
 struct settings *settings_free(struct settings *settings);
 DEFINE_CLEANUP(struct settings *, settings_free)
 
+/* May a tenant have exclusive leases? */
+bool settings_allow_exclusive(const struct settings *settings);
+
 /* A tenant with the defaults: class besteffort, priority normal, no limits. -ENOMEM. */
 int tenant_init(struct tenant *tenant, const char *name);
 

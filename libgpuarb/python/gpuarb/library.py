@@ -286,6 +286,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_intruder': (POINTER(Intruder), c_void_p, c_size_t, c_size_t),
     'gpuarb_view_law_constant': (c_uint, c_void_p, c_size_t),
     'gpuarb_view_law_source': (c_char_p, c_void_p, c_size_t),
+    'gpuarb_view_memory': (c_char_p, c_void_p, c_size_t),
     'gpuarb_view_named_only': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_vram_pressure': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_system_memory': (c_bool, c_void_p, c_size_t),

@@ -101,6 +101,7 @@ class Gpu:
     covers: Tuple[Cover, ...]
     masks_observed: Optional[float]  # in seconds of time.CLOCK_BOOTTIME
     unseen: str
+    memory: str  # partitions of one card with the same value share it
     pipes_source: str
     driver_events: Tuple[Tuple[str, int], ...]
     law_source: str  # who measured the law, or the target that it is derived from; '': nobody
@@ -235,7 +236,7 @@ def _gpu(view: Any, i: int, raw: Any) -> Gpu:
         system_memory=lib.gpuarb_view_system_memory(view, i),
         vram_pressure=lib.gpuarb_view_vram_pressure(view, i),
         **{key: text(getattr(lib, f'gpuarb_view_{key}')(view, i))
-           for key in ('floor_excess', 'graphics', 'unseen', 'pipes_source', 'law_source')})
+           for key in ('floor_excess', 'graphics', 'unseen', 'memory', 'pipes_source', 'law_source')})
 
 
 def _calibration(pointer: Any) -> Optional[Calibration]:

@@ -776,6 +776,35 @@ TEST(a_set_on_several_gpus_counts_each_of_them)
 	}
 }
 
+TEST(partitions_on_gpus_that_share_a_memory_are_neighbours)
+{
+	struct rt_gpu gpus[] = { { .name = "left", .memory = "0000:03:00.0" },
+				 { .name = "right", .memory = "0000:03:00.0" } };
+	struct rt_rig rig = RT_RIG_INIT(rig);
+	char problem[512];
+
+	gpus[0].info = gpus[1].info = radeon_vii("g");
+	rig.set.neighbours = RT_UNSET;
+	rig.set.margin_percent = MARGIN_MEASURED;
+	for (unsigned i = 0; i < 2; i++)
+		strcpy(rt_rig_needs(&rig, 60)->gpu, gpus[i].name);
+	for (unsigned shared = 2; shared-- > 0;) {
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+
+		CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
+		for (size_t i = 0; i < 2; i++)
+			CHECK(plan->gpus[i].neighbours == shared &&
+			      (plan->gpus[i].margin.slowdown > 100) == (shared > 0));
+		strcpy(gpus[1].memory, "0000:03:00.0@1");
+	}
+	strcpy(gpus[1].memory, gpus[0].memory);
+	rig.set.neighbours = 0;
+	struct rt_plan *plan = NULL;
+
+	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	CHECK(strstr(problem, "neighbours = 0") && strstr(problem, "memory"));
+}
+
 TEST(a_partition_on_a_gpu_that_is_not_in_the_set_is_refused)
 {
 	const struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };

@@ -616,6 +616,37 @@ TEST(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_else)
 	scene_done(&stage.s);
 }
 
+TEST(tier_is_hardware_only_if_nothing_else_shares_the_memory_of_the_card)
+{
+	struct scene s = scene_of(2);
+	struct gpu *gpus = s.arbiter->gpus;
+	struct request request = request_for(15);
+	struct lease *lease;
+	struct observed row;
+
+	strcpy(gpus[0].info.name, "0000:03:00.0/0");
+	strcpy(gpus[1].info.name, "0000:03:00.0/1");
+	gpus[1].info.kfd_gpu_id = GPU_ID;
+	strcpy(request.wants[0].gpu, "0");
+	lease = reserve(s.arbiter, ANY, &request, &s.result);
+	arbiter_judge_drift(s.arbiter, 1);
+	CHECK(has_tier(lease, "hardware"));
+	row = process(77, 1);
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
+	arbiter_judge_drift(s.arbiter, 2);
+	CHECK(has_tier(lease, "cooperative"));
+	gpus[1].info.memory = 1; /* NPS */
+	arbiter_judge_drift(s.arbiter, 3);
+	CHECK(has_tier(lease, "hardware"));
+	gpus[1].info.memory = 0;
+	CHECK(arbiter_observe(s.arbiter, NULL, 0) == 0);
+	strcpy(request.wants[0].gpu, "1");
+	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	arbiter_judge_drift(s.arbiter, 4);
+	CHECK(has_tier(lease, "cooperative"));
+	scene_done(&s);
+}
+
 /* ---- what a disturbed lease is told ---------------------------------------------------------- */
 
 /* A process of the realtime user, without a queue. */

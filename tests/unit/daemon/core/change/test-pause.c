@@ -267,3 +267,57 @@ TEST(an_active_queue_of_a_lease_that_is_not_paused_is_as_it_should_be)
 	arbiter_masks_observed(l.s.arbiter, &row, 1);
 	CHECK(!lease->verify.false_ack && part(lease)->queues.verified);
 }
+
+/* ---- partitions of one card ------------------------------------------------------------- */
+
+static struct lease *on_gpu(struct lending *l, uid_t uid, const char *gpu, bool adaptable)
+{
+	struct request request = request_for(10);
+	struct lease *lease;
+
+	strcpy(request.wants[0].gpu, gpu);
+	request.wants[0].queues = 2;
+	request.exclusive = uid == VR;
+	request.start_inactive = uid == VR;
+	request.adaptable = adaptable;
+	lease = reserve(l->s.arbiter, uid, &request, &l->s.result);
+	settle(l);
+	return lease;
+}
+
+TEST(an_exclusive_lease_pauses_and_refuses_on_all_partitions_with_its_memory)
+{
+	_cleanup_(lending_done) struct lending l = lending();
+	struct lease *rt, *beside, *apart, *fixed;
+
+	scene_done(&l.s);
+	l = lending_of(3);
+	for (size_t i = 0; i < l.s.arbiter->settings->n_tenants; i++)
+		l.s.arbiter->settings->tenants[i].exclusive = EXCLUSIVE_ASK;
+	for (unsigned i = 0; i < 3; i++)
+		snprintf(l.s.arbiter->gpus[i].info.name, GPU_NAME_MAX, "0000:03:00.0/%u", i);
+	l.s.arbiter->gpus[2].info.memory = 1;
+	rt = on_gpu(&l, VR, "0", false);
+	beside = on_gpu(&l, ANY, "1", true);
+	apart = on_gpu(&l, ANY, "2", true);
+	CHECK(rt && beside && apart && activate(&l, rt->id, true) == 0);
+	CHECK(rt->state == STATE_ACTIVATING && part(beside)->paused && !part(apart)->paused);
+	CHECK(strstr(rt->reason, "0000:03:00.0/1"));
+	follow(&l, beside);
+	CHECK(rt->state == STATE_GRANTED && part(beside)->stopped);
+	CHECK(!on_gpu(&l, LAB, "1", false) && refused(&l.s, RESULT_NO_CAPACITY, REASON_EXCLUSIVE));
+	CHECK(on_gpu(&l, LAB, "2", false));
+	CHECK(activate(&l, rt->id, false) == 0 && !part(beside)->paused);
+	fixed = on_gpu(&l, LAB, "1", false);
+	CHECK(fixed && activate(&l, rt->id, true) == -EBUSY);
+	CHECK(refused(&l.s, RESULT_NO_CAPACITY, REASON_EXCLUSIVE));
+	release(l.s.arbiter, fixed->id);
+	settle(&l);
+	l.s.arbiter->gpus[1].info.kfd_gpu_id = 4711;
+	CHECK(arbiter_observe(l.s.arbiter,
+			      &(struct observed){
+				      .pid = 77, .start_time = 1, .kfd_gpu_id = 4711, .queues = 1 },
+			      1) == 0);
+	CHECK(activate(&l, rt->id, true) == -EBUSY &&
+	      l.s.result.refusals[0].processes[0].pid == 77);
+}
