@@ -192,6 +192,7 @@ const struct gpuarb_refusal_facts *gpuarb_last_refusal_facts(const struct gpuarb
 /* ---- requests -------------------------------------------------------------------- */
 
 #define GPUARB_PRIORITY_DEFAULT UINT32_MAX
+#define GPUARB_PRIORITY_BY_CLASS (UINT32_MAX - 1) /* since 0.2 */
 #define GPUARB_FOREVER UINT64_MAX
 
 /* What is requested of one GPU. Initialise it with GPUARB_WANT_INIT. Members that are 0 or NULL
@@ -211,14 +212,16 @@ struct gpuarb_want {
 
 	/* "rectangle": the same number of CUs in each shader engine; "any"; NULL: "rectangle". */
 	const char *shape;
-	uint32_t queues;       /* hardware queues of all processes; 0: 2 + streams per process */
-	uint32_t streams;      /* masked streams per process; each needs a queue */
-	uint32_t processes;    /* 0: 1 */
-	uint32_t sdma_queues;  /* of the SDMA engines for PCIe; 0: none */
-	uint64_t vram;         /* bytes to be promised; 0: those of the tenant */
-	bool cooperative;      /* cooperative launches, which one lease per GPU can have */
-	uint32_t priority;     /* 0 to 15; GPUARB_PRIORITY_DEFAULT: normal */
-	const char *isolation; /* "shader-engine", "cu", "shared"; NULL: by class */
+	uint32_t queues;      /* hardware queues of all processes; 0: 2 + streams per process */
+	uint32_t streams;     /* masked streams per process; each needs a queue */
+	uint32_t processes;   /* 0: 1 */
+	uint32_t sdma_queues; /* of the SDMA engines for PCIe; 0: none */
+	uint64_t vram;        /* bytes to be promised; 0: those of the tenant */
+	bool cooperative;     /* cooperative launches, which one lease per GPU can have */
+	/* 0 to 15; GPUARB_PRIORITY_DEFAULT: normal; GPUARB_PRIORITY_BY_CLASS: of class realtime the
+	 * highest that its tenant allows, else normal */
+	uint32_t priority;
+	const char *isolation;     /* "shader-engine", "cu", "shared"; NULL: by class */
 	uint32_t sdma_xgmi_queues; /* queues of the SDMA engines for XGMI; 0: none */
 
 	/* Since 0.2: instead of cus, cus_min and cus_max, percent of the CUs of each GPU that may be

@@ -34,7 +34,7 @@
 #define VARIABLE "GPUARB_AGENT" /* as libgpuarb/agent/message.h has it */
 
 /*
- * The agent makes an unmodified command follow an adaptable lease: LD_PRELOAD loads libgpuarb-agent
+ * The agent gives the queues of an unmodified command the priority of its lease, and makes it follow an adaptable one: LD_PRELOAD loads libgpuarb-agent
  * into the command and its children, and the process gpuarb-agent sends them each new mask.
  */
 struct adapt {
@@ -90,6 +90,14 @@ static void find_agent(const struct command *command, struct adapt *ret)
 		find_parts(musl, ret);
 }
 
+/* Queues have the priority of their lease where the agent is. */
+static void choose_priority(struct command *command, const struct adapt *adapt)
+{
+	for (size_t i = 0; i < command->n_wants && !*adapt->why; i++)
+		if (command->wants[i].want.priority == GPUARB_PRIORITY_DEFAULT)
+			command->wants[i].want.priority = GPUARB_PRIORITY_BY_CLASS;
+}
+
 /* Before the lease is requested: whether it is to be adaptable. */
 static int choose_adaptable(struct command *command, struct adapt *ret)
 {
@@ -110,10 +118,12 @@ static int choose_adaptable(struct command *command, struct adapt *ret)
 			"--adaptable and --class=%s exclude each other: only best effort leases "
 			"grow and shrink",
 			lease_class);
-	if (!asked && (command->fixed || !besteffort || command->options.start_inactive))
+	if (command->fixed)
 		return EXIT_OK;
-
 	find_agent(command, ret);
+	choose_priority(command, ret);
+	if (!asked && (!besteffort || command->options.start_inactive))
+		return EXIT_OK;
 	if (!asked)
 		command->fixed_reason = ret->why;
 	else if (*ret->why)
@@ -371,21 +381,34 @@ static int set_environment(const struct command *command, struct gpuarb_lease *l
 		     : EXIT_OK;
 }
 
-/* No environment variable sets the priority of queues; the agent of an adaptable lease does. */
+/* The partition with a priority that no environment variable sets, but the agent does. SIZE_MAX: none. */
+static size_t find_priority(const struct gpuarb_lease *lease)
+{
+	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)
+		if (gpuarb_lease_priority(lease, i) != PRIORITY_NORMAL)
+			return i;
+	return SIZE_MAX;
+}
+
+static bool needs_agent(const struct command *command, const struct adapt *adapt,
+			const struct gpuarb_lease *lease)
+{
+	return command->options.adaptable ||
+	       (!command->fixed && !*adapt->why && find_priority(lease) != SIZE_MAX);
+}
+
 static void print_priority(const struct gpuarb_lease *lease)
 {
+	size_t i = find_priority(lease);
 	char buf[PRIORITY_NAME];
 
-	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++) {
-		if (gpuarb_lease_priority(lease, i) == PRIORITY_NORMAL)
-			continue;
-		print_line(stderr,
-			   PREFIX "lease %" PRIu64 ": priority: normal (asked %s): the program "
-				  "must set its own priority",
-			   gpuarb_lease_id(lease),
-			   priority_name(gpuarb_lease_priority(lease, i), buf));
+	if (i == SIZE_MAX)
 		return;
-	}
+	print_line(stderr,
+		   PREFIX "lease %" PRIu64
+			  ": priority: normal (asked %s): the program must set its "
+			  "own priority",
+		   gpuarb_lease_id(lease), priority_name(gpuarb_lease_priority(lease, i), buf));
 }
 
 static void print_queues(const struct command *command, const struct gpuarb_lease *lease)
@@ -403,26 +426,26 @@ static void print_queues(const struct command *command, const struct gpuarb_leas
 	}
 }
 
-static int print_grant_of(struct command *command, const struct gpuarb_lease *lease)
+static int print_grant_of(struct command *command, const struct adapt *adapt,
+			  const struct gpuarb_lease *lease)
 {
 	int r = grant_print(command, lease, PREFIX, stderr);
 
 	if (r != EXIT_OK || command->quiet || command->json)
 		return r;
 	print_queues(command, lease);
-	if (!command->options.adaptable)
+	if (!needs_agent(command, adapt, lease))
 		print_priority(lease);
 	return r;
 }
 
-/* Makes this process the one that executes the command: sets its environment, and starts the agent
- * of an adaptable lease. self: a pidfd of this process. */
+/* Makes this process the one that executes the command: sets its environment, and starts the agent. self: a pidfd of this process. */
 static int prepare(const struct command *command, const struct adapt *adapt,
 		   struct gpuarb_lease *lease, int self)
 {
 	int r = set_environment(command, lease);
 
-	if (r == EXIT_OK && command->options.adaptable)
+	if (r == EXIT_OK && needs_agent(command, adapt, lease))
 		r = adapt_start(command, adapt, gpuarb_lease_id(lease), self);
 	return r;
 }
@@ -444,7 +467,7 @@ static int run_here(struct command *command, const struct adapt *adapt, int self
 	int r = prepare(command, adapt, lease, self);
 
 	if (r == EXIT_OK)
-		r = print_grant_of(command, lease);
+		r = print_grant_of(command, adapt, lease);
 	gpuarb_lease_close(lease);
 	session_done(command);
 	close(self);
@@ -463,7 +486,7 @@ static int granted(void *userdata)
 {
 	const struct restarts *restarts = userdata;
 
-	return print_grant_of(restarts->command, restarts->lease);
+	return print_grant_of(restarts->command, restarts->adapt, restarts->lease);
 }
 
 /* The lease stays bound to the parent, of which the command is a child. */

@@ -46,7 +46,12 @@ static int shape_from_name(const char *name)
 	return strcmp(name, "rectangle") == 0 ? false : -EINVAL;
 }
 
-#define PRIORITY_WORKS "low, normal or high (s), or a number (u) from 0 to 15"
+static int want_priority_from_name(const char *name)
+{
+	return strcmp(name, "by-class") == 0 ? (int)PRIORITY_BY_CLASS : priority_from_name(name);
+}
+
+#define PRIORITY_WORKS "low, normal, high or by-class (s), or a number (u) from 0 to 15"
 /* clang-format off */
 #define WANT(n, t, field, ...)                                                             \
 	{ .name = n, .type = t, .offset = offsetof(struct want, field),                    \
@@ -71,7 +76,7 @@ static const struct key want_keys[] = {
 	WANT("sdma-xgmi-queues", 'u', sdma_xgmi_queues, .max = COUNT_MAX),
 	WANT("vram", 't', vram, .max = VRAM_MAX),
 	WANT("cooperative", 'b', cooperative),
-	WANT("priority", 's', priority, .word = priority_from_name, .works = PRIORITY_WORKS),
+	WANT("priority", 's', priority, .word = want_priority_from_name, .works = PRIORITY_WORKS),
 	WANT("priority", 'u', priority, .max = PRIORITY_MAX, .works = PRIORITY_WORKS),
 	WANT("isolation", 's', isolation, .word = isolation_from_name,
 	     .works = "shader-engine, cu or shared (s)"),

@@ -207,9 +207,6 @@ static int server_begin(struct server *server)
 			break;
 		(void)follower_wait(server->follower, NULL, deadline);
 	}
-	if (r >= 0 && !server->now.info.adaptable)
-		return fail(server->follower->gpuarb, -EINVAL, "lease %" PRIu64 " is not adaptable",
-			    server->follower->id);
 	return r;
 }
 

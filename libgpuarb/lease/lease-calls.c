@@ -139,7 +139,9 @@ static bool put_want(DBusMessageIter *dict, const struct gpuarb_want *want)
 	       put_u32(dict, "sdma-xgmi-queues", want->sdma_xgmi_queues, 0) &&
 	       put_u64(dict, "vram", want->vram) &&
 	       put_true(dict, "cooperative", want->cooperative) &&
-	       put_u32(dict, "priority", want->priority, GPUARB_PRIORITY_DEFAULT) &&
+	       (want->priority == GPUARB_PRIORITY_BY_CLASS
+			? put_string(dict, "priority", "by-class", "")
+			: put_u32(dict, "priority", want->priority, GPUARB_PRIORITY_DEFAULT)) &&
 	       put_string(dict, "isolation", want->isolation, "");
 }
 

@@ -21,7 +21,7 @@ fi
 hip=$1
 . ./stage.sh
 printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
-printf '[tenant lane]\nmatch-user = %s\nclass = realtime\n[tenant *]\nopen = yes\npriority = 11\n' "$(id -u)" >"$dir/tenants.d/all.conf"
+printf '[tenant lane]\nmatch-user = %s\nclass = realtime\npriority = high\n[tenant *]\nopen = yes\npriority = 11\n' "$(id -u)" >"$dir/tenants.d/all.conf"
 run+=(--tenant '*')
 start --sysfs=/sys --debugfs=/sys/kernel/debug
 
@@ -115,6 +115,8 @@ leave idle
 settles '.leases == []'
 program lane "$GPUARBCTL" run --tenant lane --gpu "$vii" --shader-engines 1 --queues 2 -- "$hip" --streams 1 --work --hold
 settles '[.leases[].verified] == [true]'
+check 'its queues have the highest priority of its tenant' jq -e "[.processes[] | select(.pid == ${pid[lane]}).queues[] |
+	select(.alive and .type == \"compute\").priority] | length > 0 and all(. == 11)" /sys/kernel/debug/kfdsim/state
 shows '.partitions[0].pipe_neighbours != null' "${plans[@]}"
 json_out '.partitions[0].pipe_neighbours == 0 and .uncapped_leases == 1 and .unverified_leases == 0 and
 	(.conditions | length) == 1'

@@ -53,7 +53,7 @@ void model_check_grant(const struct model *model, const struct request *request,
 		if (is_closed(model, p->gpu, lease) &&
 		    !tenant_has_floor(tenant_named(model->arbiter->settings, lease->tenant)))
 			model_fail("granted on a GPU that is closed");
-		if (p->priority != want->priority ||
+		if ((want->priority != PRIORITY_BY_CLASS && p->priority != want->priority) ||
 		    (want->queues && p->granted.queues != want->queues))
 			model_fail("another budget");
 	}

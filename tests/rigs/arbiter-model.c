@@ -81,7 +81,7 @@ static void random_want(struct model *model, struct want *want)
 	want->sdma_xgmi_queues = model_chance(model, 5) ? model_below(model, 8) : 0;
 	want->vram = model_chance(model, 20) ? (uint64_t)model_below(model, 1000) << 24 : 0;
 	want->cooperative = model_chance(model, 5);
-	want->priority = model_chance(model, 10) ? model_below(model, 17) : PRIORITY_NORMAL;
+	want->priority = model_chance(model, 10) ? model_below(model, 18) : PRIORITY_NORMAL;
 	if (model_chance(model, 30))
 		want->isolation = (enum isolation)model_below(model, 4);
 }

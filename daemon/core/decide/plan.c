@@ -63,9 +63,16 @@ static int complete_request(const struct tenant *tenant, enum lease_class lease_
 	r = request_complete(request, lease_class, result);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < request->n_wants; i++)
-		if (request->wants[i].vram == 0)
-			request->wants[i].vram = tenant->default_vram;
+	for (size_t i = 0; i < request->n_wants; i++) {
+		struct want *want = &request->wants[i];
+
+		if (want->vram == 0)
+			want->vram = tenant->default_vram;
+		if (want->priority == PRIORITY_BY_CLASS)
+			want->priority = lease_class == CLASS_REALTIME
+						 ? max_u(tenant->priority, PRIORITY_NORMAL)
+						 : PRIORITY_NORMAL;
+	}
 	return check_policy(tenant, request, lease_class, result);
 }
 

@@ -61,6 +61,8 @@ enum on_drift { ON_DRIFT_PROTECT, ON_DRIFT_REPORT, ON_DRIFT_REVOKE, ON_DRIFT_KIL
 #define PRIORITY_NORMAL 7U
 #define PRIORITY_HIGH 11U
 #define PRIORITY_MAX 15U
+#define PRIORITY_BY_CLASS \
+	16U /* of a request: realtime the highest that its tenant allows, else normal */
 
 /* The names by value, NULL after the last. */
 extern const char *const class_names[], *const isolation_names[], *const state_names[];

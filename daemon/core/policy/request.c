@@ -158,7 +158,7 @@ static int complete_want(struct want *want, size_t i, enum lease_class lease_cla
 {
 	int r;
 
-	if (want->priority > PRIORITY_MAX)
+	if (want->priority > PRIORITY_BY_CLASS)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: priority %u is above %u", i, want->priority,
 				  PRIORITY_MAX);

@@ -42,7 +42,7 @@ struct want {
 		};
 	};
 	unsigned streams;  /* masked streams of each process: a queue each */
-	unsigned priority; /* 0..15 */
+	unsigned priority; /* 0..15, or PRIORITY_BY_CLASS */
 	enum isolation isolation;
 };
 

@@ -119,6 +119,8 @@ TEST(a_priority_is_a_word_or_a_number)
 	CHECK(take(ONE_WANT(1, "priority", "s", "low"))->request.wants[0].priority == PRIORITY_LOW);
 	CHECK(take(ONE_WANT(1, "priority", "s", "high"))->request.wants[0].priority ==
 	      PRIORITY_HIGH);
+	CHECK(take(ONE_WANT(1, "priority", "s", "by-class"))->request.wants[0].priority ==
+	      PRIORITY_BY_CLASS);
 	CHECK(take(ONE_WANT(1, "priority", "u", 3))->request.wants[0].priority == 3);
 	CHECK(refused(ONE_WANT(1, "priority", "u", 16), "want 1: priority is 16", "0 to 15"));
 	CHECK(refused(ONE_WANT(1, "priority", "s", "urgent"), "\"urgent\"", "normal"));
@@ -341,7 +343,7 @@ static bool in_bounds(const struct request *request)
 		const struct want *want = &request->wants[i];
 
 		ok = ok && want->cus <= 65535 && want->queues <= 65535 && want->streams <= 65535 &&
-		     want->priority <= PRIORITY_MAX && want->vram <= UINT64_C(1) << 50 &&
+		     want->priority <= PRIORITY_BY_CLASS && want->vram <= UINT64_C(1) << 50 &&
 		     want->isolation <= ISOLATION_SHARED && strlen(want->gpu) < GPU_NAME_MAX;
 	}
 	return ok;

@@ -176,7 +176,7 @@ static void another_class(struct lease *lease)
 static void bad_want(struct lease *lease)
 {
 	give_request(lease);
-	lease->request->wants[0].priority = 16;
+	lease->request->wants[0].priority = 17;
 }
 
 static void no_gpu(struct lease *lease)
@@ -265,7 +265,7 @@ TEST(lease_that_contradicts_itself_is_refused)
 		{ token_alone, "a token and no request" },
 		{ no_wants, "0 wants" },
 		{ another_class, "its request is of class" },
-		{ bad_want, "its request is invalid: want 1: priority 16" },
+		{ bad_want, "its request is invalid: want 1: priority 17" },
 		{ no_gpu, "has no GPU" },
 		{ other_gpu, "there is no GPU 2" },
 		{ same_gpu, "two partitions are on 0000:0" },

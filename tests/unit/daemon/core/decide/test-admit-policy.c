@@ -78,6 +78,28 @@ TEST(class_and_priority_stop_at_what_the_tenant_may_have)
 	CHECK(reserve(s.arbiter, VR, &request, &s.result));
 }
 
+TEST(priority_by_class_is_the_highest_of_the_tenant_for_realtime)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct request request = request_for(4);
+	struct lease *lease;
+
+	request.wants[0].priority = PRIORITY_BY_CLASS;
+	lease = reserve(s.arbiter, VR, &request, &s.result);
+	CHECK(lease && lease->class == CLASS_REALTIME &&
+	      lease->partitions[0].priority == PRIORITY_HIGH);
+	request.class = CLASS_BESTEFFORT;
+	lease = reserve(s.arbiter, VR, &request, &s.result);
+	CHECK(lease && lease->partitions[0].priority == PRIORITY_NORMAL);
+	request.class = CLASS_REALTIME;
+	CHECK(strcmp(s.arbiter->settings->tenants[0].name, "vr") == 0);
+	s.arbiter->settings->tenants[0].priority = PRIORITY_LOW;
+	lease = reserve(s.arbiter, VR, &request, &s.result);
+	CHECK(lease && lease->partitions[0].priority == PRIORITY_NORMAL);
+	request.wants[0].priority = PRIORITY_BY_CLASS + 1;
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+}
+
 TEST(a_tenant_is_the_first_that_matches_or_an_open_one_that_is_named)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
@@ -113,7 +135,7 @@ TEST(requests_that_contradict_themselves_are_refused_by_the_key)
 		{ { .cus = 10, .cus_max = 20, .exact = true }, "exact" },
 		{ { .cus = 10, .queues = 1, .processes = 2 }, "queues 1" },
 		{ { .cus = 10, .queues = 2, .streams = 2 }, "queues 2" },
-		{ { .cus = 10, .priority = 16 }, "priority 16" },
+		{ { .cus = 10, .priority = 17 }, "priority 17" },
 		{ { .cus = 10, .isolation = ISOLATION_SHADER_ENGINE }, "isolation" },
 	};
 	_cleanup_(scene_done) struct scene s = scene_of(1);
