@@ -52,6 +52,26 @@ static bool find(const struct partition *p, enum drift_kind kind, struct drift *
 	}
 }
 
+/* Between two observations a queue may have lost its mask and taken it again: times below the grace add up, and are
+ * forgotten ten times as slowly. A new queue gets its mask at once, so an observation rarely meets one without. */
+#define FORGET_PARTS 10U
+
+static void end_spell(const struct drift *before, uint64_t now_usec, uint64_t grace_usec,
+		      struct drift *ret)
+{
+	uint64_t elapsed = now_usec - before->seen_usec, spent = before->spent_usec;
+
+	if (before->lasts)
+		spent = grace_usec / 2;
+	else if (before->since_usec)
+		spent = min_u64(spent + before->seen_usec - before->since_usec +
+					min_u64(elapsed / 2, grace_usec / 4),
+				grace_usec);
+	else
+		spent -= min_u64(elapsed / FORGET_PARTS, spent);
+	*ret = (struct drift){ .spent_usec = spent };
+}
+
 /* Takes a new observation of one kind. Returns whether the bus shows it differently. */
 static bool take(struct drift *drift, const struct partition *p, enum drift_kind kind,
 		 uint64_t now_usec, uint64_t grace_usec)
@@ -61,10 +81,13 @@ static bool take(struct drift *drift, const struct partition *p, enum drift_kind
 
 	if (find(p, kind, &now)) {
 		now.since_usec = drift->since_usec ? drift->since_usec : now_usec;
-		now.lasts = drift->lasts || now_usec - now.since_usec >= grace_usec;
+		now.spent_usec = drift->spent_usec;
+		now.lasts = drift->lasts ||
+			    now_usec - now.since_usec + now.spent_usec >= grace_usec;
 	} else {
-		now = (struct drift){ 0 };
+		end_spell(drift, now_usec, grace_usec, &now);
 	}
+	now.seen_usec = now_usec;
 	changed = (now.lasts || drift->lasts) &&
 		  (now.lasts != drift->lasts || now.granted != drift->granted ||
 		   now.observed != drift->observed || now.pid != drift->pid);
@@ -257,6 +280,15 @@ void arbiter_judge_drift(struct arbiter *arbiter, uint64_t now_usec)
 			act(arbiter, arbiter->leases[i], now_usec);
 }
 
+/* When it is to be observed again at the latest; UINT64_MAX: it is none. */
+static uint64_t drift_at(const struct drift *drift, uint64_t grace_usec)
+{
+	if (drift->lasts || (drift->since_usec == 0 && drift->spent_usec == 0))
+		return UINT64_MAX;
+	return drift->since_usec ? drift->since_usec + grace_usec - drift->spent_usec
+				 : drift->seen_usec + grace_usec / 2;
+}
+
 uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh)
 {
 	unsigned kinds = kinds_of(fresh);
@@ -268,11 +300,9 @@ uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh)
 		for (size_t j = 0; j < lease->n_partitions && lease->state != STATE_ENDING; j++)
 			for (unsigned kind = 0; kind < DRIFT_KINDS; kind++) {
 				const struct drift *drift = &lease->partitions[j].drift[kind];
-				uint64_t at = drift->since_usec +
-					      arbiter->settings->drift_grace_usec;
+				uint64_t at = drift_at(drift, arbiter->settings->drift_grace_usec);
 
-				if ((kinds & 1U << kind) && drift->since_usec && !drift->lasts &&
-				    at < next)
+				if ((kinds & 1U << kind) && at < next)
 					next = at;
 			}
 	}

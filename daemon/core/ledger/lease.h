@@ -30,9 +30,11 @@
 /* One kind of drift of a partition. */
 struct drift {
 	uint64_t since_usec; /* every observation since then showed it; 0: the last one did not */
+	uint64_t seen_usec;  /* the last observation */
+	uint64_t spent_usec; /* of earlier times, less what has passed since */
 	uint64_t granted, observed; /* CUs, a count, bytes or a priority, after its kind */
 	pid_t pid;                  /* of a queue that shows it; 0: unknown */
-	bool lasts;                 /* it has lasted for drift-grace */
+	bool lasts;                 /* it has lasted for drift-grace, all in all */
 };
 
 /* What a partition of an adaptable lease has in addition. */

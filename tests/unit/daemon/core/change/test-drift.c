@@ -119,11 +119,35 @@ TEST(queue_that_gets_its_mask_within_the_grace_is_no_drift)
 	struct lease *lease = hold(&stage, ANY, 15, 10);
 	const struct cuset *all = &stage.arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
 
-	for (unsigned i = 0; i < 10; i++)
+	for (unsigned i = 0; i < 100; i++)
 		CHECK(!(look(&stage, GRACE / 2 + 1, process(10, 1),
-			     queue(10, i % 2 == 0 ? all : own)) &
+			     queue(10, i % 8 == 0 ? all : own)) &
 			(TOUCH_DRIFT | TOUCH_CHANGED)));
 	CHECK(!lease_drifts(lease) && !lease->reason[0]);
+	while (arbiter_drift_at(stage.arbiter, FRESH_MASKS) != UINT64_MAX)
+		look(&stage, GRACE / 2, process(10, 1), queue(10, own));
+	scene_done(&stage.s);
+}
+
+TEST(times_without_a_mask_below_the_grace_add_up_to_drift)
+{
+	struct stage stage = stage_of();
+	struct lease *lease = hold(&stage, ANY, 15, 10);
+	const struct cuset *all = &stage.arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
+	const struct drift *mask = drift_of(lease, DRIFT_MASK);
+	unsigned looks = 0, again = 0;
+
+	for (; !mask->lasts && looks < 20; looks++) {
+		CHECK(arbiter_drift_at(stage.arbiter, FRESH_MASKS) <= stage.now + GRACE ||
+		      looks == 0);
+		look(&stage, GRACE / 2, process(10, 1), queue(10, looks % 2 == 0 ? all : own));
+	}
+	CHECK(mask->lasts && mask->since_usec == stage.now && looks < 15);
+	look(&stage, GRACE / 2, process(10, 1), queue(10, own));
+	CHECK(!lease_drifts(lease) && !lease->reason[0]);
+	for (; !mask->lasts && again < 20; again++)
+		look(&stage, GRACE / 2, process(10, 1), queue(10, again % 2 == 0 ? all : own));
+	CHECK(mask->lasts && again > 2 && again < looks);
 	scene_done(&stage.s);
 }
 
