@@ -74,10 +74,11 @@ struct intrusion {
 	uid_t uid; /* (uid_t) -1: unknown */
 	char command[16];
 	unsigned gpu;        /* index */
-	uint64_t since_usec; /* the first reading of the descriptors that showed it */
+	uint64_t seen_usec;  /* the last reading of the descriptors */
+	uint64_t spent_usec; /* for how long it has lasted; less what has passed since */
 	uint64_t lease;      /* that the journal was told of; 0: it was not */
 	bool logged;         /* … and its limit allowed that */
-	bool present;
+	bool present, was_present;
 };
 
 struct daemon {
@@ -362,6 +363,10 @@ int overdue_start(struct daemon *daemon);
 /* Carries out every enforcement step that is due. */
 void overdue_enforce(struct daemon *daemon);
 
+/* Kills a process without a lease that has queues on CUs of this one. */
+void overdue_kill_intruder(struct daemon *daemon, const struct lease *lease,
+			   const struct intrusion *intrusion);
+
 /* Freezes again what an earlier daemon had frozen: gpuarb-enforce thawed it when that daemon ended. */
 void overdue_resume(struct daemon *daemon);
 
@@ -517,6 +522,9 @@ bool descriptors_bar_grants(const struct daemon *daemon);
 
 /* Compares the covers of unmanaged processes with the leases, when the covers have changed. */
 void intrusions_review(struct daemon *daemon);
+
+/* Is there one that has not lasted for drift-grace yet? */
+bool intrusions_pending(const struct daemon *daemon);
 
 /* ---- driver-events.c ---------------------------------------------------------------- */
 

@@ -218,7 +218,8 @@ static uint64_t next_read(const struct daemon *daemon)
 
 	if (wanted && urgent)
 		return 0;
-	if (arbiter->verifies && arbiter_drift_at(arbiter, FRESH_MASKS) != UINT64_MAX)
+	if (arbiter->verifies &&
+	    (arbiter_drift_at(arbiter, FRESH_MASKS) != UINT64_MAX || intrusions_pending(daemon)))
 		return last + (grace > least ? grace : least);
 	if (wanted || (arbiter->verifies && daemon->scan.in_use &&
 		       (arbiter->queues_changed || is_guarded(arbiter))))

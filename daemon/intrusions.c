@@ -2,7 +2,8 @@
 
 /*
  * Queues of unmanaged processes on CUs of leases. One journal event when it has lasted for drift-grace,
- * as drift of a lease has, and one when it ends.
+ * as drift of a lease has (core/change/drift.c), and one when it ends. With unmanaged = refuse, a process on CUs of a
+ * realtime lease is killed then.
  */
 
 #include <stdlib.h>
@@ -40,26 +41,61 @@ static struct intrusion *add(struct daemon *daemon, const struct cover *cover)
 	*intrusion = (struct intrusion){ .pid = cover->pid,
 					 .uid = cover->uid,
 					 .gpu = cover->gpu,
-					 .since_usec = daemon->arbiter->masks_usec };
+					 .seen_usec = daemon->arbiter->masks_usec,
+					 .present = true };
 	memcpy(intrusion->command, cover->command, sizeof(intrusion->command));
 	return intrusion;
+}
+
+static void act(struct daemon *daemon, struct intrusion *intrusion, const struct lease *lease)
+{
+	intrusion->lease = lease->id;
+	intrusion->logged = journal_events_covered(daemon, lease, intrusion);
+	if (daemon->arbiter->settings->unmanaged == UNMANAGED_REFUSE &&
+	    lease->class == CLASS_REALTIME)
+		overdue_kill_intruder(daemon, lease, intrusion);
 }
 
 static void take(struct daemon *daemon, const struct cover *cover)
 {
 	const struct lease *lease = cover->lease ? NULL : cover_over(daemon->arbiter, cover);
 	struct intrusion *intrusion = lease ? find(daemon, cover) : NULL;
+	uint64_t grace = daemon->arbiter->settings->drift_grace_usec, elapsed;
 
 	if (lease && !intrusion)
 		intrusion = add(daemon, cover);
 	if (!intrusion)
 		return;
+	elapsed = daemon->arbiter->masks_usec - intrusion->seen_usec;
+	intrusion->spent_usec += intrusion->was_present ? elapsed : min_u64(elapsed / 2, grace / 4);
+	intrusion->seen_usec = daemon->arbiter->masks_usec;
 	intrusion->present = true;
-	if (intrusion->lease != 0 || daemon->arbiter->masks_usec - intrusion->since_usec <
-					     daemon->arbiter->settings->drift_grace_usec)
-		return;
-	intrusion->lease = lease->id;
-	intrusion->logged = journal_events_covered(daemon, lease, intrusion);
+	if (intrusion->lease == 0 && intrusion->spent_usec >= grace)
+		act(daemon, intrusion, lease);
+}
+
+/* Returns whether it is forgotten. */
+static bool fade(struct daemon *daemon, struct intrusion *intrusion)
+{
+	uint64_t elapsed = daemon->arbiter->masks_usec - intrusion->seen_usec;
+
+	if (intrusion->logged)
+		journal_events_uncovered(daemon, intrusion);
+	if (intrusion->lease)
+		intrusion->spent_usec = daemon->arbiter->settings->drift_grace_usec / 2;
+	intrusion->logged = false;
+	intrusion->lease = 0;
+	intrusion->spent_usec -= min_u64(elapsed / DRIFT_FORGET_PARTS, intrusion->spent_usec);
+	intrusion->seen_usec = daemon->arbiter->masks_usec;
+	return intrusion->spent_usec == 0;
+}
+
+bool intrusions_pending(const struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->intrusions.n; i++)
+		if (daemon->intrusions.list[i].lease == 0)
+			return true;
+	return false;
 }
 
 /* While the descriptors cannot be read, nothing is known of the queues: no intrusion begins or ends. */
@@ -80,17 +116,17 @@ void intrusions_review(struct daemon *daemon)
 
 	if (!is_due(daemon))
 		return;
-	for (size_t i = 0; i < daemon->intrusions.n; i++)
+	for (size_t i = 0; i < daemon->intrusions.n; i++) {
+		daemon->intrusions.list[i].was_present = daemon->intrusions.list[i].present;
 		daemon->intrusions.list[i].present = false;
+	}
 	for (size_t i = 0; i < daemon->arbiter->n_covers; i++)
 		take(daemon, &daemon->arbiter->covers[i]);
 	for (size_t i = 0; i < daemon->intrusions.n; i++) {
-		const struct intrusion *intrusion = &daemon->intrusions.list[i];
+		struct intrusion *intrusion = &daemon->intrusions.list[i];
 
-		if (intrusion->present)
+		if (intrusion->present || !fade(daemon, intrusion))
 			daemon->intrusions.list[left++] = *intrusion;
-		else if (intrusion->logged)
-			journal_events_uncovered(daemon, intrusion);
 	}
 	daemon->intrusions.n = left;
 }

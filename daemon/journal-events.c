@@ -342,7 +342,7 @@ void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool
 			" processes on %u queue slots and %u process slots; nothing more is granted on it",
 			gpu->info.name, gpu->observed.used.queues, gpu->observed.used.processes,
 			gpu->info.queue_slots, gpu->info.process_slots);
-	if (newly || daemon->arbiter->settings->unmanaged == UNMANAGED_WARN)
+	if (newly || daemon->arbiter->settings->unmanaged >= UNMANAGED_WARN)
 		log_unmanaged_processes(gpu);
 	if (!gpu->observed.oversubscribed && was_oversubscribed && !gpu->absent)
 		log_event(EVENT_RELIEVED, &fields, "%s is no longer oversubscribed",

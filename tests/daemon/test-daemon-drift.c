@@ -502,6 +502,32 @@ TEST(a_process_on_the_engines_of_a_realtime_lease_is_killed_after_its_lease)
 	depart(&s);
 }
 
+TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
+{
+	struct book_part part;
+	static struct stage s;
+	int fd;
+
+	arrive(&s, SCANS_OFTEN "unmanaged = refuse\n", "report");
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	s.unmanaged = idler(STRANGER, &fd);
+	machine_use(&s.machine, s.unmanaged, 0, 1);
+	show(&s, &part);
+	await_disturbed(s.rt.holder, 15);
+	CHECK(victim_was_killed(s.unmanaged));
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
+	s.unmanaged = 0;
+	show(&s, &part);
+	await_disturbed(s.rt.holder, 0);
+	CHECK(is_in_state(s.machine.bus, &s.borrower, "granted"));
+	close(fd);
+	depart(&s);
+}
+
 TEST(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed)
 {
 	struct live_record record;

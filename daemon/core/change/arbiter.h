@@ -93,6 +93,9 @@ uint64_t arbiter_drift_at(const struct arbiter *arbiter, enum fresh fresh);
  * none of them covers a CU or shader engine of a realtime lease any more? */
 bool drift_is_spared(const struct arbiter *arbiter, const struct lease *lease);
 
+/* Times of drift below drift-grace add up, and are forgotten so many times as slowly. */
+#define DRIFT_FORGET_PARTS 10U
+
 /* "3 queues on 0000:03:00.0 (granted: 2), …": how the lease drifts; "": not. */
 void arbiter_drift_text(const struct arbiter *arbiter, const struct lease *lease, char *ret,
 			size_t size);

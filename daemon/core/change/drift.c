@@ -52,10 +52,8 @@ static bool find(const struct partition *p, enum drift_kind kind, struct drift *
 	}
 }
 
-/* Between two observations a queue may have lost its mask and taken it again: times below the grace add up, and are
- * forgotten ten times as slowly. A new queue gets its mask at once, so an observation rarely meets one without. */
-#define FORGET_PARTS 10U
-
+/* Between two observations a queue may have lost its mask and taken it again: times below the grace add up. A new queue
+ * gets its mask at once, so an observation rarely meets one without. */
 static void end_spell(const struct drift *before, uint64_t now_usec, uint64_t grace_usec,
 		      struct drift *ret)
 {
@@ -68,7 +66,7 @@ static void end_spell(const struct drift *before, uint64_t now_usec, uint64_t gr
 					min_u64(elapsed / 2, grace_usec / 4),
 				grace_usec);
 	else
-		spent -= min_u64(elapsed / FORGET_PARTS, spent);
+		spent -= min_u64(elapsed / DRIFT_FORGET_PARTS, spent);
 	*ret = (struct drift){ .spent_usec = spent };
 }
 

@@ -23,7 +23,8 @@
 #define SCAN_WHILE_ENDING_USEC UINT64_C(50000)
 
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
-enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };
+/* UNMANAGED_REFUSE: as WARN, and processes on CUs of active realtime leases are killed. */
+enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN, UNMANAGED_REFUSE };
 enum graphics { GRAPHICS_IGNORE, GRAPHICS_WARN, GRAPHICS_REFUSE_REALTIME };
 /* By what was measured on such a GPU beside as many leases. */
 #define MARGIN_MEASURED UINT_MAX

@@ -500,7 +500,7 @@ static void set_profiles(const struct ini_place *place, const struct config_key 
 /* ---- the keys ------------------------------------------------------------------------ */
 
 static const char *const backends[] = { "auto", "kfd", "simulated", NULL };
-static const char *const unmanaged[] = { "ignore", "count", "warn", NULL };
+static const char *const unmanaged[] = { "ignore", "count", "warn", "refuse", NULL };
 static const char *const graphics[] = { "ignore", "warn", "refuse-realtime", NULL };
 static const char *const unmasked[] = { "refuse", "ignore", NULL };
 static const char *const oversubscribe[] = { "no", "besteffort", NULL };
@@ -511,7 +511,7 @@ static const char *const gpu_orders[] = { "balance", "pack", "spread", NULL };
 
 _Static_assert(BACKEND_SIMULATED == ARRAY_SIZE(backends) - 2, "backends are in order");
 _Static_assert(GPU_ORDER_SPREAD == ARRAY_SIZE(gpu_orders) - 2, "words are in order");
-_Static_assert(UNMANAGED_WARN == ARRAY_SIZE(unmanaged) - 2, "words are in order");
+_Static_assert(UNMANAGED_REFUSE == ARRAY_SIZE(unmanaged) - 2, "words are in order");
 _Static_assert(GRAPHICS_REFUSE_REALTIME == ARRAY_SIZE(graphics) - 2, "words are in order");
 
 #define KEY(key, setter, ...)                               \
