@@ -46,11 +46,12 @@ static uint64_t since_usec(const struct partition *p, pid_t pid, uint64_t now_us
 }
 
 /* Is the process of this cover an intruder? A new queue of a lease gets its mask a moment after it appears:
- * the process of a lease is one only if the scan before this one showed queues of others there, too. */
+ * the process of a lease is one only if the scan before this one showed queues of others there, too. So is one that no
+ * scan shows: a program can go on with a new process every millisecond. */
 static bool is_intruder(const struct arbiter *arbiter, const struct partition *p,
 			const struct cover *cover)
 {
-	return cover->lease == 0 || cover_is_outside(arbiter, cover) ||
+	return (cover->lease == 0 && !cover->unknown) || cover_is_outside(arbiter, cover) ||
 	       cuset_overlap(&cover->outside, &p->intruders.covered);
 }
 

@@ -190,24 +190,28 @@ static bool has_changed(const struct lease *lease)
 	return false;
 }
 
-/* The cover of the row's process on the row's GPU; NULL: no GPU has its id, or no scan has shown the
- * process yet. The rows of a process are adjacent. */
+/* The cover of the row's process on the row's GPU; NULL: no GPU has its id. The rows of a process are
+ * adjacent. */
 static struct cover *find_cover(struct arbiter *arbiter, const struct observed_mask *row)
 {
-	struct known_process known;
+	struct known_process known = { .uid = (uid_t)-1, .command = "short-lived" };
 	struct cover *cover;
+	bool unknown;
 	int gpu = -1;
 
 	for (size_t i = 0; i < arbiter->n_gpus && row->kfd_gpu_id; i++)
 		if (arbiter->gpus[i].info.kfd_gpu_id == row->kfd_gpu_id && !arbiter->gpus[i].absent)
 			gpu = (int)i;
-	if (gpu < 0 || !attribution_of_pid(arbiter, row->pid, &known))
+	if (gpu < 0)
 		return NULL;
+	unknown = !attribution_of_pid(arbiter, row->pid, &known);
 	for (size_t i = arbiter->n_covers; i-- > 0 && arbiter->covers[i].pid == row->pid;)
 		if (arbiter->covers[i].gpu == (unsigned)gpu)
 			return &arbiter->covers[i];
 	cover = &arbiter->covers[arbiter->n_covers++];
-	*cover = (struct cover){ .gpu = (unsigned)gpu, .pid = row->pid, .uid = known.uid };
+	*cover = (struct cover){
+		.gpu = (unsigned)gpu, .pid = row->pid, .uid = known.uid, .unknown = unknown
+	};
 	memcpy(cover->command, known.command, sizeof(cover->command));
 	return cover;
 }

@@ -13,7 +13,7 @@ bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover)
 	if (cuset_empty(&cover->outside) || arbiter->settings->unmasked == UNMASKED_IGNORE)
 		return false;
 	if (cover->lease == 0)
-		return true;
+		return !cover->unknown;
 	/* A lease that is left out of a copy of the ledger takes its queues with it. */
 	return lease && (lease->state == STATE_ENDING || (p && p->drift[DRIFT_MASK].lasts));
 }
@@ -65,7 +65,8 @@ void cover_forget_gone(struct arbiter *arbiter)
 	size_t n = 0;
 
 	for (size_t i = 0; i < arbiter->n_covers; i++)
-		if (known_find(arbiter, arbiter->covers[i].pid, 0))
+		if (known_find(arbiter, arbiter->covers[i].pid, 0) ||
+		    (arbiter->covers[i].unknown && arbiter->n_known > 0))
 			arbiter->covers[n++] = arbiter->covers[i];
 	arbiter->n_covers = n;
 }

@@ -15,6 +15,7 @@ struct cover {
 	uid_t uid;        /* (uid_t) -1: unknown */
 	char command[16]; /* "": unknown */
 	uint64_t lease;   /* of the process, with a partition on this GPU; 0: none */
+	bool unknown;     /* no scan has shown the process: it is new, or was gone before */
 	unsigned queues;
 	struct cuset cus; /* of all its queues */
 	struct cuset

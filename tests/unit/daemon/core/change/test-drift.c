@@ -518,13 +518,13 @@ TEST(activating_lease_waits_until_a_queue_of_its_cus_has_gone)
 
 /* ---- what cannot be observed, and much of it -------------------------------------------------- */
 
-TEST(queues_of_a_process_that_no_scan_has_shown_are_left_out)
+TEST(queues_of_a_process_that_no_scan_has_shown_refuse_nothing)
 {
 	struct stage stage = stage_of();
 	struct observed_mask row = queue(11, &stage.arbiter->gpus[0].all);
 
 	look(&stage, 0, process(10, 1), row); /* 11 came after the scan, or is gone */
-	CHECK(stage.arbiter->n_covers == 0 && cuset_empty(&stage.arbiter->gpus[0].outside));
+	CHECK(stage.arbiter->n_covers == 1 && cuset_empty(&stage.arbiter->gpus[0].outside));
 	look(&stage, 0, process(11, 1), row);
 	CHECK(stage.arbiter->n_covers == 1 && !cuset_empty(&stage.arbiter->gpus[0].outside));
 	row.kfd_gpu_id = GPU_ID + 1; /* no GPU has it */
@@ -680,6 +680,28 @@ static struct observed own_process(pid_t pid)
 
 	row.uid = VR;
 	return row;
+}
+
+TEST(lease_is_told_of_processes_that_end_before_a_scan_shows_them)
+{
+	struct stage stage = stage_of();
+	struct lease *victim = hold(&stage, VR, 15, 20);
+	const struct intruders *told = &victim->partitions[0].intruders;
+	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	const struct observed own = own_process(20);
+
+	look(&stage, 1, own, queue(20, &victim->partitions[0].cus));
+	CHECK(lease_is_alone(victim));
+	look(&stage, 1, own, queue(1001, all));
+	CHECK(!lease_is_alone(victim) && told->n == 0);
+	CHECK(gpu_cus_free(&stage.arbiter->gpus[0]) == 45 && grant(&stage.s, LAB, 15));
+	CHECK(arbiter_observe(stage.arbiter, &own, 1) == 0);
+	arbiter_judge_drift(stage.arbiter, stage.now); /* a scan between two reads */
+	look(&stage, 1, own_process(20), queue(1002, all));
+	CHECK(told->n == 1 && told->list[0].pid == 1002 && told->list[0].lease == 0);
+	look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
+	CHECK(lease_is_alone(victim) && told->n == 0);
+	scene_done(&stage.s);
 }
 
 TEST(lease_is_told_at_once_that_a_process_without_a_lease_covers_it)
