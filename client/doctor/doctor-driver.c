@@ -342,6 +342,14 @@ static void judge_switching(struct doctor *doctor, const char *card)
 	      "faults, throttling and evictions are not counted.");
 }
 
+static void judge_drm_queues(struct doctor *doctor, const char *card)
+{
+	report(doctor, MARK_NOTE, "%s: user queues of the graphics driver are enabled", card);
+	means(doctor, "They have no CU mask, run on the CUs of every lease, and gpuarbd does not "
+		      "observe them: the gap drm-queues.");
+	advise(doctor, "If no program needs them, boot with amdgpu.user_queue=0.");
+}
+
 /* Older kernels do not have the file. */
 void check_isolation(struct doctor *doctor)
 {
@@ -360,6 +368,8 @@ void check_isolation(struct doctor *doctor)
 			judge_card(doctor, card, path, value);
 		if (doctor->gpus[i].switches)
 			judge_switching(doctor, card);
+		if (doctor->gpus[i].drm_queues)
+			judge_drm_queues(doctor, card);
 	}
 	if (doctor->n_findings > before)
 		return;

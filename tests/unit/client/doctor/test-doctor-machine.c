@@ -240,6 +240,18 @@ TEST(cards_whose_partition_mode_can_be_changed_have_no_events)
 	only(&patient, MARK_NOTE, "0000:04:00.0: its compute partition mode can be changed");
 }
 
+TEST(enabled_user_queues_of_drm_are_a_note)
+{
+	_cleanup_(patient_done) struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, mixed, 3);
+	patient_put(&patient, PARAMETERS "/user_queue", "1\n");
+	examine(&patient, check_isolation);
+	CHECK(patient.doctor.n_findings == 1);
+	CHECK(advises(finding_of(&patient, MARK_NOTE, "0000:05:00.0"), "amdgpu.user_queue=0"));
+}
+
 TEST(enforced_isolation_is_one_note_per_card)
 {
 	static const char *const gpus[] = { "radeon-vii", "mi210" };
