@@ -28,6 +28,7 @@ struct gpuarb_rt {
 	struct job_queue queue;
 	struct gpuarb_rt_task *tasks;
 	size_t n_tasks;
+	unsigned disturbed; /* CUs of the lease */
 	bool stops;
 	int error; /* of HIP */
 };
@@ -72,14 +73,17 @@ static struct job *await_job(struct gpuarb_rt *rt)
 static void report(const struct gpuarb_rt *rt, const struct gpuarb_rt_task *task)
 {
 	unsigned long long observed = task->statistics.last_response_usec, bound = task->bound;
+	char disturbed[40] = "";
 
+	if (rt->disturbed > 0)
+		snprintf(disturbed, sizeof(disturbed), "GPUARB_DISTURBED_CUS=%u", rt->disturbed);
 	sd_journal_send(
 		"MESSAGE_ID=" EVENT_VIOLATED, "PRIORITY=3",
 		"MESSAGE=plan %s: a job of task %s took %llu us, and its bound is %llu us: an "
 		"assumption of the plan does not hold, or its execution time is too short",
 		rt->plan, task->name, observed, bound, "GPUARB_PLAN=%s", rt->plan, "GPUARB_TASK=%s",
 		task->name, "GPUARB_BOUND_USEC=%llu", bound, "GPUARB_OBSERVED_USEC=%llu", observed,
-		NULL);
+		*disturbed ? disturbed : NULL, NULL);
 }
 
 /* Runs the job without the lock. */
@@ -87,6 +91,7 @@ static void run_job(struct gpuarb_rt *rt, struct job *job)
 {
 	struct gpuarb_rt_task *task = job->task;
 	uint64_t begin, before;
+	bool disturbed = rt->disturbed > 0;
 	int r, error = 0;
 
 	pthread_mutex_unlock(&rt->lock);
@@ -97,6 +102,7 @@ static void run_job(struct gpuarb_rt *rt, struct job *job)
 	pthread_mutex_lock(&rt->lock);
 	before = task->statistics.violations;
 	task->statistics.failures += r < 0;
+	task->statistics.disturbed += disturbed || rt->disturbed > 0;
 	job_count(job, begin, now_usec());
 	if (before == 0 && task->statistics.violations > 0)
 		report(rt, task);
@@ -281,6 +287,15 @@ GPUARB_EXPORT int gpuarb_rt_submit(struct gpuarb_rt_task *task, uint64_t release
 	if (r < 0)
 		free(job);
 	return r;
+}
+
+GPUARB_EXPORT void gpuarb_rt_set_disturbed(struct gpuarb_rt *rt, unsigned cus)
+{
+	if (!rt)
+		return;
+	pthread_mutex_lock(&rt->lock);
+	rt->disturbed = cus;
+	pthread_mutex_unlock(&rt->lock);
 }
 
 GPUARB_EXPORT int gpuarb_rt_wait(struct gpuarb_rt_task *task)

@@ -45,7 +45,8 @@
  *
  * Monitor: the first job of a task that takes longer than the bound of the plan writes an event to
  * the journal, with the MESSAGE_ID 5d4a8f0f6f6a4b0e8f6a0f4f6b3d9c21 and the fields GPUARB_PLAN,
- * GPUARB_TASK, GPUARB_BOUND_USEC and GPUARB_OBSERVED_USEC.
+ * GPUARB_TASK, GPUARB_BOUND_USEC and GPUARB_OBSERVED_USEC; GPUARB_DISTURBED_CUS if the program has said that CUs of
+ * its lease are disturbed.
  *
  * Only one thread of the library uses the stream: launch nothing on it elsewhere while there are
  * jobs. Functions return 0 or a negative errno, can be called by any thread, and by the function of
@@ -113,6 +114,7 @@ struct gpuarb_rt_statistics {
 	uint64_t failures;   /* their function returned an error */
 	uint64_t last_response_usec, longest_response_usec;
 	uint64_t last_execution_usec, longest_execution_usec;
+	uint64_t disturbed; /* done, and begun or ended while CUs of the lease were disturbed */
 };
 
 /* Launches the work of a job. Returns 0, or a negative errno if it launched nothing. */
@@ -139,6 +141,10 @@ int gpuarb_rt_add_task(struct gpuarb_rt *rt, const struct gpuarb_rt_task_options
  * -EINVAL; -ENOMEM. */
 int gpuarb_rt_submit(struct gpuarb_rt_task *task, uint64_t release_usec,
 		     gpuarb_rt_function function, void *userdata);
+
+/* From now on so many CUs of the lease are disturbed, as gpuarb_lease_disturbed_cus() tells after each
+ * gpuarb_lease_dispatch(); 0: none. Jobs are counted meanwhile, and a violation is told with it. */
+void gpuarb_rt_set_disturbed(struct gpuarb_rt *rt, unsigned cus);
 
 /* Waits until all jobs of the task are done. -EIO: hipStreamSynchronize() failed; no job runs any
  * more. */

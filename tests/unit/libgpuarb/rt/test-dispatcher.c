@@ -300,11 +300,15 @@ TEST(the_first_response_above_the_bound_of_the_plan_is_a_journal_event)
 	struct gpuarb_rt *rt = new_rt(GPUARB_RT_NP_DM);
 	struct gpuarb_rt_task *late = add(rt, "warp", 0, 1), *fine = add(rt, "blend", 0, 0);
 
+	gpuarb_rt_set_disturbed(rt, 4);
 	for (unsigned i = 0; i < 2; i++) /* released when the machine was started */
 		CHECK(gpuarb_rt_submit(late, 1, do_nothing, NULL) == 0);
 	CHECK(gpuarb_rt_wait(late) == 0);
+	gpuarb_rt_set_disturbed(rt, 0);
 	CHECK(gpuarb_rt_submit(fine, 0, fail, NULL) == 0 && gpuarb_rt_wait(fine) == 0);
 	CHECK(read_task(late).violations == 2 && read_task(fine).failures == 1 && entries == 1);
+	CHECK(read_task(late).disturbed == 2 && read_task(fine).disturbed == 0);
+	CHECK(strstr(journal, "\nGPUARB_DISTURBED_CUS=4"));
 	CHECK(strstr(journal, "\nGPUARB_PLAN=taskset.ini\nGPUARB_TASK=warp\n"));
 	CHECK(strstr(journal, "\nGPUARB_BOUND_USEC=1\nGPUARB_OBSERVED_USEC="));
 	gpuarb_rt_free(rt);
