@@ -42,8 +42,8 @@ static void fill_gaps(const struct arbiter *arbiter, const struct partition *p, 
 					   gaps[i]);
 }
 
-static void fill_partition(const struct arbiter *arbiter, const struct partition *p,
-			   struct gpuarb_record_partition *ret)
+static void fill_partition(const struct arbiter *arbiter, const struct lease *lease,
+			   const struct partition *p, struct gpuarb_record_partition *ret)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
 
@@ -63,7 +63,10 @@ static void fill_partition(const struct arbiter *arbiter, const struct partition
 	ret->sdma_xgmi_queues = (uint32_t)p->granted.sdma_xgmi_queues;
 	ret->priority = p->priority;
 	ret->flags = (p->paused ? GPUARB_RECORD_PAUSED : 0) |
-		     (p->intruders.alone ? GPUARB_RECORD_ALONE : 0);
+		     (p->intruders.alone ? GPUARB_RECORD_ALONE : 0) |
+		     (gpu->reset_until_usec > 0 || lease->reset.pending ? GPUARB_RECORD_RESETTING
+									: 0);
+	ret->resets = (uint32_t)lease->reset.count;
 	ret->disturbed_cus = p->intruders.cus;
 	ret->n_words = (uint32_t)codec_words(&gpu->codec);
 	codec_encode(&gpu->codec, &p->cus, ret->cu_mask);
@@ -101,7 +104,7 @@ static int make_record(const struct arbiter *arbiter, const struct lease *lease,
 	fill_header(arbiter, lease, record);
 	partitions = (struct gpuarb_record_partition *)(record + 1);
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		fill_partition(arbiter, &lease->partitions[i], &partitions[i]);
+		fill_partition(arbiter, lease, &lease->partitions[i], &partitions[i]);
 	*ret = record;
 	*ret_size = size;
 	return 0;

@@ -40,6 +40,10 @@ enum gpuarb_record_flag {
 	/* No queue of others covers a CU of the lease on this GPU. Not set where gpuarbd cannot read
 	 * the masks of queues. */
 	GPUARB_RECORD_ALONE = 1 << 1,
+
+	/* The driver resets this GPU, so that no program gets queues there; or a program of the lease that has lost its
+	 * queues by a reset has not ended. */
+	GPUARB_RECORD_RESETTING = 1 << 2,
 };
 
 struct gpuarb_record {
@@ -73,6 +77,10 @@ struct gpuarb_record_partition {
 	/* CUs of the lease on this GPU (realtime: of its shader engines) that intruders cover. Absent in
 	 * records of gpuarb 0.1. */
 	uint32_t disturbed_cus;
+
+	/* How often the driver has reset a GPU of the lease, the same in each partition: a program loses its queues.
+	 * Absent in records of gpuarb 0.1. */
+	uint32_t resets;
 };
 
 /* The size of a partition in records of gpuarb 0.1. */

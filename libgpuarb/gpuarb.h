@@ -457,6 +457,12 @@ unsigned gpuarb_lease_priority(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_disturbed_cus(const struct gpuarb_lease *lease, size_t i);
 bool gpuarb_lease_alone(const struct gpuarb_lease *lease);
 
+/* How often the driver has reset a GPU of the lease: when it grows, the program has lost its queues there, and has to
+ * be started again. gpuarb_lease_resetting(): a reset has not ended, so that no program gets queues, or a program that has lost
+ * its queues. */
+uint64_t gpuarb_lease_resets(const struct gpuarb_lease *lease);
+bool gpuarb_lease_resetting(const struct gpuarb_lease *lease);
+
 /* Asks the daemon for the position in the waiting queue, from 1; 0: the lease does not wait. */
 int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *ret);
 

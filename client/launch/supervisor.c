@@ -32,7 +32,13 @@ struct run {
 	bool ending;               /* the command was told to end, because the lease was revoked */
 	uint64_t kill_usec;        /* when to kill it then; UINT64_MAX: never */
 	bool acknowledged;         /* the revocation */
-	int code;                  /* of the last command that ended */
+	uint64_t resets;           /* of the GPUs of the lease when the command started */
+	uint64_t started_usec;
+	bool reset; /* the command was told to end, because a GPU was reset … */
+	bool again; /* … and was started again after that */
+	uint64_t
+		failed_usec; /* since when a reset is waited for that explains its failure; 0: none */
+	int code;            /* of the last command that ended */
 };
 
 static bool is_state(const struct run *run, const char *state)
@@ -68,8 +74,11 @@ static int start(struct run *run)
 		return fail(run->supervisor->command, EXIT_RUN_FAILED,
 			    "cannot start a process for %s: %s", run->supervisor->command->rest[0],
 			    strerror(errno));
-	run->ending = run->acknowledged = false;
+	run->ending = run->acknowledged = run->reset = false;
 	run->kill_usec = UINT64_MAX;
+	run->resets = gpuarb_lease_resets(run->supervisor->lease);
+	run->started_usec = lease_clock_usec();
+	run->failed_usec = 0;
 	return EXIT_OK;
 }
 
@@ -149,6 +158,70 @@ static void end_command(struct run *run)
 	}
 }
 
+/* ---- resets --------------------------------------------------------------------------------- */
+
+#define RESET_KILL_USEC UINT64_C(10000000) /* after SIGTERM */
+#define RESET_RUN_USEC UINT64_C(60000000)  /* one that was started again and ran for less is not */
+#define RESET_HEARD_USEC UINT64_C(2000000) /* a command may fail before its reset is heard of */
+
+static bool was_reset(const struct run *run)
+{
+	return run->supervisor->command->restart && !run->lost &&
+	       gpuarb_lease_resets(run->supervisor->lease) != run->resets;
+}
+
+static void print_reset(const struct run *run, const char *what)
+{
+	const struct supervisor *s = run->supervisor;
+
+	if (!s->command->quiet && !s->command->json)
+		print_line(stderr, PREFIX "lease %" PRIu64 ": a GPU was reset: %s %s",
+			   gpuarb_lease_id(s->lease), s->command->rest[0], what);
+}
+
+/* The command has no queue any more, and may wait for one for ever. */
+static void end_reset(struct run *run)
+{
+	if (!run->reset) {
+		run->reset = true;
+		run->kill_usec = lease_clock_usec() + RESET_KILL_USEC;
+		kill(run->child, SIGTERM);
+		kill(run->child, SIGCONT);
+	} else if (lease_clock_usec() >= run->kill_usec) {
+		run->kill_usec = UINT64_MAX;
+		kill(run->child, SIGKILL);
+	}
+}
+
+/* The command has ended. True: *ret is the exit code. */
+static bool act_on_end(struct run *run, int *ret)
+{
+	uint64_t now = lease_clock_usec();
+
+	if (!was_reset(run)) {
+		if (run->failed_usec == 0)
+			run->failed_usec = now;
+		return !run->supervisor->command->restart || run->lost || run->code == EXIT_OK ||
+		       now >= run->failed_usec + RESET_HEARD_USEC;
+	}
+	if (gpuarb_lease_resetting(run->supervisor->lease))
+		return false;
+	if (!run->reset && run->code == EXIT_OK)
+		return true;
+	if (run->failed_usec == 0)
+		run->failed_usec = now;
+	if (run->again && run->failed_usec < run->started_usec + RESET_RUN_USEC) {
+		print_reset(run,
+			    "ran for less than a minute since the last reset, and is not started "
+			    "again");
+		return true;
+	}
+	print_reset(run, "is started again");
+	run->again = true;
+	*ret = start(run);
+	return *ret != EXIT_OK;
+}
+
 /* Nothing of the command uses the GPU any more. The daemon counts its other processes by itself. */
 static void acknowledge(struct run *run)
 {
@@ -177,7 +250,10 @@ static int timeout_of(const struct run *run)
 {
 	uint64_t now = lease_clock_usec(), msec;
 
-	if (run->child == 0 || run->kill_usec == UINT64_MAX || !is_state(run, "revoking"))
+	if (run->child == 0)
+		return run->failed_usec > 0 && !was_reset(run) ? (int)(RESET_HEARD_USEC / 1000)
+							       : -1;
+	if (run->kill_usec == UINT64_MAX || (!run->reset && !is_state(run, "revoking")))
 		return -1;
 	if (run->kill_usec <= now)
 		return 0;
@@ -207,10 +283,14 @@ static bool act(struct run *run, int *ret)
 	if (run->child > 0) {
 		if (!run->lost && (run->ending || is_state(run, "revoking")))
 			end_command(run);
+		else if (was_reset(run))
+			end_reset(run);
 		return false;
 	}
 	*ret = run->lost && run->ending ? lost(run) : run->code;
-	if (!run->ending || run->lost)
+	if (!run->ending)
+		return act_on_end(run, ret);
+	if (run->lost)
 		return true;
 	if (is_state(run, "revoking") && !run->acknowledged)
 		acknowledge(run);

@@ -8,6 +8,10 @@
  *
  * It is ended and not paused, because a process with queues has its process slot and its memory on
  * the GPU, paused or not, and its queues cannot move to another GPU.
+ *
+ * run --restart-on-reset: when the driver has reset a GPU of the lease, the command has lost its queues. It is ended, if
+ * it has not ended by itself, and started again under the same lease when the reset has ended; but not twice
+ * within a minute, because it can be what hangs the GPU.
  */
 
 #include "client/options/options.h"

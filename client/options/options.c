@@ -321,6 +321,8 @@ const struct option option_table[] = {
 
 	{ "fixed", NULL, "keep the granted CUs; the default of run is --adaptable, if possible",
 	  FIELD(OPTIONS_RUN, fixed), .take = take_flag },
+	{ "restart-on-reset", NULL, "start the command again when its GPU was reset",
+	  FIELD(OPTIONS_RUN, restart), .take = take_flag },
 	{ "cap", NULL, "let the kernel refuse queues beyond the grant (as the tenant)",
 	  FIELD(OPTIONS_RUN, cap), .take = take_flag },
 	{ "no-cap", NULL, "do not, although the tenant asks for it", FIELD(OPTIONS_RUN, no_cap),

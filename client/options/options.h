@@ -44,7 +44,7 @@ struct typed_want {
 
 struct command {
 	bool json, no_legend, no_pager, help, version, quiet, same_line, fixed, cap, no_cap,
-		export_dir;
+		export_dir, restart;
 	/* run: why the lease cannot be adaptable. "": it can be; NULL: the options decide. */
 	const char *fixed_reason;
 	unsigned

@@ -474,7 +474,7 @@ static int run_here(struct command *command, const struct adapt *adapt, int self
 	return r == EXIT_OK ? execute(command) : EXIT_RUN_FAILED;
 }
 
-/* ---- run --requeue, and leases with a duration ------------------------------------------------------------------------- */
+/* ---- run --requeue and --restart-on-reset, and leases with a duration ------------------------------------------------------------------------- */
 
 struct restarts {
 	struct command *command;
@@ -559,7 +559,7 @@ static int run_bound(struct command *command, const struct adapt *adapt)
 		return EXIT_RUN_FAILED;
 	}
 	/* The end of a duration is an event for the command, which this process has to receive. */
-	return command->options.requeue || gpuarb_lease_duration(lease) > 0
+	return command->options.requeue || command->restart || gpuarb_lease_duration(lease) > 0
 		       ? run_child(command, adapt, self, lease)
 		       : run_here(command, adapt, self, lease);
 }

@@ -217,6 +217,9 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 		if (r < 0)
 			return r;
 		ret_facts->alone = ret_facts->alone && (from.flags & GPUARB_RECORD_ALONE);
+		ret_facts->resetting |= from.flags & GPUARB_RECORD_RESETTING;
+		if (from.resets > ret_facts->resets)
+			ret_facts->resets = from.resets;
 		if (i < LEASE_PARTITIONS)
 			ret_facts->disturbed_cus[i] = from.disturbed_cus;
 	}
@@ -287,6 +290,8 @@ static bool take_record(struct gpuarb_lease *lease, const struct gpuarb_lease_in
 		       strcmp(info->state, old->state) != 0 ||
 		       strcmp(info->reason, old->reason) != 0 ||
 		       facts->alone != lease->facts.alone ||
+		       facts->resetting != lease->facts.resetting ||
+		       facts->resets != lease->facts.resets ||
 		       memcmp(facts->disturbed_cus, lease->facts.disturbed_cus,
 			      sizeof(facts->disturbed_cus)) != 0;
 
@@ -554,6 +559,8 @@ LEASE_MEMBER(const char *, gpuarb_lease_state, info.state, "")
 LEASE_MEMBER(const char *, gpuarb_lease_reason, info.reason, "")
 LEASE_MEMBER(size_t, gpuarb_lease_partitions, info.n_partitions, 0)
 LEASE_MEMBER(bool, gpuarb_lease_alone, facts.alone, false)
+LEASE_MEMBER(bool, gpuarb_lease_resetting, facts.resetting, false)
+LEASE_MEMBER(uint64_t, gpuarb_lease_resets, facts.resets, 0)
 LEASE_MEMBER(int, gpuarb_lease_fd, fd, -EINVAL)
 LEASE_MEMBER(void *, gpuarb_lease_attached, attached, NULL)
 

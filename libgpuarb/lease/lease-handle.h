@@ -39,6 +39,8 @@ struct agent_calls {
 struct record_facts {
 	uint32_t cause;                           /* of the end: enum gpuarb_record_cause */
 	bool alone;                               /* on all GPUs */
+	bool resetting;                           /* one of its GPUs is being reset */
+	uint64_t resets;                          /* of its GPUs */
 	uint32_t disturbed_cus[LEASE_PARTITIONS]; /* of each partition */
 };
 

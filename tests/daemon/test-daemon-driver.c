@@ -201,6 +201,8 @@ TEST(a_reset_marks_the_leases_of_its_gpu)
 		CHECK(next_record(s.lease.holder, &record));
 	while (!*record.record.reason);
 	CHECK(strstr(record.record.reason, "0000:03:00.0"));
+	CHECK(record.partitions[0].resets == 1 &&
+	      (record.partitions[0].flags & GPUARB_RECORD_RESETTING));
 	tell(s.urgent, "4 1\n");
 	AWAIT(s.machine.bus, events(&s, "reset-ended") == 1);
 	CHECK(events(&s, "reset") == 1);
@@ -208,6 +210,10 @@ TEST(a_reset_marks_the_leases_of_its_gpu)
 	CHECK(fake_sysfs_queue_gone(s.machine.sys, s.pid, 0) == 0);
 	AWAIT(s.machine.bus, !lease_says(s.machine.bus, s.lease.path, "Reason", "0000:03:00.0"));
 	CHECK(lease_number(&s, "Resets") == 1);
+	do
+		CHECK(next_record(s.lease.holder, &record));
+	while (record.partitions[0].flags & GPUARB_RECORD_RESETTING);
+	CHECK(record.partitions[0].resets == 1 && !*record.record.reason);
 	depart(&s);
 }
 

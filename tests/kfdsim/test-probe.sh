@@ -69,4 +69,16 @@ control "reset:$vii"
 settles "$(named serve) | .resets == 1 and .state == \"granted\" and (.reason | contains(\"$vii\"))"
 crash serve
 settles '.leases == []'
+
+# ---- a command that is started again -----------------------------------------------------------
+program again "${run[@]}" --restart-on-reset --name again --gpu "$vii" --cus 15 --queues 3 -- "$hip" --streams 2 --work --hold
+lease=$(jq -n --slurpfile all <("$GPUARBCTL" status --json) '$all[0].leases[0].id')
+control "reset:$vii"
+said='the command after a reset'
+is_ready again
+settles "$(named again) | .id == $lease and .resets == 1 and .state == \"granted\" and .reason == \"\""
+control "reset:$vii"
+wait "${pid[again]}"
+check 'it is not started a second time within a minute' test $? -gt 128
+settles '.leases == []'
 finish

@@ -55,6 +55,9 @@ void arbiter_gpu_reset_ended(struct arbiter *arbiter, unsigned gpu)
 		return;
 	arbiter->gpus[gpu].reset_until_usec = 0;
 	ledger_wake(arbiter, UINT64_C(1) << gpu);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (lease_partition_on(arbiter->leases[i], gpu))
+			ledger_touch(arbiter, arbiter->leases[i], TOUCH_CHANGED);
 }
 
 void arbiter_forget_resets(struct arbiter *arbiter)

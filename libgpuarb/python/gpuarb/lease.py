@@ -373,6 +373,17 @@ class Lease:
         return bool(self._read(lib.gpuarb_lease_alone))
 
     @property
+    def resets(self) -> int:
+        """How often the driver has reset a GPU of the lease: when it grows, this program has lost
+        its queues there."""
+        return int(self._read(lib.gpuarb_lease_resets))
+
+    @property
+    def resetting(self) -> bool:
+        """A reset has not ended, or a program that has lost its queues by it."""
+        return bool(self._read(lib.gpuarb_lease_resetting))
+
+    @property
     def cus(self) -> int:
         return self.partition.cus
 

@@ -232,6 +232,8 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_lease_id': (c_uint64, c_void_p),
     'gpuarb_lease_join': (c_int, c_void_p, c_uint64, _Pointer),
     'gpuarb_lease_mask_queue': (c_int, c_void_p, c_size_t, c_uint32, _Words, c_size_t),
+    'gpuarb_lease_resets': (c_uint64, c_void_p),
+    'gpuarb_lease_resetting': (c_bool, c_void_p),
     'gpuarb_lease_partition': (POINTER(Partition), c_void_p, c_size_t),
     'gpuarb_lease_partitions': (c_size_t, c_void_p),
     'gpuarb_lease_position': (c_int, c_void_p, POINTER(c_uint)),

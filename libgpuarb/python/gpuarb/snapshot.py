@@ -236,7 +236,8 @@ def _gpu(view: Any, i: int, raw: Any) -> Gpu:
         system_memory=lib.gpuarb_view_system_memory(view, i),
         vram_pressure=lib.gpuarb_view_vram_pressure(view, i),
         **{key: text(getattr(lib, f'gpuarb_view_{key}')(view, i))
-           for key in ('floor_excess', 'graphics', 'unseen', 'memory', 'pipes_source', 'law_source')})
+           for key in ('floor_excess', 'graphics', 'unseen', 'memory', 'pipes_source',
+                       'law_source')})
 
 
 def _calibration(pointer: Any) -> Optional[Calibration]:

@@ -117,8 +117,11 @@ TEST(a_record_tells_who_is_disturbed_and_who_is_alone)
 	struct record_facts facts;
 
 	datagram.partitions[1].disturbed_cus = 12;
+	datagram.partitions[1].flags |= GPUARB_RECORD_RESETTING;
+	datagram.partitions[1].resets = 3;
 	datagram.partitions[0].flags = datagram.partitions[2].flags = GPUARB_RECORD_ALONE;
 	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1);
+	CHECK(facts.resetting && facts.resets == 3);
 	CHECK(!facts.alone && facts.disturbed_cus[0] == 0 && facts.disturbed_cus[1] == 12);
 	datagram.partitions[1].flags = GPUARB_RECORD_ALONE | GPUARB_RECORD_PAUSED;
 	CHECK(record_read(&datagram, size, &arena, &info, &facts) == 1 && facts.alone);
