@@ -253,7 +253,7 @@ TEST(client_of_linux_5_14_to_5_18_is_unread)
 	procfs_text(&place.procfs, 20, 3, old);
 	procfs_text(&place.procfs, 20, 4, old);
 	for (int i = 0; i < 2; i++) {
-		CHECK(drm_scan_read(place.reader, false, &scan) == 0);
+		CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
 		CHECK(scan.n == 0 && scan.unread == 1 && scan.skipped == 0);
 	}
 }
