@@ -150,7 +150,7 @@ static int try_open(const char *path)
 	return -WEXITSTATUS(status);
 }
 
-/* After a card was unplugged or given to vfio, the driver refuses everybody although all looks right
+/* After a card was unplugged or given to vfio, the driver refuses everybody although all permissions are right
  * (kfd_create_process(), kfd_process.c: EINVAL while it is locked). */
 static void check_open(struct doctor *doctor)
 {
