@@ -25,6 +25,7 @@
  *   slots.c            reads the queue slots on demand
  *   graphics.c         observes which processes draw
  *   driver-events.c    takes the events of the driver
+ *   unmanaged.c        ends processes without a lease
  *   intrusions.c       observes queues of unmanaged processes on CUs of leases
  *   scan.c             reads which GPUs there are, and begins scans
  *   process-scan.c     reads which processes use the GPUs, in parts
@@ -79,6 +80,18 @@ struct intrusion {
 	uint64_t lease;      /* that the journal was told of; 0: it was not */
 	bool logged;         /* … and its limit allowed that */
 	bool present, was_present;
+};
+
+/* A process that uses a GPU without a lease, until policy ends it. */
+struct unleased {
+	pid_t pid;
+	uint64_t start_time;
+	uid_t uid;
+	unsigned gpu; /* index */
+	char command[16];
+	uint64_t due_usec; /* when it is ended, or was to be last */
+	bool due;          /* it was to be ended */
+	bool present;
 };
 
 struct daemon {
@@ -173,6 +186,12 @@ struct daemon {
 		uint64_t usec; /* of the last one */
 		char state[BUDGET_SENTENCE_MAX]; /* the property QueueBudgets */
 	} unit_caps;
+
+	/* unmanaged.c */
+	struct {
+		struct unleased *list;
+		size_t n;
+	} unmanaged;
 
 	/* intrusions.c */
 	struct {
@@ -518,6 +537,15 @@ bool descriptors_awaited(const struct daemon *daemon);
 /* Whether waiting leases have to wait for it, too. */
 bool descriptors_bar_grants(const struct daemon *daemon);
 
+/* ---- unmanaged.c -------------------------------------------------------------------- */
+
+/* After a scan, and before a request is read that might give one of its processes a lease: with unmanaged =
+ * refuse, warns the processes without a lease, and ends those whose grace has passed. */
+void unmanaged_review(struct daemon *daemon);
+
+/* gpuarb-enforce was asked to end the process. */
+void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence);
+
 /* ---- intrusions.c ------------------------------------------------------------------- */
 
 /* Compares the covers of unmanaged processes with the leases, when the covers have changed. */
@@ -622,6 +650,10 @@ void journal_events_drift(const struct daemon *daemon, const struct lease *lease
 bool journal_events_covered(struct daemon *daemon, const struct lease *lease,
 			    const struct intrusion *intrusion);
 void journal_events_uncovered(const struct daemon *daemon, const struct intrusion *intrusion);
+
+/* gpuarb-enforce was asked to end it. why: "", or why it does not. */
+void journal_events_expelled(struct daemon *daemon, const struct unleased *process,
+			     const char *why);
 void journal_events_refused(struct daemon *daemon, const struct caller *caller,
 			    const struct request *request, const struct result *result);
 void journal_events_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,

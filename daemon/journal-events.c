@@ -291,6 +291,19 @@ void journal_events_uncovered(const struct daemon *daemon, const struct intrusio
 		  intrusion->pid, intrusion->command, intrusion->uid);
 }
 
+void journal_events_expelled(struct daemon *daemon, const struct unleased *process, const char *why)
+{
+	const char *gpu = daemon->arbiter->gpus[process->gpu].info.name;
+	const struct log_fields fields = { .uid = process->uid, .gpus = { gpu }, .n_gpus = 1 };
+	char note[80];
+
+	if (may_log(&daemon->covered, process->uid, note, sizeof(note)))
+		log_event(EVENT_EXPELLED, &fields,
+			  "%s: pid %d (%s) of uid %u uses it without a lease, and %s%s%s", gpu,
+			  process->pid, process->command, process->uid,
+			  *why ? "is not ended: " : "is ended", why, note);
+}
+
 /* ---- GPUs --------------------------------------------------------------------------- */
 
 static void log_unmanaged_processes(const struct gpu *gpu)

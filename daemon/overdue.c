@@ -24,9 +24,12 @@ static void on_done(void *userdata, uint64_t tag, const struct enforce_request *
 		    const char *sentence)
 {
 	if (request->verb == ENFORCE_FREEZE)
-		frozen_answer_freeze(userdata, tag, request->unit, r, sentence);
+		frozen_answer_freeze(userdata, tag, request->text, r, sentence);
 	else if (request->verb == ENFORCE_THAW)
-		frozen_answer_thaw(userdata, request->unit, r, sentence);
+		frozen_answer_thaw(userdata, request->text, r, sentence);
+	else if (request->verb != ENFORCE_KILL)
+		unmanaged_answer(userdata, (pid_t)tag, request->verb == ENFORCE_END ? r : 0,
+				 sentence);
 	else if (r < 0 && r != -ESRCH)
 		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", tag, sentence,
 			    strerror(-r));
@@ -76,12 +79,14 @@ static int open_observed(const struct lease_process *process)
 static bool kill_process(struct daemon *daemon, const struct lease *lease, int pidfd,
 			 uint64_t start_time, bool delegated)
 {
-	char why[256];
+	char why[256], told[ENFORCE_UNIT_MAX];
 
 	if (pidfd < 0)
 		return false;
-	if (enforce_kill(daemon->enforce, pidfd, start_time, user_of(lease, delegated), lease->id,
-			 why, sizeof(why)) >= 0)
+	snprintf(told, sizeof(told), "killed, because lease %" PRIu64 " %s", lease->id,
+		 lease->reason);
+	if (enforce_process(daemon->enforce, ENFORCE_KILL, pidfd, start_time,
+			    user_of(lease, delegated), told, lease->id, why, sizeof(why)) >= 0)
 		return true;
 	log_warning("lease %" PRIu64 ": cannot kill a process: %s", lease->id, why);
 	return false;
@@ -131,8 +136,10 @@ void overdue_kill_intruder(struct daemon *daemon, const struct lease *lease,
 	char why[256] = "it has ended, or is unknown";
 
 	if (fd >= 0 && intrusion->uid != (uid_t)-1 &&
-	    enforce_kill(daemon->enforce, fd, process.start_time, intrusion->uid, lease->id, why,
-			 sizeof(why)) >= 0)
+	    enforce_process(daemon->enforce, ENFORCE_END, fd, process.start_time, intrusion->uid,
+			    "killed, because it used compute units of a lease without a lease: start it "
+			    "with gpuarbctl run",
+			    (uint64_t)intrusion->pid, why, sizeof(why)) >= 0)
 		log_notice(
 			"%s: pid %d (%s) of uid %u has no lease, and is killed: it has queues on CUs "
 			"of lease %" PRIu64 ", and policy has unmanaged = refuse",

@@ -557,6 +557,7 @@ static int take_effect(const struct process_scan *scan, struct daemon *daemon)
 {
 	_cleanup_(freep) struct observed *rows = NULL;
 	size_t n = 0, at = 0;
+	int r;
 
 	for (size_t i = 0; i < scan->n; i++)
 		n += rows_of(scan->list[i]);
@@ -569,7 +570,10 @@ static int take_effect(const struct process_scan *scan, struct daemon *daemon)
 	daemon->scan.in_use = n > 0;
 	if (n > 0)
 		daemon->scan.used_usec = daemon_now_usec();
-	return arbiter_observe(daemon->arbiter, rows, add_drm(daemon, rows, n));
+	r = arbiter_observe(daemon->arbiter, rows, add_drm(daemon, rows, n));
+	if (r >= 0)
+		unmanaged_review(daemon);
+	return r;
 }
 
 /* ---- turns --------------------------------------------------------------------------- */

@@ -49,7 +49,8 @@ static void schedule_deadline(struct daemon *daemon)
 bool schedule_scans(const struct daemon *daemon)
 {
 	return daemon->scan.used_usec + SCAN_AFTER_USE_USEC > daemon_now_usec() ||
-	       daemon->arbiter->n_leases > 0;
+	       daemon->arbiter->n_leases > 0 ||
+	       daemon->arbiter->settings->unmanaged == UNMANAGED_REFUSE;
 }
 
 /* Without a lease, and long after the last use of a GPU, the hardware is read only for requests. A read of the

@@ -177,6 +177,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	if (daemon->ops)
 		daemon->ops->close(daemon->hw);
 	sd_event_unref(daemon->event);
+	free(daemon->unmanaged.list);
 	free(daemon->intrusions.list);
 	free(daemon->started.simulate);
 	free(daemon);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -231,15 +232,14 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 	return 0;
 }
 
-int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uid_t uid, uint64_t tag,
-		 char *why, size_t size)
+int enforce_process(struct enforce *enforce, enum enforce_verb verb, int pidfd, uint64_t start_time,
+		    uid_t uid, const char *text, uint64_t tag, char *why, size_t size)
 {
-	const struct request wanted = {
-		.tag = tag,
-		.body = { .verb = ENFORCE_KILL, .start_time = start_time, .uid = uid },
-		.pidfd = pidfd
-	};
+	struct request wanted = { .tag = tag,
+				  .body = { .verb = verb, .start_time = start_time, .uid = uid },
+				  .pidfd = pidfd };
 
+	snprintf(wanted.body.text, sizeof(wanted.body.text), "%s", text);
 	return queue_request(enforce, &wanted, why, size);
 }
 
@@ -250,7 +250,7 @@ static int queue_unit(struct enforce *enforce, struct request *wanted, const cha
 
 	if (r < 0)
 		return r;
-	strcpy(wanted->body.unit, unit);
+	strcpy(wanted->body.text, unit);
 	return queue_request(enforce, wanted, why, size);
 }
 

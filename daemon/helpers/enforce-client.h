@@ -51,10 +51,11 @@ DEFINE_CLEANUP(struct enforce *, enforce_free)
  *
  * pidfd and start_time name the process to kill, and one process of the unit to freeze: the helper
  * takes a process and a unit only if the process uses a KFD device, and all of them belong to uid,
- * which is 0 where root bound the process. A copy of pidfd is kept until the request is sent.
+ * which is 0 where root bound the process. A copy of pidfd is kept until the request is sent. The text is
+ * written to the terminal of the process; "": nothing is.
  */
-int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uid_t uid, uint64_t tag,
-		 char *why, size_t size);
+int enforce_process(struct enforce *enforce, enum enforce_verb verb, int pidfd, uint64_t start_time,
+		    uid_t uid, const char *text, uint64_t tag, char *why, size_t size);
 int enforce_freeze(struct enforce *enforce, const char *unit, int pidfd, uint64_t start_time,
 		   uid_t uid, uint64_t tag, char *why, size_t size);
 int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size);

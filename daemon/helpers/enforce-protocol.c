@@ -74,17 +74,13 @@ int enforce_request_check(const struct enforce_request *request, size_t length, 
 	if (length != sizeof(*request))
 		return refuse(why, size, length > sizeof(*request) ? -EMSGSIZE : -EBADMSG,
 			      "a request has %zu bytes, not %zu", sizeof(*request), length);
-	if (request->verb < ENFORCE_KILL || request->verb > ENFORCE_THAW)
+	if (request->verb < ENFORCE_KILL || request->verb > ENFORCE_END)
 		return refuse(why, size, -EBADMSG, "unknown verb %" PRIu64, request->verb);
 	if (request->uid >= UINT32_MAX)
 		return refuse(why, size, -EBADMSG, "%" PRIu64 " is no uid", request->uid);
-	if (request->verb == ENFORCE_KILL && request->unit[0] == '\0')
-		return 0;
-	if (request->verb == ENFORCE_KILL)
-		return refuse(why, size, -EBADMSG, "a kill names a process, not a unit");
-	if (!is_terminated(request->unit, sizeof(request->unit)))
-		return refuse(why, size, -EINVAL, "the name of the unit has no end");
-	return enforce_unit_check(request->unit, why, size);
+	if (!is_terminated(request->text, sizeof(request->text)))
+		return refuse(why, size, -EINVAL, "the text of the request has no end");
+	return enforce_names_unit(request->verb) ? enforce_unit_check(request->text, why, size) : 0;
 }
 
 struct enforce_answer enforce_answer_new(int r, const char *sentence)

@@ -3,23 +3,32 @@
 
 /*
  * The protocol between gpuarbd and gpuarb-enforce: one struct in each packet of a SOCK_SEQPACKET
- * socket, in the byte order of the host. The pidfd of one process comes with a kill or a freeze. The
+ * socket, in the byte order of the host. The pidfd of one process comes with each but a thaw. The
  * answers come in the order of the requests. The fields leave no padding.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define ENFORCE_UNIT_MAX 256U /* a unit's name and its NUL, as systemd has it */
 #define ENFORCE_SENTENCE_MAX 508U
 
-enum enforce_verb { ENFORCE_KILL = 1, ENFORCE_FREEZE, ENFORCE_THAW };
+/* WARN and END: a process that uses a GPU without a lease. END is a kill; neither is for one of root. */
+enum enforce_verb { ENFORCE_KILL = 1, ENFORCE_FREEZE, ENFORCE_THAW, ENFORCE_WARN, ENFORCE_END };
+
+static inline bool enforce_names_unit(uint64_t verb)
+{
+	return verb == ENFORCE_FREEZE || verb == ENFORCE_THAW;
+}
 
 struct enforce_request {
 	uint64_t verb;       /* enum enforce_verb */
 	uint64_t start_time; /* 22nd field of /proc/PID/stat; 0 for a thaw */
-	uint64_t uid;        /* whose lease it is, or 0 if root bound the process; 0 for a thaw */
-	char unit[ENFORCE_UNIT_MAX]; /* "" for a kill */
+	uint64_t
+		uid; /* whose lease it is, or 0 if root bound the process; 0 for a thaw; the user of a
+		       * process without a lease */
+	char text[ENFORCE_UNIT_MAX]; /* the unit; of a process: what its terminal shows, or "" */
 };
 
 struct enforce_answer {

@@ -20,6 +20,7 @@
 struct stat_line {
 	char command[16];
 	pid_t parent;
+	int terminal;
 	unsigned flags;
 	uint64_t start_time;
 };
@@ -73,9 +74,9 @@ static int read_stat(int dir, struct stat_line *ret)
 	close_paren = strrchr(text, ')');
 	if (!open_paren || !close_paren || close_paren < open_paren ||
 	    sscanf(close_paren + 1,
-		   " %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d "
+		   " %*c %d %*d %*d %d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d "
 		   "%*d %*d %*d %*d %llu",
-		   &line.parent, &line.flags, &start) != 3)
+		   &line.parent, &line.terminal, &line.flags, &start) != 4)
 		return r < 0 ? r : -EBADMSG;
 
 	copy_command(line.command, open_paren + 1, (size_t)(close_paren - open_paren - 1));
@@ -84,20 +85,36 @@ static int read_stat(int dir, struct stat_line *ret)
 	return 0;
 }
 
-/* The effective uid, as on the bus, and whether the real and saved uids differ from it. (The owner of
- * /proc/PID is root for an undumpable process.) */
-static int read_uid(int dir, uid_t *ret, bool *ret_mixed)
+/* The real, effective and saved uid. (The owner of /proc/PID is root for an undumpable process.) */
+static int read_uids(int dir, uid_t ret[static 3])
 {
 	char text[4096] = "";
 	const char *line;
-	unsigned real, uid, saved;
 	int r = read_text(dir, "status", text, sizeof(text));
 
 	line = strstr(text, "\nUid:");
-	if (!line || sscanf(line, "\nUid: %u %u %u", &real, &uid, &saved) != 3)
+	if (!line || sscanf(line, "\nUid: %u %u %u", &ret[0], &ret[1], &ret[2]) != 3)
 		return r < 0 ? r : -EBADMSG;
-	*ret = uid;
-	*ret_mixed = real != uid || saved != uid;
+	return 0;
+}
+
+int process_uids(pid_t pid, uid_t ret[static 3])
+{
+	_cleanup_fd_ int dir = open_process(pid);
+
+	return dir < 0 ? dir : read_uids(dir, ret);
+}
+
+/* The effective uid, as on the bus, and whether the real and saved uids differ from it. */
+static int read_uid(int dir, uid_t *ret, bool *ret_mixed)
+{
+	uid_t uids[3];
+	int r = read_uids(dir, uids);
+
+	if (r < 0)
+		return r;
+	*ret = uids[1];
+	*ret_mixed = uids[0] != uids[1] || uids[2] != uids[1];
 	return 0;
 }
 
@@ -126,6 +143,13 @@ static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_owner)
 	if (ret_owner)
 		*ret_owner = st.st_uid;
 	return read_stat(dir, ret);
+}
+
+dev_t process_terminal(pid_t pid)
+{
+	struct stat_line line;
+
+	return read_process(pid, &line, NULL) < 0 ? 0 : (dev_t)(unsigned)line.terminal;
 }
 
 uint64_t process_start_time(pid_t pid)

@@ -29,6 +29,12 @@ bool process_is_alive(int pidfd);
 /* Distinguishes processes that had the same pid; 0: it has ended. */
 uint64_t process_start_time(pid_t pid);
 
+/* Its real, effective and saved uid. */
+int process_uids(pid_t pid, uid_t ret[static 3]);
+
+/* The device number of its controlling terminal; 0: it has none. */
+dev_t process_terminal(pid_t pid);
+
 /* A pidfd of the process that had this pid, start time and effective uid before, or -ESRCH. */
 int process_open(pid_t pid, uint64_t start_time, uid_t uid);
 

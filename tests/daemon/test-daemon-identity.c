@@ -24,6 +24,7 @@ struct stage {
 	struct live_lease lease;
 	pid_t pid; /* bound to the lease */
 	int fd;
+	int log; /* of log_begin() */
 };
 
 static void start(struct stage *s)
@@ -35,23 +36,33 @@ static void start(struct stage *s)
 }
 
 /* A lease of STRANGER with 2 queues; policy: of all tenants. */
-static void arrive(struct stage *s, const char *policy)
+static void arrive_with(struct stage *s, const char *keys, const char *policy)
 {
+	char config[512];
+
 	memset(s, 0, sizeof(*s));
 	machine_build(&s->machine, 1);
 	helper_listen(&s->helper);
 	snprintf(s->helper.sysfs, sizeof(s->helper.sysfs), "%s",
 		 strchr(s->machine.option, '=') + 1);
 	helper_start(&s->helper, NULL, NULL, -1);
-	rig_write(&s->machine.rig, "gpuarbd.conf",
-		  "[daemon]\naudit-interval = 100ms\ndrift-grace = 100ms\nactivate-grace = 100ms\n"
-		  "enforce-delay = 100ms\n");
+	snprintf(config, sizeof(config),
+		 "[daemon]\naudit-interval = 100ms\ndrift-grace = 100ms\nactivate-grace = 100ms\n"
+		 "enforce-delay = 100ms\n%s",
+		 keys);
+	rig_write(&s->machine.rig, "gpuarbd.conf", config);
 	rig_write(&s->machine.rig, "tenants.d/10-test.conf", policy);
+	s->log = log_begin(&s->machine.rig);
 	start(s);
 	machine_connect(&s->machine);
 	s->bus = rig_connect(&s->machine.rig, STRANGER);
 	s->lease = granted(call(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "gpu",
 				     "s", "0", "cus", "u", 15, "queues", "u", 2, 0)));
+}
+
+static void arrive(struct stage *s, const char *policy)
+{
+	arrive_with(s, "", policy);
 }
 
 static void bind_it(struct stage *s, sd_bus *bus, pid_t pid)
@@ -61,12 +72,17 @@ static void bind_it(struct stage *s, sd_bus *bus, pid_t pid)
 	CHECK(is_fine(call(with(call_lease(bus, s->lease.path, "Bind"), "h", s->fd))));
 }
 
-static void depart(struct stage *s)
+/* Returns what was logged. */
+static const char *depart(struct stage *s)
 {
+	const char *said;
+
 	close(s->fd);
 	leave(s->bus);
+	said = log_end(&s->machine.rig, s->log);
 	machine_halt(&s->machine);
 	helper_stop(&s->helper);
+	return said;
 }
 
 /* Whether the process is listed as unmanaged, with this number of queues. */
@@ -351,4 +367,86 @@ TEST(subordinate_uid_has_the_quota_of_its_owner)
 	leave(subordinate);
 	leave(other);
 	rig_done(&rig);
+}
+
+/* ---- unmanaged = refuse ----------------------------------------------------------------------------- */
+
+/* A process with these real, effective and saved uids, and queues on the GPU. */
+static pid_t user_of_gpu(const struct stage *s, uid_t real, uid_t effective, uid_t saved)
+{
+	int ends[2];
+	pid_t pid;
+	char c;
+
+	CHECK(pipe2(ends, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(setresuid(real, effective, saved) == 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		CHECK(write(ends[1], "", 1) == 1);
+		close_range(3, UINT32_MAX, 0);
+		for (;;)
+			pause();
+	}
+	CHECK(read(ends[0], &c, 1) == 1);
+	close(ends[0]);
+	close(ends[1]);
+	machine_use(&s->machine, pid, 0, 1);
+	return pid;
+}
+
+static bool lives(pid_t pid)
+{
+	return waitpid(pid, NULL, WNOHANG) == 0;
+}
+
+#define EXEMPT 3
+
+TEST(process_without_a_lease_is_killed_and_none_of_root_or_exempt_users)
+{
+	static struct stage s;
+	static const uid_t uids[] = { 0, EXEMPT, OTHER, OTHER, OTHER }; /* effective ones */
+	pid_t spared[5], ended[2];
+	const char *said;
+	char line[128];
+	int fd;
+
+	arrive_with(&s, "unmanaged = refuse\nunmanaged-grace = 100ms\nunmanaged-exempt = 3\n", "");
+	bind_it(&s, s.bus, idler(STRANGER, &s.fd));
+	machine_use(&s.machine, s.pid, 0, 1);
+	spared[0] = user_of_gpu(&s, 0, 0, 0);
+	spared[1] = user_of_gpu(&s, EXEMPT, EXEMPT, EXEMPT);
+	spared[2] = user_of_gpu(&s, EXEMPT, OTHER, OTHER); /* it runs a setuid program of OTHER */
+	spared[3] = user_of_gpu(&s, OTHER, OTHER, 0);
+	spared[4] = idler(OTHER, &fd);
+	CHECK(fake_sysfs_process(s.machine.sys, spared[4]) ==
+	      0); /* it has the device open, no more */
+	for (unsigned i = 0; i < 5; i++)
+		AWAIT(s.machine.bus, is_unmanaged(&s, spared[i], i < 4));
+	ended[0] = user_of_gpu(&s, OTHER, OTHER, OTHER);
+	ended[1] = user_of_gpu(&s, OTHER, STRANGER, STRANGER); /* nobody's trick */
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(victim_was_killed(ended[i]));
+		CHECK(fake_sysfs_process_gone(s.machine.sys, ended[i]) == 0);
+	}
+	CHECK(lives(s.pid) && is_in_state(s.machine.bus, &s.lease, "granted"));
+	for (unsigned i = 0; i < 5; i++) {
+		CHECK(lives(spared[i]));
+		end_off_hardware(&s, spared[i]);
+	}
+	end_off_hardware(&s, s.pid);
+	close(fd);
+	said = depart(&s);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(line, sizeof(line),
+			 "pid %d (test-daemon-ide) of uid %u uses it without a lease, and is ended",
+			 ended[i], i == 0 ? OTHER : STRANGER);
+		CHECK(strstr(said, line));
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(line, sizeof(line), "pid %d (test-daemon-ide) of uid %u uses it",
+			 spared[i], uids[i]);
+		CHECK(!strstr(said, line));
+	}
 }

@@ -39,10 +39,11 @@ FUZZ(request) /* to gpuarb-enforce */
 	CHECK(r == 0 || (r < 0 && why[0] && text_printable(why)));
 	if (r == 0) {
 		CHECK(size == sizeof(*request));
-		if (request->verb != ENFORCE_KILL)
-			CHECK(strncmp(request->unit, "gpuarb", 6) != 0 ||
-			      !strstr(request->unit, ".service"));
-		CHECK(strchr(request->unit, '/') == NULL);
+		if (enforce_names_unit(request->verb)) {
+			CHECK(strncmp(request->text, "gpuarb", 6) != 0 ||
+			      !strstr(request->text, ".service"));
+			CHECK(strchr(request->text, '/') == NULL);
+		}
 	}
 	free(request);
 }

@@ -77,8 +77,8 @@ int kill_it(struct stage *stage, int pidfd, uint64_t tag)
 
 	if (process_pid_of_pidfd(pidfd, &row.pid) == 0)
 		process_describe(&row);
-	return enforce_kill(stage->enforce, pidfd, row.start_time, 0, tag, stage->why,
-			    sizeof(stage->why));
+	return enforce_process(stage->enforce, ENFORCE_KILL, pidfd, row.start_time, 0, "", tag,
+			       stage->why, sizeof(stage->why));
 }
 
 bool heard(const struct stage *stage, unsigned i, uint64_t tag, int r, const char *words)

@@ -193,7 +193,7 @@ static bool request_of_text(const void *text, size_t length, struct enforce_requ
 	else if (sscanf(copy, "thaw %n", &unit) == 0 && unit > 0)
 		ret->verb = ENFORCE_THAW;
 	if (unit > 0)
-		memcpy(ret->unit, copy + unit, strnlen(copy + unit, sizeof(ret->unit)));
+		memcpy(ret->text, copy + unit, strnlen(copy + unit, sizeof(ret->text)));
 	return ret->verb != 0;
 }
 
@@ -232,9 +232,9 @@ static void write_text(char buf[ENFORCE_TEXT_MAX], const struct enforce_request 
 		snprintf(buf, ENFORCE_TEXT_MAX, "kill %" PRIu64, request->start_time);
 	else if (request->verb == ENFORCE_FREEZE)
 		snprintf(buf, ENFORCE_TEXT_MAX, "freeze %" PRIu64 " %s", request->start_time,
-			 request->unit);
+			 request->text);
 	else
-		snprintf(buf, ENFORCE_TEXT_MAX, "thaw %s", request->unit);
+		snprintf(buf, ENFORCE_TEXT_MAX, "thaw %s", request->text);
 }
 
 size_t client_receive(int client, char buf[ENFORCE_TEXT_MAX])
@@ -292,7 +292,7 @@ static void send_request(int client, enum enforce_verb verb, int pidfd, uid_t ui
 
 	if (process_pid_of_pidfd(pidfd, &pid) == 0)
 		request.start_time = start_time_of(pid);
-	snprintf(request.unit, sizeof(request.unit), "%s", unit);
+	snprintf(request.text, sizeof(request.text), "%s", unit);
 	CHECK(client_send(client, &request, sizeof(request), &pidfd, pidfd >= 0));
 }
 
@@ -310,6 +310,13 @@ bool client_kills(int client, int pidfd, const char *answer)
 bool client_kills_for(int client, int pidfd, uid_t uid, const char *answer)
 {
 	send_request(client, ENFORCE_KILL, pidfd, uid, "");
+	return client_hears(client, answer);
+}
+
+bool client_orders(int client, enum enforce_verb verb, int pidfd, uid_t uid, const char *text,
+		   const char *answer)
+{
+	send_request(client, verb, pidfd, uid, text);
 	return client_hears(client, answer);
 }
 

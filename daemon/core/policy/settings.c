@@ -88,6 +88,7 @@ int settings_new(struct settings **ret)
 	settings->grow_delay_usec = 2000000;
 	settings->enforce_delay_usec = 1000000;
 	settings->unmanaged = UNMANAGED_COUNT;
+	settings->unmanaged_grace_usec = 10000000;
 	settings->graphics = GRAPHICS_WARN;
 	settings->margin_percent = MARGIN_MEASURED;
 	settings->max_leases = 4096;
@@ -122,6 +123,8 @@ struct settings *settings_free(struct settings *settings)
 	free(settings->gpus);
 	free(settings->simulate);
 	free(settings->simulate_at);
+	free(settings->exempt.ids);
+	free(settings->exempt_unresolved);
 	subuids_done(&settings->subuids);
 	free(settings);
 	return NULL;
@@ -188,6 +191,15 @@ bool settings_same_user(const struct settings *settings, uid_t a, uid_t b)
 	return a != (uid_t)-1 && b != (uid_t)-1 &&
 	       (a == b ||
 		subuids_user(&settings->subuids, a) == subuids_user(&settings->subuids, b));
+}
+
+bool settings_is_exempt(const struct settings *settings, uid_t uid)
+{
+	bool exempt = uid == 0 || uid == (uid_t)-1;
+
+	for (size_t i = 0; i < settings->exempt.n && !exempt; i++)
+		exempt = settings_same_user(settings, uid, settings->exempt.ids[i]);
+	return exempt;
 }
 
 const struct tenant *tenant_named(const struct settings *settings, const char *name)

@@ -23,7 +23,8 @@
 #define SCAN_WHILE_ENDING_USEC UINT64_C(50000)
 
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
-/* UNMANAGED_REFUSE: as WARN, and processes on CUs of active realtime leases are killed. */
+/* UNMANAGED_REFUSE: as WARN, and processes without a lease are killed: on CUs of active realtime leases after
+ * drift-grace, elsewhere after unmanaged-grace. */
 enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN, UNMANAGED_REFUSE };
 enum graphics { GRAPHICS_IGNORE, GRAPHICS_WARN, GRAPHICS_REFUSE_REALTIME };
 /* By what was measured on such a GPU beside as many leases. */
@@ -119,7 +120,10 @@ struct settings {
 	uint64_t audit_interval_usec;
 	uint64_t drift_grace_usec; /* what lasts longer is drift */
 	enum unmanaged unmanaged;
-	enum graphics graphics; /* processes that draw beside leases */
+	uint64_t unmanaged_grace_usec; /* before a process without a lease is ended */
+	struct id_list exempt;         /* whose processes are not */
+	char *exempt_unresolved;       /* names of these that do not exist, with commas */
+	enum graphics graphics;        /* processes that draw beside leases */
 	enum unmasked unmasked; /* CUs that observed queues cover, and no lease grants them */
 	bool oversubscribe_besteffort;
 	unsigned margin_percent; /* added to running times by gpuarbctl rt plan; MARGIN_MEASURED */
@@ -163,6 +167,9 @@ int tenant_init(struct tenant *tenant, const char *name);
 
 /* Are both the uid of one user, or subordinate uids of that user? (uid_t) -1 matches no user. */
 bool settings_same_user(const struct settings *settings, uid_t a, uid_t b);
+
+/* With unmanaged = refuse: whether processes of this user are left. */
+bool settings_is_exempt(const struct settings *settings, uid_t uid);
 
 /* NULL: the configuration has no section for this GPU. */
 const struct gpu_settings *settings_gpu(const struct settings *settings, const char *name);

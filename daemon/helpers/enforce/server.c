@@ -300,7 +300,7 @@ static void held_settle(struct server *server, const struct enforce_request *req
 	bool done = r == 0 || r == -ESRCH || r == -ENOENT;
 
 	if (request->verb == ENFORCE_THAW ? done : r < 0 && r != -ETIMEDOUT && r != -EBUSY)
-		held_remove(server, request->unit);
+		held_remove(server, request->text);
 }
 
 /* ---- units: FreezeUnit and ThawUnit of org.freedesktop.systemd1 -------------------------- */
@@ -333,11 +333,11 @@ static void on_done(struct slot *slot, int r, const char *sentence)
 	struct server *server = slot->server;
 
 	if (r == 0)
-		log_notice("%s: %s", slot->request.unit,
+		log_notice("%s: %s", slot->request.text,
 			   slot->request.verb == ENFORCE_FREEZE ? "frozen" : "thawed");
 	held_settle(server, &slot->request, r);
 	if (r < 0 && server->client < 0)
-		log_warning("%s: cannot be thawed: %s", slot->request.unit, sentence);
+		log_warning("%s: cannot be thawed: %s", slot->request.text, sentence);
 	slot_settle(slot, r, sentence);
 	touch(server);
 	flush(server);
@@ -400,7 +400,7 @@ static int send_call(struct slot *slot)
 			"org.freedesktop.systemd1.Manager",
 			slot->request.verb == ENFORCE_FREEZE ? "FreezeUnit" : "ThawUnit");
 	if (r >= 0)
-		r = sd_bus_message_append(m, "s", slot->request.unit);
+		r = sd_bus_message_append(m, "s", slot->request.text);
 	slot->call = sd_bus_slot_unref(slot->call);
 	if (r >= 0)
 		r = sd_bus_call_async(server->bus, &slot->call, m, on_reply, slot, UINT64_MAX);
@@ -432,7 +432,7 @@ static int call_systemd(struct slot *slot, char *why, size_t size)
 	int r = 0;
 
 	if (slot->request.verb == ENFORCE_FREEZE)
-		r = held_add(server, slot->request.unit);
+		r = held_add(server, slot->request.text);
 	if (r >= 0)
 		r = send_call(slot);
 	if (r >= 0)
@@ -458,7 +458,7 @@ static void close_client(struct server *server)
 		if (!slot)
 			continue;
 		slot->request.verb = ENFORCE_THAW;
-		strcpy(slot->request.unit, held->name);
+		strcpy(slot->request.text, held->name);
 		if (call_systemd(slot, why, sizeof(why)) >= 0)
 			continue;
 		log_warning("%s: cannot be thawed: %s", held->name, why);
@@ -481,7 +481,7 @@ static int check_packet(const struct packet *packet, char *why, size_t size)
 	if (packet->n_fds == needed)
 		return 0;
 	return refuse(why, size, -EBADMSG,
-		      "a kill or a freeze needs one pidfd, a thaw none: %s came with the request",
+		      "a thaw needs no pidfd, other requests one: %s came with the request",
 		      packet->n_fds == 0   ? "none"
 		      : packet->n_fds == 1 ? "one"
 					   : "several");
@@ -493,21 +493,29 @@ static int carry_out(struct slot *slot, const struct packet *packet, char *why, 
 {
 	struct server *server = slot->server;
 	const struct enforce_request *request = &packet->request;
+	bool unleased = request->verb == ENFORCE_WARN || request->verb == ENFORCE_END;
 	struct target target;
 	int r;
 
 	r = check_packet(packet, why, size);
 	if (r >= 0 && request->verb != ENFORCE_THAW)
 		r = target_check(server->sysfs, packet->fd, request->start_time,
-				 (uid_t)request->uid, server->client_pid, &target, why, size);
+				 unleased ? 0 : (uid_t)request->uid, server->client_pid, &target,
+				 why, size);
+	if (r >= 0 && unleased)
+		r = target_check_unleased(&target, (uid_t)request->uid, why, size);
 	if (r >= 0 && request->verb == ENFORCE_FREEZE)
-		r = target_check_unit(&target, request->unit, held_find(server, request->unit), why,
+		r = target_check_unit(&target, request->text, held_find(server, request->text), why,
 				      size);
-	if (r >= 0 && request->verb == ENFORCE_THAW && !held_find(server, request->unit))
-		r = refuse(why, size, -EPERM, "%s was not frozen by gpuarb-enforce", request->unit);
+	if (r >= 0 && request->verb == ENFORCE_THAW && !held_find(server, request->text))
+		r = refuse(why, size, -EPERM, "%s was not frozen by gpuarb-enforce", request->text);
 	if (r < 0)
 		return r;
-	if (request->verb == ENFORCE_KILL)
+	if (!enforce_names_unit(request->verb))
+		target_tell(&target, request->text);
+	if (request->verb == ENFORCE_WARN)
+		return 0;
+	if (!enforce_names_unit(request->verb))
 		return target_kill(&target, why, size);
 	slot->request = *request;
 	return call_systemd(slot, why, size);

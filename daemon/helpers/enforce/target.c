@@ -5,13 +5,17 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/major.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "helpers/enforce-protocol.h"
 #include "util/fd.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -115,6 +119,47 @@ static int check_users(const struct target *target, const struct unit_place *pla
 			r = check_user(&process, target->user, why, size);
 	}
 	return r;
+}
+
+int target_check_unleased(const struct target *target, uid_t user, char *why, size_t size)
+{
+	uid_t uids[3];
+
+	if (process_uids(target->pid, uids) < 0 || !process_is_alive(target->pidfd))
+		return refuse(why, size, -ESRCH, "the process has ended");
+	if (uids[1] == user && uids[0] != 0 && uids[1] != 0 && uids[2] != 0)
+		return 0;
+	return refuse(why, size, -EPERM,
+		      "process %d (%s) has uids %u, %u and %u: it is of root, or not of uid %u",
+		      (int)target->pid, target->command, uids[0], uids[1], uids[2], user);
+}
+
+/* A terminal of devpts: in another one of a container the same number may be a terminal of another
+ * user. */
+void target_tell(const struct target *target, const char *text)
+{
+	dev_t terminal = process_terminal(target->pid);
+	char path[64], clean[ENFORCE_UNIT_MAX], line[ENFORCE_UNIT_MAX + 96];
+	_cleanup_fd_ int fd = -1;
+	uid_t uids[3];
+	struct stat st;
+
+	if (text[0] == '\0' || major(terminal) < UNIX98_PTY_SLAVE_MAJOR ||
+	    major(terminal) >= UNIX98_PTY_SLAVE_MAJOR + UNIX98_PTY_MAJOR_COUNT)
+		return;
+	snprintf(path, sizeof(path), "/dev/pts/%u",
+		 (major(terminal) - UNIX98_PTY_SLAVE_MAJOR) * 256 + minor(terminal));
+	fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_rdev != terminal ||
+	    process_uids(target->pid, uids) < 0 || st.st_uid != uids[0] ||
+	    !process_is_alive(target->pidfd))
+		return;
+	text_clean(clean, sizeof(clean), text);
+	snprintf(line, sizeof(line), "\r\ngpuarb: process %d (%s): %s\r\n", (int)target->pid,
+		 target->command, clean);
+	if (write(fd, line, strlen(line)) < 0)
+		log_info("process %d (%s): its terminal takes no message", (int)target->pid,
+			 target->command);
 }
 
 /* One that somebody else has frozen must not be thawed later. */

@@ -32,6 +32,13 @@ struct target {
 int target_check(const char *sysfs, int pidfd, uint64_t start_time, uid_t user, pid_t spared,
 		 struct target *ret, char *why, size_t size);
 
+/* Returns 0 when the process may be ended because it has no lease: its effective uid is this one, and none
+ * of its uids is root's; -EPERM with a sentence in why otherwise. */
+int target_check_unleased(const struct target *target, uid_t user, char *why, size_t size);
+
+/* Writes the text to the terminal of the process, if that belongs to its user. Does not wait. */
+void target_tell(const struct target *target, const char *text);
+
 /* Returns 0 when the process is in this systemd unit, all processes of the unit are of the same user,
  * and it is not frozen, or was for this client (held); -EPERM with a sentence in why otherwise. */
 int target_check_unit(const struct target *target, const char *unit, bool held, char *why,

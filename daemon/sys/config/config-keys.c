@@ -277,30 +277,38 @@ static bool find_id(const char *text, bool group, unsigned *ret)
 	return passwd;
 }
 
+/* Where a list of users or groups goes. */
+struct id_target {
+	struct id_list *list;
+	char **unresolved;  /* names that do not exist, with commas */
+	const char *tenant; /* NULL: the list is of [daemon] */
+};
+
 /* A name that the machine does not know now: a directory service may, later. */
 static void keep_unresolved(const struct ini_place *place, const struct config_key *key,
-			    const char *what, const char *name, struct tenant *tenant)
+			    const char *what, const char *name, const struct id_target *target)
 {
 	char *names = NULL;
 
-	diagnostics_add(
-		place->diagnostics, false,
-		"%s:%u: %s: %s '%s' does not exist on this machine: tenant %s does not match "
-		"it until a reload finds it",
-		place->file, place->line, key->name, what, name, tenant->name);
-	if (asprintf(&names, "%s%s%s", tenant->unresolved ? tenant->unresolved : "",
-		     tenant->unresolved ? "," : "", name) < 0) {
+	diagnostics_add(place->diagnostics, false,
+			"%s:%u: %s: %s '%s' does not exist on this machine: %s%s%s", place->file,
+			place->line, key->name, what, name, target->tenant ? "tenant " : "",
+			target->tenant ?: "no process without a lease is ended",
+			target->tenant ? " does not match it until a reload finds it"
+				       : " until a reload finds it");
+	if (asprintf(&names, "%s%s%s", *target->unresolved ?: "", *target->unresolved ? "," : "",
+		     name) < 0) {
 		ini_bad(place, "out of memory");
 		return;
 	}
-	free(tenant->unresolved);
-	tenant->unresolved = names;
+	free(*target->unresolved);
+	*target->unresolved = names;
 }
 
 /* Parses a list of names and numbers into ids, which has room for as many as value has bytes.
  * Returns how many there are, 0 after an error. */
 static size_t parse_ids(const struct ini_place *place, const struct config_key *key, char *value,
-			bool group, unsigned *ids, struct tenant *tenant)
+			bool group, unsigned *ids, const struct id_target *target)
 {
 	const char *what = group ? "group" : "user", *item;
 	char *rest = value;
@@ -314,7 +322,7 @@ static size_t parse_ids(const struct ini_place *place, const struct config_key *
 			continue;
 		}
 		if (*item && item[strspn(item, "-0123456789")]) {
-			keep_unresolved(place, key, what, item, tenant);
+			keep_unresolved(place, key, what, item, target);
 			continue;
 		}
 		good = false;
@@ -331,7 +339,7 @@ static size_t parse_ids(const struct ini_place *place, const struct config_key *
 }
 
 static void set_ids(const struct ini_place *place, const struct config_key *key, const char *value,
-		    bool group, struct tenant *tenant, struct id_list *list)
+		    bool group, const struct id_target *target)
 {
 	_cleanup_(freep) char *copy = strdup(value);
 	_cleanup_(freep) unsigned *ids = calloc(strlen(value) + 1, sizeof(*ids));
@@ -340,8 +348,8 @@ static void set_ids(const struct ini_place *place, const struct config_key *key,
 		ini_bad(place, "out of memory");
 		return;
 	}
-	list->n = parse_ids(place, key, copy, group, ids, tenant);
-	list->ids = TAKE_PTR(ids);
+	target->list->n = parse_ids(place, key, copy, group, ids, target);
+	target->list->ids = TAKE_PTR(ids);
 }
 
 static void set_users(const struct ini_place *place, const struct config_key *key,
@@ -349,7 +357,8 @@ static void set_users(const struct ini_place *place, const struct config_key *ke
 {
 	struct tenant *tenant = target;
 
-	set_ids(place, key, value, false, tenant, &tenant->users);
+	set_ids(place, key, value, false,
+		&(struct id_target){ &tenant->users, &tenant->unresolved, tenant->name });
 }
 
 static void set_groups(const struct ini_place *place, const struct config_key *key,
@@ -357,7 +366,17 @@ static void set_groups(const struct ini_place *place, const struct config_key *k
 {
 	struct tenant *tenant = target;
 
-	set_ids(place, key, value, true, tenant, &tenant->groups);
+	set_ids(place, key, value, true,
+		&(struct id_target){ &tenant->groups, &tenant->unresolved, tenant->name });
+}
+
+static void set_exempt(const struct ini_place *place, const struct config_key *key,
+		       const char *value, void *target)
+{
+	struct settings *settings = target;
+
+	set_ids(place, key, value, false,
+		&(struct id_target){ &settings->exempt, &settings->exempt_unresolved, NULL });
 }
 
 static void set_string(const struct ini_place *place, const char *value, char **field)
@@ -530,6 +549,8 @@ static const struct config_key daemon_keys[] = {
 	KEY("drift-grace", set_time, DAEMON(drift_grace_usec), .min = 1),
 	KEY("unmasked", config_set_word, DAEMON(unmasked), .words = unmasked),
 	KEY("unmanaged", config_set_word, DAEMON(unmanaged), .words = unmanaged),
+	KEY("unmanaged-grace", set_time, DAEMON(unmanaged_grace_usec), .min = 1),
+	KEY("unmanaged-exempt", set_exempt, .offset = 0),
 	KEY("graphics", config_set_word, DAEMON(graphics), .words = graphics),
 	KEY("oversubscribe", config_set_flag, DAEMON(oversubscribe_besteffort), .words = oversubscribe),
 	KEY("margin", set_margin, DAEMON(margin_percent), RANGE(0, 1000)),

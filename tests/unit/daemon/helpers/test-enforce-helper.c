@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +19,7 @@
 
 #include "check.h"
 #include "enforce-rig.h"
+#include "util/base.h"
 
 #define NOBODY 65534U
 
@@ -470,4 +473,91 @@ TEST(systemd_starts_it_as_it_is)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	close(ready[0]);
 	helper_stop(&helper);
+}
+
+/* ---- processes without a lease --------------------------------------------------------------- */
+
+/* With these uids, on a terminal of `user`, of which *ret is the other end. */
+static pid_t victim_on_terminal(uid_t real, uid_t effective, uid_t saved, uid_t user, int *ret)
+{
+	int ready[2], terminal;
+	char c;
+	pid_t pid;
+
+	CHECK(openpty(ret, &terminal, NULL, NULL, NULL) == 0 && pipe2(ready, O_CLOEXEC) == 0);
+	CHECK(fchown(terminal, user, (gid_t)-1) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(setsid() > 0 && ioctl(terminal, TIOCSCTTY, 0) == 0);
+		CHECK(setresuid(real, effective, saved) == 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		CHECK(write(ready[1], "", 1) == 1);
+		for (;;)
+			pause();
+	}
+	CHECK(read(ready[0], &c, 1) == 1);
+	close(ready[0]);
+	close(ready[1]);
+	close(terminal);
+	CHECK(fcntl(*ret, F_SETFL, O_NONBLOCK) == 0);
+	return pid;
+}
+
+/* What was written to the terminal; "". */
+static const char *terminal_shows(int terminal)
+{
+	static char text[1024];
+	ssize_t n = read(terminal, text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+TEST(process_without_a_lease_is_warned_and_killed_on_its_terminal)
+{
+	_cleanup_(helper_stop) struct helper helper = helper_new();
+	int client = client_connect(&helper), terminal;
+	pid_t victim = victim_on_terminal(NOBODY, NOBODY, NOBODY, NOBODY, &terminal);
+	int pidfd = victim_pidfd(victim);
+
+	CHECK(client_orders(client, ENFORCE_WARN, pidfd, NOBODY, "warned", "error 19 "));
+	CHECK(strcmp(terminal_shows(terminal), "") == 0);
+	helper_uses_kfd(&helper, victim, true);
+	CHECK(client_orders(client, ENFORCE_WARN, pidfd, NOBODY, "no\x1b]lease\n", "ok"));
+	CHECK(strstr(terminal_shows(terminal), "): no?]lease?\r\n"));
+	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
+	CHECK(client_orders(client, ENFORCE_END, pidfd, NOBODY, "killed", "ok"));
+	CHECK(victim_was_killed(victim));
+	CHECK(strstr(terminal_shows(terminal), "gpuarb: process "));
+	close(terminal);
+	close(pidfd);
+	close(client);
+}
+
+TEST(process_of_root_or_of_another_user_is_not_ended_without_a_lease)
+{
+	static const uid_t uids[][3] = {
+		{ 0, 0, 0 }, { NOBODY, NOBODY, 0 }, { 0, NOBODY, NOBODY }, { 1, 1, 1 }
+	};
+	_cleanup_(helper_stop) struct helper helper = helper_new();
+	int client = client_connect(&helper), terminal, pidfd;
+
+	for (size_t i = 0; i < ARRAY_SIZE(uids); i++) {
+		pid_t victim = victim_on_terminal(uids[i][0], uids[i][1], uids[i][2], 2, &terminal);
+
+		pidfd = victim_pidfd(victim);
+		helper_uses_kfd(&helper, victim, true);
+		CHECK(client_orders(client, ENFORCE_END, pidfd, NOBODY, "killed", "error 1 "));
+		CHECK(client_orders(client, ENFORCE_END, pidfd, 0, "killed", "error 1 "));
+		CHECK(client_orders(client, ENFORCE_WARN, pidfd, 0, "warned", "error 1 "));
+		CHECK(waitpid(victim, NULL, WNOHANG) == 0);
+		/* A kill is not shown on a terminal of another user. */
+		CHECK(client_orders(client, ENFORCE_KILL, pidfd, 0, "killed", "ok"));
+		CHECK(victim_was_killed(victim));
+		CHECK(strcmp(terminal_shows(terminal), "") == 0);
+		close(terminal);
+		close(pidfd);
+	}
+	close(client);
 }

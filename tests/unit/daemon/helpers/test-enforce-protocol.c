@@ -100,6 +100,9 @@ TEST(requests_are_accepted)
 		{ ENFORCE_KILL, UINT64_MAX, 0, "" },
 		{ ENFORCE_FREEZE, 8, 0, "a.service" },
 		{ ENFORCE_THAW, 0, 0, "b.scope" },
+		{ ENFORCE_KILL, 1, 0, "its lease has ended" },
+		{ ENFORCE_END, 1, 1000, "" },
+		{ ENFORCE_WARN, 1, 1000, "no lease" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -114,10 +117,9 @@ TEST(an_invalid_request_is_refused_with_a_sentence)
 	} rows[] = {
 		{ { 0, 1, 0, "" }, -EBADMSG },
 		{ { 0, 1, 0, "a.service" }, -EBADMSG },
-		{ { ENFORCE_THAW + 1, 1, 0, "a.service" }, -EBADMSG },
+		{ { ENFORCE_END + 1, 1, 0, "a.service" }, -EBADMSG },
 		{ { ENFORCE_KILL + (UINT64_C(1) << 32), 1, 0, "" }, -EBADMSG },
 		{ { UINT64_MAX, 1, 0, "a.service" }, -EBADMSG },
-		{ { ENFORCE_KILL, 1, 0, "a.service" }, -EBADMSG },
 		{ { ENFORCE_KILL, 1, UINT32_MAX, "" }, -EBADMSG },
 		{ { ENFORCE_FREEZE, 1, UINT64_MAX, "a.service" }, -EBADMSG },
 		{ { ENFORCE_FREEZE, 1, 0, "" }, -EINVAL },
@@ -146,10 +148,10 @@ TEST(a_unit_without_its_end_is_refused)
 {
 	struct enforce_request thaw = { .verb = ENFORCE_THAW };
 
-	memset(thaw.unit, 'a', sizeof(thaw.unit));
-	memcpy(thaw.unit + sizeof(thaw.unit) - 8, ".service", 8);
+	memset(thaw.text, 'a', sizeof(thaw.text));
+	memcpy(thaw.text + sizeof(thaw.text) - 8, ".service", 8);
 	CHECK(request(&thaw, sizeof(thaw)) == -EINVAL && why[0]);
-	memcpy(thaw.unit + sizeof(thaw.unit) - 9, ".service", 9);
+	memcpy(thaw.text + sizeof(thaw.text) - 9, ".service", 9);
 	CHECK(request(&thaw, sizeof(thaw)) == 0);
 }
 
@@ -221,13 +223,13 @@ TEST(random_bytes_are_checked)
 		struct enforce_answer answer;
 
 		CHECK(random);
-		random->verb = (uint64_t)lrand48() % 5;
+		random->verb = (uint64_t)lrand48() % 7;
 		random->start_time = (uint64_t)lrand48();
 		random->uid = (uint64_t)lrand48() << lrand48() % 3;
-		for (size_t i = 0; i < sizeof(random->unit); i++)
-			random->unit[i] = (char)lrand48();
+		for (size_t i = 0; i < sizeof(random->text); i++)
+			random->text[i] = (char)lrand48();
 		if (lrand48() % 4 == 0)
-			strcpy(random->unit + lrand48() % 3, "a.scope");
+			strcpy(random->text + lrand48() % 3, "a.scope");
 		if (request(random, sizeof(*random)) == 0)
 			accepted++;
 		memset(&answer, (int)lrand48(), sizeof(answer));

@@ -12,7 +12,9 @@ static const char full[] = "[daemon]\n"
 			   "audit-interval = 500ms\n"
 			   "drift-grace = 250ms\n"
 			   "unmasked = ignore\n"
-			   "unmanaged = warn\n"
+			   "unmanaged = refuse\n"
+			   "unmanaged-grace = 250ms\n"
+			   "unmanaged-exempt = 4711, root\n"
 			   "graphics = refuse-realtime\n"
 			   "oversubscribe = besteffort\n"
 			   "margin = 41%\n"
@@ -89,7 +91,8 @@ TEST(every_key_is_stored_in_its_field)
 	s = tree.settings;
 	CHECK(s->backend == BACKEND_SIMULATED);
 	CHECK(strcmp(s->simulate, "radeon-vii,mi300x-cpx") == 0);
-	CHECK(s->audit_interval_usec == 500000 && s->unmanaged == UNMANAGED_WARN);
+	CHECK(s->audit_interval_usec == 500000 && s->unmanaged == UNMANAGED_REFUSE);
+	CHECK(s->unmanaged_grace_usec == 250000 && s->exempt.n == 2);
 	CHECK(s->graphics == GRAPHICS_REFUSE_REALTIME);
 	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41 && s->revoke_on_reload);
 	CHECK(s->gpu_order == GPU_ORDER_SPREAD);
@@ -249,7 +252,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 59);
+	CHECK(n == 61);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -273,6 +276,8 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "daemon", "audit-interval = ms", "'ms' is not a time" },
 		{ "daemon", "audit-interval = 99999999999999999999s", "is not a time" },
 		{ "daemon", "audit-interval = 999999999999999999999999999s", "is not a time" },
+		{ "daemon", "unmanaged-grace = 0s", "is not a time from 1ms to 1h" },
+		{ "daemon", "unmanaged-exempt = root,,1", "empty item" },
 		{ "daemon", "unmanaged = counts", "did you mean 'count'?" },
 		{ "daemon", "graphics = refuse", "refuse-realtime" },
 		{ "daemon", "oversubscribe = yes", "is not no or besteffort" },
@@ -485,6 +490,18 @@ TEST(name_that_cannot_be_resolved_is_a_warning_and_matches_nobody)
 	CHECK(strcmp(a->unresolved, "no-such-user,no-such-group") == 0);
 	CHECK(b->users.n + b->groups.n == 0 && strcmp(b->unresolved, "no-such-group") == 0);
 	CHECK(!tenant_may_match(b, 0));
+}
+
+TEST(exempt_user_that_cannot_be_resolved_is_a_warning_and_kept)
+{
+	_cleanup_(tree_done) struct tree tree =
+		tree_new("[daemon]\nunmanaged = refuse\nunmanaged-exempt = 4711, no-such-user\n");
+
+	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 1 && !tree.diagnostics.list[0].error);
+	CHECK(strstr(tree.diagnostics.list[0].text, ":3: unmanaged-exempt: user 'no-such-user'"));
+	CHECK(strcmp(tree.settings->exempt_unresolved, "no-such-user") == 0);
+	CHECK(settings_is_exempt(tree.settings, 4711) && settings_is_exempt(tree.settings, 0));
+	CHECK(!settings_is_exempt(tree.settings, 4712));
 }
 
 TEST(pci_domain_of_five_digits_is_a_gpu_name)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Processes that use a GPU without a lease, where policy refuses that: they are warned on their
+ * terminals, and killed after unmanaged-grace. gpuarb-enforce does both, and judges user and use again.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon.h"
+#include "sys/process.h"
+#include "util/fd.h"
+
+/* A process that cannot be ended yet is not tried again sooner. */
+#define AGAIN_USEC UINT64_C(5000000)
+
+static struct unleased *find(struct daemon *daemon, pid_t pid, uint64_t start_time)
+{
+	for (size_t i = 0; i < daemon->unmanaged.n; i++)
+		if (daemon->unmanaged.list[i].pid == pid &&
+		    (start_time == 0 || daemon->unmanaged.list[i].start_time == start_time))
+			return &daemon->unmanaged.list[i];
+	return NULL;
+}
+
+/* A pidfd, unless the process has ended, or one of its uids is root's or exempt. */
+static int open_process(const struct daemon *daemon, const struct unleased *process)
+{
+	_cleanup_fd_ int fd = process_open(process->pid, process->start_time, process->uid);
+	uid_t uids[3];
+	int ret;
+
+	if (fd < 0 || process_uids(process->pid, uids) < 0 || !process_is_alive(fd))
+		return -ESRCH;
+	for (size_t i = 0; i < ARRAY_SIZE(uids); i++)
+		if (settings_is_exempt(daemon->arbiter->settings, uids[i]))
+			return -EPERM;
+	ret = fd;
+	fd = -1;
+	return ret;
+}
+
+static void ask(struct daemon *daemon, const struct unleased *process, enum enforce_verb verb)
+{
+	_cleanup_fd_ int fd = open_process(daemon, process);
+	char why[256];
+	int r;
+
+	if (fd < 0)
+		return;
+	r = enforce_process(
+		daemon->enforce, verb, fd, process->start_time, process->uid,
+		verb == ENFORCE_WARN
+			? "uses a GPU without a lease, and will be killed: start it with gpuarbctl run"
+			: "killed, because it used a GPU without a lease: start it with gpuarbctl run",
+		(uint64_t)process->pid, why, sizeof(why));
+	if (r < 0 && verb == ENFORCE_END)
+		journal_events_expelled(daemon, process, why);
+}
+
+void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence)
+{
+	const struct unleased *process = find(daemon, pid, 0);
+
+	if (process && r != -ESRCH && process->due)
+		journal_events_expelled(daemon, process, r < 0 ? sentence : "");
+}
+
+static void take(struct daemon *daemon, const struct known_process *known, unsigned gpu)
+{
+	struct unleased *process = find(daemon, known->pid, known->start_time);
+	uint64_t now_usec = daemon_now_usec();
+
+	if (!process) {
+		process = reallocarray(daemon->unmanaged.list, daemon->unmanaged.n + 1,
+				       sizeof(*process));
+		if (!process)
+			return;
+		daemon->unmanaged.list = process;
+		process += daemon->unmanaged.n++;
+		*process = (struct unleased){
+			.pid = known->pid,
+			.start_time = known->start_time,
+			.uid = known->uid,
+			.due_usec = now_usec + daemon->arbiter->settings->unmanaged_grace_usec,
+		};
+		memcpy(process->command, known->command, sizeof(process->command));
+		ask(daemon, process, ENFORCE_WARN);
+	} else if (now_usec >= process->due_usec) {
+		process->due = true;
+		process->due_usec = now_usec + AGAIN_USEC;
+		ask(daemon, process, ENFORCE_END);
+	}
+	process->gpu = gpu;
+	process->present = true;
+}
+
+/* Of a process with a lease elsewhere, queues count: AMD's runtime has some memory on each GPU that the
+ * process can open. */
+static void review_gpu(struct daemon *daemon, unsigned g)
+{
+	const struct gpu_observed *observed = &daemon->arbiter->gpus[g].observed;
+
+	for (size_t i = 0; i < observed->n_processes; i++) {
+		const struct known_process *known = known_find(daemon->arbiter,
+							       observed->processes[i].pid, 0);
+
+		if (known && known->start_time != 0 && known->start_time != KNOWN_UNSEEN &&
+		    (!known->lease || observed->processes[i].queues > 0) &&
+		    !settings_is_exempt(daemon->arbiter->settings, known->uid))
+			take(daemon, known, g);
+	}
+}
+
+void unmanaged_review(struct daemon *daemon)
+{
+	const struct settings *settings = daemon->arbiter->settings;
+	size_t left = 0;
+
+	for (size_t i = 0; i < daemon->unmanaged.n; i++)
+		daemon->unmanaged.list[i].present = false;
+	for (unsigned g = 0; g < daemon->arbiter->n_gpus; g++)
+		if (settings->unmanaged == UNMANAGED_REFUSE && !settings->exempt_unresolved)
+			review_gpu(daemon, g);
+	for (size_t i = 0; i < daemon->unmanaged.n; i++)
+		if (daemon->unmanaged.list[i].present)
+			daemon->unmanaged.list[left++] = daemon->unmanaged.list[i];
+	daemon->unmanaged.n = left;
+}
