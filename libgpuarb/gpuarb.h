@@ -362,6 +362,11 @@ struct gpuarb_partition {
 int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 		const struct gpuarb_options *options, const char **ret_result);
 
+/* Administrators: the same for a user in these groups. */
+int gpuarb_plan_as(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+		   const struct gpuarb_options *options, uint32_t uid, const uint32_t *groups,
+		   size_t n_groups, const char **ret_result);
+
 /* The *ret_n partitions of the last plan, valid until the next call with the handle. */
 const struct gpuarb_partition *gpuarb_last_plan(const struct gpuarb *gpuarb, size_t *ret_n);
 

@@ -29,6 +29,7 @@ enum option_group {
 	OPTIONS_CALIBRATE = 1 << 14,
 	OPTIONS_USAGE = 1 << 15,
 	OPTIONS_LIMITS = 1 << 16,
+	OPTIONS_PLAN = 1 << 18,
 	OPTIONS_VERIFY = 1 << 17,
 };
 

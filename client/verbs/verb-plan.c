@@ -8,6 +8,7 @@
 #include "client/output/lease-text.h"
 #include "client/output/memory-cap.h"
 #include "client/output/print.h"
+#include "client/verbs/caller.h"
 #include "client/verbs/verb.h"
 #include "client/launch/refusal-help.h"
 #include "client/launch/wants.h"
@@ -108,8 +109,21 @@ static void print_advice(struct command *command)
 			refusal_help_lease(stdout, command, lease);
 }
 
+static int ask(struct command *command, const struct gpuarb_want *wants, const struct caller *user,
+	       const char **ret)
+{
+	_Static_assert(sizeof(gid_t) == sizeof(uint32_t), "groups are those of the bus");
+
+	if (!command->filter.user)
+		return gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options,
+				   ret);
+	return gpuarb_plan_as(command->gpuarb, wants, command->n_wants, &command->options,
+			      user->uid, user->groups, user->n_groups, ret);
+}
+
 int run_plan(struct command *command)
 {
+	static struct caller user;
 	const struct gpuarb_partition *partitions;
 	struct gpuarb_want wants[REQUEST_WANTS];
 	const char *result;
@@ -117,13 +131,17 @@ int run_plan(struct command *command)
 	size_t n;
 	int r;
 
+	if (command->groups && !command->filter.user)
+		return fail(command, EXIT_USAGE, "--group needs --user");
 	r = want_resolve(command, wants);
+	if (r == EXIT_OK && command->filter.user)
+		r = caller_find(command, &user);
 	if (r != EXIT_OK)
 		return r;
 
+	gpuarb_set_interactive(command->gpuarb, command->filter.user && isatty(STDIN_FILENO));
 	do {
-		r = gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options,
-				&result);
+		r = ask(command, wants, &user, &result);
 	} while (r >= 0 && strcmp(result, "refused") == 0 && want_ask_less(command, wants));
 	if (r < 0)
 		return fail_asked(command, r);

@@ -36,7 +36,7 @@ const struct verb verb_table[] = {
 	{ "resize", "LEASE [OPTIONS]", "change the partitions of a lease on the same GPUs",
 	  .groups = OPTIONS_WANT, .min_words = 1, .max_words = 1, .run = run_resize },
 	{ "plan", "[OPTIONS]", "show what reserve would be granted, without a change",
-	  .groups = WANTS, .run = run_plan },
+	  .groups = WANTS | OPTIONS_PLAN, .run = run_plan },
 	{ "mask", "explain|encode|decode MASK|PLACES", "explain, encode or decode a CU mask",
 	  .groups = OPTIONS_MODEL, .min_words = 2, .max_words = 2, .run = run_mask },
 	{ "map", "[GPU]", "draw the compute units and the leases that have them",

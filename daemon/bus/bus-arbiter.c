@@ -81,21 +81,52 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 	return r < 0 ? r : 1;
 }
 
+/* The user and groups of PlanAs. What narrows a tenant to some programs matches none. */
+static int read_user(const struct bus *bus, sd_bus_message *m, struct caller *ret,
+		     struct result *result)
+{
+	const void *groups;
+	size_t size;
+	uint32_t uid;
+	int r = sd_bus_message_read(m, "u", &uid);
+
+	if (r >= 0)
+		r = sd_bus_message_read_array(m, 'u', &groups, &size);
+	if (r < 0)
+		return r;
+	if (uid == UINT32_MAX || size / sizeof(uint32_t) > CALLER_GROUPS)
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "PlanAs takes a user, %u groups at the most", CALLER_GROUPS);
+	*ret = (struct caller){ .uid = subuids_user(&bus->arbiter->settings->subuids, uid),
+				.n_groups = size / sizeof(uint32_t) };
+	if (size > 0)
+		memcpy(ret->groups, groups, size);
+	return 0;
+}
+
+/* Plan and PlanAs. */
 static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
 	_cleanup_(result_done) struct result result = { 0 };
 	_cleanup_(effects_done) struct effects effects = { 0 };
+	bool other = strcmp(sd_bus_message_get_member(m), "PlanAs") == 0;
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	struct advice advice = { 0 };
 	struct request request;
+	struct caller user;
 	int r, process_fd;
 
-	caller = bus_sender(bus, m);
+	caller = other ? bus_administrator(bus, m, method_plan, "plan for another user")
+		       : bus_sender(bus, m);
 	if (!caller || bus_decides_later(bus, m, method_plan))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
+	if (r >= 0 && other)
+		r = read_user(bus, m, &user, &result);
+	if (other)
+		caller = &user;
 	if (r >= 0 &&
 	    bus_waits_for_masks(bus, bus_asked_class(bus, caller, &request), m, method_plan))
 		return 1;
@@ -209,6 +240,10 @@ static const sd_bus_vtable vtable[] = {
 		method_reserve, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS(
 		"Plan", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
+		SD_BUS_RESULT("s", result, "aa{sv}", partitions, "aa{sv}", refusals), method_plan,
+		SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS(
+		"PlanAs", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options, "u", uid, "au", groups),
 		SD_BUS_RESULT("s", result, "aa{sv}", partitions, "aa{sv}", refusals), method_plan,
 		SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ObserveClients", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,

@@ -57,7 +57,7 @@ static uint64_t bytes_of_answer(const struct arbiter *arbiter, sd_bus_message *m
 		return GPU_BYTES + (gpus + arbiter->n_leases) * NODE_BYTES;
 	if (strcmp(member, "GetAll") == 0 || strcmp(member, "ReadSlots") == 0)
 		return GPU_BYTES + gpus * PARTITION_BYTES;
-	if (strcmp(member, "Reserve") == 0 || strcmp(member, "Plan") == 0)
+	if (strcmp(member, "Reserve") == 0 || strncmp(member, "Plan", 4) == 0)
 		return ANSWER_BYTES + gpus * PARTITION_BYTES;
 	return ANSWER_BYTES;
 }

@@ -260,19 +260,39 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 	return r;
 }
 
+/* user: NULL: the caller. */
+static int plan(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+		const struct gpuarb_options *options, const uint32_t *user, const uint32_t *groups,
+		size_t n_groups, const char **ret_result)
+{
+	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
+	int r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, user ? "PlanAs" : "Plan", wants,
+			    n, options, &call);
+
+	if (r >= 0 && user &&
+	    !dbus_message_append_args(call, DBUS_TYPE_UINT32, user, DBUS_TYPE_ARRAY,
+				      DBUS_TYPE_UINT32, &groups, (int)n_groups, DBUS_TYPE_INVALID))
+		r = -ENOMEM;
+	if (r >= 0)
+		r = call_send(gpuarb, call, "saa{sv}aa{sv}", &reply);
+	return r < 0 ? r : read_plan(gpuarb, reply, ret_result);
+}
+
 GPUARB_EXPORT int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 			      const struct gpuarb_options *options, const char **ret_result)
 {
-	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
-	int r;
-
 	HANDLE_BEGIN(gpuarb && ret_result, gpuarb);
-	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Plan", wants, n, options, &call);
-	if (r >= 0)
-		r = call_send(gpuarb, call, "saa{sv}aa{sv}", &reply);
-	if (r >= 0)
-		r = read_plan(gpuarb, reply, ret_result);
-	return handle_end(gpuarb, r);
+	return handle_end(gpuarb, plan(gpuarb, wants, n, options, NULL, NULL, 0, ret_result));
+}
+
+GPUARB_EXPORT int gpuarb_plan_as(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+				 const struct gpuarb_options *options, uint32_t uid,
+				 const uint32_t *groups, size_t n_groups, const char **ret_result)
+{
+	HANDLE_BEGIN(gpuarb && ret_result && (groups || n_groups == 0) && n_groups <= 65536,
+		     gpuarb);
+	return handle_end(gpuarb,
+			  plan(gpuarb, wants, n, options, &uid, groups, n_groups, ret_result));
 }
 
 GPUARB_EXPORT const struct gpuarb_effects *gpuarb_last_plan_effects(const struct gpuarb *gpuarb)

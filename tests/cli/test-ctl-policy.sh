@@ -83,6 +83,20 @@ student ends 0 plan --tenant=b --cus=20
 student ends 3 plan --tenant=b --cus=21
 student ends 3 plan --tenant='*' --cus=1
 
+# ---- plan for others -----------------------------------------------------------------------
+ends 0 plan --user=games --group=4001 --cus=10
+ends 3 plan --user=games --group=4001 --cus=11 --json
+json_out '.refusals[0].key == "max-cus" and .refusals[0].tenant == "a" and .refusals[0].uid == 5'
+ends 0 plan --user=games --cus=60
+ends 3 plan --user=4711 --group=4001 --tenant=b --cus=21
+ends 0 plan --cus=60 # the caller's own
+ends 2 plan --user=no-such-user --cus=1
+ends 2 plan --group=4001 --cus=1
+student ends 4 plan --user=games --cus=1
+student ends 4 plan --user=root --cus=1
+ends 0 list --json
+json_out '. == []'
+
 # ---- a lease of before ---------------------------------------------------------------------
 policy <<<'[tenant *]'
 hold_as guest reserve --cus=20

@@ -250,6 +250,8 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_look': (c_int, c_void_p, _Pointer),
     'gpuarb_observe_clients': (c_int, c_void_p),
     'gpuarb_open': (c_int, _Pointer),
+    'gpuarb_plan_as': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), c_uint32,
+                       POINTER(c_uint32), c_size_t, POINTER(c_char_p)),
     'gpuarb_plan': (c_int, c_void_p, POINTER(Want), c_size_t, POINTER(Options), POINTER(c_char_p)),
     'gpuarb_read_counters': (c_int, c_void_p, _Pointer),
     'gpuarb_read_slots': (c_int, c_void_p, c_char_p, _Pointer),

@@ -123,6 +123,37 @@ static bool planned(sd_bus_message *m, const char *result, bool partitions, bool
 	return ok;
 }
 
+/* For a user in these groups, by a connection of another one. */
+static sd_bus_message *plan_as(sd_bus *bus, uint32_t uid, size_t n_groups)
+{
+	static const uint32_t groups[CALLER_GROUPS + 1];
+	sd_bus_message *m = ask(bus, "PlanAs", 15);
+
+	CHECK(sd_bus_message_append(m, "u", uid) >= 0);
+	CHECK(sd_bus_message_append_array(m, 'u', groups, n_groups * sizeof(groups[0])) >= 0);
+	return m;
+}
+
+TEST(plan_for_another_user_is_checked_and_for_administrators)
+{
+	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus, *stranger;
+
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	stranger = adapter_connect(&a, STRANGER);
+	CHECK(planned(call_run(&a, plan_as(bus, 4711, 0)), "granted", true, false));
+	CHECK(planned(call_run(&a, plan_as(bus, 4711, CALLER_GROUPS)), "granted", true, false));
+	CHECK(is_error(call_run(&a, plan_as(bus, 4711, CALLER_GROUPS + 1)),
+		       GPUARB_ERROR_INVALID_REQUEST, "1024"));
+	CHECK(is_error(call_run(&a, plan_as(bus, UINT32_MAX, 0)), GPUARB_ERROR_INVALID_REQUEST,
+		       "user"));
+	CHECK(is_error(call_run(&a, plan_as(stranger, STRANGER, 0)), GPUARB_ERROR_NOT_PERMITTED,
+		       "administrator"));
+	sd_bus_flush_close_unref(stranger);
+	sd_bus_flush_close_unref(bus);
+}
+
 TEST(plan_answers_refused_without_an_error_and_changes_nothing)
 {
 	_cleanup_(adapter_done) struct adapter a;
