@@ -11,6 +11,7 @@
  *   bus-connection.c   connects to the bus, and again after it was lost
  *   requests.c         what clients ask on the bus
  *   recover.c          the leases that an earlier daemon left
+ *   resolve.c          finds users and groups by name
  *   reload.c           the configuration, at the start and again
  *   update.c           brings everything in line after a change
  *   commit.c           saves what is to be granted and puts it into force
@@ -50,6 +51,7 @@
 #include "sys/config/config.h"
 #include "sys/liveness/holder.h"
 #include "sys/liveness/store.h"
+#include "util/names.h"
 #include "sys/state/state.h"
 #include "util/log.h"
 #include "util/ratelimit.h"
@@ -107,6 +109,19 @@ struct daemon {
 		enum backend backend;
 		char *simulate;
 	} started;
+
+	/* resolve.c */
+	struct {
+		pid_t child; /* of a look-up; 0: none */
+		sd_event_source *io, *timer;
+		char *text; /* from it, so far */
+		size_t size;
+		bool retry;          /* of those alone that did not exist */
+		bool hangup;         /* SIGHUP waits for it */
+		uint64_t again_usec; /* the time until the next one */
+		enum { RESOLVE_NONE, RESOLVE_DONE, RESOLVE_FAILED } state; /* for one reload */
+		struct names names;                                        /* RESOLVE_DONE */
+	} resolve;
 
 	/* bus-connection.c */
 	struct {
@@ -317,17 +332,33 @@ int recover_leases(struct daemon *daemon);
 /* ---- reload.c ----------------------------------------------------------------------- */
 
 /* Reads the configuration; *ret is the caller's. */
-int reload_read(const struct daemon *daemon, struct settings **ret,
+int reload_read(const struct daemon *daemon, struct names *names, struct settings **ret,
 		struct diagnostics *diagnostics);
 
 /* Reads the configuration and puts it into force. On failure the one in force stays, and
  * diagnostics have the errors. */
-int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics);
+int reload_settings(struct daemon *daemon, struct names *names, struct diagnostics *diagnostics);
 
 /* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
 /* Keeps the keys that have an effect at the start only. */
 int reload_remember_start(struct daemon *daemon, const struct settings *settings);
 void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics);
+
+/* ---- resolve.c ---------------------------------------------------------------------- */
+
+int resolve_start(struct daemon *daemon);
+void resolve_stop(struct daemon *daemon);
+
+/* Looks up the names in the files of the configuration. Whether a look-up is under way: when it has ended,
+ * bus_observed() follows, and the next reload takes what it has found. */
+bool resolve_names(struct daemon *daemon);
+
+/* Reloads with the names that were found, and on SIGHUP. */
+int resolve_reload(struct daemon *daemon, struct diagnostics *diagnostics);
+void resolve_hangup(struct daemon *daemon);
+
+/* The settings have changed: names that do not exist are looked up again later. */
+void resolve_review(struct daemon *daemon);
 
 /* ---- update.c ----------------------------------------------------------------------- */
 

@@ -145,14 +145,7 @@ static int check(const struct daemon_options *options)
 
 static int on_hangup(sd_event_source *, const struct signalfd_siginfo *, void *userdata)
 {
-	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-
-	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		   (unsigned long long)clock_usec(CLOCK_MONOTONIC));
-	if (reload_settings(userdata, &diagnostics) < 0)
-		log_error("the configuration has errors: the one in force stays");
-	log_diagnostics(&diagnostics);
-	sd_notify(false, "READY=1");
+	resolve_hangup(userdata);
 	return 0;
 }
 

@@ -13,14 +13,19 @@
 	"the changed key %s waits for a restart of gpuarbd (systemctl restart gpuarbd; leases " \
 	"stay)"
 
-int reload_read(const struct daemon *daemon, struct settings **ret, struct diagnostics *diagnostics)
+int reload_read(const struct daemon *daemon, struct names *names, struct settings **ret,
+		struct diagnostics *diagnostics)
 {
-	int r = config_load(&daemon->options->files, ret, diagnostics);
+	struct config_files files = daemon->options->files;
+	int r;
+
+	files.names = names;
+	r = config_load(&files, ret, diagnostics);
 
 	if (r > 0)
 		log_info(CONFIG_NONE);
 	if (r >= 0)
-		subuid_load(&(*ret)->subuids, diagnostics);
+		subuid_load(&(*ret)->subuids, names, diagnostics);
 	for (size_t i = 0; r >= 0 && i < (*ret)->n_tenants; i++)
 		if ((*ret)->tenants[i].executable && !process_sees_executables())
 			diagnostics_add(
@@ -106,12 +111,12 @@ static void check_leases(const struct daemon *daemon, struct diagnostics *diagno
 	}
 }
 
-int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
+int reload_settings(struct daemon *daemon, struct names *names, struct diagnostics *diagnostics)
 {
 	struct settings *settings = NULL;
 	int r;
 
-	r = reload_read(daemon, &settings, diagnostics);
+	r = reload_read(daemon, names, &settings, diagnostics);
 	if (r < 0)
 		return r;
 	compare_with_start(daemon, settings, diagnostics);

@@ -589,13 +589,18 @@ static void join_errors(const struct diagnostics *diagnostics, int r, char *buf,
 		snprintf(buf + n, size - n, "%zu problem%s", errors, errors == 1 ? "" : "s");
 }
 
+static bool resolve(void *userdata)
+{
+	return resolve_names(userdata);
+}
+
 static int reload(void *userdata, struct result *result)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	char errors[460];
 	int r;
 
-	r = reload_settings(userdata, &diagnostics);
+	r = resolve_reload(userdata, &diagnostics);
 	log_diagnostics(&diagnostics);
 	if (r >= 0)
 		return 0;
@@ -625,6 +630,7 @@ const struct bus_host requests_host = {
 	.counters = counters,
 	.activate = activate,
 	.drain = drain,
+	.resolve = resolve,
 	.reload = reload,
 	.revoke = revoke_lease,
 };

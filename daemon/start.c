@@ -18,7 +18,7 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 
 	if (!gpus)
 		return -ENOMEM;
-	r = reload_read(daemon, &settings, diagnostics);
+	r = reload_read(daemon, NULL, &settings, diagnostics);
 	if (r >= 0)
 		r = reload_remember_start(daemon, settings);
 	n = r < 0 ? r
@@ -62,6 +62,8 @@ static int start(struct daemon *daemon)
 		r = frozen_start(daemon);
 	if (r >= 0)
 		r = overdue_start(daemon);
+	if (r >= 0)
+		r = resolve_start(daemon);
 	if (r >= 0)
 		r = descriptors_start(daemon);
 	if (r >= 0)
@@ -178,6 +180,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		daemon->ops->close(daemon->hw);
 	sd_event_unref(daemon->event);
 	free(daemon->unmanaged.list);
+	resolve_stop(daemon);
 	free(daemon->intrusions.list);
 	free(daemon->started.simulate);
 	free(daemon);

@@ -122,7 +122,7 @@ void unmanaged_review(struct daemon *daemon)
 	for (size_t i = 0; i < daemon->unmanaged.n; i++)
 		daemon->unmanaged.list[i].present = false;
 	for (unsigned g = 0; g < daemon->arbiter->n_gpus; g++)
-		if (settings->unmanaged == UNMANAGED_REFUSE && !settings->exempt_unresolved)
+		if (settings->unmanaged == UNMANAGED_REFUSE && !settings->exempt.unresolved)
 			review_gpu(daemon, g);
 	for (size_t i = 0; i < daemon->unmanaged.n; i++)
 		if (daemon->unmanaged.list[i].present)

@@ -52,7 +52,7 @@ static int read_policy(const struct command *command, struct policy *ret)
 static bool has_unresolved(const struct settings *settings)
 {
 	for (size_t i = 0; i < settings->n_tenants; i++)
-		if (settings->tenants[i].unresolved)
+		if (settings->tenants[i].users.unresolved || settings->tenants[i].groups.unresolved)
 			return true;
 	return false;
 }

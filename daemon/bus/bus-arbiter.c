@@ -147,18 +147,26 @@ static int method_observe_clients(sd_bus_message *m, void *userdata, sd_bus_erro
 	return sd_bus_reply_method_return(m, NULL);
 }
 
-static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *)
+/* The caller may. The names in the configuration are looked up before. */
+static int reload(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	struct bus *bus = userdata;
 	int r;
 
-	if (!bus_administrator(bus, m, method_reload, "reload the configuration"))
+	if (bus_waits_for_names(bus, m, reload))
 		return 1;
 	r = bus->host->reload(bus->userdata, &result);
 	if (r < 0)
 		return bus_refuse(m, r, &result);
 	return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	if (!bus_administrator(userdata, m, method_reload, "reload the configuration"))
+		return 1;
+	return reload(m, userdata, error);
 }
 
 /* Drain and Undrain. */

@@ -60,6 +60,15 @@ bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *m,
 	return bus->host->observe_clients(bus->userdata, all) && keep_call(bus, m, handler);
 }
 
+bool bus_waits_for_names(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
+{
+	if (!bus->host->resolve(bus->userdata))
+		return false;
+	if (!keep_call(bus, m, handler))
+		bus_refuse_as(m, RESULT_NO_MEMORY, "too many calls wait: try again");
+	return true;
+}
+
 bool bus_decides_later(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
 	return bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME &&

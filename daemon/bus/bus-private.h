@@ -358,6 +358,9 @@ void bus_managed_stop(struct bus *bus); /* answers with Shutdown; drops signals 
 bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *call,
 			  sd_bus_message_handler_t handler);
 
+/* Whether the names in the configuration are looked up: the same. A call that cannot wait is refused. */
+bool bus_waits_for_names(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler);
+
 /* The same for a request to grant or to activate a lease: where policy refuses GPUs on which a process
  * draws, it is decided after that was observed. */
 bool bus_decides_later(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler);

@@ -63,6 +63,10 @@ struct bus_host {
 	 * follows. */
 	bool (*awaits_masks)(void *userdata);
 
+	/* Looks up the names in the configuration, unless that was done for this reload. Whether a
+	 * look-up is under way: bus_observed() follows. */
+	bool (*resolve)(void *userdata);
+
 	/* Fills in where a process comes from: unit, slice, executable. */
 	void (*describe)(void *userdata, pid_t pid, struct caller *caller);
 

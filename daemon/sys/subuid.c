@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +13,7 @@
 #define LOOKUP_SECONDS 2
 
 struct lookup {
+	struct names *names;
 	char last[256]; /* the ranges of an owner often follow each other */
 	uid_t uid;
 	bool known;
@@ -33,7 +33,6 @@ static bool is_over(const struct timespec *until)
 static bool find_owner(void *userdata, const char *name, uid_t *ret)
 {
 	struct lookup *lookup = userdata;
-	const struct passwd *user;
 	char *end;
 	unsigned long uid;
 
@@ -46,21 +45,20 @@ static bool find_owner(void *userdata, const char *name, uid_t *ret)
 	if (strlen(name) >= sizeof(lookup->last))
 		return false;
 	if (strcmp(name, lookup->last) != 0) {
-		user = is_over(&lookup->until) ? NULL : getpwnam(name);
 		strcpy(lookup->last, name);
-		lookup->known = user != NULL;
-		lookup->uid = user ? user->pw_uid : 0;
+		lookup->known = !is_over(&lookup->until) &&
+				names_find(lookup->names, name, false, &lookup->uid);
 	}
 	*ret = lookup->uid;
 	return lookup->known;
 }
 
-int subuid_load(struct subuids *ret, struct diagnostics *diagnostics)
+int subuid_load(struct subuids *ret, struct names *names, struct diagnostics *diagnostics)
 {
 	const char *path = getenv("GPUARB_SUBUID") ?: "/etc/subuid";
 	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	_cleanup_(freep) char *text = malloc(BYTES_MAX + 1);
-	struct lookup lookup = { .last = "" };
+	struct lookup lookup = { .names = names, .last = "" };
 	ssize_t n;
 	int r;
 

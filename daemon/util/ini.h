@@ -15,12 +15,15 @@
 #include "util/diagnostics.h"
 #include "util/trust.h"
 
+struct names;
+
 /* Where a value comes from, for errors about it. */
 struct ini_place {
 	const char *file;
 	unsigned line;
 	struct diagnostics *diagnostics;
-	unsigned *errors; /* counted by ini_bad(); NULL: not counted */
+	unsigned *errors;    /* counted by ini_bad(); NULL: not counted */
+	struct names *names; /* for values that name users; NULL: the name service is asked */
 };
 
 /* Called for each key. section is "" before the first header. The callback reports errors with

@@ -218,6 +218,12 @@ static int adapter_reload(void *userdata, struct result *result)
 	return 0;
 }
 
+static bool adapter_resolve(void *userdata)
+{
+	(void)userdata;
+	return false;
+}
+
 static bool adapter_awaits_masks(void *userdata)
 {
 	const struct adapter *adapter = userdata;
@@ -240,6 +246,7 @@ const struct bus_host adapter_host = {
 	.cap = adapter_cap,
 	.acknowledge = adapter_acknowledge,
 	.drain = adapter_drain,
+	.resolve = adapter_resolve,
 	.reload = adapter_reload,
 	.activate = adapter_activate,
 	.revoke = adapter_revoke,

@@ -57,18 +57,63 @@ int tenant_init(struct tenant *tenant, const char *name)
 	return 0;
 }
 
+static void id_list_done(struct id_list *list)
+{
+	free(list->ids);
+	free(list->unresolved);
+}
+
+bool id_list_next_unresolved(const char **rest, char ret[static 256])
+{
+	size_t size = *rest ? strcspn(*rest, ",") : 0;
+
+	if (size == 0 || size >= 256)
+		return false;
+	memcpy(ret, *rest, size);
+	ret[size] = '\0';
+	*rest += size + ((*rest)[size] == ',');
+	return true;
+}
+
+bool id_list_resolve(struct id_list *list, const char *name, unsigned id)
+{
+	const char *rest = list->unresolved;
+	char next[256], *at = NULL;
+	unsigned *more;
+
+	while (!at && id_list_next_unresolved(&rest, next))
+		if (strcmp(next, name) == 0)
+			at = list->unresolved + (rest - list->unresolved);
+	more = at ? reallocarray(list->ids, list->n + 1, sizeof(*more)) : NULL;
+	if (!more)
+		return false;
+	list->ids = more;
+	list->ids[list->n++] = id;
+	if (*at) { /* other names follow */
+		memmove(at - strlen(name) - 1, at, strlen(at) + 1);
+		return true;
+	}
+	at -= strlen(name);
+	if (at > list->unresolved) {
+		at[-1] = '\0';
+		return true;
+	}
+	free(list->unresolved);
+	list->unresolved = NULL;
+	return true;
+}
+
 static void tenant_done(struct tenant *tenant)
 {
 	free(tenant->name);
 	free(tenant->file);
-	free(tenant->users.ids);
-	free(tenant->groups.ids);
+	id_list_done(&tenant->users);
+	id_list_done(&tenant->groups);
 	free(tenant->unit);
 	free(tenant->slice);
 	free(tenant->executable);
 	free(tenant->reserved_gpu);
 	free(tenant->only_gpus);
-	free(tenant->unresolved);
 	*tenant = (struct tenant){ 0 };
 }
 
@@ -123,8 +168,7 @@ struct settings *settings_free(struct settings *settings)
 	free(settings->gpus);
 	free(settings->simulate);
 	free(settings->simulate_at);
-	free(settings->exempt.ids);
-	free(settings->exempt_unresolved);
+	id_list_done(&settings->exempt);
 	subuids_done(&settings->subuids);
 	free(settings);
 	return NULL;
@@ -191,6 +235,17 @@ bool settings_same_user(const struct settings *settings, uid_t a, uid_t b)
 	return a != (uid_t)-1 && b != (uid_t)-1 &&
 	       (a == b ||
 		subuids_user(&settings->subuids, a) == subuids_user(&settings->subuids, b));
+}
+
+struct id_list *settings_list(struct settings *settings, size_t i, bool *ret_group)
+{
+	*ret_group = i > 0 && i % 2 == 0;
+	if (i == 0)
+		return &settings->exempt;
+	i--;
+	if (i / 2 >= settings->n_tenants)
+		return NULL;
+	return i % 2 == 0 ? &settings->tenants[i / 2].users : &settings->tenants[i / 2].groups;
 }
 
 bool settings_is_exempt(const struct settings *settings, uid_t uid)

@@ -48,7 +48,14 @@ uint64_t limit_of(const struct limit *limit, uint64_t whole);
 struct id_list {
 	unsigned *ids;
 	size_t n;
+	char *unresolved; /* names that do not exist, with commas; NULL: none */
 };
+
+/* The next of the names; *rest: the list at first. */
+bool id_list_next_unresolved(const char **rest, char ret[static 256]);
+
+/* The name exists now. Returns whether it is in the list of names that did not. */
+bool id_list_resolve(struct id_list *list, const char *name, unsigned id);
 
 _Static_assert(sizeof(uid_t) == sizeof(unsigned) && sizeof(gid_t) == sizeof(unsigned),
 	       "ids of users and groups are unsigned");
@@ -82,8 +89,7 @@ struct tenant {
 	char *only_gpus;            /* names with commas; NULL: all */
 	uint64_t max_duration_usec,
 		default_duration_usec; /* of a lease; 0: no limit, the maximum */
-	char *unresolved;  /* names of match-user and match-group that do not exist, with commas */
-	unsigned priority; /* the highest it may ask for */
+	unsigned priority;             /* the highest it may ask for */
 
 	unsigned weight; /* of its adaptable leases, when CUs that they borrow are divided; 0: the
 			  * default */
@@ -122,7 +128,6 @@ struct settings {
 	enum unmanaged unmanaged;
 	uint64_t unmanaged_grace_usec; /* before a process without a lease is ended */
 	struct id_list exempt;         /* whose processes are not */
-	char *exempt_unresolved;       /* names of these that do not exist, with commas */
 	enum graphics graphics;        /* processes that draw beside leases */
 	enum unmasked unmasked; /* CUs that observed queues cover, and no lease grants them */
 	bool oversubscribe_besteffort;
@@ -167,6 +172,9 @@ int tenant_init(struct tenant *tenant, const char *name);
 
 /* Are both the uid of one user, or subordinate uids of that user? (uid_t) -1 matches no user. */
 bool settings_same_user(const struct settings *settings, uid_t a, uid_t b);
+
+/* The lists of users and groups, the exempt users first; NULL after the last. */
+struct id_list *settings_list(struct settings *settings, size_t i, bool *ret_group);
 
 /* With unmanaged = refuse: whether processes of this user are left. */
 bool settings_is_exempt(const struct settings *settings, uid_t uid);

@@ -51,7 +51,8 @@ static bool is_subordinate(uid_t uid, uid_t user)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct subuids subuids = { 0 };
-	bool is = subuid_load(&subuids, &diagnostics) >= 0 && subuids_user(&subuids, uid) == user;
+	bool is = subuid_load(&subuids, NULL, &diagnostics) >= 0 &&
+		  subuids_user(&subuids, uid) == user;
 
 	subuids_done(&subuids);
 	return is;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sys/config/config-keys.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/policy/settings.h"
+#include "util/names.h"
 #include "util/diagnostics.h"
 #include "util/number.h"
 #include "util/text.h"
@@ -255,32 +254,21 @@ static char *next_item(char **rest)
 }
 
 /* Finds a user or group by name or number. The largest number is (uid_t) -1, which is no user. */
-static bool find_id(const char *text, bool group, unsigned *ret)
+static bool find_id(const struct ini_place *place, const char *text, bool group, unsigned *ret)
 {
-	const struct passwd *passwd;
-	const struct group *entry;
 	uint64_t id = 0;
+	int r;
 
-	if (text[strspn(text, "0123456789")] == '\0') {
-		int r = number_parse(text, 0, UINT32_MAX - 1, &id);
-
-		*ret = (unsigned)id;
-		return r >= 0;
-	}
-	if (group) {
-		entry = getgrnam(text);
-		*ret = entry ? entry->gr_gid : 0;
-		return entry;
-	}
-	passwd = getpwnam(text);
-	*ret = passwd ? passwd->pw_uid : 0;
-	return passwd;
+	if (text[strspn(text, "0123456789")])
+		return names_find(place->names, text, group, ret);
+	r = number_parse(text, 0, UINT32_MAX - 1, &id);
+	*ret = (unsigned)id;
+	return r >= 0;
 }
 
 /* Where a list of users or groups goes. */
 struct id_target {
 	struct id_list *list;
-	char **unresolved;  /* names that do not exist, with commas */
 	const char *tenant; /* NULL: the list is of [daemon] */
 };
 
@@ -288,21 +276,21 @@ struct id_target {
 static void keep_unresolved(const struct ini_place *place, const struct config_key *key,
 			    const char *what, const char *name, const struct id_target *target)
 {
+	struct id_list *list = target->list;
 	char *names = NULL;
 
 	diagnostics_add(place->diagnostics, false,
 			"%s:%u: %s: %s '%s' does not exist on this machine: %s%s%s", place->file,
 			place->line, key->name, what, name, target->tenant ? "tenant " : "",
 			target->tenant ?: "no process without a lease is ended",
-			target->tenant ? " does not match it until a reload finds it"
-				       : " until a reload finds it");
-	if (asprintf(&names, "%s%s%s", *target->unresolved ?: "", *target->unresolved ? "," : "",
-		     name) < 0) {
+			target->tenant ? " does not match it until it exists" : " until it exists");
+	if (asprintf(&names, "%s%s%s", list->unresolved ?: "", list->unresolved ? "," : "", name) <
+	    0) {
 		ini_bad(place, "out of memory");
 		return;
 	}
-	free(*target->unresolved);
-	*target->unresolved = names;
+	free(list->unresolved);
+	list->unresolved = names;
 }
 
 /* Parses a list of names and numbers into ids, which has room for as many as value has bytes.
@@ -317,7 +305,7 @@ static size_t parse_ids(const struct ini_place *place, const struct config_key *
 
 	while (rest) {
 		item = next_item(&rest);
-		if (*item && find_id(item, group, &ids[n])) {
+		if (*item && find_id(place, item, group, &ids[n])) {
 			n++;
 			continue;
 		}
@@ -357,8 +345,7 @@ static void set_users(const struct ini_place *place, const struct config_key *ke
 {
 	struct tenant *tenant = target;
 
-	set_ids(place, key, value, false,
-		&(struct id_target){ &tenant->users, &tenant->unresolved, tenant->name });
+	set_ids(place, key, value, false, &(struct id_target){ &tenant->users, tenant->name });
 }
 
 static void set_groups(const struct ini_place *place, const struct config_key *key,
@@ -366,8 +353,7 @@ static void set_groups(const struct ini_place *place, const struct config_key *k
 {
 	struct tenant *tenant = target;
 
-	set_ids(place, key, value, true,
-		&(struct id_target){ &tenant->groups, &tenant->unresolved, tenant->name });
+	set_ids(place, key, value, true, &(struct id_target){ &tenant->groups, tenant->name });
 }
 
 static void set_exempt(const struct ini_place *place, const struct config_key *key,
@@ -375,8 +361,7 @@ static void set_exempt(const struct ini_place *place, const struct config_key *k
 {
 	struct settings *settings = target;
 
-	set_ids(place, key, value, false,
-		&(struct id_target){ &settings->exempt, &settings->exempt_unresolved, NULL });
+	set_ids(place, key, value, false, &(struct id_target){ &settings->exempt, NULL });
 }
 
 static void set_string(const struct ini_place *place, const char *value, char **field)

@@ -35,6 +35,7 @@ struct config {
 	bool tenants_only;                    /* this file may have [tenant NAME] sections only */
 	const struct config_section *section; /* NULL: none, or an unknown one */
 	void *target;                         /* the struct that its keys fill, or NULL */
+	struct names *names;
 	struct diagnostics *diagnostics;
 	unsigned errors;
 };
@@ -348,7 +349,7 @@ static void check_effect(struct config *config, size_t i)
 static bool shares_id(const struct id_list *a, const struct id_list *b)
 {
 	for (size_t i = 0; i < a->n; i++) {
-		const struct id_list one = { &a->ids[i], 1 };
+		const struct id_list one = { .ids = &a->ids[i], .n = 1 };
 
 		if (has_all(b, &one))
 			return true;
@@ -552,6 +553,7 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 		   const char *value, void *userdata)
 {
 	struct config *config = userdata;
+	struct ini_place here = *place;
 	struct tenant *tenant = NULL;
 
 	if (!*section) {
@@ -572,7 +574,8 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 	}
 	if (tenant && (strcmp(name, "match-user") == 0 || strcmp(name, "match-group") == 0))
 		tenant->has_match = true;
-	config_take_key(place, config->section, name, value, config->target);
+	here.names = config->names;
+	config_take_key(&here, config->section, name, value, config->target);
 }
 
 /* ---- loading ------------------------------------------------------------------------- */
@@ -632,7 +635,7 @@ int config_load(const struct config_files *files, struct settings **ret,
 		struct diagnostics *diagnostics)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
-	struct config config = { .diagnostics = diagnostics };
+	struct config config = { .names = files->names, .diagnostics = diagnostics };
 	int n = settings_new(&settings);
 
 	config.settings = settings;

@@ -13,10 +13,13 @@
 #include "util/diagnostics.h"
 #include "util/trust.h"
 
+struct names;
+
 struct config_files {
 	const char *config;  /* one file instead of the search for gpuarbd.conf; NULL: search */
 	const char *tenants; /* one directory instead of the search for tenants.d; NULL: search */
 	struct trust trust;  /* who may own the files and directories */
+	struct names *names; /* NULL: the name service is asked */
 	bool single;         /* read config alone, whoever owns it */
 };
 

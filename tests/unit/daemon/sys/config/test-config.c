@@ -487,8 +487,9 @@ TEST(name_that_cannot_be_resolved_is_a_warning_and_matches_nobody)
 	a = tenant_named(tree.settings, "a");
 	b = tenant_named(tree.settings, "b");
 	CHECK(a->users.n == 1 && a->groups.n == 0);
-	CHECK(strcmp(a->unresolved, "no-such-user,no-such-group") == 0);
-	CHECK(b->users.n + b->groups.n == 0 && strcmp(b->unresolved, "no-such-group") == 0);
+	CHECK(strcmp(a->users.unresolved, "no-such-user") == 0);
+	CHECK(strcmp(a->groups.unresolved, "no-such-group") == 0);
+	CHECK(b->users.n + b->groups.n == 0 && strcmp(b->groups.unresolved, "no-such-group") == 0);
 	CHECK(!tenant_may_match(b, 0));
 }
 
@@ -499,7 +500,7 @@ TEST(exempt_user_that_cannot_be_resolved_is_a_warning_and_kept)
 
 	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 1 && !tree.diagnostics.list[0].error);
 	CHECK(strstr(tree.diagnostics.list[0].text, ":3: unmanaged-exempt: user 'no-such-user'"));
-	CHECK(strcmp(tree.settings->exempt_unresolved, "no-such-user") == 0);
+	CHECK(strcmp(tree.settings->exempt.unresolved, "no-such-user") == 0);
 	CHECK(settings_is_exempt(tree.settings, 4711) && settings_is_exempt(tree.settings, 0));
 	CHECK(!settings_is_exempt(tree.settings, 4712));
 }
