@@ -112,8 +112,8 @@ struct daemon {
 
 	/* resolve.c */
 	struct {
-		pid_t child; /* of a look-up; 0: none */
-		sd_event_source *io, *timer;
+		sd_event_source *io; /* of a child; NULL: no look-up is under way */
+		sd_event_source *timer;
 		char *text; /* from it, so far */
 		size_t size;
 		bool retry;          /* of those alone that did not exist */

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@
 #include "util/clock.h"
 #include "util/fd.h"
 
+#define END "."
 #define TEXT_MAX (8U << 20)
 #define PATIENCE_USEC UINT64_C(20000000) /* less than a client waits for Reload */
 #define AGAIN_USEC \
@@ -61,25 +62,18 @@ __attribute__((noreturn)) static void look_up(struct daemon *daemon, int to)
 	char *text = NULL;
 	sigset_t none;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(to, 3);
 	close_range(4, UINT32_MAX,
 		    0); /* no lease and no connection of gpuarbd stays open by this */
+	alarm(PATIENCE_USEC / 1000000);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (daemon->resolve.retry)
 		look_up_unresolved(daemon->arbiter->settings, &names);
 	else
 		reload_read(daemon, &names, &settings, &diagnostics);
-	if (names_format(&names, &text) < 0)
-		_exit(1);
-	for (size_t at = 0, size = strlen(text); at < size;) {
-		ssize_t n = write(3, text + at, size - at);
-
-		if (n < 0)
-			_exit(1);
-		at += (size_t)n;
-	}
+	if (names_format(&names, &text) >= 0) /* and the mark that it is all of it */
+		dprintf(3, "%s" END, text);
 	_exit(0);
 }
 
@@ -121,11 +115,6 @@ void resolve_hangup(struct daemon *daemon)
 
 static void end(struct daemon *daemon)
 {
-	if (daemon->resolve.child > 0) {
-		kill(daemon->resolve.child, SIGKILL);
-		waitpid(daemon->resolve.child, NULL, 0);
-	}
-	daemon->resolve.child = 0;
 	if (daemon->resolve.io)
 		close(sd_event_source_get_io_fd(daemon->resolve.io));
 	daemon->resolve.io = sd_event_source_disable_unref(daemon->resolve.io);
@@ -187,7 +176,7 @@ static int on_text(sd_event_source *, int fd, uint32_t, void *userdata)
 	struct names names = { 0 };
 	char *more = realloc(daemon->resolve.text, daemon->resolve.size + 4097);
 	ssize_t n = more ? read(fd, more + daemon->resolve.size, 4096) : -1;
-	int status = 1;
+	size_t size = daemon->resolve.size;
 	bool good;
 
 	daemon->resolve.text = more ?: daemon->resolve.text;
@@ -197,12 +186,10 @@ static int on_text(sd_event_source *, int fd, uint32_t, void *userdata)
 	}
 	if (n < 0 && more && (errno == EINTR || errno == EAGAIN))
 		return 0;
-	if (n == 0)
-		more[daemon->resolve.size] = '\0';
-	good = n == 0 && waitpid(daemon->resolve.child, &status, 0) > 0 && status == 0 &&
-	       names_parse(daemon->resolve.text, &names) >= 0;
-	if (n == 0)
-		daemon->resolve.child = 0;
+	good = n == 0 && size > 0 && more[size - 1] == END[0];
+	if (good)
+		more[size - 1] = '\0';
+	good = good && names_parse(more, &names) >= 0;
 	finish(daemon, good ? &names : NULL);
 	return 0;
 }
@@ -211,6 +198,7 @@ static int begin(struct daemon *daemon)
 {
 	_cleanup_fd_ int from = -1, to = -1;
 	int ends[2], r;
+	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
@@ -219,12 +207,17 @@ static int begin(struct daemon *daemon)
 	r = sd_event_add_io(daemon->event, &daemon->resolve.io, from, EPOLLIN, on_text, daemon);
 	if (r < 0)
 		return r;
-	daemon->resolve.child = fork();
-	if (daemon->resolve.child == 0)
-		look_up(daemon, to);
-	if (daemon->resolve.child < 0) {
+	/* Twice, so that nobody has to wait for it. */
+	pid = fork();
+	if (pid == 0) {
+		if (fork() == 0)
+			look_up(daemon, to);
+		_exit(0);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	if (pid < 0) {
 		r = -errno;
-		daemon->resolve.child = 0;
 		daemon->resolve.io = sd_event_source_disable_unref(daemon->resolve.io);
 		return r;
 	}
@@ -240,7 +233,7 @@ bool resolve_names(struct daemon *daemon)
 
 	if (daemon->resolve.state != RESOLVE_NONE)
 		return false;
-	if (daemon->resolve.child > 0 && !daemon->resolve.retry)
+	if (daemon->resolve.io && !daemon->resolve.retry)
 		return true;
 	end(daemon);
 	daemon->resolve.retry = false;
@@ -255,7 +248,7 @@ static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	if (daemon->resolve.child > 0) {
+	if (daemon->resolve.io) {
 		finish(daemon, NULL);
 		return 0;
 	}
@@ -270,7 +263,7 @@ void resolve_review(struct daemon *daemon)
 	bool any = any_unresolved(daemon->arbiter->settings);
 	uint64_t again_usec = daemon->resolve.again_usec;
 
-	if (daemon->resolve.child > 0)
+	if (daemon->resolve.io)
 		return;
 	again_usec = again_usec ? min_u64(again_usec * 2, AGAIN_MAX_USEC) : AGAIN_USEC;
 	daemon->resolve.again_usec = any ? again_usec : 0;

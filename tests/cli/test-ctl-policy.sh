@@ -97,6 +97,11 @@ student ends 4 plan --user=root --cus=1
 ends 0 list --json
 json_out '. == []'
 
+# ---- bad input -------------------------------------------------------------------------------
+for time in 0 0s -1h -1 1000000000d 99999999999999999999s x ''; do
+	student ends 2 plan --cus=1 --duration="$time"
+done
+
 # ---- a lease of before ---------------------------------------------------------------------
 policy <<<'[tenant *]'
 hold_as guest reserve --cus=20
