@@ -41,7 +41,7 @@ static void arrive_with(struct stage *s, const char *keys, const char *policy)
 	char config[512];
 
 	memset(s, 0, sizeof(*s));
-	machine_build(&s->machine, 1);
+	machine_build(&s->machine, *keys ? 2 : 1);
 	helper_listen(&s->helper);
 	snprintf(s->helper.sysfs, sizeof(s->helper.sysfs), "%s",
 		 strchr(s->machine.option, '=') + 1);
@@ -435,7 +435,10 @@ TEST(process_without_a_lease_is_killed_and_none_of_root_or_exempt_users)
 		CHECK(lives(spared[i]));
 		end_off_hardware(&s, spared[i]);
 	}
-	end_off_hardware(&s, s.pid);
+	/* A lease of one GPU is none of the other. */
+	CHECK(fake_sysfs_queue(s.machine.sys, s.pid, 7, machine_gpu_id(&s.machine, 1), 0) == 0);
+	CHECK(victim_was_killed(s.pid));
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
 	close(fd);
 	said = depart(&s);
 	for (unsigned i = 0; i < 2; i++) {

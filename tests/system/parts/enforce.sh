@@ -84,8 +84,20 @@ kills_what_has_lost_its_agent()
 		let_go film && soon no_leases
 }
 
+# A program that a plain run started has no supervisor: gpuarb-enforce tells its user on the terminal.
+tells_on_the_terminal()
+{
+	local pid
+	as bob script -qc 'gpuarbctl run --name=tty --fixed --cus=4 -- sleep infinity' /tmp/typescript >/dev/null </dev/null &
+	soon eval '[ -n "$(lease tty)" ]' && pid=$(of_lease tty .owner.pid) && mkdir -p "$kfd/class/kfd/kfd/proc/$pid" &&
+		gpuarbctl revoke "$(lease tty)" --now --reason='maintenance at noon' && wait $!
+	rmdir "$kfd/class/kfd/kfd/proc/$pid"
+	grep -a "gpuarb: process $pid (sleep): killed, because lease .*maintenance at noon" /tmp/typescript
+}
+
 check 'an adaptable lease borrows CUs of an inactive lease' lends
 check 'the unit of a borrower that does not return CUs is frozen' freezes
 check 'the unit is thawed when the CUs are not needed any more' thaws
 check 'with enforce = kill the borrower is killed, and the lender has its CUs' kills
 check 'a program whose agent is stopped is killed' kills_what_has_lost_its_agent
+check 'a program that is killed has the reason on its terminal' tells_on_the_terminal

@@ -61,7 +61,7 @@ keeps_the_sentences_of_desktop()
 	begin desktop || return
 	hold bob half reserve --name=half --cus=30 --gpu=0 &&
 		try 3 '.refusals[0].reason == "floor"' carol plan --json --cus=1 --gpu=0 &&
-		try 0 '.partitions[0].cus == 30' bob plan --json --cus=60 --gpu=1 &&
+		try 3 '.refusals[0].reason == "floor"' bob plan --json --cus=60 --gpu=1 &&
 		try 3 '' bob plan --json --cus=15 --queues=23 --gpu=1 &&
 		try 3 '' bob plan --json --class=realtime --shader-engines=1 &&
 		try 3 '' bob plan --json --priority=high --cus=1 &&
