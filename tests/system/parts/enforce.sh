@@ -87,12 +87,19 @@ kills_what_has_lost_its_agent()
 # A program that a plain run started has no supervisor: gpuarb-enforce tells its user on the terminal.
 tells_on_the_terminal()
 {
-	local pid
-	as bob script -qc 'gpuarbctl run --name=tty --fixed --cus=4 -- sleep infinity' /tmp/typescript >/dev/null </dev/null &
-	soon eval '[ -n "$(lease tty)" ]' && pid=$(of_lease tty .owner.pid) && mkdir -p "$kfd/class/kfd/kfd/proc/$pid" &&
-		gpuarbctl revoke "$(lease tty)" --now --reason='maintenance at noon' && wait $!
+	local pid script status
+	setpriv --reuid=bob --regid=bob --init-groups script -qfc \
+		'gpuarbctl run --name=tty --fixed --cus=4 -- sleep infinity' /tmp/typescript >/dev/null </dev/null &
+	script=$!
+	soon eval '[ -n "$(lease tty)" ]' || return
+	pid=$(of_lease tty .owner.pid)
+	mkdir -p "$kfd/class/kfd/kfd/proc/$pid" && gpuarbctl revoke "$(lease tty)" --now --reason='maintenance at noon' &&
+		soon grep -a "gpuarb: process $pid (sleep): killed, because lease .*maintenance at noon" /tmp/typescript
+	status=$?
+	cat /tmp/typescript
 	rmdir "$kfd/class/kfd/kfd/proc/$pid"
-	grep -a "gpuarb: process $pid (sleep): killed, because lease .*maintenance at noon" /tmp/typescript
+	kill "$script" 2>/dev/null
+	return $status
 }
 
 check 'an adaptable lease borrows CUs of an inactive lease' lends
