@@ -84,21 +84,21 @@ kills_what_has_lost_its_agent()
 		let_go film && soon no_leases
 }
 
-# A program that a plain run started has no supervisor: gpuarb-enforce tells its user on the terminal.
-tells_on_the_terminal()
+# With the rights of gpuarb-enforce, to the terminal of bob: how it tells why a program was killed.
+can_write_to_terminals()
 {
-	local pid script status
-	setpriv --reuid=bob --regid=bob --init-groups script -qfc \
-		'gpuarbctl run --name=tty --fixed --cus=4 -- sleep infinity' /tmp/typescript >/dev/null </dev/null &
+	local script status options=() key
+	rm -f /tmp/typescript
+	setpriv --reuid=bob --regid=bob --init-groups script -qfc 'tty; sleep infinity' /tmp/typescript >/dev/null </dev/null &
 	script=$!
-	soon eval '[ -n "$(lease tty)" ]' || return
-	pid=$(of_lease tty .owner.pid)
-	mkdir -p "$kfd/class/kfd/kfd/proc/$pid" && gpuarbctl revoke "$(lease tty)" --now --reason='maintenance at noon' &&
-		soon grep -a "gpuarb: process $pid (sleep): killed, because lease .*maintenance at noon" /tmp/typescript
+	for key in User SupplementaryGroups CapabilityBoundingSet PrivateDevices DevicePolicy; do
+		options+=(-p "$key=$(systemctl show -P $key gpuarb-enforce)")
+	done
+	soon grep -a -o '/dev/pts/[0-9]*' /tmp/typescript &&
+		systemd-run -q --wait --pipe "${options[@]}" sh -c 'echo told >"$1"' sh "$(grep -a -o '/dev/pts/[0-9]*' /tmp/typescript)" &&
+		soon grep -a told /tmp/typescript
 	status=$?
-	cat /tmp/typescript
-	rmdir "$kfd/class/kfd/kfd/proc/$pid"
-	kill "$script" 2>/dev/null
+	kill "$script"
 	return $status
 }
 
@@ -107,4 +107,4 @@ check 'the unit of a borrower that does not return CUs is frozen' freezes
 check 'the unit is thawed when the CUs are not needed any more' thaws
 check 'with enforce = kill the borrower is killed, and the lender has its CUs' kills
 check 'a program whose agent is stopped is killed' kills_what_has_lost_its_agent
-check 'a program that is killed has the reason on its terminal' tells_on_the_terminal
+check 'gpuarb-enforce can write to the terminal of a user' can_write_to_terminals

@@ -26,7 +26,7 @@ session()
 
 # What a program does that opens the devices when it is in the scope of a lease, at the latest after the file $1 exists.
 program='until grep -q gpuarb-lease /proc/self/cgroup || [ -e "$1" ]; do sleep 0.1; done
-	: <>/dev/kfd && : <>/dev/dri/renderD128 && : >"$2"; sleep infinity'
+	: <>/dev/kfd && : <>/dev/dri/renderD128 && : >"$2" && exec sleep infinity'
 
 is_closed_to_sessions()
 {
@@ -35,8 +35,7 @@ is_closed_to_sessions()
 		# A service outside of user.slice is not restricted: gpuarb-operations(7) says so.
 		systemd-run -q --wait --pipe -p User=bob sh -c ': <>/dev/kfd' || return
 	# A lease alone does not open it.
-	session leased gpuarbctl run --cus=4 -- sh -c "$program" sh /run/now /tmp/opened &&
-		soon job_of leased && ! [ -e /tmp/opened ] && systemctl stop leased
+	! session leased --wait --pipe gpuarbctl run --cus=4 -- sh -c "$program" sh /run/now /tmp/opened && ! [ -e /tmp/opened ]
 }
 
 job_of() { gpuarbctl list --json | jq -e "map(select(.owner.pid == $(systemctl show -P MainPID "$1"))) | length == 1"; }
