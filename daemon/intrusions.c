@@ -52,6 +52,8 @@ static void act(struct daemon *daemon, struct intrusion *intrusion, const struct
 	intrusion->lease = lease->id;
 	intrusion->logged = journal_events_covered(daemon, lease, intrusion);
 	if (daemon->arbiter->settings->unmanaged == UNMANAGED_REFUSE &&
+	    !daemon->arbiter->settings->exempt.unresolved &&
+	    !settings_is_exempt(daemon->arbiter->settings, intrusion->uid) &&
 	    lease->class == CLASS_REALTIME)
 		overdue_kill_intruder(daemon, lease, intrusion);
 }
