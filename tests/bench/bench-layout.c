@@ -9,7 +9,7 @@
  * sum of fair shares; how often masks change; how far the mask of a lease falls in between, as a part of
  * the smaller of the masks before and after; the time of a decision and of all that follows an event.
  *
- *	bench-layout SOURCE-ROOT [EVENTS]
+ *	bench-layout SOURCE-ROOT [EVENTS [PROFILE]]
  */
 
 #include <math.h>
@@ -537,7 +537,7 @@ int main(int argc, char *argv[])
 			same++;
 		if (same < i)
 			printf("%-13s has the engines of %s\n", names[i], names[same]);
-		else
+		else if (argc < 4 || strcmp(argv[3], names[i]) == 0)
 			bench_profile(&infos[i], names[i], events, json);
 	}
 	fclose(json);

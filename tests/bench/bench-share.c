@@ -253,6 +253,7 @@ static void start(struct run *run, const struct gpu_info *info, unsigned hours)
 {
 	*run = (struct run){ .random = { SEED, 0, 0x330e }, .now = 1 };
 	run->arbiter = arbiter_of(info, 1);
+	run->arbiter->settings->share_by_lease = true; /* as the ideal is */
 	run->cus = run->arbiter->gpus[0].cus;
 	run->end = (uint64_t)(hours * 60 * MINUTE_USEC);
 	run->next_arrival = exponential(run, ARRIVAL_USEC);
