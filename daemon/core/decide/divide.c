@@ -17,9 +17,6 @@
 /* Layouts until no base may move any more. */
 #define TRIES 6U
 
-/* The spare engine is worth this part of a level. */
-#define SPARE_WORTH 3U
-
 /* ---- targets ------------------------------------------------------------------------------ */
 
 static void set_target(struct division *d, struct grower *grower, const struct cuset *target)
@@ -116,7 +113,7 @@ struct plan {
 	struct division *division;
 	const struct cuset *spare;
 	struct cuset own, pool; /* CUs that nobody lends; all */
-	bool may_rebase;
+	bool may_rebase, sticky; /* sticky: see columns.h */
 	struct columns columns;
 	struct layout layout;
 	struct grower **growers;            /* of the terms */
@@ -150,7 +147,19 @@ static void find_spare(const struct division *d, struct cuset *ret)
 		ret->pair[cuset_pair(x, best)] = d->gpu->all.pair[cuset_pair(x, best)];
 }
 
-/* Finds a base within the target, and within the CUs that the lease has now. false: there is no room. */
+/* Where the base of a lease may be: within the CUs that it has now. */
+static void find_base_room(const struct plan *plan, const struct grower *grower, struct cuset *ret)
+{
+	*ret = grower->p->adaptation->base;
+	if (!plan->may_rebase || grower->anchored)
+		return;
+	admit_available(plan->division->gpu, grower->lease->class, grower->p->isolation, false, ret);
+	cuset_remove(ret, plan->spare);
+	cuset_add(ret, &grower->p->adaptation->base);
+	cuset_keep(ret, grower->begins ? &plan->pool : &grower->has);
+}
+
+/* Finds a base within the target. false: there is no room. */
 static bool find_base(const struct plan *plan, struct grower *grower)
 {
 	const struct gpu *gpu = plan->division->gpu;
@@ -166,14 +175,8 @@ static bool find_base(const struct plan *plan, struct grower *grower)
 	grower->rebase = (struct cuset){ 0 };
 	if (cuset_within(&grower->p->adaptation->base, &grower->target))
 		return true;
-	if (!plan->may_rebase)
-		return false;
-	admit_available(gpu, grower->lease->class, grower->p->isolation, false, &request.avail);
-	cuset_add(&request.avail, &grower->p->adaptation->base);
+	find_base_room(plan, grower, &request.avail);
 	cuset_keep(&request.avail, &grower->target);
-	if (!grower->begins)
-		cuset_keep(&request.avail, &grower->has);
-	cuset_remove(&request.avail, plan->spare);
 	request.preferred = request.avail;
 	if (place(&gpu->info.geometry, &request, &placement, &miss) < 0 ||
 	    placement.effective != placement.count)
@@ -182,27 +185,15 @@ static bool find_base(const struct plan *plan, struct grower *grower)
 	return true;
 }
 
-/* The rectangle of the base. false: it is none, in these columns. */
-static bool find_anchor(const struct plan *plan, const struct cuset *base, struct layout_term *term)
-{
-	unsigned counts[LAYOUT_COLUMNS];
-
-	columns_count(&plan->columns, base, counts);
-	for (size_t c = 0; c < plan->columns.n; c++)
-		if (counts[c] > 0) {
-			term->anchor.columns |= UINT32_C(1) << c;
-			term->anchor.height = counts[c];
-		}
-	return rect_area(&term->anchor) == term->least;
-}
-
 /* Leases that cannot be laid out keep their masks. */
 static void find_room(struct plan *plan)
 {
 	struct division *d = plan->division;
-	struct column_order order = {
-		.own = &plan->own, .pool = &plan->pool, .bases = plan->bases, .held = plan->held
-	};
+	struct column_order order = { .sticky = plan->sticky,
+				      .own = &plan->own,
+				      .pool = &plan->pool,
+				      .bases = plan->bases,
+				      .held = plan->held };
 	struct cuset lent = d->gpu->taken;
 	size_t n = 0;
 
@@ -227,13 +218,16 @@ static void find_room(struct plan *plan)
 	cuset_remove(&plan->own, plan->spare);
 	columns_init(&plan->columns, &d->gpu->info.geometry, &order);
 	plan->layout.n_columns = plan->columns.n;
+	plan->layout.n_xccs = d->gpu->info.geometry.xccs;
 	columns_count(&plan->columns, &plan->pool, plan->layout.free);
 }
 
 /* false: a lease cannot be laid out. */
 static bool set_terms(struct plan *plan)
 {
+	const struct rect whole = { UINT32_MAX, UINT_MAX };
 	unsigned unit = columns_unit(&plan->columns);
+	struct cuset room;
 	bool all = true;
 
 	for (size_t i = 0; i < plan->layout.n; i++) {
@@ -245,20 +239,22 @@ static bool set_terms(struct plan *plan)
 			.most = min_u(grower->cap, plan->division->gpu->cus) / unit,
 			.share = grower->share * LAYOUT_UNIT / unit,
 		};
-		columns_count(&plan->columns, &grower->has, term->held);
+		if (!grower->begins)
+			columns_count(&plan->columns, &grower->has, term->held);
+		find_base_room(plan, grower, &room);
+		columns_count_each(&plan->columns, &room, term->own);
 		grower->fixed = grower->base % unit != 0 ||
-				(grower->anchored &&
-				 !find_anchor(plan, &grower->p->adaptation->base, term));
+				!layout_has_least(&plan->layout, term, &whole);
 		all &= !grower->fixed;
 	}
 	return all;
 }
 
-/* Each lease first keeps what it has, its base before all; then it has what it had; then what is free; then
- * what others leave. */
+/* Each lease first keeps what it has, its base before all, and what nobody lends; then it has what it had; then
+ * what is free; then what others leave. */
 static void pick(struct plan *plan)
 {
-	enum { BASE, MASK, BEFORE, ANY, TIERS };
+	enum { BASE, OWN, MASK, BEFORE, ANY, TIERS };
 	struct cuset left = plan->pool, idle = plan->pool;
 
 	for (size_t i = 0; i < plan->layout.n; i++) {
@@ -270,11 +266,14 @@ static void pick(struct plan *plan)
 		for (size_t i = 0; i < plan->layout.n; i++) {
 			struct grower *grower = plan->growers[i];
 			const struct cuset *tiers[] = { &grower->p->adaptation->base, &grower->has,
+							&grower->has,
 							&grower->p->adaptation->before, &left };
 			struct cuset avail = *tiers[tier];
 
-			if (tier == BASE && !grower->anchored)
+			if (tier == BASE && grower->begins && !grower->anchored)
 				continue;
+			if (tier == OWN)
+				cuset_remove(&avail, &plan->division->gpu->taken);
 			cuset_keep(&avail, &left);
 			columns_pick(&plan->columns, &plan->layout.terms[i].rect, &avail, &idle,
 				     &grower->target);
@@ -315,7 +314,7 @@ static int find_layout(struct plan *plan)
 	}
 }
 
-static int divide_anew(struct division *division, const struct cuset *spare)
+static int divide_anew(struct division *division, const struct cuset *spare, bool sticky)
 {
 	size_t n = division->n;
 	_cleanup_(freep) struct layout_term *terms = calloc(n + 1, sizeof(*terms));
@@ -323,6 +322,7 @@ static int divide_anew(struct division *division, const struct cuset *spare)
 	_cleanup_(freep) const struct cuset **held = calloc(2 * n + 1, sizeof(*held));
 	struct plan plan = { .division = division,
 			     .spare = spare,
+			     .sticky = sticky,
 			     .layout.terms = terms,
 			     .growers = growers,
 			     .held = held };
@@ -368,39 +368,43 @@ static void keep(struct division *d)
 	}
 }
 
-/* Lays out all leases, with bases outside of the spare engine, and then anywhere, if that is clearly
- * better. */
+static int try_anew(struct division *d, const struct cuset *spare, bool sticky, unsigned *best,
+		    unsigned *levels)
+{
+	int r = divide_anew(d, spare, sticky);
+
+	find_levels(d, levels);
+	if (r > 0 && layout_is_clearly_better(levels, best, d->n, LAYOUT_CLEARLY)) {
+		memcpy(best, levels, d->n * sizeof(*best));
+		keep(d);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* Lays out all leases with bases outside of the spare engine, and then anywhere; with other columns, too, where
+ * the worst-off lease is clearly below its share. */
 static int choose(struct division *d, unsigned *best, unsigned *levels)
 {
-	unsigned part = LAYOUT_CLEARLY;
-	struct cuset spare;
-	int r;
+	const unsigned enough = LAYOUT_WHOLE - LAYOUT_WHOLE / LAYOUT_CLEARLY;
+	bool several = d->gpu->info.geometry.xccs > 1;
+	struct cuset spare, none = { 0 };
+	int r = 0;
 
 	extend_all(d);
 	find_levels(d, best);
 	keep(d);
 	find_spare(d, &spare);
-	for (;;) {
-		bool last = cuset_empty(&spare);
-
-		r = divide_anew(d, &spare);
-		if (r < 0)
-			return r;
-		find_levels(d, levels);
-		if (r > 0 && layout_is_clearly_better(levels, best, d->n, part)) {
-			memcpy(best, levels, d->n * sizeof(*best));
-			keep(d);
-		}
-		if (last)
-			break;
-		spare = (struct cuset){ 0 };
-		part = SPARE_WORTH;
-	}
+	if (!cuset_empty(&spare))
+		r = try_anew(d, &spare, false, best, levels);
+	if (r == 0 && (cuset_empty(&spare) || best[0] < enough))
+		r = try_anew(d, &none, false, best, levels);
+	if (r == 0 && several && d->n > 0 && best[0] < enough)
+		r = try_anew(d, &none, true, best, levels);
 	for (size_t i = 0; i < d->n; i++) {
 		d->growers[i].target = d->growers[i].best;
 		d->growers[i].rebase = d->growers[i].best_rebase;
 	}
-	return 0;
+	return r;
 }
 
 /* ---- one GPU ------------------------------------------------------------------------------ */

@@ -24,6 +24,17 @@ static unsigned held_in(const struct columns *columns, const struct cuset **held
 	return units;
 }
 
+static unsigned rank_of(const struct columns *columns, const struct column_order *order, unsigned x,
+			unsigned e, unsigned c)
+{
+	unsigned own = units_in(columns->geometry, order->own, x, e);
+	unsigned pool = units_in(columns->geometry, order->pool, x, e);
+	unsigned held = held_in(columns, order->held, order->n_held, x, e, c);
+
+	return held_in(columns, order->bases, order->n_bases, x, e, c) << 24 |
+	       (order->sticky ? held << 16 | own << 8 | pool : own << 16 | pool << 8 | held);
+}
+
 void columns_init(struct columns *columns, const struct geometry *geometry,
 		  const struct column_order *order)
 {
@@ -33,12 +44,7 @@ void columns_init(struct columns *columns, const struct geometry *geometry,
 			unsigned best = CUSET_ENGINES, best_rank = 0;
 
 			for (unsigned e = 0; e < columns->n; e++) {
-				unsigned rank =
-					held_in(columns, order->bases, order->n_bases, x, e, c)
-						<< 24 |
-					units_in(geometry, order->own, x, e) << 16 |
-					units_in(geometry, order->pool, x, e) << 8 |
-					held_in(columns, order->held, order->n_held, x, e, c);
+				unsigned rank = rank_of(columns, order, x, e, c);
 
 				if ((taken >> e & 1) || (best < CUSET_ENGINES && rank <= best_rank))
 					continue;
@@ -50,16 +56,28 @@ void columns_init(struct columns *columns, const struct geometry *geometry,
 		}
 }
 
+void columns_count_each(const struct columns *columns, const struct cuset *set,
+			uint8_t ret[static CUSET_XCCS][LAYOUT_COLUMNS])
+{
+	memset(ret, 0, CUSET_XCCS * sizeof(*ret));
+	for (unsigned x = 0; x < columns->geometry->xccs; x++)
+		for (size_t c = 0; c < columns->n; c++)
+			ret[x][c] = (uint8_t)units_in(columns->geometry, set, x,
+						      columns->engine[x][c]);
+}
+
 void columns_count(const struct columns *columns, const struct cuset *set,
 		   unsigned ret[static LAYOUT_COLUMNS])
 {
-	memset(ret, 0, LAYOUT_COLUMNS * sizeof(*ret));
-	for (size_t c = 0; c < columns->n; c++)
-		for (unsigned x = 0; x < columns->geometry->xccs; x++) {
-			unsigned units = units_in(columns->geometry, set, x, columns->engine[x][c]);
+	uint8_t counts[CUSET_XCCS][LAYOUT_COLUMNS];
 
-			ret[c] = x > 0 ? min_u(ret[c], units) : units;
-		}
+	columns_count_each(columns, set, counts);
+	memset(ret, 0, LAYOUT_COLUMNS * sizeof(*ret));
+	for (size_t c = 0; c < columns->n; c++) {
+		ret[c] = counts[0][c];
+		for (unsigned x = 1; x < columns->geometry->xccs; x++)
+			ret[c] = min_u(ret[c], counts[x][c]);
+	}
 }
 
 unsigned columns_unit(const struct columns *columns)

@@ -15,8 +15,9 @@ struct columns {
 };
 
 /* What engines are matched by: bases that have to be rectangles; then units that nobody lends, all units,
- * and masks. */
+ * and masks. sticky: masks before units. */
 struct column_order {
+	bool sticky;
 	const struct cuset *own, *pool;
 	const struct cuset **bases, **held;
 	size_t n_bases, n_held;
@@ -28,6 +29,10 @@ void columns_init(struct columns *columns, const struct geometry *geometry,
 /* Units of the set in each column: of the XCC with the fewest. */
 void columns_count(const struct columns *columns, const struct cuset *set,
 		   unsigned ret[static LAYOUT_COLUMNS]);
+
+/* The same of each XCC. */
+void columns_count_each(const struct columns *columns, const struct cuset *set,
+			uint8_t ret[static CUSET_XCCS][LAYOUT_COLUMNS]);
 
 /* CUs of one unit of a column. */
 unsigned columns_unit(const struct columns *columns);

@@ -19,6 +19,9 @@
  * this search takes too long. */
 #define SETTLED 32U
 
+/* The cost of a change of a mask, in units that a lease lacks. */
+#define CHANGE 0x1000U
+
 struct search {
 	struct layout *layout;
 	unsigned steps;
@@ -37,38 +40,52 @@ static void take(unsigned *units, const struct rect *rect, bool takes)
 			units[c] = takes ? units[c] - rect->height : units[c] + rect->height;
 }
 
-/* Contains the rectangle one of exactly the least, and the anchor? */
-static bool is_allowed(const struct layout_term *term, const struct rect *rect)
+/* Are there k columns with as many of these units? */
+static bool has_columns(const uint8_t units[static LAYOUT_COLUMNS], const struct rect *rect, unsigned k,
+			unsigned height)
 {
-	unsigned k = 1, columns = (unsigned)__builtin_popcount(rect->columns);
+	unsigned n = 0;
 
-	if ((term->anchor.columns & ~rect->columns) || rect->height < term->anchor.height)
-		return false;
-	while (k <= columns && (term->least % k != 0 || term->least / k > rect->height))
-		k++;
-	return k <= columns && rect_area(rect) <= max_u(term->least, term->most);
+	for (uint32_t left = rect->columns; left && n < k; left &= left - 1)
+		n += units[__builtin_ctz(left)] >= height;
+	return n >= k;
 }
 
-static unsigned kept_by(const struct layout_term *term, const struct rect *rect)
+bool layout_has_least(const struct layout *layout, const struct layout_term *term,
+		      const struct rect *rect)
 {
-	unsigned kept = 0;
+	unsigned columns = (unsigned)__builtin_popcount(rect->columns);
 
-	for (size_t c = 0; c < LAYOUT_COLUMNS; c++)
-		kept += rect->columns >> c & 1 ? min_u(term->held[c], rect->height) : 0;
-	return kept;
+	for (unsigned k = 1; k <= columns; k++) {
+		size_t x = 0;
+
+		if (term->least % k != 0 || term->least / k > rect->height)
+			continue;
+		while (x < layout->n_xccs &&
+		       has_columns(term->own[x], rect, k, term->least / k))
+			x++;
+		if (x == layout->n_xccs)
+			return true;
+	}
+	return false;
 }
 
-/* ---- packing ----------------------------------------------------------------------------- */
+static bool is_allowed(const struct layout *layout, const struct layout_term *term,
+		       const struct rect *rect)
+{
+	return rect_area(rect) <= max_u(term->least, term->most) &&
+	       layout_has_least(layout, term, rect);
+}
 
-struct option {
-	struct rect rect;
-	unsigned spare, kept; /* units beyond what is wanted; units that the lease has */
-};
+/* On all XCCs. */
+static unsigned own_in(const struct layout *layout, const struct layout_term *term, size_t column)
+{
+	unsigned own = 0;
 
-struct options {
-	struct option at[2 * LAYOUT_COLUMNS + 1];
-	size_t n;
-};
+	for (size_t x = 0; x < layout->n_xccs; x++)
+		own += term->own[x][column];
+	return own;
+}
 
 static unsigned held_by(const struct layout_term *term)
 {
@@ -78,6 +95,31 @@ static unsigned held_by(const struct layout_term *term)
 		held += term->held[c];
 	return held;
 }
+
+/* What it costs the lease to get the rectangle: how often its mask changes; of layouts with as many changes, the
+ * units that it lacks in between of those that it has before and after. */
+static unsigned cost_of(const struct layout_term *term, const struct rect *rect)
+{
+	unsigned kept = 0, held = held_by(term), area = rect_area(rect);
+
+	for (size_t c = 0; c < LAYOUT_COLUMNS; c++)
+		kept += rect->columns >> c & 1 ? min_u(term->held[c], rect->height) : 0;
+	if (held == 0)
+		return 0;
+	return (unsigned)((kept < held) + (kept < area)) * CHANGE + min_u(held, area) - kept;
+}
+
+/* ---- packing ----------------------------------------------------------------------------- */
+
+struct option {
+	struct rect rect;
+	unsigned spare, cost; /* spare: units beyond what is wanted */
+};
+
+struct options {
+	struct option at[2 * LAYOUT_COLUMNS + 1];
+	size_t n;
+};
 
 /* Sorts terms by the units that they want, or in a stable search by those that they hold: the largest first. */
 static int by_size(const void *left, const void *right, void *search)
@@ -96,21 +138,22 @@ static int by_fit(const void *left, const void *right, void *search)
 	const struct option *a = left, *b = right;
 	bool stable = ((const struct search *)search)->stable;
 
-	if (a->kept != b->kept && (stable || a->spare == b->spare))
-		return a->kept > b->kept ? -1 : 1;
+	if (a->cost != b->cost && (stable || a->spare == b->spare))
+		return a->cost < b->cost ? -1 : 1;
 	if (a->spare != b->spare)
 		return a->spare < b->spare ? -1 : 1;
 	return (a->rect.columns > b->rect.columns) - (a->rect.columns < b->rect.columns);
 }
 
-/* k columns with room for this height: those of the anchor, then those that the lease has most of, then
- * the fullest ones; widest: the emptiest ones. 0: there are too few. */
+/* k columns with room for this height: first those that its least can be in, until there are enough; then those
+ * that the lease has most of, then the fullest ones; widest: the emptiest ones. 0: there are too few. */
 static uint32_t pick_columns(const struct layout *layout, const struct layout_term *term,
 			     const unsigned *room, unsigned k, unsigned height, bool widest)
 {
 	uint32_t picked = 0;
 
 	for (; k > 0; k--) {
+		bool lacks = !layout_has_least(layout, term, &(struct rect){ picked, height });
 		size_t best = layout->n_columns;
 		unsigned best_rank = 0;
 
@@ -119,7 +162,7 @@ static uint32_t pick_columns(const struct layout *layout, const struct layout_te
 			unsigned fit = widest ? room[c] : UINT16_MAX - room[c];
 			unsigned rank = min_u(kept, 0xff) << 16 | fit;
 
-			rank |= (term->anchor.columns >> c & 1) << 24;
+			rank |= lacks ? min_u(own_in(layout, term, c), 0xff) << 24 : 0;
 			if ((picked >> c & 1) || room[c] < height ||
 			    (best < layout->n_columns && rank <= best_rank))
 				continue;
@@ -133,16 +176,17 @@ static uint32_t pick_columns(const struct layout *layout, const struct layout_te
 	return picked;
 }
 
-static void add_option(const struct layout_term *term, const struct rect *rect,
-		       struct options *options)
+static void add_option(const struct layout *layout, const struct layout_term *term,
+		       const struct rect *rect, struct options *options)
 {
 	for (size_t i = 0; i < options->n; i++)
-		if (options->at[i].rect.columns == rect->columns)
+		if (options->at[i].rect.columns == rect->columns &&
+		    options->at[i].rect.height == rect->height)
 			return;
-	if (!rect->columns || !is_allowed(term, rect))
+	if (!rect->columns || !is_allowed(layout, term, rect))
 		return;
 	options->at[options->n++] = (struct option){ *rect, rect_area(rect) - term->want,
-						     kept_by(term, rect) };
+						     cost_of(term, rect) };
 }
 
 /* What the lease has now. */
@@ -175,20 +219,19 @@ static void find_options(struct search *s, const struct layout_term *term, const
 	ret->n = 0;
 	if (s->stable && present.columns && rect_area(&present) >= term->want &&
 	    has_room(room, &present))
-		add_option(term, &present, ret);
+		add_option(layout, term, &present, ret);
 	for (unsigned k = 1; k <= layout->n_columns; k++) {
-		struct rect rect = { 0, max_u((term->want + k - 1) / k, term->anchor.height) };
+		struct rect rect = { 0, (term->want + k - 1) / k };
 
 		for (int widest = 0; widest <= 1; widest++) {
 			rect.columns = pick_columns(layout, term, room, k, rect.height, widest);
-			add_option(term, &rect, ret);
+			add_option(layout, term, &rect, ret);
 		}
 	}
 	qsort_r(ret->at, ret->n, sizeof(*ret->at), by_fit, s);
 }
 
-/* Is there room for what the leases from the i-th largest on want, whatever its shape? The anchors are
- * taken already. */
+/* Is there room for what the leases from the i-th largest on want, whatever its shape? */
 static bool is_enough(const struct search *s, size_t i, const unsigned *room)
 {
 	unsigned units = 0;
@@ -196,12 +239,11 @@ static bool is_enough(const struct search *s, size_t i, const unsigned *room)
 	for (size_t c = 0; c < s->layout->n_columns; c++)
 		units += room[c];
 	for (; i < s->layout->n; i++) {
-		const struct layout_term *term = &s->layout->terms[s->order[i]];
-		unsigned more = term->want - min_u(rect_area(&term->anchor), term->want);
+		unsigned want = s->layout->terms[s->order[i]].want;
 
-		if (more > units)
+		if (want > units)
 			return false;
-		units -= more;
+		units -= want;
 	}
 	return true;
 }
@@ -209,7 +251,7 @@ static bool is_enough(const struct search *s, size_t i, const unsigned *room)
 /* Packs the leases from the i-th largest on. */
 static bool pack_from(struct search *s, size_t i, const unsigned *room)
 {
-	unsigned own[LAYOUT_COLUMNS], left[LAYOUT_COLUMNS];
+	unsigned left[LAYOUT_COLUMNS];
 	struct options options;
 	struct layout_term *term;
 
@@ -218,13 +260,11 @@ static bool pack_from(struct search *s, size_t i, const unsigned *room)
 	if (!is_enough(s, i, room))
 		return false;
 	term = &s->layout->terms[s->order[i]];
-	memcpy(own, room, sizeof(own));
-	take(own, &term->anchor, false);
-	find_options(s, term, own, &options);
+	find_options(s, term, room, &options);
 	for (size_t j = 0; j < options.n && s->steps > 0; j++) {
 		s->steps--;
 		term->packed = options.at[j].rect;
-		memcpy(left, own, sizeof(left));
+		memcpy(left, room, sizeof(left));
 		take(left, &term->packed, true);
 		if (pack_from(s, i + 1, left))
 			return true;
@@ -237,21 +277,18 @@ static bool pack_from(struct search *s, size_t i, const unsigned *room)
 static bool pack(struct search *s, unsigned part)
 {
 	struct layout *layout = s->layout;
-	unsigned room[LAYOUT_COLUMNS];
 
-	memcpy(room, layout->free, sizeof(room));
 	for (size_t i = 0; i < layout->n; i++) {
 		struct layout_term *term = &layout->terms[i];
 		uint64_t one = PARTS * LAYOUT_UNIT;
 		uint64_t want = ((uint64_t)term->share * part + one - 1) / one;
 
 		term->want = max_u(term->least, (unsigned)want);
-		take(room, &term->anchor, true);
 		s->order[i] = i;
 	}
 	qsort_r(s->order, layout->n, sizeof(*s->order), by_size, s);
 	s->steps = STEPS + (unsigned)layout->n;
-	if (!pack_from(s, 0, room))
+	if (!pack_from(s, 0, layout->free))
 		return false;
 	for (size_t i = 0; i < layout->n; i++)
 		layout->terms[i].rect = layout->terms[i].packed;
@@ -405,13 +442,13 @@ static void judge(struct search *s)
 
 /* ---- what is kept ------------------------------------------------------------------------ */
 
-static unsigned kept_of_all(const struct layout *layout)
+static unsigned cost_of_all(const struct layout *layout)
 {
-	unsigned kept = 0;
+	unsigned cost = 0;
 
 	for (size_t i = 0; i < layout->n; i++)
-		kept += kept_by(&layout->terms[i], &layout->terms[i].rect);
-	return kept;
+		cost += cost_of(&layout->terms[i], &layout->terms[i].rect);
+	return cost;
 }
 
 static bool is_sound(const struct layout *layout)
@@ -419,7 +456,7 @@ static bool is_sound(const struct layout *layout)
 	unsigned used[LAYOUT_COLUMNS] = { 0 };
 
 	for (size_t i = 0; i < layout->n; i++) {
-		if (!is_allowed(&layout->terms[i], &layout->terms[i].rect))
+		if (!is_allowed(layout, &layout->terms[i], &layout->terms[i].rect))
 			return false;
 		take(used, &layout->terms[i].rect, false);
 	}
@@ -455,12 +492,12 @@ static bool swap_all(struct layout *layout, size_t n, void (*swap)(struct layout
 
 	for (size_t a = 0; a < n; a++)
 		for (size_t b = a + 1; b < n; b++) {
-			unsigned kept = kept_of_all(layout);
+			unsigned cost = cost_of_all(layout);
 
 			if (terms && layout->terms[a].share != layout->terms[b].share)
 				continue;
 			swap(layout, a, b);
-			if (kept_of_all(layout) > kept && is_sound(layout))
+			if (cost_of_all(layout) < cost && is_sound(layout))
 				any = true;
 			else
 				swap(layout, a, b);
@@ -472,16 +509,16 @@ static bool swap_all(struct layout *layout, size_t n, void (*swap)(struct layout
 static void settle(struct search *s, unsigned part)
 {
 	struct layout *layout = s->layout;
-	unsigned kept;
+	unsigned cost;
 
 	for (size_t i = 0; i < layout->n; i++)
 		layout->terms[i].rect = layout->terms[i].best;
-	kept = kept_of_all(layout);
+	cost = cost_of_all(layout);
 	s->stable = true;
 	if (!pack(s, part))
 		return;
 	extend(layout);
-	if (kept_of_all(layout) <= kept)
+	if (cost_of_all(layout) >= cost)
 		return;
 	find_levels(layout, s->levels);
 	if (layout_is_clearly_better(s->best, s->levels, layout->n, LAYOUT_CLEARLY))

@@ -32,7 +32,7 @@ static inline unsigned rect_area(const struct rect *rect)
 struct layout_term {
 	unsigned least, most; /* units; a rectangle of the least may have more than the most */
 	unsigned share;       /* in 1 / LAYOUT_UNIT units */
-	struct rect anchor;   /* which its rectangle contains; no columns: it may be anywhere */
+	uint8_t own[CUSET_XCCS][LAYOUT_COLUMNS]; /* units that a rectangle of its least can be of */
 	unsigned held[LAYOUT_COLUMNS]; /* units that it has */
 	struct rect rect;              /* set by layout_find() */
 
@@ -43,11 +43,16 @@ struct layout_term {
 };
 
 struct layout {
-	size_t n_columns;
+	size_t n_columns, n_xccs;
 	unsigned free[LAYOUT_COLUMNS]; /* units of each column that the leases may have */
 	struct layout_term *terms;
 	size_t n;
 };
+
+/* Contains the rectangle one of exactly the least, of units that this can be of? Its columns need not be the same on
+ * each XCC. */
+bool layout_has_least(const struct layout *layout, const struct layout_term *term,
+		      const struct rect *rect);
 
 /* 1: each lease has a rectangle of its least at least. 0: no such layout was found. -ENOMEM. */
 int layout_find(struct layout *layout);

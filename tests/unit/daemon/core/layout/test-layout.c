@@ -34,8 +34,11 @@ static unsigned units_of(const struct puzzle *p)
 static void puzzle_init(struct puzzle *p, const unsigned *columns, size_t n_columns, size_t n)
 {
 	memset(p, 0, sizeof(*p));
-	p->layout = (struct layout){ .n_columns = n_columns, .n = n };
+	p->layout = (struct layout){ .n_columns = n_columns, .n_xccs = 1, .n = n };
 	memcpy(p->layout.free, columns, n_columns * sizeof(*columns));
+	memset(p->terms, 0xff, sizeof(p->terms)); /* own: a least can be anywhere */
+	for (size_t i = 0; i < n; i++)
+		memset(p->terms[i].held, 0, sizeof(p->terms[i].held));
 	for (size_t i = 0; i < n; i++)
 		p->leases[i] = (struct best_lease){
 			.least = 1, .most = units_of(p), .weight = 1, .account = (unsigned)i
@@ -61,13 +64,13 @@ static void check_sound(const struct puzzle *p)
 	unsigned used[LAYOUT_COLUMNS] = { 0 };
 
 	for (size_t i = 0; i < p->layout.n; i++) {
-		const struct rect *rect = &p->terms[i].rect, *anchor = &p->terms[i].anchor;
+		const struct rect *rect = &p->terms[i].rect;
 
 		CHECK(rect_area(rect) >= p->leases[i].least);
 		CHECK(rect_area(rect) <= p->leases[i].most ||
 		      rect_area(rect) == p->leases[i].least);
 		CHECK(rect->columns >> p->layout.n_columns == 0);
-		CHECK(!(anchor->columns & ~rect->columns) && rect->height >= anchor->height);
+		CHECK(layout_has_least(&p->layout, &p->terms[i], rect));
 		for (size_t c = 0; c < p->layout.n_columns; c++)
 			used[c] += rect->columns >> c & 1 ? rect->height : 0;
 	}
@@ -212,18 +215,52 @@ TEST(leases_shrink_within_what_they_have_for_a_new_one)
 	CHECK(worst_of(&p) > 1 - 1.0 / LAYOUT_CLEARLY);
 }
 
-TEST(rectangle_contains_the_anchor)
+/* Of 30 CUs in the columns 0 to 2, where the first two leases have their leasts in column 0 only. */
+TEST(rectangle_contains_a_least_where_it_can_be)
 {
 	struct puzzle p;
 
 	puzzle_init(&p, (unsigned[]){ 10, 10, 10 }, 3, 3);
-	p.terms[0].anchor = (struct rect){ 0x1, 4 };
-	p.terms[1].anchor = (struct rect){ 0x1, 6 };
+	for (size_t i = 0; i < 2; i++) {
+		memset(p.terms[i].own, 0, sizeof(p.terms[i].own));
+		p.terms[i].own[0][0] = 6;
+	}
 	p.leases[0].least = 4;
 	p.leases[1].least = 6;
 	CHECK(find(&p) == 1);
 	check_sound(&p);
-	CHECK(rect_area(&p.terms[2].rect) == 10);
+	CHECK((p.terms[0].rect.columns & 1) && p.terms[0].rect.height >= 4);
+	CHECK((p.terms[1].rect.columns & 1) && p.terms[1].rect.height >= 6);
+	p.leases[0].least = 5;
+	CHECK(find(&p) == 0);
+}
+
+/* A least of one unit on each of two XCCs, in other columns of them. */
+TEST(least_is_in_other_columns_of_each_xcc)
+{
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 4, 4, 4, 4 }, 4, 2);
+	p.layout.n_xccs = 2;
+	memset(p.terms[0].own, 0, sizeof(p.terms[0].own));
+	p.terms[0].own[0][1] = p.terms[0].own[1][2] = 1;
+	CHECK(find(&p) == 1);
+	check_sound(&p);
+	CHECK((p.terms[0].rect.columns & 0x6) == 0x6 && worst_of(&p) == 1);
+}
+
+/* Two halves of 30, and a third lease: both shrink in place to 20. */
+TEST(leases_keep_their_columns_when_they_shrink)
+{
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 15, 15, 15, 15 }, 4, 3);
+	p.terms[0].held[0] = p.terms[0].held[2] = 15;
+	p.terms[1].held[1] = p.terms[1].held[3] = 15;
+	CHECK(find(&p) == 1);
+	check_sound(&p);
+	CHECK(p.terms[0].rect.columns == 0x5 && p.terms[1].rect.columns == 0xa);
+	CHECK(worst_of(&p) == 1);
 }
 
 TEST(leasts_that_do_not_fit_have_no_layout)
