@@ -69,8 +69,6 @@ static void check_none_fits(struct model *model)
 	if (arbiter->woken)
 		model_fail("not all were looked at");
 	arbiter->woken = UINT64_MAX;
-	for (size_t i = 0; i < waiting; i++)
-		arbiter->waiting[i]->wait.bottleneck = (struct bottleneck){ 0 };
 	if (arbiter_plan_next(arbiter, &next) != 0)
 		model_fail("one waits that would fit");
 	if (arbiter->n_waiting != waiting)

@@ -86,7 +86,6 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 
-	lease->wait.bottleneck = (struct bottleneck){ 0 };
 	lease->wait.kept_out = false;
 	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) <
 		    0 &&
@@ -201,71 +200,12 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 	if (result.kind == RESULT_NO_CAPACITY ||
 	    (result.kind == RESULT_QUOTA_EXCEEDED &&
 	     !is_above_any_quota(arbiter, lease, partitions))) {
-		lease->wait.bottleneck = result.bottleneck;
-		lease->wait.bottleneck.charges = arbiter->charges;
 		wait_on(arbiter, lease, &result.refusals[result.deciding], candidates,
 			result.kind == RESULT_QUOTA_EXCEEDED);
 		return EXAMINED_WAITS;
 	}
 	arbiter_end(arbiter, lease, result.kind, result.sentence);
 	return EXAMINED_ENDED;
-}
-
-/* Where something became free a GPU may refuse no more; where something was charged it may refuse now. */
-static void doubt_bottleneck(const struct arbiter *arbiter, struct lease *lease)
-{
-	struct bottleneck *bottleneck = &lease->wait.bottleneck;
-	uint64_t charged = 0;
-
-	if (bottleneck->gpus == 0)
-		return;
-	for (size_t i = 0; bottleneck->charges < arbiter->charges && i < arbiter->n_gpus; i++)
-		if (arbiter->charged[i] > bottleneck->charges)
-			charged |= UINT64_C(1) << i;
-	bottleneck->charges = arbiter->charges;
-	bottleneck->unknown |= bottleneck->gpus &
-			       (arbiter->woken | (charged & ~bottleneck->refusing));
-	bottleneck->refusing &= ~arbiter->woken;
-	bottleneck->outdated |= arbiter->woken >> bottleneck->deciding & 1;
-}
-
-/* Does it bar a GPU where something became free? That may be in vain: only an examination finds out that
- * a GPU which its user's quota kept from it can never take it. */
-static bool bars_woken(const struct arbiter *arbiter, const struct lease *lease)
-{
-	for (uint64_t left = arbiter->woken & lease->wait.candidates; left; left &= left - 1)
-		if (arbiter->gpus[__builtin_ctzll(left)].barrier.rank.id == lease->id)
-			return true;
-	return false;
-}
-
-/* Would an examination only find out whether the lease fits? Not where it may begin to bar GPUs, or
- * bars them in vain; nor where floors, or slots without a limit, make GPUs depend on each other or on classes. */
-static bool may_review(const struct arbiter *arbiter, const struct lease *lease)
-{
-	const struct settings *settings = arbiter->settings;
-
-	return lease->wait.bottleneck.gpus != 0 && !floor_configured(settings) &&
-	       !settings->oversubscribe_besteffort && !bars_woken(arbiter, lease) &&
-	       (lease->wait.passed < LEASE_PASSES_MAX || lease->wait.over_quota ||
-		lease->wait.may_bar || lease->wait.kept_out);
-}
-
-/* Is there still no room for too many of its wants? Then nothing else of the lease is examined. */
-static bool bottleneck_lasts(struct arbiter *arbiter, struct lease *lease)
-{
-	struct bottleneck *bottleneck = &lease->wait.bottleneck;
-	struct refusal refusal = *lease_refusal(lease);
-	unsigned pairs;
-
-	if (!may_review(arbiter, lease))
-		return false;
-	pairs = plan_review(arbiter, lease, bottleneck, &refusal);
-	take_steps(arbiter, lease, gang_review_steps(arbiter, pairs));
-	if (!bottleneck_holds(bottleneck))
-		return false;
-	set_waiting(arbiter, lease, &refusal);
-	return true;
 }
 
 /* Examines a waiting lease if something that it could use became free. EXAMINED_FITS: partitions is
@@ -276,18 +216,15 @@ static int examine(struct arbiter *arbiter, struct lease *lease, struct failed *
 	const struct lease *same;
 	int r;
 
-	doubt_bottleneck(arbiter, lease);
 	if (!may_help(arbiter, lease, arbiter->woken))
 		return EXAMINED_WAITS;
 	same = any_outside(arbiter) ? NULL : find_failed(failed, lease);
 	if (same) {
-		lease->wait.bottleneck = same->wait.bottleneck;
 		wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates,
 			same->wait.over_quota);
 		return EXAMINED_WAITS;
 	}
-	r = bottleneck_lasts(arbiter, lease) ? EXAMINED_WAITS
-					     : examine_now(arbiter, lease, partitions);
+	r = examine_now(arbiter, lease, partitions);
 	if (r == EXAMINED_WAITS && failed->n < FAILED_MAX)
 		failed->leases[failed->n++] = lease;
 	return r;
@@ -309,7 +246,6 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.candidates = 0;
 	next->wait.passed = 0;
 	next->wait.over_quota = next->wait.may_bar = next->wait.kept_out = false;
-	next->wait.bottleneck = (struct bottleneck){ 0 };
 	next->wait.preempts = 0;
 	next->wait.moves = false;
 	next->wait.moves_usec = 0;

@@ -60,17 +60,6 @@ void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum i
 int gang_assign(const struct admit_context *admit_context, const struct request *request,
 		struct partition *partitions, uint64_t *ret_candidates, struct result *result);
 
-/* Judges GPUs of the bottleneck of which it is unknown whether they refuse, until it is known that the
- * request does not fit, or of all. level: the worst outcome that is no refusal. Where no policy has floors.
- * Returns how many pairs of a want and a GPU were judged. */
-unsigned gang_review(const struct admit_context *admit_context, const struct request *request,
-		     enum outcome level, struct bottleneck *bottleneck);
-
-/* The refusal of the GPU that decides; of another one that refuses if this one does not any more. Clears
- * `outdated`. Returns as gang_review(). */
-unsigned gang_refusal(const struct admit_context *admit_context, const struct request *request,
-		      enum outcome level, struct bottleneck *bottleneck, struct refusal *ret);
-
 /*
  * Searches that place a request again and again are bounded in steps, so that no request takes longer than
  * 5 ms. A step is about a microsecond: of a walk through all leases; of finding CUs for one partition,
@@ -79,4 +68,3 @@ unsigned gang_refusal(const struct admit_context *admit_context, const struct re
 unsigned gang_walk_steps(const struct arbiter *arbiter);
 unsigned gang_lease_steps(const struct arbiter *arbiter);
 unsigned gang_steps(const struct arbiter *arbiter, const struct request *request);
-unsigned gang_review_steps(const struct arbiter *arbiter, unsigned pairs);

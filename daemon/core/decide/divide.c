@@ -112,7 +112,7 @@ static void extend_all(struct division *d)
 struct plan {
 	struct division *division;
 	const struct cuset *spare;
-	struct cuset own, pool; /* CUs that nobody lends; all */
+	struct cuset own, pool;  /* CUs that nobody lends; all */
 	bool may_rebase, sticky; /* sticky: see columns.h */
 	struct columns columns;
 	struct layout layout;
@@ -153,7 +153,8 @@ static void find_base_room(const struct plan *plan, const struct grower *grower,
 	*ret = grower->p->adaptation->base;
 	if (!plan->may_rebase || grower->anchored)
 		return;
-	admit_available(plan->division->gpu, grower->lease->class, grower->p->isolation, false, ret);
+	admit_available(plan->division->gpu, grower->lease->class, grower->p->isolation, false,
+			ret);
 	cuset_remove(ret, plan->spare);
 	cuset_add(ret, &grower->p->adaptation->base);
 	cuset_keep(ret, grower->begins ? &plan->pool : &grower->has);

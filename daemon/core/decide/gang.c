@@ -195,15 +195,6 @@ unsigned gang_lease_steps(const struct arbiter *arbiter)
 	return 3 * gang_walk_steps(arbiter) + 2 * pair_steps(gpu) + floor_steps(arbiter, gpu);
 }
 
-unsigned gang_review_steps(const struct arbiter *arbiter, unsigned pairs)
-{
-	unsigned of_pair = 0;
-
-	for (size_t i = 0; pairs > 0 && i < arbiter->n_gpus; i++)
-		of_pair = max_u(of_pair, pair_steps(&arbiter->gpus[i]));
-	return 1 + (pairs > 0 ? gang_walk_steps(arbiter) : 0) + pairs * of_pair;
-}
-
 /* A single want for any GPU is placed on one GPU at a time. */
 unsigned gang_steps(const struct arbiter *arbiter, const struct request *request)
 {
@@ -465,10 +456,8 @@ static int keep_refusals(struct gang *gang, enum outcome deciding, struct result
 		if (result_refuse(result, refusal) < 0)
 			return result_set(result, RESULT_NO_MEMORY, "out of memory");
 		index[result->n_refusals - 1] = g;
-		if (decides && !found) {
+		if (decides && !found)
 			result->deciding = result->n_refusals - 1;
-			result->bottleneck.deciding = (unsigned)g;
-		}
 		found |= decides;
 	}
 	for (size_t i = 0; i < result->n_refusals; i++) {
@@ -505,33 +494,6 @@ static int check_number(struct gang *gang, struct result *result)
 	return result_refuse_all(result, RESULT_NEVER_FITS, &refusal);
 }
 
-/* The wants that lack a GPU, and those that would have to leave theirs to them. gpu_of: a largest matching
- * with outcomes up to this level. */
-static void find_bottleneck(const struct gang *gang, enum outcome level, const int *gpu_of,
-			    struct bottleneck *ret)
-{
-	uint64_t taken = 0, left = 0;
-
-	*ret = (struct bottleneck){ 0 };
-	for (size_t i = 0; i < gang->request->n_wants; i++)
-		left |= gpu_of[i] == UNMATCHED ? bit(i) : 0;
-	while (left) {
-		size_t i = (size_t)__builtin_ctzll(left);
-
-		left &= left - 1;
-		ret->wants |= bit(i);
-		ret->gpus |= gang->candidates[i];
-		for (size_t g = 0; g < gang->n_gpus; g++)
-			if ((gang->candidates[i] & ~taken & bit(g)) && gang->outcome[i][g] <= level)
-				taken |= bit(g);
-		for (size_t j = 0; j < gang->request->n_wants; j++)
-			if (gpu_of[j] != UNMATCHED && (taken & bit((size_t)gpu_of[j])))
-				left |= bit(j) & ~ret->wants;
-	}
-	ret->refusing = ret->gpus & ~taken;
-	ret->spare = (unsigned)(__builtin_popcountll(ret->gpus) - __builtin_popcountll(ret->wants));
-}
-
 static int above_max_gpus(const struct gang *gang, const char *gpu, unsigned asked,
 			  struct result *result)
 {
@@ -563,18 +525,13 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 	const struct refusal *refusal;
 	char line[REFUSAL_TEXT];
 	int gpu_of[REQUEST_WANTS], r;
-	struct bottleneck bottleneck;
 	size_t i = 0;
 
-	match(gang, OUTCOME_FITS, order, gpu_of);
-	find_bottleneck(gang, OUTCOME_FITS, gpu_of, &bottleneck);
-	for (; i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of); i++)
-		find_bottleneck(gang, kinds[i].worst, gpu_of, &bottleneck);
+	while (i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of))
+		i++;
 	/* Each want gets a GPU of its own: it would wait in vain. */
 	if (kinds[i].worst == OUTCOME_NOT_NOW && gang->request->n_wants > gang->max_gpus)
 		return above_max_gpus(gang, "any", (unsigned)gang->request->n_wants, result);
-	if (kinds[i].worst != OUTCOME_NEVER)
-		result->bottleneck = bottleneck;
 	r = keep_refusals(gang, kinds[i].worst, result);
 	if (r < 0)
 		return r;
@@ -679,79 +636,4 @@ int gang_assign(const struct admit_context *admit_context, const struct request 
 	free(gang.judgements);
 	free(gang.floors);
 	return r;
-}
-
-/* ---- GPUs of a bottleneck ------------------------------------------------------------- */
-
-/* Does the GPU refuse all wants of the bottleneck? Then *ret is the refusal of the first. Counts the pairs
- * that were judged. */
-static bool refuses(const struct gang *gang, const struct bottleneck *bottleneck, unsigned gpu,
-		    enum outcome level, unsigned *pairs, struct refusal *ret)
-{
-	union judgement judgement;
-	bool first = true;
-
-	for (uint64_t left = bottleneck->wants; left; left &= left - 1) {
-		size_t i = (size_t)__builtin_ctzll(left);
-
-		if (gang->judged[i] < i || !(gang->candidates[i] & bit(gpu)))
-			continue;
-		++*pairs;
-		if (admit(&gang->context, &gang->request->wants[i], gpu, &judgement.partition,
-			  &judgement.refusal) <= level)
-			return false;
-		if (first)
-			*ret = judgement.refusal;
-		first = false;
-	}
-	return true;
-}
-
-unsigned gang_review(const struct admit_context *admit_context, const struct request *request,
-		     enum outcome level, struct bottleneck *bottleneck)
-{
-	_cleanup_(result_done) struct result result = { 0 };
-	struct refusal unused;
-	unsigned pairs = 0;
-	struct gang gang;
-
-	if (init(&gang, admit_context, request, &result) < 0)
-		return 0;
-	while (bottleneck->unknown && !bottleneck_holds(bottleneck)) {
-		unsigned gpu = (unsigned)__builtin_ctzll(bottleneck->unknown);
-
-		bottleneck->unknown &= ~bit(gpu);
-		if (refuses(&gang, bottleneck, gpu, level, &pairs, &unused))
-			bottleneck->refusing |= bit(gpu);
-	}
-	return pairs;
-}
-
-unsigned gang_refusal(const struct admit_context *admit_context, const struct request *request,
-		      enum outcome level, struct bottleneck *bottleneck, struct refusal *ret)
-{
-	_cleanup_(result_done) struct result result = { 0 };
-	struct refusal *by_gpu[REQUEST_WANTS] = { NULL };
-	unsigned pairs = 0, gpu = bottleneck->deciding;
-	struct gang gang;
-
-	if (init(&gang, admit_context, request, &result) < 0)
-		return 0;
-	if (!((bottleneck->refusing | bottleneck->unknown) & bit(gpu)))
-		gpu = (unsigned)__builtin_ctzll(bottleneck->refusing);
-	for (; !refuses(&gang, bottleneck, gpu, level, &pairs, ret);
-	     gpu = (unsigned)__builtin_ctzll(bottleneck->refusing)) {
-		bottleneck->unknown &= ~bit(gpu);
-		bottleneck->refusing &= ~bit(gpu);
-		if (bottleneck->refusing == 0)
-			return pairs;
-	}
-	bottleneck->unknown &= ~bit(gpu);
-	bottleneck->refusing |= bit(gpu);
-	bottleneck->deciding = gpu;
-	bottleneck->outdated = false;
-	ret->others = ((bottleneck->refusing | bottleneck->unknown) & ~bit(gpu)) != 0;
-	by_gpu[gpu] = ret;
-	name_leases(&gang, by_gpu);
-	return pairs;
 }

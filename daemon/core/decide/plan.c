@@ -76,8 +76,8 @@ static int complete_request(const struct tenant *tenant, enum lease_class lease_
 	return check_policy(tenant, request, lease_class, result);
 }
 
-static int too_many_leases(const struct tenant *tenant, uid_t uid, uint64_t held, uint64_t max,
-			   struct result *result)
+static int too_many_leases(const struct tenant *tenant, uid_t uid, const char *key, uint64_t held,
+			   uint64_t max, struct result *result)
 {
 	struct refusal refusal = { .reason = REASON_QUOTA,
 				   .resource = RESOURCE_LEASES,
@@ -85,7 +85,7 @@ static int too_many_leases(const struct tenant *tenant, uid_t uid, uint64_t held
 				   .held = held,
 				   .uid = uid };
 
-	refusal_set_bound(&refusal, "max-leases", max, tenant->name);
+	refusal_set_bound(&refusal, key, max, tenant->name);
 	return result_refuse_all(result, RESULT_QUOTA_EXCEEDED, &refusal);
 }
 
@@ -111,7 +111,23 @@ static int check_counts(const struct arbiter *arbiter, const struct tenant *tena
 	if (max == UINT64_MAX)
 		return 0;
 	of_user = quota_holding(arbiter, tenant, uid, 0).n_leases;
-	return of_user < max ? 0 : too_many_leases(tenant, uid, of_user, max, result);
+	return of_user < max ? 0 : too_many_leases(tenant, uid, "max-leases", of_user, max, result);
+}
+
+/* A request that waits only until leases are revoked for it does not count. */
+static int check_waiting(const struct admit_context *context, const struct request *request,
+			 struct result *result)
+{
+	const struct arbiter *arbiter = context->arbiter;
+	uint64_t max = limit_of(&context->tenant->max_waiting, 100), n = 0;
+
+	for (size_t i = 0; i < arbiter->n_waiting; i++)
+		n += arbiter->waiting[i]->owner == context->uid &&
+		     strcmp(arbiter->waiting[i]->tenant, context->tenant->name) == 0;
+	if (request->wait_usec == 0 || n < max)
+		return 0;
+	result_done(result);
+	return too_many_leases(context->tenant, context->uid, "max-waiting", n, max, result);
 }
 
 static int make_proposal(const struct arbiter *arbiter, const struct caller *caller,
@@ -215,14 +231,18 @@ int plan_place(const struct arbiter *arbiter, const struct caller *caller,
 	if (r < 0)
 		return no_memory(result);
 	r = gang_assign(&admit_context, &complete, partitions, &candidates, result);
-	if (r >= 0)
+	if (r >= 0) {
 		lease_set_partitions(lease, partitions);
-	else if (may_wait && (result->kind == RESULT_NO_CAPACITY ||
-			      (result->kind == RESULT_QUOTA_EXCEEDED &&
-			       is_within_quota(&admit_context, &complete))))
+	} else if (may_wait && (result->kind == RESULT_NO_CAPACITY ||
+				(result->kind == RESULT_QUOTA_EXCEEDED &&
+				 is_within_quota(&admit_context, &complete)))) {
+		r = check_waiting(&admit_context, request, result);
+		if (r < 0)
+			return r;
 		make_waiting(lease, candidates, result);
-	else
+	} else {
 		return r;
+	}
 
 	*ret = TAKE_PTR(lease);
 	return 0;
@@ -303,29 +323,6 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 	if (r < 0)
 		return r;
 	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
-}
-
-unsigned plan_review(const struct arbiter *arbiter, const struct lease *lease,
-		     struct bottleneck *bottleneck, struct refusal *ret)
-{
-	const enum outcome level = lease->wait.over_quota ? OUTCOME_NOT_NOW : OUTCOME_FITS;
-	_cleanup_(result_done) struct result result = { 0 };
-	struct admit_context admit_context;
-	struct request request;
-	unsigned pairs = 0;
-
-	if (bottleneck_holds(bottleneck) && !bottleneck->outdated)
-		return 0;
-	request_recall(lease->request, &request);
-	if (waiting_context(arbiter, lease, lease->owner, &request, &admit_context, &result) < 0) {
-		bottleneck->refusing = 0;
-		return 0;
-	}
-	if (!bottleneck_holds(bottleneck))
-		pairs = gang_review(&admit_context, &request, level, bottleneck);
-	if (bottleneck_holds(bottleneck) && bottleneck->outdated)
-		pairs += gang_refusal(&admit_context, &request, level, bottleneck, ret);
-	return pairs;
 }
 
 /* ---- moves ------------------------------------------------------------------------- */

@@ -55,12 +55,6 @@ int plan_place(const struct arbiter *arbiter, const struct caller *caller,
 
 #define PLAN_HOLDS_NOTHING UINT32_MAX /* no lease has this owner */
 
-/* Judges again as much of the bottleneck of a waiting lease as is needed to know whether it holds, and
- * replaces *ret, its refusal, if that is outdated. Returns how many pairs of a want and a GPU were
- * judged. */
-unsigned plan_review(const struct arbiter *arbiter, const struct lease *lease,
-		     struct bottleneck *bottleneck, struct refusal *ret);
-
 /* Decides about a waiting lease with the rank of the lease, as if it had this request. holder: the
  * uid whose quota counts. */
 int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,

@@ -41,8 +41,8 @@ static void take(unsigned *units, const struct rect *rect, bool takes)
 }
 
 /* Are there k columns with as many of these units? */
-static bool has_columns(const uint8_t units[static LAYOUT_COLUMNS], const struct rect *rect, unsigned k,
-			unsigned height)
+static bool has_columns(const uint8_t units[static LAYOUT_COLUMNS], const struct rect *rect,
+			unsigned k, unsigned height)
 {
 	unsigned n = 0;
 
@@ -61,8 +61,7 @@ bool layout_has_least(const struct layout *layout, const struct layout_term *ter
 
 		if (term->least % k != 0 || term->least / k > rect->height)
 			continue;
-		while (x < layout->n_xccs &&
-		       has_columns(term->own[x], rect, k, term->least / k))
+		while (x < layout->n_xccs && has_columns(term->own[x], rect, k, term->least / k))
 			x++;
 		if (x == layout->n_xccs)
 			return true;

@@ -33,8 +33,8 @@ struct layout_term {
 	unsigned least, most; /* units; a rectangle of the least may have more than the most */
 	unsigned share;       /* in 1 / LAYOUT_UNIT units */
 	uint8_t own[CUSET_XCCS][LAYOUT_COLUMNS]; /* units that a rectangle of its least can be of */
-	unsigned held[LAYOUT_COLUMNS]; /* units that it has */
-	struct rect rect;              /* set by layout_find() */
+	unsigned held[LAYOUT_COLUMNS];           /* units that it has */
+	struct rect rect;                        /* set by layout_find() */
 
 	/* Used by layout_find(). */
 	unsigned want;

@@ -89,10 +89,8 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 		gpu->named_only = !settings_gpu_any(settings, gpu->info.name);
 		gpu->changed = true;
 	}
-	for (size_t i = 0; i < arbiter->n_waiting; i++) {
-		arbiter->waiting[i]->wait.bottleneck = (struct bottleneck){ 0 };
+	for (size_t i = 0; i < arbiter->n_waiting; i++)
 		arbiter->waiting[i]->wait.kept_out = false;
-	}
 	ledger_wake(arbiter, UINT64_MAX);
 }
 
@@ -373,12 +371,9 @@ static void recount_shared(struct arbiter *arbiter, unsigned gpu)
 
 void ledger_charge(struct arbiter *arbiter, const struct lease *lease)
 {
-	arbiter->charges++;
-	for (size_t i = 0; i < lease->n_partitions; i++) {
+	for (size_t i = 0; i < lease->n_partitions; i++)
 		gpu_charge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
 			   lease->class);
-		arbiter->charged[lease->partitions[i].gpu] = arbiter->charges;
-	}
 }
 
 void ledger_discharge(struct arbiter *arbiter, const struct lease *lease)

@@ -48,10 +48,6 @@ struct arbiter {
 	bool paused;          /* they are used up: it goes on when there are others */
 	uint64_t woken_later; /* while it was paused: for the next round */
 
-	uint64_t charges; /* counts ledger_charge() */
-	uint64_t
-		charged[REQUEST_WANTS]; /* by GPU: that count when a lease was last charged there */
-
 	bool preempt_again;   /* arbiter_preempt() has left leases for another turn */
 	size_t next_searched; /* position in `waiting` where it goes on */
 

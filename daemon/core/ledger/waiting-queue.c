@@ -233,10 +233,8 @@ void queue_wake_own(struct arbiter *arbiter, const struct lease *granted)
 
 		if (lease->owner != granted->owner)
 			continue;
-		if (lease->wait.may_bar || (limited && strcmp(lease->tenant, tenant->name) == 0)) {
+		if (lease->wait.may_bar || (limited && strcmp(lease->tenant, tenant->name) == 0))
 			ledger_wake(arbiter, lease->wait.candidates);
-			lease->wait.bottleneck = (struct bottleneck){ 0 };
-		}
 		barred |= bars(lease);
 		lease->wait.may_bar = false; /* until it is examined */
 	}

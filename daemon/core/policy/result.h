@@ -34,34 +34,12 @@ enum result_kind {
 	RESULT_KINDS,
 };
 
-/*
- * Why a request does not fit now, as a set of its wants: they name fewer GPUs that take one of them than
- * they are (Hall's theorem). As long as that is so, the other wants and GPUs do not matter. GPUs and wants
- * are bits.
- */
-struct bottleneck {
-	uint64_t wants;
-	uint64_t gpus;     /* that these wants name; 0: there is no such set */
-	uint64_t refusing; /* of these: they take none of the wants */
-	uint64_t unknown;  /* of these: they may refuse or not, as something changed there */
-	unsigned spare;    /* the request does not fit while more than so many refuse */
-	unsigned deciding; /* the GPU of the refusal that decides */
-	bool outdated;     /* something became free there since it refused */
-	uint64_t charges;  /* arbiter->charges when the GPUs were compared with it */
-};
-
-static inline bool bottleneck_holds(const struct bottleneck *bottleneck)
-{
-	return (unsigned)__builtin_popcountll(bottleneck->refusing) > bottleneck->spare;
-}
-
 struct result {
 	enum result_kind kind;
 	char sentence[512];
 	struct refusal *refusals; /* owned */
 	size_t n_refusals;
-	size_t deciding;              /* the index of the refusal that the kind follows from */
-	struct bottleneck bottleneck; /* of RESULT_NO_CAPACITY and RESULT_QUOTA_EXCEEDED */
+	size_t deciding; /* the index of the refusal that the kind follows from */
 };
 
 /* Replaces kind and sentence, keeps the refusals. Returns the negative errno of the kind, so

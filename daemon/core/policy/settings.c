@@ -26,6 +26,7 @@ uint64_t limit_of(const struct limit *limit, uint64_t whole)
 
 const struct tenant_limit tenant_limits[TENANT_LIMITS] = {
 	LIMIT("max-leases", max_leases),
+	LIMIT("max-waiting", max_waiting),
 	LIMIT("max-gpus", max_gpus),
 	LIMIT("max-cus", max_cus),
 	LIMIT("max-queues", max_queues),

@@ -81,7 +81,7 @@ struct tenant {
 
 	enum lease_class class;
 	bool none; /* class = none: no lease, as max_leases = 0 */
-	struct limit max_leases, max_gpus;
+	struct limit max_leases, max_waiting, max_gpus;
 	struct limit max_cus, max_queues, max_processes, max_vram;
 	uint64_t default_vram;      /* bytes that a want without any is promised; 0: none */
 	struct limit max_fixed_cus; /* of best-effort leases that are not adaptable */
@@ -230,7 +230,7 @@ struct tenant_limit {
 	const char *key;
 	size_t offset; /* of the struct limit in the tenant */
 };
-#define TENANT_LIMITS 8U
+#define TENANT_LIMITS 9U
 extern const struct tenant_limit tenant_limits[TENANT_LIMITS];
 
 static inline const struct limit *tenant_limit(const struct tenant *tenant, size_t i)

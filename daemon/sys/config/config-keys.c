@@ -570,6 +570,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("open", config_set_bool, TENANT(open)),
 	KEY("class", set_class, .offset = 0, .words = class_names),
 	KEY("max-leases", set_count, TENANT(max_leases), RANGE(0, 65536)),
+	KEY("max-waiting", set_count, TENANT(max_waiting), RANGE(0, 65536)),
 	KEY("max-gpus", set_count, TENANT(max_gpus), RANGE(0, 65536)),
 	KEY("max-cus", set_count_or_percent, TENANT(max_cus), RANGE(1, 1024)),
 	KEY("max-queues", set_count, TENANT(max_queues), RANGE(1, 65536)),

@@ -179,7 +179,6 @@ TEST(lease_that_waits_for_its_quota_bars_no_gpu)
 	small = wait_for(&s, OTHER, "any", 4);
 	CHECK(barrier(&s) == lease->id);
 	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
-	lease->wait.bottleneck = (struct bottleneck){ 0 }; /* as arbiter_set_settings() */
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0 &&
 	      arbiter_drain(s.arbiter, "0", false) == 0);
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);

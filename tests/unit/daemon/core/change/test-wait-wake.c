@@ -397,3 +397,98 @@ TEST(a_gang_of_any_gpus_takes_those_that_are_free)
 	release(s.arbiter, busy[0]->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease_gpus(gang) == 5);
 }
+
+/* ---- what a lease waits for -------------------------------------------------------- */
+
+/* GPUs of which each has two leases, of 30 CUs each: ret[2 * GPU] and the next. */
+static struct scene full_gpus(size_t n, struct lease *ret[])
+{
+	struct scene s = scene_of(n);
+
+	for (size_t i = 0; i < 2 * n; i++) {
+		char gpu[] = { (char)('0' + i / 2), '\0' };
+
+		ret[i] = grant_on(&s, LAB, gpu, 30);
+		CHECK(ret[i]);
+	}
+	return s;
+}
+
+static struct lease *wait_for_all(struct scene *s, size_t n_gpus, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct lease *lease;
+
+	request.n_wants = n_gpus;
+	for (size_t i = 1; i < n_gpus; i++)
+		request.wants[i] = request.wants[0];
+	lease = ask(s, ANY, request);
+	CHECK(lease && lease->state == STATE_WAITING);
+	return lease;
+}
+
+/* Whether the lease waits for this GPU, and its reason names it. */
+static bool refused_by(const struct lease *lease, const char *gpu)
+{
+	return strcmp(lease_refusal(lease)->gpu, gpu) == 0 && strstr(lease->reason, gpu);
+}
+
+TEST(lease_that_may_oversubscribe_waits_for_the_end_of_a_realtime_lease)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct lease *realtime = grant_on(&s, VR, "0", 15), *lease;
+	struct request request = request_for(15);
+
+	CHECK(realtime && realtime->class == CLASS_REALTIME);
+	s.arbiter->settings->oversubscribe_besteffort = true;
+	request.wants[0].queues = s.arbiter->gpus[0].info.queue_slots + 1;
+	lease = ask(&s, ANY, request);
+	CHECK(lease && lease->class == CLASS_BESTEFFORT && lease->state == STATE_WAITING);
+	release(s.arbiter, realtime->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
+	check_promises(&s);
+}
+
+TEST(reason_names_a_gpu_that_still_refuses)
+{
+	struct lease *held[6], *gang;
+	_cleanup_(scene_done) struct scene s = full_gpus(3, held);
+
+	gang = wait_for_all(&s, 3, 60);
+	ledger_wake(s.arbiter, 7);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(refused_by(gang, "0000:03:00.0") && lease_refusal(gang)->others);
+	release(s.arbiter, held[0]->id);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(lease_refusal(gang)->n_leases == 1 && lease_refusal(gang)->leases[0] == held[1]->id);
+	CHECK(lease_refusal(gang)->free == 30);
+	release(s.arbiter, held[1]->id);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(refused_by(gang, "0000:04:00.0") && lease_refusal(gang)->others);
+	CHECK(lease_refusal(gang)->n_leases == 2);
+	check_promises(&s);
+}
+
+/* A round takes as many steps for a hundred leases as for one. */
+TEST(equal_waiting_leases_are_examined_once)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct lease *held = grant_on(&s, LAB, "0", 4);
+	uint64_t one, all;
+
+	CHECK(grant_on(&s, LAB, "0", 30));
+	wait_for(&s, ANY, "any", 60);
+	release(s.arbiter, held->id);
+	s.arbiter->round_steps = 1000;
+	CHECK(grant_waiting(&s, NULL) == 0);
+	one = 1000 - s.arbiter->round_steps;
+	held = grant_on(&s, VR, "0", 4);
+	CHECK(held);
+	for (unsigned i = 0; i < 99; i++)
+		wait_for(&s, ANY, "any", 60);
+	release(s.arbiter, held->id);
+	s.arbiter->round_steps = 1000;
+	CHECK(grant_waiting(&s, NULL) == 0);
+	all = 1000 - s.arbiter->round_steps;
+	CHECK(one > 0 && all < 2 * one + 10);
+}

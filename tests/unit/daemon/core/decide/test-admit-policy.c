@@ -237,3 +237,23 @@ TEST(limits_of_the_daemon_are_kept)
 	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
 	CHECK(s.result.kind == RESULT_TOO_MANY_LEASES);
 }
+
+TEST(user_with_max_waiting_leases_cannot_wait_with_another_one)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct request request = request_for(60);
+
+	s.arbiter->settings->tenants[0].max_waiting = (struct limit){ LIMIT_COUNT, 1 };
+	CHECK(grant(&s, VR, 20)->state == STATE_GRANTED);
+	request.wait_usec = UINT64_MAX;
+	CHECK(reserve(s.arbiter, VR, &request, &s.result)->state == STATE_WAITING);
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA) && s.result.n_refusals == 1);
+	CHECK(strcmp(s.result.refusals[0].key, "max-waiting") == 0);
+	CHECK(s.result.refusals[0].limit == 1 && s.result.refusals[0].held == 1);
+	request.wants[0].cus = 4; /* it fits */
+	result_done(&s.result);
+	CHECK(reserve(s.arbiter, VR, &request, &s.result)->state == STATE_GRANTED);
+	request.wants[0].cus = 60;
+	CHECK(reserve(s.arbiter, LAB, &request, &s.result)->state == STATE_WAITING);
+}

@@ -30,8 +30,8 @@ static unsigned whole_engines(struct lending *l)
 		result_done(&l->s.result);
 		if (arbiter_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.result) == 0)
 			lease_free(proposal);
-		else if (arbiter_plan_moves(l->s.arbiter, &caller, &request, l->now,
-					    MOVE_STEPS, &moves) > 0)
+		else if (arbiter_plan_moves(l->s.arbiter, &caller, &request, l->now, MOVE_STEPS,
+					    &moves) > 0)
 			move_set_done(&moves);
 		else
 			continue;
