@@ -429,6 +429,22 @@ static int cap(void *userdata, const struct caller *caller, uint64_t id, int lis
 		     : 0;
 }
 
+/* Plans a resize, for which adaptable leases move if that helps. */
+static int plan_resize(struct daemon *daemon, const struct caller *caller, uint64_t id,
+		       const struct request *request, struct lease **ret, struct result *result)
+{
+	struct move_set set;
+	int r = arbiter_plan_resize(daemon->arbiter, caller, id, request, ret, result);
+
+	if (r >= 0 || result->kind != RESULT_NO_CAPACITY ||
+	    arbiter_plan_resize_moves(daemon->arbiter, caller, id, request, daemon_now_usec(),
+				      &set) == 0)
+		return r;
+	commit_moves(daemon, &set); /* perhaps not all: the plan tells */
+	result_done(result);
+	return arbiter_plan_resize(daemon->arbiter, caller, id, request, ret, result);
+}
+
 static int resize(void *userdata, const struct caller *caller, uint64_t id,
 		  const struct request *request, struct result *result)
 {
@@ -436,7 +452,7 @@ static int resize(void *userdata, const struct caller *caller, uint64_t id,
 	struct daemon *daemon = userdata;
 	int r;
 
-	r = arbiter_plan_resize(daemon->arbiter, caller, id, request, &proposal, result);
+	r = plan_resize(daemon, caller, id, request, &proposal, result);
 	if (r >= 0)
 		r = save_and_commit(daemon, proposal, "it keeps its size", &lease, result);
 	if (r < 0) {

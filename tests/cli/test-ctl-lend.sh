@@ -410,6 +410,18 @@ json_out ".id == $vr and .state == \"granted\" and .deadline == null"
 ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
+# A lease that is resized reclaims CUs of borrowers as a new one does.
+"$GPUARBCTL" run --class=realtime --shader-engines=1 --name=wider --quiet -- sleep 1000 &
+wider=$!
+list_becomes 'any(.name == "wider" and .state == "granted")'
+wider_id=$(jq '.[] | select(.name == "wider").id' "$dir/out")
+list_becomes "$(of "$ml") | .partitions[0].cus == 45"
+ends 0 resize "$wider_id" --shader-engines=2
+list_becomes "($(of "$wider_id") | .partitions[0].cus == 30) and ($(of "$ml") | .partitions[0].cus == 30)"
+kill "$wider"
+wait "$wider" 2>/dev/null
+list_becomes "$(of "$ml") | .partitions[0].cus == 60"
+
 # A borrower that does not acknowledge.
 halt "$borrower"
 ends 0 activate "$vr"

@@ -329,10 +329,10 @@ void model_settle(struct model *model)
 	} while (moves || grow_one(model) || model->arbiter->touched);
 }
 
-static bool any_activating(const struct arbiter *arbiter)
+static bool any_awaits(const struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->state == STATE_ACTIVATING)
+		if (lease_awaits_cus(arbiter->leases[i]))
 			return true;
 	return false;
 }
@@ -361,7 +361,7 @@ void model_check_progress(struct model *model)
 {
 	size_t most = 3 + 2 * model->arbiter->n_leases;
 
-	for (size_t round = 0; round < 3 || any_activating(model->arbiter); round++) {
+	for (size_t round = 0; round < 3 || any_awaits(model->arbiter); round++) {
 		if (round == most)
 			model_fail("all gave way, and one is not granted");
 		all_follow(model);

@@ -82,6 +82,8 @@ static bool check_mask(const struct check *check, const struct lease *lease,
 		wrong = plain_mask_wrong(gpu, &occupied);
 	if (wrong)
 		return broken(check, "lease %llu: its mask has %s", ID(lease), wrong);
+	if (!cuset_within(&p->resize, &p->occupied) || (p->adaptation && !cuset_empty(&p->resize)))
+		return broken(check, "lease %llu awaits CUs that it is not charged", ID(lease));
 	if (!plain_mask_within(&cus, &occupied))
 		return broken(check, "lease %llu: its mask is not within what it occupies",
 			      ID(lease));
@@ -187,6 +189,16 @@ static const struct cuset *claim_of(const struct partition *p)
 	return p->adaptation ? &p->adaptation->base : &p->occupied;
 }
 
+/* What it occupies, without what it waits for after a resize. */
+static struct cuset used_by(const struct partition *p)
+{
+	struct cuset used = p->occupied, awaited = p->resize;
+
+	cuset_remove(&awaited, &p->cus);
+	cuset_remove(&used, &awaited);
+	return used;
+}
+
 static void paint_gpu(const struct check *check, unsigned gpu, struct paint *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -195,12 +207,13 @@ static void paint_gpu(const struct check *check, unsigned gpu, struct paint *ret
 
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			const struct partition *p = &lease->partitions[j];
+			const struct cuset used = used_by(p);
 
 			if (p->gpu != gpu)
 				continue;
 			paint_mask(ret->claimed, ret->claimed_engine, lease, p, claim_of(p));
 			if (is_active(lease))
-				paint_mask(ret->used, ret->used_engine, lease, p, &p->occupied);
+				paint_mask(ret->used, ret->used_engine, lease, p, &used);
 		}
 	}
 }

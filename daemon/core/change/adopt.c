@@ -93,6 +93,8 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 		return refuse(why, size, -EINVAL, "class %s cannot have isolation %s%s",
 			      class_names[lease->class], isolation_names[p->isolation],
 			      p->alone ? ", alone" : "");
+	if (p->adaptation && !cuset_empty(&p->resize))
+		return refuse(why, size, -EINVAL, "a partition that adapts waits for CUs");
 	if ((p->paused && !p->adaptation) || (p->stopped && !p->paused))
 		return refuse(why, size, -EINVAL, "a partition that does not adapt is paused");
 	if (p->priority > PRIORITY_MAX)
@@ -100,7 +102,8 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 			      PRIORITY_MAX);
 	if (cuset_empty(&p->cus))
 		return refuse(why, size, -EINVAL, "a partition has no CUs");
-	if (!cuset_within(&p->cus, &p->occupied) || !budget_within(&p->granted, &p->charged))
+	if (!cuset_within(&p->cus, &p->occupied) || !cuset_within(&p->resize, &p->occupied) ||
+	    !budget_within(&p->granted, &p->charged))
 		return refuse(why, size, -EINVAL, "a partition is granted more than it is charged");
 	if (p->adaptation &&
 	    (cuset_empty(&p->adaptation->base) || !cuset_within(&p->adaptation->base, &p->cus) ||
@@ -450,7 +453,7 @@ static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *
  * and the borrower have the same CUs: the lease is activating again. */
 static void reactivate(struct arbiter *arbiter, struct lease *lease)
 {
-	if (!lease_is_active(lease) || lease->state == STATE_ENDING ||
+	if (!lease_is_active(lease) || lease->state == STATE_ENDING || lease_awaits_resize(lease) ||
 	    !borrow_contested(arbiter, lease))
 		return;
 	if (lease->state == STATE_GRANTED)

@@ -158,7 +158,7 @@ void arbiter_give_time(struct arbiter *arbiter, uint64_t now_usec)
 	}
 	/* Derived from the deadlines of borrowers: arbiter_lend() does it again. */
 	for (size_t i = 0; given && i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->state == STATE_ACTIVATING)
+		if (lease_awaits_cus(arbiter->leases[i]))
 			arbiter->leases[i]->deadline_usec = UINT64_MAX;
 }
 

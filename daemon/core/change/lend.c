@@ -170,6 +170,14 @@ static void grant(struct arbiter *arbiter, struct lease *lease)
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
 }
 
+static void finish_resize(struct arbiter *arbiter, struct lease *lease)
+{
+	ledger_finish_resize(arbiter, lease);
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		lend_disturb(arbiter, lease, lease->partitions[i].gpu);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+}
+
 /* When the activating lease is granted, or gives up, at the latest, even if no borrower answers.
  * UINT64_MAX: a borrower cannot be made to give back, and it never gives up. */
 static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *lease,
@@ -231,7 +239,7 @@ static bool waits_for_disturbance(struct arbiter *arbiter, struct lease *lease)
 	return true;
 }
 
-/* Grants an activating lease if its CUs are free; otherwise says what it waits for. */
+/* Grants an activating lease, or what one was resized to, if its CUs are free; otherwise says what it waits for. */
 static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
 			  struct lease *lease, uint64_t now_usec)
 {
@@ -239,6 +247,10 @@ static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
 	unsigned gpu = 0, cus;
 	const struct lease *by = borrow_contested(beside, lease);
 
+	if (!by && lease->state == STATE_GRANTED) {
+		finish_resize(arbiter, lease);
+		return;
+	}
 	if (!by) {
 		if (!waits_for_disturbance(arbiter, lease))
 			grant(arbiter, lease);
@@ -256,11 +268,11 @@ static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
 	set_reason(arbiter, lease, reason);
 }
 
-/* Does an activating lease need CUs that the borrower occupies? */
+/* Are CUs reclaimed that the borrower occupies? */
 static bool is_needed(const struct arbiter *arbiter, const struct lease *borrower)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->state == STATE_ACTIVATING &&
+		if (lease_awaits_cus(arbiter->leases[i]) &&
 		    arbiter->leases[i]->id != borrower->id &&
 		    borrow_overlap(arbiter, arbiter->leases[i], borrower, NULL) > 0)
 			return true;
@@ -360,7 +372,7 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	cover_sum_up(arbiter); /* leases drift or have ended, or policy has changed */
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		borrowers += lease_borrows(arbiter->leases[i]);
-		activating += arbiter->leases[i]->state == STATE_ACTIVATING;
+		activating += lease_awaits_cus(arbiter->leases[i]);
 	}
 	if (borrowers + activating == 0 && !arbiter->lending)
 		return;
@@ -375,7 +387,7 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 		}
 	ledger_view(arbiter, &view);
 	for (size_t i = 0; activating > 0 && i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->state == STATE_ACTIVATING)
+		if (lease_awaits_cus(arbiter->leases[i]))
 			grant_or_wait(arbiter, ledger_beside(&view, arbiter, arbiter->leases[i]),
 				      arbiter->leases[i], now_usec);
 	for (size_t i = 0; i < arbiter->n_leases; i++) {

@@ -184,7 +184,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		ret->closed |= cuset_engines(&a->gpu->taken) | cuset_engines(&a->gpu->shared);
 	}
 	available(a, admit_context->class, want->isolation, admit_context->alone, &ret->avail);
-	if (admit_context->previous) { /* a resize takes effect at once: it cannot reclaim CUs */
+	if (admit_context->previous && admit_context->adaptable) { /* it cannot reclaim CUs */
 		struct cuset borrowed;
 
 		borrow_occupied(admit_context->arbiter, a->index, admit_context->previous,

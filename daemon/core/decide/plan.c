@@ -448,16 +448,52 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 	return 0;
 }
 
+/* What the queues of a partition may have: without CUs that it awaits. */
+static struct cuset used_by(const struct partition *p)
+{
+	struct cuset used = p->occupied, awaited = p->resize;
+
+	cuset_remove(&awaited, &p->cus);
+	cuset_remove(&used, &awaited);
+	return used;
+}
+
 /* CUs and budgets that the lease gives up stay charged until the holder acknowledges. */
 static void keep_charged(struct partition *next, const struct partition *now)
 {
-	cuset_add(&next->occupied, &now->occupied);
+	const struct cuset used = used_by(now);
+
+	cuset_add(&next->occupied, &used);
 	for (unsigned r = 0; r < BUDGETS; r++)
 		next->charged.of[r] = max_u64(next->charged.of[r], now->charged.of[r]);
 	next->used = now->used;
 	next->paused = now->paused;
 	next->stopped = now->stopped;
 	memcpy(next->drift, now->drift, sizeof(next->drift));
+}
+
+/* CUs of borrowers are reclaimed as for a new lease. Until then it keeps its masks. CUs that it gave up and has
+ * not returned are not among those that it awaits. */
+static int defer_resize(const struct lease *lease, struct lease *next, struct result *result)
+{
+	for (size_t i = 0; i < next->n_partitions; i++) {
+		struct partition *p = &next->partitions[i];
+		const struct partition *now = &lease->partitions[i];
+		struct cuset left = used_by(now);
+
+		cuset_remove(&left, &now->cus);
+		if (cuset_overlap(&left, &p->cus))
+			return result_set(
+				result, RESULT_INVALID_STATE,
+				"lease %llu: its holder has not acknowledged the last resize",
+				(unsigned long long)lease->id);
+		p->resize = p->cus;
+		p->cus = now->cus;
+		p->count = now->count;
+		p->effective = now->effective;
+		p->any_shape |= now->any_shape;
+	}
+	return 0;
 }
 
 static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
@@ -490,7 +526,9 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 			borrow_free(arbiter, next, &next->partitions[i], &lease->partitions[i]);
 		keep_charged(&next->partitions[i], &lease->partitions[i]);
 	}
-	return 0;
+	return !lease->adaptable && borrow_contested(arbiter, next)
+		       ? defer_resize(lease, next, result)
+		       : 0;
 }
 
 int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
@@ -527,6 +565,10 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return no_memory(result);
+	if (lease_awaits_resize(lease)) {
+		next->deadline_usec = UINT64_MAX;
+		lease_set_reason(next, "");
+	}
 	next->generation++;
 	next->resized = true;
 	r = assign_next(arbiter, lease, tenant, &complete, next, result);
@@ -534,6 +576,41 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 		return r;
 
 	*ret = TAKE_PTR(next);
+	return 0;
+}
+
+struct resize_request {
+	const struct caller *caller;
+	uint64_t id;
+	const struct request *request;
+};
+
+static int place_resized(const struct arbiter *arbiter, const void *userdata,
+			 struct partition partitions[static REQUEST_WANTS])
+{
+	const struct resize_request *asked = userdata;
+	_cleanup_(lease_freep) struct lease *next = NULL;
+	_cleanup_(result_done) struct result result = { 0 };
+
+	if (arbiter_plan_resize(arbiter, asked->caller, asked->id, asked->request, &next, &result) <
+		    0 ||
+	    next->adaptable)
+		return -EBUSY;
+	memcpy(partitions, next->partitions, next->n_partitions * sizeof(*partitions));
+	return (int)next->n_partitions;
+}
+
+int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
+			      uint64_t id, const struct request *request, uint64_t now_usec,
+			      struct move_set *ret)
+{
+	const struct resize_request asked = { caller, id, request };
+
+	if (move_find(arbiter, place_resized, &asked, request, now_usec, MOVE_STEPS, ret) == 0)
+		return 0;
+	if (ret->n_first == ret->n)
+		return 1;
+	move_set_done(ret); /* a resize does not wait for a second step */
 	return 0;
 }
 
@@ -595,6 +672,8 @@ int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *ca
 	next->state = active ? STATE_ACTIVATING : STATE_INACTIVE;
 	next->deadline_usec = UINT64_MAX; /* arbiter_lend() sets it if a borrower has to shrink */
 	if (!active) {
+		if (lease_awaits_resize(lease)) /* no queue runs any more */
+			ledger_finish_resize(arbiter, next);
 		next->lend.never_granted = false;
 		next->lend.give_up_usec = UINT64_MAX;
 		lease_set_reason(next, "");

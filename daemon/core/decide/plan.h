@@ -29,9 +29,15 @@ bool plan_lacks_engines(const struct request *request, const struct lease *propo
 
 /* Plans other wants for a granted lease: one want for each of its partitions, placed as if the
  * lease held nothing. CUs that leave its masks stay charged until the holder acknowledges the
- * new generation. */
+ * new generation. A lease that is not adaptable reclaims CUs of borrowers: it keeps its masks until
+ * arbiter_lend() finds that they have been returned. */
 int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
 			const struct request *request, struct lease **ret, struct result *result);
+
+/* Finds moves in one step after which arbiter_plan_resize() succeeds. 1, or 0: there are none. */
+int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
+			      uint64_t id, const struct request *request, uint64_t now_usec,
+			      struct move_set *ret);
 
 /* Plans to activate or deactivate a realtime lease. Activating: arbiter_lend() grants it when no
  * borrower occupies its CUs any more. Deactivated: its CUs are lent. */

@@ -74,9 +74,12 @@ struct partition {
 	struct cuset cus;      /* granted: the CUs of the mask */
 	struct cuset occupied; /* cus, and the CUs that left the mask in a generation that is not
 				* acknowledged yet */
-	unsigned count;        /* CUs in cus */
-	unsigned effective;    /* effective CUs (E) in cus */
-	unsigned asked;        /* CUs asked for: the aim, or cus-max where it was given */
+	struct cuset
+		resize;     /* not adaptable: the mask that it gets when borrowers have returned its
+				* CUs, which are occupied already; empty: none */
+	unsigned count;     /* CUs in cus */
+	unsigned effective; /* effective CUs (E) in cus */
+	unsigned asked;     /* CUs asked for: the aim, or cus-max where it was given */
 
 	struct budget granted;
 	struct budget charged; /* at least granted; more until acknowledged */
@@ -315,7 +318,6 @@ static inline bool lease_requeues(const struct lease *lease)
 	       lease->request->requeue && lease->acknowledged == lease->generation;
 }
 
-/* The CUs that the ledger is charged: no other lease can be granted them. */
 /* When its duration is over; UINT64_MAX: it has none, or waits. */
 static inline uint64_t lease_end_usec(const struct lease *lease)
 {
@@ -324,6 +326,23 @@ static inline uint64_t lease_end_usec(const struct lease *lease)
 		       : UINT64_MAX;
 }
 
+/* Was it resized, and borrowers have not returned CUs yet? */
+static inline bool lease_awaits_resize(const struct lease *lease)
+{
+	bool awaits = false;
+
+	for (size_t i = 0; lease->state == STATE_GRANTED && i < lease->n_partitions; i++)
+		awaits |= !cuset_empty(&lease->partitions[i].resize);
+	return awaits;
+}
+
+/* Are CUs reclaimed for it? */
+static inline bool lease_awaits_cus(const struct lease *lease)
+{
+	return lease->state == STATE_ACTIVATING || lease_awaits_resize(lease);
+}
+
+/* The CUs that the ledger is charged: no other lease can be granted them. */
 static inline const struct cuset *partition_claim(const struct partition *partition)
 {
 	return partition->adaptation ? &partition->adaptation->base : &partition->occupied;

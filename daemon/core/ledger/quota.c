@@ -31,7 +31,8 @@ void quota_add_share(const struct lease *lease, const struct partition *partitio
 		     struct share *share)
 {
 	/* CUs that left the mask count until their release is certain: the lease may use them. */
-	unsigned cus = lease->verify.pending || lease->acknowledged < lease->generation
+	unsigned cus = lease->verify.pending || lease->acknowledged < lease->generation ||
+				       !cuset_empty(&partition->resize)
 			       ? cuset_count(&partition->occupied)
 			       : partition->count;
 

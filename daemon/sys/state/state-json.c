@@ -219,6 +219,8 @@ static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 	ADD_MEMBERS(failed, object, gpu_identity, &saved);
 	add_mask(failed, object, "cu_mask", &gpu->codec, &p->cus);
 	add_mask(failed, object, "occupied", &gpu->codec, &p->occupied);
+	if (!cuset_empty(&p->resize))
+		add_mask(failed, object, "resize", &gpu->codec, &p->resize);
 	ADD_MEMBERS(failed, object, partition, p);
 	if (p->adaptation)
 		add_adaptation(failed, object, &gpu->codec, p->adaptation);
@@ -423,6 +425,8 @@ static void read_partition(struct object *object, const struct reading *reading,
 	codec = p->gpu == GPU_ABSENT ? NULL : &reading->arbiter->gpus[p->gpu].codec;
 	p->count = take_mask(object, "cu_mask", codec, &p->cus);
 	take_mask(object, "occupied", codec, &p->occupied);
+	if (object_has(object, "resize"))
+		take_mask(object, "resize", codec, &p->resize);
 	TAKE_MEMBERS(object, partition, p);
 	if (p->adaptation)
 		take_adaptation(object, codec, p->adaptation);

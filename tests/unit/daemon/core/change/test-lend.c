@@ -437,16 +437,86 @@ TEST(adaptable_lease_cannot_be_resized_to_what_it_cannot_be)
 	CHECK(lease->generation == 1);
 }
 
-TEST(resize_never_reclaims_borrowed_cus)
+/* A realtime lease of one engine, and a borrower that has the rest. */
+static struct lease *resize_beside_borrower(struct lending *l, unsigned engines,
+					    struct lease **ret_borrower)
+{
+	struct request request = request_for(0);
+	struct caller caller = caller_of(VR);
+	struct lease *rt, *next;
+
+	request.wants[0].shader_engines = 1;
+	rt = reserve(l->s.arbiter, VR, &request, &l->s.result);
+	CHECK(rt && cus_of(rt) == 15);
+	*ret_borrower = borrow(l, 4, 60);
+	settle(l);
+	CHECK(cus_of(*ret_borrower) == 45);
+	follow(l, *ret_borrower);
+	request.wants[0].shader_engines = engines;
+	CHECK(arbiter_plan_resize(l->s.arbiter, &caller, rt->id, &request, &next, &l->s.result) ==
+	      0);
+	CHECK(arbiter_commit(l->s.arbiter, next) == rt);
+	settle(l);
+	return rt;
+}
+
+TEST(resize_reclaims_borrowed_cus_as_a_new_request_does)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lab = grant(&l.s, LAB, 15), *next;
-	struct request request = request_for(30);
-	struct caller caller = caller_of(LAB);
+	struct lease *borrower, *rt = resize_beside_borrower(&l, 2, &borrower);
+	uint64_t generation = rt->generation;
 
-	borrow(&l, 4, 60);
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lab->id, &request, &next, &l.s.result) < 0);
-	CHECK(l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(rt->state == STATE_GRANTED && cus_of(rt) == 15 && lease_awaits_resize(rt));
+	CHECK(strstr(rt->reason, "gives back"));
+	CHECK(cus_of(borrower) == 30 && borrower->deadline_usec < UINT64_MAX);
+	CHECK(arbiter_acknowledge(l.s.arbiter, rt->id, generation) == 0); /* of its budgets */
+	settle(&l);
+	CHECK(cus_of(rt) == 15 && lease_awaits_resize(rt));
+	follow(&l, borrower);
+	CHECK(cus_of(rt) == 30 && rt->generation == generation + 1 && !lease_awaits_resize(rt));
+	CHECK(!*rt->reason && rt->deadline_usec == UINT64_MAX);
+	CHECK(borrower->deadline_usec == UINT64_MAX);
+}
+
+TEST(resize_that_awaits_cus_may_be_taken_back)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *borrower, *rt = resize_beside_borrower(&l, 2, &borrower), *next;
+	struct request request = request_for(0);
+	struct caller caller = caller_of(VR);
+
+	request.wants[0].shader_engines = 1;
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, rt->id, &request, &next, &l.s.result) == 0);
+	arbiter_commit(l.s.arbiter, next);
+	follow(&l, rt);
+	CHECK(cus_of(rt) == 15 && !lease_awaits_resize(rt) && !*rt->reason);
+	follow(&l, borrower);
+	pass(&l, 10 * SECOND_USEC);
+	CHECK(cus_of(borrower) == 45);
+}
+
+TEST(resized_lease_that_is_deactivated_has_its_new_cus_when_it_is_activated)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *borrower, *rt = resize_beside_borrower(&l, 2, &borrower);
+
+	CHECK(activate(&l, rt->id, false) == 0);
+	CHECK(rt->state == STATE_INACTIVE && cus_of(rt) == 30 && !lease_awaits_resize(rt));
+	CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_ACTIVATING);
+	follow(&l, borrower);
+	CHECK(rt->state == STATE_GRANTED && cus_of(rt) == 30);
+}
+
+TEST(resized_lease_has_its_cus_when_the_borrower_has_ended)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *borrower, *rt = resize_beside_borrower(&l, 2, &borrower);
+
+	arbiter_end(l.s.arbiter, borrower, RESULT_OK, "");
+	CHECK(lease_awaits_resize(rt));
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(cus_of(rt) == 30 && !lease_awaits_resize(rt));
 }
 
 TEST(a_planned_activation_changes_nothing_until_it_is_committed)

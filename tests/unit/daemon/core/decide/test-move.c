@@ -90,6 +90,33 @@ TEST(lease_moves_to_make_a_whole_engine)
 	CHECK(moves == 1);
 }
 
+TEST(lease_moves_for_a_lease_that_is_resized)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct caller vr = caller_of(VR);
+	struct request request = engines_request(1);
+	struct move_set set;
+	struct lease *leases[4], *rt, *next;
+
+	scatter(&s, leases);
+	release(s.arbiter, leases[3]->id);
+	rt = reserve(s.arbiter, VR, &request, &s.result);
+	CHECK(rt && rt->partitions[0].count == 15);
+	request = engines_request(2);
+	CHECK(arbiter_plan_resize(s.arbiter, &vr, rt->id, &request, &next, &s.result) < 0);
+	CHECK(s.result.kind == RESULT_NO_CAPACITY);
+	acknowledge(&s, LATER);
+	CHECK(arbiter_plan_resize_moves(s.arbiter, &vr, rt->id, &request, LATER, &set) == 1);
+	commit_all(s.arbiter, &set);
+	result_done(&s.result);
+	CHECK(arbiter_plan_resize(s.arbiter, &vr, rt->id, &request, &next, &s.result) == 0);
+	arbiter_commit(s.arbiter, next);
+	arbiter_lend(s.arbiter, LATER);
+	CHECK(rt->partitions[0].count == 15); /* the lease that moved has not acknowledged */
+	acknowledge(&s, LATER);
+	CHECK(rt->partitions[0].count == 30);
+}
+
 TEST(several_leases_move_for_one_request)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
