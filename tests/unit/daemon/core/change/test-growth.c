@@ -500,3 +500,41 @@ TEST(hundreds_of_adaptable_leases_are_divided_in_time)
 	CHECK(lend_fairness(a, 0) > 0.5);
 	arbiter_free(a);
 }
+
+/* ---- the drawing of gpuarb(7) ------------------------------------------------------------ */
+
+/* Has it so many CUs in the engines 0 and 2, and in 1 and 3? */
+static bool has(const struct lease *lease, unsigned even, unsigned odd)
+{
+	const struct cuset *cus = &lease->partitions[0].cus;
+
+	for (unsigned e = 0; e < 4; e++)
+		if (cuset_count_word(cus->pair[e]) != (e % 2 ? odd : even))
+			return false;
+	return true;
+}
+
+static void all_follow(struct lending *l)
+{
+	for (size_t i = 0; i < l->s.arbiter->n_leases; i++)
+		follow(l, l->s.arbiter->leases[i]);
+	pass(l, 10 * SECOND_USEC);
+}
+
+TEST(three_programs_have_what_the_manual_draws)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 1, 60), *b, *c;
+
+	CHECK(has(a, 15, 15));
+	b = borrow(&l, 1, 60);
+	all_follow(&l);
+	CHECK(has(a, 0, 15) && has(b, 15, 0));
+	c = borrow(&l, 1, 60);
+	all_follow(&l);
+	CHECK(has(a, 0, 10) && has(b, 10, 0) && has(c, 5, 5));
+	release(l.s.arbiter, a->id);
+	for (unsigned i = 0; i < 3; i++)
+		all_follow(&l);
+	CHECK(has(b, 15, 0) && has(c, 0, 15));
+}
