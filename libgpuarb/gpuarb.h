@@ -774,6 +774,10 @@ bool gpuarb_view_vram_pressure(const struct gpuarb_view *view, size_t i);
  * daemon does not tell. */
 const char *gpuarb_view_memory(const struct gpuarb_view *view, size_t i);
 
+/* The waiting lease that GPU i is kept for: no lease that ranks behind it is granted anything there. 0: none,
+ * there is no GPU i, or the daemon does not tell. */
+uint64_t gpuarb_view_barred_for(const struct gpuarb_view *view, size_t i);
+
 /* How much longer a kernel took beside others with own CUs. */
 struct gpuarb_slowdown {
 	const char *kind; /* what the others used most: "memory", "compute" */

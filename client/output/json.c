@@ -256,6 +256,7 @@ void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i
 	json_flag(map, "named_only", gpuarb_view_named_only(view, i));
 	json_flag(map, "system_memory", gpuarb_view_system_memory(view, i));
 	json_flag(map, "vram_pressure", gpuarb_view_vram_pressure(view, i));
+	json_known(map, "barred_for", gpuarb_view_barred_for(view, i), 0);
 	json_driver_events(json_map(map, "driver_events"), view, i);
 }
 

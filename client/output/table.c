@@ -313,15 +313,19 @@ void table_done(struct table *table)
 
 /* ---- GPUs ----------------------------------------------------------------------------------- */
 
-static const char *state_of(const struct command *command, const struct gpuarb_gpu *gpu)
+static const char *state_of(const struct command *command, const struct gpuarb_gpu *gpu,
+			    char kept[static 32])
 {
 	size_t i = (size_t)(gpu - command->gpus);
+	uint64_t barred_for = gpuarb_view_barred_for(command->view, i);
 
 	if (gpu->oversubscribed)
 		return gpu->draining ? "OVERSUBSCRIBED, draining" : "OVERSUBSCRIBED";
 	if (gpuarb_view_vram_pressure(command->view, i))
 		return gpu->draining ? "low on memory, draining" : "low on memory";
+	snprintf(kept, 32, "kept for %" PRIu64, barred_for);
 	return gpu->draining                              ? "draining"
+	       : barred_for                               ? kept
 	       : gpuarb_view_named_only(command->view, i) ? "only by name"
 							  : "ok";
 }
@@ -334,7 +338,7 @@ void gpu_table(const struct command *command, FILE *out)
 
 	for (size_t i = 0; i < command->n_gpus; i++) {
 		const struct gpuarb_gpu *gpu = &command->gpus[i];
-		char left[PRINT_BYTES], all[PRINT_BYTES];
+		char left[PRINT_BYTES], all[PRINT_BYTES], kept[32];
 
 		if (!gpu_is_listed(command, gpu))
 			continue;
@@ -348,7 +352,7 @@ void gpu_table(const struct command *command, FILE *out)
 		table_add(&table, "%u of %u", gpu->process_slots_free, gpu->process_slots);
 		table_add(&table, "%s of %s%s", left, all,
 			  gpuarb_view_system_memory(command->view, i) ? " RAM" : "");
-		table_add(&table, "%s", state_of(command, gpu));
+		table_add(&table, "%s", state_of(command, gpu, kept));
 	}
 	table_print(&table, command, out);
 }

@@ -158,6 +158,7 @@ static int append_memory(sd_bus_message *m, const struct gpu *gpu)
 	ROW(Oversubscribed, "b", CHANGES, VALUE("b", gpu->observed.oversubscribed))              \
 	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))                                   \
 	ROW(NamedOnly, "b", CHANGES, VALUE("b", gpu->named_only))                                \
+	ROW(BarredFor, "t", CHANGES, VALUE("t", gpu->barrier.rank.id))                           \
 	ROW(DriverEvents, "a{st}", CHANGES, append_driver_events(reply, gpu))
 /* clang-format on */
 
@@ -201,8 +202,8 @@ static void emit(struct bus *bus, uint64_t number, unsigned changes)
 		sd_bus_emit_properties_changed(
 			bus->sd, path.text, GPUARB_INTERFACE_GPU, "CusFree", "Fairness",
 			"QueueSlotsFree", "ProcessSlotsFree", "VramFree", "VramPressure",
-			"Unmanaged", "Graphics", "Oversubscribed", "Draining", "NamedOnly", "Pipes",
-			"QueuesPerPipe", "PipesSource", "DriverEvents", NULL);
+			"Unmanaged", "Graphics", "Oversubscribed", "Draining", "NamedOnly",
+			"BarredFor", "Pipes", "QueuesPerPipe", "PipesSource", "DriverEvents", NULL);
 	if (changes & CHANGE_CALIBRATION)
 		sd_bus_emit_properties_changed(
 			bus->sd, path.text, GPUARB_INTERFACE_GPU, "Law", "LawSource", "LawConstant",

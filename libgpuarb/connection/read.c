@@ -518,7 +518,7 @@ static const struct dictionary gpu_dictionary = DICTIONARY(
 		process_slots, process_slots_free, pipes, queues_per_pipe, sdma_queues,
 		sdma_xgmi_queues, vram_bytes, vram_free, scheduler, oversubscribed, draining),
 	FACTS(reading, floor_excess, fairness, law_source, law_constant, pipes_source, graphics,
-	      masks_observed, unseen, named_only, vram_pressure, system_memory, memory),
+	      masks_observed, unseen, named_only, barred_for, vram_pressure, system_memory, memory),
 	SPECIAL("CusPerShaderEngine", read_engines), SPECIAL("CusPerShaderArray", read_arrays),
 	FIELD('s', "Calibrated", reading, facts.calibration.date),
 	FIELD('s', "CalibrationProblem", reading, facts.calibration.problem),

@@ -136,6 +136,7 @@ struct gpu_facts {
 	size_t n_covers;
 	bool named_only, vram_pressure, system_memory;
 	const char *memory;
+	uint64_t barred_for;
 	const struct gpuarb_driver_events *events;
 	size_t n_events;
 };

@@ -66,7 +66,7 @@ json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines",
 	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe","pipes_source",
 	"sdma_queues","sdma_xgmi_queues","vram_bytes","vram_free","scheduler","unmanaged",
 	"observed","masks_observed","unseen","graphics","clients","oversubscribed","draining",
-	"named_only","vram_pressure","system_memory","memory","driver_events"] | sort)'
+	"named_only","barred_for","vram_pressure","system_memory","memory","driver_events"] | sort)'
 json_out '.[0] | .name == "0000:03:00.0" and .cus == 60 and .gfx_target == "gfx906"
 	and .cus_per_shader_engine == [[15,15,15,15]] and .unmanaged == []'
 ends 0 gpus

@@ -84,6 +84,7 @@ TEST(every_function_accepts_null)
 	CHECK(!gpuarb_view_calibration(NULL, 0) && !gpuarb_view_named_only(NULL, 0) &&
 	      !gpuarb_view_vram_pressure(NULL, 0) && !gpuarb_view_system_memory(NULL, 0) &&
 	      !*gpuarb_view_memory(NULL, 0));
+	CHECK(gpuarb_view_barred_for(NULL, 0) == 0);
 	CHECK(!*gpuarb_view_version(NULL) && !*gpuarb_view_queue_budgets(NULL) &&
 	      gpuarb_view_tenants(NULL, &tenants) == 0);
 	CHECK(strcmp(gpuarb_view_pipes_source(NULL, 0), "") == 0);

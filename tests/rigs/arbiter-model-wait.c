@@ -16,7 +16,7 @@ static bool is_closed(const struct model *model, unsigned gpu, const struct leas
 		const struct lease *other = model->arbiter->waiting[i];
 
 		if (other->wait.passed >= LEASE_PASSES_MAX && !other->wait.over_quota &&
-		    other->wait.may_bar && !model->arbiter->gpus[gpu].barrier.open_usec &&
+		    other->wait.may_bar && model->arbiter->gpus[gpu].barrier.rank.id == other->id &&
 		    (other->wait.candidates >> gpu & 1) && ranks_before(other, lease))
 			return true;
 		if ((other->wait.preempts >> gpu & 1) && ranks_before(other, lease))

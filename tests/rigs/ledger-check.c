@@ -374,6 +374,39 @@ static bool check_budgets(const struct check *check, const struct gpu *gpu)
 
 /* ---- the waiting queue ------------------------------------------------------------- */
 
+/* May it bar the GPU, if another lease does not? */
+static bool may_bar(const struct lease *lease, const struct gpu *gpu, unsigned index)
+{
+	return lease->wait.passed == LEASE_PASSES_MAX && !lease->wait.over_quota &&
+	       lease->wait.may_bar && !gpu->barrier.open_usec &&
+	       (lease->wait.candidates >> index & 1);
+}
+
+/* No waiting lease bars more GPUs than it has wants, beside those where leases are revoked for it. One with a
+ * single want bars one, if any is left. */
+static bool check_barred(const struct check *check, const struct lease *lease)
+{
+	size_t barred = 0, left = 0;
+
+	for (unsigned i = 0; i < check->arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &check->arbiter->gpus[i];
+		bool revokes = lease->wait.preempts >> i & 1;
+
+		if (gpu->barrier.rank.id == lease->id && !revokes && !may_bar(lease, gpu, i))
+			return broken(check, "%s: barred by lease %llu, which does not bar it",
+				      gpu->info.name, ID(lease));
+		if (gpu->barrier.rank.id == 0 && revokes)
+			return broken(check, "%s: lease %llu does not bar it", gpu->info.name,
+				      ID(lease));
+		barred += gpu->barrier.rank.id == lease->id && !revokes;
+		left += gpu->barrier.rank.id == 0 && may_bar(lease, gpu, i);
+	}
+	if (barred > lease->request->n_wants ||
+	    (lease->request->n_wants == 1 && barred == 0 && left > 0 && !lease->wait.preempts))
+		return broken(check, "lease %llu bars %zu GPUs", ID(lease), barred);
+	return true;
+}
+
 static bool check_waiting(const struct check *check)
 {
 	const struct arbiter *arbiter = check->arbiter;
@@ -403,29 +436,20 @@ static bool check_waiting(const struct check *check)
 		if (lease->wait.passed > LEASE_PASSES_MAX)
 			return broken(check, "lease %llu was passed %u times", ID(lease),
 				      lease->wait.passed);
+		if (!check_barred(check, lease))
+			return false;
 	}
 	return true;
 }
 
 static bool check_barrier(const struct check *check, unsigned index)
 {
-	const struct gpu *gpu = &check->arbiter->gpus[index];
-	const struct lease *first = NULL;
+	const struct rank *rank = &check->arbiter->gpus[index].barrier.rank;
+	const struct lease *lease = rank->id ? ledger_find(check->arbiter, rank->id) : NULL;
 
-	for (size_t i = 0; i < check->arbiter->n_waiting && !first; i++) {
-		const struct lease *lease = check->arbiter->waiting[i];
-
-		if (lease->wait.passed == LEASE_PASSES_MAX && !lease->wait.over_quota &&
-		    lease->wait.may_bar && !gpu->barrier.open_usec &&
-		    (lease->wait.candidates >> index & 1))
-			first = lease;
-		if (lease->wait.preempts >> index & 1)
-			first = lease;
-	}
-	if (gpu->barrier.rank.id != (first ? first->id : 0) ||
-	    (first && gpu->barrier.rank.class != first->class))
-		return broken(check, "%s: barred by lease %llu, which does not bar it",
-			      gpu->info.name, (unsigned long long)gpu->barrier.rank.id);
+	if (rank->id && (!lease || lease->state != STATE_WAITING || lease->class != rank->class))
+		return broken(check, "%s: barred by lease %llu, which does not wait",
+			      check->arbiter->gpus[index].info.name, (unsigned long long)rank->id);
 	return true;
 }
 

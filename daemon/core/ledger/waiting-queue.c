@@ -77,6 +77,40 @@ static uint64_t open_gpus(const struct arbiter *arbiter)
 	return open;
 }
 
+/* One of these GPUs: one that the lease bars already, or the one with the most free CUs. 0: there are none. */
+static uint64_t best_gpu(const struct arbiter *arbiter, const struct lease *lease, uint64_t gpus)
+{
+	uint64_t best = 0;
+	unsigned most = 0;
+
+	for (; gpus; gpus &= gpus - 1) {
+		const struct gpu *gpu = &arbiter->gpus[__builtin_ctzll(gpus)];
+		unsigned worth = gpu->barrier.rank.id == lease->id ? CODEC_BITS + 1
+								   : gpu_cus_free(gpu);
+
+		if (best && worth <= most)
+			continue;
+		best = gpus & -gpus;
+		most = worth;
+	}
+	return best;
+}
+
+/* Of these GPUs one for each want, those first that name one GPU. */
+static uint64_t needed_gpus(const struct arbiter *arbiter, const struct lease *lease, uint64_t gpus)
+{
+	const struct request *request = lease->request;
+	char missing[GPU_NAME_MAX];
+	uint64_t wanted, needed = 0;
+
+	for (size_t i = 0; i < 2 * request->n_wants; i++)
+		if (ledger_wanted(arbiter, request->wants[i % request->n_wants].gpu, &wanted,
+				  missing) >= 0 &&
+		    (__builtin_popcountll(wanted) > 1) == (i >= request->n_wants))
+			needed |= best_gpu(arbiter, lease, wanted & gpus & ~needed);
+	return needed;
+}
+
 /* by: the lease that bars the GPU; NULL: none. Leases that rank between the old and the new one are
  * not barred any more. */
 static void set_barrier(struct arbiter *arbiter, unsigned index, const struct lease *by)
@@ -85,6 +119,7 @@ static void set_barrier(struct arbiter *arbiter, unsigned index, const struct le
 	const struct rank old = gpu->barrier.rank;
 
 	gpu->barrier.rank = by ? lease_rank(by) : (struct rank){ 0 };
+	gpu->changed |= old.id != gpu->barrier.rank.id;
 	if (old.id && (!by || queue_before(&old, &gpu->barrier.rank)))
 		ledger_wake(arbiter, UINT64_C(1) << index);
 }
@@ -98,7 +133,8 @@ void queue_find_barriers(struct arbiter *arbiter)
 		uint64_t barred = lease->wait.preempts & left;
 
 		if (bars(lease))
-			barred |= lease->wait.candidates & left & ~open;
+			barred |= needed_gpus(arbiter, lease,
+					      lease->wait.candidates & left & ~open);
 		left &= ~barred;
 		for (; barred; barred &= barred - 1)
 			set_barrier(arbiter, (unsigned)__builtin_ctzll(barred), lease);

@@ -4,8 +4,8 @@
 /*
  * The waiting leases in the order in which they are granted: higher classes first, and in a class
  * the users take turns. Later requests of other users may overtake a waiting lease, small ones a
- * large one, LEASE_PASSES_MAX times. Then the GPUs that the lease could use are barred: nothing is
- * granted there to a lease that ranks behind it. A lease that leases of its own user keep out bars
+ * large one, LEASE_PASSES_MAX times. Then as many GPUs as it has wants are barred, of those that it
+ * could use: nothing is granted there to a lease that ranks behind it. A lease that leases of its own user keep out bars
  * no GPU. A GPU is barred for max-wait of the tenant at a stretch. Unless the lease is granted, it is
  * open afterwards for three times as long as it was barred.
  */

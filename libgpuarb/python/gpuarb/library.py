@@ -294,6 +294,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_named_only': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_vram_pressure': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_system_memory': (c_bool, c_void_p, c_size_t),
+    'gpuarb_view_barred_for': (c_uint64, c_void_p, c_size_t),
     'gpuarb_view_leases': (c_size_t, c_void_p, POINTER(POINTER(LeaseInfo))),
     'gpuarb_view_masks_observed': (c_uint64, c_void_p, c_size_t),
     'gpuarb_view_moves': (c_uint64, c_void_p, c_size_t),

@@ -110,6 +110,7 @@ class Gpu:
     named_only: bool  # policy lets only requests that name it have it
     vram_pressure: bool  # its memory runs short
     system_memory: bool  # vram_bytes is memory of the machine
+    barred_for: int  # the waiting lease that it is kept for; 0: none
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,7 @@ def _gpu(view: Any, i: int, raw: Any) -> Gpu:
         named_only=lib.gpuarb_view_named_only(view, i),
         system_memory=lib.gpuarb_view_system_memory(view, i),
         vram_pressure=lib.gpuarb_view_vram_pressure(view, i),
+        barred_for=lib.gpuarb_view_barred_for(view, i),
         **{key: text(getattr(lib, f'gpuarb_view_{key}')(view, i))
            for key in ('floor_excess', 'graphics', 'unseen', 'memory', 'pipes_source',
                        'law_source')})

@@ -93,16 +93,39 @@ TEST(barrier_closes_only_the_candidates_of_the_waiting_lease)
 	CHECK(!pass(&s, ANY, "0") && pass(&s, ANY, "1") && pass(&s, ANY, "any"));
 }
 
-TEST(waiting_lease_for_any_gpu_bars_all_gpus)
+/* The GPUs that the lease bars, as bits. */
+static unsigned barred_by(const struct scene *s, const struct lease *lease)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(2);
-	struct lease *lease;
+	unsigned gpus = 0;
 
-	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
-	lease = wait_for(&s, OTHER, "any", 60);
+	for (size_t i = 0; i < s->arbiter->n_gpus; i++)
+		gpus |= s->arbiter->gpus[i].barrier.rank.id == lease->id ? 1U << i : 0;
+	return gpus;
+}
+
+TEST(waiting_lease_bars_as_many_gpus_as_it_has_wants)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(4);
+	struct request request = request_for(60);
+	struct lease *one, *gang;
+
+	for (unsigned i = 0; i < 4; i++) {
+		char gpu[] = { (char)('0' + i), '\0' };
+
+		CHECK(grant_on(&s, VR, gpu, i == 2 ? 8 : 20));
+	}
+	one = wait_for(&s, LAB, "any", 60);
+	request.n_wants = 2;
+	request.wants[1] = request.wants[0];
+	strcpy(request.wants[1].gpu, "3");
+	gang = ask(&s, OTHER, request);
+	CHECK(gang->state == STATE_WAITING);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++)
-		CHECK(pass(&s, ANY, i % 2 ? "0" : "1"));
-	CHECK(lease->wait.passed == LEASE_PASSES_MAX && !pass(&s, ANY, "0") && !pass(&s, ANY, "1"));
+		CHECK(pass(&s, ANY, "3"));
+	CHECK(barred_by(&s, one) == 1 << 2); /* it has the most free CUs */
+	CHECK(barred_by(&s, gang) == (1 << 3 | 1));
+	CHECK(pass(&s, ANY, "1") && !pass(&s, ANY, "0") && !pass(&s, ANY, "2"));
+	CHECK(barred_by(&s, one) == 1 << 2);
 }
 
 TEST(gang_counts_as_one_pass)
@@ -206,7 +229,7 @@ TEST(freed_quota_opens_a_gpu_that_could_never_take_the_barring_lease)
 	lease = ask(&s, OTHER, request);
 	CHECK(lease && lease->state == STATE_WAITING);
 	pass_often(&s, ANY, "1");
-	CHECK(barrier(&s) == lease->id && s.arbiter->gpus[1].barrier.rank.id == lease->id);
+	CHECK(barrier(&s) == 0 && s.arbiter->gpus[1].barrier.rank.id == lease->id);
 	release(s.arbiter, own->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	CHECK(barrier(&s) == lease->id && s.arbiter->gpus[1].barrier.rank.id == 0);

@@ -197,7 +197,7 @@ TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
 	struct request request = request_for(60);
 	struct lease *lease;
 
-	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
+	CHECK(grant_on(&s, VR, "0", 32) && grant_on(&s, VR, "1", 30));
 	request.wants[0].queues = 20;
 	lease = ask(&s, OTHER, request);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
