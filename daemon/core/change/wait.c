@@ -57,7 +57,6 @@ static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
 	ledger_leave_user(&alone, lease->owner);
 	r = decide(&alone, lease, lease->owner, partitions, &unused, &result);
 	ledger_copy_done(&alone);
-	lease->wait.kept_out = r < 0 && result.kind != RESULT_NO_MEMORY;
 	return r >= 0;
 }
 
@@ -75,7 +74,7 @@ static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct r
 		    uint64_t candidates, bool over_quota)
 {
 	bool may_bar = lease->wait.passed >= LEASE_PASSES_MAX && !over_quota &&
-		       !lease->wait.kept_out && fits_without_others(arbiter, lease);
+		       fits_without_others(arbiter, lease);
 
 	set_waiting(arbiter, lease, refusal);
 	queue_judged(arbiter, lease, candidates, over_quota, may_bar);
@@ -86,7 +85,6 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 
-	lease->wait.kept_out = false;
 	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) <
 		    0 &&
 	    result.n_refusals > 0)
@@ -245,7 +243,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->deadline_usec = UINT64_MAX;
 	next->wait.candidates = 0;
 	next->wait.passed = 0;
-	next->wait.over_quota = next->wait.may_bar = next->wait.kept_out = false;
+	next->wait.over_quota = next->wait.may_bar = false;
 	next->wait.preempts = 0;
 	next->wait.moves = false;
 	next->wait.moves_usec = 0;

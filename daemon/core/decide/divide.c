@@ -375,7 +375,7 @@ static int try_anew(struct division *d, const struct cuset *spare, bool sticky, 
 	int r = divide_anew(d, spare, sticky);
 
 	find_levels(d, levels);
-	if (r > 0 && layout_is_clearly_better(levels, best, d->n, LAYOUT_CLEARLY)) {
+	if (r > 0 && layout_is_clearly_better(levels, best, d->n)) {
 		memcpy(best, levels, d->n * sizeof(*best));
 		keep(d);
 	}

@@ -329,18 +329,22 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 
 struct move_request {
 	const struct caller *caller;
+	uint64_t id; /* of the lease that is resized; 0: a new one */
 	const struct request *request;
 };
 
-static int place_new(const struct arbiter *arbiter, const void *userdata,
-		     struct partition partitions[static REQUEST_WANTS])
+static int place_asked(const struct arbiter *arbiter, const void *userdata,
+		       struct partition partitions[static REQUEST_WANTS])
 {
 	const struct move_request *asked = userdata;
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	_cleanup_(result_done) struct result result = { 0 };
-	int r = plan_place(arbiter, asked->caller, asked->request, false, &lease, &result);
+	int r = asked->id ? arbiter_plan_resize(arbiter, asked->caller, asked->id, asked->request,
+						&lease, &result)
+			  : plan_place(arbiter, asked->caller, asked->request, false, &lease,
+				       &result);
 
-	if (r < 0)
+	if (r < 0 || (asked->id && lease->adaptable))
 		return -EBUSY;
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		partitions[i] = lease->partitions[i];
@@ -353,9 +357,9 @@ int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *calle
 		       const struct request *request, uint64_t now_usec, unsigned max_steps,
 		       struct move_set *ret)
 {
-	const struct move_request asked = { caller, request };
+	const struct move_request asked = { caller, 0, request };
 
-	return move_find(arbiter, place_new, &asked, request, now_usec, max_steps, ret);
+	return move_find(arbiter, place_asked, &asked, request, now_usec, max_steps, ret);
 }
 
 bool plan_lacks_engines(const struct request *request, const struct lease *proposal,
@@ -579,34 +583,13 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	return 0;
 }
 
-struct resize_request {
-	const struct caller *caller;
-	uint64_t id;
-	const struct request *request;
-};
-
-static int place_resized(const struct arbiter *arbiter, const void *userdata,
-			 struct partition partitions[static REQUEST_WANTS])
-{
-	const struct resize_request *asked = userdata;
-	_cleanup_(lease_freep) struct lease *next = NULL;
-	_cleanup_(result_done) struct result result = { 0 };
-
-	if (arbiter_plan_resize(arbiter, asked->caller, asked->id, asked->request, &next, &result) <
-		    0 ||
-	    next->adaptable)
-		return -EBUSY;
-	memcpy(partitions, next->partitions, next->n_partitions * sizeof(*partitions));
-	return (int)next->n_partitions;
-}
-
 int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
 			      uint64_t id, const struct request *request, uint64_t now_usec,
 			      struct move_set *ret)
 {
-	const struct resize_request asked = { caller, id, request };
+	const struct move_request asked = { caller, id, request };
 
-	if (move_find(arbiter, place_resized, &asked, request, now_usec, MOVE_STEPS, ret) == 0)
+	if (move_find(arbiter, place_asked, &asked, request, now_usec, MOVE_STEPS, ret) == 0)
 		return 0;
 	if (ret->n_first == ret->n)
 		return 1;

@@ -403,11 +403,12 @@ static bool is_better(const unsigned *a, const unsigned *b, size_t n)
 	return i < n && a[i] > b[i];
 }
 
-bool layout_is_clearly_better(const unsigned *a, const unsigned *b, size_t n, unsigned part)
+bool layout_is_clearly_better(const unsigned *a, const unsigned *b, size_t n)
 {
 	size_t i = 0;
 
-	while (i < n && a[i] < b[i] + max_u(b[i] / part, 1) && b[i] < a[i] + max_u(a[i] / part, 1))
+	while (i < n && a[i] < b[i] + max_u(b[i] / LAYOUT_CLEARLY, 1) &&
+	       b[i] < a[i] + max_u(a[i] / LAYOUT_CLEARLY, 1))
 		i++;
 	return i < n && a[i] > b[i] && is_better(a, b, n);
 }
@@ -520,7 +521,7 @@ static void settle(struct search *s, unsigned part)
 	if (cost_of_all(layout) >= cost)
 		return;
 	find_levels(layout, s->levels);
-	if (layout_is_clearly_better(s->best, s->levels, layout->n, LAYOUT_CLEARLY))
+	if (layout_is_clearly_better(s->best, s->levels, layout->n))
 		return;
 	for (size_t i = 0; i < layout->n; i++)
 		layout->terms[i].best = layout->terms[i].rect;

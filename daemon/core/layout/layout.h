@@ -63,6 +63,5 @@ void layout_sort_levels(unsigned *levels, size_t n);
 /* A difference of less than this part of a level is none. */
 #define LAYOUT_CLEARLY 17U
 
-/* Is the worst-off lease better off by this part of its level, or the first one in which they differ so
- * much? */
-bool layout_is_clearly_better(const unsigned *a, const unsigned *b, size_t n, unsigned part);
+/* Is the worst-off lease better off by that, or the first one in which they differ so much? */
+bool layout_is_clearly_better(const unsigned *a, const unsigned *b, size_t n);

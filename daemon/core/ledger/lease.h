@@ -181,7 +181,6 @@ struct lease {
 			passed; /* how often a candidate was granted to later ones of other users */
 		bool over_quota; /* only its user's quota stops it: it bars no GPU */
 		bool may_bar; /* passed often enough, and it would fit without other users' leases */
-		bool kept_out; /* it would not, and its user's other leases are as they were then */
 		uint64_t steps;    /* of examining it, that its user was not charged yet */
 		bool refused;      /* since arbiter_preempt() last examined it */
 		uint64_t preempts; /* GPUs where leases are revoked for it (bits): it bars them */

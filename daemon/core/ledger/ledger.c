@@ -89,8 +89,6 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 		gpu->named_only = !settings_gpu_any(settings, gpu->info.name);
 		gpu->changed = true;
 	}
-	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		arbiter->waiting[i]->wait.kept_out = false;
 	ledger_wake(arbiter, UINT64_MAX);
 }
 
@@ -378,9 +376,6 @@ void ledger_charge(struct arbiter *arbiter, const struct lease *lease)
 
 void ledger_discharge(struct arbiter *arbiter, const struct lease *lease)
 {
-	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		if (arbiter->waiting[i]->owner == lease->owner)
-			arbiter->waiting[i]->wait.kept_out = false;
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		gpu_discharge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
 			      lease->class);

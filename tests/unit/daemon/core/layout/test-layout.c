@@ -276,11 +276,10 @@ TEST(leasts_that_do_not_fit_have_no_layout)
 	CHECK(find(&p) == 0);
 }
 
-TEST(a_difference_of_less_than_a_part_is_none)
+TEST(a_difference_of_less_than_a_seventeenth_is_none)
 {
-	CHECK(layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 40, 100 }, 2, 17));
-	CHECK(!layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 49, 90 }, 2, 17));
-	CHECK(layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 49, 80 }, 2, 17));
-	CHECK(!layout_is_clearly_better((unsigned[]){ 49, 90 }, (unsigned[]){ 50, 80 }, 2, 17));
-	CHECK(!layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 40, 90 }, 2, 3));
+	CHECK(layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 40, 100 }, 2));
+	CHECK(!layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 49, 90 }, 2));
+	CHECK(layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 49, 80 }, 2));
+	CHECK(!layout_is_clearly_better((unsigned[]){ 49, 90 }, (unsigned[]){ 50, 80 }, 2));
 }
