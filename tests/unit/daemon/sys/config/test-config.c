@@ -38,6 +38,7 @@ static const char full[] = "[daemon]\n"
 			   "reserve-queues = 0\n"
 			   "any = no\n"
 			   "[tenant *]\n"
+			   "max-waiting = 2\n"
 			   "max-gpus = 1\n"
 			   "[tenant compositor]\n"
 			   "match-user = root, 4294967294\n"
@@ -252,7 +253,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 61);
+	CHECK(n == 62);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -328,6 +329,7 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "tenant t", "class = real-time", "did you mean 'realtime'?" },
 		{ "tenant t", "max-leases = -1", "is not a number from 0 to 65536" },
 		{ "tenant t", "max-gpus = 1.5", "is not a number from 0 to 65536" },
+		{ "tenant t", "max-waiting = 1s", "is not a number from 0 to 65536" },
 		{ "tenant t", "max-cus = 0", "is not a number from 1 to 1024" },
 		{ "tenant t", "max-cus = 0%", "'0%' is not a percentage from 1% to 100%" },
 		{ "tenant t", "max-cus = 101%", "'101%' is not a percentage from 1% to 100%" },
