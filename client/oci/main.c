@@ -72,7 +72,7 @@ static int write_lease(struct json_object *config, const struct oci_lease *lease
 	pid_t holder;
 	int r = annotate_number(config, "lease", lease->id);
 
-	for (size_t i = 0; r >= 0 && i < OCI_LEASE_VARIABLES; i++)
+	for (size_t i = 0; r >= 0 && i < OCI_VARIABLES; i++)
 		r = config_set_variable(config, lease->variables[i]);
 	if (r < 0)
 		return r;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,15 +16,6 @@
 
 #define CALL_USEC UINT64_C(20000000) /* less than container engines wait for a hook */
 #define GPUS REQUEST_WANTS
-#define MASK_WORDS 64U
-#define NODES "/sys/class/kfd/kfd/topology/nodes"
-
-/* A partition as variables need it. */
-struct part {
-	uint32_t kfd_gpu_id, queues, processes, streams, effective_cus;
-	uint32_t mask[MASK_WORDS];
-	size_t words;
-};
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
@@ -128,7 +118,7 @@ static int append_request(sd_bus_message *m, const struct command *command)
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-static int read_mask(sd_bus_message *m, struct part *part)
+static int read_mask(sd_bus_message *m, struct oci_part *part)
 {
 	const void *words;
 	size_t size;
@@ -145,7 +135,7 @@ static int read_mask(sd_bus_message *m, struct part *part)
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_entry(sd_bus_message *m, struct part *part)
+static int read_entry(sd_bus_message *m, struct oci_part *part)
 {
 	const struct {
 		const char *key;
@@ -166,11 +156,11 @@ static int read_entry(sd_bus_message *m, struct part *part)
 	return strcmp(key, "cu-mask") == 0 ? read_mask(m, part) : sd_bus_message_skip(m, "v");
 }
 
-static int read_part(sd_bus_message *m, struct part *ret)
+static int read_part(sd_bus_message *m, struct oci_part *ret)
 {
 	int r;
 
-	*ret = (struct part){ .words = 0 };
+	*ret = (struct oci_part){ .words = 0 };
 	while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
 		r = read_entry(m, ret);
 		if (r >= 0)
@@ -181,7 +171,7 @@ static int read_part(sd_bus_message *m, struct part *ret)
 	return r;
 }
 
-static int read_parts(sd_bus_message *m, struct part *parts, size_t *ret_n)
+static int read_parts(sd_bus_message *m, struct oci_part *parts, size_t *ret_n)
 {
 	size_t n = 0;
 	int r = sd_bus_message_enter_container(m, 'a', "a{sv}");
@@ -199,110 +189,12 @@ static int read_parts(sd_bus_message *m, struct part *parts, size_t *ret_n)
 	return r;
 }
 
-/* ---- variables ----------------------------------------------------------------------------- */
-
-/* One line "NAME VALUE" of the properties of a node, or the only number of its file gpu_id. */
-static uint64_t read_node(unsigned node, const char *file, const char *name)
-{
-	_cleanup_(freep) char *line = NULL;
-	char path[128];
-	uint64_t value = 0;
-	size_t size = 0, n = strlen(name);
-	FILE *f;
-
-	snprintf(path, sizeof(path), NODES "/%u/%s", node, file);
-	f = fopen(path, "re");
-	while (f && getline(&line, &size, f) > 0)
-		if (strncmp(line, name, n) == 0)
-			value = strtoull(line + n, NULL, 10);
-	if (f)
-		fclose(f);
-	return value;
-}
-
-/* A UUID, because a container may see fewer GPUs and number them otherwise; the number where the GPU has none. place: in
- * the lease, of a simulated GPU. */
-static void visible_name(uint32_t kfd_gpu_id, size_t place, char name[static 32])
-{
-	unsigned gpu = 0;
-
-	for (unsigned node = 0; kfd_gpu_id > 0 && node < 1024; node++) {
-		uint64_t id = read_node(node, "gpu_id", ""), unique;
-
-		gpu += id > 0 && id != kfd_gpu_id;
-		if (id != kfd_gpu_id)
-			continue;
-		unique = read_node(node, "properties", "unique_id ");
-		if (unique > 0)
-			snprintf(name, 32, "GPU-%016" PRIx64, unique);
-		else
-			snprintf(name, 32, "%u", gpu);
-		return;
-	}
-	snprintf(name, 32, "%zu", place);
-}
-
-/* Without an effect where there is no room: 64 GPUs with masks of 64 words do not exist. */
-__attribute__((format(printf, 2, 3))) static void add(char text[static OCI_LEASE_VARIABLE],
-						      const char *format, ...)
-{
-	size_t used = strlen(text);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text + used, OCI_LEASE_VARIABLE - used, format, args);
-	va_end(args);
-}
-
-static void add_mask(char text[static OCI_LEASE_VARIABLE], const struct part *part)
-{
-	size_t words = part->words;
-
-	while (words > 1 && part->mask[words - 1] == 0)
-		words--;
-	add(text, "0x%" PRIx32, words > 0 ? part->mask[words - 1] : 0);
-	while (words-- > 1)
-		add(text, "%08" PRIx32, part->mask[words - 1]);
-}
-
-/* One queue is ROCr's, and each masked stream has its own. */
-static unsigned hip_queues(const struct part *part)
-{
-	unsigned each = part->queues / max_u(part->processes, 1);
-
-	return max_u(each - min_u(each, 1 + part->streams), 1);
-}
-
-static void write_variables(const struct part *parts, size_t n, struct oci_lease *lease)
-{
-	static const char *const starts[OCI_LEASE_VARIABLES] = {
-		"ROCR_VISIBLE_DEVICES=", "HSA_CU_MASK=",         "GPUARB_EFFECTIVE_CUS=",
-		"GPUARB_LEASE=",         "GPU_MAX_HW_QUEUES=",   "HSA_CU_MASK_SKIP_INIT",
-		"HIP_VISIBLE_DEVICES",   "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
-	};
-	unsigned queues = UINT32_MAX;
-	char name[32];
-
-	for (size_t i = 0; i < OCI_LEASE_VARIABLES; i++)
-		snprintf(lease->variables[i], OCI_LEASE_VARIABLE, "%s", starts[i]);
-	for (size_t i = 0; i < n; i++) {
-		visible_name(parts[i].kfd_gpu_id, i, name);
-		add(lease->variables[0], "%s%s", i > 0 ? "," : "", name);
-		add(lease->variables[1], "%s%zu:", i > 0 ? ";" : "", i);
-		add_mask(lease->variables[1], &parts[i]);
-		add(lease->variables[2], "%s%" PRIu32, i > 0 ? "," : "", parts[i].effective_cus);
-		queues = min_u(queues, hip_queues(&parts[i]));
-	}
-	add(lease->variables[3], "%" PRIu64, lease->id);
-	add(lease->variables[4], "%u", queues);
-}
-
 /* ---- leases -------------------------------------------------------------------------------- */
 
 static int read_lease(sd_bus_message *reply, struct oci_lease *ret,
 		      char why[static OCI_LEASE_PROBLEM])
 {
-	_cleanup_(freep) struct part *parts = calloc(GPUS, sizeof(*parts));
+	_cleanup_(freep) struct oci_part *parts = calloc(GPUS, sizeof(*parts));
 	const char *path, *state;
 	size_t n = 0;
 	int fd, r = parts ? sd_bus_message_read(reply, "ohs", &path, &fd, &state) : -ENOMEM;
@@ -320,7 +212,7 @@ static int read_lease(sd_bus_message *reply, struct oci_lease *ret,
 		return -EBUSY;
 	}
 	ret->id = strtoull(strrchr(path, '/') + 1, NULL, 10);
-	write_variables(parts, n, ret);
+	oci_variables_write(parts, n, ret->id, ret->variables);
 	ret->holder = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	return ret->holder < 0 ? -errno : 0;
 }

@@ -9,17 +9,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "client/oci/variables.h"
 #include "client/options/options.h"
 
-#define OCI_LEASE_VARIABLES 9
-#define OCI_LEASE_VARIABLE 2048
 #define OCI_LEASE_PROBLEM 1024
 
 struct oci_lease {
 	uint64_t id;
 	int holder; /* keeps the lease */
-	char variables[OCI_LEASE_VARIABLES]
-		      [OCI_LEASE_VARIABLE]; /* "NAME=VALUE" to set, "NAME" to remove */
+	char variables[OCI_VARIABLES][OCI_VARIABLE];
 };
 
 /* Takes a fixed lease. Negative errno: why has the reason, and gpuarbctl's words for it. */
