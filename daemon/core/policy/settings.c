@@ -118,6 +118,14 @@ static void tenant_done(struct tenant *tenant)
 	*tenant = (struct tenant){ 0 };
 }
 
+static void share_done(struct share_settings *share)
+{
+	free(share->name);
+	free(share->gpu);
+	free(share->tenant);
+	free(share->at);
+}
+
 int settings_new(struct settings **ret)
 {
 	_cleanup_(settings_freep) struct settings *settings = calloc(1, sizeof(*settings));
@@ -166,12 +174,23 @@ struct settings *settings_free(struct settings *settings)
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		tenant_done(&settings->tenants[i]);
 	free(settings->tenants);
+	for (size_t i = 0; i < settings->n_shares; i++)
+		share_done(&settings->shares[i]);
+	free(settings->shares);
 	free(settings->gpus);
 	free(settings->simulate);
 	free(settings->simulate_at);
 	id_list_done(&settings->exempt);
 	subuids_done(&settings->subuids);
 	free(settings);
+	return NULL;
+}
+
+const struct share_settings *settings_share(const struct settings *settings, const char *name)
+{
+	for (size_t i = 0; i < settings->n_shares; i++)
+		if (strcmp(settings->shares[i].name, name) == 0)
+			return &settings->shares[i];
 	return NULL;
 }
 

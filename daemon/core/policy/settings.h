@@ -116,6 +116,17 @@ struct gpu_settings {
 };
 #define RESERVE_QUEUES_OF_GPU UINT_MAX
 
+/* "[share NAME]": the standing lease that gpuarbctl cdi holds for containers. gpuarbd only reads it. */
+struct share_settings {
+	char *name, *gpu, *tenant; /* gpu, tenant NULL: none is named */
+	char *at;                  /* "FILE:LINE" */
+	struct limit cus;
+	unsigned queues, processes; /* 0: the default */
+	uint64_t vram;
+	unsigned class; /* SHARE_CLASS_OF_TENANT, or an enum lease_class */
+};
+#define SHARE_CLASS_OF_TENANT UINT_MAX
+
 struct settings {
 	enum backend backend;
 	char *simulate;    /* comma-separated profiles, never NULL */
@@ -153,6 +164,8 @@ struct settings {
 
 	struct gpu_settings *gpus;
 	size_t n_gpus;
+	struct share_settings *shares;
+	size_t n_shares;
 	struct tenant *tenants; /* in the order in which they match; never empty */
 	size_t n_tenants;
 
@@ -181,6 +194,9 @@ bool settings_is_exempt(const struct settings *settings, uid_t uid);
 
 /* NULL: the configuration has no section for this GPU. */
 const struct gpu_settings *settings_gpu(const struct settings *settings, const char *name);
+
+/* NULL: the configuration has no such share. */
+const struct share_settings *settings_share(const struct settings *settings, const char *name);
 
 /* How many queue slots of the GPU no lease is granted. */
 unsigned settings_reserve_queues(const struct settings *settings, const struct gpu_info *gpu);

@@ -376,6 +376,13 @@ static void set_string(const struct ini_place *place, const char *value, char **
 	*field = copy;
 }
 
+static void set_tenant(const struct ini_place *place, const struct config_key *key,
+		       const char *value, void *field)
+{
+	(void)key;
+	set_string(place, value, field);
+}
+
 static void set_pattern(const struct ini_place *place, const struct config_key *key,
 			const char *value, void *field)
 {
@@ -523,6 +530,7 @@ _Static_assert(GRAPHICS_REFUSE_REALTIME == ARRAY_SIZE(graphics) - 2, "words are 
 		.name = (key), .set = (setter), __VA_ARGS__ \
 	}
 #define DAEMON(field) .offset = offsetof(struct settings, field)
+#define SHARE(field) .offset = offsetof(struct share_settings, field)
 #define TENANT(field) .offset = offsetof(struct tenant, field)
 #define RANGE(least, most) .min = (least), .max = (most)
 
@@ -559,6 +567,16 @@ static const struct config_key gpu_keys[] = {
 	KEY("reserve-queues", config_set_unsigned,
 	    .offset = offsetof(struct gpu_settings, reserve_queues), RANGE(0, 1024)),
 	KEY("any", set_any, .offset = offsetof(struct gpu_settings, named_only)),
+};
+
+static const struct config_key share_keys[] = {
+	KEY("cus", set_count_or_percent, SHARE(cus), RANGE(1, 1024)),
+	KEY("queues", config_set_unsigned, SHARE(queues), RANGE(1, 65536)),
+	KEY("processes", config_set_unsigned, SHARE(processes), RANGE(1, 65536)),
+	KEY("vram", set_bytes, SHARE(vram)),
+	KEY("gpu", set_gpu, SHARE(gpu)),
+	KEY("class", config_set_word, SHARE(class), .words = class_names),
+	KEY("tenant", set_tenant, SHARE(tenant)),
 };
 
 static const struct config_key tenant_keys[] = {
@@ -604,6 +622,7 @@ static const struct config_key tenant_keys[] = {
 const struct config_section config_sections[CONFIG_KINDS] = {
 	[CONFIG_DAEMON] = { "daemon", false, daemon_keys, ARRAY_SIZE(daemon_keys) },
 	[CONFIG_GPU] = { "gpu", true, gpu_keys, ARRAY_SIZE(gpu_keys) },
+	[CONFIG_SHARE] = { "share", true, share_keys, ARRAY_SIZE(share_keys) },
 	[CONFIG_TENANT] = { "tenant", true, tenant_keys, ARRAY_SIZE(tenant_keys) },
 };
 

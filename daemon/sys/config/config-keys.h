@@ -35,7 +35,7 @@ struct config_section {
 #define CONFIG_SUFFIX ".conf"
 #define CONFIG_KEYS_MAX 40U /* of one section */
 
-enum config_kind { CONFIG_DAEMON, CONFIG_GPU, CONFIG_TENANT, CONFIG_KINDS };
+enum config_kind { CONFIG_DAEMON, CONFIG_GPU, CONFIG_SHARE, CONFIG_TENANT, CONFIG_KINDS };
 
 extern const struct config_section config_sections[CONFIG_KINDS];
 

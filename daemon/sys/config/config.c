@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sys/config/config.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -485,9 +486,65 @@ static void *add_gpu(struct settings *settings, const struct ini_place *place, c
 	return gpus;
 }
 
+/* The name is that of a unit, of a file and of a CDI device. */
+static bool is_share_name(const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)name[i]) && (name[i] != '-' || i == 0 || i == n - 1))
+			return false;
+	return n > 0;
+}
+
+/* Returns the struct for "[share NAME]", NULL after an error. */
+static void *add_share(struct settings *settings, const struct ini_place *place, const char *name)
+{
+	struct share_settings *shares;
+
+	if (!is_share_name(name)) {
+		ini_bad(place,
+			"[share %s]: invalid name of a share: use letters, digits and -, which is "
+			"not the first or last one",
+			name);
+		return NULL;
+	}
+	shares = reallocarray(settings->shares, settings->n_shares + 1, sizeof(*shares));
+	if (!shares) {
+		ini_bad(place, "out of memory");
+		return NULL;
+	}
+	settings->shares = shares;
+	shares += settings->n_shares++;
+	*shares = (struct share_settings){ .name = strdup(name), .class = SHARE_CLASS_OF_TENANT };
+	if (!shares->name || asprintf(&shares->at, "%s:%u", place->file, place->line) < 0) {
+		ini_bad(place, "out of memory");
+		return NULL;
+	}
+	return shares;
+}
+
+/* single: the tenants are not known. */
+static void check_share(struct config *config, const struct share_settings *share, bool single)
+{
+	const char *why = NULL;
+
+	if (share->cus.kind == LIMIT_NONE)
+		why = "it needs cus: a number of CUs, or a share of the GPU such as 25%";
+	else if (share->queues > 0 && share->queues < share->processes)
+		why = "queues is less than processes: each process needs a queue, and 2 with HIP";
+	else if (!single && share->tenant && !tenant_named(config->settings, share->tenant))
+		why = "tenant: there is no such tenant";
+	if (!why)
+		return;
+	config->errors++;
+	diagnostics_add(config->diagnostics, true, "%s: [share %s]: %s", share->at, share->name,
+			why);
+}
+
 static void bad_section(const struct ini_place *place, const char *section, size_t size)
 {
-	static const char *const words[] = { "daemon", "gpu", "tenant", NULL };
+	static const char *const words[] = { "daemon", "gpu", "share", "tenant", NULL };
 	char word[64];
 	const char *nearest;
 
@@ -499,7 +556,7 @@ static void bad_section(const struct ini_place *place, const char *section, size
 	else
 		ini_bad(place,
 			"unknown section [%s]; known sections: [daemon], [gpu NAME], "
-			"[tenant NAME]",
+			"[share NAME], [tenant NAME]",
 			section);
 }
 
@@ -545,6 +602,8 @@ static void on_section(const struct ini_place *place, const char *section, void 
 		ini_bad(place, "[%s] is not valid in tenants.d: move it to gpuarbd.conf", section);
 	else if (config->section == &config_sections[CONFIG_GPU])
 		config->target = add_gpu(config->settings, place, name);
+	else if (config->section == &config_sections[CONFIG_SHARE])
+		config->target = add_share(config->settings, place, name);
 	else
 		config->target = config->settings;
 }
@@ -558,8 +617,8 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 
 	if (!*section) {
 		ini_bad(place,
-			"%s: key outside of a section: write it below [daemon], [gpu NAME] or "
-			"[tenant NAME]",
+			"%s: key outside of a section: write it below [daemon], [gpu NAME], "
+			"[share NAME] or [tenant NAME]",
 			name);
 		return;
 	}
@@ -652,6 +711,8 @@ int config_load(const struct config_files *files, struct settings **ret,
 	}
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		check_undone(&config, i);
+	for (size_t i = 0; i < settings->n_shares; i++)
+		check_share(&config, &settings->shares[i], files->single);
 	if (settings->simulate_at && settings->backend != BACKEND_SIMULATED)
 		diagnostics_add(diagnostics, false,
 				"%s: simulate: no effect without backend = simulated",

@@ -37,6 +37,14 @@ static const char full[] = "[daemon]\n"
 			   "[gpu 0000:c1:00.0/7]\n"
 			   "reserve-queues = 0\n"
 			   "any = no\n"
+			   "[share web]\n"
+			   "cus = 25%\n"
+			   "queues = 16\n"
+			   "processes = 8\n"
+			   "vram = 1K\n"
+			   "gpu = 0000:03:00.0\n"
+			   "class = guaranteed\n"
+			   "tenant = small\n"
 			   "[tenant *]\n"
 			   "max-waiting = 2\n"
 			   "max-gpus = 1\n"
@@ -253,7 +261,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 62);
+	CHECK(n == 69);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -436,11 +444,17 @@ TEST(invalid_section_is_refused)
 		{ "deamon", "unknown section [deamon]; did you mean [daemon]?" },
 		{ "tennant x", "unknown section [tennant x]; did you mean [tenant NAME]?" },
 		{ "", "'[]' is not a section header" },
-		{ "x", "unknown section [x]; known sections: [daemon], [gpu NAME], [tenant NAME]" },
+		{ "x", "unknown section [x]; known sections: [daemon], [gpu NAME], [share NAME], "
+		       "[tenant NAME]" },
 		{ "Daemon", "did you mean [daemon]?" },
 		{ "daemon x", "[daemon x] takes no name: write [daemon]" },
 		{ "gpu", "[gpu] needs a name: write [gpu NAME]" },
 		{ "gpu ", "needs a name" },
+		{ "share", "[share] needs a name" },
+		{ "share -web", "invalid name of a share" },
+		{ "share web-", "invalid name of a share" },
+		{ "share we b", "invalid name of a share" },
+		{ "share ../web", "invalid name of a share" },
 		{ "tenant", "[tenant] needs a name" },
 		{ "gpu 0", "invalid GPU name" },
 		{ "gpu 0000:03:00", "invalid GPU name" },
@@ -513,6 +527,58 @@ TEST(pci_domain_of_five_digits_is_a_gpu_name)
 		tree_new("[gpu 10000:e1:1f.7]\nreserve-queues = 1\n");
 
 	CHECK(tree_load(&tree) == 0 && settings_gpu(tree.settings, "10000:e1:1f.7"));
+}
+
+TEST(share_is_read)
+{
+	_cleanup_(tree_done) struct tree tree = tree_new(
+		"[share web]\ncus = 25%\nqueues = 16\nprocesses = 8\nvram = 1K\n"
+		"gpu = 0000:03:00.0\nclass = guaranteed\ntenant = *\n[share b-1]\ncus = 3\n");
+	const struct share_settings *web, *other;
+
+	CHECK(tree_load(&tree) == 0 && tree.settings->n_shares == 2);
+	web = settings_share(tree.settings, "web");
+	CHECK(web->cus.kind == LIMIT_PERCENT && web->cus.value == 25 && web->queues == 16);
+	CHECK(web->processes == 8 && web->vram == 1024 && web->class == CLASS_GUARANTEED);
+	CHECK(strcmp(web->gpu, "0000:03:00.0") == 0 && strcmp(web->tenant, "*") == 0);
+	other = settings_share(tree.settings, "b-1");
+	CHECK(other->cus.kind == LIMIT_COUNT && other->cus.value == 3 && !other->gpu);
+	CHECK(other->queues == 0 && !other->tenant && other->class == SHARE_CLASS_OF_TENANT);
+	CHECK(!settings_share(tree.settings, "we"));
+}
+
+TEST(invalid_value_of_a_share_is_refused)
+{
+	static const char *const wrong[][2] = {
+		{ "cus = 0%", "'0%' is not a percentage from 1% to 100%" },
+		{ "cus = 1025", "is not a number from 1 to 1024" },
+		{ "queues = 0", "is not a number from 1 to 65536" },
+		{ "processes = -1", "is not a number from 1 to 65536" },
+		{ "vram = much", "is not a size in bytes" },
+		{ "gpu = 0", "'0' is not a GPU name" },
+		{ "class = none", "'none' is not besteffort, guaranteed" },
+		{ "cus = 1\ntenant = nobody", "there is no such tenant" },
+		{ "cus = 1\nqueues = 7\nprocesses = 8", "queues is less than processes" },
+		{ "cu = 2", "did you mean 'cus'?" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		char text[64];
+		struct tree tree;
+
+		snprintf(text, sizeof(text), "[share web]\n%s\n", wrong[i][0]);
+		tree = tree_new(text);
+		CHECK(tree_load(&tree) == -EINVAL && config_says(&tree.diagnostics, wrong[i][1]));
+		tree_done(&tree);
+	}
+}
+
+TEST(share_without_cus_is_refused)
+{
+	_cleanup_(tree_done) struct tree tree = tree_new("\n[share web]\nqueues = 4\n");
+
+	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
+	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf:2: "));
 }
 
 TEST(all_errors_are_reported_at_once)
