@@ -5,7 +5,8 @@
  *
  *	gpuarb-precreate         podman: configuration on standard input, changed configuration on standard output. Takes a
  *	                         lease and puts its variables into the configuration.
- *	gpuarb-createruntime     OCI: state on standard input. Binds the lease to the first process of the container.
+ *	gpuarb-createruntime     OCI: state on standard input. Binds the lease to the first process of the container. An
+ *	                         argument is the lease of a share, from the file that gpuarbctl cdi writes.
  *
  * Between the two a process holds the lease. podman does not show the errors of precreate hooks, so a refusal is an
  * annotation that the second hook prints.
@@ -153,22 +154,28 @@ static uint64_t annotated_number(struct json_object *state, const char *name)
 	return text && number_parse(text, 1, UINT64_MAX, &number) >= 0 ? number : 0;
 }
 
-static int create_runtime(struct json_object *state)
+/* share: "" for the lease of the annotations. */
+static int create_runtime(struct json_object *state, const char *share)
 {
-	const char *refusal = config_annotation(state, "refusal");
-	uint64_t lease = annotated_number(state, "lease");
+	const char *refusal = *share ? NULL : config_annotation(state, "refusal");
+	uint64_t lease = *share ? 0 : annotated_number(state, "lease");
 	struct json_object *pid;
 	char why[OCI_LEASE_PROBLEM];
 	int r;
 
 	if (refusal)
 		return complain(refusal);
+	if (*share && number_parse(share, 1, UINT64_MAX, &lease) < 0) {
+		snprintf(why, sizeof(why), "'%.80s' is not the number of a lease", share);
+		return complain(why);
+	}
 	if (!lease)
 		return EXIT_SUCCESS;
 	if (!json_object_object_get_ex(state, "pid", &pid))
 		return complain("the state of the container has no pid");
 	r = oci_lease_bind(lease, json_object_get_int(pid), why);
-	end_holder((pid_t)annotated_number(state, "holder"));
+	if (!*share)
+		end_holder((pid_t)annotated_number(state, "holder"));
 	return r < 0 ? complain(why) : EXIT_SUCCESS;
 }
 
@@ -182,6 +189,6 @@ int main(int argc, char **argv)
 	if (strcmp(stage, "gpuarb-precreate") == 0)
 		return precreate(input, argc > 1 && strcmp(argv[1], "optional") == 0);
 	if (strcmp(stage, "gpuarb-createruntime") == 0)
-		return create_runtime(input);
+		return create_runtime(input, argc > 1 ? argv[1] : "");
 	return complain("to be called as gpuarb-precreate or gpuarb-createruntime");
 }

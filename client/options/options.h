@@ -31,6 +31,7 @@ enum option_group {
 	OPTIONS_LIMITS = 1 << 16,
 	OPTIONS_PLAN = 1 << 18,
 	OPTIONS_VERIFY = 1 << 17,
+	OPTIONS_CDI = 1 << 18,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */

@@ -15,7 +15,9 @@
 
 struct holding {
 	const struct command *command;
+	reserve_changed_t *changed;
 	int signals;
+	int r; /* of changed */
 };
 
 /* Waits until the reader of the output has made room; false: a signal arrived before. */
@@ -32,10 +34,12 @@ static bool has_room(int signals)
 
 static void print_change(struct gpuarb_lease *lease, void *userdata)
 {
-	const struct holding *holding = userdata;
+	struct holding *holding = userdata;
 	const char *state = gpuarb_lease_state(lease);
 	char why[256];
 
+	if (holding->changed)
+		holding->r = holding->changed(holding->command, lease);
 	if (holding->command->json || !has_room(holding->signals))
 		return;
 	lease_text_why(state, 0, gpuarb_lease_reason(lease), gpuarb_lease_deadline(lease), why,
@@ -79,9 +83,10 @@ static int acknowledge(const struct command *command, struct gpuarb_lease *lease
 }
 
 /* Holds the lease until a signal arrives or the lease is lost. */
-static int hold(struct command *command, struct gpuarb_lease *lease, int signals)
+static int hold(struct command *command, struct gpuarb_lease *lease, reserve_changed_t *changed,
+		int signals)
 {
-	struct holding holding = { command, signals };
+	struct holding holding = { command, changed, signals, EXIT_OK };
 	uint64_t generation = gpuarb_lease_generation(lease);
 	struct pollfd fds[] = {
 		{ .fd = signals, .events = POLLIN },
@@ -100,13 +105,15 @@ static int hold(struct command *command, struct gpuarb_lease *lease, int signals
 		r = gpuarb_lease_dispatch(lease, print_change, &holding);
 		if (r < 0)
 			return lost(command, lease);
+		if (holding.r != EXIT_OK)
+			return holding.r;
 		r = acknowledge(command, lease, &generation);
 		if (r != EXIT_OK)
 			return r;
 	}
 }
 
-int run_reserve(struct command *command)
+int reserve_and_hold(struct command *command, reserve_changed_t *changed)
 {
 	static const int ending[] = { SIGINT, SIGTERM, 0 };
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
@@ -121,11 +128,16 @@ int run_reserve(struct command *command)
 	if (signals < 0)
 		return EXIT_FAILED;
 
-	r = EXIT_OK;
-	if (has_room(signals))
+	r = changed ? changed(command, lease) : EXIT_OK;
+	if (r == EXIT_OK && has_room(signals))
 		r = grant_print(command, lease, "", stdout);
 	if (r == EXIT_OK)
-		r = hold(command, lease, signals);
+		r = hold(command, lease, changed, signals);
 	close(signals);
 	return r;
+}
+
+int run_reserve(struct command *command)
+{
+	return reserve_and_hold(command, NULL);
 }

@@ -58,6 +58,8 @@ const struct verb verb_table[] = {
 	{ "config", "check|explain|init [FILE...]",
 	  "check the configuration, explain it for a user, or begin with a policy", .min_words = 1,
 	  .max_words = SIZE_MAX, .groups = OPTIONS_CONFIG, .run = run_config },
+	{ "cdi", "SHARE", "hold the lease of a share, and write its CDI device (services)",
+	  .min_words = 1, .max_words = 1, .groups = OPTIONS_CDI, .run = run_cdi },
 	{ "drain", "GPU", "stop new grants on a GPU (administrators)", .min_words = 1,
 	  .max_words = 1, .connect = session_snapshot, .run = run_drain },
 	{ "undrain", "GPU", "allow grants on a GPU again (administrators)", .min_words = 1,

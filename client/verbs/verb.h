@@ -46,6 +46,11 @@ int config_load_named(const char *path, struct settings **ret, struct diagnostic
 struct gpu_info;
 int config_gpu_info(const struct gpuarb_gpu *gpu, struct gpu_info *ret);
 
+/* Reserves what the command asks for, and holds it until a signal arrives or the lease is lost. changed is called when it
+ * is granted and after each change; another code than EXIT_OK ends it. NULL: nothing is called. */
+typedef int reserve_changed_t(const struct command *command, struct gpuarb_lease *lease);
+int reserve_and_hold(struct command *command, reserve_changed_t *changed);
+
 void help_print(void);
 void help_print_verb(const struct verb *verb);
 
@@ -57,6 +62,7 @@ int run_show(struct command *command);
 int run_run(struct command *command);
 const char *run_library_dir(void); /* of the libraries that are loaded into commands */
 int run_reserve(struct command *command);
+int run_cdi(struct command *command);
 int run_release(struct command *command);
 int run_activate(struct command *command);
 int run_deactivate(struct command *command);

@@ -69,7 +69,7 @@ check 'text that cannot be written is a failure' test $? = 1
 ends 0 --help
 out_has 'Exit codes'
 verbs=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$dir/out")
-check 'there are verbs' test "$(wc -w <<<"$verbs")" = 28
+check 'there are verbs' test "$(wc -w <<<"$verbs")" = 29
 for verb in $verbs; do
 	ends 0 "$verb" --help
 	out_has "gpuarbctl $verb"

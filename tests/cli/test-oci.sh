@@ -6,11 +6,12 @@
 #
 #	test-oci.sh GPUARBCTL GPUARB_OCI
 #
-# GPUARBD, GPUARB_SOURCE_ROOT: the daemon, the source tree.
+# GPUARBD, SERVICE_MANAGER, GPUARB_SOURCE_ROOT: the daemon, what stands for systemd, the source tree.
 set -u
 GPUARBCTL=${1:-${GPUARBCTL:?}}
 oci=${2:?}
-: "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+hook_arguments=()
+: "${GPUARBD:?}" "${SERVICE_MANAGER:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
 # shellcheck source=tests/cli/users.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/users.sh"
 users_start --simulate=radeon-vii,radeon-vii
@@ -21,7 +22,7 @@ for name in gpuarb-precreate gpuarb-createruntime gpuarb-other; do install -m 75
 hook()
 {
 	said="$1 <$(tr -d '\n' <"$dir/in" | head -c 300)"
-	"${@:3}" "$dir/$1" <"$dir/in" >"$dir/out" 2>"$dir/err"
+	"${@:3}" "$dir/$1" "${hook_arguments[@]}" <"$dir/in" >"$dir/out" 2>"$dir/err"
 	local code=$?
 	[ "$code" = "$2" ] || complain "$said: ended with $code, not $2"
 }
@@ -139,6 +140,83 @@ GPUARB_BUS_ADDRESS=unix:path=/no/such/bus "$dir/gpuarb-precreate" optional <"$di
 err_has /no/such/bus
 json_out '.annotations | keys == ["org.gpuarb.cus"]'
 
+# ---- a share, and a gpuarbd that dies -------------------------------------------------------------
+rig_stop_daemon
+printf '[tenant *]\nclass = realtime\npreempt = revoke\n' >"$dir/tenants.d/policy.conf"
+printf '[share web]\ncus = 25%%\nqueues = 16\nprocesses = 8\nclass = besteffort\ngpu = 0000:04:00.0\n' >"$dir/gpuarbd.conf"
+exec 4< <(RUNTIME_DIRECTORY=$dir/run exec "$SERVICE_MANAGER" --store-max=64 -- "$GPUARBD" --simulate=radeon-vii,radeon-vii \
+	--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/daemon.err")
+daemon_pid=$!
+ready() { await_line 4 'ready *' || { cat "$dir/daemon.err"; await_fail 'gpuarbd does not start'; }; gpuarbd=${line#ready }; }
+ready
+mkdir "$dir/cdi"
+spec=$dir/cdi/gpuarb-share-web.json
+share=(cdi web --config="$dir/gpuarbd.conf" --into="$dir/cdi")
+spec_has() { jq -e --arg value "$1" '.devices[0].containerEdits.env | index([$value])' "$spec" >/dev/null 2>&1; }
+ends 6 cdi other --config="$dir/gpuarbd.conf"
+err_has "'other'"
+printf '[share web]\nqueues = 4\n' >"$dir/wrong.conf"
+ends 6 cdi web --config="$dir/wrong.conf"
+err_has 'wrong.conf:1: '
+ends 6 config check "$dir/wrong.conf"
+err_has 'wrong.conf:1: '
+ends 1 cdi web --config="$dir/gpuarbd.conf" --into="$dir/no/such"
+err_has "$dir/no/such"
+list_becomes '. == []'
+
+hold "${share[@]}"
+ends 0 list --json
+json_out '.[0] | .name == "share-web" and .class == "besteffort" and (.partitions[0] |
+	.gpu == "0000:04:00.0" and .cus == 15 and .queues == 16 and .processes == 8)'
+id=$(jq -r '.[0].id' "$dir/out")
+said=$spec
+cp "$spec" "$dir/out"
+json_out ".cdiVersion == \"0.5.0\" and .kind == \"gpuarb.org/share\" and (.devices | length) == 1 and (.devices[0] |
+	.name == \"web\" and (.containerEdits | .hooks[0].args == [\"gpuarb-createruntime\", \"$id\"] and
+	.env == [\"ROCR_VISIBLE_DEVICES=0\", \"HSA_CU_MASK=0:0x111111111111111\", \"GPUARB_EFFECTIVE_CUS=15\",
+		\"GPUARB_LEASE=$id\", \"GPU_MAX_HW_QUEUES=1\"]))"
+
+# No container starts without the lease.
+"$GPUARBCTL" run --class=realtime --gpu=0000:04:00.0 --cus=60 -- sleep 1000 >"$dir/realtime" 2>&1 &
+realtime=$!
+list_becomes '[.[] | select(.name == "share-web" and .state == "waiting")] | length == 1'
+is_gone() { [ ! -e "$spec" ]; }
+await_so 'the device is gone' is_gone
+kill "$realtime"
+wait "$realtime" 2>/dev/null
+await_so 'the device is back' spec_has "GPUARB_LEASE=$id"
+
+# A container holds the lease beside the service, and both survive gpuarbd.
+sleep 1000 &
+container=$!
+jq -n --argjson pid "$container" '{ociVersion: "1.0.2", id: "3f", pid: $pid}' >"$dir/in"
+hook_arguments=("$id")
+hook gpuarb-createruntime 0
+kill -KILL "$gpuarbd"
+ready
+list_becomes "length == 1 and .[0].id == $id and .[0].state == \"granted\""
+check 'the device stays' spec_has "GPUARB_LEASE=$id"
+
+# The next service has the same lease. The device follows its changes.
+let_go KILL "$holder"
+hold "${share[@]}"
+list_becomes "length == 1 and .[0].id == $id"
+ends 0 resize "$id" --cus=30
+await_so 'the device has the new mask' spec_has GPUARB_EFFECTIVE_CUS=30
+let_go TERM "$holder"
+check 'the device is gone' is_gone
+list_becomes "length == 1 and .[0].id == $id"
+kill -KILL "$container"
+wait "$container" 2>/dev/null
+list_becomes '. == []'
+jq -n --argjson pid $$ '{ociVersion: "1.0.2", id: "3f", pid: $pid}' >"$dir/in"
+hook gpuarb-createruntime 1
+err_has "lease/$id"
+hook_arguments=(web)
+hook gpuarb-createruntime 1
+err_has web
+hook_arguments=()
+
 # ---- podman --------------------------------------------------------------------------------------
 missing=
 for name in podman runc conmon; do command -v "$name" >/dev/null || missing="$missing $name"; done
@@ -166,10 +244,12 @@ pod()
 }
 code_is() { [ "$code" = "$1" ] || complain "$said: ended with $code, not $1"; }
 rootful=("${podman[@]}")
+cdi=/run/cdi/gpuarb-share-test-$$.json # podman 4.3 reads no other directory
 clean_podman()
 {
 	"${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1
 	"${rootful[@]}" rm -a -f -t 0 >/dev/null 2>&1
+	rm -f "$cdi"
 	rig_clean
 }
 trap clean_podman EXIT
@@ -209,6 +289,36 @@ out_lacks ran
 pod run --annotation org.gpuarb.cus=24x "${in_container[@]}" /bin/sh -c 'echo ran'
 code_is 126
 err_has 'org.gpuarb.cus=24x'
+list_becomes '. == []'
+
+# The device of a share: the hook of this tree, and a name that no other test has.
+publish()
+{
+	mkdir -p /run/cdi
+	jq --arg name "test-$$" --arg path "$dir/gpuarb-createruntime" --arg bus "GPUARB_BUS_ADDRESS=$GPUARB_BUS_ADDRESS" \
+		'.devices[0].name = $name | .devices[0].containerEdits.hooks[0] |=
+			(.path = $path | .env = [$bus, "ASAN_OPTIONS=detect_leaks=0"])' "$spec" >"$cdi"
+}
+hold "${share[@]}"
+publish
+pod run -d --name c4 --device "gpuarb.org/share=test-$$" "${in_container[@]}" /bin/sh -c 'env; sleep 1000'
+code_is 0
+await_so 'the container has the mask of the share' logged c4 '^HSA_CU_MASK=0:0x111111111111111$' 1
+let_go KILL "$holder"
+ends 0 list --json
+json_out 'length == 1 and .[0].name == "share-web" and .[0].state == "granted"'
+pod stop -t 0 c4
+list_becomes '. == []'
+pod start c4
+[ "$code" != 0 ] || complain "$said: started with a lease that has ended"
+hold "${share[@]}"
+publish
+pod start c4
+code_is 0
+id=$("$GPUARBCTL" list --json | jq '.[0].id')
+await_so 'the container has the lease of today' logged c4 "^GPUARB_LEASE=$id\$" 1
+pod rm -f -t 0 c4
+let_go TERM "$holder"
 list_becomes '. == []'
 
 # Rootless: as a user with subordinate numbers.
