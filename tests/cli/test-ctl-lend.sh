@@ -171,6 +171,18 @@ ends 3 run --adaptable --cus=30 -- sh -c 'echo "$LD_PRELOAD $GPUARB_AGENT $HSA_C
 out_has "$GPUARB_AGENT_DIR/libgpuarb-agent.so $XDG_RUNTIME_DIR/gpuarb-agent-"
 out_has '0:0x'
 await_so 'the socket is deleted' test ! -e "$(grep -o "$dir/gpuarb-agent-[^ ]*" "$dir/out")"
+# A killed agent leaves its file. A later run deletes it, and neither a young one nor that of an agent that lives.
+# shellcheck disable=SC2016
+ends 0 run --adaptable --cus=30 -- sh -c 'kill -KILL "$(pgrep -f "gpuarb-agent [0-9]+ $$ ")"; echo "$GPUARB_AGENT"'
+left=$(cat "$dir/out")
+# shellcheck disable=SC2016
+hold run --quiet --adaptable --cus=3 -- sh -c 'echo "$GPUARB_AGENT"; exec sleep 1000'
+check 'the young file stays' test -S "$left"
+touch -d '2 minutes ago' "$left" "$held"
+ends 0 run --adaptable --cus=3 -- true
+check 'the file of the killed agent is deleted' test ! -e "$left"
+check 'the file of the other agent stays' test -S "$held"
+let_go TERM "$holder"
 ends 0 run --export-dir
 check 'that is the directory of the libraries' test "$(cat "$dir/out")" = "$GPUARB_AGENT_DIR"
 export XDG_RUNTIME_DIR=/no/such/dir
