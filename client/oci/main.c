@@ -83,6 +83,19 @@ static int write_lease(struct json_object *config, const struct oci_lease *lease
 	return holder < 0 ? -errno : annotate_number(config, "holder", (uint64_t)holder);
 }
 
+/* Root outside of user namespaces: inside, a user has the number 0, too. */
+static bool is_root(void)
+{
+	FILE *map = fopen("/proc/self/uid_map", "re");
+	unsigned inside = 1, outside = 1;
+	bool root = geteuid() == 0 && map && fscanf(map, "%u %u", &inside, &outside) == 2 &&
+		    inside == 0 && outside == 0;
+
+	if (map)
+		fclose(map);
+	return root;
+}
+
 /* Takes a lease into the configuration. */
 static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROBLEM])
 {
@@ -99,6 +112,13 @@ static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROB
 		snprintf(why, OCI_LEASE_PROBLEM,
 			 ANNOTATION "cus: missing, a number of CUs, or a share as 25%%");
 		return -EINVAL;
+	}
+	if (command->options.tenant && !is_root()) {
+		snprintf(why, OCI_LEASE_PROBLEM,
+			 ANNOTATION "tenant=%.80s: only root names a tenant; leave it out for that "
+				    "which policy has for you",
+			 command->options.tenant);
+		return -EPERM;
 	}
 	name_lease(config, command);
 	r = oci_lease_reserve(command, &lease, why);

@@ -101,6 +101,16 @@ refused '200 ' '{"org.gpuarb.cus": "200"}'
 refused 'max-cus' '{"org.gpuarb.cus": "25", "org.gpuarb.tenant": "web"}'
 refused 'no-such' '{"org.gpuarb.cus": "25", "org.gpuarb.tenant": "no-such"}'
 
+# A tenant is named by root, and not by root of a user namespace.
+config '{"org.gpuarb.cus": "15", "org.gpuarb.tenant": "web"}'
+for command in '' 'unshare --user --map-root-user'; do
+	# shellcheck disable=SC2086 # no command, or one
+	setpriv --reuid=games --regid=games --clear-groups $command true 2>/dev/null || continue
+	# shellcheck disable=SC2086
+	hook gpuarb-precreate 0 setpriv --reuid=games --regid=games --clear-groups $command
+	json_out '.annotations["org.gpuarb.refusal"] | startswith("org.gpuarb.tenant=web")'
+done
+
 # The process ended, or the lease did.
 config '{"org.gpuarb.cus": "15"}'
 hook gpuarb-precreate 0
