@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "protocol/protocol.h"
 #include "util/fd.h"
 
 #define SAVE_USEC UINT64_C(600000000)

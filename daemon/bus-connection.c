@@ -7,6 +7,7 @@
 
 #include "daemon.h"
 #include "dbus/names.h"
+#include "protocol/protocol.h"
 
 #define PAUSE_USEC UINT64_C(10000)
 #define PAUSE_MAX_USEC UINT64_C(500000)

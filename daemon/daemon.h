@@ -110,18 +110,7 @@ struct daemon {
 		char *simulate;
 	} started;
 
-	/* resolve.c */
-	struct {
-		sd_event_source *io; /* of a child; NULL: no look-up is under way */
-		sd_event_source *timer;
-		char *text; /* from it, so far */
-		size_t size;
-		bool retry;          /* of those alone that did not exist */
-		bool hangup;         /* SIGHUP waits for it */
-		uint64_t again_usec; /* the time until the next one */
-		enum { RESOLVE_NONE, RESOLVE_DONE, RESOLVE_FAILED } state; /* for one reload */
-		struct names names;                                        /* RESOLVE_DONE */
-	} resolve;
+	struct resolve *resolve; /* resolve.c */
 
 	/* bus-connection.c */
 	struct {
@@ -183,11 +172,7 @@ struct daemon {
 		bool scheduled, fails;
 	} accounting;
 
-	/* frozen.c */
-	struct {
-		LIST_HEAD(, frozen_unit) units;
-		sd_event_source *retry; /* of a thaw that failed */
-	} frozen;
+	struct frozen *frozen; /* frozen.c */
 
 	/* unit-caps.c */
 	struct {
@@ -254,40 +239,9 @@ struct daemon {
 		uint64_t took_usec;  /* by the last read */
 	} descriptors;
 
-	/* driver-events.c */
-	struct {
-		sd_event_source *request; /* the connection to gpuarb-probe; NULL: none */
-		sd_event_source *timeout; /* of that */
-		bool answered;            /* it has sent a GPU */
-		uint64_t usec;            /* of the last request; 0: none */
-		uint64_t generation;      /* of the list of GPUs at that time */
-		bool fails;               /* the last request failed, which was logged */
-		bool lost;                /* it failed, or a descriptor has ended since */
-		LIST_HEAD(, driver_stream) streams;
-		struct driver_eviction *evictions; /* at present */
-		size_t n_evictions;
-		uint64_t reset_usec;     /* of the last reset of a GPU */
-		uint64_t throttled_usec; /* of the last log line about heat */
-		pid_t faulted;           /* of the last log line about a VM fault */
-	} driver;
+	struct driver *driver; /* driver-events.c */
 
-	/* slots.c */
-	struct {
-		struct probe *probe;
-		sd_event_source *source, *timeout;
-		struct hqd_parser *slot_parser; /* of the text that is being read; NULL: none */
-		struct mqd_parser *queue_parser;
-		struct gpu_info *gpus; /* for the parsers */
-		bool slots_ended;      /* the queues follow */
-		bool pending;          /* a reading has been started and has not ended */
-		uint64_t usec;         /* of the last reading; 0: none */
-		int error;             /* of the last reading, with the sentence */
-		char why[256];
-		struct queue_slot *list;
-		size_t n;
-		struct observed_mask *queues; /* that were read with the slots */
-		size_t n_queues;
-	} slots;
+	struct slots *slots; /* slots.c */
 
 	/* graphics.c */
 	struct {
@@ -319,131 +273,6 @@ DEFINE_CLEANUP(struct daemon *, daemon_free)
 
 /* Connects and takes the name, and waits for both. Failures are logged. */
 int bus_connection_open(struct daemon *daemon);
-
-/* ---- requests.c --------------------------------------------------------------------- */
-
-extern const struct bus_host requests_host;
-
-/* ---- recover.c ---------------------------------------------------------------------- */
-
-/* Takes over the saved leases, and the holders that the service manager kept of them. */
-int recover_leases(struct daemon *daemon);
-
-/* ---- reload.c ----------------------------------------------------------------------- */
-
-/* Reads the configuration; *ret is the caller's. */
-int reload_read(const struct daemon *daemon, struct names *names, struct settings **ret,
-		struct diagnostics *diagnostics);
-
-/* Reads the configuration and puts it into force. On failure the one in force stays, and
- * diagnostics have the errors. */
-int reload_settings(struct daemon *daemon, struct names *names, struct diagnostics *diagnostics);
-
-/* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
-/* Keeps the keys that have an effect at the start only. */
-int reload_remember_start(struct daemon *daemon, const struct settings *settings);
-void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics);
-
-/* ---- resolve.c ---------------------------------------------------------------------- */
-
-int resolve_start(struct daemon *daemon);
-void resolve_stop(struct daemon *daemon);
-
-/* Looks up the names in the files of the configuration. Whether a look-up is under way: when it has ended,
- * bus_observed() follows, and the next reload takes what it has found. */
-bool resolve_names(struct daemon *daemon);
-
-/* Reloads with the names that were found, and on SIGHUP. */
-int resolve_reload(struct daemon *daemon, struct diagnostics *diagnostics);
-void resolve_hangup(struct daemon *daemon);
-
-/* The settings have changed: names that do not exist are looked up again later. */
-void resolve_review(struct daemon *daemon);
-
-/* ---- update.c ----------------------------------------------------------------------- */
-
-/* Makes the timers. */
-int update_start(struct daemon *daemon);
-
-/* Brings everything in line with the ledger: the last step of whatever changes the ledger. */
-void update_now(struct daemon *daemon);
-
-/* ---- commit.c ----------------------------------------------------------------------- */
-
-/* Saves the proposal, then puts it into force. Takes it. *ret_lease may be NULL. On -errno
- * nothing has changed. */
-int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease **ret_lease);
-
-/* The same for leases that move; frees the rest after a failure. Returns whether all are in force. */
-bool commit_moves(struct daemon *daemon, struct move_set *set);
-
-/* Makes the next change that became possible: a preempted lease waits again, a waiting lease is
- * granted, leases move to make room for one, or an adaptable lease grows. false: there is none, or
- * it cannot be saved. */
-bool commit_next(struct daemon *daemon);
-
-/* Saves every lease that has changed and was not published yet: all of them or none, because the CUs that
- * one lease gave back may be the CUs that another one gets. On -errno none of them may be published, and
- * nothing granted. */
-int commit_save_touched(struct daemon *daemon);
-
-/* Deletes the file of a removed lease. One that stays names no holder: the lease ends with the next start. */
-void commit_forget(struct daemon *daemon, const struct lease *lease);
-
-/* Saves all leases for the next daemon. */
-void commit_save_all(struct daemon *daemon);
-
-/* ---- publish.c ---------------------------------------------------------------------- */
-
-int publish_start(struct daemon *daemon);
-
-void publish_leases(struct daemon *daemon); /* all that have changed */
-
-/* All that have changed; on the bus, not more often than every 20 ms for each GPU. */
-void publish_gpus(struct daemon *daemon);
-
-/* Sends the state of the lease to all of its holders, or to this one. */
-void publish_to_holders(struct daemon *daemon, const struct lease *lease);
-void publish_to_holder(struct daemon *daemon, const struct lease *lease, int holder);
-
-/* ---- overdue.c ---------------------------------------------------------------------- */
-
-int overdue_start(struct daemon *daemon);
-
-/* Carries out every enforcement step that is due. */
-void overdue_enforce(struct daemon *daemon);
-
-/* Kills a process without a lease that has queues on CUs of this one. */
-void overdue_kill_intruder(struct daemon *daemon, const struct lease *lease,
-			   const struct intrusion *intrusion);
-
-/* Freezes again what an earlier daemon had frozen: gpuarb-enforce thawed it when that daemon ended. */
-void overdue_resume(struct daemon *daemon);
-
-/* ---- frozen.c ----------------------------------------------------------------------- */
-
-int frozen_start(struct daemon *daemon);
-
-/* Reads which units an earlier daemon froze; frozen_review() thaws them. */
-int frozen_recover(struct daemon *daemon);
-
-/* Asks gpuarb-enforce to freeze the unit of the bound processes of the lease, if the unit has no other
- * process. pidfd and start_time name a process in it that uses a GPU. The name is saved first. -errno
- * with a sentence. */
-int frozen_freeze(struct daemon *daemon, const struct lease *lease, int pidfd, uint64_t start_time,
-		  uid_t user, char *why, size_t size);
-
-/* The answers of gpuarb-enforce, and its end: another one thaws what it had frozen. */
-void frozen_answer_freeze(struct daemon *daemon, uint64_t lease, const char *unit, int r,
-			  const char *sentence);
-void frozen_answer_thaw(struct daemon *daemon, const char *unit, int r, const char *sentence);
-void frozen_helper_lost(struct daemon *daemon);
-
-/* Thaws each unit whose lease was removed or need not be frozen any more, or which has a process that
- * does not belong to the lease. */
-void frozen_review(struct daemon *daemon);
-
-void frozen_free(struct daemon *daemon);
 
 /* ---- unit.c ------------------------------------------------------------------------- */
 
@@ -496,164 +325,6 @@ void liveness_chosen(struct daemon *daemon, struct lease *lease, pid_t pid);
 
 /* Counts it in the ledger, once the lease is in force. */
 void liveness_count(struct daemon *daemon, const struct liveness *liveness);
-
-/* ---- caps.c -------------------------------------------------------------------------- */
-
-int caps_start(struct daemon *daemon);
-
-/* Watches a copy of the listener. The lease is not capped before a bound process has made a call
- * under the filter. */
-int caps_add(struct daemon *daemon, const struct lease *lease, int listener);
-
-/* The lease-ID-cap-PID that an earlier daemon kept in the store, and its listener, which it takes
- * also on failure. -EBADF: it is none. */
-bool caps_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid);
-int caps_adopt(struct daemon *daemon, uint64_t lease, pid_t pid, int fd);
-
-/* The lease or its bound processes have changed: finds out whether it is still capped, and whether
- * its unit is to be. */
-void caps_review(struct daemon *daemon, uint64_t lease);
-
-/* A bound process has ended: its cap is not that of a later process with its pid. */
-void caps_process_ended(struct daemon *daemon, uint64_t lease, pid_t pid);
-
-/* The listeners of a lease, and of all: an fd and an entry in the store each. */
-size_t caps_of(const struct daemon *daemon, uint64_t lease);
-size_t caps_count(const struct daemon *daemon);
-
-/* Closes the listeners of a lease that is removed. */
-void caps_drop(struct daemon *daemon, uint64_t lease);
-
-/* Closes the listeners of all leases; the service manager keeps its copies. A daemon without listeners
- * is valid. */
-void caps_free(struct daemon *daemon);
-
-/* ---- unit-caps.c --------------------------------------------------------------------- */
-
-/* The property QueueBudgets; otherwise it is the reason why budgets are not enforced. */
-#define UNIT_CAPS_UNUSED "unused"
-#define UNIT_CAPS_ENFORCED "enforced"
-
-int unit_caps_start(struct daemon *daemon);
-void unit_caps_stop(struct daemon *daemon);
-
-/* The member queue_budgets of struct bus_host. */
-const char *unit_caps_state(void *daemon);
-
-/* Asks for the removal of all budgets, and does not wait for it. */
-void unit_caps_remove(struct daemon *daemon);
-
-/* Finds out whether the kernel is to cap the unit of the lease. filtered: the lease has listeners. */
-void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered);
-void unit_caps_reload(struct daemon *daemon); /* tenants may have changed */
-void unit_caps_drop(struct daemon *daemon, const struct lease *lease); /* it is removed */
-
-/* Sends the budgets to gpuarb-budget if they have changed, or are to be sent again. */
-void unit_caps_refresh(struct daemon *daemon);
-
-/* ---- descriptors.c ------------------------------------------------------------------ */
-
-/* Finds out whether hardware queue descriptors can be read here. Where they can,
- * acknowledgements are verified from now on. */
-int descriptors_start(struct daemon *daemon);
-
-void descriptors_stop(struct daemon *daemon);
-
-/* Starts to read them if a lease needs it. */
-void descriptors_refresh(struct daemon *daemon);
-
-/* Whether the first read has not ended yet: bus_observed() follows within 5 s of the start. */
-bool descriptors_awaited(const struct daemon *daemon);
-
-/* Whether waiting leases have to wait for it, too. */
-bool descriptors_bar_grants(const struct daemon *daemon);
-
-/* ---- unmanaged.c -------------------------------------------------------------------- */
-
-/* After a scan, and before a request is read that might give one of its processes a lease: with unmanaged =
- * refuse, warns the processes without a lease, and ends those whose grace has passed. */
-void unmanaged_review(struct daemon *daemon);
-
-/* gpuarb-enforce was asked to end the process. */
-void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence);
-
-/* ---- intrusions.c ------------------------------------------------------------------- */
-
-/* Compares the covers of unmanaged processes with the leases, when the covers have changed. */
-void intrusions_review(struct daemon *daemon);
-
-/* Is there one that has not lasted for drift-grace yet? */
-bool intrusions_pending(const struct daemon *daemon);
-
-/* ---- driver-events.c ---------------------------------------------------------------- */
-
-int driver_events_start(struct daemon *daemon);
-void driver_events_stop(struct daemon *daemon);
-
-/* Asks gpuarb-probe for event descriptors if a GPU is in use and there are none yet. */
-void driver_events_refresh(struct daemon *daemon);
-
-/* ---- slots.c ------------------------------------------------------------------------ */
-
-int slots_start(struct daemon *daemon);
-void slots_stop(struct daemon *daemon);
-
-/* The member read_slots of struct bus_host. */
-int slots_read(struct daemon *daemon, const char *name, struct slots_reading *ret,
-	       struct result *result);
-
-/* ---- graphics.c --------------------------------------------------------------------- */
-
-int graphics_start(struct daemon *daemon);
-
-/* Starts an observation if one is due while a lease or a process uses a GPU. */
-void graphics_refresh(struct daemon *daemon);
-
-/* Starts an observation if the last one is older than the interval; all: of all processes. Returns
- * whether one is under way: bus_observed() follows. */
-bool graphics_observe(struct daemon *daemon, bool all);
-
-/* ---- scan.c ------------------------------------------------------------------------- */
-
-/* Lists GPUs of the backend that options and settings ask for: for --check too. */
-int scan_find_gpus(const struct daemon_options *options, const struct settings *settings,
-		   const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
-		   size_t max, struct diagnostics *diagnostics);
-
-/* Reads the calibrations of all GPUs again, and tells the bus. */
-void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics);
-
-/* While the driver builds its tree again, which it does for all GPUs when one goes, GPUs are
- * missing from it: a list counts when it has been the same for this time. */
-#define SCAN_SETTLE_USEC UINT64_C(200000)
-
-/* Begins a scan if the last one began so long ago, and does a part of it at once, which is all where
- * few processes use GPUs. Where the last scan of all took long, only new processes and those of ending
- * leases are read more often than at each audit-interval. Returns whether the facts have changed: then
- * update_now() is due. */
-bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
-bool scan_finish(struct daemon *daemon); /* to its end, at once; the same */
-
-/* ---- process-scan.c ------------------------------------------------------------------- */
-
-int process_scan_start(struct daemon *daemon);
-void process_scan_stop(struct daemon *daemon);
-
-/* Begins to read all processes, or only those that are new or belong to ending leases. */
-void process_scan_begin(struct daemon *daemon, bool all);
-
-/* Reads on for a fraction of a millisecond, and for about so many steps if that may be enough for facts to
- * take effect; timed turns go on with the rest. Returns whether they have taken effect. */
-bool process_scan_turn(struct daemon *daemon, unsigned steps);
-
-/* The member late_user of struct bus_host. */
-bool process_scan_late_user(void *daemon, size_t i, struct late_user *ret);
-
-bool process_scan_is_busy(const struct daemon *daemon);
-
-/* When the last scan of all processes began that has ended; 0: none has. */
-uint64_t process_scan_complete_usec(const struct daemon *daemon);
-bool process_scan_is_slow(const struct daemon *daemon); /* does a scan of all take several turns? */
 
 /* ---- journal-events.c --------------------------------------------------------------- */
 
@@ -710,20 +381,3 @@ void accounting_refused(struct daemon *daemon, const struct caller *caller,
 int accounting_read(struct daemon *daemon, uint64_t since, struct usage_row **ret, size_t *ret_n,
 		    uint64_t *ret_from);
 const struct counters *accounting_counters(struct daemon *daemon);
-
-/* ---- schedule.c --------------------------------------------------------------------- */
-
-uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
-
-/* Runs update_now() before the next request is read: however many holders close at once, there
- * is one update. */
-void schedule_update(struct daemon *daemon);
-
-/* Answers the calls that wait for an observation, after the update. */
-void schedule_answers(struct daemon *daemon);
-
-/* Sets the timers to the next deadline and to the next scan. */
-void schedule_timers(struct daemon *daemon);
-
-/* Are scans made without a request? */
-bool schedule_scans(const struct daemon *daemon);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon.h"
+#include "protocol/protocol.h"
 
 #define UNMANAGED_LOGGED 8U
 

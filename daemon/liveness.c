@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "cap/cap.h"
+#include "protocol/protocol.h"
 #include "sys/liveness/shelf.h"
 #include "sys/process.h"
 

@@ -14,6 +14,8 @@
 
 #include "daemon.h"
 #include "helpers/driver-probe.h"
+#include "observe/observe.h"
+#include "protocol/protocol.h"
 #include "util/clock.h"
 
 #define EXIT_USAGE 2

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 
 #include "daemon.h"
+#include "cap/cap.h"
+#include "enforce/enforce.h"
+#include "observe/observe.h"
+#include "protocol/protocol.h"
 
 #define NEVER_LISTED (UINT64_MAX - 1) /* no generation of the hardware's list */
 

@@ -13,6 +13,8 @@
 # - core/change/arbiter.h: rt plan places partitions with the decisions of the daemon itself; a
 #   placement of its own would promise CUs that the daemon then does not grant.
 #
+# The rooms of the daemon call protocol, which calls them. Of each other only observe sees enforce, to kill an intruder.
+#
 # The library knows nothing of the daemon. Exception: util/each.h, a macro without anything of gpuarbd.
 cd "${1:-.}" || exit 2
 wrong=$(
@@ -42,7 +44,11 @@ daemon/helpers/probe    util/|helpers/                                    -none-
 daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
 daemon/helpers/fdinfo   util/|hw/|helpers/                                -none-
 daemon/bus              util/|core/|bus/|dbus/                            systemd
-daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h systemd
+daemon/protocol         util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|observe|cap|enforce)/ systemd
+daemon/observe          util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|observe|enforce)/ systemd
+daemon/cap              util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|cap)/ systemd
+daemon/enforce          util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|enforce)/ systemd
+daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|observe|cap|enforce)/ systemd
 libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/|daemon/util/each.h dbus
 libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/     dbus
 libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -none-

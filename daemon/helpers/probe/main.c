@@ -6,7 +6,7 @@
  *
  * It opens /dev/kfd, which nobody but it does for gpuarbd: while a process has it open, the partition mode
  * of no GPU can be changed. The event descriptors outlive it and are not bound to a process, so there are
- * none of a card whose mode can be changed: daemon/driver-events.c has the reason. To receive
+ * none of a card whose mode can be changed: daemon/observe/driver-events.c has the reason. To receive
  * events of all processes they must be made with CAP_SYS_ADMIN (kfd_smi_event_open()).
  */
 

@@ -17,9 +17,21 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon.h"
+#include "protocol/protocol.h"
 #include "util/clock.h"
 #include "util/fd.h"
+
+struct resolve {
+	sd_event_source *io; /* of a child; NULL: no look-up is under way */
+	sd_event_source *timer;
+	char *text; /* from it, so far */
+	size_t size;
+	bool retry;          /* of those alone that did not exist */
+	bool hangup;         /* SIGHUP waits for it */
+	uint64_t again_usec; /* the time until the next one */
+	enum { RESOLVE_NONE, RESOLVE_DONE, RESOLVE_FAILED } state; /* for one reload */
+	struct names names;                                        /* RESOLVE_DONE */
+};
 
 #define END "."
 #define TEXT_MAX (8U << 20)
@@ -68,7 +80,7 @@ __attribute__((noreturn)) static void look_up(struct daemon *daemon, int to)
 	alarm(PATIENCE_USEC / 1000000);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (daemon->resolve.retry)
+	if (daemon->resolve->retry)
 		look_up_unresolved(daemon->arbiter->settings, &names);
 	else
 		reload_read(daemon, &names, &settings, &diagnostics);
@@ -81,17 +93,17 @@ __attribute__((noreturn)) static void look_up(struct daemon *daemon, int to)
 
 int resolve_reload(struct daemon *daemon, struct diagnostics *diagnostics)
 {
-	bool done = daemon->resolve.state == RESOLVE_DONE;
+	bool done = daemon->resolve->state == RESOLVE_DONE;
 	int r = -EINVAL;
 
-	daemon->resolve.state = RESOLVE_NONE;
+	daemon->resolve->state = RESOLVE_NONE;
 	if (done)
-		r = reload_settings(daemon, &daemon->resolve.names, diagnostics);
+		r = reload_settings(daemon, &daemon->resolve->names, diagnostics);
 	else
 		diagnostics_add(diagnostics, true,
 				"the users and groups of the configuration cannot be looked up: "
 				"examine the name service (getent passwd), and reload again");
-	daemon->resolve.again_usec = 0;
+	daemon->resolve->again_usec = 0;
 	resolve_review(daemon);
 	return r;
 }
@@ -102,8 +114,8 @@ void resolve_hangup(struct daemon *daemon)
 
 	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   (unsigned long long)clock_usec(CLOCK_MONOTONIC));
-	daemon->resolve.hangup = resolve_names(daemon);
-	if (daemon->resolve.hangup)
+	daemon->resolve->hangup = resolve_names(daemon);
+	if (daemon->resolve->hangup)
 		return;
 	if (resolve_reload(daemon, &diagnostics) < 0)
 		log_error("the configuration has errors: the one in force stays");
@@ -115,12 +127,12 @@ void resolve_hangup(struct daemon *daemon)
 
 static void end(struct daemon *daemon)
 {
-	if (daemon->resolve.io)
-		close(sd_event_source_get_io_fd(daemon->resolve.io));
-	daemon->resolve.io = sd_event_source_disable_unref(daemon->resolve.io);
-	free(daemon->resolve.text);
-	daemon->resolve.text = NULL;
-	daemon->resolve.size = 0;
+	if (daemon->resolve->io)
+		close(sd_event_source_get_io_fd(daemon->resolve->io));
+	daemon->resolve->io = sd_event_source_disable_unref(daemon->resolve->io);
+	free(daemon->resolve->text);
+	daemon->resolve->text = NULL;
+	daemon->resolve->size = 0;
 }
 
 /* Puts into force which names exist now. The files may have changed: they wait for a reload. */
@@ -147,10 +159,10 @@ static void take_existing(struct daemon *daemon, const struct names *names)
 /* names: NULL: none came. */
 static void finish(struct daemon *daemon, struct names *names)
 {
-	bool retry = daemon->resolve.retry, hangup = daemon->resolve.hangup;
+	bool retry = daemon->resolve->retry, hangup = daemon->resolve->hangup;
 
 	end(daemon);
-	daemon->resolve.retry = daemon->resolve.hangup = false;
+	daemon->resolve->retry = daemon->resolve->hangup = false;
 	if (retry) {
 		if (names)
 			take_existing(daemon, names);
@@ -159,10 +171,10 @@ static void finish(struct daemon *daemon, struct names *names)
 		resolve_review(daemon);
 		return;
 	}
-	names_done(&daemon->resolve.names);
+	names_done(&daemon->resolve->names);
 	if (names)
-		daemon->resolve.names = *names;
-	daemon->resolve.state = names ? RESOLVE_DONE : RESOLVE_FAILED;
+		daemon->resolve->names = *names;
+	daemon->resolve->state = names ? RESOLVE_DONE : RESOLVE_FAILED;
 	if (hangup)
 		resolve_hangup(daemon);
 	if (daemon->bus)
@@ -174,14 +186,14 @@ static int on_text(sd_event_source *, int fd, uint32_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
 	struct names names = { 0 };
-	char *more = realloc(daemon->resolve.text, daemon->resolve.size + 4097);
-	ssize_t n = more ? read(fd, more + daemon->resolve.size, 4096) : -1;
-	size_t size = daemon->resolve.size;
+	char *more = realloc(daemon->resolve->text, daemon->resolve->size + 4097);
+	ssize_t n = more ? read(fd, more + daemon->resolve->size, 4096) : -1;
+	size_t size = daemon->resolve->size;
 	bool good;
 
-	daemon->resolve.text = more ?: daemon->resolve.text;
-	if (n > 0 && daemon->resolve.size + (size_t)n <= TEXT_MAX) {
-		daemon->resolve.size += (size_t)n;
+	daemon->resolve->text = more ?: daemon->resolve->text;
+	if (n > 0 && daemon->resolve->size + (size_t)n <= TEXT_MAX) {
+		daemon->resolve->size += (size_t)n;
 		return 0;
 	}
 	if (n < 0 && more && (errno == EINTR || errno == EAGAIN))
@@ -204,7 +216,7 @@ static int begin(struct daemon *daemon)
 		return -errno;
 	from = ends[0];
 	to = ends[1];
-	r = sd_event_add_io(daemon->event, &daemon->resolve.io, from, EPOLLIN, on_text, daemon);
+	r = sd_event_add_io(daemon->event, &daemon->resolve->io, from, EPOLLIN, on_text, daemon);
 	if (r < 0)
 		return r;
 	/* Twice, so that nobody has to wait for it. */
@@ -218,12 +230,12 @@ static int begin(struct daemon *daemon)
 		waitpid(pid, NULL, 0);
 	if (pid < 0) {
 		r = -errno;
-		daemon->resolve.io = sd_event_source_disable_unref(daemon->resolve.io);
+		daemon->resolve->io = sd_event_source_disable_unref(daemon->resolve->io);
 		return r;
 	}
 	from = -1; /* end() closes it */
-	sd_event_source_set_time(daemon->resolve.timer, daemon_now_usec() + PATIENCE_USEC);
-	sd_event_source_set_enabled(daemon->resolve.timer, SD_EVENT_ONESHOT);
+	sd_event_source_set_time(daemon->resolve->timer, daemon_now_usec() + PATIENCE_USEC);
+	sd_event_source_set_enabled(daemon->resolve->timer, SD_EVENT_ONESHOT);
 	return 0;
 }
 
@@ -231,16 +243,16 @@ bool resolve_names(struct daemon *daemon)
 {
 	int r;
 
-	if (daemon->resolve.state != RESOLVE_NONE)
+	if (daemon->resolve->state != RESOLVE_NONE)
 		return false;
-	if (daemon->resolve.io && !daemon->resolve.retry)
+	if (daemon->resolve->io && !daemon->resolve->retry)
 		return true;
 	end(daemon);
-	daemon->resolve.retry = false;
+	daemon->resolve->retry = false;
 	r = begin(daemon);
 	if (r < 0)
 		log_warning("cannot start a process that looks up names: %s", strerror(-r));
-	daemon->resolve.state = r < 0 ? RESOLVE_FAILED : RESOLVE_NONE;
+	daemon->resolve->state = r < 0 ? RESOLVE_FAILED : RESOLVE_NONE;
 	return r >= 0;
 }
 
@@ -248,11 +260,11 @@ static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	if (daemon->resolve.io) {
+	if (daemon->resolve->io) {
 		finish(daemon, NULL);
 		return 0;
 	}
-	daemon->resolve.retry = true;
+	daemon->resolve->retry = true;
 	if (begin(daemon) < 0)
 		finish(daemon, NULL);
 	return 0;
@@ -261,22 +273,26 @@ static int on_timer(sd_event_source *, uint64_t, void *userdata)
 void resolve_review(struct daemon *daemon)
 {
 	bool any = any_unresolved(daemon->arbiter->settings);
-	uint64_t again_usec = daemon->resolve.again_usec;
+	uint64_t again_usec = daemon->resolve->again_usec;
 
-	if (daemon->resolve.io)
+	if (daemon->resolve->io)
 		return;
 	again_usec = again_usec ? min_u64(again_usec * 2, AGAIN_MAX_USEC) : AGAIN_USEC;
-	daemon->resolve.again_usec = any ? again_usec : 0;
+	daemon->resolve->again_usec = any ? again_usec : 0;
 	if (any)
-		sd_event_source_set_time(daemon->resolve.timer, daemon_now_usec() + again_usec);
-	sd_event_source_set_enabled(daemon->resolve.timer, any ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+		sd_event_source_set_time(daemon->resolve->timer, daemon_now_usec() + again_usec);
+	sd_event_source_set_enabled(daemon->resolve->timer, any ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 int resolve_start(struct daemon *daemon)
 {
-	int r = sd_event_add_time(daemon->event, &daemon->resolve.timer, CLOCK_BOOTTIME, UINT64_MAX,
-				  0, on_timer, daemon);
+	int r;
 
+	daemon->resolve = calloc(1, sizeof(*daemon->resolve));
+	if (!daemon->resolve)
+		return -ENOMEM;
+	r = sd_event_add_time(daemon->event, &daemon->resolve->timer, CLOCK_BOOTTIME, UINT64_MAX, 0,
+			      on_timer, daemon);
 	if (r < 0)
 		return r;
 	resolve_review(daemon);
@@ -285,7 +301,10 @@ int resolve_start(struct daemon *daemon)
 
 void resolve_stop(struct daemon *daemon)
 {
+	if (!daemon->resolve)
+		return;
 	end(daemon);
-	daemon->resolve.timer = sd_event_source_disable_unref(daemon->resolve.timer);
-	names_done(&daemon->resolve.names);
+	daemon->resolve->timer = sd_event_source_disable_unref(daemon->resolve->timer);
+	names_done(&daemon->resolve->names);
+	free(daemon->resolve);
 }

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "enforce/enforce.h"
+#include "protocol/protocol.h"
 #include "sys/process.h"
 #include "util/fd.h"
 

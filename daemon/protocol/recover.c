@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon.h"
+#include "protocol/protocol.h"
+#include "cap/cap.h"
 #include "sys/liveness/shelf.h"
 
 /* Clients connect again within a fraction of a second after the start. */

@@ -14,7 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon.h"
+#include "enforce/enforce.h"
+#include "protocol/protocol.h"
 #include "util/fd.h"
 #include "sys/process.h"
 
@@ -136,10 +137,11 @@ void overdue_kill_intruder(struct daemon *daemon, const struct lease *lease,
 	char why[256] = "it has ended, or is unknown";
 
 	if (fd >= 0 && intrusion->uid != (uid_t)-1 &&
-	    enforce_process(daemon->enforce, ENFORCE_END, fd, process.start_time, intrusion->uid,
-			    "killed, because it used compute units of a lease without a lease: start it "
-			    "with gpuarbctl run",
-			    (uint64_t)intrusion->pid, why, sizeof(why)) >= 0)
+	    enforce_process(
+		    daemon->enforce, ENFORCE_END, fd, process.start_time, intrusion->uid,
+		    "killed, because it used compute units of a lease without a lease: start it "
+		    "with gpuarbctl run",
+		    (uint64_t)intrusion->pid, why, sizeof(why)) >= 0)
 		log_notice(
 			"%s: pid %d (%s) of uid %u has no lease, and is killed: it has queues on CUs "
 			"of lease %" PRIu64 ", and policy has unmanaged = refuse",

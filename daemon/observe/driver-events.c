@@ -16,10 +16,27 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon.h"
+#include "observe/observe.h"
 #include "core/ledger/known.h"
 #include "helpers/driver-probe.h"
 #include "hw/smi-event.h"
+#include "protocol/protocol.h"
+
+struct driver {
+	sd_event_source *request; /* the connection to gpuarb-probe; NULL: none */
+	sd_event_source *timeout; /* of that */
+	bool answered;            /* it has sent a GPU */
+	uint64_t usec;            /* of the last request; 0: none */
+	uint64_t generation;      /* of the list of GPUs at that time */
+	bool fails;               /* the last request failed, which was logged */
+	bool lost;                /* it failed, or a descriptor has ended since */
+	LIST_HEAD(, driver_stream) streams;
+	struct driver_eviction *evictions; /* at present */
+	size_t n_evictions;
+	uint64_t reset_usec;     /* of the last reset of a GPU */
+	uint64_t throttled_usec; /* of the last log line about heat */
+	pid_t faulted;           /* of the last log line about a VM fault */
+};
 
 #define ANSWER_USEC UINT64_C(10000000) /* gpuarb-probe has this time */
 #define RETRY_USEC UINT64_C(60000000)  /* after a failure */
@@ -53,19 +70,19 @@ struct driver_eviction {
 
 static void remove_eviction(struct daemon *daemon, size_t i, uint64_t usec)
 {
-	struct driver_eviction *list = daemon->driver.evictions;
+	struct driver_eviction *list = daemon->driver->evictions;
 
 	arbiter_restored(daemon->arbiter, list[i].lease, usec);
-	list[i] = list[--daemon->driver.n_evictions];
+	list[i] = list[--daemon->driver->n_evictions];
 }
 
 static size_t find_eviction(const struct daemon *daemon, pid_t pid, uint32_t kfd_gpu_id)
 {
 	size_t i = 0;
 
-	while (i < daemon->driver.n_evictions &&
-	       (daemon->driver.evictions[i].pid != pid ||
-		daemon->driver.evictions[i].kfd_gpu_id != kfd_gpu_id))
+	while (i < daemon->driver->n_evictions &&
+	       (daemon->driver->evictions[i].pid != pid ||
+		daemon->driver->evictions[i].kfd_gpu_id != kfd_gpu_id))
 		i++;
 	return i;
 }
@@ -78,21 +95,21 @@ static void evicted(struct daemon *daemon, const struct gpu *gpu, const struct d
 	const struct lease *lease;
 	struct driver_eviction *list;
 
-	if (daemon->driver.n_evictions >= EVICTIONS_MAX ||
-	    find_eviction(daemon, event->pid, gpu->info.kfd_gpu_id) < daemon->driver.n_evictions)
+	if (daemon->driver->n_evictions >= EVICTIONS_MAX ||
+	    find_eviction(daemon, event->pid, gpu->info.kfd_gpu_id) < daemon->driver->n_evictions)
 		return;
 	/* The driver reports all GPUs that the process can see. */
 	lease = ledger_find(daemon->arbiter, known_lease(daemon->arbiter, event->pid));
 	if (!lease || !lease_partition_on(lease, index))
 		return;
-	list = reallocarray(daemon->driver.evictions, daemon->driver.n_evictions + 1,
+	list = reallocarray(daemon->driver->evictions, daemon->driver->n_evictions + 1,
 			    sizeof(*list));
 	if (!list)
 		return;
-	list[daemon->driver.n_evictions++] = (struct driver_eviction){
+	list[daemon->driver->n_evictions++] = (struct driver_eviction){
 		event->pid, gpu->info.kfd_gpu_id, lease->id, daemon_now_usec()
 	};
-	daemon->driver.evictions = list;
+	daemon->driver->evictions = list;
 	arbiter_evicted(daemon->arbiter, lease->id, event->usec);
 }
 
@@ -100,7 +117,7 @@ static void restored(struct daemon *daemon, const struct gpu *gpu, const struct 
 {
 	size_t i = find_eviction(daemon, event->pid, gpu->info.kfd_gpu_id);
 
-	if (event->number == 0 && i < daemon->driver.n_evictions)
+	if (event->number == 0 && i < daemon->driver->n_evictions)
 		remove_eviction(daemon, i, event->usec);
 }
 
@@ -109,9 +126,9 @@ static void forget_processes(struct daemon *daemon)
 {
 	uint64_t seen_usec = process_scan_complete_usec(daemon);
 
-	for (size_t i = daemon->driver.n_evictions; i-- > 0;)
-		if (seen_usec > daemon->driver.evictions[i].usec &&
-		    !known_lease(daemon->arbiter, daemon->driver.evictions[i].pid))
+	for (size_t i = daemon->driver->n_evictions; i-- > 0;)
+		if (seen_usec > daemon->driver->evictions[i].usec &&
+		    !known_lease(daemon->arbiter, daemon->driver->evictions[i].pid))
 			remove_eviction(daemon, i, daemon_now_usec());
 }
 
@@ -122,11 +139,11 @@ static void reset(struct daemon *daemon, struct gpu *gpu, const struct driver_ev
 {
 	unsigned index = (unsigned)(gpu - daemon->arbiter->gpus);
 
-	for (size_t i = daemon->driver.n_evictions; i-- > 0;)
-		if (daemon->driver.evictions[i].kfd_gpu_id == gpu->info.kfd_gpu_id)
+	for (size_t i = daemon->driver->n_evictions; i-- > 0;)
+		if (daemon->driver->evictions[i].kfd_gpu_id == gpu->info.kfd_gpu_id)
 			remove_eviction(daemon, i, daemon_now_usec());
-	daemon->driver.reset_usec = daemon_now_usec();
-	arbiter_gpu_reset(daemon->arbiter, index, daemon->driver.reset_usec);
+	daemon->driver->reset_usec = daemon_now_usec();
+	arbiter_gpu_reset(daemon->arbiter, index, daemon->driver->reset_usec);
 	journal_events_reset(daemon, gpu, event->text);
 	daemon->descriptors.outdated = true;
 }
@@ -153,10 +170,10 @@ static void throttled(struct daemon *daemon, const struct gpu *gpu,
 {
 	uint64_t now = daemon_now_usec();
 
-	if (daemon->driver.throttled_usec > 0 &&
-	    now - daemon->driver.throttled_usec < THROTTLED_LOG_USEC)
+	if (daemon->driver->throttled_usec > 0 &&
+	    now - daemon->driver->throttled_usec < THROTTLED_LOG_USEC)
 		return;
-	daemon->driver.throttled_usec = now;
+	daemon->driver->throttled_usec = now;
 	log_warning("%s: the driver lowers its clock because of heat (reasons: 0x%" PRIx64 ")",
 		    gpu->info.name, event->number);
 }
@@ -167,7 +184,7 @@ static void take_event(struct daemon *daemon, struct gpu *gpu, const struct driv
 	/* Programs that share memory with the GPU cause thousands of migrations. */
 	gpu->changed |= event->kind != DRIVER_MIGRATION_BEGINS;
 	switch (event->kind) {
-	case DRIVER_VM_FAULT: fault(gpu, &daemon->driver.faulted, event); break;
+	case DRIVER_VM_FAULT: fault(gpu, &daemon->driver->faulted, event); break;
 	case DRIVER_THROTTLED: throttled(daemon, gpu, event); break;
 	case DRIVER_RESET_BEGINS: reset(daemon, gpu, event); break;
 	case DRIVER_RESET_ENDED: reset_ended(daemon, gpu); break;
@@ -197,7 +214,7 @@ static void stream_free(struct driver_stream *stream)
 
 static void free_streams(struct daemon *daemon)
 {
-	for (struct driver_stream *stream; (stream = LIST_FIRST(&daemon->driver.streams));)
+	for (struct driver_stream *stream; (stream = LIST_FIRST(&daemon->driver->streams));)
 		stream_free(stream);
 }
 
@@ -244,7 +261,7 @@ static int on_stream(sd_event_source *, int fd, uint32_t events, void *userdata)
 		log_notice("events of the driver for GPU id %u end: they are subscribed again",
 			   stream->kfd_gpu_id);
 		stream_free(stream);
-		daemon->driver.lost = true;
+		daemon->driver->lost = true;
 		return 0;
 	}
 	stream->n += (size_t)n;
@@ -272,7 +289,7 @@ static int add_stream(struct daemon *daemon, uint32_t kfd_gpu_id, int fd)
 	}
 	stream->daemon = daemon;
 	stream->kfd_gpu_id = kfd_gpu_id;
-	LIST_INSERT_HEAD(&daemon->driver.streams, stream, link);
+	LIST_INSERT_HEAD(&daemon->driver->streams, stream, link);
 	sd_event_source_set_io_fd_own(stream->source, true);
 	return sd_event_source_set_ratelimit(stream->source, 1000000, READS_PER_SECOND);
 }
@@ -306,16 +323,16 @@ static void compare_topology(const struct gpu *gpu, const struct probe_message *
 /* Ends the request. r: 0; or a negative errno and why. */
 static void end_request(struct daemon *daemon, int r, const char *why)
 {
-	daemon->driver.request = sd_event_source_disable_unref(daemon->driver.request);
-	sd_event_source_set_enabled(daemon->driver.timeout, SD_EVENT_OFF);
-	daemon->driver.lost = r < 0;
-	if (r < 0 && !daemon->driver.fails)
+	daemon->driver->request = sd_event_source_disable_unref(daemon->driver->request);
+	sd_event_source_set_enabled(daemon->driver->timeout, SD_EVENT_OFF);
+	daemon->driver->lost = r < 0;
+	if (r < 0 && !daemon->driver->fails)
 		log_line(r == -EOPNOTSUPP ? LOG_INFO : LOG_WARNING,
 			 "events of the driver cannot be read: %s: resets of GPUs are not noticed",
 			 why);
-	if (r >= 0 && daemon->driver.fails)
+	if (r >= 0 && daemon->driver->fails)
 		log_notice("events of the driver can be read again");
-	daemon->driver.fails = r < 0;
+	daemon->driver->fails = r < 0;
 }
 
 static int take_gpu(struct daemon *daemon, const struct probe_message *message,
@@ -324,9 +341,9 @@ static int take_gpu(struct daemon *daemon, const struct probe_message *message,
 	const struct gpu *gpu = find_gpu(daemon, message->kfd_gpu_id);
 	int r = 0;
 
-	if (!daemon->driver.answered)
+	if (!daemon->driver->answered)
 		free_streams(daemon); /* of the request before */
-	daemon->driver.answered = true;
+	daemon->driver->answered = true;
 	for (size_t i = 0; i < PROBE_FDS; i++) {
 		if (fds[i] < 0)
 			continue;
@@ -373,21 +390,22 @@ static int request(struct daemon *daemon, char *why, size_t size)
 	uint64_t now = daemon_now_usec();
 	int fd, r;
 
-	daemon->driver.usec = now;
-	daemon->driver.generation = daemon->list.generation;
-	daemon->driver.answered = false;
+	daemon->driver->usec = now;
+	daemon->driver->generation = daemon->list.generation;
+	daemon->driver->answered = false;
 	fd = driver_probe_connect(daemon->options->probe, why, size);
 	if (fd < 0)
 		return fd;
-	r = sd_event_add_io(daemon->event, &daemon->driver.request, fd, EPOLLIN, on_answer, daemon);
+	r = sd_event_add_io(daemon->event, &daemon->driver->request, fd, EPOLLIN, on_answer,
+			    daemon);
 	if (r < 0) {
 		close(fd);
 		snprintf(why, size, "%s", strerror(-r));
 		return r;
 	}
-	sd_event_source_set_io_fd_own(daemon->driver.request, true);
-	sd_event_source_set_time(daemon->driver.timeout, now + ANSWER_USEC);
-	return sd_event_source_set_enabled(daemon->driver.timeout, SD_EVENT_ONESHOT);
+	sd_event_source_set_io_fd_own(daemon->driver->request, true);
+	sd_event_source_set_time(daemon->driver->timeout, now + ANSWER_USEC);
+	return sd_event_source_set_enabled(daemon->driver->timeout, SD_EVENT_ONESHOT);
 }
 
 /* Returns whether there is a GPU of which there can be events. */
@@ -409,12 +427,12 @@ static bool tell_silent(const struct daemon *daemon)
 
 static bool is_wanted(const struct daemon *daemon)
 {
-	if (strcmp(daemon->ops->name, "kfd") != 0 || daemon->driver.request ||
+	if (strcmp(daemon->ops->name, "kfd") != 0 || daemon->driver->request ||
 	    daemon->list.unsettled || !(daemon->scan.in_use || daemon->arbiter->n_leases > 0))
 		return false;
-	if (daemon->driver.usec == 0 || daemon->driver.generation != daemon->list.generation)
+	if (daemon->driver->usec == 0 || daemon->driver->generation != daemon->list.generation)
 		return true;
-	return daemon->driver.lost && daemon_now_usec() - daemon->driver.usec >= RETRY_USEC;
+	return daemon->driver->lost && daemon_now_usec() - daemon->driver->usec >= RETRY_USEC;
 }
 
 void driver_events_refresh(struct daemon *daemon)
@@ -424,17 +442,17 @@ void driver_events_refresh(struct daemon *daemon)
 
 	forget_processes(daemon);
 	/* In an older scan, a lease that came since seems to have no process. */
-	if (process_scan_complete_usec(daemon) > daemon->driver.reset_usec)
+	if (process_scan_complete_usec(daemon) > daemon->driver->reset_usec)
 		arbiter_forget_resets(daemon->arbiter);
 	if (daemon->arbiter->touched && daemon->commit.unsaved == 0)
 		schedule_update(daemon);
 	if (!is_wanted(daemon))
 		return;
-	if ((daemon->driver.usec == 0 || daemon->driver.generation != daemon->list.generation) &&
+	if ((daemon->driver->usec == 0 || daemon->driver->generation != daemon->list.generation) &&
 	    !tell_silent(daemon)) {
 		free_streams(daemon);
-		daemon->driver.usec = daemon_now_usec();
-		daemon->driver.generation = daemon->list.generation;
+		daemon->driver->usec = daemon_now_usec();
+		daemon->driver->generation = daemon->list.generation;
 		return;
 	}
 	r = request(daemon, why, sizeof(why));
@@ -446,16 +464,22 @@ int driver_events_start(struct daemon *daemon)
 {
 	int r;
 
-	LIST_INIT(&daemon->driver.streams);
-	r = sd_event_add_time(daemon->event, &daemon->driver.timeout, CLOCK_BOOTTIME, UINT64_MAX, 0,
-			      on_timeout, daemon);
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->driver.timeout, SD_EVENT_OFF);
+	daemon->driver = calloc(1, sizeof(*daemon->driver));
+	if (!daemon->driver)
+		return -ENOMEM;
+	LIST_INIT(&daemon->driver->streams);
+	r = sd_event_add_time(daemon->event, &daemon->driver->timeout, CLOCK_BOOTTIME, UINT64_MAX,
+			      0, on_timeout, daemon);
+	return r < 0 ? r : sd_event_source_set_enabled(daemon->driver->timeout, SD_EVENT_OFF);
 }
 
 void driver_events_stop(struct daemon *daemon)
 {
+	if (!daemon->driver)
+		return;
 	free_streams(daemon);
-	sd_event_source_disable_unref(daemon->driver.request);
-	sd_event_source_disable_unref(daemon->driver.timeout);
-	free(daemon->driver.evictions);
+	sd_event_source_disable_unref(daemon->driver->request);
+	sd_event_source_disable_unref(daemon->driver->timeout);
+	free(daemon->driver->evictions);
+	free(daemon->driver);
 }

@@ -2,7 +2,8 @@
 
 /* Timers and the clock: when the daemon acts next. */
 
-#include "daemon.h"
+#include "protocol/protocol.h"
+#include "observe/observe.h"
 #include "util/clock.h"
 
 #define SAVE_AGAIN_USEC UINT64_C(1000000)

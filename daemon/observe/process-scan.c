@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "core/ledger/known.h"
-#include "daemon.h"
+#include "enforce/enforce.h"
+#include "protocol/protocol.h"
+#include "observe/observe.h"
 #include "sys/process.h"
 
 /* One turn of the event loop reads for so long, in parts of so many steps. A step reads a file, in 5 to 10

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "observe/observe.h"
 #include "hw/kfd-mqd.h"
+#include "protocol/protocol.h"
 
 /* After this time without an answer the helper is asked again: the kernel prints a process under a mutex
  * that the process can hold for any time. */

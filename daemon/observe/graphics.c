@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "core/change/graphics.h"
-#include "daemon.h"
+#include "observe/observe.h"
+#include "protocol/protocol.h"
 #include "sys/process.h"
 
 #define READ_TIMEOUT_USEC UINT64_C(5000000)

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "protocol/protocol.h"
+#include "cap/cap.h"
+#include "observe/observe.h"
 #include "sys/process.h"
 #include "sys/subuid.h"
 

@@ -10,11 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "observe/observe.h"
 #include "core/ledger/known.h"
 #include "hw/kfd-hqd.h"
 #include "hw/kfd-mqd.h"
+#include "protocol/protocol.h"
 #include "sys/process.h"
+
+struct slots {
+	struct probe *probe;
+	sd_event_source *source, *timeout;
+	struct hqd_parser *slot_parser; /* of the text that is being read; NULL: none */
+	struct mqd_parser *queue_parser;
+	struct gpu_info *gpus; /* for the parsers */
+	bool slots_ended;      /* the queues follow */
+	bool pending;          /* a reading has been started and has not ended */
+	uint64_t usec;         /* of the last reading; 0: none */
+	int error;             /* of the last reading, with the sentence */
+	char why[256];
+	struct queue_slot *list;
+	size_t n;
+	struct observed_mask *queues; /* that were read with the slots */
+	size_t n_queues;
+};
 
 #define MAX_AGE_USEC UINT64_C(1000000)
 
@@ -27,18 +45,18 @@
 
 static void forget(struct daemon *daemon)
 {
-	free(daemon->slots.list);
-	free(daemon->slots.queues);
-	daemon->slots.list = NULL;
-	daemon->slots.queues = NULL;
-	daemon->slots.n = daemon->slots.n_queues = 0;
+	free(daemon->slots->list);
+	free(daemon->slots->queues);
+	daemon->slots->list = NULL;
+	daemon->slots->queues = NULL;
+	daemon->slots->n = daemon->slots->n_queues = 0;
 }
 
 /* The lease and the command of the process in each slot. */
 static void name_processes(struct daemon *daemon)
 {
-	for (size_t i = 0; i < daemon->slots.n; i++) {
-		struct queue_slot *slot = &daemon->slots.list[i];
+	for (size_t i = 0; i < daemon->slots->n; i++) {
+		struct queue_slot *slot = &daemon->slots->list[i];
 		struct observed process = { .pid = slot->pid };
 
 		if (slot->pid == 0)
@@ -55,7 +73,7 @@ static void set_shapes(struct daemon *daemon)
 		struct gpu *gpu = &daemon->arbiter->gpus[i];
 		unsigned pipes, queues;
 
-		if (gpu->absent || !queue_slots_shape(daemon->slots.list, daemon->slots.n,
+		if (gpu->absent || !queue_slots_shape(daemon->slots->list, daemon->slots->n,
 						      gpu->info.kfd_gpu_id, &pipes, &queues))
 			continue;
 		gpu->changed |= gpu->pipes_observed != pipes ||
@@ -69,10 +87,10 @@ static void set_shapes(struct daemon *daemon)
 
 static void end_text(struct daemon *daemon)
 {
-	daemon->slots.slot_parser = hqd_parser_free(daemon->slots.slot_parser);
-	daemon->slots.queue_parser = mqd_parser_free(daemon->slots.queue_parser);
-	free(daemon->slots.gpus);
-	daemon->slots.gpus = NULL;
+	daemon->slots->slot_parser = hqd_parser_free(daemon->slots->slot_parser);
+	daemon->slots->queue_parser = mqd_parser_free(daemon->slots->queue_parser);
+	free(daemon->slots->gpus);
+	daemon->slots->gpus = NULL;
 }
 
 static int begin_text(struct daemon *daemon)
@@ -81,16 +99,16 @@ static int begin_text(struct daemon *daemon)
 	size_t n = 0;
 
 	end_text(daemon);
-	daemon->slots.gpus = gpus;
+	daemon->slots->gpus = gpus;
 	if (!gpus)
 		return -ENOMEM;
 	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
 		if (!daemon->arbiter->gpus[i].absent)
 			gpus[n++] = daemon->arbiter->gpus[i].info;
-	daemon->slots.slots_ended = false;
-	daemon->slots.slot_parser = hqd_parser_new(gpus, n);
-	daemon->slots.queue_parser = mqd_parser_new(gpus, n, true);
-	return daemon->slots.slot_parser && daemon->slots.queue_parser ? 0 : -ENOMEM;
+	daemon->slots->slots_ended = false;
+	daemon->slots->slot_parser = hqd_parser_new(gpus, n);
+	daemon->slots->queue_parser = mqd_parser_new(gpus, n, true);
+	return daemon->slots->slot_parser && daemon->slots->queue_parser ? 0 : -ENOMEM;
 }
 
 /* The descriptors begin with the first process behind the slots. */
@@ -108,14 +126,14 @@ static size_t size_of_slots(const char *text, size_t size)
 static int take_piece(struct daemon *daemon, const char *text, size_t size, char *why,
 		      size_t why_size)
 {
-	size_t slots = daemon->slots.slots_ended ? 0 : size_of_slots(text, size);
+	size_t slots = daemon->slots->slots_ended ? 0 : size_of_slots(text, size);
 	int r = 0;
 
-	daemon->slots.slots_ended |= slots < size;
+	daemon->slots->slots_ended |= slots < size;
 	if (slots > 0)
-		r = hqd_parser_feed(daemon->slots.slot_parser, text, slots, why, why_size);
+		r = hqd_parser_feed(daemon->slots->slot_parser, text, slots, why, why_size);
 	if (r >= 0 && slots < size)
-		r = mqd_parser_feed(daemon->slots.queue_parser, text + slots, size - slots, why,
+		r = mqd_parser_feed(daemon->slots->queue_parser, text + slots, size - slots, why,
 				    why_size);
 	return r;
 }
@@ -124,19 +142,19 @@ static int take_text(struct daemon *daemon, char *why, size_t why_size)
 {
 	int r;
 
-	r = hqd_parser_end(daemon->slots.slot_parser, &daemon->slots.list, &daemon->slots.n, why,
+	r = hqd_parser_end(daemon->slots->slot_parser, &daemon->slots->list, &daemon->slots->n, why,
 			   why_size);
 	if (r >= 0)
-		r = mqd_parser_end(daemon->slots.queue_parser, &daemon->slots.queues,
-				   &daemon->slots.n_queues, why, why_size);
+		r = mqd_parser_end(daemon->slots->queue_parser, &daemon->slots->queues,
+				   &daemon->slots->n_queues, why, why_size);
 	if (r < 0) {
 		forget(daemon);
 		return r;
 	}
 	if (scan_hardware(daemon, SCAN_MAX_AGE_USEC)) /* which lease the processes have */
 		schedule_update(daemon);
-	queue_slots_join(daemon->slots.list, daemon->slots.n, daemon->slots.queues,
-			 daemon->slots.n_queues);
+	queue_slots_join(daemon->slots->list, daemon->slots->n, daemon->slots->queues,
+			 daemon->slots->n_queues);
 	name_processes(daemon);
 	set_shapes(daemon);
 	return 0;
@@ -144,14 +162,14 @@ static int take_text(struct daemon *daemon, char *why, size_t why_size)
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-/* Answers all calls that wait. r: 0, or the error and daemon->slots.why. */
+/* Answers all calls that wait. r: 0, or the error and daemon->slots->why. */
 static void finish(struct daemon *daemon, int r)
 {
 	end_text(daemon);
-	daemon->slots.pending = false;
-	daemon->slots.error = r;
-	daemon->slots.usec = daemon_now_usec();
-	sd_event_source_set_enabled(daemon->slots.timeout, SD_EVENT_OFF);
+	daemon->slots->pending = false;
+	daemon->slots->error = r;
+	daemon->slots->usec = daemon_now_usec();
+	sd_event_source_set_enabled(daemon->slots->timeout, SD_EVENT_OFF);
 	if (daemon->bus)
 		bus_answer_slots(daemon->bus);
 	schedule_update(daemon);
@@ -160,21 +178,21 @@ static void finish(struct daemon *daemon, int r)
 static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
-	char *why = daemon->slots.why;
+	char *why = daemon->slots->why;
 	const char *text;
 	size_t size;
 	int r;
 
-	r = probe_read(daemon->slots.probe, &text, &size, why, sizeof(daemon->slots.why));
+	r = probe_read(daemon->slots->probe, &text, &size, why, sizeof(daemon->slots->why));
 	if (r == -EAGAIN)
 		return 0;
 	if (r > 0) {
-		r = take_piece(daemon, text, size, why, sizeof(daemon->slots.why));
+		r = take_piece(daemon, text, size, why, sizeof(daemon->slots->why));
 		if (r >= 0)
 			return 0;
-		probe_cancel(daemon->slots.probe);
+		probe_cancel(daemon->slots->probe);
 	} else if (r == 0) {
-		r = take_text(daemon, why, sizeof(daemon->slots.why));
+		r = take_text(daemon, why, sizeof(daemon->slots->why));
 	}
 	finish(daemon, r);
 	return 0;
@@ -184,9 +202,9 @@ static int on_timeout(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	probe_cancel(daemon->slots.probe);
+	probe_cancel(daemon->slots->probe);
 	snprintf(
-		daemon->slots.why, sizeof(daemon->slots.why),
+		daemon->slots->why, sizeof(daemon->slots->why),
 		"kfd/hqds was not read within %u s: a process that uses a GPU may be blocked in the "
 		"driver: try again later",
 		(unsigned)(TIMEOUT_USEC / 1000000));
@@ -201,15 +219,16 @@ static int read_again(struct daemon *daemon)
 	forget(daemon);
 	r = begin_text(daemon);
 	if (r >= 0)
-		r = probe_start(daemon->slots.probe, daemon->slots.why, sizeof(daemon->slots.why));
+		r = probe_start(daemon->slots->probe, daemon->slots->why,
+				sizeof(daemon->slots->why));
 	if (r >= 0)
-		r = sd_event_source_set_time(daemon->slots.timeout,
+		r = sd_event_source_set_time(daemon->slots->timeout,
 					     daemon_now_usec() + TIMEOUT_USEC);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->slots.timeout, SD_EVENT_ONESHOT);
-	daemon->slots.error = r < 0 ? r : 0;
-	daemon->slots.usec = daemon_now_usec();
-	daemon->slots.pending = r >= 0;
+		r = sd_event_source_set_enabled(daemon->slots->timeout, SD_EVENT_ONESHOT);
+	daemon->slots->error = r < 0 ? r : 0;
+	daemon->slots->usec = daemon_now_usec();
+	daemon->slots->pending = r >= 0;
 	return r;
 }
 
@@ -219,12 +238,12 @@ static int refuse_reading(const struct daemon *daemon, const struct gpu *gpu, st
 {
 	enum result_kind kind = RESULT_NOT_SUPPORTED;
 
-	if (daemon->slots.error == -ETIMEDOUT)
+	if (daemon->slots->error == -ETIMEDOUT)
 		kind = RESULT_TIMED_OUT;
-	if (daemon->slots.error == -ENOMEM)
+	if (daemon->slots->error == -ENOMEM)
 		return result_set(result, RESULT_NO_MEMORY, "out of memory");
 	return result_set(result, kind, "%s: cannot read its queue slots: %s", gpu->info.name,
-			  daemon->slots.why);
+			  daemon->slots->why);
 }
 
 static int answer(const struct daemon *daemon, const struct gpu *gpu, struct slots_reading *ret,
@@ -232,21 +251,21 @@ static int answer(const struct daemon *daemon, const struct gpu *gpu, struct slo
 {
 	unsigned pipes, queues;
 
-	if (daemon->slots.error < 0)
+	if (daemon->slots->error < 0)
 		return refuse_reading(daemon, gpu, result);
-	if (!queue_slots_shape(daemon->slots.list, daemon->slots.n, gpu->info.kfd_gpu_id, &pipes,
+	if (!queue_slots_shape(daemon->slots->list, daemon->slots->n, gpu->info.kfd_gpu_id, &pipes,
 			       &queues))
 		return result_set(
 			result, RESULT_NOT_SUPPORTED,
 			"%s: kfd/hqds has no queue slots of it: the GPU is suspended, or its "
 			"registers are not known to this version",
 			gpu->info.name);
-	*ret = (struct slots_reading){ .usec = daemon->slots.usec,
-				       .slots = daemon->slots.list,
-				       .n = daemon->slots.n,
+	*ret = (struct slots_reading){ .usec = daemon->slots->usec,
+				       .slots = daemon->slots->list,
+				       .n = daemon->slots->n,
 				       .kfd_gpu_id = gpu->info.kfd_gpu_id };
-	queue_slots_count(daemon->slots.list, daemon->slots.n, daemon->slots.queues,
-			  daemon->slots.n_queues, gpu->info.kfd_gpu_id, &ret->queues,
+	queue_slots_count(daemon->slots->list, daemon->slots->n, daemon->slots->queues,
+			  daemon->slots->n_queues, gpu->info.kfd_gpu_id, &ret->queues,
 			  &ret->without_slot);
 	return 0;
 }
@@ -263,9 +282,9 @@ int slots_read(struct daemon *daemon, const char *name, struct slots_reading *re
 	if (gpu->info.kfd_gpu_id == 0)
 		return result_set(result, RESULT_NOT_SUPPORTED,
 				  "%s: a simulated GPU has no queue slots to read", gpu->info.name);
-	if (daemon->slots.pending)
+	if (daemon->slots->pending)
 		return -EINPROGRESS;
-	if (daemon->slots.usec > 0 && daemon_now_usec() - daemon->slots.usec < MAX_AGE_USEC)
+	if (daemon->slots->usec > 0 && daemon_now_usec() - daemon->slots->usec < MAX_AGE_USEC)
 		return answer(daemon, gpu, ret, result);
 	return read_again(daemon) < 0 ? refuse_reading(daemon, gpu, result) : -EINPROGRESS;
 }
@@ -274,21 +293,27 @@ int slots_start(struct daemon *daemon)
 {
 	int r;
 
-	r = probe_new(daemon->options->debugfs, &probe_hqds, &daemon->slots.probe);
+	daemon->slots = calloc(1, sizeof(*daemon->slots));
+	if (!daemon->slots)
+		return -ENOMEM;
+	r = probe_new(daemon->options->debugfs, &probe_hqds, &daemon->slots->probe);
 	if (r >= 0)
-		r = sd_event_add_io(daemon->event, &daemon->slots.source,
-				    probe_fd(daemon->slots.probe), EPOLLIN, on_probe, daemon);
+		r = sd_event_add_io(daemon->event, &daemon->slots->source,
+				    probe_fd(daemon->slots->probe), EPOLLIN, on_probe, daemon);
 	if (r >= 0)
-		r = sd_event_add_time(daemon->event, &daemon->slots.timeout, CLOCK_BOOTTIME,
+		r = sd_event_add_time(daemon->event, &daemon->slots->timeout, CLOCK_BOOTTIME,
 				      UINT64_MAX, 0, on_timeout, daemon);
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->slots.timeout, SD_EVENT_OFF);
+	return r < 0 ? r : sd_event_source_set_enabled(daemon->slots->timeout, SD_EVENT_OFF);
 }
 
 void slots_stop(struct daemon *daemon)
 {
-	sd_event_source_disable_unref(daemon->slots.source);
-	sd_event_source_disable_unref(daemon->slots.timeout);
-	probe_free(daemon->slots.probe);
+	if (!daemon->slots)
+		return;
+	sd_event_source_disable_unref(daemon->slots->source);
+	sd_event_source_disable_unref(daemon->slots->timeout);
+	probe_free(daemon->slots->probe);
 	end_text(daemon);
 	forget(daemon);
+	free(daemon->slots);
 }

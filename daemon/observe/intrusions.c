@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "core/ledger/cover.h"
-#include "daemon.h"
+#include "enforce/enforce.h"
+#include "observe/observe.h"
 
 static struct intrusion *find(struct daemon *daemon, const struct cover *cover)
 {

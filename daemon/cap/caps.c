@@ -19,7 +19,8 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "daemon.h"
+#include "cap/cap.h"
+#include "protocol/protocol.h"
 #include "sys/listener.h"
 #include "sys/process.h"
 

@@ -15,7 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon.h"
+#include "cap/cap.h"
+#include "protocol/protocol.h"
 #include "sys/cgroup.h"
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-budget may have to load its programs */

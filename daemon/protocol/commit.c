@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "protocol/protocol.h"
+#include "observe/observe.h"
 
 /* ---- saving ------------------------------------------------------------------------------ */
 

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "daemon.h"
+#include "protocol/protocol.h"
+#include "cap/cap.h"
 #include "dbus/record.h"
 
 /* ---- holders: records after dbus/record.h ------------------------------------------------ */

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "observe/observe.h"
+#include "protocol/protocol.h"
 #include "sys/config/profile.h"
 #include "sys/state/calibration-file.h"
 

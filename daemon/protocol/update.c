@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "protocol/protocol.h"
 
+#include "cap/cap.h"
+#include "enforce/enforce.h"
+#include "observe/observe.h"
 #include "core/ledger/waiting-queue.h"
 
 /* An ending lease has CUs that other leases wait for: the default accuracy of sd-event, a

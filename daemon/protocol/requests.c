@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon.h"
+#include "protocol/protocol.h"
+#include "cap/cap.h"
+#include "observe/observe.h"
 #include "sys/listener.h"
 #include "sys/process.h"
 #include "util/fd.h"

@@ -13,10 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "enforce/enforce.h"
 #include "helpers/enforce-protocol.h"
+#include "protocol/protocol.h"
 #include "sys/cgroup.h"
 #include "util/text.h"
+
+struct frozen {
+	LIST_HEAD(, frozen_unit) units;
+	sd_event_source *retry; /* of a thaw that failed */
+};
 
 #define CHECK_USEC UINT64_C(1000000) /* between two readings of the processes of a unit */
 #define RETRY_USEC UINT64_C(1000000) /* before a thaw that failed is repeated */
@@ -44,13 +50,13 @@ static int save(struct daemon *daemon)
 	size_t room = 1;
 	char *end;
 
-	LIST_FOREACH(frozen, &daemon->frozen.units, link)
+	LIST_FOREACH(frozen, &daemon->frozen->units, link)
 	room += strlen(frozen->unit) + 1;
 	text = calloc(1, room);
 	if (!text)
 		return -ENOMEM;
 	end = text;
-	LIST_FOREACH(frozen, &daemon->frozen.units, link)
+	LIST_FOREACH(frozen, &daemon->frozen->units, link)
 	end += sprintf(end, "%s\n", frozen->unit);
 	return state_save_frozen(daemon->state, text);
 }
@@ -70,7 +76,7 @@ static struct frozen_unit *add(struct daemon *daemon, const char *unit)
 	if (!frozen)
 		return NULL;
 	snprintf(frozen->unit, sizeof(frozen->unit), "%s", unit);
-	LIST_INSERT_HEAD(&daemon->frozen.units, frozen, link);
+	LIST_INSERT_HEAD(&daemon->frozen->units, frozen, link);
 	return frozen;
 }
 
@@ -78,7 +84,7 @@ static struct frozen_unit *find(struct daemon *daemon, uint64_t lease, const cha
 {
 	struct frozen_unit *frozen;
 
-	LIST_FOREACH(frozen, &daemon->frozen.units, link)
+	LIST_FOREACH(frozen, &daemon->frozen->units, link)
 	if (frozen->lease == lease && !frozen->thaw && strcmp(frozen->unit, unit) == 0)
 		return frozen;
 	return NULL;
@@ -89,7 +95,7 @@ static struct frozen_unit *find_thaw(struct daemon *daemon, const char *unit, bo
 {
 	struct frozen_unit *frozen;
 
-	LIST_FOREACH(frozen, &daemon->frozen.units, link)
+	LIST_FOREACH(frozen, &daemon->frozen->units, link)
 	if (frozen->thaw && frozen->asked == asked && strcmp(frozen->unit, unit) == 0)
 		return frozen;
 	return NULL;
@@ -99,7 +105,7 @@ static bool is_needed(struct daemon *daemon, const char *unit)
 {
 	const struct frozen_unit *frozen;
 
-	LIST_FOREACH(frozen, &daemon->frozen.units, link)
+	LIST_FOREACH(frozen, &daemon->frozen->units, link)
 	if (!frozen->thaw && strcmp(frozen->unit, unit) == 0)
 		return true;
 	return false;
@@ -233,8 +239,8 @@ static void retry(struct daemon *daemon, struct frozen_unit *frozen, const char 
 			    frozen->lease, frozen->unit, why);
 	frozen->fails = true;
 	frozen->again_usec = daemon_now_usec() + RETRY_USEC;
-	sd_event_source_set_time(daemon->frozen.retry, frozen->again_usec);
-	sd_event_source_set_enabled(daemon->frozen.retry, SD_EVENT_ONESHOT);
+	sd_event_source_set_time(daemon->frozen->retry, frozen->again_usec);
+	sd_event_source_set_enabled(daemon->frozen->retry, SD_EVENT_ONESHOT);
 }
 
 static void thaw(struct daemon *daemon, struct frozen_unit *frozen)
@@ -321,10 +327,10 @@ void frozen_review(struct daemon *daemon)
 {
 	struct frozen_unit *frozen, *next;
 
-	LIST_FOREACH(frozen, &daemon->frozen.units, link)
+	LIST_FOREACH(frozen, &daemon->frozen->units, link)
 	if (!frozen->thaw)
 		check(daemon, frozen);
-	for (frozen = LIST_FIRST(&daemon->frozen.units); frozen; frozen = next) {
+	for (frozen = LIST_FIRST(&daemon->frozen->units); frozen; frozen = next) {
 		next = LIST_NEXT(frozen, link);
 		if (frozen->thaw && !frozen->asked && daemon_now_usec() >= frozen->again_usec)
 			thaw(daemon, frozen);
@@ -335,7 +341,7 @@ void frozen_helper_lost(struct daemon *daemon)
 {
 	struct frozen_unit *frozen;
 
-	LIST_FOREACH(frozen, &daemon->frozen.units, link)
+	LIST_FOREACH(frozen, &daemon->frozen->units, link)
 	{
 		if (frozen->thaw)
 			continue;
@@ -344,7 +350,7 @@ void frozen_helper_lost(struct daemon *daemon)
 		    "its unit does not stay frozen: gpuarb-enforce has ended");
 		forget_frozen(daemon, frozen->lease);
 	}
-	if (!LIST_EMPTY(&daemon->frozen.units))
+	if (!LIST_EMPTY(&daemon->frozen->units))
 		schedule_update(daemon);
 }
 
@@ -354,10 +360,13 @@ int frozen_start(struct daemon *daemon)
 {
 	int r;
 
-	LIST_INIT(&daemon->frozen.units);
-	r = sd_event_add_time(daemon->event, &daemon->frozen.retry, CLOCK_BOOTTIME, 0, 0, on_retry,
+	daemon->frozen = calloc(1, sizeof(*daemon->frozen));
+	if (!daemon->frozen)
+		return -ENOMEM;
+	LIST_INIT(&daemon->frozen->units);
+	r = sd_event_add_time(daemon->event, &daemon->frozen->retry, CLOCK_BOOTTIME, 0, 0, on_retry,
 			      daemon);
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->frozen.retry, SD_EVENT_OFF);
+	return r < 0 ? r : sd_event_source_set_enabled(daemon->frozen->retry, SD_EVENT_OFF);
 }
 
 int frozen_recover(struct daemon *daemon)
@@ -386,9 +395,12 @@ void frozen_free(struct daemon *daemon)
 {
 	struct frozen_unit *frozen;
 
-	while ((frozen = LIST_FIRST(&daemon->frozen.units))) {
+	if (!daemon->frozen)
+		return;
+	while ((frozen = LIST_FIRST(&daemon->frozen->units))) {
 		LIST_REMOVE(frozen, link);
 		free(frozen);
 	}
-	daemon->frozen.retry = sd_event_source_disable_unref(daemon->frozen.retry);
+	daemon->frozen->retry = sd_event_source_disable_unref(daemon->frozen->retry);
+	free(daemon->frozen);
 }
