@@ -45,6 +45,7 @@ honest()
 		--name vr -- "$hip" --streams 1 --work --hold
 	settles "$(named vr) | .tier == \"verified\" and .drift == []"
 }
+# Run with --fixed: without an agent, which would set its mask.
 wide=(env HSA_CU_MASK_SKIP_INIT=1 "$hip" --streams 1 --work --hold)
 logged() { said='the log of gpuarbd'; cp "$dir/daemon.err" "$dir/err"; err_has "$1"; }
 id_of() { jq "$(named "$1") | .id" "$dir/out"; }
@@ -55,7 +56,7 @@ story_mask()
 	policy report
 	start --debugfs=/sys/kernel/debug
 	honest
-	program wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
+	program wide "${run[@]}" --gpu "$vii" --fixed --cus 15 --queues 4 --name wide -- "${wide[@]}"
 	driver "[$(of wide) | $compute | .mask] | length > 0 and all(. == null)"
 	settles "$(named wide) | .drift | length == 1"
 	json_out "$(named wide) | .drift[0] | .kind == \"mask\" and .gpu == \"$vii\" and
@@ -102,7 +103,7 @@ story_kill()
 	helper=$!
 	start --debugfs=/sys/kernel/debug --enforce="$dir/enforce"
 	honest
-	begin wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
+	begin wide "${run[@]}" --gpu "$vii" --fixed --cus 15 --queues 4 --name wide -- "${wide[@]}"
 	wait "${pid[wide]}" 2>/dev/null
 	check 'it was killed' test $? = 137
 	settles '[.leases[].name] == ["vr"]'
@@ -119,12 +120,12 @@ story_default()
 {
 	policy ''
 	start --debugfs=/sys/kernel/debug
-	program wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
+	program wide "${run[@]}" --gpu "$vii" --fixed --cus 15 --queues 4 --name wide -- "${wide[@]}"
 	settles "$(named wide) | .state == \"granted\" and .drift[0].kind == \"mask\""
 	leave wide
 	settles '.leases == []'
 	honest
-	program wide "${run[@]}" --gpu "$vii" --cus 15 --queues 4 --name wide -- "${wide[@]}"
+	program wide "${run[@]}" --gpu "$vii" --fixed --cus 15 --queues 4 --name wide -- "${wide[@]}"
 	settles "$(named wide) | .state == \"ending\" and (.reason | test(\"outside the mask\"))"
 	json_out "$(named vr) | .state == \"granted\""
 	leave wide
