@@ -169,7 +169,7 @@ story_silent()
 {
 	policy report
 	start --debugfs=/sys/kernel/debug
-	program lost "${run[@]}" --gpu "$vii" --cus 72 --queues 4 --name lost -- "$raw"
+	program lost "${run[@]}" --gpu "$vii" --fixed --cus 72 --queues 4 --name lost -- "$raw"
 	tell lost queue
 	settles "$(named lost) | .drift | length == 1"
 	json_out "$(named lost) | .drift[0] | .kind == \"mask\" and .granted == 72 and .observed == 304"
