@@ -598,6 +598,23 @@ static enum outcome admit_budgets(struct candidate *a)
 
 /* ---- quota ----------------------------------------------------------------------- */
 
+/* A resize that asks for no more of anything than the lease has. */
+static bool only_gives(const struct candidate *a)
+{
+	const struct partition *had = a->had;
+	const struct want *want = a->want;
+	unsigned has, asks = max_u(a->aim, want->cus_max);
+
+	if (!had)
+		return false;
+	has = had->count;
+	if (had->adaptation) { /* borrowed CUs are not claimed */
+		has = cuset_count(&had->adaptation->base);
+		asks = want->cus_min;
+	}
+	return asks <= has && budget_within(&want->budget, &had->charged);
+}
+
 static enum outcome admit_quota(struct candidate *a)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
@@ -631,7 +648,7 @@ static enum outcome admit_quota(struct candidate *a)
 
 		/* Memory that was never asked for counts as well. */
 		if (list[i].asked <= left &&
-		    (list[i].resource != RESOURCE_VRAM || list[i].held <= limit))
+		    (list[i].resource != RESOURCE_VRAM || list[i].held <= limit || only_gives(a)))
 			continue;
 		refusal_set_bound(a->refusal, list[i].key, limit, tenant->name);
 		a->refusal->held = list[i].held;
@@ -654,23 +671,6 @@ static enum outcome admit_gpu(struct candidate *a)
 }
 
 /* ---- all checks ------------------------------------------------------------------ */
-
-/* A resize that asks for no more of anything than the lease has. */
-static bool only_gives(const struct candidate *a)
-{
-	const struct partition *had = a->had;
-	const struct want *want = a->want;
-	unsigned has, asks = max_u(a->aim, want->cus_max);
-
-	if (!had)
-		return false;
-	has = had->count;
-	if (had->adaptation) { /* borrowed CUs are not claimed */
-		has = cuset_count(&had->adaptation->base);
-		asks = want->cus_min;
-	}
-	return asks <= has && budget_within(&want->budget, &had->charged);
-}
 
 /* A waiting lease that was passed LEASE_PASSES_MAX times on this GPU ranks before the request. */
 static bool is_barred(const struct candidate *a)

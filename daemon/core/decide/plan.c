@@ -54,9 +54,10 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 	return 0;
 }
 
-/* Fills in the defaults of a request and checks it against the policy; examines no GPU. */
+/* Fills in the defaults of a request and checks it against the policy; examines no GPU. had: the lease that it resizes,
+ * which default-vram gives no more than it was promised; NULL. */
 static int complete_request(const struct tenant *tenant, enum lease_class lease_class,
-			    struct request *request, struct result *result)
+			    const struct lease *had, struct request *request, struct result *result)
 {
 	int r;
 
@@ -67,7 +68,8 @@ static int complete_request(const struct tenant *tenant, enum lease_class lease_
 		struct want *want = &request->wants[i];
 
 		if (want->vram == 0)
-			want->vram = tenant->default_vram;
+			want->vram = min_u64(tenant->default_vram,
+					     had ? had->partitions[i].granted.vram : UINT64_MAX);
 		if (want->priority == PRIORITY_BY_CLASS)
 			want->priority = lease_class == CLASS_REALTIME
 						 ? max_u(tenant->priority, PRIORITY_NORMAL)
@@ -221,7 +223,7 @@ int plan_place(const struct arbiter *arbiter, const struct caller *caller,
 	admit_context.class =
 		request->class < 0 ? admit_context.tenant->class : (enum lease_class)request->class;
 	admit_context.turn = queue_next_turn(arbiter, admit_context.class, caller->uid);
-	r = complete_request(admit_context.tenant, admit_context.class, &complete, result);
+	r = complete_request(admit_context.tenant, admit_context.class, NULL, &complete, result);
 	if (r < 0)
 		return r;
 	r = check_counts(arbiter, admit_context.tenant, caller->uid, result);
@@ -306,7 +308,7 @@ static int waiting_context(const struct arbiter *arbiter, const struct lease *le
 	if (r < 0)
 		return r;
 	request->adaptable = lease->adaptable;
-	return complete_request(ret->tenant, lease->class, request, result);
+	return complete_request(ret->tenant, lease->class, NULL, request, result);
 }
 
 int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
@@ -564,7 +566,7 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	r = fit_wants(arbiter, lease, &complete, result);
 	if (r < 0)
 		return r;
-	r = complete_request(tenant, lease->class, &complete, result);
+	r = complete_request(tenant, lease->class, lease, &complete, result);
 	if (r < 0)
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)

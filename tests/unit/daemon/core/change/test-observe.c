@@ -448,3 +448,46 @@ TEST(free_memory_is_one_scan_behind_at_the_most)
 		CHECK(gpu_free(gpu).vram == beyond(all, taken + gpu_round_vram(excess)));
 	}
 }
+
+static struct lease *resized(struct arbiter *arbiter, const struct lease *lease, unsigned cus)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	struct caller caller = caller_of(lease->owner);
+	struct request request = request_for(cus);
+	struct lease *next;
+
+	if (arbiter_plan_resize(arbiter, &caller, lease->id, &request, &next, &result) < 0)
+		return NULL;
+	return arbiter_commit(arbiter, next);
+}
+
+TEST(a_lease_can_give_up_cus_while_its_user_has_more_memory_than_max_vram)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+	struct request request = request_for(20);
+	struct result result = { 0 };
+	struct lease *other = reserve(a, 7, &request, &result);
+
+	CHECK(lease && other);
+	a->settings->tenants[a->settings->n_tenants - 1].max_vram = (struct limit){ LIMIT_COUNT,
+										    4 * GIB };
+	CHECK(uses_vram(a, lease, 5 * GIB) == 0);
+	CHECK(!resized(a, other, 25));
+	CHECK(resized(a, other, 10) && other->partitions[0].count == 10);
+	result_done(&result);
+}
+
+TEST(a_resize_is_not_promised_default_vram_that_the_lease_never_had)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
+	struct tenant *tenant = &a->settings->tenants[a->settings->n_tenants - 1];
+	struct lease *lease = held(a, 7, 2);
+	struct result result;
+
+	tenant->default_vram = 12 * GIB; /* a policy that came later */
+	CHECK(ask(a, 8, 0, &result) == 0);
+	CHECK(resized(a, lease, 5) && lease->partitions[0].granted.vram == 0);
+	CHECK(resized(a, a->leases[1], 5) && a->leases[1]->partitions[0].granted.vram == 12 * GIB);
+	result_done(&result);
+}
