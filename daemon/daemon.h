@@ -81,6 +81,7 @@ struct intrusion {
 	uint64_t spent_usec; /* for how long it has lasted; less what has passed since */
 	uint64_t lease;      /* that the journal was told of; 0: it was not */
 	bool logged;         /* … and its limit allowed that */
+	bool realtime;       /* on CUs of a realtime lease */
 	bool present, was_present;
 };
 

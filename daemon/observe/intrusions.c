@@ -13,19 +13,22 @@
 #include "enforce/enforce.h"
 #include "observe/observe.h"
 
-static struct intrusion *find(struct daemon *daemon, const struct cover *cover)
+/* On CUs of realtime leases it is another one, with a grace of its own. */
+static struct intrusion *find(struct daemon *daemon, const struct cover *cover, bool realtime)
 {
+	struct intrusion *list = daemon->intrusions.list;
+
 	for (size_t i = 0; i < daemon->intrusions.n; i++)
-		if (daemon->intrusions.list[i].pid == cover->pid &&
-		    daemon->intrusions.list[i].gpu == cover->gpu)
-			return &daemon->intrusions.list[i];
+		if (list[i].pid == cover->pid && list[i].gpu == cover->gpu &&
+		    list[i].realtime == realtime)
+			return &list[i];
 	return NULL;
 }
 
 /* Of more processes of one user at a time, the rest is not logged. */
 #define INTRUSIONS_OF_USER 64U
 
-static struct intrusion *add(struct daemon *daemon, const struct cover *cover)
+static struct intrusion *add(struct daemon *daemon, const struct cover *cover, bool realtime)
 {
 	struct intrusion *intrusion = daemon->intrusions.list;
 	unsigned n = 0;
@@ -42,6 +45,7 @@ static struct intrusion *add(struct daemon *daemon, const struct cover *cover)
 	*intrusion = (struct intrusion){ .pid = cover->pid,
 					 .uid = cover->uid,
 					 .gpu = cover->gpu,
+					 .realtime = realtime,
 					 .seen_usec = daemon->arbiter->masks_usec,
 					 .present = true };
 	memcpy(intrusion->command, cover->command, sizeof(intrusion->command));
@@ -55,18 +59,19 @@ static void act(struct daemon *daemon, struct intrusion *intrusion, const struct
 	if (daemon->arbiter->settings->unmanaged == UNMANAGED_REFUSE &&
 	    !daemon->arbiter->settings->exempt.unresolved &&
 	    !settings_is_exempt(daemon->arbiter->settings, intrusion->uid) &&
-	    lease->class == CLASS_REALTIME)
+	    intrusion->realtime)
 		overdue_kill_intruder(daemon, lease, intrusion);
 }
 
 static void take(struct daemon *daemon, const struct cover *cover)
 {
 	const struct lease *lease = cover->lease ? NULL : cover_over(daemon->arbiter, cover);
-	struct intrusion *intrusion = lease ? find(daemon, cover) : NULL;
+	bool realtime = lease && lease->class == CLASS_REALTIME;
+	struct intrusion *intrusion = lease ? find(daemon, cover, realtime) : NULL;
 	uint64_t grace = daemon->arbiter->settings->drift_grace_usec, elapsed;
 
 	if (lease && !intrusion)
-		intrusion = add(daemon, cover);
+		intrusion = add(daemon, cover, realtime);
 	if (!intrusion)
 		return;
 	elapsed = daemon->arbiter->masks_usec - intrusion->seen_usec;
@@ -77,7 +82,7 @@ static void take(struct daemon *daemon, const struct cover *cover)
 		act(daemon, intrusion, lease);
 }
 
-/* Returns whether it is forgotten. */
+/* Returns whether it is forgotten: those that have ended at once, because a user has few places. */
 static bool fade(struct daemon *daemon, struct intrusion *intrusion)
 {
 	uint64_t elapsed = daemon->arbiter->masks_usec - intrusion->seen_usec;
@@ -90,7 +95,7 @@ static bool fade(struct daemon *daemon, struct intrusion *intrusion)
 	intrusion->lease = 0;
 	intrusion->spent_usec -= min_u64(elapsed / DRIFT_FORGET_PARTS, intrusion->spent_usec);
 	intrusion->seen_usec = daemon->arbiter->masks_usec;
-	return intrusion->spent_usec == 0;
+	return intrusion->spent_usec == 0 || !known_find(daemon->arbiter, intrusion->pid, 0);
 }
 
 bool intrusions_pending(const struct daemon *daemon)

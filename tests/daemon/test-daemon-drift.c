@@ -27,6 +27,7 @@ struct stage {
 	struct live_lease rt, borrower;
 	pid_t unmanaged; /* with a queue in the descriptors; 0: this process */
 	bool alone;      /* 0: none */
+	bool beside;     /* its queue has the CUs of the borrower's */
 	pid_t pid;       /* bound to the borrower; 0: it has ended */
 	int fd;
 };
@@ -62,20 +63,20 @@ static void show(const struct stage *s, const struct book_part *part)
 	struct codec codec;
 
 	CHECK(file);
-	if (s->unmanaged || !s->alone) {
-		fprintf(file, "Process %d PASID 0x8000:\n", s->unmanaged ?: getpid());
-		print_queue(file, s, all);
-	}
-	if (s->pid > 0)
-		fprintf(file, "Process %d PASID 0x8001:\n", s->pid);
 	if (part) {
 		codec_init(&codec, &s->machine.gpus[0].geometry);
 		codec_decode(&codec, part->mask, codec_words(&codec), &cus);
 		for (unsigned e = 0; e < 4; e++)
 			masks[e] = cus.pair[cuset_pair(0, e)];
 	}
-	if (s->pid > 0)
+	if (s->unmanaged || !s->alone) {
+		fprintf(file, "Process %d PASID 0x8000:\n", s->unmanaged ?: getpid());
+		print_queue(file, s, s->beside ? masks : all);
+	}
+	if (s->pid > 0) {
+		fprintf(file, "Process %d PASID 0x8001:\n", s->pid);
 		print_queue(file, s, part ? masks : all);
+	}
 	CHECK(fclose(file) == 0);
 	CHECK(rename(rig_path(&s->machine.rig, MQDS "~"), rig_path(&s->machine.rig, MQDS)) == 0);
 }
@@ -507,13 +508,30 @@ TEST(a_process_on_the_engines_of_a_realtime_lease_is_killed_after_its_lease)
 	depart(&s);
 }
 
+static bool is_logged(const struct stage *s, const char *text)
+{
+	_cleanup_(freep) char *line = NULL;
+	FILE *file = fopen(rig_path(&s->machine.rig, "log"), "re");
+	bool found = false;
+	size_t size = 0;
+
+	CHECK(file);
+	while (!found && getline(&line, &size, file) > 0)
+		found = strstr(line, text);
+	fclose(file);
+	return found;
+}
+
+/* One that covers a best-effort lease is told of; it is killed when it covers a realtime lease, too. */
 TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
 {
 	struct book_part part;
 	static struct stage s;
-	int fd;
+	int fd, log;
 
-	arrive(&s, SCANS_OFTEN "unmanaged = refuse\n", "report");
+	prepare(&s);
+	log = log_begin(&s.machine.rig);
+	settle_in(&s, SCANS_OFTEN "unmanaged = refuse\n", "report");
 	s.alone = true;
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	part = part_of(s.machine.bus, &s.borrower);
@@ -522,14 +540,19 @@ TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	s.unmanaged = idler(STRANGER, &fd);
 	machine_use(&s.machine, s.unmanaged, 0, 1);
+	s.beside = true;
 	show(&s, &part);
-	await_disturbed(s.rt.holder, 15);
+	AWAIT_STATE(is_logged(&s, "has no lease, and queues on CUs"));
+	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "and is killed"));
+	s.beside = false;
+	show(&s, &part);
 	CHECK(victim_was_killed(s.unmanaged));
 	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
 	s.unmanaged = 0;
 	show(&s, &part);
 	await_disturbed(s.rt.holder, 0);
 	CHECK(is_in_state(s.machine.bus, &s.borrower, "granted"));
+	(void)log_end(&s.machine.rig, log);
 	close(fd);
 	depart(&s);
 }
