@@ -15,11 +15,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,13 +30,19 @@
 #include "util/fd.h"
 #include "util/number.h"
 
-#define HOLDER "gpuarb-holder" /* the name of the process that holds the lease */
-#define HOLD_MSEC 60000        /* for an engine that fails between the hooks */
+#define HOLD_MSEC 60000 /* for an engine that fails between the hooks */
+#define NAME 16         /* what the kernel keeps of the name of a process */
 
 static int complain(const char *why)
 {
 	fprintf(stderr, "gpuarb: %s\n", why);
 	return EXIT_FAILURE;
+}
+
+/* The process that holds the lease. */
+static void holder_name(uint64_t lease, char ret[static NAME])
+{
+	snprintf(ret, NAME, "gpuarb-%08" PRIu64, lease % 100000000);
 }
 
 /* ---- precreate ----------------------------------------------------------------------------- */
@@ -44,7 +52,6 @@ __attribute__((noreturn)) static void hold(int holder)
 {
 	struct pollfd fds = { .fd = STDIN_FILENO };
 
-	prctl(PR_SET_NAME, HOLDER);
 	setsid();
 	if (dup2(holder, STDIN_FILENO) == STDIN_FILENO && close_range(1, ~0U, 0) == 0)
 		(void)poll(&fds, 1, HOLD_MSEC);
@@ -70,6 +77,7 @@ static int annotate_number(struct json_object *config, const char *name, uint64_
 
 static int write_lease(struct json_object *config, const struct oci_lease *lease)
 {
+	char name[NAME];
 	pid_t holder;
 	int r = annotate_number(config, "lease", lease->id);
 
@@ -77,6 +85,8 @@ static int write_lease(struct json_object *config, const struct oci_lease *lease
 		r = config_set_variable(config, lease->variables[i]);
 	if (r < 0)
 		return r;
+	holder_name(lease->id, name); /* before the next hook can look */
+	prctl(PR_SET_NAME, name);
 	holder = fork();
 	if (holder == 0)
 		hold(lease->holder);
@@ -150,22 +160,6 @@ static int precreate(struct json_object *config, bool optional)
 
 /* ---- createRuntime ------------------------------------------------------------------------- */
 
-/* The process can have ended, and its number can be that of another one. */
-static void end_holder(pid_t pid)
-{
-	_cleanup_fd_ int process = (int)syscall(SYS_pidfd_open, pid, 0U);
-	char path[32], name[32] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	if (process >= 0 && fgets(name, sizeof(name), file) && strcmp(name, HOLDER "\n") == 0)
-		(void)syscall(SYS_pidfd_send_signal, process, SIGTERM, NULL, 0U);
-	fclose(file);
-}
-
 static uint64_t annotated_number(struct json_object *state, const char *name)
 {
 	const char *text = config_annotation(state, name);
@@ -174,11 +168,51 @@ static uint64_t annotated_number(struct json_object *state, const char *name)
 	return text && number_parse(text, 1, UINT64_MAX, &number) >= 0 ? number : 0;
 }
 
+/* Rootless, it can be in another user namespace, where its program cannot be seen; such a user has only leases of its
+ * own. */
+static bool is_own_program(const char *path)
+{
+	struct stat x, y;
+
+	if (stat(path, &x) < 0)
+		return errno == EACCES;
+	return stat("/proc/self/exe", &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A pidfd of the process that holds the lease for this container. -1: there is none: it has ended, or gpuarb-precreate did
+ * not write the annotations, and who did may want the lease of another container. */
+static int find_holder(uint64_t lease, uint64_t pid)
+{
+	_cleanup_fd_ int process = -1;
+	char path[64], name[NAME], found[NAME + 1] = "";
+	FILE *file;
+	int ret;
+
+	if (pid == 0 || pid > INT_MAX)
+		return -1;
+	process = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0U);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = process >= 0 ? fopen(path, "re") : NULL;
+	if (!file)
+		return -1;
+	(void)!fgets(found, sizeof(found), file);
+	fclose(file);
+	found[strcspn(found, "\n")] = '\0';
+	holder_name(lease, name);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (strcmp(found, name) != 0 || !is_own_program(path))
+		return -1;
+	ret = process;
+	process = -1;
+	return ret;
+}
+
 /* share: "" for the lease of the annotations. */
 static int create_runtime(struct json_object *state, const char *share)
 {
 	const char *refusal = *share ? NULL : config_annotation(state, "refusal");
 	uint64_t lease = *share ? 0 : annotated_number(state, "lease");
+	_cleanup_fd_ int holder = -1;
 	struct json_object *pid;
 	char why[OCI_LEASE_PROBLEM];
 	int r;
@@ -193,9 +227,18 @@ static int create_runtime(struct json_object *state, const char *share)
 		return EXIT_SUCCESS;
 	if (!json_object_object_get_ex(state, "pid", &pid))
 		return complain("the state of the container has no pid");
+	if (!*share)
+		holder = find_holder(lease, annotated_number(state, "holder"));
+	if (!*share && holder < 0) {
+		snprintf(why, sizeof(why),
+			 "lease %" PRIu64 " is not held for this container: more than %d s have "
+			 "passed since gpuarb-precreate, or that did not run",
+			 lease, HOLD_MSEC / 1000);
+		return complain(why);
+	}
 	r = oci_lease_bind(lease, json_object_get_int(pid), why);
 	if (!*share)
-		end_holder((pid_t)annotated_number(state, "holder"));
+		(void)syscall(SYS_pidfd_send_signal, holder, SIGTERM, NULL, 0U);
 	return r < 0 ? complain(why) : EXIT_SUCCESS;
 }
 

@@ -16,7 +16,8 @@ hook_arguments=()
 . "$GPUARB_SOURCE_ROOT/tests/cli/users.sh"
 users_start --simulate=radeon-vii,radeon-vii
 user games games
-for name in gpuarb-precreate gpuarb-createruntime gpuarb-other; do install -m 755 "$oci" "$dir/$name"; done
+install -m 755 "$oci" "$dir/gpuarb-precreate" # one program, as installed
+for name in gpuarb-createruntime gpuarb-other; do ln "$dir/gpuarb-precreate" "$dir/$name"; done
 
 # hook NAME CODE [COMMAND…]: runs it by the command, with $dir/in as standard input.
 hook()
@@ -125,6 +126,30 @@ cp "$dir/config" "$dir/out"
 state $$
 hook gpuarb-createruntime 1
 err_has "$(annotated lease)"
+
+# The lease of another container, in annotations that the first hook did not write: an engine without precreate hooks,
+# "optional".
+config '{"org.gpuarb.cus": "15"}'
+hook gpuarb-precreate 0
+cp "$dir/out" "$dir/config"
+lease=$(annotated lease config)
+holder_pid=$(annotated holder config)
+cp "$(type -P sleep)" "$dir/gpuarb-$lease"
+"$dir/gpuarb-$lease" 1000 &
+for forged in 1 $$ $! $((1 << 40)); do
+	jq --arg pid "$forged" '.annotations["org.gpuarb.holder"] = $pid' "$dir/config" >"$dir/out"
+	state $$
+	hook gpuarb-createruntime 1
+	err_has "lease $lease"
+done
+kill $!
+jq '.annotations["org.gpuarb.lease"] = "1"' "$dir/config" >"$dir/out"
+state $$
+hook gpuarb-createruntime 1
+err_has 'lease 1 '
+check 'it is not bound to another one' is_running "$holder_pid"
+kill "$holder_pid"
+list_becomes '. == []'
 
 # What is no configuration, no state, no hook.
 echo '[]' >"$dir/in"
