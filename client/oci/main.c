@@ -85,7 +85,7 @@ static int write_lease(struct json_object *config, const struct oci_lease *lease
 		r = config_set_variable(config, lease->variables[i]);
 	if (r < 0)
 		return r;
-	holder_name(lease->id, name); /* before the next hook can look */
+	holder_name(lease->id, name); /* before the next hook can read */
 	prctl(PR_SET_NAME, name);
 	holder = fork();
 	if (holder == 0)

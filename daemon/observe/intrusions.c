@@ -58,8 +58,7 @@ static void act(struct daemon *daemon, struct intrusion *intrusion, const struct
 	intrusion->logged = journal_events_covered(daemon, lease, intrusion);
 	if (daemon->arbiter->settings->unmanaged == UNMANAGED_REFUSE &&
 	    !daemon->arbiter->settings->exempt.unresolved &&
-	    !settings_is_exempt(daemon->arbiter->settings, intrusion->uid) &&
-	    intrusion->realtime)
+	    !settings_is_exempt(daemon->arbiter->settings, intrusion->uid) && intrusion->realtime)
 		overdue_kill_intruder(daemon, lease, intrusion);
 }
 

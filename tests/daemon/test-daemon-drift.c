@@ -542,8 +542,8 @@ TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
 	machine_use(&s.machine, s.unmanaged, 0, 1);
 	s.beside = true;
 	show(&s, &part);
-	AWAIT_STATE(is_logged(&s, "has no lease, and queues on CUs"));
-	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "and is killed"));
+	AWAIT_STATE(is_logged(&s, "has no lease"));
+	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "is killed"));
 	s.beside = false;
 	show(&s, &part);
 	CHECK(victim_was_killed(s.unmanaged));
