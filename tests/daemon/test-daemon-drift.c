@@ -527,6 +527,7 @@ TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
 {
 	struct book_part part;
 	static struct stage s;
+	char pid[32];
 	int fd, log;
 
 	prepare(&s);
@@ -542,8 +543,9 @@ TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
 	machine_use(&s.machine, s.unmanaged, 0, 1);
 	s.beside = true;
 	show(&s, &part);
-	AWAIT_STATE(is_logged(&s, "has no lease"));
-	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "is killed"));
+	snprintf(pid, sizeof(pid), "pid %d ", (int)s.unmanaged);
+	AWAIT_STATE(is_logged(&s, pid));
+	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "killed"));
 	s.beside = false;
 	show(&s, &part);
 	CHECK(victim_was_killed(s.unmanaged));
