@@ -105,6 +105,7 @@ void rig_start_bus(struct rig *rig)
 {
 	char text[sizeof(bus_config) + 128], config[128], print[32], log[128], address[128];
 	pid_t parent = getpid();
+	ssize_t size;
 	int fds[2];
 
 	snprintf(text, sizeof(text), bus_config, rig->dir, rig->dir);
@@ -124,8 +125,15 @@ void rig_start_bus(struct rig *rig)
 		abort();
 	}
 	close(fds[1]);
-	CHECK(read(fds[0], address, sizeof(address)) > 0); /* when it listens */
+	size = read(fds[0], address, sizeof(address)); /* when it listens */
 	close(fds[0]);
+	/* rigs/broker needs a mount namespace of its own. */
+	if (size == 0 && getenv("GPUARB_BUS")) {
+		puts("skipped: dbus-broker cannot be started here without a mount namespace");
+		fflush(stdout);
+		_exit(77);
+	}
+	CHECK(size > 0);
 	snprintf(rig->address, sizeof(rig->address), "unix:path=%s/bus", rig->dir);
 }
 
