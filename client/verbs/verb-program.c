@@ -114,6 +114,6 @@ int run_rt(struct command *command)
 	size_t room = end ? sizeof(path) - (size_t)(end - path) : 0;
 
 	if (!end || (size_t)snprintf(end, room, "/gpuarb-rt") >= room || access(path, X_OK) < 0)
-		return become(command, GPUARB_RT, "gpuarb-rt", NULL);
-	return become(command, path, "gpuarb-rt", NULL);
+		return become(command, GPUARB_RT, "gpuarb", NULL);
+	return become(command, path, "gpuarb", NULL);
 }
