@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/doctor/service-failure.h"
 #include "client/launch/session.h"
@@ -121,15 +120,9 @@ static int run_again_and_again(struct command *command, const struct verb *verb)
 
 static int run_verb(struct command *command, const struct verb *verb)
 {
-	bool page = verb->paged && !command->json && !command->no_pager && !command->svg &&
-		    !command->watch && isatty(STDOUT_FILENO);
-	pid_t pager = 0;
+	pid_t pager = session_screen(command, verb->paged);
 	int r;
 
-	command->colour = print_may_colour(stdout);
-	command->width = command->wide ? 0 : print_width(stdout);
-	if (page)
-		pager = pager_start();
 	r = verb->connect ? verb->connect(command) : EXIT_OK;
 	if (r == EXIT_OK && takes_lease(verb) && command->n_rest > 0)
 		r = session_choose(command, command->rest[0]);

@@ -186,3 +186,13 @@ int session_choose(struct command *command, const char *word)
 		command->id = named->id;
 	return r;
 }
+
+pid_t session_screen(struct command *command, bool pages)
+{
+	command->colour = print_may_colour(stdout);
+	command->width = command->wide ? 0 : print_width(stdout);
+	return pages && !command->json && !command->no_pager && !command->svg && !command->watch &&
+			       isatty(STDOUT_FILENO)
+		       ? pager_start()
+		       : 0;
+}

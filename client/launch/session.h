@@ -4,6 +4,8 @@
 /* The connection of a command to the daemon, and its last snapshot. The functions print what failed
  * and return the exit code; 0 is success. */
 
+#include <sys/types.h>
+
 #include "client/options/options.h"
 
 /* Each opens the connection, if it is not open. */
@@ -15,6 +17,10 @@ int session_administer(struct command *command); /* polkit may ask for a passwor
 /* Takes a snapshot. Prints nothing; negative errno: the last snapshot stays. */
 int session_refresh(struct command *command);
 void session_done(struct command *command);
+
+/* Fits the output to standard output: colours and width. Starts a pager if `pages`, and standard output is a terminal
+ * that shows text. Returns the pid of the pager, for pager_finish(); 0: none. */
+pid_t session_screen(struct command *command, bool pages);
 
 /* Sets command->id to the lease that the word stands for: its number, or a name that no other lease has. */
 int session_choose(struct command *command, const char *word);

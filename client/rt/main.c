@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/launch/session.h"
 #include "client/output/fail.h"
@@ -11,15 +10,9 @@
 
 static int run(struct command *command)
 {
-	bool page = !command->json && !command->no_pager && isatty(STDOUT_FILENO);
-	pid_t pager = 0;
-	int r;
+	pid_t pager = session_screen(command, true);
+	int r = rt_run(command);
 
-	command->colour = print_may_colour(stdout);
-	command->width = command->wide ? 0 : print_width(stdout);
-	if (page)
-		pager = pager_start();
-	r = rt_run(command);
 	if (pager > 0)
 		pager_finish(pager);
 	return r;

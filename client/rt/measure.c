@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -15,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/launch/sibling.h"
 #include "util/fd.h"
 
 #define WORDS_MAX 1024U
@@ -44,20 +44,6 @@ static int failed(char *problem, size_t size, int error, const char *format, ...
 }
 
 /* ---- programs ------------------------------------------------------------------------------- */
-
-/* gpuarbctl: beside this program where both were built, else where it is installed. */
-static const char *find_gpuarbctl(char ret[static PATH_MAX])
-{
-	ssize_t size = readlink("/proc/self/exe", ret, PATH_MAX - 1);
-	char *end;
-
-	ret[size < 0 ? 0 : size] = '\0';
-	end = strrchr(ret, '/');
-	if (!end || (size_t)(end - ret) + sizeof("/gpuarbctl") > PATH_MAX)
-		return GPUARB_CTL;
-	strcpy(end, "/gpuarbctl");
-	return access(ret, X_OK) == 0 ? ret : GPUARB_CTL;
-}
 
 /* gpuarbctl run, whose standard output is the standard error of this program. again: in a process group
  * of its own. */
@@ -97,8 +83,8 @@ static int start(const struct rt_measurement *m, unsigned engines, const struct 
 		posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
 		posix_spawnattr_setflags(&attributes, again ? POSIX_SPAWN_SETPGROUP : 0);
 		/* posix_spawn() does not write to the words. */
-		r = posix_spawn(ret, find_gpuarbctl(program), &actions, &attributes,
-				(char *const *)(uintptr_t)words, environ);
+		r = posix_spawn(ret, sibling_find("gpuarbctl", GPUARB_CTL, program), &actions,
+				&attributes, (char *const *)(uintptr_t)words, environ);
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&actions);

@@ -7,12 +7,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/launch/sibling.h"
 #include "client/output/fail.h"
 #include "client/verbs/verb.h"
 #include "util/base.h"
@@ -105,15 +105,9 @@ int run_probe(struct command *command)
 	return become_latency(command, id);
 }
 
-/* The program beside gpuarbctl, where it was built or moved to, else where it is installed. */
 int run_rt(struct command *command)
 {
-	char path[PATH_MAX] = "";
-	ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	char *end = size > 0 ? strrchr(path, '/') : NULL;
-	size_t room = end ? sizeof(path) - (size_t)(end - path) : 0;
+	char path[PATH_MAX];
 
-	if (!end || (size_t)snprintf(end, room, "/gpuarb-rt") >= room || access(path, X_OK) < 0)
-		return become(command, GPUARB_RT, "gpuarb", NULL);
-	return become(command, path, "gpuarb", NULL);
+	return become(command, sibling_find("gpuarb-rt", GPUARB_RT, path), "gpuarb", NULL);
 }

@@ -318,21 +318,18 @@ int run_list(struct command *command)
 /* ---- show ----------------------------------------------------------------------------------- */
 
 /* What was promised, what KFD shows that it uses, and whether the kernel caps that. */
-static void print_vram(const struct command *command, const struct gpuarb_lease_info *lease,
-		       size_t i)
+static void print_vram(const struct lent *all, const struct observed *observed,
+		       const struct gpuarb_lease_info *lease, size_t i)
 {
 	const struct gpuarb_partition *partition = &lease->partitions[i];
 	char promised[PRINT_BYTES], used[PRINT_BYTES], cap[MEMORY_CAP_TEXT];
 	struct observed_use use = { 0 };
-	struct observed observed = { 0 };
 	enum memory_cap how;
 	uint64_t limit = 0;
-	bool known = observed_read("/sys", "/proc", &observed) >= 0 &&
-		     observed_use(&observed, command->leases, command->n_leases,
-				  (size_t)(lease - command->leases), i, &use) &&
+	bool known = observed_use(observed, all->leases, all->n, (size_t)(lease - all->leases), i,
+				  &use) &&
 		     use.vram > 0;
 
-	observed_done(&observed);
 	how = memory_cap_read("", partition->gpu, (pid_t)lease->owner_pid, &limit);
 	memory_cap_text(how, limit, cap);
 	print_bytes(partition->vram, promised);
@@ -343,7 +340,7 @@ static void print_vram(const struct command *command, const struct gpuarb_lease_
 }
 
 /* cus_min: of an adaptable lease; 0: it is fixed. */
-static void print_partition(const struct command *command, const struct lent *all,
+static void print_partition(const struct lent *all, const struct observed *observed,
 			    const struct gpuarb_lease_info *lease, size_t i, uint32_t cus_min)
 {
 	const struct gpuarb_partition *partition = &lease->partitions[i];
@@ -369,7 +366,7 @@ static void print_partition(const struct command *command, const struct lent *al
 		   partition->queues, partition->streams, partition->processes,
 		   partition->sdma_queues, partition->sdma_xgmi_queues);
 	print_line(stdout, "  priority: %s", priority);
-	print_vram(command, lease, i);
+	print_vram(all, observed, lease, i);
 	print_line(stdout, "  tier: %s", partition->tier);
 	for (size_t gap = 0; gap < partition->n_gaps; gap++)
 		print_line(stdout, "  not isolated: %s", partition->gaps[gap]);
@@ -429,6 +426,7 @@ static void print_lease(const struct command *command, const struct lent *all,
 			const struct gpuarb_lease_info *lease)
 {
 	char user[PRINT_USER], when[48], age[LEASE_TEXT_AGE];
+	struct observed observed = { 0 };
 	size_t at = (size_t)(lease - all->leases);
 
 	print_user(lease->owner_uid, user);
@@ -471,8 +469,11 @@ static void print_lease(const struct command *command, const struct lent *all,
 	print_intruders(command->view, at);
 	if (gpuarb_view_alone(command->view, at))
 		print_line(stdout, "alone        yes: no queue of others covers its CUs");
+	(void)observed_read("/sys", "/proc", &observed); /* without memory nothing is known */
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		print_partition(command, all, lease, i, gpuarb_view_cus_min(command->view, at, i));
+		print_partition(all, &observed, lease, i,
+				gpuarb_view_cus_min(command->view, at, i));
+	observed_done(&observed);
 }
 
 int run_show(struct command *command)
