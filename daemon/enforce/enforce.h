@@ -13,10 +13,6 @@ int overdue_start(struct daemon *daemon);
 /* Carries out every enforcement step that is due. */
 void overdue_enforce(struct daemon *daemon);
 
-/* Kills a process without a lease that has queues on CUs of this one. */
-void overdue_kill_intruder(struct daemon *daemon, const struct lease *lease,
-			   const struct intrusion *intrusion);
-
 /* Freezes again what an earlier daemon had frozen: gpuarb-enforce thawed it when that daemon ended. */
 void overdue_resume(struct daemon *daemon);
 
@@ -50,6 +46,11 @@ void frozen_free(struct daemon *daemon);
 /* After a scan, and before a request is read that might give one of its processes a lease: with unmanaged =
  * refuse, warns the processes without a lease, and ends those whose grace has passed. */
 void unmanaged_review(struct daemon *daemon);
+
+/* Kills a process without a lease that has queues on CUs of the realtime lease, but one of root or of an exempt
+ * user. */
+void unmanaged_kill_intruder(struct daemon *daemon, const struct lease *lease,
+			     const struct intrusion *intrusion);
 
 /* gpuarb-enforce was asked to end the process. */
 void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence);

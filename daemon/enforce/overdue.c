@@ -127,31 +127,6 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 	return killed;
 }
 
-void overdue_kill_intruder(struct daemon *daemon, const struct lease *lease,
-			   const struct intrusion *intrusion)
-{
-	const struct known_process *known = known_find(daemon->arbiter, intrusion->pid, 0);
-	const struct lease_process process = { .pid = intrusion->pid,
-					       .start_time = known ? known->start_time : 0 };
-	_cleanup_fd_ int fd = known && process.start_time > 0 ? open_observed(&process) : -1;
-	char why[256] = "it has ended, or is unknown";
-
-	if (fd >= 0 && intrusion->uid != (uid_t)-1 &&
-	    enforce_process(
-		    daemon->enforce, ENFORCE_END, fd, process.start_time, intrusion->uid,
-		    "killed, because it used compute units of a lease without a lease: start it "
-		    "with gpuarbctl run",
-		    (uint64_t)intrusion->pid, why, sizeof(why)) >= 0)
-		log_notice(
-			"%s: pid %d (%s) of uid %u has no lease, and is killed: it has queues on CUs "
-			"of lease %" PRIu64 ", and policy has unmanaged = refuse",
-			daemon->arbiter->gpus[intrusion->gpu].info.name, intrusion->pid,
-			intrusion->command, intrusion->uid, lease->id);
-	else
-		log_warning("lease %" PRIu64 ": cannot kill pid %d, which has no lease: %s",
-			    lease->id, intrusion->pid, why);
-}
-
 /* ---- freezing -------------------------------------------------------------------------- */
 
 /* Names a process of the unit that was observed on a GPU, or the first bound one. */

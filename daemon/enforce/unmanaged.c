@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,31 @@ static void ask(struct daemon *daemon, const struct unleased *process, enum enfo
 		(uint64_t)process->pid, why, sizeof(why));
 	if (r < 0 && verb == ENFORCE_END)
 		journal_events_expelled(daemon, process, why);
+}
+
+void unmanaged_kill_intruder(struct daemon *daemon, const struct lease *lease,
+			     const struct intrusion *intrusion)
+{
+	const struct known_process *known = known_find(daemon->arbiter, intrusion->pid, 0);
+	const struct unleased process = { .pid = intrusion->pid,
+					  .uid = intrusion->uid,
+					  .start_time = known ? known->start_time : 0 };
+	_cleanup_fd_ int fd = open_process(daemon, &process);
+	char why[256] = "it has ended, is unknown, or has a user whom policy exempts";
+
+	if (fd >= 0 &&
+	    enforce_process(daemon->enforce, ENFORCE_END, fd, process.start_time, process.uid,
+			    "killed, because it used compute units of a lease without a "
+			    "lease: start it with gpuarbctl run",
+			    (uint64_t)process.pid, why, sizeof(why)) >= 0)
+		log_notice(
+			"%s: pid %d (%s) of uid %u has no lease, and is killed: it has queues on CUs "
+			"of lease %" PRIu64 ", and policy has unmanaged = refuse",
+			daemon->arbiter->gpus[intrusion->gpu].info.name, intrusion->pid,
+			intrusion->command, intrusion->uid, lease->id);
+	else
+		log_warning("lease %" PRIu64 ": cannot kill pid %d, which has no lease: %s",
+			    lease->id, intrusion->pid, why);
 }
 
 void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence)
