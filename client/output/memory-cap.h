@@ -11,8 +11,8 @@
 
 enum memory_cap {
 	MEMORY_CAP_NO_CONTROLLER, /* the kernel has no dmem controller */
-	MEMORY_CAP_NO_REGION, /* it has, and the driver did not give it the memory of this GPU */
-	MEMORY_CAP_NONE,      /* the cgroup of the process, and those above, have no limit */
+	MEMORY_CAP_NO_REGION,     /* it has one, and the driver registered no region for this GPU */
+	MEMORY_CAP_NONE,          /* the cgroup of the process, and those above, have no limit */
 	MEMORY_CAP_SET,
 };
 

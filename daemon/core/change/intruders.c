@@ -46,8 +46,8 @@ static uint64_t since_usec(const struct partition *p, pid_t pid, uint64_t now_us
 }
 
 /* Is the process of this cover an intruder? A new queue of a lease gets its mask a moment after it appears:
- * the process of a lease is one only if the scan before this one showed queues of others there, too. So is one that no
- * scan shows: a program can go on with a new process every millisecond. */
+ * the process of a lease is one only if the scan before this one showed queues of others there, too. The same
+ * holds for a process that no scan has shown, because a program can start a new one every millisecond. */
 static bool is_intruder(const struct arbiter *arbiter, const struct partition *p,
 			const struct cover *cover)
 {

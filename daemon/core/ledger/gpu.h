@@ -92,7 +92,7 @@ struct gpu {
 	struct gpu_graphics graphics;
 	struct cuset outside; /* CUs that queues cover to which no lease grants them: cover.h */
 
-	/* Its memory soon ends, or is less than what leases were promised: gpu_judge_vram(). */
+	/* Little of its memory is left, or leases were promised more than others leave: gpu_judge_vram(). */
 	bool vram_pressure;
 
 	/* Pipes and queue slots of each, as kfd/hqds showed them; 0: it was not read, info has those of
