@@ -478,6 +478,8 @@ void arbiter_adopted(struct arbiter *arbiter, uint64_t now_usec)
 	for (unsigned i = 0; i < arbiter->n_gpus; i++)
 		arbiter->gpus[i].lend.grown_usec = now_usec;
 	for (size_t i = 0; i < arbiter->n_leases; i++)
+		lend_rest(arbiter, arbiter->leases[i], now_usec);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
 		reactivate(arbiter, arbiter->leases[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		assume_acknowledged(arbiter, arbiter->leases[i]);

@@ -293,6 +293,10 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec);
  * queues leave the hardware for it. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);
 
+/* The mask of the lease has changed: it does not grow for activate-min-interval. rt plan counts on
+ * that (client/rt/disturbance.c). */
+void lend_rest(const struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
+
 /* Jain's index of the CUs for each unit of weight that the adaptable leases on a GPU have: 1 if all
  * have as many, or there are none; 1/n if one of n has all. */
 double lend_fairness(const struct arbiter *arbiter, unsigned gpu);

@@ -15,17 +15,19 @@
 #include "core/decide/divide.h"
 
 /* The next version of a lease that gets a promised mask on the GPU. */
-static int keep_promise(const struct arbiter *arbiter, unsigned index, struct lease **ret)
+static int keep_promise(const struct arbiter *arbiter, unsigned index, uint64_t now_usec,
+			struct lease **ret)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i], *next;
 		struct partition *p = lease_partition_on(lease, index);
 
-		if (!p || !borrow_may_join(arbiter, lease, p))
+		if (!p || lease->lend.rests_usec > now_usec || !borrow_may_join(arbiter, lease, p))
 			continue;
 		if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 			return 0;
 		next->generation++;
+		lend_rest(arbiter, next, now_usec);
 		p = &next->partitions[p - lease->partitions];
 		partition_set_mask(p, &arbiter->gpus[index].info.geometry,
 				   &p->adaptation->promised);
@@ -126,7 +128,8 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
-		if (gpu->lend.join_usec <= now_usec && keep_promise(arbiter, i, ret) > 0) {
+		if (gpu->lend.join_usec <= now_usec &&
+		    keep_promise(arbiter, i, now_usec, ret) > 0) {
 			gpu->lend.grown_usec = now_usec;
 			return 1;
 		}

@@ -10,6 +10,7 @@
 #include "core/decide/exclusive.h"
 #include "core/decide/share.h"
 #include "core/ledger/cover.h"
+#include "util/base.h"
 
 /* What the leases of each GPU claim, and what they are promised. */
 struct claims {
@@ -73,6 +74,11 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 	}
 }
 
+void lend_rest(const struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+{
+	lease->lend.rests_usec = now_usec + arbiter->settings->activate_min_interval_usec;
+}
+
 /* Takes from the mask the CUs that other leases claim or are promised. false: there were none. */
 static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 			     struct partition *p, const struct claims *claims)
@@ -121,6 +127,7 @@ static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cl
 	if (!changed)
 		return;
 	lease->generation++;
+	lend_rest(arbiter, lease, now_usec);
 	lease->verify.pending = lease->verify.false_ack = false;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	ledger_examine_again(arbiter, lease_gpus(lease)); /* its quota has room again */
@@ -340,26 +347,29 @@ static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 /* When promised masks that are free can be granted: all that are free at this time, in one round. */
 static void schedule_promises(struct arbiter *arbiter, struct ledger_view *view, uint64_t now_usec)
 {
-	uint64_t free = 0;
+	uint64_t free_at[REQUEST_WANTS], next;
 
+	memset(free_at, 0xff, sizeof(free_at));
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
-			const struct partition *p = &arbiter->leases[i]->partitions[j];
+			const struct lease *lease = arbiter->leases[i];
+			const struct partition *p = &lease->partitions[j];
 
-			if (borrow_may_join(ledger_on(view, p->gpu), arbiter->leases[i], p))
-				free |= UINT64_C(1) << p->gpu;
+			if (borrow_may_join(ledger_on(view, p->gpu), lease, p))
+				free_at[p->gpu] = min_u64(free_at[p->gpu], lease->lend.rests_usec);
 		}
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
-		uint64_t next = gpu->lend.grown_usec +
-				arbiter->settings->activate_min_interval_usec;
 
-		if (!(free >> i & 1))
+		if (free_at[i] == UINT64_MAX) {
 			gpu->lend.join_usec = UINT64_MAX;
-		else if (gpu->lend.join_usec > now_usec)
-			gpu->lend.join_usec = gpu->lend.grown_usec > 0 && next > now_usec
-						      ? next
-						      : now_usec;
+		} else if (free_at[i] > now_usec || gpu->lend.join_usec > now_usec) {
+			next = gpu->lend.grown_usec > 0
+				       ? gpu->lend.grown_usec +
+						 arbiter->settings->activate_min_interval_usec
+				       : 0;
+			gpu->lend.join_usec = max_u64(max_u64(free_at[i], next), now_usec);
+		}
 	}
 }
 

@@ -200,6 +200,7 @@ struct lease {
 		bool unbound;          /* no process is bound to it that could be made to give
 					* back: it borrows nothing, and does not move */
 		uint64_t give_up_usec; /* never_granted: it ends if it is not granted by then */
+		uint64_t rests_usec;   /* its mask has just changed, and does not grow before */
 		uint64_t disturbances; /* mask changes of other leases that took its queues off
 					* the GPU */
 		uint64_t moves;        /* to other CUs, for requests: decide/move.c */
