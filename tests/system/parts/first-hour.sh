@@ -278,7 +278,7 @@ installs_what_readme_names()
 		[ -e "/usr/share/doc/gpuarb/$file" ] || [ -e "/usr/share/doc/gpuarb/${file%.gz}" ] ||
 			{ echo "no $file"; return 1; }
 	done
-	[ -e /usr/share/man/man7/gpuarb-record.7.gz ] && sed 12q "$readme" | grep 'never run on a real GPU' &&
+	[ -e /usr/share/man/man7/gpuarb-record.7.gz ] && sed 40q "$readme" | grep 'never run on a real GPU' &&
 		grep -e '-Dtests=false' "$readme"
 }
 
@@ -320,7 +320,6 @@ numbers_are_never_used_again()
 
 check 'the machine is fresh' is_fresh
 check '1: the commands of README.md install the packages' installs_as_readme_says
-check '1: alice sees what README.md shows' types_section See 1
 check '1: alice runs what README.md shows' types_section Run 4
 check '1: the administrator enables the policy of README.md, and alice uses it' types_section Policy 4
 check '8: numbers of leases begin at 1' numbers_begin_at_1
