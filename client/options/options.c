@@ -418,6 +418,9 @@ const struct option option_table[] = {
 	{ "time", NULL, "print the time before each change", FIELD(OPTIONS_MONITOR, time),
 	  .take = take_flag },
 
+	{ "report", NULL, "print JSON for a report of a problem, without names",
+	  FIELD(OPTIONS_DOCTOR, report), .take = take_flag },
+
 	{ "output", "FORMAT", "json, or wide: all columns (-o FORMAT)", .group = OPTIONS_GENERAL,
 	  .take = take_output, .values = "json|wide" },
 	{ "json", NULL, "print JSON instead of text", FIELD(OPTIONS_GENERAL, json),

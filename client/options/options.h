@@ -31,7 +31,8 @@ enum option_group {
 	OPTIONS_LIMITS = 1 << 16,
 	OPTIONS_PLAN = 1 << 18,
 	OPTIONS_VERIFY = 1 << 17,
-	OPTIONS_CDI = 1 << 18,
+	OPTIONS_CDI = 1 << 19,
+	OPTIONS_DOCTOR = 1 << 20,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */
@@ -46,7 +47,7 @@ struct typed_want {
 
 struct command {
 	bool json, no_legend, no_pager, help, version, quiet, same_line, fixed, cap, no_cap,
-		export_dir, restart;
+		export_dir, restart, report;
 	/* run: why the lease cannot be adaptable. "": it can be; NULL: the options decide. */
 	const char *fixed_reason;
 	unsigned

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/doctor/doctor.h"
+
+#include <sys/utsname.h>
+
+#include "client/doctor/doctor-report.h"
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/output/print.h"
@@ -31,9 +35,9 @@ static const char *const marks[] = {
 	[MARK_PROBLEM] = "problem",
 };
 
-static void print_json(const struct doctor *doctor)
+static struct json_object *json_findings(struct json_object *in, const struct doctor *doctor)
 {
-	struct json_object *list = json_list(NULL, NULL);
+	struct json_object *list = json_list(in, "findings");
 
 	for (size_t i = 0; i < doctor->n_findings; i++) {
 		const struct finding *finding = &doctor->findings[i];
@@ -45,7 +49,31 @@ static void print_json(const struct doctor *doctor)
 		json_text(map, "means", finding->means);
 		json_text(map, "do", finding->advice);
 	}
-	json_print(stdout, list);
+	return list;
+}
+
+/* What a report of a problem needs, without names. */
+static void print_report(const struct doctor *doctor)
+{
+	struct json_object *map = json_map(NULL, NULL), *gpus, *leases;
+	const struct gpuarb_lease_info *lease;
+	const struct gpuarb_gpu *gpu;
+	struct utsname machine;
+
+	json_text(map, "version", GPUARB_VERSION);
+	if (uname(&machine) == 0) {
+		json_text(map, "kernel", machine.release);
+		json_text(map, "architecture", machine.machine);
+	}
+	json_findings(map, doctor);
+	gpus = json_list(map, "gpus");
+	leases = json_list(map, "leases");
+	for (size_t i = 0; doctor->view && i < gpuarb_view_gpus(doctor->view, &gpu); i++)
+		json_gpu(gpus, doctor->view, i);
+	for (size_t i = 0; doctor->view && i < gpuarb_view_leases(doctor->view, &lease); i++)
+		json_lease(leases, doctor->view, i);
+	anonymise(map);
+	json_print(stdout, map);
 }
 
 static void print_finding(const struct command *command, const struct finding *finding)
@@ -88,8 +116,10 @@ int run_doctor(struct command *command)
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++)
 		doctor_run(&doctor, &checks[i]);
 
-	if (command->json)
-		print_json(&doctor);
+	if (command->report)
+		print_report(&doctor);
+	else if (command->json)
+		json_print(stdout, json_findings(NULL, &doctor));
 	else
 		print_text(command, &doctor);
 	return doctor_has_problems(&doctor) ? EXIT_FAILED : EXIT_OK;

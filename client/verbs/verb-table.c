@@ -77,7 +77,7 @@ const struct verb verb_table[] = {
 	  .run = run_verify },
 	{ "help", "[VERB]", "print how to use gpuarbctl, or a verb", .max_words = 1 },
 	{ "doctor", "", "find what keeps GPUs from being leased, and what to do", .paged = true,
-	  .run = run_doctor },
+	  .groups = OPTIONS_DOCTOR, .run = run_doctor },
 };
 
 const size_t verb_count = ARRAY_SIZE(verb_table);
