@@ -112,6 +112,7 @@ static void divide_due(struct arbiter *arbiter, uint64_t now_usec)
 		    gpu->lend.grow_usec > now_usec)
 			continue;
 		divide_gpu(arbiter, i, NULL);
+		gpu->lend.divided_usec = now_usec;
 		gpu->lend.may_grow = false;
 		gpu->lend.grow_usec = UINT64_MAX;
 		divided = true;

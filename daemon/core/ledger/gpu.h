@@ -107,9 +107,10 @@ struct gpu {
 	struct {
 		struct cuset borrowed;
 		bool may_grow;
-		uint64_t grow_usec;  /* the next round of growth; UINT64_MAX: not fixed yet */
-		uint64_t grown_usec; /* when a mask last grew */
-		uint64_t join_usec;  /* when promised masks that are free are granted;
+		uint64_t grow_usec;    /* the next round of growth; UINT64_MAX: not fixed yet */
+		uint64_t grown_usec;   /* when a mask last grew */
+		uint64_t divided_usec; /* the last round of growth */
+		uint64_t join_usec;    /* when promised masks that are free are granted;
 				      * UINT64_MAX: none is */
 	} lend;
 

@@ -109,7 +109,8 @@ TEST(the_activation_bound_covers_the_enforcement_of_the_daemon)
 struct watch {
 	struct lending l;
 	struct lease *rt[2], *borrower[BORROWERS];
-	uint64_t generation[BORROWERS], changed[BORROWERS]; /* when its mask last changed of itself */
+	uint64_t generation[BORROWERS],
+		changed[BORROWERS]; /* when its mask last changed of itself */
 	unsigned rounds, given;
 };
 
