@@ -35,6 +35,8 @@ prints 2 "'--repeat' has no number" --repeat
 prints 2 "'--repeat=0': use a number" --repeat=0
 prints 2 "'--repeat=ten': use a number" --repeat=ten
 prints 2 "'--suite' has no value" --suite
+prints 2 "'--long=units': the parts are" --long=units
+prints 3 'it went on' --long=bus arbiter
 GPUARB_SEED=monday prints 2 "GPUARB_SEED='monday': use a whole number"
 prints 3 'it went on' --repeat=2 --suite unit --no-suite=lint --maxfail 1 arbiter
 prints 3 'it went on'
