@@ -27,8 +27,10 @@ static void write_time(char *buf, size_t size)
 /* A snapshot that takes longer than this is followed by a rest of ten times as long. */
 #define SNAPSHOT_USEC 20000U
 
-/* How long a snapshot waits for gpuarbd: the line that reports that gpuarbd went must not wait longer. */
+/* How long a snapshot waits for gpuarbd: the line that reports that gpuarbd went must not wait longer. The
+ * calls that watch waits for have the time of every call: a slow gpuarbd does not end the monitor. */
 #define ANSWER_USEC 2000000U
+#define CALL_USEC 25000000U
 
 struct monitor {
 	struct command *command;
@@ -39,8 +41,14 @@ struct monitor {
 static bool refresh(struct monitor *monitor)
 {
 	uint64_t before = lease_clock_usec(), took;
+	int r;
 
-	if (before < monitor->rests_until || session_refresh(monitor->command) < 0)
+	if (before < monitor->rests_until)
+		return false;
+	gpuarb_set_timeout(monitor->command->gpuarb, ANSWER_USEC);
+	r = session_refresh(monitor->command);
+	gpuarb_set_timeout(monitor->command->gpuarb, CALL_USEC);
+	if (r < 0)
 		return false;
 	took = lease_clock_usec() - before;
 	if (took > SNAPSHOT_USEC)
@@ -67,7 +75,6 @@ static void print_event(const char *kind, const char *what, void *userdata)
 	char time[64];
 
 	write_time(time, sizeof(time));
-	gpuarb_set_timeout(monitor->command->gpuarb, ANSWER_USEC);
 	fresh = strcmp(kind, "lease-added") == 0 || strcmp(kind, "lease-changed") == 0 ||
 		strcmp(kind, "watching") == 0;
 	fresh = fresh && refresh(monitor);

@@ -61,7 +61,7 @@ settles()
 	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
 		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
 		read -r -t "$patience" line <&7 && await_left "$end" ||
-			{ complain "not in $patience s: $1"; rig_done; }
+			{ complain "not in $patience s, or the monitor has ended: $1"; rig_done; }
 	done
 }
 
