@@ -3,7 +3,7 @@
 
 #include <sys/utsname.h>
 
-#include "client/doctor/doctor-report.h"
+#include "client/output/anonymous.h"
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/output/print.h"

@@ -35,7 +35,7 @@ class Examples(rig.MachineTest):
         output = self.run_example('pool.py', '2', '4')
         self.assertEqual(re.findall(r'^result (\d+)', output, re.M), [str(n * n) for n in range(4)])
         rows = re.findall(r'^lease (\d+), HSA_CU_MASK=(\S+)', output, re.M)
-        self.assertEqual(len({lease for lease, _ in rows}), 2)
+        self.assertEqual(len({lease for lease, _ in rows}), 2, output)
         self.assertEqual(len({mask for _, mask in rows}), 2)
 
     def test_a_pool_ends_when_a_worker_gets_no_lease(self) -> None:

@@ -25,7 +25,8 @@ def start(all_ready: Barrier) -> None:
     ends the whole pool; multiprocessing.Pool would start another worker, again and again."""
     leases.append(gpuarb.reserve(REQUEST))
     leases[0].set_environment()
-    print(f'lease {leases[0].id}, HSA_CU_MASK={os.environ["HSA_CU_MASK"]}', flush=True)
+    # With its end at once: lines of two workers must not mix.
+    print(f'lease {leases[0].id}, HSA_CU_MASK={os.environ["HSA_CU_MASK"]}\n', end='', flush=True)
     all_ready.wait()
 
 

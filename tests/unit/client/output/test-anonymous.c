@@ -5,7 +5,7 @@
 #include <json-c/json.h>
 
 #include "check.h"
-#include "client/doctor/doctor-report.h"
+#include "client/output/anonymous.h"
 
 static const char before[] =
 	"{'findings': [{'found': 'rita may not open it; filmic, film2; film, film: /dev/kfd'}],"

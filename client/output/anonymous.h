@@ -6,7 +6,7 @@
  * a failure: no name must be left in.
  */
 
-#include <json-c/json_types.h>
+struct json_object;
 
 /* In all objects and lists below the value: users, tenants, units, commands and the names of leases become
  * "name1", "name2" …, user ids 1, 2 …, the same ones the same. Texts have these instead of the names, too, and

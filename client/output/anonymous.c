@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/doctor/doctor-report.h"
+#include "client/output/anonymous.h"
 
 #include <ctype.h>
 #include <json-c/json.h>
@@ -30,7 +30,7 @@ static void names_done(struct names *names)
 
 static void no_memory(void)
 {
-	fprintf(stderr, "gpuarbctl doctor: out of memory\n");
+	fprintf(stderr, "gpuarbctl: out of memory\n");
 	exit(EXIT_FAILURE);
 }
 
