@@ -200,7 +200,7 @@ class Environment:
             directory.mkdir(parents=True)
         for name in ('gpuarbctl', 'gpuarbd'):
             (programs / name).symlink_to(os.environ[name.upper()])
-        for name in ('train', 'serve', 'compositor', 'solve', 'speech'):
+        for name in ('train', 'serve', 'robot', 'compositor', 'solve', 'speech'):
             program = self.top / 'work' / name
             program.write_text('#!/bin/sh\n[ -z "$STAY" ] || exec sleep 600\n')
             program.chmod(0o755)

@@ -17,7 +17,7 @@ is_fresh()
 	dpkg -P gpuarb libgpuarb0
 	rm -rf /etc/gpuarb "${rule:-}"
 	mkdir -p "$dir/debs/gpuarb" "$home" && cp /opt/debs/*.deb "$dir/debs" || return
-	for name in train serve compositor; do
+	for name in train serve robot; do
 		printf '#!/bin/sh\nexec sleep infinity\n' >"$home/$name"
 	done
 	chmod 755 "$home"/*
@@ -226,7 +226,7 @@ lists_for_any_width()
 	done
 	on_terminal 80 status
 	[ "$(wc -L <"$dir/says")" -le 80 ] && on_terminal 20 list -o wide && grep TENANT "$dir/says" &&
-		same "$(as bob gpuarbctl list --user=alice -o json | jq -c 'map(.name)')" '["train","serve","compositor"]' &&
+		same "$(as bob gpuarbctl list --user=alice -o json | jq -c 'map(.name)')" '["train","serve","robot"]' &&
 		same "$(as bob gpuarbctl list --state=waiting --columns=name,user --no-legend)" 'paper  bob' &&
 		as bob gpuarbctl list --json | jq -e 'all(.since > 0)' &&
 		as bob gpuarbctl help list | grep -e --columns && let_go paper
@@ -244,7 +244,7 @@ shows_the_mask_of_a_program()
 draws_pictures()
 {
 	as alice gpuarbctl map --svg="$home/map.svg" && grep '<rect width="100%"' "$home/map.svg" &&
-		same "$(grep -c '>lease [0-9]* \(train\|serve\|compositor\)' "$home/map.svg")" 3
+		same "$(grep -c '>lease [0-9]* \(train\|serve\|robot\)' "$home/map.svg")" 3
 }
 
 # used FILTER: what jq computes of the usage.
@@ -332,7 +332,7 @@ check '7: usage accounts for each user, over restarts' accounts_for_users
 check '13: names and refusals are plain text, and doctor repeats nothing' prints_plain_text
 check '11, 12: the packages have the files that README.md names' installs_what_readme_names
 check '1: config init begins with a policy' begins_with_a_policy
-for name in train serve compositor; do let_go "$name"; done
+for name in train serve robot; do let_go "$name"; done
 check '1: the example units start with the tenants in their comments' runs_example_units
 check '8: numbers are not used again, also not after a reboot' numbers_are_never_used_again
 check '3: a gpuarbd that does not start is explained' fails_to_start_with_a_reason
