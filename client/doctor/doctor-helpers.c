@@ -25,7 +25,7 @@ static const struct helper {
 	{ "gpuarb-enforce", "gpuarbd can freeze and kill processes where policy says so.",
 	  "enforce = freeze and enforce = kill have no effect." },
 	{ "gpuarb-budget", "gpuarbd can ask the kernel to limit the queues of units.",
-	  "cap = yes has no effect on units that were not started by gpuarbctl run." },
+	  "Units are not capped: only what gpuarbctl run --cap started." },
 };
 
 /* The program of a service: the first word after ExecStart=. "": the file does not tell it, or not

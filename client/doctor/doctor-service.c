@@ -13,6 +13,7 @@
 #include "client/doctor/doctor.h"
 #include "client/doctor/service-user.h"
 #include "client/options/options.h"
+#include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "core/policy/settings.h"
 #include "util/number.h"
@@ -111,15 +112,34 @@ static void judge_queue_budgets(struct doctor *doctor, const char *state)
 	if (strcmp(state, "enforced") == 0) {
 		report(doctor, MARK_OK, "the kernel limits the queues of units");
 		means(doctor,
-		      "Where the tenant has cap = yes, a unit with a lease of its own gets no "
-		      "queue beyond the grant.");
+		      "A unit whose processes all belong to one realtime or guaranteed lease gets "
+		      "no queue beyond the grant.");
 		return;
 	}
-	report(doctor, MARK_PROBLEM, "the kernel does not limit the queues of units: %s", state);
+	report(doctor, MARK_NOTE, "the kernel does not limit the queues of units: %s", state);
 	means(doctor,
-	      "A tenant has cap = yes, but programs that gpuarbctl run did not start can have "
-	      "more queues than they were granted.");
-	advise(doctor, "Mend what the sentence names, or start these programs with gpuarbctl run.");
+	      "A tenant has realtime or guaranteed leases, or cap = yes: their programs can "
+	      "have more queues than they were granted.");
+	advise(doctor,
+	       "Mend what the sentence names, start these programs with gpuarbctl run --cap, or set "
+	       "cap = no for the tenant.");
+}
+
+static void judge_uncapped(struct doctor *doctor)
+{
+	const struct gpuarb_lease_info *leases;
+	size_t n = gpuarb_view_leases(doctor->view, &leases);
+
+	for (size_t i = 0; i < n; i++) {
+		const char *uncapped = gpuarb_view_uncapped(doctor->view, i);
+
+		if (!*uncapped)
+			continue;
+		report(doctor, MARK_NOTE, "lease %" PRIu64 " (%s) is not capped: %s", leases[i].id,
+		       leases[i].name, uncapped);
+		means(doctor, "Its programs can have more queues than they were granted.");
+		advise(doctor, "Because %s.", uncapped_text(uncapped));
+	}
 }
 
 #define START_USEC UINT64_C(5000000)
@@ -172,6 +192,7 @@ void check_daemon(struct doctor *doctor)
 		judge_daemon(doctor, gpuarb_view_version(doctor->view),
 			     gpuarb_view_gpus(doctor->view, &gpus));
 	judge_queue_budgets(doctor, gpuarb_view_queue_budgets(doctor->view));
+	judge_uncapped(doctor);
 	judge_calibrations(doctor);
 }
 

@@ -473,6 +473,7 @@ static void json_lease_facts(struct json_object *map, const struct gpuarb_view *
 	json_drift(map, view, i);
 	json_flag(map, "verified", gpuarb_view_verified(view, i));
 	json_flag(map, "capped", gpuarb_view_capped(view, i));
+	json_text_known(map, "uncapped", gpuarb_view_uncapped(view, i));
 	json_flag(map, "alone", gpuarb_view_alone(view, i));
 	json_intruders(map, view, i);
 	if (refusal)

@@ -231,3 +231,24 @@ enum priority_match priority_text(const struct gpuarb_partition *partition, char
 			 priority_name(partition->priorities_seen[n - 1], observed), word);
 	return r;
 }
+
+const char *uncapped_text(const char *uncapped)
+{
+	static const char *const texts[][2] = {
+		{ "process", "no process is bound to it: start it with gpuarbctl run in a unit of "
+			     "its own" },
+		{ "filter", "a process of it is not under the filter of gpuarbctl run --cap" },
+		{ "sdma-queues", "it has no SDMA queues, which the kernel would count as well: ask "
+				 "for them with --sdma-queues, or use gpuarbctl run --cap" },
+		{ "unit", "its processes share their unit with others: start it as a service, with "
+			  "systemd-run --scope, or with gpuarbctl run --cap" },
+		{ "kernel", "the kernel does not limit the queues of units: mend what gpuarbctl "
+			    "status names, or use gpuarbctl run --cap" },
+		{ "pending", "the kernel has not taken its budget yet" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (strcmp(texts[i][0], uncapped) == 0)
+			return texts[i][1];
+	return uncapped; /* of a later gpuarbd */
+}

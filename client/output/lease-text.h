@@ -31,6 +31,9 @@ const char *lease_text_state(const struct gpuarb_lease_info *lease);
 void lease_text_why(const char *state, unsigned position, const char *reason, uint64_t deadline,
 		    char *buf, size_t size);
 
+/* What gpuarb_view_uncapped() means, and how to get the cap. */
+const char *uncapped_text(const char *uncapped);
+
 /* The partition of the lease on this GPU; NULL: none. */
 const struct gpuarb_partition *partition_on_gpu(const struct gpuarb_lease_info *lease,
 						const char *gpu);

@@ -485,6 +485,16 @@ static void add_end(const struct command *command, size_t l, char *why, size_t s
 		 waiting ? "a lease ends in" : "ends in", span);
 }
 
+static void add_uncapped(const struct command *command, size_t l, char *why, size_t size)
+{
+	const char *uncapped = gpuarb_view_uncapped(command->view, l);
+	size_t used = strlen(why);
+
+	if (*uncapped)
+		snprintf(why + used, size - used, "%suncapped (%s)", used > 0 ? "; " : "",
+			 uncapped);
+}
+
 static void add_lease(struct table *table, const struct command *command, const struct lent *all,
 		      const struct gpuarb_lease_info *lease)
 {
@@ -493,6 +503,7 @@ static void add_lease(struct table *table, const struct command *command, const 
 	print_user(lease->owner_uid, user);
 	lease_table_why(all, lease, why, sizeof(why));
 	add_end(command, (size_t)(lease - all->leases), why, sizeof(why));
+	add_uncapped(command, (size_t)(lease - all->leases), why, sizeof(why));
 
 	table_add(table, "%" PRIu64, lease->id);
 	table_add(table, "%s", lease->name);

@@ -138,7 +138,7 @@ static void print_graphics(const struct command *command, size_t i)
 			   gpu->name);
 }
 
-/* A tenant has cap = yes, and the kernel cannot limit the queues of its units. */
+/* A tenant has leases whose units are to be capped, and the kernel cannot. */
 static void print_unlimited(const struct command *command)
 {
 	const char *state = gpuarb_view_queue_budgets(command->view);
@@ -456,6 +456,9 @@ static void print_lease(const struct command *command, const struct lent *all,
 	if (gpuarb_view_capped(command->view, at))
 		print_line(stdout, "capped       yes, its masks are %s",
 			   gpuarb_view_verified(command->view, at) ? "verified" : "not verified");
+	if (*gpuarb_view_uncapped(command->view, at))
+		print_line(stdout, "capped       no: %s",
+			   uncapped_text(gpuarb_view_uncapped(command->view, at)));
 	if (gpuarb_view_queue_refusals(command->view, at) > 0)
 		print_line(stdout, "refused      %" PRIu64 " queues beyond the grant",
 			   gpuarb_view_queue_refusals(command->view, at));

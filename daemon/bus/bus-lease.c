@@ -253,6 +253,7 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
 	ROW(Verified, "b", CHANGES, VALUE("b", lease_is_verified(lease)))                     \
 	ROW(Capped, "b", CHANGES, VALUE("b", lease->cap.active))                              \
+	ROW(Uncapped, "s", 0, VALUE("s", lease_uncapped(lease)))                              \
 	ROW(Alone, "b", CHANGES, VALUE("b", lease_is_alone(lease)))                           \
 	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, arbiter, lease, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(arbiter, lease)))                \

@@ -115,7 +115,7 @@ bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
-	return tenant && tenant->cap;
+	return tenant && tenant->cap == CAP_YES;
 }
 
 static int append_amount(sd_bus_message *m, enum resource resource, uint64_t amount)

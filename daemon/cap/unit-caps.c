@@ -68,8 +68,52 @@ static uint64_t find_cgroup(const struct daemon *daemon, const struct lease *lea
 static bool wants_cap(const struct daemon *daemon, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(daemon->arbiter->settings, lease->tenant);
+	enum cap_policy cap = tenant ? tenant->cap : CAP_NO;
 
-	return tenant && tenant->cap;
+	return cap == CAP_YES || (cap == CAP_AUTO && lease->class != CLASS_BESTEFFORT);
+}
+
+/* The kernel cannot tell types of queues: SDMA queues that the runtime creates unasked take the place of
+ * compute queues. So only policy caps a lease that did not ask for them. */
+static bool may_cap(const struct daemon *daemon, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(daemon->arbiter->settings, lease->tenant);
+	bool counted = true;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+		const struct gpu_info *info = &daemon->arbiter->gpus[p->gpu].info;
+
+		counted &= info->sdma_queues == 0 || p->granted.sdma_queues > 0;
+		counted &= lease->n_partitions == 1 || info->sdma_xgmi_queues == 0 ||
+			   p->granted.sdma_xgmi_queues > 0;
+	}
+	return counted || (tenant && tenant->cap == CAP_YES);
+}
+
+static bool has_chosen_process(const struct lease *lease)
+{
+	return lease->n_bound > lease->asker_bound;
+}
+
+/* NULL: the lease is capped, or need not be. */
+static const char *find_why_not(const struct daemon *daemon, const struct lease *lease,
+				bool filtered)
+{
+	if (!wants_cap(daemon, lease) || lease->n_partitions == 0 || lease->state == STATE_ENDING)
+		return NULL;
+	if (filtered)
+		return "filter";
+	if (!has_chosen_process(lease))
+		return "process";
+	if (!may_cap(daemon, lease))
+		return "sdma-queues";
+	if (lease->cap.cgroup == 0 || !has_all_bound(lease, lease->cap.cgroup))
+		return "unit";
+	return strcmp(daemon->unit_caps.state, UNIT_CAPS_ENFORCED) == 0 ||
+			       strcmp(daemon->unit_caps.state, UNIT_CAPS_UNUSED) == 0
+		       ? "pending"
+		       : "kernel";
 }
 
 /* An ending lease gets no further queue. */
@@ -85,10 +129,9 @@ static uint64_t sum_of_grants(const struct lease *lease)
 /* A lease keeps the cgroup until it is removed, or until a filter caps its processes. */
 static uint64_t choose_cgroup(const struct daemon *daemon, const struct lease *lease, bool filtered)
 {
-	if (filtered || !wants_cap(daemon, lease))
+	if (filtered || !wants_cap(daemon, lease) || !may_cap(daemon, lease))
 		return 0;
-	if (lease->cap.cgroup != 0 || lease->n_bound <= lease->asker_bound ||
-	    lease->n_partitions == 0)
+	if (lease->cap.cgroup != 0 || !has_chosen_process(lease) || lease->n_partitions == 0)
 		return lease->cap.cgroup;
 	return find_cgroup(daemon, lease);
 }
@@ -109,6 +152,7 @@ void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered)
 		daemon->unit_caps.outdated = true;
 	lease->cap.cgroup = cgroup;
 	lease->cap.limit = limit;
+	lease->cap.why_not = find_why_not(daemon, lease, filtered);
 }
 
 void unit_caps_drop(struct daemon *daemon, const struct lease *lease)
@@ -139,9 +183,13 @@ static int add_row(struct budget_request *request, const struct lease *lease)
 
 static bool any_tenant_caps(const struct settings *settings)
 {
-	for (size_t i = 0; i < settings->n_tenants; i++)
-		if (settings->tenants[i].cap)
+	for (size_t i = 0; i < settings->n_tenants; i++) {
+		const struct tenant *tenant = &settings->tenants[i];
+
+		if (tenant->cap == CAP_YES ||
+		    (tenant->cap == CAP_AUTO && tenant->class != CLASS_BESTEFFORT))
 			return true;
+	}
 	return false;
 }
 
@@ -162,6 +210,12 @@ static void set_state(struct daemon *daemon, const char *state)
 	if (strcmp(daemon->unit_caps.state, state) == 0)
 		return;
 	snprintf(daemon->unit_caps.state, sizeof(daemon->unit_caps.state), "%s", state);
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
+		struct lease *lease = daemon->arbiter->leases[i];
+
+		if (lease->cap.cgroup != 0) /* then no filter caps it */
+			lease->cap.why_not = find_why_not(daemon, lease, false);
+	}
 	if (daemon->bus)
 		bus_tell_queue_budgets(daemon->bus);
 }

@@ -111,6 +111,7 @@ struct lease_facts {
 	struct gpuarb_pause pause, evictions;
 	uint64_t moves, since, duration, resets, queue_refusals;
 	bool verified, capped, alone;
+	const char *uncapped;
 	const uint32_t *cus_min; /* of each partition */
 	size_t n_cus_min;
 	struct gpuarb_drift *drift;

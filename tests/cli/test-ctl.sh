@@ -128,7 +128,7 @@ check 'reserve says what it got' test -n "$id"
 ends 0 list --json
 json_out ".[0] | .id == $id and .state == \"granted\" and .class == \"realtime\""
 json_out '.[0] | keys == (["id","name","state","class","tenant","owner","adaptable","generation",
-	"tier","verified","capped","alone","partitions","paused","position","reason","deadline","disturbances","drift","duration_usec","intruders","since"] | sort)'
+	"tier","verified","capped","uncapped","alone","partitions","paused","position","reason","deadline","disturbances","drift","duration_usec","intruders","since"] | sort)'
 json_out '.[0].owner | keys == ["pid","uid","unit"]'
 json_out ".[0].owner.uid == $(id -u)"
 ends 0 show "$id" --json

@@ -155,7 +155,7 @@ TEST(a_unit_with_a_process_that_does_not_belong_to_the_lease_has_no_budget)
 	s.lease = reserve_queues(&s, 3, 0);
 	end_process(other);
 	close(fd);
-	CHECK(says(&s, "Tier", "cooperative"));
+	CHECK(says(&s, "Tier", "cooperative") && says(&s, "Uncapped", "unit"));
 	CHECK(is_fine(call(call_arbiter(s.machine.bus, "Reload"))));
 	CHECK(budget_rig_receive(&s.budget) == 1); /* the first request since: it is alone now */
 	depart(&s);
@@ -206,17 +206,54 @@ TEST(units_of_tenants_without_cap_have_no_budget)
 	depart(&s);
 }
 
+#define REALTIME "[tenant *]\nclass = realtime\n"
+
+TEST(a_realtime_lease_is_capped_without_an_option_or_says_why_not)
+{
+	static struct scene s;
+	struct live_lease other;
+
+	ARRIVE(&s, REALTIME);
+	CHECK(s.budget.request.try != 0);
+	budget_rig_answer(&s.budget);
+	AWAIT(s.machine.bus, budgets_are(&s, "enforced"));
+	s.lease = reserve_queues(&s, 3, 0); /* SDMA queues that it did not ask for would count */
+	CHECK(says(&s, "Uncapped", "sdma-queues"));
+	CHECK(is_fine(call(release(s.machine.bus, s.lease.path))));
+	other = reserve(s.machine.bus, 15);
+	CHECK(lease_says(s.machine.bus, other.path, "Uncapped", "process"));
+
+	s.lease = reserve_queues(&s, 3, 2);
+	CHECK(budget_rig_receive(&s.budget) == 1 && s.budget.request.rows[0].limit == 5);
+	CHECK(s.budget.request.rows[0].lease == s.lease.id);
+	CHECK(says(&s, "Uncapped", "pending"));
+	budget_rig_answer(&s.budget);
+	AWAIT(s.machine.bus, says(&s, "Tier", "capped"));
+	CHECK(says(&s, "Uncapped", ""));
+
+	rig_write(&s.machine.rig, "tenants.d/10-test.conf", REALTIME "cap = no\n");
+	CHECK(is_fine(call(call_arbiter(s.machine.bus, "Reload"))));
+	CHECK(budget_rig_receive(&s.budget) == 0);
+	CHECK(says(&s, "Tier", "cooperative") && says(&s, "Uncapped", ""));
+	budget_rig_answer(&s.budget);
+	AWAIT(s.machine.bus, budgets_are(&s, "unused"));
+	depart(&s);
+}
+
 TEST(a_kernel_that_cannot_is_reported_with_the_reason)
 {
 	static struct scene s;
 
 	ARRIVE(&s, CAPS);
+	s.lease = reserve_queues(&s, 1, 0);
+	CHECK(says(&s, "Uncapped", "pending"));
 	s.budget.answer.r = -EOPNOTSUPP;
 	strcpy(s.budget.answer.sentence, "the kernel is too old");
 	budget_rig_answer(&s.budget);
 	AWAIT(s.machine.bus, budgets_are(&s, "the kernel is too old"));
+	CHECK(says(&s, "Uncapped", "kernel"));
 	s.lease = reserve_queues(&s, 3, 0);
-	CHECK(says(&s, "Tier", "cooperative"));
+	CHECK(says(&s, "Tier", "cooperative") && says(&s, "Uncapped", "kernel"));
 	depart(&s);
 }
 

@@ -150,6 +150,11 @@ const char *partition_tier(const struct partition *partition)
 	return partition->queues.verified ? "verified" : "cooperative";
 }
 
+const char *lease_uncapped(const struct lease *lease)
+{
+	return lease->cap.active || !lease->cap.why_not ? "" : lease->cap.why_not;
+}
+
 bool lease_is_alone(const struct lease *lease)
 {
 	bool alone = lease->n_partitions > 0;

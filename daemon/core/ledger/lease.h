@@ -255,6 +255,8 @@ struct lease {
 		uint64_t limit;    /* of queues in it */
 		bool counted;      /* the next member is known */
 		uint64_t refused;  /* queues that the kernel has refused in the cgroup */
+		const char *
+			why_not; /* it is to be capped and has no cgroup, or NULL: cap/unit-caps.c */
 	} cap;
 
 	/* The last scan: change/observe.c. */
@@ -432,6 +434,9 @@ void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
 
 /* Does no queue of others cover its CUs, on any of its GPUs? Not if descriptors cannot be read. */
 bool lease_is_alone(const struct lease *lease);
+
+/* Why the kernel does not refuse queues beyond the grant although it ought to; "": it does, or need not. */
+const char *lease_uncapped(const struct lease *lease);
 
 /* "hardware", "capped", "verified" or "cooperative": gpuarb(7). */
 const char *partition_tier(const struct partition *partition);

@@ -54,6 +54,10 @@ enum drift_kind {
  * whose queues have CUs or shader engines of an active realtime lease, report any other. */
 enum on_drift { ON_DRIFT_PROTECT, ON_DRIFT_REPORT, ON_DRIFT_REVOKE, ON_DRIFT_KILL };
 
+/* Whether the kernel refuses queues beyond the grant. CAP_AUTO, the default: of realtime and guaranteed leases
+ * that have a unit of their own. */
+enum cap_policy { CAP_AUTO, CAP_NO, CAP_YES };
+
 /* KFD queue priorities: 0..15, where 0..6 is the low pipe priority, 7..10 the medium one,
  * 11..15 the high one (pipe_priority_map, kfd_mqd_manager.c). The words are the ones
  * ROCr maps HSA_AMD_QUEUE_PRIORITY_{LOW,NORMAL,HIGH} to. */

@@ -105,8 +105,8 @@ struct tenant {
 	uint64_t max_pause_usec;   /* adaptable: a longer pause is reported; 0: no bound */
 	enum enforce_step enforce; /* the last step against a lease that is overdue */
 	enum on_drift on_drift;    /* what is done about drift of its leases */
-	bool cap;     /* gpuarbctl run lets the kernel refuse queues beyond the grant */
-	bool preempt; /* its leases may be revoked for a lease of a higher class */
+	enum cap_policy cap;       /* the kernel refuses queues beyond the grant */
+	bool preempt;              /* its leases may be revoked for a lease of a higher class */
 };
 
 struct gpu_settings {

@@ -100,6 +100,16 @@ static void set_any(const struct ini_place *place, const struct config_key *key,
 	*(bool *)field = !any;
 }
 
+/* Without the key: CAP_AUTO. */
+static void set_cap(const struct ini_place *place, const struct config_key *key, const char *value,
+		    void *field)
+{
+	bool yes;
+
+	if (ini_bool(place, key->name, value, &yes) >= 0)
+		*(enum cap_policy *)field = yes ? CAP_YES : CAP_NO;
+}
+
 static void set_percent(const struct ini_place *place, const struct config_key *key,
 			const char *value, void *field)
 {
@@ -613,7 +623,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("max-pause", set_time, TENANT(max_pause_usec), .min = 1),
 	KEY("enforce", config_set_word, TENANT(enforce), .words = enforce_step_names,
 	    .min = ENFORCE_STEP_REPORT),
-	KEY("cap", config_set_bool, TENANT(cap)),
+	KEY("cap", set_cap, TENANT(cap)),
 	KEY("on-drift", config_set_word, TENANT(on_drift), .words = on_drift_names),
 	KEY("preempt", config_set_flag, TENANT(preempt), .words = preempt),
 };

@@ -276,6 +276,7 @@ PROTOTYPES: Dict[str, Tuple[Any, ...]] = {
     'gpuarb_view_alone': (c_bool, c_void_p, c_size_t),
     'gpuarb_view_calibration': (POINTER(Calibration), c_void_p, c_size_t),
     'gpuarb_view_capped': (c_bool, c_void_p, c_size_t),
+    'gpuarb_view_uncapped': (c_char_p, c_void_p, c_size_t),
     'gpuarb_view_client': (POINTER(Client), c_void_p, c_size_t, c_size_t),
     'gpuarb_view_cover': (POINTER(Cover), c_void_p, c_size_t, c_size_t),
     'gpuarb_view_cus_min': (c_uint32, c_void_p, c_size_t, c_size_t),

@@ -177,6 +177,7 @@ class LeaseInfo:
     cus_min: Tuple[int, ...]  # of each partition: CUs of its base; 0: the lease is fixed
     alone: bool  # no queue of others covers a CU of it, as far as gpuarbd can read queues
     intruders: Tuple[Intruder, ...]
+    uncapped: str  # why the kernel does not cap it although it ought to; '': it does, or need not
 
 
 @dataclass(frozen=True)
@@ -275,6 +276,7 @@ def _lease(view: Any, i: int, raw: Any) -> LeaseInfo:
         cus_min=tuple(lib.gpuarb_view_cus_min(view, i, j) for j in range(raw.n_partitions)),
         intruders=tuple(copied(Intruder, row, since=row.since / 1e6)
                         for row in _rows(lib.gpuarb_view_intruder, view, i)),
+        uncapped=text(lib.gpuarb_view_uncapped(view, i)),
         **{key: getattr(lib, f'gpuarb_view_{key}')(view, i)
            for key in ('verified', 'capped', 'resets', 'moves', 'queue_refusals', 'alone')})
 
