@@ -62,6 +62,7 @@ struct daemon_options {
 	const char *simulate; /* profiles, comma-separated; NULL: as configured */
 	const char *sysfs;    /* a directory read instead of /sys; NULL: /sys */
 	const char *debugfs;  /* read instead of /sys/kernel/debug; NULL: ask gpuarb-mqds */
+	const char *harvest;  /* where gpuarb-harvest writes */
 	const char *budget;   /* the socket of gpuarb-budget */
 	const char *enforce;  /* the socket of gpuarb-enforce */
 	const char *fdinfo;   /* the socket of gpuarb-fdinfo */

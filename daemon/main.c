@@ -38,6 +38,7 @@ static void print_help(void)
 	     "  --profiles=DIR      read profiles in DIR (" GPUARB_PROFILE_DIR ")\n"
 	     "  --sysfs=DIR         read DIR instead of /sys\n"
 	     "  --debugfs=DIR       read DIR instead of /sys/kernel/debug\n"
+	     "  --harvest=DIR       read which CUs work from DIR (" HARVEST_DIR ")\n"
 	     "  --budget=SOCKET     ask gpuarb-budget at SOCKET (" BUDGET_SOCKET ")\n"
 	     "  --enforce=SOCKET    ask gpuarb-enforce at SOCKET (" ENFORCE_SOCKET ")\n"
 	     "  --fdinfo=SOCKET     ask gpuarb-fdinfo at SOCKET (" FDINFO_SOCKET ")\n"
@@ -58,6 +59,7 @@ static int take_option(struct command_line *line, int option, const char *value)
 	case 'p': line->options.profiles = value; return 0;
 	case 'y': line->options.sysfs = value; return 0;
 	case 'd': line->options.debugfs = value; return 0;
+	case 'm': line->options.harvest = value; return 0;
 	case 'q': line->options.budget = value; return 0;
 	case 'e': line->options.enforce = value; return 0;
 	case 'f': line->options.fdinfo = value; return 0;
@@ -80,6 +82,7 @@ static int parse(int argc, char *argv[], struct command_line *line)
 		{ "profiles", required_argument, NULL, 'p' },
 		{ "sysfs", required_argument, NULL, 'y' },
 		{ "debugfs", required_argument, NULL, 'd' },
+		{ "harvest", required_argument, NULL, 'm' },
 		{ "budget", required_argument, NULL, 'q' },
 		{ "enforce", required_argument, NULL, 'e' },
 		{ "fdinfo", required_argument, NULL, 'f' },
@@ -197,6 +200,7 @@ int main(int argc, char *argv[])
 	int r;
 
 	line.options.files.trust = (struct trust){ { trust_service(), geteuid() } };
+	line.options.harvest = HARVEST_DIR;
 	line.options.budget = BUDGET_SOCKET;
 	line.options.enforce = ENFORCE_SOCKET;
 	line.options.fdinfo = FDINFO_SOCKET;

@@ -129,6 +129,7 @@ void doctor_read_gpus(struct doctor *doctor)
 	if (doctor->listed < 0)
 		return;
 
+	hw_kfd_set_maps(hw, doctor_path(doctor, sys, HARVEST_DIR));
 	n = hw_kfd.list(hw, NULL, 0, &counting);
 	doctor->gpus = calloc(n > 0 ? (size_t)n : 1, sizeof(*doctor->gpus));
 	if (!doctor->gpus)

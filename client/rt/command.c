@@ -146,6 +146,7 @@ static void take_gpu(const struct command *command, const struct gpuarb_gpu *gpu
 	ret->info = (struct gpu_info){
 		.geometry = model->geometry,
 		.harvest_known = gpu->harvest_known,
+		.guessed = !gpu->harvest_known && gpu->kfd_gpu_id != 0,
 		.gfx_target = gpu_info_target_from_name(gpu->gfx_target),
 		.law = model->law,
 		.queue_slots = gpu->queue_slots,

@@ -109,6 +109,7 @@ static int grant(struct arbiter *arbiter, const struct rt_set *set, size_t i,
 	const struct partition *part;
 	struct request request;
 	struct lease *lease;
+	unsigned effective;
 	int r;
 
 	make_request(set, i, ask, &request);
@@ -117,14 +118,15 @@ static int grant(struct arbiter *arbiter, const struct rt_set *set, size_t i,
 		return r;
 	part = &lease->partitions[0];
 	/* On an uneven GPU all CUs may be granted although E is too small. */
-	if (part->effective < ask->least) {
+	effective = gpu_info_promised(&arbiter->gpus[part->gpu].info, part->count, part->effective);
+	if (effective < ask->least) {
 		lease_free(lease);
 		return -ENOSPC;
 	}
 	*ret = (struct rt_place){ .ask = *ask,
 				  .set = part->cus,
 				  .cus = part->count,
-				  .effective = part->effective,
+				  .effective = effective,
 				  .engines = cuset_engines(&part->cus) };
 	arbiter_commit(arbiter, lease);
 	return 0;

@@ -69,7 +69,7 @@ static int append_priorities(sd_bus_message *m, const struct partition *partitio
 
 static int append_gaps(sd_bus_message *m, const struct gpu *gpu)
 {
-	const char *gaps[6];
+	const char *gaps[GPU_GAPS];
 	size_t n = gpu_gaps(gpu, gaps);
 	int r;
 
@@ -136,9 +136,10 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 	if (r >= 0)
 		r = append_mask(m, "cu-mask", gpu, &partition->cus);
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "cus", "u", partition->count,
-					  "cus-asked", "u", partition->asked, "effective-cus", "u",
-					  partition->effective);
+		r = sd_bus_message_append(
+			m, "{sv}{sv}{sv}", "cus", "u", partition->count, "cus-asked", "u",
+			partition->asked, "effective-cus", "u",
+			gpu_info_promised(&gpu->info, partition->count, partition->effective));
 	if (r >= 0)
 		r = append_engines(m, partition);
 	if (r >= 0)

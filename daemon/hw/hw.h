@@ -89,6 +89,10 @@ struct hw_ops {
  * loaded yet: list() reports that and finds GPUs that come later. A negative errno with a
  * diagnostic if it is not a directory. */
 int hw_kfd_open(const char *sys, struct hw **ret, struct diagnostics *diagnostics);
+#define HARVEST_DIR "/run/gpuarb-harvest"
+
+/* Where gpuarb-harvest writes which CUs work, for GPUs whose caches do not show it. */
+void hw_kfd_set_maps(struct hw *hw, const char *dir);
 extern const struct hw_ops hw_kfd;
 
 /* GPUs from profiles: card i has partitions[i] GPUs like cards[i] (1, or 8 for an MI300X in CPX

@@ -2,6 +2,7 @@
 #include "hw/kfd-gpu.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -119,6 +120,7 @@ static const struct {
 	[KFD_SDMA_XGMI_ENGINES] = { "num_sdma_xgmi_engines", 256, false },
 	[KFD_SDMA_QUEUES] = { "num_sdma_queues_per_engine", 256, false },
 	[KFD_CP_QUEUES] = { "num_cp_queues", 1024, false },
+	[KFD_RENDER_MINOR] = { "drm_render_minor", UINT32_MAX, false },
 };
 
 static int bad_property(const struct kfd_node *node, const char *key, int error,
@@ -478,18 +480,83 @@ static bool is_from_bios(const struct kfd_node *node)
 	return node->has[KFD_CPU_CORES] && node->value[KFD_CPU_CORES] > 0;
 }
 
+static bool is_whole(const struct geometry *geometry, unsigned cus)
+{
+	return cus == geometry->xccs * geometry->engines * geometry->arrays * geometry->array_cus;
+}
+
+/* gpuarb-harvest knows the order of cu_bitmap from gfx11 on. */
+static bool may_have_map(const struct kfd_node *node, const struct geometry *geometry)
+{
+	return target_mes(value(node, KFD_TARGET)) && geometry->xccs == 1 &&
+	       caches_useless(node, geometry);
+}
+
+bool kfd_gpu_hides_harvest(const struct kfd_node *node, struct geometry *ret)
+{
+	_cleanup_(diagnostics_done) struct diagnostics unused = { 0 };
+	unsigned cus;
+
+	return read_shape(node, ret, &cus, &unused) >= 0 && !is_whole(ret, cus) &&
+	       may_have_map(node, ret);
+}
+
+/* One number after another: the arrays of the first engine, then of the next. */
+static int fill_from_text(char *text, struct geometry *geometry)
+{
+	char *rest = NULL, *word = strtok_r(text, " \n", &rest);
+	uint64_t cus;
+	int r;
+
+	for (unsigned engine = 0; engine < geometry->engines; engine++)
+		for (unsigned array = 0; array < geometry->arrays; array++) {
+			r = word ? kfd_number(word, strlen(word), CUSET_ARRAY_CUS, &cus) : -EBADMSG;
+			if (r < 0)
+				return r;
+			geometry->active[0][engine][array] = (uint8_t)cus;
+			word = strtok_r(NULL, " \n", &rest);
+		}
+	return word ? -EBADMSG : 0;
+}
+
+/* -ENOENT: gpuarb-harvest has not run. */
+static int read_map(const char *maps, uint32_t gpu_id, unsigned cus, struct geometry *geometry)
+{
+	struct kfd_dir dir = { .fd = AT_FDCWD };
+	struct geometry found = *geometry;
+	char path[576], text[256], problem[160];
+	int r;
+
+	if (!*maps)
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%s/%u", maps, gpu_id);
+	r = kfd_read(&dir, path, text, sizeof(text));
+	if (r == 0)
+		r = fill_from_text(text, &found);
+	if (r == 0 &&
+	    (geometry_cus(&found) != cus || geometry_check(&found, problem, sizeof(problem)) < 0))
+		r = -EBADMSG;
+	if (r == 0)
+		*geometry = found;
+	return r;
+}
+
 /* A GPU with all CUs of its geometry has no harvest to read. */
-static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node, unsigned cus,
-			 struct geometry *geometry, struct diagnostics *diagnostics)
+static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node, const char *maps,
+			 unsigned cus, struct geometry *geometry, struct diagnostics *diagnostics)
 {
 	char why[800];
 	const char *useless = caches_useless(node, geometry);
+	bool mapped = may_have_map(node, geometry);
+	int r = mapped ? read_map(maps, node->gpu_id, cus, geometry) : -ENOENT;
 
-	if (!is_from_bios(node) &&
-	    cus == geometry->xccs * geometry->engines * geometry->arrays * geometry->array_cus)
+	if (r == 0 || (!is_from_bios(node) && is_whole(geometry, cus)))
 		return true;
-	if (useless)
-		snprintf(why, sizeof(why), "%s/caches: %s", dir->path, useless);
+	if (r != -ENOENT)
+		snprintf(why, sizeof(why), "%.500s/%u: %s", maps, node->gpu_id, kfd_trouble(r));
+	else if (useless)
+		snprintf(why, sizeof(why), "%s/caches: %s%s", dir->path, useless,
+			 mapped ? ", and gpuarb-harvest has not run" : "");
 	else if (read_caches(dir, node->value[KFD_SIMD_ID_BASE], cus, geometry, why, sizeof(why)) ==
 		 0)
 		return true;
@@ -585,8 +652,8 @@ static void write_device(const struct kfd_node *node, char *buf, size_t size)
 		snprintf(buf, size, "%s", node->name[0] ? node->name : target);
 }
 
-int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct gpu_info *ret,
-		 struct diagnostics *diagnostics)
+int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, const char *maps,
+		 struct gpu_info *ret, struct diagnostics *diagnostics)
 {
 	struct gpu_info info = {
 		.gfx_target = value(node, KFD_TARGET),
@@ -605,7 +672,8 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 				node->path, info.gfx_target);
 
 	write_device(node, info.device, sizeof(info.device));
-	info.harvest_known = read_harvest(dir, node, cus, &info.geometry, diagnostics);
+	info.harvest_known = read_harvest(dir, node, maps, cus, &info.geometry, diagnostics);
+	info.guessed = !info.harvest_known;
 	info.whole_only = is_from_bios(node) && !info.harvest_known;
 	info.law = law_of_target(info.gfx_target);
 	info.queue_slots = queue_slots(node, diagnostics);

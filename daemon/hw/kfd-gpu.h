@@ -29,6 +29,7 @@ enum kfd_key {
 	KFD_SDMA_XGMI_ENGINES,
 	KFD_SDMA_QUEUES,
 	KFD_CP_QUEUES,
+	KFD_RENDER_MINOR,
 	KFD_KEYS,
 };
 
@@ -56,10 +57,15 @@ struct kfd_parameters {
 	bool drm_queues;          /* user_queue enables user queues of the graphics driver */
 };
 
-/* Reads a GPU, except its name and how it is scheduled. A negative errno with a diagnostic if it
- * has to be left out. */
-int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct gpu_info *ret,
-		 struct diagnostics *diagnostics);
+/* Whether CUs of the GPU are fused off, and the driver writes into its caches others than these; *ret: its CUs
+ * spread evenly. */
+bool kfd_gpu_hides_harvest(const struct kfd_node *node, struct geometry *ret);
+
+/* Reads a GPU, except its name and how it is scheduled. maps: a directory with a file for each GPU that hides its
+ * harvest, its gpu_id: the CUs that work, of each array of each engine. A negative errno with a diagnostic if it has
+ * to be left out. */
+int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, const char *maps,
+		 struct gpu_info *ret, struct diagnostics *diagnostics);
 
 /* Fills in the rest, when it is known whether the node is a partition. */
 void kfd_gpu_finish(const struct kfd_node *node, const struct kfd_parameters *parameters,

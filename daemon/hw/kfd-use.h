@@ -10,6 +10,7 @@
  * that has it open prevents changes of the partition mode. */
 struct hw {
 	struct kfd_dir sys;
+	char maps[512]; /* what gpuarb-harvest wrote; "": nothing did */
 };
 
 int kfd_processes(struct hw *hw, struct hw_listing **listing, unsigned *steps, struct hw_pid **ret);

@@ -46,6 +46,11 @@ int hw_kfd_open(const char *where, struct hw **ret, struct diagnostics *diagnost
 	return 0;
 }
 
+void hw_kfd_set_maps(struct hw *hw, const char *dir)
+{
+	snprintf(hw->maps, sizeof(hw->maps), "%s", dir);
+}
+
 /* ---- module parameters --------------------------------------------------------------- */
 
 #define PARAMETERS "module/amdgpu/parameters"
@@ -136,6 +141,7 @@ struct listing {
 	size_t n_found;
 	struct gpu_info gpus[KFD_NODES];
 	size_t n_gpus;
+	const char *maps;
 	struct diagnostics diagnostics;
 };
 
@@ -165,7 +171,8 @@ static int read_node(const struct kfd_dir *nodes, unsigned number, struct listin
 	r = kfd_node_read(&dir, &found->node, &listing->diagnostics);
 	if (r <= 0)
 		return kfd_is_unread(r) ? r : 0;
-	found->left_out = kfd_gpu_read(&dir, &found->node, &found->info, &listing->diagnostics) < 0;
+	found->left_out = kfd_gpu_read(&dir, &found->node, listing->maps, &found->info,
+				       &listing->diagnostics) < 0;
 	listing->n_found++;
 	return 0;
 }
@@ -314,8 +321,7 @@ static void read_generation(const struct kfd_dir *topology, char buf[64])
 		buf[0] = '\0';
 }
 
-static int try_listing(const struct kfd_dir *sys, const struct kfd_dir *topology,
-		       struct listing **ret)
+static int try_listing(const struct hw *hw, const struct kfd_dir *topology, struct listing **ret)
 {
 	_cleanup_(listing_freep) struct listing *listing = calloc(1, sizeof(*listing));
 	char before[64], after[64];
@@ -324,8 +330,9 @@ static int try_listing(const struct kfd_dir *sys, const struct kfd_dir *topology
 	if (!listing)
 		return -ENOMEM;
 
+	listing->maps = hw->maps;
 	read_generation(topology, before);
-	r = read_listing(sys, topology, listing);
+	r = read_listing(&hw->sys, topology, listing);
 	read_generation(topology, after);
 	if (strcmp(before, after) != 0)
 		return -EAGAIN;
@@ -365,7 +372,7 @@ static int kfd_list(struct hw *hw, struct gpu_info *gpus, size_t max,
 
 	r = -EAGAIN;
 	for (unsigned i = 0; i < TRIES && r == -EAGAIN; i++)
-		r = try_listing(sys, &topology, &listing);
+		r = try_listing(hw, &topology, &listing);
 	if (r == -EAGAIN) {
 		diagnostics_add(diagnostics, true,
 				"%s/generation_id: changes while the nodes are read; try "

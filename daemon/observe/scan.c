@@ -74,6 +74,8 @@ int scan_find_gpus(const struct daemon_options *options, const struct settings *
 		r = hw_kfd_open(options->sysfs ? options->sysfs : "/sys", &hw, diagnostics);
 	if (r < 0)
 		return r;
+	if (!simulated)
+		hw_kfd_set_maps(hw, options->harvest);
 	r = ops->list(hw, gpus, max, diagnostics);
 	if (r >= 0 && (size_t)r > max) {
 		diagnostics_add(diagnostics, false, "%d GPUs found: only the first %zu are used", r,

@@ -35,7 +35,7 @@ static const uint32_t causes[RESULT_KINDS] = {
 static void fill_gaps(const struct arbiter *arbiter, const struct partition *p, char *ret,
 		      size_t size)
 {
-	const char *gaps[6];
+	const char *gaps[GPU_GAPS];
 	size_t n = gpu_gaps(&arbiter->gpus[p->gpu], gaps), length = 0;
 
 	for (size_t i = 0; i < n && length + 1 + strlen(gaps[i]) < size; i++)
@@ -55,7 +55,7 @@ static void fill_partition(const struct arbiter *arbiter, const struct lease *le
 	ret->kfd_gpu_id = gpu->info.kfd_gpu_id;
 	ret->cus = p->count;
 	ret->cus_asked = p->asked;
-	ret->effective_cus = p->effective;
+	ret->effective_cus = gpu_info_promised(&gpu->info, p->count, p->effective);
 	ret->shader_engines = cuset_engines(&p->cus);
 	ret->queues = (uint32_t)p->granted.queues;
 	ret->streams = p->streams;

@@ -161,7 +161,7 @@ void gpu_add_engines(const struct gpu *gpu, struct cuset *set)
 				set->pair[cuset_pair(x, e)] |= gpu->all.pair[cuset_pair(x, e)];
 }
 
-size_t gpu_gaps(const struct gpu *gpu, const char *ret[static 6])
+size_t gpu_gaps(const struct gpu *gpu, const char *ret[static GPU_GAPS])
 {
 	size_t n = gpu_info_gaps(&gpu->info, ret), kept = 0;
 

@@ -157,7 +157,7 @@ void gpu_judge_vram(struct gpu *gpu);
 
 /* What a CU mask does not isolate on the GPU, as words of the bus contract: as gpu_info_gaps(), without
  * "graphics" where it was observed that no process draws. Returns how many. */
-size_t gpu_gaps(const struct gpu *gpu, const char *ret[static 6]);
+size_t gpu_gaps(const struct gpu *gpu, const char *ret[static GPU_GAPS]);
 
 /* Names the unmanaged processes with the most queues in a refusal. */
 void gpu_name_processes(const struct gpu *gpu, struct refusal *refusal);

@@ -77,7 +77,25 @@ bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b)
 	       a->process_slots == b->process_slots && a->sdma_queues == b->sdma_queues &&
 	       a->sdma_xgmi_queues == b->sdma_xgmi_queues && a->vram_bytes == b->vram_bytes &&
 	       a->system_memory == b->system_memory && a->whole_only == b->whole_only &&
-	       a->memory == b->memory && same_geometry(&a->geometry, &b->geometry);
+	       a->guessed == b->guessed && a->memory == b->memory &&
+	       same_geometry(&a->geometry, &b->geometry);
+}
+
+/* At worst the CUs lie in as few engines as can have them, and one unit in one more. */
+unsigned gpu_info_promised(const struct gpu_info *info, unsigned cus, unsigned effective)
+{
+	const struct geometry *geometry = &info->geometry;
+	unsigned step = geometry_step(geometry), engine = geometry->arrays * geometry->array_cus;
+	unsigned others = (geometry->engines - 1) * engine, least = step, used;
+
+	if (!info->guessed || cus == geometry_cus(geometry))
+		return effective;
+	if (geometry->xccs > 1)
+		return min_u(effective, geometry->xccs * step);
+	if (cus > others + step)
+		least = cus - others;
+	used = 1 + (max_u(cus, least) - least + engine - 1) / engine;
+	return min_u(effective, used * least);
 }
 
 /* Parts without a graphics pipe: gfx908, gfx90a, gfx94x, gfx950 (gfx_v9_0.c,
@@ -88,13 +106,15 @@ static bool has_graphics(unsigned gfx_target)
 	       (gfx_target < 90400 || gfx_target >= 100000);
 }
 
-size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static 6])
+size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static GPU_GAPS])
 {
 	size_t n = 0;
 
 	/* 15 to 19 % between disjoint engines of a Radeon VII (RTNS 2021 data). */
 	ret[n++] = "memory-bandwidth";
 	ret[n++] = "power";
+	if (info->guessed)
+		ret[n++] = "shader-engines"; /* their CUs may be others */
 	if (has_graphics(info->gfx_target))
 		ret[n++] = "graphics"; /* its rings know no CU mask of KFD's */
 	if (info->drm_queues)

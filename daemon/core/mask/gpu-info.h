@@ -49,6 +49,7 @@ struct gpu_info {
 	uint32_t kfd_gpu_id;         /* changes with the partition mode; 0: simulated */
 	struct geometry geometry;
 	bool harvest_known; /* false: active[] is a guess */
+	bool guessed;       /* and a mask may have other CUs than it says: the GPU is a real one */
 	bool whole_only;    /* so is the number of CUs: only all of them can be granted */
 	struct law law;
 	struct calibrated calibrated;
@@ -77,8 +78,13 @@ bool gpu_info_share_memory(const struct gpu_info *a, const struct gpu_info *b);
 /* All that leases depend on. */
 bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b);
 
+/* What holds of the effective CUs of so many CUs, on each harvest with this number of CUs. All CUs of the GPU have
+ * what they have. */
+unsigned gpu_info_promised(const struct gpu_info *info, unsigned cus, unsigned effective);
+
+#define GPU_GAPS 7U
 /* What a CU mask does not isolate on this GPU, as words of the bus contract. Returns how many. */
-size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static 6]);
+size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static GPU_GAPS]);
 
 /* "gfx906" for 90006, "gfx90a" for 90010. Writes at most size bytes, always a NUL. */
 void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size);

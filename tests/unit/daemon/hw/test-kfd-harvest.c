@@ -3,6 +3,7 @@
 #include "kfd-rig.h"
 
 #include "hw/kfd-read.h"
+#include "hw/kfd-use.h"
 
 #define PROPERTIES NODE(1) "/properties"
 
@@ -30,6 +31,48 @@ TEST(harvest_on_six_engines_of_gfx11_is_assumed_with_a_warning)
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 84);
 	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "84 CUs") &&
 	      !diagnostics_have_errors(&rig.diagnostics));
+}
+
+static void write_map(const struct rig *rig, const char *text)
+{
+	char path[600];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%u", rig->hw->maps, rig->gpus[0].kfd_gpu_id);
+	file = fopen(path, "we");
+	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+TEST(harvest_that_the_caches_do_not_show_is_read_from_a_map)
+{
+	static const char *const wrong[] = {
+		"",
+		"8 8 8 6 6 6 8 8 8 6 6", /* of one array less */
+		"8 8 8 6 6 6 8 8 8 6 6 6 0",
+		"8 8 8 6 6 6 8 8 8 6 6 8", /* 86 CUs */
+		"8 8 8 6 6 6 8 8 8 6 5 7",
+		"8 8 8 6 6 6 8 8 8 4 4 10",
+		"8 8 8 6 6 6 8 8 8 6 six 6",
+		"8 8 8 6 6 6 8 8 8 6 -6 6",
+		"18446744073709551624 8 8 6 6 6 8 8 8 6 6 6",
+	};
+	struct gpu_info info = kfd_radeon_vii();
+	_cleanup_(kfd_rig_end) struct rig rig;
+
+	info.gfx_target = 110000;
+	info.geometry = shape(1, 6, 2, 8, true, 84);
+	kfd_rig_start(&rig, &info, 1);
+	hw_kfd_set_maps(rig.hw, rig.dir);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].guessed);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		write_map(&rig, wrong[i]);
+		CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].guessed);
+		CHECK(geometry_engine_cus(&rig.gpus[0].geometry, 0, 2) == 14);
+		CHECK(kfd_rig_says(&rig, rig.dir, "spread evenly"));
+	}
+	write_map(&rig, "8 8 8 6 6 6 8 8 8 6 6 6 \n");
+	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].harvest_known && !rig.gpus[0].guessed);
+	CHECK(rig.diagnostics.n == 0 && geometry_engine_cus(&rig.gpus[0].geometry, 0, 2) == 12);
 }
 
 /* The harvest is assumed: the CUs are spread evenly, and the warning names the file. */

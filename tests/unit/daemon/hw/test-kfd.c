@@ -318,7 +318,7 @@ TEST(user_queues_of_drm_are_where_a_parameter_enables_them)
 	strcpy(infos[2].name, "0000:d3:00.0");
 	kfd_rig_start(&rig, infos, 3);
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		const char *gaps[6];
+		const char *gaps[GPU_GAPS];
 
 		if (values[i])
 			CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/user_queue", "%s\n",

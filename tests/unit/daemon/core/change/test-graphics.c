@@ -49,7 +49,7 @@ static struct lease *ask(struct arbiter *arbiter, uid_t uid, struct result *resu
 
 static bool names_gap(const struct gpu *gpu, const char *gap)
 {
-	const char *gaps[6];
+	const char *gaps[GPU_GAPS];
 	size_t n = gpu_gaps(gpu, gaps);
 
 	for (size_t i = 0; i < n; i++)
