@@ -68,7 +68,7 @@ TEST(harvest_that_the_caches_do_not_show_is_read_from_a_map)
 		write_map(&rig, wrong[i]);
 		CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].guessed);
 		CHECK(geometry_engine_cus(&rig.gpus[0].geometry, 0, 2) == 14);
-		CHECK(kfd_rig_says(&rig, rig.dir, "spread evenly"));
+		CHECK(kfd_rig_says(&rig, rig.dir, "evenly"));
 	}
 	write_map(&rig, "8 8 8 6 6 6 8 8 8 6 6 6 \n");
 	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].harvest_known && !rig.gpus[0].guessed);
