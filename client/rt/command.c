@@ -352,6 +352,13 @@ static void describe(const struct monitor *monitor, char *ret, size_t size)
 			"plan assumes %llu",
 			monitor->file, ull(v->lease), v->partition, ull(v->observed), v->gpu,
 			ull(v->bound));
+	else if (v->assumption == RT_NEIGHBOURS)
+		snprintf(
+			ret, size,
+			"plan %s: %llu leases and programs use the memory of GPU %s beside lease %llu of "
+			"partition %s, and the plan assumes at most %llu",
+			monitor->file, ull(v->observed), v->gpu, ull(v->lease), v->partition,
+			ull(v->bound));
 	else
 		snprintf(
 			ret, size,

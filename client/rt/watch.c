@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "client/output/lease-text.h"
+#include "core/policy/settings.h"
 
 #define SNAPSHOTS 64U
 
-const char *const rt_assumption_names[RT_ASSUMPTIONS] = { "disturbances", "activations",
-							  "queue-changes", "effective-cus",
-							  "pipe-neighbours" };
+const char *const rt_assumption_names[RT_ASSUMPTIONS] = { "disturbances",    "activations",
+							  "queue-changes",   "effective-cus",
+							  "pipe-neighbours", "neighbours" };
 
 /* What has happened to the lease of a partition since the first snapshot. */
 struct sums {
@@ -350,6 +351,60 @@ static bool fewer_cus(const struct rt_watch *watch, const struct gpuarb_view *vi
 	return ret->observed < ret->bound;
 }
 
+/* Of the GPU and of those that share its memory. */
+static bool is_beside(const struct rt_watch *watch, const struct gpuarb_view *view, size_t gpu,
+		      size_t partition)
+{
+	const struct gpuarb_gpu *gpus;
+	size_t n = gpuarb_view_gpus(view, &gpus), own = find_gpu(view, gpu_of(watch, partition));
+	const char *memory = gpuarb_view_memory(view, own);
+
+	return gpu == own ||
+	       (gpu < n && *memory && strcmp(memory, gpuarb_view_memory(view, gpu)) == 0);
+}
+
+static bool runs_beside(const struct rt_watch *watch, const struct gpuarb_view *view,
+			const struct gpuarb_lease_info *lease, size_t partition)
+{
+	for (size_t k = 0; strcmp(lease->state, "granted") == 0 && k < lease->n_partitions; k++)
+		if (!lease->partitions[k].paused &&
+		    is_beside(watch, view, find_gpu(view, lease->partitions[k].gpu), partition))
+			return true;
+	return false;
+}
+
+/* Without a lease only programs with queues count. */
+static uint64_t count_neighbours(const struct rt_watch *watch, const struct gpuarb_view *view,
+				 size_t partition)
+{
+	const struct gpuarb_lease_info *leases;
+	const struct gpuarb_gpu *gpus;
+	size_t n_leases = gpuarb_view_leases(view, &leases), n_gpus = gpuarb_view_gpus(view, &gpus);
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < n_leases; i++)
+		n += leases[i].id != watch->leases_had[partition] &&
+		     runs_beside(watch, view, &leases[i], partition);
+	for (size_t i = 0; i < n_gpus; i++)
+		for (size_t k = 0; is_beside(watch, view, i, partition) && k < gpus[i].n_unmanaged;
+		     k++)
+			n += gpus[i].unmanaged[k].queues > 0;
+	return n;
+}
+
+/* The margin of the plan is for so many, unless the file has another one. */
+static bool more_neighbours(const struct rt_watch *watch, const struct gpuarb_view *view, size_t i,
+			    struct rt_violation *ret)
+{
+	if (!lease_of(watch, view, i) || watch->plan->set->margin_percent != MARGIN_MEASURED)
+		return false;
+	ret->assumption = RT_NEIGHBOURS;
+	ret->within_usec = 0;
+	ret->bound = rt_plan_gpu(watch->plan, i)->neighbours;
+	ret->observed = count_neighbours(watch, view, i);
+	return ret->observed > ret->bound;
+}
+
 /* Between an earlier snapshot and this one. */
 static bool too_many(const struct rt_watch *watch, const struct snapshot *from,
 		     const struct snapshot *to, size_t i, struct rt_violation *ret)
@@ -391,6 +446,8 @@ static bool compare(const struct rt_watch *watch, const struct snapshot *snapsho
 			if (too_many(watch, &watch->snapshots[(watch->n_snapshots - k) % SNAPSHOTS],
 				     snapshot, i, ret))
 				return true;
+		if (more_neighbours(watch, view, i, ret))
+			return true;
 	}
 	return false;
 }

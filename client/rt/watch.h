@@ -17,6 +17,7 @@ enum rt_assumption {
 	RT_QUEUE_CHANGES, /* compute queues of other programs */
 	RT_CUS,           /* effective CUs of the lease */
 	RT_PIPES,         /* queues of others on pipes with a queue of the lease */
+	RT_NEIGHBOURS,    /* leases and programs that share the memory of its GPU */
 	RT_ASSUMPTIONS,
 };
 extern const char *const rt_assumption_names[RT_ASSUMPTIONS];
@@ -27,7 +28,7 @@ struct rt_violation {
 	const char *gpu;          /* its name, not that in the set */
 	uint64_t lease;           /* of this partition, or the last that it had */
 	uint64_t bound, observed; /* bound: the most; of RT_CUS the least */
-	uint64_t within_usec;     /* the time in which it was observed; 0: RT_CUS, RT_PIPES */
+	uint64_t within_usec; /* the time in which it was observed; 0: RT_CUS and those after it */
 };
 
 struct rt_watch;

@@ -411,7 +411,7 @@ hold_borrower() { exec "$GPUARBCTL" run --tenant=q --class=besteffort --adaptabl
 hold_borrower &
 borrower=$!
 list_becomes 'any(.[]; .class == "besteffort" and .state == "granted" and .partitions[0].cus == 45)'
-wcet=15:10ms watched disturbances 'activations = 9/1us' 'borrowers = no'
+wcet=15:10ms watched disturbances 'activations = 9/1us' 'borrowers = no' 'neighbours = 2'
 ends 0 run --tenant=q --class=guaranteed --cus=15 -- true
 violates '.assumption == "disturbances" and .bound == 0 and .observed > 0'
 kill "$borrower"
@@ -469,6 +469,23 @@ for _ in 1 2 3; do read -r -t "$patience" event <&7; echo "$event"; done >"$dir/
 kill "$monitor"
 check 'it names both partitions without a lease' \
 	test "$(grep -oE 'partition [pq]' "$dir/out" | xargs)" = 'partition q partition p'
+
+# Partitions of a card that share its memory are neighbours; another card is none.
+rig_stop_daemon
+rig_start_daemon --simulate=mi300x-cpx,radeon-vii
+exec 9< <(exec "$GPUARBCTL" reserve --tenant=p --gpu=0000:03:00.0/0 --shader-engines=1)
+holder=$!
+read -r -t "$patience" held <&9
+exec {fd}< <(exec "$GPUARBCTL" reserve --tenant=q --gpu=0000:04:00.0 --cus=15)
+read -r -t "$patience" held <&"$fd"
+wcet=9:10ms watched neighbours 'activations = 9/1us' 'borrowers = no' 'changed-queues = 4'
+exec {fd}< <(exec "$GPUARBCTL" reserve --tenant=q --gpu=0000:03:00.0/1 --cus=4)
+read -r -t "$patience" held <&"$fd"
+cat <&7 >"$dir/out"
+wait "$monitor"
+check 'it ends with 9' test $? = 9
+json_out '[.assumption, .gpu, .bound, .observed, .within_usec] == ["neighbours", "0000:03:00.0/0", 0, 1, null]'
+let_go TERM "$holder"
 
 # ---- rt measure chooses its GPU ----------------------------------------------------------------
 export GPUARB_AGENT_DIR=$dir

@@ -98,7 +98,7 @@ leave train
 leave stranger
 settles ".leases == [] and ($(gpu "$vii") | .unmanaged == [])"
 shows '[.[0].pipe_list[].queues] | add == 0' slots "$vii" --json
-printf '%s\n' '[taskset]' 'borrowers = no' 'own-pipes = yes' 'preemption = 1us' 'preemption-timeout = 0' \
+printf '%s\n' '[taskset]' 'borrowers = no' 'neighbours = 1' 'own-pipes = yes' 'preemption = 1us' 'preemption-timeout = 0' \
 	'activations = 100/1s' 'queue-changes = 100/1s' 'every-client-masked = yes' 'no-graphics = yes' '[partition lane]' 'host-submission = 0' \
 	'[task t]' 'partition = lane' 'period = 1s' 'wcet = 15:1ms' >"$dir/set.ini"
 plans=(rt plan "$dir/set.ini" --gpu "$vii" --config=/dev/null --json)
