@@ -21,9 +21,13 @@
 #include "util/number.h"
 
 #define PREFIX "gpuarb-"
-#define PROCESSES "GPUARB_SLURM_PROCESSES" /* JOB:N, for the steps that a batch script starts */
+#define PROCESSES "GPUARB_SLURM_PROCESSES"   /* JOB:N, for the steps that a batch script starts */
+#define ADAPTABLE "GPUARB_SLURM_ADAPTABLE"   /* JOB, whose script has an adaptable lease */
+#define COMPONENTS "GPUARB_SLURM_COMPONENTS" /* " cus=15 queues=2: cus=30" of a heterogeneous job */
+#define COMPONENTS_SIZE 4096
 #define WORD 160
 #define WORDS 16
+#define VISIBLE 100 /* bytes of a list of GPUs in a token, which has 127 */
 
 SPANK_PLUGIN(gpuarb, 1)
 
@@ -43,6 +47,9 @@ static const struct spank_option options[] = {
 	{ (char[]){ PREFIX "wait" }, (char[]){ "TIME" },
 	  (char[]){ "the first task waits until the lease is granted, for TIME or without limit" },
 	  2, 0, NULL },
+	{ (char[]){ PREFIX "adaptable" }, NULL,
+	  (char[]){ "the lease of a job of one task grows and shrinks with the CUs that are free" },
+	  0, 0, NULL },
 };
 
 /* The words before the command of a task. */
@@ -75,14 +82,20 @@ static bool has_variable(spank_t spank, const char *name)
 
 static void option_word(const char *name, const char *value, char word[static WORD])
 {
-	snprintf(word, WORD, "--%s%s%s", name + strlen(PREFIX), value ? "=" : "",
+	snprintf(word, WORD, "--%s%s%.80s", name + strlen(PREFIX), value ? "=" : "",
 		 value ? value : "");
+}
+
+/* NULL: none. What a batch script's job had without a value, its srun gets from the environment as "(null)". */
+static const char *value_given(const char *value)
+{
+	return value && *value && strcmp(value, "(null)") != 0 ? value : NULL;
 }
 
 /* In srun, sbatch and salloc, where the user reads the error. gpuarbctl checks again on the node. */
 static int option_check(int i, const char *value, int remote)
 {
-	const char *given = value && *value ? value : NULL;
+	const char *given = value_given(value);
 	_cleanup_(freep) struct command *command = NULL;
 	char word[WORD];
 	char *argv[] = { word, NULL };
@@ -127,23 +140,160 @@ int slurm_spank_init(spank_t spank, int argc, char **argv)
 	return r;
 }
 
-static bool option_value(spank_t spank, size_t i, char **ret)
+/* ---- components of a heterogeneous job ------------------------------------------------------- */
+
+/* The option that a word of the command line begins, which may be shortened; NULL: none. */
+static const char *option_typed(const char *word)
+{
+	const char *name = word + strlen("--" PREFIX);
+	size_t n;
+
+	if (strncmp(word, "--" PREFIX, strlen("--" PREFIX)) != 0)
+		return NULL;
+	n = strcspn(name, "=");
+	for (size_t i = 0; n > 0 && i < ARRAY_SIZE(options); i++)
+		if (strncmp(options[i].name + strlen(PREFIX), name, n) == 0)
+			return options[i].name + strlen(PREFIX);
+	return NULL;
+}
+
+/* Writes " NAME=VALUE" for each option that was typed, and ":" between components. Returns how many options. Slurm has
+ * called option_check() for the values, so they have neither. */
+static size_t components_read(FILE *f, char text[static COMPONENTS_SIZE])
+{
+	_cleanup_(freep) char *word = NULL;
+	const char *name, *value;
+	size_t size = 0, used = 0, n = 0;
+
+	*text = '\0';
+	while (used < COMPONENTS_SIZE - 1 && getdelim(&word, &size, '\0', f) > 0) {
+		name = option_typed(word);
+		value = strchr(word, '=');
+		if (name && !value && strcmp(name, "wait") != 0 && strcmp(name, "adaptable") != 0)
+			value = getdelim(&word, &size, '\0', f) > 0 ? word : NULL;
+		else if (value)
+			value++;
+		if (name)
+			used += (size_t)snprintf(text + used, COMPONENTS_SIZE - used, " %s=%s",
+						 name, value ? value : "");
+		else if (strcmp(word, ":") == 0)
+			used += (size_t)snprintf(text + used, COMPONENTS_SIZE - used, ":");
+		n += name != NULL;
+	}
+	if (used >= COMPONENTS_SIZE)
+		*text = '\0';
+	return n;
+}
+
+/* After all options of srun, sbatch or salloc. Slurm keeps the value of an option that was typed last, for all components,
+ * so the task finds its own in its environment. */
+int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
+{
+	spank_context_t context = spank_context();
+	char text[COMPONENTS_SIZE];
+	size_t n;
+	FILE *f;
+
+	(void)spank;
+	(void)argc;
+	(void)argv;
+	if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR)
+		return 0;
+	f = fopen("/proc/self/cmdline", "re");
+	if (!f)
+		return 0;
+	n = components_read(f, text);
+	fclose(f);
+	if (n > 0 && strchr(text, ':'))
+		setenv(COMPONENTS, text, 1);
+	else if (n > 0 || context == S_CTX_ALLOCATOR) /* what a surrounding job has left */
+		unsetenv(COMPONENTS);
+	return 0;
+}
+
+/* The number of the component with this job; -1: it is no component. Slurm has two names for the variables. */
+static int component_find(spank_t spank, uint32_t job)
+{
+	static const char *const names[] = { "HET", "PACK" };
+	char name[48], value[16];
+
+	for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+		for (int i = 0;; i++) {
+			snprintf(name, sizeof(name), "SLURM_JOB_ID_%s_GROUP_%d", names[n], i);
+			if (spank_getenv(spank, name, value, sizeof(value)) != ESPANK_SUCCESS)
+				break;
+			if (strtoul(value, NULL, 10) == job)
+				return i;
+		}
+	return -1;
+}
+
+/* ---- the options of a task ------------------------------------------------------------------ */
+
+struct task {
+	spank_t spank;
+	uint32_t job, step;
+	char typed[COMPONENTS_SIZE]; /* for all components */
+	const char *own;             /* part of it, up to ":"; NULL: no component */
+};
+
+static void task_load_typed(struct task *task)
+{
+	int component = component_find(task->spank, task->job);
+
+	task->own = NULL;
+	if (component < 0 ||
+	    spank_getenv(task->spank, COMPONENTS, task->typed, COMPONENTS_SIZE) != ESPANK_SUCCESS)
+		return;
+	task->own = task->typed;
+	while (component-- > 0) {
+		task->own += strcspn(task->own, ":");
+		task->own += *task->own == ':';
+	}
+}
+
+/* 1: typed for this component; 0: for another one; -1: for none. The last one counts. */
+static int typed_value(const struct task *task, const char *name, char value[static WORD])
+{
+	const char *found = task->typed, *end = task->own + strcspn(task->own, ":");
+	char key[32];
+	int r = -1;
+
+	snprintf(key, sizeof(key), " %s=", name);
+	while ((found = strstr(found, key))) {
+		found += strlen(key);
+		r = r > 0 ? r : 0;
+		if (found < task->own || found > end)
+			continue;
+		snprintf(value, WORD, "%.*s", (int)strcspn(found, " :"), found);
+		r = 1;
+	}
+	return r;
+}
+
+/* value: "" for none. */
+static bool option_value(const struct task *task, size_t i, char value[static WORD])
 {
 	struct spank_option option = options[i];
+	char *given = NULL;
+	int typed;
 
-	*ret = NULL;
-	if (spank_option_getopt(spank, &option, ret) != ESPANK_SUCCESS)
+	*value = '\0';
+	typed = task->own ? typed_value(task, option.name + strlen(PREFIX), value) : -1;
+	if (typed >= 0)
+		return typed > 0;
+	if (spank_option_getopt(task->spank, &option, option.has_arg ? &given : NULL) !=
+	    ESPANK_SUCCESS)
 		return false;
-	if (*ret && !**ret)
-		*ret = NULL;
+	snprintf(value, WORD, "%s", value_given(given) ? given : "");
 	return true;
 }
 
-static bool option_find_value(spank_t spank, const char *name, char **ret)
+static bool option_find_value(const struct task *task, const char *name, char value[static WORD])
 {
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		if (strcmp(options[i].name + strlen(PREFIX), name) == 0)
-			return option_value(spank, i, ret);
+			return option_value(task, i, value);
 	return false;
 }
 
@@ -203,27 +353,77 @@ static void leave_lease(spank_t spank, bool has_gpus)
 		spank_unsetenv(spank, "ROCR_VISIBLE_DEVICES");
 }
 
-static void ask(spank_t spank, uint32_t job, bool has_gpus, struct words *words)
+/* Slurm's lists are numbers; a longer one than a token takes is its hash (FNV-1a). */
+static void write_gpus(const char *visible, char ret[static VISIBLE + 1])
 {
-	char visible[64] = "", *value, word[WORD];
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	if (strlen(visible) <= VISIBLE) {
+		snprintf(ret, VISIBLE + 1, "%.*s", VISIBLE, visible);
+		return;
+	}
+	for (; *visible; visible++)
+		hash = (hash ^ (unsigned char)*visible) * UINT64_C(0x100000001b3);
+	snprintf(ret, VISIBLE + 1, "%016" PRIx64, hash);
+}
+
+/* Whether it shares no lease: an adaptable lease is for one command. gpuarbctl refuses one that has a token. */
+static bool is_alone(const struct task *task, unsigned processes)
+{
+	char text[16];
+
+	return processes == 1 &&
+	       (task->step == SLURM_BATCH_SCRIPT ||
+		spank_getenv(task->spank, ADAPTABLE, text, sizeof(text)) != ESPANK_SUCCESS ||
+		strtoul(text, NULL, 10) != task->job);
+}
+
+static void ask_sharing(const struct task *task, const char *visible, struct words *words)
+{
+	bool adaptable = option_find_value(task, "adaptable", (char[WORD]){ 0 });
+	unsigned processes = find_processes(task->spank, task->job);
+	char value[WORD], gpus[VISIBLE + 1];
+
+	if (option_find_value(task, "processes", value))
+		processes = (unsigned)strtoul(value, NULL, 10);
+	else
+		words_add(words, "--processes=%u", processes);
+	if (!adaptable)
+		words_add(words, "--fixed");
+	if (adaptable && is_alone(task, processes)) {
+		snprintf(value, sizeof(value), "%" PRIu32, task->job);
+		if (task->step == SLURM_BATCH_SCRIPT)
+			spank_setenv(task->spank, ADAPTABLE, value, 1);
+		return;
+	}
+	/* Tasks that have other GPUs than their neighbours have another lease. */
+	write_gpus(visible, gpus);
+	words_add(words, "--token=slurm-%" PRIu32 "%s%s", task->job, *gpus ? "-gpu" : "", gpus);
+}
+
+static int ask(const struct task *task, bool has_gpus, struct words *words)
+{
+	char visible[1024] = "", value[WORD], word[WORD];
 
 	if (has_gpus) {
 		words_add(words, "--gpu=all");
-		keep_first_list(spank);
-		spank_getenv(spank, "ROCR_VISIBLE_DEVICES", visible, sizeof(visible));
+		keep_first_list(task->spank);
+		if (spank_getenv(task->spank, "ROCR_VISIBLE_DEVICES", visible, sizeof(visible)) ==
+		    ESPANK_NOSPACE) {
+			slurm_error("gpuarb: ROCR_VISIBLE_DEVICES=%.40s... has more than %zu bytes",
+				    visible, sizeof(visible) - 1);
+			return -1;
+		}
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (!option_value(spank, i, &value))
+		if (!option_value(task, i, value))
 			continue;
-		option_word(options[i].name, value, word);
+		option_word(options[i].name, *value ? value : NULL, word);
 		words_add(words, "%s", word);
 	}
-	if (!option_find_value(spank, "processes", &value))
-		words_add(words, "--processes=%u", find_processes(spank, job));
-	/* Tasks that have other GPUs than their neighbours have another lease. */
-	words_add(words, "--token=slurm-%" PRIu32 "%s%.*s", job, *visible ? "-gpu" : "",
-		  (int)sizeof(visible), visible);
-	words_add(words, "--name=slurm-%" PRIu32, job);
+	ask_sharing(task, visible, words);
+	words_add(words, "--name=slurm-%" PRIu32, task->job);
+	return 0;
 }
 
 /* gpuarbctl=PATH of plugstack.conf is for one that is not installed. */
@@ -235,32 +435,38 @@ static const char *find_program(int argc, char **argv)
 	return GPUARBCTL;
 }
 
+static int wrap(const struct task *task, int number, const char *program)
+{
+	struct words words = { .n = 0 };
+	bool has_gpus = has_variable(task->spank, task->step == SLURM_BATCH_SCRIPT
+							  ? "SLURM_JOB_GPUS"
+							  : "SLURM_STEP_GPUS");
+
+	leave_lease(task->spank, has_gpus);
+	words_add(&words, "%s", program);
+	words_add(&words, "run");
+	if (ask(task, has_gpus, &words) < 0)
+		return -1;
+	if (number > 0)
+		words_add(&words, "--quiet");
+	words_add(&words, "--");
+	return task_wrap(task->spank, words.word, words.n);
+}
+
 /* As the user of the job, in the process that becomes the task. */
 int slurm_spank_task_init(spank_t spank, int argc, char **argv)
 {
-	struct words words = { .n = 0 };
-	uint32_t job = 0, step = 0;
-	int task = 0;
-	bool has_gpus;
-	char *cus;
+	struct task task = { .spank = spank };
+	int number = 0;
 
-	if (!option_find_value(spank, "cus", &cus))
-		return 0;
-	if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
-	    spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS ||
-	    spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS) {
-		slurm_error("gpuarb: Slurm does not tell the number of the job");
-		return -1;
+	if (spank_get_item(spank, S_JOB_ID, &task.job) == ESPANK_SUCCESS &&
+	    spank_get_item(spank, S_JOB_STEPID, &task.step) == ESPANK_SUCCESS &&
+	    spank_get_item(spank, S_TASK_ID, &number) == ESPANK_SUCCESS) {
+		task_load_typed(&task);
+		return option_find_value(&task, "cus", (char[WORD]){ 0 })
+			       ? wrap(&task, number, find_program(argc, argv))
+			       : 0;
 	}
-	has_gpus = has_variable(spank,
-				step == SLURM_BATCH_SCRIPT ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS");
-	leave_lease(spank, has_gpus);
-	words_add(&words, "%s", find_program(argc, argv));
-	words_add(&words, "run");
-	ask(spank, job, has_gpus, &words);
-	words_add(&words, "--fixed");
-	if (task > 0)
-		words_add(&words, "--quiet");
-	words_add(&words, "--");
-	return task_wrap(spank, words.word, words.n);
+	slurm_error("gpuarb: Slurm does not tell the number of the job");
+	return -1;
 }

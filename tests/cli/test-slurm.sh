@@ -5,15 +5,15 @@
 #
 #	test-slurm.sh GPUARBCTL PLUGIN
 #
-# GPUARBD, GPUARB_SOURCE_ROOT: the daemon, the source tree.
+# GPUARBD, SERVICE_MANAGER, GPUARB_SOURCE_ROOT: the daemon, what stands for systemd, the source tree.
 set -u
 if [ -z "${GPUARB_LONG:-}" ]; then
-	echo 'skipped: a cluster takes half a minute: tests/run --long'
+	echo 'skipped: a cluster takes two minutes: tests/run --long'
 	exit 77
 fi
 GPUARBCTL=${1:-${GPUARBCTL:?}}
 plugin=${2:?}
-: "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+: "${GPUARBD:?}" "${SERVICE_MANAGER:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
 # shellcheck source=tests/cli/users.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/users.sh"
 rig_need munged slurmctld slurmd srun sbatch jq setpriv
@@ -49,6 +49,7 @@ JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+SchedulerParameters=bf_interval=1
 ReturnToService=2
 KillWait=3
 SlurmdParameters=config_overrides
@@ -70,14 +71,20 @@ CONF
 sed 's/^local counted = .*/local counted = os.getenv("COUNTED") or "nothing"/; s/and not options/and counted ~= "nothing" &/' \
 	"$GPUARB_SOURCE_ROOT/docs/examples/slurm/cli_filter.lua" >"$dir/etc/cli_filter.lua"
 echo "required $dir/spank_gpuarb.so gpuarbctl=$dir/gpuarbctl" >"$dir/etc/plugstack.conf"
+# Later slurmd end where both versions of cgroups are mounted.
+[[ $(slurmd -V) == *' 22.'* ]] || echo 'CgroupPlugin=disabled' >"$dir/etc/cgroup.conf"
 export SLURM_CONF=$dir/etc/slurm.conf
 
+has_ended() { ! is_running "$1"; }
+# The next cluster has the same ports.
 stop_cluster()
 {
-	local file
+	local file pids=()
 	for file in "$dir"/slurmd.node?.pid "$dir/slurmctld.pid" "$dir/munged.pid"; do
-		[ ! -s "$file" ] || kill "$(cat "$file")" 2>/dev/null
+		[ ! -s "$file" ] || pids+=("$(cat "$file")")
 	done
+	kill "${pids[@]}" 2>/dev/null
+	for file in "${pids[@]}"; do await_so "process $file has ended" has_ended "$file"; done
 	rig_clean 2>/dev/null
 }
 trap stop_cluster EXIT
@@ -231,34 +238,137 @@ out_has ' 50'
 check 'a shard is on the GPU that Slurm chose, and its step in the lease' \
 	jq -e 'length == 1 and [.[0].partitions[].gpu] == ["0000:03:00.0"]' <<<"$(grep '^\[' "$dir/out")"
 
-# ---- an array ----------------------------------------------------------------------------------
-slurm sbatch -W -w node0 --array=1-5 --gpuarb-cus=15 --gpuarb-wait -o 'array.%a' --wrap 'echo "$HSA_CU_MASK"'
+# ---- components of a heterogeneous job, adaptable leases ------------------------------------------
+slurm srun -w node0 --gpuarb-cus=15 sh -c 'echo $GPUARB_EFFECTIVE_CUS' : \
+	-w node1 --gpuarb-cus=30 sh -c 'echo $GPUARB_EFFECTIVE_CUS'
 code_is 0
-check 'each of the array had a mask' test "$(grep -l '^0:0x' "$dir"/work/array.? | wc -l)" = 5
+check 'each component has what it asked for' test "$(sort -n "$dir/out" | tr '\n' ' ')" = '15 30 '
+slurm srun -w node0 --gpuarb-cus=15 true : -w node1 sh -c 'echo "$GPUARB_LEASE."'
+out_has .
+out_lacks 1
+printf '#!/bin/sh\nsrun --het-group=0,1 sh -c "echo \\$GPUARB_EFFECTIVE_CUS"\nsrun --het-group=1 --gpuarb-cus=5 sh -c "echo \\$GPUARB_EFFECTIVE_CUS"\n' \
+	>"$dir/work/components"
+chmod 755 "$dir/work/components"
+slurm sbatch -W -w node0 --gpuarb-cus=15 -o components.out : -w node1 --gpuarb-cus=30 ./components
+code_is 0
+check 'so have the steps of its script' test "$(grep -x '[0-9]*' "$dir/work/components.out" | sort -n | tr '\n' ' ')" = '5 15 30 '
+
+slurm srun -w node0 --gpuarb-cus=15 --gpuarb-adaptable sh -c '"$GPUARBCTL" list --json; exit 3'
+code_is 3
+json_out 'length == 1 and .[0].adaptable'
+slurm srun -w node0 -n2 --gpuarb-cus=15 --gpuarb-adaptable true
+code_is 125
+err_has '--adaptable: '
+slurm sbatch -W -w node0 --gpuarb-cus=15 --gpuarb-adaptable -o adaptable.out \
+	--wrap '"$GPUARBCTL" list --json; srun true; echo "step: $?"'
+code_is 0
+check 'the script has the lease' jq -e '.[0].adaptable' <<<"$(grep '^\[' "$dir/work/adaptable.out")"
+check 'a step cannot share it' grep -q '^step: 125' "$dir/work/adaptable.out"
 list_becomes '. == []'
+no_drain
+
+# ---- an array ----------------------------------------------------------------------------------
+# Four at a time have the GPU, and twelve wait.
+policy <<<$'[tenant jobs]\nmatch-user = games\nonly-gpus = 0000:03:00.0'
+job array sbatch -W -w node0 --array=1-200 --gpuarb-cus=15 --gpuarb-wait -o 'array.%a' --wrap 'echo "$HSA_CU_MASK"; exec sleep 0.1'
+snapshots=0
+while is_running "${jobs[array]}"; do
+	list_becomes 'all(.[]; .state != "waiting") or ([.[] | select(.state != "waiting").partitions[].cus] | add) == 60'
+	json_out '[.[] | select(.state != "waiting").partitions[0].shader_engines[]] | length == (unique | length)'
+	snapshots=$((snapshots + $(jq 'any(.[]; .state == "waiting") | if . then 1 else 0 end' "$dir/out")))
+done
+await_job array
+code_is 0
+check 'jobs waited' test "$snapshots" -gt 0
+check 'each of the array had a mask' test "$(grep -l '^0:0x' "$dir"/work/array.* | wc -l)" = 200
+policy <<<'[tenant *]'
+list_becomes '. == []'
+no_drain
 
 # ---- what goes wrong on the node ----------------------------------------------------------------
-# The lease belongs to the task, and not to slurmstepd.
-job orphan srun -w node0 --gpuarb-cus=15 sh -c 'echo $$ >orphan.pid; exec cat fifo'
-list_becomes 'length == 1'
-await_so 'the task runs' test -s "$dir/work/orphan.pid"
-orphan=$(cat "$dir/work/orphan.pid")
-stepd=$(awk '{ print $4 }' "/proc/$orphan/stat")
-kill -KILL "$stepd"
-await_so 'slurmstepd has ended' test ! -e "/proc/$stepd/exe"
-ends 0 list --json
-json_out 'length == 1 and .[0].state == "granted"'
-kill -KILL "$orphan"
+# Whatever is killed, the lease is there as long as the task.
+rig_stop_daemon
+exec 4< <(RUNTIME_DIRECTORY=$dir/run exec "$SERVICE_MANAGER" --store-max=64 -- "$GPUARBD" --simulate=radeon-vii,radeon-vii \
+	--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/daemon.err")
+daemon_pid=$!
+ready() { await_line 4 'ready *' || { cat "$dir/daemon.err"; await_fail 'gpuarbd does not start'; }; gpuarbd=${line#ready }; }
+ready
+# task NAME ARGUMENT…: a job whose task holds a lease until it reads a line; $task is its process.
+task()
+{
+	rm -f "$dir/work/task.pid"
+	job "$1" srun -w node0 "${@:2}" --gpuarb-cus=15 sh -c 'echo $$ >>task.pid; exec cat fifo'
+	await_so 'the task runs' test -s "$dir/work/task.pid"
+	task=$(head -n 1 "$dir/work/task.pid")
+}
+holds_lease() { "$GPUARBCTL" list --json >"$dir/out" && json_out 'length == 1 and .[0].state == "granted"'; }
+let_task_end() { timeout "$patience" sh -c ': >"$1"' sh "$dir/work/fifo"; }
+# kill_process PID: as it is a child of others, it may be a zombie for a while.
+kill_process()
+{
+	kill -KILL "$1"
+	await_so "process $1 has ended" has_ended "$1"
+}
+task orphan
+stepd=$(awk '{ print $4 }' "/proc/$task/stat")
+kill_process "$stepd"
+holds_lease
+kill -KILL "$task"
 list_becomes '. == []'
 scancel -u games
 await_job orphan
 no_drain
 
+task survivor
+kill_process "$(cat "$dir/slurmd.node0.pid")"
+slurmd -N node0
+# slurmctld ends a job that it has not saved.
+scontrol update job="$(squeue -h -o %i)" comment=is-saved
+await_so 'slurmctld has saved the job' grep -qs is-saved "$dir/state/job_state"
+kill_process "$(cat "$dir/slurmctld.pid")"
+slurmctld
+kill_process "$gpuarbd"
+ready
+holds_lease
+let_task_end
+await_job survivor
+code_is 0
+list_becomes '. == []'
+no_drain
+
+# One of two tasks, and one that waits.
+task pair -n2 --gpuarb-queues=4
+both_run() { [ "$(wc -l <"$dir/work/task.pid")" = 2 ]; }
+await_so 'both tasks run' both_run
+kill_process "$task"
+holds_lease
+let_task_end
+await_job pair
+code_is 137
+list_becomes '. == []'
+policy <<<$'[tenant jobs]\nmatch-user = games\nonly-gpus = 0000:03:00.0'
+hold reserve --gpu=0000:03:00.0 --cus=60
+job waiting srun -w node0 --gpuarb-cus=15 --gpuarb-wait true
+list_becomes 'any(.[]; .state == "waiting")'
+kill_process "$(jq -r '.[] | select(.state == "waiting").owner.pid' "$dir/out")"
+await_job waiting
+code_is 137
+list_becomes 'length == 1'
+let_go TERM "$holder"
+no_drain
+
 # More than a user may have, whatever Slurm counted.
 policy <<<$'[tenant jobs]\nmatch-user = games\nmax-cus = 10'
-slurm srun -w node0 --gpuarb-cus=15 true
-code_is 125
-err_has 'max-cus'
+for wait in '' --gpuarb-wait; do
+	# shellcheck disable=SC2086 # no argument, or one
+	COUNTED=cu slurm srun -w node0 $wait --gpuarb-cus=15 true
+	code_is 125
+	err_has 'max-cus'
+	# shellcheck disable=SC2086
+	slurm srun -w node0 $wait --gpuarb-cus=300 true
+	code_is 125
+	err_has '300'
+done
 kill "$daemon_pid"
 wait "$daemon_pid"
 daemon_pid=

@@ -15,6 +15,7 @@
 #include "util/base.h"
 
 int slurm_spank_init(spank_t spank, int argc, char **argv);
+int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv);
 int slurm_spank_task_init(spank_t spank, int argc, char **argv);
 spank_err_t spank_prepend_task_argv(spank_t spank, int argc, const char *argv[]);
 
@@ -73,7 +74,8 @@ spank_err_t spank_option_getopt(spank_t spank, struct spank_option *option, char
 	for (size_t i = 0; slurm.options[i][0]; i++) {
 		if (strcmp(slurm.options[i][0], option->name) != 0)
 			continue;
-		*ret = slurm.options[i][1];
+		if (ret)
+			*ret = slurm.options[i][1];
 		return ESPANK_SUCCESS;
 	}
 	return ESPANK_ERROR;
@@ -214,8 +216,9 @@ TEST(task_starts_under_gpuarbctl_with_the_options_of_the_job)
 	slurm.options[2][0] = (char[]){ "gpuarb-wait" };
 	spank_setenv(NULL, "SLURM_TASKS_PER_NODE", "2(x3),12,1", 1);
 	out = run_task();
-	CHECK(has(out, "[run][--cus=25%][--queues=4][--wait][--processes=12][--token=slurm-7]"
-		       "[--name=slurm-7][--fixed][--][solve][a b]\n"));
+	CHECK(has(out,
+		  "[run][--cus=25%][--queues=4][--wait][--processes=12][--fixed][--token=slurm-7]"
+		  "[--name=slurm-7][--][solve][a b]\n"));
 	CHECK(has(out, "GPUARB_SLURM_PROCESSES=7:12\n"));
 
 	slurm.task = 1; /* one line for the step is enough */
@@ -226,7 +229,7 @@ TEST(task_starts_under_gpuarbctl_with_the_options_of_the_job)
 	slurm.options[4][1] = (char[]){ "guaranteed" };
 	CHECK(has(run_task(),
 		  "[run][--cus=25%][--queues=4][--processes=3][--class=guaranteed][--wait=5min]"
-		  "[--token=slurm-7][--name=slurm-7][--fixed][--quiet][--][solve]"));
+		  "[--fixed][--token=slurm-7][--name=slurm-7][--quiet][--][solve]"));
 	slurm_reset();
 }
 
@@ -249,9 +252,9 @@ TEST(step_asks_for_as_much_as_the_script_that_started_it)
 
 	/* A job that a task of another job has submitted. */
 	slurm.job = 8;
-	CHECK(has(run_task(), "[--processes=1][--token=slurm-8]"));
+	CHECK(has(run_task(), "[--processes=1][--fixed][--token=slurm-8]"));
 	spank_setenv(NULL, "GPUARB_SLURM_PROCESSES", "nonsense", 1);
-	CHECK(has(run_task(), "[--processes=1][--token=slurm-8]"));
+	CHECK(has(run_task(), "[--processes=1][--fixed][--token=slurm-8]"));
 	slurm_reset();
 }
 
@@ -276,6 +279,130 @@ TEST(lease_has_all_gpus_that_slurm_gave)
 	CHECK(!strstr(run_task(), "--gpu=all"));
 	spank_setenv(NULL, "SLURM_JOB_GPUS", "1,2", 1);
 	CHECK(has(run_task(), "[--gpu=all]"));
+	slurm_reset();
+}
+
+TEST(tasks_with_other_gpus_have_another_lease_however_long_the_list_is)
+{
+	char list[1100], first[64], token[64];
+
+	slurm_reset();
+	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
+	slurm.options[0][1] = (char[]){ "15" };
+	spank_setenv(NULL, "SLURM_STEP_GPUS", "1", 1);
+	for (int last = 1; last <= 2; last++) {
+		memset(list, '1', 300);
+		snprintf(list + 300, sizeof(list) - 300, ",%d", last);
+		spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", list, 1);
+		snprintf(token, sizeof(token), "%.38s", strstr(run_task(), "[--token=slurm-7-gpu"));
+		CHECK(token[36] == ']');
+		CHECK(last == 1 || strcmp(token, first) != 0);
+		strcpy(first, token);
+	}
+	memset(list, '1', sizeof(list) - 1);
+	list[sizeof(list) - 1] = '\0';
+	spank_setenv(NULL, "ROCR_VISIBLE_DEVICES", list, 1);
+	CHECK(slurm_spank_task_init(NULL, 0, NULL) == -1);
+	CHECK(has(slurm.error, "ROCR_VISIBLE_DEVICES=1111") && has(slurm.error, "1023 bytes"));
+	slurm_reset();
+}
+
+TEST(lease_of_a_job_of_one_task_is_adaptable_if_it_asks_for_that)
+{
+	slurm_reset();
+	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
+	slurm.options[0][1] = (char[]){ "15" };
+	slurm.options[1][0] = (char[]){ "gpuarb-adaptable" };
+	slurm.options[1][1] = (char[]){ "(null)" };
+	CHECK(has(run_task(), "[run][--cus=15][--adaptable][--processes=1][--name=slurm-7][--]"));
+	slurm.step = SLURM_BATCH_SCRIPT;
+	CHECK(has(run_task(), "GPUARB_SLURM_ADAPTABLE=7\n"));
+	/* gpuarbctl refuses what has a token: a step of a script that has such a lease, several tasks. */
+	spank_setenv(NULL, "GPUARB_SLURM_ADAPTABLE", "7", 1);
+	CHECK(has(run_task(), "[--adaptable][--processes=1][--name=slurm-7][--]"));
+	slurm.step = 0;
+	CHECK(has(run_task(), "[--adaptable][--processes=1][--token=slurm-7]"));
+	slurm.job = 8;
+	CHECK(has(run_task(), "[--adaptable][--processes=1][--name=slurm-8][--]"));
+	spank_setenv(NULL, "SLURM_TASKS_PER_NODE", "2", 1);
+	slurm.job = 9;
+	CHECK(has(run_task(), "[--adaptable][--processes=2][--token=slurm-9]"));
+	slurm_reset();
+}
+
+/* This program as srun or sbatch: prints what the plugin leaves for the tasks. */
+__attribute__((constructor)) static void be_srun(void)
+{
+	const char *context = getenv("TEST_CONTEXT"), *left;
+
+	if (!context)
+		return;
+	slurm.context = (spank_context_t)atoi(context);
+	CHECK(slurm_spank_init_post_opt(NULL, 0, NULL) == 0);
+	left = getenv("GPUARB_SLURM_COMPONENTS");
+	printf("%s", left ? left : "none");
+	fflush(stdout);
+	_exit(0);
+}
+
+/* What is left by a command with these words, of which one before left "before". */
+static const char *left_by(spank_context_t context, const char *words)
+{
+	static char left[5000];
+	_cleanup_(freep) char *command_line = NULL;
+	FILE *out;
+
+	CHECK(asprintf(&command_line,
+		       "TEST_CONTEXT=%d GPUARB_SLURM_COMPONENTS=before exec /proc/%d/exe %s",
+		       (int)context, (int)getpid(), words) > 0);
+	out = popen(command_line, "r");
+	CHECK(out);
+	left[fread(left, 1, sizeof(left) - 1, out)] = '\0';
+	CHECK(pclose(out) == 0);
+	return left;
+}
+
+TEST(components_of_a_heterogeneous_job_have_their_own_options)
+{
+	char *many = calloc(1, 12000);
+
+	CHECK(strcmp(left_by(S_CTX_LOCAL, "-n1 --gpuarb-cus=15 a : --gpuarb-q 4 --gpuarb-wait b"),
+		     " cus=15: queues=4 wait=") == 0);
+	CHECK(strcmp(left_by(S_CTX_ALLOCATOR, "a : --gpuarb-wait=5min : --gpuarb-adaptable"),
+		     ": wait=5min: adaptable=") == 0);
+	CHECK(strcmp(left_by(S_CTX_ALLOCATOR, "a : --gpuarb-cus"), ": cus=") == 0);
+	/* A command without components, and one that leaves the options to those that surround it. */
+	CHECK(strcmp(left_by(S_CTX_LOCAL, "--gpuarb-cus=15 --other=: a"), "none") == 0);
+	CHECK(strcmp(left_by(S_CTX_LOCAL, "a : b"), "before") == 0);
+	CHECK(strcmp(left_by(S_CTX_ALLOCATOR, "a : b"), "none") == 0);
+	CHECK(strcmp(left_by(S_CTX_REMOTE, "--gpuarb-cus=15 a"), "before") == 0);
+	/* More than there is room for: Slurm's values are taken. */
+	strcpy(many, "a :");
+	for (int i = 0; i < 700; i++)
+		strcat(many, " --gpuarb-cus=1");
+	CHECK(strcmp(left_by(S_CTX_LOCAL, many), "none") == 0);
+	free(many);
+}
+
+TEST(task_takes_the_options_of_its_component)
+{
+	slurm_reset();
+	slurm.options[0][0] = (char[]){ "gpuarb-cus" };
+	slurm.options[0][1] = (char[]){ "45" };
+	slurm.options[1][0] = (char[]){ "gpuarb-queues" };
+	slurm.options[1][1] = (char[]){ "8" };
+	spank_setenv(NULL, "GPUARB_SLURM_COMPONENTS", " cus=5 cus=15: cus=30 wait=", 1);
+	CHECK(has(run_task(), "[run][--cus=45][--queues=8][--processes=1]")); /* no component */
+	spank_setenv(NULL, "SLURM_JOB_ID_HET_GROUP_0", "7", 1);
+	spank_setenv(NULL, "SLURM_JOB_ID_HET_GROUP_1", "8", 1);
+	spank_setenv(NULL, "SLURM_JOB_ID_PACK_GROUP_0", "7", 1);
+	spank_setenv(NULL, "SLURM_JOB_ID_PACK_GROUP_1", "8", 1);
+	spank_setenv(NULL, "SLURM_JOB_ID_PACK_GROUP_2", "9", 1);
+	CHECK(has(run_task(), "[run][--cus=15][--queues=8][--processes=1]"));
+	slurm.job = 8;
+	CHECK(has(run_task(), "[run][--cus=30][--queues=8][--wait][--processes=1]"));
+	slurm.job = 9; /* nothing was typed for it */
+	CHECK(slurm_spank_task_init(NULL, 0, NULL) == 0 && !*slurm.error);
 	slurm_reset();
 }
 
@@ -321,13 +448,13 @@ TEST(option_of_a_job_is_checked_where_it_is_typed)
 		{ "gpuarb-cus", "" },       { "gpuarb-cus", "101%" },
 		{ "gpuarb-queues", "0" },   { "gpuarb-queues", "9999" },
 		{ "gpuarb-class", "gold" }, { "gpuarb-processes", "-1" },
-		{ "gpuarb-wait", "soon" },
+		{ "gpuarb-wait", "soon" },  { "gpuarb-adaptable", "yes" },
 	};
 	char text[400], start[64];
 
 	slurm_reset();
 	slurm.context = S_CTX_ALLOCATOR;
-	CHECK(slurm_spank_init(NULL, 0, NULL) == 0 && slurm.n_registered == 5);
+	CHECK(slurm_spank_init(NULL, 0, NULL) == 0 && slurm.n_registered == 6);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		CHECK(give(wrong[i][0], wrong[i][1], 0) != ESPANK_SUCCESS);
 		snprintf(start, sizeof(start), "--%s=%s: ", wrong[i][0], wrong[i][1]);
@@ -345,6 +472,8 @@ TEST(option_of_a_job_is_checked_where_it_is_typed)
 	CHECK(give("gpuarb-wait", "5min", 0) == ESPANK_SUCCESS);
 	CHECK(give("gpuarb-wait", NULL, 0) == ESPANK_SUCCESS);
 	CHECK(give("gpuarb-wait", "", 0) == ESPANK_SUCCESS && !*slurm.error);
+	CHECK(give("gpuarb-wait", "(null)", 0) == ESPANK_SUCCESS && !*slurm.error);
+	CHECK(give("gpuarb-adaptable", "(null)", 0) == ESPANK_SUCCESS && !*slurm.error);
 }
 
 TEST(prolog_has_no_options)
