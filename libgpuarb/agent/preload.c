@@ -49,7 +49,7 @@ struct process {
 	struct queue_set queue_set;
 	struct agent_grant incoming; /* buffer for one */
 	bool thread;                 /* it runs */
-	bool reported;               /* that gpuarb-agent cannot be reached */
+	bool fixed;                  /* it cannot follow: gpuarb-agent is not asked again */
 	int error;                   /* -errno of the last grant; 0: all queues have their masks */
 	int retry_msec;              /* with error: when to set the masks again */
 };
@@ -225,60 +225,59 @@ static const char *explain(int error)
 	case -ECONNRESET:
 		return "it sends no mask: examine gpuarbctl list, and start the command again if "
 		       "the lease has ended";
+	case -EAGAIN:
+		return "there is no thread for it: raise RLIMIT_NPROC, or use gpuarbctl run --fixed";
 	default:
 		return "allow socket() and connect() in the sandbox of this process, or use "
 		       "gpuarbctl run --fixed";
 	}
 }
 
-/* A program prints the failure of the driver at most, which does not name the cause. */
-static void report_unreachable(int error)
+/* Most programs do not survive a queue that is refused. Their runtime sets the mask of the environment, and gpuarb-agent
+ * acknowledges no other one while a process has queues and does not follow. */
+static void be_fixed(int error)
 {
-	if (process.reported)
-		return;
-	process.reported = true;
+	link_close(&process.link);
+	process.fixed = true;
 	dprintf(STDERR_FILENO,
-		"gpuarb-agent: lease %s: process %d gets no queues, because it cannot reach "
-		"gpuarb-agent (%s): %s\n",
+		"gpuarb-agent: lease %s: fixed for process %d: its queues keep the CUs of HSA_CU_MASK, "
+		"because it cannot follow gpuarb-agent (%s): %s\n",
 		process.lease, (int)getpid(), strerror(-error), explain(error));
 }
 
-/* Connects to gpuarb-agent, takes the first grant, and starts the thread, unless that was done.
- * -EPERM: there is no grant. -EAGAIN: no thread. */
-static int join(void)
+/* Connects to gpuarb-agent, takes the first grant, and starts the thread, unless that was done. */
+static void join(void)
 {
 	int r;
 
+	if (process.fixed)
+		return;
 	if (!link_is_ours(&process.link)) {
 		r = connect_agent();
 		if (r < 0) {
 			say("cannot reach gpuarb-agent: %s", strerror(-r));
 			/* With an earlier grant the process continues under that. */
-			if (process.queue_set.grant.generation > 0)
-				return 0;
-			report_unreachable(r);
-			return -EPERM;
+			if (process.queue_set.grant.generation == 0)
+				be_fixed(r);
+			return;
 		}
 	}
 	if (process.thread)
-		return 0;
+		return;
 	r = start_thread();
 	process.thread = r >= 0;
-	if (r < 0) {
-		say("cannot start a thread: %s", strerror(-r));
-		link_close(&process.link);
-	}
-	return r;
+	if (r < 0)
+		be_fixed(r);
 }
 
 /* ---- called by ioctl() of the program, with kfd_lock() ------------------------------------- */
 
 static int created(int fd, uint32_t queue, uint32_t kfd_gpu_id)
 {
-	int r = join();
+	int r;
 
-	if (r >= 0)
-		r = queue_set_add(&process.queue_set, fd, queue, kfd_gpu_id);
+	join();
+	r = queue_set_add(&process.queue_set, fd, queue, kfd_gpu_id);
 	if (r < 0)
 		say("queue %u is destroyed, because it got no mask: %s", queue, strerror(-r));
 	else
@@ -308,7 +307,7 @@ static void forked(void)
 	link_close(&process.link);
 	process.queue_set.queues = NULL;
 	queue_set_clear(&process.queue_set);
-	process.thread = process.reported = false;
+	process.thread = process.fixed = false;
 	process.error = 0;
 }
 
