@@ -9,10 +9,12 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "client/doctor/service-user.h"
@@ -20,6 +22,7 @@
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/verbs/verb.h"
+#include "util/fd.h"
 
 #define INTO "/run/cdi"
 #define FILES 512
@@ -145,13 +148,42 @@ static int write_spec(const struct command *command, struct gpuarb_lease *lease,
 	return EXIT_OK;
 }
 
+static void file_path(const struct command *command, const char *suffix, char path[static FILES])
+{
+	snprintf(path, FILES, "%.400s/gpuarb-share-%s%s", command->into ? command->into : INTO,
+		 command->rest[0], suffix);
+}
+
+/* One at a time: another one would delete the file, or write what has changed since. The lock ends with this process. */
+static int lock_spec(const struct command *command, int *ret)
+{
+	char path[FILES];
+	int fd;
+
+	file_path(command, ".lock", path);
+	fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return fail(command, EXIT_FAILED, "%s: %s", path, strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		(void)(errno == EWOULDBLOCK
+			       ? fail(command, EXIT_FAILED,
+				      "%s: another gpuarbctl cdi keeps the share '%.80s': stop it, "
+				      "perhaps with systemctl stop gpuarb-share@%.80s",
+				      path, command->rest[0], command->rest[0])
+			       : fail(command, EXIT_FAILED, "%s: %s", path, strerror(errno)));
+		close(fd);
+		return EXIT_FAILED;
+	}
+	*ret = fd;
+	return EXIT_OK;
+}
+
 /* lease NULL: it is not held yet, or no more. */
 static int keep_spec(const struct command *command, struct gpuarb_lease *lease)
 {
 	char path[FILES];
 
-	snprintf(path, sizeof(path), "%.400s/gpuarb-share-%s.json",
-		 command->into ? command->into : INTO, command->rest[0]);
+	file_path(command, ".json", path);
 	if (lease && strcmp(gpuarb_lease_state(lease), "granted") == 0)
 		return write_spec(command, lease, path);
 	if (unlink(path) < 0 && errno != ENOENT)
@@ -163,6 +195,7 @@ int run_cdi(struct command *command)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	const struct share_settings *share;
+	_cleanup_fd_ int lock = -1; /* until the file is gone */
 	char name[REQUEST_TEXT];
 	int r = load_share(command, &settings, &share), unkept;
 
@@ -170,7 +203,9 @@ int run_cdi(struct command *command)
 		return r;
 	snprintf(name, sizeof(name), "share-%s", share->name);
 	take_share(command, share, name);
-	r = keep_spec(command, NULL);
+	r = lock_spec(command, &lock);
+	if (r == EXIT_OK)
+		r = keep_spec(command, NULL);
 	if (r != EXIT_OK)
 		return r;
 	r = reserve_and_hold(command, keep_spec);

@@ -211,6 +211,12 @@ json_out ".cdiVersion == \"0.5.0\" and .kind == \"gpuarb.org/share\" and (.devic
 	.env == [\"ROCR_VISIBLE_DEVICES=0\", \"HSA_CU_MASK=0:0x111111111111111\", \"GPUARB_EFFECTIVE_CUS=15\",
 		\"GPUARB_LEASE=$id\", \"GPU_MAX_HW_QUEUES=1\"]))"
 
+# Only one keeps the file.
+ends 1 "${share[@]}"
+err_has "'web'"
+check 'the device stays' spec_has "GPUARB_LEASE=$id"
+list_becomes "length == 1 and .[0].id == $id"
+
 # No container starts without the lease.
 "$GPUARBCTL" run --class=realtime --gpu=0000:04:00.0 --cus=60 -- sleep 1000 >"$dir/realtime" 2>&1 &
 realtime=$!
