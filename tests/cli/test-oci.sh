@@ -272,7 +272,8 @@ for name in gpuarb-precreate gpuarb-createruntime; do
 		'.hook.path = $path | .hook.env = [$bus, "ASAN_OPTIONS=detect_leaks=0"]' "$(dirname "$oci")/$name.json" \
 		>"$dir/hooks/$name.json"
 done
-printf '[engine]\nhooks_dir = ["%s"]\n' "$dir/hooks" >"$dir/containers.conf"
+# No limit of processes: the controller may be one of cgroup v1.
+printf '[containers]\npids_limit = 0\n[engine]\nhooks_dir = ["%s"]\n' "$dir/hooks" >"$dir/containers.conf"
 export CONTAINERS_CONF=$dir/containers.conf
 unset LD_LIBRARY_PATH
 podman=(podman --cgroup-manager=cgroupfs --root "$dir/pod" --runroot "$dir/podrun" --storage-driver vfs --runtime runc)
