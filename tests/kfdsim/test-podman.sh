@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+#	test-podman.sh CLIENT-RAW GPUARB-OCI
+#
+# Queues of containers on the emulated driver: each counts for the lease that the hooks took for its container, and a queue
+# too many is named. A program under `gpuarbctl run` in a container follows its adaptable lease.
+set -u
+if [ "${INSIDE:-}" != yes ]; then
+	[ -n "${GPUARB_LONG:-}" ] || { echo 'skipped: podman takes half a minute: tests/run --long'; exit 77; }
+	raw=$(realpath "$1") oci=$(realpath "$2")
+	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+	. ./rig.sh
+	rig_need jq dbus-daemon podman runc conmon
+	[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || { echo 'skipped: no static busybox'; exit 77; }
+	rig_need_kfdsim
+	export INSIDE=yes
+	kfdsim --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-podman.sh "$raw" "$oci"
+	exit
+fi
+
+raw=$1 oci=$2
+# shellcheck source=tests/kfdsim/stage.sh
+. "$GPUARB_ROOT/tests/kfdsim/stage.sh"
+printf '[daemon]\nbackend = kfd\naudit-interval = 100ms\n' >"$dir/gpuarbd.conf"
+: >"$dir/tenants.d/all.conf"
+mkdir -p "$dir"/hooks "$dir"/rootfs/{bin,proc,sys,dev,etc,tmp,usr,lib,lib64}
+cp /bin/busybox "$dir/rootfs/bin"
+ln -s busybox "$dir/rootfs/bin/sh"
+install -m 755 "$oci" "$dir/gpuarb-precreate"
+ln "$dir/gpuarb-precreate" "$dir/gpuarb-createruntime"
+printf '[containers]\npids_limit = 0\n[engine]\nhooks_dir = ["%s"]\n' "$dir/hooks" >"$dir/containers.conf"
+export CONTAINERS_CONF=$dir/containers.conf
+podman=(podman --cgroup-manager=cgroupfs --root "$dir/pod" --runroot "$dir/podrun" --storage-driver vfs --runtime runc)
+in_container=(--network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 -v /dev/kfd:/dev/kfd -v /dev/dri:/dev/dri
+	-v /sys:/sys:ro -v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v "$raw:/bin/raw:ro" --rootfs "$dir/rootfs")
+# shellcheck disable=SC2317 # trap calls it
+clean() { "${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1; kill -KILL "$manager_pid" 2>/dev/null; rig_clean; }
+trap clean EXIT
+start
+for name in gpuarb-precreate gpuarb-createruntime; do
+	jq --arg path "$dir/$name" --arg bus "GPUARB_BUS_ADDRESS=$GPUARB_BUS_ADDRESS" \
+		'.hook.path = $path | .hook.env = [$bus, "ASAN_OPTIONS=detect_leaks=0"]' "$(dirname "$oci")/$name.json" \
+		>"$dir/hooks/$name.json"
+done
+
+# container NAME OPTION… -- COMMAND…: its standard input is what is written to $dir/rootfs/tmp/NAME.
+container()
+{
+	local name=$1 options=()
+	shift
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	shift
+	mkfifo "$dir/rootfs/tmp/$name"
+	said="podman run $name"
+	timeout "$patience" "${podman[@]}" run -d --name "$name" "${options[@]}" "${in_container[@]}" \
+		/bin/sh -c "exec \"\$@\" <>/tmp/$name >/tmp/$name.out 2>&1" sh "$@" >"$dir/out" 2>"$dir/err" </dev/null &&
+		return
+	grep -q 'OCI runtime\|cgroup' "$dir/err" && { echo "skipped: podman starts no container here: $(tail -n 1 "$dir/err")"; exit 77; }
+	complain "$said: failed"
+}
+queue() { echo queue >"$dir/rootfs/tmp/$1"; }
+
+for name in one two; do
+	container "$name" --annotation org.gpuarb.cus=15 --annotation org.gpuarb.queues=2 \
+		--annotation "org.gpuarb.name=$name" --annotation org.gpuarb.gpu=0000:03:00.0 -- raw
+	queue "$name"
+done
+queue two
+queue two
+settles '[.leases[] | select(.drift != []).name] == ["two"] and .gpus[0].unmanaged == []'
+driver '.gpus[0].compute_queues == 4'
+"${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1
+settles '.leases == []'
+
+# One with gpuarbctl inside, and a network namespace of its own.
+mounts=()
+for path in "$GPUARBCTL" "$GPUARB_AGENT_DIR" "${LD_LIBRARY_PATH%%:*}" "$dir"; do mounts+=(-v "$path:$path"); done
+for name in GPUARB_BUS_ADDRESS GPUARB_AGENT_DIR LD_LIBRARY_PATH; do mounts+=(-e "$name=${!name}"); done
+container three "${mounts[@]}" -e ASAN_OPTIONS=detect_leaks=0 -- \
+	"$GPUARBCTL" run --adaptable --gpu=0000:03:00.0 --cus=60 --cus-min=15 --name=three -- raw
+queue three
+settles "$(named three) | .partitions[0].cus == 60"
+hold reserve --gpu=0000:03:00.0 --cus=30
+settles "[.leases[].state] == [\"granted\", \"granted\"] and ($(named three) | .partitions[0].cus == 30)"
+mask=$(jq -r "$(named three).partitions[0].cu_mask" "$dir/out")
+driver "[.processes[] | select(.alive) | $compute | .mask] == [\"$mask\"]"
+let_go TERM "$holder"
+
+# The same program outside of a container belongs to no lease.
+program stray "$raw"
+tell stray queue
+settles '.gpus[0].unmanaged | length == 1'
+finish
