@@ -142,12 +142,18 @@ int slurm_spank_init(spank_t spank, int argc, char **argv)
 
 /* ---- components of a heterogeneous job ------------------------------------------------------- */
 
+#define GROUP \
+	"het-group" /* of srun: the numbers of the components, "0,2-3"; without it they are counted */
+
 /* The option that a word of the command line begins, which may be shortened; NULL: none. */
 static const char *option_typed(const char *word)
 {
 	const char *name = word + strlen("--" PREFIX);
 	size_t n;
 
+	if (strncmp(word, "--" GROUP, strlen("--" GROUP)) == 0 ||
+	    strncmp(word, "--pack-group", strlen("--pack-group")) == 0)
+		return GROUP;
 	if (strncmp(word, "--" PREFIX, strlen("--" PREFIX)) != 0)
 		return NULL;
 	n = strcspn(name, "=");
@@ -157,8 +163,8 @@ static const char *option_typed(const char *word)
 	return NULL;
 }
 
-/* Writes " NAME=VALUE" for each option that was typed, and ":" between components. Returns how many options. Slurm has
- * called option_check() for the values, so they have neither. */
+/* Writes " NAME=VALUE" for each option that was typed, and ":" between components. Returns how many options of the plugin.
+ * Slurm has called option_check() for their values, so they have neither. */
 static size_t components_read(FILE *f, char text[static COMPONENTS_SIZE])
 {
 	_cleanup_(freep) char *word = NULL;
@@ -178,7 +184,7 @@ static size_t components_read(FILE *f, char text[static COMPONENTS_SIZE])
 						 name, value ? value : "");
 		else if (strcmp(word, ":") == 0)
 			used += (size_t)snprintf(text + used, COMPONENTS_SIZE - used, ":");
-		n += name != NULL;
+		n += name && strcmp(name, GROUP) != 0;
 	}
 	if (used >= COMPONENTS_SIZE)
 		*text = '\0';
@@ -237,19 +243,43 @@ struct task {
 	const char *own;             /* part of it, up to ":"; NULL: no component */
 };
 
+/* Whether "0,2-3" has the number. */
+static bool list_has(const char *list, long number)
+{
+	char *end;
+
+	for (;; list = end + 1) {
+		long first = strtol(list, &end, 10), last = first;
+
+		if (*end == '-')
+			last = strtol(end + 1, &end, 10);
+		if (number >= first && number <= last)
+			return true;
+		if (*end != ',')
+			return false;
+	}
+}
+
 static void task_load_typed(struct task *task)
 {
-	int component = component_find(task->spank, task->job);
+	int component = component_find(task->spank, task->job), place = 0;
+	const char *own = task->typed, *group;
 
 	task->own = NULL;
 	if (component < 0 ||
 	    spank_getenv(task->spank, COMPONENTS, task->typed, COMPONENTS_SIZE) != ESPANK_SUCCESS)
 		return;
-	task->own = task->typed;
-	while (component-- > 0) {
-		task->own += strcspn(task->own, ":");
-		task->own += *task->own == ':';
+	for (;; own++, place++) {
+		group = strstr(own, " " GROUP "=");
+		if (group && group < own + strcspn(own, ":")
+			    ? list_has(group + strlen(" " GROUP "="), component)
+			    : place == component)
+			break;
+		own += strcspn(own, ":");
+		if (!*own)
+			break;
 	}
+	task->own = own;
 }
 
 /* 1: typed for this component; 0: for another one; -1: for none. The last one counts. */

@@ -246,7 +246,7 @@ check 'each component has what it asked for' test "$(sort -n "$dir/out" | tr '\n
 slurm srun -w node0 --gpuarb-cus=15 true : -w node1 sh -c 'echo "$GPUARB_LEASE."'
 out_has .
 out_lacks 1
-printf '#!/bin/sh\nsrun --het-group=0,1 sh -c "echo \\$GPUARB_EFFECTIVE_CUS"\nsrun --het-group=1 --gpuarb-cus=5 sh -c "echo \\$GPUARB_EFFECTIVE_CUS"\n' \
+printf '#!/bin/sh\nsrun --het-group=0,1 sh -c "echo \\$GPUARB_EFFECTIVE_CUS"\nsrun --het-group=1 --gpuarb-cus=5 sh -c "echo \\$GPUARB_EFFECTIVE_CUS" : --het-group=0 true\n' \
 	>"$dir/work/components"
 chmod 755 "$dir/work/components"
 slurm sbatch -W -w node0 --gpuarb-cus=15 -o components.out : -w node1 --gpuarb-cus=30 ./components

@@ -371,6 +371,9 @@ TEST(components_of_a_heterogeneous_job_have_their_own_options)
 	CHECK(strcmp(left_by(S_CTX_ALLOCATOR, "a : --gpuarb-wait=5min : --gpuarb-adaptable"),
 		     ": wait=5min: adaptable=") == 0);
 	CHECK(strcmp(left_by(S_CTX_ALLOCATOR, "a : --gpuarb-cus"), ": cus=") == 0);
+	CHECK(strcmp(left_by(S_CTX_LOCAL, "--het-group=1 --gpuarb-cus=5 a : --pack-group 0,2-3 b"),
+		     " het-group=1 cus=5: het-group=0,2-3") == 0);
+	CHECK(strcmp(left_by(S_CTX_LOCAL, "--het-group=1 a : --het-group=0 b"), "before") == 0);
 	/* A command without components, and one that leaves the options to those that surround it. */
 	CHECK(strcmp(left_by(S_CTX_LOCAL, "--gpuarb-cus=15 --other=: a"), "none") == 0);
 	CHECK(strcmp(left_by(S_CTX_LOCAL, "a : b"), "before") == 0);
@@ -401,7 +404,16 @@ TEST(task_takes_the_options_of_its_component)
 	CHECK(has(run_task(), "[run][--cus=15][--queues=8][--processes=1]"));
 	slurm.job = 8;
 	CHECK(has(run_task(), "[run][--cus=30][--queues=8][--wait][--processes=1]"));
-	slurm.job = 9; /* nothing was typed for it */
+	spank_setenv(NULL, "GPUARB_SLURM_COMPONENTS", " het-group=1 cus=5: het-group=0,2-3 cus=6",
+		     1);
+	CHECK(has(run_task(), "[run][--cus=5]"));
+	slurm.job = 7;
+	CHECK(has(run_task(), "[run][--cus=6]"));
+	slurm.job = 9;
+	CHECK(has(run_task(), "[run][--cus=6]"));
+	spank_setenv(NULL, "GPUARB_SLURM_COMPONENTS", " het-group=1 cus=5: het-group=0 cus=6", 1);
+	CHECK(slurm_spank_task_init(NULL, 0, NULL) == 0); /* nothing was typed for it */
+	spank_setenv(NULL, "GPUARB_SLURM_COMPONENTS", " cus=5: cus=6", 1);
 	CHECK(slurm_spank_task_init(NULL, 0, NULL) == 0 && !*slurm.error);
 	slurm_reset();
 }
