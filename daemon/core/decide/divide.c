@@ -112,8 +112,9 @@ static void extend_all(struct division *d)
 struct plan {
 	struct division *division;
 	const struct cuset *spare;
-	struct cuset own, pool;  /* CUs that nobody lends; all */
-	bool may_rebase, sticky; /* sticky: see columns.h */
+	struct cuset own, pool; /* CUs that nobody lends; all */
+	bool may_rebase;
+	enum column_match match;
 	struct columns columns;
 	struct layout layout;
 	struct grower **growers;            /* of the terms */
@@ -190,7 +191,8 @@ static bool find_base(const struct plan *plan, struct grower *grower)
 static void find_room(struct plan *plan)
 {
 	struct division *d = plan->division;
-	struct column_order order = { .sticky = plan->sticky,
+	struct column_order order = { .match = plan->match,
+				      .all = &d->gpu->all,
 				      .own = &plan->own,
 				      .pool = &plan->pool,
 				      .bases = plan->bases,
@@ -315,7 +317,8 @@ static int find_layout(struct plan *plan)
 	}
 }
 
-static int divide_anew(struct division *division, const struct cuset *spare, bool sticky)
+static int divide_anew(struct division *division, const struct cuset *spare,
+		       enum column_match match)
 {
 	size_t n = division->n;
 	_cleanup_(freep) struct layout_term *terms = calloc(n + 1, sizeof(*terms));
@@ -323,7 +326,7 @@ static int divide_anew(struct division *division, const struct cuset *spare, boo
 	_cleanup_(freep) const struct cuset **held = calloc(2 * n + 1, sizeof(*held));
 	struct plan plan = { .division = division,
 			     .spare = spare,
-			     .sticky = sticky,
+			     .match = match,
 			     .layout.terms = terms,
 			     .growers = growers,
 			     .held = held };
@@ -369,10 +372,10 @@ static void keep(struct division *d)
 	}
 }
 
-static int try_anew(struct division *d, const struct cuset *spare, bool sticky, unsigned *best,
-		    unsigned *levels)
+static int try_anew(struct division *d, const struct cuset *spare, enum column_match match,
+		    unsigned *best, unsigned *levels)
 {
-	int r = divide_anew(d, spare, sticky);
+	int r = divide_anew(d, spare, match);
 
 	find_levels(d, levels);
 	if (r > 0 && layout_is_clearly_better(levels, best, d->n)) {
@@ -382,12 +385,12 @@ static int try_anew(struct division *d, const struct cuset *spare, bool sticky, 
 	return r < 0 ? r : 0;
 }
 
-/* Lays out all leases with bases outside of the spare engine, and then anywhere; with other columns, too, where
- * the worst-off lease is clearly below its share. */
+/* Lays out all leases with bases outside of the spare engine, and then anywhere; with columns that match the leases, too,
+ * where the worst-off one is clearly below its share. */
 static int choose(struct division *d, unsigned *best, unsigned *levels)
 {
 	const unsigned enough = LAYOUT_WHOLE - LAYOUT_WHOLE / LAYOUT_CLEARLY;
-	bool several = d->gpu->info.geometry.xccs > 1;
+	bool several = d->n > 0 && d->gpu->info.geometry.xccs > 1;
 	struct cuset spare, none = { 0 };
 	int r = 0;
 
@@ -396,11 +399,12 @@ static int choose(struct division *d, unsigned *best, unsigned *levels)
 	keep(d);
 	find_spare(d, &spare);
 	if (!cuset_empty(&spare))
-		r = try_anew(d, &spare, false, best, levels);
+		r = try_anew(d, &spare, MATCH_SIZE, best, levels);
 	if (r == 0 && (cuset_empty(&spare) || best[0] < enough))
-		r = try_anew(d, &none, false, best, levels);
-	if (r == 0 && several && d->n > 0 && best[0] < enough)
-		r = try_anew(d, &none, true, best, levels);
+		r = try_anew(d, &none, MATCH_SIZE, best, levels);
+	for (enum column_match i = MATCH_HELD; several && i < MATCHES && r == 0 && best[0] < enough;
+	     i++)
+		r = try_anew(d, &none, i, best, levels);
 	for (size_t i = 0; i < d->n; i++) {
 		d->growers[i].target = d->growers[i].best;
 		d->growers[i].rebase = d->growers[i].best_rebase;

@@ -30,9 +30,13 @@ static unsigned rank_of(const struct columns *columns, const struct column_order
 	unsigned own = units_in(columns->geometry, order->own, x, e);
 	unsigned pool = units_in(columns->geometry, order->pool, x, e);
 	unsigned held = held_in(columns, order->held, order->n_held, x, e, c);
+	unsigned bases = held_in(columns, order->bases, order->n_bases, x, e, c);
 
-	return held_in(columns, order->bases, order->n_bases, x, e, c) << 24 |
-	       (order->sticky ? held << 16 | own << 8 | pool : own << 16 | pool << 8 | held);
+	switch (order->match) {
+	case MATCH_HELD: return bases << 24 | held << 16 | own << 8 | pool;
+	case MATCH_OWN: return bases << 24 | own << 16 | pool << 8 | held;
+	default: return units_in(columns->geometry, order->all, x, e);
+	}
 }
 
 void columns_init(struct columns *columns, const struct geometry *geometry,

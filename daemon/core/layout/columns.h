@@ -14,11 +14,13 @@ struct columns {
 	uint8_t engine[CUSET_XCCS][LAYOUT_COLUMNS];
 };
 
-/* What engines are matched by: bases that have to be rectangles; then units that nobody lends, all units,
- * and masks. sticky: masks before units. */
+/* Engines of several XCCs become a column by their size, so that masks stay side by side. Where leases lie across
+ * such columns: by bases that have to be rectangles, and then by what leases hold, or by what nobody lends. */
+enum column_match { MATCH_SIZE, MATCH_HELD, MATCH_OWN, MATCHES };
+
 struct column_order {
-	bool sticky;
-	const struct cuset *own, *pool;
+	enum column_match match;
+	const struct cuset *all, *own, *pool;
 	const struct cuset **bases, **held;
 	size_t n_bases, n_held;
 };

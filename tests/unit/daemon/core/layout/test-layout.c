@@ -9,6 +9,7 @@
 
 #include "best-layout.h"
 #include "check.h"
+#include "core/layout/columns.h"
 #include "core/mask/gpu-info.h"
 #include "seed.h"
 #include "shipped-gpus.h"
@@ -282,4 +283,30 @@ TEST(a_difference_of_less_than_a_seventeenth_is_none)
 	CHECK(!layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 49, 90 }, 2));
 	CHECK(layout_is_clearly_better((unsigned[]){ 50, 90 }, (unsigned[]){ 49, 80 }, 2));
 	CHECK(!layout_is_clearly_better((unsigned[]){ 49, 90 }, (unsigned[]){ 50, 80 }, 2));
+}
+
+/* A lease has CUs of the first engine of one XCC and of the second one of the other. */
+TEST(engines_are_a_column_by_their_size_or_by_what_leases_hold)
+{
+	const struct geometry geometry = { .xccs = 2, .engines = 2, .arrays = 1, .array_cus = 10 };
+	struct cuset all = { 0 }, held = { 0 };
+	const struct cuset *sets[] = { &held };
+	struct column_order order = {
+		.all = &all, .own = &all, .pool = &all, .held = sets, .n_held = 1
+	};
+	struct columns columns;
+
+	for (unsigned x = 0; x < 2; x++)
+		for (unsigned e = 0; e < 2; e++)
+			all.pair[cuset_pair(x, e)] = 0x3ff;
+	held.pair[cuset_pair(0, 0)] = held.pair[cuset_pair(1, 1)] = 0x1f;
+	columns_init(&columns, &geometry, &order);
+	CHECK(columns.engine[0][0] == 0 && columns.engine[1][0] == 0);
+	order.match = MATCH_HELD;
+	columns_init(&columns, &geometry, &order);
+	CHECK(columns.engine[0][0] == 0 && columns.engine[1][0] == 1);
+	all.pair[cuset_pair(1, 0)] = 0x1ff; /* the larger engine is the first column */
+	order.match = MATCH_SIZE;
+	columns_init(&columns, &geometry, &order);
+	CHECK(columns.engine[0][0] == 0 && columns.engine[1][0] == 1);
 }
