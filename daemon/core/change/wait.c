@@ -152,12 +152,14 @@ bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, 
 	return false;
 }
 
-/* A cache of the requests that failed in this round: an equal request behind one of them fails for
- * the same reason, because nothing was granted or freed in between. */
+/* What is known until something is granted or freed. */
 #define FAILED_MAX 16U
-struct failed {
-	const struct lease *leases[FAILED_MAX];
+struct round {
+	const struct lease
+		*failed[FAILED_MAX]; /* an equal request behind fails for the same reason */
 	size_t n;
+	bool counted;
+	unsigned free[REQUEST_WANTS]; /* by GPU: CUs that no lease has claimed */
 };
 
 static bool is_equal(const struct lease *a, const struct lease *b)
@@ -177,12 +179,64 @@ static bool any_outside(const struct arbiter *arbiter)
 	return false;
 }
 
-static const struct lease *find_failed(const struct failed *failed, const struct lease *lease)
+static const struct lease *find_failed(const struct round *round, const struct lease *lease)
 {
-	for (size_t i = 0; i < failed->n; i++)
-		if (is_equal(failed->leases[i], lease))
-			return failed->leases[i];
+	for (size_t i = 0; i < round->n; i++)
+		if (is_equal(round->failed[i], lease))
+			return round->failed[i];
 	return NULL;
+}
+
+/* CUs that the want is never granted less than; 0: that depends on more than its numbers. */
+static unsigned least_cus(const struct want *want)
+{
+	if (want_has_percent(want))
+		return 0;
+	if (want->cus_min > 0)
+		return want->cus_min;
+	return want->exact ? want->cus : want->cus - want->cus / 10;
+}
+
+/* Are there fewer GPUs with as many free CUs as the i-th want needs than wants that need as many? */
+static bool lacks_gpus(const struct round *round, const struct lease *lease, size_t i)
+{
+	const struct request *request = lease->request;
+	unsigned least = least_cus(&request->wants[i]);
+	size_t wants = 0, gpus = 0;
+
+	if (i > 0 && least == least_cus(&request->wants[i - 1]))
+		return false;
+	for (size_t j = 0; j < request->n_wants; j++)
+		wants += least_cus(&request->wants[j]) >= least;
+	for (uint64_t left = lease->wait.candidates; left; left &= left - 1)
+		gpus += round->free[__builtin_ctzll(left)] >= least;
+	return gpus < wants;
+}
+
+static void count_free(const struct arbiter *arbiter, struct round *round)
+{
+	for (size_t i = 0; i < arbiter->n_gpus && !round->counted; i++)
+		round->free[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
+	round->counted = true;
+}
+
+/* Does the lease lack CUs, whatever their shape, and did nothing change on the GPU that its refusal tells of? A lease
+ * that may bar GPUs is examined in full. */
+static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
+			    struct round *round)
+{
+	const struct refusal *refusal = lease_refusal(lease);
+	int gpu = ledger_find_gpu(arbiter, refusal->gpu);
+	bool lacks = false;
+
+	if (refusal->resource != RESOURCE_CUS || lease->wait.over_quota ||
+	    lease->wait.passed >= LEASE_PASSES_MAX || !lease->wait.candidates ||
+	    arbiter->woken == UINT64_MAX || gpu < 0 || (arbiter->woken >> gpu & 1))
+		return false;
+	count_free(arbiter, round);
+	for (size_t i = 0; i < lease->request->n_wants && !lacks; i++)
+		lacks = lacks_gpus(round, lease, i);
+	return lacks;
 }
 
 static int examine_now(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
@@ -208,7 +262,7 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 
 /* Examines a waiting lease if something that it could use became free. EXAMINED_FITS: partitions is
  * what it gets. */
-static int examine(struct arbiter *arbiter, struct lease *lease, struct failed *failed,
+static int examine(struct arbiter *arbiter, struct lease *lease, struct round *round,
 		   struct partition *partitions)
 {
 	const struct lease *same;
@@ -216,15 +270,20 @@ static int examine(struct arbiter *arbiter, struct lease *lease, struct failed *
 
 	if (!may_help(arbiter, lease, arbiter->woken))
 		return EXAMINED_WAITS;
-	same = any_outside(arbiter) ? NULL : find_failed(failed, lease);
+	if (still_lacks_cus(arbiter, lease, round)) {
+		take_steps(arbiter, lease, 1 + (unsigned)lease->request->n_wants / 8);
+		lease->wait.refused = true;
+		return EXAMINED_WAITS;
+	}
+	same = any_outside(arbiter) ? NULL : find_failed(round, lease);
 	if (same) {
 		wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates,
 			same->wait.over_quota);
 		return EXAMINED_WAITS;
 	}
 	r = examine_now(arbiter, lease, partitions);
-	if (r == EXAMINED_WAITS && failed->n < FAILED_MAX)
-		failed->leases[failed->n++] = lease;
+	if (r == EXAMINED_WAITS && round->n < FAILED_MAX)
+		round->failed[round->n++] = lease;
 	return r;
 }
 
@@ -281,7 +340,7 @@ static void end_round(struct arbiter *arbiter)
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 {
 	struct partition partitions[REQUEST_WANTS];
-	struct failed failed = { .n = 0 };
+	struct round round = { .n = 0 };
 
 	arbiter->paused &= arbiter->round_steps == 0;
 	if (arbiter->paused)
@@ -296,9 +355,9 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 		if (arbiter->paused)
 			return 0;
 		if (arbiter->next_examined == 0)
-			failed.n = 0;     /* a lease that ended on the way freed something */
-		arbiter->next_examined++; /* queue_remove() corrects it */
-		r = examine(arbiter, lease, &failed, partitions);
+			round = (struct round){ .n = 0 }; /* a lease that ended freed something */
+		arbiter->next_examined++;                 /* queue_remove() corrects it */
+		r = examine(arbiter, lease, &round, partitions);
 		if (r == EXAMINED_FITS && is_early(arbiter, lease, partitions)) {
 			ledger_begin_round(arbiter, 0);
 			continue;

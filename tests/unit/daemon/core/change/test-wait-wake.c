@@ -469,6 +469,34 @@ TEST(reason_names_a_gpu_that_still_refuses)
 	check_promises(&s);
 }
 
+/* A gang that lacks CUs on the first GPU as before takes few steps when something is freed on another one. */
+TEST(lease_that_lacks_cus_as_before_is_not_examined_in_full)
+{
+	struct lease *held[6], *gang;
+	_cleanup_(scene_done) struct scene s = full_gpus(3, held);
+	uint64_t full, quick;
+
+	gang = wait_for_all(&s, 3, 60);
+	ledger_wake(s.arbiter, 7);
+	s.arbiter->round_steps = 1000;
+	CHECK(grant_waiting(&s, NULL) == 0 && refused_by(gang, "0000:03:00.0"));
+	full = 1000 - s.arbiter->round_steps;
+	for (size_t i = 2; i < 6; i++) {
+		gang->wait.refused = false;
+		release(s.arbiter, held[i]->id);
+		s.arbiter->round_steps = 1000;
+		CHECK(grant_waiting(&s, NULL) == 0 && refused_by(gang, "0000:03:00.0"));
+		quick = 1000 - s.arbiter->round_steps;
+		CHECK(quick > 0 && quick < full / 2);
+		CHECK(gang->wait.refused); /* leases may be revoked for it */
+	}
+	release(s.arbiter, held[0]->id);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	release(s.arbiter, held[1]->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && gang->state == STATE_GRANTED);
+	check_promises(&s);
+}
+
 /* A round takes as many steps for a hundred leases as for one. */
 TEST(equal_waiting_leases_are_examined_once)
 {
