@@ -652,6 +652,7 @@ static enum outcome admit_quota(struct candidate *a)
 			continue;
 		refusal_set_bound(a->refusal, list[i].key, limit, tenant->name);
 		a->refusal->held = list[i].held;
+		a->refusal->by_default = list[i].resource == RESOURCE_VRAM && want->default_vram;
 		a->refusal->uid = a->admit_context->uid;
 		refusal_set_fits(a->refusal, list[i].resource, left, 0);
 		return refuse(a, OUTCOME_QUOTA, &shortage);

@@ -67,7 +67,8 @@ static int complete_request(const struct tenant *tenant, enum lease_class lease_
 	for (size_t i = 0; i < request->n_wants; i++) {
 		struct want *want = &request->wants[i];
 
-		if (want->vram == 0)
+		want->default_vram = want->vram == 0;
+		if (want->default_vram)
 			want->vram = min_u64(tenant->default_vram,
 					     had ? had->partitions[i].granted.vram : UINT64_MAX);
 		if (want->priority == PRIORITY_BY_CLASS)

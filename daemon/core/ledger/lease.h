@@ -84,6 +84,7 @@ struct partition {
 	struct budget granted;
 	struct budget charged; /* at least granted; more until acknowledged */
 	struct budget used;    /* by the processes of the lease at the last scan */
+	uint64_t vram_before;  /* used.vram at the scan before */
 	unsigned streams;
 	unsigned priority;
 	enum isolation isolation; /* never ISOLATION_DEFAULT */

@@ -276,6 +276,8 @@ static void put_quota(struct text *text, const struct refusal *refusal)
 	put_user(text, refusal->uid);
 	put(text, " holds ");
 	put_number(text, refusal->resource, refusal->held);
+	if (refusal->by_default)
+		put(text, "; asked by default-vram, not by the request");
 }
 
 static void put_policy(struct text *text, const struct refusal *refusal)

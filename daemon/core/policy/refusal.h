@@ -89,6 +89,7 @@ struct refusal {
 	const char *key; /* a literal: "max-cus"; NULL: none */
 	uint64_t limit, held;
 	char tenant[REFUSAL_TENANT]; /* whose bound it is; "": none */
+	bool by_default;             /* asked: by default-vram of the tenant */
 	uid_t uid;                   /* the user that holds `held` under the tenant */
 
 	/* Amounts of fit_resource that this check would pass: of CUs the next below and above what

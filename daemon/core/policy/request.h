@@ -41,6 +41,7 @@ struct want {
 			BUDGET_AMOUNTS;
 		};
 	};
+	bool default_vram; /* vram is default-vram of the tenant: plan.c */
 	unsigned streams;  /* masked streams of each process: a queue each */
 	unsigned priority; /* 0..15, or PRIORITY_BY_CLASS */
 	enum isolation isolation;

@@ -103,6 +103,40 @@ TEST(end_of_excess_use_wakes_a_waiting_lease)
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
 }
 
+/* What the user uses less, another one uses more: no memory of the GPU becomes free. */
+TEST(memory_that_a_user_frees_wakes_its_lease_that_waits_for_max_vram)
+{
+	const uint64_t gib = UINT64_C(1) << 30;
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct observed rows[2] = {
+		{ .pid = 8, .start_time = 1, .kfd_gpu_id = 1, .queues = 1, .vram = 3 * gib },
+		{ .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 1, .vram = gib },
+	};
+	struct lease *own = grant(&s, LAB, 8), *other = grant(&s, ANY, 8), *waiting;
+	struct request request = request_for(8);
+	struct tenant *lab = &s.arbiter->settings->tenants[1];
+
+	CHECK(strcmp(lab->name, own->tenant) == 0);
+	lab->max_vram = (struct limit){ LIMIT_COUNT, 4 * gib };
+	lab->default_vram = 2 * gib;
+	rows[0].uid = own->owner;
+	rows[1].uid = other->owner;
+	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	CHECK(arbiter_bind(s.arbiter, own->id, 8, false) == 0);
+	CHECK(arbiter_bind(s.arbiter, other->id, 9, false) == 0);
+	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0);
+	waiting = ask(&s, LAB, request);
+	CHECK(waiting && waiting->state == STATE_WAITING && waiting->wait.over_quota);
+	CHECK(lease_refusal(waiting)->by_default);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	rows[0].vram -= gib - 1;
+	rows[1].vram += gib - 1;
+	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0 && grant_waiting(&s, NULL) == 0);
+	rows[0].vram -= 1;
+	rows[1].vram += 1;
+	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0 && grant_waiting(&s, NULL) == 1);
+}
+
 TEST(acknowledged_resize_wakes_a_waiting_lease)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);

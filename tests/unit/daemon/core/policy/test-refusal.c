@@ -127,6 +127,11 @@ TEST(bounds_name_their_key_tenant_and_user)
 	refusal.uid = 1000;
 	CHECK(line_is(&refusal,
 		      "20 CUs asked, 15 left; max-cus of tenant lab is 30, uid 1000 holds 15"));
+	refusal.by_default = true;
+	CHECK(line_is(
+		&refusal,
+		"20 CUs asked, 15 left; max-cus of tenant lab is 30, uid 1000 holds 15; asked "
+		"by default-vram, not by the request"));
 	refusal = refusal_of(REASON_POLICY, RESOURCE_CLASS, CLASS_REALTIME, 0, 0);
 	refusal_set_bound(&refusal, "class", CLASS_BESTEFFORT, "*");
 	CHECK(line_is(&refusal, "class realtime asked, tenant * allows besteffort; see "
