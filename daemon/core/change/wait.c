@@ -213,13 +213,6 @@ static bool lacks_gpus(const struct round *round, const struct lease *lease, siz
 	return gpus < wants;
 }
 
-static void count_free(const struct arbiter *arbiter, struct round *round)
-{
-	for (size_t i = 0; i < arbiter->n_gpus && !round->counted; i++)
-		round->free[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
-	round->counted = true;
-}
-
 /* Does the lease lack CUs, whatever their shape, and did nothing change on the GPU that its refusal tells of? A lease
  * that may bar GPUs is examined in full. */
 static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
@@ -233,7 +226,9 @@ static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *l
 	    lease->wait.passed >= LEASE_PASSES_MAX || !lease->wait.candidates ||
 	    arbiter->woken == UINT64_MAX || gpu < 0 || (arbiter->woken >> gpu & 1))
 		return false;
-	count_free(arbiter, round);
+	for (size_t i = 0; i < arbiter->n_gpus && !round->counted; i++)
+		round->free[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
+	round->counted = true;
 	for (size_t i = 0; i < lease->request->n_wants && !lacks; i++)
 		lacks = lacks_gpus(round, lease, i);
 	return lacks;

@@ -19,6 +19,14 @@ static bool forbids(const struct lease *lease, const struct lease *self)
 	       !(self && lease->id == self->id);
 }
 
+static void add_needed(const struct arbiter *arbiter, const struct partition *p, struct cuset *set)
+{
+	struct cuset needed;
+
+	borrow_needed(arbiter, p, &needed);
+	cuset_add(set, &needed);
+}
+
 void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		      struct cuset *ret)
 {
@@ -27,12 +35,9 @@ void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct 
 		const struct lease *lease = arbiter->leases[i];
 		const struct partition *p = forbids(lease, self) ? lease_partition_on(lease, gpu)
 								 : NULL;
-		struct cuset needed;
 
-		if (!p)
-			continue;
-		borrow_needed(arbiter, p, &needed);
-		cuset_add(ret, &needed);
+		if (p)
+			add_needed(arbiter, p, ret);
 	}
 }
 
@@ -43,15 +48,10 @@ void borrow_forbidden_on(const struct arbiter *arbiter, uint64_t gpus,
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		for (size_t j = 0; forbids(lease, NULL) && j < lease->n_partitions; j++) {
-			const struct partition *p = &lease->partitions[j];
-			struct cuset needed;
-
-			if (!(gpus >> p->gpu & 1))
-				continue;
-			borrow_needed(arbiter, p, &needed);
-			cuset_add(&ret[p->gpu], &needed);
-		}
+		for (size_t j = 0; forbids(lease, NULL) && j < lease->n_partitions; j++)
+			if (gpus >> lease->partitions[j].gpu & 1)
+				add_needed(arbiter, &lease->partitions[j],
+					   &ret[lease->partitions[j].gpu]);
 	}
 }
 
