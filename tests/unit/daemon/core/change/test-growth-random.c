@@ -337,3 +337,97 @@ TEST(masks_come_to_rest_and_are_fair)
 	/* The daemon tries some ways to divide, and not all: it misses one in some 10,000 runs. */
 	CHECK(starved * 100 <= n * runs);
 }
+
+/* ---- a storm ------------------------------------------------------------------------------ */
+
+#define CROWD 24U
+#define EVENT_USEC 20000U /* 50 a second */
+
+/* What each lease had after the last event. */
+struct masks {
+	uint64_t id[CROWD];
+	struct cuset cus[CROWD];
+	size_t n;
+};
+
+/* Has a lease CUs that it did not have before? One that begins does not count. */
+static bool any_grew(const struct arbiter *arbiter, struct masks *masks)
+{
+	struct masks now = { .n = arbiter->n_leases };
+	bool grew = false;
+
+	for (size_t i = 0; i < now.n; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		now.id[i] = lease->state == STATE_GRANTED ? lease->id : 0;
+		now.cus[i] = lease->partitions[0].cus;
+		for (size_t j = 0; j < masks->n; j++)
+			grew |= now.id[i] > 0 && masks->id[j] == now.id[i] &&
+				!cuset_within(&now.cus[i], &masks->cus[j]);
+	}
+	*masks = now;
+	return grew;
+}
+
+/* Leases with any least, up to the whole GPU. The holder of the first one, which has an eighth at the most or its least,
+ * never acknowledges. */
+static void storm_event(struct lending *l)
+{
+	struct arbiter *arbiter = l->s.arbiter;
+	unsigned cus = arbiter->gpus[0].cus;
+	struct request request = request_for(1 + below(below(8) ? cus / CROWD : cus));
+
+	for (size_t i = 1; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->generation > arbiter->leases[i]->acknowledged)
+			follow(l, arbiter->leases[i]);
+	if (arbiter->n_leases == CROWD || (arbiter->n_leases > 1 && below(2))) {
+		release(arbiter, arbiter->leases[1 + below((unsigned)arbiter->n_leases - 1)]->id);
+	} else {
+		request.class = CLASS_BESTEFFORT;
+		request.adaptable = true;
+		request.wants[0].cus_min = request.wants[0].cus;
+		request.wants[0].cus_max = arbiter->n_leases > 0
+						   ? cus
+						   : max_u(request.wants[0].cus, cus / 8);
+		request.wants[0].queues = 1;
+		reserve(arbiter, 1 + below(TENANTS), &request, &l->s.result);
+	}
+	pass(l, EVENT_USEC);
+}
+
+/* 50 leases a second come or go, of tenants with weights from 1 to 10,000. */
+TEST(masks_grow_once_in_an_interval_while_leases_come_and_go)
+{
+	const uint64_t interval = SECOND_USEC;
+	struct masks masks = { .n = 0 };
+	uint64_t growths = 0;
+	struct gpu_info infos[SHIPPED_GPUS_MAX];
+	char names[SHIPPED_GPUS_MAX][64];
+	unsigned most = 0, gpu;
+	struct lending l;
+
+	seed_rand(SEED_OF_RUN("GROWTH_SEED"));
+	gpu = below((unsigned)load_shipped_gpus(infos, names));
+	l = begin(&infos[gpu]);
+	for (size_t i = 0; i < TENANTS; i++)
+		l.s.arbiter->settings->tenants[i].weight = i == 0 ? 1 : i == 1 ? 100 : 10000;
+	l.s.arbiter->settings->activate_min_interval_usec = interval;
+	l.s.arbiter->settings->grow_delay_usec = interval / 10;
+	for (unsigned i = 0; i < check_rounds(8, 60) * 50; i++) {
+		uint64_t last = l.s.arbiter->gpus[0].lend.grown_usec;
+
+		storm_event(&l);
+		most = max_u(most, (unsigned)l.s.arbiter->n_leases);
+		CHECK(!any_grew(l.s.arbiter, &masks) ||
+		      l.s.arbiter->gpus[0].lend.grown_usec != last);
+		if (l.s.arbiter->gpus[0].lend.grown_usec == last)
+			continue;
+		CHECK(growths == 0 || l.s.arbiter->gpus[0].lend.grown_usec >= last + interval);
+		growths++;
+	}
+	printf("%s: %u leases at the most, masks grew %llu times\n", names[gpu], most,
+	       (unsigned long long)growths);
+	CHECK(most > 1);
+	CHECK(balance(&l) < ROUNDS);
+	lending_done(&l);
+}
