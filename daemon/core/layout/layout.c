@@ -476,31 +476,20 @@ static void swap_columns(struct layout *layout, size_t a, size_t b)
 			layout->terms[i].rect.columns ^= both;
 }
 
-static void swap_terms(struct layout *layout, size_t a, size_t b)
-{
-	struct rect rect = layout->terms[a].rect;
-
-	layout->terms[a].rect = layout->terms[b].rect;
-	layout->terms[b].rect = rect;
-}
-
-/* Swaps what makes leases keep more: columns, or the rectangles of two leases with the same share. */
-static bool swap_all(struct layout *layout, size_t n, void (*swap)(struct layout *, size_t, size_t),
-		     bool terms)
+/* Swaps columns for which leases keep more. */
+static bool swap_all(struct layout *layout)
 {
 	bool any = false;
 
-	for (size_t a = 0; a < n; a++)
-		for (size_t b = a + 1; b < n; b++) {
+	for (size_t a = 0; a < layout->n_columns; a++)
+		for (size_t b = a + 1; b < layout->n_columns; b++) {
 			unsigned cost = cost_of_all(layout);
 
-			if (terms && layout->terms[a].share != layout->terms[b].share)
-				continue;
-			swap(layout, a, b);
+			swap_columns(layout, a, b);
 			if (cost_of_all(layout) < cost && is_sound(layout))
 				any = true;
 			else
-				swap(layout, a, b);
+				swap_columns(layout, a, b);
 		}
 	return any;
 }
@@ -550,8 +539,7 @@ static void search(struct search *s)
 			settle(s, low - low * i / (4 * LAYOUT_CLEARLY));
 	for (size_t i = 0; i < layout->n; i++)
 		layout->terms[i].rect = layout->terms[i].best;
-	while (layout->n <= SETTLED && (swap_all(layout, layout->n_columns, swap_columns, false) ||
-					swap_all(layout, layout->n, swap_terms, true)))
+	while (layout->n <= SETTLED && swap_all(layout))
 		;
 }
 
