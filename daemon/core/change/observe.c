@@ -133,20 +133,6 @@ static void count_row(struct arbiter *arbiter, const struct observed *row,
 
 /* ---- beyond the budgets ------------------------------------------------------------ */
 
-/* Memory beyond the promise counts for max-vram of the user. */
-static void wake_for_quota(struct arbiter *arbiter, const struct lease *lease,
-			   const struct partition *p)
-{
-	if (beyond(p->used.vram, p->charged.vram) >= beyond(p->vram_before, p->charged.vram))
-		return;
-	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		if (arbiter->waiting[i]->wait.over_quota &&
-		    arbiter->waiting[i]->owner == lease->owner) {
-			ledger_examine_again(arbiter, UINT64_C(1) << p->gpu);
-			return;
-		}
-}
-
 /* What a lease uses beyond its budgets is charged to no lease, but is not free either; so is the memory of
  * a lease that was promised none. */
 static void count_excess(struct arbiter *arbiter, struct lease *lease)
@@ -157,7 +143,9 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 
 		for (unsigned r = RESOURCE_QUEUES; r < BUDGETS; r++)
 			gpu->observed.excess.of[r] += beyond(p->used.of[r], p->charged.of[r]);
-		wake_for_quota(arbiter, lease, p);
+		/* It counts for max-vram of the user, whatever others use more. */
+		if (beyond(p->used.vram, p->charged.vram) < beyond(p->vram_before, p->charged.vram))
+			ledger_examine_again(arbiter, UINT64_C(1) << p->gpu);
 		arbiter->queues_changed |= p->used.queues != p->queues.used_before;
 		p->queues.scanned &= p->used.queues == p->queues.used_before;
 	}

@@ -391,6 +391,7 @@ static int choose(struct division *d, unsigned *best, unsigned *levels)
 {
 	const unsigned enough = LAYOUT_WHOLE - LAYOUT_WHOLE / LAYOUT_CLEARLY;
 	bool several = d->n > 0 && d->gpu->info.geometry.xccs > 1;
+	const enum column_match first = several ? MATCH_SIZE : MATCH_OWN;
 	struct cuset spare, none = { 0 };
 	int r = 0;
 
@@ -399,9 +400,9 @@ static int choose(struct division *d, unsigned *best, unsigned *levels)
 	keep(d);
 	find_spare(d, &spare);
 	if (!cuset_empty(&spare))
-		r = try_anew(d, &spare, MATCH_SIZE, best, levels);
+		r = try_anew(d, &spare, first, best, levels);
 	if (r == 0 && (cuset_empty(&spare) || best[0] < enough))
-		r = try_anew(d, &none, MATCH_SIZE, best, levels);
+		r = try_anew(d, &none, first, best, levels);
 	for (enum column_match i = MATCH_HELD; several && i < MATCHES && r == 0 && best[0] < enough;
 	     i++)
 		r = try_anew(d, &none, i, best, levels);
