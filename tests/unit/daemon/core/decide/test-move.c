@@ -565,6 +565,7 @@ static bool play_moves(struct arbiter *arbiter, uint64_t now, const struct reque
 		       struct moved *moved)
 {
 	const struct caller vr = caller_of(2);
+	const struct lease *first[MOVES_MAX];
 	struct move_set set;
 
 	if (arbiter_plan_moves(arbiter, &vr, request, now, MOVE_STEPS, &set) == 0)
@@ -575,15 +576,15 @@ static bool play_moves(struct arbiter *arbiter, uint64_t now, const struct reque
 
 		CHECK(lease->adaptable && lease->class != CLASS_REALTIME);
 		CHECK(set.next[i]->partitions[0].count <= lease->partitions[0].count);
-		arbiter_commit(arbiter, TAKE_PTR(set.next[i]));
+		first[i] = arbiter_commit(arbiter, TAKE_PTR(set.next[i]));
 		check_promises(arbiter);
 	}
 	moved->leases += (unsigned)set.n_first;
 	if (set.n_first < set.n) {
 		moved->in_two_steps++;
-		for (size_t i = 0; i < arbiter->n_leases; i++)
-			arbiter_acknowledge(arbiter, arbiter->leases[i]->id,
-					    arbiter->leases[i]->generation);
+		/* Others that acknowledge, too, may be moved in another way, and in vain. */
+		for (size_t i = 0; i < set.n_first; i++)
+			arbiter_acknowledge(arbiter, first[i]->id, first[i]->generation);
 		arbiter_lend(arbiter, now);
 		check_promises(arbiter);
 	}
