@@ -6,6 +6,9 @@
  *
  *	dbus-daemon --config-file=FILE [--fork] [--print-pid] [--print-address[=FD]] …
  *
+ * Without a configuration it is dbus-daemon itself: cockpit-bridge starts a session bus for its own use, and
+ * ends where that fails.
+ *
  * dbus-broker-launch gets the listening socket from its parent, and does not start without the socket
  * of systemd-journald: it gets one that nobody reads, in a mount namespace.
  */
@@ -34,6 +37,13 @@ struct options {
 	bool fork, print_pid;
 };
 
+static bool has_config(char **argv)
+{
+	while (*argv && strncmp(*argv, "--config-file=", 14) != 0)
+		argv++;
+	return *argv;
+}
+
 static struct options parse(int argc, char **argv)
 {
 	struct options options = { .address_fd = -1 };
@@ -52,8 +62,6 @@ static struct options parse(int argc, char **argv)
 		else if (strncmp(argv[i], "--no", 4) != 0)
 			errx(2, "'%s': this option of dbus-daemon is unknown here", argv[i]);
 	}
-	if (!options.config)
-		errx(2, "--config-file=FILE is missing");
 	return options;
 }
 
@@ -118,12 +126,17 @@ static void print(const struct options *options, const struct sockaddr_un *addre
 
 int main(int argc, char **argv)
 {
-	struct options options = parse(argc, argv);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct options options;
 	char config[4096], itself[128], pid[16];
 	pid_t child = 0;
 	int fd;
 
+	if (!has_config(argv)) {
+		execv("/usr/bin/dbus-daemon", argv);
+		err(127, "/usr/bin/dbus-daemon");
+	}
+	options = parse(argc, argv);
 	read_path(options.config, &address);
 	fd = listen_at(&address);
 	make_journal();
