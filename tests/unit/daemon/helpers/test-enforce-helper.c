@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "check.h"
 #include "enforce-rig.h"
 #include "util/base.h"
@@ -504,7 +505,7 @@ static pid_t victim_on_terminal(uid_t real, uid_t effective, uid_t saved, uid_t 
 	return pid;
 }
 
-/* What was written to the terminal; "". */
+/* What was written to the terminal; "". The kernel passes that on after write(2) has returned. */
 static const char *terminal_shows(int terminal)
 {
 	static char text[1024];
@@ -512,6 +513,15 @@ static const char *terminal_shows(int terminal)
 
 	text[n > 0 ? n : 0] = '\0';
 	return text;
+}
+
+static void await_terminal(int terminal, const char *text)
+{
+	struct pollfd fd = { .fd = terminal, .events = POLLIN };
+	struct await await = AWAIT_BEGIN(text);
+
+	await_fds(&await, &fd, 1);
+	CHECK(strstr(terminal_shows(terminal), text));
 }
 
 TEST(process_without_a_lease_is_warned_and_killed_on_its_terminal)
@@ -525,11 +535,11 @@ TEST(process_without_a_lease_is_warned_and_killed_on_its_terminal)
 	CHECK(strcmp(terminal_shows(terminal), "") == 0);
 	helper_uses_kfd(&helper, victim, true);
 	CHECK(client_orders(client, ENFORCE_WARN, pidfd, NOBODY, "no\x1b]lease\n", "ok"));
-	CHECK(strstr(terminal_shows(terminal), "): no?]lease?\r\n"));
+	await_terminal(terminal, "): no?]lease?\r");
 	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
 	CHECK(client_orders(client, ENFORCE_END, pidfd, NOBODY, "killed", "ok"));
 	CHECK(victim_was_killed(victim));
-	CHECK(strstr(terminal_shows(terminal), "gpuarb: process "));
+	await_terminal(terminal, "gpuarb: process ");
 	close(terminal);
 	close(pidfd);
 	close(client);

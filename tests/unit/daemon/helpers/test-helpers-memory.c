@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "await.h"
-#include "check-cond.h"
+#include "check.h"
 #include "util/base.h"
 #include "enforce-rig.h"
 #include "helpers/enforce/server.h"
@@ -262,7 +262,7 @@ static int serve_one(long allocations)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-int main(void)
+TEST(helpers_and_their_clients_go_on_where_an_allocation_fails)
 {
 	CHECK(mkdtemp(dir) && mkdir(at("kfd"), 0755) == 0);
 	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", 1) == 0);
@@ -290,5 +290,4 @@ int main(void)
 	unlink(at("kfd/mqds"));
 	rmdir(at("kfd"));
 	CHECK(rmdir(dir) == 0);
-	return 0;
 }
