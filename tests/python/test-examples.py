@@ -21,8 +21,9 @@ EXAMPLES = rig.SOURCE / 'docs/examples/python'
 class Examples(rig.MachineTest):
     def run_example(self, name: str, *arguments: str) -> str:
         path = f'{Path(__file__).with_name("stand-ins")}:{os.environ["PYTHONPATH"]}'
+        # Without a buffer, print() writes a line in two parts, and those of processes mix.
         done = rig.python(str(EXAMPLES / name), *arguments,
-                          env={**os.environ, 'PYTHONPATH': path})
+                          env={**os.environ, 'PYTHONPATH': path, 'PYTHONUNBUFFERED': ''})
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         return done.stdout
 

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "scratch.h"
 
 static const char config[] =
@@ -72,16 +75,26 @@ bool private_bus_start(struct private_bus *ret)
 	return true;
 }
 
+/* What is killed can be the parent of the bus, which ends a moment later and closes this connection. */
 void private_bus_kill(struct private_bus *bus)
 {
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct pollfd fd = { .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+	struct await await = AWAIT_BEGIN("the end of the bus");
 	char path[96];
 
+	snprintf(path, sizeof(path), "%s/bus", bus->dir);
+	memcpy(un.sun_path, path, sizeof(path));
 	if (bus->pid > 0) {
+		bool connected = connect(fd.fd, (struct sockaddr *)&un, sizeof(un)) == 0;
+
 		kill(bus->pid, SIGKILL);
 		waitpid(bus->pid, NULL, 0);
 		bus->pid = -1;
+		if (connected)
+			await_fds(&await, &fd, 1);
 	}
-	snprintf(path, sizeof(path), "%s/bus", bus->dir);
+	close(fd.fd);
 	unlink(path);
 }
 
