@@ -71,4 +71,6 @@ ROWS
 )
 # core reads no clock, file or device.
 impure=$(grep -HnE '^#include <(fcntl|unistd|time|sys/(stat|socket|time|ioctl))' daemon/core/*/*.[ch])
-[ -z "$wrong$impure" ] || { printf '%s\n%s\n' "$wrong" "$impure"; exit 1; }
+# In the program of a folder a main() would take the place of that of check.h, and of all its tests.
+mains=$(grep -HnE '^int main\(' -r tests/unit)
+[ -z "$wrong$impure$mains" ] || { printf '%s\n%s\n%s\n' "$wrong" "$impure" "$mains"; exit 1; }
