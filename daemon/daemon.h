@@ -183,6 +183,7 @@ struct daemon {
 		bool pending;                   /* it has no answer yet */
 		bool outdated;                  /* the next one differs, or may */
 		bool fails;                     /* the last one failed */
+		bool beyond;                    /* it has no room for some units */
 		bool loaded;   /* the kernel enforces budgets, or may, of an earlier request */
 		bool repeated; /* the request is sent again at one of the next scans */
 		uint64_t usec; /* of the last one */

@@ -163,24 +163,6 @@ void unit_caps_drop(struct daemon *daemon, const struct lease *lease)
 
 /* ---- requests ---------------------------------------------------------------------------------- */
 
-/* Leases of one unit have one budget, the sum. -E2BIG: there are too many. */
-static int add_row(struct budget_request *request, const struct lease *lease)
-{
-	uint64_t limit = lease->cap.limit;
-
-	for (uint32_t i = 0; i < request->n; i++)
-		if (request->rows[i].cgroup == lease->cap.cgroup) {
-			limit += request->rows[i].limit;
-			request->rows[i].limit = limit < BUDGET_LIMIT_MAX ? limit
-									  : BUDGET_LIMIT_MAX;
-			return 0;
-		}
-	if (request->n == BUDGET_ROWS_MAX)
-		return -E2BIG;
-	request->rows[request->n++] = (struct budget_row){ lease->id, lease->cap.cgroup, limit };
-	return 0;
-}
-
 static bool any_tenant_caps(const struct settings *settings)
 {
 	for (size_t i = 0; i < settings->n_tenants; i++) {
@@ -193,16 +175,37 @@ static bool any_tenant_caps(const struct settings *settings)
 	return false;
 }
 
-static void write_request(const struct daemon *daemon, struct budget_request *ret)
+/* Those of the newest cgroups are not capped, which the tier of their leases tells. */
+static void tell_beyond(struct daemon *daemon, size_t beyond)
+{
+	if (beyond > 0 && !daemon->unit_caps.beyond)
+		log_warning("%zu units are not capped: the kernel has budgets for %u", beyond,
+			    BUDGET_ROWS_MAX);
+	if (beyond == 0 && daemon->unit_caps.beyond)
+		log_notice("all units with a lease of their own are capped again");
+	daemon->unit_caps.beyond = beyond > 0;
+}
+
+static int write_request(struct daemon *daemon)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
+	_cleanup_(freep) struct budget_row *rows = calloc(arbiter->n_leases + 1, sizeof(*rows));
+	struct budget_request *request = daemon->unit_caps.request;
+	size_t n = 0;
 
-	ret->version = BUDGET_VERSION;
-	ret->n = 0;
-	ret->try = any_tenant_caps(arbiter->settings);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->cap.cgroup != 0)
-			(void)add_row(ret, arbiter->leases[i]); /* without a row it is not capped */
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (lease->cap.cgroup != 0)
+			rows[n++] = (struct budget_row){ lease->id, lease->cap.cgroup,
+							 lease->cap.limit };
+	}
+	request->version = BUDGET_VERSION;
+	request->try = any_tenant_caps(arbiter->settings);
+	tell_beyond(daemon, budget_request_fill(request, rows, n));
+	return 0;
 }
 
 static void set_state(struct daemon *daemon, const char *state)
@@ -258,8 +261,12 @@ void unit_caps_refresh(struct daemon *daemon)
 		return;
 	daemon->unit_caps.outdated = false;
 	daemon->unit_caps.usec = daemon_now_usec();
-	write_request(daemon, daemon->unit_caps.request);
-	r = budget_ask(daemon->unit_caps.client, daemon->unit_caps.request, why, sizeof(why));
+	r = write_request(daemon);
+	if (r < 0)
+		snprintf(why, sizeof(why), "%s", strerror(-r));
+	else
+		r = budget_ask(daemon->unit_caps.client, daemon->unit_caps.request, why,
+			       sizeof(why));
 	daemon->unit_caps.pending = r >= 0;
 	if (r < 0)
 		fail(daemon, r, why);
@@ -284,22 +291,14 @@ static void count_refused(struct lease *lease, uint64_t refused)
 	lease->cap.refused = refused;
 }
 
-static const struct budget_state *state_of(const struct daemon *daemon,
-					   const struct budget_answer *answer, uint64_t cgroup)
-{
-	for (uint32_t i = 0; i < answer->n; i++)
-		if (daemon->unit_caps.request->rows[i].cgroup == cgroup)
-			return &answer->rows[i];
-	return NULL;
-}
-
 static void take(struct daemon *daemon, const struct budget_answer *answer)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
-		const struct budget_state *state = state_of(daemon, answer, lease->cap.cgroup);
+		const struct budget_state *state = budget_state_of(daemon->unit_caps.request,
+								   answer, lease->cap.cgroup);
 
 		if (lease->cap.cgroup == 0)
 			continue;

@@ -72,6 +72,53 @@ static int send_request(const struct budget_client *client, int fd,
 	return refuse(why, size, -errno, "%s: %s", client->helper.socket, strerror(errno));
 }
 
+static int by_cgroup(const void *a, const void *b)
+{
+	const struct budget_row *x = a, *y = b;
+
+	return x->cgroup != y->cgroup ? (x->cgroup > y->cgroup) - (x->cgroup < y->cgroup)
+				      : (x->lease > y->lease) - (x->lease < y->lease);
+}
+
+size_t budget_request_fill(struct budget_request *request, struct budget_row *rows, size_t n)
+{
+	size_t n_cgroups = 0;
+
+	request->n = 0;
+	qsort(rows, n, sizeof(*rows), by_cgroup);
+	for (size_t i = 0; i < n; i++) {
+		struct budget_row *last = request->n ? &request->rows[request->n - 1] : NULL;
+		bool again = i > 0 && rows[i].cgroup == rows[i - 1].cgroup;
+
+		n_cgroups += !again;
+		if (n_cgroups > BUDGET_ROWS_MAX)
+			continue;
+		if (!again)
+			request->rows[request->n++] = rows[i];
+		else
+			last->limit = min_u64(last->limit + rows[i].limit, BUDGET_LIMIT_MAX);
+	}
+	return n_cgroups - request->n;
+}
+
+const struct budget_state *budget_state_of(const struct budget_request *request,
+					   const struct budget_answer *answer, uint64_t cgroup)
+{
+	size_t from = 0, to = answer->n;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (request->rows[middle].cgroup == cgroup)
+			return &answer->rows[middle];
+		if (request->rows[middle].cgroup < cgroup)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return NULL;
+}
+
 int budget_ask(struct budget_client *client, const struct budget_request *request, char *why,
 	       size_t size)
 {

@@ -31,6 +31,14 @@ int budget_client_new(sd_event *event, const char *socket, uint64_t patience_use
 struct budget_client *budget_client_free(struct budget_client *client);
 DEFINE_CLEANUP(struct budget_client *, budget_client_free)
 
+/* Writes the rows in the order of their cgroups, which it sorts: one for those of a cgroup, with their first
+ * lease and the sum of their limits. Returns for how many cgroups, those with the highest ids, there is no room. */
+size_t budget_request_fill(struct budget_request *request, struct budget_row *rows, size_t n);
+
+/* What the answer to such a request says of the cgroup; NULL: nothing. */
+const struct budget_state *budget_state_of(const struct budget_request *request,
+					   const struct budget_answer *answer, uint64_t cgroup);
+
 /* 0: done() will be called once. -EALREADY: for an earlier request it will. Else with a sentence in why:
  * -EOPNOTSUPP, there is no helper; and whatever else the kernel says. */
 int budget_ask(struct budget_client *client, const struct budget_request *request, char *why,

@@ -20,7 +20,7 @@ static int use_of(const struct programs *programs, uint64_t cgroup, struct queue
 
 /* ---- queues that are older than the budget -------------------------------------------------- */
 
-/* Forgets what the programs have counted for an earlier budget of the cgroup. */
+/* Forgets what the programs have counted for a budget that ends. */
 static void forget_spaces(const struct programs *programs, uint64_t cgroup)
 {
 	struct queue_space space;
@@ -74,7 +74,6 @@ static int add(const struct programs *programs, uint64_t cgroup, const struct qu
 {
 	const struct queue_use none = { 0 };
 
-	forget_spaces(programs, cgroup);
 	if (bpf_map_update_elem(programs->uses, &cgroup, &none, BPF_ANY) < 0 ||
 	    bpf_map_update_elem(programs->budgets, &cgroup, budget, BPF_NOEXIST) < 0)
 		return -errno;
@@ -85,6 +84,7 @@ static void drop(const struct programs *programs, uint64_t cgroup)
 {
 	(void)bpf_map_delete_elem(programs->budgets, &cgroup);
 	(void)bpf_map_delete_elem(programs->uses, &cgroup);
+	forget_spaces(programs, cgroup);
 }
 
 static int apply_row(const struct programs *programs, const char *sysfs,

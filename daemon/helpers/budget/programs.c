@@ -277,6 +277,16 @@ static bool watches(unsigned device)
 	return fd >= 0 && bpf_map_lookup_elem(fd, &first, &watched) == 0 && watched == device;
 }
 
+/* Programs of another version can be pinned. */
+static bool has_layout(int map, __u32 entries, __u32 value_size)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 size = sizeof(info);
+
+	return map >= 0 && bpf_obj_get_info_by_fd(map, &info, &size) == 0 &&
+	       info.max_entries == entries && info.value_size == value_size;
+}
+
 int programs_open(const char *sysfs, struct programs *ret)
 {
 	struct programs programs = PROGRAMS_NONE;
@@ -289,7 +299,9 @@ int programs_open(const char *sysfs, struct programs *ret)
 	programs.budgets = open_pin("budgets");
 	programs.uses = open_pin("uses");
 	programs.spaces = open_pin("spaces");
-	if (programs.budgets < 0 || programs.uses < 0 || programs.spaces < 0) {
+	if (!has_layout(programs.budgets, BUDGETS_MAX, sizeof(struct queue_budget)) ||
+	    !has_layout(programs.uses, BUDGETS_MAX, sizeof(struct queue_use)) ||
+	    !has_layout(programs.spaces, SPACES_MAX, sizeof(struct queue_space))) {
 		programs_close(&programs);
 		return -ENOENT;
 	}

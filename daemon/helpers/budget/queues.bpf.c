@@ -27,8 +27,6 @@ char terms[] SEC("license") = "GPL";
 
 #define LEVELS_MAX 32 /* cgroups above a process that are searched for a budget */
 #define TRIES 64      /* to charge a queue while other processors do the same */
-#define CALLS_MAX 4096
-#define SPACES_MAX 16384
 
 /* What is used of the kernel's structures: libbpf finds the members in the running kernel. */
 #define KERNEL __attribute__((preserve_access_index))
@@ -137,15 +135,44 @@ static struct queue_budget *find_charged(struct call *call)
 	return budget ? budget : find_budget(&call->cgroup);
 }
 
-/* Makes the address space known, so that its end is noticed. */
-static bool note_space(const struct call *call)
+/* The entry of an address space for which KFD has created a queue, so that its end is noticed. Calls that
+ * fail make none: there are as many entries as KFD has processes. */
+static struct queue_space *note_space(const struct call *call)
 {
-	const struct queue_space *space = bpf_map_lookup_elem(&spaces, &call->space);
 	const struct queue_space none = { .cgroup = call->cgroup };
+	struct queue_space *space = bpf_map_lookup_elem(&spaces, &call->space);
 
-	if (space && space->cgroup == call->cgroup)
+	if (!space || space->cgroup != call->cgroup) {
+		bpf_map_update_elem(&spaces, &call->space, &none, space ? BPF_ANY : BPF_NOEXIST);
+		space = bpf_map_lookup_elem(&spaces, &call->space);
+	}
+	return space;
+}
+
+/* A call that destroys a queue counts if the address space has one that no other call destroys. */
+static bool begin_destroy(const struct call *call)
+{
+	struct queue_space *space = bpf_map_lookup_elem(&spaces, &call->space);
+
+	if (!space)
+		return false;
+	if (__sync_fetch_and_add(&space->destroys, 1) < space->queues)
 		return true;
-	return bpf_map_update_elem(&spaces, &call->space, &none, BPF_ANY) == 0;
+	__sync_fetch_and_add(&space->destroys, -1);
+	return false;
+}
+
+static void end_destroy(const struct call *call, struct queue_use *use, long result)
+{
+	struct queue_space *space = bpf_map_lookup_elem(&spaces, &call->space);
+
+	if (!space)
+		return;
+	__sync_fetch_and_add(&space->destroys, -1);
+	if (result == 0 && space->queues > 0) {
+		__sync_fetch_and_add(&space->queues, -1);
+		add_queues(use, -1);
+	}
 }
 
 /* So that the end of the call is noticed. */
@@ -171,11 +198,12 @@ static int begin_call(struct call *call)
 		return 0;
 	call->lease = budget->lease;
 	if (call->nr == NR_DESTROY_QUEUE) {
-		note_call(call, use);
+		if (begin_destroy(call) && !note_call(call, use))
+			end_destroy(call, use, -ENOMEM);
 		return 0;
 	}
 	if (charge(budget, use)) {
-		if (note_space(call) && note_call(call, use))
+		if (note_call(call, use))
 			return 0;
 		add_queues(use, -1);
 	}
@@ -199,19 +227,20 @@ int BPF_PROG(before_ioctl, struct file *file, unsigned int cmd, unsigned long ar
 /* Queues of two threads of an address space can change at the same time. */
 static void end_call(const struct call *call, long result)
 {
-	struct queue_space *space = bpf_map_lookup_elem(&spaces, &call->space);
+	struct queue_space *space;
 	const struct queue_budget *budget = bpf_map_lookup_elem(&budgets, &call->cgroup);
 	struct queue_use *use = bpf_map_lookup_elem(&uses, &call->cgroup);
 
 	if (!budget || !use || budget->lease != call->lease)
 		return; /* the budget has ended meanwhile */
-	if (call->nr == NR_CREATE_QUEUE && (result != 0 || !space)) {
+	if (call->nr == NR_DESTROY_QUEUE) {
+		end_destroy(call, use, result);
+	} else if (result != 0) {
 		add_queues(use, -1);
-	} else if (call->nr == NR_CREATE_QUEUE) {
-		__sync_fetch_and_add(&space->queues, 1);
-	} else if (result == 0 && space && space->queues > 0) {
-		__sync_fetch_and_add(&space->queues, -1);
-		add_queues(use, -1);
+	} else {
+		space = note_space(call);
+		if (space)
+			__sync_fetch_and_add(&space->queues, 1);
 	}
 	add_in_flight(use, -1);
 }

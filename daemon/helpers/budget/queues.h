@@ -2,14 +2,17 @@
 #pragma once
 
 /*
- * The maps of queues.bpf.c, which stay in the kernel when gpuarb-budget ends. Another layout needs
- * another BUDGET_DIRECTORY (kernel.c).
+ * The maps of queues.bpf.c, which stay in the kernel when gpuarb-budget ends: one with another layout loads
+ * the programs anew.
  */
 
 #include <linux/types.h>
 
-/* Cgroups with a budget: so many at the most. */
-#define BUDGETS_MAX 1024
+/* No user fills a map: budgets are leases, calls are at most twice as many as the budgets have queues,
+ * which GPUs limit, and the address spaces are KFD processes, which have a PASID of 16 bits each. */
+#define BUDGETS_MAX 4096
+#define CALLS_MAX 16384
+#define SPACES_MAX 65536
 
 /* Of one cgroup. gpuarb-budget alone writes it. */
 struct queue_budget {
@@ -29,5 +32,6 @@ struct queue_use {
 /* The queues of an address space. */
 struct queue_space {
 	__u64 cgroup; /* that was charged */
-	__s64 queues;
+	__s32 queues;
+	__s32 destroys; /* calls in flight that destroy one */
 };

@@ -95,6 +95,39 @@ TEST(a_request_has_all_rows_and_its_answer_the_state_of_each)
 	asking_done();
 }
 
+/* A packet of the most rows passes with the usual buffers of a socket. */
+TEST(request_without_room_for_all_units_leaves_out_the_newest)
+{
+	enum { UNITS = BUDGET_ROWS_MAX + 2 };
+	struct budget_row *rows = calloc(2 * UNITS, sizeof(*rows));
+
+	asking_new(PATIENCE_USEC);
+	for (unsigned i = 0; i < 2 * UNITS; i++) /* two leases of each unit, in any order */
+		rows[i] = (struct budget_row){ 3 * UNITS - i, 10 + 7 * i % UNITS, 3 };
+	CHECK(budget_request_fill(&asking.request, rows, (size_t)2 * UNITS) == 2);
+	CHECK(ask() == 0 && budget_rig_receive(&asking.rig) == BUDGET_ROWS_MAX);
+	asking.rig.answer.rows[BUDGET_ROWS_MAX - 1].refused = 9;
+	budget_rig_answer(&asking.rig);
+	CHECK(finish() == 0 && asking.answer.n == BUDGET_ROWS_MAX);
+	for (unsigned i = 0; i < UNITS; i++) {
+		const struct budget_state *state = budget_state_of(&asking.request, &asking.answer,
+								   10 + i);
+
+		CHECK(state == (i < BUDGET_ROWS_MAX ? &asking.answer.rows[i] : NULL));
+		CHECK(!state || (asking.request.rows[i].cgroup == 10 + i &&
+				 asking.request.rows[i].limit == 6 &&
+				 asking.request.rows[i].lease <= 2 * UNITS));
+	}
+	CHECK(budget_state_of(&asking.request, &asking.answer, 0) == NULL);
+	rows[0].limit = rows[1].limit = BUDGET_LIMIT_MAX;
+	rows[1].cgroup = rows[0].cgroup;
+	CHECK(budget_request_fill(&asking.request, rows, 2) == 0 && asking.request.n == 1);
+	CHECK(asking.request.rows[0].limit == BUDGET_LIMIT_MAX);
+	CHECK(budget_request_fill(&asking.request, rows, 0) == 0 && asking.request.n == 0);
+	free(rows);
+	asking_done();
+}
+
 TEST(without_a_helper_the_sentence_names_the_unit_to_enable)
 {
 	asking_new(PATIENCE_USEC);
