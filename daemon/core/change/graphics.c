@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/change/graphics.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/ledger/known.h"
@@ -57,26 +58,15 @@ static struct gpu_client client_of(const struct arbiter *arbiter, const struct o
 	return client;
 }
 
-static bool is_before(const struct gpu_client *a, const struct gpu_client *b)
+static int by_rank(const void *a, const void *b)
 {
-	if (a->draws != b->draws)
-		return a->draws;
-	return a->vram > b->vram;
-}
+	const struct gpu_client *x = a, *y = b;
 
-static void add_client(struct gpu_graphics *graphics, const struct gpu_client *client)
-{
-	size_t at = graphics->n_clients;
-
-	while (at > 0 && is_before(client, &graphics->clients[at - 1]))
-		at--;
-	if (at == GPU_CLIENTS_MAX)
-		return;
-	if (graphics->n_clients < GPU_CLIENTS_MAX)
-		graphics->n_clients++;
-	memmove(&graphics->clients[at + 1], &graphics->clients[at],
-		(graphics->n_clients - 1 - at) * sizeof(*client));
-	graphics->clients[at] = *client;
+	if (x->draws != y->draws)
+		return x->draws ? -1 : 1;
+	if (x->vram != y->vram)
+		return x->vram > y->vram ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 /* The bus shows which processes have clients and which draw; what they use changes all the time. */
@@ -123,35 +113,48 @@ static void replace(struct arbiter *arbiter, unsigned index, const struct gpu_gr
 	if (drawn &&
 	    changed) /* the processes that still draw may be those of the lease that waits */
 		ledger_wake(arbiter, UINT64_C(1) << index);
-	memcpy(&gpu->graphics, now, sizeof(*now));
+	free(gpu->graphics.clients);
+	gpu->graphics = *now;
 	gpu_judge_vram(gpu);
+}
+
+static struct gpu_graphics graphics_of(const struct arbiter *arbiter, const struct gpu *gpu,
+				       const struct observed_client *rows, size_t n,
+				       uint64_t elapsed_usec, bool complete)
+{
+	struct gpu_graphics now = { .state = complete ? GRAPHICS_NONE : GRAPHICS_UNKNOWN };
+
+	now.clients = calloc(n + 1, sizeof(*now.clients));
+	if (!now.clients)
+		now.state = GRAPHICS_UNKNOWN;
+	for (size_t k = 0; k < n && now.clients && !gpu->absent; k++) {
+		struct gpu_client *client = &now.clients[now.n_clients];
+		uint64_t uses;
+
+		if (!is_device_of(rows[k].device, gpu))
+			continue;
+		*client = client_of(arbiter, &rows[k],
+				    find_client(&gpu->graphics, &rows[k].process), elapsed_usec);
+		now.n_clients++;
+		uses = gpu_drm_memory(gpu, client->vram, client->gtt);
+		if (!is_counted(arbiter, &rows[k], client->lease) && uses < UINT64_MAX - now.vram)
+			now.vram += uses;
+		if (client->draws)
+			now.state = GRAPHICS_DRAWN;
+	}
+	if (now.clients)
+		qsort(now.clients, now.n_clients, sizeof(*now.clients), by_rank);
+	now.vram = gpu_round_vram(now.vram);
+	return now;
 }
 
 void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_client *rows, size_t n,
 			     uint64_t elapsed_usec, bool complete)
 {
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
-		const struct gpu *gpu = &arbiter->gpus[i];
-		struct gpu_graphics now = { .state = complete ? GRAPHICS_NONE : GRAPHICS_UNKNOWN };
+		struct gpu_graphics now = graphics_of(arbiter, &arbiter->gpus[i], rows, n,
+						      elapsed_usec, complete);
 
-		for (size_t k = 0; k < n && !gpu->absent; k++) {
-			const struct gpu_client *before = find_client(&gpu->graphics,
-								      &rows[k].process);
-			struct gpu_client client;
-			uint64_t uses;
-
-			if (!is_device_of(rows[k].device, gpu))
-				continue;
-			client = client_of(arbiter, &rows[k], before, elapsed_usec);
-			add_client(&now, &client);
-			uses = gpu_drm_memory(gpu, client.vram, client.gtt);
-			if (!is_counted(arbiter, &rows[k], client.lease) &&
-			    uses < UINT64_MAX - now.vram)
-				now.vram += uses;
-			if (client.draws)
-				now.state = GRAPHICS_DRAWN;
-		}
-		now.vram = gpu_round_vram(now.vram);
 		replace(arbiter, i, &now);
 	}
 }

@@ -142,6 +142,7 @@ static void add(struct arbiter *arbiter, unsigned slot, const struct gpu_info *i
 	struct gpu *gpu = &arbiter->gpus[slot];
 	bool shown = gpu->shown;
 
+	free(gpu->graphics.clients);
 	gpu_init(gpu, info, settings_reserve_queues(arbiter->settings, info));
 	gpu->named_only = !settings_gpu_any(arbiter->settings, info->name);
 	gpu->draining = draining;

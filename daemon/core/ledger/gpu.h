@@ -14,7 +14,6 @@
 #include "core/ledger/lease.h"
 
 #define GPU_UNMANAGED_MAX 64U /* unmanaged processes listed by name; all are counted */
-#define GPU_CLIENTS_MAX 64U   /* processes with DRM clients listed by name */
 
 /* A process that has the GPU open through the graphics driver (DRM) instead of KFD. */
 struct gpu_client {
@@ -36,7 +35,7 @@ struct gpu_client {
 /* What the last observation of DRM clients found on a GPU. */
 struct gpu_graphics {
 	enum { GRAPHICS_UNKNOWN, GRAPHICS_NONE, GRAPHICS_DRAWN } state;
-	struct gpu_client clients[GPU_CLIENTS_MAX]; /* those that draw first, then by memory */
+	struct gpu_client *clients; /* all of them: those that draw first, then by memory */
 	size_t n_clients;
 	uint64_t vram; /* of all processes that have no lease and are unknown to KFD */
 };

@@ -71,6 +71,8 @@ struct arbiter *arbiter_free(struct arbiter *arbiter)
 	free(arbiter->waiting);
 	free(arbiter->known);
 	free(arbiter->covers);
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		free(arbiter->gpus[i].graphics.clients);
 	free(arbiter->gpus);
 	settings_free(arbiter->settings);
 	free(arbiter);

@@ -41,6 +41,8 @@ static size_t size_of_all(const struct arbiter *arbiter)
 	size_t size = size_of(1, sizeof(*arbiter));
 
 	size += size_of(arbiter->n_gpus, sizeof(*arbiter->gpus));
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		size += size_of(arbiter->gpus[i].graphics.n_clients, sizeof(struct gpu_client));
 	size += size_of(arbiter->n_covers, sizeof(*arbiter->covers));
 	size += size_of(arbiter->n_leases, sizeof(*arbiter->leases));
 	size += size_of(arbiter->n_waiting, sizeof(*arbiter->waiting));
@@ -80,6 +82,12 @@ int snapshot_new(const struct arbiter *arbiter, struct arbiter **ret)
 		return -ENOMEM;
 	snapshot = copy(&room, arbiter, 1, sizeof(*arbiter));
 	snapshot->gpus = copy(&room, arbiter->gpus, arbiter->n_gpus, sizeof(*arbiter->gpus));
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu_graphics *graphics = &snapshot->gpus[i].graphics;
+
+		graphics->clients = copy(&room, graphics->clients, graphics->n_clients,
+					 sizeof(*graphics->clients));
+	}
 	snapshot->covers = copy(&room, arbiter->covers, arbiter->n_covers,
 				sizeof(*arbiter->covers));
 	snapshot->leases = copy(&room, arbiter->leases, arbiter->n_leases, sizeof(struct lease *));

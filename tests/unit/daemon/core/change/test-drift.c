@@ -829,6 +829,7 @@ TEST(process_that_draws_disturbs_a_realtime_lease_where_policy_minds)
 	struct gpu_graphics *graphics = &stage.arbiter->gpus[0].graphics;
 	struct gpu_client game = { .pid = 10, .uid = ANY, .command = "game", .draws = true };
 
+	graphics->clients = calloc(1, sizeof(game));
 	graphics->clients[0] = game;
 	graphics->n_clients = 1;
 	graphics->state = GRAPHICS_DRAWN;

@@ -95,39 +95,39 @@ TEST(compute_through_the_graphics_driver_draws_and_copies_do_not)
 TEST(shares_are_of_the_elapsed_time_and_never_above_1_or_below_0)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
-	const struct gpu_client *first = &a->gpus[0].graphics.clients[0];
+	const struct gpu_graphics *graphics = &a->gpus[0].graphics;
 	struct observed_client row = client(10, 1000000, 5);
 
 	observe(a, &row, 1);
-	CHECK(first->shares.gfx == 0); /* nothing to compare with */
+	CHECK(graphics->clients[0].shares.gfx == 0); /* nothing to compare with */
 	row.busy.gfx += 250000000;
 	observe(a, &row, 1);
-	CHECK(first->shares.gfx > 0.2499 && first->shares.gfx < 0.2501);
+	CHECK(graphics->clients[0].shares.gfx > 0.2499 && graphics->clients[0].shares.gfx < 0.2501);
 	row.busy.gfx = UINT64_MAX;
 	observe(a, &row, 1);
-	CHECK(first->shares.gfx == 1);
+	CHECK(graphics->clients[0].shares.gfx == 1);
 	row.busy.gfx = 7; /* it closed a client */
 	observe(a, &row, 1);
-	CHECK(first->shares.gfx == 0);
+	CHECK(graphics->clients[0].shares.gfx == 0);
 	row.busy.gfx = 500000007;
 	arbiter_observe_clients(a, &row, 1, 0, true);
-	CHECK(first->shares.gfx == 0);
+	CHECK(graphics->clients[0].shares.gfx == 0);
 	row.process.start_time++; /* another process with this pid */
 	row.busy.gfx = UINT64_MAX;
 	observe(a, &row, 1);
-	CHECK(first->shares.gfx == 0);
+	CHECK(graphics->clients[0].shares.gfx == 0);
 }
 
 TEST(those_that_draw_are_listed_first_then_those_with_most_memory)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
 	const struct gpu_graphics *graphics = &a->gpus[0].graphics;
-	struct observed_client rows[GPU_CLIENTS_MAX + 10];
+	struct observed_client rows[80];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
 		rows[i] = client((pid_t)i + 1, i == 70, i);
 	observe(a, rows, ARRAY_SIZE(rows));
-	CHECK(graphics->n_clients == GPU_CLIENTS_MAX && graphics->clients[0].pid == 71);
+	CHECK(graphics->n_clients == ARRAY_SIZE(rows) && graphics->clients[0].pid == 71);
 	CHECK(graphics->clients[1].vram == ARRAY_SIZE(rows) - 1);
 	for (size_t i = 2; i < graphics->n_clients; i++)
 		CHECK(graphics->clients[i].vram < graphics->clients[i - 1].vram);
@@ -238,6 +238,30 @@ TEST(a_strict_policy_activates_no_lease_where_a_process_draws)
 	observe(a, NULL, 0);
 	arbiter_lend(a, 2);
 	CHECK(lease->state == STATE_GRANTED);
+}
+
+TEST(process_that_draws_beside_many_of_the_lease_is_seen)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	const struct caller caller = caller_of(RT);
+	_cleanup_(result_done) struct result result = { 0 };
+	struct observed_client rows[400];
+	struct lease *lease;
+
+	observe(a, NULL, 0);
+	lease = ask(a, RT, &result);
+	CHECK(lease && set_active(a, &caller, lease->id, false, &result) == 0);
+	for (pid_t pid = 1; pid < (pid_t)ARRAY_SIZE(rows); pid++) {
+		rows[pid] = client(pid, 1, 1000);
+		rows[pid].process.uid = rows[pid].process.ancestor_uids[0] = RT;
+		rows[pid].process.ancestors[0] = 5000;
+		rows[pid].process.n_ancestors = 1;
+	}
+	CHECK(arbiter_bind(a, lease->id, 5000, false) == 0);
+	rows[0] = client(10000, 1, 0);
+	observe(a, rows, ARRAY_SIZE(rows));
+	CHECK(set_active(a, &caller, lease->id, true, &result) < 0);
+	CHECK(result.refusals[0].n_processes == 1 && result.refusals[0].processes[0].pid == 10000);
 }
 
 TEST(leases_are_published_again_when_a_process_begins_or_stops_to_draw)

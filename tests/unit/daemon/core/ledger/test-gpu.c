@@ -12,11 +12,12 @@ TEST(a_process_that_uses_a_gpu_by_both_drivers_is_named_once)
 {
 	static struct gpu gpu;
 	struct refusal refusal = { .n_processes = 0 };
+	struct gpu_client clients[] = { { .pid = 1, .vram = 1 },
+					{ .pid = 2 },
+					{ .pid = 3, .vram = 1, .lease = 4 } };
 
 	gpu.graphics.n_clients = 3;
-	gpu.graphics.clients[0] = (struct gpu_client){ .pid = 1, .vram = 1 };
-	gpu.graphics.clients[1] = (struct gpu_client){ .pid = 2 };
-	gpu.graphics.clients[2] = (struct gpu_client){ .pid = 3, .vram = 1, .lease = 4 };
+	gpu.graphics.clients = clients;
 	gpu.observed.n_processes = 3;
 	for (int i = 0; i < 3; i++)
 		gpu.observed.processes[i].pid = i + 1;
