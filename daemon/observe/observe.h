@@ -78,6 +78,7 @@ void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics);
  * update_now() is due. */
 bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
 bool scan_finish(struct daemon *daemon); /* to its end, at once; the same */
+bool scan_soon(struct daemon *daemon);   /* until it knows new processes; the same */
 
 /* ---- process-scan.c ------------------------------------------------------------------- */
 
@@ -95,6 +96,7 @@ bool process_scan_turn(struct daemon *daemon, unsigned steps);
 bool process_scan_late_user(void *daemon, size_t i, struct late_user *ret);
 
 bool process_scan_is_busy(const struct daemon *daemon);
+bool process_scan_is_due(const struct daemon *daemon); /* does it not know new processes yet? */
 
 /* When the last scan of all processes began that has ended; 0: none has. */
 uint64_t process_scan_complete_usec(const struct daemon *daemon);

@@ -687,6 +687,11 @@ bool process_scan_is_busy(const struct daemon *daemon)
 	return daemon->processes->soon_due || daemon->processes->all_due;
 }
 
+bool process_scan_is_due(const struct daemon *daemon)
+{
+	return daemon->processes->soon_due;
+}
+
 uint64_t process_scan_complete_usec(const struct daemon *daemon)
 {
 	return daemon->processes->complete_usec;
@@ -731,7 +736,7 @@ void process_scan_begin(struct daemon *daemon, bool all)
 
 	scan->number++;
 	restart_soon(scan);
-	if (!all || scan->slow || scan->all_due)
+	if (!all || scan->slow || scan->all_due || scan->n == 0)
 		begin_soon(scan);
 	if (all && !scan->all_due)
 		begin_all(scan);

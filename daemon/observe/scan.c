@@ -204,6 +204,15 @@ bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec)
 	return process_scan_turn(daemon, STEPS_AT_ONCE);
 }
 
+bool scan_soon(struct daemon *daemon)
+{
+	bool changed = false;
+
+	while (process_scan_is_due(daemon))
+		changed |= process_scan_turn(daemon, STEPS_AT_ONCE);
+	return changed;
+}
+
 bool scan_finish(struct daemon *daemon)
 {
 	bool changed = false;

@@ -20,8 +20,8 @@
 /* One scan serves all requests of a burst. */
 #define SCAN_MAX_AGE_USEC UINT64_C(20000)
 
-/* Where scans take long, what is only read is as the last scan found it, and a decision knows at least
- * of each new process. After a time without scans everything is read first. */
+/* Where scans take long, what is only read is as the last scan found it. A decision after a time without use
+ * knows what all processes use since: of those of one user as far as that takes a limited part of a scan. */
 static void refresh(void *userdata, bool decides)
 {
 	struct daemon *daemon = userdata;
@@ -30,8 +30,8 @@ static void refresh(void *userdata, bool decides)
 	if (timed && !decides && process_scan_is_slow(daemon))
 		return;
 	changed = scan_hardware(daemon, SCAN_MAX_AGE_USEC);
-	if (!timed)
-		changed |= scan_finish(daemon);
+	if (!timed && decides)
+		changed |= scan_soon(daemon);
 	if (changed)
 		update_now(daemon);
 }

@@ -8,8 +8,10 @@
 
 #define SAVE_AGAIN_USEC UINT64_C(1000000)
 
-/* GPUs are scanned by the timer for so long after their last use. */
+/* GPUs are scanned by the timer for so long after their last use, and later this rarely: what is only read
+ * is not older. */
 #define SCAN_AFTER_USE_USEC UINT64_C(60000000)
+#define SCAN_UNUSED_USEC UINT64_C(60000000)
 
 uint64_t daemon_now_usec(void)
 {
@@ -54,8 +56,7 @@ bool schedule_scans(const struct daemon *daemon)
 	       daemon->arbiter->settings->unmanaged == UNMANAGED_REFUSE;
 }
 
-/* Without a lease, and long after the last use of a GPU, the hardware is read only for requests. A read of the
- * descriptors that is due comes with a scan, and so does the judgement of what may be drift. */
+/* A read of the descriptors that is due comes with a scan, and so does the judgement of what may be drift. */
 static void schedule_scan(struct daemon *daemon)
 {
 	uint64_t drift = arbiter_drift_at(daemon->arbiter, FRESH_USE), next;
@@ -77,9 +78,10 @@ static void schedule_scan(struct daemon *daemon)
 		next = drift;
 	if (next < daemon->scan.usec + SCAN_WHILE_ENDING_USEC) /* it may have failed */
 		next = daemon->scan.usec + SCAN_WHILE_ENDING_USEC;
-	if (wanted)
-		sd_event_source_set_time(daemon->timer.scan, next);
-	sd_event_source_set_enabled(daemon->timer.scan, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+	if (!wanted)
+		next = daemon->scan.usec + SCAN_UNUSED_USEC;
+	sd_event_source_set_time(daemon->timer.scan, next);
+	sd_event_source_set_enabled(daemon->timer.scan, SD_EVENT_ONESHOT);
 }
 
 void schedule_timers(struct daemon *daemon)

@@ -2,17 +2,22 @@
 
 /* The shipped daemon beside a user with more processes and queues than one scan reads. */
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "check.h"
 #include "book.h"
 #include "machine.h"
 #include "seed.h"
+#include "util/clock.h"
 
 #define VICTIM 2        /* "bin", on every Debian and Fedora */
 #define NO_PID 4194305U /* above the largest that Linux gives */
 #define PROCESSES 50U
 #define QUEUES_OF_EACH 85U
+#define FEW 4U /* whose queues are more than are read at once */
 
 NEEDS(daemon_missing);
 
@@ -32,9 +37,9 @@ static void make_dead(const struct machine *machine, unsigned n)
 }
 
 /* Processes of STRANGER with many queues on the second GPU. */
-static void make_strangers(const struct machine *machine, pid_t pids[PROCESSES])
+static void make_strangers(const struct machine *machine, pid_t *pids, unsigned n)
 {
-	for (unsigned i = 0; i < PROCESSES; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		int fd;
 
 		pids[i] = idler(STRANGER, &fd);
@@ -43,9 +48,9 @@ static void make_strangers(const struct machine *machine, pid_t pids[PROCESSES])
 	}
 }
 
-static void end_strangers(const struct machine *machine, const pid_t pids[PROCESSES])
+static void end_strangers(const struct machine *machine, const pid_t *pids, unsigned n)
 {
-	for (unsigned i = 0; i < PROCESSES; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		CHECK(fake_sysfs_process_gone(machine->sys, pids[i]) == 0);
 		end_process(pids[i]);
 	}
@@ -164,7 +169,7 @@ TEST(user_whose_processes_are_read_late_is_named_until_they_have_ended)
 	int fd, log;
 
 	machine_build(&machine, 2);
-	make_strangers(&machine, pids);
+	make_strangers(&machine, pids, PROCESSES);
 	log = log_begin(&machine.rig);
 	machine_boot(&machine);
 	victim = rig_connect(&machine.rig, VICTIM);
@@ -175,7 +180,7 @@ TEST(user_whose_processes_are_read_late_is_named_until_they_have_ended)
 	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
 	end_process(pid);
 	AWAIT_STATE(log_has(&machine, "processes of uid 1 "));
-	end_strangers(&machine, pids);
+	end_strangers(&machine, pids, PROCESSES);
 	AWAIT_STATE(log_has(&machine, "all processes of uid 1 "));
 	CHECK(late_processes(&machine, STRANGER) == 0);
 	CHECK(!strstr(log_end(&machine.rig, log), "uid 2 that "));
@@ -198,6 +203,75 @@ static pid_t begin_churn(const struct machine *machine)
 		usleep(500);
 	}
 	return pid;
+}
+
+/* The directory of processes, and another one in its place. */
+static void exchange_processes(const struct machine *machine)
+{
+	char path[128], other[128];
+
+	snprintf(path, sizeof(path), "%s/" FAKE_PROC, machine->sys);
+	snprintf(other, sizeof(other), "%s/others", machine->sys);
+	CHECK(mkdir(other, 0755) == 0 || errno == EEXIST);
+	CHECK(renameat2(AT_FDCWD, path, AT_FDCWD, other, RENAME_EXCHANGE) == 0);
+}
+
+/* A daemon that has not seen a GPU in use, beside many queues of STRANGER and 5 of root that are all new. */
+struct unused {
+	struct machine machine;
+	pid_t strangers[FEW], pid;
+	sd_bus *victim;
+	unsigned slots;
+};
+
+static void unused_arrive(struct unused *u)
+{
+	uint64_t until;
+	int fd;
+
+	machine_build(&u->machine, 2);
+	make_strangers(&u->machine, u->strangers, FEW);
+	u->pid = idler(0, &fd);
+	close(fd);
+	machine_use(&u->machine, u->pid, 0, 5);
+	exchange_processes(&u->machine);
+	machine_boot(&u->machine);
+	u->victim = rig_connect(&u->machine.rig, VICTIM);
+	/* No event tells that the list of GPUs has settled, after 0.2 s: there is a scan. */
+	for (until = clock_usec(CLOCK_BOOTTIME) + 400000; clock_usec(CLOCK_BOOTTIME) < until;)
+		u->slots = gpu_number(u->machine.bus, "QueueSlotsFree");
+	exchange_processes(&u->machine);
+	usleep(30000); /* a scan serves the calls of 20 ms */
+}
+
+static void unused_depart(struct unused *u)
+{
+	end_strangers(&u->machine, u->strangers, FEW);
+	CHECK(fake_sysfs_process_gone(u->machine.sys, u->pid) == 0);
+	end_process(u->pid);
+	leave(u->victim);
+	machine_halt(&u->machine);
+}
+
+TEST(first_read_after_a_time_without_use_does_not_wait_for_new_queues)
+{
+	static struct unused u;
+
+	unused_arrive(&u);
+	CHECK(gpu_number(u.victim, "QueueSlotsFree") == u.slots); /* as the last scan found it */
+	AWAIT_STATE(gpu_number(u.machine.bus, "QueueSlotsFree") == u.slots - 5);
+	unused_depart(&u);
+}
+
+TEST(first_decision_after_a_time_without_use_knows_new_queues)
+{
+	static struct unused u;
+
+	unused_arrive(&u);
+	CHECK(is_error(call(with(call_arbiter(u.victim, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u",
+				 1, "queues", "u", u.slots, 0)),
+		       GPUARB_ERROR_NO_CAPACITY, "5 queues"));
+	unused_depart(&u);
 }
 
 TEST(leases_end_while_processes_come_and_go_all_the_time)
