@@ -12,7 +12,6 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 	struct bus *bus = userdata;
 	struct request request;
 	int r, process_fd, holder;
-	uint64_t id;
 
 	caller = bus_sender(bus, m);
 	if (!caller || bus_decides_later(bus, m, method_reserve))
@@ -30,14 +29,9 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (request.wait_usec == 0 &&
 	    (lease->state == STATE_ACTIVATING || lease->wait.preempts || lease->wait.moves))
 		return bus_defer_reserve(bus, m, lease, holder);
-	id = lease->id;
-	r = bus_reply_reserve(
+	return bus_reply_reserve(
 		bus, m, lease, holder,
 		state_names[lease->state == STATE_ACTIVATING ? STATE_WAITING : lease->state]);
-	/* The caller would not know of a lease that its process keeps. With a token it asks again. */
-	if (r < 0 && !request.token[0])
-		bus->host->release(bus->userdata, caller, id, &result);
-	return r;
 }
 
 /* The errors that Plan answers as the result "refused". */

@@ -133,7 +133,7 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (r < 0)
 		return bus_refuse(m, r, &result);
 	r = sd_bus_message_new_method_return(m, &reply);
-	return r < 0 ? r : bus_send_settled(bus, m, reply);
+	return r < 0 ? r : bus_send_settled(bus, m, reply, 0);
 }
 
 /* The lease is capped when a call under the filter has shown that gpuarbd answers it. */

@@ -289,7 +289,7 @@ int bus_refuse_as(sd_bus_message *call, enum result_kind kind, const char *sente
 
 /* Sends the reply when a restart of the daemon would keep the holders that were made so far:
  * host->settle(). Returns what a method handler returns. */
-int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply);
+int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply, uint64_t lease);
 
 /* Answers a Reserve with the lease and its holder. Takes the holder. */
 int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int holder,

@@ -89,7 +89,10 @@ int bus_refuse_as(sd_bus_message *call, enum result_kind kind, const char *sente
 /* If the connection is lost before the answer is sent, sending fails, and the holder in the reply
  * is closed with it. */
 struct answer {
+	const struct bus_host *host; /* the bus can be gone before */
+	void *userdata;
 	sd_bus_message *call, *reply;
+	uint64_t lease; /* that a Reserve made; 0: it is no Reserve */
 };
 
 static void answer_free(struct answer *answer)
@@ -106,17 +109,25 @@ static void on_settled(void *userdata, int r)
 	if (r == -ECANCELED)
 		bus_refuse_as(answer->call, RESULT_SHUTDOWN, BUS_STOPPING);
 	else /* without a service manager no lease outlives the daemon, which it has logged */
-		send_answer(answer->call, answer->reply, 0);
+		r = sd_bus_send(NULL, answer->reply, NULL);
+	if (r < 0 && r != -ECANCELED) {
+		sd_bus_reply_method_errno(answer->call, r, NULL);
+		if (answer->lease > 0)
+			answer->host->abandon(answer->userdata, answer->lease);
+	}
 	answer_free(answer);
 }
 
-int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply)
+int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply, uint64_t lease)
 {
 	struct answer *answer = calloc(1, sizeof(*answer));
 	int r;
 
 	if (!answer)
 		return -ENOMEM;
+	answer->host = bus->host;
+	answer->userdata = bus->userdata;
+	answer->lease = lease;
 	answer->call = sd_bus_message_ref(call);
 	answer->reply = sd_bus_message_ref(reply);
 	r = bus->host->settle(bus->userdata, on_settled, answer);
@@ -133,7 +144,7 @@ static void close_fd(const int *fd)
 }
 
 /* The message keeps a duplicate of the holder until it is sent. If it cannot be made or sent, the
- * lease ends: its only holder is closed. */
+ * lease ends. */
 int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int fd,
 		      const char *state)
 {
@@ -147,7 +158,11 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 		r = sd_bus_message_append(reply, "ohs", path.text, holder, state);
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, lease, NULL);
-	return r < 0 ? r : bus_send_settled(bus, call, reply);
+	if (r >= 0)
+		r = bus_send_settled(bus, call, reply, lease->id);
+	if (r < 0)
+		bus->host->abandon(bus->userdata, lease->id);
+	return r;
 }
 
 /* ---- answers that wait for borrowers ------------------------------------------------------ */
@@ -176,6 +191,7 @@ int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 
 	if (!deferred) {
 		close(holder);
+		bus->host->abandon(bus->userdata, lease->id);
 		return -ENOMEM;
 	}
 	deferred->call = sd_bus_message_ref(call);
@@ -238,6 +254,8 @@ void bus_refuse_deferred(struct bus *bus, enum result_kind kind, const char *sen
 {
 	for (struct deferred *d; (d = LIST_FIRST(&bus->deferred));) {
 		bus_refuse_as(d->call, kind, sentence);
+		if (kind != RESULT_SHUTDOWN)
+			bus->host->abandon(bus->userdata, d->lease);
 		deferred_free(d);
 	}
 }

@@ -87,6 +87,9 @@ struct bus_host {
 	int (*reserve)(void *userdata, const struct caller *caller, struct request *request,
 		       int process_fd, const struct lease **ret, int *ret_holder,
 		       struct result *result);
+	/* The caller has not learned of its lease, which ends soon: a process could keep it that knows
+	 * nothing of it. With a token the caller asks again. */
+	void (*abandon)(void *userdata, uint64_t id);
 	int (*resize)(void *userdata, const struct caller *caller, uint64_t id,
 		      const struct request *request, struct result *result);
 	int (*release)(void *userdata, const struct caller *caller, uint64_t id,

@@ -366,6 +366,17 @@ static int release(void *userdata, const struct caller *caller, uint64_t id, str
 			   result);
 }
 
+/* A lease can be published just now: it ends in another turn. */
+static void abandon(void *userdata, uint64_t id)
+{
+	struct daemon *daemon = userdata;
+	struct lease *lease = ledger_find(daemon->arbiter, id);
+
+	if (lease)
+		lease->abandoned = !lease->token[0];
+	schedule_update(daemon);
+}
+
 static int bind_process(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
 			struct result *result)
 {
@@ -640,6 +651,7 @@ const struct bus_host requests_host = {
 	.reserve = reserve,
 	.resize = resize,
 	.release = release,
+	.abandon = abandon,
 	.bind = bind_process,
 	.cap = cap,
 	.acknowledge = acknowledge,

@@ -106,6 +106,8 @@ static int adapter_reserve(void *userdata, const struct caller *caller, struct r
 	*ret = arbiter_commit(adapter->arbiter, proposal);
 	arbiter_add_holder(adapter->arbiter, (*ret)->id);
 	adapter_carry_out(adapter);
+	if (adapter->defer)
+		ledger_find(adapter->arbiter, (*ret)->id)->state = STATE_ACTIVATING;
 	return 0;
 }
 
@@ -139,6 +141,13 @@ static int adapter_release(void *userdata, const struct caller *caller, uint64_t
 	arbiter_observe(adapter->arbiter, NULL, 0);
 	adapter_carry_out(adapter);
 	return 0;
+}
+
+static void adapter_abandon(void *userdata, uint64_t id)
+{
+	struct adapter *adapter = userdata;
+
+	adapter->abandoned = id;
 }
 
 static int adapter_bind(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
@@ -242,6 +251,7 @@ const struct bus_host adapter_host = {
 	.reserve = adapter_reserve,
 	.resize = adapter_resize,
 	.release = adapter_release,
+	.abandon = adapter_abandon,
 	.bind = adapter_bind,
 	.cap = adapter_cap,
 	.acknowledge = adapter_acknowledge,

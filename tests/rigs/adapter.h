@@ -32,7 +32,9 @@ struct adapter {
 
 	/* With hold set, settle keeps the last answer here instead of sending it. */
 	bool hold;
-	int settle_fails; /* negative errno that settle returns; 0: settle works */
+	bool defer;         /* the next leases wait for borrowers, until the test grants them */
+	uint64_t abandoned; /* the last lease whose caller does not know of it */
+	int settle_fails;   /* negative errno that settle returns; 0: settle works */
 	void (*settled)(void *call, int r);
 	void *call;
 	bool disconnected;

@@ -205,6 +205,8 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 		const struct lease *lease = arbiter->leases[i];
 
 		next = lease->lend.give_up_usec < next ? lease->lend.give_up_usec : next;
+		if (lease->abandoned && lease->state != STATE_ENDING)
+			next = 0;
 		if (lease->claim_usec > 0 && lease->claim_usec < next)
 			next = lease->claim_usec;
 		next = lease->enforce.due_usec < next ? lease->enforce.due_usec : next;

@@ -269,6 +269,7 @@ struct lease {
 	/* Its Reserve was not answered when an earlier daemon ended: until then the lease needs no
 	 * holder, and the same request of the same process finds it. 0: not. */
 	uint64_t claim_usec;
+	bool abandoned; /* its caller has not learned of it: it ends at the next deadline, which is due */
 
 	/* Holders and bound processes keep the lease alive. */
 	unsigned n_holders;

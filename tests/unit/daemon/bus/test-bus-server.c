@@ -71,10 +71,55 @@ TEST(a_stopping_daemon_answers_waiting_calls_with_shutdown)
 	a.settled(a.call, -ECONNREFUSED); /* nobody keeps anything: a lease like any other */
 	adapter_run(&a, &answer.came);
 	CHECK(is_fine(answer.m));
+	CHECK(a.abandoned == 0);
 	a.settle_fails = -ENOMEM;
 	CHECK(!is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	CHECK(a.abandoned == 3);
 	CHECK(!is_fine(call_run(
 		&a, with(call_lease(bus, GPUARB_PATH_LEASE "/1", "Bind"), "h", STDIN_FILENO))));
+	CHECK(a.abandoned == 3);
+	sd_bus_flush_close_unref(bus);
+}
+
+/* A Reserve that waits for borrowers, until the test grants its lease. */
+static struct lease *reserve_later(struct adapter *a, sd_bus *bus, struct answer *answer)
+{
+	size_t n = a->arbiter->n_leases;
+
+	a->defer = true;
+	call_send(ask(bus, "Reserve", 4), answer);
+	AWAIT_LOOP(a->event, a->arbiter->n_leases > n);
+	CHECK(!answer->came);
+	return a->arbiter->leases[n];
+}
+
+static void grant(struct adapter *a, struct lease *lease, const struct answer *answer)
+{
+	lease->state = STATE_GRANTED;
+	bus_tell_lease(a->bus, lease, TOUCH_CHANGED);
+	adapter_run(a, &answer->came);
+}
+
+TEST(lease_whose_late_answer_cannot_be_made_is_abandoned)
+{
+	_cleanup_(adapter_done) struct adapter a;
+	struct answer answer;
+	struct lease *lease;
+	sd_bus *bus;
+
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	lease = reserve_later(&a, bus, &answer);
+	grant(&a, lease, &answer);
+	CHECK(is_fine(answer.m) && a.abandoned == 0);
+	lease = reserve_later(&a, bus, &answer);
+	a.settle_fails = -ENOMEM;
+	grant(&a, lease, &answer);
+	CHECK(is_error(answer.m, SD_BUS_ERROR_NO_MEMORY, "") && a.abandoned == lease->id);
+	lease = reserve_later(&a, bus, &answer);
+	bus_refuse_deferred(a.bus, RESULT_NOT_SAVED, "the disk is full");
+	adapter_run(&a, &answer.came);
+	CHECK(is_error(answer.m, GPUARB_ERROR_NOT_SAVED, "") && a.abandoned == lease->id);
 	sd_bus_flush_close_unref(bus);
 }
 

@@ -386,6 +386,19 @@ TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
 	CHECK(arbiter_bind(s.arbiter, id, 99, false) == -ENOENT);
 }
 
+TEST(lease_that_its_caller_does_not_know_of_ends_although_a_process_is_bound)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, ANY, 10);
+
+	CHECK(arbiter_bind(s.arbiter, lease->id, 4711, false) == 0);
+	CHECK(arbiter_next_deadline(s.arbiter) == UINT64_MAX);
+	lease->abandoned = true;
+	CHECK(arbiter_next_deadline(s.arbiter) == 0);
+	arbiter_expire(s.arbiter, 0);
+	CHECK(lease->state == STATE_ENDING && arbiter_next_deadline(s.arbiter) == UINT64_MAX);
+}
+
 TEST(ids_are_never_used_again)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
