@@ -88,6 +88,46 @@ TEST(activate_deactivate_and_drain_change_nothing_on_a_full_file_system)
 	SMALL_FS(change_without_room);
 }
 
+/* A Reserve that waits for a borrower, and binds a process, fails: the process keeps no lease. */
+static void reserve_without_room(void)
+{
+	struct live_lease borrower;
+	_cleanup_(small_fs_done) struct rig rig;
+	sd_bus *bus, *crowd;
+	struct answer answer;
+	struct told told;
+	pid_t pid;
+	int fd;
+
+	small_fs_mount(&rig, "size=64k,mode=755");
+	lend_configure(&rig, "activate-grace = 1h\n", "report");
+	rig_start(&rig, LEND_GPU);
+	bus = rig_connect(&rig, 0);
+	crowd = rig_connect(&rig, STRANGER);
+	listen_in(bus, &told);
+	borrower = borrow(crowd);
+	pid = idler(0, &fd);
+	call_send(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30, "queues",
+		       "u", 2, 2, "class", "s", "guaranteed", "process", "h", fd),
+		  &answer);
+	AWAIT(bus, told.added == 2);
+	small_fs_fill(&rig, 0);
+	CHECK(is_error(acknowledge(crowd, &borrower, 2), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
+	AWAIT(bus, answer.came);
+	CHECK(is_error(answer.m, GPUARB_ERROR_NOT_SAVED, "nothing was granted"));
+	small_fs_empty(&rig);
+	AWAIT(bus, told.removed == 1);
+	end_process(pid);
+	close(fd);
+	leave(bus);
+	leave(crowd);
+}
+
+TEST(reserve_that_fails_on_a_full_file_system_leaves_no_lease_to_its_process)
+{
+	SMALL_FS(reserve_without_room);
+}
+
 /* ---- facts that cannot be saved -------------------------------------------------------------- */
 
 #define GPUS 8U
