@@ -47,10 +47,9 @@ void frozen_free(struct daemon *daemon);
  * refuse, warns the processes without a lease, and ends those whose grace has passed. */
 void unmanaged_review(struct daemon *daemon);
 
-/* Kills a process without a lease that has queues on CUs of the realtime lease, but one of root or of an exempt
- * user. */
-void unmanaged_kill_intruder(struct daemon *daemon, const struct lease *lease,
-			     const struct intrusion *intrusion);
+/* Warns and kills a process without a lease that has queues on CUs of a realtime lease, but one of root or of an
+ * exempt user. */
+void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, unsigned gpu);
 
 /* gpuarb-enforce was asked to end the process. */
 void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence);

@@ -62,31 +62,6 @@ static void ask(struct daemon *daemon, const struct unleased *process, enum enfo
 		journal_events_expelled(daemon, process, why);
 }
 
-void unmanaged_kill_intruder(struct daemon *daemon, const struct lease *lease,
-			     const struct intrusion *intrusion)
-{
-	const struct known_process *known = known_find(daemon->arbiter, intrusion->pid, 0);
-	const struct unleased process = { .pid = intrusion->pid,
-					  .uid = intrusion->uid,
-					  .start_time = known ? known->start_time : 0 };
-	_cleanup_fd_ int fd = open_process(daemon, &process);
-	char why[256] = "it has ended, is unknown, or has a user whom policy exempts";
-
-	if (fd >= 0 &&
-	    enforce_process(daemon->enforce, ENFORCE_END, fd, process.start_time, process.uid,
-			    "killed, because it used compute units of a lease without a "
-			    "lease: start it with gpuarbctl run",
-			    (uint64_t)process.pid, why, sizeof(why)) >= 0)
-		log_notice(
-			"%s: pid %d (%s) of uid %u has no lease, and is killed: it has queues on CUs "
-			"of lease %" PRIu64 ", and policy has unmanaged = refuse",
-			daemon->arbiter->gpus[intrusion->gpu].info.name, intrusion->pid,
-			intrusion->command, intrusion->uid, lease->id);
-	else
-		log_warning("lease %" PRIu64 ": cannot kill pid %d, which has no lease: %s",
-			    lease->id, intrusion->pid, why);
-}
-
 void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence)
 {
 	const struct unleased *process = find(daemon, pid, 0);
@@ -95,33 +70,56 @@ void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sente
 		journal_events_expelled(daemon, process, r < 0 ? sentence : "");
 }
 
-static void take(struct daemon *daemon, const struct known_process *known, unsigned gpu)
+/* The process is warned when it is new. NULL: no memory. */
+static struct unleased *enter(struct daemon *daemon, const struct known_process *known,
+			      unsigned gpu)
 {
 	struct unleased *process = find(daemon, known->pid, known->start_time);
-	uint64_t now_usec = daemon_now_usec();
 
 	if (!process) {
 		process = reallocarray(daemon->unmanaged.list, daemon->unmanaged.n + 1,
 				       sizeof(*process));
 		if (!process)
-			return;
+			return NULL;
 		daemon->unmanaged.list = process;
 		process += daemon->unmanaged.n++;
 		*process = (struct unleased){
 			.pid = known->pid,
 			.start_time = known->start_time,
 			.uid = known->uid,
-			.due_usec = now_usec + daemon->arbiter->settings->unmanaged_grace_usec,
+			.due_usec = daemon_now_usec() +
+				    daemon->arbiter->settings->unmanaged_grace_usec,
 		};
 		memcpy(process->command, known->command, sizeof(process->command));
 		ask(daemon, process, ENFORCE_WARN);
-	} else if (now_usec >= process->due_usec) {
-		process->due = true;
-		process->due_usec = now_usec + AGAIN_USEC;
-		ask(daemon, process, ENFORCE_END);
 	}
 	process->gpu = gpu;
 	process->present = true;
+	return process;
+}
+
+static void expel(struct daemon *daemon, struct unleased *process)
+{
+	process->due = true;
+	process->due_usec = daemon_now_usec() + AGAIN_USEC;
+	ask(daemon, process, ENFORCE_END);
+}
+
+void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, unsigned gpu)
+{
+	const struct known_process *known = known_find(daemon->arbiter, pid, 0);
+	struct unleased *process = known ? enter(daemon, known, gpu) : NULL;
+
+	if (process)
+		expel(daemon, process);
+}
+
+static void take(struct daemon *daemon, const struct known_process *known, unsigned gpu)
+{
+	struct unleased *process = enter(daemon, known, gpu);
+
+	if (process && daemon_now_usec() >= process->due_usec)
+		expel(daemon, process);
 }
 
 /* Of a process with a lease elsewhere, queues count: AMD's runtime has some memory on each GPU that the

@@ -522,33 +522,44 @@ static bool is_logged(const struct stage *s, const char *text)
 	return found;
 }
 
-/* One that covers a best-effort lease is told of; it is killed when it covers a realtime lease, too. */
-TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
+/* One that covers a best-effort lease is told of; one of a user who is not exempt is killed when it covers a realtime
+ * lease, too. It is logged when gpuarb-enforce has killed it. */
+static void intrude(uid_t uid, bool exempt)
 {
 	struct book_part part;
 	static struct stage s;
-	char pid[32];
+	char pid[48];
 	int fd, log;
 
 	prepare(&s);
 	log = log_begin(&s.machine.rig);
-	settle_in(&s, SCANS_OFTEN "unmanaged = refuse\n", "report");
+	settle_in(&s,
+		  SCANS_OFTEN "unmanaged = refuse\nunmanaged-grace = 1h\nunmanaged-exempt = sys\n",
+		  "report");
 	s.alone = true;
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	part = part_of(s.machine.bus, &s.borrower);
 	show(&s, &part);
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	s.unmanaged = idler(STRANGER, &fd);
+	s.unmanaged = idler(uid, &fd);
 	machine_use(&s.machine, s.unmanaged, 0, 1);
 	s.beside = true;
 	show(&s, &part);
 	snprintf(pid, sizeof(pid), "pid %d ", (int)s.unmanaged);
 	AWAIT_STATE(is_logged(&s, pid));
-	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "killed"));
+	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "is ended"));
 	s.beside = false;
 	show(&s, &part);
-	CHECK(victim_was_killed(s.unmanaged));
+	if (exempt) {
+		snprintf(pid, sizeof(pid), "CUs of lease %" PRIu64 " ", s.rt.id);
+		AWAIT_STATE(is_logged(&s, pid));
+		CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "is ended"));
+		end_process(s.unmanaged);
+	} else {
+		CHECK(victim_was_killed(s.unmanaged));
+		AWAIT_STATE(is_logged(&s, "without a lease, and is ended"));
+	}
 	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
 	s.unmanaged = 0;
 	show(&s, &part);
@@ -557,6 +568,16 @@ TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
 	(void)log_end(&s.machine.rig, log);
 	close(fd);
 	depart(&s);
+}
+
+TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
+{
+	intrude(STRANGER, false);
+}
+
+TEST(intruder_of_an_exempt_user_is_told_and_not_killed)
+{
+	intrude(3, true);
 }
 
 TEST(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed)
