@@ -88,7 +88,7 @@ static int start(struct daemon *daemon)
 	if (r < 0)
 		return r;
 	scan_hardware(daemon, 0);
-	scan_finish(daemon);
+	scan_finish(daemon, true);
 	overdue_resume(daemon);
 	update_now(daemon);
 	return 0;

@@ -181,8 +181,6 @@ static void tell_beyond(struct daemon *daemon, size_t beyond)
 	if (beyond > 0 && !daemon->unit_caps.beyond)
 		log_warning("%zu units are not capped: the kernel has budgets for %u", beyond,
 			    BUDGET_ROWS_MAX);
-	if (beyond == 0 && daemon->unit_caps.beyond)
-		log_notice("all units with a lease of their own are capped again");
 	daemon->unit_caps.beyond = beyond > 0;
 }
 

@@ -77,8 +77,8 @@ void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics);
  * leases are read more often than at each audit-interval. Returns whether the facts have changed: then
  * update_now() is due. */
 bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
-bool scan_finish(struct daemon *daemon); /* to its end, at once; the same */
-bool scan_soon(struct daemon *daemon);   /* until it knows new processes; the same */
+bool scan_finish(struct daemon *daemon,
+		 bool all); /* to its end, or until it knows new processes; the same */
 
 /* ---- process-scan.c ------------------------------------------------------------------- */
 
@@ -95,8 +95,8 @@ bool process_scan_turn(struct daemon *daemon, unsigned steps);
 /* The member late_user of struct bus_host. */
 bool process_scan_late_user(void *daemon, size_t i, struct late_user *ret);
 
-bool process_scan_is_busy(const struct daemon *daemon);
-bool process_scan_is_due(const struct daemon *daemon); /* does it not know new processes yet? */
+/* Does it not know all processes yet, or not the new ones? */
+bool process_scan_is_busy(const struct daemon *daemon, bool all);
 
 /* When the last scan of all processes began that has ended; 0: none has. */
 uint64_t process_scan_complete_usec(const struct daemon *daemon);

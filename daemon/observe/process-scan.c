@@ -671,7 +671,7 @@ static int read_on(struct process_scan *scan, struct daemon *daemon, unsigned le
 	int r = 0, done = 0;
 
 	scan->slow |= ++scan->turns > 1 && scan->all_due;
-	while (process_scan_is_busy(daemon) && r >= 0 &&
+	while (process_scan_is_busy(daemon, true) && r >= 0 &&
 	       ((left > 0 && (scan->soon_due || !scan->slow)) || daemon_now_usec() < until_usec)) {
 		unsigned steps;
 
@@ -682,14 +682,9 @@ static int read_on(struct process_scan *scan, struct daemon *daemon, unsigned le
 	return r < 0 ? r : done;
 }
 
-bool process_scan_is_busy(const struct daemon *daemon)
+bool process_scan_is_busy(const struct daemon *daemon, bool all)
 {
-	return daemon->processes->soon_due || daemon->processes->all_due;
-}
-
-bool process_scan_is_due(const struct daemon *daemon)
-{
-	return daemon->processes->soon_due;
+	return daemon->processes->soon_due || (all && daemon->processes->all_due);
 }
 
 uint64_t process_scan_complete_usec(const struct daemon *daemon)
@@ -723,7 +718,7 @@ bool process_scan_turn(struct daemon *daemon, unsigned steps)
 	bool busy;
 
 	note_result(daemon, r);
-	busy = process_scan_is_busy(daemon);
+	busy = process_scan_is_busy(daemon, true);
 	if (busy)
 		sd_event_source_set_time(turn, daemon_now_usec() + TURN_PAUSE_USEC);
 	sd_event_source_set_enabled(turn, busy ? SD_EVENT_ONESHOT : SD_EVENT_OFF);

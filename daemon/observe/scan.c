@@ -204,20 +204,11 @@ bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec)
 	return process_scan_turn(daemon, STEPS_AT_ONCE);
 }
 
-bool scan_soon(struct daemon *daemon)
+bool scan_finish(struct daemon *daemon, bool all)
 {
 	bool changed = false;
 
-	while (process_scan_is_due(daemon))
-		changed |= process_scan_turn(daemon, STEPS_AT_ONCE);
-	return changed;
-}
-
-bool scan_finish(struct daemon *daemon)
-{
-	bool changed = false;
-
-	while (process_scan_is_busy(daemon))
+	while (process_scan_is_busy(daemon, all))
 		changed |= process_scan_turn(daemon, STEPS_AT_ONCE);
 	return changed;
 }

@@ -31,7 +31,7 @@ static void refresh(void *userdata, bool decides)
 		return;
 	changed = scan_hardware(daemon, SCAN_MAX_AGE_USEC);
 	if (!timed && decides)
-		changed |= scan_soon(daemon);
+		changed |= scan_finish(daemon, false);
 	if (changed)
 		update_now(daemon);
 }
