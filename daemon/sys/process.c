@@ -272,11 +272,15 @@ int process_pid_of_pidfd(int fd, pid_t *ret)
 {
 	char path[48], text[4096];
 	const char *line;
-	int pid;
+	int pid, r;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	if (!is_pidfd(fd) || read_text(AT_FDCWD, path, text, sizeof(text)) < 0 ||
-	    !(line = strstr(text, "\nPid:")) || sscanf(line, "\nPid: %d", &pid) != 1)
+	if (!is_pidfd(fd))
+		return -EBADF;
+	r = read_text(AT_FDCWD, path, text, sizeof(text));
+	if (r < 0)
+		return r;
+	if (!(line = strstr(text, "\nPid:")) || sscanf(line, "\nPid: %d", &pid) != 1)
 		return -EBADF;
 	if (pid <= 0)
 		return -ESRCH;
@@ -326,9 +330,14 @@ int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 	r = process_pid_of_pidfd(fd, &pid);
 	if (r < 0)
 		return r;
-	dir = open_process(pid);
-	if (dir < 0 || read_uid(dir, &uid, &mixed) < 0 || read_stat(dir, &line) < 0 ||
-	    !process_is_alive(fd))
+	r = dir = open_process(pid);
+	if (r >= 0)
+		r = read_uid(dir, &uid, &mixed);
+	if (r >= 0)
+		r = read_stat(dir, &line);
+	if (r == -ENFILE || r == -EMFILE)
+		return r;
+	if (r < 0 || !process_is_alive(fd))
 		return -ESRCH;
 	if (line.flags & PF_KTHREAD)
 		return -EPERM;

@@ -136,14 +136,14 @@ static bool is_end_of_pair(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-/* The pid of a process that has ended is unknown: accept any. */
+/* The pid of a process that has ended is unknown, and without a free file that of any: accept it. */
 static bool is_pidfd_of(int fd, pid_t pid)
 {
 	pid_t of;
 	uid_t uid;
 	int r = process_of_pidfd(fd, &of, &uid);
 
-	return r == -ESRCH || (r == 0 && of == pid);
+	return r == 0 ? of == pid : r != -EBADF && r != -EPERM;
 }
 
 static void write_name(char name[static STORE_NAME_MAX], const struct holder_entry *entry)

@@ -209,6 +209,27 @@ TEST(process_whose_files_cannot_be_opened_is_described_by_zeros)
 	check_gone(&row);
 }
 
+/* Files lack first for what tells the pid, and then for what tells the user. */
+TEST(pidfd_of_a_process_is_no_other_file_where_files_lack)
+{
+	int fd = open_pidfd(getpid()), first = fcntl(0, F_DUPFD_CLOEXEC, 0);
+	struct rlimit before;
+	pid_t pid;
+	uid_t uid;
+
+	close(first);
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	for (rlim_t more = 0; more < 2; more++) {
+		struct rlimit limit = { (rlim_t)first + more, before.rlim_max };
+
+		CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+		CHECK(process_of_pidfd(fd, &pid, &uid) == -EMFILE);
+	}
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK(process_of_pidfd(fd, &pid, &uid) == 0 && pid == getpid());
+	close(fd);
+}
+
 TEST(number_of_ancestors_is_bounded)
 {
 	CHECK(descend(OBSERVED_ANCESTORS + 4) == (int)OBSERVED_ANCESTORS);
