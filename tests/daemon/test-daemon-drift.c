@@ -548,13 +548,13 @@ static void intrude(uid_t uid, bool exempt)
 	show(&s, &part);
 	snprintf(pid, sizeof(pid), "pid %d ", (int)s.unmanaged);
 	AWAIT_STATE(is_logged(&s, pid));
-	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "is ended"));
+	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "ended"));
 	s.beside = false;
 	show(&s, &part);
 	if (exempt) {
 		snprintf(pid, sizeof(pid), "CUs of lease %" PRIu64 " ", s.rt.id);
 		AWAIT_STATE(is_logged(&s, pid));
-		CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "is ended"));
+		CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "ended"));
 		end_process(s.unmanaged);
 	} else {
 		CHECK(victim_was_killed(s.unmanaged));
