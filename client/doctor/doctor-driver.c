@@ -8,6 +8,7 @@
 #include "client/doctor/doctor.h"
 #include "client/output/memory-cap.h"
 #include "client/output/print.h"
+#include "core/policy/request.h"
 
 /* Checks of the amdgpu driver, and of the slots of each GPU. */
 
@@ -115,6 +116,19 @@ static void report_diagnostics(struct doctor *doctor)
 	}
 }
 
+/* gpuarbd lists GPUs in the same order. */
+static void report_unused(struct doctor *doctor, const struct gpu_info *gpu)
+{
+	report(doctor, MARK_PROBLEM, "%s: gpuarbd leaves this GPU out: it uses %u at most",
+	       gpu->name, REQUEST_WANTS);
+	means(doctor,
+	      "It cannot be leased, and nothing watches the programs on it. This machine "
+	      "has %zu GPUs; the first ones by name are used.",
+	      doctor->n_gpus);
+	advise(doctor, "Use larger partitions, or hide GPUs from gpuarbd by the device cgroup of "
+		       "its unit.");
+}
+
 void check_kernel(struct doctor *doctor)
 {
 	/* Without a topology no_topology() says more than the diagnostics do. */
@@ -126,6 +140,8 @@ void check_kernel(struct doctor *doctor)
 		describe_gpus(doctor);
 	else if (!diagnostics_have_errors(&doctor->diagnostics))
 		no_gpu(doctor);
+	for (size_t i = REQUEST_WANTS; i < doctor->n_gpus; i++)
+		report_unused(doctor, &doctor->gpus[i]);
 	report_diagnostics(doctor);
 }
 

@@ -182,14 +182,18 @@ static int find_target(struct kfd_node *node, struct diagnostics *diagnostics)
 
 /* Where the driver splits one PCI device into several nodes, it ORs the node's number into
  * location_id: into the bits of the function (kfd_topology_add_device() in kfd_topology.c,
- * Linux 6.5 and later), or into bits 31:28 (its commit 925c7bd1d1cf, since reverted). */
+ * Linux 6.5 and later), or into bits 31:28 (its commit 925c7bd1d1cf, since reverted). A card with
+ * so many partitions of this size would have too many XCCs: then it is a function, as of a VF in
+ * SPX mode. Functions with fewer XCCs look like partitions. */
 static void find_partition(struct kfd_node *node)
 {
 	uint64_t location = node->value[KFD_LOCATION];
+	unsigned number = (unsigned)(location >> 28 ? location >> 28 : location & 7);
 
 	if (!target_splits((unsigned)node->value[KFD_TARGET]))
 		return;
-	node->partition = (unsigned)(location >> 28 ? location >> 28 : location & 7);
+	node->function = (number + 1) * max_u64(node->value[KFD_XCCS], 1) > CUSET_XCCS;
+	node->partition = node->function ? 0 : number;
 	node->partitioned = node->partition != 0;
 }
 
@@ -249,7 +253,8 @@ static uint64_t slot(const struct kfd_node *node)
 
 bool kfd_node_same_device(const struct kfd_node *a, const struct kfd_node *b)
 {
-	return slot(a) == slot(b) && target_splits((unsigned)a->value[KFD_TARGET]) &&
+	return slot(a) == slot(b) && !a->function && !b->function &&
+	       target_splits((unsigned)a->value[KFD_TARGET]) &&
 	       target_splits((unsigned)b->value[KFD_TARGET]);
 }
 

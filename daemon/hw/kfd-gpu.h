@@ -39,6 +39,7 @@ struct kfd_node {
 	char path[512]; /* for diagnostics */
 	unsigned partition;
 	bool partitioned; /* it is one of several nodes of its PCI device */
+	bool function;    /* its location has a function, not the number of a partition */
 	bool has[KFD_KEYS];
 	uint64_t value[KFD_KEYS];
 };

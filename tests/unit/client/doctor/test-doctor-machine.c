@@ -58,6 +58,32 @@ TEST(a_driver_of_a_newer_kernel_is_noted)
 	only(&patient, MARK_OK, "amdgpu 6.12.12 of Linux 6.16.3-cloud;");
 }
 
+TEST(gpus_beyond_those_that_gpuarbd_uses_are_named)
+{
+	_cleanup_(patient_done) struct patient patient;
+	struct gpu_info gpus[66];
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, vii, 1);
+	doctor_read_gpus(&patient.doctor);
+	for (size_t i = 0; i < ARRAY_SIZE(gpus); i++) {
+		gpus[i] = patient.doctor.gpus[0];
+		gpus[i].kfd_gpu_id = 0; /* fake-sysfs chooses */
+		snprintf(gpus[i].name, sizeof(gpus[i].name), "0000:%02zx:00.0", 100 - i);
+	}
+	CHECK(fake_sysfs_remove(patient.scratch.path, "sys/class") == 0);
+	CHECK(fake_sysfs_build(patient.sys, gpus, 64) == 0);
+	examine(&patient, check_kernel);
+	CHECK(!doctor_has_problems(&patient.doctor));
+
+	CHECK(fake_sysfs_remove(patient.scratch.path, "sys/class") == 0);
+	CHECK(fake_sysfs_build(patient.sys, gpus, 66) == 0);
+	examine(&patient, check_kernel);
+	finding_of(&patient, MARK_PROBLEM, "0000:63:00.0");
+	finding_of(&patient, MARK_PROBLEM, "0000:64:00.0");
+	CHECK(patient.doctor.n_findings == 3);
+}
+
 TEST(a_missing_driver_and_a_driver_without_kfd_are_distinguished)
 {
 	_cleanup_(patient_done) struct patient patient;

@@ -228,6 +228,25 @@ TEST(partition_number_may_be_in_the_top_bits_of_location_id)
 	CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/6") == 0);
 }
 
+TEST(functions_with_all_xccs_of_a_card_are_no_partitions)
+{
+	struct gpu_info infos[3] = { mi300x_cpx(3, 0), mi300x_cpx(3, 1), mi300x_cpx(3, 2) };
+	static const char *const names[] = { "0000:03:00.0", "0000:03:00.1", "0000:03:00.2" };
+	_cleanup_(kfd_rig_end) struct rig rig;
+
+	for (size_t i = 0; i < 3; i++)
+		infos[i].geometry = shape(8, 4, 1, 10, false, 304);
+	kfd_rig_start(&rig, infos, 3);
+	CHECK(kfd_rig_list(&rig) == 3 && rig.diagnostics.n == 0);
+	for (size_t i = 0; i < 3; i++)
+		CHECK(strcmp(rig.gpus[i].name, names[i]) == 0);
+	kfd_rig_end(&rig);
+
+	/* The only one that is visible. */
+	kfd_rig_start(&rig, &infos[2], 1);
+	CHECK(kfd_rig_list(&rig) == 1 && strcmp(rig.gpus[0].name, names[2]) == 0);
+}
+
 TEST(single_visible_partition_is_a_partition)
 {
 	struct gpu_info info = mi300x_cpx(3, 5);
