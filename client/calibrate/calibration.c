@@ -293,30 +293,27 @@ static double time_of(const struct wave *waves, unsigned n, double tick_ns)
 
 /* Runs a kernel once. seen: or NULL. A time that is not above 0, or longer than on the host, is a jump of
  * the clock of the GPU, as at a reset: the run is repeated. */
-/* The time of one run of a kernel; seen: or NULL. */
 static int time_kernel(const struct calibration_run *run, void *stream, enum neighbours kind,
 		       struct cuset *seen, double *ret_usec)
 {
 	const struct device *device = run->device;
 	const struct work work = { kind, run->calibration->groups,
 				   kind == NEIGHBOURS_MEMORY ? CALIBRATION_READS
-							     : CALIBRATION_SPINS };
+							     : CALIBRATION_SPINS,
+				   0 };
 	struct cuset ignored = { 0 };
 	struct spun spun;
-	bool unread; /* an emulated GPU: there are times, but no registers */
 	int r;
 
 	for (unsigned i = 0; i < CALIBRATION_ATTEMPTS; i++) {
 		r = device->calls->spin(device->data, stream, &work, run->waves, &spun);
-		unread = r >= 0 && run->waves[0].state == WAVE_NONE && !isnan(spun.event_usec);
-		if (r >= 0 && !unread)
+		if (r >= 0)
 			r = occupied_add(run->target, run->waves, work.groups,
 					 seen ? seen : &ignored);
 		if (r < 0)
 			return r;
-		*ret_usec = unread ? spun.event_usec
-				   : time_of(run->waves, work.groups, spun.tick_ns);
-		if (*ret_usec > 0 && *ret_usec <= spun.host_usec * 1.02)
+		*ret_usec = time_of(run->waves, work.groups, spun.tick_ns);
+		if (*ret_usec > 0 && *ret_usec <= spun.host_usec * (1.02 + spun.tick_error))
 			return 0;
 		run->calibration->clock_jumps++;
 		note(run->calibration, CALIBRATION_CLOCK, NAN, i + 1 < CALIBRATION_ATTEMPTS);

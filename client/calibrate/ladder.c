@@ -23,7 +23,7 @@ static int climb(const struct calibration_run *run, void *const *streams, unsign
 {
 	const struct device *device = run->device;
 	const struct work work = { NEIGHBOURS_COMPUTE, run->calibration->groups / queues,
-				   CALIBRATION_SPINS };
+				   CALIBRATION_SPINS, 0 };
 	double usec = NAN;
 	int r = run->stop->wait(run->stop->data, 0);
 
@@ -48,8 +48,8 @@ static int climb_queues(const struct calibration_run *run, void *const *streams,
 static int climb_processes(const struct calibration_run *run, void *stream, unsigned most)
 {
 	struct cuset sets[CALIBRATION_NEIGHBOURS];
-	const struct work work = { NEIGHBOURS_COMPUTE, run->calibration->groups,
-				   CALIBRATION_SPINS };
+	const struct work work = { NEIGHBOURS_COMPUTE, run->calibration->groups, CALIBRATION_SPINS,
+				   0 };
 	double usec;
 	int r = 0;
 

@@ -120,7 +120,7 @@ static int run_until_hangup(const struct bench *bench, void *stream, const struc
 
 	while (r >= 0 && poll(&parent, 1, 0) == 0) {
 		r = device->calls->spin(device->data, stream, work, waves, &spun);
-		if (r >= 0 && waves[0].state != WAVE_ENDED && !device->emulated)
+		if (r >= 0 && waves[0].state != WAVE_ENDED)
 			r = -ENODATA;
 		if (r >= 0 && !told)
 			told = send(STDOUT_FILENO, "r", 1, MSG_NOSIGNAL) == 1;
@@ -137,7 +137,7 @@ static int run(const struct bench *bench, const char *kind, const char *text)
 	const bool memory = strcmp(kind, neighbours_names[NEIGHBOURS_MEMORY]) == 0;
 	const struct work work = { memory ? NEIGHBOURS_MEMORY : NEIGHBOURS_COMPUTE,
 				   CALIBRATION_PER_CU * bench->gpu->cus,
-				   memory ? CALIBRATION_READS : CALIBRATION_SPINS };
+				   memory ? CALIBRATION_READS : CALIBRATION_SPINS, 0 };
 	void *stream;
 	size_t words;
 	int r;

@@ -26,7 +26,7 @@ struct probe {
 static int run(const struct bench *bench, const uint32_t *mask, size_t words, struct probe *ret)
 {
 	const struct work work = { NEIGHBOURS_COMPUTE, CALIBRATION_PER_CU * bench->gpu->cus,
-				   CALIBRATION_SPINS };
+				   CALIBRATION_SPINS, 0 };
 	_cleanup_(freep) struct wave *waves = calloc(work.groups, sizeof(*waves));
 	const struct device *device = &bench->device;
 	struct spun spun;

@@ -71,7 +71,7 @@ int bench_failed(const struct command *command, const struct bench *bench, int e
 		return fail(
 			command, EXIT_FAILED,
 			"the kernel did not run: HIP reports its end, but it has written nothing "
-			"(an emulated GPU behaves like this; calibrate --emulated takes times alone)");
+			"(an emulated GPU behaves like this)");
 	case -EPROTO:
 		return fail(command, EXIT_FAILED,
 			    "a kernel was cut off, or the registers and clocks that it read are "
@@ -193,7 +193,7 @@ int bench_open_device(const struct command *command, struct bench *bench)
 {
 	int r;
 
-	bench->device.emulated = command->emulated;
+	bench->device.refuses_model = strcmp(command->verb, "calibrate") == 0 && !command->emulated;
 	r = device_open(command->gpuarb, bench->lease, bench->partition, &bench->stop,
 			&bench->compiler, &bench->device);
 

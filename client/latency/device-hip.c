@@ -20,8 +20,10 @@
 #define FLAG_WORDS (CUSET_XCCS * STRIDE_WORDS)
 #define ATTEMPTS 3
 #define MEMORY_BYTES (UINT32_C(512) << 20)
-#define PATIENCE_MS 60000 /* much longer than GAME_SPINS takes */
-#define CLOCK_MS 50       /* the GPU clock is compared with the host clock over this time */
+#define PATIENCE_MS 60000     /* much longer than GAME_SPINS takes */
+#define CLOCK_MS 100          /* the GPU clock is compared with the host clock over this time */
+#define CLOCK_READINGS 5      /* of which the narrowest counts; the first launch is slow */
+#define CLOCK_SOON_NS 2000000 /* so long the end is polled without a pause */
 
 /* Memory that the GPU writes and the host reads. */
 struct shared {
@@ -37,17 +39,17 @@ struct hip {
 	const struct stop *stop;
 	struct device *device; /* for its message */
 	hipModule_t module;
-	hipFunction_t play, clear, clock, spin, read, gap;
+	hipFunction_t play, clear, clock, spin, read, gap, multiply;
 	void *memory;       /* zeroes, MEMORY_BYTES; NULL: not allocated yet */
 	struct wave *waves; /* memory of n_waves */
 	unsigned n_waves;
 	unsigned *flags;
 	struct shared *shared;
-	hipEvent_t began, ended; /* of an emulated GPU */
-	double tick_ns;          /* 0: not measured yet */
-	hipStream_t raw;         /* of create_raw(); NULL: none */
-	bool masked;             /* what is not a stream of ours, too */
-	bool abandoned;          /* kernels still run; the end of the process ends them */
+	double tick_ns; /* 0: not measured yet */
+	double tick_error;
+	hipStream_t raw; /* of create_raw(); NULL: none */
+	bool masked;     /* what is not a stream of ours, too */
+	bool abandoned;  /* kernels still run; the end of the process ends them */
 };
 
 PRINTF_LIKE(3, 4)
@@ -179,44 +181,70 @@ static uint64_t our_clock(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Reads both clocks. That of the GPU is 0 if the kernel did not run. */
-static int read_clocks(struct hip *hip, hipStream_t stream, uint64_t *ret_theirs,
-		       uint64_t *ret_ours)
+/* Both clocks at one moment, to within so many nanoseconds of ours. */
+struct clocks {
+	uint64_t theirs, ours, within;
+};
+
+/* That of the GPU is 0 if the kernel did not run. */
+static int read_clocks_once(struct hip *hip, hipStream_t stream, struct clocks *ret)
 {
-	uint64_t *where = &hip->shared->clock;
+	uint64_t *where = &hip->shared->clock, before = our_clock();
 	void *parameters[] = { &where };
 	int r;
 
 	hip->shared->clock = 0;
-	*ret_ours = our_clock();
 	r = launch(hip, hip->clock, 1, stream, parameters);
+	while (r >= 0 && hipStreamQuery(stream) == hipErrorNotReady &&
+	       our_clock() - before < CLOCK_SOON_NS)
+		;
 	if (r >= 0)
 		r = finish(hip, stream);
-	*ret_theirs = hip->shared->clock;
+	ret->theirs = hip->shared->clock & ~KERNEL_CLOCK_MODEL;
+	ret->within = our_clock() - before;
+	ret->ours = before + ret->within / 2;
+	hip->device->emulated = hip->shared->clock & KERNEL_CLOCK_MODEL;
+	return r;
+}
+
+/* The narrowest of some readings. */
+static int read_clocks(struct hip *hip, hipStream_t stream, struct clocks *ret)
+{
+	int r = 0;
+
+	ret->within = UINT64_MAX;
+	for (int i = 0; i < CLOCK_READINGS && r >= 0; i++) {
+		struct clocks clocks;
+
+		r = read_clocks_once(hip, stream, &clocks);
+		if (r >= 0 && clocks.within < ret->within)
+			*ret = clocks;
+	}
 	return r;
 }
 
 /* The clock of the kernel has a constant rate. HIP 5.2 cannot tell the rate. */
 static int calibrate(struct hip *hip, hipStream_t stream)
 {
-	uint64_t theirs[2], ours[2];
-	int r;
+	struct clocks first, last;
+	int r = read_clocks(hip, stream, &first);
 
-	r = read_clocks(hip, stream, &theirs[0], &ours[0]); /* the first launch is slow */
-	if (r >= 0)
-		r = read_clocks(hip, stream, &theirs[0], &ours[0]);
 	if (r >= 0)
 		r = hip->stop->wait(hip->stop->data, CLOCK_MS);
 	if (r >= 0)
-		r = read_clocks(hip, stream, &theirs[1], &ours[1]);
-	if (r >= 0 && theirs[1] == 0 && hip->device->emulated)
-		hip->tick_ns = 1;
-	if (r < 0 || theirs[1] == 0) /* the game will report that no kernel ran */
+		r = read_clocks(hip, stream, &last);
+	if (r < 0 || last.theirs == 0) /* the game will report that no kernel ran */
 		return r;
-	if (theirs[1] <= theirs[0])
+	if (hip->device->emulated && hip->device->refuses_model)
+		return problem(hip->device, -EOPNOTSUPP,
+			       "this GPU is emulated, and its times are those of a model: "
+			       "--emulated accepts them");
+	if (last.theirs <= first.theirs)
 		return problem(hip->device, -EIO, "the clock of the GPU does not advance");
 
-	hip->tick_ns = (double)(ours[1] - ours[0]) / (double)(theirs[1] - theirs[0]);
+	hip->tick_ns = (double)(last.ours - first.ours) / (double)(last.theirs - first.theirs);
+	hip->tick_error = (double)(first.within + last.within) / 2 /
+			  (double)(last.ours - first.ours);
 	return 0;
 }
 
@@ -291,6 +319,19 @@ static int make_memory(struct hip *hip, hipStream_t stream)
 	return r < 0 ? r : finish(hip, stream);
 }
 
+/* Every factor is in the same zeroes, and so is the product: it is written, and never read. */
+static int launch_product(struct hip *hip, hipStream_t stream, const struct work *work,
+			  struct wave *waves)
+{
+	unsigned size = MULTIPLY_SIZE;
+	char *memory = hip->memory;
+	void *factor = memory + size * size * sizeof(float),
+	     *product = memory + MEMORY_BYTES - size * size * sizeof(float);
+	void *parameters[] = { &waves, &size, &hip->memory, &factor, &product };
+
+	return launch_threads(hip, hip->multiply, work->groups, work->threads, stream, parameters);
+}
+
 static int launch_work(struct hip *hip, hipStream_t stream, const struct work *work,
 		       struct wave *waves)
 {
@@ -298,36 +339,9 @@ static int launch_work(struct hip *hip, hipStream_t stream, const struct work *w
 	void *parameters[] = { &waves, &spins, &hip->memory, &mask, &groups };
 	hipFunction_t function = work->kind == NEIGHBOURS_MEMORY ? hip->read : hip->spin;
 
+	if (work->threads > 0)
+		return launch_product(hip, stream, work, waves);
 	return launch_threads(hip, function, groups, SPIN_THREADS, stream, parameters);
-}
-
-/* An emulated GPU runs no kernel, but HIP's events have the time that it would take. */
-static int run_work(struct hip *hip, hipStream_t stream, const struct work *work)
-{
-	bool timed = hip->device->emulated;
-	int r = 0;
-
-	if (timed && !hip->began) {
-		r = check(hip, "hipEventCreate", hipEventCreate(&hip->began));
-		if (r >= 0)
-			r = check(hip, "hipEventCreate", hipEventCreate(&hip->ended));
-	}
-	if (timed && r >= 0)
-		r = check(hip, "hipEventRecord", hipEventRecord(hip->began, stream));
-	if (r >= 0)
-		r = launch_work(hip, stream, work, hip->waves);
-	if (timed && r >= 0)
-		r = check(hip, "hipEventRecord", hipEventRecord(hip->ended, stream));
-	return r < 0 ? r : finish(hip, stream);
-}
-
-static double event_usec(const struct hip *hip)
-{
-	float msec;
-
-	if (!hip->began || hipEventElapsedTime(&msec, hip->began, hip->ended) != hipSuccess)
-		return NAN;
-	return (double)msec * 1000;
 }
 
 static int spin(void *data, void *stream, const struct work *work, struct wave *ret,
@@ -340,18 +354,20 @@ static int spin(void *data, void *stream, const struct work *work, struct wave *
 	memset(ret, 0, work->groups * sizeof(*ret));
 	if (r >= 0 && hip->tick_ns <= 0)
 		r = calibrate(hip, stream);
-	if (r >= 0 && work->kind == NEIGHBOURS_MEMORY && !hip->memory)
+	if (r >= 0 && (work->kind == NEIGHBOURS_MEMORY || work->threads > 0) && !hip->memory)
 		r = make_memory(hip, stream);
 	if (r < 0)
 		return r;
 	memset(hip->waves, 0, work->groups * sizeof(*hip->waves));
 	before = our_clock();
-	r = run_work(hip, stream, work);
+	r = launch_work(hip, stream, work, hip->waves);
+	if (r >= 0)
+		r = finish(hip, stream);
 	if (r < 0)
 		return r;
 	memcpy(ret, hip->waves, work->groups * sizeof(*ret));
-	*ret_spun = (struct spun){ hip->tick_ns, (double)(our_clock() - before) / 1000,
-				   event_usec(hip) };
+	*ret_spun = (struct spun){ hip->tick_ns, hip->tick_error,
+				   (double)(our_clock() - before) / 1000 };
 	return 0;
 }
 
@@ -411,7 +427,7 @@ static int start_gap(struct hip *hip, hipStream_t stream)
 	report[0] = report[1] = 0;
 	r = launch_threads(hip, hip->gap, (unsigned)gpuarb_lease_cus(hip->lease, hip->partition),
 			   SPIN_THREADS, stream, parameters);
-	for (int i = 0; i < 2000 && r >= 0 && report[0] == 0 && !hip->device->emulated; i++)
+	for (int i = 0; i < 2000 && r >= 0 && report[0] == 0; i++)
 		r = hip->stop->wait(hip->stop->data, 1);
 	return r;
 }
@@ -421,9 +437,7 @@ static int end_gap(struct hip *hip, hipStream_t stream, double *worst)
 	const volatile uint64_t *report = hip->shared->gap;
 	int r = finish(hip, stream);
 
-	if (r >= 0 && report[0] == 0 && hip->device->emulated)
-		*worst = NAN;
-	else if (r >= 0 && report[0] != 2)
+	if (r >= 0 && report[0] != 2)
 		r = -ENODATA;
 	else if (r >= 0)
 		*worst = fmax(*worst, (double)report[1] * hip->tick_ns / 1000);
@@ -539,9 +553,10 @@ static int find_functions(struct hip *hip)
 		const char *name;
 		hipFunction_t *where;
 	} functions[] = {
-		{ KERNEL_NAME, &hip->play },   { KERNEL_CLEAR, &hip->clear },
-		{ KERNEL_CLOCK, &hip->clock }, { KERNEL_SPIN, &hip->spin },
-		{ KERNEL_READ, &hip->read },   { KERNEL_GAP, &hip->gap },
+		{ KERNEL_NAME, &hip->play },         { KERNEL_CLEAR, &hip->clear },
+		{ KERNEL_CLOCK, &hip->clock },       { KERNEL_SPIN, &hip->spin },
+		{ KERNEL_READ, &hip->read },         { KERNEL_GAP, &hip->gap },
+		{ KERNEL_MULTIPLY, &hip->multiply },
 	};
 	int r = 0;
 

@@ -26,13 +26,13 @@ struct work {
 	enum neighbours
 		kind; /* COMPUTE: they multiply; MEMORY: they read memory beyond the caches */
 	unsigned groups;
-	unsigned spins; /* of each */
+	unsigned spins;   /* of each */
+	unsigned threads; /* of each, in a product of two matrices instead; 0: no product */
 };
 
 struct spun {
-	double tick_ns;
-	double host_usec;  /* from before the launch to after the end, by CLOCK_MONOTONIC_RAW */
-	double event_usec; /* by events of HIP; NAN: not taken, because the GPU is not emulated */
+	double tick_ns, tick_error; /* error: how much of it at most */
+	double host_usec; /* from before the launch to after the end, by CLOCK_MONOTONIC_RAW */
 };
 
 /* What changes cost, in microseconds. */
@@ -77,7 +77,8 @@ struct device_calls {
 struct device {
 	const struct device_calls *calls;
 	void *data;
-	bool emulated; /* it answers from a model, not from a GPU: kernels may not run. Set before opening */
+	bool emulated; /* it answers from a model, not from a GPU: known once its clock was read */
+	bool refuses_model; /* set before opening: an emulated one is -EOPNOTSUPP */
 	char problem[320];
 };
 

@@ -21,7 +21,8 @@
 /*
  * gpuarb_spin: each work-group multiplies for a while, and reports where and when it ran. The test of the
  * product keeps the compiler from leaving it out; it is never true. gpuarb_read: the same with reading
- * memory that is all zeroes. gpuarb_gap: reads the clock for a while, and its first thread reports that it
+ * memory that is all zeroes. gpuarb_multiply: a product of two matrices, with a thread for each element, as in
+ * «worst practices» (RTNS 2021). gpuarb_gap: reads the clock for a while, and its first thread reports that it
  * began, and the longest time between two readings.
  */
 /* clang-format off */
@@ -172,6 +173,21 @@ const char kernel_source[] =
 "	for (unsigned i = 0; i < spins; i++, at += groups * THREADS)\n"
 "		sum |= memory[at & mask].x;\n"
 "	end(waves, start, sum == 0 ? 1 : 2);\n"
+"}\n"
+"\n"
+"extern \"C\" __global__ void gpuarb_multiply(struct wave *waves, unsigned size, const float *a,\n"
+"		const float *b, float *product)\n"
+"{\n"
+"	unsigned long long start = now();\n"
+"	unsigned at = __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() +\n"
+"		__builtin_amdgcn_workitem_id_x();\n"
+"	float sum = 0;\n"
+"\n"
+"	for (unsigned i = 0; i < size && at < size * size; i++)\n"
+"		sum += a[at / size * size + i] * b[i * size + at % size];\n"
+"	if (at < size * size)\n"
+"		product[at] = sum;\n"
+"	end(waves, start, 1);\n"
 "}\n"
 "\n"
 "extern \"C\" __global__ void gpuarb_gap(unsigned long long *report, unsigned long long ticks)\n"

@@ -14,6 +14,10 @@
 #define KERNEL_SPIN "gpuarb_spin"
 #define KERNEL_READ "gpuarb_read"
 #define KERNEL_GAP "gpuarb_gap"
+#define KERNEL_MULTIPLY "gpuarb_multiply"
+
+/* In the time that KERNEL_CLOCK writes: a model of a GPU has written it. No clock runs so long. */
+#define KERNEL_CLOCK_MODEL (UINT64_C(1) << 63)
 
 extern const char kernel_source[];
 
@@ -53,14 +57,15 @@ struct outcome {
 	double tick_ns;
 };
 
-#define SPIN_THREADS 1024U /* of a work-group: two fit a CU */
+#define SPIN_THREADS 1024U  /* of a work-group: two fit a CU */
+#define MULTIPLY_SIZE 1024U /* rows and columns of a matrix: that of the published measurements */
 
 enum wave_state {
 	WAVE_NONE = 0,
 	WAVE_ENDED = 1,
 };
 
-/* The report of a work-group of KERNEL_SPIN and KERNEL_READ, cleared as above. */
+/* The report of a work-group of KERNEL_SPIN, KERNEL_READ and KERNEL_MULTIPLY, cleared as above. */
 struct wave {
 	uint32_t state; /* enum wave_state */
 	uint32_t hw_id, xcc_id, unused;

@@ -54,10 +54,11 @@ static void print_legend(const struct findings *findings, FILE *out)
 {
 	const struct units *units = findings->units;
 
-	print_line(out, "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in %s",
+	print_line(out,
+		   "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in %s%s",
 		   findings->gpu->name, unit_kind(units), unit_kind(units), GAME_ROUNDS,
-		   findings->rules & GAME_SAME_LINE ? "one cache line"
-						    : "cache lines of their own");
+		   findings->rules & GAME_SAME_LINE ? "one cache line" : "cache lines of their own",
+		   findings->emulated ? "; EMULATED, not measured" : "");
 	if (units->lanes > 1)
 		print_line(out,
 			   "Each entry is one %s on each of the %u XCCs, named after the first.",
@@ -303,6 +304,7 @@ void print_json(const struct findings *findings, FILE *out)
 	struct json_object *list;
 
 	json_text(map, "gpu", findings->gpu->name);
+	json_flag(map, "emulated", findings->emulated);
 	json_text(map, "unit", findings->units->step > 1 ? "wgp" : "cu");
 	json_flag(map, "same_line", findings->rules & GAME_SAME_LINE);
 	json_flag(map, "compare_and_swap", findings->rules & GAME_SWAP);

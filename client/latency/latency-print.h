@@ -15,6 +15,7 @@ struct findings {
 	const struct matrix *matrix;
 	const struct summary *summary;
 	unsigned rules;
+	bool emulated;
 };
 
 void print_text(const struct command *command, const struct findings *findings, FILE *out);

@@ -82,6 +82,7 @@ static int tell(const struct command *command, const struct bench *bench, const 
 		.matrix = &games->matrix,
 		.summary = &games->summary,
 		.rules = rules_of(command),
+		.emulated = bench->device.emulated,
 	};
 
 	if (command->svg)

@@ -184,7 +184,7 @@ static int find_target(struct kfd_node *node, struct diagnostics *diagnostics)
  * location_id: into the bits of the function (kfd_topology_add_device() in kfd_topology.c,
  * Linux 6.5 and later), or into bits 31:28 (its commit 925c7bd1d1cf, since reverted). A card with
  * so many partitions of this size would have too many XCCs: then it is a function, as of a VF in
- * SPX mode. Functions with fewer XCCs look like partitions. */
+ * SPX mode. Functions with fewer XCCs count as partitions. */
 static void find_partition(struct kfd_node *node)
 {
 	uint64_t location = node->value[KFD_LOCATION];

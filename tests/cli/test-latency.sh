@@ -72,9 +72,9 @@ out_lacks 'nanoseconds'
 err_has 'one line'
 
 model '' 0 --json --gpu=0 --same-line --compare-and-swap
-json_out 'keys == ["compare_and_swap","gpu","harvest_known","matrix","outliers","rounds","same_line","summary",
+json_out 'keys == ["compare_and_swap","emulated","gpu","harvest_known","matrix","outliers","rounds","same_line","summary",
 	"unit","units","unmet"]'
-json_out ".gpu == \"$gpu\" and .unit == \"wgp\" and .same_line and .compare_and_swap and (.units | length) == 40"
+json_out ".gpu == \"$gpu\" and .emulated and .unit == \"wgp\" and .same_line and .compare_and_swap and (.units | length) == 40"
 json_out '.matrix == (.matrix | transpose) and (.matrix | length == 40 and all(length == 40))'
 json_out '[.matrix[][]] | all(. >= 50 and . <= 200)'
 json_out '[.units[].shader_engine] == ([.units[].shader_engine] | sort)'

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The program behind gpuarbctl latency with the real HIP, on the emulated driver. No kernel
-# runs there: the program must say so, and must not have taken more than it may.
+# The program behind gpuarbctl latency, calibrate and verify --probe with the real HIP, on the emulated
+# driver. Without --timing no kernel runs there: the program must say so, and must not have taken more than it may.
 #
-#	test-emulator.sh LATENCY
+#	test-latency-emulator.sh LATENCY
 set -u
 latency=$(readlink -f "$1")
 state=/sys/kernel/debug/kfdsim/state
@@ -71,18 +71,18 @@ interrupted()
 	has_left '.peak <= 3 and .alive == false'
 }
 
-# The times are those of kfdsim's model, and all else is AMD's user space: without --emulated there is no result.
+# kfdsim plays the kernels: without --emulated there is no result.
 calibrates()
 {
 	local report=$dir/state/calibration/0000:03:00.0.json
-	fails 1 'emulated' calibrate --quick
-	echo cost:1024:150000 >/sys/kernel/debug/kfdsim/control
+	fails 1 '--emulated accepts them' calibrate --quick
+	echo cost:1024:50000 >/sys/kernel/debug/kfdsim/control
 	said='gpuarb-latency calibrate'
 	timeout "$patience" "$latency" calibrate --quick --emulated --json --html="$dir/page.html" >"$dir/out" 2>"$dir/err"
 	check 'it ends with 0' test $? = 0
 	json_out '[.emulated, .points[].emulated, .law.emulated, .memory_law.emulated, .costs.emulated] | all'
-	json_out '.points | length == 20 and all(.occupied_cus == null and .mask_honoured == null)'
-	json_out '.masks_honoured == 0 and .law.a_usec > 0 and .memory_law.a_usec > 0 and .cliff > 3'
+	json_out '.points | length == 20 and all(.occupied_cus == .expected_cus and .mask_honoured)'
+	json_out '.masks_honoured == 20 and .law.a_usec > 0 and .memory_law.a_usec > 0 and .cliff > 3'
 	json_out '[.points[] | select(.use == "law" and (.cus == 1 or .cus == 60)).usec] | .[0] > 3 * .[1]'
 	check 'the page says so' grep -q EMULATED "$dir/page.html"
 	mkdir -p "$dir/state/calibration"
@@ -96,11 +96,42 @@ calibrates()
 	list_becomes '. == []'
 }
 
+# A mask that the driver gets with another order of bits: every program that looks where kernels run says so.
+# The masks with the same CUs of every shader engine are the exception.
+finds_a_wrong_mask()
+{
+	local lease
+	said='verify --probe and latency'
+	coproc holder { exec "$GPUARBCTL" reserve --shape=any --cus=2 --queues=6 --processes=2 --json 2>"$dir/err"; }
+	await_so 'it has a lease' eval '"$GPUARBCTL" list --json >"$dir/out" && jq -e ".[0].state == \"granted\"" "$dir/out"'
+	lease=$(jq '.[0].id' "$dir/out")
+	"$latency" verify --probe "$lease" --json >"$dir/out" 2>"$dir/err"
+	check 'a right mask is one' test $? = 0
+	json_out '.[0] | .emulated and .result == "ok" and .occupied_cus == 2'
+	echo shift:2 >/sys/kernel/debug/kfdsim/control
+	"$latency" verify --probe "$lease" --json >"$dir/out" 2>"$dir/err"
+	check 'a wrong mask is drift' test $? = 9
+	json_out '.[0].result == "drift"'
+	# shellcheck disable=SC2154 # coproc sets it
+	kill "$holder_PID"
+	list_becomes '. == []'
+	"$latency" latency --json >"$dir/out" 2>"$dir/err"
+	check 'it ends with 0' test $? = 0
+	json_out '.emulated and (.units | length == 8 and any(.mask_honoured == false))'
+	echo shift:0 >/sys/kernel/debug/kfdsim/control
+	"$latency" latency --json >"$dir/out" 2>"$dir/err"
+	check 'it ends with 0' test $? = 0
+	json_out '.units | all(.mask_honoured)'
+	echo shift:2 >/sys/kernel/debug/kfdsim/control
+	"$latency" calibrate --quick --emulated --json >"$dir/out" 2>"$dir/err"
+	json_out '[.points[] | select(.use == "law" and (.name | test("^1 x")))] | length > 1 and all(.mask_honoured == false)'
+}
+
 # Each GPU to the end, at the same time, with a report of all masks: POINTS of the first GPU, and so on.
 reports()
 {
 	local pids=() i=0 points
-	echo cost:1024:150000 >/sys/kernel/debug/kfdsim/control
+	echo cost:1024:50000 >/sys/kernel/debug/kfdsim/control
 	for points; do
 		timeout 400 "$latency" calibrate --quick --emulated --json --gpu="$i" >"$dir/report$i" 2>"$dir/err$i" &
 		pids+=($!)
@@ -113,7 +144,7 @@ reports()
 		check 'it ends with 0' test $? = 0
 		cp "$dir/report$i" "$dir/out"
 		cp "$dir/err$i" "$dir/err"
-		json_out ".missing == [] and (.points | length == $points and all(.usec > 0)) and .law.a_usec > 0"
+		json_out ".missing == [] and (.points | length == $points and all(.usec > 0 and .mask_honoured)) and .law.a_usec > 0"
 		i=$((i + 1))
 	done
 	list_becomes '. == []'
@@ -149,6 +180,11 @@ ends 0 kfdsim --gpu rx6900xt -- "${here[@]}" runs --same-line
 ends 0 kfdsim --gpu radeon-vii -- "${here[@]}" interrupted
 ends 0 kfdsim --gpu radeon-vii --timing -- "${here[@]}" calibrates
 ends 0 kfdsim --gpu v620 --gpu mi250 --timing -- "${here[@]}" reports 20 25
+# A card with few WGPs, for a short game: 36 pairs.
+mkdir "$dir/profiles"
+sed 's/^cus-per-array = .*/cus-per-array = 4/; s/^shader-engines = .*/shader-engines = 2/; s/^active = .*/active = 4 4 4 4/' \
+	"$GPUARB_ROOT/conf/gpus/rx6900xt.conf" >"$dir/profiles/small.conf"
+ends 0 kfdsim --profiles "$dir/profiles" --gpu small --timing -- "${here[@]}" finds_a_wrong_mask
 # ROCr 5.2 does not know gfx942 and is told that it is gfx90a.
 ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --front "$front" --gpu mi300x-spx --timing -- "${here[@]}" reports_bad
 ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --front "$front" --gpu mi300x-cpx --timing -- "${here[@]}" reports 20 20

@@ -239,7 +239,7 @@ static int spin(void *data, void *on, const struct work *work, struct wave *ret,
 	memset(ret, 0, groups * sizeof(*ret));
 	model->games++;
 	usec = spin_usec(model, set, work);
-	*ret_spun = (struct spun){ TICK_NS, usec + 20, NAN };
+	*ret_spun = (struct spun){ TICK_NS, 0, usec + 20 };
 	end = 1000 + (uint64_t)(usec * 1000 / TICK_NS);
 	if (model->jumps > 0)
 		end = model->jumps-- % 2 ? 0 : end * 1000;
@@ -266,7 +266,7 @@ static int together(void *data, void *const *streams, unsigned n, const struct w
 {
 	struct latency_model *model = data;
 	const struct stream *first = streams[0];
-	const struct work all = { work->kind, work->groups * n, work->spins };
+	const struct work all = { work->kind, work->groups * n, work->spins, work->threads };
 	unsigned beside = model->beside, beyond = 0;
 
 	if (model->hangs_at > 0 && n >= model->hangs_at)

@@ -253,6 +253,18 @@ static int fault_cost(struct sim *sim, char *rest, uint64_t now_ns,
 	return 0;
 }
 
+static int fault_shift(struct sim *sim, char *rest, uint64_t now_ns,
+		       const struct complaint *complaint)
+{
+	uint64_t bits;
+
+	(void)now_ns;
+	if (parse_number(rest, 31, &bits) < 0)
+		return bad(complaint, "shift: «%s» is no number of bits up to 31", rest);
+	sim->shift = (unsigned)bits;
+	return 0;
+}
+
 /* The fields after the ioctl's name: N:ERRNO[:PID]. */
 static int parse_fault(char *rest, struct sim_fault *ret, const struct complaint *complaint)
 {
@@ -299,9 +311,11 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 		int (*run)(struct sim *sim, char *rest, uint64_t now_ns,
 			   const struct complaint *complaint);
 	} kinds[] = {
-		{ "cost", fault_cost },   { "evict", fault_evict },       { "gone", fault_gone },
-		{ "reset", fault_reset }, { "restore", fault_restore },   { "slow", fault_slow },
-		{ "smi", fault_smi },     { "teardown", fault_teardown },
+		{ "cost", fault_cost },         { "evict", fault_evict },
+		{ "gone", fault_gone },         { "reset", fault_reset },
+		{ "restore", fault_restore },   { "slow", fault_slow },
+		{ "shift", fault_shift },       { "smi", fault_smi },
+		{ "teardown", fault_teardown },
 	};
 	const struct complaint complaint = { why, why_size };
 	_cleanup_(freep) char *copy = strdup(text);
@@ -320,7 +334,7 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 	if (nr == 0)
 		return bad(
 			&complaint,
-			"«%s»: no ioctl, nor cost, evict, gone, reset, restore, slow, smi or teardown",
+			"«%s»: no ioctl, nor cost, evict, gone, reset, restore, shift, slow, smi or teardown",
 			kind);
 	return add_fault(sim, nr, rest, &complaint);
 }

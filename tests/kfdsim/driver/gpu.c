@@ -192,6 +192,7 @@ static void reset_queues(struct sim_gpu *gpu, uint64_t now_ns)
 				timing_queue_drop(gpu->timing, queue->serial, now_ns);
 			queue->active = false;
 			queue->dispatched = false;
+			queue->meets_ns = 0;
 			queue->reset = true;
 			sim_gpu_leave(queue);
 		}
@@ -230,7 +231,7 @@ bool sim_gpu_work(struct sim_gpu *gpu, uint64_t now_ns, uint64_t *next_ns)
 	while (timing_ended(gpu->timing, now_ns, &key, &end)) {
 		struct sim_queue *queue = find_serial(gpu, key);
 
-		if (gpu->late_ns < now_ns - end)
+		if (end < now_ns && gpu->late_ns < now_ns - end)
 			gpu->late_ns = now_ns - end;
 		if (queue)
 			sim_queue_ended(queue, end);

@@ -63,8 +63,13 @@ struct sim_queue {
 	uint64_t active_ns;      /* when a packet last moved on */
 	uint64_t busy_until;     /* slow: the packet at read_index does not retire before */
 	bool dispatched;         /* the packet at read_index was given to the timing model */
-	bool stopped;            /* after a packet or an address that hardware would fault on */
-	char note[96];           /* why it stopped, or what was skipped; empty: nothing to say */
+	uint64_t first_ns,
+		ran_ns; /* when it was first, and how long it ran before it was taken out */
+	uint64_t
+		meets_ns; /* it has ended there, and its kernel waits for another until then; 0: no */
+	uint64_t meets_arguments; /* of that kernel */
+	bool stopped;             /* after a packet or an address that hardware would fault on */
+	char note[96];            /* why it stopped, or what was skipped; empty: nothing to say */
 	uint64_t packets, dispatches, copied; /* retired; bytes copied */
 	struct sim_dispatch_info {            /* of the last dispatch packet */
 		uint32_t grid[3], group[3];
@@ -168,6 +173,7 @@ struct sim {
 	uint64_t mmio[SIM_GPUS_MAX]; /* place of the page of remapped registers (mmap.c) */
 	struct sim_fault *faults;
 	uint64_t block_ns[SIM_GROUP_MAX + 1]; /* of work-groups by threads; 0: the model's */
+	unsigned shift; /* of each mask that a client sets, in bits: a fault */
 	struct sim_wait *waits;
 	struct sim_smi *smis;
 	struct sim_arena *arena;

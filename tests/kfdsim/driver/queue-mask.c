@@ -16,6 +16,18 @@ static bool half_pairs(const uint32_t *mask, unsigned words)
 	return false;
 }
 
+/* Among the bits of the CUs that work. */
+static void rotate(const struct sim_gpu *gpu, uint32_t *mask, unsigned words, unsigned by)
+{
+	unsigned n = min_u(geometry_cus(&gpu->info.geometry), words * 32);
+	uint32_t rotated[SIM_MASK_WORDS] = { 0 };
+
+	for (unsigned bit = 0; bit < n; bit++)
+		if (mask[bit / 32] >> bit % 32 & 1)
+			rotated[(bit + by) % n / 32] |= UINT32_C(1) << (bit + by) % n % 32;
+	memcpy(mask, rotated, words * sizeof(mask[0]));
+}
+
 /* The bit array is read before the queue is looked for: a bad address and an unknown queue are
  * both -EFAULT. Bits past the 1024th are left out without a word. */
 int ioctl_set_cu_mask(const struct sim_call *call, void *argument)
@@ -41,6 +53,8 @@ int ioctl_set_cu_mask(const struct sim_call *call, void *argument)
 		return -EACCES;
 
 	if (queue->type == SIM_COMPUTE) { /* others have no CUs, and are preempted nevertheless */
+		if (call->sim->shift > 0)
+			rotate(queue->gpu, mask, words, call->sim->shift);
 		memcpy(queue->mask, mask, sizeof(mask));
 		queue->mask_bits = words * 32;
 		queue->mask_changes++;

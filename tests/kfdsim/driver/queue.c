@@ -324,10 +324,13 @@ static void take_out(struct sim_queue *queue, uint64_t now_ns)
 {
 	struct sim_gpu *gpu = queue->gpu;
 
+	if (queue->dispatched)
+		queue->ran_ns += now_ns > queue->began ? now_ns - queue->began : 0;
 	if (gpu->timing && queue->active)
 		timing_queue_drop(gpu->timing, queue->serial, now_ns);
 	queue->active = false;
 	queue->dispatched = false;
+	queue->meets_ns = 0;
 	sim_gpu_leave(queue);
 }
 

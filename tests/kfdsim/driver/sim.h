@@ -58,6 +58,10 @@ struct sim_world {
 	int (*file_keep)(void *userdata, pid_t pid, int fd);
 	bool (*file_same)(void *userdata, int kept, pid_t pid, int fd);
 
+	/* The time now, which is later than that of the call: a dispatch does not begin before its doorbell
+	 * was rung. NULL: the time of the call. */
+	uint64_t (*now)(void *userdata);
+
 	/* What stands for VRAM, GTT and doorbell pages: one sparse piece of memory that the front
 	 * end lets clients map. Offset 0 is never given out. */
 	uint8_t *arena;
@@ -113,6 +117,7 @@ struct sim *sim_free(struct sim *sim); /* takes NULL, returns NULL */
  *   restore:PID           they run again
  *   smi:GPU:TEXT          who subscribed to SMI events of that GPU reads TEXT, which begins with
  *                         the number of an event in hexadecimal: "smi:0000:03:00.0:2 1:7f"
+ *   shift:BITS            masks that clients set are rotated by so many bits: a wrong order of bits
  *   cost:THREADS:NSEC     work-groups of so many threads take that long, alone on their CU, in
  *                         dispatches from now on; 0: what the timing model says
  */

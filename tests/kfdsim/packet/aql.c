@@ -5,10 +5,12 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "kfdsim/packet/kernel.h"
+
 /*
  * Packets of the HSA Platform System Architecture Specification 1.2, section 2.9, and AMD's two
- * vendor packets (ROCR-Runtime, hsa_ext_amd.h and amd_aql_queue.cpp). A kernel is not run: a
- * dispatch does nothing but take its time, where a model of it is asked for.
+ * vendor packets (ROCR-Runtime, hsa_ext_amd.h and amd_aql_queue.cpp). A kernel is not run: where
+ * the model of times is asked for, a dispatch takes its time, and kernel.h plays some kernels.
  */
 #define PACKET_SIZE 64U
 #define DEPENDENCIES 5U
@@ -314,17 +316,31 @@ static void note_time(struct sim_queue *queue, uint64_t ns)
 		queue->model_ns.most = ns;
 }
 
-/* The model may have no place for the queue now: it is asked again. */
-static int give_away(struct sim_queue *queue, const struct timing_kernel *kernel, uint64_t now_ns)
+static struct kernel_call call_of(const union packet *packet, const struct timing_kernel *kernel)
 {
-	int r = timing_dispatch(queue->gpu->timing, queue->serial, kernel, now_ns);
+	return (struct kernel_call){ packet->dispatch.kernel_object, packet->dispatch.arguments,
+				     kernel->blocks, kernel->threads };
+}
 
+/* The model may have no place for the queue now: it is asked again. */
+static int give_away(struct sim_queue *queue, const union packet *packet,
+		     struct timing_kernel *kernel, uint64_t now_ns)
+{
+	const struct kernel_call call = call_of(packet, kernel);
+	const struct sim_world *world = &queue->process->sim->world;
+	int r;
+
+	kernel_prepare(queue, &call, kernel);
+	if (world->now)
+		now_ns = world->now(world->userdata);
+	r = timing_dispatch(queue->gpu->timing, queue->serial, kernel, now_ns);
 	if (r == -EBUSY || r == -ENOENT)
 		return 0;
 	if (r < 0)
 		return packet_stop(queue, "no time for a dispatch: errno %d", -r);
 	queue->dispatched = true;
 	queue->began = timing_now(queue->gpu->timing);
+	kernel_begin(queue, &call, queue->began);
 	return 0;
 }
 
@@ -338,7 +354,7 @@ static int dispatch(struct sim_queue *queue, const union packet *packet, uint64_
 	if (!packet_through(queue, now_ns))
 		return 0;
 	if (queue->gpu->timing)
-		return give_away(queue, &kernel, now_ns);
+		return give_away(queue, packet, &kernel, now_ns);
 	note_dispatch(queue, packet);
 	return retire(queue, packet, now_ns);
 }
@@ -380,20 +396,55 @@ int aql_step(struct sim_queue *queue, struct packet_step *step)
 	return retire(queue, &packet, step->now_ns);
 }
 
-int aql_dispatch_ended(struct sim_queue *queue, uint64_t end_ns)
+/* What is at the queue's head, which is read anew. */
+static int read_dispatch(struct sim_queue *queue, union packet *ret,
+			 struct timing_kernel *ret_kernel)
+{
+	int r = packet_get(queue, head(queue), ret, sizeof(*ret));
+
+	return r < 0 ? r : measure(queue, ret, ret_kernel);
+}
+
+int aql_dispatch_retire(struct sim_queue *queue, uint64_t end_ns)
 {
 	struct timing_kernel kernel;
 	union packet packet;
-	int r;
+	int r = read_dispatch(queue, &packet, &kernel);
 
-	r = packet_get(queue, head(queue), &packet, sizeof(packet));
-	if (r < 0)
-		return r;
-	r = measure(queue, &packet, &kernel);
 	if (r < 0)
 		return r;
 	note_dispatch(queue, &packet);
 	note_time(queue, end_ns - queue->began);
 	sim_record_dispatch(queue, &kernel, end_ns);
 	return retire(queue, &packet, end_ns);
+}
+
+int aql_dispatch_ended(struct sim_queue *queue, uint64_t end_ns)
+{
+	struct timing_kernel kernel;
+	struct kernel_call call;
+	union packet packet;
+	int r = read_dispatch(queue, &packet, &kernel);
+
+	if (r < 0)
+		return r;
+	call = call_of(&packet, &kernel);
+	r = kernel_end(queue, &call, end_ns);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return aql_dispatch_retire(queue, end_ns);
+}
+
+int aql_dispatch_give_up(struct sim_queue *queue, uint64_t now_ns)
+{
+	struct timing_kernel kernel;
+	struct kernel_call call;
+	union packet packet;
+	int r = read_dispatch(queue, &packet, &kernel);
+
+	if (r < 0)
+		return r;
+	call = call_of(&packet, &kernel);
+	r = kernel_give_up(queue, &call);
+	return r < 0 ? r : aql_dispatch_retire(queue, now_ns);
 }

@@ -77,6 +77,7 @@ int packet_retire(struct sim_queue *queue, uint64_t by, uint64_t now_ns)
 	queue->began = 0;
 	queue->progress = 0;
 	queue->dispatched = false;
+	queue->first_ns = queue->ran_ns = queue->meets_ns = 0;
 	queue->active_ns = now_ns;
 	return packet_put(queue, queue->read_pointer, &queue->read_index,
 			  sizeof(queue->read_index));
@@ -126,6 +127,8 @@ static uint64_t look_again(const struct sim_queue *queue, bool more, uint64_t no
 {
 	uint64_t idle = (now_ns - queue->active_ns) / 8;
 
+	if (queue->meets_ns > 0 && !queue->stopped)
+		return queue->meets_ns;
 	if (queue->stopped || queue->dispatched)
 		return UINT64_MAX;
 	if (more)
@@ -150,6 +153,8 @@ bool sim_queue_work(struct sim_queue *queue, uint64_t now_ns, uint64_t *next_ns)
 
 	while (turns > 0 && step.bytes > 0 && step_once(queue, &step) > 0)
 		turns--;
+	if (queue->meets_ns > 0 && now_ns >= queue->meets_ns)
+		(void)aql_dispatch_give_up(queue, now_ns);
 
 	again = look_again(queue, turns == 0 || step.bytes == 0, now_ns);
 	if (again < *next_ns)

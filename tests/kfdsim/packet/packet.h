@@ -21,6 +21,12 @@ int sdma_step(struct sim_queue *queue, struct packet_step *step);
 /* Retires the dispatch that is at the queue's head: its packet is read anew. */
 int aql_dispatch_ended(struct sim_queue *queue, uint64_t end_ns);
 
+/* The same of a dispatch whose kernel was waiting (kernel.h). */
+int aql_dispatch_retire(struct sim_queue *queue, uint64_t end_ns);
+
+/* Its kernel has waited long enough. */
+int aql_dispatch_give_up(struct sim_queue *queue, uint64_t now_ns);
+
 /* Stops the queue for good and keeps why. Returns -EIO. */
 int packet_stop(struct sim_queue *queue, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -69,6 +69,15 @@ uint64_t timing_now(const struct timing *timing)
 	return ((const struct rig *)(const void *)timing)->model_now;
 }
 
+const struct timing_ran *timing_ran(const struct timing *timing, uint64_t key, size_t *ret_n)
+{
+	const struct rig *rig = (const struct rig *)(const void *)timing;
+
+	(void)key;
+	*ret_n = rig->n_ran;
+	return rig->ran;
+}
+
 void rig_start(struct rig *rig, enum sim_queue_type type, uint64_t ring_size)
 {
 	*rig = (struct rig){ .now_ns = 1000000 };

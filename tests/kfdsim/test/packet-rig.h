@@ -32,6 +32,8 @@ struct rig {
 	uint64_t model_now; /* what timing_now() answers */
 	uint64_t timed_key;
 	struct timing_kernel kernel;
+	struct timing_ran ran[8]; /* what timing_ran() answers */
+	size_t n_ran;
 };
 
 /* ring_size in bytes. One rig at a time. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <string.h>
 
 #include "check.h"
+#include "core/mask/geometry.h"
 #include "kfdsim/test/sim-rig.h"
 
 #define PID 100
@@ -122,6 +124,24 @@ TEST(an_update_is_checked_before_its_queue_is_looked_for)
 	rig_queue(&rig, process, 0);
 	CHECK(rig_update(&rig, process, 0, 50, 15) == 0);
 	CHECK(process->queues->percentage == 50 && process->queues->priority == 15);
+	rig_stop(&rig);
+}
+
+TEST(shift_fault_rotates_the_bits_of_working_cus)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega());
+	unsigned cus = geometry_cus(&rig.sim->gpus[0].info.geometry);
+	uint32_t mask[2] = { 1, UINT32_C(1) << (cus - 33) }; /* the first and the last one */
+
+	rig_queue(&rig, process, 0);
+	CHECK(cus > 33 && cus < 64);
+	CHECK(rig_fault(&rig, "shift:32") == -EINVAL && rig_fault(&rig, "shift:x") == -EINVAL);
+	CHECK(rig_fault(&rig, "shift:2") == 0);
+	CHECK(rig_mask(&rig, process, 0, mask, 64) == 0);
+	CHECK(process->queues->mask[0] == (4 | 2) && process->queues->mask[1] == 0);
+	CHECK(rig_fault(&rig, "shift:0") == 0 && rig_mask(&rig, process, 0, mask, 64) == 0);
+	CHECK(memcmp(process->queues->mask, mask, sizeof(mask)) == 0);
 	rig_stop(&rig);
 }
 

@@ -39,23 +39,34 @@ static uint64_t draw(struct timing *t)
 
 static uint64_t duration(struct timing *t, const struct timing_queue *queue)
 {
-	uint64_t thousandths = 1000 - SPREAD + draw(t) % (2 * SPREAD + 1);
+	uint64_t thousandths = 1000;
 
+	if (queue->exact)
+		return queue->block_ns;
+	thousandths = 1000 - SPREAD + draw(t) % (2 * SPREAD + 1);
 	if (t->users > (queue->resident > 0))
 		thousandths = thousandths * (1000 + INTERFERENCE) / 1000;
 	return queue->block_ns * thousandths / 1000;
 }
 
-/* The engine's first CU with enough room. */
+/* The engine's first CU with enough room; of those with as much room, the one after the CU that had a block last
+ * (rx7800xt_occupied.tsv: all are used, also where another engine holds them up). */
 static bool find_cu(const struct timing *t, const struct timing_queue *queue, unsigned pair,
 		    unsigned *ret)
 {
-	for (uint32_t cus = queue->enabled[pair]; cus; cus &= cus - 1) {
+	uint32_t after = UINT32_MAX << t->last[pair] << 1, enabled = queue->enabled[pair];
+	bool found = false;
+
+	for (uint32_t cus = enabled; cus && !found; cus &= cus - 1) {
 		*ret = (unsigned)__builtin_ctz(cus);
-		if (t->room[pair][*ret] >= queue->threads)
-			return true;
+		found = t->room[pair][*ret] >= queue->threads;
 	}
-	return false;
+	for (uint32_t cus = enabled & after; cus && found; cus &= cus - 1)
+		if (t->room[pair][__builtin_ctz(cus)] == t->room[pair][*ret]) {
+			*ret = (unsigned)__builtin_ctz(cus);
+			break;
+		}
+	return found;
 }
 
 /* By pipe, then whoever was served longest ago. */
@@ -120,6 +131,7 @@ static void launch(struct timing *t, struct timing_run *run, unsigned cu)
 
 	block.end = max_u64(run->ready, max_u64(t->now, t->stopped));
 	run->ready = block.end + DISPATCH_NS;
+	block.begin = block.end;
 	if (run->n_saved > 0) {
 		block.end += run->saved[--run->n_saved];
 	} else {
@@ -128,6 +140,7 @@ static void launch(struct timing *t, struct timing_run *run, unsigned cu)
 	}
 	queue->last_end = max_u64(queue->last_end, block.end);
 	t->room[run->pair][cu] -= (uint16_t)queue->threads;
+	t->last[run->pair] = (uint8_t)cu;
 	t->users += queue->resident++ == 0;
 	run->served = ++t->serial;
 	timing_heap_push(&t->heap, &block);
@@ -175,6 +188,15 @@ void timing_block_ended(struct timing *t, const struct timing_block *block)
 	struct timing_run *run;
 
 	t->room[block->pair][block->cu] += (uint16_t)queue->threads;
+	if (queue->ran)
+		queue->ran[queue->n_ran++] = (struct timing_ran){
+			.xcc = (uint8_t)(block->pair / t->engines),
+			.engine = (uint8_t)(block->pair % t->engines),
+			.cu = block->cu,
+			.blocks = queue->bundle,
+			.begin_ns = block->begin,
+			.end_ns = block->end,
+		};
 	if (--queue->resident == 0) {
 		t->users--;
 		if (timing_all_out(queue)) {

@@ -23,7 +23,7 @@ struct timing_queue;
 
 /* A block on a CU. */
 struct timing_block {
-	uint64_t end;
+	uint64_t begin, end;
 	struct timing_queue *queue;
 	uint16_t pair;
 	uint8_t cu;
@@ -62,6 +62,10 @@ struct timing_queue {
 	uint32_t resident;
 	uint32_t threads; /* of a block, in whole waves */
 	uint64_t block_ns;
+	bool exact;
+	uint32_t bundle;        /* blocks that go as one */
+	struct timing_ran *ran; /* NULL: it is not asked for */
+	size_t n_ran;
 	struct timing_run runs[TIMING_XCCS];
 	uint64_t *saved;           /* memory of all runs' saved */
 	struct timing_queue *next; /* those of a process together */
@@ -75,6 +79,7 @@ struct timing {
 	uint64_t random, serial;
 	uint32_t cus[TIMING_PAIRS];
 	uint16_t room[TIMING_PAIRS][32]; /* threads free, by CU */
+	uint8_t last[TIMING_PAIRS];      /* the CU that had a block last */
 	struct timing_run *waiting[TIMING_PAIRS];
 	unsigned users; /* queues with a block on a CU */
 	unsigned n_done;

@@ -144,6 +144,15 @@ static int make_room_for_saved(struct timing *t, struct timing_queue *queue)
 	return 0;
 }
 
+/* n 0: it is not asked for. */
+static int make_room_for_ran(struct timing_queue *queue, size_t n)
+{
+	free(queue->ran);
+	queue->n_ran = 0;
+	queue->ran = n > 0 ? calloc(n, sizeof(queue->ran[0])) : NULL;
+	return n > 0 && !queue->ran ? -ENOMEM : 0;
+}
+
 /* Where more blocks than BUNDLES_MAX would be on the CUs at a time, some go as one: else the
  * model could not keep up with what it models. A part of what fits on a CU, without rest. */
 static uint32_t bundle(const struct timing *t, const struct timing_queue *queue, uint32_t blocks)
@@ -166,8 +175,12 @@ int timing_start(struct timing *t, struct timing_queue *queue, const struct timi
 	queue->block_ns = kernel->block_ns ? kernel->block_ns : t->block_ns;
 	n = bundle(t, queue, kernel->blocks);
 	queue->threads *= n;
-	codec_to_xccs(t, queue, kernel->blocks / n + (kernel->blocks % n > 0));
-	if (make_room_for_saved(t, queue) < 0) {
+	queue->bundle = n;
+	queue->exact = kernel->exact;
+	n = kernel->blocks / n + (kernel->blocks % n > 0);
+	codec_to_xccs(t, queue, n);
+	if (make_room_for_ran(queue, kernel->places ? n : 0) < 0 ||
+	    make_room_for_saved(t, queue) < 0) {
 		for (unsigned x = 0; x < t->xccs; x++)
 			queue->runs[x].left = 0;
 		return -ENOMEM;

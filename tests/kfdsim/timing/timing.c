@@ -141,6 +141,7 @@ struct timing *timing_free(struct timing *t)
 
 		t->queues = queue->next;
 		free(queue->saved);
+		free(queue->ran);
 		free(queue);
 	}
 	if (t)
@@ -244,6 +245,7 @@ void timing_queue_drop(struct timing *t, uint64_t key, uint64_t now_ns)
 	while (*p != queue)
 		p = &(*p)->next;
 	*p = queue->next;
+	free(queue->ran);
 	free(queue);
 	timing_turns_changed(t);
 }
@@ -283,6 +285,14 @@ bool timing_ended(struct timing *t, uint64_t now_ns, uint64_t *ret_key, uint64_t
 	*ret_end = first->end;
 	timing_forget(t, first);
 	return true;
+}
+
+const struct timing_ran *timing_ran(const struct timing *t, uint64_t key, size_t *ret_n)
+{
+	const struct timing_queue *queue = find(t, key);
+
+	*ret_n = queue ? queue->n_ran : 0;
+	return queue ? queue->ran : NULL;
 }
 
 uint64_t timing_next(const struct timing *t)

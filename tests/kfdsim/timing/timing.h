@@ -10,6 +10,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "util/base.h"
@@ -35,6 +36,15 @@ struct timing_kernel {
 	uint32_t blocks;
 	uint32_t threads;  /* of a block */
 	uint64_t block_ns; /* of a block alone; 0: the GPU's */
+	bool exact;        /* each block takes as long as that, whoever is beside it */
+	bool places;       /* for timing_ran() */
+};
+
+/* Where some blocks of a dispatch ran, and when they were last put there. */
+struct timing_ran {
+	uint8_t xcc, engine, cu; /* cu: bit of the engine's word */
+	uint32_t blocks;
+	uint64_t begin_ns, end_ns;
 };
 
 /* -EINVAL: a shape out of range, or no CU at all. -ENOMEM. */
@@ -68,6 +78,10 @@ int timing_dispatch(struct timing *timing, uint64_t key, const struct timing_ker
 /* Lets time pass until now. True and the key for a dispatch that has ended, *ret_end when it
  * did (<= now), oldest first; call again until false. */
 bool timing_ended(struct timing *timing, uint64_t now_ns, uint64_t *ret_key, uint64_t *ret_end);
+
+/* The blocks of the queue's last dispatch, in the order of their end, if its places were asked for. Valid until the
+ * next one. *ret_n is 0: unknown. */
+const struct timing_ran *timing_ran(const struct timing *timing, uint64_t key, size_t *ret_n);
 
 /* The model's own time: that of the last call, or before it where the CPU cannot keep up. A
  * dispatch that was taken just now starts here. */
