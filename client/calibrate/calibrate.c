@@ -26,6 +26,11 @@ static void progress(const char *what, size_t done, size_t of)
 		fprintf(stderr, "\r%40s\r", "");
 }
 
+void (*calibrate_progress(void))(const char *what, size_t done, size_t of)
+{
+	return isatty(STDERR_FILENO) ? progress : NULL;
+}
+
 /* Counts the free slots of a GPU, and with --shared its free CUs: without it all CUs are wanted, which is
  * the default. */
 static void count_free(struct command *command, const struct gpuarb_gpu *gpu, unsigned *slots,
@@ -88,7 +93,7 @@ static int check_alone(const struct command *command, const struct bench *bench)
 }
 
 /* Whether gpuarbd will grant more queues than slots: before minutes of measuring. */
-static int check_oversubscription(struct command *command, struct bench *bench)
+int calibrate_check_oversubscription(struct command *command, struct bench *bench)
 {
 	unsigned processes = gpuarb_lease_processes(bench->lease, 0);
 	unsigned streams = gpuarb_lease_streams(bench->lease, 0);
@@ -209,23 +214,28 @@ static int tell(const struct command *command, const struct bench *bench,
 	return page == EXIT_OK ? submission : page;
 }
 
+/* What the lease has stands for the whole GPU. */
+int calibrate_whole(struct command *command, struct bench *bench)
+{
+	size_t words;
+	const uint32_t *mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
+
+	codec_decode(&bench->model.codec, mask, words, &bench->model.all);
+	return check_alone(command, bench);
+}
+
 static int start(struct command *command, struct bench *bench, unsigned processes,
 		 struct calibration *calibration)
 {
 	const time_t now = time(NULL);
-	size_t words;
-	const uint32_t *mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
-	int r;
+	int r = calibrate_whole(command, bench);
 
-	/* What the lease has stands for the whole GPU. */
-	codec_decode(&bench->model.codec, mask, words, &bench->model.all);
-	r = check_alone(command, bench);
 	if (r == EXIT_OK)
 		r = check_file(command, command->html);
 	if (r == EXIT_OK)
 		r = check_file(command, command->submit_file);
 	if (r == EXIT_OK && command->oversubscribe)
-		r = check_oversubscription(command, bench);
+		r = calibrate_check_oversubscription(command, bench);
 	if (r != EXIT_OK)
 		return r;
 	calibration_plan(&bench->model, calibration);
@@ -248,14 +258,15 @@ int calibrate_run(struct command *command, struct bench *bench)
 					     .model = &bench->model,
 					     .stop = &bench->stop,
 					     .emulated = command->emulated };
-	const struct partners partners = { neighbours_start, neighbours_stop, &neighbours };
+	const struct partners partners = { neighbours_start, neighbours_check, neighbours_stop,
+					   &neighbours };
 	struct calibration calibration;
 	struct calibration_run run = {
 		.device = &bench->device,
 		.stop = &bench->stop,
 		.model = &bench->model,
 		.target = bench->gpu->gfx_target,
-		.progress = isatty(STDERR_FILENO) ? progress : NULL,
+		.progress = calibrate_progress(),
 		.calibration = &calibration,
 		.partners = &partners,
 	};

@@ -16,9 +16,9 @@ static void print_point(const struct calibration_point *point, FILE *out)
 
 	if (point->occupied > 0)
 		snprintf(occupied, sizeof(occupied), "%4u", point->occupied);
-	print_line(out, "%-30s %4u CUs  E %4u  %s occupied%s  %10.0f us  +-%.0f %%", point->name,
+	print_line(out, "%-30s %4u CUs  E %4u  %s occupied%s  %10.0f us  %.1f %%", point->name,
 		   point->cus, point->effective, occupied, point->honoured ? " " : "!", point->usec,
-		   point->spread / 2);
+		   point->spread);
 }
 
 static void print_law(const char *kernel, const struct law_fit *law, FILE *out)

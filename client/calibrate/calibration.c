@@ -93,8 +93,7 @@ int calibration_miss(const struct calibration_run *run, const char *step, int er
 
 /* ---- the masks ---------------------------------------------------------------------------- */
 
-/* The units that an engine has on every XCC. */
-static unsigned count_units(const struct model *model, unsigned engine)
+unsigned calibration_units(const struct model *model, unsigned engine)
 {
 	unsigned least = UINT_MAX;
 
@@ -107,24 +106,22 @@ static unsigned count_units(const struct model *model, unsigned engine)
 static unsigned engine_at(const struct model *model, unsigned n)
 {
 	for (unsigned engine = 0;; engine++) {
-		unsigned units = count_units(model, engine), before = 0;
+		unsigned units = calibration_units(model, engine), before = 0;
 
 		for (unsigned e = 0; e < model->geometry.engines; e++)
-			before += count_units(model, e) > units ||
-				  (count_units(model, e) == units && e < engine);
+			before += calibration_units(model, e) > units ||
+				  (calibration_units(model, e) == units && e < engine);
 		if (before == n)
 			return engine;
 	}
 }
 
-/* The units that each of so many engines has on every XCC. */
-static unsigned height(const struct model *model, unsigned engines)
+unsigned calibration_height(const struct model *model, unsigned engines)
 {
-	return count_units(model, engine_at(model, engines - 1));
+	return calibration_units(model, engine_at(model, engines - 1));
 }
 
-/* Adds the first units of the engine in place n on every XCC to the set, array 0 first. */
-static void add_units(const struct model *model, unsigned n, unsigned units, struct cuset *set)
+void calibration_add(const struct model *model, unsigned n, unsigned units, struct cuset *set)
 {
 	unsigned engine = engine_at(model, n);
 	unsigned step = geometry_step(&model->geometry);
@@ -169,7 +166,7 @@ static void add_rectangle(const struct model *model, struct calibration *calibra
 	struct cuset set = { 0 };
 
 	for (unsigned e = 0; e < engines; e++)
-		add_units(model, e, units, &set);
+		calibration_add(model, e, units, &set);
 	point = add_point(model, calibration, CALIBRATION_LAW, &set);
 	if (point)
 		snprintf(point->name, sizeof(point->name), "%u x %u", engines,
@@ -179,7 +176,7 @@ static void add_rectangle(const struct model *model, struct calibration *calibra
 static void add_rectangles(const struct model *model, struct calibration *calibration,
 			   unsigned engines)
 {
-	unsigned most = height(model, engines), before = 0;
+	unsigned most = calibration_height(model, engines), before = 0;
 
 	for (unsigned part = 0; part <= 4; part++) {
 		unsigned units = max_u(most * part / 4, 1);
@@ -195,10 +192,10 @@ static void add_cliff(const struct model *model, struct calibration *calibration
 	struct calibration_point *point;
 	struct cuset set = { 0 };
 
-	if (height(model, 2) < 2)
+	if (calibration_height(model, 2) < 2)
 		return;
-	add_units(model, 0, height(model, 1), &set);
-	add_units(model, 1, 1, &set);
+	calibration_add(model, 0, calibration_height(model, 1), &set);
+	calibration_add(model, 1, 1, &set);
 	point = add_point(model, calibration, CALIBRATION_CLIFF, &set);
 	if (point)
 		snprintf(point->name, sizeof(point->name), "a shader engine and a unit more");
@@ -245,7 +242,7 @@ void calibration_plan(const struct model *model, struct calibration *ret)
 	unsigned engines = 0;
 
 	for (unsigned e = 0; e < model->geometry.engines; e++)
-		engines += count_units(model, e) > 0;
+		engines += calibration_units(model, e) > 0;
 	*ret = (struct calibration){
 		.groups = CALIBRATION_PER_CU * geometry_cus(&model->geometry),
 		.began = seconds_now(),
@@ -291,28 +288,23 @@ static double time_of(const struct wave *waves, unsigned n, double tick_ns)
 	return (double)(last - first) * tick_ns / 1000;
 }
 
-/* Runs a kernel once. seen: or NULL. A time that is not above 0, or longer than on the host, is a jump of
- * the clock of the GPU, as at a reset: the run is repeated. */
-static int time_kernel(const struct calibration_run *run, void *stream, enum neighbours kind,
-		       struct cuset *seen, double *ret_usec)
+int calibration_time(const struct calibration_run *run, void *stream, const struct work *work,
+		     struct cuset *seen, double *ret_usec, double *ret_host_usec)
 {
 	const struct device *device = run->device;
-	const struct work work = { kind, run->calibration->groups,
-				   kind == NEIGHBOURS_MEMORY ? CALIBRATION_READS
-							     : CALIBRATION_SPINS,
-				   0 };
 	struct cuset ignored = { 0 };
 	struct spun spun;
 	int r;
 
 	for (unsigned i = 0; i < CALIBRATION_ATTEMPTS; i++) {
-		r = device->calls->spin(device->data, stream, &work, run->waves, &spun);
+		r = device->calls->spin(device->data, stream, work, run->waves, &spun);
 		if (r >= 0)
-			r = occupied_add(run->target, run->waves, work.groups,
+			r = occupied_add(run->target, run->waves, work->groups,
 					 seen ? seen : &ignored);
 		if (r < 0)
 			return r;
-		*ret_usec = time_of(run->waves, work.groups, spun.tick_ns);
+		*ret_host_usec = spun.host_usec;
+		*ret_usec = time_of(run->waves, work->groups, spun.tick_ns);
 		if (*ret_usec > 0 && *ret_usec <= spun.host_usec * (1.02 + spun.tick_error))
 			return 0;
 		run->calibration->clock_jumps++;
@@ -339,16 +331,20 @@ int calibration_median(const struct calibration_run *run, void *stream, enum nei
 		       struct cuset *seen, unsigned *ret_repeats, double *ret_usec,
 		       double *ret_spread)
 {
-	double usec[CALIBRATION_REPEATS_MAX];
+	const struct work work = { kind, run->calibration->groups,
+				   kind == NEIGHBOURS_MEMORY ? CALIBRATION_READS
+							     : CALIBRATION_SPINS,
+				   0 };
+	double usec[CALIBRATION_REPEATS_MAX], host;
 	unsigned n = 0;
 	int r;
 
 	/* The first is for warming up. */
-	r = time_kernel(run, stream, kind, seen, &usec[0]);
+	r = calibration_time(run, stream, &work, seen, &usec[0], &host);
 	while (r >= 0 && !enough(usec, n, ret_usec, ret_spread)) {
 		r = run->stop->wait(run->stop->data, 0);
 		if (r >= 0)
-			r = time_kernel(run, stream, kind, seen, &usec[n++]);
+			r = calibration_time(run, stream, &work, seen, &usec[n++], &host);
 	}
 	*ret_repeats = n;
 	return r;
@@ -470,7 +466,8 @@ static void fit(const struct calibration *c, bool memory, struct law_fit *ret)
 /* The shader engine alone, against the same with a unit more. */
 static double find_cliff(const struct model *model, const struct calibration *c)
 {
-	unsigned whole = height(model, 1) * geometry_step(&model->geometry) * model->geometry.xccs;
+	unsigned whole = calibration_height(model, 1) * geometry_step(&model->geometry) *
+			 model->geometry.xccs;
 	double with = 0, alone = 0;
 
 	for (size_t i = 0; i < c->n; i++) {

@@ -126,9 +126,11 @@ void calibration_plan(const struct model *model, struct calibration *ret);
 /* The longest time that the measurement takes if a work-group takes as long as on a Radeon VII. */
 double calibration_estimate(const struct calibration *calibration);
 
-/* Processes that run kernels all the time, each on a set of CUs. start() returns when all of them run. */
+/* Processes that run kernels all the time, each on a set of CUs. start() returns when all of them run; of the work its
+ * kind and threads count. check(): -ECHILD: one has ended. */
 struct partners {
-	int (*start)(void *data, enum neighbours kind, const struct cuset *sets, unsigned n);
+	int (*start)(void *data, const struct work *work, const struct cuset *sets, unsigned n);
+	int (*check)(void *data);
 	void (*stop)(void *data);
 	void *data;
 };
@@ -179,6 +181,17 @@ int ladder_oversubscribe(const struct calibration_run *run, unsigned slots);
  * of the stop. */
 int calibration_cool(const struct calibration_run *run, double slower);
 
+/* Runs a kernel once. seen: or NULL. A time that is not above 0, or longer than on the host, is a jump of
+ * the clock of the GPU, as at a reset: the run is repeated. */
+int calibration_time(const struct calibration_run *run, void *stream, const struct work *work,
+		     struct cuset *seen, double *ret_usec, double *ret_host_usec);
+
+/* The units that an engine has on every XCC; those of each of the first engines, which come in the order of
+ * their units. Adds the first units of the engine in place n on every XCC, array 0 first. */
+unsigned calibration_units(const struct model *model, unsigned engine);
+unsigned calibration_height(const struct model *model, unsigned engines);
+void calibration_add(const struct model *model, unsigned n, unsigned units, struct cuset *set);
+
 /* A stream with the mask of a set, and the median time of several runs of a kernel on it; seen: or NULL. */
 int calibration_stream(const struct calibration_run *run, const struct cuset *set, void **ret);
 int calibration_median(const struct calibration_run *run, void *stream, enum neighbours kind,
@@ -188,6 +201,12 @@ int calibration_median(const struct calibration_run *run, void *stream, enum nei
 /* The verb calibrate: calibrate.c. Prints what failed and returns the exit code. */
 struct bench;
 int calibrate_run(struct command *command, struct bench *bench);
+
+/* What both forms of the verb begin with: whether the GPU is idle and all its CUs are granted, and whether gpuarbd
+ * grants more queues than slots. NULL for progress: standard error is no terminal. */
+int calibrate_whole(struct command *command, struct bench *bench);
+int calibrate_check_oversubscription(struct command *command, struct bench *bench);
+void (*calibrate_progress(void))(const char *what, size_t done, size_t of);
 
 /* For how many processes it needs a lease, this one and neighbours, and for how many streams of each: as
  * there are free queue slots. */

@@ -63,13 +63,14 @@ static int measure(const struct calibration_run *run, void *stream, double usec[
 static int round_of(const struct calibration_run *run, void *stream, const double alone[static 2],
 		    struct calibration_beside *beside)
 {
+	const struct work work = { .kind = beside->kind };
 	struct cuset sets[CALIBRATION_NEIGHBOURS];
 	double usec[2];
 	int r;
 
 	for (unsigned i = 0; i < beside->neighbours; i++)
 		cut(run->model, i + 1, beside->neighbours + 1, &sets[i]);
-	r = run->partners->start(run->partners->data, beside->kind, sets, beside->neighbours);
+	r = run->partners->start(run->partners->data, &work, sets, beside->neighbours);
 	if (r >= 0)
 		r = measure(run, stream, usec);
 	run->partners->stop(run->partners->data);

@@ -55,7 +55,7 @@ static int climb_processes(const struct calibration_run *run, void *stream, unsi
 
 	for (unsigned others = 1; others <= most && r >= 0; others++) {
 		sets[others - 1] = run->model->all;
-		r = run->partners->start(run->partners->data, NEIGHBOURS_COMPUTE, sets, others);
+		r = run->partners->start(run->partners->data, &work, sets, others);
 		if (r >= 0)
 			r = run->device->calls->together(run->device->data, &stream, 1, &work,
 							 &usec);

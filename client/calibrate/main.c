@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/calibrate/neighbour.h"
+#include "client/calibrate/paper.h"
 #include "client/latency/bench.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"
@@ -35,6 +36,8 @@ static int run(struct command *command)
 		r = bench_find_gpu(command, &bench);
 	if (r != EXIT_OK)
 		return r;
+	if (calibrates && command->paper)
+		return paper_command(command, &bench);
 	return calibrates ? calibrate_run(command, &bench) : latency_run(command, &bench);
 }
 

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "client/calibrate/neighbour.h"
+#include "client/calibrate/paper.h"
 #include "client/output/fail.h"
 #include "client/output/mask-text.h"
 #include "util/base.h"
+#include "util/number.h"
 
 extern char **environ;
 
@@ -70,13 +72,29 @@ static int await(const struct neighbour_list *neighbours, const struct neighbour
 	return -ETIMEDOUT;
 }
 
-int neighbours_start(void *data, enum neighbours kind, const struct cuset *sets, unsigned n)
+int neighbours_check(void *data)
+{
+	const struct neighbour_list *neighbours = data;
+
+	for (unsigned i = 0; i < neighbours->n; i++) {
+		struct pollfd fd = { .fd = neighbours->list[i].fd, .events = POLLIN };
+
+		if (poll(&fd, 1, 0) > 0)
+			return -ECHILD;
+	}
+	return 0;
+}
+
+int neighbours_start(void *data, const struct work *work, const struct cuset *sets, unsigned n)
 {
 	struct neighbour_list *neighbours = data;
 	const struct codec *codec = &neighbours->model->codec;
-	char id[32];
+	char id[32], kind[32];
 	int r = 0;
 
+	snprintf(kind, sizeof(kind), "%s", neighbours_names[work->kind]);
+	if (work->threads > 0)
+		snprintf(kind, sizeof(kind), "%u", work->threads);
 	snprintf(id, sizeof(id), "%" PRIu64, neighbours->lease);
 	for (unsigned i = 0; i < n && r >= 0; i++) {
 		uint32_t mask[CODEC_WORDS] = { 0 };
@@ -84,7 +102,7 @@ int neighbours_start(void *data, enum neighbours kind, const struct cuset *sets,
 
 		codec_encode(codec, &sets[i], mask);
 		hex = mask_hex(mask, codec_words(codec));
-		r = hex ? start_one(id, neighbours_names[kind], hex, neighbours->emulated,
+		r = hex ? start_one(id, kind, hex, neighbours->emulated,
 				    &neighbours->list[neighbours->n])
 			: -ENOMEM;
 		neighbours->n += r >= 0;
@@ -130,14 +148,23 @@ static int run_until_hangup(const struct bench *bench, void *stream, const struc
 	return r;
 }
 
+static struct work work_of(const struct bench *bench, const char *kind)
+{
+	const bool memory = strcmp(kind, neighbours_names[NEIGHBOURS_MEMORY]) == 0;
+	uint64_t threads;
+
+	if (number_parse(kind, 1, SPIN_THREADS, &threads) == 0)
+		return paper_work((unsigned)threads);
+	return (struct work){ memory ? NEIGHBOURS_MEMORY : NEIGHBOURS_COMPUTE,
+			      CALIBRATION_PER_CU * bench->gpu->cus,
+			      memory ? CALIBRATION_READS : CALIBRATION_SPINS, 0 };
+}
+
 static int run(const struct bench *bench, const char *kind, const char *text)
 {
 	const struct device *device = &bench->device;
 	_cleanup_(freep) uint32_t *mask = NULL;
-	const bool memory = strcmp(kind, neighbours_names[NEIGHBOURS_MEMORY]) == 0;
-	const struct work work = { memory ? NEIGHBOURS_MEMORY : NEIGHBOURS_COMPUTE,
-				   CALIBRATION_PER_CU * bench->gpu->cus,
-				   memory ? CALIBRATION_READS : CALIBRATION_SPINS, 0 };
+	const struct work work = work_of(bench, kind);
 	void *stream;
 	size_t words;
 	int r;

@@ -26,8 +26,9 @@ struct neighbour_list {
 
 /* Functions of struct partners; data is struct neighbour_list. start(): -ECHILD: one has ended; -ETIMEDOUT; a stop's
  * error. stop() waits until all have ended. */
-int neighbours_start(void *data, enum neighbours kind, const struct cuset *sets, unsigned n);
+int neighbours_start(void *data, const struct work *work, const struct cuset *sets, unsigned n);
+int neighbours_check(void *data);
 void neighbours_stop(void *data);
 
-/* The program of such a process: words are the number of the lease, the kind and the mask. */
+/* The program of such a process: words are the number of the lease, the kind or the threads, and the mask. */
 int neighbour_run(struct command *command, struct bench *bench);

@@ -1,113 +1,52 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One page of HTML with plots, which needs nothing else. */
+/* One page of HTML, which needs nothing else. */
 #include <math.h>
 
 #include "client/calibrate/calibration-print.h"
+#include "client/calibrate/figures.h"
 #include "client/output/svg.h"
 #include "util/base.h"
 
-#define WIDTH 720
-#define HEIGHT 360
-#define MARGIN 50
-
-/* A plot of times against 1/E: the law is a line. */
-struct plot {
-	FILE *out;
-	double most_x, most_y;
-};
-
-static double plot_x(const struct plot *plot, double x)
+static void print_law(const char *kernel, const struct law_fit *law, FILE *out)
 {
-	return MARGIN + x / plot->most_x * (WIDTH - 2 * MARGIN);
-}
-
-static double plot_y(const struct plot *plot, double y)
-{
-	return HEIGHT - MARGIN - y / plot->most_y * (HEIGHT - 2 * MARGIN);
-}
-
-static double time_of(const struct calibration_point *point, enum neighbours kind)
-{
-	return kind == NEIGHBOURS_MEMORY ? point->memory_usec : point->usec;
-}
-
-static void begin_plot(const char *caption, const char *x, struct plot *plot)
-{
-	fprintf(plot->out,
-		"<h2>%s</h2>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
-		"height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"" SVG_PAPER "\"/>\n"
-		"<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"" SVG_INK "\"/>\n"
-		"<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n"
-		"<text x=\"%d\" y=\"%d\">%.*f</text>\n",
-		caption, WIDTH, HEIGHT, MARGIN, MARGIN, HEIGHT - MARGIN, WIDTH - MARGIN,
-		WIDTH - MARGIN, HEIGHT - MARGIN / 2, x, 8, MARGIN - 8, plot->most_y < 100 ? 2 : 0,
-		plot->most_y);
-}
-
-static void print_law(const struct calibration *c, enum neighbours kind, FILE *out)
-{
-	const struct law_fit *law = kind == NEIGHBOURS_MEMORY ? &c->memory_law : &c->law;
-	struct plot plot = { .out = out };
-
-	for (size_t i = 0; i < c->n; i++)
-		if (c->point[i].use == CALIBRATION_LAW) {
-			plot.most_x = fmax(plot.most_x, 1.0 / c->point[i].effective);
-			plot.most_y = fmax(plot.most_y, time_of(&c->point[i], kind));
-		}
-	begin_plot(kind == NEIGHBOURS_MEMORY ? "Kernel that reads memory: time in us"
-					     : "Kernel that computes: time in us",
-		   "1 / effective CUs", &plot);
-	if (!isnan(law->a_usec))
-		fprintf(out,
-			"<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
-			"stroke=\"#888888\"/>\n",
-			plot_x(&plot, 0), plot_y(&plot, fmax(law->b_usec, 0)),
-			plot_x(&plot, plot.most_x),
-			plot_y(&plot, law->a_usec * plot.most_x + law->b_usec));
-	for (size_t i = 0; i < c->n; i++)
-		if (c->point[i].use == CALIBRATION_LAW)
-			fprintf(out,
-				"<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"" SVG_INK
-				"\"><title>%s: %.0f us</title></circle>\n",
-				plot_x(&plot, 1.0 / c->point[i].effective),
-				plot_y(&plot, time_of(&c->point[i], kind)), c->point[i].name,
-				time_of(&c->point[i], kind));
 	if (isnan(law->a_usec))
-		fputs("</svg>\n<p>No law fits: more CUs did not make the kernel faster.</p>\n",
-		      out);
+		fprintf(out,
+			"<tr><td>%s<td colspan=\"5\">none: more CUs did not make it faster</tr>\n",
+			kernel);
 	else
-		fprintf(out, "</svg>\n<p>t = %.0f us / E + %.0f us, median error %.1f %%</p>\n",
-			law->a_usec, law->b_usec, law->median_error);
+		fprintf(out,
+			"<tr><td>%s<td>%.0f us<td>%.0f us<td>%.1f %%<td>%.1f %%<td>%.0f %%</tr>\n",
+			kernel, law->a_usec, law->b_usec, law->median_error, law->worst_error,
+			law->constant);
 }
 
-/* A bar for each round: two heights are the two states of a pair. */
+static void print_laws(const struct calibration *c, FILE *out)
+{
+	fputs("<h2>Law t = a / E + b</h2>\n<table>\n<tr><th>Kernel<th>a<th>b<th>Median error<th>Worst "
+	      "error<th>b of the time on the whole GPU</tr>\n",
+	      out);
+	print_law("compute", &c->law, out);
+	print_law("memory", &c->memory_law, out);
+	fputs("</table>\n", out);
+}
+
 static void print_beside(const struct calibration *c, FILE *out)
 {
-	struct plot plot = { .out = out, .most_y = 1 };
-	size_t bars = c->n_beside * (CALIBRATION_ROUNDS + 1), bar = 0;
-	double width = (double)(WIDTH - 2 * MARGIN) / (double)(bars > 0 ? bars : 1);
-
 	if (c->n_beside == 0)
 		return;
-	for (size_t i = 0; i < c->n_beside; i++)
-		plot.most_y = fmax(plot.most_y, c->beside[i].worst);
-	begin_plot("Times as long beside other processes", "", &plot);
-	for (size_t i = 0; i < c->n_beside; i++, bar++) {
+	fputs("<h2>Times as long beside other processes</h2>\n<table>\n<tr><th>Neighbours<th>Each "
+	      "round</tr>\n",
+	      out);
+	for (size_t i = 0; i < c->n_beside; i++) {
 		const struct calibration_beside *b = &c->beside[i];
 
-		fprintf(out, "<text x=\"%.1f\" y=\"%d\">%u %s</text>\n",
-			MARGIN + (double)bar * width, HEIGHT - MARGIN / 2, b->neighbours,
-			neighbours_names[b->kind]);
-		for (unsigned k = 0; k < b->rounds; k++, bar++)
-			fprintf(out,
-				"<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
-				"fill=\"#888888\"><title>%.2f</title></rect>\n",
-				MARGIN + (double)bar * width, plot_y(&plot, b->slowdown[k]),
-				width * 0.8, plot_y(&plot, 0) - plot_y(&plot, b->slowdown[k]),
-				b->slowdown[k]);
+		fprintf(out, "<tr%s><td>%u that use %s<td>", b->bistable ? " class=\"bad\"" : "",
+			b->neighbours, neighbours_names[b->kind]);
+		for (unsigned k = 0; k < b->rounds; k++)
+			fprintf(out, " %.2f", b->slowdown[k]);
+		fputs("</tr>\n", out);
 	}
-	fputs("</svg>\n", out);
+	fputs("</table>\n", out);
 }
 
 static void print_costs(const struct costs *costs, FILE *out)
@@ -200,21 +139,21 @@ static void print_masks(const struct calibration *c, FILE *out)
 	fputs("</table>\n", out);
 }
 
-void page_print(const struct gpuarb_gpu *gpu, const struct model *, const struct calibration *c,
-		FILE *out)
+void page_print(const struct gpuarb_gpu *gpu, const struct model *model,
+		const struct calibration *c, FILE *out)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>"
-	      "Calibration</title>\n<style>body { font-family: sans-serif; max-width: 46em; margin: 1em "
+	      "Calibration</title>\n<style>body { font-family: sans-serif; max-width: 60em; margin: 1em "
 	      "auto } td, th { text-align: right; padding: 0 .6em } td:first-child { text-align: left } "
-	      ".bad { background: #ffcccc }</style>\n</head>\n<body>\n<h1>",
+	      ".bad { background: #ffcccc } svg { max-width: 100%; height: auto } td { white-space: nowrap }</style>\n</head>\n<body>\n<h1>",
 	      out);
 	svg_text(out, gpu->device);
 	fputs(" (", out);
 	svg_text(out, gpu->gfx_target);
 	fprintf(out, "), %s</h1>\n%s", c->date,
 		c->emulated ? "<p class=\"bad\">EMULATED, not measured</p>\n" : "");
-	print_law(c, NEIGHBOURS_COMPUTE, out);
-	print_law(c, NEIGHBOURS_MEMORY, out);
+	figures_embed(gpu, model, c, out);
+	print_laws(c, out);
 	print_beside(c, out);
 	print_costs(&c->costs, out);
 	print_ladder(c, out);

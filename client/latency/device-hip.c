@@ -378,6 +378,8 @@ static int together(void *data, void *const *streams, unsigned n, const struct w
 	uint64_t before;
 	int r = make_room(hip, n * work->groups);
 
+	if (r >= 0 && work->threads > 0 && !hip->memory)
+		r = make_memory(hip, streams[0]);
 	before = our_clock();
 	for (unsigned i = 0; i < n && r >= 0; i++)
 		r = launch_work(hip, streams[i], work, hip->waves + i * work->groups);

@@ -55,7 +55,8 @@ struct command {
 	bool colour;        /* decided by main */
 	const char *verb; /* for messages; "": none yet */
 	char **typed;     /* the words of the command line, as they were; NULL after the last */
-	const char *gpu, *profile, *profiles, *svg, *html, *submit_file;
+	const char *gpu, *profile, *profiles, *svg, *html, *submit_file, *paper;
+	uint32_t seed; /* calibrate --paper; 0: drawn */
 	uint64_t grace_usec;
 	bool all, now;                /* revoke */
 	const char *reason;           /* NULL: none */

@@ -92,6 +92,11 @@ int run_calibrate(struct command *command)
 	if (html && submission && strcmp(html, submission) == 0)
 		return fail(command, EXIT_USAGE,
 			    "--html and --submit-file both name '%.80s': name two files", html);
+	if (command->paper && (html || submission || command->quick || command->shared))
+		return fail(command, EXIT_USAGE,
+			    "--paper excludes --quick, --shared, --html and --submit-file");
+	if (command->seed > 0 && !command->paper)
+		return fail(command, EXIT_USAGE, "--seed needs --paper");
 	if (command->oversubscribe && (command->quick || command->shared))
 		return fail(command, EXIT_USAGE, "--oversubscribe excludes --quick and --shared");
 	return become_latency(command, NULL);

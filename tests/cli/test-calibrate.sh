@@ -112,7 +112,7 @@ json_out '.ladder | map([.queues, .processes]) == [[1,1],[2,1],[4,1],[5,1],[2,2]
 cp "$dir/out" "$dir/full.json"
 check 'the page says that nothing was measured' grep -q 'EMULATED' "$dir/page.html"
 check 'the page has the ladder' grep -q 'Processes<th>' "$dir/page.html"
-check 'the page has three plots' test "$(grep -c '<svg' "$dir/page.html")" = 3
+check 'the page has figures, or says why not' grep -qE '<svg|python3-matplotlib' "$dir/page.html"
 sed -n '/^```json$/,/^```$/p' "$dir/submit.md" | grep -v '^```' >"$dir/out"
 json_out '.schema == "gpuarb-calibration" and .emulated'
 ends 1 calibrate --quick --html=/nonexistent/page.html
@@ -295,4 +295,39 @@ rig_stop_daemon
 rig_start_daemon --simulate=rx7800xt
 calibrates '' 0 --json
 json_out '.masks_honoured == (.points | length) and (.points | all(.cus % 2 == 0))'
+# ---- the measurements of the paper, on a small GPU --------------------------------------------
+rig_stop_daemon
+rig_start_daemon --simulate=strix-halo
+ends 2 calibrate --paper="$dir/paper" --quick
+ends 2 calibrate --seed=3
+ends 2 calibrate --paper="$dir/paper" --seed=0
+ends 1 calibrate --paper="$dir/no/paper"
+err_has "$dir/no/paper"
+ends 0 calibrate --gpu=0 --paper="$dir/paper" --seed=3 --json
+no_lease
+check 'no process is left' test -z "$(ls "$dir/beside")"
+err_has '--seed=3'
+cmp -s "$dir/out" "$dir/paper/paper.json" || complain 'paper.json is another report'
+json_out '.schema == "gpuarb-paper" and .emulated and .seed == 3 and .missing == [] and (.laws | all(.worst_error_percent < 1))'
+json_out '[.cases[] | .samples | length] | all(. >= 5 and . <= 30)'
+json_out '.cases | all(.low_usec <= .median_usec and .median_usec <= .high_usec)'
+json_out '[.cases[] | select(.set == "competitor" and .competitor_threads != null)] | length == 24 and all(.competitor_mask != null)'
+samples=$(jq '[.cases[].samples[]] | length' "$dir/out")
+check 'each sample has a row' test "$(grep -c '^[mcq]' "$dir/paper/samples.tsv")" = "$samples"
+check 'the data says that it is of a model' grep -q '^#.*EMULATED' "$dir/paper/samples.tsv"
+check 'the page names the data' grep -q samples.tsv "$dir/paper/index.html"
+ends 1 calibrate --paper="$dir/paper"
+err_has paper.json
+rm "$dir/paper/paper.json"
+ends 1 calibrate --paper="$dir/paper"
+err_has samples.tsv
+# No room for the samples: the limit of a file's size stands for a full disk.
+(trap '' XFSZ; ulimit -f 8; ends 1 calibrate --gpu=0 --paper="$dir/full"; exit "$failed") || failed=$((failed + 1))
+err_has samples.tsv
+no_lease
+# A kernel that never ends: what was measured before is there.
+LATENCY_MODEL=hangs-later ends 1 calibrate --gpu=0 --paper="$dir/hangs" --seed=3 --json
+json_out '(.missing | length == 2) and (.cases | length > 2)'
+check 'its samples are saved' test -s "$dir/hangs/samples.tsv"
+
 rig_done

@@ -96,6 +96,18 @@ calibrates()
 	list_becomes '. == []'
 }
 
+# The measurements of the paper, with competitors that are programs of their own.
+papers()
+{
+	said='gpuarb-latency calibrate --paper'
+	timeout 900 "$latency" calibrate --emulated --paper="$dir/paper" --seed=2 --json >"$dir/out" 2>"$dir/err"
+	check 'it ends with 0' test $? = 0
+	json_out '.emulated and .missing == [] and (.laws | all(.a_usec > 0 and .median_error_percent < 15))'
+	json_out '[.cases[] | select(.set == "competitor" and .competitor_threads != null)] | length == 24'
+	check 'the figures or the page are there' test -s "$dir/paper/index.html"
+	list_becomes '. == []'
+}
+
 # A mask that the driver gets with another order of bits: every program that looks where kernels run says so.
 # The masks with the same CUs of every shader engine are the exception.
 finds_a_wrong_mask()
@@ -185,6 +197,8 @@ mkdir "$dir/profiles"
 sed 's/^cus-per-array = .*/cus-per-array = 4/; s/^shader-engines = .*/shader-engines = 2/; s/^active = .*/active = 4 4 4 4/' \
 	"$GPUARB_ROOT/conf/gpus/rx6900xt.conf" >"$dir/profiles/small.conf"
 ends 0 kfdsim --profiles "$dir/profiles" --gpu small --timing -- "${here[@]}" finds_a_wrong_mask
+[ -z "${GPUARB_LONG:-}" ] ||
+	ends 0 kfdsim --profiles "$dir/profiles" --gpu small --timing -- "${here[@]}" papers
 # ROCr 5.2 does not know gfx942 and is told that it is gfx90a.
 ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --front "$front" --gpu mi300x-spx --timing -- "${here[@]}" reports_bad
 ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --front "$front" --gpu mi300x-cpx --timing -- "${here[@]}" reports 20 20

@@ -55,7 +55,7 @@ static int create_raw(void *data, const uint32_t *mask, size_t words, void **ret
 	struct stream *stream;
 	struct cuset set;
 
-	if (++model->made == model->fail_at)
+	if (++model->made == model->fail_at || (model->fail_on && model->made > model->fail_at))
 		return model->fail_with;
 
 	codec_decode(&model->gpu->codec, mask, words, &set);

@@ -30,6 +30,7 @@ struct latency_model {
 	/* Failures; each 0 or NULL: off. */
 	size_t fail_at;             /* creating the stream of this number, from 1, fails … */
 	int fail_with;              /* … with this error */
+	bool fail_on;               /* and all that follow */
 	size_t stop_at;             /* the check for a stop of this number, from 1, returns … */
 	int stop_with;              /* … this */
 	const struct place *slow;   /* games of this CU with others take 1.5 times as long */

@@ -65,7 +65,7 @@ static int compare_errors(const void *a, const void *b, void *fit)
 	return (x > y) - (x < y);
 }
 
-static void find_errors(struct law_point *points, size_t n, struct law_fit *fit)
+void law_judge(struct law_point *points, size_t n, struct law_fit *fit)
 {
 	qsort_r(points, n, sizeof(*points), compare_errors, fit);
 	fit->median_error = (error_of(fit, &points[(n - 1) / 2]) + error_of(fit, &points[n / 2])) /
@@ -98,6 +98,6 @@ int law_fit(struct law_point *points, size_t n, struct law_fit *ret)
 		return -EINVAL;
 	if (ret->b_usec > 0)
 		ret->constant = ret->b_usec / (ret->a_usec / most + ret->b_usec) * 100;
-	find_errors(points, n, ret);
+	law_judge(points, n, ret);
 	return 0;
 }

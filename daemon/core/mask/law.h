@@ -47,6 +47,9 @@ struct law_fit {
  * two different E, or no a above 0 fits. */
 int law_fit(struct law_point *points, size_t n, struct law_fit *ret);
 
+/* Sets the errors of a fit to those at these points, at least one, and sorts them. */
+void law_judge(struct law_point *points, size_t n, struct law_fit *fit);
+
 /* What the neighbours of a lease use most. */
 enum neighbours {
 	NEIGHBOURS_MEMORY, /* memory bandwidth, or it is not known */

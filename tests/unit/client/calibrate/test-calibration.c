@@ -26,7 +26,7 @@ struct run {
 };
 
 /* Of its partners, the second round draws the slow state where the model is asked to. */
-static int partners_start(void *data, enum neighbours kind, const struct cuset *sets, unsigned n)
+static int partners_start(void *data, const struct work *work, const struct cuset *sets, unsigned n)
 {
 	struct run *run = data;
 	struct cuset all = { 0 };
@@ -48,13 +48,19 @@ static int partners_start(void *data, enum neighbours kind, const struct cuset *
 		return -ECHILD;
 	}
 	run->model.beside = n;
-	run->model.beside_kind = kind;
+	run->model.beside_kind = work->kind;
 	if (run->starts++ == 1 && run->model.bistable)
 		run->model.beside *= 4;
 	if (run->starts == CALIBRATION_ROUNDS && run->warms) {
 		run->model.hot_from = run->model.games;
 		run->model.hot_to = run->model.games + 20;
 	}
+	return 0;
+}
+
+static int partners_check(void *data)
+{
+	(void)data;
 	return 0;
 }
 
@@ -67,7 +73,7 @@ static void partners_stop(void *data)
 
 static int measure(struct run *run, const char *profile, const char *target)
 {
-	const struct partners partners = { partners_start, partners_stop, run };
+	const struct partners partners = { partners_start, partners_check, partners_stop, run };
 	struct calibration_run how = { .target = target, .partners = &partners };
 	int r;
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/calibrate/sample.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "client/latency/matrix.h"
+#include "util/base.h"
+
+#define VALUES 64U
+
+uint64_t sample_draw(uint64_t *seed, uint64_t n)
+{
+	uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (z ^ z >> 31) % n;
+}
+
+static double median_of(const double *values, size_t n)
+{
+	double sorted[VALUES];
+
+	memcpy(sorted, values, n * sizeof(*values));
+	return statistic_median(sorted, n);
+}
+
+struct interval sample_interval(const double *values, size_t n, uint64_t seed)
+{
+	double medians[SAMPLE_RESAMPLES], drawn[VALUES];
+	struct interval ret;
+
+	n = n < VALUES ? n : VALUES;
+	for (size_t i = 0; i < SAMPLE_RESAMPLES; i++) {
+		for (size_t k = 0; k < n; k++)
+			drawn[k] = values[sample_draw(&seed, n)];
+		medians[i] = statistic_median(drawn, n);
+	}
+	(void)statistic_median(medians, SAMPLE_RESAMPLES); /* sorts them */
+	ret.median = median_of(values, n);
+	ret.low = fmin(medians[SAMPLE_RESAMPLES * 25 / 1000], ret.median);
+	ret.high = fmax(medians[SAMPLE_RESAMPLES * 975 / 1000 - 1], ret.median);
+	return ret;
+}
+
+unsigned sample_outliers(const double *values, size_t n)
+{
+	double copy[VALUES];
+	struct spread spread;
+	unsigned outliers = 0;
+
+	n = n < VALUES ? n : VALUES;
+	memcpy(copy, values, n * sizeof(*values));
+	statistic_spread(copy, n, &spread);
+	for (size_t i = 0; i < n; i++)
+		outliers += fabs(values[i] - spread.median) >
+			    statistic_fence(&spread) - spread.median;
+	return outliers;
+}
