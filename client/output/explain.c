@@ -100,3 +100,19 @@ double explain_relative_time(const struct explanation *explanation, unsigned con
 		return 0;
 	return (1 - share) * explanation->all_effective / explanation->effective + share;
 }
+
+struct explained_range explain_range(const struct explanation *explanation, unsigned constant)
+{
+	struct explained_range ret = { explain_relative_time(explanation, constant),
+				       explain_relative_time(explanation, 0) };
+	const double tolerance = EXPLAIN_TOLERANCE / 100.0;
+
+	/* A part is no faster than the whole GPU. */
+	if (ret.least > 0 && explanation->effective < explanation->all_effective) {
+		ret.least *= 1 - tolerance;
+		ret.most *= 1 + tolerance;
+		if (ret.least < 1)
+			ret.least = 1;
+	}
+	return ret;
+}

@@ -32,3 +32,12 @@ void explain(const struct model *model, const uint32_t *mask, size_t words,
 /* Time of a large kernel relative to the whole GPU, of which `constant` percent do not depend on the
  * mask (law.h); 0: unknown, for a mask that is not valid. */
 double explain_relative_time(const struct explanation *explanation, unsigned constant);
+
+/* The range of times of a large kernel: b is that percent or 0, and measured kernels on parts of a GPU differ from
+ * the law by EXPLAIN_TOLERANCE, because the whole GPU has another clock and fewer work-groups for each CU
+ * (tests/data/measured, cu_mask_distributed.tsv: up to 9 % faster). 0: unknown. */
+#define EXPLAIN_TOLERANCE 10U /* percent */
+struct explained_range {
+	double least, most;
+};
+struct explained_range explain_range(const struct explanation *explanation, unsigned constant);

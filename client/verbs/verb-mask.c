@@ -28,16 +28,16 @@ static void json_explanation(struct json_object *map, const struct explanation *
 static void json_law(struct json_object *map, const struct model *model,
 		     const struct explanation *e)
 {
-	double least = explain_relative_time(e, model->law.constant);
-	double most = explain_relative_time(e, 0);
+	const struct explained_range found = explain_range(e, model->law.constant);
+	double time = explain_relative_time(e, model->law.constant);
 	struct json_object *range;
 
 	json_number(map, "effective_cus", e->effective);
 	json_real(map, "efficiency", e->effective > 0 ? (double)e->effective / e->occupied : NAN);
-	json_real(map, "relative_time", least > 0 ? least : NAN);
+	json_real(map, "relative_time", time > 0 ? time : NAN);
 	range = json_map(map, "relative_time_range");
-	json_real(range, "least", least > 0 ? least : NAN);
-	json_real(range, "most", most > 0 ? most : NAN);
+	json_real(range, "least", found.least > 0 ? found.least : NAN);
+	json_real(range, "most", found.most > 0 ? found.most : NAN);
 	json_text(map, "law", law_names[model->law.basis]);
 	json_text_known(map, "law_source", model->law.source);
 	json_known(map, "law_constant", model->law.constant, 0);
@@ -117,15 +117,14 @@ static void print_unmasked(const struct explanation *e)
 	putchar('\n');
 }
 
-/* The range of a/E + b: b is that of the kernels which were measured, or 0. */
 static void print_time(const struct law *law, const struct explanation *e)
 {
-	double least = explain_relative_time(e, law->constant), most = explain_relative_time(e, 0);
+	const struct explained_range range = explain_range(e, law->constant);
 
 	fputs("a large kernel takes ", stdout);
-	if (most - least >= 0.005)
-		printf("%.2f to ", least);
-	print_line(stdout, "%.2f times as long as on the whole GPU (law %s%s%s)", most,
+	if (range.most - range.least >= 0.005)
+		printf("%.2f to ", range.least);
+	print_line(stdout, "%.2f times as long as on the whole GPU (law %s%s%s)", range.most,
 		   law_names[law->basis], *law->source ? ": " : "", law->source);
 }
 

@@ -125,6 +125,29 @@ static struct errors fit(const struct model *model, const struct sample *samples
 	return ret;
 }
 
+/* Of 60 masks, seven were in the range without a tolerance. */
+TEST(measured_times_are_in_the_range_that_is_printed)
+{
+	struct model model = radeon_vii_model();
+	struct sample samples[SAMPLES];
+	size_t n = load(samples), inside = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t words[] = { (uint32_t)samples[i].mask,
+					   (uint32_t)(samples[i].mask >> 32) };
+		double times = samples[i].msec / samples[n - 1].msec;
+		struct explained_range range;
+		struct explanation e;
+
+		explain(&model, words, ARRAY_SIZE(words), &e);
+		range = explain_range(&e, model.law.constant);
+		inside += times >= range.least && times <= range.most;
+	}
+	CHECK(samples[n - 1].bits == 60);
+	printf("in the printed range: %zu of %zu masks\n", inside, n);
+	CHECK(inside == n);
+}
+
 TEST(one_coefficient_predicts_every_measured_time)
 {
 	struct model model = radeon_vii_model();
