@@ -96,6 +96,20 @@ for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
 	check "docs/hardware.md has $row" grep -qF "$row" "$docs/hardware.md"
 done
 
+# The table of claims, and what a report of an owner makes of it.
+"$GPUARB_SOURCE_ROOT/docs/make-hardware" >"$dir/claims" 2>"$dir/err"
+sed -n '/^<!-- claims/,/^<!-- end/p' "$docs/hardware.md" | grep '^|' >"$dir/page-claims"
+check 'docs/make-hardware --write was run' cmp "$dir/claims" "$dir/page-claims"
+mkdir "$dir/submitted"
+report='{"schema":"gpuarb-calibration","emulated":false,"date":"2027-01-02","device":"vega20","gfx_target":"gfx906","masks_honoured":19,
+	"points":[1,2],"law":{"worst_error_percent":3.21},"costs":{"preemption_usec":41}}'
+printf 'Calibration\n\n```json\n%s\n```\n' "$report" >"$dir/submitted/a.md"
+check 'a report fills its row' eval '"$GPUARB_SOURCE_ROOT/docs/make-hardware" --print "$dir/submitted" |
+	grep -q "Radeon VII, gfx906.*41 us.*19 of 2 masks.*3.2 %"'
+check 'and no other' test "$("$GPUARB_SOURCE_ROOT/docs/make-hardware" --print "$dir/submitted" | grep -c '41 us')" = 1
+printf '```json\n%s\n```\n' "${report/false/true}" >"$dir/submitted/b.md"
+check 'an emulated report is refused' eval '! "$GPUARB_SOURCE_ROOT/docs/make-hardware" --print "$dir/submitted"'
+
 # ---- the examples of the library ---------------------------------------------------------
 # shellcheck source=tests/cli/manual-rig.sh
 . "$GPUARB_SOURCE_ROOT/tests/cli/manual-rig.sh"
