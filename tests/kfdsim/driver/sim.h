@@ -58,8 +58,8 @@ struct sim_world {
 	int (*file_keep)(void *userdata, pid_t pid, int fd);
 	bool (*file_same)(void *userdata, int kept, pid_t pid, int fd);
 
-	/* The time now, which is later than that of the call: a dispatch does not begin before its doorbell
-	 * was rung. NULL: the time of the call. */
+	/* The time now, which is later than that of the call: a dispatch whose work-groups tell when they ran does
+	 * not begin before its doorbell was rung. NULL: the time of the call. */
 	uint64_t (*now)(void *userdata);
 
 	/* What stands for VRAM, GTT and doorbell pages: one sparse piece of memory that the front
