@@ -379,6 +379,9 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_RT, runs), .take = take_count, .min = 1, .max = 1000 },
 	{ "sizes", "N[,N...]", "measure: partitions of so many whole shader engines (all)",
 	  FIELD(OPTIONS_RT, sizes), .take = take_text },
+	{ "beside", "COMMAND",
+	  "measure: what runs on the other shader engines (the command itself)",
+	  FIELD(OPTIONS_RT, beside), .take = take_name },
 
 	{ "quick", NULL, "measure masks only, and no neighbours", FIELD(OPTIONS_CALIBRATE, quick),
 	  .take = take_flag },

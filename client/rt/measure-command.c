@@ -135,9 +135,10 @@ static void print_text(const struct rt_measurement *m, uint64_t preemption)
 	       is_emulated() ? "; emulated clock" : "");
 	puts("[taskset]");
 	if (m->neighbour > 0)
-		printf("# The worst beside the same command on the other CUs, which ran %llu kernels\n"
+		printf("# The worst beside %s on the other CUs, which ran %llu kernels\n"
 		       "margin = %u%%\n",
-		       ull(m->neighbour), rt_measured_margin(m));
+		       m->beside ? m->beside : "the same command", ull(m->neighbour),
+		       rt_measured_margin(m));
 	if (preemption > 0)
 		printf("# By gpuarbctl calibrate\npreemption = %lluus\n", ull(preemption));
 	else
@@ -175,6 +176,7 @@ static void print_json(const struct rt_measurement *m, uint64_t preemption)
 		   UINT64_MAX);
 	json_known(map, "preemption_usec", preemption, 0);
 	json_times(map, "host_submission", &m->host);
+	json_text(map, "beside", m->beside);
 	json_number(map, "neighbour_kernels", m->neighbour);
 	list = json_list(map, "kernels");
 	for (size_t k = 0; k < m->n_kernels; k++) {
@@ -208,6 +210,7 @@ int rt_measure_command(struct command *command)
 	m.gpu = gpu->name;
 	m.engines = gpu->xccs * gpu->shader_engines;
 	m.runs = command->runs > 0 ? command->runs : RUNS;
+	m.beside = command->beside;
 	calibration = gpuarb_view_calibration(command->view, (size_t)(gpu - command->gpus));
 	preemption = calibration ? calibration->preemption_usec : 0;
 	r = choose_sizes(command, &m);

@@ -24,6 +24,8 @@
  * it the file descriptor that the path names. */
 #define AGAIN "while [ -e \"$GPUARB_KERNEL_TIMES\" ] && \"$@\"; do :; done"
 
+static const char *const shell[] = { "sh", "-c", NULL };
+
 extern char **environ;
 
 /* Where the preloaded library writes. */
@@ -54,6 +56,7 @@ static int start(const struct rt_measurement *m, unsigned engines, const struct 
 					 "--gpu",     m->gpu, "--shader-engines" };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
+	const char *const *command = again && m->beside ? shell : (const char *const *)m->command;
 	char path[64], number[16], program[PATH_MAX];
 	size_t n = 7;
 	int r;
@@ -68,11 +71,13 @@ static int start(const struct rt_measurement *m, unsigned engines, const struct 
 		words[n++] = AGAIN;
 		words[n++] = "sh";
 	}
-	for (char *const *word = m->command; *word; word++) {
-		if (n + 1 == WORDS_MAX)
+	for (const char *const *word = command; *word; word++) {
+		if (n + 2 == WORDS_MAX)
 			return -E2BIG;
 		words[n++] = *word;
 	}
+	if (again && m->beside)
+		words[n++] = m->beside;
 	if (setenv("GPUARB_KERNEL_TIMES", path, 1) < 0)
 		return -errno;
 	r = posix_spawn_file_actions_init(&actions);
@@ -213,7 +218,7 @@ static int measure_size(struct rt_measurement *m, struct record *record, size_t 
 	return r < 0 ? failed(problem, size, r, "%s", strerror(-r)) : 0;
 }
 
-/* Beside the same command on all other engines, which starts again whenever it ends. */
+/* Beside a command on all other engines, which starts again whenever it ends. */
 static int measure_beside(struct rt_measurement *m, struct record *record, size_t i, char *problem,
 			  size_t size)
 {
@@ -231,7 +236,7 @@ static int measure_beside(struct rt_measurement *m, struct record *record, size_
 	r = await_kernel(&other, pid);
 	if (r < 0)
 		failed(problem, size, r, "%s launched no kernel on the other %u shader engines",
-		       m->command[0], m->engines - m->sizes[i]);
+		       m->beside ? m->beside : m->command[0], m->engines - m->sizes[i]);
 	else
 		r = measure_size(m, record, i, true, problem, size);
 	kill(-pid, SIGTERM);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Execution times of the kernels of a command on partitions of a GPU, alone and beside itself. */
+/* Execution times of the kernels of a command on partitions of a GPU, alone and beside itself or another one. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +25,8 @@ struct rt_kernel {
 struct rt_measurement {
 	const char *gpu;
 	char *const *command; /* NULL after the last word */
+	const char
+		*beside; /* the command of the shell that runs beside it; NULL: the same command */
 	unsigned runs;
 	unsigned engines; /* of the GPU */
 
@@ -34,7 +36,7 @@ struct rt_measurement {
 	struct rt_kernel *kernels; /* room for RT_KERNELS_MAX */
 	size_t n_kernels;
 	struct rt_times host;
-	uint64_t neighbour; /* kernels of the same command beside the measured ones */
+	uint64_t neighbour; /* kernels of the command beside the measured ones */
 };
 
 /* Runs the command on each size. library: what is preloaded into it. -EOPNOTSUPP: its kernels have no times;

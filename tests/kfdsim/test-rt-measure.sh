@@ -98,6 +98,16 @@ plans
 json '[.tasks[] | .name, .wcet_usec] == ["a_kernel_that_has_a_very_long_name"[-32:], 5,
 	"a_kernel_that_has_a_very_long_name"[-30:] + ".2", 6, "other", 7]'
 
+# Beside another command, whose kernels are not those of the measured one. It is named on one line.
+ends 2 --beside="$(printf 'a\nb')" -- true
+# shellcheck disable=SC2016 # the shell of the command expands them
+other='echo "kernel 9000 30 theirs" >>"$GPUARB_KERNEL_TIMES"'
+# shellcheck disable=SC2016
+ends 0 --runs=1 --sizes=2 --beside="$other" --json -- sh -c 'echo "kernel 5000 30 ours" >>"$GPUARB_KERNEL_TIMES"'
+json '[.kernels[].name] == ["ours"] and (.beside | test("theirs")) and .neighbour_kernels > 0 and .margin_percent == 0'
+ends 1 --runs=1 --sizes=2 --beside='exit 3' -- sh -c 'echo "kernel 5000 30 ours" >>"$GPUARB_KERNEL_TIMES"'
+says 'exit 3'
+
 # Two frames after a first one: each is two kernels of one name. HIP's times can be too long where an end came
 # late (README.md, «Simulate time»), as on a busy machine: the times of one of ten runs are the emulator's.
 program=(sh -c 'echo frames 2 | "$@"' sh "$CLIENT_REALTIME" --plain 60)
