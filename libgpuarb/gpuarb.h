@@ -810,7 +810,7 @@ bool gpuarb_view_verified(const struct gpuarb_view *view, size_t i);
 bool gpuarb_view_capped(const struct gpuarb_view *view, size_t i);
 
 /* Why lease i is not capped although it ought to be: "process", "filter", "sdma-queues", "unit", "kernel",
- * "pending", see CAPPED UNITS in gpuarb(7). "": it is capped, or need not be. */
+ * "pending", see CAPPED UNITS in gpuarb-caps(7). "": it is capped, or need not be. */
 const char *gpuarb_view_uncapped(const struct gpuarb_view *view, size_t i);
 
 /* How often the driver reset a GPU of lease i. */

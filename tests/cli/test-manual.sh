@@ -25,12 +25,18 @@ for page in "$docs"/*.scd; do
 	name=$(basename "$page" .scd)
 	check "$name begins with its name" grep -qx "${name%.*}(${name##*.})" <(head -n 1 "$page")
 	check "$name is installed" grep -qF "'$name'" "$docs/meson.build"
-	for part in NAME SYNOPSIS DESCRIPTION EXAMPLES 'SEE ALSO'; do
-		[[ "$name $part" != @(gpuarb|gpuarb-programs).7' SYNOPSIS' ]] || continue
+	# A page about a subject has its examples where it explains it. That of proofs has none.
+	parts=(NAME DESCRIPTION 'SEE ALSO')
+	cp "$page" "$dir/typed"
+	if [[ $name != *.7 ]]; then
+		parts+=(SYNOPSIS EXAMPLES)
+		section "$page" EXAMPLES >"$dir/typed"
+	fi
+	for part in "${parts[@]}"; do
 		check "$name has text in $part" grep -q . <(section "$page" "$part")
 	done
-	check "$name has something to type in its examples" \
-		grep -qE '^(```$|	\$ )' <(section "$page" EXAMPLES)
+	[ "$name" = gpuarb-rt-proof.7 ] ||
+		check "$name has something to type" grep -qE '^(```$|	\$ )' "$dir/typed"
 	# shellcheck disable=SC2013 # words are what is wanted
 	for other in $(grep -oE '\*(lib)?gpuarb[a-z.-]*\*\([0-9]\)' "$page" | sort -u); do
 		other=$(tr -d '*)' <<<"$other" | tr '(' .)
