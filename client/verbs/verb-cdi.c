@@ -161,7 +161,7 @@ static int lock_spec(const struct command *command, int *ret)
 	int fd;
 
 	file_path(command, ".lock", path);
-	fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return fail(command, EXIT_FAILED, "%s: %s", path, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {

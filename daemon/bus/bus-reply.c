@@ -245,8 +245,11 @@ void bus_forget_deferred(struct bus *bus, const char *sender)
 
 	for (struct deferred *d = LIST_FIRST(&bus->deferred); d; d = next) {
 		next = LIST_NEXT(d, link);
-		if (strcmp(sd_bus_message_get_sender(d->call), sender) == 0)
-			deferred_free(d);
+		if (strcmp(sd_bus_message_get_sender(d->call), sender) != 0)
+			continue;
+		/* It has left, and nobody else learns of the lease. */
+		bus->host->abandon(bus->userdata, d->lease);
+		deferred_free(d);
 	}
 }
 

@@ -49,7 +49,7 @@ void unmanaged_review(struct daemon *daemon);
 
 /* Warns and kills a process without a lease that has queues on CUs of a realtime lease, but one of root or of an
  * exempt user. */
-void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, unsigned gpu);
+void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, uid_t uid, unsigned gpu);
 
 /* gpuarb-enforce was asked to end the process. */
 void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence);

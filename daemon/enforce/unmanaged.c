@@ -105,11 +105,14 @@ static void expel(struct daemon *daemon, struct unleased *process)
 	ask(daemon, process, ENFORCE_END);
 }
 
-void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, unsigned gpu)
+/* The number may be that of another process by now: of another user, or with a lease. */
+void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, uid_t uid, unsigned gpu)
 {
 	const struct known_process *known = known_find(daemon->arbiter, pid, 0);
-	struct unleased *process = known ? enter(daemon, known, gpu) : NULL;
+	struct unleased *process = NULL;
 
+	if (known && known->uid == uid && known_lease(daemon->arbiter, pid) == 0)
+		process = enter(daemon, known, gpu);
 	if (process)
 		expel(daemon, process);
 }

@@ -59,7 +59,7 @@ static void act(struct daemon *daemon, struct intrusion *intrusion, const struct
 	if (daemon->arbiter->settings->unmanaged == UNMANAGED_REFUSE &&
 	    !daemon->arbiter->settings->exempt.unresolved &&
 	    !settings_is_exempt(daemon->arbiter->settings, intrusion->uid) && intrusion->realtime)
-		unmanaged_kill_intruder(daemon, intrusion->pid, intrusion->gpu);
+		unmanaged_kill_intruder(daemon, intrusion->pid, intrusion->uid, intrusion->gpu);
 }
 
 static void take(struct daemon *daemon, const struct cover *cover)
