@@ -66,6 +66,10 @@ const char *calibration_failure(const struct calibration_run *run, int error)
 		return "a kernel was cut off, or its registers or clocks are impossible";
 	if (error == -ECHILD)
 		return "a process that runs kernels beside this one has failed";
+	if (error == -EINTR)
+		return "interrupted";
+	if (error == -ENOENT || error == -ESTALE)
+		return "the lease ended or changed";
 	if (*run->device->problem)
 		return run->device->problem;
 	return error == -ETIMEDOUT
@@ -79,15 +83,16 @@ int calibration_miss(const struct calibration_run *run, const char *step, int er
 	bool hangs = error == -ETIMEDOUT && *run->device->problem;
 	int r = run->stop->wait(run->stop->data, 0);
 
-	if (r < 0)
-		return r;
 	if (c->n_missing < CALIBRATION_MISSING) {
 		struct calibration_missing *missing = &c->missing[c->n_missing++];
 
 		snprintf(missing->step, sizeof(missing->step), "%s", step);
-		snprintf(missing->why, sizeof(missing->why), "%s", calibration_failure(run, error));
+		snprintf(missing->why, sizeof(missing->why), "%s",
+			 calibration_failure(run, r < 0 ? r : error));
 	}
 	run->device->problem[0] = '\0';
+	if (r < 0)
+		return r;
 	return hangs ? -ETIMEDOUT : 0;
 }
 

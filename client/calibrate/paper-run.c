@@ -138,8 +138,13 @@ static int measure(struct command *command, struct bench *bench, struct work_ben
 					     .waves = waves,
 					     .partners = &partners };
 	const struct paper_run how = { &run, paper, sense, save, work };
-	int r;
+	int r = EXIT_OK;
 
+	if (command->oversubscribe)
+		r = bench_resize(command, ladder_beyond(bench->gpu->queue_slots),
+				 gpuarb_lease_processes(bench->lease, 0), bench);
+	if (r != EXIT_OK)
+		return r;
 	if (!waves)
 		return fail(command, EXIT_FAILED, "out of memory");
 	r = paper_measure(&how);
@@ -151,7 +156,9 @@ static int measure(struct command *command, struct bench *bench, struct work_ben
 	return EXIT_OK;
 }
 
-static int tell(struct command *command, const struct bench *bench, const struct paper *paper)
+/* measured: EXIT_OK, or the code of what ended the measurement, which was printed. */
+static int tell(struct command *command, const struct bench *bench, const struct paper *paper,
+		int measured)
 {
 	int r = write_json(command, bench, paper);
 
@@ -159,6 +166,8 @@ static int tell(struct command *command, const struct bench *bench, const struct
 		paper_print_json(bench->gpu, &bench->model, paper, stdout);
 	else
 		paper_print_text(paper, stdout);
+	if (measured != EXIT_OK)
+		return measured;
 	if (r == EXIT_OK)
 		r = figures_draw(command, command->paper);
 	if (r == EXIT_OK && paper->calibration.n_missing > 0)
@@ -171,7 +180,7 @@ int paper_command(struct command *command, struct bench *bench)
 {
 	_cleanup_(paper_done) struct paper paper = { 0 };
 	struct work_bench work = { .bench = bench, .paper = &paper };
-	int r = calibrate_whole(command, bench);
+	int full, r = calibrate_whole(command, bench);
 
 	if (r == EXIT_OK)
 		r = check_absent(command, "paper.json");
@@ -187,7 +196,8 @@ int paper_command(struct command *command, struct bench *bench)
 		r = bench_open_device(command, bench);
 	if (r == EXIT_OK)
 		r = measure(command, bench, &work, &paper);
+	full = ferror(work.samples);
 	if (fclose(work.samples) != 0 && r == EXIT_OK)
-		r = fail(command, EXIT_FAILED, "%s: %s", work.path, strerror(errno));
-	return r == EXIT_OK ? tell(command, bench, &paper) : r;
+		return fail(command, EXIT_FAILED, "%s: %s", work.path, strerror(errno));
+	return r == EXIT_OK || (work.saved > 0 && !full) ? tell(command, bench, &paper, r) : r;
 }

@@ -23,7 +23,7 @@ struct whole {
 	struct latency_model model;
 	struct device inner;
 	const struct stop *stop;
-	bool blocks;
+	bool blocks, blocks_together;
 	char file[256]; /* in $LATENCY_BESIDE; "": none yet */
 };
 
@@ -60,7 +60,8 @@ static const struct scenario {
 	{ "slots", { .slots = 24 }, "" },
 	{ "stuck", { .slots = 24, .hangs_at = 27 }, "" },
 	{ "no-pause", { .no_pause = true }, "" },
-	{ "blocks", { 0 }, "" }, /* waits until there is a reason to stop */
+	{ "blocks", { 0 }, "" },          /* waits until there is a reason to stop */
+	{ "blocks-together", { 0 }, "" }, /* the same with several queues, which no neighbour has */
 };
 
 static int create(void *data, const uint32_t *mask, size_t words, void **ret)
@@ -147,6 +148,10 @@ static int together(void *data, void *const *streams, unsigned n, const struct w
 	struct whole *whole = data;
 
 	look_beside(whole, work);
+	if (whole->blocks_together) {
+		fprintf(stderr, "blocks\n");
+		return whole->stop->wait(whole->stop->data, -1);
+	}
 	return whole->inner.calls->together(&whole->model, streams, n, work, ret_host_usec);
 }
 
@@ -242,6 +247,7 @@ int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partit
 	find_gpu(gpuarb, gpuarb_lease_gpu(lease, partition), &whole->gpu);
 	whole->model.gpu = &whole->gpu;
 	whole->blocks = strcmp(scenario->name, "blocks") == 0;
+	whole->blocks_together = strcmp(scenario->name, "blocks-together") == 0;
 	latency_model_open(&whole->model, &whole->inner);
 	*ret = (struct device){ .calls = &calls, .data = whole, .emulated = true };
 	snprintf(ret->problem, sizeof(ret->problem), "%s", scenario->problem);
