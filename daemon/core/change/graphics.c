@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/change/graphics.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,21 +114,31 @@ static void replace(struct arbiter *arbiter, unsigned index, const struct gpu_gr
 	if (drawn &&
 	    changed) /* the processes that still draw may be those of the lease that waits */
 		ledger_wake(arbiter, UINT64_C(1) << index);
-	free(gpu->graphics.clients);
+	if (now->clients != gpu->graphics.clients)
+		free(gpu->graphics.clients);
 	gpu->graphics = *now;
 	gpu_judge_vram(gpu);
 }
 
-static struct gpu_graphics graphics_of(const struct arbiter *arbiter, const struct gpu *gpu,
-				       const struct observed_client *rows, size_t n,
-				       uint64_t elapsed_usec, bool complete)
+static size_t count_rows(const struct gpu *gpu, const struct observed_client *rows, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t k = 0; k < n && !gpu->absent; k++)
+		count += is_device_of(rows[k].device, gpu);
+	return count;
+}
+
+static int graphics_of(const struct arbiter *arbiter, const struct gpu *gpu,
+		       const struct observed_client *rows, size_t n, uint64_t elapsed_usec,
+		       bool complete, struct gpu_graphics *ret)
 {
 	struct gpu_graphics now = { .state = complete ? GRAPHICS_NONE : GRAPHICS_UNKNOWN };
 
-	now.clients = calloc(n + 1, sizeof(*now.clients));
+	now.clients = calloc(count_rows(gpu, rows, n) + 1, sizeof(*now.clients));
 	if (!now.clients)
-		now.state = GRAPHICS_UNKNOWN;
-	for (size_t k = 0; k < n && now.clients && !gpu->absent; k++) {
+		return -ENOMEM;
+	for (size_t k = 0; k < n && !gpu->absent; k++) {
 		struct gpu_client *client = &now.clients[now.n_clients];
 		uint64_t uses;
 
@@ -142,19 +153,23 @@ static struct gpu_graphics graphics_of(const struct arbiter *arbiter, const stru
 		if (client->draws)
 			now.state = GRAPHICS_DRAWN;
 	}
-	if (now.clients)
-		qsort(now.clients, now.n_clients, sizeof(*now.clients), by_rank);
+	qsort(now.clients, now.n_clients, sizeof(*now.clients), by_rank);
 	now.vram = gpu_round_vram(now.vram);
-	return now;
+	*ret = now;
+	return 0;
 }
 
 void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_client *rows, size_t n,
 			     uint64_t elapsed_usec, bool complete)
 {
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
-		struct gpu_graphics now = graphics_of(arbiter, &arbiter->gpus[i], rows, n,
-						      elapsed_usec, complete);
+		struct gpu_graphics now = arbiter->gpus[i].graphics;
 
+		/* Without memory what was known still counts, and that nothing draws is not known. */
+		if (graphics_of(arbiter, &arbiter->gpus[i], rows, n, elapsed_usec, complete, &now) <
+			    0 &&
+		    now.state == GRAPHICS_NONE)
+			now.state = GRAPHICS_UNKNOWN;
 		replace(arbiter, i, &now);
 	}
 }

@@ -12,6 +12,7 @@
 
 #include "arbiter-model.h"
 #include "check.h"
+#include "core/change/graphics.h"
 #include "core/decide/preempt.h"
 #include "lack.h"
 #include "seed.h"
@@ -304,4 +305,30 @@ static int begin(long allocations)
 TEST(arbiter_that_cannot_be_made_leaves_the_settings_to_its_caller)
 {
 	CHECK(lack_each("arbiter_new", begin) > 2);
+}
+
+/* ---- clients of the graphics driver -------------------------------------------------------- */
+
+TEST(clients_that_cannot_be_listed_leave_those_that_were)
+{
+	const struct gpu_info gpu = radeon_vii("0000:03:00.0");
+	const struct observed_client row = { .process = { .pid = 10, .start_time = 1, .uid = 7 },
+					     .device = "0000:03:00.0",
+					     .vram = UINT64_C(1) << 30 };
+	struct settings *settings = NULL;
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = NULL;
+	const struct gpu_graphics *graphics;
+
+	CHECK(settings_new(&settings) == 0);
+	CHECK(arbiter_new(settings, &gpu, 1, 1, &arbiter) == 0);
+	graphics = &arbiter->gpus[0].graphics;
+	arbiter_observe_clients(arbiter, &row, 1, 1, true);
+	CHECK(graphics->state == GRAPHICS_NONE && graphics->vram == row.vram);
+	lack_left = 0;
+	arbiter_observe_clients(arbiter, NULL, 0, 1, true);
+	CHECK(lack_left == -1);
+	CHECK(graphics->state == GRAPHICS_UNKNOWN && graphics->vram == row.vram);
+	CHECK(graphics->n_clients == 1 && graphics->clients[0].pid == 10);
+	arbiter_observe_clients(arbiter, NULL, 0, 1, true);
+	CHECK(graphics->state == GRAPHICS_NONE && graphics->vram == 0 && graphics->n_clients == 0);
 }
