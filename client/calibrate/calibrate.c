@@ -26,9 +26,32 @@ static void progress(const char *what, size_t done, size_t of)
 		fprintf(stderr, "\r%40s\r", "");
 }
 
-void (*calibrate_progress(void))(const char *what, size_t done, size_t of)
+void calibrate_work_init(const struct command *command, struct bench *bench,
+			 struct calibration *calibration, struct calibrate_work *ret)
 {
-	return isatty(STDERR_FILENO) ? progress : NULL;
+	*ret = (struct calibrate_work){
+		.neighbours = { .lease = gpuarb_lease_id(bench->lease),
+				.model = &bench->model,
+				.stop = &bench->stop,
+				.emulated = command->emulated },
+		.partners = { neighbours_start, neighbours_check, neighbours_stop,
+			      &ret->neighbours },
+		.run = { .device = &bench->device,
+			 .stop = &bench->stop,
+			 .model = &bench->model,
+			 .target = bench->gpu->gfx_target,
+			 .progress = isatty(STDERR_FILENO) ? progress : NULL,
+			 .calibration = calibration,
+			 .partners = &ret->partners },
+	};
+}
+
+int calibrate_end(struct command *command, const struct calibration *calibration)
+{
+	if (calibration->n_missing == 0)
+		return EXIT_OK;
+	return fail(command, EXIT_FAILED, "the report is not complete: %s: %s",
+		    calibration->missing[0].step, calibration->missing[0].why);
 }
 
 /* Counts the free slots of a GPU, and with --shared its free CUs: without it all CUs are wanted, which is
@@ -254,36 +277,20 @@ static int start(struct command *command, struct bench *bench, unsigned processe
 int calibrate_run(struct command *command, struct bench *bench)
 {
 	unsigned processes = gpuarb_lease_processes(bench->lease, 0);
-	struct neighbour_list neighbours = { .lease = gpuarb_lease_id(bench->lease),
-					     .model = &bench->model,
-					     .stop = &bench->stop,
-					     .emulated = command->emulated };
-	const struct partners partners = { neighbours_start, neighbours_check, neighbours_stop,
-					   &neighbours };
-	struct calibration calibration;
-	struct calibration_run run = {
-		.device = &bench->device,
-		.stop = &bench->stop,
-		.model = &bench->model,
-		.target = bench->gpu->gfx_target,
-		.progress = calibrate_progress(),
-		.calibration = &calibration,
-		.partners = &partners,
-	};
 	_cleanup_(freep) struct wave *waves = NULL;
+	struct calibration calibration;
+	struct calibrate_work work;
 	int r = start(command, bench, max_u(processes, 1), &calibration);
 
 	if (r != EXIT_OK)
 		return r;
+	calibrate_work_init(command, bench, &calibration, &work);
 	waves = calloc(calibration.groups, sizeof(*waves));
 	if (!waves)
 		return fail(command, EXIT_FAILED, "out of memory");
-	run.waves = waves;
-	r = measure(command, bench, &run);
+	work.run.waves = waves;
+	r = measure(command, bench, &work.run);
 	if (r == EXIT_OK)
 		r = tell(command, bench, &calibration);
-	if (r == EXIT_OK && calibration.n_missing > 0)
-		return fail(command, EXIT_FAILED, "the report is not complete: %s: %s",
-			    calibration.missing[0].step, calibration.missing[0].why);
-	return r;
+	return r == EXIT_OK ? calibrate_end(command, &calibration) : r;
 }

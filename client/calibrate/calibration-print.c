@@ -217,6 +217,18 @@ static void json_step(struct json_object *list, const struct calibration_step *s
 	JSON_MEMBERS(map, step, queues, processes, oversubscribed, usec);
 }
 
+void calibration_print_missing(struct json_object *map, const struct calibration *c)
+{
+	struct json_object *list = json_list(map, "missing");
+
+	for (size_t i = 0; i < c->n_missing; i++) {
+		struct json_object *missing = json_map(list, NULL);
+
+		json_text(missing, "step", c->missing[i].step);
+		json_text(missing, "why", c->missing[i].why);
+	}
+}
+
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
 			    const struct calibration *c, FILE *out)
 {
@@ -249,13 +261,7 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	list = json_list(map, "events");
 	for (size_t i = 0; i < c->n_events; i++)
 		json_event(list, &c->event[i], c->emulated);
-	list = json_list(map, "missing");
-	for (size_t i = 0; i < c->n_missing; i++) {
-		struct json_object *missing = json_map(list, NULL);
-
-		json_text(missing, "step", c->missing[i].step);
-		json_text(missing, "why", c->missing[i].why);
-	}
+	calibration_print_missing(map, c);
 	json_print(out, map);
 }
 

@@ -13,6 +13,10 @@ void calibration_print_text(const struct command *command, const struct gpuarb_g
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
 			    const struct calibration *calibration, FILE *out);
 
+/* Adds the steps that failed to a JSON report. */
+struct json_object;
+void calibration_print_missing(struct json_object *map, const struct calibration *calibration);
+
 /* Both, for an issue. */
 void calibration_print_submission(const struct gpuarb_gpu *gpu, const struct model *model,
 				  const struct calibration *calibration, FILE *out);

@@ -203,10 +203,12 @@ struct bench;
 int calibrate_run(struct command *command, struct bench *bench);
 
 /* What both forms of the verb begin with: whether the GPU is idle and all its CUs are granted, and whether gpuarbd
- * grants more queues than slots. NULL for progress: standard error is no terminal. */
+ * grants more queues than slots. */
 int calibrate_whole(struct command *command, struct bench *bench);
 int calibrate_check_oversubscription(struct command *command, struct bench *bench);
-void (*calibrate_progress(void))(const char *what, size_t done, size_t of);
+
+/* What both forms end with: EXIT_OK, or a failure that names the first step that is missing. */
+int calibrate_end(struct command *command, const struct calibration *calibration);
 
 /* For how many processes it needs a lease, this one and neighbours, and for how many streams of each: as
  * there are free queue slots. */

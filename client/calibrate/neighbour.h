@@ -32,3 +32,14 @@ void neighbours_stop(void *data);
 
 /* The program of such a process: words are the number of the lease, the kind or the threads, and the mask. */
 int neighbour_run(struct command *command, struct bench *bench);
+
+/* What both forms of calibrate measure with: a run whose partners are processes of gpuarbctl under the lease of the
+ * bench. The members point at each other: do not copy it. The caller sets run.waves. calibrate.c. */
+struct calibrate_work {
+	struct neighbour_list neighbours;
+	struct partners partners;
+	struct calibration_run run;
+};
+
+void calibrate_work_init(const struct command *command, struct bench *bench,
+			 struct calibration *calibration, struct calibrate_work *ret);

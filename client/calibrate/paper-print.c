@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "client/calibrate/calibration-print.h"
 #include "client/calibrate/paper.h"
 #include "client/output/json.h"
 #include "client/output/mask-text.h"
@@ -190,12 +191,6 @@ void paper_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
 		if (paper->list[i].done)
 			json_case(list, model, emulated, &paper->list[i]);
 	json_laws(map, paper);
-	list = json_list(map, "missing");
-	for (size_t i = 0; i < paper->calibration.n_missing; i++) {
-		struct json_object *missing = json_map(list, NULL);
-
-		json_text(missing, "step", paper->calibration.missing[i].step);
-		json_text(missing, "why", paper->calibration.missing[i].why);
-	}
+	calibration_print_missing(map, &paper->calibration);
 	json_print(out, map);
 }

@@ -122,22 +122,9 @@ static int plan(struct command *command, struct bench *bench, struct paper *pape
 static int measure(struct command *command, struct bench *bench, struct work_bench *work,
 		   struct paper *paper)
 {
-	struct neighbour_list neighbours = { .lease = gpuarb_lease_id(bench->lease),
-					     .model = &bench->model,
-					     .stop = &bench->stop,
-					     .emulated = command->emulated };
-	const struct partners partners = { neighbours_start, neighbours_check, neighbours_stop,
-					   &neighbours };
 	_cleanup_(freep) struct wave *waves = calloc(paper_waves(), sizeof(*waves));
-	const struct calibration_run run = { .device = &bench->device,
-					     .stop = &bench->stop,
-					     .model = &bench->model,
-					     .target = bench->gpu->gfx_target,
-					     .progress = calibrate_progress(),
-					     .calibration = &paper->calibration,
-					     .waves = waves,
-					     .partners = &partners };
-	const struct paper_run how = { &run, paper, sense, save, work };
+	struct calibrate_work with;
+	const struct paper_run how = { &with.run, paper, sense, save, work };
 	int r = EXIT_OK;
 
 	if (command->oversubscribe)
@@ -147,12 +134,14 @@ static int measure(struct command *command, struct bench *bench, struct work_ben
 		return r;
 	if (!waves)
 		return fail(command, EXIT_FAILED, "out of memory");
+	calibrate_work_init(command, bench, &paper->calibration, &with);
+	with.run.waves = waves;
 	r = paper_measure(&how);
 	if (r == -ENOSPC || ferror(work->samples))
 		return fail(command, EXIT_FAILED, "%s: %s: it has %zu of %zu cases", work->path,
 			    strerror(-r), work->saved, paper->n);
 	if (r < 0)
-		return bench_failed(command, bench, r, calibration_failure(&run, r));
+		return bench_failed(command, bench, r, calibration_failure(&with.run, r));
 	return EXIT_OK;
 }
 
@@ -170,10 +159,7 @@ static int tell(struct command *command, const struct bench *bench, const struct
 		return measured;
 	if (r == EXIT_OK)
 		r = figures_draw(command, command->paper);
-	if (r == EXIT_OK && paper->calibration.n_missing > 0)
-		return fail(command, EXIT_FAILED, "the report is not complete: %s: %s",
-			    paper->calibration.missing[0].step, paper->calibration.missing[0].why);
-	return r;
+	return r == EXIT_OK ? calibrate_end(command, &paper->calibration) : r;
 }
 
 int paper_command(struct command *command, struct bench *bench)
