@@ -239,9 +239,11 @@ static void be_fixed(int error)
 {
 	link_close(&process.link);
 	process.fixed = true;
+	if (process.queue_set.grant.generation > 0)
+		resume();
 	dprintf(STDERR_FILENO,
-		"gpuarb-agent: lease %s: fixed for process %d: its queues keep the CUs of HSA_CU_MASK, "
-		"because it cannot follow gpuarb-agent (%s): %s\n",
+		"gpuarb-agent: lease %s: fixed for process %d: its queues keep the CUs that they begin "
+		"with, because it cannot follow gpuarb-agent (%s): %s\n",
 		process.lease, (int)getpid(), strerror(-error), explain(error));
 }
 
