@@ -406,6 +406,16 @@ static int read_dispatch(struct sim_queue *queue, union packet *ret,
 	return r < 0 ? r : measure(queue, ret, ret_kernel);
 }
 
+static int read_call(struct sim_queue *queue, union packet *packet, struct timing_kernel *kernel,
+		     struct kernel_call *ret)
+{
+	int r = read_dispatch(queue, packet, kernel);
+
+	if (r >= 0)
+		*ret = call_of(packet, kernel);
+	return r;
+}
+
 int aql_dispatch_retire(struct sim_queue *queue, uint64_t end_ns)
 {
 	struct timing_kernel kernel;
@@ -425,12 +435,10 @@ int aql_dispatch_ended(struct sim_queue *queue, uint64_t end_ns)
 	struct timing_kernel kernel;
 	struct kernel_call call;
 	union packet packet;
-	int r = read_dispatch(queue, &packet, &kernel);
+	int r = read_call(queue, &packet, &kernel, &call);
 
-	if (r < 0)
-		return r;
-	call = call_of(&packet, &kernel);
-	r = kernel_end(queue, &call, end_ns);
+	if (r >= 0)
+		r = kernel_end(queue, &call, end_ns);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	return aql_dispatch_retire(queue, end_ns);
@@ -441,11 +449,9 @@ int aql_dispatch_give_up(struct sim_queue *queue, uint64_t now_ns)
 	struct timing_kernel kernel;
 	struct kernel_call call;
 	union packet packet;
-	int r = read_dispatch(queue, &packet, &kernel);
+	int r = read_call(queue, &packet, &kernel, &call);
 
-	if (r < 0)
-		return r;
-	call = call_of(&packet, &kernel);
-	r = kernel_give_up(queue, &call);
+	if (r >= 0)
+		r = kernel_give_up(queue, &call);
 	return r < 0 ? r : aql_dispatch_retire(queue, now_ns);
 }
