@@ -288,7 +288,8 @@ int bus_refuse(sd_bus_message *call, int r, const struct result *result);
 int bus_refuse_as(sd_bus_message *call, enum result_kind kind, const char *sentence);
 
 /* Sends the reply when a restart of the daemon would keep the holders that were made so far:
- * host->settle(). Returns what a method handler returns. */
+ * host->settle(). If it cannot be sent, the lease ends; 0: the call made none. Returns what a method
+ * handler returns. */
 int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply, uint64_t lease);
 
 /* Answers a Reserve with the lease and its holder. Takes the holder. */

@@ -247,7 +247,7 @@ void bus_forget_deferred(struct bus *bus, const char *sender)
 		next = LIST_NEXT(d, link);
 		if (strcmp(sd_bus_message_get_sender(d->call), sender) != 0)
 			continue;
-		/* It has left, and nobody else learns of the lease. */
+		/* The caller has left, and no other client learns of the lease. */
 		bus->host->abandon(bus->userdata, d->lease);
 		deferred_free(d);
 	}

@@ -87,8 +87,9 @@ struct bus_host {
 	int (*reserve)(void *userdata, const struct caller *caller, struct request *request,
 		       int process_fd, const struct lease **ret, int *ret_holder,
 		       struct result *result);
-	/* The caller has not learned of its lease, which ends soon: a process could keep it that knows
-	 * nothing of it. With a token the caller asks again. */
+	/* The caller has not learned of its lease. The lease ends in the next turn of the loop, because a bound
+	 * process would keep it alive without knowing of it. A lease with a token stays: the caller repeats the
+	 * request. */
 	void (*abandon)(void *userdata, uint64_t id);
 	int (*resize)(void *userdata, const struct caller *caller, uint64_t id,
 		      const struct request *request, struct result *result);

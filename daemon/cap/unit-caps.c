@@ -65,12 +65,17 @@ static uint64_t find_cgroup(const struct daemon *daemon, const struct lease *lea
 	return cgroup;
 }
 
+/* Does policy want leases of this class to be capped? */
+static bool tenant_caps(const struct tenant *tenant, enum lease_class class)
+{
+	return tenant->cap == CAP_YES || (tenant->cap == CAP_AUTO && class != CLASS_BESTEFFORT);
+}
+
 static bool wants_cap(const struct daemon *daemon, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(daemon->arbiter->settings, lease->tenant);
-	enum cap_policy cap = tenant ? tenant->cap : CAP_NO;
 
-	return cap == CAP_YES || (cap == CAP_AUTO && lease->class != CLASS_BESTEFFORT);
+	return tenant && tenant_caps(tenant, lease->class);
 }
 
 /* The kernel cannot tell types of queues: SDMA queues that the runtime creates unasked take the place of
@@ -165,17 +170,13 @@ void unit_caps_drop(struct daemon *daemon, const struct lease *lease)
 
 static bool any_tenant_caps(const struct settings *settings)
 {
-	for (size_t i = 0; i < settings->n_tenants; i++) {
-		const struct tenant *tenant = &settings->tenants[i];
-
-		if (tenant->cap == CAP_YES ||
-		    (tenant->cap == CAP_AUTO && tenant->class != CLASS_BESTEFFORT))
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (tenant_caps(&settings->tenants[i], settings->tenants[i].class))
 			return true;
-	}
 	return false;
 }
 
-/* Those of the newest cgroups are not capped, which the tier of their leases tells. */
+/* The kernel has no room for the newest cgroups: their leases do not have the tier "capped". */
 static void tell_beyond(struct daemon *daemon, size_t beyond)
 {
 	if (beyond > 0 && !daemon->unit_caps.beyond)

@@ -47,8 +47,8 @@ void frozen_free(struct daemon *daemon);
  * refuse, warns the processes without a lease, and ends those whose grace has passed. */
 void unmanaged_review(struct daemon *daemon);
 
-/* Warns and kills a process without a lease that has queues on CUs of a realtime lease, but one of root or of an
- * exempt user. */
+/* Warns and kills a process without a lease that has queues on CUs of a realtime lease. Processes of root and of exempt
+ * users are spared. */
 void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, uid_t uid, unsigned gpu);
 
 /* gpuarb-enforce was asked to end the process. */

@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,7 +104,7 @@ static void expel(struct daemon *daemon, struct unleased *process)
 	ask(daemon, process, ENFORCE_END);
 }
 
-/* The number may be that of another process by now: of another user, or with a lease. */
+/* By now another process may have the pid: one of another user, or one with a lease. */
 void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, uid_t uid, unsigned gpu)
 {
 	const struct known_process *known = known_find(daemon->arbiter, pid, 0);

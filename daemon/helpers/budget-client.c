@@ -76,8 +76,15 @@ static int by_cgroup(const void *a, const void *b)
 {
 	const struct budget_row *x = a, *y = b;
 
-	return x->cgroup != y->cgroup ? (x->cgroup > y->cgroup) - (x->cgroup < y->cgroup)
-				      : (x->lease > y->lease) - (x->lease < y->lease);
+	return (x->cgroup > y->cgroup) - (x->cgroup < y->cgroup);
+}
+
+static int by_cgroup_and_lease(const void *a, const void *b)
+{
+	const struct budget_row *x = a, *y = b;
+	int order = by_cgroup(a, b);
+
+	return order != 0 ? order : (x->lease > y->lease) - (x->lease < y->lease);
 }
 
 size_t budget_request_fill(struct budget_request *request, struct budget_row *rows, size_t n)
@@ -85,7 +92,7 @@ size_t budget_request_fill(struct budget_request *request, struct budget_row *ro
 	size_t n_cgroups = 0;
 
 	request->n = 0;
-	qsort(rows, n, sizeof(*rows), by_cgroup);
+	qsort(rows, n, sizeof(*rows), by_cgroup_and_lease);
 	for (size_t i = 0; i < n; i++) {
 		struct budget_row *last = request->n ? &request->rows[request->n - 1] : NULL;
 		bool again = i > 0 && rows[i].cgroup == rows[i - 1].cgroup;
@@ -104,19 +111,11 @@ size_t budget_request_fill(struct budget_request *request, struct budget_row *ro
 const struct budget_state *budget_state_of(const struct budget_request *request,
 					   const struct budget_answer *answer, uint64_t cgroup)
 {
-	size_t from = 0, to = answer->n;
+	const struct budget_row key = { .cgroup = cgroup };
+	const struct budget_row *row = bsearch(&key, request->rows, answer->n,
+					       sizeof(request->rows[0]), by_cgroup);
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (request->rows[middle].cgroup == cgroup)
-			return &answer->rows[middle];
-		if (request->rows[middle].cgroup < cgroup)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return NULL;
+	return row ? &answer->rows[row - request->rows] : NULL;
 }
 
 int budget_ask(struct budget_client *client, const struct budget_request *request, char *why,

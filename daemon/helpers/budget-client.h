@@ -31,11 +31,11 @@ int budget_client_new(sd_event *event, const char *socket, uint64_t patience_use
 struct budget_client *budget_client_free(struct budget_client *client);
 DEFINE_CLEANUP(struct budget_client *, budget_client_free)
 
-/* Writes the rows in the order of their cgroups, which it sorts: one for those of a cgroup, with their first
- * lease and the sum of their limits. Returns for how many cgroups, those with the highest ids, there is no room. */
+/* Sorts the rows by cgroup, and writes one row for each cgroup into the request: its first lease and the sum of the
+ * limits. Returns how many cgroups, those with the highest ids, had no room. */
 size_t budget_request_fill(struct budget_request *request, struct budget_row *rows, size_t n);
 
-/* What the answer to such a request says of the cgroup; NULL: nothing. */
+/* The state of the cgroup in the answer to such a request; NULL: the request had no row for it. */
 const struct budget_state *budget_state_of(const struct budget_request *request,
 					   const struct budget_answer *answer, uint64_t cgroup);
 

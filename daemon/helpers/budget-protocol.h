@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BUDGET_ROWS_MAX 4096U /* as many as there are leases, if max-leases is as it comes */
+#define BUDGET_ROWS_MAX 4096U /* the default of max-leases */
 #define BUDGET_VERSION 1U
 #define BUDGET_LIMIT_MAX UINT64_C(65535)
 #define BUDGET_SENTENCE_MAX 244U

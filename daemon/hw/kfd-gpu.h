@@ -58,8 +58,8 @@ struct kfd_parameters {
 	bool drm_queues;          /* user_queue enables user queues of the graphics driver */
 };
 
-/* Whether CUs of the GPU are fused off, and the driver writes into its caches others than these; *ret: its CUs
- * spread evenly. */
+/* Whether CUs of the GPU are fused off and the caches in sysfs do not show which. ret: the geometry, with the working
+ * CUs spread evenly. */
 bool kfd_gpu_hides_harvest(const struct kfd_node *node, struct geometry *ret);
 
 /* Reads a GPU, except its name and how it is scheduled. maps: a directory with a file for each GPU that hides its

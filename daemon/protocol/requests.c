@@ -20,8 +20,8 @@
 /* One scan serves all requests of a burst. */
 #define SCAN_MAX_AGE_USEC UINT64_C(20000)
 
-/* Where scans take long, what is only read is as the last scan found it. A decision after a time without use
- * knows what all processes use since: of those of one user as far as that takes a limited part of a scan. */
+/* Where scans take long, a caller that only reads gets what the last scan found. After a time without use, a
+ * decision first reads the processes that are new since: of each user as many as one scan reads. */
 static void refresh(void *userdata, bool decides)
 {
 	struct daemon *daemon = userdata;
@@ -366,7 +366,7 @@ static int release(void *userdata, const struct caller *caller, uint64_t id, str
 			   result);
 }
 
-/* A lease can be published just now: it ends in another turn. */
+/* The caller of this function may be about to publish the lease: so the lease ends in another turn of the loop. */
 static void abandon(void *userdata, uint64_t id)
 {
 	struct daemon *daemon = userdata;

@@ -8,8 +8,8 @@
 
 #define SAVE_AGAIN_USEC UINT64_C(1000000)
 
-/* GPUs are scanned by the timer for so long after their last use, and later this rarely: what is only read
- * is not older. */
+/* The timer scans GPUs at each audit-interval for so long after their last use. Later it scans once in
+ * SCAN_UNUSED_USEC, so that the answer to a caller that only reads is never older. */
 #define SCAN_AFTER_USE_USEC UINT64_C(60000000)
 #define SCAN_UNUSED_USEC UINT64_C(60000000)
 

@@ -49,6 +49,6 @@ int process_pid_of_pidfd(int fd, pid_t *ret);
 bool process_sees_executables(void);
 
 /* The pid and uid of the process of a pidfd. -EBADF: not a pidfd; -ESRCH: the process has ended or
- * is outside of this pid namespace; -EPERM: a kernel thread, which never ends; or what open(2) says of /proc where
- * files lack. */
+ * is outside of this pid namespace; -EPERM: a kernel thread, which never ends. Other errors of
+ * open(2), such as -EMFILE and -ENFILE: nothing is known. */
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid);

@@ -256,8 +256,8 @@ struct lease {
 		uint64_t limit;    /* of queues in it */
 		bool counted;      /* the next member is known */
 		uint64_t refused;  /* queues that the kernel has refused in the cgroup */
-		const char *
-			why_not; /* it is to be capped and has no cgroup, or NULL: cap/unit-caps.c */
+		/* Why it has no cgroup although policy wants it capped, or NULL: cap/unit-caps.c. */
+		const char *why_not;
 	} cap;
 
 	/* The last scan: change/observe.c. */
@@ -269,7 +269,7 @@ struct lease {
 	/* Its Reserve was not answered when an earlier daemon ended: until then the lease needs no
 	 * holder, and the same request of the same process finds it. 0: not. */
 	uint64_t claim_usec;
-	bool abandoned; /* its caller has not learned of it: it ends at the next deadline, which is due */
+	bool abandoned; /* its caller has not learned of it: it ends in the next turn of the loop */
 
 	/* Holders and bound processes keep the lease alive. */
 	unsigned n_holders;

@@ -114,7 +114,7 @@ size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static GPU_GAP
 	ret[n++] = "memory-bandwidth";
 	ret[n++] = "power";
 	if (info->guessed)
-		ret[n++] = "shader-engines"; /* their CUs may be others */
+		ret[n++] = "shader-engines"; /* which CUs each has is assumed */
 	if (has_graphics(info->gfx_target))
 		ret[n++] = "graphics"; /* its rings know no CU mask of KFD's */
 	if (info->drm_queues)

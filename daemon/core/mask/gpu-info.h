@@ -49,7 +49,7 @@ struct gpu_info {
 	uint32_t kfd_gpu_id;         /* changes with the partition mode; 0: simulated */
 	struct geometry geometry;
 	bool harvest_known; /* false: active[] is a guess */
-	bool guessed;       /* and a mask may have other CUs than it says: the GPU is a real one */
+	bool guessed;       /* on a real GPU: a mask may have CUs of other engines than it says */
 	bool whole_only;    /* so is the number of CUs: only all of them can be granted */
 	struct law law;
 	struct calibrated calibrated;
@@ -78,8 +78,8 @@ bool gpu_info_share_memory(const struct gpu_info *a, const struct gpu_info *b);
 /* All that leases depend on. */
 bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b);
 
-/* What holds of the effective CUs of so many CUs, on each harvest with this number of CUs. All CUs of the GPU have
- * what they have. */
+/* How many effective CUs a mask of so many CUs has at the least, whichever CUs of the GPU are fused off. effective: with
+ * the CUs that gpu_info assumes. A mask of all CUs does not depend on that. */
 unsigned gpu_info_promised(const struct gpu_info *info, unsigned cus, unsigned effective);
 
 #define GPU_GAPS 7U

@@ -136,7 +136,7 @@ static bool is_end_of_pair(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
 }
 
-/* The pid of a process that has ended is unknown, and without a free file that of any: accept it. */
+/* Accepts a pidfd whose pid cannot be read: the process has ended, or no file is free to read it. */
 static bool is_pidfd_of(int fd, pid_t pid)
 {
 	pid_t of;
