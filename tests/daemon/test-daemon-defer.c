@@ -235,6 +235,29 @@ TEST(a_client_that_disconnects_before_its_answer_leaves_nothing)
 	depart(&s);
 }
 
+/* The process would keep a lease alive that nobody knows. */
+TEST(a_client_that_disconnects_before_its_answer_leaves_no_lease_of_another_process)
+{
+	static struct stage s;
+	struct answer answer;
+	sd_bus *client;
+	int pidfd;
+	pid_t pid = idler(0, &pidfd);
+
+	arrive(&s, PATIENT);
+	client = rig_connect(&s.rig, 0);
+	call_send(with(call_arbiter(client, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30,
+		       "queues", "u", 2, 2, "process", "h", pidfd, "class", "s", "guaranteed"),
+		  &answer);
+	CHECK(sd_bus_flush(client) >= 0);
+	await_added(&s, 2);
+	sd_bus_close_unref(client);
+	AWAIT(s.bus, s.told.removed == 1);
+	end_process(pid);
+	close(pidfd);
+	depart(&s);
+}
+
 /* ---- many -------------------------------------------------------------------------------- */
 
 #define MANY 1000U
