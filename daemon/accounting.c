@@ -17,6 +17,12 @@
 
 #define SAVE_USEC UINT64_C(600000000)
 
+struct accounting {
+	struct usage *usage;
+	sd_event_source *timer; /* to save it */
+	bool scheduled, fails;
+};
+
 static struct usage_now now(void)
 {
 	struct timespec day;
@@ -41,7 +47,7 @@ static void add_all(struct daemon *daemon)
 	const struct usage_now present = now();
 
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
-		usage_lease(daemon->accounting.usage, daemon->arbiter->leases[i], false, &present);
+		usage_lease(daemon->accounting->usage, daemon->arbiter->leases[i], false, &present);
 }
 
 /* A failure is logged once: the next call tries again. */
@@ -53,21 +59,21 @@ static void save(struct daemon *daemon)
 
 	read_boot(boot);
 	add_all(daemon);
-	r = usage_format(daemon->accounting.usage, boot, daemon_now_usec(), &text);
+	r = usage_format(daemon->accounting->usage, boot, daemon_now_usec(), &text);
 	if (r >= 0)
 		r = state_save_usage(daemon->state, text);
-	if (r < 0 && !daemon->accounting.fails)
+	if (r < 0 && !daemon->accounting->fails)
 		log_warning("cannot save the accounting: %s", strerror(-r));
-	daemon->accounting.fails = r < 0;
+	daemon->accounting->fails = r < 0;
 }
 
 static void schedule_save(struct daemon *daemon)
 {
-	if (daemon->accounting.scheduled)
+	if (daemon->accounting->scheduled)
 		return;
-	daemon->accounting.scheduled = true;
-	sd_event_source_set_time(daemon->accounting.timer, daemon_now_usec() + SAVE_USEC);
-	sd_event_source_set_enabled(daemon->accounting.timer, SD_EVENT_ONESHOT);
+	daemon->accounting->scheduled = true;
+	sd_event_source_set_time(daemon->accounting->timer, daemon_now_usec() + SAVE_USEC);
+	sd_event_source_set_enabled(daemon->accounting->timer, SD_EVENT_ONESHOT);
 }
 
 static int on_timer(sd_event_source *, uint64_t, void *userdata)
@@ -75,7 +81,7 @@ static int on_timer(sd_event_source *, uint64_t, void *userdata)
 	struct daemon *daemon = userdata;
 
 	save(daemon);
-	daemon->accounting.scheduled = false;
+	daemon->accounting->scheduled = false;
 	if (daemon->arbiter->n_leases > 0)
 		schedule_save(daemon);
 	return 0;
@@ -88,18 +94,19 @@ int accounting_start(struct daemon *daemon)
 	char boot[37];
 	int r;
 
-	r = usage_new(&present, &daemon->accounting.usage);
+	daemon->accounting = calloc(1, sizeof(*daemon->accounting));
+	r = daemon->accounting ? usage_new(&present, &daemon->accounting->usage) : -ENOMEM;
 	if (r >= 0)
-		r = sd_event_add_time(daemon->event, &daemon->accounting.timer, CLOCK_BOOTTIME, 0,
+		r = sd_event_add_time(daemon->event, &daemon->accounting->timer, CLOCK_BOOTTIME, 0,
 				      SAVE_USEC / 10, on_timer, daemon);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->accounting.timer, SD_EVENT_OFF);
+		r = sd_event_source_set_enabled(daemon->accounting->timer, SD_EVENT_OFF);
 	if (r < 0)
 		return r;
 	read_boot(boot);
 	r = state_load_usage(daemon->state, &text);
 	if (r >= 0)
-		r = usage_parse(daemon->accounting.usage, text, boot);
+		r = usage_parse(daemon->accounting->usage, text, boot);
 	if (r < 0 && r != -ENOENT)
 		log_warning("the saved accounting cannot be read, and begins again: %s",
 			    strerror(-r));
@@ -120,21 +127,21 @@ void accounting_lease(struct daemon *daemon, const struct lease *lease, unsigned
 {
 	const struct usage_now present = now();
 
-	if (!daemon->accounting.usage) /* the daemon is ending */
+	if (!daemon->accounting) /* the daemon is ending */
 		return;
-	usage_lease(daemon->accounting.usage, lease, touched & TOUCH_REMOVED, &present);
-	count(usage_counters(daemon->accounting.usage), lease, touched);
+	usage_lease(daemon->accounting->usage, lease, touched & TOUCH_REMOVED, &present);
+	count(usage_counters(daemon->accounting->usage), lease, touched);
 	schedule_save(daemon);
 }
 
 void accounting_moved(struct daemon *daemon, const struct lease *lease)
 {
-	counters_add(usage_counters(daemon->accounting.usage), lease->tenant, COUNTER_MOVES);
+	counters_add(usage_counters(daemon->accounting->usage), lease->tenant, COUNTER_MOVES);
 }
 
 void accounting_decided(struct daemon *daemon, uint64_t usec)
 {
-	counters_took(usage_counters(daemon->accounting.usage), DURATION_DECISION, usec);
+	counters_took(usage_counters(daemon->accounting->usage), DURATION_DECISION, usec);
 }
 
 void accounting_refused(struct daemon *daemon, const struct caller *caller,
@@ -154,7 +161,7 @@ void accounting_refused(struct daemon *daemon, const struct caller *caller,
 	else
 		lease_class = tenant ? tenant->class : CLASS_BESTEFFORT;
 	usage_refused(
-		daemon->accounting.usage, caller->uid, tenant ? tenant->name : "", lease_class,
+		daemon->accounting->usage, caller->uid, tenant ? tenant->name : "", lease_class,
 		result->n_refusals > 0 ? result->refusals[result->deciding].reason : REASON_POLICY,
 		&present);
 	schedule_save(daemon);
@@ -164,14 +171,14 @@ int accounting_read(struct daemon *daemon, uint64_t since, struct usage_row **re
 		    uint64_t *ret_from)
 {
 	add_all(daemon);
-	return usage_sum(daemon->accounting.usage, since, ret, ret_n, ret_from);
+	return usage_sum(daemon->accounting->usage, since, ret, ret_n, ret_from);
 }
 
 /* Each tenant has a row, before anything has happened to it: then its first event is an increase. */
 const struct counters *accounting_counters(struct daemon *daemon)
 {
 	const struct settings *settings = daemon->arbiter->settings;
-	struct counters *counters = usage_counters(daemon->accounting.usage);
+	struct counters *counters = usage_counters(daemon->accounting->usage);
 
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		counters_row(counters, settings->tenants[i].name);
@@ -180,8 +187,12 @@ const struct counters *accounting_counters(struct daemon *daemon)
 
 void accounting_end(struct daemon *daemon)
 {
-	if (daemon->accounting.usage && daemon->arbiter && daemon->state)
+	if (!daemon->accounting)
+		return;
+	if (daemon->accounting->usage && daemon->arbiter && daemon->state)
 		save(daemon);
-	sd_event_source_disable_unref(daemon->accounting.timer);
-	daemon->accounting.usage = usage_free(daemon->accounting.usage);
+	sd_event_source_disable_unref(daemon->accounting->timer);
+	usage_free(daemon->accounting->usage);
+	free(daemon->accounting);
+	daemon->accounting = NULL;
 }

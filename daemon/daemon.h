@@ -32,7 +32,7 @@
  *   process-scan.c     reads which processes use the GPUs, in parts
  *   accounting.c       what users held, waited for and were refused
  *   journal-events.c   the journal entry of each change of a lease
- *   schedule.c         timers and the clock
+ *   schedule.c         the clock, and updates that are asked for
  */
 
 #include <stdbool.h>
@@ -72,32 +72,7 @@ struct daemon_options {
 	const char *bus_address;     /* NULL: the system bus */
 };
 
-/* Queues of an unmanaged process that cover CUs of leases on a GPU. */
-struct intrusion {
-	pid_t pid;
-	uid_t uid; /* (uid_t) -1: unknown */
-	char command[16];
-	unsigned gpu;        /* index */
-	uint64_t seen_usec;  /* the last reading of the descriptors */
-	uint64_t spent_usec; /* for how long it has lasted; less what has passed since */
-	uint64_t lease;      /* that the journal was told of; 0: it was not */
-	bool logged;         /* … and its limit allowed that */
-	bool realtime;       /* on CUs of a realtime lease */
-	bool present, was_present;
-};
-
-/* A process that uses a GPU without a lease, until policy ends it. */
-struct unleased {
-	pid_t pid;
-	uint64_t start_time;
-	uid_t uid;
-	unsigned gpu; /* index */
-	char command[16];
-	uint64_t due_usec; /* when it is ended, or was to be last */
-	bool due;          /* it was to be ended */
-	bool present;
-};
-
+/* Handles only: what is behind each is known to the file that is named like it, or to its library. */
 struct daemon {
 	const struct daemon_options *options;
 	sd_event *event;
@@ -105,160 +80,31 @@ struct daemon {
 	struct state *state;
 	struct bus *bus; /* NULL while there is no connection */
 	struct enforce *enforce;
-
-	/* reload.c: the keys that are used only at the start */
-	struct {
-		enum backend backend;
-		char *simulate;
-	} started;
-
-	struct resolve *resolve; /* resolve.c */
-
-	/* bus-connection.c */
-	struct {
-		sd_event_source *retry;
-		uint64_t pause_usec; /* before the next attempt; 0: connected */
-		bool name_taken;     /* another process had the name, which was logged */
-	} connection;
-
-	/* schedule.c, update.c */
-	struct {
-		sd_event_source *update;   /* update_now() before the next request */
-		sd_event_source *answers;  /* to calls that wait for an observation */
-		sd_event_source *deadline; /* of any lease */
-		sd_event_source *scan;     /* of the hardware */
-		sd_event_source *round;    /* the next part of a round through the waiting leases */
-		sd_event_source *idle;     /* the same, sooner */
-	} timer;
-
-	/* commit.c */
-	struct {
-		int unsaved;          /* why the last changes could not be saved; 0: they are */
-		bool refused;         /* the last proposal could not be saved */
-		uint64_t failed_usec; /* when a save failed that is tried again */
-		bool grant_fails; /* a waiting lease fits but cannot be saved, which was logged */
-	} commit;
-
-	/* publish.c: changes of GPUs and new leases that are signalled later, with others */
-	struct {
-		uint64_t gpu_usec[REQUEST_WANTS]; /* when each GPU was signalled last */
-		uint64_t gpus;                    /* to be signalled, as bits */
-		uint64_t second_usec;             /* the start of a second */
-		unsigned n_leases;                /* new ones since then */
-		bool leases;                      /* some are unsignalled */
-		sd_event_source *timer;
-	} signals;
-
-	/* publish.c, journal-events.c */
-	uint64_t oversubscribed; /* GPUs whose oversubscription was logged, as bits */
-	uint64_t drawn;          /* GPUs on which it was logged that a process draws, as bits */
-	struct ratelimit refused, covered; /* refusals and intrusions that were logged */
-	struct ratelimit waiting, granted, changed, ended; /* the same of leases */
-
-	/* liveness.c */
-	struct {
-		struct store *store;
-		struct holders *holders;
-		unsigned nofile;    /* fds that this process, or the next one, can have */
-		unsigned store_max; /* fds that the service manager keeps; UINT_MAX: unknown */
-		unsigned max;       /* holders and bound processes at most */
-		bool stored;        /* leases outlive this process; false was logged */
-	} liveness;
-
-	struct caps *caps; /* caps.c */
-
-	/* accounting.c */
-	struct {
-		struct usage *usage;
-		sd_event_source *timer; /* to save it */
-		bool scheduled, fails;
-	} accounting;
-
-	struct frozen *frozen; /* frozen.c */
-
-	/* unit-caps.c */
-	struct {
-		struct budget_client *client;   /* NULL: the GPUs are simulated */
-		struct budget_request *request; /* the last one */
-		bool pending;                   /* it has no answer yet */
-		bool outdated;                  /* the next one differs, or may */
-		bool fails;                     /* the last one failed */
-		bool beyond;                    /* it has no room for some units */
-		bool loaded;   /* the kernel enforces budgets, or may, of an earlier request */
-		bool repeated; /* the request is sent again at one of the next scans */
-		uint64_t usec; /* of the last one */
-		char state[BUDGET_SENTENCE_MAX]; /* the property QueueBudgets */
-	} unit_caps;
-
-	/* unmanaged.c */
-	struct {
-		struct unleased *list;
-		size_t n;
-	} unmanaged;
-
-	/* intrusions.c */
-	struct {
-		struct intrusion *list;
-		size_t n;
-		uint64_t masks_usec; /* the readings that were reviewed last … */
-		size_t n_covers;     /* … and the covers of processes that were left then */
-	} intrusions;
-
-	/* scan.c */
 	const struct hw_ops *ops;
 	struct hw *hw;
-	struct {
-		uint64_t generation;                 /* of the hardware's list that is in force */
-		struct gpu_info last[REQUEST_WANTS]; /* the last list, maybe of half a tree */
-		size_t n_last;
-		uint64_t last_usec; /* since when the list is the same */
-		bool unsettled;     /* the list has to be read again */
-		bool fails;         /* the last attempt failed, which was logged */
-	} list;
+	struct store *store;     /* what the service manager keeps */
+	struct holders *holders; /* and bound processes */
 
-	struct {
-		uint64_t usec;      /* when the last scan began … */
-		uint64_t all_usec;  /* … and the last one of all processes */
-		uint64_t used_usec; /* when the last scan ended that saw a GPU in use; 0: none */
-		bool in_use;        /* the last one did */
-		bool fails;         /* the last one failed, which was logged */
-	} scan;
-	struct process_scan *processes; /* process-scan.c */
-
-	/* descriptors.c */
-	struct {
-		struct probe *probe;
-		struct mqd_parser *parser; /* of the text that is being read; NULL: none */
-		struct gpu_info *gpus;     /* for the parser */
-		size_t n_gpus;
-		sd_event_source *source;
-		uint64_t usec;       /* when the last read was started */
-		uint64_t heard_usec; /* when it was started, or its last piece came */
-		uint64_t until_usec; /* requests wait for the first read; 0: it has ended */
-		bool pending;        /* that read has not ended yet */
-		bool readable;       /* a read has succeeded once: later ones may, too */
-		bool outdated;       /* a lease was acknowledged since the read was started */
-		uint64_t due_usec;   /* of the next read; UINT64_MAX: none */
-		uint64_t took_usec;  /* by the last read */
-	} descriptors;
-
+	struct started *started; /* reload.c: the keys that are used only at the start */
+	struct resolve *resolve;
+	struct bus_connection *connection;
+	struct timers *timer; /* protocol/timers.h */
+	struct commit *commit;
+	struct publish *publish;
+	struct journal_events *journal;
+	struct liveness_room *liveness;
+	struct accounting *accounting;
+	struct caps *caps;
+	struct unit_caps *unit_caps;
+	struct frozen *frozen;
+	struct unleased_list *unmanaged;
+	struct intrusions *intrusions;
+	struct scan *scan;
+	struct process_scan *processes;
+	struct descriptors *descriptors;
 	struct driver *driver; /* driver-events.c */
-
-	struct slots *slots; /* slots.c */
-
-	/* graphics.c */
-	struct {
-		struct fdinfo *fdinfo; /* NULL: simulated GPUs have no clients */
-		struct drm_scan *last; /* the last observation; n is 0 where it failed */
-		uint64_t usec;         /* when the last attempt ended; 0: there was none */
-		uint64_t all_usec;     /* … to read all processes */
-		uint64_t cost_usec, all_cost_usec; /* CPU time of the last ones that succeeded */
-		uint64_t observed_usec; /* when the last observation ended; 0: there is none */
-		bool pending;           /* an attempt has not ended yet */
-		bool all;               /* it is for all processes */
-		bool fails;             /* the last attempt failed, which was logged */
-		bool late;              /* it left out processes, which was logged */
-	} graphics;
+	struct slots *slots;
+	struct graphics_scan *graphics;
 };
 
 /* ---- start.c ------------------------------------------------------------------------ */
@@ -276,6 +122,7 @@ DEFINE_CLEANUP(struct daemon *, daemon_free)
 
 /* Connects and takes the name, and waits for both. Failures are logged. */
 int bus_connection_open(struct daemon *daemon);
+void bus_connection_close(struct daemon *daemon);
 
 /* ---- unit.c ------------------------------------------------------------------------- */
 
@@ -291,6 +138,9 @@ int liveness_start(struct daemon *daemon);
 /* Sets how many holders and bound processes there can be: max-holders, or less where the
  * service manager cannot keep as many, which is logged. */
 void liveness_limit(struct daemon *daemon);
+
+/* Has the service manager ceased to keep fds? It is told once. */
+bool liveness_lost_store(struct daemon *daemon);
 
 /* Asks systemd how many fds it keeps for this unit, where it did not say so at the start. */
 void liveness_ask_store(struct daemon *daemon);
@@ -330,6 +180,11 @@ void liveness_chosen(struct daemon *daemon, struct lease *lease, pid_t pid);
 void liveness_count(struct daemon *daemon, const struct liveness *liveness);
 
 /* ---- journal-events.c --------------------------------------------------------------- */
+
+struct intrusion; /* observe/observe.h */
+struct unleased;  /* enforce/enforce.h */
+
+int journal_events_start(struct daemon *daemon);
 
 /* These four log a hundred entries of a user in half a minute. */
 void journal_events_waits(struct daemon *daemon, const struct lease *lease);

@@ -2,11 +2,15 @@
 
 /* Journal entries about leases and GPUs: a MESSAGE_ID and fields for each event. */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon.h"
+#include "enforce/enforce.h"
+#include "observe/observe.h"
 #include "protocol/protocol.h"
 
 #define UNMANAGED_LOGGED 8U
@@ -58,6 +62,18 @@ static struct log_fields fields_of(const struct daemon *daemon, const struct lea
 /* ---- limits ------------------------------------------------------------------------- */
 
 /* A user that does the same again and again must not fill the journal. */
+/* What was logged of each kind. */
+struct journal_events {
+	struct ratelimit refused, covered;                 /* refusals and intrusions */
+	struct ratelimit waiting, granted, changed, ended; /* of leases */
+};
+
+int journal_events_start(struct daemon *daemon)
+{
+	daemon->journal = calloc(1, sizeof(*daemon->journal));
+	return daemon->journal ? 0 : -ENOMEM;
+}
+
 static bool may_log(struct ratelimit *limit, uid_t uid, char *note, size_t size)
 {
 	uint64_t times, withheld;
@@ -96,7 +112,7 @@ void journal_events_waits(struct daemon *daemon, const struct lease *lease)
 	struct log_fields fields = fields_of(daemon, lease);
 	char note[80];
 
-	if (may_log(&daemon->waiting, lease->owner, note, sizeof(note)))
+	if (may_log(&daemon->journal->waiting, lease->owner, note, sizeof(note)))
 		log_event(EVENT_WAITING, &fields, "lease %" PRIu64 ": uid %u, tenant %s: %s%s",
 			  lease->id, lease->owner, lease->tenant, lease->reason, note);
 }
@@ -107,12 +123,12 @@ void journal_events_granted(struct daemon *daemon, const struct lease *lease, co
 
 	snprintf(how, sizeof(how), "%s to uid %u, tenant %s%s", class_names[lease->class],
 		 lease->owner, lease->tenant, when);
-	log_partitions(daemon, EVENT_GRANTED, &daemon->granted, lease, how);
+	log_partitions(daemon, EVENT_GRANTED, &daemon->journal->granted, lease, how);
 }
 
 void journal_events_changed(struct daemon *daemon, enum log_event event, const struct lease *lease)
 {
-	log_partitions(daemon, event, &daemon->changed, lease,
+	log_partitions(daemon, event, &daemon->journal->changed, lease,
 		       event == EVENT_RESIZED     ? "resized"
 		       : event == EVENT_ACTIVATED ? "active"
 						  : "inactive, and lends its CUs");
@@ -140,7 +156,7 @@ void journal_events_ended(struct daemon *daemon, const struct lease *lease)
 	bool revoked = lease_was_revoked(lease);
 	char note[80] = "";
 
-	if (revoked || may_log(&daemon->ended, lease->owner, note, sizeof(note)))
+	if (revoked || may_log(&daemon->journal->ended, lease->owner, note, sizeof(note)))
 		log_event(revoked ? EVENT_REVOKED : EVENT_ENDED, &fields,
 			  "lease %" PRIu64 " of uid %u ended: %s%s", lease->id, lease->owner,
 			  lease->reason, note);
@@ -221,7 +237,7 @@ static void log_refused(struct daemon *daemon, struct log_fields *fields, const 
 {
 	char note[80];
 
-	if (!may_log(&daemon->refused, fields->uid, note, sizeof(note)))
+	if (!may_log(&daemon->journal->refused, fields->uid, note, sizeof(note)))
 		return;
 	for (size_t i = 0; i < result->n_refusals; i++)
 		if (result->refusals[i].gpu[0])
@@ -269,7 +285,7 @@ bool journal_events_covered(struct daemon *daemon, const struct lease *lease,
 	const char *gpu = daemon->arbiter->gpus[intrusion->gpu].info.name;
 	char note[80];
 
-	if (!may_log(&daemon->covered, intrusion->uid, note, sizeof(note)))
+	if (!may_log(&daemon->journal->covered, intrusion->uid, note, sizeof(note)))
 		return false;
 	fields.uid = intrusion->uid;
 	log_event(EVENT_COVERED, &fields,
@@ -298,7 +314,7 @@ void journal_events_expelled(struct daemon *daemon, const struct unleased *proce
 	const struct log_fields fields = { .uid = process->uid, .gpus = { gpu }, .n_gpus = 1 };
 	char note[80];
 
-	if (may_log(&daemon->covered, process->uid, note, sizeof(note)))
+	if (may_log(&daemon->journal->covered, process->uid, note, sizeof(note)))
 		log_event(EVENT_EXPELLED, &fields,
 			  "%s: pid %d (%s) of uid %u uses it without a lease, and %s%s%s", gpu,
 			  process->pid, process->command, process->uid,

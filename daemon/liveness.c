@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,6 +20,13 @@
  * call can bring 16 fds (max_message_unix_fds of a bus), and dbus-daemon has up to 64 of them on
  * their way to a client. A call that finds no room for its fds ends the connection. */
 #define OWN_FDS 256U
+
+struct liveness_room {
+	unsigned nofile;    /* fds that this process, or the next one, can have */
+	unsigned store_max; /* fds that the service manager keeps; UINT_MAX: unknown */
+	unsigned max;       /* holders and bound processes at most */
+	bool stored;        /* leases outlive this process; false was logged */
+};
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
@@ -66,17 +74,29 @@ int liveness_start(struct daemon *daemon)
 {
 	static const struct holders_callbacks callbacks = { on_holder_gone, on_bound_gone };
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-	struct store **store = &daemon->liveness.store;
 	int r;
 
-	r = store_new(daemon->event, STORE_PATIENCE_MSEC, store, &diagnostics);
+	daemon->liveness = calloc(1, sizeof(*daemon->liveness));
+	if (!daemon->liveness)
+		return -ENOMEM;
+	r = store_new(daemon->event, STORE_PATIENCE_MSEC, &daemon->store, &diagnostics);
 	log_diagnostics(&diagnostics);
 	if (r < 0)
 		return r;
-	daemon->liveness.stored = store_works(*store);
-	daemon->liveness.nofile = count_fds(daemon->liveness.stored);
-	daemon->liveness.store_max = store_works(*store) ? store_max(*store) : UINT_MAX;
-	return holders_new(daemon->event, *store, &callbacks, daemon, &daemon->liveness.holders);
+	daemon->liveness->stored = store_works(daemon->store);
+	daemon->liveness->nofile = count_fds(daemon->liveness->stored);
+	daemon->liveness->store_max = store_works(daemon->store) ? store_max(daemon->store)
+								 : UINT_MAX;
+	return holders_new(daemon->event, daemon->store, &callbacks, daemon, &daemon->holders);
+}
+
+bool liveness_lost_store(struct daemon *daemon)
+{
+	bool lost = daemon->liveness->stored && !store_works(daemon->store);
+
+	if (lost)
+		daemon->liveness->stored = false;
+	return lost;
 }
 
 /* Beyond its maximum the service manager drops fds without telling. */
@@ -84,9 +104,9 @@ void liveness_ask_store(struct daemon *daemon)
 {
 	int r;
 
-	if (!store_works(daemon->liveness.store) || daemon->liveness.store_max != UINT_MAX)
+	if (!store_works(daemon->store) || daemon->liveness->store_max != UINT_MAX)
 		return;
-	r = bus_store_max(daemon->bus, &daemon->liveness.store_max);
+	r = bus_store_max(daemon->bus, &daemon->liveness->store_max);
 	if (r < 0)
 		log_notice("cannot read how many file descriptors the service manager keeps: %s: "
 			   "FileDescriptorStoreMax= must be at least max-holders",
@@ -96,9 +116,10 @@ void liveness_ask_store(struct daemon *daemon)
 void liveness_limit(struct daemon *daemon)
 {
 	unsigned wanted = daemon->arbiter->settings->max_holders;
-	unsigned nofile = daemon->liveness.nofile, kept = daemon->liveness.store_max;
+	unsigned nofile = daemon->liveness->nofile, kept = daemon->liveness->store_max;
 	unsigned room = nofile > OWN_FDS ? nofile - OWN_FDS : 0;
-	unsigned most = daemon->liveness.stored ? holders_most(daemon->arbiter->next_id) : UINT_MAX;
+	unsigned most = daemon->liveness->stored ? holders_most(daemon->arbiter->next_id)
+						 : UINT_MAX;
 	/* A shelf that the service manager has no room for would be lost, with all that is on it. */
 	bool shelves = kept >= HOLDERS_SHELVE_AT && kept != UINT_MAX;
 	unsigned needed = wanted < HOLDERS_SHELVE_AT ? wanted
@@ -115,8 +136,8 @@ void liveness_limit(struct daemon *daemon)
 		log_warning("max-holders = %u: reduced to %u: the service manager cannot pass more "
 			    "to the next gpuarbd",
 			    wanted, most);
-	daemon->liveness.max = min_u(min_u(wanted, most), min_u(room, kept));
-	holders_shelve_at(daemon->liveness.holders, shelves ? HOLDERS_SHELVE_AT : UINT_MAX);
+	daemon->liveness->max = min_u(min_u(wanted, most), min_u(room, kept));
+	holders_shelve_at(daemon->holders, shelves ? HOLDERS_SHELVE_AT : UINT_MAX);
 }
 
 /* Clients keep each holder and bound process, an fd of this process each, for as long as they
@@ -125,8 +146,8 @@ int liveness_check_room(const struct daemon *daemon, uid_t owner, unsigned more,
 			struct result *result)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
-	size_t all = holders_count(daemon->liveness.holders) + caps_count(daemon), of_user = 0;
-	unsigned max = daemon->liveness.max;
+	size_t all = holders_count(daemon->holders) + caps_count(daemon), of_user = 0;
+	unsigned max = daemon->liveness->max;
 
 	if (all + more > max)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
@@ -192,7 +213,7 @@ static int bind_process(struct daemon *daemon, struct lease *lease, struct liven
 
 	if (r < 0)
 		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	r = holders_bind(daemon->liveness.holders, lease->id, process_fd, pid, root);
+	r = holders_bind(daemon->holders, lease->id, process_fd, pid, root);
 	if (r == -EEXIST)
 		return 0;
 	if (r < 0)
@@ -236,11 +257,11 @@ int liveness_add(struct daemon *daemon, const struct caller *caller, struct leas
 		r = bind_process(daemon, lease, ret, process_fd, pid, caller->uid == 0, result);
 	if (r < 0 || !holder)
 		return r;
-	ret->holder = holders_add(daemon->liveness.holders, lease->id);
+	ret->holder = holders_add(daemon->holders, lease->id);
 	if (ret->holder >= 0)
 		return 0;
 	if (ret->pid)
-		holders_unbind(daemon->liveness.holders, lease->id, ret->pid);
+		holders_unbind(daemon->holders, lease->id, ret->pid);
 	return too_many_fds(result, ret->holder);
 }
 
@@ -249,7 +270,7 @@ void liveness_chosen(struct daemon *daemon, struct lease *lease, pid_t pid)
 	if (!lease->asker_bound)
 		return;
 	if (pid != lease->pid) {
-		holders_unbind(daemon->liveness.holders, lease->id, lease->pid);
+		holders_unbind(daemon->holders, lease->id, lease->pid);
 		arbiter_unbind(daemon->arbiter, lease, lease->pid);
 	}
 	lease->asker_bound = false;

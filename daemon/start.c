@@ -12,8 +12,6 @@
 #include "observe/observe.h"
 #include "protocol/protocol.h"
 
-#define NEVER_LISTED (UINT64_MAX - 1) /* no generation of the hardware's list */
-
 static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -47,37 +45,17 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
  * leases are its own. All of them are in force again before the first request is read. */
 static int start(struct daemon *daemon)
 {
-	int r;
+	static int (*const parts[])(struct daemon *) = {
+		commit_start,    journal_events_start, scan_start,          process_scan_start,
+		liveness_start,  caps_start,           unit_caps_start,     update_start,
+		publish_start,   accounting_start,     frozen_start,        overdue_start,
+		unmanaged_start, intrusions_start,     resolve_start,       descriptors_start,
+		slots_start,     graphics_start,       driver_events_start, bus_connection_open,
+	};
+	int r = 0;
 
-	r = process_scan_start(daemon);
-	if (r >= 0)
-		r = liveness_start(daemon);
-	if (r >= 0)
-		r = caps_start(daemon);
-	if (r >= 0)
-		r = unit_caps_start(daemon);
-	if (r >= 0)
-		r = update_start(daemon);
-	if (r >= 0)
-		r = publish_start(daemon);
-	if (r >= 0)
-		r = accounting_start(daemon);
-	if (r >= 0)
-		r = frozen_start(daemon);
-	if (r >= 0)
-		r = overdue_start(daemon);
-	if (r >= 0)
-		r = resolve_start(daemon);
-	if (r >= 0)
-		r = descriptors_start(daemon);
-	if (r >= 0)
-		r = slots_start(daemon);
-	if (r >= 0)
-		r = graphics_start(daemon);
-	if (r >= 0)
-		r = driver_events_start(daemon);
-	if (r >= 0)
-		r = bus_connection_open(daemon);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(parts); i++)
+		r = parts[i](daemon);
 	if (r >= 0) {
 		liveness_ask_store(daemon);
 		liveness_limit(daemon);
@@ -107,8 +85,6 @@ int daemon_new(const struct daemon_options *options, sd_event *event, struct dae
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	daemon->options = options;
 	daemon->event = sd_event_ref(event);
-	daemon->list.generation = NEVER_LISTED; /* a GPU added since is found by the first scan */
-
 	n = make_arbiter(daemon, &diagnostics);
 	log_diagnostics(&diagnostics);
 	if (n < 0)
@@ -151,27 +127,20 @@ static void leave_leases(struct daemon *daemon)
 struct daemon *daemon_free(struct daemon *daemon)
 {
 	accounting_end(daemon);
-	if (daemon->liveness.holders && store_works(daemon->liveness.store))
+	if (daemon->holders && store_works(daemon->store))
 		leave_leases(daemon);
-	else if (daemon->liveness.holders)
+	else if (daemon->holders)
 		end_leases(daemon);
-	holders_free(daemon->liveness.holders);
-	store_free(daemon->liveness.store); /* sends the answers that wait for it: before the bus */
+	holders_free(daemon->holders);
+	store_free(daemon->store); /* sends the answers that wait for it: before the bus */
 	caps_free(daemon);
 	unit_caps_stop(daemon);
-	bus_free(daemon->bus);
-	sd_event_source_disable_unref(daemon->connection.retry);
-	sd_event_source_disable_unref(daemon->signals.timer);
-	sd_event_source_disable_unref(daemon->timer.update);
-	sd_event_source_disable_unref(daemon->timer.answers);
-	sd_event_source_disable_unref(daemon->timer.deadline);
-	sd_event_source_disable_unref(daemon->timer.scan);
-	sd_event_source_disable_unref(daemon->timer.round);
-	sd_event_source_disable_unref(daemon->timer.idle);
+	bus_connection_close(daemon);
+	publish_stop(daemon);
+	update_stop(daemon);
 	descriptors_stop(daemon);
 	slots_stop(daemon);
-	fdinfo_free(daemon->graphics.fdinfo);
-	free(daemon->graphics.last);
+	graphics_stop(daemon);
 	driver_events_stop(daemon);
 	enforce_free(daemon->enforce); /* gpuarb-enforce thaws then what it froze */
 	frozen_free(daemon);
@@ -183,10 +152,14 @@ struct daemon *daemon_free(struct daemon *daemon)
 	if (daemon->ops)
 		daemon->ops->close(daemon->hw);
 	sd_event_unref(daemon->event);
-	free(daemon->unmanaged.list);
+	unmanaged_stop(daemon);
 	resolve_stop(daemon);
-	free(daemon->intrusions.list);
-	free(daemon->started.simulate);
+	intrusions_stop(daemon);
+	reload_stop(daemon);
+	free(daemon->scan);
+	free(daemon->commit);
+	free(daemon->journal);
+	free(daemon->liveness);
 	free(daemon);
 	return NULL;
 }

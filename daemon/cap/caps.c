@@ -395,15 +395,15 @@ static void prove(struct cap *cap)
 		*proof = (struct proof){ cap->daemon, cap->lease, cap->call.id, cap->call.process };
 		cap->bound = cap->call.process;
 		write_name(name, cap->lease, cap->bound);
-		r = store_keep(cap->daemon->liveness.store, name, cap->fd);
+		r = store_keep(cap->daemon->store, name, cap->fd);
 		if (r >= 0)
-			r = store_settle(cap->daemon->liveness.store, on_settled, proof);
+			r = store_settle(cap->daemon->store, on_settled, proof);
 	}
 	if (r >= 0)
 		return; /* on_settled() frees it */
 	free(proof);
 	if (cap->bound)
-		store_forget(cap->daemon->liveness.store, name);
+		store_forget(cap->daemon->store, name);
 	cap->bound = 0;
 	listener_refuse(cap->fd, cap->call.id, EPERM);
 }
@@ -433,7 +433,7 @@ static void cap_end(struct cap *cap)
 
 	if (cap->bound) {
 		write_name(name, lease, cap->bound);
-		store_forget(daemon->liveness.store, name);
+		store_forget(daemon->store, name);
 	}
 	cap_free(cap);
 	caps_review(daemon, lease);

@@ -22,6 +22,19 @@
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-budget may have to load its programs */
 #define REPEAT_USEC UINT64_C(10000000) /* also after a failure */
 
+struct unit_caps {
+	struct budget_client *client;   /* NULL: the GPUs are simulated */
+	struct budget_request *request; /* the last one */
+	bool pending;                   /* it has no answer yet */
+	bool outdated;                  /* the next one differs, or may */
+	bool fails;                     /* the last one failed */
+	bool beyond;                    /* it has no room for some units */
+	bool loaded;   /* the kernel enforces budgets, or may, of an earlier request */
+	bool repeated; /* the request is sent again at one of the next scans */
+	uint64_t usec; /* of the last one */
+	char state[BUDGET_SENTENCE_MAX]; /* the property QueueBudgets */
+};
+
 /* ---- the cgroup of a lease ------------------------------------------------------------------- */
 
 /* The id of the cgroup of a unit; 0: it has been removed. */
@@ -115,8 +128,8 @@ static const char *find_why_not(const struct daemon *daemon, const struct lease 
 		return "sdma-queues";
 	if (lease->cap.cgroup == 0 || !has_all_bound(lease, lease->cap.cgroup))
 		return "unit";
-	return strcmp(daemon->unit_caps.state, UNIT_CAPS_ENFORCED) == 0 ||
-			       strcmp(daemon->unit_caps.state, UNIT_CAPS_UNUSED) == 0
+	return strcmp(daemon->unit_caps->state, UNIT_CAPS_ENFORCED) == 0 ||
+			       strcmp(daemon->unit_caps->state, UNIT_CAPS_UNUSED) == 0
 		       ? "pending"
 		       : "kernel";
 }
@@ -145,7 +158,7 @@ void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered)
 {
 	uint64_t cgroup, limit;
 
-	if (!daemon->unit_caps.client)
+	if (!daemon->unit_caps->client)
 		return;
 	cgroup = choose_cgroup(daemon, lease, filtered);
 	limit = cgroup != 0 ? sum_of_grants(lease) : 0;
@@ -154,7 +167,7 @@ void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered)
 	if (cgroup != lease->cap.cgroup || (cgroup != 0 && !has_all_bound(lease, cgroup)))
 		arbiter_set_enforced(daemon->arbiter, lease, false);
 	if (cgroup != lease->cap.cgroup || limit != lease->cap.limit)
-		daemon->unit_caps.outdated = true;
+		daemon->unit_caps->outdated = true;
 	lease->cap.cgroup = cgroup;
 	lease->cap.limit = limit;
 	lease->cap.why_not = find_why_not(daemon, lease, filtered);
@@ -163,7 +176,7 @@ void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered)
 void unit_caps_drop(struct daemon *daemon, const struct lease *lease)
 {
 	if (lease->cap.cgroup != 0)
-		daemon->unit_caps.outdated = true;
+		daemon->unit_caps->outdated = true;
 }
 
 /* ---- requests ---------------------------------------------------------------------------------- */
@@ -179,17 +192,17 @@ static bool any_tenant_caps(const struct settings *settings)
 /* The kernel has no room for the newest cgroups: their leases do not have the tier "capped". */
 static void tell_beyond(struct daemon *daemon, size_t beyond)
 {
-	if (beyond > 0 && !daemon->unit_caps.beyond)
+	if (beyond > 0 && !daemon->unit_caps->beyond)
 		log_warning("%zu units are not capped: the kernel has budgets for %u", beyond,
 			    BUDGET_ROWS_MAX);
-	daemon->unit_caps.beyond = beyond > 0;
+	daemon->unit_caps->beyond = beyond > 0;
 }
 
 static int write_request(struct daemon *daemon)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
 	_cleanup_(freep) struct budget_row *rows = calloc(arbiter->n_leases + 1, sizeof(*rows));
-	struct budget_request *request = daemon->unit_caps.request;
+	struct budget_request *request = daemon->unit_caps->request;
 	size_t n = 0;
 
 	if (!rows)
@@ -209,9 +222,9 @@ static int write_request(struct daemon *daemon)
 
 static void set_state(struct daemon *daemon, const char *state)
 {
-	if (strcmp(daemon->unit_caps.state, state) == 0)
+	if (strcmp(daemon->unit_caps->state, state) == 0)
 		return;
-	snprintf(daemon->unit_caps.state, sizeof(daemon->unit_caps.state), "%s", state);
+	snprintf(daemon->unit_caps->state, sizeof(daemon->unit_caps->state), "%s", state);
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
 		struct lease *lease = daemon->arbiter->leases[i];
 
@@ -225,30 +238,31 @@ static void set_state(struct daemon *daemon, const char *state)
 /* What the kernel enforces stays in force while no helper answers. */
 static void fail(struct daemon *daemon, int r, const char *why)
 {
-	const struct budget_request *request = daemon->unit_caps.request;
+	const struct budget_request *request = daemon->unit_caps->request;
 
-	if (request->try && strcmp(daemon->unit_caps.state, why) != 0)
+	if (request->try && strcmp(daemon->unit_caps->state, why) != 0)
 		log_warning("queues of units are not capped: %s", why);
 	set_state(daemon, request->try ? why : UNIT_CAPS_UNUSED);
-	daemon->unit_caps.fails = true;
+	daemon->unit_caps->fails = true;
 	if (r == -EOPNOTSUPP) /* there was no helper before, or the kernel cannot */
-		daemon->unit_caps.loaded = false;
+		daemon->unit_caps->loaded = false;
 }
 
 static void set_repeated(struct daemon *daemon)
 {
-	daemon->unit_caps.repeated = daemon->unit_caps.loaded || daemon->unit_caps.request->n > 0;
+	daemon->unit_caps->repeated = daemon->unit_caps->loaded ||
+				      daemon->unit_caps->request->n > 0;
 }
 
 static bool is_due(const struct daemon *daemon)
 {
-	bool late = daemon_now_usec() - daemon->unit_caps.usec >= REPEAT_USEC;
+	bool late = daemon_now_usec() - daemon->unit_caps->usec >= REPEAT_USEC;
 
-	if (daemon->unit_caps.pending)
+	if (daemon->unit_caps->pending)
 		return false;
-	if (daemon->unit_caps.outdated && !daemon->unit_caps.fails)
+	if (daemon->unit_caps->outdated && !daemon->unit_caps->fails)
 		return true;
-	return late && (daemon->unit_caps.outdated || daemon->unit_caps.repeated);
+	return late && (daemon->unit_caps->outdated || daemon->unit_caps->repeated);
 }
 
 void unit_caps_refresh(struct daemon *daemon)
@@ -256,17 +270,17 @@ void unit_caps_refresh(struct daemon *daemon)
 	char why[256];
 	int r;
 
-	if (!daemon->unit_caps.client || !is_due(daemon))
+	if (!daemon->unit_caps->client || !is_due(daemon))
 		return;
-	daemon->unit_caps.outdated = false;
-	daemon->unit_caps.usec = daemon_now_usec();
+	daemon->unit_caps->outdated = false;
+	daemon->unit_caps->usec = daemon_now_usec();
 	r = write_request(daemon);
 	if (r < 0)
 		snprintf(why, sizeof(why), "%s", strerror(-r));
 	else
-		r = budget_ask(daemon->unit_caps.client, daemon->unit_caps.request, why,
+		r = budget_ask(daemon->unit_caps->client, daemon->unit_caps->request, why,
 			       sizeof(why));
-	daemon->unit_caps.pending = r >= 0;
+	daemon->unit_caps->pending = r >= 0;
 	if (r < 0)
 		fail(daemon, r, why);
 	set_repeated(daemon);
@@ -296,7 +310,7 @@ static void take(struct daemon *daemon, const struct budget_answer *answer)
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
-		const struct budget_state *state = budget_state_of(daemon->unit_caps.request,
+		const struct budget_state *state = budget_state_of(daemon->unit_caps->request,
 								   answer, lease->cap.cgroup);
 
 		if (lease->cap.cgroup == 0)
@@ -312,9 +326,9 @@ static void take(struct daemon *daemon, const struct budget_answer *answer)
 static void on_done(void *userdata, int r, const struct budget_answer *answer, const char *why)
 {
 	struct daemon *daemon = userdata;
-	const struct budget_request *request = daemon->unit_caps.request;
+	const struct budget_request *request = daemon->unit_caps->request;
 
-	daemon->unit_caps.pending = false;
+	daemon->unit_caps->pending = false;
 	if (answer) {
 		take(daemon, answer);
 		r = answer->r;
@@ -323,8 +337,8 @@ static void on_done(void *userdata, int r, const struct budget_answer *answer, c
 	if (r < 0) {
 		fail(daemon, r, why);
 	} else {
-		daemon->unit_caps.fails = false;
-		daemon->unit_caps.loaded = request->n > 0;
+		daemon->unit_caps->fails = false;
+		daemon->unit_caps->loaded = request->n > 0;
 		set_state(daemon, request->try ? UNIT_CAPS_ENFORCED : UNIT_CAPS_UNUSED);
 	}
 	set_repeated(daemon);
@@ -335,42 +349,54 @@ static void on_done(void *userdata, int r, const struct budget_answer *answer, c
 
 int unit_caps_start(struct daemon *daemon)
 {
+	daemon->unit_caps = calloc(1, sizeof(*daemon->unit_caps));
+	if (!daemon->unit_caps)
+		return -ENOMEM;
 	set_state(daemon, UNIT_CAPS_UNUSED);
 	if (strcmp(daemon->ops->name, "kfd") != 0)
 		return 0; /* nothing creates queues on simulated GPUs */
-	daemon->unit_caps.request = calloc(1, sizeof(*daemon->unit_caps.request));
-	if (!daemon->unit_caps.request)
+	daemon->unit_caps->request = calloc(1, sizeof(*daemon->unit_caps->request));
+	if (!daemon->unit_caps->request)
 		return -ENOMEM;
 	/* An earlier gpuarbd may have left budgets. */
-	daemon->unit_caps.loaded = daemon->unit_caps.outdated = true;
+	daemon->unit_caps->loaded = daemon->unit_caps->outdated = true;
 	return budget_client_new(daemon->event, daemon->options->budget, ANSWER_USEC, on_done,
-				 daemon, &daemon->unit_caps.client);
+				 daemon, &daemon->unit_caps->client);
+}
+
+bool unit_caps_repeats(const struct daemon *daemon)
+{
+	return daemon->unit_caps->repeated;
 }
 
 void unit_caps_reload(struct daemon *daemon)
 {
-	daemon->unit_caps.outdated = true;
+	daemon->unit_caps->outdated = true;
 }
 
 const char *unit_caps_state(void *userdata)
 {
 	const struct daemon *daemon = userdata;
 
-	return daemon->unit_caps.state;
+	return daemon->unit_caps->state;
 }
 
 void unit_caps_remove(struct daemon *daemon)
 {
 	char why[256];
 
-	if (!daemon->unit_caps.client || !daemon->unit_caps.loaded)
+	if (!daemon->unit_caps || !daemon->unit_caps->client || !daemon->unit_caps->loaded)
 		return;
-	if (budget_clear(daemon->unit_caps.client, why, sizeof(why)) < 0)
+	if (budget_clear(daemon->unit_caps->client, why, sizeof(why)) < 0)
 		log_warning("queue budgets of units stay until the next gpuarbd starts: %s", why);
 }
 
 void unit_caps_stop(struct daemon *daemon)
 {
-	budget_client_free(daemon->unit_caps.client);
-	free(daemon->unit_caps.request);
+	if (!daemon->unit_caps)
+		return;
+	budget_client_free(daemon->unit_caps->client);
+	free(daemon->unit_caps->request);
+	free(daemon->unit_caps);
+	daemon->unit_caps = NULL;
 }

@@ -41,7 +41,22 @@ void frozen_review(struct daemon *daemon);
 
 void frozen_free(struct daemon *daemon);
 
+/* A process that uses a GPU without a lease, until policy ends it. */
+struct unleased {
+	pid_t pid;
+	uint64_t start_time;
+	uid_t uid;
+	unsigned gpu; /* index */
+	char command[16];
+	uint64_t due_usec; /* when it is ended, or was to be last */
+	bool due;          /* it was to be ended */
+	bool present;
+};
+
 /* ---- unmanaged.c -------------------------------------------------------------------- */
+
+int unmanaged_start(struct daemon *daemon);
+void unmanaged_stop(struct daemon *daemon);
 
 /* After a scan, and before a request is read that might give one of its processes a lease: with unmanaged =
  * refuse, warns the processes without a lease, and ends those whose grace has passed. */

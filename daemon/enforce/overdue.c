@@ -103,7 +103,7 @@ static bool kill_observed(struct daemon *daemon, const struct lease *lease,
 
 static bool kill_bound(struct daemon *daemon, const struct lease *lease, pid_t pid)
 {
-	int fd = holders_process(daemon->liveness.holders, lease->id, pid);
+	int fd = holders_process(daemon->holders, lease->id, pid);
 
 	return kill_process(daemon, lease, fd, start_time_of(pid), lease_is_delegated(lease, pid));
 }
@@ -142,7 +142,7 @@ static int freeze_unit(struct daemon *daemon, const struct lease *lease, char *w
 	fd = observed;
 	delegated = process.delegated;
 	if (observed < 0 && lease->n_bound > 0) {
-		fd = holders_process(daemon->liveness.holders, lease->id, lease->bound[0]);
+		fd = holders_process(daemon->holders, lease->id, lease->bound[0]);
 		process.start_time = start_time_of(lease->bound[0]);
 		delegated = lease_is_delegated(lease, lease->bound[0]);
 	}

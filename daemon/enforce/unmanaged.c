@@ -17,12 +17,30 @@
 /* A process that cannot be ended yet is not tried again sooner. */
 #define AGAIN_USEC UINT64_C(5000000)
 
+struct unleased_list {
+	struct unleased *list;
+	size_t n;
+};
+
+int unmanaged_start(struct daemon *daemon)
+{
+	daemon->unmanaged = calloc(1, sizeof(*daemon->unmanaged));
+	return daemon->unmanaged ? 0 : -ENOMEM;
+}
+
+void unmanaged_stop(struct daemon *daemon)
+{
+	if (daemon->unmanaged)
+		free(daemon->unmanaged->list);
+	free(daemon->unmanaged);
+}
+
 static struct unleased *find(struct daemon *daemon, pid_t pid, uint64_t start_time)
 {
-	for (size_t i = 0; i < daemon->unmanaged.n; i++)
-		if (daemon->unmanaged.list[i].pid == pid &&
-		    (start_time == 0 || daemon->unmanaged.list[i].start_time == start_time))
-			return &daemon->unmanaged.list[i];
+	for (size_t i = 0; i < daemon->unmanaged->n; i++)
+		if (daemon->unmanaged->list[i].pid == pid &&
+		    (start_time == 0 || daemon->unmanaged->list[i].start_time == start_time))
+			return &daemon->unmanaged->list[i];
 	return NULL;
 }
 
@@ -76,12 +94,12 @@ static struct unleased *enter(struct daemon *daemon, const struct known_process 
 	struct unleased *process = find(daemon, known->pid, known->start_time);
 
 	if (!process) {
-		process = reallocarray(daemon->unmanaged.list, daemon->unmanaged.n + 1,
+		process = reallocarray(daemon->unmanaged->list, daemon->unmanaged->n + 1,
 				       sizeof(*process));
 		if (!process)
 			return NULL;
-		daemon->unmanaged.list = process;
-		process += daemon->unmanaged.n++;
+		daemon->unmanaged->list = process;
+		process += daemon->unmanaged->n++;
 		*process = (struct unleased){
 			.pid = known->pid,
 			.start_time = known->start_time,
@@ -146,13 +164,13 @@ void unmanaged_review(struct daemon *daemon)
 	const struct settings *settings = daemon->arbiter->settings;
 	size_t left = 0;
 
-	for (size_t i = 0; i < daemon->unmanaged.n; i++)
-		daemon->unmanaged.list[i].present = false;
+	for (size_t i = 0; i < daemon->unmanaged->n; i++)
+		daemon->unmanaged->list[i].present = false;
 	for (unsigned g = 0; g < daemon->arbiter->n_gpus; g++)
 		if (settings->unmanaged == UNMANAGED_REFUSE && !settings->exempt.unresolved)
 			review_gpu(daemon, g);
-	for (size_t i = 0; i < daemon->unmanaged.n; i++)
-		if (daemon->unmanaged.list[i].present)
-			daemon->unmanaged.list[left++] = daemon->unmanaged.list[i];
-	daemon->unmanaged.n = left;
+	for (size_t i = 0; i < daemon->unmanaged->n; i++)
+		if (daemon->unmanaged->list[i].present)
+			daemon->unmanaged->list[left++] = daemon->unmanaged->list[i];
+	daemon->unmanaged->n = left;
 }

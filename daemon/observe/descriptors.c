@@ -28,9 +28,35 @@
 /* A scan this much older than a read still tells to which lease its processes belong. */
 #define SCAN_AGE_USEC UINT64_C(20000)
 
+struct descriptors {
+	struct probe *probe;
+	struct mqd_parser *parser; /* of the text that is being read; NULL: none */
+	struct gpu_info *gpus;     /* for the parser */
+	size_t n_gpus;
+	sd_event_source *source;
+	uint64_t usec;       /* when the last read was started */
+	uint64_t heard_usec; /* when it was started, or its last piece came */
+	uint64_t until_usec; /* requests wait for the first read; 0: it has ended */
+	bool pending;        /* that read has not ended yet */
+	bool readable;       /* a read has succeeded once: later ones may, too */
+	bool outdated;       /* a lease was acknowledged since the read was started */
+	uint64_t due_usec;   /* of the next read; UINT64_MAX: none */
+	uint64_t took_usec;  /* by the last read */
+};
+
+void descriptors_outdate(struct daemon *daemon)
+{
+	daemon->descriptors->outdated = true;
+}
+
+uint64_t descriptors_due_usec(const struct daemon *daemon)
+{
+	return daemon->descriptors->due_usec;
+}
+
 bool descriptors_awaited(const struct daemon *daemon)
 {
-	return daemon->descriptors.until_usec > 0;
+	return daemon->descriptors->until_usec > 0;
 }
 
 bool descriptors_bar_grants(const struct daemon *daemon)
@@ -43,18 +69,18 @@ static void end_first(struct daemon *daemon)
 {
 	if (!descriptors_awaited(daemon))
 		return;
-	daemon->descriptors.until_usec = 0;
+	daemon->descriptors->until_usec = 0;
 	schedule_update(daemon);
 	schedule_answers(daemon);
 }
 
 static void end_text(struct daemon *daemon)
 {
-	daemon->descriptors.parser = mqd_parser_free(daemon->descriptors.parser);
-	free(daemon->descriptors.gpus);
-	daemon->descriptors.gpus = NULL;
-	daemon->descriptors.pending = false;
-	probe_cancel(daemon->descriptors.probe);
+	daemon->descriptors->parser = mqd_parser_free(daemon->descriptors->parser);
+	free(daemon->descriptors->gpus);
+	daemon->descriptors->gpus = NULL;
+	daemon->descriptors->pending = false;
+	probe_cancel(daemon->descriptors->probe);
 }
 
 static void give_up(struct daemon *daemon, const char *why)
@@ -62,7 +88,7 @@ static void give_up(struct daemon *daemon, const char *why)
 	if (daemon->arbiter->verifies)
 		log_warning("hardware queue descriptors cannot be read%s: %s: acknowledgements "
 			    "are accepted without verification",
-			    daemon->descriptors.readable ? " any more" : "", why);
+			    daemon->descriptors->readable ? " any more" : "", why);
 	daemon->arbiter->verifies = false;
 	snprintf(daemon->arbiter->unseen, sizeof(daemon->arbiter->unseen), "%s", why);
 	end_text(daemon);
@@ -76,20 +102,20 @@ static void take_up(struct daemon *daemon)
 	if (!daemon->arbiter->verifies)
 		log_notice("hardware queue descriptors can be read again: acknowledgements are "
 			   "verified");
-	else if (!daemon->descriptors.readable)
+	else if (!daemon->descriptors->readable)
 		log_info("hardware queue descriptors can be read: acknowledgements are verified");
-	daemon->arbiter->verifies = daemon->descriptors.readable = true;
+	daemon->arbiter->verifies = daemon->descriptors->readable = true;
 	daemon->arbiter->unseen[0] = '\0';
 }
 
 static void compare(struct daemon *daemon, const struct observed_mask *rows, size_t n)
 {
-	if (daemon->descriptors.n_gpus > 0)
+	if (daemon->descriptors->n_gpus > 0)
 		take_up(daemon);
 	/* The rows have pids only: a scan before or during the read tells whose they are. A process
 	 * that ends and whose pid another one gets within that time is mistaken for one scan. */
-	daemon->descriptors.took_usec = daemon_now_usec() - daemon->descriptors.usec;
-	scan_hardware(daemon, daemon->descriptors.took_usec + SCAN_AGE_USEC);
+	daemon->descriptors->took_usec = daemon_now_usec() - daemon->descriptors->usec;
+	scan_hardware(daemon, daemon->descriptors->took_usec + SCAN_AGE_USEC);
 	if (arbiter_masks_observed(daemon->arbiter, rows, n) < 0)
 		log_warning("cannot compare the masks of %zu queues: out of memory", n);
 }
@@ -100,13 +126,13 @@ static int begin_text(struct daemon *daemon)
 	struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
 	size_t n = 0;
 
-	daemon->descriptors.gpus = gpus;
+	daemon->descriptors->gpus = gpus;
 	for (size_t i = 0; gpus && i < daemon->arbiter->n_gpus; i++)
 		if (!daemon->arbiter->gpus[i].absent)
 			gpus[n++] = daemon->arbiter->gpus[i].info;
-	daemon->descriptors.n_gpus = n;
-	daemon->descriptors.parser = gpus ? mqd_parser_new(gpus, n, false) : NULL;
-	return daemon->descriptors.parser ? 0 : -ENOMEM;
+	daemon->descriptors->n_gpus = n;
+	daemon->descriptors->parser = gpus ? mqd_parser_new(gpus, n, false) : NULL;
+	return daemon->descriptors->parser ? 0 : -ENOMEM;
 }
 
 static int ask(struct daemon *daemon)
@@ -115,12 +141,12 @@ static int ask(struct daemon *daemon)
 	int r;
 
 	end_text(daemon);
-	daemon->descriptors.usec = daemon->descriptors.heard_usec = daemon_now_usec();
+	daemon->descriptors->usec = daemon->descriptors->heard_usec = daemon_now_usec();
 	r = begin_text(daemon);
 	if (r >= 0)
-		r = probe_start(daemon->descriptors.probe, why, sizeof(why));
-	daemon->descriptors.pending = r >= 0;
-	daemon->descriptors.outdated = false;
+		r = probe_start(daemon->descriptors->probe, why, sizeof(why));
+	daemon->descriptors->pending = r >= 0;
+	daemon->descriptors->outdated = false;
 	if (r < 0)
 		end_text(daemon);
 	if (r < 0 && r != -EAGAIN && r != -EBUSY && r != -ENOMEM)
@@ -132,9 +158,9 @@ static int end_parser(struct daemon *daemon, char *why, size_t size)
 {
 	_cleanup_(freep) struct observed_mask *rows = NULL;
 	size_t n;
-	int r = mqd_parser_end(daemon->descriptors.parser, &rows, &n, why, size);
+	int r = mqd_parser_end(daemon->descriptors->parser, &rows, &n, why, size);
 
-	if (r >= 0 && !daemon->descriptors.outdated)
+	if (r >= 0 && !daemon->descriptors->outdated)
 		compare(daemon, rows, n);
 	return r;
 }
@@ -146,13 +172,13 @@ static int take_piece(struct daemon *daemon, char *why, size_t why_size)
 	size_t size;
 	int r;
 
-	r = probe_read(daemon->descriptors.probe, &text, &size, why, why_size);
+	r = probe_read(daemon->descriptors->probe, &text, &size, why, why_size);
 	if (r < 0)
 		return r;
 	if (r == 0)
 		return end_parser(daemon, why, why_size);
-	daemon->descriptors.heard_usec = daemon_now_usec();
-	r = mqd_parser_feed(daemon->descriptors.parser, text, size, why, why_size);
+	daemon->descriptors->heard_usec = daemon_now_usec();
+	r = mqd_parser_feed(daemon->descriptors->parser, text, size, why, why_size);
 	return r < 0 ? r : 1;
 }
 
@@ -168,7 +194,7 @@ static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
 	if (r < 0 && r != -ENOMEM)
 		give_up(daemon, why);
 	end_text(daemon);
-	if (daemon->descriptors.outdated && descriptors_awaited(daemon))
+	if (daemon->descriptors->outdated && descriptors_awaited(daemon))
 		ask(daemon);
 	else
 		end_first(daemon);
@@ -193,7 +219,7 @@ static void tell_late(struct daemon *daemon)
 
 static bool is_late(const struct daemon *daemon)
 {
-	return daemon_now_usec() - daemon->descriptors.heard_usec > READ_TIMEOUT_USEC;
+	return daemon_now_usec() - daemon->descriptors->heard_usec > READ_TIMEOUT_USEC;
 }
 
 /* Does the promise of a lease depend on what others do? */
@@ -211,8 +237,9 @@ static bool is_guarded(const struct arbiter *arbiter)
 static uint64_t next_read(const struct daemon *daemon)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
-	uint64_t last = daemon->descriptors.usec, interval = arbiter->settings->audit_interval_usec;
-	uint64_t pause = daemon->descriptors.took_usec * READ_SHARE;
+	uint64_t last = daemon->descriptors->usec,
+		 interval = arbiter->settings->audit_interval_usec;
+	uint64_t pause = daemon->descriptors->took_usec * READ_SHARE;
 	uint64_t least = pause < READ_PAUSE_MAX_USEC ? pause : READ_PAUSE_MAX_USEC;
 	uint64_t grace = arbiter->settings->drift_grace_usec / 2;
 	bool urgent, wanted = arbiter->verifies && arbiter_wants_masks(arbiter, &urgent);
@@ -222,50 +249,54 @@ static uint64_t next_read(const struct daemon *daemon)
 	if (arbiter->verifies &&
 	    (arbiter_drift_at(arbiter, FRESH_MASKS) != UINT64_MAX || intrusions_pending(daemon)))
 		return last + (grace > least ? grace : least);
-	if (wanted || (arbiter->verifies && daemon->scan.in_use &&
+	if (wanted || (arbiter->verifies && process_scan_in_use(daemon) &&
 		       (arbiter->queues_changed || is_guarded(arbiter))))
 		return last + (interval > least ? interval : least);
-	if (daemon->descriptors.readable && daemon->scan.in_use)
+	if (daemon->descriptors->readable && process_scan_in_use(daemon))
 		return last + interval * SCANS_BETWEEN;
 	return UINT64_MAX;
 }
 
 void descriptors_refresh(struct daemon *daemon)
 {
-	if (descriptors_awaited(daemon) && daemon_now_usec() >= daemon->descriptors.until_usec) {
+	if (descriptors_awaited(daemon) && daemon_now_usec() >= daemon->descriptors->until_usec) {
 		log_warning("the first read of hardware queue descriptors takes long: requests are "
 			    "decided without it");
 		end_first(daemon);
 	}
-	if (daemon->descriptors.pending && is_late(daemon)) {
+	if (daemon->descriptors->pending && is_late(daemon)) {
 		tell_late(daemon);
 		end_text(daemon);
 	}
-	if (!daemon->descriptors.pending && next_read(daemon) <= daemon_now_usec())
+	if (!daemon->descriptors->pending && next_read(daemon) <= daemon_now_usec())
 		ask(daemon);
-	daemon->descriptors.due_usec = daemon->descriptors.pending
-					       ? daemon->descriptors.heard_usec + READ_TIMEOUT_USEC
-					       : next_read(daemon);
+	daemon->descriptors->due_usec =
+		daemon->descriptors->pending ? daemon->descriptors->heard_usec + READ_TIMEOUT_USEC
+					     : next_read(daemon);
 	if (descriptors_awaited(daemon) &&
-	    daemon->descriptors.due_usec > daemon->descriptors.until_usec)
-		daemon->descriptors.due_usec = daemon->descriptors.until_usec;
+	    daemon->descriptors->due_usec > daemon->descriptors->until_usec)
+		daemon->descriptors->due_usec = daemon->descriptors->until_usec;
 }
 
 int descriptors_start(struct daemon *daemon)
 {
 	int r;
 
-	r = probe_new(daemon->options->debugfs, &probe_mqds, &daemon->descriptors.probe);
+	daemon->descriptors = calloc(1, sizeof(*daemon->descriptors));
+	if (!daemon->descriptors)
+		return -ENOMEM;
+	r = probe_new(daemon->options->debugfs, &probe_mqds, &daemon->descriptors->probe);
 	if (r >= 0)
-		r = sd_event_add_io(daemon->event, &daemon->descriptors.source,
-				    probe_fd(daemon->descriptors.probe), EPOLLIN, on_probe, daemon);
+		r = sd_event_add_io(daemon->event, &daemon->descriptors->source,
+				    probe_fd(daemon->descriptors->probe), EPOLLIN, on_probe,
+				    daemon);
 	if (r < 0)
 		return r;
 	if (strcmp(daemon->ops->name, "kfd") != 0)
 		return 0; /* simulated GPUs have no hardware queues */
 	daemon->arbiter->verifies = ask(daemon) >= 0;
-	if (daemon->descriptors.pending)
-		daemon->descriptors.until_usec = daemon->descriptors.usec + READ_TIMEOUT_USEC;
+	if (daemon->descriptors->pending)
+		daemon->descriptors->until_usec = daemon->descriptors->usec + READ_TIMEOUT_USEC;
 	if (!daemon->arbiter->verifies)
 		log_info("hardware queue descriptors cannot be read here: no mask is verified");
 	return 0;
@@ -273,8 +304,11 @@ int descriptors_start(struct daemon *daemon)
 
 void descriptors_stop(struct daemon *daemon)
 {
-	sd_event_source_disable_unref(daemon->descriptors.source);
-	if (daemon->descriptors.probe)
+	if (!daemon->descriptors)
+		return;
+	sd_event_source_disable_unref(daemon->descriptors->source);
+	if (daemon->descriptors->probe)
 		end_text(daemon);
-	probe_free(daemon->descriptors.probe);
+	probe_free(daemon->descriptors->probe);
+	free(daemon->descriptors);
 }

@@ -145,7 +145,7 @@ static void reset(struct daemon *daemon, struct gpu *gpu, const struct driver_ev
 	daemon->driver->reset_usec = daemon_now_usec();
 	arbiter_gpu_reset(daemon->arbiter, index, daemon->driver->reset_usec);
 	journal_events_reset(daemon, gpu, event->text);
-	daemon->descriptors.outdated = true;
+	descriptors_outdate(daemon);
 }
 
 static void reset_ended(struct daemon *daemon, const struct gpu *gpu)
@@ -242,7 +242,7 @@ static void parse_stream(struct driver_stream *stream, struct gpu *gpu)
 static bool has_younger_lease(const struct daemon *daemon)
 {
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
-		if (daemon->arbiter->leases[i]->since_usec >= daemon->scan.usec)
+		if (daemon->arbiter->leases[i]->since_usec >= scan_begun_usec(daemon))
 			return true;
 	return false;
 }
@@ -391,7 +391,7 @@ static int request(struct daemon *daemon, char *why, size_t size)
 	int fd, r;
 
 	daemon->driver->usec = now;
-	daemon->driver->generation = daemon->list.generation;
+	daemon->driver->generation = scan_generation(daemon);
 	daemon->driver->answered = false;
 	fd = driver_probe_connect(daemon->options->probe, why, size);
 	if (fd < 0)
@@ -428,9 +428,10 @@ static bool tell_silent(const struct daemon *daemon)
 static bool is_wanted(const struct daemon *daemon)
 {
 	if (strcmp(daemon->ops->name, "kfd") != 0 || daemon->driver->request ||
-	    daemon->list.unsettled || !(daemon->scan.in_use || daemon->arbiter->n_leases > 0))
+	    scan_is_unsettled(daemon) ||
+	    !(process_scan_in_use(daemon) || daemon->arbiter->n_leases > 0))
 		return false;
-	if (daemon->driver->usec == 0 || daemon->driver->generation != daemon->list.generation)
+	if (daemon->driver->usec == 0 || daemon->driver->generation != scan_generation(daemon))
 		return true;
 	return daemon->driver->lost && daemon_now_usec() - daemon->driver->usec >= RETRY_USEC;
 }
@@ -444,15 +445,15 @@ void driver_events_refresh(struct daemon *daemon)
 	/* In an older scan, a lease that came since seems to have no process. */
 	if (process_scan_complete_usec(daemon) > daemon->driver->reset_usec)
 		arbiter_forget_resets(daemon->arbiter);
-	if (daemon->arbiter->touched && daemon->commit.unsaved == 0)
+	if (daemon->arbiter->touched && commit_error(daemon) == 0)
 		schedule_update(daemon);
 	if (!is_wanted(daemon))
 		return;
-	if ((daemon->driver->usec == 0 || daemon->driver->generation != daemon->list.generation) &&
+	if ((daemon->driver->usec == 0 || daemon->driver->generation != scan_generation(daemon)) &&
 	    !tell_silent(daemon)) {
 		free_streams(daemon);
 		daemon->driver->usec = daemon_now_usec();
-		daemon->driver->generation = daemon->list.generation;
+		daemon->driver->generation = scan_generation(daemon);
 		return;
 	}
 	r = request(daemon, why, sizeof(why));

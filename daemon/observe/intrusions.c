@@ -6,6 +6,7 @@
  * realtime lease is killed then.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +14,32 @@
 #include "enforce/enforce.h"
 #include "observe/observe.h"
 
+struct intrusions {
+	struct intrusion *list;
+	size_t n;
+	uint64_t masks_usec; /* the readings that were reviewed last … */
+	size_t n_covers;     /* … and the covers of processes that were left then */
+};
+
+int intrusions_start(struct daemon *daemon)
+{
+	daemon->intrusions = calloc(1, sizeof(*daemon->intrusions));
+	return daemon->intrusions ? 0 : -ENOMEM;
+}
+
+void intrusions_stop(struct daemon *daemon)
+{
+	if (daemon->intrusions)
+		free(daemon->intrusions->list);
+	free(daemon->intrusions);
+}
+
 /* On CUs of realtime leases it is another one, with a grace of its own. */
 static struct intrusion *find(struct daemon *daemon, const struct cover *cover, bool realtime)
 {
-	struct intrusion *list = daemon->intrusions.list;
+	struct intrusion *list = daemon->intrusions->list;
 
-	for (size_t i = 0; i < daemon->intrusions.n; i++)
+	for (size_t i = 0; i < daemon->intrusions->n; i++)
 		if (list[i].pid == cover->pid && list[i].gpu == cover->gpu &&
 		    list[i].realtime == realtime)
 			return &list[i];
@@ -30,18 +51,18 @@ static struct intrusion *find(struct daemon *daemon, const struct cover *cover, 
 
 static struct intrusion *add(struct daemon *daemon, const struct cover *cover, bool realtime)
 {
-	struct intrusion *intrusion = daemon->intrusions.list;
+	struct intrusion *intrusion = daemon->intrusions->list;
 	unsigned n = 0;
 
-	for (size_t i = 0; i < daemon->intrusions.n; i++)
+	for (size_t i = 0; i < daemon->intrusions->n; i++)
 		n += intrusion[i].uid == cover->uid;
 	if (n >= INTRUSIONS_OF_USER)
 		return NULL;
-	intrusion = reallocarray(intrusion, daemon->intrusions.n + 1, sizeof(*intrusion));
+	intrusion = reallocarray(intrusion, daemon->intrusions->n + 1, sizeof(*intrusion));
 	if (!intrusion)
 		return NULL;
-	daemon->intrusions.list = intrusion;
-	intrusion += daemon->intrusions.n++;
+	daemon->intrusions->list = intrusion;
+	intrusion += daemon->intrusions->n++;
 	*intrusion = (struct intrusion){ .pid = cover->pid,
 					 .uid = cover->uid,
 					 .gpu = cover->gpu,
@@ -99,8 +120,8 @@ static bool fade(struct daemon *daemon, struct intrusion *intrusion)
 
 bool intrusions_pending(const struct daemon *daemon)
 {
-	for (size_t i = 0; i < daemon->intrusions.n; i++)
-		if (daemon->intrusions.list[i].lease == 0)
+	for (size_t i = 0; i < daemon->intrusions->n; i++)
+		if (daemon->intrusions->list[i].lease == 0)
 			return true;
 	return false;
 }
@@ -109,11 +130,11 @@ bool intrusions_pending(const struct daemon *daemon)
 static bool is_due(struct daemon *daemon)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
-	bool due = arbiter->verifies && (arbiter->masks_usec != daemon->intrusions.masks_usec ||
-					 arbiter->n_covers != daemon->intrusions.n_covers);
+	bool due = arbiter->verifies && (arbiter->masks_usec != daemon->intrusions->masks_usec ||
+					 arbiter->n_covers != daemon->intrusions->n_covers);
 
-	daemon->intrusions.masks_usec = arbiter->masks_usec;
-	daemon->intrusions.n_covers = arbiter->n_covers;
+	daemon->intrusions->masks_usec = arbiter->masks_usec;
+	daemon->intrusions->n_covers = arbiter->n_covers;
 	return due;
 }
 
@@ -123,17 +144,17 @@ void intrusions_review(struct daemon *daemon)
 
 	if (!is_due(daemon))
 		return;
-	for (size_t i = 0; i < daemon->intrusions.n; i++) {
-		daemon->intrusions.list[i].was_present = daemon->intrusions.list[i].present;
-		daemon->intrusions.list[i].present = false;
+	for (size_t i = 0; i < daemon->intrusions->n; i++) {
+		daemon->intrusions->list[i].was_present = daemon->intrusions->list[i].present;
+		daemon->intrusions->list[i].present = false;
 	}
 	for (size_t i = 0; i < daemon->arbiter->n_covers; i++)
 		take(daemon, &daemon->arbiter->covers[i]);
-	for (size_t i = 0; i < daemon->intrusions.n; i++) {
-		struct intrusion *intrusion = &daemon->intrusions.list[i];
+	for (size_t i = 0; i < daemon->intrusions->n; i++) {
+		struct intrusion *intrusion = &daemon->intrusions->list[i];
 
 		if (intrusion->present || !fade(daemon, intrusion))
-			daemon->intrusions.list[left++] = *intrusion;
+			daemon->intrusions->list[left++] = *intrusion;
 	}
-	daemon->intrusions.n = left;
+	daemon->intrusions->n = left;
 }

@@ -5,6 +5,20 @@
 
 #include "daemon.h"
 
+/* Queues of an unmanaged process that cover CUs of leases on a GPU. */
+struct intrusion {
+	pid_t pid;
+	uid_t uid; /* (uid_t) -1: unknown */
+	char command[16];
+	unsigned gpu;        /* index */
+	uint64_t seen_usec;  /* the last reading of the descriptors */
+	uint64_t spent_usec; /* for how long it has lasted; less what has passed since */
+	uint64_t lease;      /* that the journal was told of; 0: it was not */
+	bool logged;         /* … and its limit allowed that */
+	bool realtime;       /* on CUs of a realtime lease */
+	bool present, was_present;
+};
+
 /* ---- descriptors.c ------------------------------------------------------------------ */
 
 /* Finds out whether hardware queue descriptors can be read here. Where they can,
@@ -16,6 +30,10 @@ void descriptors_stop(struct daemon *daemon);
 /* Starts to read them if a lease needs it. */
 void descriptors_refresh(struct daemon *daemon);
 
+/* A lease was acknowledged: a read that was started before does not count. */
+void descriptors_outdate(struct daemon *daemon);
+uint64_t descriptors_due_usec(const struct daemon *daemon); /* the next read; UINT64_MAX: none */
+
 /* Whether the first read has not ended yet: bus_observed() follows within 5 s of the start. */
 bool descriptors_awaited(const struct daemon *daemon);
 
@@ -23,6 +41,9 @@ bool descriptors_awaited(const struct daemon *daemon);
 bool descriptors_bar_grants(const struct daemon *daemon);
 
 /* ---- intrusions.c ------------------------------------------------------------------- */
+
+int intrusions_start(struct daemon *daemon);
+void intrusions_stop(struct daemon *daemon);
 
 /* Compares the covers of unmanaged processes with the leases, when the covers have changed. */
 void intrusions_review(struct daemon *daemon);
@@ -50,6 +71,7 @@ int slots_read(struct daemon *daemon, const char *name, struct slots_reading *re
 /* ---- graphics.c --------------------------------------------------------------------- */
 
 int graphics_start(struct daemon *daemon);
+void graphics_stop(struct daemon *daemon);
 
 /* Starts an observation if one is due while a lease or a process uses a GPU. */
 void graphics_refresh(struct daemon *daemon);
@@ -59,6 +81,11 @@ void graphics_refresh(struct daemon *daemon);
 bool graphics_observe(struct daemon *daemon, bool all);
 
 /* ---- scan.c ------------------------------------------------------------------------- */
+
+int scan_start(struct daemon *daemon);
+uint64_t scan_begun_usec(const struct daemon *daemon); /* the last one */
+bool scan_is_unsettled(const struct daemon *daemon);   /* the list of GPUs has to be read again */
+uint64_t scan_generation(const struct daemon *daemon); /* of the list that is in force */
 
 /* Lists GPUs of the backend that options and settings ask for: for --check too. */
 int scan_find_gpus(const struct daemon_options *options, const struct settings *settings,
@@ -85,6 +112,9 @@ bool scan_finish(struct daemon *daemon,
 int process_scan_start(struct daemon *daemon);
 void process_scan_stop(struct daemon *daemon);
 
+/* Memory of DRM clients is counted with the processes, as this observation tells, which is not copied. */
+void process_scan_watch(struct daemon *daemon, const struct drm_scan *clients);
+
 /* Begins to read all processes, or only those that are new or belong to ending leases. */
 void process_scan_begin(struct daemon *daemon, bool all);
 
@@ -100,4 +130,7 @@ bool process_scan_is_busy(const struct daemon *daemon, bool all);
 
 /* When the last scan of all processes began that has ended; 0: none has. */
 uint64_t process_scan_complete_usec(const struct daemon *daemon);
+bool process_scan_in_use(const struct daemon *daemon); /* did the last scan see a GPU in use? */
+uint64_t
+process_scan_used_usec(const struct daemon *daemon); /* the end of the last one that did; 0: none */
 bool process_scan_is_slow(const struct daemon *daemon); /* does a scan of all take several turns? */

@@ -70,13 +70,17 @@ struct process_scan {
 	bool list_again;        /* … and once more, as another scan began meanwhile */
 	bool all_listed;        /* all holds the processes that there were */
 	struct hw_listing *listing;
-	bool closing;             /* soon is its last step */
-	unsigned listings, turns; /* of this scan */
-	bool slow;                /* the last scan of all took several turns */
-	int fresh;                /* processes that were new in the last listing */
+	const struct drm_scan *clients; /* what graphics.c saw last */
+	bool closing;                   /* soon is its last step */
+	unsigned listings, turns;       /* of this scan */
+	bool slow;                      /* the last scan of all took several turns */
+	int fresh;                      /* processes that were new in the last listing */
 	uint64_t number;
 	uint64_t begun_usec;    /* when the last scan of all began … */
 	uint64_t complete_usec; /* … and the last one of those that have ended */
+	uint64_t used_usec;     /* when the last scan ended that saw a GPU in use; 0: none */
+	bool in_use;            /* the last one did */
+	bool fails;             /* the last one failed, which was logged */
 	sd_event_source *turn;
 };
 
@@ -501,7 +505,7 @@ static bool has_lease(const struct gpu *gpu, const struct drm_use *use)
  * use of DRM. */
 static size_t add_drm(const struct daemon *daemon, struct observed *rows, size_t n)
 {
-	const struct drm_scan *scan = daemon->graphics.last;
+	const struct drm_scan *scan = daemon->processes->clients;
 	size_t all = n;
 
 	for (uint32_t i = 0; i < scan->n; i++) {
@@ -563,15 +567,15 @@ static int take_effect(const struct process_scan *scan, struct daemon *daemon)
 
 	for (size_t i = 0; i < scan->n; i++)
 		n += rows_of(scan->list[i]);
-	rows = calloc(n + daemon->graphics.last->n + 1, sizeof(*rows));
+	rows = calloc(n + daemon->processes->clients->n + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < scan->n; i++)
 		for (size_t k = 0; k < rows_of(scan->list[i]); k++)
 			fill_row(daemon->arbiter, scan->list[i], k, &rows[at++]);
-	daemon->scan.in_use = n > 0;
+	daemon->processes->in_use = n > 0;
 	if (n > 0)
-		daemon->scan.used_usec = daemon_now_usec();
+		daemon->processes->used_usec = daemon_now_usec();
 	r = arbiter_observe(daemon->arbiter, rows, add_drm(daemon, rows, n));
 	if (r >= 0)
 		unmanaged_review(daemon);
@@ -692,6 +696,16 @@ uint64_t process_scan_complete_usec(const struct daemon *daemon)
 	return daemon->processes->complete_usec;
 }
 
+bool process_scan_in_use(const struct daemon *daemon)
+{
+	return daemon->processes->in_use;
+}
+
+uint64_t process_scan_used_usec(const struct daemon *daemon)
+{
+	return daemon->processes->used_usec;
+}
+
 bool process_scan_is_slow(const struct daemon *daemon)
 {
 	return daemon->processes->slow;
@@ -699,14 +713,14 @@ bool process_scan_is_slow(const struct daemon *daemon)
 
 static void note_result(struct daemon *daemon, int r)
 {
-	if (r < 0 && !daemon->scan.fails)
+	if (r < 0 && !daemon->processes->fails)
 		log_warning("cannot read which processes use the GPUs: %s: until then ending "
 			    "leases keep what they have",
 			    strerror(-r));
-	if (r > 0 && daemon->scan.fails)
+	if (r > 0 && daemon->processes->fails)
 		log_notice("the processes that use the GPUs can be read again");
 	if (r != 0)
-		daemon->scan.fails = r < 0;
+		daemon->processes->fails = r < 0;
 	if (r < 0)
 		cancel(daemon->processes, daemon->ops);
 }
@@ -758,6 +772,11 @@ int process_scan_start(struct daemon *daemon)
 	r = sd_event_add_time(daemon->event, &daemon->processes->turn, CLOCK_BOOTTIME, UINT64_MAX,
 			      1, on_turn, daemon);
 	return r < 0 ? r : sd_event_source_set_enabled(daemon->processes->turn, SD_EVENT_OFF);
+}
+
+void process_scan_watch(struct daemon *daemon, const struct drm_scan *clients)
+{
+	daemon->processes->clients = clients;
 }
 
 void process_scan_stop(struct daemon *daemon)

@@ -14,6 +14,19 @@
 /* Reads several processes, in a millisecond or two. */
 #define STEPS_AT_ONCE 256U
 
+#define NEVER_LISTED (UINT64_MAX - 1) /* no generation of the hardware's list */
+
+struct scan {
+	uint64_t usec;                       /* when the last scan began … */
+	uint64_t all_usec;                   /* … and the last one of all processes */
+	uint64_t generation;                 /* of the hardware's list that is in force */
+	struct gpu_info last[REQUEST_WANTS]; /* the last list, maybe of half a tree */
+	size_t n_last;
+	uint64_t last_usec; /* since when the list is the same */
+	bool unsettled;     /* the list has to be read again */
+	bool fails;         /* the last attempt failed, which was logged */
+};
+
 /* ---- the list of GPUs ---------------------------------------------------------------- */
 
 static int simulate(const struct daemon_options *options, const char *profiles, struct hw **ret,
@@ -119,15 +132,15 @@ void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics)
 
 static bool is_settled(struct daemon *daemon, const struct gpu_info *gpus, size_t n)
 {
-	bool same = n == daemon->list.n_last && daemon->list.last_usec > 0;
+	bool same = n == daemon->scan->n_last && daemon->scan->last_usec > 0;
 
 	for (size_t i = 0; same && i < n; i++)
-		same = gpu_info_same(&gpus[i], &daemon->list.last[i]);
+		same = gpu_info_same(&gpus[i], &daemon->scan->last[i]);
 	if (same)
-		return daemon->scan.usec - daemon->list.last_usec >= SCAN_SETTLE_USEC;
-	memcpy(daemon->list.last, gpus, n * sizeof(*gpus));
-	daemon->list.n_last = n;
-	daemon->list.last_usec = daemon->scan.usec;
+		return daemon->scan->usec - daemon->scan->last_usec >= SCAN_SETTLE_USEC;
+	memcpy(daemon->scan->last, gpus, n * sizeof(*gpus));
+	daemon->scan->n_last = n;
+	daemon->scan->last_usec = daemon->scan->usec;
 	return false;
 }
 
@@ -171,20 +184,30 @@ static void check_gpus(struct daemon *daemon)
 	uint64_t generation = daemon->ops->generation(daemon->hw);
 	int r;
 
-	daemon->list.unsettled = false;
-	if (generation == daemon->list.generation)
+	daemon->scan->unsettled = false;
+	if (generation == daemon->scan->generation)
 		return;
 	r = list_again(daemon, &diagnostics);
-	daemon->list.unsettled = r == 0;
+	daemon->scan->unsettled = r == 0;
 	if (r == 0)
 		return;
 	if (r > 0)
-		daemon->list.generation = generation;
-	if (r > 0 || !daemon->list.fails)
+		daemon->scan->generation = generation;
+	if (r > 0 || !daemon->scan->fails)
 		log_diagnostics(&diagnostics);
-	if (r < 0 && !daemon->list.fails)
+	if (r < 0 && !daemon->scan->fails)
 		warn_unlisted(r);
-	daemon->list.fails = r < 0;
+	daemon->scan->fails = r < 0;
+}
+
+bool scan_is_unsettled(const struct daemon *daemon)
+{
+	return daemon->scan->unsettled;
+}
+
+uint64_t scan_generation(const struct daemon *daemon)
+{
+	return daemon->scan->generation;
 }
 
 /* ---- one scan ------------------------------------------------------------------------ */
@@ -192,13 +215,13 @@ static void check_gpus(struct daemon *daemon)
 bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec)
 {
 	uint64_t now = daemon_now_usec(), interval = daemon->arbiter->settings->audit_interval_usec;
-	bool all = !process_scan_is_slow(daemon) || now - daemon->scan.all_usec >= interval;
+	bool all = !process_scan_is_slow(daemon) || now - daemon->scan->all_usec >= interval;
 
-	if (now - daemon->scan.usec < max_age_usec)
+	if (now - daemon->scan->usec < max_age_usec)
 		return false;
-	daemon->scan.usec = now;
+	daemon->scan->usec = now;
 	if (all)
-		daemon->scan.all_usec = now;
+		daemon->scan->all_usec = now;
 	check_gpus(daemon);
 	process_scan_begin(daemon, all);
 	return process_scan_turn(daemon, STEPS_AT_ONCE);
@@ -211,4 +234,18 @@ bool scan_finish(struct daemon *daemon, bool all)
 	while (process_scan_is_busy(daemon, all))
 		changed |= process_scan_turn(daemon, STEPS_AT_ONCE);
 	return changed;
+}
+
+uint64_t scan_begun_usec(const struct daemon *daemon)
+{
+	return daemon->scan->usec;
+}
+
+int scan_start(struct daemon *daemon)
+{
+	daemon->scan = calloc(1, sizeof(*daemon->scan));
+	if (!daemon->scan)
+		return -ENOMEM;
+	daemon->scan->generation = NEVER_LISTED; /* a GPU added since is found by the first scan */
+	return 0;
 }

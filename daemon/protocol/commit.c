@@ -14,6 +14,13 @@
 #include "protocol/protocol.h"
 #include "observe/observe.h"
 
+struct commit {
+	int unsaved;          /* why the last changes could not be saved; 0: they are */
+	bool refused;         /* the last proposal could not be saved */
+	uint64_t failed_usec; /* when a save failed that is tried again */
+	bool grant_fails;     /* a waiting lease fits but cannot be saved, which was logged */
+};
+
 /* ---- saving ------------------------------------------------------------------------------ */
 
 void commit_save_all(struct daemon *daemon)
@@ -65,6 +72,22 @@ static int save_changed(struct daemon *daemon)
 	return state_save_group(daemon->state, daemon->arbiter, changed, n);
 }
 
+int commit_error(const struct daemon *daemon)
+{
+	return daemon->commit->unsaved;
+}
+
+uint64_t commit_failed_usec(const struct daemon *daemon)
+{
+	return daemon->commit->failed_usec;
+}
+
+int commit_start(struct daemon *daemon)
+{
+	daemon->commit = calloc(1, sizeof(*daemon->commit));
+	return daemon->commit ? 0 : -ENOMEM;
+}
+
 /* Clients see the file of a lease until its next version is saved. A file that cannot be read now is
  * none that a restart would read. */
 static void show_saved(struct daemon *daemon)
@@ -79,15 +102,15 @@ static void show_saved(struct daemon *daemon)
 
 int commit_save_touched(struct daemon *daemon)
 {
-	int before = daemon->commit.unsaved, r;
+	int before = daemon->commit->unsaved, r;
 
 	if (before < 0)
 		arbiter_give_time(daemon->arbiter, daemon_now_usec());
 	forget_removed(daemon);
 	r = save_changed(daemon);
-	daemon->commit.unsaved = r;
+	daemon->commit->unsaved = r;
 	if (r < 0) {
-		daemon->commit.failed_usec = daemon_now_usec();
+		daemon->commit->failed_usec = daemon_now_usec();
 		show_saved(daemon);
 	} else {
 		for (struct lease *l = daemon->arbiter->touched; l; l = l->touched_next)
@@ -127,7 +150,7 @@ int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease 
 		r = state_ids_until(daemon->state, planned->id);
 	if (r >= 0)
 		r = state_save(daemon->state, daemon->arbiter, planned);
-	daemon->commit.refused = r < 0;
+	daemon->commit->refused = r < 0;
 	if (r < 0)
 		return r;
 	lease = arbiter_commit(daemon->arbiter, TAKE_PTR(planned));
@@ -149,15 +172,15 @@ static bool grant_next(struct daemon *daemon)
 	id = proposal->id;
 	r = commit_proposal(daemon, proposal, &lease);
 	if (r < 0) {
-		if (!daemon->commit.grant_fails)
+		if (!daemon->commit->grant_fails)
 			log_error("lease %" PRIu64
 				  ": it fits, but keeps waiting because it cannot be saved: %s",
 				  id, strerror(-r));
-		daemon->commit.grant_fails = true;
+		daemon->commit->grant_fails = true;
 		daemon->arbiter->next_examined = 0; /* no lease behind it may pass it */
 		return false;
 	}
-	daemon->commit.grant_fails = false;
+	daemon->commit->grant_fails = false;
 	if (lease->state != STATE_ACTIVATING)
 		journal_events_granted(daemon, lease, ", after waiting");
 	return true;
@@ -228,11 +251,11 @@ bool commit_next(struct daemon *daemon)
 {
 	bool more;
 
-	daemon->commit.refused = false;
+	daemon->commit->refused = false;
 	more = requeue_next(daemon) || serve_waiting(daemon) ||
 	       (!arbiter_in_round(daemon->arbiter) && daemon->arbiter->round_steps > 0 &&
 		grow_next(daemon));
-	if (daemon->commit.refused)
-		daemon->commit.failed_usec = daemon_now_usec();
+	if (daemon->commit->refused)
+		daemon->commit->failed_usec = daemon_now_usec();
 	return more;
 }

@@ -25,9 +25,11 @@ int reload_read(const struct daemon *daemon, struct names *names, struct setting
  * diagnostics have the errors. */
 int reload_settings(struct daemon *daemon, struct names *names, struct diagnostics *diagnostics);
 
-/* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
 /* Keeps the keys that have an effect at the start only. */
 int reload_remember_start(struct daemon *daemon, const struct settings *settings);
+void reload_stop(struct daemon *daemon);
+
+/* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
 void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics);
 
 /* ---- resolve.c ---------------------------------------------------------------------- */
@@ -50,11 +52,22 @@ void resolve_review(struct daemon *daemon);
 
 /* Makes the timers. */
 int update_start(struct daemon *daemon);
+void update_stop(struct daemon *daemon);
 
 /* Brings everything in line with the ledger: the last step of whatever changes the ledger. */
 void update_now(struct daemon *daemon);
 
+/* Are scans made without a request? */
+bool update_scans(const struct daemon *daemon);
+
 /* ---- commit.c ----------------------------------------------------------------------- */
+
+int commit_start(struct daemon *daemon);
+
+/* Why the last changes could not be saved: a negative errno; 0: they are. */
+int commit_error(const struct daemon *daemon);
+uint64_t
+commit_failed_usec(const struct daemon *daemon); /* when a save failed that is tried again */
 
 /* Saves the proposal, then puts it into force. Takes it. *ret_lease may be NULL. On -errno
  * nothing has changed. */
@@ -82,6 +95,7 @@ void commit_save_all(struct daemon *daemon);
 /* ---- publish.c ---------------------------------------------------------------------- */
 
 int publish_start(struct daemon *daemon);
+void publish_stop(struct daemon *daemon);
 
 void publish_leases(struct daemon *daemon); /* all that have changed */
 
@@ -102,9 +116,3 @@ void schedule_update(struct daemon *daemon);
 
 /* Answers the calls that wait for an observation, after the update. */
 void schedule_answers(struct daemon *daemon);
-
-/* Sets the timers to the next deadline and to the next scan. */
-void schedule_timers(struct daemon *daemon);
-
-/* Are scans made without a request? */
-bool schedule_scans(const struct daemon *daemon);

@@ -16,6 +16,17 @@
 #include "cap/cap.h"
 #include "dbus/record.h"
 
+struct publish {
+	uint64_t gpu_usec[REQUEST_WANTS]; /* when each GPU was signalled last */
+	uint64_t gpus;                    /* to be signalled, as bits */
+	uint64_t second_usec;             /* the start of a second */
+	unsigned n_leases;                /* new ones since then */
+	bool leases;                      /* some are unsignalled */
+	sd_event_source *timer;           /* signals what was put off */
+	uint64_t oversubscribed;          /* GPUs whose oversubscription was logged, as bits */
+	uint64_t drawn; /* GPUs on which it was logged that a process draws, as bits */
+};
+
 /* ---- holders: records after dbus/record.h ------------------------------------------------ */
 
 _Static_assert(GPUARB_RECORD_WORDS == CODEC_WORDS, "a record takes any mask");
@@ -117,7 +128,7 @@ void publish_to_holders(struct daemon *daemon, const struct lease *lease)
 	size_t size = 0;
 
 	if (make_record(daemon->arbiter, lease, &record, &size) >= 0)
-		holders_tell(daemon->liveness.holders, lease->id, record, size);
+		holders_tell(daemon->holders, lease->id, record, size);
 }
 
 void publish_to_holder(struct daemon *daemon, const struct lease *lease, int holder)
@@ -141,19 +152,19 @@ void publish_to_holder(struct daemon *daemon, const struct lease *lease, int hol
 
 static void signal_later(struct daemon *daemon, uint64_t told_usec)
 {
-	if (daemon->signals.gpus || daemon->signals.leases)
+	if (daemon->publish->gpus || daemon->publish->leases)
 		return; /* the timer runs */
-	sd_event_source_set_time(daemon->signals.timer, told_usec + SIGNAL_USEC);
-	sd_event_source_set_enabled(daemon->signals.timer, SD_EVENT_ONESHOT);
+	sd_event_source_set_time(daemon->publish->timer, told_usec + SIGNAL_USEC);
+	sd_event_source_set_enabled(daemon->publish->timer, SD_EVENT_ONESHOT);
 }
 
 static bool are_many(struct daemon *daemon, uint64_t now)
 {
-	if (now - daemon->signals.second_usec >= SECOND_USEC) {
-		daemon->signals.second_usec = now;
-		daemon->signals.n_leases = 0;
+	if (now - daemon->publish->second_usec >= SECOND_USEC) {
+		daemon->publish->second_usec = now;
+		daemon->publish->n_leases = 0;
 	}
-	return ++daemon->signals.n_leases > SIGNALS_AT_ONCE;
+	return ++daemon->publish->n_leases > SIGNALS_AT_ONCE;
 }
 
 /* A lease that ends before it is signalled as added is signalled as removed only. */
@@ -165,7 +176,7 @@ static void signal_lease(struct daemon *daemon, struct lease *lease, unsigned to
 		return;
 	if (touched & TOUCH_ADDED && are_many(daemon, now)) {
 		signal_later(daemon, now);
-		daemon->signals.leases = lease->unsignalled = true;
+		daemon->publish->leases = lease->unsignalled = true;
 	}
 	bus_tell_lease(daemon->bus, lease, touched);
 }
@@ -224,7 +235,7 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 		return;
 	if (lease->n_partitions == 0)
 		commit_forget(daemon, lease);
-	holders_drop(daemon->liveness.holders, lease->id);
+	holders_drop(daemon->holders, lease->id);
 	caps_drop(daemon, lease->id);
 	lease_free(lease);
 }
@@ -242,27 +253,27 @@ void publish_leases(struct daemon *daemon)
 
 static void signal_gpu(struct daemon *daemon, unsigned index)
 {
-	uint64_t now = daemon_now_usec(), *told = &daemon->signals.gpu_usec[index];
+	uint64_t now = daemon_now_usec(), *told = &daemon->publish->gpu_usec[index];
 	uint64_t bit = UINT64_C(1) << index;
 
 	if (now - *told < SIGNAL_USEC) {
 		signal_later(daemon, *told);
-		daemon->signals.gpus |= bit;
+		daemon->publish->gpus |= bit;
 		return;
 	}
 	*told = now;
-	daemon->signals.gpus &= ~bit; /* it has all that the timer would signal */
+	daemon->publish->gpus &= ~bit; /* it has all that the timer would signal */
 	bus_tell_gpu(daemon->bus, index);
 }
 
 static int on_signals(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
-	uint64_t gpus = daemon->signals.gpus;
-	bool leases = daemon->signals.leases;
+	uint64_t gpus = daemon->publish->gpus;
+	bool leases = daemon->publish->leases;
 
-	daemon->signals.gpus = 0;
-	daemon->signals.leases = false;
+	daemon->publish->gpus = 0;
+	daemon->publish->leases = false;
 	if (!daemon->bus)
 		return 0;
 	for (; gpus; gpus &= gpus - 1) {
@@ -278,10 +289,21 @@ static int on_signals(sd_event_source *, uint64_t, void *userdata)
 
 int publish_start(struct daemon *daemon)
 {
-	int r = sd_event_add_time(daemon->event, &daemon->signals.timer, CLOCK_BOOTTIME, 0, 1000,
-				  on_signals, daemon);
+	int r;
 
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->signals.timer, SD_EVENT_OFF);
+	daemon->publish = calloc(1, sizeof(*daemon->publish));
+	if (!daemon->publish)
+		return -ENOMEM;
+	r = sd_event_add_time(daemon->event, &daemon->publish->timer, CLOCK_BOOTTIME, 0, 1000,
+			      on_signals, daemon);
+	return r < 0 ? r : sd_event_source_set_enabled(daemon->publish->timer, SD_EVENT_OFF);
+}
+
+void publish_stop(struct daemon *daemon)
+{
+	if (daemon->publish)
+		sd_event_source_disable_unref(daemon->publish->timer);
+	free(daemon->publish);
 }
 
 static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
@@ -310,13 +332,13 @@ static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
 static void tell_graphics(struct daemon *daemon, const struct gpu *gpu, uint64_t bit)
 {
 	if (gpu->graphics.state != GRAPHICS_DRAWN) {
-		daemon->drawn &= ~bit;
+		daemon->publish->drawn &= ~bit;
 		return;
 	}
-	if ((daemon->drawn & bit) || gpu->n_partitions == 0 ||
+	if ((daemon->publish->drawn & bit) || gpu->n_partitions == 0 ||
 	    daemon->arbiter->settings->graphics == GRAPHICS_IGNORE)
 		return;
-	daemon->drawn |= bit;
+	daemon->publish->drawn |= bit;
 	journal_events_graphics(gpu);
 }
 
@@ -329,9 +351,9 @@ void publish_gpus(struct daemon *daemon)
 		if (!gpu->changed)
 			continue;
 		gpu->changed = false;
-		journal_events_gpu(daemon, gpu, daemon->oversubscribed & bit);
-		daemon->oversubscribed &= ~bit;
-		daemon->oversubscribed |= gpu->observed.oversubscribed ? bit : 0;
+		journal_events_gpu(daemon, gpu, daemon->publish->oversubscribed & bit);
+		daemon->publish->oversubscribed &= ~bit;
+		daemon->publish->oversubscribed |= gpu->observed.oversubscribed ? bit : 0;
 		tell_graphics(daemon, gpu, bit);
 		tell_bus(daemon, i, gpu);
 	}

@@ -80,7 +80,7 @@ static int stored_fds_take_shelf(struct daemon *daemon, struct stored_fds *store
 		close(fd);
 		return r == -EBADMSG ? 0 : r;
 	}
-	r = holders_take_shelf(daemon->liveness.holders, number, fd, &shelf);
+	r = holders_take_shelf(daemon->holders, number, fd, &shelf);
 	for (size_t i = 0; i < n; i++) {
 		if (r >= 0)
 			r = stored_fds_add(stored_fds, entries[i].name, entries[i].fd, shelf);
@@ -96,7 +96,7 @@ static int stored_fds_take(struct daemon *daemon, struct stored_fds *stored_fds)
 	uint64_t number;
 	int fd, r = 0;
 
-	while (r >= 0 && store_take(daemon->liveness.store, name, &fd) > 0)
+	while (r >= 0 && store_take(daemon->store, name, &fd) > 0)
 		r = sscanf(name, "shelf-%20" SCNu64, &number) == 1
 			    ? stored_fds_take_shelf(daemon, stored_fds, number, fd)
 			    : stored_fds_add(stored_fds, name, fd, NULL);
@@ -252,7 +252,7 @@ static void tell_damaged(struct daemon *daemon, const struct stored_fd *stored)
 static void forget(struct daemon *daemon, const struct stored_fd *stored)
 {
 	if (!stored->shelf)
-		store_forget(daemon->liveness.store, stored->name);
+		store_forget(daemon->store, stored->name);
 }
 
 /* Takes the fd. */
@@ -268,7 +268,7 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 	}
 	stored->fd = -1;
 	r = stored->cap ? caps_adopt(daemon, stored->lease, stored->pid, fd)
-			: holders_adopt(daemon->liveness.holders, stored->lease, stored->pid,
+			: holders_adopt(daemon->holders, stored->lease, stored->pid,
 					stored->delegated, fd, stored->shelf);
 	if (r == -EEXIST)
 		return 0; /* the same process twice: the fd that is stored under this name is fine */
@@ -290,7 +290,7 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		holders_unbind(daemon->liveness.holders, stored->lease, stored->pid);
+		holders_unbind(daemon->holders, stored->lease, stored->pid);
 	return 0;
 }
 
@@ -359,7 +359,7 @@ int recover_leases(struct daemon *daemon)
 		r = adopt_fds(daemon, &stored_fds);
 	if (r < 0)
 		return r;
-	holders_adopted(daemon->liveness.holders);
+	holders_adopted(daemon->holders);
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
 		caps_review(daemon, daemon->arbiter->leases[i]->id);
 	arbiter_adopted(daemon->arbiter, daemon_now_usec());

@@ -3,6 +3,7 @@
 /* The configuration: read at the start, and again on SIGHUP and Reload. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/protocol.h"
@@ -39,11 +40,26 @@ int reload_read(const struct daemon *daemon, struct names *names, struct setting
 	return r;
 }
 
+struct started {
+	enum backend backend;
+	char *simulate;
+};
+
 int reload_remember_start(struct daemon *daemon, const struct settings *settings)
 {
-	daemon->started.backend = settings->backend;
-	daemon->started.simulate = strdup(settings->simulate);
-	return daemon->started.simulate ? 0 : -ENOMEM;
+	daemon->started = calloc(1, sizeof(*daemon->started));
+	if (!daemon->started)
+		return -ENOMEM;
+	daemon->started->backend = settings->backend;
+	daemon->started->simulate = strdup(settings->simulate);
+	return daemon->started->simulate ? 0 : -ENOMEM;
+}
+
+void reload_stop(struct daemon *daemon)
+{
+	if (daemon->started)
+		free(daemon->started->simulate);
+	free(daemon->started);
 }
 
 /* Options of the command line replace both keys. */
@@ -54,9 +70,9 @@ static void compare_with_start(const struct daemon *daemon, struct settings *set
 
 	if (daemon->options->simulate || daemon->options->sysfs)
 		return;
-	settings->restart_for_backend = settings->backend != daemon->started.backend;
+	settings->restart_for_backend = settings->backend != daemon->started->backend;
 	settings->restart_for_simulate = simulated &&
-					 strcmp(settings->simulate, daemon->started.simulate) != 0;
+					 strcmp(settings->simulate, daemon->started->simulate) != 0;
 	if (settings->restart_for_backend)
 		diagnostics_add(diagnostics, false, RESTART_TEXT, "backend");
 	if (settings->restart_for_simulate)

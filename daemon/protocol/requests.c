@@ -25,7 +25,7 @@
 static void refresh(void *userdata, bool decides)
 {
 	struct daemon *daemon = userdata;
-	bool timed = schedule_scans(daemon), changed;
+	bool timed = update_scans(daemon), changed;
 
 	if (timed && !decides && process_scan_is_slow(daemon))
 		return;
@@ -50,7 +50,7 @@ static int settle(void *userdata, void (*settled)(void *call, int r), void *call
 {
 	struct daemon *daemon = userdata;
 
-	return store_settle(daemon->liveness.store, settled, call);
+	return store_settle(daemon->store, settled, call);
 }
 
 static void describe(void *, pid_t pid, struct caller *caller)
@@ -62,7 +62,7 @@ static void describe(void *, pid_t pid, struct caller *caller)
 static int not_saved(const struct daemon *daemon, uint64_t id, int r, const char *outcome,
 		     struct result *result)
 {
-	if (daemon->commit.unsaved == 0) /* otherwise it was logged when that began */
+	if (commit_error(daemon) == 0) /* otherwise it was logged when that began */
 		log_error("lease %" PRIu64 ": cannot save it in %s: %s", id,
 			  daemon->options->runtime_directory, strerror(-r));
 	return result_set(result, RESULT_NOT_SAVED,
@@ -267,7 +267,7 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 	}
 	r = save_and_commit(daemon, proposal, "nothing was granted", &lease, result);
 	if (r < 0) {
-		holders_drop(daemon->liveness.holders, liveness->lease);
+		holders_drop(daemon->holders, liveness->lease);
 		close(liveness->holder);
 		return r;
 	}
@@ -344,7 +344,7 @@ static int publish_end(struct daemon *daemon, uint64_t id, const char *again, st
 	int r;
 
 	update_now(daemon);
-	r = daemon->commit.unsaved;
+	r = commit_error(daemon);
 	return r < 0 ? not_saved(daemon, id, r, again, result) : 0;
 }
 
@@ -496,9 +496,9 @@ static int acknowledge(void *userdata, const struct caller *caller, uint64_t id,
 				  "lease %" PRIu64 ": unknown generation %" PRIu64
 				  ": the latest is %" PRIu64,
 				  id, generation, latest);
-	daemon->descriptors.outdated = true;
+	descriptors_outdate(daemon);
 	update_now(daemon);
-	r = daemon->commit.unsaved;
+	r = commit_error(daemon);
 	return r < 0 ? not_saved(daemon, id, r,
 				 "acknowledge the generation again, until that succeeds", result)
 		     : 0;

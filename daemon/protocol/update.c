@@ -6,10 +6,13 @@
  * (commit.c), publish (publish.c), and schedule the next update (schedule.c).
  */
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "protocol/protocol.h"
+#include "protocol/timers.h"
 
 #include "cap/cap.h"
 #include "enforce/enforce.h"
@@ -36,6 +39,13 @@ static bool any_just_ended(const struct arbiter *arbiter)
 	return false;
 }
 
+#define SAVE_AGAIN_USEC UINT64_C(1000000)
+
+/* The timer scans GPUs at each audit-interval for so long after their last use. Later it scans once in
+ * SCAN_UNUSED_USEC, so that the answer to a caller that only reads is never older. */
+#define SCAN_AFTER_USE_USEC UINT64_C(60000000)
+#define SCAN_UNUSED_USEC UINT64_C(60000000)
+
 /* One turn of the event loop examines waiting leases for so many steps (decide/admit.h). Requests and
  * other events come before the next turn. */
 #define ROUND_STEPS 1024U
@@ -45,11 +55,9 @@ static bool any_just_ended(const struct arbiter *arbiter)
 
 static void check_store(struct daemon *daemon)
 {
-	if (!daemon->liveness.stored || store_works(daemon->liveness.store))
-		return;
-	daemon->liveness.stored = false;
-	log_warning(
-		"the service manager does not answer any more: leases will end when gpuarbd stops");
+	if (liveness_lost_store(daemon))
+		log_warning("the service manager does not answer any more: leases will end when "
+			    "gpuarbd stops");
 }
 
 /* What examining took is charged to the users of the waiting leases. A step is about a microsecond. */
@@ -64,18 +72,82 @@ static void charge_round(struct daemon *daemon)
 	}
 }
 
+/* ---- the next turn ---------------------------------------------------------------------- */
+
+static bool any_lease_ending(const struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->state == STATE_ENDING || lease_requeues(arbiter->leases[i]))
+			return true;
+	return false;
+}
+
+static void schedule_deadline(struct daemon *daemon)
+{
+	uint64_t next = arbiter_next_deadline(daemon->arbiter);
+
+	/* What is due may be what cannot be saved. */
+	if (next < commit_failed_usec(daemon) + SAVE_AGAIN_USEC)
+		next = commit_failed_usec(daemon) + SAVE_AGAIN_USEC;
+
+	sd_event_source_set_time(daemon->timer->deadline, next);
+	sd_event_source_set_enabled(daemon->timer->deadline,
+				    next == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+bool update_scans(const struct daemon *daemon)
+{
+	return process_scan_used_usec(daemon) + SCAN_AFTER_USE_USEC > daemon_now_usec() ||
+	       daemon->arbiter->n_leases > 0 ||
+	       daemon->arbiter->settings->unmanaged == UNMANAGED_REFUSE;
+}
+
+/* A read of the descriptors that is due comes with a scan, and so does the judgement of what may be drift. */
+static void schedule_scan(struct daemon *daemon)
+{
+	uint64_t drift = arbiter_drift_at(daemon->arbiter, FRESH_USE), next;
+	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
+	bool wanted = update_scans(daemon) || scan_is_unsettled(daemon) ||
+		      unit_caps_repeats(daemon) || descriptors_awaited(daemon) ||
+		      commit_error(daemon) < 0;
+
+	if (commit_error(daemon) < 0 && delay > SAVE_AGAIN_USEC)
+		delay = SAVE_AGAIN_USEC;
+	if (scan_is_unsettled(daemon) && delay > SCAN_SETTLE_USEC)
+		delay = SCAN_SETTLE_USEC;
+	if (any_lease_ending(daemon->arbiter) && delay > SCAN_WHILE_ENDING_USEC)
+		delay = SCAN_WHILE_ENDING_USEC;
+	next = scan_begun_usec(daemon) + delay;
+	if (descriptors_due_usec(daemon) < next)
+		next = descriptors_due_usec(daemon);
+	if (drift < next)
+		next = drift;
+	if (next < scan_begun_usec(daemon) + SCAN_WHILE_ENDING_USEC) /* it may have failed */
+		next = scan_begun_usec(daemon) + SCAN_WHILE_ENDING_USEC;
+	if (!wanted)
+		next = scan_begun_usec(daemon) + SCAN_UNUSED_USEC;
+	sd_event_source_set_time(daemon->timer->scan, next);
+	sd_event_source_set_enabled(daemon->timer->scan, SD_EVENT_ONESHOT);
+}
+
+static void schedule_timers(struct daemon *daemon)
+{
+	schedule_deadline(daemon);
+	schedule_scan(daemon);
+}
+
 /* A paused round goes on when there is nothing else to do; where there always is, after a pause in which
  * all kinds of requests have their turn. */
 static void schedule_round(struct daemon *daemon)
 {
-	sd_event_source *round = daemon->timer.round;
+	sd_event_source *round = daemon->timer->round;
 
 	if (!daemon->arbiter->paused || descriptors_bar_grants(daemon) ||
-	    daemon->commit.unsaved < 0 || sd_event_source_get_enabled(round, NULL) > 0)
+	    commit_error(daemon) < 0 || sd_event_source_get_enabled(round, NULL) > 0)
 		return;
 	sd_event_source_set_time(round, daemon_now_usec() + ROUND_PAUSE_USEC);
 	sd_event_source_set_enabled(round, SD_EVENT_ONESHOT);
-	sd_event_source_set_enabled(daemon->timer.idle, SD_EVENT_ONESHOT);
+	sd_event_source_set_enabled(daemon->timer->idle, SD_EVENT_ONESHOT);
 }
 
 /* Their callers did not ask to wait. */
@@ -87,7 +159,7 @@ static void refuse_deferred(struct daemon *daemon)
 		return;
 	snprintf(sentence, sizeof(sentence),
 		 "changes of leases cannot be saved: %s: nothing was granted",
-		 strerror(-daemon->commit.unsaved));
+		 strerror(-commit_error(daemon)));
 	bus_refuse_deferred(daemon->bus, RESULT_NOT_SAVED, sentence);
 }
 
@@ -102,7 +174,7 @@ void update_now(struct daemon *daemon)
 	check_store(daemon);
 	do {
 		arbiter_judge_drift(daemon->arbiter, daemon_now_usec());
-		if (daemon->commit.unsaved == 0) /* an acknowledgement could not be counted */
+		if (commit_error(daemon) == 0) /* an acknowledgement could not be counted */
 			overdue_enforce(daemon);
 		if (any_just_ended(daemon->arbiter))
 			scan_hardware(daemon, 0);
@@ -126,7 +198,7 @@ void update_now(struct daemon *daemon)
 	charge_round(daemon);
 	intrusions_review(daemon);
 	publish_gpus(daemon);
-	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);
+	sd_event_source_set_enabled(daemon->timer->update, SD_EVENT_OFF);
 	descriptors_refresh(daemon);
 	graphics_refresh(daemon);
 	driver_events_refresh(daemon);
@@ -157,7 +229,7 @@ static int on_idle(sd_event_source *, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	sd_event_source_set_enabled(daemon->timer.round, SD_EVENT_OFF);
+	sd_event_source_set_enabled(daemon->timer->round, SD_EVENT_OFF);
 	daemon->arbiter->round_steps = ROUND_STEPS;
 	update_now(daemon);
 	if (!arbiter_in_round(daemon->arbiter))
@@ -201,26 +273,45 @@ int update_start(struct daemon *daemon)
 {
 	int r;
 
-	r = sd_event_add_defer(daemon->event, &daemon->timer.update, on_update, daemon);
+	daemon->timer = calloc(1, sizeof(*daemon->timer));
+	if (!daemon->timer)
+		return -ENOMEM;
+	r = sd_event_add_defer(daemon->event, &daemon->timer->update, on_update, daemon);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);
+		r = sd_event_source_set_enabled(daemon->timer->update, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_source_set_priority(daemon->timer.update, UPDATE_PRIORITY);
+		r = sd_event_source_set_priority(daemon->timer->update, UPDATE_PRIORITY);
 	if (r >= 0)
-		r = sd_event_add_defer(daemon->event, &daemon->timer.answers, on_answers, daemon);
+		r = sd_event_add_defer(daemon->event, &daemon->timer->answers, on_answers, daemon);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->timer.answers, SD_EVENT_OFF);
+		r = sd_event_source_set_enabled(daemon->timer->answers, SD_EVENT_OFF);
 	if (r >= 0)
-		r = add_timer(daemon, DEADLINE_ACCURACY_USEC, on_deadline, &daemon->timer.deadline);
+		r = add_timer(daemon, DEADLINE_ACCURACY_USEC, on_deadline,
+			      &daemon->timer->deadline);
 	if (r >= 0)
-		r = add_timer(daemon, SCAN_ACCURACY_USEC, on_scan, &daemon->timer.scan);
+		r = add_timer(daemon, SCAN_ACCURACY_USEC, on_scan, &daemon->timer->scan);
 	if (r >= 0)
-		r = add_timer(daemon, 1, on_round, &daemon->timer.round);
+		r = add_timer(daemon, 1, on_round, &daemon->timer->round);
 	if (r >= 0)
-		r = sd_event_add_defer(daemon->event, &daemon->timer.idle, on_idle, daemon);
+		r = sd_event_add_defer(daemon->event, &daemon->timer->idle, on_idle, daemon);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->timer.idle, SD_EVENT_OFF);
+		r = sd_event_source_set_enabled(daemon->timer->idle, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_source_set_priority(daemon->timer.idle, SD_EVENT_PRIORITY_IDLE);
+		r = sd_event_source_set_priority(daemon->timer->idle, SD_EVENT_PRIORITY_IDLE);
 	return r;
+}
+
+void update_stop(struct daemon *daemon)
+{
+	struct timers *timer = daemon->timer;
+
+	if (!timer)
+		return;
+	sd_event_source_disable_unref(timer->update);
+	sd_event_source_disable_unref(timer->answers);
+	sd_event_source_disable_unref(timer->deadline);
+	sd_event_source_disable_unref(timer->scan);
+	sd_event_source_disable_unref(timer->round);
+	sd_event_source_disable_unref(timer->idle);
+	free(timer);
 }
