@@ -8,6 +8,9 @@ Environment: GPUARBD, GPUARBCTL and FAKE_SYSFS are the programs, GPUARB_AGENT_DI
 of gpuarb-agent and its library, GPUARB_SOURCE_ROOT is the source tree, GPUARB_CC is the compiler with options, GPUARB_PKG_CONFIG is the directory of gpuarb.pc.
 --rewrite replaces the outputs that differ in the files: read the diff before committing it.
 
+The commands of a manual page are those that the page shows after scdoc and groff: a backslash that is
+not doubled in the source is not there.
+
 An example is a fenced block whose first line begins with "$ ". A line "$ COMMAND" is followed by
 the output that a terminal shows (stdout and stderr). A command that ends with "&" stays until the
 end of its section. "^C" sends SIGINT to the command. A line "..." stands for any lines. A fenced
@@ -89,6 +92,34 @@ def not_run(command: str) -> Optional[str]:
 
 
 # ---- the texts ---------------------------------------------------------------------------------
+
+
+def rendered(path: Path, text: List[str]) -> List[str]:
+    """The text of a manual page with each fenced block as man shows it."""
+    fences = [n for n, line in enumerate(text) if line.startswith('```')]
+    marked = list(text)
+    for n in reversed(fences):
+        marked.insert(n + (fences.index(n) % 2 == 0), '@@')
+    page = '\n'.join(marked).encode()
+    for command in ([SOURCE / 'docs/make-page', 'scdoc'],
+                    ['groff', '-Kutf8', '-t', '-man', '-Tutf8', '-P-cbou']):
+        page = subprocess.run(command, input=page, stdout=subprocess.PIPE, check=True).stdout
+    shown = page.decode().split('\n')
+    marks = [n for n, line in enumerate(shown) if line.strip() == '@@']
+    result = list(text)
+    for begin, end, first, last in zip(fences[::2], fences[1::2], marks[::2], marks[1::2]):
+        indent = shown[first].index('@@')
+        block = [line[indent:] for line in shown[first + 1:last]]
+        if len(block) != end - begin - 1:
+            complain(f'{path.name}:{begin + 1}', 'the page shows another number of lines')
+            continue
+        for n, line in enumerate(block, begin + 1):
+            if line.split() != text[n].replace('\\\\', '\\').split():
+                complain(f'{path.name}:{n + 1}', f'the page shows {line.strip()}: double each backslash')
+        result[begin + 1:end] = block
+    if len(marks) != len(fences):
+        complain(path.name, 'the page does not show each block')
+    return result
 
 
 @dataclass
@@ -562,8 +593,7 @@ class Run:
                     judge(self.path, example, self.need(), self.edits)
                     self.n += 1
         elif first.startswith('#include') and self.program:
-            source = '\n'.join(block.lines) + '\n'
-            (self.need().top / 'work' / self.program).write_text(source.replace('\\\\', '\\'))
+            (self.need().top / 'work' / self.program).write_text('\n'.join(block.lines) + '\n')
         else:
             check_block(self.path, block)
 
@@ -580,7 +610,8 @@ def run_file(path: Path, rewrite: bool) -> int:
         for n, line in enumerate(text, 1):
             if run.manual and re.match(r'\t\$ ', line):
                 complain(f'{path.name}:{n}', 'an example outside of a fenced block')
-        for step in steps_of(text, run.manual):
+        shown = rendered(path, text) if run.manual else text
+        for step in steps_of(shown, run.manual):
             if step.section:
                 run.leave()
             elif step.word:
@@ -591,28 +622,30 @@ def run_file(path: Path, rewrite: bool) -> int:
         run.done()
     if rewrite and run.edits:
         for at, length, lines in reversed(run.edits):
-            text[at:at + length] = lines
+            text[at:at + length] = [line.replace('\\', '\\\\') if run.manual else line for line in lines]
         path.write_text('\n'.join(text))
     return run.n
 
 
 def differences_are_found() -> bool:
-    """Whether a wrong output, a missing prompt and a wrong configuration are three complaints."""
+    """Whether a wrong output, a missing prompt, a wrong configuration, a backslash that the page does not
+    show and what it changes are five complaints."""
     with tempfile.TemporaryDirectory() as directory:
         page = Path(directory) / 'page.1.scd'
-        page.write_text('# EXAMPLES\n```\n$ echo one\ntwo\n$ echo three\nthree\n```\n'
-                        '```\ngpuarbctl list\n```\n```\n[tenant a]\nclas = realtime\n```\n')
+        page.write_text('page(1)\n\n# EXAMPLES\n\n```\n$ echo one\ntwo\n$ echo three\nthree\n```\n\n'
+                        '```\ngpuarbctl list\n```\n\n```\n[tenant a]\nclas = realtime\n```\n\n'
+                        '```\n$ printf \'%s\\n\' four\nfour\n$ printf \'%s\\\\n\' five\nfive\n```\n')
         run_file(page, False)
     found = len(complaints)
     complaints.clear()
-    return found == 3
+    return found == 5
 
 
 def main() -> int:
     arguments = sys.argv[1:]
     rewrite = '--rewrite' in arguments
     files = [Path(name) for name in arguments if name != '--rewrite']
-    for command in ('dbus-daemon', 'dbus-monitor', 'jq'):
+    for command in ('dbus-daemon', 'dbus-monitor', 'groff', 'jq', 'scdoc'):
         if not shutil.which(command):
             print(f'skipped: no {command}')
             return 77
