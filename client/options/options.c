@@ -162,7 +162,7 @@ static int take_priority(struct command *command, const struct option *option, c
 /* One of the words of option->values. */
 static int take_word(struct command *command, const struct option *option, const char *value)
 {
-	char works[64];
+	char works[96];
 
 	for (const char *word = option->values; *word; word += strspn(word, "|")) {
 		size_t n = strcspn(word, "|");
@@ -413,7 +413,8 @@ const struct option option_table[] = {
 	{ "gpu", "GPU", "only this GPU, and leases that have a part of it",
 	  FIELD(OPTIONS_LIST, filter.gpu), .take = take_text },
 	{ "state", "STATE", "only leases in this state", FIELD(OPTIONS_LIST, filter.state),
-	  .take = take_text },
+	  .take = take_word,
+	  .values = "waiting|granted|paused|inactive|activating|revoking|ending" },
 	{ "columns", "NAMES", "only these columns, in this order: id,state,age",
 	  FIELD(OPTIONS_LIST | OPTIONS_USAGE, columns), .take = take_text },
 	{ "since", "TIME", "only what ended after: 12h, 7d, or 2026-01-31 (all)",

@@ -562,17 +562,6 @@ static int check_columns(const struct command *command, const char *const *heads
 	return EXIT_OK;
 }
 
-static bool is_state(const char *state)
-{
-	static const char *const states[] = { "waiting",  "granted",    "paused", "inactive",
-					      "revoking", "activating", "ending", NULL };
-
-	for (size_t i = 0; states[i]; i++)
-		if (strcmp(states[i], state) == 0)
-			return true;
-	return false;
-}
-
 int list_check(const struct command *command, const char *const *heads)
 {
 	const char *user = command->filter.user, *gpu = command->filter.gpu;
@@ -585,12 +574,6 @@ int list_check(const struct command *command, const char *const *heads)
 		found |= gpu_is_listed(command, &command->gpus[i]);
 	if (!found)
 		return fail_gpu(command, gpu);
-	if (command->filter.state && !is_state(command->filter.state))
-		return fail(
-			command, EXIT_USAGE,
-			"--state=%.80s: must be waiting, granted, paused, inactive, activating, "
-			"revoking or ending",
-			command->filter.state);
 	return command->columns && heads ? check_columns(command, heads) : EXIT_OK;
 }
 

@@ -46,7 +46,7 @@ bool gpu_is_listed(const struct command *command, const struct gpuarb_gpu *gpu);
 /* Adds the state of command->leases[l], and whether it drifts. */
 void lease_table_state(struct table *table, const struct command *command, size_t l);
 
-/* Reports options of a list that name no user, GPU, state or column. heads: of the only table; NULL:
+/* Reports options of a list that name no user, GPU or column. heads: of the only table; NULL:
  * several tables, which take the columns that they have. Returns the exit code. */
 int list_check(const struct command *command, const char *const *heads);
 

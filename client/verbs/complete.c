@@ -14,9 +14,10 @@
  * The candidates come from the tables of verbs and options. A place of a line ("[GPU]", "FILE…",
  * "any|GPU") holds alternatives with "|" between them: small letters are the word itself,
  * capitals are a kind of word. GPU, LEASE and TENANT are read from the daemon, PROFILE from the
- * directory of profiles; of other kinds (N, MASK) nothing is known.
+ * directory of profiles; NAMES are columns of the verb; of other kinds (N, MASK) nothing is known.
  */
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -51,6 +52,8 @@ struct completion {
 	const struct verb *verb;     /* NULL: none yet */
 	const struct option *option; /* the cursor is at its value; NULL: it is not */
 	const char *profiles;        /* of --profiles */
+	const char *templates;       /* of --templates */
+	const char *action;          /* the first word after the verb: config init */
 	bool ended;                  /* "--" was there */
 	size_t n_verb_words;         /* after the verb */
 };
@@ -118,9 +121,10 @@ static void offer_verbs(const struct completion *completion)
 		offer(completion, "", verb_table[i].name, verb_table[i].summary);
 }
 
-static void offer_profiles(const struct completion *completion, const char *prefix)
+/* The names of the *.conf in a directory. */
+static void offer_files(const struct completion *completion, const char *prefix, const char *path,
+			const char *description)
 {
-	const char *path = completion->profiles ? completion->profiles : GPUARB_PROFILE_DIR;
 	DIR *directory = opendir(path);
 	const struct dirent *entry;
 
@@ -131,10 +135,25 @@ static void offer_profiles(const struct completion *completion, const char *pref
 		if (!suffix || strcmp(suffix, ".conf") != 0)
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)(suffix - entry->d_name), entry->d_name);
-		offer(completion, prefix, name, "GPU model");
+		offer(completion, prefix, name, description);
 	}
 	if (directory)
 		closedir(directory);
+}
+
+static void offer_columns(const struct completion *completion, const char *prefix)
+{
+	const char *const *heads = completion->verb ? completion->verb->heads : NULL;
+
+	for (; heads && *heads; heads++) {
+		char name[32];
+		size_t n = 0;
+
+		for (const char *c = *heads; *c && n + 1 < sizeof(name); c++)
+			name[n++] = (char)tolower((unsigned char)*c);
+		name[n] = '\0';
+		offer(completion, prefix, name, "column");
+	}
 }
 
 static void offer_gpus(const struct completion *completion, const char *prefix,
@@ -217,20 +236,29 @@ static void offer_live(const struct completion *completion, const char *prefix, 
 static void offer_values(const struct completion *completion, const char *prefix,
 			 const char *alternatives)
 {
-	const char *start = completion->typed + strlen(prefix);
-	_cleanup_(freep) char *copy = strdup(alternatives);
+	const char *start = completion->typed + strlen(prefix), *last = start;
+	_cleanup_(freep) char *copy = strdup(alternatives), *before = NULL;
 	char *rest = copy, *word;
 
-	while (rest && (word = strsep(&rest, "|"))) {
+	/* "id,sta", "left=radeon-vii,right=ra": the last item of a list. */
+	for (const char *c = start; *c; c++)
+		if (*c == ',' || *c == '=')
+			last = c + 1;
+	before = strndup(completion->typed, (size_t)(last - completion->typed));
+	while (before && rest && (word = strsep(&rest, "|"))) {
 		if (strcmp(word, "FILE") == 0)
 			printf(":files %s\n", start);
 		else if (strcmp(word, "DIR") == 0)
 			printf(":directories %s\n", start);
 		else if (strcmp(word, "PROFILE") == 0)
-			offer_profiles(completion, prefix);
+			offer_files(completion, before, completion->profiles, "GPU model");
+		else if (strcmp(word, "POLICY") == 0)
+			offer_files(completion, prefix, completion->templates, "policy");
+		else if (strcmp(word, "NAMES") == 0)
+			offer_columns(completion, before);
 		else if (strcmp(word, "GPU") == 0 || strcmp(word, "LEASE") == 0 ||
 			 strcmp(word, "TENANT") == 0)
-			offer_live(completion, prefix, word);
+			offer_live(completion, before, word);
 		else if (*word >= 'a' && *word <= 'z')
 			offer(completion, prefix, word, "");
 	}
@@ -267,6 +295,14 @@ static const char *find_place(const struct verb *verb, size_t i, char *buf, size
 	return NULL;
 }
 
+/* The directory that this option names. NULL: another option. */
+static const char **directory_of(struct completion *completion, const struct option *option)
+{
+	return strcmp(option->name, "profiles") == 0    ? &completion->profiles
+	       : strcmp(option->name, "templates") == 0 ? &completion->templates
+							: NULL;
+}
+
 /* An option before the cursor. Its value may be the next word. */
 static void take_option(struct completion *completion, const char *word)
 {
@@ -277,8 +313,8 @@ static void take_option(struct completion *completion, const char *word)
 
 	if (!option || !option->argument || option_value_optional(option))
 		return;
-	if (value && strcmp(option->name, "profiles") == 0)
-		completion->profiles = value + 1;
+	if (value && directory_of(completion, option))
+		*directory_of(completion, option) = value + 1;
 	if (!value)
 		completion->option = option;
 }
@@ -289,8 +325,8 @@ static bool take_word(struct completion *completion, size_t i)
 	const char *word = completion->words[i].text;
 
 	if (completion->option) {
-		if (strcmp(completion->option->name, "profiles") == 0)
-			completion->profiles = word;
+		if (directory_of(completion, completion->option))
+			*directory_of(completion, completion->option) = word;
 		completion->option = NULL;
 	} else if (!completion->ended && strcmp(word, "--") == 0) {
 		completion->ended = true;
@@ -302,8 +338,8 @@ static bool take_word(struct completion *completion, size_t i)
 	} else if (completion->verb->command) {
 		printf(":command %zu\n", completion->words[i].index);
 		return false;
-	} else {
-		completion->n_verb_words++;
+	} else if (completion->n_verb_words++ == 0) {
+		completion->action = word;
 	}
 	return true;
 }
@@ -339,6 +375,8 @@ static void complete_word(const struct completion *completion)
 		printf(":command %zu\n", completion->words[completion->n - 1].index);
 	} else {
 		place = find_place(verb, completion->n_verb_words, buf, sizeof(buf));
+		if (place && completion->action && strcmp(completion->action, "init") == 0)
+			place = "POLICY";
 		if (place)
 			offer_values(completion, "", place);
 	}
@@ -390,7 +428,10 @@ static void completion_done(struct completion *completion)
 
 int complete(int argc, char **argv)
 {
-	_cleanup_(completion_done) struct completion completion = { 0 };
+	_cleanup_(completion_done) struct completion completion = {
+		.profiles = GPUARB_PROFILE_DIR,
+		.templates = GPUARB_TEMPLATE_DIR,
+	};
 	uint64_t cursor;
 
 	if (argc < 3 || number_parse(argv[1], 1, (uint64_t)argc - 3, &cursor) < 0) {

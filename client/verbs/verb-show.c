@@ -269,15 +269,17 @@ static void add_gpu(struct table *table, const struct gpuarb_gpu *gpu)
 	table_add(table, "%s", gpu->law);
 }
 
+const char *const gpus_heads[] = {
+	"GPU",    "DEVICE", "TARGET",    "XCCS", "SE",   "CUS",       "CUS/SE", "WGP",
+	"QUEUES", "PIPES",  "PROCESSES", "SDMA", "VRAM", "SCHEDULER", "LAW",    NULL,
+};
+
 int run_gpus(struct command *command)
 {
-	static const char *const heads[] = { "GPU",    "DEVICE",    "TARGET",    "XCCS",
-					     "SE",     "CUS",       "CUS/SE",    "WGP",
-					     "QUEUES", "PIPES",     "PROCESSES", "SDMA",
-					     "VRAM",   "SCHEDULER", "LAW",       NULL };
-	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "030510624728948" };
+	_cleanup_(table_done) struct table table = { .heads = gpus_heads,
+						     .keep = "030510624728948" };
 	struct json_object *list;
-	int r = list_check(command, heads);
+	int r = list_check(command, gpus_heads);
 
 	if (r != EXIT_OK)
 		return r;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/launch/session.h"
+#include "client/output/table.h"
 #include "util/base.h"
 
 #define WANTS (OPTIONS_WANT | OPTIONS_LEASE)
@@ -13,9 +14,9 @@ const struct verb verb_table[] = {
 	  .groups = OPTIONS_LIST | OPTIONS_LIMITS, .paged = true, .connect = session_observe,
 	  .run = run_status },
 	{ "gpus", "", "list GPUs with their geometry and slots", .groups = OPTIONS_LIST,
-	  .paged = true, .connect = session_observe, .run = run_gpus },
+	  .paged = true, .connect = session_observe, .heads = gpus_heads, .run = run_gpus },
 	{ "list", "", "list all leases", .groups = OPTIONS_LIST, .paged = true,
-	  .connect = session_snapshot, .run = run_list },
+	  .connect = session_snapshot, .heads = lease_table_heads, .run = run_list },
 	{ "show", "LEASE", "show one lease in full", .min_words = 1, .max_words = 1, .paged = true,
 	  .connect = session_snapshot, .run = run_show },
 	{ "run", "[OPTIONS] -- COMMAND [ARGUMENT...]", "run a program in a new lease",
@@ -71,7 +72,7 @@ const struct verb verb_table[] = {
 	{ "top", "", "show status continuously until q is typed", .groups = OPTIONS_LIST,
 	  .connect = session_observe, .run = run_top },
 	{ "usage", "", "show what users held, waited for and were refused", .groups = OPTIONS_USAGE,
-	  .paged = true, .connect = session_open, .run = run_usage },
+	  .paged = true, .connect = session_open, .heads = usage_heads, .run = run_usage },
 	{ "verify", "[LEASE] [--probe]", "compare grants with the usage that is observed",
 	  .groups = OPTIONS_VERIFY, .max_words = 1, .paged = true, .connect = session_snapshot,
 	  .run = run_verify },

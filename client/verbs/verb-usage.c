@@ -135,14 +135,14 @@ static void print_from(const struct gpuarb_usage *usage)
 	print_line(stdout, "Since %s.", day);
 }
 
-static const char *const heads[] = {
+const char *const usage_heads[] = {
 	"TENANT",   "USER",        "CLASS",  "LEASES",  "HELD",
 	"CU-HOURS", "QUEUE-HOURS", "WAITED", "REFUSED", NULL,
 };
 
 static void print_table(const struct command *command, const struct gpuarb_usage *usage)
 {
-	_cleanup_(table_done) struct table table = { .heads = heads, .keep = "000621853" };
+	_cleanup_(table_done) struct table table = { .heads = usage_heads, .keep = "000621853" };
 	const struct gpuarb_usage_row *row;
 
 	for (size_t i = 0; (row = gpuarb_usage_get(usage, i)); i++)
@@ -159,7 +159,7 @@ static void print_table(const struct command *command, const struct gpuarb_usage
 int run_usage(struct command *command)
 {
 	_cleanup_(gpuarb_usage_freep) struct gpuarb_usage *usage = NULL;
-	int r = list_check(command, heads);
+	int r = list_check(command, usage_heads);
 
 	if (r != EXIT_OK)
 		return r;

@@ -16,6 +16,7 @@ struct verb {
 	size_t min_words, max_words; /* words that are no options */
 	bool paged;
 	bool command; /* its words are another program's command line */
+	const char *const *heads; /* columns of its only table, NULL-terminated; NULL: several */
 	/* Before run: opens the connection that the verb needs, as session_snapshot() does, so that
 	 * the verb fails at once without a daemon. NULL: run opens it. */
 	int (*connect)(struct command *command);
@@ -26,6 +27,9 @@ struct verb {
 
 extern const struct verb verb_table[];
 extern const size_t verb_count;
+
+extern const char *const gpus_heads[];
+extern const char *const usage_heads[];
 
 const struct verb *verb_find(const char *name); /* NULL: there is none */
 

@@ -45,7 +45,7 @@ ask()
 	) >"$dir/out" 2>"$dir/err" || complain "$said: $shell failed"
 	[ ! -s "$dir/err" ] || complain "$said: $shell complains"
 	# Remove the option before a value, and the character after the name of an option or directory.
-	sed -i 's/^--[a-z-]*=\(.\)/\1/; s/[=/]$//' "$dir/out"
+	sed -i 's/^--[a-z-]*=\(.\)/\1/; s/[=/]$//; s/.*[,=]//' "$dir/out"
 	sort -u -o "$dir/out" "$dir/out"
 }
 
@@ -101,6 +101,20 @@ ask 'gpuarbctl config check on'
 offers one.conf
 ask 'gpuarbctl config check one.conf o'
 offers one.conf
+ask "gpuarbctl rt plan one.conf $profiles --profile=left=mi300x-spx,right=mi300x-c"
+offers mi300x-cpx
+ask 'gpuarbctl config '
+offers check explain init
+ask "gpuarbctl config init --templates=$GPUARB_SOURCE_ROOT/conf/init "
+offers ci desktop lab server
+ask 'gpuarbctl list --columns=id,cu'
+offers cus
+ask 'gpuarbctl gpus --columns=SCHED'
+offers_nothing
+ask 'gpuarbctl gpus --columns=sched'
+offers scheduler
+ask 'gpuarbctl list --state=pau'
+offers paused
 ask 'gpuarbctl rt '
 offers measure monitor plan
 ask 'gpuarbctl rt plan on'
