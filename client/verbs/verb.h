@@ -15,7 +15,7 @@ struct verb {
 	unsigned groups;             /* enum option_group */
 	size_t min_words, max_words; /* words that are no options */
 	bool paged;
-	bool command; /* its words are another program's command line */
+	bool command;             /* its words are another program's command line */
 	const char *const *heads; /* columns of its only table, NULL-terminated; NULL: several */
 	/* Before run: opens the connection that the verb needs, as session_snapshot() does, so that
 	 * the verb fails at once without a daemon. NULL: run opens it. */
