@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Checks that the paths which the documents for contributors name exist in the source tree.
+"""Checks that the paths and functions which the documents for contributors name exist in the source
+tree, and that ARCHITECTURE.md names each program.
 
     check-paths.py SOURCE
 
 A path is a word in backquotes, or the target of a link, that begins with a folder or file of the
 source tree. "*" and "{a,b}" stand for themselves in file names as in a shell. "#..." is left out.
+A function is a word in backquotes that ends with "()".
 """
 
 import re
@@ -25,10 +27,31 @@ def alternatives(path: str) -> List[str]:
             for name in alternatives(path[:match.start()] + word + path[match.end():])]
 
 
+def check_names(source: Path) -> int:
+    wrong = 0
+    text = ''.join(path.read_text() for folder in ('daemon', 'libgpuarb', 'client', 'tests')
+                   for path in sorted((source / folder).rglob('*.[ch]')))
+    functions = set(re.findall(r'\b(\w+)\(', text))
+    for document in DOCUMENTS[1:5]:
+        for name in re.findall(r'`(\w+)\(\)`', (source / document).read_text()):
+            if name not in functions:
+                print(f'{document}: there is no function {name}()')
+                wrong += 1
+    builds = ''.join(path.read_text() for folder in ('daemon', 'libgpuarb', 'client')
+                     for path in sorted((source / folder).rglob('meson.build')))
+    programs = re.findall(r"executable\('([^']*)'", builds)
+    table = (source / 'ARCHITECTURE.md').read_text().split('\n## ')[1]
+    for name in programs:
+        if not re.search(rf'^\|[^|]*\b{name}\b[^|]*\|', table, re.M):
+            print(f'ARCHITECTURE.md: the table of programs lacks {name}')
+            wrong += 1
+    return wrong if len(programs) > 8 and len(functions) > 1000 else wrong + 1
+
+
 def main() -> int:
     source = Path(sys.argv[1])
     folders = {entry.name for entry in source.iterdir() if entry.is_dir()} - {'build', '.git'}
-    wrong = 0
+    wrong = check_names(source)
     found = 0
     for document in DOCUMENTS:
         if not (source / document).exists():
