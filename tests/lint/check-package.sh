@@ -30,6 +30,9 @@ grep -qx "pkgver=$ours" "$source/docs/packaging/PKGBUILD" ||
 	complain "docs/packaging/PKGBUILD has another pkgver than meson.build's $ours"
 grep -qx "version = \"$ours\"" "$source/libgpuarb/python/pyproject.toml" ||
 	complain "libgpuarb/python/pyproject.toml has another version than meson.build's $ours"
+for program in daemon/gpuarbd client/gpuarbctl; do
+	"$2/$program" --version | grep -qw "$ours" || complain "$program --version does not print meson.build's $ours"
+done
 bash -n "$source/docs/packaging/PKGBUILD" || complain "docs/packaging/PKGBUILD has a syntax error"
 
 # symbols FILE PACKAGE: each version of the one is a line of the other. A program that is built with a
