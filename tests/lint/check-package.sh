@@ -28,6 +28,16 @@ grep -qx "Version: *$ours" "$source/docs/packaging/gpuarb.spec" ||
 	complain "docs/packaging/gpuarb.spec has another Version than meson.build's $ours"
 grep -qx "pkgver=$ours" "$source/docs/packaging/PKGBUILD" ||
 	complain "docs/packaging/PKGBUILD has another pkgver than meson.build's $ours"
+grep -qx "  version = \"$ours\";" "$source/docs/packaging/default.nix" ||
+	complain "docs/packaging/default.nix has another version than meson.build's $ours"
+! command -v nix-instantiate >/dev/null ||
+	nix-instantiate --parse "$source/docs/packaging/default.nix" >/dev/null ||
+	complain "docs/packaging/default.nix has a syntax error"
+image=localhost/gpuarb-exporter:$ours
+grep -qF "podman build -t $image " "$source/docs/packaging/oci/Containerfile" ||
+	complain "docs/packaging/oci/Containerfile names another image than $image"
+grep -qx "Image=$image" "$source/docs/packaging/oci/gpuarb-exporter.container" ||
+	complain "docs/packaging/oci/gpuarb-exporter.container names another image than $image"
 grep -qx "version = \"$ours\"" "$source/libgpuarb/python/pyproject.toml" ||
 	complain "libgpuarb/python/pyproject.toml has another version than meson.build's $ours"
 for program in daemon/gpuarbd client/gpuarbctl; do
