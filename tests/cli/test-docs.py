@@ -474,7 +474,7 @@ def masked(lines: List[str], environment: Environment, shown: bool) -> List[str]
         line = re.sub(r'(?<![=\w.])\d+(s|min|h|d)\b', 'AGE', line)
         line = re.sub(r'\bpid \d+', 'pid PID', line)
         line = re.sub(r'\buid \d+', 'uid UID', line)
-        line = re.sub(r'\b\d{4,7} \(', 'PID (', line)
+        line = re.sub(r'\b\d{4,7} \((?=[a-z])', 'PID (', line)
         for user in USERS if shown else (os.environ.get('USER', ''), environment_user()):
             if user:
                 line = re.sub(rf'\b{re.escape(user)}\b', 'USER', line)
