@@ -101,7 +101,7 @@ def rendered(path: Path, text: List[str]) -> List[str]:
     for n in reversed(fences):
         marked.insert(n + (fences.index(n) % 2 == 0), '@@')
     page = '\n'.join(marked).encode()
-    for command in ([SOURCE / 'docs/make-page', 'scdoc'],
+    for command in ([str(SOURCE / 'docs/make-page'), 'scdoc'],
                     ['groff', '-Kutf8', '-t', '-man', '-Tutf8', '-P-cbou']):
         page = subprocess.run(command, input=page, stdout=subprocess.PIPE, check=True).stdout
     shown = page.decode().split('\n')

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Checks that the paths and functions which the documents for contributors name exist in the source
-tree, and that ARCHITECTURE.md names each program.
+tree, that ARCHITECTURE.md names each program, and that sections of manual pages exist which other
+pages name: "SECTION in *page*(7)" and "*page*(7), SECTION".
 
     check-paths.py SOURCE
 
@@ -48,10 +49,28 @@ def check_names(source: Path) -> int:
     return wrong if len(programs) > 8 and len(functions) > 1000 else wrong + 1
 
 
+def check_sections(source: Path) -> int:
+    wrong = 0
+    pages = {page.stem: re.sub(r'^```.*?^```', '', page.read_text(), flags=re.S | re.M)
+             for page in sorted((source / 'docs').glob('*.scd'))}
+    sections = {name: re.findall(r'^##? (.*)$', text, re.M) for name, text in pages.items()}
+    for name, text in pages.items():
+        words = ' '.join(text.split())
+        named = re.findall(r'([A-Z]{4}[A-Z ]*) (?:in|of) \*([\w.-]+)\*\((\d)\)', words)
+        named += [(section, page, number) for page, number, section in
+                  re.findall(r'\*([\w.-]+)\*\((\d)\), ([A-Z]{4}[A-Z ]*[A-Z])\b', words)]
+        for section, page, number in named:
+            known = sections.get(f'{page}.{number}', [section])
+            if not any(title.endswith(section) for title in known):
+                print(f'docs/{name}.scd: {page}({number}) has no section {section}')
+                wrong += 1
+    return wrong
+
+
 def main() -> int:
     source = Path(sys.argv[1])
     folders = {entry.name for entry in source.iterdir() if entry.is_dir()} - {'build', '.git'}
-    wrong = check_names(source)
+    wrong = check_names(source) + check_sections(source)
     found = 0
     for document in DOCUMENTS:
         if not (source / document).exists():
