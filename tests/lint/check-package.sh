@@ -38,6 +38,9 @@ grep -qF "podman build -t $image " "$source/docs/packaging/oci/Containerfile" ||
 	complain "docs/packaging/oci/Containerfile names another image than $image"
 grep -qx "Image=$image" "$source/docs/packaging/oci/gpuarb-exporter.container" ||
 	complain "docs/packaging/oci/gpuarb-exporter.container names another image than $image"
+keys='Description|Requires|After|Image|Network|Notify|ReadOnly|DropCapability|NoNewPrivileges|Volume'
+! grep -vnE "^($keys)=.|^\[(Unit|Container)\]\$|^#|^\$" "$source/docs/packaging/oci/gpuarb-exporter.container" ||
+	complain "docs/packaging/oci/gpuarb-exporter.container has lines that no quadlet has"
 grep -qx "version = \"$ours\"" "$source/libgpuarb/python/pyproject.toml" ||
 	complain "libgpuarb/python/pyproject.toml has another version than meson.build's $ours"
 for program in daemon/gpuarbd client/gpuarbctl; do
