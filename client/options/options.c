@@ -382,6 +382,9 @@ const struct option option_table[] = {
 	{ "beside", "COMMAND",
 	  "measure: what runs on the other shader engines (the command itself)",
 	  FIELD(OPTIONS_RT, beside), .take = take_name },
+	{ "beside-on", "WHERE",
+	  "measure: it has other engines, CUs of the same engines (shared), or all CUs (engines)",
+	  FIELD(OPTIONS_RT, beside_on), .take = take_word, .values = "engines|shared|all" },
 
 	{ "quick", NULL, "measure masks only, and no neighbours", FIELD(OPTIONS_CALIBRATE, quick),
 	  .take = take_flag },

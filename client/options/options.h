@@ -75,9 +75,10 @@ struct command {
 		compare_and_swap;
 	unsigned width; /* columns of the terminal, decided by main; 0: no terminal, no limit */
 	bool margin_given;
-	uint32_t runs;      /* rt measure; 0: the default */
-	const char *sizes;  /* rt measure; NULL: all */
-	const char *beside; /* rt measure; NULL: the command itself */
+	uint32_t runs;         /* rt measure; 0: the default */
+	const char *sizes;     /* rt measure; NULL: all */
+	const char *beside;    /* rt measure; NULL: the command itself */
+	const char *beside_on; /* rt measure; NULL: the other engines */
 	unsigned margin_percent;
 
 	struct typed_want wants[REQUEST_WANTS];

@@ -16,6 +16,7 @@
 #include "client/rt/measure.h"
 #include "client/rt/set.h"
 #include "util/number.h"
+#include "util/text.h"
 
 #define RUNS 3U /* without --runs */
 #define LIBRARY "libgpuarb-kernel-times.so"
@@ -135,10 +136,10 @@ static void print_text(const struct rt_measurement *m, uint64_t preemption)
 	       is_emulated() ? "; emulated clock" : "");
 	puts("[taskset]");
 	if (m->neighbour > 0)
-		printf("# The worst beside %s on the other CUs, which ran %llu kernels\n"
+		printf("# The worst beside %s on %s, which ran %llu kernels\n"
 		       "margin = %u%%\n",
-		       m->beside ? m->beside : "the same command", ull(m->neighbour),
-		       rt_measured_margin(m));
+		       m->beside ? m->beside : "the same command", rt_beside_places[m->on],
+		       ull(m->neighbour), rt_measured_margin(m));
 	if (preemption > 0)
 		printf("# By gpuarbctl calibrate\npreemption = %lluus\n", ull(preemption));
 	else
@@ -177,6 +178,7 @@ static void print_json(const struct rt_measurement *m, uint64_t preemption)
 	json_known(map, "preemption_usec", preemption, 0);
 	json_times(map, "host_submission", &m->host);
 	json_text(map, "beside", m->beside);
+	json_text(map, "beside_on", rt_beside_on_names[m->on]);
 	json_number(map, "neighbour_kernels", m->neighbour);
 	list = json_list(map, "kernels");
 	for (size_t k = 0; k < m->n_kernels; k++) {
@@ -211,6 +213,14 @@ int rt_measure_command(struct command *command)
 	m.engines = gpu->xccs * gpu->shader_engines;
 	m.runs = command->runs > 0 ? command->runs : RUNS;
 	m.beside = command->beside;
+	if (command->beside_on)
+		m.on = (enum rt_beside_on)text_index(rt_beside_on_names, command->beside_on);
+	m.unit = gpu->wgp_mode ? 2 : 1;
+	m.height = gpu->cus;
+	for (unsigned e = 0; e < m.engines; e++)
+		m.height = min_u(m.height, gpu->cus_per_shader_engine
+						   ? gpu->cus_per_shader_engine[e]
+						   : gpu->cus / m.engines);
 	calibration = gpuarb_view_calibration(command->view, (size_t)(gpu - command->gpus));
 	preemption = calibration ? calibration->preemption_usec : 0;
 	r = choose_sizes(command, &m);

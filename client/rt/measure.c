@@ -26,6 +26,10 @@
 
 static const char *const shell[] = { "sh", "-c", NULL };
 
+const char *const rt_beside_on_names[] = { "engines", "shared", "all", NULL };
+const char *const rt_beside_places[] = { "the other shader engines",
+					 "other CUs of the same shader engines", "all CUs" };
+
 extern char **environ;
 
 /* Where the preloaded library writes. */
@@ -47,23 +51,48 @@ static int failed(char *problem, size_t size, int error, const char *format, ...
 
 /* ---- programs ------------------------------------------------------------------------------- */
 
+/* The options of a partition of so many whole engines, or of as many CUs of every engine; or of what runs beside
+ * it. Returns their number. */
+static size_t choose_cus(const struct rt_measurement *m, unsigned size, bool beside,
+			 char want[2][40], const char **words)
+{
+	unsigned engines = beside ? m->engines - size : size;
+	unsigned units = m->height / m->unit, own = max_u(units * size / m->engines, 1);
+	size_t n = 0;
+
+	if (m->on == RT_BESIDE_SHARED) {
+		snprintf(want[1], sizeof(want[1]), "--cus=%u",
+			 (beside ? units - own : own) * m->unit * m->engines);
+		words[n++] = want[1];
+		words[n++] = "--isolation=cu";
+	} else if (m->on == RT_BESIDE_ALL) {
+		words[n++] = "--class=besteffort";
+		words[n++] = "--isolation=shared";
+	}
+	if (m->on == RT_BESIDE_SHARED || (m->on == RT_BESIDE_ALL && beside))
+		engines = m->engines;
+	snprintf(want[0], sizeof(want[0]), "--shader-engines=%u", engines);
+	words[n++] = want[0];
+	return n;
+}
+
 /* gpuarbctl run, whose standard output is the standard error of this program. again: in a process group
  * of its own. */
-static int start(const struct rt_measurement *m, unsigned engines, const struct record *record,
+static int start(const struct rt_measurement *m, unsigned size, const struct record *record,
 		 bool again, pid_t *ret)
 {
-	const char *words[WORDS_MAX] = { "gpuarbctl", "run",  "--quiet",         "--fixed",
-					 "--gpu",     m->gpu, "--shader-engines" };
+	const char *words[WORDS_MAX] = {
+		"gpuarbctl", "run", "--quiet", "--fixed", "--gpu", m->gpu
+	};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	const char *const *command = again && m->beside ? shell : (const char *const *)m->command;
-	char path[64], number[16], program[PATH_MAX];
-	size_t n = 7;
+	char path[64], want[2][40], program[PATH_MAX];
+	size_t n = 6;
 	int r;
 
-	snprintf(number, sizeof(number), "%u", engines);
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), record->fd);
-	words[n++] = number;
+	n += choose_cus(m, size, again, want, words + n);
 	words[n++] = "--";
 	if (again) {
 		words[n++] = "sh";
@@ -218,7 +247,7 @@ static int measure_size(struct rt_measurement *m, struct record *record, size_t 
 	return r < 0 ? failed(problem, size, r, "%s", strerror(-r)) : 0;
 }
 
-/* Beside a command on all other engines, which starts again whenever it ends. */
+/* Beside another command, which starts again whenever it ends. */
 static int measure_beside(struct rt_measurement *m, struct record *record, size_t i, char *problem,
 			  size_t size)
 {
@@ -230,13 +259,13 @@ static int measure_beside(struct rt_measurement *m, struct record *record, size_
 
 	if (fd < 0)
 		return failed(problem, size, -errno, "%s", strerror(errno));
-	r = start(m, m->engines - m->sizes[i], &other, true, &pid);
+	r = start(m, m->sizes[i], &other, true, &pid);
 	if (r < 0)
 		return failed(problem, size, r, "cannot start gpuarbctl run: %s", strerror(-r));
 	r = await_kernel(&other, pid);
 	if (r < 0)
-		failed(problem, size, r, "%s launched no kernel on the other %u shader engines",
-		       m->beside ? m->beside : m->command[0], m->engines - m->sizes[i]);
+		failed(problem, size, r, "%s launched no kernel on %s, beside %u shader engines",
+		       m->beside ? m->beside : m->command[0], rt_beside_places[m->on], m->sizes[i]);
 	else
 		r = measure_size(m, record, i, true, problem, size);
 	kill(-pid, SIGTERM);
@@ -264,7 +293,7 @@ int rt_measure(struct rt_measurement *m, const char *library, char *problem, siz
 		return failed(problem, size, -errno, "%s", strerror(errno));
 	for (size_t i = 0; i < m->n_sizes && r >= 0; i++) {
 		r = measure_size(m, &record, i, false, problem, size);
-		if (r >= 0 && m->sizes[i] < m->engines)
+		if (r >= 0 && (m->sizes[i] < m->engines || m->on == RT_BESIDE_ALL))
 			r = measure_beside(m, &record, i, problem, size);
 	}
 	unsetenv("LD_PRELOAD");

@@ -22,13 +22,24 @@ struct rt_kernel {
 	struct rt_times alone[RT_SIZES_MAX], beside[RT_SIZES_MAX];
 };
 
+/* Where the command beside the measured one runs. */
+enum rt_beside_on {
+	RT_BESIDE_ENGINES, /* on the other shader engines */
+	RT_BESIDE_SHARED,  /* both have CUs of their own of every engine */
+	RT_BESIDE_ALL,     /* on all CUs */
+};
+extern const char *const rt_beside_on_names[], *const rt_beside_places[];
+
 struct rt_measurement {
 	const char *gpu;
 	char *const *command; /* NULL after the last word */
 	const char
 		*beside; /* the command of the shell that runs beside it; NULL: the same command */
 	unsigned runs;
+	enum rt_beside_on on;
 	unsigned engines; /* of the GPU */
+	unsigned height;  /* CUs of its smallest engine */
+	unsigned unit;    /* CUs that a mask cannot tell apart */
 
 	unsigned sizes[RT_SIZES_MAX]; /* shader engines, ascending */
 	unsigned cus[RT_SIZES_MAX];   /* effective CUs of the leases */

@@ -58,7 +58,7 @@ done
 ends 1 --runs=1 --sizes=2 -- sh -c '[ ! -e "$1/alone" ] || exit 3
 	: >"$1/alone"
 	echo "kernel 5000 30 k" >>"$GPUARB_KERNEL_TIMES"' sh "$stage"
-says 'no kernel on the other 2 shader engines'
+says 'no kernel on the other shader engines, beside 2'
 settles '.leases == []'
 
 # When rt measure is killed, the command beside the measured one is not started again.
@@ -105,6 +105,14 @@ other='echo "kernel 9000 30 theirs" >>"$GPUARB_KERNEL_TIMES"'
 # shellcheck disable=SC2016
 ends 0 --runs=1 --sizes=2 --beside="$other" --json -- sh -c 'echo "kernel 5000 30 ours" >>"$GPUARB_KERNEL_TIMES"'
 json '[.kernels[].name] == ["ours"] and (.beside | test("theirs")) and .neighbour_kernels > 0 and .margin_percent == 0'
+# Half of each engine while the other has the rest; and both on all CUs.
+ends 2 --beside-on=nowhere -- true
+# shellcheck disable=SC2016
+leases='echo "kernel 5000 30 $(gpuarbctl list --json | jq -c "[.[].partitions[].cus] | sort")" >>"$GPUARB_KERNEL_TIMES"'
+ends 0 --runs=1 --sizes=2 --beside="$other" --beside-on=shared --json -- sh -c "$leases"
+json '.beside_on == "shared" and .neighbour_kernels > 0 and any(.kernels[]; .name == "[28,32]")'
+ends 0 --runs=1 --sizes=1,4 --beside="$other" --beside-on=all --json -- sh -c "$leases"
+json '.beside_on == "all" and ([.kernels[].name] | index("[15,60]") and index("[60,60]"))'
 ends 1 --runs=1 --sizes=2 --beside='exit 3' -- sh -c 'echo "kernel 5000 30 ours" >>"$GPUARB_KERNEL_TIMES"'
 says 'exit 3'
 
