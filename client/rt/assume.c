@@ -359,6 +359,17 @@ static void say_unstated_margin(const struct rt_plan *plan, const struct rt_gpu_
 		    "borrow CUs, the margin is for one (neighbours = N).");
 }
 
+/* Worst of tests/data/measured/law_mi300x.tsv between two neighbouring rows: persistent, 4096, E = 224. */
+static void say_unstated_law(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,
+			     struct list *list)
+{
+	if (!plan->set->law_stated && count_source(plan, gpu, RT_MODELLED) > 0)
+		say(list,
+		    "The file does not state that kernels with modelled times have many more "
+		    "work-groups than run at once: a persistent kernel took 20 %% longer than "
+		    "modelled (law = yes; or measure on these CUs, or law = no).");
+}
+
 static void say_conditions(const struct rt_plan *plan, struct list *list)
 {
 	const struct rt_set *set = plan->set;
@@ -397,6 +408,7 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		say_pipes(plan, &plan->gpus[i], list);
 		say_contradicted(plan, &plan->gpus[i], list);
 		say_unstated_margin(plan, &plan->gpus[i], list);
+		say_unstated_law(plan, &plan->gpus[i], list);
 	}
 	list->gpu = NULL;
 	say_unstated_partitions(plan, list);

@@ -148,7 +148,7 @@ static const struct key keys[] = {
 	SET("independent-copies", take_bool, independent_copies, 0, 0),
 	SET("no-graphics", take_bool, no_graphics, 0, 0),
 	SET("borrowers", take_bool, borrowers, 0, 0),
-	SET("law", take_bool, law, 0, 0),
+	SET("law", take_law, law, 0, 0),
 	SET("preemption", take_time, preemption, 1, 0),
 	SET("queue-changes", take_often, queue_changes, 0, 100000),
 	SET("activations", take_often, activations, 0, 100000),

@@ -120,6 +120,12 @@ void take_dispatcher(const struct entry *entry)
 	take_bool(entry);
 }
 
+void take_law(const struct entry *entry)
+{
+	((struct rt_set *)entry->target)->law_stated = true;
+	take_bool(entry);
+}
+
 void take_isolation(const struct entry *entry)
 {
 	int isolation = isolation_from_name(entry->value);

@@ -40,6 +40,7 @@ void take_neighbours(const struct entry *entry);
 void take_policy(const struct entry *entry);
 void take_bool(const struct entry *entry);
 void take_dispatcher(const struct entry *entry);
+void take_law(const struct entry *entry);
 void take_isolation(const struct entry *entry);
 void take_priority(const struct entry *entry);
 void take_text(const struct entry *entry);

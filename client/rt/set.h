@@ -86,7 +86,8 @@ struct rt_set {
 	unsigned margin_percent; /* or MARGIN_MEASURED */
 	uint64_t neighbours;     /* leases that run at the same time; RT_UNSET */
 	enum neighbours neighbours_use;
-	bool capped, masked, own_pipes, own_copies, independent_copies, no_graphics, borrowers, law;
+	bool capped, masked, own_pipes, own_copies, independent_copies, no_graphics, borrowers, law,
+		law_stated;
 	uint64_t preemption;           /* cost of one preemption of the GPU; RT_UNSET */
 	struct rt_often queue_changes; /* of other programs */
 	struct rt_often activations;   /* of other leases */

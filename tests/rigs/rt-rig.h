@@ -27,6 +27,7 @@ struct rt_rig {
 			.independent_copies = true,                   \
 			.neighbours = RT_UNSET,                       \
 			.law = true,                                  \
+			.law_stated = true,                           \
 			.preemption = RT_UNSET,                       \
 			.changed_queues = RT_UNSET,                   \
 			.daemon = { .activate_grace = 1000000,        \

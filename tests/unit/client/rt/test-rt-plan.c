@@ -133,6 +133,13 @@ TEST(a_modelled_time_has_the_error_of_the_law)
 		CHECK(plan->tasks[0].wcet == (usec * (100 + MARGIN_LAW) + 99) / 100);
 		CHECK(plan->tasks[0].bound >= usec * (100 + MARGIN_LAW) * (100 + margin) / 10000);
 	}
+	/* A persistent kernel does not gain what the law predicts. */
+	rig.set.law_stated = false;
+	_cleanup_(rt_plan_freep) struct rt_plan *unstated = rt_rig_plan(&rig, &gpu);
+	CHECK(unstated->result == RT_CONDITIONAL && strstr(unstated->conditions[0], "law = yes"));
+	task->points[1].cus = unstated->partitions[0].effective;
+	_cleanup_(rt_plan_freep) struct rt_plan *measured = rt_rig_plan(&rig, &gpu);
+	CHECK(measured->result == RT_ACCEPTED);
 	/* Not longer than on fewer CUs, which was measured. */
 	rig.set.margin_percent = 0;
 	task->points[1].usec = 2300;
