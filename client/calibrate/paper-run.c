@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -65,21 +66,29 @@ static int check_absent(const struct command *command, const char *name)
 		    path);
 }
 
-/* A new file: another measurement is never overwritten. */
+/* Another measurement is never overwritten. An empty file is none: its program ended before the first case did. */
 static int open_new(const struct command *command, const char *name, char path[PATH_MAX],
 		    FILE **ret)
 {
 	const char *directory = command->paper;
+	struct stat st;
+	FILE *file;
 
 	if (mkdir(directory, 0777) < 0 && errno != EEXIST)
 		return fail(command, EXIT_FAILED, "%s: %s", directory, strerror(errno));
 	if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
 		return fail(command, EXIT_FAILED, "%.80s...: the path is too long", directory);
-	*ret = fopen(path, "wxe");
-	if (!*ret && errno == EEXIST)
-		return fail(command, EXIT_FAILED,
-			    "%s exists: name another directory, or remove the file", path);
-	return *ret ? EXIT_OK : fail(command, EXIT_FAILED, "%s: %s", path, strerror(errno));
+	file = fopen(path, "ae");
+	if (!file)
+		return fail(command, EXIT_FAILED, "%s: %s", path, strerror(errno));
+	if (fstat(fileno(file), &st) == 0 && st.st_size == 0 &&
+	    flock(fileno(file), LOCK_EX | LOCK_NB) == 0) {
+		*ret = file;
+		return EXIT_OK;
+	}
+	fclose(file);
+	return fail(command, EXIT_FAILED, "%s exists: name another directory, or remove the file",
+		    path);
 }
 
 static int write_json(const struct command *command, const struct bench *bench,
@@ -185,5 +194,7 @@ int paper_command(struct command *command, struct bench *bench)
 	full = ferror(work.samples);
 	if (fclose(work.samples) != 0 && r == EXIT_OK)
 		return fail(command, EXIT_FAILED, "%s: %s", work.path, strerror(errno));
-	return r == EXIT_OK || (work.saved > 0 && !full) ? tell(command, bench, &paper, r) : r;
+	if (work.saved > 0 && !full)
+		return tell(command, bench, &paper, r);
+	return r == EXIT_OK ? calibrate_end(command, &paper.calibration) : r;
 }

@@ -325,6 +325,10 @@ err_has samples.tsv
 (trap '' XFSZ; ulimit -f 8; ends 1 calibrate --gpu=0 --paper="$dir/full"; exit "$failed") || failed=$((failed + 1))
 err_has samples.tsv
 no_lease
+# Where nothing was measured nothing is written, and the next run may have the directory.
+LATENCY_MODEL=hangs ends 1 calibrate --gpu=0 --paper="$dir/hangs" --json
+check 'nothing is printed of what was not measured' test ! -s "$dir/out"
+check 'there is no data' test ! -s "$dir/hangs/samples.tsv" -a ! -e "$dir/hangs/paper.json"
 # A kernel that never ends: what was measured before is there.
 LATENCY_MODEL=hangs-later ends 1 calibrate --gpu=0 --paper="$dir/hangs" --seed=3 --json
 json_out '(.missing | length == 2) and (.cases | length > 2)'
