@@ -77,6 +77,8 @@ void paper_print_header(const struct gpuarb_gpu *gpu, const struct paper *paper,
 		gpu->name, gpu->device, gpu->gfx_target, paper->calibration.date, MULTIPLY_SIZE,
 		MULTIPLY_SIZE, PAPER_WARM, paper->seed,
 		paper->calibration.emulated ? "; EMULATED, not measured" : "");
+	fprintf(out, "# gpuarbctl calibrate --gpu=%s --paper=DIR --seed=%" PRIu64 "\n", gpu->name,
+		paper->seed);
 	fputs("set\tlayout\tthreads\tqueues\tcus\teffective_cus\tcu_mask\tcompetitor\tcompetitor_mask\trun\tusec\t"
 	      "host_usec\tmhz\tcelsius\n",
 	      out);

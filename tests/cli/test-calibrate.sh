@@ -315,6 +315,7 @@ json_out '[.cases[] | select(.set == "competitor" and .competitor_threads != nul
 samples=$(jq '[.cases[].samples[]] | length' "$dir/out")
 check 'each sample has a row' test "$(grep -c '^[mcq]' "$dir/paper/samples.tsv")" = "$samples"
 check 'the data says that it is of a model' grep -q '^#.*EMULATED' "$dir/paper/samples.tsv"
+check 'the data has its command' grep -qx '# gpuarbctl calibrate --gpu=0000:03:00.0 --paper=DIR --seed=3' "$dir/paper/samples.tsv"
 check 'the page names the data' grep -q samples.tsv "$dir/paper/index.html"
 ends 1 calibrate --paper="$dir/paper"
 err_has paper.json

@@ -39,7 +39,7 @@ for name in masks competitor; do
 done
 mkdir "$dir/own"
 {
-	printf '# a GPU\nset\tlayout\tthreads\tqueues\tcus\teffective_cus\tcu_mask\tcompetitor\tcompetitor_mask\trun\tusec\thost_usec\tmhz\tcelsius\n'
+	printf '# a GPU\n# gpuarbctl calibrate --seed=4\nset\tlayout\tthreads\tqueues\tcus\teffective_cus\tcu_mask\tcompetitor\tcompetitor_mask\trun\tusec\thost_usec\tmhz\tcelsius\n'
 	for cus in 1 2 4; do
 		printf 'masks\tdealt\t1024\t1\t%u\t%u\t0x%u\t0\t-\t0\t%u\t9000\t-\t-\n' $cus $cus $cus $((8000 / cus))
 		printf 'queues\tall CUs\t1024\t%u\t4\t4\t0xf\t0\t-\t0\t-\t%u\t-\t-\n' $cus $((2000 * cus))
@@ -48,4 +48,11 @@ mkdir "$dir/own"
 check 'samples are drawn' "$figures" "$dir/own"
 check 'those that there are' test "$(cd "$dir/own" && echo *.png)" = 'masks.png queues.png'
 check 'with the law' grep -q '8 ms / E' "$dir/own/masks.svg"
+check 'with what it was fitted on' grep -q 'fitted on all 3 masks' "$dir/own/masks.svg"
+check 'with the command that measured' grep -q 'calibrate --seed=4' "$dir/own/queues.svg"
+echo '{"laws": [{"threads": 1024, "a_usec": 7000, "b_usec": 50, "fitted": 2, "judged": 1,
+	"median_error_percent": 1.5, "worst_error_percent": 2.5}]}' >"$dir/own/paper.json"
+check 'samples are drawn with their report' "$figures" "$dir/own"
+check 'its law is the drawn one' grep -q '7 ms / E' "$dir/own/masks.svg"
+check 'with its error' grep -q 'worst 2.5 %' "$dir/own/masks.svg"
 exit $failed

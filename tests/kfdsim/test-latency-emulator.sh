@@ -201,6 +201,9 @@ ends 0 kfdsim --gpu rx6900xt -- "${here[@]}" runs --same-line
 	ends 0 kfdsim --gpu radeon-vii -- "${here[@]}" interrupted
 ends 0 kfdsim --gpu radeon-vii --timing -- "${here[@]}" calibrates
 ends 0 kfdsim --gpu v620 --gpu mi250 --timing -- "${here[@]}" reports 20 25
+# What the HIP of Debian 12 and 13 does not know.
+ldd "$latency" | grep -q 'libamdhip64\.so\.5' ||
+	ends 0 kfdsim --gpu rx7900xtx --gpu rx9070xt --gpu strix-halo --timing -- "${here[@]}" reports 25 20 15
 # A card with few WGPs, for a short game: 36 pairs.
 mkdir "$dir/profiles"
 sed 's/^cus-per-array = .*/cus-per-array = 4/; s/^shader-engines = .*/shader-engines = 2/; s/^active = .*/active = 4 4 4 4/' \
