@@ -66,6 +66,27 @@ TEST(each_xcc_gets_as_many_blocks_and_the_thinnest_sets_the_time)
 	CHECK(about(ratio(half, all), 2, 0.1));
 }
 
+/* Many small blocks go in bundles, which must not leave one out: its XCC follows from its number. */
+TEST(each_xcc_tells_all_of_its_blocks)
+{
+	const struct timing_gpu gpu = rig_gpu(8, 4, 10);
+	const struct timing_kernel kernel = { .blocks = 4096, .threads = 256, .places = true };
+	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
+	unsigned blocks[TIMING_XCCS] = { 0 };
+	const struct timing_ran *ran;
+	uint64_t now = 0;
+	size_t n;
+
+	rig_queue(timing, 1, 1, rig_all(), 0);
+	CHECK(timing_dispatch(timing, 1, &kernel, 0) == 0);
+	CHECK(rig_wait(timing, &now) == 1);
+	ran = timing_ran(timing, 1, &n);
+	for (size_t i = 0; i < n; i++)
+		blocks[ran[i].xcc] += ran[i].blocks;
+	for (unsigned x = 0; x < 8; x++)
+		CHECK(blocks[x] >= 4096 / 8);
+}
+
 TEST(an_xcc_without_a_cu_in_the_mask_runs_unmasked)
 {
 	const struct timing_gpu gpu = rig_gpu(4, 4, 10);

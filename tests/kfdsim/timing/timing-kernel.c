@@ -96,10 +96,12 @@ void timing_forget(struct timing *t, struct timing_queue *queue)
 	timing_deal(t, TIMING_ALL(t));
 }
 
-/* The XCCs take turns, block by block; one without a CU for the queue is passed over. */
-static void codec_to_xccs(struct timing *t, struct timing_queue *queue, uint32_t blocks)
+/* The XCCs take turns, block by block; one without a CU for the queue is passed over. Returns how many bundles they
+ * have; the last one of each may have room for more blocks than are left. */
+static uint32_t share_out(struct timing *t, struct timing_queue *queue, uint32_t blocks)
 {
 	unsigned n = 0, i = 0;
+	uint32_t all = 0;
 
 	for (unsigned x = 0; x < t->xccs; x++)
 		n += slots(t, queue, x) > 0;
@@ -109,7 +111,10 @@ static void codec_to_xccs(struct timing *t, struct timing_queue *queue, uint32_t
 		run->pair = timing_first_pair(t, x);
 		if (n == 0 ? x == 0 : slots(t, queue, x) > 0)
 			run->left = n == 0 ? blocks : blocks / n + (i++ < blocks % n);
+		run->left = (run->left + queue->bundle - 1) / queue->bundle;
+		all += run->left;
 	}
+	return all;
 }
 
 /* How many blocks an XCC can have on its CUs, whatever the mask comes to be. */
@@ -177,8 +182,7 @@ int timing_start(struct timing *t, struct timing_queue *queue, const struct timi
 	queue->threads *= n;
 	queue->bundle = n;
 	queue->exact = kernel->exact;
-	n = kernel->blocks / n + (kernel->blocks % n > 0);
-	codec_to_xccs(t, queue, n);
+	n = share_out(t, queue, kernel->blocks);
 	if (make_room_for_ran(queue, kernel->places ? n : 0) < 0 ||
 	    make_room_for_saved(t, queue) < 0) {
 		for (unsigned x = 0; x < t->xccs; x++)
