@@ -94,6 +94,20 @@ calibrates()
 	ends 0 gpus --json
 	json_out '.[0].calibrated == null and (.[0].calibration_problem | test("emulated"))'
 	list_becomes '. == []'
+	is_reset
+}
+
+# ROCr ends a program whose GPU is reset. What it measured before is there, and no lease is.
+is_reset()
+{
+	said='gpuarb-latency calibrate --paper on a GPU that is reset'
+	"$latency" calibrate --emulated --paper="$dir/reset" --seed=2 >"$dir/out" 2>"$dir/err" &
+	await_so 'a case is saved' test -s "$dir/reset/samples.tsv"
+	echo reset:0000:03:00.0 >/sys/kernel/debug/kfdsim/control
+	wait "$!"
+	check 'a reset is a failure' test $? != 0
+	check 'the saved cases are left' grep -q '^masks' "$dir/reset/samples.tsv"
+	list_becomes '. == []'
 }
 
 # The measurements of the paper, with competitors that are programs of their own.
