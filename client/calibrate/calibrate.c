@@ -54,6 +54,9 @@ int calibrate_end(struct command *command, const struct calibration *calibration
 		    calibration->missing[0].step, calibration->missing[0].why);
 }
 
+/* ROCr has one queue in each process, and two streams are measured. */
+#define SLOTS_EACH 3U
+
 /* Counts the free slots of a GPU, and with --shared its free CUs: without it all CUs are wanted, which is
  * the default. */
 static void count_free(struct command *command, const struct gpuarb_gpu *gpu, unsigned *slots,
@@ -66,7 +69,8 @@ static void count_free(struct command *command, const struct gpuarb_gpu *gpu, un
 	if (command->quick)
 		return;
 	*slots = max_u(*slots, gpu->queue_slots_free);
-	*processes = max_u(*processes, min_u(gpu->queue_slots_free / 3, gpu->process_slots_free));
+	*processes = max_u(*processes,
+			   min_u(gpu->queue_slots_free / SLOTS_EACH, gpu->process_slots_free));
 }
 
 int calibrate_size(struct command *command, unsigned *ret_processes, unsigned *ret_streams)
@@ -82,8 +86,7 @@ int calibrate_size(struct command *command, unsigned *ret_processes, unsigned *r
 	for (size_t i = 0; i < command->n_gpus && r == EXIT_OK && !named; i++)
 		count_free(command, &command->gpus[i], &slots, &processes);
 	*ret_processes = min_u(processes, CALIBRATION_NEIGHBOURS + 1);
-	/* ROCr has one queue in each process. */
-	*ret_streams = min_u(max_u(slots / *ret_processes, 3) - 1, CALIBRATION_QUEUES);
+	*ret_streams = min_u(max_u(slots / *ret_processes, SLOTS_EACH) - 1, CALIBRATION_QUEUES);
 	return r;
 }
 
@@ -244,6 +247,11 @@ int calibrate_whole(struct command *command, struct bench *bench)
 	const uint32_t *mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
 
 	codec_decode(&bench->model.codec, mask, words, &bench->model.all);
+	if (gpuarb_lease_processes(bench->lease, 0) < 2 && !command->quick && !command->json)
+		print_line(stderr,
+			   "gpuarbctl calibrate: nothing is measured beside another process: that "
+			   "needs %u free queue slots, and %s has %u slots",
+			   2 * SLOTS_EACH, bench->gpu->name, bench->gpu->queue_slots);
 	return check_alone(command, bench);
 }
 

@@ -295,6 +295,11 @@ rig_stop_daemon
 rig_start_daemon --simulate=rx7800xt
 calibrates '' 0 --json
 json_out '.masks_honoured == (.points | length) and (.points | all(.cus % 2 == 0))'
+rig_stop_daemon
+# Too few slots for a second process.
+rig_start_daemon --simulate=rx9070xt
+LATENCY_MODEL=hangs ends 1 calibrate --gpu=0
+err_has '6 free'
 # ---- the measurements of the paper, on a small GPU --------------------------------------------
 rig_stop_daemon
 rig_start_daemon --simulate=strix-halo
