@@ -14,6 +14,7 @@
 #include "daemon.h"
 #include "protocol/protocol.h"
 #include "util/fd.h"
+#include "core/policy/request.h"
 
 #define SAVE_USEC UINT64_C(600000000)
 

@@ -12,6 +12,7 @@
 #include "enforce/enforce.h"
 #include "observe/observe.h"
 #include "protocol/protocol.h"
+#include "core/policy/request.h"
 
 #define UNMANAGED_LOGGED 8U
 

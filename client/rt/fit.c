@@ -8,6 +8,7 @@
 
 #include "core/change/arbiter.h"
 #include "core/mask/place.h"
+#include "core/policy/request.h"
 
 struct fit {
 	const struct gpu_info *gpu;

@@ -7,6 +7,7 @@
 
 #include "bus/bus.h"
 #include "core/decide/advice.h"
+#include "core/policy/request.h"
 #include "dbus/names.h"
 
 /* ---- users and their connections ---- */

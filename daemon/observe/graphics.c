@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/change/graphics.h"
+#include "core/policy/request.h"
 #include "observe/observe.h"
 #include "protocol/protocol.h"
 #include "sys/process.h"

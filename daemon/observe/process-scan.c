@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/ledger/known.h"
+#include "core/policy/request.h"
 #include "enforce/enforce.h"
 #include "protocol/protocol.h"
 #include "observe/observe.h"

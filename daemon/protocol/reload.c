@@ -11,6 +11,7 @@
 #include "observe/observe.h"
 #include "sys/process.h"
 #include "sys/subuid.h"
+#include "core/policy/request.h"
 
 #define RESTART_TEXT                                                                            \
 	"the changed key %s waits for a restart of gpuarbd (systemctl restart gpuarbd; leases " \

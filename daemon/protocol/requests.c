@@ -16,6 +16,7 @@
 #include "sys/listener.h"
 #include "sys/process.h"
 #include "util/fd.h"
+#include "core/policy/request.h"
 
 /* One scan serves all requests of a burst. */
 #define SCAN_MAX_AGE_USEC UINT64_C(20000)

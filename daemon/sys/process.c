@@ -15,6 +15,8 @@
 
 #include "util/base.h"
 #include "util/fd.h"
+#include "core/change/observe.h"
+#include "core/policy/request.h"
 
 /* The used fields of /proc/PID/stat (proc(5)). */
 struct stat_line {

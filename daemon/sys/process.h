@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/change/observe.h"
-#include "core/policy/request.h"
+struct caller;
+struct observed;
 
 /* Fills start_time, uid, command and ancestors of the row from its pid. If the process has ended
  * they are 0, -1, "" and none. */

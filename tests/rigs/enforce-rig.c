@@ -23,6 +23,8 @@
 #include "check-cond.h"
 #include "scratch.h"
 #include "sys/process.h"
+#include "core/change/observe.h"
+#include "core/policy/request.h"
 
 /* What amdkfd shows of the processes that use it, without one. */
 static void make_tree(const char *sysfs)

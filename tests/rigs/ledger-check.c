@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/ledger/waiting-queue.h"
+#include "core/policy/request.h"
 #include "plain-mask.h"
 
 struct check {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
+#include "core/policy/request.h"
 #include "util/text.h"
 
 #define ID(lease) ((unsigned long long)(lease)->id)

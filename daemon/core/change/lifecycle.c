@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/policy/request.h"
+
 void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind cause,
 		 const char *reason)
 {

@@ -15,6 +15,7 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
+#include "core/policy/request.h"
 
 #define NAMED 3U /* leases in a reason */
 

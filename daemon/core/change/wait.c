@@ -9,6 +9,7 @@
 #include "core/decide/admit.h"
 #include "core/decide/floor.h"
 #include "core/decide/divide.h"
+#include "core/policy/request.h"
 
 /* The outcome of examining a waiting lease. */
 enum examined { EXAMINED_WAITS, EXAMINED_FITS, EXAMINED_ENDED };

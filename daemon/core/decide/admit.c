@@ -9,6 +9,7 @@
 #include "core/ledger/cover.h"
 #include "core/ledger/waiting-queue.h"
 #include "core/mask/place.h"
+#include "core/policy/request.h"
 
 /* A want on a GPU while it is being judged. */
 struct candidate {

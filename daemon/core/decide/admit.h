@@ -6,6 +6,8 @@
 #include "core/decide/floor.h"
 #include "core/ledger/quota.h"
 
+struct want;
+
 /* Ordered: a want that is NEVER granted on this GPU is further from a grant than one that is
  * refused now. */
 enum outcome {

@@ -7,6 +7,7 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/plan.h"
+#include "core/policy/request.h"
 
 /*
  * Of one search: decide/admit.h. Leases that policy allows to revoke are searched for longer, because a

@@ -8,6 +8,7 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/exclusive.h"
+#include "core/policy/request.h"
 
 static uint64_t bit(size_t i)
 {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/policy/request.h"
+
 bool exclusive_asked(const struct tenant *tenant, enum lease_class lease_class,
 		     const struct request *request)
 {

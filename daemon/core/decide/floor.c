@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mask/place.h"
+#include "core/policy/request.h"
 
 /* What all leases of a tenant hold of a GPU. */
 struct tenant_holding {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/choice.h"
 #include "core/decide/exclusive.h"
+#include "core/policy/request.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #include "core/decide/borrow.h"
 #include "core/mask/extend.h"
 #include "core/mask/place.h"
+#include "core/policy/request.h"
 
 /* One search: leases of some GPUs, and the request that they would make room for. */
 struct search {

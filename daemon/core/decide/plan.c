@@ -13,6 +13,7 @@
 #include "core/decide/divide.h"
 #include "core/ledger/quota.h"
 #include "core/ledger/waiting-queue.h"
+#include "core/policy/request.h"
 
 static int no_memory(struct result *result)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/decide/plan.h"
+#include "core/policy/request.h"
 
 bool preempt_is_leaving(const struct lease *lease)
 {

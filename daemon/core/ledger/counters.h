@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
+#include "core/policy/class.h"
 #include "core/policy/refusal.h"
-#include "core/policy/request.h"
 
 #define COUNTERS_TENANTS 256U /* further ones are counted together, as "" */
 #define COUNTERS_BOUNDS 10U

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/policy/request.h"
+
 int lease_new(struct lease **ret)
 {
 	struct lease *lease = calloc(1, sizeof(*lease));
@@ -17,6 +19,18 @@ int lease_new(struct lease **ret)
 	lease->deadline_usec = lease->lend.give_up_usec = lease->enforce.due_usec = UINT64_MAX;
 	*ret = lease;
 	return 0;
+}
+
+bool lease_keeps_request(const struct lease *lease)
+{
+	return lease->token[0] || lease->claim_usec > 0 ||
+	       (lease->request && lease->request->requeue);
+}
+
+bool lease_requeues(const struct lease *lease)
+{
+	return lease->state == STATE_REVOKING && lease->revoked_for && lease->request &&
+	       lease->request->requeue && lease->acknowledged == lease->generation;
 }
 
 int lease_make_partitions(struct lease *lease, size_t n)

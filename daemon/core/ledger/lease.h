@@ -13,8 +13,9 @@
 #include "core/mask/geometry.h"
 #include "core/policy/budget.h"
 #include "core/policy/class.h"
-#include "core/policy/request.h"
 #include "core/policy/result.h"
+
+struct request;
 
 #define LEASE_BOUND_MAX 64U   /* bound processes of one lease */
 #define LEASE_HOLDERS_MAX 16U /* holder pairs of one lease */
@@ -308,19 +309,11 @@ enum touch {
 };
 
 /* Does it need its request as long as it lives: for a repeated request, or to wait again? */
-static inline bool lease_keeps_request(const struct lease *lease)
-{
-	return lease->token[0] || lease->claim_usec > 0 ||
-	       (lease->request && lease->request->requeue);
-}
+bool lease_keeps_request(const struct lease *lease);
 
 /* Has the holder returned everything of a lease that will wait again? The hardware may still have
  * its queues. */
-static inline bool lease_requeues(const struct lease *lease)
-{
-	return lease->state == STATE_REVOKING && lease->revoked_for && lease->request &&
-	       lease->request->requeue && lease->acknowledged == lease->generation;
-}
+bool lease_requeues(const struct lease *lease);
 
 /* When its duration is over; UINT64_MAX: it has none, or waits. */
 static inline uint64_t lease_end_usec(const struct lease *lease)

@@ -16,12 +16,13 @@
 
 #include "core/ledger/gpu.h"
 #include "core/ledger/lease.h"
-#include "core/policy/request.h"
 #include "core/policy/result.h"
 #include "core/policy/settings.h"
 
+struct caller;
 struct cover;
 struct known_process;
+struct request;
 
 /* Kinds of observations. */
 enum fresh { FRESH_USE = 1 << 0, FRESH_MASKS = 1 << 1 };

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/policy/request.h"
+
 /* ---- order ------------------------------------------------------------------------- */
 
 size_t queue_count_before(const struct arbiter *arbiter, const struct rank *rank)

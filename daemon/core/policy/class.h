@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Enumerations of the bus contract and their names. */
+/* Enumerations of the bus contract and their names, and its bounds. */
+
+#define REQUEST_WANTS 64U /* GPUs in one lease at most */
+#define REQUEST_TEXT 128U /* bytes of a name, token or tenant with the NUL */
 
 enum lease_class {
 	CLASS_BESTEFFORT, /* ordered: a tenant's class is the highest it may ask for */

@@ -18,8 +18,6 @@
 /* The longest grace that a revocation can ask for: a day. */
 #define REVOKE_GRACE_MAX_USEC (UINT64_C(24) * 3600 * 1000000)
 
-#define REQUEST_WANTS 64U   /* GPUs in one lease at most */
-#define REQUEST_TEXT 128U   /* bytes of a name, token or tenant with the NUL */
 #define CALLER_GROUPS 1024U /* of a user; one with more is refused */
 
 #define WANT_GPUS 1024U /* bytes of the GPUs that a want names, with the NUL: 64 partitions */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/text.h"
+#include "core/policy/request.h"
 
 uint64_t limit_of(const struct limit *limit, uint64_t whole)
 {

@@ -15,9 +15,10 @@
 #include "util/base.h"
 #include "core/mask/gpu-info.h"
 #include "core/policy/class.h"
-#include "core/policy/request.h"
 #include "core/policy/result.h"
 #include "core/policy/subuid.h"
+
+struct caller;
 
 /* The scan interval while a lease is ending, because other leases wait for its resources. */
 #define SCAN_WHILE_ENDING_USEC UINT64_C(50000)

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "core/change/observe.h"
+#include "core/policy/request.h"
 
 #define NOBODY 65534U
 
