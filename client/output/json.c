@@ -100,10 +100,12 @@ void json_numbers(struct json_object *in, const char *key, const uint32_t *value
 
 static void print(FILE *out, struct json_object *value, int flags)
 {
+	/* With 15 digits 2.2 is 2.2, with 17 another number to jq 1.7. */
+	int r = json_c_set_serialization_double_format("%.15g", JSON_C_OPTION_GLOBAL);
 	const char *text = json_object_to_json_string_ext(value,
 							  JSON_C_TO_STRING_NOSLASHESCAPE | flags);
 
-	if (!text)
+	if (r < 0 || !text)
 		no_memory();
 	fprintf(out, "%s\n", text);
 	fflush(out);

@@ -157,6 +157,7 @@ ends 1 map 7
 mask=$("$GPUARBCTL" show "$id" --json | jq -r '.partitions[0].cu_mask')
 ends 0 mask explain "$mask" --gpu=0 --json
 json_out '.cus == 30 and .effective_cus == 30 and .relative_time_range.most == 2.2 and .valid'
+out_has '"most":2.2}'
 ends 0 mask explain '0:0-14;1:0-7' --gpu=0 --json
 json_out '[.gpus[] | [.gpu, .cus]] == [[0,15]]'
 ends 0 mask explain '0:0-14;3:0-7;1:0' --gpu=0
