@@ -18,6 +18,7 @@
 #include "check.h"
 #include "lack.h"
 #include "live.h"
+#include "seed.h"
 
 NEEDS(daemon_missing);
 
@@ -147,7 +148,7 @@ static void deny_each(const char *line, unsigned first)
 
 static void deny_each_of(const char *const *lines, size_t n)
 {
-	unsigned seed = (unsigned)time(NULL);
+	unsigned seed = SEED_OF_RUN("LACK_SEED");
 
 	if (!enough)
 		enough = mmap(NULL, sizeof(*enough), PROT_READ | PROT_WRITE,
