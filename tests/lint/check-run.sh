@@ -47,4 +47,6 @@ prints 1 'another tests/run uses build/strict' arbiter
 prints 0 '--repeat=N' --help
 exec 9>&-
 prints 3 'it went on' arbiter
+touch -d '+1 hour' "$dir/tests/setup"
+prints 1 'the time of ./tests/setup is in the future' arbiter
 exit $failed
