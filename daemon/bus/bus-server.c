@@ -60,12 +60,21 @@ static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)
 /* From now on forgets what belongs to a connection when it closes. */
 static int watch_senders(struct bus *bus)
 {
-	return sd_bus_add_match_async(bus->sd, NULL,
-				      "type='signal',sender='org.freedesktop.DBus',"
-				      "path='/org/freedesktop/DBus',"
-				      "interface='org.freedesktop.DBus',"
-				      "member='NameOwnerChanged',arg2=''",
-				      on_name_lost, NULL, bus);
+	int r;
+
+	/* sd-bus closes a connection when it has not read the answer in time, which is 25 s by default: a
+	 * gpuarbd that starts on a busy machine comes to its loop later. */
+	r = sd_bus_set_method_call_timeout(bus->sd, UINT64_MAX);
+	if (r >= 0)
+		r = sd_bus_add_match_async(bus->sd, NULL,
+					   "type='signal',sender='org.freedesktop.DBus',"
+					   "path='/org/freedesktop/DBus',"
+					   "interface='org.freedesktop.DBus',"
+					   "member='NameOwnerChanged',arg2=''",
+					   on_name_lost, NULL, bus);
+	if (r >= 0)
+		r = sd_bus_set_method_call_timeout(bus->sd, 0);
+	return r;
 }
 
 /* sd-bus does not connect again: the daemon makes another bus. */

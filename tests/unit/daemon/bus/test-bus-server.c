@@ -123,6 +123,21 @@ TEST(lease_whose_late_answer_cannot_be_made_is_abandoned)
 	sd_bus_flush_close_unref(bus);
 }
 
+TEST(connection_stays_when_the_loop_begins_late)
+{
+	_cleanup_(adapter_done) struct adapter a;
+	uint64_t begin = boottime_usec(), late = check_rounds(0, 30);
+	sd_bus *bus;
+
+	adapter_new(&a);
+	/* sd-bus gives up answers that were not read for 25 s. */
+	AWAIT_STATE(boottime_usec() - begin >= late * 1000000);
+	bus = adapter_connect(&a, 0);
+	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
+	CHECK(!a.disconnected);
+	sd_bus_flush_close_unref(bus);
+}
+
 TEST(an_answer_without_a_connection_closes_its_holder)
 {
 	struct answer answer;
