@@ -89,9 +89,11 @@ is_xml() # FILE
 # check SENTENCE COMMAND…
 check()
 {
-	local sentence=$1
+	local sentence=$1 await_shown
 	shift
+	exec {await_shown}>&1
 	"$@" >/dev/null 2>&1 || complain "not so: $sentence"
+	exec {await_shown}>&-
 }
 
 rig_start_bus()

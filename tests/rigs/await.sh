@@ -23,11 +23,12 @@ await_left()
 	[ "${now%.*}" -lt "$1" ]
 }
 
-# await_fail TEXT: ends the test, and names the line of the test that waits.
+# await_fail TEXT: ends the test, and names the line of the test that waits; on $await_shown where what the caller
+# prints is not shown.
 await_fail()
 {
 	local of=$((${#BASH_SOURCE[@]} - 1))
-	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1"
+	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1" >&"${await_shown:-1}"
 	exit 1
 }
 

@@ -130,6 +130,8 @@ uint64_t number_of(sd_bus *bus, const char *path, const char *interface, const c
 	uint64_t number;
 	uint32_t small;
 
+	if (sd_bus_message_is_method_error(m, NULL))
+		fprintf(stderr, "%s: %s\n", name, sd_bus_message_get_error(m)->message);
 	CHECK(!sd_bus_message_is_method_error(m, NULL));
 	CHECK(sd_bus_message_peek_type(m, NULL, &type) > 0);
 	if (strcmp(type, "t") == 0) {
@@ -248,15 +250,31 @@ void end_process(pid_t pid)
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 }
 
+static char log_path[128];
+static int log_before;
+
+/* A failed check prints to the log, too. */
+static void show_log(int)
+{
+	int fd = open(log_path, O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	ssize_t n;
+
+	do
+		n = read(fd, text, sizeof(text));
+	while (n > 0 && write(log_before, text, (size_t)n) > 0);
+}
+
 int log_begin(const struct rig *rig)
 {
 	int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), fd;
-	char path[128];
 
-	snprintf(path, sizeof(path), "%s/log", rig->dir);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	snprintf(log_path, sizeof(log_path), "%s/log", rig->dir);
+	fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 	CHECK(before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
 	close(fd);
+	log_before = before;
+	CHECK(signal(SIGABRT, show_log) != SIG_ERR);
 	return before;
 }
 
@@ -267,7 +285,7 @@ const char *log_end(const struct rig *rig, int before)
 	ssize_t n;
 	int fd;
 
-	CHECK(dup2(before, STDERR_FILENO) >= 0);
+	CHECK(signal(SIGABRT, SIG_DFL) != SIG_ERR && dup2(before, STDERR_FILENO) >= 0);
 	close(before);
 	snprintf(path, sizeof(path), "%s/log", rig->dir);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
