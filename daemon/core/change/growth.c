@@ -132,6 +132,7 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
 		if (gpu->lend.join_usec <= now_usec &&
 		    keep_promise(arbiter, i, now_usec, ret) > 0) {
 			gpu->lend.grown_usec = now_usec;
+			gpu->lend.grow_usec = UINT64_MAX; /* the next round counts from now */
 			return 1;
 		}
 	}
