@@ -546,9 +546,9 @@ static int read_map(const char *maps, uint32_t gpu_id, unsigned cus, struct geom
 	return r;
 }
 
-/* A GPU with all CUs of its geometry has no harvest to read. */
-static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node, const char *maps,
-			 unsigned cus, struct geometry *geometry, struct diagnostics *diagnostics)
+/* A GPU with all CUs of its geometry has no harvest to read. 0: it is unknown; 1: known. */
+static int read_harvest(const struct kfd_dir *dir, const struct kfd_node *node, const char *maps,
+			unsigned cus, struct geometry *geometry, struct diagnostics *diagnostics)
 {
 	char why[800];
 	const char *useless = caches_useless(node, geometry);
@@ -556,15 +556,17 @@ static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node,
 	int r = mapped ? read_map(maps, node->gpu_id, cus, geometry) : -ENOENT;
 
 	if (r == 0 || (!is_from_bios(node) && is_whole(geometry, cus)))
-		return true;
+		return 1;
 	if (r != -ENOENT)
 		snprintf(why, sizeof(why), "%.500s/%u: %s", maps, node->gpu_id, kfd_trouble(r));
 	else if (useless)
 		snprintf(why, sizeof(why), "%s/caches: %s%s", dir->path, useless,
 			 mapped ? ", and gpuarb-harvest has not run" : "");
-	else if (read_caches(dir, node->value[KFD_SIMD_ID_BASE], cus, geometry, why, sizeof(why)) ==
-		 0)
-		return true;
+	else if ((r = read_caches(dir, node->value[KFD_SIMD_ID_BASE], cus, geometry, why,
+				  sizeof(why))) == 0)
+		return 1;
+	if (kfd_is_lacking(r))
+		return r;
 
 	if (is_from_bios(node))
 		diagnostics_add(
@@ -575,12 +577,12 @@ static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node,
 	else
 		diagnostics_add(diagnostics, false,
 				"%s; assuming that its %u CUs are spread evenly", why, cus);
-	return false;
+	return 0;
 }
 
 /* heap_type 1 and 2: VRAM that the CPU can and cannot access. */
-static void read_bank(const struct kfd_dir *banks, unsigned number, uint64_t *bytes,
-		      struct diagnostics *diagnostics)
+static int read_bank(const struct kfd_dir *banks, unsigned number, uint64_t *bytes,
+		     struct diagnostics *diagnostics)
 {
 	char name[32], text[KFD_TEXT];
 	uint64_t heap, size;
@@ -595,28 +597,28 @@ static void read_bank(const struct kfd_dir *banks, unsigned number, uint64_t *by
 	if (r < 0) {
 		diagnostics_add(diagnostics, false, "%s/%s: %s; this VRAM is not counted",
 				banks->path, name, kfd_trouble(r));
-		return;
+		return r;
 	}
 	if (heap == 1 || heap == 2)
 		*bytes += size;
+	return 0;
 }
 
-static uint64_t read_vram(const struct kfd_dir *dir, struct diagnostics *diagnostics)
+static int read_vram(const struct kfd_dir *dir, uint64_t *bytes, struct diagnostics *diagnostics)
 {
 	_cleanup_dir_ struct kfd_dir banks = KFD_DIR_NONE;
 	unsigned numbers[64];
-	uint64_t bytes = 0;
-	int n;
+	int n, r = 0;
 
 	n = kfd_dir_open_numbers(dir, "mem_banks", numbers, ARRAY_SIZE(numbers), &banks);
 	if (n < 0) {
 		diagnostics_add(diagnostics, false, "%s/mem_banks: %s; its VRAM is unknown",
 				dir->path, kfd_trouble(n));
-		return 0;
+		return n;
 	}
-	for (int i = 0; i < n; i++)
-		read_bank(&banks, numbers[i], &bytes, diagnostics);
-	return bytes;
+	for (int i = 0; i < n && !kfd_is_lacking(r); i++)
+		r = read_bank(&banks, numbers[i], bytes, diagnostics);
+	return r;
 }
 
 static unsigned queue_slots(const struct kfd_node *node, struct diagnostics *diagnostics)
@@ -677,7 +679,10 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, const c
 				node->path, info.gfx_target);
 
 	write_device(node, info.device, sizeof(info.device));
-	info.harvest_known = read_harvest(dir, node, maps, cus, &info.geometry, diagnostics);
+	r = read_harvest(dir, node, maps, cus, &info.geometry, diagnostics);
+	if (r < 0)
+		return r;
+	info.harvest_known = r > 0;
 	info.guessed = !info.harvest_known;
 	info.whole_only = is_from_bios(node) && !info.harvest_known;
 	info.law = law_of_target(info.gfx_target);
@@ -688,7 +693,9 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, const c
 	per_engine = sdma_per_engine(node, diagnostics);
 	info.sdma_queues = value(node, KFD_SDMA_ENGINES) * per_engine;
 	info.sdma_xgmi_queues = value(node, KFD_SDMA_XGMI_ENGINES) * per_engine;
-	info.vram_bytes = read_vram(dir, diagnostics);
+	r = read_vram(dir, &info.vram_bytes, diagnostics);
+	if (kfd_is_lacking(r))
+		return r;
 	*ret = info;
 	return 0;
 }

@@ -64,7 +64,7 @@ bool kfd_gpu_hides_harvest(const struct kfd_node *node, struct geometry *ret);
 
 /* Reads a GPU, except its name and how it is scheduled. maps: a directory with a file for each GPU that hides its
  * harvest, its gpu_id: the CUs that work, of each array of each engine. A negative errno with a diagnostic if it has
- * to be left out. */
+ * to be left out, or kfd_is_lacking(). */
 int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, const char *maps,
 		 struct gpu_info *ret, struct diagnostics *diagnostics);
 

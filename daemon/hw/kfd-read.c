@@ -182,9 +182,14 @@ int kfd_property_number(const char *text, const char *key, uint64_t max, uint64_
 	return r < 0 ? r : kfd_number(value, length, max, ret);
 }
 
+bool kfd_is_lacking(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
 bool kfd_is_unread(int error)
 {
-	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -E2BIG;
+	return kfd_is_lacking(error) || error == -E2BIG;
 }
 
 const char *kfd_trouble(int error)

@@ -57,8 +57,10 @@ int kfd_number(const char *text, size_t length, uint64_t max, uint64_t *ret);
 int kfd_property(const char *text, const char *key, const char **ret, size_t *ret_length);
 int kfd_property_number(const char *text, const char *key, uint64_t max, uint64_t *ret);
 
-/* Does the error tell nothing of what was to be read? There was no descriptor or memory for it, or it is
- * too much. */
+/* Does the error tell nothing of what was to be read? There was no descriptor or memory for it. */
+bool kfd_is_lacking(int error);
+
+/* Likewise, or it is too much. */
 bool kfd_is_unread(int error);
 
 const char *kfd_trouble(int error); /* the errors of these functions in words */

@@ -171,8 +171,10 @@ static int read_node(const struct kfd_dir *nodes, unsigned number, struct listin
 	r = kfd_node_read(&dir, &found->node, &listing->diagnostics);
 	if (r <= 0)
 		return kfd_is_unread(r) ? r : 0;
-	found->left_out = kfd_gpu_read(&dir, &found->node, listing->maps, &found->info,
-				       &listing->diagnostics) < 0;
+	r = kfd_gpu_read(&dir, &found->node, listing->maps, &found->info, &listing->diagnostics);
+	if (kfd_is_lacking(r))
+		return r;
+	found->left_out = r < 0;
 	listing->n_found++;
 	return 0;
 }

@@ -355,6 +355,26 @@ TEST(processes_are_listed_in_parts)
 	hw_kfd.end_listing(NULL);
 }
 
+TEST(gpus_that_cannot_be_read_for_want_of_descriptors_are_an_error)
+{
+	_cleanup_(kfd_rig_end) struct rig rig;
+	struct gpu_info whole;
+	unsigned n = 0;
+	int r, all;
+
+	start(&rig);
+	all = kfd_rig_list(&rig);
+	whole = rig.gpus[0];
+	do {
+		struct rlimit before = leave_fds(n++);
+
+		r = kfd_rig_list(&rig);
+		CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+		CHECK(r < 0 || (r == all && memcmp(&whole, &rig.gpus[0], sizeof(whole)) == 0));
+	} while (r < 0);
+	CHECK(n > 3);
+}
+
 TEST(processes_that_cannot_be_read_for_want_of_descriptors_are_an_error)
 {
 	struct hw_use uses[8];
