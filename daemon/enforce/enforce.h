@@ -51,6 +51,7 @@ struct unleased {
 	uint64_t due_usec; /* when it is ended, or was to be last */
 	bool due;          /* it was to be ended */
 	bool present;
+	unsigned asked; /* questions to gpuarb-enforce without an answer yet */
 };
 
 /* ---- unmanaged.c -------------------------------------------------------------------- */

@@ -61,7 +61,7 @@ static int open_process(const struct daemon *daemon, const struct unleased *proc
 	return ret;
 }
 
-static void ask(struct daemon *daemon, const struct unleased *process, enum enforce_verb verb)
+static void ask(struct daemon *daemon, struct unleased *process, enum enforce_verb verb)
 {
 	_cleanup_fd_ int fd = open_process(daemon, process);
 	char why[256];
@@ -75,14 +75,17 @@ static void ask(struct daemon *daemon, const struct unleased *process, enum enfo
 			? "uses a GPU without a lease, and will be killed: start it with gpuarbctl run"
 			: "killed, because it used a GPU without a lease: start it with gpuarbctl run",
 		(uint64_t)process->pid, why, sizeof(why));
+	process->asked += r >= 0;
 	if (r < 0 && verb == ENFORCE_END)
 		journal_events_expelled(daemon, process, why);
 }
 
 void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence)
 {
-	const struct unleased *process = find(daemon, pid, 0);
+	struct unleased *process = find(daemon, pid, 0);
 
+	if (process && process->asked > 0)
+		process->asked--;
 	if (process && r != -ESRCH && process->due)
 		journal_events_expelled(daemon, process, r < 0 ? sentence : "");
 }
@@ -169,8 +172,9 @@ void unmanaged_review(struct daemon *daemon)
 	for (unsigned g = 0; g < daemon->arbiter->n_gpus; g++)
 		if (settings->unmanaged == UNMANAGED_REFUSE && !settings->exempt.unresolved)
 			review_gpu(daemon, g);
+	/* One that has ended is kept until it is known who ended it. */
 	for (size_t i = 0; i < daemon->unmanaged->n; i++)
-		if (daemon->unmanaged->list[i].present)
+		if (daemon->unmanaged->list[i].present || daemon->unmanaged->list[i].asked > 0)
 			daemon->unmanaged->list[left++] = daemon->unmanaged->list[i];
 	daemon->unmanaged->n = left;
 }
