@@ -41,7 +41,7 @@ grep -q "^#max-holders = $holders\$" "$1/conf/gpuarbd.conf" ||
 
 passes=$(sed -n 's/^#define LEASE_PASSES_MAX \([0-9]*\)U$/\1/p' "$1/daemon/core/ledger/lease.h")
 for text in docs/gpuarbctl-run.1.scd dbus/org.gpuarb.Arbiter1.xml; do
-	tr '\n' ' ' <"$1/$text" | grep -qi "after $passes .*granted on a GPU" ||
+	tr '\n' ' ' <"$1/$text" | grep -qi "\(after\|when\) $passes .*granted on a GPU" ||
 		complain "$text does not say that a request is passed ${passes:-?} times"
 done
 
