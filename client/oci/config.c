@@ -47,11 +47,26 @@ int config_annotate(struct json_object *config, const char *name, const char *va
 	return 0;
 }
 
+/* A flag of the command line. */
+static int take_adaptable(struct command *command, const char *value)
+{
+	char shown[81];
+
+	command->options.adaptable = strcmp(value, "yes") == 0;
+	if (command->options.adaptable || strcmp(value, "no") == 0)
+		return 0;
+	text_clean(shown, sizeof(shown), value);
+	snprintf(command->problem, sizeof(command->problem),
+		 ANNOTATION "adaptable=%s: must be yes or no", shown);
+	return -EINVAL;
+}
+
 /* The word of the command line that the annotation stands for. */
 static int take_annotation(struct command *command, const char *name, const char *value)
 {
-	static const char *const known[] = { "class",  "cus",    "gpu",  "name", "processes",
-					     "queues", "tenant", "vram", NULL };
+	static const char *const known[] = { "adaptable", "class",  "cus",  "cus-max",
+					     "cus-min",   "gpu",    "name", "processes",
+					     "queues",    "tenant", "vram", NULL };
 	char word[VALUE_MAX + 32], shown[81];
 	char *argv[] = { word, NULL };
 	size_t i = 0;
@@ -62,8 +77,9 @@ static int take_annotation(struct command *command, const char *name, const char
 	text_clean(shown, sizeof(shown), name);
 	if (!known[i]) {
 		snprintf(command->problem, sizeof(command->problem),
-			 ANNOTATION "%s: unknown annotation; class, cus, gpu, name, processes, "
-				    "queues, tenant and vram are known",
+			 ANNOTATION
+			 "%s: unknown annotation; adaptable, class, cus, cus-max, "
+			 "cus-min, gpu, name, processes, queues, tenant and vram are known",
 			 shown);
 		return -EINVAL;
 	}
@@ -72,6 +88,8 @@ static int take_annotation(struct command *command, const char *name, const char
 			 ANNOTATION "%s: the value has more than %d bytes", shown, VALUE_MAX);
 		return -EINVAL;
 	}
+	if (strcmp(name, "adaptable") == 0)
+		return take_adaptable(command, value);
 	snprintf(word, sizeof(word), "--%s=%s", name, value);
 	r = options_parse(command, OPTIONS_WANT | OPTIONS_LEASE, true, 1, argv);
 	if (r < 0) {
@@ -119,6 +137,24 @@ static bool is_variable(struct json_object *entry, const char *name, size_t n)
 	const char *text = json_object_get_string(entry);
 
 	return text && strncmp(text, name, n) == 0 && (text[n] == '=' || !text[n]);
+}
+
+const char *config_variable(struct json_object *config, const char *name)
+{
+	struct json_object *process, *environment;
+	size_t n = strlen(name), i = 0;
+
+	if (!json_object_object_get_ex(config, "process", &process) ||
+	    !json_object_object_get_ex(process, "env", &environment) ||
+	    !json_object_is_type(environment, json_type_array))
+		return NULL;
+	for (i = json_object_array_length(environment); i-- > 0;) {
+		struct json_object *entry = json_object_array_get_idx(environment, i);
+
+		if (is_variable(entry, name, n) && json_object_get_string(entry)[n])
+			return json_object_get_string(entry) + n + 1;
+	}
+	return NULL;
 }
 
 int config_set_variable(struct json_object *config, const char *variable)

@@ -28,5 +28,8 @@ int config_annotate(struct json_object *config, const char *name, const char *va
  * strings live as long as the configuration. */
 int config_command(struct json_object *config, struct command *command);
 
+/* The value of a variable of the container's program; NULL: there is none. */
+const char *config_variable(struct json_object *config, const char *name);
+
 /* "NAME=VALUE" sets a variable of the container's program, "NAME" removes it. */
 int config_set_variable(struct json_object *config, const char *variable);

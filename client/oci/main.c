@@ -23,14 +23,17 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "client/oci/config.h"
+#include "client/oci/oci-agent.h"
 #include "client/oci/oci-lease.h"
 #include "util/fd.h"
 #include "util/number.h"
 
 #define HOLD_MSEC 60000 /* for an engine that fails between the hooks */
+#define LISTENING 1     /* the descriptor of the holder that is the socket of the agent */
 #define NAME 16         /* what the kernel keeps of the name of a process */
 
 static int complain(const char *why)
@@ -47,14 +50,20 @@ static void holder_name(uint64_t lease, char ret[static NAME])
 
 /* ---- precreate ----------------------------------------------------------------------------- */
 
-/* Has no descriptor but the holder: the engine waits until standard output is closed. */
-__attribute__((noreturn)) static void hold(int holder)
+/* Has no descriptors but the holder and LISTENING: the engine waits until standard output is closed. Ended by
+ * createRuntime, or by time. */
+__attribute__((noreturn)) static void hold(int holder, int listening)
 {
 	struct pollfd fds = { .fd = STDIN_FILENO };
+	bool agent = listening >= 0;
 
 	setsid();
-	if (dup2(holder, STDIN_FILENO) == STDIN_FILENO && close_range(1, ~0U, 0) == 0)
+	if (dup2(holder, STDIN_FILENO) == STDIN_FILENO &&
+	    (!agent || dup2(listening, LISTENING) == LISTENING) &&
+	    close_range(agent ? LISTENING + 1 : LISTENING, ~0U, 0) == 0)
 		(void)poll(&fds, 1, HOLD_MSEC);
+	if (agent)
+		oci_agent_delete(LISTENING);
 	_exit(EXIT_SUCCESS);
 }
 
@@ -75,21 +84,38 @@ static int annotate_number(struct json_object *config, const char *name, uint64_
 	return config_annotate(config, name, text);
 }
 
-static int write_lease(struct json_object *config, const struct oci_lease *lease)
+/* gpuarb-agent needs the mask of the variable, to tell it from masks that the program sets. */
+static int add_agent(struct json_object *config, const char *library, const struct oci_lease *lease,
+		     int *ret)
 {
+	int r = config_annotate(config, "mask", config_variable(config, "HSA_CU_MASK") ?: "");
+
+	*ret = r < 0 ? r : oci_agent_mount(config, library, lease->id);
+	return *ret < 0 ? *ret : 0;
+}
+
+/* library: of the agent; "": the lease is fixed. */
+static int write_lease(struct json_object *config, const struct oci_lease *lease,
+		       const char *library)
+{
+	_cleanup_fd_ int listening = -1;
 	char name[NAME];
 	pid_t holder;
 	int r = annotate_number(config, "lease", lease->id);
 
 	for (size_t i = 0; r >= 0 && i < OCI_VARIABLES; i++)
 		r = config_set_variable(config, lease->variables[i]);
+	if (r >= 0 && *library)
+		r = add_agent(config, library, lease, &listening);
 	if (r < 0)
 		return r;
 	holder_name(lease->id, name); /* before the next hook can read */
 	prctl(PR_SET_NAME, name);
 	holder = fork();
 	if (holder == 0)
-		hold(lease->holder);
+		hold(lease->holder, listening);
+	if (holder < 0 && listening >= 0)
+		oci_agent_delete(listening);
 	return holder < 0 ? -errno : annotate_number(config, "holder", (uint64_t)holder);
 }
 
@@ -106,11 +132,30 @@ static bool is_root(void)
 	return root;
 }
 
+/* An adaptable lease is fixed where no program could follow it. */
+static void choose_agent(struct json_object *config, struct command *command,
+			 char library[static PATH_MAX])
+{
+	char why[OCI_LEASE_PROBLEM] = "it is rootless";
+
+	library[0] = '\0';
+	if (!command->options.adaptable ||
+	    (is_root() && oci_agent_find(config, library, why, sizeof(why))))
+		return;
+	library[0] = '\0';
+	command->options.adaptable = false;
+	/* podman shows nothing of a hook that succeeds. */
+	openlog("gpuarb", LOG_PERROR, LOG_DAEMON);
+	syslog(LOG_NOTICE, "container %s: its lease is fixed: %s", command->options.name ?: "",
+	       why);
+}
+
 /* Takes a lease into the configuration. */
 static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROBLEM])
 {
 	_cleanup_(freep) struct command *command = calloc(1, sizeof(*command));
 	struct oci_lease lease = { .holder = -1 };
+	char library[PATH_MAX];
 	int r = command ? config_command(config, command) : -ENOMEM;
 
 	if (r < 0) {
@@ -131,10 +176,11 @@ static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROB
 		return -EPERM;
 	}
 	name_lease(config, command);
+	choose_agent(config, command, library);
 	r = oci_lease_reserve(command, &lease, why);
 	if (r < 0)
 		return r;
-	r = write_lease(config, &lease);
+	r = write_lease(config, &lease, library);
 	close(lease.holder);
 	if (r < 0)
 		snprintf(why, OCI_LEASE_PROBLEM, "cannot change the configuration: %s",
@@ -207,12 +253,28 @@ static int find_holder(uint64_t lease, uint64_t pid)
 	return ret;
 }
 
+/* With an agent, gpuarb-precreate has annotated the mask. Started by this hook, because the monitor of the container, below
+ * which the hook runs, has a control group that outlives podman's. */
+static int start_agent(struct json_object *state, uint64_t lease, pid_t pid, int listening,
+		       char why[static OCI_LEASE_PROBLEM])
+{
+	int r = listening < 0 ? -EBADF : 0;
+
+	if (r >= 0)
+		r = setenv("HSA_CU_MASK", config_annotation(state, "mask"), 1) < 0
+			    ? -errno
+			    : oci_agent_start(lease, pid, listening);
+	if (r < 0)
+		snprintf(why, OCI_LEASE_PROBLEM, "cannot start gpuarb-agent: %s", strerror(-r));
+	return r;
+}
+
 /* share: "" for the lease of the annotations. */
 static int create_runtime(struct json_object *state, const char *share)
 {
 	const char *refusal = *share ? NULL : config_annotation(state, "refusal");
 	uint64_t lease = *share ? 0 : annotated_number(state, "lease");
-	_cleanup_fd_ int holder = -1;
+	_cleanup_fd_ int holder = -1, listening = -1;
 	struct json_object *pid;
 	char why[OCI_LEASE_PROBLEM];
 	int r;
@@ -236,7 +298,13 @@ static int create_runtime(struct json_object *state, const char *share)
 			 lease, HOLD_MSEC / 1000);
 		return complain(why);
 	}
+	if (!*share && config_annotation(state, "mask"))
+		listening = (int)syscall(SYS_pidfd_getfd, holder, LISTENING, 0U);
 	r = oci_lease_bind(lease, json_object_get_int(pid), why);
+	if (r >= 0 && !*share && config_annotation(state, "mask"))
+		r = start_agent(state, lease, json_object_get_int(pid), listening, why);
+	if (r < 0 && listening >= 0)
+		oci_agent_delete(listening);
 	if (!*share)
 		(void)syscall(SYS_pidfd_send_signal, holder, SIGTERM, NULL, 0U);
 	return r < 0 ? complain(why) : EXIT_SUCCESS;

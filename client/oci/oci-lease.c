@@ -84,6 +84,14 @@ static int append_want(sd_bus_message *m, const struct typed_want *typed)
 	if (r >= 0)
 		r = append_number(m, "cus-percent", typed->share.cus);
 	if (r >= 0)
+		r = append_number(m, "cus-min", want->cus_min);
+	if (r >= 0)
+		r = append_number(m, "cus-min-percent", typed->share.cus_min);
+	if (r >= 0)
+		r = append_number(m, "cus-max", want->cus_max);
+	if (r >= 0)
+		r = append_number(m, "cus-max-percent", typed->share.cus_max);
+	if (r >= 0)
 		r = append_number(m, "queues", want->queues);
 	if (r >= 0)
 		r = append_number(m, "processes", want->processes);
@@ -102,6 +110,8 @@ static int append_options(sd_bus_message *m, const struct gpuarb_options *option
 		r = append_text(m, "tenant", options->tenant);
 	if (r >= 0)
 		r = append_text(m, "name", options->name);
+	if (r >= 0 && options->adaptable)
+		r = sd_bus_message_append(m, "{sv}", "adaptable", "b", 1);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -20,7 +20,7 @@ struct oci_lease {
 	char variables[OCI_VARIABLES][OCI_VARIABLE];
 };
 
-/* Takes a fixed lease. Negative errno: why has the reason, and gpuarbctl's words for it. */
+/* Takes a lease. Negative errno: why has the reason, and gpuarbctl's words for it. */
 int oci_lease_reserve(const struct command *command, struct oci_lease *ret,
 		      char why[static OCI_LEASE_PROBLEM]);
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,19 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/launch/grant.h"
 #include "client/launch/program.h"
 #include "client/launch/supervisor.h"
 #include "client/launch/wants.h"
+#include "client/oci/agent-socket.h"
 #include "client/output/fail.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
@@ -139,92 +134,28 @@ static int choose_adaptable(struct command *command, struct adapt *ret)
 
 /* ---- the socket -------------------------------------------------------------------------- */
 
-/* gpuarb-agent listens twice under one name, which has the form of a path: a process in another network namespace does
- * not reach the abstract socket, and one in another mount namespace may not see the file. */
-#define NAME 108
-#define FILES "gpuarb-agent-"
-#define LEFT_SEC 60
-
-static socklen_t write_address(const char *name, bool file, struct sockaddr_un *ret)
-{
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	memcpy(ret->sun_path + !file, name, strlen(name));
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
-}
-
-static int listen_on(const char *name, bool file)
-{
-	struct sockaddr_un address;
-	socklen_t length = write_address(name, file, &address);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, SOMAXCONN) < 0) {
-		int error = -errno;
-
-		close(fd);
-		return error;
-	}
-	return fd;
-}
-
-/* Whether a killed agent of this user has left the file. The file of one that does not listen yet is young. */
-static bool is_left(const char *path)
-{
-	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address;
-	socklen_t length = write_address(path, true, &address);
-	struct stat st;
-
-	return fd >= 0 && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid() &&
-	       st.st_mtime < time(NULL) - LEFT_SEC &&
-	       connect(fd, (struct sockaddr *)&address, length) < 0 && errno == ECONNREFUSED;
-}
-
-static void delete_left(const char *dir)
-{
-	DIR *entries = opendir(dir);
-	const struct dirent *entry;
-	char path[NAME];
-
-	while (entries && (entry = readdir(entries)))
-		if (strncmp(entry->d_name, FILES, strlen(FILES)) == 0 &&
-		    snprintf(path, NAME, "%s/%s", dir, entry->d_name) < NAME - 1 && is_left(path))
-			(void)unlink(path);
-	if (entries)
-		closedir(entries);
-}
-
 /* The variable can name a directory of another machine, as in a job of Slurm. */
-static int listen_on_file(uint64_t lease, char name[static NAME])
+static int listen_on_file(uint64_t lease, char name[static AGENT_SOCKET])
 {
 	const char *const dirs[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
-	uint64_t random;
 	int fd = -ENOENT;
 
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return -EIO;
-	for (size_t i = 0; fd < 0 && i < ARRAY_SIZE(dirs); i++) {
-		if (!dirs[i] || dirs[i][0] != '/' ||
-		    snprintf(name, NAME, "%s/" FILES "%" PRIu64 "-%016" PRIx64, dirs[i], lease,
-			     random) >= NAME - 1)
-			continue;
-		delete_left(dirs[i]);
-		fd = listen_on(name, true);
-	}
+	for (size_t i = 0; fd < 0 && fd != -EIO && i < ARRAY_SIZE(dirs); i++)
+		if (dirs[i])
+			fd = agent_socket_make(dirs[i], lease, name);
 	return fd;
 }
 
-/* Without a file the abstract socket is there twice. */
-static int make_sockets(uint64_t lease, char name[static NAME], int fds[static 2])
+/* gpuarb-agent listens twice under one name: a process in another network namespace does not reach the abstract socket,
+ * and one in another mount namespace may not see the file. Without a file the abstract socket is there twice. */
+static int make_sockets(uint64_t lease, char name[static AGENT_SOCKET], int fds[static 2])
 {
 	int r;
 
 	fds[0] = listen_on_file(lease, name);
 	if (fds[0] == -EIO)
 		return fds[0];
-	fds[1] = listen_on(name, false);
+	fds[1] = agent_socket_listen(name, false);
 	if (fds[0] < 0 && fds[1] >= 0)
 		fds[0] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
 	r = fds[1] < 0 ? fds[1] : fds[0] < 0 ? -errno : 0;
@@ -347,7 +278,7 @@ static int preload(const struct adapt *adapt, const char *name)
 static int adapt_start(const struct command *command, const struct adapt *adapt, uint64_t lease,
 		       int process)
 {
-	char name[NAME];
+	char name[AGENT_SOCKET];
 	int listening[2], r = make_sockets(lease, name, listening);
 
 	if (r < 0)

@@ -98,6 +98,7 @@ refused 'org.gpuarb.size' '{"org.gpuarb.cus": "15", "org.gpuarb.size": "4"}'
 refused 'org.gpuarb.queues=0' '{"org.gpuarb.cus": "15", "org.gpuarb.queues": "0"}'
 refused 'org.gpuarb.class=gold' '{"org.gpuarb.cus": "15", "org.gpuarb.class": "gold"}'
 refused 'org.gpuarb.name' "$(jq -n '{"org.gpuarb.cus": "15", "org.gpuarb.name": ("x" * 500)}')"
+refused 'org.gpuarb.adaptable=1' '{"org.gpuarb.cus": "15", "org.gpuarb.adaptable": "1"}'
 refused '200 ' '{"org.gpuarb.cus": "200"}'
 refused 'max-cus' '{"org.gpuarb.cus": "25", "org.gpuarb.tenant": "web"}'
 refused 'no-such' '{"org.gpuarb.cus": "25", "org.gpuarb.tenant": "no-such"}'
@@ -149,6 +150,90 @@ hook gpuarb-createruntime 1
 err_has 'lease 1 '
 check 'it is not bound to another one' is_running "$holder_pid"
 kill "$holder_pid"
+list_becomes '. == []'
+
+# ---- an adaptable lease --------------------------------------------------------------------------
+image=$dir/image
+mkdir -p "$image"/{lib64,lib}
+touch "$dir/libgpuarb-agent.so" "$dir/libgpuarb-agent-musl.so"
+printf '#!/bin/sh\necho "$HSA_CU_MASK $@" >%s/agent.out\n' "$dir" >"$dir/gpuarb-agent"
+chmod 755 "$dir/gpuarb-agent"
+export GPUARB_AGENT_DIR=$dir
+policy <<<'[tenant *]'
+# adaptable JQ: the hook for a container whose configuration is changed so.
+adaptable()
+{
+	config '{"org.gpuarb.cus": "30", "org.gpuarb.cus-min": "15", "org.gpuarb.cus-max": "60", "org.gpuarb.adaptable": "yes"}'
+	jq --arg root "$image" ".process.user.uid = 0 | .root.path = \$root | .process.env += [\"LD_PRELOAD=/x.so\"] |
+		.mounts = [{destination: \"/dev\", type: \"tmpfs\"}] | $1" "$dir/in" >"$dir/config"
+	mv "$dir/config" "$dir/in"
+	hook gpuarb-precreate 0
+	cp "$dir/out" "$dir/config"
+}
+is_fixed() # TEXT JQ
+{
+	adaptable "$2"
+	err_has "$1"
+	json_out '(.process.env | index(["LD_PRELOAD=/x.so"])) and (.annotations | has("org.gpuarb.mask") | not)'
+	list_becomes 'length == 1 and (.[0].adaptable | not)'
+	kill "$(annotated holder config)"
+	list_becomes '. == []'
+}
+ln -s /lib64/ld-linux-x86-64.so.2 "$image/lib64" # out of the image
+is_fixed 'its image has no C library' .
+rm "$image"/lib64/*
+mkfifo "$image/lib64/ld-linux-x86-64.so.2"
+is_fixed 'its image has no C library' .
+rm "$image"/lib64/*
+touch "$image/lib64/ld-linux-x86-64.so.2"
+echo 'stable release version 2.30.' >"$image/lib64/libc.so.6"
+is_fixed 'its image has no glibc 2.31' .
+echo 'stable release version 2.31.' >"$image/lib64/libc.so.6"
+is_fixed 'its program does not run as root' '.process.user.uid = 1000'
+is_fixed 'it has a user namespace' '.linux.namespaces = [{type: "user"}]'
+is_fixed 'its /dev is not its own' '.mounts[0].type = "bind"'
+touch "$image/lib/ld-musl-x86_64.so.1"
+is_fixed 'its image has glibc and musl' .
+rm "$image"/lib64/*
+adaptable .
+json_out '.mounts[2].source | endswith("/libgpuarb-agent-musl.so")'
+json_out '(.process.env | contains(["GPUARB_AGENT=/dev/gpuarb/agent", "LD_PRELOAD=/dev/gpuarb/libgpuarb-agent.so:/x.so"])) and
+	.mounts[1].destination == "/dev/gpuarb/agent"'
+socket=$(jq -r '.mounts[1].source' "$dir/config")
+mask=$(annotated mask config)
+check 'the socket is there' test -S "$socket"
+sleep 1000 &
+container=$!
+state "$container"
+hook gpuarb-createruntime 0
+list_becomes 'length == 1 and .[0].adaptable and .[0].state == "granted"'
+await_so 'the agent has begun' test -s "$dir/agent.out"
+check 'with the lease, the process and the mask' \
+	test "$(cat "$dir/agent.out")" = "$mask $(annotated lease config) $container 3 4 5"
+rm "$socket" # as gpuarb-agent does
+kill -KILL "$container"
+wait "$container" 2>/dev/null
+list_becomes '. == []'
+# The process has ended, or the agent does not start: nothing is left.
+adaptable .
+state 2147483646
+hook gpuarb-createruntime 1
+check 'the socket is gone' test ! -e "$(jq -r '.mounts[1].source' "$dir/config")"
+list_becomes '. == []'
+sleep 1000 &
+container=$!
+adaptable .
+state "$container"
+rm "$dir/gpuarb-agent"
+hook gpuarb-createruntime 1
+err_has "gpuarb-agent: "
+check 'the socket is gone' test ! -e "$(jq -r '.mounts[1].source' "$dir/config")"
+kill -KILL "$container"
+wait "$container" 2>/dev/null
+list_becomes '. == []'
+adaptable .
+err_has "$dir/libgpuarb-agent"
+kill "$(annotated holder config)"
 list_becomes '. == []'
 
 # What is no configuration, no state, no hook.

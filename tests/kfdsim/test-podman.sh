@@ -4,7 +4,8 @@
 #	test-podman.sh CLIENT-RAW GPUARB-OCI
 #
 # Queues of containers on the emulated driver: each counts for the lease that the hooks took for its container, and a queue
-# too many is named. A program under `gpuarbctl run` in a container follows its adaptable lease.
+# too many is named. A container with an adaptable lease follows it, and leaves nothing behind. So does a program under
+# `gpuarbctl run` in a container.
 set -u
 if [ "${INSIDE:-}" != yes ]; then
 	[ -n "${GPUARB_LONG:-}" ] || { echo 'skipped: podman takes half a minute: tests/run --long'; exit 77; }
@@ -39,9 +40,9 @@ clean() { "${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1; kill -KILL "$manager_pid
 trap clean EXIT
 start
 for name in gpuarb-precreate gpuarb-createruntime; do
-	jq --arg path "$dir/$name" --arg bus "GPUARB_BUS_ADDRESS=$GPUARB_BUS_ADDRESS" \
-		'.hook.path = $path | .hook.env = [$bus, "ASAN_OPTIONS=detect_leaks=0"]' "$(dirname "$oci")/$name.json" \
-		>"$dir/hooks/$name.json"
+	jq --arg path "$dir/$name" --arg bus "GPUARB_BUS_ADDRESS=$GPUARB_BUS_ADDRESS" --arg agent "GPUARB_AGENT_DIR=$GPUARB_AGENT_DIR" \
+		'.hook.path = $path | .hook.env = [$bus, $agent, "ASAN_OPTIONS=detect_leaks=0"]' \
+		"$(dirname "$oci")/$name.json" >"$dir/hooks/$name.json"
 done
 
 # container NAME OPTION… -- COMMAND…: its standard input is what is written to $dir/rootfs/tmp/NAME.
@@ -72,6 +73,44 @@ settles '[.leases[] | select(.drift != []).name] == ["two"] and .gpus[0].unmanag
 driver '.gpus[0].compute_queues == 4'
 "${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1
 settles '.leases == []'
+
+# An adaptable one: the agent outside, its library and its socket inside. In the test, /lib and /lib64 are volumes, so a copy
+# of the C library stands for that of the image.
+cp -L /lib64/ld-linux-x86-64.so.2 "$dir/rootfs/lib64"
+mkdir "$dir/rootfs/lib/x86_64-linux-gnu"
+cp -L /lib/x86_64-linux-gnu/libc.so.6 "$dir/rootfs/lib/x86_64-linux-gnu"
+has_sockets() { [ "$(find /run -maxdepth 1 -name "gpuarb-agent-$lease-*" | wc -l)" = "$1" ]; }
+agents() { for path in /proc/[0-9]*/cmdline; do tr '\0' ' ' <"$path"; echo; done 2>/dev/null | grep -c "/gpuarb-agent $lease "; }
+has_agents() { [ "$(agents)" = "$1" ]; }
+follows() # adaptable container "four" that runs
+{
+	queue four
+	settles "$(named four) | .adaptable and .partitions[0].cus == 60"
+	lease=$(jq "$(named four).id" "$dir/out")
+	await_so 'it has one agent' has_agents 1
+	await_so 'it has one socket' has_sockets 1
+	hold reserve --gpu=0000:03:00.0 --cus=30
+	settles "$(named four) | .partitions[0].cus == 30"
+	mask=$(jq -r "$(named four).partitions[0].cu_mask" "$dir/out")
+	driver "[.processes[] | select(.alive) | $compute | .mask] | unique == [\"$mask\"]"
+	let_go TERM "$holder"
+	settles "$(named four) | .partitions[0].cus == 60"
+}
+leaves() { settles '.leases == []'; await_so 'no agent is left' has_agents 0; await_so 'no socket is left' has_sockets 0; }
+container four --annotation org.gpuarb.cus=60 --annotation org.gpuarb.cus-min=15 --annotation org.gpuarb.adaptable=yes \
+	--annotation org.gpuarb.name=four --annotation org.gpuarb.gpu=0000:03:00.0 -- raw
+follows
+"${podman[@]}" stop -t 0 four >/dev/null 2>&1
+leaves
+said='podman start four'
+"${podman[@]}" start four >"$dir/out" 2>"$dir/err" || complain "$said: failed"
+follows
+kill -KILL "$gpuarbd"
+gpuarbd_is ready
+kill -KILL "$("${podman[@]}" inspect four --format '{{.State.ConmonPid}}')"
+follows
+kill -KILL "$("${podman[@]}" inspect four --format '{{.State.Pid}}')"
+leaves
 
 # One with gpuarbctl inside, and a network namespace of its own.
 mounts=()
