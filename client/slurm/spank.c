@@ -7,6 +7,7 @@
  * A failure of the hooks before task_init drains the node (Slurm 22.05, 24.11). Here it ends the task.
  */
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -163,27 +164,57 @@ static const char *option_typed(const char *word)
 	return NULL;
 }
 
+/* Whether the next word is the value of this option. It is for an option that is not known here. */
+static bool takes_word(const char *word, const char *name, bool allocates)
+{
+	/* --help of srun, sbatch and salloc in Slurm 22.05 and 24.11: without a value, or with one after "=" only. */
+	static const char flags[] =
+		" bell compress contiguous disable-status exact exclusive get-user-env hold "
+		"ignore-pbs immediate kill-command kill-on-bad-exit label multi-prog nice "
+		"no-allocate no-bell no-kill no-requeue oom-kill-step overcommit overlap "
+		"oversubscribe parsable preserve-env propagate pty quiet quit-on-interrupt reboot "
+		"requeue resv-ports send-libs spread-job test-only unbuffered use-min-nodes "
+		"verbose ";
+	const char *letter = word +
+			     strspn(word, allocates ? "-EHIKOQVWXZhklsuv" : "-EHIKOQVXZhklsuv");
+	char key[32];
+
+	if (name)
+		return strcmp(name, "wait") != 0 && strcmp(name, "adaptable") != 0;
+	if (word[1] != '-')
+		return isalpha((unsigned char)*letter) && !letter[1];
+	snprintf(key, sizeof(key), " %s", word + strlen("--")); /* it may be shortened */
+	return !strstr(flags, key) && !(allocates && strcmp(word, "--wait") == 0);
+}
+
 /* Writes " NAME=VALUE" for each option that was typed, and ":" between components. Returns how many options of the plugin.
  * Slurm has called option_check() for their values, so they have neither. */
-static size_t components_read(FILE *f, char text[static COMPONENTS_SIZE])
+static size_t components_read(FILE *f, bool allocates, char text[static COMPONENTS_SIZE])
 {
 	_cleanup_(freep) char *word = NULL;
 	const char *name, *value;
 	size_t size = 0, used = 0, n = 0;
+	bool command = getdelim(&word, &size, '\0', f) <= 0; /* its words are no options */
 
 	*text = '\0';
 	while (used < COMPONENTS_SIZE - 1 && getdelim(&word, &size, '\0', f) > 0) {
+		if (strcmp(word, ":") == 0) {
+			used += (size_t)snprintf(text + used, COMPONENTS_SIZE - used, ":");
+			command = false;
+			continue;
+		}
+		command = command || *word != '-' || !word[1] || strcmp(word, "--") == 0;
+		if (command)
+			continue;
 		name = option_typed(word);
 		value = strchr(word, '=');
-		if (name && !value && strcmp(name, "wait") != 0 && strcmp(name, "adaptable") != 0)
-			value = getdelim(&word, &size, '\0', f) > 0 ? word : NULL;
-		else if (value)
+		if (value)
 			value++;
+		else if (takes_word(word, name, allocates))
+			value = getdelim(&word, &size, '\0', f) > 0 ? word : NULL;
 		if (name)
 			used += (size_t)snprintf(text + used, COMPONENTS_SIZE - used, " %s=%s",
 						 name, value ? value : "");
-		else if (strcmp(word, ":") == 0)
-			used += (size_t)snprintf(text + used, COMPONENTS_SIZE - used, ":");
 		n += name && strcmp(name, GROUP) != 0;
 	}
 	if (used >= COMPONENTS_SIZE)
@@ -208,7 +239,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
 	f = fopen("/proc/self/cmdline", "re");
 	if (!f)
 		return 0;
-	n = components_read(f, text);
+	n = components_read(f, context == S_CTX_ALLOCATOR, text);
 	fclose(f);
 	if (n > 0 && strchr(text, ':'))
 		setenv(COMPONENTS, text, 1);

@@ -374,6 +374,16 @@ TEST(components_of_a_heterogeneous_job_have_their_own_options)
 	CHECK(strcmp(left_by(S_CTX_LOCAL, "--het-group=1 --gpuarb-cus=5 a : --pack-group 0,2-3 b"),
 		     " het-group=1 cus=5: het-group=0,2-3") == 0);
 	CHECK(strcmp(left_by(S_CTX_LOCAL, "--het-group=1 a : --het-group=0 b"), "before") == 0);
+	/* Words of the command are no options. */
+	CHECK(strcmp(left_by(S_CTX_LOCAL,
+			     "-lw n0 --gpuarb-cus=1 --overlap a --gpuarb-cus=2 -w : -K -N 1 -lu b "
+			     "--het-group=0 c : --nodelist n1 -I6 -- --gpuarb-cus=3 : -n2 --gpuarb-cus=4"),
+		     " cus=1::: cus=4") == 0);
+	CHECK(strcmp(left_by(S_CTX_LOCAL, "-W 1 --gpuarb-cus=1 : --wait 2 --gpuarb-cus=2"),
+		     " cus=1: cus=2") == 0);
+	CHECK(strcmp(left_by(S_CTX_ALLOCATOR,
+			     "--gpuarb-cus=1 : --exclu -W --wait srun --gpuarb-cus=2 --het-group=1"),
+		     " cus=1:") == 0);
 	/* A command without components, and one that leaves the options to those that surround it. */
 	CHECK(strcmp(left_by(S_CTX_LOCAL, "--gpuarb-cus=15 --other=: a"), "none") == 0);
 	CHECK(strcmp(left_by(S_CTX_LOCAL, "a : b"), "before") == 0);
