@@ -32,6 +32,9 @@
 /* How long the first queue waits for the grant. gpuarb-agent sends it at once. */
 #define GRANT_MSEC 10000
 
+/* The interval of attempts to reach gpuarb-agent, for at most GRANT_MSEC, after an error that can pass. */
+#define ATTEMPT_MSEC 100
+
 /* The interval after which a mask that the driver refused is set again. It grows. */
 #define RETRY_MSEC 100
 #define RETRY_MSEC_MAX 10000
@@ -248,27 +251,37 @@ static void be_fixed(int error)
 }
 
 /* Connects to gpuarb-agent, takes the first grant, and starts the thread, unless that was done. */
+static int try_join(void)
+{
+	int r = link_is_ours(&process.link) ? 0 : connect_agent();
+
+	if (r < 0)
+		say("cannot reach gpuarb-agent: %s", strerror(-r));
+	if (r >= 0 && !process.thread) {
+		r = start_thread();
+		process.thread = r >= 0;
+	}
+	return r;
+}
+
+/* A limit of the process or of the machine that others have reached, or a signal. */
+static bool can_pass(int error)
+{
+	return error == -EAGAIN || error == -EINTR || error == -EMFILE || error == -ENFILE ||
+	       error == -ENOBUFS || error == -ENOMEM;
+}
+
+/* The environment has the mask that the lease began with: a queue under that has CUs that the lease may have returned. */
 static void join(void)
 {
-	int r;
+	int r = process.fixed ? 0 : try_join();
 
-	if (process.fixed)
-		return;
-	if (!link_is_ours(&process.link)) {
-		r = connect_agent();
-		if (r < 0) {
-			say("cannot reach gpuarb-agent: %s", strerror(-r));
-			/* With an earlier grant the process continues under that. */
-			if (process.queue_set.grant.generation == 0)
-				be_fixed(r);
-			return;
-		}
+	for (int msec = 0; can_pass(r) && msec < GRANT_MSEC; msec += ATTEMPT_MSEC) {
+		usleep(ATTEMPT_MSEC * 1000);
+		r = try_join();
 	}
-	if (process.thread)
-		return;
-	r = start_thread();
-	process.thread = r >= 0;
-	if (r < 0)
+	/* Without a connection the process continues under an earlier grant. */
+	if (r < 0 && (process.queue_set.grant.generation == 0 || link_is_ours(&process.link)))
 		be_fixed(r);
 }
 

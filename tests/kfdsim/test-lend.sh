@@ -520,6 +520,19 @@ story_raw()
 		settles '[.leases[].name] == ["vr"]'
 	fi
 
+	# One whose lease has shrunk, and that has no descriptor left for a moment.
+	program full "${borrow[@]}" --name full -- env GPUARB_AGENT_DEBUG=1 "$raw"
+	activates
+	prlimit --pid "${pid[full]}" --nofile=0:
+	echo queue >&"${in[full]}"
+	await_so 'it has tried' grep -q 'Too many open files' "$dir/full.err"
+	prlimit --pid "${pid[full]}" --nofile=1024:
+	is_ready full
+	driver "$(have $rest 1)"
+	leave full
+	settles '[.leases[].name] == ["vr"]'
+	ends 0 deactivate "$vr"
+
 	# One that cannot reach gpuarb-agent keeps its CUs, and says why.
 	unreachable sh -c '
 		agent=$(pgrep -f "gpuarb-agent [0-9]+ $$ ") && kill -KILL "$agent"
