@@ -371,12 +371,14 @@ pod()
 }
 code_is() { [ "$code" = "$1" ] || complain "$said: ended with $code, not $1"; }
 rootful=("${podman[@]}")
+dockerd=
 cdi=/run/cdi/gpuarb-share-test-$$.json # podman 4.3 reads no other directory
 clean_podman()
 {
 	"${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1
 	"${rootful[@]}" rm -a -f -t 0 >/dev/null 2>&1
 	rm -f "$cdi"
+	[ -z "$dockerd" ] || { kill "$dockerd"; wait "$dockerd"; }
 	rig_clean
 }
 trap clean_podman EXIT
@@ -426,27 +428,55 @@ publish()
 		'.devices[0].name = $name | .devices[0].containerEdits.hooks[0] |=
 			(.path = $path | .env = [$bus, "ASAN_OPTIONS=detect_leaks=0"])' "$spec" >"$cdi"
 }
-hold "${share[@]}"
-publish
-pod run -d --name c4 --device "gpuarb.org/share=test-$$" "${in_container[@]}" /bin/sh -c 'env; sleep 1000'
-code_is 0
-await_so 'the container has the mask of the share' logged c4 '^HSA_CU_MASK=0:0x111111111111111$' 1
-let_go KILL "$holder"
-ends 0 list --json
-json_out 'length == 1 and .[0].name == "share-web" and .[0].state == "granted"'
-pod stop -t 0 c4
-list_becomes '. == []'
-pod start c4
-[ "$code" != 0 ] || complain "$said: started with a lease that has ended"
-hold "${share[@]}"
-publish
-pod start c4
-code_is 0
-id=$("$GPUARBCTL" list --json | jq '.[0].id')
-await_so 'the container has the lease of today' logged c4 "^GPUARB_LEASE=$id\$" 1
-pod rm -f -t 0 c4
-let_go TERM "$holder"
-list_becomes '. == []'
+# share_lives: a container of $podman.
+share_lives()
+{
+	hold "${share[@]}"
+	publish
+	pod run -d --name c4 --device "gpuarb.org/share=test-$$" "${in_container[@]}" /bin/sh -c 'env; sleep 1000'
+	code_is 0
+	await_so 'the container has the mask of the share' logged c4 '^HSA_CU_MASK=0:0x111111111111111$' 1
+	let_go KILL "$holder"
+	ends 0 list --json
+	json_out 'length == 1 and .[0].name == "share-web" and .[0].state == "granted"'
+	pod stop -t 0 c4
+	list_becomes '. == []'
+	pod start c4
+	[ "$code" != 0 ] || complain "$said: started with a lease that has ended"
+	hold "${share[@]}"
+	publish
+	pod start c4
+	code_is 0
+	id=$("$GPUARBCTL" list --json | jq '.[0].id')
+	await_so 'the container has the lease of today' logged c4 "^GPUARB_LEASE=$id\$" 1
+	pod stop -t 0 c4
+	pod rm c4
+	let_go TERM "$holder"
+	list_becomes '. == []'
+}
+share_lives
+
+# The same with Docker.
+docker_runs() { docker -H "unix://$dir/docker.sock" version >/dev/null 2>&1; }
+check_docker()
+{
+	local podman in_container=(--network none gpuarb-test)
+
+	podman=(docker -H "unix://$dir/docker.sock")
+	echo '{"features": {"cdi": true}, "cdi-spec-dirs": ["/run/cdi"]}' >"$dir/docker.json"
+	dockerd --config-file "$dir/docker.json" --data-root "$dir/docker" --exec-root "$dir/dockerun" --pidfile "$dir/docker.pid" \
+		-H "unix://$dir/docker.sock" --storage-driver vfs --iptables=false --ip6tables=false --bridge=none \
+		--exec-opt native.cgroupdriver=cgroupfs >"$dir/docker.log" 2>&1 &
+	dockerd=$!
+	await_so 'dockerd runs' docker_runs
+	tar -C "$dir/rootfs" -c . | "${podman[@]}" import - gpuarb-test >/dev/null
+	share_lives
+	kill "$dockerd"
+	wait "$dockerd"
+	dockerd=
+}
+version=$(dockerd --version 2>/dev/null | sed -n 's/^Docker version \([0-9]*\).*/\1/p')
+if [ "${version:-0}" -ge 25 ]; then check_docker; else echo 'skipped: no docker 25 or later, which reads CDI'; fi
 
 # Rootless: as a user with subordinate numbers.
 rootless=$(awk -F: '$1 != "root" { print $1; exit }' /etc/subuid 2>/dev/null)
