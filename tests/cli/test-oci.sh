@@ -195,6 +195,9 @@ is_fixed 'its /dev is not its own' '.mounts[0].type = "bind"'
 touch "$image/lib/ld-musl-x86_64.so.1"
 is_fixed 'its image has glibc and musl' .
 rm "$image"/lib64/*
+adaptable '.annotations["org.gpuarb.class"] = "guaranteed" | del(.annotations["org.gpuarb.cus-max"])'
+json_out '.annotations["org.gpuarb.refusal"] | test("adaptable.*guaranteed")'
+list_becomes '. == []'
 adaptable .
 json_out '.mounts[2].source | endswith("/libgpuarb-agent-musl.so")'
 json_out '(.process.env | contains(["GPUARB_AGENT=/dev/gpuarb/agent", "LD_PRELOAD=/dev/gpuarb/libgpuarb-agent.so:/x.so"])) and
