@@ -239,8 +239,8 @@ check 'a shard is on the GPU that Slurm chose, and its step in the lease' \
 	jq -e 'length == 1 and [.[0].partitions[].gpu] == ["0000:03:00.0"]' <<<"$(grep '^\[' "$dir/out")"
 
 # ---- components of a heterogeneous job, adaptable leases ------------------------------------------
-slurm srun -w node0 --gpuarb-cus=15 sh -c 'echo $GPUARB_EFFECTIVE_CUS' : \
-	-w node1 --gpuarb-cus=30 sh -c 'echo $GPUARB_EFFECTIVE_CUS'
+slurm srun -w node0 --gpuarb-cus=15 --overlap sh -c 'echo $GPUARB_EFFECTIVE_CUS' --gpuarb-cus=5 : \
+	-w node1 --gpuarb-cus=30 sh -c 'echo $GPUARB_EFFECTIVE_CUS' --gpuarb-cus=10
 code_is 0
 check 'each component has what it asked for' test "$(sort -n "$dir/out" | tr '\n' ' ')" = '15 30 '
 slurm srun -w node0 --gpuarb-cus=15 true : -w node1 sh -c 'echo "$GPUARB_LEASE."'

@@ -525,7 +525,7 @@ story_raw()
 	activates
 	prlimit --pid "${pid[full]}" --nofile=0:
 	echo queue >&"${in[full]}"
-	await_so 'it has tried' grep -q 'Too many open files' "$dir/full.err"
+	await_so 'it has tried' grep -q 'files$' "$dir/full.err"
 	prlimit --pid "${pid[full]}" --nofile=1024:
 	is_ready full
 	driver "$(have $rest 1)"
