@@ -82,35 +82,47 @@ cp -L /lib/x86_64-linux-gnu/libc.so.6 "$dir/rootfs/lib/x86_64-linux-gnu"
 has_sockets() { [ "$(find /run -maxdepth 1 -name "gpuarb-agent-$lease-*" | wc -l)" = "$1" ]; }
 agents() { for path in /proc/[0-9]*/cmdline; do tr '\0' ' ' <"$path"; echo; done 2>/dev/null | grep -c "/gpuarb-agent $lease "; }
 has_agents() { [ "$(agents)" = "$1" ]; }
-follows() # adaptable container "four" that runs
+follows() # NAME: an adaptable container that runs
 {
-	queue four
-	settles "$(named four) | .adaptable and .partitions[0].cus == 60"
-	lease=$(jq "$(named four).id" "$dir/out")
+	queue "$1"
+	settles "$(named "$1") | .adaptable and .partitions[0].cus == 60"
+	lease=$(jq "$(named "$1").id" "$dir/out")
 	await_so 'it has one agent' has_agents 1
 	await_so 'it has one socket' has_sockets 1
 	hold reserve --gpu=0000:03:00.0 --cus=30
-	settles "$(named four) | .partitions[0].cus == 30"
-	mask=$(jq -r "$(named four).partitions[0].cu_mask" "$dir/out")
+	settles "$(named "$1") | .partitions[0].cus == 30"
+	mask=$(jq -r "$(named "$1").partitions[0].cu_mask" "$dir/out")
 	driver "[.processes[] | select(.alive) | $compute | .mask] | unique == [\"$mask\"]"
 	let_go TERM "$holder"
-	settles "$(named four) | .partitions[0].cus == 60"
+	settles "$(named "$1") | .partitions[0].cus == 60"
 }
 leaves() { settles '.leases == []'; await_so 'no agent is left' has_agents 0; await_so 'no socket is left' has_sockets 0; }
-container four --annotation org.gpuarb.cus=60 --annotation org.gpuarb.cus-min=15 --annotation org.gpuarb.adaptable=yes \
-	--annotation org.gpuarb.name=four --annotation org.gpuarb.gpu=0000:03:00.0 -- raw
-follows
+adaptable() # NAME PROGRAM OPTION…
+{
+	container "$1" "${@:3}" --annotation "org.gpuarb.name=$1" --annotation org.gpuarb.gpu=0000:03:00.0 \
+		--annotation org.gpuarb.cus=60 --annotation org.gpuarb.cus-min=15 --annotation org.gpuarb.adaptable=yes -- "$2"
+}
+adaptable four raw
+follows four
 "${podman[@]}" stop -t 0 four >/dev/null 2>&1
 leaves
 said='podman start four'
 "${podman[@]}" start four >"$dir/out" 2>"$dir/err" || complain "$said: failed"
-follows
+follows four
 kill -KILL "$gpuarbd"
 gpuarbd_is ready
 kill -KILL "$("${podman[@]}" inspect four --format '{{.State.ConmonPid}}')"
-follows
+follows four
 kill -KILL "$("${podman[@]}" inspect four --format '{{.State.Pid}}')"
 leaves
+if [ -n "${CLIENT_RAW_MUSL:-}" ]; then # as Alpine Linux
+	rm "$dir"/rootfs/lib64/*
+	touch "$dir/rootfs/lib/ld-musl-x86_64.so.1"
+	adaptable five raw-musl -v "$CLIENT_RAW_MUSL:/bin/raw-musl:ro"
+	follows five
+	"${podman[@]}" stop -t 0 five >/dev/null 2>&1
+	leaves
+fi
 
 # One with gpuarbctl inside, and a network namespace of its own.
 mounts=()
