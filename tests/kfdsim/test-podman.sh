@@ -126,7 +126,7 @@ fi
 
 # One with gpuarbctl inside, and a network namespace of its own.
 mounts=()
-for path in "$GPUARBCTL" "$GPUARB_AGENT_DIR" "${LD_LIBRARY_PATH%%:*}" "$dir"; do mounts+=(-v "$path:$path"); done
+for path in "$GPUARBCTL" "${GPUARB_AGENT_DIR%/agent}" "$dir"; do mounts+=(-v "$path:$path"); done
 for name in GPUARB_BUS_ADDRESS GPUARB_AGENT_DIR LD_LIBRARY_PATH; do mounts+=(-e "$name=${!name}"); done
 container three "${mounts[@]}" -e ASAN_OPTIONS=detect_leaks=0 -- \
 	"$GPUARBCTL" run --adaptable --gpu=0000:03:00.0 --cus=60 --cus-min=15 --name=three -- raw
