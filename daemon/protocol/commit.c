@@ -177,7 +177,7 @@ static bool grant_next(struct daemon *daemon)
 				  ": it fits, but keeps waiting because it cannot be saved: %s",
 				  id, strerror(-r));
 		daemon->commit->grant_fails = true;
-		daemon->arbiter->next_examined = 0; /* no lease behind it may pass it */
+		wait_try_again(daemon->arbiter); /* no lease behind it may pass it */
 		return false;
 	}
 	daemon->commit->grant_fails = false;

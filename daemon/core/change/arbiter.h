@@ -248,24 +248,28 @@ void arbiter_review(struct arbiter *arbiter);
  * next call continues behind it. 0: no lease fits until something becomes free. Leases that
  * neither policy nor any GPU would ever grant end on the way. Without memory it is 0.
  *
- * It is 0, too, when arbiter->round_steps are used up: the round is paused until there are others, and
- * then goes on with the next lease. What becomes free while it is paused belongs to the next round: it
- * is granted to no lease before those that rank before it have been examined. */
+ * A lease is examined if something that it could use became free since it was examined last. A round goes
+ * through the leases in their order. What becomes free in a round is granted to no lease before those that
+ * rank before it have been examined. It is 0, too, when arbiter->round_steps are used up: the round is paused
+ * until there are others, and then goes on with the next lease. */
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret);
+
+/* What arbiter_plan_next() has returned could not be saved: it will be planned again, in another turn. */
+void wait_try_again(struct arbiter *arbiter);
 
 /* Is a round paused before its end? Then a waiting lease that was not examined may fit: no request may be
  * granted anything before it. */
 static inline bool arbiter_in_round(const struct arbiter *arbiter)
 {
-	return arbiter->paused && arbiter->woken;
+	return arbiter->paused && arbiter->round != arbiter->examined;
 }
 
 /* Must a request that arrives now wait for the round? Only for leases that rank before it, so that one
  * user's waiting leases do not delay the others' requests. */
 bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, uid_t uid);
 
-/* Has this lease of arbiter->waiting been examined since something became free that may help it? */
-bool wait_is_examined(const struct arbiter *arbiter, size_t i);
+/* Has a waiting lease been examined since something became free that may help it? */
+bool wait_is_examined(const struct arbiter *arbiter, const struct lease *lease);
 
 /* Finds moves of adaptable leases after which a waiting lease fits, when arbiter_plan_next() has
  * returned 0. 1, or 0: there are none. */

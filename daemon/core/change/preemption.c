@@ -201,7 +201,8 @@ static void preempt_all(struct arbiter *arbiter, uint64_t now_usec, unsigned *st
 		size_t n = arbiter->n_waiting;
 
 		at = at < n ? at : 0;
-		if (may_preempt(arbiter->waiting[at], now_usec) && wait_is_examined(arbiter, at)) {
+		if (may_preempt(arbiter->waiting[at], now_usec) &&
+		    wait_is_examined(arbiter, arbiter->waiting[at])) {
 			if (*steps == 0) {
 				arbiter->preempt_again = true;
 				arbiter->next_searched = at;

@@ -119,13 +119,13 @@ static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *
 	ledger_recount_shared(arbiter, proposal);
 	queue_add(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(proposal));
-	ledger_examine_again(arbiter, UINT64_MAX); /* it may fit on another GPU */
 }
 
 static void add(struct arbiter *arbiter, struct lease *lease)
 {
 	const struct rank rank = lease_rank(lease);
 
+	lease->wait.examined = arbiter->changes;
 	ledger_insert(arbiter, lease);
 	ledger_touch(arbiter, lease, TOUCH_ADDED);
 	if (lease->state == STATE_WAITING)

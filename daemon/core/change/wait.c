@@ -120,24 +120,21 @@ static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 	return true;
 }
 
-/* May the lease fit because something became free on these GPUs (bits)? */
-static bool may_help(const struct arbiter *arbiter, const struct lease *lease, uint64_t woken)
+bool wait_is_examined(const struct arbiter *arbiter, const struct lease *lease)
 {
-	if (woken == UINT64_MAX || lease->wait.over_quota || !lease->wait.candidates)
-		return true; /* a release on any GPU may help it */
+	const uint64_t examined = lease->wait.examined;
+	uint64_t gpus = lease->wait.candidates;
+
+	if (examined == arbiter->changes)
+		return true;
 	/* What a floor keeps free, and on which GPU, depends on where its tenant holds leases; and a
 	 * request within its own floor passes a barrier. */
-	if (floor_configured(arbiter->settings))
-		return true;
-	return (lease->wait.candidates & woken) && !is_barred(arbiter, lease);
-}
-
-bool wait_is_examined(const struct arbiter *arbiter, size_t i)
-{
-	return !arbiter->paused ||
-	       (i < arbiter->next_examined &&
-		(!arbiter->woken_later ||
-		 !may_help(arbiter, arbiter->waiting[i], arbiter->woken_later)));
+	if (examined < arbiter->freed_all || lease->wait.over_quota || !gpus ||
+	    floor_configured(arbiter->settings))
+		return false; /* a release on any GPU may help it */
+	while (gpus && arbiter->freed[__builtin_ctzll(gpus)] <= examined)
+		gpus &= gpus - 1;
+	return !gpus || is_barred(arbiter, lease);
 }
 
 bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, uid_t uid)
@@ -148,14 +145,14 @@ bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, 
 	if (!arbiter_in_round(arbiter))
 		return false;
 	for (size_t i = queue_count_before(arbiter, &rank); i-- > 0;)
-		if (!wait_is_examined(arbiter, i))
+		if (!wait_is_examined(arbiter, arbiter->waiting[i]))
 			return true;
 	return false;
 }
 
-/* What is known until something is granted or freed. */
+/* What is known until a lease is granted. */
 #define FAILED_MAX 16U
-struct round {
+struct failures {
 	const struct lease
 		*failed[FAILED_MAX]; /* an equal request behind fails for the same reason */
 	size_t n;
@@ -180,11 +177,14 @@ static bool any_outside(const struct arbiter *arbiter)
 	return false;
 }
 
-static const struct lease *find_failed(const struct round *round, const struct lease *lease)
+/* An equal lease that has been examined since something became free. */
+static const struct lease *find_failed(const struct arbiter *arbiter,
+				       const struct failures *failures, const struct lease *lease)
 {
-	for (size_t i = 0; i < round->n; i++)
-		if (is_equal(round->failed[i], lease))
-			return round->failed[i];
+	for (size_t i = 0; i < failures->n; i++)
+		if (is_equal(failures->failed[i], lease) &&
+		    wait_is_examined(arbiter, failures->failed[i]))
+			return failures->failed[i];
 	return NULL;
 }
 
@@ -199,7 +199,7 @@ static unsigned least_cus(const struct want *want)
 }
 
 /* Are there fewer GPUs with as many free CUs as the i-th want needs than wants that need as many? */
-static bool lacks_gpus(const struct round *round, const struct lease *lease, size_t i)
+static bool lacks_gpus(const struct failures *failures, const struct lease *lease, size_t i)
 {
 	const struct request *request = lease->request;
 	unsigned least = least_cus(&request->wants[i]);
@@ -210,28 +210,28 @@ static bool lacks_gpus(const struct round *round, const struct lease *lease, siz
 	for (size_t j = 0; j < request->n_wants; j++)
 		wants += least_cus(&request->wants[j]) >= least;
 	for (uint64_t left = lease->wait.candidates; left; left &= left - 1)
-		gpus += round->free[__builtin_ctzll(left)] >= least;
+		gpus += failures->free[__builtin_ctzll(left)] >= least;
 	return gpus < wants;
 }
 
 /* Does the lease lack CUs, whatever their shape, and did nothing change on the GPU that its refusal tells of? A lease
  * that may bar GPUs is examined in full. */
 static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
-			    struct round *round)
+			    struct failures *failures)
 {
 	const struct refusal *refusal = lease_refusal(lease);
 	int gpu = ledger_find_gpu(arbiter, refusal->gpu);
 	bool lacks = false;
 
 	if (refusal->resource != RESOURCE_CUS || lease->wait.over_quota ||
-	    lease->wait.passed >= LEASE_PASSES_MAX || !lease->wait.candidates ||
-	    arbiter->woken == UINT64_MAX || gpu < 0 || (arbiter->woken >> gpu & 1))
+	    lease->wait.passed >= LEASE_PASSES_MAX || !lease->wait.candidates || gpu < 0 ||
+	    max_u64(arbiter->freed_all, arbiter->freed[gpu]) > lease->wait.examined)
 		return false;
-	for (size_t i = 0; i < arbiter->n_gpus && !round->counted; i++)
-		round->free[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
-	round->counted = true;
+	for (size_t i = 0; i < arbiter->n_gpus && !failures->counted; i++)
+		failures->free[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
+	failures->counted = true;
 	for (size_t i = 0; i < lease->request->n_wants && !lacks; i++)
-		lacks = lacks_gpus(round, lease, i);
+		lacks = lacks_gpus(failures, lease, i);
 	return lacks;
 }
 
@@ -256,30 +256,27 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 	return EXAMINED_ENDED;
 }
 
-/* Examines a waiting lease if something that it could use became free. EXAMINED_FITS: partitions is
- * what it gets. */
-static int examine(struct arbiter *arbiter, struct lease *lease, struct round *round,
+/* EXAMINED_FITS: partitions is what it gets. */
+static int examine(struct arbiter *arbiter, struct lease *lease, struct failures *failures,
 		   struct partition *partitions)
 {
 	const struct lease *same;
 	int r;
 
-	if (!may_help(arbiter, lease, arbiter->woken))
-		return EXAMINED_WAITS;
-	if (still_lacks_cus(arbiter, lease, round)) {
+	if (still_lacks_cus(arbiter, lease, failures)) {
 		take_steps(arbiter, lease, 1 + (unsigned)lease->request->n_wants / 8);
 		lease->wait.refused = true;
 		return EXAMINED_WAITS;
 	}
-	same = any_outside(arbiter) ? NULL : find_failed(round, lease);
+	same = any_outside(arbiter) ? NULL : find_failed(arbiter, failures, lease);
 	if (same) {
 		wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates,
 			same->wait.over_quota);
 		return EXAMINED_WAITS;
 	}
 	r = examine_now(arbiter, lease, partitions);
-	if (r == EXAMINED_WAITS && round->n < FAILED_MAX)
-		round->failed[round->n++] = lease;
+	if (r == EXAMINED_WAITS && failures->n < FAILED_MAX)
+		failures->failed[failures->n++] = lease;
 	return r;
 }
 
@@ -310,65 +307,93 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	return 0;
 }
 
-/* Would the lease be granted what became free while the round was paused? Leases that rank before it
- * have not been examined since. */
+/* Would the lease be granted what became free in this round? Leases that rank before it may not have been
+ * examined since. */
 static bool is_early(const struct arbiter *arbiter, const struct lease *lease,
 		     const struct partition *partitions)
 {
-	uint64_t gpus = 0;
+	bool early = false;
 
 	for (size_t i = 0; i < lease->request->n_wants; i++)
-		gpus |= UINT64_C(1) << partitions[i].gpu;
-	return (gpus & arbiter->woken_later) != 0;
+		early |= arbiter->freed[partitions[i].gpu] > arbiter->round;
+	return early;
 }
 
-/* A round that was paused, and what became free meanwhile: calls that waited for the end of this
- * round are served before the next one begins. */
+static void begin_round(struct arbiter *arbiter)
+{
+	arbiter->next_examined = 0;
+	arbiter->round = arbiter->changes;
+}
+
+/* Examines the leases that are left in this round. 1: *ret is granted; 0: none is left. -EAGAIN: the steps are
+ * used up. -ENOMEM. */
+static int examine_rest(struct arbiter *arbiter, struct lease **ret)
+{
+	struct partition partitions[REQUEST_WANTS];
+	struct failures failures = { .n = 0 };
+	int r;
+
+	while (arbiter->next_examined < arbiter->n_waiting) {
+		struct lease *lease = arbiter->waiting[arbiter->next_examined];
+		const uint64_t changes = arbiter->changes;
+
+		if (wait_is_examined(arbiter, lease)) {
+			arbiter->next_examined++;
+			continue;
+		}
+		if (arbiter->round_steps == 0)
+			return -EAGAIN;
+		arbiter->next_examined++; /* queue_remove() corrects it */
+		r = examine(arbiter, lease, &failures, partitions);
+		if (r < 0)
+			return r;
+		if (r == EXAMINED_WAITS)
+			lease->wait.examined = changes;
+		if (r == EXAMINED_FITS && is_early(arbiter, lease, partitions)) {
+			begin_round(arbiter);
+		} else if (r == EXAMINED_FITS) {
+			r = make_granted(arbiter, lease, partitions, ret);
+			return r < 0 ? r : 1;
+		}
+	}
+	return 0;
+}
+
+/* Calls that waited for the end of a round that was paused are served before the next one begins. */
 static void end_round(struct arbiter *arbiter)
 {
-	arbiter->may_move |= arbiter->woken != 0;
-	arbiter->woken = 0;
-	arbiter->paused = arbiter->woken_later != 0;
-	arbiter->next_examined = arbiter->paused ? arbiter->n_waiting : 0;
+	arbiter->may_move = true;
+	arbiter->examined = arbiter->round;
+	arbiter->next_examined = 0;
+	arbiter->paused &= arbiter->examined != arbiter->changes;
 	arbiter->round_steps = arbiter->paused ? 0 : arbiter->round_steps;
 }
 
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 {
-	struct partition partitions[REQUEST_WANTS];
-	struct round round = { .n = 0 };
-
-	arbiter->paused &= arbiter->round_steps == 0;
-	if (arbiter->paused)
-		return 0;
-	if (!arbiter->woken && arbiter->woken_later)
-		ledger_begin_round(arbiter, 0);
-	while (arbiter->woken && arbiter->next_examined < arbiter->n_waiting) {
-		struct lease *lease = arbiter->waiting[arbiter->next_examined];
+	while (arbiter->examined != arbiter->changes &&
+	       !(arbiter->paused && arbiter->round_steps == 0)) {
 		int r;
 
-		arbiter->paused = arbiter->round_steps == 0;
-		if (arbiter->paused)
-			return 0;
 		if (arbiter->next_examined == 0)
-			round = (struct round){ .n = 0 }; /* a lease that ended freed something */
-		arbiter->next_examined++;                 /* queue_remove() corrects it */
-		r = examine(arbiter, lease, &round, partitions);
-		if (r == EXAMINED_FITS && is_early(arbiter, lease, partitions)) {
-			ledger_begin_round(arbiter, 0);
-			continue;
-		}
-		if (r == EXAMINED_FITS)
-			r = make_granted(arbiter, lease, partitions, ret);
-		else if (r >= 0)
-			continue;
-		if (r >= 0)
-			return 1;
-		arbiter->next_examined = 0; /* try again when there is memory */
-		return 0;
+			begin_round(arbiter);
+		r = examine_rest(arbiter, ret);
+		if (r == 0)
+			end_round(arbiter);
+		else if (r == -EAGAIN)
+			arbiter->paused = true;
+		else if (r < 0)
+			wait_try_again(arbiter);
+		if (r > 0 || r == -ENOMEM)
+			return r > 0;
 	}
-	end_round(arbiter);
 	return 0;
+}
+
+void wait_try_again(struct arbiter *arbiter)
+{
+	arbiter->next_examined = 0;
+	arbiter->paused = false;
 }
 
 /* The event for the end of a reset may be lost; and a GPU that did not survive it would bar its leases
@@ -489,7 +514,7 @@ int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struc
 		struct lease *waiting = arbiter->waiting[i];
 
 		if ((i < MOVE_FOR_MAX || waiting->wait.moves) && !waiting->wait.over_quota &&
-		    wait_is_examined(arbiter, i) &&
+		    wait_is_examined(arbiter, waiting) &&
 		    plan_moves_for(arbiter, waiting, now_usec, ret) > 0)
 			return 1;
 	}

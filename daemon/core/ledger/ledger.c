@@ -313,19 +313,12 @@ struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched
 	return lease;
 }
 
-void ledger_begin_round(struct arbiter *arbiter, uint64_t gpus)
-{
-	arbiter->woken |= gpus | arbiter->woken_later;
-	arbiter->woken_later = 0;
-	arbiter->next_examined = 0;
-}
-
 /* An exclusive lease needs all GPUs that share a memory. */
 static uint64_t add_sharing(const struct arbiter *arbiter, uint64_t gpus)
 {
 	uint64_t all = gpus;
 
-	if (gpus == UINT64_MAX || !settings_allow_exclusive(arbiter->settings))
+	if (!settings_allow_exclusive(arbiter->settings))
 		return gpus;
 	for (unsigned i = 0; i < arbiter->n_gpus; i++)
 		if (gpus >> i & 1)
@@ -335,11 +328,13 @@ static uint64_t add_sharing(const struct arbiter *arbiter, uint64_t gpus)
 
 void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus)
 {
-	gpus = add_sharing(arbiter, gpus);
-	if (arbiter->paused)
-		arbiter->woken_later |= gpus;
-	else if (gpus)
-		ledger_begin_round(arbiter, gpus);
+	if (!gpus)
+		return;
+	arbiter->changes++;
+	if (gpus == UINT64_MAX)
+		arbiter->freed_all = arbiter->changes;
+	for (gpus = add_sharing(arbiter, gpus); gpus; gpus &= gpus - 1)
+		arbiter->freed[__builtin_ctzll(gpus)] = arbiter->changes;
 }
 
 void ledger_grow(struct arbiter *arbiter, uint64_t gpus)

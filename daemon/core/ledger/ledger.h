@@ -43,11 +43,14 @@ struct arbiter {
 	/* The waiting leases in the order of grants: higher classes first, then by id. */
 	struct lease **waiting;
 	size_t n_waiting;
-	uint64_t woken;       /* bits of GPUs where something became free since the last round */
-	size_t next_examined; /* position in `waiting` where arbiter_plan_next() goes on */
-	uint64_t round_steps; /* that arbiter_plan_next() may take: decide/admit.h */
-	bool paused;          /* they are used up: it goes on when there are others */
-	uint64_t woken_later; /* while it was paused: for the next round */
+	uint64_t changes;              /* counts the changes that may help a waiting lease */
+	uint64_t freed[REQUEST_WANTS]; /* by GPU: the number of the last one there */
+	uint64_t freed_all;            /* the number of the last one that may help all of them */
+	uint64_t round, examined; /* numbers at the beginning of this round, and of the last one
+				   * that ended: change/wait.c */
+	size_t next_examined;     /* position in `waiting` where arbiter_plan_next() goes on */
+	uint64_t round_steps;     /* that it may take: decide/admit.h */
+	bool paused; /* they were used up in this round, or this one waits for others */
 
 	bool preempt_again;   /* arbiter_preempt() has left leases for another turn */
 	size_t next_searched; /* position in `waiting` where it goes on */
@@ -179,12 +182,8 @@ void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch);
  * to the caller. */
 struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched);
 
-/* The next waiting lease to be examined is the first one. gpus: as of ledger_examine_again(). */
-void ledger_begin_round(struct arbiter *arbiter, uint64_t gpus);
-
 /* Something became free on these GPUs (bits): arbiter_plan_next() examines the waiting leases
- * that could use them. UINT64_MAX: all waiting leases. A paused round goes on, and the next one
- * follows: however much becomes free, each round ends. */
+ * that could use them. UINT64_MAX: all waiting leases. */
 void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus);
 
 /* Adaptable leases may borrow free CUs of these GPUs (bits) after grow-delay. */

@@ -123,7 +123,7 @@ static void set_barrier(struct arbiter *arbiter, unsigned index, const struct le
 	gpu->barrier.rank = by ? lease_rank(by) : (struct rank){ 0 };
 	gpu->changed |= old.id != gpu->barrier.rank.id;
 	if (old.id && (!by || queue_before(&old, &gpu->barrier.rank)))
-		ledger_wake(arbiter, UINT64_C(1) << index);
+		ledger_examine_again(arbiter, UINT64_C(1) << index);
 }
 
 void queue_find_barriers(struct arbiter *arbiter)
@@ -213,7 +213,7 @@ static void end_barrier(struct arbiter *arbiter, struct gpu *gpu, uint64_t now_u
 /* While waiting leases are left to examine, the lease that barred the GPU may be one of them. */
 void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
 {
-	bool examined = !arbiter->woken && !arbiter->woken_later;
+	bool examined = arbiter->examined == arbiter->changes;
 
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
@@ -259,6 +259,13 @@ uint64_t queue_next_limit(const struct arbiter *arbiter)
 
 /* ---- passes ------------------------------------------------------------------------ */
 
+/* Nothing became free, but the outcome of examining this lease may be another one. */
+static void examine_again(struct arbiter *arbiter, struct lease *lease)
+{
+	arbiter->changes++;
+	lease->wait.examined = 0;
+}
+
 void queue_wake_own(struct arbiter *arbiter, const struct lease *granted)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, granted->tenant);
@@ -272,7 +279,7 @@ void queue_wake_own(struct arbiter *arbiter, const struct lease *granted)
 		if (lease->owner != granted->owner)
 			continue;
 		if (lease->wait.may_bar || (limited && strcmp(lease->tenant, tenant->name) == 0))
-			ledger_wake(arbiter, lease->wait.candidates);
+			examine_again(arbiter, lease);
 		barred |= bars(lease);
 		lease->wait.may_bar = false; /* until it is examined */
 	}
@@ -295,7 +302,7 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 		if (lease->wait.passed % LEASE_PASSES_SAVED == 0)
 			ledger_touch(arbiter, lease, TOUCH_SAVE);
 		if (lease->wait.passed == LEASE_PASSES_MAX) /* to learn whether it may bar */
-			ledger_examine_again(arbiter, lease->wait.candidates);
+			examine_again(arbiter, lease);
 	}
 	if (gpus)
 		queue_wake_own(arbiter, granted);

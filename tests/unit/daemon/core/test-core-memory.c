@@ -128,11 +128,10 @@ static void grant_next(struct call *call)
 {
 	struct lease *next;
 
-	call->model->arbiter->woken = UINT64_MAX;
+	ledger_examine_again(call->model->arbiter, UINT64_MAX);
 	if (arbiter_plan_next(call->model->arbiter, &next) == 1)
 		lease_free(next);
-	call->model->arbiter->woken = UINT64_MAX;
-	call->model->arbiter->next_examined = 0;
+	wait_try_again(call->model->arbiter);
 }
 
 static void grow(struct call *call)

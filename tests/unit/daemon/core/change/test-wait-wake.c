@@ -35,6 +35,24 @@ static bool ended(struct scene *s, uint64_t id, enum result_kind cause, const ch
 
 /* ---- hardware ---------------------------------------------------------------------- */
 
+TEST(lease_is_examined_only_when_a_gpu_that_it_could_use_has_changed)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(2);
+	struct lease *small, *first, *second;
+	uint64_t before;
+
+	CHECK(grant_on(&s, LAB, "0", 60) && grant_on(&s, LAB, "1", 52));
+	small = grant_on(&s, VR, "1", 8);
+	first = wait_for(&s, ANY, "0", 40);
+	second = wait_for(&s, OTHER, "1", 40);
+	CHECK(grant_waiting(&s, NULL) == 0 && first->wait.steps == 0 && second->wait.steps == 0);
+	release(s.arbiter, small->id);
+	CHECK(!wait_is_examined(s.arbiter, second) && wait_is_examined(s.arbiter, first));
+	CHECK(grant_waiting(&s, NULL) == 0 && first->wait.steps == 0 && second->wait.steps > 0);
+	before = second->wait.steps;
+	CHECK(grant_waiting(&s, NULL) == 0 && second->wait.steps == before);
+}
+
 TEST(undrain_wakes_a_waiting_lease)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
