@@ -7,8 +7,8 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/disturbance.h"
+#include "core/decide/divide.h"
 #include "core/decide/exclusive.h"
-#include "core/decide/share.h"
 #include "core/ledger/cover.h"
 #include "util/base.h"
 
@@ -151,25 +151,11 @@ static void expire(struct arbiter *arbiter, struct lease *lease)
 
 /* ---- grants and deadlines ---------------------------------------------------------- */
 
-/* Takes from the promised mask that an adaptable lease begins with the CUs that others have not
- * returned yet: it gets them when they have. */
-static void cut_to_free(struct arbiter *arbiter, const struct lease *lease, struct partition *p)
-{
-	struct cuset occupied, cus;
-
-	borrow_occupied(arbiter, p->gpu, lease, &occupied);
-	cus = partition_is_promised(p) ? p->adaptation->promised : p->cus;
-	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &cus, &occupied, &cus))
-		p->adaptation->promised = (struct cuset){ 0 };
-	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
-	p->occupied = cus;
-}
-
 static void grant(struct arbiter *arbiter, struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (lease->adaptable && lease->lend.never_granted)
-			cut_to_free(arbiter, lease, &lease->partitions[i]);
+			divide_begin(arbiter, lease, &lease->partitions[i], false);
 	lease->state = STATE_GRANTED;
 	lease->lend.never_granted = false;
 	lease->deadline_usec = lease->lend.give_up_usec = UINT64_MAX;

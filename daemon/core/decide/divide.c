@@ -482,14 +482,13 @@ static void set_target_of(const struct arbiter *arbiter, struct lease *proposal,
 	}
 }
 
-/* What the lease begins with: all of the promised mask if it has to wait for CUs in any case, or what is
- * free of it. */
-static void begin(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p)
+void divide_begin(const struct arbiter *arbiter, const struct lease *lease, struct partition *p,
+		  bool waits)
 {
-	struct cuset occupied, cus = p->adaptation->promised;
+	struct cuset occupied, cus = partition_is_promised(p) ? p->adaptation->promised : p->cus;
 
-	borrow_occupied(arbiter, p->gpu, proposal, &occupied);
-	if (!proposal->lend.never_granted &&
+	borrow_occupied(arbiter, p->gpu, lease, &occupied);
+	if (!waits &&
 	    !borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &cus, &occupied, &cus))
 		p->adaptation->promised = (struct cuset){ 0 };
 	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
@@ -514,7 +513,7 @@ void divide_start(const struct arbiter *arbiter, struct lease *proposal, bool in
 	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++) {
 		struct partition *p = &proposal->partitions[i];
 
-		begin(ledger_on(&view, p->gpu), proposal, p);
+		divide_begin(ledger_on(&view, p->gpu), proposal, p, proposal->lend.never_granted);
 		p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
 	}
 	free(view.leases);

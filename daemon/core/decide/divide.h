@@ -33,3 +33,8 @@ void division_done(struct division *division);
 /* Gives a proposal whose claims are placed the state that it starts in, what it can borrow at once,
  * because its queues do not exist yet, and what it is promised. */
 void divide_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);
+
+/* Gives the partition of an adaptable lease the mask that it begins with: all of the promised mask if the lease
+ * waits for CUs in any case, or what is free of it: it gets the rest when others have returned it. */
+void divide_begin(const struct arbiter *arbiter, const struct lease *lease, struct partition *p,
+		  bool waits);
