@@ -501,6 +501,53 @@ TEST(hundreds_of_adaptable_leases_are_divided_in_time)
 	arbiter_free(a);
 }
 
+#define CROWDED_GPUS 64U
+
+/* A thousand in a long run. */
+TEST(many_leases_on_64_gpus_have_their_leasts)
+{
+	struct gpu_info infos[CROWDED_GPUS];
+	struct scene s = { 0 };
+	const unsigned crowd = check_rounds(150, 1000);
+	struct lease *next;
+
+	for (unsigned i = 0; i < CROWDED_GPUS; i++) {
+		infos[i] = radeon_vii("");
+		infos[i].queue_slots = infos[i].process_slots = 64;
+		snprintf(infos[i].name, sizeof(infos[i].name), "gpu%02u", i);
+	}
+	s.arbiter = arbiter_of(infos, CROWDED_GPUS);
+	for (unsigned i = 0; i < crowd; i++) {
+		struct request request = request_for(1);
+
+		request.adaptable = true;
+		request.wants[0].queues = 1;
+		request.wants[0].cus_min = 1 + i % 3;
+		request.wants[0].cus = request.wants[0].cus_min;
+		request.wants[0].cus_max = 60;
+		/* The last ones choose. */
+		if (i + 8 < crowd)
+			memcpy(request.wants[0].gpu, infos[i % CROWDED_GPUS].name, GPU_NAME_MAX);
+		CHECK(reserve(s.arbiter, i % 32, &request, &s.result));
+	}
+	for (unsigned turn = 1; turn <= 2; turn++) {
+		uint64_t now = turn * 100 * SECOND_USEC;
+
+		for (size_t i = 0; i < crowd; i++)
+			arbiter_acknowledge(s.arbiter, s.arbiter->leases[i]->id,
+					    s.arbiter->leases[i]->generation);
+		arbiter_lend(s.arbiter, now);
+		while (arbiter_plan_growth(s.arbiter, now, &next) > 0)
+			arbiter_commit(s.arbiter, next);
+	}
+	check_promises(&s);
+	for (size_t i = 0; i < crowd; i++)
+		CHECK(s.arbiter->leases[i]->partitions[0].count >= 1 + i % 3);
+	for (unsigned i = 0; i < CROWDED_GPUS; i++)
+		CHECK(s.arbiter->gpus[i].n_partitions >= (crowd - 8) / CROWDED_GPUS);
+	scene_done(&s);
+}
+
 /* ---- the drawing of gpuarb(7) ------------------------------------------------------------ */
 
 /* Has it so many CUs in the engines 0 and 2, and in 1 and 3? */
