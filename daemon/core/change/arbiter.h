@@ -18,7 +18,7 @@
 #include <limits.h>
 
 #include "core/change/observe.h"
-#include "core/decide/plan.h"
+#include "core/decide/move.h"
 #include "core/decide/preempt.h"
 #include "core/ledger/known.h"
 #include "core/ledger/ledger.h"

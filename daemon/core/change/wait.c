@@ -448,17 +448,6 @@ void wait_gpus_changed(struct arbiter *arbiter)
 
 /* ---- moves ------------------------------------------------------------------------- */
 
-static int place_waiting(const struct arbiter *arbiter, const void *userdata,
-			 struct partition partitions[static REQUEST_WANTS])
-{
-	_cleanup_(result_done) struct result result = { 0 };
-	const struct lease *lease = userdata;
-	uint64_t unused;
-	int r = decide(arbiter, lease, lease->owner, partitions, &unused, &result);
-
-	return r < 0 ? r : (int)lease->request->n_wants;
-}
-
 /* How many leases are tried after something became free: those that are granted first, and those for
  * which leases have moved already. */
 #define MOVE_FOR_MAX 4U
@@ -486,6 +475,8 @@ static void wait_for_moves(struct arbiter *arbiter, struct lease *waiting)
 static int plan_moves_for(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
 			  struct move_set *ret)
 {
+	const struct asker asker = { .waiting = waiting, .request = waiting->request };
+
 	/* It is examined again when they are acknowledged, or at moves_usec. */
 	if (waiting->wait.moves_usec > now_usec && any_moves(arbiter, waiting)) {
 		wait_for_moves(arbiter, waiting);
@@ -493,8 +484,7 @@ static int plan_moves_for(struct arbiter *arbiter, struct lease *waiting, uint64
 	}
 	waiting->wait.moves = false;
 	waiting->wait.moves_usec = 0;
-	if (move_find(arbiter, place_waiting, waiting, waiting->request, now_usec, MOVE_STEPS,
-		      ret) == 0)
+	if (move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) == 0)
 		return 0;
 	if (ret->n_first == ret->n)
 		return 1;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/decide/admit.h"
-#include "core/decide/plan.h"
 #include "core/policy/request.h"
 
 /*
@@ -47,22 +46,13 @@ struct search {
 
 static enum result_kind plan(const struct search *search)
 {
-	const struct advice_question *question = search->question;
+	struct asker asker = search->question->asker;
 	struct partition partitions[REQUEST_WANTS];
-	_cleanup_(lease_freep) struct lease *lease = NULL;
-	struct result result = { 0 };
-	enum result_kind kind;
-	uint64_t unused;
+	_cleanup_(result_done) struct result result = { 0 };
 
-	if (question->waiting)
-		plan_waiting(&search->without, question->waiting, question->waiting->owner,
-			     &search->request, partitions, &unused, &result);
-	else
-		plan_place(&search->without, question->caller, &search->request, false, &lease,
-			   &result);
-	kind = result.kind;
-	result_done(&result);
-	return kind;
+	asker.request = &search->request;
+	plan_asked(&search->without, &asker, partitions, &result);
+	return result.kind;
 }
 
 static bool take_steps(struct search *search, size_t steps)
@@ -237,7 +227,7 @@ static bool counts_for_quota(const struct search *search, const struct lease *le
 {
 	const struct tenant *tenant = search->tenant;
 
-	if (search->question->revocable || lease->owner != search->question->caller->uid ||
+	if (search->question->revocable || lease->owner != search->question->asker.caller->uid ||
 	    strcmp(lease->tenant, tenant->name) != 0)
 		return false;
 	return tenant->max_leases.kind != LIMIT_NONE || tenant->max_gpus.kind != LIMIT_NONE;
@@ -316,8 +306,9 @@ static int search_start(struct search *search)
 	const struct advice_question *question = search->question;
 
 	if (search->arbiter->n_leases == 0 ||
-	    (question->caller && tenant_find(search->arbiter->settings, question->caller,
-					     search->request.tenant, &search->tenant, &result) < 0))
+	    (question->asker.caller &&
+	     tenant_find(search->arbiter->settings, question->asker.caller, search->request.tenant,
+			 &search->tenant, &result) < 0))
 		return 0;
 	search->candidates = calloc(search->arbiter->n_leases, sizeof(*search->candidates));
 	if (!search->candidates)
@@ -334,7 +325,7 @@ int advice_find(const struct arbiter *arbiter, const struct advice_question *que
 									    : STEPS;
 	int r;
 
-	request_recall(question->request, &search.request);
+	request_recall(question->asker.request, &search.request);
 	search.attempt = gang_steps(arbiter, &search.request);
 	search.steps = steps;
 	r = search_start(&search);
@@ -352,8 +343,7 @@ int advice_find(const struct arbiter *arbiter, const struct advice_question *que
 int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, struct advice *ret)
 {
-	const struct advice_question question = { .caller = caller,
-						  .request = request,
+	const struct advice_question question = { .asker = { .caller = caller, .request = request },
 						  .most = ADVICE_LEASES };
 
 	return advice_find(arbiter, &question, ret);

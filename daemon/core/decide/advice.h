@@ -3,7 +3,7 @@
 
 /* Advice: the leases whose end would make room for a refused request. */
 
-#include "core/ledger/ledger.h"
+#include "core/decide/plan.h"
 
 #define ADVICE_LEASES 16U /* in the advice for a person at most */
 #define ADVICE_MAX 256U   /* in any advice at most */
@@ -18,13 +18,11 @@ struct advice {
 
 /* What would fit without which leases? */
 struct advice_question {
-	const struct caller *caller;   /* of a new request; NULL: waiting asks */
-	const struct request *request; /* of the caller or the waiting lease */
-	const struct lease *waiting;   /* with its rank; NULL: caller asks */
-	bool revocable;                /* only leases that policy allows to revoke for the class */
-	bool any_policy;               /* with revocable: if policy allowed it */
-	enum lease_class class;        /* of the request, with revocable */
-	size_t most;                   /* leases; ADVICE_MAX at most */
+	struct asker asker;
+	bool revocable;         /* only leases that policy allows to revoke for the class */
+	bool any_policy;        /* with revocable: if policy allowed it */
+	enum lease_class class; /* of the request, with revocable */
+	size_t most;            /* leases; ADVICE_MAX at most */
 };
 
 /*

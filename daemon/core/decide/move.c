@@ -14,6 +14,7 @@
 /* One search: leases of some GPUs, and the request that they would make room for. */
 struct search {
 	const struct arbiter *arbiter;
+	const struct asker *asker;
 	uint64_t now_usec;
 	uint64_t gpus;          /* where leases may move (bits) */
 	bool aside;             /* a lease may move aside for another one that moves */
@@ -129,8 +130,9 @@ static void claim(struct arbiter *without, const struct lease *lease, bool claim
 }
 
 /* Places the request as if no lease that may move had CUs. */
-static bool place_asked(struct search *search, move_place_t place_it, const void *userdata)
+static bool place_asked(struct search *search)
 {
+	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 	int n;
 
@@ -140,7 +142,7 @@ static bool place_asked(struct search *search, move_place_t place_it, const void
 		claim(&search->without, search->movable[i], false);
 	for (size_t i = 0; i < search->without.n_gpus; i++)
 		search->without.gpus[i].prefer = &search->prefer[i];
-	n = place_it(&search->without, userdata, partitions);
+	n = plan_asked(&search->without, search->asker, partitions, &result);
 	for (size_t i = 0; i < search->without.n_gpus; i++)
 		search->without.gpus[i].prefer = NULL;
 	for (int i = 0; i < n; i++) {
@@ -465,12 +467,11 @@ static size_t find_in_the_way(struct search *search)
 	return n;
 }
 
-static bool search_moves(struct search *search, move_place_t place_it, const void *userdata,
-			 struct move_set *set)
+static bool search_moves(struct search *search, struct move_set *set)
 {
 	size_t n;
 
-	if (!place_asked(search, place_it, userdata))
+	if (!place_asked(search))
 		return false;
 	n = find_in_the_way(search);
 	for (size_t i = 0; i < n; i++) {
@@ -487,8 +488,7 @@ static bool search_moves(struct search *search, move_place_t place_it, const voi
 
 /* Moves leases of search->gpus. A lease that finds no room stays where it is in the next try, so
  * that the request is placed elsewhere. */
-static bool try_moves(struct search *search, move_place_t place_it, const void *userdata,
-		      struct move_set *set)
+static bool try_moves(struct search *search, struct move_set *set)
 {
 	size_t before;
 	bool found;
@@ -501,7 +501,7 @@ static bool try_moves(struct search *search, move_place_t place_it, const void *
 		find_movable(search);
 		if (search->n_movable == 0)
 			return false;
-		found = search_moves(search, place_it, userdata, set);
+		found = search_moves(search, set);
 		if (!found)
 			move_set_done(set);
 	} while (!found && search->n_stuck > before && search->n_stuck < MOVES_MAX);
@@ -509,21 +509,19 @@ static bool try_moves(struct search *search, move_place_t place_it, const void *
 }
 
 /* On one GPU; then, for several wants, on several at once. */
-static bool try_gpus(struct search *search, uint64_t gpus, move_place_t place_it,
-		     const void *userdata, struct move_set *set)
+static bool try_gpus(struct search *search, uint64_t gpus, struct move_set *set)
 {
 	size_t n = search->arbiter->n_gpus;
 	bool found = false;
 
 	for (size_t i = 0; i < (n > 1 && !search->single ? n + 1 : n) && !found; i++) {
 		search->gpus = i < n ? gpus & UINT64_C(1) << i : gpus;
-		found = search->gpus && try_moves(search, place_it, userdata, set);
+		found = search->gpus && try_moves(search, set);
 	}
 	return found;
 }
 
-static bool search_all(struct search *search, move_place_t place_it, const void *userdata,
-		       struct move_set *ret)
+static bool search_all(struct search *search, struct move_set *ret)
 {
 	uint64_t gpus = find_all(search);
 	bool found = false;
@@ -532,7 +530,7 @@ static bool search_all(struct search *search, move_place_t place_it, const void 
 		return false;
 	for (unsigned i = 0; i < 2 && !found; i++) {
 		search->aside = i > 0;
-		found = try_gpus(search, gpus, place_it, userdata, ret);
+		found = try_gpus(search, gpus, ret);
 	}
 	ledger_copy_done(&search->without);
 	return found;
@@ -555,8 +553,7 @@ static int find_followed(const struct lease *moved, struct lease **ret)
 
 /* Would the search for the second step find moves, too? It knows nothing of this one, and places the
  * request anew. */
-static bool may_go_on(const struct search *search, move_place_t place_it, const void *userdata,
-		      const struct request *request, const struct move_set *set)
+static bool may_go_on(const struct search *search, const struct move_set *set)
 {
 	struct lease *followed[MOVES_MAX];
 	struct move_set second = { 0 };
@@ -572,8 +569,8 @@ static bool may_go_on(const struct search *search, move_place_t place_it, const 
 	}
 	borrow_sum_up(&after);
 	if (n == set->n_first)
-		found = move_find(&after, place_it, userdata, request, search->now_usec,
-				  search->steps, &second) > 0;
+		found = move_find(&after, search->asker, search->now_usec, search->steps, &second) >
+			0;
 	move_set_done(&second);
 	ledger_copy_done(&after);
 	while (n > 0)
@@ -581,12 +578,12 @@ static bool may_go_on(const struct search *search, move_place_t place_it, const 
 	return found;
 }
 
-int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *userdata,
-	      const struct request *request, uint64_t now_usec, unsigned max_steps,
-	      struct move_set *ret)
+int move_find(const struct arbiter *arbiter, const struct asker *asker, uint64_t now_usec,
+	      unsigned max_steps, struct move_set *ret)
 {
 	_cleanup_(freep) struct lease **all = NULL, **movable = NULL;
 	_cleanup_(freep) struct search *search = NULL;
+	bool found;
 
 	*ret = (struct move_set){ 0 };
 	all = calloc(arbiter->n_leases + 1, sizeof(*all));
@@ -595,16 +592,45 @@ int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *
 	if (!all || !movable || !search)
 		return 0;
 	*search = (struct search){ .arbiter = arbiter,
+				   .asker = asker,
 				   .now_usec = now_usec,
 				   .all = all,
 				   .movable = movable,
-				   .single = request->n_wants == 1,
-				   .place_steps = gang_steps(arbiter, request),
+				   .single = asker->request->n_wants == 1,
+				   .place_steps = gang_steps(arbiter, asker->request),
 				   .lease_steps = gang_lease_steps(arbiter),
 				   .steps = max_steps };
-	if (search_all(search, place_it, userdata, ret) &&
-	    (ret->n_first == ret->n || may_go_on(search, place_it, userdata, request, ret)))
+	found = search_all(search, ret) && (ret->n_first == ret->n || may_go_on(search, ret));
+	if (!found)
+		move_set_done(ret);
+	ret->steps = max_steps - search->steps;
+	return found;
+}
+
+/* ---- for a caller -------------------------------------------------------------------------- */
+
+int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, uint64_t now_usec, unsigned max_steps,
+		       struct move_set *ret)
+{
+	const struct asker asker = { .caller = caller, .request = request };
+
+	return move_find(arbiter, &asker, now_usec, max_steps, ret);
+}
+
+int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
+			      uint64_t id, const struct request *request, uint64_t now_usec,
+			      struct move_set *ret)
+{
+	const struct asker asker = { .caller = caller, .resized = id, .request = request };
+	const struct lease *lease = ledger_find(arbiter, id);
+
+	*ret = (struct move_set){ 0 };
+	if (!lease || lease->adaptable ||
+	    move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) == 0)
+		return 0;
+	if (ret->n_first == ret->n)
 		return 1;
-	move_set_done(ret);
+	move_set_done(ret); /* a resize does not wait for a second step */
 	return 0;
 }

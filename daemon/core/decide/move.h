@@ -12,7 +12,7 @@
  * present ledger.
  */
 
-#include "core/ledger/ledger.h"
+#include "core/decide/plan.h"
 
 #define MOVES_MAX 16U
 
@@ -24,15 +24,22 @@
 struct move_set {
 	struct lease *next[MOVES_MAX]; /* owned */
 	size_t n, n_first;
+	unsigned steps; /* that the search took */
 };
 
-/* Places the request in a ledger: fills partitions and returns how many, negative if it does not fit. */
-typedef int (*move_place_t)(const struct arbiter *arbiter, const void *userdata,
-			    struct partition partitions[static REQUEST_WANTS]);
-
 /* Finds moves after all of which the request fits. 1: *ret has them; 0: there are none, or
- * max_steps are too few to find them. userdata: for place. */
-int move_find(const struct arbiter *arbiter, move_place_t place, const void *userdata,
-	      const struct request *request, uint64_t now_usec, unsigned max_steps,
-	      struct move_set *ret);
+ * max_steps are too few to find them. */
+int move_find(const struct arbiter *arbiter, const struct asker *asker, uint64_t now_usec,
+	      unsigned max_steps, struct move_set *ret);
 void move_set_done(struct move_set *set);
+
+/* Finds moves of adaptable leases after which arbiter_plan() grants a request that it refuses or
+ * lets wait now. 1, or 0: there are none, or max_steps are too few to find them. */
+int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, uint64_t now_usec, unsigned max_steps,
+		       struct move_set *ret);
+
+/* Finds moves in one step after which arbiter_plan_resize() succeeds. 1, or 0: there are none. */
+int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
+			      uint64_t id, const struct request *request, uint64_t now_usec,
+			      struct move_set *ret);

@@ -329,41 +329,31 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
 }
 
-/* ---- moves ------------------------------------------------------------------------- */
+/* ---- any request ------------------------------------------------------------------- */
 
-struct move_request {
-	const struct caller *caller;
-	uint64_t id; /* of the lease that is resized; 0: a new one */
-	const struct request *request;
-};
-
-static int place_asked(const struct arbiter *arbiter, const void *userdata,
-		       struct partition partitions[static REQUEST_WANTS])
+int plan_asked(const struct arbiter *arbiter, const struct asker *asker,
+	       struct partition partitions[static REQUEST_WANTS], struct result *result)
 {
-	const struct move_request *asked = userdata;
+	const struct request *request = asker->request;
 	_cleanup_(lease_freep) struct lease *lease = NULL;
-	_cleanup_(result_done) struct result result = { 0 };
-	int r = asked->id ? arbiter_plan_resize(arbiter, asked->caller, asked->id, asked->request,
-						&lease, &result)
-			  : plan_place(arbiter, asked->caller, asked->request, false, &lease,
-				       &result);
+	uint64_t unused;
+	int r;
 
-	if (r < 0 || (asked->id && lease->adaptable))
-		return -EBUSY;
-	for (size_t i = 0; i < lease->n_partitions; i++) {
+	if (asker->waiting)
+		r = plan_waiting(arbiter, asker->waiting, asker->waiting->owner, request,
+				 partitions, &unused, result);
+	else if (asker->resized)
+		r = arbiter_plan_resize(arbiter, asker->caller, asker->resized, request, &lease,
+					result);
+	else
+		r = plan_place(arbiter, asker->caller, request, false, &lease, result);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; lease && i < lease->n_partitions; i++) {
 		partitions[i] = lease->partitions[i];
 		partitions[i].adaptation = NULL; /* its base is all that was placed */
 	}
-	return (int)lease->n_partitions;
-}
-
-int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *caller,
-		       const struct request *request, uint64_t now_usec, unsigned max_steps,
-		       struct move_set *ret)
-{
-	const struct move_request asked = { caller, 0, request };
-
-	return move_find(arbiter, place_asked, &asked, request, now_usec, max_steps, ret);
+	return (int)request->n_wants;
 }
 
 bool plan_lacks_engines(const struct request *request, const struct lease *proposal,
@@ -584,20 +574,6 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 		return r;
 
 	*ret = TAKE_PTR(next);
-	return 0;
-}
-
-int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
-			      uint64_t id, const struct request *request, uint64_t now_usec,
-			      struct move_set *ret)
-{
-	const struct move_request asked = { caller, id, request };
-
-	if (move_find(arbiter, place_asked, &asked, request, now_usec, MOVE_STEPS, ret) == 0)
-		return 0;
-	if (ret->n_first == ret->n)
-		return 1;
-	move_set_done(ret); /* a resize does not wait for a second step */
 	return 0;
 }
 

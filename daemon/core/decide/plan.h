@@ -6,7 +6,6 @@
  * arbiter_commit(); no other change of the ledger may come between plan and commit.
  */
 
-#include "core/decide/move.h"
 #include "core/ledger/ledger.h"
 
 /* Plans a new lease. On 0 the caller owns the proposal, which has the id that the lease will get.
@@ -16,11 +15,17 @@
 int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct result *result);
 
-/* Finds moves of adaptable leases after which arbiter_plan() grants a request that it refuses or
- * lets wait now. 1, or 0: there are none, or max_steps are too few to find them. */
-int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *caller,
-		       const struct request *request, uint64_t now_usec, unsigned max_steps,
-		       struct move_set *ret);
+/* Whose request it is: of a caller, for a new lease or for another size of one; or of a waiting lease. */
+struct asker {
+	const struct caller *caller;   /* NULL: waiting asks */
+	uint64_t resized;              /* id of the lease; 0: it is for a new one */
+	const struct lease *waiting;   /* with its rank */
+	const struct request *request; /* of the caller or of the waiting lease */
+};
+
+/* Places the request in a ledger. Returns how many partitions there are, or a negative errno. */
+int plan_asked(const struct arbiter *arbiter, const struct asker *asker,
+	       struct partition partitions[static REQUEST_WANTS], struct result *result);
 
 /* Does the proposal for a realtime request for whole shader engines have fewer CUs than they? Then *ret is
  * the same request for all of them, to find moves with. */
@@ -33,11 +38,6 @@ bool plan_lacks_engines(const struct request *request, const struct lease *propo
  * arbiter_lend() finds that they have been returned. */
 int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
 			const struct request *request, struct lease **ret, struct result *result);
-
-/* Finds moves in one step after which arbiter_plan_resize() succeeds. 1, or 0: there are none. */
-int arbiter_plan_resize_moves(const struct arbiter *arbiter, const struct caller *caller,
-			      uint64_t id, const struct request *request, uint64_t now_usec,
-			      struct move_set *ret);
 
 /* Plans to activate or deactivate a realtime lease. Activating: arbiter_lend() grants it when no
  * borrower occupies its CUs any more. Deactivated: its CUs are lent. */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/decide/plan.h"
 #include "core/policy/request.h"
 
 bool preempt_is_leaving(const struct lease *lease)
@@ -57,8 +56,7 @@ static int find(const struct arbiter *arbiter, const struct advice_question *que
 static int find_new(const struct arbiter *arbiter, const struct caller *caller,
 		    const struct request *request, bool any_policy, struct advice *ret)
 {
-	struct advice_question question = { .caller = caller,
-					    .request = request,
+	struct advice_question question = { .asker = { .caller = caller, .request = request },
 					    .revocable = true,
 					    .any_policy = any_policy,
 					    .most = ADVICE_MAX };
@@ -117,8 +115,8 @@ int preempt_plan(const struct arbiter *arbiter, const struct caller *caller,
 
 int preempt_find(const struct arbiter *arbiter, const struct lease *waiting, struct advice *ret)
 {
-	const struct advice_question question = { .request = waiting->request,
-						  .waiting = waiting,
+	const struct advice_question question = { .asker = { .waiting = waiting,
+							     .request = waiting->request },
 						  .revocable = true,
 						  .class = waiting->class,
 						  .most = ADVICE_MAX };
