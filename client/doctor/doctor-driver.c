@@ -361,8 +361,9 @@ static void judge_switching(struct doctor *doctor, const char *card)
 static void judge_drm_queues(struct doctor *doctor, const char *card)
 {
 	report(doctor, MARK_NOTE, "%s: user queues of the graphics driver are enabled", card);
-	means(doctor, "They have no CU mask, run on the CUs of every lease, and gpuarbd does not "
-		      "observe them: the gap drm-queues.");
+	means(doctor,
+	      "They have no CU mask and run on the CUs of every lease: the gap drm-queues. Realtime "
+	      "leases are refused beside one that computes.");
 	advise(doctor, "If no program needs them, boot with amdgpu.user_queue=0.");
 }
 

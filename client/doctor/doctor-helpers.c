@@ -17,6 +17,8 @@ static const struct helper {
 	  "Masks are not verified, and queues outside of their lease are not seen." },
 	{ "gpuarb-hqds", "gpuarbctl slots can show the hardware queue slots.",
 	  "gpuarbctl slots fails." },
+	{ "gpuarb-userqs", "gpuarbd can count user queues of the graphics driver.",
+	  "Where amdgpu.user_queue enables them, all realtime requests are refused." },
 	{ "gpuarb-fdinfo", "gpuarbd can observe which processes draw.",
 	  "It is unknown which processes draw: with graphics = refuse-realtime all realtime requests "
 	  "are refused." },

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "core/change/graphics.h"
 
 #define CALLS_OF_USER 256U
 
@@ -71,7 +72,8 @@ bool bus_waits_for_names(struct bus *bus, sd_bus_message *m, sd_bus_message_hand
 
 bool bus_decides_later(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
-	return bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME &&
+	return (bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME ||
+		arbiter_has_user_queues(bus->arbiter)) &&
 	       bus_wait_for_clients(bus, true, m, handler);
 }
 

@@ -36,8 +36,18 @@ const struct probe_files probe_hqds = {
 	.unit = "gpuarb-hqds.socket",
 };
 
+/* grep(1) exits with 1 or 2 where a client has no queue, or has just ended. gpuarb-userqs@.service has the same. */
+const struct probe_files probe_userqs = {
+	.first = "dri",
+	.script =
+		"grep -sH . \"$0\"/client-*/device/name \"$0\"/client-*/queue*/mqd_info || [ $? -le 2 ]",
+	.socket = "/run/gpuarb-userqs.socket",
+	.unit = "gpuarb-userqs.socket",
+};
+
 struct probe {
 	char *file, *second; /* NULL: ask at the socket */
+	char *script;        /* NULL: copy both files */
 	char *socket;
 	const char *unit;
 	int epoll;
@@ -54,11 +64,13 @@ struct probe {
 
 /* A process of its own reads the files, because a read of debugfs may block in the kernel. Its standard
  * error is that of gpuarbd. */
-static int spawn_cat(const struct probe *probe, int out, pid_t *ret)
+static int spawn_reader(const struct probe *probe, int out, pid_t *ret)
 {
-	bool both = faccessat(AT_FDCWD, probe->second, R_OK, AT_EACCESS) == 0;
-	char cat[] = "cat", end[] = "--", language[] = "LC_ALL=C";
-	char *const argv[] = { cat, end, probe->file, both ? probe->second : NULL, NULL };
+	bool both = probe->second && faccessat(AT_FDCWD, probe->second, R_OK, AT_EACCESS) == 0;
+	char cat[] = "cat", end[] = "--", sh[] = "sh", option[] = "-c", language[] = "LC_ALL=C";
+	char *const copies[] = { cat, end, probe->file, both ? probe->second : NULL, NULL };
+	char *const runs[] = { sh, option, probe->script, probe->file, NULL };
+	char *const *argv = probe->script ? runs : copies;
 	char *const environment[] = { language, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -85,7 +97,7 @@ static int spawn_cat(const struct probe *probe, int out, pid_t *ret)
 			r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
 									  POSIX_SPAWN_SETSIGDEF);
 		if (r == 0)
-			r = posix_spawnp(ret, cat, &actions, &attributes, argv, environment);
+			r = posix_spawnp(ret, argv[0], &actions, &attributes, argv, environment);
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&actions);
@@ -105,7 +117,7 @@ static int child_start(struct probe *probe)
 	out = fds[1];
 	if (fcntl(in, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
-	r = spawn_cat(probe, out, &pid);
+	r = spawn_reader(probe, out, &pid);
 	if (r < 0)
 		return r;
 
@@ -167,13 +179,15 @@ int probe_new(const char *debugfs, const struct probe_files *files, struct probe
 		probe->file = NULL;
 		return -ENOMEM;
 	}
-	if (debugfs && asprintf(&probe->second, "%s/%s", debugfs, files->second) < 0) {
+	if (debugfs && files->second &&
+	    asprintf(&probe->second, "%s/%s", debugfs, files->second) < 0) {
 		probe->second = NULL;
 		return -ENOMEM;
 	}
+	probe->script = files->script ? strdup(files->script) : NULL;
 	probe->unit = files->unit;
 	probe->socket = strdup(files->socket);
-	if (!probe->socket)
+	if (!probe->socket || (files->script && !probe->script))
 		return -ENOMEM;
 	probe->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (probe->epoll < 0)
@@ -226,6 +240,7 @@ struct probe *probe_free(struct probe *probe)
 	if (probe->epoll >= 0)
 		close(probe->epoll);
 	free(probe->socket);
+	free(probe->script);
 	free(probe->second);
 	free(probe->file);
 	free(probe);

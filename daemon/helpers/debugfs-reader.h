@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Reads two files of debugfs without blocking: the hardware queue descriptors (MQDs) and the run lists
- * behind them, or the queue slots (HQDs) and the descriptors behind them.
+ * Reads files of debugfs without blocking: the hardware queue descriptors (MQDs) and the run lists
+ * behind them; the queue slots (HQDs) and the descriptors behind them; or the user queues of DRM clients.
  *
  * debugfs belongs to root, and the kernel prints each process under a mutex that the process may hold for
  * any time. So another process reads the file: the service behind the socket, or a child that runs cat
@@ -21,7 +21,8 @@ struct probe;
 
 struct probe_files {
 	const char *first;  /* below debugfs */
-	const char *second; /* read behind the first, if it exists */
+	const char *second; /* read behind the first, if it exists; NULL: first is a directory … */
+	const char *script; /* … in which this is run */
 	const char *socket; /* of the service that sends both to each connection */
 	const char *unit;   /* the socket unit of that service */
 };
@@ -32,6 +33,9 @@ extern const struct probe_files probe_mqds;
 /* kfd/hqds and kfd/mqds. To print kfd/hqds the driver selects each slot in turn and reads its registers,
  * which can wake an idle GPU: only on demand. */
 extern const struct probe_files probe_hqds;
+
+/* What hw/drm-queues.h parses. */
+extern const struct probe_files probe_userqs;
 
 /* debugfs: the directory to read instead of /sys/kernel/debug, or NULL to use the socket. Neither needs
  * to exist yet. -ENOMEM, or what epoll_create1(2) says. */

@@ -9,6 +9,7 @@
 
 #include "core/change/graphics.h"
 #include "core/policy/request.h"
+#include "hw/drm-queues.h"
 #include "observe/observe.h"
 #include "protocol/protocol.h"
 #include "sys/process.h"
@@ -31,6 +32,11 @@ struct graphics_scan {
 	bool all;                          /* it is for all processes */
 	bool fails;                        /* the last attempt failed, which was logged */
 	bool late;                         /* it left out processes, which was logged */
+
+	struct probe *queues; /* reads user queues after it, where a GPU can have them */
+	sd_event_source *queues_source, *queues_timer;
+	struct drm_queue_parser parser;
+	bool uncounted; /* the last read of user queues failed, which was logged */
 };
 
 static uint64_t interval_usec(const struct daemon *daemon, bool all)
@@ -141,6 +147,124 @@ static void take(struct daemon *daemon, const struct drm_scan *scan)
 				before > 0 ? now - before : 0, scan->unread == 0);
 }
 
+/* ---- user queues -------------------------------------------------------------------------- */
+
+static void end_queues(struct daemon *daemon, bool pending)
+{
+	sd_event_source_set_enabled(daemon->graphics->queues_timer,
+				    pending ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+	if (!pending)
+		probe_cancel(daemon->graphics->queues);
+	drm_queues_reset(&daemon->graphics->parser);
+	daemon->graphics->pending = pending;
+}
+
+/* Before Linux 6.17 debugfs has no clients: then those that fdinfo shows may have queues. */
+static size_t add_unused(const struct daemon *daemon, struct observed_user_queues *rows, size_t n)
+{
+	const struct drm_scan *last = daemon->graphics->last;
+	const struct arbiter *arbiter = daemon->arbiter;
+	bool complete = daemon->graphics->observed_usec > 0 && last->unread == 0;
+
+	for (unsigned i = 0; complete && i < arbiter->n_gpus; i++) {
+		const char *name = arbiter->gpus[i].info.name;
+		bool used = false;
+
+		for (uint32_t k = 0; k < last->n; k++)
+			used |= strcmp(last->uses[k].device, name) == 0;
+		for (size_t k = 0; k < n; k++)
+			used |= strcmp(rows[k].device, name) == 0;
+		if (!used)
+			memcpy(rows[n++].device, name, GPU_NAME_MAX);
+	}
+	return n;
+}
+
+/* why: they cannot be counted; NULL: the text has ended. */
+static void count_queues(struct daemon *daemon, const char *why)
+{
+	const struct drm_queue_parser *parser = &daemon->graphics->parser;
+	struct observed_user_queues rows[DRM_QUEUE_DEVICES + REQUEST_WANTS] = { 0 };
+	size_t n = why ? 0 : parser->n_devices;
+
+	for (size_t i = 0; i < n; i++) {
+		memcpy(rows[i].device, parser->devices[i].device, GPU_NAME_MAX);
+		rows[i].compute = parser->devices[i].compute;
+	}
+	if (why && !daemon->graphics->uncounted)
+		log_info("user queues of the graphics driver cannot be counted: %s", why);
+	daemon->graphics->uncounted = why;
+	if (!why)
+		n = add_unused(daemon, rows, n);
+	arbiter_count_user_queues(daemon->arbiter, rows, n);
+	end_queues(daemon, false);
+	schedule_update(daemon);
+	schedule_answers(daemon);
+}
+
+static int on_queues(sd_event_source *, int, uint32_t, void *userdata)
+{
+	struct daemon *daemon = userdata;
+	const char *text;
+	char why[256] = "out of memory";
+	size_t size;
+	int r = probe_read(daemon->graphics->queues, &text, &size, why, sizeof(why));
+
+	if (r == -EAGAIN)
+		return 0;
+	if (r > 0)
+		r = drm_queues_feed(&daemon->graphics->parser, text, size, why, sizeof(why));
+	else
+		r = r < 0 ? r : -ENODATA;
+	if (r < 0)
+		count_queues(daemon, r == -ENODATA ? NULL : why);
+	return 0;
+}
+
+static int on_late_queues(sd_event_source *, uint64_t, void *userdata)
+{
+	count_queues(userdata, "they were not read in time");
+	return 0;
+}
+
+/* Returns whether a read is under way. */
+static bool read_queues(struct daemon *daemon)
+{
+	char why[256] = "";
+	int r;
+
+	if (!arbiter_has_user_queues(daemon->arbiter))
+		return false;
+	r = probe_start(daemon->graphics->queues, why, sizeof(why));
+	if (r >= 0)
+		r = sd_event_source_set_time_relative(daemon->graphics->queues_timer,
+						      READ_TIMEOUT_USEC);
+	if (r < 0) {
+		count_queues(daemon, why);
+		return false;
+	}
+	end_queues(daemon, true);
+	return true;
+}
+
+static int start_queues(struct daemon *daemon)
+{
+	int r = probe_new(daemon->options->debugfs, &probe_userqs, &daemon->graphics->queues);
+
+	if (r >= 0)
+		r = sd_event_add_io(daemon->event, &daemon->graphics->queues_source,
+				    probe_fd(daemon->graphics->queues), EPOLLIN, on_queues, daemon);
+	if (r >= 0)
+		r = sd_event_add_time_relative(daemon->event, &daemon->graphics->queues_timer,
+					       CLOCK_MONOTONIC, READ_TIMEOUT_USEC, 0,
+					       on_late_queues, daemon);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(daemon->graphics->queues_timer, SD_EVENT_OFF);
+	return r;
+}
+
+/* ---- clients ------------------------------------------------------------------------------ */
+
 static void on_done(void *userdata, int r, const struct drm_scan *scan, const char *why)
 {
 	struct daemon *daemon = userdata;
@@ -151,6 +275,8 @@ static void on_done(void *userdata, int r, const struct drm_scan *scan, const ch
 		fail(daemon, why);
 	else
 		take(daemon, scan);
+	if (read_queues(daemon))
+		return;
 	schedule_update(daemon);
 	schedule_answers(daemon);
 }
@@ -174,18 +300,21 @@ bool graphics_observe(struct daemon *daemon, bool all)
 	note_end(daemon, all, NULL);
 	fail(daemon, why);
 	schedule_update(daemon);
-	return false;
+	return read_queues(daemon);
 }
 
 void graphics_refresh(struct daemon *daemon)
 {
-	if (daemon->arbiter->settings->graphics != GRAPHICS_IGNORE &&
+	if ((daemon->arbiter->settings->graphics != GRAPHICS_IGNORE ||
+	     arbiter_has_user_queues(daemon->arbiter)) &&
 	    (daemon->arbiter->n_leases > 0 || process_scan_in_use(daemon)))
 		graphics_observe(daemon, false);
 }
 
 int graphics_start(struct daemon *daemon)
 {
+	int r;
+
 	daemon->graphics = calloc(1, sizeof(*daemon->graphics));
 	if (daemon->graphics)
 		daemon->graphics->last = calloc(1, sizeof(*daemon->graphics->last));
@@ -194,14 +323,20 @@ int graphics_start(struct daemon *daemon)
 	process_scan_watch(daemon, daemon->graphics->last);
 	if (strcmp(daemon->ops->name, "kfd") != 0)
 		return 0; /* nothing draws on simulated GPUs */
-	return fdinfo_new(daemon->event, daemon->options->fdinfo, READ_TIMEOUT_USEC, on_done,
-			  daemon, &daemon->graphics->fdinfo);
+	r = start_queues(daemon);
+	return r < 0 ? r
+		     : fdinfo_new(daemon->event, daemon->options->fdinfo, READ_TIMEOUT_USEC,
+				  on_done, daemon, &daemon->graphics->fdinfo);
 }
 
 void graphics_stop(struct daemon *daemon)
 {
 	if (!daemon->graphics)
 		return;
+	sd_event_source_disable_unref(daemon->graphics->queues_source);
+	sd_event_source_disable_unref(daemon->graphics->queues_timer);
+	drm_queues_reset(&daemon->graphics->parser);
+	probe_free(daemon->graphics->queues);
 	fdinfo_free(daemon->graphics->fdinfo);
 	free(daemon->graphics->last);
 	free(daemon->graphics);

@@ -2,6 +2,8 @@
 
 /* The shipped daemon and gpuarb-fdinfo on a KFD tree and a fake /proc: processes that draw. */
 
+#include <errno.h>
+
 #include "check.h"
 #include "fake-procfs.h"
 #include "hw/hw.h"
@@ -348,6 +350,73 @@ TEST(the_gap_graphics_of_a_partition_is_there_unless_no_process_draws)
 		CHECK(next_record(lease.holder, &record));
 	while (!strstr(record.partitions[0].gaps, "graphics"));
 	end_process(pid);
+	halt();
+}
+
+/* ---- user queues ----------------------------------------------------------------------------- */
+
+#define DRI "debug/dri/client-7/"
+
+/* A GPU that can have user queues, in the first place. */
+static void boot_with_user_queues(void)
+{
+	char hardware[320];
+
+	machine_build(&s.machine, 0);
+	s.machine.gpus[0] = machine_model("rx7900xtx");
+	strcpy(s.machine.gpus[0].name, "0000:03:00.0");
+	machine_replug(&s.machine, 1);
+	CHECK(fake_sysfs_print(s.machine.sys, FAKE_PARAMETERS "/user_queue", "1\n") == 0);
+	procfs_new(s.machine.rig.dir, &s.procfs);
+	procfs_serve(&s.procfs, NULL, NULL);
+	rig_write(&s.machine.rig, "tenants.d/10-all.conf", "[tenant *]\nclass = realtime\n");
+	snprintf(hardware, sizeof(hardware), "%s --fdinfo=%s --debugfs=%s/debug", s.machine.option,
+		 s.procfs.socket, s.machine.rig.dir);
+	rig_start(&s.machine.rig, hardware);
+	machine_connect(&s.machine);
+}
+
+static void make_debugfs(const char *last)
+{
+	static const char *const names[] = { "debug",       "debug/dri",
+					     "debug/dri/0", "debug/dri/client-7",
+					     DRI "device",  DRI "queue_1" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		CHECK(mkdir(rig_path(&s.machine.rig, names[i]), 0755) == 0 || errno == EEXIST);
+		if (strcmp(names[i], last) == 0)
+			return;
+	}
+}
+
+static bool is_refused(const char *why)
+{
+	return is_error(call(ask(s.machine.bus, "Reserve", 16)), GPUARB_ERROR_NO_CAPACITY, why);
+}
+
+TEST(user_queue_of_the_graphics_driver_that_computes_refuses_realtime_leases)
+{
+	pid_t pid;
+
+	boot_with_user_queues();
+	pid = drawer(0);
+	CHECK(is_refused("unknown"));
+	make_debugfs("debug/dri/0");
+	rig_write(&s.machine.rig, "debug/dri/0/name", "amdgpu dev=0000:03:00.0\n");
+	CHECK(is_refused("unknown")); /* a kernel that shows no client */
+	make_debugfs(DRI "queue_1");
+	rig_write(&s.machine.rig, DRI "device/name",
+		  "amdgpu dev=0000:03:00.0 unique=0000:03:00.0\n");
+	rig_write(&s.machine.rig, DRI "queue_1/mqd_info", "queue_type: 1\n");
+	AWAIT_STATE(is_refused("compute: 1,"));
+	rig_write(&s.machine.rig, DRI "queue_1/mqd_info", "queue_type: 0\n");
+	AWAIT_STATE(is_fine(call(ask(s.machine.bus, "Reserve", 16))));
+	CHECK(unlink(rig_path(&s.machine.rig, DRI "device/name")) == 0);
+	AWAIT_STATE(is_refused("unknown"));
+	end_process(pid);
+	procfs_process_gone(&s.procfs, pid);
+	CHECK(unlink(rig_path(&s.machine.rig, DRI "queue_1/mqd_info")) == 0);
+	AWAIT_STATE(is_fine(call(ask(s.machine.bus, "Reserve", 16))));
 	halt();
 }
 

@@ -178,3 +178,29 @@ void arbiter_clients_unknown(struct arbiter *arbiter)
 {
 	arbiter_observe_clients(arbiter, NULL, 0, 0, false);
 }
+
+bool arbiter_has_user_queues(const struct arbiter *arbiter)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		if (!arbiter->gpus[i].absent && arbiter->gpus[i].info.drm_queues)
+			return true;
+	return false;
+}
+
+void arbiter_count_user_queues(struct arbiter *arbiter, const struct observed_user_queues *rows,
+			       size_t n)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		struct gpu_user_queues now = { 0 }, before = gpu->user_queues;
+
+		for (size_t k = 0; k < n && !now.counted; k++)
+			if (is_device_of(rows[k].device, gpu))
+				now = (struct gpu_user_queues){ true, rows[k].compute };
+		gpu->user_queues = now;
+		if (now.counted == before.counted && now.compute == before.compute)
+			continue;
+		touch_leases(arbiter, i); /* they may be alone now, or not any more */
+		ledger_wake(arbiter, UINT64_C(1) << i);
+	}
+}

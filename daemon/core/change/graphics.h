@@ -23,5 +23,18 @@ struct observed_client {
 void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_client *rows, size_t n,
 			     uint64_t elapsed_usec, bool complete);
 
+/* User queues of the graphics driver on a device. */
+struct observed_user_queues {
+	char device[GPU_NAME_MAX];
+	unsigned compute;
+};
+
+/* Can some GPU have them? */
+bool arbiter_has_user_queues(const struct arbiter *arbiter);
+
+/* Takes one count. On a device that is not in it, it is unknown whether there are some. */
+void arbiter_count_user_queues(struct arbiter *arbiter, const struct observed_user_queues *rows,
+			       size_t n);
+
 /* DRM clients cannot be observed: it is unknown on every GPU whether a process draws. */
 void arbiter_clients_unknown(struct arbiter *arbiter);

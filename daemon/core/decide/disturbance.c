@@ -22,6 +22,15 @@ void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,
 		gpu_add_engines(&arbiter->gpus[gpu], ret);
 }
 
+/* Policy has no say: a queue that computes without a mask for as long as it likes is not a frame. */
+static bool has_user_queues(const struct gpu *gpu, struct refusal *refusal)
+{
+	if (!gpu->info.drm_queues || (gpu->user_queues.counted && gpu->user_queues.compute == 0))
+		return false;
+	refusal->user_queues = gpu->user_queues.counted ? (int)gpu->user_queues.compute : -1;
+	return true;
+}
+
 /* Work of the graphics driver has no CU mask: it runs on the CUs of every lease. */
 bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 		       const struct disturbed *disturbed, struct refusal *refusal)
@@ -29,6 +38,8 @@ bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 	const struct gpu_graphics *graphics = &arbiter->gpus[gpu].graphics;
 	size_t *n = &refusal->n_processes;
 
+	if (disturbed->class == CLASS_REALTIME && has_user_queues(&arbiter->gpus[gpu], refusal))
+		return true;
 	if (disturbed->class != CLASS_REALTIME || arbiter->gpus[gpu].info.kfd_gpu_id == 0 ||
 	    arbiter->settings->graphics != GRAPHICS_REFUSE_REALTIME)
 		return false;

@@ -19,7 +19,8 @@ void disturbance_find_cus(const struct arbiter *arbiter, unsigned gpu,
 			  const struct disturbed *disturbed, enum isolation isolation, bool alone,
 			  struct cuset *ret);
 
-/* Does policy refuse it the GPU because of processes that draw? Names them in the refusal. */
+/* Does policy refuse it the GPU because of processes that draw? Names them in the refusal. User queues of the graphics
+ * driver that compute refuse it to realtime leases in any case, and so does their number if it is unknown. */
 bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 		       const struct disturbed *disturbed, struct refusal *refusal);
 

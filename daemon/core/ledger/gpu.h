@@ -89,6 +89,13 @@ struct gpu {
 
 	struct gpu_observed observed;
 	struct gpu_graphics graphics;
+
+	/* User queues of the graphics driver that compute, which no CU mask limits. */
+	struct gpu_user_queues {
+		bool counted; /* else it is unknown whether there are some */
+		unsigned compute;
+	} user_queues;
+
 	struct cuset outside; /* CUs that queues cover to which no lease grants them: cover.h */
 
 	/* Little of its memory is left, or leases were promised more than others leave: gpu_judge_vram(). */

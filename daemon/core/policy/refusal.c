@@ -362,9 +362,23 @@ static void put_processes(struct text *text, const struct refusal *refusal)
 
 static void put_graphics(struct text *text, const struct refusal *refusal)
 {
+	const char *need = "enable gpuarb-userqs.socket, with Linux 6.17 or later";
+
 	if (refusal->reason != REASON_GRAPHICS)
 		return;
 	put_break(text);
+	if (refusal->user_queues > 0)
+		need = "end their programs";
+	if (refusal->user_queues > 0)
+		put(text,
+		    "user queues of the graphics driver that compute: %d, which no CU mask limits",
+		    refusal->user_queues);
+	else if (refusal->user_queues < 0)
+		put(text, "it is unknown whether user queues of the graphics driver compute");
+	if (refusal->user_queues != 0) {
+		put(text, ": %s, or boot with amdgpu.user_queue=0", need);
+		return;
+	}
 	if (refusal->n_processes == 0)
 		put(text, "it is unknown which processes draw: enable gpuarb-fdinfo.socket, with "
 			  "Linux 5.19 or later; ");
@@ -464,7 +478,8 @@ void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 	} else if (refusal->reason == REASON_EXCLUSIVE) {
 		put(&text, "%s: an exclusive lease is active only beside adaptable leases", gpu);
 	} else if (refusal->reason == REASON_GRAPHICS) {
-		put(&text, "%s, on which a process draws", gpu);
+		put(&text, "%s, on which %s", gpu,
+		    refusal->user_queues ? "the graphics driver may compute" : "a process draws");
 	} else if (refusal->reason == REASON_RESET) {
 		put(&text, "%s, which its driver resets", gpu);
 	} else if (refusal->resource == RESOURCE_NONE) {

@@ -105,6 +105,8 @@ struct refusal {
 	struct unmanaged_process processes[REFUSAL_PROCESSES];
 	size_t n_processes;
 
+	int user_queues; /* of the graphics driver that compute; -1: it is unknown whether there are some */
+
 	char preempt[REFUSAL_TENANT]; /* with preempt = revoke of it there would be room; "" */
 	uint64_t behind;              /* a waiting lease that ranks before the request; 0: none */
 };

@@ -16,7 +16,7 @@ leaves_nothing_running()
 		same "$(systemctl list-units --type=service,socket --all --plain --no-legend '*gpuarb*' |
 			grep -v not-found)" '' &&
 		[ ! -e /run/gpuarb ] && [ ! -e /run/gpuarb-enforce.socket ] && [ ! -e /run/gpuarb-mqds.socket ] &&
-		[ ! -e /run/gpuarb-hqds.socket ] && [ ! -e /run/gpuarb-fdinfo.socket ] && [ ! -e /run/gpuarb-probe.socket ] &&
+		[ ! -e /run/gpuarb-hqds.socket ] && [ ! -e /run/gpuarb-userqs.socket ] && [ ! -e /run/gpuarb-fdinfo.socket ] && [ ! -e /run/gpuarb-probe.socket ] &&
 		[ ! -e /run/gpuarb-budget.socket ]
 }
 

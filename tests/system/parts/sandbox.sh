@@ -49,7 +49,7 @@ may_see_gpus()
 }
 
 # Without libhsakmt, which is no package of its own from ROCm 6.3 on, there is no gpuarb-probe.
-helpers='enforce fdinfo mqds hqds budget'
+helpers='enforce fdinfo mqds hqds userqs budget'
 ! dpkg-query -W libhsakmt1 >/dev/null 2>&1 || helpers="$helpers probe"
 
 # Only the user gpuarb can connect to the sockets of the helpers.

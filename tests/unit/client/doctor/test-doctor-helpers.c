@@ -8,7 +8,7 @@
 #define UNITS "usr/lib/systemd/system/"
 #define PROGRAM "usr/libexec/gpuarb-probe"
 
-static const char names[][8] = { "mqds", "hqds", "fdinfo", "probe", "enforce", "budget" };
+static const char names[][8] = { "mqds", "hqds", "userqs", "fdinfo", "probe", "enforce", "budget" };
 
 /* A machine with the units of all helpers, and the program of one. */
 static void new_with_units(struct patient *patient)

@@ -187,6 +187,58 @@ TEST(a_strict_policy_refuses_where_it_is_unknown_but_not_on_simulated_gpus)
 	CHECK(ask(a, RT, &result));
 }
 
+TEST(user_queue_that_computes_refuses_realtime_leases_on_its_gpu_alone)
+{
+	struct gpu_info infos[] = { radeon_vii(DEVICE), radeon_vii("0000:c4:00.0") };
+	struct observed_user_queues rows[] = { { DEVICE, 0 }, { "0000:c4:00.0", 1 } };
+	_cleanup_(result_done) struct result result = { 0 };
+	_cleanup_(arbiter_freep) struct arbiter *a = NULL;
+	struct lease *lease;
+
+	for (unsigned i = 0; i < 2; i++) {
+		infos[i].kfd_gpu_id = GPU_ID + i;
+		infos[i].drm_queues = true;
+	}
+	a = arbiter_of(infos, 2);
+	add_tenant(a, "rt", RT, CLASS_REALTIME);
+	a->settings->graphics = GRAPHICS_IGNORE; /* has no say */
+	CHECK(arbiter_has_user_queues(a) && ask(a, ANY, &result));
+	CHECK(!ask(a, RT, &result) && result.refusals[0].reason == REASON_GRAPHICS &&
+	      result.refusals[0].user_queues == -1 && result.refusals[0].retry);
+	arbiter_count_user_queues(a, rows, 2);
+	lease = ask(a, RT, &result);
+	CHECK(lease && lease->partitions[0].gpu == 0);
+	rows[0].compute = 2;
+	arbiter_count_user_queues(a, rows, 2);
+	CHECK(!ask(a, RT, &result) && result.refusals[0].user_queues == 2);
+	rows[0].compute = 0;
+	arbiter_count_user_queues(a, rows, 1);
+	CHECK(ask(a, RT, &result));
+	arbiter_count_user_queues(a, NULL, 0);
+	CHECK(!ask(a, RT, &result) && result.refusals[0].user_queues == -1);
+	a->gpus[0].info.drm_queues = a->gpus[1].info.drm_queues = false;
+	CHECK(!arbiter_has_user_queues(a) && ask(a, RT, &result));
+}
+
+TEST(waiting_realtime_lease_is_granted_when_the_last_user_queue_has_gone)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_IGNORE);
+	struct observed_user_queues row = { DEVICE, 1 };
+	_cleanup_(result_done) struct result result = { 0 };
+	struct request request = request_for(15);
+	struct lease *lease;
+
+	a->gpus[0].info.drm_queues = true;
+	arbiter_count_user_queues(a, &row, 1);
+	request.wait_usec = SECOND_USEC;
+	lease = reserve(a, RT, &request, &result);
+	CHECK(lease && lease->state == STATE_WAITING);
+	a->woken = 0;
+	row.compute = 0;
+	arbiter_count_user_queues(a, &row, 1);
+	CHECK(a->woken == 1);
+}
+
 TEST(the_caller_itself_may_draw)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);

@@ -214,4 +214,17 @@ TEST(a_refusal_for_graphics_names_the_processes_that_draw)
 	CHECK(strstr(text, "pid 4711 (Xorg) of uid 1000 draws") &&
 	      strstr(text, "graphics = refuse-realtime"));
 	CHECK(!strstr(text, "unknown") && !strstr(text, "queue"));
+	refusal = (struct refusal){ .gpu = "0000:03:00.0", .reason = REASON_GRAPHICS };
+	refusal.user_queues = 2;
+	refusal_hint(&refusal, text);
+	CHECK(strstr(text, "user queues of the graphics driver that compute: 2, which no CU mask "
+			   "limits: end their programs, or boot with amdgpu.user_queue=0"));
+	refusal.user_queues = -1;
+	refusal_hint(&refusal, text);
+	CHECK(strstr(text,
+		     "it is unknown whether user queues of the graphics driver compute: enable "
+		     "gpuarb-userqs.socket, with Linux 6.17 or later, or boot with"));
+	CHECK(!strstr(text, "fdinfo") && !strstr(text, "refuse-realtime"));
+	refusal_wait(&refusal, text);
+	CHECK(strcmp(text, "0000:03:00.0, on which the graphics driver may compute") == 0);
 }
