@@ -25,10 +25,8 @@ allows()
 	gpuarbctl reload
 }
 
-# of_lease NAME FIELD…
-of_lease() { gpuarbctl list --json | jq -r ".[] | select(.name == \"$1\") | $2"; }
-state_is() { [ "$(of_lease "$1" .state)" = "$2" ]; }
-borrows() { [ "$(of_lease job '.partitions[0].cus')" = 60 ]; }
+state_is() { lease_has "$1" .state "\"$2\""; }
+borrows() { lease_has job '.partitions[0].cus' 60; }
 job_is() { [ "$(systemctl show -P "$1" job)" = "$2" ]; }
 
 # job VERB ARGUMENT…: starts gpuarbctl VERB of bob as job.service.

@@ -7,6 +7,8 @@ export DEBIAN_FRONTEND=noninteractive
 settings=/etc/gpuarb/gpuarbd.conf
 policy=/etc/gpuarb/tenants.d/50-site.conf
 declare -A client # name: pid
+declare -A output_of # name: descriptor of what a client of hold() prints
+lines=60 # seconds that a line of a program may take
 turns=3000 # of soon(): a condition that can become true does so long before
 progress=${progress:-/dev/null} # this file names the check that runs
 
@@ -86,6 +88,7 @@ hold()
 		>"$dir/$name" 2>&1 </dev/null &
 	client[$name]=$!
 	exec {fd}<"$dir/$name"
+	output_of[$name]=$fd
 	read -r line <&"$fd"
 	[[ $line == *lease* ]] && return
 	echo "$name: $line"
@@ -107,6 +110,58 @@ let_go()
 	wait "${client[$1]}"
 	unset "client[$1]"
 }
+
+# use NAME LINE COMMAND…: starts a program that makes queues, as launch() does, and expects LINE from it.
+use()
+{
+	local name=$1 says=$2 line
+	shift 2
+	rm -f "$dir/$name" "$dir/$name.in"
+	mkfifo "$dir/$name" "$dir/$name.in"
+	launch "$name" "$@" <"$dir/$name.in" >"$dir/$name" 2>&1 &
+	client[$name]=$!
+	exec {input}>"$dir/$name.in" {output}<"$dir/$name"
+	while read -r -t "$lines" line <&"$output" && [[ $line == 'gpuarbctl run: '* ]]; do
+		echo "$line"
+	done
+	same "$line" "$says"
+}
+
+# tell REQUEST LINE: sends REQUEST to the program started last, and expects LINE from it.
+tell()
+{
+	local line
+	echo "$1" >&"$input"
+	read -r -t "$lines" line <&"$output" && same "$line" "$2"
+}
+
+# leave_it NAME: ends the program by closing its input.
+leave_it()
+{
+	exec {input}>&- {output}<&-
+	wait "${client[$1]}"
+	unset "client[$1]"
+}
+
+# words_of LEASE: its mask as tests/system/queues.c reads it, one word for each shader engine.
+words_of()
+{
+	local mask
+	mask=$(gpuarbctl show "$1" --json | jq -r '.partitions[0].cu_mask' | cut -c 3-)
+	while [ $((${#mask} % 8)) != 0 ]; do mask=0$mask; done
+	echo "$mask" | fold -w 8 | tac | paste -s -d ' '
+}
+
+# of_lease NAME EXPRESSION: applies it to the lease of this name.
+of_lease() { gpuarbctl list --json | jq -c ".[] | select(.name == \"$1\") | $2"; }
+lease_has() { [ "$(of_lease "$1" "$2")" = "$3" ]; }
+
+has_budgets() { [ "$(gpuarbctl status --json | jq -r .queue_budgets)" = "$1" ]; }
+is_pinned() { [ -e /sys/fs/bpf/gpuarb-budget ]; }
+is_not_pinned() { ! is_pinned; }
+too_many='Cannot allocate memory'
+
+no_warnings() { ! dmesg | grep -e 'fake GPU: amdgpu' -e 'BUG: ' -e 'WARNING: ' -e 'Call Trace'; }
 
 # lease NAME: the id of the lease.
 lease() { gpuarbctl list --json | jq -r ".[] | select(.name == \"$1\") | .id"; }
