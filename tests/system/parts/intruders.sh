@@ -64,7 +64,7 @@ comes_without_a_lease()
 drops_its_mask()
 {
 	use intruder 'made 0' gpuarbctl run --no-cap --fixed --cus=13 --name=intruder -- /test/queues 0 &&
-		tell 'make 1' 'made 1' && tell "mask $(words_of "$(lease intruder)")" masked &&
+		make_masked 1 "$(lease intruder)" &&
 		soon lease_has intruder '.partitions[0].tier' '"verified"' &&
 		tell "mask $everything" masked && measure "$(now)" && soon one_lease
 }
