@@ -20,11 +20,11 @@
  *   frozen.c           units that are frozen, until they are thawed
  *   caps.c             queues beyond the grant that the kernel refuses, under a filter
  *   unit-caps.c        the same for all processes of a unit
- *   unit.c             whether the processes of a unit belong to a lease
+ *   unit-processes.c   whether the processes of a unit belong to a lease
  *   liveness.c         holders and bound processes
  *   descriptors.c      reads the hardware queue descriptors
- *   slots.c            reads the queue slots on demand
- *   graphics.c         observes which processes draw
+ *   slots-reading.c    reads the queue slots on demand
+ *   graphics-scan.c    observes which processes draw
  *   driver-events.c    takes the events of the driver
  *   unmanaged.c        ends processes without a lease
  *   intrusions.c       observes queues of unmanaged processes on CUs of leases
@@ -124,7 +124,7 @@ DEFINE_CLEANUP(struct daemon *, daemon_free)
 int bus_connection_open(struct daemon *daemon);
 void bus_connection_close(struct daemon *daemon);
 
-/* ---- unit.c ------------------------------------------------------------------------- */
+/* ---- unit-processes.c --------------------------------------------------------------- */
 
 /* 0: every process in the cgroup belongs to the lease; 1: process *ret does not; a negative errno: they
  * cannot be read. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/launch/visible.h"
+#include "client/launch/visible-gpus.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
 #include "util/base.h"

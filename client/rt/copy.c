@@ -7,7 +7,7 @@
  * so its own copies never meet. The proof is in gpuarbctl-rt(1).
  */
 
-#include "client/rt/plan.h"
+#include "client/rt/task-plan.h"
 
 #include "client/rt/dispatch.h"
 

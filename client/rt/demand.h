@@ -4,7 +4,7 @@
 /* The tasks of a partition, each for itself. */
 
 #include "client/rt/dispatch.h"
-#include "client/rt/plan.h"
+#include "client/rt/task-plan.h"
 
 /* What its tasks demand, and their responses from release to notice, in the order of the set. */
 struct demands {

@@ -3,7 +3,7 @@
 
 /* The steps that make a plan. */
 
-#include "client/rt/plan.h"
+#include "client/rt/task-plan.h"
 
 /* Computes all figures. -ENOMEM; -EINVAL with an error in problem. */
 int rt_judge(struct rt_plan *plan, char *problem, size_t size);

@@ -8,7 +8,7 @@
  * snapshots do not show.
  */
 
-#include "client/rt/plan.h"
+#include "client/rt/task-plan.h"
 #include "libgpuarb/gpuarb.h"
 
 enum rt_assumption {

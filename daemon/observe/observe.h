@@ -59,7 +59,7 @@ void driver_events_stop(struct daemon *daemon);
 /* Asks gpuarb-probe for event descriptors if a GPU is in use and there are none yet. */
 void driver_events_refresh(struct daemon *daemon);
 
-/* ---- slots.c ------------------------------------------------------------------------ */
+/* ---- slots-reading.c ---------------------------------------------------------------- */
 
 int slots_start(struct daemon *daemon);
 void slots_stop(struct daemon *daemon);
@@ -68,7 +68,7 @@ void slots_stop(struct daemon *daemon);
 int slots_read(struct daemon *daemon, const char *name, struct slots_reading *ret,
 	       struct result *result);
 
-/* ---- graphics.c --------------------------------------------------------------------- */
+/* ---- graphics-scan.c ---------------------------------------------------------------- */
 
 int graphics_start(struct daemon *daemon);
 void graphics_stop(struct daemon *daemon);

@@ -71,7 +71,7 @@ struct process_scan {
 	bool list_again;        /* … and once more, as another scan began meanwhile */
 	bool all_listed;        /* all holds the processes that there were */
 	struct hw_listing *listing;
-	const struct drm_scan *clients; /* what graphics.c saw last */
+	const struct drm_scan *clients; /* what graphics-scan.c saw last */
 	bool closing;                   /* soon is its last step */
 	unsigned listings, turns;       /* of this scan */
 	bool slow;                      /* the last scan of all took several turns */

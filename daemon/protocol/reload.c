@@ -10,7 +10,7 @@
 #include "cap/cap.h"
 #include "observe/observe.h"
 #include "sys/process.h"
-#include "sys/subuid.h"
+#include "sys/subuid-file.h"
 #include "core/policy/request.h"
 
 #define RESTART_TEXT                                                                            \

@@ -15,7 +15,7 @@
 
 #include "util/base.h"
 #include "util/fd.h"
-#include "core/change/observe.h"
+#include "core/change/observation.h"
 #include "core/policy/request.h"
 
 /* The used fields of /proc/PID/stat (proc(5)). */

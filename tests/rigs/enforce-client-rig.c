@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "sys/process.h"
-#include "core/change/observe.h"
+#include "core/change/observation.h"
 
 void on_lost(void *userdata)
 {

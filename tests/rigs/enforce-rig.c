@@ -23,7 +23,7 @@
 #include "check-cond.h"
 #include "scratch.h"
 #include "sys/process.h"
-#include "core/change/observe.h"
+#include "core/change/observation.h"
 #include "core/policy/request.h"
 
 /* What amdkfd shows of the processes that use it, without one. */

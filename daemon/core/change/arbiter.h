@@ -17,7 +17,7 @@
 
 #include <limits.h>
 
-#include "core/change/observe.h"
+#include "core/change/observation.h"
 #include "core/decide/move.h"
 #include "core/decide/preempt.h"
 #include "core/ledger/known.h"
@@ -298,7 +298,7 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec);
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);
 
 /* The mask of the lease has changed: it does not grow for activate-min-interval. rt plan counts on
- * that (client/rt/disturbance.c). */
+ * that (client/rt/delay.c). */
 void lend_rest(const struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
 
 /* Jain's index of the CUs for each unit of weight that the adaptable leases on a GPU have: 1 if all

@@ -262,7 +262,7 @@ struct lease {
 		const char *why_not;
 	} cap;
 
-	/* The last scan: change/observe.c. */
+	/* The last scan: change/observation.c. */
 	struct {
 		unsigned processes; /* of this lease, on GPUs */
 		bool drift_reason;  /* the reason says how it drifts: change/drift.c */

@@ -21,8 +21,8 @@
 #include "util/text.h"
 #include "sys/cgroup.h"
 #include "sys/process.h"
-#include "sys/subuid.h"
-#include "core/change/observe.h"
+#include "sys/subuid-file.h"
+#include "core/change/observation.h"
 
 /* amdkfd has a directory for each process that has opened /dev/kfd, named by its pid in the initial
  * namespace (kfd_procfs in drivers/gpu/drm/amd/amdkfd/kfd_process.c). */

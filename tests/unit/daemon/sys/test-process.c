@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "core/change/observe.h"
+#include "core/change/observation.h"
 #include "core/policy/request.h"
 
 #define NOBODY 65534U

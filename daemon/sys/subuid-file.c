@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "sys/subuid.h"
+#include "sys/subuid-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

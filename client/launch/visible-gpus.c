@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/launch/visible.h"
+#include "client/launch/visible-gpus.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/oci/config.h"
+#include "client/oci/container.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/change/observe.h"
+#include "core/change/observation.h"
 
 #include <errno.h>
 #include <stdio.h>
