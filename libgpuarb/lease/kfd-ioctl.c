@@ -259,8 +259,10 @@ int queue_state_turn(const struct driver *driver, int fd, uint32_t queue, struct
 
 	if (next->has_turn && !turn_same(now, next))
 		r = driver->set_turn(driver->userdata, fd, queue, next->paused, next->priority);
-	if (r < 0 && r != -ENODATA)
+	if (r < 0 && r != -ENODATA) {
+		now->has_turn = false; /* a part of it may be in force */
 		return r;
+	}
 	now->has_turn = next->has_turn;
 	now->paused = next->paused;
 	now->priority = next->priority;

@@ -18,6 +18,7 @@ struct fake {
 	unsigned calls;
 	uint32_t refuse; /* the queue to refuse; QUEUES: none */
 	int error;
+	bool half; /* what it refuses has an effect, as where SDMA queues of the same turn fail */
 	unsigned turns; /* calls of set_turn() */
 	bool paused[QUEUES];
 	uint32_t priority[QUEUES];
@@ -40,12 +41,12 @@ static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_
 	struct fake *driver = userdata;
 
 	CHECK(fd == 42 && queue < QUEUES);
-	if (queue == driver->refuse)
+	if (queue == driver->refuse && !driver->half)
 		return driver->error;
 	driver->turns++;
 	driver->paused[queue] = paused;
 	driver->priority[queue] = priority;
-	return 0;
+	return queue == driver->refuse ? driver->error : 0;
 }
 
 static struct agent_grant grant_of(uint64_t generation, uint32_t first, uint32_t second)
@@ -264,6 +265,27 @@ TEST(queues_are_paused_and_get_the_priority_of_the_grant)
 	stage.driver.turns = 0;
 	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0);
 	CHECK(!stage.driver.paused[0] && stage.driver.turns == 1);
+	queue_set_clear(&stage.queue_set);
+}
+
+TEST(queue_that_was_resumed_in_part_is_paused_again)
+{
+	struct agent_grant grant = grant_of(2, 0xffff, 0xff);
+	struct stage stage;
+
+	stage_set(&stage);
+	grant.partitions[0].paused = 1;
+	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0 && stage.driver.paused[0]);
+	grant.generation = 3;
+	grant.partitions[0].paused = 0;
+	stage.driver.refuse = 0;
+	stage.driver.error = -EBUSY;
+	stage.driver.half = true;
+	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == -EBUSY && !stage.driver.paused[0]);
+	stage.driver.refuse = QUEUES;
+	grant.generation = 4;
+	grant.partitions[0].paused = 1;
+	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0 && stage.driver.paused[0]);
 	queue_set_clear(&stage.queue_set);
 }
 
