@@ -62,7 +62,6 @@ static struct log_fields fields_of(const struct daemon *daemon, const struct lea
 
 /* ---- limits ------------------------------------------------------------------------- */
 
-/* A user that does the same again and again must not fill the journal. */
 /* What was logged of each kind. */
 struct journal_events {
 	struct ratelimit refused, covered;                 /* refusals and intrusions */
@@ -75,6 +74,7 @@ int journal_events_start(struct daemon *daemon)
 	return daemon->journal ? 0 : -ENOMEM;
 }
 
+/* A user that does the same again and again must not fill the journal. */
 static bool may_log(struct ratelimit *limit, uid_t uid, char *note, size_t size)
 {
 	uint64_t times, withheld;

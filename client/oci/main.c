@@ -31,6 +31,7 @@
 #include "client/oci/oci-lease.h"
 #include "util/fd.h"
 #include "util/number.h"
+#include "util/text.h"
 
 #define HOLD_MSEC 60000 /* for an engine that fails between the hooks */
 #define LISTENING 1     /* the descriptor of the holder that is the socket of the agent */
@@ -58,9 +59,13 @@ __attribute__((noreturn)) static void hold(int holder, int listening)
 	bool agent = listening >= 0;
 
 	setsid();
-	if (dup2(holder, STDIN_FILENO) == STDIN_FILENO &&
-	    (!agent || dup2(listening, LISTENING) == LISTENING) &&
-	    close_range(agent ? LISTENING + 1 : LISTENING, ~0U, 0) == 0)
+	if (dup2(holder, STDIN_FILENO) != STDIN_FILENO ||
+	    (agent && dup2(listening, LISTENING) != LISTENING)) {
+		if (agent)
+			oci_agent_delete(listening);
+		_exit(EXIT_FAILURE);
+	}
+	if (close_range(agent ? LISTENING + 1 : LISTENING, ~0U, 0) == 0)
 		(void)poll(&fds, 1, HOLD_MSEC);
 	if (agent)
 		oci_agent_delete(LISTENING);
@@ -136,7 +141,7 @@ static bool is_root(void)
 static void choose_agent(struct json_object *config, struct command *command,
 			 char library[static PATH_MAX])
 {
-	char why[OCI_LEASE_PROBLEM] = "it is rootless";
+	char why[OCI_LEASE_PROBLEM] = "it is rootless", shown[81];
 
 	library[0] = '\0';
 	if (!command->options.adaptable ||
@@ -146,8 +151,8 @@ static void choose_agent(struct json_object *config, struct command *command,
 	command->options.adaptable = false;
 	/* podman shows nothing of a hook that succeeds. */
 	openlog("gpuarb", LOG_PERROR, LOG_DAEMON);
-	syslog(LOG_NOTICE, "container %s: its lease is fixed: %s", command->options.name ?: "",
-	       why);
+	text_clean(shown, sizeof(shown), command->options.name ?: "");
+	syslog(LOG_NOTICE, "container %s: its lease is fixed: %s", shown, why);
 }
 
 /* Takes a lease into the configuration. */
@@ -183,7 +188,9 @@ static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROB
 	r = write_lease(config, &lease, library);
 	close(lease.holder);
 	if (r < 0)
-		snprintf(why, OCI_LEASE_PROBLEM, "cannot change the configuration: %s",
+		snprintf(why, OCI_LEASE_PROBLEM,
+			 *library ? "cannot change the configuration, or make a socket in /run: %s"
+				  : "cannot change the configuration: %s",
 			 strerror(-r));
 	return r;
 }
@@ -191,17 +198,26 @@ static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROB
 /* optional: without a lease the container starts without one. */
 static int precreate(struct json_object *config, bool optional)
 {
-	char why[OCI_LEASE_PROBLEM];
+	char why[OCI_LEASE_PROBLEM] = "out of memory";
+	struct json_object *changed = NULL;
 	const char *text;
+	bool shown;
 
-	if (take_lease(config, why) < 0) {
+	/* What was written before a failure is of a lease that has ended. */
+	if (json_object_deep_copy(config, &changed, NULL) < 0 || take_lease(changed, why) < 0) {
 		(void)complain(why);
-		if (!optional && config_annotate(config, "refusal", why) < 0)
+		json_object_put(changed);
+		changed = json_object_get(config);
+		if (!optional && config_annotate(changed, "refusal", why) < 0) {
+			json_object_put(changed);
 			return EXIT_FAILURE;
+		}
 	}
-	text = json_object_to_json_string_ext(config, JSON_C_TO_STRING_PLAIN |
-							      JSON_C_TO_STRING_NOSLASHESCAPE);
-	return text && puts(text) >= 0 && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	text = json_object_to_json_string_ext(changed, JSON_C_TO_STRING_PLAIN |
+							       JSON_C_TO_STRING_NOSLASHESCAPE);
+	shown = text && puts(text) >= 0 && fflush(stdout) == 0;
+	json_object_put(changed);
+	return shown ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* ---- createRuntime ------------------------------------------------------------------------- */
@@ -258,7 +274,7 @@ static int find_holder(uint64_t lease, uint64_t pid)
 static int start_agent(struct json_object *state, uint64_t lease, pid_t pid, int listening,
 		       char why[static OCI_LEASE_PROBLEM])
 {
-	int r = listening < 0 ? -EBADF : 0;
+	int r = listening < 0 ? listening : 0;
 
 	if (r >= 0)
 		r = setenv("HSA_CU_MASK", config_annotation(state, "mask"), 1) < 0
@@ -298,8 +314,10 @@ static int create_runtime(struct json_object *state, const char *share)
 			 lease, HOLD_MSEC / 1000);
 		return complain(why);
 	}
-	if (!*share && config_annotation(state, "mask"))
+	if (!*share && config_annotation(state, "mask")) {
 		listening = (int)syscall(SYS_pidfd_getfd, holder, LISTENING, 0U);
+		listening = listening < 0 ? -errno : listening;
+	}
 	r = oci_lease_bind(lease, json_object_get_int(pid), why);
 	if (r >= 0 && !*share && config_annotation(state, "mask"))
 		r = start_agent(state, lease, json_object_get_int(pid), listening, why);

@@ -169,12 +169,12 @@ static bool takes_word(const char *word, const char *name, bool allocates)
 {
 	/* --help of srun, sbatch and salloc in Slurm 22.05 and 24.11: without a value, or with one after "=" only. */
 	static const char flags[] =
-		" bell compress contiguous disable-status exact exclusive get-user-env hold "
+		" bcast bell compress contiguous disable-status exact exclusive get-user-env hold "
 		"ignore-pbs immediate kill-command kill-on-bad-exit label multi-prog nice "
-		"no-allocate no-bell no-kill no-requeue oom-kill-step overcommit overlap "
+		"no-allocate no-bell no-kill no-requeue no-shell oom-kill-step overcommit overlap "
 		"oversubscribe parsable preserve-env propagate pty quiet quit-on-interrupt reboot "
 		"requeue resv-ports send-libs spread-job test-only unbuffered use-min-nodes "
-		"verbose ";
+		"verbose x11 ";
 	const char *letter = word +
 			     strspn(word, allocates ? "-EHIKOQVWXZhklsuv" : "-EHIKOQVXZhklsuv");
 	char key[32];

@@ -72,14 +72,16 @@ bool bus_waits_for_names(struct bus *bus, sd_bus_message *m, sd_bus_message_hand
 
 bool bus_decides_later(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
-	return (bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME ||
-		arbiter_has_user_queues(bus->arbiter)) &&
+	return bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME &&
 	       bus_wait_for_clients(bus, true, m, handler);
 }
 
 bool bus_waits_for_masks(struct bus *bus, enum lease_class lease_class, sd_bus_message *m,
 			 sd_bus_message_handler_t handler)
 {
+	if (lease_class == CLASS_REALTIME && arbiter_has_user_queues(bus->arbiter) &&
+	    bus_wait_for_clients(bus, true, m, handler))
+		return true;
 	if (lease_class == CLASS_BESTEFFORT ||
 	    bus->arbiter->settings->unmasked == UNMASKED_IGNORE ||
 	    !bus->host->awaits_masks(bus->userdata))

@@ -36,11 +36,12 @@ const struct probe_files probe_hqds = {
 	.unit = "gpuarb-hqds.socket",
 };
 
-/* grep(1) exits with 1 or 2 where a client has no queue, or has just ended. gpuarb-userqs@.service has the same. */
+/* grep(1) exits with 1 or 2 where a client has no queue, or has just ended. gpuarb-userqs@.service has the same. It takes
+ * the place of the shell, so that it is what is killed. */
 const struct probe_files probe_userqs = {
 	.first = "dri",
-	.script =
-		"grep -sH . \"$0\"/client-*/device/name \"$0\"/client-*/queue*/mqd_info || [ $? -le 2 ]",
+	.script = "exec grep -sH . \"$0\"/client-*/device/name \"$0\"/client-*/queue*/mqd_info",
+	.status_max = 2,
 	.socket = "/run/gpuarb-userqs.socket",
 	.unit = "gpuarb-userqs.socket",
 };
@@ -48,6 +49,7 @@ const struct probe_files probe_userqs = {
 struct probe {
 	char *file, *second; /* NULL: ask at the socket */
 	char *script;        /* NULL: copy both files */
+	int status_max;      /* that means success */
 	char *socket;
 	const char *unit;
 	int epoll;
@@ -104,7 +106,7 @@ static int spawn_reader(const struct probe *probe, int out, pid_t *ret)
 	return -r;
 }
 
-/* Returns the end of the pipe that reads the output of cat, without blocking. */
+/* Returns the end of the pipe that reads its output, without blocking. */
 static int child_start(struct probe *probe)
 {
 	_cleanup_fd_ int in = -1, out = -1;
@@ -185,6 +187,7 @@ int probe_new(const char *debugfs, const struct probe_files *files, struct probe
 		return -ENOMEM;
 	}
 	probe->script = files->script ? strdup(files->script) : NULL;
+	probe->status_max = files->status_max;
 	probe->unit = files->unit;
 	probe->socket = strdup(files->socket);
 	if (!probe->socket || (files->script && !probe->script))
@@ -266,7 +269,7 @@ static int start_child(struct probe *probe, char *why, size_t size)
 	}
 	fd = child_start(probe);
 	if (fd < 0)
-		return refuse(why, size, fd, "cannot start cat to read %s: %s", probe->file,
+		return refuse(why, size, fd, "cannot start the reader of %s: %s", probe->file,
 			      strerror(-fd));
 	return fd;
 }
@@ -363,12 +366,13 @@ static int end_child(struct probe *probe, char *why, size_t size)
 
 	if (!child_ended(probe, &status))
 		return -EAGAIN;
-	if (status == 0)
+	if (status >= 0 && status <= probe->status_max)
 		return 0;
 	if (status < 0)
-		return refuse(why, size, -EIO, "cannot read %s: cat was killed", probe->file);
-	return refuse(why, size, -EIO, "cannot read %s: cat exited with status %d", probe->file,
-		      status);
+		return refuse(why, size, -EIO, "cannot read %s: the reader was killed",
+			      probe->file);
+	return refuse(why, size, -EIO, "cannot read %s: the reader exited with status %d",
+		      probe->file, status);
 }
 
 static int take_text(struct probe *probe, char *why, size_t size)
@@ -385,7 +389,7 @@ static int take_text(struct probe *probe, char *why, size_t size)
 		return 0;
 	r = watch(probe, probe->child);
 	if (r < 0)
-		return refuse(why, size, r, "cannot wait for cat: %s", strerror(-r));
+		return refuse(why, size, r, "cannot wait for the reader: %s", strerror(-r));
 	return end_child(probe, why, size);
 }
 

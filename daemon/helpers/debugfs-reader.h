@@ -6,7 +6,7 @@
  * behind them; the queue slots (HQDs) and the descriptors behind them; or the user queues of DRM clients.
  *
  * debugfs belongs to root, and the kernel prints each process under a mutex that the process may hold for
- * any time. So another process reads the file: the service behind the socket, or a child that runs cat
+ * any time. So another process reads the file: the service behind the socket, or a child that reads it
  * where --debugfs names a directory. A probe makes one request at a time; the caller limits its time.
  */
 
@@ -23,6 +23,7 @@ struct probe_files {
 	const char *first;  /* below debugfs */
 	const char *second; /* read behind the first, if it exists; NULL: first is a directory … */
 	const char *script; /* … in which this is run */
+	int status_max;     /* the highest exit status that means success */
 	const char *socket; /* of the service that sends both to each connection */
 	const char *unit;   /* the socket unit of that service */
 };

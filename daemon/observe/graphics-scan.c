@@ -194,6 +194,8 @@ static void count_queues(struct daemon *daemon, const char *why)
 	if (why && !daemon->graphics->uncounted)
 		log_info("user queues of the graphics driver cannot be counted: %s", why);
 	daemon->graphics->uncounted = why;
+	note_end(daemon, daemon->graphics->all,
+		 NULL); /* or the calls that waited would wait again */
 	if (!why)
 		n = add_unused(daemon, rows, n);
 	arbiter_count_user_queues(daemon->arbiter, rows, n);

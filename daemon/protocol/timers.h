@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The timers of update.c, which schedule.c sets. */
+/* The timers of update.c; schedule.c sets two of them for others. */
 
 #include <systemd/sd-event.h>
 

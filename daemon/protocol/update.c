@@ -3,7 +3,7 @@
 /*
  * The update: what follows from a change of the ledger, until nothing follows any more. It runs
  * after each request and each event, and is the only caller of the three jobs: decide and save
- * (commit.c), publish (publish.c), and schedule the next update (schedule.c).
+ * (commit.c), publish (publish.c), and set the timers of the next update.
  */
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * gpuarb-agent LEASE ROOT LISTENING LISTENING PROCESS: started by `gpuarbctl run` only.
- * ROOT is the process id of the command. The last three are fds: two listening sockets, the first one with a file that
- * gpuarb-agent deletes, and a pidfd of the command. A process that connects early waits for the first grant.
+ * gpuarb-agent LEASE ROOT LISTENING LISTENING PROCESS: started by `gpuarbctl run`, and by gpuarb-oci for a container.
+ * ROOT is the process id of the command, or of the first process of the container. The last three are fds: two listening
+ * sockets, the first one with a file that gpuarb-agent deletes (gpuarb-oci passes it twice), and a pidfd of ROOT. A process that connects early waits for the first grant.
  *
  * It follows one lease for all processes of the command. It sends them each grant, and acknowledges
  * a generation when every queue of every process has its masks.

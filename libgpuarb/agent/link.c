@@ -101,8 +101,13 @@ int link_receive(const struct link *link, int msec, struct agent_grant *ret)
 {
 	struct pollfd poll_fd = { .fd = link->fd, .events = POLLIN };
 	ssize_t size;
+	int r = 1;
 
-	if (msec > 0 && poll(&poll_fd, 1, msec) == 0)
+	if (msec > 0)
+		do /* a process that was stopped is interrupted, although signals are blocked */
+			r = poll(&poll_fd, 1, msec);
+		while (r < 0 && errno == EINTR);
+	if (r == 0)
 		return 0;
 	if (!link_is_ours(link))
 		return -ECONNRESET;

@@ -264,7 +264,7 @@ static int try_join(void)
 	return r;
 }
 
-/* A limit of the process or of the machine that others have reached, or a signal. */
+/* A limit of the process or of the machine that others have reached, or that it was stopped meanwhile. */
 static bool can_pass(int error)
 {
 	return error == -EAGAIN || error == -EINTR || error == -EMFILE || error == -ENFILE ||

@@ -420,6 +420,20 @@ TEST(user_queue_of_the_graphics_driver_that_computes_refuses_realtime_leases)
 	halt();
 }
 
+/* The reader is given up after 5 s, which is longer than the interval of observations. */
+TEST(slow_reader_of_user_queues_delays_realtime_requests_once)
+{
+	boot_with_user_queues();
+	make_debugfs(DRI "queue_1");
+	rig_write(&s.machine.rig, DRI "device/name",
+		  "amdgpu dev=0000:03:00.0 unique=0000:03:00.0\n");
+	CHECK(mkfifo(rig_path(&s.machine.rig, DRI "queue_1/mqd_info"), 0600) == 0);
+	CHECK(is_fine(call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
+				"u", 16, 1, "class", "s", "besteffort"))));
+	CHECK(is_refused("unknown"));
+	halt();
+}
+
 /* ---- memory -------------------------------------------------------------------------------- */
 
 #define MIB (UINT64_C(1) << 20)

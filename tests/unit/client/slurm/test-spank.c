@@ -384,6 +384,9 @@ TEST(components_of_a_heterogeneous_job_have_their_own_options)
 	CHECK(strcmp(left_by(S_CTX_ALLOCATOR,
 			     "--gpuarb-cus=1 : --exclu -W --wait srun --gpuarb-cus=2 --het-group=1"),
 		     " cus=1:") == 0);
+	CHECK(strcmp(left_by(S_CTX_LOCAL, "--bcast --gpuarb-cus=8 a : --x11 --gpuarb-cus=4 b"),
+		     " cus=8: cus=4") == 0);
+	CHECK(strcmp(left_by(S_CTX_ALLOCATOR, "--no-shell --gpuarb-cus=8 : a"), " cus=8:") == 0);
 	/* A command without components, and one that leaves the options to those that surround it. */
 	CHECK(strcmp(left_by(S_CTX_LOCAL, "--gpuarb-cus=15 --other=: a"), "none") == 0);
 	CHECK(strcmp(left_by(S_CTX_LOCAL, "a : b"), "before") == 0);
