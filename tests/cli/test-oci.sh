@@ -198,6 +198,14 @@ rm "$image"/lib64/*
 adaptable '.annotations["org.gpuarb.class"] = "guaranteed" | del(.annotations["org.gpuarb.cus-max"])'
 json_out '.annotations["org.gpuarb.refusal"] | test("adaptable.*guaranteed")'
 list_becomes '. == []'
+# Of a lease that has ended nothing is left in the configuration.
+if unshare --mount true 2>/dev/null; then
+	jq 'del(.annotations["org.gpuarb.class"])' "$dir/in" >"$dir/config"
+	mv "$dir/config" "$dir/in"
+	hook gpuarb-precreate 0 unshare --mount sh -c 'mount -t tmpfs -o ro none /run && exec "$@"' -
+	json_out '(.annotations | has("org.gpuarb.lease") | not) and (.annotations["org.gpuarb.refusal"] | test(" /run: "))'
+	list_becomes '. == []'
+fi
 adaptable .
 json_out '.mounts[2].source | endswith("/libgpuarb-agent-musl.so")'
 json_out '(.process.env | contains(["GPUARB_AGENT=/dev/gpuarb/agent", "LD_PRELOAD=/dev/gpuarb/libgpuarb-agent.so:/x.so"])) and
