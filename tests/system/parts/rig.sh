@@ -158,7 +158,7 @@ lease_has() { [ "$(of_lease "$1" "$2")" = "$3" ]; }
 
 has_budgets() { [ "$(gpuarbctl status --json | jq -r .queue_budgets)" = "$1" ]; }
 is_pinned() { [ -e /sys/fs/bpf/gpuarb-budget ]; }
-is_not_pinned() { ! is_pinned; }
+is_not_pinned() { gpuarbctl status && ! is_pinned; } # a turn of soon() has to take time
 too_many='Cannot allocate memory'
 
 no_warnings() { ! dmesg | grep -e 'fake GPU: amdgpu' -e 'BUG: ' -e 'WARNING: ' -e 'Call Trace'; }
