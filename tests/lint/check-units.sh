@@ -22,6 +22,11 @@ SYSTEMD_UNIT_PATH=$dir: systemd-analyze verify --man=no -- ./* >told 2>&1 || sta
 grep gpuarb told && status=1
 [ "$status" = 0 ] || cat told
 
+# systemd takes the stricter of two rules for a path.
+for unit in $(grep -l '^ReadWritePaths=.*/sys/fs/bpf' ./*.service); do
+	! grep '^ProtectKernelTunables=yes' "$unit" || { echo "$unit: that makes /sys/fs/bpf read-only"; status=1; }
+done
+
 for unit in *.service; do
 	score=$(systemd-analyze security --no-pager --offline=true --threshold=20 "./$unit" 2>&1) ||
 		{ echo "$score"; echo "$unit: more than 2.0"; status=1; }
