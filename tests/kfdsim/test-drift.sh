@@ -95,6 +95,8 @@ story_queues()
 	leave many
 }
 
+verifies() { "$GPUARBCTL" verify >"$dir/out" 2>"$dir/err"; }
+
 # What policy says follows: the lease ends and its program is killed, and the honest one stays.
 story_kill()
 {
@@ -110,7 +112,7 @@ story_kill()
 	logged 'uses more than it was granted'
 	logged "of uid $(id -u) ends within"
 	settles "$(named vr) | .state == \"granted\" and .tier == \"verified\""
-	ends 0 verify
+	await_so 'what was killed has left the GPU' verifies # the kernel takes a moment for its queues
 	leave vr
 	kill "$helper"
 }
