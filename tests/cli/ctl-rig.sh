@@ -124,7 +124,7 @@ rig_start_bus()
 }
 
 # A process that has ended stays a zombie until its parent waits for it.
-is_running() { grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }
+is_running() { grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
 
 # rig_start_daemon OPTION…: starts gpuarbd and waits until it owns its name. The options name its
 # hardware: --simulate=radeon-vii. $rig_profiles: a folder, instead of the shipped ones.
