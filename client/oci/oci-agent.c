@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/oci/agent-socket.h"
+#include "client/launch/agent-socket.h"
 #include "util/fd.h"
 
 /* In the container: below /dev, which is a file system of its own, so that nothing is left in the image. */

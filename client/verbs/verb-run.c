@@ -16,7 +16,7 @@
 #include "client/launch/program.h"
 #include "client/launch/supervisor.h"
 #include "client/launch/wants.h"
-#include "client/oci/agent-socket.h"
+#include "client/launch/agent-socket.h"
 #include "client/output/fail.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/oci/agent-socket.h"
+#include "client/launch/agent-socket.h"
 
 #include <dirent.h>
 #include <errno.h>
