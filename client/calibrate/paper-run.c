@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* calibrate --paper: the directory with samples.tsv, paper.json and figures. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <inttypes.h>
 #include <math.h>
@@ -73,12 +74,14 @@ static int open_new(const struct command *command, const char *name, char path[P
 	const char *directory = command->paper;
 	struct stat st;
 	FILE *file;
+	int fd;
 
 	if (mkdir(directory, 0777) < 0 && errno != EEXIST)
 		return fail(command, EXIT_FAILED, "%s: %s", directory, strerror(errno));
 	if (snprintf(path, PATH_MAX, "%s/%s", directory, name) >= PATH_MAX)
 		return fail(command, EXIT_FAILED, "%.80s...: the path is too long", directory);
-	file = fopen(path, "ae");
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+	file = fd < 0 ? NULL : fdopen(fd, "a");
 	if (!file)
 		return fail(command, EXIT_FAILED, "%s: %s", path, strerror(errno));
 	if (fstat(fileno(file), &st) == 0 && st.st_size == 0 &&

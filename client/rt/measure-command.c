@@ -221,6 +221,12 @@ int rt_measure_command(struct command *command)
 		m.height = min_u(m.height, gpu->cus_per_shader_engine
 						   ? gpu->cus_per_shader_engine[e]
 						   : gpu->cus / m.engines);
+	if (m.on == RT_BESIDE_SHARED && m.height < 2 * m.unit)
+		return fail(
+			command, EXIT_USAGE,
+			"--beside-on=shared: a shader engine of %s cannot be shared, because it has "
+			"%u CUs that are granted together: use --beside-on=all",
+			gpu->name, m.unit);
 	calibration = gpuarb_view_calibration(command->view, (size_t)(gpu - command->gpus));
 	preemption = calibration ? calibration->preemption_usec : 0;
 	r = choose_sizes(command, &m);

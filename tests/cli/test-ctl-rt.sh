@@ -495,4 +495,12 @@ ends 5 rt measure -- true
 rig_start_daemon --simulate=radeon-vii,mi210
 ends 2 rt measure -- true
 err_has 'there are 2 GPUs'
+rig_stop_daemon
+mkdir "$dir/gpus"
+sed 's/^shader-arrays = .*/shader-arrays = 1/; s/^cus-per-array = .*/cus-per-array = 2/; s/^active = .*/active = 2/' \
+	"$GPUARB_SOURCE_ROOT/conf/gpus/radeon-780m.conf" >"$dir/gpus/small.conf"
+rig_profiles=$dir/gpus
+rig_start_daemon --simulate=small
+ends 2 rt measure --beside-on=shared -- true
+err_has '2 CUs'
 rig_done
