@@ -272,13 +272,18 @@ no_lease
 LATENCY_MODEL='' ends 1 calibrate --quick --gpu=0 --html=/dev/full
 no_lease
 
-exec 9< <(LATENCY_MODEL=blocks exec "$GPUARBCTL" calibrate --quick --json 2>&1)
-holder=$!
-check 'it measures' await_line 9 blocks
-kill -INT "$holder"
-cat <&9 >"$dir/out"
-wait_for "$holder"
-check 'an interruption is a failure' test "$ended" = 1
+# interrupts MODEL ARGUMENT…: when the model blocks. What it has printed is in out.
+interrupts()
+{
+	exec 9< <(LATENCY_MODEL=$1 exec "$GPUARBCTL" calibrate "${@:2}" 2>&1)
+	holder=$!
+	check 'it measures' await_line 9 blocks
+	kill -INT "$holder"
+	cat <&9 >"$dir/out"
+	wait_for "$holder"
+	check 'an interruption is a failure' test "$ended" = 1
+}
+interrupts blocks --quick --json
 json_lines=$(grep -c '"schema"' "$dir/out")
 check 'nothing is printed of an interrupted measurement' test "$json_lines" = 0
 no_lease
@@ -340,13 +345,7 @@ LATENCY_MODEL=hangs-later ends 1 calibrate --gpu=0 --paper="$dir/hangs" --seed=3
 json_out '(.missing | length == 2) and (.cases | length > 2)'
 check 'its samples are saved' test -s "$dir/hangs/samples.tsv"
 # Interrupted: the same. A competitor that dies costs its case.
-exec 9< <(LATENCY_MODEL=blocks-together exec "$GPUARBCTL" calibrate --gpu=0 --paper="$dir/cut" --seed=3 2>&1)
-holder=$!
-check 'it measures' await_line 9 blocks
-kill -INT "$holder"
-cat <&9 >"$dir/out"
-wait_for "$holder"
-check 'an interruption is a failure' test "$ended" = 1
+interrupts blocks-together --gpu=0 --paper="$dir/cut" --seed=3
 out_has 'missing: MM'
 cp "$dir/cut/paper.json" "$dir/out"
 json_out '(.missing | .[-1].why == "interrupted" and any(.[:-1][]; .step | test("beside MM"))) and (.cases | length > 0)'

@@ -126,12 +126,14 @@ TEST(lease_whose_late_answer_cannot_be_made_is_abandoned)
 TEST(connection_stays_when_the_loop_begins_late)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	uint64_t begin = boottime_usec(), late = check_rounds(0, 30);
+	uint64_t begin = boottime_usec();
 	sd_bus *bus;
 
+	/* sd-bus gives up answers after 25 s otherwise. */
+	CHECK(setenv("SYSTEMD_BUS_TIMEOUT", "1s", 1) == 0);
 	adapter_new(&a);
-	/* sd-bus gives up answers that were not read for 25 s. */
-	AWAIT_STATE(boottime_usec() - begin >= late * 1000000);
+	AWAIT_STATE(boottime_usec() - begin >= 2000000); /* the time is the subject */
+	CHECK(unsetenv("SYSTEMD_BUS_TIMEOUT") == 0);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
 	CHECK(!a.disconnected);
