@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "core/policy/request.h"
 #include "protocol/protocol.h"
 #include "util/fd.h"
-#include "core/policy/request.h"
 
 #define SAVE_USEC UINT64_C(600000000)
 

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "daemon.h"
+#include "core/policy/request.h"
 #include "enforce/enforce.h"
 #include "observe/observe.h"
 #include "protocol/protocol.h"
-#include "core/policy/request.h"
 
 #define UNMANAGED_LOGGED 8U
 

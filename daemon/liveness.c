@@ -12,10 +12,10 @@
 
 #include "daemon.h"
 #include "cap/cap.h"
+#include "core/policy/request.h"
 #include "protocol/protocol.h"
 #include "sys/liveness/shelf.h"
 #include "sys/process.h"
-#include "core/policy/request.h"
 
 /* fds for the bus, the event loop, files being written, and above all for calls under way: each
  * call can bring 16 fds (max_message_unix_fds of a bus), and dbus-daemon has up to 64 of them on

@@ -53,8 +53,9 @@ void unit_caps_remove(struct daemon *daemon);
 
 /* Finds out whether the kernel is to cap the unit of the lease. filtered: the lease has listeners. */
 void unit_caps_review(struct daemon *daemon, struct lease *lease, bool filtered);
-bool unit_caps_repeats(
-	const struct daemon *daemon);         /* is it sent again at one of the next scans? */
+/* Are the budgets sent again at one of the next scans? */
+bool unit_caps_repeats(const struct daemon *daemon);
+
 void unit_caps_reload(struct daemon *daemon); /* tenants may have changed */
 void unit_caps_drop(struct daemon *daemon, const struct lease *lease); /* it is removed */
 

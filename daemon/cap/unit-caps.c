@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 
 #include "cap/cap.h"
+#include "core/policy/request.h"
 #include "protocol/protocol.h"
 #include "sys/cgroup.h"
-#include "core/policy/request.h"
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-budget may have to load its programs */
 #define REPEAT_USEC UINT64_C(10000000) /* also after a failure */

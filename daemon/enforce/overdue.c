@@ -14,11 +14,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/policy/request.h"
 #include "enforce/enforce.h"
 #include "protocol/protocol.h"
 #include "util/fd.h"
 #include "sys/process.h"
-#include "core/policy/request.h"
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */
 

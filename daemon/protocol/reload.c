@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/policy/request.h"
 #include "protocol/protocol.h"
 #include "cap/cap.h"
 #include "observe/observe.h"
 #include "sys/process.h"
 #include "sys/subuid-file.h"
-#include "core/policy/request.h"
 
 #define RESTART_TEXT                                                                            \
 	"the changed key %s waits for a restart of gpuarbd (systemctl restart gpuarbd; leases " \

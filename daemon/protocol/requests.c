@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/policy/request.h"
 #include "protocol/protocol.h"
 #include "cap/cap.h"
 #include "observe/observe.h"
 #include "sys/listener.h"
 #include "sys/process.h"
 #include "util/fd.h"
-#include "core/policy/request.h"
 
 /* One scan serves all requests of a burst. */
 #define SCAN_MAX_AGE_USEC UINT64_C(20000)

@@ -178,7 +178,7 @@ struct lease {
 	/* waiting: ledger/waiting-queue.c, change/wait.c */
 	struct {
 		uint64_t candidates; /* GPUs that could ever take one of its wants (bits) */
-		uint64_t examined;   /* arbiter->changes when that was last tried */
+		uint64_t examined;   /* arbiter->changes when the lease was last examined */
 		uint64_t turn;       /* ranks it among the waiting leases of its class */
 		unsigned
 			passed; /* how often a candidate was granted to later ones of other users */

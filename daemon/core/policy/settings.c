@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/text.h"
 #include "core/policy/request.h"
+#include "util/text.h"
 
 uint64_t limit_of(const struct limit *limit, uint64_t whole)
 {

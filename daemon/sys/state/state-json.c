@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/policy/request.h"
 #include "sys/state/json-object.h"
 #include "util/text.h"
-#include "core/policy/request.h"
 
 #define ID_MAX ((UINT64_C(1) << 53) - 1) /* the largest integer of all JSON readers */
 #define MASK_TEXT (CODEC_WORDS * sizeof("0x00000000,"))
