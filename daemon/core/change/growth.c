@@ -13,6 +13,7 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/divide.h"
+#include "core/mask/extend.h"
 
 /* The next version of a lease that gets a promised mask on the GPU. */
 static int keep_promise(const struct arbiter *arbiter, unsigned index, uint64_t now_usec,
@@ -68,6 +69,37 @@ static void set_mask(struct arbiter *arbiter, struct grower *grower, const struc
 	ledger_touch(arbiter, grower->lease, TOUCH_CHANGED);
 }
 
+/* Is another lease to get CUs that the quota of their user leaves only when this one has returned as many? */
+static bool yields(const struct division *division, const struct grower *grower)
+{
+	for (size_t i = 0; i < division->n; i++) {
+		const struct grower *other = &division->growers[i];
+
+		if (other != grower && share_quota_is_common(other, grower) &&
+		    cuset_count(&other->target) > other->quota)
+			return cuset_count(&grower->target) < grower->p->count;
+	}
+	return false;
+}
+
+/* It keeps as many CUs of its mask as its target has. */
+static void yield(const struct division *division, const struct grower *grower)
+{
+	const struct partition *p = grower->p;
+	struct extend request = { .base = &p->adaptation->base,
+				  .avail = p->cus,
+				  .preferred = grower->target,
+				  .keep = p->cus,
+				  .all = &division->gpu->all,
+				  .cap = cuset_count(&grower->target) };
+	struct cuset keeps;
+
+	cuset_keep(&request.preferred, &p->cus);
+	extend(&division->gpu->info.geometry, &request, &keeps);
+	p->adaptation->yields = p->cus;
+	cuset_remove(&p->adaptation->yields, &keeps);
+}
+
 /* joins: a lease that was just committed; NULL: this is a round. A lease without its promised mask is divided
  * like the others. A lease that only loses CUs gets no promise: it shrinks for the promises of others. */
 static void divide_gpu(struct arbiter *arbiter, unsigned index, const struct lease *joins)
@@ -78,14 +110,17 @@ static void divide_gpu(struct arbiter *arbiter, unsigned index, const struct lea
 		return;
 	for (size_t i = 0; i < division.n; i++) {
 		struct grower *grower = &division.growers[i];
+		struct adaptation *adaptation = grower->p->adaptation;
 		bool within = cuset_within(&grower->target, &grower->p->cus);
 
 		if (!cuset_empty(&grower->rebase))
 			set_base(arbiter, grower);
 		set_mask(arbiter, grower, joins);
-		grower->p->adaptation->promised = within && lease_is_active(grower->lease)
-							  ? (struct cuset){ 0 }
-							  : grower->target;
+		if (lease_is_active(grower->lease) && yields(&division, grower))
+			yield(&division, grower);
+		adaptation->promised = within && lease_is_active(grower->lease)
+					       ? (struct cuset){ 0 }
+					       : grower->target;
 	}
 }
 

@@ -88,6 +88,8 @@ static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 	if (lease_joins(lease))
 		cuset_remove(&others, &p->adaptation->promised);
 	cuset_add(&others, &claims->claimed[p->gpu]);
+	cuset_add(&others, &p->adaptation->yields);
+	p->adaptation->yields = (struct cuset){ 0 };
 	if (lease->lend.unbound)
 		others = arbiter->gpus[p->gpu].all;
 	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &p->cus, &others, &cus)) {

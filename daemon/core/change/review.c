@@ -110,7 +110,7 @@ static bool check_gpu(struct review *review, const struct held *held, unsigned i
 	const struct gpu *gpu = &review->arbiter->gpus[index];
 
 	return check_limit(review, "max-cus", limit_of(&tenant->max_cus, gpu->cus),
-			   held->on[index].cus) &&
+			   cuset_count(&held->on[index].cus)) &&
 	       check_limit(review, "max-queues",
 			   limit_of(&tenant->max_queues, gpu->info.queue_slots),
 			   held->on[index].budget.queues) &&

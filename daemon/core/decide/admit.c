@@ -24,6 +24,7 @@ struct candidate {
 	const struct floor *floor; /* of other tenants; NULL: none */
 	struct cuset outside;      /* CUs that it may not have, because queues cover them */
 	struct share held; /* by this user under this tenant; zero unless a quota bounds it */
+	bool own; /* it takes the place of CUs that leases of the user return: max-cus leaves no others */
 	struct refusal *refusal;
 };
 
@@ -133,14 +134,44 @@ static bool is_fixed(const struct candidate *a)
 	return a->admit_context->class == CLASS_BESTEFFORT && !a->admit_context->adaptable;
 }
 
+/* CUs of the user's adaptable leases, which return them for the request, and its own before a resize. */
+static void own_cus(const struct candidate *a, struct cuset *ret)
+{
+	*ret = a->held.borrowed;
+	if (a->had)
+		cuset_add(ret, partition_claim(a->had));
+}
+
+/* Does max-cus leave fewer CUs to the request than adaptable leases of its user return for it? An adaptable
+ * lease that is resized reclaims none. */
+static bool takes_own(const struct candidate *a)
+{
+	const struct admit_context *context = a->admit_context;
+	unsigned left = limit_by(a, &context->tenant->max_cus, cuset_count(&a->held.cus),
+				 UINT32_MAX);
+	struct cuset own;
+
+	own_cus(a, &own);
+	return a->aim > left && cuset_count(&own) > left &&
+	       !(context->previous && context->adaptable);
+}
+
+/* What the user holds for max-cus, less what its leases return for the request. */
+static unsigned held_cus(const struct candidate *a)
+{
+	unsigned held = cuset_count(&a->held.cus);
+
+	return a->own ? held - cuset_count(&a->held.borrowed) : held;
+}
+
 /* The upper bound of CUs: what quotas leave, and cus-max. */
-static unsigned limit_cus(const struct candidate *a, const struct share *held)
+static unsigned limit_cus(const struct candidate *a)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
 	unsigned limit = a->want->cus_max ? a->want->cus_max : UINT32_MAX;
 
-	limit = limit_by(a, &tenant->max_cus, held->cus, limit);
-	return is_fixed(a) ? limit_by(a, &tenant->max_fixed_cus, held->fixed_cus, limit) : limit;
+	limit = limit_by(a, &tenant->max_cus, held_cus(a), limit);
+	return is_fixed(a) ? limit_by(a, &tenant->max_fixed_cus, a->held.fixed_cus, limit) : limit;
 }
 
 /* Engines that no realtime lease can be granted now, as bits. */
@@ -159,6 +190,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 	const struct admit_context *admit_context = a->admit_context;
 	const struct want *want = a->want;
 	bool realtime = admit_context->class == CLASS_REALTIME;
+	struct cuset own;
 
 	*ret = (struct place_request){
 		.all = &a->gpu->all,
@@ -166,7 +198,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		.aim = a->aim,
 		.floor = want->cus_min ? want->cus_min : a->aim - a->aim / 10, /* 9/10, up */
 		.ceiling = max_u(a->aim, want->cus_max),
-		.limit = limit_cus(a, &a->held),
+		.limit = limit_cus(a),
 		.engines = want->shader_engines,
 		.exact = want->exact,
 		.any_shape = want->any_shape,
@@ -195,10 +227,13 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		cuset_remove(&ret->avail, &borrowed);
 	}
 	if (a->confined) {
-		struct cuset own = a->floor ? a->floor->own.cus : (struct cuset){ 0 };
-
+		own = a->floor ? a->floor->own.cus : (struct cuset){ 0 };
 		if (a->had)
 			cuset_add(&own, partition_claim(a->had));
+		cuset_keep(&ret->avail, &own);
+	}
+	if (a->own) {
+		own_cus(a, &own);
 		cuset_keep(&ret->avail, &own);
 	}
 	ret->preferred = ret->avail;
@@ -360,7 +395,6 @@ static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_
 static enum outcome admit_cus_ever(struct candidate *a)
 {
 	struct candidate open = *a;
-	const struct share none = { 0 };
 	struct place_request request;
 	struct place_miss miss = { 0 };
 	struct placement placement;
@@ -373,7 +407,9 @@ static enum outcome admit_cus_ever(struct candidate *a)
 	if (a->floor)
 		cuset_remove(&request.avail, &a->floor->ever.cus);
 	request.preferred = request.avail;
-	request.limit = limit_cus(a, &none);
+	open.held = (struct share){ 0 };
+	open.own = false;
+	request.limit = limit_cus(&open);
 	if (place_fits(&a->gpu->info.geometry, &request) ||
 	    place(&a->gpu->info.geometry, &request, &placement, &miss) == 0)
 		return OUTCOME_FITS;
@@ -627,7 +663,7 @@ static enum outcome admit_quota(struct candidate *a)
 		uint64_t asked, held, total;
 		const struct limit *limit;
 	} list[] = {
-		{ "max-cus", RESOURCE_CUS, a->aim, a->held.cus, a->gpu->cus, &tenant->max_cus },
+		{ "max-cus", RESOURCE_CUS, a->aim, held_cus(a), a->gpu->cus, &tenant->max_cus },
 		{ "max-queues", RESOURCE_QUEUES, want->queues, a->held.budget.queues,
 		  info->queue_slots, &tenant->max_queues },
 		{ "max-processes", RESOURCE_PROCESSES, want->processes, a->held.budget.processes,
@@ -805,6 +841,7 @@ static enum outcome admit_aim(struct candidate *a)
 		return refuse_bound(a, "cus-min", want->cus_min);
 	if (want->cus_max && want->cus_max < a->aim)
 		return refuse_bound(a, "cus-max", want->cus_max);
+	a->own = takes_own(a);
 	return OUTCOME_FITS;
 }
 

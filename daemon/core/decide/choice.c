@@ -65,11 +65,11 @@ static struct grower grower_of(struct choice *choice, const struct partition *p)
 				 .weight = tenant_weight(context->tenant) };
 
 	if (limit < UINT_MAX) {
-		unsigned held = context->shares[p->gpu].cus;
+		unsigned held = cuset_count(&context->shares[p->gpu].cus);
 
 		grower.quota = limit > held ? (unsigned)limit - held : 0;
 	}
-	grower.cap = min_u(p->asked, grower.quota);
+	grower.cap = p->asked;
 	return grower;
 }
 

@@ -11,6 +11,7 @@
 #include "core/decide/exclusive.h"
 #include "core/decide/floor.h"
 #include "core/layout/columns.h"
+#include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 #include "core/mask/place.h"
 
@@ -429,12 +430,16 @@ static void find_growers(struct division *d, struct lease *proposal, bool settle
 	for (size_t i = 0; i < d->n; i++) {
 		struct grower *grower = &d->growers[i];
 		const struct partition *p = grower->p;
+		bool begins;
 
 		grower->begins = grower->lease == proposal || grower->lease->lend.never_granted;
+		begins = grower->begins;
+		grower->begins &= grower->quota >=
+				  grower->base; /* else it takes CUs of its user's */
 		grower->keeps = settled && !lease_is_settled(grower->lease, p);
 		if (grower->keeps)
 			cuset_remove(&d->pool, &p->occupied);
-		grower->has = grower->begins && !grower->keeps ? p->adaptation->base : p->cus;
+		grower->has = begins && !grower->keeps ? p->adaptation->base : p->cus;
 		borrow_shrink(d->gpu, &p->adaptation->base, &grower->has, &claims, &grower->has);
 	}
 	for (size_t i = 0; i < d->n; i++)
@@ -488,8 +493,10 @@ void divide_begin(const struct arbiter *arbiter, const struct lease *lease, stru
 	struct cuset occupied, cus = partition_is_promised(p) ? p->adaptation->promised : p->cus;
 
 	borrow_occupied(arbiter, p->gpu, lease, &occupied);
-	if (!waits &&
-	    !borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &cus, &occupied, &cus))
+	if (!waits && cuset_count(&cus) > quota_cus_left(arbiter, lease, p->gpu))
+		cus = p->adaptation->base;
+	else if (!waits && !borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &cus,
+					  &occupied, &cus))
 		p->adaptation->promised = (struct cuset){ 0 };
 	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
 	p->occupied = cus;

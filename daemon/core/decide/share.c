@@ -24,10 +24,10 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 				 .weight = share_weight(arbiter, lease) };
 	struct share held = { 0 };
 
-	grower.cap = lease->lend.unbound ? grower.base : min_u(p->asked, grower.quota);
+	grower.cap = lease->lend.unbound ? grower.base : p->asked;
 	if (ledger_find(arbiter, lease->id))
 		quota_add_share(lease, p, &held);
-	grower.held = held.cus;
+	grower.held = cuset_count(&held.cus);
 	return grower;
 }
 

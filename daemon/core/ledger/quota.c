@@ -31,14 +31,24 @@ void quota_add_share(const struct lease *lease, const struct partition *partitio
 		     struct share *share)
 {
 	/* CUs that left the mask count until their release is certain: the lease may use them. */
-	unsigned cus = lease->verify.pending || lease->acknowledged < lease->generation ||
-				       !cuset_empty(&partition->resize)
-			       ? cuset_count(&partition->occupied)
-			       : partition->count;
+	const struct cuset *cus = lease->verify.pending ||
+						  lease->acknowledged < lease->generation ||
+						  !cuset_empty(&partition->resize)
+					  ? &partition->occupied
+					  : &partition->cus;
+	struct cuset borrowed;
 
-	share->cus += cus;
-	if (lease->class == CLASS_BESTEFFORT && !lease->adaptable)
-		share->fixed_cus += cus;
+	if (lease->lend.never_granted) /* no queue has what it is promised */
+		cus = partition_claim(partition);
+	borrowed = *cus;
+
+	cuset_add(&share->cus, cus);
+	if (lease->adaptable) {
+		cuset_remove(&borrowed, partition_claim(partition));
+		cuset_add(&share->borrowed, &borrowed);
+	} else if (lease->class == CLASS_BESTEFFORT) {
+		share->fixed_cus += cuset_count(cus);
+	}
 	share->engines |= cuset_engines(partition_claim(partition));
 	budget_add(&share->budget, &partition->charged);
 }
@@ -66,6 +76,7 @@ unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 	struct share shares[REQUEST_WANTS];
 	uint64_t limit;
+	unsigned held;
 
 	if (!tenant)
 		return 0;
@@ -73,5 +84,6 @@ unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease
 	if (limit >= UINT_MAX)
 		return UINT_MAX;
 	quota_shares(arbiter, tenant, lease->owner, lease->id, shares);
-	return limit > shares[gpu].cus ? (unsigned)limit - shares[gpu].cus : 0;
+	held = cuset_count(&shares[gpu].cus);
+	return limit > held ? (unsigned)limit - held : 0;
 }

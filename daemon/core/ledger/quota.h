@@ -16,9 +16,10 @@ struct holding quota_holding(const struct arbiter *arbiter, const struct tenant 
 /* On one GPU. */
 struct share {
 	struct budget budget;
-	unsigned cus;
-	unsigned fixed_cus; /* of best-effort leases that are not adaptable */
-	uint32_t engines;   /* with CUs that were granted, as bits */
+	struct cuset cus;
+	struct cuset borrowed; /* of them: what its adaptable leases return for another lease */
+	unsigned fixed_cus;    /* of best-effort leases that are not adaptable */
+	uint32_t engines;      /* with CUs that were granted, as bits */
 };
 
 /* Adds a partition of the lease to what its user holds on the GPU. */

@@ -181,35 +181,6 @@ TEST(end_of_a_lease_ends_its_promise)
 	CHECK(cus_of(a) == 45 && a->generation == 3);
 }
 
-/* The waiting lease has no room under the quota any more: it bars no GPU to other users. */
-TEST(growth_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
-{
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *busy = grant_on(&l.s, OTHER, "any", 22), *own, *waiting, *small;
-
-	CHECK(grant_on(&l.s, OTHER, "any", 30));
-	add_tenant(l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT)->max_cus =
-		(struct limit){ LIMIT_COUNT, 40 };
-	own = borrow(&l, 4, 60);
-	waiting = wait_for(&l.s, ANY, "any", 30);
-	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
-		small = grant_on(&l.s, OTHER, "any", 4);
-		settle(&l);
-		follow(&l, own);
-		release(l.s.arbiter, small->id);
-		settle(&l);
-	}
-	CHECK(grant_waiting(&l.s, NULL) == 0);
-	CHECK(l.s.arbiter->gpus[0].barrier.rank.id == waiting->id);
-	release(l.s.arbiter, busy->id);
-	CHECK(grant_waiting(&l.s, NULL) == 0);
-	CHECK(l.s.arbiter->gpus[0].barrier.rank.id == waiting->id && cus_of(own) < 30);
-	pass(&l, 3 * SECOND_USEC);
-	CHECK(cus_of(own) > 10 && grant_waiting(&l.s, NULL) == 0);
-	CHECK(waiting->wait.over_quota && l.s.arbiter->gpus[0].barrier.rank.id == 0);
-	CHECK(grant_on(&l.s, OTHER, "any", 4));
-}
-
 /* The lease of the same user refuses the exclusive one while it is active. */
 TEST(activation_that_keeps_out_a_barring_lease_of_its_user_opens_the_gpu)
 {

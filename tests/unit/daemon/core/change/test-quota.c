@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* max-cus of a user with several leases: what its adaptable leases borrow makes room for the others. */
+
+#include "core/change/arbiter.h"
+
+#include <stdlib.h>
+
+#include "check.h"
+#include "lend-rig.h"
+#include "seed.h"
+
+#define STEPS 400U
+#define LEASES 6U
+#define GPUS 2U
+
+static struct lending quota_of(size_t gpus, unsigned cus)
+{
+	struct lending l = lending_of(gpus);
+
+	add_tenant(l.s.arbiter, "students", ANY, CLASS_BESTEFFORT)->max_cus =
+		(struct limit){ LIMIT_COUNT, cus };
+	return l;
+}
+
+/* CUs of a GPU that queues of the user may use now, whatever gpuarbd asked for. */
+static unsigned used_by(const struct arbiter *arbiter, unsigned gpu, uid_t uid)
+{
+	unsigned used = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = lease_partition_on(lease, gpu);
+
+		if (p && lease->owner == uid && !lease->lend.never_granted)
+			used += cuset_count(&p->occupied);
+	}
+	return used;
+}
+
+static struct lease *fixed(struct lending *l, uid_t uid, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct lease *lease;
+
+	request.class = CLASS_BESTEFFORT;
+	request.wants[0].queues = 2;
+	result_done(&l->s.result);
+	lease = reserve(l->s.arbiter, uid, &request, &l->s.result);
+	settle(l);
+	return lease;
+}
+
+static void follow_all(struct lending *l)
+{
+	for (size_t i = 0; i < l->s.arbiter->n_leases; i++)
+		arbiter_acknowledge(l->s.arbiter, l->s.arbiter->leases[i]->id,
+				    l->s.arbiter->leases[i]->generation);
+	settle(l);
+}
+
+static void rest(struct lending *l)
+{
+	for (int i = 0; i < 10; i++) {
+		follow_all(l);
+		pass(l, 2 * SECOND_USEC);
+	}
+}
+
+TEST(second_lease_of_a_user_has_half_of_its_quota)
+{
+	_cleanup_(lending_done) struct lending l = quota_of(1, 15);
+	struct lease *a = borrow(&l, 1, 60), *b;
+
+	CHECK(cus_of(a) == 15);
+	b = borrow(&l, 1, 60);
+	CHECK(b && b->state == STATE_ACTIVATING && used_by(l.s.arbiter, 0, ANY) == 15);
+	pass(&l, SECOND_USEC / 2);
+	CHECK(b->state == STATE_ACTIVATING && used_by(l.s.arbiter, 0, ANY) == 15);
+	follow_all(&l);
+	CHECK(b->state == STATE_GRANTED && used_by(l.s.arbiter, 0, ANY) <= 15);
+	rest(&l);
+	CHECK(cus_of(a) >= 7 && cus_of(b) >= 7 && cus_of(a) + cus_of(b) <= 15);
+	release(l.s.arbiter, b->id);
+	rest(&l);
+	CHECK(cus_of(a) == 15);
+}
+
+TEST(adaptable_lease_makes_room_under_the_quota_for_a_fixed_one)
+{
+	_cleanup_(lending_done) struct lending l = quota_of(1, 15);
+	struct lease *a = borrow(&l, 1, 60), *b = fixed(&l, ANY, 8);
+
+	CHECK(b && b->state == STATE_ACTIVATING && used_by(l.s.arbiter, 0, ANY) == 15);
+	rest(&l);
+	CHECK(b->state == STATE_GRANTED && cus_of(b) == 8 && cus_of(a) == 7);
+}
+
+TEST(refusal_counts_what_the_leases_do_not_return)
+{
+	_cleanup_(lending_done) struct lending l = quota_of(1, 15);
+
+	CHECK(borrow(&l, 2, 60) && !fixed(&l, ANY, 14));
+	CHECK(refused(&l.s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(l.s.result.refusals[0].held == 2 && l.s.result.refusals[0].free == 13);
+	CHECK(fixed(&l, ANY, 13));
+}
+
+/* ---- random ------------------------------------------------------------------------------- */
+
+/* The CUs of each lease in the mask that it acknowledged last. */
+struct acknowledged {
+	unsigned cus[STEPS][GPUS]; /* by id */
+};
+
+static void acknowledge(struct arbiter *arbiter, const struct lease *lease,
+			struct acknowledged *ret)
+{
+	arbiter_acknowledge(arbiter, lease->id, lease->generation);
+	for (size_t i = 0; !lease->lend.never_granted && i < lease->n_partitions; i++)
+		ret->cus[lease->id][lease->partitions[i].gpu] = lease->partitions[i].count;
+}
+
+static void step(struct lending *l, unsigned *seed, struct acknowledged *acknowledged)
+{
+	struct arbiter *arbiter = l->s.arbiter;
+	unsigned what = (unsigned)rand_r(seed) % 8;
+	struct lease *lease = arbiter->n_leases
+				      ? arbiter->leases[(unsigned)rand_r(seed) % arbiter->n_leases]
+				      : NULL;
+
+	if (what < 2 && arbiter->n_leases < LEASES)
+		borrow(l, 1 + (unsigned)rand_r(seed) % 3, 60);
+	else if (what == 2 && arbiter->n_leases < LEASES)
+		fixed(l, rand_r(seed) % 2 ? ANY : OTHER, 1 + (unsigned)rand_r(seed) % 20);
+	else if (what == 3 && lease)
+		release(arbiter, lease->id);
+	else if (what < 6 && lease && lease->state != STATE_ENDING)
+		acknowledge(arbiter, lease, acknowledged);
+	else
+		l->now += (unsigned)rand_r(seed) % SECOND_USEC;
+	pass(l, SECOND_USEC / 4);
+	result_done(&l->s.result);
+}
+
+/* Adaptable leases of the user with one want of the same size have about as much as each other on a GPU. */
+static bool is_fair(const struct arbiter *arbiter, unsigned gpu)
+{
+	unsigned least = UINT32_MAX, most = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct partition *p = lease_partition_on(arbiter->leases[i], gpu);
+
+		if (!p || !arbiter->leases[i]->adaptable)
+			continue;
+		least = p->count < least ? p->count : least;
+		most = p->count > most ? p->count : most;
+	}
+	return most == 0 || 2 * least + 2 >= most;
+}
+
+/* What a user has before a change and after it, whichever is more: a lease that moves counts once. */
+static unsigned has(const struct arbiter *arbiter, unsigned gpu, const struct acknowledged *before)
+{
+	unsigned sum = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = lease_partition_on(lease, gpu);
+
+		if (!p || lease->owner != ANY || lease->lend.never_granted)
+			continue;
+		sum += max_u(before->cus[lease->id][gpu], p->count);
+	}
+	return sum;
+}
+
+TEST(no_user_has_more_than_its_quota_at_any_time)
+{
+	unsigned seed = SEED_OF_RUN("QUOTA_SEED");
+	unsigned cus = 8 + (unsigned)rand_r(&seed) % 40;
+	_cleanup_(lending_done) struct lending l = quota_of(GPUS, cus);
+	struct acknowledged before = { 0 };
+
+	for (unsigned i = 0; i < STEPS; i++) {
+		step(&l, &seed, &before);
+		for (unsigned gpu = 0; gpu < GPUS; gpu++)
+			CHECK(has(l.s.arbiter, gpu, &before) <= cus);
+	}
+	rest(&l);
+	for (unsigned gpu = 0; gpu < GPUS; gpu++)
+		CHECK(is_fair(l.s.arbiter, gpu) && used_by(l.s.arbiter, gpu, ANY) <= cus);
+}
