@@ -49,7 +49,6 @@ struct unleased {
 	unsigned gpu; /* index */
 	char command[16];
 	uint64_t due_usec; /* when it is ended, or was to be last */
-	bool due;          /* it was to be ended */
 	bool present;
 	unsigned asked; /* questions to gpuarb-enforce without an answer yet */
 };
@@ -67,5 +66,5 @@ void unmanaged_review(struct daemon *daemon);
  * users are spared. */
 void unmanaged_kill_intruder(struct daemon *daemon, pid_t pid, uid_t uid, unsigned gpu);
 
-/* gpuarb-enforce was asked to end the process. */
-void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence);
+/* gpuarb-enforce has warned the process, or has ended it. */
+void unmanaged_answer(struct daemon *daemon, pid_t pid, bool ended, int r, const char *sentence);

@@ -30,8 +30,7 @@ static void on_done(void *userdata, uint64_t tag, const struct enforce_request *
 	else if (request->verb == ENFORCE_THAW)
 		frozen_answer_thaw(userdata, request->text, r, sentence);
 	else if (request->verb != ENFORCE_KILL)
-		unmanaged_answer(userdata, (pid_t)tag, request->verb == ENFORCE_END ? r : 0,
-				 sentence);
+		unmanaged_answer(userdata, (pid_t)tag, request->verb == ENFORCE_END, r, sentence);
 	else if (r < 0 && r != -ESRCH)
 		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", tag, sentence,
 			    strerror(-r));

@@ -80,13 +80,13 @@ static void ask(struct daemon *daemon, struct unleased *process, enum enforce_ve
 		journal_events_expelled(daemon, process, why);
 }
 
-void unmanaged_answer(struct daemon *daemon, pid_t pid, int r, const char *sentence)
+void unmanaged_answer(struct daemon *daemon, pid_t pid, bool ended, int r, const char *sentence)
 {
 	struct unleased *process = find(daemon, pid, 0);
 
 	if (process && process->asked > 0)
 		process->asked--;
-	if (process && r != -ESRCH && process->due)
+	if (process && ended && r != -ESRCH)
 		journal_events_expelled(daemon, process, r < 0 ? sentence : "");
 }
 
@@ -120,7 +120,6 @@ static struct unleased *enter(struct daemon *daemon, const struct known_process 
 
 static void expel(struct daemon *daemon, struct unleased *process)
 {
-	process->due = true;
 	process->due_usec = daemon_now_usec() + AGAIN_USEC;
 	ask(daemon, process, ENFORCE_END);
 }

@@ -523,11 +523,12 @@ static bool is_logged(const struct stage *s, const char *text)
 }
 
 /* One that covers a best-effort lease is told of; one of a user who is not exempt is killed when it covers a realtime
- * lease, too. It is logged when gpuarb-enforce has killed it. */
+ * lease, too. It is logged once, when gpuarb-enforce has killed it: the answer to the warning comes as late here. */
 static void intrude(uid_t uid, bool exempt)
 {
 	struct book_part part;
 	static struct stage s;
+	const char *said;
 	char pid[48];
 	int fd, log;
 
@@ -543,6 +544,7 @@ static void intrude(uid_t uid, bool exempt)
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	s.unmanaged = idler(uid, &fd);
+	CHECK(kill(s.helper.pid, SIGSTOP) == 0);
 	machine_use(&s.machine, s.unmanaged, 0, 1);
 	s.beside = true;
 	show(&s, &part);
@@ -551,9 +553,10 @@ static void intrude(uid_t uid, bool exempt)
 	CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "ended"));
 	s.beside = false;
 	show(&s, &part);
+	snprintf(pid, sizeof(pid), "CUs of lease %" PRIu64 " ", s.rt.id);
+	AWAIT_STATE(is_logged(&s, pid));
+	CHECK(kill(s.helper.pid, SIGCONT) == 0);
 	if (exempt) {
-		snprintf(pid, sizeof(pid), "CUs of lease %" PRIu64 " ", s.rt.id);
-		AWAIT_STATE(is_logged(&s, pid));
 		CHECK(kill(s.unmanaged, 0) == 0 && !is_logged(&s, "ended"));
 		end_process(s.unmanaged);
 	} else {
@@ -565,7 +568,8 @@ static void intrude(uid_t uid, bool exempt)
 	show(&s, &part);
 	await_disturbed(s.rt.holder, 0);
 	CHECK(is_in_state(s.machine.bus, &s.borrower, "granted"));
-	(void)log_end(&s.machine.rig, log);
+	said = strstr(log_end(&s.machine.rig, log), "and is ended");
+	CHECK(exempt ? !said : said && !strstr(said + 1, "and is ended"));
 	close(fd);
 	depart(&s);
 }
