@@ -36,11 +36,11 @@ const struct probe_files probe_hqds = {
 	.unit = "gpuarb-hqds.socket",
 };
 
-/* grep(1) exits with 1 or 2 where a client has no queue, or has just ended. gpuarb-userqs@.service has the same. It takes
- * the place of the shell, so that it is what is killed. */
+/* grep(1) exits with 1 or 2 where a client has no queue, or has just ended: what it could not read, and why, is in the
+ * text. gpuarb-userqs@.service has the same. It takes the place of the shell, so that it is what is killed. */
 const struct probe_files probe_userqs = {
 	.first = "dri",
-	.script = "exec grep -sH . \"$0\"/client-*/device/name \"$0\"/client-*/queue*/mqd_info",
+	.script = "exec grep -H . \"$0\"/client-*/device/name \"$0\"/client-*/queue*/mqd_info 2>&1",
 	.status_max = 2,
 	.socket = "/run/gpuarb-userqs.socket",
 	.unit = "gpuarb-userqs.socket",

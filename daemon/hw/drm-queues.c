@@ -8,6 +8,7 @@
 #include "hw/debugfs-lines.h"
 
 #define COMPUTE 1U /* AMDGPU_HW_IP_COMPUTE */
+#define FAILURE "grep: "
 
 static const char *find(const struct lines *lines, const char *from, const char *word)
 {
@@ -74,12 +75,28 @@ static void add_queue(struct drm_queue_parser *parser, unsigned id)
 		parser->devices[i].compute++;
 }
 
+/* A file that is gone, or goes while it is opened (EIO of debugfs_file_get()), has no queue any more. With any other
+ * file that cannot be read, the queues are unknown. */
+static int take_failure(const struct lines *lines)
+{
+	static const char *const gone[] = { ": No such file or directory", ": Input/output error" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
+		if (lines->length > strlen(gone[i]) &&
+		    memcmp(lines->line + lines->length - strlen(gone[i]), gone[i],
+			   strlen(gone[i])) == 0)
+			return 0;
+	return lines_refuse_line(lines, "it cannot be read");
+}
+
 /* Clients of other drivers have none of these queues. */
 static int take_line(struct drm_queue_parser *parser, const struct lines *lines)
 {
 	const char *at = find(lines, lines->line, "/dri/client-"), *name, *type;
 	uint32_t id, number;
 
+	if (lines_start_with(lines, FAILURE))
+		return take_failure(lines);
 	if (!at || !lines_decimal(lines, &at, &id))
 		return lines_refuse_line(lines, "no client");
 	name = find(lines, at, "/device/name:amdgpu dev=");

@@ -8,6 +8,7 @@
  *
  *	…/dri/client-7/device/name:amdgpu dev=0000:03:00.0 unique=0000:03:00.0
  *	…/dri/client-7/queue_1/mqd_info:queue_type: 1
+ *	grep: …/dri/client-7/queue_2/mqd_info: Invalid argument
  *
  * (drm_debugfs_clients_add(), drm_name_info(); amdgpu_mqd_info_read(), which prints no colon in 6.17.)
  */

@@ -171,6 +171,29 @@ static void path_back(char *path)
 	free(path);
 }
 
+TEST(files_of_user_queues_that_cannot_be_read_are_in_the_text)
+{
+	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
+
+	probe_free(stage.probe);
+	CHECK(probe_new(stage.scratch.path, &probe_userqs, &stage.probe) == 0);
+	for (unsigned i = 0; i < 4; i++) {
+		static const char *const directories[] = { "dri", "dri/client-7",
+							   "dri/client-7/device",
+							   "dri/client-7/queue_1" };
+
+		scratch_mkdir(&stage.scratch, directories[i]);
+	}
+	scratch_write(&stage.scratch, "dri/client-7/device/name", "amdgpu dev=0000:03:00.0\n");
+	CHECK(start(&stage) == 0 && finish(&stage) == 0);
+	CHECK(strstr(stage.text, "/dri/client-7/device/name:amdgpu dev=0000:03:00.0\n"));
+	CHECK(strstr(stage.text, "/queue*/mqd_info: No such file or directory\n"));
+	scratch_mkdir(&stage.scratch, "dri/client-7/queue_1/mqd_info");
+	CHECK(start(&stage) == 0 && finish(&stage) == 0);
+	CHECK(strstr(stage.text, "grep: "));
+	CHECK(strstr(stage.text, "/dri/client-7/queue_1/mqd_info: Is a directory\n"));
+}
+
 TEST(a_reader_that_is_killed_has_failed)
 {
 	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();

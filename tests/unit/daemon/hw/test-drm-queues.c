@@ -41,6 +41,11 @@ TEST(queues_that_compute_are_counted_on_the_device_of_their_client)
 	CHECK(counts(0, "0000:03:00.0", 2) && counts(1, "0000:c4:00.0", 1));
 	CHECK(feed(DRI "77/queue_1/mqd_info:queue_type: 1\n") == 0); /* of an unknown device */
 	CHECK(counts(0, "0000:03:00.0", 3) && counts(1, "0000:c4:00.0", 2));
+	/* Those that have just ended, and a pattern of the shell that nothing matches. */
+	CHECK(feed("grep: " DRI "9/queue_1/mqd_info: No such file or directory\n"
+		   "grep: " DRI "9/queue_2/mqd_info: Input/output error\n"
+		   "grep: " DRI "*/queue*/mqd_info: No such file or directory\n") == 0);
+	CHECK(counts(0, "0000:03:00.0", 3) && counts(1, "0000:c4:00.0", 2));
 	drm_queues_reset(&parser);
 	CHECK(parser.n_devices == 0 && feed("") == 0);
 }
@@ -55,6 +60,9 @@ TEST(other_texts_are_refused_with_the_line)
 		DRI
 		"1/device/name:amdgpu dev=0123456789abcdef0123456789abcdef0123456789abcdef0123\n",
 		DRI "1/queue_1/mqd_info:queue_type: compute\n",
+		"grep: " DRI "1/queue_1/mqd_info: Invalid argument\n",
+		"grep: " DRI "1/device/name: Operation not permitted\n",
+		"grep: " DRI "1/device/name: binary file matches\n",
 		DRI "1/device/name:amdgpu dev=0000:03:00.0",
 	};
 
