@@ -32,6 +32,7 @@
 
 #define BEGIN_USEC UINT64_C(10000000)    /* for a daemon that is restarting */
 #define UNFOLLOWED_USEC UINT64_C(100000) /* between two searches for an unfollowed process */
+#define ACCEPT_USEC UINT64_C(100000)     /* until it is tried again to accept one */
 
 struct server {
 	const char *environment; /* HSA_CU_MASK of the processes; NULL: none */
@@ -46,6 +47,7 @@ struct server {
 	int epoll;                 /* of these and of the fds of the members */
 	struct members members;
 	pid_t unfollowed; /* the process that prevents an acknowledgement; 0: none */
+	bool crowded;     /* there was no fd for a process that connects */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(const struct server *server,
@@ -86,9 +88,9 @@ static void server_free(struct server *server)
 }
 DEFINE_CLEANUP(struct server *, server_free)
 
-static int watch(struct server *server, int fd)
+static int watch(struct server *server, int fd, uint32_t events)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	struct epoll_event event = { .events = events, .data.fd = fd };
 
 	return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
@@ -108,9 +110,9 @@ static int server_new(uint64_t lease, const int listening[static 2], int process
 	server->process = process;
 	server->now.info.state = "";
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	r = server->epoll < 0 ? -errno : watch(server, process);
+	r = server->epoll < 0 ? -errno : watch(server, process, EPOLLIN);
 	for (size_t i = 0; r >= 0 && i < 2; i++)
-		r = watch(server, listening[i]);
+		r = watch(server, listening[i], EPOLLIN | EPOLLET);
 	if (r >= 0)
 		r = follower_new(NULL, lease, NULL, &server->follower);
 	if (r < 0)
@@ -248,17 +250,30 @@ static int acknowledge(struct server *server)
 }
 
 /* Other users may find the name of the socket, so their processes are refused. */
-static void accept_member(struct server *server, int listening)
+static void add_member(struct server *server, int accepted)
 {
-	_cleanup_(close_fd) int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+	_cleanup_(close_fd) int fd = accepted;
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
-	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    peer.uid != getuid() || watch(server, fd) < 0)
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != getuid() ||
+	    watch(server, fd, EPOLLIN) < 0)
 		return;
 	if (members_add(&server->members, TAKE_FD(fd), peer.pid) >= 0)
 		say(server, "process %d has queues", (int)peer.pid);
+}
+
+/* Until none waits. The events of these sockets are edges: one that waits for an fd wakes nobody. */
+static void accept_members(struct server *server)
+{
+	int fd;
+
+	server->crowded = false;
+	for (size_t i = 0; i < 2; i++) {
+		while ((fd = accept4(server->listening[i], NULL, NULL, SOCK_CLOEXEC)) >= 0)
+			add_member(server, fd);
+		server->crowded |= errno != EAGAIN;
+	}
 }
 
 /* 1: the root process has ended. */
@@ -272,9 +287,7 @@ static int handle_events(struct server *server)
 
 		if (fd == server->process)
 			return 1;
-		if (fd == server->listening[0] || fd == server->listening[1])
-			accept_member(server, fd);
-		else if (members_receive(&server->members, fd) < 0)
+		if (members_receive(&server->members, fd) < 0)
 			members_remove(&server->members, fd);
 	}
 	return 0;
@@ -290,6 +303,7 @@ static int turn(struct server *server)
 		if (r == -ENOENT)
 			return r;
 	}
+	accept_members(server);
 	members_send(&server->members, &server->grant);
 	if (server->follower->pause_usec == 0) {
 		r = acknowledge(server);
@@ -298,6 +312,8 @@ static int turn(struct server *server)
 	}
 	if (server->unfollowed != 0)
 		deadline = deadline_after(UNFOLLOWED_USEC);
+	else if (server->crowded)
+		deadline = deadline_after(ACCEPT_USEC);
 	r = follower_wait(server->follower, &server->epoll, deadline);
 	return r == -ECANCELED ? handle_events(server) : 0;
 }

@@ -753,6 +753,39 @@ let_go TERM "$holder"
 exec 5>&- 6>&- {second}>&-
 list_becomes '. == []'
 
+# ---- gpuarb-agent without a descriptor for one more process ----------------------------------
+cat >"$dir/crowd.py" <<-'CODE'
+	import os, re, resource, socket, subprocess, sys, time
+
+	patience = float(sys.argv[1])
+
+	def join():
+	    member = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+	    member.settimeout(patience)
+	    member.connect(os.environ['GPUARB_AGENT'])
+	    return member
+
+	def sleeps(agent):
+	    with open(f'/proc/{agent}/status') as status:
+	        return int(re.search(r'^voluntary_ctxt_switches:\s+(\d+)', status.read(), re.M)[1])
+
+	first = join()
+	assert first.recv(65536)
+	agent = int(subprocess.check_output(
+	    ['pgrep', '-f', f'gpuarb-agent {os.environ["GPUARB_LEASE"]} {os.getpid()} ']))
+	used = max(map(int, os.listdir(f'/proc/{agent}/fd'))) + 1
+	resource.prlimit(agent, resource.RLIMIT_NOFILE, (used, used))
+	second = join()
+	end, wanted = time.monotonic() + patience, sleeps(agent) + 5
+	while sleeps(agent) < wanted:  # a busy one never does
+	    assert time.monotonic() < end, 'gpuarb-agent does not sleep'
+	    time.sleep(0.02)
+	first.close()
+	assert second.recv(65536)
+CODE
+ends 0 run --adaptable --cus=15 -- python3 "$dir/crowd.py" "$patience"
+list_becomes '. == []'
+
 # ---- permissions to revoke ----------------------------------------------------------------
 chmod 755 "$dir"
 other=(setpriv --reuid=65534 --clear-groups)
