@@ -17,7 +17,7 @@ static void no_memory(void)
 }
 
 /* value NULL: JSON's null. */
-static void put(struct json_object *in, const char *key, struct json_object *value)
+void json_value(struct json_object *in, const char *key, struct json_object *value)
 {
 	int r = key ? json_object_object_add(in, key, value) : json_object_array_add(in, value);
 
@@ -37,7 +37,7 @@ struct json_object *json_map(struct json_object *in, const char *key)
 	struct json_object *map = have(json_object_new_object());
 
 	if (in)
-		put(in, key, map);
+		json_value(in, key, map);
 	return map;
 }
 
@@ -46,13 +46,13 @@ struct json_object *json_list(struct json_object *in, const char *key)
 	struct json_object *list = have(json_object_new_array());
 
 	if (in)
-		put(in, key, list);
+		json_value(in, key, list);
 	return list;
 }
 
 void json_text(struct json_object *in, const char *key, const char *value)
 {
-	put(in, key, value ? have(json_object_new_string(value)) : NULL);
+	json_value(in, key, value ? have(json_object_new_string(value)) : NULL);
 }
 
 void json_text_known(struct json_object *in, const char *key, const char *value)
@@ -62,32 +62,32 @@ void json_text_known(struct json_object *in, const char *key, const char *value)
 
 void json_number(struct json_object *in, const char *key, uint64_t value)
 {
-	put(in, key, have(json_object_new_uint64(value)));
+	json_value(in, key, have(json_object_new_uint64(value)));
 }
 
 void json_known(struct json_object *in, const char *key, uint64_t value, uint64_t unknown)
 {
-	put(in, key, value == unknown ? NULL : have(json_object_new_uint64(value)));
+	json_value(in, key, value == unknown ? NULL : have(json_object_new_uint64(value)));
 }
 
 void json_signed(struct json_object *in, const char *key, int64_t value)
 {
-	put(in, key, have(json_object_new_int64(value)));
+	json_value(in, key, have(json_object_new_int64(value)));
 }
 
 void json_real(struct json_object *in, const char *key, double value)
 {
-	put(in, key, isnan(value) ? NULL : have(json_object_new_double(value)));
+	json_value(in, key, isnan(value) ? NULL : have(json_object_new_double(value)));
 }
 
 void json_flag(struct json_object *in, const char *key, bool value)
 {
-	put(in, key, have(json_object_new_boolean(value)));
+	json_value(in, key, have(json_object_new_boolean(value)));
 }
 
 void json_null(struct json_object *in, const char *key)
 {
-	put(in, key, NULL);
+	json_value(in, key, NULL);
 }
 
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n)
@@ -226,7 +226,7 @@ static void json_calibration(struct json_object *map, const struct gpuarb_calibr
 	}
 }
 
-void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i)
+struct json_object *json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i)
 {
 	struct json_object *map = json_map(list, NULL), *xccs;
 	const struct gpuarb_gpu *gpu;
@@ -260,6 +260,7 @@ void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i
 	json_flag(map, "vram_pressure", gpuarb_view_vram_pressure(view, i));
 	json_known(map, "barred_for", gpuarb_view_barred_for(view, i), 0);
 	json_driver_events(json_map(map, "driver_events"), view, i);
+	return map;
 }
 
 void json_partition(struct json_object *list, const struct gpuarb_partition *partition)

@@ -28,6 +28,8 @@ void json_signed(struct json_object *in, const char *key, int64_t value);
 void json_real(struct json_object *in, const char *key, double value); /* NAN: null */
 void json_flag(struct json_object *in, const char *key, bool value);
 void json_null(struct json_object *in, const char *key);
+void json_value(struct json_object *in, const char *key,
+		struct json_object *value); /* taken over */
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n);
 
 /* Adds members of an object under their names: text as json_text_known(). */
@@ -58,5 +60,5 @@ void json_effects(struct json_object *map, const struct gpuarb *gpuarb);
 
 /* GPU i of gpuarb_view_gpus(), and lease i of gpuarb_view_leases() with all that is known of it. NULL: not
  * in a list; the result is for json_print(). */
-void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i);
+struct json_object *json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i);
 struct json_object *json_lease(struct json_object *list, const struct gpuarb_view *view, size_t i);

@@ -711,8 +711,18 @@ json_out '.verdict == "granted" and (.effects.moves | length == 1)'
 moved=$(jq '.effects.moves[0]' "$dir/out")
 ends 0 plan --class=realtime --shader-engines=1
 out_has "lease $moved "
+exec 5< <(exec "$GPUARBCTL" monitor) 6< <(exec "$GPUARBCTL" monitor --json)
+await_line 5 watching
+await_line 6 '*"watching"*'
 ends 0 run --class=realtime --shader-engines=1 -- "$GPUARBCTL" list --json
 json_out "map(select(.moves)) | map([.id, .moves]) == [[$moved, 1]]"
+await_line 5 "lease-changed $moved granted: *partitions\\[0\\].cu_mask \"0x*\" -> \"0x*, moves null -> 1*"
+await_line 6 "*\"lease-changed\",\"what\":\"$moved\"*\"moves\"*"
+echo "$line" >"$dir/out"
+said='gpuarbctl monitor --json'
+json_out '(.changes | map(select(.key == "moves")) == [{ key: "moves", from: null, to: 1 }]) and
+	(.changes[] | select(.key == "partitions[0].cu_mask") | .from != .to)'
+exec 5<&- 6<&-
 ends 0 show "$moved"
 out_has 'moves        1'
 

@@ -299,7 +299,8 @@ check 'monitor says from when on' jq -e '.event == "watching"' <<<"$event"
 ends 0 drain 0
 out_has '0000:03:00.0'
 read -r -t "$patience" event <&7
-check 'monitor tells it' jq -e '.event == "gpu-changed" and .what == "0000:03:00.0"' <<<"$event"
+check 'monitor tells it' jq -e '.event == "gpu-changed" and .what == "0000:03:00.0" and
+	.changes == [{ key: "draining", from: false, to: true }]' <<<"$event"
 kill "$monitor"
 exec 7<&-
 ends 0 status
