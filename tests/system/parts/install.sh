@@ -46,9 +46,20 @@ has_simulated_gpus()
 		same "$(as alice gpuarbctl gpus --json | jq -c 'map(.cus)')" '[60]'
 }
 
-# Whether gpuarb-budget has answered: the kernel limits queues, or it lacks something. A container has no bpf
-# file system.
-has_tried_budgets() { gpuarbctl status --json | jq -e '.queue_budgets | test("^enforced$|bpf|BPF|BTF|amdgpu")'; }
+# What gpuarb-budget lacks first on this machine, which has no AMD GPU. A container has no bpf file system.
+lacking_for_budgets()
+{
+	local modules
+	modules=$(cat /sys/kernel/security/lsm 2>/dev/null)
+	if [ -n "$modules" ] && [[ ",$modules," != *,bpf,* ]]; then
+		echo "the security module bpf is not active ($modules): boot with lsm=$modules,bpf"
+	elif [ "$(stat -f -c %T /sys/fs/bpf)" != bpf_fs ]; then
+		echo 'no bpf file system is mounted on /sys/fs/bpf'
+	else
+		echo '/sys/class/kfd/kfd/dev: cannot be read: is amdgpu loaded?'
+	fi
+}
+has_tried_budgets() { [ "$(gpuarbctl status --json | jq -r .queue_budgets)" = "$(lacking_for_budgets)" ]; }
 
 # systemd starts the helper with the rights that its unit leaves it.
 asks_for_queue_budgets()
