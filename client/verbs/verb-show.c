@@ -277,7 +277,7 @@ const char *const gpus_heads[] = {
 int run_gpus(struct command *command)
 {
 	_cleanup_(table_done) struct table table = { .heads = gpus_heads,
-						     .keep = "030510624728948" };
+						     .keep = "030510621728948" };
 	struct json_object *list;
 	int r = list_check(command, gpus_heads);
 

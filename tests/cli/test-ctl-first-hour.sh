@@ -390,6 +390,8 @@ if [ -n "$terminal" ]; then
 		out_has 'waiting'
 		out_has 'waits'
 	done
+	narrow 50 gpus
+	out_has 'QUEUES'
 	narrow 80 gpus
 	check "$said: no line is longer" test "$(wc -L <"$dir/out")" -le 80
 	out_has 'QUEUES'
