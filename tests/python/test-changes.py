@@ -108,6 +108,21 @@ class Changes(rig.MachineTest):
             lease.acknowledge()
             self.assertEqual([s.state for s in lease.changes()][-1], 'ending')
 
+    def test_the_example_of_the_manual_outlives_a_revocation(self) -> None:
+        page = (rig.SOURCE / 'docs/gpuarb-python.3.scd').read_text()
+        example = next(block for block in page.split('```\n') if 'lease.changes()' in block)
+        reserve, saved = gpuarb.reserve, []
+
+        def reserve_and_revoke(**wanted: Any) -> gpuarb.Lease:
+            lease = reserve(class_='besteffort', **wanted)
+            with gpuarb.Arbiter() as arbiter:
+                arbiter.revoke(lease.id, grace=60)
+            return lease
+
+        with unittest.mock.patch('gpuarb.reserve', reserve_and_revoke):
+            exec(example, {'gpuarb': gpuarb, 'save_work': lambda: saved.append(True)})
+        self.assertEqual((saved, gpuarb.snapshot().leases), ([True], ()))
+
     def test_a_realtime_lease_lends_and_reclaims(self) -> None:
         with gpuarb.reserve(cus=15, class_='realtime', start_inactive=True) as lease:
             self.assertEqual(lease.state, 'inactive')
