@@ -568,8 +568,8 @@ static void intrude(uid_t uid, bool exempt)
 	show(&s, &part);
 	await_disturbed(s.rt.holder, 0);
 	CHECK(is_in_state(s.machine.bus, &s.borrower, "granted"));
-	said = strstr(log_end(&s.machine.rig, log), "and is ended");
-	CHECK(exempt ? !said : said && !strstr(said + 1, "and is ended"));
+	said = strstr(log_end(&s.machine.rig, log), " and is ");
+	CHECK(exempt ? !said : said && !strstr(said + 1, " and is "));
 	close(fd);
 	depart(&s);
 }
