@@ -44,7 +44,7 @@ struct monitor {
 
 /* ---- what changed ----------------------------------------------------------------------------- */
 
-/* gpuarbd sends no event when they change: they differ at every look. */
+/* gpuarbd sends no event when they change: they differ in every snapshot. */
 static bool is_silent(const char *key)
 {
 	static const char *const keys[] = { "clients", "observed", "masks_observed", "unseen" };
