@@ -92,7 +92,7 @@ struct calibration_step {
 
 /* A step that failed: the rest of the report is without it. */
 struct calibration_missing {
-	char step[48], why[200];
+	char step[48], why[320]; /* a problem of the device fits */
 };
 
 struct calibration {

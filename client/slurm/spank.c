@@ -33,6 +33,7 @@
 SPANK_PLUGIN(gpuarb, 1)
 
 /* The names after PREFIX are those of gpuarbctl. */
+enum { OPTION_CUS, OPTION_QUEUES, OPTION_PROCESSES, OPTION_CLASS, OPTION_WAIT, OPTION_ADAPTABLE };
 static const struct spank_option options[] = {
 	{ (char[]){ PREFIX "cus" }, (char[]){ "N|N%" },
 	  (char[]){
@@ -350,14 +351,6 @@ static bool option_value(const struct task *task, size_t i, char value[static WO
 	return true;
 }
 
-static bool option_find_value(const struct task *task, const char *name, char value[static WORD])
-{
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-		if (strcmp(options[i].name + strlen(PREFIX), name) == 0)
-			return option_value(task, i, value);
-	return false;
-}
-
 /* ---- the request --------------------------------------------------------------------------- */
 
 /* The largest number of "4", "2(x3),1": tasks on each node. */
@@ -441,11 +434,11 @@ static bool is_alone(const struct task *task, unsigned processes)
 
 static void ask_sharing(const struct task *task, const char *visible, struct words *words)
 {
-	bool adaptable = option_find_value(task, "adaptable", (char[WORD]){ 0 });
+	bool adaptable = option_value(task, OPTION_ADAPTABLE, (char[WORD]){ 0 });
 	unsigned processes = find_processes(task->spank, task->job);
 	char value[WORD], gpus[VISIBLE + 1];
 
-	if (option_find_value(task, "processes", value))
+	if (option_value(task, OPTION_PROCESSES, value))
 		processes = (unsigned)strtoul(value, NULL, 10);
 	else
 		words_add(words, "--processes=%u", processes);
@@ -524,7 +517,7 @@ int slurm_spank_task_init(spank_t spank, int argc, char **argv)
 	    spank_get_item(spank, S_JOB_STEPID, &task.step) == ESPANK_SUCCESS &&
 	    spank_get_item(spank, S_TASK_ID, &number) == ESPANK_SUCCESS) {
 		task_load_typed(&task);
-		return option_find_value(&task, "cus", (char[WORD]){ 0 })
+		return option_value(&task, OPTION_CUS, (char[WORD]){ 0 })
 			       ? wrap(&task, number, find_program(argc, argv))
 			       : 0;
 	}

@@ -100,12 +100,12 @@ static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrat
 
 static int append_memory(sd_bus_message *m, const struct gpu *gpu)
 {
-	char text[GPU_NAME_MAX + 12];
-	int n = snprintf(text, sizeof(text), "%.*s", (int)strcspn(gpu->info.name, "/"),
-			 gpu->info.name);
+	char part[12] = "", text[GPU_NAME_MAX + sizeof(part)];
 
 	if (gpu->info.memory > 0)
-		snprintf(text + n, sizeof(text) - (size_t)n, "@%u", gpu->info.memory);
+		snprintf(part, sizeof(part), "@%u", gpu->info.memory);
+	snprintf(text, sizeof(text), "%.*s%s", (int)strcspn(gpu->info.name, "/"), gpu->info.name,
+		 part);
 	return sd_bus_message_append(m, "s", text);
 }
 

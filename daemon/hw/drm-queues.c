@@ -41,7 +41,7 @@ static int add_client(struct drm_queue_parser *parser, const struct lines *lines
 		      const char *device)
 {
 	size_t n = parser->n_clients;
-	unsigned index;
+	unsigned index = 0;
 	int r = find_device(parser, lines, device, &index);
 
 	if (r < 0)

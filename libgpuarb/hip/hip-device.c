@@ -156,7 +156,7 @@ int hip_device_find(struct gpuarb_lease *lease, const struct gpuarb_partition *p
 
 GPUARB_EXPORT int gpuarb_hip_device(struct gpuarb_lease *lease, size_t i, int *ret)
 {
-	const struct gpuarb_partition *partition;
+	const struct gpuarb_partition *partition = NULL;
 	int r;
 
 	if (!lease || !ret)
