@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs the static analyzers of GCC and Clang over the product.
+"""Runs the static analyzers of GCC and Clang over the product, and GCC as for a release: at -O3 it warns of more.
 
-    check-analyzers.py SOURCE BUILD [gcc|clang] [FILE...]
+    check-analyzers.py SOURCE BUILD [gcc|release|clang]... [FILE...]
 
 BUILD is a folder for a build that is set up and not built; without FILE all of the product. A finding
-that is wrong is in analyzers.allow beside this file: the analyzer (gcc or clang), the file, the name of the warning, a regular
+that is wrong is in analyzers.allow beside this file: the analyzer (gcc, release or clang), the file, the name of the warning, a regular
 expression for its text, and the reason, separated by tabs. An entry that allows nothing is an error, too.
 Runs only under tests/run --long: it takes minutes.
 """
@@ -26,6 +26,7 @@ FOLDERS = ('client/', 'daemon/', 'dbus/', 'libgpuarb/')
 GENERATED = ('daemon/helpers/budget/programs.c',)
 ANALYZERS = {
     'gcc': ['gcc', '-O1', '-fanalyzer', '-c', '-o', '/dev/null'],
+    'release': ['gcc', '-O3', '-Wall', '-Wextra', '-Wformat=2', '-c', '-o', '/dev/null'],
     # Clang does not know that a cleanup function uses its variable.
     'clang': ['clang', '--analyze', '--analyzer-output', 'text',
               *(word for checker in ('unix.Malloc', 'deadcode.DeadStores')
@@ -85,7 +86,8 @@ def main() -> int:
         print('skipped: static analysis takes minutes: tests/run --long')
         return 77
     source, build, rest = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), sys.argv[3:]
-    names = [name for name in ANALYZERS if shutil.which(name) and (name in rest or not set(rest) & set(ANALYZERS))]
+    names = [name for name, command in ANALYZERS.items()
+             if shutil.which(command[0]) and (name in rest or not set(rest) & set(ANALYZERS))]
     only = [path for path in rest if path not in ANALYZERS]
     allow = [line.split('\t') for line in (Path(__file__).parent / 'analyzers.allow').read_text().split('\n')
              if line and not line.startswith('#')]
