@@ -46,6 +46,10 @@ grep -qx "version = \"$ours\"" "$source/libgpuarb/python/pyproject.toml" ||
 for program in daemon/gpuarbd client/gpuarbctl; do
 	"$2/$program" --version | grep -qw "$ours" || complain "$program --version does not print meson.build's $ours"
 done
+for option in $(grep -ohE -- '-D[a-z_]+=' "$source"/docs/packaging/[!o]* | sed 's/^-D//; s/=$//' | sort -u); do
+	jq -e --arg name "$option" 'any(.[]; .name == $name)' "$2/meson-info/intro-buildoptions.json" >/dev/null ||
+		complain "docs/packaging sets the option $option, which meson_options.txt does not have"
+done
 bash -n "$source/docs/packaging/PKGBUILD" || complain "docs/packaging/PKGBUILD has a syntax error"
 
 # symbols FILE PACKAGE: each version of the one is a line of the other. A program that is built with a
