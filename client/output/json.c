@@ -98,7 +98,7 @@ void json_numbers(struct json_object *in, const char *key, const uint32_t *value
 		json_number(list, NULL, values[i]);
 }
 
-static void print(FILE *out, struct json_object *value, int flags)
+static const char *serialize(struct json_object *value, int flags)
 {
 	/* With 15 digits 2.2 is 2.2, with 17 another number to jq 1.7. */
 	int r = json_c_set_serialization_double_format("%.15g", JSON_C_OPTION_GLOBAL);
@@ -107,7 +107,17 @@ static void print(FILE *out, struct json_object *value, int flags)
 
 	if (r < 0 || !text)
 		no_memory();
-	fprintf(out, "%s\n", text);
+	return text;
+}
+
+const char *json_line(struct json_object *value)
+{
+	return serialize(value, 0);
+}
+
+static void print(FILE *out, struct json_object *value, int flags)
+{
+	fprintf(out, "%s\n", serialize(value, flags));
 	fflush(out);
 	json_object_put(value);
 }

@@ -45,6 +45,9 @@ void json_numbers(struct json_object *in, const char *key, const uint32_t *value
 void json_print(FILE *out, struct json_object *value);
 void json_print_line(FILE *out, struct json_object *value);
 
+/* The value on one line, until it is freed or printed. */
+const char *json_line(struct json_object *value);
+
 /* Objects of the bus: keys as on the bus with underscores, null for unknown values. */
 
 void json_partition(struct json_object *list, const struct gpuarb_partition *partition);

@@ -199,7 +199,7 @@ static void write_value(FILE *out, struct json_object *value)
 	else if (is_map(value))
 		fputs("{...}", out);
 	else
-		fputs(json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOSLASHESCAPE), out);
+		fputs(json_line(value), out);
 }
 
 /* ": cus_free 60 -> 45, queue_slots_free 24 -> 22". NULL: no memory. */
