@@ -44,17 +44,6 @@ struct monitor {
 
 /* ---- what changed ----------------------------------------------------------------------------- */
 
-/* gpuarbd sends no event when they change: they differ in every snapshot. */
-static bool is_silent(const char *key)
-{
-	static const char *const keys[] = { "clients", "observed", "masks_observed", "unseen" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (strcmp(keys[i], key) == 0)
-			return true;
-	return false;
-}
-
 static void add_change(struct json_object *list, const char *key, struct json_object *from,
 		       struct json_object *to)
 {
@@ -86,8 +75,6 @@ static void compare_maps(struct json_object *changes, const char *key, struct js
 
 	json_object_object_foreach(to, name, value)
 	{
-		if (*key == '\0' && is_silent(name))
-			continue;
 		snprintf(path, sizeof(path), "%s%s%s", key, dot, name);
 		compare(changes, path, json_object_object_get(from, name), value);
 	}
@@ -121,6 +108,17 @@ static void compare(struct json_object *changes, const char *key, struct json_ob
 	}
 }
 
+/* Without what gpuarbd sends no event for: it differs in every snapshot. */
+static struct json_object *describe_gpu(const struct command *command, size_t i)
+{
+	static const char *const silent[] = { "clients", "observed", "masks_observed", "unseen" };
+	struct json_object *gpu = json_gpu(NULL, command->view, i);
+
+	for (size_t k = 0; k < ARRAY_SIZE(silent); k++)
+		json_object_object_del(gpu, silent[k]);
+	return gpu;
+}
+
 /* NULL: the snapshot does not have it. */
 static struct json_object *describe(const struct command *command, const char *what, bool is_lease)
 {
@@ -131,7 +129,7 @@ static struct json_object *describe(const struct command *command, const char *w
 			return json_lease(NULL, command->view, i);
 	for (size_t i = 0; !is_lease && i < command->n_gpus; i++)
 		if (strcmp(command->gpus[i].name, what) == 0)
-			return json_gpu(NULL, command->view, i);
+			return describe_gpu(command, i);
 	return NULL;
 }
 
@@ -158,7 +156,7 @@ static void take_all(struct monitor *monitor)
 	char decimal[24];
 
 	for (size_t i = 0; i < command->n_gpus; i++)
-		json_value(monitor->shown, command->gpus[i].name, json_gpu(NULL, command->view, i));
+		json_value(monitor->shown, command->gpus[i].name, describe_gpu(command, i));
 	for (size_t i = 0; i < command->n_leases; i++) {
 		snprintf(decimal, sizeof(decimal), "%" PRIu64, command->leases[i].id);
 		json_value(monitor->shown, decimal, json_lease(NULL, command->view, i));
@@ -202,12 +200,9 @@ static void write_value(FILE *out, struct json_object *value)
 		fputs(json_line(value), out);
 }
 
-/* ": cus_free 60 -> 45, queue_slots_free 24 -> 22". NULL: no memory. */
-static char *changes_text(struct json_object *changes)
+static void write_changes(FILE *out, struct json_object *changes)
 {
-	struct text_stream stream;
-	FILE *out = text_stream_open(&stream);
-	size_t n = out && changes ? json_object_array_length(changes) : 0;
+	size_t n = changes ? json_object_array_length(changes) : 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *change = json_object_array_get_idx(changes, i);
@@ -218,68 +213,73 @@ static char *changes_text(struct json_object *changes)
 		fputs(" -> ", out);
 		write_value(out, json_object_object_get(change, "to"));
 	}
-	return text_stream_close(&stream);
 }
 
-static void print_text(const struct command *command, const char *time, const char *kind,
-		       const char *what, const char *name, const char *state,
-		       struct json_object *changes)
+/* "gpu-changed 0000:03:00.0: cus_free 60 -> 45, queue_slots_free 24 -> 22" */
+static void print_text(const struct command *command, struct json_object *event)
 {
-	char *text = changes_text(changes);
+	static const char *const keys[] = { "time", "event", "what", "name", "state" };
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
+	const char *before = "", *word;
+	char *text;
 
-	print_line(stdout, "%s%s%s%s%s%s%s%s%s%s", command->time ? time : "",
-		   command->time ? " " : "", kind, *what ? " " : "", what, *name ? " " : "", name,
-		   *state ? " " : "", state, text ? text : "");
+	for (size_t i = command->time ? 0 : 1; out && i < ARRAY_SIZE(keys); i++) {
+		word = json_object_get_string(json_object_object_get(event, keys[i]));
+		if (word) {
+			fprintf(out, "%s%s", before, word);
+			before = " ";
+		}
+	}
+	if (out)
+		write_changes(out, json_object_object_get(event, "changes"));
+	text = text_stream_close(&stream);
+	print_line(stdout, "%s", text ? text : "out of memory");
 	free(text);
 	fflush(stdout);
 }
 
-static void print_json(const char *time, const char *kind, const char *what, const char *name,
-		       const char *state, struct json_object *changes)
+/* Adds the name and the state of the lease. */
+static void add_lease(struct json_object *event, const struct command *command, uint64_t id,
+		      bool fresh)
 {
-	struct json_object *event = json_map(NULL, NULL);
+	const struct gpuarb_lease_info *lease = session_find(command, id);
 
-	json_text(event, "time", time);
-	json_text(event, "event", kind);
-	json_text_known(event, "what", what);
-	if (strncmp(kind, "lease-", 6) == 0) {
-		json_text_known(event, "name", name);
-		json_text_known(event, "state", state);
-	}
-	if (ends_with(kind, "-changed"))
-		json_value(event, "changes", json_object_get(changes));
-	json_print_line(stdout, event);
+	json_text_known(event, "name", lease ? lease->name : "");
+	json_text_known(event, "state", lease && fresh ? lease_text_state(lease) : "");
 }
 
 static void print_event(const char *kind, const char *what, void *userdata)
 {
 	struct monitor *monitor = userdata;
-	const struct command *command = monitor->command;
 	bool is_lease = strncmp(kind, "lease-", 6) == 0, begins = strcmp(kind, "watching") == 0;
-	const struct gpuarb_lease_info *lease = NULL;
-	struct json_object *changes = NULL;
-	const char *name, *state;
+	bool changed = ends_with(kind, "-changed"), fresh;
+	struct json_object *event = json_map(NULL, NULL), *changes = NULL;
 	char time[64];
-	bool fresh;
 
 	write_time(time, sizeof(time));
-	fresh = (begins || ends_with(kind, "-added") || ends_with(kind, "-changed")) &&
-		refresh(monitor);
+	json_text(event, "time", time);
+	json_text(event, "event", kind);
+	json_text_known(event, "what", what);
+	fresh = (begins || changed || ends_with(kind, "-added")) && refresh(monitor);
 	if (begins)
 		take_all(monitor);
 	else if (fresh)
 		changes = take_changes(monitor, what, is_lease);
 	if (is_lease)
-		lease = session_find(command, strtoull(what, NULL, 10));
-	name = lease ? lease->name : "";
-	state = lease && fresh ? lease_text_state(lease) : "";
-	if (command->json)
-		print_json(time, kind, what, name, state, changes);
+		add_lease(event, monitor->command, strtoull(what, NULL, 10), fresh);
+	if (changed)
+		json_value(event, "changes", changes);
 	else
-		print_text(command, time, kind, what, name, state, changes);
-	json_object_put(changes);
+		json_object_put(changes);
 	if (ends_with(kind, "-removed"))
 		json_object_object_del(monitor->shown, what);
+	if (monitor->command->json) {
+		json_print_line(stdout, event);
+	} else {
+		print_text(monitor->command, event);
+		json_object_put(event);
+	}
 }
 
 int run_monitor(struct command *command)
