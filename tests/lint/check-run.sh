@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# check-run.sh SOURCE: tests/run prints its help, refuses what it does not know before it installs or builds
-# anything, and does not run beside another one.
+# check-run.sh SOURCE: tests/run and tests/setup print their help, refuse what they do not know before they install or
+# build anything; and tests/run does not run beside another one.
 set -u
 
 dir=$(mktemp -d) || exit 1
@@ -14,14 +14,14 @@ printf '#!/bin/sh\necho "it went on"\nexit 3\n' >"$dir/tests/setup"
 chmod +x "$dir/tests/setup"
 failed=0
 
-# prints CODE TEXT ARGUMENT…: tests/run with the arguments ends so, and prints that.
+# prints CODE TEXT ARGUMENT…: tests/run, or $script, with the arguments ends so, and prints that.
 prints()
 {
 	local code
-	"$dir/tests/run" "${@:3}" >"$dir/out" 2>&1
+	"${script:=$dir/tests/run}" "${@:3}" >"$dir/out" 2>&1
 	code=$?
 	if [ "$code" != "$1" ] || ! grep -qF -- "$2" "$dir/out"; then
-		echo "tests/run ${*:3}: ended with $code, not $1; or it does not print '$2':"
+		echo "$script ${*:3}: ended with $code, not $1; or it does not print '$2':"
 		sed 's/^/  /' "$dir/out"
 		failed=1
 	fi
@@ -49,4 +49,7 @@ exec 9>&-
 prints 3 'it went on' arbiter
 touch -d '+1 hour' "$dir/tests/setup"
 prints 1 'the time of ./tests/setup is in the future' arbiter
+script=$1/tests/setup
+prints 0 'tests/setup demo' --help
+prints 2 'tests/setup demo' bse
 exit $failed
