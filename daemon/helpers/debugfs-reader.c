@@ -40,7 +40,8 @@ const struct probe_files probe_hqds = {
  * text. gpuarb-userqs@.service has the same. It takes the place of the shell, so that it is what is killed. */
 const struct probe_files probe_userqs = {
 	.first = "dri",
-	.script = "exec grep -H . \"$0\"/client-*/device/name \"$0\"/client-*/queue*/mqd_info 2>&1",
+	.script = "LC_ALL=C exec grep -H . \"$0\"/client-*/device/name "
+		  "\"$0\"/client-*/queue*/mqd_info 2>&1",
 	.status_max = 2,
 	.socket = "/run/gpuarb-userqs.socket",
 	.unit = "gpuarb-userqs.socket",

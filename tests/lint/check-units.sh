@@ -6,6 +6,7 @@
 #
 #	check-units.sh UNIT…
 set -eu
+source=$(cd "$(dirname "$0")/../.." && pwd)
 command -v systemd-analyze >/dev/null || { echo "skipped: there is no systemd-analyze"; exit 77; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -21,6 +22,16 @@ cd "$dir"
 SYSTEMD_UNIT_PATH=$dir: systemd-analyze verify --man=no -- ./* >told 2>&1 || status=1
 grep gpuarb told && status=1
 [ "$status" = 0 ] || cat told
+
+# gpuarbd parses what either of two commands prints.
+script=$(grep -A1 '\.script = ' "$source/daemon/helpers/debugfs-reader.c" | sed 's/^[^"]*"//; s/",*$//' | tr -d '\n' |
+	sed 's,\\"$0\\",/sys/kernel/debug/dri,g')
+for unit; do
+	case $unit in
+	*gpuarb-userqs@.service) grep -qxF "ExecStart=sh -c \"$script\"" "$unit" ||
+		{ echo "$unit does not execute what debugfs-reader.c does: $script"; status=1; } ;;
+	esac
+done
 
 # systemd takes the stricter of two rules for a path.
 for unit in $(grep -l '^ReadWritePaths=.*/sys/fs/bpf' ./*.service); do
