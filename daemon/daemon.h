@@ -145,6 +145,10 @@ bool liveness_lost_store(struct daemon *daemon);
 /* Asks systemd how many fds it keeps for this unit, where it did not say so at the start. */
 void liveness_ask_store(struct daemon *daemon);
 
+/* As process_describe(). The last ancestor is the bound process with which the container of the process begins: a program
+ * that `podman exec` starts counts as its child. */
+void liveness_describe(const struct daemon *daemon, struct observed *row);
+
 /* Checks that a pidfd is of a living process of the caller's user. */
 int liveness_check_process(const struct daemon *daemon, const struct caller *caller, int fd,
 			   pid_t *ret, struct result *result);

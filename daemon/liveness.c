@@ -166,6 +166,16 @@ int liveness_check_room(const struct daemon *daemon, uid_t owner, unsigned more,
 	return 0;
 }
 
+void liveness_describe(const struct daemon *daemon, struct observed *row)
+{
+	pid_t container;
+
+	process_describe(row);
+	container = row->start_time > 0 ? holders_container(daemon->holders, row->pid) : 0;
+	if (container > 0 && container != row->pid)
+		process_add_ancestor(row, container);
+}
+
 /* ---- adding -------------------------------------------------------------------------------- */
 
 int liveness_check_process(const struct daemon *daemon, const struct caller *caller, int fd,

@@ -4,13 +4,12 @@
 
 #include "daemon.h"
 #include "sys/cgroup.h"
-#include "sys/process.h"
 
 static bool is_of(const struct daemon *daemon, const struct lease *lease, pid_t pid)
 {
 	struct observed row = { .pid = pid };
 
-	process_describe(&row);
+	liveness_describe(daemon, &row);
 	return attribution_is_bound(daemon->arbiter, lease, &row);
 }
 

@@ -75,7 +75,8 @@ static void describe_several(const struct drm_use *use, struct observed *ret)
 }
 
 /* A process that has ended, or whose pid another process has, is left out. */
-static size_t describe(const struct drm_scan *scan, struct observed_client *rows)
+static size_t describe(const struct daemon *daemon, const struct drm_scan *scan,
+		       struct observed_client *rows)
 {
 	size_t n = 0;
 
@@ -92,7 +93,7 @@ static size_t describe(const struct drm_scan *scan, struct observed_client *rows
 		if (use->pid == 0)
 			describe_several(use, &row->process);
 		else
-			process_describe(&row->process);
+			liveness_describe(daemon, &row->process);
 		if (row->process.start_time != use->start_time)
 			continue;
 		if (use->pid > 0)
@@ -143,7 +144,7 @@ static void take(struct daemon *daemon, const struct drm_scan *scan)
 	daemon->graphics->observed_usec = now;
 	tell_late(daemon, scan);
 	memcpy(daemon->graphics->last, scan, drm_scan_size(scan));
-	arbiter_observe_clients(daemon->arbiter, rows, describe(scan, rows),
+	arbiter_observe_clients(daemon->arbiter, rows, describe(daemon, scan, rows),
 				before > 0 ? now - before : 0, scan->unread == 0);
 }
 

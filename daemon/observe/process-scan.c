@@ -374,12 +374,12 @@ static void begin_all(struct process_scan *scan)
 	scan->n_users = n_users;
 }
 
-static unsigned describe(struct scanned *entry)
+static unsigned describe(const struct daemon *daemon, struct scanned *entry)
 {
 	struct caller place = { 0 };
 
 	entry->who = (struct observed){ .pid = entry->id.pid };
-	process_describe(&entry->who);
+	liveness_describe(daemon, &entry->who);
 	process_place(entry->id.pid, &place);
 	memcpy(entry->who.unit, place.unit, sizeof(place.unit));
 	if (entry->who.start_time > 0)
@@ -444,7 +444,7 @@ static int read_entry(struct process_scan *scan, const struct daemon *daemon, st
 	if (!entry->present || (entry->who.pid > 0 && is_late(daemon, entry, user, soon)))
 		return 0;
 	if (!entry->begun) {
-		*ret_steps = describe(entry);
+		*ret_steps = describe(daemon, entry);
 		user = user_of(scan, entry->who.uid);
 		if (!user)
 			return -ENOMEM;
@@ -519,7 +519,7 @@ static size_t add_drm(const struct daemon *daemon, struct observed *rows, size_t
 			struct scanned only = { .id.pid = use->pid };
 
 			row = &rows[all];
-			describe(&only);
+			describe(daemon, &only);
 			*row = only.who;
 			row->kfd_gpu_id = id;
 			row->drm_only = true;

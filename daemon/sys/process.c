@@ -185,6 +185,17 @@ static void find_ancestors(struct observed *row, const struct stat_line *self)
 	}
 }
 
+void process_add_ancestor(struct observed *row, pid_t pid)
+{
+	struct stat_line line;
+
+	if (row->n_ancestors == OBSERVED_ANCESTORS ||
+	    read_process(pid, &line, &row->ancestor_uids[row->n_ancestors]) < 0 ||
+	    line.start_time > row->start_time)
+		return;
+	row->ancestors[row->n_ancestors++] = pid;
+}
+
 void process_describe(struct observed *row)
 {
 	_cleanup_fd_ int dir = row->pid > 0 ? open_process(row->pid) : -1;

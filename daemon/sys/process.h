@@ -16,6 +16,9 @@ struct observed;
  * they are 0, -1, "" and none. */
 void process_describe(struct observed *row);
 
+/* Adds one beyond those that it descends from, unless it is younger. */
+void process_add_ancestor(struct observed *row, pid_t pid);
+
 /* Fills start_time, unit, slice and executable of the caller from its pid; 0 and "": unknown. */
 void process_place(pid_t pid, struct caller *caller);
 

@@ -4,7 +4,7 @@
 #	test-podman.sh CLIENT-RAW GPUARB-OCI
 #
 # Queues of containers on the emulated driver: each counts for the lease that the hooks took for its container, and a queue
-# too many is named. A container with an adaptable lease follows it, and leaves nothing behind. So does a program under
+# too many is named; those of `podman exec`, too. A container with an adaptable lease follows it, and leaves nothing behind. So does a program under
 # `gpuarbctl run` in a container.
 set -u
 if [ "${INSIDE:-}" != yes ]; then
@@ -23,7 +23,10 @@ fi
 raw=$1 oci=$2
 # shellcheck source=tests/kfdsim/stage.sh
 . "$GPUARB_ROOT/tests/kfdsim/stage.sh"
-printf '[daemon]\nbackend = kfd\naudit-interval = 100ms\n' >"$dir/gpuarbd.conf"
+# gpuarbd finds containers in the unified hierarchy.
+[ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ] || { umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; } ||
+	{ echo 'skipped: no cgroup2 file system'; exit 77; }
+printf '[daemon]\nbackend = kfd\naudit-interval = 100ms\ndrift-grace = 200ms\n' >"$dir/gpuarbd.conf"
 : >"$dir/tenants.d/all.conf"
 mkdir -p "$dir"/hooks "$dir"/rootfs/{bin,proc,sys,dev,etc,tmp,usr,lib,lib64}
 cp /bin/busybox "$dir/rootfs/bin"
@@ -38,7 +41,7 @@ in_container=(--network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 
 # shellcheck disable=SC2317 # trap calls it
 clean() { "${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1; kill -KILL "$manager_pid" 2>/dev/null; rig_clean; }
 trap clean EXIT
-start
+start --debugfs=/sys/kernel/debug
 for name in gpuarb-precreate gpuarb-createruntime; do
 	jq --arg path "$dir/$name" --arg bus "GPUARB_BUS_ADDRESS=$GPUARB_BUS_ADDRESS" --arg agent "GPUARB_AGENT_DIR=$GPUARB_AGENT_DIR" \
 		'.hook.path = $path | .hook.env = [$bus, $agent, "ASAN_OPTIONS=detect_leaks=0"]' \
@@ -60,17 +63,61 @@ container()
 	grep -q 'OCI runtime\|cgroup' "$dir/err" && { echo "skipped: podman starts no container here: $(tail -n 1 "$dir/err")"; exit 77; }
 	complain "$said: failed"
 }
-queue() { echo queue >"$dir/rootfs/tmp/$1"; }
+ask() { echo "${*:2}" >"$dir/rootfs/tmp/$1"; } # NAME LINE
+queue() { ask "$1" queue; }
+drifts() { echo "([$(named "$1").drift[] | .kind] | sort == $2)"; } # NAME KINDS
 
-for name in one two; do
-	container "$name" --annotation org.gpuarb.cus=15 --annotation org.gpuarb.queues=2 \
-		--annotation "org.gpuarb.name=$name" --annotation org.gpuarb.gpu=0000:03:00.0 -- raw
-	queue "$name"
-done
+container one --annotation org.gpuarb.cus=15 --annotation org.gpuarb.queues=2 --annotation org.gpuarb.processes=2 \
+	--annotation org.gpuarb.name=one --annotation "org.gpuarb.gpu=$vii" -- raw
+container two --annotation org.gpuarb.cus=16 --annotation org.gpuarb.queues=2 --annotation org.gpuarb.processes=2 \
+	--annotation org.gpuarb.name=two --annotation "org.gpuarb.gpu=$mi210" -- raw 2
+queue one
+ask one mask 11111111
 queue two
-queue two
-settles '[.leases[] | select(.drift != []).name] == ["two"] and .gpus[0].unmanaged == []'
-driver '.gpus[0].compute_queues == 4'
+ask two mask ffff
+settles "$(drifts one '[]') and $(drifts two '[]') and ([.gpus[].observed[]] | length == 2)"
+for command in queue 'mask ffff' queue 'mask ffff'; do ask two "$command"; done
+settles "$(drifts one '[]') and $(drifts two '["queues"]') and ([.gpus[].unmanaged[]] == [])"
+driver '[.gpus[].compute_queues] == [1, 3]'
+ask two destroy
+
+# What podman adds to a container does not descend from its first process, and has no mask.
+execute() # CONTAINER NAME COMMAND…
+{
+	mkfifo "$dir/rootfs/tmp/$2"
+	said="podman exec $2"
+	"${podman[@]}" exec -d "$1" /bin/sh -c "exec \"\$@\" <>/tmp/$2 >/tmp/$2.out 2>&1" sh "${@:3}" >"$dir/out" 2>"$dir/err" ||
+		complain "$said: failed"
+	queue "$2"
+}
+# Those that have a queue without a mask.
+wide() { jq -c "[.processes[] | select(.alive and any($compute; .mask == null)) | .pid] | sort" /sys/kernel/debug/kfdsim/state; }
+are_wide() { [ "$(wide | jq length)" = "$1" ]; }
+execute one one-more raw
+execute two two-more raw 2
+await_so 'both have a queue without a mask' are_wide 2
+added="([.leases[].drift[] | select(.kind == \"mask\") | .pid] | sort) == $(wide) and ([.gpus[].unmanaged[]] == [])"
+settles "$added"
+# With the variables of the first process, as gpuarb-containers(7) has it.
+said='podman exec with variables'
+# shellcheck disable=SC2016
+"${podman[@]}" exec one sh -c 'export $(tr "\0" "\n" </proc/1/environ |
+	grep -E "^(ROCR_VISIBLE|HSA_CU_MASK|GPU_MAX_HW|GPUARB|LD_PRELOAD)"); exec env' >"$dir/out" 2>"$dir/err" || complain 'it fails'
+out_has 'HSA_CU_MASK=0:0x111111111111111'
+out_has "GPUARB_LEASE=$("$GPUARBCTL" list --json | jq '.[] | select(.name == "one").id')"
+kill -KILL "$gpuarbd"
+gpuarbd_is ready
+settles "$added"
+execute one one-again raw
+settles "$(drifts one '["mask", "processes", "queues"]') and ([.gpus[].unmanaged[]] == [])"
+wide | jq '.[]' | xargs kill -KILL
+settles "$(drifts one '[]') and $(drifts two '[]')"
+"${podman[@]}" stop -t 0 one >/dev/null 2>&1
+settles '[.leases[].name] == ["two"]'
+said='podman start one'
+"${podman[@]}" start one >"$dir/out" 2>"$dir/err" || complain "$said: failed"
+execute one one-later raw
+settles "$(drifts one '["mask"]') and ([.gpus[].unmanaged[]] == [])"
 "${podman[@]}" rm -a -f -t 0 >/dev/null 2>&1
 settles '.leases == []'
 
@@ -138,8 +185,11 @@ mask=$(jq -r "$(named three).partitions[0].cu_mask" "$dir/out")
 driver "[.processes[] | select(.alive) | $compute | .mask] == [\"$mask\"]"
 let_go TERM "$holder"
 
-# The same program outside of a container belongs to no lease.
+# The same program outside of a container belongs to no lease, in whichever cgroup it is.
 program stray "$raw"
+first=$("${podman[@]}" inspect three --format '{{.State.Pid}}')
+said='the cgroup of a container'
+echo "${pid[stray]}" >"/sys/fs/cgroup$(sed -n 's/^0:://p' "/proc/$first/cgroup")/cgroup.procs" || complain 'it takes no process'
 tell stray queue
 settles '.gpus[0].unmanaged | length == 1'
 finish

@@ -37,7 +37,7 @@ daemon/hw               util/|core/(mask|policy)/|hw/                     -none-
 daemon/sys              util/|core/|sys/                                  systemd
 daemon/sys/config       util/|core/(mask|policy)/|sys/config/             -none-
 daemon/sys/state        util/|core/|sys/state/                                  json
-daemon/sys/liveness     util/|sys/(liveness/|process.h)                   systemd
+daemon/sys/liveness     util/|sys/(liveness/|(container|process).h)       systemd
 daemon/helpers          util/|core/|hw/|sys/|helpers/                     systemd
 daemon/helpers/budget   util/|helpers/                                    bpf
 daemon/helpers/probe    util/|helpers/                                    -none-

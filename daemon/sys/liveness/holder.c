@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sys/container.h"
 #include "sys/liveness/shelf.h"
 #include "sys/process.h"
 
@@ -47,6 +48,8 @@ struct holder_entry {
 	sd_event_source *source;
 	void *waiting; /* the latest record, if the queue was full */
 	size_t waiting_size;
+	struct container_place *container; /* that begins with the process; NULL: none does */
+	LIST_ENTRY(holder_entry) next_container;
 };
 
 LIST_HEAD(entries, holder_entry);
@@ -78,6 +81,7 @@ struct holders {
 	bool settling; /* a shelf is */
 	bool ending;   /* the store stays as it is */
 	struct entries buckets[BUCKETS];
+	struct entries containers;
 	struct entries leaving[HOLDERS_LEAVING_MAX]; /* a ring of lists with one entry each */
 	unsigned next_leaving;
 };
@@ -260,8 +264,11 @@ static void holder_entry_free(struct holder_entry *holder_entry)
 	detach(holder_entry);
 	LIST_REMOVE(holder_entry, link);
 	holder_entry->holders->n--;
+	if (holder_entry->container)
+		LIST_REMOVE(holder_entry, next_container);
 	sd_event_source_disable_unref(holder_entry->source);
 	close(holder_entry->fd);
+	free(holder_entry->container);
 	free(holder_entry->waiting);
 	free(holder_entry);
 }
@@ -601,6 +608,20 @@ struct holders *holders_free(struct holders *holders)
 	return NULL;
 }
 
+/* Without memory, what an engine starts in the container counts for no lease. */
+static void find_container(struct holder_entry *holder_entry)
+{
+	struct container_place place;
+
+	if (container_read("/proc", holder_entry->pid, &place) < 0)
+		return;
+	holder_entry->container = malloc(sizeof(place));
+	if (!holder_entry->container)
+		return;
+	*holder_entry->container = place;
+	LIST_INSERT_HEAD(&holder_entry->holders->containers, holder_entry, next_container);
+}
+
 /* Takes ownership of fd, also on failure. */
 static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, bool delegated,
 			    int fd, struct holder_entry **ret)
@@ -621,6 +642,8 @@ static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, 
 					       .fd = fd };
 	LIST_INSERT_HEAD(&holders->buckets[lease % BUCKETS], holder_entry, link);
 	holders->n++;
+	if (pid)
+		find_container(holder_entry);
 	r = sd_event_add_io(holders->event, &holder_entry->source, fd, pid ? EXIT : HANG_UP,
 			    pid ? on_process : on_holder, holder_entry);
 	/* Ends are handled before requests that arrived at the same time. */
@@ -683,6 +706,28 @@ int holders_process(const struct holders *holders, uint64_t lease, pid_t pid)
 	const struct holder_entry *process = pid ? find_process(holders, lease, pid) : NULL;
 
 	return process ? process->fd : -1;
+}
+
+pid_t holders_container(const struct holders *holders, pid_t pid)
+{
+	const struct holder_entry *entry;
+	struct container_place place;
+	size_t longest = 0;
+	pid_t ret = 0;
+
+	if (LIST_EMPTY(&holders->containers) || container_place_read("/proc", pid, &place) < 0)
+		return 0;
+	LIST_FOREACH(entry, &holders->containers, next_container)
+	{
+		size_t length = strlen(entry->container->cgroup);
+
+		if (length < longest || !container_has(entry->container, &place))
+			continue;
+		/* Two that begin in one cgroup cannot be told apart. */
+		ret = length > longest || entry->pid == ret ? entry->pid : 0;
+		longest = length;
+	}
+	return ret;
 }
 
 void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid)

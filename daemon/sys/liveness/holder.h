@@ -51,6 +51,9 @@ int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid, 
 /* The pidfd of a bound process, which stays owned here; -1: it is not bound to the lease. */
 int holders_process(const struct holders *holders, uint64_t lease, pid_t pid);
 
+/* The bound process with which the innermost container begins that has this process; 0: none. */
+pid_t holders_container(const struct holders *holders, pid_t pid);
+
 /* Undoes holders_bind() without callback. Does nothing if the process is not bound. */
 void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid);
 

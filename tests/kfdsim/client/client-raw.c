@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A program that speaks to /dev/kfd of the first GPU without any library, and does what no
+ *	client-raw [N]
+ *
+ * A program that speaks to /dev/kfd of the first GPU, or the N-th one, without any library, and does what no
  * library would. It prints "ready" at first and after each line of standard input:
  *
  *	queue      one more
@@ -35,11 +37,11 @@
 #include <linux/kfd_ioctl.h>
 
 #define RING 65536U
-#define GPU_ID "/sys/class/kfd/kfd/topology/nodes/1/gpu_id"
-#define RENDER "/dev/dri/renderD128"
+#define GPU_ID "/sys/class/kfd/kfd/topology/nodes/%d/gpu_id"
+#define RENDER "/dev/dri/renderD%d"
 
 struct state {
-	int kfd, render;
+	int gpu, kfd, render;
 	uint32_t gpu_id, last;
 	uint64_t ring; /* of the last one */
 	bool churns;
@@ -56,9 +58,11 @@ static void must(bool so, const char *what)
 static void open_kfd(struct state *state)
 {
 	struct kfd_ioctl_acquire_vm_args args = { .gpu_id = state->gpu_id };
+	char path[64];
 
+	snprintf(path, sizeof(path), RENDER, 127 + state->gpu);
 	state->kfd = open("/dev/kfd", O_RDWR);
-	state->render = open(RENDER, O_RDWR);
+	state->render = open(path, O_RDWR);
 	must(state->kfd >= 0 && state->render >= 0, "open");
 	args.drm_fd = (uint32_t)state->render;
 	must(ioctl(state->kfd, AMDKFD_IOC_ACQUIRE_VM, &args) == 0 || errno == EBUSY, "vm");
@@ -66,9 +70,12 @@ static void open_kfd(struct state *state)
 
 static void read_gpu_id(struct state *state)
 {
-	FILE *file = fopen(GPU_ID, "re");
+	char path[64];
+	FILE *file;
 
-	must(file && fscanf(file, "%u", &state->gpu_id) == 1, GPU_ID);
+	snprintf(path, sizeof(path), GPU_ID, state->gpu);
+	file = fopen(path, "re");
+	must(file && fscanf(file, "%u", &state->gpu_id) == 1, path);
 	fclose(file);
 }
 
@@ -216,9 +223,9 @@ static void step(struct state *state, char *line)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	struct state state = { 0 };
+	struct state state = { .gpu = argc > 1 ? atoi(argv[1]) : 1 };
 	char line[64];
 
 	read_gpu_id(&state);
