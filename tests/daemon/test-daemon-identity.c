@@ -289,6 +289,47 @@ TEST(process_that_root_bound_counts_and_is_killed_whatever_its_user)
 	depart(&s);
 }
 
+/* What an engine adds to a container counts as a child of its first process, before and after a restart, and neither what
+ * another user does there nor a process from outside in its cgroup. */
+TEST(process_that_is_added_to_a_container_counts_as_a_child_of_its_first_process)
+{
+	static struct stage s;
+	struct unit_rig unit;
+	pid_t pids
+		[5]; /* the first process; added: of its user and of another; from outside; added late */
+	int fd;
+
+	if (!unit_rig_new(&unit, "container"))
+		SKIP("there is no cgroup of version 2 that could be made");
+	arrive(&s, "");
+	pids[0] = container_rig_start(OTHER);
+	pids[1] = container_rig_add(pids[0], OTHER);
+	pids[2] = container_rig_add(pids[0], 3);
+	pids[3] = idler(OTHER, &fd);
+	pids[4] = container_rig_add(pids[0], OTHER);
+	for (unsigned i = 0; i < 5; i++)
+		unit_rig_add(&unit, pids[i]);
+	bind_it(&s, s.machine.bus, pids[0]);
+	for (unsigned i = 0; i < 4; i++)
+		machine_use(&s.machine, pids[i], 0, i + 1);
+	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues"));
+	CHECK(is_unmanaged(&s, pids[2], 3) && is_unmanaged(&s, pids[3], 4));
+	rig_crash(&s.machine.rig);
+	machine_use(&s.machine, pids[4], 0, 5);
+	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "8 queues"));
+	CHECK(is_unmanaged(&s, pids[2], 3) && is_unmanaged(&s, pids[3], 4));
+	end_off_hardware(&s, pids[1]);
+	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "6 queues"));
+	end_process(pids[3]);
+	end_process(pids[0]);
+	for (unsigned i = 0; i < 5; i++)
+		if (i != 1)
+			CHECK(fake_sysfs_process_gone(s.machine.sys, pids[i]) == 0);
+	close(fd);
+	depart(&s);
+	unit_rig_done(&unit);
+}
+
 /* ---- kernel threads ------------------------------------------------------------------------------- */
 
 static bool is_kthreadd(void)

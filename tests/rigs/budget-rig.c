@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "budget-rig.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check-cond.h"
@@ -121,4 +126,48 @@ void unit_rig_add(const struct unit_rig *unit, pid_t pid)
 void unit_rig_done(const struct unit_rig *unit)
 {
 	CHECK(rmdir(unit->cgroup) == 0);
+}
+
+/* ---- a container --------------------------------------------------------------------------- */
+
+static void idle(void)
+{
+	for (;;)
+		pause();
+}
+
+pid_t container_rig_start(uid_t uid)
+{
+	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(setuid(uid) == 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setuid(), which clears it */
+		idle();
+	}
+	return pid;
+}
+
+pid_t container_rig_add(pid_t first, uid_t uid)
+{
+	pid_t engine, pid = 0;
+	int fds[2];
+
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	engine = fork();
+	CHECK(engine >= 0);
+	if (engine == 0) {
+		CHECK(setns((int)syscall(SYS_pidfd_open, first, 0), CLONE_NEWPID) == 0);
+		pid = fork();
+		if (pid == 0 && setuid(uid) == 0)
+			idle();
+		CHECK(write(fds[1], &pid, sizeof(pid)) == sizeof(pid));
+		_exit(0);
+	}
+	CHECK(read(fds[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0);
+	CHECK(waitpid(engine, NULL, 0) == engine);
+	close(fds[0]);
+	close(fds[1]);
+	return pid;
 }

@@ -45,3 +45,11 @@ struct unit_rig {
 bool unit_rig_new(struct unit_rig *ret, const char *name);
 void unit_rig_add(const struct unit_rig *unit, pid_t pid);
 void unit_rig_done(const struct unit_rig *unit); /* its processes have ended */
+
+/* ---- a container --------------------------------------------------------------------------- */
+
+/* The first process of a pid namespace, which ends with this process. */
+pid_t container_rig_start(uid_t uid);
+
+/* A process in the same namespace that does not descend from the first one, as `podman exec` starts it. */
+pid_t container_rig_add(pid_t first, uid_t uid);

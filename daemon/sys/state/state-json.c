@@ -60,6 +60,7 @@ static const struct member identity[] = {
 	OPTIONAL_NUMBER_OF("paused_since_usec", struct lease, pause.since_usec),
 	OPTIONAL_BOOL_OF("pause_reported", struct lease, pause.reported),
 	OPTIONAL_BOOL_OF("long_pause_reported", struct lease, pause.long_reported),
+	OPTIONAL_BOOL_OF("drift_reported", struct lease, observed.drift_reason),
 	OPTIONAL_NUMBER_OF("since_usec", struct lease, since_usec),
 	OPTIONAL_NUMBER_OF("duration_usec", struct lease, duration_usec),
 	OPTIONAL_NUMBER_OF("moves", struct lease, lend.moves),

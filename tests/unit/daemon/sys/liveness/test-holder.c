@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
+#include "budget-rig.h"
 #include "check.h"
 #include "holder-rig.h"
 
@@ -213,80 +212,6 @@ TEST(object_that_is_no_pidfd_is_not_bound)
 
 /* ---- containers ------------------------------------------------------------------------ */
 
-/* Two cgroups of the kernel, one for a container. */
-struct cgroups {
-	char own[128], other[160];
-};
-
-static void cgroups_done(const struct cgroups *cgroups)
-{
-	(void)rmdir(cgroups->own);
-	(void)rmdir(cgroups->other);
-}
-
-/* false: this user can make none here. */
-static bool cgroups_new(struct cgroups *ret)
-{
-	static const char *const roots[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
-	size_t i = access("/sys/fs/cgroup/unified/cgroup.procs", W_OK) == 0 ? 0 : 1;
-
-	snprintf(ret->own, sizeof(ret->own), "%s/gpuarb-test-%d", roots[i], (int)getpid());
-	snprintf(ret->other, sizeof(ret->other), "%s-other", ret->own);
-	if (mkdir(ret->own, 0755) < 0)
-		return false;
-	CHECK(mkdir(ret->other, 0755) == 0);
-	return true;
-}
-
-static bool move(pid_t pid, const char *cgroup)
-{
-	char path[192];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
-	file = fopen(path, "we");
-	if (!file)
-		return false;
-	CHECK(fprintf(file, "%d", (int)pid) > 0);
-	return fclose(file) == 0;
-}
-
-/* The first process of a pid namespace. */
-static pid_t start_init(void)
-{
-	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
-
-	if (pid == 0)
-		for (;;)
-			pause();
-	return pid;
-}
-
-/* A process in the pid namespace of another one, whose child it is not, as `podman exec` starts it. */
-static pid_t start_inside(pid_t init)
-{
-	int fds[2];
-	pid_t helper, pid = 0;
-
-	CHECK(pipe2(fds, O_CLOEXEC) == 0);
-	helper = fork();
-	CHECK(helper >= 0);
-	if (helper == 0) {
-		CHECK(setns(open_pidfd(init), CLONE_NEWPID) == 0);
-		pid = fork();
-		if (pid == 0)
-			for (;;)
-				pause();
-		CHECK(write(fds[1], &pid, sizeof(pid)) == sizeof(pid));
-		_exit(0);
-	}
-	CHECK(read(fds[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0);
-	CHECK(waitpid(helper, NULL, 0) == helper);
-	close(fds[0]);
-	close(fds[1]);
-	return pid;
-}
-
 static void bind_first(struct rig *rig, uint64_t lease, pid_t pid)
 {
 	int fd = open_pidfd(pid);
@@ -297,22 +222,24 @@ static void bind_first(struct rig *rig, uint64_t lease, pid_t pid)
 
 TEST(process_that_is_added_to_a_container_is_found_by_its_cgroup)
 {
-	_cleanup_(cgroups_done) struct cgroups cgroups;
 	_cleanup_(holder_rig_done) struct rig rig;
+	struct unit_rig unit, elsewhere;
 	pid_t init, other, inside, outside;
 
 	holder_rig_init(&rig);
-	if (!cgroups_new(&cgroups))
-		SKIP("this user can make no cgroup here");
-	init = start_init();
-	other = start_init();
-	inside = start_inside(init);
+	if (!unit_rig_new(&unit, "container"))
+		SKIP("there is no cgroup of version 2 that could be made");
+	CHECK(unit_rig_new(&elsewhere, "elsewhere"));
+	init = container_rig_start(0);
+	other = container_rig_start(0);
+	inside = container_rig_add(init, 0);
 	outside = start_sleeper();
-	CHECK(init > 0 && other > 0);
-	CHECK(move(init, cgroups.own) && move(other, cgroups.other));
+	unit_rig_add(&unit, init);
+	unit_rig_add(&elsewhere, other);
 	bind_first(&rig, 7, init);
 	CHECK(holders_container(rig.holders, inside) == 0);
-	CHECK(move(inside, cgroups.own) && move(outside, cgroups.own));
+	unit_rig_add(&unit, inside);
+	unit_rig_add(&unit, outside);
 	CHECK(holders_container(rig.holders, inside) == init);
 	CHECK(holders_container(rig.holders, init) == init);
 	CHECK(holders_container(rig.holders, outside) == 0); /* a monitor */
@@ -320,7 +247,7 @@ TEST(process_that_is_added_to_a_container_is_found_by_its_cgroup)
 	bind_first(&rig, 8, init);
 	bind_first(&rig, 9, outside);
 	CHECK(holders_container(rig.holders, inside) == init);
-	CHECK(move(other, cgroups.own));
+	unit_rig_add(&unit, other);
 	bind_first(&rig, 9, other); /* two containers in one cgroup */
 	CHECK(holders_container(rig.holders, inside) == 0);
 	bind_first(&rig, 10, init);
@@ -332,5 +259,6 @@ TEST(process_that_is_added_to_a_container_is_found_by_its_cgroup)
 	kill_and_reap(init); /* which ends all in its namespace */
 	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 3 && holders_container(rig.holders, getpid()) == 0);
-	CHECK(rmdir(cgroups.own) == 0);
+	unit_rig_done(&unit);
+	unit_rig_done(&elsewhere);
 }
