@@ -291,33 +291,34 @@ TEST(process_that_root_bound_counts_and_is_killed_whatever_its_user)
 
 /* What an engine adds to a container counts as a child of its first process, before and after a restart, and neither what
  * another user does there nor a process from outside in its cgroup. */
-TEST(process_that_is_added_to_a_container_counts_as_a_child_of_its_first_process)
+static void add_to_container(bool root_binds)
 {
+	uid_t uid = root_binds ? OTHER : STRANGER;
 	static struct stage s;
 	struct unit_rig unit;
-	pid_t pids
-		[5]; /* the first process; added: of its user and of another; from outside; added late */
+	/* The first process; added, of its user and of another; from outside; added late. */
+	pid_t pids[5];
 	int fd;
 
 	if (!unit_rig_new(&unit, "container"))
 		SKIP("there is no cgroup of version 2 that could be made");
 	arrive(&s, "");
-	pids[0] = container_rig_start(OTHER);
-	pids[1] = container_rig_add(pids[0], OTHER);
+	pids[0] = container_rig_start(uid);
+	pids[1] = container_rig_add(pids[0], uid);
 	pids[2] = container_rig_add(pids[0], 3);
-	pids[3] = idler(OTHER, &fd);
-	pids[4] = container_rig_add(pids[0], OTHER);
+	pids[3] = idler(uid, &fd);
+	pids[4] = container_rig_add(pids[0], uid);
 	for (unsigned i = 0; i < 5; i++)
 		unit_rig_add(&unit, pids[i]);
-	bind_it(&s, s.machine.bus, pids[0]);
+	bind_it(&s, root_binds ? s.machine.bus : s.bus, pids[0]);
 	for (unsigned i = 0; i < 4; i++)
 		machine_use(&s.machine, pids[i], 0, i + 1);
-	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues"));
-	CHECK(is_unmanaged(&s, pids[2], 3) && is_unmanaged(&s, pids[3], 4));
+	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "3 queues") &&
+				     is_unmanaged(&s, pids[2], 3) && is_unmanaged(&s, pids[3], 4));
 	rig_crash(&s.machine.rig);
 	machine_use(&s.machine, pids[4], 0, 5);
-	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "8 queues"));
-	CHECK(is_unmanaged(&s, pids[2], 3) && is_unmanaged(&s, pids[3], 4));
+	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "8 queues") &&
+				     is_unmanaged(&s, pids[2], 3) && is_unmanaged(&s, pids[3], 4));
 	end_off_hardware(&s, pids[1]);
 	AWAIT(s.machine.bus, lease_says(s.machine.bus, s.lease.path, "Reason", "6 queues"));
 	end_process(pids[3]);
@@ -328,6 +329,16 @@ TEST(process_that_is_added_to_a_container_counts_as_a_child_of_its_first_process
 	close(fd);
 	depart(&s);
 	unit_rig_done(&unit);
+}
+
+TEST(process_that_is_added_to_a_container_counts_as_a_child_of_its_first_process)
+{
+	add_to_container(false);
+}
+
+TEST(process_that_is_added_to_a_container_of_root_counts_too)
+{
+	add_to_container(true);
 }
 
 /* ---- kernel threads ------------------------------------------------------------------------------- */
