@@ -9,21 +9,12 @@
 
 #include "util/fd.h"
 
-static int read_text(const char *proc, pid_t pid, const char *name, char *buf, size_t size)
+static int read_file(const char *proc, pid_t pid, const char *name, char *buf, size_t size)
 {
-	_cleanup_fd_ int fd = -1;
 	char path[4096];
-	ssize_t n;
 
 	snprintf(path, sizeof(path), "%s/%d/%s", proc, (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read_to_end(fd, buf, size - 1);
-	if (n < 0)
-		return (int)n;
-	buf[n] = '\0';
-	return 0;
+	return read_text_at(AT_FDCWD, path, buf, size);
 }
 
 /* What follows on the line that begins so; NULL: there is no such line, or it has no end. */
@@ -42,7 +33,7 @@ static int read_status(const char *proc, pid_t pid, struct container_place *ret)
 {
 	const char *parent, *pids;
 	char text[4096], *end;
-	int r = read_text(proc, pid, "status", text, sizeof(text));
+	int r = read_file(proc, pid, "status", text, sizeof(text));
 
 	if (r < 0)
 		return r;
@@ -65,7 +56,7 @@ static int read_cgroup(const char *proc, pid_t pid, struct container_place *ret)
 	char text[8192];
 	const char *path;
 	size_t length;
-	int r = read_text(proc, pid, "cgroup", text, sizeof(text));
+	int r = read_file(proc, pid, "cgroup", text, sizeof(text));
 
 	if (r < 0)
 		return r;
@@ -84,7 +75,9 @@ int container_place_read(const char *proc, pid_t pid, struct container_place *re
 {
 	int r = read_status(proc, pid, ret);
 
-	return r < 0 ? r : read_cgroup(proc, pid, ret);
+	if (r < 0)
+		return r;
+	return ret->depth < 2 ? -ENODATA : read_cgroup(proc, pid, ret);
 }
 
 static bool is_within(const char *cgroup, const char *above)
@@ -102,7 +95,7 @@ int container_read(const char *proc, pid_t pid, struct container_place *ret)
 
 	if (r < 0)
 		return r;
-	if (place.depth < 2 || place.inner_pid != 1)
+	if (place.inner_pid != 1)
 		return -ENODATA;
 	r = read_cgroup(proc, place.parent, &outside);
 	if (r < 0)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Where a process is. */
+/* Where a process of an inner pid namespace is. */
 struct container_place {
 	pid_t parent;
 	unsigned depth;    /* in how many pid namespaces it has a pid, from that of /proc on */
@@ -20,8 +20,8 @@ struct container_place {
 	char cgroup[1024]; /* in the unified hierarchy, "/machine.slice/libpod-….scope" */
 };
 
-/* proc: "/proc". -ENOENT, -ESRCH: it has ended; -ENODATA: there is no unified hierarchy, or it has left the cgroup root of
- * this process; -ENAMETOOLONG. */
+/* proc: "/proc". -ENOENT, -ESRCH: it has ended; -ENODATA: it is in no inner pid namespace, there is no unified hierarchy,
+ * or it is outside of the cgroup namespace of this process; -ENAMETOOLONG. */
 int container_place_read(const char *proc, pid_t pid, struct container_place *ret);
 
 /* The place of a process with which a container with a cgroup of its own begins: it is process 1 of an inner pid

@@ -66,22 +66,15 @@ static int receive(int fd, struct seccomp_notif *ret)
 /* The process of a thread; 0: it has ended. */
 static pid_t process_of(pid_t thread, pid_t guess)
 {
-	char path[64], text[4096];
+	char path[64], text[4096] = "";
 	const char *line;
-	ssize_t n = 0;
 	int pid = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)guess, (int)thread);
 	if (guess > 0 && access(path, F_OK) == 0)
 		return guess;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)thread);
-	{
-		_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-		if (fd >= 0)
-			n = read_to_end(fd, text, sizeof(text) - 1);
-	}
-	text[n > 0 ? n : 0] = '\0';
+	(void)read_text_at(AT_FDCWD, path, text, sizeof(text));
 	line = strstr(text, "\nTgid:");
 	return line && sscanf(line, "\nTgid: %d", &pid) == 1 ? pid : 0;
 }

@@ -29,21 +29,6 @@ struct stat_line {
 
 #define PF_KTHREAD 0x00200000U /* Linux, include/linux/sched.h */
 
-/* Reads the beginning of a file in /proc, up to size - 1 bytes. */
-static int read_text(int dir, const char *name, char *buf, size_t size)
-{
-	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read_to_end(fd, buf, size - 1);
-	if (n < 0)
-		return (int)n;
-	buf[n] = '\0';
-	return 0;
-}
-
 static int open_process(pid_t pid)
 {
 	char path[32];
@@ -70,7 +55,7 @@ static int read_stat(int dir, struct stat_line *ret)
 	struct stat_line line = { 0 };
 	char text[1024] = "", *open_paren, *close_paren;
 	unsigned long long start;
-	int r = read_text(dir, "stat", text, sizeof(text));
+	int r = read_text_at(dir, "stat", text, sizeof(text));
 
 	open_paren = strchr(text, '(');
 	close_paren = strrchr(text, ')');
@@ -92,7 +77,7 @@ static int read_uids(int dir, uid_t ret[static 3])
 {
 	char text[4096] = "";
 	const char *line;
-	int r = read_text(dir, "status", text, sizeof(text));
+	int r = read_text_at(dir, "status", text, sizeof(text));
 
 	line = strstr(text, "\nUid:");
 	if (!line || sscanf(line, "\nUid: %u %u %u", &ret[0], &ret[1], &ret[2]) != 3)
@@ -126,7 +111,7 @@ bool process_runs(pid_t pid, pid_t thread)
 	const char *end;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)thread);
-	if (read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
+	if (read_text_at(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return false;
 	end = strrchr(text, ')');
 	return end && sscanf(end + 1, " %c", &state) == 1 && state != 'Z' && state != 'X';
@@ -245,7 +230,7 @@ bool process_sees_executables(void)
 	char text[4096] = "";
 	const char *line;
 
-	(void)read_text(AT_FDCWD, "/proc/self/status", text, sizeof(text));
+	(void)read_text_at(AT_FDCWD, "/proc/self/status", text, sizeof(text));
 	line = strstr(text, "\nCapEff:");
 	return line && sscanf(line, "\nCapEff: %llx", &effective) == 1 &&
 	       effective & UINT64_C(1) << CAP_SYS_PTRACE;
@@ -290,7 +275,7 @@ int process_pid_of_pidfd(int fd, pid_t *ret)
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	if (!is_pidfd(fd))
 		return -EBADF;
-	r = read_text(AT_FDCWD, path, text, sizeof(text));
+	r = read_text_at(AT_FDCWD, path, text, sizeof(text));
 	if (r < 0)
 		return r;
 	if (!(line = strstr(text, "\nPid:")) || sscanf(line, "\nPid: %d", &pid) != 1)

@@ -2,6 +2,7 @@
 #include "util/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,6 +34,20 @@ ssize_t read_to_end(int fd, char *buf, size_t size)
 		length += (size_t)n;
 	}
 	return (ssize_t)length;
+}
+
+int read_text_at(int dir, const char *name, char *buf, size_t size)
+{
+	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read_to_end(fd, buf, size - 1);
+	if (n < 0)
+		return (int)n;
+	buf[n] = '\0';
+	return 0;
 }
 
 int send_with_fd(int socket, const void *data, size_t size, int fd)

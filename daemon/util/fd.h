@@ -34,5 +34,8 @@ DIR *open_directory(int fd);
 /* Reads up to size bytes, fewer only at the end of the file. Returns how many, or -errno. */
 ssize_t read_to_end(int fd, char *buf, size_t size);
 
+/* Reads the beginning of a file, up to size - 1 bytes, as a string. dir: as of openat(2). */
+int read_text_at(int dir, const char *name, char *buf, size_t size);
+
 /* Sends one message, with a copy of fd unless that is negative. Never waits: -EAGAIN. */
 int send_with_fd(int socket, const void *data, size_t size, int fd);
