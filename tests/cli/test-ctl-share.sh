@@ -37,7 +37,9 @@ hold_as student reserve --cus=10 --gpu=0
 student ends 3 plan --cus=6 --gpu=0 --json
 json_out '.refusals[0] | .key == "max-fixed-cus" and .limit == 15 and .held == 10 and .free == 5'
 student ends 0 plan --cus=5 --gpu=0
-student ends 0 plan --adaptable --cus=35 --gpu=0
+student ends 0 plan --adaptable --cus=35 --cus-min=1 --gpu=0
+student ends 3 plan --adaptable --cus=35 --gpu=0 --json # a base of 32 is not returned
+json_out '.refusals[0].key == "max-fixed-cus"'
 student ends 3 plan --adaptable --cus=36 --gpu=0 --json
 json_out '.refusals[0].key == "max-cus"'
 student ends 125 run --fixed --cus=60 -- true

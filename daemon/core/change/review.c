@@ -66,12 +66,13 @@ struct held {
 	struct share on[REQUEST_WANTS];
 };
 
-static void hold(struct held *held, const struct lease *lease)
+static void hold(const struct arbiter *arbiter, struct held *held, const struct lease *lease)
 {
 	held->leases++;
 	held->gpus |= lease_gpus(lease);
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		quota_add_share(lease, &lease->partitions[i], &held->on[lease->partitions[i].gpu]);
+		quota_add_share(arbiter, lease, &lease->partitions[i],
+				&held->on[lease->partitions[i].gpu]);
 }
 
 static void hold_all(const struct review *review, struct held *ret)
@@ -85,7 +86,7 @@ static void hold_all(const struct review *review, struct held *ret)
 		    arbiter->leases[i]->state != STATE_ENDING &&
 		    arbiter->leases[i]->owner == review->lease->owner &&
 		    strcmp(arbiter->leases[i]->tenant, review->lease->tenant) == 0)
-			hold(ret, arbiter->leases[i]);
+			hold(arbiter, ret, arbiter->leases[i]);
 }
 
 static bool check_limit(struct review *review, const char *key, uint64_t limit, uint64_t has)

@@ -129,9 +129,20 @@ static unsigned limit_by(const struct candidate *a, const struct limit *quota, u
 	return most < limit ? (unsigned)most : limit;
 }
 
-static bool is_fixed(const struct candidate *a)
+/* CUs of a base that max-fixed-cus does not count. */
+static unsigned free_base(const struct candidate *a)
 {
-	return a->admit_context->class == CLASS_BESTEFFORT && !a->admit_context->adaptable;
+	return a->admit_context->adaptable ? quota_free_base(a->gpu) : 0;
+}
+
+/* CUs asked that a best-effort lease never returns, for max-fixed-cus. */
+static uint64_t fixed_cus(const struct candidate *a)
+{
+	unsigned least = a->want->cus_min ? a->want->cus_min : a->aim - a->aim / 10;
+
+	if (a->admit_context->class != CLASS_BESTEFFORT)
+		return 0;
+	return beyond(a->admit_context->adaptable ? least : a->aim, free_base(a));
 }
 
 /* CUs of the user's adaptable leases, which return them for the request, and its own before a resize. */
@@ -171,7 +182,11 @@ static unsigned limit_cus(const struct candidate *a)
 	unsigned limit = a->want->cus_max ? a->want->cus_max : UINT32_MAX;
 
 	limit = limit_by(a, &tenant->max_cus, held_cus(a), limit);
-	return is_fixed(a) ? limit_by(a, &tenant->max_fixed_cus, a->held.fixed_cus, limit) : limit;
+	if (a->admit_context->class != CLASS_BESTEFFORT)
+		return limit;
+	return min_u(limit, limit_by(a, &tenant->max_fixed_cus, a->held.fixed_cus,
+				     UINT32_MAX - free_base(a)) +
+				    free_base(a));
 }
 
 /* Engines that no realtime lease can be granted now, as bits. */
@@ -670,8 +685,8 @@ static enum outcome admit_quota(struct candidate *a)
 		  info->process_slots, &tenant->max_processes },
 		{ "max-vram", RESOURCE_VRAM, want->vram, a->held.budget.vram, info->vram_bytes,
 		  &tenant->max_vram },
-		{ "max-fixed-cus", RESOURCE_CUS, is_fixed(a) ? a->aim : 0, a->held.fixed_cus,
-		  a->gpu->cus, &tenant->max_fixed_cus },
+		{ "max-fixed-cus", RESOURCE_CUS, fixed_cus(a), a->held.fixed_cus, a->gpu->cus,
+		  &tenant->max_fixed_cus },
 		{ "max-shader-engines", RESOURCE_SHADER_ENGINES, want->shader_engines,
 		  (unsigned)__builtin_popcount(a->held.engines), info->geometry.engines,
 		  &tenant->max_engines },

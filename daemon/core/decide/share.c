@@ -26,7 +26,7 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 
 	grower.cap = lease->lend.unbound ? grower.base : p->asked;
 	if (ledger_find(arbiter, lease->id))
-		quota_add_share(lease, p, &held);
+		quota_add_share(arbiter, lease, p, &held);
 	grower.held = cuset_count(&held.cus);
 	return grower;
 }

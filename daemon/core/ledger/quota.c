@@ -27,8 +27,13 @@ struct holding quota_holding(const struct arbiter *arbiter, const struct tenant 
 	return holding;
 }
 
-void quota_add_share(const struct lease *lease, const struct partition *partition,
-		     struct share *share)
+unsigned quota_free_base(const struct gpu *gpu)
+{
+	return gpu->info.geometry.xccs * geometry_step(&gpu->info.geometry);
+}
+
+void quota_add_share(const struct arbiter *arbiter, const struct lease *lease,
+		     const struct partition *partition, struct share *share)
 {
 	/* CUs that left the mask count until their release is certain: the lease may use them. */
 	const struct cuset *cus = lease->verify.pending ||
@@ -46,6 +51,9 @@ void quota_add_share(const struct lease *lease, const struct partition *partitio
 	if (lease->adaptable) {
 		cuset_remove(&borrowed, partition_claim(partition));
 		cuset_add(&share->borrowed, &borrowed);
+		share->fixed_cus +=
+			(unsigned)beyond(cuset_count(partition_claim(partition)),
+					 quota_free_base(&arbiter->gpus[partition->gpu]));
 	} else if (lease->class == CLASS_BESTEFFORT) {
 		share->fixed_cus += cuset_count(cus);
 	}
@@ -65,7 +73,7 @@ void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, ui
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			const struct partition *p = &lease->partitions[j];
 
-			quota_add_share(lease, p, &ret[p->gpu]);
+			quota_add_share(arbiter, lease, p, &ret[p->gpu]);
 			ret[p->gpu].budget.vram += beyond(p->used.vram, p->charged.vram);
 		}
 	}

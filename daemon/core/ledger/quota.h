@@ -13,18 +13,23 @@ struct holding {
 struct holding quota_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
 			     uint64_t except_lease);
 
+/* CUs of the least base of an adaptable lease on the GPU, which does not count as fixed: one unit (a CU, or a
+ * pair) on each XCC. */
+unsigned quota_free_base(const struct gpu *gpu);
+
 /* On one GPU. */
 struct share {
 	struct budget budget;
 	struct cuset cus;
 	struct cuset borrowed; /* of them: what its adaptable leases return for another lease */
-	unsigned fixed_cus;    /* of best-effort leases that are not adaptable */
-	uint32_t engines;      /* with CUs that were granted, as bits */
+	unsigned
+		fixed_cus; /* that best-effort leases never return, but quota_free_base() of each */
+	uint32_t engines;  /* with CUs that were granted, as bits */
 };
 
 /* Adds a partition of the lease to what its user holds on the GPU. */
-void quota_add_share(const struct lease *lease, const struct partition *partition,
-		     struct share *share);
+void quota_add_share(const struct arbiter *arbiter, const struct lease *lease,
+		     const struct partition *partition, struct share *share);
 
 /* For every GPU, by index, with the memory that was observed beyond what was granted; without one lease. */
 void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,

@@ -134,7 +134,7 @@ has_the_policy_of_a_lab()
 
 binds_a_student()
 {
-	try 0 '' emil plan --json --adaptable --cus=15 && try 3 '' emil plan --json --adaptable --cus=16 &&
+	try 0 '' emil plan --json --adaptable --cus=15 --cus-min=1 && try 3 '' emil plan --json --adaptable --cus=16 &&
 		try 3 '.refusals[0].key == "open"' emil plan --json '--tenant=*' --cus=40 &&
 		try 3 '' emil plan --json --tenant=robotics --class=realtime --shader-engines=1 &&
 		try 3 '.refusals[0].key == "max-fixed-cus"' emil plan --json --cus=9 &&

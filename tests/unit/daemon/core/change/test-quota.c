@@ -191,3 +191,20 @@ TEST(no_user_has_more_than_its_quota_at_any_time)
 	for (unsigned gpu = 0; gpu < GPUS; gpu++)
 		CHECK(is_fair(l.s.arbiter, gpu) && used_by(l.s.arbiter, gpu, ANY) <= cus);
 }
+
+/* ---- max-fixed-cus ------------------------------------------------------------------------ */
+
+/* A lease of `run --cus=N` may be moved, and never returns a CU. */
+TEST(base_counts_as_fixed_beyond_the_least_one)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+
+	add_tenant(l.s.arbiter, "batch", ANY, CLASS_BESTEFFORT)->max_fixed_cus =
+		(struct limit){ LIMIT_COUNT, 15 };
+	CHECK(!borrow(&l, 17, 60) && refused(&l.s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(borrow(&l, 11, 60) && l.s.arbiter->leases[0]->adaptable);
+	CHECK(!fixed(&l, ANY, 6) && refused(&l.s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(l.s.result.refusals[0].held == 10 && l.s.result.refusals[0].free == 5);
+	CHECK(fixed(&l, ANY, 5));
+	CHECK(borrow(&l, 1, 60));
+}
