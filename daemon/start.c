@@ -61,10 +61,9 @@ static int start(struct daemon *daemon)
 		liveness_limit(daemon);
 		r = recover_leases(daemon);
 	}
-	if (r >= 0)
-		r = frozen_recover(daemon);
 	if (r < 0)
 		return r;
+	enforce_wake(daemon->enforce);
 	scan_hardware(daemon, 0);
 	scan_finish(daemon, true);
 	overdue_resume(daemon);

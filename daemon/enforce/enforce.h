@@ -20,12 +20,8 @@ void overdue_resume(struct daemon *daemon);
 
 int frozen_start(struct daemon *daemon);
 
-/* Reads which units an earlier daemon froze; frozen_review() thaws them. */
-int frozen_recover(struct daemon *daemon);
-
 /* Asks gpuarb-enforce to freeze the unit of the bound processes of the lease, if the unit has no other
- * process. pidfd and start_time name a process in it that uses a GPU. The name is saved first. -errno
- * with a sentence. */
+ * process. pidfd and start_time name a process in it that uses a GPU. -errno with a sentence. */
 int frozen_freeze(struct daemon *daemon, const struct lease *lease, int pidfd, uint64_t start_time,
 		  uid_t user, char *why, size_t size);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Units that gpuarb-enforce has frozen for an overdue lease. Each is remembered by name, in
- * RUNTIME/frozen before it is frozen, until gpuarb-enforce has answered that it is thawed: no process
- * of the lease need be left by then. A unit stays frozen only while its lease has to be, while every
- * process in it belongs to the lease, and while the gpuarb-enforce that froze it lives.
+ * Units that gpuarb-enforce has frozen for an overdue lease, until it has answered that they are thawed:
+ * no process of the lease need be left by then. A unit stays frozen only while its lease has to be, while
+ * every process in it belongs to the lease, and while the gpuarb-enforce that froze it lives. Only
+ * gpuarb-enforce saves their names: it thaws them when gpuarbd ends.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct frozen {
 #define RETRY_USEC UINT64_C(1000000) /* before a thaw that failed is repeated */
 
 struct frozen_unit {
-	uint64_t lease; /* 0: an earlier daemon froze it */
+	uint64_t lease;
 	char unit[ENFORCE_UNIT_MAX];
 	char cgroup[1024];
 	bool answered;       /* it is frozen */
@@ -41,32 +41,12 @@ struct frozen_unit {
 	LIST_ENTRY(frozen_unit) link;
 };
 
-/* ---- the list, and its file -------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------- */
 
-static int save(struct daemon *daemon)
-{
-	_cleanup_(freep) char *text = NULL;
-	const struct frozen_unit *frozen;
-	size_t room = 1;
-	char *end;
-
-	LIST_FOREACH(frozen, &daemon->frozen->units, link)
-	room += strlen(frozen->unit) + 1;
-	text = calloc(1, room);
-	if (!text)
-		return -ENOMEM;
-	end = text;
-	LIST_FOREACH(frozen, &daemon->frozen->units, link)
-	end += sprintf(end, "%s\n", frozen->unit);
-	return state_save_frozen(daemon->state, text);
-}
-
-/* A file that is too long makes the next daemon thaw a unit that is not frozen. */
-static void drop(struct daemon *daemon, struct frozen_unit *frozen)
+static void drop(struct frozen_unit *frozen)
 {
 	LIST_REMOVE(frozen, link);
 	free(frozen);
-	save(daemon);
 }
 
 static struct frozen_unit *add(struct daemon *daemon, const char *unit)
@@ -162,20 +142,15 @@ int frozen_freeze(struct daemon *daemon, const struct lease *lease, int pidfd, u
 		return refuse(why, size, -ENOMEM, "out of memory");
 	frozen->lease = lease->id;
 	strcpy(frozen->cgroup, place.cgroup);
-	r = save(daemon);
-	if (r < 0)
-		refuse(why, size, r, "the name of %s cannot be saved: %s", place.unit,
-		       strerror(-r));
-	else
-		r = enforce_freeze(daemon->enforce, place.unit, pidfd, start_time, user, lease->id,
-				   why, size);
+	r = enforce_freeze(daemon->enforce, place.unit, pidfd, start_time, user, lease->id, why,
+			   size);
 	if (r < 0) {
-		drop(daemon, frozen);
+		drop(frozen);
 		return r;
 	}
 	/* A thaw of the same unit that is to be repeated would come after the freeze. */
 	while ((left = find_thaw(daemon, place.unit, false)))
-		drop(daemon, left);
+		drop(left);
 	return 0;
 }
 
@@ -226,7 +201,7 @@ void frozen_answer_freeze(struct daemon *daemon, uint64_t lease, const char *uni
 	if (is_uncertain(r))
 		frozen->thaw = true;
 	else if (r < 0)
-		drop(daemon, frozen);
+		drop(frozen);
 	schedule_update(daemon);
 }
 
@@ -249,7 +224,7 @@ static void thaw(struct daemon *daemon, struct frozen_unit *frozen)
 	int r;
 
 	if (is_needed(daemon, frozen->unit)) {
-		drop(daemon, frozen);
+		drop(frozen);
 		return;
 	}
 	r = enforce_thaw(daemon->enforce, frozen->unit, frozen->lease, why, sizeof(why));
@@ -278,7 +253,7 @@ void frozen_answer_thaw(struct daemon *daemon, const char *unit, int r, const ch
 	}
 	if (r == 0)
 		say(daemon, frozen->lease, "its unit is thawed");
-	drop(daemon, frozen);
+	drop(frozen);
 }
 
 static int on_retry(sd_event_source *, uint64_t, void *userdata)
@@ -369,38 +344,12 @@ int frozen_start(struct daemon *daemon)
 	return r < 0 ? r : sd_event_source_set_enabled(daemon->frozen->retry, SD_EVENT_OFF);
 }
 
-int frozen_recover(struct daemon *daemon)
-{
-	_cleanup_(freep) char *text = NULL;
-	struct frozen_unit *frozen;
-	char why[512];
-	int r;
-
-	r = state_load_frozen(daemon->state, &text);
-	for (char *rest = text, *line; r >= 0 && (line = strsep(&rest, "\n"));) {
-		if (line[0] == '\0' || enforce_unit_check(line, why, sizeof(why)) < 0)
-			continue;
-		frozen = add(daemon, line);
-		if (!frozen)
-			return -ENOMEM;
-		frozen->thaw = true;
-	}
-	if (r >= 0 || r == -ENOENT)
-		return 0;
-	log_warning("the names of frozen units cannot be read: %s", strerror(-r));
-	return r == -EINVAL ? 0 : r;
-}
-
 void frozen_free(struct daemon *daemon)
 {
-	struct frozen_unit *frozen;
-
 	if (!daemon->frozen)
 		return;
-	while ((frozen = LIST_FIRST(&daemon->frozen->units))) {
-		LIST_REMOVE(frozen, link);
-		free(frozen);
-	}
-	daemon->frozen->retry = sd_event_source_disable_unref(daemon->frozen->retry);
+	while (!LIST_EMPTY(&daemon->frozen->units))
+		drop(LIST_FIRST(&daemon->frozen->units));
+	sd_event_source_disable_unref(daemon->frozen->retry);
 	free(daemon->frozen);
 }

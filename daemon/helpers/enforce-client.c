@@ -12,9 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "util/text.h"
-#include "util/fd.h"
 #include "helpers/helper.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/text.h"
 
 struct request {
 	uint64_t tag;
@@ -294,6 +295,16 @@ int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enf
 		return r;
 	*ret = TAKE_PTR(enforce);
 	return 0;
+}
+
+void enforce_wake(struct enforce *enforce)
+{
+	char why[256];
+	_cleanup_fd_ int fd = helper_connect(enforce->helper.socket, SOCK_SEQPACKET,
+					     enforce->helper.unit, why, sizeof(why));
+
+	if (fd < 0 && fd != -EOPNOTSUPP)
+		log_warning("units that an earlier gpuarb-enforce froze are not thawed: %s", why);
 }
 
 struct enforce *enforce_free(struct enforce *enforce)

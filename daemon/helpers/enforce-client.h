@@ -39,6 +39,10 @@ typedef void enforce_lost_t(void *userdata);
 int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enforce_done_t *done,
 		enforce_lost_t *on_lost, void *userdata, struct enforce **ret);
 
+/* Makes a connection and ends it, so that a helper thaws what one before it froze and did not thaw, because it
+ * was killed. */
+void enforce_wake(struct enforce *enforce);
+
 /* Takes NULL. Requests without an answer are forgotten, without a callback. */
 struct enforce *enforce_free(struct enforce *enforce);
 DEFINE_CLEANUP(struct enforce *, enforce_free)

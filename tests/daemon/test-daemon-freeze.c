@@ -106,7 +106,10 @@ static void await_frozen(struct freezing *s)
 
 static bool a_name_is_saved(const struct freezing *s)
 {
-	return access(rig_path(&s->stage.rig, "run/frozen"), F_OK) == 0;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", s->helper.records, unit_name(s));
+	return access(path, F_OK) == 0;
 }
 
 static void await_no_name(struct freezing *s)
@@ -311,8 +314,7 @@ TEST(a_unit_is_thawed_when_gpuarb_enforce_stops)
 	CHECK(kill(s.helper.pid, SIGTERM) == 0);
 	CHECK(helper_wait(&s.helper) == 0);
 	CHECK(was_asked(&s, "ThawUnit"));
-	helper_start(&s.helper, NULL, NULL, -1);
-	await_no_name(&s);
+	CHECK(!a_name_is_saved(&s));
 	depart(&s);
 }
 
@@ -335,9 +337,9 @@ TEST(a_unit_is_thawed_when_gpuarbd_gpuarb_enforce_and_the_process_are_killed)
 	depart(&s);
 }
 
-/* ---- the file of names ------------------------------------------------------------------------ */
+/* ---- the names that gpuarb-enforce has saved --------------------------------------------------- */
 
-TEST(units_in_the_file_are_thawed_if_they_may_be_frozen)
+TEST(a_unit_that_is_still_frozen_is_thawed_when_gpuarbd_starts)
 {
 	static struct freezing s;
 
@@ -347,24 +349,23 @@ TEST(units_in_the_file_are_thawed_if_they_may_be_frozen)
 	kill_helper(&s);
 	helper_froze(&s.helper, "ok-left.scope");
 	helper_start(&s.helper, NULL, NULL, -1);
-	rig_write(&s.stage.rig, "run/frozen",
-		  "no unit\ninit.scope\nok-left.scope\nok-of-an-administrator.scope\n");
 	rig_up(&s.stage.rig);
 	CHECK(fake_systemd_was_asked(&s.systemd, "ThawUnit ok-left.scope"));
-	await_no_name(&s);
 	depart(&s);
 }
 
 TEST(a_unit_is_not_frozen_if_its_name_cannot_be_saved)
 {
 	static struct freezing s;
+	char path[256];
 	int log;
 
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
 	rig_stop(&s.stage.rig);
 	log = log_begin(&s.stage.rig);
-	CHECK(mkdir(rig_path(&s.stage.rig, "run/frozen"), 0755) == 0);
+	snprintf(path, sizeof(path), "%s/%s", s.helper.records, unit_name(&s));
+	CHECK(mkdir(path, 0755) == 0);
 	start(&s);
 	take_leases(&s);
 	CHECK(is_fine(activate(s.stage.bus, &s.rt)));
@@ -372,7 +373,7 @@ TEST(a_unit_is_not_frozen_if_its_name_cannot_be_saved)
 	      lease_says(s.stage.bus, s.borrower.path, "Reason", "has not given back"));
 	CHECK(strstr(log_end(&s.stage.rig, log), "saved:"));
 	CHECK(is_thawed(&s));
-	CHECK(rmdir(rig_path(&s.stage.rig, "run/frozen")) == 0);
+	CHECK(rmdir(path) == 0);
 	depart(&s);
 }
 

@@ -429,12 +429,12 @@ static int ask_again(struct slot *slot)
 static int call_systemd(struct slot *slot, char *why, size_t size)
 {
 	struct server *server = slot->server;
-	int r = 0;
+	int r = slot->request.verb == ENFORCE_FREEZE ? held_add(server, slot->request.text) : 0;
 
-	if (slot->request.verb == ENFORCE_FREEZE)
-		r = held_add(server, slot->request.text);
-	if (r >= 0)
-		r = send_call(slot);
+	if (r < 0)
+		return refuse(why, size, r, "the name of %s cannot be saved: %s",
+			      slot->request.text, strerror(-r));
+	r = send_call(slot);
 	if (r >= 0)
 		r = sd_event_add_time_relative(server->event, &slot->timer, CLOCK_MONOTONIC,
 					       server->timeout_usec, 1000, on_timeout, slot);

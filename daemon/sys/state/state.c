@@ -19,7 +19,6 @@
 #include "util/fd.h"
 
 #define DRAINED "drained"
-#define FROZEN "frozen"
 #define USAGE "usage"
 #define NAME_BYTES 32U
 #define STAGED "." /* before the name of a lease: the next version of its file */
@@ -543,21 +542,6 @@ void state_load_drained(struct state *state, struct arbiter *arbiter,
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
 		if (rest || line[0]) /* after the last newline there is no line */
 			load_drained(state, arbiter, line, ++number, diagnostics);
-}
-
-/* ---- frozen units --------------------------------------------------------------------- */
-
-int state_save_frozen(struct state *state, const char *lines)
-{
-	return lines[0] ? put(state, state->runtime, FROZEN, lines)
-			: state_file_remove(state->runtime, FROZEN);
-}
-
-int state_load_frozen(struct state *state, char **ret)
-{
-	size_t length;
-
-	return state_file_read(state->runtime, FROZEN, ret, &length);
 }
 
 /* ---- accounting ----------------------------------------------------------------------- */

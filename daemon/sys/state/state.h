@@ -71,7 +71,3 @@ void state_load_drained(struct state *state, struct arbiter *arbiter,
  * the disk. */
 int state_save_usage(struct state *state, const char *text);
 int state_load_usage(struct state *state, char **ret); /* -ENOENT; *ret is for free() */
-
-/* Names of units that may be frozen: RUNTIME/frozen, one per line; no file: none. -ENOENT: no file. */
-int state_save_frozen(struct state *state, const char *lines);
-int state_load_frozen(struct state *state, char **ret); /* *ret is for free() */
