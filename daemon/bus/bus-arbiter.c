@@ -70,9 +70,7 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = bus_append_refusals(reply, result->refusals, result->n_refusals, advice,
 					effects);
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	return r < 0 ? r : 1;
+	return bus_send(reply, r);
 }
 
 /* The user and groups of PlanAs. What narrows a tenant to some programs matches none. */
@@ -200,38 +198,35 @@ BUS_GETTER(get_late_processes)
 {
 	const struct bus *bus = userdata;
 	struct late_user user;
-	int r;
 
-	r = sd_bus_message_open_container(reply, 'a', "{uu}");
-	for (size_t i = 0; r >= 0 && bus->host->late_user(bus->userdata, i, &user); i++)
-		r = sd_bus_message_append(reply, "{uu}", user.uid, user.processes);
-	return r < 0 ? r : sd_bus_message_close_container(reply);
+	bus_open(reply, "{uu}");
+	for (size_t i = 0; bus->host->late_user(bus->userdata, i, &user); i++)
+		sd_bus_message_append(reply, "{uu}", user.uid, user.processes);
+	return bus_close(reply);
 }
 
 BUS_GETTER(get_tenants)
 {
 	const struct bus *bus = userdata;
 	const struct settings *settings = bus->arbiter->settings;
-	int r;
 
-	r = sd_bus_message_open_container(reply, 'a', "s");
-	for (size_t i = 0; i < settings->n_tenants && r >= 0; i++)
-		r = bus_append_text(reply, settings->tenants[i].name);
-	return r < 0 ? r : sd_bus_message_close_container(reply);
+	bus_open(reply, "s");
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		bus_append_text(reply, settings->tenants[i].name);
+	return bus_close(reply);
 }
 
 BUS_GETTER(get_restart_keys)
 {
 	const struct bus *bus = userdata;
 	const struct settings *settings = bus->arbiter->settings;
-	int r;
 
-	r = sd_bus_message_open_container(reply, 'a', "s");
-	if (r >= 0 && settings->restart_for_backend)
-		r = sd_bus_message_append(reply, "s", "backend");
-	if (r >= 0 && settings->restart_for_simulate)
-		r = sd_bus_message_append(reply, "s", "simulate");
-	return r < 0 ? r : sd_bus_message_close_container(reply);
+	bus_open(reply, "s");
+	if (settings->restart_for_backend)
+		sd_bus_message_append(reply, "s", "backend");
+	if (settings->restart_for_simulate)
+		sd_bus_message_append(reply, "s", "simulate");
+	return bus_close(reply);
 }
 
 static const sd_bus_vtable vtable[] = {

@@ -50,13 +50,12 @@ static int append_target(sd_bus_message *m, const struct gpu *gpu)
 /* The kinds of events that there were. */
 static int append_driver_events(sd_bus_message *m, const struct gpu *gpu)
 {
-	int r = sd_bus_message_open_container(m, 'a', "{st}");
-
-	for (size_t i = 0; i < DRIVER_EVENT_KINDS && r >= 0; i++)
+	bus_open(m, "{st}");
+	for (size_t i = 0; i < DRIVER_EVENT_KINDS; i++)
 		if (gpu->driver_events[i] > 0)
-			r = sd_bus_message_append(m, "{st}", driver_event_names[i],
-						  gpu->driver_events[i]);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+			sd_bus_message_append(m, "{st}", driver_event_names[i],
+					      gpu->driver_events[i]);
+	return bus_close(m);
 }
 
 static double fairness(const struct arbiter *arbiter, const struct gpu *gpu)
@@ -86,16 +85,15 @@ static int append_floor_excess(sd_bus_message *reply, const struct arbiter *arbi
 
 static int append_slowdowns(sd_bus_message *m, const struct calibrated *calibrated)
 {
-	int r = sd_bus_message_open_container(m, 'a', "a{sv}");
-
-	for (size_t i = 0; i < calibrated->n_slowdowns && r >= 0; i++) {
+	bus_open(m, "a{sv}");
+	for (size_t i = 0; i < calibrated->n_slowdowns; i++) {
 		const struct slowdown *row = &calibrated->slowdowns[i];
 
-		r = sd_bus_message_append(m, "a{sv}", 3, "kind", "s", neighbours_names[row->kind],
-					  "neighbours", "u", row->neighbours, "slowdown", "u",
-					  row->percent);
+		sd_bus_message_append(m, "a{sv}", 3, "kind", "s", neighbours_names[row->kind],
+				      "neighbours", "u", row->neighbours, "slowdown", "u",
+				      row->percent);
 	}
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	return bus_close(m);
 }
 
 static int append_memory(sd_bus_message *m, const struct gpu *gpu)

@@ -61,112 +61,91 @@ static enum lease_class class_of(const struct bus *bus, uint64_t id)
 	return lease ? lease->class : CLASS_BESTEFFORT;
 }
 
+/* What a method does for an owner of the lease. 1: the call is answered, or waits. */
+typedef int owner_method_t(struct bus *bus, sd_bus_message *m, const struct caller *caller,
+			   uint64_t id, struct result *result);
+
 static int answer(sd_bus_message *call, int r, const struct result *result)
 {
-	return r < 0 ? bus_refuse(call, r, result) : sd_bus_reply_method_return(call, NULL);
+	if (r < 0)
+		return bus_refuse(call, r, result);
+	return r > 0 ? r : sd_bus_reply_method_return(call, NULL);
 }
 
-static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *)
+static int as_owner(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler,
+		    owner_method_t *method)
 {
 	_cleanup_(result_done) struct result result = { 0 };
-	const struct caller *caller;
-	struct bus *bus = userdata;
-	int r;
+	const struct caller *caller = bus_owner(bus, m, handler, lease_id(m));
 
-	caller = bus_owner(bus, m, method_release, lease_id(m));
-	if (!caller)
-		return 1;
-	r = bus->host->release(bus->userdata, caller, lease_id(m), &result);
-	return answer(m, r, &result);
+	return caller ? answer(m, method(bus, m, caller, lease_id(m), &result), &result) : 1;
 }
 
-static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *)
+/* Defines the handler of a method that has the body of an owner_method_t. */
+#define OWNER_METHOD(name)                                                               \
+	static owner_method_t do_##name;                                                 \
+	static int method_##name(sd_bus_message *m, void *userdata, sd_bus_error *)      \
+	{                                                                                \
+		return as_owner(userdata, m, method_##name, do_##name);                  \
+	}                                                                                \
+	static int do_##name(struct bus *bus, sd_bus_message *m __attribute__((unused)), \
+			     const struct caller *caller, uint64_t id, struct result *result)
+
+OWNER_METHOD(release)
 {
-	_cleanup_(result_done) struct result result = { 0 };
-	const struct caller *caller;
-	struct bus *bus = userdata;
+	return bus->host->release(bus->userdata, caller, id, result);
+}
+
+OWNER_METHOD(resize)
+{
 	struct request request;
-	int r;
+	int r = bus_read_request(m, &request, NULL, result);
 
-	caller = bus_owner(bus, m, method_resize, lease_id(m));
-	if (!caller)
+	if (r < 0)
+		return r;
+	if (bus_waits_for_masks(bus, class_of(bus, id), m, method_resize))
 		return 1;
-	r = bus_read_request(m, &request, NULL, &result);
-	if (r >= 0 && bus_waits_for_masks(bus, class_of(bus, lease_id(m)), m, method_resize))
-		return 1;
-	if (r >= 0)
-		r = bus->host->resize(bus->userdata, caller, lease_id(m), &request, &result);
-	return answer(m, r, &result);
+	return bus->host->resize(bus->userdata, caller, id, &request, result);
 }
 
-static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *)
+OWNER_METHOD(acknowledge)
 {
-	_cleanup_(result_done) struct result result = { 0 };
-	const struct caller *caller;
-	struct bus *bus = userdata;
 	uint64_t generation;
-	int r;
+	int r = sd_bus_message_read(m, "t", &generation);
 
-	caller = bus_owner(bus, m, method_acknowledge, lease_id(m));
-	if (!caller)
-		return 1;
-	r = sd_bus_message_read(m, "t", &generation);
-	if (r >= 0)
-		r = bus->host->acknowledge(bus->userdata, caller, lease_id(m), generation, &result);
-	return answer(m, r, &result);
+	return r < 0 ? r : bus->host->acknowledge(bus->userdata, caller, id, generation, result);
 }
 
-static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *)
+OWNER_METHOD(bind)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_(result_done) struct result result = { 0 };
-	const struct caller *caller;
-	struct bus *bus = userdata;
 	int r, process_fd;
 
-	caller = bus_owner(bus, m, method_bind, lease_id(m));
-	if (!caller)
-		return 1;
 	r = sd_bus_message_read(m, "h", &process_fd);
 	if (r >= 0)
-		r = bus->host->bind(bus->userdata, caller, lease_id(m), process_fd, &result);
-	if (r < 0)
-		return bus_refuse(m, r, &result);
-	r = sd_bus_message_new_method_return(m, &reply);
+		r = bus->host->bind(bus->userdata, caller, id, process_fd, result);
+	if (r >= 0)
+		r = sd_bus_message_new_method_return(m, &reply);
 	return r < 0 ? r : bus_send_settled(bus, m, reply, 0);
 }
 
 /* The lease is capped when a call under the filter has shown that gpuarbd answers it. */
-static int method_cap(sd_bus_message *m, void *userdata, sd_bus_error *)
+OWNER_METHOD(cap)
 {
-	_cleanup_(result_done) struct result result = { 0 };
-	const struct caller *caller;
-	struct bus *bus = userdata;
-	int r, listener;
+	int listener, r = sd_bus_message_read(m, "h", &listener);
 
-	caller = bus_owner(bus, m, method_cap, lease_id(m));
-	if (!caller)
-		return 1;
-	r = sd_bus_message_read(m, "h", &listener);
-	if (r >= 0)
-		r = bus->host->cap(bus->userdata, caller, lease_id(m), listener, &result);
-	return answer(m, r, &result);
+	return r < 0 ? r : bus->host->cap(bus->userdata, caller, id, listener, result);
 }
 
 /* Activate and Deactivate. */
-static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *)
+OWNER_METHOD(activate)
 {
-	_cleanup_(result_done) struct result result = { 0 };
-	const struct caller *caller = bus_owner(userdata, m, method_activate, lease_id(m));
 	bool active = strcmp(sd_bus_message_get_member(m), "Activate") == 0;
-	struct bus *bus = userdata;
 
-	if (!caller || (active && bus_decides_later(bus, m, method_activate)))
+	if (active && (bus_decides_later(bus, m, method_activate) ||
+		       bus_waits_for_masks(bus, class_of(bus, id), m, method_activate)))
 		return 1;
-	if (active && bus_waits_for_masks(bus, class_of(bus, lease_id(m)), m, method_activate))
-		return 1;
-	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), active, &result),
-		      &result);
+	return bus->host->activate(bus->userdata, caller, id, active, result);
 }
 
 static int end_lease(sd_bus_message *m, void *userdata, sd_bus_message_handler_t handler, bool kill)
@@ -230,12 +209,10 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 /* The CUs of the base of each partition; of a fixed lease nothing. */
 static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 {
-	int r = sd_bus_message_open_container(m, 'a', "u");
-
-	for (size_t i = 0; lease->adaptable && i < lease->n_partitions && r >= 0; i++)
-		r = sd_bus_message_append(m, "u",
-					  cuset_count(&lease->partitions[i].adaptation->base));
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	bus_open(m, "u");
+	for (size_t i = 0; lease->adaptable && i < lease->n_partitions; i++)
+		sd_bus_message_append(m, "u", cuset_count(&lease->partitions[i].adaptation->base));
+	return bus_close(m);
 }
 
 /* clang-format off */

@@ -25,20 +25,20 @@ static struct held held_by(const struct arbiter *arbiter, uid_t uid)
 	return held;
 }
 
-static int append_limits(sd_bus_message *m, const struct bus *bus)
+static void append_limits(sd_bus_message *m, const struct bus *bus)
 {
 	const struct settings *s = bus->arbiter->settings;
 
-	return sd_bus_message_append(
-		m, "a{sv}", 8, "max-calls-per-user", "u", s->max_calls_per_user,
-		"max-time-per-user", "u", s->max_time_per_user, "max-pending-per-user", "u",
-		s->max_pending_per_user, "max-unread-per-user", "t", s->max_unread_per_user,
-		"max-leases", "u", s->max_leases, "max-leases-per-user", "u",
-		s->max_leases_per_user, "max-holders", "u", s->max_holders, "unread-known", "b",
-		!bus->tells_nothing);
+	sd_bus_message_append(m, "a{sv}", 8, "max-calls-per-user", "u", s->max_calls_per_user,
+			      "max-time-per-user", "u", s->max_time_per_user,
+			      "max-pending-per-user", "u", s->max_pending_per_user,
+			      "max-unread-per-user", "t", s->max_unread_per_user, "max-leases", "u",
+			      s->max_leases, "max-leases-per-user", "u", s->max_leases_per_user,
+			      "max-holders", "u", s->max_holders, "unread-known", "b",
+			      !bus->tells_nothing);
 }
 
-static int append_user(sd_bus_message *m, const struct bus *bus, const struct bus_user *user)
+static void append_user(sd_bus_message *m, const struct bus *bus, const struct bus_user *user)
 {
 	const struct held held = held_by(bus->arbiter, user->uid);
 	const struct bus_peer *peer;
@@ -46,14 +46,14 @@ static int append_user(sd_bus_message *m, const struct bus *bus, const struct bu
 
 	TAILQ_FOREACH(peer, &user->peers, link)
 	connections += !peer->closed;
-	return sd_bus_message_append(
-		m, "a{sv}", 14, "uid", "u", user->uid, "administrator", "b", user->exempt,
-		"connections", "u", connections, "calls", "t", user->served, "calls-delayed", "t",
-		user->delayed, "calls-refused", "t", user->refused, "time-usec", "t",
-		user->used_usec, "pending", "u", (uint32_t)user->n_queued, "pending-bytes", "t",
-		(uint64_t)user->queued_bytes, "unread-bytes", "t", user->unread.bytes, "unread-fds",
-		"u", user->unread.fds, "leases", "u", held.leases, "waiting", "u", held.waiting,
-		"holders", "u", held.holders);
+	sd_bus_message_append(m, "a{sv}", 14, "uid", "u", user->uid, "administrator", "b",
+			      user->exempt, "connections", "u", connections, "calls", "t",
+			      user->served, "calls-delayed", "t", user->delayed, "calls-refused",
+			      "t", user->refused, "time-usec", "t", user->used_usec, "pending", "u",
+			      (uint32_t)user->n_queued, "pending-bytes", "t",
+			      (uint64_t)user->queued_bytes, "unread-bytes", "t", user->unread.bytes,
+			      "unread-fds", "u", user->unread.fds, "leases", "u", held.leases,
+			      "waiting", "u", held.waiting, "holders", "u", held.holders);
 }
 
 int bus_method_read_limits(sd_bus_message *call, void *userdata, sd_bus_error *)
@@ -65,16 +65,12 @@ int bus_method_read_limits(sd_bus_message *call, void *userdata, sd_bus_error *)
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = append_limits(reply, bus);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	if (r < 0)
+		return r;
+	append_limits(reply, bus);
+	bus_open(reply, "a{sv}");
 	TAILQ_FOREACH(user, &bus->users, link)
-	if (r >= 0 && caller && (caller->administrator || user->uid == caller->uid))
-		r = append_user(reply, bus, user);
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	return r < 0 ? r : 1;
+	if (caller && (caller->administrator || user->uid == caller->uid))
+		append_user(reply, bus, user);
+	return bus_send(reply, bus_close(reply));
 }

@@ -71,47 +71,28 @@ int bus_append_text(sd_bus_message *m, const char *text)
 	return sd_bus_message_append_basic(m, 's', text_clean(clean, sizeof(clean), text));
 }
 
-static int append_property(sd_bus_message *m, const struct bus_property *property,
-			   const struct arbiter *arbiter, const void *object)
-{
-	int r = bus_open_entry(m, property->name, property->type);
-
-	return r < 0 ? r : bus_close_entry(m, property->append(m, arbiter, object));
-}
-
-/* sd-bus has these interfaces on each object; their properties are none. */
-static int append_standard_interfaces(sd_bus_message *m)
-{
-	static const char *const interfaces[] = { BUS_STANDARD_INTERFACES };
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(interfaces) && r >= 0; i++)
-		r = sd_bus_message_append(m, "{sa{sv}}", interfaces[i], 0);
-	return r;
-}
-
 int bus_append_object(sd_bus_message *m, const char *path, const char *interface,
 		      const struct bus_property *properties, size_t n,
 		      const struct arbiter *arbiter, const void *object)
 {
-	int r = sd_bus_message_open_container(m, 'e', "oa{sa{sv}}");
+	static const char *const standard[] = { BUS_STANDARD_INTERFACES }; /* without properties */
+	int r = 0;
 
-	if (r >= 0)
-		r = sd_bus_message_append_basic(m, 'o', path);
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'a', "{sa{sv}}");
-	if (r >= 0)
-		r = append_standard_interfaces(m);
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'e', "sa{sv}");
-	if (r >= 0)
-		r = sd_bus_message_append_basic(m, 's', interface);
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'a', "{sv}");
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = append_property(m, &properties[i], arbiter, object);
+	sd_bus_message_open_container(m, 'e', "oa{sa{sv}}");
+	sd_bus_message_append_basic(m, 'o', path);
+	bus_open(m, "{sa{sv}}");
+	for (size_t i = 0; i < ARRAY_SIZE(standard); i++)
+		sd_bus_message_append(m, "{sa{sv}}", standard[i], 0);
+	sd_bus_message_open_container(m, 'e', "sa{sv}");
+	sd_bus_message_append_basic(m, 's', interface);
+	bus_open(m, "{sv}");
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		bus_open_entry(m, properties[i].name, properties[i].type);
+		r = properties[i].append(m, arbiter, object);
+		bus_close_entry(m);
+	}
 	for (unsigned containers = 4; containers > 0 && r >= 0; containers--)
-		r = sd_bus_message_close_container(m);
+		r = bus_close(m);
 	return r;
 }
 

@@ -233,15 +233,19 @@ int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd
 
 /* ---- bus-write.c: dictionaries of the bus contract ---------------------------------- */
 
-/* Begins an entry of a{sv} whose value has this type. */
-int bus_open_entry(sd_bus_message *m, const char *key, const char *type);
+/* sd-bus keeps a failure: what is appended after it fails, too. So the end of a container tells whether all that
+ * was appended before it is in the message. -ENOMEM: it is not. */
 
-/* Ends that entry; r: the result of what was appended to it. */
-int bus_close_entry(sd_bus_message *m, int r);
+void bus_open(sd_bus_message *m, const char *type); /* begins an array */
+int bus_close(sd_bus_message *m);
+
+/* An entry of a{sv} whose value has this type. */
+void bus_open_entry(sd_bus_message *m, const char *key, const char *type);
+int bus_close_entry(sd_bus_message *m);
 
 /* An entry with numbers of this type ("u", "t"), as many bytes of them. */
-int bus_append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,
-		       size_t size);
+void bus_append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,
+			size_t size);
 
 /* Whether the policy of the tenant asks launchers to cap the queues of the lease. */
 bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease);
@@ -275,6 +279,9 @@ int bus_append_engine_cus(sd_bus_message *m, const struct geometry *geometry);
 int bus_append_array_cus(sd_bus_message *m, const struct geometry *geometry);
 
 /* ---- bus-reply.c ------------------------------------------------------------------ */
+
+/* Sends a reply that was built with the result r. Returns what a method handler returns. */
+int bus_send(sd_bus_message *reply, int r);
 
 /* The error's name; NULL for RESULT_OK. */
 const char *bus_error_name(enum result_kind kind);

@@ -49,11 +49,17 @@ static const char *clean_lines(char *buf, size_t size, const char *text)
 	return buf;
 }
 
-/* Sends the answer, or the errno of what failed: no caller waits for its own time-out. */
-static int send_answer(sd_bus_message *call, sd_bus_message *reply, int r)
+int bus_send(sd_bus_message *reply, int r)
 {
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
+	return r < 0 ? r : 1;
+}
+
+/* Sends the answer, or the errno of what failed: no caller waits for its own time-out. */
+static int send_answer(sd_bus_message *call, sd_bus_message *reply, int r)
+{
+	r = bus_send(reply, r);
 	if (r < 0)
 		r = sd_bus_reply_method_errno(call, r, NULL);
 	return r < 0 ? r : 1;

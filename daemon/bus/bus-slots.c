@@ -59,70 +59,51 @@ static int keep_call(struct bus *bus, sd_bus_message *m)
 
 /* ---- the answer ------------------------------------------------------------------- */
 
-static int append_queue(sd_bus_message *m, const struct queue_slot *slot)
+static void append_queue(sd_bus_message *m, const struct queue_slot *slot)
 {
-	int r;
-
-	r = sd_bus_message_append(m, "{sv}{sv}{sv}", "vmid", "u", slot->vmid, "priority", "u",
-				  slot->priority, "doorbell", "u", slot->doorbell);
-	if (r < 0 || slot->pid == 0)
-		return r;
-	r = sd_bus_message_append(m, "{sv}{sv}", "pid", "u", (uint32_t)slot->pid, "lease", "t",
-				  slot->lease);
-	if (r >= 0)
-		r = bus_open_entry(m, "command", "s");
-	return r < 0 ? r : bus_close_entry(m, bus_append_text(m, slot->command));
+	sd_bus_message_append(m, "{sv}{sv}{sv}", "vmid", "u", slot->vmid, "priority", "u",
+			      slot->priority, "doorbell", "u", slot->doorbell);
+	if (slot->pid == 0)
+		return;
+	sd_bus_message_append(m, "{sv}{sv}", "pid", "u", (uint32_t)slot->pid, "lease", "t",
+			      slot->lease);
+	bus_open_entry(m, "command", "s");
+	bus_append_text(m, slot->command);
+	bus_close_entry(m);
 }
 
-static int append_place(sd_bus_message *m, const struct queue_slot *slot)
+static void append_slot(sd_bus_message *m, const struct queue_slot *slot)
 {
-	if (slot->sdma)
-		return sd_bus_message_append(m, "{sv}{sv}{sv}", "engine", "u", slot->pipe, "queue",
-					     "u", slot->queue, "active", "b", slot->active);
-	return sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "xcc", "u", slot->xcc, "pipe", "u",
-				     slot->pipe, "queue", "u", slot->queue, "active", "b",
-				     slot->active);
-}
-
-static int append_slot(sd_bus_message *m, const struct queue_slot *slot)
-{
-	int r;
-
-	r = sd_bus_message_open_container(m, 'a', "{sv}");
-	if (r >= 0)
-		r = append_place(m, slot);
-	if (r >= 0 && slot->active)
-		r = append_queue(m, slot);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	bus_open(m, "{sv}");
+	sd_bus_message_append(m, "{sv}{sv}{sv}", slot->sdma ? "engine" : "pipe", "u", slot->pipe,
+			      "queue", "u", slot->queue, "active", "b", slot->active);
+	if (!slot->sdma)
+		sd_bus_message_append(m, "{sv}", "xcc", "u", slot->xcc);
+	if (slot->active)
+		append_queue(m, slot);
+	bus_close(m);
 }
 
 /* The slots of pipes, or of SDMA engines. */
 static int append_slots(sd_bus_message *m, const struct slots_reading *reading, bool sdma)
 {
-	int r;
-
-	r = sd_bus_message_open_container(m, 'a', "a{sv}");
-	for (size_t i = 0; i < reading->n && r >= 0; i++)
+	bus_open(m, "a{sv}");
+	for (size_t i = 0; i < reading->n; i++)
 		if (reading->slots[i].kfd_gpu_id == reading->kfd_gpu_id &&
 		    reading->slots[i].sdma == sdma)
-			r = append_slot(m, &reading->slots[i]);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+			append_slot(m, &reading->slots[i]);
+	return bus_close(m);
 }
 
 static int append_facts(sd_bus_message *m, const struct slots_reading *reading)
 {
-	int r;
-
-	r = sd_bus_message_open_container(m, 'a', "{sv}");
-	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "usec", "t", reading->usec, "queues",
-					  "u", reading->queues, "without-slot", "u",
-					  reading->without_slot);
-	if (r >= 0)
-		r = bus_open_entry(m, "sdma", "aa{sv}");
-	if (r >= 0)
-		r = bus_close_entry(m, append_slots(m, reading, true));
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	bus_open(m, "{sv}");
+	sd_bus_message_append(m, "{sv}{sv}{sv}", "usec", "t", reading->usec, "queues", "u",
+			      reading->queues, "without-slot", "u", reading->without_slot);
+	bus_open_entry(m, "sdma", "aa{sv}");
+	append_slots(m, reading, true);
+	bus_close_entry(m);
+	return bus_close(m);
 }
 
 static int reply_slots(sd_bus_message *call, const struct slots_reading *reading)
@@ -131,13 +112,10 @@ static int reply_slots(sd_bus_message *call, const struct slots_reading *reading
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = append_slots(reply, reading, false);
-	if (r >= 0)
-		r = append_facts(reply, reading);
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	return r < 0 ? r : 1;
+	if (r < 0)
+		return r;
+	append_slots(reply, reading, false);
+	return bus_send(reply, append_facts(reply, reading));
 }
 
 int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *)

@@ -6,11 +6,11 @@
 #include "bus/bus-private.h"
 #include "util/text.h"
 
-static int append_row(sd_bus_message *m, const struct usage_row *row)
+static void append_row(sd_bus_message *m, const struct usage_row *row)
 {
 	char tenant[sizeof(row->tenant)];
 
-	return sd_bus_message_append(
+	sd_bus_message_append(
 		m, "a{sv}", 10, "tenant", "s", text_clean(tenant, sizeof(tenant), row->tenant),
 		"uid", "u", (uint32_t)row->uid, "class", "s", class_names[row->class], "leases",
 		"t", row->leases, "held-usec", "t", row->held_usec, "cu-usec", "t", row->cu_usec,
@@ -32,95 +32,76 @@ int bus_method_read_usage(sd_bus_message *call, void *userdata, sd_bus_error *)
 		r = bus->host->read_usage(bus->userdata, since, &rows, &n, &from);
 	if (r >= 0)
 		r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		r = append_row(reply, &rows[i]);
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
+	if (r < 0)
+		return r;
+	bus_open(reply, "a{sv}");
+	for (size_t i = 0; i < n; i++)
+		append_row(reply, &rows[i]);
+	r = bus_close(reply);
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "a{sv}", 1, "from", "t", from);
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	return r < 0 ? r : 1;
+	return bus_send(reply, r);
 }
 
 /* ---- ReadCounters ------------------------------------------------------------------------ */
 
-static int append_refusals(sd_bus_message *m, const uint64_t refusals[static REASONS])
+static void append_refusals(sd_bus_message *m, const uint64_t refusals[static REASONS])
 {
-	int r = bus_open_entry(m, "refusals", "aa{sv}");
-
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'a', "a{sv}");
-	for (size_t i = 0; r >= 0 && i < REASONS; i++)
+	bus_open_entry(m, "refusals", "aa{sv}");
+	bus_open(m, "a{sv}");
+	for (size_t i = 0; i < REASONS; i++)
 		if (refusals[i] > 0)
-			r = sd_bus_message_append(m, "a{sv}", 2, "reason", "s", reason_names[i],
-						  "count", "t", refusals[i]);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	return bus_close_entry(m, r);
+			sd_bus_message_append(m, "a{sv}", 2, "reason", "s", reason_names[i],
+					      "count", "t", refusals[i]);
+	bus_close(m);
+	bus_close_entry(m);
 }
 
-static int append_tenant(sd_bus_message *m, const struct counters_row *row)
+static void append_tenant(sd_bus_message *m, const struct counters_row *row)
 {
 	char tenant[sizeof(row->tenant)];
-	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
-	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}", "tenant", "s",
-					  text_clean(tenant, sizeof(tenant), row->tenant));
-	for (size_t i = 0; r >= 0 && i < COUNTERS; i++)
-		r = sd_bus_message_append(m, "{sv}", counter_names[i], "t", row->events[i]);
-	if (r >= 0)
-		r = append_refusals(m, row->refusals);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	bus_open(m, "{sv}");
+	sd_bus_message_append(m, "{sv}", "tenant", "s",
+			      text_clean(tenant, sizeof(tenant), row->tenant));
+	for (size_t i = 0; i < COUNTERS; i++)
+		sd_bus_message_append(m, "{sv}", counter_names[i], "t", row->events[i]);
+	append_refusals(m, row->refusals);
+	bus_close(m);
 }
 
-static int append_duration(sd_bus_message *m, const struct counters *counters, size_t i)
+static void append_duration(sd_bus_message *m, const struct counters *counters, size_t i)
 {
 	const struct histogram *histogram = &counters->histograms[i];
-	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
-	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}", "name", "s", duration_names[i], "sum-usec",
-					  "t", histogram->sum_usec);
-	if (r >= 0)
-		r = bus_append_numbers(m, "bounds-usec", "t", duration_bounds[i],
-				       COUNTERS_BOUNDS * sizeof(duration_bounds[i][0]));
-	if (r >= 0)
-		r = bus_append_numbers(m, "counts", "t", histogram->counts,
-				       sizeof(histogram->counts));
-	return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int append_counters(sd_bus_message *m, const struct counters *counters)
-{
-	int r = sd_bus_message_open_container(m, 'a', "a{sv}");
-
-	for (size_t i = 0; r >= 0 && i < counters->n; i++)
-		r = append_tenant(m, &counters->rows[i]);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'a', "a{sv}");
-	for (size_t i = 0; r >= 0 && i < DURATIONS; i++)
-		r = append_duration(m, counters, i);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	return r < 0 ? r : sd_bus_message_append(m, "a{sv}", 1, "since", "t", counters->seconds);
+	bus_open(m, "{sv}");
+	sd_bus_message_append(m, "{sv}{sv}", "name", "s", duration_names[i], "sum-usec", "t",
+			      histogram->sum_usec);
+	bus_append_numbers(m, "bounds-usec", "t", duration_bounds[i],
+			   COUNTERS_BOUNDS * sizeof(duration_bounds[i][0]));
+	bus_append_numbers(m, "counts", "t", histogram->counts, sizeof(histogram->counts));
+	bus_close(m);
 }
 
 int bus_method_read_counters(sd_bus_message *call, void *userdata, sd_bus_error *)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	const struct bus *bus = userdata;
+	const struct counters *counters = bus->host->counters(bus->userdata);
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
+	if (r < 0)
+		return r;
+	bus_open(reply, "a{sv}");
+	for (size_t i = 0; i < counters->n; i++)
+		append_tenant(reply, &counters->rows[i]);
+	bus_close(reply);
+	bus_open(reply, "a{sv}");
+	for (size_t i = 0; i < DURATIONS; i++)
+		append_duration(reply, counters, i);
+	r = bus_close(reply);
 	if (r >= 0)
-		r = append_counters(reply, bus->host->counters(bus->userdata));
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	return r < 0 ? r : 1;
+		r = sd_bus_message_append(reply, "a{sv}", 1, "since", "t", counters->seconds);
+	return bus_send(reply, r);
 }
