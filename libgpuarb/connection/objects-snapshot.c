@@ -271,21 +271,19 @@ FACT_MEMBER(uint64_t, gpuarb_view_duration, leases, duration, 0)
 FACT_MEMBER(uint64_t, gpuarb_view_moves, leases, moves, 0)
 FACT_MEMBER(uint64_t, gpuarb_view_queue_refusals, leases, queue_refusals, 0)
 
-GPUARB_EXPORT const struct gpuarb_client *gpuarb_view_client(const struct gpuarb_view *view,
-							     size_t i, size_t n)
-{
-	if (!view || i >= view->n_gpus || n >= view->gpus_facts[i].n_clients)
-		return NULL;
-	return &view->gpus_facts[i].clients[n];
-}
+/* Defines the function that returns one of the rows of GPU or lease i, or NULL. */
+#define ROW_MEMBER(type, function, rows, list)                                                 \
+	GPUARB_EXPORT const type *function(const struct gpuarb_view *view, size_t i, size_t n) \
+	{                                                                                      \
+		bool known = view && i < view->n_##rows && n < view->rows##_facts[i].n_##list; \
+                                                                                               \
+		return known ? &view->rows##_facts[i].list[n] : NULL;                          \
+	}
 
-GPUARB_EXPORT const struct gpuarb_cover *gpuarb_view_cover(const struct gpuarb_view *view, size_t i,
-							   size_t number)
-{
-	if (!view || i >= view->n_gpus || number >= view->gpus_facts[i].n_covers)
-		return NULL;
-	return &view->gpus_facts[i].covers[number];
-}
+ROW_MEMBER(struct gpuarb_client, gpuarb_view_client, gpus, clients)
+ROW_MEMBER(struct gpuarb_cover, gpuarb_view_cover, gpus, covers)
+ROW_MEMBER(struct gpuarb_drift, gpuarb_view_drift, leases, drift)
+ROW_MEMBER(struct gpuarb_intruder, gpuarb_view_intruder, leases, intruders)
 
 GPUARB_EXPORT const struct gpuarb_calibration *
 gpuarb_view_calibration(const struct gpuarb_view *view, size_t i)
@@ -294,22 +292,6 @@ gpuarb_view_calibration(const struct gpuarb_view *view, size_t i)
 	    !view->gpus_facts[i].calibration.problem)
 		return NULL;
 	return &view->gpus_facts[i].calibration;
-}
-
-GPUARB_EXPORT const struct gpuarb_drift *gpuarb_view_drift(const struct gpuarb_view *view, size_t i,
-							   size_t number)
-{
-	if (!view || i >= view->n_leases || number >= view->leases_facts[i].n_drift)
-		return NULL;
-	return &view->leases_facts[i].drift[number];
-}
-
-GPUARB_EXPORT const struct gpuarb_intruder *gpuarb_view_intruder(const struct gpuarb_view *view,
-								 size_t i, size_t number)
-{
-	if (!view || i >= view->n_leases || number >= view->leases_facts[i].n_intruders)
-		return NULL;
-	return &view->leases_facts[i].intruders[number];
 }
 
 GPUARB_EXPORT const struct gpuarb_refusal *
@@ -326,16 +308,14 @@ gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
 	return waits_for->rows;
 }
 
-GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_view *view, size_t i)
-{
-	return view && i < view->n_leases ? &view->leases_facts[i].pause : NULL;
-}
+#define PAUSE_MEMBER(type, function, member)                                              \
+	GPUARB_EXPORT const type *function(const struct gpuarb_view *view, size_t i)      \
+	{                                                                                 \
+		return view && i < view->n_leases ? &view->leases_facts[i].member : NULL; \
+	}
 
-GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_evictions(const struct gpuarb_view *view,
-							       size_t i)
-{
-	return view && i < view->n_leases ? &view->leases_facts[i].evictions : NULL;
-}
+PAUSE_MEMBER(struct gpuarb_pause, gpuarb_view_pause, pause)
+PAUSE_MEMBER(struct gpuarb_pause, gpuarb_view_evictions, evictions)
 
 GPUARB_EXPORT size_t gpuarb_view_driver_events(const struct gpuarb_view *view, size_t i,
 					       const struct gpuarb_driver_events **ret)

@@ -568,26 +568,3 @@ int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 		*ret_facts = reading.facts;
 	return r;
 }
-
-/* ---- queue slots ------------------------------------------------------------------------- */
-
-static const struct dictionary slot_dictionary =
-	DICTIONARY(gpuarb_queue_slot,
-		   MEMBERS(gpuarb_queue_slot, xcc, pipe, queue, active, vmid, priority, doorbell,
-			   pid, lease, command),
-		   FIELD('u', "engine", gpuarb_queue_slot, pipe));
-
-static const struct dictionary slots_dictionary =
-	DICTIONARY(slots_facts, MEMBERS(slots_facts, usec, queues, without_slot),
-		   ROWS('R', "sdma", &slot_dictionary, slots_facts, sdma, n_sdma));
-
-int read_slots(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_queue_slot **ret,
-	       size_t *ret_n, struct slots_facts *ret_facts, const char **ret_key)
-{
-	int r = read_rows(iter, &slot_dictionary, arena, ret, ret_n, ret_key);
-
-	if (r < 0)
-		return r;
-	dbus_message_iter_next(iter);
-	return read_dictionary(iter, &slots_dictionary, arena, ret_facts, ret_key);
-}

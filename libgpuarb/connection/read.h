@@ -149,13 +149,13 @@ int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_i
 int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 	     struct gpu_facts *ret_facts, const char **ret_key);
 
-struct slots_facts {
+/* The answer of ReadSlots. */
+struct gpuarb_slots {
+	struct arena arena;
+	const struct gpuarb_queue_slot *rows, *sdma; /* sdma: pipe is the number of the engine */
+	size_t n, n_sdma;
 	uint64_t usec;
 	uint32_t queues, without_slot;
-	const struct gpuarb_queue_slot *sdma; /* pipe is the number of the engine */
-	size_t n_sdma;
 };
-
-/* Reads aa{sv} a{sv}, the answer of ReadSlots. */
-int read_slots(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_queue_slot **ret,
-	       size_t *ret_n, struct slots_facts *ret_facts, const char **ret_key);
+#define SLOTS_ARGUMENTS 2U
+extern const struct argument slots_arguments[SLOTS_ARGUMENTS];

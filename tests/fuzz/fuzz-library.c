@@ -110,13 +110,17 @@ static int read_effect(DBusMessageIter *iter, struct arena *arena, const char **
 	return read_effects(iter, arena, &effects);
 }
 
-static int read_slot(DBusMessageIter *iter, struct arena *arena, const char **ret_key)
+static void read_slots(DBusMessage *m)
 {
-	const struct gpuarb_queue_slot *slots;
-	struct slots_facts facts;
-	size_t n;
+	_cleanup_(arena_clear) struct arena arena = { NULL };
+	struct gpuarb_slots slots = { .n = 0 };
+	const char *key = "";
+	int r;
 
-	return read_slots(iter, arena, &slots, &n, &facts, ret_key);
+	if (!dbus_message_has_signature(m, "aa{sv}a{sv}"))
+		return;
+	r = read_arguments(m, slots_arguments, SLOTS_ARGUMENTS, &arena, &slots, &key);
+	CHECK(r == 0 || (r == -EPROTO && key));
 }
 
 /* Calls the reader if the body has the signature, which the caller of the reader checks. */
@@ -149,7 +153,7 @@ FUZZ(reply)
 	read_if(m, "aa{sv}", read_places);
 	read_if(m, "aa{sv}", read_reasons);
 	read_if(m, "aa{sv}", read_effect);
-	read_if(m, "aa{sv}a{sv}", read_slot);
+	read_slots(m);
 	dbus_message_unref(m);
 }
 
