@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Calls that wait until it was observed which processes draw, or what queues cover. */
+/* Calls that wait until it was observed which processes draw, what queues cover, or which queue slots are
+ * used. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static bool has_room(const struct bus *bus, uid_t uid)
 	return n < CALLS_OF_USER;
 }
 
-static bool keep_call(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
+bool bus_waits(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
 	const struct caller *caller = bus_sender(bus, m);
 	struct client_call *call;
@@ -58,14 +59,14 @@ static bool keep_call(struct bus *bus, sd_bus_message *m, sd_bus_message_handler
 bool bus_wait_for_clients(struct bus *bus, bool all, sd_bus_message *m,
 			  sd_bus_message_handler_t handler)
 {
-	return bus->host->observe_clients(bus->userdata, all) && keep_call(bus, m, handler);
+	return bus->host->observe_clients(bus->userdata, all) && bus_waits(bus, m, handler);
 }
 
 bool bus_waits_for_names(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
 {
 	if (!bus->host->resolve(bus->userdata))
 		return false;
-	if (!keep_call(bus, m, handler))
+	if (!bus_waits(bus, m, handler))
 		bus_refuse_as(m, RESULT_NO_MEMORY, "too many calls wait: try again");
 	return true;
 }
@@ -87,7 +88,7 @@ bool bus_waits_for_masks(struct bus *bus, enum lease_class lease_class, sd_bus_m
 	    !bus->host->awaits_masks(bus->userdata))
 		return false;
 	/* There is no last observation: an answer would be a guess. */
-	if (!keep_call(bus, m, handler))
+	if (!bus_waits(bus, m, handler))
 		bus_refuse_as(
 			m, RESULT_NO_MEMORY,
 			"gpuarbd has started and reads the hardware queue descriptors, and too "

@@ -128,10 +128,6 @@ struct bus {
 	size_t n_client_calls;
 
 	LIST_HEAD(, deferred) deferred; /* bus-reply.c: Reserves whose borrowers shrink first */
-
-	/* bus-slots.c: calls of ReadSlots that wait for the reading. */
-	STAILQ_HEAD(, slots_call) slots_calls;
-	size_t n_slots_calls;
 };
 
 /* ---- bus-arbiter.c, bus-gpu.c, bus-lease.c: each adds its interface to the bus ----------- */
@@ -322,7 +318,6 @@ int bus_method_read_counters(sd_bus_message *m, void *userdata, sd_bus_error *er
 /* ---- bus-slots.c ------------------------------------------------------------------ */
 
 int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *error);
-void bus_drop_slots_calls(struct bus *bus); /* the daemon is ending */
 
 /* ---- bus-signals.c ---------------------------------------------------------------- */
 
@@ -361,6 +356,10 @@ int bus_managed_arrived(struct bus *bus, sd_bus_message *m);
 void bus_managed_stop(struct bus *bus); /* answers with Shutdown; drops signals that were held */
 
 /* ---- bus-clients.c ---------------------------------------------------------------- */
+
+/* Lets the call wait: the handler returns 1 and is called again after what the daemon observes next. False: too
+ * many calls of the user wait, or there is no memory. */
+bool bus_waits(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler);
 
 /* Whether an observation of the processes that draw is under way: then the handler returns 1 and is
  * called again when the observation has ended. */

@@ -132,7 +132,6 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 
 	if (!bus)
 		return -ENOMEM;
-	STAILQ_INIT(&bus->slots_calls);
 	TAILQ_INIT(&bus->users);
 	TAILQ_INIT(&bus->client_calls);
 	TAILQ_INIT(&bus->held_signals);
@@ -173,7 +172,6 @@ struct bus *bus_free(struct bus *bus)
 		return NULL;
 
 	bus_refuse_deferred(bus, RESULT_SHUTDOWN, BUS_STOPPING);
-	bus_drop_slots_calls(bus);
 	bus_drop_client_calls(bus);
 	bus_drop_questions(bus);
 	bus_managed_stop(bus);

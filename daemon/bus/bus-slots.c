@@ -3,61 +3,8 @@
 /* ReadSlots. The call waits until the daemon has read the slots; several calls share one reading. */
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "bus/bus-private.h"
-
-#define CALLS_OF_USER 64U
-
-struct slots_call {
-	sd_bus_message *call;
-	uid_t uid;
-	STAILQ_ENTRY(slots_call) link;
-};
-
-static struct slots_call *take_call(struct bus *bus)
-{
-	struct slots_call *call = STAILQ_FIRST(&bus->slots_calls);
-
-	if (!call)
-		return NULL;
-	STAILQ_REMOVE_HEAD(&bus->slots_calls, link);
-	bus->n_slots_calls--;
-	return call;
-}
-
-static void call_free(struct slots_call *call)
-{
-	sd_bus_message_unref(call->call);
-	free(call);
-}
-
-static int keep_call(struct bus *bus, sd_bus_message *m)
-{
-	const struct caller *caller = bus_sender(bus, m);
-	struct slots_call *call;
-	unsigned n = 0;
-
-	if (!caller)
-		return 1;
-	STAILQ_FOREACH(call, &bus->slots_calls, link)
-	n += call->uid == caller->uid;
-	if (n >= CALLS_OF_USER)
-		return sd_bus_reply_method_errorf(
-			m, SD_BUS_ERROR_LIMITS_EXCEEDED,
-			"%u calls of ReadSlots of uid %u are waiting already: try again later", n,
-			caller->uid);
-	call = calloc(1, sizeof(*call));
-	if (!call)
-		return -ENOMEM;
-	call->uid = caller->uid;
-	call->call = sd_bus_message_ref(m);
-	STAILQ_INSERT_TAIL(&bus->slots_calls, call, link);
-	bus->n_slots_calls++;
-	return 1;
-}
-
-/* ---- the answer ------------------------------------------------------------------- */
 
 static void append_queue(sd_bus_message *m, const struct queue_slot *slot)
 {
@@ -126,36 +73,15 @@ int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *)
 	const char *gpu;
 	int r;
 
-	/* A call that waited is read again. */
-	r = sd_bus_message_rewind(m, true);
-	if (r >= 0)
-		r = sd_bus_message_read(m, "s", &gpu);
+	r = sd_bus_message_read(m, "s", &gpu);
 	if (r < 0)
 		return r;
 	r = bus->host->read_slots(bus->userdata, gpu, &reading, &result);
 	if (r == -EINPROGRESS)
-		return keep_call(bus, m);
+		return bus_waits(bus, m, bus_method_read_slots)
+			       ? 1
+			       : sd_bus_reply_method_errorf(
+					 m, SD_BUS_ERROR_LIMITS_EXCEEDED,
+					 "too many calls of this user wait already: try again later");
 	return r < 0 ? bus_refuse(m, r, &result) : reply_slots(m, &reading);
-}
-
-void bus_answer_slots(struct bus *bus)
-{
-	size_t n = bus->n_slots_calls; /* one that is kept again waits for the next reading */
-
-	for (size_t i = 0; i < n; i++) {
-		struct slots_call *call = take_call(bus);
-		int r = bus_method_read_slots(call->call, bus, NULL);
-
-		if (r < 0)
-			sd_bus_reply_method_errno(call->call, r, NULL);
-		call_free(call);
-	}
-}
-
-void bus_drop_slots_calls(struct bus *bus)
-{
-	for (struct slots_call *call; (call = take_call(bus));) {
-		bus_refuse_as(call->call, RESULT_SHUTDOWN, BUS_STOPPING);
-		call_free(call);
-	}
 }

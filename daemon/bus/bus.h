@@ -104,7 +104,7 @@ struct bus_host {
 			   uint64_t generation, struct result *result);
 
 	/* gpu: a name or an index. *ret is valid until the next event. -EINPROGRESS: the slots are being
-	 * read, and bus_answer_slots() follows. */
+	 * read, and bus_observed() follows. */
 	int (*read_slots)(void *userdata, const char *gpu, struct slots_reading *ret,
 			  struct result *result);
 
@@ -155,9 +155,6 @@ int bus_own_name_async(struct bus *bus);
  * waits two seconds at most. -errno where systemd is not on this bus, or did not start this
  * process. */
 int bus_store_max(struct bus *bus, unsigned *ret);
-
-/* The slots were read, or cannot be read: answers the calls that wait for them. */
-void bus_answer_slots(struct bus *bus);
 
 /* Answers the Reserves whose leases wait for others to shrink with an error: the leases end. */
 void bus_refuse_deferred(struct bus *bus, enum result_kind kind, const char *sentence);

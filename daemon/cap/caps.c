@@ -38,8 +38,6 @@
 #define WINDOW_USEC 50000U
 #define BUSY_USEC 10000U
 
-#define GPUS_OF_PROCESS 64U /* rows that are read of one process */
-
 /* So many files are read for one call, in about ten milliseconds. A lease whose processes have more than that
  * gets no further queue. */
 #define STEPS_OF_CALL 1024U
@@ -152,14 +150,13 @@ static void end_flights_of_dead(struct cap *cap)
 static int count_process(const struct daemon *daemon, pid_t pid, struct cap_use *use,
 			 unsigned *left)
 {
-	struct hw_use rows[GPUS_OF_PROCESS];
+	struct hw_process *process = NULL;
 	unsigned queues = 0, steps = *left;
+	const struct hw_use *rows;
 	int n;
 
-	n = daemon->ops->use_of(daemon->hw, pid, rows, GPUS_OF_PROCESS, &steps);
+	n = daemon->ops->read(daemon->hw, pid, &process, &steps, &rows);
 	*left -= min_u(steps, *left);
-	if (n > (int)GPUS_OF_PROCESS)
-		return -E2BIG;
 	for (int i = 0; i < n; i++) {
 		const struct budget used = { .queues = rows[i].queues,
 					     .sdma_queues = rows[i].sdma_queues,
@@ -168,6 +165,7 @@ static int count_process(const struct daemon *daemon, pid_t pid, struct cap_use 
 		cap_add(daemon->arbiter, use, rows[i].kfd_gpu_id, &used);
 		queues += (unsigned)budget_queues(&used);
 	}
+	daemon->ops->forget(process);
 	return n < 0 ? n : (int)queues;
 }
 

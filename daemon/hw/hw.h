@@ -79,10 +79,6 @@ struct hw_ops {
 	/* Reads all processes at once: up to max such rows, by pid and GPU. Returns the number of all. A
 	 * process that ends meanwhile is left out. */
 	int (*use)(struct hw *hw, struct hw_use *uses, size_t max);
-
-	/* The same for one process, without rows of zeros: none if it uses no GPU or has ended. *steps: as for
-	 * read(). -EAGAIN: it takes more. */
-	int (*use_of)(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max, unsigned *steps);
 };
 
 /* sys: "/sys" or a directory to use instead. Succeeds also if there is no GPU or the driver is not

@@ -371,27 +371,16 @@ void kfd_forget_process(struct hw_process *process)
 }
 DEFINE_CLEANUP(struct hw_process *, kfd_forget_process)
 
-/* idle: with rows of zeros. */
-static int copy_uses(struct hw *hw, pid_t pid, bool idle, struct hw_use *uses, size_t max,
-		     unsigned *steps)
+static int copy_uses(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
 {
 	_cleanup_(kfd_forget_processp) struct hw_process *process = NULL;
+	unsigned steps = UINT_MAX;
 	const struct hw_use *rows;
-	int all = kfd_read_process(hw, pid, &process, steps, &rows), n = 0;
+	int n = kfd_read_process(hw, pid, &process, &steps, &rows);
 
-	for (int i = 0; i < all; i++) {
-		if (!idle && hw_use_is_idle(&rows[i]))
-			continue;
-		if ((size_t)n < max)
-			uses[n] = rows[i];
-		n++;
-	}
-	return all < 0 ? all : n;
-}
-
-int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max, unsigned *steps)
-{
-	return copy_uses(hw, pid, false, uses, max, steps);
+	for (int i = 0; i < n && (size_t)i < max; i++)
+		uses[i] = rows[i];
+	return n;
 }
 
 /* ---- all processes ------------------------------------------------------------------- */
@@ -493,10 +482,8 @@ int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
 
 	for (int i = 0; i < n; i++) {
 		size_t room = max > (size_t)n_uses ? max - (size_t)n_uses : 0;
-		int r;
+		int r = copy_uses(hw, pids[i].pid, room > 0 ? uses + n_uses : NULL, room);
 
-		steps = UINT_MAX;
-		r = copy_uses(hw, pids[i].pid, true, room > 0 ? uses + n_uses : NULL, room, &steps);
 		if (r < 0)
 			return r;
 		n_uses += r;

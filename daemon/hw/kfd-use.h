@@ -20,4 +20,3 @@ int kfd_read_process(struct hw *hw, pid_t pid, struct hw_process **process, unsi
 void kfd_leave_process(struct hw_process *process);
 void kfd_forget_process(struct hw_process *process);
 int kfd_use(struct hw *hw, struct hw_use *uses, size_t max);
-int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max, unsigned *steps);

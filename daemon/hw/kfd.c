@@ -409,5 +409,4 @@ const struct hw_ops hw_kfd = {
 	.leave = kfd_leave_process,
 	.forget = kfd_forget_process,
 	.use = kfd_use,
-	.use_of = kfd_use_of,
 };

@@ -106,12 +106,15 @@ static int simulated_use(struct hw *hw, struct hw_use *uses, size_t max)
 	return 0;
 }
 
-static int simulated_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max,
-			    unsigned *steps)
+static int simulated_read(struct hw *, pid_t, struct hw_process **, unsigned *steps,
+			  const struct hw_use **)
 {
-	(void)pid;
 	*steps = 0;
-	return simulated_use(hw, uses, max);
+	return 0;
+}
+
+static void simulated_forget(struct hw_process *)
+{
 }
 
 const struct hw_ops hw_simulated = {
@@ -122,5 +125,7 @@ const struct hw_ops hw_simulated = {
 	.processes = simulated_processes,
 	.end_listing = simulated_end_listing,
 	.use = simulated_use,
-	.use_of = simulated_use_of,
+	.read = simulated_read,
+	.leave = simulated_forget,
+	.forget = simulated_forget,
 };

@@ -170,9 +170,8 @@ static void finish(struct daemon *daemon, int r)
 	daemon->slots->error = r;
 	daemon->slots->usec = daemon_now_usec();
 	sd_event_source_set_enabled(daemon->slots->timeout, SD_EVENT_OFF);
-	if (daemon->bus)
-		bus_answer_slots(daemon->bus);
 	schedule_update(daemon);
+	schedule_answers(daemon);
 }
 
 static int on_probe(sd_event_source *, int, uint32_t, void *userdata)

@@ -89,7 +89,6 @@ static void read_as_daemon(const char *dir)
 		n = hw_kfd.use(hw, uses, USES);
 		for (int i = 0; i < n && i < USES; i++)
 			CHECK(uses[i].pid > 0);
-		(void)hw_kfd.use_of(hw, 5, uses, USES, &(unsigned){ UINT_MAX });
 		hw_kfd.close(hw);
 	}
 	for (size_t i = 0; i < diagnostics.n; i++)
