@@ -165,7 +165,7 @@ static bool descends(const struct unfollowed_search *search, pid_t pid)
 static bool started_with(const struct unfollowed_search *search, pid_t pid)
 {
 	_cleanup_(fclosep) FILE *file = open_file(search, pid, "environ");
-	_cleanup_(free_charp) char *line = NULL;
+	_cleanup_(freep) char *line = NULL;
 	char wanted[48];
 	size_t room = 0;
 

@@ -8,11 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-void free_charp(char **p)
-{
-	free(*p);
-}
-
 void close_fd(int *fd)
 {
 	if (*fd >= 0)

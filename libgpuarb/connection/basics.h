@@ -7,26 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/util/base.h"
+
 #define GPUARB_EXPORT __attribute__((visibility("default")))
-
-#define _cleanup_(f) __attribute__((cleanup(f)))
-
-/* Behind the prototype of a free function that takes NULL: defines NAMEp for _cleanup_(). */
-#define DEFINE_CLEANUP(type, func)          \
-	static inline void func##p(type *p) \
-	{                                   \
-		if (*p)                     \
-			func(*p);           \
-	}
-
-/* Returns the pointer and sets the variable to NULL. */
-#define TAKE_PTR(p)                               \
-	({                                        \
-		__typeof__(p) *take_p_ = &(p);    \
-		__typeof__(p) take_v_ = *take_p_; \
-		*take_p_ = NULL;                  \
-		take_v_;                          \
-	})
 
 /* Returns the fd and sets the variable to -1. */
 #define TAKE_FD(fd)             \
@@ -35,12 +18,6 @@
 		fd = -1;        \
 		take_;          \
 	})
-
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-
-#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
-
-void free_charp(char **p);
 
 /* Closes *fd unless it is negative, and sets it to -1. */
 void close_fd(int *fd);

@@ -50,7 +50,7 @@ daemon/observe          util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(proto
 daemon/cap              util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|cap)/ systemd
 daemon/enforce          util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|enforce)/ systemd
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|observe|cap|enforce)/ systemd
-libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/|daemon/util/each.h dbus
+libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/|daemon/util/(base|each).h dbus
 libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/     dbus
 libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -none-
 libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
