@@ -23,6 +23,7 @@
 #include "protocol/protocol.h"
 #include "sys/listener.h"
 #include "sys/process.h"
+#include "util/grow.h"
 
 #define BUCKETS 1024U /* lease ids follow each other: id % BUCKETS spreads them evenly */
 
@@ -256,18 +257,17 @@ static void refuse(struct cap *cap, struct lease *lease)
 
 static bool watch_process(struct cap *cap)
 {
-	struct caller_process *more;
+	struct caller_process *added;
 
 	for (size_t i = 0; i < cap->n_processes; i++)
 		if (cap->processes[i].pid == cap->call.process)
 			return true;
 	if (cap->n_processes == LEASE_PROCESSES_MAX)
 		return false;
-	more = reallocarray(cap->processes, cap->n_processes + 1, sizeof(*more));
-	if (!more)
+	added = grow(&cap->processes, &cap->n_processes, sizeof(*added));
+	if (!added)
 		return false;
-	cap->processes = more;
-	more[cap->n_processes++] = (struct caller_process){
+	*added = (struct caller_process){
 		.pid = cap->call.process,
 		.start_time = process_start_time(cap->call.process),
 	};

@@ -13,6 +13,7 @@
 #include "protocol/protocol.h"
 #include "sys/process.h"
 #include "util/fd.h"
+#include "util/grow.h"
 
 /* A process that cannot be ended yet is not tried again sooner. */
 #define AGAIN_USEC UINT64_C(5000000)
@@ -97,12 +98,9 @@ static struct unleased *enter(struct daemon *daemon, const struct known_process 
 	struct unleased *process = find(daemon, known->pid, known->start_time);
 
 	if (!process) {
-		process = reallocarray(daemon->unmanaged->list, daemon->unmanaged->n + 1,
-				       sizeof(*process));
+		process = grow(&daemon->unmanaged->list, &daemon->unmanaged->n, sizeof(*process));
 		if (!process)
 			return NULL;
-		daemon->unmanaged->list = process;
-		process += daemon->unmanaged->n++;
 		*process = (struct unleased){
 			.pid = known->pid,
 			.start_time = known->start_time,

@@ -12,6 +12,7 @@
 
 #include "util/fd.h"
 #include "util/clock.h"
+#include "util/grow.h"
 
 #define TEXT_MAX 4096U            /* of one fdinfo file: a client has about 1 KiB */
 #define DESCRIPTORS_OF_USER 8192U /* before those of others … */
@@ -173,7 +174,7 @@ struct idle {
 
 struct idle_list {
 	struct idle *list; /* by pid */
-	size_t n, room;
+	size_t n;
 };
 
 struct drm_reader {
@@ -215,20 +216,13 @@ static void walk_done(struct walk *walk)
 	free(walk->later);
 }
 
-/* Room for one more in an array that doubles. NULL: there is no memory, and the scan fails. */
-static void *grow(struct walk *walk, void *list, size_t *n, size_t size)
+/* Without memory the scan fails. */
+static void *add_to(struct walk *walk, void *list, size_t *n, size_t size)
 {
-	void **array = list;
+	void *element = grow(list, n, size);
 
-	if ((*n & (*n - 1)) == 0) {
-		void *more = reallocarray(*array, *n ? 2 * *n : 1, size);
-
-		walk->failed |= !more;
-		if (!more)
-			return NULL;
-		*array = more;
-	}
-	return (char *)*array + (*n)++ * size;
+	walk->failed |= !element;
+	return element;
 }
 
 static struct reading_user *user_of(struct walk *walk, uid_t uid)
@@ -238,7 +232,7 @@ static struct reading_user *user_of(struct walk *walk, uid_t uid)
 	for (size_t i = 0; i < walk->n_users; i++)
 		if (walk->users[i].uid == uid)
 			return &walk->users[i];
-	user = grow(walk, &walk->users, &walk->n_users, sizeof(*user));
+	user = add_to(walk, &walk->users, &walk->n_users, sizeof(*user));
 	if (user)
 		*user = (struct reading_user){ .uid = uid };
 	return user;
@@ -272,7 +266,7 @@ static bool is_put_off(struct walk *walk, struct reading_user *user, pid_t pid, 
 	user->descriptors += more;
 	if (user->descriptors <= DESCRIPTORS_OF_USER)
 		return false;
-	later = grow(walk, &walk->later, &walk->n_later, sizeof(*later));
+	later = add_to(walk, &walk->later, &walk->n_later, sizeof(*later));
 	if (later)
 		*later = (struct later){ pid, user->uid };
 	return true;
@@ -331,7 +325,7 @@ static bool add_client(struct walk *walk, const char *text, int process, struct 
 	client.use.uid = of->uid;
 	client.use.processes = 1;
 	client.use.start_time = of->start_time;
-	added = grow(walk, &walk->clients, &walk->n, sizeof(*added));
+	added = add_to(walk, &walk->clients, &walk->n, sizeof(*added));
 	if (added)
 		*added = client;
 	return added;
@@ -385,16 +379,10 @@ static int by_pid(const void *a, const void *b)
 /* A process that is not remembered is read again by the next scan. */
 static void remember(struct idle_list *idle, const struct idle *process)
 {
-	struct idle *more;
+	struct idle *added = grow(&idle->list, &idle->n, sizeof(*added));
 
-	if (idle->n == idle->room) {
-		more = reallocarray(idle->list, 2 * idle->room + 64, sizeof(*more));
-		if (!more)
-			return;
-		idle->list = more;
-		idle->room = 2 * idle->room + 64;
-	}
-	idle->list[idle->n++] = *process;
+	if (added)
+		*added = *process;
 }
 
 /* Is the process one of those without a client, with the same number of descriptors? The first time

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hw/debugfs-lines.h"
+#include "util/grow.h"
 
 #define COMPUTE 1U /* AMDGPU_HW_IP_COMPUTE */
 #define FAILURE "grep: "
@@ -40,22 +41,18 @@ static int find_device(struct drm_queue_parser *parser, const struct lines *line
 static int add_client(struct drm_queue_parser *parser, const struct lines *lines, unsigned id,
 		      const char *device)
 {
-	size_t n = parser->n_clients;
+	struct drm_queue_client *added;
 	unsigned index = 0;
 	int r = find_device(parser, lines, device, &index);
 
 	if (r < 0)
 		return r;
-	if (n == DRM_QUEUE_CLIENTS_MAX)
+	if (parser->n_clients == DRM_QUEUE_CLIENTS_MAX)
 		return lines_refuse(lines, "more than %u clients", DRM_QUEUE_CLIENTS_MAX);
-	if ((n & (n - 1)) == 0) {
-		void *more = reallocarray(parser->clients, n ? 2 * n : 1, sizeof(*parser->clients));
-
-		if (!more)
-			return -ENOMEM;
-		parser->clients = more;
-	}
-	parser->clients[parser->n_clients++] = (struct drm_queue_client){ id, index };
+	added = grow(&parser->clients, &parser->n_clients, sizeof(*added));
+	if (!added)
+		return -ENOMEM;
+	*added = (struct drm_queue_client){ id, index };
 	return 0;
 }
 

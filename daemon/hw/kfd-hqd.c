@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hw/debugfs-lines.h"
+#include "util/grow.h"
 
 /*
  * Registers behind CP_MQD_BASE_ADDR. hqd_dump() in amdgpu_amdkfd_gfx_v8.c to _v12.c prints them from
@@ -48,25 +49,19 @@ struct hqd_parser {
 	uint32_t address, registers[RING_NEEDED_MAX];
 
 	struct queue_slot *slots;
-	size_t n, room;
+	size_t n;
 };
 
 static int add_slot(struct hqd_parser *parser)
 {
-	size_t room = parser->room > 0 ? parser->room * 2 : 32;
-	struct queue_slot *slots;
+	struct queue_slot *slot = grow(&parser->slots, &parser->n, sizeof(*slot));
 
-	if (parser->n == parser->room) {
-		slots = reallocarray(parser->slots, room, sizeof(*slots));
-		if (!slots) {
-			snprintf(parser->lines.why, parser->lines.why_size,
-				 "out of memory for %zu queue slots", room);
-			return -ENOMEM;
-		}
-		parser->slots = slots;
-		parser->room = room;
+	if (!slot) {
+		snprintf(parser->lines.why, parser->lines.why_size,
+			 "out of memory for %zu queue slots", parser->n + 1);
+		return -ENOMEM;
 	}
-	parser->slots[parser->n++] = parser->slot;
+	*slot = parser->slot;
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "core/policy/class.h"
 #include "hw/debugfs-lines.h"
 #include "hw/kfd-hqd.h"
+#include "util/grow.h"
 
 /*
  * struct vi_mqd, v9_mqd, v10_mqd, v11_mqd, v12_mqd in drivers/gpu/drm/amd/include have 2048 bytes,
@@ -60,10 +61,10 @@ struct mqd_parser {
 	uint32_t opcode;      /* of the packet of a run list */
 	unsigned index, left; /* words of it that were read, and that follow */
 	uint64_t *active;     /* queues on run lists: GPU id and doorbell */
-	size_t n_active, active_room;
+	size_t n_active;
 
 	struct observed_mask *seen;
-	size_t n, room;
+	size_t n;
 };
 
 /* ---- headings ------------------------------------------------------------------------ */
@@ -245,31 +246,24 @@ static int take_row(struct mqd_parser *parser)
 
 /* ---- queues -------------------------------------------------------------------------- */
 
-/* Makes room for one more of n elements. NULL: out of memory, and the array stays as it is. */
-static void *make_room(struct mqd_parser *parser, void *array, size_t n, size_t *room, size_t size)
+/* NULL: out of memory. */
+static void *add_to(struct mqd_parser *parser, void *list, size_t *n, size_t size)
 {
-	size_t more = *room > 0 ? *room * 2 : 16;
+	void *element = grow(list, n, size);
 
-	if (n < *room)
-		return array;
-	array = reallocarray(array, more, size);
-	if (array)
-		*room = more;
-	else
+	if (!element)
 		snprintf(parser->lines.why, parser->lines.why_size, "out of memory for %zu queues",
-			 more);
-	return array;
+			 *n + 1);
+	return element;
 }
 
 static int add_queue(struct mqd_parser *parser, const struct observed_mask *queue)
 {
-	struct observed_mask *seen = make_room(parser, parser->seen, parser->n, &parser->room,
-					       sizeof(*seen));
+	struct observed_mask *seen = add_to(parser, &parser->seen, &parser->n, sizeof(*seen));
 
 	if (!seen)
 		return -ENOMEM;
-	parser->seen = seen;
-	seen[parser->n++] = *queue;
+	*seen = *queue;
 	parser->kind = NO_QUEUE;
 	return 0;
 }
@@ -325,12 +319,10 @@ static int add_active(struct mqd_parser *parser, uint32_t doorbell)
 
 	if (!parser->gpu)
 		return 0;
-	active = make_room(parser, parser->active, parser->n_active, &parser->active_room,
-			   sizeof(*active));
+	active = add_to(parser, &parser->active, &parser->n_active, sizeof(*active));
 	if (!active)
 		return -ENOMEM;
-	parser->active = active;
-	active[parser->n_active++] = key_of(parser->gpu->kfd_gpu_id, doorbell);
+	*active = key_of(parser->gpu->kfd_gpu_id, doorbell);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "util/fd.h"
+#include "util/grow.h"
 
 /* class/kfd/kfd/proc/PID as kfd_process.c makes it: vram_GPUID, queues/QID/{gpuid,type}. sdma_GPUID
  * is never opened: reading it starts work in the kernel and waits for it. */
@@ -52,21 +53,6 @@ struct hw_process {
 	struct hw_use *uses;
 	size_t n_uses;
 };
-
-/* Adds an element to an array that doubles. NULL: no memory. */
-static void *grow(void *list, size_t *n, size_t size)
-{
-	void **array = list;
-
-	if ((*n & (*n - 1)) == 0) {
-		void *more = reallocarray(*array, *n ? 2 * *n : 1, size);
-
-		if (!more)
-			return NULL;
-		*array = more;
-	}
-	return (char *)*array + (*n)++ * size;
-}
 
 static struct hw_use *row_of(struct hw_process *process, uint32_t gpu_id, int *ret)
 {

@@ -21,6 +21,7 @@
 #include "helpers/driver-probe.h"
 #include "hw/smi-event.h"
 #include "protocol/protocol.h"
+#include "util/grow.h"
 
 struct driver {
 	sd_event_source *request; /* the connection to gpuarb-probe; NULL: none */
@@ -93,7 +94,7 @@ static void evicted(struct daemon *daemon, const struct gpu *gpu, const struct d
 {
 	unsigned index = (unsigned)(gpu - daemon->arbiter->gpus);
 	const struct lease *lease;
-	struct driver_eviction *list;
+	struct driver_eviction *added;
 
 	if (daemon->driver->n_evictions >= EVICTIONS_MAX ||
 	    find_eviction(daemon, event->pid, gpu->info.kfd_gpu_id) < daemon->driver->n_evictions)
@@ -102,14 +103,11 @@ static void evicted(struct daemon *daemon, const struct gpu *gpu, const struct d
 	lease = ledger_find(daemon->arbiter, known_lease(daemon->arbiter, event->pid));
 	if (!lease || !lease_partition_on(lease, index))
 		return;
-	list = reallocarray(daemon->driver->evictions, daemon->driver->n_evictions + 1,
-			    sizeof(*list));
-	if (!list)
+	added = grow(&daemon->driver->evictions, &daemon->driver->n_evictions, sizeof(*added));
+	if (!added)
 		return;
-	list[daemon->driver->n_evictions++] = (struct driver_eviction){
-		event->pid, gpu->info.kfd_gpu_id, lease->id, daemon_now_usec()
-	};
-	daemon->driver->evictions = list;
+	*added = (struct driver_eviction){ event->pid, gpu->info.kfd_gpu_id, lease->id,
+					   daemon_now_usec() };
 	arbiter_evicted(daemon->arbiter, lease->id, event->usec);
 }
 

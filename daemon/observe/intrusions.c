@@ -13,6 +13,7 @@
 #include "core/ledger/cover.h"
 #include "enforce/enforce.h"
 #include "observe/observe.h"
+#include "util/grow.h"
 
 struct intrusions {
 	struct intrusion *list;
@@ -58,11 +59,9 @@ static struct intrusion *add(struct daemon *daemon, const struct cover *cover, b
 		n += intrusion[i].uid == cover->uid;
 	if (n >= INTRUSIONS_OF_USER)
 		return NULL;
-	intrusion = reallocarray(intrusion, daemon->intrusions->n + 1, sizeof(*intrusion));
+	intrusion = grow(&daemon->intrusions->list, &daemon->intrusions->n, sizeof(*intrusion));
 	if (!intrusion)
 		return NULL;
-	daemon->intrusions->list = intrusion;
-	intrusion += daemon->intrusions->n++;
 	*intrusion = (struct intrusion){ .pid = cover->pid,
 					 .uid = cover->uid,
 					 .gpu = cover->gpu,

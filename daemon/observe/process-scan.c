@@ -20,6 +20,7 @@
 #include "protocol/protocol.h"
 #include "observe/observe.h"
 #include "sys/process.h"
+#include "util/grow.h"
 
 /* One turn of the event loop reads for so long, in parts of so many steps. A step reads a file, in 5 to 10
  * microseconds. */
@@ -89,17 +90,15 @@ struct process_scan {
 
 static struct scanned_user *user_of(struct process_scan *scan, uid_t uid)
 {
-	struct scanned_user *more;
+	struct scanned_user *added;
 
 	for (size_t i = 0; i < scan->n_users; i++)
 		if (scan->users[i].uid == uid)
 			return &scan->users[i];
-	more = reallocarray(scan->users, scan->n_users + 1, sizeof(*more));
-	if (!more)
-		return NULL;
-	scan->users = more;
-	more[scan->n_users] = (struct scanned_user){ .uid = uid };
-	return &more[scan->n_users++];
+	added = grow(&scan->users, &scan->n_users, sizeof(*added));
+	if (added)
+		*added = (struct scanned_user){ .uid = uid };
+	return added;
 }
 
 static void tell_late(const struct scanned_user *user)
@@ -168,15 +167,11 @@ static struct scanned *find(const struct process_scan *scan, pid_t pid)
 
 static int work_add(struct work *work, struct scanned *entry)
 {
-	struct scanned **more;
+	struct scanned **added = grow(&work->list, &work->n, sizeof(*added));
 
-	if ((work->n & (work->n - 1)) == 0) {
-		more = reallocarray(work->list, work->n ? 2 * work->n : 1, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		work->list = more;
-	}
-	work->list[work->n++] = entry;
+	if (!added)
+		return -ENOMEM;
+	*added = entry;
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "protocol/protocol.h"
 #include "cap/cap.h"
 #include "sys/liveness/shelf.h"
+#include "util/grow.h"
 
 /* Clients connect again within a fraction of a second after the start. */
 #define CLAIM_USEC 5000000U
@@ -45,23 +46,18 @@ static void stored_fds_done(struct stored_fds *stored_fds)
 static int stored_fds_add(struct stored_fds *stored_fds, const char *name, int fd,
 			  struct shelf *shelf)
 {
-	struct stored_fd next = { .fd = fd, .shelf = shelf }, *more;
+	struct stored_fd next = { .fd = fd, .shelf = shelf }, *added;
 
 	snprintf(next.name, sizeof(next.name), "%s", name);
 	next.cap = caps_parse_name(next.name, &next.lease, &next.pid);
 	if (!next.cap && !holders_parse_name(next.name, &next.lease, &next.pid, &next.delegated))
 		next.lease = 0;
-	/* Doubles: a daemon can have thousands of them. */
-	more = (stored_fds->n & (stored_fds->n - 1))
-		       ? stored_fds->list
-		       : reallocarray(stored_fds->list, stored_fds->n ? stored_fds->n * 2 : 1,
-				      sizeof(next));
-	if (!more) {
+	added = grow(&stored_fds->list, &stored_fds->n, sizeof(*added));
+	if (!added) {
 		close(next.fd);
 		return -ENOMEM;
 	}
-	stored_fds->list = more;
-	stored_fds->list[stored_fds->n++] = next;
+	*added = next;
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "util/fd.h"
+#include "util/grow.h"
 
 #define LEVELS_MAX 32U
 
@@ -86,25 +87,20 @@ int unit_of_process(pid_t pid, struct unit_place *ret)
 
 struct members {
 	pid_t *list;
-	size_t n, room;
+	size_t n;
 	unsigned cgroups;
 };
 
 static int add(struct members *members, pid_t pid)
 {
-	size_t room = members->room > 0 ? members->room * 2 : 64;
-	pid_t *list;
+	pid_t *added;
 
 	if (members->n == UNIT_PROCESSES_MAX)
 		return -E2BIG;
-	if (members->n == members->room) {
-		list = reallocarray(members->list, room, sizeof(*list));
-		if (!list)
-			return -ENOMEM;
-		members->list = list;
-		members->room = room;
-	}
-	members->list[members->n++] = pid;
+	added = grow(&members->list, &members->n, sizeof(*added));
+	if (!added)
+		return -ENOMEM;
+	*added = pid;
 	return 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/grow.h"
 #include "util/names.h"
 
 #include <errno.h>
@@ -28,14 +29,11 @@ static bool ask(const char *name, bool group, unsigned *ret)
 static int add(struct names *names, const char *name, bool group, bool known, unsigned id)
 {
 	_cleanup_(freep) char *copy = strdup(name);
-	struct name *more = reallocarray(names->list, names->n + 1, sizeof(*more));
+	struct name *added = copy ? grow(&names->list, &names->n, sizeof(*added)) : NULL;
 
-	if (more)
-		names->list = more;
-	if (!more || !copy)
+	if (!added)
 		return -ENOMEM;
-	names->list[names->n++] =
-		(struct name){ .name = TAKE_PTR(copy), .group = group, .known = known, .id = id };
+	*added = (struct name){ .name = TAKE_PTR(copy), .group = group, .known = known, .id = id };
 	return 0;
 }
 

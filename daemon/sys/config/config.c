@@ -15,6 +15,7 @@
 
 #include "sys/config/config-keys.h"
 #include "util/fd.h"
+#include "util/grow.h"
 #include "util/text.h"
 
 static const char *const main_directories[] = {
@@ -72,7 +73,7 @@ static int find_entry(const char *directory, const char *name, const struct trus
 /* Adds DIRECTORY/NAME, in the place of a file of the same name. -ENOMEM. */
 static int list_put(struct config_list *list, const char *directory, const char *name)
 {
-	char *path, **paths;
+	char *path, **added;
 
 	if (asprintf(&path, "%s/%s", directory, name) < 0)
 		return -ENOMEM;
@@ -84,13 +85,12 @@ static int list_put(struct config_list *list, const char *directory, const char 
 		return 0;
 	}
 
-	paths = reallocarray(list->paths, list->n + 1, sizeof(*paths));
-	if (!paths) {
+	added = grow(&list->paths, &list->n, sizeof(*added));
+	if (!added) {
 		free(path);
 		return -ENOMEM;
 	}
-	list->paths = paths;
-	list->paths[list->n++] = path;
+	*added = path;
 	return 0;
 }
 
@@ -474,13 +474,11 @@ static void *add_gpu(struct settings *settings, const struct ini_place *place, c
 			name);
 		return NULL;
 	}
-	gpus = reallocarray(settings->gpus, settings->n_gpus + 1, sizeof(*gpus));
+	gpus = grow(&settings->gpus, &settings->n_gpus, sizeof(*gpus));
 	if (!gpus) {
 		ini_bad(place, "out of memory");
 		return NULL;
 	}
-	settings->gpus = gpus;
-	gpus += settings->n_gpus++;
 	*gpus = (struct gpu_settings){ .reserve_queues = RESERVE_QUEUES_OF_GPU };
 	strcpy(gpus->name, name);
 	return gpus;
@@ -509,13 +507,11 @@ static void *add_share(struct settings *settings, const struct ini_place *place,
 			name);
 		return NULL;
 	}
-	shares = reallocarray(settings->shares, settings->n_shares + 1, sizeof(*shares));
+	shares = grow(&settings->shares, &settings->n_shares, sizeof(*shares));
 	if (!shares) {
 		ini_bad(place, "out of memory");
 		return NULL;
 	}
-	settings->shares = shares;
-	shares += settings->n_shares++;
 	*shares = (struct share_settings){ .name = strdup(name), .class = SHARE_CLASS_OF_TENANT };
 	if (!shares->name || asprintf(&shares->at, "%s:%u", place->file, place->line) < 0) {
 		ini_bad(place, "out of memory");

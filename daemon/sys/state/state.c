@@ -17,6 +17,7 @@
 #include "sys/state/lease-ids.h"
 #include "sys/state/state-file.h"
 #include "util/fd.h"
+#include "util/grow.h"
 
 #define DRAINED "drained"
 #define USAGE "usage"
@@ -334,21 +335,16 @@ void state_set_aside(struct state *state, uint64_t id, const char *why,
 
 struct ids {
 	uint64_t *list;
-	size_t n, room;
+	size_t n;
 };
 
 static int add_id(struct ids *ids, uint64_t id)
 {
-	uint64_t *more;
+	uint64_t *added = grow(&ids->list, &ids->n, sizeof(*added));
 
-	if (ids->n == ids->room) {
-		ids->room = ids->room ? ids->room * 2 : 64;
-		more = reallocarray(ids->list, ids->room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		ids->list = more;
-	}
-	ids->list[ids->n++] = id;
+	if (!added)
+		return -ENOMEM;
+	*added = id;
 	return 0;
 }
 
