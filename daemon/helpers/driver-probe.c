@@ -8,27 +8,12 @@
 #include <unistd.h>
 
 #include "helpers/helper.h"
-#include "util/base.h"
+#include "util/fd.h"
 #include "util/text.h"
 
 int driver_probe_connect(const char *socket, char *why, size_t size)
 {
 	return helper_connect(socket, SOCK_SEQPACKET, "gpuarb-probe.socket", why, size);
-}
-
-/* Takes the fds out of the message. The kernel closes those for which there was no room. */
-static size_t take_fds(struct msghdr *header, int ret_fds[static PROBE_FDS])
-{
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
-	size_t n;
-
-	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-		return 0;
-	n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	if (n > PROBE_FDS)
-		n = PROBE_FDS;
-	memcpy(ret_fds, CMSG_DATA(cmsg), n * sizeof(int));
-	return n;
 }
 
 static bool is_valid(const struct probe_message *message, ssize_t n, size_t n_fds)
@@ -65,33 +50,23 @@ static void close_all(int fds[static PROBE_FDS])
 int driver_probe_receive(int socket, struct probe_message *ret, int ret_fds[static PROBE_FDS],
 			 char *why, size_t size)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(PROBE_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = { ret, sizeof(*ret) };
-	struct msghdr header = { .msg_iov = &iov,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control) };
+	int flags = 0;
 	size_t n_fds;
 	ssize_t n;
 
 	for (size_t i = 0; i < PROBE_FDS; i++)
 		ret_fds[i] = -1;
-	n = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = receive_with_fds(socket, ret, sizeof(*ret), &flags, ret_fds, PROBE_FDS, &n_fds);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR
+		return n == -EAGAIN || n == -EINTR
 			       ? -EAGAIN
-			       : refuse(why, size, -errno, "cannot read from gpuarb-probe: %s",
-					strerror(errno));
+			       : refuse(why, size, (int)n, "cannot read from gpuarb-probe: %s",
+					strerror((int)-n));
 	if (n == 0)
 		return refuse(why, size, -EOPNOTSUPP,
 			      "gpuarb-probe ended without an answer: there is no /dev/kfd, or its "
 			      "journal has the reason");
-	n_fds = take_fds(&header, ret_fds);
-	if (!is_valid(ret, n, n_fds) || header.msg_flags & MSG_CTRUNC ||
-	    !set_nonblocking(ret_fds, n_fds)) {
+	if (!is_valid(ret, n, n_fds) || flags & MSG_CTRUNC || !set_nonblocking(ret_fds, n_fds)) {
 		close_all(ret_fds);
 		return refuse(why, size, -EBADMSG,
 			      "gpuarb-probe sent an invalid message: use the gpuarb-probe of this "

@@ -50,25 +50,57 @@ int read_text_at(int dir, const char *name, char *buf, size_t size)
 	return 0;
 }
 
-int send_with_fd(int socket, const void *data, size_t size, int fd)
+#define FDS_MAX 253U /* SCM_MAX_FD of Linux */
+
+union room_for_fds {
+	char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+int send_with_fds(int socket, const void *data, size_t size, int flags, const int *fds, size_t n)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = { 0 };
+	union room_for_fds control = { 0 };
 	struct iovec io = { .iov_base = (void *)(uintptr_t)data, /* sendmsg() only reads it */
 			    .iov_len = size };
 	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
 	struct cmsghdr *header;
 
-	if (fd >= 0) {
+	if (n > 0) {
 		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
+		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
 		header = CMSG_FIRSTHDR(&message);
 		header->cmsg_level = SOL_SOCKET;
 		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+		header->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(header), fds, n * sizeof(int));
 	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return sendmsg(socket, &message, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
+}
+
+int send_with_fd(int socket, const void *data, size_t size, int fd)
+{
+	return send_with_fds(socket, data, size, MSG_DONTWAIT, &fd, fd >= 0);
+}
+
+ssize_t receive_with_fds(int socket, void *data, size_t size, int *flags, int *ret_fds, size_t max,
+			 size_t *ret_n)
+{
+	union room_for_fds control;
+	struct iovec io = { .iov_base = data, .iov_len = size };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = CMSG_LEN(max * sizeof(int)) };
+	ssize_t length = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | *flags);
+	const struct cmsghdr *header = length < 0 ? NULL : CMSG_FIRSTHDR(&message);
+
+	*flags = message.msg_flags;
+	*ret_n = 0;
+	if (length < 0)
+		return -errno;
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+		*ret_n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(ret_fds, CMSG_DATA(header), *ret_n * sizeof(int));
+	}
+	return length;
 }

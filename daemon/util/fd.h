@@ -39,3 +39,12 @@ int read_text_at(int dir, const char *name, char *buf, size_t size);
 
 /* Sends one message, with a copy of fd unless that is negative. Never waits: -EAGAIN. */
 int send_with_fd(int socket, const void *data, size_t size, int fd);
+
+/* The same with copies of n descriptors. flags: of sendmsg(2): without MSG_DONTWAIT it may wait. */
+int send_with_fds(int socket, const void *data, size_t size, int flags, const int *fds, size_t n);
+
+/* Receives one message, without waiting, and up to max descriptors, which are the caller's: the kernel closes
+ * others. *flags: of recvmsg(2); then those of the message. Returns its size, 0 at the end of the connection, or
+ * -errno. */
+ssize_t receive_with_fds(int socket, void *data, size_t size, int *flags, int *ret_fds, size_t max,
+			 size_t *ret_n);

@@ -74,30 +74,10 @@ static void touch(struct server *server)
 
 struct packet {
 	struct enforce_request request;
-	size_t length;  /* as it was sent: the struct may have only the first bytes */
-	int fd;         /* the first; -1: none */
-	unsigned n_fds; /* 0, 1, or PACKET_FDS for several */
+	size_t length; /* as it was sent: the struct may have only the first bytes */
+	int fd;        /* the first; -1: none */
+	size_t n_fds;  /* 0, 1, or PACKET_FDS for several */
 };
-
-static void take_fds(struct msghdr *message, struct packet *packet)
-{
-	int fds[PACKET_FDS];
-	size_t n;
-
-	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
-	     header = CMSG_NXTHDR(message, header)) {
-		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(header), n * sizeof(int));
-		for (size_t i = 0; i < n; i++, packet->n_fds++) {
-			if (packet->n_fds == 0)
-				packet->fd = fds[i];
-			else
-				close(fds[i]);
-		}
-	}
-}
 
 static void packet_done(struct packet *packet)
 {
@@ -110,23 +90,15 @@ static void packet_done(struct packet *packet)
  * too; -EAGAIN where there is none yet; else what recvmsg(2) says. */
 static int packet_receive(int socket, struct packet *ret)
 {
-	union {
-		char bytes[CMSG_SPACE(PACKET_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec io = { .iov_base = &ret->request, .iov_len = sizeof(ret->request) };
-	struct msghdr message = { .msg_iov = &io,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
-	ssize_t n;
+	int fds[PACKET_FDS], flags = MSG_TRUNC;
+	ssize_t n = receive_with_fds(socket, &ret->request, sizeof(ret->request), &flags, fds,
+				     PACKET_FDS, &ret->n_fds);
 
-	n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
 	if (n < 0)
-		return errno == EINTR ? -EAGAIN : -errno;
-	ret->fd = -1;
-	ret->n_fds = 0;
-	take_fds(&message, ret);
+		return n == -EINTR ? -EAGAIN : (int)n;
+	ret->fd = ret->n_fds > 0 ? fds[0] : -1;
+	for (size_t i = 1; i < ret->n_fds; i++)
+		close(fds[i]);
 	ret->length = (size_t)n;
 	if (n == 0)
 		packet_done(ret);

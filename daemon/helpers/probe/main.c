@@ -60,25 +60,7 @@ static const uint64_t subscriptions[PROBE_FDS] = {
 
 static int send_message(const struct probe_message *message, const int *fds, size_t n)
 {
-	union {
-		struct cmsghdr header;
-		char room[CMSG_SPACE(PROBE_FDS * sizeof(int))];
-	} control = { 0 };
-	struct probe_message copy = *message;
-	struct iovec iov = { &copy, sizeof(copy) };
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (n > 0) {
-		struct cmsghdr *cmsg = &control.header;
-
-		header.msg_control = &control;
-		header.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), fds, n * sizeof(int));
-	}
-	return sendmsg(STDIN_FILENO, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return send_with_fds(STDIN_FILENO, message, sizeof(*message), 0, fds, n);
 }
 
 /* Sends the end, with the error and a sentence, which it also logs. Returns the error. */
