@@ -98,10 +98,7 @@ int accounting_start(struct daemon *daemon)
 	daemon->accounting = calloc(1, sizeof(*daemon->accounting));
 	r = daemon->accounting ? usage_new(&present, &daemon->accounting->usage) : -ENOMEM;
 	if (r >= 0)
-		r = sd_event_add_time(daemon->event, &daemon->accounting->timer, CLOCK_BOOTTIME, 0,
-				      SAVE_USEC / 10, on_timer, daemon);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->accounting->timer, SD_EVENT_OFF);
+		r = schedule_add(daemon, SAVE_USEC / 10, on_timer, &daemon->accounting->timer);
 	if (r < 0)
 		return r;
 	read_boot(boot);

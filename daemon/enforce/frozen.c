@@ -333,15 +333,11 @@ void frozen_helper_lost(struct daemon *daemon)
 
 int frozen_start(struct daemon *daemon)
 {
-	int r;
-
 	daemon->frozen = calloc(1, sizeof(*daemon->frozen));
 	if (!daemon->frozen)
 		return -ENOMEM;
 	LIST_INIT(&daemon->frozen->units);
-	r = sd_event_add_time(daemon->event, &daemon->frozen->retry, CLOCK_BOOTTIME, 0, 0, on_retry,
-			      daemon);
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->frozen->retry, SD_EVENT_OFF);
+	return schedule_add(daemon, 0, on_retry, &daemon->frozen->retry);
 }
 
 void frozen_free(struct daemon *daemon)

@@ -461,15 +461,11 @@ void driver_events_refresh(struct daemon *daemon)
 
 int driver_events_start(struct daemon *daemon)
 {
-	int r;
-
 	daemon->driver = calloc(1, sizeof(*daemon->driver));
 	if (!daemon->driver)
 		return -ENOMEM;
 	LIST_INIT(&daemon->driver->streams);
-	r = sd_event_add_time(daemon->event, &daemon->driver->timeout, CLOCK_BOOTTIME, UINT64_MAX,
-			      0, on_timeout, daemon);
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->driver->timeout, SD_EVENT_OFF);
+	return schedule_add(daemon, 0, on_timeout, &daemon->driver->timeout);
 }
 
 void driver_events_stop(struct daemon *daemon)

@@ -257,13 +257,7 @@ static int start_queues(struct daemon *daemon)
 	if (r >= 0)
 		r = sd_event_add_io(daemon->event, &daemon->graphics->queues_source,
 				    probe_fd(daemon->graphics->queues), EPOLLIN, on_queues, daemon);
-	if (r >= 0)
-		r = sd_event_add_time_relative(daemon->event, &daemon->graphics->queues_timer,
-					       CLOCK_MONOTONIC, READ_TIMEOUT_USEC, 0,
-					       on_late_queues, daemon);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->graphics->queues_timer, SD_EVENT_OFF);
-	return r;
+	return r < 0 ? r : schedule_add(daemon, 0, on_late_queues, &daemon->graphics->queues_timer);
 }
 
 /* ---- clients ------------------------------------------------------------------------------ */

@@ -760,14 +760,10 @@ static int on_turn(sd_event_source *, uint64_t, void *userdata)
 
 int process_scan_start(struct daemon *daemon)
 {
-	int r;
-
 	daemon->processes = calloc(1, sizeof(*daemon->processes));
 	if (!daemon->processes)
 		return -ENOMEM;
-	r = sd_event_add_time(daemon->event, &daemon->processes->turn, CLOCK_BOOTTIME, UINT64_MAX,
-			      1, on_turn, daemon);
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->processes->turn, SD_EVENT_OFF);
+	return schedule_add(daemon, 1, on_turn, &daemon->processes->turn);
 }
 
 void process_scan_watch(struct daemon *daemon, const struct drm_scan *clients)

@@ -299,10 +299,7 @@ int slots_start(struct daemon *daemon)
 	if (r >= 0)
 		r = sd_event_add_io(daemon->event, &daemon->slots->source,
 				    probe_fd(daemon->slots->probe), EPOLLIN, on_probe, daemon);
-	if (r >= 0)
-		r = sd_event_add_time(daemon->event, &daemon->slots->timeout, CLOCK_BOOTTIME,
-				      UINT64_MAX, 0, on_timeout, daemon);
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->slots->timeout, SD_EVENT_OFF);
+	return r < 0 ? r : schedule_add(daemon, 0, on_timeout, &daemon->slots->timeout);
 }
 
 void slots_stop(struct daemon *daemon)

@@ -116,3 +116,8 @@ void schedule_update(struct daemon *daemon);
 
 /* Answers the calls that wait for an observation, after the update. */
 void schedule_answers(struct daemon *daemon);
+
+/* Makes a timer that is off, on the clock of daemon_now_usec(); its userdata is the daemon. accuracy_usec 0: that of
+ * sd-event. */
+int schedule_add(struct daemon *daemon, uint64_t accuracy_usec, sd_event_time_handler_t handler,
+		 sd_event_source **ret);

@@ -289,14 +289,10 @@ static int on_signals(sd_event_source *, uint64_t, void *userdata)
 
 int publish_start(struct daemon *daemon)
 {
-	int r;
-
 	daemon->publish = calloc(1, sizeof(*daemon->publish));
 	if (!daemon->publish)
 		return -ENOMEM;
-	r = sd_event_add_time(daemon->event, &daemon->publish->timer, CLOCK_BOOTTIME, 0, 1000,
-			      on_signals, daemon);
-	return r < 0 ? r : sd_event_source_set_enabled(daemon->publish->timer, SD_EVENT_OFF);
+	return schedule_add(daemon, 1000, on_signals, &daemon->publish->timer);
 }
 
 void publish_stop(struct daemon *daemon)

@@ -260,13 +260,14 @@ static int on_deadline(sd_event_source *, uint64_t, void *userdata)
 	return 0;
 }
 
-static int add_timer(struct daemon *daemon, uint64_t accuracy_usec, sd_event_time_handler_t handler,
-		     sd_event_source **ret)
+static int add_work(struct daemon *daemon, int64_t priority, sd_event_handler_t handler,
+		    sd_event_source **ret)
 {
-	int r = sd_event_add_time(daemon->event, ret, CLOCK_BOOTTIME, UINT64_MAX, accuracy_usec,
-				  handler, daemon);
+	int r = sd_event_add_defer(daemon->event, ret, handler, daemon);
 
-	return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+	return r < 0 ? r : sd_event_source_set_priority(*ret, priority);
 }
 
 int update_start(struct daemon *daemon)
@@ -276,28 +277,18 @@ int update_start(struct daemon *daemon)
 	daemon->timer = calloc(1, sizeof(*daemon->timer));
 	if (!daemon->timer)
 		return -ENOMEM;
-	r = sd_event_add_defer(daemon->event, &daemon->timer->update, on_update, daemon);
+	r = add_work(daemon, UPDATE_PRIORITY, on_update, &daemon->timer->update);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->timer->update, SD_EVENT_OFF);
+		r = add_work(daemon, SD_EVENT_PRIORITY_NORMAL, on_answers, &daemon->timer->answers);
 	if (r >= 0)
-		r = sd_event_source_set_priority(daemon->timer->update, UPDATE_PRIORITY);
+		r = schedule_add(daemon, DEADLINE_ACCURACY_USEC, on_deadline,
+				 &daemon->timer->deadline);
 	if (r >= 0)
-		r = sd_event_add_defer(daemon->event, &daemon->timer->answers, on_answers, daemon);
+		r = schedule_add(daemon, SCAN_ACCURACY_USEC, on_scan, &daemon->timer->scan);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->timer->answers, SD_EVENT_OFF);
+		r = schedule_add(daemon, 1, on_round, &daemon->timer->round);
 	if (r >= 0)
-		r = add_timer(daemon, DEADLINE_ACCURACY_USEC, on_deadline,
-			      &daemon->timer->deadline);
-	if (r >= 0)
-		r = add_timer(daemon, SCAN_ACCURACY_USEC, on_scan, &daemon->timer->scan);
-	if (r >= 0)
-		r = add_timer(daemon, 1, on_round, &daemon->timer->round);
-	if (r >= 0)
-		r = sd_event_add_defer(daemon->event, &daemon->timer->idle, on_idle, daemon);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(daemon->timer->idle, SD_EVENT_OFF);
-	if (r >= 0)
-		r = sd_event_source_set_priority(daemon->timer->idle, SD_EVENT_PRIORITY_IDLE);
+		r = add_work(daemon, SD_EVENT_PRIORITY_IDLE, on_idle, &daemon->timer->idle);
 	return r;
 }
 
