@@ -123,15 +123,11 @@ static void compare(struct daemon *daemon, const struct observed_mask *rows, siz
 /* The parser of a text for the present GPUs. */
 static int begin_text(struct daemon *daemon)
 {
-	struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
-	size_t n = 0;
+	size_t *n = &daemon->descriptors->n_gpus;
+	struct gpu_info *gpus = scan_present_gpus(daemon, n);
 
 	daemon->descriptors->gpus = gpus;
-	for (size_t i = 0; gpus && i < daemon->arbiter->n_gpus; i++)
-		if (!daemon->arbiter->gpus[i].absent)
-			gpus[n++] = daemon->arbiter->gpus[i].info;
-	daemon->descriptors->n_gpus = n;
-	daemon->descriptors->parser = gpus ? mqd_parser_new(gpus, n, false) : NULL;
+	daemon->descriptors->parser = gpus ? mqd_parser_new(gpus, *n, false) : NULL;
 	return daemon->descriptors->parser ? 0 : -ENOMEM;
 }
 

@@ -92,6 +92,9 @@ int scan_find_gpus(const struct daemon_options *options, const struct settings *
 		   const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
 		   size_t max, struct diagnostics *diagnostics);
 
+/* The GPUs that are not absent, for a parser. For free(); NULL: no memory. */
+struct gpu_info *scan_present_gpus(const struct daemon *daemon, size_t *ret_n);
+
 /* Reads the calibrations of all GPUs again, and tells the bus. */
 void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics);
 

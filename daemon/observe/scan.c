@@ -236,6 +236,18 @@ bool scan_finish(struct daemon *daemon, bool all)
 	return changed;
 }
 
+struct gpu_info *scan_present_gpus(const struct daemon *daemon, size_t *ret_n)
+{
+	const struct arbiter *arbiter = daemon->arbiter;
+	struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+
+	*ret_n = 0;
+	for (size_t i = 0; gpus && i < arbiter->n_gpus; i++)
+		if (!arbiter->gpus[i].absent)
+			gpus[(*ret_n)++] = arbiter->gpus[i].info;
+	return gpus;
+}
+
 uint64_t scan_begun_usec(const struct daemon *daemon)
 {
 	return daemon->scan->usec;

@@ -95,16 +95,13 @@ static void end_text(struct daemon *daemon)
 
 static int begin_text(struct daemon *daemon)
 {
-	struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
-	size_t n = 0;
+	struct gpu_info *gpus;
+	size_t n;
 
 	end_text(daemon);
-	daemon->slots->gpus = gpus;
+	daemon->slots->gpus = gpus = scan_present_gpus(daemon, &n);
 	if (!gpus)
 		return -ENOMEM;
-	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
-		if (!daemon->arbiter->gpus[i].absent)
-			gpus[n++] = daemon->arbiter->gpus[i].info;
 	daemon->slots->slots_ended = false;
 	daemon->slots->slot_parser = hqd_parser_new(gpus, n);
 	daemon->slots->queue_parser = mqd_parser_new(gpus, n, true);
