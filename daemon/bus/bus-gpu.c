@@ -164,6 +164,7 @@ static int append_memory(sd_bus_message *m, const struct gpu *gpu)
 PROPERTIES(APPENDER)
 
 static const struct bus_property properties[] = { PROPERTIES(BUS_PROPERTY) };
+_Static_assert(ARRAY_SIZE(properties) <= BUS_PROPERTIES_MAX, "bus_emit() has room for them");
 
 int bus_append_gpu(sd_bus_message *m, const struct arbiter *arbiter, unsigned gpu)
 {
@@ -190,22 +191,8 @@ int bus_export_gpus(struct bus *bus)
 
 static void emit(struct bus *bus, uint64_t number, unsigned changes)
 {
-	struct bus_path path = bus_path(GPUARB_PATH_GPU, number);
-
-	if (changes & CHANGE_REMOVED)
-		bus_emit_removed(bus, path.text, GPUARB_INTERFACE_GPU);
-	if (changes & CHANGE_ADDED)
-		sd_bus_emit_object_added(bus->sd, path.text);
-	if (changes & CHANGE_PROPERTIES)
-		sd_bus_emit_properties_changed(
-			bus->sd, path.text, GPUARB_INTERFACE_GPU, "CusFree", "Fairness",
-			"QueueSlotsFree", "ProcessSlotsFree", "VramFree", "VramPressure",
-			"Unmanaged", "Graphics", "Oversubscribed", "Draining", "NamedOnly",
-			"BarredFor", "Pipes", "QueuesPerPipe", "PipesSource", "DriverEvents", NULL);
-	if (changes & CHANGE_CALIBRATION)
-		sd_bus_emit_properties_changed(
-			bus->sd, path.text, GPUARB_INTERFACE_GPU, "Law", "LawSource", "LawConstant",
-			"Calibrated", "CalibrationProblem", "PreemptionUsec", "Slowdowns", NULL);
+	bus_emit(bus, bus_path(GPUARB_PATH_GPU, number), GPUARB_INTERFACE_GPU, changes, properties,
+		 ARRAY_SIZE(properties));
 }
 
 void bus_tell_gpu_added(struct bus *bus, unsigned gpu)
@@ -216,11 +203,6 @@ void bus_tell_gpu_added(struct bus *bus, unsigned gpu)
 void bus_tell_gpu_removed(struct bus *bus, unsigned gpu)
 {
 	bus_signal(bus, emit, gpu, CHANGE_REMOVED);
-}
-
-void bus_tell_calibration(struct bus *bus, unsigned gpu)
-{
-	bus_signal(bus, emit, gpu, CHANGE_CALIBRATION);
 }
 
 void bus_tell_gpu(struct bus *bus, unsigned gpu)

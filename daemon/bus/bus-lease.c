@@ -259,6 +259,7 @@ static int append_cus_min(sd_bus_message *m, const struct lease *lease)
 PROPERTIES(APPENDER)
 
 static const struct bus_property properties[] = { PROPERTIES(BUS_PROPERTY) };
+_Static_assert(ARRAY_SIZE(properties) <= BUS_PROPERTIES_MAX, "bus_emit() has room for them");
 
 int bus_append_lease(sd_bus_message *m, const struct arbiter *arbiter, const struct lease *lease)
 {
@@ -303,19 +304,8 @@ int bus_export_leases(struct bus *bus)
 
 static void emit(struct bus *bus, uint64_t number, unsigned changes)
 {
-	struct bus_path path = bus_path(GPUARB_PATH_LEASE, number);
-
-	if (changes & CHANGE_REMOVED)
-		bus_emit_removed(bus, path.text, GPUARB_INTERFACE_LEASE);
-	if (changes & CHANGE_ADDED)
-		sd_bus_emit_object_added(bus->sd, path.text);
-	if (changes & CHANGE_PROPERTIES)
-		sd_bus_emit_properties_changed(bus->sd, path.text, GPUARB_INTERFACE_LEASE, "State",
-					       "Generation", "Tier", "Verified", "Capped", "Alone",
-					       "Partitions", "Reason", "Drift", "Intruders",
-					       "Deadline", "Since", "Moves", "Disturbances",
-					       "PausedCount", "PausedUsec", "PausedSince", "Resets",
-					       "EvictedCount", "EvictedUsec", "EvictedSince", NULL);
+	bus_emit(bus, bus_path(GPUARB_PATH_LEASE, number), GPUARB_INTERFACE_LEASE, changes,
+		 properties, ARRAY_SIZE(properties));
 }
 
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched)

@@ -98,7 +98,21 @@ int bus_append_object(sd_bus_message *m, const char *path, const char *interface
 
 /* sd_bus_emit_object_removed() would ask the object for its interfaces, and it is gone. These are
  * the interfaces that sd_bus_emit_object_added() sent. */
-void bus_emit_removed(struct bus *bus, const char *path, const char *interface)
+void bus_emit(struct bus *bus, struct bus_path path, const char *interface, unsigned changes,
+	      const struct bus_property *properties, size_t n)
 {
-	sd_bus_emit_interfaces_removed(bus->sd, path, BUS_STANDARD_INTERFACES, interface, NULL);
+	char *names[BUS_PROPERTIES_MAX + 1] = { NULL };
+	size_t n_names = 0;
+
+	if (changes & CHANGE_REMOVED)
+		sd_bus_emit_interfaces_removed(bus->sd, path.text, BUS_STANDARD_INTERFACES,
+					       interface, NULL);
+	if (changes & CHANGE_ADDED)
+		sd_bus_emit_object_added(bus->sd, path.text);
+	if (!(changes & CHANGE_PROPERTIES))
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (properties[i].flags == CHANGES)
+			names[n_names++] = properties[i].name;
+	sd_bus_emit_properties_changed_strv(bus->sd, path.text, interface, names);
 }

@@ -164,8 +164,12 @@ struct bus_path bus_path(const char *prefix, uint64_t number);
 int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret);
 
+#define BUS_PROPERTIES_MAX 64U /* of an interface */
+
 struct bus_property {
-	const char *name, *type;
+	char *name;
+	const char *type;
+	uint64_t flags;
 	int (*append)(sd_bus_message *m, const struct arbiter *arbiter, const void *object);
 };
 
@@ -178,8 +182,9 @@ int bus_append_object(sd_bus_message *m, const char *path, const char *interface
 	"org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable", \
 		"org.freedesktop.DBus.Properties"
 
-/* Signals that an object with this interface is gone. */
-void bus_emit_removed(struct bus *bus, const char *path, const char *interface);
+/* Sends the signals of these changes of an object with this interface: bits of enum bus_change. */
+void bus_emit(struct bus *bus, struct bus_path path, const char *interface, unsigned changes,
+	      const struct bus_property *properties, size_t n);
 
 int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first */
 
@@ -192,7 +197,7 @@ int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first 
  * append returns: VALUE(), or a function that appends to `reply`. */
 #define BUS_PROPERTY_ROW(name, type, flags, append) \
 	SD_BUS_PROPERTY(#name, type, get_##name, 0, flags),
-#define BUS_PROPERTY(name, type, flags, append) { #name, type, append_##name },
+#define BUS_PROPERTY(name, type, flags, append) { #name, type, flags, append_##name },
 #define VALUE(type, value) sd_bus_message_append(reply, type, value)
 #define CONST SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
@@ -325,8 +330,7 @@ int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *error
 enum bus_change {
 	CHANGE_REMOVED = 1 << 0,
 	CHANGE_ADDED = 1 << 1,      /* after it was removed: another one of this number */
-	CHANGE_PROPERTIES = 1 << 2, /* those that change most */
-	CHANGE_CALIBRATION = 1 << 3,
+	CHANGE_PROPERTIES = 1 << 2, /* those that can change */
 };
 
 /* Sends the signals of these changes, as the object is now. */

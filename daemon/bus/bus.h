@@ -170,7 +170,6 @@ void bus_examined(struct bus *bus, uid_t uid, uint64_t usec);
  * the lease is freed. */
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched);
 void bus_tell_gpu(struct bus *bus, unsigned gpu);
-void bus_tell_calibration(struct bus *bus, unsigned gpu);
 void bus_tell_gpu_added(struct bus *bus, unsigned gpu);
 void bus_tell_gpu_removed(struct bus *bus, unsigned gpu);
 void bus_tell_tenants(struct bus *bus);

@@ -126,7 +126,7 @@ void scan_calibrations(struct daemon *daemon, struct diagnostics *diagnostics)
 			info->law = gpus[k].law;
 			info->calibrated = gpus[k].calibrated;
 			if (daemon->bus)
-				bus_tell_calibration(daemon->bus, i);
+				bus_tell_gpu(daemon->bus, i);
 		}
 }
 

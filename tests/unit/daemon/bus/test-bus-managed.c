@@ -393,7 +393,7 @@ static void change(struct adapter *a)
 		break;
 	case 4:
 		a->arbiter->gpus[0].info.law.constant++;
-		bus_tell_calibration(a->bus, 0);
+		bus_tell_gpu(a->bus, 0);
 		break;
 	default:
 		gpu->absent = !gpu->absent;

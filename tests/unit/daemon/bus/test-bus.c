@@ -64,6 +64,43 @@ TEST(signals_come_before_the_answer)
 	sd_bus_flush_close_unref(bus);
 }
 
+/* Counts the properties of a signal that the snapshots of clients lack otherwise. */
+static int count_late_keys(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const char *key;
+
+	(void)error;
+	CHECK(sd_bus_message_skip(m, "s") >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+		CHECK(sd_bus_message_read(m, "s", &key) >= 0);
+		CHECK(sd_bus_message_skip(m, "v") >= 0 && sd_bus_message_exit_container(m) >= 0);
+		*(unsigned *)userdata += strcmp(key, "CusMin") == 0 ||
+					 strcmp(key, "FloorExcess") == 0 ||
+					 strcmp(key, "Calibrated") == 0;
+	}
+	return 0;
+}
+
+TEST(a_signal_has_each_property_that_can_change)
+{
+	_cleanup_(adapter_done) struct adapter a;
+	unsigned keys = 0;
+	sd_bus *bus;
+
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, NULL,
+				  "org.freedesktop.DBus.Properties", "PropertiesChanged",
+				  count_late_keys, &keys) >= 0);
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	CHECK(is_fine(call_run(&a, call_lease(bus, GPUARB_PATH_LEASE "/1", "Release"))));
+	CHECK(keys == 1);
+	CHECK(is_fine(call_run(&a, drain(bus, "0"))));
+	CHECK(keys == 3);
+	sd_bus_flush_close_unref(bus);
+}
+
 TEST(a_lease_added_and_removed_in_one_update_sends_no_signal)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
