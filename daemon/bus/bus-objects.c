@@ -10,7 +10,6 @@
 
 #include "bus/bus-private.h"
 #include "util/number.h"
-#include "util/text.h"
 
 bool bus_is_below(const char *path, const char *prefix)
 {
@@ -62,13 +61,6 @@ int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 		free(nodes[--used]);
 	free(nodes);
 	return -ENOMEM;
-}
-
-int bus_append_text(sd_bus_message *m, const char *text)
-{
-	char clean[512];
-
-	return sd_bus_message_append_basic(m, 's', text_clean(clean, sizeof(clean), text));
 }
 
 int bus_append_object(sd_bus_message *m, const char *path, const char *interface,

@@ -186,8 +186,6 @@ int bus_append_object(sd_bus_message *m, const char *path, const char *interface
 void bus_emit(struct bus *bus, struct bus_path path, const char *interface, unsigned changes,
 	      const struct bus_property *properties, size_t n);
 
-int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first */
-
 /* Defines the getter of a property: its body appends to `reply`. */
 #define BUS_GETTER(name)                                                                  \
 	static int name(sd_bus *, const char *path __attribute__((unused)), const char *, \
@@ -236,6 +234,8 @@ int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd
 
 /* sd-bus keeps a failure: what is appended after it fails, too. So the end of a container tells whether all that
  * was appended before it is in the message. -ENOMEM: it is not. */
+
+int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first */
 
 void bus_open(sd_bus_message *m, const char *type); /* begins an array */
 int bus_close(sd_bus_message *m);

@@ -7,6 +7,13 @@
 
 #define BUS_COVERS_MAX 1024U /* processes listed for one GPU */
 
+int bus_append_text(sd_bus_message *m, const char *text)
+{
+	char clean[512];
+
+	return sd_bus_message_append_basic(m, 's', text_clean(clean, sizeof(clean), text));
+}
+
 void bus_open(sd_bus_message *m, const char *type)
 {
 	sd_bus_message_open_container(m, 'a', type);
