@@ -134,36 +134,29 @@ static void json_point(struct json_object *list, const struct model *model,
 
 	codec_encode(&model->codec, &point->set, mask);
 	hex = mask_hex(mask, codec_words(&model->codec));
-	json_flag(map, "emulated", emulated);
-	json_text(map, "name", point->name);
-	json_text(map, "use", uses[point->use]);
-	json_text(map, "cu_mask", hex);
+	JSON_FIELDS(map, ("emulated", emulated), ("name", point->name), ("use", uses[point->use]),
+		    ("cu_mask", hex));
 	free(hex);
-	json_number(map, "cus", point->cus);
-	json_number(map, "effective_cus", point->effective);
-	json_number(map, "expected_cus", cuset_count(&point->expected));
-	json_known(map, "occupied_cus", point->occupied, 0);
+	JSON_FIELDS(map, ("cus", point->cus), ("effective_cus", point->effective),
+		    ("expected_cus", cuset_count(&point->expected)),
+		    ("occupied_cus", point->occupied, 0));
 	if (point->occupied > 0)
 		json_flag(map, "mask_honoured", point->honoured);
 	else
 		json_real(map, "mask_honoured", NAN);
-	json_number(map, "repeats", point->repeats);
-	json_real(map, "usec", point->usec);
-	json_real(map, "spread_percent", point->spread);
-	json_real(map, "memory_usec", point->memory_usec > 0 ? point->memory_usec : NAN);
+	JSON_FIELDS(map, ("repeats", point->repeats), ("usec", point->usec),
+		    ("spread_percent", point->spread),
+		    ("memory_usec", point->memory_usec > 0 ? point->memory_usec : NAN));
 	json_flag(map, "throttled", point->throttled);
 }
 
 static void json_law(struct json_object *map, const char *kernel, const struct law_fit *law,
 		     bool emulated)
 {
-	json_flag(map, "emulated", emulated);
-	json_text(map, "kernel", kernel);
-	json_real(map, "a_usec", law->a_usec);
-	json_real(map, "b_usec", law->b_usec);
-	json_real(map, "constant_percent", law->constant);
-	json_real(map, "median_error_percent", law->median_error);
-	json_real(map, "worst_error_percent", law->worst_error);
+	JSON_FIELDS(map, ("emulated", emulated), ("kernel", kernel), ("a_usec", law->a_usec),
+		    ("b_usec", law->b_usec), ("constant_percent", law->constant),
+		    ("median_error_percent", law->median_error),
+		    ("worst_error_percent", law->worst_error));
 }
 
 static void json_beside(struct json_object *list, const struct calibration_beside *beside,
@@ -171,9 +164,8 @@ static void json_beside(struct json_object *list, const struct calibration_besid
 {
 	struct json_object *map = json_map(list, NULL), *rounds;
 
-	json_flag(map, "emulated", emulated);
-	json_text(map, "kind", neighbours_names[beside->kind]);
-	json_number(map, "neighbours", beside->neighbours);
+	JSON_FIELDS(map, ("emulated", emulated), ("kind", neighbours_names[beside->kind]),
+		    ("neighbours", beside->neighbours));
 	/* Two kernels that fill each other's gaps can be faster together: that is no slowdown. */
 	json_number(map, "slowdown_percent", (uint64_t)ceil(fmax(beside->worst, 1) * 100));
 	json_flag(map, "bistable", beside->bistable);
@@ -187,13 +179,12 @@ static void json_costs(struct json_object *map, const struct costs *costs, bool 
 {
 	bool known = costs->create > 0;
 
-	json_flag(map, "emulated", emulated);
-	json_real(map, "stream_usec", known ? costs->create : NAN);
-	json_real(map, "change_usec", known ? costs->change : NAN);
-	json_real(map, "preemption_usec", known ? costs->preemption : NAN);
-	json_real(map, "pause_usec", known ? costs->pause : NAN);
-	json_real(map, "resume_usec", known ? costs->resume : NAN);
-	json_real(map, "paused_usec", known ? costs->paused : NAN);
+	JSON_FIELDS(map, ("emulated", emulated), ("stream_usec", known ? costs->create : NAN),
+		    ("change_usec", known ? costs->change : NAN),
+		    ("preemption_usec", known ? costs->preemption : NAN),
+		    ("pause_usec", known ? costs->pause : NAN),
+		    ("resume_usec", known ? costs->resume : NAN),
+		    ("paused_usec", known ? costs->paused : NAN));
 }
 
 static void json_event(struct json_object *list, const struct calibration_event *event,
@@ -201,11 +192,9 @@ static void json_event(struct json_object *list, const struct calibration_event 
 {
 	struct json_object *map = json_map(list, NULL);
 
-	json_flag(map, "emulated", emulated);
-	json_real(map, "seconds", event->seconds);
-	json_text(map, "kind", calibration_troubles[event->kind]);
-	json_text(map, "during", event->during);
-	json_real(map, "slower_percent", event->slower);
+	JSON_FIELDS(map, ("emulated", emulated), ("seconds", event->seconds),
+		    ("kind", calibration_troubles[event->kind]), ("during", event->during),
+		    ("slower_percent", event->slower));
 	json_flag(map, "repeated", event->repeated);
 }
 
@@ -224,8 +213,7 @@ void calibration_print_missing(struct json_object *map, const struct calibration
 	for (size_t i = 0; i < c->n_missing; i++) {
 		struct json_object *missing = json_map(list, NULL);
 
-		json_text(missing, "step", c->missing[i].step);
-		json_text(missing, "why", c->missing[i].why);
+		JSON_FIELDS(missing, ("step", c->missing[i].step), ("why", c->missing[i].why));
 	}
 }
 
@@ -238,11 +226,8 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	json_number(map, "version", CALIBRATION_VERSION);
 	json_text(map, "date", c->date);
 	json_flag(map, "emulated", c->emulated);
-	json_text(map, "gpu", gpu->name);
-	json_text(map, "device", gpu->device);
-	json_text(map, "gfx_target", gpu->gfx_target);
-	json_number(map, "cus", gpu->cus);
-	json_number(map, "work_groups", c->groups);
+	JSON_FIELDS(map, ("gpu", gpu->name), ("device", gpu->device),
+		    ("gfx_target", gpu->gfx_target), ("cus", gpu->cus), ("work_groups", c->groups));
 	list = json_list(map, "points");
 	for (size_t i = 0; i < c->n; i++)
 		json_point(list, model, &c->point[i], c->emulated);

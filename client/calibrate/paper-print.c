@@ -138,17 +138,13 @@ static void json_case(struct json_object *list, const struct model *model, bool 
 	_cleanup_(freep) char *theirs = c->competitor > 0 ? hex_of(model, &c->theirs) : NULL;
 	struct json_object *map = json_map(list, NULL);
 
-	json_flag(map, "emulated", emulated);
-	json_text(map, "set", paper_sets[c->set]);
-	json_text(map, "layout", c->layout);
+	JSON_FIELDS(map, ("emulated", emulated), ("set", paper_sets[c->set]),
+		    ("layout", c->layout));
 	JSON_MEMBERS(map, c, threads, queues, cus);
-	json_number(map, "effective_cus", c->effective);
-	json_text(map, "cu_mask", mask);
-	json_known(map, "competitor_threads", c->competitor, 0);
-	json_text(map, "competitor_mask", theirs);
-	json_real(map, "median_usec", c->median.median);
-	json_real(map, "low_usec", c->median.low);
-	json_real(map, "high_usec", c->median.high);
+	JSON_FIELDS(map, ("effective_cus", c->effective), ("cu_mask", mask),
+		    ("competitor_threads", c->competitor, 0), ("competitor_mask", theirs),
+		    ("median_usec", c->median.median), ("low_usec", c->median.low),
+		    ("high_usec", c->median.high));
 	JSON_MEMBERS(map, c, outliers);
 	json_samples(map, c);
 }
@@ -161,13 +157,11 @@ static void json_laws(struct json_object *map, const struct paper *paper)
 		const struct paper_law *law = &paper->law[i];
 		struct json_object *entry = json_map(list, NULL);
 
-		json_number(entry, "threads", law->threads);
-		json_real(entry, "a_usec", law->fit.a_usec);
-		json_real(entry, "b_usec", law->fit.b_usec);
-		json_number(entry, "fitted", law->fitted);
-		json_number(entry, "judged", law->judged);
-		json_real(entry, "median_error_percent", law->fit.median_error);
-		json_real(entry, "worst_error_percent", law->fit.worst_error);
+		JSON_FIELDS(entry, ("threads", law->threads), ("a_usec", law->fit.a_usec),
+			    ("b_usec", law->fit.b_usec), ("fitted", law->fitted),
+			    ("judged", law->judged),
+			    ("median_error_percent", law->fit.median_error),
+			    ("worst_error_percent", law->fit.worst_error));
 	}
 }
 
@@ -179,13 +173,9 @@ void paper_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
 
 	json_text(map, "schema", PAPER_SCHEMA);
 	json_number(map, "version", 1);
-	json_text(map, "date", paper->calibration.date);
-	json_flag(map, "emulated", emulated);
-	json_text(map, "gpu", gpu->name);
-	json_text(map, "device", gpu->device);
-	json_text(map, "gfx_target", gpu->gfx_target);
-	json_number(map, "cus", gpu->cus);
-	json_number(map, "seed", paper->seed);
+	JSON_FIELDS(map, ("date", paper->calibration.date), ("emulated", emulated),
+		    ("gpu", gpu->name), ("device", gpu->device), ("gfx_target", gpu->gfx_target),
+		    ("cus", gpu->cus), ("seed", paper->seed));
 	json_number(map, "warm_up", PAPER_WARM);
 	json_number(map, "clock_jumps", paper->calibration.clock_jumps);
 	list = json_list(map, "cases");

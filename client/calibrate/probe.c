@@ -75,14 +75,10 @@ static void tell(const struct command *command, const struct probe *probe, bool 
 		return;
 	}
 	map = json_map(list, NULL);
-	json_number(map, "lease", command->id);
-	json_text(map, "gpu", probe->gpu);
-	json_text(map, "check", "probe");
-	json_text(map, "result", result);
-	json_text(map, "found", found);
-	json_number(map, "granted_cus", cuset_count(&probe->granted));
-	json_number(map, "occupied_cus", probe->occupied);
-	json_flag(map, "emulated", emulated);
+	JSON_FIELDS(map, ("lease", command->id), ("gpu", probe->gpu), ("check", "probe"),
+		    ("result", result), ("found", found),
+		    ("granted_cus", cuset_count(&probe->granted)),
+		    ("occupied_cus", probe->occupied), ("emulated", emulated));
 }
 
 static int tell_all(const struct command *command, const struct probe *probes, size_t n,

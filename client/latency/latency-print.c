@@ -210,10 +210,8 @@ static void json_places(struct json_object *map, const char *key, const struct p
 	for (unsigned i = 0; i < n; i++) {
 		struct json_object *place = json_map(list, NULL);
 
-		json_number(place, "xcc", places[i].xcc);
-		json_number(place, "shader_engine", places[i].engine);
-		json_number(place, "shader_array", places[i].array);
-		json_number(place, "cu", places[i].cu);
+		JSON_FIELDS(place, ("xcc", places[i].xcc), ("shader_engine", places[i].engine),
+			    ("shader_array", places[i].array), ("cu", places[i].cu));
 	}
 }
 
@@ -226,8 +224,7 @@ static void json_unit(struct json_object *list, const struct findings *findings,
 	char *mask = mask_hex(unit->mask, units->words), name[UNIT_NAME];
 
 	unit_name(findings->model, units, i, name);
-	json_text(map, "name", name);
-	json_text(map, "cu_mask", mask);
+	JSON_FIELDS(map, ("name", name), ("cu_mask", mask));
 	free(mask);
 	json_known(map, "shader_engine", unit->engine, UNIT_MIXED);
 	json_places(map, "xccs", unit->lane, units->lanes);
@@ -280,8 +277,7 @@ static void json_outliers(struct json_object *map, const struct findings *findin
 		if (!summary->slow[a])
 			continue;
 		one = json_map(list, NULL);
-		json_number(one, "unit", a);
-		json_real(one, "ratio", summary->ratio[a]);
+		JSON_FIELDS(one, ("unit", a), ("ratio", summary->ratio[a]));
 	}
 	list = json_list(outliers, "pairs");
 	for (size_t a = 0; a < findings->units->n; a++) {

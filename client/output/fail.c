@@ -50,8 +50,7 @@ static void json_failure(const char *sentence, const struct gpuarb *gpuarb)
 	struct json_object *failure = json_map(NULL, NULL);
 	const char *name = gpuarb ? gpuarb_last_error_name(gpuarb) : "";
 
-	json_text(failure, "error", sentence);
-	json_text_known(failure, "error_name", name);
+	JSON_FIELDS(failure, ("error", sentence), ("error_name", name, ""));
 	json_refusals(failure, gpuarb);
 	json_print(stderr, failure);
 }

@@ -55,9 +55,14 @@ void json_text(struct json_object *in, const char *key, const char *value)
 	json_value(in, key, value ? have(json_object_new_string(value)) : NULL);
 }
 
+void json_text_or(struct json_object *in, const char *key, const char *value, const char *unknown)
+{
+	json_text(in, key, value && strcmp(value, unknown) != 0 ? value : NULL);
+}
+
 void json_text_known(struct json_object *in, const char *key, const char *value)
 {
-	json_text(in, key, value && *value ? value : NULL);
+	json_text_or(in, key, value, "");
 }
 
 void json_number(struct json_object *in, const char *key, uint64_t value)
@@ -142,10 +147,8 @@ static void json_processes(struct json_object *in, const char *key,
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *map = json_map(list, NULL);
 
-		json_number(map, "pid", processes[i].pid);
-		json_known(map, "uid", processes[i].uid, UINT32_MAX);
-		json_text_known(map, "command", processes[i].command);
-		json_number(map, "queues", processes[i].queues);
+		JSON_FIELDS(map, ("pid", processes[i].pid), ("uid", processes[i].uid, UINT32_MAX),
+			    ("command", processes[i].command, ""), ("queues", processes[i].queues));
 	}
 }
 
@@ -162,10 +165,8 @@ static void json_client(struct json_object *list, const struct gpuarb_client *cl
 {
 	struct json_object *map = json_map(list, NULL);
 
-	json_number(map, "pid", client->pid);
-	json_known(map, "uid", client->uid, UINT32_MAX);
-	json_text_known(map, "command", client->command);
-	json_known(map, "lease", client->lease, 0);
+	JSON_FIELDS(map, ("pid", client->pid), ("uid", client->uid, UINT32_MAX),
+		    ("command", client->command, ""), ("lease", client->lease, 0));
 	JSON_MEMBERS(map, client, draws, gfx_share, compute_share, dma_share, gfx_nsec,
 		     compute_nsec, dma_nsec, vram, gtt);
 }
@@ -190,10 +191,8 @@ static void json_covers(struct json_object *map, const struct gpuarb_view *view,
 
 	for (size_t k = 0; (cover = gpuarb_view_cover(view, i, k)); k++) {
 		row = json_map(list, NULL);
-		json_number(row, "pid", cover->pid);
-		json_known(row, "uid", cover->uid, UINT32_MAX);
-		json_text_known(row, "command", cover->command);
-		json_known(row, "lease", cover->lease, 0);
+		JSON_FIELDS(row, ("pid", cover->pid), ("uid", cover->uid, UINT32_MAX),
+			    ("command", cover->command, ""), ("lease", cover->lease, 0));
 		JSON_MEMBERS(row, cover, queues, cus, outside_cus);
 		mask = mask_hex(cover->cu_mask, cover->cu_mask_words);
 		json_text(row, "cu_mask", mask);
@@ -202,8 +201,8 @@ static void json_covers(struct json_object *map, const struct gpuarb_view *view,
 		json_text(row, "outside_mask", mask);
 		free(mask);
 	}
-	json_known(map, "masks_observed", gpuarb_view_masks_observed(view, i), 0);
-	json_text_known(map, "unseen", gpuarb_view_unseen(view, i));
+	JSON_FIELDS(map, ("masks_observed", gpuarb_view_masks_observed(view, i), 0),
+		    ("unseen", gpuarb_view_unseen(view, i), ""));
 }
 
 static void json_driver_events(struct json_object *map, const struct gpuarb_view *view, size_t i)
@@ -222,17 +221,16 @@ static void json_calibration(struct json_object *map, const struct gpuarb_calibr
 
 	if (!calibration)
 		return;
-	json_text_known(map, "calibrated", calibration->date);
-	json_text_known(map, "calibration_problem", calibration->problem);
-	json_known(map, "preemption_usec", calibration->preemption_usec, 0);
+	JSON_FIELDS(map, ("calibrated", calibration->date, ""),
+		    ("calibration_problem", calibration->problem, ""),
+		    ("preemption_usec", calibration->preemption_usec, 0));
 	list = json_list(map, "slowdowns");
 	for (size_t i = 0; i < calibration->n_slowdowns; i++) {
 		const struct gpuarb_slowdown *row = &calibration->slowdowns[i];
 		struct json_object *entry = json_map(list, NULL);
 
-		json_text_known(entry, "kind", row->kind);
-		json_number(entry, "neighbours", row->neighbours);
-		json_number(entry, "slowdown_percent", row->slowdown);
+		JSON_FIELDS(entry, ("kind", row->kind, ""), ("neighbours", row->neighbours),
+			    ("slowdown_percent", row->slowdown));
 	}
 }
 
@@ -250,25 +248,25 @@ struct json_object *json_gpu(struct json_object *list, const struct gpuarb_view 
 	for (uint32_t x = 0; x < gpu->xccs; x++)
 		json_numbers(xccs, NULL, gpu->cus_per_shader_engine + x * gpu->shader_engines,
 			     gpu->shader_engines);
-	json_number(map, "cus_free", gpu->cus_free);
-	json_text_known(map, "floor_excess", gpuarb_view_floor_excess(view, i));
-	json_real(map, "fairness", gpuarb_view_fairness(view, i));
+	JSON_FIELDS(map, ("cus_free", gpu->cus_free),
+		    ("floor_excess", gpuarb_view_floor_excess(view, i), ""),
+		    ("fairness", gpuarb_view_fairness(view, i)));
 	JSON_MEMBERS(map, gpu, wgp_mode, harvest_known, law);
-	json_text_known(map, "law_source", gpuarb_view_law_source(view, i));
-	json_known(map, "law_constant", gpuarb_view_law_constant(view, i), 0);
+	JSON_FIELDS(map, ("law_source", gpuarb_view_law_source(view, i), ""),
+		    ("law_constant", gpuarb_view_law_constant(view, i), 0));
 	json_calibration(map, gpuarb_view_calibration(view, i));
 	json_slots(map, gpu, gpuarb_view_pipes_source(view, i));
-	json_text_known(map, "memory", gpuarb_view_memory(view, i));
-	json_text_known(map, "scheduler", gpu->scheduler);
+	JSON_FIELDS(map, ("memory", gpuarb_view_memory(view, i), ""),
+		    ("scheduler", gpu->scheduler, ""));
 	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);
 	json_clients(map, view, i);
 	json_covers(map, view, i);
 	json_flag(map, "oversubscribed", gpu->oversubscribed);
 	json_flag(map, "draining", gpu->draining);
-	json_flag(map, "named_only", gpuarb_view_named_only(view, i));
-	json_flag(map, "system_memory", gpuarb_view_system_memory(view, i));
-	json_flag(map, "vram_pressure", gpuarb_view_vram_pressure(view, i));
-	json_known(map, "barred_for", gpuarb_view_barred_for(view, i), 0);
+	JSON_FIELDS(map, ("named_only", gpuarb_view_named_only(view, i)),
+		    ("system_memory", gpuarb_view_system_memory(view, i)),
+		    ("vram_pressure", gpuarb_view_vram_pressure(view, i)),
+		    ("barred_for", gpuarb_view_barred_for(view, i), 0));
 	json_driver_events(json_map(map, "driver_events"), view, i);
 	return map;
 }
@@ -278,9 +276,8 @@ void json_partition(struct json_object *list, const struct gpuarb_partition *par
 	struct json_object *map = json_map(list, NULL), *gaps;
 	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
 
-	json_text(map, "gpu", partition->gpu);
-	json_number(map, "kfd_gpu_id", partition->kfd_gpu_id);
-	json_text(map, "cu_mask", mask);
+	JSON_FIELDS(map, ("gpu", partition->gpu), ("kfd_gpu_id", partition->kfd_gpu_id),
+		    ("cu_mask", mask));
 	free(mask);
 	JSON_MEMBERS(map, partition, cus, cus_asked, effective_cus);
 	json_numbers(map, "shader_engines", partition->shader_engines, partition->n_shader_engines);
@@ -299,24 +296,19 @@ static void json_lease_into(struct json_object *map, const struct gpuarb_lease_i
 {
 	struct json_object *owner, *partitions;
 
-	json_number(map, "id", lease->id);
-	json_text(map, "name", lease->name);
-	json_text(map, "state", lease->state);
+	JSON_FIELDS(map, ("id", lease->id), ("name", lease->name), ("state", lease->state));
 	json_flag(map, "paused", strcmp(lease_text_state(lease), "paused") == 0);
-	json_text(map, "class", lease->lease_class);
-	json_text(map, "tenant", lease->tenant);
+	JSON_FIELDS(map, ("class", lease->lease_class), ("tenant", lease->tenant));
 	owner = json_map(map, "owner");
-	json_known(owner, "uid", lease->owner_uid, UINT32_MAX);
-	json_known(owner, "pid", lease->owner_pid, 0);
-	json_text_known(owner, "unit", lease->owner_unit);
+	JSON_FIELDS(owner, ("uid", lease->owner_uid, UINT32_MAX), ("pid", lease->owner_pid, 0),
+		    ("unit", lease->owner_unit, ""));
 	JSON_MEMBERS(map, lease, adaptable, generation, tier);
 	partitions = json_list(map, "partitions");
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		json_partition(partitions, &lease->partitions[i]);
-	json_number(map, "position", lease->position);
-	json_text(map, "reason", lease->reason);
-	json_known(map, "deadline", lease->deadline, GPUARB_FOREVER);
-	json_number(map, "disturbances", lease->disturbances);
+	JSON_FIELDS(map, ("position", lease->position), ("reason", lease->reason),
+		    ("deadline", lease->deadline, GPUARB_FOREVER),
+		    ("disturbances", lease->disturbances));
 }
 
 static void json_ids(struct json_object *in, const char *key, const uint64_t *ids, size_t n)
@@ -341,8 +333,7 @@ static void json_bound(struct json_object *map, const struct gpuarb_refusal_fact
 static void json_facts(struct json_object *map, const struct gpuarb_refusal_facts *facts)
 {
 	if (*facts->resource) {
-		json_text(map, "resource", facts->resource);
-		json_number(map, "total", facts->total);
+		JSON_FIELDS(map, ("resource", facts->resource), ("total", facts->total));
 	}
 	if (facts->reserved > 0)
 		json_number(map, "reserved", facts->reserved);
@@ -373,11 +364,8 @@ static void json_facts(struct json_object *map, const struct gpuarb_refusal_fact
 static void json_refusal(struct json_object *map, const struct gpuarb_refusal *refusal,
 			 const struct gpuarb_refusal_facts *facts)
 {
-	json_text(map, "gpu", refusal->gpu);
-	json_text(map, "reason", refusal->reason);
-	json_number(map, "asked", refusal->asked);
-	json_number(map, "free", refusal->free);
-	json_text(map, "hint", refusal->hint);
+	JSON_FIELDS(map, ("gpu", refusal->gpu), ("reason", refusal->reason),
+		    ("asked", refusal->asked), ("free", refusal->free), ("hint", refusal->hint));
 	json_flag(map, "retry", refusal->retry);
 	json_facts(map, facts);
 	if (refusal->n_end > 0) {
@@ -409,10 +397,10 @@ void json_effects(struct json_object *map, const struct gpuarb *gpuarb)
 	list = json_list(map, "shrinks");
 	for (size_t i = 0; i < effects->n_shrinks; i++) {
 		shrink = json_map(list, NULL);
-		json_number(shrink, "lease", effects->shrinks[i].lease);
-		json_text(shrink, "gpu", effects->shrinks[i].gpu);
-		json_number(shrink, "from_cus", effects->shrinks[i].from_cus);
-		json_number(shrink, "to_cus", effects->shrinks[i].to_cus);
+		JSON_FIELDS(shrink, ("lease", effects->shrinks[i].lease),
+			    ("gpu", effects->shrinks[i].gpu),
+			    ("from_cus", effects->shrinks[i].from_cus),
+			    ("to_cus", effects->shrinks[i].to_cus));
 	}
 	json_ids(map, "revokes", effects->revokes, effects->n_revokes);
 	json_ids(map, "pauses", effects->pauses, effects->n_pauses);
@@ -428,8 +416,7 @@ static void json_drift(struct json_object *map, const struct gpuarb_view *view, 
 
 	for (size_t k = 0; (drift = gpuarb_view_drift(view, i, k)); k++) {
 		row = json_map(list, NULL);
-		json_text(row, "kind", drift->kind);
-		json_text(row, "gpu", drift->gpu);
+		JSON_FIELDS(row, ("kind", drift->kind), ("gpu", drift->gpu));
 		JSON_MEMBERS(row, drift, granted, observed, since);
 		json_known(row, "pid", drift->pid, 0);
 	}
@@ -442,11 +429,9 @@ static void json_intruders(struct json_object *map, const struct gpuarb_view *vi
 
 	for (size_t k = 0; (intruder = gpuarb_view_intruder(view, i, k)); k++) {
 		row = json_map(list, NULL);
-		json_text(row, "gpu", intruder->gpu);
-		json_number(row, "pid", intruder->pid);
-		json_known(row, "uid", intruder->uid, UINT32_MAX);
-		json_text(row, "command", intruder->command);
-		json_known(row, "lease", intruder->lease, 0);
+		JSON_FIELDS(row, ("gpu", intruder->gpu), ("pid", intruder->pid),
+			    ("uid", intruder->uid, UINT32_MAX), ("command", intruder->command),
+			    ("lease", intruder->lease, 0));
 		JSON_MEMBERS(row, intruder, cus, since, draws);
 	}
 }
@@ -459,9 +444,8 @@ static void json_times(struct json_object *in, const char *key, const struct gpu
 	if (!times || times->count == 0)
 		return;
 	map = json_map(in, key);
-	json_number(map, "count", times->count);
-	json_number(map, "usec", times->usec);
-	json_known(map, "since", times->since, 0);
+	JSON_FIELDS(map, ("count", times->count), ("usec", times->usec),
+		    ("since", times->since, 0));
 }
 
 /* Adds the base to each partition of an adaptable lease. */
@@ -481,13 +465,13 @@ static void json_lease_facts(struct json_object *map, const struct gpuarb_view *
 	const struct gpuarb_refusal *refusal = gpuarb_view_waits_for(view, i, &facts);
 
 	json_cus_min(map, view, i);
-	json_known(map, "since", gpuarb_view_since(view, i), 0);
-	json_known(map, "duration_usec", gpuarb_view_duration(view, i), 0);
+	JSON_FIELDS(map, ("since", gpuarb_view_since(view, i), 0),
+		    ("duration_usec", gpuarb_view_duration(view, i), 0));
 	json_drift(map, view, i);
-	json_flag(map, "verified", gpuarb_view_verified(view, i));
-	json_flag(map, "capped", gpuarb_view_capped(view, i));
-	json_text_known(map, "uncapped", gpuarb_view_uncapped(view, i));
-	json_flag(map, "alone", gpuarb_view_alone(view, i));
+	JSON_FIELDS(map, ("verified", gpuarb_view_verified(view, i)),
+		    ("capped", gpuarb_view_capped(view, i)),
+		    ("uncapped", gpuarb_view_uncapped(view, i), ""),
+		    ("alone", gpuarb_view_alone(view, i)));
 	json_intruders(map, view, i);
 	if (refusal)
 		json_refusal(json_map(map, "waits_for"), refusal, facts);

@@ -21,6 +21,8 @@ struct json_object *json_list(struct json_object *in, const char *key);
 void json_text(struct json_object *in, const char *key, const char *value); /* NULL: null */
 void json_text_known(struct json_object *in, const char *key,
 		     const char *value); /* "": null, too */
+void json_text_or(struct json_object *in, const char *key, const char *value,
+		  const char *unknown); /* the unknown one: null, too */
 void json_number(struct json_object *in, const char *key, uint64_t value);
 void json_known(struct json_object *in, const char *key, uint64_t value,
 		uint64_t unknown); /* null */
@@ -32,12 +34,29 @@ void json_value(struct json_object *in, const char *key,
 		struct json_object *value); /* taken over */
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n);
 
+/* Adds fields to an object: ("pid", row->pid). By the type of the value text, a number, a real or a flag; a third
+ * word is the value that stands for an unknown one, and becomes null: ("uid", row->uid, UINT32_MAX). */
+#define JSON_FIELDS(in, ...) ((void)(EACH(JSON_FIELD, in, 0, __VA_ARGS__)))
+
 /* Adds members of an object under their names: text as json_text_known(). */
 #define JSON_MEMBERS(in, object, ...) ((void)(EACH(JSON_MEMBER, in, object, __VA_ARGS__)))
+
 /* clang-format off */
 #define JSON_MEMBER(in, object, member)                                                    \
 	_Generic((object)->member, bool: json_flag, double: json_real, const char *: json_text_known, \
 		 uint32_t: json_number, uint64_t: json_number)(in, #member, (object)->member)
+#define JSON_FIELD(in, unused, field) JSON_FIELD_OF(in, JSON_WORDS field)
+#define JSON_WORDS(...) __VA_ARGS__
+#define JSON_FIELD_OF(in, ...) JSON_FIELD_IN(in, __VA_ARGS__)
+#define JSON_FIELD_IN(in, key, value, ...)                                                 \
+	JSON_FIELD_##__VA_OPT__(KNOWN)(in, key, value __VA_OPT__(,) __VA_ARGS__)
+#define JSON_FIELD_(in, key, value)                                                        \
+	_Generic((value), bool: json_flag, double: json_real, const char *: json_text,     \
+		 char *: json_text, uint32_t: json_number, uint64_t: json_number,           \
+		 int64_t: json_signed)(in, key, value)
+#define JSON_FIELD_KNOWN(in, key, value, unknown)                                          \
+	_Generic((value), const char *: json_text_or, char *: json_text_or,                \
+		 default: json_known)(in, key, value, unknown)
 /* clang-format on */
 
 /* Prints one value and a newline, flushes, and frees the value: on several lines if out is a

@@ -156,11 +156,8 @@ static void add_json_gpus(const struct explained *e, struct json_object *map, si
 			continue;
 		gpu = json_map(list, NULL);
 		tenant_find_most(e->settings, &e->settings->tenants[i], &info, &most);
-		json_text(gpu, "gpu", info.name);
-		json_number(gpu, "cus", most.cus);
-		json_number(gpu, "queues", most.queues);
-		json_number(gpu, "processes", most.processes);
-		json_number(gpu, "vram", most.vram);
+		JSON_FIELDS(gpu, ("gpu", info.name), ("cus", most.cus), ("queues", most.queues),
+			    ("processes", most.processes), ("vram", most.vram));
 	}
 }
 
@@ -169,15 +166,12 @@ static void add_json_tenant(const struct explained *e, struct json_object *list,
 	const struct tenant *tenant = &e->settings->tenants[i];
 	struct json_object *map = json_map(list, NULL);
 
-	json_text(map, "tenant", tenant->name);
-	json_text(map, "requests", use_names[use_of(e, i)]);
-	json_text(map, "unit", tenant->unit);
-	json_text(map, "slice", tenant->slice);
-	json_text(map, "executable", tenant->executable);
+	JSON_FIELDS(map, ("tenant", tenant->name), ("requests", use_names[use_of(e, i)]),
+		    ("unit", tenant->unit), ("slice", tenant->slice),
+		    ("executable", tenant->executable));
 	json_flag(map, "open", tenant->open);
-	json_text(map, "class", tenant_is_ban(tenant) ? "none" : class_names[tenant->class]);
-	json_number(map, "priority", tenant->priority);
-	json_text(map, "on_drift", on_drift_names[tenant->on_drift]);
+	JSON_FIELDS(map, ("class", tenant_is_ban(tenant) ? "none" : class_names[tenant->class]),
+		    ("priority", tenant->priority), ("on_drift", on_drift_names[tenant->on_drift]));
 	for (size_t k = 0; k < TENANT_LIMITS; k++) {
 		char key[32];
 
@@ -195,8 +189,7 @@ static void print_json(const struct explained *e)
 	char user[PRINT_USER];
 
 	print_user(e->caller->uid, user);
-	json_text(map, "user", user);
-	json_number(map, "uid", e->caller->uid);
+	JSON_FIELDS(map, ("user", user), ("uid", e->caller->uid));
 	list = json_list(map, "groups");
 	for (size_t i = 0; i < e->caller->n_groups; i++)
 		json_number(list, NULL, e->caller->groups[i]);

@@ -285,8 +285,7 @@ static int set_drain(struct command *command, bool drain)
 
 	if (command->json) {
 		map = json_map(NULL, NULL);
-		json_text(map, "gpu", gpu->name);
-		json_flag(map, "draining", drain);
+		JSON_FIELDS(map, ("gpu", gpu->name), ("draining", drain));
 		json_print(stdout, map);
 	} else {
 		print_line(

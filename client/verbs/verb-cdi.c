@@ -120,8 +120,7 @@ static struct json_object *make_spec(const char *share, struct gpuarb_lease *lea
 {
 	struct json_object *map = json_map(NULL, NULL), *device, *edits;
 
-	json_text(map, "cdiVersion", "0.5.0");
-	json_text(map, "kind", "gpuarb.org/share");
+	JSON_FIELDS(map, ("cdiVersion", "0.5.0"), ("kind", "gpuarb.org/share"));
 	device = json_map(json_list(map, "devices"), NULL);
 	json_text(device, "name", share);
 	edits = json_map(device, "containerEdits");

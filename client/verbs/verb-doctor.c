@@ -43,11 +43,9 @@ static struct json_object *json_findings(struct json_object *in, const struct do
 		const struct finding *finding = &doctor->findings[i];
 		struct json_object *map = json_map(list, NULL);
 
-		json_text(map, "check", finding->check);
-		json_text(map, "result", marks[finding->mark]);
-		json_text(map, "found", finding->found);
-		json_text(map, "means", finding->means);
-		json_text(map, "do", finding->advice);
+		JSON_FIELDS(map, ("check", finding->check), ("result", marks[finding->mark]),
+			    ("found", finding->found), ("means", finding->means),
+			    ("do", finding->advice));
 	}
 	return list;
 }
@@ -61,10 +59,8 @@ static void print_report(const struct doctor *doctor)
 	struct utsname machine;
 
 	json_text(map, "version", GPUARB_VERSION);
-	if (uname(&machine) == 0) {
-		json_text(map, "kernel", machine.release);
-		json_text(map, "architecture", machine.machine);
-	}
+	if (uname(&machine) == 0)
+		JSON_FIELDS(map, ("kernel", machine.release), ("architecture", machine.machine));
 	json_findings(map, doctor);
 	gpus = json_list(map, "gpus");
 	leases = json_list(map, "leases");

@@ -91,9 +91,8 @@ static void print_revoked(const struct command *command, const struct gpuarb_lea
 
 	if (command->json) {
 		map = json_map(NULL, NULL);
-		json_number(map, "revoked", command->id);
-		json_known(map, "deadline", lease ? lease->deadline : GPUARB_FOREVER,
-			   GPUARB_FOREVER);
+		JSON_FIELDS(map, ("revoked", command->id),
+			    ("deadline", lease ? lease->deadline : GPUARB_FOREVER, GPUARB_FOREVER));
 		json_print(stdout, map);
 	} else if (lease) {
 		act_print(stdout, lease);

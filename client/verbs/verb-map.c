@@ -300,9 +300,7 @@ static void json_row(struct json_object *list, const struct grid *grid, unsigned
 {
 	struct json_object *map = json_map(list, NULL), *cus;
 
-	json_number(map, "xcc", xcc);
-	json_number(map, "shader_engine", engine);
-	json_number(map, "shader_array", array);
+	JSON_FIELDS(map, ("xcc", xcc), ("shader_engine", engine), ("shader_array", array));
 	cus = json_list(map, "leases");
 	for (unsigned cu = 0; cu < grid->model.geometry.active[xcc][engine][array]; cu++) {
 		int cell = grid_cell(grid, xcc, engine, array, cu);

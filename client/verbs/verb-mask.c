@@ -32,15 +32,15 @@ static void json_law(struct json_object *map, const struct model *model,
 	double time = explain_relative_time(e, model->law.constant);
 	struct json_object *range;
 
-	json_number(map, "effective_cus", e->effective);
-	json_real(map, "efficiency", e->effective > 0 ? (double)e->effective / e->occupied : NAN);
-	json_real(map, "relative_time", time > 0 ? time : NAN);
+	JSON_FIELDS(map, ("effective_cus", e->effective),
+		    ("efficiency", e->effective > 0 ? (double)e->effective / e->occupied : NAN),
+		    ("relative_time", time > 0 ? time : NAN));
 	range = json_map(map, "relative_time_range");
-	json_real(range, "least", found.least > 0 ? found.least : NAN);
-	json_real(range, "most", found.most > 0 ? found.most : NAN);
-	json_text(map, "law", law_names[model->law.basis]);
-	json_text_known(map, "law_source", model->law.source);
-	json_known(map, "law_constant", model->law.constant, 0);
+	JSON_FIELDS(range, ("least", found.least > 0 ? found.least : NAN),
+		    ("most", found.most > 0 ? found.most : NAN));
+	JSON_FIELDS(map, ("law", law_names[model->law.basis]),
+		    ("law_source", model->law.source, ""),
+		    ("law_constant", model->law.constant, 0));
 }
 
 /* list: the members go to a new map in it; NULL: to one of its own. */
@@ -55,8 +55,7 @@ static struct json_object *json_explained(struct json_object *list, const struct
 	xccs = json_list(map, "per_xcc");
 	for (unsigned x = 0; x < model->geometry.xccs; x++)
 		json_numbers(xccs, NULL, e->pair[x], model->geometry.engines);
-	json_number(map, "shader_engines_used", e->engines_used);
-	json_number(map, "occupied_cus", e->occupied);
+	JSON_FIELDS(map, ("shader_engines_used", e->engines_used), ("occupied_cus", e->occupied));
 	json_numbers(map, "unmasked_xccs", e->unmasked, e->n_unmasked);
 	json_law(map, model, e);
 	return map;
@@ -167,9 +166,7 @@ static void json_array(struct json_object *list, unsigned xcc, unsigned engine, 
 {
 	struct json_object *map = json_map(list, NULL);
 
-	json_number(map, "xcc", xcc);
-	json_number(map, "shader_engine", engine);
-	json_number(map, "shader_array", array);
+	JSON_FIELDS(map, ("xcc", xcc), ("shader_engine", engine), ("shader_array", array));
 	json_numbers(map, "cus", cus, n);
 }
 
@@ -221,8 +218,7 @@ static void print_encoded(const struct command *command, const struct cuset *wan
 			   beyond, print_s(beyond));
 	if (command->json) {
 		map = json_map(NULL, NULL);
-		json_text(map, "cu_mask", hex);
-		json_text(map, "list", list);
+		JSON_FIELDS(map, ("cu_mask", hex), ("list", list));
 		json_explanation(map, e);
 		json_number(map, "effective_cus", e->effective);
 		json_print(stdout, map);
@@ -344,9 +340,8 @@ static int show_variable(const struct command *command, const struct model *mode
 	number = find_number(command, &masks);
 	if (command->json) {
 		map = json_map(NULL, NULL);
-		json_text(map, "variable", name);
-		json_text_known(map, "ignored", masks.problem);
-		json_flag(map, "dropped", masks.dropped);
+		JSON_FIELDS(map, ("variable", name), ("ignored", masks.problem, ""),
+			    ("dropped", masks.dropped));
 		list = json_list(map, "gpus");
 	}
 	for (int i = 0; i < (int)VARIABLE_GPUS; i++)

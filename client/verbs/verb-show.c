@@ -36,8 +36,8 @@ static void json_status(const struct command *command)
 	const char *const *tenants;
 	size_t n = gpuarb_view_tenants(command->view, &tenants);
 
-	json_text(map, "version", gpuarb_view_version(command->view));
-	json_text(map, "queue_budgets", gpuarb_view_queue_budgets(command->view));
+	JSON_FIELDS(map, ("version", gpuarb_view_version(command->view)),
+		    ("queue_budgets", gpuarb_view_queue_budgets(command->view)));
 	list = json_list(map, "tenants");
 	for (size_t i = 0; i < n; i++)
 		json_text(list, NULL, tenants[i]);

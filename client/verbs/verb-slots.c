@@ -219,9 +219,8 @@ static void json_slot(struct json_object *list, const struct gpuarb_queue_slot *
 	json_flag(map, "active", slot->active);
 	if (!slot->active)
 		return;
-	json_known(map, "pid", slot->pid, 0);
-	json_text_known(map, "command", slot->command);
-	json_known(map, "lease", slot->lease, 0);
+	JSON_FIELDS(map, ("pid", slot->pid, 0), ("command", slot->command, ""),
+		    ("lease", slot->lease, 0));
 	if (!sdma)
 		json_number(map, "priority", slot->priority);
 	json_number(map, "vmid", slot->vmid);
@@ -253,14 +252,11 @@ static void json_rack(struct json_object *list, const struct rack *rack)
 {
 	struct json_object *map = json_map(list, NULL);
 
-	json_text(map, "gpu", rack->gpu->name);
-	json_number(map, "usec", gpuarb_slots_usec(rack->slots));
-	json_number(map, "pipes", rack->gpu->pipes);
-	json_number(map, "queues_per_pipe", rack->gpu->queues_per_pipe);
-	json_text_known(map, "pipes_source", rack->source);
-	json_number(map, "queues", rack->queues);
-	json_number(map, "queues_without_slot", rack->without);
-	json_text(map, "sdma", rack->n_sdma > 0 ? "visible" : "not visible");
+	JSON_FIELDS(map, ("gpu", rack->gpu->name), ("usec", gpuarb_slots_usec(rack->slots)),
+		    ("pipes", rack->gpu->pipes), ("queues_per_pipe", rack->gpu->queues_per_pipe),
+		    ("pipes_source", rack->source, ""), ("queues", rack->queues),
+		    ("queues_without_slot", rack->without),
+		    ("sdma", rack->n_sdma > 0 ? "visible" : "not visible"));
 	json_slots(map, "pipe_list", rack, 0, rack->n);
 	json_slots(map, "sdma_list", rack, rack->n, count_all(rack));
 }

@@ -27,10 +27,9 @@ static void add_json(struct json_object *list, const struct gpuarb_usage_row *ro
 	struct json_object *map = json_map(list, NULL);
 	char user[PRINT_USER];
 
-	json_text_known(map, "tenant", row->tenant);
-	json_text(map, "user", print_user(row->uid, user) ? user : NULL);
-	json_number(map, "uid", row->uid);
-	json_text(map, "class", row->lease_class);
+	JSON_FIELDS(map, ("tenant", row->tenant, ""),
+		    ("user", print_user(row->uid, user) ? user : NULL), ("uid", row->uid),
+		    ("class", row->lease_class));
 	JSON_MEMBERS(map, row, leases, held_usec, cu_usec, queue_usec, waits, waited_usec,
 		     refusals);
 }
@@ -43,8 +42,8 @@ static void add_counters_row(struct json_object *list, const struct gpuarb_count
 	refusals = json_list(map, "refusals");
 	for (size_t i = 0; i < row->n_refusals; i++) {
 		refused = json_map(refusals, NULL);
-		json_text(refused, "reason", row->refusals[i].reason);
-		json_number(refused, "count", row->refusals[i].count);
+		JSON_FIELDS(refused, ("reason", row->refusals[i].reason),
+			    ("count", row->refusals[i].count));
 	}
 }
 
@@ -52,15 +51,15 @@ static void add_duration(struct json_object *list, const struct gpuarb_duration 
 {
 	struct json_object *map = json_map(list, NULL), *buckets, *bucket;
 
-	json_text(map, "name", duration->name);
-	json_number(map, "sum_usec", duration->sum_usec);
+	JSON_FIELDS(map, ("name", duration->name), ("sum_usec", duration->sum_usec));
 	buckets = json_list(map, "buckets");
 	for (size_t i = 0; i < duration->n_counts; i++) {
 		bucket = json_map(buckets, NULL);
-		json_known(bucket, "to_usec",
-			   i < duration->n_bounds ? duration->bounds_usec[i] : UINT64_MAX,
-			   UINT64_MAX);
-		json_number(bucket, "count", duration->counts[i]);
+		JSON_FIELDS(bucket,
+			    ("to_usec",
+			     i < duration->n_bounds ? duration->bounds_usec[i] : UINT64_MAX,
+			     UINT64_MAX),
+			    ("count", duration->counts[i]));
 	}
 }
 

@@ -35,11 +35,9 @@ static void print_json(const struct verify *verify)
 		const struct verify_finding *finding = &verify->findings[i];
 		struct json_object *map = json_map(list, NULL);
 
-		json_known(map, "lease", finding->lease, 0);
-		json_text_known(map, "gpu", finding->gpu);
-		json_text(map, "check", finding->check);
-		json_text(map, "result", results[finding->result]);
-		json_text(map, "found", finding->found);
+		JSON_FIELDS(map, ("lease", finding->lease, 0), ("gpu", finding->gpu, ""),
+			    ("check", finding->check), ("result", results[finding->result]),
+			    ("found", finding->found));
 	}
 	json_print(stdout, list);
 }
