@@ -332,9 +332,8 @@ static void json_bound(struct json_object *map, const struct gpuarb_refusal_fact
 /* The keys of the facts that this refusal has. */
 static void json_facts(struct json_object *map, const struct gpuarb_refusal_facts *facts)
 {
-	if (*facts->resource) {
+	if (*facts->resource)
 		JSON_FIELDS(map, ("resource", facts->resource), ("total", facts->total));
-	}
 	if (facts->reserved > 0)
 		json_number(map, "reserved", facts->reserved);
 	if (*facts->key)

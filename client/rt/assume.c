@@ -2,7 +2,7 @@
 
 /* The assumptions and conditions of a plan, as sentences. */
 
-#include "client/rt/judge.h"
+#include "client/rt/task-plan.h"
 
 #include <errno.h>
 #include <stdarg.h>

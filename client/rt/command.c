@@ -12,8 +12,8 @@
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "client/rt/command.h"
-#include "client/rt/measure-command.h"
-#include "client/rt/show.h"
+#include "client/rt/measure.h"
+#include "client/rt/task-plan.h"
 #include "client/rt/watch.h"
 #include "client/doctor/service-user.h"
 #include "util/log.h"
@@ -392,8 +392,7 @@ static struct json_object *event_of(const struct monitor *monitor, const char *k
 {
 	struct json_object *event = json_map(NULL, NULL);
 
-	json_text(event, "event", kind);
-	json_text(event, "plan", monitor->file);
+	JSON_FIELDS(event, ("event", kind), ("plan", monitor->file));
 	return event;
 }
 
@@ -425,13 +424,9 @@ static void print_violation(const struct monitor *monitor)
 
 	describe(monitor, message, sizeof(message));
 	report(monitor, message);
-	json_text(event, "gpu", v->gpu);
-	json_text(event, "partition", v->partition);
-	json_number(event, "lease", v->lease);
-	json_text(event, "assumption", rt_assumption_names[v->assumption]);
-	json_number(event, "bound", v->bound);
-	json_number(event, "observed", v->observed);
-	json_known(event, "within_usec", v->within_usec, 0);
+	JSON_FIELDS(event, ("gpu", v->gpu), ("partition", v->partition), ("lease", v->lease),
+		    ("assumption", rt_assumption_names[v->assumption]), ("bound", v->bound),
+		    ("observed", v->observed), ("within_usec", v->within_usec, 0));
 	print_event(monitor, event, "%s", message);
 }
 
@@ -441,9 +436,7 @@ static void print_no_lease(const struct monitor *monitor, size_t i)
 	const char *gpu = rt_plan_gpu(monitor->plan, i)->gpu.info.name;
 	struct json_object *event = event_of(monitor, "no-lease");
 
-	json_text(event, "gpu", gpu);
-	json_text(event, "partition", name);
-	json_text(event, "tenant", name);
+	JSON_FIELDS(event, ("gpu", gpu), ("partition", name), ("tenant", name));
 	print_event(
 		monitor, event,
 		"no lease of tenant %s on GPU %s yet: partition %s is watched from its lease on",
@@ -467,9 +460,7 @@ static void print_not_observed(const struct monitor *monitor, const char *gpu)
 	const char *reason = gpuarb_last_error(monitor->command->gpuarb);
 	struct json_object *event = event_of(monitor, "not-observed");
 
-	json_text(event, "gpu", gpu);
-	json_text(event, "assumption", name);
-	json_text(event, "reason", reason);
+	JSON_FIELDS(event, ("gpu", gpu), ("assumption", name), ("reason", reason));
 	print_event(monitor, event, "%s of GPU %s are not watched: %s", name, gpu, reason);
 }
 

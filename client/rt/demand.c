@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/rt/demand.h"
+#include "client/rt/task-plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-#include "client/rt/phase.h"
 
 int demands_new(const struct rt_plan *plan, size_t partition, struct demands *ret)
 {

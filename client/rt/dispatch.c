@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/rt/dispatch.h"
+#include "client/rt/bound.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/rt/fit.h"
+#include "client/rt/task-plan.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/rt/judge.h"
+#include "client/rt/task-plan.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "client/rt/demand.h"
 #include "core/policy/settings.h"
 
 #define CUS_MAX 1024U

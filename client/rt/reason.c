@@ -4,8 +4,7 @@
 
 #include <stdio.h>
 
-#include "client/rt/demand.h"
-#include "client/rt/judge.h"
+#include "client/rt/task-plan.h"
 
 /* ---- reasons of the set ------------------------------------------------------------------- */
 

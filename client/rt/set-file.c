@@ -7,9 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rt/set-value.h"
+#include "client/rt/set.h"
 #include "core/policy/settings.h"
+#include "util/ini.h"
+#include "util/number.h"
 #include "util/text.h"
+
+enum rt_section { RT_SET, RT_PARTITION, RT_TASK, RT_SECTIONS };
+
+struct entry;
+
+struct key {
+	enum rt_section section;
+	const char *name;
+	void (*take)(const struct entry *entry);
+	size_t offset;     /* of the member that it sets */
+	uint64_t min, max; /* of numbers, times and words */
+	size_t line;       /* of the member for its line, an unsigned; 0: none asks for it */
+	const char *noun, *works;
+	const char *const *words;
+};
+
+/* KEY = VALUE in a valid section. */
+struct entry {
+	const struct ini_place *place;
+	const struct key *key;
+	const char *value;
+	void *target; /* the row of its section */
+	void *field;  /* the member that the key sets */
+};
 
 struct rt_reader {
 	struct rt_set *set;
@@ -24,6 +50,255 @@ static const char *const section_names[] = {
 	[RT_TASK] = "task",
 	NULL,
 };
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+/* Each stores a valid value in its field, and reports any other. */
+
+#define CUS_MAX 1024U /* of an execution time */
+
+/* Letters, digits and -._@, up to RT_NAME_MAX - 1 of them. */
+static bool is_name(const char *name)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@";
+	size_t size = strlen(name);
+
+	return size > 0 && size < RT_NAME_MAX && strspn(name, allowed) == size;
+}
+
+/* Microseconds of "250us", "11ms", "2s", "1min", "1h", "250". */
+static int read_time(const char *text, uint64_t *ret)
+{
+	static const struct number_unit units[] = {
+		{ "", 1 },           { "us", 1 },          { "ms", 1000 }, { "s", 1000000 },
+		{ "min", 60000000 }, { "h", RT_TIME_MAX }, { NULL, 0 },
+	};
+
+	return number_parse_units(text, units, ret);
+}
+
+static void take_times_of(const struct entry *entry, uint64_t step, const char *advice)
+{
+	uint64_t usec;
+
+	if (read_time(entry->value, &usec) < 0 || usec < entry->key->min || usec > RT_TIME_MAX ||
+	    usec % step != 0)
+		ini_bad(entry->place, "%s: invalid time '%s': use %llu us to 1 h%s",
+			entry->key->name, entry->value, ull(entry->key->min), advice);
+	else
+		*(uint64_t *)entry->field = usec;
+}
+
+static void take_time(const struct entry *entry)
+{
+	take_times_of(entry, 1, ", as 250us, 11ms or 2s");
+}
+
+/* As in gpuarbd.conf(5). */
+static void take_interval(const struct entry *entry)
+{
+	take_times_of(entry, 1000, " in whole milliseconds, as 500ms or 2s");
+}
+
+static void take_number(const struct entry *entry)
+{
+	ini_unsigned(entry->place, entry->key->name, entry->value, (unsigned)entry->key->min,
+		     (unsigned)entry->key->max, entry->field);
+}
+
+static void take_count(const struct entry *entry)
+{
+	unsigned count;
+
+	if (ini_unsigned(entry->place, entry->key->name, entry->value, (unsigned)entry->key->min,
+			 (unsigned)entry->key->max, &count) >= 0)
+		*(uint64_t *)entry->field = count;
+}
+
+static void take_margin(const struct entry *entry)
+{
+	if (strcmp(entry->value, "measured") == 0)
+		*(unsigned *)entry->field = MARGIN_MEASURED;
+	else
+		ini_percent(entry->place, entry->key->name, entry->value, (unsigned)entry->key->min,
+			    (unsigned)entry->key->max, entry->field);
+}
+
+/* An enum of the words, from the first one that a set may use. */
+static void take_word(const struct entry *entry)
+{
+	const struct key *key = entry->key;
+	int word = text_index(key->words, entry->value);
+
+	if (word >= (int)key->min && word <= (int)key->max)
+		*(unsigned *)entry->field = (unsigned)word;
+	else
+		ini_bad(entry->place, "%s: invalid %s '%s': use %s", key->name, key->noun,
+			entry->value, key->works);
+}
+
+static void take_bool(const struct entry *entry)
+{
+	ini_bool(entry->place, entry->key->name, entry->value, entry->field);
+}
+
+static void take_priority(const struct entry *entry)
+{
+	int priority = priority_from_name(entry->value);
+
+	if (priority >= 0)
+		*(unsigned *)entry->field = (unsigned)priority;
+	else
+		ini_bad(entry->place,
+			"%s: invalid priority '%s': use low, normal, high or a number from 0 to 15",
+			entry->key->name, entry->value);
+}
+
+static void take_text(const struct entry *entry)
+{
+	char **text = entry->field, *copy;
+
+	if (!*entry->value) {
+		ini_bad(entry->place, "%s: the value must not be empty", entry->key->name);
+		return;
+	}
+	copy = strdup(entry->value);
+	if (!copy) {
+		ini_bad(entry->place, "out of memory");
+		return;
+	}
+	free(*text);
+	*text = copy;
+}
+
+/* The name becomes the value of match-user: no list, no blanks. */
+static void take_user(const struct entry *entry)
+{
+	if (is_name(entry->value))
+		take_text(entry);
+	else
+		ini_bad(entry->place, "%s: invalid user '%s': use one name or number",
+			entry->key->name, entry->value);
+}
+
+static void take_gpu(const struct entry *entry)
+{
+	if (*entry->value && strlen(entry->value) < RT_GPU_NAME_MAX &&
+	    !strpbrk(entry->value, ", \t="))
+		strcpy(entry->field, entry->value);
+	else
+		ini_bad(entry->place, "%s: invalid name '%s': use that of one GPU of the set",
+			entry->key->name, entry->value);
+}
+
+/* The name of another section. */
+static void take_section_name(const struct entry *entry)
+{
+	if (is_name(entry->value))
+		strcpy(entry->field, entry->value);
+	else if (entry->key->works && strpbrk(entry->value, ", \t"))
+		ini_bad(entry->place, "%s: '%s' is more than one %s: use %s", entry->key->name,
+			entry->value, entry->key->noun, entry->key->works);
+	else
+		ini_bad(entry->place, "%s: invalid name '%s' of a [%s NAME]", entry->key->name,
+			entry->value, entry->key->noun);
+}
+
+/* ---- numbers and rates ---------------------------------------------------------------------- */
+
+/* NUMBER, the mark and TIME: "4/10ms", "15:2100". */
+static int read_pair(char *text, char mark, uint64_t most, uint64_t *ret_number, uint64_t *ret_usec)
+{
+	char *at = strchr(text, mark);
+
+	if (!at)
+		return -EINVAL;
+	*at++ = '\0';
+	if (number_parse(text, 1, most, ret_number) < 0 || read_time(at, ret_usec) < 0)
+		return -EINVAL;
+	return *ret_usec < 1 || *ret_usec > RT_TIME_MAX ? -ERANGE : 0;
+}
+
+static void add_rate(const struct entry *entry, char *word, struct bound_rates *rates)
+{
+	struct bound_rate rate;
+	char copy[64];
+
+	snprintf(copy, sizeof(copy), "%s", word);
+	if (read_pair(word, '/', entry->key->max, &rate.count, &rate.usec) < 0)
+		ini_bad(entry->place,
+			"%s: invalid rate '%s': use NUMBER/TIME, as 4/10ms, with 1 to %llu events in 1 "
+			"us to 1 h; %s = 0 is for none",
+			entry->key->name, copy, ull(entry->key->max), entry->key->name);
+	else if (rates->n == BOUND_RATES_MAX)
+		ini_bad(entry->place, "%s: more than %u rates", entry->key->name, BOUND_RATES_MAX);
+	else
+		rates->list[rates->n++] = rate;
+}
+
+/* A number for one response time, or rates. */
+static void take_often(const struct entry *entry)
+{
+	_cleanup_(freep) char *copy = strdup(entry->value);
+	struct rt_often *often = entry->field;
+	char *word, *rest = copy;
+	struct entry number = *entry;
+
+	*often = (struct rt_often){ .number = RT_UNSET };
+	number.field = &often->number;
+	if (!copy)
+		ini_bad(entry->place, "out of memory");
+	else if (!strchr(copy, '/'))
+		take_count(&number);
+	else
+		while ((word = strtok_r(rest, " \t,", &rest)))
+			add_rate(entry, word, &often->rates);
+}
+
+/* ---- the table of execution times --------------------------------------------------------- */
+
+static int take_point(const struct entry *entry, char *word)
+{
+	struct rt_task *task = entry->target;
+	uint64_t cus, usec;
+	char copy[64];
+	int r;
+
+	snprintf(copy, sizeof(copy), "%s", word);
+	r = read_pair(word, ':', CUS_MAX, &cus, &usec);
+	if (r < 0) {
+		ini_bad(entry->place,
+			"%s: invalid point '%s': use CUS:TIME, as 15:2100 or 15:2100us, with 1 to "
+			"%u CUs and 1 us to 1 h",
+			entry->key->name, copy, CUS_MAX);
+		return r;
+	}
+	if (task->n_points == RT_POINTS_MAX) {
+		ini_bad(entry->place, "%s: more than %u points", entry->key->name, RT_POINTS_MAX);
+		return -E2BIG;
+	}
+	task->points[task->n_points++] = (struct rt_point){ (unsigned)cus, usec };
+	return 0;
+}
+
+static void take_wcet(const struct entry *entry)
+{
+	_cleanup_(freep) char *copy = strdup(entry->value);
+	struct rt_task *task = entry->target;
+	char *word, *rest = copy;
+
+	if (!copy)
+		ini_bad(entry->place, "out of memory");
+	while (copy && (word = strtok_r(rest, " \t,", &rest)))
+		if (take_point(entry, word) < 0)
+			return;
+	if (copy && task->n_points == 0)
+		ini_bad(entry->place,
+			"%s: the table is empty: add CUS:TIME for each measured mask, as 15:2100 "
+			"30:1100",
+			entry->key->name);
+}
 
 /* ---- sections ----------------------------------------------------------------------------- */
 
@@ -117,7 +392,7 @@ static void take_section(const struct ini_place *place, const char *section, voi
 		reader->target = reader->set;
 		return;
 	}
-	if (!set_value_is_name(name)) {
+	if (!is_name(name)) {
 		ini_bad(place, "[%s]: invalid name: use up to %u letters, digits and -._@", section,
 			RT_NAME_MAX - 1);
 		return;
@@ -128,19 +403,24 @@ static void take_section(const struct ini_place *place, const char *section, voi
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
+#define MEMBER(part, type, key, how, member) \
+	.section = (part), .name = (key), .take = (how), .offset = offsetof(struct type, member)
+#define LINE(type, member) .line = offsetof(struct type, member)
 /* clang-format off */
-#define SET(key, how, member, least, most)                                                  \
-	{ RT_SET, key, how, offsetof(struct rt_set, member), least, most }
-#define PARTITION(key, how, member, least, most)                                            \
-	{ RT_PARTITION, key, how, offsetof(struct rt_partition, member), least, most }
-#define TASK(key, how, member, least)                                                       \
-	{ RT_TASK, key, how, offsetof(struct rt_task, member), least, 0 }
+#define SET(key, how, member, least, most, ...) \
+	{ MEMBER(RT_SET, rt_set, key, how, member), .min = (least), .max = (most), ##__VA_ARGS__ }
+#define PARTITION(key, how, member, least, most, ...) \
+	{ MEMBER(RT_PARTITION, rt_partition, key, how, member), .min = (least), .max = (most), \
+	  ##__VA_ARGS__ }
+#define TASK(key, how, member, least, ...) \
+	{ MEMBER(RT_TASK, rt_task, key, how, member), .min = (least), ##__VA_ARGS__ }
 /* clang-format on */
 
 static const struct key keys[] = {
 	SET("margin", take_margin, margin_percent, 0, 1000),
 	SET("neighbours", take_count, neighbours, 0, 1024),
-	SET("neighbours-use", take_neighbours, neighbours_use, 0, 0),
+	SET("neighbours-use", take_word, neighbours_use, 0, NEIGHBOURS_COMPUTE, .noun = "word",
+	    .works = "memory or compute", .words = neighbours_names),
 	SET("every-client-capped", take_bool, capped, 0, 0),
 	SET("every-client-masked", take_bool, masked, 0, 0),
 	SET("own-pipes", take_bool, own_pipes, 0, 0),
@@ -148,7 +428,7 @@ static const struct key keys[] = {
 	SET("independent-copies", take_bool, independent_copies, 0, 0),
 	SET("no-graphics", take_bool, no_graphics, 0, 0),
 	SET("borrowers", take_bool, borrowers, 0, 0),
-	SET("law", take_law, law, 0, 0),
+	SET("law", take_bool, law, 0, 0, LINE(rt_set, law_stated)),
 	SET("preemption", take_time, preemption, 1, 0),
 	SET("queue-changes", take_often, queue_changes, 0, 100000),
 	SET("activations", take_often, activations, 0, 100000),
@@ -159,9 +439,12 @@ static const struct key keys[] = {
 	SET("preemption-timeout", take_time, preemption_timeout, 0, 0),
 
 	PARTITION("gpu", take_gpu, gpu, 0, 0),
-	PARTITION("policy", take_policy, policy, 0, 0),
-	PARTITION("dispatcher", take_dispatcher, dispatcher, 0, 0),
-	PARTITION("isolation", take_isolation, isolation, 0, 0),
+	PARTITION("policy", take_word, policy, 0, RT_NP_DM, .noun = "policy",
+		  .works = "fifo, np-edf or np-dm", .words = rt_policy_names),
+	PARTITION("dispatcher", take_bool, dispatcher, 0, 0, LINE(rt_partition, dispatcher_stated)),
+	PARTITION("isolation", take_word, isolation, ISOLATION_SHADER_ENGINE, ISOLATION_CU,
+		  .noun = "isolation", .works = "shader-engine or cu, as a realtime lease has it",
+		  .words = isolation_names),
 	PARTITION("start-inactive", take_bool, start_inactive, 0, 0),
 	PARTITION("waits-for-grant", take_bool, waits_for_grant, 0, 0),
 	PARTITION("activation-latency", take_time, activation, 0, 0),
@@ -174,15 +457,16 @@ static const struct key keys[] = {
 	PARTITION("user", take_user, user, 0, 0),
 	PARTITION("command", take_text, command, 0, 0),
 
-	TASK("partition", take_partition, partition_name, 0),
+	TASK("partition", take_section_name, partition_name, 0, .noun = "partition",
+	     .works = "one task for each partition"),
 	TASK("period", take_time, period, 1),
-	TASK("deadline", take_deadline, deadline, 1),
-	TASK("after", take_after, after_name, 0),
-	TASK("offset", take_offset, offset, 0),
+	TASK("deadline", take_time, deadline, 1, LINE(rt_task, deadline_line)),
+	TASK("after", take_section_name, after_name, 0, LINE(rt_task, after_line), .noun = "task"),
+	TASK("offset", take_time, offset, 0, LINE(rt_task, offset_line)),
 	TASK("jitter", take_time, jitter, 0),
 	TASK("copy-in", take_time, copy_in, 1),
 	TASK("copy-out", take_time, copy_out, 1),
-	TASK("wcet", take_wcet, n_points, 0),
+	TASK("wcet", take_wcet, n_points, 0, LINE(rt_task, wcet_line)),
 };
 
 static void unknown_key(const struct ini_place *place, enum rt_section section, const char *name)
@@ -210,6 +494,8 @@ static void take_key(const struct ini_place *place, const char *section, const c
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (keys[i].section != reader->section || strcmp(keys[i].name, name) != 0)
 			continue;
+		if (keys[i].line > 0)
+			*(unsigned *)(void *)((char *)reader->target + keys[i].line) = place->line;
 		keys[i].take(&(struct entry){
 			.place = place,
 			.key = &keys[i],

@@ -50,7 +50,8 @@ struct rt_partition {
 	char name[RT_NAME_MAX];
 	char gpu[RT_GPU_NAME_MAX]; /* in the set; "": the only one */
 	enum rt_policy policy;
-	bool dispatcher, dispatcher_stated; /* with fifo */
+	bool dispatcher;            /* with fifo */
+	unsigned dispatcher_stated; /* the line of the key; 0: it is missing */
 	enum isolation isolation;
 	bool start_inactive;
 	bool waits_for_grant; /* the first job is released when the lease is granted */
@@ -86,8 +87,8 @@ struct rt_set {
 	unsigned margin_percent; /* or MARGIN_MEASURED */
 	uint64_t neighbours;     /* leases that run at the same time; RT_UNSET */
 	enum neighbours neighbours_use;
-	bool capped, masked, own_pipes, own_copies, independent_copies, no_graphics, borrowers, law,
-		law_stated;
+	bool capped, masked, own_pipes, own_copies, independent_copies, no_graphics, borrowers, law;
+	unsigned law_stated;           /* the line of the key; 0: it is missing */
 	uint64_t preemption;           /* cost of one preemption of the GPU; RT_UNSET */
 	struct rt_often queue_changes; /* of other programs */
 	struct rt_often activations;   /* of other leases */

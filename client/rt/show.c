@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/rt/show.h"
+#include "client/rt/task-plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -413,14 +413,12 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 	const struct rt_partition_plan *p = &plan->partitions[i];
 	struct json_object *map = json_map(list, NULL);
 
-	json_text(map, "name", partition->name);
-	json_text(map, "gpu", rt_plan_gpu(plan, i)->gpu.name);
+	JSON_FIELDS(map, ("name", partition->name), ("gpu", rt_plan_gpu(plan, i)->gpu.name));
 	json_flag(map, "passes", p->passes);
-	json_text(map, "policy", rt_policy_names[partition->policy]);
-	json_text_known(map, "offsets", offsets_names[p->offsets]);
-	json_text(map, "isolation", isolation_names[partition->isolation]);
-	json_number(map, "effective_cus", p->effective);
-	json_known(map, "least_cus", p->least, 0);
+	JSON_FIELDS(map, ("policy", rt_policy_names[partition->policy]),
+		    ("offsets", offsets_names[p->offsets], ""),
+		    ("isolation", isolation_names[partition->isolation]),
+		    ("effective_cus", p->effective), ("least_cus", p->least, 0));
 	time_or_null(map, "work_usec", p->work);
 	time_or_null(map, "margin_usec", p->margin);
 	json_number(map, "host_usec", p->bound.host);
@@ -439,14 +437,13 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 	const struct rt_task_plan *t = &plan->tasks[i];
 	struct json_object *map = json_map(list, NULL);
 
-	json_text(map, "name", task->name);
-	json_text(map, "partition", plan->set->partitions[task->partition].name);
+	JSON_FIELDS(map, ("name", task->name),
+		    ("partition", plan->set->partitions[task->partition].name));
 	json_flag(map, "meets", t->meets);
-	json_number(map, "period_usec", task->period);
-	json_number(map, "deadline_usec", task->deadline);
-	json_number(map, "jitter_usec", t->jitter);
-	json_known(map, "offset_usec", task->offset_line > 0 ? task->offset : RT_UNSET, RT_UNSET);
-	json_text_known(map, "after", task->after_name);
+	JSON_FIELDS(map, ("period_usec", task->period), ("deadline_usec", task->deadline),
+		    ("jitter_usec", t->jitter),
+		    ("offset_usec", task->offset_line > 0 ? task->offset : RT_UNSET, RT_UNSET),
+		    ("after", task->after_name, ""));
 	time_or_null(map, "wcet_usec", t->wcet);
 	time_or_null(map, "copies_usec", t->copies);
 	json_text(map, "wcet_source", source_names[t->source]);
@@ -457,9 +454,9 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 	else
 		json_signed(map, "slack_usec", t->slack);
 	time_or_null(map, "growth_usec", has_growth(plan, i) ? t->growth : BOUND_NONE);
-	json_text_known(map, "growth_limit",
-			has_growth(plan, i) ? growth_limits[t->growth_limit] : "");
-	json_text_known(map, "reason", t->reason);
+	JSON_FIELDS(map,
+		    ("growth_limit", has_growth(plan, i) ? growth_limits[t->growth_limit] : "", ""),
+		    ("reason", t->reason, ""));
 }
 
 static void json_texts(struct json_object *map, const char *key, char *const *texts, size_t n)
@@ -480,8 +477,7 @@ static void json_start(struct json_object *map, const struct rt_plan *plan)
 	for (size_t n = 0; way && n < plan->layout.n; n++)
 		json_text(order, NULL, plan->set->partitions[plan->layout.order[n]].name);
 	json_flag(map, "any_order", way && plan->layout.any_order);
-	json_text(map, "tenants", tenants);
-	json_text(map, "daemon", daemon);
+	JSON_FIELDS(map, ("tenants", tenants), ("daemon", daemon));
 }
 
 static void json_client_count(struct json_object *map, const char *key, const struct rt_gpu *gpu,
@@ -494,13 +490,10 @@ static void json_rt_gpu(struct json_object *map, const struct rt_gpu_plan *plan)
 {
 	const struct gpu_info *info = &plan->gpu.info;
 
-	json_text(map, "gpu", info->name);
-	json_text(map, "device", info->device);
-	json_text(map, "gfx_target", plan->gpu.target);
-	json_text(map, "law", law_names[info->law.basis]);
-	json_number(map, "margin_percent", plan->margin.percent);
-	json_text_known(map, "margin_source", plan->margin.row);
-	json_number(map, "neighbours", plan->neighbours);
+	JSON_FIELDS(map, ("gpu", info->name), ("device", info->device),
+		    ("gfx_target", plan->gpu.target), ("law", law_names[info->law.basis]),
+		    ("margin_percent", plan->margin.percent),
+		    ("margin_source", plan->margin.row, ""), ("neighbours", plan->neighbours));
 	json_client_count(map, "unmanaged_processes", &plan->gpu, plan->gpu.unmanaged);
 	json_client_count(map, "uncapped_leases", &plan->gpu, plan->gpu.uncapped);
 	json_client_count(map, "unverified_leases", &plan->gpu, plan->gpu.unverified);
@@ -511,8 +504,7 @@ void rt_show_json(const struct rt_plan *plan)
 	struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 
-	json_text(map, "verdict", result_names[plan->result]);
-	json_text_known(map, "reason", plan->reason);
+	JSON_FIELDS(map, ("verdict", result_names[plan->result]), ("reason", plan->reason, ""));
 	json_rt_gpu(map, &plan->gpus[0]);
 	list = json_list(map, "gpus");
 	for (size_t i = 0; i < plan->n_gpus; i++) {

@@ -4,8 +4,8 @@
 /*
  * A plan: whether a task set meets its deadlines on a GPU, on which CUs, and with which slack.
  *
- *	set, set-file, set-value	the file
- *	disturbance, copy	what delays jobs beside others of their partition
+ *	set, set-file	the file
+ *	delay	what delays jobs beside others of their partition
  *	judge, fit, margin	the CUs of each partition, and their place on the GPU
  *	demand	the jobs of one partition, with
  *	bound, dispatch, phase	the arithmetic of the proof: fifo, policies, offsets
@@ -17,8 +17,55 @@
 #include <string.h>
 
 #include "client/rt/bound.h"
-#include "client/rt/fit.h"
 #include "client/rt/set.h"
+#include "core/mask/cuset.h"
+#include "core/mask/gpu-info.h"
+#include "core/policy/result.h"
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+/*
+ * Places partitions on an empty GPU with the daemon's own arbiter, one after the other: the result
+ * is what gpuarbd grants to the same requests in that order.
+ */
+
+/* The request for one partition; the command line of `run` is made from it. */
+struct rt_ask {
+	unsigned least;   /* the fewest effective CUs; 0: do not place it */
+	unsigned cus;     /* the CUs to aim at */
+	unsigned engines; /* number of shader engines; 0: any */
+};
+
+struct rt_place {
+	struct rt_ask ask;
+	struct cuset set;
+	unsigned cus, effective; /* 0: not placed */
+	uint32_t engines;        /* one bit each */
+};
+
+struct rt_layout {
+	struct rt_place places[RT_PARTITIONS_MAX]; /* by partition */
+	size_t order[RT_PARTITIONS_MAX];           /* in which the leases are requested */
+	size_t n;
+	bool any_order;    /* they fit in any order */
+	char why[512];     /* they do not fit: the refusal of the arbiter */
+	enum reason lacks; /* the reason of that refusal */
+};
+
+/*
+ * Places all partitions whose least[] is not 0: with whole shader engines if the partition shares
+ * none, else with the fewest CUs, and with few shader engines in total. Tries up to RT_ORDERS_MAX
+ * orders, the largest partitions first. The daemon places one lease after the other, so a placement
+ * can exist that no order leads to. 0; -ENOSPC with `why`; -ENOMEM.
+ */
+#define RT_ORDERS_MAX 720U
+int rt_fit(const struct gpu_info *gpu, const struct rt_set *set, const unsigned *least,
+	   struct rt_layout *ret);
+
+/* The most effective CUs of one partition that is alone on the GPU. */
+unsigned rt_fit_most(const struct gpu_info *gpu);
+
+/* ---- the plan ------------------------------------------------------------------------------- */
 
 enum rt_result {
 	RT_ACCEPTED,
@@ -153,3 +200,76 @@ struct rt_often rt_plan_activations(const struct rt_plan *plan, size_t partition
 
 /* Finds how long the copies of one job of each task take, with all that they wait for. */
 void rt_plan_copy(struct rt_plan *plan);
+
+/* Computes all figures. -ENOMEM; -EINVAL with an error in problem. */
+int rt_judge(struct rt_plan *plan, char *problem, size_t size);
+
+/* Adds reasons: why partitions that pass do not fit, and why tasks do not pass. */
+void rt_plan_reason(struct rt_plan *plan);
+
+/* Adds the sentences. -ENOMEM. */
+int rt_plan_assume(struct rt_plan *plan);
+
+/* The longest response that all tasks of the partition allow. */
+uint64_t rt_plan_allowed(const struct rt_plan *plan, size_t partition);
+
+/* ---- the jobs of one partition -------------------------------------------------------------- */
+
+/* What its tasks demand, and their responses from release to notice, in the order of the set. */
+struct demands {
+	const struct rt_plan *plan;
+	size_t partition, n;
+	struct rt_demand *list;
+	uint64_t *responses;
+	uint64_t *offsets; /* RT_UNSET: the task is released at any time */
+	bool phased;       /* the responses are those with offsets */
+};
+
+int demands_new(const struct rt_plan *plan, size_t partition, struct demands *ret);
+void demands_done(struct demands *demands);
+
+/* What one job of task i takes of its partition, but for standstill. A dispatcher submits a job when it knows of
+ * the end of the one before it: host time is part of the job. With fifo it is part of the bound. */
+uint64_t demand_cost(const struct rt_plan *plan, size_t i, uint64_t wcet);
+
+/* On so many CUs. false: an execution time is unknown. */
+bool demands_fill(struct demands *demands, unsigned cus);
+
+/* Finds the responses. 1: all deadlines are kept; 0; -ENOMEM. */
+int demands_respond(struct demands *demands);
+
+/* By how much the execution time of one task may grow. */
+int demands_growth(struct demands *demands, size_t i, uint64_t *ret,
+		   enum rt_growth_limit *ret_limit);
+
+/*
+ * Responses of tasks that are released at offsets of one clock: task i at offset[i] + k x period, for
+ * every k. Never longer than those of dispatch_edf() and the others, which hold for all offsets. The proofs are in
+ * gpuarbctl-rt(1).
+ */
+
+/* Windows times jobs in each, of which more would take too long. */
+#define PHASE_STEPS_MAX 200000U
+#define PHASE_FIFO_TASKS 64U
+
+/* offsets[i] RT_UNSET: task i is released at any time, which only fifo permits. The responses hold if
+ * each keeps its deadline. 1; 0: there is no such analysis, or it would take too long; -ENOMEM. */
+int phase_respond(const struct bound *bound, enum rt_policy policy, const struct rt_demand *tasks,
+		  const uint64_t *offsets, size_t n, uint64_t *ret);
+
+/* ---- for callers ---------------------------------------------------------------------------- */
+
+/* By the names in the set, then by those of the GPUs or profiles; no name: the only one. n: none. */
+size_t rt_gpu_find(const struct rt_gpu *gpus, size_t n, const char *name);
+
+/* 0 whatever the result is; -ENOMEM; -EINVAL with an error in problem: the file lacks a key that
+ * a GPU needs, or a partition is on none of the GPUs. set must outlive the plan. */
+int rt_plan_make(const struct rt_set *set, const struct rt_gpu *gpus, size_t n_gpus,
+		 struct rt_plan **ret, char *problem, size_t size);
+struct rt_plan *rt_plan_free(struct rt_plan *plan);
+DEFINE_CLEANUP(struct rt_plan *, rt_plan_free)
+
+/* Prints a plan, and the lines of policy and of a shell that put it into effect. */
+struct command;
+void rt_show_text(const struct command *command, const struct rt_plan *plan);
+void rt_show_json(const struct rt_plan *plan);

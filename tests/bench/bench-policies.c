@@ -20,7 +20,7 @@
 
 #include "bench/bench.h"
 #include "check-cond.h"
-#include "client/rt/dispatch.h"
+#include "client/rt/bound.h"
 #include "util/base.h"
 
 #define SETS 500U

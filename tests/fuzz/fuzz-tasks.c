@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "client/rt/rt-plan.h"
+#include "client/rt/task-plan.h"
 #include "fuzz.h"
 #include "ledger-rig.h"
 #include "util/text.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "client/rt/rt-plan.h"
+#include "client/rt/task-plan.h"
 #include "ledger-rig.h"
 
 #define RIG_TASKS 8U

@@ -2,7 +2,7 @@
 
 /* The bounds of partitions with a policy, against simulations of the worst releases, with jitter. */
 
-#include "client/rt/dispatch.h"
+#include "client/rt/bound.h"
 
 #include <stdlib.h>
 
