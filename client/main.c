@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/doctor/service-failure.h"
+#include "client/doctor/service.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"

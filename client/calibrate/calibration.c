@@ -9,9 +9,42 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/calibrate/occupied.h"
 #include "client/latency/matrix.h"
+#include "client/latency/unit.h"
 #include "util/base.h"
+
+int occupied_add(const char *target, const struct wave *waves, unsigned n, struct cuset *seen)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct place place;
+
+		if (waves[i].state != WAVE_ENDED)
+			return waves[i].state == WAVE_NONE ? -ENODATA : -EPROTO;
+		hw_id_place(target, waves[i].hw_id, waves[i].xcc_id, &place);
+		if (place.xcc >= CUSET_XCCS || place.engine >= CUSET_ENGINES ||
+		    place.array >= CUSET_ARRAYS || place.cu >= CUSET_ARRAY_CUS)
+			return -EPROTO;
+		seen->pair[cuset_pair(place.xcc, place.engine)] |=
+			UINT32_C(1) << (place.array * CUSET_ARRAY_CUS + place.cu);
+	}
+	return 0;
+}
+
+bool occupied_judge(const struct model *model, const struct cuset *expected,
+		    const struct cuset *seen, unsigned *ret_cus)
+{
+	unsigned step = geometry_step(&model->geometry), cus = 0;
+	bool honoured = true;
+
+	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++) {
+		unsigned ran = cuset_count_word(seen->pair[pair]) * step;
+
+		cus += ran;
+		honoured &= ran == cuset_count_word(expected->pair[pair]);
+	}
+	*ret_cus = cus;
+	return honoured;
+}
 
 const char *const calibration_troubles[] = {
 	[CALIBRATION_THROTTLED] = "throttled",
@@ -529,4 +562,25 @@ int calibration_measure(const struct calibration_run *run)
 	c->cliff = find_cliff(run->model, c);
 	c->emulated = run->device->emulated;
 	return r;
+}
+
+/* ---- changes of a mask ----------------------------------------------------------------------- */
+
+/* The mask changes between the whole GPU and a unit less of each shader engine that has more than one. */
+int costs_measure(const struct calibration_run *run)
+{
+	unsigned step = geometry_step(&run->model->geometry);
+	uint32_t all[CODEC_WORDS] = { 0 }, less[CODEC_WORDS] = { 0 };
+	const uint32_t *const masks[] = { all, less };
+	struct cuset set = run->model->all;
+
+	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
+		if (cuset_count_word(set.pair[pair]) > step)
+			set.pair[pair] &= ~(((UINT32_C(1) << step) - 1)
+					    << __builtin_ctz(set.pair[pair]));
+	run->calibration->during = "changes";
+	codec_encode(&run->model->codec, &run->model->all, all);
+	codec_encode(&run->model->codec, &set, less);
+	return run->device->calls->change(run->device->data, masks, codec_words(&run->model->codec),
+					  CALIBRATION_CHANGES, &run->calibration->costs);
 }

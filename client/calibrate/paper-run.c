@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/calibrate/figures.h"
+#include "client/calibrate/calibration-print.h"
 #include "client/calibrate/neighbour.h"
 #include "client/calibrate/paper.h"
-#include "client/calibrate/sensor.h"
+#include "client/calibrate/sample.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
 #include "util/base.h"

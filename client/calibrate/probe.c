@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "client/calibrate/calibration.h"
-#include "client/calibrate/occupied.h"
 #include "client/latency/bench.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Single times, and what they tell of the median. Pure. */
-
 #include <stddef.h>
 #include <stdint.h>
+
+/* Single times, and what they tell of the median. Pure. */
 
 struct sample {
 	double usec, host_usec;
@@ -26,3 +26,16 @@ struct interval sample_interval(const double *values, size_t n, uint64_t seed);
 
 /* Counts values above or below the median by more than five scaled median distances. They stay. */
 unsigned sample_outliers(const double *values, size_t n);
+
+/* The clock and the temperature of a GPU, which amdgpu tells in hwmon. */
+
+struct sensor {
+	char clock[192], temperature[192]; /* files; "": none */
+};
+
+/* gpu: "0000:03:00.0", or with "/2". root: "" except in tests. */
+void sensor_find(const char *root, const char *gpu, struct sensor *ret);
+
+/* NAN: it cannot be read. */
+double sensor_mhz(const struct sensor *sensor);
+double sensor_celsius(const struct sensor *sensor);

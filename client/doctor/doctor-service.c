@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "client/doctor/doctor.h"
-#include "client/doctor/service-user.h"
+#include "client/doctor/service.h"
 #include "client/options/options.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"

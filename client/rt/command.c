@@ -15,7 +15,7 @@
 #include "client/rt/measure.h"
 #include "client/rt/task-plan.h"
 #include "client/rt/watch.h"
-#include "client/doctor/service-user.h"
+#include "client/doctor/service.h"
 #include "util/log.h"
 #include "util/text-stream.h"
 #include "util/text.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/doctor/service-user.h"
+#include "client/doctor/service.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "client/output/json.h"

@@ -17,7 +17,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "client/doctor/service-user.h"
+#include "client/doctor/service.h"
 #include "client/oci/variables.h"
 #include "client/output/fail.h"
 #include "client/output/json.h"

@@ -7,7 +7,7 @@
 #include "client/output/fail.h"
 #include "client/output/json.h"
 #include "client/output/print.h"
-#include "client/doctor/service-user.h"
+#include "client/doctor/service.h"
 #include "client/verbs/verb.h"
 
 /* In the order in which they use the findings of each other. */

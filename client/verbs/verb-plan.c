@@ -8,7 +8,6 @@
 #include "client/output/lease-text.h"
 #include "client/output/memory-cap.h"
 #include "client/output/print.h"
-#include "client/verbs/caller.h"
 #include "client/verbs/verb.h"
 #include "client/launch/refusal-help.h"
 #include "client/launch/wants.h"

@@ -40,6 +40,11 @@ int complete(int argc, char **argv);
 int config_init(struct command *command);
 int config_explain(struct command *command);
 
+/* The user whom --user and --group name, as policy sees one; without --user, this one. Its groups are those of the user
+ * database, or those of --group. An exit code. */
+struct caller;
+int caller_find(const struct command *command, struct caller *ret);
+
 /* One file, or a directory of tenants: its *.conf, which its owner or this user may own. */
 struct settings;
 struct diagnostics;

@@ -10,7 +10,7 @@
 
 #include "check.h"
 #include "client/calibrate/paper.h"
-#include "client/calibrate/sensor.h"
+#include "client/calibrate/sample.h"
 #include "fake-sysfs.h"
 #include "latency-model.h"
 #include "scratch.h"
