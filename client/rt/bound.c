@@ -26,19 +26,22 @@ uint64_t bound_add(uint64_t sum, uint64_t count, uint64_t cost)
 	return sum;
 }
 
-/* The most events that reach into a window of this length. */
-static uint64_t events_within(const struct bound_events *events, uint64_t window)
+uint64_t bound_rates_within(const struct bound_rates *rates, uint64_t window)
 {
 	uint64_t least = UINT64_MAX;
 
-	for (size_t i = 0; i < events->rates.n; i++) {
-		const struct bound_rate *rate = &events->rates.list[i];
+	for (size_t i = 0; i < rates->n; i++)
+		least = min_u64(least, bound_add(0, bound_divide_up(window, rates->list[i].usec),
+						 rates->list[i].count));
+	return least;
+}
 
-		least = min_u64(least,
-				bound_add(0, bound_divide_up(window + events->before, rate->usec),
-					  rate->count));
-	}
-	return events->rates.n > 0 ? least + events->late : 0;
+/* The most events that reach into a window of this length. */
+static uint64_t events_within(const struct bound_events *events, uint64_t window)
+{
+	return events->rates.n > 0
+		       ? bound_rates_within(&events->rates, window + events->before) + events->late
+		       : 0;
 }
 
 uint64_t bound_standstill(const struct bound *bound, uint64_t response)

@@ -60,6 +60,9 @@ static inline uint64_t bound_divide_up(uint64_t a, uint64_t b)
 /* sum + count x cost, or BOUND_COST_MAX. */
 uint64_t bound_add(uint64_t sum, uint64_t count, uint64_t cost);
 
+/* The most events in a time of this length; UINT64_MAX: there are no rates. */
+uint64_t bound_rates_within(const struct bound_rates *rates, uint64_t window);
+
 /* The least time in which so much work is done, with the latency and all standstill in it; BOUND_NONE: it is
  * longer than `most`. */
 uint64_t bound_finish(const struct bound *bound, uint64_t work, uint64_t most);

@@ -119,13 +119,14 @@ uint64_t rt_set_wcet(const struct rt_set *set, const struct rt_task *task, unsig
 
 /* ---- checks ------------------------------------------------------------------------------- */
 
-static struct ini_place at_line(const struct ini_place *whole, unsigned line)
-{
-	struct ini_place place = *whole;
-
-	place.line = line;
-	return place;
-}
+/* clang-format off */
+#define BAD(whole, at_line, ...)                        \
+	({                                              \
+		struct ini_place place_ = *(whole);     \
+		place_.line = (at_line);                \
+		ini_bad(&place_, __VA_ARGS__);          \
+	})
+/* clang-format on */
 
 /* ---- one task ----------------------------------------------------------------------------- */
 
@@ -138,56 +139,51 @@ static int by_cus(const void *left, const void *right)
 
 static void check_table(const struct ini_place *whole, struct rt_task *task)
 {
-	struct ini_place place = at_line(whole, task->wcet_line);
-
 	qsort(task->points, task->n_points, sizeof(task->points[0]), by_cus);
 	for (size_t i = 1; i < task->n_points; i++) {
 		const struct rt_point *less = &task->points[i - 1], *more = &task->points[i];
 
 		if (less->cus == more->cus)
-			ini_bad(&place, "[task %s]: wcet has %u CUs twice", task->name, more->cus);
+			BAD(whole, task->wcet_line, "[task %s]: wcet has %u CUs twice", task->name,
+			    more->cus);
 		else if (more->usec > less->usec)
-			ini_bad(&place,
-				"[task %s]: wcet grows with CUs: %llu us on %u, %llu us on %u; "
-				"measure with masks that have the same number of CUs in each "
-				"shader "
-				"engine (gpuarbctl mask explain), and use the longest of many runs",
-				task->name, ull(less->usec), less->cus, ull(more->usec), more->cus);
+			BAD(whole, task->wcet_line,
+			    "[task %s]: wcet grows with CUs: %llu us on %u, %llu us on %u; "
+			    "measure with masks that have the same number of CUs in each "
+			    "shader "
+			    "engine (gpuarbctl mask explain), and use the longest of many runs",
+			    task->name, ull(less->usec), less->cus, ull(more->usec), more->cus);
 	}
 }
 
 /* Releases are at offset + k x period, so each has an offset within the period. */
 static void check_offset(const struct ini_place *whole, const struct rt_task *task)
 {
-	struct ini_place place = at_line(whole, task->offset_line);
-
 	if (task->offset_line == 0)
 		return;
 	if (task->after_line > 0)
-		ini_bad(&place,
-			"[task %s]: the end of a job of [task %s] releases it, so it has no offset of "
-			"its own: use jitter for a delay",
-			task->name, task->after_name);
+		BAD(whole, task->offset_line,
+		    "[task %s]: the end of a job of [task %s] releases it, so it has no offset of "
+		    "its own: use jitter for a delay",
+		    task->name, task->after_name);
 	else if (task->offset >= task->period)
-		ini_bad(&place,
-			"[task %s]: offset %llu us is past the period of %llu us: use 0 to %llu us",
-			task->name, ull(task->offset), ull(task->period), ull(task->period - 1));
+		BAD(whole, task->offset_line,
+		    "[task %s]: offset %llu us is past the period of %llu us: use 0 to %llu us",
+		    task->name, ull(task->offset), ull(task->period), ull(task->period - 1));
 }
 
 static void check_times(const struct ini_place *whole, struct rt_task *task)
 {
-	struct ini_place place = at_line(whole, task->line);
-
 	if (task->period == 0 && task->after_line == 0)
-		ini_bad(&place,
-			"[task %s] has no period: period = TIME is the least time between two "
-			"releases",
-			task->name);
+		BAD(whole, task->line,
+		    "[task %s] has no period: period = TIME is the least time between two "
+		    "releases",
+		    task->name);
 	if (task->wcet_line == 0)
-		ini_bad(&place,
-			"[task %s] has no wcet: wcet = 15:2100 30:1100 is the table of execution "
-			"times, 2100 us on 15 CUs",
-			task->name);
+		BAD(whole, task->line,
+		    "[task %s] has no wcet: wcet = 15:2100 30:1100 is the table of execution "
+		    "times, 2100 us on 15 CUs",
+		    task->name);
 	if (task->period == 0)
 		return;
 	check_offset(whole, task);
@@ -195,25 +191,22 @@ static void check_times(const struct ini_place *whole, struct rt_task *task)
 		task->deadline = task->period;
 	if (task->deadline <= task->period)
 		return;
-	place.line = task->deadline_line;
-	ini_bad(&place,
-		"[task %s]: deadline %llu us is longer than the period of %llu us: each job must "
-		"end before the next is released",
-		task->name, ull(task->deadline), ull(task->period));
+	BAD(whole, task->deadline_line,
+	    "[task %s]: deadline %llu us is longer than the period of %llu us: each job must "
+	    "end before the next is released",
+	    task->name, ull(task->deadline), ull(task->period));
 }
 
 /* ---- chains ------------------------------------------------------------------------------- */
 
 static void find_before(const struct ini_place *whole, struct rt_set *set, struct rt_task *task)
 {
-	struct ini_place place = at_line(whole, task->after_line);
-
 	for (size_t i = 0; i < set->n_tasks && task->after == 0; i++)
 		if (strcmp(set->tasks[i].name, task->after_name) == 0)
 			task->after = i + 1;
 	if (task->after == 0)
-		ini_bad(&place, "[task %s]: after = %s: there is no section [task %s]", task->name,
-			task->after_name, task->after_name);
+		BAD(whole, task->after_line, "[task %s]: after = %s: there is no section [task %s]",
+		    task->name, task->after_name, task->after_name);
 }
 
 const struct rt_task *rt_set_first(const struct rt_set *set, const struct rt_task *task)
@@ -229,20 +222,19 @@ const struct rt_task *rt_set_first(const struct rt_set *set, const struct rt_tas
 static void check_chain(const struct ini_place *whole, const struct rt_set *set,
 			struct rt_task *task)
 {
-	struct ini_place place = at_line(whole, task->after_line);
 	const struct rt_task *first = rt_set_first(set, task);
 
 	if (!first)
-		ini_bad(&place,
-			"[task %s]: after = %s is part of a circle: no task of it is released first",
-			task->name, task->after_name);
+		BAD(whole, task->after_line,
+		    "[task %s]: after = %s is part of a circle: no task of it is released first",
+		    task->name, task->after_name);
 	else if (task->period == 0)
 		task->period = first->period;
 	else if (task->period != first->period)
-		ini_bad(&place,
-			"[task %s]: its period of %llu us is not that of [task %s], which releases it, "
-			"%llu us: leave it out",
-			task->name, ull(task->period), first->name, ull(first->period));
+		BAD(whole, task->after_line,
+		    "[task %s]: its period of %llu us is not that of [task %s], which releases it, "
+		    "%llu us: leave it out",
+		    task->name, ull(task->period), first->name, ull(first->period));
 }
 
 static void check_chains(const struct ini_place *whole, struct rt_set *set)
@@ -268,12 +260,11 @@ bool rt_set_has_chains(const struct rt_set *set)
 static void find_partition(const struct ini_place *whole, struct rt_set *set, struct rt_task *task)
 {
 	const char *names[RT_PARTITIONS_MAX + 1] = { 0 }, *nearest;
-	struct ini_place place = at_line(whole, task->line);
 
 	if (!task->partition_name[0]) {
-		ini_bad(&place,
-			"[task %s] has no partition: set partition = NAME of a [partition NAME]",
-			task->name);
+		BAD(whole, task->line,
+		    "[task %s] has no partition: set partition = NAME of a [partition NAME]",
+		    task->name);
 		return;
 	}
 	for (size_t i = 0; i < set->n_partitions; i++) {
@@ -285,9 +276,9 @@ static void find_partition(const struct ini_place *whole, struct rt_set *set, st
 		return;
 	}
 	nearest = text_nearest(task->partition_name, names);
-	ini_bad(&place, "[task %s]: no section [partition %s]%s%s%s", task->name,
-		task->partition_name, nearest ? "; did you mean " : "", nearest ? nearest : "",
-		nearest ? "?" : "");
+	BAD(whole, task->line, "[task %s]: no section [partition %s]%s%s%s", task->name,
+	    task->partition_name, nearest ? "; did you mean " : "", nearest ? nearest : "",
+	    nearest ? "?" : "");
 }
 
 /* ---- one partition ------------------------------------------------------------------------ */
@@ -304,15 +295,13 @@ static void check_utilisation(const struct ini_place *whole, const struct rt_set
 					 (double)task->period;
 	}
 	for (size_t i = 0; i < set->n_partitions; i++) {
-		struct ini_place place = at_line(whole, set->partitions[i].line);
-
 		/* A rounding error is no error here: the response time bound rejects such a set. */
 		if (load[i] > 1 + 1e-9)
-			ini_bad(&place,
-				"[partition %s]: utilisation %.10g is above one even with the "
-				"shortest times of each wcet: move tasks to another partition, or "
-				"use longer periods",
-				set->partitions[i].name, load[i]);
+			BAD(whole, set->partitions[i].line,
+			    "[partition %s]: utilisation %.10g is above one even with the "
+			    "shortest times of each wcet: move tasks to another partition, or "
+			    "use longer periods",
+			    set->partitions[i].name, load[i]);
 	}
 }
 
@@ -322,67 +311,61 @@ static void check_waits(const struct ini_place *whole, const struct rt_set *set)
 	for (size_t i = 0; i < set->n_tasks; i++) {
 		const struct rt_task *task = &set->tasks[i], *first = rt_set_first(set, task);
 		const struct rt_partition *partition = &set->partitions[task->partition];
-		struct ini_place place = at_line(whole, task->after_line);
 
 		if (partition->waits_for_grant && first->partition != task->partition)
-			ini_bad(&place,
-				"[task %s]: a job of [task %s] releases it, whether [partition %s] is "
-				"granted or not: leave out waits-for-grant, or put [task %s] in this "
-				"partition, too",
-				task->name, first->name, partition->name, first->name);
+			BAD(whole, task->after_line,
+			    "[task %s]: a job of [task %s] releases it, whether [partition %s] is "
+			    "granted or not: leave out waits-for-grant, or put [task %s] in this "
+			    "partition, too",
+			    task->name, first->name, partition->name, first->name);
 	}
 }
 
 static void check_sdma_queues(const struct ini_place *whole, const struct rt_set *set, size_t i)
 {
 	const struct rt_partition *partition = &set->partitions[i];
-	struct ini_place place = at_line(whole, partition->line);
 
 	if (rt_set_copies(set, i) && rt_set_sdma_queues(set, i) < 2 * partition->processes)
-		ini_bad(&place,
-			"[partition %s]: sdma-queues = %u is too small for copies of %u process%s: "
-			"without a free one, HIP copies with compute units; use at least %u",
-			partition->name, rt_set_sdma_queues(set, i), partition->processes,
-			partition->processes == 1 ? "" : "es", 2 * partition->processes);
+		BAD(whole, partition->line,
+		    "[partition %s]: sdma-queues = %u is too small for copies of %u process%s: "
+		    "without a free one, HIP copies with compute units; use at least %u",
+		    partition->name, rt_set_sdma_queues(set, i), partition->processes,
+		    partition->processes == 1 ? "" : "es", 2 * partition->processes);
 }
 
 static void check_partition(const struct ini_place *whole, const struct rt_partition *partition)
 {
-	struct ini_place place = at_line(whole, partition->line);
-
 	if (partition->n_tasks == 0)
-		ini_bad(&place, "[partition %s] has no task", partition->name);
+		BAD(whole, partition->line, "[partition %s] has no task", partition->name);
 	if (partition->queues > 0 && partition->queues < 2 * partition->processes)
-		ini_bad(&place,
-			"[partition %s]: queues = %u is too small for %u process%s: HIP needs at "
-			"least 2 per process",
-			partition->name, partition->queues, partition->processes,
-			partition->processes == 1 ? "" : "es");
+		BAD(whole, partition->line,
+		    "[partition %s]: queues = %u is too small for %u process%s: HIP needs at "
+		    "least 2 per process",
+		    partition->name, partition->queues, partition->processes,
+		    partition->processes == 1 ? "" : "es");
 	if (rt_partition_dispatches(partition) && partition->processes > 1)
-		ini_bad(&place,
-			"[partition %s]: the dispatcher of policy = %s is one process, not %u: leave "
-			"out processes, or use fifo without a dispatcher",
-			partition->name, rt_policy_names[partition->policy], partition->processes);
+		BAD(whole, partition->line,
+		    "[partition %s]: the dispatcher of policy = %s is one process, not %u: leave "
+		    "out processes, or use fifo without a dispatcher",
+		    partition->name, rt_policy_names[partition->policy], partition->processes);
 	if (partition->policy != RT_FIFO && partition->dispatcher_stated && !partition->dispatcher)
-		ini_bad(&place,
-			"[partition %s]: policy = %s needs a dispatcher: leave out dispatcher = no, or "
-			"use fifo",
-			partition->name, rt_policy_names[partition->policy]);
+		BAD(whole, partition->line,
+		    "[partition %s]: policy = %s needs a dispatcher: leave out dispatcher = no, or "
+		    "use fifo",
+		    partition->name, rt_policy_names[partition->policy]);
 	if (!partition->start_inactive &&
 	    (partition->activation != RT_UNSET || partition->waits_for_grant))
-		ini_bad(&place,
-			"[partition %s]: %s needs a lease that starts inactive: set start-inactive "
-			"= yes",
-			partition->name,
-			partition->waits_for_grant ? "waits-for-grant" : "activation-latency");
+		BAD(whole, partition->line,
+		    "[partition %s]: %s needs a lease that starts inactive: set start-inactive "
+		    "= yes",
+		    partition->name,
+		    partition->waits_for_grant ? "waits-for-grant" : "activation-latency");
 }
 
 void rt_set_check(struct rt_set *set, const struct ini_place *whole)
 {
-	struct ini_place place = at_line(whole, 1);
-
 	if (set->n_tasks == 0)
-		ini_bad(&place, "the task set is empty: add a section [task NAME]");
+		BAD(whole, 1, "the task set is empty: add a section [task NAME]");
 	check_chains(whole, set);
 	for (size_t i = 0; i < set->n_tasks && *whole->errors < ERRORS_MAX; i++) {
 		check_times(whole, &set->tasks[i]);

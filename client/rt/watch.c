@@ -99,19 +99,11 @@ static uint64_t span_of(const struct rt_plan *plan, size_t partition)
 
 static uint64_t allowed_often(const struct rt_often *often, uint64_t span, uint64_t within)
 {
-	uint64_t least = UINT64_MAX;
-
 	if (!rt_often_is_stated(often))
 		return 0;
 	if (often->rates.n == 0)
 		return bound_add(0, bound_divide_up(within, span), often->number);
-	for (size_t i = 0; i < often->rates.n; i++) {
-		const struct bound_rate *rate = &often->rates.list[i];
-
-		least = min_u64(least,
-				bound_add(0, bound_divide_up(within, rate->usec), rate->count));
-	}
-	return least;
+	return bound_rates_within(&often->rates, within);
 }
 
 /* The most in so long a time. For disturbances: changes of masks, of which a late one may be that of an
