@@ -194,8 +194,5 @@ int main(int argc, char **argv)
 		r = complete(argc - 2, argv + 2);
 	else
 		r = take_words(&command, argc - 1, argv + 1);
-	session_done(&command);
-	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
-		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
-	return r;
+	return session_end(&command, r);
 }

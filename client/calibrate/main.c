@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 {
 	static const char *const verbs[] = { "latency", "calibrate", "verify", "neighbour" };
 	struct command command;
-	int r, skip;
+	int skip;
 
 	command_init(&command);
 	command.verb = "latency";
@@ -63,9 +63,5 @@ int main(int argc, char **argv)
 	    (command.n_rest == 0 || number_parse(command.rest[0], 1, UINT64_MAX, &command.id) < 0))
 		return fail(&command, EXIT_USAGE, "%s needs the number of a lease", command.verb);
 
-	r = run(&command);
-	session_done(&command);
-	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
-		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
-	return r;
+	return session_end(&command, run(&command));
 }

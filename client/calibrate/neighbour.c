@@ -3,22 +3,19 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/calibrate/neighbour.h"
 #include "client/calibrate/paper.h"
+#include "client/launch/process.h"
 #include "client/output/fail.h"
 #include "client/output/mask-text.h"
 #include "util/base.h"
 #include "util/number.h"
-
-extern char **environ;
 
 /* ---- this process -------------------------------------------------------------------------- */
 
@@ -33,25 +30,19 @@ static int start_one(const char *lease, const char *kind, const char *mask, bool
 				      mask,
 				      emulated ? "--emulated" : NULL,
 				      NULL };
-	posix_spawn_file_actions_t actions;
 	int fds[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
-	r = posix_spawn_file_actions_init(&actions);
-	if (r == 0) {
-		posix_spawn_file_actions_adddup2(&actions, fds[1], STDIN_FILENO);
-		posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
-		/* posix_spawn() does not write to the words. */
-		r = posix_spawn(&ret->pid, "/proc/self/exe", &actions, NULL,
-				(char *const *)(uintptr_t)words, environ);
-		posix_spawn_file_actions_destroy(&actions);
-	}
+	r = process_spawn(
+		"/proc/self/exe", words, false,
+		(const struct process_fd[]){ { STDIN_FILENO, fds[1] }, { STDOUT_FILENO, fds[1] } },
+		2, &ret->pid);
 	close(fds[1]);
 	ret->fd = fds[0];
-	if (r != 0)
+	if (r < 0)
 		close(fds[0]);
-	return -r;
+	return r;
 }
 
 /* Waits until the child says that its kernels run. -ECHILD: it has ended. */
@@ -120,8 +111,7 @@ void neighbours_stop(void *data)
 	for (unsigned i = 0; i < neighbours->n; i++)
 		close(neighbours->list[i].fd);
 	for (unsigned i = 0; i < neighbours->n; i++)
-		while (waitpid(neighbours->list[i].pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		(void)process_wait(neighbours->list[i].pid);
 	neighbours->n = 0;
 }
 

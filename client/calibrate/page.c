@@ -4,10 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
-#include <spawn.h>
-#include <stdint.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/calibrate/calibration-print.h"
@@ -18,34 +15,21 @@
 
 #define REPORT_FD 3
 
-extern char **environ;
-
-/* Runs the program with an option and an argument to its end. in, out: for REPORT_FD and standard output, or NULL. 0,
+/* Runs the program with an option and an argument to its end. in, out: for REPORT_FD and standard output, or both NULL. 0,
  * a negative errno, or -EPROTO: it has failed and said why. */
 static int run(const char *option, const char *argument, FILE *in, FILE *out)
 {
 	char found[PATH_MAX];
 	const char *program = sibling_find("gpuarb-figures", GPUARB_FIGURES, found);
 	const char *const words[] = { program, option, argument, NULL };
-	posix_spawn_file_actions_t actions;
-	int status = 0, r;
+	const struct process_fd fds[] = { { REPORT_FD, in ? fileno(in) : -1 },
+					  { STDOUT_FILENO, out ? fileno(out) : -1 } };
 	pid_t pid;
+	int r = process_spawn(program, words, false, fds, in ? ARRAY_SIZE(fds) : 0, &pid);
 
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return -r;
-	if (in)
-		posix_spawn_file_actions_adddup2(&actions, fileno(in), REPORT_FD);
-	if (out)
-		posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
-	/* posix_spawn() does not write to the words. */
-	r = posix_spawn(&pid, program, &actions, NULL, (char *const *)(uintptr_t)words, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (r != 0)
-		return -r;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPROTO;
+	if (r < 0)
+		return r;
+	return process_wait(pid) == 0 ? 0 : -EPROTO;
 }
 
 int figures_draw(const struct command *command, const char *directory)

@@ -88,10 +88,3 @@ int paper_measure(const struct paper_run *run);
 int paper_command(struct command *command, struct bench *bench);
 
 const char *paper_name(const struct paper_case *c, char *buf, size_t size);
-
-/* A table, for people; TSV: a row for each sample, after a header; JSON: all of it. */
-void paper_print_text(const struct paper *paper, FILE *out);
-void paper_print_header(const struct gpuarb_gpu *gpu, const struct paper *paper, FILE *out);
-void paper_print_rows(const struct model *model, const struct paper_case *c, FILE *out);
-void paper_print_json(const struct gpuarb_gpu *gpu, const struct model *model,
-		      const struct paper *paper, FILE *out);

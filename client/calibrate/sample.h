@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Single times, and what they tell of the median. Pure. */
+/* Single times, what they tell of the median, and the state of the GPU before each. */
 
 struct sample {
 	double usec, host_usec;

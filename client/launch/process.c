@@ -2,12 +2,17 @@
 #include "client/launch/process.h"
 
 #include <errno.h>
+#include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/output/fail.h"
+
+extern char **environ;
 
 const char *sibling_find(const char *name, const char *installed, char ret[static PATH_MAX])
 {
@@ -39,4 +44,38 @@ int signals_open(const struct command *command, const int *numbers, sigset_t *re
 	else
 		sigprocmask(SIG_BLOCK, &set, ret_before);
 	return fd;
+}
+
+int process_spawn(const char *program, const char *const *words, bool group,
+		  const struct process_fd *fds, size_t n, pid_t *ret)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r != 0)
+		return -r;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = posix_spawn_file_actions_adddup2(&actions, fds[i].own, fds[i].child);
+	if (r == 0)
+		r = posix_spawnattr_init(&attributes);
+	if (r == 0) {
+		posix_spawnattr_setflags(&attributes, group ? POSIX_SPAWN_SETPGROUP : 0);
+		/* posix_spawn() does not write to the words. */
+		r = posix_spawn(ret, program, &actions, &attributes,
+				(char *const *)(uintptr_t)words, environ);
+		posix_spawnattr_destroy(&attributes);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+int process_wait(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

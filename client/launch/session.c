@@ -104,6 +104,14 @@ void session_done(struct command *command)
 	command->gpuarb = NULL;
 }
 
+int session_end(struct command *command, int code)
+{
+	session_done(command);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_OK)
+		return fail(command, EXIT_FAILED, "standard output: %s", strerror(errno));
+	return code;
+}
+
 int session_gpu(const struct command *command, const char *gpu, const struct gpuarb_gpu **ret)
 {
 	size_t n = command->n_gpus;

@@ -18,6 +18,9 @@ int session_administer(struct command *command); /* polkit may ask for a passwor
 int session_refresh(struct command *command);
 void session_done(struct command *command);
 
+/* The same, and flushes standard output: its failure is a failure of the program. Returns the exit code. */
+int session_end(struct command *command, int code);
+
 /* Fits the output to standard output: colours and width. Starts a pager if `pages`, and standard output is a terminal
  * that shows text. Returns the pid of the pager, for pager_finish(); 0: none. */
 pid_t session_screen(struct command *command, bool pages);

@@ -264,8 +264,8 @@ static int take_since(struct command *command, const struct option *option, cons
 #define CUS(field)     WANT(field), .take = take_cus, \
 		       .share = offsetof(struct share, field), .min = 1, .max = CODEC_BITS
 /* clang-format on */
-#define COUNT(field) WANT(field), .take = take_count, .min = 1, .max = SLOTS_MAX
-#define COUNT_0(field) WANT(field), .take = take_count, .max = SLOTS_MAX
+#define COUNT(field) WANT(field), .min = 1, .max = SLOTS_MAX
+#define COUNT_0(field) WANT(field), .max = SLOTS_MAX
 #define LEASE(field) .group = OPTIONS_LEASE, .offset = offsetof(struct command, options.field)
 #define FIELD(g, field) .group = (g), .offset = offsetof(struct command, field)
 
@@ -279,10 +279,10 @@ const struct option option_table[] = {
 	  CUS(cus_max) },
 	{ "shader-engines", "N",
 	  "N whole shader engines; with --cus: spread the CUs over exactly N", WANT(shader_engines),
-	  .take = take_count, .min = 1, .max = CUSET_ENGINES },
-	{ "exact", NULL, "grant exactly --cus or nothing", WANT(exact), .take = take_flag },
+	  .min = 1, .max = CUSET_ENGINES },
+	{ "exact", NULL, "grant exactly --cus or nothing", WANT(exact) },
 	{ "shape", "SHAPE", "rectangle: equal CUs in each shader engine; any (rectangle)",
-	  WANT(shape), .take = take_word, .values = "rectangle|any" },
+	  WANT(shape), .values = "rectangle|any" },
 	{ "queues", "N", "hardware queues, including the runtime's own (2 per process)",
 	  COUNT(queues) },
 	{ "streams", "N", "streams that each process masks itself; each takes a queue (0)",
@@ -295,21 +295,21 @@ const struct option option_table[] = {
 	{ "priority", "PRIORITY", "low, normal, high or 0 to 15 (normal)", WANT(priority),
 	  .take = take_priority, .values = "low|normal|high" },
 	{ "isolation", "HOW", "shader-engine, cu or shared (by class)", WANT(isolation),
-	  .take = take_word, .values = "shader-engine|cu|shared" },
+	  .values = "shader-engine|cu|shared" },
 
 	{ "class", "CLASS", "realtime, guaranteed or besteffort (as the tenant)",
-	  LEASE(lease_class), .take = take_word, .values = "realtime|guaranteed|besteffort" },
+	  LEASE(lease_class), .values = "realtime|guaranteed|besteffort" },
 	{ "tenant", "TENANT", "use this tenant of the policy (the first that matches)",
 	  LEASE(tenant), .take = take_name },
 	{ "name", "NAME", "name of the lease, shown in lists", LEASE(name), .take = take_name },
 	{ "token", "TOKEN", "asking again with the same token returns the same lease", LEASE(token),
 	  .take = take_name },
 	{ "start-inactive", NULL, "realtime: lend the CUs until the lease is activated",
-	  LEASE(start_inactive), .take = take_flag },
+	  LEASE(start_inactive) },
 	{ "alone", "WHEN", "realtime: pause adaptable leases on its GPUs while it is active",
-	  LEASE(exclusive), .take = take_word, .values = "active" },
+	  LEASE(exclusive), .values = "active" },
 	{ "adaptable", NULL, "best effort: grow and shrink with the CUs that are free",
-	  LEASE(adaptable), .take = take_flag },
+	  LEASE(adaptable) },
 	{ "wait", "[=TIME]", "wait until the request fits, for TIME or without limit",
 	  LEASE(wait_usec), .take = take_wait },
 
@@ -317,132 +317,118 @@ const struct option option_table[] = {
 	  LEASE(duration_usec), .take = take_duration },
 
 	{ "requeue", NULL, "wait again if the lease is revoked for a higher class",
-	  FIELD(OPTIONS_REQUEUE, options.requeue), .take = take_flag },
+	  FIELD(OPTIONS_REQUEUE, options.requeue) },
 
 	{ "fixed", NULL, "keep the granted CUs; the default of run is --adaptable, if possible",
-	  FIELD(OPTIONS_RUN, fixed), .take = take_flag },
+	  FIELD(OPTIONS_RUN, fixed) },
 	{ "restart-on-reset", NULL, "start the command again when its GPU was reset",
-	  FIELD(OPTIONS_RUN, restart), .take = take_flag },
+	  FIELD(OPTIONS_RUN, restart) },
 	{ "cap", NULL, "let the kernel refuse queues beyond the grant (as the tenant)",
-	  FIELD(OPTIONS_RUN, cap), .take = take_flag },
-	{ "no-cap", NULL, "do not, although the tenant asks for it", FIELD(OPTIONS_RUN, no_cap),
-	  .take = take_flag },
+	  FIELD(OPTIONS_RUN, cap) },
+	{ "no-cap", NULL, "do not, although the tenant asks for it", FIELD(OPTIONS_RUN, no_cap) },
 	{ "export-dir", NULL, "print the directory that a container mounts to follow a lease",
-	  FIELD(OPTIONS_RUN, export_dir), .take = take_flag },
-	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_RUN, quiet),
-	  .take = take_flag },
+	  FIELD(OPTIONS_RUN, export_dir) },
+	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_RUN, quiet) },
 	{ "gpu", "GPU", "a GPU of this machine: its PCI address or index",
-	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY | OPTIONS_CALIBRATE, gpu), .take = take_text },
+	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY | OPTIONS_CALIBRATE, gpu) },
 	{ "profile", "PROFILE", "a GPU model; the GPU need not be in this machine",
-	  FIELD(OPTIONS_MODEL, profile), .take = take_text },
+	  FIELD(OPTIONS_MODEL, profile) },
 	{ "profiles", "DIR", "directory of the profiles",
-	  FIELD(OPTIONS_MODEL | OPTIONS_CONFIG, profiles), .take = take_text },
+	  FIELD(OPTIONS_MODEL | OPTIONS_CONFIG, profiles) },
 	{ "templates", "DIR", "config init: directory of the policies",
-	  FIELD(OPTIONS_CONFIG, templates), .take = take_text },
+	  FIELD(OPTIONS_CONFIG, templates) },
 	{ "into", "DIR", "config init: directory to write to (/etc/gpuarb/tenants.d)",
-	  FIELD(OPTIONS_CONFIG, into), .take = take_text },
-	{ "into", "DIR", "directory of the CDI device (/run/cdi)", FIELD(OPTIONS_CDI, into),
-	  .take = take_text },
+	  FIELD(OPTIONS_CONFIG, into) },
+	{ "into", "DIR", "directory of the CDI device (/run/cdi)", FIELD(OPTIONS_CDI, into) },
 	{ "config", "FILE", "read the share from this gpuarbd.conf (the machine's)",
-	  FIELD(OPTIONS_CDI, config), .take = take_text },
+	  FIELD(OPTIONS_CDI, config) },
 	{ "yes", NULL, "config init, revoke: without a question",
-	  FIELD(OPTIONS_CONFIG | OPTIONS_REVOKE, yes), .take = take_flag },
+	  FIELD(OPTIONS_CONFIG | OPTIONS_REVOKE, yes) },
 	{ "user", "USER", "config explain, plan: this user (you)",
-	  FIELD(OPTIONS_CONFIG | OPTIONS_PLAN, filter.user), .take = take_text },
+	  FIELD(OPTIONS_CONFIG | OPTIONS_PLAN, filter.user) },
 	{ "group", "GROUP[,GROUP]",
 	  "config explain, plan: as a member of these groups (those of the user)",
-	  FIELD(OPTIONS_CONFIG | OPTIONS_PLAN, groups), .take = take_text },
+	  FIELD(OPTIONS_CONFIG | OPTIONS_PLAN, groups) },
 	{ "svg", "FILE", "write a drawing to this file; - is standard output",
-	  FIELD(OPTIONS_SVG, svg), .take = take_text },
+	  FIELD(OPTIONS_SVG, svg) },
 
 	{ "wait", "[=TIME]", "wait for the borrowers, for TIME or without limit",
 	  FIELD(OPTIONS_ACTIVATE, options.wait_usec), .take = take_wait },
 	{ "grace", "TIME", "time for the holder to finish (10s)", FIELD(OPTIONS_REVOKE, grace_usec),
 	  .take = take_grace },
-	{ "user", "USER", "all leases of this user", FIELD(OPTIONS_REVOKE, filter.user),
-	  .take = take_text },
-	{ "tenant", "TENANT", "all leases of this tenant", FIELD(OPTIONS_REVOKE, filter.tenant),
-	  .take = take_text },
+	{ "user", "USER", "all leases of this user", FIELD(OPTIONS_REVOKE, filter.user) },
+	{ "tenant", "TENANT", "all leases of this tenant", FIELD(OPTIONS_REVOKE, filter.tenant) },
 	{ "gpu", "GPU", "all leases that have a part of this GPU",
-	  FIELD(OPTIONS_REVOKE, filter.gpu), .take = take_text },
-	{ "all", NULL, "all leases", FIELD(OPTIONS_REVOKE, all), .take = take_flag },
-	{ "now", NULL, "without a grace; kill programs that use a GPU", FIELD(OPTIONS_REVOKE, now),
-	  .take = take_flag },
-	{ "reason", "TEXT", "text that the holder receives", FIELD(OPTIONS_REVOKE, reason),
-	  .take = take_text },
+	  FIELD(OPTIONS_REVOKE, filter.gpu) },
+	{ "all", NULL, "all leases", FIELD(OPTIONS_REVOKE, all) },
+	{ "now", NULL, "without a grace; kill programs that use a GPU",
+	  FIELD(OPTIONS_REVOKE, now) },
+	{ "reason", "TEXT", "text that the holder receives", FIELD(OPTIONS_REVOKE, reason) },
 
 	{ "margin", "N%", "added to execution times; overrides the margin of the file",
 	  .group = OPTIONS_RT, .take = take_margin, .max = 1000 },
 	{ "config", "FILE", "read defaults from this gpuarbd.conf (with --gpu: the machine's)",
-	  FIELD(OPTIONS_RT, config), .take = take_text },
+	  FIELD(OPTIONS_RT, config) },
 	{ "runs", "N", "measure: how often the command runs on each partition (3)",
-	  FIELD(OPTIONS_RT, runs), .take = take_count, .min = 1, .max = 1000 },
+	  FIELD(OPTIONS_RT, runs), .min = 1, .max = 1000 },
 	{ "sizes", "N[,N...]", "measure: partitions of so many whole shader engines (all)",
-	  FIELD(OPTIONS_RT, sizes), .take = take_text },
+	  FIELD(OPTIONS_RT, sizes) },
 	{ "beside", "COMMAND",
 	  "measure: what runs on the other shader engines (the command itself)",
 	  FIELD(OPTIONS_RT, beside), .take = take_name },
 	{ "beside-on", "WHERE",
 	  "measure: it has other engines, CUs of the same engines (shared), or all CUs (engines)",
-	  FIELD(OPTIONS_RT, beside_on), .take = take_word, .values = "engines|shared|all" },
+	  FIELD(OPTIONS_RT, beside_on), .values = "engines|shared|all" },
 
-	{ "quick", NULL, "measure masks only, and no neighbours", FIELD(OPTIONS_CALIBRATE, quick),
-	  .take = take_flag },
+	{ "quick", NULL, "measure masks only, and no neighbours", FIELD(OPTIONS_CALIBRATE, quick) },
 	{ "shared", NULL, "measure beside other leases and processes, too",
-	  FIELD(OPTIONS_CALIBRATE, shared), .take = take_flag },
+	  FIELD(OPTIONS_CALIBRATE, shared) },
 	{ "oversubscribe", NULL, "measure more queues than the GPU has slots, too",
-	  FIELD(OPTIONS_CALIBRATE, oversubscribe), .take = take_flag },
-	{ "emulated", NULL, "accept an emulated GPU", FIELD(OPTIONS_CALIBRATE, emulated),
-	  .take = take_flag },
+	  FIELD(OPTIONS_CALIBRATE, oversubscribe) },
+	{ "emulated", NULL, "accept an emulated GPU", FIELD(OPTIONS_CALIBRATE, emulated) },
 	{ "paper", "DIR", "repeat the measurements of a paper, into this directory",
-	  FIELD(OPTIONS_CALIBRATE, paper), .take = take_text },
+	  FIELD(OPTIONS_CALIBRATE, paper) },
 	{ "seed", "N", "--paper: the order of its cases (drawn)", FIELD(OPTIONS_CALIBRATE, seed),
-	  .take = take_count, .min = 1, .max = UINT32_MAX },
-	{ "html", "FILE", "write a page with plots", FIELD(OPTIONS_CALIBRATE, html),
-	  .take = take_text },
+	  .min = 1, .max = UINT32_MAX },
+	{ "html", "FILE", "write a page with plots", FIELD(OPTIONS_CALIBRATE, html) },
 	{ "submit-file", "FILE", "write what can be attached to an issue",
-	  FIELD(OPTIONS_CALIBRATE, submit_file), .take = take_text },
+	  FIELD(OPTIONS_CALIBRATE, submit_file) },
 	{ "probe", NULL, "run a kernel under the lease, and compare its CUs",
-	  FIELD(OPTIONS_VERIFY, probe), .take = take_flag },
+	  FIELD(OPTIONS_VERIFY, probe) },
 	{ "compare-and-swap", NULL, "read and write flags by compare-and-swap",
-	  FIELD(OPTIONS_LATENCY, compare_and_swap), .take = take_flag },
+	  FIELD(OPTIONS_LATENCY, compare_and_swap) },
 	{ "same-line", NULL, "put both flags into one cache line",
-	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },
+	  FIELD(OPTIONS_LATENCY, same_line) },
 
-	{ "user", "USER", "only of this user", FIELD(OPTIONS_LIST | OPTIONS_USAGE, filter.user),
-	  .take = take_text },
+	{ "user", "USER", "only of this user", FIELD(OPTIONS_LIST | OPTIONS_USAGE, filter.user) },
 	{ "tenant", "TENANT", "only of this tenant",
-	  FIELD(OPTIONS_LIST | OPTIONS_USAGE, filter.tenant), .take = take_text },
+	  FIELD(OPTIONS_LIST | OPTIONS_USAGE, filter.tenant) },
 	{ "gpu", "GPU", "only this GPU, and leases that have a part of it",
-	  FIELD(OPTIONS_LIST, filter.gpu), .take = take_text },
+	  FIELD(OPTIONS_LIST, filter.gpu) },
 	{ "state", "STATE", "only leases in this state", FIELD(OPTIONS_LIST, filter.state),
-	  .take = take_word,
 	  .values = "waiting|granted|paused|inactive|activating|revoking|ending" },
 	{ "columns", "NAMES", "only these columns, in this order: id,state,age",
-	  FIELD(OPTIONS_LIST | OPTIONS_USAGE, columns), .take = take_text },
+	  FIELD(OPTIONS_LIST | OPTIONS_USAGE, columns) },
 	{ "since", "TIME", "only what ended after: 12h, 7d, or 2026-01-31 (all)",
 	  FIELD(OPTIONS_USAGE, since), .take = take_since },
 	{ "limits", NULL, "show the limits of users, and what each has of them",
-	  FIELD(OPTIONS_LIMITS, limits), .take = take_flag },
+	  FIELD(OPTIONS_LIMITS, limits) },
 	{ "watch", NULL, "print again after each change, until interrupted (-w)",
-	  FIELD(OPTIONS_LIST, watch), .take = take_flag },
-	{ "time", NULL, "print the time before each change", FIELD(OPTIONS_MONITOR, time),
-	  .take = take_flag },
+	  FIELD(OPTIONS_LIST, watch) },
+	{ "time", NULL, "print the time before each change", FIELD(OPTIONS_MONITOR, time) },
 
 	{ "report", NULL, "print JSON for a report of a problem, without names",
-	  FIELD(OPTIONS_DOCTOR, report), .take = take_flag },
+	  FIELD(OPTIONS_DOCTOR, report) },
 
 	{ "output", "FORMAT", "json, or wide: all columns (-o FORMAT)", .group = OPTIONS_GENERAL,
 	  .take = take_output, .values = "json|wide" },
-	{ "json", NULL, "print JSON instead of text", FIELD(OPTIONS_GENERAL, json),
-	  .take = take_flag },
+	{ "json", NULL, "print JSON instead of text", FIELD(OPTIONS_GENERAL, json) },
 	{ "no-legend", NULL, "print no headings and no explanations",
-	  FIELD(OPTIONS_GENERAL, no_legend), .take = take_flag },
+	  FIELD(OPTIONS_GENERAL, no_legend) },
 	{ "no-pager", NULL, "do not start a pager for long output",
-	  FIELD(OPTIONS_GENERAL, no_pager), .take = take_flag },
-	{ "help", NULL, "print this help", FIELD(OPTIONS_GENERAL, help), .take = take_flag },
-	{ "version", NULL, "print the version", FIELD(OPTIONS_GENERAL, version),
-	  .take = take_flag },
+	  FIELD(OPTIONS_GENERAL, no_pager) },
+	{ "help", NULL, "print this help", FIELD(OPTIONS_GENERAL, help) },
+	{ "version", NULL, "print the version", FIELD(OPTIONS_GENERAL, version) },
 };
 
 const size_t option_count = ARRAY_SIZE(option_table);
@@ -528,6 +514,16 @@ static const char *long_name(const char *word, const char **ret_attached)
 	return word;
 }
 
+/* How a value is read: as the row says; else by what it has for it, a flag, a range, words or text. */
+static typeof(((struct option *)NULL)->take) take_of(const struct option *option)
+{
+	return option->take        ? option->take
+	       : !option->argument ? take_flag
+	       : option->max > 0   ? take_count
+	       : option->values    ? take_word
+				   : take_text;
+}
+
 /* Takes argv[*i] and, where its value is a word of its own, the next. words_before: the words
  * before it that are no options. */
 static int take_option(struct command *command, unsigned groups, int argc, char **argv, int *i,
@@ -559,7 +555,7 @@ static int take_option(struct command *command, unsigned groups, int argc, char 
 		value = argv[++*i];
 	}
 
-	r = option->take(command, option, value);
+	r = take_of(option)(command, option, value);
 	if (r >= 0 && option->group == OPTIONS_WANT) /* the first rows: fewer than bits */
 		last_want(command)->given |= UINT64_C(1) << (option - option_table);
 	return r;

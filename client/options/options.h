@@ -109,6 +109,7 @@ struct option {
 	const char *argument; /* NULL: takes none; "[=…": may be left out */
 	const char *help;
 	unsigned group;
+	/* NULL: without an argument it is a flag; with max a number; with values one of these words; else text. */
 	int (*take)(struct command *command, const struct option *option, const char *value);
 	size_t offset, share; /* of the field that it sets: in the want, the share or the command */
 	unsigned min, max;

@@ -22,7 +22,7 @@ static int run(struct command *command)
 int main(int argc, char **argv)
 {
 	struct command command;
-	int skip = argc > 1 && strcmp(argv[1], "rt") == 0 ? 2 : 1, r;
+	int skip = argc > 1 && strcmp(argv[1], "rt") == 0 ? 2 : 1;
 
 	command_init(&command);
 	command.verb = "rt";
@@ -33,9 +33,5 @@ int main(int argc, char **argv)
 		return fail(&command, EXIT_USAGE,
 			    "missing argument: gpuarbctl rt plan|monitor|measure "
 			    "FILE|COMMAND...");
-	r = run(&command);
-	session_done(&command);
-	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
-		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
-	return r;
+	return session_end(&command, run(&command));
 }

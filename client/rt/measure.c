@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,8 +82,6 @@ static const char *const rt_beside_on_names[] = { "engines", "shared", "all", NU
 static const char *const rt_beside_places[] = { "the other shader engines",
 						"other CUs of the same shader engines", "all CUs" };
 
-extern char **environ;
-
 /* Where the preloaded library writes. */
 struct record {
 	int fd;
@@ -137,12 +134,10 @@ static int start(const struct rt_measurement *m, unsigned size, const struct rec
 	const char *words[WORDS_MAX] = {
 		"gpuarbctl", "run", "--quiet", "--fixed", "--gpu", m->gpu
 	};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
+	const struct process_fd out = { STDOUT_FILENO, STDERR_FILENO };
 	const char *const *command = again && m->beside ? shell : (const char *const *)m->command;
 	char path[64], want[2][40], program[PATH_MAX];
 	size_t n = 6;
-	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), record->fd);
 	n += choose_cus(m, size, again, want, words + n);
@@ -162,30 +157,8 @@ static int start(const struct rt_measurement *m, unsigned size, const struct rec
 		words[n++] = m->beside;
 	if (setenv("GPUARB_KERNEL_TIMES", path, 1) < 0)
 		return -errno;
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return -r;
-	r = posix_spawnattr_init(&attributes);
-	if (r == 0) {
-		posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-		posix_spawnattr_setflags(&attributes, again ? POSIX_SPAWN_SETPGROUP : 0);
-		/* posix_spawn() does not write to the words. */
-		r = posix_spawn(ret, sibling_find("gpuarbctl", GPUARB_CTL, program), &actions,
-				&attributes, (char *const *)(uintptr_t)words, environ);
-		posix_spawnattr_destroy(&attributes);
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
-}
-
-static int finish(pid_t pid)
-{
-	int status;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return process_spawn(sibling_find("gpuarbctl", GPUARB_CTL, program), words, again, &out, 1,
+			     ret);
 }
 
 /* Until the program has ended a kernel. -ECHILD: it has ended instead; -ETIMEDOUT. */
@@ -281,7 +254,7 @@ static int measure_size(struct rt_measurement *m, struct record *record, size_t 
 		if (r < 0)
 			return failed(problem, size, r, "cannot start gpuarbctl run: %s",
 				      strerror(-r));
-		r = finish(pid);
+		r = process_wait(pid);
 		if (r != 0)
 			return failed(problem, size, -ECHILD,
 				      "%s ended with %d on %u shader engines", m->command[0], r,
@@ -322,7 +295,7 @@ static int measure_beside(struct rt_measurement *m, struct record *record, size_
 	else
 		r = measure_size(m, record, i, true, problem, size);
 	kill(-pid, SIGTERM);
-	(void)finish(pid);
+	(void)process_wait(pid);
 	if (r < 0)
 		return r;
 	sink.n_kernels = 0;

@@ -6,9 +6,9 @@
  *
  *	set, set-file	the file
  *	delay	what delays jobs beside others of their partition
- *	judge, fit, margin	the CUs of each partition, and their place on the GPU
- *	demand	the jobs of one partition, with
- *	bound, dispatch, phase	the arithmetic of the proof: fifo, policies, offsets
+ *	rt-plan, fit, margin	the CUs of each partition, and their place on the GPU
+ *	demand	the jobs of one partition, with offsets, and with
+ *	bound, dispatch	the arithmetic of the proof: fifo, policies
  *	reason, assume, show	sentences and output
  *
  * rt-plan calls these in this order. watch compares a plan with what happens; measure fills in the file.
@@ -201,9 +201,6 @@ struct rt_often rt_plan_activations(const struct rt_plan *plan, size_t partition
 /* Finds how long the copies of one job of each task take, with all that they wait for. */
 void rt_plan_copy(struct rt_plan *plan);
 
-/* Computes all figures. -ENOMEM; -EINVAL with an error in problem. */
-int rt_judge(struct rt_plan *plan, char *problem, size_t size);
-
 /* Adds reasons: why partitions that pass do not fit, and why tasks do not pass. */
 void rt_plan_reason(struct rt_plan *plan);
 
@@ -241,21 +238,6 @@ int demands_respond(struct demands *demands);
 /* By how much the execution time of one task may grow. */
 int demands_growth(struct demands *demands, size_t i, uint64_t *ret,
 		   enum rt_growth_limit *ret_limit);
-
-/*
- * Responses of tasks that are released at offsets of one clock: task i at offset[i] + k x period, for
- * every k. Never longer than those of dispatch_edf() and the others, which hold for all offsets. The proofs are in
- * gpuarbctl-rt(1).
- */
-
-/* Windows times jobs in each, of which more would take too long. */
-#define PHASE_STEPS_MAX 200000U
-#define PHASE_FIFO_TASKS 64U
-
-/* offsets[i] RT_UNSET: task i is released at any time, which only fifo permits. The responses hold if
- * each keeps its deadline. 1; 0: there is no such analysis, or it would take too long; -ENOMEM. */
-int phase_respond(const struct bound *bound, enum rt_policy policy, const struct rt_demand *tasks,
-		  const uint64_t *offsets, size_t n, uint64_t *ret);
 
 /* ---- for callers ---------------------------------------------------------------------------- */
 

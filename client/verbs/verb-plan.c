@@ -9,7 +9,7 @@
 #include "client/output/memory-cap.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
-#include "client/launch/refusal-help.h"
+#include "client/launch/grant.h"
 #include "client/launch/wants.h"
 
 #define ADVICE_MAX 64U
