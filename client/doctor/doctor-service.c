@@ -276,63 +276,14 @@ void check_policy(struct doctor *doctor)
  * store. tests/lint/check-limits.sh compares the number with the daemon's. */
 #define FDS_BESIDE_STORE 1280U
 
-struct unit {
-	char load[32], active[32]; /* "": no service manager */
-	char sub[32];
-	char user[64];         /* "": root */
-	uint64_t store, files; /* UINT64_MAX: no limit */
-	bool has_store, has_files, has_user;
-};
-
-static bool take_limit(const char *value, uint64_t *ret)
-{
-	*ret = UINT64_MAX;
-	return strcmp(value, "infinity") == 0 || number_parse(value, 0, UINT64_MAX, ret) == 0;
-}
-
-/* Takes lines KEY=VALUE of the unit file or of systemctl show. */
-static void read_unit(FILE *file, struct unit *unit)
-{
-	char line[512], limit[32];
-
-	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "LoadState=%31[^\n]", unit->load) == 1 ||
-		    sscanf(line, "ActiveState=%31[^\n]", unit->active) == 1 ||
-		    sscanf(line, "SubState=%31[^\n]", unit->sub) == 1)
-			continue;
-		if (strncmp(line, "User=", strlen("User=")) == 0) {
-			unit->has_user = true;
-			unit->user[0] = '\0';
-			(void)sscanf(line, "User=%63[^\n]", unit->user);
-		}
-		if (sscanf(line, "FileDescriptorStoreMax=%31[^\n]", limit) == 1)
-			unit->has_store = take_limit(limit, &unit->store);
-		if (sscanf(line, "LimitNOFILE=%31[^\n]", limit) == 1)
-			unit->has_files = take_limit(limit, &unit->files);
-	}
-}
-
-/* -ENODATA: systemctl does not know the unit or cannot reach systemd. */
-static int ask_systemd(struct unit *unit)
-{
-	FILE *file = popen(
-		"LC_ALL=C systemctl show --no-pager --property=LoadState,ActiveState,SubState,"
-		"FileDescriptorStoreMax,LimitNOFILE,User " UNIT " 2>/dev/null",
-		"re");
-
-	if (!file)
-		return -errno;
-	read_unit(file, unit);
-	return pclose(file) == 0 && unit->load[0] ? 0 : -ENODATA;
-}
-
-static int read_file(const struct doctor *doctor, char ret[static DOCTOR_PATH], struct unit *unit)
+static int read_file(const struct doctor *doctor, char ret[static DOCTOR_PATH],
+		     struct service_unit *unit)
 {
 	FILE *file = doctor_find_unit(doctor, UNIT, ret) ? fopen(ret, "re") : NULL;
 
 	if (!file)
 		return -ENOENT;
-	read_unit(file, unit);
+	service_read_unit(file, unit);
 	fclose(file);
 	return 0;
 }
@@ -346,7 +297,7 @@ static void not_installed(struct doctor *doctor)
 	advise(doctor, "Install gpuarb as a package or with meson install.");
 }
 
-static void judge_state(struct doctor *doctor, const struct unit *unit)
+static void judge_state(struct doctor *doctor, const struct service_unit *unit)
 {
 	if (strcmp(unit->active, "active") == 0 || strcmp(unit->active, "reloading") == 0) {
 		report(doctor, MARK_OK, UNIT " is %s", unit->active);
@@ -371,7 +322,7 @@ static void judge_state(struct doctor *doctor, const struct unit *unit)
 }
 
 /* A unit of an older version, or of an administrator, can have another user. */
-static void judge_user(struct doctor *doctor, const struct unit *unit)
+static void judge_user(struct doctor *doctor, const struct service_unit *unit)
 {
 	if (!unit->has_user || strcmp(unit->user, USER) == 0)
 		return;
@@ -396,7 +347,7 @@ static void too_small(struct doctor *doctor, const char *limit, uint64_t value, 
 	       limit, least);
 }
 
-static void judge_limits(struct doctor *doctor, const struct unit *unit)
+static void judge_limits(struct doctor *doctor, const struct service_unit *unit)
 {
 	uint64_t least = doctor->settings ? doctor->settings->max_holders : 1;
 
@@ -415,9 +366,9 @@ void check_unit(struct doctor *doctor)
 {
 	bool booted = doctor_find(doctor, "/run/systemd/system") == 0;
 	char path[DOCTOR_PATH];
-	struct unit unit = { 0 };
+	struct service_unit unit = { 0 };
 
-	if (booted && ask_systemd(&unit) == 0) {
+	if (booted && service_ask_systemd(&unit) && unit.load[0]) {
 		if (strcmp(unit.load, "not-found") == 0) {
 			not_installed(doctor);
 			return;
@@ -437,7 +388,7 @@ void check_unit(struct doctor *doctor)
 		return;
 	}
 
-	unit = (struct unit){ 0 };
+	unit = (struct service_unit){ 0 };
 	if (read_file(doctor, path, &unit) < 0) {
 		not_installed(doctor);
 		return;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "sys/config/profile.h"
+#include "util/number.h"
 
 struct trust service_trust(void)
 {
@@ -50,45 +51,59 @@ int service_load_config(const struct config_files *files, struct settings **ret,
 	return r;
 }
 
+/* ---- the unit -------------------------------------------------------------------------------- */
+
+static bool take_limit(const char *value, uint64_t *ret)
+{
+	*ret = UINT64_MAX;
+	return strcmp(value, "infinity") == 0 || number_parse(value, 0, UINT64_MAX, ret) == 0;
+}
+
+void service_read_unit(FILE *file, struct service_unit *unit)
+{
+	char line[512], limit[32];
+
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "LoadState=%31[^\n]", unit->load) == 1 ||
+		    sscanf(line, "ActiveState=%31[^\n]", unit->active) == 1 ||
+		    sscanf(line, "SubState=%31[^\n]", unit->sub) == 1 ||
+		    sscanf(line, "NRestarts=%9u", &unit->restarts) == 1 ||
+		    sscanf(line, "ExecMainStatus=%9u", &unit->status) == 1)
+			continue;
+		if (strncmp(line, "User=", strlen("User=")) == 0) {
+			unit->has_user = true;
+			unit->user[0] = '\0';
+			(void)sscanf(line, "User=%63[^\n]", unit->user);
+		}
+		if (sscanf(line, "FileDescriptorStoreMax=%31[^\n]", limit) == 1)
+			unit->has_store = take_limit(limit, &unit->store);
+		if (sscanf(line, "LimitNOFILE=%31[^\n]", limit) == 1)
+			unit->has_files = take_limit(limit, &unit->files);
+	}
+}
+
+bool service_ask_systemd(struct service_unit *ret)
+{
+	FILE *file =
+		popen("LC_ALL=C systemctl show --no-pager --property=LoadState,ActiveState,"
+		      "SubState,NRestarts,ExecMainStatus,FileDescriptorStoreMax,LimitNOFILE,User "
+		      "gpuarbd.service 2>/dev/null",
+		      "re");
+
+	*ret = (struct service_unit){ 0 };
+	if (!file)
+		return false;
+	service_read_unit(file, ret);
+	return pclose(file) == 0;
+}
+
 /* ---- a failure to start ---------------------------------------------------------------------- */
 
-#define SYSTEMCTL                                                             \
-	"LC_ALL=C systemctl show --no-pager --property=ActiveState,SubState," \
-	"NRestarts,ExecMainStatus gpuarbd.service 2>/dev/null"
 #define JOURNALCTL \
 	"LC_ALL=C journalctl --quiet --no-pager -o cat -n 3 -u gpuarbd.service 2>/dev/null"
 
-/* ---- the unit ------------------------------------------------------------------------ */
-
-struct unit_state {
-	char active[32], sub[32];
-	unsigned restarts, status;
-};
-
-static void take_line(const char *line, struct unit_state *state)
-{
-	if (sscanf(line, "ActiveState=%31s", state->active) == 1 ||
-	    sscanf(line, "SubState=%31s", state->sub) == 1 ||
-	    sscanf(line, "NRestarts=%9u", &state->restarts) == 1)
-		return;
-	(void)sscanf(line, "ExecMainStatus=%9u", &state->status);
-}
-
-static bool read_state(struct unit_state *ret)
-{
-	FILE *file = popen(SYSTEMCTL, "re");
-	char line[256];
-
-	*ret = (struct unit_state){ 0 };
-	if (!file)
-		return false;
-	while (fgets(line, sizeof(line), file))
-		take_line(line, ret);
-	return pclose(file) == 0 && ret->active[0];
-}
-
 /* systemd starts the unit again after every failure, so it is rarely in the state failed. */
-static bool state_failed(const struct unit_state *state)
+static bool state_failed(const struct service_unit *state)
 {
 	return strcmp(state->active, "failed") == 0 || strcmp(state->sub, "auto-restart") == 0 ||
 	       (strcmp(state->active, "activating") == 0 && state->restarts > 0);
@@ -150,10 +165,10 @@ static bool write_journal(char *why, size_t size)
 
 bool service_failed(bool ended, char *why, size_t size)
 {
-	struct unit_state state = { .active = "" };
+	struct service_unit state = { .active = "" };
 	int n = 0;
 
-	if (!ended && (!read_state(&state) || !state_failed(&state)))
+	if (!ended && (!service_ask_systemd(&state) || !state_failed(&state)))
 		return false;
 	if (state.status > 0) /* 0: it is starting again */
 		n = snprintf(why, size, "exit status %u\n", state.status);

@@ -47,11 +47,8 @@ int model_load_profile(const struct command *command, struct profile *ret)
 	if (r >= 0)
 		return EXIT_OK;
 
-	for (size_t i = 0; i + 1 < diagnostics.n; i++)
-		print_line(stderr, "gpuarbctl %s: %s", command->verb, diagnostics.list[i].text);
-	return fail(command, r == -ENOENT ? EXIT_USAGE : EXIT_CONFIGURATION, "%s",
-		    diagnostics.n > 0 ? diagnostics.list[diagnostics.n - 1].text
-				      : "cannot read the profile");
+	return fail_diagnostics(command, r == -ENOENT ? EXIT_USAGE : EXIT_CONFIGURATION,
+				&diagnostics, r);
 }
 
 int model_names_gpu(const struct command *command)

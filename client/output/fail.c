@@ -10,6 +10,8 @@
 #include "client/output/json.h"
 #include "client/output/print.h"
 #include "core/policy/refusal.h"
+#include "util/diagnostics.h"
+#include "util/text-stream.h"
 
 int fail_code(int error)
 {
@@ -73,6 +75,21 @@ int fail(const struct command *command, int code, const char *format, ...)
 		print_failure(command, sentence);
 	free(sentence);
 	return code;
+}
+
+int fail_diagnostics(const struct command *command, int code, const struct diagnostics *diagnostics,
+		     int error)
+{
+	_cleanup_(freep) char *sentence = NULL;
+	struct text_stream stream;
+	FILE *out = text_stream_open(&stream);
+
+	for (size_t i = 0; out && i < diagnostics->n; i++)
+		fprintf(out, "%s%s", i > 0 ? "\n" : "", diagnostics->list[i].text);
+	sentence = text_stream_close(&stream);
+	if (!sentence || diagnostics->n == 0)
+		return fail(command, EXIT_FAILED, "%s", strerror(sentence ? -error : ENOMEM));
+	return fail(command, code, "%s", sentence);
 }
 
 /* ---- refusals ------------------------------------------------------------------------- */

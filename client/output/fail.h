@@ -30,6 +30,11 @@ int fail_code(int error);
 /* Both say it on standard error, with --json as one object, and return the exit code. */
 int fail(const struct command *command, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* All that was found, a line each. */
+struct diagnostics;
+int fail_diagnostics(const struct command *command, int code, const struct diagnostics *diagnostics,
+		     int error);
+
 /* The library's last failure, with the GPUs that refused and what would fit there. */
 int fail_asked(const struct command *command, int error);
 

@@ -17,36 +17,7 @@
 #include "client/rt/watch.h"
 #include "client/doctor/service.h"
 #include "util/log.h"
-#include "util/text-stream.h"
 #include "util/text.h"
-
-/* Prints each error on a line of its own; with --json as the lines of one string. */
-static int fail_diagnostics(const struct command *command, const struct diagnostics *diagnostics,
-			    int r)
-{
-	_cleanup_(freep) char *text = NULL;
-	struct text_stream stream;
-	size_t last = diagnostics->n - 1;
-	FILE *out = NULL;
-
-	if (diagnostics->n == 0)
-		return fail(command, EXIT_FAILED, "%s", strerror(-r));
-	if (command->json)
-		out = text_stream_open(&stream);
-	for (size_t i = 0; i < last; i++) {
-		if (out)
-			fprintf(out, "%s\n", diagnostics->list[i].text);
-		else
-			print_line(stderr, "gpuarbctl %s: %s", command->verb,
-				   diagnostics->list[i].text);
-	}
-	if (out)
-		text = text_stream_close(&stream);
-	if (out && !text)
-		return fail(command, EXIT_FAILED, "out of memory");
-	return fail(command, EXIT_CONFIGURATION, "%s%s", text ? text : "",
-		    diagnostics->list[last].text);
-}
 
 /* Defaults for keys that the file leaves out: for a GPU of this machine its gpuarbd.conf, for a
  * model those of gpuarbd without a configuration. */
@@ -69,7 +40,7 @@ static int load_settings(const struct command *command, struct settings **ret)
 			&diagnostics, true,
 			"the configuration of this machine is not valid; --config=FILE reads "
 			"another one, --config=/dev/null the defaults of gpuarbd");
-	return fail_diagnostics(command, &diagnostics, r);
+	return fail_diagnostics(command, EXIT_CONFIGURATION, &diagnostics, r);
 }
 
 static int load_set(const struct command *command, const char *file,
@@ -79,7 +50,7 @@ static int load_set(const struct command *command, const char *file,
 	int r = rt_set_load(file, settings, ret, &diagnostics);
 
 	if (r < 0)
-		return fail_diagnostics(command, &diagnostics, r);
+		return fail_diagnostics(command, EXIT_CONFIGURATION, &diagnostics, r);
 	if (command->margin_given)
 		(*ret)->margin_percent = command->margin_percent;
 	return EXIT_OK;
