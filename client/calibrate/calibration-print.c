@@ -129,15 +129,10 @@ static void json_point(struct json_object *list, const struct model *model,
 		       const struct calibration_point *point, bool emulated)
 {
 	struct json_object *map = json_map(list, NULL);
-	uint32_t mask[CODEC_WORDS] = { 0 };
-	char *hex;
+	_cleanup_(freep) char *mask = mask_hex_of(model, &point->set);
 
-	codec_encode(&model->codec, &point->set, mask);
-	hex = mask_hex(mask, codec_words(&model->codec));
 	JSON_FIELDS(map, ("emulated", emulated), ("name", point->name), ("use", uses[point->use]),
-		    ("cu_mask", hex));
-	free(hex);
-	JSON_FIELDS(map, ("cus", point->cus), ("effective_cus", point->effective),
+		    ("cu_mask", mask), ("cus", point->cus), ("effective_cus", point->effective),
 		    ("expected_cus", cuset_count(&point->expected)),
 		    ("occupied_cus", point->occupied, 0));
 	if (point->occupied > 0)

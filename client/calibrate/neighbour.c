@@ -79,7 +79,6 @@ int neighbours_check(void *data)
 int neighbours_start(void *data, const struct work *work, const struct cuset *sets, unsigned n)
 {
 	struct neighbour_list *neighbours = data;
-	const struct codec *codec = &neighbours->model->codec;
 	char id[32], kind[32];
 	int r = 0;
 
@@ -88,16 +87,12 @@ int neighbours_start(void *data, const struct work *work, const struct cuset *se
 		snprintf(kind, sizeof(kind), "%u", work->threads);
 	snprintf(id, sizeof(id), "%" PRIu64, neighbours->lease);
 	for (unsigned i = 0; i < n && r >= 0; i++) {
-		uint32_t mask[CODEC_WORDS] = { 0 };
-		char *hex;
+		_cleanup_(freep) char *mask = mask_hex_of(neighbours->model, &sets[i]);
 
-		codec_encode(codec, &sets[i], mask);
-		hex = mask_hex(mask, codec_words(codec));
-		r = hex ? start_one(id, kind, hex, neighbours->emulated,
-				    &neighbours->list[neighbours->n])
-			: -ENOMEM;
+		r = mask ? start_one(id, kind, mask, neighbours->emulated,
+				     &neighbours->list[neighbours->n])
+			 : -ENOMEM;
 		neighbours->n += r >= 0;
-		free(hex);
 	}
 	for (unsigned i = 0; i < neighbours->n && r >= 0; i++)
 		r = await(neighbours, &neighbours->list[i]);

@@ -73,6 +73,17 @@ static void figures_embed(const struct gpuarb_gpu *gpu, const struct model *mode
 
 /* ---- the page -------------------------------------------------------------------------------- */
 
+/* heads: those of the columns, with "<th>" between them. */
+static void begin_table(FILE *out, const char *title, const char *heads)
+{
+	fprintf(out, "<h2>%s</h2>\n<table>\n<tr><th>%s</tr>\n", title, heads);
+}
+
+static void end_table(FILE *out)
+{
+	fputs("</table>\n", out);
+}
+
 static void print_law(const char *kernel, const struct law_fit *law, FILE *out)
 {
 	if (isnan(law->a_usec))
@@ -88,21 +99,19 @@ static void print_law(const char *kernel, const struct law_fit *law, FILE *out)
 
 static void print_laws(const struct calibration *c, FILE *out)
 {
-	fputs("<h2>Law t = a / E + b</h2>\n<table>\n<tr><th>Kernel<th>a<th>b<th>Median error<th>Worst "
-	      "error<th>b of the time on the whole GPU</tr>\n",
-	      out);
+	begin_table(
+		out, "Law t = a / E + b",
+		"Kernel<th>a<th>b<th>Median error<th>Worst error<th>b of the time on the whole GPU");
 	print_law("compute", &c->law, out);
 	print_law("memory", &c->memory_law, out);
-	fputs("</table>\n", out);
+	end_table(out);
 }
 
 static void print_beside(const struct calibration *c, FILE *out)
 {
 	if (c->n_beside == 0)
 		return;
-	fputs("<h2>Times as long beside other processes</h2>\n<table>\n<tr><th>Neighbours<th>Each "
-	      "round</tr>\n",
-	      out);
+	begin_table(out, "Times as long beside other processes", "Neighbours<th>Each round");
 	for (size_t i = 0; i < c->n_beside; i++) {
 		const struct calibration_beside *b = &c->beside[i];
 
@@ -112,7 +121,7 @@ static void print_beside(const struct calibration *c, FILE *out)
 			fprintf(out, " %.2f", b->slowdown[k]);
 		fputs("</tr>\n", out);
 	}
-	fputs("</table>\n", out);
+	end_table(out);
 }
 
 static void print_costs(const struct costs *costs, FILE *out)
@@ -131,19 +140,18 @@ static void print_costs(const struct costs *costs, FILE *out)
 
 	if (!(costs->create > 0))
 		return;
-	fputs("<h2>Changes</h2>\n<table>\n<tr><th>What<th>us</tr>\n", out);
+	begin_table(out, "Changes", "What<th>us");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (!isnan(rows[i].usec))
 			fprintf(out, "<tr><td>%s<td>%.0f</tr>\n", rows[i].what, rows[i].usec);
-	fputs("</table>\n", out);
+	end_table(out);
 }
 
 static void print_ladder(const struct calibration *c, FILE *out)
 {
 	if (c->n_steps == 0)
 		return;
-	fputs("<h2>Queues and processes</h2>\n<table>\n<tr><th>Queues<th>Processes<th>Times as long</tr>\n",
-	      out);
+	begin_table(out, "Queues and processes", "Queues<th>Processes<th>Times as long");
 	for (size_t i = 0; i < c->n_steps; i++) {
 		const struct calibration_step *step = &c->step[i];
 
@@ -154,16 +162,14 @@ static void print_ladder(const struct calibration *c, FILE *out)
 		else
 			fprintf(out, "%.2f</tr>\n", step->usec / c->step[0].usec);
 	}
-	fputs("</table>\n", out);
+	end_table(out);
 }
 
 static void print_events(const struct calibration *c, FILE *out)
 {
 	if (c->n_events == 0)
 		return;
-	fputs("<h2>Disturbances</h2>\n<table>\n<tr><th>During<th>After s<th>Kind<th>Slower"
-	      "<th>Measured again</tr>\n",
-	      out);
+	begin_table(out, "Disturbances", "During<th>After s<th>Kind<th>Slower<th>Measured again");
 	for (size_t i = 0; i < c->n_events; i++) {
 		const struct calibration_event *event = &c->event[i];
 
@@ -174,27 +180,26 @@ static void print_events(const struct calibration *c, FILE *out)
 			fprintf(out, "%.0f %%", event->slower);
 		fprintf(out, "<td>%s</tr>\n", event->repeated ? "yes" : "no");
 	}
-	fputs("</table>\n", out);
+	end_table(out);
 }
 
 static void print_missing(const struct calibration *c, FILE *out)
 {
 	if (c->n_missing == 0)
 		return;
-	fputs("<h2>Missing</h2>\n<table>\n<tr><th>Step<th>Reason</tr>\n", out);
+	begin_table(out, "Missing", "Step<th>Reason");
 	for (size_t i = 0; i < c->n_missing; i++) {
 		fprintf(out, "<tr class=\"bad\"><td>%s<td>", c->missing[i].step);
 		svg_text(out, c->missing[i].why);
 		fputs("</tr>\n", out);
 	}
-	fputs("</table>\n", out);
+	end_table(out);
 }
 
 static void print_masks(const struct calibration *c, FILE *out)
 {
-	fputs("<h2>CUs that masks occupy</h2>\n<table>\n<tr><th>Mask<th>CUs<th>Effective<th>Expected"
-	      "<th>Occupied<th>Time in us<th>Spread</tr>\n",
-	      out);
+	begin_table(out, "CUs that masks occupy",
+		    "Mask<th>CUs<th>Effective<th>Expected<th>Occupied<th>Time in us<th>Spread");
 	for (size_t i = 0; i < c->n; i++) {
 		const struct calibration_point *p = &c->point[i];
 
@@ -202,7 +207,7 @@ static void print_masks(const struct calibration *c, FILE *out)
 			p->honoured ? "" : " class=\"bad\"", p->name, p->cus, p->effective,
 			cuset_count(&p->expected), p->occupied, p->usec, p->spread);
 	}
-	fputs("</table>\n", out);
+	end_table(out);
 }
 
 void page_print(const struct gpuarb_gpu *gpu, const struct model *model,

@@ -108,18 +108,10 @@ static void print_real(double value, FILE *out)
 		fprintf(out, "\t%.3f", value);
 }
 
-static char *hex_of(const struct model *model, const struct cuset *set)
-{
-	uint32_t mask[CODEC_WORDS] = { 0 };
-
-	codec_encode(&model->codec, set, mask);
-	return mask_hex(mask, codec_words(&model->codec));
-}
-
 static void paper_print_rows(const struct model *model, const struct paper_case *c, FILE *out)
 {
-	_cleanup_(freep) char *mask = hex_of(model, &c->mask);
-	_cleanup_(freep) char *theirs = c->competitor > 0 ? hex_of(model, &c->theirs) : NULL;
+	_cleanup_(freep) char *mask = mask_hex_of(model, &c->mask);
+	_cleanup_(freep) char *theirs = c->competitor > 0 ? mask_hex_of(model, &c->theirs) : NULL;
 
 	for (unsigned i = 0; i < c->n; i++) {
 		fprintf(out, "%s\t%s\t%u\t%u\t%u\t%u\t%s\t%u\t%s\t%u", paper_sets[c->set],
@@ -150,8 +142,8 @@ static void json_samples(struct json_object *map, const struct paper_case *c)
 static void json_case(struct json_object *list, const struct model *model, bool emulated,
 		      const struct paper_case *c)
 {
-	_cleanup_(freep) char *mask = hex_of(model, &c->mask);
-	_cleanup_(freep) char *theirs = c->competitor > 0 ? hex_of(model, &c->theirs) : NULL;
+	_cleanup_(freep) char *mask = mask_hex_of(model, &c->mask);
+	_cleanup_(freep) char *theirs = c->competitor > 0 ? mask_hex_of(model, &c->theirs) : NULL;
 	struct json_object *map = json_map(list, NULL);
 
 	JSON_FIELDS(map, ("emulated", emulated), ("set", paper_sets[c->set]),

@@ -10,7 +10,6 @@
 #include "client/latency/matrix.h"
 #include "client/output/fail.h"
 #include "client/output/json.h"
-#include "client/output/mask-text.h"
 #include "client/output/print.h"
 #include "client/output/svg.h"
 #include "util/base.h"
@@ -239,11 +238,11 @@ static void json_unit(struct json_object *list, const struct findings *findings,
 	const struct unit *unit = &units->list[i];
 	const struct ran *ran = &findings->matrix->ran[i];
 	struct json_object *map = json_map(list, NULL);
-	char *mask = mask_hex(unit->mask, units->words), name[UNIT_NAME];
+	char name[UNIT_NAME];
 
 	unit_name(findings->model, units, i, name);
-	JSON_FIELDS(map, ("name", name), ("cu_mask", mask));
-	free(mask);
+	json_text(map, "name", name);
+	json_mask(map, "cu_mask", unit->mask, units->words);
 	json_known(map, "shader_engine", unit->engine, UNIT_MIXED);
 	json_places(map, "xccs", unit->lane, units->lanes);
 	if (ran->known)

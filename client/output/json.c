@@ -103,6 +103,14 @@ void json_numbers(struct json_object *in, const char *key, const uint32_t *value
 		json_number(list, NULL, values[i]);
 }
 
+void json_mask(struct json_object *in, const char *key, const uint32_t *mask, size_t words)
+{
+	char *hex = mask_hex(mask, words);
+
+	json_text(in, key, hex);
+	free(hex);
+}
+
 static const char *serialize(struct json_object *value, int flags)
 {
 	/* With 15 digits 2.2 is 2.2, with 17 another number to jq 1.7. */
@@ -187,19 +195,14 @@ static void json_covers(struct json_object *map, const struct gpuarb_view *view,
 {
 	struct json_object *list = json_list(map, "observed"), *row;
 	const struct gpuarb_cover *cover;
-	char *mask;
 
 	for (size_t k = 0; (cover = gpuarb_view_cover(view, i, k)); k++) {
 		row = json_map(list, NULL);
 		JSON_FIELDS(row, ("pid", cover->pid), ("uid", cover->uid, UINT32_MAX),
 			    ("command", cover->command, ""), ("lease", cover->lease, 0));
 		JSON_MEMBERS(row, cover, queues, cus, outside_cus);
-		mask = mask_hex(cover->cu_mask, cover->cu_mask_words);
-		json_text(row, "cu_mask", mask);
-		free(mask);
-		mask = mask_hex(cover->outside_mask, cover->outside_mask_words);
-		json_text(row, "outside_mask", mask);
-		free(mask);
+		json_mask(row, "cu_mask", cover->cu_mask, cover->cu_mask_words);
+		json_mask(row, "outside_mask", cover->outside_mask, cover->outside_mask_words);
 	}
 	JSON_FIELDS(map, ("masks_observed", gpuarb_view_masks_observed(view, i), 0),
 		    ("unseen", gpuarb_view_unseen(view, i), ""));
@@ -274,11 +277,9 @@ struct json_object *json_gpu(struct json_object *list, const struct gpuarb_view 
 void json_partition(struct json_object *list, const struct gpuarb_partition *partition)
 {
 	struct json_object *map = json_map(list, NULL), *gaps;
-	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
 
-	JSON_FIELDS(map, ("gpu", partition->gpu), ("kfd_gpu_id", partition->kfd_gpu_id),
-		    ("cu_mask", mask));
-	free(mask);
+	JSON_FIELDS(map, ("gpu", partition->gpu), ("kfd_gpu_id", partition->kfd_gpu_id));
+	json_mask(map, "cu_mask", partition->cu_mask, partition->cu_mask_words);
 	JSON_MEMBERS(map, partition, cus, cus_asked, effective_cus);
 	json_numbers(map, "shader_engines", partition->shader_engines, partition->n_shader_engines);
 	JSON_MEMBERS(map, partition, queues, streams, processes, sdma_queues, sdma_xgmi_queues,

@@ -32,6 +32,7 @@ void json_flag(struct json_object *in, const char *key, bool value);
 void json_null(struct json_object *in, const char *key);
 void json_value(struct json_object *in, const char *key,
 		struct json_object *value); /* taken over */
+void json_mask(struct json_object *in, const char *key, const uint32_t *mask, size_t words);
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n);
 
 /* Adds fields to an object: ("pid", row->pid). By the type of the value text, a number, a real or a flag; a third

@@ -130,6 +130,14 @@ char *mask_hex(const uint32_t *mask, size_t words)
 	return text;
 }
 
+char *mask_hex_of(const struct model *model, const struct cuset *set)
+{
+	uint32_t mask[CODEC_WORDS] = { 0 };
+
+	codec_encode(&model->codec, set, mask);
+	return mask_hex(mask, codec_words(&model->codec));
+}
+
 static bool has(const uint32_t *mask, size_t words, size_t bit)
 {
 	return bit / 32 < words && (mask[bit / 32] >> bit % 32 & 1);

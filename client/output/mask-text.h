@@ -14,6 +14,7 @@ int mask_parse(const char *text, uint32_t **ret, size_t *ret_words);
 /* Owned; NULL: out of memory. An empty mask is "0x0" and "". */
 char *mask_hex(const uint32_t *mask, size_t words);
 char *mask_list(const uint32_t *mask, size_t words);
+char *mask_hex_of(const struct model *model, const struct cuset *set);
 
 /*
  * CUs by their place: "SE0,XCC1.SE2.SH0:0-7", comma-separated, each

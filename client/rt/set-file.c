@@ -134,8 +134,8 @@ static void take_word(const struct entry *entry)
 	if (word >= (int)key->min && word <= (int)key->max)
 		*(unsigned *)entry->field = (unsigned)word;
 	else
-		ini_bad(entry->place, "%s: invalid %s '%s': use %s", key->name, key->noun,
-			entry->value, key->works);
+		ini_bad(entry->place, "%s: invalid %s '%s'%s", key->name, key->noun, entry->value,
+			key->works);
 }
 
 static void take_bool(const struct entry *entry)
@@ -198,7 +198,7 @@ static void take_section_name(const struct entry *entry)
 	if (is_name(entry->value))
 		strcpy(entry->field, entry->value);
 	else if (entry->key->works && strpbrk(entry->value, ", \t"))
-		ini_bad(entry->place, "%s: '%s' is more than one %s: use %s", entry->key->name,
+		ini_bad(entry->place, "%s: '%s' is more than one %s%s", entry->key->name,
 			entry->value, entry->key->noun, entry->key->works);
 	else
 		ini_bad(entry->place, "%s: invalid name '%s' of a [%s NAME]", entry->key->name,
@@ -420,7 +420,7 @@ static const struct key keys[] = {
 	SET("margin", take_margin, margin_percent, 0, 1000),
 	SET("neighbours", take_count, neighbours, 0, 1024),
 	SET("neighbours-use", take_word, neighbours_use, 0, NEIGHBOURS_COMPUTE, .noun = "word",
-	    .works = "memory or compute", .words = neighbours_names),
+	    .works = ": use memory or compute", .words = neighbours_names),
 	SET("every-client-capped", take_bool, capped, 0, 0),
 	SET("every-client-masked", take_bool, masked, 0, 0),
 	SET("own-pipes", take_bool, own_pipes, 0, 0),
@@ -440,10 +440,10 @@ static const struct key keys[] = {
 
 	PARTITION("gpu", take_gpu, gpu, 0, 0),
 	PARTITION("policy", take_word, policy, 0, RT_NP_DM, .noun = "policy",
-		  .works = "fifo, np-edf or np-dm", .words = rt_policy_names),
+		  .works = ": use fifo, np-edf or np-dm", .words = rt_policy_names),
 	PARTITION("dispatcher", take_bool, dispatcher, 0, 0, LINE(rt_partition, dispatcher_stated)),
 	PARTITION("isolation", take_word, isolation, ISOLATION_SHADER_ENGINE, ISOLATION_CU,
-		  .noun = "isolation", .works = "shader-engine or cu, as a realtime lease has it",
+		  .noun = "isolation", .works = " of a realtime lease: use shader-engine or cu",
 		  .words = isolation_names),
 	PARTITION("start-inactive", take_bool, start_inactive, 0, 0),
 	PARTITION("waits-for-grant", take_bool, waits_for_grant, 0, 0),
@@ -458,7 +458,7 @@ static const struct key keys[] = {
 	PARTITION("command", take_text, command, 0, 0),
 
 	TASK("partition", take_section_name, partition_name, 0, .noun = "partition",
-	     .works = "one task for each partition"),
+	     .works = ": use one task for each partition"),
 	TASK("period", take_time, period, 1),
 	TASK("deadline", take_time, deadline, 1, LINE(rt_task, deadline_line)),
 	TASK("after", take_section_name, after_name, 0, LINE(rt_task, after_line), .noun = "task"),
