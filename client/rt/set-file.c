@@ -21,10 +21,10 @@ struct key {
 	enum rt_section section;
 	const char *name;
 	void (*take)(const struct entry *entry);
-	size_t offset;     /* of the member that it sets */
-	uint64_t min, max; /* of numbers, times and words */
-	size_t line;       /* of the member for its line, an unsigned; 0: none asks for it */
-	const char *noun, *works;
+	size_t offset;            /* of the member that it sets */
+	uint64_t min, max;        /* of numbers, times and words */
+	size_t line;              /* of the member for its line, an unsigned; 0: none asks for it */
+	const char *noun, *works; /* works: what follows the value in a message */
 	const char *const *words;
 };
 
