@@ -333,8 +333,6 @@ static void play_history(void)
 	printf("%u restarts, %u of them at a step of a call; %u calls, %u not saved\n", h.restarts,
 	       h.kills, h.calls, h.unsaved);
 	fflush(stdout);
-	leave(h.crowd);
-	leave(h.stage.bus);
 	small_fs_done(&h.stage.rig);
 }
 

@@ -89,8 +89,6 @@ static void cut_everywhere(const char *settings, const struct cutting *cutting)
 		points += killed;
 		missed = killed ? 0 : missed + 1;
 	}
-	leave(cut.crowd);
-	leave(cut.stage.bus);
 	rig_done(&cut.stage.rig);
 	if (cut.stage.untraceable)
 		SKIP("processes cannot be traced here");

@@ -19,12 +19,6 @@ static void arrive(struct rig *rig, const char *config, sd_bus **ret)
 	*ret = rig_connect(rig, 0);
 }
 
-static void depart(struct rig *rig, sd_bus *bus)
-{
-	leave(bus);
-	rig_done(rig);
-}
-
 /* ---- bad input --------------------------------------------------------------------- */
 
 static const char *const want_names[] = {
@@ -105,7 +99,7 @@ TEST(no_input_harms_the_daemon_or_another_lease)
 	unsigned refused = 0;
 	struct told told;
 	sd_bus *bus, *user;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	int log;
 
 	rig_new(&rig);
@@ -125,8 +119,6 @@ TEST(no_input_harms_the_daemon_or_another_lease)
 	CHECK(lease_says(bus, victim.path, "State", "granted"));
 	CHECK(gpu_number(bus, "CusFree") == 45);
 	log_end(&rig, log);
-	leave(user);
-	depart(&rig, bus);
 }
 
 TEST(wrong_signatures_and_paths_are_errors)
@@ -143,7 +135,7 @@ TEST(wrong_signatures_and_paths_are_errors)
 		"/",
 	};
 	sd_bus_message *m;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, "", &bus);
@@ -161,7 +153,6 @@ TEST(wrong_signatures_and_paths_are_errors)
 	CHECK(is_error(call(with(call_arbiter(bus, "Drain"), "u", 0)), SD_BUS_ERROR_INVALID_ARGS,
 		       ""));
 	CHECK(gpu_number(bus, "CusFree") == 60);
-	depart(&rig, bus);
 }
 
 /* ---- limits ------------------------------------------------------------------------ */
@@ -171,7 +162,7 @@ TEST(limits_count_present_leases_and_are_named)
 	sd_bus *bus, *user, *other;
 	struct live_lease a, b;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 
 	arrive(&rig, "[daemon]\nmax-leases = 3\nmax-leases-per-user = 2\nmax-holders = 8\n", &bus);
 	user = rig_connect(&rig, STRANGER);
@@ -189,8 +180,6 @@ TEST(limits_count_present_leases_and_are_named)
 	CHECK(is_fine(call(release(user, a.path))));
 	AWAIT(bus, told.removed == 2);
 	reserve(user, 1);
-	leave(user), leave(other);
-	depart(&rig, bus);
 }
 
 TEST(one_user_can_have_half_of_the_holders)
@@ -200,7 +189,7 @@ TEST(one_user_can_have_half_of_the_holders)
 	sd_bus_message *answer;
 	struct told told;
 	int fd, another;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	pid_t pid, other_pid;
 
 	arrive(&rig, "[daemon]\nmax-holders = 8\n", &bus);
@@ -235,8 +224,6 @@ TEST(one_user_can_have_half_of_the_holders)
 	CHECK(is_fine(call(release(user, lease.path))));
 	AWAIT(bus, told.removed == 1);
 	reserve(bus, 15);
-	leave(user), leave(other);
-	depart(&rig, bus);
 }
 
 /* ---- file descriptors and memory ------------------------------------------------------ */
@@ -262,7 +249,7 @@ static void cycle(sd_bus *bus, unsigned n)
 TEST(thousands_of_leases_leave_nothing_behind)
 {
 	unsigned long resident;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	unsigned fds;
 	sd_bus *bus;
 	int log;
@@ -283,7 +270,6 @@ TEST(thousands_of_leases_leave_nothing_behind)
 	printf("%u fds, %lu KiB, then %u fds, %lu KiB\n", fds, resident, open_fds(rig.daemon),
 	       rig_resident_kib(rig.daemon));
 	CHECK(open_fds(rig.daemon) == fds && rig_resident_kib(rig.daemon) < resident + 4096);
-	depart(&rig, bus);
 }
 
 #define POOR 320         /* 256 of them are not for holders */
@@ -313,7 +299,7 @@ TEST(few_file_descriptors_mean_fewer_leases)
 	sd_bus *bus, *user;
 	struct told told;
 	sd_bus_message *m;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	pid_t pid;
 	int fd;
 
@@ -338,8 +324,6 @@ TEST(few_file_descriptors_mean_fewer_leases)
 	AWAIT(bus, told.removed == n);
 	granted(call(ask_shared(user)));
 	end_process(pid);
-	leave(user);
-	depart(&rig, bus);
 }
 
 /* From new connections, whose calls wait for the look-up of the caller. */
@@ -373,5 +357,5 @@ TEST(calls_full_of_file_descriptors_do_no_harm)
 		leave(users[i]);
 	}
 	CHECK(gpu_number(bus, "CusFree") == 60);
-	depart(&rig, bus);
+	rig_done(&rig);
 }

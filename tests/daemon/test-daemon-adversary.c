@@ -266,7 +266,5 @@ TEST(promises_hold_whatever_users_do)
 		end_process(s.idlers[--s.n_idlers].pid);
 		close(s.idlers[s.n_idlers].pidfd);
 	}
-	leave(s.users[0]);
-	leave(s.users[1]);
 	rig_done(&s.rig);
 }

@@ -44,8 +44,6 @@ static void arrive(struct stage *s, const char *settings, const char *enforce)
 
 static void depart(struct stage *s)
 {
-	leave(s->bus);
-	leave(s->user);
 	rig_done(&s->rig);
 	helper_stop(&s->helper);
 }
@@ -219,7 +217,6 @@ TEST(a_lease_that_no_process_is_bound_to_borrows_nothing_until_one_is)
 	follow_until(s.user, &lease, LEND_LEAST);
 	close(fd);
 	close(lease.holder);
-	leave(bus);
 	depart(&s);
 }
 

@@ -64,7 +64,6 @@ static void calls_of(uid_t uid)
 	do
 		book_read(bus, &book);
 	while (book.n_leases > 0);
-	leave(bus);
 	rig_done(&rig);
 }
 

@@ -497,7 +497,6 @@ static void answer_by_next_daemon(uid_t user)
 	CHECK(filtered_hear(&process) == ENOTTY);
 	await_tier(bus, &lease, "capped");
 	filtered_end(&process);
-	leave(bus);
 }
 
 TEST(the_next_daemon_answers_a_call_that_waits)
@@ -528,5 +527,4 @@ TEST(a_listener_is_forgotten_when_the_last_process_under_it_ends)
 	filtered_end(&process);
 	rig_await_stored(&rig, 1); /* the holder */
 	CHECK(lease_says(bus, lease.path, "Tier", "cooperative"));
-	leave(bus);
 }

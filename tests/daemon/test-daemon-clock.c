@@ -79,7 +79,6 @@ TEST(neither_suspend_nor_a_new_date_triggers_the_watchdog)
 			  "wait-usec", "t", UINT64_C(3600000000)))); /* a deadline */
 	timers = timers_of(rig.daemon);
 	CHECK(timers.watchdog == 1 && timers.boottime > 0 && timers.others == 0);
-	leave(bus);
 }
 
 TEST(a_stopped_and_continued_daemon_feeds_the_watchdog_again)
@@ -165,7 +164,6 @@ TEST(a_clock_that_has_jumped_ahead_ends_what_is_due_and_nothing_else)
 	CHECK(lease_says(bus, held.path, "State", "granted"));
 	CHECK(is_fine(call(release(bus, held.path))));
 	AWAIT_STATE(gpu_number(bus, "CusFree") == 0); /* of the one that waits for ever */
-	leave(bus);
 	rig_done(&rig);
 }
 
@@ -191,6 +189,5 @@ TEST(a_clock_that_has_gone_back_ends_no_lease)
 	CHECK(is_fine(call(release(bus, next.path))));
 	CHECK(is_fine(call(release(bus, held.path))));
 	AWAIT_STATE(lease_says(bus, timed.path, "State", "granted"));
-	leave(bus);
 	rig_done(&rig);
 }

@@ -19,7 +19,6 @@ struct stage {
 
 static void arrive(struct stage *stage, const char *settings)
 {
-	memset(stage, 0, sizeof(*stage));
 	rig_new(&stage->rig);
 	lend_configure(&stage->rig, settings, "report");
 	rig_start(&stage->rig, LEND_GPU);
@@ -27,13 +26,6 @@ static void arrive(struct stage *stage, const char *settings)
 	stage->crowd = rig_connect(&stage->rig, STRANGER);
 	listen_in(stage->bus, &stage->told);
 	stage->borrower = borrow(stage->crowd);
-}
-
-static void depart(struct stage *stage)
-{
-	leave(stage->bus);
-	leave(stage->crowd);
-	rig_done(&stage->rig);
 }
 
 static sd_bus_message *ask_for(sd_bus *bus, unsigned cus, uint64_t wait_usec)
@@ -75,32 +67,7 @@ TEST(reserve_without_wait_is_answered_when_borrowers_have_given_back)
 	book_check(&book, true);
 	close(lease.holder);
 	AWAIT(s.bus, s.told.removed == 1); /* there is no other holder of it */
-	depart(&s);
-}
-
-TEST(reserve_without_borrowers_is_granted_at_once)
-{
-	static struct stage s;
-
-	arrive(&s, PATIENT);
-	CHECK(is_fine(call(release(s.crowd, s.borrower.path))));
-	s.borrower = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, 30, 0)));
-	granted(call(ask_for(s.bus, 30, 0)));
-	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 1);
-	depart(&s);
-}
-
-TEST(reserve_with_wait_is_answered_as_waiting_at_once)
-{
-	struct live_lease lease;
-	static struct stage s;
-
-	arrive(&s, PATIENT);
-	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
-	await_record(lease.holder, GPUARB_RECORD_ACTIVATING);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 30);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(a_repeated_token_gets_the_same_answer)
@@ -121,22 +88,7 @@ TEST(a_repeated_token_gets_the_same_answer)
 	close(first.holder);
 	settle(s.bus);
 	CHECK(is_in_state(s.bus, &second, "granted"));
-	depart(&s);
-}
-
-TEST(a_plan_does_not_wait_for_borrowers)
-{
-	static struct stage s;
-	const char *result;
-	sd_bus_message *m;
-
-	arrive(&s, PATIENT);
-	m = call(with(call_arbiter(s.bus, "Plan"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30, "queues",
-		      "u", 2, 0));
-	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "granted") == 0);
-	sd_bus_message_unref(m);
-	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 1);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* ---- not granted ------------------------------------------------------------------------- */
@@ -149,23 +101,7 @@ TEST(a_borrower_without_answer_is_no_capacity)
 	CHECK(is_error(call(ask_for(s.bus, 30, 0)), GPUARB_ERROR_NO_CAPACITY, "CUs of"));
 	AWAIT(s.bus, s.told.removed == 1);
 	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
-	depart(&s);
-}
-
-TEST(a_lease_waits_for_a_borrower_until_its_deadline)
-{
-	struct live_record record;
-	struct live_lease lease;
-	static struct stage s;
-	uint64_t before;
-
-	arrive(&s, "activate-grace = 1ms\nenforce-delay = 1ms\n" GROW_NEVER);
-	before = boottime_usec();
-	lease = waiting(call(ask_for(s.bus, 30, 200000)));
-	record = await_record(lease.holder, GPUARB_RECORD_ENDING);
-	CHECK(record.record.cause == GPUARB_RECORD_TIMED_OUT);
-	CHECK(boottime_usec() >= before + 200000);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(a_lease_that_ends_before_the_answer_is_refused)
@@ -180,7 +116,7 @@ TEST(a_lease_that_ends_before_the_answer_is_refused)
 	AWAIT(s.bus, answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_NO_CAPACITY, "released"));
 	AWAIT(s.bus, s.told.removed == 1);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(a_lease_that_is_revoked_before_the_answer_is_not_permitted)
@@ -198,7 +134,7 @@ TEST(a_lease_that_is_revoked_before_the_answer_is_not_permitted)
 	CHECK(is_error(answer.m, GPUARB_ERROR_NOT_PERMITTED, "not now"));
 	CHECK(!lease_exists(s.bus, lease.path));
 	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(a_stopping_daemon_answers_deferred_calls)
@@ -212,28 +148,10 @@ TEST(a_stopping_daemon_answers_deferred_calls)
 	rig_stop(&s.rig);
 	AWAIT(s.bus, answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_SHUTDOWN, ""));
-	rig_start(&s.rig, LEND_GPU); /* for rig_done() */
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* ---- closed connections ------------------------------------------------------------------------ */
-
-TEST(a_client_that_disconnects_before_its_answer_leaves_nothing)
-{
-	static struct stage s;
-	struct answer answer;
-	sd_bus *client;
-
-	arrive(&s, PATIENT);
-	client = rig_connect(&s.rig, 0);
-	call_send(ask_for(client, 30, 0), &answer);
-	CHECK(sd_bus_flush(client) >= 0);
-	await_added(&s, 2);
-	sd_bus_close_unref(client);
-	AWAIT(s.bus, s.told.removed == 1);
-	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX); /* nobody needs it */
-	depart(&s);
-}
 
 /* The process would keep a lease alive that nobody knows. */
 TEST(a_client_that_disconnects_before_its_answer_leaves_no_lease_of_another_process)
@@ -251,11 +169,11 @@ TEST(a_client_that_disconnects_before_its_answer_leaves_no_lease_of_another_proc
 		  &answer);
 	CHECK(sd_bus_flush(client) >= 0);
 	await_added(&s, 2);
-	sd_bus_close_unref(client);
+	leave(client);
 	AWAIT(s.bus, s.told.removed == 1);
 	end_process(pid);
 	close(pidfd);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* ---- many -------------------------------------------------------------------------------- */
@@ -287,7 +205,7 @@ TEST(a_thousand_answers_wait_for_one_borrower)
 	CHECK(sd_bus_flush(client) >= 0);
 	send_many(s.bus, answers, MANY);
 	await_added(&s, 1 + MANY + LOST);
-	sd_bus_close_unref(client);
+	leave(client);
 	AWAIT(s.bus, s.told.removed == LOST);
 	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 2);
 	/* The bus delivers no message behind so many fds that are not received. */
@@ -304,5 +222,5 @@ TEST(a_thousand_answers_wait_for_one_borrower)
 	AWAIT(s.bus, s.told.removed == MANY + LOST);
 	AWAIT(s.crowd, followed.came);
 	CHECK(is_fine(followed.m));
-	depart(&s);
+	rig_done(&s.rig);
 }

@@ -131,7 +131,6 @@ static void depart(struct stage *s)
 	if (s->pid > 0)
 		end_process(s->pid);
 	close(s->fd);
-	leave(s->crowd);
 	machine_halt(&s->machine);
 	helper_stop(&s->helper);
 }
@@ -694,7 +693,6 @@ static int start_blind(struct stage *s, const char *settings)
 
 static void end_blind(struct stage *s)
 {
-	leave(s->crowd);
 	machine_halt(&s->machine);
 }
 

@@ -34,10 +34,6 @@ static void arrive(struct flood *flood, const char *config)
 
 static void depart(struct flood *flood)
 {
-	leave(flood->root);
-	leave(flood->other);
-	if (flood->attacker)
-		leave(flood->attacker);
 	rig_done(&flood->rig);
 }
 

@@ -82,8 +82,6 @@ static void depart(struct freezing *s)
 	if (s->stage.process > 0)
 		end_borrower(s);
 	close(s->stage.pidfd);
-	leave(s->stage.bus);
-	leave(s->crowd);
 	helper_stop(&s->helper);
 	rig_done(&s->stage.rig);
 	fake_systemd_stop(&s->systemd);

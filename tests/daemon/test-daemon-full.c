@@ -49,7 +49,6 @@ static void restart_without_room(void)
 	CHECK(is_fine(call(release(bus, lease.path)))); /* which takes no room */
 	small_fs_empty(&rig);
 	CHECK(reserve(bus, 15).id > lease.id);
-	leave(bus);
 }
 
 TEST(leases_outlive_a_restart_on_a_full_file_system)
@@ -80,7 +79,6 @@ static void change_without_room(void)
 	small_fs_fill(&rig, 0);
 	CHECK(is_error(deactivate(bus, &rt), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
 	CHECK(is_in_state(bus, &rt, "granted"));
-	leave(bus);
 }
 
 TEST(activate_deactivate_and_drain_change_nothing_on_a_full_file_system)
@@ -119,8 +117,6 @@ static void reserve_without_room(void)
 	AWAIT(bus, told.removed == 1);
 	end_process(pid);
 	close(fd);
-	leave(bus);
-	leave(crowd);
 }
 
 TEST(reserve_that_fails_on_a_full_file_system_leaves_no_lease_to_its_process)
@@ -156,8 +152,6 @@ struct pair {
 
 static void pair_done(struct pair *pair)
 {
-	leave(pair->root);
-	leave(pair->crowd);
 	small_fs_done(&pair->rig);
 }
 
@@ -267,6 +261,4 @@ TEST(changes_of_leases_are_saved_without_a_free_file_descriptor)
 	CHECK(is_fine(call(drain(bus, "0"))));
 	CHECK(is_fine(call(release(bus, rt.path))) && is_fine(call(release(crowd, borrower.path))));
 	CHECK(prlimit(rig.daemon, RLIMIT_NOFILE, &before, NULL) == 0);
-	leave(bus);
-	leave(crowd);
 }

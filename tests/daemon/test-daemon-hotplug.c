@@ -152,51 +152,6 @@ TEST(a_gpu_missing_while_the_driver_rebuilds_its_tree_is_kept)
 	machine_halt(&machine);
 }
 
-TEST(a_gpu_that_is_added_again_gets_its_number)
-{
-	static struct machine machine;
-	static struct leases leases;
-	struct live_lease lease;
-
-	fill(&machine, &leases, "radeon-vii");
-	machine_replug(&machine, 1);
-	check_end(&machine, &leases);
-	machine.told.added = 0;
-	machine_replug(&machine, 2);
-	AWAIT(machine.bus, machine.told.added == 1);
-	CHECK(strcmp(machine.told.last_added, GPUARB_PATH_GPU "/1") == 0);
-	lease = granted(call(ask_on(machine.bus, "0000:04:00.0", 60, 0)));
-	book_read(machine.bus, &leases.after);
-	CHECK(leases.after.n_gpus == 2 && leases.after.n_leases == 2);
-	book_check(&leases.after, true);
-	close(lease.holder);
-	close(leases.first.holder);
-	machine_halt(&machine);
-}
-
-TEST(a_gpu_with_a_new_kfd_gpu_id_is_another_gpu)
-{
-	static struct machine machine;
-	static struct leases leases;
-	struct live_lease lease;
-	uint32_t id;
-
-	fill(&machine, &leases, "radeon-vii");
-	id = machine_gpu_id(&machine, 1);
-	machine.gpus[1].kfd_gpu_id = id + 1;
-	machine_replug(&machine, 2);
-	check_end(&machine, &leases);
-	CHECK(leases.after.n_gpus == 2);
-	lease = granted(call(ask_on(machine.bus, "0000:04:00.0", 60, 0)));
-	for (unsigned i = 0; i < 2; i++)
-		if (strcmp(leases.after.gpus[i].name, "0000:04:00.0") == 0)
-			CHECK(number_of(machine.bus, leases.after.gpus[i].path,
-					GPUARB_INTERFACE_GPU, "KfdGpuId") == id + 1);
-	close(lease.holder);
-	close(leases.first.holder);
-	machine_halt(&machine);
-}
-
 TEST(a_new_partition_mode_replaces_the_gpus)
 {
 	static struct machine machine;
@@ -249,28 +204,5 @@ TEST(a_lease_that_waits_for_a_gpu_is_granted_when_it_is_added)
 	record = await_record(named.holder, GPUARB_RECORD_ENDING);
 	CHECK(record.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
 	close(all.holder);
-	machine_halt(&machine);
-}
-
-TEST(a_gpu_removed_during_the_restart_ends_its_leases)
-{
-	static struct machine machine;
-	struct live_lease first, second;
-
-	memset(&machine, 0, sizeof(machine));
-	machine_build(&machine, 2);
-	rig_start_managed(&machine.rig, machine.option, "--store-max=64");
-	machine_connect(&machine);
-	first = granted(call(ask_on(machine.bus, "0", 15, 0)));
-	second = granted(call(ask_on(machine.bus, "1", 15, 0)));
-	rig_down(&machine.rig);
-	machine_replug(&machine, 1);
-	rig_up(&machine.rig);
-	await_gone(&second, "0000:04:00.0");
-	CHECK(lease_says(machine.bus, first.path, "State", "granted"));
-	AWAIT(machine.bus, !lease_exists(machine.bus, second.path));
-	close(first.holder);
-	close(second.holder);
-	rig_await_stored(&machine.rig, 0);
 	machine_halt(&machine);
 }

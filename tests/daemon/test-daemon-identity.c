@@ -78,7 +78,6 @@ static const char *depart(struct stage *s)
 	const char *said;
 
 	close(s->fd);
-	leave(s->bus);
 	said = log_end(&s->machine.rig, s->log);
 	machine_halt(&s->machine);
 	helper_stop(&s->helper);
@@ -415,9 +414,6 @@ TEST(subordinate_uid_has_the_quota_of_its_owner)
 	CHECK(is_error(call(ask(owner, "Reserve", 15)), GPUARB_ERROR_QUOTA_EXCEEDED,
 		       "uid 1 holds 1"));
 	reserve(other, 15);
-	leave(owner);
-	leave(subordinate);
-	leave(other);
 	rig_done(&rig);
 }
 
@@ -495,13 +491,13 @@ TEST(process_without_a_lease_is_killed_and_none_of_root_or_exempt_users)
 	said = depart(&s);
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(line, sizeof(line),
-			 "pid %d (test-daemon-ide) of uid %u uses it without a lease, and is ended",
+			 "pid %d (test-daemon) of uid %u uses it without a lease, and is ended",
 			 ended[i], i == 0 ? OTHER : STRANGER);
 		CHECK(strstr(said, line));
 	}
 	for (unsigned i = 0; i < 5; i++) {
-		snprintf(line, sizeof(line), "pid %d (test-daemon-ide) of uid %u uses it",
-			 spared[i], uids[i]);
+		snprintf(line, sizeof(line), "pid %d (test-daemon) of uid %u uses it", spared[i],
+			 uids[i]);
 		CHECK(!strstr(said, line));
 	}
 }

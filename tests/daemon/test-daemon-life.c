@@ -16,70 +16,16 @@ static void arrive(struct rig *rig, const char *hardware, sd_bus **ret, struct t
 	listen_in(*ret, told);
 }
 
-static void depart(struct rig *rig, sd_bus *bus)
-{
-	leave(bus);
-	rig_done(rig);
-}
-
 #define SIMULATED "--simulate=radeon-vii"
 
 /* ---- holders ----------------------------------------------------------------------- */
-
-/* A process that receives an fd from the socket, confirms that, and keeps it until it is killed. */
-static pid_t start_keeper(int sockets[2])
-{
-	pid_t pid;
-
-	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		pass(sockets[1], -1);
-		CHECK(write(sockets[1], "", 1) == 1);
-		for (;;)
-			pause();
-	}
-	return pid;
-}
-
-TEST(a_lease_lives_while_a_copy_of_its_holder_is_open)
-{
-	struct live_lease lease;
-	int sockets[2], copy, fd;
-	pid_t keeper, child;
-	struct told told;
-	struct rig rig;
-	char byte;
-	sd_bus *bus;
-
-	arrive(&rig, SIMULATED, &bus, &told);
-	keeper = start_keeper(sockets); /* before there is anything to inherit */
-	lease = reserve(bus, 15);
-	copy = dup(lease.holder);
-	CHECK(close(lease.holder) == 0);
-	settle(bus);
-	CHECK(lease_exists(bus, lease.path));
-
-	child = idler(0, &fd); /* inherits */
-	pass(sockets[0], copy);
-	CHECK(read(sockets[0], &byte, 1) == 1 && close(copy) == 0);
-	end_process(child);
-	settle(bus);
-	CHECK(lease_exists(bus, lease.path) && told.removed == 0);
-
-	end_process(keeper);
-	AWAIT(bus, told.removed == 1);
-	CHECK(gpu_number(bus, "CusFree") == 60);
-	depart(&rig, bus);
-}
 
 TEST(a_lease_lives_while_a_bound_process_lives)
 {
 	struct live_lease a, b;
 	struct told told;
 	pid_t pids[2];
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	int fds[2];
 
@@ -102,13 +48,12 @@ TEST(a_lease_lives_while_a_bound_process_lives)
 	CHECK(lease_exists(bus, b.path));
 	end_process(pids[1]);
 	AWAIT(bus, told.removed == 2);
-	depart(&rig, bus);
 }
 
 TEST(a_caller_that_disconnects_before_the_answer_leaves_nothing)
 {
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, SIMULATED, &bus, &told);
@@ -125,7 +70,6 @@ TEST(a_caller_that_disconnects_before_the_answer_leaves_nothing)
 		AWAIT(bus, told.added == i + 1 && told.removed == i + 1);
 	}
 	CHECK(gpu_number(bus, "CusFree") == 60);
-	depart(&rig, bus);
 }
 
 TEST(a_lease_is_bound_to_a_bounded_number_of_processes)
@@ -133,7 +77,7 @@ TEST(a_lease_is_bound_to_a_bounded_number_of_processes)
 	pid_t pids[LEASE_BOUND_MAX + 1];
 	struct live_lease lease;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, SIMULATED, &bus, &told);
@@ -153,30 +97,6 @@ TEST(a_lease_is_bound_to_a_bounded_number_of_processes)
 		end_process(pids[i]);
 	CHECK(lease_exists(bus, lease.path)); /* by its holder */
 	close(lease.holder);
-	depart(&rig, bus);
-}
-
-TEST(a_killed_client_with_a_hundred_leases_leaves_nothing)
-{
-	struct told told;
-	struct rig rig;
-	sd_bus *bus;
-	pid_t pid;
-
-	arrive(&rig, SIMULATED, &bus, &told);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		sd_bus *client = rig_connect(&rig, STRANGER);
-
-		for (unsigned i = 0; i < 100; i++)
-			granted(call(ask_shared(client)));
-		kill(getpid(), SIGKILL);
-	}
-	CHECK(waitpid(pid, NULL, 0) == pid);
-	AWAIT(bus, told.removed == 100);
-	CHECK(told.added == 100 && gpu_number(bus, "CusFree") == 60);
-	depart(&rig, bus);
 }
 
 struct news {
@@ -202,7 +122,7 @@ TEST(a_holder_receives_changes_and_the_end)
 	struct live_lease lease;
 	struct news news;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, SIMULATED, &bus, &told);
@@ -219,57 +139,6 @@ TEST(a_holder_receives_changes_and_the_end)
 	CHECK(next(lease.holder, &news) && news.record.state == GPUARB_RECORD_ENDING);
 	CHECK(strcmp(news.record.reason, "released") == 0);
 	CHECK(!next(lease.holder, &news));
-	depart(&rig, bus);
-}
-
-TEST(an_unread_holder_has_the_latest_state)
-{
-	struct live_lease lease;
-	struct news news = { 0 };
-	struct told told;
-	struct rig rig;
-	sd_bus *bus;
-	unsigned n = 0;
-
-	arrive(&rig, SIMULATED, &bus, &told);
-	lease = reserve(bus, 15);
-	for (unsigned i = 0; i < 1000; i++)
-		CHECK(is_fine(call(resize(bus, lease.path, i % 2 ? 15 : 30))));
-	for (; news.record.generation < 1001; n++)
-		CHECK(next(lease.holder, &news));
-	CHECK(n < 500 && news.partition.cus == 15);
-	CHECK(number_of(bus, lease.path, GPUARB_INTERFACE_LEASE, "Generation") == 1001);
-	CHECK(recv(lease.holder, &news, sizeof(news), MSG_DONTWAIT) < 0 && errno == EAGAIN);
-	depart(&rig, bus);
-}
-
-TEST(data_sent_through_a_holder_keeps_no_lease_alive)
-{
-	struct live_lease lease;
-	struct told told;
-	struct rig rig;
-	sd_bus *bus;
-	int sockets[2];
-
-	arrive(&rig, SIMULATED, &bus, &told);
-	signal(SIGPIPE, SIG_IGN);
-	lease = reserve(bus, 15);
-	CHECK(send(lease.holder, "", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);
-	CHECK(shutdown(lease.holder, SHUT_RDWR) == 0);
-	AWAIT(bus, told.removed == 1);
-	close(lease.holder);
-
-	/* The only copy is in the queue of a socket pair that is closed. */
-	lease = reserve(bus, 15);
-	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
-	pass(sockets[0], lease.holder);
-	close(lease.holder);
-	settle(bus);
-	CHECK(lease_exists(bus, lease.path));
-	close(sockets[0]);
-	close(sockets[1]);
-	AWAIT(bus, told.removed == 2);
-	depart(&rig, bus);
 }
 
 TEST(a_stopping_daemon_tells_its_holders)
@@ -277,7 +146,7 @@ TEST(a_stopping_daemon_tells_its_holders)
 	struct live_lease lease;
 	struct news news;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, SIMULATED, &bus, &told);
@@ -285,7 +154,6 @@ TEST(a_stopping_daemon_tells_its_holders)
 	rig_stop(&rig);
 	CHECK(next(lease.holder, &news) && news.record.state == GPUARB_RECORD_ENDING);
 	CHECK(strcmp(news.record.reason, "gpuarbd stopped") == 0 && !next(lease.holder, &news));
-	depart(&rig, bus);
 }
 
 /* ---- signals ------------------------------------------------------------------------- */
@@ -309,7 +177,7 @@ TEST(each_of_many_new_leases_is_signalled_once)
 {
 	struct burst burst = { .n = 0 };
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, SIMULATED, &bus, &told);
@@ -325,7 +193,6 @@ TEST(each_of_many_new_leases_is_signalled_once)
 		close(burst.holders[i]);
 	AWAIT(bus, told.removed == MANY);
 	CHECK(told.added == MANY && told.lease == 0);
-	depart(&rig, bus);
 }
 
 /* ---- bound processes --------------------------------------------------------------- */
@@ -334,7 +201,7 @@ TEST(only_a_live_process_of_the_same_user_can_be_bound)
 {
 	struct live_lease lease;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus, *user;
 	int fd, dead, pipes[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	pid_t pid;
@@ -358,6 +225,4 @@ TEST(only_a_live_process_of_the_same_user_can_be_bound)
 		       GPUARB_ERROR_NOT_PERMITTED, "uid 0"));
 	CHECK(lease_exists(user, lease.path));
 	end_process(pid);
-	leave(user);
-	depart(&rig, bus);
 }

@@ -93,8 +93,6 @@ static void stage_end(struct stage *s)
 {
 	if (s->lease.holder >= 0)
 		close(s->lease.holder);
-	leave(s->other);
-	leave(s->bus);
 	munmap(s->left, sizeof(*s->left));
 	rig_done(&s->machine.rig);
 }

@@ -30,12 +30,6 @@ static struct live_lease fill(sd_bus *bus, unsigned cus)
 				 1, "class", "s", "guaranteed")));
 }
 
-static struct live_lease fill_engines(sd_bus *bus, unsigned cus, unsigned engines)
-{
-	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus,
-				 "shader-engines", "u", engines, 1, "class", "s", "guaranteed")));
-}
-
 static struct live_lease take(sd_bus *bus, unsigned cus)
 {
 	return granted(call(ask_to_borrow(bus, cus, cus, 0)));
@@ -45,13 +39,8 @@ static void arrive(struct stage *s)
 {
 	struct live_lease lease;
 
-	memset(s, 0, sizeof(*s));
-	rig_new(&s->rig);
-	lend_configure(&s->rig, GROW_NEVER "activate-grace = 1h\n", "report");
-	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
-	s->bus = rig_connect(&s->rig, 0);
-	s->crowd = rig_connect(&s->rig, STRANGER);
-	listen_in(s->bus, &s->told);
+	lend_start(&s->rig, GROW_NEVER "activate-grace = 1h\n", "report", &s->bus, &s->crowd,
+		   &s->told);
 	fill(s->bus, 1);
 	s->small = take(s->crowd, 7);
 	lease = fill(s->bus, 7);
@@ -60,13 +49,6 @@ static void arrive(struct stage *s)
 	granted(call(ask_engine(s->bus, 0)));
 	close(lease.holder);
 	AWAIT(s->bus, s->told.removed == 1);
-}
-
-static void depart(struct stage *s)
-{
-	leave(s->bus);
-	leave(s->crowd);
-	rig_done(&s->rig);
 }
 
 static uint64_t moves(struct stage *s, const struct live_lease *lease)
@@ -108,7 +90,7 @@ TEST(reserve_without_wait_is_answered_when_leases_have_moved_in_two_steps)
 	AWAIT(s.bus, answer.came);
 	lease = granted(answer.m);
 	check_moved(&s, &lease);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* 14 CUs of the engine with the small base are free, and 7 of another one. */
@@ -130,13 +112,7 @@ TEST(a_request_is_decided_anew_if_only_the_first_of_its_moves_was_saved)
 	struct answer answer;
 	static struct stage s;
 
-	memset(&s, 0, sizeof(s));
-	rig_new(&s.rig);
-	lend_configure(&s.rig, GROW_NEVER "activate-grace = 1h\n", "report");
-	rig_start(&s.rig, LEND_GPU);
-	s.bus = rig_connect(&s.rig, 0);
-	s.crowd = rig_connect(&s.rig, STRANGER);
-	listen_in(s.bus, &s.told);
+	lend_start(&s.rig, GROW_NEVER "activate-grace = 1h\n", "report", &s.bus, &s.crowd, &s.told);
 	first = take(s.crowd, 4);
 	fillers[0] = fill(s.bus, 11);
 	second = take(s.crowd, 4);
@@ -161,42 +137,7 @@ TEST(a_request_is_decided_anew_if_only_the_first_of_its_moves_was_saved)
 	CHECK(apart(&a, &b));
 	b = part_of(s.bus, &second);
 	CHECK(apart(&a, &b));
-	leave(s.bus);
-	leave(s.crowd);
 	rig_done(&s.rig);
-}
-
-TEST(lease_moves_out_of_an_engine_that_is_asked_for_as_a_whole)
-{
-	struct live_lease small, lease;
-	static struct stage s;
-	struct book_part a, b;
-	struct answer answer;
-
-	rig_new(&s.rig);
-	lend_configure(&s.rig, GROW_NEVER "activate-grace = 1h\n", "report");
-	rig_start_managed(&s.rig, LEND_GPU, "--store-max=64");
-	s.bus = rig_connect(&s.rig, 0);
-	s.crowd = rig_connect(&s.rig, STRANGER);
-	listen_in(s.bus, &s.told);
-	fill_engines(s.bus, 30, 2);
-	fill_engines(s.bus, 8, 1);
-	lease = fill_engines(s.bus, 7, 1);
-	small = take(s.crowd, 1);
-	close(lease.holder);
-	AWAIT(s.bus, s.told.removed == 1);
-	call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "shader-engines", "u",
-		       1, 0),
-		  &answer);
-	AWAIT(s.bus, s.told.added == 5);
-	CHECK(moves(&s, &small) == 1);
-	follow_move(&s, &small);
-	AWAIT(s.bus, answer.came);
-	lease = granted(answer.m);
-	a = part_of(s.bus, &lease);
-	b = part_of(s.bus, &small);
-	CHECK(a.cus == 15 && b.cus == 1 && apart(&a, &b));
-	depart(&s);
 }
 
 TEST(moves_continue_after_the_daemon_was_killed_between_the_steps)
@@ -218,7 +159,7 @@ TEST(moves_continue_after_the_daemon_was_killed_between_the_steps)
 		follow_move(&s, &s.large);
 		await_record(lease.holder, GPUARB_RECORD_GRANTED);
 		check_moved(&s, &lease);
-		depart(&s);
+		rig_done(&s.rig);
 	}
 }
 
@@ -242,22 +183,8 @@ TEST(a_cancelled_request_leaves_the_second_lease_where_it_is)
 		CHECK(same_part(&before, &after) && moves(&s, &s.large) == 0);
 		CHECK(part_of(s.bus, &s.small).cus == 7 && moves(&s, &s.small) == 1);
 		CHECK(is_in_state(s.bus, &s.small, "granted"));
-		depart(&s);
+		rig_done(&s.rig);
 	}
-}
-
-TEST(the_request_is_granted_if_the_second_lease_ends_between_the_steps)
-{
-	struct live_lease lease;
-	static struct stage s;
-
-	arrive(&s);
-	lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
-	close(s.large.holder);
-	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 15);
-	CHECK(moves(&s, &s.small) == 1);
-	follow_move(&s, &s.small);
-	depart(&s);
 }
 
 /* The first lease ends without an acknowledgement: its CUs are free, too. */
@@ -271,5 +198,5 @@ TEST(the_second_lease_moves_if_the_first_one_ends_between_the_steps)
 	close(s.small.holder);
 	follow_move(&s, &s.large);
 	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 15);
-	depart(&s);
+	rig_done(&s.rig);
 }

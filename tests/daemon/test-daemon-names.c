@@ -58,8 +58,6 @@ TEST(user_that_exists_later_matches_without_a_reload)
 	AWAIT_STATE(is_granted(user));
 	CHECK(is_fine(call(call_arbiter(bus, "Reload"))));
 	CHECK(!is_granted(user));
-	leave(bus);
-	leave(user);
 	rig_done(&rig);
 }
 
@@ -87,7 +85,5 @@ TEST(reload_waits_for_the_name_service_and_other_calls_do_not)
 	CHECK(unlink(rig_path(&rig, "late.abort")) == 0);
 	CHECK(kill(rig.daemon, SIGHUP) == 0);
 	AWAIT_STATE(!is_granted(user));
-	leave(bus);
-	leave(user);
 	rig_done(&rig);
 }

@@ -50,8 +50,6 @@ static void arrive(struct stage *stage, const char *enforce, bool helped)
 
 static void depart(struct stage *stage)
 {
-	leave(stage->bus);
-	leave(stage->crowd);
 	rig_done(&stage->rig);
 	helper_stop(&stage->helper);
 }
@@ -92,8 +90,6 @@ TEST(enforce_report_reports_and_waits)
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
 	CHECK(!lease_says(s.bus, s.borrower.path, "Reason", "has"));
-	leave(s.bus);
-	leave(s.crowd);
 	said = log_end(&s.rig, log);
 	CHECK(strstr(said, "deadline"));
 	CHECK(strstr(said, "active: 15 CUs"));
@@ -124,8 +120,6 @@ TEST(a_unit_that_cannot_be_frozen_is_logged)
 	close(fd);
 	close(s.borrower.holder);
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	leave(s.bus);
-	leave(s.crowd);
 	said = log_end(&s.rig, log);
 	CHECK(strstr(said, "frozen"));
 	rig_done(&s.rig);
@@ -185,20 +179,6 @@ TEST(a_bound_process_that_uses_no_gpu_is_not_killed)
 	close(fd);
 }
 
-TEST(the_deadline_of_an_activation_includes_all_enforcement_steps)
-{
-	static struct stage s;
-	uint64_t answer_by;
-
-	arrive(&s, "kill", true);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	answer_by = await_generation(s.borrower.holder, 2).record.deadline_usec;
-	CHECK(await_record(s.rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec ==
-	      answer_by + 50000 + ENFORCE_LET_GO_USEC);
-	CHECK(await_record(s.rt.holder, GPUARB_RECORD_GRANTED).record.deadline_usec == UINT64_MAX);
-	depart(&s);
-}
-
 TEST(without_gpuarb_enforce_a_lease_ends_and_its_process_is_logged)
 {
 	static struct stage s;
@@ -218,8 +198,6 @@ TEST(without_gpuarb_enforce_a_lease_ends_and_its_process_is_logged)
 	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED); /* nothing of it is on the hardware */
 	CHECK(lives(pid));
-	leave(s.bus);
-	leave(s.crowd);
 	said = log_end(&s.rig, log);
 	CHECK(strstr(said, "0 of its"));
 	rig_done(&s.rig);

@@ -16,26 +16,11 @@ struct stage {
 
 static void arrive(struct stage *stage, const char *grace, const char *preempt)
 {
-	char text[256];
+	char policy[64];
 
-	memset(stage, 0, sizeof(*stage));
-	rig_new(&stage->rig);
-	lend_configure(&stage->rig, grace, "report");
-	snprintf(text, sizeof(text), "[tenant crowd]\nmatch-user = daemon\npreempt = %s\n",
-		 preempt);
-	rig_write(&stage->rig, "tenants.d/20-crowd.conf", text);
-	rig_start_managed(&stage->rig, LEND_GPU, "--store-max=64");
-	stage->bus = rig_connect(&stage->rig, 0);
-	stage->crowd = rig_connect(&stage->rig, STRANGER);
-	listen_in(stage->bus, &stage->told);
+	snprintf(policy, sizeof(policy), "report\npreempt = %s", preempt);
+	lend_start(&stage->rig, grace, policy, &stage->bus, &stage->crowd, &stage->told);
 	stage->lease = reserve(stage->crowd, 60);
-}
-
-static void depart(struct stage *stage)
-{
-	leave(stage->bus);
-	leave(stage->crowd);
-	rig_done(&stage->rig);
 }
 
 #define PATIENT "activate-grace = 1h\n"
@@ -75,31 +60,7 @@ TEST(reserve_without_wait_is_answered_when_revoked_leases_have_ended)
 	lease = granted(answer.m);
 	CHECK(part_of(s.bus, &lease).cus == 15);
 	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
-	depart(&s);
-}
-
-TEST(a_revoked_lease_that_never_answers_ends_at_its_deadline)
-{
-	static struct stage s;
-
-	arrive(&s, "activate-grace = 50ms\n", "revoke");
-	granted(call(ask_for(s.bus, 60, 0)));
-	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
-	depart(&s);
-}
-
-TEST(a_lease_is_kept_when_the_request_is_cancelled)
-{
-	struct live_lease lease;
-	static struct stage s;
-
-	arrive(&s, PATIENT, "revoke");
-	lease = waiting(call(ask_for(s.bus, 60, HOUR_USEC)));
-	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
-	close(lease.holder);
-	CHECK(await_record(s.lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 60);
-	CHECK(lease_number(s.bus, &s.lease, "Deadline") == UINT64_MAX);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(a_caller_that_leaves_cancels_its_request)
@@ -115,17 +76,7 @@ TEST(a_caller_that_leaves_cancels_its_request)
 	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
 	leave(other);
 	await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
-	depart(&s);
-}
-
-TEST(policy_decides_whether_a_lease_is_revoked)
-{
-	static struct stage s;
-
-	arrive(&s, PATIENT, "no");
-	CHECK(is_error(call(ask_for(s.bus, 15, 0)), GPUARB_ERROR_NO_CAPACITY, ""));
-	CHECK(is_in_state(s.bus, &s.lease, "granted"));
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(a_preemption_continues_after_the_daemon_was_killed)
@@ -149,7 +100,7 @@ TEST(a_preemption_continues_after_the_daemon_was_killed)
 		GPUARB_ERROR_NO_CAPACITY, ""));
 	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
 	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 30);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
@@ -184,7 +135,7 @@ TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
 		await_record(s.lease.holder, GPUARB_RECORD_ENDING);
 		close(lease.holder);
 		AWAIT(s.bus, !lease_exists(s.bus, path));
-		depart(&s);
+		rig_done(&s.rig);
 	}
 }
 
@@ -199,7 +150,7 @@ TEST(a_request_that_is_cancelled_after_a_restart_gives_back)
 	rig_crash(&s.rig);
 	close(lease.holder);
 	await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* ---- requeue ----------------------------------------------------------------------------- */
@@ -232,7 +183,7 @@ TEST(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends)
 	close(lease.holder);
 	record = await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
 	CHECK(record.partitions[0].cus == 60 && record.record.lease == s.lease.id);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again)
@@ -249,5 +200,5 @@ TEST(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again)
 	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
 	await_record(s.lease.holder, GPUARB_RECORD_WAITING);
 	await_record(lease.holder, GPUARB_RECORD_GRANTED);
-	depart(&s);
+	rig_done(&s.rig);
 }

@@ -22,21 +22,9 @@ static struct live_lease take_some(sd_bus *bus, unsigned cus)
 
 static void arrive(struct stage *stage)
 {
-	memset(stage, 0, sizeof(*stage));
-	rig_new(&stage->rig);
-	lend_configure(&stage->rig, "activate-grace = 1h\n" GROW_SOON, "report");
-	rig_start(&stage->rig, LEND_GPU);
-	stage->bus = rig_connect(&stage->rig, 0);
-	stage->owner = rig_connect(&stage->rig, STRANGER);
-	listen_in(stage->bus, &stage->told);
+	lend_start(&stage->rig, "activate-grace = 1h\n" GROW_SOON, "report", &stage->bus,
+		   &stage->owner, &stage->told);
 	stage->lease = take_some(stage->owner, 15);
-}
-
-static void depart(struct stage *stage)
-{
-	leave(stage->bus);
-	leave(stage->owner);
-	rig_done(&stage->rig);
 }
 
 static bool is_free_again(struct stage *s)
@@ -77,7 +65,7 @@ TEST(a_holder_gets_reason_and_deadline_and_may_acknowledge_before)
 	CHECK(strstr(record.record.reason, "the rack is moved"));
 	CHECK(!next_record(s.lease.holder, &record));
 	CHECK(is_free_again(&s));
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* The record of the revocation may be missing: a slow gpuarbd writes the last one at once. */
@@ -95,7 +83,7 @@ TEST(a_deadline_ends_a_revoked_lease)
 	CHECK(strstr(record.record.reason, "administrator"));
 	CHECK(record.record.cause == GPUARB_RECORD_ENDED);
 	CHECK(is_free_again(&s));
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(a_grace_of_zero_is_no_notice)
@@ -109,85 +97,10 @@ TEST(a_grace_of_zero_is_no_notice)
 	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "now"));
 	CHECK(is_free_again(&s));
-	depart(&s);
-}
-
-TEST(a_grace_above_a_day_is_refused)
-{
-	static const uint64_t day = UINT64_C(24) * HOUR_USEC;
-	static struct stage s;
-
-	arrive(&s);
-	CHECK(is_error(take_away(s.bus, &s.lease, 365 * day, "x"), GPUARB_ERROR_INVALID_REQUEST,
-		       "grace_usec"));
-	CHECK(is_error(take_away(s.bus, &s.lease, UINT64_MAX, "x"), GPUARB_ERROR_INVALID_REQUEST,
-		       "day"));
-	CHECK(is_in_state(s.bus, &s.lease, "granted"));
-	CHECK(lease_number(s.bus, &s.lease, "Generation") == 1);
-	CHECK(is_fine(take_away(s.bus, &s.lease, day, "x")));
-	CHECK(is_in_state(s.bus, &s.lease, "revoking"));
-	depart(&s);
-}
-
-/* ---- a second revocation ------------------------------------------------------------------------------- */
-
-static void send_revocation(const struct stage *s, uint64_t usec, struct answer *answer)
-{
-	call_send(with(call_lease(s->bus, s->lease.path, "Revoke"), "ts", usec, "twice"), answer);
-}
-
-TEST(a_second_revocation_can_only_shorten_the_grace)
-{
-	static const uint64_t graces[][2] = { { HOUR_USEC, 2 * HOUR_USEC },
-					      { 2 * HOUR_USEC, HOUR_USEC } };
-	struct answer answers[2];
-	static struct stage s;
-
-	for (unsigned sooner = 0; sooner < 2; sooner++) {
-		uint64_t before;
-
-		arrive(&s);
-		before = boottime_usec();
-		for (unsigned i = 0; i < 2; i++)
-			send_revocation(&s, graces[sooner][i], &answers[i]);
-		AWAIT(s.bus, answers[0].came && answers[1].came);
-		CHECK(is_fine(answers[0].m));
-		CHECK(sooner ? is_fine(answers[1].m)
-			     : is_error(answers[1].m, GPUARB_ERROR_INVALID_STATE, "sooner"));
-		CHECK(lease_number(s.bus, &s.lease, "Deadline") >= before + HOUR_USEC);
-		CHECK(lease_number(s.bus, &s.lease, "Deadline") < before + 2 * HOUR_USEC);
-		CHECK(lease_number(s.bus, &s.lease, "Generation") == 2 + sooner);
-		depart(&s);
-	}
-}
-
-TEST(acknowledging_the_first_revocation_does_not_acknowledge_the_second)
-{
-	static struct stage s;
-
-	arrive(&s);
-	CHECK(is_fine(take_away(s.bus, &s.lease, 2 * HOUR_USEC, "")));
-	CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "")));
-	CHECK(is_fine(acknowledge(s.owner, &s.lease, 2)));
-	CHECK(is_in_state(s.bus, &s.lease, "revoking"));
-	CHECK(is_fine(acknowledge(s.owner, &s.lease, 3)));
-	CHECK(is_free_again(&s));
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* ---- callers and states ------------------------------------------------------------------ */
-
-TEST(only_administrators_revoke)
-{
-	static struct stage s;
-
-	arrive(&s);
-	CHECK(is_error(take_away(s.owner, &s.lease, 0, ""), GPUARB_ERROR_NOT_PERMITTED, "revoke"));
-	CHECK(is_in_state(s.bus, &s.lease, "granted"));
-	s.lease.path[strlen(s.lease.path) - 1] ^= 1; /* the digit beside it */
-	CHECK(is_error(take_away(s.bus, &s.lease, 0, ""), GPUARB_ERROR_NO_SUCH_LEASE, ""));
-	depart(&s);
-}
 
 TEST(a_revoking_lease_can_only_be_released)
 {
@@ -204,25 +117,8 @@ TEST(a_revoking_lease_can_only_be_released)
 		else
 			CHECK(is_fine(call(release(s.owner, s.lease.path))));
 		CHECK(is_free_again(&s));
-		depart(&s);
+		rig_done(&s.rig);
 	}
-}
-
-TEST(a_waiting_lease_is_revoked_at_once)
-{
-	struct live_record record;
-	struct live_lease later;
-	static struct stage s;
-
-	arrive(&s);
-	later = waiting(call(with(call_arbiter(s.owner, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
-				  60, 1, "wait-usec", "t", HOUR_USEC)));
-	CHECK(is_fine(take_away(s.bus, &later, HOUR_USEC, "no more today")));
-	CHECK(!lease_exists(s.bus, later.path));
-	record = await_record(later.holder, GPUARB_RECORD_ENDING);
-	CHECK(record.record.cause == GPUARB_RECORD_NOT_PERMITTED);
-	CHECK(strstr(record.record.reason, "no more today"));
-	depart(&s);
 }
 
 /* The CUs that a revoked inactive lease lends stay with their borrowers. */
@@ -242,26 +138,5 @@ TEST(revoking_an_inactive_lease_leaves_borrowers_their_cus)
 	CHECK(is_fine(acknowledge(s.bus, &rt, record.record.generation)));
 	AWAIT(s.bus, s.told.removed == 1);
 	CHECK(lease_number(s.bus, &borrower, "Generation") == 1);
-	depart(&s);
-}
-
-TEST(a_revoked_borrower_frees_its_cus_when_it_ends)
-{
-	struct live_lease rt, borrower;
-	struct live_record record;
-	static struct stage s;
-
-	arrive(&s);
-	rt = keep_inactive(s.bus, 15);
-	borrower = borrow(s.owner);
-	CHECK(is_fine(take_away(s.bus, &borrower, HOUR_USEC, "")));
-	CHECK(is_fine(activate(s.bus, &rt)));
-	CHECK(is_in_state(s.bus, &rt, "activating"));
-	do
-		record = await_record(borrower.holder, GPUARB_RECORD_REVOKING);
-	while (record.record.generation != lease_number(s.bus, &borrower, "Generation"));
-	CHECK(is_fine(acknowledge(s.owner, &borrower, record.record.generation)));
-	await_record(rt.holder, GPUARB_RECORD_GRANTED);
-	CHECK(is_in_state(s.bus, &rt, "granted") && !lease_exists(s.bus, borrower.path));
-	depart(&s);
+	rig_done(&s.rig);
 }

@@ -132,7 +132,6 @@ TEST(leases_end_and_unmanaged_use_is_seen_beside_4097_processes)
 	end_process(pid);
 	said = log_end(&machine.rig, log);
 	CHECK(strstr(said, "unknown") && !strstr(said, "the GPUs: "));
-	leave(victim);
 	machine_halt(&machine);
 }
 
@@ -156,7 +155,6 @@ TEST(leases_end_and_unmanaged_use_is_seen_beside_a_process_with_4097_queues)
 	CHECK(fake_sysfs_queue(machine.sys, pid, 5000, machine_gpu_id(&machine, 0), 0) == 0);
 	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
 	end_process(pid);
-	leave(victim);
 	machine_halt(&machine);
 }
 
@@ -184,7 +182,6 @@ TEST(user_whose_processes_are_read_late_is_named_until_they_have_ended)
 	AWAIT_STATE(log_has(&machine, "all processes of uid 1 "));
 	CHECK(late_processes(&machine, STRANGER) == 0);
 	CHECK(!strstr(log_end(&machine.rig, log), "uid 2 that "));
-	leave(victim);
 	machine_halt(&machine);
 }
 
@@ -249,7 +246,6 @@ static void unused_depart(struct unused *u)
 	end_strangers(&u->machine, u->strangers, FEW);
 	CHECK(fake_sysfs_process_gone(u->machine.sys, u->pid) == 0);
 	end_process(u->pid);
-	leave(u->victim);
 	machine_halt(&u->machine);
 }
 
@@ -287,7 +283,6 @@ TEST(leases_end_while_processes_come_and_go_all_the_time)
 	victim = rig_connect(&machine.rig, VICTIM);
 	check_lease(&machine, victim);
 	end_process(churn);
-	leave(victim);
 	machine_halt(&machine);
 }
 
@@ -324,7 +319,6 @@ TEST(scan_that_fails_between_its_turns_ends_no_lease)
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	AWAIT_STATE(!lease_exists(machine.bus, lease.path));
 	log_end(&machine.rig, log);
-	leave(victim);
 	machine_halt(&machine);
 }
 
@@ -414,6 +408,5 @@ TEST(without_file_descriptors_calls_fail_as_a_whole_and_leases_stay)
 	CHECK(lease_says(machine.bus, lease.path, "State", "granted"));
 	end_process(pid);
 	close(fd);
-	leave(victim);
 	machine_halt(&machine);
 }

@@ -57,7 +57,6 @@ static void depart(struct shelves *s)
 		await_shelf_end(s, i);
 	CHECK(no_file_is_left(&s->stage));
 	rig_await_stored(&s->stage.rig, 0);
-	leave(s->stage.bus);
 	rig_done(&s->stage.rig);
 }
 

@@ -193,7 +193,6 @@ TEST(simulated_gpus_have_no_slots)
 	bus = rig_connect(&rig, STRANGER);
 	CHECK(is_error(call(with(call_arbiter(bus, "ReadSlots"), "s", "0")),
 		       GPUARB_ERROR_NOT_SUPPORTED, "0000:03:00.0"));
-	leave(bus);
 	rig_done(&rig);
 }
 
@@ -240,7 +239,6 @@ TEST(calls_wait_for_a_driver_without_blocking_the_daemon)
 	CHECK(answers.timed_out == CALLS - 1 && answers.too_many == 1);
 	AWAIT(bus, of_other.n == 1); /* the calls of one user take the room of no other user */
 	CHECK(of_other.too_many == 0);
-	leave(bus);
 	depart(&s);
 }
 

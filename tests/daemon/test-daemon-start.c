@@ -49,7 +49,6 @@ TEST(the_daemon_after_a_crash_logs_the_leases_that_ended)
 	CHECK(strstr(said, "descriptors") && saved_leases(&rig) == 0);
 	CHECK(gpu_number(bus, "CusFree") == 60 && !lease_exists(bus, lease.path));
 	CHECK(reserve(bus, 15).id > last.id);
-	leave(bus);
 }
 
 TEST(a_second_daemon_fails_to_start_and_does_no_harm)
@@ -68,7 +67,6 @@ TEST(a_second_daemon_fails_to_start_and_does_no_harm)
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "another")); /* the directory */
 	CHECK(saved_leases(&rig) == 1 && gpu_number(bus, "CusFree") == 45);
-	leave(bus);
 	rig_done(&rig);
 }
 
@@ -93,7 +91,6 @@ TEST(a_second_daemon_on_the_same_bus_fails_to_start_and_does_no_harm)
 	CHECK(lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 45);
 	CHECK(saved_leases(&rig) == 1 && saved_leases(&second) == 0);
 	rig_done(&second);
-	leave(bus);
 	rig_done(&rig);
 }
 
@@ -131,7 +128,6 @@ TEST(a_name_with_another_owner_fails_the_start)
 	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") != 0);
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "process"));
-	leave(bus);
 }
 
 #define CARDS_5 "v620,v620,v620,v620,v620,"

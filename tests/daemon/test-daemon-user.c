@@ -21,13 +21,6 @@ static void arrive(struct rig *rig, sd_bus **ret_root, sd_bus **ret_user)
 	*ret_user = rig_connect(rig, STRANGER);
 }
 
-static void leave_all(struct rig *rig, sd_bus *root, sd_bus *user)
-{
-	leave(root);
-	leave(user);
-	rig_done(rig);
-}
-
 static uid_t owner_of(const char *path, mode_t *ret_mode)
 {
 	struct stat st;
@@ -57,7 +50,7 @@ TEST(an_unprivileged_daemon_serves_every_user_and_keeps_its_files_private)
 	CHECK(is_error(call(release(user, roots.path)), GPUARB_ERROR_NOT_PERMITTED, ""));
 	CHECK(is_fine(call(release(root, of_user.path)))); /* an administrator */
 	CHECK(is_fine(call(drain(root, "0"))));
-	leave_all(&rig, root, user);
+	rig_done(&rig);
 }
 
 TEST(an_unprivileged_daemon_identifies_processes_and_their_ends)
@@ -83,7 +76,7 @@ TEST(an_unprivileged_daemon_identifies_processes_and_their_ends)
 	end_process(b);
 	close(own);
 	close(roots);
-	leave_all(&rig, root, user);
+	rig_done(&rig);
 }
 
 TEST(leases_outlive_an_unprivileged_daemon)
@@ -98,7 +91,7 @@ TEST(leases_outlive_an_unprivileged_daemon)
 	CHECK(lease_exists(user, lease.path));
 	rig_restart(&rig);
 	CHECK(lease_exists(user, lease.path) && gpu_number(root, "CusFree") == 45);
-	leave_all(&rig, root, user);
+	rig_done(&rig);
 }
 
 #define UNREADABLE "10-t.conf: not readable by uid 65534: chmod a+r"
@@ -126,14 +119,14 @@ TEST(an_unreadable_policy_is_refused_at_start_and_at_reload)
 	CHECK(is_error(call(call_arbiter(root, "Reload")), GPUARB_ERROR_INVALID_REQUEST,
 		       UNREADABLE));
 	CHECK(is_error(call(ask(user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
-	leave_all(&rig, root, user);
+	rig_done(&rig);
 }
 
 /* With CAP_SYS_PTRACE the daemon can read executables; the unit does not have it. */
 TEST(match_executable_without_ptrace_is_logged)
 {
 	struct live_lease lease;
-	sd_bus *root, *user;
+	sd_bus *user;
 	const char *said;
 	struct rig rig;
 	int log;
@@ -147,11 +140,10 @@ TEST(match_executable_without_ptrace_is_logged)
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "match-executable"));
 	CHECK(strstr(said, "CAP_SYS_PTRACE"));
-	root = rig_connect(&rig, 0);
 	user = rig_connect(&rig, STRANGER);
 	lease = reserve(user, 15);
 	CHECK(lease_says(user, lease.path, "Tenant", "*"));
-	leave_all(&rig, root, user);
+	rig_done(&rig);
 }
 
 TEST(match_executable_with_ptrace_is_not_logged)

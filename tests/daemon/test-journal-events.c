@@ -57,8 +57,6 @@ static void depart(struct scene *scene)
 {
 	struct entry entry;
 
-	leave(scene->user);
-	leave(scene->root);
 	rig_done(&scene->rig);
 	while (entry_take(scene->journal, &entry))
 		;
@@ -281,7 +279,6 @@ TEST(leases_that_cannot_be_left_to_the_next_daemon_are_revoked)
 	rig_stop(&rig);
 	entry = entry_next(journal, EVENT_REVOKED);
 	CHECK(is_of(&entry, &lease) && entry_says(&entry, "gpuarbd stopped"));
-	leave(bus);
 	rig_done(&rig);
 	close(journal);
 }

@@ -28,13 +28,6 @@ static void arrive(struct rig *rig, const char *policy, sd_bus **ret, sd_bus **r
 	listen_in(*ret, told);
 }
 
-static void depart(struct rig *rig, sd_bus *bus, sd_bus *user)
-{
-	leave(bus);
-	leave(user);
-	rig_done(rig);
-}
-
 static void reload(const struct rig *rig, sd_bus *bus, const char *tenants)
 {
 	rig_write(rig, TENANTS, tenants);
@@ -60,7 +53,7 @@ TEST(leases_that_the_new_policy_forbids_stay)
 	CHECK(book_same_parts(book_find(&after, lease.id), book_find(&before, lease.id)->parts, 1));
 	rig_crash(&rig); /* nor does a restart end them */
 	CHECK(lease_exists(bus, lease.path) && lease_exists(bus, other.path));
-	depart(&rig, bus, user);
+	rig_done(&rig);
 }
 
 TEST(leases_that_the_new_policy_forbids_are_revoked_with_on_reload_revoke)
@@ -92,7 +85,7 @@ TEST(leases_that_the_new_policy_forbids_are_revoked_with_on_reload_revoke)
 		CHECK(lease_exists(bus, other.path) && gpu_number(bus, "CusFree") == 45);
 		close(lease.holder);
 		close(other.holder);
-		depart(&rig, bus, user);
+		rig_done(&rig);
 	}
 }
 
@@ -112,7 +105,7 @@ TEST(leases_beyond_a_quota_are_revoked_latest_first)
 	reload(&rig, bus, BEFORE "max-leases = 1\n");
 	AWAIT(bus, told.removed == 2);
 	CHECK(strcmp(told.last_removed, leases[1].path) == 0 && lease_exists(bus, leases[0].path));
-	depart(&rig, bus, user);
+	rig_done(&rig);
 }
 
 TEST(a_waiting_lease_is_judged_by_the_policy_in_force)
@@ -132,7 +125,7 @@ TEST(a_waiting_lease_is_judged_by_the_policy_in_force)
 	record = await_record(wait.holder, GPUARB_RECORD_ENDING);
 	CHECK(record.record.cause == GPUARB_RECORD_NOT_PERMITTED);
 	CHECK(gpu_number(bus, "CusFree") == 60);
-	depart(&rig, bus, user);
+	rig_done(&rig);
 }
 
 TEST(a_bad_file_changes_nothing_and_is_named)
@@ -167,7 +160,7 @@ TEST(a_bad_file_changes_nothing_and_is_named)
 	rig_up(&rig);
 	said = log_end(&rig, log);
 	CHECK(!strstr(said, "gpuarbd.conf:2") && lease_exists(bus, lease.path));
-	depart(&rig, bus, user);
+	rig_done(&rig);
 }
 
 TEST(a_directory_writable_by_others_is_refused_and_named)
@@ -187,7 +180,6 @@ TEST(a_directory_writable_by_others_is_refused_and_named)
 	CHECK(chmod(rig_path(&rig, "tenants.d"), 0755) == 0);
 	CHECK(is_fine(call(call_arbiter(bus, "Reload"))));
 	close(reserve(bus, 16).holder);
-	leave(bus);
 }
 
 TEST(a_bad_file_and_a_missing_gpu_leave_the_policy_in_force)
@@ -206,5 +198,5 @@ TEST(a_bad_file_and_a_missing_gpu_leave_the_policy_in_force)
 	rig_hear(&rig, "ready");
 	CHECK(is_error(call(ask(user, "Reserve", 31)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
 	close(reserve(user, 30).holder);
-	depart(&rig, bus, user);
+	rig_done(&rig);
 }

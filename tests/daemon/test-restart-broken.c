@@ -22,12 +22,6 @@ static void arrive(struct rig *rig, const char *options, sd_bus **ret, struct to
 	listen_in(*ret, told);
 }
 
-static void depart(struct rig *rig, sd_bus *bus)
-{
-	leave(bus);
-	rig_done(rig);
-}
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static void read_file(const struct rig *rig, uint64_t id, char *ret, size_t size)
@@ -91,7 +85,7 @@ TEST(damaged_state_files_are_set_aside_and_logged)
 	static struct book book;
 	char text[8192], name[64];
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	const char *said;
 	sd_bus *bus;
 	int log;
@@ -139,7 +133,6 @@ TEST(damaged_state_files_are_set_aside_and_logged)
 	rig_await_stored(&rig, 1);
 	rig_crash(&rig);
 	CHECK(lease_exists(bus, good.path));
-	depart(&rig, bus);
 }
 
 /* Removes a number and its key: a file as an older gpuarbd wrote it. */
@@ -201,7 +194,7 @@ TEST(the_lease_that_was_saved_last_keeps_a_cu_that_two_files_claim)
 		     "contradicted"));
 	book_read(c.bus, &book);
 	book_check(&book, true);
-	depart(&c.rig, c.bus);
+	rig_done(&c.rig);
 }
 
 TEST(files_without_a_serial_are_adopted_in_the_order_of_their_leases)
@@ -218,7 +211,7 @@ TEST(files_without_a_serial_are_adopted_in_the_order_of_their_leases)
 	CHECK(is_set_aside(&c.rig, "2.json") && c.second.id == 2);
 	CHECK(lease_says(c.bus, c.first.path, "State", "granted"));
 	CHECK(!lease_exists(c.bus, c.second.path));
-	depart(&c.rig, c.bus);
+	rig_done(&c.rig);
 }
 
 /* ---- random damage --------------------------------------------------------------------------- */
@@ -291,7 +284,7 @@ TEST(damaged_files_of_other_leases_cost_no_lease)
 	static struct book book;
 	struct book_part part;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, "--store-max=64", &bus, &told);
@@ -315,7 +308,6 @@ TEST(damaged_files_of_other_leases_cost_no_lease)
 			book_read(bus, &book);
 		while (!book_is_empty(&book));
 	}
-	depart(&rig, bus);
 }
 
 TEST(a_lease_on_a_replaced_gpu_ends_at_the_restart)
@@ -324,7 +316,7 @@ TEST(a_lease_on_a_replaced_gpu_ends_at_the_restart)
 	struct live_record end;
 	char text[8192];
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, "--store-max=64", &bus, &told);
@@ -339,7 +331,6 @@ TEST(a_lease_on_a_replaced_gpu_ends_at_the_restart)
 	CHECK(end.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
 	CHECK(strstr(end.record.reason, "0000:03:00.0"));
 	CHECK(lease_exists(bus, kept.path));
-	depart(&rig, bus);
 }
 
 /* ---- stores ---------------------------------------------------------------------------------- */
@@ -348,7 +339,7 @@ TEST(a_full_store_refuses_leases_and_loses_none)
 {
 	struct live_lease leases[3];
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus, *user;
 
 	arrive(&rig, "--store-max=3", &bus, &told);
@@ -368,15 +359,13 @@ TEST(a_full_store_refuses_leases_and_loses_none)
 	close(leases[0].holder);
 	AWAIT(bus, told.removed == 1);
 	reserve(bus, 15);
-	leave(user);
-	depart(&rig, bus);
 }
 
 TEST(without_a_store_leases_end_with_the_daemon_and_that_is_logged)
 {
 	struct live_lease lease;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	const char *said;
 	sd_bus *bus;
 	int log;
@@ -398,14 +387,13 @@ TEST(without_a_store_leases_end_with_the_daemon_and_that_is_logged)
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "restarts"));
 	CHECK(strstr(said, "ended"));
-	depart(&rig, bus);
 }
 
 TEST(a_daemon_that_is_stopped_leaves_nothing)
 {
 	struct live_lease lease;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, "--store-max=64", &bus, &told);
@@ -414,7 +402,6 @@ TEST(a_daemon_that_is_stopped_leaves_nothing)
 	CHECK(!next_record(lease.holder, &(struct live_record){ 0 }));
 	rig_start_managed(&rig, SIMULATED, "--store-max=64");
 	CHECK(!lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 60);
-	depart(&rig, bus);
 }
 
 /* ---- hardware --------------------------------------------------------------------------------- */
@@ -450,32 +437,6 @@ TEST(an_ending_lease_in_use_stays_charged_over_a_restart)
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	AWAIT(machine.bus, machine.told.removed == 1);
 	CHECK(gpu_number(machine.bus, "CusFree") == 60);
-	close(fd);
-	machine_halt(&machine);
-}
-
-TEST(queues_of_a_process_that_died_during_the_restart_keep_its_lease)
-{
-	static struct machine machine;
-	struct live_lease lease;
-	pid_t pid;
-	int fd;
-
-	boot_managed(&machine);
-	pid = idler(0, &fd);
-	lease = granted(call(ask_bound(machine.bus, 15, fd)));
-	close(lease.holder);
-	machine_use(&machine, pid, 0, 2);
-	settle(machine.bus);
-	while (gpu_number(machine.bus, "CusFree") != 45)
-		continue;
-	rig_down(&machine.rig);
-	end_process(pid);
-	rig_up(&machine.rig);
-	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
-	CHECK(gpu_number(machine.bus, "CusFree") == 45);
-	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
-	AWAIT(machine.bus, machine.told.removed == 1);
 	close(fd);
 	machine_halt(&machine);
 }
@@ -518,7 +479,7 @@ TEST(a_lease_whose_file_cannot_be_deleted_ends)
 {
 	struct live_lease lease;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	char name[64];
 	sd_bus *bus;
 
@@ -530,5 +491,4 @@ TEST(a_lease_whose_file_cannot_be_deleted_ends)
 	AWAIT(bus, told.removed == 1);
 	CHECK(gpu_number(bus, "CusFree") == 60);
 	close(reserve(bus, 60).holder);
-	depart(&rig, bus);
 }

@@ -296,7 +296,6 @@ static void play_round(void)
 	check_daemon();
 	while (s.n_holders > 0)
 		close(s.holders[--s.n_holders]);
-	leave(s.bus);
 	rig_done(&s.rig);
 }
 

@@ -18,22 +18,9 @@ struct stage {
 
 static void arrive(struct stage *s, const char *settings)
 {
-	memset(s, 0, sizeof(*s));
-	rig_new(&s->rig);
-	lend_configure(&s->rig, settings, "kill");
-	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
-	s->bus = rig_connect(&s->rig, 0);
-	s->crowd = rig_connect(&s->rig, STRANGER);
-	listen_in(s->bus, &s->told);
+	lend_start(&s->rig, settings, "kill", &s->bus, &s->crowd, &s->told);
 	s->rt = keep_inactive(s->bus, 15);
 	s->borrower = borrow(s->crowd);
-}
-
-static void depart(struct stage *s)
-{
-	leave(s->bus);
-	leave(s->crowd);
-	rig_done(&s->rig);
 }
 
 static sd_bus_message *ask_plain(sd_bus *bus, uint64_t wait_usec)
@@ -80,7 +67,7 @@ TEST(borrowed_cus_stay_borrowed_over_a_restart)
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++)
 		check_restart(&s, restarts[i]);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(an_activation_continues_after_a_restart)
@@ -102,21 +89,8 @@ TEST(an_activation_continues_after_a_restart)
 		await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 		book_read(s.bus, &s.after);
 		book_check(&s.after, true);
-		depart(&s);
+		rig_done(&s.rig);
 	}
-}
-
-TEST(an_answered_acknowledgement_survives_a_restart)
-{
-	static struct stage s;
-
-	arrive(&s, PATIENT GROW_NEVER);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	check_restart(&s, rig_crash);
-	CHECK(is_in_state(s.bus, &s.rt, "granted"));
-	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
-	depart(&s);
 }
 
 TEST(borrowers_receive_their_previous_mask_after_a_restart)
@@ -134,27 +108,7 @@ TEST(borrowers_receive_their_previous_mask_after_a_restart)
 	follow_until(s.crowd, &s.borrower, LEND_CUS);
 	after = part_of(s.bus, &s.borrower);
 	CHECK(same_part(&before, &after));
-	depart(&s);
-}
-
-TEST(unacknowledged_cus_stay_occupied_over_a_restart)
-{
-	struct live_lease other;
-	static struct stage s;
-
-	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
-		arrive(&s, PATIENT GROW_NEVER);
-		CHECK(is_fine(activate(s.bus, &s.rt)));
-		CHECK(is_fine(deactivate(s.bus, &s.rt))); /* nobody needs it any more */
-		check_restart(&s, restarts[i]);
-		CHECK(lease_number(s.bus, &s.borrower, "Generation") == 2);
-		other = waiting(call(ask_plain(s.bus, HOUR_USEC)));
-		CHECK(is_in_state(s.bus, &other, "activating"));
-		CHECK(is_fine(acknowledge(s.crowd, &s.borrower,
-					  lease_number(s.bus, &s.borrower, "Generation"))));
-		await_record(other.holder, GPUARB_RECORD_GRANTED);
-		depart(&s);
-	}
+	rig_done(&s.rig);
 }
 
 TEST(a_revocation_continues_after_a_restart)
@@ -171,7 +125,7 @@ TEST(a_revocation_continues_after_a_restart)
 		record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
 		CHECK(strstr(record.record.reason, "now"));
 		AWAIT(s.bus, s.told.removed == 1);
-		depart(&s);
+		rig_done(&s.rig);
 	}
 }
 
@@ -189,7 +143,7 @@ TEST(a_revocation_whose_deadline_passed_during_the_restart_ends)
 	record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "maintenance"));
 	AWAIT(s.bus, s.told.removed == 1);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(disturbances_survive_a_restart)
@@ -207,7 +161,7 @@ TEST(disturbances_survive_a_restart)
 	rig_crash(&s.rig);
 	CHECK(lease_number(s.bus, &s.rt, "Disturbances") == 1);
 	CHECK(is_in_state(s.bus, &other, "activating"));
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* ---- during the restart ---------------------------------------------------------------- */
@@ -227,7 +181,7 @@ TEST(a_borrower_deadline_that_passed_during_the_restart_is_enforced)
 	CHECK(strstr(record.record.reason, "back"));
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	AWAIT(s.bus, s.told.removed == 1);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 TEST(an_unanswered_request_ends_with_the_daemon)
@@ -245,7 +199,7 @@ TEST(an_unanswered_request_ends_with_the_daemon)
 	while (s.after.n_leases > 2)
 		book_read(s.bus, &s.after);
 	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
-	depart(&s);
+	rig_done(&s.rig);
 }
 
 /* ---- moves ------------------------------------------------------------------------------- */
@@ -305,6 +259,6 @@ TEST(move_and_the_lease_that_it_is_for_survive_a_restart)
 		await_record(rt.holder, GPUARB_RECORD_GRANTED);
 		book_read(s.bus, &s.after);
 		book_check(&s.after, true);
-		depart(&s);
+		rig_done(&s.rig);
 	}
 }

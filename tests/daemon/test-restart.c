@@ -55,12 +55,6 @@ static void arrive(struct scene *scene, const char *hardware, const char *option
 	listen_in(scene->bus, &scene->told);
 }
 
-static void depart(struct scene *scene)
-{
-	leave(scene->bus);
-	rig_done(&scene->rig);
-}
-
 /* GPU 0: 15 CUs each for a lease with a holder, one with a process and one on both GPUs, and two leases
  * that wait for all of it. GPU 1: 15 CUs of the lease on both, 15 of one with a token, 15 of one that
  * was resized from 30; drained. */
@@ -145,7 +139,7 @@ static void go_through(const char *options, void (*restart)(struct rig *rig))
 		compare(&scene.before, &scene.after);
 	}
 	end_one_by_one(&scene);
-	depart(&scene);
+	rig_done(&scene.rig);
 }
 
 TEST(leases_of_all_kinds_survive_kill_9)
@@ -198,8 +192,7 @@ TEST(a_token_finds_its_lease_after_a_restart)
 	CHECK(lease_exists(scene.bus, again.path));
 	close(again.holder);
 	AWAIT(scene.bus, scene.told.removed == 1);
-	leave(user);
-	depart(&scene);
+	rig_done(&scene.rig);
 }
 
 TEST(ids_go_on_after_a_restart)
@@ -217,7 +210,7 @@ TEST(ids_go_on_after_a_restart)
 		AWAIT(scene.bus, scene.told.removed == i + 1);
 		rig_crash(&scene.rig);
 	}
-	depart(&scene);
+	rig_done(&scene.rig);
 }
 
 /* ---- during the restart --------------------------------------------------------------------- */
@@ -247,7 +240,7 @@ TEST(leases_that_lost_their_holders_during_the_restart_end)
 	close(scene.token.holder);
 	close(scene.resized.holder);
 	rig_await_stored(&scene.rig, 0);
-	depart(&scene);
+	rig_done(&scene.rig);
 }
 
 TEST(a_deadline_that_passed_during_the_restart_counts)
@@ -266,5 +259,5 @@ TEST(a_deadline_that_passed_during_the_restart_counts)
 	rig_up(&scene.rig);
 	end = await_record(scene.first.holder, GPUARB_RECORD_ENDING);
 	CHECK(end.record.cause == GPUARB_RECORD_TIMED_OUT && end.record.generation == 1);
-	depart(&scene);
+	rig_done(&scene.rig);
 }

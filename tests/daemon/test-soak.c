@@ -280,5 +280,4 @@ TEST(clients_that_die_at_random_leave_nothing_behind)
 	CHECK(last.cus_free == first.cus_free && last.slots_free == first.slots_free);
 	CHECK(last.kib <= warm.kib + MEMORY_KIB);
 	munmap(shared, sizeof(*shared));
-	leave(bus);
 }

@@ -18,6 +18,17 @@ void lend_configure(const struct rig *rig, const char *daemon, const char *enfor
 	rig_write(rig, "tenants.d/20-crowd.conf", text);
 }
 
+void lend_start(struct rig *rig, const char *daemon, const char *enforce, sd_bus **ret_root,
+		sd_bus **ret_crowd, struct told *told)
+{
+	rig_new(rig);
+	lend_configure(rig, daemon, enforce);
+	rig_start_managed(rig, LEND_GPU, "--store-max=64");
+	*ret_root = rig_connect(rig, 0);
+	*ret_crowd = rig_connect(rig, STRANGER);
+	listen_in(*ret_root, told);
+}
+
 sd_bus_message *ask_to_borrow(sd_bus *bus, unsigned least, unsigned most, uint64_t wait_usec)
 {
 	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 4, "cus", "u", least, "cus-min",

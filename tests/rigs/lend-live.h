@@ -16,6 +16,11 @@
  * given enforce key. */
 void lend_configure(const struct rig *rig, const char *daemon, const char *enforce);
 
+/* Starts a daemon with that configuration, under a manager that stores what it is given, and connects as
+ * root and as STRANGER. `told` has the signals since then. */
+void lend_start(struct rig *rig, const char *daemon, const char *enforce, sd_bus **ret_root,
+		sd_bus **ret_crowd, struct told *told);
+
 /* ---- calls ---- */
 
 /* A Reserve call for an adaptable lease of LEAST to MOST CUs, which may be borrowed ones. */

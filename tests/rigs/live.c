@@ -297,11 +297,6 @@ const char *log_end(const struct rig *rig, int before)
 	return text;
 }
 
-void leave(sd_bus *bus)
-{
-	sd_bus_flush_close_unref(bus);
-}
-
 void start_quietly(struct rig *rig, void (*start)(struct rig *rig))
 {
 	const char *options = getenv("ASAN_OPTIONS");

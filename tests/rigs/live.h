@@ -111,8 +111,6 @@ const char *log_end(const struct rig *rig, int before);
 
 /* ---- the end of a test ---- */
 
-void leave(sd_bus *bus);
-
 /* Starts the daemon without what it says of each lease, and without AddressSanitizer's keeping
  * of what is freed, which would hide what is not. */
 void start_quietly(struct rig *rig, void (*start)(struct rig *rig));

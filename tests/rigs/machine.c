@@ -44,7 +44,6 @@ void machine_boot(struct machine *machine)
 
 void machine_halt(struct machine *machine)
 {
-	leave(machine->bus);
 	rig_done(&machine->rig);
 }
 

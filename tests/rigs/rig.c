@@ -196,8 +196,40 @@ void rig_kill_bus(struct rig *rig)
 	rig->bus = 0;
 }
 
+/* The connections of this process. */
+static struct client {
+	char dir[sizeof(((struct rig *)0)->dir)];
+	sd_bus *bus;
+} * clients;
+static size_t n_clients;
+
+static void close_clients(const struct rig *rig)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_clients; i++)
+		if (strcmp(clients[i].dir, rig->dir) == 0)
+			sd_bus_flush_close_unref(clients[i].bus);
+		else
+			clients[n++] = clients[i];
+	n_clients = n;
+	if (n > 0)
+		return;
+	free(clients);
+	clients = NULL;
+}
+
+void leave(sd_bus *bus)
+{
+	for (size_t i = 0; i < n_clients; i++)
+		if (clients[i].bus == bus)
+			clients[i] = clients[--n_clients];
+	sd_bus_flush_close_unref(bus);
+}
+
 void rig_done(struct rig *rig)
 {
+	close_clients(rig);
 	if (rig->daemon > 0 || rig->manager > 0)
 		rig_stop(rig);
 	if (rig->bus > 0) {
@@ -479,6 +511,10 @@ sd_bus *rig_connect(const struct rig *rig, uid_t uid)
 	CHECK(sd_bus_set_bus_client(bus, true) >= 0);
 	CHECK(sd_bus_set_method_call_timeout(bus, await_limit_usec()) >= 0);
 	CHECK(sd_bus_start(bus) >= 0);
+	clients = reallocarray(clients, n_clients + 1, sizeof(*clients));
+	CHECK(clients);
+	clients[n_clients].bus = bus;
+	snprintf(clients[n_clients++].dir, sizeof(clients->dir), "%s", rig->dir);
 	return bus;
 }
 

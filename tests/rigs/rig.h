@@ -38,7 +38,7 @@ const char *rig_bus_missing(void);
 /* Makes the directory, see scratch_root(), with an empty gpuarbd.conf and no tenants, and starts the bus. */
 void rig_new(struct rig *ret);
 
-/* Stops what still runs, the daemon by rig_stop(), and removes the directory. */
+/* Closes connections, stops what still runs, the daemon by rig_stop(), and removes the directory. */
 void rig_done(struct rig *rig);
 
 /* Writes a file below the directory: "gpuarbd.conf", "tenants.d/10-test.conf". */
@@ -112,5 +112,7 @@ unsigned long rig_resident_kib(pid_t pid);
 int pass(int socket, int fd);
 
 /* A connection as this user, whom dbus-daemon must know; the caller must be root, or be that user. Connections of
- * another user belong to a process of that user, one for each user, which does nothing else. */
+ * another user belong to a process of that user, one for each user, which does nothing else. rig_done() closes
+ * it, or leave() before. */
 sd_bus *rig_connect(const struct rig *rig, uid_t uid);
+void leave(sd_bus *bus);

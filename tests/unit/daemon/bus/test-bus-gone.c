@@ -17,12 +17,6 @@ static void arrive(struct rig *rig, sd_bus **ret, struct told *told)
 	listen_in(*ret, told);
 }
 
-static void depart(struct rig *rig, sd_bus *bus)
-{
-	leave(bus);
-	rig_done(rig);
-}
-
 /* It wakes who waits. */
 static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
@@ -61,7 +55,7 @@ TEST(leases_stay_while_the_bus_is_gone_and_the_daemon_reconnects)
 	static struct book before, after;
 	struct live_lease lease;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	pid_t daemon;
 
@@ -80,7 +74,6 @@ TEST(leases_stay_while_the_bus_is_gone_and_the_daemon_reconnects)
 	CHECK(rig.daemon == daemon && kill(daemon, 0) == 0);
 	close(lease.holder);
 	AWAIT(bus, told.removed == 1);
-	depart(&rig, bus);
 }
 
 /* Counts connections that come, and wakes who waits. */
@@ -100,7 +93,7 @@ TEST(another_owner_of_the_name_only_delays_the_daemon)
 	struct live_lease lease;
 	unsigned came = 0;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	pid_t daemon;
 
@@ -123,7 +116,6 @@ TEST(another_owner_of_the_name_only_delays_the_daemon)
 	CHECK(rig.daemon == daemon && lease_says(bus, lease.path, "State", "granted"));
 	close(lease.holder);
 	AWAIT(bus, told.removed == 1);
-	depart(&rig, bus);
 }
 
 TEST(holders_and_records_need_no_bus)
@@ -131,7 +123,7 @@ TEST(holders_and_records_need_no_bus)
 	struct live_lease first, second, third;
 	struct live_record record;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, &bus, &told);
@@ -152,14 +144,13 @@ TEST(holders_and_records_need_no_bus)
 	bus = connect_again(&rig, &told);
 	CHECK(lease_says(bus, second.path, "State", "granted"));
 	CHECK(!lease_exists(bus, first.path) && !lease_exists(bus, third.path));
-	depart(&rig, bus);
 }
 
 TEST(a_daemon_killed_without_a_bus_is_replaced_when_the_bus_is_back)
 {
 	struct live_lease lease;
 	struct told told;
-	struct rig rig;
+	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 
 	arrive(&rig, &bus, &told);
@@ -171,7 +162,6 @@ TEST(a_daemon_killed_without_a_bus_is_replaced_when_the_bus_is_back)
 	rig_up(&rig);
 	bus = connect_again(&rig, &told);
 	CHECK(lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 45);
-	depart(&rig, bus);
 }
 
 TEST(a_second_daemon_cannot_use_the_same_directory)
@@ -193,5 +183,5 @@ TEST(a_second_daemon_cannot_use_the_same_directory)
 	rig_crash(&rig);
 	CHECK(lease_exists(bus, lease.path));
 	rig_done(&other);
-	depart(&rig, bus);
+	rig_done(&rig);
 }

@@ -46,9 +46,8 @@ TEST(a_waiting_call_for_a_lease_that_ended_gets_no_such_lease)
 		adapter_carry_out(&a);
 		adapter_run(&a, &answer.came);
 		CHECK(is_error(answer.m, GPUARB_ERROR_NO_SUCH_LEASE, ""));
-		sd_bus_flush_close_unref(bus);
+		leave(bus);
 	}
-	sd_bus_flush_close_unref(owner);
 }
 
 TEST(only_the_owner_calls_the_methods_of_a_lease)
@@ -63,8 +62,6 @@ TEST(only_the_owner_calls_the_methods_of_a_lease)
 	for (unsigned i = 0; i < LEASE_METHODS; i++)
 		CHECK(is_error(call_run(&a, method_of_lease(user, GPUARB_PATH_LEASE "/1", i)),
 			       GPUARB_ERROR_NOT_PERMITTED, ""));
-	sd_bus_flush_close_unref(owner);
-	sd_bus_flush_close_unref(user);
 }
 
 TEST(the_owner_resizes_acknowledges_and_binds)
@@ -85,7 +82,6 @@ TEST(the_owner_resizes_acknowledges_and_binds)
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(2)))));
 	CHECK(ledger_find(a.arbiter, 1)->acknowledged == 2);
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO))));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(only_a_realtime_lease_is_activated_or_deactivated)
@@ -101,7 +97,6 @@ TEST(only_a_realtime_lease_is_activated_or_deactivated)
 		       "besteffort"));
 	CHECK(is_error(call_run(&a, call_lease(bus, path, "Deactivate")),
 		       GPUARB_ERROR_INVALID_STATE, "besteffort"));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(only_an_administrator_revokes_a_lease)
@@ -123,6 +118,4 @@ TEST(only_an_administrator_revokes_a_lease)
 	CHECK(ledger_find(a.arbiter, 1)->deadline_usec == 1000000);
 	/* One line without control characters, whatever the administrator wrote. */
 	CHECK(strstr(ledger_find(a.arbiter, 1)->reason, "a fan?is? broken"));
-	sd_bus_flush_close_unref(owner);
-	sd_bus_flush_close_unref(administrator);
 }

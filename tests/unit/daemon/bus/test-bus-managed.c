@@ -333,7 +333,7 @@ TEST(an_answer_has_what_get_all_answers_about_each_object)
 		AWAIT_LOOP(a.event, mirror->answers > 0);
 		compare(&a, bus, mirror);
 		mirror_free(mirror);
-		sd_bus_flush_close_unref(bus);
+		leave(bus);
 		adapter_done(&a);
 	}
 }
@@ -360,7 +360,6 @@ TEST(an_answer_in_parts_has_the_state_of_one_moment)
 	compare(&a, bus, mirror);
 	CHECK(!find_object(mirror, former) && find_object(mirror, later));
 	mirror_free(mirror);
-	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }
 
@@ -430,11 +429,10 @@ TEST(an_answer_and_later_signals_give_the_state_of_the_daemon)
 		}
 		compare(&a, bus, mirror);
 		mirror_free(mirror);
-		sd_bus_flush_close_unref(bus);
+		leave(bus);
 		bus = adapter_connect(&a, 0);
 	}
 	CHECK(held > 0); /* or it tests nothing */
-	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }
 
@@ -458,7 +456,6 @@ TEST(many_signals_that_were_held_are_sent_in_parts)
 	CHECK(is_fine(call_run(&a, ask_all(bus)))); /* it waits for them */
 	CHECK(mirror->signals == LEASES);
 	mirror_free(mirror);
-	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }
 
@@ -483,8 +480,6 @@ TEST(other_calls_are_served_while_an_answer_is_built)
 	adapter_run(&a, &more.came);
 	CHECK(version.number < objects.number && objects.number < more.number);
 	CHECK(is_fine(version.m) && is_fine(objects.m) && is_fine(more.m));
-	sd_bus_flush_close_unref(bus);
-	sd_bus_flush_close_unref(other);
 	adapter_done(&a);
 }
 
@@ -510,7 +505,6 @@ TEST(the_time_of_an_answer_is_charged_to_its_user)
 	}
 	adapter_run(&a, &answer.came);
 	CHECK(is_fine(answer.m));
-	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }
 
@@ -533,7 +527,6 @@ TEST(a_call_that_is_not_for_all_objects_is_answered_by_sd_bus)
 	CHECK(sd_bus_send(NULL, m, &cookie) >= 0);
 	sd_bus_message_unref(m);
 	CHECK(is_fine(call_run(&a, get_version(bus))) && !a.bus->managed.call);
-	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }
 
@@ -555,14 +548,13 @@ TEST(a_connection_that_closes_gets_no_answer_and_others_do)
 	settle(bus);
 	AWAIT_LOOP(a.event, a.bus->managed.call);
 	add_lease(&a);
-	sd_bus_flush_close_unref(bus);
+	leave(bus);
 	settle(other); /* the bus has told the adapter before */
 	mirror_ask(mirror, other);
 	AWAIT_LOOP(a.event, mirror->answers > 0);
 	CHECK(!answer.came);
 	compare(&a, other, mirror);
 	mirror_free(mirror);
-	sd_bus_flush_close_unref(other);
 	adapter_done(&a);
 }
 
@@ -586,7 +578,6 @@ TEST(a_daemon_that_stops_answers_what_it_was_building)
 	CHECK(is_error(first.m, GPUARB_ERROR_SHUTDOWN, ""));
 	CHECK(sd_bus_message_is_method_error(second.m, NULL));
 	sd_bus_message_unref(second.m);
-	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }
 
@@ -615,6 +606,5 @@ TEST(without_memory_the_answer_is_an_error_and_signals_are_not_held)
 	adapter_run(&a, &answer.came);
 	CHECK(is_fine(answer.m) && mirror->signals == 1);
 	mirror_free(mirror);
-	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }

@@ -102,9 +102,9 @@ TEST(only_the_user_of_the_service_may_own_the_name)
 	CHECK(take_name(&rig, 1, &service) >= 0);
 	CHECK(sd_bus_request_name(service, GPUARB_BUS_NAME "x", 0) == -EACCES);
 	CHECK(sd_bus_request_name(other, GPUARB_BUS_NAME, SD_BUS_NAME_REPLACE_EXISTING) == -EACCES);
-	sd_bus_flush_close_unref(service);
-	sd_bus_flush_close_unref(root);
-	sd_bus_flush_close_unref(other);
+	leave(service);
+	leave(root);
+	leave(other);
 }
 
 TEST(every_user_may_call_every_method)
@@ -126,9 +126,7 @@ TEST(every_user_may_call_every_method)
 	CHECK(sd_bus_get_unique_name(third, &name) >= 0);
 	CHECK(sd_bus_call_method(other, name, "/", "org.freedesktop.DBus.Peer", "Ping", NULL,
 				 &denied, "") == -EACCES);
-	sd_bus_flush_close_unref(third);
-	sd_bus_flush_close_unref(other);
-	sd_bus_flush_close_unref(service);
+	leave(service);
 }
 
 static int count_signals(sd_bus_message *m, void *userdata, sd_bus_error *)
@@ -162,8 +160,7 @@ TEST(no_user_can_send_signals_to_the_service)
 	}
 	CHECK(is_fine(converse(other, service, "org.freedesktop.DBus.Peer", "Ping")));
 	CHECK(signals == 0);
-	sd_bus_flush_close_unref(other);
-	sd_bus_flush_close_unref(service);
+	leave(service);
 }
 
 TEST(no_user_can_listen_to_calls_of_others)
@@ -188,7 +185,5 @@ TEST(no_user_can_listen_to_calls_of_others)
 	settle(other);
 	process_all(other);
 	CHECK(calls == 0);
-	sd_bus_flush_close_unref(root);
-	sd_bus_flush_close_unref(other);
-	sd_bus_flush_close_unref(service);
+	leave(service);
 }

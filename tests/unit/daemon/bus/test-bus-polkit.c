@@ -81,13 +81,14 @@ static void polkit_new(struct polkit *p, const char *answer)
 static void polkit_dies(struct polkit *p)
 {
 	p->asked = sd_bus_message_unref(p->asked);
-	p->bus = sd_bus_flush_close_unref(p->bus);
+	leave(p->bus);
+	p->bus = NULL;
 }
 
 static void polkit_done(struct polkit *p)
 {
 	polkit_dies(p);
-	sd_bus_flush_close_unref(p->client);
+	leave(p->client);
 	adapter_done(&p->a);
 }
 
@@ -144,7 +145,6 @@ TEST(polkit_is_not_asked_about_root)
 	polkit_new(&p, "no");
 	root = adapter_connect(&p.a, 0);
 	CHECK(is_fine(call_run(&p.a, drain(root, "0"))) && drained(&p) && !p.was_asked);
-	sd_bus_flush_close_unref(root);
 }
 
 TEST(without_polkit_only_root_and_the_service_user_administer)
@@ -225,7 +225,6 @@ TEST(questions_are_bounded_for_each_user_and_answered_with_shutdown)
 	adapter_run(&p.a, &other.came);
 	CHECK(is_error(other.m, GPUARB_ERROR_SHUTDOWN, ""));
 	CHECK(refused == 8 && !drained(&p));
-	sd_bus_flush_close_unref(second);
 }
 
 TEST(a_question_ends_with_the_connection_of_its_caller)
@@ -238,7 +237,8 @@ TEST(a_question_ends_with_the_connection_of_its_caller)
 	for (unsigned i = 0; i < 8; i++)
 		call_send(drain(p.client, "0"), &slow[i]);
 	await_questions(&p, 8);
-	p.client = sd_bus_flush_close_unref(p.client);
+	leave(p.client);
+	p.client = NULL;
 	adapter_run(&p.a, &p.cancelled);
 
 	p.holds = false;
@@ -268,5 +268,4 @@ TEST(the_lease_of_another_user_needs_polkit)
 	p.answer = "yes";
 	CHECK(is_fine(call_run(&p.a, call_lease(p.client, GPUARB_PATH_LEASE "/1", "Release"))));
 	CHECK(p.was_asked && p.a.arbiter->n_leases == 0);
-	sd_bus_flush_close_unref(root);
 }

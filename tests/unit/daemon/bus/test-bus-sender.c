@@ -32,8 +32,6 @@ TEST(a_caller_is_looked_up_once_with_the_credentials_of_the_bus)
 	CHECK(is_fine(call_run(&a, drain(root, "1"))));
 	CHECK(a.caller.uid == 0 && a.caller.administrator && a.described == 2);
 	CHECK(a.caller.pid == getpid());
-	sd_bus_flush_close_unref(root);
-	sd_bus_flush_close_unref(user);
 }
 
 TEST(a_user_in_more_groups_than_are_read_is_refused)
@@ -53,8 +51,6 @@ TEST(a_user_in_more_groups_than_are_read_is_refused)
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
 	CHECK(a.caller.n_groups == CALLER_GROUPS && a.caller.groups[CALLER_GROUPS - 1] > 1000);
 	CHECK(!is_fine(call_run(&a, drain(beyond, "1")))); /* one of them may be a bound */
-	sd_bus_flush_close_unref(bus);
-	sd_bus_flush_close_unref(beyond);
 }
 
 TEST(pipelined_calls_are_answered_in_order)
@@ -72,7 +68,6 @@ TEST(pipelined_calls_are_answered_in_order)
 	for (unsigned i = 0; i < 20; i++)
 		CHECK(answers[i].number == first + i && is_fine(answers[i].m));
 	CHECK(a.described == 1);
-	sd_bus_flush_close_unref(bus);
 }
 
 /* Those that waited for the look-up are served one in a turn, and the last one arrives in between. */
@@ -95,7 +90,6 @@ TEST(call_of_an_administrator_overtakes_none_of_the_same_connection)
 		adapter_run(&a, &answers[i].came);
 	for (unsigned i = 0; i < 4; i++)
 		CHECK(answers[i].number == first + i && is_fine(answers[i].m));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(calls_beyond_1024_that_wait_for_a_look_up_are_refused)
@@ -116,7 +110,6 @@ TEST(calls_beyond_1024_that_wait_for_a_look_up_are_refused)
 		sd_bus_message_unref(answers[i].m);
 	}
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(calls_of_a_closed_connection_are_dropped)
@@ -130,13 +123,12 @@ TEST(calls_of_a_closed_connection_are_dropped)
 	call_send(ask(gone, "Reserve", 15), &answer);
 	call_send(ask(gone, "Reserve", 15), &answer);
 	settle(gone);
-	sd_bus_flush_close_unref(gone);
+	leave(gone);
 	bus = adapter_connect(&a, 0);
 	settle(bus);
 
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
 	CHECK(a.arbiter->n_leases == 0 && a.described == 1);
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(a_caller_without_credentials_is_refused)
@@ -155,7 +147,6 @@ TEST(a_caller_without_credentials_is_refused)
 	CHECK(is_error(call_run(&a, ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_PERMITTED, ""));
 	CHECK(is_error(call_run(&a, ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_PERMITTED, ""));
 	CHECK(a.arbiter->n_leases == 0);
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(waiting_calls_are_answered_with_shutdown)
@@ -172,7 +163,6 @@ TEST(waiting_calls_are_answered_with_shutdown)
 	a.bus = bus_free(a.bus);
 	AWAIT(bus, answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_SHUTDOWN, ""));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(only_administrators_drain_and_reload)
@@ -195,6 +185,4 @@ TEST(only_administrators_drain_and_reload)
 	m = call_arbiter(root, "Undrain");
 	CHECK(sd_bus_message_append(m, "s", "0") >= 0);
 	CHECK(is_fine(call_run(&a, m)) && !a.arbiter->gpus[0].draining);
-	sd_bus_flush_close_unref(root);
-	sd_bus_flush_close_unref(user);
 }

@@ -50,7 +50,6 @@ TEST(an_answer_is_sent_when_the_holder_is_stored)
 	a.settled(a.call, 0);
 	adapter_run(&a, &answer.came);
 	CHECK(is_fine(answer.m));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(a_stopping_daemon_answers_waiting_calls_with_shutdown)
@@ -78,7 +77,6 @@ TEST(a_stopping_daemon_answers_waiting_calls_with_shutdown)
 	CHECK(!is_fine(call_run(
 		&a, with(call_lease(bus, GPUARB_PATH_LEASE "/1", "Bind"), "h", STDIN_FILENO))));
 	CHECK(a.abandoned == 3);
-	sd_bus_flush_close_unref(bus);
 }
 
 /* A Reserve that waits for borrowers, until the test grants its lease. */
@@ -120,7 +118,6 @@ TEST(lease_whose_late_answer_cannot_be_made_is_abandoned)
 	bus_refuse_deferred(a.bus, RESULT_NOT_SAVED, "the disk is full");
 	adapter_run(&a, &answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_NOT_SAVED, "") && a.abandoned == lease->id);
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(connection_stays_when_the_loop_begins_late)
@@ -137,7 +134,6 @@ TEST(connection_stays_when_the_loop_begins_late)
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
 	CHECK(!a.disconnected);
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(an_answer_without_a_connection_closes_its_holder)
@@ -154,7 +150,7 @@ TEST(an_answer_without_a_connection_closes_its_holder)
 	AWAIT_LOOP(a.event, a.disconnected);
 	a.bus = bus_free(a.bus);
 	a.settled(a.call, 0); /* nobody hears it, and nothing is kept: sanitizers look */
-	sd_bus_close_unref(bus);
+	leave(bus);
 	sd_bus_message_unref(answer.m);
 }
 

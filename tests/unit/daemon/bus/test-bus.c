@@ -26,7 +26,6 @@ TEST(reserve_answers_with_lease_holder_state_and_partitions)
 	CHECK(strcmp(path, GPUARB_PATH_LEASE "/1") == 0 && strcmp(state, "granted") == 0);
 	CHECK(fcntl(holder, F_GETFD) == FD_CLOEXEC);
 	sd_bus_message_unref(m);
-	sd_bus_flush_close_unref(bus);
 }
 
 static int count_key(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -61,7 +60,6 @@ TEST(signals_come_before_the_answer)
 	CHECK(changed == 2);
 	CHECK(is_fine(call_run(&a, call_arbiter(bus, "Reload"))));
 	CHECK(changed == 3);
-	sd_bus_flush_close_unref(bus);
 }
 
 /* Counts the properties of a signal that the snapshots of clients lack otherwise. */
@@ -115,7 +113,6 @@ TEST(a_lease_added_and_removed_in_one_update_sends_no_signal)
 	CHECK(lease_new(&lease) == 0);
 	bus_tell_lease(a.bus, lease, TOUCH_ADDED | TOUCH_REMOVED);
 	CHECK(is_fine(call_run(&a, drain(bus, "1"))) && told == 0);
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(a_refusal_names_the_gpu)
@@ -137,7 +134,6 @@ TEST(a_refusal_names_the_gpu)
 	m = call_run(&a, ask(bus, "Reserve", 15));
 	CHECK(sd_bus_message_is_method_error(m, NULL) && sd_bus_message_get_errno(m) == EMFILE);
 	sd_bus_message_unref(m);
-	sd_bus_flush_close_unref(bus);
 }
 
 /* The result and the numbers of partitions and refusals; frees the answer. */
@@ -187,8 +183,6 @@ TEST(plan_for_another_user_is_checked_and_for_administrators)
 		       "user"));
 	CHECK(is_error(call_run(&a, plan_as(stranger, STRANGER, 0)), GPUARB_ERROR_NOT_PERMITTED,
 		       "administrator"));
-	sd_bus_flush_close_unref(stranger);
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(plan_answers_refused_without_an_error_and_changes_nothing)
@@ -213,7 +207,6 @@ TEST(plan_answers_refused_without_an_error_and_changes_nothing)
 	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", "9", "cus", "u", 15, 0) >=
 	      0);
 	CHECK(is_error(call_run(&a, m), GPUARB_ERROR_NO_SUCH_GPU, "9"));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(a_plan_above_max_leases_has_one_refusal_without_a_gpu)
@@ -238,7 +231,6 @@ TEST(a_plan_above_max_leases_has_one_refusal_without_a_gpu)
 				  &key, "b", &retry) >= 0);
 	CHECK(strcmp(gpu, "") == 0 && strcmp(reason, "quota") == 0 && strstr(hint, "max-leases"));
 	sd_bus_message_unref(m);
-	sd_bus_flush_close_unref(bus);
 }
 
 /* Stands before the value of a key that the dictionary must have. */
@@ -282,7 +274,6 @@ TEST(a_refused_plan_lists_the_leases_whose_end_would_help)
 	CHECK(sd_bus_message_read(m, "{sv}", &key, "b", &exact) >= 0 && exact);
 	CHECK(strcmp(key, "end-exact") == 0);
 	sd_bus_message_unref(m);
-	sd_bus_flush_close_unref(bus);
 }
 
 /* ---- objects ---- */
@@ -323,7 +314,6 @@ TEST(unknown_gpus_and_leases_have_errors_of_their_own)
 		       SD_BUS_ERROR_UNKNOWN_METHOD, ""));
 	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, "Name")),
 		       SD_BUS_ERROR_UNKNOWN_PROPERTY, ""));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(all_objects_are_managed_with_all_their_properties)
@@ -355,7 +345,6 @@ TEST(all_objects_are_managed_with_all_their_properties)
 	CHECK(strstr(text, "\"cu-mask\"") && strstr(text, "\"memory-bandwidth\""));
 	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
 	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Tenants"))));
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(each_call_refreshes_the_hardware_once)
@@ -372,7 +361,6 @@ TEST(each_call_refreshes_the_hardware_once)
 	sd_bus_message_unref(call_run(
 		&a, call_new(bus, "/", "org.freedesktop.DBus.Introspectable", "Introspect")));
 	CHECK(a.refreshed == 2);
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(only_methods_of_the_interface_decide)
@@ -388,7 +376,6 @@ TEST(only_methods_of_the_interface_decide)
 					    "GetManagedObjects"))));
 	CHECK(a.decided == 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Plan", 15))) && a.decided == 1);
-	sd_bus_flush_close_unref(bus);
 }
 
 TEST(users_whose_processes_are_read_late_are_shown)
@@ -407,7 +394,6 @@ TEST(users_whose_processes_are_read_late_are_shown)
 	CHECK(sd_bus_message_read(m, "v", "a{uu}", 2, &uid[0], &n[0], &uid[1], &n[1]) >= 0);
 	CHECK(uid[0] == 1000 && n[0] == 7 && uid[1] == UINT32_MAX && n[1] == 4000);
 	sd_bus_message_unref(m);
-	sd_bus_flush_close_unref(bus);
 }
 
 /* ---- before the first read of hardware queue descriptors ---- */
@@ -458,10 +444,10 @@ TEST(a_request_that_cannot_wait_for_the_descriptors_is_refused)
 	if (other) {
 		adapter_run(&a, &of_other.came);
 		CHECK(is_fine(of_other.m));
-		sd_bus_flush_close_unref(other);
+		leave(other);
 	}
 	for (size_t i = 0; i < CLIENTS; i++)
-		sd_bus_flush_close_unref(clients[i]);
+		leave(clients[i]);
 }
 
 /* ---- the bus ---- */
