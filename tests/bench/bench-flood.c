@@ -157,7 +157,7 @@ static struct latency measure_under(const struct rig *rig, const char *service, 
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	close(ready[0]), close(ready[1]);
-	sd_bus_flush_close_unref(victim);
+	leave(victim);
 	return latency;
 }
 

@@ -267,7 +267,7 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		measure(&rig, bus, &rows[i]);
 	print(rows, ARRAY_SIZE(rows));
-	sd_bus_flush_close_unref(bus);
+	leave(bus);
 	rig_done(&rig);
 	return 0;
 }

@@ -348,7 +348,7 @@ int main(void)
 				  &bench) >= 0);
 	measure(&bench, samples);
 	measure_saving(&bench.rig, saving);
-	sd_bus_flush_close_unref(bench.bus);
+	leave(bench.bus);
 	rig_stop(&bench.rig);
 	client_start_daemon(&bench.rig, "--simulate=radeon-vii", false);
 	bench.bus = rig_connect(&bench.rig, getuid());
@@ -370,7 +370,7 @@ int main(void)
 	json("saving", saving, "}\n");
 	kill(watcher, SIGKILL);
 	waitpid(watcher, NULL, 0);
-	sd_bus_flush_close_unref(bench.bus);
+	leave(bench.bus);
 	rig_done(&bench.rig);
 	return 0;
 }

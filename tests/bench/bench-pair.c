@@ -194,7 +194,7 @@ int main(void)
 	       "\"pair_p99_us\":%.1f,\"cpu_us\":%.0f,\"calls\":%.0f}\n",
 	       usec(samples[SOCKET], 0.5), usec(samples[PING], 0.5), usec(samples[PAIR], 0.5),
 	       usec(samples[PAIR], 0.99), cpu, calls);
-	sd_bus_flush_close_unref(bus);
+	leave(bus);
 	rig_done(&rig);
 	return 0;
 }

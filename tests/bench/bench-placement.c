@@ -2,12 +2,11 @@
 
 /*
  * How good the choice of CUs is: useful work that the arbiter and other policies admit from
- * one random load, beside fluid repacking, and on small instances beside the offline optimum.
+ * one random load, beside fluid repacking.
  *
- *	bench-placement SOURCE-ROOT [PICTURE.svg [INSTANCES]]
+ *	bench-placement SOURCE-ROOT [INSTANCES]
  */
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -96,57 +95,6 @@ static int measure_all(const char *root, unsigned instances, struct row *rows, s
 	return 0;
 }
 
-/* ---- small instances, beside the offline optimum --------------------------------------------- */
-
-#define SMALL_ENGINES 4U
-#define SMALL_CUS 6U
-#define SMALL_JOBS 12U
-#define SMALL_N 40U /* instances */
-
-struct small {
-	double realtime;
-	unsigned proved;
-	struct mean of_optimum[POLICIES];
-};
-
-static int add_small(const struct gpu_info *info, unsigned seed, struct small *small)
-{
-	struct load load = { 1.4, small->realtime, SMALL_JOBS, seed };
-	_cleanup_(freep) struct job *jobs = load_make(&load, SMALL_ENGINES * SMALL_CUS, 1);
-	double best, offered = 0;
-	int r;
-
-	r = optimum(jobs, load.n, SMALL_ENGINES, SMALL_CUS, &best);
-	if (r < 0)
-		return r;
-	small->proved++;
-	for (size_t i = 0; i < load.n; i++)
-		offered += jobs[i].cus * (jobs[i].until - jobs[i].at);
-	for (size_t i = 0; i < POLICIES; i++) {
-		struct outcome_of_run run;
-
-		run_policy(info, &policies[i], jobs, load.n, 0, &run);
-		mean_add(&small->of_optimum[i], run.useful * offered / best);
-	}
-	return 0;
-}
-
-/* -EOPNOTSUPP: there is no solver. */
-static int measure_small(struct small *small)
-{
-	struct gpu_info info = radeon_vii("small");
-
-	info.geometry.array_cus = SMALL_CUS;
-	geometry_spread(&info.geometry, SMALL_ENGINES * SMALL_CUS);
-	for (unsigned i = 0; i < SMALL_N; i++) {
-		int r = add_small(&info, SEED + i, small);
-
-		if (r == -EOPNOTSUPP)
-			return r;
-	}
-	return 0;
-}
-
 /* ---- what is printed ------------------------------------------------------------------------ */
 
 static void print_key(const struct row *row)
@@ -227,25 +175,6 @@ static void print_others(const struct row *rows, size_t n)
 	}
 }
 
-static void print_small(const struct small *small, size_t n, int status)
-{
-	printf("\nSmall instances (%u engines of %u CUs, %u requests, load 1.4), of the offline "
-	       "optimum\n",
-	       SMALL_ENGINES, SMALL_CUS, SMALL_JOBS);
-	if (status < 0) {
-		printf("skipped: built without glpk\n");
-		return;
-	}
-	for (size_t j = 0; j < n; j++) {
-		printf("RT %.1f, %2u of %u proved ", small[j].realtime, small[j].proved, SMALL_N);
-		for (size_t i = 0; i < POLICIES; i++)
-			printf("  %s %.3f ±%.3f", policies[i].name,
-			       mean_of(&small[j].of_optimum[i]),
-			       mean_error(&small[j].of_optimum[i]));
-		putchar('\n');
-	}
-}
-
 static void json_mean(const char *key, const struct mean *mean)
 {
 	printf("\"%s\":%.4f,\"%s_error\":%.4f", key, mean_of(mean), key, mean_error(mean));
@@ -277,8 +206,7 @@ static void json_row(const struct row *r)
 	putchar('}');
 }
 
-static void print_json(const struct row *rows, size_t n, const struct small *small, size_t n_small,
-		       unsigned instances)
+static void print_json(const struct row *rows, size_t n, unsigned instances)
 {
 	printf("\n{\"seed\":%u,\"instances\":%u,\"requests\":%u,\"rows\":[", SEED, instances,
 	       JOBS - FORGET);
@@ -286,44 +214,22 @@ static void print_json(const struct row *rows, size_t n, const struct small *sma
 		printf("%s", i ? "," : "");
 		json_row(&rows[i]);
 	}
-	printf("],\"optimum\":[");
-	for (size_t i = 0; i < n_small; i++) {
-		printf("%s{\"realtime\":%.1f,\"proved\":%u", i ? "," : "", small[i].realtime,
-		       small[i].proved);
-		for (size_t j = 0; j < POLICIES; j++) {
-			putchar(',');
-			json_mean(policies[j].name, &small[i].of_optimum[j]);
-		}
-		putchar('}');
-	}
 	printf("]}\n");
 }
 
 int main(int argc, char *argv[])
 {
-	unsigned instances = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : INSTANCES;
-	struct small small[] = { { .realtime = 0 }, { .realtime = 0.4 } };
+	unsigned instances = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : INSTANCES;
 	static struct row rows[ROWS];
 	size_t n = 0;
-	int r = 0;
 
 	bench_pin();
 	if (measure_all(argc > 1 ? argv[1] : ".", instances, rows, &n) < 0)
 		return 1;
-	for (size_t i = 0; i < ARRAY_SIZE(small) && r == 0; i++)
-		r = measure_small(&small[i]);
 	printf("seed %u, %u instances of %u requests\n", SEED, instances, JOBS - FORGET);
 	print_useful(rows, n);
 	print_summary(rows, n);
 	print_others(rows, n);
-	print_small(small, ARRAY_SIZE(small), r);
-	print_json(rows, n, small, r == 0 ? ARRAY_SIZE(small) : 0, instances);
-	if (argc > 2) {
-		r = draw_rows(argv[2], rows, n);
-		if (r < 0) {
-			fprintf(stderr, "%s: %s\n", argv[2], strerror(-r));
-			return 1;
-		}
-	}
+	print_json(rows, n, instances);
 	return 0;
 }

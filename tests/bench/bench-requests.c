@@ -171,8 +171,8 @@ int main(int argc, char *argv[])
 	printf("\n{\"leases\":%zu,\"ping_us\":%.0f,\"plan_us\":%.0f,\"objects_us\":%.0f,"
 	       "\"read_beside_us\":%.0f}\n",
 	       n, us[0], us[3], us[KIND_OBJECTS], (double)bench_quantile(beside, RUNS, 0.5) / 1e3);
-	sd_bus_flush_close_unref(other);
-	sd_bus_flush_close_unref(bus);
+	leave(other);
+	leave(bus);
 	rig_done(&rig);
 	free(leases);
 	return 0;

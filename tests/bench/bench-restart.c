@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A daemon with leases is killed: the time until the next one is ready, and until it has
- * answered. The floor is the same without a lease.
+ * What leases cost: resident memory, and the time until the next daemon is ready, and until it has
+ * answered, when a daemon with leases is killed. The floor is the same without a lease. Build it
+ * without sanitizers.
  *
  *	GPUARBD=… GPUARB_ROOT=… SERVICE_MANAGER=… bench-restart [ROOT [LEASES]]
  */
@@ -71,7 +72,7 @@ int main(int argc, char *argv[])
 	static struct figures none, full;
 	int *holders = calloc(n, sizeof(*holders));
 	struct rig rig;
-	unsigned before;
+	unsigned before, empty, resident;
 	sd_bus *bus;
 
 	if (rig_missing()) {
@@ -83,9 +84,11 @@ int main(int argc, char *argv[])
 	client_start_daemon(&rig, "--simulate=radeon-vii", true);
 	bus = rig_connect(&rig, getuid());
 	measure(&rig, bus, &none);
+	empty = (unsigned)rig_resident_kib(rig.daemon);
 	for (size_t i = 0; i < n; i++)
 		holders[i] = reserve(bus);
 	before = cus_free(bus);
+	resident = (unsigned)rig_resident_kib(rig.daemon);
 	measure(&rig, bus, &full);
 	CHECK(cus_free(bus) == before);
 
@@ -95,14 +98,15 @@ int main(int argc, char *argv[])
 	printf("%zu leases:\n", n);
 	row("ready", full.ready);
 	row("first answer", full.answer);
-	printf("\n{\"leases\":%zu,\"floor_ready_ms\":%.2f,\"floor_answer_ms\":%.2f,"
+	printf("resident: %u KiB, without a lease %u KiB\n", resident, empty);
+	printf("\n{\"leases\":%zu,\"empty_kib\":%u,\"full_kib\":%u,\"floor_ready_ms\":%.2f,\"floor_answer_ms\":%.2f,"
 	       "\"ready_ms\":%.2f,\"answer_ms\":%.2f,\"answer_max_ms\":%.2f}\n",
-	       n, msec(none.ready, 0.5), msec(none.answer, 0.5), msec(full.ready, 0.5),
-	       msec(full.answer, 0.5), msec(full.answer, 1));
+	       n, empty, resident, msec(none.ready, 0.5), msec(none.answer, 0.5),
+	       msec(full.ready, 0.5), msec(full.answer, 0.5), msec(full.answer, 1));
 	for (size_t i = 0; i < n; i++)
 		close(holders[i]);
 	free(holders);
-	sd_bus_flush_close_unref(bus);
+	leave(bus);
 	rig_done(&rig);
 	return 0;
 }

@@ -78,7 +78,7 @@ static uint64_t time_connection(const struct rig *rig)
 	sd_bus_message_unref(client_call(
 		bus, client_ask(bus, GPUARB_PATH, "org.freedesktop.DBus.Peer", "Ping")));
 	start = bench_nsec() - start;
-	sd_bus_flush_close_unref(bus);
+	leave(bus);
 	return start;
 }
 

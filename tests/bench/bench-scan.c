@@ -145,7 +145,7 @@ static void measure(struct figures *ret)
 	measure_reads(&machine.rig, bus, ret);
 	measure_reserves(bus, ret);
 	measure_ends(bus, ret);
-	sd_bus_flush_close_unref(bus);
+	leave(bus);
 	for (unsigned i = 0; i < ret->processes; i++)
 		CHECK(kill(pids[i], SIGKILL) == 0 && waitpid(pids[i], NULL, 0) == pids[i]);
 	rig_done(&machine.rig);

@@ -362,14 +362,14 @@ static unsigned largest_fluid(const struct machine *m)
 }
 
 const struct policy policies[POLICIES] = {
-	{ "gpuarb", "the arbiter", true, take_gpuarb, largest_gpuarb },
-	{ "half", "the arbiter, 50 % adaptable", true, take_half_adaptable, largest_gpuarb },
-	{ "adaptable", "the arbiter, all adaptable", true, take_adaptable, largest_gpuarb },
-	{ "lowest", "lowest free bits", false, take_lowest, largest_lowest },
-	{ "range", "contiguous range of whole per cent", false, take_range, largest_range },
-	{ "spread", "spread over all engines", true, take_spread, largest_spread },
-	{ "eighths", "fixed eighths", false, take_eighths, largest_eighths },
-	{ "fluid", "fluid repacking", false, take_fluid, largest_fluid },
+	{ "gpuarb", true, take_gpuarb, largest_gpuarb },
+	{ "half", true, take_half_adaptable, largest_gpuarb },
+	{ "adaptable", true, take_adaptable, largest_gpuarb },
+	{ "lowest", false, take_lowest, largest_lowest },
+	{ "range", false, take_range, largest_range },
+	{ "spread", true, take_spread, largest_spread },
+	{ "eighths", false, take_eighths, largest_eighths },
+	{ "fluid", false, take_fluid, largest_fluid },
 };
 
 /* ---- a machine ---------------------------------------------------------------------------- */

@@ -61,7 +61,7 @@ struct machine {
 };
 
 struct policy {
-	const char *name, *text;
+	const char *name;
 	bool arbiter;
 	bool (*take)(struct machine *machine, const struct job *job, struct grant *ret);
 	unsigned (*largest)(const struct machine *machine); /* E of what it would give now */
@@ -114,16 +114,3 @@ struct row {
 	} by[POLICIES];
 	struct mean ahead; /* of the best rival in useful work, of that */
 };
-
-/* ---- the offline optimum: placement-optimum.c, or -none.c without glpk ---------------- */
-
-/* The most useful work that jobs could have had on one XCC of `engines` x `cus`, had one
- * known them all and given each a rectangle as the arbiter may. -EOPNOTSUPP: no solver;
- * -ETIME: not proved in time. */
-int optimum(const struct job *jobs, size_t n, unsigned engines, unsigned cus, double *ret);
-
-/* ---- the picture --------------------------------------------------------------------- */
-
-/* An SVG of useful work by load: a line for each row of profiles, a column for each share of
- * realtime leases. Negative errno. */
-int draw_rows(const char *path, const struct row *rows, size_t n);
