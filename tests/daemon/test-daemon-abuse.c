@@ -121,66 +121,7 @@ TEST(no_input_harms_the_daemon_or_another_lease)
 	log_end(&rig, log);
 }
 
-TEST(wrong_signatures_and_paths_are_errors)
-{
-	static const char *const paths[] = {
-		GPUARB_PATH_LEASE,
-		GPUARB_PATH_LEASE "/0",
-		GPUARB_PATH_LEASE "/00",
-		GPUARB_PATH_LEASE "/18446744073709551616",
-		GPUARB_PATH_LEASE "/1/2",
-		GPUARB_PATH_LEASE "/_",
-		GPUARB_PATH_GPU "/9",
-		GPUARB_PATH "/x",
-		"/",
-	};
-	sd_bus_message *m;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
-
-	arrive(&rig, "", &bus);
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		m = call(release(bus, paths[i]));
-		CHECK(sd_bus_message_is_method_error(m, NULL));
-		sd_bus_message_unref(m);
-		m = call(with(call_new(bus, paths[i], "org.freedesktop.DBus.Properties", "GetAll"),
-			      "s", GPUARB_INTERFACE_LEASE));
-		CHECK(sd_bus_message_is_method_error(m, NULL));
-		sd_bus_message_unref(m);
-	}
-	CHECK(is_error(call(with(call_arbiter(bus, "Reserve"), "s", "all of it")),
-		       SD_BUS_ERROR_INVALID_ARGS, "aa{sv}a{sv}"));
-	CHECK(is_error(call(with(call_arbiter(bus, "Drain"), "u", 0)), SD_BUS_ERROR_INVALID_ARGS,
-		       ""));
-	CHECK(gpu_number(bus, "CusFree") == 60);
-}
-
 /* ---- limits ------------------------------------------------------------------------ */
-
-TEST(limits_count_present_leases_and_are_named)
-{
-	sd_bus *bus, *user, *other;
-	struct live_lease a, b;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-
-	arrive(&rig, "[daemon]\nmax-leases = 3\nmax-leases-per-user = 2\nmax-holders = 8\n", &bus);
-	user = rig_connect(&rig, STRANGER);
-	other = rig_connect(&rig, 2);
-	listen_in(bus, &told);
-	a = granted(call(ask_token(user, 1, "a")));
-	b = granted(call(ask_token(user, 1, "b")));
-	CHECK(is_error(call(ask(user, "Reserve", 1)), GPUARB_ERROR_TOO_MANY_LEASES,
-		       "max-leases-per-user"));
-	reserve(other, 1);
-	CHECK(is_error(call(ask(other, "Reserve", 1)), GPUARB_ERROR_TOO_MANY_LEASES,
-		       "max-leases is 3"));
-	CHECK(is_fine(call(release(user, b.path))));
-	reserve(other, 1);
-	CHECK(is_fine(call(release(user, a.path))));
-	AWAIT(bus, told.removed == 2);
-	reserve(user, 1);
-}
 
 TEST(one_user_can_have_half_of_the_holders)
 {

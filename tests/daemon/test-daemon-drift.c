@@ -188,21 +188,6 @@ TEST(a_true_acknowledgement_counts_when_it_is_verified)
 	depart(&s);
 }
 
-/* How many processes have queues, as the descriptors show. */
-static size_t n_observed(const struct stage *s)
-{
-	sd_bus_message *m =
-		call(get(s->machine.bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "Observed"));
-	size_t n = 0;
-
-	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") > 0);
-	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
-	for (; sd_bus_message_at_end(m, 0) == 0; n++)
-		CHECK(sd_bus_message_skip(m, "a{sv}") >= 0);
-	sd_bus_message_unref(m);
-	return n;
-}
-
 static bool gpu_says(const struct stage *s, const char *name, const char *text)
 {
 	sd_bus_message *m =
@@ -214,27 +199,6 @@ static bool gpu_says(const struct stage *s, const char *name, const char *text)
 	says = strstr(value, text) != NULL;
 	sd_bus_message_unref(m);
 	return says;
-}
-
-TEST(an_inactive_lease_is_not_activated_under_the_queue_of_an_unmanaged_process)
-{
-	static struct stage s;
-	char pid[32];
-
-	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
-	s.unmanaged = getppid(); /* a child of this process would belong to its lease */
-	machine_use(&s.machine, s.unmanaged, 0, 1);
-	show(&s, NULL);
-	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
-	AWAIT(s.machine.bus, n_observed(&s) == 2); /* and that of the borrower */
-	CHECK(is_error(activate(s.machine.bus, &s.rt), GPUARB_ERROR_NO_CAPACITY, pid));
-	CHECK(is_in_state(s.machine.bus, &s.rt, "inactive"));
-	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
-	s.unmanaged = 0;
-	show(&s, NULL);
-	AWAIT(s.machine.bus, n_observed(&s) == 1);
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	depart(&s);
 }
 
 static bool is_alone(const struct stage *s)
@@ -356,37 +320,6 @@ TEST(descriptors_that_cannot_be_read_are_unseen_and_the_daemon_says_so)
 	depart(&s);
 }
 
-/* Adds so many queues of the borrower with all CUs. */
-static void show_many(const struct stage *s, unsigned n)
-{
-	static const uint32_t all[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
-	FILE *file = fopen(rig_path(&s->machine.rig, MQDS), "ae");
-	char *text = NULL;
-	size_t size;
-	FILE *queue = open_memstream(&text, &size);
-
-	CHECK(file && queue);
-	print_queue(queue, s, all);
-	CHECK(fclose(queue) == 0);
-	for (unsigned i = 0; i < n; i++)
-		CHECK(fwrite(text, size, 1, file) == 1);
-	CHECK(fclose(file) == 0);
-	free(text);
-}
-
-TEST(descriptors_of_12500_queues_are_read)
-{
-	static struct stage s;
-
-	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
-	show_many(&s, 12500); /* 66 MiB */
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_text(&s, &s.borrower, "Reason", "acknowledged generation 2, but");
-	CHECK(!gpu_says(&s, "Unseen", "mqds"));
-	depart(&s);
-}
-
 TEST(acknowledgements_are_verified_when_descriptors_become_readable)
 {
 	struct book_part part;
@@ -421,23 +354,6 @@ TEST(acknowledgements_are_verified_when_descriptors_become_readable)
 	depart(&s);
 }
 
-TEST(a_borrower_that_widens_a_queue_loses_the_tier_verified)
-{
-	struct book_part part;
-	static struct stage s;
-
-	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	part = part_of(s.machine.bus, &s.borrower);
-	show(&s, &part);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	await_text(&s, &s.borrower, "Tier", "verified");
-	show(&s, NULL);
-	await_text(&s, &s.borrower, "Tier", "cooperative");
-	depart(&s);
-}
-
 /* ---- enforcement --------------------------------------------------------------- */
 
 #define SOON SCANS_OFTEN "activate-grace = 50ms\nenforce-delay = 50ms\n"
@@ -460,21 +376,6 @@ TEST(a_false_acknowledgement_is_killed_and_its_cus_are_granted_when_its_queues_a
 	CHECK(is_in_state(s.machine.bus, &s.rt, "activating")); /* it is on the hardware still */
 	end_on_hardware(&s);
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	AWAIT(s.machine.bus, s.machine.told.removed == 1);
-	depart(&s);
-}
-
-TEST(a_revoked_lease_that_keeps_its_queues_is_killed)
-{
-	static struct stage s;
-
-	arrive(&s, SOON, "kill");
-	CHECK(is_fine(take_away(s.machine.bus, &s.borrower, 1000, "")));
-	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
-	CHECK(victim_was_killed(s.pid));
-	CHECK(is_in_state(s.machine.bus, &s.borrower, "ending"));
-	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
-	s.pid = 0;
 	AWAIT(s.machine.bus, s.machine.told.removed == 1);
 	depart(&s);
 }

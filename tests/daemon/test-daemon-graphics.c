@@ -165,27 +165,6 @@ TEST(processes_that_draw_are_on_the_bus_when_a_client_asks)
 	halt();
 }
 
-TEST(the_busy_share_of_a_process_is_that_of_the_time_between_two_observations)
-{
-	uint64_t nsec = SECOND_NSEC;
-	struct client client;
-	pid_t pid;
-
-	boot("ignore", true);
-	pid = drawer(nsec);
-	observe();
-	do { /* the engine works all the time, as far as the kernel tells */
-		nsec += 3600 * SECOND_NSEC;
-		procfs_client(&s.procfs, pid, 5,
-			      &(struct procfs_client){ .id = (unsigned)pid, .gfx_nsec = nsec });
-		observe();
-		client = first_client();
-	} while (client.gfx_nsec == SECOND_NSEC);
-	CHECK(client.gfx_share == 1);
-	end_process(pid);
-	halt();
-}
-
 TEST(a_process_whose_pid_is_used_again_does_not_draw)
 {
 	pid_t pid;
@@ -198,18 +177,6 @@ TEST(a_process_whose_pid_is_used_again_does_not_draw)
 	procfs_client(&s.procfs, pid, 5, &(struct procfs_client){ .id = 1, .gfx_nsec = 1 });
 	observe();
 	CHECK(graphics_is("none") && first_client().n == 0);
-	end_process(pid);
-	halt();
-}
-
-TEST(a_process_that_only_has_a_device_open_does_not_draw)
-{
-	pid_t pid;
-
-	boot("refuse-realtime", true);
-	pid = drawer(0);
-	reserve(s.machine.bus, 15);
-	CHECK(graphics_is("none") && first_client().n == 1 && !first_client().draws);
 	end_process(pid);
 	halt();
 }
@@ -270,27 +237,6 @@ TEST(a_realtime_request_is_refused_where_a_process_draws_and_granted_afterwards)
 	CHECK(lease_says(s.machine.bus, lease.path, "Reason", "draws"));
 	end_process(pid);
 	procfs_process_gone(&s.procfs, pid);
-	await_record(lease.holder, GPUARB_RECORD_GRANTED);
-	halt();
-}
-
-TEST(an_inactive_lease_is_activated_when_no_process_draws_any_more)
-{
-	struct live_lease lease;
-	char says[64];
-	pid_t pid;
-
-	boot("refuse-realtime", true);
-	lease = keep_inactive(s.machine.bus, 15);
-	pid = drawer(SECOND_NSEC);
-	snprintf(says, sizeof(says), "pid %d (", pid);
-	AWAIT(s.machine.bus, graphics_is("drawn"));
-	CHECK(is_error(activate(s.machine.bus, &lease), GPUARB_ERROR_NO_CAPACITY, says));
-	CHECK(is_in_state(s.machine.bus, &lease, "inactive"));
-	end_process(pid);
-	procfs_process_gone(&s.procfs, pid);
-	AWAIT(s.machine.bus, graphics_is("none"));
-	CHECK(is_fine(activate(s.machine.bus, &lease)));
 	await_record(lease.holder, GPUARB_RECORD_GRANTED);
 	halt();
 }

@@ -185,11 +185,6 @@ static void share_a_unit(const char *policy)
 	AWAIT_STATE(rmdir(unit.cgroup) == 0); /* what was in it may still be ending */
 }
 
-TEST(lease_is_not_revoked_for_queues_of_other_users_in_its_unit)
-{
-	share_a_unit("[tenant *]\non-drift = revoke\n");
-}
-
 TEST(program_is_not_killed_for_queues_of_other_users_in_its_unit)
 {
 	share_a_unit("[tenant *]\non-drift = kill\n");
@@ -371,26 +366,6 @@ TEST(kernel_thread_is_not_bound)
 }
 
 /* ---- processes that hold the device ------------------------------------------------------------------ */
-
-TEST(process_that_holds_the_device_without_queues_is_listed)
-{
-	static struct stage s;
-	pid_t other;
-
-	arrive(&s, "");
-	bind_it(&s, s.bus, idler(STRANGER, &s.fd));
-	other = idler(OTHER, &s.fd);
-	CHECK(fake_sysfs_process(s.machine.sys, s.pid) == 0);
-	CHECK(fake_sysfs_process(s.machine.sys, other) == 0);
-	AWAIT(s.machine.bus, is_unmanaged(&s, other, 0));
-	CHECK(!is_unmanaged(&s, s.pid, 0)); /* it is of the lease */
-	CHECK(gpu_number(s.machine.bus, "ProcessSlotsFree") ==
-	      gpu_number(s.machine.bus, "ProcessSlots") - 1);
-	end_off_hardware(&s, other);
-	AWAIT(s.machine.bus, !is_unmanaged(&s, other, 0));
-	end_off_hardware(&s, s.pid);
-	depart(&s);
-}
 
 #define SUBORDINATE 70000 /* of STRANGER */
 

@@ -52,6 +52,8 @@ TEST(an_activation_is_granted_when_borrowers_have_acknowledged)
 	CHECK(record.record.deadline_usec >= before + HOUR_USEC);
 	CHECK(record.record.deadline_usec == lease_number(s.bus, &borrower, "Deadline"));
 	CHECK(is_fine(acknowledge(s.crowd, &borrower, 1))); /* that is not it */
+	CHECK(is_error(acknowledge(s.crowd, &borrower, 3), GPUARB_ERROR_INVALID_REQUEST,
+		       "generation 3"));
 	CHECK(is_in_state(s.bus, &rt, "activating"));
 
 	s.told.lease = 0;

@@ -149,58 +149,6 @@ TEST(a_token_identifies_one_lease_of_one_user)
 	CHECK(granted(call(ask_token(bus, 15, "t"))).id > others.id);
 }
 
-TEST(a_hundred_calls_of_a_new_client_are_answered_in_order)
-{
-	struct answer answers[100];
-	uint64_t id = 0;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
-
-	rig_new(&rig);
-	rig_write(&rig, "gpuarbd.conf", CROWD);
-	rig_start(&rig, "--simulate=radeon-vii");
-	bus = rig_connect(&rig, STRANGER);
-	for (unsigned i = 0; i < 100; i++)
-		call_send(ask_shared(bus), &answers[i]);
-	AWAIT(bus, answers[99].came);
-	for (unsigned i = 0; i < 100; i++) {
-		struct live_lease lease = granted(answers[i].m);
-
-		CHECK(answers[i].number == answers[0].number + i && lease.id > id);
-		id = lease.id;
-		close(lease.holder);
-	}
-}
-
-/* The file of a lease. */
-static const char *saved_at(const struct rig *rig, uint64_t id)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "run/leases/%" PRIu64 ".json", id);
-	return rig_path(rig, name);
-}
-
-TEST(a_lease_that_cannot_be_saved_is_not_granted)
-{
-	struct live_lease lease;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
-
-	arrive(&rig, &bus);
-	lease = reserve(bus, 15);
-	CHECK(unlink(saved_at(&rig, lease.id)) == 0);
-	CHECK(rmdir(rig_path(&rig, "run/leases")) == 0);
-	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, "run"));
-	CHECK(is_error(call(resize(bus, lease.path, 30)), GPUARB_ERROR_NOT_SAVED, "run"));
-	CHECK(gpu_number(bus, "CusFree") == 45);
-
-	CHECK(mkdir(rig_path(&rig, "run/leases"), 0700) == 0);
-	CHECK(reserve(bus, 15).id > lease.id);
-	CHECK(is_fine(call(resize(bus, lease.path, 30))));
-	CHECK(access(saved_at(&rig, lease.id), F_OK) == 0);
-}
-
 static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
 {
 	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", gpu, "cus", "u",
@@ -229,51 +177,6 @@ TEST(a_waiting_lease_is_granted_when_it_can_be_saved)
 	CHECK(is_fine(call(release(bus, has[1].path)))); /* the other is not all that is tried */
 	for (unsigned i = 0; i < 2; i++)
 		await_record(waits[i].holder, GPUARB_RECORD_GRANTED);
-}
-
-/* In a mount namespace of its own; the daemon inherits it. */
-static void fill_up(void)
-{
-	char junk[4096] = { 1 };
-	struct rig rig;
-	sd_bus *bus;
-	int fd;
-
-	/* Fails in a chroot, where "/" is no mount point. */
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		_exit(77);
-	rig_new(&rig);
-	CHECK(mount("none", rig_path(&rig, "run"), "tmpfs", 0, "size=64k,mode=755") == 0);
-	rig_start(&rig, "--simulate=radeon-vii");
-	bus = rig_connect(&rig, STRANGER);
-	fd = open(rig_path(&rig, "run/junk"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	while (write(fd, junk, sizeof(junk)) > 0)
-		continue;
-	close(fd);
-	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, "No space"));
-	CHECK(gpu_number(bus, "CusFree") == 60);
-	CHECK(unlink(rig_path(&rig, "run/junk")) == 0);
-	reserve(bus, 15);
-	leave(bus);
-	rig_stop(&rig);
-	CHECK(umount2(rig_path(&rig, "run"), MNT_DETACH) == 0);
-	rig_done(&rig);
-	_exit(0);
-}
-
-TEST(a_full_runtime_directory_grants_nothing)
-{
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		fill_up();
-	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		SKIP("mount namespaces are not to be had here");
-	CHECK(status == 0);
 }
 
 TEST(a_reload_is_atomic_and_for_new_requests)

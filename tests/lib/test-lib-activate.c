@@ -42,11 +42,9 @@ TEST(a_lease_reserved_inactive_needs_no_wait)
 
 TEST(activation_returns_at_once_and_can_be_waited_for)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "inactive", NULL);
 
-	CHECK(stage_set(&stage, "inactive", NULL));
-	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "activating"));
 	fake_arbiter_saw(&stage.fake, "Reserve");
 	fake_arbiter_saw(&stage.fake, "Activate");
@@ -63,12 +61,10 @@ TEST(activation_returns_at_once_and_can_be_waited_for)
 
 TEST(records_from_before_an_activation_are_not_reported_after_it)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "inactive", NULL);
 	int changes = 0;
 
-	CHECK(stage_set(&stage, "inactive", NULL));
-	lease = stage_reserve(&stage, 0);
 	stage_tell(&stage, 3, GPUARB_RECORD_INACTIVE, 20);
 	stage_tell(&stage, 3, GPUARB_RECORD_ACTIVATING, 20);
 	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
@@ -79,11 +75,9 @@ TEST(records_from_before_an_activation_are_not_reported_after_it)
 
 TEST(the_end_during_an_activation_has_its_reason)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "inactive", NULL);
 
-	CHECK(stage_set(&stage, "inactive", NULL));
-	lease = stage_reserve(&stage, 0);
 	stage_end(&stage, GPUARB_RECORD_NO_SUCH_GPU);
 	CHECK(gpuarb_lease_activate(lease) == -ENODEV && is(lease, "ending"));
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": so it is"));
@@ -92,11 +86,9 @@ TEST(the_end_during_an_activation_has_its_reason)
 
 TEST(a_refused_call_does_not_change_the_lease)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "inactive", GPUARB_ERROR_INVALID_STATE);
 
-	CHECK(stage_set(&stage, "inactive", GPUARB_ERROR_INVALID_STATE));
-	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_activate(lease) == -EBADFD && is(lease, "inactive"));
 	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
 	CHECK(gpuarb_lease_deactivate(lease) == -EBADFD && is(lease, "inactive"));
@@ -173,12 +165,10 @@ TEST(a_token_of_a_lease_granted_meanwhile_returns_it)
 
 TEST(a_revocation_is_reported_with_its_deadline_and_can_be_acknowledged)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 	int changes = 0;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	stage_revoke(&stage, 4711);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 1 && changes == 1);
 	CHECK(is(lease, "revoking") && gpuarb_lease_deadline(lease) == 4711);

@@ -135,11 +135,9 @@ static void count(void *data)
 TEST(an_attached_pointer_is_released_once)
 {
 	unsigned first = 0, second = 0, third = 0;
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	CHECK(!gpuarb_lease_attached(lease));
 	gpuarb_lease_attach(lease, &first, count);
 	/* Attaching the same pointer again does not release it. */

@@ -21,12 +21,10 @@ NEEDS(rig_bus_missing);
 TEST(a_lease_has_all_granted_values)
 {
 	const struct gpuarb_partition *partition;
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 	size_t words;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_id(lease) == 17 && gpuarb_lease_generation(lease) == 1);
 	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
 	CHECK(strcmp(gpuarb_lease_reason(lease), "") == 0);
@@ -50,11 +48,9 @@ TEST(a_lease_has_all_granted_values)
 
 TEST(a_library_on_top_can_set_the_last_error)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_fail(lease, -EIO, "100% of it failed: %s") == -EIO);
 	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "100% of it failed: %s") == 0);
 	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), "") == 0);
@@ -64,11 +60,9 @@ TEST(a_library_on_top_can_set_the_last_error)
 
 TEST(the_holder_is_close_on_exec_and_the_daemon_sees_its_end)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	CHECK(fcntl(gpuarb_lease_fd(lease), F_GETFD) == FD_CLOEXEC);
 	gpuarb_lease_close(lease);
 	CHECK(stage_holder_gone(&stage));
@@ -91,11 +85,9 @@ TEST(a_token_returns_the_present_state_of_the_lease)
 
 TEST(a_lease_outlives_its_handle)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	gpuarb_close(stage.gpuarb);
 	stage.gpuarb = NULL;
 	CHECK(gpuarb_lease_acknowledge(lease) == 0); /* on a new connection */
@@ -109,11 +101,9 @@ TEST(a_lease_outlives_its_handle)
 /* A gpuarbd that was killed had not saved generation 3. The next one may grant another mask with that number. */
 TEST(generation_that_goes_back_is_followed_and_acknowledged)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	fake_arbiter_saw(&stage.fake, "Reserve");
 	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
@@ -133,11 +123,9 @@ TEST(generation_that_goes_back_is_followed_and_acknowledged)
 /* A gpuarbd that was started since sends the last record again: it may not know of the acknowledgement. */
 TEST(an_acknowledgement_is_repeated_when_its_record_comes_again)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	fake_arbiter_saw(&stage.fake, "Reserve");
 	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
@@ -158,11 +146,9 @@ TEST(an_acknowledgement_is_repeated_when_its_record_comes_again)
 TEST(a_resized_lease_has_its_new_partitions)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0);
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
 	fake_arbiter_saw(&stage.fake, "Reserve");
@@ -174,12 +160,10 @@ TEST(a_resized_lease_has_its_new_partitions)
 
 TEST(a_process_is_bound_by_an_open_pidfd)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 	int fd;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	CHECK(gpuarb_lease_bind(lease, fd) == 0);
 	close(fd);
@@ -303,11 +287,9 @@ TEST(nothing_is_reserved_without_a_free_fd_for_the_process)
 TEST(a_refusal_has_the_sentence_of_the_daemon)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", GPUARB_ERROR_INVALID_STATE);
 
-	CHECK(stage_set(&stage, "granted", GPUARB_ERROR_INVALID_STATE));
-	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_acknowledge(lease) == -EBADFD);
 	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
 	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);

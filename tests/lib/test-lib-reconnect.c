@@ -13,10 +13,15 @@
 #include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/lease-handle.h"
 #include "private-bus.h"
+#include "rig.h"
+
+NEEDS(rig_bus_missing);
 
 /* Shared by all restarts of the fake daemon. */
 struct fate {
 	struct private_bus bus;
+	struct gpuarb *gpuarb;
+	struct fake_arbiter fake;
 	unsigned calls;     /* received */
 	unsigned deaths;    /* the daemon dies at that many first calls */
 	bool with_bus;      /* the bus dies instead, and the daemon with it */
@@ -49,45 +54,35 @@ static void bus_again(void *userdata)
 	fate->bus = bus;
 }
 
-/* Starts the bus and opens the handle. NULL without a dbus-daemon. */
-static struct fate *begin_fate(struct gpuarb **ret)
+/* Starts the bus and opens the handle. */
+static struct fate *begin_fate(void)
 {
 	struct fate *fate = mmap(NULL, sizeof(*fate), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct private_bus bus; /* see above */
 
-	struct private_bus bus;
-
-	CHECK(fate != MAP_FAILED);
-	if (!private_bus_start(&bus)) {
-		munmap(fate, sizeof(*fate));
-		return NULL;
-	}
+	CHECK(fate != MAP_FAILED && private_bus_start(&bus));
 	fate->bus = bus;
-	*ret = lib_rig_open();
+	fate->gpuarb = lib_rig_open();
 	return fate;
 }
 
-#define BEGIN(fate, gpuarb)                     \
-	do {                                    \
-		fate = begin_fate(&gpuarb);     \
-		if (!fate)                      \
-			SKIP("no dbus-daemon"); \
-	} while (0)
-
-static void end_fate(struct fate *fate, struct gpuarb *gpuarb)
+static void end_fate(struct fate **fate)
 {
-	gpuarb_close(gpuarb);
-	private_bus_stop(&fate->bus);
-	munmap(fate, sizeof(*fate));
+	if ((*fate)->fake.pid > 0)
+		fake_arbiter_stop(&(*fate)->fake);
+	gpuarb_close((*fate)->gpuarb);
+	private_bus_stop(&(*fate)->bus);
+	munmap(*fate, sizeof(**fate));
 }
 
 /* Runs a daemon that answers once and ends. */
-static void come_and_go(struct fate *fate, struct gpuarb *gpuarb)
+static void come_and_go(struct fate *fate)
 {
 	struct fake_arbiter fake;
 
 	fake_arbiter_start(fate->bus.address, answer, fate, &fake);
-	gpuarb_reload(gpuarb);
+	gpuarb_reload(fate->gpuarb);
 	CHECK(fate->calls == 1);
 	fake_arbiter_stop(&fake);
 }
@@ -96,201 +91,145 @@ static void come_and_go(struct fate *fate, struct gpuarb *gpuarb)
 
 TEST(a_call_is_sent_again_when_the_daemon_dies_during_it)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
 	fate->deaths = 1;
-	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fake);
-	CHECK(gpuarb_reload(gpuarb) == 0);
-	CHECK(strcmp(gpuarb_last_error(gpuarb), "") == 0 && fate->calls == 2);
-	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "") == 0);
-	fake_arbiter_saw(&fake, "Reload");
-	fake_arbiter_saw(&fake, "Reload");
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);
+	CHECK(gpuarb_reload(fate->gpuarb) == 0);
+	CHECK(strcmp(gpuarb_last_error(fate->gpuarb), "") == 0 && fate->calls == 2);
+	CHECK(strcmp(gpuarb_last_error_name(fate->gpuarb), "") == 0);
+	fake_arbiter_saw(&fate->fake, "Reload");
+	fake_arbiter_saw(&fate->fake, "Reload");
 }
 
 TEST(a_call_waits_for_a_daemon_that_was_reached_before)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
-	come_and_go(fate, gpuarb);
+	come_and_go(fate);
 	/* After the call has failed once. */
-	fake_arbiter_start_late(fate->bus.address, answer, fate, &fake);
-	CHECK(gpuarb_drain(gpuarb, "0", true) == 0);
-	fake_arbiter_saw(&fake, "Drain");
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fake_arbiter_start_late(fate->bus.address, answer, fate, &fate->fake);
+	CHECK(gpuarb_drain(fate->gpuarb, "0", true) == 0);
+	fake_arbiter_saw(&fate->fake, "Drain");
 }
 
 TEST(a_call_is_sent_again_when_the_bus_dies_during_it)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
 	fate->deaths = 1;
 	fate->with_bus = true;
-	fake_arbiter_keep(fate->bus.address, answer, bus_again, fate, &fake);
-	CHECK(gpuarb_reload(gpuarb) == 0 && fate->calls == 2);
-	CHECK(strcmp(gpuarb_last_error(gpuarb), "") == 0);
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fake_arbiter_keep(fate->bus.address, answer, bus_again, fate, &fate->fake);
+	CHECK(gpuarb_reload(fate->gpuarb) == 0 && fate->calls == 2);
+	CHECK(strcmp(gpuarb_last_error(fate->gpuarb), "") == 0);
 }
 
 TEST(a_call_is_sent_again_when_the_bus_dies_after_the_daemon)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
 	fate->deaths = 1;
-	fake_arbiter_keep(fate->bus.address, answer, bus_again, fate, &fake);
-	CHECK(gpuarb_reload(gpuarb) == 0 && fate->calls == 2);
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fake_arbiter_keep(fate->bus.address, answer, bus_again, fate, &fate->fake);
+	CHECK(gpuarb_reload(fate->gpuarb) == 0 && fate->calls == 2);
 }
 
 TEST(a_process_is_bound_by_the_restarted_daemon)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
 	struct gpuarb_lease lease = { .fd = -1 };
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
 	fate->deaths = 1;
-	lease.gpuarb = gpuarb;
-	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fake);
+	lease.gpuarb = fate->gpuarb;
+	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);
 	CHECK(gpuarb_lease_bind(&lease, STDIN_FILENO) == 0 && fate->calls == 2);
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
 }
 
 /* ---- daemon and bus do not return ----------------------------------------------------- */
 
 TEST(call_fails_with_its_first_error_if_no_daemon_returns)
 {
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
-	come_and_go(fate, gpuarb);
-	gpuarb->reconnect_usec = LIB_RIG_SOON;
-	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
-	CHECK(strstr(gpuarb_last_error(gpuarb), "; waited "));
-	CHECK(strstr(gpuarb_last_error_name(gpuarb), "ServiceUnknown"));
+	come_and_go(fate);
+	fate->gpuarb->reconnect_usec = LIB_RIG_SOON;
+	CHECK(gpuarb_reload(fate->gpuarb) == -ECONNREFUSED);
+	CHECK(strstr(gpuarb_last_error(fate->gpuarb), "; waited "));
+	CHECK(strstr(gpuarb_last_error_name(fate->gpuarb), "ServiceUnknown"));
 
 	private_bus_kill(&fate->bus);
-	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
-	CHECK(strstr(gpuarb_last_error(gpuarb), fate->bus.address));
-	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "") == 0);
-	end_fate(fate, gpuarb);
+	CHECK(gpuarb_reload(fate->gpuarb) == -ECONNREFUSED);
+	CHECK(strstr(gpuarb_last_error(fate->gpuarb), fate->bus.address));
+	CHECK(strcmp(gpuarb_last_error_name(fate->gpuarb), "") == 0);
 }
 
 TEST(a_call_is_sent_three_times_at_most)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
 	fate->deaths = 1000;
-	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fake);
-	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET && fate->calls == 3);
-	CHECK(strstr(gpuarb_last_error_name(gpuarb), "NoReply"));
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);
+	CHECK(gpuarb_reload(fate->gpuarb) == -ECONNRESET && fate->calls == 3);
+	CHECK(strstr(gpuarb_last_error_name(fate->gpuarb), "NoReply"));
 }
 
 TEST(a_connection_lost_in_a_repetition_is_a_reset)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
-	come_and_go(fate, gpuarb);
+	come_and_go(fate);
 	fate->deaths = 2;
-	gpuarb->reconnect_usec = LIB_RIG_LATE;
-	fake_arbiter_start_late(fate->bus.address, answer, fate, &fake);
-	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET && fate->calls == 2);
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fate->gpuarb->reconnect_usec = LIB_RIG_LATE;
+	fake_arbiter_start_late(fate->bus.address, answer, fate, &fate->fake);
+	CHECK(gpuarb_reload(fate->gpuarb) == -ECONNRESET && fate->calls == 2);
 }
 
 TEST(a_signal_ends_the_wait_for_daemon_or_bus)
 {
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
-	come_and_go(fate, gpuarb);
+	come_and_go(fate);
 	lib_rig_signals(20000);
-	CHECK(gpuarb_reload(gpuarb) == -EINTR);
-	CHECK(*gpuarb_last_error(gpuarb));
+	CHECK(gpuarb_reload(fate->gpuarb) == -EINTR);
+	CHECK(*gpuarb_last_error(fate->gpuarb));
 	private_bus_kill(&fate->bus);
-	CHECK(gpuarb_reload(gpuarb) == -EINTR);
-	CHECK(*gpuarb_last_error(gpuarb));
+	CHECK(gpuarb_reload(fate->gpuarb) == -EINTR);
+	CHECK(*gpuarb_last_error(fate->gpuarb));
 	lib_rig_signals(0);
-	end_fate(fate, gpuarb);
 }
 
 /* ---- repetitions ---------------------------------------------------------------------- */
 
 TEST(a_repeated_release_that_was_carried_out_succeeds)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
 	fate->deaths = 1;
 	fate->refuse = GPUARB_ERROR_NO_SUCH_LEASE;
-	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fake);
-	CHECK(gpuarb_release(gpuarb, 17) == 0 && fate->calls == 2);
-	CHECK(strcmp(gpuarb_last_error(gpuarb), "") == 0);
-	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "") == 0);
-	CHECK(gpuarb_release(gpuarb, 17) == -ENOENT && fate->calls == 3);
-	CHECK(strcmp(gpuarb_last_error(gpuarb), "no, not that") == 0);
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);
+	CHECK(gpuarb_release(fate->gpuarb, 17) == 0 && fate->calls == 2);
+	CHECK(strcmp(gpuarb_last_error(fate->gpuarb), "") == 0);
+	CHECK(strcmp(gpuarb_last_error_name(fate->gpuarb), "") == 0);
+	CHECK(gpuarb_release(fate->gpuarb, 17) == -ENOENT && fate->calls == 3);
+	CHECK(strcmp(gpuarb_last_error(fate->gpuarb), "no, not that") == 0);
 }
 
 TEST(a_release_that_waited_for_the_daemon_fails_for_an_unknown_lease)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
-	come_and_go(fate, gpuarb);
+	come_and_go(fate);
 	fate->refuse = GPUARB_ERROR_NO_SUCH_LEASE;
-	fake_arbiter_start_late(fate->bus.address, answer, fate, &fake);
-	CHECK(gpuarb_release(gpuarb, 17) == -ENOENT);
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fake_arbiter_start_late(fate->bus.address, answer, fate, &fate->fake);
+	CHECK(gpuarb_release(fate->gpuarb, 17) == -ENOENT);
 }
 
 TEST(other_errors_of_a_repetition_are_returned)
 {
-	struct fake_arbiter fake;
-	struct gpuarb *gpuarb;
-	struct fate *fate;
+	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
-	BEGIN(fate, gpuarb);
 	fate->deaths = 1;
 	fate->refuse = GPUARB_ERROR_NOT_PERMITTED;
-	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fake);
-	CHECK(gpuarb_release(gpuarb, 17) == -EACCES && fate->calls == 2);
-	CHECK(strcmp(gpuarb_last_error(gpuarb), "no, not that") == 0);
-	fake_arbiter_stop(&fake);
-	end_fate(fate, gpuarb);
+	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);
+	CHECK(gpuarb_release(fate->gpuarb, 17) == -EACCES && fate->calls == 2);
+	CHECK(strcmp(gpuarb_last_error(fate->gpuarb), "no, not that") == 0);
 }

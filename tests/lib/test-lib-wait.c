@@ -29,12 +29,10 @@ static void count(struct gpuarb_lease *lease, void *userdata)
 TEST(the_holder_reports_changes)
 {
 	const struct gpuarb_partition *partition;
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 	int changes = 0;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 
 	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
@@ -61,12 +59,10 @@ TEST(the_holder_reports_changes)
 TEST(a_record_older_than_the_answer_is_no_change)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 	int changes = 0;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 9);
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0 && gpuarb_lease_cus(lease, 0) == 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
@@ -76,12 +72,10 @@ TEST(a_record_older_than_the_answer_is_no_change)
 
 TEST(a_holder_outlives_the_daemon)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 	int changes = 0;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	/* The fake daemon has closed its copy of the other end by now. */
 	CHECK(gpuarb_reload(stage.gpuarb) == 0);
 	CHECK(kill(stage.fake.pid, SIGKILL) == 0);
@@ -95,12 +89,10 @@ TEST(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected)
 {
 	static const uint32_t other[64] = { GPUARB_RECORD_VERSION + 1 };
 	static char large[RECORD_MAX + 1];
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 	int size = 1 << 20;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	CHECK(send(stage.daemon_end, other, sizeof(other), 0) > 0);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
 	CHECK(send(stage.daemon_end, "x", 1, 0) == 1);
@@ -119,12 +111,10 @@ TEST(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected)
 
 TEST(the_end_is_reported_once_and_remains)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 	int changes = 0;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	stage_end(&stage, GPUARB_RECORD_ENDED);
 	stage_tell(&stage, 9, GPUARB_RECORD_GRANTED, 20); /* ignored after the end */
 	shutdown(stage.daemon_end, SHUT_RDWR);
@@ -138,11 +128,9 @@ TEST(the_end_is_reported_once_and_remains)
 
 TEST(a_holder_closed_without_a_record_is_a_reset)
 {
-	struct gpuarb_lease *lease;
 	_cleanup_(stage_strike) struct stage stage;
+	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
 	shutdown(stage.daemon_end, SHUT_RDWR);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -ECONNRESET);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17"));

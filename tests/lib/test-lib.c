@@ -53,17 +53,6 @@ static struct gpuarb_lease *take(struct gpuarb *gpuarb, const char *gpu, uint32_
 	return lease;
 }
 
-static int refused(struct gpuarb *gpuarb, const struct gpuarb_want *want,
-		   const struct gpuarb_options *options)
-{
-	struct gpuarb_lease *lease = NULL;
-	int r = gpuarb_reserve(gpuarb, want, 1, options, &lease);
-
-	CHECK(r < 0 && !lease && *gpuarb_last_error(gpuarb));
-	printf("%s: %s\n", strerror(-r), gpuarb_last_error(gpuarb));
-	return r;
-}
-
 static unsigned popcount(const struct gpuarb_lease *lease, size_t i)
 {
 	const uint32_t *mask;
@@ -110,57 +99,6 @@ TEST(a_lease_of_several_gpus_is_granted_with_its_environment)
 	CHECK(strcmp(environment[2], "GPU_MAX_HW_QUEUES=1") == 0);
 	free(environment);
 	CHECK(gpuarb_lease_release(lease) == 0 && leases(gpuarb) == 0);
-	stop(&rig, gpuarb);
-}
-
-TEST(a_refused_request_fits_after_a_release)
-{
-	struct gpuarb_want want = GPUARB_WANT_INIT;
-	const struct gpuarb_refusal *refusals;
-	struct gpuarb_lease *lease;
-	struct gpuarb *gpuarb;
-	struct rig rig;
-	size_t n;
-
-	START(&rig, gpuarb);
-	lease = take(gpuarb, "0", 60);
-	want.gpu = "0";
-	want.cus = 45;
-	CHECK(refused(gpuarb, &want, NULL) == -EBUSY);
-	refusals = gpuarb_last_refusals(gpuarb, &n);
-	CHECK(n == 1 && strcmp(refusals[0].gpu, "0000:03:00.0") == 0);
-	CHECK(*refusals[0].reason && refusals[0].asked > refusals[0].free);
-	gpuarb_lease_close(lease);
-	while (leases(gpuarb) > 0)
-		;
-	lease = take(gpuarb, "0", 45);
-	CHECK(popcount(lease, 0) == 45 || popcount(lease, 0) == 44);
-	gpuarb_lease_close(lease);
-	stop(&rig, gpuarb);
-}
-
-TEST(a_token_returns_another_holder_of_the_same_lease)
-{
-	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
-	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *once = NULL, *again = NULL;
-	struct gpuarb *gpuarb;
-	struct rig rig;
-
-	START(&rig, gpuarb);
-	want.cus = 8;
-	options.token = "t";
-	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &once) == 0);
-	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &again) == 0);
-	CHECK(gpuarb_lease_id(once) == gpuarb_lease_id(again));
-	CHECK(gpuarb_lease_generation(once) == gpuarb_lease_generation(again));
-	gpuarb_lease_close(once);
-	CHECK(leases(gpuarb) == 1);
-	want.cus = 9;
-	CHECK(refused(gpuarb, &want, &options) == -EEXIST);
-	gpuarb_lease_close(again);
-	while (leases(gpuarb) > 0)
-		;
 	stop(&rig, gpuarb);
 }
 
@@ -230,32 +168,6 @@ TEST(a_waiting_lease_is_granted_when_there_is_room)
 	stop(&rig, gpuarb);
 }
 
-TEST(the_daemon_ends_a_wait_at_its_deadline)
-{
-	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
-	struct gpuarb_want want = GPUARB_WANT_INIT;
-	struct gpuarb_lease *first, *second = NULL;
-	struct gpuarb *gpuarb;
-	struct rig rig;
-
-	START(&rig, gpuarb);
-	first = take(gpuarb, "0", 60);
-	want.gpu = "0";
-	want.cus = 30;
-	options.wait_usec = 20000;
-	CHECK(refused(gpuarb, &want, &options) == -ETIMEDOUT);
-	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "org.gpuarb.Arbiter1.Error.TimedOut") == 0);
-	CHECK(leases(gpuarb) == 1);
-
-	options.wait_usec = GPUARB_FOREVER; /* a closed waiting lease leaves nothing behind */
-	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, &options, &second) == 0);
-	gpuarb_lease_close(second);
-	while (leases(gpuarb) > 1)
-		;
-	gpuarb_lease_close(first);
-	stop(&rig, gpuarb);
-}
-
 static void bind_this_process(bool at_once)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
@@ -311,36 +223,6 @@ TEST(leases_survive_a_killed_daemon)
 	gpuarb_lease_close(second);
 	gpuarb_close(gpuarb);
 	rig_done(&rig);
-}
-
-TEST(a_bound_process_keeps_the_lease_without_a_holder)
-{
-	struct gpuarb_lease *lease;
-	struct gpuarb *gpuarb;
-	struct rig rig;
-	int gate[2], fd, status;
-	pid_t pid;
-	char c;
-
-	START(&rig, gpuarb);
-	CHECK(pipe(gate) == 0);
-	pid = fork();
-	if (pid == 0) {
-		close(gate[1]);
-		_exit(read(gate[0], &c, 1) == 0 ? 0 : 1);
-	}
-	lease = take(gpuarb, "any", 10);
-	fd = pidfd_open(pid, 0);
-	CHECK(fd >= 0 && gpuarb_lease_bind(lease, fd) == 0);
-	close(fd);
-	gpuarb_lease_close(lease);
-	CHECK(leases(gpuarb) == 1);
-	close(gate[0]);
-	close(gate[1]);
-	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-	while (leases(gpuarb) > 0)
-		;
-	stop(&rig, gpuarb);
 }
 
 TEST(a_snapshot_has_all_values_of_a_gpu)

@@ -322,6 +322,12 @@ sd_bus *adapter_connect(struct adapter *adapter, uid_t uid)
 	return bus;
 }
 
+sd_bus *adapter_begin(struct adapter *ret, uid_t uid)
+{
+	adapter_new(ret);
+	return adapter_connect(ret, uid);
+}
+
 void adapter_run(struct adapter *adapter, const bool *until)
 {
 	AWAIT_LOOP(adapter->event, *until);

@@ -56,6 +56,9 @@ void adapter_done(struct adapter *adapter);
 /* Connects as uid; the connection runs in the adapter's loop. */
 sd_bus *adapter_connect(struct adapter *adapter, uid_t uid);
 
+/* adapter_new(), and its first client. */
+sd_bus *adapter_begin(struct adapter *ret, uid_t uid);
+
 void adapter_run(struct adapter *adapter, const bool *until);
 
 /* Lets the bus adapter receive the calls that the bus has forwarded. The bus does not answer meanwhile,

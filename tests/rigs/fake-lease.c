@@ -181,6 +181,12 @@ struct gpuarb_lease *stage_reserve(struct stage *stage, uint64_t wait_usec)
 	return lease;
 }
 
+struct gpuarb_lease *stage_begin(struct stage *ret, const char *state, const char *refuse)
+{
+	must(stage_set(ret, state, refuse), "a bus");
+	return stage_reserve(ret, 0);
+}
+
 struct datagram {
 	struct gpuarb_record record;
 	struct gpuarb_record_partition partition;

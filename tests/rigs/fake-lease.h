@@ -29,6 +29,9 @@ void stage_strike(struct stage *stage);
 /* Asks for 31 CUs, which must be granted within the time. */
 struct gpuarb_lease *stage_reserve(struct stage *stage, uint64_t wait_usec);
 
+/* Both, without a time to wait. */
+struct gpuarb_lease *stage_begin(struct stage *ret, const char *state, const char *refuse);
+
 /* Sends a record; cus 0: without a partition. */
 void stage_tell(const struct stage *stage, uint64_t generation, uint32_t state, uint32_t cus);
 

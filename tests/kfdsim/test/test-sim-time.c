@@ -68,11 +68,6 @@ static void dispatch(struct sim_rig *rig, struct sim_queue *queue, uint64_t inde
 	memcpy(rig->world.arena + place, &index, sizeof(index));
 }
 
-static int64_t *signal_value(struct sim_rig *rig)
-{
-	return (int64_t *)rig_at(rig, SIGNAL + 8);
-}
-
 /* Works as a front end does, until the queue has retired so many packets. */
 static uint64_t work_until(struct sim_rig *rig, const struct sim_queue *queue, uint64_t packets)
 {
@@ -96,23 +91,6 @@ TEST(a_driver_without_queues_wants_no_turn)
 	CHECK(sim_work(rig.sim, rig.now) == UINT64_MAX);
 	rig_open(&rig, 1);
 	CHECK(sim_work(rig.sim, rig.now) == UINT64_MAX);
-	rig_stop(&rig);
-}
-
-TEST(doorbells_are_polled_often_after_work_and_rarely_later)
-{
-	static struct sim_rig rig;
-	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, false);
-	uint64_t soon, later;
-
-	*signal_value(&rig) = 1;
-	dispatch(&rig, queue, 0, 1);
-	soon = sim_work(rig.sim, rig.now);
-	CHECK(queue->packets == 1 && queue->dispatches == 1 && *signal_value(&rig) == 0);
-	CHECK(soon > 0 && soon <= 50000);
-	later = sim_work(rig.sim, rig.now + SECOND);
-	CHECK(later >= 10 * soon && later <= 2000000);
 	rig_stop(&rig);
 }
 
@@ -231,31 +209,6 @@ TEST(with_timing_durations_do_not_depend_on_lateness)
 		CHECK(sim_work(rig.sim, rig.now) < SECOND);
 	CHECK(queue->model_ns.last == in_time);
 	CHECK(queue->gpu->late_ns > 9 * SECOND);
-	rig_stop(&rig);
-}
-
-TEST(with_timing_each_run_list_update_delays_every_queue)
-{
-	static struct sim_rig rig;
-	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, true);
-	struct sim_process *other;
-	uint64_t alone, disturbed;
-
-	dispatch(&rig, queue, 0, 6000);
-	alone = work_until(&rig, queue, 1);
-	other = rig_open(&rig, 2);
-	dispatch(&rig, queue, 1, 6000);
-	disturbed = rig.now;
-	for (unsigned i = 0; i < 20; i++) {
-		rig.now += alone / 40;
-		sim_work(rig.sim, rig.now);
-		CHECK(queue->packets == 1);
-		rig_queue(&rig, other, 0);
-	}
-	work_until(&rig, queue, 2);
-	disturbed = rig.now - disturbed;
-	CHECK(disturbed > alone + alone / 20 && disturbed < 2 * alone);
 	rig_stop(&rig);
 }
 

@@ -163,25 +163,3 @@ TEST(a_daemon_killed_without_a_bus_is_replaced_when_the_bus_is_back)
 	bus = connect_again(&rig, &told);
 	CHECK(lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 45);
 }
-
-TEST(a_second_daemon_cannot_use_the_same_directory)
-{
-	struct live_lease lease;
-	struct rig rig, other;
-	char path[128], target[128];
-	struct told told;
-	sd_bus *bus;
-
-	arrive(&rig, &bus, &told);
-	lease = reserve(bus, 15);
-	rig_new(&other); /* with a bus of its own, where the name is free */
-	snprintf(path, sizeof(path), "%s/run", other.dir);
-	snprintf(target, sizeof(target), "%s/run", rig.dir);
-	CHECK(rmdir(path) == 0 && symlink(target, path) == 0);
-	CHECK(rig_start_fails(&other, SIMULATED) == 1);
-	CHECK(lease_exists(bus, lease.path));
-	rig_crash(&rig);
-	CHECK(lease_exists(bus, lease.path));
-	rig_done(&other);
-	rig_done(&rig);
-}

@@ -27,10 +27,8 @@ static sd_bus_message *method_of_lease(sd_bus *bus, const char *path, unsigned i
 TEST(a_waiting_call_for_a_lease_that_ended_gets_no_such_lease)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *owner;
+	sd_bus *owner = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	owner = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < LEASE_METHODS; i++) {
 		sd_bus *bus = adapter_connect(&a, 0); /* not known yet: its call waits */
 		struct answer answer;
@@ -53,10 +51,9 @@ TEST(a_waiting_call_for_a_lease_that_ended_gets_no_such_lease)
 TEST(only_the_owner_calls_the_methods_of_a_lease)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *owner, *user;
+	sd_bus *owner = adapter_begin(&a, 0);
+	sd_bus *user;
 
-	adapter_new(&a);
-	owner = adapter_connect(&a, 0);
 	user = adapter_connect(&a, STRANGER);
 	CHECK(is_fine(call_run(&a, ask(owner, "Reserve", 15))));
 	for (unsigned i = 0; i < LEASE_METHODS; i++)
@@ -68,10 +65,8 @@ TEST(the_owner_resizes_acknowledges_and_binds)
 {
 	static const char path[] = GPUARB_PATH_LEASE "/1";
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, STRANGER);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, STRANGER);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 2, "gpu",
 					"s", "0", "cus", "u", 30, 0))));
@@ -88,10 +83,8 @@ TEST(only_a_realtime_lease_is_activated_or_deactivated)
 {
 	static const char path[] = GPUARB_PATH_LEASE "/1";
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	CHECK(is_error(call_run(&a, call_lease(bus, path, "Activate")), GPUARB_ERROR_INVALID_STATE,
 		       "besteffort"));
@@ -102,11 +95,10 @@ TEST(only_a_realtime_lease_is_activated_or_deactivated)
 TEST(only_an_administrator_revokes_a_lease)
 {
 	static const char path[] = GPUARB_PATH_LEASE "/1";
-	sd_bus *owner, *administrator;
+	sd_bus *administrator;
 	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *owner = adapter_begin(&a, STRANGER);
 
-	adapter_new(&a);
-	owner = adapter_connect(&a, STRANGER);
 	administrator = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(owner, "Reserve", 15))));
 	CHECK(is_error(call_run(&a, method_of_lease(owner, path, 6)), GPUARB_ERROR_NOT_PERMITTED,

@@ -12,11 +12,10 @@ NEEDS(bus_missing);
 TEST(a_caller_is_looked_up_once_with_the_credentials_of_the_bus)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *root, *user;
+	sd_bus *root = adapter_begin(&a, 0);
+	sd_bus *user;
 	char unit[64];
 
-	adapter_new(&a);
-	root = adapter_connect(&a, 0);
 	user = adapter_connect(&a, STRANGER);
 
 	CHECK(is_fine(call_run(&a, ask(user, "Reserve", 15))));
@@ -58,10 +57,8 @@ TEST(pipelined_calls_are_answered_in_order)
 	struct answer answers[20];
 	unsigned first = answer_count;
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < 20; i++)
 		call_send(i % 2 ? ask(bus, "Plan", 15) : drain(bus, "1"), &answers[i]);
 	adapter_run(&a, &answers[19].came);
@@ -76,10 +73,8 @@ TEST(call_of_an_administrator_overtakes_none_of_the_same_connection)
 	struct answer answers[4];
 	unsigned first = answer_count;
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < 3; i++)
 		call_send(ask(bus, "Plan", 15), &answers[i]);
 	settle(bus);
@@ -96,10 +91,8 @@ TEST(calls_beyond_1024_that_wait_for_a_look_up_are_refused)
 {
 	static struct answer answers[1100];
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	for (unsigned i = 0; i < 1100; i++)
 		call_send(drain(bus, "1"), &answers[i]);
 	settle(bus);
@@ -168,11 +161,10 @@ TEST(waiting_calls_are_answered_with_shutdown)
 TEST(only_administrators_drain_and_reload)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *root, *user;
+	sd_bus *root = adapter_begin(&a, 0);
+	sd_bus *user;
 	sd_bus_message *m;
 
-	adapter_new(&a);
-	root = adapter_connect(&a, 0);
 	user = adapter_connect(&a, STRANGER);
 	CHECK(is_error(call_run(&a, drain(user, "0")), GPUARB_ERROR_NOT_PERMITTED, ""));
 	CHECK(is_error(call_run(&a, call_arbiter(user, "Reload")), GPUARB_ERROR_NOT_PERMITTED,

@@ -31,10 +31,8 @@ TEST(an_answer_is_sent_when_the_holder_is_stored)
 {
 	struct answer answer;
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	a.hold = true;
 	send_held(&a, ask(bus, "Reserve", 15), &answer);
 	CHECK(is_fine(
@@ -56,10 +54,8 @@ TEST(a_stopping_daemon_answers_waiting_calls_with_shutdown)
 {
 	struct answer answer;
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	a.hold = true;
 	send_held(&a, ask(bus, "Reserve", 15), &answer);
 	a.settled(a.call, -ECANCELED);
@@ -101,12 +97,10 @@ static void grant(struct adapter *a, struct lease *lease, const struct answer *a
 TEST(lease_whose_late_answer_cannot_be_made_is_abandoned)
 {
 	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus = adapter_begin(&a, 0);
 	struct answer answer;
 	struct lease *lease;
-	sd_bus *bus;
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	lease = reserve_later(&a, bus, &answer);
 	grant(&a, lease, &answer);
 	CHECK(is_fine(answer.m) && a.abandoned == 0);
@@ -140,10 +134,8 @@ TEST(an_answer_without_a_connection_closes_its_holder)
 {
 	struct answer answer;
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	a.hold = true;
 	send_held(&a, ask(bus, "Reserve", 15), &answer);
 	rig_signal_bus(&a.rig, SIGKILL);

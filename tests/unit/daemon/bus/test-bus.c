@@ -14,12 +14,10 @@ TEST(reserve_answers_with_lease_holder_state_and_partitions)
 {
 	const char *path, *state;
 	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus = adapter_begin(&a, STRANGER);
 	sd_bus_message *m;
-	sd_bus *bus;
 	int holder;
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, STRANGER);
 	m = call_run(&a, ask(bus, "Reserve", 15));
 	CHECK(sd_bus_message_has_signature(m, "ohsaa{sv}"));
 	CHECK(sd_bus_message_read(m, "ohs", &path, &holder, &state) >= 0);
@@ -39,10 +37,8 @@ TEST(signals_come_before_the_answer)
 {
 	unsigned added = 0, removed = 0, changed = 0;
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH,
 				  "org.freedesktop.DBus.ObjectManager", "InterfacesAdded",
 				  count_key, &added) >= 0);
@@ -104,10 +100,8 @@ TEST(a_lease_added_and_removed_in_one_update_sends_no_signal)
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	unsigned told = 0;
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH, NULL, NULL, count_key,
 				  &told) >= 0);
 	CHECK(lease_new(&lease) == 0);
@@ -118,11 +112,9 @@ TEST(a_lease_added_and_removed_in_one_update_sends_no_signal)
 TEST(a_refusal_names_the_gpu)
 {
 	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus = adapter_begin(&a, 0);
 	sd_bus_message *m;
-	sd_bus *bus;
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	m = call_run(&a, ask(bus, "Reserve", 5000));
 	CHECK(sd_bus_message_is_method_error(m, GPUARB_ERROR_NEVER_FITS));
 	CHECK(sd_bus_message_has_signature(m, "saa{sv}"));
@@ -170,10 +162,9 @@ static sd_bus_message *plan_as(sd_bus *bus, uint32_t uid, size_t n_groups)
 TEST(plan_for_another_user_is_checked_and_for_administrators)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus, *stranger;
+	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *stranger;
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	stranger = adapter_connect(&a, STRANGER);
 	CHECK(planned(call_run(&a, plan_as(bus, 4711, 0)), "granted", true, false));
 	CHECK(planned(call_run(&a, plan_as(bus, 4711, CALLER_GROUPS)), "granted", true, false));
@@ -188,11 +179,9 @@ TEST(plan_for_another_user_is_checked_and_for_administrators)
 TEST(plan_answers_refused_without_an_error_and_changes_nothing)
 {
 	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus = adapter_begin(&a, 0);
 	sd_bus_message *m;
-	sd_bus *bus;
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	CHECK(planned(call_run(&a, ask(bus, "Plan", 15)), "granted", true, false));
 	CHECK(planned(call_run(&a, ask(bus, "Plan", 5000)), "refused", false, true));
 	CHECK(a.arbiter->n_leases == 0);
@@ -252,13 +241,11 @@ TEST(a_refused_plan_lists_the_leases_whose_end_would_help)
 	const char *key, *result;
 	const uint64_t *ids;
 	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus = adapter_begin(&a, 0);
 	sd_bus_message *m;
 	size_t size;
-	sd_bus *bus;
 	int exact;
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 30))));
 	m = call_run(&a, ask(bus, "Plan", 45)); /* 15 are free, and 30 with the end of lease 1 */
@@ -283,10 +270,8 @@ TEST(unknown_gpus_and_leases_have_errors_of_their_own)
 	static const char *const no_lease[] = { "/7", "/007", "/x", "/99999999999999999999",
 						"/1/2" };
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(no_lease); i++) {
 		char path[128];
 
@@ -320,12 +305,10 @@ TEST(all_objects_are_managed_with_all_their_properties)
 {
 	char text[65536] = "";
 	_cleanup_(adapter_done) struct adapter a;
+	sd_bus *bus = adapter_begin(&a, 0);
 	sd_bus_message *m;
 	FILE *file;
-	sd_bus *bus;
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	a.arbiter->gpus[1].observed.n_processes = 1;
 	a.arbiter->gpus[1].observed.processes[0] = (struct unmanaged_process){
@@ -350,10 +333,8 @@ TEST(all_objects_are_managed_with_all_their_properties)
 TEST(each_call_refreshes_the_hardware_once)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))) && a.refreshed == 1);
 	CHECK(is_fine(
 		call_run(&a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
@@ -366,10 +347,8 @@ TEST(each_call_refreshes_the_hardware_once)
 TEST(only_methods_of_the_interface_decide)
 {
 	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus;
+	sd_bus *bus = adapter_begin(&a, 0);
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(
 		call_run(&a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
 	CHECK(is_fine(call_run(&a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",

@@ -88,7 +88,7 @@ TEST(answer_of_systemd_is_passed_on)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, NULL,
+	stage_start(&stage, "5",
 		    "gone.service inactive.service busy.service unable.service denied.service "
 		    "interactive.service old.service strange.service");
 	CHECK(asks(&stage, "thaw gone.service", "error 2 Unit gone.service"));
@@ -180,7 +180,7 @@ TEST(missing_bus_and_missing_or_dying_systemd_are_reported)
 {
 	_cleanup_(stage_end) struct stage stage;
 
-	stage_start(&stage, NULL, "silent.service ok.service");
+	stage_start(&stage, "5", "silent.service ok.service");
 	say(&stage, "thaw silent.service");
 	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit silent.service"));
 	fake_systemd_stop(&stage.systemd);
