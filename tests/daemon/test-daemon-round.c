@@ -175,27 +175,3 @@ TEST(time_of_a_round_is_charged_to_the_user_whose_leases_wait)
 	CHECK(charged(crowd.root, OTHER) > of_other);
 	depart(&crowd);
 }
-
-/* More than one turn of the event loop grants. */
-TEST(all_leases_that_fit_are_granted)
-{
-	static struct live_lease waits[CROWD_SIZE];
-	struct live_lease all;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
-
-	rig_new(&rig);
-	rig_write(&rig, "gpuarbd.conf", CROWD);
-	rig_start(&rig, "--simulate=radeon-vii");
-	bus = rig_connect(&rig, 0);
-	all = reserve(bus, 60);
-	for (unsigned i = 0; i < CROWD_SIZE; i++)
-		waits[i] = waiting(
-			call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15,
-				  "isolation", "s", "shared", 1, "wait-usec", "t", UINT64_MAX)));
-	close(all.holder);
-	for (unsigned i = 0; i < CROWD_SIZE; i++) {
-		await_record(waits[i].holder, GPUARB_RECORD_GRANTED);
-		close(waits[i].holder);
-	}
-}

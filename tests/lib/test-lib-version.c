@@ -128,36 +128,6 @@ static struct gpuarb_lease *take_lease(struct table *table)
 	return lease;
 }
 
-/* A record of this version with unknown data after its header and after each partition. */
-static void tell_grown(const struct table *table, uint64_t generation, uint32_t cus)
-{
-	struct {
-		struct gpuarb_record record;
-		uint32_t news[6];
-		struct gpuarb_record_partition partition;
-		uint32_t more[10];
-	} grown = {
-		.record = { .version = GPUARB_RECORD_VERSION,
-			    .header_size = sizeof(struct gpuarb_record) + sizeof(grown.news),
-			    .partition_size = sizeof(struct gpuarb_record_partition) +
-					      sizeof(grown.more),
-			    .n_partitions = 1,
-			    .lease = 17,
-			    .generation = generation,
-			    .deadline_usec = UINT64_MAX,
-			    .state = GPUARB_RECORD_GRANTED },
-		.partition = { .gpu = "0000:03:00.0",
-			       .tier = "sealed",
-			       .cus = cus,
-			       .n_words = 1,
-			       .cu_mask = { (UINT32_C(1) << cus) - 1 } },
-	};
-
-	memset(grown.news, 0xa5, sizeof(grown.news));
-	memset(grown.more, 0x5a, sizeof(grown.more));
-	CHECK(send(table->ours, &grown, sizeof(grown), 0) == sizeof(grown));
-}
-
 /* ---- the tests ------------------------------------------------------------------------------- */
 
 TEST(additional_keys_of_a_newer_daemon_are_skipped)
@@ -170,27 +140,6 @@ TEST(additional_keys_of_a_newer_daemon_are_skipped)
 	CHECK(gpuarb_lease_cus(lease, 0) == 8 && gpuarb_lease_queues(lease, 0) == 5);
 	CHECK(strcmp(gpuarb_lease_partition(lease, 0)->tier, "sealed") == 0);
 	CHECK(gpuarb_lease_partition(lease, 0)->n_gaps == 2);
-	gpuarb_lease_close(lease);
-}
-
-TEST(longer_records_of_a_newer_daemon_are_read)
-{
-	uint32_t next[64] = { GPUARB_RECORD_VERSION + 1 };
-	struct gpuarb_lease *lease;
-	_cleanup_(table_strike) struct table table;
-
-	CHECK(table_set(&table, true));
-	lease = take_lease(&table);
-	tell_grown(&table, 2, 6);
-	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
-	CHECK(gpuarb_lease_cus(lease, 0) == 6 && gpuarb_lease_generation(lease) == 2);
-	CHECK(gpuarb_lease_cu_mask(lease, 0, NULL)[0] == 0x3f);
-
-	/* A record of an unknown version. */
-	CHECK(send(table.ours, next, sizeof(next), 0) == sizeof(next));
-	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0 && gpuarb_lease_cus(lease, 0) == 6);
-	tell_grown(&table, 3, 4);
-	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1 && gpuarb_lease_cus(lease, 0) == 4);
 	gpuarb_lease_close(lease);
 }
 

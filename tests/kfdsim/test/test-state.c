@@ -80,52 +80,6 @@ static void gone(struct sim_queue *queue)
 	rig_queue_gone(queue);
 }
 
-TEST(state_has_counters_for_each_gpu)
-{
-	struct sim *sim = state_start();
-	struct sim_gpu *gpu = &sim->gpus[1];
-	struct json_object *state;
-
-	sim->timing = true;
-	gpu->gone = gpu->oversubscribed = gpu->too_many_processes = gpu->too_many_gws = true;
-	gpu->compute_queues = 9;
-	gpu->sdma_queues = 3;
-	gpu->gws_queues = 2;
-	gpu->processes = 4;
-	gpu->oversubscriptions = 5;
-	gpu->peak_queues = 11;
-	gpu->peak_processes = 6;
-	gpu->run_lists = UINT64_C(5000000000);
-	state = read_state(sim);
-	CHECK(truth(state, "/timing") && strcmp(text(state, "/front"), "test") == 0);
-	CHECK(number(state, "/topology_generation") == 1 && number(state, "/forgotten") == 0);
-	CHECK(length(state, "/gpus") == 2 && length(state, "/processes") == 0);
-	CHECK(strcmp(text(state, "/gpus/1/name"), "0000:04:00.0") == 0);
-	CHECK(number(state, "/gpus/1/gpu_id") == 0x1101 && truth(state, "/gpus/1/gone"));
-	CHECK(number(state, "/gpus/1/queue_slots") == 8 &&
-	      number(state, "/gpus/1/process_slots") == 8);
-	CHECK(number(state, "/gpus/1/compute_queues") == 9 &&
-	      number(state, "/gpus/1/sdma_queues") == 3);
-	CHECK(number(state, "/gpus/1/gws_queues") == 2 && number(state, "/gpus/1/processes") == 4);
-	CHECK(truth(state, "/gpus/1/oversubscribed") &&
-	      number(state, "/gpus/1/oversubscriptions") == 5);
-	CHECK(length(state, "/gpus/1/reasons") == 2);
-	CHECK(strcmp(text(state, "/gpus/1/reasons/0"), "processes") == 0);
-	CHECK(strcmp(text(state, "/gpus/1/reasons/1"), "gws") == 0);
-	CHECK(number(state, "/gpus/1/peak_queues") == 11 &&
-	      number(state, "/gpus/1/peak_processes") == 6);
-	CHECK(number(state, "/gpus/1/run_lists") == INT64_C(5000000000));
-	CHECK(!truth(state, "/gpus/0/gone") && !truth(state, "/gpus/0/oversubscribed"));
-	CHECK(at(state, "/gpus/0/model_late_ns") == NULL);
-	CHECK(length(state, "/gpus/0/reasons") == 0 && length(state, "/gpus/0/slots") == 0);
-	json_object_put(state);
-	gpu->too_many_queues = true;
-	state = read_state(sim);
-	CHECK(strcmp(text(state, "/gpus/1/reasons/0"), "queues") == 0);
-	json_object_put(state);
-	state_end(sim);
-}
-
 TEST(state_has_the_owner_of_each_slot)
 {
 	struct sim *sim = state_start();
@@ -191,47 +145,6 @@ TEST(the_most_compute_queues_at_a_time_are_counted_by_gpu_and_together)
 	CHECK(json_object_get_int(json_object_object_get(peaks, "0000:03:00.0")) == 2);
 	CHECK(json_object_get_int(json_object_object_get(peaks, "0000:04:00.0")) == 1);
 	CHECK(strcmp(text(state, "/processes/0/queues/4/type"), "sdma") == 0);
-	json_object_put(state);
-	state_end(sim);
-}
-
-TEST(state_has_all_masks_of_a_queue)
-{
-	struct sim *sim = state_start();
-	struct sim_queue *queue = recorded(rig_process(sim, 1), 0);
-	struct json_object *state = read_state(sim);
-
-	CHECK(at(state, "/processes/0/queues/0/mask") == NULL);
-	CHECK(at(state, "/processes/0/queues/0/last") == NULL);
-	CHECK(at(state, "/processes/0/queues/0/note") == NULL);
-	CHECK(at(state, "/processes/0/queues/0/model_ns") == NULL);
-	CHECK(!truth(state, "/processes/0/queues/0/running"));
-	CHECK(number(state, "/processes/0/queues/0/mask_bits") == 0);
-	CHECK(strcmp(text(state, "/processes/0/queues/0/engines/0/0"), "0xffffffff") == 0);
-	json_object_put(state);
-
-	rig_mask(queue, 2, 0x00ff00ffU, 0x3U);
-	sim_mask_map(queue);
-	sim_record_change(queue);
-	queue->dispatched = true;
-	queue->priority = 15;
-	queue->percentage = 50;
-	sim_record_change(queue); /* no mask, this time */
-	rig_mask(queue, 2, 0xffU, 0U);
-	sim_mask_map(queue);
-	sim_record_change(queue);
-	state = read_state(sim);
-	CHECK(strcmp(text(state, "/processes/0/queues/0/mask"), "0xff") == 0);
-	CHECK(number(state, "/processes/0/queues/0/mask_bits") == 64);
-	CHECK(length(state, "/processes/0/queues/0/masks") == 2);
-	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/0"), "0x300ff00ff") == 0);
-	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/1"), "0xff") == 0);
-	CHECK(length(state, "/processes/0/queues/0/engines") == 1);
-	CHECK(length(state, "/processes/0/queues/0/engines/0") == 4);
-	CHECK(strcmp(text(state, "/processes/0/queues/0/engines/0/3"), "0x00000003") == 0);
-	CHECK(truth(state, "/processes/0/queues/0/running"));
-	CHECK(number(state, "/processes/0/queues/0/priority") == 15);
-	CHECK(number(state, "/processes/0/queues/0/percentage") == 50);
 	json_object_put(state);
 	state_end(sim);
 }

@@ -286,16 +286,6 @@ TEST(file_with_hidden_size_is_measured_while_it_is_read)
 	CHECK(diagnostics.n == 1 && says(&diagnostics, "1 MiB"));
 }
 
-TEST(dev_null_reads_as_an_empty_file)
-{
-	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
-	const char *path = scratch_at(&scratch, "masked");
-	struct diagnostics diagnostics = { 0 };
-
-	CHECK(symlink("/dev/null", path) == 0);
-	CHECK(read_path(path, true, &diagnostics) == 0 && diagnostics.n == 0);
-}
-
 TEST(file_that_others_can_write_is_refused)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
@@ -307,36 +297,6 @@ TEST(file_that_others_can_write_is_refused)
 	CHECK(diagnostics.n == 2 && says(&diagnostics, "chmod go-w"));
 	CHECK(read_path(path, false, &diagnostics) == 0);
 	CHECK(chmod(path, 0644) == 0 && read_path(path, true, &diagnostics) == 0);
-}
-
-TEST(file_in_directory_that_others_can_write_is_refused)
-{
-	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
-	const char *open = scratch_mkdir(&scratch, "open"), *link = scratch_at(&scratch, "link");
-	const char *path = scratch_write(&scratch, "open/x", "a=1\n");
-	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-
-	CHECK(chmod(open, 01777) == 0 && read_path(path, true, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 1 && says(&diagnostics, "/open"));
-	CHECK(symlink(path, link) == 0 && read_path(link, true, &diagnostics) == -EINVAL);
-	CHECK(chmod(open, 0755) == 0 && read_path(link, true, &diagnostics) == 0);
-}
-
-TEST(file_of_another_user_is_refused)
-{
-	struct scratch scratch = scratch_new();
-	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct diagnostics diagnostics = { 0 };
-
-	if (chown(path, 12345, (gid_t)-1) < 0) {
-		scratch_done(&scratch);
-		SKIP("only root can give files away");
-	}
-	CHECK(read_path(path, true, &diagnostics) == -EINVAL);
-	CHECK(says(&diagnostics, "uid 12345"));
-	CHECK(read_path(path, false, &diagnostics) == 0);
-	diagnostics_done(&diagnostics);
-	scratch_done(&scratch);
 }
 
 TEST(number_is_digits_within_its_range)

@@ -147,18 +147,6 @@ TEST(unreadable_directory_is_refused)
 	scratch_done(&scratch);
 }
 
-TEST(huge_or_binary_file_is_refused)
-{
-	_cleanup_(tree_done) struct tree tree = tree_new("");
-	const char *huge = scratch_write(&tree.scratch, "tenants.d/huge.conf", "");
-
-	scratch_put(&tree.scratch, "tenants.d/binary.conf", "\177ELF\2\1\1\0", 8);
-	CHECK(truncate(huge, 100 << 20) == 0);
-	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 2);
-	CHECK(config_says(&tree.diagnostics, "1 MiB"));
-	CHECK(config_says(&tree.diagnostics, "/binary.conf:1"));
-}
-
 TEST(single_file_is_checked_whoever_owns_it)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();

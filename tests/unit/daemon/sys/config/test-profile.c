@@ -288,14 +288,6 @@ TEST(all_errors_are_reported_at_once)
 	CHECK(text_refused("[gpu]\npipes = 0\nlaw = x\nfoo = 1\n", words));
 }
 
-TEST(duplicate_key_is_refused)
-{
-	static const char *const words[] = { "test.conf:3: duplicate key 'pipes'", "line 2",
-					     "pipes" };
-
-	CHECK(text_refused("[gpu]\npipes = 4\npipes = 4\n", words));
-}
-
 TEST(profile_name_that_is_a_path_is_refused)
 {
 	static const char *const names[] = {
