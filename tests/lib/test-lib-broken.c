@@ -217,28 +217,6 @@ TEST(a_position_that_is_no_number_is_rejected)
 	LIB_RIG_WITH(answer_words, NULL, be_told_words);
 }
 
-static int answer_many(sd_bus_message *call, void *userdata)
-{
-	(void)userdata;
-	return sd_bus_reply_method_return(call, "saa{sv}aa{sv}", "granted", 1, 1, "cus", "s",
-					  "many", 0);
-}
-
-static void be_told_many(struct gpuarb *gpuarb, struct fake_arbiter *fake)
-{
-	struct gpuarb_want want = GPUARB_WANT_INIT;
-	const char *result = NULL;
-
-	(void)fake;
-	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &result) == -EPROTO && !result);
-	CHECK(strstr(gpuarb_last_error(gpuarb), "'cus'"));
-}
-
-TEST(a_plan_with_words_for_numbers_is_rejected)
-{
-	LIB_RIG_WITH(answer_many, NULL, be_told_many);
-}
-
 /* Answers of the right types with one invalid value each. */
 static int answer_almost_right(sd_bus_message *call, void *userdata)
 {

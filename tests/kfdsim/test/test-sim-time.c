@@ -255,16 +255,3 @@ TEST(with_timing_destroyed_queues_do_not_complete_dispatches)
 	CHECK(sim_work(rig.sim, rig.now + SECOND) == UINT64_MAX);
 	rig_stop(&rig);
 }
-
-TEST(ended_processes_run_no_packets)
-{
-	static struct sim_rig rig;
-	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, false);
-
-	CHECK(rig_fault(&rig, "teardown:1000") == 0);
-	sim_exit(rig.sim, 1, rig.now);
-	dispatch(&rig, queue, 0, 1);
-	CHECK(sim_work(rig.sim, rig.now) == SECOND && queue->packets == 0);
-	rig_stop(&rig);
-}

@@ -64,22 +64,6 @@ TEST(an_empty_packet_is_the_end)
 	close(client);
 }
 
-TEST(ten_thousand_requests_are_answered_one_by_one)
-{
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper);
-	unsigned sent = 0, heard = 0;
-
-	while (heard < 10000) {
-		while (sent < 10000 &&
-		       client_send(client, sent % 2 ? "kill 1" : "hm", sent % 2 ? 6 : 2, NULL, 0))
-			sent++;
-		CHECK(client_hears(client, "error 74"));
-		heard++;
-	}
-	close(client);
-}
-
 TEST(a_client_that_takes_no_answers_holds_up_itself_alone)
 {
 	_cleanup_(helper_stop) struct helper helper = helper_new();

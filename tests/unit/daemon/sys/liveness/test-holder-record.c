@@ -96,31 +96,3 @@ TEST(sent_records_can_be_read_after_the_lease_is_dropped)
 	CHECK(rig.holders_gone == 0); /* no callback after holders_drop() */
 	close(fd);
 }
-
-TEST(thousands_of_holders_are_added_and_closed)
-{
-	struct rlimit limit, many;
-	_cleanup_(holder_rig_done) struct rig rig;
-	size_t n;
-	int *fds;
-
-	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-	many = (struct rlimit){ .rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max };
-	CHECK(setrlimit(RLIMIT_NOFILE, &many) == 0);
-	n = limit.rlim_max < 25000 ? (size_t)(limit.rlim_max - 64) / 2 : 4096 * 3;
-	fds = calloc(n, sizeof(*fds));
-	CHECK(fds);
-
-	holder_rig_init(&rig);
-	for (size_t i = 0; i < n; i++)
-		fds[i] = add(&rig, i / 3);
-	CHECK(holders_count(rig.holders) == n);
-	for (uint64_t lease = 0; lease <= n / 3; lease++)
-		holders_tell(rig.holders, lease, "x", 1);
-	for (size_t i = 0; i < n; i++)
-		close(fds[i]);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == n && holders_count(rig.holders) == 0);
-	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	free(fds);
-}
