@@ -36,45 +36,7 @@ static void print_text(const struct comparisons *c)
 	       summary.rows, c->n, summary.median * 100, summary.worst * 100);
 }
 
-/* Leaves out of a table's text what would end a JSON string. */
-static void print_string(const char *s)
-{
-	putchar('"');
-	for (; *s; s++)
-		if (*s >= ' ' && *s != '"' && *s != '\\')
-			putchar(*s);
-	putchar('"');
-}
-
-static void print_json(const struct comparisons *c, bool first)
-{
-	struct summary summary;
-
-	comparisons_summary(c, &summary);
-	printf("%s{\"file\":\"%s\",\"unit\":\"%s\",\"rows\":[", first ? "" : ",\n", c->file,
-	       c->unit);
-	for (size_t i = 0; i < c->n; i++) {
-		const struct comparison *row = &c->rows[i];
-
-		printf("%s\n{\"what\":", i > 0 ? "," : "");
-		print_string(row->what);
-		printf(",\"model\":%.4f,\"apart\":", row->model);
-		if (row->apart)
-			print_string(row->apart);
-		else
-			printf("null");
-		putchar(',');
-		if (isnan(row->measured))
-			printf("\"measured\":null,\"error\":null}");
-		else
-			printf("\"measured\":%.4f,\"error\":%.4f}", row->measured,
-			       comparison_error(row));
-	}
-	printf("],\n\"compared\":%zu,\"median_error\":%.4f,\"worst_error\":%.4f}", summary.rows,
-	       summary.rows ? summary.median : 0, summary.rows ? summary.worst : 0);
-}
-
-static int show(const char *dir, bool json)
+static int show(const char *dir)
 {
 	static int (*const each[])(const char *dir, struct comparisons *ret) = {
 		compare_masks,
@@ -83,8 +45,7 @@ static int show(const char *dir, bool json)
 		compare_spx,
 	};
 
-	puts(json ? "{\"model\":true,\"tables\":["
-		  : "Times of the model, not of hardware: see tests/kfdsim/timing/timing.c.\n");
+	puts("Times of the model, not of hardware: see tests/kfdsim/timing/timing.c.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
 		_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 		int r = each[i](dir, &c);
@@ -93,19 +54,14 @@ static int show(const char *dir, bool json)
 			fprintf(stderr, "kfdsim-timing: %s/%s: %s\n", dir, c.file, strerror(-r));
 			return EXIT_FAILURE;
 		}
-		if (json)
-			print_json(&c, i == 0);
-		else
-			print_text(&c);
+		print_text(&c);
 	}
-	if (json)
-		puts("]}");
 	return EXIT_SUCCESS;
 }
 
 static int usage(FILE *to, int status)
 {
-	fputs("kfdsim-timing [--json] [DIRECTORY]\n"
+	fputs("kfdsim-timing [DIRECTORY]\n"
 	      "kfdsim-timing --play THREADS:MASK…\n\n"
 	      "Prints the timing model beside each row measured on real GPUs, from the tables in\n"
 	      "DIRECTORY (default: " KFDSIM_MEASURED ").\n"
@@ -153,12 +109,11 @@ static int play_them(char *texts[], int n)
 int main(int argc, char *argv[])
 {
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "play", no_argument, NULL, 'p' },
 		{ 0 },
 	};
-	bool json = false, play = false;
+	bool play = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -166,11 +121,11 @@ int main(int argc, char *argv[])
 			return usage(stdout, EXIT_SUCCESS);
 		if (c == '?')
 			return usage(stderr, 2);
-		*(c == 'j' ? &json : &play) = true;
+		play = true;
 	}
 	if (play)
-		return json ? usage(stderr, 2) : play_them(argv + optind, argc - optind);
+		return play_them(argv + optind, argc - optind);
 	if (argc - optind > 1)
 		return usage(stderr, 2);
-	return show(optind < argc ? argv[optind] : KFDSIM_MEASURED, json);
+	return show(optind < argc ? argv[optind] : KFDSIM_MEASURED);
 }
