@@ -24,15 +24,11 @@ static struct live_lease keep_exclusive(sd_bus *bus)
 
 static void arrive(struct stage *s)
 {
-	memset(s, 0, sizeof(*s));
-	rig_new(&s->rig);
-	lend_configure(&s->rig, "activate-grace = 1h\n" GROW_NEVER, "kill");
+	lend_start(&s->rig, "activate-grace = 1h\n" GROW_NEVER, "kill", &s->bus, &s->crowd,
+		   &s->told);
 	rig_write(&s->rig, "tenants.d/10-urgent.conf",
 		  "[tenant urgent]\nmatch-user = root\nclass = realtime\nexclusive = ask\n");
-	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
-	s->bus = rig_connect(&s->rig, 0);
-	s->crowd = rig_connect(&s->rig, STRANGER);
-	listen_in(s->bus, &s->told);
+	CHECK(is_fine(call(call_arbiter(s->bus, "Reload"))));
 	s->rt = keep_exclusive(s->bus);
 	s->borrower = borrow(s->crowd);
 }

@@ -53,23 +53,6 @@ static void (*const restarts[])(struct rig *rig) = { rig_crash, rig_restart };
 
 /* ---- each state -------------------------------------------------------------------------- */
 
-TEST(borrowed_cus_stay_borrowed_over_a_restart)
-{
-	static struct stage s;
-
-	arrive(&s, PATIENT GROW_NEVER);
-	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++)
-		check_restart(&s, restarts[i]);
-	CHECK(is_in_state(s.bus, &s.rt, "inactive"));
-	CHECK(part_of(s.bus, &s.borrower).cus == LEND_CUS);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	follow_until(s.crowd, &s.borrower, 45);
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++)
-		check_restart(&s, restarts[i]);
-	rig_done(&s.rig);
-}
-
 TEST(an_activation_continues_after_a_restart)
 {
 	struct live_record record;
