@@ -112,53 +112,8 @@ static unsigned keep_engine(const struct gpu *gpu, struct cuset *free, struct cu
 	return cuset_count(&best);
 }
 
-/* The CUs of the largest rectangle. */
-static unsigned largest_rectangle(const struct gpu *gpu, const struct cuset *free)
-{
-	struct place_request request = { .all = &gpu->all,
-					 .avail = *free,
-					 .preferred = *free,
-					 .aim = 1,
-					 .floor = 1,
-					 .ceiling = gpu->cus,
-					 .limit = gpu->cus };
-	struct placement placement;
-	struct place_miss miss;
-
-	return place(&gpu->info.geometry, &request, &placement, &miss) < 0 ? 0 : placement.count;
-}
-
-/* Finds the rectangle of about n CUs that leaves the largest one beside it; of several the one in the
- * fewest engines. false: there is none. */
-static bool find_rectangle(const struct gpu *gpu, struct place_request *request, struct cuset *ret)
-{
-	struct placement placement;
-	struct place_miss miss;
-	unsigned count, most = 0;
-
-	if (place(&gpu->info.geometry, request, &placement, &miss) < 0)
-		return false;
-	*ret = placement.cus;
-	count = placement.count;
-	for (request->engines = 1; request->engines <= gpu->info.geometry.engines;
-	     request->engines++) {
-		struct cuset left = request->avail;
-		unsigned room;
-
-		if (place(&gpu->info.geometry, request, &placement, &miss) < 0 ||
-		    placement.count > count)
-			continue;
-		cuset_remove(&left, &placement.cus);
-		room = largest_rectangle(gpu, &left);
-		if (room > most)
-			*ret = placement.cus;
-		most = max_u(most, room);
-	}
-	request->engines = 0;
-	return true;
-}
-
-/* Moves n CUs from free to kept: a rectangle if there is one, else any. */
+/* Moves n CUs from free to kept: a rectangle if there is one, else any. place() leaves the largest rectangle
+ * beside it. */
 static void keep_cus(const struct gpu *gpu, unsigned n, struct cuset *free, struct cuset *kept)
 {
 	struct place_request request = { .all = &gpu->all,
@@ -167,23 +122,20 @@ static void keep_cus(const struct gpu *gpu, unsigned n, struct cuset *free, stru
 					 .aim = n,
 					 .floor = n,
 					 .ceiling = n,
-					 .limit = gpu->cus,
-					 .few_engines = true };
+					 .limit = gpu->cus };
 	struct placement placement;
 	struct place_miss miss;
-	struct cuset cus;
 
 	if (n == 0)
 		return;
-	if (!find_rectangle(gpu, &request, &cus)) {
-		request.any_shape = true;
+	if (place(&gpu->info.geometry, &request, &placement, &miss) < 0) {
+		request.any_shape = request.few_engines = true;
 		request.floor = 1;
 		if (place(&gpu->info.geometry, &request, &placement, &miss) < 0)
 			return;
-		cus = placement.cus;
 	}
-	cuset_remove(free, &cus);
-	cuset_add(kept, &cus);
+	cuset_remove(free, &placement.cus);
+	cuset_add(kept, &placement.cus);
 }
 
 /* Is the floor kept as whole engines? Realtime leases take those. */
