@@ -34,7 +34,7 @@ static void end_promise(const struct lease *lease, const struct partition *p,
 
 static void find_claims(struct arbiter *arbiter, struct claims *ret)
 {
-	borrow_forbidden_on(arbiter, UINT64_MAX, ret->claimed);
+	borrow_all(arbiter, BORROW_CLAIMED, ret->claimed);
 	ret->exclusive = exclusive_gpus(arbiter, false);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
@@ -43,14 +43,7 @@ static void find_claims(struct arbiter *arbiter, struct claims *ret)
 			if (partition_is_promised(p))
 				end_promise(arbiter->leases[i], p, &ret->claimed[p->gpu]);
 		}
-	memset(ret->promised, 0, sizeof(ret->promised));
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		for (size_t j = 0;
-		     lease_joins(arbiter->leases[i]) && j < arbiter->leases[i]->n_partitions; j++) {
-			const struct partition *p = &arbiter->leases[i]->partitions[j];
-
-			cuset_add(&ret->promised[p->gpu], &p->adaptation->promised);
-		}
+	borrow_all(arbiter, BORROW_PROMISED, ret->promised);
 }
 
 /* ---- shrink ------------------------------------------------------------------------ */

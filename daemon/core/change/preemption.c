@@ -254,7 +254,7 @@ static void add_time(const struct arbiter *arbiter, const struct lease *lease, u
 static void find_claims(const struct arbiter *arbiter, const struct lease *proposal,
 			struct cuset ret[static REQUEST_WANTS])
 {
-	borrow_forbidden_on(arbiter, lease_gpus(proposal), ret);
+	borrow_all(arbiter, BORROW_CLAIMED, ret);
 	for (size_t i = 0; i < proposal->n_partitions; i++) {
 		const struct partition *p = &proposal->partitions[i];
 		struct cuset needed;

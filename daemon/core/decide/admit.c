@@ -235,8 +235,8 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 	if (admit_context->previous && admit_context->adaptable) { /* it cannot reclaim CUs */
 		struct cuset borrowed;
 
-		borrow_occupied(admit_context->arbiter, a->index, admit_context->previous,
-				&borrowed);
+		borrow_others(admit_context->arbiter, a->index, admit_context->previous,
+			      BORROW_OCCUPIED, &borrowed);
 		if (admit_context->alone)
 			gpu_add_engines(a->gpu, &borrowed);
 		cuset_remove(&ret->avail, &borrowed);

@@ -13,74 +13,46 @@ void borrow_needed(const struct arbiter *arbiter, const struct partition *p, str
 		gpu_add_engines(&arbiter->gpus[p->gpu], ret);
 }
 
-static bool forbids(const struct lease *lease, const struct lease *self)
-{
-	return lease->state != STATE_INACTIVE && !lease->lend.idle &&
-	       !(self && lease->id == self->id);
-}
-
-static void add_needed(const struct arbiter *arbiter, const struct partition *p, struct cuset *set)
+static void add(const struct arbiter *arbiter, const struct lease *lease, const struct partition *p,
+		unsigned what, struct cuset *set)
 {
 	struct cuset needed;
 
-	borrow_needed(arbiter, p, &needed);
-	cuset_add(set, &needed);
+	if (what & BORROW_CLAIMED && lease->state != STATE_INACTIVE && !lease->lend.idle) {
+		borrow_needed(arbiter, p, &needed);
+		cuset_add(set, &needed);
+	}
+	if (what & BORROW_OCCUPIED && lease_borrows(lease))
+		cuset_add(set, &p->occupied);
+	if (what & BORROW_PROMISED && lease_joins(lease))
+		cuset_add(set, &p->adaptation->promised);
 }
 
-void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
-		      struct cuset *ret)
+void borrow_others(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		   unsigned what, struct cuset *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
-		const struct partition *p = forbids(lease, self) ? lease_partition_on(lease, gpu)
-								 : NULL;
+		const struct partition *p = self && lease->id == self->id
+						    ? NULL
+						    : lease_partition_on(lease, gpu);
 
 		if (p)
-			add_needed(arbiter, p, ret);
+			add(arbiter, lease, p, what, ret);
 	}
 }
 
-void borrow_forbidden_on(const struct arbiter *arbiter, uint64_t gpus,
-			 struct cuset ret[static REQUEST_WANTS])
+void borrow_all(const struct arbiter *arbiter, unsigned what,
+		struct cuset ret[static REQUEST_WANTS])
 {
 	memset(ret, 0, REQUEST_WANTS * sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
+			const struct partition *p = &arbiter->leases[i]->partitions[j];
 
-		for (size_t j = 0; forbids(lease, NULL) && j < lease->n_partitions; j++)
-			if (gpus >> lease->partitions[j].gpu & 1)
-				add_needed(arbiter, &lease->partitions[j],
-					   &ret[lease->partitions[j].gpu]);
-	}
-}
-
-void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
-		     struct cuset *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-		const struct partition *p = lease_borrows(lease) ? lease_partition_on(lease, gpu)
-								 : NULL;
-
-		if (p && !(self && lease->id == self->id))
-			cuset_add(ret, &p->occupied);
-	}
-}
-
-void borrow_promised(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
-		     struct cuset *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-		const struct partition *p = lease_joins(lease) ? lease_partition_on(lease, gpu)
-							       : NULL;
-
-		if (p && !(self && lease->id == self->id))
-			cuset_add(ret, &p->adaptation->promised);
-	}
+			add(arbiter, arbiter->leases[i], p, what, &ret[p->gpu]);
+		}
 }
 
 /* The CUs that the partition of a borrower has to return, or to stop, before this one is active. */
@@ -128,16 +100,9 @@ const struct lease *borrow_contested(const struct arbiter *arbiter, const struct
 
 void borrow_sum_up(struct arbiter *arbiter)
 {
-	struct cuset occupied[REQUEST_WANTS] = { 0 };
+	struct cuset occupied[REQUEST_WANTS];
 
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		for (size_t j = 0;
-		     lease_borrows(arbiter->leases[i]) && j < arbiter->leases[i]->n_partitions;
-		     j++) {
-			const struct partition *p = &arbiter->leases[i]->partitions[j];
-
-			cuset_add(&occupied[p->gpu], &p->occupied);
-		}
+	borrow_all(arbiter, BORROW_OCCUPIED, occupied);
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 		struct cuset borrowed = occupied[i];
@@ -174,11 +139,8 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	};
 	struct cuset others, cus;
 
-	borrow_forbidden(arbiter, p->gpu, proposal, &others);
-	cuset_remove(&request.avail, &others);
-	borrow_occupied(arbiter, p->gpu, proposal, &others);
-	cuset_remove(&request.avail, &others);
-	borrow_promised(arbiter, p->gpu, proposal, &others);
+	borrow_others(arbiter, p->gpu, proposal,
+		      BORROW_CLAIMED | BORROW_OCCUPIED | BORROW_PROMISED, &others);
 	cuset_remove(&request.avail, &others);
 	/* Avoid CUs that an inactive lease lends: it may want them back. */
 	request.preferred = request.avail;
@@ -206,9 +168,6 @@ bool borrow_may_join(const struct arbiter *arbiter, const struct lease *lease,
 	if (cuset_count(promised) <= p->count || !lease_is_settled(lease, p) ||
 	    cuset_count(promised) > quota_cus_left(arbiter, lease, p->gpu))
 		return false;
-	borrow_forbidden(arbiter, p->gpu, lease, &others);
-	if (cuset_overlap(promised, &others))
-		return false;
-	borrow_occupied(arbiter, p->gpu, lease, &others);
+	borrow_others(arbiter, p->gpu, lease, BORROW_CLAIMED | BORROW_OCCUPIED, &others);
 	return !cuset_overlap(promised, &others);
 }

@@ -16,22 +16,19 @@
 /* The CUs that no other lease may have while the lease of this partition is active. */
 void borrow_needed(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret);
 
-/* CUs of a GPU that this lease may not borrow: claims of all other leases that are not inactive,
- * and the engines of leases that exclude others from them. self: NULL for none. */
-void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
-		      struct cuset *ret);
+enum borrow {
+	BORROW_CLAIMED = 1 << 0,  /* by leases that are not inactive, with the engines of those that exclude others */
+	BORROW_OCCUPIED = 1 << 1, /* by adaptable leases */
+	BORROW_PROMISED = 1 << 2, /* to adaptable leases */
+};
 
-/* The same of all leases on each of these GPUs (bits), by GPU. */
-void borrow_forbidden_on(const struct arbiter *arbiter, uint64_t gpus,
-			 struct cuset ret[static REQUEST_WANTS]);
+/* CUs of a GPU that other leases than self (NULL: all leases) have in one of these ways. */
+void borrow_others(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		   unsigned what, struct cuset *ret);
 
-/* CUs of a GPU that the other adaptable leases occupy. */
-void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
-		     struct cuset *ret);
-
-/* CUs of a GPU that are promised to other adaptable leases. */
-void borrow_promised(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
-		     struct cuset *ret);
+/* The same of all leases, by GPU: one walk. */
+void borrow_all(const struct arbiter *arbiter, unsigned what,
+		struct cuset ret[static REQUEST_WANTS]);
 
 /* How many CUs the borrower still occupies of those that the lease needs, on the first GPU where
  * there are any. An exclusive lease needs all of them until the borrower has paused. ret_gpu may be

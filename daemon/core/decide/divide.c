@@ -492,7 +492,7 @@ void divide_begin(const struct arbiter *arbiter, const struct lease *lease, stru
 {
 	struct cuset occupied, cus = partition_is_promised(p) ? p->adaptation->promised : p->cus;
 
-	borrow_occupied(arbiter, p->gpu, lease, &occupied);
+	borrow_others(arbiter, p->gpu, lease, BORROW_OCCUPIED, &occupied);
 	if (!waits && cuset_count(&cus) > quota_cus_left(arbiter, lease, p->gpu))
 		cus = p->adaptation->base;
 	else if (!waits && !borrow_shrink(&arbiter->gpus[p->gpu], &p->adaptation->base, &cus,

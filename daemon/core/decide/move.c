@@ -173,11 +173,11 @@ static void find_room(const struct search *search, const struct lease *lease,
 	struct cuset others;
 
 	admit_available(&search->without.gpus[p->gpu], lease->class, p->isolation, false, ret);
-	borrow_occupied(search->arbiter, p->gpu, lease, &others);
+	borrow_others(search->arbiter, p->gpu, lease, BORROW_OCCUPIED, &others);
 	cuset_remove(&others, &search->left[p->gpu]);
 	cuset_remove(&others, &search->offered[p->gpu]);
 	cuset_remove(ret, &others);
-	borrow_promised(search->arbiter, p->gpu, lease, &others);
+	borrow_others(search->arbiter, p->gpu, lease, BORROW_PROMISED, &others);
 	cuset_remove(ret, &others);
 	cuset_remove(ret, &search->given[p->gpu]);
 	if (tenant && floor_configured(search->arbiter->settings)) {

@@ -122,7 +122,7 @@ size_t share_find(const struct arbiter *arbiter, unsigned gpu, const struct leas
 {
 	size_t n = 0;
 
-	borrow_forbidden(arbiter, gpu, self, ret_claims);
+	borrow_others(arbiter, gpu, self, BORROW_CLAIMED, ret_claims);
 	*ret_pool = arbiter->gpus[gpu].all;
 	cuset_remove(ret_pool, ret_claims);
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
