@@ -13,7 +13,7 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/divide.h"
-#include "core/mask/extend.h"
+#include "core/mask/place.h"
 
 /* The next version of a lease that gets a promised mask on the GPU. */
 static int keep_promise(const struct arbiter *arbiter, unsigned index, uint64_t now_usec,
@@ -86,16 +86,16 @@ static bool yields(const struct division *division, const struct grower *grower)
 static void yield(const struct division *division, const struct grower *grower)
 {
 	const struct partition *p = grower->p;
-	struct extend request = { .base = &p->adaptation->base,
-				  .avail = p->cus,
-				  .preferred = grower->target,
-				  .keep = p->cus,
-				  .all = &division->gpu->all,
-				  .cap = cuset_count(&grower->target) };
+	struct place_request request = { .base = &p->adaptation->base,
+					 .avail = p->cus,
+					 .preferred = grower->target,
+					 .keep = &p->cus,
+					 .all = &division->gpu->all,
+					 .ceiling = cuset_count(&grower->target) };
 	struct cuset keeps;
 
 	cuset_keep(&request.preferred, &p->cus);
-	extend(&division->gpu->info.geometry, &request, &keeps);
+	place_around(&division->gpu->info.geometry, &request, &keeps);
 	p->adaptation->yields = p->cus;
 	cuset_remove(&p->adaptation->yields, &keeps);
 }

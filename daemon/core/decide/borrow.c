@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/ledger/quota.h"
-#include "core/mask/extend.h"
+#include "core/mask/place.h"
 
 void borrow_needed(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret)
 {
@@ -116,9 +116,10 @@ void borrow_sum_up(struct arbiter *arbiter)
 bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct cuset *cus,
 		   const struct cuset *claims, struct cuset *ret)
 {
-	struct extend request = {
-		.base = base, .avail = *cus, .keep = *cus, .all = &gpu->all, .cap = cuset_count(cus)
+	struct place_request request = {
+		.base = base, .avail = *cus, .keep = cus, .all = &gpu->all, .ceiling = cuset_count(cus)
 	};
+	struct cuset left;
 	struct cuset forbidden = *claims;
 
 	cuset_remove(&forbidden, base);
@@ -126,7 +127,8 @@ bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct
 		return false;
 	cuset_remove(&request.avail, &forbidden);
 	request.preferred = request.avail;
-	extend(&gpu->info.geometry, &request, ret);
+	place_around(&gpu->info.geometry, &request, &left);
+	*ret = left;
 	return true;
 }
 
@@ -134,8 +136,8 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 		 const struct partition *now)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct extend request = {
-		.base = &p->adaptation->base, .avail = gpu->all, .all = &gpu->all, .cap = p->asked
+	struct place_request request = {
+		.base = &p->adaptation->base, .avail = gpu->all, .all = &gpu->all, .ceiling = p->asked
 	};
 	struct cuset others, cus;
 
@@ -145,14 +147,13 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	/* Avoid CUs that an inactive lease lends: it may want them back. */
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
-	request.cap = min_u(request.cap, quota_cus_left(arbiter, proposal, p->gpu));
+	request.ceiling = min_u(request.ceiling, quota_cus_left(arbiter, proposal, p->gpu));
 	if (proposal->lend.unbound)
-		request.cap = cuset_count(&p->adaptation->base);
-	if (now)
-		request.keep = now->cus;
-	extend(&gpu->info.geometry, &request, &cus);
+		request.ceiling = cuset_count(&p->adaptation->base);
+	request.keep = &now->cus;
+	place_around(&gpu->info.geometry, &request, &cus);
 	partition_set_mask(p, &gpu->info.geometry, &cus);
-	if (now && cuset_within(&p->cus, &now->adaptation->before))
+	if (cuset_within(&p->cus, &now->adaptation->before))
 		p->adaptation->before = now->adaptation->before;
 }
 

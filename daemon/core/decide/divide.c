@@ -12,7 +12,6 @@
 #include "core/decide/floor.h"
 #include "core/layout/columns.h"
 #include "core/ledger/quota.h"
-#include "core/mask/extend.h"
 #include "core/mask/place.h"
 
 /* Layouts until no base may move any more. */
@@ -47,19 +46,18 @@ static unsigned most_of(const struct division *d, const struct grower *grower)
 static void extend_target(struct division *d, struct grower *grower, unsigned cus)
 {
 	const struct gpu *gpu = d->gpu;
-	struct extend request = { .all = &gpu->all, .cap = min_u(cus, most_of(d, grower)) };
-	struct cuset base = grower->target, target;
+	struct place_request request = { .all = &gpu->all,
+					 .base = &grower->target,
+					 .avail = d->left,
+					 .preferred = d->left,
+					 .keep = &grower->p->adaptation->before,
+					 .ceiling = min_u(cus, most_of(d, grower)) };
+	struct cuset target;
 
-	if (cuset_count(&base) >= request.cap || cuset_empty(&d->left))
+	if (cuset_count(&grower->target) >= request.ceiling || cuset_empty(&d->left))
 		return;
-	request.base = &base;
-	request.avail = d->left;
-	cuset_add(&request.avail, &base);
-	request.keep = grower->has;
-	cuset_add(&request.keep, &grower->p->adaptation->before);
-	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
-	extend(&gpu->info.geometry, &request, &target);
+	place_around(&gpu->info.geometry, &request, &target);
 	set_target(d, grower, &target);
 }
 

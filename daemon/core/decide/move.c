@@ -7,7 +7,6 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
-#include "core/mask/extend.h"
 #include "core/mask/place.h"
 #include "core/policy/request.h"
 
@@ -223,7 +222,8 @@ static bool move_partition(struct search *search, const struct lease *lease, str
 			   bool *later)
 {
 	const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
-	struct extend request = { .keep = p->cus, .all = &gpu->all, .cap = p->count };
+	const struct cuset has = p->cus;
+	struct place_request request = { .keep = &has, .all = &gpu->all, .ceiling = p->count };
 	struct cuset base, cus, room;
 
 	find_room(search, lease, p, &room);
@@ -239,7 +239,7 @@ static bool move_partition(struct search *search, const struct lease *lease, str
 		*later = true;
 	}
 	request.base = &base;
-	extend(&gpu->info.geometry, &request, &cus);
+	place_around(&gpu->info.geometry, &request, &cus);
 	*p->adaptation = (struct adaptation){ .base = base, .moved_from = p->adaptation->base };
 	partition_set_mask(p, &gpu->info.geometry, &cus);
 	return true;

@@ -15,43 +15,47 @@ struct columns {
 	unsigned kept[CUSET_ENGINES];   /* CUs of it that the lease has now */
 	unsigned engine[CUSET_ENGINES]; /* what it is called */
 	uint32_t closed; /* places in this order whose engine no realtime lease could have */
+	uint32_t must;   /* places of engines that have to be taken */
 	uint32_t same;   /* places that are as the one before */
 };
 
-static bool comes_before(const struct columns *c, uint32_t closed, unsigned a, unsigned b)
+static bool comes_before(const struct columns *c, unsigned a, unsigned b)
 {
 	if (c->free[a] != c->free[b])
 		return c->free[a] > c->free[b];
 	if (c->kept[a] != c->kept[b])
 		return c->kept[a] > c->kept[b];
-	return (closed >> a & 1) > (closed >> b & 1);
+	if ((c->must >> a & 1) != (c->must >> b & 1))
+		return c->must >> a & 1;
+	return (c->closed >> a & 1) > (c->closed >> b & 1);
 }
 
 static void columns_init(struct columns *columns, unsigned n, const unsigned *free,
-			 const unsigned *kept, uint32_t closed)
+			 const unsigned *kept, uint32_t closed, uint32_t must)
 {
-	struct columns by_engine = { .n = n };
+	struct columns by_engine = { .n = n, .closed = closed, .must = must };
 
 	for (unsigned e = 0; e < n; e++) {
 		unsigned at = e;
 
 		by_engine.free[e] = free[e];
 		by_engine.kept[e] = kept[e];
-		while (at > 0 && comes_before(&by_engine, closed, e, columns->engine[at - 1])) {
+		while (at > 0 && comes_before(&by_engine, e, columns->engine[at - 1])) {
 			columns->engine[at] = columns->engine[at - 1];
 			at--;
 		}
 		columns->engine[at] = e;
 	}
 	columns->n = n;
-	columns->closed = columns->same = 0;
+	columns->closed = columns->must = columns->same = 0;
 	for (unsigned i = 0; i < n; i++) {
 		unsigned e = columns->engine[i];
 
 		columns->free[i] = free[e];
 		columns->kept[i] = kept[e];
 		columns->closed |= (closed >> e & 1) << i;
-		if (i > 0 && !comes_before(&by_engine, closed, columns->engine[i - 1], e))
+		columns->must |= (must >> e & 1) << i;
+		if (i > 0 && !comes_before(&by_engine, columns->engine[i - 1], e))
 			columns->same |= UINT32_C(1) << i;
 	}
 }
@@ -83,13 +87,19 @@ static uint64_t score_left(const struct columns *c, uint32_t taken, unsigned k, 
 	return (uint64_t)(2 * largest + realtime) << 16 | squares;
 }
 
+/* A mask that grows around a base keeps most, and leaves each engine something: others grow, too. */
 static uint64_t score(const struct columns *c, uint32_t taken, unsigned k, unsigned unit,
 		      bool few_engines)
 {
-	unsigned kept = 0, closes = (unsigned)__builtin_popcount(taken & ~c->closed);
+	unsigned kept = 0, free = 0, closes = (unsigned)__builtin_popcount(taken & ~c->closed);
 
-	for (uint32_t left = taken; left; left &= left - 1)
+	for (uint32_t left = taken; left; left &= left - 1) {
 		kept += min_u(c->kept[__builtin_ctz(left)], k * unit);
+		free += c->free[__builtin_ctz(left)];
+	}
+	if (c->must)
+		return (uint64_t)kept << 40 |
+		       (uint64_t)(c->n - (unsigned)__builtin_popcount(taken)) << 32 | free;
 	return (uint64_t)kept << 40 | (uint64_t)(few_engines ? CUSET_ENGINES - closes : 0) << 32 |
 	       score_left(c, taken, k, few_engines ? c->closed | taken : c->closed);
 }
@@ -124,7 +134,7 @@ static uint64_t score_engines(const struct columns *columns, unsigned m, unsigne
 		uint64_t s;
 
 		/* Of engines that are alike, the first. */
-		if (set & columns->same & ~(set << 1))
+		if (set & columns->same & ~(set << 1) || columns->must & ~set)
 			continue;
 		s = score(columns, set, k, unit, few_engines) + 1;
 		if (s > best_score) {
@@ -206,8 +216,10 @@ struct profile {
 	unsigned whole; /* CUs of the GPU, if it may be had as it is; else 0 */
 	unsigned free[CUSET_XCCS][CUSET_ENGINES];
 	unsigned column[CUSET_ENGINES];     /* the least over the XCCs */
-	unsigned kept[CUSET_ENGINES];       /* CUs to keep */
+	unsigned kept[CUSET_XCCS + 1][CUSET_ENGINES]; /* CUs to keep; in the last row of all XCCs */
 	unsigned height[CUSET_ENGINES + 1]; /* [m]: units that m engines of every XCC have */
+	uint32_t must[CUSET_XCCS];          /* engines of the base, as bits */
+	unsigned least;                     /* units of the base in each of them */
 };
 
 /* m engines on every XCC with k units in each. */
@@ -217,22 +229,26 @@ struct rectangle {
 	uint32_t engines[CUSET_XCCS];
 };
 
-/* The m-th most free units on this XCC bound the height of m engines. */
+/* The m-th most free units on this XCC bound the height of m engines; those of the base come first. */
 static void profile_lower(struct profile *p, unsigned xcc)
 {
-	unsigned sorted[CUSET_ENGINES];
+	unsigned sorted[CUSET_ENGINES], low = UINT32_MAX, width = 0;
 
 	for (unsigned e = 0; e < p->engines; e++) {
+		bool must = p->must[xcc] >> e & 1;
 		unsigned at = e;
 
-		while (at > 0 && sorted[at - 1] < p->free[xcc][e]) {
+		while (at > width * !must && (must || sorted[at - 1] < p->free[xcc][e])) {
 			sorted[at] = sorted[at - 1];
 			at--;
 		}
 		sorted[at] = p->free[xcc][e];
+		width += must;
 	}
-	for (unsigned m = 1; m <= p->engines; m++)
-		p->height[m] = xcc == 0 ? sorted[m - 1] : min_u(p->height[m], sorted[m - 1]);
+	for (unsigned m = 1; m <= p->engines; m++) {
+		low = min_u(low, sorted[m - 1]);
+		p->height[m] = m < width ? 0 : xcc == 0 ? low : min_u(p->height[m], low);
+	}
 }
 
 static void profile_init(struct profile *p, const struct geometry *g,
@@ -249,11 +265,16 @@ static void profile_init(struct profile *p, const struct geometry *g,
 		for (unsigned x = 0; x < g->xccs; x++) {
 			unsigned pair = cuset_pair(x, e);
 
+			if (request->base && request->base->pair[pair]) {
+				p->must[x] |= UINT32_C(1) << e;
+				p->least = cuset_count_word(request->base->pair[pair]) / p->step;
+			}
 			p->free[x][e] = cuset_count_word(request->avail.pair[pair]) / p->step;
 			p->column[e] = min_u(p->column[e], p->free[x][e]);
 			if (request->keep)
-				p->kept[e] += cuset_count_word(request->keep->pair[pair] &
-							       request->avail.pair[pair]);
+				p->kept[x][e] = cuset_count_word(request->keep->pair[pair] &
+								 request->avail.pair[pair]);
+			p->kept[CUSET_XCCS][e] += p->kept[x][e];
 		}
 	}
 	if (request->columns || request->engines > 0)
@@ -269,26 +290,29 @@ static unsigned rectangle_cus(const struct profile *p, unsigned m, unsigned k)
 }
 
 /* Scores m engines with k units each: the same engines on every XCC if there are such, else the best
- * engines of each XCC. */
+ * engines of each XCC. Around a base only the best of each XCC. */
 static void consider(const struct profile *p, const struct place_request *request, unsigned m,
 		     unsigned k, const struct columns *common, struct rectangle *best)
 {
 	struct rectangle r = { .k = k };
 
-	r.score = score_engines(common, m, k, p->xccs * p->step, request->few_engines,
-				&r.engines[0]);
+	if (!request->base)
+		r.score = score_engines(common, m, k, p->xccs * p->step, request->few_engines,
+					&r.engines[0]);
 	if (r.score > 0) {
 		for (unsigned x = 1; x < p->xccs; x++)
 			r.engines[x] = r.engines[0];
 	} else {
 		r.score = UINT64_MAX;
 		for (unsigned x = 0; x < p->xccs; x++) {
+			unsigned xcc = request->base ? x : CUSET_XCCS; /* whose CUs are kept */
 			struct columns own;
 			uint64_t score;
 
-			columns_init(&own, p->engines, p->free[x], p->kept, request->closed);
-			score = score_engines(&own, m, k, p->xccs * p->step, request->few_engines,
-					      &r.engines[x]);
+			columns_init(&own, p->engines, p->free[x], p->kept[xcc], request->closed,
+				     p->must[x]);
+			score = score_engines(&own, m, k, p->step * (request->base ? 1 : p->xccs),
+					      request->few_engines, &r.engines[x]);
 			r.score = score < r.score ? score : r.score;
 		}
 	}
@@ -311,7 +335,7 @@ static unsigned largest_below(const struct profile *p, const struct place_reques
 		if (!width_allowed(request, m))
 			continue;
 		unsigned k = min_u(p->height[m], cap / rectangle_cus(p, m, 1));
-		best = max_u(best, rectangle_cus(p, m, k));
+		best = max_u(best, k < p->least ? 0 : rectangle_cus(p, m, k));
 	}
 	return best;
 }
@@ -342,18 +366,23 @@ static void take_rectangle(const struct geometry *g, const struct profile *p,
 	struct rectangle best = { 0 };
 	struct columns common;
 
-	columns_init(&common, p->engines, p->column, p->kept, request->closed);
+	columns_init(&common, p->engines, p->column, p->kept[CUSET_XCCS], request->closed, 0);
 	for (unsigned m = 1; m <= p->engines; m++) {
 		unsigned unit = rectangle_cus(p, m, 1);
 
-		if (width_allowed(request, m) && cus % unit == 0 && cus / unit <= p->height[m])
+		if (width_allowed(request, m) && cus % unit == 0 && cus / unit <= p->height[m] &&
+		    cus / unit >= p->least)
 			consider(p, request, m, cus / unit, &common, &best);
 	}
-	memset(ret, 0, sizeof(*ret));
+	ret->cus = request->base ? *request->base : (struct cuset){ 0 };
 	for (unsigned x = 0; x < p->xccs; x++)
-		for (unsigned e = 0; e < p->engines; e++)
+		for (unsigned e = 0; e < p->engines; e++) {
+			unsigned pair = cuset_pair(x, e);
+			unsigned has = cuset_count_word(ret->cus.pair[pair]) / p->step;
+
 			if (best.engines[x] & (UINT32_C(1) << e))
-				place_pick(g, request, cuset_pair(x, e), best.k, &ret->cus);
+				place_pick(g, request, pair, best.k - has, &ret->cus);
+		}
 	ret->count = ret->effective = cus;
 }
 
@@ -596,6 +625,27 @@ int place(const struct geometry *geometry, const struct place_request *request,
 	}
 	take_rectangle(geometry, &profile, request, cus, ret);
 	return 0;
+}
+
+void place_around(const struct geometry *geometry, const struct place_request *asked,
+		  struct cuset *ret)
+{
+	struct place_request request = *asked;
+	struct placement placement;
+	struct profile profile;
+	unsigned cus;
+
+	cuset_add(&request.avail, request.base);
+	profile_init(&profile, geometry, &request);
+	cus = largest_below(&profile, &request, request.ceiling);
+	*ret = *request.base;
+	if (cus <= cuset_count(request.base))
+		return;
+	*ret = request.avail;
+	if (cus == profile.whole)
+		return;
+	take_rectangle(geometry, &profile, &request, cus, &placement);
+	*ret = placement.cus;
 }
 
 /* Levelling over all engines takes whatever is available, first of each XCC. */

@@ -21,6 +21,7 @@ struct place_request {
 	struct cuset avail;       /* what may be taken */
 	struct cuset preferred;   /* the part of it to take first: no other lease shares it */
 	const struct cuset *keep; /* what the lease has now and should move off little; or NULL */
+	const struct cuset *base; /* a rectangle that the placement has to contain; or NULL */
 	unsigned aim;             /* CUs */
 	unsigned floor;           /* fewer will not do */
 	unsigned ceiling;         /* as many as fit up to here; equals aim unless best effort */
@@ -48,6 +49,11 @@ struct place_miss {
 /* 0, or -ENOSPC and the neighbours. */
 int place(const struct geometry *geometry, const struct place_request *request,
 	  struct placement *ret, struct place_miss *ret_miss);
+
+/* The largest rectangle of at most `ceiling` CUs that contains the base; the base, at the least. The whole GPU may
+ * be had as it is, however uneven. This is what the mask of an adaptable lease is made of. */
+void place_around(const struct geometry *geometry, const struct place_request *request,
+		  struct cuset *ret);
 
 /* Whether place() succeeds; cheaper than place(). */
 bool place_fits(const struct geometry *geometry, const struct place_request *request);
