@@ -397,7 +397,6 @@ static void put_into_force(struct arbiter *arbiter, struct lease *lease)
 	ledger_insert(arbiter, lease);
 	mark_oversubscribed(arbiter, lease);
 	if (lease->state == STATE_WAITING) {
-		wait_find_candidates(arbiter, lease);
 		queue_add(arbiter, lease);
 		ledger_wake(arbiter, UINT64_MAX);
 	} else if (lease->state == STATE_ENDING) {

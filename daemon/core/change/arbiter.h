@@ -278,10 +278,7 @@ int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struc
 /* Ends waiting and activating leases that were not granted by their deadline. */
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec);
 
-/* Finds anew which GPUs could ever take a want of a waiting lease. */
-void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease);
-
-/* The same for all waiting leases, after GPUs came or went; barriers follow. */
+/* GPUs came or went: which of them could ever take a want of a waiting lease is found when it is examined. */
 void wait_gpus_changed(struct arbiter *arbiter);
 
 /* ---- lend.c: adaptable leases borrow CUs that no active lease claims ------------- */

@@ -43,7 +43,7 @@ static bool is_waited_for(const struct arbiter *arbiter, const struct lease *lea
 
 /* ---- leases that wait again ------------------------------------------------------------------ */
 
-static void make_waiting(const struct arbiter *arbiter, struct lease *next)
+static void make_waiting(struct lease *next)
 {
 	char reason[REQUEST_TEXT];
 
@@ -60,7 +60,6 @@ static void make_waiting(const struct arbiter *arbiter, struct lease *next)
 	next->reset.pending = false; /* no queue of it is left that was lost */
 	next->reset.partition = 0;
 	memset(&next->wait, 0, sizeof(next->wait));
-	wait_find_candidates(arbiter, next);
 }
 
 int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret)
@@ -72,7 +71,7 @@ int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret)
 			continue;
 		if (lease_next_version(lease, 0, ret) < 0)
 			return 0;
-		make_waiting(arbiter, *ret);
+		make_waiting(*ret);
 		return 1;
 	}
 	return 0;

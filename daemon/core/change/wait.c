@@ -16,16 +16,6 @@ enum examined { EXAMINED_WAITS, EXAMINED_FITS, EXAMINED_ENDED };
 
 /* ---- one lease --------------------------------------------------------------------- */
 
-/* Decides with the request of the lease. holder: the uid whose quota counts. */
-static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
-		  struct partition *partitions, uint64_t *ret_candidates, struct result *result)
-{
-	struct request request;
-
-	request_recall(lease->request, &request);
-	return plan_waiting(arbiter, lease, holder, &request, partitions, ret_candidates, result);
-}
-
 static void take_steps(struct arbiter *arbiter, struct lease *lease, unsigned steps)
 {
 	lease->wait.steps += steps;
@@ -35,10 +25,7 @@ static void take_steps(struct arbiter *arbiter, struct lease *lease, unsigned st
 /* The steps of deciding once more. */
 static void take_decision(struct arbiter *arbiter, struct lease *lease)
 {
-	struct request request;
-
-	request_recall(lease->request, &request);
-	take_steps(arbiter, lease, gang_steps(arbiter, &request));
+	take_steps(arbiter, lease, gang_steps(arbiter, lease->request));
 }
 
 /* Would it be granted if no other user had a lease? If not, its own user's leases are in its way, and
@@ -56,7 +43,7 @@ static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
 	if (ledger_copy(arbiter, &alone) < 0)
 		return false;
 	ledger_leave_user(&alone, lease->owner);
-	r = decide(&alone, lease, lease->owner, partitions, &unused, &result);
+	r = plan_waiting(&alone, lease, lease->owner, lease->request, partitions, &unused, &result);
 	ledger_copy_done(&alone);
 	return r >= 0;
 }
@@ -81,17 +68,6 @@ static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct r
 	queue_judged(arbiter, lease, candidates, over_quota, may_bar);
 }
 
-void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
-{
-	_cleanup_(result_done) struct result result = { 0 };
-	struct partition partitions[REQUEST_WANTS];
-
-	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) <
-		    0 &&
-	    result.n_refusals > 0)
-		lease_set_refusal(lease, &result.refusals[result.deciding]);
-}
-
 /* Is the request above the quota even of a user that holds nothing? Then it can never be granted. */
 static bool is_above_any_quota(struct arbiter *arbiter, struct lease *lease,
 			       struct partition *partitions)
@@ -100,7 +76,8 @@ static bool is_above_any_quota(struct arbiter *arbiter, struct lease *lease,
 	uint64_t unused;
 
 	take_decision(arbiter, lease);
-	decide(arbiter, lease, PLAN_HOLDS_NOTHING, partitions, &unused, &result);
+	plan_waiting(arbiter, lease, PLAN_HOLDS_NOTHING, lease->request, partitions, &unused,
+		     &result);
 	return result.kind == RESULT_QUOTA_EXCEEDED;
 }
 
@@ -241,7 +218,8 @@ static int examine_now(struct arbiter *arbiter, struct lease *lease, struct part
 	uint64_t candidates;
 
 	take_decision(arbiter, lease);
-	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &result) >= 0)
+	if (plan_waiting(arbiter, lease, lease->owner, lease->request, partitions, &candidates,
+			 &result) >= 0)
 		return EXAMINED_FITS;
 	if (result.kind == RESULT_NO_MEMORY)
 		return -ENOMEM;
@@ -441,7 +419,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 void wait_gpus_changed(struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		wait_find_candidates(arbiter, arbiter->waiting[i]);
+		arbiter->waiting[i]->wait.candidates = 0;
 	queue_find_barriers(arbiter);
 	ledger_wake(arbiter, UINT64_MAX);
 }

@@ -36,7 +36,6 @@ bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 		       const struct disturbed *disturbed, struct refusal *refusal)
 {
 	const struct gpu_graphics *graphics = &arbiter->gpus[gpu].graphics;
-	size_t *n = &refusal->n_processes;
 
 	if (disturbed->class == CLASS_REALTIME && has_user_queues(&arbiter->gpus[gpu], refusal))
 		return true;
@@ -45,19 +44,15 @@ bool disturbance_draws(const struct arbiter *arbiter, unsigned gpu,
 		return false;
 	for (size_t i = 0; i < graphics->n_clients; i++) {
 		const struct gpu_client *client = &graphics->clients[i];
+		struct unmanaged_process process = { .pid = client->pid, .uid = client->uid };
 
 		if (!client->draws ||
 		    disturbed_has(arbiter, disturbed, client->lease, client->pid, client->uid))
 			continue;
-		if (*n < REFUSAL_PROCESSES) {
-			refusal->processes[*n] = (struct unmanaged_process){ .pid = client->pid,
-									     .uid = client->uid };
-			memcpy(refusal->processes[*n].command, client->command,
-			       sizeof(client->command));
-		}
-		++*n;
+		memcpy(process.command, client->command, sizeof(process.command));
+		refusal_add_process(refusal, &process);
 	}
-	return *n > 0 || graphics->state == GRAPHICS_UNKNOWN;
+	return refusal->n_processes > 0 || graphics->state == GRAPHICS_UNKNOWN;
 }
 
 bool disturbance_refuses(const struct arbiter *arbiter, const struct lease *lease,

@@ -66,11 +66,8 @@ bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		if (!is_active_on(lease, gpus, self, !exclusive))
-			continue;
-		if (refusal->n_leases < REFUSAL_LEASES)
-			refusal->leases[refusal->n_leases] = lease->id;
-		refusal->n_leases++;
+		if (is_active_on(lease, gpus, self, !exclusive))
+			refusal_add_lease(refusal, lease->id);
 	}
 	for (size_t g = 0; exclusive && g < arbiter->n_gpus; g++)
 		if (gpus >> g & 1 && refusal->n_processes == 0 &&

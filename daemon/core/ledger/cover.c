@@ -106,23 +106,18 @@ void cover_outside(const struct arbiter *arbiter, unsigned gpu, const struct dis
 
 static void name(const struct cover *cover, struct refusal *refusal)
 {
-	if (refusal->n_processes < REFUSAL_PROCESSES) {
-		struct unmanaged_process *process = &refusal->processes[refusal->n_processes];
+	struct unmanaged_process process = { .pid = cover->pid,
+					     .uid = cover->uid,
+					     .queues = cover->queues };
 
-		process->pid = cover->pid;
-		process->uid = cover->uid;
-		process->queues = cover->queues;
-		memcpy(process->command, cover->command, sizeof(process->command));
-	}
-	refusal->n_processes++;
+	memcpy(process.command, cover->command, sizeof(process.command));
+	refusal_add_process(refusal, &process);
 	if (cover->lease == 0)
 		return;
 	for (size_t i = 0; i < refusal->n_leases && i < REFUSAL_LEASES; i++)
 		if (refusal->leases[i] == cover->lease)
 			return;
-	if (refusal->n_leases < REFUSAL_LEASES)
-		refusal->leases[refusal->n_leases] = cover->lease;
-	refusal->n_leases++;
+	refusal_add_lease(refusal, cover->lease);
 }
 
 void cover_name(const struct arbiter *arbiter, unsigned gpu, const struct disturbed *disturbed,

@@ -173,16 +173,9 @@ size_t gpu_gaps(const struct gpu *gpu, const char *ret[static GPU_GAPS])
 
 void gpu_name_processes(const struct gpu *gpu, struct refusal *refusal)
 {
-	refusal->n_processes = gpu->observed.n_processes;
-	for (size_t i = 0; i < gpu->observed.n_processes && i < REFUSAL_PROCESSES; i++)
-		refusal->processes[i] = gpu->observed.processes[i];
-}
-
-static void name(struct refusal *refusal, const struct unmanaged_process *process)
-{
-	if (refusal->n_processes < REFUSAL_PROCESSES)
-		refusal->processes[refusal->n_processes] = *process;
-	refusal->n_processes++;
+	refusal->n_processes = 0;
+	for (size_t i = 0; i < gpu->observed.n_processes; i++)
+		refusal_add_process(refusal, &gpu->observed.processes[i]);
 }
 
 static bool uses_vram(const struct gpu *gpu, const struct gpu_client *client)
@@ -208,11 +201,11 @@ void gpu_name_vram_users(const struct gpu *gpu, struct refusal *refusal)
 
 		memcpy(process.command, client->command, sizeof(process.command));
 		if (uses_vram(gpu, client))
-			name(refusal, &process);
+			refusal_add_process(refusal, &process);
 	}
 	for (size_t i = 0; i < gpu->observed.n_processes; i++)
 		if (!is_client(gpu, gpu->observed.processes[i].pid))
-			name(refusal, &gpu->observed.processes[i]);
+			refusal_add_process(refusal, &gpu->observed.processes[i]);
 }
 
 /* ---- invariants of partitions and leases ------------------------------------------------- */

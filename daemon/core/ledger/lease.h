@@ -179,7 +179,7 @@ struct lease {
 
 	/* waiting: ledger/waiting-queue.c, change/wait.c */
 	struct {
-		uint64_t candidates; /* GPUs that could ever take one of its wants (bits) */
+		uint64_t candidates; /* GPUs that could ever take one of its wants (bits); 0: it was not examined */
 		uint64_t examined;   /* arbiter->changes when the lease was last examined */
 		uint64_t turn;       /* ranks it among the waiting leases of its class */
 		unsigned

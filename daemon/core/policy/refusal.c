@@ -91,6 +91,20 @@ void refusal_set_bound(struct refusal *refusal, const char *key, uint64_t limit,
 	snprintf(refusal->tenant, sizeof(refusal->tenant), "%s", tenant);
 }
 
+void refusal_add_process(struct refusal *refusal, const struct unmanaged_process *process)
+{
+	if (refusal->n_processes < REFUSAL_PROCESSES)
+		refusal->processes[refusal->n_processes] = *process;
+	refusal->n_processes++;
+}
+
+void refusal_add_lease(struct refusal *refusal, uint64_t lease)
+{
+	if (refusal->n_leases < REFUSAL_LEASES)
+		refusal->leases[refusal->n_leases] = lease;
+	refusal->n_leases++;
+}
+
 /* ---- text --------------------------------------------------------------------------------- */
 
 /* A sentence that grows; what does not fit is cut. */

@@ -126,6 +126,10 @@ void refusal_set_fits(struct refusal *refusal, enum resource resource, uint64_t 
 void refusal_set_bound(struct refusal *refusal, const char *key, uint64_t limit,
 		       const char *tenant);
 
+/* Names one more process or lease, if there is a place. */
+void refusal_add_process(struct refusal *refusal, const struct unmanaged_process *process);
+void refusal_add_lease(struct refusal *refusal, uint64_t lease);
+
 #define REFUSAL_TEXT 384U
 
 #define REFUSAL_USER 40U

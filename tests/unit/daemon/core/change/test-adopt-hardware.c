@@ -162,8 +162,8 @@ TEST(adopted_waiting_lease_keeps_its_position_and_is_examined_at_once)
 	b = saved(waiting(&p, LAB, "1"));
 	CHECK(adopt(&p, a) == 0 && adopt(&p, b) == 0);
 	CHECK(queue_position(p.new.arbiter, b) == 1 && queue_position(p.new.arbiter, a) == 2);
-	CHECK(a->wait.candidates == 3 && b->wait.candidates == 2 && !a->touched);
-	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0);
+	CHECK(!a->touched && arbiter_plan_next(p.new.arbiter, &next) == 0);
+	CHECK(a->wait.candidates == 3 && b->wait.candidates == 2);
 
 	arbiter_end(p.new.arbiter, ledger_find(p.new.arbiter, 2), RESULT_OK, "test");
 	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0);

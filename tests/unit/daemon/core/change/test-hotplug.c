@@ -321,7 +321,7 @@ TEST(new_gpu_wakes_waiting_leases)
 	CHECK(on(a, "0", 60));
 	lease = wait_for(a, "any", 30);
 	CHECK(arbiter_plan_next(a, &next) == 0 && lease->wait.candidates == 1);
-	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && lease->wait.candidates == 3);
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0);
 	CHECK(arbiter_plan_next(a, &next) == 1 && next->partitions[0].gpu == 1);
 	CHECK(arbiter_commit(a, next) == lease && lease->state == STATE_GRANTED);
 	promises(a);
@@ -337,7 +337,7 @@ TEST(waiting_lease_for_a_missing_gpu_ends)
 	CHECK(on(a, "1", 60));
 	lease = wait_for(a, "1", 30);
 	id = lease->id;
-	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->wait.candidates == 0);
+	CHECK(arbiter_set_gpus(a, &info, 1) == 0);
 	CHECK(arbiter_plan_next(a, &next) == 0 && !ledger_find(a, id));
 	observe(a);
 }
