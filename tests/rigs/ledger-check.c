@@ -302,7 +302,7 @@ static bool check_counts(const struct check *check, unsigned index)
 {
 	const struct gpu *gpu = &check->arbiter->gpus[index];
 	struct budget sum = { 0 };
-	unsigned n = 0, realtime = 0, shared = 0;
+	unsigned n = 0, realtime = 0, exclusive = 0;
 
 	for (size_t i = 0; i < check->arbiter->n_leases; i++) {
 		const struct lease *lease = check->arbiter->leases[i];
@@ -314,13 +314,13 @@ static bool check_counts(const struct check *check, unsigned index)
 				continue;
 			n++;
 			realtime += lease->class == CLASS_REALTIME;
-			shared += p->isolation == ISOLATION_SHARED;
+			exclusive += p->exclusive;
 			for (unsigned r = 0; r < BUDGETS; r++)
 				sum.of[r] += p->charged.of[r];
 		}
 	}
 	return (memcmp(&gpu->charged, &sum, sizeof(sum)) == 0 && gpu->n_partitions == n &&
-		gpu->n_realtime == realtime && gpu->n_shared == shared) ||
+		gpu->n_realtime == realtime && gpu->n_exclusive == exclusive) ||
 	       broken(check, "%s: its sums differ from those of its leases", gpu->info.name);
 }
 

@@ -15,7 +15,6 @@
 /* What the leases of each GPU claim, and what they are promised. */
 struct claims {
 	struct cuset claimed[REQUEST_WANTS], promised[REQUEST_WANTS];
-	uint64_t exclusive; /* GPUs that may have an active exclusive lease, as bits */
 };
 
 /* ---- promises ---------------------------------------------------------------------- */
@@ -35,7 +34,6 @@ static void end_promise(const struct lease *lease, const struct partition *p,
 static void find_claims(struct arbiter *arbiter, struct claims *ret)
 {
 	borrow_all(arbiter, BORROW_CLAIMED, ret->claimed);
-	ret->exclusive = exclusive_gpus(arbiter, false);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
 			struct partition *p = &arbiter->leases[i]->partitions[j];
@@ -110,9 +108,7 @@ static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cl
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		struct partition *p = &lease->partitions[i];
 
-		paused = pause_partition(p, lease,
-					 claims->exclusive >> p->gpu & 1 &&
-						 exclusive_on(arbiter, p->gpu, lease));
+		paused = pause_partition(p, lease, exclusive_on(arbiter, p->gpu, lease));
 		if (paused && !lease->lend.never_granted)
 			lend_disturb(arbiter, lease, p->gpu);
 		changed |= paused;

@@ -190,40 +190,40 @@ int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain)
 	return r;
 }
 
+static uint64_t next_of_lease(const struct arbiter *arbiter, const struct lease *lease)
+{
+	uint64_t next = min_u64(lease->lend.give_up_usec, lease->enforce.due_usec);
+
+	if (lease->abandoned && lease->state != STATE_ENDING)
+		return 0;
+	if (lease->claim_usec > 0)
+		next = min_u64(next, lease->claim_usec);
+	next = min_u64(next, lifecycle_notice_at(arbiter, lease));
+	return min_u64(next, pause_report_at(arbiter, lease));
+}
+
 uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 {
-	uint64_t next = arbiter->preempt_again ? 0 : UINT64_MAX;
+	uint64_t next = arbiter->preempt_again ? 0 : queue_next_limit(arbiter);
 
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
 		const struct lease *lease = arbiter->waiting[i];
 
-		next = lease->deadline_usec < next ? lease->deadline_usec : next;
-		if (lease->wait.moves_usec && lease->wait.moves_usec < next)
-			next = lease->wait.moves_usec;
+		next = min_u64(next, lease->deadline_usec);
+		if (lease->wait.moves_usec)
+			next = min_u64(next, lease->wait.moves_usec);
 	}
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		next = min_u64(next, next_of_lease(arbiter, arbiter->leases[i]));
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &arbiter->gpus[i];
 
-		next = lease->lend.give_up_usec < next ? lease->lend.give_up_usec : next;
-		if (lease->abandoned && lease->state != STATE_ENDING)
-			next = 0;
-		if (lease->claim_usec > 0 && lease->claim_usec < next)
-			next = lease->claim_usec;
-		next = lease->enforce.due_usec < next ? lease->enforce.due_usec : next;
-		if (lifecycle_notice_at(arbiter, lease) < next)
-			next = lifecycle_notice_at(arbiter, lease);
-		next = pause_report_at(arbiter, lease) < next ? pause_report_at(arbiter, lease)
-							      : next;
+		if (arbiter->lending && gpu->lend.may_grow)
+			next = min_u64(next, gpu->lend.grow_usec);
+		if (arbiter->lending)
+			next = min_u64(next, gpu->lend.join_usec);
+		if (gpu->reset_until_usec > 0)
+			next = min_u64(next, gpu->reset_until_usec);
 	}
-	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].lend.may_grow && arbiter->gpus[i].lend.grow_usec < next)
-			next = arbiter->gpus[i].lend.grow_usec;
-	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].lend.join_usec < next)
-			next = arbiter->gpus[i].lend.join_usec;
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].reset_until_usec > 0 &&
-		    arbiter->gpus[i].reset_until_usec < next)
-			next = arbiter->gpus[i].reset_until_usec;
-	return queue_next_limit(arbiter) < next ? queue_next_limit(arbiter) : next;
+	return next;
 }

@@ -762,7 +762,6 @@ static enum outcome admit_exclusive(struct candidate *a)
 	const struct shortage shortage = { .reason = REASON_EXCLUSIVE };
 
 	if (a->had || context->adaptable || context->inactive ||
-	    !(context->exclusive_gpus >> a->index & 1) ||
 	    !exclusive_refuses(context->arbiter, a->index, NULL, context->exclusive, a->refusal))
 		return OUTCOME_FITS;
 	return refuse(a, OUTCOME_NOT_NOW, &shortage);

@@ -31,7 +31,6 @@ struct admit_context {
 	/* Set by gang_assign(). */
 	bool alone;                 /* no other lease in its shader engines */
 	bool exclusive;             /* adaptable leases on its GPUs pause while it is active */
-	uint64_t exclusive_gpus;    /* exclusive_gpus() for this request */
 	bool inactive;              /* it starts inactive */
 	bool adaptable;             /* is granted cus-min and borrows the rest */
 	const struct share *shares; /* by GPU, quota_shares(); NULL: no quota asks */

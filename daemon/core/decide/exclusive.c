@@ -27,43 +27,36 @@ static bool is_active_on(const struct lease *lease, uint64_t gpus, const struct 
 	return false;
 }
 
+/* Most machines have no exclusive lease: then there is no need to walk through all leases. */
+static bool any_exclusive(const struct arbiter *arbiter, unsigned gpu)
+{
+	size_t i = 0;
+
+	while (i < arbiter->n_gpus &&
+	       (arbiter->gpus[i].n_exclusive == 0 ||
+		!gpu_info_share_memory(&arbiter->gpus[i].info, &arbiter->gpus[gpu].info)))
+		i++;
+	return i < arbiter->n_gpus;
+}
+
 const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 				 const struct lease *self)
 {
-	uint64_t gpus = ledger_sharing(arbiter, gpu);
+	uint64_t gpus = any_exclusive(arbiter, gpu) ? ledger_sharing(arbiter, gpu) : 0;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++)
+	for (size_t i = 0; gpus && i < arbiter->n_leases; i++)
 		if (is_active_on(arbiter->leases[i], gpus, self, true))
 			return arbiter->leases[i];
 	return NULL;
-}
-
-uint64_t exclusive_gpus(const struct arbiter *arbiter, bool exclusive)
-{
-	uint64_t gpus = 0;
-
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			const struct partition *p = &lease->partitions[j];
-
-			if (exclusive ? !p->adaptation : p->exclusive)
-				gpus |= ledger_sharing(arbiter, p->gpu);
-		}
-	}
-	for (size_t g = 0; exclusive && g < arbiter->n_gpus; g++)
-		if (arbiter->gpus[g].observed.unmanaged.queues > 0)
-			gpus |= ledger_sharing(arbiter, (unsigned)g);
-	return gpus;
 }
 
 bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		       bool exclusive, struct refusal *refusal)
 {
 	uint64_t gpus = ledger_sharing(arbiter, gpu);
+	bool any = exclusive || any_exclusive(arbiter, gpu);
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
+	for (size_t i = 0; any && i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
 		if (is_active_on(lease, gpus, self, !exclusive))

@@ -19,9 +19,6 @@ bool exclusive_asked(const struct tenant *tenant, enum lease_class lease_class,
 const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
 				 const struct lease *self);
 
-/* The GPUs on which exclusive_refuses() may refuse, as bits. One walk for a request with many wants. */
-uint64_t exclusive_gpus(const struct arbiter *arbiter, bool exclusive);
-
 /* May a lease that cannot pause not become active on this GPU now? exclusive: it is exclusive. self:
  * the lease, NULL for a new one. Names in the refusal what is in the way. */
 bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,

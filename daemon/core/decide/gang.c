@@ -571,8 +571,6 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	gang->context.exclusive = previous ? previous->partitions[0].exclusive
 					   : exclusive_asked(admit_context->tenant,
 							     admit_context->class, request);
-	gang->context.exclusive_gpus = exclusive_gpus(admit_context->arbiter,
-						      gang->context.exclusive);
 	gang->context.inactive = request->start_inactive;
 	gang->context.adaptable = request->adaptable;
 	gang->request = request;

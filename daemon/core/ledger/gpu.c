@@ -50,8 +50,8 @@ static void count(struct gpu *gpu, const struct partition *partition, enum lease
 		  int by)
 {
 	gpu->n_partitions += (unsigned)by;
-	if (partition->isolation == ISOLATION_SHARED)
-		gpu->n_shared += (unsigned)by;
+	if (partition->exclusive)
+		gpu->n_exclusive += (unsigned)by;
 	if (lease_class == CLASS_REALTIME) {
 		gpu->n_realtime += (unsigned)by;
 		count_engines(gpu, partition, (unsigned)by);

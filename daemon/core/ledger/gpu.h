@@ -82,7 +82,7 @@ struct gpu {
 	struct cuset taken;  /* CUs of partitions that do not share */
 	struct cuset shared; /* CUs of partitions with isolation=shared */
 	struct budget charged;
-	unsigned n_partitions, n_realtime, n_shared;
+	unsigned n_partitions, n_realtime, n_exclusive;
 	unsigned rt_exclusive[CUSET_ENGINES]; /* realtime partitions in the engine that exclude */
 	unsigned rt_tolerant[CUSET_ENGINES]; /* … or (isolation=cu) tolerate other realtime ones */
 	unsigned alone[CUSET_ENGINES];       /* partitions that exclude all others */

@@ -415,21 +415,13 @@ bool tenant_bounds_parts(const struct tenant *tenant)
 	       tenant->max_fixed_cus.kind != LIMIT_NONE || tenant->max_engines.kind != LIMIT_NONE;
 }
 
-/* name: of the tenant that the caller asked for; "": none. */
-static int no_match(const struct caller *caller, const char *name, struct result *result)
+/* name: of the tenant that the caller asked for ("": none), or, with the key "open", belongs to. */
+static int not_permitted(const struct caller *caller, const char *key, const char *name,
+			 struct result *result)
 {
 	struct refusal refusal = { .gpu = "any", .reason = REASON_POLICY, .uid = caller->uid };
 
-	refusal_set_bound(&refusal, "tenant", 0, name);
-	return result_refuse_all(result, RESULT_NOT_PERMITTED, &refusal);
-}
-
-/* The caller belongs to another tenant. */
-static int not_open(const struct caller *caller, const struct tenant *own, struct result *result)
-{
-	struct refusal refusal = { .gpu = "any", .reason = REASON_POLICY, .uid = caller->uid };
-
-	refusal_set_bound(&refusal, "open", 0, own->name);
+	refusal_set_bound(&refusal, key, 0, name);
 	return result_refuse_all(result, RESULT_NOT_PERMITTED, &refusal);
 }
 
@@ -490,9 +482,9 @@ int tenant_find(const struct settings *settings, const struct caller *caller, co
 	if (!tenant && name[0])
 		return no_such_tenant(settings, name, result);
 	if (!tenant || !matches(tenant, caller))
-		return no_match(caller, name, result);
+		return not_permitted(caller, "tenant", name, result);
 	if (!may_choose(own, tenant))
-		return not_open(caller, own, result);
+		return not_permitted(caller, "open", own->name, result);
 	*ret = tenant;
 	return 0;
 }

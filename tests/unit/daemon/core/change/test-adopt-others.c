@@ -75,7 +75,7 @@ TEST(shared_best_effort_leases_are_all_adopted)
 	request.wants[0].isolation = ISOLATION_SHARED;
 	lease = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 	CHECK(adopt(&p, saved(lease)) == 0 && adopt_twin(&p, lease) == 0);
-	CHECK(p.new.arbiter->gpus[0].n_shared == 2);
+	CHECK(p.new.arbiter->gpus[0].n_partitions == 2);
 }
 
 TEST(adopted_leases_that_exclude_each_other_never_share_an_engine)

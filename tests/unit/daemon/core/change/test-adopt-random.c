@@ -39,7 +39,7 @@ static void check_same_gpu(const struct gpu *a, const struct gpu *b)
 	CHECK(cuset_equal(&a->taken, &b->taken) && cuset_equal(&a->shared, &b->shared));
 	CHECK(memcmp(&a->charged, &b->charged, sizeof(a->charged)) == 0);
 	CHECK(a->n_partitions == b->n_partitions && a->n_realtime == b->n_realtime);
-	CHECK(a->n_shared == b->n_shared && a->reserve_queues == b->reserve_queues);
+	CHECK(a->n_exclusive == b->n_exclusive && a->reserve_queues == b->reserve_queues);
 	CHECK(memcmp(a->rt_exclusive, b->rt_exclusive, sizeof(a->rt_exclusive)) == 0);
 	CHECK(memcmp(a->rt_tolerant, b->rt_tolerant, sizeof(a->rt_tolerant)) == 0);
 	CHECK(memcmp(a->alone, b->alone, sizeof(a->alone)) == 0);

@@ -225,6 +225,7 @@ TEST(a_lease_that_runs_beside_an_exclusive_one_is_found)
 	struct sound s = sound();
 
 	mask_of(s.realtime)->exclusive = true;
+	s.l.s.arbiter->gpus[0].n_exclusive++;
 	check_found(&s, "has not paused");
 	done(&s);
 }
