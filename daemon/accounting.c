@@ -121,7 +121,7 @@ static void count(struct counters *counters, const struct lease *lease, unsigned
 		counters_add(counters, lease->tenant, COUNTER_DRIFTS);
 }
 
-void accounting_lease(struct daemon *daemon, const struct lease *lease, unsigned touched)
+void accounting_lease(struct daemon *daemon, struct lease *lease, unsigned touched)
 {
 	const struct usage_now present = now();
 

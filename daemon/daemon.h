@@ -233,7 +233,7 @@ int accounting_start(struct daemon *daemon);
 void accounting_end(struct daemon *daemon); /* saves it */
 
 /* After each change of the lease, or before it is freed. touched: bits of enum touch. */
-void accounting_lease(struct daemon *daemon, const struct lease *lease, unsigned touched);
+void accounting_lease(struct daemon *daemon, struct lease *lease, unsigned touched);
 void accounting_moved(struct daemon *daemon, const struct lease *lease); /* for another lease */
 void accounting_decided(struct daemon *daemon, uint64_t usec); /* a Reserve took so long */
 void accounting_refused(struct daemon *daemon, const struct caller *caller,

@@ -111,6 +111,7 @@ static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *
 	*lease = *proposal;
 	lease->touched = old.touched;
 	lease->touched_next = old.touched_next;
+	lease->account = old.account;
 	lease->bound = TAKE_PTR(old.bound);
 	lease->n_bound = old.n_bound;
 	lease->bound_room = old.bound_room;

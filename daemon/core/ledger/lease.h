@@ -132,6 +132,15 @@ struct lease_process {
 };
 #define LEASE_PROCESSES_MAX 1024U
 
+/* What the accounting knows of a lease since `usec`: usage.c. 0: nothing. */
+struct lease_account {
+	uint64_t usec;
+	uint64_t cus, queues;
+	enum { USE_NONE, USE_WAITS, USE_HOLDS } use;
+	enum lease_state state;
+	uint64_t since_usec; /* of the state */
+};
+
 /* The place of a lease among those that wait: ledger/waiting-queue.h. */
 struct rank {
 	enum lease_class class;
@@ -282,6 +291,7 @@ struct lease {
 	bool asker_bound;   /* pid is bound by default: it does not keep the lease alive */
 	uint64_t delegated; /* those that root bound although they are of another user (bits) */
 
+	struct lease_account account;
 	bool unsignalled; /* set by the daemon: InterfacesAdded follows */
 
 	uint64_t serial; /* counts the saves of all leases; 0: saved by an older daemon */

@@ -14,27 +14,12 @@
 #define DAY (24U * HOUR)
 #define LINE_MAX_BYTES (REQUEST_TEXT + 256U)
 
-enum use { USE_NONE, USE_WAITS, USE_HOLDS };
-
-/* What is known of a lease since `usec`. */
-struct account {
-	uint64_t lease, usec;
-	uint64_t cus, queues;
-	enum use use;
-	enum lease_state state;
-	uint64_t since_usec; /* of the state */
-};
-
 struct usage {
 	struct usage_row rows[USAGE_ROWS]; /* those of the present hour are the last ones */
 	size_t n, present;                 /* the first row of the present hour */
 	uint64_t hour;                     /* its start */
 	uint64_t
 		saved_usec; /* an earlier process of this boot added its leases up to then; 0: none */
-
-	struct account *accounts; /* by lease, ascending */
-	size_t n_accounts, room;
-
 	struct counters counters;
 };
 
@@ -55,7 +40,6 @@ struct usage *usage_free(struct usage *usage)
 	if (!usage)
 		return NULL;
 	counters_done(&usage->counters);
-	free(usage->accounts);
 	free(usage);
 	return NULL;
 }
@@ -191,59 +175,12 @@ static void add(struct usage *usage, uid_t uid, const char *tenant, enum lease_c
 
 /* ---- leases ------------------------------------------------------------------------------- */
 
-static size_t find_place(const struct usage *usage, uint64_t id)
-{
-	size_t low = 0, high = usage->n_accounts;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (usage->accounts[middle].lease < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static struct account *find_account(struct usage *usage, uint64_t id)
-{
-	size_t i = find_place(usage, id);
-
-	return i < usage->n_accounts && usage->accounts[i].lease == id ? &usage->accounts[i] : NULL;
-}
-
-static struct account *make_account(struct usage *usage, uint64_t id)
-{
-	size_t i = find_place(usage, id), room = usage->room ? 2 * usage->room : 64;
-	struct account *accounts;
-
-	if (usage->n_accounts == usage->room) {
-		accounts = reallocarray(usage->accounts, room, sizeof(*accounts));
-		if (!accounts)
-			return NULL;
-		usage->accounts = accounts;
-		usage->room = room;
-	}
-	memmove(&usage->accounts[i + 1], &usage->accounts[i],
-		(usage->n_accounts++ - i) * sizeof(usage->accounts[0]));
-	usage->accounts[i] = (struct account){ .lease = id };
-	return &usage->accounts[i];
-}
-
-static void drop_account(struct usage *usage, struct account *account)
-{
-	size_t i = (size_t)(account - usage->accounts);
-
-	memmove(account, account + 1, (--usage->n_accounts - i) * sizeof(*account));
-}
-
 /* The lease from now on. One that waited and has ended holds nothing. */
-static struct account account_of(const struct lease *lease, uint64_t now_usec)
+static struct lease_account account_of(const struct lease *lease, uint64_t now_usec)
 {
-	struct account account = {
-		.lease = lease->id, .usec = now_usec, .state = lease->state, .since_usec = now_usec
-	};
+	struct lease_account account = { .usec = now_usec,
+					 .state = lease->state,
+					 .since_usec = now_usec };
 
 	if (lease->state == STATE_WAITING)
 		account.use = USE_WAITS;
@@ -257,10 +194,10 @@ static struct account account_of(const struct lease *lease, uint64_t now_usec)
 }
 
 /* The lease before its first call. *ret_added: an earlier process has added it, up to then. */
-static struct account account_before(const struct usage *usage, const struct lease *lease,
-				     const struct account *next, bool *ret_added)
+static struct lease_account account_before(const struct usage *usage, const struct lease *lease,
+				     const struct lease_account *next, bool *ret_added)
 {
-	struct account account = *next;
+	struct lease_account account = *next;
 
 	account.usec = lease->since_usec ? lease->since_usec : next->usec;
 	account.since_usec = account.usec;
@@ -271,8 +208,8 @@ static struct account account_before(const struct usage *usage, const struct lea
 }
 
 /* The time from `before` to `next`, and whether one more lease waits or is held. */
-static struct usage_row difference(const struct account *before, bool added,
-				   const struct account *next)
+static struct usage_row difference(const struct lease_account *before, bool added,
+				   const struct lease_account *next)
 {
 	uint64_t usec = next->usec > before->usec ? next->usec - before->usec : 0;
 	struct usage_row sums = { 0 };
@@ -291,7 +228,7 @@ static struct usage_row difference(const struct account *before, bool added,
 
 /* A lease that an earlier process granted, or that waited or was activated then, is not counted. */
 static void count(struct counters *counters, const struct lease *lease,
-		  const struct account *before, const struct account *next,
+		  const struct lease_account *before, const struct lease_account *next,
 		  const struct usage_row *sums)
 {
 	uint64_t usec = next->usec > before->since_usec ? next->usec - before->since_usec : 0;
@@ -312,29 +249,23 @@ static void count(struct counters *counters, const struct lease *lease,
 		counters_took(counters, DURATION_ACTIVATION, usec);
 }
 
-void usage_lease(struct usage *usage, const struct lease *lease, bool removed,
+void usage_lease(struct usage *usage, struct lease *lease, bool removed,
 		 const struct usage_now *now)
 {
-	struct account *account = find_account(usage, lease->id);
-	struct account next = account_of(lease, now->usec), before;
+	struct lease_account before = lease->account, next = account_of(lease, now->usec);
 	struct usage_row sums;
 	bool added = true;
 
-	if (!account && removed)
+	if (before.usec == 0 && removed)
 		return;
-	before = account ? *account : account_before(usage, lease, &next, &added);
-	if (!account)
-		account = make_account(usage, lease->id);
-	if (!account)
-		return;
+	if (before.usec == 0)
+		before = account_before(usage, lease, &next, &added);
 	if (next.state == before.state)
 		next.since_usec = before.since_usec;
 	sums = difference(&before, added, &next);
 	count(&usage->counters, lease, &before, &next, &sums);
 	add(usage, lease->owner, lease->tenant, lease->class, &sums, now);
-	*account = next;
-	if (removed)
-		drop_account(usage, account);
+	lease->account = removed ? (struct lease_account){ 0 } : next;
 }
 
 void usage_refused(struct usage *usage, uid_t uid, const char *tenant, enum lease_class lease_class,

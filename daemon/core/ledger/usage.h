@@ -41,8 +41,8 @@ struct usage *usage_free(struct usage *usage);
 DEFINE_CLEANUP(struct usage *, usage_free)
 
 /* Adds the time since the last call for this lease, with the CUs and queues that it had since then.
- * removed: this is the last call for it. Without memory the time is lost. */
-void usage_lease(struct usage *usage, const struct lease *lease, bool removed,
+ * removed: this is the last call for it. */
+void usage_lease(struct usage *usage, struct lease *lease, bool removed,
 		 const struct usage_now *now);
 
 void usage_refused(struct usage *usage, uid_t uid, const char *tenant, enum lease_class lease_class,

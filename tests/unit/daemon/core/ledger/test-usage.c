@@ -20,6 +20,7 @@
 struct book {
 	struct usage *usage;
 	struct usage_now now;
+	struct lease_account accounts[64]; /* by lease: several structures stand for one */
 	struct usage_row *rows; /* of the last sum() */
 	size_t n;
 	uint64_t from;
@@ -63,9 +64,14 @@ static struct lease *lease_of(const struct book *book, uint64_t id, uid_t uid, u
 	return lease;
 }
 
-static void tell(struct book *book, const struct lease *lease)
+static void tell(struct book *book, struct lease *lease)
 {
+	struct lease_account *account = &book->accounts[lease->id];
+
+	CHECK(lease->id < ARRAY_SIZE(book->accounts));
+	lease->account = *account;
 	usage_lease(book->usage, lease, false, &book->now);
+	*account = lease->account;
 }
 
 /* The sum of a user; all zero: there is none. */
@@ -143,6 +149,7 @@ TEST(a_restart_counts_a_lease_once_and_a_reboot_begins_anew)
 	tell(&book, lease);
 	CHECK(usage_format(book.usage, BOOT, book.now.usec, &text) == 0);
 	usage_free(book.usage);
+	memset(book.accounts, 0, sizeof(book.accounts));
 	CHECK(usage_new(&book.now, &book.usage) == 0 && usage_parse(book.usage, text, BOOT) == 0);
 	pass(&book, 3); /* until the next daemon has adopted it */
 	tell(&book, lease);
@@ -310,7 +317,7 @@ TEST(a_damaged_text_changes_nothing)
 	CHECK(sum(&book, 0, 9).refusals == 4 && strcmp(book.rows[0].tenant, "two words") == 0);
 }
 
-/* A lease or a refusal that cannot be counted is lost; what is counted is saved and read whole. */
+/* A refusal that cannot be counted is lost; what is counted is saved and read whole. */
 static int count_and_save(long allocations)
 {
 	const struct usage_now now = { 100 * SECOND, MORNING };
