@@ -50,6 +50,11 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+static inline uint64_t bit_u64(size_t i)
+{
+	return UINT64_C(1) << i;
+}
+
 /* How much a is above b. */
 static inline uint64_t beyond(uint64_t a, uint64_t b)
 {

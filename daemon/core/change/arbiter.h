@@ -298,6 +298,9 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
  * that (client/rt/delay.c). */
 void lend_rest(const struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
 
+/* A lease that is revoked already, and whose CUs are needed, gets no more time than any borrower. */
+void lend_shorten_grace(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
+
 /* Jain's index of the CUs for each unit of weight that the adaptable leases on a GPU have: 1 if all
  * have as many, or there are none; 1/n if one of n has all. */
 double lend_fairness(const struct arbiter *arbiter, unsigned gpu);

@@ -38,12 +38,12 @@ void arbiter_gpu_reset(struct arbiter *arbiter, unsigned gpu, uint64_t now_usec)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (!lease_partition_on(lease, gpu) || lease->state == STATE_ENDING)
+		const struct partition *p = lease_partition_on(lease, gpu);
+
+		if (!p || lease->state == STATE_ENDING)
 			continue;
 		lease->reset.count++;
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			if (lease->partitions[j].gpu == gpu)
-				lease->reset.partition = j;
+		lease->reset.partition = (size_t)(p - lease->partitions);
 		lease->reset.pending = true;
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}

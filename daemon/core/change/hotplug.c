@@ -18,17 +18,12 @@ struct moves {
 	size_t n_slots;
 };
 
-static uint64_t bit(size_t i)
-{
-	return UINT64_C(1) << i;
-}
-
 /* The slot of an unchanged GPU. */
 static unsigned find_same(const struct arbiter *arbiter, const struct moves *moves,
 			  const struct gpu_info *info)
 {
 	for (unsigned i = 0; i < arbiter->n_gpus; i++)
-		if (!arbiter->gpus[i].absent && !(moves->kept & bit(i)) &&
+		if (!arbiter->gpus[i].absent && !(moves->kept & bit_u64(i)) &&
 		    gpu_info_same(&arbiter->gpus[i].info, info))
 			return i;
 	return NO_SLOT;
@@ -39,7 +34,7 @@ static unsigned find_free(const struct arbiter *arbiter, const struct moves *mov
 			  const char *name)
 {
 	for (unsigned i = 0; i < arbiter->n_gpus; i++)
-		if (!(moves->taken & bit(i)) && arbiter->gpus[i].n_partitions == 0 &&
+		if (!(moves->taken & bit_u64(i)) && arbiter->gpus[i].n_partitions == 0 &&
 		    (!name[0] || strcmp(arbiter->gpus[i].info.name, name) == 0))
 			return i;
 	return NO_SLOT;
@@ -62,7 +57,7 @@ static void take_slots(const struct arbiter *arbiter, const struct gpu_info *gpu
 		moves->slot[i] = by_name ? find_free(arbiter, moves, gpus[i].name)
 					 : find_other(arbiter, moves);
 		if (moves->slot[i] != NO_SLOT)
-			moves->taken |= bit(moves->slot[i]);
+			moves->taken |= bit_u64(moves->slot[i]);
 	}
 }
 
@@ -76,7 +71,7 @@ static int plan_moves(const struct arbiter *arbiter, const struct gpu_info *gpus
 	for (size_t i = 0; i < n; i++) {
 		moves->slot[i] = find_same(arbiter, moves, &gpus[i]);
 		if (moves->slot[i] != NO_SLOT)
-			moves->kept |= bit(moves->slot[i]);
+			moves->kept |= bit_u64(moves->slot[i]);
 	}
 	moves->taken = moves->kept;
 	take_slots(arbiter, gpus, n, true, moves);
@@ -102,7 +97,7 @@ static void end_leases(struct arbiter *arbiter, unsigned slot, const char *reaso
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (!(lease_gpus(lease) & bit(slot)))
+		if (!(lease_gpus(lease) & bit_u64(slot)))
 			continue;
 		if (lease->state == STATE_ENDING)
 			ledger_touch(arbiter, lease, TOUCH_CHANGED); /* saved without this GPU */
@@ -163,13 +158,13 @@ int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_
 	r = plan_moves(arbiter, gpus, n, &moves);
 
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
-		if (arbiter->gpus[i].absent || (moves.kept & bit(i)))
+		if (arbiter->gpus[i].absent || (moves.kept & bit_u64(i)))
 			continue;
 		remove_gpu(arbiter, i, is_listed(gpus, n, arbiter->gpus[i].info.name));
 		any = true;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (moves.slot[i] == NO_SLOT || (moves.kept & bit(moves.slot[i])))
+		if (moves.slot[i] == NO_SLOT || (moves.kept & bit_u64(moves.slot[i])))
 			continue;
 		add(arbiter, moves.slot[i], &gpus[i]);
 		any = true;

@@ -192,14 +192,6 @@ static void set_granted_by(struct arbiter *arbiter, struct lease *lease, uint64_
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
-static void set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason)
-{
-	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
-		return;
-	lease_set_reason(lease, reason);
-	ledger_touch(arbiter, lease, TOUCH_CHANGED);
-}
-
 /* Says what disturbs an activating lease whose CUs are free; it is granted when that has gone, at no
  * time that is known. false: nothing. */
 static bool waits_for_disturbance(struct arbiter *arbiter, struct lease *lease)
@@ -219,7 +211,7 @@ static bool waits_for_disturbance(struct arbiter *arbiter, struct lease *lease)
 		snprintf(who, sizeof(who), ": pid %d (%s)", refusal.processes[0].pid,
 			 refusal.processes[0].command);
 	snprintf(reason, sizeof(reason), "waits for %s%s", wait, who);
-	set_reason(arbiter, lease, reason);
+	ledger_set_reason(arbiter, lease, reason, TOUCH_CHANGED);
 	return true;
 }
 
@@ -249,7 +241,7 @@ static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
 		snprintf(reason, sizeof(reason),
 			 "waits for %u CUs of %s, which lease %llu gives back", cus,
 			 arbiter->gpus[gpu].info.name, (unsigned long long)by->id);
-	set_reason(arbiter, lease, reason);
+	ledger_set_reason(arbiter, lease, reason, TOUCH_CHANGED);
 }
 
 /* Are CUs reclaimed that the borrower occupies? */
@@ -263,8 +255,7 @@ static bool is_needed(const struct arbiter *arbiter, const struct lease *borrowe
 	return false;
 }
 
-/* A revoked borrower whose CUs are needed gets no more time than any other borrower. */
-static void shorten_grace(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+void lend_shorten_grace(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	uint64_t deadline = now_usec + arbiter->settings->activate_grace_usec;
 
@@ -281,7 +272,7 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, bool need
 			 uint64_t now_usec)
 {
 	if (lease->state == STATE_REVOKING && needed)
-		shorten_grace(arbiter, lease, now_usec);
+		lend_shorten_grace(arbiter, lease, now_usec);
 	if (lease->state == STATE_REVOKING || (lease->state == STATE_ENDING && lease->revoked))
 		return; /* its end has a deadline already */
 	if (needed && lease->enforce.step == ENFORCE_STEP_NONE &&

@@ -91,25 +91,21 @@ static bool any_revoked_for(const struct arbiter *arbiter, uint64_t id)
 static void revoke(struct arbiter *arbiter, struct lease *lease, const struct lease *by,
 		   uint64_t now_usec)
 {
-	uint64_t deadline = now_usec + arbiter->settings->activate_grace_usec;
 	char reason[REQUEST_TEXT];
 
-	if (lease->state == STATE_REVOKING && lease->deadline_usec <= deadline)
-		return;
 	if (lease->state == STATE_REVOKING) {
-		lease->deadline_usec = lease->enforce.due_usec = deadline;
-		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+		lend_shorten_grace(arbiter, lease, now_usec);
 		return;
 	}
 	snprintf(reason, sizeof(reason), "revoked for lease %" PRIu64 " of class %s", by->id,
 		 class_names[by->class]);
 	lease->revoked_for = by->id;
-	lifecycle_revoke(arbiter, lease, deadline, reason);
+	lifecycle_revoke(arbiter, lease, now_usec + arbiter->settings->activate_grace_usec, reason);
 	ledger_touch(arbiter, lease, TOUCH_PREEMPT);
 }
 
-/* "waits for leases 3, 4, 7 and 2 more, which are revoked for it". false: that is its reason already. */
-static bool set_reason(struct lease *lease, const struct advice *revoked)
+/* "waits for leases 3, 4, 7 and 2 more, which are revoked for it" */
+static bool set_reason(struct arbiter *arbiter, struct lease *lease, const struct advice *revoked)
 {
 	char reason[2 * REQUEST_TEXT];
 	size_t n = (size_t)snprintf(reason, sizeof(reason), "waits for lease%s",
@@ -123,10 +119,7 @@ static bool set_reason(struct lease *lease, const struct advice *revoked)
 				      revoked->n - NAMED);
 	snprintf(reason + n, sizeof(reason) - n, ", which %s revoked for it",
 		 revoked->n == 1 ? "is" : "are");
-	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
-		return false;
-	lease_set_reason(lease, reason);
-	return true;
+	return ledger_set_reason(arbiter, lease, reason, TOUCH_REASON);
 }
 
 /* false: nothing changes. */
@@ -184,7 +177,7 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 		end_if_vain(arbiter, lease);
 	if (advice.n == 0)
 		return;
-	changes |= set_reason(lease, &advice);
+	changes |= set_reason(arbiter, lease, &advice);
 	if (changes)
 		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE | TOUCH_PREEMPT);
 }

@@ -446,8 +446,8 @@ static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting
 
 static void wait_for_moves(struct arbiter *arbiter, struct lease *waiting)
 {
-	lease_set_reason(waiting, "waits for leases that move to make room for it");
-	ledger_touch(arbiter, waiting, TOUCH_REASON);
+	ledger_set_reason(arbiter, waiting, "waits for leases that move to make room for it",
+			  TOUCH_REASON);
 }
 
 static int plan_moves_for(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,

@@ -116,9 +116,11 @@ void borrow_sum_up(struct arbiter *arbiter)
 bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct cuset *cus,
 		   const struct cuset *claims, struct cuset *ret)
 {
-	struct place_request request = {
-		.base = base, .avail = *cus, .keep = cus, .all = &gpu->all, .ceiling = cuset_count(cus)
-	};
+	struct place_request request = { .base = base,
+					 .avail = *cus,
+					 .keep = cus,
+					 .all = &gpu->all,
+					 .ceiling = cuset_count(cus) };
 	struct cuset left;
 	struct cuset forbidden = *claims;
 
@@ -136,13 +138,14 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 		 const struct partition *now)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct place_request request = {
-		.base = &p->adaptation->base, .avail = gpu->all, .all = &gpu->all, .ceiling = p->asked
-	};
+	struct place_request request = { .base = &p->adaptation->base,
+					 .avail = gpu->all,
+					 .all = &gpu->all,
+					 .ceiling = p->asked };
 	struct cuset others, cus;
 
-	borrow_others(arbiter, p->gpu, proposal,
-		      BORROW_CLAIMED | BORROW_OCCUPIED | BORROW_PROMISED, &others);
+	borrow_others(arbiter, p->gpu, proposal, BORROW_CLAIMED | BORROW_OCCUPIED | BORROW_PROMISED,
+		      &others);
 	cuset_remove(&request.avail, &others);
 	/* Avoid CUs that an inactive lease lends: it may want them back. */
 	request.preferred = request.avail;

@@ -17,7 +17,9 @@
 void borrow_needed(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret);
 
 enum borrow {
-	BORROW_CLAIMED = 1 << 0,  /* by leases that are not inactive, with the engines of those that exclude others */
+	BORROW_CLAIMED =
+		1
+		<< 0, /* by leases that are not inactive, with the engines of those that exclude others */
 	BORROW_OCCUPIED = 1 << 1, /* by adaptable leases */
 	BORROW_PROMISED = 1 << 2, /* to adaptable leases */
 };

@@ -10,11 +10,6 @@
 #include "core/decide/exclusive.h"
 #include "core/policy/request.h"
 
-static uint64_t bit(size_t i)
-{
-	return UINT64_C(1) << i;
-}
-
 int choice_begin(const struct admit_context *context, uint64_t gpus, struct choice *ret)
 {
 	const struct tenant *tenant = context->tenant;
@@ -208,14 +203,14 @@ static uint64_t best_of(const struct choice *choice, uint64_t gpus)
 		size_t g = (size_t)__builtin_ctzll(left);
 
 		if (choice->prospects[g].worth < most)
-			gpus &= ~bit(g);
+			gpus &= ~bit_u64(g);
 		else if (value_of(choice, g) > best)
 			best = value_of(choice, g);
 	}
 	for (uint64_t left = gpus; left; left &= left - 1) {
 		size_t g = (size_t)__builtin_ctzll(left);
 
-		ret |= value_of(choice, g) >= best - best / 8 ? bit(g) : 0;
+		ret |= value_of(choice, g) >= best - best / 8 ? bit_u64(g) : 0;
 	}
 	return ret;
 }
@@ -239,6 +234,6 @@ void choice_order(const struct choice *choice, uint64_t first, size_t order[stat
 			if (ranks[g] < ranks[order[n]])
 				order[n] = g;
 		}
-		gpus &= ~bit(order[n]);
+		gpus &= ~bit_u64(order[n]);
 	}
 }

@@ -40,17 +40,12 @@ struct gang {
 	uint64_t held; /* GPUs that the user holds partitions of, if max_gpus bounds them */
 };
 
-static uint64_t bit(size_t i)
-{
-	return UINT64_C(1) << i;
-}
-
 static void find_present(const struct arbiter *arbiter, struct gang *gang)
 {
 	gang->present = 0;
 	for (size_t g = 0; g < arbiter->n_gpus; g++)
 		if (!arbiter->gpus[g].absent)
-			gang->present |= bit(g);
+			gang->present |= bit_u64(g);
 	gang->n_gpus = arbiter->n_gpus;
 	gang->n_present = (size_t)__builtin_popcountll(gang->present);
 }
@@ -64,7 +59,7 @@ static int no_such_gpu(const struct gang *gang, const char *name, struct result 
 	if (gone)
 		return result_set(result, RESULT_NO_SUCH_GPU, "GPU %s is gone", gone->info.name);
 	for (size_t i = 0; i < gang->n_gpus && at < sizeof(names) - GPU_NAME_MAX; i++)
-		if (gang->present & bit(i))
+		if (gang->present & bit_u64(i))
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
 					       at > 0 ? ", " : "",
 					       gang->context.arbiter->gpus[i].info.name);
@@ -78,7 +73,7 @@ static uint64_t skipped(const struct arbiter *arbiter)
 	uint64_t gpus = 0;
 
 	for (size_t g = 0; g < arbiter->n_gpus; g++)
-		gpus |= arbiter->gpus[g].skipped ? bit(g) : 0;
+		gpus |= arbiter->gpus[g].skipped ? bit_u64(g) : 0;
 	return gpus;
 }
 
@@ -147,7 +142,7 @@ static int find_floors(struct gang *gang)
 		size_t g = 63 - (size_t)__builtin_clzll(all);
 
 		gang->floors[g] = gang->floors[n];
-		all &= ~bit(g);
+		all &= ~bit_u64(g);
 	}
 	gang->context.floors = gang->floors;
 	return 0;
@@ -252,33 +247,21 @@ static int judge(struct gang *gang)
 			continue;
 		}
 		for (size_t g = 0; g < gang->n_gpus; g++)
-			if (gang->candidates[i] & bit(g))
+			if (gang->candidates[i] & bit_u64(g))
 				judge_want(gang, i, g);
 	}
 	return 0;
 }
 
-/* GPUs that could ever take a want. */
-static uint64_t possible(const struct gang *gang)
+/* GPUs whose outcome for one of the wants is no worse, as bits. */
+static uint64_t gpus_with(const struct gang *gang, enum outcome worst)
 {
 	uint64_t gpus = 0;
 
 	for (size_t i = 0; i < gang->request->n_wants; i++)
 		for (size_t g = 0; g < gang->n_gpus; g++)
-			if ((gang->candidates[i] & bit(g)) && gang->outcome[i][g] != OUTCOME_NEVER)
-				gpus |= bit(g);
-	return gpus;
-}
-
-/* GPUs that take one of the wants now. */
-static uint64_t fitting(const struct gang *gang)
-{
-	uint64_t gpus = 0;
-
-	for (size_t i = 0; i < gang->request->n_wants; i++)
-		for (size_t g = 0; g < gang->n_gpus; g++)
-			if ((gang->candidates[i] & bit(g)) && gang->outcome[i][g] == OUTCOME_FITS)
-				gpus |= bit(g);
+			if ((gang->candidates[i] & bit_u64(g)) && gang->outcome[i][g] <= worst)
+				gpus |= bit_u64(g);
 	return gpus;
 }
 
@@ -286,7 +269,8 @@ static int add_options(const struct gang *gang, struct choice *choice)
 {
 	for (size_t i = 0; i < gang->request->n_wants; i++)
 		for (size_t g = 0; gang->judged[i] == i && g < gang->n_gpus; g++)
-			if ((gang->candidates[i] & bit(g)) && gang->outcome[i][g] == OUTCOME_FITS &&
+			if ((gang->candidates[i] & bit_u64(g)) &&
+			    gang->outcome[i][g] == OUTCOME_FITS &&
 			    choice_add(choice, &gang->request->wants[i],
 				       &judgement_of(gang, i, g)->partition) < 0)
 				return -ENOMEM;
@@ -296,7 +280,7 @@ static int add_options(const struct gang *gang, struct choice *choice)
 /* GPUs that fit in the order in which they should be used, then the others. */
 static int order_gpus(const struct gang *gang, size_t order[static REQUEST_WANTS])
 {
-	uint64_t fits = fitting(gang);
+	uint64_t fits = gpus_with(gang, OUTCOME_FITS);
 	size_t n = (size_t)__builtin_popcountll(fits);
 	struct choice choice;
 	int r = 0;
@@ -311,7 +295,7 @@ static int order_gpus(const struct gang *gang, size_t order[static REQUEST_WANTS
 		choice_done(&choice);
 	}
 	for (size_t g = 0; g < gang->n_gpus; g++)
-		if (!(fits & bit(g)))
+		if (!(fits & bit_u64(g)))
 			order[n++] = g;
 	return r;
 }
@@ -321,10 +305,10 @@ static bool augment(const struct gang *gang, enum outcome worst, size_t gpu, uin
 		    int *gpu_of)
 {
 	for (size_t i = 0; i < gang->request->n_wants; i++) {
-		if (!(gang->candidates[i] & bit(gpu)) || gang->outcome[i][gpu] > worst ||
-		    (*tried & bit(i)))
+		if (!(gang->candidates[i] & bit_u64(gpu)) || gang->outcome[i][gpu] > worst ||
+		    (*tried & bit_u64(i)))
 			continue;
-		*tried |= bit(i);
+		*tried |= bit_u64(i);
 		if (gpu_of[i] != UNMATCHED &&
 		    !augment(gang, worst, (size_t)gpu_of[i], tried, gpu_of))
 			continue;
@@ -434,7 +418,7 @@ static const struct refusal *refusal_of(const struct gang *gang, size_t gpu, enu
 
 	*ret_decides = false;
 	for (size_t i = 0; i < gang->request->n_wants && !*ret_decides; i++) {
-		if (!(gang->candidates[i] & bit(gpu)) || gang->outcome[i][gpu] == OUTCOME_FITS)
+		if (!(gang->candidates[i] & bit_u64(gpu)) || gang->outcome[i][gpu] == OUTCOME_FITS)
 			continue;
 		*ret_decides = gang->outcome[i][gpu] == deciding;
 		if (*ret_decides || !first)
@@ -549,7 +533,7 @@ static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct res
 	unsigned asked;
 
 	for (size_t i = 0; i < gang->request->n_wants; i++)
-		used |= bit((size_t)gpu_of[i]);
+		used |= bit_u64((size_t)gpu_of[i]);
 	asked = (unsigned)__builtin_popcountll(used);
 	if (asked <= gang->max_gpus)
 		return 0;
@@ -629,7 +613,7 @@ int gang_assign(const struct admit_context *admit_context, const struct request 
 	if (judge(&gang) < 0) {
 		r = result_set(result, RESULT_NO_MEMORY, "out of memory");
 	} else {
-		*ret_candidates = possible(&gang);
+		*ret_candidates = gpus_with(&gang, OUTCOME_QUOTA);
 		r = assign(&gang, partitions, result);
 	}
 	free(gang.judgements);

@@ -43,57 +43,42 @@ bool share_quota_is_common(const struct grower *a, const struct grower *b)
 	return a->quota < UINT_MAX && is_same_account(a, b);
 }
 
-/* Divides CUs among all growers: among accounts first, or among leases. */
-static void divide_all(const struct arbiter *arbiter, struct grower *growers, size_t n,
-		       unsigned cus, struct fluid_term *terms)
-{
-	for (size_t i = 0; i < n; i++) {
-		size_t account = i;
-
-		if (!arbiter->settings->share_by_lease)
-			for (account = 0; !is_same_account(&growers[account], &growers[i]);)
-				account++;
-		terms[i] = (struct fluid_term){ .least = growers[i].base,
-						.most = growers[i].cap,
-						.weight = growers[i].weight,
-						.account = account };
-	}
-	fluid(terms, n, cus);
-	for (size_t i = 0; i < n; i++)
-		growers[i].share = fluid_units(terms[i].share);
-}
-
-/* Divides CUs among the growers that have a quota in common with this one. */
-static void divide_quota(struct grower *growers, size_t n, const struct grower *of, unsigned cus,
-			 struct fluid_term *terms)
+/* Divides CUs among all growers: among accounts first, or among leases. of: only among the leases that have a quota
+ * in common with it. */
+static void divide_among(const struct arbiter *arbiter, struct grower *growers, size_t n,
+			 const struct grower *of, unsigned cus, struct fluid_term *terms)
 {
 	size_t n_terms = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (share_quota_is_common(of, &growers[i])) {
-			terms[n_terms] = (struct fluid_term){ .least = growers[i].base,
-							      .most = growers[i].cap,
-							      .weight = growers[i].weight,
-							      .account = n_terms };
-			n_terms++;
-		}
+	for (size_t i = 0; i < n; i++) {
+		size_t account = n_terms;
+
+		if (of && !share_quota_is_common(of, &growers[i]))
+			continue;
+		if (!of && !arbiter->settings->share_by_lease)
+			for (account = 0; !is_same_account(&growers[account], &growers[i]);)
+				account++;
+		terms[n_terms++] = (struct fluid_term){ .least = growers[i].base,
+							.most = growers[i].cap,
+							.weight = growers[i].weight,
+							.account = account };
+	}
 	fluid(terms, n_terms, cus);
 	for (size_t i = 0, j = 0; i < n; i++)
-		if (share_quota_is_common(of, &growers[i]))
+		if (!of || share_quota_is_common(of, &growers[i]))
 			growers[i].share = fluid_units(terms[j++].share);
 }
 
 /* Divides the quota of one user among its leases. */
-static void cap_by_quota(struct grower *growers, size_t n, const struct grower *first,
-			 struct fluid_term *terms)
+static void cap_by_quota(const struct arbiter *arbiter, struct grower *growers, size_t n,
+			 const struct grower *first, struct fluid_term *terms)
 {
 	uint64_t cus = first->quota;
 
 	for (struct grower *g = growers; g < growers + n; g++)
 		if (g != first && share_quota_is_common(first, g))
 			cus += g->held;
-	divide_quota(growers, n, first, cus < FLUID_UNITS_MAX ? (unsigned)cus : FLUID_UNITS_MAX,
-		     terms);
+	divide_among(arbiter, growers, n, first, (unsigned)min_u64(cus, FLUID_UNITS_MAX), terms);
 	for (struct grower *g = growers; g < growers + n; g++)
 		if (share_quota_is_common(first, g))
 			g->cap = g->share;
@@ -111,9 +96,9 @@ int share_divide(const struct arbiter *arbiter, struct grower *growers, size_t n
 		while (j < i && !share_quota_is_common(&growers[j], &growers[i]))
 			j++;
 		if (j == i && growers[i].quota < UINT_MAX)
-			cap_by_quota(growers, n, &growers[i], terms);
+			cap_by_quota(arbiter, growers, n, &growers[i], terms);
 	}
-	divide_all(arbiter, growers, n, cus, terms);
+	divide_among(arbiter, growers, n, NULL, cus, terms);
 	return 0;
 }
 

@@ -188,9 +188,10 @@ struct lease {
 
 	/* waiting: ledger/waiting-queue.c, change/wait.c */
 	struct {
-		uint64_t candidates; /* GPUs that could ever take one of its wants (bits); 0: it was not examined */
-		uint64_t examined;   /* arbiter->changes when the lease was last examined */
-		uint64_t turn;       /* ranks it among the waiting leases of its class */
+		uint64_t
+			candidates; /* GPUs that could ever take one of its wants (bits); 0: it was not examined */
+		uint64_t examined; /* arbiter->changes when the lease was last examined */
+		uint64_t turn;     /* ranks it among the waiting leases of its class */
 		unsigned
 			passed; /* how often a candidate was granted to later ones of other users */
 		bool over_quota; /* only its user's quota stops it: it bars no GPU */

@@ -300,6 +300,16 @@ void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch)
 	lease->touched |= touch;
 }
 
+bool ledger_set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason,
+		       unsigned touch)
+{
+	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
+		return false;
+	lease_set_reason(lease, reason);
+	ledger_touch(arbiter, lease, touch);
+	return true;
+}
+
 struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched)
 {
 	struct lease *lease = arbiter->touched;

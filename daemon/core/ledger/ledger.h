@@ -178,6 +178,10 @@ const struct arbiter *ledger_beside(struct ledger_view *view, const struct arbit
 /* touch: bits of enum touch. */
 void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch);
 
+/* Sets the reason and touches the lease. false: that is its reason already. */
+bool ledger_set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason,
+		       unsigned touch);
+
 /* Takes the next touched lease off the list; NULL: the list is empty. A removed lease belongs
  * to the caller. */
 struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched);

@@ -195,7 +195,7 @@ static struct lease_account account_of(const struct lease *lease, uint64_t now_u
 
 /* The lease before its first call. *ret_added: an earlier process has added it, up to then. */
 static struct lease_account account_before(const struct usage *usage, const struct lease *lease,
-				     const struct lease_account *next, bool *ret_added)
+					   const struct lease_account *next, bool *ret_added)
 {
 	struct lease_account account = *next;
 

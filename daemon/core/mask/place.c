@@ -215,7 +215,7 @@ struct profile {
 	unsigned xccs, engines, step;
 	unsigned whole; /* CUs of the GPU, if it may be had as it is; else 0 */
 	unsigned free[CUSET_XCCS][CUSET_ENGINES];
-	unsigned column[CUSET_ENGINES];     /* the least over the XCCs */
+	unsigned column[CUSET_ENGINES];               /* the least over the XCCs */
 	unsigned kept[CUSET_XCCS + 1][CUSET_ENGINES]; /* CUs to keep; in the last row of all XCCs */
 	unsigned height[CUSET_ENGINES + 1]; /* [m]: units that m engines of every XCC have */
 	uint32_t must[CUSET_XCCS];          /* engines of the base, as bits */

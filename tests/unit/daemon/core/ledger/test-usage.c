@@ -21,7 +21,7 @@ struct book {
 	struct usage *usage;
 	struct usage_now now;
 	struct lease_account accounts[64]; /* by lease: several structures stand for one */
-	struct usage_row *rows; /* of the last sum() */
+	struct usage_row *rows;            /* of the last sum() */
 	size_t n;
 	uint64_t from;
 };
