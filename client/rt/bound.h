@@ -9,7 +9,7 @@
  * is the longest time from ready to done of each job, where work is the sum of one longest
  * execution of each task. No deadline is missed if R + jitter <= deadline <= period for every task.
  * Within R each borrower changes its queues at most ceil(R / interval) + 1 times. The model and the
- * proof are in gpuarbctl-rt(1); they rely on is_settled() in core/change/growth.c.
+ * proof are in gpuarbctl-rt(1); they rely on is_settled() in core/change/share/growth.c.
  */
 
 #include <stdbool.h>

@@ -46,8 +46,8 @@ static uint64_t timed_out(const struct rt_set *set)
 	return set->preemption_timeout != RT_UNSET ? set->preemption_timeout : 0;
 }
 
-/* The worst case is a borrower that never acknowledges: see set_deadline() in core/change/lend.c
- * and next_due() in core/change/enforcement.c. At the end of the grace gpuarbd reports and
+/* The worst case is a borrower that never acknowledges: see set_deadline() in core/change/share/lend.c
+ * and next_due() in core/change/enforce/enforcement.c. At the end of the grace gpuarbd reports and
  * freezes the borrower, and one enforce-delay later kills it. The kernel then removes its
  * queues: by one preemption each, or by a reset of the GPU after its preemption time-out. The next
  * scan observes that the queues are gone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Carries out the enforcement steps that core/change/enforcement.c decides for an overdue lease: it
+ * Carries out the enforcement steps that core/change/enforce/enforcement.c decides for an overdue lease: it
  * freezes the unit of the lease (frozen.c) and kills the processes of the lease. gpuarb-enforce does
  * both, because gpuarbd is not root.
  */

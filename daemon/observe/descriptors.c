@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Hardware queue descriptors: a helper with the right to do so reads them, core/change/verify.c
+/* Hardware queue descriptors: a helper with the right to do so reads them, core/change/machine/verify.c
  * compares them with the masks that were acknowledged. */
 
 #include <errno.h>

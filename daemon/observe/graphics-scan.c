@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which processes draw: gpuarb-fdinfo reads the DRM clients of all processes, core/change/graphics.c
+/* Which processes draw: gpuarb-fdinfo reads the DRM clients of all processes, core/change/machine/graphics.c
  * compares them with GPUs and leases. */
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 
 /*
  * Queues of unmanaged processes on CUs of leases. One journal event when it has lasted for drift-grace,
- * as drift of a lease has (core/change/drift.c), and one when it ends. With unmanaged = refuse, a process on CUs of a
+ * as drift of a lease has (core/change/enforce/drift.c), and one when it ends. With unmanaged = refuse, a process on CUs of a
  * realtime lease is killed then.
  */
 

@@ -20,7 +20,7 @@ cd "${1:-.}" || exit 2
 wrong=$(
 	while read -r dir own outside; do
 		[ -d "$dir" ] || echo "$dir: no such folder"
-		ls "$dir"/*.c >/dev/null 2>&1 || echo "$dir: nothing to check"
+		ls "$dir"/*.[ch] >/dev/null 2>&1 || echo "$dir: nothing to check"
 		grep -HnE '^#include "' "$dir"/*.[ch] | grep -vE "\"($own)"
 		grep -HnE '^#include <(systemd|dbus|hip|hsakmt|json|ini|bpf)' "$dir"/*.[ch] |
 			grep -vE "<($outside)"
@@ -33,6 +33,10 @@ daemon/core/ledger      util/|core/(mask|policy|ledger)/                  -none-
 daemon/core/decide      util/|core/(mask|layout|policy|ledger|decide)/    -none-
 daemon/core/observe     util/|core/(mask|policy|ledger|observe)/          -none-
 daemon/core/change      util/|core/(mask|layout|policy|ledger|observe|decide|change)/ -none-
+daemon/core/change/admit   util/|core/(mask|layout|policy|ledger|observe|decide|change)/ -none-
+daemon/core/change/enforce util/|core/(mask|layout|policy|ledger|observe|decide|change)/ -none-
+daemon/core/change/machine util/|core/(mask|layout|policy|ledger|observe|decide|change)/ -none-
+daemon/core/change/share   util/|core/(mask|layout|policy|ledger|observe|decide|change)/ -none-
 daemon/hw               util/|core/(mask|policy)/|hw/                     -none-
 daemon/sys              util/|core/|sys/                                  systemd
 daemon/sys/config       util/|core/(mask|policy)/|sys/config/             -none-
@@ -70,7 +74,7 @@ client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb
 ROWS
 )
 # core reads no clock, file or device.
-impure=$(grep -HnE '^#include <(fcntl|unistd|time|sys/(stat|socket|time|ioctl))' daemon/core/*/*.[ch])
+impure=$(grep -HnE '^#include <(fcntl|unistd|time|sys/(stat|socket|time|ioctl))' daemon/core/*/*.[ch] daemon/core/*/*/*.[ch])
 # In the program of a folder a main() would take the place of that of check.h, and of all its tests.
 mains=$(grep -HnE '^int main\(' -r tests/unit)
 [ -z "$wrong$impure$mains" ] || { printf '%s\n%s\n%s\n' "$wrong" "$impure" "$mains"; exit 1; }

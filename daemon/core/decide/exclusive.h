@@ -3,7 +3,7 @@
 
 /*
  * Exclusive leases: realtime leases with exclusive = active. While one is active, the adaptable
- * leases on its GPUs are paused (change/pause.c), and nothing else may use them: leases that cannot
+ * leases on its GPUs are paused (change/share/pause.c), and nothing else may use them: leases that cannot
  * pause and processes without a lease refuse it, and it refuses new leases that cannot pause. The same holds for
  * other partitions of a card that share its memory.
  * An inactive exclusive lease refuses nothing, so its activation may be refused.

@@ -109,7 +109,7 @@ struct gpu {
 	uint64_t driver_events[DRIVER_EVENT_KINDS];
 
 	/* CUs that adaptable leases occupy beyond what they are charged, and when they may
-	 * borrow more: change/growth.c. */
+	 * borrow more: change/share/growth.c. */
 	struct {
 		struct cuset borrowed;
 		bool may_grow;

@@ -50,7 +50,7 @@ struct adaptation {
 				* many and their quota leaves no more. Not saved */
 };
 
-/* A process that disturbs a lease, the victim: change/intruders.c. */
+/* A process that disturbs a lease, the victim: change/machine/intruders.c. */
 struct intruder {
 	pid_t pid;
 	uid_t uid;
@@ -99,13 +99,13 @@ struct partition {
 	 * partition is of no lease yet. Copy partitions with lease_set_partitions(). */
 	struct adaptation *adaptation;
 
-	bool paused;  /* adaptable: its queues have to be inactive: change/pause.c */
+	bool paused;  /* adaptable: its queues have to be inactive: change/share/pause.c */
 	bool stopped; /* paused, and the holder has acknowledged it */
 
-	bool capped; /* the kernel refuses queues beyond the grant: change/cap.c */
-	bool sole;   /* nothing else uses the compute partition of the card: change/drift.c */
+	bool capped; /* the kernel refuses queues beyond the grant: change/enforce/cap.c */
+	bool sole; /* nothing else uses the compute partition of the card: change/enforce/drift.c */
 
-	/* Its queues, as the hardware's descriptors show them: change/verify.c. */
+	/* Its queues, as the hardware's descriptors show them: change/machine/verify.c. */
 	struct {
 		bool scanned;  /* no queue came or changed since the last scan of descriptors */
 		bool verified; /* there are queues, and none has a CU beyond cus */
@@ -118,7 +118,7 @@ struct partition {
 		uint16_t priorities, priorities_before; /* of the queues, as bits */
 	} queues;
 
-	struct drift drift[DRIFT_KINDS]; /* change/drift.c */
+	struct drift drift[DRIFT_KINDS]; /* change/enforce/drift.c */
 	struct intruders intruders;
 };
 
@@ -186,7 +186,7 @@ struct lease {
 	/* waiting: that of the last decision; NULL before the first, or without memory. Owned. */
 	struct refusal *refusal;
 
-	/* waiting: ledger/waiting-queue.c, change/wait.c */
+	/* waiting: ledger/waiting-queue.c, change/admit/wait.c */
 	struct {
 		uint64_t
 			candidates; /* GPUs that could ever take one of its wants (bits); 0: it was not examined */
@@ -207,7 +207,7 @@ struct lease {
 	uint64_t revoked_for; /* the waiting lease that it is revoked for; 0: none */
 	bool returned;        /* revoking: acknowledged, and no process of it used a GPU since */
 
-	/* lending and borrowing: change/lend.c */
+	/* lending and borrowing: change/share/lend.c */
 	struct {
 		bool never_granted;    /* activating for the first time */
 		bool idle;             /* revoking, ending: it was not active, so it has no CU to
@@ -222,7 +222,7 @@ struct lease {
 		uint64_t moved_usec;   /* the last of them */
 	} lend;
 
-	/* adaptable: time in which a partition was paused: change/pause.c */
+	/* adaptable: time in which a partition was paused: change/share/pause.c */
 	struct {
 		uint64_t count, usec; /* of all pauses; usec: of those that have ended */
 		uint64_t since_usec;  /* of the present one; 0: none */
@@ -230,14 +230,14 @@ struct lease {
 		bool long_reported;   /* the same, for longer than max-pause */
 	} pause;
 
-	/* Resets of its GPUs: change/driver.c. */
+	/* Resets of its GPUs: change/machine/driver.c. */
 	struct {
 		uint64_t count;
 		bool pending;     /* the program that lost its queues has not ended yet */
 		size_t partition; /* the index of the one whose GPU was reset last */
 	} reset;
 
-	/* Times in which the driver had taken queues of it off a GPU: change/driver.c. The present one
+	/* Times in which the driver had taken queues of it off a GPU: change/machine/driver.c. The present one
 	 * is not saved: no event tells another daemon that it lasts. */
 	struct {
 		uint64_t count, usec; /* usec: of those that have ended */
@@ -245,7 +245,7 @@ struct lease {
 		unsigned now;         /* processes, on GPUs, whose queues are off at present */
 	} evicted;
 
-	/* does not give back in time: change/enforcement.c */
+	/* does not give back in time: change/enforce/enforcement.c */
 	struct {
 		enum enforce_step step; /* the last one that was taken */
 		uint64_t due_usec;      /* of the next one; UINT64_MAX: none */
@@ -254,13 +254,13 @@ struct lease {
 		bool terminate;         /* an administrator does, so no process is spared */
 	} enforce;
 
-	/* acknowledgements: change/verify.c */
+	/* acknowledgements: change/machine/verify.c */
 	struct {
 		bool pending;   /* acknowledged, and the queues have not been compared yet */
 		bool false_ack; /* a queue was observed with CUs that left the mask */
 	} verify;
 
-	/* change/cap.c */
+	/* change/enforce/cap.c */
 	struct {
 		bool active;       /* by one of the next two */
 		bool filtered;     /* every bound process is under a filter of gpuarbd */
@@ -274,10 +274,10 @@ struct lease {
 		const char *why_not;
 	} cap;
 
-	/* The last scan: change/observation.c. */
+	/* The last scan: change/machine/observation.c. */
 	struct {
 		unsigned processes; /* of this lease, on GPUs */
-		bool drift_reason;  /* the reason says how it drifts: change/drift.c */
+		bool drift_reason;  /* the reason says how it drifts: change/enforce/drift.c */
 	} observed;
 
 	/* Its Reserve was not answered when an earlier daemon ended: until then the lease needs no

@@ -47,7 +47,7 @@ struct arbiter {
 	uint64_t freed[REQUEST_WANTS]; /* by GPU: the number of the last one there */
 	uint64_t freed_all;            /* the number of the last one that may help all of them */
 	uint64_t round, examined; /* numbers at the beginning of this round, and of the last one
-				   * that ended: change/wait.c */
+				   * that ended: change/admit/wait.c */
 	size_t next_examined;     /* position in `waiting` where arbiter_plan_next() goes on */
 	uint64_t round_steps;     /* that it may take: decide/admit.h */
 	bool paused; /* they were used up in this round, or this one waits for others */
@@ -65,7 +65,8 @@ struct arbiter {
 
 	struct cover *covers; /* cover.h */
 	size_t n_covers;
-	unsigned fresh; /* bits of enum fresh: observations that change/drift.c has not judged */
+	unsigned
+		fresh; /* bits of enum fresh: observations that change/enforce/drift.c has not judged */
 	bool queues_changed; /* since the last scan of descriptors */
 	uint64_t masks_usec; /* when that scan was judged; 0: there was none */
 };
