@@ -455,6 +455,21 @@ static bool refuse_outside(struct candidate *a)
 	return true;
 }
 
+/* Under max-cus only CUs fit that leases of the user return, and they do not hold the request. */
+static enum outcome refuse_own(struct candidate *a, const struct place_miss *miss)
+{
+	const struct tenant *tenant = a->admit_context->tenant;
+	const struct shortage shortage = { REASON_QUOTA, RESOURCE_CUS, a->aim, miss->below,
+					   a->gpu->cus };
+
+	refusal_set_bound(a->refusal, "max-cus", limit_of(&tenant->max_cus, a->gpu->cus),
+			  tenant->name);
+	a->refusal->held = cuset_count(&a->held.cus);
+	a->refusal->uid = a->admit_context->uid;
+	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, 0);
+	return refuse(a, OUTCOME_QUOTA, &shortage);
+}
+
 /* The same in as few engines as max-shader-engines leaves. */
 static enum outcome place_within_engines(struct candidate *a, const struct place_request *request,
 					 struct placement *placement)
@@ -499,6 +514,8 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 			return OUTCOME_NEVER;
 		if (refuse_outside(a))
 			return OUTCOME_NOT_NOW;
+		if (a->own)
+			return refuse_own(a, &miss);
 		if (a->confined)
 			a->refusal->behind = a->gpu->barrier.rank.id;
 		return refuse_cus_or_floor(a, &request, &miss, a->floor ? &a->floor->now : NULL,

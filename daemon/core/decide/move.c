@@ -7,6 +7,7 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
+#include "core/ledger/quota.h"
 #include "core/mask/place.h"
 #include "core/policy/request.h"
 
@@ -217,13 +218,17 @@ static bool find_base(struct search *search, const struct partition *p, const st
 }
 
 /* Gives the partition of the next version another base, and a mask around it of as many CUs as
- * before where there are so many. later: there is room only when other leases have left. */
+ * before where there are so many. The quota may leave fewer, as before it may have had those that an inactive
+ * lease of its user lends. later: there is room only when other leases have left. */
 static bool move_partition(struct search *search, const struct lease *lease, struct partition *p,
 			   bool *later)
 {
 	const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
 	const struct cuset has = p->cus;
-	struct place_request request = { .keep = &has, .all = &gpu->all, .ceiling = p->count };
+	unsigned left = quota_cus_left(search->arbiter, lease, p->gpu);
+	struct place_request request = { .keep = &has,
+					 .all = &gpu->all,
+					 .ceiling = min_u(p->count, left) };
 	struct cuset base, cus, room;
 
 	find_room(search, lease, p, &room);

@@ -64,7 +64,10 @@ void quota_add_share(const struct arbiter *arbiter, const struct lease *lease,
 void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
 		  uint64_t except_lease, struct share ret[static REQUEST_WANTS])
 {
+	struct cuset claimed[REQUEST_WANTS];
+
 	memset(ret, 0, arbiter->n_gpus * sizeof(*ret));
+	memset(claimed, 0, arbiter->n_gpus * sizeof(*claimed));
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
@@ -74,9 +77,13 @@ void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, ui
 			const struct partition *p = &lease->partitions[j];
 
 			quota_add_share(arbiter, lease, p, &ret[p->gpu]);
+			cuset_add(&claimed[p->gpu], partition_claim(p));
 			ret[p->gpu].budget.vram += beyond(p->used.vram, p->charged.vram);
 		}
 	}
+	/* They are returned for another lease, or lent by it. */
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		cuset_remove(&ret[i].borrowed, &claimed[i]);
 }
 
 unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "core/decide/move.h"
 #include "lend-rig.h"
 #include "seed.h"
 
@@ -104,6 +105,71 @@ TEST(refusal_counts_what_the_leases_do_not_return)
 	CHECK(refused(&l.s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(l.s.result.refusals[0].held == 2 && l.s.result.refusals[0].free == 13);
 	CHECK(fixed(&l, ANY, 13));
+}
+
+/* What a lease that is not granted yet takes from an adaptable one, no other lease can have. */
+TEST(refusal_counts_what_a_lease_that_starts_takes)
+{
+	_cleanup_(lending_done) struct lending l = quota_of(1, 15);
+
+	CHECK(borrow(&l, 1, 60) && fixed(&l, ANY, 8) && !fixed(&l, ANY, 8));
+	CHECK(refused(&l.s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(l.s.result.refusals[0].held == 9 && l.s.result.refusals[0].free == 6);
+	CHECK(fixed(&l, ANY, 6));
+}
+
+/* Other CUs are free, but the quota leaves none of them to the request. */
+TEST(refusal_for_what_the_leases_do_not_make_room_for_tells_of_the_quota)
+{
+	_cleanup_(lending_done) struct lending l = quota_of(1, 30);
+
+	CHECK(borrow(&l, 1, 20) && !fixed(&l, ANY, 25));
+	CHECK(refused(&l.s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(l.s.result.refusals[0].held == 20 && l.s.result.refusals[0].free == 18);
+	CHECK(fixed(&l, ANY, 18));
+}
+
+/* CUs of the masks of a user: one in two masks counts once. */
+static unsigned all_of(const struct arbiter *arbiter, unsigned gpu, uid_t uid)
+{
+	struct cuset all = { 0 };
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct partition *p = lease_partition_on(arbiter->leases[i], gpu);
+
+		if (p && arbiter->leases[i]->owner == uid)
+			cuset_add(&all, &p->cus);
+	}
+	return cuset_count(&all);
+}
+
+/* The mask of the adaptable lease contains what the inactive one lends: elsewhere it has no room for as much. */
+TEST(lease_that_moves_stays_within_the_quota)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct tenant *tenant = add_tenant(l.s.arbiter, "students", ANY, CLASS_BESTEFFORT);
+	struct request request = request_for(12), engine = request_for(0);
+	struct caller lab = caller_of(LAB);
+	struct move_set set;
+	struct lease *borrower, *fill;
+
+	tenant->max_cus = (struct limit){ LIMIT_COUNT, 27 };
+	borrower = borrow(&l, 6, 60);
+	tenant->class = request.class = CLASS_REALTIME;
+	request.start_inactive = true;
+	CHECK(reserve(l.s.arbiter, ANY, &request, &l.s.result));
+	for (int i = 0; i < 2; i++) {
+		CHECK(fill = grant(&l.s, LAB, 11));
+		fixed(&l, LAB, 4);
+		release(l.s.arbiter, fill->id);
+	}
+	rest(&l);
+	engine.wants[0].shader_engines = 1;
+	CHECK(arbiter_plan_moves(l.s.arbiter, &lab, &engine, l.now, MOVE_STEPS, &set) == 1);
+	for (size_t i = 0; i < set.n_first; i++)
+		arbiter_commit(l.s.arbiter, TAKE_PTR(set.next[i]));
+	move_set_done(&set);
+	CHECK(borrower->lend.moves == 1 && all_of(l.s.arbiter, 0, ANY) <= 27);
 }
 
 /* ---- random ------------------------------------------------------------------------------- */
