@@ -41,14 +41,14 @@ void quota_add_share(const struct arbiter *arbiter, const struct lease *lease,
 						  !cuset_empty(&partition->resize)
 					  ? &partition->occupied
 					  : &partition->cus;
-	struct cuset borrowed;
 
 	if (lease->lend.never_granted) /* no queue has what it is promised */
 		cus = partition_claim(partition);
-	borrowed = *cus;
-
 	cuset_add(&share->cus, cus);
 	if (lease->adaptable) {
+		/* What has left the mask makes it no smaller. */
+		struct cuset borrowed = lease->lend.never_granted ? *cus : partition->cus;
+
 		cuset_remove(&borrowed, partition_claim(partition));
 		cuset_add(&share->borrowed, &borrowed);
 		share->fixed_cus +=

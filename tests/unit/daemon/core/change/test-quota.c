@@ -241,9 +241,8 @@ static unsigned has(const struct arbiter *arbiter, unsigned gpu, const struct ac
 	return sum;
 }
 
-TEST(no_user_has_more_than_its_quota_at_any_time)
+static void play(unsigned seed)
 {
-	unsigned seed = SEED_OF_RUN("QUOTA_SEED");
 	unsigned cus = 8 + (unsigned)rand_r(&seed) % 40;
 	_cleanup_(lending_done) struct lending l = quota_of(GPUS, cus);
 	struct acknowledged before = { 0 };
@@ -256,6 +255,18 @@ TEST(no_user_has_more_than_its_quota_at_any_time)
 	rest(&l);
 	for (unsigned gpu = 0; gpu < GPUS; gpu++)
 		CHECK(is_fair(l.s.arbiter, gpu) && used_by(l.s.arbiter, gpu, ANY) <= cus);
+}
+
+TEST(no_user_has_more_than_its_quota_at_any_time)
+{
+	play(SEED_OF_RUN("QUOTA_SEED"));
+}
+
+/* An adaptable lease gets other CUs, and a request the ones that left its mask: for these it would not shrink. */
+TEST(request_takes_no_place_of_cus_that_have_left_a_mask)
+{
+	play(172);
+	play(183);
 }
 
 /* ---- max-fixed-cus ------------------------------------------------------------------------ */
