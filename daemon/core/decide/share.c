@@ -15,6 +15,20 @@ unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease)
 	return tenant_weight(tenant_named(arbiter->settings, lease->tenant));
 }
 
+/* CUs that a fixed lease of the same user has, or takes back: its quota counts them already. */
+static void leave_fixed(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu,
+			struct cuset *cus)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *other = arbiter->leases[i];
+		const struct partition *p = lease_partition_on(other, gpu);
+
+		if (p && !other->adaptable && other->owner == lease->owner &&
+		    strcmp(other->tenant, lease->tenant) == 0)
+			cuset_remove(cus, partition_claim(p));
+	}
+}
+
 struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, struct partition *p)
 {
 	struct grower grower = { .lease = lease,
@@ -27,6 +41,7 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 	grower.cap = lease->lend.unbound ? grower.base : p->asked;
 	if (ledger_find(arbiter, lease->id))
 		quota_add_share(arbiter, lease, p, &held);
+	leave_fixed(arbiter, lease, p->gpu, &held.cus);
 	grower.held = cuset_count(&held.cus);
 	return grower;
 }

@@ -172,6 +172,37 @@ TEST(lease_that_moves_stays_within_the_quota)
 	CHECK(borrower->lend.moves == 1 && all_of(l.s.arbiter, 0, ANY) <= 27);
 }
 
+/* A lease is promised no CUs that its quota has no room for: others would shrink for them again and again. */
+TEST(masks_come_to_rest_beside_an_inactive_lease_of_the_user)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct tenant *tenant = add_tenant(l.s.arbiter, "students", ANY, CLASS_BESTEFFORT);
+	struct request request = request_for(18), other = request_for(2);
+	struct lease *neighbour, *fill, *borrower;
+	uint64_t generation;
+
+	tenant->max_cus = (struct limit){ LIMIT_COUNT, 34 };
+	CHECK(borrow(&l, 2, 2));
+	borrower = borrow(&l, 2, 60);
+	tenant->class = request.class = CLASS_REALTIME;
+	request.start_inactive = other.adaptable = true;
+	CHECK(reserve(l.s.arbiter, ANY, &request, &l.s.result));
+	other.class = CLASS_BESTEFFORT;
+	other.wants[0].cus_min = 2;
+	other.wants[0].cus_max = 60;
+	neighbour = reserve(l.s.arbiter, OTHER, &other, &l.s.result);
+	CHECK(neighbour && borrower);
+	rest(&l);
+	fill = fixed(&l, LAB, 20);
+	CHECK(fill);
+	rest(&l);
+	release(l.s.arbiter, fill->id);
+	rest(&l);
+	generation = neighbour->generation;
+	rest(&l);
+	CHECK(neighbour->generation == generation && !partition_is_promised(borrower->partitions));
+}
+
 /* ---- random ------------------------------------------------------------------------------- */
 
 /* The CUs of each lease in the mask that it acknowledged last. */
