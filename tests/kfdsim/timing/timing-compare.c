@@ -47,14 +47,14 @@ void comparisons_summary(const struct comparisons *c, struct summary *ret)
 }
 
 /* Reads the table and compares each row with how(). */
-static int compare(const char *dir, const char *file, const char *unit,
+static int compare(const char *dir, const char *file,
 		   int (*how)(const struct rows *rows, size_t row, struct comparison *ret),
 		   struct comparisons *ret)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	int r;
 
-	*ret = (struct comparisons){ .file = file, .unit = unit };
+	*ret = (struct comparisons){ .file = file };
 	r = rows_read(dir, file, &rows);
 	if (r < 0)
 		return r;
@@ -83,16 +83,12 @@ static int compare_mask(const struct rows *rows, size_t row, struct comparison *
 	ret->measured = rows_number(rows, row, "med");
 	if (player.mask == 0 || isnan(ret->measured))
 		return -EINVAL;
-	snprintf(ret->what, sizeof(ret->what), "%2s CUs: %s/%s/%s/%s",
-		 rows_text(rows, row, "active_cus"), rows_text(rows, row, "se0"),
-		 rows_text(rows, row, "se1"), rows_text(rows, row, "se2"),
-		 rows_text(rows, row, "se3"));
 	return play_ms(&player, 1, &ret->model);
 }
 
 int compare_masks(const char *dir, struct comparisons *ret)
 {
-	return compare(dir, "cu_mask_distributed.tsv", "ms", compare_mask, ret);
+	return compare(dir, "cu_mask_distributed.tsv", compare_mask, ret);
 }
 
 static int kernel_named(const char *name, struct timing_kernel *ret)
@@ -120,16 +116,13 @@ static int compare_pair(const struct rows *rows, size_t row, struct comparison *
 		return -EINVAL;
 	/* Slower than beside another kernel, for reasons that nobody has shown. */
 	if (alone && strcmp(measured, "MM256") == 0)
-		ret->apart = "known not to fit";
-	snprintf(ret->what, sizeof(ret->what), "%s %-6s beside %-6s %s",
-		 rows_text(rows, row, "commit"), measured, competitor,
-		 rows_text(rows, row, "partitioning"));
+		ret->apart = true; /* known not to fit */
 	return play_ms(players, alone ? 1 : 2, &ret->model);
 }
 
 int compare_sharing(const char *dir, struct comparisons *ret)
 {
-	return compare(dir, "sharing.tsv", "ms", compare_pair, ret);
+	return compare(dir, "sharing.tsv", compare_pair, ret);
 }
 
 /* Ghost Exchange: 50 iterations, in each of which neighbours wait for each other twice: left
@@ -146,7 +139,7 @@ static int play_ghost(const struct ranks *ranks, double base_s, struct compariso
 
 	if (ranks->ranks * ranks->queues <= ranks->queue_slots &&
 	    ranks->ranks <= ranks->process_slots)
-		ret->apart = "within the limits";
+		ret->apart = true; /* within the limits */
 	with.steps = GHOST_STEPS;
 	with.step_ns = (uint64_t)(base_s * 1e9 / GHOST_STEPS);
 	without = with;
@@ -192,14 +185,12 @@ static int compare_slice(const struct rows *rows, size_t row, struct comparison 
 	play.ranks = (unsigned)ranks;
 	play.queues = (unsigned)(queues / ranks);
 	ret->measured = rows_number(rows, row, "total_s") / base;
-	snprintf(ret->what, sizeof(ret->what), "%s %s %s %2.0f ranks %2.0f queues", gpu, mode,
-		 rows_text(rows, row, "mpi"), ranks, queues);
 	return play_ghost(&play, base, ret);
 }
 
 int compare_slices(const char *dir, struct comparisons *ret)
 {
-	return compare(dir, "oversubscription.tsv", "times", compare_slice, ret);
+	return compare(dir, "oversubscription.tsv", compare_slice, ret);
 }
 
 /* Against the same program and ranks with one queue each to compute. */
@@ -224,12 +215,10 @@ static int compare_spx_row(const struct rows *rows, size_t row, struct compariso
 	play.ranks = (unsigned)ranks;
 	play.queues = (unsigned)streams + 1;
 	ret->measured = rows_number(rows, row, "total_s") / base;
-	snprintf(ret->what, sizeof(ret->what), "%s %2u ranks %2u queues",
-		 rows_text(rows, row, "version"), play.ranks, play.ranks * play.queues);
 	return play_ghost(&play, base, ret);
 }
 
 int compare_spx(const char *dir, struct comparisons *ret)
 {
-	return compare(dir, "oversubscription_spx.tsv", "times", compare_spx_row, ret);
+	return compare(dir, "oversubscription_spx.tsv", compare_spx_row, ret);
 }

@@ -3,19 +3,19 @@
 
 /* The model beside what was measured, row by row. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "util/base.h"
 
 struct comparison {
-	char what[96];
 	double measured; /* NAN: it hung */
 	double model;
-	const char *apart; /* why it is left out of the summary; NULL: it is not */
+	bool apart; /* left out of the summary */
 };
 
 struct comparisons {
-	const char *file, *unit;
+	const char *file;
 	struct comparison *rows;
 	size_t n;
 };

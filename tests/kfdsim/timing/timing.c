@@ -26,7 +26,7 @@
  *   DISPATCH_NS   between two blocks of a queue: below the 0.68 us that two queues of MM256
  *                 reach together; without it a kernel's first blocks end all at once.
  * What does not fit: MM256 alone on the whole GPU, measured slower than beside another kernel;
- * and much of oversubscription, which no simple rule explains (kfdsim-timing has each row).
+ * and much of oversubscription, which no simple rule explains.
  */
 
 #include "kfdsim/timing/timing.h"

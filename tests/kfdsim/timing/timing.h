@@ -5,8 +5,7 @@
  * A model of how long dispatches take on one GPU, labelled «model» wherever it is shown. Pure:
  * time comes as an argument, in nanoseconds, and never goes back.
  *
- * What it is made of, and how well it fits: the comment in timing.c and `kfdsim-timing`, which
- * prints the model beside each measured row.
+ * What it is made of, and how well it fits: the comment in timing.c and test/test-timing-data.c.
  */
 
 #include <stdbool.h>
