@@ -38,13 +38,6 @@ static int set(struct sim_rig *rig, struct sim_process *process, uint32_t id)
 	return RIG_CALL(rig, process, SET_EVENT, &args);
 }
 
-static int reset(struct sim_rig *rig, struct sim_process *process, uint32_t id)
-{
-	struct kfd_ioctl_reset_event_args args = { .event_id = id };
-
-	return RIG_CALL(rig, process, RESET_EVENT, &args);
-}
-
 static int destroy(struct sim_rig *rig, struct sim_process *process, uint32_t id)
 {
 	struct kfd_ioctl_destroy_event_args args = { .event_id = id };
@@ -173,35 +166,6 @@ TEST(the_clients_own_memory_cannot_be_the_page)
 }
 
 /* ---- waiting ---- */
-
-TEST(wait_for_a_set_event_returns_at_once)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t id = make_signal(&rig, process, false);
-
-	CHECK(now(&rig, process, id) == KFD_IOC_WAIT_RESULT_TIMEOUT);
-	CHECK(set(&rig, process, id) == 0);
-	CHECK(now(&rig, process, id) == KFD_IOC_WAIT_RESULT_COMPLETE);
-	CHECK(now(&rig, process, id) == KFD_IOC_WAIT_RESULT_COMPLETE);
-	CHECK(reset(&rig, process, id) == 0);
-	CHECK(now(&rig, process, id) == KFD_IOC_WAIT_RESULT_TIMEOUT);
-	CHECK(rig.n_answers == 0);
-	rig_stop(&rig);
-}
-
-TEST(clients_can_set_only_signals)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t debug = make(&rig, process, KFD_IOC_EVENT_DEBUG_EVENT, false);
-
-	CHECK(set(&rig, process, debug) == -EINVAL && reset(&rig, process, debug) == -EINVAL);
-	CHECK(set(&rig, process, 9) == -EINVAL && reset(&rig, process, 9) == -EINVAL);
-	sim_raise(process, debug);
-	CHECK(now(&rig, process, debug) == KFD_IOC_WAIT_RESULT_COMPLETE);
-	rig_stop(&rig);
-}
 
 TEST(auto_reset_event_satisfies_one_wait)
 {

@@ -87,22 +87,6 @@ static int unmap(struct sim_rig *rig, struct sim_process *process, uint64_t hand
 	return RIG_CALL(rig, process, UNMAP_MEMORY_FROM_GPU, &args);
 }
 
-TEST(process_binds_a_gpu_with_one_render_node)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	struct kfd_ioctl_acquire_vm_args args = { .drm_fd = RIG_FD, .gpu_id = rig_id(&rig, 0) };
-
-	CHECK(RIG_CALL(&rig, process, ACQUIRE_VM, &args) == 0);
-	args.drm_fd = RIG_FD + 1;
-	CHECK(RIG_CALL(&rig, process, ACQUIRE_VM, &args) == -EBUSY);
-	args.drm_fd = UINT32_MAX;
-	CHECK(RIG_CALL(&rig, process, ACQUIRE_VM, &args) == -EINVAL);
-	args = (struct kfd_ioctl_acquire_vm_args){ .drm_fd = RIG_FD, .gpu_id = 7 };
-	CHECK(RIG_CALL(&rig, process, ACQUIRE_VM, &args) == -EINVAL);
-	rig_stop(&rig);
-}
-
 TEST(a_buffer_of_no_size_no_kind_or_no_gpu_is_refused)
 {
 	static struct sim_rig rig;

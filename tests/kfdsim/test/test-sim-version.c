@@ -141,22 +141,6 @@ TEST(each_version_has_its_own_requests)
 	rig_stop(&rig);
 }
 
-TEST(the_runtime_is_enabled_once_and_before_any_queue)
-{
-	struct sim_runtime_enable_args on = { .mode_mask = 1 }, off = { 0 };
-	const unsigned cmd = _IOWR('K', 0x25, struct sim_runtime_enable_args);
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_6_12);
-
-	CHECK(rig_call(&rig, process, cmd, &on, sizeof(on)) == 0);
-	CHECK(rig_call(&rig, process, cmd, &on, sizeof(on)) == -EBUSY);
-	CHECK(rig_call(&rig, process, cmd, &off, sizeof(off)) == 0);
-	make_buffers(&rig, process);
-	CHECK(create(&rig, process, queue_args(&rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL)) == 0);
-	CHECK(rig_call(&rig, process, cmd, &on, sizeof(on)) == -EEXIST);
-	rig_stop(&rig);
-}
-
 static int trap(struct sim_rig *rig, struct sim_process *process, uint32_t pid, uint32_t op)
 {
 	struct sim_dbg_trap_args args = { .pid = pid, .op = op };

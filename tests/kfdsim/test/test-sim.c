@@ -15,30 +15,6 @@ static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
 
 /* ---- the dispatcher ---- */
 
-TEST(unknown_ioctls_return_enotty)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega());
-	uint64_t argument[4] = { 0 };
-	static const unsigned unknown[] = { 0, 0x24, 0x25, 0x82, 0xff };
-
-	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
-		CHECK(rig_call(&rig, process, _IOC(IOC_INOUT, 'K', unknown[i], 8), argument, 8) ==
-		      -ENOTTY);
-	rig_stop(&rig);
-}
-
-TEST(only_the_opening_process_may_use_a_file)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega());
-	struct kfd_ioctl_get_version_args args;
-
-	CHECK(sim_ioctl(rig.sim, process, PID + 1, 1, AMDKFD_IOC_GET_VERSION, &args, sizeof(args),
-			rig.now) == -EBADF);
-	rig_stop(&rig);
-}
-
 TEST(second_open_belongs_to_the_same_process)
 {
 	static struct sim_rig rig;
@@ -82,40 +58,6 @@ TEST(unknown_tail_of_a_long_argument_is_untouched)
 }
 
 /* ---- ioctls of their own ---- */
-
-static struct kfd_process_device_apertures *apertures_at(struct sim_rig *rig)
-{
-	return rig_at(rig, RIG_MEMORY);
-}
-
-TEST(apertures_are_counted_first_and_then_filled)
-{
-	static struct sim_rig rig;
-	struct gpu_info infos[] = { rig_vega(), rig_navi() };
-	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
-	struct sim_process *process;
-
-	rig_start(&rig, infos, 2);
-	process = rig_open(&rig, PID);
-	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == 0);
-	CHECK(args.num_of_nodes == 2);
-	args.kfd_process_device_apertures_ptr = RIG_MEMORY;
-	args.num_of_nodes = 3; /* a CPU too: libhsakmt asks for as many as there are nodes */
-	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == 0);
-	CHECK(args.num_of_nodes == 2);
-	CHECK(apertures_at(&rig)[0].gpu_id == rig_id(&rig, 0));
-	CHECK(apertures_at(&rig)[1].gpu_id == rig_id(&rig, 1));
-	CHECK(apertures_at(&rig)[1].gpuvm_limit == (1ULL << 47) - 1);
-
-	args.num_of_nodes = 1;
-	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == 0);
-	CHECK(args.num_of_nodes == 1);
-	args.num_of_nodes = 4;
-	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == -EINVAL);
-	args = (struct kfd_ioctl_get_process_apertures_new_args){ .num_of_nodes = 1 };
-	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == -EFAULT);
-	rig_stop(&rig);
-}
 
 TEST(apertures_count_the_cpu_nodes)
 {
@@ -186,64 +128,6 @@ TEST(tile_configurations_are_cut_to_what_there_is)
 	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
 	args.gpu_id = 7;
 	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == -EINVAL);
-	rig_stop(&rig);
-}
-
-TEST(gpu_settings_need_a_known_bound_gpu)
-{
-	static struct sim_rig rig;
-	struct gpu_info info = rig_vega();
-	struct kfd_ioctl_set_memory_policy_args policy = { 0 };
-	struct kfd_ioctl_set_scratch_backing_va_args scratch = { 0 };
-	struct kfd_ioctl_set_trap_handler_args trap = { 0 };
-	struct sim_process *process;
-
-	rig_start(&rig, &info, 1);
-	CHECK(sim_open(rig.sim, PID, &process) == 0);
-	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == -EINVAL);
-	CHECK(RIG_CALL(&rig, process, SET_SCRATCH_BACKING_VA, &scratch) == -EINVAL);
-	CHECK(RIG_CALL(&rig, process, SET_TRAP_HANDLER, &trap) == -EINVAL);
-	policy.gpu_id = scratch.gpu_id = trap.gpu_id = rig_id(&rig, 0);
-	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == -ESRCH);
-	CHECK(RIG_CALL(&rig, process, SET_SCRATCH_BACKING_VA, &scratch) == -ENODEV);
-	CHECK(RIG_CALL(&rig, process, SET_TRAP_HANDLER, &trap) == -ESRCH);
-	process = rig_open(&rig, PID);
-	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == 0);
-	CHECK(RIG_CALL(&rig, process, SET_SCRATCH_BACKING_VA, &scratch) == 0);
-	CHECK(RIG_CALL(&rig, process, SET_TRAP_HANDLER, &trap) == 0);
-	policy.default_policy = 2;
-	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == -EINVAL);
-	policy.default_policy = 1;
-	policy.alternate_policy = 2;
-	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == -EINVAL);
-	rig_stop(&rig);
-}
-
-TEST(unsupported_ioctls_return_their_errno)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega());
-	struct kfd_ioctl_smi_events_args smi = { .gpuid = rig_id(&rig, 0) };
-	struct kfd_ioctl_get_dmabuf_info_args info = { 0 };
-	struct kfd_ioctl_import_dmabuf_args import = { .gpu_id = rig_id(&rig, 0) };
-	struct kfd_ioctl_criu_args criu = { 0 };
-	struct kfd_ioctl_svm_args svm = { .start_addr = 4096, .size = 4096 };
-	struct kfd_ioctl_set_xnack_mode_args xnack = { -1 };
-	uint64_t debugger[4] = { 0 };
-
-	CHECK(RIG_CALL(&rig, process, SMI_EVENTS, &smi) == -EOPNOTSUPP);
-	smi.gpuid = 7;
-	CHECK(RIG_CALL(&rig, process, SMI_EVENTS, &smi) == -EINVAL);
-	CHECK(RIG_CALL(&rig, process, GET_DMABUF_INFO, &info) == -EINVAL);
-	CHECK(RIG_CALL(&rig, process, IMPORT_DMABUF, &import) == -EINVAL);
-	CHECK(RIG_CALL(&rig, process, CRIU_OP, &criu) == -EACCES);
-	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &xnack) == -EPERM);
-	CHECK(RIG_CALL(&rig, process, SVM, &svm) == -EPERM);
-	svm.nattr = 1; /* and not there */
-	CHECK(RIG_CALL(&rig, process, SVM, &svm) == -EINVAL);
-	for (unsigned nr = 0x0d; nr <= 0x10; nr++)
-		CHECK(rig_call(&rig, process, _IOC(_IOC_WRITE, 'K', nr, 16), debugger, 16) ==
-		      -EPERM);
 	rig_stop(&rig);
 }
 
