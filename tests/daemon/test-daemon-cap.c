@@ -71,7 +71,7 @@ static void arrive(struct scene *scene, unsigned queues)
 	machine_build(&scene->machine, 2);
 	machine_boot(&scene->machine);
 	bus = scene->machine.bus;
-	scene->process = filtered_start(true);
+	scene->process = filtered_start();
 	scene->lease = reserve_for(bus, &scene->process, queues);
 	hand_over(bus, &scene->lease, &scene->process);
 	CHECK(lease_says(bus, scene->lease.path, "Tier", "cooperative"));
@@ -203,7 +203,7 @@ TEST(what_is_no_listener_is_refused)
 
 	machine_build(&machine, 1);
 	machine_boot(&machine);
-	process = filtered_start(true);
+	process = filtered_start();
 	lease = reserve_for(machine.bus, &process, 3);
 	CHECK(is_error(call(cap(machine.bus, lease.path, null)), GPUARB_ERROR_INVALID_REQUEST,
 		       "listener"));
@@ -228,8 +228,8 @@ TEST(a_process_that_is_not_bound_proves_nothing)
 
 	machine_build(&machine, 1);
 	machine_boot(&machine);
-	process = filtered_start(true);
-	other = filtered_start(true);
+	process = filtered_start();
+	other = filtered_start();
 	lease = reserve_for(machine.bus, &process, 3);
 	hand_over(machine.bus, &lease, &other);
 	CHECK(filtered_after(&other, FILTERED_PROVE) == EPERM &&
@@ -268,7 +268,7 @@ TEST(a_client_that_reads_its_own_listener_does_not_stop_the_daemon)
 
 	machine_build(&s.machine, 1);
 	machine_boot(&s.machine);
-	s.process = filtered_start(true);
+	s.process = filtered_start();
 	copy = dup(s.process.listener);
 	s.lease = reserve_for(s.machine.bus, &s.process, 3);
 	hand_over(s.machine.bus, &s.lease, &s.process);
@@ -317,7 +317,7 @@ TEST(all_listeners_of_a_user_share_the_time_that_one_may_take)
 	machine_build(&machine, 2);
 	machine_boot(&machine);
 	for (unsigned i = 0; i < FLOODING; i++) {
-		processes[i] = filtered_start(true);
+		processes[i] = filtered_start();
 		leases[i] = reserve_for(machine.bus, &processes[i], 1);
 		hand_over(machine.bus, &leases[i], &processes[i]);
 		CHECK(filtered_after(&processes[i], FILTERED_PROVE) == EBADF);
@@ -387,7 +387,7 @@ static void replace_one(struct machine *machine, struct filtered *process, struc
 {
 	if (process->pid > 0)
 		end_one(machine, process, lease);
-	*process = filtered_start(true);
+	*process = filtered_start();
 	AWAIT_STATE(gpu_number(machine->bus, "ProcessSlotsFree") > 0); /* others are ending */
 	*lease = reserve_cus(machine->bus, process, 4, 1);
 	hand_over(machine->bus, lease, process);
@@ -452,7 +452,7 @@ TEST(listeners_count_as_what_keeps_a_lease)
 	machine_build(&machine, 1);
 	rig_write(&machine.rig, "gpuarbd.conf", "[daemon]\nmax-holders = 20\n");
 	machine_boot(&machine);
-	process = filtered_start(true);
+	process = filtered_start();
 	lease = reserve_for(machine.bus, &process, 3); /* a holder, and a bound process */
 	while (is_fine(call(cap(machine.bus, lease.path, process.listener))))
 		n++;
@@ -486,7 +486,7 @@ static void answer_by_next_daemon(uid_t user)
 		rig_run_as(&rig, user);
 	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
 	bus = rig_connect(&rig, 0);
-	process = filtered_start(true);
+	process = filtered_start();
 	lease = reserve_for(bus, &process, 3);
 	hand_over(bus, &lease, &process);
 	CHECK(filtered_after(&process, FILTERED_PROVE) == EBADF);
@@ -519,7 +519,7 @@ TEST(a_listener_is_forgotten_when_the_last_process_under_it_ends)
 	rig_new(&rig);
 	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
 	bus = rig_connect(&rig, 0);
-	process = filtered_start(true);
+	process = filtered_start();
 	lease = reserve_for(bus, &process, 3);
 	hand_over(bus, &lease, &process);
 	CHECK(filtered_after(&process, FILTERED_PROVE) == EBADF);

@@ -243,7 +243,7 @@ static sd_bus_message *make_slots(struct stage *s)
 static sd_bus_message *make_cap(struct stage *s)
 {
 	if (s->process.pid == 0)
-		s->process = filtered_start(true);
+		s->process = filtered_start();
 	return with(call_lease(s->bus, s->lease.path, "Cap"), "h", s->process.listener);
 }
 

@@ -72,16 +72,6 @@ void budget_rig_hang_up(struct budget_rig *rig)
 	rig->connection = -1;
 }
 
-void budget_rig_await(struct budget_rig *rig, unsigned rows)
-{
-	unsigned n;
-
-	do {
-		n = budget_rig_receive(rig);
-		budget_rig_answer(rig);
-	} while (n != rows);
-}
-
 /* ---- a unit -------------------------------------------------------------------------------- */
 
 static bool is_unified(const char *path)

@@ -31,9 +31,6 @@ void budget_rig_answer(struct budget_rig *rig);
 /* Hangs up instead. */
 void budget_rig_hang_up(struct budget_rig *rig);
 
-/* Receives and answers requests until one has this many rows. */
-void budget_rig_await(struct budget_rig *rig, unsigned rows);
-
 /* ---- a unit -------------------------------------------------------------------------------- */
 
 struct unit_rig {

@@ -11,14 +11,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "check-cond.h"
 #include "live.h"
 
 #define CREATE_QUEUE 0xc0584b02U /* of Linux 6.1 */
-#define OTHER 0x80084b01U        /* GET_VERSION */
 
 static int install(void)
 {
@@ -69,38 +67,12 @@ static int leave_child(int socket)
 	return pid < 0 ? errno : 0;
 }
 
-static uint64_t now_nsec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-static int measure(struct filtered_shared *shared, int fd, unsigned number, long pause_nsec)
-{
-	const struct timespec pause = { .tv_nsec = pause_nsec };
-	int r = 0;
-
-	for (unsigned i = 0; i < FILTERED_SAMPLES; i++) {
-		uint64_t begin = now_nsec();
-
-		r = request(fd, number);
-		shared->nsec[i] = now_nsec() - begin;
-		if (pause_nsec > 0)
-			nanosleep(&pause, NULL);
-	}
-	return r;
-}
-
 static int carry_out(const struct filtered *process, int fd, char command)
 {
 	switch (command) {
 	case FILTERED_PROVE: return request(-1, CREATE_QUEUE);
 	case FILTERED_FORK: return create_in_child(fd);
 	case FILTERED_LEAVE: return leave_child(process->socket);
-	case FILTERED_MEASURE: return measure(process->shared, fd, CREATE_QUEUE, 1000000);
-	case FILTERED_OTHER: return measure(process->shared, fd, OTHER, 0);
 	case FILTERED_FLOOD:
 		for (;; process->shared->calls++)
 			request(fd, CREATE_QUEUE);
@@ -108,17 +80,15 @@ static int carry_out(const struct filtered *process, int fd, char command)
 	}
 }
 
-static _Noreturn void be_filtered(const struct filtered *process, bool filter)
+static _Noreturn void be_filtered(const struct filtered *process)
 {
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC), listener = filter ? install() : -1, r;
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC), listener = install(), r;
 	char command;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	CHECK(fd >= 0 && listener >= (filter ? 0 : -1));
-	if (filter) {
-		pass(process->socket, listener);
-		close(listener);
-	}
+	CHECK(fd >= 0 && listener >= 0);
+	pass(process->socket, listener);
+	close(listener);
 	while (read(process->socket, &command, 1) == 1) {
 		r = carry_out(process, fd, command);
 		CHECK(write(process->socket, &r, sizeof(r)) == sizeof(r));
@@ -126,9 +96,9 @@ static _Noreturn void be_filtered(const struct filtered *process, bool filter)
 	_exit(0);
 }
 
-struct filtered filtered_start(bool filter)
+struct filtered filtered_start(void)
 {
-	struct filtered process = { .listener = -1 };
+	struct filtered process = { 0 };
 	int ends[2];
 
 	process.shared = mmap(NULL, sizeof(*process.shared), PROT_READ | PROT_WRITE,
@@ -140,11 +110,10 @@ struct filtered filtered_start(bool filter)
 	process.socket = ends[process.pid == 0];
 	close(ends[process.pid != 0]);
 	if (process.pid == 0)
-		be_filtered(&process, filter);
+		be_filtered(&process);
 	process.pidfd = (int)syscall(SYS_pidfd_open, process.pid, 0);
 	CHECK(process.pidfd >= 0);
-	if (filter)
-		process.listener = pass(process.socket, -1);
+	process.listener = pass(process.socket, -1);
 	return process;
 }
 

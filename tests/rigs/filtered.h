@@ -9,33 +9,27 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define FILTERED_SAMPLES 2000
-
 enum filtered_command {
 	FILTERED_CREATE = 'c',
-	FILTERED_PROVE = 'p',   /* the call on no file */
-	FILTERED_FORK = 'f',    /* a call in a child, which stays as a zombie */
-	FILTERED_LEAVE = 'v',   /* a child that lives on, and ends with the test */
-	FILTERED_FLOOD = 'l',   /* calls without end; no answer */
-	FILTERED_MEASURE = 'm', /* the time of FILTERED_SAMPLES calls, one each millisecond */
-	FILTERED_OTHER = 'o',   /* and of calls that create no queue, without a pause */
+	FILTERED_PROVE = 'p', /* the call on no file */
+	FILTERED_FORK = 'f',  /* a call in a child, which stays as a zombie */
+	FILTERED_LEAVE = 'v', /* a child that lives on, and ends with the test */
+	FILTERED_FLOOD = 'l', /* calls without end; no answer */
 };
 
 /* Memory of both processes. */
 struct filtered_shared {
 	volatile unsigned calls; /* of a flood */
-	uint64_t nsec[FILTERED_SAMPLES];
 };
 
 struct filtered {
 	pid_t pid;
 	int pidfd, socket;
-	int listener; /* the test's copy; -1: it has none */
+	int listener; /* the test's copy; -1: it has none any more */
 	struct filtered_shared *shared;
 };
 
-/* filter false: it has no filter and no listener. */
-struct filtered filtered_start(bool filter);
+struct filtered filtered_start(void);
 void filtered_end(struct filtered *process);
 
 void filtered_say(const struct filtered *process, enum filtered_command command);
