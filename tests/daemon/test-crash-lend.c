@@ -11,8 +11,11 @@
 
 NEEDS(daemon_missing);
 
+struct cutting;
+
 struct cut {
 	struct stage stage;
+	const struct cutting *cutting;
 	sd_bus *crowd;
 	struct live_lease rt, borrower;
 	bool told; /* the operation was answered */
@@ -53,8 +56,10 @@ static void give_up_all(struct cut *cut)
 }
 
 /* Returns whether the daemon was killed at that step. */
-static bool try_at(struct cut *cut, const struct cutting *cutting, unsigned at)
+static bool try_at(void *data, unsigned at)
 {
+	struct cut *cut = data;
+	const struct cutting *cutting = cut->cutting;
 	struct stage *s = &cut->stage;
 	bool killed;
 
@@ -79,16 +84,12 @@ static bool try_at(struct cut *cut, const struct cutting *cutting, unsigned at)
 
 static void cut_everywhere(const char *settings, const struct cutting *cutting)
 {
-	unsigned points = 0, missed = 0;
 	static struct cut cut;
+	unsigned points;
 
 	arrive(&cut, settings);
-	for (unsigned at = 1; missed < CRASH_MISSED_MAX && !cut.stage.untraceable; at++) {
-		bool killed = try_at(&cut, cutting, at);
-
-		points += killed;
-		missed = killed ? 0 : missed + 1;
-	}
+	cut.cutting = cutting;
+	points = crash_at_each(&cut.stage, try_at, &cut);
 	rig_done(&cut.stage.rig);
 	if (cut.stage.untraceable)
 		SKIP("processes cannot be traced here");

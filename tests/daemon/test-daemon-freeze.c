@@ -417,19 +417,24 @@ static bool try_at(struct freezing *s, unsigned at, bool while_freezing)
 	return killed;
 }
 
-static void kill_everywhere(bool while_freezing)
+static bool try_freezing(void *data, unsigned at)
 {
-	unsigned points = 0, missed = 0;
+	return try_at(data, at, true);
+}
+
+static bool try_thawing(void *data, unsigned at)
+{
+	return try_at(data, at, false);
+}
+
+static void kill_everywhere(bool (*try_point)(void *data, unsigned at))
+{
 	static struct freezing s;
+	unsigned points;
 
 	if (!arrive(&s))
 		SKIP("there is no cgroup of version 2 that could be made");
-	for (unsigned at = 1; missed < CRASH_MISSED_MAX && !s.stage.untraceable; at++) {
-		bool killed = try_at(&s, at, while_freezing);
-
-		points += killed;
-		missed = killed ? 0 : missed + 1;
-	}
+	points = crash_at_each(&s.stage, try_point, &s);
 	depart(&s);
 	if (s.stage.untraceable)
 		SKIP("processes cannot be traced here");
@@ -439,10 +444,10 @@ static void kill_everywhere(bool while_freezing)
 
 TEST(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_freezes)
 {
-	kill_everywhere(true);
+	kill_everywhere(try_freezing);
 }
 
 TEST(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_thaws)
 {
-	kill_everywhere(false);
+	kill_everywhere(try_thawing);
 }

@@ -3,6 +3,8 @@
 
 #include "check-cond.h"
 
+#define MISSED_MAX 3
+
 int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct stage *stage = userdata;
@@ -197,6 +199,19 @@ static void set_up(struct stage *stage, const char *hardware)
 	listen_in(stage->bus, &stage->heard);
 }
 
+unsigned crash_at_each(struct stage *stage, bool (*try_at)(void *data, unsigned at), void *data)
+{
+	unsigned points = 0, missed = 0;
+
+	for (unsigned at = 1; missed < MISSED_MAX && !stage->untraceable; at++) {
+		bool killed = try_at(data, at);
+
+		points += killed;
+		missed = killed ? 0 : missed + 1;
+	}
+	return points;
+}
+
 bool crash_arm(struct stage *stage, unsigned at)
 {
 	const char *why;
@@ -276,28 +291,38 @@ static unsigned try_starts(struct stage *stage, const struct operation *operatio
 	return start_at - 1;
 }
 
+struct everywhere {
+	struct stage stage;
+	const struct operation *operation;
+	unsigned starts;
+};
+
+static bool try_operation(void *data, unsigned at)
+{
+	struct everywhere *e = data;
+
+	if (try_point(&e->stage, e->operation, at, 0) == 0)
+		return false;
+	if (getenv("GPUARB_LONG"))
+		e->starts += try_starts(&e->stage, e->operation, at);
+	return true;
+}
+
 bool crash_everywhere(const struct operation *operation)
 {
-	unsigned points = 0, starts = 0, missed = 0;
-	static struct stage stage;
+	static struct everywhere e;
+	unsigned points = 0;
 
-	set_up(&stage, operation->hardware);
-	if (!operation->run)
-		starts = try_starts(&stage, operation, 0);
-	for (unsigned at = 1; operation->run && missed < CRASH_MISSED_MAX && !stage.untraceable;
-	     at++) {
-		if (try_point(&stage, operation, at, 0) == 0) {
-			missed++;
-			continue;
-		}
-		missed = 0;
-		points++;
-		if (getenv("GPUARB_LONG"))
-			starts += try_starts(&stage, operation, at);
-	}
-	if (!stage.untraceable)
-		printf("killed at %u points of it and %u of starts\n", points, starts);
-	leave(stage.bus);
-	rig_done(&stage.rig);
-	return !stage.untraceable;
+	e.operation = operation;
+	e.starts = 0;
+	set_up(&e.stage, operation->hardware);
+	if (operation->run)
+		points = crash_at_each(&e.stage, try_operation, &e);
+	else
+		e.starts = try_starts(&e.stage, operation, 0);
+	if (!e.stage.untraceable)
+		printf("killed at %u points of it and %u of starts\n", points, e.starts);
+	leave(e.stage.bus);
+	rig_done(&e.stage.rig);
+	return !e.stage.untraceable;
 }

@@ -61,7 +61,9 @@ bool no_file_is_left(const struct stage *stage);
 
 /* ---- a daemon that is killed at each point that a client can observe ------------------------ */
 
-#define CRASH_MISSED_MAX 3 /* points in a row that were not reached: the operation has no more */
+/* Tries at 1, 2 and so on, until three points in a row were not reached: an operation has no more then.
+ * (Signals may go out together or one by one.) Returns how many were. */
+unsigned crash_at_each(struct stage *stage, bool (*try_at)(void *data, unsigned at), void *data);
 
 /* Has the service manager kill the daemon at the point number at. False where it cannot trace. */
 bool crash_arm(struct stage *stage, unsigned at);
@@ -82,9 +84,8 @@ struct operation {
 };
 
 /* Kills the daemon at each of its points in the operation, and at each point of the start after
- * it, and compares the ledger with what the clients were told. It ends after three points in a row
- * that were not reached, because signals may go out together or one by one. Returns false where
- * processes cannot be traced. */
+ * it, and compares the ledger with what the clients were told. Returns false where processes cannot
+ * be traced. */
 bool crash_everywhere(const struct operation *operation);
 
 #define CRASH_EVERYWHERE(...)                                                    \
