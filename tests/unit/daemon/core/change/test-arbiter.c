@@ -233,49 +233,6 @@ TEST(cus_min_above_the_cus_of_the_engines_never_fits)
 	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHADER_ENGINES));
 }
 
-TEST(a_gang_gets_all_its_gpus_or_none)
-{
-	_cleanup_(scene_done) struct scene s = scene_of(3);
-	struct request request = request_for(40);
-	struct gpu before[3];
-
-	for (size_t i = 1; i < 3; i++)
-		request.wants[i] = request.wants[0];
-	request.n_wants = 3;
-	strcpy(request.wants[0].gpu, "1");
-	for (int busy = 0; busy < 3; busy++) { /* each GPU refuses in turn */
-		struct request one = request_for(30);
-		struct lease *lease;
-
-		snprintf(one.wants[0].gpu, sizeof(one.wants[0].gpu), "%d", busy);
-		lease = reserve(s.arbiter, ANY, &one, &s.result);
-		memcpy(before, s.arbiter->gpus, sizeof(before));
-		CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-		CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
-		CHECK(strcmp(s.result.refusals[0].gpu, before[busy].info.name) == 0);
-		CHECK(memcmp(before, s.arbiter->gpus, sizeof(before)) == 0);
-		release(s.arbiter, lease->id);
-	}
-	struct lease *all = reserve(s.arbiter, ANY, &request, &s.result);
-
-	CHECK(all && all->n_partitions == 3 && all->partitions[0].gpu == 1);
-}
-
-TEST(gang_finds_the_only_possible_assignment)
-{
-	_cleanup_(scene_done) struct scene s = scene_of(2);
-	struct request one = request_for(30), both = request_for(60);
-
-	strcpy(one.wants[0].gpu, "0000:03:00.0");
-	CHECK(reserve(s.arbiter, ANY, &one, &s.result));
-	both.n_wants = 2;
-	both.wants[1] = both.wants[0];
-	both.wants[0].cus = 30; /* fits both GPUs; the other want fits the second only */
-	struct lease *lease = reserve(s.arbiter, ANY, &both, &s.result);
-
-	CHECK(lease && lease->partitions[0].gpu == 0 && lease->partitions[1].gpu == 1);
-}
-
 TEST(unknown_gpu_is_refused_by_name)
 {
 	struct scene s = scene_of(2), empty = scene_of(0);

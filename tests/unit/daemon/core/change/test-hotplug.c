@@ -298,50 +298,6 @@ TEST(new_gpu_without_a_slot_is_added_when_leases_have_ended)
 	CHECK(a->n_leases == REQUEST_WANTS);
 }
 
-static struct lease *wait_for(struct arbiter *a, const char *gpu, unsigned cus)
-{
-	struct request request = request_for(cus);
-	struct result result = { 0 };
-	struct lease *lease;
-
-	strcpy(request.wants[0].gpu, gpu);
-	request.wait_usec = 1000000;
-	lease = reserve(a, ANY, &request, &result);
-	CHECK(lease && lease->state == STATE_WAITING);
-	result_done(&result);
-	return lease;
-}
-
-TEST(new_gpu_wakes_waiting_leases)
-{
-	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);
-	struct gpu_info infos[] = { numbered(0), numbered(1) };
-	struct lease *lease, *next;
-
-	CHECK(on(a, "0", 60));
-	lease = wait_for(a, "any", 30);
-	CHECK(arbiter_plan_next(a, &next) == 0 && lease->wait.candidates == 1);
-	CHECK(arbiter_set_gpus(a, infos, 2) == 0);
-	CHECK(arbiter_plan_next(a, &next) == 1 && next->partitions[0].gpu == 1);
-	CHECK(arbiter_commit(a, next) == lease && lease->state == STATE_GRANTED);
-	promises(a);
-}
-
-TEST(waiting_lease_for_a_missing_gpu_ends)
-{
-	_cleanup_(arbiter_freep) struct arbiter *a = machine(2);
-	struct gpu_info info = numbered(0);
-	struct lease *lease, *next;
-	uint64_t id;
-
-	CHECK(on(a, "1", 60));
-	lease = wait_for(a, "1", 30);
-	id = lease->id;
-	CHECK(arbiter_set_gpus(a, &info, 1) == 0);
-	CHECK(arbiter_plan_next(a, &next) == 0 && !ledger_find(a, id));
-	observe(a);
-}
-
 TEST(process_is_counted_on_the_present_slot_of_its_gpu)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = machine(1);

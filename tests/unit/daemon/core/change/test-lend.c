@@ -278,29 +278,6 @@ TEST(activation_in_a_wrong_state_is_refused)
 	CHECK(l.s.result.kind == RESULT_NO_SUCH_LEASE);
 }
 
-TEST(adaptable_and_start_inactive_are_refused_for_other_classes)
-{
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct request request = request_for(15);
-
-	request.start_inactive = true;
-	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.result));
-	CHECK(l.s.result.kind == RESULT_INVALID_REQUEST &&
-	      strstr(l.s.result.sentence, "start-inactive"));
-	request.start_inactive = false;
-	request.adaptable = true;
-	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.result));
-	CHECK(l.s.result.kind == RESULT_INVALID_REQUEST &&
-	      strstr(l.s.result.sentence, "adaptable"));
-	request.wants[0].exact = true;
-	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.result));
-	CHECK(strstr(l.s.result.sentence, "exact"));
-	request.wants[0].exact = false;
-	request.wants[0].isolation = ISOLATION_SHARED;
-	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.result));
-	CHECK(strstr(l.s.result.sentence, "shared"));
-}
-
 /* Resizes an adaptable lease; 0: the want has no such key. Returns 0 or a negative errno. */
 static int resize(struct lending *l, const struct lease *lease, unsigned cus, unsigned least,
 		  unsigned most)
