@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * How good the choice of CUs is: useful work that the arbiter and other policies admit from
- * one random load, beside fluid repacking.
+ * How good the choice of CUs is: useful work that the arbiter admits from one random load, beside
+ * fluid repacking.
  *
  *	bench-placement SOURCE-ROOT [INSTANCES]
  */
@@ -35,22 +35,16 @@ static void add_instance(const struct gpu_info *info, const struct load *load, s
 	_cleanup_(freep) struct job *jobs = load_make(load, row->cus,
 						      geometry_step(&info->geometry));
 	struct outcome_of_run runs[POLICIES];
-	double rival = 0;
 
 	for (size_t i = 0; i < POLICIES; i++) {
 		run_policy(info, &policies[i], jobs, load->n, FORGET, &runs[i]);
 		mean_add(&row->by[i].useful, runs[i].useful);
-		mean_add(&row->by[i].per_granted, runs[i].per_granted);
-		mean_add(&row->by[i].largest, runs[i].largest);
 		mean_add(&row->by[i].moves, runs[i].moves);
 		if (!isnan(runs[i].fairness))
 			mean_add(&row->by[i].fairness, runs[i].fairness);
-		if (i >= GPUARB && i != FLUID && runs[i].useful > rival)
-			rival = runs[i].useful;
 	}
 	for (size_t i = 0; i < POLICIES; i++)
 		mean_add(&row->by[i].of_fluid, runs[i].useful / runs[FLUID].useful);
-	mean_add(&row->ahead, runs[0].useful / rival);
 }
 
 static void measure(const char *name, const struct gpu_info *info, unsigned instances,
@@ -114,7 +108,7 @@ static void print_useful(const struct row *rows, size_t n)
 	printf("%-11s %3s %4s %3s", "profile", "SE", "load", "RT");
 	for (size_t i = 0; i < POLICIES; i++)
 		printf("  %*s", i < GPUARB ? 19 : 11, policies[i].name);
-	printf("  ahead\n");
+	putchar('\n');
 	for (size_t j = 0; j < n; j++) {
 		const struct row *r = &rows[j];
 
@@ -124,7 +118,7 @@ static void print_useful(const struct row *rows, size_t n)
 			if (i < GPUARB)
 				printf(" (%.3f)", mean_of(&r->by[i].of_fluid));
 		}
-		printf("  %.3f\n", mean_of(&r->ahead));
+		putchar('\n');
 	}
 }
 
@@ -157,24 +151,6 @@ static void print_summary(const struct row *rows, size_t n)
 	}
 }
 
-static void print_others(const struct row *rows, size_t n)
-{
-	printf("\nE for each CU granted; the largest request still possible, of the GPU, over time\n");
-	printf("%-11s %3s %4s %3s", "profile", "SE", "load", "RT");
-	for (size_t i = 0; i < POLICIES; i++)
-		printf("  %11s", policies[i].name);
-	putchar('\n');
-	for (size_t j = 0; j < n; j++) {
-		const struct row *r = &rows[j];
-
-		print_key(r);
-		for (size_t i = 0; i < POLICIES; i++)
-			printf("  %5.3f %5.3f", mean_of(&r->by[i].per_granted),
-			       mean_of(&r->by[i].largest));
-		putchar('\n');
-	}
-}
-
 static void json_mean(const char *key, const struct mean *mean)
 {
 	printf("\"%s\":%.4f,\"%s_error\":%.4f", key, mean_of(mean), key, mean_error(mean));
@@ -190,10 +166,6 @@ static void json_row(const struct row *r)
 		putchar(',');
 		json_mean("of_fluid", &r->by[i].of_fluid);
 		putchar(',');
-		json_mean("per_granted", &r->by[i].per_granted);
-		putchar(',');
-		json_mean("largest", &r->by[i].largest);
-		putchar(',');
 		json_mean("moves_an_hour", &r->by[i].moves);
 		if (r->by[i].fairness.n > 0) {
 			putchar(',');
@@ -201,8 +173,6 @@ static void json_row(const struct row *r)
 		}
 		putchar('}');
 	}
-	putchar(',');
-	json_mean("ahead", &r->ahead);
 	putchar('}');
 }
 
@@ -229,7 +199,6 @@ int main(int argc, char *argv[])
 	printf("seed %u, %u instances of %u requests\n", SEED, instances, JOBS - FORGET);
 	print_useful(rows, n);
 	print_summary(rows, n);
-	print_others(rows, n);
 	print_json(rows, n, instances);
 	return 0;
 }

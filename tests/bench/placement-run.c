@@ -21,23 +21,17 @@ struct run {
 	size_t n_live;
 	double from, last; /* counted: between these requests, and what was granted there */
 	double now;
-	double largest;          /* x time */
 	double fairness, shared; /* x time, and the time with at least two adaptable leases */
-	double useful, granted, effective;
+	double useful;
 };
 
 /* A grant does what it does for this long. */
 static void work(struct run *run, double duration)
 {
-	for (size_t i = 0; i < run->n_live; i++) {
-		const struct live *live = &run->live[i];
-
-		if (!live->counts)
-			continue;
-		run->useful += min_u(live->grant.effective, live->asked) * duration;
-		run->granted += live->grant.granted * duration;
-		run->effective += live->grant.effective * duration;
-	}
+	for (size_t i = 0; i < run->n_live; i++)
+		if (run->live[i].counts)
+			run->useful += min_u(run->live[i].grant.effective, run->live[i].asked) *
+				       duration;
 }
 
 static void advance(struct run *run, double to)
@@ -47,7 +41,6 @@ static void advance(struct run *run, double to)
 	if (until > since) {
 		double fairness = machine_fairness(run->machine);
 
-		run->largest += run->policy->largest(run->machine) * (until - since);
 		if (!isnan(fairness)) {
 			run->fairness += fairness * (until - since);
 			run->shared += until - since;
@@ -117,8 +110,6 @@ void run_policy(const struct gpu_info *info, const struct policy *policy, const 
 	}
 	end_until(&run, INFINITY);
 	ret->useful = run.useful / offered;
-	ret->per_granted = run.granted > 0 ? run.effective / run.granted : 0;
-	ret->largest = run.largest / span / machine->cus;
 	ret->moves = (machine->moves - moves) / span;
 	ret->fairness = run.shared > 0 ? run.fairness / run.shared : NAN;
 }

@@ -2,10 +2,7 @@
 #pragma once
 
 /*
- * A GPU under a random load, and who may choose the CUs: what bench-placement is made of.
- *
- * Every policy works under the same promises: CUs are exclusive, and no two realtime leases
- * are in one shader engine. Only the choice differs.
+ * A GPU under a random load: what bench-placement is made of.
  */
 
 #include <stdbool.h>
@@ -14,10 +11,9 @@
 
 #include "core/change/arbiter.h"
 
-#define POLICIES 8
+#define POLICIES 4
 #define GPUARB 3 /* of them are the arbiter, the first of them without adaptable leases */
 #define FLUID (POLICIES - 1)
-#define EIGHTHS 8U
 
 struct job {
 	double at, until;
@@ -38,24 +34,18 @@ struct load {
 
 struct job *load_make(const struct load *load, unsigned cus, unsigned step);
 
-/* What a job got: CUs that are its own, and those of them that do work, E. */
+/* What a job got. */
 struct grant {
-	uint64_t id; /* the arbiter's */
-	struct cuset cus;
-	unsigned granted, effective;
-	uint32_t engines;       /* closed to other realtime leases */
+	uint64_t id;            /* the arbiter's */
+	unsigned effective;     /* CUs that do work, E */
 	unsigned whole_engines; /* fluid: so many */
 };
 
 /* One GPU as a policy sees it. */
 struct machine {
 	struct gpu_info info;
-	struct codec codec;
-	struct cuset all, taken;
-	uint32_t engines; /* with a realtime lease */
-	unsigned cus, used, used_engines;
-	struct cuset part[EIGHTHS];
-	struct arbiter *arbiter; /* those policies that ask it */
+	unsigned cus, used, used_engines; /* used: of fluid */
+	struct arbiter *arbiter;          /* those policies that ask it */
 	uint64_t now_usec;
 	unsigned moves; /* of adaptable leases */
 };
@@ -64,7 +54,6 @@ struct policy {
 	const char *name;
 	bool arbiter;
 	bool (*take)(struct machine *machine, const struct job *job, struct grant *ret);
-	unsigned (*largest)(const struct machine *machine); /* E of what it would give now */
 };
 
 extern const struct policy policies[POLICIES]; /* the first are gpuarb's, the last the upper line */
@@ -84,10 +73,8 @@ void machine_drop(struct machine *machine, const struct policy *policy, const st
 
 /* What came of a policy, of what was offered after the start had been forgotten. */
 struct outcome_of_run {
-	double useful;      /* min(E, asked) x time, of asked x time */
-	double per_granted; /* E of granted CUs */
-	double largest;     /* request still possible, of the GPU, over time */
-	double moves;       /* for each mean duration of a job */
+	double useful;   /* min(E, asked) x time, of asked x time */
+	double moves;    /* for each mean duration of a job */
 	double fairness; /* over the time with at least two adaptable leases; NAN: there is none */
 };
 
@@ -110,7 +97,6 @@ struct row {
 	unsigned xccs, engines, cus;
 	double offered, realtime;
 	struct {
-		struct mean useful, per_granted, largest, of_fluid, moves, fairness;
+		struct mean useful, of_fluid, moves, fairness;
 	} by[POLICIES];
-	struct mean ahead; /* of the best rival in useful work, of that */
 };
