@@ -55,6 +55,15 @@ lies rm "$nodes/1/properties"
 served 2/gpu_id
 err_has 'nodes/1/properties'
 
+# A pipe is no file, and an endless file ends.
+lies rm "$nodes/1/caches/0/properties"
+mkfifo "$nodes/1/caches/0/properties" || exit 1
+ends 0 kfdsim --topology "$lie" -- sh -c "cd $shown/1/caches/0 && test ! -e properties"
+
+lies truncate -s 1M "$nodes/1/caches/0/properties"
+ends 0 kfdsim --topology "$lie" -- sh -c "cat $shown/1/caches/0/properties | wc -c"
+out_is 65535
+
 lies rm -r "$nodes/2/caches"
 served 2/gpu_id
 err_has '104 CUs'
