@@ -97,6 +97,15 @@ static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 	return true;
 }
 
+/* Does only what becomes free on one of its candidates help the lease? What a floor keeps free, and on which GPU,
+ * depends on where its tenant holds leases: other GPUs become candidates. And a request within its own floor
+ * passes a barrier. */
+static bool needs_candidates(const struct arbiter *arbiter, const struct lease *lease)
+{
+	return lease->wait.candidates && !lease->wait.over_quota &&
+	       !floor_configured(arbiter->settings);
+}
+
 bool wait_is_examined(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const uint64_t examined = lease->wait.examined;
@@ -104,11 +113,8 @@ bool wait_is_examined(const struct arbiter *arbiter, const struct lease *lease)
 
 	if (examined == arbiter->changes)
 		return true;
-	/* What a floor keeps free, and on which GPU, depends on where its tenant holds leases; and a
-	 * request within its own floor passes a barrier. */
-	if (examined < arbiter->freed_all || lease->wait.over_quota || !gpus ||
-	    floor_configured(arbiter->settings))
-		return false; /* a release on any GPU may help it */
+	if (examined < arbiter->freed_all || !needs_candidates(arbiter, lease))
+		return false;
 	while (gpus && arbiter->freed[__builtin_ctzll(gpus)] <= examined)
 		gpus &= gpus - 1;
 	return !gpus || is_barred(arbiter, lease);
@@ -200,8 +206,8 @@ static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *l
 	int gpu = ledger_find_gpu(arbiter, refusal->gpu);
 	bool lacks = false;
 
-	if (refusal->resource != RESOURCE_CUS || lease->wait.over_quota ||
-	    lease->wait.passed >= LEASE_PASSES_MAX || !lease->wait.candidates || gpu < 0 ||
+	if (refusal->resource != RESOURCE_CUS || !needs_candidates(arbiter, lease) ||
+	    lease->wait.passed >= LEASE_PASSES_MAX || gpu < 0 ||
 	    max_u64(arbiter->freed_all, arbiter->freed[gpu]) > lease->wait.examined)
 		return false;
 	for (size_t i = 0; i < arbiter->n_gpus && !failures->counted; i++)

@@ -313,6 +313,24 @@ TEST(lease_ended_by_policy_has_a_reason)
 	}
 }
 
+/* The floor keeps two engines of an empty GPU, and nothing once its tenant holds a few CUs of both. */
+TEST(gpu_whose_floor_is_held_by_then_is_granted_to_a_waiting_lease)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(2);
+	struct request request = request_for(8);
+	struct lease *lease;
+
+	lab(&s)->reserved_engines = 2;
+	lab(&s)->reserved_gpu = strdup("0000:04:00.0");
+	CHECK(grant_on(&s, ANY, "0", 60));
+	lease = wait_for(&s, OTHER, "any", 40);
+	CHECK(lease->wait.candidates == 1 && says(lease, "40 CUs on 0000:03:00.0"));
+	strcpy(request.wants[0].gpu, "1");
+	request.wants[0].shader_engines = 2;
+	CHECK(ask(&s, LAB, request)->state == STATE_GRANTED);
+	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
+}
+
 TEST(freed_quota_wakes_a_waiting_lease)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
