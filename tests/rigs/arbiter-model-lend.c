@@ -251,8 +251,8 @@ static void preempt(struct model *model)
 		if (lease->revoked_for && !may_be_revoked(model, lease, by->class))
 			model_fail("revoked against policy or for its own class");
 		if (!lease->revoked_for && states[i] == STATE_REVOKING &&
-		    lease->state != STATE_GRANTED)
-			model_fail("not revoked any more, and not granted");
+		    lease->state != STATE_GRANTED && lease->state != STATE_ACTIVATING)
+			model_fail("not revoked any more, and neither granted nor activating");
 		model->preempted += lease->revoked_for != 0;
 	}
 }

@@ -338,13 +338,19 @@ static inline uint64_t lease_end_usec(const struct lease *lease)
 }
 
 /* Was it resized, and borrowers have not returned CUs yet? */
+static inline bool lease_is_resized(const struct lease *lease)
+{
+	bool resized = false;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		resized |= !cuset_empty(&lease->partitions[i].resize);
+	return resized;
+}
+
+/* Will it get them? One that is revoked does not. */
 static inline bool lease_awaits_resize(const struct lease *lease)
 {
-	bool awaits = false;
-
-	for (size_t i = 0; lease->state == STATE_GRANTED && i < lease->n_partitions; i++)
-		awaits |= !cuset_empty(&lease->partitions[i].resize);
-	return awaits;
+	return lease->state == STATE_GRANTED && lease_is_resized(lease);
 }
 
 /* Are CUs reclaimed for it? */

@@ -453,7 +453,7 @@ static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *
  * and the borrower have the same CUs: the lease is activating again. */
 static void reactivate(struct arbiter *arbiter, struct lease *lease)
 {
-	if (!lease_is_active(lease) || lease->state == STATE_ENDING || lease_awaits_resize(lease) ||
+	if (!lease_is_active(lease) || lease->state == STATE_ENDING || lease_is_resized(lease) ||
 	    !borrow_contested(arbiter, lease))
 		return;
 	if (lease->state == STATE_GRANTED)

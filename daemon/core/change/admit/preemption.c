@@ -23,7 +23,9 @@
 
 static void keep(struct arbiter *arbiter, struct lease *lease)
 {
-	lease->state = STATE_GRANTED;
+	/* After a restart borrowers may have its CUs still. */
+	lease->state = lease->lend.idle ? STATE_ACTIVATING : STATE_GRANTED;
+	lease->lend.idle = false;
 	lease->revoked = false;
 	lease->revoked_for = 0;
 	lease->returned = false;

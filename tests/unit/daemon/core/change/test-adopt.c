@@ -338,3 +338,28 @@ TEST(growth_is_paced_across_a_restart)
 	scene_done(&old.s);
 	lending_done(&l);
 }
+
+/* It uses its CUs until it ends; only those that it was to get are not returned yet. */
+TEST(revoked_lease_that_awaits_cus_of_a_resize_is_active_after_a_restart)
+{
+	struct lending old = lending_of(1), l = lending_of(1);
+	struct request request = request_for(30);
+	struct caller caller = caller_of(LAB);
+	struct lease *lease = grant(&old.s, LAB, 15), *borrower = borrow(&old, 4, 60), *next;
+	char why[256];
+
+	CHECK(cus_of(borrower) == 45);
+	CHECK(arbiter_plan_resize(old.s.arbiter, &caller, lease->id, &request, &next,
+				  &old.s.result) == 0);
+	arbiter_commit(old.s.arbiter, next);
+	settle(&old);
+	CHECK(lease_awaits_resize(lease));
+	CHECK(arbiter_revoke(old.s.arbiter, lease->id, old.now, SECOND_USEC, "", &old.s.result) ==
+	      0);
+	lease = saved(lease);
+	CHECK(adopt_saved(l.s.arbiter, lease, "", why, sizeof(why)) == 0);
+	CHECK(adopt_saved(l.s.arbiter, saved(borrower), "", why, sizeof(why)) == 0);
+	CHECK(lease->state == STATE_REVOKING && lease_is_active(lease));
+	scene_done(&old.s);
+	lending_done(&l);
+}

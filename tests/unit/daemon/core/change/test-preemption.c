@@ -339,6 +339,25 @@ TEST(a_lease_is_kept_when_the_lease_that_needs_its_room_is_released)
 	CHECK(all->state == STATE_GRANTED && all->partitions[0].count == 60);
 }
 
+/* After a restart a borrower may still have its CUs. */
+TEST(a_lease_that_was_not_active_is_kept_and_waits_for_its_cus)
+{
+	_cleanup_(lending_done) struct lending l = preemptible();
+	struct lease *lease = grant(&l.s, ANY, 30), *borrower = borrow(&l, 30, 60), *rt;
+
+	follow(&l, borrower);
+	rt = want(&l, VR, -1, 60);
+	CHECK(lease->state == STATE_REVOKING && borrower->state == STATE_REVOKING);
+	lease->lend.idle = true;
+	cuset_add(&borrower->partitions[0].occupied, &lease->partitions[0].occupied);
+	release(l.s.arbiter, rt->id);
+	turn(&l);
+	CHECK(lease->state == STATE_ACTIVATING && !lease->lend.idle);
+	CHECK(borrower->state == STATE_GRANTED);
+	answer(&l, borrower);
+	CHECK(lease->state == STATE_GRANTED);
+}
+
 TEST(leases_that_are_not_needed_any_more_are_kept)
 {
 	_cleanup_(lending_done) struct lending l = preemptible();
