@@ -54,10 +54,13 @@ void cover_sum_up(struct arbiter *arbiter)
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
-		if (!cuset_within(&gpu->outside, &sums[i]))
+		/* Of the processes that cover a CU one may be that of a waiting lease, and not be in its way. */
+		if (!cuset_within(&gpu->outside, &sums[i]) ||
+		    (arbiter->covers_changed && !cuset_empty(&gpu->outside)))
 			ledger_examine_again(arbiter, UINT64_C(1) << i);
 		gpu->outside = sums[i];
 	}
+	arbiter->covers_changed = false;
 }
 
 void cover_forget_gone(struct arbiter *arbiter)
@@ -68,6 +71,7 @@ void cover_forget_gone(struct arbiter *arbiter)
 		if (known_find(arbiter, arbiter->covers[i].pid, 0) ||
 		    (arbiter->covers[i].unknown && arbiter->n_known > 0))
 			arbiter->covers[n++] = arbiter->covers[i];
+	arbiter->covers_changed |= n < arbiter->n_covers;
 	arbiter->n_covers = n;
 }
 

@@ -33,7 +33,7 @@ bool cover_disturbs(const struct cover *cover, const struct lease *lease);
 /* The lease of the highest class in use that it disturbs so; NULL: none, or its CUs may be granted. */
 const struct lease *cover_over(const struct arbiter *arbiter, const struct cover *cover);
 
-/* Sets gpu->outside anew. Where some became free, waiting leases are examined again. */
+/* Sets gpu->outside anew. Where some may have become free, waiting leases are examined again. */
 void cover_sum_up(struct arbiter *arbiter);
 
 /* Removes the covers of processes that no scan shows any more: without a process that uses a GPU, the

@@ -65,6 +65,7 @@ struct arbiter {
 
 	struct cover *covers; /* cover.h */
 	size_t n_covers;
+	bool covers_changed; /* since cover_sum_up() */
 	unsigned
 		fresh; /* bits of enum fresh: observations that change/enforce/drift.c has not judged */
 	bool queues_changed; /* since the last scan of descriptors */

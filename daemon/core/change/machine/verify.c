@@ -251,6 +251,7 @@ int arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *
 	free(arbiter->covers);
 	arbiter->covers = covers;
 	arbiter->n_covers = 0;
+	arbiter->covers_changed = true;
 	arbiter->queues_changed = false;
 	arbiter->fresh |= FRESH_MASKS;
 	for (size_t i = 0; i < arbiter->n_leases; i++)

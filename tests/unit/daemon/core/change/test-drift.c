@@ -414,6 +414,37 @@ TEST(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone)
 	scene_done(&stage.s);
 }
 
+/* The queues of its own process, which are not in its way, cover the same CUs before and after. */
+TEST(waiting_lease_is_granted_when_the_queue_of_another_process_gets_a_mask)
+{
+	struct stage stage = stage_of();
+	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	struct caller caller = caller_of(LAB);
+	struct request request = request_for(30);
+	struct observed rows[] = { process(10, 1), process(11, 1) };
+	struct observed_mask masks[] = { queue(10, all), queue(11, all) };
+	struct lease *lease = NULL;
+
+	caller.pid = 10;
+	rows[0].uid = LAB;
+	request.wait_usec = 1;
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(arbiter_observe(stage.arbiter, rows, 2) == 0);
+		CHECK(arbiter_masks_observed(stage.arbiter, masks, 2) == 0);
+		arbiter_judge_drift(stage.arbiter, ++stage.now);
+		arbiter_lend(stage.arbiter, stage.now);
+		if (!lease) {
+			CHECK(arbiter_plan(stage.arbiter, &caller, &request, &lease,
+					   &stage.s.result) == 0);
+			lease = arbiter_commit(stage.arbiter, lease);
+			CHECK(lease->refusal->reason == REASON_UNMASKED);
+		}
+		CHECK(grant_waiting(&stage.s, NULL) == i);
+		masks[1].cus = (struct cuset){ .pair = { 1 } };
+	}
+	scene_done(&stage.s);
+}
+
 /* ---- what is activated ------------------------------------------------------------------------ */
 
 /* Sets *ret to the engines of the partition, or to all CUs of the GPU that it leaves. */
