@@ -151,12 +151,18 @@ static bool is_equal(const struct lease *a, const struct lease *b)
 	       request_wants_equal(a->request, b->request);
 }
 
-/* Queues outside of their lease are in the way of all leases but those of their own process. */
-static bool any_outside(const struct arbiter *arbiter)
+/* Are there queues outside of their lease, or processes that draw? They are in the way of all leases but those of
+ * their own process. */
+static bool any_disturbs(const struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (!cuset_empty(&arbiter->gpus[i].outside))
+	const bool drawn = arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &arbiter->gpus[i];
+
+		if (!cuset_empty(&gpu->outside) || (drawn && gpu->graphics.state == GRAPHICS_DRAWN))
 			return true;
+	}
 	return false;
 }
 
@@ -252,7 +258,7 @@ static int examine(struct arbiter *arbiter, struct lease *lease, struct failures
 		lease->wait.refused = true;
 		return EXAMINED_WAITS;
 	}
-	same = any_outside(arbiter) ? NULL : find_failed(arbiter, failures, lease);
+	same = any_disturbs(arbiter) ? NULL : find_failed(arbiter, failures, lease);
 	if (same) {
 		wait_on(arbiter, lease, lease_refusal(same), same->wait.candidates,
 			same->wait.over_quota);
@@ -335,6 +341,7 @@ static int examine_rest(struct arbiter *arbiter, struct lease **ret)
 			lease->wait.examined = changes;
 		if (r == EXAMINED_FITS && is_early(arbiter, lease, partitions)) {
 			begin_round(arbiter);
+			failures.n = 0; /* leases that rank behind those that are examined next */
 		} else if (r == EXAMINED_FITS) {
 			r = make_granted(arbiter, lease, partitions, ret);
 			return r < 0 ? r : 1;

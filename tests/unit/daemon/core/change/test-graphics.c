@@ -471,3 +471,28 @@ TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
 	CHECK(arbiter_plan_next(a, &next) == 1 && next->id == waiting->id);
 	lease_free(next);
 }
+
+TEST(waiting_lease_of_the_process_that_draws_is_granted_behind_an_equal_one)
+{
+	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	struct observed_client rows[] = { client(10, 0, 1), client(50, 0, 1) };
+	struct caller caller = caller_of(RT);
+	struct request request = request_for(15);
+	_cleanup_(result_done) struct result result = { 0 };
+	struct lease *waiting, *next;
+
+	rows[0].process.uid = RT;
+	observe(a, rows, 2);
+	rows[0].busy.gfx = rows[1].busy.gfx = 1000000;
+	observe(a, rows, 2);
+	request.wait_usec = SECOND_USEC;
+	for (caller.pid = 9; caller.pid <= 10; caller.pid++) {
+		CHECK(arbiter_plan(a, &caller, &request, &next, &result) == 0);
+		waiting = arbiter_commit(a, next);
+		CHECK(waiting->state == STATE_WAITING);
+	}
+	rows[0].busy.gfx = 2000000;
+	observe(a, rows, 1);
+	CHECK(arbiter_plan_next(a, &next) == 1 && next->id == waiting->id);
+	lease_free(next);
+}
