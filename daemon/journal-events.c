@@ -183,7 +183,7 @@ void journal_events_preempt(struct daemon *daemon, const struct lease *lease)
 			daemon, lease, lease->deadline_usec > now ? lease->deadline_usec - now : 0);
 	else if (lease->state == STATE_WAITING)
 		journal_events_waits(daemon, lease);
-	else if (lease->state == STATE_GRANTED)
+	else if (lease->state == STATE_GRANTED || lease->state == STATE_ACTIVATING)
 		log_event(EVENT_KEPT, &fields,
 			  "lease %" PRIu64 " of uid %u is no longer revoked: the lease that needed "
 			  "its room does not wait any more",
