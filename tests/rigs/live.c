@@ -278,15 +278,13 @@ int log_begin(const struct rig *rig)
 	return before;
 }
 
-const char *log_end(const struct rig *rig, int before)
+static const char *read_log(const struct rig *rig)
 {
 	static char text[65536];
 	char path[128];
 	ssize_t n;
 	int fd;
 
-	CHECK(signal(SIGABRT, SIG_DFL) != SIG_ERR && dup2(before, STDERR_FILENO) >= 0);
-	close(before);
 	snprintf(path, sizeof(path), "%s/log", rig->dir);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	CHECK(fd >= 0);
@@ -295,6 +293,18 @@ const char *log_end(const struct rig *rig, int before)
 	text[n] = '\0';
 	close(fd);
 	return text;
+}
+
+bool log_says(const struct rig *rig, const char *text)
+{
+	return strstr(read_log(rig), text);
+}
+
+const char *log_end(const struct rig *rig, int before)
+{
+	CHECK(signal(SIGABRT, SIG_DFL) != SIG_ERR && dup2(before, STDERR_FILENO) >= 0);
+	close(before);
+	return read_log(rig);
 }
 
 void start_quietly(struct rig *rig, void (*start)(struct rig *rig))

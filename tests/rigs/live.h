@@ -106,6 +106,9 @@ void end_process(pid_t pid);
  * Returns the previous stderr. */
 int log_begin(const struct rig *rig);
 
+/* Whether the file has the text now. */
+bool log_says(const struct rig *rig, const char *text);
+
 /* Restores stderr and returns the text of the file, valid until the next call. */
 const char *log_end(const struct rig *rig, int before);
 
