@@ -24,7 +24,7 @@ struct candidate {
 	const struct floor *floor; /* of other tenants; NULL: none */
 	struct cuset outside;      /* CUs that it may not have, because queues cover them */
 	struct share held; /* by this user under this tenant; zero unless a quota bounds it */
-	bool own; /* it takes the place of CUs that leases of the user return: max-cus leaves no others */
+	bool own;          /* max-cus leaves only CUs that other leases of the user return */
 	struct refusal *refusal;
 };
 
@@ -135,14 +135,18 @@ static unsigned free_base(const struct candidate *a)
 	return a->admit_context->adaptable ? quota_free_base(a->gpu) : 0;
 }
 
+/* Fewer CUs will not do. */
+static unsigned least_cus(const struct candidate *a)
+{
+	return a->want->cus_min ? a->want->cus_min : a->aim - a->aim / 10; /* 9/10, up */
+}
+
 /* CUs asked that a best-effort lease never returns, for max-fixed-cus. */
 static uint64_t fixed_cus(const struct candidate *a)
 {
-	unsigned least = a->want->cus_min ? a->want->cus_min : a->aim - a->aim / 10;
-
 	if (a->admit_context->class != CLASS_BESTEFFORT)
 		return 0;
-	return beyond(a->admit_context->adaptable ? least : a->aim, free_base(a));
+	return beyond(a->admit_context->adaptable ? least_cus(a) : a->aim, free_base(a));
 }
 
 /* CUs of the user's adaptable leases, which return them for the request, and its own before a resize. */
@@ -180,13 +184,13 @@ static unsigned limit_cus(const struct candidate *a)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
 	unsigned limit = a->want->cus_max ? a->want->cus_max : UINT32_MAX;
+	unsigned uncounted = free_base(a), fixed;
 
 	limit = limit_by(a, &tenant->max_cus, held_cus(a), limit);
 	if (a->admit_context->class != CLASS_BESTEFFORT)
 		return limit;
-	return min_u(limit, limit_by(a, &tenant->max_fixed_cus, a->held.fixed_cus,
-				     UINT32_MAX - free_base(a)) +
-				    free_base(a));
+	fixed = limit_by(a, &tenant->max_fixed_cus, a->held.fixed_cus, UINT32_MAX - uncounted);
+	return min_u(limit, fixed + uncounted);
 }
 
 /* Engines that no realtime lease can be granted now, as bits. */
@@ -211,7 +215,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		.all = &a->gpu->all,
 		.keep = a->had ? &a->had->cus : a->gpu->prefer,
 		.aim = a->aim,
-		.floor = want->cus_min ? want->cus_min : a->aim - a->aim / 10, /* 9/10, up */
+		.floor = least_cus(a),
 		.ceiling = max_u(a->aim, want->cus_max),
 		.limit = limit_cus(a),
 		.engines = want->shader_engines,

@@ -428,12 +428,10 @@ static void find_growers(struct division *d, struct lease *proposal, bool settle
 	for (size_t i = 0; i < d->n; i++) {
 		struct grower *grower = &d->growers[i];
 		const struct partition *p = grower->p;
-		bool begins;
+		bool begins = grower->lease == proposal || grower->lease->lend.never_granted;
 
-		grower->begins = grower->lease == proposal || grower->lease->lend.never_granted;
-		begins = grower->begins;
-		grower->begins &= grower->quota >=
-				  grower->base; /* else it takes CUs of its user's */
+		/* Without room in the quota, its base stays on CUs that other leases of its user return. */
+		grower->begins = begins && grower->quota >= grower->base;
 		grower->keeps = settled && !lease_is_settled(grower->lease, p);
 		if (grower->keeps)
 			cuset_remove(&d->pool, &p->occupied);

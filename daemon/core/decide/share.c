@@ -15,6 +15,12 @@ unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease)
 	return tenant_weight(tenant_named(arbiter->settings, lease->tenant));
 }
 
+/* Have they the same user and tenant: one account? */
+static bool is_same_account(const struct lease *a, const struct lease *b)
+{
+	return a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0;
+}
+
 /* CUs that a fixed lease of the same user has, or takes back: its quota counts them already. */
 static void leave_fixed(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu,
 			struct cuset *cus)
@@ -23,8 +29,7 @@ static void leave_fixed(const struct arbiter *arbiter, const struct lease *lease
 		const struct lease *other = arbiter->leases[i];
 		const struct partition *p = lease_partition_on(other, gpu);
 
-		if (p && !other->adaptable && other->owner == lease->owner &&
-		    strcmp(other->tenant, lease->tenant) == 0)
+		if (p && !other->adaptable && is_same_account(other, lease))
 			cuset_remove(cus, partition_claim(p));
 	}
 }
@@ -39,23 +44,17 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 	struct share held = { 0 };
 
 	grower.cap = lease->lend.unbound ? grower.base : p->asked;
-	if (ledger_find(arbiter, lease->id))
+	if (grower.quota < UINT_MAX && ledger_find(arbiter, lease->id)) {
 		quota_add_share(arbiter, lease, p, &held);
-	leave_fixed(arbiter, lease, p->gpu, &held.cus);
+		leave_fixed(arbiter, lease, p->gpu, &held.cus);
+	}
 	grower.held = cuset_count(&held.cus);
 	return grower;
 }
 
-/* Have their leases the same user and tenant: one account? */
-static bool is_same_account(const struct grower *a, const struct grower *b)
-{
-	return a->lease->owner == b->lease->owner &&
-	       strcmp(a->lease->tenant, b->lease->tenant) == 0;
-}
-
 bool share_quota_is_common(const struct grower *a, const struct grower *b)
 {
-	return a->quota < UINT_MAX && is_same_account(a, b);
+	return a->quota < UINT_MAX && is_same_account(a->lease, b->lease);
 }
 
 /* Divides CUs among all growers: among accounts first, or among leases. of: only among the leases that have a quota
@@ -71,7 +70,8 @@ static void divide_among(const struct arbiter *arbiter, struct grower *growers, 
 		if (of && !share_quota_is_common(of, &growers[i]))
 			continue;
 		if (!of && !arbiter->settings->share_by_lease)
-			for (account = 0; !is_same_account(&growers[account], &growers[i]);)
+			for (account = 0;
+			     !is_same_account(growers[account].lease, growers[i].lease);)
 				account++;
 		terms[n_terms++] = (struct fluid_term){ .least = growers[i].base,
 							.most = growers[i].cap,

@@ -22,9 +22,8 @@ struct share {
 	struct budget budget;
 	struct cuset cus;
 	struct cuset borrowed; /* of them: what its adaptable leases return for another lease */
-	unsigned
-		fixed_cus; /* that best-effort leases never return, but quota_free_base() of each */
-	uint32_t engines;  /* with CUs that were granted, as bits */
+	unsigned fixed_cus;    /* that best-effort leases never return; quota_free_base() is free */
+	uint32_t engines;      /* with CUs that were granted, as bits */
 };
 
 /* Adds a partition of the lease to what its user holds on the GPU. */

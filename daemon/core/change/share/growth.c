@@ -69,20 +69,22 @@ static void set_mask(struct arbiter *arbiter, struct grower *grower, const struc
 	ledger_touch(arbiter, grower->lease, TOUCH_CHANGED);
 }
 
-/* Is another lease to get CUs that the quota of their user leaves only when this one has returned as many? */
-static bool yields(const struct division *division, const struct grower *grower)
+/* Has the lease to return CUs because another one of its user is to get more than the quota leaves until then? */
+static bool has_to_yield(const struct division *division, const struct grower *grower)
 {
+	if (cuset_count(&grower->target) >= grower->p->count)
+		return false;
 	for (size_t i = 0; i < division->n; i++) {
 		const struct grower *other = &division->growers[i];
 
 		if (other != grower && share_quota_is_common(other, grower) &&
 		    cuset_count(&other->target) > other->quota)
-			return cuset_count(&grower->target) < grower->p->count;
+			return true;
 	}
 	return false;
 }
 
-/* It keeps as many CUs of its mask as its target has. */
+/* The lease keeps as many CUs of its mask as its target has. */
 static void yield(const struct division *division, const struct grower *grower)
 {
 	const struct partition *p = grower->p;
@@ -116,7 +118,7 @@ static void divide_gpu(struct arbiter *arbiter, unsigned index, const struct lea
 		if (!cuset_empty(&grower->rebase))
 			set_base(arbiter, grower);
 		set_mask(arbiter, grower, joins);
-		if (lease_is_active(grower->lease) && yields(&division, grower))
+		if (lease_is_active(grower->lease) && has_to_yield(&division, grower))
 			yield(&division, grower);
 		adaptation->promised = within && lease_is_active(grower->lease)
 					       ? (struct cuset){ 0 }

@@ -448,6 +448,15 @@ TEST(a_process_that_kfd_does_not_know_is_not_unmanaged)
 	CHECK(a->gpus[0].observed.n_processes == 0 && a->gpus[0].observed.unmanaged.vram == 0);
 }
 
+/* The first is a process of the realtime user. */
+static void let_both_draw(struct arbiter *a, struct observed_client rows[static 2])
+{
+	rows[0].process.uid = RT;
+	observe(a, rows, 2);
+	rows[0].busy.gfx = rows[1].busy.gfx = 1000000;
+	observe(a, rows, 2);
+}
+
 TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
 {
 	_cleanup_(arbiter_freep) struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
@@ -457,10 +466,7 @@ TEST(waiting_lease_is_granted_when_only_its_own_process_draws)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *waiting, *next;
 
-	rows[0].process.uid = RT;
-	observe(a, rows, 2);
-	rows[0].busy.gfx = rows[1].busy.gfx = 1000000;
-	observe(a, rows, 2);
+	let_both_draw(a, rows);
 	request.wait_usec = SECOND_USEC;
 	waiting = reserve(a, RT, &request, &result);
 	CHECK(waiting && waiting->state == STATE_WAITING);
@@ -481,10 +487,7 @@ TEST(waiting_lease_of_the_process_that_draws_is_granted_behind_an_equal_one)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct lease *waiting, *next;
 
-	rows[0].process.uid = RT;
-	observe(a, rows, 2);
-	rows[0].busy.gfx = rows[1].busy.gfx = 1000000;
-	observe(a, rows, 2);
+	let_both_draw(a, rows);
 	request.wait_usec = SECOND_USEC;
 	for (caller.pid = 9; caller.pid <= 10; caller.pid++) {
 		CHECK(arbiter_plan(a, &caller, &request, &next, &result) == 0);
