@@ -16,7 +16,6 @@
 
 struct commit {
 	int unsaved;          /* why the last changes could not be saved; 0: they are */
-	bool refused;         /* the last proposal could not be saved */
 	uint64_t failed_usec; /* when a save failed that is tried again */
 	bool grant_fails;     /* a waiting lease fits but cannot be saved, which was logged */
 };
@@ -150,7 +149,6 @@ int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease 
 		r = state_ids_until(daemon->state, planned->id);
 	if (r >= 0)
 		r = state_save(daemon->state, daemon->arbiter, planned);
-	daemon->commit->refused = r < 0;
 	if (r < 0)
 		return r;
 	lease = arbiter_commit(daemon->arbiter, TAKE_PTR(planned));
@@ -159,103 +157,69 @@ int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease 
 	return 0;
 }
 
-/* What cannot be saved is not granted: the lease keeps its place in the queue until the next
- * scan. */
-static bool grant_next(struct daemon *daemon)
+static void tell(struct daemon *daemon, enum step_kind kind, const struct lease *lease,
+		 uint64_t acknowledged)
 {
-	struct lease *proposal, *lease;
-	uint64_t id;
-	int r;
-
-	if (arbiter_plan_next(daemon->arbiter, &proposal) <= 0)
-		return false;
-	id = proposal->id;
-	r = commit_proposal(daemon, proposal, &lease);
-	if (r < 0) {
-		if (!daemon->commit->grant_fails)
-			log_error("lease %" PRIu64
-				  ": it fits, but keeps waiting because it cannot be saved: %s",
-				  id, strerror(-r));
-		daemon->commit->grant_fails = true;
-		wait_try_again(daemon->arbiter); /* no lease behind it may pass it */
-		return false;
-	}
-	daemon->commit->grant_fails = false;
-	if (lease->state != STATE_ACTIVATING)
-		journal_events_granted(daemon, lease, ", after waiting");
-	return true;
-}
-
-bool commit_moves(struct daemon *daemon, struct move_set *set)
-{
-	bool all = true;
-
-	for (size_t i = 0; i < set->n_first && all; i++) {
-		struct lease *lease;
-
-		all = commit_proposal(daemon, TAKE_PTR(set->next[i]), &lease) >= 0;
-		if (!all)
-			break;
+	switch (kind) {
+	case STEP_GRANT:
+		daemon->commit->grant_fails = false;
+		if (lease->state != STATE_ACTIVATING)
+			journal_events_granted(daemon, lease, ", after waiting");
+		break;
+	case STEP_MOVE:
 		accounting_moved(daemon, lease);
 		journal_events_changed(daemon, EVENT_RESIZED, lease);
+		break;
+	case STEP_GROW:
+		if (lease->generation > acknowledged) /* else only its base has moved */
+			journal_events_changed(daemon, EVENT_RESIZED, lease);
+		break;
+	case STEP_REQUEUE: journal_events_preempt(daemon, lease); break;
+	case STEP_NONE: break;
+	}
+}
+
+static void tell_unsaved(struct daemon *daemon, enum step_kind kind, uint64_t id, int error)
+{
+	if (kind == STEP_GRANT && !daemon->commit->grant_fails)
+		log_error("lease %" PRIu64
+			  ": it fits, but keeps waiting because it cannot be saved: %s",
+			  id, strerror(-error));
+	daemon->commit->grant_fails |= kind == STEP_GRANT;
+}
+
+bool commit_step(struct daemon *daemon, enum step_kind kind, struct move_set *set)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < set->n_first && r >= 0; i++) {
+		uint64_t id = set->next[i]->id, acknowledged = set->next[i]->acknowledged;
+		struct lease *lease;
+
+		r = commit_proposal(daemon, TAKE_PTR(set->next[i]), &lease);
+		if (r < 0)
+			tell_unsaved(daemon, kind, id, r);
+		else
+			tell(daemon, kind, lease, acknowledged);
 	}
 	move_set_done(set);
-	return all;
+	return r >= 0;
 }
 
-/* Makes room for a waiting lease. */
-static bool move_next(struct daemon *daemon)
+bool commit_next(struct daemon *daemon, unsigned *preempt_steps)
 {
 	struct move_set set;
+	enum step_kind kind;
+	bool done;
 
-	return arbiter_plan_moves_waiting(daemon->arbiter, daemon_now_usec(), &set) > 0 &&
-	       commit_moves(daemon, &set);
-}
-
-static bool grow_next(struct daemon *daemon)
-{
-	struct lease *proposal, *lease;
-	uint64_t acknowledged;
-
-	if (arbiter_plan_growth(daemon->arbiter, daemon_now_usec(), &proposal) <= 0)
+	kind = arbiter_next_step(daemon->arbiter, daemon_now_usec(), descriptors_bar_grants(daemon),
+				 preempt_steps, &set);
+	if (kind == STEP_NONE)
 		return false;
-	acknowledged = proposal->acknowledged;
-	if (commit_proposal(daemon, proposal, &lease) < 0) {
-		ledger_grow(daemon->arbiter, UINT64_MAX); /* repeats the round after grow-delay */
-		return false;
-	}
-	if (lease->generation > acknowledged) /* else only its base has moved */
-		journal_events_changed(daemon, EVENT_RESIZED, lease);
-	return true;
-}
-
-/* What cannot be saved stays revoked until the next scan. */
-static bool requeue_next(struct daemon *daemon)
-{
-	struct lease *proposal, *lease;
-
-	if (arbiter_plan_requeue(daemon->arbiter, &proposal) <= 0 ||
-	    commit_proposal(daemon, proposal, &lease) < 0)
-		return false;
-	journal_events_preempt(daemon, lease);
-	return true;
-}
-
-/* No lease is granted, and none moves for it, before it is known which queues cover CUs. */
-static bool serve_waiting(struct daemon *daemon)
-{
-	return !descriptors_bar_grants(daemon) && (grant_next(daemon) || move_next(daemon));
-}
-
-bool commit_next(struct daemon *daemon)
-{
-	bool more;
-
-	daemon->commit->refused = false;
-	more = requeue_next(daemon) || serve_waiting(daemon) ||
-	       (!arbiter_in_round(daemon->arbiter) && daemon->arbiter->round_steps > 0 &&
-		grow_next(daemon));
-	if (daemon->commit->refused)
+	done = commit_step(daemon, kind, &set);
+	if (!done) {
 		daemon->commit->failed_usec = daemon_now_usec();
-	return more;
+		arbiter_step_failed(daemon->arbiter, kind);
+	}
+	return done;
 }

@@ -73,13 +73,12 @@ commit_failed_usec(const struct daemon *daemon); /* when a save failed that is t
  * nothing has changed. */
 int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease **ret_lease);
 
-/* The same for leases that move; frees the rest after a failure. Returns whether all are in force. */
-bool commit_moves(struct daemon *daemon, struct move_set *set);
+/* The same for all leases of a step (arbiter_next_step()); frees the rest after a failure. Returns whether all
+ * are in force. */
+bool commit_step(struct daemon *daemon, enum step_kind kind, struct move_set *set);
 
-/* Makes the next change that became possible: a preempted lease waits again, a waiting lease is
- * granted, leases move to make room for one, or an adaptable lease grows. false: there is none, or
- * it cannot be saved. */
-bool commit_next(struct daemon *daemon);
+/* Takes the next step. false: there is none, or it cannot be saved. */
+bool commit_next(struct daemon *daemon, unsigned *preempt_steps);
 
 /* Saves every lease that has changed and was not published yet: all of them or none, because the CUs that
  * one lease gave back may be the CUs that another one gets. On -errno none of them may be published, and

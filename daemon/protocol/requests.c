@@ -146,8 +146,8 @@ static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
 	if (steps)
 		move_set_done(&set);
 	else
-		commit_moves(daemon,
-			     &set); /* perhaps not all: then what was planned is outdated, too */
+		/* Perhaps not all: then what was planned is outdated, too. */
+		commit_step(daemon, STEP_MOVE, &set);
 	if (r >= 0)
 		lease_free(*ret);
 	result_done(result);
@@ -454,7 +454,7 @@ static int plan_resize(struct daemon *daemon, const struct caller *caller, uint6
 	    arbiter_plan_resize_moves(daemon->arbiter, caller, id, request, daemon_now_usec(),
 				      &set) == 0)
 		return r;
-	commit_moves(daemon, &set); /* perhaps not all: the plan tells */
+	commit_step(daemon, STEP_MOVE, &set); /* perhaps not all: the plan tells */
 	result_done(result);
 	return arbiter_plan_resize(daemon->arbiter, caller, id, request, ret, result);
 }

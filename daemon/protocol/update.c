@@ -185,14 +185,9 @@ void update_now(struct daemon *daemon)
 			break; /* the next scan tries again */
 		}
 		publish_leases(daemon);
-		more = commit_next(daemon);
+		more = commit_next(daemon, &steps);
 		if (daemon_now_usec() - begun_usec > TURN_USEC)
 			daemon->arbiter->round_steps = 0; /* the rest in the next turn */
-		if (!more) {
-			if (!descriptors_bar_grants(daemon))
-				arbiter_preempt(daemon->arbiter, daemon_now_usec(), &steps);
-			queue_time_barriers(daemon->arbiter, daemon_now_usec());
-		}
 		frozen_review(daemon);
 	} while (more || daemon->arbiter->touched);
 	charge_round(daemon);

@@ -191,23 +191,6 @@ static void enforce(struct model *model)
 			model_fail("frozen, and no step against it is due");
 }
 
-static bool grow_one(struct model *model)
-{
-	const struct lease *lease;
-	struct lease *next;
-	unsigned count;
-
-	if (arbiter_plan_growth(model->arbiter, model->now, &next) <= 0)
-		return false;
-	lease = ledger_find(model->arbiter, next->id);
-	count = lease->partitions[0].count;
-	if (!lease->adaptable || lease->generation != lease->acknowledged)
-		model_fail("a lease is changed that has not followed yet");
-	lease = arbiter_commit(model->arbiter, next);
-	model->grown += lease->partitions[0].count > count;
-	return true;
-}
-
 static bool may_be_revoked(const struct model *model, const struct lease *lease,
 			   enum lease_class lease_class)
 {
@@ -219,24 +202,33 @@ static bool may_be_revoked(const struct model *model, const struct lease *lease,
 	return false;
 }
 
-/* Preemption revokes for a higher class only, and only what policy allows. */
-static void preempt(struct model *model)
-{
-	struct arbiter *arbiter = model->arbiter;
-	uint64_t before[256], states[256];
-	size_t n = arbiter->n_leases, waiting = arbiter->n_waiting;
+/* What the leases were revoked for, and their states, before a step. */
+struct revoked {
+	uint64_t by[256], states[256];
+	size_t n, waiting;
+};
 
-	if (n > 256)
+static void note_revoked(const struct arbiter *arbiter, struct revoked *ret)
+{
+	ret->n = arbiter->n_leases;
+	ret->waiting = arbiter->n_waiting;
+	if (ret->n > 256)
 		model_fail("more leases than expected");
-	for (size_t i = 0; i < n; i++) {
-		before[i] = arbiter->leases[i]->revoked_for;
-		states[i] = arbiter->leases[i]->state;
+	for (size_t i = 0; i < ret->n; i++) {
+		ret->by[i] = arbiter->leases[i]->revoked_for;
+		ret->states[i] = arbiter->leases[i]->state;
 	}
-	arbiter_preempt(arbiter, model->now, &(unsigned){ UINT_MAX });
-	if (n - arbiter->n_leases != waiting - arbiter->n_waiting)
+}
+
+/* Preemption revokes for a higher class only, and only what policy allows. */
+static void check_revoked(struct model *model, const struct revoked *before)
+{
+	const struct arbiter *arbiter = model->arbiter;
+	size_t n = arbiter->n_leases;
+
+	if (before->n - n != before->waiting - arbiter->n_waiting)
 		model_fail("preemption removed a lease");
-	if (arbiter->n_leases !=
-	    n) /* a request that may not wait, and no lease makes room for it */
+	if (n != before->n) /* a request that may not wait, and no lease makes room for it */
 		return;
 	for (size_t i = 0; i < n; i++) {
 		const struct lease *lease = arbiter->leases[i];
@@ -245,56 +237,74 @@ static void preempt(struct model *model)
 		if (lease->revoked_for && lease->state == STATE_REVOKING &&
 		    (!by || by->state != STATE_WAITING))
 			model_fail("revoked for a lease that does not wait");
-		model->kept += before[i] && !lease->revoked_for;
-		if (before[i] == lease->revoked_for)
+		model->kept += before->by[i] && !lease->revoked_for;
+		if (before->by[i] == lease->revoked_for)
 			continue;
 		if (lease->revoked_for && !may_be_revoked(model, lease, by->class))
 			model_fail("revoked against policy or for its own class");
-		if (!lease->revoked_for && states[i] == STATE_REVOKING &&
+		if (!lease->revoked_for && before->states[i] == STATE_REVOKING &&
 		    lease->state != STATE_GRANTED && lease->state != STATE_ACTIVATING)
 			model_fail("not revoked any more, and neither granted nor activating");
 		model->preempted += lease->revoked_for != 0;
 	}
 }
 
-static void requeue(struct model *model)
+/* None moves or grows unless its holder has acknowledged everything; none moves back. */
+static void check_adaptable(enum step_kind kind, const struct lease *lease,
+			    const struct lease *next)
 {
-	struct arbiter *arbiter = model->arbiter;
-	struct lease *next;
-
-	while (arbiter_plan_requeue(arbiter, &next) == 1) {
-		const struct lease *lease = ledger_find(arbiter, next->id);
-
-		if (lease->state != STATE_REVOKING || lease->observed.processes > 0)
-			model_fail("a lease waits again that has not returned everything");
-		lease = arbiter_commit(arbiter, next);
-		if (lease->state != STATE_WAITING || lease->n_partitions > 0 || lease->revoked)
-			model_fail("revoked, and not as if it had always waited");
-		model->requeued++;
-	}
+	if (!lease->adaptable || lease->class == CLASS_REALTIME ||
+	    lease->generation != lease->acknowledged)
+		model_fail("a lease is changed that may not be, or has not followed yet");
+	for (size_t k = 0; kind == STEP_MOVE && k < lease->n_partitions; k++)
+		if (cuset_equal(&next->partitions[k].adaptation->base,
+				&lease->partitions[k].adaptation->moved_from))
+			model_fail("a lease moves back");
 }
 
-/* Moves leases for one that waits. None moves unless its holder has acknowledged everything, or back. */
-static bool move_some(struct model *model)
+static void commit_one(struct model *model, enum step_kind kind, struct lease *next)
 {
+	const struct lease *lease = ledger_find(model->arbiter, next->id);
+	unsigned count = lease->n_partitions > 0 ? lease->partitions[0].count : 0;
+
+	if (kind == STEP_MOVE || kind == STEP_GROW)
+		check_adaptable(kind, lease, next);
+	if (kind == STEP_REQUEUE &&
+	    (lease->state != STATE_REVOKING || lease->observed.processes > 0))
+		model_fail("a lease waits again that has not returned everything");
+	if (kind == STEP_GRANT)
+		model_check_waited(model, lease, next);
+	lease = arbiter_commit(model->arbiter, next);
+	if (kind == STEP_GRANT)
+		model_check_granted(model, lease);
+	if (kind == STEP_REQUEUE &&
+	    (lease->state != STATE_WAITING || lease->n_partitions > 0 || lease->revoked))
+		model_fail("revoked, and not as if it had always waited");
+	model->requeued += kind == STEP_REQUEUE;
+	model->moved += kind == STEP_MOVE;
+	model->grown += kind == STEP_GROW && lease->partitions[0].count > count;
+}
+
+/* The next step, as the daemon takes it. false: there is none. */
+static bool take_step(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+	struct revoked before;
 	struct move_set set;
+	enum step_kind kind;
 
-	if (arbiter_plan_moves_waiting(model->arbiter, model->now, &set) == 0)
-		return false;
-	for (size_t i = 0; i < set.n_first; i++) {
-		const struct lease *lease = ledger_find(model->arbiter, set.next[i]->id);
-
-		if (!lease->adaptable || lease->class == CLASS_REALTIME ||
-		    lease->generation != lease->acknowledged)
-			model_fail("a lease moves that may not");
-		for (size_t k = 0; k < lease->n_partitions; k++)
-			if (cuset_equal(&set.next[i]->partitions[k].adaptation->base,
-					&lease->partitions[k].adaptation->moved_from))
-				model_fail("a lease moves back");
-		arbiter_commit(model->arbiter, TAKE_PTR(set.next[i]));
-		model_check(model);
+	note_revoked(arbiter, &before);
+	arbiter->round_steps = model_chance(model, 50) ? 1 : UINT64_MAX;
+	kind = arbiter_next_step(arbiter, model->now, false, &(unsigned){ UINT_MAX }, &set);
+	if (kind == STEP_NONE) {
+		check_revoked(model, &before);
+		return arbiter->paused || arbiter->round_steps == 0;
 	}
-	model->moved += (unsigned)set.n_first;
+	for (size_t i = 0; i < set.n_first; i++) {
+		commit_one(model, kind, TAKE_PTR(set.next[i]));
+		if (kind == STEP_MOVE)
+			model_check(model);
+	}
 	model->steps += set.n_first < set.n;
 	move_set_done(&set);
 	return true;
@@ -309,24 +319,20 @@ static void unsettled(struct model *model)
 void model_settle(struct model *model)
 {
 	unsigned rounds = 0;
-	bool moves;
+	bool more;
 
 	do {
-		if (++rounds > 1000)
+		if (++rounds > 10000)
 			model_fail("it never settles");
 		arbiter_judge_drift(model->arbiter, model->now);
 		enforce(model);
 		arbiter_lend(model->arbiter, model->now);
 		model_carry_out(model);
 		unsettled(model);
-		requeue(model);
-		model_grant_waiting(model);
-		unsettled(model);
-		moves = move_some(model);
-		if (!moves)
-			preempt(model);
+		more = take_step(model);
 		model_check(model);
-	} while (moves || grow_one(model) || model->arbiter->touched);
+	} while (more || model->arbiter->touched);
+	model_check_waiting(model);
 }
 
 static bool any_awaits(const struct arbiter *arbiter)

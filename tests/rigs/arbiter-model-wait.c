@@ -109,7 +109,6 @@ static void check_barriers(struct model *model)
 {
 	struct arbiter *arbiter = model->arbiter;
 
-	queue_time_barriers(arbiter, model->now);
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		const struct gpu *gpu = &arbiter->gpus[i];
 		const struct lease *by = ledger_find(arbiter, gpu->barrier.rank.id);
@@ -126,33 +125,25 @@ static void check_barriers(struct model *model)
 	}
 }
 
-void model_grant_waiting(struct model *model)
+void model_check_waited(struct model *model, const struct lease *lease,
+			const struct lease *next)
 {
-	struct arbiter *arbiter = model->arbiter;
-	struct lease *next;
+	model_check_grant(model, lease->request, next);
+	model_check_observed(model, next);
+}
 
-	for (;;) {
-		const struct lease *lease;
-		int r;
+void model_check_granted(struct model *model, const struct lease *lease)
+{
+	if (!is_in_force(lease) || lease->reason[0] || lease->wait.passed ||
+	    !(lease->touched & TOUCH_COMMITTED) ||
+	    (lease->request != NULL) != lease_keeps_request(lease))
+		model_fail("granted, and not as if it never waited");
+	model->granted_later++;
+}
 
-		arbiter->round_steps = model_chance(model, 50) ? 1 : UINT64_MAX;
-		r = arbiter_plan_next(arbiter, &next);
-		if (r == 0 && !arbiter->paused)
-			break;
-		if (r == 0)
-			continue;
-		lease = ledger_find(arbiter, next->id);
-		model_check_grant(model, lease->request, next);
-		model_check_observed(model, next);
-		lease = arbiter_commit(arbiter, next);
-		if (!is_in_force(lease) || lease->reason[0] || lease->wait.passed ||
-		    !(lease->touched & TOUCH_COMMITTED) ||
-		    (lease->request != NULL) != lease_keeps_request(lease))
-			model_fail("granted, and not as if it never waited");
-		model->granted_later++;
-		arbiter_lend(arbiter, model->now); /* as after every change */
-	}
-	arbiter->round_steps = UINT64_MAX;
+void model_check_waiting(struct model *model)
+{
+	model->arbiter->round_steps = UINT64_MAX;
 	if (model_chance(model, 30))
 		check_none_fits(model);
 	check_barriers(model);

@@ -68,8 +68,13 @@ void model_restart(struct model *model);
 
 /* ---- waiting: arbiter-model-wait.c ---- */
 
-/* Grants to those that wait what they can have; afterwards none is left that could. */
-void model_grant_waiting(struct model *model);
+/* Before and after a waiting lease is granted. */
+void model_check_waited(struct model *model, const struct lease *lease,
+			const struct lease *next);
+void model_check_granted(struct model *model, const struct lease *lease);
+
+/* None of those that wait could be granted. */
+void model_check_waiting(struct model *model);
 
 /* Counts what ended while it waited. */
 void model_count_ended(struct model *model, const struct lease *lease);

@@ -14,6 +14,13 @@ static bool is_sound(const struct arbiter *arbiter)
 	return false;
 }
 
+void commit_all(struct lending *l, struct move_set *set)
+{
+	for (size_t i = 0; i < set->n_first; i++)
+		arbiter_commit(l->s.arbiter, TAKE_PTR(set->next[i]));
+	move_set_done(set);
+}
+
 void settle(struct lending *l)
 {
 	struct lease *lease;

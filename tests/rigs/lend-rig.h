@@ -12,7 +12,10 @@ struct lending {
 	uint64_t now;
 };
 
-/* Does what the daemon does after each event. */
+/* Commits the leases of a step. */
+void commit_all(struct lending *l, struct move_set *set);
+
+/* Puts facts into force, and lets adaptable leases grow, until nothing follows. */
 void settle(struct lending *l);
 
 void pass(struct lending *l, uint64_t usec);

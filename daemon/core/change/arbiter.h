@@ -24,6 +24,35 @@
 #include "core/ledger/ledger.h"
 #include "core/ledger/waiting-queue.h"
 
+/* ---- reconcile.c: what follows from the ledger ----------------------------------------- */
+
+/*
+ * After every change, and when arbiter_next_deadline() has come, the ledger is brought in line in two
+ * halves, until nothing follows any more:
+ *
+ * arbiter_lend() puts facts into force, because CUs are claimed or have come back: masks shrink, leases
+ * pause, and activating leases are granted. The leases that it touches are to be saved and published.
+ *
+ * arbiter_next_step() plans the next change that takes something, to be saved and then committed.
+ */
+enum step_kind {
+	STEP_NONE,
+	STEP_REQUEUE, /* a preempted lease that has returned everything waits again */
+	STEP_GRANT,   /* a waiting lease */
+	STEP_MOVE,    /* adaptable leases make room for a waiting one */
+	STEP_GROW,    /* an adaptable lease gets a larger mask */
+};
+
+/* The first n_first leases of *ret are to be committed in their order. blind: it is not known which queues
+ * cover CUs, so no lease is granted, and none moves or is revoked for one. STEP_NONE: leases may have been
+ * touched that are revoked for others. Without memory it is STEP_NONE, too. preempt_steps: of
+ * arbiter_preempt(). */
+enum step_kind arbiter_next_step(struct arbiter *arbiter, uint64_t now_usec, bool blind,
+				 unsigned *preempt_steps, struct move_set *ret);
+
+/* A step could not be saved: it is planned again in another turn. */
+void arbiter_step_failed(struct arbiter *arbiter, enum step_kind kind);
+
 /* ---- proposal.c ---------------------------------------------------------------------- */
 
 /* Takes a proposal: a new lease, or the next version of the lease with its id. Returns the lease

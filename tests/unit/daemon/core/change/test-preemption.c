@@ -25,14 +25,13 @@ static struct lending preemptible(void)
 /* All that the daemon does after an event. */
 static void turn(struct lending *l)
 {
-	struct lease *next;
+	unsigned steps = PREEMPT_STEPS;
+	struct move_set set;
 
 	do {
 		settle(l);
-		while (arbiter_plan_requeue(l->s.arbiter, &next) == 1 ||
-		       arbiter_plan_next(l->s.arbiter, &next) == 1)
-			arbiter_commit(l->s.arbiter, next);
-		arbiter_preempt(l->s.arbiter, l->now, &(unsigned){ PREEMPT_STEPS });
+		while (arbiter_next_step(l->s.arbiter, l->now, false, &steps, &set) != STEP_NONE)
+			commit_all(l, &set);
 	} while (l->s.arbiter->touched);
 }
 
@@ -128,6 +127,30 @@ TEST(a_quota_of_its_own_user_revokes_no_lease)
 	l.s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 10 };
 	CHECK(!want(&l, VR, -1, 15) && l.s.result.kind == RESULT_QUOTA_EXCEEDED);
 	CHECK(all->state == STATE_GRANTED);
+}
+
+/* Not with the next scan. */
+TEST(a_gpu_for_which_nothing_more_can_be_revoked_is_open_at_once)
+{
+	_cleanup_(lending_done) struct lending l = preemptible();
+	const struct gpu_info *info = &l.s.arbiter->gpus[0].info;
+	struct lease *all = grant(&l.s, ANY, 60), *rt, *small;
+	struct observed stranger = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 1 };
+	struct request request = request_for(60);
+
+	l.s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	request.wait_usec = 3600 * SECOND_USEC;
+	request.wants[0].queues = info->queue_slots;
+	rt = reserve(l.s.arbiter, VR, &request, &l.s.result);
+	turn(&l);
+	CHECK(all->state == STATE_REVOKING && rt->wait.preempts == 1);
+	request.wants[0] = request_for(10).wants[0];
+	small = reserve(l.s.arbiter, LAB, &request, &l.s.result);
+	CHECK(arbiter_acknowledge(l.s.arbiter, all->id, all->generation) == 0);
+	CHECK(arbiter_observe(l.s.arbiter, &stranger, 1) == 0);
+	turn(&l);
+	CHECK(rt->state == STATE_WAITING && rt->wait.preempts == 0);
+	CHECK(small->state == STATE_GRANTED);
 }
 
 /* Otherwise hundreds of waiting leases would hold up all other users. */

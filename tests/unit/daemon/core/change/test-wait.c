@@ -364,6 +364,31 @@ TEST(thousands_can_wait)
 	check_promises(&s);
 }
 
+/* Where queues may cover CUs that no scan has shown, nothing is granted; and what could not be saved is
+ * planned again. */
+TEST(lease_that_fits_is_the_next_step_until_it_is_committed)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct lease *fill = grant(&s, LAB, 60), *lease = wait_for(&s, VR, "0", 30);
+	unsigned steps = PREEMPT_STEPS;
+	struct move_set set;
+
+	CHECK(arbiter_next_step(s.arbiter, 1, false, &steps, &set) == STEP_NONE);
+	release(s.arbiter, fill->id);
+	CHECK(arbiter_next_step(s.arbiter, 1, true, &steps, &set) == STEP_NONE);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(arbiter_next_step(s.arbiter, 1, false, &steps, &set) == STEP_GRANT);
+		CHECK(set.n == 1 && set.n_first == 1 && set.next[0]->id == lease->id);
+		move_set_done(&set);
+		arbiter_step_failed(s.arbiter, STEP_GRANT);
+	}
+	CHECK(lease->state == STATE_WAITING);
+	CHECK(arbiter_next_step(s.arbiter, 1, false, &steps, &set) == STEP_GRANT);
+	CHECK(arbiter_commit(s.arbiter, TAKE_PTR(set.next[0])) == lease);
+	CHECK(lease->state == STATE_GRANTED);
+	CHECK(arbiter_next_step(s.arbiter, 1, false, &steps, &set) == STEP_NONE);
+}
+
 /* A request without wait-usec that waits for revoked leases, after a restart. */
 TEST(lease_of_a_lost_reserve_ends_if_it_is_not_claimed)
 {
