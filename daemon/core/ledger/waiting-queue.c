@@ -149,11 +149,14 @@ void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candida
 		  bool over_quota, bool may_bar)
 {
 	bool barred = bars(lease), same = lease->wait.candidates == candidates;
+	bool preempts = over_quota && lease->wait.preempts;
 
 	lease->wait.candidates = candidates;
 	lease->wait.over_quota = over_quota;
 	lease->wait.may_bar = may_bar;
-	if (bars(lease) != barred || (barred && !same))
+	if (preempts) /* what was revoked for it does not help */
+		lease->wait.preempts = 0;
+	if (preempts || bars(lease) != barred || (barred && !same))
 		queue_find_barriers(arbiter);
 }
 

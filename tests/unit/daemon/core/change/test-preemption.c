@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "lend-rig.h"
+#include "wait-rig.h"
 
 /* GPUs of 60 CUs, on which policy allows to revoke the leases of everybody else. */
 static struct lending preemptible_on(size_t gpus)
@@ -151,6 +152,26 @@ TEST(a_gpu_for_which_nothing_more_can_be_revoked_is_open_at_once)
 	turn(&l);
 	CHECK(rt->state == STATE_WAITING && rt->wait.preempts == 0);
 	CHECK(small->state == STATE_GRANTED);
+}
+
+TEST(a_lease_that_its_own_quota_keeps_out_closes_no_gpu_for_its_preemption)
+{
+	_cleanup_(lending_done) struct lending l = preemptible_on(2);
+	struct lease *all = grant_on(&l.s, ANY, "0", 60), *rt, *small;
+	struct request request = request_for(60);
+
+	l.s.arbiter->settings->tenants[0].max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	request.wait_usec = 3600 * SECOND_USEC;
+	strcpy(request.wants[0].gpu, "0");
+	rt = reserve(l.s.arbiter, VR, &request, &l.s.result);
+	turn(&l);
+	CHECK(all->state == STATE_REVOKING && rt->wait.preempts == 1);
+	CHECK(grant_on(&l.s, VR, "1", 10));
+	answer(&l, all);
+	CHECK(rt->state == STATE_WAITING && rt->wait.over_quota);
+	request.wants[0].cus = 10;
+	small = reserve(l.s.arbiter, LAB, &request, &l.s.result);
+	CHECK(small && small->state == STATE_GRANTED);
 }
 
 /* Otherwise hundreds of waiting leases would hold up all other users. */
