@@ -125,8 +125,7 @@ static void check_barriers(struct model *model)
 	}
 }
 
-void model_check_waited(struct model *model, const struct lease *lease,
-			const struct lease *next)
+void model_check_waited(struct model *model, const struct lease *lease, const struct lease *next)
 {
 	model_check_grant(model, lease->request, next);
 	model_check_observed(model, next);

@@ -69,8 +69,7 @@ void model_restart(struct model *model);
 /* ---- waiting: arbiter-model-wait.c ---- */
 
 /* Before and after a waiting lease is granted. */
-void model_check_waited(struct model *model, const struct lease *lease,
-			const struct lease *next);
+void model_check_waited(struct model *model, const struct lease *lease, const struct lease *next);
 void model_check_granted(struct model *model, const struct lease *lease);
 
 /* None of those that wait could be granted. */
