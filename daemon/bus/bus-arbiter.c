@@ -281,12 +281,14 @@ int bus_export_arbiter(struct bus *bus)
 
 void bus_tell_tenants(struct bus *bus)
 {
+	bus->unproved = true;
 	sd_bus_emit_properties_changed(bus->sd, GPUARB_PATH, GPUARB_INTERFACE, "Tenants",
 				       "RestartKeys", NULL);
 }
 
 void bus_tell_queue_budgets(struct bus *bus)
 {
+	bus->unproved = true;
 	sd_bus_emit_properties_changed(bus->sd, GPUARB_PATH, GPUARB_INTERFACE, "QueueBudgets",
 				       NULL);
 }

@@ -42,9 +42,9 @@
 #define TRIM_CALLS 1000U
 #define TRIM_USEC UINT64_C(10000000)
 
-/* A bus that is only slow has read something by then. */
-#define STALL_USEC UINT64_C(10000000)
-#define TICK_USEC UINT64_C(1000000) /* the most between two checks of what is unread */
+/* A bus that is only slow has read something by then. In ticks, because gpuarbd may stand still itself. */
+#define STALL_TICKS 10U
+#define TICK_USEC UINT64_C(1000000)
 
 /* ---- the size of a call ------------------------------------------------------------------- */
 
@@ -434,7 +434,7 @@ void bus_calls_serve(struct bus *bus)
 
 /* ---- after each turn of the event loop ---------------------------------------------------- */
 
-/* What the bus has not read: messages that wait, and below them the bytes in the socket. */
+/* What the bus has not read: messages that wait, below them the bytes in the socket, and the question. */
 static uint64_t unwritten(const struct bus *bus)
 {
 	uint64_t n = 0;
@@ -443,29 +443,52 @@ static uint64_t unwritten(const struct bus *bus)
 	sd_bus_get_n_queued_write(bus->sd, &n);
 	if (ioctl(sd_bus_get_fd(bus->sd), SIOCOUTQ, &bytes) < 0)
 		bytes = 0;
-	return n << 32 | (uint32_t)bytes;
+	return n << 32 | ((uint32_t)bytes + (bus->question != NULL));
 }
 
-/* dbus-daemon reads nothing from a connection while too much of it is unread by others. */
+/* dbus-daemon reads nothing from a connection while too much of it is unread by others. What it has read by then it
+ * keeps, and the socket is empty: an answer waits there for ever. So the bus has to answer a question after
+ * messages were sent. */
 static void watch_writing(struct bus *bus)
 {
-	uint64_t left = unwritten(bus), now = 0, tick;
+	uint64_t left = unwritten(bus), tick;
 
-	if (left > 0)
-		now = bus_now_usec();
 	if (left == 0 || left < bus->unwritten || bus->unwritten == 0)
-		bus->unwritten_usec = now;
+		bus->ticks = 0;
 	bus->unwritten = left;
+	bus->unproved |= bus->changed;
 	bus->changed |= bus->full && !bus_is_full(bus);
-	if (left == 0 || bus->stalled)
+	if ((left == 0 && !bus->unproved) || bus->stalled)
 		return;
-	if (now - bus->unwritten_usec < STALL_USEC) {
+	if (bus->ticks < STALL_TICKS) {
 		if (sd_event_source_get_time(bus->watch, &tick) >= 0 && tick == UINT64_MAX)
-			sd_event_source_set_time(bus->watch, now + TICK_USEC);
+			sd_event_source_set_time(bus->watch, bus_now_usec() + TICK_USEC);
 		return;
 	}
 	bus->stalled = true;
 	bus->events->stalled(bus->userdata);
+}
+
+static int on_proof(sd_bus_message *, void *userdata, sd_bus_error *)
+{
+	struct bus *bus = userdata;
+
+	bus->question = sd_bus_slot_unref(bus->question);
+	return 1;
+}
+
+/* The time of on_prepare() has come again. */
+static int on_watch(sd_event_source *source, uint64_t, void *userdata)
+{
+	struct bus *bus = userdata;
+
+	bus->ticks++;
+	if (bus->unproved && !bus->question &&
+	    sd_bus_call_method_async(bus->sd, &bus->question, "org.freedesktop.DBus",
+				     "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetId",
+				     on_proof, bus, "") >= 0)
+		bus->unproved = false;
+	return sd_event_source_set_time(source, UINT64_MAX);
 }
 
 /* The heap of a flood, or of a large answer that was sent, is not needed again soon. */
@@ -498,12 +521,6 @@ static int on_prepare(sd_event_source *, void *userdata)
 		sd_event_source_set_enabled(bus->again, SD_EVENT_ONESHOT);
 	bus->changed = false;
 	return 0;
-}
-
-/* The time of on_prepare() has come again. */
-static int on_watch(sd_event_source *source, uint64_t, void *)
-{
-	return sd_event_source_set_time(source, UINT64_MAX);
 }
 
 static int on_again(sd_event_source *, void *userdata)
@@ -564,6 +581,7 @@ void bus_calls_stop(struct bus *bus)
 			call_free(call);
 		}
 	}
+	bus->question = sd_bus_slot_unref(bus->question);
 	bus->turn = sd_event_source_disable_unref(bus->turn);
 	bus->watch = sd_event_source_disable_unref(bus->watch);
 	bus->again = sd_event_source_disable_unref(bus->again);

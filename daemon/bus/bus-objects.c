@@ -96,6 +96,7 @@ void bus_emit(struct bus *bus, struct bus_path path, const char *interface, unsi
 	char *names[BUS_PROPERTIES_MAX + 1] = { NULL };
 	size_t n_names = 0;
 
+	bus->unproved = true;
 	if (changes & CHANGE_REMOVED)
 		sd_bus_emit_interfaces_removed(bus->sd, path.text, BUS_STANDARD_INTERFACES,
 					       interface, NULL);

@@ -93,9 +93,12 @@ struct bus {
 	size_t n_kept;
 	bool changed, full; /* calls may be served that could not; answers wait for the bus */
 	sd_event_source *turn, *again, *watch;
-	uint64_t unwritten, unwritten_usec;
-	bool stalled; /* the bus reads nothing */
-	bool bloated; /* the heap was large */
+	uint64_t unwritten;
+	unsigned ticks;        /* of bus->watch since the bus has read something */
+	bool unproved;         /* messages were sent after the question */
+	sd_bus_slot *question; /* to the bus, which has not answered: whether it reads on */
+	bool stalled;          /* the bus reads nothing */
+	bool bloated;          /* the heap was large */
 	uint64_t trimmed_usec;
 
 	/* bus-unread.c */

@@ -10,19 +10,21 @@ NEEDS(daemon_missing);
 #define OTHER 2
 
 /* A bus that stops to read from gpuarbd when this much of it is unread. */
-#define SMALL_BUS                                                       \
-	"<busconfig><limit name=\"max_incoming_bytes\">1000000</limit>" \
+#define BUS(bytes)                                                        \
+	"<busconfig><limit name=\"max_incoming_bytes\">" bytes "</limit>" \
 	"</busconfig>\n"
+#define SMALL_BUS BUS("1000000")
+#define TINY_BUS BUS("20000")
 
 struct flood {
 	struct rig rig;
 	sd_bus *root, *attacker, *other;
 };
 
-static void arrive(struct flood *flood, const char *config)
+static void arrive_on(struct flood *flood, const char *bus, const char *config)
 {
 	rig_new(&flood->rig);
-	rig_write(&flood->rig, "extra.conf", SMALL_BUS);
+	rig_write(&flood->rig, "extra.conf", bus);
 	rig_write(&flood->rig, "gpuarbd.conf", config);
 	rig_kill_bus(&flood->rig);
 	rig_start_bus(&flood->rig);
@@ -30,6 +32,11 @@ static void arrive(struct flood *flood, const char *config)
 	flood->root = rig_connect(&flood->rig, 0);
 	flood->attacker = rig_connect(&flood->rig, STRANGER);
 	flood->other = rig_connect(&flood->rig, OTHER);
+}
+
+static void arrive(struct flood *flood, const char *config)
+{
+	arrive_on(flood, SMALL_BUS, config);
 }
 
 static void depart(struct flood *flood)
@@ -187,34 +194,83 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *)
 	return 0;
 }
 
-/* Reserves and ends leases until the bus answers for the daemon. */
-static void signal_until_lost(sd_bus *bus)
+/* A child of the test. */
+static void stop(pid_t pid)
 {
-	sd_bus_message *m;
-
-	while (!sd_bus_message_is_method_error(m = call(ask(bus, "Reserve", 1)), NULL))
-		close(granted(m).holder);
-	CHECK(is_error(m, SD_BUS_ERROR_NO_REPLY, "disconnected"));
+	CHECK(kill(pid, SIGSTOP) == 0 && waitpid(pid, NULL, WUNTRACED) == pid);
 }
 
-/* The bus counts signals as answers, and no longer reads what gpuarbd writes into its socket. */
+static bool sleeps(pid_t pid)
+{
+	char path[64], state;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	CHECK(file && fscanf(file, "%*d (gpuarbd) %c", &state) == 1);
+	fclose(file);
+	return state == 'S';
+}
+
+/* gpuarbd sends a signal, and then the answer; the bus reads both at once. */
+static sd_bus_message *reload_beside_slow_bus(const struct flood *flood)
+{
+	struct answer answer;
+
+	rig_write(&flood->rig, "log", "");
+	stop(flood->rig.daemon);
+	call_send(call_arbiter(flood->root, "Reload"), &answer);
+	settle(flood->root);
+	stop(flood->rig.bus);
+	CHECK(kill(flood->rig.daemon, SIGCONT) == 0);
+	AWAIT_STATE(log_says(&flood->rig, "configuration reloaded") && sleeps(flood->rig.daemon));
+	CHECK(kill(flood->rig.bus, SIGCONT) == 0);
+	AWAIT(flood->root, answer.came);
+	return answer.m;
+}
+
+/* Of some size, so that few signals fill a socket. */
+static void write_tenants(const struct flood *flood)
+{
+	char text[4096];
+	size_t n = 0;
+
+	for (unsigned i = 0; i < 40; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "[tenant %030u]\nmatch-user = %u\n", i, 1000 + i);
+	rig_write(&flood->rig, "tenants.d/many.conf", text);
+}
+
+/* The bus counts signals as answers, and no longer reads what gpuarbd writes into its socket. What it has read
+ * by then it keeps: here the answer to the last call. */
 TEST(daemon_whose_signals_nobody_reads_connects_again)
 {
 	_cleanup_(depart) struct flood flood;
+	sd_bus_message *m;
 	bool owned = false;
+	int before;
 
-	arrive(&flood, "");
+	arrive_on(&flood, TINY_BUS, "");
 	if (!keeps_unread(&flood))
 		SKIP("this bus disconnects a client that does not read");
+	rig_stop(&flood.rig);
+	before = log_begin(&flood.rig);
+	write_tenants(&flood);
+	rig_start(&flood.rig, "--simulate=radeon-vii");
 	CHECK(sd_bus_match_signal(flood.attacker, NULL, GPUARB_BUS_NAME, NULL, NULL, NULL, NULL,
 				  NULL) >= 0);
 	CHECK(sd_bus_add_match(flood.root, NULL,
 			       "type='signal',sender='org.freedesktop.DBus',"
 			       "member='NameOwnerChanged',arg0='" GPUARB_BUS_NAME "'",
 			       on_owner, &owned) >= 0);
-	signal_until_lost(flood.root);
+	/* Calls of a new connection wait until its user is known. */
+	CHECK(is_fine(call(call_arbiter(flood.root, "Reload"))));
+	while (!sd_bus_message_is_method_error(m = reload_beside_slow_bus(&flood), NULL))
+		sd_bus_message_unref(m);
+	CHECK(is_error(m, SD_BUS_ERROR_NO_REPLY, "disconnected"));
 	AWAIT(flood.root, owned);
 	others_are_served(&flood);
+	log_end(&flood.rig, before);
 }
 
 /* ---- what each user has --------------------------------------------------------------------- */
