@@ -494,6 +494,7 @@ sd_bus *rig_connect(const struct rig *rig, uid_t uid)
 {
 	const struct passwd unnamed = { .pw_uid = uid, .pw_gid = uid }, *user = getpwuid(uid);
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)] = "";
+	const char *name;
 	sd_bus *bus;
 	int fd;
 
@@ -511,6 +512,8 @@ sd_bus *rig_connect(const struct rig *rig, uid_t uid)
 	CHECK(sd_bus_set_bus_client(bus, true) >= 0);
 	CHECK(sd_bus_set_method_call_timeout(bus, await_limit_usec()) >= 0);
 	CHECK(sd_bus_start(bus) >= 0);
+	/* dbus-daemon closes a connection that takes 30 s for this, and not all are used at once. */
+	CHECK(sd_bus_get_unique_name(bus, &name) >= 0);
 	clients = reallocarray(clients, n_clients + 1, sizeof(*clients));
 	CHECK(clients);
 	clients[n_clients].bus = bus;
