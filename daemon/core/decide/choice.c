@@ -17,15 +17,17 @@ int choice_begin(const struct admit_context *context, uint64_t gpus, struct choi
 
 	ret->context = context;
 	ret->gpus = gpus;
+	ret->cus = 0;
 	memset(ret->prospects, 0, sizeof(ret->prospects));
 	ret->user.owner = context->uid;
 	snprintf(ret->user.tenant, sizeof(ret->user.tenant), "%s", tenant->name);
 	ledger_view(context->arbiter, &ret->view);
 	for (uint64_t left = gpus; left; left &= left - 1) {
-		const struct arbiter *there = ledger_on(&ret->view,
-							(unsigned)__builtin_ctzll(left));
+		unsigned gpu = (unsigned)__builtin_ctzll(left);
+		const struct arbiter *there = ledger_on(&ret->view, gpu);
 
 		most = there->n_leases > most ? there->n_leases : most;
+		ret->cus = max_u(ret->cus, context->arbiter->gpus[gpu].cus);
 	}
 	ret->growers = reallocarray(NULL, most + 1, sizeof(*ret->growers));
 	if (ret->growers)
@@ -66,6 +68,15 @@ static struct grower grower_of(struct choice *choice, const struct partition *p)
 	}
 	grower.cap = p->asked;
 	return grower;
+}
+
+/* A share of the largest GPU: of one with fewer CUs the request gets less than it asks for. */
+static unsigned most_asked(const struct choice *choice, const struct want *want)
+{
+	struct want whole;
+
+	want_resolve_percent(want, choice->cus, &whole);
+	return max_u(whole.cus, whole.cus_max);
 }
 
 static uint64_t level_of(const struct grower *grower, unsigned asked)
@@ -109,14 +120,11 @@ static int find_prospect(struct choice *choice, const struct want *want, const s
 	if (share_divide(there, choice->growers, n + adaptable, cuset_count(&pool)) < 0)
 		return -ENOMEM;
 	if (adaptable) {
-		/* Of a GPU with fewer CUs it gets less than it asks for. */
-		unsigned asked = want_has_percent(want) ? p->asked
-							: max_u(want->cus, want->cus_max);
 		bool paused = exclusive_on(choice->context->arbiter, p->gpu, NULL);
 
 		ret->worth = 0;
 		ret->cus = self->share;
-		ret->level = paused ? 0 : level_of(self, asked);
+		ret->level = paused ? 0 : level_of(self, most_asked(choice, want));
 	}
 	add_neighbours(choice, n, &needed, p->exclusive, ret);
 	return 0;

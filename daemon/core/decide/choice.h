@@ -32,6 +32,7 @@ struct choice {
 	struct grower *growers;  /* adaptable leases of a GPU, and the request */
 	struct lease user;       /* whose quota counts for the request */
 	uint64_t gpus;           /* that fit, as bits */
+	unsigned cus;            /* of the largest of them */
 	struct prospect prospects[REQUEST_WANTS];
 };
 

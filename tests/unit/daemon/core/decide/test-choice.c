@@ -505,6 +505,24 @@ TEST(bounds_are_shares_of_each_gpu)
 	lending_done(&l);
 }
 
+TEST(a_share_of_a_card_is_more_than_one_of_an_igpu)
+{
+	const struct gpu_info gpus[] = { igpu("0000:03:00.0"), card("0000:10:00.0", 6, 84) };
+	struct lending l = machine(gpus, 2);
+	struct request request = request_for(1);
+
+	request.adaptable = true;
+	request.wants[0].cus_min = 1;
+	request.wants[0].cus_max_percent = 100;
+	for (unsigned i = 0; i < 3; i++) {
+		const struct lease *lease = reserve(l.s.arbiter, ANY, &request, &l.s.result);
+
+		CHECK(lease && lease->partitions[0].gpu == 1);
+		settle(&l);
+	}
+	lending_done(&l);
+}
+
 TEST(shares_that_contradict_are_refused)
 {
 	static const struct {
