@@ -24,7 +24,7 @@ struct candidate {
 	const struct floor *floor; /* of other tenants; NULL: none */
 	struct cuset outside;      /* CUs that it may not have, because queues cover them */
 	struct share held; /* by this user under this tenant; zero unless a quota bounds it */
-	bool own;          /* max-cus leaves only CUs that other leases of the user return */
+	bool own;          /* max-cus leaves too little without CUs that leases of the user return */
 	struct refusal *refusal;
 };
 
@@ -157,17 +157,19 @@ static void own_cus(const struct candidate *a, struct cuset *ret)
 		cuset_add(ret, partition_claim(a->had));
 }
 
-/* Does max-cus leave fewer CUs to the request than adaptable leases of its user return for it? An adaptable
+/* What max-cus leaves beside these CUs. */
+static unsigned max_cus_left(const struct candidate *a, const struct cuset *held)
+{
+	return limit_by(a, &a->admit_context->tenant->max_cus, cuset_count(held), UINT32_MAX);
+}
+
+/* Does max-cus leave too few CUs to the request, unless adaptable leases of its user return some? An adaptable
  * lease that is resized reclaims none. */
 static bool takes_own(const struct candidate *a)
 {
 	const struct admit_context *context = a->admit_context;
-	unsigned left = limit_by(a, &context->tenant->max_cus, cuset_count(&a->held.cus),
-				 UINT32_MAX);
-	struct cuset own;
 
-	own_cus(a, &own);
-	return a->aim > left && cuset_count(&own) > left &&
+	return a->aim > max_cus_left(a, &a->held.cus) && !cuset_empty(&a->held.borrowed) &&
 	       !(context->previous && context->adaptable);
 }
 
@@ -251,10 +253,6 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 			cuset_add(&own, partition_claim(a->had));
 		cuset_keep(&ret->avail, &own);
 	}
-	if (a->own) {
-		own_cus(a, &own);
-		cuset_keep(&ret->avail, &own);
-	}
 	ret->preferred = ret->avail;
 	cuset_remove(&ret->preferred, &a->gpu->shared);
 	cuset_remove(&ret->preferred, &a->gpu->lend.borrowed);
@@ -274,7 +272,7 @@ static void place_preferred(const struct candidate *a, const struct place_reques
 	struct placement other;
 	struct place_miss miss;
 
-	if (!cuset_overlap(&placement->cus, &a->gpu->lend.borrowed))
+	if (a->own || !cuset_overlap(&placement->cus, &a->gpu->lend.borrowed))
 		return;
 	cuset_remove(&preferred.avail, &a->gpu->lend.borrowed);
 	if (place(&a->gpu->info.geometry, &preferred, &other, &miss) >= 0 &&
@@ -459,19 +457,52 @@ static bool refuse_outside(struct candidate *a)
 	return true;
 }
 
-/* Under max-cus only CUs fit that leases of the user return, and they do not hold the request. */
-static enum outcome refuse_own(struct candidate *a, const struct place_miss *miss)
+/* What max-cus leaves, and what leases of the user return, do not hold the request. */
+static enum outcome refuse_own(struct candidate *a, unsigned fit)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
-	const struct shortage shortage = { REASON_QUOTA, RESOURCE_CUS, a->aim, miss->below,
-					   a->gpu->cus };
+	const struct shortage shortage = { REASON_QUOTA, RESOURCE_CUS, a->aim, fit, a->gpu->cus };
 
 	refusal_set_bound(a->refusal, "max-cus", limit_of(&tenant->max_cus, a->gpu->cus),
 			  tenant->name);
 	a->refusal->held = cuset_count(&a->held.cus);
 	a->refusal->uid = a->admit_context->uid;
-	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, 0);
+	refusal_set_fits(a->refusal, RESOURCE_CUS, fit, 0);
 	return refuse(a, OUTCOME_QUOTA, &shortage);
+}
+
+/* What a user holds, and what it is to get, are together no more than max-cus: so the request takes as many CUs as
+ * it can that other leases of the user return first. false: it cannot take so many. */
+static bool place_beside_own(const struct candidate *a, const struct place_request *request,
+			     struct placement *placement, struct place_miss *miss)
+{
+	struct place_request fewer = *request;
+	struct cuset own, held = a->held.cus, beyond;
+
+	own_cus(a, &own);
+	cuset_add(&held, &own);
+	fewer.keep = a->own ? &own : request->keep;
+	while (place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0) {
+		beyond = placement->cus;
+		cuset_remove(&beyond, &own);
+		if (!a->own || cuset_count(&beyond) <= max_cus_left(a, &held))
+			return true;
+		fewer.limit = placement->count - 1;
+	}
+	return false;
+}
+
+/* The most CUs that it can take so. */
+static unsigned most_beside_own(const struct candidate *a, const struct place_request *request)
+{
+	struct place_request fewer = *request;
+	struct placement placement;
+	struct place_miss miss;
+
+	fewer.floor = 1;
+	fewer.exact = false;
+	fewer.limit = fewer.ceiling = min_u(request->limit, request->aim);
+	return place_beside_own(a, &fewer, &placement, &miss) ? placement.count : 0;
 }
 
 /* The same in as few engines as max-shader-engines leaves. */
@@ -488,7 +519,7 @@ static enum outcome place_within_engines(struct candidate *a, const struct place
 	struct place_miss miss;
 
 	for (fewer.engines = left; fewer.engines > 0; fewer.engines--)
-		if (place(&a->gpu->info.geometry, &fewer, placement, &miss) >= 0)
+		if (place_beside_own(a, &fewer, placement, &miss))
 			return OUTCOME_FITS;
 	refusal_set_bound(a->refusal, "max-shader-engines", most, a->admit_context->tenant->name);
 	a->refusal->held = has;
@@ -513,13 +544,13 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 	struct placement placement;
 
 	prepare(a, &request);
-	if (place(&a->gpu->info.geometry, &request, &placement, &miss) < 0) {
+	if (!place_beside_own(a, &request, &placement, &miss)) {
 		if (admit_cus_ever(a) != OUTCOME_FITS)
 			return OUTCOME_NEVER;
 		if (refuse_outside(a))
 			return OUTCOME_NOT_NOW;
 		if (a->own)
-			return refuse_own(a, &miss);
+			return refuse_own(a, most_beside_own(a, &request));
 		if (a->confined)
 			a->refusal->behind = a->gpu->barrier.rank.id;
 		return refuse_cus_or_floor(a, &request, &miss, a->floor ? &a->floor->now : NULL,

@@ -125,14 +125,29 @@ TEST(refusal_counts_what_a_lease_that_starts_takes)
 	CHECK(fixed(&l, ANY, 6));
 }
 
-/* Other CUs are free, but the quota leaves none of them to the request. */
+/* Of 30 CUs the quota leaves 10, and the lease returns 19. */
+TEST(request_takes_what_the_quota_leaves_and_what_a_lease_returns)
+{
+	static const unsigned granted[][2] = { { 25, 24 }, { 20, 20 }, { 29, 28 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(granted); i++) {
+		_cleanup_(lending_done) struct lending l = quota_of(1, 30);
+		struct lease *a = borrow(&l, 1, 20), *b = fixed(&l, ANY, granted[i][0]);
+
+		CHECK(b && b->state == STATE_ACTIVATING && used_by(l.s.arbiter, 0, ANY) == 20);
+		rest(&l);
+		CHECK(b->state == STATE_GRANTED && cus_of(b) == granted[i][1]);
+		CHECK(cus_of(a) > 0 && used_by(l.s.arbiter, 0, ANY) <= 30);
+	}
+}
+
 TEST(refusal_for_what_the_leases_do_not_make_room_for_tells_of_the_quota)
 {
 	_cleanup_(lending_done) struct lending l = quota_of(1, 30);
 
-	CHECK(borrow(&l, 1, 20) && !fixed(&l, ANY, 25));
-	CHECK(tells_of_quota(&l, 20, 18));
-	CHECK(fixed(&l, ANY, 18));
+	CHECK(borrow(&l, 10, 20) && !fixed(&l, ANY, 25));
+	CHECK(tells_of_quota(&l, 10, 20));
+	CHECK(fixed(&l, ANY, 20));
 }
 
 /* CUs of the masks of a user: one in two masks counts once. */
