@@ -269,7 +269,7 @@ static void commit_one(struct model *model, enum step_kind kind, struct lease *n
 
 	if (kind == STEP_MOVE || kind == STEP_GROW)
 		check_adaptable(kind, lease, next);
-	if (kind == STEP_REQUEUE &&
+	if (kind == STEP_REQUEUE && !lease->lend.never_granted &&
 	    (lease->state != STATE_REVOKING || lease->observed.processes > 0))
 		model_fail("a lease waits again that has not returned everything");
 	if (kind == STEP_GRANT)

@@ -24,7 +24,7 @@ struct candidate {
 	const struct floor *floor; /* of other tenants; NULL: none */
 	struct cuset outside;      /* CUs that it may not have, because queues cover them */
 	struct share held; /* by this user under this tenant; zero unless a quota bounds it */
-	bool own;          /* max-cus leaves too little without CUs that leases of the user return */
+	bool own; /* max-cus leaves too little without CUs that leases of the user return */
 	struct refusal *refusal;
 };
 
@@ -492,6 +492,19 @@ static bool place_beside_own(const struct candidate *a, const struct place_reque
 	return false;
 }
 
+/* The same; CUs of leases that do not return them in time only if no others will do. */
+static bool place_in_time(const struct candidate *a, const struct place_request *request,
+			  struct placement *placement, struct place_miss *miss)
+{
+	struct place_request others = *request;
+
+	cuset_remove(&others.avail, &a->gpu->lend.late);
+	cuset_remove(&others.preferred, &a->gpu->lend.late);
+	return (cuset_overlap(&request->avail, &a->gpu->lend.late) &&
+		place_beside_own(a, &others, placement, miss)) ||
+	       place_beside_own(a, request, placement, miss);
+}
+
 /* The most CUs that it can take so. */
 static unsigned most_beside_own(const struct candidate *a, const struct place_request *request)
 {
@@ -544,7 +557,7 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 	struct placement placement;
 
 	prepare(a, &request);
-	if (!place_beside_own(a, &request, &placement, &miss)) {
+	if (!place_in_time(a, &request, &placement, &miss)) {
 		if (admit_cus_ever(a) != OUTCOME_FITS)
 			return OUTCOME_NEVER;
 		if (refuse_outside(a))

@@ -24,6 +24,8 @@ static void add(const struct arbiter *arbiter, const struct lease *lease, const 
 	}
 	if (what & BORROW_OCCUPIED && lease_borrows(lease))
 		cuset_add(set, &p->occupied);
+	if (what & BORROW_LATE && lease->lend.late)
+		cuset_add(set, &p->occupied);
 	if (what & BORROW_PROMISED && lease_joins(lease))
 		cuset_add(set, &p->adaptation->promised);
 }
@@ -100,9 +102,10 @@ const struct lease *borrow_contested(const struct arbiter *arbiter, const struct
 
 void borrow_sum_up(struct arbiter *arbiter)
 {
-	struct cuset occupied[REQUEST_WANTS];
+	struct cuset occupied[REQUEST_WANTS], late[REQUEST_WANTS];
 
 	borrow_all(arbiter, BORROW_OCCUPIED, occupied);
+	borrow_all(arbiter, BORROW_LATE, late);
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 		struct cuset borrowed = occupied[i];
@@ -110,6 +113,7 @@ void borrow_sum_up(struct arbiter *arbiter)
 		cuset_remove(&borrowed, &gpu->taken);
 		gpu->changed |= !cuset_equal(&borrowed, &gpu->lend.borrowed);
 		gpu->lend.borrowed = borrowed;
+		gpu->lend.late = late[i];
 	}
 }
 

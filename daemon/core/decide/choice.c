@@ -101,6 +101,16 @@ static void add_neighbours(const struct choice *choice, size_t n, const struct c
 	}
 }
 
+/* Would the request wait for a lease that does not return CUs in time? */
+static bool waits_in_vain(const struct choice *choice, const struct partition *p)
+{
+	const struct gpu *gpu = &choice->context->arbiter->gpus[p->gpu];
+	struct cuset needed;
+
+	borrow_needed(choice->context->arbiter, p, &needed);
+	return cuset_overlap(p->exclusive ? &gpu->all : &needed, &gpu->lend.late);
+}
+
 static int find_prospect(struct choice *choice, const struct want *want, const struct partition *p,
 			 struct prospect *ret)
 {
@@ -110,7 +120,7 @@ static int find_prospect(struct choice *choice, const struct want *want, const s
 	struct grower *self;
 	size_t n = share_find(there, p->gpu, NULL, choice->growers, &claims, &pool);
 
-	*ret = (struct prospect){ .worth = worth(p), .cus = p->count, .level = UINT64_MAX };
+	*ret = (struct prospect){ .worth = 1 + worth(p), .cus = p->count, .level = UINT64_MAX };
 	if (!adaptable) {
 		borrow_needed(there, p, &needed);
 		cuset_remove(&pool, &needed);
@@ -122,10 +132,12 @@ static int find_prospect(struct choice *choice, const struct want *want, const s
 	if (adaptable) {
 		bool paused = exclusive_on(choice->context->arbiter, p->gpu, NULL);
 
-		ret->worth = 0;
+		ret->worth = 1;
 		ret->cus = self->share;
 		ret->level = paused ? 0 : level_of(self, most_asked(choice, want));
 	}
+	if (waits_in_vain(choice, p))
+		ret->worth = 0;
 	add_neighbours(choice, n, &needed, p->exclusive, ret);
 	return 0;
 }

@@ -19,7 +19,8 @@
 
 /* What comes of a request on a GPU: the best of its wants. */
 struct prospect {
-	unsigned worth; /* of CUs that are not borrowed, by how many were asked for */
+	unsigned worth; /* of CUs that are not borrowed, by how many were asked for; 0: a lease that
+			 * does not return CUs in time has some of them */
 	unsigned cus;   /* of the request, with those that it borrows */
 	uint64_t
 		level; /* in 2^-SHARE_LEVEL_BITS; UINT64_MAX: each lease has about what it asked for */

@@ -135,7 +135,7 @@ static int check_waiting(const struct admit_context *context, const struct reque
 }
 
 static int make_proposal(const struct arbiter *arbiter, const struct caller *caller,
-			 const struct request *asked, bool keep,
+			 const struct request *asked,
 			 const struct admit_context *admit_context, struct lease **ret)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
@@ -148,11 +148,9 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	r = lease_make_partitions(lease, asked->n_wants);
 	if (r < 0)
 		return r;
-	if (asked->token[0] || asked->requeue || keep) {
-		lease->request = request_keep(asked);
-		if (!lease->request)
-			return -ENOMEM;
-	}
+	lease->request = request_keep(asked);
+	if (!lease->request)
+		return -ENOMEM;
 	lease->id = arbiter->next_id;
 	lease->state = STATE_GRANTED;
 	lease->class = admit_context->class;
@@ -184,10 +182,7 @@ static void make_waiting(struct lease *lease, uint64_t candidates, const struct 
 static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)
 {
 	divide_start(arbiter, lease, inactive);
-	if (lease_keeps_request(lease))
-		return;
-	free(lease->request);
-	lease->request = NULL;
+	lease_drop_request(lease);
 }
 
 /* Whether the request would fit, or could wait for room, if the user held nothing: then it can wait for
@@ -231,7 +226,7 @@ int plan_place(const struct arbiter *arbiter, const struct caller *caller,
 	r = check_counts(arbiter, admit_context.tenant, caller->uid, result);
 	if (r < 0)
 		return r;
-	r = make_proposal(arbiter, caller, request, may_wait, &admit_context, &lease);
+	r = make_proposal(arbiter, caller, request, &admit_context, &lease);
 	if (r < 0)
 		return no_memory(result);
 	r = gang_assign(&admit_context, &complete, partitions, &candidates, result);

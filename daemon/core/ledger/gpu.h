@@ -112,6 +112,7 @@ struct gpu {
 	 * borrow more: change/share/growth.c. */
 	struct {
 		struct cuset borrowed;
+		struct cuset late; /* of leases that do not return CUs in time */
 		bool may_grow;
 		uint64_t grow_usec;    /* the next round of growth; UINT64_MAX: not fixed yet */
 		uint64_t grown_usec;   /* when a mask last grew */

@@ -23,8 +23,16 @@ int lease_new(struct lease **ret)
 
 bool lease_keeps_request(const struct lease *lease)
 {
-	return lease->token[0] || lease->claim_usec > 0 ||
+	return lease->token[0] || lease->claim_usec > 0 || lease->lend.never_granted ||
 	       (lease->request && lease->request->requeue);
+}
+
+void lease_drop_request(struct lease *lease)
+{
+	if (lease_keeps_request(lease))
+		return;
+	free(lease->request);
+	lease->request = NULL;
 }
 
 bool lease_requeues(const struct lease *lease)

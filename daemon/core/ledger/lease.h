@@ -212,6 +212,8 @@ struct lease {
 		bool never_granted;    /* activating for the first time */
 		bool idle;             /* revoking, ending: it was not active, so it has no CU to
 					* give back and its borrowers keep theirs */
+		bool late;             /* it has not returned CUs within activate-grace, nor since:
+					* others do without them where they can. Not saved */
 		bool unbound;          /* no process is bound to it that could be made to give
 					* back: it borrows nothing, and does not move */
 		uint64_t give_up_usec; /* never_granted: it ends if it is not granted by then */
@@ -322,8 +324,9 @@ enum touch {
 	TOUCH_PAUSED = 1 << 10,    /* it is paused for longer than max-pause: log it */
 };
 
-/* Does it need its request as long as it lives: for a repeated request, or to wait again? */
+/* Does it need its request: for a repeated request, or to wait again? */
 bool lease_keeps_request(const struct lease *lease);
+void lease_drop_request(struct lease *lease); /* unless it needs it */
 
 /* Has the holder returned everything of a lease that will wait again? The hardware may still have
  * its queues. */

@@ -527,7 +527,7 @@ const struct arbiter *ledger_beside(struct ledger_view *view, const struct arbit
 
 void ledger_follow(struct arbiter *arbiter, struct lease *lease)
 {
-	lease->verify.pending = lease->verify.false_ack = false;
+	lease->verify.pending = lease->verify.false_ack = lease->lend.late = false;
 	ledger_discharge(arbiter, lease);
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].occupied = lease->partitions[i].cus;

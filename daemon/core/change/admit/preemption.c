@@ -47,21 +47,54 @@ static bool is_waited_for(const struct arbiter *arbiter, const struct lease *lea
 
 static void make_waiting(struct lease *next)
 {
-	char reason[REQUEST_TEXT];
+	char reason[REQUEST_TEXT] = "waits again: a lease does not return CUs to it in time";
 
-	snprintf(reason, sizeof(reason), "waits again: it was revoked for lease %" PRIu64,
-		 next->revoked_for);
+	if (next->revoked_for)
+		snprintf(reason, sizeof(reason), "waits again: it was revoked for lease %" PRIu64,
+			 next->revoked_for);
 	lease_set_reason(next, reason);
 	next->state = STATE_WAITING;
 	next->revoked = next->returned = false;
 	next->revoked_for = 0;
 	next->generation++; /* it has no partitions any more */
 	next->acknowledged = next->generation;
-	next->deadline_usec = next->lend.give_up_usec = next->enforce.due_usec = UINT64_MAX;
-	next->lend.idle = false;
+	next->deadline_usec = next->lend.give_up_usec;
+	next->lend.give_up_usec = next->enforce.due_usec = UINT64_MAX;
+	next->lend.idle = next->lend.never_granted = false;
 	next->reset.pending = false; /* no queue of it is left that was lost */
 	next->reset.partition = 0;
 	memset(&next->wait, 0, sizeof(next->wait));
+}
+
+static bool is_late(const struct arbiter *arbiter, const struct partition *p, size_t n)
+{
+	bool late = false;
+
+	for (size_t i = 0; i < n; i++)
+		late |= cuset_overlap(partition_claim(&p[i]), &arbiter->gpus[p[i].gpu].lend.late);
+	return late;
+}
+
+/* Does it begin on CUs that a lease does not return in time, and would now get others? */
+static bool begins_elsewhere(const struct arbiter *arbiter, const struct lease *lease)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	struct partition partitions[REQUEST_WANTS];
+	struct arbiter without;
+	uint64_t unused;
+	int r;
+
+	if (!lease->lend.never_granted || !lease->request ||
+	    !is_late(arbiter, lease->partitions, lease->n_partitions) ||
+	    ledger_copy(arbiter, &without) < 0)
+		return false;
+	ledger_leave_out(&without, lease);
+	r = plan_waiting(&without, lease, lease->owner, lease->request, partitions, &unused,
+			 &result);
+	for (size_t i = 0; r >= 0 && i < lease->n_partitions; i++)
+		partitions[i].adaptation = NULL;
+	ledger_copy_done(&without);
+	return r >= 0 && !is_late(arbiter, partitions, lease->n_partitions);
 }
 
 int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret)
@@ -69,7 +102,8 @@ int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		if (!lease->returned || !lease_requeues(lease))
+		if (!(lease->returned && lease_requeues(lease)) &&
+		    !begins_elsewhere(arbiter, lease))
 			continue;
 		if (lease_next_version(lease, 0, ret) < 0)
 			return 0;
@@ -376,6 +410,25 @@ int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
 	return r;
 }
 
+/* A lease shrinks so that others can move: by what the request takes of it in addition, too. */
+static void add_first_shrink(const struct arbiter *arbiter, const struct partition *now,
+			     const struct lease *next, struct effects *effects)
+{
+	const struct partition *p = lease_partition_on(next, now->gpu);
+	const char *gpu = arbiter->gpus[now->gpu].info.name;
+
+	if (p->count == now->count)
+		return;
+	for (size_t i = 0; i < effects->n_shrinks; i++)
+		if (effects->shrinks[i].lease == next->id &&
+		    strcmp(effects->shrinks[i].gpu, gpu) == 0) {
+			effects->shrinks[i].from = now->count;
+			return;
+		}
+	effects->shrinks[effects->n_shrinks++] = (struct shrinking){ next->id, gpu, now->count,
+								     p->count };
+}
+
 /* The leases that move, in one step or in two. */
 static void add_moves(const struct arbiter *arbiter, const struct move_set *set, uint64_t now_usec,
 		      struct effects *effects)
@@ -385,7 +438,12 @@ static void add_moves(const struct arbiter *arbiter, const struct move_set *set,
 	for (size_t i = 0; i < set->n; i++) {
 		const struct lease *lease = ledger_find(arbiter, set->next[i]->id);
 
-		effects->moves[effects->n_moves++] = lease->id;
+		if (set->next[i]->lend.moves > lease->lend.moves)
+			effects->moves[effects->n_moves++] = lease->id;
+		else
+			for (size_t j = 0; j < lease->n_partitions; j++)
+				add_first_shrink(arbiter, &lease->partitions[j], set->next[i],
+						 effects);
 		add_time(arbiter, lease, now_usec, &steps[i >= set->n_first]);
 	}
 	if (__builtin_add_overflow(steps[0], steps[1], &steps[0]))

@@ -92,10 +92,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	free(lease->refusal);
 	lease->refusal = NULL;
 	lease->since_usec = proposal->since_usec;
-	if (!lease_keeps_request(lease)) {
-		free(lease->request);
-		lease->request = NULL;
-	}
+	lease_drop_request(lease);
 	ledger_charge(arbiter, lease);
 	queue_pass(arbiter, lease, lease_gpus(lease), &rank);
 	ledger_grow(arbiter, lease_gpus(lease));

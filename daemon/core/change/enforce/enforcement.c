@@ -127,6 +127,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 			continue;
 		}
 		lease->enforce.step++;
+		lease->lend.late |= lease_joins(lease);
 		lease->enforce.due_usec = next_due(arbiter, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_SAVE);
 		apply(arbiter, lease);

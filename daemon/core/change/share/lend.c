@@ -151,6 +151,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease)
 	lease->lend.never_granted = false;
 	lease->deadline_usec = lease->lend.give_up_usec = UINT64_MAX;
 	lease_set_reason(lease, "");
+	lease_drop_request(lease);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
 }
 

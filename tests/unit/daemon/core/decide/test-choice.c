@@ -106,6 +106,27 @@ static unsigned run_on(struct lending *l, const char *gpu, unsigned most)
 	return cus_of(lease);
 }
 
+/* Enforcement steps that are due. */
+static void enforce(struct lending *l)
+{
+	struct lease *lease;
+
+	while (arbiter_next_enforce_step(l->s.arbiter, l->now, &lease) != ENFORCE_STEP_NONE)
+		;
+	settle(l);
+}
+
+/* Leases that can be granted elsewhere wait again, and are granted. */
+static void wait_again(struct lending *l)
+{
+	struct lease *next;
+
+	while (arbiter_plan_requeue(l->s.arbiter, &next) > 0 ||
+	       arbiter_plan_next(l->s.arbiter, &next) > 0)
+		arbiter_commit(l->s.arbiter, next);
+	settle(l);
+}
+
 /* ---- plain programs ------------------------------------------------------------------------ */
 
 TEST(as_many_programs_as_equal_gpus_use_all_of_them)
@@ -231,6 +252,61 @@ TEST(a_paused_program_and_a_new_one_are_not_on_the_gpu_of_an_exclusive_lease)
 	settle(&l);
 	/* The other GPU has room, but its exclusive lease would pause the program. */
 	CHECK(run(&l) == 0);
+	lending_done(&l);
+}
+
+/* ---- a program that does not answer ------------------------------------------------------------ */
+
+/* On each of two GPUs a program has all CUs; that on the first one does not return any. A request that takes some of
+ * them is granted those of the other one, when it is known. */
+static void avoid_one_that_is_late(bool adaptable)
+{
+	struct lending l = equal_machine(2);
+	struct lease *late, *lease;
+
+	CHECK(run(&l) == 0 && run(&l) == 1);
+	late = l.s.arbiter->leases[0];
+	if (adaptable)
+		lease = borrow(&l, 20, MOST);
+	else
+		lease = fix_on(&l, ANY, "any", 20);
+	CHECK(lease && lease->state == STATE_ACTIVATING && lease->partitions[0].gpu == 0);
+	lease->lend.give_up_usec = l.now + 3 * SECOND_USEC;
+	arbiter_expire(l.s.arbiter, l.now += 2 * SECOND_USEC);
+	enforce(&l);
+	CHECK(late->lend.late);
+	wait_again(&l);
+	follow(&l, l.s.arbiter->leases[1]);
+	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].gpu == 1 && !lease->request);
+	/* So are later ones, although there is less on the other GPU. */
+	CHECK(fix_on(&l, ANY, "any", 20)->partitions[0].gpu == 1);
+	CHECK(borrow(&l, 2, MOST)->partitions[0].gpu == 1);
+	follow(&l, late);
+	CHECK(!late->lend.late && fix_on(&l, ANY, "any", 20)->partitions[0].gpu == 0);
+	lending_done(&l);
+}
+
+TEST(a_request_avoids_a_program_that_does_not_answer)
+{
+	avoid_one_that_is_late(false);
+	avoid_one_that_is_late(true);
+}
+
+TEST(a_request_waits_for_a_program_that_does_not_answer_where_nothing_else_fits)
+{
+	struct lending l = equal_machine(1);
+	struct lease *lease;
+
+	run(&l);
+	lease = fix_on(&l, ANY, "any", 20);
+	lease->lend.give_up_usec = l.now + 3 * SECOND_USEC;
+	arbiter_expire(l.s.arbiter, l.now += 2 * SECOND_USEC);
+	enforce(&l);
+	wait_again(&l);
+	CHECK(lease->state == STATE_ACTIVATING);
+	CHECK(fix_on(&l, ANY, "any", 20)->state == STATE_ACTIVATING);
+	pass(&l, 2 * SECOND_USEC);
+	CHECK(lease->state == STATE_ENDING); /* it gave up */
 	lending_done(&l);
 }
 
