@@ -194,13 +194,15 @@ bool commit_step(struct daemon *daemon, enum step_kind kind, struct move_set *se
 
 	for (size_t i = 0; i < set->n_first && r >= 0; i++) {
 		uint64_t id = set->next[i]->id, acknowledged = set->next[i]->acknowledged;
-		struct lease *lease;
+		struct lease *lease = ledger_find(daemon->arbiter, id);
+		bool stays = lease && lease->lend.moves == set->next[i]->lend.moves;
 
 		r = commit_proposal(daemon, TAKE_PTR(set->next[i]), &lease);
 		if (r < 0)
 			tell_unsaved(daemon, kind, id, r);
 		else
-			tell(daemon, kind, lease, acknowledged);
+			tell(daemon, kind == STEP_MOVE && stays ? STEP_GROW : kind, lease,
+			     acknowledged);
 	}
 	move_set_done(set);
 	return r >= 0;

@@ -40,7 +40,7 @@ enum step_kind {
 	STEP_REQUEUE, /* a preempted lease that has returned everything waits again */
 	STEP_GRANT,   /* a waiting lease */
 	STEP_MOVE,    /* adaptable leases make room for a waiting one */
-	STEP_GROW,    /* an adaptable lease gets a larger mask */
+	STEP_GROW,    /* an adaptable lease gets another mask */
 };
 
 /* The first n_first leases of *ret are to be committed in their order. blind: it is not known which queues

@@ -33,6 +33,7 @@ struct search {
 	struct cuset given[REQUEST_WANTS]; /* by GPU: CUs of the request, and of leases that move */
 	struct cuset left[REQUEST_WANTS];  /* by GPU: CUs of leases that move at once */
 	struct cuset offered[REQUEST_WANTS]; /* by GPU: CUs of leases that could do so */
+	struct cuset lent[REQUEST_WANTS];    /* by GPU: CUs that leases borrow which stay */
 };
 
 void move_set_done(struct move_set *set)
@@ -90,7 +91,8 @@ static void find_movable(struct search *search)
 
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		search->prefer[i] = arbiter->gpus[i].all;
-		search->given[i] = search->left[i] = search->offered[i] = (struct cuset){ 0 };
+		search->given[i] = search->left[i] = search->offered[i] = search->lent[i] =
+			(struct cuset){ 0 };
 		search->without.gpus[i].taken = arbiter->gpus[i].taken;
 		search->without.gpus[i].skipped = search->single && !(search->gpus >> i & 1);
 	}
@@ -165,9 +167,9 @@ static bool is_in_the_way(const struct search *search, const struct lease *lease
 
 /* ---- where it moves to -------------------------------------------------------------------- */
 
-/* CUs that the lease may have there: free ones, its own, and those that other leases leave. */
+/* CUs that the lease may have there: free ones, its own, those that other leases leave, and `returned` ones. */
 static void find_room(const struct search *search, const struct lease *lease,
-		      const struct partition *p, struct cuset *ret)
+		      const struct partition *p, const struct cuset *returned, struct cuset *ret)
 {
 	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
 	struct cuset others;
@@ -176,6 +178,7 @@ static void find_room(const struct search *search, const struct lease *lease,
 	borrow_others(search->arbiter, p->gpu, lease, BORROW_OCCUPIED, &others);
 	cuset_remove(&others, &search->left[p->gpu]);
 	cuset_remove(&others, &search->offered[p->gpu]);
+	cuset_remove(&others, returned);
 	cuset_remove(ret, &others);
 	borrow_others(search->arbiter, p->gpu, lease, BORROW_PROMISED, &others);
 	cuset_remove(ret, &others);
@@ -217,6 +220,19 @@ static bool find_base(struct search *search, const struct partition *p, const st
 	return true;
 }
 
+/* A base among CUs that other leases have left, when they have moved, or returned what they borrow. */
+static bool find_later_base(struct search *search, const struct lease *lease,
+			    const struct partition *p, const struct cuset *now,
+			    const struct cuset *room, struct cuset *ret)
+{
+	struct cuset lent;
+
+	if (!cuset_equal(room, now) && find_base(search, p, room, now, ret))
+		return true;
+	find_room(search, lease, p, &search->lent[p->gpu], &lent);
+	return !cuset_equal(&lent, room) && find_base(search, p, &lent, room, ret);
+}
+
 /* Gives the partition of the next version another base, and a mask around it of as many CUs as
  * before where there are so many. The quota may leave fewer, as before it may have had those that an inactive
  * lease of its user lends. later: there is room only when other leases have left. */
@@ -229,16 +245,15 @@ static bool move_partition(struct search *search, const struct lease *lease, str
 	struct place_request request = { .keep = &has,
 					 .all = &gpu->all,
 					 .ceiling = min_u(p->count, left) };
-	struct cuset base, cus, room;
+	struct cuset base, cus, room, none = { 0 };
 
-	find_room(search, lease, p, &room);
+	find_room(search, lease, p, &none, &room);
 	request.avail = request.preferred = room;
 	cuset_remove(&request.preferred, &search->offered[p->gpu]);
 	cuset_remove(&request.avail, &search->offered[p->gpu]);
 	cuset_remove(&request.avail, &search->left[p->gpu]);
 	if (!find_base(search, p, &request.avail, &request.avail, &base)) {
-		if (cuset_equal(&room, &request.avail) ||
-		    !find_base(search, p, &room, &request.preferred, &base))
+		if (!find_later_base(search, lease, p, &request.avail, &room, &base))
 			return false;
 		request.avail = room;
 		*later = true;
@@ -472,6 +487,83 @@ static size_t find_in_the_way(struct search *search)
 	return n;
 }
 
+/* ---- leases that return what they borrow ---------------------------------------------------- */
+
+static bool set_has(const struct move_set *set, const struct lease *lease)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (set->next[i]->id == lease->id)
+			return true;
+	return false;
+}
+
+/* CUs of those that stay in their places: others may move there when they have shrunk. */
+static void find_lent(struct search *search, size_t n_in_the_way)
+{
+	for (size_t i = 0; i < search->n_all; i++) {
+		const struct lease *lease = search->all[i];
+		size_t at = 0;
+
+		while (at < n_in_the_way && search->movable[at] != lease)
+			at++;
+		for (size_t j = 0; at == n_in_the_way && j < lease->n_partitions; j++)
+			cuset_add(&search->lent[lease->partitions[j].gpu],
+				  &lease->partitions[j].cus);
+	}
+}
+
+/* The lease without CUs that others move to later. 0: it has none. */
+static int shrink_for(const struct search *search, const struct lease *lease,
+		      const struct move_set *set, struct lease **ret)
+{
+	_cleanup_(lease_freep) struct lease *next = NULL;
+	bool shrinks = false;
+
+	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < next->n_partitions; i++) {
+		struct partition *p = &next->partitions[i];
+		const struct gpu *gpu = &search->arbiter->gpus[p->gpu];
+		struct cuset claims = { 0 }, left;
+
+		for (size_t k = set->n_first; k < set->n; k++) {
+			const struct partition *moved = lease_partition_on(set->next[k], p->gpu);
+
+			if (moved)
+				cuset_add(&claims, &moved->adaptation->base);
+		}
+		if (!borrow_shrink(gpu, &p->adaptation->base, &p->cus, &claims, &left))
+			continue;
+		if (cuset_empty(&p->adaptation->before))
+			p->adaptation->before = p->cus;
+		partition_set_mask(p, &gpu->info.geometry, &left);
+		shrinks = true;
+	}
+	next->generation++;
+	if (shrinks)
+		*ret = TAKE_PTR(next);
+	return shrinks;
+}
+
+/* The leases that have to shrink before others can move are told to in the first step. */
+static bool add_shrinking(struct search *search, struct move_set *set)
+{
+	for (size_t i = 0; set->n_first < set->n && i < search->n_all; i++) {
+		struct lease *next;
+		int r = set_has(set, search->all[i])
+				? 0
+				: shrink_for(search, search->all[i], set, &next);
+
+		if (r > 0 && set->n == MOVES_MAX)
+			lease_free(next);
+		if (r < 0 || (r > 0 && set->n == MOVES_MAX))
+			return false;
+		if (r > 0)
+			set_add(set, next, false);
+	}
+	return true;
+}
+
 static bool search_moves(struct search *search, struct move_set *set)
 {
 	size_t n;
@@ -479,6 +571,7 @@ static bool search_moves(struct search *search, struct move_set *set)
 	if (!place_asked(search))
 		return false;
 	n = find_in_the_way(search);
+	find_lent(search, n);
 	for (size_t i = 0; i < n; i++) {
 		const struct lease *lease = search->movable[i];
 
@@ -488,7 +581,7 @@ static bool search_moves(struct search *search, struct move_set *set)
 		search->stuck[search->n_stuck++] = lease->id;
 		return false;
 	}
-	return n > 0;
+	return n > 0 && add_shrinking(search, set);
 }
 
 /* Moves leases of search->gpus. A lease that finds no room stays where it is in the next try, so

@@ -6,8 +6,8 @@
  * request which would be refused. Only leases move whose holders have acknowledged everything, each
  * at most once in activate-min-interval and never back to where it was before its last move.
  *
- * A lease may move to CUs that another lease leaves for it. Then the other one moves first, and the
- * request waits: when the holder has acknowledged that, the moves that are still missing are searched
+ * A lease may move to CUs that another lease leaves for it, or only borrows. Then the other one moves or
+ * shrinks first, and the request waits: when the holder has acknowledged that, the moves that are still missing are searched
  * anew, as the ledger may have changed. The first step is made only if this search finds them in the
  * present ledger.
  */

@@ -443,13 +443,13 @@ void wait_gpus_changed(struct arbiter *arbiter)
  * which leases have moved already. */
 #define MOVE_FOR_MAX 4U
 
-/* Has a holder on a GPU that the waiting lease could use not acknowledged a move? */
+/* Has a holder on a GPU that the waiting lease could use not acknowledged a move, or that it shrank for one? */
 static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		if (lease->lend.moves > 0 && lease->state == STATE_GRANTED &&
+		if (lease->adaptable && lease->state == STATE_GRANTED &&
 		    (lease->generation != lease->acknowledged || lease->verify.pending) &&
 		    (lease_gpus(lease) & waiting->wait.candidates))
 			return true;

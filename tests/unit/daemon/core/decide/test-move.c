@@ -10,6 +10,7 @@
 #include "core/decide/admit.h"
 #include "ledger-check.h"
 #include "ledger-play.h"
+#include "lend-rig.h"
 #include "scene.h"
 #include "seed.h"
 
@@ -34,7 +35,7 @@ static struct request engines_request(unsigned engines)
 	return request;
 }
 
-static void commit_all(struct arbiter *arbiter, struct move_set *set)
+static void commit_first(struct arbiter *arbiter, struct move_set *set)
 {
 	for (size_t i = 0; i < set->n_first; i++)
 		arbiter_commit(arbiter, TAKE_PTR(set->next[i]));
@@ -77,7 +78,7 @@ TEST(lease_moves_to_make_a_whole_engine)
 	CHECK(s.result.kind == RESULT_NO_CAPACITY);
 	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1 &&
 	      set.n == 1);
-	commit_all(s.arbiter, &set);
+	commit_first(s.arbiter, &set);
 	lease = reserve(s.arbiter, VR, &request, &s.result);
 	CHECK(lease && lease->state == STATE_ACTIVATING);
 	arbiter_lend(s.arbiter, LATER);
@@ -107,7 +108,7 @@ TEST(lease_moves_for_a_lease_that_is_resized)
 	CHECK(s.result.kind == RESULT_NO_CAPACITY);
 	acknowledge(&s, LATER);
 	CHECK(arbiter_plan_resize_moves(s.arbiter, &vr, rt->id, &request, LATER, &set) == 1);
-	commit_all(s.arbiter, &set);
+	commit_first(s.arbiter, &set);
 	result_done(&s.result);
 	CHECK(arbiter_plan_resize(s.arbiter, &vr, rt->id, &request, &next, &s.result) == 0);
 	arbiter_commit(s.arbiter, next);
@@ -129,7 +130,7 @@ TEST(several_leases_move_for_one_request)
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
 	CHECK(set.n >= 2);
-	commit_all(s.arbiter, &set);
+	commit_first(s.arbiter, &set);
 	CHECK(reserve(s.arbiter, VR, &request, &s.result));
 }
 
@@ -153,7 +154,7 @@ TEST(a_lease_without_room_stays_and_others_move)
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1 &&
 	      set.n == 3);
-	commit_all(s.arbiter, &set);
+	commit_first(s.arbiter, &set);
 	CHECK(reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(large->lend.moves == 0);
 	for (size_t i = 0; i < 3; i++)
@@ -244,7 +245,7 @@ TEST(waiting_lease_is_granted_after_a_move)
 	release(s.arbiter, fill->id);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
 	CHECK(arbiter_plan_moves_waiting(s.arbiter, LATER, &set) == 1);
-	commit_all(s.arbiter, &set);
+	commit_first(s.arbiter, &set);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 1 && next->id == waiting->id);
 	arbiter_commit(s.arbiter, next);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
@@ -302,7 +303,7 @@ static struct lease *chain_wait(struct chain *chain, uint64_t now)
 	CHECK(arbiter_plan_next(arbiter, &next) == 0);
 	CHECK(arbiter_plan_moves_waiting(arbiter, now, &set) == 1);
 	CHECK(set.n == 2 && set.n_first == 1 && set.next[0]->id == chain->small->id);
-	commit_all(arbiter, &set);
+	commit_first(arbiter, &set);
 	CHECK(waiting->wait.moves_usec == now + 1000000);
 	arbiter_lend(arbiter, now);
 	return waiting;
@@ -318,7 +319,7 @@ static int chain_go_on(struct chain *chain, uint64_t now)
 	while (arbiter_plan_next(arbiter, &next) == 0) {
 		if (arbiter_plan_moves_waiting(arbiter, now, &set) == 0)
 			return 0;
-		commit_all(arbiter, &set);
+		commit_first(arbiter, &set);
 	}
 	arbiter_commit(arbiter, next);
 	acknowledge(&chain->scene, now);
@@ -341,14 +342,14 @@ TEST(a_lease_moves_to_cus_that_another_lease_leaves_first)
 	CHECK(set.n == 2 && set.n_first == 1 && set.next[0]->id == chain.small->id);
 	CHECK(set.next[1]->id == chain.large->id);
 	CHECK(cuset_overlap(&set.next[1]->partitions[0].adaptation->base, &of_small));
-	commit_all(s->arbiter, &set);
+	commit_first(s->arbiter, &set);
 	arbiter_lend(s->arbiter, LATER);
 	/* Until the holder has acknowledged, no lease moves to its CUs. */
 	CHECK(arbiter_plan_moves(s->arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 0);
 	acknowledge(s, LATER);
 	CHECK(arbiter_plan_moves(s->arbiter, &vr, &request, LATER, MOVE_STEPS, &set) == 1);
 	CHECK(set.n == 1 && set.n_first == 1 && set.next[0]->id == chain.large->id);
-	commit_all(s->arbiter, &set);
+	commit_first(s->arbiter, &set);
 	CHECK(reserve(s->arbiter, VR, &request, &s->result));
 	CHECK(chain.small->lend.moves == 1 && chain.large->lend.moves == 1);
 	scene_done(s);
@@ -378,6 +379,59 @@ TEST(plan_names_the_leases_of_both_steps)
 	move_set_done(&set);
 	result_done(&result);
 	scene_done(s);
+}
+
+/* Makes all moves that can be found for waiting leases, and grants them. */
+static void make_room(struct lending *l)
+{
+	struct move_set set;
+	struct lease *next;
+
+	for (unsigned i = 0; i < 4; i++) {
+		acknowledge(&l->s, l->now += SECOND_USEC);
+		settle(l);
+		if (arbiter_plan_next(l->s.arbiter, &next) > 0)
+			arbiter_commit(l->s.arbiter, next);
+		else if (arbiter_plan_moves_waiting(l->s.arbiter, l->now, &set) > 0)
+			commit_first(l->s.arbiter, &set);
+	}
+}
+
+/* Four programs have an engine each, and need ten CUs: all find room in three. */
+TEST(a_lease_moves_to_cus_that_others_return_first)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	const struct caller vr = caller_of(VR);
+	struct request request = engines_request(1);
+	struct effects effects = { 0 };
+	struct move_set set;
+	struct lease *leases[4], *lease;
+
+	for (size_t i = 0; i < 4; i++) {
+		CHECK(leases[i] = borrow(&l, 10, 60));
+		acknowledge(&l.s, l.now += 10 * SECOND_USEC);
+		settle(&l);
+	}
+	make_room(&l);
+	CHECK(!reserve(l.s.arbiter, VR, &request, &l.s.result));
+	CHECK(arbiter_plan_moves(l.s.arbiter, &vr, &request, l.now, MOVE_STEPS, &set) == 1);
+	CHECK(set.n_first == set.n - 1 &&
+	      arbiter_plan_after(l.s.arbiter, &vr, &request, &set, l.now, &lease, &effects,
+				 &l.s.result) >= 0);
+	CHECK(effects.n_moves == 1 && effects.n_shrinks >= 2 &&
+	      effects.moves[0] == set.next[set.n - 1]->id);
+	for (size_t i = 0; i < effects.n_shrinks; i++)
+		CHECK(effects.shrinks[i].from > effects.shrinks[i].to);
+	lease_free(lease);
+	effects_done(&effects);
+	move_set_done(&set);
+	request.wait_usec = 60 * SECOND_USEC;
+	CHECK(lease = reserve(l.s.arbiter, VR, &request, &l.s.result));
+	ledger_examine_again(l.s.arbiter, UINT64_MAX);
+	make_room(&l);
+	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 15);
+	for (size_t i = 0; i < 4; i++)
+		CHECK(cus_of(leases[i]) >= 10);
 }
 
 TEST(a_search_ends_after_its_steps)
@@ -501,7 +555,7 @@ TEST(a_lease_that_moved_in_the_first_step_does_not_move_back)
 		uint64_t now = LATER + i * 500000;
 
 		if (arbiter_plan_moves(chain.scene.arbiter, &vr, &request, now, MOVE_STEPS, &set))
-			commit_all(chain.scene.arbiter, &set);
+			commit_first(chain.scene.arbiter, &set);
 		acknowledge(&chain.scene, now);
 		CHECK(!cuset_equal(&chain.small->partitions[0].adaptation->base, &from));
 	}
