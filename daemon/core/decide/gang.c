@@ -479,15 +479,17 @@ static int check_number(struct gang *gang, struct result *result)
 	return result_refuse_all(result, RESULT_NEVER_FITS, &refusal);
 }
 
+/* asked: GPUs beside those that the user holds. */
 static int above_max_gpus(const struct gang *gang, const char *gpu, unsigned asked,
 			  struct result *result)
 {
+	unsigned held = (unsigned)__builtin_popcountll(gang->held);
 	struct refusal refusal = { .reason = REASON_QUOTA,
 				   .resource = RESOURCE_GPUS,
 				   .asked = asked,
-				   .free = gang->max_gpus,
+				   .free = beyond(gang->max_gpus, held),
 				   .total = gang->n_present,
-				   .held = (unsigned)__builtin_popcountll(gang->held),
+				   .held = held,
 				   .uid = gang->context.uid };
 
 	snprintf(refusal.gpu, sizeof(refusal.gpu), "%s", gpu);
@@ -534,9 +536,9 @@ static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct res
 
 	for (size_t i = 0; i < gang->request->n_wants; i++)
 		used |= bit_u64((size_t)gpu_of[i]);
-	asked = (unsigned)__builtin_popcountll(used);
-	if (asked <= gang->max_gpus)
+	if ((unsigned)__builtin_popcountll(used) <= gang->max_gpus)
 		return 0;
+	asked = max_u((unsigned)__builtin_popcountll(used & ~gang->held), 1);
 	return above_max_gpus(gang, gang->context.arbiter->gpus[gpu_of[0]].info.name, asked,
 			      result);
 }

@@ -49,6 +49,12 @@ TEST(every_number_of_a_tenant_is_kept)
 	CHECK(s.result.kind == RESULT_QUOTA_EXCEEDED);
 
 	vr->max_leases.kind = LIMIT_NONE;
+	request.n_wants = 1;
+	strcpy(request.wants[0].gpu, "1");
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA) && s.result.refusals[0].asked == 1 &&
+	      s.result.refusals[0].free == 0 && s.result.refusals[0].held == 1);
+	strcpy(request.wants[0].gpu, "any");
 	vr->max_queues = (struct limit){ LIMIT_COUNT, 3 };
 	CHECK(!grant(&s, VR, 4) && s.result.kind == RESULT_QUOTA_EXCEEDED);
 	vr->max_queues.kind = LIMIT_NONE;
