@@ -256,6 +256,8 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 	ret->preferred = ret->avail;
 	cuset_remove(&ret->preferred, &a->gpu->shared);
 	cuset_remove(&ret->preferred, &a->gpu->lend.borrowed);
+	if (want->isolation == ISOLATION_SHARED && !ret->keep)
+		ret->keep = &ret->preferred; /* before CUs that others share */
 }
 
 /* How many engines the placement closes to realtime leases. */

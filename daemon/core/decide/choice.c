@@ -138,6 +138,7 @@ static int find_prospect(struct choice *choice, const struct want *want, const s
 	}
 	if (waits_in_vain(choice, p))
 		ret->worth = 0;
+	ret->changes = cuset_overlap(&p->cus, &choice->context->arbiter->gpus[p->gpu].shared);
 	add_neighbours(choice, n, &needed, p->exclusive, ret);
 	return 0;
 }

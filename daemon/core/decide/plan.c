@@ -135,8 +135,8 @@ static int check_waiting(const struct admit_context *context, const struct reque
 }
 
 static int make_proposal(const struct arbiter *arbiter, const struct caller *caller,
-			 const struct request *asked,
-			 const struct admit_context *admit_context, struct lease **ret)
+			 const struct request *asked, const struct admit_context *admit_context,
+			 struct lease **ret)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	int r;

@@ -396,6 +396,28 @@ TEST(a_small_fixed_lease_keeps_an_empty_gpu_free)
 	lending_done(&l);
 }
 
+/* May be beside others on their CUs, and is not while others are idle. */
+TEST(leases_share_cus_only_where_no_others_are_free)
+{
+	static const unsigned gpus[] = { 0, 0, 1, 1, 0, 0 };
+	struct lending l = equal_machine(2);
+
+	for (size_t i = 0; i < ARRAY_SIZE(gpus); i++) {
+		struct request request = request_for(30);
+		const struct lease *lease;
+
+		request.wants[0].isolation = ISOLATION_SHARED;
+		request.wants[0].queues = 2;
+		CHECK(lease = reserve(l.s.arbiter, ANY, &request, &l.s.result));
+		CHECK(lease->partitions[0].gpu == gpus[i]);
+		if (i == 3)
+			for (size_t g = 0; g < 2; g++)
+				CHECK(cuset_equal(&l.s.arbiter->gpus[g].shared,
+						  &l.s.arbiter->gpus[g].all));
+	}
+	lending_done(&l);
+}
+
 TEST(a_fixed_lease_goes_where_the_worst_off_keeps_most)
 {
 	struct lending l = equal_machine(2);
