@@ -145,7 +145,8 @@ static int by_fit(const void *left, const void *right, void *search)
 }
 
 /* k columns with room for this height: first those that its least can be in, until there are enough; then those
- * that the lease has most of, then the fullest ones; widest: the emptiest ones. 0: there are too few. */
+ * that the lease has most of, then the fullest ones; widest: the emptiest ones, and of these the ones that its least
+ * cannot be in, so that others find theirs. 0: there are too few. */
 static uint32_t pick_columns(const struct layout *layout, const struct layout_term *term,
 			     const unsigned *room, unsigned k, unsigned height, bool widest)
 {
@@ -157,11 +158,12 @@ static uint32_t pick_columns(const struct layout *layout, const struct layout_te
 		unsigned best_rank = 0;
 
 		for (size_t c = 0; c < layout->n_columns; c++) {
+			unsigned own = min_u(own_in(layout, term, c), 0xff);
 			unsigned kept = widest ? 0 : min_u(term->held[c], height);
 			unsigned fit = widest ? room[c] : UINT16_MAX - room[c];
 			unsigned rank = min_u(kept, 0xff) << 16 | fit;
 
-			rank |= lacks ? min_u(own_in(layout, term, c), 0xff) << 24 : 0;
+			rank = lacks ? own << 24 | rank : rank << 1 | (widest && own == 0);
 			if ((picked >> c & 1) || room[c] < height ||
 			    (best < layout->n_columns && rank <= best_rank))
 				continue;

@@ -56,6 +56,20 @@ TEST(shares_are_whole_rectangles_beside_each_other)
 	CHECK(is_stable(&l));
 }
 
+/* Each has its base in one of the two engines that nobody lends. */
+TEST(two_borrowers_of_lent_engines_have_half_each)
+{
+	_cleanup_(lending_done) struct lending l = lending_of(1);
+	struct lease *a, *b;
+
+	CHECK(keep_inactive(&l, 30));
+	a = borrow(&l, 1, 60);
+	b = borrow(&l, 1, 60);
+	CHECK(cus_of(a) == 30 && cus_of(b) == 30);
+	follow(&l, a);
+	CHECK(b->state == STATE_GRANTED && is_stable(&l));
+}
+
 TEST(third_borrower_takes_its_share_from_both)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);
