@@ -111,11 +111,12 @@ static void log_partitions(struct daemon *daemon, enum log_event event, struct r
 void journal_events_waits(struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
-	char note[80];
+	char note[80], reason[REQUEST_TEXT];
 
 	if (may_log(&daemon->journal->waiting, lease->owner, note, sizeof(note)))
 		log_event(EVENT_WAITING, &fields, "lease %" PRIu64 ": uid %u, tenant %s: %s%s",
-			  lease->id, lease->owner, lease->tenant, lease->reason, note);
+			  lease->id, lease->owner, lease->tenant,
+			  arbiter_reason(daemon->arbiter, lease, reason), note);
 }
 
 void journal_events_granted(struct daemon *daemon, const struct lease *lease, const char *when)
@@ -202,17 +203,19 @@ void journal_events_overdue(const struct daemon *daemon, const struct lease *lea
 void journal_events_paused(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
+	char reason[REQUEST_TEXT];
 
 	log_event(EVENT_PAUSED, &fields, "lease %" PRIu64 " of uid %u: %s", lease->id, lease->owner,
-		  lease->reason);
+		  arbiter_reason(daemon->arbiter, lease, reason));
 }
 
 void journal_events_false_ack(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
+	char reason[REQUEST_TEXT];
 
 	log_event(EVENT_UNTRUE, &fields, "lease %" PRIu64 " of uid %u %s", lease->id, lease->owner,
-		  lease->reason);
+		  arbiter_reason(daemon->arbiter, lease, reason));
 }
 
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease)

@@ -80,12 +80,12 @@ static int open_observed(const struct lease_process *process)
 static bool kill_process(struct daemon *daemon, const struct lease *lease, int pidfd,
 			 uint64_t start_time, bool delegated)
 {
-	char why[256], told[ENFORCE_UNIT_MAX];
+	char why[256], told[ENFORCE_UNIT_MAX], reason[REQUEST_TEXT];
 
 	if (pidfd < 0)
 		return false;
 	snprintf(told, sizeof(told), "killed, because lease %" PRIu64 " %s", lease->id,
-		 lease->reason);
+		 arbiter_reason(daemon->arbiter, lease, reason));
 	if (enforce_process(daemon->enforce, ENFORCE_KILL, pidfd, start_time,
 			    user_of(lease, delegated), told, lease->id, why, sizeof(why)) >= 0)
 		return true;

@@ -116,3 +116,10 @@ int set_active(struct arbiter *arbiter, const struct caller *caller, uint64_t id
 		arbiter_commit(arbiter, proposal);
 	return r;
 }
+
+const char *reason_of(const struct arbiter *arbiter, const struct lease *lease)
+{
+	static char reason[REQUEST_TEXT];
+
+	return arbiter_reason(arbiter, lease, reason);
+}

@@ -31,5 +31,8 @@ struct lease *reserve(struct arbiter *arbiter, uid_t uid, const struct request *
 int set_active(struct arbiter *arbiter, const struct caller *caller, uint64_t id, bool active,
 	       struct result *result);
 
+/* arbiter_reason(), until the next call. */
+const char *reason_of(const struct arbiter *arbiter, const struct lease *lease);
+
 /* Closes the last holder and lets the hardware be free. */
 void release(struct arbiter *arbiter, uint64_t id);

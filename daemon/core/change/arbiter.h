@@ -107,6 +107,10 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent);
  * process that arbiter_observe() has not shown are left out. -ENOMEM, and nothing has changed. */
 int arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n);
 
+/* The first partition with a queue that has CUs beyond its mask, or runs although the partition is paused, against
+ * an acknowledgement; NULL. */
+const struct partition *verify_find(const struct lease *lease);
+
 /* ---- drift.c: leases that use more than they were granted ------------------------ */
 
 /* Judges the observations since the last call, and sets the tier of each partition. What exceeds a
@@ -135,8 +139,8 @@ void arbiter_drift_text(const struct arbiter *arbiter, const struct lease *lease
 void intruders_review(struct arbiter *arbiter, uint64_t now_usec);
 
 /* "disturbed on 4 CUs of 0000:03:00.0: pid 7 (python3) without a lease"; "": it is not. */
-const char *intruders_text(const struct arbiter *arbiter, const struct lease *lease,
-			   char buf[static REQUEST_TEXT]);
+void intruders_text(const struct arbiter *arbiter, const struct lease *lease, char *ret,
+		    size_t size);
 
 /* ---- cap.c: queues beyond the grant that the kernel refuses ------------------------ */
 
@@ -359,7 +363,7 @@ void pause_count(struct lease *lease, uint64_t now_usec);
 /* Is there a pause that the holder has not acknowledged? */
 bool pause_is_due(const struct lease *lease);
 
-/* Sets or clears the reason of a paused lease, and reports a pause longer than max-pause. */
+/* Reports a pause longer than max-pause, once. */
 void pause_report(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
 
 /* When pause_report() reports a long pause; UINT64_MAX: never. */
@@ -382,10 +386,15 @@ void arbiter_gpu_reset_ended(struct arbiter *arbiter, unsigned gpu);
 /* A lease whose processes use no GPU any more has lost nothing that it still has to know of. */
 void arbiter_forget_resets(struct arbiter *arbiter);
 
-/* The reason of the lease; or that its holder has not acknowledged a resize, which no lease waits for;
- * or that it has lost queues by a reset, or is disturbed; "": none of these. */
+/* ---- reason.c -------------------------------------------------------------------- */
+
+/* Why the lease is in its state, by the facts of this moment; "": nothing to report. Returns buf. */
 const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *lease,
 			   char buf[static REQUEST_TEXT]);
+
+/* The lease awaits CUs that `by` has; NULL: that what disturbs it ends. Touches it if its reason changes. */
+void reason_awaits(struct arbiter *arbiter, struct lease *lease, const struct lease *by,
+		   const struct refusal *disturbed);
 
 /* ---- enforcement.c --------------------------------------------------------------- */
 

@@ -176,7 +176,7 @@ static void make_waiting(struct lease *lease, uint64_t candidates, const struct 
 	lease->n_partitions = 0;
 	lease->wait.candidates = candidates;
 	lease->wait.over_quota = result->kind == RESULT_QUOTA_EXCEEDED;
-	lease_set_waiting(lease, &result->refusals[result->deciding]);
+	lease_set_refusal(lease, &result->refusals[result->deciding]);
 }
 
 static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)
@@ -558,10 +558,8 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return no_memory(result);
-	if (lease_awaits_resize(lease)) {
+	if (lease_awaits_resize(lease))
 		next->deadline_usec = UINT64_MAX;
-		lease_set_reason(next, "");
-	}
 	next->generation++;
 	next->resized = true;
 	r = assign_next(arbiter, lease, tenant, &complete, next, result);
@@ -634,7 +632,6 @@ int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *ca
 			ledger_finish_resize(arbiter, next);
 		next->lend.never_granted = false;
 		next->lend.give_up_usec = UINT64_MAX;
-		lease_set_reason(next, "");
 	}
 	*ret = next;
 	return 0;

@@ -214,6 +214,7 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	next->delegated = 0;
 	next->touched = 0;
 	next->touched_next = NULL;
+	memset(next->reason, 0, sizeof(next->reason));
 	r = lease_make_partitions(next, n_partitions);
 	if (r < 0)
 		return r;
@@ -230,18 +231,17 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	return 0;
 }
 
-void lease_set_reason(struct lease *lease, const char *reason)
+const char *lease_cut_reason(char ret[static REQUEST_TEXT], const char *text)
 {
-	size_t n = strnlen(reason, sizeof(lease->reason));
-	char text[sizeof(lease->reason)] = "";
+	size_t n = strnlen(text, REQUEST_TEXT);
 
-	if (n == sizeof(lease->reason))
+	if (n == REQUEST_TEXT)
 		do
 			n--;
-		while (n > 0 && ((unsigned char)reason[n] & 0xc0) == 0x80);
-	memcpy(text, reason, n); /* reason may be lease->reason */
-	memcpy(lease->reason, text, sizeof(text));
-	lease->observed.drift_reason = false;
+		while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80);
+	memmove(ret, text, n);
+	memset(ret + n, 0, REQUEST_TEXT - n);
+	return ret;
 }
 
 void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason)
@@ -250,7 +250,7 @@ void lease_set_ending(struct lease *lease, enum result_kind cause, const char *r
 	lease->lend.give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
 	lease->cause = cause;
-	lease_set_reason(lease, reason);
+	lease_cut_reason(lease->reason, reason);
 }
 
 void lease_set_refusal(struct lease *lease, const struct refusal *refusal)
@@ -259,6 +259,7 @@ void lease_set_refusal(struct lease *lease, const struct refusal *refusal)
 		lease->refusal = malloc(sizeof(*lease->refusal));
 	if (lease->refusal)
 		*lease->refusal = *refusal;
+	lease->wait.refused = true;
 }
 
 const struct refusal *lease_refusal(const struct lease *lease)
@@ -266,19 +267,6 @@ const struct refusal *lease_refusal(const struct lease *lease)
 	static const struct refusal none;
 
 	return lease->refusal ? lease->refusal : &none;
-}
-
-void lease_set_waiting(struct lease *lease, const struct refusal *refusal)
-{
-	char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 16];
-
-	lease_set_refusal(lease, refusal);
-	lease->wait.refused = true;
-	if (lease->wait.preempts)
-		return; /* the reason names the leases that are revoked for it */
-	refusal_wait(refusal, wait);
-	snprintf(reason, sizeof(reason), "waits for %s", wait);
-	lease_set_reason(lease, reason);
 }
 
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu)

@@ -174,10 +174,11 @@ struct lease {
 	 * equal. Otherwise NULL. Made by request_keep(). */
 	struct request *request;
 
-	char reason[REQUEST_TEXT]; /* why it is in this state; "": nothing to report */
-	enum result_kind cause;    /* ending: the error for a program that waits for the lease */
-	bool revoked;              /* ending: not by its holder, nor for lack of holders */
-	bool resized;              /* since the holder last acknowledged everything */
+	/* Why it ends, and what it waits for while CUs are reclaimed for it: change/reason.c. */
+	char reason[REQUEST_TEXT];
+	enum result_kind cause; /* ending: the error for a program that waits for the lease */
+	bool revoked;           /* ending: not by its holder, nor for lack of holders */
+	bool resized;           /* since the holder last acknowledged everything */
 
 	/* When it has to be granted (waiting), have given back (revoking, or a borrower), or be
 	 * granted at the latest (activating). UINT64_MAX: no deadline. */
@@ -228,8 +229,7 @@ struct lease {
 	struct {
 		uint64_t count, usec; /* of all pauses; usec: of those that have ended */
 		uint64_t since_usec;  /* of the present one; 0: none */
-		bool reported;        /* the reason says that it is paused */
-		bool long_reported;   /* the same, for longer than max-pause */
+		bool long_reported;   /* it was reported that this is longer than max-pause */
 	} pause;
 
 	/* Resets of its GPUs: change/machine/driver.c. */
@@ -279,7 +279,6 @@ struct lease {
 	/* The last scan: change/machine/observation.c. */
 	struct {
 		unsigned processes; /* of this lease, on GPUs */
-		bool drift_reason;  /* the reason says how it drifts: change/enforce/drift.c */
 	} observed;
 
 	/* Its Reserve was not answered when an earlier daemon ended: until then the lease needs no
@@ -429,8 +428,9 @@ unsigned lease_drifts(const struct lease *lease);
  * for lack of room. */
 bool lease_was_revoked(const struct lease *lease);
 
-/* Copies the reason; a longer one is cut between two UTF-8 characters, as the bus requires. */
-void lease_set_reason(struct lease *lease, const char *reason);
+/* Copies a reason, which may be ret itself; a longer one is cut between two UTF-8 characters, as the bus
+ * requires. Returns ret. */
+const char *lease_cut_reason(char ret[static REQUEST_TEXT], const char *text);
 
 /* The state ending, with its cause and reason; changes no other lease and no GPU. */
 void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason);
@@ -446,9 +446,6 @@ void lease_set_refusal(struct lease *lease, const struct refusal *refusal);
 
 /* That refusal; all zero where there is none. */
 const struct refusal *lease_refusal(const struct lease *lease);
-
-/* lease_set_refusal(), and sets the reason from it. */
-void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
 
 /* Does no queue of others cover its CUs, on any of its GPUs? Not if descriptors cannot be read. */
 bool lease_is_alone(const struct lease *lease);

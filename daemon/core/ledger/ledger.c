@@ -300,14 +300,12 @@ void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch)
 	lease->touched |= touch;
 }
 
-bool ledger_set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason,
-		       unsigned touch)
+void ledger_touch_waiting(struct arbiter *arbiter, uint64_t id)
 {
-	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
-		return false;
-	lease_set_reason(lease, reason);
-	ledger_touch(arbiter, lease, touch);
-	return true;
+	struct lease *lease = ledger_find(arbiter, id);
+
+	if (lease && lease->state == STATE_WAITING)
+		ledger_touch(arbiter, lease, TOUCH_REASON);
 }
 
 struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched)
@@ -462,6 +460,7 @@ void ledger_remove(struct arbiter *arbiter, struct lease *lease)
 	ledger_leave_out(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(lease));
 	ledger_touch(arbiter, lease, TOUCH_REMOVED);
+	ledger_touch_waiting(arbiter, lease->revoked_for);
 }
 
 int ledger_copy(const struct arbiter *arbiter, struct arbiter *ret)
@@ -552,7 +551,6 @@ void ledger_finish_resize(const struct arbiter *arbiter, struct lease *lease)
 	lease->resized = true;
 	lease->verify.pending = lease->verify.false_ack = false;
 	lease->deadline_usec = UINT64_MAX;
-	lease_set_reason(lease, "");
 }
 
 void ledger_show(const struct arbiter *arbiter, struct lease *lease, struct lease *saved)
@@ -571,10 +569,12 @@ void ledger_show(const struct arbiter *arbiter, struct lease *lease, struct leas
 		p->queues = now->queues;
 		p->capped = now->capped;
 		p->sole = now->sole;
+		p->intruders = now->intruders;
 		memcpy(p->drift, now->drift, sizeof(p->drift));
 	}
 	saved->observed = lease->observed;
 	saved->evicted = lease->evicted;
 	saved->cap = lease->cap;
+	saved->verify.false_ack = lease->verify.false_ack;
 	lease->shown = saved;
 }

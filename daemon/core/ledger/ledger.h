@@ -180,9 +180,8 @@ const struct arbiter *ledger_beside(struct ledger_view *view, const struct arbit
 /* touch: bits of enum touch. */
 void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch);
 
-/* Sets the reason and touches the lease. false: that is its reason already. */
-bool ledger_set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason,
-		       unsigned touch);
+/* Leases that are revoked for this lease have changed: if it waits, its reason names them. */
+void ledger_touch_waiting(struct arbiter *arbiter, uint64_t id);
 
 /* Takes the next touched lease off the list; NULL: the list is empty. A removed lease belongs
  * to the caller. */

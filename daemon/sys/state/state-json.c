@@ -58,9 +58,7 @@ static const struct member identity[] = {
 	OPTIONAL_NUMBER_OF("pauses", struct lease, pause.count),
 	OPTIONAL_NUMBER_OF("paused_usec", struct lease, pause.usec),
 	OPTIONAL_NUMBER_OF("paused_since_usec", struct lease, pause.since_usec),
-	OPTIONAL_BOOL_OF("pause_reported", struct lease, pause.reported),
 	OPTIONAL_BOOL_OF("long_pause_reported", struct lease, pause.long_reported),
-	OPTIONAL_BOOL_OF("drift_reported", struct lease, observed.drift_reason),
 	OPTIONAL_NUMBER_OF("since_usec", struct lease, since_usec),
 	OPTIONAL_NUMBER_OF("duration_usec", struct lease, duration_usec),
 	OPTIONAL_NUMBER_OF("moves", struct lease, lend.moves),
@@ -514,6 +512,7 @@ static void read_lease(struct reading *reading, struct object *object)
 		return;
 	reading->saved->lease = lease;
 	TAKE_MEMBERS(object, identity, lease);
+	object->taken += object_has(object, "pause_reported"); /* written by gpuarbd 0.2 */
 	if (reading->error.r >= 0)
 		reading->error.r = lease_make_partitions(lease, n);
 	if (reading->error.r < 0)

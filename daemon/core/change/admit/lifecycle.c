@@ -184,7 +184,7 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 	lease->deadline_usec = lease->enforce.due_usec = deadline_usec;
 	lease->lend.give_up_usec = UINT64_MAX;
 	lease->enforce.step = ENFORCE_STEP_NONE;
-	lease_set_reason(lease, reason);
+	lease_cut_reason(lease->reason, reason);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 

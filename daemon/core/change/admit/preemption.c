@@ -17,8 +17,6 @@
 #include "core/decide/borrow.h"
 #include "core/policy/request.h"
 
-#define NAMED 3U /* leases in a reason */
-
 /* ---- leases that are kept after all -------------------------------------------------------- */
 
 static void keep(struct arbiter *arbiter, struct lease *lease)
@@ -32,7 +30,7 @@ static void keep(struct arbiter *arbiter, struct lease *lease)
 	lease->generation++; /* an acknowledgement of the revocation that arrives now is void */
 	lease->verify.pending = lease->verify.false_ack = false;
 	lease->deadline_usec = lease->enforce.due_usec = UINT64_MAX;
-	lease_set_reason(lease, "");
+	memset(lease->reason, 0, sizeof(lease->reason));
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_PREEMPT);
 }
 
@@ -47,12 +45,11 @@ static bool is_waited_for(const struct arbiter *arbiter, const struct lease *lea
 
 static void make_waiting(struct lease *next)
 {
-	char reason[REQUEST_TEXT] = "waits again: a lease does not return CUs to it in time";
-
+	snprintf(next->reason, sizeof(next->reason),
+		 "waits again: a lease does not return CUs to it in time");
 	if (next->revoked_for)
-		snprintf(reason, sizeof(reason), "waits again: it was revoked for lease %" PRIu64,
-			 next->revoked_for);
-	lease_set_reason(next, reason);
+		snprintf(next->reason, sizeof(next->reason),
+			 "waits again: it was revoked for lease %" PRIu64, next->revoked_for);
 	next->state = STATE_WAITING;
 	next->revoked = next->returned = false;
 	next->revoked_for = 0;
@@ -123,39 +120,22 @@ static bool any_revoked_for(const struct arbiter *arbiter, uint64_t id)
 	return false;
 }
 
-/* An administrator may have revoked the lease before, with a later deadline: it stays revoked. */
-static void revoke(struct arbiter *arbiter, struct lease *lease, const struct lease *by,
+/* An administrator may have revoked the lease before, with a later deadline: it stays revoked, and this is false. */
+static bool revoke(struct arbiter *arbiter, struct lease *lease, const struct lease *by,
 		   uint64_t now_usec)
 {
 	char reason[REQUEST_TEXT];
 
 	if (lease->state == STATE_REVOKING) {
 		lend_shorten_grace(arbiter, lease, now_usec);
-		return;
+		return false;
 	}
 	snprintf(reason, sizeof(reason), "revoked for lease %" PRIu64 " of class %s", by->id,
 		 class_names[by->class]);
 	lease->revoked_for = by->id;
 	lifecycle_revoke(arbiter, lease, now_usec + arbiter->settings->activate_grace_usec, reason);
 	ledger_touch(arbiter, lease, TOUCH_PREEMPT);
-}
-
-/* "waits for leases 3, 4, 7 and 2 more, which are revoked for it" */
-static bool set_reason(struct arbiter *arbiter, struct lease *lease, const struct advice *revoked)
-{
-	char reason[2 * REQUEST_TEXT];
-	size_t n = (size_t)snprintf(reason, sizeof(reason), "waits for lease%s",
-				    revoked->n == 1 ? "" : "s");
-
-	for (size_t i = 0; i < revoked->n && i < NAMED; i++)
-		n += (size_t)snprintf(reason + n, sizeof(reason) - n, "%s %" PRIu64,
-				      i > 0 ? "," : "", revoked->ids[i]);
-	if (revoked->n > NAMED)
-		n += (size_t)snprintf(reason + n, sizeof(reason) - n, " and %zu more",
-				      revoked->n - NAMED);
-	snprintf(reason + n, sizeof(reason) - n, ", which %s revoked for it",
-		 revoked->n == 1 ? "is" : "are");
-	return ledger_set_reason(arbiter, lease, reason, TOUCH_REASON);
+	return true;
 }
 
 /* false: nothing changes. */
@@ -165,6 +145,7 @@ static bool set_preempts(struct arbiter *arbiter, struct lease *lease, uint64_t 
 		return false;
 	lease->wait.preempts = gpus;
 	queue_find_barriers(arbiter);
+	ledger_touch(arbiter, lease, TOUCH_REASON);
 	return true;
 }
 
@@ -191,7 +172,7 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 {
 	struct advice advice = { 0 };
 	uint64_t gpus = 0;
-	bool changes;
+	bool changes = false;
 	int found = 0;
 
 	if (any_revoked_for(arbiter, lease->id))
@@ -206,15 +187,12 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 		struct lease *revoked = ledger_find(arbiter, advice.ids[i]);
 
 		gpus |= lease_gpus(revoked);
-		revoke(arbiter, revoked, lease, now_usec);
+		changes |= revoke(arbiter, revoked, lease, now_usec);
 	}
-	changes = set_preempts(arbiter, lease, gpus);
+	changes |= set_preempts(arbiter, lease, gpus);
 	if (found == 0)
 		end_if_vain(arbiter, lease);
-	if (advice.n == 0)
-		return;
-	changes |= set_reason(arbiter, lease, &advice);
-	if (changes)
+	if (advice.n > 0 && changes)
 		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE | TOUCH_PREEMPT);
 }
 

@@ -117,6 +117,7 @@ static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *
 	ledger_recount_shared(arbiter, proposal);
 	queue_add(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(proposal));
+	ledger_touch_waiting(arbiter, proposal->revoked_for);
 }
 
 static void add(struct arbiter *arbiter, struct lease *lease)

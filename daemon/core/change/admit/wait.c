@@ -50,11 +50,13 @@ static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
 
 static void set_waiting(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal)
 {
-	char before[sizeof(lease->reason)];
+	char before[REQUEST_TEXT], now[REQUEST_TEXT];
+	bool same = memcmp(lease_refusal(lease), refusal, sizeof(*refusal)) == 0;
 
-	memcpy(before, lease->reason, sizeof(before));
-	lease_set_waiting(lease, refusal);
-	if (strcmp(before, lease->reason) != 0)
+	if (!same)
+		arbiter_reason(arbiter, lease, before);
+	lease_set_refusal(lease, refusal);
+	if (!same && strcmp(before, arbiter_reason(arbiter, lease, now)) != 0)
 		ledger_touch(arbiter, lease, TOUCH_REASON);
 }
 
@@ -66,6 +68,14 @@ static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct r
 
 	set_waiting(arbiter, lease, refusal);
 	queue_judged(arbiter, lease, candidates, over_quota, may_bar);
+}
+
+/* usec: until then leases move for it; 0: none do. */
+static void set_moves_usec(struct arbiter *arbiter, struct lease *lease, uint64_t usec)
+{
+	if (!usec != !lease->wait.moves_usec)
+		ledger_touch(arbiter, lease, TOUCH_REASON);
+	lease->wait.moves_usec = usec;
 }
 
 /* Is the request above the quota even of a user that holds nothing? Then it can never be granted. */
@@ -289,7 +299,6 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.preempts = 0;
 	next->wait.moves = false;
 	next->wait.moves_usec = 0;
-	memset(next->reason, 0, sizeof(next->reason));
 	divide_start(arbiter, next, lease->request->start_inactive);
 	if (!next->lend.never_granted)
 		next->lend.give_up_usec = UINT64_MAX;
@@ -408,7 +417,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 		char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];
 
 		if (lease->wait.moves_usec && lease->wait.moves_usec <= now_usec) {
-			lease->wait.moves_usec = 0;
+			set_moves_usec(arbiter, lease, 0);
 			ledger_examine_again(arbiter, lease->wait.candidates);
 		}
 		if (lease->deadline_usec > now_usec)
@@ -457,32 +466,20 @@ static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting
 	return false;
 }
 
-static void wait_for_moves(struct arbiter *arbiter, struct lease *waiting)
-{
-	ledger_set_reason(arbiter, waiting, "waits for leases that move to make room for it",
-			  TOUCH_REASON);
-}
-
 static int plan_moves_for(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
 			  struct move_set *ret)
 {
 	const struct asker asker = { .waiting = waiting, .request = waiting->request };
+	bool found;
 
 	/* It is examined again when they are acknowledged, or at moves_usec. */
-	if (waiting->wait.moves_usec > now_usec && any_moves(arbiter, waiting)) {
-		wait_for_moves(arbiter, waiting);
+	if (waiting->wait.moves_usec > now_usec && any_moves(arbiter, waiting))
 		return 0;
-	}
-	waiting->wait.moves = false;
-	waiting->wait.moves_usec = 0;
-	if (move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) == 0)
-		return 0;
-	if (ret->n_first == ret->n)
-		return 1;
-	waiting->wait.moves = true;
-	waiting->wait.moves_usec = now_usec + arbiter->settings->activate_grace_usec;
-	wait_for_moves(arbiter, waiting);
-	return 1;
+	found = move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) != 0;
+	waiting->wait.moves = found && ret->n_first < ret->n;
+	set_moves_usec(arbiter, waiting,
+		       waiting->wait.moves ? now_usec + arbiter->settings->activate_grace_usec : 0);
+	return found;
 }
 
 int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struct move_set *ret)

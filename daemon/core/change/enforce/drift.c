@@ -152,20 +152,6 @@ void arbiter_drift_text(const struct arbiter *arbiter, const struct lease *lease
 		}
 }
 
-/* A reason that something else set stays. */
-static void report(struct arbiter *arbiter, struct lease *lease)
-{
-	char text[REQUEST_TEXT];
-
-	if (lease->reason[0] && !lease->observed.drift_reason)
-		return;
-	if (lease->state == STATE_REVOKING)
-		return;
-	arbiter_drift_text(arbiter, lease, text, sizeof(text));
-	lease_set_reason(lease, text);
-	lease->observed.drift_reason = text[0] != '\0';
-}
-
 /* ---- policy ------------------------------------------------------------------------ */
 
 /* Do queues of the lease have CUs or shader engines of another, active realtime lease? */
@@ -222,10 +208,8 @@ static void judge(struct arbiter *arbiter, struct lease *lease, unsigned kinds, 
 	bool changed = take_all(lease, kinds, now_usec, arbiter->settings->drift_grace_usec);
 
 	now = lease_drifts(lease);
-	if (changed) {
-		report(arbiter, lease);
+	if (changed)
 		ledger_touch(arbiter, lease, now == before ? TOUCH_REASON : TOUCH_CHANGED);
-	}
 	if ((now & ~before) || (before && !now))
 		ledger_touch(arbiter, lease, TOUCH_DRIFT);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/change/arbiter.h"
 
-#include <string.h>
-
 #include "core/ledger/known.h"
 
 /* The last step that the tenant's `enforce` allows; to report it is always allowed. */
@@ -83,14 +81,11 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 	return first + settings->enforce_delay_usec + let_go_usec(arbiter, lease);
 }
 
-/* Changes the state and the reason of the lease as the step requires. */
+/* Changes the state of the lease as the step requires. */
 static void apply(struct arbiter *arbiter, struct lease *lease)
 {
-	char reason[REQUEST_TEXT];
-
 	if (lease->state == STATE_REVOKING) {
-		memcpy(reason, lease->reason, sizeof(reason));
-		arbiter_end(arbiter, lease, RESULT_OK, reason);
+		arbiter_end(arbiter, lease, RESULT_OK, lease->reason);
 	} else if (lease->enforce.step == ENFORCE_STEP_KILL && lease->state != STATE_ENDING) {
 		lease->revoked = true;
 		arbiter_end(arbiter, lease, RESULT_OK,
@@ -101,11 +96,6 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 		ledger_follow(arbiter, lease);
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	} else if (lease->enforce.step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
-		lease_set_reason(lease,
-				 pause_is_due(lease)
-					 ? "has not paused, and its deadline has passed"
-					 : "has not given back CUs that others need, and its "
-					   "deadline has passed");
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 }

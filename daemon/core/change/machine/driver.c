@@ -2,8 +2,6 @@
 
 /* What the driver does to leases: evictions of their queues, and resets of their GPUs. */
 
-#include <stdio.h>
-
 #include "core/change/arbiter.h"
 
 void arbiter_evicted(struct arbiter *arbiter, uint64_t id, uint64_t usec)
@@ -70,54 +68,4 @@ void arbiter_forget_resets(struct arbiter *arbiter)
 		lease->reset.pending = false;
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
-}
-
-/* What the lease gave up stays taken as long as its queues may use it. Without a holder no program
- * receives the new masks. */
-static const char *resize_reason(const struct arbiter *arbiter, const struct lease *lease,
-				 char buf[static REQUEST_TEXT])
-{
-	pid_t pid = lease->n_bound > 0 ? lease->bound[0] : lease->pid;
-	unsigned left = 0;
-	size_t n;
-
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		left += cuset_count(&lease->partitions[i].occupied) -
-			cuset_count(&lease->partitions[i].cus);
-	if (lease->n_holders == 0) {
-		snprintf(
-			buf, REQUEST_TEXT,
-			"pid %d does not follow the resize: its queues keep CUs and priority until "
-			"it ends; start it again",
-			pid);
-		return buf;
-	}
-	n = (size_t)snprintf(buf, REQUEST_TEXT, "pid %d has not acknowledged the resize: ", pid);
-	if (left == 0)
-		snprintf(buf + n, REQUEST_TEXT - n,
-			 "its queues may still have the former CUs and priority");
-	else if (lease->adaptable)
-		snprintf(buf + n, REQUEST_TEXT - n,
-			 "%u CU%s taken until it has, or %llu ms after they are needed", left,
-			 left == 1 ? " stays" : "s stay",
-			 (unsigned long long)(arbiter->settings->activate_grace_usec / 1000));
-	else
-		snprintf(buf + n, REQUEST_TEXT - n, "%u CU%s taken until it has or the lease ends",
-			 left, left == 1 ? " stays" : "s stay");
-	return buf;
-}
-
-const char *arbiter_reason(const struct arbiter *arbiter, const struct lease *lease,
-			   char buf[static REQUEST_TEXT])
-{
-	if (!*lease->reason && lease->resized && lease->state == STATE_GRANTED &&
-	    lease->generation != lease->acknowledged && lease->deadline_usec == UINT64_MAX)
-		return resize_reason(arbiter, lease, buf);
-	if (*lease->reason)
-		return lease->reason;
-	if (!lease->reset.pending || lease->reset.partition >= lease->n_partitions)
-		return intruders_text(arbiter, lease, buf);
-	snprintf(buf, REQUEST_TEXT, "%s was reset: its queues there are lost: restart its program",
-		 arbiter->gpus[lease->partitions[lease->reset.partition].gpu].info.name);
-	return buf;
 }

@@ -170,25 +170,21 @@ static const struct partition *find_disturbed(const struct lease *lease)
 	return NULL;
 }
 
-const char *intruders_text(const struct arbiter *arbiter, const struct lease *lease,
-			   char buf[static REQUEST_TEXT])
+void intruders_text(const struct arbiter *arbiter, const struct lease *lease, char *ret,
+		    size_t size)
 {
 	const struct partition *p = find_disturbed(lease);
 	const struct intruder *first = p ? &p->intruders.list[0] : NULL;
-	char command[sizeof(first->command)], whose[48] = "without a lease", more[32] = "",
-					      text[256];
+	char command[sizeof(first->command)], whose[48] = "without a lease", more[32] = "";
 
-	buf[0] = '\0';
+	ret[0] = '\0';
 	if (!p)
-		return buf;
+		return;
 	if (first->lease)
 		snprintf(whose, sizeof(whose), "of lease %" PRIu64, first->lease);
 	if (p->intruders.n > 1)
 		snprintf(more, sizeof(more), ", and %u more", p->intruders.n - 1);
-	snprintf(text, sizeof(text), "disturbed on %u CUs of %s: pid %d (%s) %s%s",
-		 p->intruders.cus, arbiter->gpus[p->gpu].info.name, first->pid,
+	snprintf(ret, size, "disturbed on %u CUs of %s: pid %d (%s) %s%s", p->intruders.cus,
+		 arbiter->gpus[p->gpu].info.name, first->pid,
 		 text_clean(command, sizeof(command), first->command), whose, more);
-	/* A real GPU's name is short: then all of it fits. */
-	snprintf(buf, REQUEST_TEXT, "%.*s", REQUEST_TEXT - 1, text);
-	return buf;
 }

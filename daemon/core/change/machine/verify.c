@@ -2,7 +2,6 @@
 #include "core/change/arbiter.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,9 +92,8 @@ static void compare(struct group *group, const struct observed_mask *row)
 		add_outside(group, row);
 }
 
-/* The first partition with a queue that has CUs beyond its mask, or runs although the partition is
- * paused. Before the holder has acknowledged the pause, its queues may run. */
-static const struct partition *find_drift(const struct lease *lease)
+/* Before the holder has acknowledged a pause, its queues may run. */
+const struct partition *verify_find(const struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i];
@@ -109,12 +107,7 @@ static const struct partition *find_drift(const struct lease *lease)
 
 static void judge(struct arbiter *arbiter, struct lease *lease)
 {
-	const struct partition *p = find_drift(lease);
-	char reason[REQUEST_TEXT];
-
-	if (!p) {
-		if (lease->verify.false_ack && lease->state == STATE_GRANTED)
-			lease_set_reason(lease, "");
+	if (!verify_find(lease)) {
 		lease->verify.false_ack = false;
 		if (lease->verify.pending)
 			ledger_follow(arbiter, lease);
@@ -124,21 +117,8 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 	if (lease->verify.false_ack)
 		return;
 	lease->verify.false_ack = true;
-	if (p->queues.active_pid)
-		snprintf(
-			reason, sizeof(reason),
-			"acknowledged generation %llu, but a queue of pid %d still runs on %s, where "
-			"it is paused",
-			(unsigned long long)lease->generation, p->queues.active_pid,
-			arbiter->gpus[p->gpu].info.name);
-	else
-		snprintf(reason, sizeof(reason),
-			 "acknowledged generation %llu, but a queue of pid %d still has CUs of %s "
-			 "outside its mask",
-			 (unsigned long long)lease->generation, p->queues.wide_pid,
-			 arbiter->gpus[p->gpu].info.name);
-	lease_set_reason(lease, reason);
-	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_FALSE_ACK);
+	ledger_touch(arbiter, lease,
+		     TOUCH_CHANGED | (lease->state == STATE_GRANTED ? TOUCH_FALSE_ACK : 0));
 }
 
 static bool any_unscanned(const struct lease *lease)
@@ -263,7 +243,7 @@ int arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *
 		if (has_changed(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
 		if (lease->verify.pending || (lease->state == STATE_GRANTED &&
-					      (lease->verify.false_ack || find_drift(lease))))
+					      (lease->verify.false_ack || verify_find(lease))))
 			judge(arbiter, lease);
 	}
 	return 0;

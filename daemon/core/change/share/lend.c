@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/change/arbiter.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,7 +149,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease)
 	lease->state = STATE_GRANTED;
 	lease->lend.never_granted = false;
 	lease->deadline_usec = lease->lend.give_up_usec = UINT64_MAX;
-	lease_set_reason(lease, "");
+	memset(lease->reason, 0, sizeof(lease->reason));
 	lease_drop_request(lease);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
 }
@@ -193,56 +192,35 @@ static void set_granted_by(struct arbiter *arbiter, struct lease *lease, uint64_
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
-/* Says what disturbs an activating lease whose CUs are free; it is granted when that has gone, at no
- * time that is known. false: nothing. */
-static bool waits_for_disturbance(struct arbiter *arbiter, struct lease *lease)
+/* Is an activating lease disturbed whose CUs are free? It is granted when that has gone, at no time that is
+ * known. */
+static bool is_disturbed(const struct arbiter *arbiter, const struct lease *lease,
+			 struct refusal *refusal)
 {
-	char wait[REFUSAL_TEXT], who[64] = "", reason[REFUSAL_TEXT + 128];
-	struct refusal refusal = { .n_processes = 0 };
-	size_t i = 0;
-
-	while (i < lease->n_partitions &&
-	       !disturbance_refuses(arbiter, lease, &lease->partitions[i], &refusal))
-		i++;
-	if (i == lease->n_partitions)
-		return false;
-	set_granted_by(arbiter, lease, lease->lend.give_up_usec);
-	refusal_wait(&refusal, wait);
-	if (refusal.n_processes > 0)
-		snprintf(who, sizeof(who), ": pid %d (%s)", refusal.processes[0].pid,
-			 refusal.processes[0].command);
-	snprintf(reason, sizeof(reason), "waits for %s%s", wait, who);
-	ledger_set_reason(arbiter, lease, reason, TOUCH_CHANGED);
-	return true;
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (disturbance_refuses(arbiter, lease, &lease->partitions[i], refusal))
+			return true;
+	return false;
 }
 
-/* Grants an activating lease, or what one was resized to, if its CUs are free; otherwise says what it waits for. */
+/* Grants an activating lease, or what one was resized to, if its CUs are free. */
 static void grant_or_wait(struct arbiter *arbiter, const struct arbiter *beside,
 			  struct lease *lease, uint64_t now_usec)
 {
-	char reason[REQUEST_TEXT];
-	unsigned gpu = 0, cus;
 	const struct lease *by = borrow_contested(beside, lease);
+	struct refusal refusal = { .n_processes = 0 };
 
 	if (!by && lease->state == STATE_GRANTED) {
 		finish_resize(arbiter, lease);
 		return;
 	}
-	if (!by) {
-		if (!waits_for_disturbance(arbiter, lease))
-			grant(arbiter, lease);
+	if (!by && !is_disturbed(arbiter, lease, &refusal)) {
+		grant(arbiter, lease);
 		return;
 	}
-	set_granted_by(arbiter, lease, granted_by(beside, lease, now_usec));
-	cus = borrow_overlap(arbiter, lease, by, &gpu);
-	if (pause_is_due(by))
-		snprintf(reason, sizeof(reason), "waits until lease %llu has paused on %s",
-			 (unsigned long long)by->id, arbiter->gpus[gpu].info.name);
-	else
-		snprintf(reason, sizeof(reason),
-			 "waits for %u CUs of %s, which lease %llu gives back", cus,
-			 arbiter->gpus[gpu].info.name, (unsigned long long)by->id);
-	ledger_set_reason(arbiter, lease, reason, TOUCH_CHANGED);
+	set_granted_by(arbiter, lease,
+		       by ? granted_by(beside, lease, now_usec) : lease->lend.give_up_usec);
+	reason_awaits(arbiter, lease, by, &refusal);
 }
 
 /* Are CUs reclaimed that the borrower occupies? */
@@ -286,10 +264,8 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, bool need
 			       lease->enforce.due_usec != UINT64_MAX)) {
 		lease->enforce.step = ENFORCE_STEP_NONE;
 		lease->enforce.due_usec = UINT64_MAX;
-		if (lease->state == STATE_GRANTED) {
+		if (lease->state == STATE_GRANTED)
 			lease->deadline_usec = UINT64_MAX;
-			lease_set_reason(lease, "");
-		}
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 }

@@ -134,6 +134,17 @@ TEST(adopted_ending_lease_keeps_its_reason)
 	CHECK(strcmp(lease->reason, "because") == 0 && lease->cause == RESULT_NOT_PERMITTED);
 }
 
+/* Version 0.2 saved what was true then. */
+TEST(reason_of_an_adopted_lease_follows_from_what_is_so_now)
+{
+	_cleanup_(pair_done) struct pair p = pair_of(1);
+	struct lease *lease = saved(grant(&p.old, ANY, 20));
+
+	strcpy(lease->reason, "25 queues on 0000:03:00.0 (granted: 4)");
+	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_GRANTED);
+	CHECK(!*reason_of(p.new.arbiter, lease));
+}
+
 /* ---- waiting leases ---------------------------------------------------------------- */
 
 static struct lease *waiting(struct pair *p, uid_t uid, const char *gpu)

@@ -101,15 +101,17 @@ TEST(queue_outside_the_mask_is_drift_after_the_grace_and_until_it_has_a_mask)
 
 	CHECK(!(look(&stage, 0, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
 	CHECK(!mask->lasts && arbiter_drift_at(stage.arbiter, FRESH_MASKS) == 5 + GRACE);
-	CHECK(arbiter_drift_at(stage.arbiter, FRESH_USE) == UINT64_MAX && !lease->reason[0]);
+	CHECK(arbiter_drift_at(stage.arbiter, FRESH_USE) == UINT64_MAX &&
+	      !*reason_of(stage.arbiter, lease));
 	CHECK(!(look(&stage, GRACE - 1, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
 	CHECK(look(&stage, 1, process(10, 1), queue(10, all)) & TOUCH_DRIFT);
 	CHECK(mask->lasts && mask->since_usec == 5 && mask->granted == 15 && mask->observed == 60);
-	CHECK(mask->pid == 10 && strstr(lease->reason, "pid 10") && lease->state == STATE_GRANTED);
+	CHECK(mask->pid == 10 && strstr(reason_of(stage.arbiter, lease), "pid 10") &&
+	      lease->state == STATE_GRANTED);
 	CHECK(arbiter_drift_at(stage.arbiter, FRESH_MASKS) == UINT64_MAX);
 	CHECK(!(look(&stage, GRACE, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
 	CHECK(look(&stage, GRACE, process(10, 1), queue(10, own)) & TOUCH_DRIFT);
-	CHECK(!lease_drifts(lease) && !lease->reason[0] && mask->since_usec == 0);
+	CHECK(!lease_drifts(lease) && !*reason_of(stage.arbiter, lease) && mask->since_usec == 0);
 	scene_done(&stage.s);
 }
 
@@ -123,7 +125,7 @@ TEST(queue_that_gets_its_mask_within_the_grace_is_no_drift)
 		CHECK(!(look(&stage, GRACE / 2 + 1, process(10, 1),
 			     queue(10, i % 8 == 0 ? all : own)) &
 			(TOUCH_DRIFT | TOUCH_CHANGED)));
-	CHECK(!lease_drifts(lease) && !lease->reason[0]);
+	CHECK(!lease_drifts(lease) && !*reason_of(stage.arbiter, lease));
 	while (arbiter_drift_at(stage.arbiter, FRESH_MASKS) != UINT64_MAX)
 		look(&stage, GRACE / 2, process(10, 1), queue(10, own));
 	scene_done(&stage.s);
@@ -144,7 +146,7 @@ TEST(times_without_a_mask_below_the_grace_add_up_to_drift)
 	}
 	CHECK(mask->lasts && mask->since_usec == stage.now && looks < 15);
 	look(&stage, GRACE / 2, process(10, 1), queue(10, own));
-	CHECK(!lease_drifts(lease) && !lease->reason[0]);
+	CHECK(!lease_drifts(lease) && !*reason_of(stage.arbiter, lease));
 	for (; !mask->lasts && again < 20; again++)
 		look(&stage, GRACE / 2, process(10, 1), queue(10, again % 2 == 0 ? all : own));
 	CHECK(mask->lasts && again > 2 && again < looks);
@@ -166,11 +168,12 @@ TEST(queues_beyond_the_budget_are_drift_while_they_last)
 	CHECK(queues->lasts && queues->granted == granted && queues->observed == granted + 3);
 	arbiter_drift_text(stage.arbiter, lease, text, sizeof(text));
 	arbiter_drift_text(stage.arbiter, lease, cut, sizeof(cut));
-	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 && strcmp(text, lease->reason) == 0);
+	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 &&
+	      strcmp(text, reason_of(stage.arbiter, lease)) == 0);
 	CHECK(gpu_free(&stage.arbiter->gpus[0]).queues == 24 - granted - 3);
 	CHECK(look(&stage, 1, process(10, granted + 4), queue(10, own)) == TOUCH_REASON);
 	CHECK(look(&stage, 1, process(10, granted), queue(10, own)) & TOUCH_DRIFT);
-	CHECK(!lease_drifts(lease) && !lease->reason[0]);
+	CHECK(!lease_drifts(lease) && !*reason_of(stage.arbiter, lease));
 	scene_done(&stage.s);
 }
 
@@ -202,7 +205,7 @@ TEST(every_budget_that_was_asked_for_and_every_higher_priority_is_compared)
 	look(&stage, GRACE, much, row);
 	CHECK(lease_drifts(lease) == (asked | 1U << DRIFT_PRIORITY));
 	CHECK(drift_of(lease, DRIFT_PRIORITY)->observed == PRIORITY_MAX);
-	CHECK(strstr(lease->reason, "XGMI"));
+	CHECK(strstr(reason_of(stage.arbiter, lease), "XGMI"));
 	scene_done(&stage.s);
 }
 
@@ -544,7 +547,7 @@ TEST(activating_lease_waits_until_a_queue_of_its_cus_has_gone)
 	arbiter_judge_drift(stage.arbiter, ++stage.now);
 	arbiter_lend(stage.arbiter, stage.now);
 	arbiter_lend(stage.arbiter, stage.now);
-	CHECK(rt->state == STATE_GRANTED && !rt->reason[0]);
+	CHECK(rt->state == STATE_GRANTED && !*reason_of(stage.arbiter, rt));
 	scene_done(&stage.s);
 }
 
@@ -597,7 +600,8 @@ TEST(drift_of_masks_ends_when_descriptors_become_unreadable)
 	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
 	arbiter_judge_drift(stage.arbiter, ++stage.now);
 	arbiter_lend(stage.arbiter, stage.now);
-	CHECK(lease_drifts(lease) == 1U << DRIFT_QUEUES && strstr(lease->reason, "9 queues"));
+	CHECK(lease_drifts(lease) == 1U << DRIFT_QUEUES &&
+	      strstr(reason_of(stage.arbiter, lease), "9 queues"));
 	CHECK(cuset_empty(&stage.arbiter->gpus[0].outside));
 	scene_done(&stage.s);
 }

@@ -52,11 +52,12 @@ TEST(activation_waits_for_a_tenant_with_enforce_report)
 	      next_enforce_step(&c) == ENFORCE_STEP_NONE);
 	pass(&c.l, 3600 * SECOND_USEC);
 	CHECK(next_enforce_step(&c) == ENFORCE_STEP_NONE);
-	CHECK(c.rt->state == STATE_ACTIVATING && strstr(c.rt->reason, "15 CUs of 0000:03:00.0"));
-	CHECK(strstr(c.borrower->reason, "back"));
+	CHECK(c.rt->state == STATE_ACTIVATING &&
+	      strstr(reason_of(c.l.s.arbiter, c.rt), "15 CUs of 0000:03:00.0"));
+	CHECK(strstr(reason_of(c.l.s.arbiter, c.borrower), "back"));
 	follow(&c.l, c.borrower);
 	CHECK(c.rt->state == STATE_GRANTED && c.borrower->enforce.step == ENFORCE_STEP_NONE);
-	CHECK(!c.borrower->reason[0]);
+	CHECK(!*reason_of(c.l.s.arbiter, c.borrower));
 	scene_done(&c.l.s);
 }
 

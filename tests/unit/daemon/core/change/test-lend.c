@@ -34,7 +34,8 @@ TEST(activating_lease_is_granted_when_every_borrower_has_acknowledged)
 
 	CHECK(activate(&l, rt->id, true) == 0);
 	CHECK(rt->state == STATE_ACTIVATING && rt->deadline_usec == UINT64_MAX);
-	CHECK(strstr(rt->reason, "15 CUs") && strstr(rt->reason, "lease 2"));
+	CHECK(strstr(reason_of(l.s.arbiter, rt), "15 CUs") &&
+	      strstr(reason_of(l.s.arbiter, rt), "lease 2"));
 	CHECK(lease->generation == 2 && cus_of(lease) == 45 && lease->acknowledged == 1);
 	CHECK(lease->deadline_usec == l.now + SECOND_USEC);
 	CHECK(!cuset_overlap(&lease->partitions[0].cus, &rt->partitions[0].cus));
@@ -42,7 +43,8 @@ TEST(activating_lease_is_granted_when_every_borrower_has_acknowledged)
 	settle(&l);
 	CHECK(rt->state == STATE_ACTIVATING);
 	follow(&l, lease);
-	CHECK(rt->state == STATE_GRANTED && rt->deadline_usec == UINT64_MAX && !rt->reason[0]);
+	CHECK(rt->state == STATE_GRANTED && rt->deadline_usec == UINT64_MAX &&
+	      !*reason_of(l.s.arbiter, rt));
 	CHECK(lease->deadline_usec == UINT64_MAX && lease->enforce.step == ENFORCE_STEP_NONE);
 }
 
@@ -444,14 +446,14 @@ TEST(resize_reclaims_borrowed_cus_as_a_new_request_does)
 	uint64_t generation = rt->generation;
 
 	CHECK(rt->state == STATE_GRANTED && cus_of(rt) == 15 && lease_awaits_resize(rt));
-	CHECK(*rt->reason);
+	CHECK(*reason_of(l.s.arbiter, rt));
 	CHECK(cus_of(borrower) == 30 && borrower->deadline_usec < UINT64_MAX);
 	CHECK(arbiter_acknowledge(l.s.arbiter, rt->id, generation) == 0); /* of its budgets */
 	settle(&l);
 	CHECK(cus_of(rt) == 15 && lease_awaits_resize(rt));
 	follow(&l, borrower);
 	CHECK(cus_of(rt) == 30 && rt->generation == generation + 1 && !lease_awaits_resize(rt));
-	CHECK(!*rt->reason && rt->deadline_usec == UINT64_MAX);
+	CHECK(!strstr(reason_of(l.s.arbiter, rt), "waits") && rt->deadline_usec == UINT64_MAX);
 	CHECK(borrower->deadline_usec == UINT64_MAX);
 }
 
@@ -466,7 +468,7 @@ TEST(resize_that_awaits_cus_may_be_taken_back)
 	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, rt->id, &request, &next, &l.s.result) == 0);
 	arbiter_commit(l.s.arbiter, next);
 	follow(&l, rt);
-	CHECK(cus_of(rt) == 15 && !lease_awaits_resize(rt) && !*rt->reason);
+	CHECK(cus_of(rt) == 15 && !lease_awaits_resize(rt) && !*reason_of(l.s.arbiter, rt));
 	follow(&l, borrower);
 	pass(&l, 10 * SECOND_USEC);
 	CHECK(cus_of(borrower) == 45);

@@ -55,7 +55,7 @@ TEST(activation_of_an_exclusive_lease_waits_until_every_adaptable_lease_has_paus
 	CHECK(part(a)->stopped && rt->state == STATE_ACTIVATING);
 	follow(&l, b);
 	CHECK(rt->state == STATE_GRANTED && b->deadline_usec == UINT64_MAX);
-	CHECK(strstr(a->reason, "paused"));
+	CHECK(strstr(reason_of(l.s.arbiter, a), "paused"));
 }
 
 TEST(a_paused_lease_keeps_its_mask_and_resumes_when_the_exclusive_lease_is_inactive)
@@ -71,7 +71,7 @@ TEST(a_paused_lease_keeps_its_mask_and_resumes_when_the_exclusive_lease_is_inact
 	CHECK(activate(&l, rt->id, false) == 0);
 	CHECK(!part(lease)->paused && !part(lease)->stopped && lease->generation == 3);
 	CHECK(lease->pause.usec == 5 * SECOND_USEC && lease->pause.since_usec == 0);
-	CHECK(lease->reason[0] == '\0');
+	CHECK(*reason_of(l.s.arbiter, lease) == '\0');
 }
 
 TEST(a_paused_lease_resumes_when_the_exclusive_lease_is_gone)
@@ -144,11 +144,11 @@ TEST(lease_that_does_not_pause_is_killed_if_policy_allows)
 	CHECK(activate(&l, rt->id, true) == 0);
 	l.now += SECOND_USEC;
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_REPORT);
-	CHECK(over == lease && strstr(lease->reason, "pause"));
+	CHECK(over == lease && strstr(reason_of(l.s.arbiter, lease), "pause"));
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_FREEZE);
 	l.now += SECOND_USEC;
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_KILL);
-	CHECK(lease->state == STATE_ENDING && strstr(lease->reason, "pause"));
+	CHECK(lease->state == STATE_ENDING && strstr(reason_of(l.s.arbiter, lease), "pause"));
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
 	CHECK(rt->state == STATE_GRANTED);
@@ -164,9 +164,10 @@ TEST(a_pause_that_is_longer_than_max_pause_is_reported_once)
 	CHECK(arbiter_next_deadline(l.s.arbiter) <= l.now + 10 * SECOND_USEC);
 	pass(&l, 10 * SECOND_USEC);
 	CHECK(lease->pause.long_reported);
-	CHECK(strstr(lease->reason, " 10000 ms") && strstr(lease->reason, "max-pause"));
+	CHECK(strstr(reason_of(l.s.arbiter, lease), " 10000 ms") &&
+	      strstr(reason_of(l.s.arbiter, lease), "max-pause"));
 	pass(&l, 5 * SECOND_USEC);
-	CHECK(strstr(lease->reason, " 10000 ms"));
+	CHECK(strstr(reason_of(l.s.arbiter, lease), " 10000 ms"));
 	CHECK(activate(&l, rt->id, false) == 0 && !lease->pause.long_reported);
 }
 
@@ -234,7 +235,7 @@ TEST(an_acknowledged_pause_is_false_while_a_queue_is_on_the_run_list)
 	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&l);
 	CHECK(rt->state == STATE_ACTIVATING && lease->verify.false_ack && !part(lease)->stopped);
-	CHECK(strstr(lease->reason, "pid 10"));
+	CHECK(strstr(reason_of(l.s.arbiter, lease), "pid 10"));
 
 	row.active = false;
 	arbiter_masks_observed(arbiter, &row, 1);
@@ -245,12 +246,12 @@ TEST(an_acknowledged_pause_is_false_while_a_queue_is_on_the_run_list)
 	row.active = true;
 	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&l);
-	CHECK(lease->verify.false_ack && strstr(lease->reason, "pid 10"));
+	CHECK(lease->verify.false_ack && strstr(reason_of(l.s.arbiter, lease), "pid 10"));
 	CHECK(rt->state == STATE_GRANTED);
 	row.active = false;
 	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&l);
-	CHECK(!lease->verify.false_ack && strstr(lease->reason, "paused by"));
+	CHECK(!lease->verify.false_ack && strstr(reason_of(l.s.arbiter, lease), "paused by"));
 }
 
 TEST(an_active_queue_of_a_lease_that_is_not_paused_is_as_it_should_be)
@@ -302,7 +303,7 @@ TEST(an_exclusive_lease_pauses_and_refuses_on_all_partitions_with_its_memory)
 	apart = on_gpu(&l, ANY, "2", true);
 	CHECK(rt && beside && apart && activate(&l, rt->id, true) == 0);
 	CHECK(rt->state == STATE_ACTIVATING && part(beside)->paused && !part(apart)->paused);
-	CHECK(strstr(rt->reason, "0000:03:00.0/1"));
+	CHECK(strstr(reason_of(l.s.arbiter, rt), "0000:03:00.0/1"));
 	follow(&l, beside);
 	CHECK(rt->state == STATE_GRANTED && part(beside)->stopped);
 	CHECK(!on_gpu(&l, LAB, "1", false) && refused(&l.s, RESULT_NO_CAPACITY, REASON_EXCLUSIVE));

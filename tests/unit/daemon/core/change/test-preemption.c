@@ -77,11 +77,12 @@ TEST(a_higher_class_gets_the_room_of_the_cheapest_lease_that_may_be_revoked)
 	CHECK(strstr(small->reason, text));
 	snprintf(text, sizeof(text), "waits for lease %llu, which is revoked for it",
 		 (unsigned long long)id);
-	CHECK(strcmp(rt->reason, text) == 0);
+	CHECK(strcmp(reason_of(l.s.arbiter, rt), text) == 0);
 	CHECK(large->state == STATE_GRANTED && !large->revoked_for);
 	answer(&l, small);
 	CHECK(!ledger_find(l.s.arbiter, id));
-	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 15 && !rt->reason[0]);
+	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 15 &&
+	      !*reason_of(l.s.arbiter, rt));
 	CHECK(rt->wait.preempts == 0 && l.s.arbiter->gpus[0].barrier.rank.id == 0);
 }
 
@@ -93,10 +94,12 @@ TEST(several_leases_are_revoked_where_one_is_not_enough)
 	for (unsigned i = 0; i < 5; i++)
 		leases[i] = grant(&l.s, ANY, 12);
 	rt = want(&l, VR, -1, 60);
-	CHECK(rt && strstr(rt->reason, " and 2 more, which are revoked for it"));
+	CHECK(rt && strstr(reason_of(l.s.arbiter, rt), " and 2 more, which are revoked for it"));
 	for (unsigned i = 0; i < 5; i++) {
 		CHECK(leases[i]->state == STATE_REVOKING && rt->state == STATE_WAITING);
 		answer(&l, leases[i]);
+		if (i == 3)
+			CHECK(strstr(reason_of(l.s.arbiter, rt), "for lease 5, which is revoked"));
 	}
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 60);
 }
@@ -373,7 +376,7 @@ TEST(a_lease_is_kept_when_the_lease_that_needs_its_room_is_released)
 	release(l.s.arbiter, rt->id);
 	turn(&l);
 	CHECK(all->state == STATE_GRANTED && !all->revoked && !all->revoked_for);
-	CHECK(!all->reason[0] && all->deadline_usec == UINT64_MAX);
+	CHECK(!*reason_of(l.s.arbiter, all) && all->deadline_usec == UINT64_MAX);
 	CHECK(all->generation == revocation + 1 && l.s.arbiter->gpus[0].barrier.rank.id == 0);
 	/* The answer to the revocation arrives late. */
 	CHECK(arbiter_acknowledge(l.s.arbiter, all->id, revocation) == 0);
@@ -428,7 +431,7 @@ TEST(a_revocation_by_an_administrator_stays_and_is_only_hastened)
 	CHECK(all->deadline_usec == l.now + l.s.arbiter->settings->activate_grace_usec);
 	release(l.s.arbiter, rt->id);
 	turn(&l);
-	CHECK(all->state == STATE_REVOKING && strstr(all->reason, "administrator"));
+	CHECK(all->state == STATE_REVOKING && strstr(reason_of(l.s.arbiter, all), "administrator"));
 }
 
 TEST(a_lease_that_never_answers_ends_at_its_deadline)

@@ -27,7 +27,7 @@ TEST(acknowledgement_frees_cus_when_the_descriptors_confirm_it)
 	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->verify.false_ack);
-	CHECK(strstr(c.borrower->reason, "pid 10"));
+	CHECK(strstr(reason_of(c.l.s.arbiter, c.borrower), "pid 10"));
 	CHECK(arbiter_wants_masks(arbiter, &urgent) && !urgent);
 	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "cooperative") == 0);
 

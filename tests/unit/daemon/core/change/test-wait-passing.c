@@ -184,7 +184,7 @@ TEST(lease_behind_a_barrier_is_examined_when_the_barring_lease_ends)
 	lease = wait_for(&s, OTHER, "any", 60);
 	pass_often(&s, ANY, "any");
 	small = wait_for(&s, OTHER, "any", 4);
-	CHECK(strstr(small->reason, "lease 2"));
+	CHECK(strstr(reason_of(s.arbiter, small), "lease 2"));
 	CHECK(lease->id == 2 && grant_waiting(&s, NULL) == 0);
 	arbiter_holder_gone(s.arbiter, lease->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);

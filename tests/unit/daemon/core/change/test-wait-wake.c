@@ -12,11 +12,11 @@ static struct tenant *lab(struct scene *s)
 }
 
 /* Whether the lease waits, and its reason names this. */
-static bool says(const struct lease *lease, const char *named)
+static bool says(struct scene *s, const struct lease *lease, const char *named)
 {
-	if (lease->state == STATE_WAITING && strstr(lease->reason, named))
+	if (lease->state == STATE_WAITING && strstr(reason_of(s->arbiter, lease), named))
 		return true;
-	fprintf(stderr, "%s: %s\n", state_names[lease->state], lease->reason);
+	fprintf(stderr, "%s: %s\n", state_names[lease->state], reason_of(s->arbiter, lease));
 	return false;
 }
 
@@ -60,7 +60,7 @@ TEST(undrain_wakes_a_waiting_lease)
 
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	lease = wait_for(&s, ANY, "any", 20);
-	CHECK(says(lease, "drained"));
+	CHECK(says(&s, lease, "drained"));
 	CHECK(grant_waiting(&s, NULL) == 0);
 	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant_waiting(&s, NULL) == 1);
 }
@@ -76,7 +76,7 @@ TEST(end_of_an_unmanaged_process_wakes_a_waiting_lease)
 	request.wants[0].queues = 8;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	lease = ask(&s, ANY, request);
-	CHECK(says(lease, "processes"));
+	CHECK(says(&s, lease, "processes"));
 	row.queues = 18;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 0);
 	row.queues = 25;
@@ -97,7 +97,7 @@ TEST(end_of_oversubscription_wakes_a_waiting_lease)
 	s.arbiter->settings->unmanaged = UNMANAGED_IGNORE;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	lease = wait_for(&s, ANY, "any", 20);
-	CHECK(says(lease, "oversubscribed"));
+	CHECK(says(&s, lease, "oversubscribed"));
 	CHECK(grant_waiting(&s, NULL) == 0);
 	row.queues = 24;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
@@ -115,7 +115,7 @@ TEST(end_of_excess_use_wakes_a_waiting_lease)
 	CHECK(arbiter_bind(s.arbiter, lease->id, 9, false) == 0);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	request.wants[0].queues = 8;
-	CHECK(says(ask(&s, LAB, request), "8 queue"));
+	CHECK(says(&s, ask(&s, LAB, request), "8 queue"));
 	CHECK(grant_waiting(&s, NULL) == 0);
 	row.queues = 2;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
@@ -324,7 +324,7 @@ TEST(gpu_whose_floor_is_held_by_then_is_granted_to_a_waiting_lease)
 	lab(&s)->reserved_gpu = strdup("0000:04:00.0");
 	CHECK(grant_on(&s, ANY, "0", 60));
 	lease = wait_for(&s, OTHER, "any", 40);
-	CHECK(lease->wait.candidates == 1 && says(lease, "40 CUs on 0000:03:00.0"));
+	CHECK(lease->wait.candidates == 1 && says(&s, lease, "40 CUs on 0000:03:00.0"));
 	strcpy(request.wants[0].gpu, "1");
 	request.wants[0].shader_engines = 2;
 	CHECK(ask(&s, LAB, request)->state == STATE_GRANTED);
@@ -343,7 +343,7 @@ TEST(freed_quota_wakes_a_waiting_lease)
 	release(s.arbiter, all->id);
 	forget_touched(&s);
 	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
-	CHECK(says(lease, "max-cus"));
+	CHECK(says(&s, lease, "max-cus"));
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_REASON);
 	/* No pass: its quota stops it. */
 	CHECK(grant(&s, ANY, 10) && lease->wait.passed == 0);
@@ -364,7 +364,7 @@ TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
 	own = grant_on(&s, LAB, "0", 10);
 	release(s.arbiter, all->id);
 	CHECK(own && grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
-	CHECK(says(lease, "max-gpus"));
+	CHECK(says(&s, lease, "max-gpus"));
 	release(s.arbiter, own->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
 }
@@ -398,8 +398,8 @@ TEST(waiting_lease_is_touched_only_when_its_reason_changes)
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	release(s.arbiter, second->id);
 	CHECK(grant_waiting(&s, NULL) == 0 && lease->touched == TOUCH_REASON);
-	CHECK(says(lease, "drained"));
-	CHECK(says(like, lease->reason) && like->touched == TOUCH_REASON);
+	CHECK(says(&s, lease, "drained"));
+	CHECK(says(&s, like, reason_of(s.arbiter, lease)) && like->touched == TOUCH_REASON);
 }
 
 /* ---- gangs ------------------------------------------------------------------------- */
@@ -422,7 +422,7 @@ TEST(a_gang_holds_nothing_while_it_waits)
 	struct lease *gang = ask(&s, OTHER, gang_of("0", "1", 40));
 
 	CHECK(gang->state == STATE_WAITING && gang->wait.candidates == 3);
-	CHECK(says(gang, "40 CUs on 0000:04:00.0"));
+	CHECK(says(&s, gang, "40 CUs on 0000:04:00.0"));
 	other = grant_on(&s, ANY, "0", 60);
 	CHECK(other && gang->wait.passed == 1);
 	release(s.arbiter, busy->id);
@@ -460,7 +460,7 @@ TEST(a_gang_of_any_gpus_takes_those_that_are_free)
 	struct lease *gang = ask(&s, ANY, gang_of("any", "any", 20));
 
 	CHECK(gang->wait.candidates == 7);
-	CHECK(says(gang, "20 CUs on 0000:03:00.0; other GPUs"));
+	CHECK(says(&s, gang, "20 CUs on 0000:03:00.0; other GPUs"));
 	release(s.arbiter, busy[2]->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, busy[0]->id);
@@ -497,9 +497,10 @@ static struct lease *wait_for_all(struct scene *s, size_t n_gpus, unsigned cus)
 }
 
 /* Whether the lease waits for this GPU, and its reason names it. */
-static bool refused_by(const struct lease *lease, const char *gpu)
+static bool refused_by(struct scene *s, const struct lease *lease, const char *gpu)
 {
-	return strcmp(lease_refusal(lease)->gpu, gpu) == 0 && strstr(lease->reason, gpu);
+	return strcmp(lease_refusal(lease)->gpu, gpu) == 0 &&
+	       strstr(reason_of(s->arbiter, lease), gpu);
 }
 
 TEST(lease_that_may_oversubscribe_waits_for_the_end_of_a_realtime_lease)
@@ -526,14 +527,14 @@ TEST(reason_names_a_gpu_that_still_refuses)
 	gang = wait_for_all(&s, 3, 60);
 	ledger_wake(s.arbiter, 7);
 	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(refused_by(gang, "0000:03:00.0") && lease_refusal(gang)->others);
+	CHECK(refused_by(&s, gang, "0000:03:00.0") && lease_refusal(gang)->others);
 	release(s.arbiter, held[0]->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	CHECK(lease_refusal(gang)->n_leases == 1 && lease_refusal(gang)->leases[0] == held[1]->id);
 	CHECK(lease_refusal(gang)->free == 30);
 	release(s.arbiter, held[1]->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(refused_by(gang, "0000:04:00.0") && lease_refusal(gang)->others);
+	CHECK(refused_by(&s, gang, "0000:04:00.0") && lease_refusal(gang)->others);
 	CHECK(lease_refusal(gang)->n_leases == 2);
 	check_promises(&s);
 }
@@ -548,13 +549,13 @@ TEST(lease_that_lacks_cus_as_before_is_not_examined_in_full)
 	gang = wait_for_all(&s, 3, 60);
 	ledger_wake(s.arbiter, 7);
 	s.arbiter->round_steps = 1000;
-	CHECK(grant_waiting(&s, NULL) == 0 && refused_by(gang, "0000:03:00.0"));
+	CHECK(grant_waiting(&s, NULL) == 0 && refused_by(&s, gang, "0000:03:00.0"));
 	full = 1000 - s.arbiter->round_steps;
 	for (size_t i = 2; i < 6; i++) {
 		gang->wait.refused = false;
 		release(s.arbiter, held[i]->id);
 		s.arbiter->round_steps = 1000;
-		CHECK(grant_waiting(&s, NULL) == 0 && refused_by(gang, "0000:03:00.0"));
+		CHECK(grant_waiting(&s, NULL) == 0 && refused_by(&s, gang, "0000:03:00.0"));
 		quick = 1000 - s.arbiter->round_steps;
 		CHECK(quick > 0 && quick < full / 2);
 		CHECK(gang->wait.refused); /* leases may be revoked for it */

@@ -18,7 +18,7 @@ TEST(request_without_room_waits_if_it_may)
 	CHECK(lease->n_partitions == 0 && !lease->partitions && lease->generation == 1);
 	CHECK(lease->wait.candidates == 1 && lease->wait.passed == 0 &&
 	      lease->deadline_usec == UINT64_MAX);
-	CHECK(strstr(lease->reason, "30 CUs on 0000:03:00.0"));
+	CHECK(strstr(reason_of(s.arbiter, lease), "30 CUs on 0000:03:00.0"));
 	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS) && s.result.refusals[0].retry);
 	CHECK(s.result.sentence[0] && queue_position(s.arbiter, lease) == 1);
 	CHECK(lease->request && lease->request->wants[0].cus == 30 && lease->n_holders == 1);
@@ -31,7 +31,7 @@ TEST(request_that_fits_does_not_wait)
 	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease = ask(&s, ANY, request_for(30));
 
-	CHECK(lease->state == STATE_GRANTED && !lease->request && !lease->reason[0]);
+	CHECK(lease->state == STATE_GRANTED && !lease->request && !*reason_of(s.arbiter, lease));
 	CHECK(s.result.kind == RESULT_OK && queue_position(s.arbiter, lease) == 0);
 }
 
@@ -64,7 +64,7 @@ TEST(granted_waiting_lease_equals_any_other_lease)
 	forget_touched(&s);
 	CHECK(grant_waiting(&s, NULL) == 1);
 	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 30);
-	CHECK(lease->generation == 1 && lease->acknowledged == 1 && !lease->reason[0]);
+	CHECK(lease->generation == 1 && lease->acknowledged == 1 && !*reason_of(s.arbiter, lease));
 	CHECK(lease->deadline_usec == UINT64_MAX && lease->wait.candidates == 0 && !lease->request);
 	CHECK(lease->n_holders == 1 && queue_position(s.arbiter, lease) == 0);
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_COMMITTED);
@@ -251,7 +251,7 @@ TEST(request_above_what_is_left_of_the_quota_may_wait)
 	held = grant(&s, LAB, 20);
 	CHECK(!grant(&s, LAB, 20) && s.result.kind == RESULT_QUOTA_EXCEEDED);
 	waits = wait_for(&s, LAB, "any", 20);
-	CHECK(waits->wait.over_quota && strstr(waits->reason, "max-cus"));
+	CHECK(waits->wait.over_quota && strstr(reason_of(s.arbiter, waits), "max-cus"));
 	CHECK(grant(&s, ANY, 30)); /* it is in nobody's way */
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, held->id);

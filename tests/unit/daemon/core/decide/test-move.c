@@ -306,6 +306,10 @@ static struct lease *chain_wait(struct chain *chain, uint64_t now)
 	commit_first(arbiter, &set);
 	CHECK(waiting->wait.moves_usec == now + 1000000);
 	arbiter_lend(arbiter, now);
+	/* It does not fit meanwhile, and still waits for the moves. */
+	ledger_examine_again(arbiter, UINT64_MAX);
+	CHECK(arbiter_plan_next(arbiter, &next) == 0);
+	CHECK(strstr(reason_of(arbiter, waiting), "leases that move"));
 	return waiting;
 }
 
