@@ -205,8 +205,8 @@ void journal_events_revoking(const struct daemon *daemon, const struct lease *le
 void journal_events_preempt(struct daemon *daemon, const struct lease *lease);
 void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
 			    const char *what);
-void journal_events_paused(const struct daemon *daemon, const struct lease *lease);
-void journal_events_false_ack(const struct daemon *daemon, const struct lease *lease);
+void journal_events_reason(const struct daemon *daemon, enum log_event event,
+			   const struct lease *lease); /* what its reason tells */
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease);
 
 /* The queues of an unmanaged process cover CUs of this lease, and do not any more. false: its user has

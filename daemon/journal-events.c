@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,21 @@ static struct log_fields fields_of(const struct daemon *daemon, const struct lea
 	if (lease->n_partitions == 0 && lease->request)
 		add_wanted(&fields, daemon, lease->request);
 	return fields;
+}
+
+/* "lease 7 of uid 1000: REST" */
+PRINTF_LIKE(4, 5)
+static void log_lease(const struct daemon *daemon, enum log_event event, const struct lease *lease,
+		      const char *format, ...)
+{
+	const struct log_fields fields = fields_of(daemon, lease);
+	char rest[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(rest, sizeof(rest), format, args);
+	va_end(args);
+	log_event(event, &fields, "lease %" PRIu64 " of uid %u%s", lease->id, lease->owner, rest);
 }
 
 /* ---- limits ------------------------------------------------------------------------- */
@@ -138,10 +154,7 @@ void journal_events_changed(struct daemon *daemon, enum log_event event, const s
 
 void journal_events_adopted(const struct daemon *daemon, const struct lease *lease)
 {
-	struct log_fields fields = fields_of(daemon, lease);
-
-	log_event(EVENT_ADOPTED, &fields, "lease %" PRIu64 " of uid %u recovered: %s", lease->id,
-		  lease->owner, state_names[lease->state]);
+	log_lease(daemon, EVENT_ADOPTED, lease, " recovered: %s", state_names[lease->state]);
 }
 
 void journal_events_lost(uint64_t lease)
@@ -154,84 +167,60 @@ void journal_events_lost(uint64_t lease)
 /* Users do not end their leases by revocation. */
 void journal_events_ended(struct daemon *daemon, const struct lease *lease)
 {
-	struct log_fields fields = fields_of(daemon, lease);
 	bool revoked = lease_was_revoked(lease);
 	char note[80] = "";
 
 	if (revoked || may_log(&daemon->journal->ended, lease->owner, note, sizeof(note)))
-		log_event(revoked ? EVENT_REVOKED : EVENT_ENDED, &fields,
-			  "lease %" PRIu64 " of uid %u ended: %s%s", lease->id, lease->owner,
+		log_lease(daemon, revoked ? EVENT_REVOKED : EVENT_ENDED, lease, " ended: %s%s",
 			  lease->reason, note);
 }
 
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
 			     uint64_t grace_usec)
 {
-	struct log_fields fields = fields_of(daemon, lease);
-
-	log_event(EVENT_REVOKING, &fields, "lease %" PRIu64 " of uid %u ends within %.3f s: %s",
-		  lease->id, lease->owner, (double)grace_usec / 1e6, lease->reason);
+	log_lease(daemon, EVENT_REVOKING, lease, " ends within %.3f s: %s",
+		  (double)grace_usec / 1e6, lease->reason);
 }
 
 /* Of both sides: the lease that is revoked, or kept after all, and the lease that needs its room. */
 void journal_events_preempt(struct daemon *daemon, const struct lease *lease)
 {
-	struct log_fields fields = fields_of(daemon, lease);
-	uint64_t now = daemon_now_usec();
-
 	if (lease->state == STATE_REVOKING)
-		journal_events_revoking(
-			daemon, lease, lease->deadline_usec > now ? lease->deadline_usec - now : 0);
+		journal_events_revoking(daemon, lease,
+					beyond(lease->deadline_usec, daemon_now_usec()));
 	else if (lease->state == STATE_WAITING)
 		journal_events_waits(daemon, lease);
 	else if (lease->state == STATE_GRANTED || lease->state == STATE_ACTIVATING)
-		log_event(EVENT_KEPT, &fields,
-			  "lease %" PRIu64 " of uid %u is no longer revoked: the lease that needed "
-			  "its room does not wait any more",
-			  lease->id, lease->owner);
+		log_lease(daemon, EVENT_KEPT, lease,
+			  " is no longer revoked: the lease that needed its room does not wait any "
+			  "more");
 }
 
 void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
 			    const char *what)
 {
-	struct log_fields fields = fields_of(daemon, lease);
-
-	log_event(EVENT_OVERDUE, &fields, "lease %" PRIu64 " of uid %u: %s", lease->id,
-		  lease->owner, what);
+	log_lease(daemon, EVENT_OVERDUE, lease, ": %s", what);
 }
 
-void journal_events_paused(const struct daemon *daemon, const struct lease *lease)
+void journal_events_reason(const struct daemon *daemon, enum log_event event,
+			   const struct lease *lease)
 {
-	struct log_fields fields = fields_of(daemon, lease);
 	char reason[REQUEST_TEXT];
 
-	log_event(EVENT_PAUSED, &fields, "lease %" PRIu64 " of uid %u: %s", lease->id, lease->owner,
-		  arbiter_reason(daemon->arbiter, lease, reason));
-}
-
-void journal_events_false_ack(const struct daemon *daemon, const struct lease *lease)
-{
-	struct log_fields fields = fields_of(daemon, lease);
-	char reason[REQUEST_TEXT];
-
-	log_event(EVENT_UNTRUE, &fields, "lease %" PRIu64 " of uid %u %s", lease->id, lease->owner,
+	log_lease(daemon, event, lease, "%s%s", event == EVENT_UNTRUE ? " " : ": ",
 		  arbiter_reason(daemon->arbiter, lease, reason));
 }
 
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease)
 {
-	struct log_fields fields = fields_of(daemon, lease);
 	char text[512];
 
-	if (!lease_drifts(lease)) {
-		log_event(EVENT_WITHIN, &fields, "lease %" PRIu64 " uses what it was granted again",
-			  lease->id);
-		return;
-	}
 	arbiter_drift_text(daemon->arbiter, lease, text, sizeof(text));
-	log_event(EVENT_EXCEEDED, &fields,
-		  "lease %" PRIu64 " of uid %u uses more than it was granted: %s", lease->id,
-		  lease->owner, text);
+	if (text[0])
+		log_lease(daemon, EVENT_EXCEEDED, lease, " uses more than it was granted: %s",
+			  text);
+	else
+		log_lease(daemon, EVENT_WITHIN, lease, " uses what it was granted again");
 }
 
 /* ---- refusals ------------------------------------------------------------------------- */
@@ -353,12 +342,10 @@ void journal_events_reset(const struct daemon *daemon, const struct gpu *gpu, co
 		  gpu->info.name, *cause ? ": " : "", cause);
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
 		const struct lease *lease = daemon->arbiter->leases[i];
-		struct log_fields of_lease = fields_of(daemon, lease);
 
 		if (lease_partition_on(lease, index))
-			log_event(EVENT_RESET, &of_lease,
-				  "lease %" PRIu64 " of uid %u: %s was reset: restart its program",
-				  lease->id, lease->owner, gpu->info.name);
+			log_lease(daemon, EVENT_RESET, lease, ": %s was reset: restart its program",
+				  gpu->info.name);
 	}
 }
 

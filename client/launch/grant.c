@@ -77,6 +77,7 @@ struct remedy {
 	const struct gpuarb_refusal_facts *facts; /* of row */
 	uint64_t amount;                          /* that passes the check */
 	bool later;                               /* a refusal may be gone later */
+	bool fixed;                               /* a shared lease is not bounded so */
 };
 
 static bool is_policy(const struct gpuarb_refusal *row)
@@ -123,6 +124,7 @@ static void find_remedy(const struct gpuarb *gpuarb, struct remedy *ret)
 		double share = (double)amount / (double)rows[i].asked;
 
 		ret->later |= rows[i].retry;
+		ret->fixed |= strcmp(facts->key, "max-fixed-cus") == 0;
 		if (amount == 0 || amount == rows[i].asked)
 			continue;
 		share = rows[i].retry + (share < 1 ? share : 1 / share);
@@ -211,6 +213,9 @@ static void print_options(FILE *out, const struct command *command, const struct
 
 	if (remedy->row)
 		print_amount(out, &head, command, remedy);
+	if (remedy->fixed && !resize)
+		print_option(out, &head, "gpuarbctl run",
+			     "without --cus: a share that max-fixed-cus does not bound");
 	if (remedy->later && command->options.wait_usec == 0 && !resize)
 		print_option(out, &head, "--wait",
 			     plan ? "with run or reserve: wait until it fits"

@@ -189,10 +189,18 @@ static bool ends_with(const char *kind, const char *end)
 	return n >= k && strcmp(kind + n - k, end) == 0;
 }
 
-/* Of a list, how many entries it has: what is in it is for JSON. */
-static void write_value(FILE *out, struct json_object *value)
+/* Of a list, how many entries it has: what is in it is for JSON. A time, of CLOCK_BOOTTIME, as a duration from
+ * now. */
+static void write_value(FILE *out, const char *key, struct json_object *value)
 {
-	if (is_list(value))
+	bool clock = ends_with(key, "deadline") || ends_with(key, "since");
+	uint64_t now = lease_clock_usec(), usec = json_object_get_uint64(value);
+	char span[LEASE_TEXT_AGE];
+
+	lease_text_span((usec > now ? usec - now + 999999 : now - usec) / 1000000, span);
+	if (clock && value)
+		fprintf(out, usec > now ? "in %s" : "%s ago", span);
+	else if (is_list(value))
 		fprintf(out, "%zu", json_object_array_length(value));
 	else if (is_map(value))
 		fputs("{...}", out);
@@ -206,12 +214,12 @@ static void write_changes(FILE *out, struct json_object *changes)
 
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *change = json_object_array_get_idx(changes, i);
+		const char *key = json_object_get_string(json_object_object_get(change, "key"));
 
-		fprintf(out, "%s%s ", i == 0 ? ": " : ", ",
-			json_object_get_string(json_object_object_get(change, "key")));
-		write_value(out, json_object_object_get(change, "from"));
+		fprintf(out, "%s%s ", i == 0 ? ": " : ", ", key);
+		write_value(out, key, json_object_object_get(change, "from"));
 		fputs(" -> ", out);
-		write_value(out, json_object_object_get(change, "to"));
+		write_value(out, key, json_object_object_get(change, "to"));
 	}
 }
 

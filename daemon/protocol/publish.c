@@ -200,7 +200,7 @@ static void signal_new_leases(struct daemon *daemon)
 static void tell_journal(struct daemon *daemon, const struct lease *lease, unsigned touched)
 {
 	if (touched & TOUCH_FALSE_ACK)
-		journal_events_false_ack(daemon, lease);
+		journal_events_reason(daemon, EVENT_UNTRUE, lease);
 	if (touched & TOUCH_DRIFT)
 		journal_events_drift(daemon, lease);
 	if (touched & TOUCH_ENDING)
@@ -208,7 +208,7 @@ static void tell_journal(struct daemon *daemon, const struct lease *lease, unsig
 	else if (touched & TOUCH_PREEMPT)
 		journal_events_preempt(daemon, lease);
 	else if (touched & TOUCH_PAUSED)
-		journal_events_paused(daemon, lease);
+		journal_events_reason(daemon, EVENT_PAUSED, lease);
 	else if (touched & TOUCH_ACTIVE)
 		journal_events_changed(daemon, EVENT_ACTIVATED, lease);
 }

@@ -36,6 +36,8 @@ policy <<<$'[tenant students]\nmatch-group = 4001\nmax-cus = 75%\nmax-fixed-cus 
 hold_as student reserve --cus=10 --gpu=0
 student ends 3 plan --cus=6 --gpu=0 --json
 json_out '.refusals[0] | .key == "max-fixed-cus" and .limit == 15 and .held == 10 and .free == 5'
+student ends 3 plan --cus=6 --gpu=0
+out_has 'without --cus'
 student ends 0 plan --cus=5 --gpu=0
 student ends 0 plan --adaptable --cus=35 --cus-min=1 --gpu=0
 student ends 3 plan --adaptable --cus=35 --gpu=0 --json # a base of 32 is not returned

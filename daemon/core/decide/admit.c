@@ -737,43 +737,29 @@ static bool only_gives(const struct candidate *a)
 static enum outcome admit_quota(struct candidate *a)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
-	const struct gpu_info *info = &a->gpu->info;
 	const struct want *want = a->want;
-	const struct {
-		const char *key;
-		enum resource resource;
-		uint64_t asked, held, total;
-		const struct limit *limit;
-	} list[] = {
-		{ "max-cus", RESOURCE_CUS, a->aim, held_cus(a), a->gpu->cus, &tenant->max_cus },
-		{ "max-queues", RESOURCE_QUEUES, want->queues, a->held.budget.queues,
-		  info->queue_slots, &tenant->max_queues },
-		{ "max-processes", RESOURCE_PROCESSES, want->processes, a->held.budget.processes,
-		  info->process_slots, &tenant->max_processes },
-		{ "max-vram", RESOURCE_VRAM, want->vram, a->held.budget.vram, info->vram_bytes,
-		  &tenant->max_vram },
-		{ "max-fixed-cus", RESOURCE_CUS, fixed_cus(a), a->held.fixed_cus, a->gpu->cus,
-		  &tenant->max_fixed_cus },
-		{ "max-shader-engines", RESOURCE_SHADER_ENGINES, want->shader_engines,
-		  (unsigned)__builtin_popcount(a->held.engines), info->geometry.engines,
-		  &tenant->max_engines },
-	};
+	const uint64_t asked[QUOTA_PARTS] = { a->aim,     want->queues, want->processes,
+					      want->vram, fixed_cus(a), want->shader_engines };
+	struct quota_part parts[QUOTA_PARTS];
 
-	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
-		uint64_t limit = limit_of(list[i].limit, list[i].total);
-		uint64_t left = beyond(limit, list[i].held);
-		const struct shortage shortage = { REASON_QUOTA, list[i].resource, list[i].asked,
-						   left, list[i].total };
+	quota_parts(a->gpu, &a->held, parts);
+	parts[0].held = held_cus(a);
+	for (unsigned i = 0; i < QUOTA_PARTS; i++) {
+		uint64_t limit = limit_of(tenant_limit(tenant, QUOTA_FIRST + i), parts[i].total);
+		uint64_t left = beyond(limit, parts[i].held);
+		bool memory = parts[i].resource == RESOURCE_VRAM;
+		const struct shortage shortage = { REASON_QUOTA, parts[i].resource, asked[i], left,
+						   parts[i].total };
 
 		/* Memory that was never asked for counts as well. */
-		if (list[i].asked <= left &&
-		    (list[i].resource != RESOURCE_VRAM || list[i].held <= limit || only_gives(a)))
+		if (asked[i] <= left && (!memory || parts[i].held <= limit || only_gives(a)))
 			continue;
-		refusal_set_bound(a->refusal, list[i].key, limit, tenant->name);
-		a->refusal->held = list[i].held;
-		a->refusal->by_default = list[i].resource == RESOURCE_VRAM && want->default_vram;
+		refusal_set_bound(a->refusal, tenant_limits[QUOTA_FIRST + i].key, limit,
+				  tenant->name);
+		a->refusal->held = parts[i].held;
+		a->refusal->by_default = memory && want->default_vram;
 		a->refusal->uid = a->admit_context->uid;
-		refusal_set_fits(a->refusal, list[i].resource, left, 0);
+		refusal_set_fits(a->refusal, parts[i].resource, left, 0);
 		return refuse(a, OUTCOME_QUOTA, &shortage);
 	}
 	return OUTCOME_FITS;

@@ -55,19 +55,16 @@ static unsigned worth(const struct partition *p)
 static struct grower grower_of(struct choice *choice, const struct partition *p)
 {
 	const struct admit_context *context = choice->context;
-	uint64_t limit = limit_of(&context->tenant->max_cus, context->arbiter->gpus[p->gpu].cus);
-	struct grower grower = { .lease = &choice->user,
-				 .base = p->count,
-				 .quota = UINT_MAX,
-				 .weight = tenant_weight(context->tenant) };
+	const struct share none = { 0 };
 
-	if (limit < UINT_MAX) {
-		unsigned held = cuset_count(&context->shares[p->gpu].cus);
-
-		grower.quota = limit > held ? (unsigned)limit - held : 0;
-	}
-	grower.cap = p->asked;
-	return grower;
+	return (struct grower){
+		.lease = &choice->user,
+		.base = p->count,
+		.cap = p->asked,
+		.quota = quota_left(context->tenant, &context->arbiter->gpus[p->gpu],
+				    context->shares ? &context->shares[p->gpu] : &none),
+		.weight = tenant_weight(context->tenant),
+	};
 }
 
 /* A share of the largest GPU: of one with fewer CUs the request gets less than it asks for. */

@@ -336,9 +336,30 @@ static bool match(const struct gang *gang, enum outcome worst, const size_t *ord
 
 /* ---- refusals ------------------------------------------------------------------------- */
 
-/* The amount of the refusal's resource that the partition keeps from others. */
-static uint64_t charge_of(const struct partition *partition, enum resource resource)
+/* What the partition takes of the limit with this key. */
+static uint64_t part_of_quota(const struct arbiter *arbiter, const struct lease *lease,
+			      const struct partition *partition, const char *key)
 {
+	struct quota_part parts[QUOTA_PARTS];
+	struct share share = { 0 };
+
+	quota_add_share(arbiter, lease, partition, &share);
+	share.budget.vram = max_u64(share.budget.vram, partition->used.vram);
+	quota_parts(&arbiter->gpus[partition->gpu], &share, parts);
+	for (size_t i = 0; i < QUOTA_PARTS; i++)
+		if (strcmp(tenant_limits[QUOTA_FIRST + i].key, key) == 0)
+			return parts[i].held;
+	return 0;
+}
+
+/* The amount of the refusal's resource that the partition keeps from others. */
+static uint64_t charge_of(const struct arbiter *arbiter, const struct lease *lease,
+			  const struct partition *partition, const struct refusal *refusal)
+{
+	enum resource resource = refusal->resource;
+
+	if (refusal->reason == REASON_QUOTA)
+		return part_of_quota(arbiter, lease, partition, refusal->key);
 	if (resource == RESOURCE_CUS || resource == RESOURCE_SHADER_ENGINES)
 		return cuset_count(partition_claim(partition));
 	return resource >= BUDGETS
@@ -402,7 +423,7 @@ static void name_leases(const struct gang *gang, struct refusal *const by_gpu[RE
 
 			if (!refusal || !leases_matter(refusal) || !counts(gang, refusal, lease))
 				continue;
-			share = charge_of(partition, refusal->resource);
+			share = charge_of(arbiter, lease, partition, refusal);
 			if (share > 0)
 				name_lease(refusal, shares[partition->gpu], lease->id, share);
 		}

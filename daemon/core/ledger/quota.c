@@ -86,19 +86,44 @@ void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, ui
 		cuset_remove(&ret[i].borrowed, &claimed[i]);
 }
 
+void quota_parts(const struct gpu *gpu, const struct share *held,
+		 struct quota_part ret[static QUOTA_PARTS])
+{
+	const struct quota_part parts[QUOTA_PARTS] = {
+		{ RESOURCE_CUS, cuset_count(&held->cus), gpu->cus },
+		{ RESOURCE_QUEUES, held->budget.queues, gpu->info.queue_slots },
+		{ RESOURCE_PROCESSES, held->budget.processes, gpu->info.process_slots },
+		{ RESOURCE_VRAM, held->budget.vram, gpu->info.vram_bytes },
+		{ RESOURCE_CUS, held->fixed_cus, gpu->cus },
+		{ RESOURCE_SHADER_ENGINES, (unsigned)__builtin_popcount(held->engines),
+		  gpu->info.geometry.engines },
+	};
+
+	memcpy(ret, parts, sizeof(parts));
+}
+
+unsigned quota_left(const struct tenant *tenant, const struct gpu *gpu, const struct share *held)
+{
+	uint64_t limit = limit_of(&tenant->max_cus, gpu->cus);
+
+	return limit < UINT_MAX ? (unsigned)beyond(limit, cuset_count(&held->cus)) : UINT_MAX;
+}
+
 unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
-	struct share shares[REQUEST_WANTS];
-	uint64_t limit;
-	unsigned held;
+	struct share held = { 0 };
 
 	if (!tenant)
 		return 0;
-	limit = limit_of(&tenant->max_cus, arbiter->gpus[gpu].cus);
-	if (limit >= UINT_MAX)
-		return UINT_MAX;
-	quota_shares(arbiter, tenant, lease->owner, lease->id, shares);
-	held = cuset_count(&shares[gpu].cus);
-	return limit > held ? (unsigned)limit - held : 0;
+	for (size_t i = 0; tenant->max_cus.kind != LIMIT_NONE && i < arbiter->n_leases; i++) {
+		const struct lease *other = arbiter->leases[i];
+		const struct partition *p = held_by(other, tenant, lease->owner, lease->id)
+						    ? lease_partition_on(other, gpu)
+						    : NULL;
+
+		if (p)
+			quota_add_share(arbiter, other, p, &held);
+	}
+	return quota_left(tenant, &arbiter->gpus[gpu], &held);
 }

@@ -34,6 +34,19 @@ void quota_add_share(const struct arbiter *arbiter, const struct lease *lease,
 void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
 		  uint64_t except_lease, struct share ret[static REQUEST_WANTS]);
 
+/* What is held of what a tenant limits by GPU, in the order of tenant_limits. */
+#define QUOTA_FIRST 3U
+#define QUOTA_PARTS (TENANT_LIMITS - QUOTA_FIRST)
+struct quota_part {
+	enum resource resource;
+	uint64_t held, total;
+};
+void quota_parts(const struct gpu *gpu, const struct share *held,
+		 struct quota_part ret[static QUOTA_PARTS]);
+
+/* CUs of the GPU that max-cus leaves to a user who holds so much of it; UINT_MAX: no limit. */
+unsigned quota_left(const struct tenant *tenant, const struct gpu *gpu, const struct share *held);
+
 /* CUs of the GPU that the tenant's quota leaves to this lease; UINT_MAX: no limit. 0: policy has
  * no such tenant any more. */
 unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu);

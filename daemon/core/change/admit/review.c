@@ -109,25 +109,17 @@ static bool check_gpu(struct review *review, const struct held *held, unsigned i
 {
 	const struct tenant *tenant = review->tenant;
 	const struct gpu *gpu = &review->arbiter->gpus[index];
+	struct quota_part parts[QUOTA_PARTS];
 
-	return check_limit(review, "max-cus", limit_of(&tenant->max_cus, gpu->cus),
-			   cuset_count(&held->on[index].cus)) &&
-	       check_limit(review, "max-queues",
-			   limit_of(&tenant->max_queues, gpu->info.queue_slots),
-			   held->on[index].budget.queues) &&
-	       check_limit(review, "max-processes",
-			   limit_of(&tenant->max_processes, gpu->info.process_slots),
-			   held->on[index].budget.processes) &&
-	       check_limit(review, "max-vram", limit_of(&tenant->max_vram, gpu->info.vram_bytes),
-			   held->on[index].budget.vram) &&
-	       check_limit(review, "max-fixed-cus", limit_of(&tenant->max_fixed_cus, gpu->cus),
-			   held->on[index].fixed_cus) &&
-	       check_limit(review, "max-shader-engines",
-			   limit_of(&tenant->max_engines, gpu->info.geometry.engines),
-			   (unsigned)__builtin_popcount(held->on[index].engines)) &&
-	       (tenant_allows_gpu(tenant, gpu->info.name) ||
-		forbidden(review, "only-gpus of tenant %s does not name %s", tenant->name,
-			  gpu->info.name));
+	quota_parts(gpu, &held->on[index], parts);
+	for (unsigned i = 0; i < QUOTA_PARTS; i++)
+		if (!check_limit(review, tenant_limits[QUOTA_FIRST + i].key,
+				 limit_of(tenant_limit(tenant, QUOTA_FIRST + i), parts[i].total),
+				 parts[i].held))
+			return false;
+	return tenant_allows_gpu(tenant, gpu->info.name) ||
+	       forbidden(review, "only-gpus of tenant %s does not name %s", tenant->name,
+			 gpu->info.name);
 }
 
 static bool check_quotas(struct review *review)

@@ -335,5 +335,7 @@ TEST(base_counts_as_fixed_beyond_the_least_one)
 	CHECK(!fixed(&l, ANY, 6) && refused(&l.s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(l.s.result.refusals[0].held == 10 && l.s.result.refusals[0].free == 5);
 	CHECK(fixed(&l, ANY, 5));
-	CHECK(borrow(&l, 1, 60));
+	CHECK(borrow(&l, 1, 60)); /* it holds none, so its end is no help */
+	CHECK(!fixed(&l, ANY, 1) && l.s.result.refusals[0].n_leases == 2);
+	CHECK(l.s.result.refusals[0].leases[0] == 1 && l.s.result.refusals[0].leases[1] == 2);
 }
