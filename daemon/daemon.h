@@ -190,6 +190,10 @@ struct unleased;  /* enforce/enforce.h */
 
 int journal_events_start(struct daemon *daemon);
 
+/* "lease 7 of uid 1000", and the format, which begins with a space or a colon. */
+void journal_events_lease(const struct daemon *daemon, enum log_event event,
+			  const struct lease *lease, const char *format, ...) PRINTF_LIKE(4, 5);
+
 /* These four log a hundred entries of a user in half a minute. */
 void journal_events_waits(struct daemon *daemon, const struct lease *lease);
 void journal_events_granted(struct daemon *daemon, const struct lease *lease, const char *when);
@@ -197,14 +201,11 @@ void journal_events_granted(struct daemon *daemon, const struct lease *lease, co
 /* EVENT_RESIZED, EVENT_ACTIVATED or EVENT_DEACTIVATED, with what the lease has now. */
 void journal_events_changed(struct daemon *daemon, enum log_event event, const struct lease *lease);
 
-void journal_events_adopted(const struct daemon *daemon, const struct lease *lease);
 void journal_events_lost(uint64_t lease); /* its file is set aside */
 void journal_events_ended(struct daemon *daemon, const struct lease *lease);
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
 			     uint64_t grace_usec);
 void journal_events_preempt(struct daemon *daemon, const struct lease *lease);
-void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
-			    const char *what);
 void journal_events_reason(const struct daemon *daemon, enum log_event event,
 			   const struct lease *lease); /* what its reason tells */
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease);

@@ -61,10 +61,13 @@ static struct log_fields fields_of(const struct daemon *daemon, const struct lea
 	return fields;
 }
 
-/* "lease 7 of uid 1000: REST" */
-PRINTF_LIKE(4, 5)
-static void log_lease(const struct daemon *daemon, enum log_event event, const struct lease *lease,
-		      const char *format, ...)
+static struct log_fields fields_on(const char *gpu, uid_t uid)
+{
+	return (struct log_fields){ .uid = uid, .gpus = { gpu }, .n_gpus = 1 };
+}
+
+void journal_events_lease(const struct daemon *daemon, enum log_event event,
+			  const struct lease *lease, const char *format, ...)
 {
 	const struct log_fields fields = fields_of(daemon, lease);
 	char rest[1024];
@@ -152,11 +155,6 @@ void journal_events_changed(struct daemon *daemon, enum log_event event, const s
 						  : "inactive, and lends its CUs");
 }
 
-void journal_events_adopted(const struct daemon *daemon, const struct lease *lease)
-{
-	log_lease(daemon, EVENT_ADOPTED, lease, " recovered: %s", state_names[lease->state]);
-}
-
 void journal_events_lost(uint64_t lease)
 {
 	const struct log_fields fields = { .lease = lease, .uid = (uid_t)-1 };
@@ -171,15 +169,15 @@ void journal_events_ended(struct daemon *daemon, const struct lease *lease)
 	char note[80] = "";
 
 	if (revoked || may_log(&daemon->journal->ended, lease->owner, note, sizeof(note)))
-		log_lease(daemon, revoked ? EVENT_REVOKED : EVENT_ENDED, lease, " ended: %s%s",
-			  lease->reason, note);
+		journal_events_lease(daemon, revoked ? EVENT_REVOKED : EVENT_ENDED, lease,
+				     " ended: %s%s", lease->reason, note);
 }
 
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
 			     uint64_t grace_usec)
 {
-	log_lease(daemon, EVENT_REVOKING, lease, " ends within %.3f s: %s",
-		  (double)grace_usec / 1e6, lease->reason);
+	journal_events_lease(daemon, EVENT_REVOKING, lease, " ends within %.3f s: %s",
+			     (double)grace_usec / 1e6, lease->reason);
 }
 
 /* Of both sides: the lease that is revoked, or kept after all, and the lease that needs its room. */
@@ -191,15 +189,10 @@ void journal_events_preempt(struct daemon *daemon, const struct lease *lease)
 	else if (lease->state == STATE_WAITING)
 		journal_events_waits(daemon, lease);
 	else if (lease->state == STATE_GRANTED || lease->state == STATE_ACTIVATING)
-		log_lease(daemon, EVENT_KEPT, lease,
-			  " is no longer revoked: the lease that needed its room does not wait any "
-			  "more");
-}
-
-void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
-			    const char *what)
-{
-	log_lease(daemon, EVENT_OVERDUE, lease, ": %s", what);
+		journal_events_lease(
+			daemon, EVENT_KEPT, lease,
+			" is no longer revoked: the lease that needed its room does not wait any "
+			"more");
 }
 
 void journal_events_reason(const struct daemon *daemon, enum log_event event,
@@ -207,8 +200,8 @@ void journal_events_reason(const struct daemon *daemon, enum log_event event,
 {
 	char reason[REQUEST_TEXT];
 
-	log_lease(daemon, event, lease, "%s%s", event == EVENT_UNTRUE ? " " : ": ",
-		  arbiter_reason(daemon->arbiter, lease, reason));
+	journal_events_lease(daemon, event, lease, "%s%s", event == EVENT_UNTRUE ? " " : ": ",
+			     arbiter_reason(daemon->arbiter, lease, reason));
 }
 
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease)
@@ -217,10 +210,11 @@ void journal_events_drift(const struct daemon *daemon, const struct lease *lease
 
 	arbiter_drift_text(daemon->arbiter, lease, text, sizeof(text));
 	if (text[0])
-		log_lease(daemon, EVENT_EXCEEDED, lease, " uses more than it was granted: %s",
-			  text);
+		journal_events_lease(daemon, EVENT_EXCEEDED, lease,
+				     " uses more than it was granted: %s", text);
 	else
-		log_lease(daemon, EVENT_WITHIN, lease, " uses what it was granted again");
+		journal_events_lease(daemon, EVENT_WITHIN, lease,
+				     " uses what it was granted again");
 }
 
 /* ---- refusals ------------------------------------------------------------------------- */
@@ -292,10 +286,9 @@ bool journal_events_covered(struct daemon *daemon, const struct lease *lease,
 void journal_events_uncovered(const struct daemon *daemon, const struct intrusion *intrusion)
 {
 	const char *gpu = daemon->arbiter->gpus[intrusion->gpu].info.name;
-	const struct log_fields fields = {
-		.lease = intrusion->lease, .uid = intrusion->uid, .gpus = { gpu }, .n_gpus = 1
-	};
+	struct log_fields fields = fields_on(gpu, intrusion->uid);
 
+	fields.lease = intrusion->lease;
 	log_event(EVENT_UNCOVERED, &fields,
 		  "%s: pid %d (%s) of uid %u has no queues on CUs of leases any more", gpu,
 		  intrusion->pid, intrusion->command, intrusion->uid);
@@ -304,7 +297,7 @@ void journal_events_uncovered(const struct daemon *daemon, const struct intrusio
 void journal_events_expelled(struct daemon *daemon, const struct unleased *process, const char *why)
 {
 	const char *gpu = daemon->arbiter->gpus[process->gpu].info.name;
-	const struct log_fields fields = { .uid = process->uid, .gpus = { gpu }, .n_gpus = 1 };
+	const struct log_fields fields = fields_on(gpu, process->uid);
 	char note[80];
 
 	if (may_log(&daemon->journal->covered, process->uid, note, sizeof(note)))
@@ -320,9 +313,7 @@ static void log_unmanaged_processes(const struct gpu *gpu)
 {
 	for (size_t i = 0; i < gpu->observed.n_processes && i < UNMANAGED_LOGGED; i++) {
 		const struct unmanaged_process *process = &gpu->observed.processes[i];
-		const struct log_fields fields = { .uid = process->uid,
-						   .gpus = { gpu->info.name },
-						   .n_gpus = 1 };
+		const struct log_fields fields = fields_on(gpu->info.name, process->uid);
 
 		log_event(EVENT_UNMANAGED, &fields,
 			  "%s: pid %d (%s) of uid %u has %u queues and no lease", gpu->info.name,
@@ -333,9 +324,7 @@ static void log_unmanaged_processes(const struct gpu *gpu)
 /* An entry for the GPU, and one for each lease on it. */
 void journal_events_reset(const struct daemon *daemon, const struct gpu *gpu, const char *cause)
 {
-	const struct log_fields fields = { .uid = (uid_t)-1,
-					   .gpus = { gpu->info.name },
-					   .n_gpus = 1 };
+	const struct log_fields fields = fields_on(gpu->info.name, (uid_t)-1);
 	unsigned index = (unsigned)(gpu - daemon->arbiter->gpus);
 
 	log_event(EVENT_RESET, &fields, "%s is reset by its driver%s%s: all queues on it are lost",
@@ -344,16 +333,14 @@ void journal_events_reset(const struct daemon *daemon, const struct gpu *gpu, co
 		const struct lease *lease = daemon->arbiter->leases[i];
 
 		if (lease_partition_on(lease, index))
-			log_lease(daemon, EVENT_RESET, lease, ": %s was reset: restart its program",
-				  gpu->info.name);
+			journal_events_lease(daemon, EVENT_RESET, lease,
+					     ": %s was reset: restart its program", gpu->info.name);
 	}
 }
 
 void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed)
 {
-	const struct log_fields fields = { .uid = (uid_t)-1,
-					   .gpus = { gpu->info.name },
-					   .n_gpus = 1 };
+	const struct log_fields fields = fields_on(gpu->info.name, (uid_t)-1);
 	bool newly = gpu->observed.oversubscribed && !was_oversubscribed;
 
 	if (newly)
@@ -374,9 +361,7 @@ void journal_events_graphics(const struct gpu *gpu)
 {
 	for (size_t i = 0; i < gpu->graphics.n_clients && i < UNMANAGED_LOGGED; i++) {
 		const struct gpu_client *client = &gpu->graphics.clients[i];
-		const struct log_fields fields = { .uid = client->uid,
-						   .gpus = { gpu->info.name },
-						   .n_gpus = 1 };
+		const struct log_fields fields = fields_on(gpu->info.name, client->uid);
 
 		if (client->draws)
 			log_event(EVENT_GRAPHICS, &fields,

@@ -165,7 +165,7 @@ static void say(struct daemon *daemon, uint64_t id, const char *what)
 	const struct lease *lease = ledger_find(daemon->arbiter, id);
 
 	if (lease)
-		journal_events_overdue(daemon, lease, what);
+		journal_events_lease(daemon, EVENT_OVERDUE, lease, ": %s", what);
 	else
 		log_notice("lease %" PRIu64 ": %s", id, what);
 }
@@ -285,7 +285,7 @@ static bool is_over(const struct daemon *daemon, struct frozen_unit *frozen,
 static void check(struct daemon *daemon, struct frozen_unit *frozen)
 {
 	struct lease *lease = ledger_find(daemon->arbiter, frozen->lease);
-	char why[512], what[600];
+	char why[512];
 	bool foreign;
 
 	if (!is_over(daemon, frozen, lease, &foreign, why, sizeof(why)))
@@ -293,8 +293,8 @@ static void check(struct daemon *daemon, struct frozen_unit *frozen)
 	frozen->thaw = true;
 	if (!foreign)
 		return;
-	snprintf(what, sizeof(what), "its unit does not stay frozen: %s", why);
-	journal_events_overdue(daemon, lease, what);
+	journal_events_lease(daemon, EVENT_OVERDUE, lease, ": its unit does not stay frozen: %s",
+			     why);
 	forget_frozen(daemon, lease->id);
 }
 

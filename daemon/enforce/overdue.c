@@ -152,13 +152,12 @@ static int freeze_unit(struct daemon *daemon, const struct lease *lease, char *w
 
 static void freeze(struct daemon *daemon, struct lease *lease)
 {
-	char why[512], what[600];
+	char why[512];
 
 	lease->enforce.frozen = freeze_unit(daemon, lease, why, sizeof(why)) >= 0;
-	if (lease->enforce.frozen)
-		return;
-	snprintf(what, sizeof(what), "its unit is not frozen: %s", why);
-	journal_events_overdue(daemon, lease, what);
+	if (!lease->enforce.frozen)
+		journal_events_lease(daemon, EVENT_OVERDUE, lease, ": its unit is not frozen: %s",
+				     why);
 }
 
 void overdue_resume(struct daemon *daemon)
@@ -177,21 +176,16 @@ void overdue_resume(struct daemon *daemon)
 
 static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step enforce_step)
 {
-	char what[128];
-
-	if (enforce_step == ENFORCE_STEP_REPORT) {
-		journal_events_overdue(
-			daemon, lease,
-			lease->state == STATE_ENDING
-				? "its deadline has passed without an acknowledgement"
-				: "its deadline has passed, and it still has CUs that another lease needs");
-	} else if (enforce_step == ENFORCE_STEP_FREEZE) {
+	if (enforce_step == ENFORCE_STEP_REPORT)
+		journal_events_lease(daemon, EVENT_OVERDUE, lease, ": its deadline has passed%s",
+				     lease->state == STATE_ENDING
+					     ? " without an acknowledgement"
+					     : ", and it still has CUs that another lease needs");
+	else if (enforce_step == ENFORCE_STEP_FREEZE)
 		freeze(daemon, lease);
-	} else {
-		snprintf(what, sizeof(what), "%u of its processes were killed",
-			 kill_all(daemon, lease));
-		journal_events_overdue(daemon, lease, what);
-	}
+	else
+		journal_events_lease(daemon, EVENT_OVERDUE, lease,
+				     ": %u of its processes were killed", kill_all(daemon, lease));
 }
 
 void overdue_enforce(struct daemon *daemon)

@@ -329,7 +329,9 @@ static size_t log_recovered(const struct daemon *daemon)
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
 		if (daemon->arbiter->leases[i]->state == STATE_ENDING)
 			continue;
-		journal_events_adopted(daemon, daemon->arbiter->leases[i]);
+		journal_events_lease(daemon, EVENT_ADOPTED, daemon->arbiter->leases[i],
+				     " recovered: %s",
+				     state_names[daemon->arbiter->leases[i]->state]);
 		n++;
 	}
 	return n;

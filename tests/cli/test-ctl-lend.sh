@@ -456,7 +456,7 @@ exec 6< <(exec "$GPUARBCTL" monitor)
 read -r -t "$patience" line <&6
 kill -CONT "$borrower"
 list_becomes "$(of "$vr") | .state == \"granted\""
-await_line 6 "lease-changed $ml *deadline @(in *s|*s ago) -> null*"
+await_line 6 "lease-changed $ml ml granted: deadline in *min -> null"
 exec 6<&-
 
 # activate --wait while the lease is deactivated, or lost.

@@ -601,9 +601,8 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 		gang->context.shares = gang->shares;
 	}
 	if (gang->max_gpus != UINT64_MAX)
-		gang->held = quota_holding(admit_context->arbiter, admit_context->tenant,
-					   admit_context->uid, previous ? previous->id : 0)
-				     .gpus;
+		gang->held = quota_gpus(admit_context->arbiter, admit_context->tenant,
+					admit_context->uid, previous ? previous->id : 0);
 	return 0;
 }
 

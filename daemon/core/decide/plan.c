@@ -97,7 +97,7 @@ static int check_counts(const struct arbiter *arbiter, const struct tenant *tena
 			struct result *result)
 {
 	const struct settings *settings = arbiter->settings;
-	uint64_t max = limit_of(&tenant->max_leases, 100);
+	uint64_t max = limit_of(&tenant->max_leases, 100), of_tenant = 0;
 	size_t of_user = 0;
 
 	if (arbiter->n_leases == arbiter->room)
@@ -107,15 +107,16 @@ static int check_counts(const struct arbiter *arbiter, const struct tenant *tena
 				  "%zu leases, and max-leases is %u", arbiter->n_leases,
 				  settings->max_leases);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		of_user += arbiter->leases[i]->owner == uid;
+		if (arbiter->leases[i]->owner == uid) {
+			of_user++;
+			of_tenant += strcmp(arbiter->leases[i]->tenant, tenant->name) == 0;
+		}
 	if (of_user >= settings->max_leases_per_user)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "uid %u has %zu leases, and max-leases-per-user is %u", uid,
 				  of_user, settings->max_leases_per_user);
-	if (max == UINT64_MAX)
-		return 0;
-	of_user = quota_holding(arbiter, tenant, uid, 0).n_leases;
-	return of_user < max ? 0 : too_many_leases(tenant, uid, "max-leases", of_user, max, result);
+	return of_tenant < max ? 0
+			       : too_many_leases(tenant, uid, "max-leases", of_tenant, max, result);
 }
 
 /* A request that waits only until leases are revoked for it does not count. */

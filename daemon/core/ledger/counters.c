@@ -41,28 +41,22 @@ static struct counters_row *find_row(struct counters *counters, const char *tena
 	return NULL;
 }
 
-static struct counters_row *make_row(struct counters *counters, const char *tenant)
+struct counters_row *counters_row(struct counters *counters, const char *tenant)
 {
-	struct counters_row *rows = reallocarray(counters->rows, counters->n + 1,
-						 sizeof(*counters->rows));
+	struct counters_row *row = find_row(counters, tenant), *rows;
 
+	if (!row && counters->n >= COUNTERS_TENANTS)
+		row = find_row(counters, tenant = "");
+	if (row)
+		return row;
+	rows = reallocarray(counters->rows, counters->n + 1, sizeof(*rows));
 	if (!rows)
 		return NULL;
 	counters->rows = rows;
-	rows[counters->n] = (struct counters_row){ 0 };
-	snprintf(rows[counters->n].tenant, sizeof(rows[0].tenant), "%s", tenant);
-	return &rows[counters->n++];
-}
-
-struct counters_row *counters_row(struct counters *counters, const char *tenant)
-{
-	struct counters_row *row = find_row(counters, tenant);
-
-	if (!row && counters->n >= COUNTERS_TENANTS) {
-		tenant = "";
-		row = find_row(counters, tenant);
-	}
-	return row ? row : make_row(counters, tenant);
+	row = &rows[counters->n++];
+	*row = (struct counters_row){ 0 };
+	snprintf(row->tenant, sizeof(row->tenant), "%s", tenant);
+	return row;
 }
 
 void counters_add(struct counters *counters, const char *tenant, enum counter counter)

@@ -11,20 +11,15 @@ static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_
 	       strcmp(lease->tenant, tenant->name) == 0;
 }
 
-struct holding quota_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-			     uint64_t except_lease)
+uint64_t quota_gpus(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+		    uint64_t except_lease)
 {
-	struct holding holding = { 0 };
+	uint64_t gpus = 0;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		if (!held_by(lease, tenant, uid, except_lease))
-			continue;
-		holding.n_leases++;
-		holding.gpus |= lease_gpus(lease);
-	}
-	return holding;
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (held_by(arbiter->leases[i], tenant, uid, except_lease))
+			gpus |= lease_gpus(arbiter->leases[i]);
+	return gpus;
 }
 
 unsigned quota_free_base(const struct gpu *gpu)

@@ -5,13 +5,9 @@
 
 #include "core/ledger/ledger.h"
 
-struct holding {
-	size_t n_leases;
-	uint64_t gpus; /* bit i: it holds a partition of GPU i */
-};
-
-struct holding quota_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-			     uint64_t except_lease);
+/* The GPUs of which the user holds a partition, as bits, without one lease. */
+uint64_t quota_gpus(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+		    uint64_t except_lease);
 
 /* CUs of the least base of an adaptable lease on the GPU, which does not count as fixed: one unit (a CU, or a
  * pair) on each XCC. */

@@ -56,8 +56,9 @@ static bool is_of(const struct usage_row *row, uint64_t hour)
 	return row->span == HOUR && row->start == hour;
 }
 
-static int compare_holders(const struct usage_row *a, const struct usage_row *b)
+static int compare_holders(const void *first, const void *second)
 {
+	const struct usage_row *a = first, *b = second;
 	int order = strcmp(a->tenant, b->tenant);
 
 	if (order != 0)
@@ -67,8 +68,10 @@ static int compare_holders(const struct usage_row *a, const struct usage_row *b)
 	return (int)a->class - (int)b->class;
 }
 
-static int compare_periods(const struct usage_row *a, const struct usage_row *b)
+static int compare_periods(const void *first, const void *second)
 {
+	const struct usage_row *a = first, *b = second;
+
 	if (a->start != b->start)
 		return a->start < b->start ? -1 : 1;
 	if (a->span != b->span)
@@ -79,28 +82,21 @@ static int compare_periods(const struct usage_row *a, const struct usage_row *b)
 /* The rows of one hour come last. */
 static int compare_rows(const void *a, const void *b, void *hour)
 {
-	const struct usage_row *first = a, *second = b;
-	bool last = is_of(first, *(const uint64_t *)hour);
+	bool last = is_of(a, *(const uint64_t *)hour);
 
-	if (last != is_of(second, *(const uint64_t *)hour))
+	if (last != is_of(b, *(const uint64_t *)hour))
 		return last ? 1 : -1;
-	return compare_periods(first, second);
+	return compare_periods(a, b);
 }
 
 static void add_row(struct usage_row *to, const struct usage_row *row)
 {
-	to->leases += row->leases;
-	to->held_usec += row->held_usec;
-	to->cu_usec += row->cu_usec;
-	to->queue_usec += row->queue_usec;
-	to->waits += row->waits;
-	to->waited_usec += row->waited_usec;
-	to->refusals += row->refusals;
+	for (size_t i = 0; i < USAGE_SUMS; i++)
+		to->sums[i] += row->sums[i];
 }
 
 /* Adds up neighbours that `compare` calls the same. Returns how many are left. */
-static size_t merge(struct usage_row *rows, size_t n,
-		    int (*compare)(const struct usage_row *, const struct usage_row *))
+static size_t merge(struct usage_row *rows, size_t n, int (*compare)(const void *, const void *))
 {
 	size_t kept = 0;
 
@@ -278,11 +274,6 @@ void usage_refused(struct usage *usage, uid_t uid, const char *tenant, enum leas
 	add(usage, uid, tenant, lease_class, &(struct usage_row){ .refusals = 1 }, now);
 }
 
-static int compare_sums(const void *a, const void *b)
-{
-	return compare_holders(a, b);
-}
-
 int usage_sum(const struct usage *usage, uint64_t since, struct usage_row **ret, size_t *ret_n,
 	      uint64_t *ret_from)
 {
@@ -299,7 +290,7 @@ int usage_sum(const struct usage *usage, uint64_t since, struct usage_row **ret,
 			from = usage->rows[i].start;
 		rows[n++] = usage->rows[i];
 	}
-	qsort(rows, n, sizeof(*rows), compare_sums);
+	qsort(rows, n, sizeof(*rows), compare_holders);
 	*ret = rows;
 	*ret_n = merge(rows, n, compare_holders);
 	*ret_from = n > 0 ? from : 0;
@@ -319,12 +310,11 @@ int usage_format(const struct usage *usage, const char *boot, uint64_t usec, cha
 	for (size_t i = 0; i < usage->n; i++) {
 		const struct usage_row *row = &usage->rows[i];
 
-		at += (size_t)snprintf(text + at, size - at,
-				       "%" PRIu64 " %u %u %s %" PRIu64 " %" PRIu64 " %" PRIu64
-				       " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n",
-				       row->start, row->span, row->uid, class_names[row->class],
-				       row->leases, row->held_usec, row->cu_usec, row->queue_usec,
-				       row->waits, row->waited_usec, row->refusals, row->tenant);
+		at += (size_t)snprintf(text + at, size - at, "%" PRIu64 " %u %u %s", row->start,
+				       row->span, row->uid, class_names[row->class]);
+		for (size_t j = 0; j < USAGE_SUMS; j++)
+			at += (size_t)snprintf(text + at, size - at, " %" PRIu64, row->sums[j]);
+		at += (size_t)snprintf(text + at, size - at, " %s\n", row->tenant);
 	}
 	*ret = text;
 	return 0;
@@ -332,23 +322,24 @@ int usage_format(const struct usage *usage, const char *boot, uint64_t usec, cha
 
 static bool parse_row(const char *line, struct usage_row *ret)
 {
-	char class[16], tenant[REQUEST_TEXT] = "";
+	char class[16];
 	int known, end = 0;
 
 	*ret = (struct usage_row){ 0 };
-	if (sscanf(line,
-		   "%" SCNu64 " %u %u %15s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-		   " %" SCNu64 " %" SCNu64 "%n",
-		   &ret->start, &ret->span, &ret->uid, class, &ret->leases, &ret->held_usec,
-		   &ret->cu_usec, &ret->queue_usec, &ret->waits, &ret->waited_usec, &ret->refusals,
-		   &end) != 11 ||
-	    line[end] != ' ' || strlen(line + end + 1) >= sizeof(tenant))
+	if (sscanf(line, "%" SCNu64 " %u %u %15s%n", &ret->start, &ret->span, &ret->uid, class,
+		   &end) != 4)
+		return false;
+	line += end;
+	for (size_t i = 0; i < USAGE_SUMS; i++, line += end)
+		if (sscanf(line, " %" SCNu64 "%n", &ret->sums[i], &end) != 1)
+			return false;
+	if (*line != ' ' || strlen(line + 1) >= sizeof(ret->tenant))
 		return false;
 	known = class_from_name(class);
 	if (known < 0 || (ret->span != HOUR && ret->span != DAY) || ret->start > UINT64_MAX / 2)
 		return false;
 	ret->class = (enum lease_class)known;
-	strcpy(ret->tenant, line + end + 1);
+	strcpy(ret->tenant, line + 1);
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include "core/ledger/lease.h"
 
 #define USAGE_ROWS 2048U
+#define USAGE_SUMS 7U
 
 struct usage_row {
 	uint64_t start; /* seconds of CLOCK_REALTIME */
@@ -22,10 +23,16 @@ struct usage_row {
 	enum lease_class class;
 	char tenant[REQUEST_TEXT]; /* "": the user matches none */
 
-	uint64_t leases, held_usec;
-	uint64_t cu_usec, queue_usec; /* held: CUs, and queues, times microseconds */
-	uint64_t waits, waited_usec;
-	uint64_t refusals;
+	union {
+		uint64_t sums[USAGE_SUMS]; /* in the order of the saved text */
+		struct {
+			uint64_t leases, held_usec;
+			uint64_t cu_usec,
+				queue_usec; /* held: CUs, and queues, times microseconds */
+			uint64_t waits, waited_usec;
+			uint64_t refusals;
+		};
+	};
 };
 
 struct usage_now {

@@ -51,21 +51,18 @@ void arbiter_await_claims(struct arbiter *arbiter, uint64_t until_usec)
 	}
 }
 
-static void end_unclaimed(struct arbiter *arbiter, struct lease *lease)
-{
-	lease->claim_usec = 0;
-	end_if_dead(arbiter, lease, "gpuarbd was restarted, and its program did not ask again");
-}
-
 void lifecycle_expire_claims(struct arbiter *arbiter, uint64_t now_usec)
 {
 	for (size_t i = arbiter->n_leases; i-- > 0;) { /* a waiting lease is removed when it ends */
 		struct lease *lease = arbiter->leases[i];
 
-		if (lease->abandoned && lease->state != STATE_ENDING)
+		if (lease->abandoned && lease->state != STATE_ENDING) {
 			arbiter_end(arbiter, lease, RESULT_OK, "Reserve could not be answered");
-		else if (lease->claim_usec > 0 && lease->claim_usec <= now_usec)
-			end_unclaimed(arbiter, lease);
+		} else if (lease->claim_usec > 0 && lease->claim_usec <= now_usec) {
+			lease->claim_usec = 0;
+			end_if_dead(arbiter, lease,
+				    "gpuarbd was restarted, and its program did not ask again");
+		}
 	}
 }
 

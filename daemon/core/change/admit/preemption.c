@@ -138,15 +138,13 @@ static bool revoke(struct arbiter *arbiter, struct lease *lease, const struct le
 	return true;
 }
 
-/* false: nothing changes. */
-static bool set_preempts(struct arbiter *arbiter, struct lease *lease, uint64_t gpus)
+static void set_preempts(struct arbiter *arbiter, struct lease *lease, uint64_t gpus)
 {
 	if (lease->wait.preempts == gpus)
-		return false;
+		return;
 	lease->wait.preempts = gpus;
 	queue_find_barriers(arbiter);
 	ledger_touch(arbiter, lease, TOUCH_REASON);
-	return true;
 }
 
 /* A request that may not wait does so only for leases that make room for it. */
@@ -172,7 +170,7 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 {
 	struct advice advice = { 0 };
 	uint64_t gpus = 0;
-	bool changes = false;
+	bool revokes = false;
 	int found = 0;
 
 	if (any_revoked_for(arbiter, lease->id))
@@ -187,12 +185,12 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 		struct lease *revoked = ledger_find(arbiter, advice.ids[i]);
 
 		gpus |= lease_gpus(revoked);
-		changes |= revoke(arbiter, revoked, lease, now_usec);
+		revokes |= revoke(arbiter, revoked, lease, now_usec);
 	}
-	changes |= set_preempts(arbiter, lease, gpus);
+	set_preempts(arbiter, lease, gpus);
 	if (found == 0)
 		end_if_vain(arbiter, lease);
-	if (advice.n > 0 && changes)
+	if (revokes)
 		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE | TOUCH_PREEMPT);
 }
 

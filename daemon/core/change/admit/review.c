@@ -66,27 +66,25 @@ struct held {
 	struct share on[REQUEST_WANTS];
 };
 
-static void hold(const struct arbiter *arbiter, struct held *held, const struct lease *lease)
-{
-	held->leases++;
-	held->gpus |= lease_gpus(lease);
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		quota_add_share(arbiter, lease, &lease->partitions[i],
-				&held->on[lease->partitions[i].gpu]);
-}
-
 static void hold_all(const struct review *review, struct held *ret)
 {
 	const struct arbiter *arbiter = review->arbiter;
 
 	memset(ret, 0, sizeof(*ret));
 	for (size_t i = 0; i < arbiter->n_leases && arbiter->leases[i]->id <= review->lease->id;
-	     i++)
-		if (arbiter->leases[i]->n_partitions > 0 &&
-		    arbiter->leases[i]->state != STATE_ENDING &&
-		    arbiter->leases[i]->owner == review->lease->owner &&
-		    strcmp(arbiter->leases[i]->tenant, review->lease->tenant) == 0)
-			hold(arbiter, ret, arbiter->leases[i]);
+	     i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (lease->n_partitions == 0 || lease->state == STATE_ENDING ||
+		    lease->owner != review->lease->owner ||
+		    strcmp(lease->tenant, review->lease->tenant) != 0)
+			continue;
+		ret->leases++;
+		ret->gpus |= lease_gpus(lease);
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			quota_add_share(arbiter, lease, &lease->partitions[j],
+					&ret->on[lease->partitions[j].gpu]);
+	}
 }
 
 static bool check_limit(struct review *review, const char *key, uint64_t limit, uint64_t has)

@@ -161,25 +161,19 @@ void intruders_review(struct arbiter *arbiter, uint64_t now_usec)
 	}
 }
 
-/* The first partition that is disturbed; NULL. */
-static const struct partition *find_disturbed(const struct lease *lease)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].intruders.n > 0)
-			return &lease->partitions[i];
-	return NULL;
-}
-
 void intruders_text(const struct arbiter *arbiter, const struct lease *lease, char *ret,
 		    size_t size)
 {
-	const struct partition *p = find_disturbed(lease);
-	const struct intruder *first = p ? &p->intruders.list[0] : NULL;
+	const struct partition *p = lease->partitions, *end = p + lease->n_partitions;
+	const struct intruder *first;
 	char command[sizeof(first->command)], whose[48] = "without a lease", more[32] = "";
 
 	ret[0] = '\0';
-	if (!p)
+	while (p < end && p->intruders.n == 0)
+		p++;
+	if (p == end)
 		return;
+	first = &p->intruders.list[0];
 	if (first->lease)
 		snprintf(whose, sizeof(whose), "of lease %" PRIu64, first->lease);
 	if (p->intruders.n > 1)

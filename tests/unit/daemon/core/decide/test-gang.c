@@ -154,8 +154,7 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 	quota_shares(arbiter, admit_context.tenant, uid, 0, shares);
 	admit_context.shares = shares;
 	judge_all(&tried, &admit_context, &complete);
-	try_all(&tried, 0, 0, quota_holding(arbiter, admit_context.tenant, uid, 0).gpus,
-		OUTCOME_FITS);
+	try_all(&tried, 0, 0, quota_gpus(arbiter, admit_context.tenant, uid, 0), OUTCOME_FITS);
 	if ((tried.mildest == OUTCOME_FITS && tried.fewest > max_gpus) ||
 	    (tried.mildest == OUTCOME_NOT_NOW && request->n_wants > max_gpus))
 		tried.mildest = OUTCOME_QUOTA;
