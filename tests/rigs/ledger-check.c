@@ -224,10 +224,12 @@ static bool share(const struct check *check, const struct owners *owners, const 
 	return broken(check, "leases %llu and %llu %s", ID(owners->first), ID(owners->last), what);
 }
 
-static bool check_cus(const struct check *check, const struct paint *paint)
+static bool check_cus(const struct check *check, unsigned index, const struct paint *paint)
 {
+	const struct plain_mask *all = &check->gpus[index].all;
+
 	for (unsigned pair = 0; pair < PLAIN_PAIRS; pair++)
-		for (unsigned cu = 0; cu < PLAIN_CUS; cu++) {
+		for (unsigned cu = 0; all->in[pair] > 0 && cu < PLAIN_CUS; cu++) {
 			const struct owners *claimed = &paint->claimed[pair][cu];
 			const struct owners *used = &paint->used[pair][cu];
 
@@ -327,13 +329,15 @@ static bool check_counts(const struct check *check, unsigned index)
 static bool check_sets(const struct check *check, unsigned index, const struct paint *paint)
 {
 	const struct gpu *gpu = &check->arbiter->gpus[index];
+	const struct plain_mask *all = &check->gpus[index].all;
 	struct plain_mask taken, shared;
-	bool equal = true;
+	bool equal;
 
 	plain_mask_init(&taken, &gpu->taken);
 	plain_mask_init(&shared, &gpu->shared);
+	equal = plain_mask_within(&taken, all) && plain_mask_within(&shared, all);
 	for (unsigned pair = 0; pair < PLAIN_PAIRS; pair++)
-		for (unsigned cu = 0; cu < PLAIN_CUS; cu++) {
+		for (unsigned cu = 0; all->in[pair] > 0 && cu < PLAIN_CUS; cu++) {
 			const struct owners *owners = &paint->claimed[pair][cu];
 
 			equal &= taken.has[pair][cu] == (owners->n > owners->shared) &&
@@ -459,7 +463,7 @@ static bool check_gpu(const struct check *check, unsigned index)
 	struct paint paint;
 
 	paint_gpu(check, index, &paint);
-	return check_cus(check, &paint) && check_engines(check, &paint) &&
+	return check_cus(check, index, &paint) && check_engines(check, &paint) &&
 	       check_sets(check, index, &paint) && check_counts(check, index) &&
 	       check_budgets(check, &check->arbiter->gpus[index]) && check_barrier(check, index);
 }

@@ -43,6 +43,7 @@ void plain_gpu_init(struct plain_gpu *gpu, const struct geometry *g)
 					bool reached = bit < (cus < BITS ? cus : BITS);
 
 					gpu->all.has[8 * x + e][16 * a + cu] = reached;
+					gpu->all.in[8 * x + e] += reached;
 					gpu->all.n += reached;
 				}
 }
@@ -50,17 +51,19 @@ void plain_gpu_init(struct plain_gpu *gpu, const struct geometry *g)
 void plain_mask_init(struct plain_mask *mask, const struct cuset *set)
 {
 	*mask = (struct plain_mask){ 0 };
-	for (unsigned pair = 0; pair < PLAIN_PAIRS; pair++)
+	for (unsigned pair = 0; pair < PLAIN_PAIRS; pair++) {
 		for (unsigned cu = 0; set->pair[pair] && cu < PLAIN_CUS; cu++) {
 			mask->has[pair][cu] = set->pair[pair] >> cu & 1;
-			mask->n += mask->has[pair][cu];
+			mask->in[pair] += mask->has[pair][cu];
 		}
+		mask->n += mask->in[pair];
+	}
 }
 
 bool plain_mask_within(const struct plain_mask *inner, const struct plain_mask *outer)
 {
 	for (unsigned pair = 0; pair < PLAIN_PAIRS; pair++)
-		for (unsigned cu = 0; cu < PLAIN_CUS; cu++)
+		for (unsigned cu = 0; inner->in[pair] > 0 && cu < PLAIN_CUS; cu++)
 			if (inner->has[pair][cu] && !outer->has[pair][cu])
 				return false;
 	return true;
@@ -68,11 +71,7 @@ bool plain_mask_within(const struct plain_mask *inner, const struct plain_mask *
 
 unsigned plain_mask_in(const struct plain_mask *mask, unsigned xcc, unsigned engine)
 {
-	unsigned n = 0;
-
-	for (unsigned cu = 0; cu < PLAIN_CUS; cu++)
-		n += mask->has[8 * xcc + engine][cu];
-	return n;
+	return mask->in[8 * xcc + engine];
 }
 
 const char *plain_mask_wrong(const struct plain_gpu *gpu, const struct plain_mask *mask)
@@ -90,7 +89,7 @@ const char *plain_mask_wrong(const struct plain_gpu *gpu, const struct plain_mas
 			return "an XCC without a CU";
 	}
 	for (unsigned pair = 0; g->wgp && pair < PLAIN_PAIRS; pair++)
-		for (unsigned cu = 0; cu < PLAIN_CUS; cu += 2)
+		for (unsigned cu = 0; mask->in[pair] > 0 && cu < PLAIN_CUS; cu += 2)
 			if (mask->has[pair][cu] != mask->has[pair][cu + 1])
 				return "half a WGP";
 	return NULL;

@@ -17,7 +17,7 @@
 
 struct plain_mask {
 	bool has[PLAIN_PAIRS][PLAIN_CUS];
-	unsigned n;
+	unsigned in[PLAIN_PAIRS], n; /* how many */
 };
 
 /* A GPU: the CUs that it has and that a bit of a mask stands for. */
