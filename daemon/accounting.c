@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "core/ledger/usage.h"
 #include "core/policy/request.h"
 #include "protocol/protocol.h"
 #include "util/fd.h"

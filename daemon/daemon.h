@@ -42,7 +42,6 @@
 
 #include "bus/bus.h"
 #include "core/change/arbiter.h"
-#include "core/ledger/usage.h"
 #include "helpers/budget-client.h"
 #include "helpers/debugfs-reader.h"
 #include "helpers/enforce-client.h"

@@ -16,7 +16,6 @@
 #include "helpers/driver-probe.h"
 #include "observe/observe.h"
 #include "protocol/protocol.h"
-#include "util/clock.h"
 
 #define EXIT_USAGE 2
 #define EXIT_CONFIGURATION 6

@@ -8,7 +8,6 @@
 #include "client/doctor/doctor.h"
 #include "client/output/memory-cap.h"
 #include "client/output/print.h"
-#include "core/policy/request.h"
 
 /* Checks of the amdgpu driver, and of the slots of each GPU. */
 

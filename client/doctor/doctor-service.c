@@ -16,7 +16,6 @@
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "core/policy/settings.h"
-#include "util/number.h"
 
 void check_bus(struct doctor *doctor)
 {

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util/base.h"
 #include "util/fd.h"
 
 #define FILES "gpuarb-agent-"

@@ -4,7 +4,6 @@
 
 #include "client/output/fail.h"
 #include "client/launch/model-load.h"
-#include "client/output/print.h"
 #include "util/base.h"
 #include "util/text.h"
 

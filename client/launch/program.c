@@ -13,8 +13,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "util/base.h"
-
 #define MUSL "ld-musl-" /* how the name of its loader begins */
 #define SCRIPTS 4       /* interpreters of interpreters; the kernel allows 4 (fs/exec.c) */
 

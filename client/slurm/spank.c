@@ -19,7 +19,6 @@
 #include "client/options/options.h"
 #include "client/slurm/task.h"
 #include "util/base.h"
-#include "util/number.h"
 
 #define PREFIX "gpuarb-"
 #define PROCESSES "GPUARB_SLURM_PROCESSES"   /* JOB:N, for the steps that a batch script starts */

@@ -12,7 +12,6 @@
 #include "client/output/json.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
-#include "core/mask/geometry.h"
 #include "sys/config/profile.h"
 
 /* ---- config ------------------------------------------------------------------------------ */

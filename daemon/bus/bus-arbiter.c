@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "core/change/arbiter.h"
 #include "dbus/names.h"
 
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)

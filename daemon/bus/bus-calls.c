@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "bus/bus-private.h"
+#include "core/change/arbiter.h"
 #include "dbus/names.h"
 
 #define CALL_OVERHEAD 1024U    /* of sd-bus for each message */

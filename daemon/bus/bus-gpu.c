@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bus/bus-private.h"
+#include "core/change/arbiter.h"
 #include "dbus/names.h"
 
 static const struct gpu *gpu_at(const struct arbiter *arbiter, const char *path)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "core/change/arbiter.h"
 #include "util/text.h"
 #include "dbus/names.h"
 

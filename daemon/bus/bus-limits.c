@@ -3,6 +3,8 @@
 /* ReadLimits: the limits, and what the caller, or for an administrator each user, has of them. */
 
 #include "bus/bus-private.h"
+#include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 
 /* What a user holds of the ledger. */
 struct held {

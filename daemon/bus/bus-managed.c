@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "core/ledger/lease.h"
 #include "core/ledger/snapshot.h"
 
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 #include "dbus/names.h"
 
 #define ACTION GPUARB_INTERFACE ".manage"

@@ -6,9 +6,11 @@
 #include <sys/queue.h>
 
 #include "bus/bus.h"
-#include "core/decide/advice.h"
 #include "core/policy/request.h"
 #include "dbus/names.h"
+
+struct advice;
+struct gpu;
 
 /* ---- users and their connections ---- */
 

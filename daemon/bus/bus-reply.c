@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bus/bus-private.h"
+#include "core/ledger/lease.h"
 #include "dbus/names.h"
 #include "util/text.h"
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "bus/bus-private.h"
+#include "core/ledger/ledger.h"
 
 static int compare(const void *a, const void *b)
 {

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 
 /* dbus-daemon stops at 64 fds of one sender, of which all users together may have so many. */
 #define FDS_OF_USER 16U

@@ -4,6 +4,7 @@
  * the start. */
 
 #include "bus/bus-private.h"
+#include "core/ledger/usage.h"
 #include "util/text.h"
 
 static void append_row(sd_bus_message *m, const struct usage_row *row)

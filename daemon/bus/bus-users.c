@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "bus/bus-private.h"
+#include "core/ledger/ledger.h"
 #include "util/clock.h"
 
 #define SEC UINT64_C(1000000)

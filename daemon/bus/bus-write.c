@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "bus/bus-private.h"
+#include "core/change/arbiter.h"
 #include "core/ledger/cover.h"
 #include "util/text.h"
 

@@ -16,12 +16,17 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "core/change/arbiter.h"
-#include "core/ledger/usage.h"
 #include "core/mask/queue-slot.h"
-#include "util/base.h"
+#include "core/policy/result.h"
 
+struct arbiter;
 struct bus;
+struct caller;
+struct counters;
+struct effects;
+struct lease;
+struct request;
+struct usage_row;
 
 /* The queue slots of a GPU at one moment, for ReadSlots. */
 struct slots_reading {

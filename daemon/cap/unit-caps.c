@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 
 #include "cap/cap.h"
-#include "core/policy/request.h"
 #include "protocol/protocol.h"
 #include "sys/cgroup.h"
 

@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/policy/request.h"
 #include "enforce/enforce.h"
 #include "protocol/protocol.h"
 #include "util/fd.h"

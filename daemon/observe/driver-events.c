@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "observe/observe.h"
-#include "core/ledger/known.h"
 #include "helpers/driver-probe.h"
 #include "hw/smi-event.h"
 #include "protocol/protocol.h"

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ledger/known.h"
 #include "core/policy/request.h"
 #include "enforce/enforce.h"
 #include "protocol/protocol.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "observe/observe.h"
-#include "core/ledger/known.h"
 #include "hw/kfd-hqd.h"
 #include "hw/kfd-mqd.h"
 #include "protocol/protocol.h"

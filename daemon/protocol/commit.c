@@ -13,6 +13,7 @@
 
 #include "protocol/protocol.h"
 #include "observe/observe.h"
+#include "sys/state/state-json.h"
 
 struct commit {
 	int unsaved;          /* why the last changes could not be saved; 0: they are */

@@ -13,6 +13,7 @@
 #include "protocol/protocol.h"
 #include "cap/cap.h"
 #include "sys/liveness/shelf.h"
+#include "sys/state/state-json.h"
 #include "util/grow.h"
 
 /* Clients connect again within a fraction of a second after the start. */

@@ -17,7 +17,6 @@
 #include "cap/cap.h"
 #include "enforce/enforce.h"
 #include "observe/observe.h"
-#include "core/ledger/waiting-queue.h"
 
 /* An ending lease has CUs that other leases wait for: the default accuracy of sd-event, a
  * quarter of a second, is too long. */

@@ -12,7 +12,6 @@
 
 #include "bench/bench.h"
 #include "bench/placement.h"
-#include "ledger-rig.h"
 #include "sys/config/profile.h"
 
 #define SEED 1U /* of the first instance; the others follow */

@@ -7,10 +7,8 @@
 
 #include <sys/prctl.h>
 
-#include "core/mask/codec.h"
 #include "check.h"
 #include "enforce-rig.h"
-#include "hw/hw.h"
 #include "lend-live.h"
 #include "machine.h"
 

@@ -6,7 +6,6 @@
 
 #include "check.h"
 #include "fake-procfs.h"
-#include "hw/hw.h"
 #include "lend-live.h"
 #include "machine.h"
 

@@ -5,7 +5,6 @@
 
 #include <sys/prctl.h>
 
-#include "core/change/arbiter.h"
 #include "await.h"
 #include "budget-rig.h"
 #include "check.h"

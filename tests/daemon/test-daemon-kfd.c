@@ -2,7 +2,6 @@
 
 /* The shipped daemon on a KFD tree: which lease the processes on the hardware belong to. */
 
-#include "hw/hw.h"
 #include "check.h"
 #include "machine.h"
 

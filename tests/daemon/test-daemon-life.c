@@ -3,6 +3,7 @@
 /* What keeps leases of the shipped daemon alive, and what ends them. */
 
 #include "check.h"
+#include "core/ledger/lease.h"
 #include "live.h"
 
 NEEDS(daemon_missing);

@@ -2,7 +2,6 @@
 
 /* Borrowers that do not acknowledge in time, and the enforcement that policy allows. */
 
-#include "core/change/arbiter.h"
 #include "check.h"
 #include "enforce-rig.h"
 #include "lend-live.h"

@@ -7,7 +7,6 @@
 
 #include "fuzz.h"
 #include "hw/drm-fdinfo.h"
-#include "hw/kfd-hqd.h"
 #include "hw/smi-event.h"
 #include "kfd-mqd-rig.h"
 #include "sys/cgroup.h"

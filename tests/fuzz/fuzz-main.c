@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "util/base.h"
 
 static struct fuzz_target *first;
 static const struct fuzz_target *chosen;

@@ -17,7 +17,6 @@
 #include "dbus/names.h"
 #include "lib-rig.h"
 #include "libgpuarb/agent/agent.h"
-#include "private-bus.h"
 #include "scratch.h"
 
 #define LEASE GPUARB_PATH_LEASE "/17"

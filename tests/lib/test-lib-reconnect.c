@@ -10,7 +10,6 @@
 #include "check.h"
 #include "dbus/names.h"
 #include "lib-rig.h"
-#include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/lease-handle.h"
 #include "private-bus.h"
 #include "rig.h"

@@ -12,7 +12,6 @@
 #include "dbus/names.h"
 #include "fake-lease.h"
 #include "lib-rig.h"
-#include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/lease-handle.h"
 #include "rig.h"
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "check-cond.h"
+#include "core/change/arbiter.h"
 
 const char *bus_missing(void)
 {

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#include "core/ledger/known.h"
-
 void model_set_drift(struct model *model, struct settings *settings)
 {
 	settings->drift_grace_usec = 0; /* what is observed once is drift */

@@ -4,7 +4,6 @@
 
 #include "arbiter-model.h"
 #include "core/change/graphics.h"
-#include "core/mask/codec.h"
 
 void model_set_lending(struct model *model, struct settings *settings)
 {

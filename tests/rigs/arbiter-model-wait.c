@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "arbiter-model.h"
-#include "core/ledger/waiting-queue.h"
 
 static bool ranks_before(const struct lease *a, const struct lease *b)
 {

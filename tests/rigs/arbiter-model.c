@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "arbiter-model.h"
 #include "core/change/graphics.h"
-#include "core/decide/preempt.h"
 
 #include <stdlib.h>
 

@@ -24,7 +24,6 @@
 #include "scratch.h"
 #include "sys/process.h"
 #include "core/change/observation.h"
-#include "core/policy/request.h"
 
 /* What amdkfd shows of the processes that use it, without one. */
 static void make_tree(const char *sysfs)

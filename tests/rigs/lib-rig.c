@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "libgpuarb/connection/basics.h"
 #include "private-bus.h"
 
 static void must(bool so, const char *what)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "random-geometry.h"
 
-#include "check-cond.h"
-
 unsigned below(unsigned n)
 {
 	return (unsigned)lrand48() % n;

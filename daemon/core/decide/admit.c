@@ -6,7 +6,6 @@
 #include "core/decide/borrow.h"
 #include "core/decide/disturbance.h"
 #include "core/decide/exclusive.h"
-#include "core/ledger/cover.h"
 #include "core/ledger/waiting-queue.h"
 #include "core/mask/place.h"
 #include "core/policy/request.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/ledger/lease.h"
 #include "core/ledger/quota.h"
 #include "core/mask/place.h"
 

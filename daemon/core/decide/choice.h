@@ -16,6 +16,7 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/share.h"
+#include "core/ledger/lease.h"
 
 /* What comes of a request on a GPU: the best of its wants. */
 struct prospect {

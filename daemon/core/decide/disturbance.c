@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/ledger/cover.h"
+#include "core/ledger/lease.h"
 
 bool disturbance_excludes(enum lease_class class, enum isolation isolation, bool alone)
 {

@@ -9,9 +9,8 @@
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
 #include "core/decide/exclusive.h"
-#include "core/decide/floor.h"
 #include "core/layout/columns.h"
-#include "core/ledger/quota.h"
+#include "core/ledger/lease.h"
 #include "core/mask/place.h"
 
 /* Layouts until no base may move any more. */

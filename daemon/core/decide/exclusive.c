@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/ledger/lease.h"
 #include "core/policy/request.h"
 
 bool exclusive_asked(const struct tenant *tenant, enum lease_class lease_class,

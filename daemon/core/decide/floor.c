@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ledger/lease.h"
 #include "core/mask/place.h"
-#include "core/policy/request.h"
 
 /* What all leases of a tenant hold of a GPU. */
 struct tenant_holding {

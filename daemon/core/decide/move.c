@@ -7,7 +7,6 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
-#include "core/ledger/quota.h"
 #include "core/mask/place.h"
 #include "core/policy/request.h"
 

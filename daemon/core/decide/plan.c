@@ -11,7 +11,6 @@
 #include "core/decide/disturbance.h"
 #include "core/decide/exclusive.h"
 #include "core/decide/divide.h"
-#include "core/ledger/quota.h"
 #include "core/ledger/waiting-queue.h"
 #include "core/policy/request.h"
 

@@ -6,6 +6,7 @@
  * arbiter_commit(); no other change of the ledger may come between plan and commit.
  */
 
+#include "core/ledger/lease.h"
 #include "core/ledger/ledger.h"
 
 /* Plans a new lease. On 0 the caller owns the proposal, which has the id that the lease will get.

@@ -8,6 +8,7 @@
 
 #include "core/decide/borrow.h"
 #include "core/layout/fluid.h"
+#include "core/ledger/lease.h"
 #include "core/ledger/quota.h"
 
 unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease)

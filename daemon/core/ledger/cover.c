@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/ledger/known.h"
+#include "core/ledger/lease.h"
 
 bool cover_is_outside(const struct arbiter *arbiter, const struct cover *cover)
 {

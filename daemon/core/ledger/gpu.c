@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/text.h"
+#include "core/ledger/lease.h"
 
 const char *const graphics_state_names[] = {
 	[GRAPHICS_UNKNOWN] = "unknown",

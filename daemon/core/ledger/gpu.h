@@ -11,7 +11,10 @@
 #include "core/mask/codec.h"
 #include "core/mask/driver-event.h"
 #include "core/mask/gpu-info.h"
-#include "core/ledger/lease.h"
+#include "core/policy/budget.h"
+
+struct lease;
+struct partition;
 
 #define GPU_UNMANAGED_MAX 64U /* unmanaged processes listed by name; all are counted */
 
@@ -51,6 +54,12 @@ struct gpu_observed {
 	struct budget used;      /* used by all processes */
 	struct budget excess;    /* used by leases beyond their budgets */
 	bool oversubscribed;
+};
+
+/* The place of a lease among those that wait: ledger/waiting-queue.h. */
+struct rank {
+	enum lease_class class;
+	uint64_t turn, id;
 };
 
 struct gpu {

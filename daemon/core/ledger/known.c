@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/ledger/known.h"
+#include "core/ledger/lease.h"
 
 #include <errno.h>
 #include <stdlib.h>

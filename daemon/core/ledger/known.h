@@ -9,6 +9,8 @@
 
 #include "core/ledger/ledger.h"
 
+struct lease_process;
+
 struct known_process {
 	pid_t pid;
 	uint64_t start_time; /* 0: the process was dead when first observed; KNOWN_UNSEEN */

@@ -141,12 +141,6 @@ struct lease_account {
 	uint64_t since_usec; /* of the state */
 };
 
-/* The place of a lease among those that wait: ledger/waiting-queue.h. */
-struct rank {
-	enum lease_class class;
-	uint64_t turn, id;
-};
-
 struct lease {
 	uint64_t id;           /* never reused */
 	uint64_t generation;   /* counts the changes of the partitions, from 1 */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/ledger/lease.h"
 #include "core/policy/request.h"
 
 /* Makes sure that one more lease can be inserted, so that a commit cannot fail. -ENOMEM. */

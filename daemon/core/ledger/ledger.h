@@ -15,7 +15,6 @@
 #include <sys/types.h>
 
 #include "core/ledger/gpu.h"
-#include "core/ledger/lease.h"
 #include "core/policy/result.h"
 #include "core/policy/settings.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/ledger/cover.h"
+#include "core/ledger/lease.h"
 
 /* All copies are in one block, each aligned for any type. */
 static size_t size_of(size_t n, size_t size)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/policy/class.h"
+#include "core/ledger/lease.h"
 
 #define HEAD "gpuarb-usage 1"
 #define HOUR 3600U

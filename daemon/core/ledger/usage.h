@@ -11,7 +11,7 @@
  */
 
 #include "core/ledger/counters.h"
-#include "core/ledger/lease.h"
+#include "util/base.h"
 
 #define USAGE_ROWS 2048U
 #define USAGE_SUMS 7U
@@ -40,6 +40,7 @@ struct usage_now {
 	uint64_t seconds; /* of CLOCK_REALTIME */
 };
 
+struct lease;
 struct usage;
 
 /* now: where the counters begin. */

@@ -10,6 +10,7 @@
  * open afterwards for three times as long as it was barred.
  */
 
+#include "core/ledger/lease.h"
 #include "core/ledger/ledger.h"
 
 /* Does lease a rank before lease b? */

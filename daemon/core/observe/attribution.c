@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/ledger/lease.h"
 #include "core/observe/attribution.h"
 
 #include <string.h>

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/change/arbiter.h"
 #include "core/policy/request.h"
 #include "sys/state/json-object.h"
 #include "util/text.h"

@@ -11,7 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/change/arbiter.h"
+#include "core/ledger/lease.h"
+
+struct arbiter;
 
 #define STATE_JSON_VERSION 2
 

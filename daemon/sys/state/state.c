@@ -18,6 +18,8 @@
 #include "sys/state/state-file.h"
 #include "util/fd.h"
 #include "util/grow.h"
+#include "core/change/arbiter.h"
+#include "sys/state/state-json.h"
 
 #define DRAINED "drained"
 #define USAGE "usage"

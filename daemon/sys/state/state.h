@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/change/arbiter.h"
-#include "sys/state/state-json.h"
 #include "util/diagnostics.h"
 
+struct arbiter;
+struct lease;
 struct state;
+struct state_lease;
 
 /* Opens and locks the directory and makes what is missing in it. -EBUSY: another daemon uses it.
  * -errno with a diagnostic. The state directory outlives a boot, and has the next id: without it (NULL), or

@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "kfdsim/driver/ioctl.h"
-#include "kfdsim/driver/parts.h"
 
 /* What ROCr tells the driver for debuggers, and the debugger's own requests. There is no debugger:
  * what it would be refused is refused so (kfd_ioctl_set_debug_trap(), Linux 6.12). */

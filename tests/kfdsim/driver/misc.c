@@ -3,7 +3,6 @@
 #include <stddef.h>
 
 #include "kfdsim/driver/ioctl.h"
-#include "kfdsim/driver/parts.h"
 
 #define VERSION_MAJOR 1
 

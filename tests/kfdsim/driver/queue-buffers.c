@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "kfdsim/driver/ioctl.h"
-#include "kfdsim/driver/parts.h"
 
 /*
  * What CREATE_QUEUE asks of a queue's memory since Linux 6.12: each piece is a buffer of its own,

@@ -14,8 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "util/base.h"
-
 /* Both ends are non-blocking: the driver's own reads EAGAIN, too, where it has nothing to tell. */
 static int stream_open(void *userdata, uint64_t request, int *ret_stream, uint32_t *ret_fd)
 {

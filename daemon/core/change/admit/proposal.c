@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/decide/floor.h"
-#include "core/ledger/waiting-queue.h"
 
 /* Does the next version claim more CUs, CUs that the present one does not occupy, or more of a
  * budget? The base of an adaptable lease may move within its CUs. */

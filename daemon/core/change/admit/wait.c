@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/decide/admit.h"
-#include "core/decide/floor.h"
 #include "core/decide/divide.h"
 #include "core/policy/request.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ledger/known.h"
+#include "core/ledger/lease.h"
 
 /* "0000:03:00.0" is the device of the GPUs 0000:03:00.0 and 0000:03:00.0/2. */
 static bool is_device_of(const char *device, const struct gpu *gpu)

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ledger/cover.h"
-
 #define NO_SLOT UINT_MAX
 
 /* The slots (indexes in arbiter->gpus) of the GPUs in a new list; decided before anything changes. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/decide/disturbance.h"
-#include "core/ledger/cover.h"
 #include "util/text.h"
 
 /*

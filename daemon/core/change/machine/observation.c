@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/ledger/cover.h"
-#include "core/ledger/known.h"
+#include "core/ledger/lease.h"
 
 /* ---- counting ---------------------------------------------------------------------- */
 

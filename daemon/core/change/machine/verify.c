@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/ledger/cover.h"
-#include "core/observe/attribution.h"
 
 /* The queues of one process on one GPU, and the partitions that they may belong to: first that of the
  * lease that the process is attributed to. */

@@ -8,7 +8,6 @@
 #include "core/decide/disturbance.h"
 #include "core/decide/divide.h"
 #include "core/decide/exclusive.h"
-#include "core/ledger/cover.h"
 #include "util/base.h"
 
 /* What the leases of each GPU claim, and what they are promised. */

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "adapter.h"
+#include "core/change/arbiter.h"
 
 NEEDS(bus_missing);
 

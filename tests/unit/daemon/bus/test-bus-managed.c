@@ -7,6 +7,7 @@
 #include "bus/bus-private.h"
 #include "check.h"
 #include "adapter.h"
+#include "core/change/arbiter.h"
 #include "lack.h"
 #include "seed.h"
 

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "adapter.h"
+#include "core/ledger/ledger.h"
 
 NEEDS(bus_missing);
 

@@ -6,6 +6,8 @@
 #include <poll.h>
 
 #include "check.h"
+#include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 #include "live.h"
 
 NEEDS(bus_missing);

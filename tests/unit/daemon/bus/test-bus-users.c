@@ -2,6 +2,7 @@
 
 #include "bus/bus-private.h"
 #include "check.h"
+#include "core/ledger/ledger.h"
 
 #define NOW UINT64_C(1000000000)
 #define SEC UINT64_C(1000000)

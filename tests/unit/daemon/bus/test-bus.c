@@ -7,6 +7,8 @@
 
 #include "check.h"
 #include "adapter.h"
+#include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 
 NEEDS(bus_missing);
 

@@ -13,7 +13,6 @@
 #include "arbiter-model.h"
 #include "check.h"
 #include "core/change/graphics.h"
-#include "core/decide/preempt.h"
 #include "lack.h"
 #include "seed.h"
 

@@ -21,7 +21,7 @@
 #include "sys/config/config.h"
 #include "sys/config/profile.h"
 #include "sys/liveness/holder.h"
-#include "sys/process.h"
+#include "sys/state/state-json.h"
 #include "sys/state/state.h"
 
 static struct scratch scratch;

@@ -13,7 +13,6 @@
 #include "arbiter-model.h"
 
 #include "check.h"
-#include "ledger-check.h"
 #include "seed.h"
 #include "shipped-gpus.h"
 

@@ -2,7 +2,6 @@
 
 /* What is observed of leases, against what they were granted. */
 
-#include "core/change/arbiter.h"
 #include "core/ledger/cover.h"
 
 #include "check.h"

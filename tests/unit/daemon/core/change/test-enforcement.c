@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/change/arbiter.h"
 
 #include <errno.h>
 
 #include "check.h"
 #include "lend-rig.h"
-#include "core/change/arbiter.h"
 
 static enum enforce_step next_enforce_step(struct contest *c)
 {

@@ -3,7 +3,6 @@
 
 #include "check.h"
 #include "ledger-rig.h"
-#include "refusal-check.h"
 
 #define GPU_ID 4711
 #define RT 1  /* a realtime user */

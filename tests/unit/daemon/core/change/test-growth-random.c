@@ -9,8 +9,6 @@
  *	GROWTH_SEED=N            the same runs again
  */
 
-#include "core/change/arbiter.h"
-
 #include "best-layout.h"
 #include "check.h"
 #include "lend-rig.h"

@@ -2,8 +2,6 @@
 
 /* How adaptable leases divide the CUs of a GPU: shares, promises, rounds of growth. */
 
-#include "core/change/arbiter.h"
-
 #include <time.h>
 
 #include "check.h"

@@ -2,8 +2,6 @@
 
 /* Preemption: leases that are revoked for a waiting lease of a higher class. */
 
-#include "core/decide/preempt.h"
-
 #include "check.h"
 #include "lend-rig.h"
 #include "wait-rig.h"

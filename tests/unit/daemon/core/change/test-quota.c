@@ -2,12 +2,9 @@
 
 /* max-cus of a user with several leases: what its adaptable leases borrow makes room for the others. */
 
-#include "core/change/arbiter.h"
-
 #include <stdlib.h>
 
 #include "check.h"
-#include "core/decide/move.h"
 #include "lend-rig.h"
 #include "seed.h"
 

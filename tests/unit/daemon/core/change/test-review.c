@@ -2,8 +2,6 @@
 
 /* Review of leases against a policy other than the one that granted them. */
 
-#include "core/change/arbiter.h"
-
 #include "check.h"
 #include "ledger-check.h"
 #include "scene.h"

@@ -2,8 +2,6 @@
 
 /* Acknowledged masks, compared with the masks of the observed queues. */
 
-#include "core/change/arbiter.h"
-
 #include "check.h"
 #include "lend-rig.h"
 

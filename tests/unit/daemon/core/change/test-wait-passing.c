@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "check.h"
-#include "core/ledger/waiting-queue.h"
 #include "seed.h"
 #include "wait-rig.h"
 

@@ -2,8 +2,6 @@
 
 /* What policy allows, and what makes no sense whatever policy says. */
 
-#include "core/change/arbiter.h"
-
 #include "check.h"
 #include "scene.h"
 

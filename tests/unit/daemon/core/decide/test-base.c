@@ -2,8 +2,6 @@
 
 /* Where the base of an adaptable lease is placed: realtime leases ask for whole shader engines. */
 
-#include "core/change/arbiter.h"
-
 #include "check.h"
 #include "lend-rig.h"
 #include "seed.h"

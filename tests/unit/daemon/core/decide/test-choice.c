@@ -3,7 +3,6 @@
 /* Which of several GPUs a request gets: what a person would choose. */
 
 #include "check.h"
-#include "core/decide/preempt.h"
 #include "lend-rig.h"
 #include "wait-rig.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/change/arbiter.h"
 
 #include <errno.h>
 

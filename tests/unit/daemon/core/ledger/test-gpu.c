@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "check.h"
-#include "core/policy/refusal.h"
 #include "ledger-rig.h"
 
 TEST(a_process_that_uses_a_gpu_by_both_drivers_is_named_once)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "core/ledger/lease.h"
 #include "lack.h"
 
 #define HOUR UINT64_C(3600)

@@ -8,8 +8,6 @@
 #include <inttypes.h>
 
 #include "check.h"
-#include "core/mask/codec.h"
-#include "core/mask/law.h"
 #include "ledger-rig.h"
 #include "scratch.h"
 

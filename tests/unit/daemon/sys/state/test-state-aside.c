@@ -12,6 +12,7 @@
 
 #include "check.h"
 #include "state-rig.h"
+#include "sys/state/state-json.h"
 
 static struct state_lease read_lease;
 

@@ -2,8 +2,6 @@
 
 /* Damaged texts of leases. */
 
-#include "sys/state/state.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <sys/wait.h>

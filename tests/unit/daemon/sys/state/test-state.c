@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "state-rig.h"
+#include "sys/state/state-json.h"
 
 static const char *text_at(struct json_object *object, const char *key)
 {
