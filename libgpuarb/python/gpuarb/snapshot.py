@@ -3,9 +3,9 @@
 
 import ctypes
 import math
-from ctypes import POINTER, c_char_p, c_void_p
+from ctypes import POINTER, c_char_p, c_size_t, c_void_p
 from dataclasses import dataclass
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from . import library
 from .errors import Process, Refusal, processes_of, refusal_of
@@ -218,29 +218,33 @@ def _cover(raw: Any) -> Cover:
                   outside_mask=_words(raw.outside_mask, raw.outside_mask_words))
 
 
+def _facts(kind: Any, view: Any, i: int) -> Dict[str, Any]:
+    """What gpuarb_view_NAME() tells of GPU or lease i, for each field NAME with such a function."""
+    values: Dict[str, Any] = {}
+    for key in kind.__annotations__:
+        name = f'gpuarb_view_{key}'
+        result, *arguments = library.PROTOTYPES.get(name, (None,))
+        if arguments == [c_void_p, c_size_t]:
+            value = getattr(lib, name)(view, i)
+            values[key] = text(value) if result == c_char_p else value
+    return values
+
+
 def _gpu(view: Any, i: int, raw: Any) -> Gpu:
     engines = raw.xccs * raw.shader_engines
-    fairness = lib.gpuarb_view_fairness(view, i)
-    return copied(
-        Gpu, raw,
+    facts = _facts(Gpu, view, i)
+    facts.update(
         cus_per_shader_engine=_words(raw.cus_per_shader_engine, engines),
         cus_per_shader_array=_words(raw.cus_per_shader_array, engines * raw.shader_arrays),
         unmanaged=processes_of(raw.unmanaged, raw.n_unmanaged),
-        fairness=None if math.isnan(fairness) else fairness,
+        fairness=None if math.isnan(facts['fairness']) else facts['fairness'],
         clients=tuple(copied(Client, row) for row in _rows(lib.gpuarb_view_client, view, i)),
         covers=tuple(map(_cover, _rows(lib.gpuarb_view_cover, view, i))),
-        masks_observed=_seconds(lib.gpuarb_view_masks_observed(view, i)),
+        masks_observed=_seconds(facts['masks_observed']),
         driver_events=tuple((text(row.kind), row.count) for row in _array(
             lib.gpuarb_view_driver_events, view, library.DriverEvents, i)),
-        law_constant=lib.gpuarb_view_law_constant(view, i),
-        calibration=_calibration(lib.gpuarb_view_calibration(view, i)),
-        named_only=lib.gpuarb_view_named_only(view, i),
-        system_memory=lib.gpuarb_view_system_memory(view, i),
-        vram_pressure=lib.gpuarb_view_vram_pressure(view, i),
-        barred_for=lib.gpuarb_view_barred_for(view, i),
-        **{key: text(getattr(lib, f'gpuarb_view_{key}')(view, i))
-           for key in ('floor_excess', 'graphics', 'unseen', 'memory', 'pipes_source',
-                       'law_source')})
+        calibration=_calibration(facts['calibration']))
+    return copied(Gpu, raw, **facts)
 
 
 def _calibration(pointer: Any) -> Optional[Calibration]:
@@ -263,22 +267,19 @@ def _waits_for(view: Any, i: int) -> Optional[Refusal]:
 
 
 def _lease(view: Any, i: int, raw: Any) -> LeaseInfo:
-    return copied(
-        LeaseInfo, raw,
+    facts = _facts(LeaseInfo, view, i)
+    facts.update(
         class_=text(raw.lease_class), owner_uid=uid_of(raw.owner_uid),
         partitions=partitions_of(raw.partitions, raw.n_partitions),
         deadline=None if raw.deadline == library.FOREVER else raw.deadline / 1e6,
         waits_for=_waits_for(view, i), pauses=_pauses(lib.gpuarb_view_pause(view, i)),
         drift=tuple(copied(Drift, row, since=row.since / 1e6)
                     for row in _rows(lib.gpuarb_view_drift, view, i)),
-        evictions=_pauses(lib.gpuarb_view_evictions(view, i)),
-        since=_seconds(lib.gpuarb_view_since(view, i)),
+        evictions=_pauses(facts['evictions']), since=_seconds(facts['since']),
         cus_min=tuple(lib.gpuarb_view_cus_min(view, i, j) for j in range(raw.n_partitions)),
         intruders=tuple(copied(Intruder, row, since=row.since / 1e6)
-                        for row in _rows(lib.gpuarb_view_intruder, view, i)),
-        uncapped=text(lib.gpuarb_view_uncapped(view, i)),
-        **{key: getattr(lib, f'gpuarb_view_{key}')(view, i)
-           for key in ('verified', 'capped', 'resets', 'moves', 'queue_refusals', 'alone')})
+                        for row in _rows(lib.gpuarb_view_intruder, view, i)))
+    return copied(LeaseInfo, raw, **facts)
 
 
 def _copy(view: Any) -> Snapshot:
