@@ -9,6 +9,7 @@
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/read.h"
 
 #define STRING_MAX 1024U /* more than the daemon accepts for any string */
 #define WANTS_MAX 256U
@@ -87,62 +88,102 @@ static bool put(DBusMessageIter *dict, const char *key, int type, const void *va
 	return false;
 }
 
-static bool put_string(DBusMessageIter *dict, const char *key, const char *value,
-		       const char *unless)
+/* ---- what is requested ------------------------------------------------------------------- */
+
+/* A member that is not sent if it is 0, NULL, or the default. Types as of struct field; 'P': a priority, 'h': a
+ * file descriptor or -1. */
+struct sent {
+	struct field field;
+	const char *text; /* the default of 's' */
+	uint32_t number;  /* the default of 'u' */
+};
+
+/* clang-format off */
+#define SENT(object, unused, member) { .field = MEMBER_FIELD(object, , member), .text = "" }
+/* clang-format on */
+
+static const struct sent want_members[] = {
+	{ .field = FIELD('s', "gpu", gpuarb_want, gpu), .text = "any" },
+	EACH(SENT, gpuarb_want, , cus, shader_engines, cus_min, cus_max, cus_percent,
+	     cus_min_percent, cus_max_percent, exact),
+	{ .field = FIELD('s', "shape", gpuarb_want, shape), .text = "rectangle" },
+	EACH(SENT, gpuarb_want, , queues, streams),
+	{ .field = FIELD('u', "processes", gpuarb_want, processes), .number = 1 },
+	EACH(SENT, gpuarb_want, , sdma_queues, sdma_xgmi_queues, vram, cooperative),
+	{ .field = FIELD('P', "priority", gpuarb_want, priority) },
+	EACH(SENT, gpuarb_want, , isolation),
+};
+
+static const struct sent option_members[] = {
+	{ .field = FIELD('s', "class", gpuarb_options, lease_class), .text = "" },
+	EACH(SENT, gpuarb_options, , name, tenant, token, wait_usec, duration_usec, start_inactive,
+	     adaptable, requeue, exclusive),
+	{ .field = FIELD('h', "process", gpuarb_options, process_fd) },
+};
+
+static bool put_priority(DBusMessageIter *dict, const uint32_t *priority)
 {
-	return !value || strcmp(value, unless) == 0 || put(dict, key, DBUS_TYPE_STRING, &value);
+	const char *word = "by-class";
+
+	if (*priority == GPUARB_PRIORITY_BY_CLASS)
+		return put(dict, "priority", DBUS_TYPE_STRING, &word);
+	return *priority == GPUARB_PRIORITY_DEFAULT ||
+	       put(dict, "priority", DBUS_TYPE_UINT32, priority);
 }
 
-static bool put_u32(DBusMessageIter *dict, const char *key, uint32_t value, uint32_t unless)
+static bool put_member(DBusMessageIter *dict, const char *key, const struct sent *sent,
+		       const void *member)
 {
-	return value == unless || put(dict, key, DBUS_TYPE_UINT32, &value);
+	dbus_bool_t yes = TRUE;
+
+	switch (sent->field.type) {
+	case 'P': return put_priority(dict, member);
+	case 'h': return *(const int *)member == -1 || put(dict, key, DBUS_TYPE_UNIX_FD, member);
+	case 'b': return !*(const bool *)member || put(dict, key, DBUS_TYPE_BOOLEAN, &yes);
+	case 't': return *(const uint64_t *)member == 0 || put(dict, key, DBUS_TYPE_UINT64, member);
+	case 's':
+		return !*(const char *const *)member ||
+		       strcmp(*(const char *const *)member, sent->text) == 0 ||
+		       put(dict, key, DBUS_TYPE_STRING, member);
+	default:
+		return *(const uint32_t *)member == 0 ||
+		       *(const uint32_t *)member == sent->number ||
+		       put(dict, key, DBUS_TYPE_UINT32, member);
+	}
 }
 
-static bool put_u64(DBusMessageIter *dict, const char *key, uint64_t value)
+static int put_members(struct gpuarb *gpuarb, DBusMessageIter *dict, const struct sent *sent,
+		       size_t n, const void *object)
 {
-	return value == 0 || put(dict, key, DBUS_TYPE_UINT64, &value);
+	for (; n > 0; sent++, n--) {
+		const void *member = (const char *)object + sent->field.offset;
+		char key[32];
+		int r = 0;
+
+		snprintf(key, sizeof(key), "%s", sent->field.key);
+		for (char *p = key; (p = strchr(p, '_'));)
+			*p = '-';
+		if (sent->field.type == 's')
+			r = check_string(gpuarb, key, *(const char *const *)member);
+		if (r < 0 || !put_member(dict, key, sent, member))
+			return r < 0 ? r : -ENOMEM;
+	}
+	return 0;
 }
 
-static bool put_true(DBusMessageIter *dict, const char *key, bool value)
+/* Appends a{sv}. */
+static int append_members(struct gpuarb *gpuarb, DBusMessageIter *parent, const struct sent *sent,
+			  size_t n, const void *object)
 {
-	dbus_bool_t basic = TRUE;
+	DBusMessageIter dict = DBUS_MESSAGE_ITER_INIT_CLOSED;
+	int r = -ENOMEM;
 
-	return !value || put(dict, key, DBUS_TYPE_BOOLEAN, &basic);
-}
-
-static int check_want(struct gpuarb *gpuarb, const struct gpuarb_want *want)
-{
-	int r = check_string(gpuarb, "gpu", want->gpu);
-
-	if (r >= 0)
-		r = check_string(gpuarb, "shape", want->shape);
-	if (r >= 0)
-		r = check_string(gpuarb, "isolation", want->isolation);
+	if (open_in(parent, DBUS_TYPE_ARRAY, "{sv}", &dict))
+		r = put_members(gpuarb, &dict, sent, n, object);
+	if (r >= 0 && !dbus_message_iter_close_container(parent, &dict))
+		r = -ENOMEM;
+	dbus_message_iter_abandon_container_if_open(parent, &dict);
 	return r;
-}
-
-static bool put_want(DBusMessageIter *dict, const struct gpuarb_want *want)
-{
-	return put_string(dict, "gpu", want->gpu, "any") && put_u32(dict, "cus", want->cus, 0) &&
-	       put_u32(dict, "shader-engines", want->shader_engines, 0) &&
-	       put_u32(dict, "cus-min", want->cus_min, 0) &&
-	       put_u32(dict, "cus-max", want->cus_max, 0) &&
-	       put_u32(dict, "cus-percent", want->cus_percent, 0) &&
-	       put_u32(dict, "cus-min-percent", want->cus_min_percent, 0) &&
-	       put_u32(dict, "cus-max-percent", want->cus_max_percent, 0) &&
-	       put_true(dict, "exact", want->exact) &&
-	       put_string(dict, "shape", want->shape, "rectangle") &&
-	       put_u32(dict, "queues", want->queues, 0) &&
-	       put_u32(dict, "streams", want->streams, 0) &&
-	       put_u32(dict, "processes", want->processes ? want->processes : 1, 1) &&
-	       put_u32(dict, "sdma-queues", want->sdma_queues, 0) &&
-	       put_u32(dict, "sdma-xgmi-queues", want->sdma_xgmi_queues, 0) &&
-	       put_u64(dict, "vram", want->vram) &&
-	       put_true(dict, "cooperative", want->cooperative) &&
-	       (want->priority == GPUARB_PRIORITY_BY_CLASS
-			? put_string(dict, "priority", "by-class", "")
-			: put_u32(dict, "priority", want->priority, GPUARB_PRIORITY_DEFAULT)) &&
-	       put_string(dict, "isolation", want->isolation, "");
 }
 
 /* Appends want i. All elements of the array have the size that the first one states. */
@@ -151,7 +192,6 @@ static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	const char *from = (const char *)wants + i * wants->size;
-	DBusMessageIter dict = DBUS_MESSAGE_ITER_INIT_CLOSED;
 	int r;
 
 	r = copy_sized(gpuarb, "GPUARB_WANT_INIT", from, wants->size,
@@ -164,16 +204,7 @@ static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
 			    "GPUARB_WANT_INIT",
 			    i);
 
-	r = check_want(gpuarb, &want);
-	if (r < 0)
-		return r;
-
-	if (open_in(array, DBUS_TYPE_ARRAY, "{sv}", &dict) && put_want(&dict, &want) &&
-	    dbus_message_iter_close_container(array, &dict))
-		return 0;
-
-	dbus_message_iter_abandon_container_if_open(array, &dict);
-	return -ENOMEM;
+	return append_members(gpuarb, array, want_members, ARRAY_SIZE(want_members), &want);
 }
 
 static int append_wants(struct gpuarb *gpuarb, DBusMessage *m, const struct gpuarb_want *wants,
@@ -198,66 +229,25 @@ static int append_wants(struct gpuarb *gpuarb, DBusMessage *m, const struct gpua
 	return r;
 }
 
-static int check_options(struct gpuarb *gpuarb, const struct gpuarb_options *options)
-{
-	int r = check_string(gpuarb, "class", options->lease_class);
-
-	if (r >= 0)
-		r = check_string(gpuarb, "name", options->name);
-	if (r >= 0)
-		r = check_string(gpuarb, "tenant", options->tenant);
-	if (r >= 0)
-		r = check_string(gpuarb, "token", options->token);
-	if (r >= 0)
-		r = check_string(gpuarb, "exclusive", options->exclusive);
-	if (r >= 0 && options->process_fd != -1)
-		r = check_fd(gpuarb, "process", options->process_fd);
-	return r;
-}
-
-static bool put_process(DBusMessageIter *dict, const struct gpuarb_options *options)
-{
-	return !options->bind_at_once || options->process_fd == -1 ||
-	       put(dict, "process", DBUS_TYPE_UNIX_FD, &options->process_fd);
-}
-
-static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *options)
-{
-	return put_string(dict, "class", options->lease_class, "") &&
-	       put_string(dict, "name", options->name, "") &&
-	       put_string(dict, "tenant", options->tenant, "") &&
-	       put_string(dict, "token", options->token, "") &&
-	       put_u64(dict, "wait-usec", options->wait_usec) &&
-	       (options->duration_usec == 0 ||
-		put_u64(dict, "duration-usec", options->duration_usec)) &&
-	       put_true(dict, "start-inactive", options->start_inactive) &&
-	       put_true(dict, "adaptable", options->adaptable) &&
-	       put_true(dict, "requeue", options->requeue) &&
-	       put_string(dict, "exclusive", options->exclusive, "") && put_process(dict, options);
-}
-
 static int append_options(struct gpuarb *gpuarb, DBusMessage *m,
 			  const struct gpuarb_options *options)
 {
 	struct gpuarb_options copy = GPUARB_OPTIONS_INIT;
-	DBusMessageIter iter, dict = DBUS_MESSAGE_ITER_INIT_CLOSED;
+	DBusMessageIter iter;
 	int r = 0;
 
 	if (options)
 		r = copy_sized(gpuarb, "GPUARB_OPTIONS_INIT", options, options->size,
 			       offsetof(struct gpuarb_options, exclusive), &copy, sizeof(copy));
-	if (r >= 0)
-		r = check_options(gpuarb, &copy);
+	if (r >= 0 && copy.process_fd != -1)
+		r = check_fd(gpuarb, "process", copy.process_fd);
 	if (r < 0)
 		return r;
 
+	if (!copy.bind_at_once)
+		copy.process_fd = -1;
 	dbus_message_iter_init_append(m, &iter);
-	if (open_in(&iter, DBUS_TYPE_ARRAY, "{sv}", &dict) && put_options(&dict, &copy) &&
-	    dbus_message_iter_close_container(&iter, &dict))
-		return 0;
-
-	dbus_message_iter_abandon_container_if_open(&iter, &dict);
-	return -ENOMEM;
+	return append_members(gpuarb, &iter, option_members, ARRAY_SIZE(option_members), &copy);
 }
 
 int request_new(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
