@@ -6,16 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const int errnos[RESULT_KINDS] = {
-	[RESULT_INVALID_REQUEST] = -EINVAL,   [RESULT_INVALID_STATE] = -EBADFD,
-	[RESULT_TOKEN_CONFLICT] = -EEXIST,    [RESULT_NOT_PERMITTED] = -EACCES,
-	[RESULT_QUOTA_EXCEEDED] = -EDQUOT,    [RESULT_NO_CAPACITY] = -EBUSY,
-	[RESULT_NEVER_FITS] = -ENOSPC,        [RESULT_NO_SUCH_GPU] = -ENODEV,
-	[RESULT_NO_SUCH_LEASE] = -ENOENT,     [RESULT_NO_SUCH_TENANT] = -ESRCH,
-	[RESULT_NOT_SUPPORTED] = -EOPNOTSUPP, [RESULT_NOT_SAVED] = -EIO,
-	[RESULT_TOO_MANY_LEASES] = -EUSERS,   [RESULT_TIMED_OUT] = -ETIMEDOUT,
-	[RESULT_SHUTDOWN] = -ESHUTDOWN,       [RESULT_NO_MEMORY] = -ENOMEM,
-};
+#define ERRNO(id, error, word) -(error),
+#define WORD(id, error, word) word,
+
+static const int errnos[] = { RESULT_KINDS_ALL(ERRNO) };
+const char *const result_words[] = { RESULT_KINDS_ALL(WORD) };
 
 int result_set(struct result *result, enum result_kind kind, const char *format, ...)
 {

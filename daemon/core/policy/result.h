@@ -3,7 +3,7 @@
 
 /*
  * The outcome of a decision: the error that a caller gets, as a sentence, with a refusal for
- * each GPU that refused. bus/bus-error.c has the table from kinds to D-Bus error names.
+ * each GPU that refused. bus/bus-reply.c has their D-Bus error names.
  */
 
 #include <stdbool.h>
@@ -13,26 +13,31 @@
 #include "util/base.h"
 #include "core/policy/refusal.h"
 
-enum result_kind {
-	RESULT_OK,
-	RESULT_INVALID_REQUEST,
-	RESULT_INVALID_STATE,
-	RESULT_TOKEN_CONFLICT,
-	RESULT_NOT_PERMITTED,
-	RESULT_QUOTA_EXCEEDED,
-	RESULT_NO_CAPACITY,
-	RESULT_NEVER_FITS,
-	RESULT_NO_SUCH_GPU,
-	RESULT_NO_SUCH_LEASE,
-	RESULT_NO_SUCH_TENANT,
-	RESULT_NOT_SUPPORTED,
-	RESULT_NOT_SAVED,
-	RESULT_TOO_MANY_LEASES,
-	RESULT_TIMED_OUT,
-	RESULT_SHUTDOWN,
-	RESULT_NO_MEMORY, /* D-Bus has an error name for it */
-	RESULT_KINDS,
-};
+/* Each kind with its errno and its word in saved state: their order may change. D-Bus has an error name for
+ * NO_MEMORY. */
+#define RESULT_KINDS_ALL(ROW)                           \
+	ROW(OK, 0, "ok")                                \
+	ROW(INVALID_REQUEST, EINVAL, "invalid-request") \
+	ROW(INVALID_STATE, EBADFD, "invalid-state")     \
+	ROW(TOKEN_CONFLICT, EEXIST, "token-conflict")   \
+	ROW(NOT_PERMITTED, EACCES, "not-permitted")     \
+	ROW(QUOTA_EXCEEDED, EDQUOT, "quota-exceeded")   \
+	ROW(NO_CAPACITY, EBUSY, "no-capacity")          \
+	ROW(NEVER_FITS, ENOSPC, "never-fits")           \
+	ROW(NO_SUCH_GPU, ENODEV, "no-such-gpu")         \
+	ROW(NO_SUCH_LEASE, ENOENT, "no-such-lease")     \
+	ROW(NO_SUCH_TENANT, ESRCH, "no-such-tenant")    \
+	ROW(NOT_SUPPORTED, EOPNOTSUPP, "not-supported") \
+	ROW(NOT_SAVED, EIO, "not-saved")                \
+	ROW(TOO_MANY_LEASES, EUSERS, "too-many-leases") \
+	ROW(TIMED_OUT, ETIMEDOUT, "timed-out")          \
+	ROW(SHUTDOWN, ESHUTDOWN, "shutdown")            \
+	ROW(NO_MEMORY, ENOMEM, "no-memory")
+
+#define RESULT_KIND(id, error, word) RESULT_##id,
+enum result_kind { RESULT_KINDS_ALL(RESULT_KIND) RESULT_KINDS };
+
+extern const char *const result_words[];
 
 struct result {
 	enum result_kind kind;

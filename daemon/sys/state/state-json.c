@@ -16,27 +16,6 @@
 
 /* ---- the members of saved objects ---------------------------------------------------- */
 
-/* Words and not numbers: the order of the enum may change. */
-static const char *const cause_names[] = {
-	[RESULT_OK] = "ok",
-	[RESULT_INVALID_REQUEST] = "invalid-request",
-	[RESULT_INVALID_STATE] = "invalid-state",
-	[RESULT_TOKEN_CONFLICT] = "token-conflict",
-	[RESULT_NOT_PERMITTED] = "not-permitted",
-	[RESULT_QUOTA_EXCEEDED] = "quota-exceeded",
-	[RESULT_NO_CAPACITY] = "no-capacity",
-	[RESULT_NEVER_FITS] = "never-fits",
-	[RESULT_NO_SUCH_GPU] = "no-such-gpu",
-	[RESULT_NO_SUCH_LEASE] = "no-such-lease",
-	[RESULT_NO_SUCH_TENANT] = "no-such-tenant",
-	[RESULT_NOT_SUPPORTED] = "not-supported",
-	[RESULT_NOT_SAVED] = "not-saved",
-	[RESULT_TOO_MANY_LEASES] = "too-many-leases",
-	[RESULT_TIMED_OUT] = "timed-out",
-	[RESULT_SHUTDOWN] = "shutdown",
-	[RESULT_NO_MEMORY] = "no-memory",
-};
-
 static const struct member identity[] = {
 	RANGE_OF("id", struct lease, id, 1, ID_MAX),
 	TEXT_OF("name", struct lease, name),
@@ -49,7 +28,7 @@ static const struct member identity[] = {
 	BOOL_OF("adaptable", struct lease, adaptable),
 	WORD_OF("state", struct lease, state, state_names, 0, STATE_ENDING),
 	TEXT_OF("reason", struct lease, reason),
-	WORD_OF("cause", struct lease, cause, cause_names, 0, RESULT_KINDS - 1),
+	WORD_OF("cause", struct lease, cause, result_words, 0, RESULT_KINDS - 1),
 	RANGE_OF("generation", struct lease, generation, 1, UINT64_MAX),
 	RANGE_OF("acknowledged", struct lease, acknowledged, 1, UINT64_MAX),
 	NUMBER_OF("deadline_usec", struct lease, deadline_usec),
