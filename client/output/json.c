@@ -9,6 +9,7 @@
 
 #include "client/output/lease-text.h"
 #include "client/output/mask-text.h"
+#include "dbus/partition.h"
 
 static void no_memory(void)
 {
@@ -101,6 +102,14 @@ void json_numbers(struct json_object *in, const char *key, const uint32_t *value
 
 	for (size_t i = 0; i < n; i++)
 		json_number(list, NULL, values[i]);
+}
+
+void json_words(struct json_object *in, const char *key, const char *const *words, size_t n)
+{
+	struct json_object *list = json_list(in, key);
+
+	for (size_t i = 0; i < n; i++)
+		json_text(list, NULL, words[i]);
 }
 
 void json_mask(struct json_object *in, const char *key, const uint32_t *mask, size_t words)
@@ -274,23 +283,20 @@ struct json_object *json_gpu(struct json_object *list, const struct gpuarb_view 
 	return map;
 }
 
+/* For dbus/partition.h. */
+#define PUT_VALUE(name, value) JSON_MEMBERS(map, partition, name);
+#define PUT_MASK(name, value) json_mask(map, #name, partition->name, partition->name##_words);
+#define PUT_BITS(name, value) json_numbers(map, #name, partition->name, partition->n_##name);
+#define PUT_SEEN(name, value)                                                                      \
+	(partition->n_##name > 0) ? json_numbers(map, #name, partition->name, partition->n_##name) \
+				  : (void)0;
+#define PUT_WORDS(name, value) json_words(map, #name, partition->name, partition->n_##name);
+
 void json_partition(struct json_object *list, const struct gpuarb_partition *partition)
 {
-	struct json_object *map = json_map(list, NULL), *gaps;
+	struct json_object *map = json_map(list, NULL);
 
-	JSON_FIELDS(map, ("gpu", partition->gpu), ("kfd_gpu_id", partition->kfd_gpu_id));
-	json_mask(map, "cu_mask", partition->cu_mask, partition->cu_mask_words);
-	JSON_MEMBERS(map, partition, cus, cus_asked, effective_cus);
-	json_numbers(map, "shader_engines", partition->shader_engines, partition->n_shader_engines);
-	JSON_MEMBERS(map, partition, queues, streams, processes, sdma_queues, sdma_xgmi_queues,
-		     vram, priority, paused, exclusive);
-	if (partition->n_priorities_seen > 0)
-		json_numbers(map, "priorities_seen", partition->priorities_seen,
-			     partition->n_priorities_seen);
-	json_text_known(map, "tier", partition->tier);
-	gaps = json_list(map, "gaps");
-	for (size_t i = 0; i < partition->n_gaps; i++)
-		json_text(gaps, NULL, partition->gaps[i]);
+	GPUARB_PARTITION(PUT_VALUE, PUT_VALUE, PUT_VALUE, PUT_MASK, PUT_BITS, PUT_SEEN, PUT_WORDS)
 }
 
 static void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease)

@@ -34,6 +34,7 @@ void json_value(struct json_object *in, const char *key,
 		struct json_object *value); /* taken over */
 void json_mask(struct json_object *in, const char *key, const uint32_t *mask, size_t words);
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n);
+void json_words(struct json_object *in, const char *key, const char *const *words, size_t n);
 
 /* Adds fields to an object: ("pid", row->pid). By the type of the value text, a number, a real or a flag; a third
  * word is the value that stands for an unknown one, and becomes null: ("uid", row->uid, UINT32_MAX). */

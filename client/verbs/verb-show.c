@@ -32,15 +32,13 @@ static void json_leases(struct json_object *list, const struct command *command)
 
 static void json_status(const struct command *command)
 {
-	struct json_object *map = json_map(NULL, NULL), *list;
+	struct json_object *map = json_map(NULL, NULL);
 	const char *const *tenants;
 	size_t n = gpuarb_view_tenants(command->view, &tenants);
 
 	JSON_FIELDS(map, ("version", gpuarb_view_version(command->view)),
 		    ("queue_budgets", gpuarb_view_queue_budgets(command->view)));
-	list = json_list(map, "tenants");
-	for (size_t i = 0; i < n; i++)
-		json_text(list, NULL, tenants[i]);
+	json_words(map, "tenants", tenants, n);
 	json_gpus(json_list(map, "gpus"), command);
 	json_leases(json_list(map, "leases"), command);
 	json_print(stdout, map);

@@ -31,13 +31,11 @@ static void append_limits(sd_bus_message *m, const struct bus *bus)
 {
 	const struct settings *s = bus->arbiter->settings;
 
-	sd_bus_message_append(m, "a{sv}", 8, "max-calls-per-user", "u", s->max_calls_per_user,
-			      "max-time-per-user", "u", s->max_time_per_user,
-			      "max-pending-per-user", "u", s->max_pending_per_user,
-			      "max-unread-per-user", "t", s->max_unread_per_user, "max-leases", "u",
-			      s->max_leases, "max-leases-per-user", "u", s->max_leases_per_user,
-			      "max-holders", "u", s->max_holders, "unread-known", "b",
-			      !bus->tells_nothing);
+	bus_open(m, "{sv}");
+	BUS_MEMBERS(m, s, max_calls_per_user, max_time_per_user, max_pending_per_user,
+		    max_unread_per_user, max_leases, max_leases_per_user, max_holders);
+	BUS_VALUE(m, "unread-known", (bool)!bus->tells_nothing);
+	bus_close(m);
 }
 
 static void append_user(sd_bus_message *m, const struct bus *bus, const struct bus_user *user)
@@ -48,14 +46,17 @@ static void append_user(sd_bus_message *m, const struct bus *bus, const struct b
 
 	TAILQ_FOREACH(peer, &user->peers, link)
 	connections += !peer->closed;
-	sd_bus_message_append(m, "a{sv}", 14, "uid", "u", user->uid, "administrator", "b",
+	bus_open(m, "{sv}");
+	BUS_MEMBERS(m, user, uid);
+	sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "administrator", "b",
 			      user->exempt, "connections", "u", connections, "calls", "t",
 			      user->served, "calls-delayed", "t", user->delayed, "calls-refused",
 			      "t", user->refused, "time-usec", "t", user->used_usec, "pending", "u",
 			      (uint32_t)user->n_queued, "pending-bytes", "t",
 			      (uint64_t)user->queued_bytes, "unread-bytes", "t", user->unread.bytes,
-			      "unread-fds", "u", user->unread.fds, "leases", "u", held.leases,
-			      "waiting", "u", held.waiting, "holders", "u", held.holders);
+			      "unread-fds", "u", user->unread.fds);
+	BUS_MEMBERS(m, &held, leases, waiting, holders);
+	bus_close(m);
 }
 
 int bus_method_read_limits(sd_bus_message *call, void *userdata, sd_bus_error *)

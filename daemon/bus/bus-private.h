@@ -8,6 +8,7 @@
 #include "bus/bus.h"
 #include "core/policy/request.h"
 #include "dbus/names.h"
+#include "util/each.h"
 
 struct advice;
 struct gpu;
@@ -245,9 +246,28 @@ int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first 
 void bus_open(sd_bus_message *m, const char *type); /* begins an array */
 int bus_close(sd_bus_message *m);
 
-/* An entry of a{sv} whose value has this type. */
+/* An entry of a{sv} whose value has this type. '-' replaces '_' in the key. */
 void bus_open_entry(sd_bus_message *m, const char *key, const char *type);
 int bus_close_entry(sd_bus_message *m);
+
+/* An entry with a value of this basic type; text_clean() first. */
+void bus_append_value(sd_bus_message *m, const char *key, const char *type, ...);
+
+/* The same for a value that is a bool, a double, a text, 64 or at most 32 bits: then the type follows from it. */
+#define BUS_VALUE(m, key, value) bus_append_value(m, key, BUS_TYPE(value), value)
+/* clang-format off */
+#define BUS_TYPE(value)                                                                        \
+	_Generic((value), bool: "b", double: "d", uint64_t: "t", char *: "s", const char *: "s", \
+		 default: "u")
+/* clang-format on */
+
+/* An entry for each of these members of an object. */
+#define BUS_MEMBERS(m, object, ...) ((void)(EACH(BUS_MEMBER, m, object, __VA_ARGS__)))
+#define BUS_MEMBER(m, object, member) BUS_VALUE(m, #member, (object)->member)
+
+/* A dictionary of them. */
+#define BUS_ROW(m, object, ...) \
+	((void)(bus_open(m, "{sv}"), BUS_MEMBERS(m, object, __VA_ARGS__), bus_close(m)))
 
 /* An entry with numbers of this type ("u", "t"), as many bytes of them. */
 void bus_append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,

@@ -8,24 +8,18 @@
 
 static void append_queue(sd_bus_message *m, const struct queue_slot *slot)
 {
-	sd_bus_message_append(m, "{sv}{sv}{sv}", "vmid", "u", slot->vmid, "priority", "u",
-			      slot->priority, "doorbell", "u", slot->doorbell);
-	if (slot->pid == 0)
-		return;
-	sd_bus_message_append(m, "{sv}{sv}", "pid", "u", (uint32_t)slot->pid, "lease", "t",
-			      slot->lease);
-	bus_open_entry(m, "command", "s");
-	bus_append_text(m, slot->command);
-	bus_close_entry(m);
+	BUS_MEMBERS(m, slot, vmid, priority, doorbell);
+	if (slot->pid != 0)
+		BUS_MEMBERS(m, slot, pid, lease, command);
 }
 
 static void append_slot(sd_bus_message *m, const struct queue_slot *slot)
 {
 	bus_open(m, "{sv}");
-	sd_bus_message_append(m, "{sv}{sv}{sv}", slot->sdma ? "engine" : "pipe", "u", slot->pipe,
-			      "queue", "u", slot->queue, "active", "b", slot->active);
+	BUS_VALUE(m, slot->sdma ? "engine" : "pipe", slot->pipe);
+	BUS_MEMBERS(m, slot, queue, active);
 	if (!slot->sdma)
-		sd_bus_message_append(m, "{sv}", "xcc", "u", slot->xcc);
+		BUS_MEMBERS(m, slot, xcc);
 	if (slot->active)
 		append_queue(m, slot);
 	bus_close(m);
@@ -45,8 +39,7 @@ static int append_slots(sd_bus_message *m, const struct slots_reading *reading, 
 static int append_facts(sd_bus_message *m, const struct slots_reading *reading)
 {
 	bus_open(m, "{sv}");
-	sd_bus_message_append(m, "{sv}{sv}{sv}", "usec", "t", reading->usec, "queues", "u",
-			      reading->queues, "without-slot", "u", reading->without_slot);
+	BUS_MEMBERS(m, reading, usec, queues, without_slot);
 	bus_open_entry(m, "sdma", "aa{sv}");
 	append_slots(m, reading, true);
 	bus_close_entry(m);

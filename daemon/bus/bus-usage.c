@@ -5,18 +5,14 @@
 
 #include "bus/bus-private.h"
 #include "core/ledger/usage.h"
-#include "util/text.h"
 
 static void append_row(sd_bus_message *m, const struct usage_row *row)
 {
-	char tenant[sizeof(row->tenant)];
-
-	sd_bus_message_append(
-		m, "a{sv}", 10, "tenant", "s", text_clean(tenant, sizeof(tenant), row->tenant),
-		"uid", "u", (uint32_t)row->uid, "class", "s", class_names[row->class], "leases",
-		"t", row->leases, "held-usec", "t", row->held_usec, "cu-usec", "t", row->cu_usec,
-		"queue-usec", "t", row->queue_usec, "waits", "t", row->waits, "waited-usec", "t",
-		row->waited_usec, "refusals", "t", row->refusals);
+	bus_open(m, "{sv}");
+	BUS_MEMBERS(m, row, tenant, uid, leases, held_usec, cu_usec, queue_usec, waits, waited_usec,
+		    refusals);
+	BUS_VALUE(m, "class", class_names[row->class]);
+	bus_close(m);
 }
 
 int bus_method_read_usage(sd_bus_message *call, void *userdata, sd_bus_error *)
@@ -60,13 +56,10 @@ static void append_refusals(sd_bus_message *m, const uint64_t refusals[static RE
 
 static void append_tenant(sd_bus_message *m, const struct counters_row *row)
 {
-	char tenant[sizeof(row->tenant)];
-
 	bus_open(m, "{sv}");
-	sd_bus_message_append(m, "{sv}", "tenant", "s",
-			      text_clean(tenant, sizeof(tenant), row->tenant));
+	BUS_MEMBERS(m, row, tenant);
 	for (size_t i = 0; i < COUNTERS; i++)
-		sd_bus_message_append(m, "{sv}", counter_names[i], "t", row->events[i]);
+		BUS_VALUE(m, counter_names[i], row->events[i]);
 	append_refusals(m, row->refusals);
 	bus_close(m);
 }
@@ -76,8 +69,8 @@ static void append_duration(sd_bus_message *m, const struct counters *counters, 
 	const struct histogram *histogram = &counters->histograms[i];
 
 	bus_open(m, "{sv}");
-	sd_bus_message_append(m, "{sv}{sv}", "name", "s", duration_names[i], "sum-usec", "t",
-			      histogram->sum_usec);
+	BUS_VALUE(m, "name", duration_names[i]);
+	BUS_MEMBERS(m, histogram, sum_usec);
 	bus_append_numbers(m, "bounds-usec", "t", duration_bounds[i],
 			   COUNTERS_BOUNDS * sizeof(duration_bounds[i][0]));
 	bus_append_numbers(m, "counts", "t", histogram->counts, sizeof(histogram->counts));

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "bus/bus-private.h"
 #include "core/change/arbiter.h"
 #include "core/ledger/cover.h"
+#include "dbus/partition.h"
 #include "util/text.h"
 
 #define BUS_COVERS_MAX 1024U /* processes listed for one GPU */
@@ -27,8 +31,13 @@ int bus_close(sd_bus_message *m)
 
 void bus_open_entry(sd_bus_message *m, const char *key, const char *type)
 {
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s", key);
+	for (char *p = name; (p = strchr(p, '_'));)
+		*p = '-';
 	sd_bus_message_open_container(m, 'e', "sv");
-	sd_bus_message_append_basic(m, 's', key);
+	sd_bus_message_append_basic(m, 's', name);
 	sd_bus_message_open_container(m, 'v', type);
 }
 
@@ -38,6 +47,20 @@ int bus_close_entry(sd_bus_message *m)
 	return bus_close(m);
 }
 
+void bus_append_value(sd_bus_message *m, const char *key, const char *type, ...)
+{
+	va_list args;
+
+	bus_open_entry(m, key, type);
+	va_start(args, type);
+	if (*type == 's')
+		bus_append_text(m, va_arg(args, const char *));
+	else
+		sd_bus_message_appendv(m, type, args);
+	va_end(args);
+	bus_close_entry(m);
+}
+
 void bus_append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,
 			size_t size)
 {
@@ -45,13 +68,6 @@ void bus_append_numbers(sd_bus_message *m, const char *key, const char *type, co
 
 	bus_open_entry(m, key, array);
 	sd_bus_message_append_array(m, type[0], numbers, size);
-	bus_close_entry(m);
-}
-
-static void append_clean(sd_bus_message *m, const char *key, const char *text)
-{
-	bus_open_entry(m, key, "s");
-	bus_append_text(m, text);
 	bus_close_entry(m);
 }
 
@@ -76,12 +92,12 @@ static void append_bits(sd_bus_message *m, const char *key, uint32_t bits)
 	bus_append_numbers(m, key, "u", list, n * sizeof(*list));
 }
 
-static void append_gaps(sd_bus_message *m, const struct gpu *gpu)
+static void append_gaps(sd_bus_message *m, const char *key, const struct gpu *gpu)
 {
 	const char *gaps[GPU_GAPS];
 	size_t n = gpu_gaps(gpu, gaps);
 
-	bus_open_entry(m, "gaps", "as");
+	bus_open_entry(m, key, "as");
 	bus_open(m, "s");
 	for (size_t i = 0; i < n; i++)
 		sd_bus_message_append_basic(m, 's', gaps[i]);
@@ -97,9 +113,7 @@ static void append_effects(sd_bus_message *m, const struct effects *effects)
 	bus_open_entry(m, "shrinks", "aa{sv}");
 	bus_open(m, "a{sv}");
 	for (size_t i = 0; i < effects->n_shrinks; i++)
-		sd_bus_message_append(m, "a{sv}", 4, "lease", "t", effects->shrinks[i].lease, "gpu",
-				      "s", effects->shrinks[i].gpu, "from", "u",
-				      effects->shrinks[i].from, "to", "u", effects->shrinks[i].to);
+		BUS_ROW(m, &effects->shrinks[i], lease, gpu, from, to);
 	bus_close(m);
 	bus_close_entry(m);
 	bus_append_numbers(m, "revokes", "t", effects->revoked.ids,
@@ -108,7 +122,7 @@ static void append_effects(sd_bus_message *m, const struct effects *effects)
 			   effects->n_pauses * sizeof(*effects->pauses));
 	bus_append_numbers(m, "moves", "t", effects->moves,
 			   effects->n_moves * sizeof(*effects->moves));
-	sd_bus_message_append(m, "{sv}", "within-usec", "t", effects->within_usec);
+	BUS_MEMBERS(m, effects, within_usec);
 }
 
 bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease)
@@ -118,30 +132,21 @@ bool bus_asks_for_cap(const struct arbiter *arbiter, const struct lease *lease)
 	return tenant && tenant->cap == CAP_YES;
 }
 
-static void append_partition(sd_bus_message *m, const struct arbiter *arbiter,
-			     const struct lease *lease, const struct partition *partition)
-{
-	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
+/* For dbus/partition.h. */
+#define PUT_VALUE(name, value) BUS_VALUE(m, #name, value);
+#define PUT_MASK(name, value) append_mask(m, #name, gpu, &(value));
+#define PUT_BITS(name, value) append_bits(m, #name, value);
+#define PUT_SEEN(name, value) (value) ? append_bits(m, #name, value) : (void)0;
+#define PUT_WORDS(name, value) append_gaps(m, #name, value);
 
-	sd_bus_message_append(
-		m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "gpu", "s", gpu->info.name,
-		"kfd-gpu-id", "u", gpu->info.kfd_gpu_id, "cus", "u", partition->count, "cus-asked",
-		"u", partition->asked, "effective-cus", "u",
-		gpu_info_promised(&gpu->info, partition->count, partition->effective), "streams",
-		"u", partition->streams, "priority", "u", partition->priority, "tier", "s",
-		partition_tier(partition), "exclusive", "b", partition->exclusive, "paused", "b",
-		partition->paused, "cap", "b", bus_asks_for_cap(arbiter, lease), "duration-usec",
-		"t", lease->duration_usec);
-	for (unsigned i = RESOURCE_QUEUES; i < RESOURCE_VRAM; i++)
-		sd_bus_message_append(m, "{sv}", resource_name(i), "u",
-				      (uint32_t)partition->granted.of[i]);
-	sd_bus_message_append(m, "{sv}", resource_name(RESOURCE_VRAM), "t",
-			      partition->granted.of[RESOURCE_VRAM]);
-	append_mask(m, "cu-mask", gpu, &partition->cus);
-	append_bits(m, "shader-engines", cuset_engines(&partition->cus));
-	if (partition->queues.priorities != 0) /* its descriptors were read */
-		append_bits(m, "priorities-seen", partition->queues.priorities);
-	append_gaps(m, gpu);
+static void append_partition(sd_bus_message *m, const struct arbiter *arbiter,
+			     const struct lease *lease, const struct partition *p)
+{
+	const struct gpu *gpu = &arbiter->gpus[p->gpu];
+
+	GPUARB_PARTITION(PUT_VALUE, PUT_VALUE, PUT_VALUE, PUT_MASK, PUT_BITS, PUT_SEEN, PUT_WORDS)
+	BUS_VALUE(m, "cap", bus_asks_for_cap(arbiter, lease));
+	BUS_MEMBERS(m, lease, duration_usec);
 }
 
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
@@ -161,21 +166,11 @@ int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
 static void append_advice(sd_bus_message *m, const struct advice *advice)
 {
 	if (advice->cut)
-		sd_bus_message_append(m, "{sv}", "end-cut", "b", true);
+		BUS_VALUE(m, "end-cut", advice->cut);
 	if (advice->n == 0)
 		return;
 	bus_append_numbers(m, "end", "t", advice->ids, advice->n * sizeof(*advice->ids));
-	sd_bus_message_append(m, "{sv}", "end-exact", "b", advice->exact);
-}
-
-static void append_process(sd_bus_message *m, pid_t pid, uid_t uid, const char *command,
-			   unsigned queues)
-{
-	char clean[16];
-
-	sd_bus_message_append(m, "a{sv}", 4, "pid", "u", (uint32_t)pid, "uid", "u", (uint32_t)uid,
-			      "command", "s", text_clean(clean, sizeof(clean), command), "queues",
-			      "u", queues);
+	BUS_VALUE(m, "end-exact", advice->exact);
 }
 
 static void append_processes(sd_bus_message *m, const struct refusal *refusal)
@@ -183,11 +178,10 @@ static void append_processes(sd_bus_message *m, const struct refusal *refusal)
 	bus_open_entry(m, "processes", "aa{sv}");
 	bus_open(m, "a{sv}");
 	for (size_t i = 0; i < refusal->n_processes && i < REFUSAL_PROCESSES; i++)
-		append_process(m, refusal->processes[i].pid, refusal->processes[i].uid,
-			       refusal->processes[i].command, refusal->processes[i].queues);
+		BUS_ROW(m, &refusal->processes[i], pid, uid, command, queues);
 	bus_close(m);
 	bus_close_entry(m);
-	sd_bus_message_append(m, "{sv}", "process-count", "u", (uint32_t)refusal->n_processes);
+	BUS_VALUE(m, "process-count", (uint32_t)refusal->n_processes);
 }
 
 /* A bound: of the tenant, or (without one) of the request. */
@@ -195,16 +189,15 @@ static void append_bound(sd_bus_message *m, const struct refusal *refusal)
 {
 	bool user = refusal->reason == REASON_QUOTA || refusal->reason == REASON_POLICY;
 
-	sd_bus_message_append(m, "{sv}{sv}{sv}", "key", "s", refusal->key, "limit", "t",
-			      refusal->limit, "held", "t", refusal->held);
-	if (refusal->resource == RESOURCE_CLASS)
-		sd_bus_message_append(m, "{sv}{sv}", "asked-class", "s",
-				      class_names[refusal->asked], "limit-class", "s",
-				      class_names[refusal->limit]);
+	BUS_MEMBERS(m, refusal, key, limit, held);
+	if (refusal->resource == RESOURCE_CLASS) {
+		BUS_VALUE(m, "asked-class", class_names[refusal->asked]);
+		BUS_VALUE(m, "limit-class", class_names[refusal->limit]);
+	}
 	if (user || refusal->reason == REASON_FLOOR)
-		append_clean(m, "tenant", refusal->tenant);
+		BUS_MEMBERS(m, refusal, tenant);
 	if (user)
-		sd_bus_message_append(m, "{sv}", "uid", "u", (uint32_t)refusal->uid);
+		BUS_MEMBERS(m, refusal, uid);
 }
 
 /* The facts that this refusal has. */
@@ -212,45 +205,44 @@ static void append_facts(sd_bus_message *m, const struct refusal *refusal)
 {
 	size_t n_leases = refusal->n_leases < REFUSAL_LEASES ? refusal->n_leases : REFUSAL_LEASES;
 
-	if (refusal->resource != RESOURCE_NONE)
-		sd_bus_message_append(m, "{sv}{sv}", "resource", "s",
-				      resource_name(refusal->resource), "total", "t",
-				      refusal->total);
+	if (refusal->resource != RESOURCE_NONE) {
+		BUS_VALUE(m, "resource", resource_name(refusal->resource));
+		BUS_MEMBERS(m, refusal, total);
+	}
 	if (refusal->reserved > 0)
-		sd_bus_message_append(m, "{sv}", "reserved", "t", refusal->reserved);
+		BUS_MEMBERS(m, refusal, reserved);
 	if (refusal->key)
 		append_bound(m, refusal);
 	else if (refusal->held > 0)
-		sd_bus_message_append(m, "{sv}", "held", "t", refusal->held);
+		BUS_MEMBERS(m, refusal, held);
 	if (refusal->n_fits > 0) {
 		bus_append_numbers(m, "fits", "t", refusal->fits,
 				   refusal->n_fits * sizeof(*refusal->fits));
-		sd_bus_message_append(m, "{sv}", "fits-resource", "s",
-				      resource_name(refusal->fit_resource));
+		BUS_VALUE(m, "fits-resource", resource_name(refusal->fit_resource));
 	}
 	if (n_leases > 0) {
 		bus_append_numbers(m, "leases", "t", refusal->leases,
 				   n_leases * sizeof(*refusal->leases));
-		sd_bus_message_append(m, "{sv}", "lease-count", "u", (uint32_t)refusal->n_leases);
+		BUS_VALUE(m, "lease-count", (uint32_t)refusal->n_leases);
 	}
 	if (refusal->n_processes > 0)
 		append_processes(m, refusal);
 	if (refusal->preempt[0])
-		append_clean(m, "preempt-tenant", refusal->preempt);
+		BUS_VALUE(m, "preempt-tenant", refusal->preempt);
 	if (refusal->behind)
-		sd_bus_message_append(m, "{sv}", "behind", "t", refusal->behind);
+		BUS_MEMBERS(m, refusal, behind);
 }
 
 static void append_refusal(sd_bus_message *m, const struct refusal *refusal)
 {
-	char gpu[sizeof(refusal->gpu)], hint[REFUSAL_TEXT], clean[REFUSAL_TEXT];
+	char hint[REFUSAL_TEXT];
 
 	refusal_hint(refusal, hint);
-	sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}", "gpu", "s",
-			      text_clean(gpu, sizeof(gpu), refusal->gpu), "reason", "s",
-			      reason_names[refusal->reason], "asked", "t", refusal->asked, "free",
-			      "t", refusal->free, "hint", "s",
-			      text_clean(clean, sizeof(clean), hint), "retry", "b", refusal->retry);
+	BUS_MEMBERS(m, refusal, gpu);
+	BUS_VALUE(m, "reason", reason_names[refusal->reason]);
+	BUS_MEMBERS(m, refusal, asked, free);
+	BUS_VALUE(m, "hint", hint);
+	BUS_MEMBERS(m, refusal, retry);
 	append_facts(m, refusal);
 }
 
@@ -273,26 +265,22 @@ int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_
 int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu)
 {
 	bus_open(m, "a{sv}");
-	for (size_t i = 0; i < gpu->observed.n_processes + gpu->observed.n_idle; i++) {
-		const struct unmanaged_process *process = &gpu->observed.processes[i];
-
-		append_process(m, process->pid, process->uid, process->command, process->queues);
-	}
+	for (size_t i = 0; i < gpu->observed.n_processes + gpu->observed.n_idle; i++)
+		BUS_ROW(m, &gpu->observed.processes[i], pid, uid, command, queues);
 	return bus_close(m);
 }
 
 static void append_client(sd_bus_message *m, const struct gpu_client *client)
 {
-	char clean[sizeof(client->command)];
-
-	sd_bus_message_append(
-		m, "a{sv}", 13, "pid", "u", (uint32_t)client->pid, "uid", "u",
-		(uint32_t)client->uid, "command", "s",
-		text_clean(clean, sizeof(clean), client->command), "lease", "t", client->lease,
-		"draws", "b", client->draws, "gfx-share", "d", client->shares.gfx, "compute-share",
-		"d", client->shares.compute, "dma-share", "d", client->shares.dma, "gfx-nsec", "t",
-		client->busy.gfx, "compute-nsec", "t", client->busy.compute, "dma-nsec", "t",
-		client->busy.dma, "vram", "t", client->vram, "gtt", "t", client->gtt);
+	bus_open(m, "{sv}");
+	BUS_MEMBERS(m, client, pid, uid, command, lease, draws, vram, gtt);
+	BUS_VALUE(m, "gfx-share", client->shares.gfx);
+	BUS_VALUE(m, "compute-share", client->shares.compute);
+	BUS_VALUE(m, "dma-share", client->shares.dma);
+	BUS_VALUE(m, "gfx-nsec", client->busy.gfx);
+	BUS_VALUE(m, "compute-nsec", client->busy.compute);
+	BUS_VALUE(m, "dma-nsec", client->busy.dma);
+	bus_close(m);
 }
 
 int bus_append_clients(sd_bus_message *m, const struct gpu *gpu)
@@ -306,11 +294,9 @@ int bus_append_clients(sd_bus_message *m, const struct gpu *gpu)
 static void append_cover(sd_bus_message *m, const struct gpu *gpu, const struct cover *cover)
 {
 	bus_open(m, "{sv}");
-	append_clean(m, "command", cover->command);
-	sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}", "pid", "u", (uint32_t)cover->pid,
-			      "uid", "u", (uint32_t)cover->uid, "lease", "t", cover->lease,
-			      "queues", "u", cover->queues, "cus", "u", cuset_count(&cover->cus),
-			      "outside-cus", "u", cuset_count(&cover->outside));
+	BUS_MEMBERS(m, cover, pid, uid, command, lease, queues);
+	BUS_VALUE(m, "cus", cuset_count(&cover->cus));
+	BUS_VALUE(m, "outside-cus", cuset_count(&cover->outside));
 	append_mask(m, "cu-mask", gpu, &cover->cus);
 	append_mask(m, "outside-mask", gpu, &cover->outside);
 	bus_close(m);
@@ -335,11 +321,12 @@ static void append_one_drift(sd_bus_message *m, const struct gpu *gpu, enum drif
 			     const struct drift *drift)
 {
 	bus_open(m, "{sv}");
-	sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}", "kind", "s", drift_names[kind], "gpu", "s",
-			      gpu->info.name, "granted", "t", drift->granted, "observed", "t",
-			      drift->observed, "since", "t", drift->since_usec);
+	BUS_VALUE(m, "kind", drift_names[kind]);
+	BUS_VALUE(m, "gpu", gpu->info.name);
+	BUS_MEMBERS(m, drift, granted, observed);
+	BUS_VALUE(m, "since", drift->since_usec);
 	if (drift->pid > 0)
-		sd_bus_message_append(m, "{sv}", "pid", "u", (uint32_t)drift->pid);
+		BUS_MEMBERS(m, drift, pid);
 	bus_close(m);
 }
 
@@ -359,14 +346,11 @@ int bus_append_drift(sd_bus_message *m, const struct arbiter *arbiter, const str
 static void append_intruder(sd_bus_message *m, const struct gpu *gpu,
 			    const struct intruder *intruder)
 {
-	char command[sizeof(intruder->command)];
-
-	sd_bus_message_append(m, "a{sv}", 8, "gpu", "s", gpu->info.name, "pid", "u",
-			      (uint32_t)intruder->pid, "uid", "u", (uint32_t)intruder->uid,
-			      "command", "s",
-			      text_clean(command, sizeof(command), intruder->command), "lease", "t",
-			      intruder->lease, "cus", "u", intruder->cus, "since", "t",
-			      intruder->since_usec, "draws", "b", intruder->draws);
+	bus_open(m, "{sv}");
+	BUS_VALUE(m, "gpu", gpu->info.name);
+	BUS_MEMBERS(m, intruder, pid, uid, command, lease, cus, draws);
+	BUS_VALUE(m, "since", intruder->since_usec);
+	bus_close(m);
 }
 
 int bus_append_intruders(sd_bus_message *m, const struct arbiter *arbiter,

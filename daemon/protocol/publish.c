@@ -14,6 +14,7 @@
 
 #include "protocol/protocol.h"
 #include "cap/cap.h"
+#include "dbus/partition.h"
 #include "dbus/record.h"
 
 struct publish {
@@ -43,45 +44,38 @@ static const uint32_t causes[RESULT_KINDS] = {
 	[RESULT_SHUTDOWN] = GPUARB_RECORD_SHUTDOWN,
 };
 
-static void fill_gaps(const struct arbiter *arbiter, const struct partition *p, char *ret,
-		      size_t size)
+/* Joins the words with blanks, as many as there is room for. */
+static void fill_gaps(const struct gpu *gpu, char *ret, size_t size)
 {
 	const char *gaps[GPU_GAPS];
-	size_t n = gpu_gaps(&arbiter->gpus[p->gpu], gaps), length = 0;
+	size_t n = gpu_gaps(gpu, gaps), length = 0;
 
 	for (size_t i = 0; i < n && length + 1 + strlen(gaps[i]) < size; i++)
 		length += (size_t)snprintf(ret + length, size - length, "%s%s", i > 0 ? " " : "",
 					   gaps[i]);
 }
 
+/* For dbus/partition.h. */
+#define FILL_TEXT(name, value) snprintf(ret->name, sizeof(ret->name), "%s", value);
+#define FILL_NUMBER(name, value) ret->name = value;
+#define FILL_MASK(name, value) codec_encode(&gpu->codec, &(value), ret->name);
+#define FILL_WORDS(name, value) fill_gaps(value, ret->name, sizeof(ret->name));
+#define NO_MEMBER(name, value)
+
 static void fill_partition(const struct arbiter *arbiter, const struct lease *lease,
 			   const struct partition *p, struct gpuarb_record_partition *ret)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
 
-	memcpy(ret->gpu, gpu->info.name, sizeof(ret->gpu));
-	snprintf(ret->tier, sizeof(ret->tier), "%s", partition_tier(p));
-	fill_gaps(arbiter, p, ret->gaps, sizeof(ret->gaps));
-	ret->vram = p->granted.vram;
-	ret->kfd_gpu_id = gpu->info.kfd_gpu_id;
-	ret->cus = p->count;
-	ret->cus_asked = p->asked;
-	ret->effective_cus = gpu_info_promised(&gpu->info, p->count, p->effective);
-	ret->shader_engines = cuset_engines(&p->cus);
-	ret->queues = (uint32_t)p->granted.queues;
-	ret->streams = p->streams;
-	ret->processes = (uint32_t)p->granted.processes;
-	ret->sdma_queues = (uint32_t)p->granted.sdma_queues;
-	ret->sdma_xgmi_queues = (uint32_t)p->granted.sdma_xgmi_queues;
-	ret->priority = p->priority;
+	GPUARB_PARTITION(FILL_TEXT, FILL_NUMBER, NO_MEMBER, FILL_MASK, FILL_NUMBER, NO_MEMBER,
+			 FILL_WORDS)
+	ret->n_words = (uint32_t)codec_words(&gpu->codec);
 	ret->flags = (p->paused ? GPUARB_RECORD_PAUSED : 0) |
 		     (p->intruders.alone ? GPUARB_RECORD_ALONE : 0) |
 		     (gpu->reset_until_usec > 0 || lease->reset.pending ? GPUARB_RECORD_RESETTING
 									: 0);
 	ret->resets = (uint32_t)lease->reset.count;
 	ret->disturbed_cus = p->intruders.cus;
-	ret->n_words = (uint32_t)codec_words(&gpu->codec);
-	codec_encode(&gpu->codec, &p->cus, ret->cu_mask);
 }
 
 static void fill_header(const struct arbiter *arbiter, const struct lease *lease,

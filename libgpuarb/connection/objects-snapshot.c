@@ -241,35 +241,17 @@ VIEW_MEMBER(char *const, gpuarb_view_restart_keys, restart_keys)
 VIEW_MEMBER(struct gpuarb_gpu, gpuarb_view_gpus, gpus)
 VIEW_MEMBER(struct gpuarb_lease_info, gpuarb_view_leases, leases)
 
-/* Defines the function that returns a fact of GPU or lease i, or the value for one that is not there. */
-#define FACT_MEMBER(type, function, rows, fact, none)                                    \
-	GPUARB_EXPORT type function(const struct gpuarb_view *view, size_t i)            \
+/* Defines the function that returns a fact of lease or GPU i. */
+#define LEASE_FACT(type, name, none) FACT(type, name, none, leases)
+#define GPU_FACT(type, name, none) FACT(type, name, none, gpus)
+#define FACT(type, name, none, rows)                                                     \
+	GPUARB_EXPORT type gpuarb_view_##name(const struct gpuarb_view *view, size_t i)  \
 	{                                                                                \
-		return view && i < view->n_##rows ? view->rows##_facts[i].fact : (none); \
+		return view && i < view->n_##rows ? view->rows##_facts[i].name : (none); \
 	}
 
-FACT_MEMBER(double, gpuarb_view_fairness, gpus, fairness, NAN)
-FACT_MEMBER(const char *, gpuarb_view_floor_excess, gpus, floor_excess, "")
-FACT_MEMBER(const char *, gpuarb_view_pipes_source, gpus, pipes_source, "")
-FACT_MEMBER(const char *, gpuarb_view_graphics, gpus, graphics, "")
-FACT_MEMBER(const char *, gpuarb_view_unseen, gpus, unseen, "")
-FACT_MEMBER(const char *, gpuarb_view_law_source, gpus, law_source, "")
-FACT_MEMBER(unsigned, gpuarb_view_law_constant, gpus, law_constant, 0)
-FACT_MEMBER(const char *, gpuarb_view_memory, gpus, memory, "")
-FACT_MEMBER(bool, gpuarb_view_named_only, gpus, named_only, false)
-FACT_MEMBER(bool, gpuarb_view_system_memory, gpus, system_memory, false)
-FACT_MEMBER(bool, gpuarb_view_vram_pressure, gpus, vram_pressure, false)
-FACT_MEMBER(uint64_t, gpuarb_view_barred_for, gpus, barred_for, 0)
-FACT_MEMBER(uint64_t, gpuarb_view_masks_observed, gpus, masks_observed, 0)
-FACT_MEMBER(bool, gpuarb_view_verified, leases, verified, false)
-FACT_MEMBER(bool, gpuarb_view_capped, leases, capped, false)
-FACT_MEMBER(const char *, gpuarb_view_uncapped, leases, uncapped, "")
-FACT_MEMBER(bool, gpuarb_view_alone, leases, alone, false)
-FACT_MEMBER(uint64_t, gpuarb_view_resets, leases, resets, 0)
-FACT_MEMBER(uint64_t, gpuarb_view_since, leases, since, 0)
-FACT_MEMBER(uint64_t, gpuarb_view_duration, leases, duration, 0)
-FACT_MEMBER(uint64_t, gpuarb_view_moves, leases, moves, 0)
-FACT_MEMBER(uint64_t, gpuarb_view_queue_refusals, leases, queue_refusals, 0)
+LEASE_FACTS(LEASE_FACT)
+GPU_FACTS(GPU_FACT)
 
 /* Defines the function that returns one of the rows of GPU or lease i, or NULL. */
 #define ROW_MEMBER(type, function, rows, list)                                                 \

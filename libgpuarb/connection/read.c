@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dbus/partition.h"
+
 #define ROWS_MAX 4096U /* more than the GPUs or KFD processes of any machine */
 #define TABLE_DEPTH 3U /* XCCs, shader engines, shader arrays */
 
@@ -252,12 +254,14 @@ int path_number(const char *path, const char *prefix, uint64_t *ret)
 
 /* ---- which key fills which member: partitions, refusals, leases and GPUs ------------------ */
 
-static const struct dictionary partition_dictionary = DICTIONARY(
-	gpuarb_partition,
-	MEMBERS(gpuarb_partition, gpu, kfd_gpu_id, cus, cus_asked, effective_cus, queues, streams,
-		processes, sdma_queues, sdma_xgmi_queues, vram, priority, paused, exclusive, tier),
-	LISTS(gpuarb_partition, shader_engines, priorities_seen, gaps),
-	LIST('U', "cu-mask", gpuarb_partition, cu_mask, cu_mask_words));
+/* For dbus/partition.h. */
+#define READ_VALUE(name, value) MEMBER_FIELD(gpuarb_partition, , name),
+#define READ_LIST(name, value) LIST_FIELD(gpuarb_partition, , name),
+#define READ_MASK(name, value) LIST('U', #name, gpuarb_partition, name, name##_words),
+
+static const struct dictionary partition_dictionary =
+	DICTIONARY(gpuarb_partition, GPUARB_PARTITION(READ_VALUE, READ_VALUE, READ_VALUE, READ_MASK,
+						      READ_LIST, READ_LIST, READ_LIST));
 
 static const struct dictionary refusal_dictionary = DICTIONARY(
 	gpuarb_refusal, MEMBERS(gpuarb_refusal, gpu, reason, asked, free, hint, retry, end_exact),
@@ -364,14 +368,16 @@ static int read_waits_for(DBusMessageIter *value, struct arena *arena, void *obj
 	return read_refusals(value, arena, &lease->facts.waits_for, NULL);
 }
 
+#define READ_LEASE_FACT(type, name, none) MEMBER_FIELD(lease_reading, facts., name),
+#define READ_GPU_FACT(type, name, none) MEMBER_FIELD(reading, facts., name),
+
 static const struct dictionary lease_dictionary = DICTIONARY(
 	lease_reading,
 	MEMBERS(gpuarb_lease_info, id, name, state, tenant, owner_uid, owner_pid, owner_unit,
 		adaptable, generation, tier, position, reason, deadline, disturbances),
-	FACTS(lease_reading, moves, since, duration, queue_refusals, verified, capped, uncapped,
-	      alone, resets),
 	FIELD('s', "Class", gpuarb_lease_info, lease_class),
-	ROWS('R', "Partitions", &partition_dictionary, gpuarb_lease_info, partitions, n_partitions),
+	LEASE_FACTS(READ_LEASE_FACT) ROWS('R', "Partitions", &partition_dictionary,
+					  gpuarb_lease_info, partitions, n_partitions),
 	SPECIAL("WaitsFor", read_waits_for),
 	LIST('U', "CusMin", lease_reading, facts.cus_min, facts.n_cus_min),
 	ROWS('R', "Drift", &drift_dictionary, lease_reading, facts.drift, facts.n_drift),
@@ -517,10 +523,8 @@ static const struct dictionary gpu_dictionary = DICTIONARY(
 		cus_free, wgp_mode, harvest_known, law, queue_slots, queue_slots_free,
 		process_slots, process_slots_free, pipes, queues_per_pipe, sdma_queues,
 		sdma_xgmi_queues, vram_bytes, vram_free, scheduler, oversubscribed, draining),
-	FACTS(reading, floor_excess, fairness, law_source, law_constant, pipes_source, graphics,
-	      masks_observed, unseen, named_only, barred_for, vram_pressure, system_memory, memory),
 	SPECIAL("CusPerShaderEngine", read_engines), SPECIAL("CusPerShaderArray", read_arrays),
-	FIELD('s', "Calibrated", reading, facts.calibration.date),
+	GPU_FACTS(READ_GPU_FACT) FIELD('s', "Calibrated", reading, facts.calibration.date),
 	FIELD('s', "CalibrationProblem", reading, facts.calibration.problem),
 	FIELD('u', "PreemptionUsec", reading, facts.calibration.preemption_usec),
 	ROWS('R', "Slowdowns", &slowdown_dictionary, reading, facts.calibration.slowdowns,

@@ -38,7 +38,6 @@ struct dictionary {
 	  .type = _Generic(((struct object *)NULL)->prefix member, bool: 'b', double: 'd', \
 			   uint32_t: 'u', uint64_t: 't', const char *: 's') }
 #define MEMBERS(object, ...) EACH(MEMBER_FIELD, object, , __VA_ARGS__)
-#define FACTS(object, ...) EACH(MEMBER_FIELD, object, facts., __VA_ARGS__)
 #define LIST_FIELD(object, prefix, member)                                                \
 	{ .key = #member, .offset = offsetof(struct object, member),                      \
 	  .count_offset = offsetof(struct object, n_##member),                            \
@@ -105,13 +104,42 @@ int read_terms(DBusMessageIter *rows, struct arena *arena, struct terms *ret, co
 int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
 		  const char **ret_key);
 
-/* What struct gpuarb_lease_info has no place for. */
+/* What struct gpuarb_lease_info and struct gpuarb_gpu have no place for: for each, ROW(type, name, none).
+ * gpuarb_view_NAME() returns it, or none where there is no such lease or GPU. */
+/* clang-format off */
+#define LEASE_FACTS(ROW)                 \
+	ROW(bool, alone, false)          \
+	ROW(bool, capped, false)         \
+	ROW(const char *, uncapped, "")  \
+	ROW(bool, verified, false)       \
+	ROW(uint64_t, duration, 0)       \
+	ROW(uint64_t, moves, 0)          \
+	ROW(uint64_t, queue_refusals, 0) \
+	ROW(uint64_t, resets, 0)         \
+	ROW(uint64_t, since, 0)
+
+#define GPU_FACTS(ROW)                      \
+	ROW(double, fairness, NAN)          \
+	ROW(const char *, floor_excess, "") \
+	ROW(const char *, graphics, "")     \
+	ROW(uint32_t, law_constant, 0)      \
+	ROW(const char *, law_source, "")   \
+	ROW(uint64_t, masks_observed, 0)    \
+	ROW(const char *, memory, "")       \
+	ROW(const char *, pipes_source, "") \
+	ROW(const char *, unseen, "")       \
+	ROW(uint64_t, barred_for, 0)        \
+	ROW(bool, named_only, false)        \
+	ROW(bool, system_memory, false)     \
+	ROW(bool, vram_pressure, false)
+/* clang-format on */
+
+#define FACT_MEMBER(type, name, none) type name;
+
 struct lease_facts {
+	LEASE_FACTS(FACT_MEMBER)
 	struct refusals waits_for; /* why a waiting lease is not granted */
 	struct gpuarb_pause pause, evictions;
-	uint64_t moves, since, duration, resets, queue_refusals;
-	bool verified, capped, alone;
-	const char *uncapped;
 	const uint32_t *cus_min; /* of each partition */
 	size_t n_cus_min;
 	struct gpuarb_drift *drift;
@@ -120,24 +148,13 @@ struct lease_facts {
 	size_t n_intruders;
 };
 
-/* What struct gpuarb_gpu has no place for. */
 struct gpu_facts {
-	double fairness; /* as gpuarb_view_fairness() */
-	const char *floor_excess;
-	const char *pipes_source;
-	const char *graphics;
+	GPU_FACTS(FACT_MEMBER)
 	const struct gpuarb_client *clients;
 	size_t n_clients;
-	uint64_t masks_observed;
-	const char *unseen;
-	const char *law_source;
-	uint32_t law_constant;
 	struct gpuarb_calibration calibration; /* date NULL: the daemon does not tell */
 	struct gpuarb_cover *covers;
 	size_t n_covers;
-	bool named_only, vram_pressure, system_memory;
-	const char *memory;
-	uint64_t barred_for;
 	const struct gpuarb_driver_events *events;
 	size_t n_events;
 };

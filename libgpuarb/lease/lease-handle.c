@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "dbus/names.h"
+#include "dbus/partition.h"
 #include "dbus/record.h"
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/read.h"
@@ -170,7 +171,12 @@ static int read_gaps(const char *text, struct arena *arena, struct gpuarb_partit
 	return 0;
 }
 
-#define COPIED(from, unused, member) .member = (from)->member
+/* For dbus/partition.h. */
+#define COPY_TEXT(name, value) .name = arena_string(arena, from->name),
+#define COPY_NUMBER(name, value) .name = from->name,
+#define COPY_MASK(name, value) \
+	.name = arena_copy(arena, from->name, from->n_words, sizeof(uint32_t)),
+#define COPY_LATER(name, value)
 
 static int read_partition(const struct gpuarb_record_partition *from, struct arena *arena,
 			  struct gpuarb_partition *ret)
@@ -178,13 +184,10 @@ static int read_partition(const struct gpuarb_record_partition *from, struct are
 	int r;
 
 	*ret = (struct gpuarb_partition){
-		.gpu = arena_string(arena, from->gpu),
-		EACH(COPIED, from, , kfd_gpu_id, cus, cus_asked, effective_cus, queues, streams,
-		     processes, sdma_queues, sdma_xgmi_queues, vram, priority),
-		.cu_mask = arena_copy(arena, from->cu_mask, from->n_words, sizeof(uint32_t)),
 		.cu_mask_words = from->n_words,
-		.paused = (from->flags & GPUARB_RECORD_PAUSED) != 0,
-		.tier = arena_string(arena, from->tier),
+		GPUARB_PARTITION(COPY_TEXT, COPY_NUMBER, COPY_LATER, COPY_MASK, COPY_LATER,
+				 COPY_LATER, COPY_LATER)
+			.paused = (from->flags & GPUARB_RECORD_PAUSED) != 0,
 	};
 	if (!ret->gpu || !ret->cu_mask || !ret->tier)
 		return -ENOMEM;

@@ -10,6 +10,7 @@
 # has rt instead of verbs. Exceptions:
 # - hw/hw.h: doctor looks at the GPUs of a machine without a daemon; verify and top count the queues
 #   of processes, which must not be the word of the daemon that they check.
+# - dbus/partition.h: JSON has the members of a partition that the bus has.
 # - core/change/arbiter.h: rt plan places partitions with the decisions of the daemon itself; a
 #   placement of its own would promise CUs that the daemon then does not grant.
 #
@@ -60,7 +61,7 @@ libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -no
 libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
 libgpuarb/rt            libgpuarb/rt/                                     hip|systemd
 client/options          client/options/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/ -none-
-client/output           client/(options|output)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|hw/hw.h json
+client/output           client/(options|output)/|libgpuarb/gpuarb.h|dbus/partition.h|core/(mask|policy)/|util/|hw/hw.h json
 client/launch           client/(options|output|launch)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ -none-
 client/doctor           client/(options|output|doctor)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|hw/hw.h -none-
 client/rt               client/(options|output|launch|doctor|rt)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h json

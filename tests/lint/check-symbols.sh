@@ -4,7 +4,9 @@
 # lists, what the sources beside it mark with GPUARB_EXPORT and what gpuarb.h declares are the
 # same functions. Silent where they are.
 [ $# -ge 3 ] || { echo "usage: $0 LIBRARY SYMBOLS HEADER [CPPFLAG…]" >&2; exit 2; }
-sources=$(dirname "$2")
+library=$1 symbols=$2 header=$(realpath "$3") sources=$(dirname "$2")
+shift 3
+root=${header%/libgpuarb/*}
 dir=$(mktemp -d) || exit 2
 trap 'rm -r "$dir"' EXIT
 
@@ -13,22 +15,20 @@ names() {
 }
 
 # Each with its version: nothing goes out without one.
-nm -D --defined-only "$1" | sed -n 's/^[0-9a-f]* T \(.*@@GPUARB_[0-9A-Z_]*\)$/\1/p' |
+nm -D --defined-only "$library" | sed -n 's/^[0-9a-f]* T \(.*@@GPUARB_[0-9A-Z_]*\)$/\1/p' |
 	names >"$dir/library"
-nm -D --defined-only "$1" | grep -vE ' A GPUARB_[0-9A-Z_]+(@@GPUARB_[0-9A-Z_]+)?$' |
+nm -D --defined-only "$library" | grep -vE ' A GPUARB_[0-9A-Z_]+(@@GPUARB_[0-9A-Z_]+)?$' |
 	grep -vE ' T (gpuarb_[a-z0-9_]+@@GPUARB_[0-9A-Z_]+|ioctl)$' >"$dir/stray"
-sed 's,/\*.*\*/,,' "$2" | grep ';' | names >"$dir/symbols"
+sed 's,/\*.*\*/,,' "$symbols" | grep ';' | names >"$dir/symbols"
 
-# The name stands before the first parenthesis, on that line or the next ones, or is the second
-# argument of a macro that defines the function.
-find "$sources" -name "*.c" ! -path "$sources/hip/*" ! -path "$sources/rt/*" -exec cat {} + | tr '\n' ' ' |
-	grep -oE 'GPUARB_EXPORT [^(]*\(|_MEMBER\([^,]*, [a-z0-9_]+' | sed 's/ *($//' |
+# Macros define some of them. The name stands before the first parenthesis, on that line or the next ones.
+find "$sources" -name "*.c" ! -path "$sources/hip/*" ! -path "$sources/rt/*" | while read -r source; do
+	# shellcheck disable=SC2046
+	"${CC:-cc}" $(pkg-config --cflags dbus-1) "$@" -D_GNU_SOURCE -I"$root" -E -P "$source"
+done | tr '\n' ' ' | grep -oE 'visibility\("default"\)\)\) [^(]*\(' | sed 's/ *($//' |
 	grep -oE 'gpuarb_[a-z0-9_]+$' | sort -u >"$dir/sources"
 
 # Declarations, without comments, macros and types.
-header=$(realpath "$3")
-library=$1 symbols=$2
-shift 3
 printf '#include "%s"\n' "$header" | "${CC:-cc}" "$@" -E -P -x c - | tr '\n' ' ' |
 	grep -oE 'gpuarb_[a-z0-9_]+ ?\(' | names >"$dir/header"
 
