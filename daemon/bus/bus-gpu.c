@@ -3,7 +3,7 @@
 #include "core/change/arbiter.h"
 #include "dbus/names.h"
 
-static const struct gpu *gpu_at(const struct arbiter *arbiter, const char *path)
+static const void *gpu_at(const struct arbiter *arbiter, const char *path)
 {
 	uint64_t i;
 
@@ -13,31 +13,14 @@ static const struct gpu *gpu_at(const struct arbiter *arbiter, const char *path)
 	return &arbiter->gpus[i];
 }
 
-static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
-		sd_bus_error *)
+static size_t count_gpus(const struct arbiter *arbiter)
 {
-	const struct bus *bus = userdata;
-
-	*ret_found = userdata;
-	return gpu_at(bus->arbiter, path) != NULL;
-}
-
-bool bus_lacks_gpu(const struct bus *bus, const char *path)
-{
-	return bus_is_below(path, GPUARB_PATH_GPU) && !gpu_at(bus->arbiter, path);
+	return arbiter->n_gpus;
 }
 
 static uint64_t gpu_number(const struct bus *bus, size_t i)
 {
 	return bus->arbiter->gpus[i].absent ? BUS_NO_NODE : i;
-}
-
-/* sd-bus passes the path of the object that is introspected, which can be a parent. */
-static int enumerate(sd_bus *, const char *, void *userdata, char ***ret_nodes, sd_bus_error *)
-{
-	const struct bus *bus = userdata;
-
-	return bus_list_nodes(bus, GPUARB_PATH_GPU, bus->arbiter->n_gpus, gpu_number, ret_nodes);
 }
 
 static int append_target(sd_bus_message *m, const struct gpu *gpu)
@@ -167,46 +150,33 @@ PROPERTIES(APPENDER)
 static const struct bus_property properties[] = { PROPERTIES(BUS_PROPERTY) };
 _Static_assert(ARRAY_SIZE(properties) <= BUS_PROPERTIES_MAX, "bus_emit() has room for them");
 
-int bus_append_gpu(sd_bus_message *m, const struct arbiter *arbiter, unsigned gpu)
-{
-	struct bus_path path = bus_path(GPUARB_PATH_GPU, gpu);
-
-	return bus_append_object(m, path.text, GPUARB_INTERFACE_GPU, properties,
-				 ARRAY_SIZE(properties), arbiter, &arbiter->gpus[gpu]);
-}
-
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
 	PROPERTIES(BUS_PROPERTY_ROW) SD_BUS_VTABLE_END,
 };
 
-int bus_export_gpus(struct bus *bus)
-{
-	int r;
-
-	r = sd_bus_add_fallback_vtable(bus->sd, NULL, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, vtable,
-				       find, bus);
-	return r < 0 ? r
-		     : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_GPU, enumerate, bus);
-}
-
-static void emit(struct bus *bus, uint64_t number, unsigned changes)
-{
-	bus_emit(bus, bus_path(GPUARB_PATH_GPU, number), GPUARB_INTERFACE_GPU, changes, properties,
-		 ARRAY_SIZE(properties));
-}
+const struct bus_kind bus_gpus = {
+	.prefix = GPUARB_PATH_GPU,
+	.interface = GPUARB_INTERFACE_GPU,
+	.properties = properties,
+	.n_properties = ARRAY_SIZE(properties),
+	.vtable = vtable,
+	.count = count_gpus,
+	.number = gpu_number,
+	.at = gpu_at,
+};
 
 void bus_tell_gpu_added(struct bus *bus, unsigned gpu)
 {
-	bus_signal(bus, emit, gpu, CHANGE_ADDED);
+	bus_signal(bus, &bus_gpus, gpu, CHANGE_ADDED);
 }
 
 void bus_tell_gpu_removed(struct bus *bus, unsigned gpu)
 {
-	bus_signal(bus, emit, gpu, CHANGE_REMOVED);
+	bus_signal(bus, &bus_gpus, gpu, CHANGE_REMOVED);
 }
 
 void bus_tell_gpu(struct bus *bus, unsigned gpu)
 {
-	bus_signal(bus, emit, gpu, CHANGE_PROPERTIES);
+	bus_signal(bus, &bus_gpus, gpu, CHANGE_PROPERTIES);
 }

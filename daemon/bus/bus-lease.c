@@ -7,7 +7,7 @@
 #include "dbus/names.h"
 
 /* As clients may see it. */
-static const struct lease *lease_at(const struct arbiter *arbiter, const char *path)
+static const void *lease_at(const struct arbiter *arbiter, const char *path)
 {
 	const struct lease *lease;
 	uint64_t id;
@@ -18,18 +18,9 @@ static const struct lease *lease_at(const struct arbiter *arbiter, const char *p
 	return lease ? lease_shown(lease) : NULL;
 }
 
-static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
-		sd_bus_error *)
+static size_t count_leases(const struct arbiter *arbiter)
 {
-	const struct bus *bus = userdata;
-
-	*ret_found = userdata;
-	return lease_at(bus->arbiter, path) != NULL;
-}
-
-bool bus_lacks_lease(const struct bus *bus, const char *path)
-{
-	return bus_is_below(path, GPUARB_PATH_LEASE) && !lease_at(bus->arbiter, path);
+	return arbiter->n_leases;
 }
 
 static uint64_t lease_number(const struct bus *bus, size_t i)
@@ -37,16 +28,7 @@ static uint64_t lease_number(const struct bus *bus, size_t i)
 	return bus->arbiter->leases[i]->id;
 }
 
-/* sd-bus passes the path of the object that is introspected, which can be a parent. */
-static int enumerate(sd_bus *, const char *, void *userdata, char ***ret_nodes, sd_bus_error *)
-{
-	const struct bus *bus = userdata;
-
-	return bus_list_nodes(bus, GPUARB_PATH_LEASE, bus->arbiter->n_leases, lease_number,
-			      ret_nodes);
-}
-
-/* The lease may have ended since find(), while the call waited for polkit. */
+/* The lease may have ended since it was found, while the call waited for polkit. */
 static uint64_t lease_id(sd_bus_message *call)
 {
 	uint64_t id = 0;
@@ -262,14 +244,6 @@ PROPERTIES(APPENDER)
 static const struct bus_property properties[] = { PROPERTIES(BUS_PROPERTY) };
 _Static_assert(ARRAY_SIZE(properties) <= BUS_PROPERTIES_MAX, "bus_emit() has room for them");
 
-int bus_append_lease(sd_bus_message *m, const struct arbiter *arbiter, const struct lease *lease)
-{
-	struct bus_path path = bus_path(GPUARB_PATH_LEASE, lease->id);
-
-	return bus_append_object(m, path.text, GPUARB_INTERFACE_LEASE, properties,
-				 ARRAY_SIZE(properties), arbiter, lease);
-}
-
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
 	SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_release,
@@ -293,21 +267,16 @@ static const sd_bus_vtable vtable[] = {
 	PROPERTIES(BUS_PROPERTY_ROW) SD_BUS_VTABLE_END,
 };
 
-int bus_export_leases(struct bus *bus)
-{
-	int r;
-
-	r = sd_bus_add_fallback_vtable(bus->sd, NULL, GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE,
-				       vtable, find, bus);
-	return r < 0 ? r
-		     : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_LEASE, enumerate, bus);
-}
-
-static void emit(struct bus *bus, uint64_t number, unsigned changes)
-{
-	bus_emit(bus, bus_path(GPUARB_PATH_LEASE, number), GPUARB_INTERFACE_LEASE, changes,
-		 properties, ARRAY_SIZE(properties));
-}
+const struct bus_kind bus_leases = {
+	.prefix = GPUARB_PATH_LEASE,
+	.interface = GPUARB_INTERFACE_LEASE,
+	.properties = properties,
+	.n_properties = ARRAY_SIZE(properties),
+	.vtable = vtable,
+	.count = count_leases,
+	.number = lease_number,
+	.at = lease_at,
+};
 
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched)
 {
@@ -315,11 +284,11 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	if ((touched & (TOUCH_ADDED | TOUCH_REMOVED)) == (TOUCH_ADDED | TOUCH_REMOVED))
 		return; /* it was never announced */
 	if (touched & TOUCH_REMOVED)
-		bus_signal(bus, emit, lease->id, CHANGE_REMOVED);
+		bus_signal(bus, &bus_leases, lease->id, CHANGE_REMOVED);
 	else if (lease->unsignalled)
 		return; /* InterfacesAdded will have its present state */
 	else if (touched & TOUCH_ADDED)
-		bus_signal(bus, emit, lease->id, CHANGE_ADDED);
+		bus_signal(bus, &bus_leases, lease->id, CHANGE_ADDED);
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
-		bus_signal(bus, emit, lease->id, CHANGE_PROPERTIES);
+		bus_signal(bus, &bus_leases, lease->id, CHANGE_PROPERTIES);
 }

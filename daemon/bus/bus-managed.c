@@ -51,10 +51,15 @@ static size_t weight(const struct arbiter *arbiter, size_t object)
 
 static int append(sd_bus_message *m, const struct arbiter *arbiter, size_t object)
 {
-	if (object >= arbiter->n_gpus)
-		return bus_append_lease(m, arbiter,
-					lease_shown(arbiter->leases[object - arbiter->n_gpus]));
-	return arbiter->gpus[object].absent ? 0 : bus_append_gpu(m, arbiter, (unsigned)object);
+	const struct lease *lease;
+
+	if (object < arbiter->n_gpus)
+		return arbiter->gpus[object].absent
+			       ? 0
+			       : bus_append_object(m, &bus_gpus, object, arbiter,
+						   &arbiter->gpus[object]);
+	lease = lease_shown(arbiter->leases[object - arbiter->n_gpus]);
+	return bus_append_object(m, &bus_leases, lease->id, arbiter, lease);
 }
 
 /* Appends objects from *next on, as many as one turn may take. */

@@ -63,24 +63,58 @@ int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 	return -ENOMEM;
 }
 
-int bus_append_object(sd_bus_message *m, const char *path, const char *interface,
-		      const struct bus_property *properties, size_t n,
+static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
+		sd_bus_error *)
+{
+	const struct bus_exported *exported = userdata;
+
+	*ret_found = exported->bus;
+	return exported->kind->at(exported->bus->arbiter, path) != NULL;
+}
+
+/* sd-bus passes the path of the object that is introspected, which can be a parent. */
+static int enumerate(sd_bus *, const char *, void *userdata, char ***ret_nodes, sd_bus_error *)
+{
+	const struct bus_exported *exported = userdata;
+	const struct bus_kind *kind = exported->kind;
+
+	return bus_list_nodes(exported->bus, kind->prefix, kind->count(exported->bus->arbiter),
+			      kind->number, ret_nodes);
+}
+
+int bus_export(struct bus *bus, const struct bus_kind *kind, struct bus_exported *exported)
+{
+	int r;
+
+	*exported = (struct bus_exported){ bus, kind };
+	r = sd_bus_add_fallback_vtable(bus->sd, NULL, kind->prefix, kind->interface, kind->vtable,
+				       find, exported);
+	return r < 0 ? r
+		     : sd_bus_add_node_enumerator(bus->sd, NULL, kind->prefix, enumerate, exported);
+}
+
+bool bus_lacks(const struct bus *bus, const struct bus_kind *kind, const char *path)
+{
+	return bus_is_below(path, kind->prefix) && !kind->at(bus->arbiter, path);
+}
+
+int bus_append_object(sd_bus_message *m, const struct bus_kind *kind, uint64_t number,
 		      const struct arbiter *arbiter, const void *object)
 {
 	static const char *const standard[] = { BUS_STANDARD_INTERFACES }; /* without properties */
 	int r = 0;
 
 	sd_bus_message_open_container(m, 'e', "oa{sa{sv}}");
-	sd_bus_message_append_basic(m, 'o', path);
+	sd_bus_message_append_basic(m, 'o', bus_path(kind->prefix, number).text);
 	bus_open(m, "{sa{sv}}");
 	for (size_t i = 0; i < ARRAY_SIZE(standard); i++)
 		sd_bus_message_append(m, "{sa{sv}}", standard[i], 0);
 	sd_bus_message_open_container(m, 'e', "sa{sv}");
-	sd_bus_message_append_basic(m, 's', interface);
+	sd_bus_message_append_basic(m, 's', kind->interface);
 	bus_open(m, "{sv}");
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		bus_open_entry(m, properties[i].name, properties[i].type);
-		r = properties[i].append(m, arbiter, object);
+	for (size_t i = 0; i < kind->n_properties && r >= 0; i++) {
+		bus_open_entry(m, kind->properties[i].name, kind->properties[i].type);
+		r = kind->properties[i].append(m, arbiter, object);
 		bus_close_entry(m);
 	}
 	for (unsigned containers = 4; containers > 0 && r >= 0; containers--)
@@ -90,22 +124,22 @@ int bus_append_object(sd_bus_message *m, const char *path, const char *interface
 
 /* sd_bus_emit_object_removed() would ask the object for its interfaces, and it is gone. These are
  * the interfaces that sd_bus_emit_object_added() sent. */
-void bus_emit(struct bus *bus, struct bus_path path, const char *interface, unsigned changes,
-	      const struct bus_property *properties, size_t n)
+void bus_emit(struct bus *bus, const struct bus_kind *kind, uint64_t number, unsigned changes)
 {
+	struct bus_path path = bus_path(kind->prefix, number);
 	char *names[BUS_PROPERTIES_MAX + 1] = { NULL };
 	size_t n_names = 0;
 
 	bus->unproved = true;
 	if (changes & CHANGE_REMOVED)
 		sd_bus_emit_interfaces_removed(bus->sd, path.text, BUS_STANDARD_INTERFACES,
-					       interface, NULL);
+					       kind->interface, NULL);
 	if (changes & CHANGE_ADDED)
 		sd_bus_emit_object_added(bus->sd, path.text);
 	if (!(changes & CHANGE_PROPERTIES))
 		return;
-	for (size_t i = 0; i < n; i++)
-		if (properties[i].flags == CHANGES)
-			names[n_names++] = properties[i].name;
-	sd_bus_emit_properties_changed_strv(bus->sd, path.text, interface, names);
+	for (size_t i = 0; i < kind->n_properties; i++)
+		if (kind->properties[i].flags == CHANGES)
+			names[n_names++] = kind->properties[i].name;
+	sd_bus_emit_properties_changed_strv(bus->sd, path.text, kind->interface, names);
 }

@@ -116,6 +116,12 @@ struct bus {
 	size_t n_questions;
 	uint64_t last_question;
 
+	/* bus-objects.c */
+	struct bus_exported {
+		struct bus *bus;
+		const struct bus_kind *kind;
+	} gpus, leases;
+
 	/* bus-signals.c: of which another answer is not to be built before they are sent */
 	void *held; /* tsearch(3) tree by object */
 	TAILQ_HEAD(, held_signal) held_signals;
@@ -139,16 +145,7 @@ struct bus {
 /* ---- bus-arbiter.c, bus-gpu.c, bus-lease.c: each adds its interface to the bus ----------- */
 
 int bus_export_arbiter(struct bus *bus);
-int bus_export_gpus(struct bus *bus);
-int bus_export_leases(struct bus *bus);
-
-/* The entry of the object in an answer to GetManagedObjects. */
-int bus_append_gpu(sd_bus_message *m, const struct arbiter *arbiter, unsigned gpu);
-int bus_append_lease(sd_bus_message *m, const struct arbiter *arbiter, const struct lease *lease);
-
-/* Whether the path is below gpu/ or lease/ and there is no such GPU or lease. */
-bool bus_lacks_gpu(const struct bus *bus, const char *path);
-bool bus_lacks_lease(const struct bus *bus, const char *path);
+extern const struct bus_kind bus_gpus, bus_leases; /* for bus_export() */
 
 /* ---- bus-objects.c ---------------------------------------------------------------- */
 
@@ -179,18 +176,34 @@ struct bus_property {
 	int (*append)(sd_bus_message *m, const struct arbiter *arbiter, const void *object);
 };
 
-/* {oa{sa{sv}}}: the object with all properties of its interface, and the interfaces of sd-bus. */
-int bus_append_object(sd_bus_message *m, const char *path, const char *interface,
-		      const struct bus_property *properties, size_t n,
+/* Objects of one interface. */
+struct bus_kind {
+	const char *prefix, *interface;
+	const struct bus_property *properties;
+	size_t n_properties;
+	const sd_bus_vtable *vtable;
+	size_t (*count)(const struct arbiter *arbiter);
+	uint64_t (*number)(const struct bus *bus, size_t i); /* as bus_list_nodes() takes it */
+	const void *(*at)(const struct arbiter *arbiter,
+			  const char *path); /* NULL: there is none */
+};
+
+int bus_export(struct bus *bus, const struct bus_kind *kind, struct bus_exported *exported);
+
+/* Whether the path is below the prefix, and there is no such object. */
+bool bus_lacks(const struct bus *bus, const struct bus_kind *kind, const char *path);
+
+/* {oa{sa{sv}}}: the entry of the object in an answer to GetManagedObjects, with all properties of its interface, and
+ * the interfaces of sd-bus. */
+int bus_append_object(sd_bus_message *m, const struct bus_kind *kind, uint64_t number,
 		      const struct arbiter *arbiter, const void *object);
 
 #define BUS_STANDARD_INTERFACES                                             \
 	"org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable", \
 		"org.freedesktop.DBus.Properties"
 
-/* Sends the signals of these changes of an object with this interface: bits of enum bus_change. */
-void bus_emit(struct bus *bus, struct bus_path path, const char *interface, unsigned changes,
-	      const struct bus_property *properties, size_t n);
+/* Sends the signals of these changes of an object as it is now: bits of enum bus_change. */
+void bus_emit(struct bus *bus, const struct bus_kind *kind, uint64_t number, unsigned changes);
 
 /* Defines the getter of a property: its body appends to `reply`. */
 #define BUS_GETTER(name)                                                                  \
@@ -358,12 +371,10 @@ enum bus_change {
 	CHANGE_PROPERTIES = 1 << 2, /* those that can change */
 };
 
-/* Sends the signals of these changes, as the object is now. */
-typedef void (*bus_emit_t)(struct bus *bus, uint64_t number, unsigned changes);
-
-/* Now; or after the answer to GetManagedObjects that is being built, together with other changes of the
+/* bus_emit() now; or after the answer to GetManagedObjects that is being built, together with other changes of the
  * object. */
-void bus_signal(struct bus *bus, bus_emit_t emit, uint64_t number, enum bus_change change);
+void bus_signal(struct bus *bus, const struct bus_kind *kind, uint64_t number,
+		enum bus_change change);
 
 /* Sends some of the signals that were held. Returns whether there are more. */
 bool bus_signals_release(struct bus *bus);

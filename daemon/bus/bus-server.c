@@ -17,11 +17,11 @@ static int refuse_missing(const struct bus *bus, sd_bus_message *m)
 	const char *path = sd_bus_message_get_path(m);
 	int r = 0;
 
-	if (bus_lacks_lease(bus, path))
+	if (bus_lacks(bus, &bus_leases, path))
 		r = sd_bus_reply_method_errorf(m, GPUARB_ERROR_NO_SUCH_LEASE,
 					       "%s: no such lease: it does not exist, or has ended",
 					       path);
-	else if (bus_lacks_gpu(bus, path))
+	else if (bus_lacks(bus, &bus_gpus, path))
 		r = sd_bus_reply_method_errorf(m, GPUARB_ERROR_NO_SUCH_GPU,
 					       "%s: no such GPU: it does not exist, or was removed",
 					       path);
@@ -117,9 +117,9 @@ static int export(struct bus *bus)
 	if (r >= 0)
 		r = bus_export_arbiter(bus);
 	if (r >= 0)
-		r = bus_export_gpus(bus);
+		r = bus_export(bus, &bus_gpus, &bus->gpus);
 	if (r >= 0)
-		r = bus_export_leases(bus);
+		r = bus_export(bus, &bus_leases, &bus->leases);
 	return r;
 }
 

@@ -13,7 +13,7 @@
 #define SIGNALS_OF_TURN 32U
 
 struct held_signal {
-	bus_emit_t emit;
+	const struct bus_kind *kind;
 	uint64_t number;
 	unsigned changes; /* bits of enum bus_change */
 	TAILQ_ENTRY(held_signal) link;
@@ -25,14 +25,15 @@ static int compare(const void *a, const void *b)
 
 	if (x->number != y->number)
 		return x->number < y->number ? -1 : 1;
-	return ((uintptr_t)x->emit > (uintptr_t)y->emit) -
-	       ((uintptr_t)x->emit < (uintptr_t)y->emit);
+	return ((uintptr_t)x->kind > (uintptr_t)y->kind) -
+	       ((uintptr_t)x->kind < (uintptr_t)y->kind);
 }
 
 /* NULL: there is none, and no memory for one. */
-static struct held_signal *find(struct bus *bus, bus_emit_t emit, uint64_t number, bool make)
+static struct held_signal *find(struct bus *bus, const struct bus_kind *kind, uint64_t number,
+				bool make)
 {
-	struct held_signal key = { .emit = emit, .number = number };
+	struct held_signal key = { .kind = kind, .number = number };
 	_cleanup_(freep) struct held_signal *held = NULL;
 	void *node = tfind(&key, &bus->held, compare);
 
@@ -64,14 +65,15 @@ static unsigned merge(unsigned changes, enum bus_change change)
 }
 
 /* Without memory a client that reads the answer may miss this change. */
-void bus_signal(struct bus *bus, bus_emit_t emit, uint64_t number, enum bus_change change)
+void bus_signal(struct bus *bus, const struct bus_kind *kind, uint64_t number,
+		enum bus_change change)
 {
-	struct held_signal *held = find(bus, emit, number, bus->managed.call != NULL);
+	struct held_signal *held = find(bus, kind, number, bus->managed.call != NULL);
 
 	if (held)
 		held->changes = merge(held->changes, change);
 	else
-		emit(bus, number, change);
+		bus_emit(bus, kind, number, change);
 }
 
 bool bus_signals_release(struct bus *bus)
@@ -79,7 +81,7 @@ bool bus_signals_release(struct bus *bus)
 	for (unsigned i = 0; i < SIGNALS_OF_TURN && !TAILQ_EMPTY(&bus->held_signals); i++) {
 		struct held_signal *held = TAILQ_FIRST(&bus->held_signals);
 
-		held->emit(bus, held->number, held->changes);
+		bus_emit(bus, held->kind, held->number, held->changes);
 		drop(bus, held);
 	}
 	return !TAILQ_EMPTY(&bus->held_signals);
