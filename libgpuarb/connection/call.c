@@ -218,7 +218,7 @@ int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, D
 }
 
 int call_read(struct gpuarb *gpuarb, const char *method, int type, const void *value,
-	      const struct argument *arguments, size_t n, size_t size, void **ret)
+	      const struct argument *arguments, size_t n, size_t size, void *ret)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL, *answer = NULL;
 	_cleanup_(arena_object_freep) void *object = calloc(1, size);
@@ -238,7 +238,8 @@ int call_read(struct gpuarb *gpuarb, const char *method, int type, const void *v
 	r = read_arguments(answer, arguments, n, object, object, &key);
 	if (r < 0)
 		return r == -EPROTO ? fail_answer(gpuarb, method, key) : r;
-	*ret = TAKE_PTR(object);
+	memcpy(ret, &object, sizeof(object));
+	object = NULL;
 	return 0;
 }
 

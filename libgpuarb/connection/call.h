@@ -19,12 +19,12 @@ int call_new(const char *path, const char *interface, const char *member, DBusMe
  */
 int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, DBusMessage **ret);
 
-/* Calls a method of the arbiter with no argument (type DBUS_TYPE_INVALID) or one. *ret becomes an object for
- * arena_object_free() of this size, filled from the answer, which must have these arguments (at most 4). A
- * failure is noted in gpuarb. */
+/* Calls a method of the arbiter with no argument (type DBUS_TYPE_INVALID) or one. The pointer at ret becomes an
+ * object for arena_object_free() of this size, filled from the answer, which must have these arguments (at most 4).
+ * A failure is noted in gpuarb. */
 struct argument;
 int call_read(struct gpuarb *gpuarb, const char *method, int type, const void *value,
-	      const struct argument *arguments, size_t n, size_t size, void **ret);
+	      const struct argument *arguments, size_t n, size_t size, void *ret);
 
 /* Calls with no argument (type DBUS_TYPE_INVALID) or one; the answer is ignored. */
 int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
