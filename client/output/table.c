@@ -17,11 +17,9 @@
 #define LAST_COLUMNS 96U /* of the last column */
 #define TEXT_MOST 1024U  /* characters of a text that are measured */
 
-void table_add(struct table *table, const char *format, ...)
+void table_text(struct table *table, const char *text)
 {
-	char *text = NULL, **cells;
-	va_list args;
-	int n;
+	char **cells;
 
 	if (table->n == table->room) {
 		cells = reallocarray(table->cells, table->room * 2 + 32, sizeof(*cells));
@@ -31,20 +29,32 @@ void table_add(struct table *table, const char *format, ...)
 		table->room = table->room * 2 + 32;
 	}
 
+	table->cells[table->n++] = text ? print_escape(text, SIZE_MAX) : NULL;
+}
+
+void table_add(struct table *table, const char *format, ...)
+{
+	_cleanup_(freep) char *text = NULL;
+	va_list args;
+
 	va_start(args, format);
-	n = vasprintf(&text, format, args);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
 	va_end(args);
-	table->cells[table->n++] = n < 0 ? NULL : print_escape(text, SIZE_MAX);
-	if (n >= 0)
-		free(text);
+	table_text(table, text);
+}
+
+void table_count(struct table *table, uint64_t number)
+{
+	table_add(table, "%" PRIu64, number);
 }
 
 void table_number(struct table *table, uint64_t number)
 {
 	if (number > 0)
-		table_add(table, "%" PRIu64, number);
+		table_count(table, number);
 	else
-		table_add(table, "-");
+		table_text(table, "-");
 }
 
 static const char *cell_text(const char *cell)
@@ -344,15 +354,13 @@ void gpu_table(const struct command *command, FILE *out)
 			continue;
 		print_bytes(gpu->vram_free, left);
 		print_bytes(gpu->vram_bytes, all);
-		table_add(&table, "%s", gpu->name);
-		table_add(&table, "%s", gpu->device);
-		table_add(&table, "%s", gpu->gfx_target);
+		TABLE_CELLS(&table, gpu->name, gpu->device, gpu->gfx_target);
 		table_add(&table, "%u of %u", gpu->cus_free, gpu->cus);
 		table_add(&table, "%u of %u", gpu->queue_slots_free, gpu->queue_slots);
 		table_add(&table, "%u of %u", gpu->process_slots_free, gpu->process_slots);
 		table_add(&table, "%s of %s%s", left, all,
 			  gpuarb_view_system_memory(command->view, i) ? " RAM" : "");
-		table_add(&table, "%s", state_of(command, gpu, kept));
+		TABLE_CELLS(&table, state_of(command, gpu, kept));
 	}
 	table_print(&table, command, out);
 }
@@ -366,17 +374,13 @@ static void add_client(struct table *table, const char *gpu, const struct gpuarb
 	print_user(client->uid, user);
 	print_bytes(client->vram, vram);
 	print_bytes(client->gtt, gtt);
-	table_add(table, "%s", gpu);
-	table_add(table, "%s", client->draws ? "yes" : "no");
+	TABLE_CELLS(table, gpu, client->draws ? "yes" : "no");
 	table_add(table, "%.0f%%", client->gfx_share * 100);
 	table_add(table, "%.0f%%", client->compute_share * 100);
 	table_add(table, "%.0f%%", client->dma_share * 100);
-	table_add(table, "%s", vram);
-	table_add(table, "%s", gtt);
+	TABLE_CELLS(table, vram, gtt);
 	table_number(table, client->lease);
-	table_add(table, "%u", client->pid);
-	table_add(table, "%s", user);
-	table_add(table, "%s", client->command);
+	TABLE_CELLS(table, client->pid, user, client->command);
 }
 
 void client_table(const struct command *command, FILE *out)
@@ -407,17 +411,14 @@ static void add_partitions(struct table *table, const struct gpuarb_lease_info *
 		cus += lease->partitions[i].cus;
 		queues += lease->partitions[i].queues;
 	}
-	if (lease->n_partitions == 0) {
-		for (size_t i = 0; i < 3; i++)
-			table_add(table, "-");
-		return;
-	}
-	table_add(table, "%u", cus);
-	table_add(table, "%u", queues);
-	if (lease->n_partitions == 1)
-		table_add(table, "%s", lease->partitions[0].gpu);
-	else
+	if (lease->n_partitions == 0)
+		TABLE_CELLS(table, "-", "-", "-");
+	else if (lease->n_partitions == 1)
+		TABLE_CELLS(table, cus, queues, lease->partitions[0].gpu);
+	else {
+		TABLE_CELLS(table, cus, queues);
 		table_add(table, "%zu GPUs", lease->n_partitions);
+	}
 }
 
 /* The CUs that an adaptable lease always keeps. */
@@ -505,18 +506,14 @@ static void add_lease(struct table *table, const struct command *command, const 
 	add_end(command, (size_t)(lease - all->leases), why, sizeof(why));
 	add_uncapped(command, (size_t)(lease - all->leases), why, sizeof(why));
 
-	table_add(table, "%" PRIu64, lease->id);
-	table_add(table, "%s", lease->name);
+	TABLE_CELLS(table, lease->id, lease->name);
 	lease_table_state(table, command, (size_t)(lease - all->leases));
-	table_add(table, "%s", lease->lease_class);
-	table_add(table, "%s", lease->tenant);
-	table_add(table, "%s", user);
+	TABLE_CELLS(table, lease->lease_class, lease->tenant, user);
 	table_number(table, lease->owner_pid);
 	add_partitions(table, lease);
 	add_base(table, command->view, (size_t)(lease - all->leases), lease);
 	lease_text_age(gpuarb_view_since(command->view, (size_t)(lease - all->leases)), age);
-	table_add(table, "%s", age);
-	table_add(table, "%s", why);
+	TABLE_CELLS(table, age, why);
 }
 
 bool gpu_is_listed(const struct command *command, const struct gpuarb_gpu *gpu)

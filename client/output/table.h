@@ -10,6 +10,7 @@
 #include "client/options/options.h"
 #include "client/output/lease-text.h"
 #include "util/base.h"
+#include "util/each.h"
 
 #define TABLE_COLUMNS 16U
 
@@ -24,8 +25,19 @@ struct table {
 };
 
 /* Adds the next cell, row by row. Out of memory leaves the cell empty. */
-void table_add(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+void table_text(struct table *table, const char *text);
+void table_count(struct table *table, uint64_t number);
 void table_number(struct table *table, uint64_t number); /* 0: "-" */
+void table_add(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Adds cells of texts and numbers; or of numbers alone, 0 as "-". */
+#define TABLE_CELLS(table, ...) ((void)(EACH(TABLE_CELL, table, , __VA_ARGS__)))
+#define TABLE_NUMBERS(table, ...) ((void)(EACH(TABLE_NUMBER, table, , __VA_ARGS__)))
+/* clang-format off */
+#define TABLE_CELL(table, unused, cell) \
+	_Generic((cell), char *: table_text, const char *: table_text, default: table_count)(table, cell)
+#define TABLE_NUMBER(table, unused, number) table_number(table, number)
+/* clang-format on */
 
 /* Prints the table, with its heads unless --no-legend. A table without rows prints nothing. */
 void table_print(const struct table *table, const struct command *command, FILE *out);

@@ -242,8 +242,7 @@ static void print_partitions(const struct command *command, const struct rt_plan
 	for (size_t i = 0; i < plan->set->n_partitions; i++) {
 		const struct rt_partition_plan *p = &plan->partitions[i];
 
-		table_add(&table, "%s", plan->set->partitions[i].name);
-		table_add(&table, "%u", p->effective);
+		TABLE_CELLS(&table, plan->set->partitions[i].name, p->effective);
 		add_bound(&table, p->least > 0 ? p->least : BOUND_NONE);
 		if (p->placed)
 			add_engines(&table, plan, i);
@@ -296,10 +295,9 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 	const struct rt_task *task = &plan->set->tasks[i];
 	const struct rt_task_plan *t = &plan->tasks[i];
 
-	table_add(table, "%s", task->name);
-	table_add(table, "%s", plan->set->partitions[task->partition].name);
+	TABLE_CELLS(table, task->name, plan->set->partitions[task->partition].name);
 	add_bound(table, t->wcet);
-	table_add(table, "%s", source_names[t->source]);
+	TABLE_CELLS(table, source_names[t->source]);
 	add_bound(table, t->budget);
 	add_bound(table, t->jitter);
 	add_bound(table, t->bound);

@@ -134,15 +134,13 @@ static void print_tenants(const struct explained *e)
 
 		if (use_of(e, i) == TENANT_USE_NO_MATCH)
 			continue;
-		table_add(&table, "%s", tenant->name);
-		table_add(&table, "%s",
-			  tenant_is_ban(tenant) ? "none" : class_names[tenant->class]);
+		TABLE_CELLS(&table, tenant->name,
+			    tenant_is_ban(tenant) ? "none" : class_names[tenant->class]);
 		add_limit(&table, &tenant->max_leases);
 		add_limit(&table, &tenant->max_gpus);
 		add_limit(&table, &tenant->max_cus);
-		table_add(&table, "%s", on_drift_names[tenant->on_drift]);
 		describe(e, i, requests, sizeof(requests));
-		table_add(&table, "%s", requests);
+		TABLE_CELLS(&table, on_drift_names[tenant->on_drift], requests);
 	}
 	table_print(&table, e->command, stdout);
 }
@@ -167,12 +165,9 @@ static void print_most(const struct explained *e)
 				continue;
 			tenant_find_most(e->settings, tenant, &info, &most);
 			print_bytes(most.vram, vram);
-			table_add(&table, "%s", info.name);
-			table_add(&table, "%s", tenant->name);
-			table_number(&table, most.cus);
-			table_number(&table, most.queues);
-			table_number(&table, most.processes);
-			table_add(&table, "%s", vram);
+			TABLE_CELLS(&table, info.name, tenant->name);
+			TABLE_NUMBERS(&table, most.cus, most.queues, most.processes);
+			TABLE_CELLS(&table, vram);
 		}
 	}
 	if (table.n == 0)

@@ -50,12 +50,9 @@ static void add_user(struct table *table, const char *gpu, unsigned queues, cons
 	char user[PRINT_USER];
 
 	print_user(uid, user);
-	table_add(table, "%s", gpu);
-	table_add(table, "%u", queues);
-	table_add(table, "%s", used_by);
+	TABLE_CELLS(table, gpu, queues, used_by);
 	table_number(table, pid);
-	table_add(table, "%s", user);
-	table_add(table, "%s", name);
+	TABLE_CELLS(table, user, name);
 }
 
 static void add_users_of(struct table *table, const struct command *command,
@@ -250,21 +247,12 @@ static void add_gpu(struct table *table, const struct gpuarb_gpu *gpu)
 
 	per_engine(gpu, engine, sizeof(engine));
 	print_bytes(gpu->vram_bytes, vram);
-	table_add(table, "%s", gpu->name);
-	table_add(table, "%s", gpu->device);
-	table_add(table, "%s", gpu->gfx_target);
-	table_add(table, "%u", gpu->xccs);
-	table_add(table, "%u", gpu->shader_engines);
-	table_add(table, "%u", gpu->cus);
-	table_add(table, "%s", engine);
-	table_add(table, "%s", gpu->wgp_mode ? "yes" : "no");
-	table_add(table, "%u", gpu->queue_slots);
+	TABLE_CELLS(table, gpu->name, gpu->device, gpu->gfx_target, gpu->xccs, gpu->shader_engines,
+		    gpu->cus, engine, gpu->wgp_mode ? "yes" : "no", gpu->queue_slots);
 	table_add(table, "%ux%u", gpu->pipes, gpu->queues_per_pipe);
-	table_add(table, "%u", gpu->process_slots);
+	TABLE_CELLS(table, gpu->process_slots);
 	table_add(table, "%u+%u", gpu->sdma_queues, gpu->sdma_xgmi_queues);
-	table_add(table, "%s", vram);
-	table_add(table, "%s", gpu->scheduler);
-	table_add(table, "%s", gpu->law);
+	TABLE_CELLS(table, vram, gpu->scheduler, gpu->law);
 }
 
 const char *const gpus_heads[] = {

@@ -171,10 +171,8 @@ static void add_slot(struct table *table, const struct command *command, const s
 	else
 		table_add(table, "%u.%u", slot->pipe, slot->queue);
 	table_number(table, slot->pid);
-	table_add(table, "%s", *slot->command ? slot->command : "?");
-	table_add(table, "%s", slot->pid ? lease : "?");
-	table_add(table, "%s", i < rack->n ? priority_name(slot->priority, priority) : "-");
-	table_add(table, "%u", slot->vmid);
+	TABLE_CELLS(table, *slot->command ? slot->command : "?", slot->pid ? lease : "?",
+		    i < rack->n ? priority_name(slot->priority, priority) : "-", slot->vmid);
 }
 
 static void print_active(const struct command *command, const struct rack *rack)

@@ -100,11 +100,9 @@ static void add_head(struct table *table, const struct command *command, size_t 
 	char user[PRINT_USER];
 
 	print_user(lease->owner_uid, user);
-	table_add(table, "%" PRIu64, lease->id);
-	table_add(table, "%s", lease->name);
+	TABLE_CELLS(table, lease->id, lease->name);
 	lease_table_state(table, command, l);
-	table_add(table, "%s", lease->lease_class);
-	table_add(table, "%s", user);
+	TABLE_CELLS(table, lease->lease_class, user);
 }
 
 /* "3, 1.2 s"; "-": none. */
@@ -127,10 +125,10 @@ static void add_tail(struct table *table, const struct command *command,
 	char why[LEASE_TABLE_WHY];
 
 	lease_table_why(&all, lease, why, sizeof(why));
-	table_add(table, "%" PRIu64, lease->disturbances);
+	TABLE_CELLS(table, lease->disturbances);
 	add_evictions(table,
 		      gpuarb_view_evictions(command->view, (size_t)(lease - command->leases)));
-	table_add(table, "%s", why);
+	TABLE_CELLS(table, why);
 }
 
 static void add_part(struct table *table, const struct command *command,
@@ -139,8 +137,7 @@ static void add_part(struct table *table, const struct command *command,
 	const struct gpuarb_partition *partition = &command->leases[l].partitions[i];
 	struct observed_use use;
 
-	table_add(table, "%s", partition->gpu);
-	table_add(table, "%u", partition->cus);
+	TABLE_CELLS(table, partition->gpu, partition->cus);
 	if (observed_use(observed, command->leases, command->n_leases, l, i, &use))
 		table_add(table, "%u of %u", use.queues, partition->queues);
 	else
@@ -160,8 +157,7 @@ static void add_lease(struct table *table, const struct command *command,
 	if (lease->n_partitions > 0)
 		return;
 	add_head(table, command, l);
-	for (size_t i = 0; i < 3; i++)
-		table_add(table, "-");
+	TABLE_CELLS(table, "-", "-", "-");
 	add_tail(table, command, lease);
 }
 
@@ -172,16 +168,8 @@ static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu)
 		char user[PRINT_USER];
 
 		print_user(process->uid, user);
-		table_add(table, "-");
-		table_add(table, "%s", process->command);
-		table_add(table, "unmanaged");
-		table_add(table, "-");
-		table_add(table, "%s", user);
-		table_add(table, "%s", gpu->name);
-		table_add(table, "-");
-		table_add(table, "%u", process->queues);
-		table_add(table, "-");
-		table_add(table, "-");
+		TABLE_CELLS(table, "-", process->command, "unmanaged", "-", user, gpu->name, "-",
+			    process->queues, "-", "-");
 		table_add(table, "pid %u", process->pid);
 	}
 }

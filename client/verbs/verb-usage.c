@@ -111,14 +111,12 @@ static void add_row(struct table *table, const struct gpuarb_usage_row *row)
 	print_user(row->uid, user);
 	lease_text_span(row->held_usec / 1000000, held);
 	lease_text_span(row->waited_usec / 1000000, waited);
-	table_add(table, "%s", row->tenant);
-	table_add(table, "%s", user);
-	table_add(table, "%s", row->lease_class);
+	TABLE_CELLS(table, row->tenant, user, row->lease_class);
 	table_number(table, row->leases);
-	table_add(table, "%s", row->leases > 0 || row->held_usec > 0 ? held : "");
+	TABLE_CELLS(table, row->leases > 0 || row->held_usec > 0 ? held : "");
 	add_hours(table, row->cu_usec);
 	add_hours(table, row->queue_usec);
-	table_add(table, "%s", row->waits > 0 || row->waited_usec > 0 ? waited : "");
+	TABLE_CELLS(table, row->waits > 0 || row->waited_usec > 0 ? waited : "");
 	table_number(table, row->refusals);
 }
 
@@ -209,17 +207,12 @@ static void add_limits_row(struct table *table, const struct gpuarb_limits_row *
 
 	print_user(row->uid, user);
 	print_bytes(row->unread_bytes, unread);
-	table_add(table, "%s", user);
-	table_number(table, row->connections);
-	table_number(table, row->calls);
+	TABLE_CELLS(table, user);
+	TABLE_NUMBERS(table, row->connections, row->calls);
 	table_add(table, "%.3fs", (double)row->time_usec / 1e6);
-	table_number(table, row->calls_delayed);
-	table_number(table, row->calls_refused);
-	table_number(table, row->pending);
-	table_add(table, "%s", row->unread_bytes > 0 ? unread : "");
-	table_number(table, row->leases);
-	table_number(table, row->waiting);
-	table_number(table, row->holders);
+	TABLE_NUMBERS(table, row->calls_delayed, row->calls_refused, row->pending);
+	TABLE_CELLS(table, row->unread_bytes > 0 ? unread : "");
+	TABLE_NUMBERS(table, row->leases, row->waiting, row->holders);
 }
 
 static void print_limit_values(const struct gpuarb_limit_values *values)
