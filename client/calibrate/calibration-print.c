@@ -203,13 +203,8 @@ static void json_step(struct json_object *list, const struct calibration_step *s
 
 void calibration_print_missing(struct json_object *map, const struct calibration *c)
 {
-	struct json_object *list = json_list(map, "missing");
-
-	for (size_t i = 0; i < c->n_missing; i++) {
-		struct json_object *missing = json_map(list, NULL);
-
-		JSON_FIELDS(missing, ("step", c->missing[i].step), ("why", c->missing[i].why));
-	}
+	JSON_ROWS(map, "missing", row, at < c->n_missing ? &c->missing[at] : NULL,
+		  ("step", row->step), ("why", row->why));
 }
 
 void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *model,

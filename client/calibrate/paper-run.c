@@ -129,14 +129,9 @@ static void paper_print_rows(const struct model *model, const struct paper_case 
 
 static void json_samples(struct json_object *map, const struct paper_case *c)
 {
-	struct json_object *list = json_list(map, "samples");
-
-	for (unsigned i = 0; i < c->n; i++) {
-		const struct sample *sample = &c->sample[i];
-		struct json_object *entry = json_map(list, NULL);
-
-		JSON_MEMBERS(entry, sample, usec, host_usec, mhz, celsius);
-	}
+	JSON_ROWS(map, "samples", sample, at < c->n ? &c->sample[at] : NULL, ("usec", sample->usec),
+		  ("host_usec", sample->host_usec), ("mhz", sample->mhz),
+		  ("celsius", sample->celsius));
 }
 
 static void json_case(struct json_object *list, const struct model *model, bool emulated,
@@ -159,18 +154,11 @@ static void json_case(struct json_object *list, const struct model *model, bool 
 
 static void json_laws(struct json_object *map, const struct paper *paper)
 {
-	struct json_object *list = json_list(map, "laws");
-
-	for (size_t i = 0; i < PAPER_KERNELS; i++) {
-		const struct paper_law *law = &paper->law[i];
-		struct json_object *entry = json_map(list, NULL);
-
-		JSON_FIELDS(entry, ("threads", law->threads), ("a_usec", law->fit.a_usec),
-			    ("b_usec", law->fit.b_usec), ("fitted", law->fitted),
-			    ("judged", law->judged),
-			    ("median_error_percent", law->fit.median_error),
-			    ("worst_error_percent", law->fit.worst_error));
-	}
+	JSON_ROWS(map, "laws", law, at < PAPER_KERNELS ? &paper->law[at] : NULL,
+		  ("threads", law->threads), ("a_usec", law->fit.a_usec),
+		  ("b_usec", law->fit.b_usec), ("fitted", law->fitted), ("judged", law->judged),
+		  ("median_error_percent", law->fit.median_error),
+		  ("worst_error_percent", law->fit.worst_error));
 }
 
 static void paper_print_json(const struct gpuarb_gpu *gpu, const struct model *model,

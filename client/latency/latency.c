@@ -222,14 +222,9 @@ static void json_ns(struct json_object *in, const char *key, double ns)
 static void json_places(struct json_object *map, const char *key, const struct place *places,
 			unsigned n)
 {
-	struct json_object *list = json_list(map, key);
-
-	for (unsigned i = 0; i < n; i++) {
-		struct json_object *place = json_map(list, NULL);
-
-		JSON_FIELDS(place, ("xcc", places[i].xcc), ("shader_engine", places[i].engine),
-			    ("shader_array", places[i].array), ("cu", places[i].cu));
-	}
+	JSON_ROWS(map, key, place, at < n ? &places[at] : NULL, ("xcc", place->xcc),
+		  ("shader_engine", place->engine), ("shader_array", place->array),
+		  ("cu", place->cu));
 }
 
 static void json_unit(struct json_object *list, const struct findings *findings, size_t i)

@@ -159,14 +159,8 @@ void json_print_line(FILE *out, struct json_object *value)
 static void json_processes(struct json_object *in, const char *key,
 			   const struct gpuarb_process *processes, size_t n)
 {
-	struct json_object *list = json_list(in, key);
-
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *map = json_map(list, NULL);
-
-		JSON_FIELDS(map, ("pid", processes[i].pid), ("uid", processes[i].uid, UINT32_MAX),
-			    ("command", processes[i].command, ""), ("queues", processes[i].queues));
-	}
+	JSON_ROWS(in, key, p, at < n ? &processes[at] : NULL, ("pid", p->pid),
+		  ("uid", p->uid, UINT32_MAX), ("command", p->command, ""), ("queues", p->queues));
 }
 
 static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu,
@@ -229,21 +223,17 @@ static void json_driver_events(struct json_object *map, const struct gpuarb_view
 /* NULL: the daemon does not tell. */
 static void json_calibration(struct json_object *map, const struct gpuarb_calibration *calibration)
 {
-	struct json_object *list;
+	const struct gpuarb_slowdown *rows;
 
 	if (!calibration)
 		return;
+	rows = calibration->slowdowns;
 	JSON_FIELDS(map, ("calibrated", calibration->date, ""),
 		    ("calibration_problem", calibration->problem, ""),
 		    ("preemption_usec", calibration->preemption_usec, 0));
-	list = json_list(map, "slowdowns");
-	for (size_t i = 0; i < calibration->n_slowdowns; i++) {
-		const struct gpuarb_slowdown *row = &calibration->slowdowns[i];
-		struct json_object *entry = json_map(list, NULL);
-
-		JSON_FIELDS(entry, ("kind", row->kind, ""), ("neighbours", row->neighbours),
-			    ("slowdown_percent", row->slowdown));
-	}
+	JSON_ROWS(map, "slowdowns", row, at < calibration->n_slowdowns ? &rows[at] : NULL,
+		  ("kind", row->kind, ""), ("neighbours", row->neighbours),
+		  ("slowdown_percent", row->slowdown));
 }
 
 struct json_object *json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i)
@@ -395,19 +385,13 @@ void json_refusals(struct json_object *map, const struct gpuarb *gpuarb)
 void json_effects(struct json_object *map, const struct gpuarb *gpuarb)
 {
 	const struct gpuarb_effects *effects = gpuarb_last_plan_effects(gpuarb);
-	struct json_object *list, *shrink;
 
 	if (!effects)
 		return;
 	map = json_map(map, "effects");
-	list = json_list(map, "shrinks");
-	for (size_t i = 0; i < effects->n_shrinks; i++) {
-		shrink = json_map(list, NULL);
-		JSON_FIELDS(shrink, ("lease", effects->shrinks[i].lease),
-			    ("gpu", effects->shrinks[i].gpu),
-			    ("from_cus", effects->shrinks[i].from_cus),
-			    ("to_cus", effects->shrinks[i].to_cus));
-	}
+	JSON_ROWS(map, "shrinks", row, at < effects->n_shrinks ? &effects->shrinks[at] : NULL,
+		  ("lease", row->lease), ("gpu", row->gpu), ("from_cus", row->from_cus),
+		  ("to_cus", row->to_cus));
 	json_ids(map, "revokes", effects->revokes, effects->n_revokes);
 	json_ids(map, "pauses", effects->pauses, effects->n_pauses);
 	json_ids(map, "moves", effects->moves, effects->n_moves);
@@ -417,29 +401,17 @@ void json_effects(struct json_object *map, const struct gpuarb *gpuarb)
 
 static void json_drift(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
-	struct json_object *list = json_list(map, "drift"), *row;
-	const struct gpuarb_drift *drift;
-
-	for (size_t k = 0; (drift = gpuarb_view_drift(view, i, k)); k++) {
-		row = json_map(list, NULL);
-		JSON_FIELDS(row, ("kind", drift->kind), ("gpu", drift->gpu));
-		JSON_MEMBERS(row, drift, granted, observed, since);
-		json_known(row, "pid", drift->pid, 0);
-	}
+	JSON_ROWS(map, "drift", row, gpuarb_view_drift(view, i, at), ("kind", row->kind),
+		  ("gpu", row->gpu), ("granted", row->granted), ("observed", row->observed),
+		  ("since", row->since), ("pid", row->pid, 0));
 }
 
 static void json_intruders(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
-	struct json_object *list = json_list(map, "intruders"), *row;
-	const struct gpuarb_intruder *intruder;
-
-	for (size_t k = 0; (intruder = gpuarb_view_intruder(view, i, k)); k++) {
-		row = json_map(list, NULL);
-		JSON_FIELDS(row, ("gpu", intruder->gpu), ("pid", intruder->pid),
-			    ("uid", intruder->uid, UINT32_MAX), ("command", intruder->command),
-			    ("lease", intruder->lease, 0));
-		JSON_MEMBERS(row, intruder, cus, since, draws);
-	}
+	JSON_ROWS(map, "intruders", row, gpuarb_view_intruder(view, i, at), ("gpu", row->gpu),
+		  ("pid", row->pid), ("uid", row->uid, UINT32_MAX), ("command", row->command),
+		  ("lease", row->lease, 0), ("cus", row->cus), ("since", row->since),
+		  ("draws", row->draws));
 }
 
 /* Nothing if there were none. */

@@ -43,6 +43,18 @@ void json_words(struct json_object *in, const char *key, const char *const *word
 /* Adds members of an object under their names: text as json_text_known(). */
 #define JSON_MEMBERS(in, object, ...) ((void)(EACH(JSON_MEMBER, in, object, __VA_ARGS__)))
 
+/* Adds a list to an object: of the fields of each `row`, which `next` is for at = 0, 1, … until it is NULL. */
+#define JSON_ROWS(in, key, row, next, ...)                             \
+	do {                                                           \
+		struct json_object *list_ = json_list(in, key), *map_; \
+		size_t at = 0;                                         \
+                                                                       \
+		for (__auto_type row = next; row; at++, row = next) {  \
+			map_ = json_map(list_, NULL);                  \
+			JSON_FIELDS(map_, __VA_ARGS__);                \
+		}                                                      \
+	} while (0)
+
 /* clang-format off */
 #define JSON_MEMBER(in, object, member)                                                    \
 	_Generic((object)->member, bool: json_flag, double: json_real, const char *: json_text_known, \

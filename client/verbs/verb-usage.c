@@ -36,31 +36,22 @@ static void add_json(struct json_object *list, const struct gpuarb_usage_row *ro
 
 static void add_counters_row(struct json_object *list, const struct gpuarb_counters_row *row)
 {
-	struct json_object *map = json_map(list, NULL), *refusals, *refused;
+	struct json_object *map = json_map(list, NULL);
 
 	JSON_MEMBERS(map, row, tenant, grants, waits, revocations, preemptions, moves, drifts);
-	refusals = json_list(map, "refusals");
-	for (size_t i = 0; i < row->n_refusals; i++) {
-		refused = json_map(refusals, NULL);
-		JSON_FIELDS(refused, ("reason", row->refusals[i].reason),
-			    ("count", row->refusals[i].count));
-	}
+	JSON_ROWS(map, "refusals", refused, at < row->n_refusals ? &row->refusals[at] : NULL,
+		  ("reason", refused->reason), ("count", refused->count));
 }
 
 static void add_duration(struct json_object *list, const struct gpuarb_duration *duration)
 {
-	struct json_object *map = json_map(list, NULL), *buckets, *bucket;
+	struct json_object *map = json_map(list, NULL);
+	const uint64_t *bounds = duration->bounds_usec;
 
 	JSON_FIELDS(map, ("name", duration->name), ("sum_usec", duration->sum_usec));
-	buckets = json_list(map, "buckets");
-	for (size_t i = 0; i < duration->n_counts; i++) {
-		bucket = json_map(buckets, NULL);
-		JSON_FIELDS(bucket,
-			    ("to_usec",
-			     i < duration->n_bounds ? duration->bounds_usec[i] : UINT64_MAX,
-			     UINT64_MAX),
-			    ("count", duration->counts[i]));
-	}
+	JSON_ROWS(map, "buckets", count, at < duration->n_counts ? &duration->counts[at] : NULL,
+		  ("to_usec", at < duration->n_bounds ? bounds[at] : UINT64_MAX, UINT64_MAX),
+		  ("count", *count));
 }
 
 /* An older gpuarbd has none. */
