@@ -11,7 +11,7 @@
 
 #include "client/calibrate/neighbour.h"
 #include "client/calibrate/paper.h"
-#include "client/launch/process.h"
+#include "client/launch/child.h"
 #include "client/output/fail.h"
 #include "client/output/mask-text.h"
 #include "util/base.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "client/calibrate/calibration-print.h"
-#include "client/launch/process.h"
+#include "client/launch/child.h"
 #include "client/output/fail.h"
 #include "client/output/svg.h"
 #include "util/base.h"

@@ -11,7 +11,7 @@
 
 #include "client/launch/grant.h"
 #include "client/launch/session.h"
-#include "client/launch/process.h"
+#include "client/launch/child.h"
 #include "client/output/fail.h"
 #include "util/base.h"
 

@@ -26,7 +26,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "client/oci/container.h"
+#include "client/oci/runtime-config.h"
 #include "client/oci/oci-agent.h"
 #include "client/oci/oci-lease.h"
 #include "util/fd.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client/oci/container.h"
+#include "client/oci/runtime-config.h"
 
 /* Whether programs of the container can load the library, as far as its root file system shows. False: why. */
 bool oci_agent_find(struct json_object *config, char library[static PATH_MAX], char *why,

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/launch/process.h"
+#include "client/launch/child.h"
 #include "client/output/fail.h"
 #include "client/verbs/verb.h"
 #include "util/base.h"

@@ -8,7 +8,7 @@
 
 #include "client/output/fail.h"
 #include "client/launch/grant.h"
-#include "client/launch/process.h"
+#include "client/launch/child.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/launch/session.h"
-#include "client/launch/process.h"
+#include "client/launch/child.h"
 #include "client/output/fail.h"
 #include "client/output/table.h"
 #include "client/output/observed.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Checks that the paths and functions which the documents for contributors name exist in the source
-tree, that ARCHITECTURE.md names each program, and that sections of manual pages exist which other
+tree, that no two files of the product but main.c have one name, that ARCHITECTURE.md names each program, and that sections of manual pages exist which other
 pages name: "SECTION in *page*(7)" and "*page*(7), SECTION".
 
     check-paths.py SOURCE
@@ -33,6 +33,12 @@ def check_names(source: Path) -> int:
     text = ''.join(path.read_text() for folder in ('daemon', 'libgpuarb', 'client', 'tests')
                    for path in sorted((source / folder).rglob('*.[ch]')))
     functions = set(re.findall(r'\b(\w+)\(', text))
+    product = [path for folder in ('daemon', 'libgpuarb', 'client')
+               for path in sorted((source / folder).rglob('*.[ch]')) if path.name != 'main.c']
+    for path in product:
+        if [other.name for other in product].count(path.name) > 1:
+            print(f'{path.relative_to(source)}: another file of the product has this name')
+            wrong += 1
     for document in DOCUMENTS[1:5]:
         for name in re.findall(r'`(\w+)\(\)`', (source / document).read_text()):
             if name not in functions:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/launch/process.h"
+#include "client/launch/child.h"
 
 #include <errno.h>
 #include <spawn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/oci/container.h"
+#include "client/oci/runtime-config.h"
 
 #include <errno.h>
 #include <stdio.h>
