@@ -233,7 +233,7 @@ void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps
 /* 1: *ret is the next version of a lease that waits again, to be saved and committed: it was revoked for
  * another one and has returned everything; or it was never granted, a lease does not return its CUs in time,
  * and it fits elsewhere. 0: none, or no memory. */
-int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret);
+int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret);
 
 /* An adaptable lease that shrinks on one GPU. */
 struct shrinking {

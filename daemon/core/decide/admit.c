@@ -490,7 +490,10 @@ static bool place_beside_own(const struct candidate *a, const struct place_reque
 			return true;
 		fewer.limit = placement->count - 1;
 	}
-	return false;
+	fewer = *request; /* larger rectangles may have hidden one of returned CUs alone */
+	cuset_keep(&fewer.avail, &own);
+	cuset_keep(&fewer.preferred, &own);
+	return a->own && place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0;
 }
 
 /* The same; CUs of leases that do not return them in time only if no others will do. */

@@ -72,8 +72,9 @@ static bool is_late(const struct arbiter *arbiter, const struct partition *p, si
 	return late;
 }
 
-/* Does it begin on CUs that a lease does not return in time, and would now get others? */
-static bool begins_elsewhere(const struct arbiter *arbiter, const struct lease *lease)
+/* Does it begin on CUs that a lease does not return in time, and would now get others? As a waiting lease it is examined
+ * once after each change, in the steps of the round. */
+static bool begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
@@ -83,7 +84,11 @@ static bool begins_elsewhere(const struct arbiter *arbiter, const struct lease *
 
 	if (!lease->lend.never_granted || !lease->request ||
 	    !is_late(arbiter, lease->partitions, lease->n_partitions) ||
-	    ledger_copy(arbiter, &without) < 0)
+	    lease->wait.examined == arbiter->changes || arbiter->round_steps == 0)
+		return false;
+	lease->wait.examined = arbiter->changes;
+	arbiter->round_steps -= min_u64(arbiter->round_steps, gang_steps(arbiter, lease->request));
+	if (ledger_copy(arbiter, &without) < 0)
 		return false;
 	ledger_leave_out(&without, lease);
 	r = plan_waiting(&without, lease, lease->owner, lease->request, partitions, &unused,
@@ -94,10 +99,10 @@ static bool begins_elsewhere(const struct arbiter *arbiter, const struct lease *
 	return r >= 0 && !is_late(arbiter, partitions, lease->n_partitions);
 }
 
-int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret)
+int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+		struct lease *lease = arbiter->leases[i];
 
 		if (!(lease->returned && lease_requeues(lease)) &&
 		    !begins_elsewhere(arbiter, lease))

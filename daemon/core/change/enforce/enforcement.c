@@ -117,7 +117,10 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 			continue;
 		}
 		lease->enforce.step++;
-		lease->lend.late |= lease_joins(lease);
+		if (lease_joins(lease) && !lease->lend.late) {
+			lease->lend.late = true;
+			ledger_examine_again(arbiter, lease_gpus(lease));
+		}
 		lease->enforce.due_usec = next_due(arbiter, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_SAVE);
 		apply(arbiter, lease);

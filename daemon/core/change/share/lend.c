@@ -151,6 +151,8 @@ static void grant(struct arbiter *arbiter, struct lease *lease)
 	memset(lease->reason, 0, sizeof(lease->reason));
 	lease_drop_request(lease);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
+	if (lease->adaptable)
+		queue_wake_own(arbiter, lease); /* its user holds its whole mask now */
 }
 
 static void finish_resize(struct arbiter *arbiter, struct lease *lease)

@@ -312,6 +312,34 @@ TEST(no_user_has_more_than_its_quota_at_any_time)
 }
 
 /* An adaptable lease gets other CUs, and a request the ones that left its mask: for these it would not shrink. */
+/* Also where it was examined in a turn before. */
+TEST(waiting_lease_is_over_quota_when_another_lease_of_its_user_begins)
+{
+	_cleanup_(lending_done) struct lending l = quota_of(1, 36);
+	struct request request = request_for(4);
+	struct lease *lends, *begins, *waits, *next;
+
+	request.adaptable = true;
+	request.class = CLASS_BESTEFFORT;
+	request.wants[0].cus_min = 4;
+	request.wants[0].cus_max = 60;
+	request.wants[0].queues = 2;
+	CHECK(fixed(&l, VR, 30));
+	lends = reserve(l.s.arbiter, LAB, &request, &l.s.result);
+	settle(&l);
+	begins = borrow(&l, 4, 60);
+	CHECK(cus_of(lends) < 30 && begins->lend.never_granted);
+	request = request_for(30);
+	request.wait_usec = 3600 * SECOND_USEC;
+	waits = reserve(l.s.arbiter, ANY, &request, &l.s.result);
+	CHECK(waits->state == STATE_WAITING && !waits->wait.over_quota);
+	CHECK(arbiter_acknowledge(l.s.arbiter, lends->id, lends->generation) == 0);
+	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 0 && !waits->wait.over_quota);
+	settle(&l);
+	CHECK(begins->state == STATE_GRANTED && cus_of(begins) > 6);
+	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 0 && waits->wait.over_quota);
+}
+
 TEST(request_takes_no_place_of_cus_that_have_left_a_mask)
 {
 	play(172);
