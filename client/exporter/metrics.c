@@ -247,29 +247,8 @@ static int metrics_init(struct metrics *metrics)
 
 /* ---- GPUs -------------------------------------------------------------------------------- */
 
-#define GPU_VALUE(name, expression)                                       \
-	static double gpu_##name(const struct metrics *metrics, size_t i) \
-	{                                                                 \
-		const struct gpuarb_gpu *gpu = &metrics->gpus[i];         \
-		return (double)(expression);                              \
-	}
-
-GPU_VALUE(cus, gpu->cus)
-GPU_VALUE(cus_free, gpu->cus_free)
-GPU_VALUE(draining, gpu->draining)
-GPU_VALUE(fairness, gpuarb_view_fairness(metrics->view, (size_t)(gpu - metrics->gpus)))
-GPU_VALUE(oversubscribed, gpu->oversubscribed)
-GPU_VALUE(process_slots, gpu->process_slots)
-GPU_VALUE(process_slots_free, gpu->process_slots_free)
-GPU_VALUE(queue_slots, gpu->queue_slots)
-GPU_VALUE(queue_slots_free, gpu->queue_slots_free)
-GPU_VALUE(unmanaged, gpu->n_unmanaged)
-GPU_VALUE(vram, gpu->vram_bytes)
-GPU_VALUE(vram_free, gpu->vram_free)
-GPU_VALUE(vram_pressure, gpuarb_view_vram_pressure(metrics->view, (size_t)(gpu - metrics->gpus)))
-
 /* CUs that queues of processes without a lease cover. */
-static double gpu_unmanaged_cus(const struct metrics *metrics, size_t i)
+static double unmanaged_cus(const struct metrics *metrics, size_t i)
 {
 	const struct gpuarb_cover *cover;
 	uint32_t mask[MASK_WORDS] = { 0 };
@@ -285,43 +264,42 @@ static double gpu_unmanaged_cus(const struct metrics *metrics, size_t i)
 	return cus;
 }
 
-static const struct {
-	const char *name, *help;
-	double (*value)(const struct metrics *metrics, size_t i); /* NAN: unknown */
-} gpu_gauges[] = {
-	{ "gpuarb_gpu_cus", "Compute units of the GPU.", gpu_cus },
-	{ "gpuarb_gpu_cus_free", "Compute units in no mask of a lease.", gpu_cus_free },
-	{ "gpuarb_gpu_queue_slots", "Hardware queue slots.", gpu_queue_slots },
-	{ "gpuarb_gpu_queue_slots_free", "Hardware queue slots that can be granted.",
-	  gpu_queue_slots_free },
-	{ "gpuarb_gpu_process_slots", "Process slots (VMIDs).", gpu_process_slots },
-	{ "gpuarb_gpu_process_slots_free", "Process slots that can be granted.",
-	  gpu_process_slots_free },
-	{ "gpuarb_gpu_vram_bytes", "Memory of the GPU.", gpu_vram },
-	{ "gpuarb_gpu_vram_free_bytes", "Memory that can be granted.", gpu_vram_free },
-	{ "gpuarb_gpu_vram_pressure", "1: its memory runs short.", gpu_vram_pressure },
-	{ "gpuarb_gpu_unmanaged_processes",
-	  "Processes with queues and without a lease, at most 64.", gpu_unmanaged },
-	{ "gpuarb_gpu_unmanaged_cus",
-	  "Compute units that queues of processes without a lease cover.", gpu_unmanaged_cus },
-	{ "gpuarb_gpu_oversubscribed", "1: more is in use than the GPU has.", gpu_oversubscribed },
-	{ "gpuarb_gpu_draining", "1: an administrator has stopped new grants.", gpu_draining },
-	{ "gpuarb_gpu_fairness_ratio", "How equally adaptable leases share the GPU; 1: equally.",
-	  gpu_fairness },
-};
+/* Gauges of GPU i: names, values, where NAN is unknown, and what they mean. */
+/* clang-format off */
+#define GPU_GAUGES(ROW)                                                                           \
+	ROW(cus, gpu->cus, "Compute units of the GPU.")                                           \
+	ROW(cus_free, gpu->cus_free, "Compute units in no mask of a lease.")                      \
+	ROW(queue_slots, gpu->queue_slots, "Hardware queue slots.")                               \
+	ROW(queue_slots_free, gpu->queue_slots_free, "Hardware queue slots that can be granted.") \
+	ROW(process_slots, gpu->process_slots, "Process slots (VMIDs).")                          \
+	ROW(process_slots_free, gpu->process_slots_free, "Process slots that can be granted.")    \
+	ROW(vram_bytes, gpu->vram_bytes, "Memory of the GPU.")                                    \
+	ROW(vram_free_bytes, gpu->vram_free, "Memory that can be granted.")                       \
+	ROW(vram_pressure, gpuarb_view_vram_pressure(metrics->view, i), "1: its memory runs short.") \
+	ROW(unmanaged_processes, gpu->n_unmanaged,                                                \
+	    "Processes with queues and without a lease, at most 64.")                             \
+	ROW(unmanaged_cus, unmanaged_cus(metrics, i),                                             \
+	    "Compute units that queues of processes without a lease cover.")                      \
+	ROW(oversubscribed, gpu->oversubscribed, "1: more is in use than the GPU has.")           \
+	ROW(draining, gpu->draining, "1: an administrator has stopped new grants.")               \
+	ROW(fairness_ratio, gpuarb_view_fairness(metrics->view, i),                               \
+	    "How equally adaptable leases share the GPU; 1: equally.")
+/* clang-format on */
+
+#define WRITE_GAUGE(gauge, value, help)                                                         \
+	begin(metrics, "gpuarb_gpu_" #gauge, "gauge", help);                                    \
+	for (size_t i = 0; i < metrics->n_gpus; i++) {                                          \
+		const struct gpuarb_gpu *gpu = &metrics->gpus[i];                               \
+		double number = (double)(value);                                                \
+                                                                                                \
+		if (!isnan(number))                                                             \
+			write_sample(metrics, "gpuarb_gpu_" #gauge, "", "gpu", gpu->name, NULL, \
+				     NULL, number);                                             \
+	}
 
 static void write_gpus(const struct metrics *metrics)
 {
-	for (size_t g = 0; g < ARRAY_SIZE(gpu_gauges); g++) {
-		begin(metrics, gpu_gauges[g].name, "gauge", gpu_gauges[g].help);
-		for (size_t i = 0; i < metrics->n_gpus; i++) {
-			double value = gpu_gauges[g].value(metrics, i);
-
-			if (!isnan(value))
-				write_sample(metrics, gpu_gauges[g].name, "", "gpu",
-					     metrics->gpus[i].name, NULL, NULL, value);
-		}
-	}
+	GPU_GAUGES(WRITE_GAUGE)
 }
 
 static void write_driver_events(const struct metrics *metrics)
