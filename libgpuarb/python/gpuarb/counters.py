@@ -3,10 +3,10 @@
 
 from ctypes import c_void_p
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Dict, Tuple
 
 from .handle import Handle
-from .library import copied, lib, text
+from .library import copied, lib, rows_of, text
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,17 @@ class Counters:
     durations: Dict[str, Duration]  # 'decision', 'activation', 'wait'
 
 
-def _rows(function: Callable[[c_void_p, int], Any], pointer: c_void_p) -> Iterator[Any]:
-    i = 0
-    while row := function(pointer, i):
-        yield row.contents
-        i += 1
-
-
 def _copy(pointer: c_void_p) -> Counters:
     tenants = tuple(
         copied(TenantCounters, row, refusals={
             text(refused.reason): refused.count for refused in row.refusals[:row.n_refusals]})
-        for row in _rows(lib.gpuarb_counters_get, pointer))
+        for row in rows_of(lib.gpuarb_counters_get, pointer))
     durations = {
         text(row.name): Duration(tuple(bound / 1e6 for bound in row.bounds_usec[:row.n_bounds]),
                                  tuple(row.counts[:row.n_counts]), row.sum_usec / 1e6)
-        for row in _rows(lib.gpuarb_counters_duration, pointer)}
+        for row in rows_of(lib.gpuarb_counters_duration, pointer)}
     return Counters(lib.gpuarb_counters_since(pointer), tenants, durations)
 
 
 def read_counters(handle: Handle) -> Counters:
-    pointer = c_void_p()
-    handle.call(lib.gpuarb_read_counters, handle.pointer, pointer)
-    try:
-        return _copy(pointer)
-    finally:
-        lib.gpuarb_counters_free(pointer)
+    return handle.read(lib.gpuarb_read_counters, lib.gpuarb_counters_free, _copy)

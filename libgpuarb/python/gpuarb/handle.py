@@ -7,11 +7,13 @@ import os
 import threading
 import time
 from ctypes import c_void_p
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, TypeVar
 
 from .errors import InvalidState, last_error
 from .library import lib
 from .request import usec
+
+T = TypeVar('T')
 
 
 class Handle:
@@ -58,6 +60,16 @@ class Handle:
             if r < 0:
                 raise last_error(self.pointer, r)
             return r
+
+    def read(self, function: Callable[..., int], free: Callable[[c_void_p], None],
+             copy: Callable[[c_void_p], T], *args: Any) -> T:
+        """What copy() makes of the object that a function returns through its last argument."""
+        pointer = c_void_p()
+        self.call(function, self.pointer, *args, pointer)
+        try:
+            return copy(pointer)
+        finally:
+            free(pointer)
 
     def call_until(self, seconds: float, function: Callable[[int], int]) -> None:
         """The same for a function that takes a number of microseconds to wait."""

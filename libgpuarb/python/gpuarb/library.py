@@ -7,7 +7,8 @@ import pkgutil
 import re
 from ctypes import (CFUNCTYPE, POINTER, c_bool, c_char_p, c_double, c_int, c_size_t, c_uint,
                     c_uint32, c_uint64, c_void_p)
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Type, TypeVar
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple, Type,
+                    TypeVar)
 
 SONAME = 'libgpuarb.so.0'
 FOREVER = 2**64 - 1
@@ -157,6 +158,14 @@ def values_of(kind: Type[Any], raw: Any) -> Dict[str, Any]:
 def copied(kind: Type[T], raw: Any, **values: Any) -> T:
     """A dataclass of what a structure has. values: fields that have another form there."""
     return kind(**{**values_of(kind, raw), **values})
+
+
+def rows_of(function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+    """The structures that a function returns for 0, 1, … until it returns NULL."""
+    number = 0
+    while row := function(*arguments, number):
+        yield row.contents
+        number += 1
 
 
 def strings_of(array: Any) -> List[bytes]:

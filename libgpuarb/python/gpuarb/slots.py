@@ -3,10 +3,10 @@
 
 from ctypes import c_uint, c_void_p
 from dataclasses import dataclass
-from typing import List, Tuple
+from typing import Tuple
 
 from .handle import Handle
-from .library import copied, lib
+from .library import copied, lib, rows_of
 from .request import argument
 
 
@@ -35,18 +35,11 @@ class Slots:
 
 
 def _copy(pointer: c_void_p) -> Slots:
-    found: List[QueueSlot] = []
-    while row := lib.gpuarb_slots_get(pointer, len(found)):
-        found.append(copied(QueueSlot, row.contents))
     without = c_uint()
     queues = lib.gpuarb_slots_queues(pointer, without)
-    return Slots(tuple(found), lib.gpuarb_slots_usec(pointer) / 1e6, queues, without.value)
+    slots = tuple(copied(QueueSlot, row) for row in rows_of(lib.gpuarb_slots_get, pointer))
+    return Slots(slots, lib.gpuarb_slots_usec(pointer) / 1e6, queues, without.value)
 
 
 def read_slots(handle: Handle, gpu: str) -> Slots:
-    pointer = c_void_p()
-    handle.call(lib.gpuarb_read_slots, handle.pointer, argument('gpu', gpu), pointer)
-    try:
-        return _copy(pointer)
-    finally:
-        lib.gpuarb_slots_free(pointer)
+    return handle.read(lib.gpuarb_read_slots, lib.gpuarb_slots_free, _copy, argument('gpu', gpu))

@@ -5,12 +5,12 @@ import ctypes
 import math
 from ctypes import POINTER, c_char_p, c_size_t, c_void_p
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from . import library
 from .errors import Process, Refusal, processes_of, refusal_of
 from .handle import Handle
-from .library import copied, lib, text, uid_of
+from .library import copied, lib, rows_of, text, uid_of
 from .partition import Partition, partitions_of
 
 
@@ -199,14 +199,6 @@ def _words(array: Any, n: int) -> Tuple[int, ...]:
     return tuple(array[:n]) if array else ()
 
 
-def _rows(function: Any, view: Any, i: int) -> Iterator[Any]:
-    """The structures that a function returns for 0, 1, … until it returns NULL."""
-    number = 0
-    while row := function(view, i, number):
-        yield row.contents
-        number += 1
-
-
 def _array(function: Any, view: Any, kind: Any, *args: int) -> Any:
     """The elements of an array that a function counts."""
     array = POINTER(kind)()
@@ -238,8 +230,8 @@ def _gpu(view: Any, i: int, raw: Any) -> Gpu:
         cus_per_shader_array=_words(raw.cus_per_shader_array, engines * raw.shader_arrays),
         unmanaged=processes_of(raw.unmanaged, raw.n_unmanaged),
         fairness=None if math.isnan(facts['fairness']) else facts['fairness'],
-        clients=tuple(copied(Client, row) for row in _rows(lib.gpuarb_view_client, view, i)),
-        covers=tuple(map(_cover, _rows(lib.gpuarb_view_cover, view, i))),
+        clients=tuple(copied(Client, row) for row in rows_of(lib.gpuarb_view_client, view, i)),
+        covers=tuple(map(_cover, rows_of(lib.gpuarb_view_cover, view, i))),
         masks_observed=_seconds(facts['masks_observed']),
         driver_events=tuple((text(row.kind), row.count) for row in _array(
             lib.gpuarb_view_driver_events, view, library.DriverEvents, i)),
@@ -274,11 +266,11 @@ def _lease(view: Any, i: int, raw: Any) -> LeaseInfo:
         deadline=None if raw.deadline == library.FOREVER else raw.deadline / 1e6,
         waits_for=_waits_for(view, i), pauses=_pauses(lib.gpuarb_view_pause(view, i)),
         drift=tuple(copied(Drift, row, since=row.since / 1e6)
-                    for row in _rows(lib.gpuarb_view_drift, view, i)),
+                    for row in rows_of(lib.gpuarb_view_drift, view, i)),
         evictions=_pauses(facts['evictions']), since=_seconds(facts['since']),
         cus_min=tuple(lib.gpuarb_view_cus_min(view, i, j) for j in range(raw.n_partitions)),
         intruders=tuple(copied(Intruder, row, since=row.since / 1e6)
-                        for row in _rows(lib.gpuarb_view_intruder, view, i)))
+                        for row in rows_of(lib.gpuarb_view_intruder, view, i)))
     return copied(LeaseInfo, raw, **facts)
 
 
@@ -295,9 +287,4 @@ def _copy(view: Any) -> Snapshot:
 
 
 def take_snapshot(handle: Handle) -> Snapshot:
-    view = c_void_p()
-    handle.call(lib.gpuarb_look, handle.pointer, view)
-    try:
-        return _copy(view)
-    finally:
-        lib.gpuarb_view_free(view)
+    return handle.read(lib.gpuarb_look, lib.gpuarb_view_free, _copy)
