@@ -4,19 +4,19 @@
 /*
  * All members of a partition, in the order of gpuarbctl's JSON: for each, GPUARB_PARTITION() is the argument of its
  * kind with (name, value). Its key is the name with '-' on the bus (org.gpuarb.Arbiter1.xml), and the name in JSON, in
- * struct gpuarb_partition and in records (record.h), which have no member of the kinds FLAG and SEEN. Only gpuarbd
+ * struct gpuarb_partition and in records (record.h), which have no member of the kinds VALUE and SEEN. Only gpuarbd
  * uses the value: of the partition `p` on `gpu`. Its type is that on the bus.
  *
  *	TEXT
  *	NUMBER  of 32 or 64 bits
- *	FLAG    a boolean
+ *	VALUE   a text, a number or a boolean
  *	MASK    of CUs: an array of words on the bus, hexadecimal in JSON
  *	BITS    an array of the numbers of the bits that are set
  *	SEEN    the same, and absent without one
  *	WORDS   an array of texts: gpu_gaps()
  */
 /* clang-format off */
-#define GPUARB_PARTITION(TEXT, NUMBER, FLAG, MASK, BITS, SEEN, WORDS)                          \
+#define GPUARB_PARTITION(TEXT, NUMBER, VALUE, MASK, BITS, SEEN, WORDS)                          \
 	TEXT(gpu, gpu->info.name)                                                              \
 	NUMBER(kfd_gpu_id, gpu->info.kfd_gpu_id)                                               \
 	MASK(cu_mask, p->cus)                                                                  \
@@ -31,8 +31,8 @@
 	NUMBER(sdma_xgmi_queues, (uint32_t)p->granted.sdma_xgmi_queues)                        \
 	NUMBER(vram, p->granted.vram)                                                          \
 	NUMBER(priority, p->priority)                                                          \
-	FLAG(paused, p->paused)                                                                \
-	FLAG(exclusive, p->exclusive)                                                          \
+	VALUE(paused, p->paused)                                                               \
+	VALUE(exclusive, p->exclusive)                                                         \
 	SEEN(priorities_seen, p->queues.priorities)                                            \
 	TEXT(tier, partition_tier(p))                                                          \
 	WORDS(gaps, gpu)

@@ -43,7 +43,8 @@ void json_words(struct json_object *in, const char *key, const char *const *word
 /* Adds members of an object under their names: text as json_text_known(). */
 #define JSON_MEMBERS(in, object, ...) ((void)(EACH(JSON_MEMBER, in, object, __VA_ARGS__)))
 
-/* Adds a list to an object: of the fields of each `row`, which `next` is for at = 0, 1, … until it is NULL. */
+/* Adds a list to an object, with an object of these fields for each `row`: `next` is the row with the number `at`, and
+ * NULL after the last one. */
 #define JSON_ROWS(in, key, row, next, ...)                             \
 	do {                                                           \
 		struct json_object *list_ = json_list(in, key), *map_; \

@@ -322,14 +322,12 @@ static void print_restart(const struct command *command)
 
 static void print_reloaded(const struct command *command)
 {
-	struct json_object *map = json_map(NULL, NULL), *list;
+	struct json_object *map = json_map(NULL, NULL);
 	const char *const *keys;
 	size_t n = gpuarb_view_restart_keys(command->view, &keys);
 
 	json_flag(map, "reloaded", true);
-	list = json_list(map, "restart_keys");
-	for (size_t i = 0; i < n; i++)
-		json_text(list, NULL, keys[i]);
+	json_words(map, "restart_keys", keys, n);
 	json_print(stdout, map);
 }
 

@@ -31,7 +31,7 @@ int bus_close(sd_bus_message *m)
 
 void bus_open_entry(sd_bus_message *m, const char *key, const char *type)
 {
-	char name[32];
+	char name[64];
 
 	snprintf(name, sizeof(name), "%s", key);
 	for (char *p = name; (p = strchr(p, '_'));)
