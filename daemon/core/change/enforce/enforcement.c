@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/change/arbiter.h"
 
-#include "core/ledger/known.h"
-
 /* The last step that the tenant's `enforce` allows; to report it is always allowed. */
 static enum enforce_step tenant_step(const struct arbiter *arbiter, const struct lease *lease)
 {
