@@ -15,6 +15,7 @@
 #include "client/options/options.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
+#include "core/policy/caller.h"
 #include "core/policy/settings.h"
 
 void check_bus(struct doctor *doctor)

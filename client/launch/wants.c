@@ -7,6 +7,7 @@
 
 #include "client/output/fail.h"
 #include "client/output/print.h"
+#include "core/policy/request.h"
 #include "util/base.h"
 #include "util/number.h"
 

@@ -8,6 +8,7 @@
 
 #include "core/mask/codec.h"
 #include "core/policy/class.h"
+#include "core/policy/request.h"
 #include "util/base.h"
 #include "util/number.h"
 #include "util/text.h"

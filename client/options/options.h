@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/policy/request.h"
+#include "core/mask/gpu-info.h"
+#include "core/policy/class.h"
 #include "libgpuarb/gpuarb.h"
 
 /* Which options a verb takes, as bits. */

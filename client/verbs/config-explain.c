@@ -15,6 +15,7 @@
 #include "client/output/print.h"
 #include "client/output/table.h"
 #include "client/verbs/verb.h"
+#include "core/policy/caller.h"
 #include "sys/config/config.h"
 #include "util/number.h"
 

@@ -11,6 +11,7 @@
 #include "client/verbs/verb.h"
 #include "client/launch/grant.h"
 #include "client/launch/wants.h"
+#include "core/policy/caller.h"
 
 #define ADVICE_MAX 64U
 

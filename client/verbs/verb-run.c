@@ -22,7 +22,6 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "core/policy/class.h"
-#include "core/policy/request.h"
 #include "util/fd.h"
 #include "util/text.h"
 

@@ -3,6 +3,7 @@
 
 #include "bus/bus-private.h"
 #include "core/change/arbiter.h"
+#include "core/policy/request.h"
 #include "dbus/names.h"
 
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)

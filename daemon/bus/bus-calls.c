@@ -22,6 +22,7 @@
 
 #include "bus/bus-private.h"
 #include "core/change/arbiter.h"
+#include "core/policy/request.h"
 #include "dbus/names.h"
 
 #define CALL_OVERHEAD 1024U    /* of sd-bus for each message */

@@ -8,6 +8,7 @@
 
 #include "bus/bus-private.h"
 #include "core/change/graphics.h"
+#include "core/policy/request.h"
 
 #define CALLS_OF_USER 256U
 

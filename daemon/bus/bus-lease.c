@@ -3,6 +3,7 @@
 
 #include "bus/bus-private.h"
 #include "core/change/arbiter.h"
+#include "core/policy/request.h"
 #include "util/text.h"
 #include "dbus/names.h"
 

@@ -6,7 +6,7 @@
 #include <sys/queue.h>
 
 #include "bus/bus.h"
-#include "core/policy/request.h"
+#include "core/policy/caller.h"
 #include "dbus/names.h"
 #include "util/each.h"
 

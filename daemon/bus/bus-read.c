@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
+#include "core/policy/request.h"
 #include "util/field.h"
 #include "util/text.h"
 

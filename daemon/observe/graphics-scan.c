@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/change/graphics.h"
-#include "core/policy/request.h"
+#include "core/policy/caller.h"
 #include "hw/drm-queues.h"
 #include "observe/observe.h"
 #include "protocol/protocol.h"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/policy/request.h"
+#include "core/policy/caller.h"
 #include "enforce/enforce.h"
 #include "protocol/protocol.h"
 #include "observe/observe.h"

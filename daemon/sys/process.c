@@ -16,7 +16,7 @@
 #include "util/base.h"
 #include "util/fd.h"
 #include "core/change/observation.h"
-#include "core/policy/request.h"
+#include "core/policy/caller.h"
 
 /* The used fields of /proc/PID/stat (proc(5)). */
 struct stat_line {

@@ -17,7 +17,7 @@
 #include "check-cond.h"
 #include "dbus/names.h"
 #include "rig.h"
-#include "core/policy/request.h"
+#include "core/policy/caller.h"
 
 struct adapter {
 	struct rig rig;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A request and its caller, as plain values. bus/bus-read.c fills them, with the defaults of the
- * bus contract for keys that are missing; request_complete() checks them.
+ * A request, as plain values. bus/bus-read.c fills them, with the defaults of the bus contract for keys
+ * that are missing; request_complete() checks them.
  */
 
 #include <stdbool.h>
@@ -13,12 +13,11 @@
 
 #include "core/mask/gpu-info.h"
 #include "core/policy/budget.h"
+#include "core/policy/caller.h"
 #include "core/policy/class.h"
 
 /* The longest grace that a revocation can ask for: a day. */
 #define REVOKE_GRACE_MAX_USEC (UINT64_C(24) * 3600 * 1000000)
-
-#define CALLER_GROUPS 1024U /* of a user; one with more is refused */
 
 #define WANT_GPUS 1024U /* bytes of the GPUs that a want names, with the NUL: 64 partitions */
 
@@ -81,20 +80,6 @@ struct request {
  * request_recall(); never copy the structure, which is shorter than its type. NULL: no memory. */
 struct request *request_keep(const struct request *request);
 void request_recall(const struct request *kept, struct request *ret);
-
-/* The process that sent the request. The bus guarantees uid and groups; the rest are hints. */
-struct caller {
-	uid_t uid;
-	gid_t groups[CALLER_GROUPS];
-	size_t n_groups;
-	bool administrator;
-	bool unbound;            /* no process will be bound to its lease: struct lease */
-	pid_t pid;               /* 0: unknown */
-	uint64_t start_time;     /* of pid, when the connection was first used; 0: unknown */
-	char unit[REQUEST_TEXT]; /* "": unknown, as the next two */
-	char slice[REQUEST_TEXT];
-	char executable[256];
-};
 
 struct result;
 

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "adapter.h"
 #include "core/change/arbiter.h"
+#include "core/policy/request.h"
 #include "lack.h"
 #include "seed.h"
 

@@ -6,6 +6,7 @@
 #include "seed.h"
 #include "util/base.h"
 #include "check.h"
+#include "core/policy/request.h"
 #include "messages.h"
 
 #define SIGNATURE "aa{sv}a{sv}"

@@ -17,7 +17,7 @@
 
 #include "check.h"
 #include "core/change/observation.h"
-#include "core/policy/request.h"
+#include "core/policy/caller.h"
 
 #define NOBODY 65534U
 
