@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/ledger/known.h"
 #include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,8 +7,13 @@
  * The entries are saved with the lease, because a restarted daemon could not find them out anew.
  */
 
-#include "core/ledger/ledger.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
+struct arbiter;
+struct lease;
 struct lease_process;
 
 struct known_process {

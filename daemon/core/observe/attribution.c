@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 #include "core/observe/attribution.h"
 
 #include <string.h>

@@ -7,11 +7,6 @@
  * user of a process, its ancestors, a pidfd. The name of a unit alone proves nothing.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "core/ledger/known.h"
 
 #define OBSERVED_ANCESTORS 32U
