@@ -22,7 +22,7 @@ enum borrow {
 		<< 0, /* by leases that are not inactive, with the engines of those that exclude others */
 	BORROW_OCCUPIED = 1 << 1, /* by adaptable leases */
 	BORROW_PROMISED = 1 << 2, /* to adaptable leases */
-	BORROW_LATE = 1 << 3, /* by adaptable leases that do not return CUs in time */
+	BORROW_LATE = 1 << 3,     /* by adaptable leases that do not return CUs in time */
 };
 
 /* CUs of a GPU that other leases than self (NULL: all leases) have in one of these ways. */

@@ -25,7 +25,8 @@ struct prospect {
 	unsigned cus;   /* of the request, with those that it borrows */
 	uint64_t
 		level; /* in 2^-SHARE_LEVEL_BITS; UINT64_MAX: each lease has about what it asked for */
-	unsigned changes; /* adaptable leases that shrink or pause; 1 more: it shares CUs of others */
+	unsigned
+		changes; /* adaptable leases that shrink or pause; 1 more: it shares CUs of others */
 };
 
 struct choice {
