@@ -309,7 +309,7 @@ static struct lease *chain_wait(struct chain *chain, uint64_t now)
 	/* It does not fit meanwhile, and still waits for the moves. */
 	ledger_examine_again(arbiter, UINT64_MAX);
 	CHECK(arbiter_plan_next(arbiter, &next) == 0);
-	CHECK(strstr(reason_of(arbiter, waiting), "leases that move"));
+	CHECK(strstr(reason_of(arbiter, waiting), "move"));
 	return waiting;
 }
 
