@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The reason of a lease: a sentence about its state, composed from facts whenever it is asked for. Two texts are
- * kept in lease->reason: that of an end, whose cause is gone by then, and that of a lease which awaits CUs, which is
- * composed anew by each arbiter_lend().
+ * The reason of a lease: a sentence about its state, composed from facts whenever it is asked for. lease->reason keeps
+ * what a restart must not lose: why a lease ends, and what the last decision about a waiting lease, or one that awaits
+ * CUs, found in its way.
  */
 
 #include "core/change/arbiter.h"
@@ -24,8 +24,8 @@ typedef void (*sentence_t)(const struct arbiter *arbiter, const struct lease *le
 
 static void put_kept(const struct arbiter *, const struct lease *lease, char *ret, size_t size)
 {
-	if (lease->state == STATE_REVOKING || lease->state == STATE_ENDING ||
-	    lease_awaits_cus(lease))
+	if (lease->state == STATE_WAITING || lease->state == STATE_REVOKING ||
+	    lease->state == STATE_ENDING || lease_awaits_cus(lease))
 		snprintf(ret, size, "%s", lease->reason);
 }
 
@@ -54,20 +54,11 @@ static void put_revoked(const struct arbiter *arbiter, const struct lease *lease
 static void put_waiting(const struct arbiter *arbiter, const struct lease *lease, char *ret,
 			size_t size)
 {
-	char wait[REFUSAL_TEXT];
-
 	if (lease->state != STATE_WAITING)
 		return;
 	put_revoked(arbiter, lease, ret, size);
-	if (ret[0])
-		return;
-	refusal_wait(lease_refusal(lease), wait);
-	if (lease->wait.moves_usec)
+	if (!ret[0] && lease->wait.moves_usec)
 		snprintf(ret, size, "waits for leases that move to make room for it");
-	else if (lease->refusal)
-		snprintf(ret, size, "waits for %s", wait);
-	else /* it has not been examined since it was revoked, or saved */
-		snprintf(ret, size, "%s", lease->reason);
 }
 
 /* ---- CUs that are reclaimed ---------------------------------------------------------------- */
@@ -190,7 +181,7 @@ static void put_reset(const struct arbiter *arbiter, const struct lease *lease, 
 
 /* The first that has a sentence. */
 static const sentence_t sentences[] = {
-	put_kept,           put_waiting, put_false_ack, put_overdue,    put_paused,
+	put_waiting,        put_kept,    put_false_ack, put_overdue,    put_paused,
 	arbiter_drift_text, put_resized, put_reset,     intruders_text,
 };
 

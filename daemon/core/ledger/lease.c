@@ -255,11 +255,16 @@ void lease_set_ending(struct lease *lease, enum result_kind cause, const char *r
 
 void lease_set_refusal(struct lease *lease, const struct refusal *refusal)
 {
+	char wait[REFUSAL_TEXT], text[REFUSAL_TEXT + 16];
+
 	if (!lease->refusal)
 		lease->refusal = malloc(sizeof(*lease->refusal));
 	if (lease->refusal)
 		*lease->refusal = *refusal;
 	lease->wait.refused = true;
+	refusal_wait(refusal, wait);
+	snprintf(text, sizeof(text), "waits for %s", wait);
+	lease_cut_reason(lease->reason, text);
 }
 
 const struct refusal *lease_refusal(const struct lease *lease)

@@ -168,7 +168,7 @@ struct lease {
 	 * equal. Otherwise NULL. Made by request_keep(). */
 	struct request *request;
 
-	/* Why it ends, and what it waits for while CUs are reclaimed for it: change/reason.c. */
+	/* Why it ends, or what the last decision about it found in its way: change/reason.c. */
 	char reason[REQUEST_TEXT];
 	enum result_kind cause; /* ending: the error for a program that waits for the lease */
 	bool revoked;           /* ending: not by its holder, nor for lack of holders */
@@ -435,7 +435,7 @@ static inline const struct lease *lease_shown(const struct lease *lease)
 	return lease->shown ? lease->shown : lease;
 }
 
-/* Keeps the refusal of the last decision about a waiting lease. */
+/* Keeps the refusal of the last decision about a waiting lease, and what it waits for by that. */
 void lease_set_refusal(struct lease *lease, const struct refusal *refusal);
 
 /* That refusal; all zero where there is none. */

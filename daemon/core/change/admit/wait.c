@@ -49,13 +49,11 @@ static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
 
 static void set_waiting(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal)
 {
-	char before[REQUEST_TEXT], now[REQUEST_TEXT];
-	bool same = memcmp(lease_refusal(lease), refusal, sizeof(*refusal)) == 0;
+	char before[REQUEST_TEXT];
 
-	if (!same)
-		arbiter_reason(arbiter, lease, before);
+	memcpy(before, lease->reason, sizeof(before));
 	lease_set_refusal(lease, refusal);
-	if (!same && strcmp(before, arbiter_reason(arbiter, lease, now)) != 0)
+	if (strcmp(before, lease->reason) != 0)
 		ledger_touch(arbiter, lease, TOUCH_REASON);
 }
 

@@ -134,17 +134,6 @@ TEST(adopted_ending_lease_keeps_its_reason)
 	CHECK(strcmp(lease->reason, "because") == 0 && lease->cause == RESULT_NOT_PERMITTED);
 }
 
-/* Version 0.2 saved what was true then. */
-TEST(reason_of_an_adopted_lease_follows_from_what_is_so_now)
-{
-	_cleanup_(pair_done) struct pair p = pair_of(1);
-	struct lease *lease = saved(grant(&p.old, ANY, 20));
-
-	strcpy(lease->reason, "25 queues on 0000:03:00.0 (granted: 4)");
-	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_GRANTED);
-	CHECK(!*reason_of(p.new.arbiter, lease));
-}
-
 /* ---- waiting leases ---------------------------------------------------------------- */
 
 static struct lease *waiting(struct pair *p, uid_t uid, const char *gpu)
@@ -157,6 +146,19 @@ static struct lease *waiting(struct pair *p, uid_t uid, const char *gpu)
 	lease = reserve(p->old.arbiter, uid, &request, &p->old.result);
 	CHECK(lease && lease->state == STATE_WAITING);
 	return lease;
+}
+
+/* Version 0.2 saved what was true then. */
+TEST(reason_of_an_adopted_lease_follows_from_what_is_so_now)
+{
+	_cleanup_(pair_done) struct pair p = pair_of(1);
+	struct lease *lease = saved(grant(&p.old, ANY, 40)), *waits;
+
+	strcpy(lease->reason, "25 queues on 0000:03:00.0 (granted: 4)");
+	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_GRANTED);
+	CHECK(!*reason_of(p.new.arbiter, lease));
+	waits = saved(waiting(&p, ANY, "0")); /* not examined by the new gpuarbd yet */
+	CHECK(adopt(&p, waits) == 0 && strstr(reason_of(p.new.arbiter, waits), "30 CUs"));
 }
 
 TEST(adopted_waiting_lease_keeps_its_position_and_is_examined_at_once)
