@@ -115,7 +115,7 @@ static void put_false_ack(const struct arbiter *arbiter, const struct lease *lea
 static void put_paused(const struct arbiter *arbiter, const struct lease *lease, char *ret,
 		       size_t size)
 {
-	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+	const struct tenant *tenant;
 	const struct lease *by = NULL;
 	char longer[64] = "";
 	unsigned gpu = 0;
@@ -126,7 +126,8 @@ static void put_paused(const struct arbiter *arbiter, const struct lease *lease,
 	}
 	if (!by)
 		return;
-	if (lease->pause.long_reported && tenant)
+	tenant = tenant_named(arbiter->settings, lease->tenant);
+	if (lease->pause.long_reported && tenant && tenant->max_pause_usec > 0)
 		snprintf(longer, sizeof(longer), " for more than %" PRIu64 " ms, its max-pause,",
 			 tenant->max_pause_usec / 1000);
 	snprintf(ret, size, "paused%s by exclusive lease %" PRIu64 " on %s", longer, by->id,
