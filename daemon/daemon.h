@@ -205,8 +205,8 @@ void journal_events_ended(struct daemon *daemon, const struct lease *lease);
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
 			     uint64_t grace_usec);
 void journal_events_preempt(struct daemon *daemon, const struct lease *lease);
-void journal_events_reason(const struct daemon *daemon, enum log_event event,
-			   const struct lease *lease); /* what its reason tells */
+/* Its reason: of a long pause, or of a false acknowledgement. */
+void journal_events_reason(const struct daemon *daemon, const struct lease *lease, bool paused);
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease);
 
 /* The queues of an unmanaged process cover CUs of this lease, and do not any more. false: its user has

@@ -195,13 +195,12 @@ void journal_events_preempt(struct daemon *daemon, const struct lease *lease)
 			"more");
 }
 
-void journal_events_reason(const struct daemon *daemon, enum log_event event,
-			   const struct lease *lease)
+void journal_events_reason(const struct daemon *daemon, const struct lease *lease, bool paused)
 {
 	char reason[REQUEST_TEXT];
 
-	journal_events_lease(daemon, event, lease, "%s%s", event == EVENT_UNTRUE ? " " : ": ",
-			     arbiter_reason(daemon->arbiter, lease, reason));
+	journal_events_lease(daemon, paused ? EVENT_PAUSED : EVENT_UNTRUE, lease, "%s%s",
+			     paused ? ": " : " ", arbiter_reason(daemon->arbiter, lease, reason));
 }
 
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease)

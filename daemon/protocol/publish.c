@@ -194,7 +194,7 @@ static void signal_new_leases(struct daemon *daemon)
 static void tell_journal(struct daemon *daemon, const struct lease *lease, unsigned touched)
 {
 	if (touched & TOUCH_FALSE_ACK)
-		journal_events_reason(daemon, EVENT_UNTRUE, lease);
+		journal_events_reason(daemon, lease, false);
 	if (touched & TOUCH_DRIFT)
 		journal_events_drift(daemon, lease);
 	if (touched & TOUCH_ENDING)
@@ -202,7 +202,7 @@ static void tell_journal(struct daemon *daemon, const struct lease *lease, unsig
 	else if (touched & TOUCH_PREEMPT)
 		journal_events_preempt(daemon, lease);
 	else if (touched & TOUCH_PAUSED)
-		journal_events_reason(daemon, EVENT_PAUSED, lease);
+		journal_events_reason(daemon, lease, true);
 	else if (touched & TOUCH_ACTIVE)
 		journal_events_changed(daemon, EVENT_ACTIVATED, lease);
 }

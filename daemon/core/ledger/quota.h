@@ -40,7 +40,7 @@ struct quota_part {
 void quota_parts(const struct gpu *gpu, const struct share *held,
 		 struct quota_part ret[static QUOTA_PARTS]);
 
-/* CUs of the GPU that max-cus leaves to a user who holds so much of it; UINT_MAX: no limit. */
+/* CUs of the GPU that max-cus leaves to a user with this share of it; UINT_MAX: no limit. */
 unsigned quota_left(const struct tenant *tenant, const struct gpu *gpu, const struct share *held);
 
 /* CUs of the GPU that the tenant's quota leaves to this lease; UINT_MAX: no limit. 0: policy has
