@@ -238,7 +238,7 @@ int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret);
 /* An adaptable lease that shrinks on one GPU. */
 struct shrinking {
 	uint64_t lease;
-	const char *gpu;   /* its name, in the ledger */
+	char gpu[GPU_NAME_MAX];
 	unsigned from, to; /* CUs */
 };
 

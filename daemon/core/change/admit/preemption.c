@@ -275,6 +275,15 @@ static void find_claims(const struct arbiter *arbiter, const struct lease *propo
 	}
 }
 
+static void add_shrinking(struct effects *effects, uint64_t lease, const struct gpu *gpu,
+			  unsigned from, unsigned to)
+{
+	struct shrinking *shrinking = &effects->shrinks[effects->n_shrinks++];
+
+	*shrinking = (struct shrinking){ .lease = lease, .from = from, .to = to };
+	memcpy(shrinking->gpu, gpu->info.name, sizeof(shrinking->gpu));
+}
+
 static void add_shrink(const struct arbiter *arbiter, const struct lease *proposal,
 		       const struct cuset *claims, const struct lease *lease,
 		       const struct partition *p, uint64_t now_usec, struct effects *effects)
@@ -284,8 +293,7 @@ static void add_shrink(const struct arbiter *arbiter, const struct lease *propos
 
 	if (!borrow_shrink(gpu, &p->adaptation->base, &p->cus, claims, &left))
 		return;
-	effects->shrinks[effects->n_shrinks++] = (struct shrinking){ lease->id, gpu->info.name,
-								     p->count, cuset_count(&left) };
+	add_shrinking(effects, lease->id, gpu, p->count, cuset_count(&left));
 	if (borrow_overlap(arbiter, proposal, lease, NULL) > 0)
 		add_time(arbiter, lease, now_usec, &effects->within_usec);
 }
@@ -396,26 +404,42 @@ static void add_first_shrink(const struct arbiter *arbiter, const struct partiti
 			     const struct lease *next, struct effects *effects)
 {
 	const struct partition *p = lease_partition_on(next, now->gpu);
-	const char *gpu = arbiter->gpus[now->gpu].info.name;
+	const struct gpu *gpu = &arbiter->gpus[now->gpu];
 
 	if (p->count == now->count)
 		return;
 	for (size_t i = 0; i < effects->n_shrinks; i++)
 		if (effects->shrinks[i].lease == next->id &&
-		    strcmp(effects->shrinks[i].gpu, gpu) == 0) {
+		    strcmp(effects->shrinks[i].gpu, gpu->info.name) == 0) {
 			effects->shrinks[i].from = now->count;
 			return;
 		}
-	effects->shrinks[effects->n_shrinks++] = (struct shrinking){ next->id, gpu, now->count,
-								     p->count };
+	add_shrinking(effects, next->id, gpu, now->count, p->count);
 }
 
-/* The leases that move, in one step or in two. */
-static void add_moves(const struct arbiter *arbiter, const struct move_set *set, uint64_t now_usec,
-		      struct effects *effects)
+/* Room for the leases that shrink in the first step. */
+static int make_room(const struct move_set *set, struct effects *effects)
+{
+	size_t room = effects->n_shrinks + 1;
+	struct shrinking *shrinks;
+
+	for (size_t i = 0; i < set->n; i++)
+		room += set->next[i]->n_partitions;
+	shrinks = reallocarray(effects->shrinks, room, sizeof(*shrinks));
+	if (!shrinks)
+		return -ENOMEM;
+	effects->shrinks = shrinks;
+	return 0;
+}
+
+/* The leases that move, in one step or in two. -ENOMEM. */
+static int add_moves(const struct arbiter *arbiter, const struct move_set *set, uint64_t now_usec,
+		     struct effects *effects)
 {
 	uint64_t steps[2] = { 0, 0 };
 
+	if (make_room(set, effects) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < set->n; i++) {
 		const struct lease *lease = ledger_find(arbiter, set->next[i]->id);
 
@@ -430,6 +454,7 @@ static void add_moves(const struct arbiter *arbiter, const struct move_set *set,
 	if (__builtin_add_overflow(steps[0], steps[1], &steps[0]))
 		steps[0] = UINT64_MAX;
 	effects->within_usec = effects->within_usec > steps[0] ? effects->within_usec : steps[0];
+	return 0;
 }
 
 int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
@@ -446,12 +471,11 @@ int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *calle
 	for (size_t i = 0; i < set->n; i++)
 		ledger_put_back(&after, set->next[i]);
 	r = arbiter_plan(&after, caller, request, ret, result);
-	if (r >= 0 && arbiter_effects(&after, caller, request, *ret, now_usec, effects) < 0) {
+	if (r >= 0 && (arbiter_effects(&after, caller, request, *ret, now_usec, effects) < 0 ||
+		       add_moves(arbiter, set, now_usec, effects) < 0)) {
 		*ret = lease_free(*ret);
 		r = result_set(result, RESULT_NO_MEMORY, "out of memory");
 	}
-	if (r >= 0)
-		add_moves(arbiter, set, now_usec, effects);
 	ledger_copy_done(&after);
 	return r;
 }

@@ -256,6 +256,7 @@ TEST(a_plan_tells_which_leases_are_revoked_and_which_shrink_after_that)
 	effects = effects_of(&l, VR, 45);
 	CHECK(effects.revoked.n == 1 && effects.revoked.ids[0] == fixed->id);
 	CHECK(effects.n_shrinks == 1 && effects.shrinks[0].lease == borrower->id);
+	CHECK(strcmp(effects.shrinks[0].gpu, "0000:03:00.0") == 0);
 	CHECK(effects.shrinks[0].to >= 4 && effects.shrinks[0].to < effects.shrinks[0].from);
 	CHECK(effects.within_usec == 2 * (settings->activate_grace_usec +
 					  settings->enforce_delay_usec + ENFORCE_LET_GO_USEC));

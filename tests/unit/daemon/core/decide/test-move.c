@@ -428,6 +428,13 @@ TEST(a_lease_moves_to_cus_that_others_return_first)
 		CHECK(effects.shrinks[i].from > effects.shrinks[i].to);
 	lease_free(lease);
 	effects_done(&effects);
+	request.start_inactive = true; /* lends the CUs at once, when others have made room */
+	CHECK(arbiter_plan_after(l.s.arbiter, &vr, &request, &set, l.now, &lease, &effects,
+				 &l.s.result) >= 0);
+	CHECK(lease->state == STATE_INACTIVE && effects.n_moves == 1 && effects.n_shrinks >= 2);
+	lease_free(lease);
+	effects_done(&effects);
+	request.start_inactive = false;
 	move_set_done(&set);
 	request.wait_usec = 60 * SECOND_USEC;
 	CHECK(lease = reserve(l.s.arbiter, VR, &request, &l.s.result));
