@@ -23,7 +23,7 @@ done
 
 tests/fuzz/seeds | while read -r name; do
 	cp "$program" "$OUT/fuzz-$name"
-	cp "tests/fuzz/dictionary/$name.dict" "$OUT/fuzz-$name.dict"
+	tests/fuzz/words "$name" >"$OUT/fuzz-$name.dict"
 	# Names of inputs need not differ between folders.
 	# shellcheck disable=SC2046 # a list
 	python3 - "$OUT/fuzz-${name}_seed_corpus.zip" $(tests/fuzz/seeds "$name") <<'PYTHON'
