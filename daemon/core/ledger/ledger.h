@@ -55,9 +55,10 @@ struct arbiter {
 	size_t next_searched; /* position in `waiting` where it goes on */
 
 	bool may_move; /* a round through the waiting leases ended, and no moves were planned since */
-	bool lending;     /* there were adaptable leases at the last arbiter_lend() */
-	bool verifies;    /* queue descriptors can be read: an acknowledgement is checked */
-	char unseen[256]; /* a sentence: why they cannot; "": they can, or none was tried */
+	uint64_t times_late; /* counts leases that did not return CUs in time */
+	bool lending;        /* there were adaptable leases at the last arbiter_lend() */
+	bool verifies;       /* queue descriptors can be read: an acknowledgement is checked */
+	char unseen[256];    /* a sentence: why they cannot; "": they can, or none was tried */
 
 	struct known_process *known; /* known.h */
 	size_t n_known;

@@ -73,7 +73,7 @@ static bool is_late(const struct arbiter *arbiter, const struct partition *p, si
 }
 
 /* Does it begin on CUs that a lease does not return in time, and would now get others? As a waiting lease it is examined
- * once after each change, in the steps of the round. */
+ * once after each change, in the steps of the round. It may get such CUs again, but then waits there. */
 static bool begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
 {
 	_cleanup_(result_done) struct result result = { 0 };
@@ -83,6 +83,7 @@ static bool begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
 	int r;
 
 	if (!lease->lend.never_granted || !lease->request ||
+	    lease->lend.gave_way == arbiter->times_late ||
 	    !is_late(arbiter, lease->partitions, lease->n_partitions) ||
 	    lease->wait.examined == arbiter->changes || arbiter->round_steps == 0)
 		return false;
@@ -110,6 +111,7 @@ int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret)
 		if (lease_next_version(lease, 0, ret) < 0)
 			return 0;
 		make_waiting(*ret);
+		(*ret)->lend.gave_way = arbiter->times_late;
 		return 1;
 	}
 	return 0;

@@ -117,6 +117,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 		lease->enforce.step++;
 		if (lease_joins(lease) && !lease->lend.late) {
 			lease->lend.late = true;
+			arbiter->times_late++;
 			ledger_examine_again(arbiter, lease_gpus(lease));
 		}
 		lease->enforce.due_usec = next_due(arbiter, lease, now_usec);

@@ -291,6 +291,34 @@ TEST(a_request_avoids_a_program_that_does_not_answer)
 	avoid_one_that_is_late(true);
 }
 
+/* It goes back where that one has answered; but it does not go to and fro for ever. */
+TEST(a_request_waits_again_once_for_each_program_that_does_not_answer)
+{
+	struct lending l = equal_machine(2);
+	struct lease *programs[2], *lease, *next;
+
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(run(&l) == i);
+	for (unsigned i = 0; i < 2; i++)
+		programs[i] = l.s.arbiter->leases[i];
+	lease = fix_on(&l, ANY, "any", 20);
+	lease->lend.give_up_usec = l.now + 60 * SECOND_USEC;
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK(lease->state == STATE_ACTIVATING && lease->partitions[0].gpu == i);
+		arbiter_expire(l.s.arbiter, l.now += 2 * SECOND_USEC);
+		enforce(&l);
+		CHECK(programs[i]->lend.late && !programs[1 - i]->lend.late);
+		wait_again(&l);
+		CHECK(lease->partitions[0].gpu == 1 - i);
+		follow(&l, programs[i]);
+	}
+	programs[0]->lend.late = true;
+	settle(&l);
+	ledger_examine_again(l.s.arbiter, UINT64_MAX);
+	CHECK(lease->state == STATE_ACTIVATING && arbiter_plan_requeue(l.s.arbiter, &next) == 0);
+	lending_done(&l);
+}
+
 TEST(a_request_waits_for_a_program_that_does_not_answer_where_nothing_else_fits)
 {
 	struct lending l = equal_machine(1);
