@@ -167,7 +167,7 @@ runs_example_units()
 	systemctl stop train serve dynamic && soon no_leases && rm "$policy" && gpuarbctl reload
 }
 
-# ---- 3 and 4: the configuration ------------------------------------------------------------------
+# ---- 3: the configuration ------------------------------------------------------------------
 
 fails_to_start_with_a_reason()
 {
@@ -183,54 +183,7 @@ fails_to_start_with_a_reason()
 	fails 0 'No leases' as alice gpuarbctl
 }
 
-finds_what_changes_the_daemon()
-{
-	printf '[tenant a]\nmatch-user = bob\nmax-queues = 1\nreserved-cus = 30 # half\nmax-cus = 10\n' >"$policy"
-	fails 6 "$policy:4: .*line of its own" gpuarbctl config check || return
-	sed -i 's/ # half//' "$policy"
-	fails 6 "reserved-cus" gpuarbctl reload || return
-	sed -i '/reserved-cus/d' "$policy"
-	printf '[tenant b]\nmatch-user = bob\n' >>"$policy"
-	gpuarbctl config check --json | jq -e '.problems == [] and (.warnings | length) == 2' || return
-	rm "$policy"
-	printf '[daemon]\nbackend = simulated\nsimulate = v620\n' >"$settings"
-	gpuarbctl reload --json | jq -e '.restart_keys == ["simulate"]' || return
-	printf '[daemon]\nbackend = simulated\n' >"$settings"
-	gpuarbctl reload --json | jq -e '.restart_keys == []'
-}
-
-# ---- 5 to 7 and 9 to 13 ------------------------------------------------------------------------------
-
-checks_the_command_first()
-{
-	fails 127 'no-such-program' as bob gpuarbctl run --wait 10 -- no-such-program &&
-		fails 126 'ermission denied' as bob gpuarbctl run --wait=10min -- /etc/passwd &&
-		fails 127 'write -- before it' as bob gpuarbctl run --cus=8 3 -- true
-}
-
-# on_terminal COLUMNS ARGUMENT…: the file says has what bob sees.
-on_terminal()
-{
-	as bob script -qec "stty cols $1; NO_COLOR=1 gpuarbctl --no-pager ${*:2}" /dev/null </dev/null |
-		tr -d '\r' >"$dir/says"
-}
-
-# bob waits for what alice has.
-lists_for_any_width()
-{
-	local columns
-	hold bob paper reserve --name=paper --cus=50 --wait || return
-	for columns in 80 40 20; do
-		on_terminal "$columns" list
-		grep waiting "$dir/says" && [ "$(wc -L <"$dir/says")" -le "$columns" ] || return
-	done
-	on_terminal 80 status
-	[ "$(wc -L <"$dir/says")" -le 80 ] && on_terminal 20 list -o wide && grep TENANT "$dir/says" &&
-		same "$(as bob gpuarbctl list --user=alice -o json | jq -c 'map(.name)')" '["train","serve","robot"]' &&
-		same "$(as bob gpuarbctl list --state=waiting --columns=name,user --no-legend)" 'paper  bob' &&
-		as bob gpuarbctl list --json | jq -e 'all(.since > 0)' &&
-		as bob gpuarbctl help list | grep -e --columns && let_go paper
-}
+# ---- 7, and 10 to 13 ------------------------------------------------------------------------------
 
 # The mask of a program in its environment, and of its lease.
 shows_the_mask_of_a_program()
@@ -239,12 +192,6 @@ shows_the_mask_of_a_program()
 	pid=$(gpuarbctl show "$(lease serve)" --json | jq .owner.pid)
 	mask=$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^HSA_CU_MASK=0://p')
 	same "$mask" "$(as bob gpuarbctl show "$(lease serve)" --json | jq -r '.partitions[0].cu_mask')"
-}
-
-draws_pictures()
-{
-	as alice gpuarbctl map --svg="$home/map.svg" && grep '<rect width="100%"' "$home/map.svg" &&
-		same "$(grep -c '>lease [0-9]* \(train\|serve\|robot\)' "$home/map.svg")" 3
 }
 
 # used FILTER: what jq computes of the usage.
@@ -261,12 +208,8 @@ accounts_for_users()
 	systemctl restart gpuarbd && [ "$(used '[.usage[].leases] | add')" -ge "$before" ] && [ "$before" -ge 3 ]
 }
 
-prints_plain_text()
+doctor_repeats_nothing()
 {
-	local name=$'\033]0;title\a\u05d0\u05d1'
-	fails 2 '' as bob gpuarbctl reserve --cus=1 --name="$name" &&
-		! grep -q $'\033' "$dir/says" && fails 2 'explain' as bob gpuarbctl mask foo || return
-	LC_ALL=C as bob gpuarbctl list >"$dir/says" && ! grep '[^ -~]' "$dir/says" || return
 	gpuarbctl doctor >"$dir/says"
 	same "$(sort "$dir/says" | uniq -d)" ''
 }
@@ -324,16 +267,12 @@ check '1: alice runs what README.md shows' types_section Run 4
 check '1: the administrator enables the policy of README.md, and alice uses it' types_section Policy 4
 check '8: numbers of leases begin at 1' numbers_begin_at_1
 check '2: a refusal names the holder, and what it offers works' names_the_holder_and_what_helps
-check '5: run checks its command before it asks' checks_the_command_first
-check '6: lists fit the terminal, and have columns and filters' lists_for_any_width
-check '9: map draws a picture with a background and a legend' draws_pictures
 check '10: the program has the mask that show prints' shows_the_mask_of_a_program
 check '7: usage accounts for each user, over restarts' accounts_for_users
-check '13: names and refusals are plain text, and doctor repeats nothing' prints_plain_text
+check '13: doctor repeats nothing' doctor_repeats_nothing
 check '11, 12: the packages have the files that README.md names' installs_what_readme_names
 check '1: config init begins with a policy' begins_with_a_policy
 for name in train serve robot; do let_go "$name"; done
 check '1: the example units start with the tenants in their comments' runs_example_units
 check '8: numbers are not used again, also not after a reboot' numbers_are_never_used_again
 check '3: a gpuarbd that does not start is explained' fails_to_start_with_a_reason
-check '4: config check and reload find what changes gpuarbd' finds_what_changes_the_daemon
