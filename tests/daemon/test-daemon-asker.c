@@ -115,71 +115,61 @@ static void check_killed(struct stage *s, void (*meanwhile)(struct rig *rig))
 	close(lease.holder);
 }
 
-TEST(the_process_that_asked_is_killed_when_its_lease_is_overdue)
-{
-	static struct stage s;
+FIXTURE(struct stage, s, , depart(s));
 
-	arrive(&s, IMPATIENT GROW_NEVER, "kill");
-	check_killed(&s, NULL);
-	depart(&s);
+TEST_WITH(the_process_that_asked_is_killed_when_its_lease_is_overdue, struct stage *s)
+{
+	arrive(s, IMPATIENT GROW_NEVER, "kill");
+	check_killed(s, NULL);
 }
 
-TEST(the_process_that_asked_is_killed_at_once_without_grace)
+TEST_WITH(the_process_that_asked_is_killed_at_once_without_grace, struct stage *s)
 {
-	static struct stage s;
-
-	arrive(&s, AT_ONCE GROW_NEVER, "kill");
-	check_killed(&s, NULL);
-	depart(&s);
+	arrive(s, AT_ONCE GROW_NEVER, "kill");
+	check_killed(s, NULL);
 }
 
-TEST(the_process_that_asked_is_killed_over_a_restart_in_the_middle_of_an_activation)
+TEST_WITH(the_process_that_asked_is_killed_over_a_restart_in_the_middle_of_an_activation,
+	  struct stage *s)
 {
-	static struct stage s;
-
-	arrive(&s, "activate-grace = 2s\nenforce-delay = 50ms\n" GROW_NEVER, "kill");
-	check_killed(&s, rig_crash);
-	depart(&s);
+	arrive(s, "activate-grace = 2s\nenforce-delay = 50ms\n" GROW_NEVER, "kill");
+	check_killed(s, rig_crash);
 }
 
-TEST(what_is_borrowed_expires_when_the_last_bound_process_is_gone)
+TEST_WITH(what_is_borrowed_expires_when_the_last_bound_process_is_gone, struct stage *s)
 {
 	struct live_lease lease;
-	static struct stage s;
 	pid_t pid;
 
-	arrive(&s, IMPATIENT GROW_NEVER, "report");
-	pid = asker(&s.rig, &lease);
-	CHECK(cus(&s, &lease) > 45);
+	arrive(s, IMPATIENT GROW_NEVER, "report");
+	pid = asker(&s->rig, &lease);
+	CHECK(cus(s, &lease) > 45);
 	end_process(pid);
 	await_generation(lease.holder, 2);
-	CHECK(cus(&s, &lease) == LEND_LEAST && is_in_state(s.bus, &lease, "granted"));
+	CHECK(cus(s, &lease) == LEND_LEAST && is_in_state(s->bus, &lease, "granted"));
 	/* Its holder never acknowledges. The deadline is known when a scan shows that the process is gone, which
 	 * may be after that deadline. */
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	CHECK(is_in_state(s.bus, &lease, "granted") && cus(&s, &lease) == LEND_LEAST);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(is_in_state(s->bus, &lease, "granted") && cus(s, &lease) == LEND_LEAST);
 	close(lease.holder);
-	depart(&s);
 }
 
-TEST(without_a_policy_that_kills_no_deadline_of_an_activation_is_published)
+TEST_WITH(without_a_policy_that_kills_no_deadline_of_an_activation_is_published, struct stage *s)
 {
 	struct live_lease lease;
-	static struct stage s;
 	pid_t pid;
 
-	arrive(&s, IMPATIENT GROW_NEVER, "report");
-	pid = asker(&s.rig, &lease);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	AWAIT(s.bus, lease_says(s.bus, lease.path, "Reason", "has not given back"));
-	CHECK(is_in_state(s.bus, &s.rt, "activating"));
-	CHECK(lease_number(s.bus, &s.rt, "Deadline") == UINT64_MAX);
-	CHECK(is_fine(acknowledge(s.user, &lease, 2)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	arrive(s, IMPATIENT GROW_NEVER, "report");
+	pid = asker(&s->rig, &lease);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	AWAIT(s->bus, lease_says(s->bus, lease.path, "Reason", "has not given back"));
+	CHECK(is_in_state(s->bus, &s->rt, "activating"));
+	CHECK(lease_number(s->bus, &s->rt, "Deadline") == UINT64_MAX);
+	CHECK(is_fine(acknowledge(s->user, &lease, 2)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 	end_process(pid);
 	close(lease.holder);
-	depart(&s);
 }
 
 /* ---- without a bound process ---------------------------------------------------------------- */
@@ -195,80 +185,75 @@ static sd_bus *connect_and_return(const struct rig *rig)
 	return bus;
 }
 
-TEST(a_lease_that_no_process_is_bound_to_borrows_nothing_until_one_is)
+TEST_WITH(a_lease_that_no_process_is_bound_to_borrows_nothing_until_one_is, struct stage *s)
 {
 	struct live_lease lease;
-	static struct stage s;
 	sd_bus *bus;
 	pid_t pid;
 	int fd;
 
-	arrive(&s, "activate-grace = 1h\n" GROW_SOON, "kill");
-	bus = connect_and_return(&s.rig);
+	arrive(s, "activate-grace = 1h\n" GROW_SOON, "kill");
+	bus = connect_and_return(&s->rig);
 	lease = borrow(bus);
-	CHECK(cus(&s, &lease) == LEND_LEAST);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED); /* nothing is to be given back */
-	CHECK(is_fine(deactivate(s.bus, &s.rt)));
+	CHECK(cus(s, &lease) == LEND_LEAST);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED); /* nothing is to be given back */
+	CHECK(is_fine(deactivate(s->bus, &s->rt)));
 	pid = idler(STRANGER, &fd);
-	bind_it(&s, &lease, fd);
-	follow_until(s.user, &lease, LEND_CUS);
+	bind_it(s, &lease, fd);
+	follow_until(s->user, &lease, LEND_CUS);
 	end_process(pid);
-	follow_until(s.user, &lease, LEND_LEAST);
+	follow_until(s->user, &lease, LEND_LEAST);
 	close(fd);
 	close(lease.holder);
-	depart(&s);
 }
 
 /* ---- which processes keep a lease ------------------------------------------------------------- */
 
-TEST(the_process_that_asked_does_not_keep_its_lease_unless_it_is_bound_by_a_call)
+TEST_WITH(the_process_that_asked_does_not_keep_its_lease_unless_it_is_bound_by_a_call,
+	  struct stage *s)
 {
 	struct live_lease first, second;
-	static struct stage s;
 	pid_t one, two;
 	int fd;
 
-	arrive(&s, IMPATIENT GROW_NEVER, "report");
-	one = asker(&s.rig, &first);
-	rig_crash(&s.rig);
-	AWAIT(s.bus, lease_exists(s.bus, first.path));
+	arrive(s, IMPATIENT GROW_NEVER, "report");
+	one = asker(&s->rig, &first);
+	rig_crash(&s->rig);
+	AWAIT(s->bus, lease_exists(s->bus, first.path));
 	close(first.holder);
-	AWAIT(s.bus, !lease_exists(s.bus, first.path));
+	AWAIT(s->bus, !lease_exists(s->bus, first.path));
 	end_process(one);
 
-	two = asker(&s.rig, &second);
+	two = asker(&s->rig, &second);
 	fd = pidfd_open(two, 0);
-	bind_it(&s, &second, fd);
-	rig_crash(&s.rig);
-	AWAIT(s.bus, lease_exists(s.bus, second.path));
+	bind_it(s, &second, fd);
+	rig_crash(&s->rig);
+	AWAIT(s->bus, lease_exists(s->bus, second.path));
 	close(second.holder);
-	CHECK(is_in_state(s.bus, &second, "granted"));
+	CHECK(is_in_state(s->bus, &second, "granted"));
 	end_process(two);
-	AWAIT(s.bus, !lease_exists(s.bus, second.path));
+	AWAIT(s->bus, !lease_exists(s->bus, second.path));
 	close(fd);
-	depart(&s);
 }
 
-TEST(a_process_that_a_call_binds_replaces_the_process_that_asked)
+TEST_WITH(a_process_that_a_call_binds_replaces_the_process_that_asked, struct stage *s)
 {
 	struct live_lease lease;
-	static struct stage s;
 	pid_t pid, chosen;
 	int fd;
 
-	arrive(&s, IMPATIENT GROW_NEVER, "kill");
-	pid = asker(&s.rig, &lease);
-	helper_uses_kfd(&s.helper, pid, true);
+	arrive(s, IMPATIENT GROW_NEVER, "kill");
+	pid = asker(&s->rig, &lease);
+	helper_uses_kfd(&s->helper, pid, true);
 	chosen = idler(STRANGER, &fd);
-	bind_it(&s, &lease, fd);
-	helper_uses_kfd(&s.helper, chosen, true);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
+	bind_it(s, &lease, fd);
+	helper_uses_kfd(&s->helper, chosen, true);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
 	CHECK(victim_was_killed(chosen));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(waitpid(pid, NULL, WNOHANG) == 0);
 	end_process(pid);
 	close(lease.holder);
 	close(fd);
-	depart(&s);
 }

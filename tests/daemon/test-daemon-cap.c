@@ -89,31 +89,27 @@ static void depart(struct scene *scene)
 
 /* ---- tests ------------------------------------------------------------------------------------ */
 
-TEST(calls_beyond_the_queues_of_the_grant_fail_with_enomem)
-{
-	_cleanup_(depart) struct scene s;
+FIXTURE(struct scene, s, arrive(s, 3), depart(s));
 
-	arrive(&s, 3);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
-	machine_use(&s.machine, s.process.pid, 0, 2);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY &&
-	      refusals(s.machine.bus, &s.lease) == 0);
-	machine_use(&s.machine, s.process.pid, 0, 3);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM &&
-	      filtered_after(&s.process, FILTERED_CREATE) == ENOMEM);
-	CHECK(refusals(s.machine.bus, &s.lease) == 2);
-	CHECK(filtered_after(&s.process, FILTERED_PROVE) == EBADF); /* no call of a queue */
-	CHECK(fake_sysfs_queue_gone(s.machine.sys, s.process.pid, 0) == 0);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
+TEST_WITH(calls_beyond_the_queues_of_the_grant_fail_with_enomem, struct scene *s)
+{
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOTTY);
+	machine_use(&s->machine, s->process.pid, 0, 2);
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOTTY &&
+	      refusals(s->machine.bus, &s->lease) == 0);
+	machine_use(&s->machine, s->process.pid, 0, 3);
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOMEM &&
+	      filtered_after(&s->process, FILTERED_CREATE) == ENOMEM);
+	CHECK(refusals(s->machine.bus, &s->lease) == 2);
+	CHECK(filtered_after(&s->process, FILTERED_PROVE) == EBADF); /* no call of a queue */
+	CHECK(fake_sysfs_queue_gone(s->machine.sys, s->process.pid, 0) == 0);
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOTTY);
 }
 
-TEST(a_queue_on_a_gpu_without_a_partition_stops_all_others)
+TEST_WITH(a_queue_on_a_gpu_without_a_partition_stops_all_others, struct scene *s)
 {
-	_cleanup_(depart) struct scene s;
-
-	arrive(&s, 3);
-	machine_use(&s.machine, s.process.pid, 1, 1);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM);
+	machine_use(&s->machine, s->process.pid, 1, 1);
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOMEM);
 }
 
 TEST(a_failed_call_gives_its_queue_back_when_its_process_has_ended)
@@ -129,30 +125,25 @@ TEST(a_failed_call_gives_its_queue_back_when_its_process_has_ended)
 	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
 }
 
-TEST(processes_of_a_capped_lease_share_its_queues)
+TEST_WITH(processes_of_a_capped_lease_share_its_queues, struct scene *s)
 {
-	_cleanup_(depart) struct scene s;
-
-	arrive(&s, 3);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOTTY);
-	machine_use(&s.machine, s.process.pid, 0, 3);
-	CHECK(filtered_after(&s.process, FILTERED_FORK) == ENOMEM);
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOTTY);
+	machine_use(&s->machine, s->process.pid, 0, 3);
+	CHECK(filtered_after(&s->process, FILTERED_FORK) == ENOMEM);
 }
 
-TEST(a_lease_is_capped_while_all_bound_processes_are)
+TEST_WITH(a_lease_is_capped_while_all_bound_processes_are, struct scene *s)
 {
-	_cleanup_(depart) struct scene s;
 	pid_t other;
 	int fd;
 
-	arrive(&s, 3);
 	other = idler(0, &fd);
-	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
-	await_tier(s.machine.bus, &s.lease, "cooperative");
-	machine_use(&s.machine, s.process.pid, 0, 3);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM); /* its own cap stays */
+	CHECK(is_fine(call(with(call_lease(s->machine.bus, s->lease.path, "Bind"), "h", fd))));
+	await_tier(s->machine.bus, &s->lease, "cooperative");
+	machine_use(&s->machine, s->process.pid, 0, 3);
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOMEM); /* its own cap stays */
 	end_process(other);
-	await_tier(s.machine.bus, &s.lease, "capped");
+	await_tier(s->machine.bus, &s->lease, "capped");
 }
 
 /* A child with this pid, not under the filter; -1: this process may not choose a pid. */
@@ -339,23 +330,21 @@ TEST(all_listeners_of_a_user_share_the_time_that_one_may_take)
 }
 
 /* Its other processes have more queues than can be counted for each call. */
-TEST(queues_without_number_of_a_lease_do_not_keep_others_from_the_daemon)
+TEST_WITH(queues_without_number_of_a_lease_do_not_keep_others_from_the_daemon, struct scene *s)
 {
-	_cleanup_(depart) struct scene s;
 	unsigned long ticks;
 	pid_t other;
 	int fd;
 
-	arrive(&s, 3);
 	other = idler(0, &fd);
-	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
-	machine_use(&s.machine, other, 0, 4096);
-	AWAIT_STATE(gpu_number(s.machine.bus, "QueueSlotsFree") == 0);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOMEM);
-	ticks = ticks_of(s.machine.rig.daemon);
-	filtered_say(&s.process, FILTERED_FLOOD);
-	AWAIT_STATE(s.process.shared->calls >= 20);
-	ticks = (ticks_of(s.machine.rig.daemon) - ticks) / s.process.shared->calls;
+	CHECK(is_fine(call(with(call_lease(s->machine.bus, s->lease.path, "Bind"), "h", fd))));
+	machine_use(&s->machine, other, 0, 4096);
+	AWAIT_STATE(gpu_number(s->machine.bus, "QueueSlotsFree") == 0);
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOMEM);
+	ticks = ticks_of(s->machine.rig.daemon);
+	filtered_say(&s->process, FILTERED_FLOOD);
+	AWAIT_STATE(s->process.shared->calls >= 20);
+	ticks = (ticks_of(s->machine.rig.daemon) - ticks) / s->process.shared->calls;
 	printf("%lu ms for each call\n", ticks * 1000 / (unsigned long)sysconf(_SC_CLK_TCK));
 	CHECK(ticks * 1000 / (unsigned long)sysconf(_SC_CLK_TCK) < 30);
 	end_process(other);
@@ -424,22 +413,20 @@ TEST(processes_that_end_while_their_calls_wait_leave_nothing)
 	machine_halt(&machine);
 }
 
-TEST(a_flood_of_calls_does_not_keep_others_from_the_daemon)
+TEST_WITH(a_flood_of_calls_does_not_keep_others_from_the_daemon, struct scene *s)
 {
-	_cleanup_(depart) struct scene s;
 	struct live_lease lease;
 
-	arrive(&s, 3);
-	machine_use(&s.machine, s.process.pid, 0, 3);
-	filtered_say(&s.process, FILTERED_FLOOD);
-	while (s.process.shared->calls < 100)
+	machine_use(&s->machine, s->process.pid, 0, 3);
+	filtered_say(&s->process, FILTERED_FLOOD);
+	while (s->process.shared->calls < 100)
 		sched_yield();
 	for (unsigned i = 0; i < 50; i++) {
-		lease = reserve(s.machine.bus, 15);
-		CHECK(is_fine(call(release(s.machine.bus, lease.path))));
+		lease = reserve(s->machine.bus, 15);
+		CHECK(is_fine(call(release(s->machine.bus, lease.path))));
 		close(lease.holder);
 	}
-	CHECK(refusals(s.machine.bus, &s.lease) >= 100);
+	CHECK(refusals(s->machine.bus, &s->lease) >= 100);
 }
 
 TEST(listeners_count_as_what_keeps_a_lease)
@@ -464,13 +451,10 @@ TEST(listeners_count_as_what_keeps_a_lease)
 
 /* ---- ends and restarts -------------------------------------------------------------------------- */
 
-TEST(without_a_daemon_calls_fail_with_enosys)
+TEST_WITH(without_a_daemon_calls_fail_with_enosys, struct scene *s)
 {
-	_cleanup_(depart) struct scene s;
-
-	arrive(&s, 3);
-	rig_kill(&s.machine.rig);
-	CHECK(filtered_after(&s.process, FILTERED_CREATE) == ENOSYS);
+	rig_kill(&s->machine.rig);
+	CHECK(filtered_after(&s->process, FILTERED_CREATE) == ENOSYS);
 }
 
 /* user: of the daemon; the process under the filter is root's. */

@@ -47,48 +47,44 @@ static bool added_is(const struct stage *s, const char *name, const char *text)
 
 /* ---- granted ----------------------------------------------------------------------------- */
 
-TEST(reserve_without_wait_is_answered_when_borrowers_have_given_back)
+FIXTURE(struct stage, s, arrive(s, PATIENT), rig_done(&s->rig));
+
+TEST_WITH(reserve_without_wait_is_answered_when_borrowers_have_given_back, struct stage *s)
 {
 	struct answer answer;
 	struct live_lease lease;
 	static struct book book;
-	static struct stage s;
 
-	arrive(&s, PATIENT);
-	call_send(ask_for(s.bus, 30, 0), &answer);
-	await_added(&s, 2);
-	CHECK(added_is(&s, "State", "activating") && added_is(&s, "Reason", "30 CUs of"));
-	CHECK(gpu_number(s.bus, "CusFree") == 0 && !answer.came); /* others are answered */
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	AWAIT(s.bus, answer.came);
+	call_send(ask_for(s->bus, 30, 0), &answer);
+	await_added(s, 2);
+	CHECK(added_is(s, "State", "activating") && added_is(s, "Reason", "30 CUs of"));
+	CHECK(gpu_number(s->bus, "CusFree") == 0 && !answer.came); /* others are answered */
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	AWAIT(s->bus, answer.came);
 	lease = granted(answer.m);
-	CHECK(is_in_state(s.bus, &lease, "granted"));
-	book_read(s.bus, &book);
+	CHECK(is_in_state(s->bus, &lease, "granted"));
+	book_read(s->bus, &book);
 	book_check(&book, true);
 	close(lease.holder);
-	AWAIT(s.bus, s.told.removed == 1); /* there is no other holder of it */
-	rig_done(&s.rig);
+	AWAIT(s->bus, s->told.removed == 1); /* there is no other holder of it */
 }
 
-TEST(a_repeated_token_gets_the_same_answer)
+TEST_WITH(a_repeated_token_gets_the_same_answer, struct stage *s)
 {
 	struct live_lease first, second;
 	struct answer answers[2];
-	static struct stage s;
 
-	arrive(&s, PATIENT);
 	for (unsigned i = 0; i < 2; i++)
-		call_send(ask_token(s.bus, 30, "again"), &answers[i]);
-	await_added(&s, 2);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	AWAIT(s.bus, answers[0].came && answers[1].came);
+		call_send(ask_token(s->bus, 30, "again"), &answers[i]);
+	await_added(s, 2);
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	AWAIT(s->bus, answers[0].came && answers[1].came);
 	first = granted(answers[0].m);
 	second = granted(answers[1].m);
 	CHECK(first.id == second.id);
 	close(first.holder);
-	settle(s.bus);
-	CHECK(is_in_state(s.bus, &second, "granted"));
-	rig_done(&s.rig);
+	settle(s->bus);
+	CHECK(is_in_state(s->bus, &second, "granted"));
 }
 
 /* ---- not granted ------------------------------------------------------------------------- */
@@ -104,76 +100,65 @@ TEST(a_borrower_without_answer_is_no_capacity)
 	rig_done(&s.rig);
 }
 
-TEST(a_lease_that_ends_before_the_answer_is_refused)
+TEST_WITH(a_lease_that_ends_before_the_answer_is_refused, struct stage *s)
 {
 	struct answer answer;
-	static struct stage s;
 
-	arrive(&s, PATIENT);
-	call_send(ask_for(s.bus, 30, 0), &answer);
-	await_added(&s, 2);
-	CHECK(is_fine(call(release(s.bus, s.told.last_added))));
-	AWAIT(s.bus, answer.came);
+	call_send(ask_for(s->bus, 30, 0), &answer);
+	await_added(s, 2);
+	CHECK(is_fine(call(release(s->bus, s->told.last_added))));
+	AWAIT(s->bus, answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_NO_CAPACITY, "released"));
-	AWAIT(s.bus, s.told.removed == 1);
-	rig_done(&s.rig);
+	AWAIT(s->bus, s->told.removed == 1);
 }
 
-TEST(a_lease_that_is_revoked_before_the_answer_is_not_permitted)
+TEST_WITH(a_lease_that_is_revoked_before_the_answer_is_not_permitted, struct stage *s)
 {
 	struct answer answer;
 	struct live_lease lease;
-	static struct stage s;
 
-	arrive(&s, PATIENT);
-	call_send(ask_for(s.bus, 30, 0), &answer);
-	await_added(&s, 2);
-	snprintf(lease.path, sizeof(lease.path), "%s", s.told.last_added);
-	CHECK(is_fine(take_away(s.bus, &lease, HOUR_USEC, "not now")));
-	AWAIT(s.bus, answer.came);
+	call_send(ask_for(s->bus, 30, 0), &answer);
+	await_added(s, 2);
+	snprintf(lease.path, sizeof(lease.path), "%s", s->told.last_added);
+	CHECK(is_fine(take_away(s->bus, &lease, HOUR_USEC, "not now")));
+	AWAIT(s->bus, answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_NOT_PERMITTED, "not now"));
-	CHECK(!lease_exists(s.bus, lease.path));
-	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
-	rig_done(&s.rig);
+	CHECK(!lease_exists(s->bus, lease.path));
+	CHECK(lease_number(s->bus, &s->borrower, "Deadline") == UINT64_MAX);
 }
 
-TEST(a_stopping_daemon_answers_deferred_calls)
+TEST_WITH(a_stopping_daemon_answers_deferred_calls, struct stage *s)
 {
 	struct answer answer;
-	static struct stage s;
 
-	arrive(&s, PATIENT);
-	call_send(ask_for(s.bus, 30, 0), &answer);
-	await_added(&s, 2);
-	rig_stop(&s.rig);
-	AWAIT(s.bus, answer.came);
+	call_send(ask_for(s->bus, 30, 0), &answer);
+	await_added(s, 2);
+	rig_stop(&s->rig);
+	AWAIT(s->bus, answer.came);
 	CHECK(is_error(answer.m, GPUARB_ERROR_SHUTDOWN, ""));
-	rig_done(&s.rig);
 }
 
 /* ---- closed connections ------------------------------------------------------------------------ */
 
 /* The process would keep a lease alive that nobody knows. */
-TEST(a_client_that_disconnects_before_its_answer_leaves_no_lease_of_another_process)
+TEST_WITH(a_client_that_disconnects_before_its_answer_leaves_no_lease_of_another_process,
+	  struct stage *s)
 {
-	static struct stage s;
 	struct answer answer;
 	sd_bus *client;
 	int pidfd;
 	pid_t pid = idler(0, &pidfd);
 
-	arrive(&s, PATIENT);
-	client = rig_connect(&s.rig, 0);
+	client = rig_connect(&s->rig, 0);
 	call_send(with(call_arbiter(client, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30,
 		       "queues", "u", 2, 2, "process", "h", pidfd, "class", "s", "guaranteed"),
 		  &answer);
 	CHECK(sd_bus_flush(client) >= 0);
-	await_added(&s, 2);
+	await_added(s, 2);
 	leave(client);
-	AWAIT(s.bus, s.told.removed == 1);
+	AWAIT(s->bus, s->told.removed == 1);
 	end_process(pid);
 	close(pidfd);
-	rig_done(&s.rig);
 }
 
 /* ---- many -------------------------------------------------------------------------------- */

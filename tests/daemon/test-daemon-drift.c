@@ -143,47 +143,45 @@ static void await_text(struct stage *s, const struct live_lease *lease, const ch
 
 /* ---- verification ------------------------------------------------------------------------ */
 
-TEST(a_false_acknowledgement_frees_no_cu)
+FIXTURE(struct stage, s, , depart(s));
+
+TEST_WITH(a_false_acknowledgement_frees_no_cu, struct stage *s)
 {
 	struct book_part part;
-	static struct stage s;
 	char pid[32];
 
-	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_text(&s, &s.borrower, "Reason", "acknowledged generation 2, but");
-	snprintf(pid, sizeof(pid), "pid %d", s.pid);
-	CHECK(lease_says(s.machine.bus, s.borrower.path, "Reason", pid));
-	CHECK(is_in_state(s.machine.bus, &s.rt, "activating"));
-	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "cooperative"));
-	CHECK(lease_number(s.machine.bus, &s.borrower, "Deadline") != UINT64_MAX);
+	arrive(s, SCANS_OFTEN "activate-grace = 1h\n", "report");
+	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	await_text(s, &s->borrower, "Reason", "acknowledged generation 2, but");
+	snprintf(pid, sizeof(pid), "pid %d", s->pid);
+	CHECK(lease_says(s->machine.bus, s->borrower.path, "Reason", pid));
+	CHECK(is_in_state(s->machine.bus, &s->rt, "activating"));
+	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "cooperative"));
+	CHECK(lease_number(s->machine.bus, &s->borrower, "Deadline") != UINT64_MAX);
 
-	part = part_of(s.machine.bus, &s.borrower);
-	show(&s, &part); /* now it has */
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "verified"));
-	CHECK(!lease_says(s.machine.bus, s.borrower.path, "Reason", "says"));
-	CHECK(lease_number(s.machine.bus, &s.borrower, "Deadline") == UINT64_MAX);
-	depart(&s);
+	part = part_of(s->machine.bus, &s->borrower);
+	show(s, &part); /* now it has */
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "verified"));
+	CHECK(!lease_says(s->machine.bus, s->borrower.path, "Reason", "says"));
+	CHECK(lease_number(s->machine.bus, &s->borrower, "Deadline") == UINT64_MAX);
 }
 
-TEST(a_true_acknowledgement_counts_when_it_is_verified)
+TEST_WITH(a_true_acknowledgement_counts_when_it_is_verified, struct stage *s)
 {
 	struct book_part part;
-	static struct stage s;
 
-	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
-	await_text(&s, &s.borrower, "Tier", "verified"); /* all CUs are what it has */
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "cooperative"));
-	part = part_of(s.machine.bus, &s.borrower);
-	show(&s, &part);
-	CHECK(is_in_state(s.machine.bus, &s.rt, "activating")); /* nothing was said of it yet */
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "verified"));
-	depart(&s);
+	arrive(s, SCANS_OFTEN "activate-grace = 1h\n", "report");
+	await_text(s, &s->borrower, "Tier", "verified"); /* all CUs are what it has */
+	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
+	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "cooperative"));
+	part = part_of(s->machine.bus, &s->borrower);
+	show(s, &part);
+	CHECK(is_in_state(s->machine.bus, &s->rt, "activating")); /* nothing was said of it yet */
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(lease_says(s->machine.bus, s->borrower.path, "Tier", "verified"));
 }
 
 static bool gpu_says(const struct stage *s, const char *name, const char *text)
@@ -246,42 +244,40 @@ static struct live_record await_disturbed(int holder, unsigned cus)
 	return record;
 }
 
-TEST(the_holder_of_a_lease_is_told_who_disturbs_it_and_when_it_is_over)
+TEST_WITH(the_holder_of_a_lease_is_told_who_disturbs_it_and_when_it_is_over, struct stage *s)
 {
 	struct live_record record;
 	struct book_part part;
-	static struct stage s;
 	char pid[32];
 	unsigned cus;
 
-	arrive(&s, SCANS_OFTEN, "report");
-	s.alone = true;
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	part = part_of(s.machine.bus, &s.borrower);
-	show(&s, &part);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	AWAIT(s.machine.bus, is_alone(&s));
-	CHECK(intruder_of(&s, &cus) == 0);
+	arrive(s, SCANS_OFTEN, "report");
+	s->alone = true;
+	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
+	part = part_of(s->machine.bus, &s->borrower);
+	show(s, &part);
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	AWAIT(s->machine.bus, is_alone(s));
+	CHECK(intruder_of(s, &cus) == 0);
 
-	s.unmanaged = getppid();
-	machine_use(&s.machine, s.unmanaged, 0, 1);
-	show(&s, &part);
-	record = await_disturbed(s.rt.holder, 15);
-	snprintf(pid, sizeof(pid), "pid %d (", s.unmanaged);
+	s->unmanaged = getppid();
+	machine_use(&s->machine, s->unmanaged, 0, 1);
+	show(s, &part);
+	record = await_disturbed(s->rt.holder, 15);
+	snprintf(pid, sizeof(pid), "pid %d (", s->unmanaged);
 	CHECK(strstr(record.record.reason, pid) && record.partitions[0].flags == 0);
-	CHECK(intruder_of(&s, &cus) == s.unmanaged && cus == 15 && !is_alone(&s));
-	CHECK(lease_says(s.machine.bus, s.rt.path, "Reason", pid));
-	CHECK(is_in_state(s.machine.bus, &s.rt, "granted"));
+	CHECK(intruder_of(s, &cus) == s->unmanaged && cus == 15 && !is_alone(s));
+	CHECK(lease_says(s->machine.bus, s->rt.path, "Reason", pid));
+	CHECK(is_in_state(s->machine.bus, &s->rt, "granted"));
 
-	CHECK(fake_sysfs_process_gone(s.machine.sys, s.unmanaged) == 0);
-	s.unmanaged = 0;
-	show(&s, &part);
-	record = await_disturbed(s.rt.holder, 0);
+	CHECK(fake_sysfs_process_gone(s->machine.sys, s->unmanaged) == 0);
+	s->unmanaged = 0;
+	show(s, &part);
+	record = await_disturbed(s->rt.holder, 0);
 	CHECK(record.record.reason[0] == '\0');
-	AWAIT(s.machine.bus, is_alone(&s));
-	CHECK(intruder_of(&s, &cus) == 0 && lease_says(s.machine.bus, s.rt.path, "Reason", ""));
-	depart(&s);
+	AWAIT(s->machine.bus, is_alone(s));
+	CHECK(intruder_of(s, &cus) == 0 && lease_says(s->machine.bus, s->rt.path, "Reason", ""));
 }
 
 TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
@@ -303,53 +299,49 @@ TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
 	}
 }
 
-TEST(descriptors_that_cannot_be_read_are_unseen_and_the_daemon_says_so)
+TEST_WITH(descriptors_that_cannot_be_read_are_unseen_and_the_daemon_says_so, struct stage *s)
 {
-	static struct stage s;
-
-	arrive(&s, SCANS_OFTEN, "report");
-	await_text(&s, &s.borrower, "Tier", "verified");
-	CHECK(!gpu_says(&s, "Unseen", "KiB"));
-	CHECK(truncate(rig_path(&s.machine.rig, MQDS), 2 << 20) == 0);
-	AWAIT(s.machine.bus, gpu_says(&s, "Unseen", "1024 KiB"));
-	show(&s, NULL);
-	await_text(&s, &s.borrower, "Tier", "verified");
-	CHECK(!gpu_says(&s, "Unseen", "KiB"));
-	depart(&s);
+	arrive(s, SCANS_OFTEN, "report");
+	await_text(s, &s->borrower, "Tier", "verified");
+	CHECK(!gpu_says(s, "Unseen", "KiB"));
+	CHECK(truncate(rig_path(&s->machine.rig, MQDS), 2 << 20) == 0);
+	AWAIT(s->machine.bus, gpu_says(s, "Unseen", "1024 KiB"));
+	show(s, NULL);
+	await_text(s, &s->borrower, "Tier", "verified");
+	CHECK(!gpu_says(s, "Unseen", "KiB"));
 }
 
-TEST(acknowledgements_are_verified_when_descriptors_become_readable)
+TEST_WITH(acknowledgements_are_verified_when_descriptors_become_readable, struct stage *s)
 {
 	struct book_part part;
-	static struct stage s;
 	const char *said;
 	uint64_t grown;
 	int log;
 
-	prepare(&s);
-	log = log_begin(&s.machine.rig);
-	settle_in(&s, "audit-interval = 100ms\ngrow-delay = 1ms\nactivate-grace = 1h\n", "report");
-	await_text(&s, &s.borrower, "Tier", "verified");
-	CHECK(unlink(rig_path(&s.machine.rig, MQDS)) == 0);
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	part = part_of(s.machine.bus, &s.borrower);
-	show(&s, &part);
-	await_text(&s, &s.borrower, "Tier", "verified");
+	prepare(s);
+	log = log_begin(&s->machine.rig);
+	settle_in(s, "audit-interval = 100ms\ngrow-delay = 1ms\nactivate-grace = 1h\n", "report");
+	await_text(s, &s->borrower, "Tier", "verified");
+	CHECK(unlink(rig_path(&s->machine.rig, MQDS)) == 0);
+	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	part = part_of(s->machine.bus, &s->borrower);
+	show(s, &part);
+	await_text(s, &s->borrower, "Tier", "verified");
 
-	CHECK(is_fine(deactivate(s.machine.bus, &s.rt)));
-	AWAIT(s.machine.bus, (grown = lease_number(s.machine.bus, &s.borrower, "Generation")) > 2);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown)));
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	show(&s, NULL);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown + 1)));
-	await_text(&s, &s.borrower, "Reason", "acknowledged generation");
-	said = log_end(&s.machine.rig, log);
+	CHECK(is_fine(deactivate(s->machine.bus, &s->rt)));
+	AWAIT(s->machine.bus,
+	      (grown = lease_number(s->machine.bus, &s->borrower, "Generation")) > 2);
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, grown)));
+	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
+	show(s, NULL);
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, grown + 1)));
+	await_text(s, &s->borrower, "Reason", "acknowledged generation");
+	said = log_end(&s->machine.rig, log);
 	CHECK(strstr(said, "descriptors can be read:"));
 	CHECK(strstr(said, "descriptors cannot be read any more:"));
 	CHECK(strstr(said, "descriptors can be read again:"));
-	depart(&s);
 }
 
 /* ---- enforcement --------------------------------------------------------------- */
@@ -363,47 +355,43 @@ static void end_on_hardware(struct stage *s)
 	s->pid = 0;
 }
 
-TEST(a_false_acknowledgement_is_killed_and_its_cus_are_granted_when_its_queues_are_gone)
+TEST_WITH(a_false_acknowledgement_is_killed_and_its_cus_are_granted_when_its_queues_are_gone,
+	  struct stage *s)
 {
-	static struct stage s;
-
-	arrive(&s, SOON, "kill");
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
-	CHECK(is_in_state(s.machine.bus, &s.rt, "activating")); /* it is on the hardware still */
-	end_on_hardware(&s);
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	AWAIT(s.machine.bus, s.machine.told.removed == 1);
-	depart(&s);
+	arrive(s, SOON, "kill");
+	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	await_record(s->borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(is_in_state(s->machine.bus, &s->rt, "activating")); /* it is on the hardware still */
+	end_on_hardware(s);
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	AWAIT(s->machine.bus, s->machine.told.removed == 1);
 }
 
 /* With nothing in its policy but the defaults. */
-TEST(a_process_on_the_engines_of_a_realtime_lease_is_killed_after_its_lease)
+TEST_WITH(a_process_on_the_engines_of_a_realtime_lease_is_killed_after_its_lease, struct stage *s)
 {
 	struct book_part part;
-	static struct stage s;
 
-	arrive(&s, SCANS_OFTEN "activate-grace = 100ms\nenforce-delay = 100ms\n", "report");
-	s.alone = true;
-	part = part_of(s.machine.bus, &s.borrower);
-	show(&s, &part);
-	await_text(&s, &s.borrower, "Tier", "verified");
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	part = part_of(s.machine.bus, &s.borrower);
-	show(&s, &part);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	show(&s, NULL); /* it drops its mask */
-	await_disturbed(s.rt.holder, 15);
-	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
-	CHECK(victim_was_killed(s.pid));
-	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
-	s.pid = 0;
-	show(&s, NULL);
-	await_disturbed(s.rt.holder, 0);
-	CHECK(is_in_state(s.machine.bus, &s.rt, "granted"));
-	depart(&s);
+	arrive(s, SCANS_OFTEN "activate-grace = 100ms\nenforce-delay = 100ms\n", "report");
+	s->alone = true;
+	part = part_of(s->machine.bus, &s->borrower);
+	show(s, &part);
+	await_text(s, &s->borrower, "Tier", "verified");
+	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
+	part = part_of(s->machine.bus, &s->borrower);
+	show(s, &part);
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	show(s, NULL); /* it drops its mask */
+	await_disturbed(s->rt.holder, 15);
+	await_record(s->borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(victim_was_killed(s->pid));
+	CHECK(fake_sysfs_process_gone(s->machine.sys, s->pid) == 0);
+	s->pid = 0;
+	show(s, NULL);
+	await_disturbed(s->rt.holder, 0);
+	CHECK(is_in_state(s->machine.bus, &s->rt, "granted"));
 }
 
 static bool is_logged(const struct stage *s, const char *text)
@@ -482,18 +470,16 @@ TEST(intruder_of_an_exempt_user_is_told_and_not_killed)
 	intrude(3, true);
 }
 
-TEST(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed)
+TEST_WITH(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed, struct stage *s)
 {
 	struct live_record record;
-	static struct stage s;
 
-	arrive(&s, SOON, "kill");
-	CHECK(is_fine(take_away(s.machine.bus, &s.borrower, 100000, "")));
-	record = await_record(s.borrower.holder, GPUARB_RECORD_REVOKING);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, record.record.generation)));
-	end_on_hardware(&s);
-	AWAIT(s.machine.bus, s.machine.told.removed == 1);
-	depart(&s);
+	arrive(s, SOON, "kill");
+	CHECK(is_fine(take_away(s->machine.bus, &s->borrower, 100000, "")));
+	record = await_record(s->borrower.holder, GPUARB_RECORD_REVOKING);
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, record.record.generation)));
+	end_on_hardware(s);
+	AWAIT(s->machine.bus, s->machine.told.removed == 1);
 }
 
 /* Starts a process with one child; both wait to be killed. fd becomes a pidfd of the child. */
@@ -523,33 +509,31 @@ static pid_t family(const struct stage *s, pid_t *ret_child)
 
 /* The process that reserved uses the lease, but only a bound process and its children are known to live
  * for it. The parent uses no KFD device: it is not killed. */
-TEST(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not)
+TEST_WITH(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not, struct stage *s)
 {
 	pid_t parent, child, asker;
-	static struct stage s;
 	int fd;
 
-	arrive(&s, SOON, "kill");
-	parent = family(&s, &child);
-	asker = (pid_t)lease_number(s.machine.bus, &s.borrower, "OwnerPid");
-	machine_use(&s.machine, asker, 0, 1);
+	arrive(s, SOON, "kill");
+	parent = family(s, &child);
+	asker = (pid_t)lease_number(s->machine.bus, &s->borrower, "OwnerPid");
+	machine_use(&s->machine, asker, 0, 1);
 	fd = pidfd_open(parent, 0);
 	CHECK(fd >= 0);
-	CHECK(is_fine(call(with(call_lease(s.crowd, s.borrower.path, "Bind"), "h", fd))));
-	await_text(&s, &s.borrower, "Reason", "3 queues on"); /* all are seen */
-	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
-	end_on_hardware(&s);
+	CHECK(is_fine(call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", fd))));
+	await_text(s, &s->borrower, "Reason", "3 queues on"); /* all are seen */
+	CHECK(is_fine(activate(s->machine.bus, &s->rt)));
+	end_on_hardware(s);
 	AWAIT_END(child);
 	CHECK(waitpid(parent, NULL, WNOHANG) == 0);
 	end_process(parent);
-	CHECK(fake_sysfs_process_gone(s.machine.sys, child) == 0);
-	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(fake_sysfs_process_gone(s->machine.sys, child) == 0);
+	await_record(s->borrower.holder, GPUARB_RECORD_ENDING);
 	CHECK(waitpid(asker, NULL, WNOHANG) == 0);
-	CHECK(is_in_state(s.machine.bus, &s.rt, "activating"));
-	CHECK(fake_sysfs_process_gone(s.machine.sys, asker) == 0);
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(is_in_state(s->machine.bus, &s->rt, "activating"));
+	CHECK(fake_sysfs_process_gone(s->machine.sys, asker) == 0);
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 	close(fd);
-	depart(&s);
 }
 
 /* ---- before the first read ------------------------------------------------------------------ */

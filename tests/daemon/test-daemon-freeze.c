@@ -140,76 +140,67 @@ static void kill_helper(struct freezing *s)
 	helper_wait(&s->helper);
 }
 
-TEST(a_unit_stays_frozen_while_its_cus_are_needed)
-{
-	static struct freezing s;
+#define ARRIVE(s)                                                                   \
+	do {                                                                        \
+		if (!arrive(s))                                                     \
+			SKIP("there is no cgroup of version 2 that could be made"); \
+	} while (0)
 
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
-	CHECK(is_in_state(s.stage.bus, &s.rt, "activating")); /* what it runs on the GPU runs on */
-	CHECK(is_fine(deactivate(s.stage.bus, &s.rt)));
-	CHECK(was_asked(&s, "ThawUnit"));
-	depart(&s);
+FIXTURE(struct freezing, s, ARRIVE(s), depart(s));
+
+TEST_WITH(a_unit_stays_frozen_while_its_cus_are_needed, struct freezing *s)
+{
+	await_frozen(s);
+	/* What it runs on the GPU runs on. */
+	CHECK(is_in_state(s->stage.bus, &s->rt, "activating"));
+	CHECK(is_fine(deactivate(s->stage.bus, &s->rt)));
+	CHECK(was_asked(s, "ThawUnit"));
 }
 
-TEST(a_unit_is_thawed_when_its_lease_is_removed)
+TEST_WITH(a_unit_is_thawed_when_its_lease_is_removed, struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
-	CHECK(is_fine(call(release(s.stage.bus, s.borrower.path))));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	CHECK(was_asked(&s, "ThawUnit"));
-	depart(&s);
+	await_frozen(s);
+	CHECK(is_fine(call(release(s->stage.bus, s->borrower.path))));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(was_asked(s, "ThawUnit"));
 }
 
-TEST(a_unit_with_a_foreign_process_is_not_frozen)
+TEST_WITH(a_unit_with_a_foreign_process_is_not_frozen, struct freezing *s)
 {
-	static struct freezing s;
-	struct stage *stage = &s.stage;
+	struct stage *stage = &s->stage;
 	char pid[64];
 	pid_t other;
 	int fd, log;
 
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
 	rig_stop(&stage->rig);
 	log = log_begin(&stage->rig);
-	start(&s);
-	take_leases(&s);
+	start(s);
+	take_leases(s);
 	other = idler(STRANGER, &fd);
-	unit_rig_add(&s.unit, other);
-	CHECK(is_fine(activate(stage->bus, &s.rt)));
-	snprintf(pid, sizeof(pid), "pid %d in %s ", other, unit_name(&s));
+	unit_rig_add(&s->unit, other);
+	CHECK(is_fine(activate(stage->bus, &s->rt)));
+	snprintf(pid, sizeof(pid), "pid %d in %s ", other, unit_name(s));
 	AWAIT_STATE(log_says(&stage->rig, pid));
-	CHECK(lease_says(stage->bus, s.borrower.path, "Reason", "has not given back"));
+	CHECK(lease_says(stage->bus, s->borrower.path, "Reason", "has not given back"));
 	end_process(other);
 	close(fd);
 	log_end(&stage->rig, log);
-	CHECK(!a_name_is_saved(&s));
-	depart(&s);
+	CHECK(!a_name_is_saved(s));
 }
 
-TEST(a_unit_is_thawed_when_a_foreign_process_enters_it)
+TEST_WITH(a_unit_is_thawed_when_a_foreign_process_enters_it, struct freezing *s)
 {
-	static struct freezing s;
 	pid_t other;
 	int fd;
 
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
+	await_frozen(s);
 	other = idler(STRANGER, &fd);
-	unit_rig_add(&s.unit, other);
-	CHECK(was_asked(&s, "ThawUnit"));
-	await_no_name(&s);
-	CHECK(is_in_state(s.stage.bus, &s.rt, "activating"));
+	unit_rig_add(&s->unit, other);
+	CHECK(was_asked(s, "ThawUnit"));
+	await_no_name(s);
+	CHECK(is_in_state(s->stage.bus, &s->rt, "activating"));
 	end_process(other);
 	close(fd);
-	depart(&s);
 }
 
 static void write_freeze(const struct freezing *s, const char *value)
@@ -223,155 +214,112 @@ static void write_freeze(const struct freezing *s, const char *value)
 }
 
 /* As systemctl freeze does it: to freeze it again, and thaw it after that, would undo that. */
-TEST(a_unit_that_an_administrator_froze_is_neither_frozen_nor_thawed)
+TEST_WITH(a_unit_that_an_administrator_froze_is_neither_frozen_nor_thawed, struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	write_freeze(&s, "1");
-	CHECK(is_fine(activate(s.stage.bus, &s.rt)));
-	await_no_name(&s);
-	AWAIT(s.stage.bus,
-	      lease_says(s.stage.bus, s.borrower.path, "Reason", "has not given back"));
-	await_no_name(&s);
-	CHECK(is_fine(deactivate(s.stage.bus, &s.rt)));
-	CHECK(is_thawed(&s));
-	write_freeze(&s, "0");
-	depart(&s);
+	write_freeze(s, "1");
+	CHECK(is_fine(activate(s->stage.bus, &s->rt)));
+	await_no_name(s);
+	AWAIT(s->stage.bus,
+	      lease_says(s->stage.bus, s->borrower.path, "Reason", "has not given back"));
+	await_no_name(s);
+	CHECK(is_fine(deactivate(s->stage.bus, &s->rt)));
+	CHECK(is_thawed(s));
+	write_freeze(s, "0");
 }
 
 /* ---- each party is killed ------------------------------------------------------------------- */
 
-TEST(a_unit_is_thawed_when_its_bound_process_is_killed)
+TEST_WITH(a_unit_is_thawed_when_its_bound_process_is_killed, struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
-	CHECK(a_name_is_saved(&s));
-	close(s.borrower.holder); /* its bound process alone keeps the lease */
-	end_borrower(&s);
-	CHECK(was_asked(&s, "ThawUnit"));
-	await_no_name(&s);
-	depart(&s);
+	await_frozen(s);
+	CHECK(a_name_is_saved(s));
+	close(s->borrower.holder); /* its bound process alone keeps the lease */
+	end_borrower(s);
+	CHECK(was_asked(s, "ThawUnit"));
+	await_no_name(s);
 }
 
-TEST(a_unit_is_thawed_when_gpuarbd_stops)
+TEST_WITH(a_unit_is_thawed_when_gpuarbd_stops, struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
-	rig_stop(&s.stage.rig);
-	CHECK(was_asked(&s, "ThawUnit"));
-	depart(&s);
+	await_frozen(s);
+	rig_stop(&s->stage.rig);
+	CHECK(was_asked(s, "ThawUnit"));
 }
 
-TEST(a_unit_is_thawed_while_gpuarbd_does_not_run)
+TEST_WITH(a_unit_is_thawed_while_gpuarbd_does_not_run, struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
-	rig_down(&s.stage.rig);
-	CHECK(was_asked(&s, "ThawUnit"));
-	rig_up(&s.stage.rig);
-	CHECK(was_asked(&s, "FreezeUnit")); /* the CUs are needed still */
-	CHECK(is_fine(deactivate(s.stage.bus, &s.rt)));
-	CHECK(was_asked(&s, "ThawUnit"));
-	await_no_name(&s);
-	depart(&s);
+	await_frozen(s);
+	rig_down(&s->stage.rig);
+	CHECK(was_asked(s, "ThawUnit"));
+	rig_up(&s->stage.rig);
+	CHECK(was_asked(s, "FreezeUnit")); /* the CUs are needed still */
+	CHECK(is_fine(deactivate(s->stage.bus, &s->rt)));
+	CHECK(was_asked(s, "ThawUnit"));
+	await_no_name(s);
 }
 
-TEST(a_unit_is_thawed_when_gpuarb_enforce_is_killed)
+TEST_WITH(a_unit_is_thawed_when_gpuarb_enforce_is_killed, struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
-	kill_helper(&s);
-	helper_start(&s.helper, NULL, NULL, -1);
-	CHECK(was_asked(&s, "ThawUnit"));
-	await_no_name(&s);
-	depart(&s);
+	await_frozen(s);
+	kill_helper(s);
+	helper_start(&s->helper, NULL, NULL, -1);
+	CHECK(was_asked(s, "ThawUnit"));
+	await_no_name(s);
 }
 
-TEST(a_unit_is_thawed_when_gpuarb_enforce_stops)
+TEST_WITH(a_unit_is_thawed_when_gpuarb_enforce_stops, struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
-	CHECK(kill(s.helper.pid, SIGTERM) == 0);
-	CHECK(helper_wait(&s.helper) == 0);
-	CHECK(was_asked(&s, "ThawUnit"));
-	CHECK(!a_name_is_saved(&s));
-	depart(&s);
+	await_frozen(s);
+	CHECK(kill(s->helper.pid, SIGTERM) == 0);
+	CHECK(helper_wait(&s->helper) == 0);
+	CHECK(was_asked(s, "ThawUnit"));
+	CHECK(!a_name_is_saved(s));
 }
 
-TEST(a_unit_is_thawed_when_gpuarbd_gpuarb_enforce_and_the_process_are_killed)
+TEST_WITH(a_unit_is_thawed_when_gpuarbd_gpuarb_enforce_and_the_process_are_killed,
+	  struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	await_frozen(&s);
-	kill_helper(&s);
-	rig_down(&s.stage.rig);
-	CHECK(a_name_is_saved(&s));
-	close(s.borrower.holder);
-	end_borrower(&s);
-	helper_start(&s.helper, NULL, NULL, -1);
-	rig_up(&s.stage.rig);
-	CHECK(was_asked(&s, "ThawUnit"));
-	await_no_name(&s);
-	depart(&s);
+	await_frozen(s);
+	kill_helper(s);
+	rig_down(&s->stage.rig);
+	CHECK(a_name_is_saved(s));
+	close(s->borrower.holder);
+	end_borrower(s);
+	helper_start(&s->helper, NULL, NULL, -1);
+	rig_up(&s->stage.rig);
+	CHECK(was_asked(s, "ThawUnit"));
+	await_no_name(s);
 }
 
 /* ---- the names that gpuarb-enforce has saved --------------------------------------------------- */
 
-TEST(a_unit_that_is_still_frozen_is_thawed_when_gpuarbd_starts)
+TEST_WITH(a_unit_that_is_still_frozen_is_thawed_when_gpuarbd_starts, struct freezing *s)
 {
-	static struct freezing s;
-
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	rig_down(&s.stage.rig);
-	kill_helper(&s);
-	helper_froze(&s.helper, "ok-left.scope");
-	helper_start(&s.helper, NULL, NULL, -1);
-	rig_up(&s.stage.rig);
-	CHECK(fake_systemd_was_asked(&s.systemd, "ThawUnit ok-left.scope"));
-	depart(&s);
+	rig_down(&s->stage.rig);
+	kill_helper(s);
+	helper_froze(&s->helper, "ok-left.scope");
+	helper_start(&s->helper, NULL, NULL, -1);
+	rig_up(&s->stage.rig);
+	CHECK(fake_systemd_was_asked(&s->systemd, "ThawUnit ok-left.scope"));
 }
 
-TEST(a_unit_is_not_frozen_if_its_name_cannot_be_saved)
+TEST_WITH(a_unit_is_not_frozen_if_its_name_cannot_be_saved, struct freezing *s)
 {
-	static struct freezing s;
 	char path[256];
 	int log;
 
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
-	rig_stop(&s.stage.rig);
-	log = log_begin(&s.stage.rig);
-	snprintf(path, sizeof(path), "%s/%s", s.helper.records, unit_name(&s));
+	rig_stop(&s->stage.rig);
+	log = log_begin(&s->stage.rig);
+	snprintf(path, sizeof(path), "%s/%s", s->helper.records, unit_name(s));
 	CHECK(mkdir(path, 0755) == 0);
-	start(&s);
-	take_leases(&s);
-	CHECK(is_fine(activate(s.stage.bus, &s.rt)));
-	AWAIT_STATE(log_says(&s.stage.rig, "saved:")); /* gpuarb-enforce has answered */
-	CHECK(lease_says(s.stage.bus, s.borrower.path, "Reason", "has not given back"));
-	log_end(&s.stage.rig, log);
-	CHECK(is_thawed(&s));
+	start(s);
+	take_leases(s);
+	CHECK(is_fine(activate(s->stage.bus, &s->rt)));
+	AWAIT_STATE(log_says(&s->stage.rig, "saved:")); /* gpuarb-enforce has answered */
+	CHECK(lease_says(s->stage.bus, s->borrower.path, "Reason", "has not given back"));
+	log_end(&s->stage.rig, log);
+	CHECK(is_thawed(s));
 	CHECK(rmdir(path) == 0);
-	depart(&s);
 }
 
 /* ---- gpuarbd is killed at each point --------------------------------------------------------- */
@@ -431,8 +379,7 @@ static void kill_everywhere(bool (*try_point)(void *data, unsigned at))
 	static struct freezing s;
 	unsigned points;
 
-	if (!arrive(&s))
-		SKIP("there is no cgroup of version 2 that could be made");
+	ARRIVE(&s);
 	points = crash_at_each(&s.stage, try_point, &s);
 	depart(&s);
 	if (s.stage.untraceable)

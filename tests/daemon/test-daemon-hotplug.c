@@ -68,20 +68,20 @@ static void check_end(struct machine *machine, struct leases *leases)
 	close(leases->gang.holder);
 }
 
-TEST(a_removed_gpu_ends_its_leases_and_no_other)
+FIXTURE(struct machine, machine, , machine_halt(machine));
+
+TEST_WITH(a_removed_gpu_ends_its_leases_and_no_other, struct machine *machine)
 {
-	static struct machine machine;
 	static struct leases leases;
 
-	fill(&machine, &leases, "radeon-vii");
-	machine_replug(&machine, 1);
-	check_end(&machine, &leases);
+	fill(machine, &leases, "radeon-vii");
+	machine_replug(machine, 1);
+	check_end(machine, &leases);
 	CHECK(leases.after.n_gpus == 1 && strcmp(leases.after.gpus[0].name, "0000:03:00.0") == 0);
 	CHECK(leases.after.gpus[0].cus_free == 45);
-	CHECK(is_error(call(ask_on(machine.bus, "1", 15, 0)), GPUARB_ERROR_NO_SUCH_GPU, "gone"));
-	CHECK(is_error(call(ask_gang(machine.bus)), GPUARB_ERROR_NEVER_FITS, ""));
+	CHECK(is_error(call(ask_on(machine->bus, "1", 15, 0)), GPUARB_ERROR_NO_SUCH_GPU, "gone"));
+	CHECK(is_error(call(ask_gang(machine->bus)), GPUARB_ERROR_NEVER_FITS, ""));
 	close(leases.first.holder);
-	machine_halt(&machine);
 }
 
 /* Removes a node or puts it back without a change of the generation, as the driver does with all nodes
@@ -127,82 +127,76 @@ static bool missing_for_a_moment(struct machine *machine)
 	return boottime_usec() < began + 200000; /* SCAN_SETTLE_USEC */
 }
 
-TEST(a_gpu_missing_while_the_driver_rebuilds_its_tree_is_kept)
+TEST_WITH(a_gpu_missing_while_the_driver_rebuilds_its_tree_is_kept, struct machine *machine)
 {
-	static struct machine machine;
 	static struct leases leases;
-	struct told *told = &machine.told;
+	struct told *told = &machine->told;
 
-	fill(&machine, &leases, "radeon-vii");
-	while (!missing_for_a_moment(&machine)) {
-		machine_halt(&machine);
-		fill(&machine, &leases, "radeon-vii");
+	fill(machine, &leases, "radeon-vii");
+	while (!missing_for_a_moment(machine)) {
+		machine_halt(machine);
+		fill(machine, &leases, "radeon-vii");
 	}
 
 	/* A later change is seen later. */
-	machine_replug(&machine, 3);
-	AWAIT(machine.bus, told->added > 0 && strstr(told->last_added, GPUARB_PATH_GPU "/"));
-	book_read(machine.bus, &leases.after);
+	machine_replug(machine, 3);
+	AWAIT(machine->bus, told->added > 0 && strstr(told->last_added, GPUARB_PATH_GPU "/"));
+	book_read(machine->bus, &leases.after);
 	CHECK(leases.after.n_leases == 3 && leases.after.n_gpus == 3);
-	CHECK(lease_says(machine.bus, leases.second.path, "State", "granted"));
-	CHECK(lease_says(machine.bus, leases.gang.path, "State", "granted"));
+	CHECK(lease_says(machine->bus, leases.second.path, "State", "granted"));
+	CHECK(lease_says(machine->bus, leases.gang.path, "State", "granted"));
 	close(leases.first.holder);
 	close(leases.second.holder);
 	close(leases.gang.holder);
-	machine_halt(&machine);
 }
 
-TEST(a_new_partition_mode_replaces_the_gpus)
+TEST_WITH(a_new_partition_mode_replaces_the_gpus, struct machine *machine)
 {
-	static struct machine machine;
 	static struct leases leases;
 	struct live_lease parts[2];
 
-	fill(&machine, &leases, "mi300x-spx");
+	fill(machine, &leases, "mi300x-spx");
 	for (unsigned i = 1; i < 3; i++) {
-		machine.gpus[i] = machine_model("mi300x-cpx");
-		snprintf(machine.gpus[i].name, sizeof(machine.gpus[i].name), "0000:04:00.0/%u",
+		machine->gpus[i] = machine_model("mi300x-cpx");
+		snprintf(machine->gpus[i].name, sizeof(machine->gpus[i].name), "0000:04:00.0/%u",
 			 i - 1);
 	}
-	machine_replug(&machine, 3);
-	check_end(&machine, &leases);
+	machine_replug(machine, 3);
+	check_end(machine, &leases);
 	CHECK(leases.after.n_gpus == 3);
 	for (unsigned i = 0; i < 2; i++)
-		parts[i] = granted(call(ask_on(machine.bus, machine.gpus[i + 1].name, 38, 0)));
-	book_read(machine.bus, &leases.after);
+		parts[i] = granted(call(ask_on(machine->bus, machine->gpus[i + 1].name, 38, 0)));
+	book_read(machine->bus, &leases.after);
 	book_check(&leases.after, true);
 	close(parts[0].holder);
 	close(parts[1].holder);
 	close(leases.first.holder);
-	machine_halt(&machine);
 }
 
-TEST(a_lease_that_waits_for_a_gpu_is_granted_when_it_is_added)
+TEST_WITH(a_lease_that_waits_for_a_gpu_is_granted_when_it_is_added, struct machine *machine)
 {
-	static struct machine machine;
 	struct live_lease all, any, named;
 	struct live_record record;
 
-	memset(&machine, 0, sizeof(machine));
-	machine_build(&machine, 2);
-	machine_boot(&machine);
-	all = granted(call(ask_on(machine.bus, "0", 60, 0)));
-	named = granted(call(ask_on(machine.bus, "1", 60, 0)));
-	any = waiting(call(ask_on(machine.bus, "any", 60, UINT64_MAX)));
-	machine_replug(&machine, 1);
+	memset(machine, 0, sizeof(*machine));
+	machine_build(machine, 2);
+	machine_boot(machine);
+	all = granted(call(ask_on(machine->bus, "0", 60, 0)));
+	named = granted(call(ask_on(machine->bus, "1", 60, 0)));
+	any = waiting(call(ask_on(machine->bus, "any", 60, UINT64_MAX)));
+	machine_replug(machine, 1);
 	await_gone(&named, "0000:04:00.0");
-	CHECK(lease_says(machine.bus, any.path, "State", "waiting"));
-	machine_replug(&machine, 2);
+	CHECK(lease_says(machine->bus, any.path, "State", "waiting"));
+	machine_replug(machine, 2);
 	record = await_record(any.holder, GPUARB_RECORD_GRANTED);
 	CHECK(strcmp(record.partitions[0].gpu, "0000:04:00.0") == 0);
 	close(named.holder);
 
 	/* A request that names a removed GPU does not wait. */
-	named = waiting(call(ask_on(machine.bus, "1", 60, UINT64_MAX)));
-	machine_replug(&machine, 1);
+	named = waiting(call(ask_on(machine->bus, "1", 60, UINT64_MAX)));
+	machine_replug(machine, 1);
 	await_gone(&any, "0000:04:00.0");
 	record = await_record(named.holder, GPUARB_RECORD_ENDING);
 	CHECK(record.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
 	close(all.holder);
-	machine_halt(&machine);
 }

@@ -36,67 +36,64 @@ static unsigned unmanaged_processes(const struct machine *machine, pid_t *ret_pi
 	return n;
 }
 
-TEST(unmanaged_processes_and_oversubscription_are_logged_before_any_lease)
+FIXTURE(struct machine, machine, machine_build(machine, 1), machine_halt(machine));
+
+TEST_WITH(unmanaged_processes_and_oversubscription_are_logged_before_any_lease,
+	  struct machine *machine)
 {
-	static struct machine machine;
 	unsigned queues, slots;
 	const char *said;
 	pid_t pid, seen;
 	char line[64];
 	int fd, log;
 
-	machine_build(&machine, 1);
-	slots = machine.gpus[0].queue_slots;
+	slots = machine->gpus[0].queue_slots;
 	pid = idler(STRANGER, &fd);
-	machine_use(&machine, pid, 0, slots + 1);
-	log = log_begin(&machine.rig);
-	machine_boot(&machine);
-	said = log_end(&machine.rig, log);
+	machine_use(machine, pid, 0, slots + 1);
+	log = log_begin(&machine->rig);
+	machine_boot(machine);
+	said = log_end(&machine->rig, log);
 	snprintf(line, sizeof(line), "pid %d (", pid);
 	CHECK(strstr(said, "oversubscribed") && strstr(said, line));
-	CHECK(gpu_number(machine.bus, "Oversubscribed") == 1);
-	CHECK(unmanaged_processes(&machine, &seen, &queues) == 1 && seen == pid &&
+	CHECK(gpu_number(machine->bus, "Oversubscribed") == 1);
+	CHECK(unmanaged_processes(machine, &seen, &queues) == 1 && seen == pid &&
 	      queues == slots + 1);
-	CHECK(is_error(call(ask(machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, ""));
+	CHECK(is_error(call(ask(machine->bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, ""));
 
 	for (unsigned i = 3; i <= slots; i++)
-		CHECK(fake_sysfs_queue_gone(machine.sys, pid, i) == 0);
-	AWAIT(machine.bus, machine.told.slots_free == slots - 3);
-	CHECK(gpu_number(machine.bus, "Oversubscribed") == 0);
-	reserve(machine.bus, 15);
-	AWAIT(machine.bus, machine.told.slots_free == slots - 5);
+		CHECK(fake_sysfs_queue_gone(machine->sys, pid, i) == 0);
+	AWAIT(machine->bus, machine->told.slots_free == slots - 3);
+	CHECK(gpu_number(machine->bus, "Oversubscribed") == 0);
+	reserve(machine->bus, 15);
+	AWAIT(machine->bus, machine->told.slots_free == slots - 5);
 	end_process(pid);
-	machine_halt(&machine);
 }
 
-TEST(a_bound_process_is_managed_and_compared_with_its_budget)
+TEST_WITH(a_bound_process_is_managed_and_compared_with_its_budget, struct machine *machine)
 {
-	static struct machine machine;
 	struct live_lease lease;
 	unsigned queues, slots;
 	pid_t pid, seen;
 	int fd;
 
-	machine_build(&machine, 1);
-	machine_boot(&machine);
-	slots = gpu_number(machine.bus, "QueueSlotsFree");
+	machine_boot(machine);
+	slots = gpu_number(machine->bus, "QueueSlotsFree");
 	pid = idler(0, &fd);
-	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	lease = granted(call(ask_bound(machine->bus, 15, fd)));
 	close(lease.holder);
-	machine_use(&machine, pid, 0, 2);
-	CHECK(unmanaged_processes(&machine, &seen, &queues) == 0);
-	AWAIT(machine.bus, machine.told.slots_free == slots - 2);
-	CHECK(lease_says(machine.bus, lease.path, "Reason", ""));
+	machine_use(machine, pid, 0, 2);
+	CHECK(unmanaged_processes(machine, &seen, &queues) == 0);
+	AWAIT(machine->bus, machine->told.slots_free == slots - 2);
+	CHECK(lease_says(machine->bus, lease.path, "Reason", ""));
 
-	machine_use(&machine, pid, 0, 5);
-	AWAIT(machine.bus, machine.told.slots_free == slots - 5);
-	AWAIT(machine.bus, lease_says(machine.bus, lease.path, "Reason", "5 queues"));
-	CHECK(lease_says(machine.bus, lease.path, "Reason", "granted: 2"));
-	CHECK(unmanaged_processes(&machine, &seen, &queues) == 0);
-	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
+	machine_use(machine, pid, 0, 5);
+	AWAIT(machine->bus, machine->told.slots_free == slots - 5);
+	AWAIT(machine->bus, lease_says(machine->bus, lease.path, "Reason", "5 queues"));
+	CHECK(lease_says(machine->bus, lease.path, "Reason", "granted: 2"));
+	CHECK(unmanaged_processes(machine, &seen, &queues) == 0);
+	CHECK(fake_sysfs_process_gone(machine->sys, pid) == 0);
 	end_process(pid);
-	AWAIT(machine.bus, machine.told.removed == 1);
-	machine_halt(&machine);
+	AWAIT(machine->bus, machine->told.removed == 1);
 }
 
 /* A process that is no child of this one: it belongs to a lease only if it is bound. */
@@ -174,29 +171,26 @@ TEST(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease)
 	linger(false);
 }
 
-TEST(a_dead_process_whose_memory_stays_keeps_no_cus)
+TEST_WITH(a_dead_process_whose_memory_stays_keeps_no_cus, struct machine *machine)
 {
-	static struct machine machine;
 	struct live_lease lease;
 	unsigned queues;
 	pid_t pid, seen;
 	int fd;
 
-	machine_build(&machine, 1);
-	machine_boot(&machine);
+	machine_boot(machine);
 	pid = orphan(&fd);
-	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	lease = granted(call(ask_bound(machine->bus, 15, fd)));
 	close(lease.holder);
-	machine_use(&machine, pid, 0, 1);
-	CHECK(fake_sysfs_vram(machine.sys, pid, machine_gpu_id(&machine, 0), UINT64_C(5) << 30) ==
+	machine_use(machine, pid, 0, 1);
+	CHECK(fake_sysfs_vram(machine->sys, pid, machine_gpu_id(machine, 0), UINT64_C(5) << 30) ==
 	      0);
 	CHECK(kill(pid, SIGKILL) == 0);
-	AWAIT(machine.bus, lease_says(machine.bus, lease.path, "State", "ending"));
-	CHECK(fake_sysfs_queue_gone(machine.sys, pid, 0) == 0);
-	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
-	CHECK(unmanaged_processes(&machine, &seen, &queues) == 1 && seen == pid && queues == 0);
+	AWAIT(machine->bus, lease_says(machine->bus, lease.path, "State", "ending"));
+	CHECK(fake_sysfs_queue_gone(machine->sys, pid, 0) == 0);
+	AWAIT(machine->bus, machine->told.removed == 1 && machine->told.cus_free == 60);
+	CHECK(unmanaged_processes(machine, &seen, &queues) == 1 && seen == pid && queues == 0);
 	close(fd);
-	machine_halt(&machine);
 }
 
 /* Counts the lines that contain the text. */
@@ -209,29 +203,26 @@ static unsigned count(const char *text, const char *what)
 	return n;
 }
 
-TEST(while_sysfs_cannot_be_read_ending_leases_keep_what_they_have)
+TEST_WITH(while_sysfs_cannot_be_read_ending_leases_keep_what_they_have, struct machine *machine)
 {
-	static struct machine machine;
 	struct live_lease lease;
 	const char *said;
 	int log;
 
-	machine_build(&machine, 1);
-	log = log_begin(&machine.rig);
-	machine_boot(&machine);
-	lease = reserve(machine.bus, 15);
-	CHECK(fake_sysfs_remove(machine.sys, FAKE_PROC) == 0);
-	CHECK(fake_sysfs_write(machine.sys, FAKE_PROC, "", 0) == 0);
-	CHECK(is_fine(call(release(machine.bus, lease.path))));
-	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
-	CHECK(gpu_number(machine.bus, "CusFree") == 45 && machine.told.removed == 0);
-	CHECK(fake_sysfs_remove(machine.sys, FAKE_PROC) == 0);
-	CHECK(fake_sysfs_mkdir(machine.sys, FAKE_PROC) == 0);
-	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
-	said = log_end(&machine.rig, log);
+	log = log_begin(&machine->rig);
+	machine_boot(machine);
+	lease = reserve(machine->bus, 15);
+	CHECK(fake_sysfs_remove(machine->sys, FAKE_PROC) == 0);
+	CHECK(fake_sysfs_write(machine->sys, FAKE_PROC, "", 0) == 0);
+	CHECK(is_fine(call(release(machine->bus, lease.path))));
+	CHECK(lease_says(machine->bus, lease.path, "State", "ending"));
+	CHECK(gpu_number(machine->bus, "CusFree") == 45 && machine->told.removed == 0);
+	CHECK(fake_sysfs_remove(machine->sys, FAKE_PROC) == 0);
+	CHECK(fake_sysfs_mkdir(machine->sys, FAKE_PROC) == 0);
+	AWAIT(machine->bus, machine->told.removed == 1 && machine->told.cus_free == 60);
+	said = log_end(&machine->rig, log);
 	CHECK(count(said, "cannot read which") == 1);
 	CHECK(count(said, "can be read again") == 1);
-	machine_halt(&machine);
 }
 
 TEST(without_a_gpu_no_request_fits)

@@ -22,53 +22,53 @@ static void arrive(struct stage *stage, const char *settings)
 
 /* ---- borrowers that shrink ---------------------------------------------------------------------------- */
 
-TEST(an_activation_is_granted_when_borrowers_have_acknowledged)
+FIXTURE(struct stage, s, , rig_done(&s->rig));
+
+TEST_WITH(an_activation_is_granted_when_borrowers_have_acknowledged, struct stage *s)
 {
 	struct live_lease rt, borrower;
 	struct book_part part, mine;
 	struct live_record record;
 	static struct book book;
-	static struct stage s;
 	uint64_t before;
 	char name[32];
 
-	arrive(&s, PATIENT GROW_NEVER);
-	rt = keep_inactive(s.bus, 15);
-	borrower = borrow(s.crowd);
-	CHECK(part_of(s.bus, &borrower).cus == LEND_CUS);
+	arrive(s, PATIENT GROW_NEVER);
+	rt = keep_inactive(s->bus, 15);
+	borrower = borrow(s->crowd);
+	CHECK(part_of(s->bus, &borrower).cus == LEND_CUS);
 
 	before = boottime_usec();
-	s.told.lease = 0;
-	CHECK(is_fine(activate(s.bus, &rt)));
-	CHECK(is_in_state(s.bus, &rt, "activating") && s.told.lease > 0);
+	s->told.lease = 0;
+	CHECK(is_fine(activate(s->bus, &rt)));
+	CHECK(is_in_state(s->bus, &rt, "activating") && s->told.lease > 0);
 	snprintf(name, sizeof(name), "lease %" PRIu64, borrower.id);
-	CHECK(lease_says(s.bus, rt.path, "Reason", "15 CUs of 0000:03:00.0"));
-	CHECK(lease_says(s.bus, rt.path, "Reason", name));
+	CHECK(lease_says(s->bus, rt.path, "Reason", "15 CUs of 0000:03:00.0"));
+	CHECK(lease_says(s->bus, rt.path, "Reason", name));
 	CHECK(await_record(rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec ==
-	      lease_number(s.bus, &rt, "Deadline"));
+	      lease_number(s->bus, &rt, "Deadline"));
 
 	record = await_generation(borrower.holder, 2);
 	CHECK(record.record.state == GPUARB_RECORD_GRANTED && record.partitions[0].cus == 45);
 	CHECK(record.record.deadline_usec >= before + HOUR_USEC);
-	CHECK(record.record.deadline_usec == lease_number(s.bus, &borrower, "Deadline"));
-	CHECK(is_fine(acknowledge(s.crowd, &borrower, 1))); /* that is not it */
-	CHECK(is_error(acknowledge(s.crowd, &borrower, 3), GPUARB_ERROR_INVALID_REQUEST,
+	CHECK(record.record.deadline_usec == lease_number(s->bus, &borrower, "Deadline"));
+	CHECK(is_fine(acknowledge(s->crowd, &borrower, 1))); /* that is not it */
+	CHECK(is_error(acknowledge(s->crowd, &borrower, 3), GPUARB_ERROR_INVALID_REQUEST,
 		       "generation 3"));
-	CHECK(is_in_state(s.bus, &rt, "activating"));
+	CHECK(is_in_state(s->bus, &rt, "activating"));
 
-	s.told.lease = 0;
-	CHECK(is_fine(acknowledge(s.crowd, &borrower, 2)));
+	s->told.lease = 0;
+	CHECK(is_fine(acknowledge(s->crowd, &borrower, 2)));
 	record = await_record(rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(record.record.deadline_usec == UINT64_MAX && !record.record.reason[0]);
-	AWAIT(s.bus, s.told.lease > 0);
-	book_read(s.bus, &book);
+	AWAIT(s->bus, s->told.lease > 0);
+	book_read(s->bus, &book);
 	book_check(&book, true);
-	part = part_of(s.bus, &borrower);
-	mine = part_of(s.bus, &rt);
+	part = part_of(s->bus, &borrower);
+	mine = part_of(s->bus, &rt);
 	CHECK(apart(&part, &mine) && mine.cus == 15 && part.cus == 45);
-	CHECK(lease_number(s.bus, &borrower, "Deadline") == UINT64_MAX);
-	CHECK(lease_number(s.bus, &rt, "Generation") == 1); /* its mask is what it was */
-	rig_done(&s.rig);
+	CHECK(lease_number(s->bus, &borrower, "Deadline") == UINT64_MAX);
+	CHECK(lease_number(s->bus, &rt, "Generation") == 1); /* its mask is what it was */
 }
 
 /* ---- borrowers that grow ------------------------------------------------------------------------ */
@@ -94,7 +94,7 @@ static void take_it(struct stage *s, const struct live_lease *rt)
 	CHECK(is_fine(take_away(s->bus, rt, 0, "")));
 }
 
-TEST(borrowers_receive_their_previous_mask_after_an_activation)
+TEST_WITH(borrowers_receive_their_previous_mask_after_an_activation, struct stage *s)
 {
 	void (*const ends[])(struct stage *, const struct live_lease *) = {
 		deactivate_it,
@@ -102,117 +102,109 @@ TEST(borrowers_receive_their_previous_mask_after_an_activation)
 		close_it,
 		take_it,
 	};
-	static struct stage s;
 
-	arrive(&s, PATIENT GROW_SOON);
+	arrive(s, PATIENT GROW_SOON);
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(ends); i++) {
-		struct live_lease rt = keep_inactive(s.bus, 15), borrower = borrow(s.crowd);
-		struct book_part before = part_of(s.bus, &borrower), after;
+		struct live_lease rt = keep_inactive(s->bus, 15), borrower = borrow(s->crowd);
+		struct book_part before = part_of(s->bus, &borrower), after;
 
-		CHECK(is_fine(activate(s.bus, &rt)));
+		CHECK(is_fine(activate(s->bus, &rt)));
 		if (i & 1) {
-			follow_until(s.crowd, &borrower, 45);
+			follow_until(s->crowd, &borrower, 45);
 			await_record(rt.holder, GPUARB_RECORD_GRANTED);
 		}
-		ends[i / 2](&s, &rt);
-		follow_until(s.crowd, &borrower, LEND_CUS);
-		after = part_of(s.bus, &borrower);
+		ends[i / 2](s, &rt);
+		follow_until(s->crowd, &borrower, LEND_CUS);
+		after = part_of(s->bus, &borrower);
 		CHECK(same_part(&before, &after));
 		if (ends[i / 2] == deactivate_it)
-			release_it(&s, &rt);
-		CHECK(is_fine(call(release(s.crowd, borrower.path))));
+			release_it(s, &rt);
+		CHECK(is_fine(call(release(s->crowd, borrower.path))));
 	}
-	rig_done(&s.rig);
 }
 
 /* The next scan, an hour later, would let it grow, too. */
-TEST(a_borrower_grows_back_when_a_lease_is_released)
+TEST_WITH(a_borrower_grows_back_when_a_lease_is_released, struct stage *s)
 {
 	struct live_lease rt, borrower;
 	struct live_record record;
 	struct answer answer;
-	static struct stage s;
 
-	arrive(&s, PATIENT GROW_SOON "audit-interval = 1h\n");
-	borrower = borrow(s.crowd);
+	arrive(s, PATIENT GROW_SOON "audit-interval = 1h\n");
+	borrower = borrow(s->crowd);
 	for (uint64_t generation = 2; generation < 8; generation += 2) {
-		call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15,
+		call_send(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15,
 			       0),
 			  &answer);
-		CHECK(sd_bus_flush(s.bus) >= 0);
+		CHECK(sd_bus_flush(s->bus) >= 0);
 		await_generation(borrower.holder, generation);
-		CHECK(is_fine(acknowledge(s.crowd, &borrower, generation)));
-		AWAIT(s.bus, answer.came);
+		CHECK(is_fine(acknowledge(s->crowd, &borrower, generation)));
+		AWAIT(s->bus, answer.came);
 		rt = granted(answer.m);
 		await_time(boottime_usec() + 20000); /* the grant was an occasion to grow, too */
-		CHECK(is_fine(call(release(s.bus, rt.path))));
+		CHECK(is_fine(call(release(s->bus, rt.path))));
 		record = await_generation(borrower.holder, generation + 1);
 		CHECK(record.partitions[0].cus == LEND_CUS);
-		CHECK(is_fine(acknowledge(s.crowd, &borrower, generation + 1)));
+		CHECK(is_fine(acknowledge(s->crowd, &borrower, generation + 1)));
 		close(rt.holder);
 	}
-	rig_done(&s.rig);
 }
 
-TEST(borrowers_get_their_cus_back_when_a_request_is_cancelled)
+TEST_WITH(borrowers_get_their_cus_back_when_a_request_is_cancelled, struct stage *s)
 {
 	struct live_lease borrower;
 	struct live_record record;
 	struct answer answer;
-	static struct stage s;
 	static struct book book;
 	sd_bus *caller;
 
-	arrive(&s, PATIENT GROW_SOON "audit-interval = 1h\n");
-	borrower = borrow(s.crowd);
-	caller = rig_connect(&s.rig, 0);
+	arrive(s, PATIENT GROW_SOON "audit-interval = 1h\n");
+	borrower = borrow(s->crowd);
+	caller = rig_connect(&s->rig, 0);
 	call_send(with(call_arbiter(caller, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 0),
 		  &answer);
 	CHECK(sd_bus_flush(caller) >= 0);
 	await_generation(borrower.holder, 2);
 	leave(caller);
 	CHECK(!answer.came);
-	AWAIT(s.bus, s.told.removed == 1);
-	CHECK(is_fine(acknowledge(s.crowd, &borrower, 2)));
+	AWAIT(s->bus, s->told.removed == 1);
+	CHECK(is_fine(acknowledge(s->crowd, &borrower, 2)));
 	record = await_generation(borrower.holder, 3);
 	CHECK(record.partitions[0].cus == LEND_CUS && record.record.deadline_usec == UINT64_MAX);
-	CHECK(is_fine(acknowledge(s.crowd, &borrower, 3)));
-	book_read(s.bus, &book);
+	CHECK(is_fine(acknowledge(s->crowd, &borrower, 3)));
+	book_read(s->bus, &book);
 	CHECK(book.n_leases == 1);
-	rig_done(&s.rig);
 }
 
 /* ---- two leases of one process ------------------------------------------------------------------------- */
 
-TEST(process_is_bound_to_one_lease_on_a_gpu_if_one_is_adaptable)
+TEST_WITH(process_is_bound_to_one_lease_on_a_gpu_if_one_is_adaptable, struct stage *s)
 {
 	struct live_lease first, second, waits;
-	static struct stage s;
 	char name[32];
 	pid_t pid;
 	int fd;
 
-	arrive(&s, PATIENT GROW_NEVER);
+	arrive(s, PATIENT GROW_NEVER);
 	pid = idler(0, &fd);
-	first = granted(call(ask_to_borrow(s.bus, 4, 20, 0)));
+	first = granted(call(ask_to_borrow(s->bus, 4, 20, 0)));
 	snprintf(name, sizeof(name), "lease %" PRIu64, first.id);
-	CHECK(is_fine(call(with(call_lease(s.bus, first.path, "Bind"), "h", fd))));
-	CHECK(is_fine(call(with(call_lease(s.bus, first.path, "Bind"), "h", fd))));
+	CHECK(is_fine(call(with(call_lease(s->bus, first.path, "Bind"), "h", fd))));
+	CHECK(is_fine(call(with(call_lease(s->bus, first.path, "Bind"), "h", fd))));
 
-	CHECK(is_error(call(ask_bound(s.bus, 15, fd)), GPUARB_ERROR_INVALID_STATE, name));
-	second = reserve(s.bus, 15);
-	CHECK(is_error(call(with(call_lease(s.bus, second.path, "Bind"), "h", fd)),
+	CHECK(is_error(call(ask_bound(s->bus, 15, fd)), GPUARB_ERROR_INVALID_STATE, name));
+	second = reserve(s->bus, 15);
+	CHECK(is_error(call(with(call_lease(s->bus, second.path, "Bind"), "h", fd)),
 		       GPUARB_ERROR_INVALID_STATE, name));
-	waits = waiting(call(ask_to_borrow(s.bus, 50, 60, HOUR_USEC)));
-	CHECK(is_error(call(with(call_lease(s.bus, waits.path, "Bind"), "h", fd)),
+	waits = waiting(call(ask_to_borrow(s->bus, 50, 60, HOUR_USEC)));
+	CHECK(is_error(call(with(call_lease(s->bus, waits.path, "Bind"), "h", fd)),
 		       GPUARB_ERROR_INVALID_STATE, name));
 
-	CHECK(is_fine(call(release(s.bus, first.path))));
-	CHECK(is_fine(call(with(call_lease(s.bus, second.path, "Bind"), "h", fd))));
-	CHECK(is_fine(call(release(s.bus, waits.path))));
-	CHECK(is_fine(call(ask_bound(s.bus, 5, fd)))); /* both are fixed */
+	CHECK(is_fine(call(release(s->bus, first.path))));
+	CHECK(is_fine(call(with(call_lease(s->bus, second.path, "Bind"), "h", fd))));
+	CHECK(is_fine(call(release(s->bus, waits.path))));
+	CHECK(is_fine(call(ask_bound(s->bus, 5, fd)))); /* both are fixed */
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	close(fd);
-	rig_done(&s.rig);
 }

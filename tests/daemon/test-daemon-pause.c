@@ -55,55 +55,47 @@ static void pause_all(struct stage *s)
 	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 }
 
-TEST(an_adaptable_lease_pauses_and_resumes)
+FIXTURE(struct stage, s, arrive(s), rig_done(&s->rig));
+
+TEST_WITH(an_adaptable_lease_pauses_and_resumes, struct stage *s)
 {
-	static struct stage s;
 	uint64_t since;
 
-	arrive(&s);
-	CHECK(lease_number(s.bus, &s.borrower, "PausedCount") == 0);
-	CHECK(lease_number(s.bus, &s.borrower, "PausedSince") == 0);
-	pause_all(&s);
-	since = lease_number(s.bus, &s.borrower, "PausedSince");
+	CHECK(lease_number(s->bus, &s->borrower, "PausedCount") == 0);
+	CHECK(lease_number(s->bus, &s->borrower, "PausedSince") == 0);
+	pause_all(s);
+	since = lease_number(s->bus, &s->borrower, "PausedSince");
 	CHECK(since > 0 && since <= boottime_usec());
-	CHECK(lease_number(s.bus, &s.borrower, "PausedCount") == 1);
-	CHECK(lease_says(s.bus, s.borrower.path, "Reason", "paused"));
-	CHECK(is_fine(deactivate(s.bus, &s.rt)));
-	record_of(&s, 3, false);
-	CHECK(lease_number(s.bus, &s.borrower, "PausedSince") == 0);
-	CHECK(lease_number(s.bus, &s.borrower, "PausedUsec") > 0);
-	rig_done(&s.rig);
+	CHECK(lease_number(s->bus, &s->borrower, "PausedCount") == 1);
+	CHECK(lease_says(s->bus, s->borrower.path, "Reason", "paused"));
+	CHECK(is_fine(deactivate(s->bus, &s->rt)));
+	record_of(s, 3, false);
+	CHECK(lease_number(s->bus, &s->borrower, "PausedSince") == 0);
+	CHECK(lease_number(s->bus, &s->borrower, "PausedUsec") > 0);
 }
 
-TEST(a_pause_survives_a_crash_and_ends_afterwards)
+TEST_WITH(a_pause_survives_a_crash_and_ends_afterwards, struct stage *s)
 {
-	static struct stage s;
 	uint64_t since;
 
-	arrive(&s);
-	pause_all(&s);
-	since = lease_number(s.bus, &s.borrower, "PausedSince");
-	rig_crash(&s.rig);
-	CHECK(is_in_state(s.bus, &s.rt, "granted"));
-	CHECK(lease_number(s.bus, &s.borrower, "PausedSince") == since);
-	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 2);
-	CHECK(is_fine(deactivate(s.bus, &s.rt)));
-	record_of(&s, 3, false);
-	CHECK(lease_number(s.bus, &s.borrower, "PausedCount") == 1);
-	rig_done(&s.rig);
+	pause_all(s);
+	since = lease_number(s->bus, &s->borrower, "PausedSince");
+	rig_crash(&s->rig);
+	CHECK(is_in_state(s->bus, &s->rt, "granted"));
+	CHECK(lease_number(s->bus, &s->borrower, "PausedSince") == since);
+	CHECK(lease_number(s->bus, &s->borrower, "Generation") == 2);
+	CHECK(is_fine(deactivate(s->bus, &s->rt)));
+	record_of(s, 3, false);
+	CHECK(lease_number(s->bus, &s->borrower, "PausedCount") == 1);
 }
 
-TEST(a_pause_that_was_not_acknowledged_is_still_waited_for_after_a_crash)
+TEST_WITH(a_pause_that_was_not_acknowledged_is_still_waited_for_after_a_crash, struct stage *s)
 {
-	static struct stage s;
-
-	arrive(&s);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	record_of(&s, 2, true);
-	rig_crash(&s.rig);
-	CHECK(is_in_state(s.bus, &s.rt, "activating"));
-	record_of(&s, 2, true);
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	rig_done(&s.rig);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	record_of(s, 2, true);
+	rig_crash(&s->rig);
+	CHECK(is_in_state(s->bus, &s->rt, "activating"));
+	record_of(s, 2, true);
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
 }

@@ -40,67 +40,60 @@ static const char *id_text(uint64_t id)
 	return text;
 }
 
-TEST(reserve_without_wait_is_answered_when_revoked_leases_have_ended)
+FIXTURE(struct stage, s, arrive(s, PATIENT, "revoke"), rig_done(&s->rig));
+
+TEST_WITH(reserve_without_wait_is_answered_when_revoked_leases_have_ended, struct stage *s)
 {
 	struct live_record record;
 	struct live_lease lease;
 	struct answer answer;
-	static struct stage s;
 
-	arrive(&s, PATIENT, "revoke");
-	call_send(ask_for(s.bus, 15, 0), &answer);
-	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
-	CHECK(strstr(record.record.reason, id_text(s.lease.id + 1)));
+	call_send(ask_for(s->bus, 15, 0), &answer);
+	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
+	CHECK(strstr(record.record.reason, id_text(s->lease.id + 1)));
 	CHECK(record.record.deadline_usec > boottime_usec());
-	AWAIT(s.bus, s.told.added == 2);
-	CHECK(!answer.came && lease_says(s.bus, s.told.last_added, "State", "waiting"));
-	CHECK(lease_says(s.bus, s.told.last_added, "Reason", id_text(s.lease.id)));
-	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
-	AWAIT(s.bus, answer.came);
+	AWAIT(s->bus, s->told.added == 2);
+	CHECK(!answer.came && lease_says(s->bus, s->told.last_added, "State", "waiting"));
+	CHECK(lease_says(s->bus, s->told.last_added, "Reason", id_text(s->lease.id)));
+	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
+	AWAIT(s->bus, answer.came);
 	lease = granted(answer.m);
-	CHECK(part_of(s.bus, &lease).cus == 15);
-	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
-	rig_done(&s.rig);
+	CHECK(part_of(s->bus, &lease).cus == 15);
+	await_record(s->lease.holder, GPUARB_RECORD_ENDING);
 }
 
-TEST(a_caller_that_leaves_cancels_its_request)
+TEST_WITH(a_caller_that_leaves_cancels_its_request, struct stage *s)
 {
 	struct answer answer;
-	static struct stage s;
 	sd_bus *other;
 
-	arrive(&s, PATIENT, "revoke");
-	other = rig_connect(&s.rig, 0);
+	other = rig_connect(&s->rig, 0);
 	call_send(ask_for(other, 60, 0), &answer);
 	sd_bus_flush(other);
-	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
 	leave(other);
-	await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
-	rig_done(&s.rig);
+	await_record(s->lease.holder, GPUARB_RECORD_GRANTED);
 }
 
-TEST(a_preemption_continues_after_the_daemon_was_killed)
+TEST_WITH(a_preemption_continues_after_the_daemon_was_killed, struct stage *s)
 {
 	struct live_record record;
 	struct live_lease lease;
-	static struct stage s;
 	uint64_t deadline;
 
-	arrive(&s, PATIENT, "revoke");
-	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
-	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
-	deadline = lease_number(s.bus, &s.lease, "Deadline");
-	rig_crash(&s.rig);
-	CHECK(is_in_state(s.bus, &s.lease, "revoking") && is_in_state(s.bus, &lease, "waiting"));
-	CHECK(lease_number(s.bus, &s.lease, "Deadline") == deadline);
-	CHECK(lease_says(s.bus, lease.path, "Reason", id_text(s.lease.id)));
+	lease = waiting(call(ask_for(s->bus, 30, HOUR_USEC)));
+	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
+	deadline = lease_number(s->bus, &s->lease, "Deadline");
+	rig_crash(&s->rig);
+	CHECK(is_in_state(s->bus, &s->lease, "revoking") && is_in_state(s->bus, &lease, "waiting"));
+	CHECK(lease_number(s->bus, &s->lease, "Deadline") == deadline);
+	CHECK(lease_says(s->bus, lease.path, "Reason", id_text(s->lease.id)));
 	/* Lower classes stay barred from the GPU, and a cancelled request still gives back. */
-	CHECK(is_error(
-		call(with(call_arbiter(s.crowd, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 1, 0)),
-		GPUARB_ERROR_NO_CAPACITY, ""));
-	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
+	CHECK(is_error(call(with(call_arbiter(s->crowd, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
+				 1, 0)),
+		       GPUARB_ERROR_NO_CAPACITY, ""));
+	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
 	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 30);
-	rig_done(&s.rig);
 }
 
 TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
@@ -139,18 +132,15 @@ TEST(reserve_without_wait_finds_its_lease_after_the_daemon_was_killed)
 	}
 }
 
-TEST(a_request_that_is_cancelled_after_a_restart_gives_back)
+TEST_WITH(a_request_that_is_cancelled_after_a_restart_gives_back, struct stage *s)
 {
 	struct live_lease lease;
-	static struct stage s;
 
-	arrive(&s, PATIENT, "revoke");
-	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
-	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
-	rig_crash(&s.rig);
+	lease = waiting(call(ask_for(s->bus, 30, HOUR_USEC)));
+	await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
+	rig_crash(&s->rig);
 	close(lease.holder);
-	await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
-	rig_done(&s.rig);
+	await_record(s->lease.holder, GPUARB_RECORD_GRANTED);
 }
 
 /* ---- requeue ----------------------------------------------------------------------------- */
@@ -164,41 +154,35 @@ static void reserve_requeue(struct stage *stage)
 					 "cus", "u", 60, 1, "requeue", "b", 1)));
 }
 
-TEST(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends)
+TEST_WITH(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends, struct stage *s)
 {
 	struct live_record record;
 	struct live_lease lease;
-	static struct stage s;
 
-	arrive(&s, PATIENT, "revoke");
-	reserve_requeue(&s);
-	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
-	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
-	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
-	record = await_record(s.lease.holder, GPUARB_RECORD_WAITING);
-	CHECK(record.record.n_partitions == 0 && record.record.lease == s.lease.id);
+	reserve_requeue(s);
+	lease = waiting(call(ask_for(s->bus, 30, HOUR_USEC)));
+	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
+	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
+	record = await_record(s->lease.holder, GPUARB_RECORD_WAITING);
+	CHECK(record.record.n_partitions == 0 && record.record.lease == s->lease.id);
 	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 30);
-	rig_crash(&s.rig);
-	CHECK(is_in_state(s.bus, &s.lease, "waiting") && is_in_state(s.bus, &lease, "granted"));
+	rig_crash(&s->rig);
+	CHECK(is_in_state(s->bus, &s->lease, "waiting") && is_in_state(s->bus, &lease, "granted"));
 	close(lease.holder);
-	record = await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
-	CHECK(record.partitions[0].cus == 60 && record.record.lease == s.lease.id);
-	rig_done(&s.rig);
+	record = await_record(s->lease.holder, GPUARB_RECORD_GRANTED);
+	CHECK(record.partitions[0].cus == 60 && record.record.lease == s->lease.id);
 }
 
-TEST(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again)
+TEST_WITH(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again, struct stage *s)
 {
 	struct live_record record;
 	struct live_lease lease;
-	static struct stage s;
 
-	arrive(&s, PATIENT, "revoke");
-	reserve_requeue(&s);
-	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
-	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
-	rig_crash(&s.rig);
-	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
-	await_record(s.lease.holder, GPUARB_RECORD_WAITING);
+	reserve_requeue(s);
+	lease = waiting(call(ask_for(s->bus, 30, HOUR_USEC)));
+	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
+	rig_crash(&s->rig);
+	CHECK(is_fine(acknowledge(s->crowd, &s->lease, record.record.generation)));
+	await_record(s->lease.holder, GPUARB_RECORD_WAITING);
 	await_record(lease.holder, GPUARB_RECORD_GRANTED);
-	rig_done(&s.rig);
 }

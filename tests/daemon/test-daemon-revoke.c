@@ -38,66 +38,59 @@ static bool is_free_again(struct stage *s)
 
 /* ---- notice ---------------------------------------------------------------------------------- */
 
-TEST(a_holder_gets_reason_and_deadline_and_may_acknowledge_before)
+FIXTURE(struct stage, s, arrive(s), rig_done(&s->rig));
+
+TEST_WITH(a_holder_gets_reason_and_deadline_and_may_acknowledge_before, struct stage *s)
 {
 	struct live_record record;
-	static struct stage s;
 	uint64_t before, after;
 
-	arrive(&s);
 	before = boottime_usec();
-	CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "the rack is moved")));
+	CHECK(is_fine(take_away(s->bus, &s->lease, HOUR_USEC, "the rack is moved")));
 	after = boottime_usec();
-	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	record = await_record(s->lease.holder, GPUARB_RECORD_REVOKING);
 	CHECK(record.record.deadline_usec >= before + HOUR_USEC);
 	CHECK(record.record.deadline_usec <= after + HOUR_USEC);
-	CHECK(record.record.deadline_usec == lease_number(s.bus, &s.lease, "Deadline"));
+	CHECK(record.record.deadline_usec == lease_number(s->bus, &s->lease, "Deadline"));
 	CHECK(strstr(record.record.reason, "the rack is moved"));
 	CHECK(record.record.n_partitions == 1 && record.partitions[0].cus == 15);
-	CHECK(lease_says(s.bus, s.lease.path, "State", "revoking"));
-	CHECK(lease_says(s.bus, s.lease.path, "Reason", "the rack is moved"));
-	CHECK(gpu_number(s.bus, "CusFree") == 45); /* until then it has what it had */
+	CHECK(lease_says(s->bus, s->lease.path, "State", "revoking"));
+	CHECK(lease_says(s->bus, s->lease.path, "Reason", "the rack is moved"));
+	CHECK(gpu_number(s->bus, "CusFree") == 45); /* until then it has what it had */
 
-	CHECK(is_fine(acknowledge(s.owner, &s.lease, record.record.generation - 1)));
-	CHECK(is_in_state(s.bus, &s.lease, "revoking")); /* of a change before */
-	CHECK(is_fine(acknowledge(s.owner, &s.lease, record.record.generation)));
-	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(is_fine(acknowledge(s->owner, &s->lease, record.record.generation - 1)));
+	CHECK(is_in_state(s->bus, &s->lease, "revoking")); /* of a change before */
+	CHECK(is_fine(acknowledge(s->owner, &s->lease, record.record.generation)));
+	record = await_record(s->lease.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "the rack is moved"));
-	CHECK(!next_record(s.lease.holder, &record));
-	CHECK(is_free_again(&s));
-	rig_done(&s.rig);
+	CHECK(!next_record(s->lease.holder, &record));
+	CHECK(is_free_again(s));
 }
 
 /* The record of the revocation may be missing: a slow gpuarbd writes the last one at once. */
-TEST(a_deadline_ends_a_revoked_lease)
+TEST_WITH(a_deadline_ends_a_revoked_lease, struct stage *s)
 {
 	struct live_record record;
-	static struct stage s;
 	uint64_t begin;
 
-	arrive(&s);
 	begin = boottime_usec();
-	CHECK(is_fine(take_away(s.bus, &s.lease, 50000, "")));
-	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(is_fine(take_away(s->bus, &s->lease, 50000, "")));
+	record = await_record(s->lease.holder, GPUARB_RECORD_ENDING);
 	CHECK(boottime_usec() >= begin + 50000);
 	CHECK(strstr(record.record.reason, "administrator"));
 	CHECK(record.record.cause == GPUARB_RECORD_ENDED);
-	CHECK(is_free_again(&s));
-	rig_done(&s.rig);
+	CHECK(is_free_again(s));
 }
 
-TEST(a_grace_of_zero_is_no_notice)
+TEST_WITH(a_grace_of_zero_is_no_notice, struct stage *s)
 {
 	struct live_record record;
-	static struct stage s;
 
-	arrive(&s);
-	CHECK(is_fine(take_away(s.bus, &s.lease, 0, "now")));
-	CHECK(!lease_exists(s.bus, s.lease.path));
-	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(is_fine(take_away(s->bus, &s->lease, 0, "now")));
+	CHECK(!lease_exists(s->bus, s->lease.path));
+	record = await_record(s->lease.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "now"));
-	CHECK(is_free_again(&s));
-	rig_done(&s.rig);
+	CHECK(is_free_again(s));
 }
 
 /* ---- callers and states ------------------------------------------------------------------ */
@@ -122,21 +115,18 @@ TEST(a_revoking_lease_can_only_be_released)
 }
 
 /* The CUs that a revoked inactive lease lends stay with their borrowers. */
-TEST(revoking_an_inactive_lease_leaves_borrowers_their_cus)
+TEST_WITH(revoking_an_inactive_lease_leaves_borrowers_their_cus, struct stage *s)
 {
 	struct live_lease rt, borrower;
 	struct live_record record;
-	static struct stage s;
 
-	arrive(&s);
-	rt = keep_inactive(s.bus, 15);
-	borrower = borrow(s.owner);
-	CHECK(is_fine(take_away(s.bus, &rt, HOUR_USEC, "")));
-	CHECK(is_error(activate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
-	CHECK(is_error(deactivate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
+	rt = keep_inactive(s->bus, 15);
+	borrower = borrow(s->owner);
+	CHECK(is_fine(take_away(s->bus, &rt, HOUR_USEC, "")));
+	CHECK(is_error(activate(s->bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
+	CHECK(is_error(deactivate(s->bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
 	record = await_record(rt.holder, GPUARB_RECORD_REVOKING);
-	CHECK(is_fine(acknowledge(s.bus, &rt, record.record.generation)));
-	AWAIT(s.bus, s.told.removed == 1);
-	CHECK(lease_number(s.bus, &borrower, "Generation") == 1);
-	rig_done(&s.rig);
+	CHECK(is_fine(acknowledge(s->bus, &rt, record.record.generation)));
+	AWAIT(s->bus, s->told.removed == 1);
+	CHECK(lease_number(s->bus, &borrower, "Generation") == 1);
 }

@@ -109,80 +109,78 @@ static bool log_has(const struct machine *machine, const char *words)
 	return strstr(text, words);
 }
 
-TEST(leases_end_and_unmanaged_use_is_seen_beside_4097_processes)
+FIXTURE(struct machine, machine, , machine_halt(machine));
+
+TEST_WITH(leases_end_and_unmanaged_use_is_seen_beside_4097_processes, struct machine *machine)
 {
-	static struct machine machine;
 	const char *said;
 	sd_bus *victim;
 	unsigned slots;
 	pid_t pid;
 	int fd, log;
 
-	machine_build(&machine, 1);
-	make_dead(&machine, 4097);
-	log = log_begin(&machine.rig);
-	machine_boot(&machine);
-	victim = rig_connect(&machine.rig, VICTIM);
-	slots = gpu_number(machine.bus, "QueueSlotsFree");
-	AWAIT_STATE(late_processes(&machine, UINT32_MAX) > 0);
-	check_lease(&machine, victim);
+	machine_build(machine, 1);
+	make_dead(machine, 4097);
+	log = log_begin(&machine->rig);
+	machine_boot(machine);
+	victim = rig_connect(&machine->rig, VICTIM);
+	slots = gpu_number(machine->bus, "QueueSlotsFree");
+	AWAIT_STATE(late_processes(machine, UINT32_MAX) > 0);
+	check_lease(machine, victim);
 	pid = idler(STRANGER, &fd);
-	machine_use(&machine, pid, 0, 1);
-	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
+	machine_use(machine, pid, 0, 1);
+	AWAIT_STATE(gpu_number(machine->bus, "QueueSlotsFree") == slots - 1);
 	end_process(pid);
-	said = log_end(&machine.rig, log);
+	said = log_end(&machine->rig, log);
 	CHECK(strstr(said, "unknown") && !strstr(said, "the GPUs: "));
-	machine_halt(&machine);
 }
 
-TEST(leases_end_and_unmanaged_use_is_seen_beside_a_process_with_4097_queues)
+TEST_WITH(leases_end_and_unmanaged_use_is_seen_beside_a_process_with_4097_queues,
+	  struct machine *machine)
 {
-	static struct machine machine;
 	sd_bus *victim;
 	unsigned slots;
 	pid_t pid;
 	int fd;
 
-	machine_build(&machine, 2);
+	machine_build(machine, 2);
 	pid = idler(STRANGER, &fd);
-	machine_use(&machine, pid, 1, 4097);
-	machine_boot(&machine);
-	victim = rig_connect(&machine.rig, VICTIM);
-	AWAIT_STATE(number_of(machine.bus, GPUARB_PATH_GPU "/1", GPUARB_INTERFACE_GPU,
+	machine_use(machine, pid, 1, 4097);
+	machine_boot(machine);
+	victim = rig_connect(&machine->rig, VICTIM);
+	AWAIT_STATE(number_of(machine->bus, GPUARB_PATH_GPU "/1", GPUARB_INTERFACE_GPU,
 			      "QueueSlotsFree") == 0);
-	slots = gpu_number(machine.bus, "QueueSlotsFree");
-	check_lease(&machine, victim);
-	CHECK(fake_sysfs_queue(machine.sys, pid, 5000, machine_gpu_id(&machine, 0), 0) == 0);
-	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
+	slots = gpu_number(machine->bus, "QueueSlotsFree");
+	check_lease(machine, victim);
+	CHECK(fake_sysfs_queue(machine->sys, pid, 5000, machine_gpu_id(machine, 0), 0) == 0);
+	AWAIT_STATE(gpu_number(machine->bus, "QueueSlotsFree") == slots - 1);
 	end_process(pid);
-	machine_halt(&machine);
 }
 
-TEST(user_whose_processes_are_read_late_is_named_until_they_have_ended)
+TEST_WITH(user_whose_processes_are_read_late_is_named_until_they_have_ended,
+	  struct machine *machine)
 {
-	static struct machine machine;
 	pid_t pids[PROCESSES], pid;
 	sd_bus *victim;
 	unsigned slots;
 	int fd, log;
 
-	machine_build(&machine, 2);
-	make_strangers(&machine, pids, PROCESSES);
-	log = log_begin(&machine.rig);
-	machine_boot(&machine);
-	victim = rig_connect(&machine.rig, VICTIM);
-	slots = gpu_number(machine.bus, "QueueSlotsFree");
-	check_lease(&machine, victim);
+	machine_build(machine, 2);
+	make_strangers(machine, pids, PROCESSES);
+	log = log_begin(&machine->rig);
+	machine_boot(machine);
+	victim = rig_connect(&machine->rig, VICTIM);
+	slots = gpu_number(machine->bus, "QueueSlotsFree");
+	check_lease(machine, victim);
 	pid = idler(STRANGER, &fd); /* new: read before the facts take effect */
-	machine_use(&machine, pid, 0, 1);
-	AWAIT_STATE(gpu_number(machine.bus, "QueueSlotsFree") == slots - 1);
+	machine_use(machine, pid, 0, 1);
+	AWAIT_STATE(gpu_number(machine->bus, "QueueSlotsFree") == slots - 1);
 	end_process(pid);
-	AWAIT_STATE(log_has(&machine, "processes of uid 1 "));
-	end_strangers(&machine, pids, PROCESSES);
-	AWAIT_STATE(log_has(&machine, "all processes of uid 1 "));
-	CHECK(late_processes(&machine, STRANGER) == 0);
-	CHECK(!strstr(log_end(&machine.rig, log), "uid 2 that "));
-	machine_halt(&machine);
+	AWAIT_STATE(log_has(machine, "processes of uid 1 "));
+	end_strangers(machine, pids, PROCESSES);
+	AWAIT_STATE(log_has(machine, "all processes of uid 1 "));
+	CHECK(late_processes(machine, STRANGER) == 0);
+	CHECK(!strstr(log_end(&machine->rig, log), "uid 2 that "));
 }
 
 /* Adds and removes directories of processes until it is killed. */
@@ -270,56 +268,52 @@ TEST(first_decision_after_a_time_without_use_knows_new_queues)
 	unused_depart(&u);
 }
 
-TEST(leases_end_while_processes_come_and_go_all_the_time)
+TEST_WITH(leases_end_while_processes_come_and_go_all_the_time, struct machine *machine)
 {
-	static struct machine machine;
 	sd_bus *victim;
 	pid_t churn;
 
-	machine_build(&machine, 1);
-	make_dead(&machine, 1000);
-	machine_boot(&machine);
-	churn = begin_churn(&machine);
-	victim = rig_connect(&machine.rig, VICTIM);
-	check_lease(&machine, victim);
+	machine_build(machine, 1);
+	make_dead(machine, 1000);
+	machine_boot(machine);
+	churn = begin_churn(machine);
+	victim = rig_connect(&machine->rig, VICTIM);
+	check_lease(machine, victim);
 	end_process(churn);
-	machine_halt(&machine);
 }
 
-TEST(scan_that_fails_between_its_turns_ends_no_lease)
+TEST_WITH(scan_that_fails_between_its_turns_ends_no_lease, struct machine *machine)
 {
-	static struct machine machine;
 	struct live_lease lease;
 	char tree[160], away[160];
 	sd_bus *victim;
 	pid_t pid;
 	int fd, log;
 
-	machine_build(&machine, 1);
-	make_dead(&machine, 1000);
-	log = log_begin(&machine.rig);
-	machine_boot(&machine);
-	victim = rig_connect(&machine.rig, VICTIM);
+	machine_build(machine, 1);
+	make_dead(machine, 1000);
+	log = log_begin(&machine->rig);
+	machine_boot(machine);
+	victim = rig_connect(&machine->rig, VICTIM);
 	pid = idler(VICTIM, &fd);
 	lease = granted(call(ask_bound(victim, 15, fd)));
-	machine_use(&machine, pid, 0, 5);
-	AWAIT_STATE(lease_says(machine.bus, lease.path, "Reason", "5 queues"));
-	snprintf(tree, sizeof(tree), "%s/" FAKE_PROC, machine.sys);
-	snprintf(away, sizeof(away), "%s/away", machine.sys);
+	machine_use(machine, pid, 0, 5);
+	AWAIT_STATE(lease_says(machine->bus, lease.path, "Reason", "5 queues"));
+	snprintf(tree, sizeof(tree), "%s/" FAKE_PROC, machine->sys);
+	snprintf(away, sizeof(away), "%s/away", machine->sys);
 	CHECK(rename(tree, away) == 0);
-	CHECK(fake_sysfs_print(machine.sys, FAKE_PROC, "no directory") == 0);
+	CHECK(fake_sysfs_print(machine->sys, FAKE_PROC, "no directory") == 0);
 	end_process(pid);
 	close(fd);
 	close(lease.holder);
-	AWAIT_STATE(log_has(&machine, "cannot read which processes use the GPUs"));
-	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
+	AWAIT_STATE(log_has(machine, "cannot read which processes use the GPUs"));
+	CHECK(lease_says(machine->bus, lease.path, "State", "ending"));
 	CHECK(unlink(tree) == 0 && rename(away, tree) == 0);
-	AWAIT_STATE(log_has(&machine, "can be read again"));
-	CHECK(lease_exists(machine.bus, lease.path));
-	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
-	AWAIT_STATE(!lease_exists(machine.bus, lease.path));
-	log_end(&machine.rig, log);
-	machine_halt(&machine);
+	AWAIT_STATE(log_has(machine, "can be read again"));
+	CHECK(lease_exists(machine->bus, lease.path));
+	CHECK(fake_sysfs_process_gone(machine->sys, pid) == 0);
+	AWAIT_STATE(!lease_exists(machine->bus, lease.path));
+	log_end(&machine->rig, log);
 }
 
 /* ---- file descriptors ------------------------------------------------------------------------ */
@@ -374,11 +368,10 @@ static void make_call(const struct machine *machine, sd_bus *user, int process,
 	close(lease.holder);
 }
 
-TEST(without_file_descriptors_calls_fail_as_a_whole_and_leases_stay)
+TEST_WITH(without_file_descriptors_calls_fail_as_a_whole_and_leases_stay, struct machine *machine)
 {
 	unsigned seed = SEED_OF_RUN("DESCRIPTORS_SEED"), calls = 0;
 	uint64_t begin = boottime_usec();
-	static struct machine machine;
 	static struct book book;
 	struct live_lease lease;
 	struct rlimit before, limit;
@@ -386,27 +379,26 @@ TEST(without_file_descriptors_calls_fail_as_a_whole_and_leases_stay)
 	pid_t pid;
 	int fd;
 
-	machine_build(&machine, 2);
-	machine_boot(&machine);
-	victim = rig_connect(&machine.rig, VICTIM);
+	machine_build(machine, 2);
+	machine_boot(machine);
+	victim = rig_connect(&machine->rig, VICTIM);
 	pid = idler(VICTIM, &fd);
 	lease = granted(call(ask_bound(victim, 15, fd)));
-	machine_use(&machine, pid, 0, 2);
-	CHECK(prlimit(machine.rig.daemon, RLIMIT_NOFILE, NULL, &before) == 0);
+	machine_use(machine, pid, 0, 2);
+	CHECK(prlimit(machine->rig.daemon, RLIMIT_NOFILE, NULL, &before) == 0);
 	limit = before;
 	seed_rand(seed);
 	while (calls < 120 || (getenv("GPUARB_LONG") && boottime_usec() - begin < LONG_USEC)) {
 		if (calls++ % 4 == 0)
-			leave_descriptors(machine.rig.daemon, (unsigned)rand() % 8, &limit);
-		make_call(&machine, victim, fd, &before);
+			leave_descriptors(machine->rig.daemon, (unsigned)rand() % 8, &limit);
+		make_call(machine, victim, fd, &before);
 	}
 	printf("%u calls\n", calls);
-	CHECK(prlimit(machine.rig.daemon, RLIMIT_NOFILE, &before, NULL) == 0);
-	AWAIT_STATE(gpu_number(machine.bus, "CusFree") == 45);
-	book_read(machine.bus, &book);
+	CHECK(prlimit(machine->rig.daemon, RLIMIT_NOFILE, &before, NULL) == 0);
+	AWAIT_STATE(gpu_number(machine->bus, "CusFree") == 45);
+	book_read(machine->bus, &book);
 	book_check(&book, false);
-	CHECK(lease_says(machine.bus, lease.path, "State", "granted"));
+	CHECK(lease_says(machine->bus, lease.path, "State", "granted"));
 	end_process(pid);
 	close(fd);
-	machine_halt(&machine);
 }

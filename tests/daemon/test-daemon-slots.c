@@ -110,17 +110,17 @@ static uint32_t number_in(sd_bus_message *m, const char *wanted)
 
 /* ---- the answer ---------------------------------------------------------------------- */
 
-TEST(slots_have_the_process_of_their_queue)
+FIXTURE(struct stage, s, arrive(s), depart(s));
+
+TEST_WITH(slots_have_the_process_of_their_queue, struct stage *s)
 {
-	static struct stage s;
 	sd_bus_message *m;
 
-	arrive(&s);
-	CHECK(gpu_number(s.machine.bus, "Pipes") == 4);
-	show(&s, "");
-	m = call(read_slots(&s, "0000:03:00.0"));
+	CHECK(gpu_number(s->machine.bus, "Pipes") == 4);
+	show(s, "");
+	m = call(read_slots(s, "0000:03:00.0"));
 	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
-	CHECK(number_in(m, "pid") == (uint32_t)s.pid);
+	CHECK(number_in(m, "pid") == (uint32_t)s->pid);
 	CHECK(sd_bus_message_rewind(m, false) >= 0);
 	CHECK(number_in(m, "pipe") == 2);
 	CHECK(sd_bus_message_rewind(m, false) >= 0);
@@ -128,9 +128,8 @@ TEST(slots_have_the_process_of_their_queue)
 	CHECK(sd_bus_message_at_end(m, false) > 0 && sd_bus_message_exit_container(m) >= 0);
 	CHECK(number_in(m, "without-slot") == 0);
 	sd_bus_message_unref(m);
-	CHECK(gpu_number(s.machine.bus, "Pipes") == 3 &&
-	      gpu_number(s.machine.bus, "QueuesPerPipe") == 6);
-	depart(&s);
+	CHECK(gpu_number(s->machine.bus, "Pipes") == 3 &&
+	      gpu_number(s->machine.bus, "QueuesPerPipe") == 6);
 }
 
 /* No event ends the second for which a reading is remembered. */
@@ -156,31 +155,23 @@ static bool reads_once(const struct stage *s)
 	return fine;
 }
 
-TEST(a_second_reading_within_a_second_is_not_made)
+TEST_WITH(a_second_reading_within_a_second_is_not_made, struct stage *s)
 {
-	static struct stage s;
-
-	arrive(&s);
-	AWAIT_STATE(reads_once(&s));
+	AWAIT_STATE(reads_once(s));
 	await_second();
-	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "kfd/hqds, line 10"));
-	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "line 10")); /* nor after a failure */
-	depart(&s);
+	CHECK(read_fails(s, GPUARB_ERROR_NOT_SUPPORTED, "kfd/hqds, line 10"));
+	CHECK(read_fails(s, GPUARB_ERROR_NOT_SUPPORTED, "line 10")); /* nor after a failure */
 }
 
 /* ---- what cannot be read --------------------------------------------------------------- */
 
-TEST(unreadable_slots_are_refused_with_the_reason)
+TEST_WITH(unreadable_slots_are_refused_with_the_reason, struct stage *s)
 {
-	static struct stage s;
-
-	arrive(&s);
-	CHECK(is_error(call(read_slots(&s, "7")), GPUARB_ERROR_NO_SUCH_GPU, "7: "));
-	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "/kfd/hqds"));
-	rig_write(&s.machine.rig, HQDS, "");
+	CHECK(is_error(call(read_slots(s, "7")), GPUARB_ERROR_NO_SUCH_GPU, "7: "));
+	CHECK(read_fails(s, GPUARB_ERROR_NOT_SUPPORTED, "/kfd/hqds"));
+	rig_write(&s->machine.rig, HQDS, "");
 	await_second();
-	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "0000:03:00.0: kfd/hqds"));
-	depart(&s);
+	CHECK(read_fails(s, GPUARB_ERROR_NOT_SUPPORTED, "0000:03:00.0: kfd/hqds"));
 }
 
 TEST(simulated_gpus_have_no_slots)
@@ -214,32 +205,29 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
 	return 0;
 }
 
-TEST(calls_wait_for_a_driver_without_blocking_the_daemon)
+TEST_WITH(calls_wait_for_a_driver_without_blocking_the_daemon, struct stage *s)
 {
 	struct answers answers = { 0 }, of_other = { 0 };
-	static struct stage s;
 	sd_bus_message *other;
 	sd_bus *bus;
 
-	arrive(&s);
-	bus = rig_connect(&s.machine.rig, 2);
+	bus = rig_connect(&s->machine.rig, 2);
 	other = with(call_arbiter(bus, "ReadSlots"), "s", "0");
-	CHECK(mkfifo(rig_path(&s.machine.rig, HQDS), 0644) == 0);
+	CHECK(mkfifo(rig_path(&s->machine.rig, HQDS), 0644) == 0);
 	for (unsigned i = 0; i < CALLS; i++) {
-		sd_bus_message *m = read_slots(&s, "0");
+		sd_bus_message *m = read_slots(s, "0");
 
-		CHECK(sd_bus_call_async(s.machine.bus, NULL, m, on_answer, &answers, 0) >= 0);
+		CHECK(sd_bus_call_async(s->machine.bus, NULL, m, on_answer, &answers, 0) >= 0);
 		sd_bus_message_unref(m);
 	}
-	CHECK(gpu_number(s.machine.bus, "Pipes") == 4); /* another call is answered */
+	CHECK(gpu_number(s->machine.bus, "Pipes") == 4); /* another call is answered */
 	CHECK(answers.timed_out == 0);
 	CHECK(sd_bus_call_async(bus, NULL, other, on_answer, &of_other, 0) >= 0);
 	sd_bus_message_unref(other);
-	AWAIT(s.machine.bus, answers.n == CALLS);
+	AWAIT(s->machine.bus, answers.n == CALLS);
 	CHECK(answers.timed_out == CALLS - 1 && answers.too_many == 1);
 	AWAIT(bus, of_other.n == 1); /* the calls of one user take the room of no other user */
 	CHECK(of_other.too_many == 0);
-	depart(&s);
 }
 
 /* ---- files that somebody else has written ------------------------------------------------------ */
@@ -286,45 +274,39 @@ static void remove_any(const char *path)
 	(void)(unlink(path) < 0 && rmdir(path) < 0);
 }
 
-TEST(whatever_is_in_place_of_the_descriptors_the_daemon_goes_on)
+TEST_WITH(whatever_is_in_place_of_the_descriptors_the_daemon_goes_on, struct stage *s)
 {
 	unsigned seed = SEED_OF_RUN("SLOTS_SEED"), rounds = 0;
 	uint64_t begin = boottime_usec();
-	static struct stage s;
 
-	arrive(&s);
 	while (rounds < 3 || (getenv("GPUARB_LONG") && boottime_usec() - begin < LONG_USEC)) {
 		sd_bus_message *m;
 
 		seed_rand(seed_nth(seed, rounds++));
-		show(&s, "");
-		replace_file(rig_path(&s.machine.rig, rand() % 2 ? HQDS : MQDS),
+		show(s, "");
+		replace_file(rig_path(&s->machine.rig, rand() % 2 ? HQDS : MQDS),
 			     (unsigned)rand() % 12);
 		await_second();
-		m = call(read_slots(&s, "0"));
-		CHECK(gpu_number(s.machine.bus, "Pipes") >= 1);
+		m = call(read_slots(s, "0"));
+		CHECK(gpu_number(s->machine.bus, "Pipes") >= 1);
 		sd_bus_message_unref(m);
-		remove_any(rig_path(&s.machine.rig, HQDS));
-		remove_any(rig_path(&s.machine.rig, MQDS));
+		remove_any(rig_path(&s->machine.rig, HQDS));
+		remove_any(rig_path(&s->machine.rig, MQDS));
 	}
 	printf("%u readings\n", rounds);
-	depart(&s);
 }
 
-TEST(waiting_calls_are_answered_when_the_daemon_stops)
+TEST_WITH(waiting_calls_are_answered_when_the_daemon_stops, struct stage *s)
 {
-	static struct stage s;
 	sd_bus_message *m;
 	struct answers answers = { 0 };
 
-	arrive(&s);
-	CHECK(mkfifo(rig_path(&s.machine.rig, HQDS), 0644) == 0);
-	m = read_slots(&s, "0");
-	CHECK(sd_bus_call_async(s.machine.bus, NULL, m, on_answer, &answers, 0) >= 0);
+	CHECK(mkfifo(rig_path(&s->machine.rig, HQDS), 0644) == 0);
+	m = read_slots(s, "0");
+	CHECK(sd_bus_call_async(s->machine.bus, NULL, m, on_answer, &answers, 0) >= 0);
 	sd_bus_message_unref(m);
-	CHECK(gpu_number(s.machine.bus, "Pipes") == 4);
-	rig_stop(&s.machine.rig);
-	AWAIT(s.machine.bus, answers.n == 1);
+	CHECK(gpu_number(s->machine.bus, "Pipes") == 4);
+	rig_stop(&s->machine.rig);
+	AWAIT(s->machine.bus, answers.n == 1);
 	CHECK(answers.timed_out == 0);
-	depart(&s);
 }

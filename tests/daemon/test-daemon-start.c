@@ -94,39 +94,37 @@ TEST(a_second_daemon_on_the_same_bus_fails_to_start_and_does_no_harm)
 	rig_done(&rig);
 }
 
+FIXTURE(struct rig, rig, rig_new(rig), rig_done(rig));
+
 /* A bus with the installed policy, and a daemon that is started by hand. */
-TEST(a_bus_that_denies_the_name_is_logged_with_a_remedy)
+TEST_WITH(a_bus_that_denies_the_name_is_logged_with_a_remedy, struct rig *rig)
 {
 	const char *said;
-	_cleanup_(rig_done) struct rig rig;
 	int log;
 
-	rig_new(&rig);
 	rig_write(
-		&rig, "extra.conf",
+		rig, "extra.conf",
 		"<busconfig><policy context=\"mandatory\"><deny own=\"*\"/></policy></busconfig>");
-	rig_kill_bus(&rig);
-	rig_start_bus(&rig);
-	log = log_begin(&rig);
-	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") == 1);
-	said = log_end(&rig, log);
+	rig_kill_bus(rig);
+	rig_start_bus(rig);
+	log = log_begin(rig);
+	CHECK(rig_start_fails(rig, "--simulate=radeon-vii") == 1);
+	said = log_end(rig, log);
 	CHECK(strstr(said, "GPUARB_BUS_ADDRESS"));
 	CHECK(strstr(said, "systemctl start gpuarbd"));
 }
 
-TEST(a_name_with_another_owner_fails_the_start)
+TEST_WITH(a_name_with_another_owner_fails_the_start, struct rig *rig)
 {
 	const char *said;
-	_cleanup_(rig_done) struct rig rig;
 	sd_bus *bus;
 	int log;
 
-	rig_new(&rig);
-	bus = rig_connect(&rig, 0);
+	bus = rig_connect(rig, 0);
 	CHECK(sd_bus_request_name(bus, GPUARB_BUS_NAME, 0) >= 0);
-	log = log_begin(&rig);
-	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") != 0);
-	said = log_end(&rig, log);
+	log = log_begin(rig);
+	CHECK(rig_start_fails(rig, "--simulate=radeon-vii") != 0);
+	said = log_end(rig, log);
 	CHECK(strstr(said, "process"));
 }
 
@@ -141,27 +139,24 @@ static void expect_refusal(struct rig *rig, const char *sentence)
 	CHECK(strstr(log_end(rig, log), sentence) && status == 6);
 }
 
-TEST(a_configuration_writable_by_others_is_refused_with_status_6)
+TEST_WITH(a_configuration_writable_by_others_is_refused_with_status_6, struct rig *rig)
 {
-	_cleanup_(rig_done) struct rig rig;
-
-	rig_new(&rig);
-	CHECK(chmod(rig_path(&rig, "tenants.d"), 0775) == 0);
-	expect_refusal(&rig, "/tenants.d: writable by group or others (mode 0775)");
-	CHECK(chmod(rig_path(&rig, "tenants.d"), 0755) == 0);
-	CHECK(chown(rig_path(&rig, "tenants.d"), STRANGER, 0) == 0);
-	expect_refusal(&rig, "/tenants.d: owned by uid 1, which is not trusted");
-	CHECK(chown(rig_path(&rig, "tenants.d"), 0, 0) == 0);
-	CHECK(chmod(rig_path(&rig, "gpuarbd.conf"), 0646) == 0);
-	expect_refusal(&rig, "/gpuarbd.conf: writable by group or others (mode 0646)");
-	CHECK(chmod(rig_path(&rig, "gpuarbd.conf"), 0644) == 0 && chmod(rig.dir, 01777) == 0);
-	expect_refusal(&rig, ": writable by group or others (mode 1777)");
-	CHECK(chmod(rig.dir, 0755) == 0 && rmdir(rig_path(&rig, "tenants.d")) == 0);
-	expect_refusal(&rig, "/tenants.d: No such file or directory");
-	CHECK(access(rig_path(&rig, "run/leases"), F_OK) < 0); /* nothing was begun */
+	CHECK(chmod(rig_path(rig, "tenants.d"), 0775) == 0);
+	expect_refusal(rig, "/tenants.d: writable by group or others (mode 0775)");
+	CHECK(chmod(rig_path(rig, "tenants.d"), 0755) == 0);
+	CHECK(chown(rig_path(rig, "tenants.d"), STRANGER, 0) == 0);
+	expect_refusal(rig, "/tenants.d: owned by uid 1, which is not trusted");
+	CHECK(chown(rig_path(rig, "tenants.d"), 0, 0) == 0);
+	CHECK(chmod(rig_path(rig, "gpuarbd.conf"), 0646) == 0);
+	expect_refusal(rig, "/gpuarbd.conf: writable by group or others (mode 0646)");
+	CHECK(chmod(rig_path(rig, "gpuarbd.conf"), 0644) == 0 && chmod(rig->dir, 01777) == 0);
+	expect_refusal(rig, ": writable by group or others (mode 1777)");
+	CHECK(chmod(rig->dir, 0755) == 0 && rmdir(rig_path(rig, "tenants.d")) == 0);
+	expect_refusal(rig, "/tenants.d: No such file or directory");
+	CHECK(access(rig_path(rig, "run/leases"), F_OK) < 0); /* nothing was begun */
 }
 
-TEST(options_that_make_no_sense_are_refused)
+TEST_WITH(options_that_make_no_sense_are_refused, struct rig *rig)
 {
 	static const char *const options[][2] = {
 		{ "--nonsense", "unrecognized option" },
@@ -170,14 +165,12 @@ TEST(options_that_make_no_sense_are_refused)
 		{ "--simulate=,", "names no profile" },
 		{ MANY_CARDS, "too many cards: at most 64" },
 	};
-	_cleanup_(rig_done) struct rig rig;
 
-	rig_new(&rig);
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		int log = log_begin(&rig);
+		int log = log_begin(rig);
 
-		rig_start_fails(&rig, options[i][0]);
-		CHECK(strstr(log_end(&rig, log), options[i][1]));
+		rig_start_fails(rig, options[i][0]);
+		CHECK(strstr(log_end(rig, log), options[i][1]));
 	}
 }
 

@@ -103,85 +103,73 @@ static void capped(struct scene *s)
 	AWAIT(s->machine.bus, says(s, "Tier", "capped"));
 }
 
-TEST(a_unit_with_a_lease_of_its_own_has_the_sum_of_its_queues_as_budget)
-{
-	static struct scene s;
+FIXTURE(struct scene, s, ARRIVE(s, CAPS), depart(s));
 
-	ARRIVE(&s, CAPS);
-	CHECK(s.budget.request.try != 0 && budgets_are(&s, "unused"));
-	budget_rig_answer(&s.budget);
-	AWAIT(s.machine.bus, budgets_are(&s, "enforced"));
-	s.lease = reserve_queues(&s, 3, 2);
-	CHECK(budget_rig_receive(&s.budget) == 1);
-	CHECK(s.budget.request.rows[0].lease == s.lease.id);
-	CHECK(s.budget.request.rows[0].cgroup == s.unit.id);
-	CHECK(s.budget.request.rows[0].limit == 5);
-	CHECK(says(&s, "Tier", "cooperative")); /* not before the kernel does it */
-	budget_rig_answer(&s.budget);
-	AWAIT(s.machine.bus, says(&s, "Tier", "capped"));
-	depart(&s);
+TEST_WITH(a_unit_with_a_lease_of_its_own_has_the_sum_of_its_queues_as_budget, struct scene *s)
+{
+	CHECK(s->budget.request.try != 0 && budgets_are(s, "unused"));
+	budget_rig_answer(&s->budget);
+	AWAIT(s->machine.bus, budgets_are(s, "enforced"));
+	s->lease = reserve_queues(s, 3, 2);
+	CHECK(budget_rig_receive(&s->budget) == 1);
+	CHECK(s->budget.request.rows[0].lease == s->lease.id);
+	CHECK(s->budget.request.rows[0].cgroup == s->unit.id);
+	CHECK(s->budget.request.rows[0].limit == 5);
+	CHECK(says(s, "Tier", "cooperative")); /* not before the kernel does it */
+	budget_rig_answer(&s->budget);
+	AWAIT(s->machine.bus, says(s, "Tier", "capped"));
 }
 
-TEST(the_budget_follows_the_lease_until_its_end)
+TEST_WITH(the_budget_follows_the_lease_until_its_end, struct scene *s)
 {
-	static struct scene s;
-
-	ARRIVE(&s, CAPS);
-	capped(&s);
-	CHECK(is_fine(resize_queues(&s, 7)));
-	CHECK(budget_rig_receive(&s.budget) == 1 && s.budget.request.rows[0].limit == 7);
-	budget_rig_answer(&s.budget);
-	machine_use(&s.machine, s.pid, 0, 3);
-	CHECK(is_fine(call(release(s.machine.bus, s.lease.path))));
-	CHECK(budget_rig_receive(&s.budget) == 1 && s.budget.request.rows[0].limit == 0);
-	budget_rig_answer(&s.budget);
+	capped(s);
+	CHECK(is_fine(resize_queues(s, 7)));
+	CHECK(budget_rig_receive(&s->budget) == 1 && s->budget.request.rows[0].limit == 7);
+	budget_rig_answer(&s->budget);
+	machine_use(&s->machine, s->pid, 0, 3);
+	CHECK(is_fine(call(release(s->machine.bus, s->lease.path))));
+	CHECK(budget_rig_receive(&s->budget) == 1 && s->budget.request.rows[0].limit == 0);
+	budget_rig_answer(&s->budget);
 	for (unsigned i = 0; i < 3; i++)
-		CHECK(fake_sysfs_queue_gone(s.machine.sys, s.pid, i) == 0);
-	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
-	CHECK(budget_rig_receive(&s.budget) == 0);
-	depart(&s);
+		CHECK(fake_sysfs_queue_gone(s->machine.sys, s->pid, i) == 0);
+	CHECK(fake_sysfs_process_gone(s->machine.sys, s->pid) == 0);
+	CHECK(budget_rig_receive(&s->budget) == 0);
 }
 
-TEST(a_unit_with_a_process_that_does_not_belong_to_the_lease_has_no_budget)
+TEST_WITH(a_unit_with_a_process_that_does_not_belong_to_the_lease_has_no_budget, struct scene *s)
 {
-	static struct scene s;
 	pid_t other;
 	int fd;
 
-	ARRIVE(&s, CAPS);
-	budget_rig_answer(&s.budget);
+	budget_rig_answer(&s->budget);
 	other = idler(0, &fd);
-	unit_rig_add(&s.unit, other);
-	s.lease = reserve_queues(&s, 3, 0);
+	unit_rig_add(&s->unit, other);
+	s->lease = reserve_queues(s, 3, 0);
 	end_process(other);
 	close(fd);
-	CHECK(says(&s, "Tier", "cooperative") && says(&s, "Uncapped", "unit"));
-	CHECK(is_fine(call(call_arbiter(s.machine.bus, "Reload"))));
-	CHECK(budget_rig_receive(&s.budget) == 1); /* the first request since: it is alone now */
-	depart(&s);
+	CHECK(says(s, "Tier", "cooperative") && says(s, "Uncapped", "unit"));
+	CHECK(is_fine(call(call_arbiter(s->machine.bus, "Reload"))));
+	CHECK(budget_rig_receive(&s->budget) == 1); /* the first request since: it is alone now */
 }
 
-TEST(a_bound_process_outside_of_the_unit_ends_the_tier_and_not_the_budget)
+TEST_WITH(a_bound_process_outside_of_the_unit_ends_the_tier_and_not_the_budget, struct scene *s)
 {
-	static struct scene s;
 	pid_t other;
 	int fd;
 
-	ARRIVE(&s, CAPS);
-	capped(&s);
+	capped(s);
 	other = idler(0, &fd);
-	CHECK(is_fine(call(with(call_lease(s.machine.bus, s.lease.path, "Bind"), "h", fd))));
-	CHECK(says(&s, "Tier", "cooperative"));
-	CHECK(is_fine(resize_queues(&s, 4)));
-	CHECK(budget_rig_receive(&s.budget) == 1 && s.budget.request.rows[0].limit == 4);
-	budget_rig_answer(&s.budget);
+	CHECK(is_fine(call(with(call_lease(s->machine.bus, s->lease.path, "Bind"), "h", fd))));
+	CHECK(says(s, "Tier", "cooperative"));
+	CHECK(is_fine(resize_queues(s, 4)));
+	CHECK(budget_rig_receive(&s->budget) == 1 && s->budget.request.rows[0].limit == 4);
+	budget_rig_answer(&s->budget);
 	end_process(other);
 	close(fd);
-	CHECK(is_fine(resize_queues(&s, 5)));
-	CHECK(budget_rig_receive(&s.budget) == 1);
-	budget_rig_answer(&s.budget);
-	AWAIT(s.machine.bus, says(&s, "Tier", "capped"));
-	depart(&s);
+	CHECK(is_fine(resize_queues(s, 5)));
+	CHECK(budget_rig_receive(&s->budget) == 1);
+	budget_rig_answer(&s->budget);
+	AWAIT(s->machine.bus, says(s, "Tier", "capped"));
 }
 
 TEST(units_of_tenants_without_cap_have_no_budget)
@@ -240,108 +228,85 @@ TEST(a_realtime_lease_is_capped_without_an_option_or_says_why_not)
 	depart(&s);
 }
 
-TEST(a_kernel_that_cannot_is_reported_with_the_reason)
+TEST_WITH(a_kernel_that_cannot_is_reported_with_the_reason, struct scene *s)
 {
-	static struct scene s;
-
-	ARRIVE(&s, CAPS);
-	s.lease = reserve_queues(&s, 1, 0);
-	CHECK(says(&s, "Uncapped", "pending"));
-	s.budget.answer.r = -EOPNOTSUPP;
-	strcpy(s.budget.answer.sentence, "the kernel is too old");
-	budget_rig_answer(&s.budget);
-	AWAIT(s.machine.bus, budgets_are(&s, "the kernel is too old"));
-	CHECK(says(&s, "Uncapped", "kernel"));
-	s.lease = reserve_queues(&s, 3, 0);
-	CHECK(says(&s, "Tier", "cooperative") && says(&s, "Uncapped", "kernel"));
-	depart(&s);
+	s->lease = reserve_queues(s, 1, 0);
+	CHECK(says(s, "Uncapped", "pending"));
+	s->budget.answer.r = -EOPNOTSUPP;
+	strcpy(s->budget.answer.sentence, "the kernel is too old");
+	budget_rig_answer(&s->budget);
+	AWAIT(s->machine.bus, budgets_are(s, "the kernel is too old"));
+	CHECK(says(s, "Uncapped", "kernel"));
+	s->lease = reserve_queues(s, 3, 0);
+	CHECK(says(s, "Tier", "cooperative") && says(s, "Uncapped", "kernel"));
 }
 
-TEST(a_budget_that_the_kernel_does_not_take_leaves_the_lease_uncapped)
+TEST_WITH(a_budget_that_the_kernel_does_not_take_leaves_the_lease_uncapped, struct scene *s)
 {
-	static struct scene s;
-
-	ARRIVE(&s, CAPS);
-	budget_rig_answer(&s.budget);
-	s.budget.answer.rows[0].r = -E2BIG;
-	s.lease = reserve_queues(&s, 3, 0);
-	CHECK(budget_rig_receive(&s.budget) == 1);
-	budget_rig_answer(&s.budget);
-	AWAIT(s.machine.bus, budgets_are(&s, "enforced"));
-	CHECK(says(&s, "Tier", "cooperative"));
-	depart(&s);
+	budget_rig_answer(&s->budget);
+	s->budget.answer.rows[0].r = -E2BIG;
+	s->lease = reserve_queues(s, 3, 0);
+	CHECK(budget_rig_receive(&s->budget) == 1);
+	budget_rig_answer(&s->budget);
+	AWAIT(s->machine.bus, budgets_are(s, "enforced"));
+	CHECK(says(s, "Tier", "cooperative"));
 }
 
-TEST(a_helper_that_fails_does_not_lift_the_cap)
+TEST_WITH(a_helper_that_fails_does_not_lift_the_cap, struct scene *s)
 {
-	static struct scene s;
-
-	ARRIVE(&s, CAPS);
-	capped(&s);
-	CHECK(is_fine(resize_queues(&s, 4)));
-	CHECK(budget_rig_receive(&s.budget) == 1);
-	budget_rig_hang_up(&s.budget);
-	AWAIT(s.machine.bus, budgets_are(&s, "gpuarb-budget ended before it answered"));
-	CHECK(says(&s, "Tier", "capped"));
-	CHECK(budget_rig_receive(&s.budget) == 1); /* again, ten seconds later */
-	CHECK(s.budget.request.rows[0].limit == 4);
-	budget_rig_answer(&s.budget);
-	AWAIT(s.machine.bus, budgets_are(&s, "enforced"));
-	depart(&s);
+	capped(s);
+	CHECK(is_fine(resize_queues(s, 4)));
+	CHECK(budget_rig_receive(&s->budget) == 1);
+	budget_rig_hang_up(&s->budget);
+	AWAIT(s->machine.bus, budgets_are(s, "gpuarb-budget ended before it answered"));
+	CHECK(says(s, "Tier", "capped"));
+	CHECK(budget_rig_receive(&s->budget) == 1); /* again, ten seconds later */
+	CHECK(s->budget.request.rows[0].limit == 4);
+	budget_rig_answer(&s->budget);
+	AWAIT(s->machine.bus, budgets_are(s, "enforced"));
 }
 
-TEST(refused_calls_are_counted)
+TEST_WITH(refused_calls_are_counted, struct scene *s)
 {
-	static struct scene s;
-
-	ARRIVE(&s, CAPS);
-	capped(&s);
-	s.budget.answer.rows[0].refused = 5;
-	CHECK(is_fine(resize_queues(&s, 4)));
-	CHECK(budget_rig_receive(&s.budget) == 1);
-	budget_rig_answer(&s.budget);
-	while (refusals(&s) < 5)
+	capped(s);
+	s->budget.answer.rows[0].refused = 5;
+	CHECK(is_fine(resize_queues(s, 4)));
+	CHECK(budget_rig_receive(&s->budget) == 1);
+	budget_rig_answer(&s->budget);
+	while (refusals(s) < 5)
 		sched_yield();
-	CHECK(refusals(&s) == 5);
-	depart(&s);
+	CHECK(refusals(s) == 5);
 }
 
-TEST(the_next_daemon_asks_for_the_same_budget)
+TEST_WITH(the_next_daemon_asks_for_the_same_budget, struct scene *s)
 {
-	static struct scene s;
 	char options[256];
 
-	ARRIVE(&s, CAPS);
-	machine_halt(&s.machine);
-	budget_rig_done(&s.budget);
+	machine_halt(&s->machine);
+	budget_rig_done(&s->budget);
 
-	machine_build(&s.machine, 2);
-	rig_write(&s.machine.rig, "tenants.d/10-test.conf", CAPS);
-	budget_rig_new(&s.budget, s.machine.rig.dir);
-	snprintf(options, sizeof(options), "%s --budget=%s", s.machine.option, s.budget.path);
-	rig_start_managed(&s.machine.rig, options, "--store-max=64");
-	machine_connect(&s.machine);
-	CHECK(budget_rig_receive(&s.budget) == 0);
-	capped(&s);
-	rig_restart(&s.machine.rig);
-	rig_await_ready(&s.machine.rig);
-	CHECK(budget_rig_receive(&s.budget) == 1); /* never one without it */
-	CHECK(s.budget.request.rows[0].lease == s.lease.id);
-	CHECK(s.budget.request.rows[0].limit == 3);
-	s.budget.answer.rows[0].refused = 5; /* since the budget was set: counted before, or not */
-	budget_rig_answer(&s.budget);
-	AWAIT(s.machine.bus, says(&s, "Tier", "capped"));
-	CHECK(refusals(&s) == 0);
-	depart(&s);
+	machine_build(&s->machine, 2);
+	rig_write(&s->machine.rig, "tenants.d/10-test.conf", CAPS);
+	budget_rig_new(&s->budget, s->machine.rig.dir);
+	snprintf(options, sizeof(options), "%s --budget=%s", s->machine.option, s->budget.path);
+	rig_start_managed(&s->machine.rig, options, "--store-max=64");
+	machine_connect(&s->machine);
+	CHECK(budget_rig_receive(&s->budget) == 0);
+	capped(s);
+	rig_restart(&s->machine.rig);
+	rig_await_ready(&s->machine.rig);
+	CHECK(budget_rig_receive(&s->budget) == 1); /* never one without it */
+	CHECK(s->budget.request.rows[0].lease == s->lease.id);
+	CHECK(s->budget.request.rows[0].limit == 3);
+	s->budget.answer.rows[0].refused = 5; /* since the budget was set: counted before, or not */
+	budget_rig_answer(&s->budget);
+	AWAIT(s->machine.bus, says(s, "Tier", "capped"));
+	CHECK(refusals(s) == 0);
 }
 
-TEST(a_daemon_that_ends_its_leases_removes_their_budgets)
+TEST_WITH(a_daemon_that_ends_its_leases_removes_their_budgets, struct scene *s)
 {
-	static struct scene s;
-
-	ARRIVE(&s, CAPS);
-	capped(&s);
-	rig_stop(&s.machine.rig);
-	CHECK(budget_rig_receive(&s.budget) == 0 && s.budget.request.try == 0);
-	depart(&s);
+	capped(s);
+	rig_stop(&s->machine.rig);
+	CHECK(budget_rig_receive(&s->budget) == 0 && s->budget.request.try == 0);
 }

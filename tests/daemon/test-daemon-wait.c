@@ -13,14 +13,13 @@ NEEDS(daemon_missing);
 #define SIMULATED "--simulate=radeon-vii"
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
 
-static void arrive(struct rig *rig, const char *hardware, sd_bus **ret, struct told *told)
+static void arrive(struct live *s, const char *hardware)
 {
-	rig_new(rig);
-	rig_write(rig, "tenants.d/10-urgent.conf",
+	rig_new(&s->rig);
+	rig_write(&s->rig, "tenants.d/10-urgent.conf",
 		  "[tenant urgent]\nmatch-user = root\nclass = realtime\n");
-	rig_start(rig, hardware);
-	*ret = rig_connect(rig, 0);
-	listen_in(*ret, told);
+	rig_start(&s->rig, hardware);
+	live_connect(s);
 }
 
 static sd_bus_message *ask_to_wait(sd_bus *bus, const char *class, unsigned cus, uint64_t usec)
@@ -41,23 +40,22 @@ static unsigned position(sd_bus *bus, const struct live_lease *lease)
 
 /* ---- properties and records -------------------------------------------------------------------------- */
 
-TEST(a_waiting_lease_has_position_reason_and_deadline)
+FIXTURE(struct live, s, , rig_done(&s->rig));
+
+TEST_WITH(a_waiting_lease_has_position_reason_and_deadline, struct live *s)
 {
 	struct live_lease all, first, second;
 	static struct book book;
 	uint64_t before, after;
 	struct live_record record;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 
-	arrive(&rig, SIMULATED, &bus, &told);
-	all = reserve(bus, 60);
+	arrive(s, SIMULATED);
+	all = reserve(s->bus, 60);
 	before = boottime_usec();
-	first = waiting(call(ask_to_wait(bus, "besteffort", 30, UINT64_C(3600000000))));
+	first = waiting(call(ask_to_wait(s->bus, "besteffort", 30, UINT64_C(3600000000))));
 	after = boottime_usec();
-	second = await_turn(bus, 15);
-	book_read(bus, &book);
+	second = await_turn(s->bus, 15);
+	book_read(s->bus, &book);
 	CHECK(book.n_leases == 3);
 	for (unsigned i = 0; i < 2; i++) {
 		const struct book_lease *lease = book_find(&book, i == 0 ? first.id : second.id);
@@ -75,75 +73,66 @@ TEST(a_waiting_lease_has_position_reason_and_deadline)
 	CHECK(record.record.n_partitions == 1 && record.partitions[0].cus == 30);
 	CHECK(record.record.deadline_usec == UINT64_MAX);
 	await_record(second.holder, GPUARB_RECORD_GRANTED);
-	book_read(bus, &book);
+	book_read(s->bus, &book);
 	book_check(&book, true);
 	CHECK(memcmp(book_find(&book, first.id)->parts[0].mask, record.partitions[0].cu_mask,
 		     sizeof(uint32_t) * record.partitions[0].n_words) == 0);
-	CHECK(position(bus, &first) == 0 && lease_says(bus, first.path, "State", "granted"));
+	CHECK(position(s->bus, &first) == 0 && lease_says(s->bus, first.path, "State", "granted"));
 }
 
-TEST(plan_reports_that_a_request_would_wait)
+TEST_WITH(plan_reports_that_a_request_would_wait, struct live *s)
 {
 	struct live_lease all;
 	sd_bus_message *m;
-	struct told told;
 	const char *result;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 
-	arrive(&rig, SIMULATED, &bus, &told);
-	all = reserve(bus, 60);
-	m = call(with(call_arbiter(bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1,
+	arrive(s, SIMULATED);
+	all = reserve(s->bus, 60);
+	m = call(with(call_arbiter(s->bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1,
 		      "wait-usec", "t", UINT64_C(1000)));
 	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "waiting") == 0);
 	sd_bus_message_unref(m);
-	CHECK(told.added == 1);
+	CHECK(s->told.added == 1);
 	/* A request that can never fit does not wait. */
-	CHECK(is_error(call(ask_to_wait(bus, "besteffort", 100, 1000)), GPUARB_ERROR_NEVER_FITS,
+	CHECK(is_error(call(ask_to_wait(s->bus, "besteffort", 100, 1000)), GPUARB_ERROR_NEVER_FITS,
 		       ""));
 	close(all.holder);
 }
 
 /* ---- the end of a wait --------------------------------------------------------------------- */
 
-TEST(a_waiting_lease_ends_at_its_deadline)
+TEST_WITH(a_waiting_lease_ends_at_its_deadline, struct live *s)
 {
 	struct live_lease all, late;
 	struct live_record record;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 	uint64_t start;
 
-	arrive(&rig, SIMULATED, &bus, &told);
-	all = reserve(bus, 60);
+	arrive(s, SIMULATED);
+	all = reserve(s->bus, 60);
 	start = boottime_usec();
-	late = waiting(call(ask_to_wait(bus, "besteffort", 15, 100000)));
+	late = waiting(call(ask_to_wait(s->bus, "besteffort", 15, 100000)));
 	record = await_record(late.holder, GPUARB_RECORD_ENDING);
 	CHECK(boottime_usec() >= start + 100000);
 	CHECK(record.record.cause == GPUARB_RECORD_TIMED_OUT && record.record.n_partitions == 0);
 	CHECK(strstr(record.record.reason, "deadline"));
 	CHECK(!next_record(late.holder, &record));
-	AWAIT(bus, told.removed == 1);
-	CHECK(!lease_exists(bus, late.path) && lease_exists(bus, all.path));
+	AWAIT(s->bus, s->told.removed == 1);
+	CHECK(!lease_exists(s->bus, late.path) && lease_exists(s->bus, all.path));
 }
 
-TEST(a_client_that_is_killed_while_it_waits_leaves_nothing)
+TEST_WITH(a_client_that_is_killed_while_it_waits_leaves_nothing, struct live *s)
 {
 	struct live_lease all;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 	int pipes[2];
 	pid_t pid;
 	char byte;
 
-	arrive(&rig, SIMULATED, &bus, &told);
+	arrive(s, SIMULATED);
 	CHECK(pipe2(pipes, O_CLOEXEC) == 0);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		sd_bus *client = rig_connect(&rig, STRANGER);
+		sd_bus *client = rig_connect(&s->rig, STRANGER);
 
 		granted(call(ask(client, "Reserve", 60)));
 		for (unsigned i = 0; i < 20; i++)
@@ -153,11 +142,11 @@ TEST(a_client_that_is_killed_while_it_waits_leaves_nothing)
 			pause();
 	}
 	CHECK(read(pipes[0], &byte, 1) == 1);
-	all = await_turn(bus, 60);
-	CHECK(position(bus, &all) == 2); /* users take turns */
+	all = await_turn(s->bus, 60);
+	CHECK(position(s->bus, &all) == 2); /* users take turns */
 	end_process(pid);
 	await_record(all.holder, GPUARB_RECORD_GRANTED);
-	AWAIT(bus, told.removed == 21);
+	AWAIT(s->bus, s->told.removed == 21);
 	close(pipes[0]);
 	close(pipes[1]);
 }
@@ -191,40 +180,35 @@ static pid_t start_keeper(int socket)
 	_exit(0);
 }
 
-TEST(a_holder_works_in_every_namespace)
+TEST_WITH(a_holder_works_in_every_namespace, struct live *s)
 {
 	struct live_lease all, lease;
-	struct told told;
 	int sockets[2];
-	struct rig rig;
-	sd_bus *bus;
 	pid_t pid;
 	char byte;
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
 	pid = start_keeper(sockets[1]);
 	close(sockets[1]);
-	arrive(&rig, SIMULATED, &bus, &told);
-	all = reserve(bus, 60);
-	lease = await_turn(bus, 15);
+	arrive(s, SIMULATED);
+	all = reserve(s->bus, 60);
+	lease = await_turn(s->bus, 15);
 	pass(sockets[0], lease.holder);
 	if (read(sockets[0], &byte, 1) != 1) {
 		waitpid(pid, NULL, 0);
-		rig_done(&rig);
 		SKIP("there are no PID namespaces here");
 	}
 	close(lease.holder);
-	settle(bus);
-	CHECK(lease_says(bus, lease.path, "State", "waiting"));
+	settle(s->bus);
+	CHECK(lease_says(s->bus, lease.path, "State", "waiting"));
 	close(all.holder);
-	AWAIT(bus, told.removed == 1);
-	CHECK(lease_says(bus, lease.path, "State", "granted"));
+	AWAIT(s->bus, s->told.removed == 1);
+	CHECK(lease_says(s->bus, lease.path, "State", "granted"));
 
 	CHECK(write(sockets[0], "", 1) == 1 && read(sockets[0], &byte, 1) == 1);
-	AWAIT(bus, told.removed == 2);
-	CHECK(strcmp(told.last_removed, lease.path) == 0);
+	AWAIT(s->bus, s->told.removed == 2);
+	CHECK(strcmp(s->told.last_removed, lease.path) == 0);
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	close(sockets[0]);
-	rig_done(&rig);
 }

@@ -13,11 +13,11 @@ NEEDS(daemon_missing);
 
 #define OTHER 2 /* "bin" */
 
-static void arrive(struct rig *rig, sd_bus **ret)
+static void arrive(struct live *s)
 {
-	rig_new(rig);
-	rig_start(rig, "--simulate=radeon-vii");
-	*ret = rig_connect(rig, 0);
+	rig_new(&s->rig);
+	rig_start(&s->rig, "--simulate=radeon-vii");
+	live_connect(s);
 }
 
 /* The next value of the message as text, for free(). */
@@ -39,28 +39,28 @@ static char *text_of(sd_bus_message *m)
 	return text;
 }
 
-TEST(plan_reserve_and_the_lease_agree)
+FIXTURE(struct live, s, , rig_done(&s->rig));
+
+TEST_WITH(plan_reserve_and_the_lease_agree, struct live *s)
 {
 	char *planned, *granted, *shown;
 	const char *path, *word;
 	sd_bus_message *m;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 	int holder;
 
-	arrive(&rig, &bus);
-	m = call(ask(bus, "Plan", 31));
+	arrive(s);
+	m = call(ask(s->bus, "Plan", 31));
 	CHECK(sd_bus_message_read(m, "s", &word) >= 0 && strcmp(word, "granted") == 0);
 	planned = text_of(m);
 	sd_bus_message_unref(m);
-	CHECK(gpu_number(bus, "CusFree") == 60);
+	CHECK(gpu_number(s->bus, "CusFree") == 60);
 
-	m = call(ask(bus, "Reserve", 31));
+	m = call(ask(s->bus, "Reserve", 31));
 	CHECK(sd_bus_message_read(m, "ohs", &path, &holder, &word) >= 0);
 	granted = text_of(m);
 	CHECK(strcmp(planned, granted) == 0 && strstr(granted, "cu-mask"));
 
-	sd_bus_message *n = call(get(bus, path, GPUARB_INTERFACE_LEASE, "Partitions"));
+	sd_bus_message *n = call(get(s->bus, path, GPUARB_INTERFACE_LEASE, "Partitions"));
 	CHECK(sd_bus_message_enter_container(n, 'v', "aa{sv}") >= 0);
 	shown = text_of(n);
 	CHECK(strcmp(granted, shown) == 0);
@@ -69,84 +69,73 @@ TEST(plan_reserve_and_the_lease_agree)
 	free(planned), free(granted), free(shown);
 }
 
-TEST(free_resources_are_signalled_when_they_change)
+TEST_WITH(free_resources_are_signalled_when_they_change, struct live *s)
 {
 	struct live_lease lease;
-	struct told told;
 	unsigned slots;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 
-	arrive(&rig, &bus);
-	listen_in(bus, &told);
-	slots = gpu_number(bus, "QueueSlotsFree");
-	lease = reserve(bus, 15);
-	AWAIT(bus, told.added == 1 && told.gpu >= 1);
-	CHECK(strcmp(told.last_added, lease.path) == 0);
-	CHECK(told.cus_free == 45 && told.slots_free == slots - 2);
-	CHECK(gpu_number(bus, "CusFree") == 45);
+	arrive(s);
+	slots = gpu_number(s->bus, "QueueSlotsFree");
+	lease = reserve(s->bus, 15);
+	AWAIT(s->bus, s->told.added == 1 && s->told.gpu >= 1);
+	CHECK(strcmp(s->told.last_added, lease.path) == 0);
+	CHECK(s->told.cus_free == 45 && s->told.slots_free == slots - 2);
+	CHECK(gpu_number(s->bus, "CusFree") == 45);
 
-	CHECK(is_fine(call(release(bus, lease.path))));
-	AWAIT(bus, told.removed == 1 && told.cus_free == 60);
-	CHECK(strcmp(told.last_removed, lease.path) == 0 && told.slots_free == slots);
-	CHECK(!lease_exists(bus, lease.path));
-	CHECK(is_error(call(release(bus, lease.path)), GPUARB_ERROR_NO_SUCH_LEASE, "ended"));
+	CHECK(is_fine(call(release(s->bus, lease.path))));
+	AWAIT(s->bus, s->told.removed == 1 && s->told.cus_free == 60);
+	CHECK(strcmp(s->told.last_removed, lease.path) == 0 && s->told.slots_free == slots);
+	CHECK(!lease_exists(s->bus, lease.path));
+	CHECK(is_error(call(release(s->bus, lease.path)), GPUARB_ERROR_NO_SUCH_LEASE, "ended"));
 	close(lease.holder);
 }
 
-TEST(changes_of_a_gpu_are_signalled_together)
+TEST_WITH(changes_of_a_gpu_are_signalled_together, struct live *s)
 {
 	uint64_t start;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 	struct live_lease lease;
 
-	arrive(&rig, &bus);
-	listen_in(bus, &told);
+	arrive(s);
 	start = boottime_usec();
 	for (unsigned i = 0; i < 200; i++) {
-		lease = reserve(bus, 15);
-		CHECK(is_fine(call(release(bus, lease.path))));
+		lease = reserve(s->bus, 15);
+		CHECK(is_fine(call(release(s->bus, lease.path))));
 		close(lease.holder);
 	}
-	lease = reserve(bus, 30);
-	AWAIT(bus, told.gpu > 0 && told.cus_free == 30); /* the last state */
-	CHECK(told.gpu <= (boottime_usec() - start) / 20000 + 2);
+	lease = reserve(s->bus, 30);
+	AWAIT(s->bus, s->told.gpu > 0 && s->told.cus_free == 30); /* the last state */
+	CHECK(s->told.gpu <= (boottime_usec() - start) / 20000 + 2);
 	close(lease.holder);
 }
 
-TEST(a_token_identifies_one_lease_of_one_user)
+TEST_WITH(a_token_identifies_one_lease_of_one_user, struct live *s)
 {
 	struct live_lease first, again, others;
-	sd_bus *bus, *other;
-	struct told told;
+	sd_bus *other;
 	int holders[15];
-	_cleanup_(rig_done) struct rig rig;
 
-	arrive(&rig, &bus);
-	other = rig_connect(&rig, OTHER);
-	listen_in(bus, &told);
-	first = granted(call(ask_token(bus, 15, "t")));
-	again = granted(call(ask_token(bus, 15, "t")));
-	CHECK(first.id == again.id && gpu_number(bus, "CusFree") == 45);
-	CHECK(is_error(call(ask_token(bus, 30, "t")), GPUARB_ERROR_TOKEN_CONFLICT, "token"));
+	arrive(s);
+	other = rig_connect(&s->rig, OTHER);
+	first = granted(call(ask_token(s->bus, 15, "t")));
+	again = granted(call(ask_token(s->bus, 15, "t")));
+	CHECK(first.id == again.id && gpu_number(s->bus, "CusFree") == 45);
+	CHECK(is_error(call(ask_token(s->bus, 30, "t")), GPUARB_ERROR_TOKEN_CONFLICT, "token"));
 	others = granted(call(ask_token(other, 15, "t")));
 	CHECK(others.id != first.id);
 
 	for (unsigned i = 0; i < 14; i++)
-		holders[i] = granted(call(ask_token(bus, 15, "t"))).holder;
-	CHECK(is_error(call(ask_token(bus, 15, "t")), GPUARB_ERROR_TOO_MANY_LEASES, "16"));
+		holders[i] = granted(call(ask_token(s->bus, 15, "t"))).holder;
+	CHECK(is_error(call(ask_token(s->bus, 15, "t")), GPUARB_ERROR_TOO_MANY_LEASES, "16"));
 
 	close(first.holder);
 	for (unsigned i = 0; i < 14; i++)
 		close(holders[i]);
-	settle(bus);
-	CHECK(lease_exists(bus, first.path));
+	settle(s->bus);
+	CHECK(lease_exists(s->bus, first.path));
 	close(again.holder);
-	AWAIT(bus, told.removed == 1);
-	CHECK(strcmp(told.last_removed, first.path) == 0);
-	CHECK(granted(call(ask_token(bus, 15, "t"))).id > others.id);
+	AWAIT(s->bus, s->told.removed == 1);
+	CHECK(strcmp(s->told.last_removed, first.path) == 0);
+	CHECK(granted(call(ask_token(s->bus, 15, "t"))).id > others.id);
 }
 
 static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
@@ -155,59 +144,56 @@ static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
 		    60, 1, "wait-usec", "t", UINT64_MAX);
 }
 
-TEST(a_waiting_lease_is_granted_when_it_can_be_saved)
+TEST_WITH(a_waiting_lease_is_granted_when_it_can_be_saved, struct live *s)
 {
 	struct live_lease has[2], waits[2];
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 
-	rig_new(&rig);
-	rig_write(&rig, "gpuarbd.conf", "[daemon]\naudit-interval = 100ms\n");
-	rig_start(&rig, "--simulate=radeon-vii,radeon-vii");
-	bus = rig_connect(&rig, STRANGER);
+	rig_new(&s->rig);
+	rig_write(&s->rig, "gpuarbd.conf", "[daemon]\naudit-interval = 100ms\n");
+	rig_start(&s->rig, "--simulate=radeon-vii,radeon-vii");
+	s->bus = rig_connect(&s->rig, STRANGER);
 	for (unsigned i = 0; i < 2; i++)
-		has[i] = granted(call(ask_all_of(bus, i ? "1" : "0")));
+		has[i] = granted(call(ask_all_of(s->bus, i ? "1" : "0")));
 	for (unsigned i = 0; i < 2; i++)
-		waits[i] = waiting(call(ask_all_of(bus, i ? "1" : "0")));
+		waits[i] = waiting(call(ask_all_of(s->bus, i ? "1" : "0")));
 
-	CHECK(mkdir(rig_path(&rig, "run/leases/.new"), 0700) == 0); /* in the way of every file */
-	CHECK(is_fine(call(release(bus, has[0].path))));
-	CHECK(lease_says(bus, waits[0].path, "State", "waiting"));
-	CHECK(rmdir(rig_path(&rig, "run/leases/.new")) == 0);
-	CHECK(is_fine(call(release(bus, has[1].path)))); /* the other is not all that is tried */
+	CHECK(mkdir(rig_path(&s->rig, "run/leases/.new"), 0700) ==
+	      0); /* in the way of every file */
+	CHECK(is_fine(call(release(s->bus, has[0].path))));
+	CHECK(lease_says(s->bus, waits[0].path, "State", "waiting"));
+	CHECK(rmdir(rig_path(&s->rig, "run/leases/.new")) == 0);
+	CHECK(is_fine(call(release(s->bus, has[1].path)))); /* the other is not all that is tried */
 	for (unsigned i = 0; i < 2; i++)
 		await_record(waits[i].holder, GPUARB_RECORD_GRANTED);
 }
 
-TEST(a_reload_is_atomic_and_for_new_requests)
+TEST_WITH(a_reload_is_atomic_and_for_new_requests, struct live *s)
 {
 	struct live_lease lease;
-	sd_bus *root, *user;
-	_cleanup_(rig_done) struct rig rig;
 
-	arrive(&rig, &root);
-	user = rig_connect(&rig, STRANGER);
-	lease = reserve(user, 30);
-	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\nmax-cus = 15\n");
-	CHECK(is_error(call(call_arbiter(user, "Reload")), GPUARB_ERROR_NOT_PERMITTED, ""));
-	CHECK(is_fine(call(call_arbiter(root, "Reload"))));
-	CHECK(is_error(call(ask(user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));
-	CHECK(lease_exists(user, lease.path) && gpu_number(root, "CusFree") == 30);
+	arrive(s);
+	s->user = rig_connect(&s->rig, STRANGER);
+	lease = reserve(s->user, 30);
+	rig_write(&s->rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\nmax-cus = 15\n");
+	CHECK(is_error(call(call_arbiter(s->user, "Reload")), GPUARB_ERROR_NOT_PERMITTED, ""));
+	CHECK(is_fine(call(call_arbiter(s->bus, "Reload"))));
+	CHECK(is_error(call(ask(s->user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));
+	CHECK(lease_exists(s->user, lease.path) && gpu_number(s->bus, "CusFree") == 30);
 
-	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\nmax-cuss = 1\n");
-	CHECK(is_error(call(call_arbiter(root, "Reload")), GPUARB_ERROR_INVALID_REQUEST,
+	rig_write(&s->rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\nmax-cuss = 1\n");
+	CHECK(is_error(call(call_arbiter(s->bus, "Reload")), GPUARB_ERROR_INVALID_REQUEST,
 		       "10-t.conf:3"));
-	CHECK(is_error(call(ask(user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));
-	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\n");
-	CHECK(kill(rig.daemon, SIGHUP) == 0);
-	rig_await(&rig, "READY=1");
-	close(reserve(user, 16).holder);
+	CHECK(is_error(call(ask(s->user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));
+	rig_write(&s->rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\n");
+	CHECK(kill(s->rig.daemon, SIGHUP) == 0);
+	rig_await(&s->rig, "READY=1");
+	close(reserve(s->user, 16).holder);
 
-	CHECK(is_error(call(drain(user, "0")), GPUARB_ERROR_NOT_PERMITTED, ""));
-	CHECK(is_error(call(drain(root, "7")), GPUARB_ERROR_NO_SUCH_GPU, "7"));
-	CHECK(is_fine(call(drain(root, "0"))));
-	CHECK(gpu_number(root, "Draining") == 1 && lease_exists(user, lease.path));
-	CHECK(is_error(call(ask(user, "Reserve", 1)), GPUARB_ERROR_NO_CAPACITY, "drain"));
-	CHECK(is_fine(call(with(call_arbiter(root, "Undrain"), "s", "0"))));
-	reserve(user, 1);
+	CHECK(is_error(call(drain(s->user, "0")), GPUARB_ERROR_NOT_PERMITTED, ""));
+	CHECK(is_error(call(drain(s->bus, "7")), GPUARB_ERROR_NO_SUCH_GPU, "7"));
+	CHECK(is_fine(call(drain(s->bus, "0"))));
+	CHECK(gpu_number(s->bus, "Draining") == 1 && lease_exists(s->user, lease.path));
+	CHECK(is_error(call(ask(s->user, "Reserve", 1)), GPUARB_ERROR_NO_CAPACITY, "drain"));
+	CHECK(is_fine(call(with(call_arbiter(s->bus, "Undrain"), "s", "0"))));
+	reserve(s->user, 1);
 }

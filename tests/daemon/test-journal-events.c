@@ -76,30 +76,30 @@ static bool is_of(const struct entry *entry, const struct live_lease *lease)
 	return entry_has(entry, field);
 }
 
-TEST(grant_resize_and_release_are_logged)
+FIXTURE(struct scene, scene, , depart(scene));
+
+TEST_WITH(grant_resize_and_release_are_logged, struct scene *scene)
 {
 	struct live_lease lease;
-	struct scene scene;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene.journal);
-	arrive(&scene);
-	lease = reserve(scene.user, 15);
-	entry = entry_next(scene.journal, EVENT_GRANTED);
+	NEEDS_JOURNAL(&scene->journal);
+	arrive(scene);
+	lease = reserve(scene->user, 15);
+	entry = entry_next(scene->journal, EVENT_GRANTED);
 	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
 	CHECK(entry_has(&entry, "SYSLOG_IDENTIFIER=gpuarbd") && entry_says(&entry, "15 CUs"));
 
-	CHECK(is_fine(call(resize(scene.user, lease.path, 30))));
-	entry = entry_next(scene.journal, EVENT_RESIZED);
+	CHECK(is_fine(call(resize(scene->user, lease.path, 30))));
+	entry = entry_next(scene->journal, EVENT_RESIZED);
 	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
 	CHECK(entry_says(&entry, "30 CUs"));
 
-	CHECK(is_fine(call(release(scene.user, lease.path))));
-	entry = entry_next(scene.journal, EVENT_ENDED);
+	CHECK(is_fine(call(release(scene->user, lease.path))));
+	entry = entry_next(scene->journal, EVENT_ENDED);
 	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
 	CHECK(entry_says(&entry, ": released"));
-	CHECK(!entry_take(scene.journal, &entry));
-	depart(&scene);
+	CHECK(!entry_take(scene->journal, &entry));
 }
 
 static sd_bus_message *ask_as(sd_bus *bus, unsigned cus, const char *tenant)
@@ -108,156 +108,146 @@ static sd_bus_message *ask_as(sd_bus *bus, unsigned cus, const char *tenant)
 		    "s", tenant);
 }
 
-TEST(refusals_are_logged_under_a_tenant_only_if_the_caller_matches_it)
+TEST_WITH(refusals_are_logged_under_a_tenant_only_if_the_caller_matches_it, struct scene *scene)
 {
 	struct live_lease lease;
-	struct scene scene;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene.journal);
-	arrive(&scene);
-	CHECK(is_error(call(ask(scene.user, "Reserve", 45)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
-	entry = entry_next(scene.journal, EVENT_REFUSED);
+	NEEDS_JOURNAL(&scene->journal);
+	arrive(scene);
+	CHECK(is_error(call(ask(scene->user, "Reserve", 45)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
+	entry = entry_next(scene->journal, EVENT_REFUSED);
 	CHECK(is_golds(&entry) && entry_has(&entry, GPU) && !entry_names(&entry, "GPUARB_LEASE="));
 	CHECK(entry_says(&entry, "max-cus"));
 
 	/* An invalid request is for its caller alone. */
-	CHECK(is_error(call(ask(scene.user, "Reserve", 0)), GPUARB_ERROR_INVALID_REQUEST, ""));
+	CHECK(is_error(call(ask(scene->user, "Reserve", 0)), GPUARB_ERROR_INVALID_REQUEST, ""));
 
-	CHECK(is_error(call(ask_as(scene.root, 15, "gold")), GPUARB_ERROR_NOT_PERMITTED, ""));
-	entry = entry_next(scene.journal, EVENT_REFUSED);
+	CHECK(is_error(call(ask_as(scene->root, 15, "gold")), GPUARB_ERROR_NOT_PERMITTED, ""));
+	entry = entry_next(scene->journal, EVENT_REFUSED);
 	CHECK(entry_has(&entry, "GPUARB_UID=0") && !entry_names(&entry, "GPUARB_TENANT="));
 
-	lease = reserve(scene.user, 15);
-	entry_next(scene.journal, EVENT_GRANTED);
-	CHECK(is_error(call(resize(scene.user, lease.path, 45)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
-	entry = entry_next(scene.journal, EVENT_REFUSED);
+	lease = reserve(scene->user, 15);
+	entry_next(scene->journal, EVENT_GRANTED);
+	CHECK(is_error(call(resize(scene->user, lease.path, 45)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
+	entry = entry_next(scene->journal, EVENT_REFUSED);
 	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
-	CHECK(!entry_take(scene.journal, &entry));
-	depart(&scene);
+	CHECK(!entry_take(scene->journal, &entry));
 }
 
 /* A client that repeats a refused request without a pause. */
-TEST(a_flood_of_refusals_is_bounded_for_each_user)
+TEST_WITH(a_flood_of_refusals_is_bounded_for_each_user, struct scene *scene)
 {
 	unsigned told = 0, more = 0, others = 0, windows;
-	struct scene scene;
 	uint64_t began;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene.journal);
-	arrive(&scene);
+	NEEDS_JOURNAL(&scene->journal);
+	arrive(scene);
 	began = boottime_usec();
 	for (unsigned i = 0; i < 150; i++) {
-		sd_bus_message_unref(call(ask(scene.user, "Reserve", 45)));
-		while (entry_take(scene.journal, &entry)) {
+		sd_bus_message_unref(call(ask(scene->user, "Reserve", 45)));
+		while (entry_take(scene->journal, &entry)) {
 			told++;
 			if (entry_says(&entry, "not logged"))
 				more++;
 		}
 	}
-	CHECK(is_error(call(ask_as(scene.root, 15, "gold")), GPUARB_ERROR_NOT_PERMITTED, ""));
-	while (entry_take(scene.journal, &entry))
+	CHECK(is_error(call(ask_as(scene->root, 15, "gold")), GPUARB_ERROR_NOT_PERMITTED, ""));
+	while (entry_take(scene->journal, &entry))
 		if (entry_has(&entry, "GPUARB_UID=0"))
 			others++;
 	windows = 1 + (unsigned)((boottime_usec() - began) / 30000000); /* half a minute each */
 	CHECK(told >= 100 && told <= 100 * windows && more <= windows && others == 1);
 	CHECK(windows > 1 || more == 1);
-	depart(&scene);
 }
 
 /* A client that takes and returns leases without a pause. */
-TEST(a_flood_of_grants_and_ends_is_bounded_for_each_user)
+TEST_WITH(a_flood_of_grants_and_ends_is_bounded_for_each_user, struct scene *scene)
 {
 	unsigned grants = 0, ends = 0, more = 0, others = 0, windows;
 	struct live_lease lease;
-	struct scene scene;
 	uint64_t began;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene.journal);
-	arrive(&scene);
+	NEEDS_JOURNAL(&scene->journal);
+	arrive(scene);
 	began = boottime_usec();
 	for (unsigned i = 0; i < 150; i++) {
-		lease = reserve(scene.user, 15);
-		CHECK(is_fine(call(release(scene.user, lease.path))));
+		lease = reserve(scene->user, 15);
+		CHECK(is_fine(call(release(scene->user, lease.path))));
 		close(lease.holder);
-		while (entry_take(scene.journal, &entry)) {
+		while (entry_take(scene->journal, &entry)) {
 			grants += entry_says(&entry, "tenant gold: 15 CUs");
 			ends += entry_says(&entry, "released");
 			more += entry_says(&entry, "not logged");
 		}
 	}
-	lease = reserve(scene.root, 15);
-	CHECK(is_fine(call(release(scene.root, lease.path))));
+	lease = reserve(scene->root, 15);
+	CHECK(is_fine(call(release(scene->root, lease.path))));
 	close(lease.holder);
-	while (entry_take(scene.journal, &entry))
+	while (entry_take(scene->journal, &entry))
 		others += entry_has(&entry, "GPUARB_UID=0");
 	windows = 1 + (unsigned)((boottime_usec() - began) / 30000000); /* half a minute each */
 	CHECK(grants >= 100 && grants <= 100 * windows && ends >= 100 && ends <= 100 * windows);
 	CHECK(others == 2 && more <= 2 * (2 * windows - 1));
 	CHECK(windows > 1 || more == 2);
-	depart(&scene);
 }
 
-TEST(waiting_leases_are_logged_until_they_are_granted_or_end)
+TEST_WITH(waiting_leases_are_logged_until_they_are_granted_or_end, struct scene *scene)
 {
 	struct live_lease first, second, third;
-	struct scene scene;
 	struct entry entry;
 
-	NEEDS_JOURNAL(&scene.journal);
-	arrive(&scene);
-	first = reserve(scene.root, 60);
-	entry_next(scene.journal, EVENT_GRANTED);
-	second = waiting(call(with(call_arbiter(scene.user, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu",
+	NEEDS_JOURNAL(&scene->journal);
+	arrive(scene);
+	first = reserve(scene->root, 60);
+	entry_next(scene->journal, EVENT_GRANTED);
+	second = waiting(call(with(call_arbiter(scene->user, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu",
 				   "s", "0", "cus", "u", 30, 1, "wait-usec", "t", UINT64_MAX)));
-	entry = entry_next(scene.journal, EVENT_WAITING);
+	entry = entry_next(scene->journal, EVENT_WAITING);
 	CHECK(is_golds(&entry) && is_of(&entry, &second) && entry_has(&entry, GPU));
 
-	third = waiting(call(with(call_arbiter(scene.root, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
+	third = waiting(call(with(call_arbiter(scene->root, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
 				  "u", 60, 1, "wait-usec", "t", UINT64_C(1))));
-	entry = entry_next(scene.journal, EVENT_WAITING);
+	entry = entry_next(scene->journal, EVENT_WAITING);
 	CHECK(is_of(&entry, &third) && !entry_names(&entry, "GPUARB_GPU="));
-	entry = entry_next(scene.journal, EVENT_ENDED);
+	entry = entry_next(scene->journal, EVENT_ENDED);
 	CHECK(is_of(&entry, &third));
 
 	close(first.holder);
-	entry = entry_next(scene.journal, EVENT_ENDED);
+	entry = entry_next(scene->journal, EVENT_ENDED);
 	CHECK(is_of(&entry, &first) && entry_says(&entry, "holder"));
-	entry = entry_next(scene.journal, EVENT_GRANTED);
+	entry = entry_next(scene->journal, EVENT_GRANTED);
 	CHECK(is_golds(&entry) && is_of(&entry, &second) && entry_has(&entry, GPU));
 	CHECK(entry_says(&entry, "waiting"));
-	depart(&scene);
 }
 
-TEST(recovery_loss_and_revocation_are_logged)
+TEST_WITH(recovery_loss_and_revocation_are_logged, struct scene *scene)
 {
 	struct live_lease kept, spoilt;
-	struct scene scene;
 	struct entry entry;
 	char file[64];
 
-	NEEDS_JOURNAL(&scene.journal);
-	arrive(&scene);
-	kept = reserve(scene.user, 15);
-	spoilt = reserve(scene.root, 15);
-	entry_next(scene.journal, EVENT_GRANTED);
-	entry_next(scene.journal, EVENT_GRANTED);
-	rig_down(&scene.rig);
+	NEEDS_JOURNAL(&scene->journal);
+	arrive(scene);
+	kept = reserve(scene->user, 15);
+	spoilt = reserve(scene->root, 15);
+	entry_next(scene->journal, EVENT_GRANTED);
+	entry_next(scene->journal, EVENT_GRANTED);
+	rig_down(&scene->rig);
 	snprintf(file, sizeof(file), "run/leases/%" PRIu64 ".json", spoilt.id);
-	rig_write(&scene.rig, file, "{");
-	rig_up(&scene.rig);
-	entry = entry_next(scene.journal, EVENT_LOST);
+	rig_write(&scene->rig, file, "{");
+	rig_up(&scene->rig);
+	entry = entry_next(scene->journal, EVENT_LOST);
 	CHECK(is_of(&entry, &spoilt) && !entry_names(&entry, "GPUARB_UID="));
-	entry = entry_next(scene.journal, EVENT_ADOPTED);
+	entry = entry_next(scene->journal, EVENT_ADOPTED);
 	CHECK(is_golds(&entry) && is_of(&entry, &kept) && entry_has(&entry, GPU));
 
-	CHECK(is_fine(call(release(scene.root, kept.path))));
-	entry = entry_next(scene.journal, EVENT_REVOKED);
+	CHECK(is_fine(call(release(scene->root, kept.path))));
+	entry = entry_next(scene->journal, EVENT_REVOKED);
 	CHECK(is_golds(&entry) && is_of(&entry, &kept) && entry_says(&entry, "administrator"));
-	CHECK(!entry_take(scene.journal, &entry));
-	depart(&scene);
+	CHECK(!entry_take(scene->journal, &entry));
 }
 
 TEST(leases_that_cannot_be_left_to_the_next_daemon_are_revoked)
@@ -284,31 +274,29 @@ TEST(leases_that_cannot_be_left_to_the_next_daemon_are_revoked)
 }
 
 /* net.unix.max_dgram_qlen is 10 by default, and seldom above 512. */
-TEST(a_stopped_journal_blocks_neither_clients_nor_entries)
+TEST_WITH(a_stopped_journal_blocks_neither_clients_nor_entries, struct scene *scene)
 {
 	struct live_lease lease;
-	struct scene scene;
 	struct entry entry;
 	char text[1 << 20];
 	ssize_t n;
 	int log;
 
-	NEEDS_JOURNAL(&scene.journal);
-	arrive(&scene);
+	NEEDS_JOURNAL(&scene->journal);
+	arrive(scene);
 	for (unsigned i = 0; i < 600; i++) {
-		lease = reserve(scene.user, 15);
+		lease = reserve(scene->user, 15);
 		CHECK(is_fine(
-			call(release(scene.root, lease.path)))); /* all revocations are logged */
+			call(release(scene->root, lease.path)))); /* all revocations are logged */
 		close(lease.holder);
 	}
-	log = open(rig_path(&scene.rig, "log"), O_RDONLY | O_CLOEXEC);
+	log = open(rig_path(&scene->rig, "log"), O_RDONLY | O_CLOEXEC);
 	n = read(log, text, sizeof(text) - 1);
 	CHECK(n > 0);
 	text[n] = '\0';
 	close(log);
 	snprintf(entry.text, 80, "<5>lease %" PRIu64 " of uid 1 ended: released by", lease.id);
 	CHECK(strstr(text, entry.text));
-	depart(&scene);
 }
 
 /* ---- on hardware -------------------------------------------------------------------- */

@@ -14,12 +14,11 @@ NEEDS(daemon_missing);
 
 #define SIMULATED "--simulate=radeon-vii"
 
-static void arrive(struct rig *rig, const char *options, sd_bus **ret, struct told *told)
+static void arrive(struct live *s, const char *options)
 {
-	rig_new(rig);
-	rig_start_managed(rig, SIMULATED, options);
-	*ret = rig_connect(rig, 0);
-	listen_in(*ret, told);
+	rig_new(&s->rig);
+	rig_start_managed(&s->rig, SIMULATED, options);
+	live_connect(s);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -79,49 +78,47 @@ static bool log_names(const char *log, uint64_t id, const char *what)
 	return false;
 }
 
-TEST(damaged_state_files_are_set_aside_and_logged)
+FIXTURE(struct live, s, , rig_done(&s->rig));
+
+TEST_WITH(damaged_state_files_are_set_aside_and_logged, struct live *s)
 {
 	struct live_lease good, torn, newer;
 	static struct book book;
 	char text[8192], name[64];
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
 	const char *said;
-	sd_bus *bus;
 	int log;
 
-	rig_new(&rig);
-	log = log_begin(&rig);
-	rig_start_managed(&rig, SIMULATED, "--store-max=64");
-	bus = rig_connect(&rig, 0);
-	listen_in(bus, &told);
-	good = reserve(bus, 15);
-	torn = reserve(bus, 15);
-	newer = reserve(bus, 15);
-	rig_down(&rig);
+	rig_new(&s->rig);
+	log = log_begin(&s->rig);
+	rig_start_managed(&s->rig, SIMULATED, "--store-max=64");
+	live_connect(s);
+	good = reserve(s->bus, 15);
+	torn = reserve(s->bus, 15);
+	newer = reserve(s->bus, 15);
+	rig_down(&s->rig);
 
-	read_file(&rig, torn.id, text, sizeof(text));
+	read_file(&s->rig, torn.id, text, sizeof(text));
 	text[strlen(text) / 2] = '\0';
-	write_file(&rig, torn.id, text);
-	read_file(&rig, newer.id, text, sizeof(text));
+	write_file(&s->rig, torn.id, text);
+	read_file(&s->rig, newer.id, text, sizeof(text));
 	set_number(text, sizeof(text), "\"version\"", 99);
-	write_file(&rig, newer.id, text);
-	read_file(&rig, good.id, text, sizeof(text));
+	write_file(&s->rig, newer.id, text);
+	read_file(&s->rig, good.id, text, sizeof(text));
 	set_number(text, sizeof(text), "\"id\"", newer.id + 1); /* the same CUs once more */
-	write_file(&rig, newer.id + 1, text);
-	write_file(&rig, newer.id + 2, text); /* another's id */
-	rig_write(&rig, "run/leases/notes.txt", "Remember the milk.\n");
-	rig_up(&rig);
+	write_file(&s->rig, newer.id + 1, text);
+	write_file(&s->rig, newer.id + 2, text); /* another's id */
+	rig_write(&s->rig, "run/leases/notes.txt", "Remember the milk.\n");
+	rig_up(&s->rig);
 
-	book_read(bus, &book);
+	book_read(s->bus, &book);
 	CHECK(book.n_leases == 1 && book.leases[0].id == good.id && book.gpus[0].cus_free == 45);
 	book_check(&book, true);
-	CHECK(is_set_aside(&rig, "notes.txt"));
+	CHECK(is_set_aside(&s->rig, "notes.txt"));
 	for (uint64_t id = torn.id; id <= newer.id + 2; id++) {
 		snprintf(name, sizeof(name), "%" PRIu64 ".json", id);
-		CHECK(is_set_aside(&rig, name));
+		CHECK(is_set_aside(&s->rig, name));
 	}
-	said = log_end(&rig, log);
+	said = log_end(&s->rig, log);
 	CHECK(strstr(said, "notes.txt"));
 	CHECK(log_names(said, torn.id, "") && log_names(said, newer.id, "version"));
 	CHECK(log_names(said, newer.id + 1, "") && log_names(said, newer.id + 2, "lease"));
@@ -130,9 +127,9 @@ TEST(damaged_state_files_are_set_aside_and_logged)
 	await_record(newer.holder, GPUARB_RECORD_ENDING);
 	CHECK(!next_record(torn.holder, &(struct live_record){ 0 }));
 	CHECK(!next_record(newer.holder, &(struct live_record){ 0 }));
-	rig_await_stored(&rig, 1);
-	rig_crash(&rig);
-	CHECK(lease_exists(bus, good.path));
+	rig_await_stored(&s->rig, 1);
+	rig_crash(&s->rig);
+	CHECK(lease_exists(s->bus, good.path));
 }
 
 /* Removes a number and its key: a file as an older gpuarbd wrote it. */
@@ -277,131 +274,115 @@ static void check_good(sd_bus *bus, const struct live_lease *good, const struct 
 	CHECK(same_part(part, &now));
 }
 
-TEST(damaged_files_of_other_leases_cost_no_lease)
+TEST_WITH(damaged_files_of_other_leases_cost_no_lease, struct live *s)
 {
 	uint64_t random = SEED_OF_RUN("DAMAGE_SEED");
 	struct live_lease good, spoilt[SPOILT];
 	static struct book book;
 	struct book_part part;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 
-	arrive(&rig, "--store-max=64", &bus, &told);
+	arrive(s, "--store-max=64");
 	for (unsigned round = check_rounds(10, 1000); round > 0; round--) {
 		for (unsigned i = 0; i < SPOILT; i++)
-			spoilt[i] = reserve(bus, 15);
-		good = reserve(bus, 15); /* which is saved last */
-		part = part_of(bus, &good);
-		rig_down(&rig);
+			spoilt[i] = reserve(s->bus, 15);
+		good = reserve(s->bus, 15); /* which is saved last */
+		part = part_of(s->bus, &good);
+		rig_down(&s->rig);
 		for (unsigned i = 0; i < SPOILT; i++)
-			spoil(&rig, &spoilt[i], &random);
-		rig_up(&rig);
-		rig_await_ready(&rig);
-		check_good(bus, &good, &part);
-		book_read(bus, &book);
+			spoil(&s->rig, &spoilt[i], &random);
+		rig_up(&s->rig);
+		rig_await_ready(&s->rig);
+		check_good(s->bus, &good, &part);
+		book_read(s->bus, &book);
 		book_check(&book, false);
 		for (unsigned i = 0; i < SPOILT; i++)
 			close(spoilt[i].holder);
 		close(good.holder);
 		do
-			book_read(bus, &book);
+			book_read(s->bus, &book);
 		while (!book_is_empty(&book));
 	}
 }
 
-TEST(a_lease_on_a_replaced_gpu_ends_at_the_restart)
+TEST_WITH(a_lease_on_a_replaced_gpu_ends_at_the_restart, struct live *s)
 {
 	struct live_lease kept, lost;
 	struct live_record end;
 	char text[8192];
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 
-	arrive(&rig, "--store-max=64", &bus, &told);
-	kept = reserve(bus, 15);
-	lost = reserve(bus, 15);
-	rig_down(&rig);
-	read_file(&rig, lost.id, text, sizeof(text));
+	arrive(s, "--store-max=64");
+	kept = reserve(s->bus, 15);
+	lost = reserve(s->bus, 15);
+	rig_down(&s->rig);
+	read_file(&s->rig, lost.id, text, sizeof(text));
 	set_number(text, sizeof(text), "\"kfd_gpu_id\"", 4711);
-	write_file(&rig, lost.id, text);
-	rig_up(&rig);
+	write_file(&s->rig, lost.id, text);
+	rig_up(&s->rig);
 	end = await_record(lost.holder, GPUARB_RECORD_ENDING);
 	CHECK(end.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
 	CHECK(strstr(end.record.reason, "0000:03:00.0"));
-	CHECK(lease_exists(bus, kept.path));
+	CHECK(lease_exists(s->bus, kept.path));
 }
 
 /* ---- stores ---------------------------------------------------------------------------------- */
 
-TEST(a_full_store_refuses_leases_and_loses_none)
+TEST_WITH(a_full_store_refuses_leases_and_loses_none, struct live *s)
 {
 	struct live_lease leases[3];
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus, *user;
 
-	arrive(&rig, "--store-max=3", &bus, &told);
-	user = rig_connect(&rig, STRANGER);
-	leases[0] = reserve(bus, 15);
-	leases[1] = reserve(bus, 15);
-	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
-	leases[2] = reserve(user, 15);
-	CHECK(is_error(call(ask(user, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
-	rig_await_stored(&rig, 3);
-	rig_crash(&rig);
+	arrive(s, "--store-max=3");
+	s->user = rig_connect(&s->rig, STRANGER);
+	leases[0] = reserve(s->bus, 15);
+	leases[1] = reserve(s->bus, 15);
+	CHECK(is_error(call(ask(s->bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
+	leases[2] = reserve(s->user, 15);
+	CHECK(is_error(call(ask(s->user, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
+	rig_await_stored(&s->rig, 3);
+	rig_crash(&s->rig);
 	for (unsigned i = 0; i < 3; i++)
-		CHECK(lease_exists(bus, leases[i].path));
-	CHECK(gpu_number(bus, "CusFree") == 15);
+		CHECK(lease_exists(s->bus, leases[i].path));
+	CHECK(gpu_number(s->bus, "CusFree") == 15);
 
-	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
+	CHECK(is_error(call(ask(s->bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
 	close(leases[0].holder);
-	AWAIT(bus, told.removed == 1);
-	reserve(bus, 15);
+	AWAIT(s->bus, s->told.removed == 1);
+	reserve(s->bus, 15);
 }
 
-TEST(without_a_store_leases_end_with_the_daemon_and_that_is_logged)
+TEST_WITH(without_a_store_leases_end_with_the_daemon_and_that_is_logged, struct live *s)
 {
 	struct live_lease lease;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
 	const char *said;
-	sd_bus *bus;
 	int log;
 
-	rig_new(&rig);
-	log = log_begin(&rig);
-	rig_start_managed(&rig, SIMULATED, "--store-max=0");
-	bus = rig_connect(&rig, 0);
-	listen_in(bus, &told);
-	lease = reserve(bus, 15);
-	rig_crash(&rig);
+	rig_new(&s->rig);
+	log = log_begin(&s->rig);
+	rig_start_managed(&s->rig, SIMULATED, "--store-max=0");
+	live_connect(s);
+	lease = reserve(s->bus, 15);
+	rig_crash(&s->rig);
 	CHECK(!next_record(lease.holder, &(struct live_record){ 0 }));
-	CHECK(!lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 60);
-	lease = reserve(bus, 15);
-	rig_restart(&rig);
+	CHECK(!lease_exists(s->bus, lease.path) && gpu_number(s->bus, "CusFree") == 60);
+	lease = reserve(s->bus, 15);
+	rig_restart(&s->rig);
 	CHECK(strcmp(await_record(lease.holder, GPUARB_RECORD_ENDING).record.reason,
 		     "gpuarbd stopped") == 0);
-	CHECK(!lease_exists(bus, lease.path));
-	said = log_end(&rig, log);
+	CHECK(!lease_exists(s->bus, lease.path));
+	said = log_end(&s->rig, log);
 	CHECK(strstr(said, "restarts"));
 	CHECK(strstr(said, "ended"));
 }
 
-TEST(a_daemon_that_is_stopped_leaves_nothing)
+TEST_WITH(a_daemon_that_is_stopped_leaves_nothing, struct live *s)
 {
 	struct live_lease lease;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
-	sd_bus *bus;
 
-	arrive(&rig, "--store-max=64", &bus, &told);
-	lease = reserve(bus, 15);
-	rig_stop(&rig); /* the manager empties its store */
+	arrive(s, "--store-max=64");
+	lease = reserve(s->bus, 15);
+	rig_stop(&s->rig); /* the manager empties its store */
 	CHECK(!next_record(lease.holder, &(struct live_record){ 0 }));
-	rig_start_managed(&rig, SIMULATED, "--store-max=64");
-	CHECK(!lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 60);
+	rig_start_managed(&s->rig, SIMULATED, "--store-max=64");
+	CHECK(!lease_exists(s->bus, lease.path) && gpu_number(s->bus, "CusFree") == 60);
 }
 
 /* ---- hardware --------------------------------------------------------------------------------- */
@@ -475,20 +456,17 @@ TEST(nothing_is_granted_until_a_release_is_saved)
 	machine_halt(&machine);
 }
 
-TEST(a_lease_whose_file_cannot_be_deleted_ends)
+TEST_WITH(a_lease_whose_file_cannot_be_deleted_ends, struct live *s)
 {
 	struct live_lease lease;
-	struct told told;
-	_cleanup_(rig_done) struct rig rig;
 	char name[64];
-	sd_bus *bus;
 
-	arrive(&rig, "--store-max=64", &bus, &told);
-	lease = reserve(bus, 30);
+	arrive(s, "--store-max=64");
+	lease = reserve(s->bus, 30);
 	snprintf(name, sizeof(name), "run/leases/%" PRIu64 ".json", lease.id);
-	CHECK(unlink(rig_path(&rig, name)) == 0 && mkdir(rig_path(&rig, name), 0700) == 0);
+	CHECK(unlink(rig_path(&s->rig, name)) == 0 && mkdir(rig_path(&s->rig, name), 0700) == 0);
 	close(lease.holder);
-	AWAIT(bus, told.removed == 1);
-	CHECK(gpu_number(bus, "CusFree") == 60);
-	close(reserve(bus, 60).holder);
+	AWAIT(s->bus, s->told.removed == 1);
+	CHECK(gpu_number(s->bus, "CusFree") == 60);
+	close(reserve(s->bus, 60).holder);
 }

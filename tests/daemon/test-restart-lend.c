@@ -76,22 +76,22 @@ TEST(an_activation_continues_after_a_restart)
 	}
 }
 
-TEST(borrowers_receive_their_previous_mask_after_a_restart)
+FIXTURE(struct stage, s, , rig_done(&s->rig));
+
+TEST_WITH(borrowers_receive_their_previous_mask_after_a_restart, struct stage *s)
 {
 	struct book_part before, after;
-	static struct stage s;
 
-	arrive(&s, PATIENT GROW_SOON);
-	before = part_of(s.bus, &s.borrower);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	follow_until(s.crowd, &s.borrower, 45);
-	rig_down(&s.rig);
-	close(s.rt.holder);
-	rig_up(&s.rig);
-	follow_until(s.crowd, &s.borrower, LEND_CUS);
-	after = part_of(s.bus, &s.borrower);
+	arrive(s, PATIENT GROW_SOON);
+	before = part_of(s->bus, &s->borrower);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	follow_until(s->crowd, &s->borrower, 45);
+	rig_down(&s->rig);
+	close(s->rt.holder);
+	rig_up(&s->rig);
+	follow_until(s->crowd, &s->borrower, LEND_CUS);
+	after = part_of(s->bus, &s->borrower);
 	CHECK(same_part(&before, &after));
-	rig_done(&s.rig);
 }
 
 TEST(a_revocation_continues_after_a_restart)
@@ -112,77 +112,69 @@ TEST(a_revocation_continues_after_a_restart)
 	}
 }
 
-TEST(a_revocation_whose_deadline_passed_during_the_restart_ends)
+TEST_WITH(a_revocation_whose_deadline_passed_during_the_restart_ends, struct stage *s)
 {
 	struct live_record record;
-	static struct stage s;
 
-	arrive(&s, PATIENT GROW_NEVER);
-	CHECK(is_fine(take_away(s.bus, &s.borrower, 500000, "maintenance")));
-	rig_down(&s.rig);
-	record = await_record(s.borrower.holder, GPUARB_RECORD_REVOKING);
+	arrive(s, PATIENT GROW_NEVER);
+	CHECK(is_fine(take_away(s->bus, &s->borrower, 500000, "maintenance")));
+	rig_down(&s->rig);
+	record = await_record(s->borrower.holder, GPUARB_RECORD_REVOKING);
 	await_time(record.record.deadline_usec);
-	rig_up(&s.rig);
-	record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	rig_up(&s->rig);
+	record = await_record(s->borrower.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "maintenance"));
-	AWAIT(s.bus, s.told.removed == 1);
-	rig_done(&s.rig);
+	AWAIT(s->bus, s->told.removed == 1);
 }
 
-TEST(disturbances_survive_a_restart)
+TEST_WITH(disturbances_survive_a_restart, struct stage *s)
 {
 	struct live_lease other;
-	static struct stage s;
 
-	arrive(&s, PATIENT GROW_NEVER);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	other = reserved(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u",
+	arrive(s, PATIENT GROW_NEVER);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	other = reserved(call(with(call_arbiter(s->bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u",
 				   15, "queues", "u", 2, 1, "wait-usec", "t", HOUR_USEC)),
 			 "waiting");
-	CHECK(lease_number(s.bus, &s.rt, "Disturbances") == 1);
-	rig_crash(&s.rig);
-	CHECK(lease_number(s.bus, &s.rt, "Disturbances") == 1);
-	CHECK(is_in_state(s.bus, &other, "activating"));
-	rig_done(&s.rig);
+	CHECK(lease_number(s->bus, &s->rt, "Disturbances") == 1);
+	rig_crash(&s->rig);
+	CHECK(lease_number(s->bus, &s->rt, "Disturbances") == 1);
+	CHECK(is_in_state(s->bus, &other, "activating"));
 }
 
 /* ---- during the restart ---------------------------------------------------------------- */
 
-TEST(a_borrower_deadline_that_passed_during_the_restart_is_enforced)
+TEST_WITH(a_borrower_deadline_that_passed_during_the_restart_is_enforced, struct stage *s)
 {
 	struct live_record record;
-	static struct stage s;
 
-	arrive(&s, "activate-grace = 500ms\nenforce-delay = 1ms\n" GROW_NEVER);
-	CHECK(is_fine(activate(s.bus, &s.rt)));
-	rig_down(&s.rig);
-	record = await_generation(s.borrower.holder, 2);
+	arrive(s, "activate-grace = 500ms\nenforce-delay = 1ms\n" GROW_NEVER);
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	rig_down(&s->rig);
+	record = await_generation(s->borrower.holder, 2);
 	await_time(record.record.deadline_usec);
-	rig_up(&s.rig);
-	record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	rig_up(&s->rig);
+	record = await_record(s->borrower.holder, GPUARB_RECORD_ENDING);
 	CHECK(strstr(record.record.reason, "back"));
-	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
-	AWAIT(s.bus, s.told.removed == 1);
-	rig_done(&s.rig);
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+	AWAIT(s->bus, s->told.removed == 1);
 }
 
-TEST(an_unanswered_request_ends_with_the_daemon)
+TEST_WITH(an_unanswered_request_ends_with_the_daemon, struct stage *s)
 {
 	struct answer answer;
-	static struct stage s;
 
-	arrive(&s, PATIENT GROW_NEVER);
-	call_send(ask_plain(s.bus, 0), &answer);
-	AWAIT(s.bus, s.told.added == 3);
-	rig_crash(&s.rig);
-	AWAIT(s.bus, answer.came);
+	arrive(s, PATIENT GROW_NEVER);
+	call_send(ask_plain(s->bus, 0), &answer);
+	AWAIT(s->bus, s->told.added == 3);
+	rig_crash(&s->rig);
+	AWAIT(s->bus, answer.came);
 	CHECK(is_error(answer.m, SD_BUS_ERROR_NO_REPLY, ""));
-	book_read(s.bus, &s.after);
-	while (s.after.n_leases > 2)
-		book_read(s.bus, &s.after);
-	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
-	rig_done(&s.rig);
+	book_read(s->bus, &s->after);
+	while (s->after.n_leases > 2)
+		book_read(s->bus, &s->after);
+	CHECK(lease_number(s->bus, &s->borrower, "Deadline") == UINT64_MAX);
 }
 
 /* ---- moves ------------------------------------------------------------------------------- */

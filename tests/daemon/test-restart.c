@@ -171,93 +171,88 @@ TEST(leases_of_all_kinds_survive_an_upgrade)
 	go_through("--store-max=64", upgrade);
 }
 
-TEST(a_token_finds_its_lease_after_a_restart)
+FIXTURE(struct scene, scene, , rig_done(&scene->rig));
+
+TEST_WITH(a_token_finds_its_lease_after_a_restart, struct scene *scene)
 {
-	static struct scene scene;
 	struct live_lease again;
 	sd_bus *user;
 
-	arrive(&scene, TWO_GPUS, "--store-max=64");
-	scene.token = granted(call(ask_with_token(scene.bus, 15)));
-	rig_crash(&scene.rig);
-	again = granted(call(ask_with_token(scene.bus, 15)));
-	CHECK(again.id == scene.token.id);
-	CHECK(is_error(call(ask_with_token(scene.bus, 30)), GPUARB_ERROR_TOKEN_CONFLICT, ""));
-	user = rig_connect(&scene.rig, STRANGER);
-	scene.held = granted(call(ask_with_token(user, 15)));
-	CHECK(scene.held.id > again.id);
+	arrive(scene, TWO_GPUS, "--store-max=64");
+	scene->token = granted(call(ask_with_token(scene->bus, 15)));
+	rig_crash(&scene->rig);
+	again = granted(call(ask_with_token(scene->bus, 15)));
+	CHECK(again.id == scene->token.id);
+	CHECK(is_error(call(ask_with_token(scene->bus, 30)), GPUARB_ERROR_TOKEN_CONFLICT, ""));
+	user = rig_connect(&scene->rig, STRANGER);
+	scene->held = granted(call(ask_with_token(user, 15)));
+	CHECK(scene->held.id > again.id);
 
-	close(scene.token.holder);
-	settle(scene.bus);
-	CHECK(lease_exists(scene.bus, again.path));
+	close(scene->token.holder);
+	settle(scene->bus);
+	CHECK(lease_exists(scene->bus, again.path));
 	close(again.holder);
-	AWAIT(scene.bus, scene.told.removed == 1);
-	rig_done(&scene.rig);
+	AWAIT(scene->bus, scene->told.removed == 1);
 }
 
-TEST(ids_go_on_after_a_restart)
+TEST_WITH(ids_go_on_after_a_restart, struct scene *scene)
 {
-	static struct scene scene;
 	uint64_t id = 0;
 
-	arrive(&scene, TWO_GPUS, "--store-max=64");
+	arrive(scene, TWO_GPUS, "--store-max=64");
 	for (unsigned i = 0; i < 3; i++) {
-		struct live_lease lease = granted(call(ask_on(scene.bus, "0", 15)));
+		struct live_lease lease = granted(call(ask_on(scene->bus, "0", 15)));
 
 		CHECK(lease.id > id);
 		id = lease.id;
 		close(lease.holder);
-		AWAIT(scene.bus, scene.told.removed == i + 1);
-		rig_crash(&scene.rig);
+		AWAIT(scene->bus, scene->told.removed == i + 1);
+		rig_crash(&scene->rig);
 	}
-	rig_done(&scene.rig);
 }
 
 /* ---- during the restart --------------------------------------------------------------------- */
 
-TEST(leases_that_lost_their_holders_during_the_restart_end)
+TEST_WITH(leases_that_lost_their_holders_during_the_restart_end, struct scene *scene)
 {
-	static struct scene scene;
+	arrive(scene, TWO_GPUS, "--store-max=64");
+	fill(scene);
+	book_read(scene->bus, &scene->before);
+	rig_down(&scene->rig);
+	end_process(scene->process);
+	close(scene->held.holder);
+	close(scene->gang.holder);
+	close(scene->second.holder);
+	rig_up(&scene->rig);
+	while (scene->after.n_leases != 3)
+		book_read(scene->bus, &scene->after);
+	CHECK(!book_find(&scene->after, scene->bound.id) &&
+	      !book_find(&scene->after, scene->held.id));
+	CHECK(!book_find(&scene->after, scene->gang.id) &&
+	      !book_find(&scene->after, scene->second.id));
+	CHECK(strcmp(book_find(&scene->after, scene->first.id)->state, "granted") == 0);
+	CHECK(scene->after.gpus[0].cus_free == 0 && scene->after.gpus[1].cus_free == 15);
 
-	arrive(&scene, TWO_GPUS, "--store-max=64");
-	fill(&scene);
-	book_read(scene.bus, &scene.before);
-	rig_down(&scene.rig);
-	end_process(scene.process);
-	close(scene.held.holder);
-	close(scene.gang.holder);
-	close(scene.second.holder);
-	rig_up(&scene.rig);
-	while (scene.after.n_leases != 3)
-		book_read(scene.bus, &scene.after);
-	CHECK(!book_find(&scene.after, scene.bound.id) && !book_find(&scene.after, scene.held.id));
-	CHECK(!book_find(&scene.after, scene.gang.id) && !book_find(&scene.after, scene.second.id));
-	CHECK(strcmp(book_find(&scene.after, scene.first.id)->state, "granted") == 0);
-	CHECK(scene.after.gpus[0].cus_free == 0 && scene.after.gpus[1].cus_free == 15);
-
-	close(scene.pidfd);
-	close(scene.first.holder);
-	close(scene.token.holder);
-	close(scene.resized.holder);
-	rig_await_stored(&scene.rig, 0);
-	rig_done(&scene.rig);
+	close(scene->pidfd);
+	close(scene->first.holder);
+	close(scene->token.holder);
+	close(scene->resized.holder);
+	rig_await_stored(&scene->rig, 0);
 }
 
-TEST(a_deadline_that_passed_during_the_restart_counts)
+TEST_WITH(a_deadline_that_passed_during_the_restart_counts, struct scene *scene)
 {
-	static struct scene scene;
 	struct live_record end;
 	uint64_t deadline;
 
-	arrive(&scene, TWO_GPUS, "--store-max=64");
-	scene.held = granted(call(ask_on(scene.bus, "0", 60)));
-	scene.first = waiting(call(ask_to_wait(scene.bus, 2000000)));
-	deadline = number_of(scene.bus, scene.first.path, GPUARB_INTERFACE_LEASE, "Deadline");
-	rig_down(&scene.rig);
-	close(scene.held.holder); /* which would let it in */
+	arrive(scene, TWO_GPUS, "--store-max=64");
+	scene->held = granted(call(ask_on(scene->bus, "0", 60)));
+	scene->first = waiting(call(ask_to_wait(scene->bus, 2000000)));
+	deadline = number_of(scene->bus, scene->first.path, GPUARB_INTERFACE_LEASE, "Deadline");
+	rig_down(&scene->rig);
+	close(scene->held.holder); /* which would let it in */
 	await_time(deadline);
-	rig_up(&scene.rig);
-	end = await_record(scene.first.holder, GPUARB_RECORD_ENDING);
+	rig_up(&scene->rig);
+	end = await_record(scene->first.holder, GPUARB_RECORD_ENDING);
 	CHECK(end.record.cause == GPUARB_RECORD_TIMED_OUT && end.record.generation == 1);
-	rig_done(&scene.rig);
 }

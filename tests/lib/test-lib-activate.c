@@ -28,199 +28,189 @@ static void count(struct gpuarb_lease *lease, void *userdata)
 
 /* ---- activating ------------------------------------------------------------------------ */
 
-TEST(a_lease_reserved_inactive_needs_no_wait)
+FIXTURE(struct stage, stage, , stage_strike(stage));
+
+TEST_WITH(a_lease_reserved_inactive_needs_no_wait, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "inactive", NULL));
-	lease = stage_reserve(&stage, GPUARB_FOREVER);
+	CHECK(stage_set(stage, "inactive", NULL));
+	lease = stage_reserve(stage, GPUARB_FOREVER);
 	CHECK(is(lease, "inactive") && gpuarb_lease_cus(lease, 0) == 30);
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
 	gpuarb_lease_close(lease);
 }
 
-TEST(activation_returns_at_once_and_can_be_waited_for)
+TEST_WITH(activation_returns_at_once_and_can_be_waited_for, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "inactive", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "inactive", NULL);
 
 	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "activating"));
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "Activate");
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "Activate");
 	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17 "));
-	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), "") == 0);
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), "lease 17 "));
+	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), "") == 0);
 
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0 && is(lease, "granted"));
 	CHECK(gpuarb_lease_deactivate(lease) == 0 && is(lease, "inactive"));
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
 	gpuarb_lease_close(lease);
 }
 
-TEST(records_from_before_an_activation_are_not_reported_after_it)
+TEST_WITH(records_from_before_an_activation_are_not_reported_after_it, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "inactive", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "inactive", NULL);
 	int changes = 0;
 
-	stage_tell(&stage, 3, GPUARB_RECORD_INACTIVE, 20);
-	stage_tell(&stage, 3, GPUARB_RECORD_ACTIVATING, 20);
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	stage_tell(stage, 3, GPUARB_RECORD_INACTIVE, 20);
+	stage_tell(stage, 3, GPUARB_RECORD_ACTIVATING, 20);
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "granted"));
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 	gpuarb_lease_close(lease);
 }
 
-TEST(the_end_during_an_activation_has_its_reason)
+TEST_WITH(the_end_during_an_activation_has_its_reason, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "inactive", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "inactive", NULL);
 
-	stage_end(&stage, GPUARB_RECORD_NO_SUCH_GPU);
+	stage_end(stage, GPUARB_RECORD_NO_SUCH_GPU);
 	CHECK(gpuarb_lease_activate(lease) == -ENODEV && is(lease, "ending"));
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": so it is"));
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": so it is"));
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_refused_call_does_not_change_the_lease)
+TEST_WITH(a_refused_call_does_not_change_the_lease, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "inactive", GPUARB_ERROR_INVALID_STATE);
+	struct gpuarb_lease *lease = stage_begin(stage, "inactive", GPUARB_ERROR_INVALID_STATE);
 
 	CHECK(gpuarb_lease_activate(lease) == -EBADFD && is(lease, "inactive"));
-	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
+	CHECK(strcmp(gpuarb_last_error(stage->gpuarb), "it is so") == 0);
 	CHECK(gpuarb_lease_deactivate(lease) == -EBADFD && is(lease, "inactive"));
-	CHECK(gpuarb_activate(stage.gpuarb, 17) == -EBADFD);
-	CHECK(gpuarb_deactivate(stage.gpuarb, 17) == -EBADFD);
-	CHECK(gpuarb_revoke(stage.gpuarb, 17, 0, NULL) == -EBADFD);
-	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
+	CHECK(gpuarb_activate(stage->gpuarb, 17) == -EBADFD);
+	CHECK(gpuarb_deactivate(stage->gpuarb, 17) == -EBADFD);
+	CHECK(gpuarb_revoke(stage->gpuarb, 17, 0, NULL) == -EBADFD);
+	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
 	gpuarb_lease_close(lease);
 }
 
 /* ---- borrowers return CUs first --------------------------------------------------------- */
 
-TEST(reserve_waits_until_borrowers_have_returned_cus)
+TEST_WITH(reserve_waits_until_borrowers_have_returned_cus, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "activating", NULL));
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
-	lease = stage_reserve(&stage, GPUARB_FOREVER);
+	CHECK(stage_set(stage, "activating", NULL));
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
+	lease = stage_reserve(stage, GPUARB_FOREVER);
 	CHECK(is(lease, "granted") && gpuarb_lease_cus(lease, 0) == 20);
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_process_is_bound_after_borrowers_have_returned_cus)
+TEST_WITH(a_process_is_bound_after_borrowers_have_returned_cus, struct stage *stage)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "activating", NULL));
+	CHECK(stage_set(stage, "activating", NULL));
 	options.wait_usec = GPUARB_FOREVER;
 	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(gpuarb_reserve_start(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	close(options.process_fd);
 	CHECK(is(lease, "activating") && gpuarb_lease_partitions(lease) == 1);
 	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "GetAll");
-	fake_arbiter_saw(&stage.fake, "Bind");
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "GetAll");
+	fake_arbiter_saw(&stage->fake, "Bind");
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_token_of_a_waiting_lease_fails_without_wait_usec)
+TEST_WITH(a_token_of_a_waiting_lease_fails_without_wait_usec, struct stage *stage)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "waiting", NULL));
+	CHECK(stage_set(stage, "waiting", NULL));
 	options.token = "again";
-	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == -EBUSY && !lease);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": one is before it"));
-	CHECK(stage_holder_gone(&stage));
+	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == -EBUSY && !lease);
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": one is before it"));
+	CHECK(stage_holder_gone(stage));
 }
 
-TEST(a_token_of_a_lease_granted_meanwhile_returns_it)
+TEST_WITH(a_token_of_a_lease_granted_meanwhile_returns_it, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "waiting", NULL));
-	stage_tell(&stage, 1, GPUARB_RECORD_GRANTED, 20);
-	lease = stage_reserve(&stage, 0);
+	CHECK(stage_set(stage, "waiting", NULL));
+	stage_tell(stage, 1, GPUARB_RECORD_GRANTED, 20);
+	lease = stage_reserve(stage, 0);
 	CHECK(is(lease, "granted"));
 	gpuarb_lease_close(lease);
 }
 
 /* ---- revoking -------------------------------------------------------------------------- */
 
-TEST(a_revocation_is_reported_with_its_deadline_and_can_be_acknowledged)
+TEST_WITH(a_revocation_is_reported_with_its_deadline_and_can_be_acknowledged, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 	int changes = 0;
 
-	stage_revoke(&stage, 4711);
+	stage_revoke(stage, 4711);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 1 && changes == 1);
 	CHECK(is(lease, "revoking") && gpuarb_lease_deadline(lease) == 4711);
 	CHECK(strcmp(gpuarb_lease_reason(lease), "so it is") == 0);
 	CHECK(gpuarb_lease_cus(lease, 0) == 20);
 
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EBADFD);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": so it is"));
-	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
-	stage_revoke(&stage, 815); /* an earlier deadline replaces it */
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": so it is"));
+	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
+	stage_revoke(stage, 815); /* an earlier deadline replaces it */
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1 && gpuarb_lease_deadline(lease) == 815);
 
 	CHECK(gpuarb_lease_acknowledge(lease) == 0);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "Acknowledge");
-	stage_end(&stage, GPUARB_RECORD_ENDED);
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "Acknowledge");
+	stage_end(stage, GPUARB_RECORD_ENDED);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 2);
 	gpuarb_lease_close(lease);
 }
 
-TEST(waiting_fails_when_the_lease_is_revoked)
+TEST_WITH(waiting_fails_when_the_lease_is_revoked, struct stage *stage)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "activating", NULL));
-	stage_revoke(&stage, 4711);
+	CHECK(stage_set(stage, "activating", NULL));
+	stage_revoke(stage, 4711);
 	options.wait_usec = GPUARB_FOREVER;
-	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == -EBADFD && !lease);
-	CHECK(stage_holder_gone(&stage));
+	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == -EBADFD && !lease);
+	CHECK(stage_holder_gone(stage));
 }
 
-TEST(no_process_is_bound_to_a_lease_that_is_being_revoked)
+TEST_WITH(no_process_is_bound_to_a_lease_that_is_being_revoked, struct stage *stage)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "revoking", NULL));
+	CHECK(stage_set(stage, "revoking", NULL));
 	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	options.token = "again";
-	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(gpuarb_reserve_start(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	CHECK(is(lease, "revoking"));
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "GetAll");
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "GetAll");
 	gpuarb_lease_close(lease);
 	lease = NULL;
-	CHECK(gpuarb_reload(stage.gpuarb) == 0);
-	fake_arbiter_saw(&stage.fake, "Reload");
+	CHECK(gpuarb_reload(stage->gpuarb) == 0);
+	fake_arbiter_saw(&stage->fake, "Reload");
 	close(options.process_fd);
 }
 

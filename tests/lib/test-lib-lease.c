@@ -18,11 +18,12 @@ NEEDS(rig_bus_missing);
 
 /* ---- granted -------------------------------------------------------------------------- */
 
-TEST(a_lease_has_all_granted_values)
+FIXTURE(struct stage, stage, , stage_strike(stage));
+
+TEST_WITH(a_lease_has_all_granted_values, struct stage *stage)
 {
 	const struct gpuarb_partition *partition;
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 	size_t words;
 
 	CHECK(gpuarb_lease_id(lease) == 17 && gpuarb_lease_generation(lease) == 1);
@@ -46,122 +47,114 @@ TEST(a_lease_has_all_granted_values)
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_library_on_top_can_set_the_last_error)
+TEST_WITH(a_library_on_top_can_set_the_last_error, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 
 	CHECK(gpuarb_lease_fail(lease, -EIO, "100% of it failed: %s") == -EIO);
-	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "100% of it failed: %s") == 0);
-	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), "") == 0);
+	CHECK(strcmp(gpuarb_last_error(stage->gpuarb), "100% of it failed: %s") == 0);
+	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), "") == 0);
 	CHECK(gpuarb_lease_fail(lease, -EIO, NULL) == -EINVAL);
 	gpuarb_lease_close(lease);
 }
 
-TEST(the_holder_is_close_on_exec_and_the_daemon_sees_its_end)
+TEST_WITH(the_holder_is_close_on_exec_and_the_daemon_sees_its_end, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 
 	CHECK(fcntl(gpuarb_lease_fd(lease), F_GETFD) == FD_CLOEXEC);
 	gpuarb_lease_close(lease);
-	CHECK(stage_holder_gone(&stage));
-	fake_arbiter_saw(&stage.fake, "Reserve"); /* the only call */
+	CHECK(stage_holder_gone(stage));
+	fake_arbiter_saw(&stage->fake, "Reserve"); /* the only call */
 }
 
-TEST(a_token_returns_the_present_state_of_the_lease)
+TEST_WITH(a_token_returns_the_present_state_of_the_lease, struct stage *stage)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "granted", NULL));
+	CHECK(stage_set(stage, "granted", NULL));
 	options.token = "again";
-	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_lease_outlives_its_handle)
+TEST_WITH(a_lease_outlives_its_handle, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 
-	gpuarb_close(stage.gpuarb);
-	stage.gpuarb = NULL;
+	gpuarb_close(stage->gpuarb);
+	stage->gpuarb = NULL;
 	CHECK(gpuarb_lease_acknowledge(lease) == 0); /* on a new connection */
 	CHECK(gpuarb_lease_release(lease) == 0);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "Acknowledge");
-	fake_arbiter_saw(&stage.fake, "Release");
-	CHECK(stage_holder_gone(&stage));
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "Acknowledge");
+	fake_arbiter_saw(&stage->fake, "Release");
+	CHECK(stage_holder_gone(stage));
 }
 
 /* A gpuarbd that was killed had not saved generation 3. The next one may grant another mask with that number. */
-TEST(generation_that_goes_back_is_followed_and_acknowledged)
+TEST_WITH(generation_that_goes_back_is_followed_and_acknowledged, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
 	CHECK(gpuarb_lease_acknowledge(lease) == 0);
-	fake_arbiter_saw(&stage.fake, "Acknowledge");
-	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 10);
+	fake_arbiter_saw(&stage->fake, "Acknowledge");
+	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 10);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
 	CHECK(gpuarb_lease_generation(lease) == 2 && gpuarb_lease_cus(lease, 0) == 10);
 	CHECK(gpuarb_lease_acknowledge(lease) == 0);
-	fake_arbiter_saw(&stage.fake, "Acknowledge");
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20); /* not followed yet */
+	fake_arbiter_saw(&stage->fake, "Acknowledge");
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20); /* not followed yet */
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
 	CHECK(gpuarb_lease_release(lease) == 0);
-	fake_arbiter_saw(&stage.fake, "Release");
+	fake_arbiter_saw(&stage->fake, "Release");
 }
 
 /* A gpuarbd that was started since sends the last record again: it may not know of the acknowledgement. */
-TEST(an_acknowledgement_is_repeated_when_its_record_comes_again)
+TEST_WITH(an_acknowledgement_is_repeated_when_its_record_comes_again, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
 	CHECK(gpuarb_lease_acknowledge(lease) == 0);
-	fake_arbiter_saw(&stage.fake, "Acknowledge");
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	fake_arbiter_saw(&stage->fake, "Acknowledge");
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
-	fake_arbiter_saw(&stage.fake, "Acknowledge");
-	stage_tell(&stage, 4, GPUARB_RECORD_GRANTED,
+	fake_arbiter_saw(&stage->fake, "Acknowledge");
+	stage_tell(stage, 4, GPUARB_RECORD_GRANTED,
 		   10); /* which the program has not followed yet */
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
 	CHECK(gpuarb_lease_release(lease) == 0);
-	fake_arbiter_saw(&stage.fake, "Release");
+	fake_arbiter_saw(&stage->fake, "Release");
 }
 
 /* ---- calls ---------------------------------------------------------------------------- */
 
-TEST(a_resized_lease_has_its_new_partitions)
+TEST_WITH(a_resized_lease_has_its_new_partitions, struct stage *stage)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0);
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "Resize");
-	fake_arbiter_saw(&stage.fake, "GetAll");
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "Resize");
+	fake_arbiter_saw(&stage->fake, "GetAll");
 	CHECK(gpuarb_lease_resize(lease, &want, 0) == -EINVAL);
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_process_is_bound_by_an_open_pidfd)
+TEST_WITH(a_process_is_bound_by_an_open_pidfd, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 	int fd;
 
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -171,21 +164,20 @@ TEST(a_process_is_bound_by_an_open_pidfd)
 	gpuarb_lease_close(lease);
 }
 
-TEST(lease_of_another_program_is_joined_without_its_holder)
+TEST_WITH(lease_of_another_program_is_joined_without_its_holder, struct stage *stage)
 {
 	struct gpuarb_lease *lease, *joined;
-	_cleanup_(stage_strike) struct stage stage;
 	uint64_t id;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	lease = stage_reserve(&stage, 0);
+	CHECK(stage_set(stage, "granted", NULL));
+	lease = stage_reserve(stage, 0);
 	id = gpuarb_lease_id(lease);
-	CHECK(gpuarb_lease_join(stage.gpuarb, id, &joined) == 0);
+	CHECK(gpuarb_lease_join(stage->gpuarb, id, &joined) == 0);
 	CHECK(gpuarb_lease_id(joined) == id && gpuarb_lease_fd(joined) == -1);
 	CHECK(gpuarb_lease_cus(joined, 0) > 0 && gpuarb_lease_dispatch(joined, NULL, NULL) == 0);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "Bind");
-	fake_arbiter_saw(&stage.fake, "GetAll");
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "Bind");
+	fake_arbiter_saw(&stage->fake, "GetAll");
 	gpuarb_lease_close(joined);
 	gpuarb_lease_close(lease);
 }
@@ -199,35 +191,33 @@ static struct gpuarb_options with_process(void)
 	return options;
 }
 
-TEST(a_process_is_bound_by_a_separate_call)
+TEST_WITH(a_process_is_bound_by_a_separate_call, struct stage *stage)
 {
 	struct gpuarb_options options = with_process();
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "granted", NULL));
-	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(stage_set(stage, "granted", NULL));
+	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	close(options.process_fd);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "Bind");
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "Bind");
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_process_is_bound_at_once_without_a_separate_call)
+TEST_WITH(a_process_is_bound_at_once_without_a_separate_call, struct stage *stage)
 {
 	struct gpuarb_options options = with_process();
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "granted", NULL));
+	CHECK(stage_set(stage, "granted", NULL));
 	options.bind_at_once = true;
-	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == 0);
 	close(options.process_fd);
-	CHECK(gpuarb_reload(stage.gpuarb) == 0);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "Reload");
+	CHECK(gpuarb_reload(stage->gpuarb) == 0);
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "Reload");
 	gpuarb_lease_close(lease);
 }
 
@@ -265,52 +255,49 @@ TEST(a_lease_ends_when_the_answer_to_bind_is_lost)
 	fail_to_bind(gpuarb_reserve, "", -ETIMEDOUT);
 }
 
-TEST(nothing_is_reserved_without_a_free_fd_for_the_process)
+TEST_WITH(nothing_is_reserved_without_a_free_fd_for_the_process, struct stage *stage)
 {
 	struct gpuarb_options options = with_process();
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
 	struct rlimit before, none;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "granted", NULL));
+	CHECK(stage_set(stage, "granted", NULL));
 	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
 	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == -EMFILE && !lease);
+	CHECK(gpuarb_reserve(stage->gpuarb, &want, 1, &options, &lease) == -EMFILE && !lease);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	CHECK(gpuarb_reload(stage.gpuarb) == 0);
-	fake_arbiter_saw(&stage.fake, "Reload");
+	CHECK(gpuarb_reload(stage->gpuarb) == 0);
+	fake_arbiter_saw(&stage->fake, "Reload");
 	close(options.process_fd);
 }
 
-TEST(a_refusal_has_the_sentence_of_the_daemon)
+TEST_WITH(a_refusal_has_the_sentence_of_the_daemon, struct stage *stage)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", GPUARB_ERROR_INVALID_STATE);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", GPUARB_ERROR_INVALID_STATE);
 
 	CHECK(gpuarb_lease_acknowledge(lease) == -EBADFD);
-	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
-	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
+	CHECK(strcmp(gpuarb_last_error(stage->gpuarb), "it is so") == 0);
+	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == -EBADFD);
 	CHECK(gpuarb_lease_cus(lease, 0) == 30);
-	CHECK(gpuarb_reload(stage.gpuarb) == -EBADFD);
+	CHECK(gpuarb_reload(stage->gpuarb) == -EBADFD);
 	CHECK(gpuarb_lease_release(lease) == -EBADFD); /* frees the lease in any case */
-	CHECK(stage_holder_gone(&stage));
+	CHECK(stage_holder_gone(stage));
 }
 
-TEST(the_environment_has_the_mask_of_the_lease)
+TEST_WITH(the_environment_has_the_mask_of_the_lease, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
-	_cleanup_(stage_strike) struct stage stage;
 	char **environment = NULL;
 
-	CHECK(stage_set(&stage, "granted", NULL));
+	CHECK(stage_set(stage, "granted", NULL));
 	unsetenv("HSA_CU_MASK");
 	unsetenv("ROC_GLOBAL_CU_MASK");
 	unsetenv("ROCR_VISIBLE_DEVICES");
-	lease = stage_reserve(&stage, 0);
+	lease = stage_reserve(stage, 0);
 	CHECK(gpuarb_lease_environment(lease, &environment) == 0);
 	CHECK(strcmp(environment[0], "ROCR_VISIBLE_DEVICES=0") == 0);
 	CHECK(strcmp(environment[1], "HSA_CU_MASK=0:0x3fffffff") == 0);
@@ -319,7 +306,7 @@ TEST(the_environment_has_the_mask_of_the_lease)
 	CHECK(strcmp(environment[4], "GPUARB_EFFECTIVE_CUS=30") == 0);
 	free(environment);
 
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 7);
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 7);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
 	CHECK(gpuarb_lease_environment(lease, &environment) == 0);
 	CHECK(strcmp(environment[1], "HSA_CU_MASK=0:0x7f") == 0);

@@ -88,10 +88,10 @@ static void come_and_go(struct fate *fate)
 
 /* ---- daemon and bus return ------------------------------------------------------------ */
 
-TEST(a_call_is_sent_again_when_the_daemon_dies_during_it)
-{
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
+FIXTURE(struct fate, fate, fate = begin_fate(), end_fate(&fate));
 
+TEST_WITH(a_call_is_sent_again_when_the_daemon_dies_during_it, struct fate *fate)
+{
 	fate->deaths = 1;
 	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);
 	CHECK(gpuarb_reload(fate->gpuarb) == 0);
@@ -101,10 +101,8 @@ TEST(a_call_is_sent_again_when_the_daemon_dies_during_it)
 	fake_arbiter_saw(&fate->fake, "Reload");
 }
 
-TEST(a_call_waits_for_a_daemon_that_was_reached_before)
+TEST_WITH(a_call_waits_for_a_daemon_that_was_reached_before, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	come_and_go(fate);
 	/* After the call has failed once. */
 	fake_arbiter_start_late(fate->bus.address, answer, fate, &fate->fake);
@@ -112,10 +110,8 @@ TEST(a_call_waits_for_a_daemon_that_was_reached_before)
 	fake_arbiter_saw(&fate->fake, "Drain");
 }
 
-TEST(a_call_is_sent_again_when_the_bus_dies_during_it)
+TEST_WITH(a_call_is_sent_again_when_the_bus_dies_during_it, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	fate->deaths = 1;
 	fate->with_bus = true;
 	fake_arbiter_keep(fate->bus.address, answer, bus_again, fate, &fate->fake);
@@ -123,19 +119,16 @@ TEST(a_call_is_sent_again_when_the_bus_dies_during_it)
 	CHECK(strcmp(gpuarb_last_error(fate->gpuarb), "") == 0);
 }
 
-TEST(a_call_is_sent_again_when_the_bus_dies_after_the_daemon)
+TEST_WITH(a_call_is_sent_again_when_the_bus_dies_after_the_daemon, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	fate->deaths = 1;
 	fake_arbiter_keep(fate->bus.address, answer, bus_again, fate, &fate->fake);
 	CHECK(gpuarb_reload(fate->gpuarb) == 0 && fate->calls == 2);
 }
 
-TEST(a_process_is_bound_by_the_restarted_daemon)
+TEST_WITH(a_process_is_bound_by_the_restarted_daemon, struct fate *fate)
 {
 	struct gpuarb_lease lease = { .fd = -1 };
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
 
 	fate->deaths = 1;
 	lease.gpuarb = fate->gpuarb;
@@ -145,10 +138,8 @@ TEST(a_process_is_bound_by_the_restarted_daemon)
 
 /* ---- daemon and bus do not return ----------------------------------------------------- */
 
-TEST(call_fails_with_its_first_error_if_no_daemon_returns)
+TEST_WITH(call_fails_with_its_first_error_if_no_daemon_returns, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	come_and_go(fate);
 	fate->gpuarb->reconnect_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(fate->gpuarb) == -ECONNREFUSED);
@@ -161,20 +152,16 @@ TEST(call_fails_with_its_first_error_if_no_daemon_returns)
 	CHECK(strcmp(gpuarb_last_error_name(fate->gpuarb), "") == 0);
 }
 
-TEST(a_call_is_sent_three_times_at_most)
+TEST_WITH(a_call_is_sent_three_times_at_most, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	fate->deaths = 1000;
 	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);
 	CHECK(gpuarb_reload(fate->gpuarb) == -ECONNRESET && fate->calls == 3);
 	CHECK(strstr(gpuarb_last_error_name(fate->gpuarb), "NoReply"));
 }
 
-TEST(a_connection_lost_in_a_repetition_is_a_reset)
+TEST_WITH(a_connection_lost_in_a_repetition_is_a_reset, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	come_and_go(fate);
 	fate->deaths = 2;
 	fate->gpuarb->reconnect_usec = LIB_RIG_LATE;
@@ -182,10 +169,8 @@ TEST(a_connection_lost_in_a_repetition_is_a_reset)
 	CHECK(gpuarb_reload(fate->gpuarb) == -ECONNRESET && fate->calls == 2);
 }
 
-TEST(a_signal_ends_the_wait_for_daemon_or_bus)
+TEST_WITH(a_signal_ends_the_wait_for_daemon_or_bus, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	come_and_go(fate);
 	lib_rig_signals(20000);
 	CHECK(gpuarb_reload(fate->gpuarb) == -EINTR);
@@ -198,10 +183,8 @@ TEST(a_signal_ends_the_wait_for_daemon_or_bus)
 
 /* ---- repetitions ---------------------------------------------------------------------- */
 
-TEST(a_repeated_release_that_was_carried_out_succeeds)
+TEST_WITH(a_repeated_release_that_was_carried_out_succeeds, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	fate->deaths = 1;
 	fate->refuse = GPUARB_ERROR_NO_SUCH_LEASE;
 	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);
@@ -212,20 +195,16 @@ TEST(a_repeated_release_that_was_carried_out_succeeds)
 	CHECK(strcmp(gpuarb_last_error(fate->gpuarb), "no, not that") == 0);
 }
 
-TEST(a_release_that_waited_for_the_daemon_fails_for_an_unknown_lease)
+TEST_WITH(a_release_that_waited_for_the_daemon_fails_for_an_unknown_lease, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	come_and_go(fate);
 	fate->refuse = GPUARB_ERROR_NO_SUCH_LEASE;
 	fake_arbiter_start_late(fate->bus.address, answer, fate, &fate->fake);
 	CHECK(gpuarb_release(fate->gpuarb, 17) == -ENOENT);
 }
 
-TEST(other_errors_of_a_repetition_are_returned)
+TEST_WITH(other_errors_of_a_repetition_are_returned, struct fate *fate)
 {
-	_cleanup_(end_fate) struct fate *fate = begin_fate();
-
 	fate->deaths = 1;
 	fate->refuse = GPUARB_ERROR_NOT_PERMITTED;
 	fake_arbiter_keep(fate->bus.address, answer, NULL, fate, &fate->fake);

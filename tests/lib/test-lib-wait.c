@@ -25,18 +25,19 @@ static void count(struct gpuarb_lease *lease, void *userdata)
 
 /* ---- records -------------------------------------------------------------------------- */
 
-TEST(the_holder_reports_changes)
+FIXTURE(struct stage, stage, , stage_strike(stage));
+
+TEST_WITH(the_holder_reports_changes, struct stage *stage)
 {
 	const struct gpuarb_partition *partition;
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 	int changes = 0;
 
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 
-	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
-	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20); /* repeats the last record */
-	stage_tell(&stage, 2, GPUARB_RECORD_REVOKING, 20);
+	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 20);
+	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 20); /* repeats the last record */
+	stage_tell(stage, 2, GPUARB_RECORD_REVOKING, 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 2 && changes == 2);
 	CHECK(gpuarb_lease_generation(lease) == 2 && gpuarb_lease_cus(lease, 0) == 20);
 	CHECK(strcmp(gpuarb_lease_state(lease), "revoking") == 0);
@@ -49,90 +50,85 @@ TEST(the_holder_reports_changes)
 	CHECK(partition->shader_engines[1] == 3 && partition->sdma_queues == 3);
 	CHECK(partition->vram == 1 << 20 && partition->n_gaps == 2);
 	CHECK(strcmp(partition->gaps[1], "reset") == 0 && *partition->tier);
-	CHECK(gpuarb_reload(stage.gpuarb) == 0);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "Reload");
+	CHECK(gpuarb_reload(stage->gpuarb) == 0);
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "Reload");
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_record_older_than_the_answer_is_no_change)
+TEST_WITH(a_record_older_than_the_answer_is_no_change, struct stage *stage)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 	int changes = 0;
 
-	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 9);
+	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 9);
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0 && gpuarb_lease_cus(lease, 0) == 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_holder_outlives_the_daemon)
+TEST_WITH(a_holder_outlives_the_daemon, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 	int changes = 0;
 
 	/* The fake daemon has closed its copy of the other end by now. */
-	CHECK(gpuarb_reload(stage.gpuarb) == 0);
-	CHECK(kill(stage.fake.pid, SIGKILL) == 0);
+	CHECK(gpuarb_reload(stage->gpuarb) == 0);
+	CHECK(kill(stage->fake.pid, SIGKILL) == 0);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
-	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
+	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 1 && changes == 1);
 	gpuarb_lease_close(lease);
 }
 
-TEST(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected)
+TEST_WITH(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected, struct stage *stage)
 {
 	static const uint32_t other[64] = { GPUARB_RECORD_VERSION + 1 };
 	static char large[RECORD_MAX + 1];
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 	int size = 1 << 20;
 
-	CHECK(send(stage.daemon_end, other, sizeof(other), 0) > 0);
+	CHECK(send(stage->daemon_end, other, sizeof(other), 0) > 0);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
-	CHECK(send(stage.daemon_end, "x", 1, 0) == 1);
+	CHECK(send(stage->daemon_end, "x", 1, 0) == 1);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -EPROTO);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17"));
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), "lease 17"));
 
 	large[0] = GPUARB_RECORD_VERSION;
-	setsockopt(stage.daemon_end, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	CHECK(send(stage.daemon_end, large, sizeof(large), 0) > 0);
+	setsockopt(stage->daemon_end, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	CHECK(send(stage->daemon_end, large, sizeof(large), 0) > 0);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -EPROTO);
 
-	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
+	stage_tell(stage, 2, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
 	gpuarb_lease_close(lease);
 }
 
-TEST(the_end_is_reported_once_and_remains)
+TEST_WITH(the_end_is_reported_once_and_remains, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 	int changes = 0;
 
-	stage_end(&stage, GPUARB_RECORD_ENDED);
-	stage_tell(&stage, 9, GPUARB_RECORD_GRANTED, 20); /* ignored after the end */
-	shutdown(stage.daemon_end, SHUT_RDWR);
+	stage_end(stage, GPUARB_RECORD_ENDED);
+	stage_tell(stage, 9, GPUARB_RECORD_GRANTED, 20); /* ignored after the end */
+	shutdown(stage->daemon_end, SHUT_RDWR);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 1);
 	CHECK(strcmp(gpuarb_lease_state(lease), "ending") == 0);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": so it is"));
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": so it is"));
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 1);
 	CHECK(gpuarb_lease_wait(lease, 0) == -ENOENT);
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_holder_closed_without_a_record_is_a_reset)
+TEST_WITH(a_holder_closed_without_a_record_is_a_reset, struct stage *stage)
 {
-	_cleanup_(stage_strike) struct stage stage;
-	struct gpuarb_lease *lease = stage_begin(&stage, "granted", NULL);
+	struct gpuarb_lease *lease = stage_begin(stage, "granted", NULL);
 
-	shutdown(stage.daemon_end, SHUT_RDWR);
+	shutdown(stage->daemon_end, SHUT_RDWR);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -ECONNRESET);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17"));
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), "lease 17"));
 	gpuarb_lease_close(lease);
 }
 
@@ -152,15 +148,14 @@ static struct gpuarb_lease *start(struct stage *stage, int process_fd)
 	return lease;
 }
 
-TEST(a_waiting_lease_has_a_position_and_no_partitions)
+TEST_WITH(a_waiting_lease_has_a_position_and_no_partitions, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
 	char **environment = NULL;
 	unsigned position = 0;
-	_cleanup_(stage_strike) struct stage stage;
 	size_t words;
 
-	lease = start(&stage, -1);
+	lease = start(stage, -1);
 	CHECK(strcmp(gpuarb_lease_state(lease), "waiting") == 0 && gpuarb_lease_id(lease) == 17);
 	CHECK(strcmp(gpuarb_lease_reason(lease), "one is before it") == 0);
 	CHECK(gpuarb_lease_deadline(lease) == 4711 && gpuarb_lease_generation(lease) == 0);
@@ -168,25 +163,24 @@ TEST(a_waiting_lease_has_a_position_and_no_partitions)
 	CHECK(gpuarb_lease_partitions(lease) == 0 && !gpuarb_lease_gpu(lease, 0));
 	CHECK(!gpuarb_lease_cu_mask(lease, 0, &words) && gpuarb_lease_cus(lease, 0) == 0);
 	CHECK(gpuarb_lease_environment(lease, &environment) == -EBADFD && !environment);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17"));
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), "lease 17"));
 
 	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "waiting"));
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), "waiting"));
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
 	gpuarb_lease_close(lease);
-	CHECK(stage_holder_gone(&stage));
+	CHECK(stage_holder_gone(stage));
 }
 
-TEST(waiting_can_continue_after_a_signal)
+TEST_WITH(waiting_can_continue_after_a_signal, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
-	_cleanup_(stage_strike) struct stage stage;
 
-	lease = start(&stage, -1);
+	lease = start(stage, -1);
 	lib_rig_signals(5000);
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EINTR);
 	lib_rig_signals(0);
-	stage_tell(&stage, 1, GPUARB_RECORD_GRANTED, 20);
+	stage_tell(stage, 1, GPUARB_RECORD_GRANTED, 20);
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
 	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 1);
@@ -194,39 +188,37 @@ TEST(waiting_can_continue_after_a_signal)
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_process_is_bound_when_the_lease_is_granted)
+TEST_WITH(a_process_is_bound_when_the_lease_is_granted, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
-	_cleanup_(stage_strike) struct stage stage;
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	lease = start(&stage, fd);
+	lease = start(stage, fd);
 	close(fd);
-	stage_tell(&stage, 1, GPUARB_RECORD_GRANTED, 20);
-	fake_arbiter_saw(&stage.fake, "Reserve");
-	fake_arbiter_saw(&stage.fake, "GetAll");
+	stage_tell(stage, 1, GPUARB_RECORD_GRANTED, 20);
+	fake_arbiter_saw(&stage->fake, "Reserve");
+	fake_arbiter_saw(&stage->fake, "GetAll");
 	lib_rig_signals(5000);
 	/* The first call is not answered. */
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EINTR);
 	lib_rig_signals(0);
-	fake_arbiter_saw(&stage.fake, "Bind");
+	fake_arbiter_saw(&stage->fake, "Bind");
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
-	fake_arbiter_saw(&stage.fake, "Bind");
-	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0 && gpuarb_reload(stage.gpuarb) == 0);
-	fake_arbiter_saw(&stage.fake, "Reload");
+	fake_arbiter_saw(&stage->fake, "Bind");
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0 && gpuarb_reload(stage->gpuarb) == 0);
+	fake_arbiter_saw(&stage->fake, "Reload");
 	gpuarb_lease_close(lease);
 }
 
-TEST(reserve_waits_until_it_is_granted)
+TEST_WITH(reserve_waits_until_it_is_granted, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
-	_cleanup_(stage_strike) struct stage stage;
 
-	CHECK(stage_set(&stage, "waiting", NULL));
+	CHECK(stage_set(stage, "waiting", NULL));
 	/* The records stay in the socket until they are read. */
-	stage_tell(&stage, 0, GPUARB_RECORD_WAITING, 0);
-	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
-	lease = stage_reserve(&stage, GPUARB_FOREVER);
+	stage_tell(stage, 0, GPUARB_RECORD_WAITING, 0);
+	stage_tell(stage, 3, GPUARB_RECORD_GRANTED, 20);
+	lease = stage_reserve(stage, GPUARB_FOREVER);
 	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
 	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
 	CHECK(gpuarb_lease_partition(lease, 0)->n_shader_engines == 2);
@@ -274,17 +266,16 @@ TEST(a_failed_wait_has_the_error_of_the_daemon)
 		come_to_nothing(20000, ends[i].cause, ends[i].error, ends[i].name);
 }
 
-TEST(dispatch_returns_the_same_error_as_waiting)
+TEST_WITH(dispatch_returns_the_same_error_as_waiting, struct stage *stage)
 {
 	struct gpuarb_lease *lease;
-	_cleanup_(stage_strike) struct stage stage;
 
-	lease = start(&stage, -1);
-	stage_end(&stage, GPUARB_RECORD_TIMED_OUT);
+	lease = start(stage, -1);
+	stage_end(stage, GPUARB_RECORD_TIMED_OUT);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -ETIMEDOUT);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": so it is"));
+	CHECK(strstr(gpuarb_last_error(stage->gpuarb), ": so it is"));
 	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
-	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_TIMED_OUT) == 0);
+	CHECK(strcmp(gpuarb_last_error_name(stage->gpuarb), GPUARB_ERROR_TIMED_OUT) == 0);
 	gpuarb_lease_close(lease);
 }
 

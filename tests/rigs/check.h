@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The test rig of one page: TEST() registers itself, CHECK() aborts with the line that
- * failed, SKIP() leaves the test saying why. A program has the tests of all its files:
+ * The test rig of one page: TEST() registers itself, TEST_WITH() has the fixture of its file, CHECK() aborts
+ * with the line that failed, SKIP() leaves the test saying why. A program has the tests of all its files:
  *
  *	./test-x              all of them
  *	./test-x NAME...      those of the file test-NAME.c, or one test
@@ -43,15 +43,42 @@ static const char *(*check_missing)(void);
 		return;                       \
 	} while (0)
 
-#define TEST(id)                                                                          \
-	static void id(void);                                                             \
-	__attribute__((constructor)) static void register_##id(void)                      \
-	{                                                                                 \
-		static struct check_test t = { __FILE__, #id, id, &check_missing, NULL }; \
-		*(check_latest ? &check_latest->next : &check_first) = &t;                \
-		check_latest = &t;                                                        \
-	}                                                                                 \
+#define CHECK_REGISTER(id, runs)                                                            \
+	__attribute__((constructor)) static void register_##id(void)                        \
+	{                                                                                   \
+		static struct check_test t = { __FILE__, #id, runs, &check_missing, NULL }; \
+		*(check_latest ? &check_latest->next : &check_first) = &t;                  \
+		check_latest = &t;                                                          \
+	}
+
+#define TEST(id)               \
+	static void id(void);  \
+	CHECK_REGISTER(id, id) \
 	static void id(void)
+
+/* What the tests TEST_WITH() of this file are given: `begin` makes it of zeros, and `end` ends it, both
+ * statements about the pointer `name`. */
+#define FIXTURE(type, name, begin, end)              \
+	static void check_with(void (*test)(type *)) \
+	{                                            \
+		static type check_fixture;           \
+		type *name = &check_fixture;         \
+                                                     \
+		memset(name, 0, sizeof(*name));      \
+		begin;                               \
+		test(name);                          \
+		end;                                 \
+	}                                            \
+	struct check_test
+
+#define TEST_WITH(id, parameter)              \
+	static void id(parameter);            \
+	static void id##_with_fixture(void)   \
+	{                                     \
+		check_with(id);               \
+	}                                     \
+	CHECK_REGISTER(id, id##_with_fixture) \
+	static void id(parameter)
 
 /* How often a test tries: USUAL times, THOROUGH times under `tests/run --long`. */
 static inline unsigned check_rounds(unsigned usual, unsigned thorough)

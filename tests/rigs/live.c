@@ -221,6 +221,12 @@ void listen_in(sd_bus *bus, struct told *told)
 				  live_properties, told) >= 0);
 }
 
+void live_connect(struct live *live)
+{
+	live->bus = rig_connect(&live->rig, 0);
+	listen_in(live->bus, &live->told);
+}
+
 pid_t idler(uid_t uid, int *ret_pidfd)
 {
 	int ready[2];

@@ -93,6 +93,16 @@ struct told {
 
 void listen_in(sd_bus *bus, struct told *told);
 
+/* A daemon, the connections of root and, where the test has it, of STRANGER, and what root is told. */
+struct live {
+	struct rig rig;
+	sd_bus *bus, *user;
+	struct told told;
+};
+
+/* Connects as root, and listens. */
+void live_connect(struct live *live);
+
 /* ---- processes ---- */
 
 /* Starts a process of uid that waits to be killed; returns its pid and pidfd. */

@@ -40,13 +40,24 @@ int rt_rig_make(const struct rt_rig *rig, const struct gpu_info *gpu, struct rt_
 	return rt_plan_make(&rig->set, &one, 1, ret, problem, size);
 }
 
-struct rt_plan *rt_rig_plan(const struct rt_rig *rig, const struct gpu_info *gpu)
+struct rt_plan *rt_rig_plan_on(const struct rt_rig *rig, const struct gpu_info *gpu)
 {
 	struct rt_plan *plan = NULL;
 	char problem[512];
 
 	CHECK(rt_rig_make(rig, gpu, &plan, problem, sizeof(problem)) == 0);
 	return plan;
+}
+
+void rt_rig_init(struct rt_rig *rig)
+{
+	*rig = (struct rt_rig)RT_RIG_INIT(*rig);
+	rig->gpu = radeon_vii("g");
+}
+
+struct rt_plan *rt_rig_plan(const struct rt_rig *rig)
+{
+	return rt_rig_plan_on(rig, &rig->gpu);
 }
 
 struct rt_partition *rt_rig_needs(struct rt_rig *rig, unsigned cus)

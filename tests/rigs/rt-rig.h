@@ -13,6 +13,7 @@
 struct rt_rig {
 	struct rt_set set;
 	struct rt_task tasks[RIG_TASKS];
+	struct gpu_info gpu; /* of rt_rig_init() */
 };
 
 /* Nothing disturbs, nothing is added, all that can be stated is. For the variable rig. */
@@ -47,7 +48,11 @@ struct rt_task *rt_rig_task(struct rt_rig *rig, uint64_t period, uint64_t deadli
 int rt_rig_make(const struct rt_rig *rig, const struct gpu_info *gpu, struct rt_plan **ret,
 		char *problem, size_t size);
 
-struct rt_plan *rt_rig_plan(const struct rt_rig *rig, const struct gpu_info *gpu);
+struct rt_plan *rt_rig_plan_on(const struct rt_rig *rig, const struct gpu_info *gpu);
+
+/* On a Radeon VII. */
+void rt_rig_init(struct rt_rig *rig);
+struct rt_plan *rt_rig_plan(const struct rt_rig *rig);
 
 /* A partition with one task that needs `cus` CUs: on fewer nothing is known of it. */
 struct rt_partition *rt_rig_needs(struct rt_rig *rig, unsigned cus);

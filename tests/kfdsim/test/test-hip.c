@@ -30,20 +30,21 @@ static bool hip_keeps_masked_queues(void)
 	return version >= KEEPS_SINCE && version < KEEPS_UNTIL;
 }
 
-TEST(driver_receives_the_masks_of_the_lease)
+FIXTURE(struct stage, stage, , end(stage));
+
+TEST_WITH(driver_receives_the_masks_of_the_lease, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
 	hipStream_t first, second;
-	_cleanup_(end) struct stage stage;
 	static const char value[COPIED] = { 42, [COPIED - 1] = 43 };
 	static char back[COPIED];
 	void *memory = NULL;
 
-	start(&stage, &want, 1);
-	first = create(&stage, 0);
-	check_masks(&stage, 0, 2); /* ROCr's own, too */
-	second = create(&stage, 0);
-	check_masks(&stage, 0, 3);
+	start(stage, &want, 1);
+	first = create(stage, 0);
+	check_masks(stage, 0, 2); /* ROCr's own, too */
+	second = create(stage, 0);
+	check_masks(stage, 0, 3);
 
 	CHECK(hipMalloc(&memory, sizeof(value)) == hipSuccess);
 	CHECK(hipMemcpyAsync(memory, value, sizeof(value), hipMemcpyHostToDevice, first) ==
@@ -54,48 +55,46 @@ TEST(driver_receives_the_masks_of_the_lease)
 	CHECK(hipStreamSynchronize(second) == hipSuccess);
 	CHECK(memcmp(back, value, sizeof(value)) == 0);
 
-	CHECK(gpuarb_hip_stream_destroy(stage.lease, first) == 0);
-	CHECK(gpuarb_hip_stream_destroy(stage.lease, second) == 0);
-	check_masks(&stage, 0, hip_keeps_masked_queues() ? 3 : 1);
+	CHECK(gpuarb_hip_stream_destroy(stage->lease, first) == 0);
+	CHECK(gpuarb_hip_stream_destroy(stage->lease, second) == 0);
+	check_masks(stage, 0, hip_keeps_masked_queues() ? 3 : 1);
 }
 
 /* The null stream has a queue when it first has work. */
-TEST(the_null_stream_is_masked_by_apply)
+TEST_WITH(the_null_stream_is_masked_by_apply, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
-	_cleanup_(end) struct stage stage;
 	hipEvent_t event;
 
-	start(&stage, &want, 1);
-	create(&stage, 0);
+	start(stage, &want, 1);
+	create(stage, 0);
 	CHECK(hipEventCreate(&event) == hipSuccess && hipEventRecord(event, NULL) == hipSuccess);
 	CHECK(hipStreamSynchronize(NULL) == hipSuccess && hipEventDestroy(event) == hipSuccess);
-	CHECK(count_queues(&stage, 0) == 3);
-	CHECK(strcmp(text(queue(&stage, 0, 2), "mask"), "") == 0);
-	CHECK(gpuarb_lease_apply(stage.lease) == 3);
-	check_masks(&stage, 0, 3);
+	CHECK(count_queues(stage, 0) == 3);
+	CHECK(strcmp(text(queue(stage, 0, 2), "mask"), "") == 0);
+	CHECK(gpuarb_lease_apply(stage->lease) == 3);
+	check_masks(stage, 0, 3);
 }
 
-TEST(streams_use_at_most_the_granted_queues)
+TEST_WITH(streams_use_at_most_the_granted_queues, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	hipStream_t streams[3];
-	_cleanup_(end) struct stage stage;
 	unsigned left = 42;
 
-	start(&stage, &want, 1);
+	start(stage, &want, 1);
 	for (int i = 0; i < 3; i++) {
-		CHECK(gpuarb_hip_streams(stage.lease, 0, &left) == 0 && left == 3U - (unsigned)i);
-		streams[i] = create(&stage, 0);
+		CHECK(gpuarb_hip_streams(stage->lease, 0, &left) == 0 && left == 3U - (unsigned)i);
+		streams[i] = create(stage, 0);
 	}
-	refused(&stage, -EDQUOT, "ask for 5 queues");
-	check_masks(&stage, 0, 4);
-	CHECK(json_object_get_int(member(own_record(&stage), "peak")) == 4);
+	refused(stage, -EDQUOT, "ask for 5 queues");
+	check_masks(stage, 0, 4);
+	CHECK(json_object_get_int(member(own_record(stage), "peak")) == 4);
 
 	/* One that goes makes room for one. */
-	CHECK(gpuarb_hip_stream_destroy(stage.lease, streams[1]) == 0);
-	streams[1] = create(&stage, 0);
-	check_masks(&stage, 0, 4);
+	CHECK(gpuarb_hip_stream_destroy(stage->lease, streams[1]) == 0);
+	streams[1] = create(stage, 0);
+	check_masks(stage, 0, 4);
 }
 
 /* HIP 5.7 keeps the queues of destroyed streams. */
@@ -184,142 +183,134 @@ TEST(a_lease_of_low_priority_has_streams_of_low_priority_with_its_mask)
 	check_priority(3, 0, 6);
 }
 
-TEST(a_high_stream_on_a_shared_queue_is_masked_like_all_others)
+TEST_WITH(a_high_stream_on_a_shared_queue_is_masked_like_all_others, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 6);
-	_cleanup_(end) struct stage stage;
 	hipStream_t plain;
 
 	setenv("GPU_MAX_HW_QUEUES", "1", 1);
 	want.priority = 11;
-	start(&stage, &want, 1);
+	start(stage, &want, 1);
 	CHECK(hipSetDevice(0) == hipSuccess && hipStreamCreate(&plain) == hipSuccess);
-	create(&stage, 0);
-	CHECK(strcmp(text(queue(&stage, 0, 1), "mask"), "") == 0); /* the program's own */
-	create(&stage, 0);
-	check_masks(&stage, 0, 3);
+	create(stage, 0);
+	CHECK(strcmp(text(queue(stage, 0, 1), "mask"), "") == 0); /* the program's own */
+	create(stage, 0);
+	check_masks(stage, 0, 3);
 }
 
-TEST(stream_mask_is_intersected_with_the_lease)
+TEST_WITH(stream_mask_is_intersected_with_the_lease, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
 	const uint32_t *mask, beyond[2] = { 0xffff, 0 };
 	uint32_t inside[2] = { 0 };
 	hipStream_t stream = NULL;
-	_cleanup_(end) struct stage stage;
 	size_t words;
 
-	start(&stage, &want, 1);
-	CHECK(gpuarb_hip_stream_create_within(stage.lease, 0, beyond, 2, &stream) == 0);
-	mask = gpuarb_lease_cu_mask(stage.lease, 0, &words);
+	start(stage, &want, 1);
+	CHECK(gpuarb_hip_stream_create_within(stage->lease, 0, beyond, 2, &stream) == 0);
+	mask = gpuarb_lease_cu_mask(stage->lease, 0, &words);
 	inside[0] = mask[0] & 0xffff;
-	CHECK(has_mask(queue(&stage, 0, 1), inside, 2));
-	CHECK(has_mask(queue(&stage, 0, 0), mask, words));
-	create(&stage, 0);
+	CHECK(has_mask(queue(stage, 0, 1), inside, 2));
+	CHECK(has_mask(queue(stage, 0, 0), mask, words));
+	create(stage, 0);
 
 	want.cus = 8;
-	CHECK(gpuarb_lease_resize(stage.lease, &want, 1) == 0);
-	CHECK(gpuarb_lease_apply(stage.lease) == 3);
-	mask = gpuarb_lease_cu_mask(stage.lease, 0, &words);
+	CHECK(gpuarb_lease_resize(stage->lease, &want, 1) == 0);
+	CHECK(gpuarb_lease_apply(stage->lease) == 3);
+	mask = gpuarb_lease_cu_mask(stage->lease, 0, &words);
 	inside[0] = mask[0] & 0xffff;
-	CHECK(has_mask(queue(&stage, 0, 1), inside, 2));
-	CHECK(has_mask(queue(&stage, 0, 2), mask, words));
+	CHECK(has_mask(queue(stage, 0, 1), inside, 2));
+	CHECK(has_mask(queue(stage, 0, 2), mask, words));
 }
 
-TEST(each_gpu_of_a_lease_has_its_own_mask)
+TEST_WITH(each_gpu_of_a_lease_has_its_own_mask, struct stage *stage)
 {
 	const struct gpuarb_want wants[] = { want_of(V620, 16, 3), want_of(RADEON_VII, 24, 4) };
-	_cleanup_(end) struct stage stage;
 	int device, current;
 
-	start(&stage, wants, 2);
-	CHECK(gpuarb_hip_device(stage.lease, 0, &device) == 0 && device == 1);
-	CHECK(gpuarb_hip_device(stage.lease, 1, &device) == 0 && device == 0);
-	create(&stage, 0);
-	create(&stage, 1);
-	create(&stage, 1);
+	start(stage, wants, 2);
+	CHECK(gpuarb_hip_device(stage->lease, 0, &device) == 0 && device == 1);
+	CHECK(gpuarb_hip_device(stage->lease, 1, &device) == 0 && device == 0);
+	create(stage, 0);
+	create(stage, 1);
+	create(stage, 1);
 	CHECK(hipGetDevice(&current) == hipSuccess && current == 0);
-	check_masks(&stage, 0, 2);
-	check_masks(&stage, 1, 3);
+	check_masks(stage, 0, 2);
+	check_masks(stage, 1, 3);
 }
 
-TEST(gpu_is_found_in_any_hip_device_order)
+TEST_WITH(gpu_is_found_in_any_hip_device_order, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(V620, 16, 3);
-	_cleanup_(end) struct stage stage;
 	int device;
 
 	setenv("ROCR_VISIBLE_DEVICES", "1", 1);
-	start(&stage, &want, 1);
-	CHECK(gpuarb_hip_device(stage.lease, 0, &device) == 0 && device == 0);
-	create(&stage, 0);
-	check_masks(&stage, 0, 2);
+	start(stage, &want, 1);
+	CHECK(gpuarb_hip_device(stage->lease, 0, &device) == 0 && device == 0);
+	create(stage, 0);
+	check_masks(stage, 0, 2);
 }
 
 /* HIP 5.2 counts WGPs as its processors and has CUs as the bits of its masks. */
-TEST(wgps_get_the_mask_that_the_lease_has)
+TEST_WITH(wgps_get_the_mask_that_the_lease_has, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(V620, 20, 4);
 	struct json_object *found;
 	hipStream_t stream;
-	_cleanup_(end) struct stage stage;
 	size_t words;
 
-	start(&stage, &want, 1);
-	create(&stage, 0);
-	check_masks(&stage, 0, 2);
+	start(stage, &want, 1);
+	create(stage, 0);
+	check_masks(stage, 0, 2);
 
 	/* HIP itself had set it right at once. */
-	found = queue(&stage, 0, 1);
+	found = queue(stage, 0, 1);
 	CHECK(strcmp(json_object_get_string(json_object_array_get_idx(member(found, "masks"), 0)),
 		     text(found, "mask")) == 0);
-	CHECK(gpuarb_hip_stream_create_within(stage.lease, 0, (const uint32_t[]){ 1 }, 1,
+	CHECK(gpuarb_hip_stream_create_within(stage->lease, 0, (const uint32_t[]){ 1 }, 1,
 					      &stream) == -EINVAL ||
-	      !(gpuarb_lease_cu_mask(stage.lease, 0, &words)[0] & 1));
+	      !(gpuarb_lease_cu_mask(stage->lease, 0, &words)[0] & 1));
 }
 
-TEST(a_mask_outside_of_hsa_cu_mask_is_explained)
+TEST_WITH(a_mask_outside_of_hsa_cu_mask_is_explained, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
-	_cleanup_(end) struct stage stage;
 
 	setenv("HSA_CU_MASK", "0:0-1", 1);
-	start(&stage, &want, 1);
-	refused(&stage, -EEXIST, "HSA_CU_MASK=0:0-1");
+	start(stage, &want, 1);
+	refused(stage, -EEXIST, "HSA_CU_MASK=0:0-1");
 }
 
-TEST(a_mask_inside_of_hsa_cu_mask_works)
+TEST_WITH(a_mask_inside_of_hsa_cu_mask_works, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	const uint32_t *mask;
-	_cleanup_(end) struct stage stage;
 	size_t words;
 
 	setenv("HSA_CU_MASK", "0:0-59", 1);
-	start(&stage, &want, 1);
-	create(&stage, 0);
-	mask = gpuarb_lease_cu_mask(stage.lease, 0, &words);
-	CHECK(has_mask(queue(&stage, 0, 1), mask, words));
+	start(stage, &want, 1);
+	create(stage, 0);
+	mask = gpuarb_lease_cu_mask(stage->lease, 0, &words);
+	CHECK(has_mask(queue(stage, 0, 1), mask, words));
 }
 
 /* As under gpuarbctl run. */
-TEST(lease_environment_does_not_change_stream_masks)
+TEST_WITH(lease_environment_does_not_change_stream_masks, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
 	hipStream_t stream = NULL;
-	_cleanup_(end) struct stage stage;
 	char **environment;
 
 	want.streams = 2;
-	start(&stage, &want, 1);
-	CHECK(gpuarb_lease_environment(stage.lease, &environment) == 0);
+	start(stage, &want, 1);
+	CHECK(gpuarb_lease_environment(stage->lease, &environment) == 0);
 	for (size_t i = 0; environment[i]; i++)
 		if (strchr(environment[i], '='))
 			CHECK(putenv(environment[i]) == 0);
-	create(&stage, 0);
-	CHECK(gpuarb_hip_stream_create_within(stage.lease, 0, (const uint32_t[]){ 0xff }, 1,
+	create(stage, 0);
+	CHECK(gpuarb_hip_stream_create_within(stage->lease, 0, (const uint32_t[]){ 0xff }, 1,
 					      &stream) == 0);
-	CHECK(count_queues(&stage, 0) == 3);
+	CHECK(count_queues(stage, 0) == 3);
 }
 
 static void command(const char *text)
@@ -335,36 +326,34 @@ static void refused_without_mask(struct stage *stage, const char *fault, int err
 	refused(stage, error, "GPU 0000:");
 }
 
-TEST(stream_creation_fails_when_the_driver_refuses_the_mask)
+TEST_WITH(stream_creation_fails_when_the_driver_refuses_the_mask, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
-	_cleanup_(end) struct stage stage;
 
-	start(&stage, &want, 1);
-	create(&stage, 0);
-	refused_without_mask(&stage, "set-cu-mask:1:ENOMEM", -EBUSY); /* HIP's */
-	check_masks(&stage, 0, 2);
-	refused_without_mask(&stage, "set-cu-mask:2:EIO", -EIO); /* and ours */
-	CHECK(count_queues(&stage, 0) == (hip_keeps_masked_queues() ? 3 : 2));
-	create(&stage, 0);
-	check_masks(&stage, 0, 3);
+	start(stage, &want, 1);
+	create(stage, 0);
+	refused_without_mask(stage, "set-cu-mask:1:ENOMEM", -EBUSY); /* HIP's */
+	check_masks(stage, 0, 2);
+	refused_without_mask(stage, "set-cu-mask:2:EIO", -EIO); /* and ours */
+	CHECK(count_queues(stage, 0) == (hip_keeps_masked_queues() ? 3 : 2));
+	create(stage, 0);
+	check_masks(stage, 0, 3);
 }
 
-TEST(high_priority_stream_creation_fails_when_the_driver_refuses_the_mask)
+TEST_WITH(high_priority_stream_creation_fails_when_the_driver_refuses_the_mask, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
-	_cleanup_(end) struct stage stage;
 
 	want.priority = 15;
-	start(&stage, &want, 1);
-	create(&stage, 0);
-	refused_without_mask(&stage, "update-queue:1:EIO", -EBUSY);
-	check_masks(&stage, 0, 2);
+	start(stage, &want, 1);
+	create(stage, 0);
+	refused_without_mask(stage, "update-queue:1:EIO", -EBUSY);
+	check_masks(stage, 0, 2);
 	command("set-cu-mask:1:EIO");
-	refused(&stage, -EIO, "GPU 0000:");
+	refused(stage, -EIO, "GPU 0000:");
 	/* HIP 6 keeps that queue, and the next stream has it. */
-	create(&stage, 0);
-	check_masks(&stage, 0, count_queues(&stage, 0));
+	create(stage, 0);
+	check_masks(stage, 0, count_queues(stage, 0));
 }
 
 /* As in most containers: sysfs has this process by another number. */
@@ -477,15 +466,14 @@ static void run_jobs(struct stage *stage, uint32_t policy, const char *wanted)
 	sem_destroy(&order.held);
 }
 
-TEST(jobs_run_on_a_masked_stream_in_the_order_of_their_policy)
+TEST_WITH(jobs_run_on_a_masked_stream_in_the_order_of_their_policy, struct stage *stage)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
-	_cleanup_(end) struct stage stage;
 
-	start(&stage, &want, 1);
-	run_jobs(&stage, GPUARB_RT_FIFO, "abc");
-	run_jobs(&stage, GPUARB_RT_NP_EDF, "bca");
-	run_jobs(&stage, GPUARB_RT_NP_DM, "bca");
+	start(stage, &want, 1);
+	run_jobs(stage, GPUARB_RT_FIFO, "abc");
+	run_jobs(stage, GPUARB_RT_NP_EDF, "bca");
+	run_jobs(stage, GPUARB_RT_NP_DM, "bca");
 }
 
 TEST(pid_namespace_allows_only_streams_that_hip_masks)

@@ -97,18 +97,19 @@ static void place_blocks(struct rig *rig)
 	rig->n_ran = 5;
 }
 
-TEST(waves_tell_the_places_that_the_model_gave_them)
+FIXTURE(struct rig, rig, , rig_stop(rig));
+
+TEST_WITH(waves_tell_the_places_that_the_model_gave_them, struct rig *rig)
 {
 	const struct wave *waves;
-	struct rig rig;
 
-	start(&rig, 90402);
-	make_image(&rig, KERNEL_SPIN, 16);
-	place_blocks(&rig);
-	run(&rig, &spin, sizeof(spin));
-	CHECK(!rig.queue.dispatched && !rig.queue.stopped && rig.queue.dispatches == 1);
-	CHECK(rig.kernel.places && !rig.kernel.exact && rig.kernel.block_ns == 100 * 16);
-	waves = rig_at(&rig, WRITTEN);
+	start(rig, 90402);
+	make_image(rig, KERNEL_SPIN, 16);
+	place_blocks(rig);
+	run(rig, &spin, sizeof(spin));
+	CHECK(!rig->queue.dispatched && !rig->queue.stopped && rig->queue.dispatches == 1);
+	CHECK(rig->kernel.places && !rig->kernel.exact && rig->kernel.block_ns == 100 * 16);
+	waves = rig_at(rig, WRITTEN);
 	for (unsigned i = 0; i < BLOCKS; i++)
 		CHECK(waves[i].state == WAVE_ENDED && waves[i].xcc_id == i % 2);
 	/* CU 7 of 8 in array 1: behind the two that are fused off, in the middle. */
@@ -116,48 +117,39 @@ TEST(waves_tell_the_places_that_the_model_gave_them)
 	CHECK(waves[0].hw_id == (2U << 8 | 2U << 13));
 	CHECK(waves[1].start == 100 && waves[1].end == 200 && waves[4].end == 500);
 	CHECK(((const uint32_t *)(const void *)&waves[BLOCKS])[0] == 0x55555555);
-	rig_stop(&rig);
 }
 
-TEST(waves_of_later_generations_number_wgps)
+TEST_WITH(waves_of_later_generations_number_wgps, struct rig *rig)
 {
 	const struct wave *waves;
-	struct rig rig;
 
-	start(&rig, 100300);
-	make_image(&rig, KERNEL_READ, 32);
-	place_blocks(&rig);
-	run(&rig, &(const uint64_t[4]){ WRITTEN, 2 }, 32);
-	waves = rig_at(&rig, WRITTEN);
-	CHECK(rig.kernel.block_ns == 2 * 1250);
+	start(rig, 100300);
+	make_image(rig, KERNEL_READ, 32);
+	place_blocks(rig);
+	run(rig, &(const uint64_t[4]){ WRITTEN, 2 }, 32);
+	waves = rig_at(rig, WRITTEN);
+	CHECK(rig->kernel.block_ns == 2 * 1250);
 	CHECK(waves[1].hw_id == (4U << 10 | 1U << 16 | 3U << 18));
-	rig_stop(&rig);
 }
 
-TEST(the_clock_says_that_it_is_a_models)
+TEST_WITH(the_clock_says_that_it_is_a_models, struct rig *rig)
 {
-	struct rig rig;
-
-	start(&rig, 90006);
-	make_image(&rig, KERNEL_CLOCK, 8);
-	run(&rig, &(const uint64_t){ WRITTEN }, 8);
-	CHECK(rig.kernel.exact && rig_read64(&rig, WRITTEN) == (KERNEL_CLOCK_MODEL | 500));
-	rig_stop(&rig);
+	start(rig, 90006);
+	make_image(rig, KERNEL_CLOCK, 8);
+	run(rig, &(const uint64_t){ WRITTEN }, 8);
+	CHECK(rig->kernel.exact && rig_read64(rig, WRITTEN) == (KERNEL_CLOCK_MODEL | 500));
 }
 
-TEST(a_gap_is_how_long_the_kernel_stood_still)
+TEST_WITH(a_gap_is_how_long_the_kernel_stood_still, struct rig *rig)
 {
-	struct rig rig;
-
-	start(&rig, 90006);
-	make_image(&rig, KERNEL_GAP, 16);
-	run(&rig, &(const uint64_t[2]){ WRITTEN, 300 }, 16);
-	CHECK(rig.kernel.exact && rig.kernel.block_ns == 3000);
-	CHECK(rig_read64(&rig, WRITTEN) == 2 && rig_read64(&rig, WRITTEN + 8) == 100);
-	rig_stop(&rig);
+	start(rig, 90006);
+	make_image(rig, KERNEL_GAP, 16);
+	run(rig, &(const uint64_t[2]){ WRITTEN, 300 }, 16);
+	CHECK(rig->kernel.exact && rig->kernel.block_ns == 3000);
+	CHECK(rig_read64(rig, WRITTEN) == 2 && rig_read64(rig, WRITTEN + 8) == 100);
 }
 
-TEST(a_player_that_meets_nobody_gives_up)
+TEST_WITH(a_player_that_meets_nobody_gives_up, struct rig *rig)
 {
 	struct {
 		uint64_t mine, theirs;
@@ -165,21 +157,19 @@ TEST(a_player_that_meets_nobody_gives_up)
 		uint64_t reports;
 	} arguments = { 1, 2, 3, 1, 0, 0, WRITTEN };
 	const struct report *report;
-	struct rig rig;
 
-	start(&rig, 90006);
-	make_image(&rig, KERNEL_NAME, 40);
-	place_blocks(&rig);
-	run(&rig, &arguments, sizeof(arguments));
-	CHECK(rig.queue.dispatched && rig.queue.meets_ns > 5000);
-	rig_work(&rig);
-	CHECK(rig.next_ns == rig.queue.meets_ns);
-	rig.now_ns = rig.queue.meets_ns;
-	rig_work(&rig);
-	report = rig_at(&rig, WRITTEN);
-	CHECK(!rig.queue.dispatched && report[0].state == REPORT_ALONE && report[0].rounds == 0);
+	start(rig, 90006);
+	make_image(rig, KERNEL_NAME, 40);
+	place_blocks(rig);
+	run(rig, &arguments, sizeof(arguments));
+	CHECK(rig->queue.dispatched && rig->queue.meets_ns > 5000);
+	rig_work(rig);
+	CHECK(rig->next_ns == rig->queue.meets_ns);
+	rig->now_ns = rig->queue.meets_ns;
+	rig_work(rig);
+	report = rig_at(rig, WRITTEN);
+	CHECK(!rig->queue.dispatched && report[0].state == REPORT_ALONE && report[0].rounds == 0);
 	CHECK(report[5].state == REPORT_ALONE && report[0].hw_id == (2U << 8 | 2U << 13));
-	rig_stop(&rig);
 }
 
 /* Those of ROCr: bounds of four or two phases, and what follows them. */
@@ -235,14 +225,12 @@ TEST(other_kernels_and_broken_code_objects_do_nothing)
 	}
 }
 
-TEST(a_kernel_that_writes_nowhere_stops_its_queue)
+TEST_WITH(a_kernel_that_writes_nowhere_stops_its_queue, struct rig *rig)
 {
 	const struct spin nowhere = { RIG_MEMORY + RIG_SIZE - 8, 100 };
-	struct rig rig;
 
-	start(&rig, 90006);
-	make_image(&rig, KERNEL_SPIN, 16);
-	run(&rig, &nowhere, sizeof(nowhere));
-	CHECK(rig.queue.stopped && rig.queue.dispatches == 0);
-	rig_stop(&rig);
+	start(rig, 90006);
+	make_image(rig, KERNEL_SPIN, 16);
+	run(rig, &nowhere, sizeof(nowhere));
+	CHECK(rig->queue.stopped && rig->queue.dispatches == 0);
 }

@@ -77,249 +77,225 @@ static uint32_t now(struct sim_rig *rig, struct sim_process *process, uint32_t i
 
 /* ---- making them ---- */
 
-TEST(signals_count_from_one_and_others_from_a_number_of_their_own)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+FIXTURE(struct sim_rig, rig, , rig_stop(rig));
 
-	CHECK(make_signal(&rig, process, false) == 1);
-	CHECK(make(&rig, process, KFD_IOC_EVENT_DEBUG_EVENT, false) == 2);
-	CHECK(make(&rig, process, KFD_IOC_EVENT_MEMORY, false) == 0x40000000);
-	CHECK(make(&rig, process, KFD_IOC_EVENT_HW_EXCEPTION, false) == 0x40000001);
-	CHECK(destroy(&rig, process, 1) == 0 && destroy(&rig, process, 1) == -EINVAL);
-	CHECK(make_signal(&rig, process, false) == 1);
-	CHECK(make_signal(&rig, process, false) == 3);
-	rig_stop(&rig);
+TEST_WITH(signals_count_from_one_and_others_from_a_number_of_their_own, struct sim_rig *rig)
+{
+	struct sim_process *process = start(rig);
+
+	CHECK(make_signal(rig, process, false) == 1);
+	CHECK(make(rig, process, KFD_IOC_EVENT_DEBUG_EVENT, false) == 2);
+	CHECK(make(rig, process, KFD_IOC_EVENT_MEMORY, false) == 0x40000000);
+	CHECK(make(rig, process, KFD_IOC_EVENT_HW_EXCEPTION, false) == 0x40000001);
+	CHECK(destroy(rig, process, 1) == 0 && destroy(rig, process, 1) == -EINVAL);
+	CHECK(make_signal(rig, process, false) == 1);
+	CHECK(make_signal(rig, process, false) == 3);
 }
 
-TEST(until_the_page_is_mapped_it_has_256_slots)
+TEST_WITH(until_the_page_is_mapped_it_has_256_slots, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+	struct sim_process *process = start(rig);
 	struct kfd_ioctl_create_event_args args = { 0 };
 	uint64_t place;
 
-	CHECK(sim_mmap_place(rig.sim, process, sim_mmap_encode(SIM_MMAP_EVENTS, 0, 0), &place) ==
+	CHECK(sim_mmap_place(rig->sim, process, sim_mmap_encode(SIM_MMAP_EVENTS, 0, 0), &place) ==
 	      -EINVAL);
 	for (unsigned i = 1; i < 256; i++)
-		CHECK(make_signal(&rig, process, false) == i);
-	CHECK(RIG_CALL(&rig, process, CREATE_EVENT, &args) == -ENOSPC);
-	CHECK(sim_mmap_place(rig.sim, process, sim_mmap_encode(SIM_MMAP_EVENTS, 0, 8), &place) ==
+		CHECK(make_signal(rig, process, false) == i);
+	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &args) == -ENOSPC);
+	CHECK(sim_mmap_place(rig->sim, process, sim_mmap_encode(SIM_MMAP_EVENTS, 0, 8), &place) ==
 	      0);
 	CHECK(place == process->event_page + 8);
-	CHECK(rig.world.arena[place] == 0xff);
+	CHECK(rig->world.arena[place] == 0xff);
 	for (unsigned i = 256; i < 4096; i++)
-		CHECK(make_signal(&rig, process, false) == i);
-	CHECK(RIG_CALL(&rig, process, CREATE_EVENT, &args) == -ENOSPC);
-	rig_stop(&rig);
+		CHECK(make_signal(rig, process, false) == i);
+	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &args) == -ENOSPC);
 }
 
-TEST(the_page_can_be_a_buffer_of_the_clients)
+TEST_WITH(the_page_can_be_a_buffer_of_the_clients, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+	struct sim_process *process = start(rig);
 	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
 		.va_addr = 0x200000,
 		.size = 32768,
-		.gpu_id = rig_id(&rig, 0),
+		.gpu_id = rig_id(rig, 0),
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT,
 	};
 	struct kfd_ioctl_free_memory_of_gpu_args gone;
 	struct kfd_ioctl_create_event_args args = { 0 };
 
-	CHECK(RIG_CALL(&rig, process, ALLOC_MEMORY_OF_GPU, &memory) == 0);
+	CHECK(RIG_CALL(rig, process, ALLOC_MEMORY_OF_GPU, &memory) == 0);
 	args.event_page_offset = memory.handle + 1;
-	CHECK(RIG_CALL(&rig, process, CREATE_EVENT, &args) == -EINVAL);
+	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &args) == -EINVAL);
 	args.event_page_offset = 7ULL << 32;
-	CHECK(RIG_CALL(&rig, process, CREATE_EVENT, &args) == -EINVAL);
+	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &args) == -EINVAL);
 	args.event_page_offset = memory.handle;
-	sim_set_places(rig.sim, true);
-	CHECK(RIG_CALL(&rig, process, CREATE_EVENT, &args) == 0);
+	sim_set_places(rig->sim, true);
+	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &args) == 0);
 	CHECK(args.event_page_offset == memory.mmap_offset && process->event_slots == 4096);
-	CHECK(rig.world.arena[memory.mmap_offset + 32767] == 0xff);
+	CHECK(rig->world.arena[memory.mmap_offset + 32767] == 0xff);
 	args.event_page_offset = memory.handle; /* once is enough */
-	CHECK(RIG_CALL(&rig, process, CREATE_EVENT, &args) == -EINVAL);
+	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &args) == -EINVAL);
 	gone.handle = memory.handle;
-	CHECK(RIG_CALL(&rig, process, FREE_MEMORY_OF_GPU, &gone) == -EPERM);
-	rig_stop(&rig);
+	CHECK(RIG_CALL(rig, process, FREE_MEMORY_OF_GPU, &gone) == -EPERM);
 }
 
-TEST(the_clients_own_memory_cannot_be_the_page)
+TEST_WITH(the_clients_own_memory_cannot_be_the_page, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig), *unbound;
+	struct sim_process *process = start(rig), *unbound;
 	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
 		.va_addr = 0x200000,
 		.size = 32768,
-		.gpu_id = rig_id(&rig, 0),
+		.gpu_id = rig_id(rig, 0),
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR,
 		.mmap_offset = RIG_MEMORY,
 	};
 	struct kfd_ioctl_create_event_args args = { 0 };
 
-	CHECK(RIG_CALL(&rig, process, ALLOC_MEMORY_OF_GPU, &memory) == 0);
+	CHECK(RIG_CALL(rig, process, ALLOC_MEMORY_OF_GPU, &memory) == 0);
 	args.event_page_offset = memory.handle;
-	CHECK(RIG_CALL(&rig, process, CREATE_EVENT, &args) == -EINVAL);
-	CHECK(sim_open(rig.sim, 2, &unbound) == 0);
-	CHECK(RIG_CALL(&rig, unbound, CREATE_EVENT, &args) == -ENODEV);
-	rig_stop(&rig);
+	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &args) == -EINVAL);
+	CHECK(sim_open(rig->sim, 2, &unbound) == 0);
+	CHECK(RIG_CALL(rig, unbound, CREATE_EVENT, &args) == -ENODEV);
 }
 
 /* ---- waiting ---- */
 
-TEST(auto_reset_event_satisfies_one_wait)
+TEST_WITH(auto_reset_event_satisfies_one_wait, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t id = make_signal(&rig, process, true), result;
+	struct sim_process *process = start(rig);
+	uint32_t id = make_signal(rig, process, true), result;
 
-	CHECK(set(&rig, process, id) == 0);
-	CHECK(now(&rig, process, id) == KFD_IOC_WAIT_RESULT_COMPLETE);
-	CHECK(now(&rig, process, id) == KFD_IOC_WAIT_RESULT_TIMEOUT);
-	CHECK(wait_for(&rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
-	CHECK(wait_for(&rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
-	CHECK(set(&rig, process, id) == 0 && rig.n_answers == 2); /* all who wait are woken */
-	CHECK(now(&rig, process, id) == KFD_IOC_WAIT_RESULT_TIMEOUT);
-	rig_stop(&rig);
+	CHECK(set(rig, process, id) == 0);
+	CHECK(now(rig, process, id) == KFD_IOC_WAIT_RESULT_COMPLETE);
+	CHECK(now(rig, process, id) == KFD_IOC_WAIT_RESULT_TIMEOUT);
+	CHECK(wait_for(rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
+	CHECK(wait_for(rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
+	CHECK(set(rig, process, id) == 0 && rig->n_answers == 2); /* all who wait are woken */
+	CHECK(now(rig, process, id) == KFD_IOC_WAIT_RESULT_TIMEOUT);
 }
 
-TEST(wait_returns_when_the_event_is_set)
+TEST_WITH(wait_returns_when_the_event_is_set, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t id = make_signal(&rig, process, false), result;
-	uint64_t *slots = (uint64_t *)(void *)(rig.world.arena + process->event_page);
+	struct sim_process *process = start(rig);
+	uint32_t id = make_signal(rig, process, false), result;
+	uint64_t *slots = (uint64_t *)(void *)(rig->world.arena + process->event_page);
 
-	CHECK(wait_for(&rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
-	CHECK(sim_work(rig.sim, rig.now) == UINT64_MAX && rig.n_answers == 0);
+	CHECK(wait_for(rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
+	CHECK(sim_work(rig->sim, rig->now) == UINT64_MAX && rig->n_answers == 0);
 	slots[id] = id; /* as a packet processor writes its mailbox */
 	sim_raise(process, id);
-	CHECK(rig.n_answers == 1 && rig.answers[0].request == rig.request);
-	CHECK(rig.answers[0].result == 0 && rig.answers[0].size == sizeof(rig.answers[0].args));
-	CHECK(rig.answers[0].args.wait_result == KFD_IOC_WAIT_RESULT_COMPLETE);
+	CHECK(rig->n_answers == 1 && rig->answers[0].request == rig->request);
+	CHECK(rig->answers[0].result == 0 && rig->answers[0].size == sizeof(rig->answers[0].args));
+	CHECK(rig->answers[0].args.wait_result == KFD_IOC_WAIT_RESULT_COMPLETE);
 	CHECK(slots[id] == UINT64_MAX);
 	sim_raise(process, 99);
-	sim_raise(process, make(&rig, process, KFD_IOC_EVENT_MEMORY, false));
-	CHECK(rig.n_answers == 1 && !rig.sim->waits);
-	rig_stop(&rig);
+	sim_raise(process, make(rig, process, KFD_IOC_EVENT_MEMORY, false));
+	CHECK(rig->n_answers == 1 && !rig->sim->waits);
 }
 
-TEST(wait_for_all_needs_every_event)
+TEST_WITH(wait_for_all_needs_every_event, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+	struct sim_process *process = start(rig);
 	uint32_t ids[3], result;
 
 	for (unsigned i = 0; i < 3; i++)
-		ids[i] = make_signal(&rig, process, true);
-	CHECK(set(&rig, process, ids[1]) == 0);
-	CHECK(wait_for(&rig, process, ids, 3, true, EVER, &result) == -EINPROGRESS);
-	CHECK(set(&rig, process, ids[2]) == 0 && set(&rig, process, ids[2]) == 0);
-	CHECK(rig.n_answers == 0);
-	CHECK(set(&rig, process, ids[0]) == 0);
-	CHECK(rig.n_answers == 1 && rig.answers[0].args.wait_result == 0);
-	CHECK(now(&rig, process, ids[2]) == KFD_IOC_WAIT_RESULT_COMPLETE); /* set twice */
-	CHECK(wait_for(&rig, process, ids, 0, true, EVER, &result) == 0 && result == 0);
-	rig_stop(&rig);
+		ids[i] = make_signal(rig, process, true);
+	CHECK(set(rig, process, ids[1]) == 0);
+	CHECK(wait_for(rig, process, ids, 3, true, EVER, &result) == -EINPROGRESS);
+	CHECK(set(rig, process, ids[2]) == 0 && set(rig, process, ids[2]) == 0);
+	CHECK(rig->n_answers == 0);
+	CHECK(set(rig, process, ids[0]) == 0);
+	CHECK(rig->n_answers == 1 && rig->answers[0].args.wait_result == 0);
+	CHECK(now(rig, process, ids[2]) == KFD_IOC_WAIT_RESULT_COMPLETE); /* set twice */
+	CHECK(wait_for(rig, process, ids, 0, true, EVER, &result) == 0 && result == 0);
 }
 
-TEST(wait_times_out)
+TEST_WITH(wait_times_out, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t id = make_signal(&rig, process, false), result;
+	struct sim_process *process = start(rig);
+	uint32_t id = make_signal(rig, process, false), result;
 
-	CHECK(wait_for(&rig, process, &id, 1, false, 0xfffffffe, &result) == -EINPROGRESS);
-	CHECK(wait_for(&rig, process, &id, 1, false, 5, &result) == -EINPROGRESS);
-	CHECK(sim_work(rig.sim, rig.now + MSEC) == 4 * MSEC && rig.n_answers == 0);
-	CHECK(sim_work(rig.sim, rig.now + 5 * MSEC) == (0x7fffffffULL - 5) * MSEC);
-	CHECK(rig.n_answers == 1 && rig.answers[0].request == rig.request);
-	CHECK(rig.answers[0].result == 0);
-	CHECK(rig.answers[0].args.wait_result == KFD_IOC_WAIT_RESULT_TIMEOUT);
-	rig_stop(&rig);
+	CHECK(wait_for(rig, process, &id, 1, false, 0xfffffffe, &result) == -EINPROGRESS);
+	CHECK(wait_for(rig, process, &id, 1, false, 5, &result) == -EINPROGRESS);
+	CHECK(sim_work(rig->sim, rig->now + MSEC) == 4 * MSEC && rig->n_answers == 0);
+	CHECK(sim_work(rig->sim, rig->now + 5 * MSEC) == (0x7fffffffULL - 5) * MSEC);
+	CHECK(rig->n_answers == 1 && rig->answers[0].request == rig->request);
+	CHECK(rig->answers[0].result == 0);
+	CHECK(rig->answers[0].args.wait_result == KFD_IOC_WAIT_RESULT_TIMEOUT);
 }
 
-TEST(interrupted_wait_frees_its_resources)
+TEST_WITH(interrupted_wait_frees_its_resources, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t ids[2] = { make_signal(&rig, process, true), make_signal(&rig, process, true) };
+	struct sim_process *process = start(rig);
+	uint32_t ids[2] = { make_signal(rig, process, true), make_signal(rig, process, true) };
 	uint32_t result;
 
-	CHECK(set(&rig, process, ids[0]) == 0);
-	CHECK(wait_for(&rig, process, ids, 2, true, EVER, &result) == -EINPROGRESS);
-	sim_cancel(rig.sim, rig.request + 1); /* another's */
-	CHECK(rig.sim->waits);
-	sim_cancel(rig.sim, rig.request);
-	CHECK(!rig.sim->waits && rig.n_answers == 0);
-	CHECK(now(&rig, process, ids[0]) == KFD_IOC_WAIT_RESULT_COMPLETE);
-	CHECK(now(&rig, process, ids[1]) == KFD_IOC_WAIT_RESULT_TIMEOUT);
-	rig_stop(&rig);
+	CHECK(set(rig, process, ids[0]) == 0);
+	CHECK(wait_for(rig, process, ids, 2, true, EVER, &result) == -EINPROGRESS);
+	sim_cancel(rig->sim, rig->request + 1); /* another's */
+	CHECK(rig->sim->waits);
+	sim_cancel(rig->sim, rig->request);
+	CHECK(!rig->sim->waits && rig->n_answers == 0);
+	CHECK(now(rig, process, ids[0]) == KFD_IOC_WAIT_RESULT_COMPLETE);
+	CHECK(now(rig, process, ids[1]) == KFD_IOC_WAIT_RESULT_TIMEOUT);
 }
 
-TEST(wait_for_a_destroyed_event_fails)
+TEST_WITH(wait_for_a_destroyed_event_fails, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t ids[2] = { make_signal(&rig, process, true), make_signal(&rig, process, true) };
+	struct sim_process *process = start(rig);
+	uint32_t ids[2] = { make_signal(rig, process, true), make_signal(rig, process, true) };
 	uint32_t result;
 
-	CHECK(wait_for(&rig, process, ids, 2, false, EVER, &result) == -EINPROGRESS);
-	CHECK(wait_for(&rig, process, ids, 1, false, EVER, &result) == -EINPROGRESS);
-	CHECK(destroy(&rig, process, ids[1]) == 0 && rig.n_answers == 1);
-	CHECK(rig.answers[0].result == -EIO);
-	CHECK(rig.answers[0].args.wait_result == KFD_IOC_WAIT_RESULT_FAIL);
-	rig_stop(&rig);
+	CHECK(wait_for(rig, process, ids, 2, false, EVER, &result) == -EINPROGRESS);
+	CHECK(wait_for(rig, process, ids, 1, false, EVER, &result) == -EINPROGRESS);
+	CHECK(destroy(rig, process, ids[1]) == 0 && rig->n_answers == 1);
+	CHECK(rig->answers[0].result == -EIO);
+	CHECK(rig->answers[0].args.wait_result == KFD_IOC_WAIT_RESULT_FAIL);
 }
 
-TEST(invalid_wait_fails_at_once)
+TEST_WITH(invalid_wait_fails_at_once, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t ids[2] = { make_signal(&rig, process, true), 9 }, result;
+	struct sim_process *process = start(rig);
+	uint32_t ids[2] = { make_signal(rig, process, true), 9 }, result;
 	struct kfd_ioctl_wait_events_args args = { .num_events = 1 };
 
-	CHECK(wait_for(&rig, process, ids, 2, false, EVER, &result) == -EINVAL);
+	CHECK(wait_for(rig, process, ids, 2, false, EVER, &result) == -EINVAL);
 	CHECK(result == KFD_IOC_WAIT_RESULT_FAIL);
-	CHECK(RIG_CALL(&rig, process, WAIT_EVENTS, &args) == -EFAULT);
+	CHECK(RIG_CALL(rig, process, WAIT_EVENTS, &args) == -EFAULT);
 	CHECK(args.wait_result == KFD_IOC_WAIT_RESULT_FAIL);
 	args.num_events = UINT32_MAX;
-	CHECK(RIG_CALL(&rig, process, WAIT_EVENTS, &args) == -ENOMEM);
-	rig_stop(&rig);
+	CHECK(RIG_CALL(rig, process, WAIT_EVENTS, &args) == -ENOMEM);
 }
 
-TEST(waits_of_ended_processes_are_dropped)
+TEST_WITH(waits_of_ended_processes_are_dropped, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig), *other = rig_open(&rig, 2);
-	uint32_t id = make_signal(&rig, process, false), result;
+	struct sim_process *process = start(rig), *other = rig_open(rig, 2);
+	uint32_t id = make_signal(rig, process, false), result;
 
-	CHECK(make_signal(&rig, other, false) == id);
-	CHECK(wait_for(&rig, process, &id, 1, false, 5, &result) == -EINPROGRESS);
-	CHECK(wait_for(&rig, other, &id, 1, false, EVER, &result) == -EINPROGRESS);
-	sim_raise(rig_open(&rig, 3), id);
-	CHECK(make_signal(&rig, rig_open(&rig, 3), false) == id);
-	CHECK(set(&rig, rig_open(&rig, 3), id) == 0 && rig.n_answers == 0); /* a third's */
-	sim_exit(rig.sim, 1, rig.now);
-	CHECK(sim_work(rig.sim, rig.now + 9 * MSEC) == UINT64_MAX && rig.n_answers == 0);
-	CHECK(set(&rig, other, id) == 0 && rig.n_answers == 1);
-	rig_stop(&rig);
+	CHECK(make_signal(rig, other, false) == id);
+	CHECK(wait_for(rig, process, &id, 1, false, 5, &result) == -EINPROGRESS);
+	CHECK(wait_for(rig, other, &id, 1, false, EVER, &result) == -EINPROGRESS);
+	sim_raise(rig_open(rig, 3), id);
+	CHECK(make_signal(rig, rig_open(rig, 3), false) == id);
+	CHECK(set(rig, rig_open(rig, 3), id) == 0 && rig->n_answers == 0); /* a third's */
+	sim_exit(rig->sim, 1, rig->now);
+	CHECK(sim_work(rig->sim, rig->now + 9 * MSEC) == UINT64_MAX && rig->n_answers == 0);
+	CHECK(set(rig, other, id) == 0 && rig->n_answers == 1);
 }
 
-TEST(gpu_reset_wakes_waiting_processes_and_gpu_removal_does_not)
+TEST_WITH(gpu_reset_wakes_waiting_processes_and_gpu_removal_does_not, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t id = make(&rig, process, KFD_IOC_EVENT_HW_EXCEPTION, true), result;
-	const struct kfd_event_data *data = rig_at(&rig, RIG_MEMORY);
-	uint32_t gpu_id = rig_id(&rig, 0);
+	struct sim_process *process = start(rig);
+	uint32_t id = make(rig, process, KFD_IOC_EVENT_HW_EXCEPTION, true), result;
+	const struct kfd_event_data *data = rig_at(rig, RIG_MEMORY);
+	uint32_t gpu_id = rig_id(rig, 0);
 
-	CHECK(wait_for(&rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
-	CHECK(rig_fault(&rig, "reset:0000:03:00.0") == 0);
-	CHECK(rig.n_answers == 1 && rig.answers[0].result == 0);
+	CHECK(wait_for(rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
+	CHECK(rig_fault(rig, "reset:0000:03:00.0") == 0);
+	CHECK(rig->n_answers == 1 && rig->answers[0].result == 0);
 	CHECK(data->hw_exception_data.gpu_id == gpu_id);
 	CHECK(data->hw_exception_data.memory_lost == 1);
-	CHECK(wait_for(&rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
-	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == 0 && rig.n_answers == 1);
-	rig_stop(&rig);
+	CHECK(wait_for(rig, process, &id, 1, false, EVER, &result) == -EINPROGRESS);
+	CHECK(rig_fault(rig, "gone:0000:03:00.0") == 0 && rig->n_answers == 1);
 }

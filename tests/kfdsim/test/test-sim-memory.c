@@ -87,47 +87,45 @@ static int unmap(struct sim_rig *rig, struct sim_process *process, uint64_t hand
 	return RIG_CALL(rig, process, UNMAP_MEMORY_FROM_GPU, &args);
 }
 
-TEST(a_buffer_of_no_size_no_kind_or_no_gpu_is_refused)
+FIXTURE(struct sim_rig, rig, , rig_stop(rig));
+
+TEST_WITH(a_buffer_of_no_size_no_kind_or_no_gpu_is_refused, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig), *unbound;
+	struct sim_process *process = start(rig), *unbound;
 	alloc_args args;
 
-	CHECK(allocate(&rig, process, VRAM, HERE, 0, &args) == -EINVAL);
-	CHECK(allocate(&rig, process, 0, HERE, PAGE, &args) == -EINVAL);
-	CHECK(allocate(&rig, process, DOORBELL, HERE, PAGE, &args) == -EINVAL);
-	CHECK(allocate(&rig, process, MMIO, HERE, 2 * PAGE, &args) == -EINVAL);
-	args = ask(&rig, USERPTR, HERE, PAGE);
+	CHECK(allocate(rig, process, VRAM, HERE, 0, &args) == -EINVAL);
+	CHECK(allocate(rig, process, 0, HERE, PAGE, &args) == -EINVAL);
+	CHECK(allocate(rig, process, DOORBELL, HERE, PAGE, &args) == -EINVAL);
+	CHECK(allocate(rig, process, MMIO, HERE, 2 * PAGE, &args) == -EINVAL);
+	args = ask(rig, USERPTR, HERE, PAGE);
 	args.mmap_offset = 0;
-	CHECK(RIG_CALL(&rig, process, ALLOC_MEMORY_OF_GPU, &args) == -EINVAL);
-	args = ask(&rig, VRAM, HERE, PAGE);
+	CHECK(RIG_CALL(rig, process, ALLOC_MEMORY_OF_GPU, &args) == -EINVAL);
+	args = ask(rig, VRAM, HERE, PAGE);
 	args.gpu_id = 7;
-	CHECK(RIG_CALL(&rig, process, ALLOC_MEMORY_OF_GPU, &args) == -EINVAL);
-	CHECK(sim_open(rig.sim, 2, &unbound) == 0);
-	CHECK(allocate(&rig, unbound, VRAM, HERE, PAGE, &args) == -ENODEV);
+	CHECK(RIG_CALL(rig, process, ALLOC_MEMORY_OF_GPU, &args) == -EINVAL);
+	CHECK(sim_open(rig->sim, 2, &unbound) == 0);
+	CHECK(allocate(rig, unbound, VRAM, HERE, PAGE, &args) == -ENODEV);
 	CHECK(!process->buffers && !unbound->buffers);
-	rig_stop(&rig);
 }
 
-TEST(vram_is_limited_and_freed_vram_is_available_again)
+TEST_WITH(vram_is_limited_and_freed_vram_is_available_again, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	struct kfd_ioctl_get_available_memory_args left = { .gpu_id = rig_id(&rig, 0) };
+	struct sim_process *process = start(rig);
+	struct kfd_ioctl_get_available_memory_args left = { .gpu_id = rig_id(rig, 0) };
 	alloc_args args, more;
 
-	CHECK(allocate(&rig, process, VRAM, HERE, 6U << 20, &args) == 0);
+	CHECK(allocate(rig, process, VRAM, HERE, 6U << 20, &args) == 0);
 	CHECK(args.mmap_offset % (2U << 20) == 0 && args.mmap_offset != 0);
-	CHECK(RIG_CALL(&rig, process, AVAILABLE_MEMORY, &left) == 0 && left.available == 2U << 20);
-	CHECK(allocate(&rig, process, VRAM, HERE, 4U << 20, &more) == -ENOMEM);
-	CHECK(free_buffer(&rig, process, args.handle) == 0);
-	CHECK(free_buffer(&rig, process, args.handle) == -EINVAL);
-	CHECK(RIG_CALL(&rig, process, AVAILABLE_MEMORY, &left) == 0 && left.available == 8U << 20);
-	CHECK(allocate(&rig, process, GTT, HERE, 64U << 20, &more) == -ENOMEM); /* arena */
-	CHECK(allocate(&rig, process, GTT, HERE, UINT64_MAX, &more) == -ENOMEM);
+	CHECK(RIG_CALL(rig, process, AVAILABLE_MEMORY, &left) == 0 && left.available == 2U << 20);
+	CHECK(allocate(rig, process, VRAM, HERE, 4U << 20, &more) == -ENOMEM);
+	CHECK(free_buffer(rig, process, args.handle) == 0);
+	CHECK(free_buffer(rig, process, args.handle) == -EINVAL);
+	CHECK(RIG_CALL(rig, process, AVAILABLE_MEMORY, &left) == 0 && left.available == 8U << 20);
+	CHECK(allocate(rig, process, GTT, HERE, 64U << 20, &more) == -ENOMEM); /* arena */
+	CHECK(allocate(rig, process, GTT, HERE, UINT64_MAX, &more) == -ENOMEM);
 	left.gpu_id = 7;
-	CHECK(RIG_CALL(&rig, process, AVAILABLE_MEMORY, &left) == -EINVAL);
-	rig_stop(&rig);
+	CHECK(RIG_CALL(rig, process, AVAILABLE_MEMORY, &left) == -EINVAL);
 }
 
 TEST(system_memory_is_limited_as_the_driver_limits_it)
@@ -161,151 +159,135 @@ TEST(system_memory_is_limited_as_the_driver_limits_it)
 	}
 }
 
-TEST(failed_mapping_reports_how_many_gpus_it_mapped)
+TEST_WITH(failed_mapping_reports_how_many_gpus_it_mapped, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint32_t ids[] = { rig_id(&rig, 0), 7, rig_id(&rig, 1) }, done = 0;
+	struct sim_process *process = start(rig);
+	uint32_t ids[] = { rig_id(rig, 0), 7, rig_id(rig, 1) }, done = 0;
 	alloc_args args;
 
-	CHECK(allocate(&rig, process, VRAM, HERE, PAGE, &args) == 0);
-	CHECK(map_on(&rig, process, args.handle, ids, 3, &done) == -EINVAL && done == 1);
+	CHECK(allocate(rig, process, VRAM, HERE, PAGE, &args) == 0);
+	CHECK(map_on(rig, process, args.handle, ids, 3, &done) == -EINVAL && done == 1);
 	ids[1] = ids[0];
-	CHECK(map_on(&rig, process, args.handle, ids, 3, &done) == 0 && done == 3);
+	CHECK(map_on(rig, process, args.handle, ids, 3, &done) == 0 && done == 3);
 	CHECK(process->buffers->mapped == 3);
-	CHECK(map_on(&rig, process, args.handle, ids, 0, &done) == -EINVAL);
+	CHECK(map_on(rig, process, args.handle, ids, 0, &done) == -EINVAL);
 	done = 2;
-	CHECK(map_on(&rig, process, args.handle, ids, 1, &done) == -EINVAL);
+	CHECK(map_on(rig, process, args.handle, ids, 1, &done) == -EINVAL);
 	done = 0;
-	CHECK(map_on(&rig, process, args.handle + 1, ids, 1, &done) == -ENOMEM);
-	CHECK(map_on(&rig, process, 7ULL << 32, ids, 1, &done) == -EINVAL);
-	CHECK(free_buffer(&rig, process, args.handle) == -EBUSY);
-	CHECK(unmap(&rig, process, args.handle) == 0 && process->buffers->mapped == 2);
-	rig_stop(&rig);
+	CHECK(map_on(rig, process, args.handle + 1, ids, 1, &done) == -ENOMEM);
+	CHECK(map_on(rig, process, 7ULL << 32, ids, 1, &done) == -EINVAL);
+	CHECK(free_buffer(rig, process, args.handle) == -EBUSY);
+	CHECK(unmap(rig, process, args.handle) == 0 && process->buffers->mapped == 2);
 }
 
-TEST(mapping_refuses_invalid_gpu_lists_and_unbound_gpus)
+TEST_WITH(mapping_refuses_invalid_gpu_lists_and_unbound_gpus, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig), *half;
+	struct sim_process *process = start(rig), *half;
 	struct kfd_ioctl_map_memory_to_gpu_args args = { .n_devices = 1 };
-	struct kfd_ioctl_acquire_vm_args acquire = { .drm_fd = 5, .gpu_id = rig_id(&rig, 0) };
-	uint32_t other = rig_id(&rig, 1), done = 0;
+	struct kfd_ioctl_acquire_vm_args acquire = { .drm_fd = 5, .gpu_id = rig_id(rig, 0) };
+	uint32_t other = rig_id(rig, 1), done = 0;
 	alloc_args memory;
 
-	CHECK(RIG_CALL(&rig, process, MAP_MEMORY_TO_GPU, &args) == -EFAULT);
+	CHECK(RIG_CALL(rig, process, MAP_MEMORY_TO_GPU, &args) == -EFAULT);
 	args.n_devices = UINT32_MAX;
-	CHECK(RIG_CALL(&rig, process, MAP_MEMORY_TO_GPU, &args) == -ENOMEM);
-	CHECK(sim_open(rig.sim, 2, &half) == 0);
-	CHECK(RIG_CALL(&rig, half, ACQUIRE_VM, &acquire) == 0);
-	CHECK(allocate(&rig, half, VRAM, HERE, PAGE, &memory) == 0);
-	CHECK(map_on(&rig, half, memory.handle, &other, 1, &done) == -ENODEV);
-	rig_stop(&rig);
+	CHECK(RIG_CALL(rig, process, MAP_MEMORY_TO_GPU, &args) == -ENOMEM);
+	CHECK(sim_open(rig->sim, 2, &half) == 0);
+	CHECK(RIG_CALL(rig, half, ACQUIRE_VM, &acquire) == 0);
+	CHECK(allocate(rig, half, VRAM, HERE, PAGE, &memory) == 0);
+	CHECK(map_on(rig, half, memory.handle, &other, 1, &done) == -ENODEV);
 }
 
-TEST(two_buffers_cannot_have_one_address)
+TEST_WITH(two_buffers_cannot_have_one_address, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+	struct sim_process *process = start(rig);
 	alloc_args a, b, c;
 
-	CHECK(allocate(&rig, process, VRAM, HERE, 2 * PAGE, &a) == 0);
-	CHECK(allocate(&rig, process, VRAM, HERE + PAGE, PAGE, &b) == 0);
-	CHECK(allocate(&rig, process, VRAM, HERE + 2 * PAGE, PAGE, &c) == 0);
-	CHECK(map(&rig, process, a.handle) == 0 && map(&rig, process, a.handle) == 0);
-	CHECK(map(&rig, process, b.handle) == -EINVAL);
-	CHECK(map(&rig, process, c.handle) == 0);
-	CHECK(unmap(&rig, process, a.handle) == 0 && map(&rig, process, b.handle) == 0);
-	CHECK(map(&rig, process, a.handle) == -EINVAL);
-	rig_stop(&rig);
+	CHECK(allocate(rig, process, VRAM, HERE, 2 * PAGE, &a) == 0);
+	CHECK(allocate(rig, process, VRAM, HERE + PAGE, PAGE, &b) == 0);
+	CHECK(allocate(rig, process, VRAM, HERE + 2 * PAGE, PAGE, &c) == 0);
+	CHECK(map(rig, process, a.handle) == 0 && map(rig, process, a.handle) == 0);
+	CHECK(map(rig, process, b.handle) == -EINVAL);
+	CHECK(map(rig, process, c.handle) == 0);
+	CHECK(unmap(rig, process, a.handle) == 0 && map(rig, process, b.handle) == 0);
+	CHECK(map(rig, process, a.handle) == -EINVAL);
 }
 
-TEST(gpu_reads_buffers_before_client_memory)
+TEST_WITH(gpu_reads_buffers_before_client_memory, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+	struct sim_process *process = start(rig);
 	uint64_t at = RIG_MEMORY + 0x1000, value = 0;
 	alloc_args args;
 
-	CHECK(allocate(&rig, process, VRAM, at, PAGE, &args) == 0);
-	memset(rig_at(&rig, RIG_MEMORY), 0x11, RIG_SIZE - PAGE);
+	CHECK(allocate(rig, process, VRAM, at, PAGE, &args) == 0);
+	memset(rig_at(rig, RIG_MEMORY), 0x11, RIG_SIZE - PAGE);
 	CHECK(sim_get(process, at - 4, &value, 8) == 0 && value == 0x1111111111111111);
-	CHECK(map(&rig, process, args.handle) == 0);
-	memset(rig.world.arena + args.mmap_offset, 0x22, PAGE);
+	CHECK(map(rig, process, args.handle) == 0);
+	memset(rig->world.arena + args.mmap_offset, 0x22, PAGE);
 	CHECK(sim_get(process, at - 4, &value, 8) == 0 && value == 0x2222222211111111);
 	CHECK(sim_get(process, at + PAGE - 4, &value, 8) == 0 && value == 0x1111111122222222);
 	value = UINT64_MAX;
 	CHECK(sim_put(process, at - 4, &value, 8) == 0);
-	CHECK(memcmp(rig_at(&rig, at - 4), "\xff\xff\xff\xff\x11", 5) == 0);
-	CHECK(memcmp(rig.world.arena + args.mmap_offset, "\xff\xff\xff\xff\x22", 5) == 0);
+	CHECK(memcmp(rig_at(rig, at - 4), "\xff\xff\xff\xff\x11", 5) == 0);
+	CHECK(memcmp(rig->world.arena + args.mmap_offset, "\xff\xff\xff\xff\x22", 5) == 0);
 	CHECK(sim_get(process, 8, &value, 8) == -EFAULT);
 	CHECK(sim_put(process, UINT64_MAX - 3, &value, 8) == -EFAULT);
-	rig_stop(&rig);
 }
 
-TEST(client_memory_can_have_another_gpu_address)
+TEST_WITH(client_memory_can_have_another_gpu_address, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+	struct sim_process *process = start(rig);
 	uint32_t value = 0x12345678;
 	alloc_args args;
 
-	CHECK(allocate(&rig, process, USERPTR, HERE, PAGE, &args) == 0);
-	CHECK(args.mmap_offset == RIG_MEMORY && map(&rig, process, args.handle) == 0);
+	CHECK(allocate(rig, process, USERPTR, HERE, PAGE, &args) == 0);
+	CHECK(args.mmap_offset == RIG_MEMORY && map(rig, process, args.handle) == 0);
 	CHECK(sim_put(process, HERE + 16, &value, 4) == 0);
-	CHECK(memcmp(rig_at(&rig, RIG_MEMORY + 16), &value, 4) == 0);
+	CHECK(memcmp(rig_at(rig, RIG_MEMORY + 16), &value, 4) == 0);
 	CHECK(sim_get(process, HERE + 16, &value, 4) == 0 && value == 0x12345678);
 	CHECK(sim_put(process, HERE + PAGE, &value, 4) == -EFAULT);
-	rig_stop(&rig);
 }
 
-TEST(reused_memory_is_zero)
+TEST_WITH(reused_memory_is_zero, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+	struct sim_process *process = start(rig);
 	alloc_args args, again;
 
-	CHECK(allocate(&rig, process, GTT, HERE, PAGE, &args) == 0);
-	memset(rig.world.arena + args.mmap_offset, 0x55, PAGE);
-	CHECK(free_buffer(&rig, process, args.handle) == 0 && rig.cleared == 1);
-	CHECK(allocate(&rig, process, GTT, HERE, 8, &again) == 0);
+	CHECK(allocate(rig, process, GTT, HERE, PAGE, &args) == 0);
+	memset(rig->world.arena + args.mmap_offset, 0x55, PAGE);
+	CHECK(free_buffer(rig, process, args.handle) == 0 && rig->cleared == 1);
+	CHECK(allocate(rig, process, GTT, HERE, 8, &again) == 0);
 	CHECK(again.mmap_offset == args.mmap_offset && again.handle != args.handle);
-	CHECK(rig.world.arena[again.mmap_offset] == 0);
-	rig_stop(&rig);
+	CHECK(rig->world.arena[again.mmap_offset] == 0);
 }
 
-TEST(adjacent_free_pieces_are_joined)
+TEST_WITH(adjacent_free_pieces_are_joined, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	uint64_t places[3], place;
 
-	start(&rig);
+	start(rig);
 	for (unsigned order = 0; order < 2; order++) {
 		for (unsigned i = 0; i < 3; i++)
-			CHECK(sim_arena_take(rig.sim, PAGE, &places[i]) == 0);
-		sim_arena_put(rig.sim, places[order], PAGE);
-		sim_arena_put(rig.sim, places[1 - order], PAGE);
-		CHECK(sim_arena_take(rig.sim, 2 * PAGE, &place) == 0 && place == places[0]);
-		sim_arena_put(rig.sim, place, 2 * PAGE);
-		sim_arena_put(rig.sim, places[2], PAGE);
+			CHECK(sim_arena_take(rig->sim, PAGE, &places[i]) == 0);
+		sim_arena_put(rig->sim, places[order], PAGE);
+		sim_arena_put(rig->sim, places[1 - order], PAGE);
+		CHECK(sim_arena_take(rig->sim, 2 * PAGE, &place) == 0 && place == places[0]);
+		sim_arena_put(rig->sim, place, 2 * PAGE);
+		sim_arena_put(rig->sim, places[2], PAGE);
 	}
-	sim_arena_put(rig.sim, 0, PAGE); /* nobody's */
-	CHECK(sim_arena_take(rig.sim, 1, &place) == 0 && place == places[0]);
-	rig_stop(&rig);
+	sim_arena_put(rig->sim, 0, PAGE); /* nobody's */
+	CHECK(sim_arena_take(rig->sim, 1, &place) == 0 && place == places[0]);
 }
 
-TEST(memory_is_zeroed_where_the_host_does_not_clear_it)
+TEST_WITH(memory_is_zeroed_where_the_host_does_not_clear_it, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
+	struct sim_process *process = start(rig);
 	alloc_args args;
 
-	rig.sim->world.clear = NULL;
-	CHECK(allocate(&rig, process, GTT, HERE, PAGE, &args) == 0);
-	rig.world.arena[args.mmap_offset] = 0x55;
-	CHECK(free_buffer(&rig, process, args.handle) == 0);
-	CHECK(rig.world.arena[args.mmap_offset] == 0 && rig.cleared == 0);
-	rig_stop(&rig);
+	rig->sim->world.clear = NULL;
+	CHECK(allocate(rig, process, GTT, HERE, PAGE, &args) == 0);
+	rig->world.arena[args.mmap_offset] = 0x55;
+	CHECK(free_buffer(rig, process, args.handle) == 0);
+	CHECK(rig->world.arena[args.mmap_offset] == 0 && rig->cleared == 0);
 }
 
 /* ---- offsets ---- */
@@ -327,68 +309,63 @@ TEST(mmap_offsets_decode_to_what_was_encoded)
 	CHECK(sim_mmap_encode(SIM_MMAP_DOORBELL, 0x1234, 8) == 0xc48d000000000008);
 }
 
-TEST(each_process_has_its_own_doorbells_on_each_gpu)
+TEST_WITH(each_process_has_its_own_doorbells_on_each_gpu, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *processes[2] = { start(&rig), NULL };
+	struct sim_process *processes[2] = { start(rig), NULL };
 	uint64_t places[4], place;
 
-	processes[1] = rig_open(&rig, 2);
+	processes[1] = rig_open(rig, 2);
 	for (unsigned i = 0; i < 4; i++)
-		CHECK(sim_mmap_place(rig.sim, processes[i / 2],
-				     sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, i % 2), 0),
+		CHECK(sim_mmap_place(rig->sim, processes[i / 2],
+				     sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(rig, i % 2), 0),
 				     &places[i]) == 0);
 	for (unsigned i = 0; i < 4; i++)
 		for (unsigned j = 0; j < i; j++)
 			CHECK(places[i] - places[j] >= SIM_SLICE &&
 			      places[j] - places[i] >= SIM_SLICE);
-	CHECK(sim_mmap_place(rig.sim, processes[0],
-			     sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), SIM_SLICE - 8),
+	CHECK(sim_mmap_place(rig->sim, processes[0],
+			     sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(rig, 0), SIM_SLICE - 8),
 			     &place) == 0 &&
 	      place == places[0] + SIM_SLICE - 8);
-	CHECK(sim_mmap_place(rig.sim, processes[0],
-			     sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), SIM_SLICE),
+	CHECK(sim_mmap_place(rig->sim, processes[0],
+			     sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(rig, 0), SIM_SLICE),
 			     &place) == -EINVAL);
-	CHECK(sim_mmap_place(rig.sim, processes[0], sim_mmap_encode(SIM_MMAP_DOORBELL, 7, 0),
+	CHECK(sim_mmap_place(rig->sim, processes[0], sim_mmap_encode(SIM_MMAP_DOORBELL, 7, 0),
 			     &place) == -EINVAL);
-	rig_stop(&rig);
 }
 
-TEST(remapped_registers_are_one_page_per_gpu)
+TEST_WITH(remapped_registers_are_one_page_per_gpu, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig);
-	uint64_t encoded = sim_mmap_encode(SIM_MMAP_MMIO, rig_id(&rig, 0), 0), place;
+	struct sim_process *process = start(rig);
+	uint64_t encoded = sim_mmap_encode(SIM_MMAP_MMIO, rig_id(rig, 0), 0), place;
 	alloc_args args, doorbells;
 
-	CHECK(allocate(&rig, process, MMIO, HERE, PAGE, &args) == 0);
+	CHECK(allocate(rig, process, MMIO, HERE, PAGE, &args) == 0);
 	CHECK(args.mmap_offset == encoded);
-	CHECK(sim_mmap_place(rig.sim, process, encoded, &place) == 0 && place == rig.sim->mmio[0]);
-	CHECK(sim_mmap_place(rig.sim, process, encoded + PAGE, &place) == -EINVAL);
-	sim_set_places(rig.sim, true);
-	CHECK(allocate(&rig, process, MMIO, HERE, PAGE, &args) == 0 && args.mmap_offset == place);
-	CHECK(allocate(&rig, process, DOORBELL, HERE, SIM_SLICE, &doorbells) == 0);
+	CHECK(sim_mmap_place(rig->sim, process, encoded, &place) == 0 &&
+	      place == rig->sim->mmio[0]);
+	CHECK(sim_mmap_place(rig->sim, process, encoded + PAGE, &place) == -EINVAL);
+	sim_set_places(rig->sim, true);
+	CHECK(allocate(rig, process, MMIO, HERE, PAGE, &args) == 0 && args.mmap_offset == place);
+	CHECK(allocate(rig, process, DOORBELL, HERE, SIM_SLICE, &doorbells) == 0);
 	CHECK(doorbells.mmap_offset == process->slices[0]);
-	CHECK(free_buffer(&rig, process, doorbells.handle) == 0 && rig.cleared == 0);
-	CHECK(sim_mmap_place(rig.sim, process,
-			     sim_mmap_encode(SIM_MMAP_RESERVED, rig_id(&rig, 0), 0),
+	CHECK(free_buffer(rig, process, doorbells.handle) == 0 && rig->cleared == 0);
+	CHECK(sim_mmap_place(rig->sim, process,
+			     sim_mmap_encode(SIM_MMAP_RESERVED, rig_id(rig, 0), 0),
 			     &place) == -EINVAL);
-	rig_stop(&rig);
 }
 
-TEST(in_a_large_arena_doorbells_are_4_gib_apart)
+TEST_WITH(in_a_large_arena_doorbells_are_4_gib_apart, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
 	struct kfd_ioctl_create_queue_args args;
 
-	rig_start_with(&rig, &info, 1, (struct sim_config){ 0 }, 64ULL << 30);
-	sim_set_places(rig.sim, true);
+	rig_start_with(rig, &info, 1, (struct sim_config){ 0 }, 64ULL << 30);
+	sim_set_places(rig->sim, true);
 	for (pid_t pid = 1; pid <= 15; pid++) {
-		rig_queue(&rig, rig_open(&rig, pid), 0);
-		args = rig_queue_args(&rig, 0, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
-		CHECK(RIG_CALL(&rig, rig_open(&rig, pid), CREATE_QUEUE, &args) == 0);
+		rig_queue(rig, rig_open(rig, pid), 0);
+		args = rig_queue_args(rig, 0, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
+		CHECK(RIG_CALL(rig, rig_open(rig, pid), CREATE_QUEUE, &args) == 0);
 		CHECK(args.doorbell_offset == ((16ULL - (unsigned)pid) << 32 | 8));
 	}
-	rig_stop(&rig);
 }

@@ -86,36 +86,33 @@ TEST(the_version_is_that_of_the_kernel_and_texts_are_cut_to_the_callers_room)
 	rig_stop(&rig);
 }
 
-TEST(a_client_is_authenticated_and_the_only_one)
+FIXTURE(struct sim_rig, rig, start(rig, 0), rig_stop(rig));
+
+TEST_WITH(a_client_is_authenticated_and_the_only_one, struct sim_rig *rig)
 {
 	struct client client = { 0 };
-	_cleanup_(rig_stop) struct sim_rig rig;
 
-	start(&rig, 0);
-	CHECK(ask(&rig, MINOR, DRM_GET_CLIENT, &client) == 0);
+	CHECK(ask(rig, MINOR, DRM_GET_CLIENT, &client) == 0);
 	CHECK(client.authenticated == 1 && client.pid == PID);
 	client.index = 1;
-	CHECK(ask(&rig, MINOR, DRM_GET_CLIENT, &client) == -EINVAL);
+	CHECK(ask(rig, MINOR, DRM_GET_CLIENT, &client) == -EINVAL);
 }
 
-TEST(a_device_is_described_as_its_profile_has_it)
+TEST_WITH(a_device_is_described_as_its_profile_has_it, struct sim_rig *rig)
 {
-	_cleanup_(rig_stop) struct sim_rig rig;
-
-	start(&rig, 0);
-	CHECK(ask_info(&rig, 0x16, 512) == 0);
-	CHECK(word(&rig, 0) == 0x66af && word(&rig, 16) == 141);
-	CHECK(word(&rig, 20) == 4 && word(&rig, 24) == 1);
-	CHECK(word(&rig, 48) == 60); /* active CUs */
+	CHECK(ask_info(rig, 0x16, 512) == 0);
+	CHECK(word(rig, 0) == 0x66af && word(rig, 16) == 141);
+	CHECK(word(rig, 20) == 4 && word(rig, 24) == 1);
+	CHECK(word(rig, 48) == 60); /* active CUs */
 	for (unsigned engine = 0; engine < 4; engine++)
-		CHECK(word(&rig, 56 + 16 * engine) == 0x7fff);
-	CHECK(word(&rig, 240) == 64);
+		CHECK(word(rig, 56 + 16 * engine) == 0x7fff);
+	CHECK(word(rig, 240) == 64);
 	/* What the caller has no room for is not written. */
-	CHECK(ask_info(&rig, 0x16, 20) == 0);
-	CHECK(word(&rig, 16) == 141 && word(&rig, 20) == 0xeeeeeeee);
+	CHECK(ask_info(rig, 0x16, 20) == 0);
+	CHECK(word(rig, 16) == 141 && word(rig, 20) == 0xeeeeeeee);
 }
 
-TEST(memory_in_use_is_what_processes_allocated)
+TEST_WITH(memory_in_use_is_what_processes_allocated, struct sim_rig *rig)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
 		.va_addr = 1U << 30,
@@ -123,20 +120,17 @@ TEST(memory_in_use_is_what_processes_allocated)
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
 	};
 	struct sim_process *process;
-	_cleanup_(rig_stop) struct sim_rig rig;
 
-	start(&rig, 0);
-	process = rig_open(&rig, PID);
-	args.gpu_id = rig_id(&rig, 0);
-	CHECK(RIG_CALL(&rig, process, ALLOC_MEMORY_OF_GPU, &args) == 0);
-	CHECK(ask_info(&rig, 0x10, 8) == 0 && word(&rig, 0) == 2U << 20);
-	CHECK(ask_info(&rig, 0x19, 96) == 0 && word(&rig, 0) == 8U << 20);
-	CHECK(word(&rig, 16) == 2U << 20); /* used, of the first heap */
+	process = rig_open(rig, PID);
+	args.gpu_id = rig_id(rig, 0);
+	CHECK(RIG_CALL(rig, process, ALLOC_MEMORY_OF_GPU, &args) == 0);
+	CHECK(ask_info(rig, 0x10, 8) == 0 && word(rig, 0) == 2U << 20);
+	CHECK(ask_info(rig, 0x19, 96) == 0 && word(rig, 0) == 8U << 20);
+	CHECK(word(rig, 16) == 2U << 20); /* used, of the first heap */
 }
 
-TEST(short_queries_are_answered)
+TEST_WITH(short_queries_are_answered, struct sim_rig *rig)
 {
-	_cleanup_(rig_stop) struct sim_rig rig;
 	struct info registers = {
 		.pointer = RIG_MEMORY,
 		.size = 8,
@@ -144,31 +138,28 @@ TEST(short_queries_are_answered)
 		.arguments = { 0x263e, 2, 0xffffffff, 0 },
 	};
 
-	start(&rig, 0);
-	CHECK(ask_info(&rig, 0x00, 4) == 0 && word(&rig, 0) == 1);
-	CHECK(ask_info(&rig, 0x03, 4) == 0 && word(&rig, 0) == 0);
-	CHECK(ask_info(&rig, 0x05, 8) == 0 && word(&rig, 0) == (uint32_t)rig.now);
-	CHECK(ask_info(&rig, 0x0e, 16) == 0 && word(&rig, 0) == 0);
-	CHECK(ask_info(&rig, 0x11, 8) == 0 && word(&rig, 0) == 0);
-	CHECK(ask_info(&rig, 0x14, 24) == 0 && word(&rig, 0) == 8U << 20);
-	CHECK(ask(&rig, MINOR, DRM_INFO, &registers) == 0 && word(&rig, 4) == 0);
+	CHECK(ask_info(rig, 0x00, 4) == 0 && word(rig, 0) == 1);
+	CHECK(ask_info(rig, 0x03, 4) == 0 && word(rig, 0) == 0);
+	CHECK(ask_info(rig, 0x05, 8) == 0 && word(rig, 0) == (uint32_t)rig->now);
+	CHECK(ask_info(rig, 0x0e, 16) == 0 && word(rig, 0) == 0);
+	CHECK(ask_info(rig, 0x11, 8) == 0 && word(rig, 0) == 0);
+	CHECK(ask_info(rig, 0x14, 24) == 0 && word(rig, 0) == 8U << 20);
+	CHECK(ask(rig, MINOR, DRM_INFO, &registers) == 0 && word(rig, 4) == 0);
 	registers.arguments[1] = 129;
-	CHECK(ask(&rig, MINOR, DRM_INFO, &registers) == -EINVAL);
+	CHECK(ask(rig, MINOR, DRM_INFO, &registers) == -EINVAL);
 }
 
-TEST(wrong_requests_are_refused)
+TEST_WITH(wrong_requests_are_refused, struct sim_rig *rig)
 {
 	struct info nowhere = { .pointer = 1, .size = 4 };
 	uint64_t create[4] = { 0 };
-	_cleanup_(rig_stop) struct sim_rig rig;
 
-	start(&rig, 0);
-	CHECK(ask_info(&rig, 0x00, 0) == -EINVAL);
-	CHECK(ask_info(&rig, 0x7777, 4) == -EINVAL);
-	CHECK(ask(&rig, MINOR, DRM_INFO, &nowhere) == -EFAULT);
-	CHECK(ask(&rig, MINOR, DRM_GEM_CREATE, create) == -EOPNOTSUPP);
-	CHECK(ask(&rig, MINOR, AMDKFD_IOC_GET_VERSION, create) == -ENOTTY);
-	CHECK(ask(&rig, MINOR + 2, DRM_INFO, &nowhere) == -ENODEV);
-	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == 0);
-	CHECK(ask_info(&rig, 0x00, 4) == -ENODEV);
+	CHECK(ask_info(rig, 0x00, 0) == -EINVAL);
+	CHECK(ask_info(rig, 0x7777, 4) == -EINVAL);
+	CHECK(ask(rig, MINOR, DRM_INFO, &nowhere) == -EFAULT);
+	CHECK(ask(rig, MINOR, DRM_GEM_CREATE, create) == -EOPNOTSUPP);
+	CHECK(ask(rig, MINOR, AMDKFD_IOC_GET_VERSION, create) == -ENOTTY);
+	CHECK(ask(rig, MINOR + 2, DRM_INFO, &nowhere) == -ENODEV);
+	CHECK(rig_fault(rig, "gone:0000:03:00.0") == 0);
+	CHECK(ask_info(rig, 0x00, 4) == -ENODEV);
 }

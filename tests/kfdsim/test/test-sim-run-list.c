@@ -35,148 +35,134 @@ static unsigned check_slots(const struct sim_gpu *gpu)
 	return n;
 }
 
-TEST(oversubscription_starts_one_queue_above_the_slots)
+FIXTURE(struct sim_rig, rig, , rig_stop(rig));
+
+TEST_WITH(oversubscription_starts_one_queue_above_the_slots, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_navi());
-	struct sim_process *process = rig_open(&rig, 1);
+	struct sim_gpu *gpu = start(rig, rig_navi());
+	struct sim_process *process = rig_open(rig, 1);
 
 	for (unsigned i = 0; i < 8; i++)
-		rig_queue(&rig, process, 0);
+		rig_queue(rig, process, 0);
 	check_reasons(gpu, false, false, false);
 	CHECK(check_slots(gpu) == 8 && gpu->hqds[8] && gpu->hqds[15] && !gpu->hqds[7]);
-	rig_queue(&rig, process, 0);
+	rig_queue(rig, process, 0);
 	check_reasons(gpu, true, false, false);
 	CHECK(gpu->oversubscriptions == 1 && gpu->peak_queues == 9);
 	CHECK(check_slots(gpu) == 8 && process->queues->hqd == -1);
-	CHECK(rig_destroy(&rig, process, 3) == 0);
+	CHECK(rig_destroy(rig, process, 3) == 0);
 	check_reasons(gpu, false, false, false);
 	CHECK(check_slots(gpu) == 8 && process->queues->hqd == 11); /* the one that was left */
-	rig_queue(&rig, process, 0);
-	rig_queue(&rig, process, 0); /* still so */
+	rig_queue(rig, process, 0);
+	rig_queue(rig, process, 0); /* still so */
 	CHECK(gpu->oversubscriptions == 2);
-	rig_stop(&rig);
 }
 
-TEST(copy_queues_are_not_counted)
+TEST_WITH(copy_queues_are_not_counted, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_navi());
-	struct sim_process *process = rig_open(&rig, 1);
+	struct sim_gpu *gpu = start(rig, rig_navi());
+	struct sim_process *process = rig_open(rig, 1);
 
 	for (unsigned i = 0; i < 8; i++)
-		rig_queue(&rig, process, 0);
+		rig_queue(rig, process, 0);
 	for (unsigned i = 0; i < 8; i++)
-		CHECK(rig_try_queue(&rig, process, 0, SDMA) >= 0);
+		CHECK(rig_try_queue(rig, process, 0, SDMA) >= 0);
 	check_reasons(gpu, false, false, false);
 	CHECK(gpu->compute_queues == 8 && gpu->sdma_queues == 8 && gpu->peak_queues == 8);
-	rig_stop(&rig);
 }
 
-TEST(a_queue_of_no_percentage_or_no_ring_takes_no_slot)
+TEST_WITH(a_queue_of_no_percentage_or_no_ring_takes_no_slot, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_navi());
-	struct sim_process *process = rig_open(&rig, 1);
+	struct sim_gpu *gpu = start(rig, rig_navi());
+	struct sim_process *process = rig_open(rig, 1);
 	struct kfd_ioctl_update_queue_args no_ring = { .queue_id = 1, .queue_percentage = 100 };
-	struct kfd_ioctl_create_queue_args resting = rig_queue_args(&rig, 0, AQL);
+	struct kfd_ioctl_create_queue_args resting = rig_queue_args(rig, 0, AQL);
 
 	for (unsigned i = 0; i < 9; i++)
-		rig_queue(&rig, process, 0);
-	CHECK(rig_update(&rig, process, 0, 0, 7) == 0);
+		rig_queue(rig, process, 0);
+	CHECK(rig_update(rig, process, 0, 0, 7) == 0);
 	check_reasons(gpu, false, false, false);
 	CHECK(gpu->compute_queues == 8 && check_slots(gpu) == 8);
-	CHECK(RIG_CALL(&rig, process, UPDATE_QUEUE, &no_ring) == 0);
+	CHECK(RIG_CALL(rig, process, UPDATE_QUEUE, &no_ring) == 0);
 	CHECK(gpu->compute_queues == 7 && check_slots(gpu) == 7);
-	CHECK(rig_update(&rig, process, 0, 1, 7) == 0 && rig_update(&rig, process, 1, 1, 7) == 0);
+	CHECK(rig_update(rig, process, 0, 1, 7) == 0 && rig_update(rig, process, 1, 1, 7) == 0);
 	check_reasons(gpu, true, false, false);
 
 	resting.queue_percentage = 0;
-	CHECK(RIG_CALL(&rig, process, CREATE_QUEUE, &resting) == 0);
+	CHECK(RIG_CALL(rig, process, CREATE_QUEUE, &resting) == 0);
 	CHECK(gpu->compute_queues == 9 && !process->queues->active);
-	rig_stop(&rig);
 }
 
-TEST(a_process_counts_from_its_first_queue_to_its_last)
+TEST_WITH(a_process_counts_from_its_first_queue_to_its_last, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_vega());
+	struct sim_gpu *gpu = start(rig, rig_vega());
 	struct sim_process *last = NULL;
 
 	for (pid_t pid = 1; pid <= 9; pid++) {
 		CHECK(gpu->processes == (unsigned)pid - 1);
-		last = rig_open(&rig, pid);
+		last = rig_open(rig, pid);
 		CHECK(gpu->processes == (unsigned)pid - 1);
-		CHECK(rig_try_queue(&rig, last, 0, pid % 2 ? AQL : SDMA) == 0);
+		CHECK(rig_try_queue(rig, last, 0, pid % 2 ? AQL : SDMA) == 0);
 	}
 	check_reasons(gpu, false, true, false);
 	CHECK(gpu->peak_processes == 9 && check_slots(gpu) == 5);
-	CHECK(rig_destroy(&rig, last, 0) == 0);
+	CHECK(rig_destroy(rig, last, 0) == 0);
 	check_reasons(gpu, false, false, false);
 	CHECK(gpu->processes == 8);
-	rig_stop(&rig);
 }
 
-TEST(only_as_many_processes_as_there_are_ids_sit_in_slots)
+TEST_WITH(only_as_many_processes_as_there_are_ids_sit_in_slots, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_vega());
+	struct sim_gpu *gpu = start(rig, rig_vega());
 
 	for (pid_t pid = 1; pid <= 9; pid++)
-		rig_queue(&rig, rig_open(&rig, pid), 0);
+		rig_queue(rig, rig_open(rig, pid), 0);
 	CHECK(check_slots(gpu) == 8);
-	CHECK(sim_find_process(rig.sim, 9)->queues->hqd == -1);
-	rig_queue(&rig, rig_open(&rig, 1), 0); /* one that sits there has room for more */
+	CHECK(sim_find_process(rig->sim, 9)->queues->hqd == -1);
+	rig_queue(rig, rig_open(rig, 1), 0); /* one that sits there has room for more */
 	CHECK(check_slots(gpu) == 9);
-	sim_exit(rig.sim, 5, rig.now);
-	CHECK(sim_find_process(rig.sim, 9)->queues->hqd >= 0);
-	rig_stop(&rig);
+	sim_exit(rig->sim, 5, rig->now);
+	CHECK(sim_find_process(rig->sim, 9)->queues->hqd >= 0);
 }
 
-TEST(two_cooperative_queues_are_too_many)
+TEST_WITH(two_cooperative_queues_are_too_many, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_vega());
+	struct sim_gpu *gpu = start(rig, rig_vega());
 
 	for (pid_t pid = 1; pid <= 2; pid++)
-		rig_queue(&rig, rig_open(&rig, pid), 0);
-	CHECK(rig_gws(&rig, rig_open(&rig, 1), 0, 1) == 0);
+		rig_queue(rig, rig_open(rig, pid), 0);
+	CHECK(rig_gws(rig, rig_open(rig, 1), 0, 1) == 0);
 	check_reasons(gpu, false, false, false);
-	CHECK(rig_gws(&rig, rig_open(&rig, 2), 0, 1) == 0);
+	CHECK(rig_gws(rig, rig_open(rig, 2), 0, 1) == 0);
 	check_reasons(gpu, false, false, true);
-	CHECK(rig_update(&rig, rig_open(&rig, 1), 0, 0, 7) == 0);
+	CHECK(rig_update(rig, rig_open(rig, 1), 0, 0, 7) == 0);
 	check_reasons(gpu, false, false, false);
-	rig_stop(&rig);
 }
 
-TEST(all_three_reasons_come_together)
+TEST_WITH(all_three_reasons_come_together, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_info(100300, SCHEDULER_HWS, 2, 2));
+	struct sim_gpu *gpu = start(rig, rig_info(100300, SCHEDULER_HWS, 2, 2));
 
 	for (pid_t pid = 1; pid <= 3; pid++) {
-		rig_queue(&rig, rig_open(&rig, pid), 0);
-		CHECK(rig_gws(&rig, rig_open(&rig, pid), 0, 1) == 0);
+		rig_queue(rig, rig_open(rig, pid), 0);
+		CHECK(rig_gws(rig, rig_open(rig, pid), 0, 1) == 0);
 	}
 	check_reasons(gpu, true, true, true);
-	sim_exit(rig.sim, 2, rig.now);
+	sim_exit(rig->sim, 2, rig->now);
 	check_reasons(gpu, false, false, true);
-	rig_stop(&rig);
 }
 
-TEST(where_nothing_is_active_nothing_is_oversubscribed)
+TEST_WITH(where_nothing_is_active_nothing_is_oversubscribed, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_info(90402, SCHEDULER_HWS, 24, 1));
+	struct sim_gpu *gpu = start(rig, rig_info(90402, SCHEDULER_HWS, 24, 1));
 
 	for (pid_t pid = 1; pid <= 2; pid++)
-		rig_queue(&rig, rig_open(&rig, pid), 0);
+		rig_queue(rig, rig_open(rig, pid), 0);
 	check_reasons(gpu, false, true, false);
 	for (pid_t pid = 1; pid <= 2; pid++)
-		CHECK(rig_update(&rig, rig_open(&rig, pid), 0, 0, 7) == 0);
+		CHECK(rig_update(rig, rig_open(rig, pid), 0, 0, 7) == 0);
 	check_reasons(gpu, false, false, false);
 	CHECK(gpu->processes == 2);
-	rig_stop(&rig);
 }
 
 /* Changes: made, masked, changed, paused, changed while paused, resumed, destroyed. */
@@ -200,92 +186,80 @@ static uint64_t count_run_lists(struct sim_rig *rig)
 	return before;
 }
 
-TEST(before_mes_pausing_a_queue_sends_a_run_list)
+TEST_WITH(before_mes_pausing_a_queue_sends_a_run_list, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_vega());
+	struct sim_gpu *gpu = start(rig, rig_vega());
 
-	CHECK(count_run_lists(&rig) == 1 && gpu->run_lists == 7);
-	rig_stop(&rig);
+	CHECK(count_run_lists(rig) == 1 && gpu->run_lists == 7);
 }
 
-TEST(with_mes_pausing_a_queue_affects_no_other_queue)
+TEST_WITH(with_mes_pausing_a_queue_affects_no_other_queue, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_navi3());
+	struct sim_gpu *gpu = start(rig, rig_navi3());
 
-	CHECK(count_run_lists(&rig) == 0 && gpu->run_lists == 6);
+	CHECK(count_run_lists(rig) == 0 && gpu->run_lists == 6);
 	for (unsigned i = 0; i < 9; i++)
-		rig_queue(&rig, rig_open(&rig, 1), 0);
+		rig_queue(rig, rig_open(rig, 1), 0);
 	check_reasons(gpu, true, false, false);
-	rig_stop(&rig);
 }
 
-TEST(ending_a_process_sends_one_run_list)
+TEST_WITH(ending_a_process_sends_one_run_list, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_vega());
+	struct sim_gpu *gpu = start(rig, rig_vega());
 
 	for (unsigned i = 0; i < 5; i++)
-		rig_queue(&rig, rig_open(&rig, 1), 0);
-	sim_exit(rig.sim, 1, rig.now);
+		rig_queue(rig, rig_open(rig, 1), 0);
+	sim_exit(rig->sim, 1, rig->now);
 	CHECK(gpu->run_lists == 6 && gpu->compute_queues == 0 && check_slots(gpu) == 0);
-	CHECK(rig_try_queue(&rig, rig_open(&rig, 2), 0, AQL) == 0);
-	CHECK(rig_update(&rig, rig_open(&rig, 2), 0, 0, 7) == 0);
-	sim_exit(rig.sim, 2, rig.now);
+	CHECK(rig_try_queue(rig, rig_open(rig, 2), 0, AQL) == 0);
+	CHECK(rig_update(rig, rig_open(rig, 2), 0, 0, 7) == 0);
+	sim_exit(rig->sim, 2, rig->now);
 	CHECK(gpu->run_lists == 8 && gpu->processes == 0); /* it rested: nothing to send */
-	rig_stop(&rig);
 }
 
 /* ---- other schedulers ---- */
 
-TEST(strict_hws_refuses_queues_beyond_the_slots)
+TEST_WITH(strict_hws_refuses_queues_beyond_the_slots, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct sim_process *process;
 
-	start(&rig, rig_info(90006, SCHEDULER_HWS_STRICT, 4, 8));
-	process = rig_open(&rig, 1);
-	CHECK(rig_try_queue(&rig, process, 0, SDMA) == 0);
+	start(rig, rig_info(90006, SCHEDULER_HWS_STRICT, 4, 8));
+	process = rig_open(rig, 1);
+	CHECK(rig_try_queue(rig, process, 0, SDMA) == 0);
 	for (unsigned i = 0; i < 3; i++)
-		rig_queue(&rig, process, 0);
-	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EPERM); /* the copy queue counts */
-	CHECK(rig_try_queue(&rig, process, 0, SDMA) == 4);
-	CHECK(rig_update(&rig, process, 0, 0, 7) == 0);
-	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EPERM);
-	CHECK(rig_update(&rig, process, 4, 0, 7) == 0);
-	rig_queue(&rig, process, 0);
-	rig_stop(&rig);
+		rig_queue(rig, process, 0);
+	CHECK(rig_try_queue(rig, process, 0, AQL) == -EPERM); /* the copy queue counts */
+	CHECK(rig_try_queue(rig, process, 0, SDMA) == 4);
+	CHECK(rig_update(rig, process, 0, 0, 7) == 0);
+	CHECK(rig_try_queue(rig, process, 0, AQL) == -EPERM);
+	CHECK(rig_update(rig, process, 4, 0, 7) == 0);
+	rig_queue(rig, process, 0);
 }
 
-TEST(strict_hws_counts_the_requesting_process)
+TEST_WITH(strict_hws_counts_the_requesting_process, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_gpu *gpu = start(&rig, rig_info(90006, SCHEDULER_HWS_STRICT, 24, 8));
+	struct sim_gpu *gpu = start(rig, rig_info(90006, SCHEDULER_HWS_STRICT, 24, 8));
 
 	for (pid_t pid = 1; pid <= 7; pid++)
-		rig_queue(&rig, rig_open(&rig, pid), 0);
-	CHECK(rig_try_queue(&rig, rig_open(&rig, 8), 0, AQL) == -EPERM);
+		rig_queue(rig, rig_open(rig, pid), 0);
+	CHECK(rig_try_queue(rig, rig_open(rig, 8), 0, AQL) == -EPERM);
 	CHECK(gpu->processes == 7);
-	CHECK(rig_try_queue(&rig, rig_open(&rig, 8), 0, SDMA) == 0);
-	CHECK(rig_try_queue(&rig, rig_open(&rig, 1), 0, AQL) == -EPERM);
-	rig_stop(&rig);
+	CHECK(rig_try_queue(rig, rig_open(rig, 8), 0, SDMA) == 0);
+	CHECK(rig_try_queue(rig, rig_open(rig, 1), 0, AQL) == -EPERM);
 }
 
-TEST(without_a_scheduler_queues_keep_their_slots)
+TEST_WITH(without_a_scheduler_queues_keep_their_slots, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct sim_process *process;
 
-	start(&rig, rig_info(90010, SCHEDULER_NONE, 4, 2));
-	process = rig_open(&rig, 1);
+	start(rig, rig_info(90010, SCHEDULER_NONE, 4, 2));
+	process = rig_open(rig, 1);
 	for (unsigned i = 0; i < 4; i++)
-		rig_queue(&rig, process, 0);
-	CHECK(rig_update(&rig, process, 0, 0, 7) == 0);
-	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EBUSY);
-	CHECK(rig_destroy(&rig, process, 0) == 0);
-	rig_queue(&rig, process, 0);
-	CHECK(rig_try_queue(&rig, rig_open(&rig, 2), 0, SDMA) == 0);
-	CHECK(rig_try_queue(&rig, rig_open(&rig, 3), 0, SDMA) == -ENOSPC);
-	rig_stop(&rig);
+		rig_queue(rig, process, 0);
+	CHECK(rig_update(rig, process, 0, 0, 7) == 0);
+	CHECK(rig_try_queue(rig, process, 0, AQL) == -EBUSY);
+	CHECK(rig_destroy(rig, process, 0) == 0);
+	rig_queue(rig, process, 0);
+	CHECK(rig_try_queue(rig, rig_open(rig, 2), 0, SDMA) == 0);
+	CHECK(rig_try_queue(rig, rig_open(rig, 3), 0, SDMA) == -ENOSPC);
 }

@@ -141,113 +141,99 @@ TEST(a_reset_is_told_before_and_after_with_its_number)
 	rig_stop(&rig);
 }
 
-TEST(queues_of_a_reset_gpu_are_lost_and_new_ones_work)
+FIXTURE(struct sim_rig, rig, start(rig, 0), rig_stop(rig));
+
+TEST_WITH(queues_of_a_reset_gpu_are_lost_and_new_ones_work, struct sim_rig *rig)
 {
 	struct sim_process *process;
-	_cleanup_(rig_stop) struct sim_rig rig;
 	unsigned old, other;
 
-	start(&rig, 0);
-	process = rig_open(&rig, PID);
-	old = rig_queue(&rig, process, 0);
-	other = rig_queue(&rig, process, 1);
-	CHECK(rig_fault(&rig, "reset:0000:03:00.0") == 0);
-	CHECK(rig.sim->gpus[0].compute_queues == 0 && rig.sim->gpus[1].compute_queues == 1);
-	CHECK(rig_update(&rig, process, old, 100, 7) == -EACCES);
-	CHECK(rig_update(&rig, process, other, 100, 7) == 0);
-	CHECK(rig_destroy(&rig, process, old) == 0);
-	rig_queue(&rig, process, 0);
-	CHECK(rig.sim->gpus[0].compute_queues == 1);
-	CHECK(rig_fault(&rig, "reset:0000:09:00.0") == -EINVAL);
+	process = rig_open(rig, PID);
+	old = rig_queue(rig, process, 0);
+	other = rig_queue(rig, process, 1);
+	CHECK(rig_fault(rig, "reset:0000:03:00.0") == 0);
+	CHECK(rig->sim->gpus[0].compute_queues == 0 && rig->sim->gpus[1].compute_queues == 1);
+	CHECK(rig_update(rig, process, old, 100, 7) == -EACCES);
+	CHECK(rig_update(rig, process, other, 100, 7) == 0);
+	CHECK(rig_destroy(rig, process, old) == 0);
+	rig_queue(rig, process, 0);
+	CHECK(rig->sim->gpus[0].compute_queues == 1);
+	CHECK(rig_fault(rig, "reset:0000:09:00.0") == -EINVAL);
 }
 
-TEST(evicted_queues_stop_until_they_are_restored)
+TEST_WITH(evicted_queues_stop_until_they_are_restored, struct sim_rig *rig)
 {
 	struct sim_process *process;
-	_cleanup_(rig_stop) struct sim_rig rig;
 
-	start(&rig, 0);
-	process = rig_open(&rig, PID);
-	CHECK(subscribe(&rig, process, 1, OWN) == 0);
-	rig_queue(&rig, process, 1);
-	CHECK(rig_fault(&rig, "evict:100") == 0);
-	CHECK(rig.sim->gpus[1].compute_queues == 0);
+	process = rig_open(rig, PID);
+	CHECK(subscribe(rig, process, 1, OWN) == 0);
+	rig_queue(rig, process, 1);
+	CHECK(rig_fault(rig, "evict:100") == 0);
+	CHECK(rig->sim->gpus[1].compute_queues == 0);
 	CHECK(reads(0, "9 1000000000 -100 1101 2\n"));
-	rig_queue(&rig, process, 1); /* born evicted */
-	CHECK(rig.sim->gpus[1].compute_queues == 0);
-	CHECK(rig_fault(&rig, "evict:100") == -EINVAL);
-	rig.now += 5000000;
-	CHECK(rig_fault(&rig, "restore:100") == 0);
-	CHECK(rig.sim->gpus[1].compute_queues == 2);
+	rig_queue(rig, process, 1); /* born evicted */
+	CHECK(rig->sim->gpus[1].compute_queues == 0);
+	CHECK(rig_fault(rig, "evict:100") == -EINVAL);
+	rig->now += 5000000;
+	CHECK(rig_fault(rig, "restore:100") == 0);
+	CHECK(rig->sim->gpus[1].compute_queues == 2);
 	CHECK(reads(0, "a 1005000000 -100 1101 0\n"));
 	CHECK(process->evicted_ns == 5000000);
-	CHECK(rig_fault(&rig, "restore:100") == -EINVAL);
-	CHECK(rig_fault(&rig, "evict:101") == -EINVAL && rig_fault(&rig, "evict:x") == -EINVAL);
+	CHECK(rig_fault(rig, "restore:100") == -EINVAL);
+	CHECK(rig_fault(rig, "evict:101") == -EINVAL && rig_fault(rig, "evict:x") == -EINVAL);
 }
 
-TEST(events_of_other_processes_are_told_to_the_privileged_who_ask)
+TEST_WITH(events_of_other_processes_are_told_to_the_privileged_who_ask, struct sim_rig *rig)
 {
 	struct sim_process *process;
-	_cleanup_(rig_stop) struct sim_rig rig;
 
-	start(&rig, 0);
-	process = rig_open(&rig, PID);
-	CHECK(subscribe(&rig, process, 0, ALL) == 0);
-	CHECK(subscribe(&rig, process, 0, OWN) == 0);
+	process = rig_open(rig, PID);
+	CHECK(subscribe(rig, process, 0, ALL) == 0);
+	CHECK(subscribe(rig, process, 0, OWN) == 0);
 	root = false;
-	CHECK(subscribe(&rig, process, 0, ALL) == 0);
-	rig_open(&rig, PID + 1);
-	CHECK(rig_fault(&rig, "evict:101") == 0);
+	CHECK(subscribe(rig, process, 0, ALL) == 0);
+	rig_open(rig, PID + 1);
+	CHECK(rig_fault(rig, "evict:101") == 0);
 	CHECK(reads(0, "9 1000000000 -101 1000 2\n") && reads(1, "") && reads(2, ""));
 }
 
-TEST(only_events_of_the_mask_are_told)
+TEST_WITH(only_events_of_the_mask_are_told, struct sim_rig *rig)
 {
 	struct sim_process *process;
-	_cleanup_(rig_stop) struct sim_rig rig;
 
-	start(&rig, 0);
-	process = rig_open(&rig, PID);
-	CHECK(subscribe(&rig, process, 0, 1ULL << (KFD_SMI_EVENT_THERMAL_THROTTLE - 1)) == 0);
-	CHECK(subscribe(&rig, process, 0, 0) == 0);
-	CHECK(rig_fault(&rig, "smi:0000:03:00.0:2 1:7f") == 0);
-	CHECK(rig_fault(&rig, "smi:0000:03:00.0:1 64:client") == 0);
+	process = rig_open(rig, PID);
+	CHECK(subscribe(rig, process, 0, 1ULL << (KFD_SMI_EVENT_THERMAL_THROTTLE - 1)) == 0);
+	CHECK(subscribe(rig, process, 0, 0) == 0);
+	CHECK(rig_fault(rig, "smi:0000:03:00.0:2 1:7f") == 0);
+	CHECK(rig_fault(rig, "smi:0000:03:00.0:1 64:client") == 0);
 	CHECK(reads(0, "2 1:7f\n") && reads(1, ""));
-	CHECK(rig_fault(&rig, "smi:0000:03:00.0:zz") == -EINVAL);
-	CHECK(rig_fault(&rig, "smi:0000:03:00.0:40 x") == -EINVAL);
-	CHECK(rig_fault(&rig, "smi:0000:09:00.0:2 1:7f") == -EINVAL);
+	CHECK(rig_fault(rig, "smi:0000:03:00.0:zz") == -EINVAL);
+	CHECK(rig_fault(rig, "smi:0000:03:00.0:40 x") == -EINVAL);
+	CHECK(rig_fault(rig, "smi:0000:09:00.0:2 1:7f") == -EINVAL);
 }
 
-TEST(what_is_not_read_is_lost_beyond_1024_bytes)
+TEST_WITH(what_is_not_read_is_lost_beyond_1024_bytes, struct sim_rig *rig)
 {
-	_cleanup_(rig_stop) struct sim_rig rig;
-
-	start(&rig, 0);
-	CHECK(subscribe(&rig, rig_open(&rig, PID), 0, ALL) == 0);
+	CHECK(subscribe(rig, rig_open(rig, PID), 0, ALL) == 0);
 	for (unsigned i = 0; i < 300; i++)
-		CHECK(rig_fault(&rig, "smi:0000:03:00.0:2 1:7f") == 0);
+		CHECK(rig_fault(rig, "smi:0000:03:00.0:2 1:7f") == 0);
 	CHECK(streams[0].size == 1024 / strlen("2 1:7f\n") * strlen("2 1:7f\n"));
 }
 
-TEST(a_closed_descriptor_is_forgotten)
+TEST_WITH(a_closed_descriptor_is_forgotten, struct sim_rig *rig)
 {
-	_cleanup_(rig_stop) struct sim_rig rig;
-
-	start(&rig, 0);
-	CHECK(subscribe(&rig, rig_open(&rig, PID), 0, ALL) == 0);
+	CHECK(subscribe(rig, rig_open(rig, PID), 0, ALL) == 0);
 	streams[0].closed = true;
-	CHECK(rig_fault(&rig, "smi:0000:03:00.0:2 1:7f") == 0);
+	CHECK(rig_fault(rig, "smi:0000:03:00.0:2 1:7f") == 0);
 	CHECK(streams[0].freed && streams[0].size == 0);
 }
 
-TEST(a_descriptor_that_cannot_be_given_is_an_error)
+TEST_WITH(a_descriptor_that_cannot_be_given_is_an_error, struct sim_rig *rig)
 {
 	struct sim_process *process;
-	_cleanup_(rig_stop) struct sim_rig rig;
 
-	start(&rig, 0);
-	process = rig_open(&rig, PID);
+	process = rig_open(rig, PID);
 	open_error = -EMFILE;
-	CHECK(subscribe(&rig, process, 0, ALL) == -EMFILE);
-	CHECK(rig_fault(&rig, "smi:0000:03:00.0:2 1:7f") == 0);
+	CHECK(subscribe(rig, process, 0, ALL) == -EMFILE);
+	CHECK(rig_fault(rig, "smi:0000:03:00.0:2 1:7f") == 0);
 }

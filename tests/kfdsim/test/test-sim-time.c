@@ -82,49 +82,45 @@ static uint64_t work_until(struct sim_rig *rig, const struct sim_queue *queue, u
 	return rig->now - began;
 }
 
-TEST(a_driver_without_queues_wants_no_turn)
+FIXTURE(struct sim_rig, rig, , rig_stop(rig));
+
+TEST_WITH(a_driver_without_queues_wants_no_turn, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
 
-	rig_start(&rig, &info, 1);
-	CHECK(sim_work(rig.sim, rig.now) == UINT64_MAX);
-	rig_open(&rig, 1);
-	CHECK(sim_work(rig.sim, rig.now) == UINT64_MAX);
-	rig_stop(&rig);
+	rig_start(rig, &info, 1);
+	CHECK(sim_work(rig->sim, rig->now) == UINT64_MAX);
+	rig_open(rig, 1);
+	CHECK(sim_work(rig->sim, rig->now) == UINT64_MAX);
 }
 
-TEST(inactive_queues_are_not_polled)
+TEST_WITH(inactive_queues_are_not_polled, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, false);
+	struct sim_queue *queue = start(rig, &info, false);
 
-	CHECK(rig_update(&rig, queue->process, 0, 0, 7) == 0);
-	dispatch(&rig, queue, 0, 1);
-	CHECK(sim_work(rig.sim, rig.now) == UINT64_MAX && queue->packets == 0);
-	resume(&rig, queue);
-	CHECK(sim_work(rig.sim, rig.now) < SECOND && queue->packets == 1);
-	rig_stop(&rig);
+	CHECK(rig_update(rig, queue->process, 0, 0, 7) == 0);
+	dispatch(rig, queue, 0, 1);
+	CHECK(sim_work(rig->sim, rig->now) == UINT64_MAX && queue->packets == 0);
+	resume(rig, queue);
+	CHECK(sim_work(rig->sim, rig->now) < SECOND && queue->packets == 1);
 }
 
-TEST(with_timing_a_dispatch_takes_its_time_and_half_the_cus_take_twice)
+TEST_WITH(with_timing_a_dispatch_takes_its_time_and_half_the_cus_take_twice, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, true);
+	struct sim_queue *queue = start(rig, &info, true);
 	const uint32_t half[2] = { 0xffffffff >> 4, 0 }; /* 7 CUs of 15 on each engine */
 	uint64_t whole, masked;
 
-	dispatch(&rig, queue, 0, 6000);
-	CHECK(sim_work(rig.sim, rig.now) > 0 && queue->dispatched && queue->packets == 0);
-	whole = work_until(&rig, queue, 1);
+	dispatch(rig, queue, 0, 6000);
+	CHECK(sim_work(rig->sim, rig->now) > 0 && queue->dispatched && queue->packets == 0);
+	whole = work_until(rig, queue, 1);
 	CHECK(!queue->dispatched && queue->dispatches == 1);
-	CHECK(rig_mask(&rig, queue->process, 0, half, 64) == 0);
-	dispatch(&rig, queue, 1, 6000);
-	masked = work_until(&rig, queue, 2);
+	CHECK(rig_mask(rig, queue->process, 0, half, 64) == 0);
+	dispatch(rig, queue, 1, 6000);
+	masked = work_until(rig, queue, 2);
 	CHECK(masked > 2 * whole && masked < 5 * whole / 2);
-	rig_stop(&rig);
 }
 
 /* The text's last line, but for its number and where the dispatch was. */
@@ -148,110 +144,100 @@ static void last_told(struct sim_rig *rig, unsigned *ret_blocks, unsigned *ret_t
 	free(told);
 }
 
-TEST(with_timing_each_dispatch_reports_its_duration)
+TEST_WITH(with_timing_each_dispatch_reports_its_duration, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, true);
+	struct sim_queue *queue = start(rig, &info, true);
 	unsigned blocks, threads;
 	uint64_t ns;
 
 	for (uint32_t i = 1; i <= 3; i++) {
-		dispatch(&rig, queue, i - 1, 100 * i);
-		work_until(&rig, queue, i);
-		last_told(&rig, &blocks, &threads, &ns);
+		dispatch(rig, queue, i - 1, 100 * i);
+		work_until(rig, queue, i);
+		last_told(rig, &blocks, &threads, &ns);
 		CHECK(blocks == 100 * i && threads == 1024 && ns == queue->model_ns.last);
 	}
-	rig_stop(&rig);
 }
 
-TEST(with_timing_a_cost_fault_sets_the_time_of_a_work_group)
+TEST_WITH(with_timing_a_cost_fault_sets_the_time_of_a_work_group, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, true);
+	struct sim_queue *queue = start(rig, &info, true);
 	uint64_t one, told;
 
-	dispatch(&rig, queue, 0, 1);
-	one = work_until(&rig, queue, 1);
+	dispatch(rig, queue, 0, 1);
+	one = work_until(rig, queue, 1);
 	CHECK(one > 200000 && one < 450000); /* whatever a single work-group has to do */
-	CHECK(rig_fault(&rig, "cost:1024:5000") == 0);
-	dispatch(&rig, queue, 1, 1);
-	work_until(&rig, queue, 2);
+	CHECK(rig_fault(rig, "cost:1024:5000") == 0);
+	dispatch(rig, queue, 1, 1);
+	work_until(rig, queue, 2);
 	told = queue->model_ns.last;
 	CHECK(told > 3000 && told < 7000);
-	CHECK(rig_fault(&rig, "cost:1024:0") == 0);
-	dispatch(&rig, queue, 2, 1);
-	work_until(&rig, queue, 3);
+	CHECK(rig_fault(rig, "cost:1024:0") == 0);
+	dispatch(rig, queue, 2, 1);
+	work_until(rig, queue, 3);
 	CHECK(queue->model_ns.last > 200000 && queue->model_ns.most > 200000);
-	rig_stop(&rig);
 }
 
 /* Whoever works so seldom that the model falls behind gets its ends late, and no other time. */
-TEST(with_timing_durations_do_not_depend_on_lateness)
+TEST_WITH(with_timing_durations_do_not_depend_on_lateness, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, true);
+	struct sim_queue *queue = start(rig, &info, true);
 	uint64_t in_time;
 
-	dispatch(&rig, queue, 0, 50000);
-	work_until(&rig, queue, 1);
+	dispatch(rig, queue, 0, 50000);
+	work_until(rig, queue, 1);
 	in_time = queue->model_ns.last;
 	CHECK(in_time == queue->model_ns.all && queue->gpu->late_ns < SECOND / 100);
-	rig_stop(&rig);
+	rig_stop(rig);
 
-	queue = start(&rig, &info, true);
-	dispatch(&rig, queue, 0, 50000);
-	sim_work(rig.sim, rig.now);
-	rig.now += 10 * SECOND;
+	queue = start(rig, &info, true);
+	dispatch(rig, queue, 0, 50000);
+	sim_work(rig->sim, rig->now);
+	rig->now += 10 * SECOND;
 	while (queue->packets < 1)
-		CHECK(sim_work(rig.sim, rig.now) < SECOND);
+		CHECK(sim_work(rig->sim, rig->now) < SECOND);
 	CHECK(queue->model_ns.last == in_time);
 	CHECK(queue->gpu->late_ns > 9 * SECOND);
-	rig_stop(&rig);
 }
 
-TEST(with_timing_a_paused_queue_resumes_its_dispatch)
+TEST_WITH(with_timing_a_paused_queue_resumes_its_dispatch, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, true);
+	struct sim_queue *queue = start(rig, &info, true);
 
-	dispatch(&rig, queue, 0, 6000);
-	CHECK(sim_work(rig.sim, rig.now) > 0 && queue->dispatched);
-	CHECK(rig_update(&rig, queue->process, 0, 0, 7) == 0 && !queue->dispatched);
-	CHECK(sim_work(rig.sim, rig.now + SECOND) == UINT64_MAX && queue->packets == 0);
-	rig.now += SECOND;
-	resume(&rig, queue);
-	work_until(&rig, queue, 1);
+	dispatch(rig, queue, 0, 6000);
+	CHECK(sim_work(rig->sim, rig->now) > 0 && queue->dispatched);
+	CHECK(rig_update(rig, queue->process, 0, 0, 7) == 0 && !queue->dispatched);
+	CHECK(sim_work(rig->sim, rig->now + SECOND) == UINT64_MAX && queue->packets == 0);
+	rig->now += SECOND;
+	resume(rig, queue);
+	work_until(rig, queue, 1);
 	CHECK(queue->dispatches == 1);
-	rig_stop(&rig);
 }
 
-TEST(with_timing_destroyed_queues_do_not_complete_dispatches)
+TEST_WITH(with_timing_destroyed_queues_do_not_complete_dispatches, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(&rig, &info, true);
+	struct sim_queue *queue = start(rig, &info, true);
 
-	dispatch(&rig, queue, 0, 6000);
-	CHECK(sim_work(rig.sim, rig.now) > 0 && queue->dispatched);
-	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == 0 && !queue->dispatched);
-	CHECK(sim_work(rig.sim, rig.now + SECOND) == UINT64_MAX && queue->packets == 0);
-	rig_stop(&rig);
+	dispatch(rig, queue, 0, 6000);
+	CHECK(sim_work(rig->sim, rig->now) > 0 && queue->dispatched);
+	CHECK(rig_fault(rig, "gone:0000:03:00.0") == 0 && !queue->dispatched);
+	CHECK(sim_work(rig->sim, rig->now + SECOND) == UINT64_MAX && queue->packets == 0);
+	rig_stop(rig);
 
-	queue = start(&rig, &info, true);
-	dispatch(&rig, queue, 0, 6000);
-	CHECK(sim_work(rig.sim, rig.now) > 0 && queue->dispatched);
-	CHECK(rig_destroy(&rig, queue->process, 0) == 0);
-	CHECK(sim_work(rig.sim, rig.now + SECOND) == UINT64_MAX);
-	rig_stop(&rig);
+	queue = start(rig, &info, true);
+	dispatch(rig, queue, 0, 6000);
+	CHECK(sim_work(rig->sim, rig->now) > 0 && queue->dispatched);
+	CHECK(rig_destroy(rig, queue->process, 0) == 0);
+	CHECK(sim_work(rig->sim, rig->now + SECOND) == UINT64_MAX);
+	rig_stop(rig);
 
-	queue = start(&rig, &info, true);
-	dispatch(&rig, queue, 0, 6000);
-	CHECK(sim_work(rig.sim, rig.now) > 0 && queue->dispatched);
-	sim_exit(rig.sim, 1, rig.now);
-	CHECK(sim_work(rig.sim, rig.now + SECOND) == UINT64_MAX);
-	rig_stop(&rig);
+	queue = start(rig, &info, true);
+	dispatch(rig, queue, 0, 6000);
+	CHECK(sim_work(rig->sim, rig->now) > 0 && queue->dispatched);
+	sim_exit(rig->sim, 1, rig->now);
+	CHECK(sim_work(rig->sim, rig->now + SECOND) == UINT64_MAX);
 }

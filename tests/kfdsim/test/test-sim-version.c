@@ -110,35 +110,35 @@ static int create(struct sim_rig *rig, struct sim_process *process, struct creat
 	return r < 0 ? r : (int)args.args.queue_id;
 }
 
-TEST(each_version_has_its_own_requests)
+FIXTURE(struct sim_rig, rig, , rig_stop(rig));
+
+TEST_WITH(each_version_has_its_own_requests, struct sim_rig *rig)
 {
 	struct kfd_ioctl_get_version_args version = { 0 };
 	uint64_t argument[4] = { 0 };
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), 0);
+	struct sim_process *process = start(rig, rig_vega(), 0);
 
-	CHECK(RIG_CALL(&rig, process, GET_VERSION, &version) == 0);
+	CHECK(RIG_CALL(rig, process, GET_VERSION, &version) == 0);
 	CHECK(version.major_version == 1 && version.minor_version == 11);
 	for (unsigned nr = 0x24; nr <= 0x27; nr++)
-		CHECK(rig_call(&rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', nr, 32), argument,
+		CHECK(rig_call(rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', nr, 32), argument,
 			       sizeof(argument)) == -ENOTTY);
-	rig_stop(&rig);
+	rig_stop(rig);
 
-	process = start(&rig, rig_vega(), KFD_LINUX_6_12);
-	CHECK(RIG_CALL(&rig, process, GET_VERSION, &version) == 0);
+	process = start(rig, rig_vega(), KFD_LINUX_6_12);
+	CHECK(RIG_CALL(rig, process, GET_VERSION, &version) == 0);
 	CHECK(version.minor_version == 17);
-	CHECK(rig_call(&rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x24, 16), argument, 16) ==
+	CHECK(rig_call(rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x24, 16), argument, 16) ==
 	      -EINVAL); /* no such buffer */
-	CHECK(rig_call(&rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x27, 32), argument, 32) ==
+	CHECK(rig_call(rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x27, 32), argument, 32) ==
 	      -ENOTTY);
-	rig_stop(&rig);
+	rig_stop(rig);
 
-	process = start(&rig, rig_vega(), KFD_LINUX_7_2);
-	CHECK(RIG_CALL(&rig, process, GET_VERSION, &version) == 0);
+	process = start(rig, rig_vega(), KFD_LINUX_7_2);
+	CHECK(RIG_CALL(rig, process, GET_VERSION, &version) == 0);
 	CHECK(version.minor_version == 23);
-	CHECK(rig_call(&rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x29, 32), argument, 32) ==
+	CHECK(rig_call(rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x29, 32), argument, 32) ==
 	      -ENOTTY);
-	rig_stop(&rig);
 }
 
 static int trap(struct sim_rig *rig, struct sim_process *process, uint32_t pid, uint32_t op)
@@ -149,59 +149,55 @@ static int trap(struct sim_rig *rig, struct sim_process *process, uint32_t pid, 
 			sizeof(args));
 }
 
-TEST(a_debugger_is_refused)
+TEST_WITH(a_debugger_is_refused, struct sim_rig *rig)
 {
 	struct gpu_info without = rig_vega();
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_6_12);
+	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_6_12);
 
-	rig_open(&rig, PID + 1);
-	CHECK(trap(&rig, process, PID + 2, 0) == -ESRCH);
-	CHECK(trap(&rig, process, PID + 1, 6) == -EPERM);
-	CHECK(trap(&rig, process, PID, 6) == -EINVAL);
-	CHECK(trap(&rig, process, PID, 0) == -EOPNOTSUPP);
-	rig_stop(&rig);
+	rig_open(rig, PID + 1);
+	CHECK(trap(rig, process, PID + 2, 0) == -ESRCH);
+	CHECK(trap(rig, process, PID + 1, 6) == -EPERM);
+	CHECK(trap(rig, process, PID, 6) == -EINVAL);
+	CHECK(trap(rig, process, PID, 0) == -EOPNOTSUPP);
+	rig_stop(rig);
 
 	without.scheduler = SCHEDULER_NONE;
-	process = start(&rig, without, KFD_LINUX_6_12);
-	CHECK(trap(&rig, process, PID, 0) == -EINVAL);
-	rig_stop(&rig);
+	process = start(rig, without, KFD_LINUX_6_12);
+	CHECK(trap(rig, process, PID, 0) == -EINVAL);
 }
 
-TEST(a_queue_is_refused_without_buffers_of_the_right_size)
+TEST_WITH(a_queue_is_refused_without_buffers_of_the_right_size, struct sim_rig *rig)
 {
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_6_12);
-	struct create_queue good = queue_args(&rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL), bad = good;
+	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_6_12);
+	struct create_queue good = queue_args(rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL), bad = good;
 
-	CHECK(create(&rig, process, good) == -EINVAL);
-	make_buffers(&rig, process);
-	CHECK(create(&rig, process, good) == 0);
+	CHECK(create(rig, process, good) == -EINVAL);
+	make_buffers(rig, process);
+	CHECK(create(rig, process, good) == 0);
 	bad.args.write_pointer_address = at(WRITE) + PAGE;
-	CHECK(create(&rig, process, bad) == -EINVAL);
+	CHECK(create(rig, process, bad) == -EINVAL);
 	bad = good;
 	bad.args.read_pointer_address = at(SAVE); /* of another size */
-	CHECK(create(&rig, process, bad) == -EINVAL);
+	CHECK(create(rig, process, bad) == -EINVAL);
 	bad = good;
 	bad.args.ring_size = 2 * PAGE;
-	CHECK(create(&rig, process, bad) == -EINVAL);
+	CHECK(create(rig, process, bad) == -EINVAL);
 	bad = good;
 	bad.args.eop_buffer_size = PAGE / 2;
-	CHECK(create(&rig, process, bad) == -EINVAL);
+	CHECK(create(rig, process, bad) == -EINVAL);
 	bad = good;
 	bad.args.ctl_stack_size += PAGE;
-	CHECK(create(&rig, process, bad) == -EINVAL);
+	CHECK(create(rig, process, bad) == -EINVAL);
 	bad = good;
 	bad.args.ctx_save_restore_size -= PAGE;
-	CHECK(create(&rig, process, bad) == -EINVAL);
+	CHECK(create(rig, process, bad) == -EINVAL);
 	bad = good;
 	bad.args.ctx_save_restore_address = at(RING);
-	CHECK(create(&rig, process, bad) == -EINVAL);
-	rig_stop(&rig);
+	CHECK(create(rig, process, bad) == -EINVAL);
+	rig_stop(rig);
 
-	process = start(&rig, rig_vega(), KFD_LINUX_6_1);
-	CHECK(create(&rig, process, good) == 0); /* nobody asks there */
-	rig_stop(&rig);
+	process = start(rig, rig_vega(), KFD_LINUX_6_1);
+	CHECK(create(rig, process, good) == 0); /* nobody asks there */
 }
 
 /* A dump of an MI210 with Linux 6.12 would say so: the sizes come from the kernel's own formula. */
@@ -229,51 +225,47 @@ TEST(the_area_for_a_preempted_queue_has_the_size_that_topology_tells)
 	CHECK(area.control == 0x8000 && area.all == 0x8000 + 80 * 0x75000);
 }
 
-TEST(an_sdma_queue_by_its_engine_is_one_of_that_engine)
+TEST_WITH(an_sdma_queue_by_its_engine_is_one_of_that_engine, struct sim_rig *rig)
 {
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_6_12);
-	struct create_queue args = queue_args(&rig, BY_ENGINE);
+	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_6_12);
+	struct create_queue args = queue_args(rig, BY_ENGINE);
 
-	make_buffers(&rig, process);
+	make_buffers(rig, process);
 	args.engine = 1;
-	CHECK(create(&rig, process, args) == 0);
-	CHECK(create(&rig, process, args) == 1);
+	CHECK(create(rig, process, args) == 0);
+	CHECK(create(rig, process, args) == 1);
 	CHECK(sim_find_queue(process, 0)->sdma == 1 && sim_find_queue(process, 1)->sdma == 3);
 	CHECK(sim_find_queue(process, 0)->type == SIM_SDMA);
-	CHECK(create(&rig, process, args) == -ENOMEM); /* engine 0 has two */
-	CHECK(create(&rig, process, queue_args(&rig, KFD_IOC_QUEUE_TYPE_SDMA)) == 2);
+	CHECK(create(rig, process, args) == -ENOMEM); /* engine 0 has two */
+	CHECK(create(rig, process, queue_args(rig, KFD_IOC_QUEUE_TYPE_SDMA)) == 2);
 	CHECK(sim_find_queue(process, 2)->sdma == 0);
 	args.engine = 2; /* the one for XGMI */
-	CHECK(create(&rig, process, args) == 3);
+	CHECK(create(rig, process, args) == 3);
 	CHECK(sim_find_queue(process, 3)->type == SIM_SDMA_XGMI);
 	args.engine = 3;
-	CHECK(create(&rig, process, args) == -EINVAL);
-	rig_stop(&rig);
+	CHECK(create(rig, process, args) == -EINVAL);
+	rig_stop(rig);
 
-	process = start(&rig, rig_vega(), KFD_LINUX_6_1);
-	CHECK(create(&rig, process, args) == -524); /* ENOTSUPP of the kernel */
-	rig_stop(&rig);
+	process = start(rig, rig_vega(), KFD_LINUX_6_1);
+	CHECK(create(rig, process, args) == -524); /* ENOTSUPP of the kernel */
 }
 
-TEST(a_percentage_has_eight_bits)
+TEST_WITH(a_percentage_has_eight_bits, struct sim_rig *rig)
 {
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_6_12);
-	struct create_queue args = queue_args(&rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
+	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_6_12);
+	struct create_queue args = queue_args(rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
 
-	make_buffers(&rig, process);
+	make_buffers(rig, process);
 	args.args.queue_percentage = 0x100 | 50;
-	CHECK(create(&rig, process, args) == 0);
+	CHECK(create(rig, process, args) == 0);
 	CHECK(sim_find_queue(process, 0)->percentage == 50);
-	CHECK(rig_update(&rig, process, 0, 0x200 | 60, 7) == 0);
+	CHECK(rig_update(rig, process, 0, 0x200 | 60, 7) == 0);
 	CHECK(sim_find_queue(process, 0)->percentage == 60);
-	CHECK(rig_update(&rig, process, 0, 101, 7) == -EINVAL);
-	rig_stop(&rig);
+	CHECK(rig_update(rig, process, 0, 101, 7) == -EINVAL);
+	rig_stop(rig);
 
-	process = start(&rig, rig_vega(), KFD_LINUX_6_1);
-	CHECK(create(&rig, process, args) == -EINVAL);
-	rig_stop(&rig);
+	process = start(rig, rig_vega(), KFD_LINUX_6_1);
+	CHECK(create(rig, process, args) == -EINVAL);
 }
 
 /* ---- Linux 7.2 ---- */
@@ -289,83 +281,75 @@ static struct sim_process *make_context(struct sim_rig *rig, struct sim_process 
 	return file;
 }
 
-TEST(a_file_becomes_that_of_a_secondary_context)
+TEST_WITH(a_file_becomes_that_of_a_secondary_context, struct sim_rig *rig)
 {
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_7_2);
-	struct sim_process *first = make_context(&rig, process), *second, *again = first;
+	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_7_2);
+	struct sim_process *first = make_context(rig, process), *second, *again = first;
 
-	second = make_context(&rig, process);
+	second = make_context(rig, process);
 	CHECK(first->context == 0 && second->context == 1);
-	CHECK(sim_ioctl_file(rig.sim, &again, PID, 1, _IO('K', 0x27), NULL, 0, 0) == -EINVAL);
-	CHECK(again == first && rig_open(&rig, PID) == process);
-	CHECK(rig_call(&rig, process, _IO('K', 0x27), NULL, 0) == -EOPNOTSUPP); /* no file */
+	CHECK(sim_ioctl_file(rig->sim, &again, PID, 1, _IO('K', 0x27), NULL, 0, 0) == -EINVAL);
+	CHECK(again == first && rig_open(rig, PID) == process);
+	CHECK(rig_call(rig, process, _IO('K', 0x27), NULL, 0) == -EOPNOTSUPP); /* no file */
 
 	/* Its number is free when the file is closed; the primary one lives on. */
 	sim_close(first, 0);
 	sim_close(process, 0);
-	CHECK(make_context(&rig, process)->context == 0);
-	sim_exit(rig.sim, PID, 0);
-	CHECK(!rig.sim->processes);
-	rig_stop(&rig);
+	CHECK(make_context(rig, process)->context == 0);
+	sim_exit(rig->sim, PID, 0);
+	CHECK(!rig->sim->processes);
 }
 
-TEST(a_context_has_queues_of_its_own)
+TEST_WITH(a_context_has_queues_of_its_own, struct sim_rig *rig)
 {
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_7_2), *context;
+	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_7_2), *context;
 	struct kfd_ioctl_alloc_memory_of_gpu_args user = {
 		.va_addr = at(RING),
 		.size = PAGE,
-		.gpu_id = rig_id(&rig, 0),
+		.gpu_id = rig_id(rig, 0),
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR,
 		.mmap_offset = at(RING),
 	};
-	struct kfd_ioctl_acquire_vm_args vm = { .drm_fd = 77, .gpu_id = rig_id(&rig, 0) };
-	struct create_queue args = queue_args(&rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
+	struct kfd_ioctl_acquire_vm_args vm = { .drm_fd = 77, .gpu_id = rig_id(rig, 0) };
+	struct create_queue args = queue_args(rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
 
-	make_buffers(&rig, process);
-	context = make_context(&rig, process);
-	CHECK(create(&rig, context, args) == -ESRCH);
-	CHECK(RIG_CALL(&rig, context, ACQUIRE_VM, &vm) == 0);
-	CHECK(create(&rig, context, args) == -EINVAL); /* the buffers are the primary one's */
-	CHECK(RIG_CALL(&rig, context, ALLOC_MEMORY_OF_GPU, &user) == -EOPNOTSUPP);
-	CHECK(trap(&rig, context, PID, 0) == -EOPNOTSUPP);
-	CHECK(create(&rig, process, args) == 0);
+	make_buffers(rig, process);
+	context = make_context(rig, process);
+	CHECK(create(rig, context, args) == -ESRCH);
+	CHECK(RIG_CALL(rig, context, ACQUIRE_VM, &vm) == 0);
+	CHECK(create(rig, context, args) == -EINVAL); /* the buffers are the primary one's */
+	CHECK(RIG_CALL(rig, context, ALLOC_MEMORY_OF_GPU, &user) == -EOPNOTSUPP);
+	CHECK(trap(rig, context, PID, 0) == -EOPNOTSUPP);
+	CHECK(create(rig, process, args) == 0);
 	CHECK(!sim_find_queue(context, 0));
 
 	/* All contexts of a process are evicted together. */
-	CHECK(rig_fault(&rig, "evict:100") == 0 && context->evicted && process->evicted);
-	make_context(&rig, process);
-	CHECK(rig_fault(&rig, "restore:100") == 0 && !context->evicted && !process->evicted);
-	rig_stop(&rig);
+	CHECK(rig_fault(rig, "evict:100") == 0 && context->evicted && process->evicted);
+	make_context(rig, process);
+	CHECK(rig_fault(rig, "restore:100") == 0 && !context->evicted && !process->evicted);
 }
 
-TEST(the_profiler_tells_its_version_and_no_more)
+TEST_WITH(the_profiler_tells_its_version_and_no_more, struct sim_rig *rig)
 {
 	const unsigned cmd = _IOWR('K', 0x28, struct sim_profiler_args);
 	struct sim_profiler_args args = { .op = 2 };
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_7_2);
+	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_7_2);
 
-	CHECK(rig_call(&rig, process, cmd, &args, sizeof(args)) == 0 && args.value == 1);
+	CHECK(rig_call(rig, process, cmd, &args, sizeof(args)) == 0 && args.value == 1);
 	args.op = 0;
-	CHECK(rig_call(&rig, process, cmd, &args, sizeof(args)) == -EPERM);
+	CHECK(rig_call(rig, process, cmd, &args, sizeof(args)) == -EPERM);
 	args.op = 1;
-	CHECK(rig_call(&rig, process, cmd, &args, sizeof(args)) == -EINVAL);
-	rig_stop(&rig);
+	CHECK(rig_call(rig, process, cmd, &args, sizeof(args)) == -EINVAL);
 }
 
-TEST(a_ring_of_metadata_has_a_power_of_two)
+TEST_WITH(a_ring_of_metadata_has_a_power_of_two, struct sim_rig *rig)
 {
-	struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega(), KFD_LINUX_7_2);
-	struct create_queue args = queue_args(&rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
+	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_7_2);
+	struct create_queue args = queue_args(rig, KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
 
-	make_buffers(&rig, process);
+	make_buffers(rig, process);
 	args.pad = 3;
-	CHECK(create(&rig, process, args) == -EINVAL);
+	CHECK(create(rig, process, args) == -EINVAL);
 	args.pad = 4;
-	CHECK(create(&rig, process, args) == 0);
-	rig_stop(&rig);
+	CHECK(create(rig, process, args) == 0);
 }

@@ -15,143 +15,129 @@ static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
 
 /* ---- the dispatcher ---- */
 
-TEST(second_open_belongs_to_the_same_process)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega()), *again, *other;
+FIXTURE(struct sim_rig, rig, , rig_stop(rig));
 
-	CHECK(sim_open(rig.sim, PID, &again) == 0 && again == process);
-	CHECK(sim_open(rig.sim, PID + 1, &other) == 0 && other != process);
-	CHECK(sim_find_process(rig.sim, PID + 1) == other);
-	CHECK(!sim_find_process(rig.sim, PID + 2));
-	rig_stop(&rig);
+TEST_WITH(second_open_belongs_to_the_same_process, struct sim_rig *rig)
+{
+	struct sim_process *process = start(rig, rig_vega()), *again, *other;
+
+	CHECK(sim_open(rig->sim, PID, &again) == 0 && again == process);
+	CHECK(sim_open(rig->sim, PID + 1, &other) == 0 && other != process);
+	CHECK(sim_find_process(rig->sim, PID + 1) == other);
+	CHECK(!sim_find_process(rig->sim, PID + 2));
 }
 
-TEST(short_arguments_are_padded_with_zeros_and_not_overrun)
+TEST_WITH(short_arguments_are_padded_with_zeros_and_not_overrun, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega());
+	struct sim_process *process = start(rig, rig_vega());
 	uint8_t argument[sizeof(struct kfd_ioctl_get_version_args)];
 
 	memset(argument, 0xaa, sizeof(argument));
-	CHECK(rig_call(&rig, process, _IOC(_IOC_READ, 'K', 1, 4), argument, 4) == 0);
+	CHECK(rig_call(rig, process, _IOC(_IOC_READ, 'K', 1, 4), argument, 4) == 0);
 	CHECK(argument[0] == 1 && argument[4] == 0xaa);
-	CHECK(rig_call(&rig, process, _IOC(_IOC_READ, 'K', 1, 0), NULL, 0) == 0);
-	CHECK(rig_call(&rig, process, AMDKFD_IOC_GET_VERSION, argument, sizeof(argument)) == 0);
+	CHECK(rig_call(rig, process, _IOC(_IOC_READ, 'K', 1, 0), NULL, 0) == 0);
+	CHECK(rig_call(rig, process, AMDKFD_IOC_GET_VERSION, argument, sizeof(argument)) == 0);
 	CHECK(argument[4] == 11);
-	rig_stop(&rig);
 }
 
-TEST(unknown_tail_of_a_long_argument_is_untouched)
+TEST_WITH(unknown_tail_of_a_long_argument_is_untouched, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega());
+	struct sim_process *process = start(rig, rig_vega());
 	static uint8_t argument[SIM_ARGUMENT_MAX + 1];
 
 	memset(argument, 0xaa, sizeof(argument));
-	CHECK(rig_call(&rig, process, _IOC(IOC_INOUT, 'K', 0x23, 64), argument, 64) == -EINVAL);
+	CHECK(rig_call(rig, process, _IOC(IOC_INOUT, 'K', 0x23, 64), argument, 64) == -EINVAL);
 	for (size_t i = 16; i < sizeof(argument); i++)
 		CHECK(argument[i] == 0xaa);
-	CHECK(rig_call(&rig, process, _IOC(IOC_INOUT, 'K', 0x23, 4097), argument,
+	CHECK(rig_call(rig, process, _IOC(IOC_INOUT, 'K', 0x23, 4097), argument,
 		       SIM_ARGUMENT_MAX + 1) == -EINVAL);
-	rig_stop(&rig);
 }
 
 /* ---- ioctls of their own ---- */
 
-TEST(apertures_count_the_cpu_nodes)
+TEST_WITH(apertures_count_the_cpu_nodes, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
 	struct kfd_ioctl_get_process_apertures_new_args args = {
 		.kfd_process_device_apertures_ptr = RIG_MEMORY,
 		.num_of_nodes = 3,
 	};
 
-	rig_start_with(&rig, &info, 1, (struct sim_config){ .nodes = 3 }, RIG_ARENA);
-	CHECK(RIG_CALL(&rig, rig_open(&rig, PID), GET_PROCESS_APERTURES_NEW, &args) == 0);
+	rig_start_with(rig, &info, 1, (struct sim_config){ .nodes = 3 }, RIG_ARENA);
+	CHECK(RIG_CALL(rig, rig_open(rig, PID), GET_PROCESS_APERTURES_NEW, &args) == 0);
 	CHECK(args.num_of_nodes == 1);
-	rig_stop(&rig);
 }
 
-TEST(old_aperture_ioctl_returns_at_most_seven)
+TEST_WITH(old_aperture_ioctl_returns_at_most_seven, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info infos[9];
 	struct kfd_ioctl_get_process_apertures_args args = { 0 };
 	struct sim_process *process;
 
 	for (size_t i = 0; i < 9; i++)
 		infos[i] = rig_vega();
-	rig_start(&rig, infos, 9);
-	process = rig_open(&rig, PID);
-	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES, &args) == 0);
+	rig_start(rig, infos, 9);
+	process = rig_open(rig, PID);
+	CHECK(RIG_CALL(rig, process, GET_PROCESS_APERTURES, &args) == 0);
 	CHECK(args.num_of_nodes == 7);
-	CHECK(args.process_apertures[6].gpu_id == rig_id(&rig, 6));
-	rig_stop(&rig);
+	CHECK(args.process_apertures[6].gpu_id == rig_id(rig, 6));
 }
 
-TEST(clocks_advance_and_unknown_gpus_are_refused)
+TEST_WITH(clocks_advance_and_unknown_gpus_are_refused, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega());
-	struct kfd_ioctl_get_clock_counters_args args = { .gpu_id = rig_id(&rig, 0) };
+	struct sim_process *process = start(rig, rig_vega());
+	struct kfd_ioctl_get_clock_counters_args args = { .gpu_id = rig_id(rig, 0) };
 
-	CHECK(RIG_CALL(&rig, process, GET_CLOCK_COUNTERS, &args) == 0);
-	CHECK(args.gpu_clock_counter == rig.now && args.system_clock_freq == 1000000000);
+	CHECK(RIG_CALL(rig, process, GET_CLOCK_COUNTERS, &args) == 0);
+	CHECK(args.gpu_clock_counter == rig->now && args.system_clock_freq == 1000000000);
 	args.gpu_id = 7;
-	CHECK(RIG_CALL(&rig, process, GET_CLOCK_COUNTERS, &args) == 0);
-	CHECK(args.gpu_clock_counter == 0 && args.cpu_clock_counter == rig.now);
-	rig_stop(&rig);
+	CHECK(RIG_CALL(rig, process, GET_CLOCK_COUNTERS, &args) == 0);
+	CHECK(args.gpu_clock_counter == 0 && args.cpu_clock_counter == rig->now);
 }
 
-TEST(tile_configurations_are_cut_to_what_there_is)
+TEST_WITH(tile_configurations_are_cut_to_what_there_is, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_vega());
+	struct sim_process *process = start(rig, rig_vega());
 	struct kfd_ioctl_get_tile_config_args args = {
 		.tile_config_ptr = RIG_MEMORY,
 		.macro_tile_config_ptr = RIG_MEMORY + 4096,
 		.num_tile_configs = 40,
 		.num_macro_tile_configs = 3,
-		.gpu_id = rig_id(&rig, 0),
+		.gpu_id = rig_id(rig, 0),
 	};
 
-	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == 0);
+	CHECK(RIG_CALL(rig, process, GET_TILE_CONFIG, &args) == 0);
 	CHECK(args.num_tile_configs == 32 && args.num_macro_tile_configs == 3);
 	CHECK(args.gb_addr_config != 0);
 	args.tile_config_ptr = 0;
-	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
+	CHECK(RIG_CALL(rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
 	CHECK(args.num_tile_configs == 0);
 	args.num_macro_tile_configs = 1;
 	args.macro_tile_config_ptr = 8;
-	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
+	CHECK(RIG_CALL(rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
 	args.gpu_id = 7;
-	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == -EINVAL);
-	rig_stop(&rig);
+	CHECK(RIG_CALL(rig, process, GET_TILE_CONFIG, &args) == -EINVAL);
 }
 
-TEST(invalid_machines_are_refused)
+TEST_WITH(invalid_machines_are_refused, struct sim_rig *rig)
 {
-	static struct sim_rig rig;
 	struct gpu_info infos[2] = { rig_vega(), rig_vega() };
 	unsigned minors[2] = { 128, 129 };
 	struct sim_config config = { .gpus = infos, .minors = minors, .n_gpus = 2 };
 	struct sim *sim = NULL;
 
-	rig_start(&rig, infos, 1); /* for its world */
+	rig_start(rig, infos, 1); /* for its world */
 	infos[0].kfd_gpu_id = infos[1].kfd_gpu_id = 4096;
-	CHECK(sim_new(&config, &rig.world, &sim) == -EEXIST);
+	CHECK(sim_new(&config, &rig->world, &sim) == -EEXIST);
 	infos[1].kfd_gpu_id = 0x10000;
-	CHECK(sim_new(&config, &rig.world, &sim) == -EINVAL);
+	CHECK(sim_new(&config, &rig->world, &sim) == -EINVAL);
 	infos[1].kfd_gpu_id = 0;
-	CHECK(sim_new(&config, &rig.world, &sim) == -EINVAL);
+	CHECK(sim_new(&config, &rig->world, &sim) == -EINVAL);
 	infos[1].kfd_gpu_id = 4097;
 	config.n_gpus = SIM_GPUS_MAX + 1;
-	CHECK(sim_new(&config, &rig.world, &sim) == -EINVAL);
+	CHECK(sim_new(&config, &rig->world, &sim) == -EINVAL);
 	config.n_gpus = 2;
 	config.timing = true;
 	infos[1].geometry.xccs = 9; /* the timing model refuses it */
-	CHECK(sim_new(&config, &rig.world, &sim) == -EINVAL && !sim);
-	rig_stop(&rig);
+	CHECK(sim_new(&config, &rig->world, &sim) == -EINVAL && !sim);
 }

@@ -40,47 +40,42 @@ static void examine_as_nobody(struct patient *patient)
 	CHECK(seteuid(0) == 0);
 }
 
-TEST(usable_devices_are_counted)
-{
-	_cleanup_(patient_done) struct patient patient;
+FIXTURE(struct patient, patient, new_machine(patient), patient_done(patient));
 
-	new_machine(&patient);
-	examine(&patient, check_permissions);
-	only(&patient, MARK_OK, "may use /dev/kfd and 2 render nodes");
+TEST_WITH(usable_devices_are_counted, struct patient *patient)
+{
+	examine(patient, check_permissions);
+	only(patient, MARK_OK, "may use /dev/kfd and 2 render nodes");
 }
 
 /* A socket stands for a driver that refuses to be opened although the permissions are right. */
-TEST(a_driver_that_cannot_be_opened_is_a_problem)
+TEST_WITH(a_driver_that_cannot_be_opened_is_a_problem, struct patient *patient)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	_cleanup_(patient_done) struct patient patient;
 
-	new_machine(&patient);
-	patient_remove(&patient, "dev/kfd");
+	patient_remove(patient, "dev/kfd");
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s",
-		 scratch_at(&patient.scratch, "dev/kfd"));
+		 scratch_at(&patient->scratch, "dev/kfd"));
 	CHECK(bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0);
-	examine(&patient, check_permissions);
-	CHECK(advises(only(&patient, MARK_PROBLEM, "/dev/kfd"), "modprobe"));
+	examine(patient, check_permissions);
+	CHECK(advises(only(patient, MARK_PROBLEM, "/dev/kfd"), "modprobe"));
 	close(fd);
 }
 
-TEST(a_missing_device_is_named)
+TEST_WITH(a_missing_device_is_named, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
 	const struct finding *finding;
 
-	new_machine(&patient);
-	patient_remove(&patient, "dev/dri/renderD129");
-	examine(&patient, check_permissions);
-	finding = only(&patient, MARK_PROBLEM, "/dev/dri/renderD129");
+	patient_remove(patient, "dev/dri/renderD129");
+	examine(patient, check_permissions);
+	finding = only(patient, MARK_PROBLEM, "/dev/dri/renderD129");
 	CHECK(strstr(finding->means, "that GPU") && advises(finding, "udev"));
 
-	patient_remove(&patient, "dev");
-	examine(&patient, check_permissions);
-	CHECK(patient.doctor.n_findings == 3);
-	CHECK(strstr(finding_of(&patient, MARK_PROBLEM, "/dev/kfd")->means, "any GPU"));
+	patient_remove(patient, "dev");
+	examine(patient, check_permissions);
+	CHECK(patient->doctor.n_findings == 3);
+	CHECK(strstr(finding_of(patient, MARK_PROBLEM, "/dev/kfd")->means, "any GPU"));
 }
 
 TEST(a_missing_device_without_a_gpu_is_left_to_the_check_kernel)
@@ -93,22 +88,19 @@ TEST(a_missing_device_without_a_gpu_is_left_to_the_check_kernel)
 	only(&patient, MARK_NOTE, "not examined");
 }
 
-TEST(a_gpu_without_a_render_node_is_a_problem)
+TEST_WITH(a_gpu_without_a_render_node_is_a_problem, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
-
-	new_machine(&patient);
-	CHECK(fake_sysfs_set(patient.sys, FAKE_NODES "/2/properties", "drm_render_minor", "0") ==
+	CHECK(fake_sysfs_set(patient->sys, FAKE_NODES "/2/properties", "drm_render_minor", "0") ==
 	      0);
-	examine(&patient, check_permissions);
-	only(&patient, MARK_PROBLEM, "node 2 has no render node");
-	CHECK(fake_sysfs_set(patient.sys, FAKE_NODES "/2/properties", "drm_render_minor", NULL) ==
+	examine(patient, check_permissions);
+	only(patient, MARK_PROBLEM, "node 2 has no render node");
+	CHECK(fake_sysfs_set(patient->sys, FAKE_NODES "/2/properties", "drm_render_minor", NULL) ==
 	      0);
-	examine(&patient, check_permissions);
-	only(&patient, MARK_PROBLEM, "node 2 has no render node");
-	CHECK(fake_sysfs_remove(patient.sys, FAKE_NODES "/2/properties") == 0);
-	examine(&patient, check_permissions);
-	only(&patient, MARK_PROBLEM, "node 2 has no render node");
+	examine(patient, check_permissions);
+	only(patient, MARK_PROBLEM, "node 2 has no render node");
+	CHECK(fake_sysfs_remove(patient->sys, FAKE_NODES "/2/properties") == 0);
+	examine(patient, check_permissions);
+	only(patient, MARK_PROBLEM, "node 2 has no render node");
 }
 
 TEST(a_user_outside_of_the_group_gets_its_name)

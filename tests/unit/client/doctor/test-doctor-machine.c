@@ -11,23 +11,22 @@
 static const char *const vii[] = { "radeon-vii" };
 static const char *const mixed[] = { "radeon-vii", "v620", "rx9070xt" };
 
-TEST(a_driver_with_gpus_is_fine)
+FIXTURE(struct patient, patient, patient_new(patient), patient_done(patient));
+
+TEST_WITH(a_driver_with_gpus_is_fine, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
+	patient_has_gpus(patient, vii, 1);
+	examine(patient, check_kernel);
+	only(patient, MARK_OK, "amdgpu of Linux ");
+	only(patient, MARK_OK, "KFD has 1 GPU");
+	CHECK(!doctor_has_problems(&patient->doctor));
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, vii, 1);
-	examine(&patient, check_kernel);
-	only(&patient, MARK_OK, "amdgpu of Linux ");
-	only(&patient, MARK_OK, "KFD has 1 GPU");
-	CHECK(!doctor_has_problems(&patient.doctor));
-
-	patient_put(&patient, "sys/module/amdgpu/version", "6.8.5\n");
-	examine(&patient, check_kernel);
-	only(&patient, MARK_OK, "amdgpu 6.8.5 of Linux ");
+	patient_put(patient, "sys/module/amdgpu/version", "6.8.5\n");
+	examine(patient, check_kernel);
+	only(patient, MARK_OK, "amdgpu 6.8.5 of Linux ");
 }
 
-TEST(a_driver_of_a_newer_kernel_is_noted)
+TEST_WITH(a_driver_of_a_newer_kernel_is_noted, struct patient *patient)
 {
 	static const struct {
 		const char *release;
@@ -37,75 +36,65 @@ TEST(a_driver_of_a_newer_kernel_is_noted)
 		{ "6.13.0\n", true },          { "7.0-rc1\n", true },
 		{ "5.99.1\n", false },         { "next\n", false },
 	};
-	_cleanup_(patient_done) struct patient patient;
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, vii, 1);
+	patient_has_gpus(patient, vii, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		patient_put(&patient, "proc/sys/kernel/osrelease", cases[i].release);
-		examine(&patient, check_kernel);
-		CHECK(patient.doctor.n_findings == 1 + (size_t)cases[i].newer);
+		patient_put(patient, "proc/sys/kernel/osrelease", cases[i].release);
+		examine(patient, check_kernel);
+		CHECK(patient->doctor.n_findings == 1 + (size_t)cases[i].newer);
 	}
 
-	patient_put(&patient, "proc/sys/kernel/osrelease", "6.16.3-cloud\n");
-	examine(&patient, check_kernel);
-	CHECK(advises(finding_of(&patient, MARK_NOTE, "6.16.3-cloud"), "verify"));
-	CHECK(!doctor_has_problems(&patient.doctor));
+	patient_put(patient, "proc/sys/kernel/osrelease", "6.16.3-cloud\n");
+	examine(patient, check_kernel);
+	CHECK(advises(finding_of(patient, MARK_NOTE, "6.16.3-cloud"), "verify"));
+	CHECK(!doctor_has_problems(&patient->doctor));
 
 	/* A driver of its own has another version than the kernel. */
-	patient_put(&patient, "sys/module/amdgpu/version", "6.12.12\n");
-	examine(&patient, check_kernel);
-	only(&patient, MARK_OK, "amdgpu 6.12.12 of Linux 6.16.3-cloud;");
+	patient_put(patient, "sys/module/amdgpu/version", "6.12.12\n");
+	examine(patient, check_kernel);
+	only(patient, MARK_OK, "amdgpu 6.12.12 of Linux 6.16.3-cloud;");
 }
 
-TEST(gpus_beyond_those_that_gpuarbd_uses_are_named)
+TEST_WITH(gpus_beyond_those_that_gpuarbd_uses_are_named, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
 	struct gpu_info gpus[66];
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, vii, 1);
-	doctor_read_gpus(&patient.doctor);
+	patient_has_gpus(patient, vii, 1);
+	doctor_read_gpus(&patient->doctor);
 	for (size_t i = 0; i < ARRAY_SIZE(gpus); i++) {
-		gpus[i] = patient.doctor.gpus[0];
+		gpus[i] = patient->doctor.gpus[0];
 		gpus[i].kfd_gpu_id = 0; /* fake-sysfs chooses */
 		snprintf(gpus[i].name, sizeof(gpus[i].name), "0000:%02zx:00.0", 100 - i);
 	}
-	CHECK(fake_sysfs_remove(patient.scratch.path, "sys/class") == 0);
-	CHECK(fake_sysfs_build(patient.sys, gpus, 64) == 0);
-	examine(&patient, check_kernel);
-	CHECK(!doctor_has_problems(&patient.doctor));
+	CHECK(fake_sysfs_remove(patient->scratch.path, "sys/class") == 0);
+	CHECK(fake_sysfs_build(patient->sys, gpus, 64) == 0);
+	examine(patient, check_kernel);
+	CHECK(!doctor_has_problems(&patient->doctor));
 
-	CHECK(fake_sysfs_remove(patient.scratch.path, "sys/class") == 0);
-	CHECK(fake_sysfs_build(patient.sys, gpus, 66) == 0);
-	examine(&patient, check_kernel);
-	finding_of(&patient, MARK_PROBLEM, "0000:63:00.0");
-	finding_of(&patient, MARK_PROBLEM, "0000:64:00.0");
-	CHECK(patient.doctor.n_findings == 3);
+	CHECK(fake_sysfs_remove(patient->scratch.path, "sys/class") == 0);
+	CHECK(fake_sysfs_build(patient->sys, gpus, 66) == 0);
+	examine(patient, check_kernel);
+	finding_of(patient, MARK_PROBLEM, "0000:63:00.0");
+	finding_of(patient, MARK_PROBLEM, "0000:64:00.0");
+	CHECK(patient->doctor.n_findings == 3);
 }
 
-TEST(a_missing_driver_and_a_driver_without_kfd_are_distinguished)
+TEST_WITH(a_missing_driver_and_a_driver_without_kfd_are_distinguished, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
+	examine(patient, check_kernel);
+	CHECK(advises(only(patient, MARK_PROBLEM, "loaded"), "modprobe"));
+	CHECK(doctor_has_problems(&patient->doctor));
 
-	patient_new(&patient);
-	examine(&patient, check_kernel);
-	CHECK(advises(only(&patient, MARK_PROBLEM, "loaded"), "modprobe"));
-	CHECK(doctor_has_problems(&patient.doctor));
-
-	patient_put(&patient, PARAMETERS "/sched_policy", "0\n");
-	examine(&patient, check_kernel);
-	CHECK(advises(only(&patient, MARK_PROBLEM, "exist"), "CONFIG_HSA_AMD"));
+	patient_put(patient, PARAMETERS "/sched_policy", "0\n");
+	examine(patient, check_kernel);
+	CHECK(advises(only(patient, MARK_PROBLEM, "exist"), "CONFIG_HSA_AMD"));
 }
 
-TEST(a_driver_without_gpus_is_a_problem)
+TEST_WITH(a_driver_without_gpus_is_a_problem, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
-
-	patient_new(&patient);
-	patient_has_gpus(&patient, NULL, 0);
-	examine(&patient, check_kernel);
-	only(&patient, MARK_PROBLEM, "KFD has no GPU");
+	patient_has_gpus(patient, NULL, 0);
+	examine(patient, check_kernel);
+	only(patient, MARK_PROBLEM, "KFD has no GPU");
 }
 
 static void has_device(const struct patient *patient, const char *address, const char *vendor,
@@ -169,25 +158,22 @@ TEST(a_gpu_without_its_driver_is_a_problem)
 	}
 }
 
-TEST(diagnostics_of_the_topology_are_findings)
+TEST_WITH(diagnostics_of_the_topology_are_findings, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
+	patient_has_gpus(patient, mixed, 2);
+	CHECK(fake_sysfs_set(patient->sys, FAKE_NODES "/2/properties", "simd_count", "many") == 0);
+	patient_remove(patient, PARAMETERS "/hws_max_conc_proc");
+	examine(patient, check_kernel);
+	finding_of(patient, MARK_OK, "KFD has 1 GPU");
+	finding_of(patient, MARK_PROBLEM, "this GPU is left out");
+	finding_of(patient, MARK_NOTE, "hws_max_conc_proc");
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, mixed, 2);
-	CHECK(fake_sysfs_set(patient.sys, FAKE_NODES "/2/properties", "simd_count", "many") == 0);
-	patient_remove(&patient, PARAMETERS "/hws_max_conc_proc");
-	examine(&patient, check_kernel);
-	finding_of(&patient, MARK_OK, "KFD has 1 GPU");
-	finding_of(&patient, MARK_PROBLEM, "this GPU is left out");
-	finding_of(&patient, MARK_NOTE, "hws_max_conc_proc");
-
-	CHECK(fake_sysfs_remove(patient.sys, FAKE_NODES) == 0);
-	examine(&patient, check_kernel);
-	only(&patient, MARK_PROBLEM, "/nodes: ");
+	CHECK(fake_sysfs_remove(patient->sys, FAKE_NODES) == 0);
+	examine(patient, check_kernel);
+	only(patient, MARK_PROBLEM, "/nodes: ");
 }
 
-TEST(each_sched_policy_has_a_finding)
+TEST_WITH(each_sched_policy_has_a_finding, struct patient *patient)
 {
 	static const struct {
 		const char *value;
@@ -199,174 +185,151 @@ TEST(each_sched_policy_has_a_finding)
 		{ "2\n", MARK_PROBLEM, "no scheduler" },
 		{ "3\n", MARK_NOTE, "sched_policy=3: unknown" },
 	};
-	_cleanup_(patient_done) struct patient patient;
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, vii, 1);
+	patient_has_gpus(patient, vii, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		patient_put(&patient, PARAMETERS "/sched_policy", rows[i].value);
-		examine(&patient, check_scheduler);
-		only(&patient, rows[i].mark, rows[i].found);
+		patient_put(patient, PARAMETERS "/sched_policy", rows[i].value);
+		examine(patient, check_scheduler);
+		only(patient, rows[i].mark, rows[i].found);
 	}
-	patient_remove(&patient, PARAMETERS "/sched_policy");
-	examine(&patient, check_scheduler);
-	only(&patient, MARK_NOTE, "cannot read");
+	patient_remove(patient, PARAMETERS "/sched_policy");
+	examine(patient, check_scheduler);
+	only(patient, MARK_NOTE, "cannot read");
 }
 
-TEST(a_process_limit_and_mes_have_findings)
+TEST_WITH(a_process_limit_and_mes_have_findings, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
+	patient_has_gpus(patient, mixed, 3);
+	examine(patient, check_scheduler);
+	finding_of(patient, MARK_OK, "MES schedules");
+	CHECK(patient->doctor.n_findings == 2);
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, mixed, 3);
-	examine(&patient, check_scheduler);
-	finding_of(&patient, MARK_OK, "MES schedules");
-	CHECK(patient.doctor.n_findings == 2);
-
-	patient_put(&patient, PARAMETERS "/hws_max_conc_proc", "4\n");
-	examine(&patient, check_scheduler);
-	finding_of(&patient, MARK_NOTE, "hws_max_conc_proc=4");
-	patient_put(&patient, PARAMETERS "/hws_max_conc_proc", "-1\n");
-	examine(&patient, check_scheduler);
-	CHECK(patient.doctor.n_findings == 2);
+	patient_put(patient, PARAMETERS "/hws_max_conc_proc", "4\n");
+	examine(patient, check_scheduler);
+	finding_of(patient, MARK_NOTE, "hws_max_conc_proc=4");
+	patient_put(patient, PARAMETERS "/hws_max_conc_proc", "-1\n");
+	examine(patient, check_scheduler);
+	CHECK(patient->doctor.n_findings == 2);
 }
 
-TEST(a_gpu_with_few_slots_is_a_note)
+TEST_WITH(a_gpu_with_few_slots_is_a_note, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
-
-	patient_new(&patient);
-	patient_has_gpus(&patient, mixed, 3);
-	examine(&patient, check_slots);
-	CHECK(patient.doctor.n_findings == 3);
-	finding_of(&patient, MARK_OK, "0000:03:00.0 (gfx906): 24 queue slots, 8 process slots");
-	finding_of(&patient, MARK_NOTE, "(gfx1030): 8 queue slots");
-	CHECK(strstr(finding_of(&patient, MARK_NOTE, "(gfx1201): 4")->means, "2 of"));
+	patient_has_gpus(patient, mixed, 3);
+	examine(patient, check_slots);
+	CHECK(patient->doctor.n_findings == 3);
+	finding_of(patient, MARK_OK, "0000:03:00.0 (gfx906): 24 queue slots, 8 process slots");
+	finding_of(patient, MARK_NOTE, "(gfx1030): 8 queue slots");
+	CHECK(strstr(finding_of(patient, MARK_NOTE, "(gfx1201): 4")->means, "2 of"));
 
 	/* With HWS each process more than that waits for a turn. */
-	patient_put(&patient, PARAMETERS "/hws_max_conc_proc", "1\n");
-	examine(&patient, check_slots);
-	finding_of(&patient, MARK_NOTE, "(gfx906): 24 queue slots, 1 process slot (VMIDs)");
+	patient_put(patient, PARAMETERS "/hws_max_conc_proc", "1\n");
+	examine(patient, check_slots);
+	finding_of(patient, MARK_NOTE, "(gfx906): 24 queue slots, 1 process slot (VMIDs)");
 
-	patient_remove(&patient, "sys/class");
-	examine(&patient, check_slots);
-	only(&patient, MARK_NOTE, "no GPU");
+	patient_remove(patient, "sys/class");
+	examine(patient, check_slots);
+	only(patient, MARK_NOTE, "no GPU");
 }
 
-TEST(cards_whose_partition_mode_can_be_changed_have_no_events)
+TEST_WITH(cards_whose_partition_mode_can_be_changed_have_no_events, struct patient *patient)
 {
 	static const char *const gpus[] = { "radeon-vii", "mi210" };
-	_cleanup_(patient_done) struct patient patient;
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, gpus, 2);
-	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0/available_compute_partition",
+	patient_has_gpus(patient, gpus, 2);
+	patient_put(patient, "sys/bus/pci/devices/0000:04:00.0/available_compute_partition",
 		    "SPX, DPX, CPX\n");
-	examine(&patient, check_isolation);
-	only(&patient, MARK_NOTE, "0000:04:00.0: its compute partition mode can be changed");
+	examine(patient, check_isolation);
+	only(patient, MARK_NOTE, "0000:04:00.0: its compute partition mode can be changed");
 }
 
-TEST(enabled_user_queues_of_drm_are_a_note)
+TEST_WITH(enabled_user_queues_of_drm_are_a_note, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
-
-	patient_new(&patient);
-	patient_has_gpus(&patient, mixed, 3);
-	patient_put(&patient, PARAMETERS "/user_queue", "1\n");
-	examine(&patient, check_isolation);
-	CHECK(patient.doctor.n_findings == 1);
-	CHECK(advises(finding_of(&patient, MARK_NOTE, "0000:05:00.0"), "amdgpu.user_queue=0"));
+	patient_has_gpus(patient, mixed, 3);
+	patient_put(patient, PARAMETERS "/user_queue", "1\n");
+	examine(patient, check_isolation);
+	CHECK(patient->doctor.n_findings == 1);
+	CHECK(advises(finding_of(patient, MARK_NOTE, "0000:05:00.0"), "amdgpu.user_queue=0"));
 }
 
-TEST(enforced_isolation_is_one_note_per_card)
+TEST_WITH(enforced_isolation_is_one_note_per_card, struct patient *patient)
 {
 	static const char *const gpus[] = { "radeon-vii", "mi210" };
-	_cleanup_(patient_done) struct patient patient;
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, gpus, 2);
-	examine(&patient, check_isolation);
-	only(&patient, MARK_OK, "no GPU here has enforce_isolation");
+	patient_has_gpus(patient, gpus, 2);
+	examine(patient, check_isolation);
+	only(patient, MARK_OK, "no GPU here has enforce_isolation");
 
-	patient_put(&patient, "sys/bus/pci/devices/0000:03:00.0/enforce_isolation", "0 0\n");
-	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0/enforce_isolation", "0 1\n");
-	examine(&patient, check_isolation);
-	CHECK(patient.doctor.n_findings == 2);
-	finding_of(&patient, MARK_OK, "0000:03:00.0: enforce_isolation is off");
-	CHECK(advises(finding_of(&patient, MARK_NOTE, "0000:04:00.0: enforce_isolation is 0 1"),
+	patient_put(patient, "sys/bus/pci/devices/0000:03:00.0/enforce_isolation", "0 0\n");
+	patient_put(patient, "sys/bus/pci/devices/0000:04:00.0/enforce_isolation", "0 1\n");
+	examine(patient, check_isolation);
+	CHECK(patient->doctor.n_findings == 2);
+	finding_of(patient, MARK_OK, "0000:03:00.0: enforce_isolation is off");
+	CHECK(advises(finding_of(patient, MARK_NOTE, "0000:04:00.0: enforce_isolation is 0 1"),
 		      "/sys/bus/pci/devices/0000:04:00.0/enforce_isolation"));
 
 	/* Partitions of one card. */
-	CHECK(patient.doctor.n_gpus == 2);
-	snprintf(patient.doctor.gpus[0].name, GPU_NAME_MAX, "0000:04:00.0/0");
-	snprintf(patient.doctor.gpus[1].name, GPU_NAME_MAX, "0000:04:00.0/1");
-	doctor_run(&patient.doctor, &(struct check){ "test", check_isolation });
-	CHECK(patient.doctor.n_findings == 3);
+	CHECK(patient->doctor.n_gpus == 2);
+	snprintf(patient->doctor.gpus[0].name, GPU_NAME_MAX, "0000:04:00.0/0");
+	snprintf(patient->doctor.gpus[1].name, GPU_NAME_MAX, "0000:04:00.0/1");
+	doctor_run(&patient->doctor, &(struct check){ "test", check_isolation });
+	CHECK(patient->doctor.n_findings == 3);
 }
 
-TEST(missing_debugfs_is_never_a_problem)
+TEST_WITH(missing_debugfs_is_never_a_problem, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
+	examine(patient, check_debugfs);
+	CHECK(advises(only(patient, MARK_NOTE, "mounted"), "mount -t debugfs"));
 
-	patient_new(&patient);
-	examine(&patient, check_debugfs);
-	CHECK(advises(only(&patient, MARK_NOTE, "mounted"), "mount -t debugfs"));
-
-	patient_put(&patient, "proc/self/mounts",
+	patient_put(patient, "proc/self/mounts",
 		    "proc /proc proc rw 0 0\ndebugfs /sys/kernel/debug debugfs rw 0 0\n");
-	examine(&patient, check_debugfs);
-	only(&patient, MARK_NOTE, "/sys/kernel/debug/kfd does not exist");
+	examine(patient, check_debugfs);
+	only(patient, MARK_NOTE, "/sys/kernel/debug/kfd does not exist");
 
-	patient_put(&patient, "sys/kernel/debug/kfd/mqds", "");
-	examine(&patient, check_debugfs);
-	only(&patient, MARK_OK, "exists");
+	patient_put(patient, "sys/kernel/debug/kfd/mqds", "");
+	examine(patient, check_debugfs);
+	only(patient, MARK_OK, "exists");
 
-	patient_put(&patient, "sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
-	examine(&patient, check_debugfs);
-	only(&patient, MARK_OK, "exists");
-	patient_put(&patient, "sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
-	examine(&patient, check_debugfs);
-	CHECK(advises(finding_of(&patient, MARK_NOTE, "locked"), "lockdown=integrity"));
+	patient_put(patient, "sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+	examine(patient, check_debugfs);
+	only(patient, MARK_OK, "exists");
+	patient_put(patient, "sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+	examine(patient, check_debugfs);
+	CHECK(advises(finding_of(patient, MARK_NOTE, "locked"), "lockdown=integrity"));
 }
 
-TEST(debugfs_without_permission_is_a_note)
+TEST_WITH(debugfs_without_permission_is_a_note, struct patient *patient)
 {
-	_cleanup_(patient_done) struct patient patient;
 	uid_t uid = geteuid();
 
-	patient_new(&patient);
-	patient_put(&patient, "sys/kernel/debug/kfd/mqds", "");
-	CHECK(chmod(scratch_at(&patient.scratch, "sys/kernel/debug"), 0) == 0);
+	patient_put(patient, "sys/kernel/debug/kfd/mqds", "");
+	CHECK(chmod(scratch_at(&patient->scratch, "sys/kernel/debug"), 0) == 0);
 	CHECK(uid != 0 || seteuid(65534) == 0);
-	examine(&patient, check_debugfs);
+	examine(patient, check_debugfs);
 	CHECK(seteuid(uid) == 0);
-	only(&patient, MARK_NOTE, "may not read /sys/kernel/debug");
-	CHECK(chmod(scratch_at(&patient.scratch, "sys/kernel/debug"), 0755) == 0);
+	only(patient, MARK_NOTE, "may not read /sys/kernel/debug");
+	CHECK(chmod(scratch_at(&patient->scratch, "sys/kernel/debug"), 0755) == 0);
 }
 
-TEST(the_memory_of_each_gpu_is_told_and_whether_it_can_be_capped)
+TEST_WITH(the_memory_of_each_gpu_is_told_and_whether_it_can_be_capped, struct patient *patient)
 {
 	static const char *const gpus[] = { "radeon-vii", "strix-halo" };
 	const char *controllers = "sys/fs/cgroup/cgroup.controllers";
-	_cleanup_(patient_done) struct patient patient;
 
-	patient_new(&patient);
-	patient_has_gpus(&patient, gpus, 2);
-	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0/mem_info_vram_total",
-		    "536870912\n");
-	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0/mem_info_gtt_total",
+	patient_has_gpus(patient, gpus, 2);
+	patient_put(patient, "sys/bus/pci/devices/0000:04:00.0/mem_info_vram_total", "536870912\n");
+	patient_put(patient, "sys/bus/pci/devices/0000:04:00.0/mem_info_gtt_total",
 		    "65498251264\n");
-	doctor_read_gpus(&patient.doctor);
-	patient_put(&patient, controllers, "cpu memory dmemory\n");
-	examine(&patient, check_memory);
-	finding_of(&patient, MARK_OK, "16.0G of VRAM");
-	CHECK(advises(finding_of(&patient, MARK_OK, "61.0G of"), "ttm.pages_limit"));
+	doctor_read_gpus(&patient->doctor);
+	patient_put(patient, controllers, "cpu memory dmemory\n");
+	examine(patient, check_memory);
+	finding_of(patient, MARK_OK, "16.0G of VRAM");
+	CHECK(advises(finding_of(patient, MARK_OK, "61.0G of"), "ttm.pages_limit"));
 
-	patient_put(&patient, controllers, "cpu dmem memory\n");
-	patient_put(&patient, "sys/fs/cgroup/dmem.capacity", "drm/0000:03:00.0/vram 17179869184\n");
-	examine(&patient, check_memory);
-	finding_of(&patient, MARK_OK, "(dmem.max");
-	finding_of(&patient, MARK_OK, "dmem region");
+	patient_put(patient, controllers, "cpu dmem memory\n");
+	patient_put(patient, "sys/fs/cgroup/dmem.capacity", "drm/0000:03:00.0/vram 17179869184\n");
+	examine(patient, check_memory);
+	finding_of(patient, MARK_OK, "(dmem.max");
+	finding_of(patient, MARK_OK, "dmem region");
 }
 
 /* ---- caps of a cgroup ------------------------------------------------------------------------ */
@@ -379,46 +342,44 @@ static void cap_is(const struct patient *patient, enum memory_cap wanted, uint64
 	CHECK(limit == bytes);
 }
 
-TEST(the_smallest_limit_of_the_cgroups_of_a_process_caps_it)
+TEST_WITH(the_smallest_limit_of_the_cgroups_of_a_process_caps_it, struct patient *patient)
 {
 #define GROUP "sys/fs/cgroup/user.slice/run-1.scope/"
-	_cleanup_(patient_done) struct patient patient;
 	char text[MEMORY_CAP_TEXT], many[8192];
 
-	patient_new(&patient);
-	cap_is(&patient, MEMORY_CAP_NO_CONTROLLER, 0);
-	patient_put(&patient, "sys/fs/cgroup/cgroup.controllers", "dmem\n");
-	cap_is(&patient, MEMORY_CAP_NO_REGION, 0);
-	patient_put(&patient, "sys/fs/cgroup/dmem.capacity",
+	cap_is(patient, MEMORY_CAP_NO_CONTROLLER, 0);
+	patient_put(patient, "sys/fs/cgroup/cgroup.controllers", "dmem\n");
+	cap_is(patient, MEMORY_CAP_NO_REGION, 0);
+	patient_put(patient, "sys/fs/cgroup/dmem.capacity",
 		    "drm/0000:04:00.0/vram 1\ndrm/0000:03:00.0/vram 17179869184\n");
-	cap_is(&patient, MEMORY_CAP_NONE, 0); /* no such process */
-	patient_put(&patient, "proc/42/cgroup", "1:name=x:/\n0::/user.slice/run-1.scope\n");
-	cap_is(&patient, MEMORY_CAP_NONE, 0);
-	patient_put(&patient, GROUP "dmem.max", "drm/0000:03:00.0/vram max\n");
-	cap_is(&patient, MEMORY_CAP_NONE, 0);
-	patient_put(&patient, "sys/fs/cgroup/user.slice/dmem.max",
+	cap_is(patient, MEMORY_CAP_NONE, 0); /* no such process */
+	patient_put(patient, "proc/42/cgroup", "1:name=x:/\n0::/user.slice/run-1.scope\n");
+	cap_is(patient, MEMORY_CAP_NONE, 0);
+	patient_put(patient, GROUP "dmem.max", "drm/0000:03:00.0/vram max\n");
+	cap_is(patient, MEMORY_CAP_NONE, 0);
+	patient_put(patient, "sys/fs/cgroup/user.slice/dmem.max",
 		    "drm/0000:03:00.0/vram 8589934592\n");
-	cap_is(&patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
-	patient_put(&patient, GROUP "dmem.max",
+	cap_is(patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
+	patient_put(patient, GROUP "dmem.max",
 		    "drm/0000:03:00.0/vram 9999999999999\ndrm/0000:04:00.0/vram 5\n");
-	cap_is(&patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
-	patient_put(&patient, GROUP "dmem.max", "drm/0000:03:00.0/vram 4096\n");
-	cap_is(&patient, MEMORY_CAP_SET, 4096);
+	cap_is(patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
+	patient_put(patient, GROUP "dmem.max", "drm/0000:03:00.0/vram 4096\n");
+	cap_is(patient, MEMORY_CAP_SET, 4096);
 
 	/* What the kernel never writes. */
 	static const char *const bad[] = { "", "drm/0000:03:00.0/vram\n",
 					   "drm/0000:03:00.0/vram -1\n",
 					   "drm/0000:03:00.0/vram 99999999999999999999\n", "\n\n" };
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		patient_put(&patient, GROUP "dmem.max", bad[i]);
-		cap_is(&patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
+		patient_put(patient, GROUP "dmem.max", bad[i]);
+		cap_is(patient, MEMORY_CAP_SET, UINT64_C(8) << 30);
 	}
 	memset(many, 'x', sizeof(many) - 1);
 	many[sizeof(many) - 1] = '\0';
-	patient_put(&patient, "proc/42/cgroup", many);
-	cap_is(&patient, MEMORY_CAP_NONE, 0);
-	patient_put(&patient, "proc/42/cgroup", "0::/../../etc\n");
-	cap_is(&patient, MEMORY_CAP_NONE, 0);
+	patient_put(patient, "proc/42/cgroup", many);
+	cap_is(patient, MEMORY_CAP_NONE, 0);
+	patient_put(patient, "proc/42/cgroup", "0::/../../etc\n");
+	cap_is(patient, MEMORY_CAP_NONE, 0);
 
 	memory_cap_text(MEMORY_CAP_SET, UINT64_C(8) << 30, text);
 	CHECK(strstr(text, "8.0G"));

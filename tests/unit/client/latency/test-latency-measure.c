@@ -179,21 +179,20 @@ TEST(only_the_unit_that_ran_elsewhere_is_marked)
 	}
 }
 
-TEST(ignored_masks_and_moving_units_are_marked)
+FIXTURE(struct run, run, , done(run));
+
+TEST_WITH(ignored_masks_and_moving_units_are_marked, struct run *run)
 {
-	struct run run;
+	prepare(run, "radeon-vii");
+	run->model.ignores_masks = true;
+	CHECK(play(run, 0) == 0);
+	CHECK(elsewhere(run) == 59 && !run->matrix.ran[0].elsewhere);
+	done(run);
 
-	prepare(&run, "radeon-vii");
-	run.model.ignores_masks = true;
-	CHECK(play(&run, 0) == 0);
-	CHECK(elsewhere(&run) == 59 && !run.matrix.ran[0].elsewhere);
-	done(&run);
-
-	prepare(&run, "mi300x-spx");
-	run.model.wanders = true;
-	CHECK(play(&run, 0) == 0);
-	CHECK(elsewhere(&run) == 38 && run.matrix.ran[3].moved);
-	done(&run);
+	prepare(run, "mi300x-spx");
+	run->model.wanders = true;
+	CHECK(play(run, 0) == 0);
+	CHECK(elsewhere(run) == 38 && run->matrix.ran[3].moved);
 }
 
 TEST(a_failed_stream_ends_the_measurement_without_a_leak)
@@ -215,38 +214,32 @@ TEST(a_failed_stream_ends_the_measurement_without_a_leak)
 	}
 }
 
-TEST(a_kernel_that_writes_nothing_is_an_error)
+TEST_WITH(a_kernel_that_writes_nothing_is_an_error, struct run *run)
 {
-	struct run run;
+	prepare(run, "radeon-vii");
+	run->model.answer = STAYS_SILENT;
+	CHECK(play(run, 0) == -ENODATA && run->model.games == 1);
+	CHECK(strstr(run->problem, "run"));
+	CHECK(isnan(matrix_get(&run->matrix, 0, 0)) && !run->matrix.ran[0].known);
+	done(run);
 
-	prepare(&run, "radeon-vii");
-	run.model.answer = STAYS_SILENT;
-	CHECK(play(&run, 0) == -ENODATA && run.model.games == 1);
-	CHECK(strstr(run.problem, "run"));
-	CHECK(isnan(matrix_get(&run.matrix, 0, 0)) && !run.matrix.ran[0].known);
-	done(&run);
-
-	prepare(&run, "radeon-vii");
-	run.model.answer = IS_CUT_OFF;
-	CHECK(play(&run, 0) == -EPROTO);
-	CHECK(strstr(run.problem, "cut"));
-	done(&run);
+	prepare(run, "radeon-vii");
+	run->model.answer = IS_CUT_OFF;
+	CHECK(play(run, 0) == -EPROTO);
+	CHECK(strstr(run->problem, "cut"));
 }
 
-TEST(the_measurement_ends_after_three_games_without_a_meeting)
+TEST_WITH(the_measurement_ends_after_three_games_without_a_meeting, struct run *run)
 {
-	struct run run;
+	prepare(run, "radeon-vii");
+	run->model.answer = MEETS_NOBODY;
+	CHECK(play(run, 0) == -EAGAIN && run->model.games == 3);
+	CHECK(strstr(run->problem, "meet") && strstr(run->problem, "3 times"));
+	done(run);
 
-	prepare(&run, "radeon-vii");
-	run.model.answer = MEETS_NOBODY;
-	CHECK(play(&run, 0) == -EAGAIN && run.model.games == 3);
-	CHECK(strstr(run.problem, "meet") && strstr(run.problem, "3 times"));
-	done(&run);
-
-	prepare(&run, "radeon-vii");
-	run.model.answer = LEAVES;
-	CHECK(play(&run, 0) == -EAGAIN && run.model.games == 3);
-	done(&run);
+	prepare(run, "radeon-vii");
+	run->model.answer = LEAVES;
+	CHECK(play(run, 0) == -EAGAIN && run->model.games == 3);
 }
 
 TEST(a_pair_that_did_not_meet_is_unknown)

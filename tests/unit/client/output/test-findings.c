@@ -108,56 +108,52 @@ static bool uses(const struct stage *stage, size_t lease, struct observed_use wa
 
 /* ---- observing --------------------------------------------------------------------------- */
 
-TEST(descendants_of_the_owner_belong_to_the_lease)
-{
-	_cleanup_(stage_done) struct stage stage;
+FIXTURE(struct stage, stage, stage_new(stage), stage_done(stage));
 
-	stage_new(&stage);
-	add_process(&stage, 50, 7);
-	add_process(&stage, 51, 50);
-	add_process(&stage, 52, 51);
-	add_process(&stage, 60, 51); /* asked for a lease of its own */
-	add_process(&stage, 61, 60);
-	add_process(&stage, 90, 7);
-	add_queues(&stage, 50, 1, 1);
-	add_queues(&stage, 52, 2, 0);
-	add_queues(&stage, 61, 4, 1);
-	add_queues(&stage, 90, 5, 0);
-	CHECK(fake_sysfs_vram(stage.scratch.path, 52, GPU_ID, 4096) == 0);
-	scan(&stage);
-	CHECK(uses(&stage, 0, (struct observed_use){ 3, 1, 0, 2, 4096 }));
-	CHECK(uses(&stage, 1, (struct observed_use){ 4, 1, 0, 1, 0 }));
+TEST_WITH(descendants_of_the_owner_belong_to_the_lease, struct stage *stage)
+{
+	add_process(stage, 50, 7);
+	add_process(stage, 51, 50);
+	add_process(stage, 52, 51);
+	add_process(stage, 60, 51); /* asked for a lease of its own */
+	add_process(stage, 61, 60);
+	add_process(stage, 90, 7);
+	add_queues(stage, 50, 1, 1);
+	add_queues(stage, 52, 2, 0);
+	add_queues(stage, 61, 4, 1);
+	add_queues(stage, 90, 5, 0);
+	CHECK(fake_sysfs_vram(stage->scratch.path, 52, GPU_ID, 4096) == 0);
+	scan(stage);
+	CHECK(uses(stage, 0, (struct observed_use){ 3, 1, 0, 2, 4096 }));
+	CHECK(uses(stage, 1, (struct observed_use){ 4, 1, 0, 1, 0 }));
 }
 
-TEST(a_process_without_queues_uses_nothing)
+TEST_WITH(a_process_without_queues_uses_nothing, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	add_process(&stage, 50, 7);
-	scan(&stage);
-	CHECK(uses(&stage, 0, (struct observed_use){ 0 }));
+	add_process(stage, 50, 7);
+	scan(stage);
+	CHECK(uses(stage, 0, (struct observed_use){ 0 }));
 }
 
-TEST(unknown_use_is_not_guessed)
+TEST_WITH(unknown_use_is_not_guessed, struct stage *stage)
 {
 	struct observed_use use;
-	_cleanup_(stage_done) struct stage stage;
 
-	stage_new(&stage);
-	scan(&stage);
-	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use)); /* the owner is gone */
-	add_process(&stage, 50, 7);
-	CHECK(observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
-	stage.leases[1].owner_pid = 50;
-	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use)); /* which of its two? */
-	stage.partitions[1].gpu = "0000:04:00.0";
-	CHECK(observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
-	stage.partitions[0].kfd_gpu_id = 0;
-	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
-	stage.partitions[0].kfd_gpu_id = GPU_ID;
-	stage.leases[0].owner_pid = 0;
-	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
+	scan(stage);
+	CHECK(!observed_use(&stage->observed, stage->leases, 2, 0, 0,
+			    &use)); /* the owner is gone */
+	add_process(stage, 50, 7);
+	CHECK(observed_use(&stage->observed, stage->leases, 2, 0, 0, &use));
+	stage->leases[1].owner_pid = 50;
+	CHECK(!observed_use(&stage->observed, stage->leases, 2, 0, 0,
+			    &use)); /* which of its two? */
+	stage->partitions[1].gpu = "0000:04:00.0";
+	CHECK(observed_use(&stage->observed, stage->leases, 2, 0, 0, &use));
+	stage->partitions[0].kfd_gpu_id = 0;
+	CHECK(!observed_use(&stage->observed, stage->leases, 2, 0, 0, &use));
+	stage->partitions[0].kfd_gpu_id = GPU_ID;
+	stage->leases[0].owner_pid = 0;
+	CHECK(!observed_use(&stage->observed, stage->leases, 2, 0, 0, &use));
 }
 
 TEST(without_a_driver_no_use_is_observed)
@@ -180,13 +176,10 @@ static int observe_without_memory(long allocations)
 	return r;
 }
 
-TEST(use_is_observed_whole_or_not)
+TEST_WITH(use_is_observed_whole_or_not, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	add_queues(&stage, 50, 2, 0);
-	scarce = stage.scratch.path;
+	add_queues(stage, 50, 2, 0);
+	scarce = stage->scratch.path;
 	CHECK(lack_each("observed_read", observe_without_memory) >= 3);
 }
 
@@ -218,71 +211,59 @@ static void judge(struct stage *stage)
 	verify_lease(&stage->verify, 0);
 }
 
-TEST(a_lease_within_its_budget_does_not_drift)
+TEST_WITH(a_lease_within_its_budget_does_not_drift, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	add_process(&stage, 50, 7);
-	add_queues(&stage, 50, 2, 1);
-	scan(&stage);
-	judge(&stage);
-	CHECK(only(&stage, VERIFY_OK, "queues", "2 granted, 2 observed")->lease == 5);
-	only(&stage, VERIFY_OK, "processes", "1 granted, 1 observed");
-	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
-	only(&stage, VERIFY_NOTE, "mask", "not verified");
-	CHECK(!verify_drifts(&stage.verify) && stage.verify.n_findings == 4);
+	add_process(stage, 50, 7);
+	add_queues(stage, 50, 2, 1);
+	scan(stage);
+	judge(stage);
+	CHECK(only(stage, VERIFY_OK, "queues", "2 granted, 2 observed")->lease == 5);
+	only(stage, VERIFY_OK, "processes", "1 granted, 1 observed");
+	only(stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
+	only(stage, VERIFY_NOTE, "mask", "not verified");
+	CHECK(!verify_drifts(&stage->verify) && stage->verify.n_findings == 4);
 }
 
-TEST(use_above_the_grant_is_drift)
+TEST_WITH(use_above_the_grant_is_drift, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	add_process(&stage, 50, 7);
-	add_process(&stage, 51, 50);
-	add_queues(&stage, 50, 2, 1);
-	add_queues(&stage, 51, 1, 1);
-	scan(&stage);
-	judge(&stage);
-	only(&stage, VERIFY_DRIFT, "queues", "2 granted, 3 observed");
-	only(&stage, VERIFY_DRIFT, "processes", "1 granted, 2 observed");
-	only(&stage, VERIFY_DRIFT, "sdma-queues", "1 granted, 2 observed");
-	CHECK(verify_drifts(&stage.verify));
+	add_process(stage, 50, 7);
+	add_process(stage, 51, 50);
+	add_queues(stage, 50, 2, 1);
+	add_queues(stage, 51, 1, 1);
+	scan(stage);
+	judge(stage);
+	only(stage, VERIFY_DRIFT, "queues", "2 granted, 3 observed");
+	only(stage, VERIFY_DRIFT, "processes", "1 granted, 2 observed");
+	only(stage, VERIFY_DRIFT, "sdma-queues", "1 granted, 2 observed");
+	CHECK(verify_drifts(&stage->verify));
 }
 
-TEST(queues_for_xgmi_are_compared_with_their_own_grant)
+TEST_WITH(queues_for_xgmi_are_compared_with_their_own_grant, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	stage.partitions[0].sdma_xgmi_queues = 1;
-	add_process(&stage, 50, 7);
-	add_queues(&stage, 50, 2, 1);
+	stage->partitions[0].sdma_xgmi_queues = 1;
+	add_process(stage, 50, 7);
+	add_queues(stage, 50, 2, 1);
 	for (unsigned q = 3; q < 5; q++)
-		CHECK(fake_sysfs_queue(stage.scratch.path, 50, q, GPU_ID, 4) == 0);
-	scan(&stage);
-	judge(&stage);
-	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
-	only(&stage, VERIFY_DRIFT, "sdma-xgmi-queues", "1 granted, 2 observed");
+		CHECK(fake_sysfs_queue(stage->scratch.path, 50, q, GPU_ID, 4) == 0);
+	scan(stage);
+	judge(stage);
+	only(stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
+	only(stage, VERIFY_DRIFT, "sdma-xgmi-queues", "1 granted, 2 observed");
 }
 
-TEST(the_tier_decides_the_finding_about_the_mask)
+TEST_WITH(the_tier_decides_the_finding_about_the_mask, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	scan(&stage);
-	stage.partitions[0].tier = "verified";
-	judge(&stage);
-	only(&stage, VERIFY_OK, "mask", "no queue has more than 30 CUs");
-	only(&stage, VERIFY_NOTE, "queues", "gpuarbctl cannot tell which");
-	stage.partitions[0].tier = "capped";
-	judge(&stage);
-	only(&stage, VERIFY_NOTE, "mask", "about queues");
-	stage.partitions[0].tier = "hardware";
-	judge(&stage);
-	only(&stage, VERIFY_OK, "mask", "tier hardware");
+	scan(stage);
+	stage->partitions[0].tier = "verified";
+	judge(stage);
+	only(stage, VERIFY_OK, "mask", "no queue has more than 30 CUs");
+	only(stage, VERIFY_NOTE, "queues", "gpuarbctl cannot tell which");
+	stage->partitions[0].tier = "capped";
+	judge(stage);
+	only(stage, VERIFY_NOTE, "mask", "about queues");
+	stage->partitions[0].tier = "hardware";
+	judge(stage);
+	only(stage, VERIFY_OK, "mask", "tier hardware");
 }
 
 /* The finding for a state, a reason and a deadline; now is 1000. */
@@ -300,24 +281,22 @@ static void state_is(const char *state, const char *reason, uint64_t deadline,
 	stage_done(&stage);
 }
 
-TEST(a_priority_above_the_grant_is_drift)
+TEST_WITH(a_priority_above_the_grant_is_drift, struct stage *stage)
 {
 	static const uint32_t observed[] = { 7, 15 };
-	_cleanup_(stage_done) struct stage stage;
 
-	stage_new(&stage);
-	scan(&stage);
-	stage.partitions[0].priority = 11;
-	stage.partitions[0].priorities_seen = observed;
-	stage.partitions[0].n_priorities_seen = 1;
-	verify_lease(&stage.verify, 0);
-	CHECK(only(&stage, VERIFY_NOTE, "priority", "normal (asked high)")->lease == 5);
-	CHECK(!verify_drifts(&stage.verify));
-	stage.partitions[0].priority = 7;
-	stage.partitions[0].n_priorities_seen = 2;
-	verify_lease(&stage.verify, 0);
-	CHECK(only(&stage, VERIFY_DRIFT, "priority", "15 (asked normal)")->lease == 5);
-	CHECK(verify_drifts(&stage.verify));
+	scan(stage);
+	stage->partitions[0].priority = 11;
+	stage->partitions[0].priorities_seen = observed;
+	stage->partitions[0].n_priorities_seen = 1;
+	verify_lease(&stage->verify, 0);
+	CHECK(only(stage, VERIFY_NOTE, "priority", "normal (asked high)")->lease == 5);
+	CHECK(!verify_drifts(&stage->verify));
+	stage->partitions[0].priority = 7;
+	stage->partitions[0].n_priorities_seen = 2;
+	verify_lease(&stage->verify, 0);
+	CHECK(only(stage, VERIFY_DRIFT, "priority", "15 (asked normal)")->lease == 5);
+	CHECK(verify_drifts(&stage->verify));
 }
 
 TEST(state_reason_and_deadline_of_a_lease_are_checked)
@@ -334,46 +313,37 @@ TEST(state_reason_and_deadline_of_a_lease_are_checked)
 	state_is("ending", "x", 500, VERIFY_NOTE, "ending: x");
 }
 
-TEST(a_paused_lease_is_a_note_unless_it_is_late)
+TEST_WITH(a_paused_lease_is_a_note_unless_it_is_late, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	stage.partitions[0].paused = true;
-	stage.leases[0].reason = "paused by lease 1";
-	judge(&stage);
-	only(&stage, VERIFY_NOTE, "state", "granted: paused by lease 1");
-	stage.leases[0].deadline = 2000;
-	judge(&stage);
-	only(&stage, VERIFY_DRIFT, "state", "granted: paused by lease 1");
+	stage->partitions[0].paused = true;
+	stage->leases[0].reason = "paused by lease 1";
+	judge(stage);
+	only(stage, VERIFY_NOTE, "state", "granted: paused by lease 1");
+	stage->leases[0].deadline = 2000;
+	judge(stage);
+	only(stage, VERIFY_DRIFT, "state", "granted: paused by lease 1");
 }
 
-TEST(a_waiting_lease_has_no_findings)
+TEST_WITH(a_waiting_lease_has_no_findings, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	stage.leases[0].state = "waiting";
-	stage.leases[0].reason = "waits for cus";
-	judge(&stage);
-	CHECK(stage.verify.n_findings == 0);
+	stage->leases[0].state = "waiting";
+	stage->leases[0].reason = "waits for cus";
+	judge(stage);
+	CHECK(stage->verify.n_findings == 0);
 }
 
-TEST(an_oversubscribed_gpu_is_drift_and_unmanaged_processes_are_notes)
+TEST_WITH(an_oversubscribed_gpu_is_drift_and_unmanaged_processes_are_notes, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	verify_gpu(&stage.verify, &stage.gpu);
-	only(&stage, VERIFY_OK, "slots", "not oversubscribed");
-	CHECK(!verify_drifts(&stage.verify) && stage.verify.n_findings == 1);
-	stage.gpu.oversubscribed = true;
-	stage.gpu.unmanaged = stage.unmanaged_processes;
-	stage.gpu.n_unmanaged = 1;
-	verify_gpu(&stage.verify, &stage.gpu);
-	CHECK(only(&stage, VERIFY_DRIFT, "slots", "oversubscribed: ")->lease == 0);
-	only(&stage, VERIFY_NOTE, "unmanaged", "pid 90 (python3) has 5 queues and no lease");
-	CHECK(verify_drifts(&stage.verify));
+	verify_gpu(&stage->verify, &stage->gpu);
+	only(stage, VERIFY_OK, "slots", "not oversubscribed");
+	CHECK(!verify_drifts(&stage->verify) && stage->verify.n_findings == 1);
+	stage->gpu.oversubscribed = true;
+	stage->gpu.unmanaged = stage->unmanaged_processes;
+	stage->gpu.n_unmanaged = 1;
+	verify_gpu(&stage->verify, &stage->gpu);
+	CHECK(only(stage, VERIFY_DRIFT, "slots", "oversubscribed: ")->lease == 0);
+	only(stage, VERIFY_NOTE, "unmanaged", "pid 90 (python3) has 5 queues and no lease");
+	CHECK(verify_drifts(&stage->verify));
 }
 
 /* ---- lending ----------------------------------------------------------------------------- */
@@ -390,19 +360,16 @@ static bool lends(const struct stage *stage, size_t lease, const char *wanted)
 	return false;
 }
 
-TEST(cus_in_masks_of_an_inactive_and_another_lease_are_lent)
+TEST_WITH(cus_in_masks_of_an_inactive_and_another_lease_are_lent, struct stage *stage)
 {
-	_cleanup_(stage_done) struct stage stage;
-
-	stage_new(&stage);
-	CHECK(lends(&stage, 0, "") && lends(&stage, 1, ""));
-	stage.leases[0].state = "inactive";
-	CHECK(lends(&stage, 0, "lends 15 of 30 CUs") && lends(&stage, 1, "borrows 15 of 15 CUs"));
-	stage.partitions[1].gpu = "0000:04:00.0";
-	CHECK(lends(&stage, 0, "lends 0 of 30 CUs") && lends(&stage, 1, ""));
-	stage.partitions[1].gpu = GPU;
-	stage.partitions[1].cu_mask_words = 0;
-	CHECK(lends(&stage, 0, "lends 0 of 30 CUs") && lends(&stage, 1, ""));
-	stage.leases[0].n_partitions = 0;
-	CHECK(lends(&stage, 0, "lends 0 of 0 CUs"));
+	CHECK(lends(stage, 0, "") && lends(stage, 1, ""));
+	stage->leases[0].state = "inactive";
+	CHECK(lends(stage, 0, "lends 15 of 30 CUs") && lends(stage, 1, "borrows 15 of 15 CUs"));
+	stage->partitions[1].gpu = "0000:04:00.0";
+	CHECK(lends(stage, 0, "lends 0 of 30 CUs") && lends(stage, 1, ""));
+	stage->partitions[1].gpu = GPU;
+	stage->partitions[1].cu_mask_words = 0;
+	CHECK(lends(stage, 0, "lends 0 of 30 CUs") && lends(stage, 1, ""));
+	stage->leases[0].n_partitions = 0;
+	CHECK(lends(stage, 0, "lends 0 of 0 CUs"));
 }

@@ -94,7 +94,7 @@ TEST(the_activation_bound_covers_the_enforcement_of_the_daemon)
 		rig.set.daemon.activate_grace = 1000 * (1 + below(4000));
 		rig.set.daemon.enforce_delay = 1000 * (1 + below(4000));
 		rig.set.preemption_timeout = 1000 * (1 + below(9000));
-		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 
 		CHECK(plan->partitions[0].activation ==
 		      until_killed(&rig.set.daemon, 1 + below(4)) + rig.set.preemption_timeout +

@@ -127,7 +127,7 @@ static void compare(const struct rt_plan *plan, const struct rt_seen *observed, 
 static void play(const struct rt_rig *rig, const struct gpu_info *gpu, bool refused_too,
 		 struct tally *tally)
 {
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig, gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(rig, gpu);
 	struct rt_model model;
 	struct rt_seen observed;
 

@@ -40,7 +40,7 @@ TEST(a_partition_gets_the_fewest_whole_shader_engines)
 
 	rt_rig_needs(&rig, 15);
 	rt_rig_needs(&rig, 16);
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 
 	CHECK(plan->result == RT_ACCEPTED && plan->layout.any_order);
 	CHECK(plan->layout.places[0].cus == 15 && engines_of(plan, 0) == 1);
@@ -57,7 +57,7 @@ TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
 	for (unsigned i = 0; i < 5; i++)
 		rt_rig_needs(&rig, 7)->isolation = ISOLATION_CU;
 	rt_rig_needs(&rig, 17)->isolation = ISOLATION_CU;
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 
 	CHECK(plan->result == RT_ACCEPTED);
 	CHECK(plan->layout.places[0].cus == 7);
@@ -75,7 +75,7 @@ TEST(isolation_cu_spreads_over_engines_where_the_fewest_cus_do_not_fit)
 
 	rt_rig_needs(&rig, 17)->isolation = ISOLATION_CU;
 	rt_rig_needs(&rig, 38)->isolation = ISOLATION_CU;
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 
 	CHECK(plan->result == RT_ACCEPTED);
 	CHECK(plan->layout.places[0].cus == 20 && engines_of(plan, 0) == 4);
@@ -97,7 +97,7 @@ TEST(a_small_partition_gets_the_shader_engine_with_fewer_cus)
 	rt_rig_needs(&rig, 11);
 	rt_rig_needs(&rig, 16);
 	rt_rig_needs(&rig, 13);
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 
 	CHECK(plan->result == RT_ACCEPTED);
 	CHECK(plan->layout.places[0].engines == 1 << 3);
@@ -118,7 +118,7 @@ TEST(an_uneven_gpu_counts_its_effective_cus)
 
 		rt_rig_needs(&rig, cus)->isolation = cus % 2 ? ISOLATION_CU
 							     : ISOLATION_SHADER_ENGINE;
-		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 
 		CHECK((plan->result == RT_ACCEPTED) == (cus == 36));
 		CHECK(cus > 36 || plan->layout.places[0].effective == 36);
@@ -138,14 +138,14 @@ TEST(wgps_and_xccs_are_not_split)
 	struct rt_rig rig = RT_RIG_INIT(rig);
 
 	rt_rig_needs(&rig, 5)->isolation = ISOLATION_CU;
-	_cleanup_(rt_plan_freep) struct rt_plan *pairs = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *pairs = rt_rig_plan_on(&rig, &gpu);
 	CHECK(pairs->layout.places[0].cus == 6);
 
 	CHECK(geometry_spread(&xcc, 160) == 0);
 	gpu = gpu_of(&xcc);
 	rig = (struct rt_rig)RT_RIG_INIT(rig);
 	rt_rig_needs(&rig, 41);
-	_cleanup_(rt_plan_freep) struct rt_plan *dies = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *dies = rt_rig_plan_on(&rig, &gpu);
 	CHECK(dies->layout.places[0].cus == 80 && engines_of(dies, 0) == 2);
 }
 
@@ -157,13 +157,13 @@ TEST(a_set_that_does_not_fit_names_the_partition_and_advice)
 	rt_rig_needs(&rig, 20);
 	rt_rig_needs(&rig, 20);
 	rt_rig_needs(&rig, 4);
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 
 	CHECK(plan->result == RT_REJECTED && plan->layout.n == 0);
 	CHECK(strstr(plan->reason, "p2: shader-engines"));
 	CHECK(strstr(plan->reason, "isolation = cu"));
 	rt_rig_needs(&rig, 40);
-	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan_on(&rig, &gpu);
 	CHECK(strstr(more->reason, "engines"));
 }
 
@@ -174,13 +174,13 @@ TEST(queue_and_process_slots_limit_a_set)
 
 	rt_rig_needs(&rig, 1)->queues = 20;
 	rt_rig_needs(&rig, 1)->queues = 5;
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 	CHECK(plan->result == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 of 24 free"));
 	CHECK(strstr(plan->reason, "="));
 
 	rig = (struct rt_rig)RT_RIG_INIT(rig);
 	rt_rig_needs(&rig, 1)->processes = 9;
-	_cleanup_(rt_plan_freep) struct rt_plan *crowd = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *crowd = rt_rig_plan_on(&rig, &gpu);
 	CHECK(crowd->result == RT_REJECTED && strstr(crowd->reason, "processes: 9 asked"));
 }
 
@@ -195,10 +195,10 @@ TEST(alone_keeps_others_out_of_shared_engines)
 		partition->isolation = ISOLATION_CU;
 		partition->alone = i < 4;
 	}
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 	CHECK(plan->result == RT_REJECTED);
 	rig.set.partitions[3].alone = false;
-	_cleanup_(rt_plan_freep) struct rt_plan *fewer = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *fewer = rt_rig_plan_on(&rig, &gpu);
 	CHECK(fewer->result == RT_ACCEPTED);
 }
 
@@ -251,7 +251,7 @@ static void fit_random(struct tally *tally)
 		least[i] = 1 + below(1 + whole * 3 / (2 * n));
 		rt_rig_needs(&rig, least[i]);
 	}
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 	gpu_init(&empty, &gpu, 0);
 	best = fewest(&empty, least, n, (UINT32_C(1) << g.engines) - 1);
 	if (plan->result == RT_REJECTED) {

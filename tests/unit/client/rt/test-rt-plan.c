@@ -34,7 +34,7 @@ TEST(the_fewest_cus_and_the_growth_are_exact)
 			task->points[1].usec = 1 + below((unsigned)task->points[0].usec);
 			task->n_points = 2;
 		}
-		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(&rig, &gpu);
 		const struct rt_partition_plan *p = &plan->partitions[0];
 		uint64_t allowed = rt_plan_allowed(plan, 0);
 
@@ -69,62 +69,73 @@ TEST(the_fewest_cus_and_the_growth_are_exact)
 
 /* ---- conditions --------------------------------------------------------------------------- */
 
-TEST(an_unstated_condition_makes_the_result_conditional)
+static bool is_accepted(const struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g"), mes = gpu;
-	struct rt_rig rig = RT_RIG_INIT(rig);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
+
+	return plan->result == RT_ACCEPTED;
+}
+
+/* On one condition alone, which has these words. */
+static bool depends_on(const struct rt_rig *rig, const char *words)
+{
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
+
+	return plan->result == RT_CONDITIONAL && plan->n_conditions == 1 &&
+	       strstr(plan->conditions[0], words);
+}
+
+FIXTURE(struct rt_rig, rig, rt_rig_init(rig), );
+
+TEST_WITH(an_unstated_condition_makes_the_result_conditional, struct rt_rig *rig)
+{
+	struct gpu_info mes = rig->gpu;
 
 	mes.scheduler = SCHEDULER_MES;
-	rt_rig_needs(&rig, 15);
-	_cleanup_(rt_plan_freep) struct rt_plan *all = rt_rig_plan(&rig, &gpu);
+	rt_rig_needs(rig, 15);
+	_cleanup_(rt_plan_freep) struct rt_plan *all = rt_rig_plan(rig);
 	CHECK(all->result == RT_ACCEPTED && all->n_conditions == 0 && all->n_assumptions > 3);
 
-	rig.set.capped = false;
-	_cleanup_(rt_plan_freep) struct rt_plan *capped = rt_rig_plan(&rig, &gpu);
+	rig->set.capped = false;
+	_cleanup_(rt_plan_freep) struct rt_plan *capped = rt_rig_plan(rig);
 	CHECK(capped->result == RT_CONDITIONAL && strstr(capped->conditions[0], "capped"));
-	rig.set.capped = true;
-	rig.set.no_graphics = false;
-	_cleanup_(rt_plan_freep) struct rt_plan *graphics = rt_rig_plan(&rig, &gpu);
-	CHECK(graphics->result == RT_CONDITIONAL && strstr(graphics->conditions[0], "graphics"));
-	rig.set.no_graphics = true;
-	rig.set.masked = false;
-	_cleanup_(rt_plan_freep) struct rt_plan *masked = rt_rig_plan(&rig, &gpu);
+	rig->set.capped = true;
+	rig->set.no_graphics = false;
+	CHECK(depends_on(rig, "graphics"));
+	rig->set.no_graphics = true;
+	rig->set.masked = false;
+	_cleanup_(rt_plan_freep) struct rt_plan *masked = rt_rig_plan(rig);
 	CHECK(masked->result == RT_CONDITIONAL && strstr(masked->conditions[0], "CU mask"));
-	rig.set.masked = true;
-	rig.set.own_pipes = false;
-	_cleanup_(rt_plan_freep) struct rt_plan *pipes = rt_rig_plan(&rig, &gpu);
-	CHECK(pipes->result == RT_CONDITIONAL && strstr(pipes->conditions[0], "own-pipes"));
-	rig.set.own_pipes = true;
-	rig.set.partitions[0].host_submission = RT_UNSET;
-	_cleanup_(rt_plan_freep) struct rt_plan *host = rt_rig_plan(&rig, &gpu);
-	CHECK(host->result == RT_CONDITIONAL && strstr(host->conditions[0], "host-submission"));
-	rig.set.partitions[0].host_submission = 0;
-	rig.set.queue_changes.number = RT_UNSET;
-	_cleanup_(rt_plan_freep) struct rt_plan *queues = rt_rig_plan(&rig, &gpu);
-	CHECK(queues->result == RT_CONDITIONAL && strstr(queues->conditions[0], "queue-changes"));
-	rig.set.preemption_timeout = RT_UNSET;
-	_cleanup_(rt_plan_freep) struct rt_plan *timeout = rt_rig_plan(&rig, &mes);
+	rig->set.masked = true;
+	rig->set.own_pipes = false;
+	CHECK(depends_on(rig, "own-pipes"));
+	rig->set.own_pipes = true;
+	rig->set.partitions[0].host_submission = RT_UNSET;
+	CHECK(depends_on(rig, "host-submission"));
+	rig->set.partitions[0].host_submission = 0;
+	rig->set.queue_changes.number = RT_UNSET;
+	CHECK(depends_on(rig, "queue-changes"));
+	rig->set.preemption_timeout = RT_UNSET;
+	_cleanup_(rt_plan_freep) struct rt_plan *timeout = rt_rig_plan_on(rig, &mes);
 	CHECK(timeout->result == RT_CONDITIONAL &&
 	      strstr(timeout->conditions[0], "preemption-timeout"));
-	rig.set.preemption_timeout = 0;
+	rig->set.preemption_timeout = 0;
 	/* Queues of others stop nobody there. */
-	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &mes);
+	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan_on(rig, &mes);
 	CHECK(none->result == RT_ACCEPTED);
 }
 
 /* 17 % were measured between neighbours, and the kernel gains 12 % less than the law predicts. */
-TEST(a_modelled_time_has_the_error_of_the_law)
+TEST_WITH(a_modelled_time_has_the_error_of_the_law, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
 	struct rt_task *task;
 
-	rt_rig_partition(&rig, "p");
-	task = rt_rig_task(&rig, 30000, 2106, 15, 2398);
+	rt_rig_partition(rig, "p");
+	task = rt_rig_task(rig, 30000, 2106, 15, 2398);
 	task->points[task->n_points++] = (struct rt_point){ 60, 700 };
 	for (unsigned margin = 0; margin < 20; margin += 17) {
-		rig.set.margin_percent = margin;
-		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+		rig->set.margin_percent = margin;
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
 		enum rt_source source;
 		uint64_t usec = rt_wcet(task, plan->partitions[0].effective, true, &source);
 
@@ -133,23 +144,23 @@ TEST(a_modelled_time_has_the_error_of_the_law)
 		CHECK(plan->tasks[0].bound >= usec * (100 + MARGIN_LAW) * (100 + margin) / 10000);
 	}
 	/* A persistent kernel does not gain what the law predicts. */
-	rig.set.law_stated = false;
-	_cleanup_(rt_plan_freep) struct rt_plan *unstated = rt_rig_plan(&rig, &gpu);
+	rig->set.law_stated = false;
+	_cleanup_(rt_plan_freep) struct rt_plan *unstated = rt_rig_plan(rig);
 	CHECK(unstated->result == RT_CONDITIONAL && strstr(unstated->conditions[0], "law = yes"));
 	task->points[1].cus = unstated->partitions[0].effective;
-	_cleanup_(rt_plan_freep) struct rt_plan *measured = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *measured = rt_rig_plan(rig);
 	CHECK(measured->result == RT_ACCEPTED);
 	/* Not longer than on fewer CUs, which was measured. */
-	rig.set.margin_percent = 0;
+	rig->set.margin_percent = 0;
 	task->points[1].usec = 2300;
 	task->points[1].cus = 16;
-	CHECK(rt_set_wcet(&rig.set, task, 15, &(enum rt_source){ 0 }) == 2398);
+	CHECK(rt_set_wcet(&rig->set, task, 15, &(enum rt_source){ 0 }) == 2398);
 	task->points[1].cus = 17;
-	CHECK(rt_set_wcet(&rig.set, task, 16, &(enum rt_source){ 0 }) == 2398);
+	CHECK(rt_set_wcet(&rig->set, task, 16, &(enum rt_source){ 0 }) == 2398);
 	/* The measured margin has the error for all times. */
-	rig.set.margin_percent = MARGIN_MEASURED;
+	rig->set.margin_percent = MARGIN_MEASURED;
 	task->points[1].usec = 700;
-	CHECK(rt_set_wcet(&rig.set, task, 16, &(enum rt_source){ 0 }) ==
+	CHECK(rt_set_wcet(&rig->set, task, 16, &(enum rt_source){ 0 }) ==
 	      rt_wcet(task, 16, true, &(enum rt_source){ 0 }));
 }
 
@@ -167,62 +178,49 @@ TEST(a_budget_covers_margin_host_copies_and_standstill)
 		rig.set.borrowers = true;
 		rig.set.preemption = 1000;
 		rig.set.changed_queues = 2;
-		_cleanup_(rt_plan_freep) struct rt_plan *still = rt_rig_plan(&rig, &gpu);
+		_cleanup_(rt_plan_freep) struct rt_plan *still = rt_rig_plan_on(&rig, &gpu);
 		CHECK(still->result == RT_ACCEPTED);
 		CHECK(still->tasks[0].budget == 100000 + 2 * 2 * 1000);
 		rig.set.margin_percent = 10;
 		rig.set.partitions[0].host_submission = 500;
 		rig.tasks[0].copy_in = 3000;
-		_cleanup_(rt_plan_freep) struct rt_plan *all = rt_rig_plan(&rig, &gpu);
+		_cleanup_(rt_plan_freep) struct rt_plan *all = rt_rig_plan_on(&rig, &gpu);
 		CHECK(all->tasks[0].budget == 110000 + 3300 + 500 + 4000);
 		CHECK(all->tasks[1].budget == 110000 + 500 + 4000);
 		CHECK(all->tasks[0].budget < all->tasks[0].bound);
 		rig.tasks[0].deadline = 110000;
-		_cleanup_(rt_plan_freep) struct rt_plan *late = rt_rig_plan(&rig, &gpu);
+		_cleanup_(rt_plan_freep) struct rt_plan *late = rt_rig_plan_on(&rig, &gpu);
 		CHECK(!late->tasks[0].meets && late->tasks[0].budget == BOUND_NONE);
 	}
 }
 
-TEST(a_measured_margin_needs_the_number_of_neighbours_that_borrow)
+TEST_WITH(a_measured_margin_needs_the_number_of_neighbours_that_borrow, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_needs(&rig, 15)->start_inactive = false;
-	rig.set.margin_percent = MARGIN_MEASURED;
-	gpu.gfx_target = 90006;
-	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &gpu);
-	CHECK(none->result == RT_ACCEPTED);
-	rig.set.borrowers = true;
-	rig.set.preemption = 1;
-	_cleanup_(rt_plan_freep) struct rt_plan *unknown = rt_rig_plan(&rig, &gpu);
-	CHECK(unknown->result == RT_CONDITIONAL && unknown->n_conditions == 1);
-	CHECK(strstr(unknown->conditions[0], "(neighbours = N)"));
-	rig.set.neighbours = 1;
-	_cleanup_(rt_plan_freep) struct rt_plan *stated = rt_rig_plan(&rig, &gpu);
-	CHECK(stated->result == RT_ACCEPTED);
+	rt_rig_needs(rig, 15)->start_inactive = false;
+	rig->set.margin_percent = MARGIN_MEASURED;
+	rig->gpu.gfx_target = 90006;
+	CHECK(is_accepted(rig));
+	rig->set.borrowers = true;
+	rig->set.preemption = 1;
+	CHECK(depends_on(rig, "(neighbours = N)"));
+	rig->set.neighbours = 1;
+	CHECK(is_accepted(rig));
 }
 
-TEST(a_margin_that_was_not_measured_on_the_target_is_a_condition)
+TEST_WITH(a_margin_that_was_not_measured_on_the_target_is_a_condition, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_needs(&rig, 15);
-	rig.set.margin_percent = MARGIN_MEASURED;
-	rig.set.neighbours = 2;
-	rig.tasks[0].period = rig.tasks[0].deadline = 5000;
-	gpu.gfx_target = 90006;
-	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan(&rig, &gpu);
-	CHECK(more->result == RT_CONDITIONAL && more->n_conditions == 1);
-	CHECK(strstr(more->conditions[0], "calibrate"));
-	rig.set.neighbours = 1;
-	gpu.gfx_target = 90008; /* MI100, by the row of the Radeon VII */
-	_cleanup_(rt_plan_freep) struct rt_plan *other = rt_rig_plan(&rig, &gpu);
+	rt_rig_needs(rig, 15);
+	rig->set.margin_percent = MARGIN_MEASURED;
+	rig->set.neighbours = 2;
+	rig->tasks[0].period = rig->tasks[0].deadline = 5000;
+	rig->gpu.gfx_target = 90006;
+	CHECK(depends_on(rig, "calibrate"));
+	rig->set.neighbours = 1;
+	rig->gpu.gfx_target = 90008; /* MI100, by the row of the Radeon VII */
+	_cleanup_(rt_plan_freep) struct rt_plan *other = rt_rig_plan(rig);
 	CHECK(other->result == RT_CONDITIONAL && other->n_conditions == 1);
-	rig.set.neighbours = 0;
-	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &gpu);
-	CHECK(none->result == RT_ACCEPTED);
+	rig->set.neighbours = 0;
+	CHECK(is_accepted(rig));
 }
 
 /* Refused, in these words. */
@@ -237,103 +235,89 @@ static void contradicts(const struct rt_rig *rig, const char *words)
 	CHECK(strstr(problem, words));
 }
 
-TEST(partitions_of_the_set_are_neighbours_that_are_activated)
+TEST_WITH(partitions_of_the_set_are_neighbours_that_are_activated, struct rt_rig *rig)
 {
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_needs(&rig, 15);
-	rt_rig_needs(&rig, 15);
-	rig.set.neighbours = 0;
-	contradicts(&rig, "neighbours = 0 cannot be true: this set has 2 partitions on g; use 1");
-	rig.set.neighbours = 1;
-	rig.set.partitions[1].start_inactive = true;
-	contradicts(&rig, "activations = 0 cannot be true for [partition p0]");
-	rt_rig_needs(&rig, 15);
-	contradicts(&rig, "neighbours = 1 cannot be true: this set has 3 partitions on g; use 2");
-	rig.set.neighbours = 2;
-	rig.set.partitions[2].start_inactive = true;
-	rig.set.activations.number = 1;
-	contradicts(&rig, "activations = 1 cannot be true for [partition p0]");
+	rt_rig_needs(rig, 15);
+	rt_rig_needs(rig, 15);
+	rig->set.neighbours = 0;
+	contradicts(rig, "neighbours = 0 cannot be true: this set has 2 partitions on g; use 1");
+	rig->set.neighbours = 1;
+	rig->set.partitions[1].start_inactive = true;
+	contradicts(rig, "activations = 0 cannot be true for [partition p0]");
+	rt_rig_needs(rig, 15);
+	contradicts(rig, "neighbours = 1 cannot be true: this set has 3 partitions on g; use 2");
+	rig->set.neighbours = 2;
+	rig->set.partitions[2].start_inactive = true;
+	rig->set.activations.number = 1;
+	contradicts(rig, "activations = 1 cannot be true for [partition p0]");
 }
 
-TEST(a_borrower_is_a_neighbour_with_queues)
+TEST_WITH(a_borrower_is_a_neighbour_with_queues, struct rt_rig *rig)
 {
 	struct gpu_info mes = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_needs(&rig, 15);
-	rig.set.borrowers = true;
-	rig.set.preemption = 1;
-	rig.set.neighbours = 0;
-	contradicts(&rig, "neighbours = 0 cannot be true while a lease on g borrows CUs");
-	rig.set.neighbours = 1;
-	rig.set.changed_queues = 0;
-	contradicts(&rig, "changed-queues = 0 cannot be true while a lease on g borrows CUs");
+	rt_rig_needs(rig, 15);
+	rig->set.borrowers = true;
+	rig->set.preemption = 1;
+	rig->set.neighbours = 0;
+	contradicts(rig, "neighbours = 0 cannot be true while a lease on g borrows CUs");
+	rig->set.neighbours = 1;
+	rig->set.changed_queues = 0;
+	contradicts(rig, "changed-queues = 0 cannot be true while a lease on g borrows CUs");
 	mes.scheduler = SCHEDULER_MES;
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &mes);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(rig, &mes);
 	CHECK(plan->result == RT_ACCEPTED);
 }
 
 /* libgpuarb-rt: four jobs, each of 10 ms and 5 ms on the host. */
-TEST(a_dispatcher_with_fifo_has_the_host_time_of_each_job)
+TEST_WITH(a_dispatcher_with_fifo_has_the_host_time_of_each_job, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
 	struct rt_partition *partition;
-	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	partition = rt_rig_partition(&rig, "p");
+	partition = rt_rig_partition(rig, "p");
 	partition->host_submission = 5000;
 	for (unsigned i = 0; i < 4; i++)
-		rt_rig_task(&rig, 200000, 50000, 15, 10000);
-	_cleanup_(rt_plan_freep) struct rt_plan *unstated = rt_rig_plan(&rig, &gpu);
+		rt_rig_task(rig, 200000, 50000, 15, 10000);
+	_cleanup_(rt_plan_freep) struct rt_plan *unstated = rt_rig_plan(rig);
 	CHECK(unstated->result == RT_CONDITIONAL && unstated->n_conditions == 1);
 	CHECK(strstr(unstated->conditions[0], "(dispatcher = no"));
 	CHECK(unstated->tasks[0].bound == 45000);
 	partition->dispatcher_stated = true;
-	_cleanup_(rt_plan_freep) struct rt_plan *streams = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *streams = rt_rig_plan(rig);
 	CHECK(streams->result == RT_ACCEPTED && streams->tasks[0].bound == 45000);
 	partition->dispatcher = true;
-	_cleanup_(rt_plan_freep) struct rt_plan *dispatched = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *dispatched = rt_rig_plan(rig);
 	CHECK(dispatched->result == RT_REJECTED && dispatched->tasks[0].bound == 60000);
-	rig.set.n_tasks = 3;
+	rig->set.n_tasks = 3;
 	partition->n_tasks = 3;
-	_cleanup_(rt_plan_freep) struct rt_plan *fewer = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *fewer = rt_rig_plan(rig);
 	CHECK(fewer->result == RT_ACCEPTED && fewer->tasks[0].bound == 45000);
 	CHECK(fewer->tasks[0].budget == 15000 && fewer->tasks[0].growth == 5000);
 }
 
-TEST(more_partitions_than_pipes_have_no_pipes_of_their_own)
+TEST_WITH(more_partitions_than_pipes_have_no_pipes_of_their_own, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
 	struct rt_plan *plan = NULL;
 	char problem[512] = "";
-	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	for (unsigned i = 0; i <= gpu.pipes; i++)
-		rt_rig_needs(&rig, 8)->isolation = ISOLATION_CU;
-	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	for (unsigned i = 0; i <= rig->gpu.pipes; i++)
+		rt_rig_needs(rig, 8)->isolation = ISOLATION_CU;
+	CHECK(rt_rig_make(rig, &rig->gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	CHECK(strstr(problem, "own-pipes = yes") && strstr(problem, "5 partitions"));
 }
 
-TEST(more_queues_of_several_partitions_than_pipes_are_a_condition)
+TEST_WITH(more_queues_of_several_partitions_than_pipes_are_a_condition, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_needs(&rig, 15)->queues = gpu.pipes + 1;
-	_cleanup_(rt_plan_freep) struct rt_plan *alone = rt_rig_plan(&rig, &gpu);
-	CHECK(alone->result == RT_ACCEPTED);
-	rig.set.partitions[0].queues = gpu.pipes - 2;
-	rt_rig_needs(&rig, 15)->queues = 2;
-	_cleanup_(rt_plan_freep) struct rt_plan *enough = rt_rig_plan(&rig, &gpu);
-	CHECK(enough->result == RT_ACCEPTED);
-	rig.set.partitions[0].queues++;
-	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan(&rig, &gpu);
-	CHECK(more->result == RT_CONDITIONAL && more->n_conditions == 1);
-	CHECK(strstr(more->conditions[0], "own-pipes"));
+	rt_rig_needs(rig, 15)->queues = rig->gpu.pipes + 1;
+	CHECK(is_accepted(rig));
+	rig->set.partitions[0].queues = rig->gpu.pipes - 2;
+	rt_rig_needs(rig, 15)->queues = 2;
+	CHECK(is_accepted(rig));
+	rig->set.partitions[0].queues++;
+	CHECK(depends_on(rig, "own-pipes"));
 }
 
-TEST(what_is_observed_otherwise_is_a_condition)
+TEST_WITH(what_is_observed_otherwise_is_a_condition, struct rt_rig *rig)
 {
 	struct rt_gpu gpu = { .name = "g", .info = radeon_vii("g"), .here = true };
 	static const struct rt_gpu observed[] = { { .unmanaged = 1 },
@@ -342,158 +326,140 @@ TEST(what_is_observed_otherwise_is_a_condition)
 	struct rt_plan *plan = NULL;
 	size_t assumptions;
 	char problem[512];
-	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_needs(&rig, 15)->pipe_neighbours = 0;
+	rt_rig_needs(rig, 15)->pipe_neighbours = 0;
 	for (size_t i = 0; i <= ARRAY_SIZE(observed); i++) {
 		bool none = i == ARRAY_SIZE(observed);
 
 		gpu.unmanaged = none ? 0 : observed[i].unmanaged;
 		gpu.uncapped = none ? 0 : observed[i].uncapped;
 		gpu.unverified = none ? 0 : observed[i].unverified;
-		CHECK(rt_plan_make(&rig.set, &gpu, 1, &plan, problem, sizeof(problem)) == 0);
+		CHECK(rt_plan_make(&rig->set, &gpu, 1, &plan, problem, sizeof(problem)) == 0);
 		CHECK(plan->n_conditions == (none ? 0 : i == 0 ? 2 : 1));
 		CHECK(plan->result == (none ? RT_ACCEPTED : RT_CONDITIONAL));
 		plan = rt_plan_free(plan);
 	}
-	rig.set.partitions[0].pipe_neighbours = 1;
-	CHECK(rt_plan_make(&rig.set, &gpu, 1, &plan, problem, sizeof(problem)) == 0);
+	rig->set.partitions[0].pipe_neighbours = 1;
+	CHECK(rt_plan_make(&rig->set, &gpu, 1, &plan, problem, sizeof(problem)) == 0);
 	CHECK(plan->result == RT_CONDITIONAL && plan->n_conditions == 1);
 	assumptions = plan->n_assumptions;
 	plan = rt_plan_free(plan);
-	rig.set.partitions[0].pipe_neighbours = RT_UNSET;
-	CHECK(rt_plan_make(&rig.set, &gpu, 1, &plan, problem, sizeof(problem)) == 0);
+	rig->set.partitions[0].pipe_neighbours = RT_UNSET;
+	CHECK(rt_plan_make(&rig->set, &gpu, 1, &plan, problem, sizeof(problem)) == 0);
 	CHECK(plan->result == RT_ACCEPTED && plan->n_assumptions == assumptions + 1);
 	plan = rt_plan_free(plan);
 	/* What the file does not state is one condition, and nothing contradicts it. */
-	rig.set.own_pipes = false;
-	CHECK(rt_plan_make(&rig.set, &gpu, 1, &plan, problem, sizeof(problem)) == 0);
+	rig->set.own_pipes = false;
+	CHECK(rt_plan_make(&rig->set, &gpu, 1, &plan, problem, sizeof(problem)) == 0);
 	CHECK(plan->n_conditions == 1);
 	plan = rt_plan_free(plan);
 }
 
-TEST(before_gfx11_the_cost_of_a_preemption_is_required)
+TEST_WITH(before_gfx11_the_cost_of_a_preemption_is_required, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 	char problem[512] = "";
-	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_needs(&rig, 15);
-	rig.set.borrowers = true;
-	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	rt_rig_needs(rig, 15);
+	rig->set.borrowers = true;
+	CHECK(rt_rig_make(rig, &rig->gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
 	CHECK(strstr(problem, "preemption = TIME") && strstr(problem, "borrowers = no"));
-	rig.set.borrowers = false;
-	rig.set.queue_changes.number = 1;
-	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
-	gpu.scheduler = SCHEDULER_MES;
-	CHECK(rt_rig_make(&rig, &gpu, &plan, problem, sizeof(problem)) == 0);
+	rig->set.borrowers = false;
+	rig->set.queue_changes.number = 1;
+	CHECK(rt_rig_make(rig, &rig->gpu, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	rig->gpu.scheduler = SCHEDULER_MES;
+	CHECK(rt_rig_make(rig, &rig->gpu, &plan, problem, sizeof(problem)) == 0);
 }
 
-TEST(mask_changes_count_before_gfx11_only)
+TEST_WITH(mask_changes_count_before_gfx11_only, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_needs(&rig, 15);
-	rig.set.borrowers = true;
-	rig.set.preemption = 10;
-	_cleanup_(rt_plan_freep) struct rt_plan *before = rt_rig_plan(&rig, &gpu);
+	rt_rig_needs(rig, 15);
+	rig->set.borrowers = true;
+	rig->set.preemption = 10;
+	_cleanup_(rt_plan_freep) struct rt_plan *before = rt_rig_plan(rig);
 	/* 24 slots, 2 of its own: 22 queues, twice. */
 	CHECK(before->gpus[0].changed_queues == 22 && before->tasks[0].bound == 500 + 2 * 220);
-	gpu.scheduler = SCHEDULER_MES;
-	_cleanup_(rt_plan_freep) struct rt_plan *mes = rt_rig_plan(&rig, &gpu);
+	rig->gpu.scheduler = SCHEDULER_MES;
+	_cleanup_(rt_plan_freep) struct rt_plan *mes = rt_rig_plan(rig);
 	CHECK(mes->tasks[0].bound == 500);
 }
 
-TEST(each_other_inactive_partition_counts_one_activation)
+TEST_WITH(each_other_inactive_partition_counts_one_activation, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_needs(&rig, 15);
-	rt_rig_needs(&rig, 15)->start_inactive = true;
-	rig.set.partitions[1].waits_for_grant = true;
-	rig.set.borrowers = true;
-	rig.set.preemption = 10;
-	rig.set.changed_queues = 3;
-	rig.set.activations.number = RT_UNSET;
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	rt_rig_needs(rig, 15);
+	rt_rig_needs(rig, 15)->start_inactive = true;
+	rig->set.partitions[1].waits_for_grant = true;
+	rig->set.borrowers = true;
+	rig->set.preemption = 10;
+	rig->set.changed_queues = 3;
+	rig->set.activations.number = RT_UNSET;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
 	CHECK(plan->tasks[0].bound == 500 + 2 * 30 + 2 * 30);
 	CHECK(plan->tasks[1].bound == 500 + 2 * 30);
 	CHECK(plan->result == RT_CONDITIONAL && strstr(plan->conditions[0], "activations"));
-	rig.set.activations.number = 4;
-	rig.set.queue_changes.number = 5;
-	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan(&rig, &gpu);
+	rig->set.activations.number = 4;
+	rig->set.queue_changes.number = 5;
+	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan(rig);
 	CHECK(more->tasks[1].bound == 500 + 2 * 30 + 5 * 30 + 5 * 10);
 }
 
 /* A borrower is in an old change when the window begins, then makes the one that was asked meanwhile,
  * and then that of the activation within the window; and masks grow once. */
-TEST(a_borrower_that_answers_late_is_counted)
+TEST_WITH(a_borrower_that_answers_late_is_counted, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_partition(&rig, "p");
-	rt_rig_task(&rig, 100000, 28000, 15, 10000);
-	rig.set.borrowers = true;
-	rig.set.preemption = 1000;
-	rig.set.changed_queues = 6;
-	rig.set.activations.number = 1;
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	rt_rig_partition(rig, "p");
+	rt_rig_task(rig, 100000, 28000, 15, 10000);
+	rig->set.borrowers = true;
+	rig->set.preemption = 1000;
+	rig->set.changed_queues = 6;
+	rig->set.activations.number = 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
 	CHECK(plan->result == RT_REJECTED && plan->tasks[0].bound == 10000 + 4 * 6000);
-	rig.set.activations.number = 0;
-	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &gpu);
+	rig->set.activations.number = 0;
+	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(rig);
 	CHECK(none->result == RT_ACCEPTED && none->tasks[0].bound == 10000 + 2 * 6000);
 }
 
-TEST(activation_counts_unless_the_first_job_waits_for_the_grant)
+TEST_WITH(activation_counts_unless_the_first_job_waits_for_the_grant, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
 	struct rt_partition *partition;
-	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	partition = rt_rig_needs(&rig, 15);
+	partition = rt_rig_needs(rig, 15);
 	partition->start_inactive = true;
-	_cleanup_(rt_plan_freep) struct rt_plan *ladder = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *ladder = rt_rig_plan(rig);
 	/* Grace, a step of enforcement, and the next scan. */
 	CHECK(ladder->partitions[0].activation == 1000000 + 1000000 + 50000);
 	CHECK(ladder->result == RT_REJECTED && strstr(ladder->tasks[0].reason, "waits-for-grant"));
 	/* With a borrower that has to be killed. */
-	rig.tasks[0].period = rig.tasks[0].deadline = 3000000;
-	rig.set.borrowers = true;
-	rig.set.preemption = 1;
-	_cleanup_(rt_plan_freep) struct rt_plan *killed = rt_rig_plan(&rig, &gpu);
+	rig->tasks[0].period = rig->tasks[0].deadline = 3000000;
+	rig->set.borrowers = true;
+	rig->set.preemption = 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *killed = rt_rig_plan(rig);
 	CHECK(killed->result == RT_CONDITIONAL && killed->n_conditions == 1);
 	CHECK(strstr(killed->conditions[0], "(activation-latency = TIME)"));
 	partition->activation = 2000000;
-	_cleanup_(rt_plan_freep) struct rt_plan *stated = rt_rig_plan(&rig, &gpu);
-	CHECK(stated->result == RT_ACCEPTED);
-	rig.set.borrowers = false;
-	rig.tasks[0].period = rig.tasks[0].deadline = 1000;
+	CHECK(is_accepted(rig));
+	rig->set.borrowers = false;
+	rig->tasks[0].period = rig->tasks[0].deadline = 1000;
 	partition->activation = 500;
-	_cleanup_(rt_plan_freep) struct rt_plan *quick = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *quick = rt_rig_plan(rig);
 	CHECK(quick->result == RT_ACCEPTED && quick->tasks[0].slack == 0);
 	partition->activation = RT_UNSET;
 	partition->waits_for_grant = true;
-	_cleanup_(rt_plan_freep) struct rt_plan *patient = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *patient = rt_rig_plan(rig);
 	CHECK(patient->result == RT_ACCEPTED && patient->tasks[0].bound == 500);
 }
 
 /* One fault model: a time-out that one partition waits for stops the others, too. */
-TEST(a_preemption_that_times_out_counts_in_every_partition)
+TEST_WITH(a_preemption_that_times_out_counts_in_every_partition, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_partition(&rig, "p");
-	rt_rig_task(&rig, 20000000, 20000000, 15, 500);
-	rt_rig_needs(&rig, 15)->start_inactive = true;
-	rig.set.partitions[1].waits_for_grant = true;
-	rig.set.preemption_timeout = 9000000;
-	rig.set.activations.number = 1;
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	rt_rig_partition(rig, "p");
+	rt_rig_task(rig, 20000000, 20000000, 15, 500);
+	rt_rig_needs(rig, 15)->start_inactive = true;
+	rig->set.partitions[1].waits_for_grant = true;
+	rig->set.preemption_timeout = 9000000;
+	rig->set.activations.number = 1;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
 	CHECK(plan->partitions[1].activation == 1000000 + 1000000 + 9000000 + 50000);
 	CHECK(plan->tasks[0].bound == 9000000 + 500 && plan->tasks[0].meets);
 	CHECK(plan->result == RT_REJECTED && !plan->tasks[1].meets);
@@ -505,7 +471,7 @@ TEST(a_preemption_that_times_out_counts_in_every_partition)
 static void rejects(const struct rt_rig *rig, const char *words)
 {
 	struct gpu_info gpu = radeon_vii("g");
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan_on(rig, &gpu);
 
 	printf("  %s\n", plan->tasks[0].reason);
 	fflush(stdout);
@@ -546,34 +512,28 @@ TEST(reason_of_a_rejected_task_names_a_remedy)
 	rejects(&rig, "longer");
 }
 
-TEST(reason_of_a_task_that_copies_does_not_promise_a_partition_of_its_own)
+TEST_WITH(reason_of_a_task_that_copies_does_not_promise_a_partition_of_its_own, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_partition(&rig, "p");
+	rt_rig_partition(rig, "p");
 	for (unsigned i = 0; i < 2; i++)
-		rt_rig_task(&rig, 20000, 20000, 15, 1000)->copy_in = 12000;
-	_cleanup_(rt_plan_freep) struct rt_plan *both = rt_rig_plan(&rig, &gpu);
+		rt_rig_task(rig, 20000, 20000, 15, 1000)->copy_in = 12000;
+	_cleanup_(rt_plan_freep) struct rt_plan *both = rt_rig_plan(rig);
 	CHECK(both->result == RT_REJECTED && !strstr(both->tasks[0].reason, "own"));
-	rig.set.n_tasks = rig.set.partitions[0].n_tasks = 1;
-	rig.set.margin_percent = 12;
-	rig.tasks[0].copy_in = 19000;
-	rejects(&rig, "its copies alone take longer than its deadline");
-	rig.tasks[0].copy_in = 12000;
-	rt_rig_partition(&rig, "q");
-	rt_rig_task(&rig, 20000, 20000, 15, 1000)->copy_in = 12000;
-	rejects(&rig, "wait for those of other partitions");
+	rig->set.n_tasks = rig->set.partitions[0].n_tasks = 1;
+	rig->set.margin_percent = 12;
+	rig->tasks[0].copy_in = 19000;
+	rejects(rig, "its copies alone take longer than its deadline");
+	rig->tasks[0].copy_in = 12000;
+	rt_rig_partition(rig, "q");
+	rt_rig_task(rig, 20000, 20000, 15, 1000)->copy_in = 12000;
+	rejects(rig, "wait for those of other partitions");
 }
 
-TEST(a_passing_partition_is_placed_although_another_fails)
+TEST_WITH(a_passing_partition_is_placed_although_another_fails, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_needs(&rig, 99);
-	rt_rig_needs(&rig, 15);
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	rt_rig_needs(rig, 99);
+	rt_rig_needs(rig, 15);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
 
 	CHECK(plan->result == RT_REJECTED && !plan->partitions[0].passes);
 	CHECK(plan->partitions[1].passes && plan->partitions[1].placed && plan->tasks[1].meets);
@@ -581,25 +541,22 @@ TEST(a_passing_partition_is_placed_although_another_fails)
 
 /* 2 ms on one partition, then 1 ms on another with np-edf beside a task of 1 ms, then 500 us on the
  * first. */
-TEST(a_task_of_a_chain_is_ready_within_the_bound_of_the_task_before_it)
+TEST_WITH(a_task_of_a_chain_is_ready_within_the_bound_of_the_task_before_it, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_partition(&rig, "a");
-	rt_rig_task(&rig, 10000, 4000, 15, 2000);
-	rt_rig_task(&rig, 10000, 9000, 15, 500)->after = 3;
-	rt_rig_partition(&rig, "b")->policy = RT_NP_EDF;
-	rt_rig_task(&rig, 10000, 6000, 15, 1000)->after = 1;
-	rt_rig_task(&rig, 20000, 20000, 15, 1000);
+	rt_rig_partition(rig, "a");
+	rt_rig_task(rig, 10000, 4000, 15, 2000);
+	rt_rig_task(rig, 10000, 9000, 15, 500)->after = 3;
+	rt_rig_partition(rig, "b")->policy = RT_NP_EDF;
+	rt_rig_task(rig, 10000, 6000, 15, 1000)->after = 1;
+	rt_rig_task(rig, 20000, 20000, 15, 1000);
 	for (unsigned late = 0; late < 2; late++) {
-		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
 
 		CHECK(plan->result == (late ? RT_REJECTED : RT_ACCEPTED));
 		CHECK(plan->tasks[2].jitter == 2500 && plan->tasks[2].bound == 4500);
 		CHECK(plan->tasks[1].jitter == 4500 && plan->tasks[1].bound == 7000);
 		CHECK(plan->tasks[1].meets == !late && plan->tasks[2].meets);
-		rig.tasks[1].deadline = 6999;
+		rig->tasks[1].deadline = 6999;
 	}
 }
 
@@ -624,7 +581,7 @@ TEST(tasks_whose_offsets_keep_them_apart_do_not_wait_for_each_other)
 
 			rig.tasks[0].jitter = late == 1 ? 1000 : 0;
 			rig.tasks[2].offset_line = late != 2;
-			plan = rt_rig_plan(&rig, &gpu);
+			plan = rt_rig_plan_on(&rig, &gpu);
 			used = late == 0 || (late == 1 && policy != RT_FIFO);
 			CHECK(plan->result == (used ? RT_ACCEPTED : RT_REJECTED));
 			CHECK(plan->partitions[0].offsets ==
@@ -635,42 +592,37 @@ TEST(tasks_whose_offsets_keep_them_apart_do_not_wait_for_each_other)
 }
 
 /* The time after which these releases repeat wraps 2^64 to 1 h: the first two tasks meet at last. */
-TEST(offsets_that_take_too_long_to_repeat_are_not_used)
+TEST_WITH(offsets_that_take_too_long_to_repeat_are_not_used, struct rt_rig *rig)
 {
 	static const uint64_t periods[] = { 19416, 213503999, 3599999719 },
 			      deadlines[] = { 5000, 5000, 9000 }, offsets[] = { 0, 14000, 6000 },
 			      costs[] = { 1000, 100, 6000 };
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
 
-	rt_rig_partition(&rig, "p")->policy = RT_NP_EDF;
+	rt_rig_partition(rig, "p")->policy = RT_NP_EDF;
 	for (unsigned i = 0; i < 3; i++) {
-		struct rt_task *task = rt_rig_task(&rig, periods[i], deadlines[i], 15, costs[i]);
+		struct rt_task *task = rt_rig_task(rig, periods[i], deadlines[i], 15, costs[i]);
 
 		task->offset_line = 1;
 		task->offset = offsets[i];
 	}
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
 	CHECK(plan->result == RT_REJECTED && plan->partitions[0].offsets == RT_OFFSETS_UNUSED);
 }
 
 /* Copies of 0.1 ms and 0.3 ms wait for each other; one of 9 ms waits for two of 0.1 ms. */
-TEST(a_copy_waits_for_the_copies_of_other_partitions)
+TEST_WITH(a_copy_waits_for_the_copies_of_other_partitions, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_partition(&rig, "a");
-	rt_rig_task(&rig, 10000, 4000, 15, 2000)->copy_in = 100;
-	rt_rig_task(&rig, 10000, 9000, 15, 500);
-	rt_rig_partition(&rig, "b")->policy = RT_NP_DM;
-	rt_rig_task(&rig, 10000, 9500, 15, 1000)->copy_out = 300;
+	rt_rig_partition(rig, "a");
+	rt_rig_task(rig, 10000, 4000, 15, 2000)->copy_in = 100;
+	rt_rig_task(rig, 10000, 9000, 15, 500);
+	rt_rig_partition(rig, "b")->policy = RT_NP_DM;
+	rt_rig_task(rig, 10000, 9500, 15, 1000)->copy_out = 300;
 	for (unsigned other = 0; other < 3; other++) {
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 
-		rig.set.own_copies = other == 0;
-		rig.tasks[2].copy_out = other == 2 ? 9000 : 300;
-		plan = rt_rig_plan(&rig, &gpu);
+		rig->set.own_copies = other == 0;
+		rig->tasks[2].copy_out = other == 2 ? 9000 : 300;
+		plan = rt_rig_plan(rig);
 		CHECK(plan->result == (other == 2   ? RT_REJECTED
 				       : other == 1 ? RT_CONDITIONAL
 						    : RT_ACCEPTED));
@@ -682,98 +634,89 @@ TEST(a_copy_waits_for_the_copies_of_other_partitions)
 }
 
 /* Standstill leaves 0.005 % of the time. */
-TEST(copies_beside_nearly_endless_standstill_have_no_bound)
+TEST_WITH(copies_beside_nearly_endless_standstill_have_no_bound, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	rt_rig_partition(&rig, "p");
-	rt_rig_task(&rig, RT_TIME_MAX, RT_TIME_MAX, 15, 500)->copy_in = 1;
-	rig.set.preemption = 1;
-	rig.set.queue_changes.number = RT_UNSET;
-	rig.set.queue_changes.rates = (struct bound_rates){ { { 99995, 100000 } }, 1 };
-	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	rt_rig_partition(rig, "p");
+	rt_rig_task(rig, RT_TIME_MAX, RT_TIME_MAX, 15, 500)->copy_in = 1;
+	rig->set.preemption = 1;
+	rig->set.queue_changes.number = RT_UNSET;
+	rig->set.queue_changes.rates = (struct bound_rates){ { { 99995, 100000 } }, 1 };
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig);
 	CHECK(plan->result == RT_REJECTED && plan->tasks[0].copies == BOUND_NONE);
 }
 
-TEST(more_copying_processes_than_sdma_queues_do_not_fit)
+TEST_WITH(more_copying_processes_than_sdma_queues_do_not_fit, struct rt_rig *rig)
 {
-	struct gpu_info gpu = radeon_vii("g");
-	struct rt_rig rig = RT_RIG_INIT(rig);
-
-	gpu.sdma_queues = 4;
+	rig->gpu.sdma_queues = 4;
 	for (unsigned i = 0; i < 3; i++) {
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 
-		rt_rig_needs(&rig, 10);
-		rig.tasks[i].copy_out = 10;
-		plan = rt_rig_plan(&rig, &gpu);
+		rt_rig_needs(rig, 10);
+		rig->tasks[i].copy_out = 10;
+		plan = rt_rig_plan(rig);
 		CHECK(plan->result == (i < 2 ? RT_ACCEPTED : RT_REJECTED));
 		CHECK(i < 2 || plan->layout.lacks == REASON_SDMA);
 	}
 }
 
-TEST(copies_of_two_gpus_can_slow_each_other)
+TEST_WITH(copies_of_two_gpus_can_slow_each_other, struct rt_rig *rig)
 {
 	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
-	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
 	gpus[0].info = gpus[1].info = radeon_vii("g");
 	for (unsigned i = 0; i < 2; i++) {
-		strcpy(rt_rig_needs(&rig, 15)->gpu, gpus[i].name);
-		rig.tasks[i].copy_in = 10;
+		strcpy(rt_rig_needs(rig, 15)->gpu, gpus[i].name);
+		rig->tasks[i].copy_in = 10;
 	}
 	for (unsigned stated = 0; stated < 2; stated++) {
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 
-		rig.set.independent_copies = stated;
-		CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
+		rig->set.independent_copies = stated;
+		CHECK(rt_plan_make(&rig->set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
 		CHECK(plan->result == (stated ? RT_ACCEPTED : RT_CONDITIONAL));
 		CHECK(stated || strstr(plan->conditions[0], "(independent-copies = yes)"));
 	}
 }
 
 /* The profile of the first GPU has the name of the second. */
-TEST(a_name_in_the_set_comes_before_that_of_a_profile)
+TEST_WITH(a_name_in_the_set_comes_before_that_of_a_profile, struct rt_rig *rig)
 {
 	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
-	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
 	gpus[0].info = radeon_vii("right");
 	gpus[1].info = radeon_vii("g");
-	strcpy(rt_rig_needs(&rig, 10)->gpu, "right");
-	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
+	strcpy(rt_rig_needs(rig, 10)->gpu, "right");
+	CHECK(rt_plan_make(&rig->set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
 	CHECK(plan->partitions[0].gpu == 1);
 }
 
 /* A chain over two GPUs, of which only the first stands still. */
-TEST(a_set_on_several_gpus_counts_each_of_them)
+TEST_WITH(a_set_on_several_gpus_counts_each_of_them, struct rt_rig *rig)
 {
 	struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
-	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
 	gpus[0].info = gpus[1].info = radeon_vii("g");
 	gpus[1].info.scheduler = SCHEDULER_MES;
-	rig.set.borrowers = true;
-	rig.set.neighbours = RT_UNSET;
-	rig.set.preemption = 10;
-	rig.set.changed_queues = 10;
+	rig->set.borrowers = true;
+	rig->set.neighbours = RT_UNSET;
+	rig->set.preemption = 10;
+	rig->set.changed_queues = 10;
 	for (unsigned i = 0; i < 3; i++) {
-		struct rt_partition *partition = rt_rig_needs(&rig, 60);
+		struct rt_partition *partition = rt_rig_needs(rig, 60);
 
 		strcpy(partition->gpu, i == 0 ? "left" : "right");
-		rig.tasks[i].period = rig.tasks[i].deadline = 10000;
+		rig->tasks[i].period = rig->tasks[i].deadline = 10000;
 	}
-	rig.tasks[1].after = 1;
+	rig->tasks[1].after = 1;
 	for (unsigned crowd = 0; crowd < 2; crowd++) {
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 
-		rig.set.n_partitions = rig.set.n_tasks = 2 + crowd;
-		CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
+		rig->set.n_partitions = rig->set.n_tasks = 2 + crowd;
+		CHECK(rt_plan_make(&rig->set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
 		CHECK(plan->result == (crowd ? RT_REJECTED : RT_ACCEPTED));
 		CHECK(plan->gpus[0].neighbours == 1 && plan->gpus[1].neighbours == 1 + crowd);
 		CHECK(plan->tasks[0].bound == 500 + 2 * 100);
@@ -782,47 +725,48 @@ TEST(a_set_on_several_gpus_counts_each_of_them)
 	}
 }
 
-TEST(partitions_on_gpus_that_share_a_memory_are_neighbours)
+TEST_WITH(partitions_on_gpus_that_share_a_memory_are_neighbours, struct rt_rig *rig)
 {
 	struct rt_gpu gpus[] = { { .name = "left", .memory = "0000:03:00.0" },
 				 { .name = "right", .memory = "0000:03:00.0" } };
-	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
 	gpus[0].info = gpus[1].info = radeon_vii("g");
-	rig.set.neighbours = RT_UNSET;
-	rig.set.margin_percent = MARGIN_MEASURED;
+	rig->set.neighbours = RT_UNSET;
+	rig->set.margin_percent = MARGIN_MEASURED;
 	for (unsigned i = 0; i < 2; i++)
-		strcpy(rt_rig_needs(&rig, 60)->gpu, gpus[i].name);
+		strcpy(rt_rig_needs(rig, 60)->gpu, gpus[i].name);
 	for (unsigned shared = 2; shared-- > 0;) {
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
 
-		CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
+		CHECK(rt_plan_make(&rig->set, gpus, 2, &plan, problem, sizeof(problem)) == 0);
 		for (size_t i = 0; i < 2; i++)
 			CHECK(plan->gpus[i].neighbours == shared &&
 			      (plan->gpus[i].margin.slowdown > 100) == (shared > 0));
 		strcpy(gpus[1].memory, "0000:03:00.0@1");
 	}
 	strcpy(gpus[1].memory, gpus[0].memory);
-	rig.set.neighbours = 0;
+	rig->set.neighbours = 0;
 	struct rt_plan *plan = NULL;
 
-	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	CHECK(rt_plan_make(&rig->set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL &&
+	      !plan);
 	CHECK(strstr(problem, "neighbours = 0") && strstr(problem, "memory"));
 }
 
-TEST(a_partition_on_a_gpu_that_is_not_in_the_set_is_refused)
+TEST_WITH(a_partition_on_a_gpu_that_is_not_in_the_set_is_refused, struct rt_rig *rig)
 {
 	const struct rt_gpu gpus[] = { { .name = "left" }, { .name = "right" } };
 	struct rt_plan *plan = NULL;
-	struct rt_rig rig = RT_RIG_INIT(rig);
 	char problem[512];
 
-	strcpy(rt_rig_needs(&rig, 10)->gpu, "middle");
-	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	strcpy(rt_rig_needs(rig, 10)->gpu, "middle");
+	CHECK(rt_plan_make(&rig->set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL &&
+	      !plan);
 	CHECK(strstr(problem, "p0") && strstr(problem, "middle") && strstr(problem, "left, right"));
-	rig.set.partitions[0].gpu[0] = '\0';
-	CHECK(rt_plan_make(&rig.set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL && !plan);
+	rig->set.partitions[0].gpu[0] = '\0';
+	CHECK(rt_plan_make(&rig->set, gpus, 2, &plan, problem, sizeof(problem)) == -EINVAL &&
+	      !plan);
 	CHECK(strstr(problem, "p0") && strstr(problem, "left, right"));
 }
 

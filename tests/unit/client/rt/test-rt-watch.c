@@ -32,7 +32,7 @@ TEST(a_plan_is_watched_whole_or_not)
 	struct rt_rig rig = RT_RIG_INIT(rig);
 
 	rt_rig_needs(&rig, 10);
-	_cleanup_(rt_plan_freep) struct rt_plan *made = rt_rig_plan(&rig, &gpu);
+	_cleanup_(rt_plan_freep) struct rt_plan *made = rt_rig_plan_on(&rig, &gpu);
 	plan = made;
 	CHECK(lack_each("rt_watch", watch_plan) == 5);
 }

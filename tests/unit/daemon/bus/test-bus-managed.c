@@ -340,29 +340,28 @@ TEST(an_answer_has_what_get_all_answers_about_each_object)
 	}
 }
 
-TEST(an_answer_in_parts_has_the_state_of_one_moment)
+FIXTURE(struct adapter, a, arrive(a, LEASES), adapter_done(a));
+
+TEST_WITH(an_answer_in_parts_has_the_state_of_one_moment, struct adapter *a)
 {
 	char former[64], later[64];
 	struct mirror *mirror;
-	struct adapter a;
 	sd_bus *bus;
 
-	arrive(&a, LEASES);
-	bus = adapter_connect(&a, STRANGER);
+	bus = adapter_connect(a, STRANGER);
 	mirror = mirror_new(bus);
 	mirror_ask(mirror, bus);
-	AWAIT_LOOP(a.event, a.bus->managed.snapshot);
+	AWAIT_LOOP(a->event, a->bus->managed.snapshot);
 	snprintf(former, sizeof(former), GPUARB_PATH_LEASE "/%" PRIu64,
-		 a.arbiter->leases[LEASES - 1]->id);
-	snprintf(later, sizeof(later), GPUARB_PATH_LEASE "/%" PRIu64, a.arbiter->next_id);
-	end_lease(&a, a.arbiter->leases[LEASES - 1]);
-	add_lease(&a);
-	AWAIT_LOOP(a.event, mirror->answers > 0);
+		 a->arbiter->leases[LEASES - 1]->id);
+	snprintf(later, sizeof(later), GPUARB_PATH_LEASE "/%" PRIu64, a->arbiter->next_id);
+	end_lease(a, a->arbiter->leases[LEASES - 1]);
+	add_lease(a);
+	AWAIT_LOOP(a->event, mirror->answers > 0);
 	CHECK(find_object(mirror, former) && !find_object(mirror, later));
-	compare(&a, bus, mirror);
+	compare(a, bus, mirror);
 	CHECK(!find_object(mirror, former) && find_object(mirror, later));
 	mirror_free(mirror);
-	adapter_done(&a);
 }
 
 static unsigned seed;
@@ -438,175 +437,154 @@ TEST(an_answer_and_later_signals_give_the_state_of_the_daemon)
 	adapter_done(&a);
 }
 
-TEST(many_signals_that_were_held_are_sent_in_parts)
+TEST_WITH(many_signals_that_were_held_are_sent_in_parts, struct adapter *a)
 {
 	struct mirror *mirror;
 	struct answer answer;
-	struct adapter a;
 	sd_bus *bus;
 
-	arrive(&a, LEASES);
-	bus = adapter_connect(&a, 0);
+	bus = adapter_connect(a, 0);
 	mirror = mirror_new(bus);
-	CHECK(is_fine(call_run(&a, get_version(bus))));
-	begin(&a, bus, &answer);
+	CHECK(is_fine(call_run(a, get_version(bus))));
+	begin(a, bus, &answer);
 	for (size_t i = 0; i < LEASES; i++)
 		for (unsigned k = 0; k < 3; k++)
-			bus_tell_lease(a.bus, a.arbiter->leases[i], TOUCH_REASON);
-	adapter_run(&a, &answer.came);
+			bus_tell_lease(a->bus, a->arbiter->leases[i], TOUCH_REASON);
+	adapter_run(a, &answer.came);
 	CHECK(is_fine(answer.m) && mirror->signals < LEASES);
-	CHECK(is_fine(call_run(&a, ask_all(bus)))); /* it waits for them */
+	CHECK(is_fine(call_run(a, ask_all(bus)))); /* it waits for them */
 	CHECK(mirror->signals == LEASES);
 	mirror_free(mirror);
-	adapter_done(&a);
 }
 
 /* ---- other calls -------------------------------------------------------------------------- */
 
-TEST(other_calls_are_served_while_an_answer_is_built)
+TEST_WITH(other_calls_are_served_while_an_answer_is_built, struct adapter *a)
 {
 	struct answer objects, version, more;
 	sd_bus *bus, *other;
-	struct adapter a;
 
-	arrive(&a, LEASES);
-	bus = adapter_connect(&a, STRANGER);
-	other = adapter_connect(&a, 2);
-	CHECK(is_fine(call_run(&a, get_version(bus))));
-	CHECK(is_fine(call_run(&a, get_version(other))));
+	bus = adapter_connect(a, STRANGER);
+	other = adapter_connect(a, 2);
+	CHECK(is_fine(call_run(a, get_version(bus))));
+	CHECK(is_fine(call_run(a, get_version(other))));
 	call_send(ask_all(bus), &objects);
 	settle(bus);
 	call_send(get_version(other), &version);
 	call_send(ask_all(other), &more);
 	settle(other);
-	adapter_run(&a, &more.came);
+	adapter_run(a, &more.came);
 	CHECK(version.number < objects.number && objects.number < more.number);
 	CHECK(is_fine(version.m) && is_fine(objects.m) && is_fine(more.m));
-	adapter_done(&a);
 }
 
-TEST(the_time_of_an_answer_is_charged_to_its_user)
+TEST_WITH(the_time_of_an_answer_is_charged_to_its_user, struct adapter *a)
 {
 	struct answer answer;
-	struct adapter a;
 	struct await await;
 	uint64_t used;
 	sd_bus *bus;
 
-	arrive(&a, LEASES);
-	bus = adapter_connect(&a, STRANGER);
-	begin(&a, bus, &answer);
-	used = a.bus->managed.peer->user->used_usec;
+	bus = adapter_connect(a, STRANGER);
+	begin(a, bus, &answer);
+	used = a->bus->managed.peer->user->used_usec;
 	await = AWAIT_BEGIN("the end of the answer");
-	while (a.bus->managed.call) {
-		const struct bus_user *user = a.bus->managed.peer->user;
+	while (a->bus->managed.call) {
+		const struct bus_user *user = a->bus->managed.peer->user;
 
-		await_loop(&await, a.event);
+		await_loop(&await, a->event);
 		CHECK(user->served == 1); /* one call, whatever number of parts */
-		CHECK(a.bus->managed.call || user->used_usec > used);
+		CHECK(a->bus->managed.call || user->used_usec > used);
 	}
-	adapter_run(&a, &answer.came);
+	adapter_run(a, &answer.came);
 	CHECK(is_fine(answer.m));
-	adapter_done(&a);
 }
 
-TEST(a_call_that_is_not_for_all_objects_is_answered_by_sd_bus)
+TEST_WITH(a_call_that_is_not_for_all_objects_is_answered_by_sd_bus, struct adapter *a)
 {
 	uint64_t cookie;
-	struct adapter a;
 	sd_bus_message *m;
 	sd_bus *bus;
 
-	arrive(&a, LEASES);
-	bus = adapter_connect(&a, STRANGER);
-	CHECK(is_error(call_run(&a, with(ask_all(bus), "s", "text")), SD_BUS_ERROR_INVALID_ARGS,
+	bus = adapter_connect(a, STRANGER);
+	CHECK(is_error(call_run(a, with(ask_all(bus), "s", "text")), SD_BUS_ERROR_INVALID_ARGS,
 		       ""));
 	CHECK(is_error(
-		call_run(&a, call_new(bus, GPUARB_PATH_GPU, OBJECT_MANAGER, "GetManagedObjects")),
+		call_run(a, call_new(bus, GPUARB_PATH_GPU, OBJECT_MANAGER, "GetManagedObjects")),
 		SD_BUS_ERROR_UNKNOWN_METHOD, ""));
 	m = ask_all(bus);
 	CHECK(sd_bus_message_set_expect_reply(m, false) >= 0);
 	CHECK(sd_bus_send(NULL, m, &cookie) >= 0);
 	sd_bus_message_unref(m);
-	CHECK(is_fine(call_run(&a, get_version(bus))) && !a.bus->managed.call);
-	adapter_done(&a);
+	CHECK(is_fine(call_run(a, get_version(bus))) && !a->bus->managed.call);
 }
 
 /* ---- ends --------------------------------------------------------------------------------- */
 
-TEST(a_connection_that_closes_gets_no_answer_and_others_do)
+TEST_WITH(a_connection_that_closes_gets_no_answer_and_others_do, struct adapter *a)
 {
 	struct mirror *mirror;
 	struct answer answer;
 	sd_bus *bus, *other;
-	struct adapter a;
 
-	arrive(&a, LEASES);
-	bus = adapter_connect(&a, STRANGER);
-	other = adapter_connect(&a, 0);
+	bus = adapter_connect(a, STRANGER);
+	other = adapter_connect(a, 0);
 	mirror = mirror_new(other);
-	CHECK(is_fine(call_run(&a, get_version(other))));
+	CHECK(is_fine(call_run(a, get_version(other))));
 	call_send(ask_all(bus), &answer);
 	settle(bus);
-	AWAIT_LOOP(a.event, a.bus->managed.call);
-	add_lease(&a);
+	AWAIT_LOOP(a->event, a->bus->managed.call);
+	add_lease(a);
 	leave(bus);
 	settle(other); /* the bus has told the adapter before */
 	mirror_ask(mirror, other);
-	AWAIT_LOOP(a.event, mirror->answers > 0);
+	AWAIT_LOOP(a->event, mirror->answers > 0);
 	CHECK(!answer.came);
-	compare(&a, other, mirror);
+	compare(a, other, mirror);
 	mirror_free(mirror);
-	adapter_done(&a);
 }
 
-TEST(a_daemon_that_stops_answers_what_it_was_building)
+TEST_WITH(a_daemon_that_stops_answers_what_it_was_building, struct adapter *a)
 {
 	struct answer first, second;
-	struct adapter a;
 	sd_bus *bus;
 
-	arrive(&a, LEASES);
-	bus = adapter_connect(&a, STRANGER);
-	begin(&a, bus, &first);
+	bus = adapter_connect(a, STRANGER);
+	begin(a, bus, &first);
 	call_send(ask_all(bus), &second);
 	settle(bus);
-	AWAIT_TURN(a.event, "the second call");
-	add_lease(&a);
-	CHECK(!TAILQ_EMPTY(&a.bus->held_signals));
-	a.bus = bus_free(a.bus);
-	adapter_run(&a, &first.came);
-	adapter_run(&a, &second.came);
+	AWAIT_TURN(a->event, "the second call");
+	add_lease(a);
+	CHECK(!TAILQ_EMPTY(&a->bus->held_signals));
+	a->bus = bus_free(a->bus);
+	adapter_run(a, &first.came);
+	adapter_run(a, &second.came);
 	CHECK(is_error(first.m, GPUARB_ERROR_SHUTDOWN, ""));
 	CHECK(sd_bus_message_is_method_error(second.m, NULL));
 	sd_bus_message_unref(second.m);
-	adapter_done(&a);
 }
 
-TEST(without_memory_the_answer_is_an_error_and_signals_are_not_held)
+TEST_WITH(without_memory_the_answer_is_an_error_and_signals_are_not_held, struct adapter *a)
 {
 	struct mirror *mirror;
 	struct answer answer;
-	struct adapter a;
 	sd_bus *bus;
 
-	arrive(&a, LEASES);
-	bus = adapter_connect(&a, STRANGER);
+	bus = adapter_connect(a, STRANGER);
 	mirror = mirror_new(bus);
-	CHECK(is_fine(call_run(&a, get_version(bus))));
-	begin(&a, bus, &answer);
+	CHECK(is_fine(call_run(a, get_version(bus))));
+	begin(a, bus, &answer);
 	lack_left = 0;
-	AWAIT_LOOP(a.event, lack_left != 0);
-	CHECK(!a.bus->managed.call);
-	adapter_run(&a, &answer.came);
+	AWAIT_LOOP(a->event, lack_left != 0);
+	CHECK(!a->bus->managed.call);
+	adapter_run(a, &answer.came);
 	CHECK(is_error(answer.m, SD_BUS_ERROR_NO_MEMORY, ""));
 
-	begin(&a, bus, &answer);
+	begin(a, bus, &answer);
 	lack_left = 0;
-	bus_tell_gpu(a.bus, 0);
-	CHECK(lack_left == -1 && TAILQ_EMPTY(&a.bus->held_signals));
-	adapter_run(&a, &answer.came);
+	bus_tell_gpu(a->bus, 0);
+	CHECK(lack_left == -1 && TAILQ_EMPTY(&a->bus->held_signals));
+	adapter_run(a, &answer.came);
 	CHECK(is_fine(answer.m) && mirror->signals == 1);
 	mirror_free(mirror);
-	adapter_done(&a);
 }

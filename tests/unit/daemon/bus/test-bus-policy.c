@@ -92,14 +92,14 @@ static sd_bus_message *converse(sd_bus *client, sd_bus *service, const char *int
 	return answer.m;
 }
 
-TEST(only_the_user_of_the_service_may_own_the_name)
+FIXTURE(struct rig, rig, arrive(rig), rig_done(rig));
+
+TEST_WITH(only_the_user_of_the_service_may_own_the_name, struct rig *rig)
 {
 	sd_bus *service, *root, *other;
-	_cleanup_(rig_done) struct rig rig;
 
-	arrive(&rig);
-	CHECK(take_name(&rig, 0, &root) == -EACCES && take_name(&rig, OTHER, &other) == -EACCES);
-	CHECK(take_name(&rig, 1, &service) >= 0);
+	CHECK(take_name(rig, 0, &root) == -EACCES && take_name(rig, OTHER, &other) == -EACCES);
+	CHECK(take_name(rig, 1, &service) >= 0);
 	CHECK(sd_bus_request_name(service, GPUARB_BUS_NAME "x", 0) == -EACCES);
 	CHECK(sd_bus_request_name(other, GPUARB_BUS_NAME, SD_BUS_NAME_REPLACE_EXISTING) == -EACCES);
 	leave(service);
@@ -107,22 +107,20 @@ TEST(only_the_user_of_the_service_may_own_the_name)
 	leave(other);
 }
 
-TEST(every_user_may_call_every_method)
+TEST_WITH(every_user_may_call_every_method, struct rig *rig)
 {
 	sd_bus *service, *other, *third;
 	sd_bus_message *denied;
 	const char *name;
-	_cleanup_(rig_done) struct rig rig;
 
-	arrive(&rig);
-	CHECK(take_name(&rig, 1, &service) >= 0);
-	other = rig_connect(&rig, OTHER);
+	CHECK(take_name(rig, 1, &service) >= 0);
+	other = rig_connect(rig, OTHER);
 	CHECK(is_fine(converse(other, service, "org.freedesktop.DBus.Peer", "Ping")));
 	CHECK(is_error(converse(other, service, GPUARB_INTERFACE, "Drain"),
 		       SD_BUS_ERROR_UNKNOWN_OBJECT, "")); /* it came there */
 
 	/* This bus does deny by default. */
-	third = rig_connect(&rig, 0);
+	third = rig_connect(rig, 0);
 	CHECK(sd_bus_get_unique_name(third, &name) >= 0);
 	CHECK(sd_bus_call_method(other, name, "/", "org.freedesktop.DBus.Peer", "Ping", NULL,
 				 &denied, "") == -EACCES);
@@ -137,16 +135,14 @@ static int count_signals(sd_bus_message *m, void *userdata, sd_bus_error *)
 	return 0;
 }
 
-TEST(no_user_can_send_signals_to_the_service)
+TEST_WITH(no_user_can_send_signals_to_the_service, struct rig *rig)
 {
 	sd_bus *service, *other;
 	unsigned signals = 0;
-	_cleanup_(rig_done) struct rig rig;
 
-	arrive(&rig);
-	CHECK(take_name(&rig, 1, &service) >= 0);
+	CHECK(take_name(rig, 1, &service) >= 0);
 	CHECK(sd_bus_add_filter(service, NULL, count_signals, &signals) >= 0);
-	other = rig_connect(&rig, OTHER);
+	other = rig_connect(rig, OTHER);
 	for (unsigned i = 0; i < 2; i++) { /* to the service, and to all who listen */
 		sd_bus_message *m;
 
@@ -163,15 +159,13 @@ TEST(no_user_can_send_signals_to_the_service)
 	leave(service);
 }
 
-TEST(no_user_can_listen_to_calls_of_others)
+TEST_WITH(no_user_can_listen_to_calls_of_others, struct rig *rig)
 {
 	sd_bus *service, *other, *root;
 	unsigned calls = 0;
-	_cleanup_(rig_done) struct rig rig;
 
-	arrive(&rig);
-	CHECK(take_name(&rig, 1, &service) >= 0);
-	other = rig_connect(&rig, OTHER);
+	CHECK(take_name(rig, 1, &service) >= 0);
+	other = rig_connect(rig, OTHER);
 	CHECK(sd_bus_add_filter(other, NULL, count, &calls) >= 0);
 	/* A bus may refuse the match, or accept it and apply its policy to every message. */
 	sd_bus_call_method(other, "org.freedesktop.DBus", "/org/freedesktop/DBus",
@@ -180,7 +174,7 @@ TEST(no_user_can_listen_to_calls_of_others)
 	CHECK(sd_bus_call_method(other, "org.freedesktop.DBus", "/org/freedesktop/DBus",
 				 "org.freedesktop.DBus.Monitoring", "BecomeMonitor", NULL, NULL,
 				 "asu", 0, 0) == -EACCES);
-	root = rig_connect(&rig, 0);
+	root = rig_connect(rig, 0);
 	CHECK(is_fine(converse(root, service, "org.freedesktop.DBus.Peer", "Ping")));
 	settle(other);
 	process_all(other);

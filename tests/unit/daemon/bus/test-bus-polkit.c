@@ -103,170 +103,158 @@ static bool drained(const struct polkit *p)
 	return p->a.arbiter->gpus[0].draining;
 }
 
-TEST(a_caller_that_polkit_allows_may_administer)
+FIXTURE(struct polkit, p, , polkit_done(p));
+
+TEST_WITH(a_caller_that_polkit_allows_may_administer, struct polkit *p)
 {
-	_cleanup_(polkit_done) struct polkit p;
 	const char *name;
 
-	polkit_new(&p, "yes");
-	CHECK(is_fine(call_run(&p.a, drain(p.client, "0"))) && drained(&p));
-	CHECK(sd_bus_get_unique_name(p.client, &name) >= 0);
-	CHECK(strcmp(p.subject, name) == 0 && p.flags == 0);
-	CHECK(strcmp(p.action, "org.gpuarb.Arbiter1.manage") == 0);
-	CHECK(is_fine(call_run(&p.a, call_arbiter(p.client, "Reload"))));
+	polkit_new(p, "yes");
+	CHECK(is_fine(call_run(&p->a, drain(p->client, "0"))) && drained(p));
+	CHECK(sd_bus_get_unique_name(p->client, &name) >= 0);
+	CHECK(strcmp(p->subject, name) == 0 && p->flags == 0);
+	CHECK(strcmp(p->action, "org.gpuarb.Arbiter1.manage") == 0);
+	CHECK(is_fine(call_run(&p->a, call_arbiter(p->client, "Reload"))));
 }
 
-TEST(interaction_is_allowed_only_if_the_caller_sets_the_flag)
+TEST_WITH(interaction_is_allowed_only_if_the_caller_sets_the_flag, struct polkit *p)
 {
 	sd_bus_message *call;
-	_cleanup_(polkit_done) struct polkit p;
 
-	polkit_new(&p, "yes");
-	call = drain(p.client, "0");
+	polkit_new(p, "yes");
+	call = drain(p->client, "0");
 	CHECK(sd_bus_message_set_allow_interactive_authorization(call, true) >= 0);
-	CHECK(is_fine(call_run(&p.a, call)) && p.flags == 1);
+	CHECK(is_fine(call_run(&p->a, call)) && p->flags == 1);
 }
 
-TEST(a_caller_that_polkit_denies_may_not_administer)
+TEST_WITH(a_caller_that_polkit_denies_may_not_administer, struct polkit *p)
 {
-	_cleanup_(polkit_done) struct polkit p;
-
-	polkit_new(&p, "no");
-	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED, "denies"));
-	CHECK(is_error(call_run(&p.a, call_arbiter(p.client, "Reload")), GPUARB_ERROR_NOT_PERMITTED,
-		       "org.gpuarb.Arbiter1.manage"));
-	CHECK(!drained(&p));
+	polkit_new(p, "no");
+	CHECK(is_error(call_run(&p->a, drain(p->client, "0")), GPUARB_ERROR_NOT_PERMITTED,
+		       "denies"));
+	CHECK(is_error(call_run(&p->a, call_arbiter(p->client, "Reload")),
+		       GPUARB_ERROR_NOT_PERMITTED, "org.gpuarb.Arbiter1.manage"));
+	CHECK(!drained(p));
 }
 
-TEST(polkit_is_not_asked_about_root)
+TEST_WITH(polkit_is_not_asked_about_root, struct polkit *p)
 {
-	_cleanup_(polkit_done) struct polkit p;
 	sd_bus *root;
 
-	polkit_new(&p, "no");
-	root = adapter_connect(&p.a, 0);
-	CHECK(is_fine(call_run(&p.a, drain(root, "0"))) && drained(&p) && !p.was_asked);
+	polkit_new(p, "no");
+	root = adapter_connect(&p->a, 0);
+	CHECK(is_fine(call_run(&p->a, drain(root, "0"))) && drained(p) && !p->was_asked);
 }
 
-TEST(without_polkit_only_root_and_the_service_user_administer)
+TEST_WITH(without_polkit_only_root_and_the_service_user_administer, struct polkit *p)
 {
-	_cleanup_(polkit_done) struct polkit p;
-
-	polkit_new(&p, NULL);
-	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
+	polkit_new(p, NULL);
+	CHECK(is_error(call_run(&p->a, drain(p->client, "0")), GPUARB_ERROR_NOT_PERMITTED,
 		       "org.gpuarb.Arbiter1.manage"));
-	CHECK(!drained(&p));
+	CHECK(!drained(p));
 }
 
-TEST(a_malformed_answer_of_polkit_denies)
+TEST_WITH(a_malformed_answer_of_polkit_denies, struct polkit *p)
 {
-	_cleanup_(polkit_done) struct polkit p;
-
-	polkit_new(&p, "nonsense");
-	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED, "read"));
-	CHECK(!drained(&p));
+	polkit_new(p, "nonsense");
+	CHECK(is_error(call_run(&p->a, drain(p->client, "0")), GPUARB_ERROR_NOT_PERMITTED, "read"));
+	CHECK(!drained(p));
 }
 
-TEST(other_calls_are_served_while_polkit_decides_and_its_death_denies)
+TEST_WITH(other_calls_are_served_while_polkit_decides_and_its_death_denies, struct polkit *p)
 {
 	struct answer slow;
-	_cleanup_(polkit_done) struct polkit p;
 
-	polkit_new(&p, "yes");
-	p.holds = true;
-	call_send(drain(p.client, "0"), &slow);
-	adapter_run(&p.a, &p.was_asked);
-	CHECK(is_fine(call_run(&p.a, ask(p.client, "Reserve", 15))) && !slow.came);
+	polkit_new(p, "yes");
+	p->holds = true;
+	call_send(drain(p->client, "0"), &slow);
+	adapter_run(&p->a, &p->was_asked);
+	CHECK(is_fine(call_run(&p->a, ask(p->client, "Reserve", 15))) && !slow.came);
 
-	polkit_dies(&p);
-	adapter_run(&p.a, &slow.came);
+	polkit_dies(p);
+	adapter_run(&p->a, &slow.came);
 	CHECK(is_error(slow.m, GPUARB_ERROR_NOT_PERMITTED, "org.gpuarb.Arbiter1.manage"));
-	CHECK(!drained(&p));
+	CHECK(!drained(p));
 }
 
 /* The time-out is five seconds, because no password is typed here. */
-TEST(a_polkit_timeout_denies_and_cancels_the_question)
+TEST_WITH(a_polkit_timeout_denies_and_cancels_the_question, struct polkit *p)
 {
-	_cleanup_(polkit_done) struct polkit p;
-
-	polkit_new(&p, "yes");
-	p.holds = true;
-	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
+	polkit_new(p, "yes");
+	p->holds = true;
+	CHECK(is_error(call_run(&p->a, drain(p->client, "0")), GPUARB_ERROR_NOT_PERMITTED,
 		       "org.gpuarb.Arbiter1.manage"));
-	adapter_run(&p.a, &p.cancelled);
-	polkit_answer(&p); /* too late */
-	settle(p.client);
-	CHECK(is_fine(call_run(&p.a, ask(p.client, "Plan", 15))) && !drained(&p));
+	adapter_run(&p->a, &p->cancelled);
+	polkit_answer(p); /* too late */
+	settle(p->client);
+	CHECK(is_fine(call_run(&p->a, ask(p->client, "Plan", 15))) && !drained(p));
 }
 
-TEST(questions_are_bounded_for_each_user_and_answered_with_shutdown)
+TEST_WITH(questions_are_bounded_for_each_user_and_answered_with_shutdown, struct polkit *p)
 {
 	struct answer answers[9], other;
 	unsigned refused = 0;
-	_cleanup_(polkit_done) struct polkit p;
 	sd_bus *second;
 
-	polkit_new(&p, "yes");
-	p.holds = true;
+	polkit_new(p, "yes");
+	p->holds = true;
 	for (unsigned i = 0; i < 9; i++)
-		call_send(drain(p.client, "0"), &answers[i]);
-	adapter_run(&p.a, &answers[8].came);
+		call_send(drain(p->client, "0"), &answers[i]);
+	adapter_run(&p->a, &answers[8].came);
 	CHECK(is_error(answers[8].m, SD_BUS_ERROR_LIMITS_EXCEEDED, "uid"));
 
-	second = adapter_connect(&p.a, STRANGER + 1);
+	second = adapter_connect(&p->a, STRANGER + 1);
 	call_send(drain(second, "0"), &other);
-	await_questions(&p, 9); /* polkit is asked about another user */
+	await_questions(p, 9); /* polkit is asked about another user */
 	CHECK(!other.came);
 
-	p.a.bus = bus_free(p.a.bus);
+	p->a.bus = bus_free(p->a.bus);
 	for (unsigned i = 0; i < 8; i++) {
-		adapter_run(&p.a, &answers[i].came);
+		adapter_run(&p->a, &answers[i].came);
 		refused += is_error(answers[i].m, GPUARB_ERROR_SHUTDOWN, "");
 	}
-	adapter_run(&p.a, &other.came);
+	adapter_run(&p->a, &other.came);
 	CHECK(is_error(other.m, GPUARB_ERROR_SHUTDOWN, ""));
-	CHECK(refused == 8 && !drained(&p));
+	CHECK(refused == 8 && !drained(p));
 }
 
-TEST(a_question_ends_with_the_connection_of_its_caller)
+TEST_WITH(a_question_ends_with_the_connection_of_its_caller, struct polkit *p)
 {
 	struct answer slow[8], again;
-	_cleanup_(polkit_done) struct polkit p;
 
-	polkit_new(&p, "yes");
-	p.holds = true;
+	polkit_new(p, "yes");
+	p->holds = true;
 	for (unsigned i = 0; i < 8; i++)
-		call_send(drain(p.client, "0"), &slow[i]);
-	await_questions(&p, 8);
-	leave(p.client);
-	p.client = NULL;
-	adapter_run(&p.a, &p.cancelled);
+		call_send(drain(p->client, "0"), &slow[i]);
+	await_questions(p, 8);
+	leave(p->client);
+	p->client = NULL;
+	adapter_run(&p->a, &p->cancelled);
 
-	p.holds = false;
-	p.client = adapter_connect(&p.a, STRANGER);
-	call_send(drain(p.client, "0"), &again); /* the user has its places again */
-	adapter_run(&p.a, &again.came);
-	CHECK(is_fine(again.m) && drained(&p));
+	p->holds = false;
+	p->client = adapter_connect(&p->a, STRANGER);
+	call_send(drain(p->client, "0"), &again); /* the user has its places again */
+	adapter_run(&p->a, &again.came);
+	CHECK(is_fine(again.m) && drained(p));
 }
 
-TEST(the_lease_of_another_user_needs_polkit)
+TEST_WITH(the_lease_of_another_user_needs_polkit, struct polkit *p)
 {
 	sd_bus *root;
-	_cleanup_(polkit_done) struct polkit p;
 
-	polkit_new(&p, "no");
-	root = adapter_connect(&p.a, 0);
-	CHECK(is_fine(call_run(&p.a, ask(root, "Reserve", 15))));
-	CHECK(is_fine(call_run(&p.a, ask(p.client, "Reserve", 15))));
-	CHECK(is_error(call_run(&p.a, call_lease(p.client, GPUARB_PATH_LEASE "/1", "Release")),
+	polkit_new(p, "no");
+	root = adapter_connect(&p->a, 0);
+	CHECK(is_fine(call_run(&p->a, ask(root, "Reserve", 15))));
+	CHECK(is_fine(call_run(&p->a, ask(p->client, "Reserve", 15))));
+	CHECK(is_error(call_run(&p->a, call_lease(p->client, GPUARB_PATH_LEASE "/1", "Release")),
 		       GPUARB_ERROR_NOT_PERMITTED, "lease 1"));
-	CHECK(p.was_asked && p.a.arbiter->n_leases == 2);
+	CHECK(p->was_asked && p->a.arbiter->n_leases == 2);
 
-	p.was_asked = false;
-	CHECK(is_fine(call_run(&p.a, call_lease(p.client, GPUARB_PATH_LEASE "/2", "Release"))));
-	CHECK(!p.was_asked && p.a.arbiter->n_leases == 1);
+	p->was_asked = false;
+	CHECK(is_fine(call_run(&p->a, call_lease(p->client, GPUARB_PATH_LEASE "/2", "Release"))));
+	CHECK(!p->was_asked && p->a.arbiter->n_leases == 1);
 
-	p.answer = "yes";
-	CHECK(is_fine(call_run(&p.a, call_lease(p.client, GPUARB_PATH_LEASE "/1", "Release"))));
-	CHECK(p.was_asked && p.a.arbiter->n_leases == 0);
+	p->answer = "yes";
+	CHECK(is_fine(call_run(&p->a, call_lease(p->client, GPUARB_PATH_LEASE "/1", "Release"))));
+	CHECK(p->was_asked && p->a.arbiter->n_leases == 0);
 }

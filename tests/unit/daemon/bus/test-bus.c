@@ -12,15 +12,16 @@
 
 NEEDS(bus_missing);
 
-TEST(reserve_answers_with_lease_holder_state_and_partitions)
+FIXTURE(struct adapter, a, , adapter_done(a));
+
+TEST_WITH(reserve_answers_with_lease_holder_state_and_partitions, struct adapter *a)
 {
 	const char *path, *state;
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, STRANGER);
+	sd_bus *bus = adapter_begin(a, STRANGER);
 	sd_bus_message *m;
 	int holder;
 
-	m = call_run(&a, ask(bus, "Reserve", 15));
+	m = call_run(a, ask(bus, "Reserve", 15));
 	CHECK(sd_bus_message_has_signature(m, "ohsaa{sv}"));
 	CHECK(sd_bus_message_read(m, "ohs", &path, &holder, &state) >= 0);
 	CHECK(strcmp(path, GPUARB_PATH_LEASE "/1") == 0 && strcmp(state, "granted") == 0);
@@ -35,11 +36,10 @@ static int count_key(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-TEST(signals_come_before_the_answer)
+TEST_WITH(signals_come_before_the_answer, struct adapter *a)
 {
 	unsigned added = 0, removed = 0, changed = 0;
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH,
 				  "org.freedesktop.DBus.ObjectManager", "InterfacesAdded",
@@ -50,13 +50,13 @@ TEST(signals_come_before_the_answer)
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, NULL,
 				  "org.freedesktop.DBus.Properties", "PropertiesChanged", count_key,
 				  &changed) >= 0);
-	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	CHECK(is_fine(call_run(a, ask(bus, "Reserve", 15))));
 	CHECK(added == 1 && changed == 0);
-	CHECK(is_fine(call_run(&a, call_lease(bus, GPUARB_PATH_LEASE "/1", "Release"))));
+	CHECK(is_fine(call_run(a, call_lease(bus, GPUARB_PATH_LEASE "/1", "Release"))));
 	CHECK(removed == 1 && changed == 1);
-	CHECK(is_fine(call_run(&a, drain(bus, "0"))));
+	CHECK(is_fine(call_run(a, drain(bus, "0"))));
 	CHECK(changed == 2);
-	CHECK(is_fine(call_run(&a, call_arbiter(bus, "Reload"))));
+	CHECK(is_fine(call_run(a, call_arbiter(bus, "Reload"))));
 	CHECK(changed == 3);
 }
 
@@ -78,54 +78,51 @@ static int count_late_keys(sd_bus_message *m, void *userdata, sd_bus_error *erro
 	return 0;
 }
 
-TEST(a_signal_has_each_property_that_can_change)
+TEST_WITH(a_signal_has_each_property_that_can_change, struct adapter *a)
 {
-	_cleanup_(adapter_done) struct adapter a;
 	unsigned keys = 0;
 	sd_bus *bus;
 
-	adapter_new(&a);
-	bus = adapter_connect(&a, 0);
+	adapter_new(a);
+	bus = adapter_connect(a, 0);
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, NULL,
 				  "org.freedesktop.DBus.Properties", "PropertiesChanged",
 				  count_late_keys, &keys) >= 0);
-	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	CHECK(is_fine(call_run(&a, call_lease(bus, GPUARB_PATH_LEASE "/1", "Release"))));
+	CHECK(is_fine(call_run(a, ask(bus, "Reserve", 15))));
+	CHECK(is_fine(call_run(a, call_lease(bus, GPUARB_PATH_LEASE "/1", "Release"))));
 	CHECK(keys == 1);
-	CHECK(is_fine(call_run(&a, drain(bus, "0"))));
+	CHECK(is_fine(call_run(a, drain(bus, "0"))));
 	CHECK(keys == 3);
 	sd_bus_flush_close_unref(bus);
 }
 
-TEST(a_lease_added_and_removed_in_one_update_sends_no_signal)
+TEST_WITH(a_lease_added_and_removed_in_one_update_sends_no_signal, struct adapter *a)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	unsigned told = 0;
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH, NULL, NULL, count_key,
 				  &told) >= 0);
 	CHECK(lease_new(&lease) == 0);
-	bus_tell_lease(a.bus, lease, TOUCH_ADDED | TOUCH_REMOVED);
-	CHECK(is_fine(call_run(&a, drain(bus, "1"))) && told == 0);
+	bus_tell_lease(a->bus, lease, TOUCH_ADDED | TOUCH_REMOVED);
+	CHECK(is_fine(call_run(a, drain(bus, "1"))) && told == 0);
 }
 
-TEST(a_refusal_names_the_gpu)
+TEST_WITH(a_refusal_names_the_gpu, struct adapter *a)
 {
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 	sd_bus_message *m;
 
-	m = call_run(&a, ask(bus, "Reserve", 5000));
+	m = call_run(a, ask(bus, "Reserve", 5000));
 	CHECK(sd_bus_message_is_method_error(m, GPUARB_ERROR_NEVER_FITS));
 	CHECK(sd_bus_message_has_signature(m, "saa{sv}"));
 	sd_bus_message_unref(m);
 
-	CHECK(is_error(call_run(&a, ask(bus, "Reserve", 0)), GPUARB_ERROR_INVALID_REQUEST,
+	CHECK(is_error(call_run(a, ask(bus, "Reserve", 0)), GPUARB_ERROR_INVALID_REQUEST,
 		       "want 1: cus is 0"));
-	a.fail = -EMFILE;
-	m = call_run(&a, ask(bus, "Reserve", 15));
+	a->fail = -EMFILE;
+	m = call_run(a, ask(bus, "Reserve", 15));
 	CHECK(sd_bus_message_is_method_error(m, NULL) && sd_bus_message_get_errno(m) == EMFILE);
 	sd_bus_message_unref(m);
 }
@@ -161,59 +158,56 @@ static sd_bus_message *plan_as(sd_bus *bus, uint32_t uid, size_t n_groups)
 	return m;
 }
 
-TEST(plan_for_another_user_is_checked_and_for_administrators)
+TEST_WITH(plan_for_another_user_is_checked_and_for_administrators, struct adapter *a)
 {
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 	sd_bus *stranger;
 
-	stranger = adapter_connect(&a, STRANGER);
-	CHECK(planned(call_run(&a, plan_as(bus, 4711, 0)), "granted", true, false));
-	CHECK(planned(call_run(&a, plan_as(bus, 4711, CALLER_GROUPS)), "granted", true, false));
-	CHECK(is_error(call_run(&a, plan_as(bus, 4711, CALLER_GROUPS + 1)),
+	stranger = adapter_connect(a, STRANGER);
+	CHECK(planned(call_run(a, plan_as(bus, 4711, 0)), "granted", true, false));
+	CHECK(planned(call_run(a, plan_as(bus, 4711, CALLER_GROUPS)), "granted", true, false));
+	CHECK(is_error(call_run(a, plan_as(bus, 4711, CALLER_GROUPS + 1)),
 		       GPUARB_ERROR_INVALID_REQUEST, "1024"));
-	CHECK(is_error(call_run(&a, plan_as(bus, UINT32_MAX, 0)), GPUARB_ERROR_INVALID_REQUEST,
+	CHECK(is_error(call_run(a, plan_as(bus, UINT32_MAX, 0)), GPUARB_ERROR_INVALID_REQUEST,
 		       "user"));
-	CHECK(is_error(call_run(&a, plan_as(stranger, STRANGER, 0)), GPUARB_ERROR_NOT_PERMITTED,
+	CHECK(is_error(call_run(a, plan_as(stranger, STRANGER, 0)), GPUARB_ERROR_NOT_PERMITTED,
 		       "administrator"));
 }
 
-TEST(plan_answers_refused_without_an_error_and_changes_nothing)
+TEST_WITH(plan_answers_refused_without_an_error_and_changes_nothing, struct adapter *a)
 {
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 	sd_bus_message *m;
 
-	CHECK(planned(call_run(&a, ask(bus, "Plan", 15)), "granted", true, false));
-	CHECK(planned(call_run(&a, ask(bus, "Plan", 5000)), "refused", false, true));
-	CHECK(a.arbiter->n_leases == 0);
+	CHECK(planned(call_run(a, ask(bus, "Plan", 15)), "granted", true, false));
+	CHECK(planned(call_run(a, ask(bus, "Plan", 5000)), "refused", false, true));
+	CHECK(a->arbiter->n_leases == 0);
 
 	m = call_arbiter(bus, "Plan");
 	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1, "class", "s",
 				    "realtime") >= 0);
-	CHECK(planned(call_run(&a, m), "refused", false, true)); /* NotPermitted */
+	CHECK(planned(call_run(a, m), "refused", false, true)); /* NotPermitted */
 
-	CHECK(is_error(call_run(&a, ask(bus, "Plan", 0)), GPUARB_ERROR_INVALID_REQUEST, "cus"));
+	CHECK(is_error(call_run(a, ask(bus, "Plan", 0)), GPUARB_ERROR_INVALID_REQUEST, "cus"));
 	m = call_arbiter(bus, "Plan");
 	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", "9", "cus", "u", 15, 0) >=
 	      0);
-	CHECK(is_error(call_run(&a, m), GPUARB_ERROR_NO_SUCH_GPU, "9"));
+	CHECK(is_error(call_run(a, m), GPUARB_ERROR_NO_SUCH_GPU, "9"));
 }
 
-TEST(a_plan_above_max_leases_has_one_refusal_without_a_gpu)
+TEST_WITH(a_plan_above_max_leases_has_one_refusal_without_a_gpu, struct adapter *a)
 {
 	const char *key, *gpu, *reason, *hint;
 	uint64_t asked, room;
-	_cleanup_(adapter_done) struct adapter a;
 	sd_bus_message *m;
 	sd_bus *bus;
 	int retry;
 
-	adapter_new(&a);
-	a.arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
-	bus = adapter_connect(&a, STRANGER);
-	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	m = call_run(&a, ask(bus, "Plan", 15));
+	adapter_new(a);
+	a->arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	bus = adapter_connect(a, STRANGER);
+	CHECK(is_fine(call_run(a, ask(bus, "Reserve", 15))));
+	m = call_run(a, ask(bus, "Plan", 15));
 	CHECK(sd_bus_message_skip(m, "saa{sv}") >= 0);
 	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
 	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
@@ -238,19 +232,18 @@ static void enter_key(sd_bus_message *m, const char *wanted)
 	}
 }
 
-TEST(a_refused_plan_lists_the_leases_whose_end_would_help)
+TEST_WITH(a_refused_plan_lists_the_leases_whose_end_would_help, struct adapter *a)
 {
 	const char *key, *result;
 	const uint64_t *ids;
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 	sd_bus_message *m;
 	size_t size;
 	int exact;
 
-	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 30))));
-	m = call_run(&a, ask(bus, "Plan", 45)); /* 15 are free, and 30 with the end of lease 1 */
+	CHECK(is_fine(call_run(a, ask(bus, "Reserve", 15))));
+	CHECK(is_fine(call_run(a, ask(bus, "Reserve", 30))));
+	m = call_run(a, ask(bus, "Plan", 45)); /* 15 are free, and 30 with the end of lease 1 */
 	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "refused") == 0);
 	CHECK(sd_bus_message_skip(m, "aa{sv}") >= 0);
 	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
@@ -267,57 +260,55 @@ TEST(a_refused_plan_lists_the_leases_whose_end_would_help)
 
 /* ---- objects ---- */
 
-TEST(unknown_gpus_and_leases_have_errors_of_their_own)
+TEST_WITH(unknown_gpus_and_leases_have_errors_of_their_own, struct adapter *a)
 {
 	static const char *const no_lease[] = { "/7", "/007", "/x", "/99999999999999999999",
 						"/1/2" };
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 
 	for (size_t i = 0; i < ARRAY_SIZE(no_lease); i++) {
 		char path[128];
 
 		snprintf(path, sizeof(path), GPUARB_PATH_LEASE "%s", no_lease[i]);
-		CHECK(is_error(call_run(&a, call_lease(bus, path, "Release")),
+		CHECK(is_error(call_run(a, call_lease(bus, path, "Release")),
 			       GPUARB_ERROR_NO_SUCH_LEASE, path));
-		CHECK(is_error(call_run(&a, get(bus, path, GPUARB_INTERFACE_LEASE, "State")),
+		CHECK(is_error(call_run(a, get(bus, path, GPUARB_INTERFACE_LEASE, "State")),
 			       GPUARB_ERROR_NO_SUCH_LEASE, path));
-		CHECK(is_error(call_run(&a, call_new(bus, path, GPUARB_INTERFACE, "Foo")),
+		CHECK(is_error(call_run(a, call_new(bus, path, GPUARB_INTERFACE, "Foo")),
 			       GPUARB_ERROR_NO_SUCH_LEASE, path));
-		CHECK(is_error(call_run(&a, call_lease(bus, path, "Foo")),
+		CHECK(is_error(call_run(a, call_lease(bus, path, "Foo")),
 			       GPUARB_ERROR_NO_SUCH_LEASE, path));
 		CHECK(is_error(
-			call_run(&a, call_new(bus, path, "org.freedesktop.DBus.Introspectable",
-					      "Introspect")),
+			call_run(a, call_new(bus, path, "org.freedesktop.DBus.Introspectable",
+					     "Introspect")),
 			GPUARB_ERROR_NO_SUCH_LEASE, path));
 	}
-	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU "/2", GPUARB_INTERFACE_GPU, "Name")),
+	CHECK(is_error(call_run(a, get(bus, GPUARB_PATH_GPU "/2", GPUARB_INTERFACE_GPU, "Name")),
 		       GPUARB_ERROR_NO_SUCH_GPU, ""));
-	CHECK(is_error(call_run(&a, call_lease(bus, GPUARB_PATH_GPU "/9999999999999", "Release")),
+	CHECK(is_error(call_run(a, call_lease(bus, GPUARB_PATH_GPU "/9999999999999", "Release")),
 		       GPUARB_ERROR_NO_SUCH_GPU, ""));
-	CHECK(is_error(call_run(&a, call_lease(bus, GPUARB_PATH_GPU "/0", "Release")),
+	CHECK(is_error(call_run(a, call_lease(bus, GPUARB_PATH_GPU "/0", "Release")),
 		       SD_BUS_ERROR_UNKNOWN_METHOD, ""));
-	CHECK(is_error(call_run(&a, call_lease(bus, GPUARB_PATH_LEASE, "Release")),
+	CHECK(is_error(call_run(a, call_lease(bus, GPUARB_PATH_LEASE, "Release")),
 		       SD_BUS_ERROR_UNKNOWN_METHOD, ""));
-	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, "Name")),
+	CHECK(is_error(call_run(a, get(bus, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, "Name")),
 		       SD_BUS_ERROR_UNKNOWN_PROPERTY, ""));
 }
 
-TEST(all_objects_are_managed_with_all_their_properties)
+TEST_WITH(all_objects_are_managed_with_all_their_properties, struct adapter *a)
 {
 	char text[65536] = "";
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 	sd_bus_message *m;
 	FILE *file;
 
-	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	a.arbiter->gpus[1].observed.n_processes = 1;
-	a.arbiter->gpus[1].observed.processes[0] = (struct unmanaged_process){
+	CHECK(is_fine(call_run(a, ask(bus, "Reserve", 15))));
+	a->arbiter->gpus[1].observed.n_processes = 1;
+	a->arbiter->gpus[1].observed.processes[0] = (struct unmanaged_process){
 		.pid = 42, .uid = 7, .command = "caf\xc3", .queues = 3
 	};
-	m = call_run(&a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
-				  "GetManagedObjects"));
+	m = call_run(a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
+				 "GetManagedObjects"));
 	CHECK(sd_bus_message_has_signature(m, "a{oa{sa{sv}}}"));
 	file = fmemopen(text, sizeof(text), "w");
 	CHECK(file && sd_bus_message_dump(m, file, SD_BUS_MESSAGE_DUMP_SUBTREE_ONLY) >= 0);
@@ -328,50 +319,47 @@ TEST(all_objects_are_managed_with_all_their_properties)
 	CHECK(strstr(text, "\"gfx906\"") && strstr(text, "\"Radeon VII\""));
 	CHECK(strstr(text, "\"caf?\"")); /* or the bus would have hung up */
 	CHECK(strstr(text, "\"cu-mask\"") && strstr(text, "\"memory-bandwidth\""));
-	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
-	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Tenants"))));
+	CHECK(is_fine(call_run(a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
+	CHECK(is_fine(call_run(a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Tenants"))));
 }
 
-TEST(each_call_refreshes_the_hardware_once)
+TEST_WITH(each_call_refreshes_the_hardware_once, struct adapter *a)
 {
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 
-	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))) && a.refreshed == 1);
+	CHECK(is_fine(call_run(a, ask(bus, "Reserve", 15))) && a->refreshed == 1);
 	CHECK(is_fine(
-		call_run(&a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
-	CHECK(a.refreshed == 2);
+		call_run(a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
+	CHECK(a->refreshed == 2);
 	sd_bus_message_unref(call_run(
-		&a, call_new(bus, "/", "org.freedesktop.DBus.Introspectable", "Introspect")));
-	CHECK(a.refreshed == 2);
+		a, call_new(bus, "/", "org.freedesktop.DBus.Introspectable", "Introspect")));
+	CHECK(a->refreshed == 2);
 }
 
-TEST(only_methods_of_the_interface_decide)
+TEST_WITH(only_methods_of_the_interface_decide, struct adapter *a)
 {
-	_cleanup_(adapter_done) struct adapter a;
-	sd_bus *bus = adapter_begin(&a, 0);
+	sd_bus *bus = adapter_begin(a, 0);
 
 	CHECK(is_fine(
-		call_run(&a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
-	CHECK(is_fine(call_run(&a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
-					    "GetManagedObjects"))));
-	CHECK(a.decided == 0);
-	CHECK(is_fine(call_run(&a, ask(bus, "Plan", 15))) && a.decided == 1);
+		call_run(a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
+	CHECK(is_fine(call_run(a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
+					   "GetManagedObjects"))));
+	CHECK(a->decided == 0);
+	CHECK(is_fine(call_run(a, ask(bus, "Plan", 15))) && a->decided == 1);
 }
 
-TEST(users_whose_processes_are_read_late_are_shown)
+TEST_WITH(users_whose_processes_are_read_late_are_shown, struct adapter *a)
 {
-	_cleanup_(adapter_done) struct adapter a;
 	sd_bus_message *m;
 	uint32_t uid[2], n[2];
 	sd_bus *bus;
 
-	adapter_new(&a);
-	a.late[0] = (struct late_user){ 1000, 7 };
-	a.late[1] = (struct late_user){ (uid_t)-1, 4000 };
-	a.n_late = 2;
-	bus = adapter_connect(&a, 0);
-	m = call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "LateProcesses"));
+	adapter_new(a);
+	a->late[0] = (struct late_user){ 1000, 7 };
+	a->late[1] = (struct late_user){ (uid_t)-1, 4000 };
+	a->n_late = 2;
+	bus = adapter_connect(a, 0);
+	m = call_run(a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "LateProcesses"));
 	CHECK(sd_bus_message_read(m, "v", "a{uu}", 2, &uid[0], &n[0], &uid[1], &n[1]) >= 0);
 	CHECK(uid[0] == 1000 && n[0] == 7 && uid[1] == UINT32_MAX && n[1] == 4000);
 	sd_bus_message_unref(m);
@@ -388,42 +376,41 @@ static sd_bus_message *plan_of_class(sd_bus *bus, const char *class)
 		    class);
 }
 
-TEST(a_request_that_cannot_wait_for_the_descriptors_is_refused)
+TEST_WITH(a_request_that_cannot_wait_for_the_descriptors_is_refused, struct adapter *a)
 {
 	static struct answer answers[CLIENTS - 1][CALLS];
 	sd_bus *clients[CLIENTS], *last, *other = NULL;
-	_cleanup_(adapter_done) struct adapter a;
 	struct answer of_other;
 
-	adapter_new(&a);
+	adapter_new(a);
 	for (size_t i = 0; i < CLIENTS; i++)
-		clients[i] = adapter_connect(&a, 0);
+		clients[i] = adapter_connect(a, 0);
 	last = clients[CLIENTS - 1];
-	a.awaits_masks = true;
+	a->awaits_masks = true;
 	for (size_t i = 0; i < CLIENTS - 1; i++) {
 		for (size_t k = 0; k < CALLS; k++)
 			call_send(plan_of_class(clients[i], "guaranteed"), &answers[i][k]);
-		CHECK(is_fine(call_run(&a, plan_of_class(clients[i], "besteffort"))));
+		CHECK(is_fine(call_run(a, plan_of_class(clients[i], "besteffort"))));
 	}
-	CHECK(is_error(call_run(&a, plan_of_class(last, "guaranteed")), SD_BUS_ERROR_NO_MEMORY,
+	CHECK(is_error(call_run(a, plan_of_class(last, "guaranteed")), SD_BUS_ERROR_NO_MEMORY,
 		       "descriptors"));
-	CHECK(is_fine(call_run(&a, plan_of_class(last, "besteffort"))));
+	CHECK(is_fine(call_run(a, plan_of_class(last, "besteffort"))));
 	if (getuid() == 0) { /* the calls of one user take the room of no other user */
-		other = adapter_connect(&a, 2);
+		other = adapter_connect(a, 2);
 		call_send(plan_of_class(other, "guaranteed"), &of_other);
-		CHECK(is_fine(call_run(&a, plan_of_class(other, "besteffort"))));
+		CHECK(is_fine(call_run(a, plan_of_class(other, "besteffort"))));
 		CHECK(!of_other.came);
 	}
 	for (size_t i = 0; i < (CLIENTS - 1) * CALLS; i++)
 		CHECK(!answers[i / CALLS][i % CALLS].came);
-	a.awaits_masks = false;
-	bus_observed(a.bus);
+	a->awaits_masks = false;
+	bus_observed(a->bus);
 	for (size_t i = 0; i < (CLIENTS - 1) * CALLS; i++) {
-		adapter_run(&a, &answers[i / CALLS][i % CALLS].came);
+		adapter_run(a, &answers[i / CALLS][i % CALLS].came);
 		CHECK(is_fine(answers[i / CALLS][i % CALLS].m));
 	}
 	if (other) {
-		adapter_run(&a, &of_other.came);
+		adapter_run(a, &of_other.came);
 		CHECK(is_fine(of_other.m));
 		leave(other);
 	}
@@ -433,26 +420,24 @@ TEST(a_request_that_cannot_wait_for_the_descriptors_is_refused)
 
 /* ---- the bus ---- */
 
-TEST(the_name_has_one_owner)
+TEST_WITH(the_name_has_one_owner, struct adapter *a)
 {
 	struct bus *second;
-	_cleanup_(adapter_done) struct adapter a;
 
-	adapter_new(&a);
-	CHECK(bus_new(a.event, a.rig.address, a.arbiter, &adapter_host, &adapter_events, &a,
+	adapter_new(a);
+	CHECK(bus_new(a->event, a->rig.address, a->arbiter, &adapter_host, &adapter_events, a,
 		      &second) == 0);
 	CHECK(bus_own_name(second) == -EEXIST);
 	bus_free(second);
 }
 
-TEST(no_address_means_the_system_bus)
+TEST_WITH(no_address_means_the_system_bus, struct adapter *a)
 {
 	struct bus *second;
-	_cleanup_(adapter_done) struct adapter a;
 
-	adapter_new(&a);
-	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", a.rig.address, 1) == 0);
-	CHECK(bus_new(a.event, NULL, a.arbiter, &adapter_host, &adapter_events, &a, &second) == 0);
+	adapter_new(a);
+	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", a->rig.address, 1) == 0);
+	CHECK(bus_new(a->event, NULL, a->arbiter, &adapter_host, &adapter_events, a, &second) == 0);
 	CHECK(bus_own_name(second) == -EEXIST); /* so it is this one */
 	bus_free(second);
 }
@@ -469,11 +454,9 @@ TEST(a_bus_that_does_not_exist_is_an_error)
 	CHECK(!bus);
 }
 
-TEST(a_lost_connection_is_reported_to_the_daemon)
+TEST_WITH(a_lost_connection_is_reported_to_the_daemon, struct adapter *a)
 {
-	_cleanup_(adapter_done) struct adapter a;
-
-	adapter_new(&a);
-	rig_signal_bus(&a.rig, SIGKILL);
-	adapter_run(&a, &a.disconnected);
+	adapter_new(a);
+	rig_signal_bus(&a->rig, SIGKILL);
+	adapter_run(a, &a->disconnected);
 }

@@ -41,50 +41,48 @@ static int accept_one(int listening)
 	return fd;
 }
 
-TEST(the_socket_answers_a_connection_with_the_text)
+FIXTURE(struct stage, stage, *stage = stage_at_socket(), probe_stage_end(stage));
+
+TEST_WITH(the_socket_answers_a_connection_with_the_text, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
-	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 4), fd;
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 4), fd;
 
 	for (unsigned i = 0; i < 3; i++) {
-		CHECK(start(&stage) == 0 && go_on(&stage) == -EAGAIN && is_quiet(&stage));
+		CHECK(start(stage) == 0 && go_on(stage) == -EAGAIN && is_quiet(stage));
 		fd = accept_one(listening);
 		CHECK(write(fd, "Process ", 8) == 8);
-		wait_readable(&stage);
-		CHECK(go_on(&stage) == -EAGAIN);
+		wait_readable(stage);
+		CHECK(go_on(stage) == -EAGAIN);
 		CHECK(write(fd, "1:\n", 3) == 3);
 		close(fd);
-		CHECK(finish(&stage) == 0 && strcmp(stage.text, "Process 1:\n") == 0);
+		CHECK(finish(stage) == 0 && strcmp(stage->text, "Process 1:\n") == 0);
 	}
 	close(listening);
 }
 
-TEST(missing_socket_or_listener_is_reported)
+TEST_WITH(missing_socket_or_listener_is_reported, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
-
-	CHECK(start(&stage) == -EOPNOTSUPP);
-	CHECK(probe_says(&stage, "/gpuarb-test-") &&
-	      probe_says(&stage, "systemctl enable --now gpuarb-mqds.socket"));
-	close(listen_at(scratch_at(&stage.scratch, "socket"), 1));
-	CHECK(start(&stage) == -EOPNOTSUPP);
-	CHECK(go_on(&stage) == -EAGAIN);
+	CHECK(start(stage) == -EOPNOTSUPP);
+	CHECK(probe_says(stage, "/gpuarb-test-") &&
+	      probe_says(stage, "systemctl enable --now gpuarb-mqds.socket"));
+	close(listen_at(scratch_at(&stage->scratch, "socket"), 1));
+	CHECK(start(stage) == -EOPNOTSUPP);
+	CHECK(go_on(stage) == -EAGAIN);
 }
 
-TEST(socket_without_permission_is_reported_with_the_reason)
+TEST_WITH(socket_without_permission_is_reported_with_the_reason, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
-	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1), r;
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 1), r;
 
 	if (geteuid() == 0) {
 		CHECK(seteuid(NOBODY) == 0);
-		r = start(&stage);
+		r = start(stage);
 		CHECK(seteuid(0) == 0);
 	} else {
-		CHECK(chmod(scratch_at(&stage.scratch, "socket"), 0) == 0);
-		r = start(&stage);
+		CHECK(chmod(scratch_at(&stage->scratch, "socket"), 0) == 0);
+		r = start(stage);
 	}
-	CHECK(r == -EACCES && probe_says(&stage, "Permission denied"));
+	CHECK(r == -EACCES && probe_says(stage, "Permission denied"));
 	close(listening);
 }
 
@@ -102,51 +100,48 @@ TEST(socket_path_that_is_too_long_is_reported)
 	probe_free(probe);
 }
 
-TEST(a_socket_that_has_too_many_waiting_is_tried_another_time)
+TEST_WITH(a_socket_that_has_too_many_waiting_is_tried_another_time, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
-	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 0);
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 0);
 	struct probe_files files;
 	struct probe *first;
 
-	files = probe_files_at(scratch_at(&stage.scratch, "socket"));
+	files = probe_files_at(scratch_at(&stage->scratch, "socket"));
 	CHECK(probe_new(NULL, &files, &first) == 0);
-	CHECK(probe_start(first, stage.why, sizeof(stage.why)) == 0);
-	CHECK(start(&stage) == -EAGAIN && probe_says(&stage, "connect"));
+	CHECK(probe_start(first, stage->why, sizeof(stage->why)) == 0);
+	CHECK(start(stage) == -EAGAIN && probe_says(stage, "connect"));
 	close(accept_one(listening));
-	CHECK(start(&stage) == 0);
+	CHECK(start(stage) == 0);
 	close(listening);
 	probe_free(first);
 }
 
 /* It read nothing, perhaps for it may not. */
-TEST(a_reader_that_hangs_up_at_once_leaves_an_empty_text)
+TEST_WITH(a_reader_that_hangs_up_at_once_leaves_an_empty_text, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
-	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1);
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 1);
 
-	CHECK(start(&stage) == 0);
+	CHECK(start(stage) == 0);
 	close(accept_one(listening));
-	CHECK(finish(&stage) == 0 && stage.size == 0);
+	CHECK(finish(stage) == 0 && stage->size == 0);
 	close(listening);
 }
 
-TEST(a_connection_that_is_given_up_is_closed)
+TEST_WITH(a_connection_that_is_given_up_is_closed, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
-	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 2), fd;
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 2), fd;
 	char c;
 
-	CHECK(start(&stage) == 0);
+	CHECK(start(stage) == 0);
 	fd = accept_one(listening);
-	probe_cancel(stage.probe);
+	probe_cancel(stage->probe);
 	CHECK(read(fd, &c, 1) == 0);
 	close(fd);
-	CHECK(is_quiet(&stage) && go_on(&stage) == -EAGAIN);
+	CHECK(is_quiet(stage) && go_on(stage) == -EAGAIN);
 
-	CHECK(start(&stage) == 0);
+	CHECK(start(stage) == 0);
 	fd = accept_one(listening);
-	CHECK(start(&stage) == 0);
+	CHECK(start(stage) == 0);
 	CHECK(read(fd, &c, 1) == 0);
 	close(fd);
 	close(listening);
@@ -173,28 +168,26 @@ static pid_t writer_new(int listening)
 	return pid;
 }
 
-TEST(a_text_that_does_not_end_is_given_up)
+TEST_WITH(a_text_that_does_not_end_is_given_up, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
-	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1), status, r;
+	int listening = listen_at(scratch_at(&stage->scratch, "socket"), 1), status, r;
 	pid_t writer = writer_new(listening);
 	const char *piece;
 	size_t size;
 
-	CHECK(start(&stage) == 0);
+	CHECK(start(stage) == 0);
 	do {
-		r = probe_read(stage.probe, &piece, &size, stage.why, sizeof(stage.why));
+		r = probe_read(stage->probe, &piece, &size, stage->why, sizeof(stage->why));
 		if (r == -EAGAIN)
-			wait_readable(&stage);
+			wait_readable(stage);
 	} while (r > 0 || r == -EAGAIN);
-	CHECK(r == -EFBIG && probe_says(&stage, "1024 MiB"));
+	CHECK(r == -EFBIG && probe_says(stage, "1024 MiB"));
 	CHECK(waitpid(writer, &status, 0) == writer && status == 0);
 	close(listening);
 }
 
-TEST(a_socket_takes_a_file_descriptor_too)
+TEST_WITH(a_socket_takes_a_file_descriptor_too, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = stage_at_socket();
 	struct rlimit before, limit;
 	struct probe *probe;
 	int r;
@@ -203,8 +196,8 @@ TEST(a_socket_takes_a_file_descriptor_too)
 	limit = before;
 	limit.rlim_cur = open_files();
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	r = start(&stage);
+	r = start(stage);
 	CHECK(probe_new(NULL, &probe_mqds, &probe) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	CHECK(r == -EMFILE && probe_says(&stage, "socket"));
+	CHECK(r == -EMFILE && probe_says(stage, "socket"));
 }

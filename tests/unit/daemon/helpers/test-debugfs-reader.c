@@ -10,51 +10,46 @@
 
 /* ---- a directory for debugfs ------------------------------------------------------------ */
 
-TEST(the_file_is_read_by_a_child)
-{
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
+FIXTURE(struct stage, stage, *stage = probe_stage_new(), probe_stage_end(stage));
 
-	scratch_write(&stage.scratch, "kfd/mqds", "Process 1 PASID 0x8001:\n");
-	CHECK(start(&stage) == 0 && finish(&stage) == 0);
-	CHECK(stage.size == 24 && strcmp(stage.text, "Process 1 PASID 0x8001:\n") == 0);
+TEST_WITH(the_file_is_read_by_a_child, struct stage *stage)
+{
+	scratch_write(&stage->scratch, "kfd/mqds", "Process 1 PASID 0x8001:\n");
+	CHECK(start(stage) == 0 && finish(stage) == 0);
+	CHECK(stage->size == 24 && strcmp(stage->text, "Process 1 PASID 0x8001:\n") == 0);
 	check_no_children();
 }
 
-TEST(run_lists_follow_the_descriptors)
+TEST_WITH(run_lists_follow_the_descriptors, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
-
-	scratch_write(&stage.scratch, "kfd/mqds", "Process 1 PASID 0x8001:\n");
-	scratch_write(&stage.scratch, "kfd/rls", "Node 1, gpu_id 3a7c:\n");
-	CHECK(start(&stage) == 0 && finish(&stage) == 0);
-	CHECK(strcmp(stage.text, "Process 1 PASID 0x8001:\nNode 1, gpu_id 3a7c:\n") == 0);
+	scratch_write(&stage->scratch, "kfd/mqds", "Process 1 PASID 0x8001:\n");
+	scratch_write(&stage->scratch, "kfd/rls", "Node 1, gpu_id 3a7c:\n");
+	CHECK(start(stage) == 0 && finish(stage) == 0);
+	CHECK(strcmp(stage->text, "Process 1 PASID 0x8001:\nNode 1, gpu_id 3a7c:\n") == 0);
 }
 
-TEST(one_probe_asks_again_and_again)
+TEST_WITH(one_probe_asks_again_and_again, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char text[16];
 
 	for (unsigned i = 0; i < 20; i++) {
 		int n = snprintf(text, sizeof(text), "%u\n", i);
 
-		scratch_write(&stage.scratch, "kfd/mqds", text);
-		CHECK(start(&stage) == 0 && finish(&stage) == 0);
-		CHECK(stage.size == (size_t)n && strcmp(stage.text, text) == 0);
-		CHECK(is_quiet(&stage));
+		scratch_write(&stage->scratch, "kfd/mqds", text);
+		CHECK(start(stage) == 0 && finish(stage) == 0);
+		CHECK(stage->size == (size_t)n && strcmp(stage->text, text) == 0);
+		CHECK(is_quiet(stage));
 	}
 }
 
-TEST(an_empty_file_and_one_with_zeros_are_texts)
+TEST_WITH(an_empty_file_and_one_with_zeros_are_texts, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
-
-	scratch_write(&stage.scratch, "kfd/mqds", "");
-	CHECK(start(&stage) == 0 && finish(&stage) == 0);
-	CHECK(stage.size == 0 && stage.text[0] == '\0');
-	scratch_put(&stage.scratch, "kfd/mqds", "a\0b", 3);
-	CHECK(start(&stage) == 0 && finish(&stage) == 0);
-	CHECK(stage.size == 3 && memcmp(stage.text, "a\0b", 4) == 0);
+	scratch_write(&stage->scratch, "kfd/mqds", "");
+	CHECK(start(stage) == 0 && finish(stage) == 0);
+	CHECK(stage->size == 0 && stage->text[0] == '\0');
+	scratch_put(&stage->scratch, "kfd/mqds", "a\0b", 3);
+	CHECK(start(stage) == 0 && finish(stage) == 0);
+	CHECK(stage->size == 3 && memcmp(stage->text, "a\0b", 4) == 0);
 }
 
 /* Lines of 1024 bytes, but the last one. */
@@ -71,19 +66,18 @@ static void write_lines(struct stage *stage, size_t size)
 	free(text);
 }
 
-TEST(a_long_text_comes_in_pieces_of_whole_lines)
+TEST_WITH(a_long_text_comes_in_pieces_of_whole_lines, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	const char *piece;
 	size_t size, total = 0;
 	unsigned n = 0;
 	int r;
 
-	write_lines(&stage, 3 * PROBE_PIECE_MAX + 7);
-	CHECK(start(&stage) == 0);
-	while ((r = probe_read(stage.probe, &piece, &size, stage.why, sizeof(stage.why))) != 0) {
+	write_lines(stage, 3 * PROBE_PIECE_MAX + 7);
+	CHECK(start(stage) == 0);
+	while ((r = probe_read(stage->probe, &piece, &size, stage->why, sizeof(stage->why))) != 0) {
 		if (r == -EAGAIN) {
-			wait_readable(&stage);
+			wait_readable(stage);
 			continue;
 		}
 		CHECK(r == 1 && size > 0 && size <= PROBE_PIECE_MAX);
@@ -107,44 +101,39 @@ TEST(a_line_that_is_longer_than_a_piece_is_refused)
 	check_no_children();
 }
 
-TEST(missing_file_is_reported_as_not_supported)
+TEST_WITH(missing_file_is_reported_as_not_supported, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
-
-	CHECK(start(&stage) == -EOPNOTSUPP && probe_says(&stage, "there is no /"));
-	CHECK(go_on(&stage) == -EAGAIN && is_quiet(&stage));
-	CHECK(rmdir(scratch_at(&stage.scratch, "kfd")) == 0);
-	CHECK(start(&stage) == -EOPNOTSUPP);
-	scratch_write(&stage.scratch, "kfd", "a file");
-	CHECK(start(&stage) == -EOPNOTSUPP);
-	CHECK(unlink(scratch_at(&stage.scratch, "kfd")) == 0);
+	CHECK(start(stage) == -EOPNOTSUPP && probe_says(stage, "there is no /"));
+	CHECK(go_on(stage) == -EAGAIN && is_quiet(stage));
+	CHECK(rmdir(scratch_at(&stage->scratch, "kfd")) == 0);
+	CHECK(start(stage) == -EOPNOTSUPP);
+	scratch_write(&stage->scratch, "kfd", "a file");
+	CHECK(start(stage) == -EOPNOTSUPP);
+	CHECK(unlink(scratch_at(&stage->scratch, "kfd")) == 0);
 }
 
-TEST(unreadable_file_is_reported_with_the_reason)
+TEST_WITH(unreadable_file_is_reported_with_the_reason, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	int r;
 
 	if (geteuid() != 0) {
-		CHECK(chmod(scratch_write(&stage.scratch, "kfd/mqds", "x"), 0) == 0);
-		r = start(&stage);
+		CHECK(chmod(scratch_write(&stage->scratch, "kfd/mqds", "x"), 0) == 0);
+		r = start(stage);
 	} else {
-		scratch_write(&stage.scratch, "kfd/mqds", "x");
+		scratch_write(&stage->scratch, "kfd/mqds", "x");
 		CHECK(seteuid(NOBODY) == 0); /* the directory is root's alone */
-		r = start(&stage);
+		r = start(stage);
 		CHECK(seteuid(0) == 0);
 	}
-	CHECK(r == -EACCES && probe_says(&stage, "/kfd/mqds: Permission denied"));
+	CHECK(r == -EACCES && probe_says(stage, "/kfd/mqds: Permission denied"));
 }
 
-TEST(a_file_that_cat_cannot_read_is_an_error)
+TEST_WITH(a_file_that_cat_cannot_read_is_an_error, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
-
-	scratch_mkdir(&stage.scratch, "kfd/mqds");
-	CHECK(start(&stage) == 0 && finish(&stage) == -EIO);
-	CHECK(probe_says(&stage, "/kfd/mqds"));
-	CHECK(go_on(&stage) == -EAGAIN);
+	scratch_mkdir(&stage->scratch, "kfd/mqds");
+	CHECK(start(stage) == 0 && finish(stage) == -EIO);
+	CHECK(probe_says(stage, "/kfd/mqds"));
+	CHECK(go_on(stage) == -EAGAIN);
 	check_no_children();
 }
 
@@ -171,93 +160,87 @@ static void path_back(char *path)
 	free(path);
 }
 
-TEST(files_of_user_queues_that_cannot_be_read_are_in_the_text)
+TEST_WITH(files_of_user_queues_that_cannot_be_read_are_in_the_text, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
-
-	probe_free(stage.probe);
-	CHECK(probe_new(stage.scratch.path, &probe_userqs, &stage.probe) == 0);
+	probe_free(stage->probe);
+	CHECK(probe_new(stage->scratch.path, &probe_userqs, &stage->probe) == 0);
 	for (unsigned i = 0; i < 4; i++) {
 		static const char *const directories[] = { "dri", "dri/client-7",
 							   "dri/client-7/device",
 							   "dri/client-7/queue_1" };
 
-		scratch_mkdir(&stage.scratch, directories[i]);
+		scratch_mkdir(&stage->scratch, directories[i]);
 	}
-	scratch_write(&stage.scratch, "dri/client-7/device/name", "amdgpu dev=0000:03:00.0\n");
-	CHECK(start(&stage) == 0 && finish(&stage) == 0);
-	CHECK(strstr(stage.text, "/dri/client-7/device/name:amdgpu dev=0000:03:00.0\n"));
-	CHECK(strstr(stage.text, "/queue*/mqd_info: No such file or directory\n"));
-	scratch_mkdir(&stage.scratch, "dri/client-7/queue_1/mqd_info");
-	CHECK(start(&stage) == 0 && finish(&stage) == 0);
-	CHECK(strstr(stage.text, "grep: "));
-	CHECK(strstr(stage.text, "/dri/client-7/queue_1/mqd_info: Is a directory\n"));
+	scratch_write(&stage->scratch, "dri/client-7/device/name", "amdgpu dev=0000:03:00.0\n");
+	CHECK(start(stage) == 0 && finish(stage) == 0);
+	CHECK(strstr(stage->text, "/dri/client-7/device/name:amdgpu dev=0000:03:00.0\n"));
+	CHECK(strstr(stage->text, "/queue*/mqd_info: No such file or directory\n"));
+	scratch_mkdir(&stage->scratch, "dri/client-7/queue_1/mqd_info");
+	CHECK(start(stage) == 0 && finish(stage) == 0);
+	CHECK(strstr(stage->text, "grep: "));
+	CHECK(strstr(stage->text, "/dri/client-7/queue_1/mqd_info: Is a directory\n"));
 }
 
-TEST(a_reader_that_is_killed_has_failed)
+TEST_WITH(a_reader_that_is_killed_has_failed, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char *path = path_before();
 
-	put_cat(&stage, "#!/bin/sh\necho half; kill -9 $$\n");
-	CHECK(start(&stage) == 0 && finish(&stage) == -EIO && probe_says(&stage, "killed"));
+	put_cat(stage, "#!/bin/sh\necho half; kill -9 $$\n");
+	CHECK(start(stage) == 0 && finish(stage) == -EIO && probe_says(stage, "killed"));
 	path_back(path);
 }
 
-TEST(a_child_that_closes_its_output_is_waited_for)
+TEST_WITH(a_child_that_closes_its_output_is_waited_for, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char *path = path_before(), command[400];
 	int go;
 
 	/* It goes on when the other end of the FIFO is opened. */
-	CHECK(mkfifo(scratch_at(&stage.scratch, "go"), 0600) == 0);
+	CHECK(mkfifo(scratch_at(&stage->scratch, "go"), 0600) == 0);
 	snprintf(command, sizeof(command), "#!/bin/sh\necho all; exec >&-; read x <%s\n",
-		 scratch_at(&stage.scratch, "go"));
-	put_cat(&stage, command);
-	CHECK(start(&stage) == 0);
+		 scratch_at(&stage->scratch, "go"));
+	put_cat(stage, command);
+	CHECK(start(stage) == 0);
 	do
-		wait_readable(&stage);
-	while (go_on(&stage) == -EAGAIN && !is_quiet(&stage));
-	CHECK(go_on(&stage) == -EAGAIN);
-	go = open(scratch_at(&stage.scratch, "go"), O_WRONLY | O_CLOEXEC);
+		wait_readable(stage);
+	while (go_on(stage) == -EAGAIN && !is_quiet(stage));
+	CHECK(go_on(stage) == -EAGAIN);
+	go = open(scratch_at(&stage->scratch, "go"), O_WRONLY | O_CLOEXEC);
 	CHECK(go >= 0 && write(go, "x\n", 2) == 2);
 	close(go);
-	CHECK(finish(&stage) == 0 && strcmp(stage.text, "all\n") == 0);
+	CHECK(finish(stage) == 0 && strcmp(stage->text, "all\n") == 0);
 	path_back(path);
 }
 
-TEST(missing_cat_is_reported)
+TEST_WITH(missing_cat_is_reported, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char *path = path_before();
 
-	scratch_write(&stage.scratch, "kfd/mqds", "x");
+	scratch_write(&stage->scratch, "kfd/mqds", "x");
 	CHECK(setenv("PATH", "/nonexistent", 1) == 0);
-	CHECK(start(&stage) == -ENOENT && probe_says(&stage, "/gpuarb-test-"));
+	CHECK(start(stage) == -ENOENT && probe_says(stage, "/gpuarb-test-"));
 	path_back(path);
-	CHECK(start(&stage) == 0 && finish(&stage) == 0);
+	CHECK(start(stage) == 0 && finish(stage) == 0);
 }
 
 /* The signals of a daemon: the child must not inherit that they are blocked. */
-TEST(child_has_default_signals)
+TEST_WITH(child_has_default_signals, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char *path = path_before();
 	sigset_t set, before;
 
 	sigfillset(&set);
 	CHECK(sigprocmask(SIG_BLOCK, &set, &before) == 0);
 	CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
-	put_cat(&stage,
+	put_cat(stage,
 		"#!/bin/sh\nwhile read k v; do case $k in SigBlk:|SigIgn:) echo $k $v;; esac; "
 		"done </proc/self/status\n");
-	CHECK(start(&stage) == 0);
+	CHECK(start(stage) == 0);
 	CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
 	CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
-	CHECK(finish(&stage) == 0);
-	CHECK(strstr(stage.text, "SigBlk: 0000000000000000\n"));
-	CHECK(strstr(stage.text, "SigIgn: ")[8 + 12] == '0'); /* SIGPIPE is 0x1000 */
+	CHECK(finish(stage) == 0);
+	CHECK(strstr(stage->text, "SigBlk: 0000000000000000\n"));
+	CHECK(strstr(stage->text, "SigIgn: ")[8 + 12] == '0'); /* SIGPIPE is 0x1000 */
 	path_back(path);
 }
 
@@ -267,35 +250,32 @@ static void put_fifo(struct stage *stage)
 	CHECK(mkfifo(scratch_at(&stage->scratch, "kfd/mqds"), 0600) == 0);
 }
 
-TEST(asking_waits_for_nothing)
+TEST_WITH(asking_waits_for_nothing, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	char line[] = "late\n";
 	int fd;
 
-	put_fifo(&stage);
-	CHECK(start(&stage) == 0 && go_on(&stage) == -EAGAIN && is_quiet(&stage));
-	fd = open(scratch_at(&stage.scratch, "kfd/mqds"), O_WRONLY | O_CLOEXEC);
+	put_fifo(stage);
+	CHECK(start(stage) == 0 && go_on(stage) == -EAGAIN && is_quiet(stage));
+	fd = open(scratch_at(&stage->scratch, "kfd/mqds"), O_WRONLY | O_CLOEXEC);
 	CHECK(fd >= 0 && write(fd, line, 5) == 5);
-	wait_readable(&stage);
-	CHECK(go_on(&stage) == -EAGAIN && is_quiet(&stage));
+	wait_readable(stage);
+	CHECK(go_on(stage) == -EAGAIN && is_quiet(stage));
 	close(fd);
-	CHECK(finish(&stage) == 0 && strcmp(stage.text, "late\n") == 0);
+	CHECK(finish(stage) == 0 && strcmp(stage->text, "late\n") == 0);
 }
 
-TEST(a_question_that_is_given_up_leaves_no_child)
+TEST_WITH(a_question_that_is_given_up_leaves_no_child, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
-
-	put_fifo(&stage);
-	CHECK(start(&stage) == 0);
-	probe_cancel(stage.probe);
-	probe_cancel(stage.probe);
+	put_fifo(stage);
+	CHECK(start(stage) == 0);
+	probe_cancel(stage->probe);
+	probe_cancel(stage->probe);
 	while (waitpid(-1, NULL, WNOHANG | WNOWAIT) >= 0) {
-		wait_readable(&stage);
-		CHECK(go_on(&stage) == -EAGAIN);
+		wait_readable(stage);
+		CHECK(go_on(stage) == -EAGAIN);
 	}
-	CHECK(is_quiet(&stage));
+	CHECK(is_quiet(stage));
 }
 
 TEST(asking_anew_gives_up_what_was_asked)
@@ -339,27 +319,26 @@ TEST(a_child_that_is_stopped_dies_all_the_same)
 }
 
 /* Wherever fds run out, what was begun is undone. */
-TEST(running_out_of_file_descriptors_leaves_nothing_behind)
+TEST_WITH(running_out_of_file_descriptors_leaves_nothing_behind, struct stage *stage)
 {
-	_cleanup_(probe_stage_end) struct stage stage = probe_stage_new();
 	struct rlimit before, limit;
 	unsigned failures = 0;
 	rlim_t from;
 	int r;
 
-	scratch_write(&stage.scratch, "kfd/mqds", "x");
+	scratch_write(&stage->scratch, "kfd/mqds", "x");
 	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
 	from = open_files();
 	for (limit = before, limit.rlim_cur = from;; limit.rlim_cur++) {
 		CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-		r = start(&stage);
+		r = start(stage);
 		CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 		if (r == 0)
 			break;
-		CHECK(r == -EMFILE && probe_says(&stage, strerror(EMFILE)));
+		CHECK(r == -EMFILE && probe_says(stage, strerror(EMFILE)));
 		CHECK(open_files() == from);
 		check_no_children();
 		failures++;
 	}
-	CHECK(failures >= 2 && finish(&stage) == 0);
+	CHECK(failures >= 2 && finish(stage) == 0);
 }

@@ -20,10 +20,11 @@
 
 /* ---- bad clients --------------------------------------------------------------------------- */
 
-TEST(malformed_request_is_answered_with_an_error)
+FIXTURE(struct helper, helper, *helper = helper_new(), helper_stop(helper));
+
+TEST_WITH(malformed_request_is_answered_with_an_error, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper);
+	int client = client_connect(helper);
 
 	CHECK(client_asks(client, "hello", -1, "error 74 "));
 	CHECK(client_asks(client, "freeze 1 /etc/passwd", -1, "error 22 "));
@@ -34,10 +35,9 @@ TEST(malformed_request_is_answered_with_an_error)
 	close(client);
 }
 
-TEST(a_packet_that_is_too_long_is_refused_whole)
+TEST_WITH(a_packet_that_is_too_long_is_refused_whole, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper);
+	int client = client_connect(helper);
 	char large[60000];
 
 	memset(large, 0, sizeof(large));
@@ -51,10 +51,9 @@ TEST(a_packet_that_is_too_long_is_refused_whole)
 	close(client);
 }
 
-TEST(an_empty_packet_is_the_end)
+TEST_WITH(an_empty_packet_is_the_end, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper);
+	int client = client_connect(helper);
 	char buf[ENFORCE_TEXT_MAX];
 
 	CHECK(client_send(client, "hello", 5, NULL, 0));
@@ -64,44 +63,41 @@ TEST(an_empty_packet_is_the_end)
 	close(client);
 }
 
-TEST(a_client_that_takes_no_answers_holds_up_itself_alone)
+TEST_WITH(a_client_that_takes_no_answers_holds_up_itself_alone, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper);
+	int client = client_connect(helper);
 	unsigned sent = 0;
 
 	while (sent < 10000 && client_send(client, "hello", 5, NULL, 0))
 		sent++;
 	close(client);
-	client = client_connect(&helper);
+	client = client_connect(helper);
 	CHECK(client_asks(client, "hello", -1, "error 74 "));
 	close(client);
 }
 
-TEST(a_client_that_does_not_listen_is_left)
+TEST_WITH(a_client_that_does_not_listen_is_left, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), next;
+	int client = client_connect(helper), next;
 
 	CHECK(shutdown(client, SHUT_RD) == 0);
 	CHECK(client_send(client, "hello", 5, NULL, 0));
-	next = client_connect(&helper);
+	next = client_connect(helper);
 	CHECK(client_asks(next, "hello", -1, "error 74 "));
 	close(next);
 	close(client);
 }
 
-TEST(one_client_is_served_after_the_other)
+TEST_WITH(one_client_is_served_after_the_other, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int first = client_connect(&helper), second, pidfd;
+	int first = client_connect(helper), second, pidfd;
 	struct pollfd event;
 	pid_t victim = victim_new();
 
 	CHECK(client_asks(first, "hello", -1, "error 74 "));
-	second = client_connect(&helper);
+	second = client_connect(helper);
 	pidfd = victim_pidfd(victim);
-	helper_uses_kfd(&helper, victim, true);
+	helper_uses_kfd(helper, victim, true);
 	client_sends_kill(second, pidfd);
 	CHECK(client_asks(first, "hello", -1, "error 74 "));
 	event = (struct pollfd){ .fd = second, .events = POLLIN };
@@ -113,10 +109,9 @@ TEST(one_client_is_served_after_the_other)
 	close(second);
 }
 
-TEST(client_that_shuts_down_writing_receives_its_answers)
+TEST_WITH(client_that_shuts_down_writing_receives_its_answers, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper);
+	int client = client_connect(helper);
 	char buf[ENFORCE_TEXT_MAX];
 
 	for (unsigned i = 0; i < 5; i++)
@@ -128,15 +123,14 @@ TEST(client_that_shuts_down_writing_receives_its_answers)
 	close(client);
 }
 
-TEST(clients_that_come_and_go_leave_nothing_behind)
+TEST_WITH(clients_that_come_and_go_leave_nothing_behind, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
 	int client, pidfd = victim_pidfd(getpid());
 	char path[64];
 	unsigned before = 0, after = 0;
 
 	for (unsigned i = 0; i < 300; i++) {
-		client = client_connect(&helper);
+		client = client_connect(helper);
 		if (i % 3 == 0)
 			client_sends_kill(client, pidfd);
 		if (i % 3 == 1)
@@ -145,10 +139,10 @@ TEST(clients_that_come_and_go_leave_nothing_behind)
 		if (i != 10 && i != 299)
 			continue;
 		/* Its answer comes when all that were before are gone. */
-		client = client_connect(&helper);
+		client = client_connect(helper);
 		CHECK(client_asks(client, "hello", -1, "error 74 "));
 		for (int fd = 0; fd < 256; fd++) {
-			snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)helper.pid, fd);
+			snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)helper->pid, fd);
 			*(i == 10 ? &before : &after) += faccessat(AT_FDCWD, path, F_OK,
 								   AT_SYMLINK_NOFOLLOW) == 0;
 		}

@@ -7,9 +7,10 @@
 #include "check.h"
 #include "enforce-client-rig.h"
 
-TEST(requests_follow_the_protocol)
+FIXTURE(struct stage, stage, stage = client_stage_new(await_limit_usec()), client_stage_end(stage));
+
+TEST_WITH(requests_follow_the_protocol, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -26,7 +27,6 @@ TEST(requests_follow_the_protocol)
 	CHECK(heard(stage, 0, 1, 0, "") && heard(stage, 1, 2, -ESRCH, "gone"));
 	CHECK(heard(stage, 2, 3, 0, ""));
 	close(fd);
-	client_stage_end(stage);
 }
 
 TEST(a_helper_that_never_answers_is_given_up_in_time)
@@ -63,9 +63,8 @@ TEST(one_that_never_accepts_is_given_up_in_time)
 	client_stage_end(stage);
 }
 
-TEST(a_helper_that_dies_has_answered_nothing)
+TEST_WITH(a_helper_that_dies_has_answered_nothing, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	int fd;
 
 	CHECK(freeze(stage, "a.service", 1) == 0 && freeze(stage, "b.service", 2) == 0);
@@ -74,13 +73,11 @@ TEST(a_helper_that_dies_has_answered_nothing)
 	close(fd);
 	run_until(stage, 2);
 	CHECK(stage->heard[0].tag == 1 && heard(stage, 1, 2, -ECONNRESET, "ended"));
-	client_stage_end(stage);
 }
 
-TEST(answers_that_make_no_sense_end_the_connection)
+TEST_WITH(answers_that_make_no_sense_end_the_connection, struct stage *stage)
 {
 	static const char *const answers[] = { "yes", "ok ok", "error", "error 0 x", "error x" };
-	struct stage *stage = client_stage_new(await_limit_usec());
 	char large[sizeof(struct enforce_answer) + 1], buf[ENFORCE_TEXT_MAX];
 	unsigned n = 0;
 	int fd;
@@ -99,12 +96,10 @@ TEST(answers_that_make_no_sense_end_the_connection)
 		CHECK(client_receive(fd, buf) && !client_receive(fd, buf));
 		close(fd);
 	}
-	client_stage_end(stage);
 }
 
-TEST(unrequested_answer_ends_the_connection)
+TEST_WITH(unrequested_answer_ends_the_connection, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -117,12 +112,10 @@ TEST(unrequested_answer_ends_the_connection)
 	CHECK(heard(stage, 0, 1, 0, ""));
 	CHECK(client_receive(fd, buf) && !client_receive(fd, buf));
 	close(fd);
-	client_stage_end(stage);
 }
 
-TEST(a_helper_that_takes_no_more_is_left_for_the_next)
+TEST_WITH(a_helper_that_takes_no_more_is_left_for_the_next, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	char buf[ENFORCE_TEXT_MAX];
 	int fd, next;
 
@@ -144,7 +137,6 @@ TEST(a_helper_that_takes_no_more_is_left_for_the_next)
 	run_until(stage, 3);
 	CHECK(heard(stage, 1, 2, 0, "") && heard(stage, 2, 3, 0, ""));
 	close(next);
-	client_stage_end(stage);
 }
 
 TEST(one_that_takes_no_more_and_does_not_leave_is_left)
@@ -171,9 +163,8 @@ TEST(one_that_takes_no_more_and_does_not_leave_is_left)
 	client_stage_end(stage);
 }
 
-TEST(a_request_finds_a_helper_or_its_lack_not_a_loop)
+TEST_WITH(a_request_finds_a_helper_or_its_lack_not_a_loop, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	int fd;
 
 	/* One that leaves before it takes the second request, and no other behind it. */
@@ -187,13 +178,11 @@ TEST(a_request_finds_a_helper_or_its_lack_not_a_loop)
 	run_until(stage, 2);
 	CHECK(stage->heard[0].tag == 1 && stage->heard[0].r == -ECONNRESET);
 	CHECK(heard(stage, 1, 2, -EOPNOTSUPP, "systemctl enable --now gpuarb-enforce.socket"));
-	client_stage_end(stage);
 }
 
 /* One that is full: it takes nothing out of its socket. */
-TEST(requests_that_the_socket_cannot_take_are_sent_later)
+TEST_WITH(requests_that_the_socket_cannot_take_are_sent_later, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	char unit[ENFORCE_UNIT_MAX], expected[ENFORCE_TEXT_MAX], buf[ENFORCE_TEXT_MAX];
 	unsigned n = 0, fits = 0;
 	int fd;
@@ -220,5 +209,4 @@ TEST(requests_that_the_socket_cannot_take_are_sent_later)
 	}
 	printf("%u of %u fitted at once\n", fits, n);
 	close(fd);
-	client_stage_end(stage);
 }

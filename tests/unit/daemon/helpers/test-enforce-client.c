@@ -11,9 +11,10 @@
 
 /* ---- the shipped helper ------------------------------------------------------------------ */
 
-TEST(process_is_killed_and_the_caller_receives_the_result)
+FIXTURE(struct stage, stage, stage = client_stage_new(await_limit_usec()), client_stage_end(stage));
+
+TEST_WITH(process_is_killed_and_the_caller_receives_the_result, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	pid_t victims[3];
 
 	helper_start(&stage->helper, NULL, NULL, -1);
@@ -32,12 +33,10 @@ TEST(process_is_killed_and_the_caller_receives_the_result)
 		CHECK(heard(stage, i, 10 + i, 0, ""));
 		CHECK(victim_was_killed(victims[i]));
 	}
-	client_stage_end(stage);
 }
 
-TEST(refusal_of_the_helper_is_returned_with_its_reason)
+TEST_WITH(refusal_of_the_helper_is_returned_with_its_reason, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	int pidfd = victim_pidfd(1);
 
 	CHECK(setenv("GPUARB_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1) == 0);
@@ -50,13 +49,10 @@ TEST(refusal_of_the_helper_is_returned_with_its_reason)
 	CHECK(heard(stage, 2, 3, -EPERM, "frozen"));
 	CHECK(heard(stage, 3, 4, -EBADF, "pidfd"));
 	close(pidfd);
-	client_stage_end(stage);
 }
 
-TEST(a_helper_that_has_left_is_found_again)
+TEST_WITH(a_helper_that_has_left_is_found_again, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
-
 	for (unsigned i = 0; i < 3; i++) {
 		helper_start(&stage->helper, NULL, NULL, -1);
 		CHECK(kill_it(stage, STDIN_FILENO, i) == 0);
@@ -66,12 +62,10 @@ TEST(a_helper_that_has_left_is_found_again)
 		if (i == 1)
 			run_all_there_is(stage); /* it has seen the end, or finds it when it asks */
 	}
-	client_stage_end(stage);
 }
 
-TEST(hundreds_of_requests_at_once_are_answered_in_order)
+TEST_WITH(hundreds_of_requests_at_once_are_answered_in_order, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	unsigned n = 0;
 
 	helper_start(&stage->helper, NULL, NULL, -1);
@@ -83,15 +77,12 @@ TEST(hundreds_of_requests_at_once_are_answered_in_order)
 		CHECK(heard(stage, i, i, -EBADF, ""));
 	CHECK(kill_it(stage, STDIN_FILENO, n) == 0);
 	run_until(stage, n + 1);
-	client_stage_end(stage);
 }
 
 /* ---- no helper ----------------------------------------------------------------------------- */
 
-TEST(without_a_helper_the_caller_hears_what_to_do)
+TEST_WITH(without_a_helper_the_caller_hears_what_to_do, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
-
 	close(stage->helper.listening);
 	stage->helper.listening = -1;
 	CHECK(kill_it(stage, STDIN_FILENO, 1) == -EOPNOTSUPP);
@@ -101,19 +92,15 @@ TEST(without_a_helper_the_caller_hears_what_to_do)
 	CHECK(freeze(stage, "a.service", 2) == -EOPNOTSUPP);
 	run_all_there_is(stage);
 	CHECK(stage->n == 0);
-	client_stage_end(stage);
 }
 
-TEST(invalid_request_is_refused_without_the_helper)
+TEST_WITH(invalid_request_is_refused_without_the_helper, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
-
 	CHECK(freeze(stage, "a.slice", 1) == -EINVAL && client_says(stage, "service"));
 	CHECK(thaw(stage, "", 1) == -EINVAL);
 	CHECK(freeze(stage, "gpuarbd.service", 1) == -EPERM && client_says(stage, "frozen"));
 	CHECK(kill_it(stage, -1, 1) == -EBADF && client_says(stage, "pidfd"));
 	CHECK(kill_it(stage, 123456, 1) == -EBADF && client_says(stage, "copy"));
-	client_stage_end(stage);
 }
 
 TEST(socket_path_that_is_too_long_is_reported)
@@ -139,9 +126,8 @@ static void ask_again(struct stage *stage)
 		CHECK(freeze(stage, "again.service", 100 + stage->n) == 0);
 }
 
-TEST(an_answer_may_lead_to_the_next_request)
+TEST_WITH(an_answer_may_lead_to_the_next_request, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	int fd;
 
 	stage->then = ask_again;
@@ -153,12 +139,10 @@ TEST(an_answer_may_lead_to_the_next_request)
 	}
 	CHECK(heard(stage, 4, 104, 0, ""));
 	close(fd);
-	client_stage_end(stage);
 }
 
-TEST(so_may_the_news_that_the_helper_is_gone)
+TEST_WITH(so_may_the_news_that_the_helper_is_gone, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	int fd;
 
 	stage->then = ask_again;
@@ -173,12 +157,10 @@ TEST(so_may_the_news_that_the_helper_is_gone)
 	CHECK(heard(stage, 2, 101, 0, "") && heard(stage, 3, 102, 0, ""));
 	stage->then = NULL;
 	close(fd);
-	client_stage_end(stage);
 }
 
-TEST(requests_of_one_that_goes_are_forgotten)
+TEST_WITH(requests_of_one_that_goes_are_forgotten, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -189,12 +171,10 @@ TEST(requests_of_one_that_goes_are_forgotten)
 	CHECK(client_receive(fd, buf) && !client_receive(fd, buf));
 	CHECK(stage->n == 0 && !enforce_free(NULL));
 	close(fd);
-	client_stage_end(stage);
 }
 
-TEST(lack_of_file_descriptors_is_reported)
+TEST_WITH(lack_of_file_descriptors_is_reported, struct stage *stage)
 {
-	struct stage *stage = client_stage_new(await_limit_usec());
 	struct rlimit before, limit;
 	int fd, r;
 
@@ -211,5 +191,4 @@ TEST(lack_of_file_descriptors_is_reported)
 	r = thaw(stage, "a.service", 1);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	CHECK(r == -EMFILE && client_says(stage, "connect"));
-	client_stage_end(stage);
 }

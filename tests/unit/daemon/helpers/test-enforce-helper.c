@@ -26,15 +26,16 @@
 
 /* ---- killing ------------------------------------------------------------------------------- */
 
-TEST(the_process_of_a_pidfd_is_killed)
+FIXTURE(struct helper, helper, *helper = helper_new(), helper_stop(helper));
+
+TEST_WITH(the_process_of_a_pidfd_is_killed, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), pidfd;
+	int client = client_connect(helper), pidfd;
 	pid_t victim, other = victim_new();
 
 	for (unsigned i = 0; i < 3; i++) {
 		victim = victim_new();
-		helper_uses_kfd(&helper, victim, true);
+		helper_uses_kfd(helper, victim, true);
 		pidfd = victim_pidfd(victim);
 		CHECK(client_kills(client, pidfd, "ok"));
 		CHECK(victim_was_killed(victim));
@@ -47,10 +48,9 @@ TEST(the_process_of_a_pidfd_is_killed)
 }
 
 /* The number may be another's by then. */
-TEST(a_process_that_has_ended_is_not_killed_again)
+TEST_WITH(a_process_that_has_ended_is_not_killed_again, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), pidfd;
+	int client = client_connect(helper), pidfd;
 	pid_t victim = victim_new();
 
 	pidfd = victim_pidfd(victim);
@@ -63,10 +63,9 @@ TEST(a_process_that_has_ended_is_not_killed_again)
 	close(client);
 }
 
-TEST(a_kill_needs_one_pidfd_and_nothing_else)
+TEST_WITH(a_kill_needs_one_pidfd_and_nothing_else, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), fds[16], event = eventfd(0, EFD_CLOEXEC);
+	int client = client_connect(helper), fds[16], event = eventfd(0, EFD_CLOEXEC);
 	pid_t victim = victim_new();
 
 	CHECK(event >= 0);
@@ -83,7 +82,7 @@ TEST(a_kill_needs_one_pidfd_and_nothing_else)
 	CHECK(client_asks(client, "thaw a.service", fds[0], "error 74 "));
 	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
 
-	helper_uses_kfd(&helper, victim, true);
+	helper_uses_kfd(helper, victim, true);
 	CHECK(client_kills(client, fds[0], "ok")); /* the refused requests have changed nothing */
 	CHECK(victim_was_killed(victim));
 	close(fds[0]);
@@ -91,11 +90,10 @@ TEST(a_kill_needs_one_pidfd_and_nothing_else)
 	close(client);
 }
 
-TEST(process_one_the_helper_and_its_client_are_never_killed)
+TEST_WITH(process_one_the_helper_and_its_client_are_never_killed, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), one = victim_pidfd(1), self = victim_pidfd(getpid()),
-	    it = victim_pidfd(helper.pid);
+	int client = client_connect(helper), one = victim_pidfd(1), self = victim_pidfd(getpid()),
+	    it = victim_pidfd(helper->pid);
 
 	CHECK(client_kills(client, one, "error 1 process 1 ("));
 	CHECK(client_kills(client, self, "error 1 process "));
@@ -109,21 +107,20 @@ TEST(process_one_the_helper_and_its_client_are_never_killed)
 /* ---- processes that gpuarbd must not be able to end ----------------------------------------- */
 
 /* A gpuarbd that an attacker controls may name any process, with its right pidfd and start time. */
-TEST(a_process_that_uses_no_kfd_device_is_not_killed)
+TEST_WITH(a_process_that_uses_no_kfd_device_is_not_killed, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), pidfd;
+	int client = client_connect(helper), pidfd;
 	pid_t victim = victim_new(), other = victim_new();
 
-	helper_uses_kfd(&helper, other, true);
+	helper_uses_kfd(helper, other, true);
 	pidfd = victim_pidfd(victim);
 	CHECK(client_kills(client, pidfd, "error 19 "));
-	helper_uses_kfd(&helper, victim, true);
-	helper_uses_kfd(&helper, victim, false); /* it has closed the device again */
+	helper_uses_kfd(helper, victim, true);
+	helper_uses_kfd(helper, victim, false); /* it has closed the device again */
 	CHECK(client_kills(client, pidfd, "error 19 "));
 	CHECK(waitpid(victim, NULL, WNOHANG) == 0 && waitpid(other, NULL, WNOHANG) == 0);
 
-	helper_uses_kfd(&helper, victim, true);
+	helper_uses_kfd(helper, victim, true);
 	CHECK(client_kills(client, pidfd, "ok") && victim_was_killed(victim));
 	kill(other, SIGKILL);
 	CHECK(victim_was_killed(other));
@@ -131,14 +128,13 @@ TEST(a_process_that_uses_no_kfd_device_is_not_killed)
 	close(client);
 }
 
-TEST(a_process_with_another_start_time_is_not_killed)
+TEST_WITH(a_process_with_another_start_time_is_not_killed, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), pidfd;
+	int client = client_connect(helper), pidfd;
 	pid_t victim = victim_new();
 	char text[64];
 
-	helper_uses_kfd(&helper, victim, true);
+	helper_uses_kfd(helper, victim, true);
 	pidfd = victim_pidfd(victim);
 	snprintf(text, sizeof(text), "kill %llu", (unsigned long long)start_time_of(victim) + 1);
 	CHECK(client_asks(client, text, pidfd, "error 3 "));
@@ -213,15 +209,14 @@ TEST(process_of_another_user_is_not_killed)
 	helper_stop(&helper);
 }
 
-TEST(a_unit_of_another_process_is_not_frozen)
+TEST_WITH(a_unit_of_another_process_is_not_frozen, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), pidfd;
+	int client = client_connect(helper), pidfd;
 	pid_t victim = victim_new();
 
 	pidfd = victim_pidfd(victim);
 	CHECK(client_freezes(client, "postgresql.service", pidfd, "error 19 "));
-	helper_uses_kfd(&helper, victim, true);
+	helper_uses_kfd(helper, victim, true);
 	CHECK(client_freezes(client, "postgresql.service", pidfd, "error 1 "));
 	CHECK(client_freezes(client, "postgresql.service", -1, "error 74 "));
 	CHECK(client_asks(client, "freeze postgresql.service", pidfd, "error 74 "));
@@ -524,16 +519,15 @@ static void await_terminal(int terminal, const char *text)
 	CHECK(strstr(terminal_shows(terminal), text));
 }
 
-TEST(process_without_a_lease_is_warned_and_killed_on_its_terminal)
+TEST_WITH(process_without_a_lease_is_warned_and_killed_on_its_terminal, struct helper *helper)
 {
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), terminal;
+	int client = client_connect(helper), terminal;
 	pid_t victim = victim_on_terminal(NOBODY, NOBODY, NOBODY, NOBODY, &terminal);
 	int pidfd = victim_pidfd(victim);
 
 	CHECK(client_orders(client, ENFORCE_WARN, pidfd, NOBODY, "warned", "error 19 "));
 	CHECK(strcmp(terminal_shows(terminal), "") == 0);
-	helper_uses_kfd(&helper, victim, true);
+	helper_uses_kfd(helper, victim, true);
 	CHECK(client_orders(client, ENFORCE_WARN, pidfd, NOBODY, "no\x1b]lease\n", "ok"));
 	await_terminal(terminal, "): no?]lease?\r");
 	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
@@ -545,19 +539,18 @@ TEST(process_without_a_lease_is_warned_and_killed_on_its_terminal)
 	close(client);
 }
 
-TEST(process_of_root_or_of_another_user_is_not_ended_without_a_lease)
+TEST_WITH(process_of_root_or_of_another_user_is_not_ended_without_a_lease, struct helper *helper)
 {
 	static const uid_t uids[][3] = {
 		{ 0, 0, 0 }, { NOBODY, NOBODY, 0 }, { 0, NOBODY, NOBODY }, { 1, 1, 1 }
 	};
-	_cleanup_(helper_stop) struct helper helper = helper_new();
-	int client = client_connect(&helper), terminal, pidfd;
+	int client = client_connect(helper), terminal, pidfd;
 
 	for (size_t i = 0; i < ARRAY_SIZE(uids); i++) {
 		pid_t victim = victim_on_terminal(uids[i][0], uids[i][1], uids[i][2], 2, &terminal);
 
 		pidfd = victim_pidfd(victim);
-		helper_uses_kfd(&helper, victim, true);
+		helper_uses_kfd(helper, victim, true);
 		CHECK(client_orders(client, ENFORCE_END, pidfd, NOBODY, "killed", "error 1 "));
 		CHECK(client_orders(client, ENFORCE_END, pidfd, 0, "killed", "error 1 "));
 		CHECK(client_orders(client, ENFORCE_WARN, pidfd, 0, "warned", "error 1 "));

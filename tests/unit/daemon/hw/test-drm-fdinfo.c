@@ -158,20 +158,20 @@ static void place_done(struct place *place)
 	scratch_done(&place->scratch);
 }
 
-TEST(clients_of_a_process_are_added_up_for_each_gpu)
-{
-	_cleanup_(place_done) struct place place = place_new();
+FIXTURE(struct place, place, *place = place_new(), place_done(place));
 
-	procfs_process(&place.procfs, 20, 500);
-	procfs_client(&place.procfs, 20, 3,
+TEST_WITH(clients_of_a_process_are_added_up_for_each_gpu, struct place *place)
+{
+	procfs_process(&place->procfs, 20, 500);
+	procfs_client(&place->procfs, 20, 3,
 		      &(struct procfs_client){ .id = 1, .gfx_nsec = 10, .vram = 4 });
-	procfs_client(&place.procfs, 20, 4,
+	procfs_client(&place->procfs, 20, 4,
 		      &(struct procfs_client){ .id = 2, .gfx_nsec = 5, .vram = 8 });
 	procfs_client(
-		&place.procfs, 20, 5,
+		&place->procfs, 20, 5,
 		&(struct procfs_client){ .id = 3, .device = "0000:04:00.0", .compute_nsec = 7 });
-	procfs_text(&place.procfs, 20, 6, "pos:\t0\nflags:\t02\n");
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	procfs_text(&place->procfs, 20, 6, "pos:\t0\nflags:\t02\n");
+	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 2 && scan.unread == 0 && scan.late == 0);
 	CHECK(scan.uses[0].pid == 20 && scan.uses[0].start_time == 500);
 	CHECK(strcmp(scan.uses[0].device, PROCFS_ADDRESS) == 0);
@@ -181,79 +181,72 @@ TEST(clients_of_a_process_are_added_up_for_each_gpu)
 	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
 }
 
-TEST(a_client_of_several_descriptors_counts_once)
+TEST_WITH(a_client_of_several_descriptors_counts_once, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
-
-	procfs_process(&place.procfs, 20, 500);
+	procfs_process(&place->procfs, 20, 500);
 	for (unsigned fd = 3; fd < 9; fd++)
-		procfs_client(&place.procfs, 20, fd,
+		procfs_client(&place->procfs, 20, fd,
 			      &(struct procfs_client){ .id = 1, .gfx_nsec = 10, .vram = 4 });
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].clients == 1 && scan.uses[0].gfx_nsec == 10);
 }
 
-TEST(a_client_of_several_processes_counts_for_the_one_that_started_last)
+TEST_WITH(a_client_of_several_processes_counts_for_the_one_that_started_last, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
-
-	procfs_process(&place.procfs, 20, 500); /* as systemd-logind */
-	procfs_process(&place.procfs, 19, 800); /* as a compositor */
-	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
-	procfs_client(&place.procfs, 19, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	procfs_process(&place->procfs, 20, 500); /* as systemd-logind */
+	procfs_process(&place->procfs, 19, 800); /* as a compositor */
+	procfs_client(&place->procfs, 20, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
+	procfs_client(&place->procfs, 19, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
+	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 1 && scan.uses[0].pid == 19);
 }
 
-TEST(entries_that_are_no_processes_and_processes_that_end_are_left_out)
+TEST_WITH(entries_that_are_no_processes_and_processes_that_end_are_left_out, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
 	char path[160];
 
-	snprintf(path, sizeof(path), "%s/12", place.procfs.dir);
+	snprintf(path, sizeof(path), "%s/12", place->procfs.dir);
 	CHECK(mkdir(path, 0755) == 0); /* has ended: no fdinfo */
-	snprintf(path, sizeof(path), "%s/self", place.procfs.dir);
+	snprintf(path, sizeof(path), "%s/self", place->procfs.dir);
 	CHECK(symlink("12", path) == 0);
-	snprintf(path, sizeof(path), "%s/99999999999", place.procfs.dir);
+	snprintf(path, sizeof(path), "%s/99999999999", place->procfs.dir);
 	CHECK(mkdir(path, 0755) == 0);
-	procfs_process(&place.procfs, 20, 500);
-	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
-	snprintf(path, sizeof(path), "%s/20/stat", place.procfs.dir);
+	procfs_process(&place->procfs, 20, 500);
+	procfs_client(&place->procfs, 20, 3, &(struct procfs_client){ .id = 1 });
+	snprintf(path, sizeof(path), "%s/20/stat", place->procfs.dir);
 	CHECK(unlink(path) == 0);
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
 	CHECK(scan.n == 0 && scan.unread == 0);
 }
 
-TEST(processes_that_cannot_be_read_are_counted)
+TEST_WITH(processes_that_cannot_be_read_are_counted, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
 	char path[160];
 
-	procfs_process(&place.procfs, 20, 500);
-	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
-	snprintf(path, sizeof(path), "%s/20/fdinfo", place.procfs.dir);
-	CHECK(chmod(path, 0) == 0 && chmod(place.scratch.path, 0755) == 0);
+	procfs_process(&place->procfs, 20, 500);
+	procfs_client(&place->procfs, 20, 3, &(struct procfs_client){ .id = 1 });
+	snprintf(path, sizeof(path), "%s/20/fdinfo", place->procfs.dir);
+	CHECK(chmod(path, 0) == 0 && chmod(place->scratch.path, 0755) == 0);
 	if (geteuid() == 0)
 		CHECK(seteuid(65534) == 0);
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
 	if (getuid() == 0)
 		CHECK(seteuid(0) == 0 && setegid(0) == 0);
 	CHECK(scan.n == 0 && scan.unread == 1);
 }
 
-TEST(client_of_linux_5_14_to_5_18_is_unread)
+TEST_WITH(client_of_linux_5_14_to_5_18_is_unread, struct place *place)
 {
 	const char *old = "pos:\t0\nflags:\t02100002\nmnt_id:\t26\npdev:\t0000:03:00.0\n"
 			  "pasid:\t32774\nvram mem:\t17196 kB\ngtt mem:\t6144 kB\n"
 			  "cpu mem:\t0 kB\ngfx0:\t70.59%\n";
-	_cleanup_(place_done) struct place place = place_new();
 
 	CHECK(refused(old) == -EOPNOTSUPP);
-	procfs_process(&place.procfs, 20, 500);
-	procfs_text(&place.procfs, 20, 3, old);
-	procfs_text(&place.procfs, 20, 4, old);
+	procfs_process(&place->procfs, 20, 500);
+	procfs_text(&place->procfs, 20, 3, old);
+	procfs_text(&place->procfs, 20, 4, old);
 	for (int i = 0; i < 2; i++) {
-		CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == 0);
+		CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == 0);
 		CHECK(scan.n == 0 && scan.unread == 1 && scan.skipped == 0);
 	}
 }
@@ -341,14 +334,13 @@ TEST(descriptors_of_a_user_with_too_many_are_read_last)
 	CHECK(scan.unread == 1 && scan.late == 0);
 }
 
-TEST(a_directory_that_is_absent_is_an_error)
+TEST_WITH(a_directory_that_is_absent_is_an_error, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
 	struct drm_reader *reader;
 
 	CHECK(drm_reader_new("/nonexistent/proc", &reader) == -ENOENT);
-	CHECK(rmdir(place.procfs.dir) == 0);
-	CHECK(drm_scan_read(place.reader, false, DRM_SCAN_USEC, &scan) == -ENOENT);
+	CHECK(rmdir(place->procfs.dir) == 0);
+	CHECK(drm_scan_read(place->reader, false, DRM_SCAN_USEC, &scan) == -ENOENT);
 }
 
 TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)

@@ -162,25 +162,24 @@ TEST(gpu_hidden_by_a_device_cgroup_is_reported)
 	CHECK(strstr(kfd_trouble(-EPERM), "cgroup"));
 }
 
-TEST(values_missing_in_old_drivers_follow_from_the_generation)
+FIXTURE(struct rig, rig, start_two(rig), kfd_rig_end(rig));
+
+TEST_WITH(values_missing_in_old_drivers_follow_from_the_generation, struct rig *rig)
 {
-	_cleanup_(kfd_rig_end) struct rig rig;
+	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "gfx_target_version", NULL) == 0);
+	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "num_cp_queues", NULL) == 0);
+	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "num_xcc", NULL) == 0);
+	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "domain", NULL) == 0);
+	CHECK(fake_sysfs_set(rig->dir, PROPERTIES, "num_sdma_queues_per_engine", NULL) == 0);
+	check_degraded(rig, PROPERTIES);
+	CHECK(rig->diagnostics.n == 3 && kfd_rig_says(rig, "gfx_target_version", "vega20"));
+	CHECK(kfd_rig_says(rig, "num_cp_queues", "24") &&
+	      kfd_rig_says(rig, "num_sdma_queues", "2"));
+	CHECK(rig->gpus[0].gfx_target == 90006 && rig->gpus[0].queue_slots == 24);
+	CHECK(rig->gpus[0].geometry.xccs == 1 && rig->gpus[0].sdma_queues == 4);
 
-	start_two(&rig);
-	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "gfx_target_version", NULL) == 0);
-	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "num_cp_queues", NULL) == 0);
-	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "num_xcc", NULL) == 0);
-	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "domain", NULL) == 0);
-	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "num_sdma_queues_per_engine", NULL) == 0);
-	check_degraded(&rig, PROPERTIES);
-	CHECK(rig.diagnostics.n == 3 && kfd_rig_says(&rig, "gfx_target_version", "vega20"));
-	CHECK(kfd_rig_says(&rig, "num_cp_queues", "24") &&
-	      kfd_rig_says(&rig, "num_sdma_queues", "2"));
-	CHECK(rig.gpus[0].gfx_target == 90006 && rig.gpus[0].queue_slots == 24);
-	CHECK(rig.gpus[0].geometry.xccs == 1 && rig.gpus[0].sdma_queues == 4);
-
-	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/name", "ip discovery\n") == 0);
-	check_left_out(&rig, PROPERTIES);
+	CHECK(fake_sysfs_print(rig->dir, NODE(1) "/name", "ip discovery\n") == 0);
+	check_left_out(rig, PROPERTIES);
 }
 
 TEST(missing_queue_slots_follow_from_the_generation)
@@ -247,86 +246,75 @@ TEST(unreadable_parameters_leave_the_scheduler_unknown)
 	kfd_rig_end(&rig);
 }
 
-TEST(invalid_preemption_timeout_becomes_the_default)
+TEST_WITH(invalid_preemption_timeout_becomes_the_default, struct rig *rig)
 {
 	static const char file[] = FAKE_PARAMETERS "/queue_preemption_timeout_ms";
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	start_two(&rig);
-	CHECK(fake_sysfs_print(rig.dir, file, "-1\n") == 0);
-	check_degraded(&rig, file);
-	CHECK(rig.gpus[0].preemption_msec == 0);
+	CHECK(fake_sysfs_print(rig->dir, file, "-1\n") == 0);
+	check_degraded(rig, file);
+	CHECK(rig->gpus[0].preemption_msec == 0);
 }
 
-TEST(second_node_with_the_same_identity_is_left_out)
+TEST_WITH(second_node_with_the_same_identity_is_left_out, struct rig *rig)
 {
-	_cleanup_(kfd_rig_end) struct rig rig;
+	CHECK(fake_sysfs_print(rig->dir, NODE(2) "/gpu_id", "4096\n") == 0);
+	CHECK(kfd_rig_list(rig) == 1 && strcmp(rig->gpus[0].name, "0000:03:00.0") == 0);
+	CHECK(kfd_rig_says(rig, NODE(2) "/gpu_id", "0000:03:00.0"));
 
-	start_two(&rig);
-	CHECK(fake_sysfs_print(rig.dir, NODE(2) "/gpu_id", "4096\n") == 0);
-	CHECK(kfd_rig_list(&rig) == 1 && strcmp(rig.gpus[0].name, "0000:03:00.0") == 0);
-	CHECK(kfd_rig_says(&rig, NODE(2) "/gpu_id", "0000:03:00.0"));
-
-	CHECK(fake_sysfs_print(rig.dir, NODE(2) "/gpu_id", "4097\n") == 0);
-	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "location_id", "768") == 0);
-	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].kfd_gpu_id == 4096);
-	CHECK(kfd_rig_says(&rig, NODE(2) "/properties", "location_id"));
+	CHECK(fake_sysfs_print(rig->dir, NODE(2) "/gpu_id", "4097\n") == 0);
+	CHECK(fake_sysfs_set(rig->dir, NODE(2) "/properties", "location_id", "768") == 0);
+	CHECK(kfd_rig_list(rig) == 1 && rig->gpus[0].kfd_gpu_id == 4096);
+	CHECK(kfd_rig_says(rig, NODE(2) "/properties", "location_id"));
 }
 
-TEST(nodes_without_a_gpu_are_ignored)
+TEST_WITH(nodes_without_a_gpu_are_ignored, struct rig *rig)
 {
 	static const char *const names[] = { "power", "01", "1a", "-1", "4294967297", ".x" };
-	_cleanup_(kfd_rig_end) struct rig rig;
 	char file[64];
 
-	start_two(&rig);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(file, sizeof(file), FAKE_NODES "/%s/gpu_id", names[i]);
-		CHECK(fake_sysfs_print(rig.dir, file, "77\n") == 0);
+		CHECK(fake_sysfs_print(rig->dir, file, "77\n") == 0);
 	}
-	CHECK(fake_sysfs_print(rig.dir, NODE(3) "/gpu_id", "78\n") == 0); /* without SIMDs */
-	CHECK(fake_sysfs_print(rig.dir, NODE(3) "/properties",
+	CHECK(fake_sysfs_print(rig->dir, NODE(3) "/gpu_id", "78\n") == 0); /* without SIMDs */
+	CHECK(fake_sysfs_print(rig->dir, NODE(3) "/properties",
 			       "simd_count 0\nsimd_per_cu 0\n"
 			       "array_count 0\nsimd_arrays_per_engine 0\ncu_per_simd_array 0\n"
 			       "location_id 0\n") == 0);
-	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_NODES "/4", "file") == 0);
-	CHECK(kfd_rig_list(&rig) == 2 && kfd_rig_says(&rig, FAKE_NODES "/4", strerror(ENOTDIR)));
+	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0);
+	CHECK(fake_sysfs_print(rig->dir, FAKE_NODES "/4", "file") == 0);
+	CHECK(kfd_rig_list(rig) == 2 && kfd_rig_says(rig, FAKE_NODES "/4", strerror(ENOTDIR)));
 }
 
-TEST(invalid_tree_is_an_error)
+TEST_WITH(invalid_tree_is_an_error, struct rig *rig)
 {
-	_cleanup_(kfd_rig_end) struct rig rig;
 	char path[256];
 
-	start_two(&rig);
 	for (unsigned i = 3; i <= KFD_NODES; i++) {
-		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u", rig.dir, i);
+		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u", rig->dir, i);
 		CHECK(mkdir(path, 0755) == 0);
 	}
-	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "many"));
-	CHECK(fake_sysfs_remove(rig.dir, FAKE_NODES) == 0);
-	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, strerror(ENOENT)));
-	CHECK(fake_sysfs_mkdir(rig.dir, FAKE_NODES) == 0);
-	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "node"));
-	in_place_of(&rig, FAKE_TOPOLOGY, "loop");
-	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_TOPOLOGY, "symbolic links"));
+	CHECK(kfd_rig_list(rig) == -EIO && kfd_rig_says(rig, FAKE_NODES, "many"));
+	CHECK(fake_sysfs_remove(rig->dir, FAKE_NODES) == 0);
+	CHECK(kfd_rig_list(rig) == -EIO && kfd_rig_says(rig, FAKE_NODES, strerror(ENOENT)));
+	CHECK(fake_sysfs_mkdir(rig->dir, FAKE_NODES) == 0);
+	CHECK(kfd_rig_list(rig) == -EIO && kfd_rig_says(rig, FAKE_NODES, "node"));
+	in_place_of(rig, FAKE_TOPOLOGY, "loop");
+	CHECK(kfd_rig_list(rig) == -EIO && kfd_rig_says(rig, FAKE_TOPOLOGY, "symbolic links"));
 }
 
 /* A file with another content at each read simulates a topology that keeps changing. */
-TEST(topology_that_keeps_changing_is_not_listed)
+TEST_WITH(topology_that_keeps_changing_is_not_listed, struct rig *rig)
 {
-	_cleanup_(kfd_rig_end) struct rig rig;
 	char path[256];
 
-	start_two(&rig);
-	put_path(&rig, FAKE_TOPOLOGY "/generation_id", path, sizeof(path));
+	put_path(rig, FAKE_TOPOLOGY "/generation_id", path, sizeof(path));
 	CHECK(unlink(path) == 0);
 	CHECK(symlink("/proc/sys/kernel/random/uuid", path) == 0);
-	CHECK(kfd_rig_list(&rig) == -EIO &&
-	      kfd_rig_says(&rig, FAKE_TOPOLOGY "/generation_id", "changes"));
+	CHECK(kfd_rig_list(rig) == -EIO &&
+	      kfd_rig_says(rig, FAKE_TOPOLOGY "/generation_id", "changes"));
 	CHECK(unlink(path) == 0);
-	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
+	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0);
 }
 
 TEST(a_path_that_is_too_long_is_an_error)

@@ -13,22 +13,22 @@ TEST(empty_text_has_no_queue)
 	CHECK(parse(&page) == 0 && page.n == 0 && !page.seen);
 }
 
-TEST(every_compute_queue_of_every_process_is_a_row)
-{
-	_cleanup_(page_done) struct page page = page_new();
+FIXTURE(struct page, page, *page = page_new(), page_done(page));
 
-	page_add(&page, "Process 4711 PASID 0x8001:\n  Compute queue on device 3a7c\n");
-	dump(&page, ROWS, ones);
-	page_add(&page, "  Compute queue on device 3a7c\n");
-	dump(&page, ROWS, number);
-	page_add(&page,
+TEST_WITH(every_compute_queue_of_every_process_is_a_row, struct page *page)
+{
+	page_add(page, "Process 4711 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	dump(page, ROWS, ones);
+	page_add(page, "  Compute queue on device 3a7c\n");
+	dump(page, ROWS, number);
+	page_add(page,
 		 "Process 4712 PASID 0x8002:\nProcess 4713:\n  Compute queue on device 3a7c\n");
-	dump(&page, ROWS, ones);
-	CHECK(parse(&page) == 0 && page.n == 3);
-	CHECK(page.seen[0].pid == 4711 && page.seen[0].unrestricted);
-	CHECK(page.seen[0].kfd_gpu_id == 0x3a7c && cuset_count(&page.seen[0].cus) == 60);
-	CHECK(page.seen[1].pid == 4711 && !page.seen[1].unrestricted);
-	CHECK(page.seen[2].pid == 4713 && page.seen[2].unrestricted);
+	dump(page, ROWS, ones);
+	CHECK(parse(page) == 0 && page->n == 3);
+	CHECK(page->seen[0].pid == 4711 && page->seen[0].unrestricted);
+	CHECK(page->seen[0].kfd_gpu_id == 0x3a7c && cuset_count(&page->seen[0].cus) == 60);
+	CHECK(page->seen[1].pid == 4711 && !page->seen[1].unrestricted);
+	CHECK(page->seen[2].pid == 4713 && page->seen[2].unrestricted);
 }
 
 /* Words 23, 24, 26, 27; 25 is another register. */
@@ -52,87 +52,80 @@ TEST(priority_is_read_on_every_generation)
 	}
 }
 
-TEST(masks_of_the_first_four_engines_are_around_tmpring_size)
+TEST_WITH(masks_of_the_first_four_engines_are_around_tmpring_size, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
 	const uint32_t *pair;
 
-	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
-	dump(&page, ROWS, number);
-	CHECK(parse(&page) == 0 && page.n == 1);
-	pair = page.seen[0].cus.pair;
+	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	dump(page, ROWS, number);
+	CHECK(parse(page) == 0 && page->n == 1);
+	pair = page->seen[0].cus.pair;
 	CHECK(pair[0] == 23 && pair[1] == 24 && pair[2] == 26 && pair[3] == 27 && pair[4] == 0);
 }
 
-TEST(masks_of_the_upper_engines_depend_on_the_generation)
+TEST_WITH(masks_of_the_upper_engines_depend_on_the_generation, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
 	const uint32_t *pair;
 
-	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 90a\n");
-	dump(&page, ROWS, number);
-	page_add(&page, "  Compute queue on device b00\n");
-	dump(&page, ROWS, number);
-	CHECK(parse(&page) == 0 && page.n == 2);
-	pair = page.seen[0].cus.pair;
+	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device 90a\n");
+	dump(page, ROWS, number);
+	page_add(page, "  Compute queue on device b00\n");
+	dump(page, ROWS, number);
+	CHECK(parse(page) == 0 && page->n == 2);
+	pair = page->seen[0].cus.pair;
 	CHECK(pair[3] == 27 && pair[4] == 39 && pair[5] == 40 && pair[6] == 41 && pair[7] == 42);
-	pair = page.seen[1].cus.pair;
+	pair = page->seen[1].cus.pair;
 	CHECK(pair[3] == 27 && pair[4] == 44 && pair[5] == 45 && pair[6] == 0);
 }
 
-TEST(queue_on_several_xccs_has_a_descriptor_per_xcc)
+TEST_WITH(queue_on_several_xccs_has_a_descriptor_per_xcc, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
-
-	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
-	dump(&page, ROWS, number);
-	dump(&page, ROWS, ones);
-	CHECK(parse(&page) == 0 && page.n == 1 && !page.seen[0].unrestricted);
-	CHECK(page.seen[0].cus.pair[cuset_pair(0, 0)] == (23 & 0xf));
-	CHECK(page.seen[0].cus.pair[cuset_pair(0, 1)] == (24 & 0x7));
-	CHECK(page.seen[0].cus.pair[cuset_pair(1, 0)] == 0x7);
-	CHECK(page.seen[0].cus.pair[cuset_pair(1, 1)] == 0xf);
+	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	dump(page, ROWS, number);
+	dump(page, ROWS, ones);
+	CHECK(parse(page) == 0 && page->n == 1 && !page->seen[0].unrestricted);
+	CHECK(page->seen[0].cus.pair[cuset_pair(0, 0)] == (23 & 0xf));
+	CHECK(page->seen[0].cus.pair[cuset_pair(0, 1)] == (24 & 0x7));
+	CHECK(page->seen[0].cus.pair[cuset_pair(1, 0)] == 0x7);
+	CHECK(page->seen[0].cus.pair[cuset_pair(1, 1)] == 0xf);
 }
 
-TEST(sdma_queues_are_ignored_unless_they_are_wanted)
+TEST_WITH(sdma_queues_are_ignored_unless_they_are_wanted, struct page *page)
 {
 	struct mqd_parser *parser;
-	_cleanup_(page_done) struct page page = page_new();
 
-	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
-	dump(&page, ROWS, ones);
-	dump(&page, ROWS, ones);
-	page_add(&page, "  SDMA queue on device 51\n");
-	dump(&page, 16, number);
-	dump(&page, 16, number);
-	page_add(&page, "  SDMA queue on device 51\n");
-	page_add(&page, "  Compute queue on device 3a7c\n");
-	dump(&page, ROWS, ones);
-	CHECK(parse(&page) == 0 && page.n == 2);
-	CHECK(page.seen[0].kfd_gpu_id == 0x51 && page.seen[1].kfd_gpu_id == 0x3a7c);
-	free(page.seen);
-	page.seen = NULL;
+	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	dump(page, ROWS, ones);
+	dump(page, ROWS, ones);
+	page_add(page, "  SDMA queue on device 51\n");
+	dump(page, 16, number);
+	dump(page, 16, number);
+	page_add(page, "  SDMA queue on device 51\n");
+	page_add(page, "  Compute queue on device 3a7c\n");
+	dump(page, ROWS, ones);
+	CHECK(parse(page) == 0 && page->n == 2);
+	CHECK(page->seen[0].kfd_gpu_id == 0x51 && page->seen[1].kfd_gpu_id == 0x3a7c);
+	free(page->seen);
+	page->seen = NULL;
 
 	parser = mqd_parser_new(gpus, ARRAY_SIZE(gpus), true);
-	CHECK(mqd_parser_feed(parser, page.text, page.size, page.why, sizeof(page.why)) == 0);
-	CHECK(mqd_parser_end(parser, &page.seen, &page.n, page.why, sizeof(page.why)) == 0);
+	CHECK(mqd_parser_feed(parser, page->text, page->size, page->why, sizeof(page->why)) == 0);
+	CHECK(mqd_parser_end(parser, &page->seen, &page->n, page->why, sizeof(page->why)) == 0);
 	mqd_parser_free(parser);
-	CHECK(page.n == 4 && !page.seen[0].sdma && !page.seen[3].sdma);
-	CHECK(page.seen[1].sdma && page.seen[1].pid == 1 && page.seen[1].kfd_gpu_id == 0x51);
-	CHECK(page.seen[1].doorbell == (22 & ~3U)); /* word 22 */
-	CHECK(page.seen[2].sdma && page.seen[2].doorbell == 0);
+	CHECK(page->n == 4 && !page->seen[0].sdma && !page->seen[3].sdma);
+	CHECK(page->seen[1].sdma && page->seen[1].pid == 1 && page->seen[1].kfd_gpu_id == 0x51);
+	CHECK(page->seen[1].doorbell == (22 & ~3U)); /* word 22 */
+	CHECK(page->seen[2].sdma && page->seen[2].doorbell == 0);
 }
 
-TEST(queues_of_unknown_gpus_are_ignored)
+TEST_WITH(queues_of_unknown_gpus_are_ignored, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
-
-	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device dead\n");
-	dump(&page, ROWS, ones);
-	dump(&page, 3, ones);
-	page_add(&page, "  Compute queue on device 0\n");
-	dump(&page, 1, ones);
-	CHECK(parse(&page) == 0 && page.n == 0);
+	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device dead\n");
+	dump(page, ROWS, ones);
+	dump(page, 3, ones);
+	page_add(page, "  Compute queue on device 0\n");
+	dump(page, 1, ones);
+	CHECK(parse(page) == 0 && page->n == 0);
 }
 
 TEST(descriptors_of_another_layout_are_ignored)
@@ -155,42 +148,37 @@ TEST(descriptors_of_another_layout_are_ignored)
 	}
 }
 
-TEST(short_descriptor_of_gfx7_hides_no_queue_of_other_gpus)
+TEST_WITH(short_descriptor_of_gfx7_hides_no_queue_of_other_gpus, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
 	struct gpu_info two[] = { gpus[0], gpus[2] };
 
 	two[0].gfx_target = 70001;
-	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
-	dump(&page, ROWS / 2, ones);
-	page_add(&page, "  Compute queue on device 90a\n");
-	dump(&page, ROWS, ones);
-	CHECK(fclose(page.out) == 0);
-	CHECK(kfd_mqds_parse(page.text, page.size, two, 2, &page.seen, &page.n, page.why,
-			     sizeof(page.why)) == 0);
-	CHECK(page.n == 1 && page.seen[0].kfd_gpu_id == 0x90a);
+	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	dump(page, ROWS / 2, ones);
+	page_add(page, "  Compute queue on device 90a\n");
+	dump(page, ROWS, ones);
+	CHECK(fclose(page->out) == 0);
+	CHECK(kfd_mqds_parse(page->text, page->size, two, 2, &page->seen, &page->n, page->why,
+			     sizeof(page->why)) == 0);
+	CHECK(page->n == 1 && page->seen[0].kfd_gpu_id == 0x90a);
 }
 
-TEST(other_queues_are_ignored)
+TEST_WITH(other_queues_are_ignored, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
-
-	page_add(&page, "Process 1 PASID 0x8001:\n  DIQ on device 3a7c\n");
-	dump(&page, ROWS, ones);
-	page_add(&page, "  Bad user queue type 9 on device 3a7c\n"
-			"  Bad kernel queue type 9 on device 3a7c\n"
-			"  Weird: Queue node with neither kernel nor user queue\n");
-	CHECK(parse(&page) == 0 && page.n == 0);
+	page_add(page, "Process 1 PASID 0x8001:\n  DIQ on device 3a7c\n");
+	dump(page, ROWS, ones);
+	page_add(page, "  Bad user queue type 9 on device 3a7c\n"
+		       "  Bad kernel queue type 9 on device 3a7c\n"
+		       "  Weird: Queue node with neither kernel nor user queue\n");
+	CHECK(parse(page) == 0 && page->n == 0);
 }
 
-TEST(longer_descriptor_is_accepted)
+TEST_WITH(longer_descriptor_is_accepted, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
-
-	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
-	dump(&page, ROWS + 4, ones);
-	dump(&page, ROWS + 4, ones);
-	CHECK(parse(&page) == 0 && page.n == 1);
+	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	dump(page, ROWS + 4, ones);
+	dump(page, ROWS + 4, ones);
+	CHECK(parse(page) == 0 && page->n == 1);
 }
 
 /* ---- run lists --------------------------------------------------------------------------- */
@@ -213,43 +201,37 @@ static void add_two_queues(struct page *page)
 	dump(page, ROWS, doorbell_of_8);
 }
 
-TEST(a_queue_is_active_that_is_on_the_run_list_of_its_gpu)
+TEST_WITH(a_queue_is_active_that_is_on_the_run_list_of_its_gpu, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
-
-	add_two_queues(&page);
+	add_two_queues(page);
 	page_add(
-		&page,
+		page,
 		"Node 1, gpu_id 3a7c:\n"
 		"  00000000: c001a100 00008001 00000000 c005a200 20000010 00000020 00001000 00000000\n"
 		"  00000020: 00000000 00000000 00000000 00000000\n"
 		"Node 2, gpu_id 1234:\n"
 		"  00000000: c005a200 20000010 0000001c 00001000 00000000 00000000 00000000\n"
 		"Node 3, gpu_id 5:\n  No active runlist\n");
-	CHECK(parse(&page) == 0 && page.n == 2);
-	CHECK(!page.seen[0].active && page.seen[1].active);
+	CHECK(parse(page) == 0 && page->n == 2);
+	CHECK(!page->seen[0].active && page->seen[1].active);
 }
 
-TEST(a_packet_of_a_run_list_goes_on_in_the_next_row)
+TEST_WITH(a_packet_of_a_run_list_goes_on_in_the_next_row, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
-
-	add_two_queues(&page);
+	add_two_queues(page);
 	page_add(
-		&page,
+		page,
 		"Node 1, gpu_id 3a7c:\n"
 		"  00000000: c004a100 0000a2c0 c005a200 0000001c 00000020 00000000 c005a200 20000010\n"
 		"  00000020: 0000001c 00001000 00000000 00000000 00000000\n");
-	CHECK(parse(&page) == 0 && page.n == 2);
-	CHECK(page.seen[0].active && !page.seen[1].active);
+	CHECK(parse(page) == 0 && page->n == 2);
+	CHECK(page->seen[0].active && !page->seen[1].active);
 }
 
-TEST(run_lists_without_processes_have_no_queue)
+TEST_WITH(run_lists_without_processes_have_no_queue, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
-
-	page_add(&page, "Node 1, gpu_id 3a7c:\n  No active runlist\n");
-	CHECK(parse(&page) == 0 && page.n == 0);
+	page_add(page, "Node 1, gpu_id 3a7c:\n  No active runlist\n");
+	CHECK(parse(page) == 0 && page->n == 0);
 }
 
 TEST(invalid_run_lists_are_refused)
@@ -286,16 +268,14 @@ static int parse_whole(long allocations)
 	return r;
 }
 
-TEST(queues_and_run_lists_are_read_whole_or_not)
+TEST_WITH(queues_and_run_lists_are_read_whole_or_not, struct page *page)
 {
-	_cleanup_(page_done) struct page page = page_new();
-
-	add_two_queues(&page);
-	page_add(&page,
+	add_two_queues(page);
+	page_add(page,
 		 "Node 1, gpu_id 3a7c:\n"
 		 "  00000000: c005a200 20000010 00000020 00001000 00000000 00000000 00000000\n");
-	CHECK(fclose(page.out) == 0);
-	page.out = NULL;
-	whole = &page;
+	CHECK(fclose(page->out) == 0);
+	page->out = NULL;
+	whole = page;
 	CHECK(lack_each("kfd_mqds_parse", parse_whole) >= 2);
 }

@@ -71,67 +71,65 @@ TEST(every_kind_of_gpu_is_read)
 	}
 }
 
-TEST(gpu_of_an_unknown_generation_is_listed_with_a_warning)
+FIXTURE(struct rig, rig, , kfd_rig_end(rig));
+
+TEST_WITH(gpu_of_an_unknown_generation_is_listed_with_a_warning, struct rig *rig)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	_cleanup_(kfd_rig_end) struct rig rig;
 
 	info.gfx_target = 130000;
 	info.geometry = shape(1, 4, 2, 8, true, 64);
-	kfd_rig_start(&rig, &info, 1);
-	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].gfx_target == 130000);
-	CHECK(rig.gpus[0].queue_slots == info.queue_slots);
-	CHECK(rig.diagnostics.n == 1 && !rig.diagnostics.list[0].error);
-	CHECK(kfd_rig_says(&rig, "gfx_target_version", "130000"));
+	kfd_rig_start(rig, &info, 1);
+	CHECK(kfd_rig_list(rig) == 1 && rig->gpus[0].gfx_target == 130000);
+	CHECK(rig->gpus[0].queue_slots == info.queue_slots);
+	CHECK(rig->diagnostics.n == 1 && !rig->diagnostics.list[0].error);
+	CHECK(kfd_rig_says(rig, "gfx_target_version", "130000"));
 }
 
 /* As drivers had it that came after this test. */
-TEST(files_and_properties_that_are_unknown_are_ignored)
+TEST_WITH(files_and_properties_that_are_unknown_are_ignored, struct rig *rig)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct gpu_info before;
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, &info, 1);
-	CHECK(kfd_rig_list(&rig) == 1);
-	before = rig.gpus[0];
-	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/properties", "capability2", "4294967295") == 0);
-	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/properties", "simd_count_of_tomorrow", "7") == 0);
-	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/properties", "a_list", "0x1f,2 three -4") == 0);
-	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/properties", "nothing", "") == 0);
-	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/0/properties", "colour", "red") == 0);
-	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/tomorrow", "%s", "text without a number") == 0);
-	CHECK(fake_sysfs_mkdir(rig.dir, NODE(1) "/caches/tomorrow") == 0);
-	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
-	CHECK(memcmp(&rig.gpus[0], &before, sizeof(before)) == 0);
+	kfd_rig_start(rig, &info, 1);
+	CHECK(kfd_rig_list(rig) == 1);
+	before = rig->gpus[0];
+	CHECK(fake_sysfs_set(rig->dir, NODE(1) "/properties", "capability2", "4294967295") == 0);
+	CHECK(fake_sysfs_set(rig->dir, NODE(1) "/properties", "simd_count_of_tomorrow", "7") == 0);
+	CHECK(fake_sysfs_set(rig->dir, NODE(1) "/properties", "a_list", "0x1f,2 three -4") == 0);
+	CHECK(fake_sysfs_set(rig->dir, NODE(1) "/properties", "nothing", "") == 0);
+	CHECK(fake_sysfs_set(rig->dir, NODE(1) "/caches/0/properties", "colour", "red") == 0);
+	CHECK(fake_sysfs_print(rig->dir, NODE(1) "/tomorrow", "%s", "text without a number") == 0);
+	CHECK(fake_sysfs_mkdir(rig->dir, NODE(1) "/caches/tomorrow") == 0);
+	CHECK(kfd_rig_list(rig) == 1 && rig->diagnostics.n == 0);
+	CHECK(memcmp(&rig->gpus[0], &before, sizeof(before)) == 0);
 }
 
-TEST(uneven_harvest_is_read_from_the_caches)
+TEST_WITH(uneven_harvest_is_read_from_the_caches, struct rig *rig)
 {
 	static const uint8_t mi210[] = { 14, 14, 13, 13, 12, 13, 13, 12 };
 	struct gpu_info info = info_of(&kinds[4]), spx = info_of(&kinds[7]);
-	_cleanup_(kfd_rig_end) struct rig rig;
 
 	for (unsigned engine = 0; engine < 8; engine++)
 		info.geometry.active[0][engine][0] = mi210[engine];
-	kfd_rig_start(&rig, &info, 1);
-	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0 && rig.gpus[0].harvest_known);
-	CHECK(memcmp(&rig.gpus[0].geometry, &info.geometry, sizeof(info.geometry)) == 0);
+	kfd_rig_start(rig, &info, 1);
+	CHECK(kfd_rig_list(rig) == 1 && rig->diagnostics.n == 0 && rig->gpus[0].harvest_known);
+	CHECK(memcmp(&rig->gpus[0].geometry, &info.geometry, sizeof(info.geometry)) == 0);
 
 	for (unsigned xcc = 0; xcc < 8; xcc++)
 		for (unsigned engine = 0; engine < 4; engine++)
 			spx.geometry.active[xcc][engine][0] = (xcc + engine) % 2 ? 9 : 10;
-	CHECK(fake_sysfs_build(rig.dir, &spx, 1) == 0);
-	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
-	CHECK(memcmp(&rig.gpus[0].geometry, &spx.geometry, sizeof(spx.geometry)) == 0);
+	CHECK(fake_sysfs_build(rig->dir, &spx, 1) == 0);
+	CHECK(kfd_rig_list(rig) == 1 && rig->diagnostics.n == 0);
+	CHECK(memcmp(&rig->gpus[0].geometry, &spx.geometry, sizeof(spx.geometry)) == 0);
 }
 
-TEST(random_harvests_are_read_from_the_caches)
+TEST_WITH(random_harvests_are_read_from_the_caches, struct rig *rig)
 {
 	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0);
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, NULL, 0);
+	kfd_rig_start(rig, NULL, 0);
 	for (unsigned turn = 0; turn < 40; turn++) {
 		struct gpu_info info = info_of(&kinds[turn % ARRAY_SIZE(kinds)]);
 		struct geometry *geometry = &info.geometry;
@@ -145,33 +143,32 @@ TEST(random_harvests_are_read_from_the_caches)
 					(uint8_t)((1 + (unsigned)rand_r(&seed) %
 							       (geometry->array_cus / step)) *
 						  step);
-		CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
-		CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0 &&
-		      rig.gpus[0].harvest_known);
-		CHECK(memcmp(&rig.gpus[0].geometry, geometry, sizeof(*geometry)) == 0);
+		CHECK(fake_sysfs_build(rig->dir, &info, 1) == 0);
+		CHECK(kfd_rig_list(rig) == 1 && rig->diagnostics.n == 0 &&
+		      rig->gpus[0].harvest_known);
+		CHECK(memcmp(&rig->gpus[0].geometry, geometry, sizeof(*geometry)) == 0);
 	}
 }
 
-TEST(partitions_of_one_device_are_separate_gpus)
+TEST_WITH(partitions_of_one_device_are_separate_gpus, struct rig *rig)
 {
 	struct gpu_info infos[16];
-	_cleanup_(kfd_rig_end) struct rig rig;
 	char name[GPU_NAME_MAX];
 
 	for (unsigned i = 0; i < 16; i++)
 		infos[i] = mi300x_cpx(i < 8 ? 0x9c : 3, i % 8);
 	infos[5].geometry = shape(1, 4, 1, 10, false, 20); /* like an MI308X */
-	kfd_rig_start(&rig, infos, 16);
-	CHECK(kfd_rig_list(&rig) == 16 && rig.diagnostics.n == 0);
+	kfd_rig_start(rig, infos, 16);
+	CHECK(kfd_rig_list(rig) == 16 && rig->diagnostics.n == 0);
 	for (unsigned i = 0; i < 16; i++) {
 		snprintf(name, sizeof(name), "0000:%02x:00.0/%u", i < 8 ? 3U : 0x9c, i % 8);
-		CHECK(strcmp(rig.gpus[i].name, name) == 0);
-		CHECK(rig.gpus[i].process_slots == 6);
-		CHECK(geometry_cus(&rig.gpus[i].geometry) == (i == 13 ? 20 : 38));
+		CHECK(strcmp(rig->gpus[i].name, name) == 0);
+		CHECK(rig->gpus[i].process_slots == 6);
+		CHECK(geometry_cus(&rig->gpus[i].geometry) == (i == 13 ? 20 : 38));
 	}
 }
 
-TEST(partitions_of_one_card_share_the_memory_that_nps_leaves_in_one)
+TEST_WITH(partitions_of_one_card_share_the_memory_that_nps_leaves_in_one, struct rig *rig)
 {
 	static const struct {
 		const char *mode;
@@ -180,20 +177,19 @@ TEST(partitions_of_one_card_share_the_memory_that_nps_leaves_in_one)
 		{ NULL, 1 }, { "NPS1\n", 1 }, { "NPS4\n", 4 }, { "NPS3\n", 1 }, { "NPS0\n", 1 }
 	};
 	struct gpu_info infos[8];
-	_cleanup_(kfd_rig_end) struct rig rig;
 
 	for (unsigned i = 0; i < 8; i++)
 		infos[i] = mi300x_cpx(3, i);
-	kfd_rig_start(&rig, infos, 8);
+	kfd_rig_start(rig, infos, 8);
 	for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
 		if (rows[k].mode)
 			CHECK(fake_sysfs_print(
-				      rig.dir,
+				      rig->dir,
 				      "bus/pci/devices/0000:03:00.0/current_memory_partition", "%s",
 				      rows[k].mode) == 0);
-		CHECK(kfd_rig_list(&rig) == 8);
+		CHECK(kfd_rig_list(rig) == 8);
 		for (unsigned i = 0; i < 8; i++)
-			CHECK(gpu_info_share_memory(&rig.gpus[0], &rig.gpus[i]) ==
+			CHECK(gpu_info_share_memory(&rig->gpus[0], &rig->gpus[i]) ==
 			      (i * rows[k].parts / 8 == 0));
 	}
 }
@@ -216,75 +212,70 @@ TEST(partition_with_two_or_four_xccs_has_all_process_slots)
 	}
 }
 
-TEST(partition_number_may_be_in_the_top_bits_of_location_id)
+TEST_WITH(partition_number_may_be_in_the_top_bits_of_location_id, struct rig *rig)
 {
 	struct gpu_info infos[2] = { mi300x_cpx(3, 0), mi300x_cpx(3, 0) };
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, infos, 2);
-	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "location_id", "1610613504") == 0);
-	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
-	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/0") == 0);
-	CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/6") == 0);
+	kfd_rig_start(rig, infos, 2);
+	CHECK(fake_sysfs_set(rig->dir, NODE(2) "/properties", "location_id", "1610613504") == 0);
+	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0);
+	CHECK(strcmp(rig->gpus[0].name, "0000:03:00.0/0") == 0);
+	CHECK(strcmp(rig->gpus[1].name, "0000:03:00.0/6") == 0);
 }
 
-TEST(functions_with_all_xccs_of_a_card_are_no_partitions)
+TEST_WITH(functions_with_all_xccs_of_a_card_are_no_partitions, struct rig *rig)
 {
 	struct gpu_info infos[3] = { mi300x_cpx(3, 0), mi300x_cpx(3, 1), mi300x_cpx(3, 2) };
 	static const char *const names[] = { "0000:03:00.0", "0000:03:00.1", "0000:03:00.2" };
-	_cleanup_(kfd_rig_end) struct rig rig;
 
 	for (size_t i = 0; i < 3; i++)
 		infos[i].geometry = shape(8, 4, 1, 10, false, 304);
-	kfd_rig_start(&rig, infos, 3);
-	CHECK(kfd_rig_list(&rig) == 3 && rig.diagnostics.n == 0);
+	kfd_rig_start(rig, infos, 3);
+	CHECK(kfd_rig_list(rig) == 3 && rig->diagnostics.n == 0);
 	for (size_t i = 0; i < 3; i++)
-		CHECK(strcmp(rig.gpus[i].name, names[i]) == 0);
-	kfd_rig_end(&rig);
+		CHECK(strcmp(rig->gpus[i].name, names[i]) == 0);
+	kfd_rig_end(rig);
 
 	/* The only one that is visible. */
-	kfd_rig_start(&rig, &infos[2], 1);
-	CHECK(kfd_rig_list(&rig) == 1 && strcmp(rig.gpus[0].name, names[2]) == 0);
+	kfd_rig_start(rig, &infos[2], 1);
+	CHECK(kfd_rig_list(rig) == 1 && strcmp(rig->gpus[0].name, names[2]) == 0);
 }
 
-TEST(single_visible_partition_is_a_partition)
+TEST_WITH(single_visible_partition_is_a_partition, struct rig *rig)
 {
 	struct gpu_info info = mi300x_cpx(3, 5);
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, &info, 1);
-	CHECK(kfd_rig_list(&rig) == 1);
-	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/5") == 0);
-	CHECK(rig.gpus[0].process_slots == 6);
+	kfd_rig_start(rig, &info, 1);
+	CHECK(kfd_rig_list(rig) == 1);
+	CHECK(strcmp(rig->gpus[0].name, "0000:03:00.0/5") == 0);
+	CHECK(rig->gpus[0].process_slots == 6);
 }
 
-TEST(function_and_domain_of_other_gpus_are_kept)
+TEST_WITH(function_and_domain_of_other_gpus_are_kept, struct rig *rig)
 {
 	struct gpu_info infos[3] = { kfd_radeon_vii(), kfd_radeon_vii(), kfd_radeon_vii() };
-	_cleanup_(kfd_rig_end) struct rig rig;
 
 	strcpy(infos[0].name, "10000:e1:1f.1");
 	strcpy(infos[1].name, "0000:05:00.1");
 	strcpy(infos[2].name, "0000:05:00.0");
-	kfd_rig_start(&rig, infos, 3);
-	CHECK(kfd_rig_list(&rig) == 3 && rig.diagnostics.n == 0);
-	CHECK(strcmp(rig.gpus[0].name, "0000:05:00.0") == 0);
-	CHECK(strcmp(rig.gpus[1].name, "0000:05:00.1") == 0);
-	CHECK(strcmp(rig.gpus[2].name, "10000:e1:1f.1") == 0);
+	kfd_rig_start(rig, infos, 3);
+	CHECK(kfd_rig_list(rig) == 3 && rig->diagnostics.n == 0);
+	CHECK(strcmp(rig->gpus[0].name, "0000:05:00.0") == 0);
+	CHECK(strcmp(rig->gpus[1].name, "0000:05:00.1") == 0);
+	CHECK(strcmp(rig->gpus[2].name, "10000:e1:1f.1") == 0);
 }
 
-TEST(short_array_of_gpus_returns_the_full_number)
+TEST_WITH(short_array_of_gpus_returns_the_full_number, struct rig *rig)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) }, one;
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, infos, 2);
-	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
-	CHECK(strcmp(rig.gpus[0].device, "vega20 (1002:66af)") == 0);
-	CHECK(strcmp(rig.gpus[1].device, "gfx1201 (1002:7550)") == 0);
-	CHECK(hw_kfd.list(rig.hw, &one, 1, &rig.diagnostics) == 2);
+	kfd_rig_start(rig, infos, 2);
+	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0);
+	CHECK(strcmp(rig->gpus[0].device, "vega20 (1002:66af)") == 0);
+	CHECK(strcmp(rig->gpus[1].device, "gfx1201 (1002:7550)") == 0);
+	CHECK(hw_kfd.list(rig->hw, &one, 1, &rig->diagnostics) == 2);
 	CHECK(strcmp(one.name, "0000:03:00.0") == 0);
-	CHECK(hw_kfd.list(rig.hw, NULL, 0, &rig.diagnostics) == 2);
+	CHECK(hw_kfd.list(rig->hw, NULL, 0, &rig->diagnostics) == 2);
 }
 
 TEST(scheduler_and_process_limit_are_read_from_module_parameters)
@@ -311,114 +302,108 @@ TEST(scheduler_and_process_limit_are_read_from_module_parameters)
 	}
 }
 
-TEST(preemption_timeout_is_read)
+TEST_WITH(preemption_timeout_is_read, struct rig *rig)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) };
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, infos, 2);
-	CHECK(kfd_rig_list(&rig) == 2 && rig.gpus[0].preemption_msec == 9000);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms", "8000\n") ==
-	      0);
-	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
-	CHECK(rig.gpus[0].preemption_msec == 8000 && rig.gpus[1].preemption_msec == 8000);
-	CHECK(fake_sysfs_remove(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms") == 0);
-	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0 &&
-	      rig.gpus[0].preemption_msec == 0);
+	kfd_rig_start(rig, infos, 2);
+	CHECK(kfd_rig_list(rig) == 2 && rig->gpus[0].preemption_msec == 9000);
+	CHECK(fake_sysfs_print(rig->dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms",
+			       "8000\n") == 0);
+	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0);
+	CHECK(rig->gpus[0].preemption_msec == 8000 && rig->gpus[1].preemption_msec == 8000);
+	CHECK(fake_sysfs_remove(rig->dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms") == 0);
+	CHECK(kfd_rig_list(rig) == 2 && rig->diagnostics.n == 0 &&
+	      rig->gpus[0].preemption_msec == 0);
 }
 
-TEST(user_queues_of_drm_are_where_a_parameter_enables_them)
+TEST_WITH(user_queues_of_drm_are_where_a_parameter_enables_them, struct rig *rig)
 {
 	static const char *const values[] = { NULL, "-1", "0", "1", "2" };
 	struct gpu_info infos[] = { kfd_radeon_vii(), info_of(&kinds[15]), info_of(&kinds[15]) };
-	_cleanup_(kfd_rig_end) struct rig rig;
 
 	infos[2].gfx_target = 110501;
 	strcpy(infos[2].name, "0000:d3:00.0");
-	kfd_rig_start(&rig, infos, 3);
+	kfd_rig_start(rig, infos, 3);
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		const char *gaps[GPU_GAPS];
 
 		if (values[i])
-			CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/user_queue", "%s\n",
+			CHECK(fake_sysfs_print(rig->dir, FAKE_PARAMETERS "/user_queue", "%s\n",
 					       values[i]) == 0);
-		CHECK(kfd_rig_list(&rig) == 3 && rig.diagnostics.n == 0);
-		CHECK(!rig.gpus[0].drm_queues && rig.gpus[1].drm_queues == (i > 2) &&
-		      !rig.gpus[2].drm_queues);
-		CHECK(gpu_info_gaps(&rig.gpus[1], gaps) == (i > 2 ? 6 : 5));
+		CHECK(kfd_rig_list(rig) == 3 && rig->diagnostics.n == 0);
+		CHECK(!rig->gpus[0].drm_queues && rig->gpus[1].drm_queues == (i > 2) &&
+		      !rig->gpus[2].drm_queues);
+		CHECK(gpu_info_gaps(&rig->gpus[1], gaps) == (i > 2 ? 6 : 5));
 	}
 }
 
-TEST(vram_is_the_sum_of_both_heaps)
+TEST_WITH(vram_is_the_sum_of_both_heaps, struct rig *rig)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, &info, 1);
-	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/mem_banks/1/properties",
+	kfd_rig_start(rig, &info, 1);
+	CHECK(fake_sysfs_print(rig->dir, NODE(1) "/mem_banks/1/properties",
 			       "heap_type 2\nsize_in_bytes 4096\n") == 0);
-	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/mem_banks/2/properties",
+	CHECK(fake_sysfs_print(rig->dir, NODE(1) "/mem_banks/2/properties",
 			       "heap_type 4\nsize_in_bytes 65536\n") == 0);
-	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
-	CHECK(rig.gpus[0].vram_bytes == info.vram_bytes + 4096);
+	CHECK(kfd_rig_list(rig) == 1 && rig->diagnostics.n == 0);
+	CHECK(rig->gpus[0].vram_bytes == info.vram_bytes + 4096);
 }
 
-TEST(gpu_may_appear_on_a_machine_without_one)
+TEST_WITH(gpu_may_appear_on_a_machine_without_one, struct rig *rig)
 {
 	struct gpu_info info = kfd_radeon_vii();
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, NULL, 0);
-	CHECK(kfd_rig_list(&rig) == 0 && rig.diagnostics.n == 0);
-	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
-	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, FAKE_TOPOLOGY, "loaded"));
-	CHECK(!diagnostics_have_errors(&rig.diagnostics) && hw_kfd.use(rig.hw, NULL, 0) == 0);
-	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
-	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
+	kfd_rig_start(rig, NULL, 0);
+	CHECK(kfd_rig_list(rig) == 0 && rig->diagnostics.n == 0);
+	CHECK(fake_sysfs_remove(rig->dir, "class") == 0);
+	CHECK(kfd_rig_list(rig) == 0 && kfd_rig_says(rig, FAKE_TOPOLOGY, "loaded"));
+	CHECK(!diagnostics_have_errors(&rig->diagnostics) && hw_kfd.use(rig->hw, NULL, 0) == 0);
+	CHECK(fake_sysfs_build(rig->dir, &info, 1) == 0);
+	CHECK(kfd_rig_list(rig) == 1 && rig->diagnostics.n == 0);
 }
 
-TEST(generation_changes_with_the_gpus)
+TEST_WITH(generation_changes_with_the_gpus, struct rig *rig)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), kfd_radeon_vii() };
 	uint64_t first, second;
-	_cleanup_(kfd_rig_end) struct rig rig;
 
 	strcpy(infos[1].name, "0000:04:00.0");
-	kfd_rig_start(&rig, infos, 1);
-	first = hw_kfd.generation(rig.hw);
-	CHECK(first != UINT64_MAX && hw_kfd.generation(rig.hw) == first);
-	CHECK(fake_sysfs_build(rig.dir, infos, 2) == 0);
-	second = hw_kfd.generation(rig.hw);
+	kfd_rig_start(rig, infos, 1);
+	first = hw_kfd.generation(rig->hw);
+	CHECK(first != UINT64_MAX && hw_kfd.generation(rig->hw) == first);
+	CHECK(fake_sysfs_build(rig->dir, infos, 2) == 0);
+	second = hw_kfd.generation(rig->hw);
 	CHECK(second != UINT64_MAX && second != first);
 
-	CHECK(fake_sysfs_write(rig.dir, FAKE_TOPOLOGY "/generation_id", "4294967295\n", 11) == 0);
-	CHECK(hw_kfd.generation(rig.hw) != UINT64_MAX);
-	CHECK(fake_sysfs_write(rig.dir, FAKE_TOPOLOGY "/generation_id", "4294967296\n", 11) == 0);
-	CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX);
+	CHECK(fake_sysfs_write(rig->dir, FAKE_TOPOLOGY "/generation_id", "4294967295\n", 11) == 0);
+	CHECK(hw_kfd.generation(rig->hw) != UINT64_MAX);
+	CHECK(fake_sysfs_write(rig->dir, FAKE_TOPOLOGY "/generation_id", "4294967296\n", 11) == 0);
+	CHECK(hw_kfd.generation(rig->hw) == UINT64_MAX);
 	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
-		in_place_of(&rig, FAKE_TOPOLOGY "/generation_id", intruders[i]);
-		CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX);
+		in_place_of(rig, FAKE_TOPOLOGY "/generation_id", intruders[i]);
+		CHECK(hw_kfd.generation(rig->hw) == UINT64_MAX);
 	}
-	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
-	CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX); /* driver not loaded */
+	CHECK(fake_sysfs_remove(rig->dir, "class") == 0);
+	CHECK(hw_kfd.generation(rig->hw) == UINT64_MAX); /* driver not loaded */
 }
 
-TEST(generation_changes_when_the_driver_is_reloaded)
+TEST_WITH(generation_changes_when_the_driver_is_reloaded, struct rig *rig)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	char topology[256], before[256];
 	uint64_t first;
-	_cleanup_(kfd_rig_end) struct rig rig;
 
-	kfd_rig_start(&rig, &info, 1);
-	first = hw_kfd.generation(rig.hw);
-	put_path(&rig, FAKE_TOPOLOGY, topology, sizeof(topology));
-	put_path(&rig, "before", before, sizeof(before));
+	kfd_rig_start(rig, &info, 1);
+	first = hw_kfd.generation(rig->hw);
+	put_path(rig, FAKE_TOPOLOGY, topology, sizeof(topology));
+	put_path(rig, "before", before, sizeof(before));
 	CHECK(rename(topology, before) == 0); /* keeps its inode from being reused */
-	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
-	CHECK(kfd_rig_list(&rig) == 1 && hw_kfd.generation(rig.hw) != first);
-	CHECK(fake_sysfs_remove(rig.dir, FAKE_TOPOLOGY) == 0);
-	CHECK(rename(before, topology) == 0 && hw_kfd.generation(rig.hw) == first);
+	CHECK(fake_sysfs_build(rig->dir, &info, 1) == 0);
+	CHECK(kfd_rig_list(rig) == 1 && hw_kfd.generation(rig->hw) != first);
+	CHECK(fake_sysfs_remove(rig->dir, FAKE_TOPOLOGY) == 0);
+	CHECK(rename(before, topology) == 0 && hw_kfd.generation(rig->hw) == first);
 }
 
 TEST(sysfs_that_is_no_directory_is_refused)

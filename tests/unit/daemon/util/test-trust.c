@@ -79,93 +79,86 @@ static void set_mode(struct place *place, const char *name, mode_t mode)
 	CHECK(chmod(scratch_at(&place->scratch, name), mode) == 0);
 }
 
-TEST(file_of_a_trusted_owner_is_opened)
+FIXTURE(struct place, place, *place = place_new(), place_done(place));
+
+TEST_WITH(file_of_a_trusted_owner_is_opened, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
 	char text[2] = "";
 	int fd;
 
-	fd = trust_open(scratch_at(&place.scratch, "links/x.conf"), &OURS, O_RDONLY,
-			&place.diagnostics);
+	fd = trust_open(scratch_at(&place->scratch, "links/x.conf"), &OURS, O_RDONLY,
+			&place->diagnostics);
 	CHECK(fd >= 0 && read(fd, text, 2) == 1 && text[0] == 'x');
 	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC);
 	close(fd);
-	CHECK(open_trusted(&place, "etc/conf.d") == 0 && open_trusted(&place, "links/conf.d") == 0);
-	CHECK(open_trusted(&place, "etc/../etc/./conf.d//x.conf") == 0 &&
-	      open_trusted(&place, "links/..") == 0);
-	fd = trust_open("/", &OURS, O_PATH | O_DIRECTORY, &place.diagnostics);
-	CHECK(fd >= 0 && place.diagnostics.n == 0);
+	CHECK(open_trusted(place, "etc/conf.d") == 0 && open_trusted(place, "links/conf.d") == 0);
+	CHECK(open_trusted(place, "etc/../etc/./conf.d//x.conf") == 0 &&
+	      open_trusted(place, "links/..") == 0);
+	fd = trust_open("/", &OURS, O_PATH | O_DIRECTORY, &place->diagnostics);
+	CHECK(fd >= 0 && place->diagnostics.n == 0);
 	close(fd);
 }
 
-TEST(lack_of_file_descriptors_is_an_error)
+TEST_WITH(lack_of_file_descriptors_is_an_error, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
 	struct rlimit before, limit;
 	int r;
 
 	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
 	limit = (struct rlimit){ 0, before.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	r = open_trusted(&place, "etc/conf.d/x.conf");
+	r = open_trusted(place, "etc/conf.d/x.conf");
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	CHECK(r == -EINVAL && place.diagnostics.n == 1 &&
-	      strstr(place.diagnostics.list[0].text, strerror(EMFILE)));
+	CHECK(r == -EINVAL && place->diagnostics.n == 1 &&
+	      strstr(place->diagnostics.list[0].text, strerror(EMFILE)));
 }
 
-TEST(relative_path_is_checked_from_the_root_on)
+TEST_WITH(relative_path_is_checked_from_the_root_on, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
 	int fd, back = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	CHECK(back >= 0 && chdir(scratch_at(&place.scratch, "etc")) == 0);
-	fd = trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.diagnostics);
+	CHECK(back >= 0 && chdir(scratch_at(&place->scratch, "etc")) == 0);
+	fd = trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place->diagnostics);
 	CHECK(fd >= 0);
 	close(fd);
-	set_mode(&place, "etc", 0777);
-	CHECK(trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.diagnostics) == -EINVAL);
-	CHECK(strstr(place.diagnostics.list[0].text, "/etc"));
+	set_mode(place, "etc", 0777);
+	CHECK(trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place->diagnostics) == -EINVAL);
+	CHECK(strstr(place->diagnostics.list[0].text, "/etc"));
 	CHECK(fchdir(back) == 0);
 	close(back);
 }
 
-TEST(object_that_others_can_write_is_named)
+TEST_WITH(object_that_others_can_write_is_named, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
-
-	set_mode(&place, "etc/conf.d/x.conf", 0664);
-	CHECK(refused(&place, "etc/conf.d/x.conf", "(mode 0664): chmod go-w"));
-	CHECK(refused(&place, "links/x.conf", "/etc/conf.d/x.conf: writable"));
-	set_mode(&place, "etc/conf.d/x.conf", 0644);
-	set_mode(&place, "etc/conf.d", 0757);
-	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc/conf.d: writable"));
-	CHECK(refused(&place, "links/conf.d", "/etc/conf.d: writable"));
+	set_mode(place, "etc/conf.d/x.conf", 0664);
+	CHECK(refused(place, "etc/conf.d/x.conf", "(mode 0664): chmod go-w"));
+	CHECK(refused(place, "links/x.conf", "/etc/conf.d/x.conf: writable"));
+	set_mode(place, "etc/conf.d/x.conf", 0644);
+	set_mode(place, "etc/conf.d", 0757);
+	CHECK(refused(place, "etc/conf.d/x.conf", "/etc/conf.d: writable"));
+	CHECK(refused(place, "links/conf.d", "/etc/conf.d: writable"));
 }
 
-TEST(every_directory_of_the_path_is_checked)
+TEST_WITH(every_directory_of_the_path_is_checked, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
-
-	set_mode(&place, "etc", 0775);
-	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc: writable"));
-	CHECK(refused(&place, "links/x.conf", "/etc: writable"));
-	set_mode(&place, "etc", 0755);
-	set_mode(&place, "links", 0777);
-	CHECK(refused(&place, "links/x.conf", "/links: writable"));
-	CHECK(refused(&place, "links/../etc/conf.d/x.conf", "/links: writable"));
-	CHECK(open_trusted(&place, "etc/conf.d/x.conf") == 0);
+	set_mode(place, "etc", 0775);
+	CHECK(refused(place, "etc/conf.d/x.conf", "/etc: writable"));
+	CHECK(refused(place, "links/x.conf", "/etc: writable"));
+	set_mode(place, "etc", 0755);
+	set_mode(place, "links", 0777);
+	CHECK(refused(place, "links/x.conf", "/links: writable"));
+	CHECK(refused(place, "links/../etc/conf.d/x.conf", "/links: writable"));
+	CHECK(open_trusted(place, "etc/conf.d/x.conf") == 0);
 }
 
-TEST(sticky_directory_is_accepted_unless_it_is_the_last)
+TEST_WITH(sticky_directory_is_accepted_unless_it_is_the_last, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
-
-	set_mode(&place, "etc", 01777);
-	CHECK(open_trusted(&place, "etc/conf.d/x.conf") == 0 &&
-	      open_trusted(&place, "etc/conf.d") == 0);
-	CHECK(refused(&place, "etc", "/etc"));
-	scratch_write(&place.scratch, "etc/y.conf", "y");
-	CHECK(refused(&place, "etc/y.conf", "/etc"));
+	set_mode(place, "etc", 01777);
+	CHECK(open_trusted(place, "etc/conf.d/x.conf") == 0 &&
+	      open_trusted(place, "etc/conf.d") == 0);
+	CHECK(refused(place, "etc", "/etc"));
+	scratch_write(&place->scratch, "etc/y.conf", "y");
+	CHECK(refused(place, "etc/y.conf", "/etc"));
 }
 
 TEST(object_of_another_user_is_named)
@@ -213,41 +206,36 @@ TEST(service_user_is_trusted_in_addition_to_root)
 	place_done(&place);
 }
 
-TEST(dev_null_is_accepted_with_any_mode)
+TEST_WITH(dev_null_is_accepted_with_any_mode, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
-
-	CHECK(symlink("/dev/null", scratch_at(&place.scratch, "links/none")) == 0);
-	CHECK(open_trusted(&place, "links/none") == 0);
+	CHECK(symlink("/dev/null", scratch_at(&place->scratch, "links/none")) == 0);
+	CHECK(open_trusted(place, "links/none") == 0);
 }
 
-TEST(missing_file_is_enoent_without_diagnostic)
+TEST_WITH(missing_file_is_enoent_without_diagnostic, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
-
-	CHECK(symlink("nowhere", scratch_at(&place.scratch, "links/lost")) == 0);
-	CHECK(open_trusted(&place, "none") == -ENOENT &&
-	      open_trusted(&place, "links/lost") == -ENOENT);
-	CHECK(open_trusted(&place, "none/x") == -ENOENT && place.diagnostics.n == 0);
+	CHECK(symlink("nowhere", scratch_at(&place->scratch, "links/lost")) == 0);
+	CHECK(open_trusted(place, "none") == -ENOENT &&
+	      open_trusted(place, "links/lost") == -ENOENT);
+	CHECK(open_trusted(place, "none/x") == -ENOENT && place->diagnostics.n == 0);
 }
 
-TEST(loop_of_links_and_too_long_path_are_refused)
+TEST_WITH(loop_of_links_and_too_long_path_are_refused, struct place *place)
 {
-	_cleanup_(place_done) struct place place = place_new();
 	char path[2 * PATH_MAX], *end;
 
-	CHECK(symlink("loop", scratch_at(&place.scratch, "links/loop")) == 0);
-	CHECK(refused(&place, "links/loop", strerror(ELOOP)));
-	CHECK(refused(&place, "etc/conf.d/x.conf/y", strerror(ENOTDIR)));
+	CHECK(symlink("loop", scratch_at(&place->scratch, "links/loop")) == 0);
+	CHECK(refused(place, "links/loop", strerror(ELOOP)));
+	CHECK(refused(place, "etc/conf.d/x.conf/y", strerror(ENOTDIR)));
 
-	end = path + snprintf(path, sizeof(path), "%s", place.scratch.path);
+	end = path + snprintf(path, sizeof(path), "%s", place->scratch.path);
 	memset(end, '/', sizeof(path) - (size_t)(end - path));
 	path[PATH_MAX + 1] = '\0';
-	CHECK(trust_open(path, &OURS, O_RDONLY, &place.diagnostics) == -EINVAL);
-	CHECK(strstr(place.diagnostics.list[1].text, strerror(ENAMETOOLONG)));
+	CHECK(trust_open(path, &OURS, O_RDONLY, &place->diagnostics) == -EINVAL);
+	CHECK(strstr(place->diagnostics.list[1].text, strerror(ENAMETOOLONG)));
 	memset(end + 1, 'x', 300);
 	end[301] = '\0';
-	CHECK(trust_open(path, &OURS, O_RDONLY, &place.diagnostics) == -EINVAL);
+	CHECK(trust_open(path, &OURS, O_RDONLY, &place->diagnostics) == -EINVAL);
 }
 
 TEST(unreadable_file_is_reported_with_the_uid)

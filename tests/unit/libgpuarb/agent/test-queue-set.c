@@ -100,193 +100,157 @@ static bool has(const struct stage *stage, uint32_t queue, uint32_t word)
 	return stage->driver.has[queue].words > 0 && mask_same(&stage->driver.has[queue], &mask);
 }
 
-TEST(a_queue_gets_the_granted_mask_at_once_and_after_each_change)
+FIXTURE(struct stage, stage, stage_set(stage), queue_set_clear(&stage->queue_set));
+
+TEST_WITH(a_queue_gets_the_granted_mask_at_once_and_after_each_change, struct stage *stage)
 {
-	struct stage stage;
+	CHECK(has(stage, 0, 0xffff) && stage->driver.has[0].words == 2);
+	CHECK(queue_set_add(&stage->queue_set, 42, 1, MI300X) == 0 && has(stage, 1, 0xff));
+	CHECK(queue_set_add(&stage->queue_set, 42, 2, OTHER) == 0 &&
+	      stage->driver.has[2].words == 0);
 
-	stage_set(&stage);
-	CHECK(has(&stage, 0, 0xffff) && stage.driver.has[0].words == 2);
-	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0 && has(&stage, 1, 0xff));
-	CHECK(queue_set_add(&stage.queue_set, 42, 2, OTHER) == 0 && stage.driver.has[2].words == 0);
-
-	CHECK(follow(&stage, 2, 0xff, 0xf) == 0 && has(&stage, 0, 0xff) && has(&stage, 1, 0xf));
-	CHECK(follow(&stage, 3, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
-	CHECK(queue_set_add(&stage.queue_set, 42, 3, VII) == 0 && has(&stage, 3, 0xffffff));
-	CHECK(stage.driver.has[2].words == 0);
-	queue_set_clear(&stage.queue_set);
+	CHECK(follow(stage, 2, 0xff, 0xf) == 0 && has(stage, 0, 0xff) && has(stage, 1, 0xf));
+	CHECK(follow(stage, 3, 0xffffff, 0xff) == 0 && has(stage, 0, 0xffffff));
+	CHECK(queue_set_add(&stage->queue_set, 42, 3, VII) == 0 && has(stage, 3, 0xffffff));
+	CHECK(stage->driver.has[2].words == 0);
 }
 
-TEST(an_unchanged_mask_is_not_set_again)
+TEST_WITH(an_unchanged_mask_is_not_set_again, struct stage *stage)
 {
-	struct stage stage;
 	unsigned calls;
 
-	stage_set(&stage);
-	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0);
-	calls = stage.driver.calls;
-	CHECK(follow(&stage, 2, 0xffff, 0xf) == 0 && stage.driver.calls == calls + 1);
-	CHECK(follow(&stage, 3, 0xffff, 0xf) == 0 && stage.driver.calls == calls + 1);
-	CHECK(ask(&stage, 0, 0xffff) == 0 && stage.driver.calls == calls + 1);
-	queue_set_clear(&stage.queue_set);
+	CHECK(queue_set_add(&stage->queue_set, 42, 1, MI300X) == 0);
+	calls = stage->driver.calls;
+	CHECK(follow(stage, 2, 0xffff, 0xf) == 0 && stage->driver.calls == calls + 1);
+	CHECK(follow(stage, 3, 0xffff, 0xf) == 0 && stage->driver.calls == calls + 1);
+	CHECK(ask(stage, 0, 0xffff) == 0 && stage->driver.calls == calls + 1);
 }
 
-TEST(an_own_mask_is_narrowed_and_never_widened)
+TEST_WITH(an_own_mask_is_narrowed_and_never_widened, struct stage *stage)
 {
-	struct stage stage;
-
-	stage_set(&stage);
-	CHECK(ask(&stage, 0, 0xff00ff) == 0 && has(&stage, 0, 0xff));
-	CHECK(follow(&stage, 2, 0xf, 0xff) == 0 && has(&stage, 0, 0xf));
-	CHECK(follow(&stage, 3, 0xffffffff, 0xff) == 0 && has(&stage, 0, 0xff00ff));
-	CHECK(ask(&stage, 0, 0x1) == 0 && has(&stage, 0, 0x1));
-	CHECK(ask(&stage, 7, 0x1) == -ENOENT);
-	queue_set_clear(&stage.queue_set);
+	CHECK(ask(stage, 0, 0xff00ff) == 0 && has(stage, 0, 0xff));
+	CHECK(follow(stage, 2, 0xf, 0xff) == 0 && has(stage, 0, 0xf));
+	CHECK(follow(stage, 3, 0xffffffff, 0xff) == 0 && has(stage, 0, 0xff00ff));
+	CHECK(ask(stage, 0, 0x1) == 0 && has(stage, 0, 0x1));
+	CHECK(ask(stage, 7, 0x1) == -ENOENT);
 }
 
-TEST(the_mask_of_the_environment_is_no_own_mask)
+TEST_WITH(the_mask_of_the_environment_is_no_own_mask, struct stage *stage)
 {
-	struct stage stage;
-
-	stage_set(&stage);
-	CHECK(ask(&stage, 0, 0xf) == 0 && has(&stage, 0, 0xf));
-	CHECK(ask(&stage, 0, 0xffff) == 0 && has(&stage, 0, 0xffff));
-	CHECK(follow(&stage, 2, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
+	CHECK(ask(stage, 0, 0xf) == 0 && has(stage, 0, 0xf));
+	CHECK(ask(stage, 0, 0xffff) == 0 && has(stage, 0, 0xffff));
+	CHECK(follow(stage, 2, 0xffffff, 0xff) == 0 && has(stage, 0, 0xffffff));
 
 	/* The environment has no mask for the second GPU. */
-	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0 && ask(&stage, 1, 0xff) == 0);
-	CHECK(follow(&stage, 3, 0xffffff, 0xffff) == 0 && has(&stage, 1, 0xff));
-	queue_set_clear(&stage.queue_set);
+	CHECK(queue_set_add(&stage->queue_set, 42, 1, MI300X) == 0 && ask(stage, 1, 0xff) == 0);
+	CHECK(follow(stage, 3, 0xffffff, 0xffff) == 0 && has(stage, 1, 0xff));
 }
 
-TEST(a_disjoint_own_mask_is_replaced_until_it_overlaps_again)
+TEST_WITH(a_disjoint_own_mask_is_replaced_until_it_overlaps_again, struct stage *stage)
 {
-	struct stage stage;
-
-	stage_set(&stage);
-	CHECK(ask(&stage, 0, 0xff0000) == 0 && has(&stage, 0, 0xffff));
-	CHECK(follow(&stage, 2, 0xf0ffff, 0xff) == 0 && has(&stage, 0, 0xf00000));
+	CHECK(ask(stage, 0, 0xff0000) == 0 && has(stage, 0, 0xffff));
+	CHECK(follow(stage, 2, 0xf0ffff, 0xff) == 0 && has(stage, 0, 0xf00000));
 
 	/* Bits 0, 2, … belong to the first XCC: work would hang on an XCC without a bit. */
-	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0);
-	CHECK(ask(&stage, 1, 0x5) == 0 && has(&stage, 1, 0xff));
-	CHECK(ask(&stage, 1, 0x7) == 0 && has(&stage, 1, 0x7));
-	queue_set_clear(&stage.queue_set);
+	CHECK(queue_set_add(&stage->queue_set, 42, 1, MI300X) == 0);
+	CHECK(ask(stage, 1, 0x5) == 0 && has(stage, 1, 0xff));
+	CHECK(ask(stage, 1, 0x7) == 0 && has(stage, 1, 0x7));
 }
 
-TEST(a_queue_whose_mask_is_refused_is_not_added)
+TEST_WITH(a_queue_whose_mask_is_refused_is_not_added, struct stage *stage)
 {
-	struct stage stage;
-
-	stage_set(&stage);
-	stage.driver.refuse = 1;
-	stage.driver.error = -EBUSY;
-	CHECK(queue_set_add(&stage.queue_set, 42, 1, VII) == -EBUSY && stage.queue_set.n == 1);
-	CHECK(follow(&stage, 2, 0xff, 0xf) == 0);
-	queue_set_clear(&stage.queue_set);
+	stage->driver.refuse = 1;
+	stage->driver.error = -EBUSY;
+	CHECK(queue_set_add(&stage->queue_set, 42, 1, VII) == -EBUSY && stage->queue_set.n == 1);
+	CHECK(follow(stage, 2, 0xff, 0xf) == 0);
 }
 
-TEST(a_refused_own_mask_is_forgotten)
+TEST_WITH(a_refused_own_mask_is_forgotten, struct stage *stage)
 {
-	struct stage stage;
-
-	stage_set(&stage);
-	stage.driver.refuse = 0;
-	stage.driver.error = -EINVAL;
-	CHECK(ask(&stage, 0, 0xf) == -EINVAL && has(&stage, 0, 0xffff));
-	stage.driver.refuse = QUEUES;
-	CHECK(follow(&stage, 2, 0xff, 0xf) == 0 && has(&stage, 0, 0xff));
-	queue_set_clear(&stage.queue_set);
+	stage->driver.refuse = 0;
+	stage->driver.error = -EINVAL;
+	CHECK(ask(stage, 0, 0xf) == -EINVAL && has(stage, 0, 0xffff));
+	stage->driver.refuse = QUEUES;
+	CHECK(follow(stage, 2, 0xff, 0xf) == 0 && has(stage, 0, 0xff));
 }
 
-TEST(a_refused_queue_does_not_stop_the_others_and_is_set_again)
+TEST_WITH(a_refused_queue_does_not_stop_the_others_and_is_set_again, struct stage *stage)
 {
 	struct agent_grant grant;
-	struct stage stage;
 
-	stage_set(&stage);
 	for (uint32_t id = 1; id < 4; id++)
-		CHECK(queue_set_add(&stage.queue_set, 42, id, VII) == 0);
-	stage.driver.refuse = 1;
-	stage.driver.error = -EACCES;
-	CHECK(follow(&stage, 2, 0xff, 0xf) == -EACCES);
-	CHECK(has(&stage, 0, 0xff) && has(&stage, 2, 0xff) && has(&stage, 3, 0xff));
-	CHECK(has(&stage, 1, 0xffff));
+		CHECK(queue_set_add(&stage->queue_set, 42, id, VII) == 0);
+	stage->driver.refuse = 1;
+	stage->driver.error = -EACCES;
+	CHECK(follow(stage, 2, 0xff, 0xf) == -EACCES);
+	CHECK(has(stage, 0, 0xff) && has(stage, 2, 0xff) && has(stage, 3, 0xff));
+	CHECK(has(stage, 1, 0xffff));
 
-	queue_set_remove(&stage.queue_set, 1);
-	grant = stage.queue_set.grant;
-	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0 && stage.queue_set.n == 3);
-	queue_set_clear(&stage.queue_set);
+	queue_set_remove(&stage->queue_set, 1);
+	grant = stage->queue_set.grant;
+	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0 && stage->queue_set.n == 3);
 }
 
-TEST(a_queue_that_the_driver_does_not_know_is_removed)
+TEST_WITH(a_queue_that_the_driver_does_not_know_is_removed, struct stage *stage)
 {
-	struct stage stage;
-
-	stage_set(&stage);
-	CHECK(queue_set_add(&stage.queue_set, 42, 1, VII) == 0 && ask(&stage, 1, 0xf) == 0);
-	CHECK(queue_set_add(&stage.queue_set, 42, 2, VII) == 0);
-	stage.driver.refuse = 1;
-	stage.driver.error = -EFAULT;
-	CHECK(follow(&stage, 2, 0x3, 0xf) == 0 && stage.queue_set.n == 2);
-	CHECK(has(&stage, 0, 0x3) && has(&stage, 2, 0x3));
+	CHECK(queue_set_add(&stage->queue_set, 42, 1, VII) == 0 && ask(stage, 1, 0xf) == 0);
+	CHECK(queue_set_add(&stage->queue_set, 42, 2, VII) == 0);
+	stage->driver.refuse = 1;
+	stage->driver.error = -EFAULT;
+	CHECK(follow(stage, 2, 0x3, 0xf) == 0 && stage->queue_set.n == 2);
+	CHECK(has(stage, 0, 0x3) && has(stage, 2, 0x3));
 
 	/* KFD reuses the id: the new queue has no mask of the old one. */
-	stage.driver.refuse = QUEUES;
-	CHECK(ask(&stage, 2, 0x1) == 0 && queue_set_add(&stage.queue_set, 42, 2, VII) == 0);
-	CHECK(stage.queue_set.n == 2 && has(&stage, 2, 0x3));
-	queue_set_clear(&stage.queue_set);
+	stage->driver.refuse = QUEUES;
+	CHECK(ask(stage, 2, 0x1) == 0 && queue_set_add(&stage->queue_set, 42, 2, VII) == 0);
+	CHECK(stage->queue_set.n == 2 && has(stage, 2, 0x3));
 }
 
-TEST(queues_are_paused_and_get_the_priority_of_the_grant)
+TEST_WITH(queues_are_paused_and_get_the_priority_of_the_grant, struct stage *stage)
 {
 	struct agent_grant grant = grant_of(2, 0xffff, 0xff);
-	struct stage stage;
 
-	stage_set(&stage);
-	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0);
+	CHECK(queue_set_add(&stage->queue_set, 42, 1, MI300X) == 0);
 	grant.partitions[0].paused = 1;
 	grant.partitions[0].priority = grant.partitions[1].priority = 9;
-	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0);
-	CHECK(stage.driver.paused[0] && !stage.driver.paused[1]);
-	CHECK(stage.driver.priority[0] == 9 && stage.driver.priority[1] == 9);
-	CHECK(queue_set_add(&stage.queue_set, 42, 2, VII) == 0); /* it starts paused */
-	CHECK(stage.driver.paused[2] && has(&stage, 2, 0xffff));
-	queue_set_remove(&stage.queue_set, 2);
+	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0);
+	CHECK(stage->driver.paused[0] && !stage->driver.paused[1]);
+	CHECK(stage->driver.priority[0] == 9 && stage->driver.priority[1] == 9);
+	CHECK(queue_set_add(&stage->queue_set, 42, 2, VII) == 0); /* it starts paused */
+	CHECK(stage->driver.paused[2] && has(stage, 2, 0xffff));
+	queue_set_remove(&stage->queue_set, 2);
 
 	/* One that cannot be resumed: the others are. */
-	CHECK(queue_set_add(&stage.queue_set, 42, 3, VII) == 0 && stage.driver.paused[3]);
+	CHECK(queue_set_add(&stage->queue_set, 42, 3, VII) == 0 && stage->driver.paused[3]);
 	grant.generation = 3;
 	grant.partitions[0].paused = 0;
-	stage.driver.refuse = 0;
-	stage.driver.error = -EBUSY;
-	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == -EBUSY);
-	CHECK(stage.driver.paused[0] && !stage.driver.paused[3]);
-	stage.driver.refuse = QUEUES;
-	stage.driver.turns = 0;
-	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0);
-	CHECK(!stage.driver.paused[0] && stage.driver.turns == 1);
-	queue_set_clear(&stage.queue_set);
+	stage->driver.refuse = 0;
+	stage->driver.error = -EBUSY;
+	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == -EBUSY);
+	CHECK(stage->driver.paused[0] && !stage->driver.paused[3]);
+	stage->driver.refuse = QUEUES;
+	stage->driver.turns = 0;
+	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0);
+	CHECK(!stage->driver.paused[0] && stage->driver.turns == 1);
 }
 
-TEST(queue_that_was_resumed_in_part_is_paused_again)
+TEST_WITH(queue_that_was_resumed_in_part_is_paused_again, struct stage *stage)
 {
 	struct agent_grant grant = grant_of(2, 0xffff, 0xff);
-	struct stage stage;
 
-	stage_set(&stage);
 	grant.partitions[0].paused = 1;
-	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0 && stage.driver.paused[0]);
+	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0 && stage->driver.paused[0]);
 	grant.generation = 3;
 	grant.partitions[0].paused = 0;
-	stage.driver.refuse = 0;
-	stage.driver.error = -EBUSY;
-	stage.driver.half = true;
-	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == -EBUSY && !stage.driver.paused[0]);
-	stage.driver.refuse = QUEUES;
+	stage->driver.refuse = 0;
+	stage->driver.error = -EBUSY;
+	stage->driver.half = true;
+	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == -EBUSY &&
+	      !stage->driver.paused[0]);
+	stage->driver.refuse = QUEUES;
 	grant.generation = 4;
 	grant.partitions[0].paused = 1;
-	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0 && stage.driver.paused[0]);
-	queue_set_clear(&stage.queue_set);
+	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0 && stage->driver.paused[0]);
 }
 
 TEST(an_invalid_grant_is_rejected)

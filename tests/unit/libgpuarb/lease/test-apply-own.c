@@ -9,141 +9,136 @@
 #include "fake-sysfs.h"
 #include "seed.h"
 
-TEST(an_own_mask_follows_the_lease_and_stays_within_it)
+FIXTURE(struct apply_rig, rig, , apply_rig_done(rig));
+
+TEST_WITH(an_own_mask_follows_the_lease_and_stays_within_it, struct apply_rig *rig)
 {
 	static const uint32_t own[] = { 0xff00ff, 0xffffffff };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 1);
-	apply_rig_queue(&rig, 0, 0, 0);
-	apply_rig_queue(&rig, 1, 0, 0);
-	CHECK(apply_rig_own(&rig, 0, 1, own, 2) == 0 && rig.calls == 1);
-	CHECK(apply_rig_has(&rig, 1, 0xff, 0) && rig.has[0].words == 0);
-	CHECK(apply_rig_apply(&rig) == 2);
-	CHECK(apply_rig_has(&rig, 0, 0xffff, 0) && apply_rig_has(&rig, 1, 0xff, 0));
+	apply_rig_new(rig, 1);
+	apply_rig_queue(rig, 0, 0, 0);
+	apply_rig_queue(rig, 1, 0, 0);
+	CHECK(apply_rig_own(rig, 0, 1, own, 2) == 0 && rig->calls == 1);
+	CHECK(apply_rig_has(rig, 1, 0xff, 0) && rig->has[0].words == 0);
+	CHECK(apply_rig_apply(rig) == 2);
+	CHECK(apply_rig_has(rig, 0, 0xffff, 0) && apply_rig_has(rig, 1, 0xff, 0));
 
-	apply_rig_mask(&rig, 0, 0xfffff0, 0x1);
-	CHECK(apply_rig_apply(&rig) == 2);
-	CHECK(apply_rig_has(&rig, 0, 0xfffff0, 1) && apply_rig_has(&rig, 1, 0xff00f0, 1));
+	apply_rig_mask(rig, 0, 0xfffff0, 0x1);
+	CHECK(apply_rig_apply(rig) == 2);
+	CHECK(apply_rig_has(rig, 0, 0xfffff0, 1) && apply_rig_has(rig, 1, 0xff00f0, 1));
 
-	CHECK(apply_rig_own(&rig, 0, 1, own, 1) == 0); /* missing words are 0 */
-	CHECK(apply_rig_has(&rig, 1, 0xff00f0, 0));
-	CHECK(apply_rig_own(&rig, 0, 1, NULL, 0) == 0);
-	CHECK(apply_rig_has(&rig, 1, 0xfffff0, 1));
-	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 1, 0xfffff0, 1));
+	CHECK(apply_rig_own(rig, 0, 1, own, 1) == 0); /* missing words are 0 */
+	CHECK(apply_rig_has(rig, 1, 0xff00f0, 0));
+	CHECK(apply_rig_own(rig, 0, 1, NULL, 0) == 0);
+	CHECK(apply_rig_has(rig, 1, 0xfffff0, 1));
+	CHECK(apply_rig_apply(rig) == 2 && apply_rig_has(rig, 1, 0xfffff0, 1));
 }
 
-TEST(a_disjoint_own_mask_is_refused)
+TEST_WITH(a_disjoint_own_mask_is_refused, struct apply_rig *rig)
 {
 	static const uint32_t outside[] = { 0xff0000 }, inside[] = { 0xf };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 1);
-	apply_rig_queue(&rig, 0, 0, 0);
-	apply_rig_queue(&rig, 1, 0, 0);
-	CHECK(apply_rig_own(&rig, 0, 1, inside, 1) == 0);
-	CHECK(apply_rig_own(&rig, 0, 1, outside, 1) == -ERANGE && rig.calls == 0);
-	CHECK(apply_rig_said(&rig, "queue 1 ") && apply_rig_said(&rig, "0000:03:00.0"));
-	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 1, 0xf, 0)); /* the previous mask */
+	apply_rig_new(rig, 1);
+	apply_rig_queue(rig, 0, 0, 0);
+	apply_rig_queue(rig, 1, 0, 0);
+	CHECK(apply_rig_own(rig, 0, 1, inside, 1) == 0);
+	CHECK(apply_rig_own(rig, 0, 1, outside, 1) == -ERANGE && rig->calls == 0);
+	CHECK(apply_rig_said(rig, "queue 1 ") && apply_rig_said(rig, "0000:03:00.0"));
+	CHECK(apply_rig_apply(rig) == 2 && apply_rig_has(rig, 1, 0xf, 0)); /* the previous mask */
 
-	apply_rig_mask(&rig, 0, 0xff0, 0);
-	CHECK(apply_rig_apply(&rig) == -ERANGE && rig.calls == 0);
-	CHECK(apply_rig_has(&rig, 0, 0xffff, 0) && apply_rig_has(&rig, 1, 0xf, 0));
-	CHECK(apply_rig_own(&rig, 0, 1, NULL, 0) == 0 && apply_rig_apply(&rig) == 2);
+	apply_rig_mask(rig, 0, 0xff0, 0);
+	CHECK(apply_rig_apply(rig) == -ERANGE && rig->calls == 0);
+	CHECK(apply_rig_has(rig, 0, 0xffff, 0) && apply_rig_has(rig, 1, 0xf, 0));
+	CHECK(apply_rig_own(rig, 0, 1, NULL, 0) == 0 && apply_rig_apply(rig) == 2);
 }
 
-TEST(a_mask_without_a_cu_on_an_xcc_is_refused)
+TEST_WITH(a_mask_without_a_cu_on_an_xcc_is_refused, struct apply_rig *rig)
 {
 	static const uint32_t last_xcc_idle[] = { 0x7f7f7f }, one_on_each[] = { 0xff000000, 0xf0 },
 			      shifted[] = { 0x0f, 0xf0 };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 2);
-	apply_rig_queue(&rig, 7, 1, 0);
-	apply_rig_mask(&rig, 1, 0xffffffff, 0xffffffff);
-	CHECK(apply_rig_own(&rig, 1, 7, last_xcc_idle, 1) == -ERANGE && rig.calls == 0);
-	CHECK(apply_rig_said(&rig, "XCC 7 ") && apply_rig_said(&rig, "0000:04:00.0"));
-	CHECK(apply_rig_own(&rig, 1, 7, shifted, 2) == 0);
-	CHECK(apply_rig_has(&rig, 7, 0x0f, 0xf0));
-	CHECK(apply_rig_own(&rig, 1, 7, one_on_each, 2) == 0);
+	apply_rig_new(rig, 2);
+	apply_rig_queue(rig, 7, 1, 0);
+	apply_rig_mask(rig, 1, 0xffffffff, 0xffffffff);
+	CHECK(apply_rig_own(rig, 1, 7, last_xcc_idle, 1) == -ERANGE && rig->calls == 0);
+	CHECK(apply_rig_said(rig, "XCC 7 ") && apply_rig_said(rig, "0000:04:00.0"));
+	CHECK(apply_rig_own(rig, 1, 7, shifted, 2) == 0);
+	CHECK(apply_rig_has(rig, 7, 0x0f, 0xf0));
+	CHECK(apply_rig_own(rig, 1, 7, one_on_each, 2) == 0);
 
-	apply_rig_mask(&rig, 1, 0x0fffffff, 0xffffffff); /* XCCs from 4 on have CUs in word 1 */
-	CHECK(apply_rig_apply(&rig) == 1 && apply_rig_has(&rig, 7, 0x0f000000, 0xf0));
-	apply_rig_mask(&rig, 1, 0x0fffffff, 0xffffff0f);
-	CHECK(apply_rig_apply(&rig) == -ERANGE && apply_rig_said(&rig, "XCC 4 "));
-	CHECK(apply_rig_has(&rig, 7, 0x0f000000, 0xf0));
+	apply_rig_mask(rig, 1, 0x0fffffff, 0xffffffff); /* XCCs from 4 on have CUs in word 1 */
+	CHECK(apply_rig_apply(rig) == 1 && apply_rig_has(rig, 7, 0x0f000000, 0xf0));
+	apply_rig_mask(rig, 1, 0x0fffffff, 0xffffff0f);
+	CHECK(apply_rig_apply(rig) == -ERANGE && apply_rig_said(rig, "XCC 4 "));
+	CHECK(apply_rig_has(rig, 7, 0x0f000000, 0xf0));
 }
 
-TEST(a_mask_with_half_a_pair_is_refused)
+TEST_WITH(a_mask_with_half_a_pair_is_refused, struct apply_rig *rig)
 {
 	static const uint32_t half[] = { 0x1f }, across[] = { 0x6 }, whole[] = { 0x3c },
 			      high[] = { 0x3, 0x80000000 };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 3);
-	apply_rig_queue(&rig, 0, 0, 0);
-	apply_rig_queue(&rig, 1, 2, 0);
-	CHECK(apply_rig_own(&rig, 2, 1, half, 1) == -EINVAL && apply_rig_said(&rig, "queue 1 "));
-	CHECK(apply_rig_own(&rig, 2, 1, across, 1) == -EINVAL);
-	CHECK(apply_rig_own(&rig, 2, 1, high, 2) == -EINVAL && rig.opened == 0);
-	CHECK(apply_rig_own(&rig, 2, 1, whole, 1) == 0 && apply_rig_has(&rig, 1, 0x3c, 0));
-	CHECK(apply_rig_own(&rig, 0, 0, half, 1) == 0 && apply_rig_has(&rig, 0, 0x1f, 0));
+	apply_rig_new(rig, 3);
+	apply_rig_queue(rig, 0, 0, 0);
+	apply_rig_queue(rig, 1, 2, 0);
+	CHECK(apply_rig_own(rig, 2, 1, half, 1) == -EINVAL && apply_rig_said(rig, "queue 1 "));
+	CHECK(apply_rig_own(rig, 2, 1, across, 1) == -EINVAL);
+	CHECK(apply_rig_own(rig, 2, 1, high, 2) == -EINVAL && rig->opened == 0);
+	CHECK(apply_rig_own(rig, 2, 1, whole, 1) == 0 && apply_rig_has(rig, 1, 0x3c, 0));
+	CHECK(apply_rig_own(rig, 0, 0, half, 1) == 0 && apply_rig_has(rig, 0, 0x1f, 0));
 }
 
-TEST(unknown_partitions_and_queues_are_refused)
+TEST_WITH(unknown_partitions_and_queues_are_refused, struct apply_rig *rig)
 {
 	static const uint32_t wide[MASK_WORDS + 1] = { 0xff };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 2);
-	apply_rig_queue(&rig, 0, 0, 0);
-	apply_rig_queue(&rig, 1, 0, 1); /* SDMA */
-	apply_rig_queue(&rig, 2, 1, 0);
-	CHECK(apply_rig_own(&rig, 2, 0, wide, 1) == -EINVAL);
-	CHECK(apply_rig_said(&rig, "2 partitions"));
-	CHECK(apply_rig_own(&rig, 0, 0, wide, 0) == -EINVAL && apply_rig_said(&rig, "32"));
-	CHECK(apply_rig_own(&rig, 0, 0, wide, MASK_WORDS + 1) == -EINVAL);
-	CHECK(apply_rig_own(&rig, 0, 1, wide, 1) == -ENOENT && apply_rig_said(&rig, "queue 1 "));
-	CHECK(apply_rig_own(&rig, 0, 2, wide, 1) == -ENOENT);
-	CHECK(apply_rig_own(&rig, 1, 9, wide, 1) == -ENOENT && rig.opened == 0);
-	CHECK(apply_rig_own(&rig, 0, 0, wide, MASK_WORDS) == 0 && apply_rig_has(&rig, 0, 0xff, 0));
-	rig.info.state = "waiting";
-	CHECK(apply_rig_own(&rig, 0, 0, wide, 1) == -EBADFD);
+	apply_rig_new(rig, 2);
+	apply_rig_queue(rig, 0, 0, 0);
+	apply_rig_queue(rig, 1, 0, 1); /* SDMA */
+	apply_rig_queue(rig, 2, 1, 0);
+	CHECK(apply_rig_own(rig, 2, 0, wide, 1) == -EINVAL);
+	CHECK(apply_rig_said(rig, "2 partitions"));
+	CHECK(apply_rig_own(rig, 0, 0, wide, 0) == -EINVAL && apply_rig_said(rig, "32"));
+	CHECK(apply_rig_own(rig, 0, 0, wide, MASK_WORDS + 1) == -EINVAL);
+	CHECK(apply_rig_own(rig, 0, 1, wide, 1) == -ENOENT && apply_rig_said(rig, "queue 1 "));
+	CHECK(apply_rig_own(rig, 0, 2, wide, 1) == -ENOENT);
+	CHECK(apply_rig_own(rig, 1, 9, wide, 1) == -ENOENT && rig->opened == 0);
+	CHECK(apply_rig_own(rig, 0, 0, wide, MASK_WORDS) == 0 && apply_rig_has(rig, 0, 0xff, 0));
+	rig->info.state = "waiting";
+	CHECK(apply_rig_own(rig, 0, 0, wide, 1) == -EBADFD);
 }
 
-TEST(own_masks_need_the_gpu_once_in_the_topology)
+TEST_WITH(own_masks_need_the_gpu_once_in_the_topology, struct apply_rig *rig)
 {
 	static const uint32_t own[] = { 0xff };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 1);
-	apply_rig_queue(&rig, 0, 0, 0);
-	CHECK(fake_sysfs_print(rig.sys, FAKE_NODES "/2/gpu_id", "%u\n", rig.gpu_ids[0]) == 0);
-	CHECK(apply_rig_own(&rig, 0, 0, own, 1) == -ENODEV && apply_rig_said(&rig, "0000:03:00.0"));
-	CHECK(fake_sysfs_remove(rig.sys, FAKE_NODES) == 0);
-	CHECK(apply_rig_own(&rig, 0, 0, own, 1) == -ENODEV && rig.opened == 0);
-	CHECK(apply_rig_apply(&rig) == 1 && apply_rig_has(&rig, 0, 0xffff, 0));
+	apply_rig_new(rig, 1);
+	apply_rig_queue(rig, 0, 0, 0);
+	CHECK(fake_sysfs_print(rig->sys, FAKE_NODES "/2/gpu_id", "%u\n", rig->gpu_ids[0]) == 0);
+	CHECK(apply_rig_own(rig, 0, 0, own, 1) == -ENODEV && apply_rig_said(rig, "0000:03:00.0"));
+	CHECK(fake_sysfs_remove(rig->sys, FAKE_NODES) == 0);
+	CHECK(apply_rig_own(rig, 0, 0, own, 1) == -ENODEV && rig->opened == 0);
+	CHECK(apply_rig_apply(rig) == 1 && apply_rig_has(rig, 0, 0xffff, 0));
 }
 
-TEST(an_own_mask_is_forgotten_with_its_queue)
+TEST_WITH(an_own_mask_is_forgotten_with_its_queue, struct apply_rig *rig)
 {
 	static const uint32_t own[] = { 0xf };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 2);
-	apply_rig_queue(&rig, 0, 0, 0);
-	CHECK(apply_rig_own(&rig, 0, 0, own, 1) == 0);
-	apply_rig_queue_gone(&rig, 0);
-	CHECK(apply_rig_apply(&rig) == 0);
-	apply_rig_queue(&rig, 0, 0, 0);
-	CHECK(apply_rig_apply(&rig) == 1 && apply_rig_has(&rig, 0, 0xffff, 0));
+	apply_rig_new(rig, 2);
+	apply_rig_queue(rig, 0, 0, 0);
+	CHECK(apply_rig_own(rig, 0, 0, own, 1) == 0);
+	apply_rig_queue_gone(rig, 0);
+	CHECK(apply_rig_apply(rig) == 0);
+	apply_rig_queue(rig, 0, 0, 0);
+	CHECK(apply_rig_apply(rig) == 1 && apply_rig_has(rig, 0, 0xffff, 0));
 
-	CHECK(apply_rig_own(&rig, 0, 0, own, 1) == 0);
-	apply_rig_queue(&rig, 0, 1, 0); /* the same id on another GPU */
-	CHECK(apply_rig_apply(&rig) == 1 && apply_rig_has(&rig, 0, 0xffff, 0));
+	CHECK(apply_rig_own(rig, 0, 0, own, 1) == 0);
+	apply_rig_queue(rig, 0, 1, 0); /* the same id on another GPU */
+	CHECK(apply_rig_apply(rig) == 1 && apply_rig_has(rig, 0, 0xffff, 0));
 
-	rig.vanish_at = 1;
-	CHECK(apply_rig_own(&rig, 1, 0, NULL, 0) == -ENOENT && apply_rig_said(&rig, "queue 0 "));
+	rig->vanish_at = 1;
+	CHECK(apply_rig_own(rig, 1, 0, NULL, 0) == -ENOENT && apply_rig_said(rig, "queue 0 "));
 }
 
 TEST(a_reused_queue_id_is_a_new_queue)
@@ -164,43 +159,41 @@ TEST(a_reused_queue_id_is_a_new_queue)
 	      mask_cache.entries[0].now.mask.words == 0);
 }
 
-TEST(a_refused_own_mask_keeps_the_previous_one)
+TEST_WITH(a_refused_own_mask_keeps_the_previous_one, struct apply_rig *rig)
 {
 	static const uint32_t first[] = { 0xff }, second[] = { 0xf };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 1);
-	apply_rig_queue(&rig, 0, 0, 0);
-	apply_rig_queue(&rig, 1, 0, 0);
-	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_own(&rig, 0, 0, first, 1) == 0);
-	rig.fail_at = 1;
-	rig.fail_with = -ETIME;
-	rig.writes_anyway = true;
-	CHECK(apply_rig_own(&rig, 0, 0, second, 1) == -ETIME && apply_rig_has(&rig, 0, 0xff, 0));
-	rig.fail_at = 0;
-	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 0, 0xff, 0));
-	CHECK(apply_rig_has(&rig, 1, 0xffff, 0));
+	apply_rig_new(rig, 1);
+	apply_rig_queue(rig, 0, 0, 0);
+	apply_rig_queue(rig, 1, 0, 0);
+	CHECK(apply_rig_apply(rig) == 2 && apply_rig_own(rig, 0, 0, first, 1) == 0);
+	rig->fail_at = 1;
+	rig->fail_with = -ETIME;
+	rig->writes_anyway = true;
+	CHECK(apply_rig_own(rig, 0, 0, second, 1) == -ETIME && apply_rig_has(rig, 0, 0xff, 0));
+	rig->fail_at = 0;
+	CHECK(apply_rig_apply(rig) == 2 && apply_rig_has(rig, 0, 0xff, 0));
+	CHECK(apply_rig_has(rig, 1, 0xffff, 0));
 }
 
-TEST(queue_ids_are_those_of_compute_queues_on_the_gpu_in_order)
+TEST_WITH(queue_ids_are_those_of_compute_queues_on_the_gpu_in_order, struct apply_rig *rig)
 {
 	uint32_t ids[8] = { 99, 99, 99, 99, 99, 99, 99, 99 };
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 2);
-	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == 0 && ids[0] == 99);
+	apply_rig_new(rig, 2);
+	CHECK(apply_queue_ids(&rig->apply, 0, ids, 8) == 0 && ids[0] == 99);
 	for (unsigned id = 31; id > 9; id--)
-		apply_rig_queue(&rig, id, id % 3, id % 2 ? 0 : 1);
-	CHECK(apply_queue_ids(&rig.apply, 1, ids, 8) == 4); /* 13 19 25 31 */
+		apply_rig_queue(rig, id, id % 3, id % 2 ? 0 : 1);
+	CHECK(apply_queue_ids(&rig->apply, 1, ids, 8) == 4); /* 13 19 25 31 */
 	CHECK(ids[0] == 13 && ids[1] == 19 && ids[2] == 25 && ids[3] == 31 && ids[4] == 99);
 	ids[1] = 99;
-	CHECK(apply_queue_ids(&rig.apply, 1, ids, 1) == 4 && ids[1] == 99);
-	CHECK(apply_queue_ids(&rig.apply, 1, NULL, 0) == 4);
-	CHECK(apply_queue_ids(&rig.apply, 2, ids, 8) == -EINVAL);
-	rig.hsa_mask = "0:0-15"; /* listing is allowed with any mask */
-	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == 3 && ids[0] == 15 && rig.opened == 0);
-	rig.info.state = "ending";
-	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == -EBADFD);
+	CHECK(apply_queue_ids(&rig->apply, 1, ids, 1) == 4 && ids[1] == 99);
+	CHECK(apply_queue_ids(&rig->apply, 1, NULL, 0) == 4);
+	CHECK(apply_queue_ids(&rig->apply, 2, ids, 8) == -EINVAL);
+	rig->hsa_mask = "0:0-15"; /* listing is allowed with any mask */
+	CHECK(apply_queue_ids(&rig->apply, 0, ids, 8) == 3 && ids[0] == 15 && rig->opened == 0);
+	rig->info.state = "ending";
+	CHECK(apply_queue_ids(&rig->apply, 0, ids, 8) == -EBADFD);
 }
 
 /* ---- at random ------------------------------------------------------------------------------ */
@@ -263,32 +256,31 @@ static void check_applied(const struct apply_rig *rig, const struct wanted *want
 				0));
 }
 
-TEST(random_calls_set_the_expected_masks_or_change_nothing)
+TEST_WITH(random_calls_set_the_expected_masks_or_change_nothing, struct apply_rig *rig)
 {
 	uint32_t seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 	struct wanted wanted[12] = { 0 };
 	unsigned good = 0, refused = 0;
-	_cleanup_(apply_rig_done) struct apply_rig rig;
 
-	apply_rig_new(&rig, 3);
+	apply_rig_new(rig, 3);
 	for (int i = 0; i < STEPS; i++) {
 		struct mask before[APPLY_QUEUES];
 		int r;
 
-		rig.fail_at = 0;
-		step(&rig, wanted, &seed);
-		memcpy(before, rig.has, sizeof(before));
-		rig.fail_at = (unsigned)rand_r(&seed) % 16;
-		rig.fail_with = rand_r(&seed) % 2 ? -EBUSY : -EIO;
-		rig.writes_anyway = rig.fail_with == -EIO;
-		r = apply_rig_apply(&rig);
+		rig->fail_at = 0;
+		step(rig, wanted, &seed);
+		memcpy(before, rig->has, sizeof(before));
+		rig->fail_at = (unsigned)rand_r(&seed) % 16;
+		rig->fail_with = rand_r(&seed) % 2 ? -EBUSY : -EIO;
+		rig->writes_anyway = rig->fail_with == -EIO;
+		r = apply_rig_apply(rig);
 		good += r >= 0;
 		refused += r < 0;
 		if (r >= 0)
-			check_applied(&rig, wanted);
+			check_applied(rig, wanted);
 		for (unsigned id = 0; id < 12 && r < 0; id++)
-			CHECK(before[id].words == 0 ? apply_rig_free(&rig, id)
-						    : memcmp(before[id].word, rig.has[id].word,
+			CHECK(before[id].words == 0 ? apply_rig_free(rig, id)
+						    : memcmp(before[id].word, rig->has[id].word,
 							     before[id].words * 4) == 0);
 	}
 	CHECK(good > 100 && refused > 100);

@@ -6,16 +6,17 @@
 #include "check.h"
 #include "scene.h"
 
-TEST(two_realtime_leases_share_no_shader_engine)
+FIXTURE(struct scene, s, *s = scene_of(1), scene_done(s));
+
+TEST_WITH(two_realtime_leases_share_no_shader_engine, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *a = grant(&s, VR, 20), *b = grant(&s, VR, 10);
+	struct lease *a = grant(s, VR, 20), *b = grant(s, VR, 10);
 
 	CHECK(a && b);
 	CHECK(!(cuset_engines(&a->partitions[0].cus) & cuset_engines(&b->partitions[0].cus)));
-	CHECK(grant(&s, VR, 15));
-	CHECK(!grant(&s, VR, 5) && refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(grant(&s, ANY, 10)); /* other classes may use the other CUs of those engines */
+	CHECK(grant(s, VR, 15));
+	CHECK(!grant(s, VR, 5) && refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(grant(s, ANY, 10)); /* other classes may use the other CUs of those engines */
 }
 
 static bool fits_are(const struct scene *s, enum resource resource, uint64_t below, uint64_t above)
@@ -26,134 +27,127 @@ static bool fits_are(const struct scene *s, enum resource resource, uint64_t bel
 	       refusal->fits[0] == below && (above == 0 || refusal->fits[1] == above);
 }
 
-TEST(refusal_of_shader_engines_names_how_many_are_free)
+TEST_WITH(refusal_of_shader_engines_names_how_many_are_free, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(0);
 
-	CHECK(grant(&s, VR, 15));
+	CHECK(grant(s, VR, 15));
 	request.wants[0].shader_engines = 4;
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(fits_are(&s, RESOURCE_SHADER_ENGINES, 3, 0));
-	CHECK(grant(&s, VR, 30));
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(fits_are(s, RESOURCE_SHADER_ENGINES, 3, 0));
+	CHECK(grant(s, VR, 30));
 	request.wants[0].shader_engines = 2;
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(fits_are(&s, RESOURCE_SHADER_ENGINES, 1, 0));
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(fits_are(s, RESOURCE_SHADER_ENGINES, 1, 0));
 	request.wants[0].cus = 30; /* one engine has too few CUs */
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(s.result.refusals[0].n_fits == 0 && s.result.refusals[0].free == 1);
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(s->result.refusals[0].n_fits == 0 && s->result.refusals[0].free == 1);
 	request.wants[0].cus = 0;
-	CHECK(grant(&s, ANY, 5)); /* in the last engine: it is not whole any more */
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(s.result.refusals[0].n_fits == 0);
+	CHECK(grant(s, ANY, 5)); /* in the last engine: it is not whole any more */
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(s->result.refusals[0].n_fits == 0);
 }
 
-TEST(realtime_with_isolation_cu_shares_engines_only_with_isolation_cu)
+TEST_WITH(realtime_with_isolation_cu_shares_engines_only_with_isolation_cu, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(24);
 
 	request.wants[0].isolation = ISOLATION_CU;
 	request.wants[0].shader_engines = 4;
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(!grant(&s, VR, 4) && refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(!grant(s, VR, 4) && refused(s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
 }
 
-TEST(tenant_with_alone_shares_no_engine_with_any_lease)
+TEST_WITH(tenant_with_alone_shares_no_engine_with_any_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease, *other;
 
-	CHECK(strcmp(s.arbiter->settings->tenants[0].name, "vr") == 0);
-	s.arbiter->settings->tenants[0].alone = true;
-	lease = grant(&s, VR, 10);
-	other = grant(&s, ANY, 60);
-	CHECK(lease && !other && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
-	CHECK(s.result.refusals[0].free == 45);
-	other = grant(&s, ANY, 45);
+	CHECK(strcmp(s->arbiter->settings->tenants[0].name, "vr") == 0);
+	s->arbiter->settings->tenants[0].alone = true;
+	lease = grant(s, VR, 10);
+	other = grant(s, ANY, 60);
+	CHECK(lease && !other && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(s->result.refusals[0].free == 45);
+	other = grant(s, ANY, 45);
 	CHECK(other && !(cuset_engines(&lease->partitions[0].cus) &
 			 cuset_engines(&other->partitions[0].cus)));
-	CHECK(!grant(&s, VR, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(!grant(s, VR, 10) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
 }
 
-TEST(best_effort_shares_cus_only_where_both_asked_for_it)
+TEST_WITH(best_effort_shares_cus_only_where_both_asked_for_it, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request shared = request_for(60);
 
 	shared.wants[0].isolation = ISOLATION_SHARED;
-	struct lease *a = reserve(s.arbiter, ANY, &shared, &s.result);
-	struct lease *b = reserve(s.arbiter, ANY, &shared, &s.result);
+	struct lease *a = reserve(s->arbiter, ANY, &shared, &s->result);
+	struct lease *b = reserve(s->arbiter, ANY, &shared, &s->result);
 
 	CHECK(a && b && b->partitions[0].count == 60);
-	CHECK(!grant(&s, ANY, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
-	release(s.arbiter, a->id);
-	CHECK(!grant(&s, ANY, 10)); /* the other lease still shares them */
-	release(s.arbiter, b->id);
-	CHECK(grant(&s, ANY, 10));
+	CHECK(!grant(s, ANY, 10) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
+	release(s->arbiter, a->id);
+	CHECK(!grant(s, ANY, 10)); /* the other lease still shares them */
+	release(s->arbiter, b->id);
+	CHECK(grant(s, ANY, 10));
 }
 
-TEST(released_cus_are_granted_again_bit_for_bit)
+TEST_WITH(released_cus_are_granted_again_bit_for_bit, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct gpu before, *gpu = &s.arbiter->gpus[0];
-	struct lease *keep = grant(&s, LAB, 10), *go;
+	struct gpu before, *gpu = &s->arbiter->gpus[0];
+	struct lease *keep = grant(s, LAB, 10), *go;
 
 	gpu->changed = false;
 	before = *gpu;
-	go = grant(&s, ANY, 30);
+	go = grant(s, ANY, 30);
 	CHECK(go && memcmp(&before, gpu, sizeof(before)) != 0);
-	release(s.arbiter, go->id);
+	release(s->arbiter, go->id);
 	gpu->changed = false;
 	CHECK(keep && memcmp(&before, gpu, sizeof(before)) == 0);
 }
 
-TEST(gpu_whose_number_of_cus_is_doubtful_is_granted_as_a_whole)
+TEST_WITH(gpu_whose_number_of_cus_is_doubtful_is_granted_as_a_whole, struct scene *s)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 
-	arbiter_free(s.arbiter);
+	arbiter_free(s->arbiter);
 	info.whole_only = true;
-	s.arbiter = arbiter_of(&info, 1);
-	CHECK(!grant(&s, ANY, 59) && refused(&s, RESULT_NEVER_FITS, REASON_MASK));
-	CHECK(grant(&s, ANY, 60));
+	s->arbiter = arbiter_of(&info, 1);
+	CHECK(!grant(s, ANY, 59) && refused(s, RESULT_NEVER_FITS, REASON_MASK));
+	CHECK(grant(s, ANY, 60));
 }
 
-TEST(gpu_of_an_unknown_generation_is_granted_as_a_whole)
+TEST_WITH(gpu_of_an_unknown_generation_is_granted_as_a_whole, struct scene *s)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(60);
 	struct lease *lease;
 
-	arbiter_free(s.arbiter);
+	arbiter_free(s->arbiter);
 	info.gfx_target = 130000;
-	s.arbiter = arbiter_of(&info, 1);
-	CHECK(!grant(&s, ANY, 59) && refused(&s, RESULT_NEVER_FITS, REASON_MASK));
-	CHECK(strstr(s.result.sentence, "mask") && s.result.refusals[0].fits[0] == 60);
+	s->arbiter = arbiter_of(&info, 1);
+	CHECK(!grant(s, ANY, 59) && refused(s, RESULT_NEVER_FITS, REASON_MASK));
+	CHECK(strstr(s->result.sentence, "mask") && s->result.refusals[0].fits[0] == 60);
 	request.wants[0].shader_engines = 1;
 	request.wants[0].cus = 0;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_MASK));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NEVER_FITS, REASON_MASK));
 
 	request = request_for(60);
 	request.adaptable = true;
 	request.wants[0].cus_min = 4;
 	request.wants[0].queues = 8;
-	lease = reserve(s.arbiter, ANY, &request, &s.result);
+	lease = reserve(s->arbiter, ANY, &request, &s->result);
 	CHECK(lease && cuset_count(&lease->partitions[0].adaptation->base) == 60);
-	CHECK(s.arbiter->gpus[0].charged.queues == 8);
-	CHECK(!grant(&s, ANY, 60) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
-	release(s.arbiter, lease->id);
+	CHECK(s->arbiter->gpus[0].charged.queues == 8);
+	CHECK(!grant(s, ANY, 60) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
+	release(s->arbiter, lease->id);
 
 	request.adaptable = false;
 	request.wants[0].isolation = ISOLATION_SHARED; /* several may have all CUs */
-	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(reserve(s.arbiter, ANY + 1, &request, &s.result));
+	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(reserve(s->arbiter, ANY + 1, &request, &s->result));
 }
 
 TEST(each_budget_has_its_own_refusal)
@@ -181,56 +175,52 @@ TEST(each_budget_has_its_own_refusal)
 	}
 }
 
-TEST(request_that_no_empty_gpu_can_have_never_fits)
+TEST_WITH(request_that_no_empty_gpu_can_have_never_fits, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	request.wants[0].queues = 25;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_QUEUES) && s.result.refusals[0].free == 24);
-	CHECK(grant(&s, ANY, 60));
-	CHECK(!grant(&s, ANY, 200) && refused(&s, RESULT_NEVER_FITS, REASON_CUS));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NEVER_FITS, REASON_QUEUES) && s->result.refusals[0].free == 24);
+	CHECK(grant(s, ANY, 60));
+	CHECK(!grant(s, ANY, 200) && refused(s, RESULT_NEVER_FITS, REASON_CUS));
 }
 
-TEST(last_slots_are_granted_but_reserved_ones_are_not)
+TEST_WITH(last_slots_are_granted_but_reserved_ones_are_not, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
-	s.arbiter->gpus[0].reserve_queues = 3; /* as on an MI250: trouble from 22 queues on */
+	s->arbiter->gpus[0].reserve_queues = 3; /* as on an MI250: trouble from 22 queues on */
 	request.wants[0].queues = 21;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
 	request.wants[0].queues = 1;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_QUEUES) && s.result.refusals[0].free == 0);
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_QUEUES) && s->result.refusals[0].free == 0);
 }
 
-TEST(refusal_for_shape_names_the_next_smaller_and_larger_size)
+TEST_WITH(refusal_for_shape_names_the_next_smaller_and_larger_size, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(31);
 
 	request.wants[0].exact = true;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
-	CHECK(fits_are(&s, RESOURCE_CUS, 30, 32));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
+	CHECK(fits_are(s, RESOURCE_CUS, 30, 32));
 }
 
-TEST(cus_min_above_the_cus_of_the_engines_never_fits)
+TEST_WITH(cus_min_above_the_cus_of_the_engines_never_fits, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(0);
 
 	request.wants[0].shader_engines = 1;
 	request.wants[0].cus_min = 16;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
 	request.wants[0].cus_min = 15;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.result)->partitions[0].count == 15);
+	CHECK(reserve(s->arbiter, ANY, &request, &s->result)->partitions[0].count == 15);
 	request.wants[0].shader_engines = 5;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHADER_ENGINES));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHADER_ENGINES));
 }
 
 TEST(unknown_gpu_is_refused_by_name)
@@ -285,84 +275,79 @@ TEST(gpu_any_prefers_a_gpu_without_rounding_up)
 	arbiter_free(arbiter);
 }
 
-TEST(drained_gpu_grants_nothing)
+TEST_WITH(drained_gpu_grants_nothing, struct scene *s)
 {
 	uint64_t drained;
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 
-	CHECK(arbiter_drain(s.arbiter, "9", true) == -ENOENT);
-	CHECK(arbiter_plan_drain(s.arbiter, "9", true, &drained) == -ENOENT);
-	CHECK(arbiter_plan_drain(s.arbiter, "0", true, &drained) == 0 && drained == 1);
-	CHECK(!s.arbiter->gpus[0].draining);
-	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
-	CHECK(!grant(&s, ANY, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_DRAIN));
-	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant(&s, ANY, 10));
+	CHECK(arbiter_drain(s->arbiter, "9", true) == -ENOENT);
+	CHECK(arbiter_plan_drain(s->arbiter, "9", true, &drained) == -ENOENT);
+	CHECK(arbiter_plan_drain(s->arbiter, "0", true, &drained) == 0 && drained == 1);
+	CHECK(!s->arbiter->gpus[0].draining);
+	CHECK(arbiter_drain(s->arbiter, "0", true) == 0);
+	CHECK(!grant(s, ANY, 10) && refused(s, RESULT_NO_CAPACITY, REASON_DRAIN));
+	CHECK(arbiter_drain(s->arbiter, "0", false) == 0 && grant(s, ANY, 10));
 }
 
-TEST(a_token_finds_the_lease_of_its_uid_while_it_lives)
+TEST_WITH(a_token_finds_the_lease_of_its_uid_while_it_lives, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4), other;
 
 	strcpy(request.token, "render-7");
-	struct lease *lease = reserve(s.arbiter, ANY, &request, &s.result);
+	struct lease *lease = reserve(s->arbiter, ANY, &request, &s->result);
 
-	CHECK(ledger_find_token(s.arbiter, ANY, "render-7") == lease);
-	CHECK(!ledger_find_token(s.arbiter, LAB, "render-7"));
-	CHECK(!ledger_find_token(s.arbiter, ANY, ""));
+	CHECK(ledger_find_token(s->arbiter, ANY, "render-7") == lease);
+	CHECK(!ledger_find_token(s->arbiter, LAB, "render-7"));
+	CHECK(!ledger_find_token(s->arbiter, ANY, ""));
 	other = request;
 	CHECK(request_equal(lease->request, &other));
 	other.wants[0].cus = 5;
 	CHECK(!request_equal(lease->request, &other));
-	arbiter_holder_gone(s.arbiter, lease->id);
-	CHECK(!ledger_find_token(s.arbiter, ANY, "render-7"));
+	arbiter_holder_gone(s->arbiter, lease->id);
+	CHECK(!ledger_find_token(s->arbiter, ANY, "render-7"));
 }
 
 /* ---- holders and bound processes --------------------------------------------------- */
 
-TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
+TEST_WITH(a_lease_lives_while_it_has_a_holder_or_a_bound_process, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *lease = grant(&s, ANY, 10);
+	struct lease *lease = grant(s, ANY, 10);
 	uint64_t id = lease->id;
 
-	CHECK(arbiter_bind(s.arbiter, id, 4711, false) == 0);
-	arbiter_holder_gone(s.arbiter, id);
-	arbiter_holder_gone(s.arbiter, id); /* more often than there were holders */
+	CHECK(arbiter_bind(s->arbiter, id, 4711, false) == 0);
+	arbiter_holder_gone(s->arbiter, id);
+	arbiter_holder_gone(s->arbiter, id); /* more often than there were holders */
 	CHECK(lease->state == STATE_GRANTED);
-	arbiter_bound_gone(s.arbiter, id, 4712);
+	arbiter_bound_gone(s->arbiter, id, 4712);
 	CHECK(lease->state == STATE_GRANTED);
-	arbiter_bound_gone(s.arbiter, id, 4711);
+	arbiter_bound_gone(s->arbiter, id, 4711);
 	CHECK(lease->state == STATE_ENDING && lease->reason[0]);
-	CHECK(!grant(&s, ANY, 60)); /* charged until a scan shows no process of the lease */
-	CHECK(arbiter_observe(s.arbiter, NULL, 0) == 0);
-	CHECK(!ledger_find(s.arbiter, id) && grant(&s, ANY, 60));
+	CHECK(!grant(s, ANY, 60)); /* charged until a scan shows no process of the lease */
+	CHECK(arbiter_observe(s->arbiter, NULL, 0) == 0);
+	CHECK(!ledger_find(s->arbiter, id) && grant(s, ANY, 60));
 	for (unsigned i = 0; i < LEASE_BOUND_MAX; i++)
-		CHECK(arbiter_bind(s.arbiter, id + 1, (pid_t)i + 1, false) == 0);
-	CHECK(arbiter_bind(s.arbiter, id + 1, 99, false) == -ENOSPC);
-	CHECK(arbiter_bind(s.arbiter, id, 99, false) == -ENOENT);
+		CHECK(arbiter_bind(s->arbiter, id + 1, (pid_t)i + 1, false) == 0);
+	CHECK(arbiter_bind(s->arbiter, id + 1, 99, false) == -ENOSPC);
+	CHECK(arbiter_bind(s->arbiter, id, 99, false) == -ENOENT);
 }
 
-TEST(lease_that_its_caller_does_not_know_of_ends_although_a_process_is_bound)
+TEST_WITH(lease_that_its_caller_does_not_know_of_ends_although_a_process_is_bound, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *lease = grant(&s, ANY, 10);
+	struct lease *lease = grant(s, ANY, 10);
 
-	CHECK(arbiter_bind(s.arbiter, lease->id, 4711, false) == 0);
-	CHECK(arbiter_next_deadline(s.arbiter) == UINT64_MAX);
+	CHECK(arbiter_bind(s->arbiter, lease->id, 4711, false) == 0);
+	CHECK(arbiter_next_deadline(s->arbiter) == UINT64_MAX);
 	lease->abandoned = true;
-	CHECK(arbiter_next_deadline(s.arbiter) == 0);
-	arbiter_expire(s.arbiter, 0);
-	CHECK(lease->state == STATE_ENDING && arbiter_next_deadline(s.arbiter) == UINT64_MAX);
+	CHECK(arbiter_next_deadline(s->arbiter) == 0);
+	arbiter_expire(s->arbiter, 0);
+	CHECK(lease->state == STATE_ENDING && arbiter_next_deadline(s->arbiter) == UINT64_MAX);
 }
 
-TEST(ids_are_never_used_again)
+TEST_WITH(ids_are_never_used_again, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	uint64_t id = grant(&s, ANY, 10)->id;
+	uint64_t id = grant(s, ANY, 10)->id;
 
-	release(s.arbiter, id);
-	CHECK(grant(&s, ANY, 10)->id == id + 1);
+	release(s->arbiter, id);
+	CHECK(grant(s, ANY, 10)->id == id + 1);
 }
 
 TEST(gpu_index_in_a_request_is_replaced_by_the_name)

@@ -42,31 +42,27 @@ static void add(struct stage *stage, uint32_t gpu, unsigned queues, unsigned sdm
 	cap_add(&stage->arbiter, &stage->use, gpu, &used);
 }
 
-TEST(queues_up_to_the_grant_are_allowed)
-{
-	struct stage s;
+FIXTURE(struct stage, s, start(s, 4, 0), );
 
-	start(&s, 4, 0);
+TEST_WITH(queues_up_to_the_grant_are_allowed, struct stage *s)
+{
 	for (unsigned i = 0; i < 4; i++) {
-		CHECK(cap_decide(&s.use) == CAP_ALLOW);
-		add(&s, A, 1, 0);
+		CHECK(cap_decide(&s->use) == CAP_ALLOW);
+		add(s, A, 1, 0);
 	}
-	CHECK(cap_decide(&s.use) == CAP_REFUSE);
+	CHECK(cap_decide(&s->use) == CAP_REFUSE);
 }
 
-TEST(calls_in_flight_count_as_queues_until_their_outcome_is_known)
+TEST_WITH(calls_in_flight_count_as_queues_until_their_outcome_is_known, struct stage *s)
 {
-	struct stage s;
-
-	start(&s, 4, 0);
-	add(&s, A, 2, 0);
-	s.use.in_flight = 1;
-	CHECK(cap_decide(&s.use) == CAP_ALLOW);
-	s.use.in_flight = 2;
-	CHECK(cap_decide(&s.use) == CAP_LATER);
-	s.use.in_flight = 1;
-	add(&s, A, 2, 0); /* the other one was created, and one that was not in flight */
-	CHECK(cap_decide(&s.use) == CAP_REFUSE);
+	add(s, A, 2, 0);
+	s->use.in_flight = 1;
+	CHECK(cap_decide(&s->use) == CAP_ALLOW);
+	s->use.in_flight = 2;
+	CHECK(cap_decide(&s->use) == CAP_LATER);
+	s->use.in_flight = 1;
+	add(s, A, 2, 0); /* the other one was created, and one that was not in flight */
+	CHECK(cap_decide(&s->use) == CAP_REFUSE);
 }
 
 TEST(compute_queues_never_exceed_the_sum_of_several_gpus)
@@ -83,42 +79,33 @@ TEST(compute_queues_never_exceed_the_sum_of_several_gpus)
 	CHECK(cap_decide(&s.use) == CAP_REFUSE); /* it was */
 }
 
-TEST(a_queue_on_another_gpu_stops_all_others)
+TEST_WITH(a_queue_on_another_gpu_stops_all_others, struct stage *s)
 {
-	struct stage s;
-
-	start(&s, 4, 0);
-	add(&s, OTHER, 0, 5);
-	CHECK(cap_decide(&s.use) == CAP_ALLOW); /* SDMA queues that were not asked for */
-	add(&s, OTHER, 1, 0);
-	CHECK(cap_decide(&s.use) == CAP_REFUSE);
+	add(s, OTHER, 0, 5);
+	CHECK(cap_decide(&s->use) == CAP_ALLOW); /* SDMA queues that were not asked for */
+	add(s, OTHER, 1, 0);
+	CHECK(cap_decide(&s->use) == CAP_REFUSE);
 }
 
-TEST(sdma_queues_exceed_their_grant_by_one_at_most)
+TEST_WITH(sdma_queues_exceed_their_grant_by_one_at_most, struct stage *s)
 {
-	struct stage s;
-
-	start(&s, 4, 0);
-	s.partitions[0].granted.sdma_queues = 2;
-	add(&s, A, 1, 2);
-	CHECK(cap_decide(&s.use) == CAP_ALLOW); /* it can be a compute queue */
-	s.use.in_flight = 1;
-	CHECK(cap_decide(&s.use) == CAP_LATER);
-	s.use.in_flight = 0;
-	add(&s, A, 0, 1);
-	CHECK(cap_decide(&s.use) == CAP_REFUSE);
+	s->partitions[0].granted.sdma_queues = 2;
+	add(s, A, 1, 2);
+	CHECK(cap_decide(&s->use) == CAP_ALLOW); /* it can be a compute queue */
+	s->use.in_flight = 1;
+	CHECK(cap_decide(&s->use) == CAP_LATER);
+	s->use.in_flight = 0;
+	add(s, A, 0, 1);
+	CHECK(cap_decide(&s->use) == CAP_REFUSE);
 }
 
-TEST(a_lease_without_a_grant_has_no_queue)
+TEST_WITH(a_lease_without_a_grant_has_no_queue, struct stage *s)
 {
-	struct stage s;
-
-	start(&s, 4, 0);
-	s.lease.state = STATE_ENDING;
-	CHECK(cap_decide(&s.use) == CAP_REFUSE);
-	s.lease.state = STATE_REVOKING; /* it keeps its partitions until the end */
-	CHECK(cap_decide(&s.use) == CAP_ALLOW);
-	s.lease.state = STATE_WAITING;
-	s.lease.n_partitions = 0;
-	CHECK(cap_decide(&s.use) == CAP_REFUSE);
+	s->lease.state = STATE_ENDING;
+	CHECK(cap_decide(&s->use) == CAP_REFUSE);
+	s->lease.state = STATE_REVOKING; /* it keeps its partitions until the end */
+	CHECK(cap_decide(&s->use) == CAP_ALLOW);
+	s->lease.state = STATE_WAITING;
+	s->lease.n_partitions = 0;
+	CHECK(cap_decide(&s->use) == CAP_REFUSE);
 }

@@ -28,207 +28,198 @@ static bool is_stable(struct lending *l)
 	return after == before;
 }
 
+FIXTURE(struct lending, l, *l = lending_of(1), lending_done(l));
+
 /* The bases are in different engines. */
-TEST(second_borrower_has_its_share_when_the_first_has_acknowledged)
+TEST_WITH(second_borrower_has_its_share_when_the_first_has_acknowledged, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 15, 60), *b = borrow(&l, 15, 60);
+	struct lease *a = borrow(l, 15, 60), *b = borrow(l, 15, 60);
 
 	CHECK(b->state == STATE_ACTIVATING && a->generation == 2);
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30 && !overlaps(a, b));
-	follow(&l, a);
+	follow(l, a);
 	CHECK(b->state == STATE_GRANTED && cus_of(b) == 30 && b->generation == 1);
 	CHECK(cuset_empty(&b->partitions[0].adaptation->promised));
-	CHECK(is_stable(&l));
+	CHECK(is_stable(l));
 }
 
 /* Their bases are placed in one engine: one of them moves for the fairest rectangles, two engines each. */
-TEST(shares_are_whole_rectangles_beside_each_other)
+TEST_WITH(shares_are_whole_rectangles_beside_each_other, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60);
+	struct lease *a = borrow(l, 4, 60), *b = borrow(l, 4, 60);
 
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30 && a->generation == 2);
-	follow(&l, a);
+	follow(l, a);
 	CHECK(b->state == STATE_GRANTED && cus_of(b) == 30 && b->generation == 1);
-	CHECK(is_stable(&l));
+	CHECK(is_stable(l));
 }
 
 /* Each has its base in one of the two engines that nobody lends. */
-TEST(two_borrowers_of_lent_engines_have_half_each)
+TEST_WITH(two_borrowers_of_lent_engines_have_half_each, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *a, *b;
 
-	CHECK(keep_inactive(&l, 30));
-	a = borrow(&l, 1, 60);
-	b = borrow(&l, 1, 60);
+	CHECK(keep_inactive(l, 30));
+	a = borrow(l, 1, 60);
+	b = borrow(l, 1, 60);
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30);
-	follow(&l, a);
-	CHECK(b->state == STATE_GRANTED && is_stable(&l));
+	follow(l, a);
+	CHECK(b->state == STATE_GRANTED && is_stable(l));
 }
 
-TEST(third_borrower_takes_its_share_from_both)
+TEST_WITH(third_borrower_takes_its_share_from_both, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60), *c;
+	struct lease *a = borrow(l, 4, 60), *b = borrow(l, 4, 60), *c;
 
-	follow(&l, a);
-	c = borrow(&l, 4, 60);
+	follow(l, a);
+	c = borrow(l, 4, 60);
 	CHECK(c->state == STATE_ACTIVATING && a->generation == 3 && b->generation == 2);
-	follow(&l, a);
-	follow(&l, b);
-	follow(&l, c);
+	follow(l, a);
+	follow(l, b);
+	follow(l, c);
 	CHECK(cus_of(a) == 20 && cus_of(b) == 20 && cus_of(c) == 20);
 	/* 2: it began with what the first one had returned. */
 	CHECK(c->state == STATE_GRANTED && c->generation <= 2);
-	CHECK(is_stable(&l));
+	CHECK(is_stable(l));
 }
 
 /* Two start at once: the third is admitted before the first has acknowledged anything. */
-TEST(borrowers_that_start_at_once_have_their_shares_when_all_have_acknowledged)
+TEST_WITH(borrowers_that_start_at_once_have_their_shares_when_all_have_acknowledged,
+	  struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60), *c = borrow(&l, 4, 60);
+	struct lease *a = borrow(l, 4, 60), *b = borrow(l, 4, 60), *c = borrow(l, 4, 60);
 
 	CHECK(b->state == STATE_ACTIVATING && c->state == STATE_ACTIVATING);
-	follow(&l, a);
+	follow(l, a);
 	CHECK(cus_of(a) == 20 && cus_of(b) == 20 && cus_of(c) == 20);
 	CHECK(b->state == STATE_GRANTED && c->state == STATE_GRANTED);
 	CHECK(b->generation == 2 && c->generation == 1); /* b was told less before it began */
-	follow(&l, b);
-	CHECK(is_stable(&l));
+	follow(l, b);
+	CHECK(is_stable(l));
 }
 
 /* A lease that needs no CU of others begins with what is free. */
-TEST(promised_mask_is_granted_at_once_when_the_others_have_acknowledged)
+TEST_WITH(promised_mask_is_granted_at_once_when_the_others_have_acknowledged, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
-	uint64_t now = l.now;
+	struct lease *a = borrow(l, 15, 45), *b = borrow(l, 15, 60);
+	uint64_t now = l->now;
 
 	CHECK(b->state == STATE_GRANTED && cus_of(b) == 15 && cus_of(a) == 30);
 	CHECK(cuset_count(&b->partitions[0].adaptation->promised) == 30 && a->generation == 2);
 	CHECK(a->deadline_usec == UINT64_MAX); /* the mask of b is no reason to enforce */
-	follow(&l, a);
-	CHECK(cus_of(b) == 30 && b->generation == 2 && l.now == now);
-	follow(&l, b);
-	CHECK(cuset_empty(&b->partitions[0].adaptation->promised) && is_stable(&l));
+	follow(l, a);
+	CHECK(cus_of(b) == 30 && b->generation == 2 && l->now == now);
+	follow(l, b);
+	CHECK(cuset_empty(&b->partitions[0].adaptation->promised) && is_stable(l));
 }
 
 /* Masks of a GPU grow once in activate-min-interval: gpuarbctl-rt(1) relies on it. */
-TEST(promised_mask_waits_for_the_interval_of_growth)
+TEST_WITH(promised_mask_waits_for_the_interval_of_growth, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+	struct lease *a = borrow(l, 15, 45), *b = borrow(l, 15, 60);
 
-	l.s.arbiter->gpus[0].lend.grown_usec = l.now - SECOND_USEC / 2;
-	follow(&l, a);
+	l->s.arbiter->gpus[0].lend.grown_usec = l->now - SECOND_USEC / 2;
+	follow(l, a);
 	CHECK(cus_of(b) == 15);
-	CHECK(arbiter_next_deadline(l.s.arbiter) == l.now + SECOND_USEC / 2);
-	pass(&l, SECOND_USEC / 2);
+	CHECK(arbiter_next_deadline(l->s.arbiter) == l->now + SECOND_USEC / 2);
+	pass(l, SECOND_USEC / 2);
 	CHECK(cus_of(b) == 30);
 }
 
-TEST(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned)
+TEST_WITH(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 4, 30), *b = borrow(&l, 4, 30), *c;
+	struct lease *a = borrow(l, 4, 30), *b = borrow(l, 4, 30), *c;
 
-	c = borrow(&l, 4, 60);
+	c = borrow(l, 4, 60);
 	CHECK(c->state == STATE_ACTIVATING && cus_of(c) == 20);
 	CHECK(cus_of(a) < 30 && cus_of(b) < 30);
-	follow(&l, borrow_contested(l.s.arbiter, c));
+	follow(l, borrow_contested(l->s.arbiter, c));
 	CHECK(c->state == STATE_GRANTED && cus_of(c) < 20);
 	CHECK(cuset_count(&c->partitions[0].adaptation->promised) == 20);
-	follow(&l, a->acknowledged < a->generation ? a : b);
+	follow(l, a->acknowledged < a->generation ? a : b);
 	CHECK(cus_of(c) == 20 && c->generation == 2);
 }
 
-TEST(realtime_lease_that_claims_promised_cus_ends_the_promise)
+TEST_WITH(realtime_lease_that_claims_promised_cus_ends_the_promise, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 30), *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+	struct lease *rt = keep_inactive(l, 30), *a = borrow(l, 15, 45), *b = borrow(l, 15, 60);
 	struct cuset promised = b->partitions[0].adaptation->promised;
 
 	CHECK(cuset_count(&promised) > cus_of(b));
 	CHECK(cuset_overlap(&promised, &rt->partitions[0].cus));
-	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(activate(l, rt->id, true) == 0);
 	CHECK(cuset_empty(&b->partitions[0].adaptation->promised));
-	follow(&l, a);
-	follow(&l, b);
+	follow(l, a);
+	follow(l, b);
 	CHECK(rt->state == STATE_GRANTED);
 	CHECK(!overlaps(a, b) && !overlaps(rt, a) && !overlaps(rt, b));
 }
 
 /* Two requests of one turn: the promise still names CUs that the first one was granted. */
-TEST(lease_is_not_granted_promised_cus_that_a_fixed_lease_got_in_the_same_turn)
+TEST_WITH(lease_is_not_granted_promised_cus_that_a_fixed_lease_got_in_the_same_turn,
+	  struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60), *fixed, *c;
+	struct lease *a = borrow(l, 15, 45), *b = borrow(l, 15, 60), *fixed, *c;
 	struct request request = request_for(15);
 
-	l.s.arbiter->gpus[0].lend.grown_usec = l.now - SECOND_USEC / 2;
-	follow(&l, a);
-	fixed = reserve(l.s.arbiter, ANY, &request, &l.s.result);
+	l->s.arbiter->gpus[0].lend.grown_usec = l->now - SECOND_USEC / 2;
+	follow(l, a);
+	fixed = reserve(l->s.arbiter, ANY, &request, &l->s.result);
 	CHECK(fixed->state == STATE_GRANTED);
 	CHECK(cuset_overlap(&b->partitions[0].adaptation->promised, &fixed->partitions[0].cus));
-	c = borrow(&l, 4, 60);
+	c = borrow(l, 4, 60);
 	CHECK(partition_is_promised(&c->partitions[0]) && !overlaps(fixed, c));
-	follow(&l, a);
-	follow(&l, b);
+	follow(l, a);
+	follow(l, b);
 	CHECK(!overlaps(fixed, a) && !overlaps(fixed, b) && !overlaps(fixed, c));
 }
 
-TEST(end_of_a_lease_ends_its_promise)
+TEST_WITH(end_of_a_lease_ends_its_promise, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+	struct lease *a = borrow(l, 15, 45), *b = borrow(l, 15, 60);
 
-	release(l.s.arbiter, b->id);
-	settle(&l);
-	follow(&l, a);
+	release(l->s.arbiter, b->id);
+	settle(l);
+	follow(l, a);
 	CHECK(cus_of(a) == 30);
-	pass(&l, 3 * SECOND_USEC);
+	pass(l, 3 * SECOND_USEC);
 	CHECK(cus_of(a) == 45 && a->generation == 3);
 }
 
 /* The lease of the same user refuses the exclusive one while it is active. */
-TEST(activation_that_keeps_out_a_barring_lease_of_its_user_opens_the_gpu)
+TEST_WITH(activation_that_keeps_out_a_barring_lease_of_its_user_opens_the_gpu, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *own = keep_inactive(&l, 8), *waiting, *small;
+	struct lease *own = keep_inactive(l, 8), *waiting, *small;
 	struct request request = request_for(10);
 
-	CHECK(grant_on(&l.s, OTHER, "any", 22));
-	for (size_t i = 0; i < l.s.arbiter->settings->n_tenants; i++)
-		l.s.arbiter->settings->tenants[i].exclusive = EXCLUSIVE_ASK;
+	CHECK(grant_on(&l->s, OTHER, "any", 22));
+	for (size_t i = 0; i < l->s.arbiter->settings->n_tenants; i++)
+		l->s.arbiter->settings->tenants[i].exclusive = EXCLUSIVE_ASK;
 	request.exclusive = true;
-	waiting = ask(&l.s, VR, request);
+	waiting = ask(&l->s, VR, request);
 	CHECK(waiting && waiting->state == STATE_WAITING);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
-		small = grant_on(&l.s, ANY, "any", 4);
-		release(l.s.arbiter, small->id);
-		CHECK(grant_waiting(&l.s, NULL) == 0);
+		small = grant_on(&l->s, ANY, "any", 4);
+		release(l->s.arbiter, small->id);
+		CHECK(grant_waiting(&l->s, NULL) == 0);
 	}
-	CHECK(l.s.arbiter->gpus[0].barrier.rank.id == waiting->id);
-	CHECK(activate(&l, own->id, true) == 0 && grant_waiting(&l.s, NULL) == 0);
-	CHECK(l.s.arbiter->gpus[0].barrier.rank.id == 0 && grant_on(&l.s, ANY, "any", 4));
+	CHECK(l->s.arbiter->gpus[0].barrier.rank.id == waiting->id);
+	CHECK(activate(l, own->id, true) == 0 && grant_waiting(&l->s, NULL) == 0);
+	CHECK(l->s.arbiter->gpus[0].barrier.rank.id == 0 && grant_on(&l->s, ANY, "any", 4));
 }
 
 /* Free CUs are not kept for ever while a lease does not answer. */
-TEST(round_of_growth_ends_a_promise_that_was_not_kept)
+TEST_WITH(round_of_growth_ends_a_promise_that_was_not_kept, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+	struct lease *a = borrow(l, 15, 45), *b = borrow(l, 15, 60);
 
 	CHECK(cuset_count(&b->partitions[0].adaptation->promised) == 30);
-	pass(&l, SECOND_USEC);
+	pass(l, SECOND_USEC);
 	CHECK(cuset_count(&b->partitions[0].adaptation->promised) == 30);
-	pass(&l, SECOND_USEC);
+	pass(l, SECOND_USEC);
 	CHECK(cuset_empty(&b->partitions[0].adaptation->promised));
-	follow(&l, a);
-	pass(&l, 2 * SECOND_USEC);
+	follow(l, a);
+	pass(l, 2 * SECOND_USEC);
 	CHECK(cus_of(a) == 30 && cus_of(b) == 30);
 }
 
@@ -291,37 +282,34 @@ TEST(weights_divide_the_cus_that_are_borrowed)
 }
 
 /* The third begins with what fits beside the present bases; then the CUs are divided anew. */
-TEST(leases_shrink_until_none_is_far_below_its_weighted_share)
+TEST_WITH(leases_shrink_until_none_is_far_below_its_weighted_share, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *heavy, *first, *second;
 
-	add_tenant(l.s.arbiter, "heavy", OTHER, CLASS_BESTEFFORT)->weight = 3 * TENANT_WEIGHT;
-	heavy = borrow_as(&l, OTHER, 4, 60);
-	first = borrow_as(&l, ANY, 1, 60);
-	second = borrow_as(&l, ANY, 1, 60);
-	balance(&l);
+	add_tenant(l->s.arbiter, "heavy", OTHER, CLASS_BESTEFFORT)->weight = 3 * TENANT_WEIGHT;
+	heavy = borrow_as(l, OTHER, 4, 60);
+	first = borrow_as(l, ANY, 1, 60);
+	second = borrow_as(l, ANY, 1, 60);
+	balance(l);
 	printf("%u, %u and %u CUs of 60\n", cus_of(heavy), cus_of(first), cus_of(second));
 	/* The other two are of one user: 45, 7.5 and 7.5. */
 	CHECK(cus_of(heavy) >= 42 && cus_of(first) >= 7 && cus_of(second) >= 7);
-	CHECK(is_stable(&l));
+	CHECK(is_stable(l));
 }
 
 /* Beside the fixed lease, in its engine, 4 CUs in each engine would be the largest rectangle. */
-TEST(lease_begins_with_its_base_in_engines_with_room)
+TEST_WITH(lease_begins_with_its_base_in_engines_with_room, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *fixed = grant(&l.s, LAB, 11), *a = borrow(&l, 4, 60);
+	struct lease *fixed = grant(&l->s, LAB, 11), *a = borrow(l, 4, 60);
 
 	CHECK(fixed && cus_of(a) == 45 && !overlaps(a, fixed) && a->generation == 1);
 	CHECK(cuset_within(&a->partitions[0].adaptation->base, &a->partitions[0].cus));
 	CHECK(cuset_count(&a->partitions[0].adaptation->base) == 4);
-	CHECK(is_stable(&l));
+	CHECK(is_stable(l));
 }
 
-TEST(bases_of_leases_move_within_their_masks)
+TEST_WITH(bases_of_leases_move_within_their_masks, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *leases[4] = { 0 };
 	unsigned moved = 0;
 
@@ -333,9 +321,9 @@ TEST(bases_of_leases_move_within_their_masks)
 			if (leases[j])
 				bases[j] = leases[j]->partitions[0].adaptation->base;
 		if (leases[n])
-			release(l.s.arbiter, leases[n]->id);
-		leases[n] = borrow(&l, 1 + i % 8, 60);
-		balance(&l);
+			release(l->s.arbiter, leases[n]->id);
+		leases[n] = borrow(l, 1 + i % 8, 60);
+		balance(l);
 		for (size_t j = 0; j < 4; j++) {
 			const struct partition *p = leases[j] ? &leases[j]->partitions[0] : NULL;
 
@@ -409,12 +397,11 @@ TEST(leases_share_alike_where_policy_says_so)
 }
 
 /* A lease that asks for less than its share leaves the rest to the others. */
-TEST(share_of_a_lease_that_asks_for_less_goes_to_the_others)
+TEST_WITH(share_of_a_lease_that_asks_for_less_goes_to_the_others, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow_as(&l, ANY, 4, 8), *b = borrow_as(&l, LAB, 4, 60);
+	struct lease *a = borrow_as(l, ANY, 4, 8), *b = borrow_as(l, LAB, 4, 60);
 
-	balance(&l);
+	balance(l);
 	CHECK(cus_of(a) == 8 && cus_of(b) >= 25);
 }
 
@@ -553,20 +540,19 @@ static void all_follow(struct lending *l)
 	pass(l, 10 * SECOND_USEC);
 }
 
-TEST(three_programs_have_what_the_manual_draws)
+TEST_WITH(three_programs_have_what_the_manual_draws, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *a = borrow(&l, 1, 60), *b, *c;
+	struct lease *a = borrow(l, 1, 60), *b, *c;
 
 	CHECK(has(a, 15, 15));
-	b = borrow(&l, 1, 60);
-	all_follow(&l);
+	b = borrow(l, 1, 60);
+	all_follow(l);
 	CHECK(has(a, 0, 15) && has(b, 15, 0));
-	c = borrow(&l, 1, 60);
-	all_follow(&l);
+	c = borrow(l, 1, 60);
+	all_follow(l);
 	CHECK(has(a, 0, 10) && has(b, 10, 0) && has(c, 5, 5));
-	release(l.s.arbiter, a->id);
+	release(l->s.arbiter, a->id);
 	for (unsigned i = 0; i < 3; i++)
-		all_follow(&l);
+		all_follow(l);
 	CHECK(has(b, 15, 0) && has(c, 0, 15));
 }

@@ -44,9 +44,10 @@ static struct lease *held(struct arbiter *arbiter, uid_t uid, unsigned queues)
 	return lease;
 }
 
-TEST(unmanaged_processes_are_counted_and_listed_without_any_lease)
+FIXTURE(struct arbiter, a, a = one_gpu(), arbiter_freep(&a));
+
+TEST_WITH(unmanaged_processes_are_counted_and_listed_without_any_lease, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 5), process(11, 9) };
 
 	CHECK(arbiter_observe(a, rows, 2) == 0);
@@ -59,10 +60,9 @@ TEST(unmanaged_processes_are_counted_and_listed_without_any_lease)
 	CHECK(gpu_free(&a->gpus[0]).queues == 24);
 }
 
-TEST(unmanaged_processes_beyond_the_list_are_counted)
+TEST_WITH(unmanaged_processes_beyond_the_list_are_counted, struct arbiter *a)
 {
 	struct observed rows[GPU_UNMANAGED_MAX + 36];
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
 		rows[i] = process((pid_t)i + 10, 1 + i % 3);
@@ -72,9 +72,8 @@ TEST(unmanaged_processes_beyond_the_list_are_counted)
 	CHECK(a->gpus[0].observed.unmanaged.processes == ARRAY_SIZE(rows));
 }
 
-TEST(slots_of_unmanaged_processes_are_not_granted)
+TEST_WITH(slots_of_unmanaged_processes_are_not_granted, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed row = process(10, 20);
 	struct request request = request_for(10);
 	_cleanup_(result_done) struct result result = { 0 };
@@ -89,9 +88,8 @@ TEST(slots_of_unmanaged_processes_are_not_granted)
 	CHECK(reserve(a, 1, &request, &result) && a->gpus[0].observed.n_processes == 1);
 }
 
-TEST(oversubscribed_gpu_names_the_processes_and_grants_nothing)
+TEST_WITH(oversubscribed_gpu_names_the_processes_and_grants_nothing, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 20), process(11, 5) };
 	struct request request = request_for(1);
 	_cleanup_(result_done) struct result result = { 0 };
@@ -104,9 +102,8 @@ TEST(oversubscribed_gpu_names_the_processes_and_grants_nothing)
 	CHECK(arbiter_observe(a, rows, 1) == 0 && !a->gpus[0].observed.oversubscribed);
 }
 
-TEST(more_processes_than_vmids_oversubscribe_too)
+TEST_WITH(more_processes_than_vmids_oversubscribe_too, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct observed rows[9];
 
 	for (int i = 0; i < 9; i++)
@@ -141,9 +138,8 @@ TEST(best_effort_may_oversubscribe_if_policy_allows_it_and_no_realtime_lease_is_
 	arbiter_free(a);
 }
 
-TEST(lease_has_its_owner_its_bound_processes_and_their_children)
+TEST_WITH(lease_has_its_owner_its_bound_processes_and_their_children, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 6);
 	struct observed rows[] = { process(lease->pid, 2), process(20, 1), process(21, 1),
 				   process(22, 1) };
@@ -160,9 +156,8 @@ TEST(lease_has_its_owner_its_bound_processes_and_their_children)
 	CHECK(a->gpus[0].observed.n_processes == 1 && a->gpus[0].observed.processes[0].pid == 22);
 }
 
-TEST(process_belongs_to_the_only_lease_of_its_unit)
+TEST_WITH(process_belongs_to_the_only_lease_of_its_unit, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *first = held(a, 7, 2);
 	struct observed row = process(30, 1);
 
@@ -175,9 +170,8 @@ TEST(process_belongs_to_the_only_lease_of_its_unit)
 	CHECK(a->gpus[0].observed.n_processes == 1 && first->observed.processes == 0);
 }
 
-TEST(process_keeps_its_lease_when_its_parent_dies)
+TEST_WITH(process_keeps_its_lease_when_its_parent_dies, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	struct observed row = process(40, 1);
 
@@ -191,9 +185,8 @@ TEST(process_keeps_its_lease_when_its_parent_dies)
 	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 0);
 }
 
-TEST(ending_lease_is_removed_when_its_queues_are_gone)
+TEST_WITH(ending_lease_is_removed_when_its_queues_are_gone, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	uint64_t id = lease->id;
 	struct observed row = process(50, 2);
@@ -209,9 +202,8 @@ TEST(ending_lease_is_removed_when_its_queues_are_gone)
 	CHECK(gpu_free(&a->gpus[0]).queues == 24);
 }
 
-TEST(memory_that_the_driver_keeps_of_a_dead_process_outlives_its_lease)
+TEST_WITH(memory_that_the_driver_keeps_of_a_dead_process_outlives_its_lease, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	uint64_t id = lease->id, vram = gpu_free(&a->gpus[0]).vram;
 	struct observed row = process(50, 2);
@@ -239,9 +231,8 @@ TEST(memory_that_the_driver_keeps_of_a_dead_process_outlives_its_lease)
 	CHECK(arbiter_observe(a, NULL, 0) == 0 && gpu_free(&a->gpus[0]).vram == vram);
 }
 
-TEST(newly_attributed_process_is_saved_with_its_lease)
+TEST_WITH(newly_attributed_process_is_saved_with_its_lease, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	struct observed row = process(lease->pid, 1);
 	struct lease_process known[2];
@@ -255,9 +246,8 @@ TEST(newly_attributed_process_is_saved_with_its_lease)
 	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_take_touched(a, &touched));
 }
 
-TEST(one_process_may_own_two_leases)
+TEST_WITH(one_process_may_own_two_leases, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *first = held(a, 7, 2), *second = held(a, 7, 3);
 	struct observed row = process(first->pid, 5);
 
@@ -286,9 +276,8 @@ TEST(process_is_unmanaged_on_a_gpu_that_its_lease_does_not_have)
 	arbiter_free(a);
 }
 
-TEST(the_second_lease_of_a_process_ends_only_when_its_queues_are_gone)
+TEST_WITH(the_second_lease_of_a_process_ends_only_when_its_queues_are_gone, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *first = held(a, 7, 2), *second = held(a, 7, 3);
 	uint64_t id = second->id;
 	struct observed row = process(first->pid, 5);
@@ -324,9 +313,8 @@ static int ask(struct arbiter *arbiter, uid_t uid, uint64_t vram, struct result 
 	return lease ? 0 : (int)result->kind;
 }
 
-TEST(memory_that_was_not_promised_is_not_free_while_it_is_used)
+TEST_WITH(memory_that_was_not_promised_is_not_free_while_it_is_used, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct gpu *gpu = &a->gpus[0];
 	struct lease *lease = held(a, 7, 2);
 	struct result result;
@@ -352,14 +340,13 @@ TEST(memory_that_was_not_promised_is_not_free_while_it_is_used)
 	CHECK(gpu_free(gpu).vram == 13 * GIB);
 }
 
-TEST(pressure_begins_near_the_end_of_the_memory_and_ends_well_before)
+TEST_WITH(pressure_begins_near_the_end_of_the_memory_and_ends_well_before, struct arbiter *a)
 {
 	static const struct {
 		uint64_t gib;
 		bool pressure;
 	} table[] = { { 14, false }, { 15, false }, { 16, true }, { 15, true },
 		      { 14, false }, { 15, false }, { 100, true } };
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
@@ -369,9 +356,8 @@ TEST(pressure_begins_near_the_end_of_the_memory_and_ends_well_before)
 	CHECK(uses_vram(a, lease, GIB) == 0 && !a->gpus[0].vram_pressure);
 }
 
-TEST(max_vram_bounds_what_is_used_and_ends_no_lease)
+TEST_WITH(max_vram_bounds_what_is_used_and_ends_no_lease, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	struct result result;
 
@@ -389,9 +375,8 @@ TEST(max_vram_bounds_what_is_used_and_ends_no_lease)
 	result_done(&result);
 }
 
-TEST(default_vram_is_promised_to_a_request_without_any)
+TEST_WITH(default_vram_is_promised_to_a_request_without_any, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct result result;
 
 	a->settings->tenants[a->settings->n_tenants - 1].default_vram = 6 * GIB;
@@ -403,10 +388,9 @@ TEST(default_vram_is_promised_to_a_request_without_any)
 
 /* Programs that take and free memory, leases that come and go: after each scan, what is free is what neither was
  * promised nor is used. */
-TEST(free_memory_is_one_scan_behind_at_the_most)
+TEST_WITH(free_memory_is_one_scan_behind_at_the_most, struct arbiter *a)
 {
 	enum { LEASES = 5, STEPS = 2000 };
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct gpu *gpu = &a->gpus[0];
 	unsigned seed = SEED_OF_RUN("MODEL_SEED");
 	uint64_t promised[LEASES], all = gpu->info.vram_bytes;
@@ -460,9 +444,8 @@ static struct lease *resized(struct arbiter *arbiter, const struct lease *lease,
 	return arbiter_commit(arbiter, next);
 }
 
-TEST(a_lease_can_give_up_cus_while_its_user_has_more_memory_than_max_vram)
+TEST_WITH(a_lease_can_give_up_cus_while_its_user_has_more_memory_than_max_vram, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
 	struct request request = request_for(20);
 	struct result result = { 0 };
@@ -477,9 +460,8 @@ TEST(a_lease_can_give_up_cus_while_its_user_has_more_memory_than_max_vram)
 	result_done(&result);
 }
 
-TEST(a_resize_is_not_promised_default_vram_that_the_lease_never_had)
+TEST_WITH(a_resize_is_not_promised_default_vram_that_the_lease_never_had, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct tenant *tenant = &a->settings->tenants[a->settings->n_tenants - 1];
 	struct lease *lease = held(a, 7, 2);
 	struct result result;

@@ -54,102 +54,97 @@ TEST(lease_that_policy_would_grant_stays)
 	CHECK(stays(a) && stays(b) && stays(c));
 }
 
-TEST(leases_of_a_tenant_that_is_gone_end)
-{
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10);
+FIXTURE(struct scene, s, *s = scene_of(1), scene_done(s));
 
-	strcpy(tenant(&s, "vr")->name, "VR");
-	review(&s);
+TEST_WITH(leases_of_a_tenant_that_is_gone_end, struct scene *s)
+{
+	struct lease *a = grant(s, VR, 10), *b = grant(s, LAB, 10);
+
+	strcpy(tenant(s, "vr")->name, "VR");
+	review(s);
 	CHECK(ended(a, "tenant vr") && stays(b));
 }
 
-TEST(user_removed_from_a_tenant_loses_its_leases_unless_a_group_may_match)
+TEST_WITH(user_removed_from_a_tenant_loses_its_leases_unless_a_group_may_match, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 10);
+	struct lease *a = grant(s, VR, 10), *b = grant(s, LAB, 10), *c = grant(s, ANY, 10);
 
-	tenant(&s, "vr")->users.ids[0] = 77;
-	tenant(&s, "lab")->users.ids[0] = 77;
-	tenant(&s, "lab")->groups.ids = malloc(sizeof(gid_t));
-	tenant(&s, "lab")->groups.ids[0] = 5;
-	tenant(&s, "lab")->groups.n = 1;
-	review(&s);
+	tenant(s, "vr")->users.ids[0] = 77;
+	tenant(s, "lab")->users.ids[0] = 77;
+	tenant(s, "lab")->groups.ids = malloc(sizeof(gid_t));
+	tenant(s, "lab")->groups.ids[0] = 5;
+	tenant(s, "lab")->groups.n = 1;
+	review(s);
 	CHECK(ended(a, "uid 1") && stays(b) && stays(c));
 }
 
-TEST(lease_of_a_tenant_that_is_not_open_to_its_user_ends)
+TEST_WITH(lease_of_a_tenant_that_is_not_open_to_its_user_ends, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct tenant *vr = tenant(&s, "vr"), *lab = tenant(&s, "lab");
-	struct lease *a, *b = grant(&s, LAB, 10);
+	struct tenant *vr = tenant(s, "vr"), *lab = tenant(s, "lab");
+	struct lease *a, *b = grant(s, LAB, 10);
 	unsigned uid = vr->users.ids[0];
 
 	vr->users.ids[0] = 77;
-	a = grant(&s, VR, 10); /* of tenant "*" */
+	a = grant(s, VR, 10); /* of tenant "*" */
 	vr->users.ids[0] = uid;
-	tenant(&s, "*")->open = true;
-	review(&s);
+	tenant(s, "*")->open = true;
+	review(s);
 	CHECK(stays(a) && stays(b));
 	vr->unit = strdup("vr.service"); /* it may have been another program */
-	tenant(&s, "*")->open = false;
-	review(&s);
+	tenant(s, "*")->open = false;
+	review(s);
 	CHECK(stays(a));
 	free(vr->unit);
 	vr->unit = NULL;
 	lab->users.ids[0] = 78;
-	review(&s);
+	review(s);
 	CHECK(ended(a, "tenant vr") && ended(b, "tenant lab"));
 }
 
-TEST(a_class_above_the_tenants_ends)
+TEST_WITH(a_class_above_the_tenants_ends, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10);
+	struct lease *a = grant(s, VR, 10), *b = grant(s, LAB, 10);
 
-	tenant(&s, "vr")->class = CLASS_GUARANTEED;
-	review(&s);
+	tenant(s, "vr")->class = CLASS_GUARANTEED;
+	review(s);
 	CHECK(ended(a, "class") && stays(b));
 }
 
-TEST(a_priority_above_the_tenants_ends_and_the_default_never_does)
+TEST_WITH(a_priority_above_the_tenants_ends_and_the_default_never_does, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(10);
 	struct lease *a, *b;
 
 	request.wants[0].priority = PRIORITY_HIGH;
-	a = reserve(s.arbiter, VR, &request, &s.result);
-	b = grant(&s, VR, 10);
-	tenant(&s, "vr")->priority = PRIORITY_LOW;
-	review(&s);
+	a = reserve(s->arbiter, VR, &request, &s->result);
+	b = grant(s, VR, 10);
+	tenant(s, "vr")->priority = PRIORITY_LOW;
+	review(s);
 	CHECK(ended(a, "priority") && stays(b));
 }
 
-TEST(the_latest_leases_beyond_a_quota_end)
+TEST_WITH(the_latest_leases_beyond_a_quota_end, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *a = grant(&s, VR, 15), *b = grant(&s, VR, 15), *c = grant(&s, VR, 15);
+	struct lease *a = grant(s, VR, 15), *b = grant(s, VR, 15), *c = grant(s, VR, 15);
 
-	tenant(&s, "vr")->max_leases = (struct limit){ LIMIT_COUNT, 2 };
-	review(&s);
+	tenant(s, "vr")->max_leases = (struct limit){ LIMIT_COUNT, 2 };
+	review(s);
 	CHECK(stays(a) && stays(b) && ended(c, "max-leases"));
 
 	/* Ending leases do not count: the others stay. */
-	review(&s);
+	review(s);
 	CHECK(stays(a) && stays(b));
-	tenant(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 15 };
-	review(&s);
+	tenant(s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 15 };
+	review(s);
 	CHECK(stays(a) && ended(b, "max-cus"));
 }
 
-TEST(ended_lease_frees_its_quota_for_the_next_one)
+TEST_WITH(ended_lease_frees_its_quota_for_the_next_one, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *a = grant(&s, ANY, 20), *b = grant(&s, ANY, 30), *c = grant(&s, ANY, 10);
+	struct lease *a = grant(s, ANY, 20), *b = grant(s, ANY, 30), *c = grant(s, ANY, 10);
 
-	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_PERCENT, 50 };
-	review(&s);
+	tenant(s, "*")->max_cus = (struct limit){ LIMIT_PERCENT, 50 };
+	review(s);
 	CHECK(stays(a) && ended(b, "max-cus") && stays(c));
 }
 
@@ -207,49 +202,46 @@ TEST(gpus_are_counted_over_all_leases_of_the_user)
 	CHECK(ended(leases[2], "max-gpus"));
 }
 
-TEST(released_cus_count_in_a_review_until_acknowledged)
+TEST_WITH(released_cus_count_in_a_review_until_acknowledged, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(10);
-	struct lease *a = grant(&s, ANY, 30), *next;
+	struct lease *a = grant(s, ANY, 30), *next;
 
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, a->id, &request, &next, &s.result) == 0);
-	arbiter_commit(s.arbiter, next);
-	CHECK(arbiter_acknowledge(s.arbiter, a->id, 2) == 0);
-	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 12 };
-	review(&s);
+	CHECK(arbiter_plan_resize(s->arbiter, &caller, a->id, &request, &next, &s->result) == 0);
+	arbiter_commit(s->arbiter, next);
+	CHECK(arbiter_acknowledge(s->arbiter, a->id, 2) == 0);
+	tenant(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 12 };
+	review(s);
 	CHECK(stays(a) && a->partitions[0].count <= 12);
 
 	request = request_for(4);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, a->id, &request, &next, &s.result) == 0);
-	arbiter_commit(s.arbiter, next);
-	tenant(&s, "*")->max_cus.value = 8;
-	review(&s);
+	CHECK(arbiter_plan_resize(s->arbiter, &caller, a->id, &request, &next, &s->result) == 0);
+	arbiter_commit(s->arbiter, next);
+	tenant(s, "*")->max_cus.value = 8;
+	review(s);
 	CHECK(a->partitions[0].count <= 8 && a->state == STATE_ENDING);
 }
 
-TEST(users_and_tenants_are_counted_apart)
+TEST_WITH(users_and_tenants_are_counted_apart, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *a = grant(&s, 10, 20), *b = grant(&s, 11, 20), *c = grant(&s, LAB, 20);
+	struct lease *a = grant(s, 10, 20), *b = grant(s, 11, 20), *c = grant(s, LAB, 20);
 
-	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
-	tenant(&s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
-	review(&s);
+	tenant(s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
+	tenant(s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	review(s);
 	CHECK(stays(a) && stays(b) && stays(c));
 }
 
-TEST(waiting_lease_is_not_reviewed)
+TEST_WITH(waiting_lease_is_not_reviewed, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(30);
-	struct lease *a = grant(&s, ANY, 60), *b;
+	struct lease *a = grant(s, ANY, 60), *b;
 
 	request.wait_usec = 1000000;
-	b = reserve(s.arbiter, ANY, &request, &s.result);
+	b = reserve(s->arbiter, ANY, &request, &s->result);
 	CHECK(b && b->state == STATE_WAITING);
-	tenant(&s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
-	review(&s);
+	tenant(s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	review(s);
 	CHECK(stays(a) && b->state == STATE_WAITING);
 }

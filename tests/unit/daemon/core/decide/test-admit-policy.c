@@ -5,31 +5,31 @@
 #include "check.h"
 #include "scene.h"
 
-TEST(an_aim_above_the_quota_is_refused_and_not_trimmed)
+FIXTURE(struct scene, s, *s = scene_of(1), scene_done(s));
+
+TEST_WITH(an_aim_above_the_quota_is_refused_and_not_trimmed, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct tenant *vr = &s.arbiter->settings->tenants[0];
+	struct tenant *vr = &s->arbiter->settings->tenants[0];
 
 	vr->max_cus = (struct limit){ LIMIT_PERCENT, 25 };
-	CHECK(!grant(&s, VR, 16) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
-	CHECK(s.result.refusals[0].free == 15);
-	CHECK(grant(&s, VR, 10));
-	CHECK(!grant(&s, VR, 6) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
-	CHECK(grant(&s, VR, 5));
+	CHECK(!grant(s, VR, 16) && refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(s->result.refusals[0].free == 15);
+	CHECK(grant(s, VR, 10));
+	CHECK(!grant(s, VR, 6) && refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(grant(s, VR, 5));
 }
 
-TEST(rounding_up_stops_at_the_quota)
+TEST_WITH(rounding_up_stops_at_the_quota, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(7);
 
-	s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 7 };
+	s->arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 7 };
 	request.wants[0].shader_engines = 2;
 	request.wants[0].cus_min = 7; /* 6 is too few, 8 too many */
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
-	s.arbiter->settings->tenants[0].max_cus.value = 8;
-	CHECK(reserve(s.arbiter, VR, &request, &s.result)->partitions[0].count == 8);
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
+	s->arbiter->settings->tenants[0].max_cus.value = 8;
+	CHECK(reserve(s->arbiter, VR, &request, &s->result)->partitions[0].count == 8);
 }
 
 TEST(every_number_of_a_tenant_is_kept)
@@ -66,68 +66,65 @@ TEST(every_number_of_a_tenant_is_kept)
 	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 }
 
-TEST(class_and_priority_stop_at_what_the_tenant_may_have)
+TEST_WITH(class_and_priority_stop_at_what_the_tenant_may_have, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	request.class = CLASS_REALTIME;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
-	CHECK(refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(!reserve(s->arbiter, LAB, &request, &s->result));
+	CHECK(refused(s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(reserve(s->arbiter, VR, &request, &s->result));
 	request.class = -1;
 	request.wants[0].priority = 8;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
-	CHECK(refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
-	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(!reserve(s->arbiter, LAB, &request, &s->result));
+	CHECK(refused(s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(reserve(s->arbiter, VR, &request, &s->result));
 }
 
-TEST(priority_by_class_is_the_highest_of_the_tenant_for_realtime)
+TEST_WITH(priority_by_class_is_the_highest_of_the_tenant_for_realtime, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 	struct lease *lease;
 
 	request.wants[0].priority = PRIORITY_BY_CLASS;
-	lease = reserve(s.arbiter, VR, &request, &s.result);
+	lease = reserve(s->arbiter, VR, &request, &s->result);
 	CHECK(lease && lease->class == CLASS_REALTIME &&
 	      lease->partitions[0].priority == PRIORITY_HIGH);
 	request.class = CLASS_BESTEFFORT;
-	lease = reserve(s.arbiter, VR, &request, &s.result);
+	lease = reserve(s->arbiter, VR, &request, &s->result);
 	CHECK(lease && lease->partitions[0].priority == PRIORITY_NORMAL);
 	request.class = CLASS_REALTIME;
-	CHECK(strcmp(s.arbiter->settings->tenants[0].name, "vr") == 0);
-	s.arbiter->settings->tenants[0].priority = PRIORITY_LOW;
-	lease = reserve(s.arbiter, VR, &request, &s.result);
+	CHECK(strcmp(s->arbiter->settings->tenants[0].name, "vr") == 0);
+	s->arbiter->settings->tenants[0].priority = PRIORITY_LOW;
+	lease = reserve(s->arbiter, VR, &request, &s->result);
 	CHECK(lease && lease->partitions[0].priority == PRIORITY_NORMAL);
 	request.wants[0].priority = PRIORITY_BY_CLASS + 1;
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
 }
 
-TEST(a_tenant_is_the_first_that_matches_or_an_open_one_that_is_named)
+TEST_WITH(a_tenant_is_the_first_that_matches_or_an_open_one_that_is_named, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct tenant *everybody =
-		&s.arbiter->settings->tenants[s.arbiter->settings->n_tenants - 1];
+		&s->arbiter->settings->tenants[s->arbiter->settings->n_tenants - 1];
 	struct request request = request_for(4);
 
-	CHECK(strcmp(grant(&s, VR, 4)->tenant, "vr") == 0);
+	CHECK(strcmp(grant(s, VR, 4)->tenant, "vr") == 0);
 	strcpy(request.tenant, "*");
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(refused(s, RESULT_NOT_PERMITTED, REASON_POLICY));
 	everybody->open = true;
-	CHECK(strcmp(reserve(s.arbiter, VR, &request, &s.result)->tenant, "*") == 0);
+	CHECK(strcmp(reserve(s->arbiter, VR, &request, &s->result)->tenant, "*") == 0);
 	strcpy(request.tenant, "vr");
-	CHECK(strcmp(reserve(s.arbiter, VR, &request, &s.result)->tenant, "vr") == 0);
+	CHECK(strcmp(reserve(s->arbiter, VR, &request, &s->result)->tenant, "vr") == 0);
 	strcpy(request.tenant, "lab");
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(s.result.kind == RESULT_NOT_PERMITTED);
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(s->result.kind == RESULT_NOT_PERMITTED);
 	strcpy(request.tenant, "nobody");
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(s.result.kind == RESULT_NO_SUCH_TENANT);
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(s->result.kind == RESULT_NO_SUCH_TENANT);
 }
 
-TEST(requests_that_contradict_themselves_are_refused_by_the_key)
+TEST_WITH(requests_that_contradict_themselves_are_refused_by_the_key, struct scene *s)
 {
 	static const struct {
 		struct want want;
@@ -142,25 +139,24 @@ TEST(requests_that_contradict_themselves_are_refused_by_the_key)
 		{ { .cus = 10, .priority = 17 }, "priority 17" },
 		{ { .cus = 10, .isolation = ISOLATION_SHADER_ENGINE }, "isolation" },
 	};
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(10);
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		request.wants[0] = table[i].want;
 		strcpy(request.wants[0].gpu, "any");
-		CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-		CHECK(s.result.kind == RESULT_INVALID_REQUEST);
-		CHECK(strstr(s.result.sentence, table[i].key));
+		CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+		CHECK(s->result.kind == RESULT_INVALID_REQUEST);
+		CHECK(strstr(s->result.sentence, table[i].key));
 	}
 	request = request_for(10);
 	request.wants[0].isolation = ISOLATION_SHARED;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
+	CHECK(!reserve(s->arbiter, LAB, &request, &s->result));
 	request.wants[0].isolation = ISOLATION_DEFAULT;
 	request.wants[0].cus_max = 20;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
-	CHECK(strstr(s.result.sentence, "cus-max"));
+	CHECK(!reserve(s->arbiter, LAB, &request, &s->result));
+	CHECK(strstr(s->result.sentence, "cus-max"));
 	request.n_wants = 0;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
 }
 
 TEST(only_realtime_lends_and_only_best_effort_borrows)
@@ -227,37 +223,35 @@ TEST(an_adaptable_lease_is_any_rectangle_and_shares_nothing)
 	}
 }
 
-TEST(limits_of_the_daemon_are_kept)
+TEST_WITH(limits_of_the_daemon_are_kept, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
 	request.wants[0].queues = 1;
-	s.arbiter->settings->max_leases_per_user = 1;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(s.result.kind == RESULT_TOO_MANY_LEASES);
-	s.arbiter->settings->max_leases = 1;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
-	CHECK(s.result.kind == RESULT_TOO_MANY_LEASES);
+	s->arbiter->settings->max_leases_per_user = 1;
+	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(s->result.kind == RESULT_TOO_MANY_LEASES);
+	s->arbiter->settings->max_leases = 1;
+	CHECK(!reserve(s->arbiter, LAB, &request, &s->result));
+	CHECK(s->result.kind == RESULT_TOO_MANY_LEASES);
 }
 
-TEST(user_with_max_waiting_leases_cannot_wait_with_another_one)
+TEST_WITH(user_with_max_waiting_leases_cannot_wait_with_another_one, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(60);
 
-	s.arbiter->settings->tenants[0].max_waiting = (struct limit){ LIMIT_COUNT, 1 };
-	CHECK(grant(&s, VR, 20)->state == STATE_GRANTED);
+	s->arbiter->settings->tenants[0].max_waiting = (struct limit){ LIMIT_COUNT, 1 };
+	CHECK(grant(s, VR, 20)->state == STATE_GRANTED);
 	request.wait_usec = UINT64_MAX;
-	CHECK(reserve(s.arbiter, VR, &request, &s.result)->state == STATE_WAITING);
-	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
-	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA) && s.result.n_refusals == 1);
-	CHECK(strcmp(s.result.refusals[0].key, "max-waiting") == 0);
-	CHECK(s.result.refusals[0].limit == 1 && s.result.refusals[0].held == 1);
+	CHECK(reserve(s->arbiter, VR, &request, &s->result)->state == STATE_WAITING);
+	CHECK(!reserve(s->arbiter, VR, &request, &s->result));
+	CHECK(refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA) && s->result.n_refusals == 1);
+	CHECK(strcmp(s->result.refusals[0].key, "max-waiting") == 0);
+	CHECK(s->result.refusals[0].limit == 1 && s->result.refusals[0].held == 1);
 	request.wants[0].cus = 4; /* it fits */
-	result_done(&s.result);
-	CHECK(reserve(s.arbiter, VR, &request, &s.result)->state == STATE_GRANTED);
+	result_done(&s->result);
+	CHECK(reserve(s->arbiter, VR, &request, &s->result)->state == STATE_GRANTED);
 	request.wants[0].cus = 60;
-	CHECK(reserve(s.arbiter, LAB, &request, &s.result)->state == STATE_WAITING);
+	CHECK(reserve(s->arbiter, LAB, &request, &s->result)->state == STATE_WAITING);
 }

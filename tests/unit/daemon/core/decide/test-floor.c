@@ -39,131 +39,121 @@ static bool refused_by_floor(const struct scene *s, enum result_kind kind, const
 	       strcmp(refusal->tenant, "ar") == 0 && refusal->retry == (kind == RESULT_NO_CAPACITY);
 }
 
-TEST(engines_of_a_floor_are_left_by_other_tenants)
-{
-	_cleanup_(scene_done) struct scene s = scene_of(1);
+FIXTURE(struct scene, s, *s = scene_of(1), scene_done(s));
 
-	add_floor(&s, 1);
-	CHECK(!grant(&s, ANY, 60) &&
-	      refused_by_floor(&s, RESULT_NEVER_FITS, "reserved-shader-engines"));
-	CHECK(grant(&s, ANY, 45));
-	CHECK(!grant(&s, VR, 15) && s.result.kind == RESULT_NO_CAPACITY);
-	CHECK(grant_engines(&s, AR, 1)->partitions[0].count == 15);
+TEST_WITH(engines_of_a_floor_are_left_by_other_tenants, struct scene *s)
+{
+	add_floor(s, 1);
+	CHECK(!grant(s, ANY, 60) &&
+	      refused_by_floor(s, RESULT_NEVER_FITS, "reserved-shader-engines"));
+	CHECK(grant(s, ANY, 45));
+	CHECK(!grant(s, VR, 15) && s->result.kind == RESULT_NO_CAPACITY);
+	CHECK(grant_engines(s, AR, 1)->partitions[0].count == 15);
 }
 
-TEST(refusal_names_the_floor_that_keeps_what_is_free)
+TEST_WITH(refusal_names_the_floor_that_keeps_what_is_free, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-
-	add_floor(&s, 1);
-	CHECK(grant(&s, ANY, 30));
-	CHECK(!grant(&s, LAB, 30) &&
-	      refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-shader-engines"));
-	CHECK(s.result.refusals[0].limit == 15 && s.result.refusals[0].free == 15);
+	add_floor(s, 1);
+	CHECK(grant(s, ANY, 30));
+	CHECK(!grant(s, LAB, 30) &&
+	      refused_by_floor(s, RESULT_NO_CAPACITY, "reserved-shader-engines"));
+	CHECK(s->result.refusals[0].limit == 15 && s->result.refusals[0].free == 15);
 }
 
-TEST(floor_that_is_held_keeps_nothing_more)
+TEST_WITH(floor_that_is_held_keeps_nothing_more, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-
-	add_floor(&s, 1);
-	CHECK(grant_engines(&s, AR, 1) && grant(&s, ANY, 45));
+	add_floor(s, 1);
+	CHECK(grant_engines(s, AR, 1) && grant(s, ANY, 45));
 }
 
-TEST(floor_of_cus_is_kept_as_whole_engines_for_a_realtime_tenant)
+TEST_WITH(floor_of_cus_is_kept_as_whole_engines_for_a_realtime_tenant, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct tenant *ar = add_floor(&s, 0);
+	struct tenant *ar = add_floor(s, 0);
 
 	ar->reserved_cus = (struct limit){ LIMIT_PERCENT, 30 }; /* 18 CUs: two engines */
-	CHECK(!grant(&s, ANY, 36) && s.result.kind == RESULT_NEVER_FITS);
-	CHECK(grant(&s, ANY, 30) && grant_engines(&s, AR, 2));
+	CHECK(!grant(s, ANY, 36) && s->result.kind == RESULT_NEVER_FITS);
+	CHECK(grant(s, ANY, 30) && grant_engines(s, AR, 2));
 }
 
-TEST(floor_of_cus_of_another_class_is_any_rectangle)
+TEST_WITH(floor_of_cus_of_another_class_is_any_rectangle, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct tenant *ar = add_floor(&s, 0);
+	struct tenant *ar = add_floor(s, 0);
 
 	ar->class = CLASS_GUARANTEED;
 	ar->reserved_cus = (struct limit){ LIMIT_COUNT, 10 };
-	CHECK(grant(&s, ANY, 45) && !grant(&s, LAB, 6));
-	CHECK(refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-cus"));
-	CHECK(grant(&s, LAB, 5) && grant(&s, AR, 10)->partitions[0].count == 10);
+	CHECK(grant(s, ANY, 45) && !grant(s, LAB, 6));
+	CHECK(refused_by_floor(s, RESULT_NO_CAPACITY, "reserved-cus"));
+	CHECK(grant(s, LAB, 5) && grant(s, AR, 10)->partitions[0].count == 10);
 }
 
-TEST(refusal_names_all_tenants_whose_floors_add_up)
+TEST_WITH(refusal_names_all_tenants_whose_floors_add_up, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
-	struct tenant *ar = add_floor(&s, 1);
+	struct tenant *ar = add_floor(s, 1);
 	char line[REFUSAL_TEXT];
 
 	ar->reserved_queues = 12;
-	ar = add_tenant(s.arbiter, "b", 8, CLASS_GUARANTEED);
+	ar = add_tenant(s->arbiter, "b", 8, CLASS_GUARANTEED);
 	ar->reserved_cus = (struct limit){ LIMIT_COUNT, 15 };
 	ar->reserved_queues = 10;
-	CHECK(!grant(&s, ANY, 45) && s.result.kind == RESULT_NEVER_FITS);
-	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 &&
-	      s.result.refusals[0].limit == 30);
-	refusal_line(&s.result.refusals[0], NULL, line);
+	CHECK(!grant(s, ANY, 45) && s->result.kind == RESULT_NEVER_FITS);
+	CHECK(strcmp(s->result.refusals[0].tenant, "b, ar") == 0 &&
+	      s->result.refusals[0].limit == 30);
+	refusal_line(&s->result.refusals[0], NULL, line);
 	CHECK(strstr(line, "b, ar"));
 	request.wants[0].queues = 3;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(strcmp(s.result.refusals[0].tenant, "b, ar") == 0 &&
-	      s.result.refusals[0].limit == 22);
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(strcmp(s->result.refusals[0].tenant, "b, ar") == 0 &&
+	      s->result.refusals[0].limit == 22);
 }
 
 /* 45 CUs are not those of the engine: with 4 kept in each of two engines, 3 x 11 are left; with 8 in one,
  * 2 x 15. */
-TEST(floor_is_kept_where_it_leaves_the_largest_rectangle)
+TEST_WITH(floor_is_kept_where_it_leaves_the_largest_rectangle, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(1);
 	struct lease *lease;
 
-	add_floor(&s, 1);
-	add_tenant(s.arbiter, "b", 8, CLASS_GUARANTEED)->reserved_cus = (struct limit){ LIMIT_COUNT,
-											8 };
+	add_floor(s, 1);
+	add_tenant(s->arbiter, "b", 8, CLASS_GUARANTEED)->reserved_cus =
+		(struct limit){ LIMIT_COUNT, 8 };
 	request.class = CLASS_BESTEFFORT;
 	request.wants[0].cus_min = 1;
 	request.wants[0].cus_max = 60;
-	lease = reserve(s.arbiter, ANY, &request, &s.result);
+	lease = reserve(s->arbiter, ANY, &request, &s->result);
 	CHECK(lease && lease->partitions[0].count == 33);
-	CHECK(grant(&s, 8, 8)->partitions[0].count == 8 && grant_engines(&s, AR, 1));
+	CHECK(grant(s, 8, 8)->partitions[0].count == 8 && grant_engines(s, AR, 1));
 }
 
-TEST(slots_of_a_floor_are_left_by_other_tenants)
+TEST_WITH(slots_of_a_floor_are_left_by_other_tenants, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct tenant *ar = add_floor(&s, 0);
+	struct tenant *ar = add_floor(s, 0);
 	struct request request = request_for(4);
 
 	ar->reserved_queues = 4;
 	ar->reserved_processes = 2;
 	request.wants[0].queues = 21;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused_by_floor(&s, RESULT_NEVER_FITS, "reserved-queues"));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused_by_floor(s, RESULT_NEVER_FITS, "reserved-queues"));
 	request.wants[0].queues = 20;
 	request.wants[0].processes = 6;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
 	request.wants[0].queues = request.wants[0].processes = 2;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-queues"));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused_by_floor(s, RESULT_NO_CAPACITY, "reserved-queues"));
 	request.wants[0].queues = 4;
-	CHECK(reserve(s.arbiter, AR, &request, &s.result));
+	CHECK(reserve(s->arbiter, AR, &request, &s->result));
 }
 
-TEST(slots_of_a_floor_are_not_oversubscribed)
+TEST_WITH(slots_of_a_floor_are_not_oversubscribed, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
-	s.arbiter->settings->oversubscribe_besteffort = true;
-	add_floor(&s, 0)->reserved_queues = 4;
+	s->arbiter->settings->oversubscribe_besteffort = true;
+	add_floor(s, 0)->reserved_queues = 4;
 	request.wants[0].queues = 20;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(!grant(&s, ANY, 4) && refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-queues"));
+	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(!grant(s, ANY, 4) && refused_by_floor(s, RESULT_NO_CAPACITY, "reserved-queues"));
 }
 
 TEST(floor_on_one_gpu_leaves_the_others_alone)
@@ -175,67 +165,64 @@ TEST(floor_on_one_gpu_leaves_the_others_alone)
 	CHECK(!grant(&s, ANY, 60) && grant_engines(&s, AR, 1)->partitions[0].gpu == 1);
 }
 
-TEST(adaptable_lease_borrows_a_floor_and_returns_it)
+TEST_WITH(adaptable_lease_borrows_a_floor_and_returns_it, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(20);
 	struct lease *lease, *ar;
 
-	add_floor(&s, 1);
+	add_floor(s, 1);
 	request.adaptable = true;
 	request.wants[0].cus_min = 15;
 	request.wants[0].cus_max = 60;
-	lease = reserve(s.arbiter, ANY, &request, &s.result);
+	lease = reserve(s->arbiter, ANY, &request, &s->result);
 	CHECK(lease->partitions[0].count == 60);
-	ar = grant_engines(&s, AR, 1);
+	ar = grant_engines(s, AR, 1);
 	CHECK(ar && ar->state == STATE_ACTIVATING);
-	arbiter_lend(s.arbiter, 1000000);
+	arbiter_lend(s->arbiter, 1000000);
 	CHECK(lease->partitions[0].count == 45);
-	CHECK(arbiter_acknowledge(s.arbiter, lease->id, lease->generation) == 0);
-	arbiter_lend(s.arbiter, 2000000);
+	CHECK(arbiter_acknowledge(s->arbiter, lease->id, lease->generation) == 0);
+	arbiter_lend(s->arbiter, 2000000);
 	CHECK(ar->state == STATE_GRANTED);
 }
 
-TEST(resize_keeps_its_cus_but_does_not_take_a_floor)
+TEST_WITH(resize_keeps_its_cus_but_does_not_take_a_floor, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(LAB);
 	struct request request = request_for(45);
-	struct lease *lease = grant(&s, LAB, 30), *next;
+	struct lease *lease = grant(s, LAB, 30), *next;
 
-	add_floor(&s, 1);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) == 0);
-	lease = arbiter_commit(s.arbiter, next);
-	CHECK(arbiter_acknowledge(s.arbiter, lease->id, lease->generation) == 0);
+	add_floor(s, 1);
+	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) ==
+	      0);
+	lease = arbiter_commit(s->arbiter, next);
+	CHECK(arbiter_acknowledge(s->arbiter, lease->id, lease->generation) == 0);
 	request.wants[0].cus = 60;
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) < 0);
-	CHECK(s.result.kind == RESULT_NEVER_FITS);
-	CHECK(grant_engines(&s, AR, 1));
+	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) < 0);
+	CHECK(s->result.kind == RESULT_NEVER_FITS);
+	CHECK(grant_engines(s, AR, 1));
 }
 
 /* A lease that was there before the floor keeps what it has; what it returns is kept. */
-TEST(floor_fills_when_older_leases_end)
+TEST_WITH(floor_fills_when_older_leases_end, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *all = grant(&s, ANY, 60);
+	struct lease *all = grant(s, ANY, 60);
 
-	add_floor(&s, 2);
-	CHECK(!grant_engines(&s, AR, 1) && s.result.kind == RESULT_NO_CAPACITY);
-	release(s.arbiter, all->id);
-	CHECK(grant(&s, ANY, 30) && !grant(&s, ANY, 15) && grant_engines(&s, AR, 2));
+	add_floor(s, 2);
+	CHECK(!grant_engines(s, AR, 1) && s->result.kind == RESULT_NO_CAPACITY);
+	release(s->arbiter, all->id);
+	CHECK(grant(s, ANY, 30) && !grant(s, ANY, 15) && grant_engines(s, AR, 2));
 }
 
-TEST(sum_of_all_floors_is_compared_with_the_gpu)
+TEST_WITH(sum_of_all_floors_is_compared_with_the_gpu, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	const struct settings *settings = s.arbiter->settings;
+	const struct settings *settings = s->arbiter->settings;
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	struct tenant *a, *b;
 	char why[FLOOR_TEXT];
 
-	add_floor(&s, 2);
-	b = add_tenant(s.arbiter, "b", 8, CLASS_GUARANTEED);
-	a = &s.arbiter->settings->tenants[1];
+	add_floor(s, 2);
+	b = add_tenant(s->arbiter, "b", 8, CLASS_GUARANTEED);
+	a = &s->arbiter->settings->tenants[1];
 	b->reserved_cus = (struct limit){ LIMIT_COUNT, 30 };
 	CHECK(settings_check_floors(settings, &gpu, why) == 0);
 	b->reserved_cus.value = 31;
@@ -260,9 +247,8 @@ TEST(sum_of_all_floors_is_compared_with_the_gpu)
 	CHECK(settings_check_floors(settings, &gpu, why) == 0);
 }
 
-TEST(sum_of_many_floors_names_the_first)
+TEST_WITH(sum_of_many_floors_names_the_first, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	char why[FLOOR_TEXT], name[REQUEST_TEXT];
 
@@ -270,10 +256,10 @@ TEST(sum_of_many_floors_names_the_first)
 		struct tenant *tenant;
 
 		snprintf(name, sizeof(name), "%u-%0*d", i, 60, 0);
-		tenant = add_tenant(s.arbiter, name, 20 + i, CLASS_GUARANTEED);
+		tenant = add_tenant(s->arbiter, name, 20 + i, CLASS_GUARANTEED);
 		tenant->reserved_cus = (struct limit){ LIMIT_COUNT, 20 };
 	}
-	CHECK(settings_check_floors(s.arbiter->settings, &gpu, why) == -ENOSPC);
+	CHECK(settings_check_floors(s->arbiter->settings, &gpu, why) == -ENOSPC);
 	CHECK(strstr(why, " 140 (") && strstr(why, " 20 and 3 more), and 0000:03:00.0 has 60"));
 }
 
@@ -329,42 +315,40 @@ TEST(unused_floor_is_granted_at_any_time)
 
 /* Where the tenant holds a CU of its engine, its floor keeps no others: the request fits but for the
  * drain. Ended for "can never fit", it would not be granted when the drain ends. */
-TEST(request_that_fits_beside_a_held_floor_waits_for_the_end_of_a_drain)
+TEST_WITH(request_that_fits_beside_a_held_floor_waits_for_the_end_of_a_drain, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(50), one = request_for(1);
 	struct lease *lease;
 
-	add_floor(&s, 1);
+	add_floor(s, 1);
 	request.wants[0].any_shape = request.wants[0].exact = true;
-	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_FLOOR));
+	CHECK(!ask(s, ANY, request) && refused(s, RESULT_NEVER_FITS, REASON_FLOOR));
 	one.class = CLASS_BESTEFFORT;
-	CHECK(ask(&s, AR, one) && arbiter_drain(s.arbiter, "0", true) == 0);
-	lease = ask(&s, ANY, request);
+	CHECK(ask(s, AR, one) && arbiter_drain(s->arbiter, "0", true) == 0);
+	lease = ask(s, ANY, request);
 	CHECK(lease && lease->state == STATE_WAITING);
-	CHECK(arbiter_drain(s.arbiter, "0", false) == 0);
-	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
+	CHECK(arbiter_drain(s->arbiter, "0", false) == 0);
+	CHECK(grant_waiting(s, NULL) == 1 && lease->state == STATE_GRANTED);
 }
 
-TEST(request_that_fits_beside_a_held_floor_waits_behind_a_barrier)
+TEST_WITH(request_that_fits_beside_a_held_floor_waits_behind_a_barrier, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(8), one = request_for(1);
 	struct lease *small, *lease;
 
-	add_floor(&s, 1);
+	add_floor(s, 1);
 	request.wants[0].shader_engines = 4;
-	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_FLOOR));
+	CHECK(!ask(s, ANY, request) && refused(s, RESULT_NEVER_FITS, REASON_FLOOR));
 	one.class = CLASS_BESTEFFORT;
-	CHECK(ask(&s, AR, one) && grant(&s, LAB, 20));
-	wait_for(&s, OTHER, "any", 45);
+	CHECK(ask(s, AR, one) && grant(s, LAB, 20));
+	wait_for(s, OTHER, "any", 45);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
-		small = ask(&s, ANY, request);
+		small = ask(s, ANY, request);
 		CHECK(small && small->state == STATE_GRANTED);
-		release(s.arbiter, small->id);
-		CHECK(grant_waiting(&s, NULL) == 0);
+		release(s->arbiter, small->id);
+		CHECK(grant_waiting(s, NULL) == 0);
 	}
-	lease = ask(&s, ANY, request);
+	lease = ask(s, ANY, request);
 	CHECK(lease && lease->state == STATE_WAITING);
 }
 
@@ -384,11 +368,9 @@ static int plan_without_memory(long allocations)
 	return r;
 }
 
-TEST(request_beside_a_floor_is_planned_whole_or_not)
+TEST_WITH(request_beside_a_floor_is_planned_whole_or_not, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-
-	add_floor(&s, 1);
-	scarce = &s;
+	add_floor(s, 1);
+	scarce = s;
 	CHECK(lack_each("arbiter_plan", plan_without_memory) >= 4);
 }

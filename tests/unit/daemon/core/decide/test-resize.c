@@ -21,36 +21,36 @@ static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigne
 	return next;
 }
 
-TEST(resize_keeps_released_cus_charged_until_acknowledged)
+FIXTURE(struct scene, s, *s = scene_of(1), scene_done(s));
+
+TEST_WITH(resize_keeps_released_cus_charged_until_acknowledged, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *lease = grant(&s, LAB, 60);
+	struct lease *lease = grant(s, LAB, 60);
 	uint64_t id = lease->id;
 
-	CHECK(resize(&s, LAB, id, 30) == lease);
+	CHECK(resize(s, LAB, id, 30) == lease);
 	CHECK(lease->generation == 2 && lease->partitions[0].count == 30);
-	CHECK(!grant(&s, ANY, 30) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
-	CHECK(arbiter_acknowledge(s.arbiter, id, 3) == -ERANGE);
-	CHECK(arbiter_acknowledge(s.arbiter, id, 0) == -ERANGE);
-	CHECK(arbiter_acknowledge(s.arbiter, id, 1) == 0);
-	CHECK(!grant(&s, ANY, 30)); /* the CUs of the previous mask are still charged */
-	CHECK(arbiter_acknowledge(s.arbiter, id, 2) == 0);
-	CHECK(arbiter_acknowledge(s.arbiter, 99, 2) == -ENOENT);
-	CHECK(grant(&s, ANY, 30));
-	CHECK(!resize(&s, LAB, id, 45) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(!grant(s, ANY, 30) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(arbiter_acknowledge(s->arbiter, id, 3) == -ERANGE);
+	CHECK(arbiter_acknowledge(s->arbiter, id, 0) == -ERANGE);
+	CHECK(arbiter_acknowledge(s->arbiter, id, 1) == 0);
+	CHECK(!grant(s, ANY, 30)); /* the CUs of the previous mask are still charged */
+	CHECK(arbiter_acknowledge(s->arbiter, id, 2) == 0);
+	CHECK(arbiter_acknowledge(s->arbiter, 99, 2) == -ENOENT);
+	CHECK(grant(s, ANY, 30));
+	CHECK(!resize(s, LAB, id, 45) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
 	CHECK(lease->generation == 2);
 }
 
-TEST(a_resize_stays_on_the_cus_that_it_has)
+TEST_WITH(a_resize_stays_on_the_cus_that_it_has, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *lease = grant(&s, LAB, 20);
+	struct lease *lease = grant(s, LAB, 20);
 	struct cuset had = lease->partitions[0].cus;
 
-	CHECK(resize(&s, LAB, lease->id, 40));
+	CHECK(resize(s, LAB, lease->id, 40));
 	CHECK(cuset_within(&had, &lease->partitions[0].cus));
 	had = lease->partitions[0].cus;
-	CHECK(resize(&s, LAB, lease->id, 16));
+	CHECK(resize(s, LAB, lease->id, 16));
 	CHECK(cuset_within(&lease->partitions[0].cus, &had));
 }
 
@@ -78,96 +78,90 @@ TEST(resize_needs_the_owner_and_matching_wants)
 
 /* ---- resizes that release ---------------------------------------------------------- */
 
-TEST(resize_that_only_releases_is_never_refused)
+TEST_WITH(resize_that_only_releases_is_never_refused, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed unmanaged_process = {
 		.pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 23
 	};
-	struct lease *lease = grant(&s, LAB, 40);
+	struct lease *lease = grant(s, LAB, 40);
 
-	s.arbiter->gpus[0].info.kfd_gpu_id = 5;
-	CHECK(arbiter_observe(s.arbiter, &unmanaged_process, 1) == 0 &&
-	      s.arbiter->gpus[0].observed.oversubscribed);
-	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
-	CHECK(resize(&s, LAB, lease->id, 20) && lease->partitions[0].count == 20);
-	CHECK(!resize(&s, LAB, lease->id, 40) && refused(&s, RESULT_NO_CAPACITY, REASON_DRAIN));
+	s->arbiter->gpus[0].info.kfd_gpu_id = 5;
+	CHECK(arbiter_observe(s->arbiter, &unmanaged_process, 1) == 0 &&
+	      s->arbiter->gpus[0].observed.oversubscribed);
+	CHECK(arbiter_drain(s->arbiter, "0", true) == 0);
+	CHECK(resize(s, LAB, lease->id, 20) && lease->partitions[0].count == 20);
+	CHECK(!resize(s, LAB, lease->id, 40) && refused(s, RESULT_NO_CAPACITY, REASON_DRAIN));
 }
 
-TEST(resize_to_the_same_size_moves_no_cu)
+TEST_WITH(resize_to_the_same_size_moves_no_cu, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request half = request_for(30);
-	struct lease *first = grant(&s, VR, 15), *middle = grant(&s, VR, 15), *lease;
+	struct lease *first = grant(s, VR, 15), *middle = grant(s, VR, 15), *lease;
 	struct cuset had;
 
 	half.wants[0].shader_engines = 2;
-	release(s.arbiter, first->id);
-	lease = reserve(s.arbiter, VR, &half, &s.result); /* on both sides of the middle */
+	release(s->arbiter, first->id);
+	lease = reserve(s->arbiter, VR, &half, &s->result); /* on both sides of the middle */
 	had = lease->partitions[0].cus;
-	release(s.arbiter, middle->id);
-	CHECK(resize(&s, VR, lease->id, 30));
+	release(s->arbiter, middle->id);
+	CHECK(resize(s, VR, lease->id, 30));
 	CHECK(cuset_equal(&had, &lease->partitions[0].cus));
 }
 
-TEST(released_cus_count_for_the_quota_until_acknowledged)
+TEST_WITH(released_cus_count_for_the_quota_until_acknowledged, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 	unsigned touched;
 
-	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 30 };
-	lease = grant(&s, LAB, 30);
-	CHECK(resize(&s, LAB, lease->id, 4));
-	CHECK(!grant(&s, LAB, 20) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
-	CHECK(ledger_take_touched(s.arbiter, &touched) == lease);
-	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0);
+	s->arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 30 };
+	lease = grant(s, LAB, 30);
+	CHECK(resize(s, LAB, lease->id, 4));
+	CHECK(!grant(s, LAB, 20) && refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(ledger_take_touched(s->arbiter, &touched) == lease);
+	CHECK(arbiter_acknowledge(s->arbiter, lease->id, 2) == 0);
 	CHECK(lease->touched & TOUCH_CHANGED); /* saved: the holder acknowledges only once */
-	CHECK(grant(&s, LAB, 20));
+	CHECK(grant(s, LAB, 20));
 }
 
-TEST(refusal_blames_unmanaged_processes_only_if_it_would_fit_without_them)
+TEST_WITH(refusal_blames_unmanaged_processes_only_if_it_would_fit_without_them, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed unmanaged_process = {
 		.pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 8
 	};
 	struct request request = request_for(4);
 
-	s.arbiter->gpus[0].info.kfd_gpu_id = 5;
-	s.arbiter->gpus[0].reserve_queues = 3;
+	s->arbiter->gpus[0].info.kfd_gpu_id = 5;
+	s->arbiter->gpus[0].reserve_queues = 3;
 	request.wants[0].queues = 15;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(arbiter_observe(s.arbiter, &unmanaged_process, 1) == 0);
+	CHECK(reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(arbiter_observe(s->arbiter, &unmanaged_process, 1) == 0);
 	request.wants[0].queues = 8;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_QUEUES));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_QUEUES));
 	request.wants[0].queues = 6;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_UNMANAGED));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_UNMANAGED));
 }
 
-TEST(resize_with_exact_or_cus_max_is_refused_with_the_right_reason)
+TEST_WITH(resize_with_exact_or_cus_max_is_refused_with_the_right_reason, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(60);
 
-	CHECK(grant(&s, ANY, 4));
+	CHECK(grant(s, ANY, 4));
 	request.wants[0].exact = true;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_CUS));
 	request = request_for(0);
 	request.wants[0].shader_engines = 1;
 	request.wants[0].cus_max = 5;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
-	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
+	CHECK(!reserve(s->arbiter, ANY, &request, &s->result));
+	CHECK(refused(s, RESULT_NEVER_FITS, REASON_SHAPE));
 }
 
-TEST(resize_keeps_released_budgets_charged_until_acknowledged)
+TEST_WITH(resize_keeps_released_budgets_charged_until_acknowledged, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(20);
-	struct budget *charged = &s.arbiter->gpus[0].charged;
+	struct budget *charged = &s->arbiter->gpus[0].charged;
 	struct lease *lease;
 
 	request.wants[0].queues = 9;
@@ -175,64 +169,61 @@ TEST(resize_keeps_released_budgets_charged_until_acknowledged)
 	request.wants[0].sdma_queues = 4;
 	request.wants[0].vram = 4096;
 	request.wants[0].cooperative = true;
-	lease = reserve(s.arbiter, LAB, &request, &s.result);
-	CHECK(resize(&s, LAB, lease->id, 20) && resize(&s, LAB, lease->id, 10));
-	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0); /* not the last generation */
+	lease = reserve(s->arbiter, LAB, &request, &s->result);
+	CHECK(resize(s, LAB, lease->id, 20) && resize(s, LAB, lease->id, 10));
+	CHECK(arbiter_acknowledge(s->arbiter, lease->id, 2) == 0); /* not the last generation */
 	CHECK(charged->queues == 9 && charged->processes == 3 && charged->sdma_queues == 4);
 	CHECK(charged->vram == 4096 && charged->cooperative == 1);
-	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 40);
-	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 3) == 0);
+	CHECK(gpu_cus_free(&s->arbiter->gpus[0]) == 40);
+	CHECK(arbiter_acknowledge(s->arbiter, lease->id, 3) == 0);
 	CHECK(charged->queues == 2 && charged->processes == 1 && charged->sdma_queues == 0);
 	CHECK(charged->vram == 0 && charged->cooperative == 0);
-	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 50);
+	CHECK(gpu_cus_free(&s->arbiter->gpus[0]) == 50);
 }
 
-TEST(resize_keeps_isolation_and_alone)
+TEST_WITH(resize_keeps_isolation_and_alone, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(10);
 	struct caller vr = caller_of(VR);
 	struct lease *lease, *next;
 
-	s.arbiter->settings->tenants[0].alone = true;
-	lease = grant(&s, VR, 10);
+	s->arbiter->settings->tenants[0].alone = true;
+	lease = grant(s, VR, 10);
 	request.wants[0].isolation = ISOLATION_CU;
-	CHECK(arbiter_plan_resize(s.arbiter, &vr, lease->id, &request, &next, &s.result) < 0);
-	CHECK(s.result.kind == RESULT_INVALID_REQUEST);
-	s.arbiter->settings->tenants[0].alone = false; /* a reload does not change granted leases */
-	CHECK(resize(&s, VR, lease->id, 12) && lease->partitions[0].alone);
+	CHECK(arbiter_plan_resize(s->arbiter, &vr, lease->id, &request, &next, &s->result) < 0);
+	CHECK(s->result.kind == RESULT_INVALID_REQUEST);
+	s->arbiter->settings->tenants[0].alone =
+		false; /* a reload does not change granted leases */
+	CHECK(resize(s, VR, lease->id, 12) && lease->partitions[0].alone);
 }
 
-TEST(resize_counts_once_for_the_quota_of_its_user)
+TEST_WITH(resize_counts_once_for_the_quota_of_its_user, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 
-	s.arbiter->settings->tenants[2].max_cus = (struct limit){ LIMIT_COUNT, 20 };
-	lease = grant(&s, ANY, 20);
-	CHECK(lease && resize(&s, ANY, lease->id, 20));
-	CHECK(!grant(&s, ANY, 1) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
-	CHECK(grant(&s, ANY + 1, 20));
+	s->arbiter->settings->tenants[2].max_cus = (struct limit){ LIMIT_COUNT, 20 };
+	lease = grant(s, ANY, 20);
+	CHECK(lease && resize(s, ANY, lease->id, 20));
+	CHECK(!grant(s, ANY, 1) && refused(s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(grant(s, ANY + 1, 20));
 }
 
-TEST(a_realtime_lease_of_any_shape_takes_few_engines)
+TEST_WITH(a_realtime_lease_of_any_shape_takes_few_engines, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(7);
 	struct lease *lease;
 
 	request.wants[0].any_shape = true;
-	lease = reserve(s.arbiter, VR, &request, &s.result);
+	lease = reserve(s->arbiter, VR, &request, &s->result);
 	CHECK(lease && lease->partitions[0].count == 7);
 	CHECK(__builtin_popcount(cuset_engines(&lease->partitions[0].cus)) == 1);
 }
 
-TEST(administrators_may_act_on_every_lease)
+TEST_WITH(administrators_may_act_on_every_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller root = { .administrator = true };
-	struct lease *lease = grant(&s, ANY, 4), *found = NULL;
+	struct lease *lease = grant(s, ANY, 4), *found = NULL;
 
-	CHECK(ledger_find_owned(s.arbiter, &root, lease->id, &found, &s.result) == 0 &&
+	CHECK(ledger_find_owned(s->arbiter, &root, lease->id, &found, &s->result) == 0 &&
 	      found == lease);
 }

@@ -61,64 +61,55 @@ static uint32_t lowest(uint32_t word)
 	return word & -word;
 }
 
-TEST(two_leases_on_one_cu_are_found)
-{
-	struct sound s = sound();
+FIXTURE(struct sound, s, *s = sound(), done(s));
 
-	mask_of(s.guaranteed)->occupied = mask_of(s.realtime)->occupied;
-	mask_of(s.guaranteed)->cus = mask_of(s.realtime)->occupied;
-	mask_of(s.guaranteed)->count = mask_of(s.guaranteed)->effective = 15;
-	check_found(&s, "share CUs");
-	done(&s);
+TEST_WITH(two_leases_on_one_cu_are_found, struct sound *s)
+{
+	mask_of(s->guaranteed)->occupied = mask_of(s->realtime)->occupied;
+	mask_of(s->guaranteed)->cus = mask_of(s->realtime)->occupied;
+	mask_of(s->guaranteed)->count = mask_of(s->guaranteed)->effective = 15;
+	check_found(s, "share CUs");
 }
 
-TEST(a_lease_on_cus_that_another_one_has_not_returned_is_found)
+TEST_WITH(a_lease_on_cus_that_another_one_has_not_returned_is_found, struct sound *s)
 {
-	struct sound s = sound();
-
 	/* The borrower was told of a mask that the guaranteed lease still has. */
-	cuset_add(&mask_of(s.adaptable)->occupied, &mask_of(s.guaranteed)->cus);
-	check_found(&s, "has shrunk");
-	done(&s);
+	cuset_add(&mask_of(s->adaptable)->occupied, &mask_of(s->guaranteed)->cus);
+	check_found(s, "has shrunk");
 }
 
-TEST(realtime_leases_in_one_engine_are_found)
+TEST_WITH(realtime_leases_in_one_engine_are_found, struct sound *s)
 {
-	struct sound s = sound();
-	struct partition *p = mask_of(s.guaranteed);
-	struct cuset cus = mask_of(s.realtime)->occupied;
+	struct partition *p = mask_of(s->guaranteed);
+	struct cuset cus = mask_of(s->realtime)->occupied;
 	unsigned pair = first_pair(&cus);
 
 	/* Different CUs of the engine: one to each of them. */
-	mask_of(s.realtime)->cus.pair[pair] = mask_of(s.realtime)->occupied.pair[pair] =
+	mask_of(s->realtime)->cus.pair[pair] = mask_of(s->realtime)->occupied.pair[pair] =
 		lowest(cus.pair[pair]);
-	mask_of(s.realtime)->count = mask_of(s.realtime)->effective = 1;
+	mask_of(s->realtime)->count = mask_of(s->realtime)->effective = 1;
 	cus.pair[pair] &= ~lowest(cus.pair[pair]);
 	p->cus = p->occupied = cus;
 	p->count = p->effective = 14;
-	s.guaranteed->class = CLASS_REALTIME;
-	check_found(&s, "share a shader engine");
-	done(&s);
+	s->guaranteed->class = CLASS_REALTIME;
+	check_found(s, "share a shader engine");
 }
 
-TEST(a_lease_in_the_engine_of_one_that_is_alone_is_found)
+TEST_WITH(a_lease_in_the_engine_of_one_that_is_alone_is_found, struct sound *s)
 {
-	struct sound s = sound();
-	struct partition *p = mask_of(s.guaranteed);
+	struct partition *p = mask_of(s->guaranteed);
 
 	p->alone = true;
-	check_found(&s, "engine");
-	done(&s);
+	check_found(s, "engine");
 }
 
-TEST(a_mask_that_is_no_rectangle_is_found)
+TEST_WITH(a_mask_that_is_no_rectangle_is_found, struct sound *s)
 {
-	struct sound s = sound();
-	struct partition *p = mask_of(s.guaranteed);
-	struct cuset left = s.l.s.arbiter->gpus[0].all;
+	struct partition *p = mask_of(s->guaranteed);
+	struct cuset left = s->l.s.arbiter->gpus[0].all;
 	unsigned pair;
 
-	cuset_remove(&left, &mask_of(s.realtime)->occupied);
+	cuset_remove(&left, &mask_of(s->realtime)->occupied);
 	pair = first_pair(&left);
 	p->cus = (struct cuset){ 0 };
 	p->cus.pair[pair] = left.pair[pair];
@@ -126,49 +117,37 @@ TEST(a_mask_that_is_no_rectangle_is_found)
 	p->occupied = p->cus;
 	p->count = cuset_count(&p->cus);
 	p->effective = 2;
-	check_found(&s, "no rectangle");
-	done(&s);
+	check_found(s, "no rectangle");
 }
 
-TEST(a_wrong_number_of_cus_is_found)
+TEST_WITH(a_wrong_number_of_cus_is_found, struct sound *s)
 {
-	struct sound s = sound();
-
-	mask_of(s.guaranteed)->count++;
-	check_found(&s, "and not 5");
-	mask_of(s.guaranteed)->count--;
-	mask_of(s.guaranteed)->effective--;
-	check_found(&s, "and not 4, 3");
-	done(&s);
+	mask_of(s->guaranteed)->count++;
+	check_found(s, "and not 5");
+	mask_of(s->guaranteed)->count--;
+	mask_of(s->guaranteed)->effective--;
+	check_found(s, "and not 4, 3");
 }
 
-TEST(a_cu_that_the_gpu_does_not_have_is_found)
+TEST_WITH(a_cu_that_the_gpu_does_not_have_is_found, struct sound *s)
 {
-	struct sound s = sound();
-
-	mask_of(s.guaranteed)->cus.pair[7] = mask_of(s.guaranteed)->occupied.pair[7] = 1;
-	check_found(&s, "does not have");
-	done(&s);
+	mask_of(s->guaranteed)->cus.pair[7] = mask_of(s->guaranteed)->occupied.pair[7] = 1;
+	check_found(s, "does not have");
 }
 
-TEST(a_mask_beyond_what_its_lease_occupies_is_found)
+TEST_WITH(a_mask_beyond_what_its_lease_occupies_is_found, struct sound *s)
 {
-	struct sound s = sound();
-	struct cuset *occupied = &mask_of(s.adaptable)->occupied;
+	struct cuset *occupied = &mask_of(s->adaptable)->occupied;
 	unsigned pair = first_pair(occupied);
 
 	occupied->pair[pair] &= ~lowest(occupied->pair[pair]);
-	check_found(&s, "within what it occupies");
-	done(&s);
+	check_found(s, "within what it occupies");
 }
 
-TEST(a_base_outside_of_the_mask_is_found)
+TEST_WITH(a_base_outside_of_the_mask_is_found, struct sound *s)
 {
-	struct sound s = sound();
-
-	mask_of(s.adaptable)->adaptation->base = mask_of(s.guaranteed)->cus;
-	check_found(&s, "not within its mask");
-	done(&s);
+	mask_of(s->adaptable)->adaptation->base = mask_of(s->guaranteed)->cus;
+	check_found(s, "not within its mask");
 }
 
 TEST(an_xcc_without_a_cu_and_half_a_wgp_are_found)
@@ -203,29 +182,24 @@ TEST(engines_that_differ_in_number_between_xccs_are_no_rectangle)
 	CHECK(plain_mask_effective(&gpu, &mask) == 2);
 }
 
-TEST(sums_that_differ_from_those_of_the_leases_are_found)
+TEST_WITH(sums_that_differ_from_those_of_the_leases_are_found, struct sound *s)
 {
-	struct sound s = sound();
-	struct gpu *gpu = &s.l.s.arbiter->gpus[0];
+	struct gpu *gpu = &s->l.s.arbiter->gpus[0];
 
 	gpu->charged.queues++;
-	check_found(&s, "sums differ");
+	check_found(s, "sums differ");
 	gpu->charged.queues--;
 	gpu->taken.pair[0] ^= 1;
-	check_found(&s, "CUs or engines differ");
+	check_found(s, "CUs or engines differ");
 	gpu->taken.pair[0] ^= 1;
 	gpu->rt_exclusive[3]++;
-	check_found(&s, "CUs or engines differ");
+	check_found(s, "CUs or engines differ");
 	gpu->rt_exclusive[3]--;
-	done(&s);
 }
 
-TEST(a_lease_that_runs_beside_an_exclusive_one_is_found)
+TEST_WITH(a_lease_that_runs_beside_an_exclusive_one_is_found, struct sound *s)
 {
-	struct sound s = sound();
-
-	mask_of(s.realtime)->exclusive = true;
-	s.l.s.arbiter->gpus[0].n_exclusive++;
-	check_found(&s, "has not paused");
-	done(&s);
+	mask_of(s->realtime)->exclusive = true;
+	s->l.s.arbiter->gpus[0].n_exclusive++;
+	check_found(s, "has not paused");
 }

@@ -89,47 +89,47 @@ static struct usage_row sum(struct book *book, uint64_t since, uid_t uid)
 	return none;
 }
 
-TEST(time_counts_with_the_cus_that_the_lease_had_meanwhile)
+FIXTURE(struct book, book, *book = book_new(), book_done(book));
+
+TEST_WITH(time_counts_with_the_cus_that_the_lease_had_meanwhile, struct book *book)
 {
-	_cleanup_(book_done) struct book book = book_new();
-	_cleanup_(lease_freep) struct lease *lease = lease_of(&book, 1, 1000, 10);
+	_cleanup_(lease_freep) struct lease *lease = lease_of(book, 1, 1000, 10);
 	struct usage_row row;
 
-	tell(&book, lease);
-	pass(&book, 60);
+	tell(book, lease);
+	pass(book, 60);
 	lease->partitions[0].count = 30; /* it grew */
-	tell(&book, lease);
-	pass(&book, 10);
+	tell(book, lease);
+	pass(book, 10);
 	lease->state = STATE_ENDING;
-	usage_lease(book.usage, lease, true, &book.now);
-	pass(&book, 1000);
-	row = sum(&book, 0, 1000);
+	usage_lease(book->usage, lease, true, &book->now);
+	pass(book, 1000);
+	row = sum(book, 0, 1000);
 	CHECK(row.leases == 1 && row.held_usec == 70 * SECOND);
 	CHECK(row.cu_usec == (60 * 10 + 10 * 30) * SECOND && row.queue_usec == 140 * SECOND);
 	CHECK(row.waits == 0 && strcmp(row.tenant, "lab") == 0);
-	CHECK(book.from == MORNING - HOUR / 2);
+	CHECK(book->from == MORNING - HOUR / 2);
 }
 
-TEST(a_lease_waits_and_is_then_held_and_one_that_gives_up_holds_nothing)
+TEST_WITH(a_lease_waits_and_is_then_held_and_one_that_gives_up_holds_nothing, struct book *book)
 {
-	_cleanup_(book_done) struct book book = book_new();
-	struct lease *waiting = lease_of(&book, 1, 1000, 0), *granted;
-	struct lease *vain = lease_of(&book, 2, 1001, 0);
+	struct lease *waiting = lease_of(book, 1, 1000, 0), *granted;
+	struct lease *vain = lease_of(book, 2, 1001, 0);
 	struct usage_row row;
 
-	tell(&book, waiting);
-	tell(&book, vain);
-	pass(&book, 20);
-	granted = lease_of(&book, 1, 1000, 4);
-	tell(&book, granted);
+	tell(book, waiting);
+	tell(book, vain);
+	pass(book, 20);
+	granted = lease_of(book, 1, 1000, 4);
+	tell(book, granted);
 	vain->state = STATE_ENDING;
-	usage_lease(book.usage, vain, true, &book.now);
-	pass(&book, 5);
-	tell(&book, granted);
-	row = sum(&book, 0, 1000);
+	usage_lease(book->usage, vain, true, &book->now);
+	pass(book, 5);
+	tell(book, granted);
+	row = sum(book, 0, 1000);
 	CHECK(row.waits == 1 && row.waited_usec == 20 * SECOND);
 	CHECK(row.leases == 1 && row.held_usec == 5 * SECOND);
-	row = sum(&book, 0, 1001);
+	row = sum(book, 0, 1001);
 	CHECK(row.waits == 1 && row.waited_usec == 20 * SECOND);
 	CHECK(row.leases == 0 && row.held_usec == 0);
 	lease_free(waiting);
@@ -137,67 +137,64 @@ TEST(a_lease_waits_and_is_then_held_and_one_that_gives_up_holds_nothing)
 	lease_free(vain);
 }
 
-TEST(a_restart_counts_a_lease_once_and_a_reboot_begins_anew)
+TEST_WITH(a_restart_counts_a_lease_once_and_a_reboot_begins_anew, struct book *book)
 {
-	_cleanup_(book_done) struct book book = book_new();
-	_cleanup_(lease_freep) struct lease *lease = lease_of(&book, 1, 1000, 10);
+	_cleanup_(lease_freep) struct lease *lease = lease_of(book, 1, 1000, 10);
 	struct usage_row row;
 	char *text;
 
-	usage_refused(book.usage, 1000, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
-	tell(&book, lease);
-	pass(&book, 10);
-	tell(&book, lease);
-	CHECK(usage_format(book.usage, BOOT, book.now.usec, &text) == 0);
-	usage_free(book.usage);
-	memset(book.accounts, 0, sizeof(book.accounts));
-	CHECK(usage_new(&book.now, &book.usage) == 0 && usage_parse(book.usage, text, BOOT) == 0);
-	pass(&book, 3); /* until the next daemon has adopted it */
-	tell(&book, lease);
-	row = sum(&book, 0, 1000);
+	usage_refused(book->usage, 1000, "lab", CLASS_BESTEFFORT, REASON_CUS, &book->now);
+	tell(book, lease);
+	pass(book, 10);
+	tell(book, lease);
+	CHECK(usage_format(book->usage, BOOT, book->now.usec, &text) == 0);
+	usage_free(book->usage);
+	memset(book->accounts, 0, sizeof(book->accounts));
+	CHECK(usage_new(&book->now, &book->usage) == 0 &&
+	      usage_parse(book->usage, text, BOOT) == 0);
+	pass(book, 3); /* until the next daemon has adopted it */
+	tell(book, lease);
+	row = sum(book, 0, 1000);
 	CHECK(row.leases == 1 && row.held_usec == 13 * SECOND && row.refusals == 1);
 
 	/* Numbers and clocks of another boot are others. */
-	CHECK(usage_parse(book.usage, text, "another") == 0);
-	tell(&book, lease);
-	CHECK(sum(&book, 0, 1000).leases == 1);
+	CHECK(usage_parse(book->usage, text, "another") == 0);
+	tell(book, lease);
+	CHECK(sum(book, 0, 1000).leases == 1);
 	free(text);
 }
 
-TEST(a_clock_that_jumps_changes_no_duration)
+TEST_WITH(a_clock_that_jumps_changes_no_duration, struct book *book)
 {
-	_cleanup_(book_done) struct book book = book_new();
-	_cleanup_(lease_freep) struct lease *lease = lease_of(&book, 1, 1000, 10);
+	_cleanup_(lease_freep) struct lease *lease = lease_of(book, 1, 1000, 10);
 
-	tell(&book, lease);
+	tell(book, lease);
 	for (unsigned i = 0; i < 100; i++) {
-		book.now.usec += SECOND;
-		book.now.seconds = i % 2 ? MORNING : i % 3 ? MORNING + 400 * DAY : 0;
-		tell(&book, lease);
+		book->now.usec += SECOND;
+		book->now.seconds = i % 2 ? MORNING : i % 3 ? MORNING + 400 * DAY : 0;
+		tell(book, lease);
 	}
-	CHECK(sum(&book, 0, 1000).held_usec == 100 * SECOND);
-	CHECK(sum(&book, 0, 1000).cu_usec == 1000 * SECOND);
+	CHECK(sum(book, 0, 1000).held_usec == 100 * SECOND);
+	CHECK(sum(book, 0, 1000).cu_usec == 1000 * SECOND);
 }
 
-TEST(only_what_ended_after_since_is_summed)
+TEST_WITH(only_what_ended_after_since_is_summed, struct book *book)
 {
-	_cleanup_(book_done) struct book book = book_new();
-
 	for (unsigned i = 0; i < 10; i++) {
-		usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, REASON_CUS, &book.now);
-		pass(&book, HOUR);
+		usage_refused(book->usage, 1000, "lab", CLASS_REALTIME, REASON_CUS, &book->now);
+		pass(book, HOUR);
 	}
-	CHECK(sum(&book, 0, 1000).refusals == 10);
-	CHECK(sum(&book, MORNING + 7 * HOUR, 1000).refusals == 3);
-	CHECK(book.from == MORNING - HOUR / 2 + 7 * HOUR);
-	CHECK(sum(&book, MORNING + 10 * HOUR, 1000).refusals == 0 && book.from == 0);
+	CHECK(sum(book, 0, 1000).refusals == 10);
+	CHECK(sum(book, MORNING + 7 * HOUR, 1000).refusals == 3);
+	CHECK(book->from == MORNING - HOUR / 2 + 7 * HOUR);
+	CHECK(sum(book, MORNING + 10 * HOUR, 1000).refusals == 0 && book->from == 0);
 
 	/* After a day hours become a day, and the sums stay. */
-	pass(&book, 3 * DAY);
-	usage_refused(book.usage, 1000, "lab", CLASS_REALTIME, REASON_CUS, &book.now);
-	CHECK(sum(&book, 0, 1000).refusals == 11);
-	CHECK(sum(&book, MORNING + 9 * HOUR, 1000).refusals == 11);
-	CHECK(sum(&book, MORNING + 2 * DAY, 1000).refusals == 1);
+	pass(book, 3 * DAY);
+	usage_refused(book->usage, 1000, "lab", CLASS_REALTIME, REASON_CUS, &book->now);
+	CHECK(sum(book, 0, 1000).refusals == 11);
+	CHECK(sum(book, MORNING + 9 * HOUR, 1000).refusals == 11);
+	CHECK(sum(book, MORNING + 2 * DAY, 1000).refusals == 1);
 }
 
 /* How often the duration was counted. */
@@ -211,91 +208,88 @@ static uint64_t times(struct book *book, enum duration duration)
 	return n;
 }
 
-TEST(grants_waits_and_activations_are_counted_with_their_time)
+TEST_WITH(grants_waits_and_activations_are_counted_with_their_time, struct book *book)
 {
-	_cleanup_(book_done) struct book book = book_new();
-	struct counters *counters = usage_counters(book.usage);
-	struct lease *waiting = lease_of(&book, 1, 1000, 0), *lease = lease_of(&book, 2, 1000, 8);
+	struct counters *counters = usage_counters(book->usage);
+	struct lease *waiting = lease_of(book, 1, 1000, 0), *lease = lease_of(book, 2, 1000, 8);
 
-	tell(&book, waiting);
-	tell(&book, lease);
+	tell(book, waiting);
+	tell(book, lease);
 	CHECK(counters_row(counters, "lab")->events[COUNTER_GRANTS] == 1);
 	CHECK(counters_row(counters, "lab")->events[COUNTER_WAITS] == 1);
-	pass(&book, 3);
-	tell(&book, waiting); /* it still waits */
+	pass(book, 3);
+	tell(book, waiting); /* it still waits */
 	lease->state = STATE_INACTIVE;
-	tell(&book, lease);
-	pass(&book, 4);
+	tell(book, lease);
+	pass(book, 4);
 	lease_free(waiting);
-	waiting = lease_of(&book, 1, 1000, 4);
-	tell(&book, waiting);
+	waiting = lease_of(book, 1, 1000, 4);
+	tell(book, waiting);
 	CHECK(counters_row(counters, "lab")->events[COUNTER_GRANTS] == 2);
-	CHECK(times(&book, DURATION_WAIT) == 1);
+	CHECK(times(book, DURATION_WAIT) == 1);
 	CHECK(counters->histograms[DURATION_WAIT].sum_usec == 7 * SECOND);
 	lease->state = STATE_ACTIVATING;
-	tell(&book, lease);
-	pass(&book, 2);
+	tell(book, lease);
+	pass(book, 2);
 	lease->state = STATE_GRANTED;
-	tell(&book, lease);
-	CHECK(times(&book, DURATION_ACTIVATION) == 1);
+	tell(book, lease);
+	CHECK(times(book, DURATION_ACTIVATION) == 1);
 	CHECK(counters->histograms[DURATION_ACTIVATION].sum_usec == 2 * SECOND);
 	lease->state = STATE_INACTIVE;
-	tell(&book, lease);
+	tell(book, lease);
 	lease->state = STATE_GRANTED; /* nobody had borrowed its CUs */
-	tell(&book, lease);
-	CHECK(times(&book, DURATION_ACTIVATION) == 2);
+	tell(book, lease);
+	CHECK(times(book, DURATION_ACTIVATION) == 2);
 	CHECK(counters->histograms[DURATION_ACTIVATION].counts[0] == 1);
 	CHECK(counters_row(counters, "lab")->events[COUNTER_GRANTS] == 2);
 	lease_free(waiting);
 	lease_free(lease);
 }
 
-TEST(counters_begin_with_the_process_and_a_wait_does_not)
+TEST_WITH(counters_begin_with_the_process_and_a_wait_does_not, struct book *book)
 {
-	_cleanup_(book_done) struct book book = book_new();
-	struct lease *granted = lease_of(&book, 1, 1000, 8);
-	struct lease *waiting = lease_of(&book, 2, 1000, 0);
+	struct lease *granted = lease_of(book, 1, 1000, 8);
+	struct lease *waiting = lease_of(book, 2, 1000, 0);
 
-	granted->since_usec = waiting->since_usec = book.now.usec - 60 * SECOND;
-	tell(&book, granted);
-	tell(&book, waiting);
-	CHECK(usage_counters(book.usage)->n == 0);
-	CHECK(sum(&book, 0, 1000).leases == 1); /* the accounting was lost with its file */
+	granted->since_usec = waiting->since_usec = book->now.usec - 60 * SECOND;
+	tell(book, granted);
+	tell(book, waiting);
+	CHECK(usage_counters(book->usage)->n == 0);
+	CHECK(sum(book, 0, 1000).leases == 1); /* the accounting was lost with its file */
 	lease_free(waiting);
-	waiting = lease_of(&book, 2, 1000, 4);
-	tell(&book, waiting);
-	CHECK(counters_row(usage_counters(book.usage), "lab")->events[COUNTER_GRANTS] == 1);
-	CHECK(usage_counters(book.usage)->histograms[DURATION_WAIT].sum_usec == 60 * SECOND);
-	usage_refused(book.usage, 7, "lab", CLASS_BESTEFFORT, REASON_QUOTA, &book.now);
-	CHECK(counters_row(usage_counters(book.usage), "lab")->refusals[REASON_QUOTA] == 1);
+	waiting = lease_of(book, 2, 1000, 4);
+	tell(book, waiting);
+	CHECK(counters_row(usage_counters(book->usage), "lab")->events[COUNTER_GRANTS] == 1);
+	CHECK(usage_counters(book->usage)->histograms[DURATION_WAIT].sum_usec == 60 * SECOND);
+	usage_refused(book->usage, 7, "lab", CLASS_BESTEFFORT, REASON_QUOTA, &book->now);
+	CHECK(counters_row(usage_counters(book->usage), "lab")->refusals[REASON_QUOTA] == 1);
 	lease_free(granted);
 	lease_free(waiting);
 }
 
-TEST(the_accounting_is_bounded_and_forgets_the_oldest)
+TEST_WITH(the_accounting_is_bounded_and_forgets_the_oldest, struct book *book)
 {
-	_cleanup_(book_done) struct book book = book_new();
 	char *text;
 
 	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++) {
-		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
-		pass(&book, 600);
+		usage_refused(book->usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book->now);
+		pass(book, 600);
 	}
-	CHECK(sum(&book, 0, 0).refusals == 0 && book.n <= USAGE_ROWS && book.n > USAGE_ROWS / 2);
-	CHECK(sum(&book, 0, 3 * USAGE_ROWS - 1).refusals == 1);
-	CHECK(usage_format(book.usage, BOOT, 1, &text) == 0);
+	CHECK(sum(book, 0, 0).refusals == 0 && book->n <= USAGE_ROWS && book->n > USAGE_ROWS / 2);
+	CHECK(sum(book, 0, 3 * USAGE_ROWS - 1).refusals == 1);
+	CHECK(usage_format(book->usage, BOOT, 1, &text) == 0);
 	CHECK(strlen(text) < 1 << 20); /* state_file_read() reads no more */
-	CHECK(usage_parse(book.usage, text, BOOT) == 0);
+	CHECK(usage_parse(book->usage, text, BOOT) == 0);
 	free(text);
 
 	/* Also if all of them come in one hour. */
-	book.now.seconds += HOUR;
+	book->now.seconds += HOUR;
 	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++)
-		usage_refused(book.usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
-	CHECK(sum(&book, 0, 5).refusals == 1 && book.n <= USAGE_ROWS);
+		usage_refused(book->usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book->now);
+	CHECK(sum(book, 0, 5).refusals == 1 && book->n <= USAGE_ROWS);
 }
 
-TEST(a_damaged_text_changes_nothing)
+TEST_WITH(a_damaged_text_changes_nothing, struct book *book)
 {
 	static const char *const bad[] = {
 		"",
@@ -306,16 +300,15 @@ TEST(a_damaged_text_changes_nothing)
 		"gpuarb-usage 1 boot 5\n3600 3600 0 gold 1 1 1 1 1 1 1 lab\n",
 		"gpuarb-usage 1 boot 5\n3600 3600 0 besteffort 1 1 1 1 1 1 1\n",
 	};
-	_cleanup_(book_done) struct book book = book_new();
 
-	usage_refused(book.usage, 7, "lab", CLASS_BESTEFFORT, REASON_CUS, &book.now);
+	usage_refused(book->usage, 7, "lab", CLASS_BESTEFFORT, REASON_CUS, &book->now);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		CHECK(usage_parse(book.usage, bad[i], BOOT) == -EINVAL);
-	CHECK(sum(&book, 0, 7).refusals == 1);
-	CHECK(usage_parse(book.usage,
+		CHECK(usage_parse(book->usage, bad[i], BOOT) == -EINVAL);
+	CHECK(sum(book, 0, 7).refusals == 1);
+	CHECK(usage_parse(book->usage,
 			  "gpuarb-usage 1 boot 5\n3600 3600 9 besteffort 1 1 1 1 1 1 4 two words\n",
 			  BOOT) == 0);
-	CHECK(sum(&book, 0, 9).refusals == 4 && strcmp(book.rows[0].tenant, "two words") == 0);
+	CHECK(sum(book, 0, 9).refusals == 4 && strcmp(book->rows[0].tenant, "two words") == 0);
 }
 
 /* A refusal that cannot be counted is lost; what is counted is saved and read whole. */

@@ -70,9 +70,10 @@ static size_t n_killable(const struct arbiter *arbiter, const struct lease *leas
 	return known_processes(arbiter, lease->id, true, processes, 4);
 }
 
-TEST(processes_of_three_users_in_one_unit_count_for_their_own_leases)
+FIXTURE(struct arbiter, a, a = one_gpu(), arbiter_freep(&a));
+
+TEST_WITH(processes_of_three_users_in_one_unit_count_for_their_own_leases, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *first = held(a, OWNER), *second = held(a, OTHER);
 	struct observed rows[3] = { process(30, OWNER), process(31, OTHER), process(32, 9) };
 
@@ -88,9 +89,8 @@ TEST(processes_of_three_users_in_one_unit_count_for_their_own_leases)
 	CHECK(arbiter_observe(a, rows, 1) == 0 && first->observed.processes == 0);
 }
 
-TEST(use_of_another_user_in_the_unit_is_no_drift)
+TEST_WITH(use_of_another_user_in_the_unit_is_no_drift, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, OWNER);
 	struct observed rows[2] = { process(30, OWNER), process(31, OTHER) };
 
@@ -108,9 +108,8 @@ TEST(use_of_another_user_in_the_unit_is_no_drift)
 	CHECK(lease->partitions[0].drift[DRIFT_QUEUES].since_usec == 2);
 }
 
-TEST(child_of_another_user_neither_counts_nor_may_be_killed)
+TEST_WITH(child_of_another_user_neither_counts_nor_may_be_killed, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, OWNER);
 	struct observed row = child(21, OTHER, 20, OWNER);
 
@@ -125,9 +124,8 @@ TEST(child_of_another_user_neither_counts_nor_may_be_killed)
 	CHECK(!counts(a, lease, &row));
 }
 
-TEST(bound_process_that_became_that_of_another_user_does_not_count)
+TEST_WITH(bound_process_that_became_that_of_another_user_does_not_count, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, OWNER);
 	struct observed row = process(20, OTHER);
 
@@ -138,9 +136,8 @@ TEST(bound_process_that_became_that_of_another_user_does_not_count)
 	CHECK(!counts(a, lease, &row));
 }
 
-TEST(process_that_root_bound_counts_with_its_descendants_of_the_same_user)
+TEST_WITH(process_that_root_bound_counts_with_its_descendants_of_the_same_user, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, OWNER);
 	struct observed row = process(20, CONTAINER);
 
@@ -163,9 +160,8 @@ TEST(process_that_root_bound_counts_with_its_descendants_of_the_same_user)
 	CHECK(!counts(a, lease, &row));
 }
 
-TEST(saved_process_counts_by_its_user_unless_root_bound_it)
+TEST_WITH(saved_process_counts_by_its_user_unless_root_bound_it, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, OWNER);
 	struct observed row = process(40, OTHER);
 	struct lease_process saved = { 40, 140, false, 0 };
@@ -190,9 +186,8 @@ static bool find_owner(void *, const char *name, uid_t *ret)
 	return true;
 }
 
-TEST(subordinate_uids_are_those_of_their_owner)
+TEST_WITH(subordinate_uids_are_those_of_their_owner, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	char text[] = "owner:100000:65536\nother:165536:65536\n";
 	struct lease *lease = held(a, OWNER);
 	struct observed row = child(21, 100005, 20, 100000);
@@ -204,9 +199,9 @@ TEST(subordinate_uids_are_those_of_their_owner)
 	CHECK(!counts(a, lease, &row));
 }
 
-TEST(dead_process_with_the_pid_of_the_caller_counts_for_an_ending_lease_alone)
+TEST_WITH(dead_process_with_the_pid_of_the_caller_counts_for_an_ending_lease_alone,
+	  struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, OWNER);
 	struct observed row = process(lease->pid, (uid_t)-1);
 
@@ -227,9 +222,8 @@ static struct observed idle(pid_t pid, uid_t uid)
 	return row;
 }
 
-TEST(process_that_holds_the_device_is_listed_and_takes_nothing)
+TEST_WITH(process_that_holds_the_device_is_listed_and_takes_nothing, struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct gpu_observed *observed = &a->gpus[0].observed;
 	struct observed rows[2] = { idle(10, OTHER), process(11, OTHER) };
 
@@ -241,9 +235,9 @@ TEST(process_that_holds_the_device_is_listed_and_takes_nothing)
 	CHECK(arbiter_observe(a, rows + 1, 1) == 0 && observed->n_idle == 0 && a->gpus[0].changed);
 }
 
-TEST(process_of_a_lease_that_holds_the_device_is_not_listed_and_does_not_keep_the_lease)
+TEST_WITH(process_of_a_lease_that_holds_the_device_is_not_listed_and_does_not_keep_the_lease,
+	  struct arbiter *a)
 {
-	_cleanup_(arbiter_freep) struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, OWNER);
 	uint64_t id = lease->id;
 	struct observed row = idle(lease->pid, OWNER);

@@ -36,75 +36,71 @@ static unsigned read_all(int fd)
 	return last;
 }
 
-TEST(last_record_of_a_dropped_lease_is_sent_when_there_is_room)
+FIXTURE(struct rig, rig, holder_rig_init(rig), holder_rig_done(rig));
+
+TEST_WITH(last_record_of_a_dropped_lease_is_sent_when_there_is_room, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	char buf[8];
 	int fd;
 
-	holder_rig_init(&rig);
-	fd = add(&rig, 17);
-	fill(&rig, 17, 50);
-	holder_rig_settle(&rig);
-	holders_drop(rig.holders, 17);
-	CHECK(holders_count(rig.holders) == 1);   /* it still has a descriptor */
-	holders_tell(rig.holders, 17, "late", 4); /* to no holder */
-	holder_rig_settle(&rig);
+	fd = add(rig, 17);
+	fill(rig, 17, 50);
+	holder_rig_settle(rig);
+	holders_drop(rig->holders, 17);
+	CHECK(holders_count(rig->holders) == 1);   /* it still has a descriptor */
+	holders_tell(rig->holders, 17, "late", 4); /* to no holder */
+	holder_rig_settle(rig);
 	CHECK(read_all(fd) < 50 && errno == EAGAIN);
-	holder_rig_settle(&rig);
-	CHECK(holders_count(rig.holders) == 0);
+	holder_rig_settle(rig);
+	CHECK(holders_count(rig->holders) == 0);
 	CHECK(read_all(fd) == 50);
 	CHECK(recv(fd, buf, sizeof(buf), 0) == 0);
 	close(fd);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 0);
 }
 
-TEST(holder_closed_before_its_last_record_is_freed)
+TEST_WITH(holder_closed_before_its_last_record_is_freed, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
-	holder_rig_init(&rig);
-	fd = add(&rig, 17);
-	fill(&rig, 17, 50);
-	holders_drop(rig.holders, 17);
+	fd = add(rig, 17);
+	fill(rig, 17, 50);
+	holders_drop(rig->holders, 17);
 	close(fd);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 0 && holders_count(rig->holders) == 0);
 
-	fd = add(&rig, 17);
-	fill(&rig, 17, 50);
+	fd = add(rig, 17);
+	fill(rig, 17, 50);
 	close(fd);
-	holders_drop(rig.holders, 17);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 0);
+	holders_drop(rig->holders, 17);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 0 && holders_count(rig->holders) == 0);
 }
 
-TEST(at_most_256_last_records_wait_and_the_oldest_is_dropped)
+TEST_WITH(at_most_256_last_records_wait_and_the_oldest_is_dropped, struct rig *rig)
 {
 	enum { MANY = HOLDERS_LEAVING_MAX + 2 };
-	_cleanup_(holder_rig_done) struct rig rig;
 	int fds[MANY];
 	char buf[8];
 
-	holder_rig_init(&rig);
 	for (unsigned i = 0; i < MANY; i++) {
-		fds[i] = add(&rig, i);
-		fill(&rig, i, 50);
-		holders_drop(rig.holders, i);
+		fds[i] = add(rig, i);
+		fill(rig, i, 50);
+		holders_drop(rig->holders, i);
 	}
-	CHECK(holders_count(rig.holders) == HOLDERS_LEAVING_MAX);
+	CHECK(holders_count(rig->holders) == HOLDERS_LEAVING_MAX);
 	for (unsigned i = 0; i < MANY; i++)
 		CHECK(read_all(fds[i]) < 50);
-	holder_rig_settle(&rig);
-	CHECK(holders_count(rig.holders) == 0);
+	holder_rig_settle(rig);
+	CHECK(holders_count(rig->holders) == 0);
 	for (unsigned i = 0; i < MANY; i++) {
 		CHECK(read_all(fds[i]) == (i < 2 ? 0 : 50));
 		CHECK(recv(fds[i], buf, sizeof(buf), 0) == 0);
 		close(fds[i]);
 	}
-	CHECK(rig.holders_gone == 0);
+	CHECK(rig->holders_gone == 0);
 }
 
 TEST(waiting_last_records_are_freed_with_the_holders)
@@ -139,22 +135,20 @@ static int on_request(sd_event_source *source, int fd, uint32_t events, void *us
 	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-TEST(ends_are_handled_before_earlier_requests)
+TEST_WITH(ends_are_handled_before_earlier_requests, struct rig *rig)
 {
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid), holder, bell = eventfd(1, EFD_CLOEXEC);
 	struct request request = { 0 };
 	sd_event_source *source;
-	_cleanup_(holder_rig_done) struct rig rig;
 
-	holder_rig_init(&rig);
-	request.rig = &rig;
-	CHECK(sd_event_add_io(rig.event, &source, bell, EPOLLIN, on_request, &request) >= 0);
-	holder = add(&rig, 17);
-	CHECK(holders_bind(rig.holders, 17, pidfd, pid, false) == 0);
+	request.rig = rig;
+	CHECK(sd_event_add_io(rig->event, &source, bell, EPOLLIN, on_request, &request) >= 0);
+	holder = add(rig, 17);
+	CHECK(holders_bind(rig->holders, 17, pidfd, pid, false) == 0);
 	close(holder);
 	kill_and_reap(pid);
-	holder_rig_settle(&rig);
+	holder_rig_settle(rig);
 	CHECK(request.seen && request.gone == 2);
 	sd_event_source_unref(source);
 	close(pidfd);

@@ -32,181 +32,161 @@ static int send_fd(int socket, int fd)
 	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-TEST(closed_holder_is_reported_once)
+FIXTURE(struct rig, rig, holder_rig_init(rig), holder_rig_done(rig));
+
+TEST_WITH(closed_holder_is_reported_once, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
-	holder_rig_init(&rig);
-	fd = add(&rig, 17);
+	fd = add(rig, 17);
 	CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 1);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 0 && holders_count(rig->holders) == 1);
 	close(fd);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 1 && rig.lease == 17 && holders_count(rig.holders) == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 1 && rig->lease == 17 && holders_count(rig->holders) == 0);
 }
 
-TEST(shut_down_holder_is_reported_like_a_closed_one)
+TEST_WITH(shut_down_holder_is_reported_like_a_closed_one, struct rig *rig)
 {
 	static const int ways[] = { SHUT_RDWR, SHUT_RD };
-	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
-	holder_rig_init(&rig);
 	for (unsigned i = 0; i < 2; i++) {
-		fd = add(&rig, 17);
+		fd = add(rig, 17);
 		CHECK(shutdown(fd, ways[i]) == 0);
-		holder_rig_settle(&rig);
-		CHECK(rig.holders_gone == i + 1 && holders_count(rig.holders) == 0);
+		holder_rig_settle(rig);
+		CHECK(rig->holders_gone == i + 1 && holders_count(rig->holders) == 0);
 		close(fd);
 	}
 }
 
-TEST(client_cannot_send_on_its_holder)
+TEST_WITH(client_cannot_send_on_its_holder, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
-	holder_rig_init(&rig);
-	fd = add(&rig, 17);
+	fd = add(rig, 17);
 	CHECK(send(fd, "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);
 	CHECK(shutdown(fd, SHUT_WR) == 0); /* which it is already */
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 0);
 	close(fd);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 1);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 1);
 }
 
-TEST(holder_sent_over_itself_does_not_keep_the_lease)
+TEST_WITH(holder_sent_over_itself_does_not_keep_the_lease, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	int fd;
 
-	holder_rig_init(&rig);
-	fd = add(&rig, 17);
+	fd = add(rig, 17);
 	CHECK(send_fd(fd, fd) == -EPIPE);
 	close(fd);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 1 && holders_count(rig.holders) == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 1 && holders_count(rig->holders) == 0);
 }
 
-TEST(holder_lives_until_its_last_copy_is_closed)
+TEST_WITH(holder_lives_until_its_last_copy_is_closed, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	int fd, copy;
 
-	holder_rig_init(&rig);
-	fd = add(&rig, 17);
+	fd = add(rig, 17);
 	copy = dup(fd);
 	CHECK(copy >= 0);
 	close(fd);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 0);
 	close(copy);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 1);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 1);
 }
 
-TEST(holder_passed_to_another_process_lives_with_it)
+TEST_WITH(holder_passed_to_another_process_lives_with_it, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	int fd, post[2];
 	pid_t heir;
 
-	holder_rig_init(&rig);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, post) == 0);
 	heir = start_sleeper(); /* has the socket open and receives the holder */
-	fd = add(&rig, 17);
+	fd = add(rig, 17);
 	CHECK(send_fd(post[0], fd) == 0);
 	close(fd);
 	close(post[0]);
 	close(post[1]);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 0);
 	kill_and_reap(heir);
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 1);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone == 1);
 }
 
-TEST(death_of_a_bound_process_is_reported)
+TEST_WITH(death_of_a_bound_process_is_reported, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid);
 
-	holder_rig_init(&rig);
-	CHECK(pidfd >= 0 && holders_bind(rig.holders, 17, pidfd, pid, false) == 0);
+	CHECK(pidfd >= 0 && holders_bind(rig->holders, 17, pidfd, pid, false) == 0);
 	close(pidfd); /* the copy of the caller */
-	holder_rig_settle(&rig);
-	CHECK(rig.bound_gone == 0 && holders_count(rig.holders) == 1);
+	holder_rig_settle(rig);
+	CHECK(rig->bound_gone == 0 && holders_count(rig->holders) == 1);
 	kill_and_reap(pid);
-	holder_rig_settle(&rig);
-	CHECK(rig.bound_gone == 1 && rig.lease == 17 && rig.pid == pid);
-	CHECK(holders_count(rig.holders) == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->bound_gone == 1 && rig->lease == 17 && rig->pid == pid);
+	CHECK(holders_count(rig->holders) == 0);
 }
 
-TEST(binding_a_dead_process_reports_its_death)
+TEST_WITH(binding_a_dead_process_reports_its_death, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid);
 
-	holder_rig_init(&rig);
 	kill_and_reap(pid);
-	CHECK(holders_bind(rig.holders, 17, pidfd, pid, false) == 0);
+	CHECK(holders_bind(rig->holders, 17, pidfd, pid, false) == 0);
 	close(pidfd);
-	holder_rig_settle(&rig);
-	CHECK(rig.bound_gone == 1);
-	CHECK(holders_bind(rig.holders, 17, -1, pid, false) == -EBADF);
+	holder_rig_settle(rig);
+	CHECK(rig->bound_gone == 1);
+	CHECK(holders_bind(rig->holders, 17, -1, pid, false) == -EBADF);
 }
 
-TEST(callback_may_drop_its_lease)
+TEST_WITH(callback_may_drop_its_lease, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid), fds[3], other;
 
-	holder_rig_init(&rig);
-	rig.drop = true;
+	rig->drop = true;
 	for (size_t i = 0; i < 3; i++)
-		fds[i] = add(&rig, 17);
-	other = add(&rig, 18);
-	CHECK(holders_bind(rig.holders, 17, pidfd, pid, false) == 0);
+		fds[i] = add(rig, 17);
+	other = add(rig, 18);
+	CHECK(holders_bind(rig->holders, 17, pidfd, pid, false) == 0);
 	close(pidfd);
 	kill_and_reap(pid);
 	for (size_t i = 0; i < 3; i++)
 		close(fds[i]); /* all are pending: the first callback drops the others */
-	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone + rig.bound_gone == 1 && holders_count(rig.holders) == 1);
+	holder_rig_settle(rig);
+	CHECK(rig->holders_gone + rig->bound_gone == 1 && holders_count(rig->holders) == 1);
 	close(other);
-	holder_rig_settle(&rig);
-	CHECK(rig.lease == 18 && holders_count(rig.holders) == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->lease == 18 && holders_count(rig->holders) == 0);
 }
 
-TEST(adding_a_holder_without_descriptors_fails_without_rest)
+TEST_WITH(adding_a_holder_without_descriptors_fails_without_rest, struct rig *rig)
 {
 	struct rlimit limit, none;
-	_cleanup_(holder_rig_done) struct rig rig;
 
-	holder_rig_init(&rig);
 	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
 	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = limit.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-	CHECK(holders_add(rig.holders, 17) == -EMFILE);
-	CHECK(holders_bind(rig.holders, 17, 0, 1, false) < 0);
+	CHECK(holders_add(rig->holders, 17) == -EMFILE);
+	CHECK(holders_bind(rig->holders, 17, 0, 1, false) < 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(holders_count(rig.holders) == 0);
+	CHECK(holders_count(rig->holders) == 0);
 }
 
-TEST(object_that_is_no_pidfd_is_not_bound)
+TEST_WITH(object_that_is_no_pidfd_is_not_bound, struct rig *rig)
 {
 	int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
-	_cleanup_(holder_rig_done) struct rig rig;
 
-	holder_rig_init(&rig);
-	CHECK(file >= 0 && holders_bind(rig.holders, 17, file, 1, false) == -EPERM);
+	CHECK(file >= 0 && holders_bind(rig->holders, 17, file, 1, false) == -EPERM);
 	close(file);
 }
 
@@ -220,13 +200,11 @@ static void bind_first(struct rig *rig, uint64_t lease, pid_t pid)
 	close(fd);
 }
 
-TEST(process_that_is_added_to_a_container_is_found_by_its_cgroup)
+TEST_WITH(process_that_is_added_to_a_container_is_found_by_its_cgroup, struct rig *rig)
 {
-	_cleanup_(holder_rig_done) struct rig rig;
 	struct unit_rig unit, elsewhere;
 	pid_t init, other, inside, outside;
 
-	holder_rig_init(&rig);
 	if (!unit_rig_new(&unit, "container"))
 		SKIP("there is no cgroup of version 2 that could be made");
 	CHECK(unit_rig_new(&elsewhere, "elsewhere"));
@@ -236,29 +214,29 @@ TEST(process_that_is_added_to_a_container_is_found_by_its_cgroup)
 	outside = start_sleeper();
 	unit_rig_add(&unit, init);
 	unit_rig_add(&elsewhere, other);
-	bind_first(&rig, 7, init);
-	CHECK(holders_container(rig.holders, inside) == 0);
+	bind_first(rig, 7, init);
+	CHECK(holders_container(rig->holders, inside) == 0);
 	unit_rig_add(&unit, inside);
 	unit_rig_add(&unit, outside);
-	CHECK(holders_container(rig.holders, inside) == init);
-	CHECK(holders_container(rig.holders, init) == init);
-	CHECK(holders_container(rig.holders, outside) == 0); /* a monitor */
-	CHECK(holders_container(rig.holders, other) == 0);
-	bind_first(&rig, 8, init);
-	bind_first(&rig, 9, outside);
-	CHECK(holders_container(rig.holders, inside) == init);
+	CHECK(holders_container(rig->holders, inside) == init);
+	CHECK(holders_container(rig->holders, init) == init);
+	CHECK(holders_container(rig->holders, outside) == 0); /* a monitor */
+	CHECK(holders_container(rig->holders, other) == 0);
+	bind_first(rig, 8, init);
+	bind_first(rig, 9, outside);
+	CHECK(holders_container(rig->holders, inside) == init);
 	unit_rig_add(&unit, other);
-	bind_first(&rig, 9, other); /* two containers in one cgroup */
-	CHECK(holders_container(rig.holders, inside) == 0);
-	bind_first(&rig, 10, init);
-	CHECK(holders_container(rig.holders, inside) == 0);
-	holders_drop(rig.holders, 9);
-	CHECK(holders_container(rig.holders, inside) == init);
+	bind_first(rig, 9, other); /* two containers in one cgroup */
+	CHECK(holders_container(rig->holders, inside) == 0);
+	bind_first(rig, 10, init);
+	CHECK(holders_container(rig->holders, inside) == 0);
+	holders_drop(rig->holders, 9);
+	CHECK(holders_container(rig->holders, inside) == init);
 	kill_and_reap(outside);
 	kill_and_reap(other);
 	kill_and_reap(init); /* which ends all in its namespace */
-	holder_rig_settle(&rig);
-	CHECK(rig.bound_gone == 3 && holders_container(rig.holders, getpid()) == 0);
+	holder_rig_settle(rig);
+	CHECK(rig->bound_gone == 3 && holders_container(rig->holders, getpid()) == 0);
 	unit_rig_done(&unit);
 	unit_rig_done(&elsewhere);
 }

@@ -49,30 +49,27 @@ TEST(missing_manager_is_reported_with_the_effect_of_a_restart)
 	check_absent("@gpuarb-test-nobody", 1000, "Connection refused");
 }
 
-TEST(manager_that_does_not_answer_is_given_up)
-{
-	_cleanup_(manager_stop) struct manager manager;
+FIXTURE(struct manager, manager, manager_start(manager, 8), manager_stop(manager));
 
-	manager_start(&manager, 8);
-	check_absent(manager.address, 1, "does not answer");
-	check_absent(manager.address, 1, "does not answer");
-	check_absent(manager.address, 1, "does not answer");
-	check_absent(manager.address, 1, "does not answer");
-	check_absent(manager.address, 1, "does not answer");
-	check_absent(manager.address, 1, "does not answer"); /* now its queue is full */
+TEST_WITH(manager_that_does_not_answer_is_given_up, struct manager *manager)
+{
+	check_absent(manager->address, 1, "does not answer");
+	check_absent(manager->address, 1, "does not answer");
+	check_absent(manager->address, 1, "does not answer");
+	check_absent(manager->address, 1, "does not answer");
+	check_absent(manager->address, 1, "does not answer");
+	check_absent(manager->address, 1, "does not answer"); /* now its queue is full */
 }
 
-TEST(store_without_free_descriptors_is_reported)
+TEST_WITH(store_without_free_descriptors_is_reported, struct manager *manager)
 {
 	struct diagnostics diagnostics = { 0 };
-	_cleanup_(manager_stop) struct manager manager;
 	struct rlimit limit;
 	struct store *store;
 	sd_event *event;
 
-	manager_start(&manager, 8);
 	CHECK(sd_event_new(&event) >= 0);
-	CHECK(setenv("NOTIFY_SOCKET", manager.address, 1) == 0);
+	CHECK(setenv("NOTIFY_SOCKET", manager->address, 1) == 0);
 	for (unsigned n = 0; n < 4; n++) { /* the socket, the pair, the barrier */
 		limit = leave_fds(n);
 		CHECK(store_new(event, STORE_PATIENCE_MSEC, &store, &diagnostics) == 0);
@@ -119,19 +116,17 @@ TEST(manager_without_a_store_is_detected)
 	CHECK(count_fds() == fds);
 }
 
-TEST(socket_of_the_manager_may_be_a_path)
+TEST_WITH(socket_of_the_manager_may_be_a_path, struct manager *manager)
 {
 	_cleanup_(scratch_done) struct scratch scratch = scratch_new();
-	_cleanup_(manager_stop) struct manager manager;
 
-	manager_start(&manager, 8);
-	close(manager.socket);
-	snprintf(manager.address, sizeof(manager.address), "%.40s/notify", scratch.path);
-	manager_bind(&manager);
-	CHECK(works(&manager, NULL));
+	close(manager->socket);
+	snprintf(manager->address, sizeof(manager->address), "%.40s/notify", scratch.path);
+	manager_bind(manager);
+	CHECK(works(manager, NULL));
 }
 
-TEST(size_of_the_store_is_read_from_the_environment)
+TEST_WITH(size_of_the_store_is_read_from_the_environment, struct manager *manager)
 {
 	static const struct {
 		const char *text;
@@ -143,16 +138,14 @@ TEST(size_of_the_store_is_read_from_the_environment)
 		{ "12x", UINT_MAX },        { NULL, UINT_MAX },
 	};
 	struct diagnostics diagnostics = { 0 };
-	_cleanup_(manager_stop) struct manager manager;
 	struct store *store;
 	sd_event *event;
 
-	manager_start(&manager, 8);
 	CHECK(sd_event_new(&event) >= 0);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		CHECK(rows[i].text ? setenv("FDSTORE", rows[i].text, 1) == 0
 				   : unsetenv("FDSTORE") == 0);
-		store = manager_store_new(&manager, event, &diagnostics);
+		store = manager_store_new(manager, event, &diagnostics);
 		CHECK(store_max(store) == rows[i].max && diagnostics.n == 0);
 		store_free(store);
 	}
@@ -279,32 +272,26 @@ static void take_nothing(struct manager *manager, sd_event *event)
 	CHECK(fcntl(3, F_GETFD) < 0 && fcntl(4, F_GETFD) < 0);
 }
 
-TEST(descriptors_of_an_earlier_process_are_returned_with_their_names)
+TEST_WITH(descriptors_of_an_earlier_process_are_returned_with_their_names, struct manager *manager)
 {
-	_cleanup_(manager_stop) struct manager manager;
-
-	manager_start(&manager, 8);
-	left(&manager, "lease-7");
-	as_service(&manager, take_for_another);
-	as_service(&manager, take_more_names);
-	as_service(&manager, take_without_names);
-	as_service(&manager, take_from_full);
-	as_service(&manager, take_nonsense);
-	left(&manager, "lease-7");
-	as_service(&manager, take_fewer_names);
-	as_service(&manager, take_nothing);
-	left(&manager, "lease-9-pid-4");
-	as_service(&manager, take_three);
+	left(manager, "lease-7");
+	as_service(manager, take_for_another);
+	as_service(manager, take_more_names);
+	as_service(manager, take_without_names);
+	as_service(manager, take_from_full);
+	as_service(manager, take_nonsense);
+	left(manager, "lease-7");
+	as_service(manager, take_fewer_names);
+	as_service(manager, take_nothing);
+	left(manager, "lease-9-pid-4");
+	as_service(manager, take_three);
 }
 
-TEST(probe_left_by_an_earlier_process_is_dropped)
+TEST_WITH(probe_left_by_an_earlier_process_is_dropped, struct manager *manager)
 {
-	_cleanup_(manager_stop) struct manager manager;
-
-	manager_start(&manager, 8);
-	left(&manager, "probe");
-	left(&manager, "lease-7");
-	as_service(&manager, take_without_probe);
+	left(manager, "probe");
+	left(manager, "lease-7");
+	as_service(manager, take_without_probe);
 }
 
 TEST(descriptors_of_an_invalid_environment_are_not_taken)

@@ -122,68 +122,64 @@ TEST(invalid_name_or_descriptor_is_refused)
 	CHECK(rig.manager.kept == 1);
 }
 
-TEST(settle_calls_back_in_order_when_the_manager_has_read)
-{
-	struct rig rig;
-	struct call a = { &rig, "a" }, b = { &rig, "b" }, c = { &rig, "c" };
+FIXTURE(struct rig, rig, , rig_done(rig));
 
-	rig_init(&rig, 8);
-	keep(&rig, "one");
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	keep(&rig, "two");
-	CHECK(store_settle(rig.store, on_settled, &b) == 0);
-	CHECK(store_settle(rig.store, on_settled, &c) == 0);
-	turn(&rig);
-	CHECK(rig.log[0] == '\0');
+TEST_WITH(settle_calls_back_in_order_when_the_manager_has_read, struct rig *rig)
+{
+	struct call a = { rig, "a" }, b = { rig, "b" }, c = { rig, "c" };
+
+	rig_init(rig, 8);
+	keep(rig, "one");
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	keep(rig, "two");
+	CHECK(store_settle(rig->store, on_settled, &b) == 0);
+	CHECK(store_settle(rig->store, on_settled, &c) == 0);
+	turn(rig);
+	CHECK(rig->log[0] == '\0');
 	/* The descriptor, then the barrier. */
-	CHECK(manager_read(&rig.manager) && manager_read(&rig.manager));
-	turn(&rig);
-	CHECK(strcmp(rig.log, "a ok ") == 0);
-	manager_settle(&rig.manager, rig.event);
-	CHECK(strcmp(rig.log, "a ok b ok c ok ") == 0);
-	CHECK(rig.manager.store.n == 2 && rig.manager.barriers == 2);
-	rig_done(&rig);
+	CHECK(manager_read(&rig->manager) && manager_read(&rig->manager));
+	turn(rig);
+	CHECK(strcmp(rig->log, "a ok ") == 0);
+	manager_settle(&rig->manager, rig->event);
+	CHECK(strcmp(rig->log, "a ok b ok c ok ") == 0);
+	CHECK(rig->manager.store.n == 2 && rig->manager.barriers == 2);
 }
 
-TEST(callback_may_keep_and_settle_again)
+TEST_WITH(callback_may_keep_and_settle_again, struct rig *rig)
 {
-	struct rig rig;
-	struct call a = { &rig, "a" }, b = { &rig, "b" };
+	struct call a = { rig, "a" }, b = { rig, "b" };
 
-	rig_init(&rig, 8);
-	rig.again = 3;
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	CHECK(store_settle(rig.store, on_settled, &b) == 0);
-	manager_settle(&rig.manager, rig.event);
-	CHECK(strcmp(rig.log, "a ok b ok a ok b ok a ok ") == 0);
-	CHECK(rig.manager.kept == 3);
-	rig_done(&rig);
+	rig_init(rig, 8);
+	rig->again = 3;
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	CHECK(store_settle(rig->store, on_settled, &b) == 0);
+	manager_settle(&rig->manager, rig->event);
+	CHECK(strcmp(rig->log, "a ok b ok a ok b ok a ok ") == 0);
+	CHECK(rig->manager.kept == 3);
 }
 
-TEST(messages_wait_in_order_while_the_manager_does_not_read)
+TEST_WITH(messages_wait_in_order_while_the_manager_does_not_read, struct rig *rig)
 {
-	struct rig rig;
-	struct call a = { &rig, "a" };
+	struct call a = { rig, "a" };
 	unsigned sent;
 	char last[32];
 
-	rig_init(&rig, 2000);
-	sent = fill(&rig, 500);
+	rig_init(rig, 2000);
+	sent = fill(rig, 500);
 	snprintf(last, sizeof(last), "fill-%u", sent - 1);
-	CHECK(manager_read(&rig.manager)); /* room, but new messages must not overtake */
-	store_forget(rig.store, last);
-	store_forget(rig.store, "fill-0");
-	store_forget(rig.store, "fill-1");
-	keep(&rig, "fill-0");
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	turn(&rig);
-	CHECK(rig.log[0] == '\0');
-	manager_settle(&rig.manager, rig.event);
-	CHECK(strcmp(rig.log, "a ok ") == 0);
-	CHECK(rig.manager.kept == sent + 1 && rig.manager.store.n == sent - 2);
-	CHECK(manager_has(&rig.manager, "fill-0") && !manager_has(&rig.manager, "fill-1"));
-	CHECK(!manager_has(&rig.manager, last));
-	rig_done(&rig);
+	CHECK(manager_read(&rig->manager)); /* room, but new messages must not overtake */
+	store_forget(rig->store, last);
+	store_forget(rig->store, "fill-0");
+	store_forget(rig->store, "fill-1");
+	keep(rig, "fill-0");
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	turn(rig);
+	CHECK(rig->log[0] == '\0');
+	manager_settle(&rig->manager, rig->event);
+	CHECK(strcmp(rig->log, "a ok ") == 0);
+	CHECK(rig->manager.kept == sent + 1 && rig->manager.store.n == sent - 2);
+	CHECK(manager_has(&rig->manager, "fill-0") && !manager_has(&rig->manager, "fill-1"));
+	CHECK(!manager_has(&rig->manager, last));
 }
 
 TEST(at_most_1024_descriptors_wait)
@@ -201,103 +197,93 @@ TEST(at_most_1024_descriptors_wait)
 	CHECK(manager_has(&rig.manager, "more"));
 }
 
-TEST(message_that_cannot_be_queued_fails_without_descriptors)
+TEST_WITH(message_that_cannot_be_queued_fails_without_descriptors, struct rig *rig)
 {
-	struct rig rig;
 	struct rlimit limit;
-	struct call a = { &rig, "a" }, b = { &rig, "b" };
+	struct call a = { rig, "a" }, b = { rig, "b" };
 
-	rig_init(&rig, 2000);
+	rig_init(rig, 2000);
 	limit = leave_fds(1);
-	CHECK(store_settle(rig.store, on_settled, &a) == -EMFILE);
+	CHECK(store_settle(rig->store, on_settled, &a) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	fill(&rig, 1);
+	fill(rig, 1);
 	limit = leave_fds(0);
-	CHECK(store_keep(rig.store, "more", 0) == -EMFILE);
+	CHECK(store_keep(rig->store, "more", 0) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	limit = leave_fds(2); /* a pipe, but no copy of its end */
-	CHECK(store_settle(rig.store, on_settled, &a) == -EMFILE);
+	CHECK(store_settle(rig->store, on_settled, &a) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	manager_settle(&rig.manager, rig.event);
+	manager_settle(&rig->manager, rig->event);
 
 	/* The next barrier, after the present one has passed. */
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	CHECK(store_settle(rig.store, on_settled, &b) == 0);
-	CHECK(manager_read(&rig.manager));
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	CHECK(store_settle(rig->store, on_settled, &b) == 0);
+	CHECK(manager_read(&rig->manager));
 	limit = leave_fds(0);
-	turn(&rig);
+	turn(rig);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(strcmp(rig.log, "a ok b EMFILE ") == 0);
-	rig_done(&rig);
+	CHECK(strcmp(rig->log, "a ok b EMFILE ") == 0);
 }
 
-TEST(ended_manager_is_reported_and_ends_the_store)
+TEST_WITH(ended_manager_is_reported_and_ends_the_store, struct rig *rig)
 {
-	struct rig rig;
-	struct call a = { &rig, "a" }, b = { &rig, "b" };
+	struct call a = { rig, "a" }, b = { rig, "b" };
 
-	rig_init(&rig, 8);
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	CHECK(store_settle(rig.store, on_settled, &b) == 0);
-	CHECK(manager_read(&rig.manager)); /* passed, but not reported yet */
-	manager_stop(&rig.manager);
-	CHECK(store_keep(rig.store, "one", 0) == -ECONNREFUSED);
-	CHECK(!store_works(rig.store) && rig.log[0] == '\0');
-	CHECK(store_keep(rig.store, "one", 0) == 0);
-	store_forget(rig.store, "one");
-	manager_settle(&rig.manager, rig.event);
-	CHECK(strcmp(rig.log, "a ECONNREFUSED b ECONNREFUSED ") == 0);
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	CHECK(strcmp(rig.log, "a ECONNREFUSED b ECONNREFUSED a ok ") == 0);
-	rig_done(&rig);
+	rig_init(rig, 8);
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	CHECK(store_settle(rig->store, on_settled, &b) == 0);
+	CHECK(manager_read(&rig->manager)); /* passed, but not reported yet */
+	manager_stop(&rig->manager);
+	CHECK(store_keep(rig->store, "one", 0) == -ECONNREFUSED);
+	CHECK(!store_works(rig->store) && rig->log[0] == '\0');
+	CHECK(store_keep(rig->store, "one", 0) == 0);
+	store_forget(rig->store, "one");
+	manager_settle(&rig->manager, rig->event);
+	CHECK(strcmp(rig->log, "a ECONNREFUSED b ECONNREFUSED ") == 0);
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	CHECK(strcmp(rig->log, "a ECONNREFUSED b ECONNREFUSED a ok ") == 0);
 }
 
-TEST(barrier_that_ends_with_the_manager_has_not_passed)
+TEST_WITH(barrier_that_ends_with_the_manager_has_not_passed, struct rig *rig)
 {
-	struct rig rig;
-	struct call a = { &rig, "a" }, b = { &rig, "b" };
+	struct call a = { rig, "a" }, b = { rig, "b" };
 
-	rig_init(&rig, 8);
-	keep(&rig, "one");
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	CHECK(store_settle(rig.store, on_settled, &b) == 0);
-	manager_stop(&rig.manager);
-	turn(&rig);
-	CHECK(strcmp(rig.log, "a ECONNREFUSED b ECONNREFUSED ") == 0);
-	CHECK(!store_works(rig.store));
-	rig_done(&rig);
+	rig_init(rig, 8);
+	keep(rig, "one");
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	CHECK(store_settle(rig->store, on_settled, &b) == 0);
+	manager_stop(&rig->manager);
+	turn(rig);
+	CHECK(strcmp(rig->log, "a ECONNREFUSED b ECONNREFUSED ") == 0);
+	CHECK(!store_works(rig->store));
 }
 
-TEST(waiting_messages_are_dropped_when_the_manager_ends)
+TEST_WITH(waiting_messages_are_dropped_when_the_manager_ends, struct rig *rig)
 {
-	struct rig rig;
-	struct call a = { &rig, "a" };
+	struct call a = { rig, "a" };
 
-	rig_init(&rig, 100);
-	fill(&rig, 10);
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	manager_stop(&rig.manager);
-	manager_settle(&rig.manager, rig.event);
-	CHECK(strcmp(rig.log, "a ECONNREFUSED ") == 0 && !store_works(rig.store));
-	rig_done(&rig);
+	rig_init(rig, 100);
+	fill(rig, 10);
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	manager_stop(&rig->manager);
+	manager_settle(&rig->manager, rig->event);
+	CHECK(strcmp(rig->log, "a ECONNREFUSED ") == 0 && !store_works(rig->store));
 }
 
-TEST(settle_and_forget_detect_an_ended_manager)
+TEST_WITH(settle_and_forget_detect_an_ended_manager, struct rig *rig)
 {
-	struct rig rig;
-	struct call a = { &rig, "a" };
+	struct call a = { rig, "a" };
 
-	rig_init(&rig, 8);
-	manager_stop(&rig.manager);
-	CHECK(store_settle(rig.store, on_settled, &a) == 0);
-	CHECK(!store_works(rig.store) && strcmp(rig.log, "a ECONNREFUSED ") == 0);
-	rig_done(&rig);
+	rig_init(rig, 8);
+	manager_stop(&rig->manager);
+	CHECK(store_settle(rig->store, on_settled, &a) == 0);
+	CHECK(!store_works(rig->store) && strcmp(rig->log, "a ECONNREFUSED ") == 0);
+	rig_done(rig);
 
-	rig_init(&rig, 8);
-	manager_stop(&rig.manager);
-	store_forget(rig.store, "one");
-	CHECK(!store_works(rig.store));
-	rig_done(&rig);
+	rig_init(rig, 8);
+	manager_stop(&rig->manager);
+	store_forget(rig->store, "one");
+	CHECK(!store_works(rig->store));
 }
 
 TEST(freeing_the_store_cancels_waiters)

@@ -99,47 +99,46 @@ static char *replaced(const char *text, const char *from, const char *to)
 	return copy;
 }
 
-TEST(law_margins_and_preemption_come_from_the_report)
-{
-	_cleanup_(machine_done) struct machine machine = machine_new();
-	char *report = report_of(&machine.gpu);
+FIXTURE(struct machine, machine, *machine = machine_new(), machine_done(machine));
 
-	scratch_write(&machine.scratch, FILE_NAME, report);
-	load(&machine);
-	CHECK(machine.diagnostics.n == 0 && machine.gpu.calibrated.problem[0] == '\0');
-	CHECK(machine.gpu.law.basis == LAW_MEASURED && machine.gpu.law.constant == 20);
-	CHECK(strcmp(machine.gpu.law.source, "calibrated 2026-11-23") == 0);
-	CHECK(strcmp(machine.gpu.calibrated.date, "2026-11-23") == 0);
-	CHECK(machine.gpu.calibrated.preemption_usec == 42);
-	CHECK(machine.gpu.calibrated.n_slowdowns == 2);
-	CHECK(machine.gpu.calibrated.slowdowns[0].kind == NEIGHBOURS_MEMORY);
-	CHECK(machine.gpu.calibrated.slowdowns[0].neighbours == 3);
-	CHECK(machine.gpu.calibrated.slowdowns[0].percent == 170);
-	CHECK(machine.gpu.calibrated.slowdowns[1].kind == NEIGHBOURS_COMPUTE);
-	CHECK(machine.gpu.calibrated.slowdowns[1].percent == 100);
+TEST_WITH(law_margins_and_preemption_come_from_the_report, struct machine *machine)
+{
+	char *report = report_of(&machine->gpu);
+
+	scratch_write(&machine->scratch, FILE_NAME, report);
+	load(machine);
+	CHECK(machine->diagnostics.n == 0 && machine->gpu.calibrated.problem[0] == '\0');
+	CHECK(machine->gpu.law.basis == LAW_MEASURED && machine->gpu.law.constant == 20);
+	CHECK(strcmp(machine->gpu.law.source, "calibrated 2026-11-23") == 0);
+	CHECK(strcmp(machine->gpu.calibrated.date, "2026-11-23") == 0);
+	CHECK(machine->gpu.calibrated.preemption_usec == 42);
+	CHECK(machine->gpu.calibrated.n_slowdowns == 2);
+	CHECK(machine->gpu.calibrated.slowdowns[0].kind == NEIGHBOURS_MEMORY);
+	CHECK(machine->gpu.calibrated.slowdowns[0].neighbours == 3);
+	CHECK(machine->gpu.calibrated.slowdowns[0].percent == 170);
+	CHECK(machine->gpu.calibrated.slowdowns[1].kind == NEIGHBOURS_COMPUTE);
+	CHECK(machine->gpu.calibrated.slowdowns[1].percent == 100);
 	free(report);
 }
 
-TEST(gpu_without_a_report_keeps_the_law_of_its_target)
+TEST_WITH(gpu_without_a_report_keeps_the_law_of_its_target, struct machine *machine)
 {
-	_cleanup_(machine_done) struct machine machine = machine_new();
-	struct law before = machine.gpu.law;
+	struct law before = machine->gpu.law;
 
-	load(&machine);
-	CHECK(machine.diagnostics.n == 0 && machine.gpu.calibrated.date[0] == '\0');
-	CHECK(machine.gpu.calibrated.problem[0] == '\0' && machine.gpu.law.basis == before.basis);
+	load(machine);
+	CHECK(machine->diagnostics.n == 0 && machine->gpu.calibrated.date[0] == '\0');
+	CHECK(machine->gpu.calibrated.problem[0] == '\0' && machine->gpu.law.basis == before.basis);
 }
 
-TEST(partition_has_a_file_without_a_slash)
+TEST_WITH(partition_has_a_file_without_a_slash, struct machine *machine)
 {
-	_cleanup_(machine_done) struct machine machine = machine_new();
 	char *report;
 
-	snprintf(machine.gpu.name, sizeof(machine.gpu.name), NAME "/3");
-	report = report_of(&machine.gpu);
-	scratch_write(&machine.scratch, "calibration/" NAME "-3.json", report);
-	load(&machine);
-	CHECK(strcmp(machine.gpu.calibrated.date, "2026-11-23") == 0);
+	snprintf(machine->gpu.name, sizeof(machine->gpu.name), NAME "/3");
+	report = report_of(&machine->gpu);
+	scratch_write(&machine->scratch, "calibration/" NAME "-3.json", report);
+	load(machine);
+	CHECK(strcmp(machine->gpu.calibrated.date, "2026-11-23") == 0);
 	free(report);
 }
 
@@ -247,67 +246,63 @@ TEST(edited_foreign_and_damaged_reports_are_refused)
 	}
 }
 
-TEST(report_of_a_part_of_the_gpu_is_refused)
+TEST_WITH(report_of_a_part_of_the_gpu_is_refused, struct machine *machine)
 {
-	_cleanup_(machine_done) struct machine machine = machine_new();
-	char *report = report_of(&machine.gpu), *at = report, *last = NULL;
+	char *report = report_of(&machine->gpu), *at = report, *last = NULL;
 
 	while ((at = strstr(at, "\"law\", \"cu_mask\"")))
 		last = at++;
 	CHECK(last);
 	memcpy(last, "\"any\"", 5);
-	scratch_write(&machine.scratch, FILE_NAME, report);
-	load(&machine);
-	CHECK(strstr(machine.gpu.calibrated.problem, "points"));
-	CHECK(machine.gpu.calibrated.date[0] == '\0');
+	scratch_write(&machine->scratch, FILE_NAME, report);
+	load(machine);
+	CHECK(strstr(machine->gpu.calibrated.problem, "points"));
+	CHECK(machine->gpu.calibrated.date[0] == '\0');
 	free(report);
 }
 
-TEST(report_cut_off_anywhere_is_refused)
+TEST_WITH(report_cut_off_anywhere_is_refused, struct machine *machine)
 {
-	_cleanup_(machine_done) struct machine machine = machine_new();
-	char *report = report_of(&machine.gpu);
+	char *report = report_of(&machine->gpu);
 	size_t size = strlen(report);
 
 	for (size_t n = 0; n < size - 1; n += 37) {
-		machine.gpu.calibrated = (struct calibrated){ 0 };
-		scratch_put(&machine.scratch, FILE_NAME, report, n);
-		load(&machine);
-		CHECK(*machine.gpu.calibrated.problem && !*machine.gpu.calibrated.date);
+		machine->gpu.calibrated = (struct calibrated){ 0 };
+		scratch_put(&machine->scratch, FILE_NAME, report, n);
+		load(machine);
+		CHECK(*machine->gpu.calibrated.problem && !*machine->gpu.calibrated.date);
 	}
 	free(report);
 }
 
-TEST(report_of_a_gigabyte_is_refused_unread)
+TEST_WITH(report_of_a_gigabyte_is_refused_unread, struct machine *machine)
 {
-	_cleanup_(machine_done) struct machine machine = machine_new();
-
-	scratch_write(&machine.scratch, FILE_NAME, "{");
-	CHECK(truncate(scratch_at(&machine.scratch, FILE_NAME), 1 << 30) == 0);
-	load(&machine);
-	CHECK(strstr(machine.gpu.calibrated.problem, "1 MiB"));
+	scratch_write(&machine->scratch, FILE_NAME, "{");
+	CHECK(truncate(scratch_at(&machine->scratch, FILE_NAME), 1 << 30) == 0);
+	load(machine);
+	CHECK(strstr(machine->gpu.calibrated.problem, "1 MiB"));
 }
 
-TEST(report_that_others_can_change_is_refused)
+TEST_WITH(report_that_others_can_change_is_refused, struct machine *machine)
 {
-	_cleanup_(machine_done) struct machine machine = machine_new();
-	char *report = report_of(&machine.gpu);
+	char *report = report_of(&machine->gpu);
 
-	scratch_write(&machine.scratch, FILE_NAME, report);
-	CHECK(chmod(scratch_at(&machine.scratch, FILE_NAME), 0666) == 0);
-	load(&machine);
-	CHECK(strstr(machine.gpu.calibrated.problem, "0666"));
-	CHECK(chmod(scratch_at(&machine.scratch, FILE_NAME), 0644) == 0);
-	CHECK(chmod(scratch_at(&machine.scratch, "calibration"), 0777) == 0);
-	machine.gpu.calibrated = (struct calibrated){ 0 };
-	load(&machine);
-	CHECK(strstr(machine.gpu.calibrated.problem, "0777"));
-	CHECK(chmod(scratch_at(&machine.scratch, "calibration"), 0755) == 0);
+	scratch_write(&machine->scratch, FILE_NAME, report);
+	CHECK(chmod(scratch_at(&machine->scratch, FILE_NAME), 0666) == 0);
+	load(machine);
+	CHECK(strstr(machine->gpu.calibrated.problem, "0666"));
+	CHECK(chmod(scratch_at(&machine->scratch, FILE_NAME), 0644) == 0);
+	CHECK(chmod(scratch_at(&machine->scratch, "calibration"), 0777) == 0);
+	machine->gpu.calibrated = (struct calibrated){ 0 };
+	load(machine);
+	CHECK(strstr(machine->gpu.calibrated.problem, "0777"));
+	CHECK(chmod(scratch_at(&machine->scratch, "calibration"), 0755) == 0);
 	if (geteuid() == 0) {
-		CHECK(chown(scratch_at(&machine.scratch, FILE_NAME), 65534, 65534) == 0);
-		machine.gpu.calibrated = (struct calibrated){ 0 };
-		calibration_load(machine.scratch.path, &trust, &machine.gpu, &machine.diagnostics);
-		CHECK(strstr(machine.gpu.calibrated.problem, "65534"));
+		CHECK(chown(scratch_at(&machine->scratch, FILE_NAME), 65534, 65534) == 0);
+		machine->gpu.calibrated = (struct calibrated){ 0 };
+		calibration_load(machine->scratch.path, &trust, &machine->gpu,
+				 &machine->diagnostics);
+		CHECK(strstr(machine->gpu.calibrated.problem, "65534"));
 	}
 	free(report);
 }

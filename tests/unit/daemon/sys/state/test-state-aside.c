@@ -49,7 +49,9 @@ static void make_socket(const struct rig *rig, const char *name)
 	close(fd);
 }
 
-TEST(files_with_other_names_are_set_aside)
+FIXTURE(struct rig, rig, rig = state_rig_new(), state_rig_free(rig));
+
+TEST_WITH(files_with_other_names_are_set_aside, struct rig *rig)
 {
 	static const char *const foreign[] = {
 		"x.json",
@@ -65,7 +67,6 @@ TEST(files_with_other_names_are_set_aside)
 		"99999999999999999999999.json",
 		".x.json",
 	};
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char name[64];
 
@@ -93,12 +94,10 @@ TEST(files_with_other_names_are_set_aside)
 	CHECK(there(rig, "set-aside/18.json/inside") && there(rig, "set-aside/19.json"));
 	CHECK(there(rig, "set-aside/20.json") && there(rig, "set-aside/21.json"));
 	CHECK(count_list(rig, state) == 3 && rig->diagnostics.n == ARRAY_SIZE(foreign) + 4);
-	state_rig_free(rig);
 }
 
-TEST(object_in_the_place_of_a_lease_file_is_set_aside)
+TEST_WITH(object_in_the_place_of_a_lease_file_is_set_aside, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_mkdir(&rig->scratch, "leases/17.json");
@@ -115,12 +114,10 @@ TEST(object_in_the_place_of_a_lease_file_is_set_aside)
 	diagnostics_done(&rig->diagnostics);
 	CHECK(state_load(state, &rig->arbiter, 21, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(state_says(rig, "/leases/21.json"));
-	state_rig_free(rig);
 }
 
-TEST(file_of_another_lease_is_set_aside)
+TEST_WITH(file_of_another_lease_is_set_aside, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	save(rig, state, 17);
@@ -129,12 +126,10 @@ TEST(file_of_another_lease_is_set_aside)
 	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(state_says(rig, "/leases/18.json") && rig->diagnostics.n == 1);
 	CHECK(there(rig, "set-aside/18.json") && count_list(rig, state) == 0);
-	state_rig_free(rig);
 }
 
-TEST(files_of_other_versions_are_set_aside)
+TEST_WITH(files_of_other_versions_are_set_aside, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "leases/17.json", "{\"version\":3,\"lease\":{}}");
@@ -146,12 +141,10 @@ TEST(files_of_other_versions_are_set_aside)
 	CHECK(state_says(rig, "/leases/18.json"));
 	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	CHECK(there(rig, "set-aside/17.json") && there(rig, "set-aside/18.json"));
-	state_rig_free(rig);
 }
 
-TEST(file_that_was_set_aside_is_never_overwritten)
+TEST_WITH(file_that_was_set_aside_is_never_overwritten, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char text[16];
 
@@ -175,12 +168,10 @@ TEST(file_that_was_set_aside_is_never_overwritten)
 	state_set_aside(state, 18, "so", &rig->diagnostics);
 	CHECK(strcmp(text_in(rig, "set-aside/18.json.3"), "eighteen") == 0);
 	CHECK(!there(rig, "set-aside/gone"));
-	state_rig_free(rig);
 }
 
-TEST(at_most_1000_files_of_a_name_are_set_aside)
+TEST_WITH(at_most_1000_files_of_a_name_are_set_aside, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char name[64];
 
@@ -194,12 +185,10 @@ TEST(at_most_1000_files_of_a_name_are_set_aside)
 	state_set_aside(state, 17, "so", &rig->diagnostics);
 	CHECK(state_says(rig, "/leases/17.json"));
 	CHECK(there(rig, "leases/17.json"));
-	state_rig_free(rig);
 }
 
-TEST(rest_of_an_interrupted_write_is_removed)
+TEST_WITH(rest_of_an_interrupted_write_is_removed, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, ".new", "10");
@@ -213,12 +202,10 @@ TEST(rest_of_an_interrupted_write_is_removed)
 	CHECK(count_list(rig, state) == 0 && !there(rig, "leases/.17.json"));
 	CHECK(rig->diagnostics.n == 0 && !there(rig, "set-aside"));
 	state_close(state);
-	state_rig_free(rig);
 }
 
-TEST(directory_that_prevents_writing_is_set_aside)
+TEST_WITH(directory_that_prevents_writing_is_set_aside, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
 	scratch_mkdir(&rig->scratch, ".new");
@@ -231,12 +218,10 @@ TEST(directory_that_prevents_writing_is_set_aside)
 	save(rig, state, 17);
 	CHECK(state_ids_until(state, state_first_id(state)) == 0);
 	state_close(state);
-	state_rig_free(rig);
 }
 
-TEST(second_daemon_is_refused_until_the_first_ends)
+TEST_WITH(second_daemon_is_refused_until_the_first_ends, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *first = open_state(rig), *second = NULL;
 
 	CHECK(state_open(rig->scratch.path, NULL, &second, &rig->diagnostics) == -EBUSY && !second);
@@ -246,12 +231,10 @@ TEST(second_daemon_is_refused_until_the_first_ends)
 	second = open_state(rig);
 	CHECK(count_list(rig, second) == 1);
 	state_close(second);
-	state_rig_free(rig);
 }
 
-TEST(lock_of_a_killed_daemon_is_released)
+TEST_WITH(lock_of_a_killed_daemon_is_released, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state = NULL;
 	int ready[2], status;
 	pid_t child;
@@ -272,5 +255,4 @@ TEST(lock_of_a_killed_daemon_is_released)
 	state_close(open_state(rig));
 	close(ready[0]);
 	close(ready[1]);
-	state_rig_free(rig);
 }

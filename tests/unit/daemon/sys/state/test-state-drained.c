@@ -61,10 +61,11 @@ TEST(drained_gpus_are_drained_after_a_restart)
 	arbiter_free(new);
 }
 
-TEST(absent_drained_gpu_stays_drained)
+FIXTURE(struct rig, rig, rig = state_rig_new(), state_rig_free(rig));
+
+TEST_WITH(absent_drained_gpu_stays_drained, struct rig *rig)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = two_gpus();
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "drained", "0000:05:00.0\n0000:03:00.0\n");
@@ -81,13 +82,11 @@ TEST(absent_drained_gpu_stays_drained)
 	CHECK(arbiter_drain(arbiter, "0000:05:00.0", false) == 0);
 	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n") == 0);
-	state_rig_free(rig);
 }
 
-TEST(invalid_lines_are_reported_and_the_others_are_used)
+TEST_WITH(invalid_lines_are_reported_and_the_others_are_used, struct rig *rig)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = two_gpus();
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "drained",
@@ -99,13 +98,11 @@ TEST(invalid_lines_are_reported_and_the_others_are_used)
 	CHECK(state_says(rig, "/drained:1") && state_says(rig, "/drained:3"));
 	CHECK(state_says(rig, "/drained:4") && state_says(rig, "/drained:5"));
 	CHECK(state_says(rig, "/drained: GPU 0")); /* "0" is a name here, not an index */
-	state_rig_free(rig);
 }
 
-TEST(more_than_64_absent_gpus_are_not_kept)
+TEST_WITH(more_than_64_absent_gpus_are_not_kept, struct rig *rig)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = two_gpus();
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char text[16 * (REQUEST_WANTS + 1)], *end = text;
 
@@ -118,13 +115,11 @@ TEST(more_than_64_absent_gpus_are_not_kept)
 	CHECK(arbiter_drain(arbiter, "0", true) == 0 && arbiter_drain(arbiter, "1", true) == 0);
 	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strstr(file_text(rig), "\n0000:47:00.0\n") && !strstr(file_text(rig), "0000:48"));
-	state_rig_free(rig);
 }
 
-TEST(object_in_the_place_of_the_list_is_set_aside)
+TEST_WITH(object_in_the_place_of_the_list_is_set_aside, struct rig *rig)
 {
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = two_gpus();
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_mkdir(&rig->scratch, "drained");
@@ -139,5 +134,4 @@ TEST(object_in_the_place_of_the_list_is_set_aside)
 	scratch_put(&rig->scratch, "drained", "0000:03:00.0\n\0", 14);
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(!arbiter->gpus[0].draining && there(rig, "set-aside/drained.2"));
-	state_rig_free(rig);
 }

@@ -42,9 +42,10 @@ static bool refused_or_same(const struct rig *rig, const char *text, size_t leng
 	return same;
 }
 
-TEST(truncated_file_is_refused)
+FIXTURE(struct rig, rig, rig = state_rig_new(), state_rig_free(rig));
+
+TEST_WITH(truncated_file_is_refused, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 	size_t length = strlen(text);
 
@@ -54,7 +55,6 @@ TEST(truncated_file_is_refused)
 		CHECK(read_text(rig, text, n) == -EINVAL && read_why[0]);
 	CHECK(refused_or_same(rig, text, length - 1));
 	free(text);
-	state_rig_free(rig);
 }
 
 /* Marks the bytes of values: digits, and characters of strings that are not keys. */
@@ -88,9 +88,8 @@ static void check_spoilt(const struct rig *rig, const char *text, size_t length,
 		CHECK(read_why[0] && !read_lease.lease);
 }
 
-TEST(flipped_bit_outside_of_a_value_never_changes_the_lease)
+TEST_WITH(flipped_bit_outside_of_a_value_never_changes_the_lease, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 	size_t length = strlen(text), marked = 0;
 	bool *value = calloc(length + 1, sizeof(*value));
@@ -108,12 +107,10 @@ TEST(flipped_bit_outside_of_a_value_never_changes_the_lease)
 	CHECK(marked > length / 10 && marked < length / 2);
 	free(value);
 	free(text);
-	state_rig_free(rig);
 }
 
-TEST(lost_or_doubled_byte_outside_of_a_value_never_changes_the_lease)
+TEST_WITH(lost_or_doubled_byte_outside_of_a_value_never_changes_the_lease, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 	size_t length = strlen(text);
 	bool *value = calloc(length + 1, sizeof(*value));
@@ -132,7 +129,6 @@ TEST(lost_or_doubled_byte_outside_of_a_value_never_changes_the_lease)
 	free(other);
 	free(value);
 	free(text);
-	state_rig_free(rig);
 }
 
 /* ---- edited files -------------------------------------------------------------------- */
@@ -148,7 +144,7 @@ static char *replaced(const char *text, const char *old, const char *new)
 	return other;
 }
 
-TEST(every_member_is_checked_and_named_in_the_error)
+TEST_WITH(every_member_is_checked_and_named_in_the_error, struct rig *rig)
 {
 	static const struct {
 		const char *old, *new, *why;
@@ -210,7 +206,6 @@ TEST(every_member_is_checked_and_named_in_the_error)
 		  "granted: has a member that" },
 		{ "\"id\":17", "\"id\":[[[[[[[[[17]]]]]]]]]", "not JSON" }, /* too deep */
 	};
-	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -223,13 +218,11 @@ TEST(every_member_is_checked_and_named_in_the_error)
 		free(other);
 	}
 	free(text);
-	state_rig_free(rig);
 }
 
 /* json-c before 0.18 reads the largest number, later versions refuse the text. */
-TEST(number_beyond_64_bits_is_refused)
+TEST_WITH(number_beyond_64_bits_is_refused, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 	char *other = replaced(text, "\"id\":17", "\"id\":18446744073709551633"); /* 2^64 + 17 */
 
@@ -237,7 +230,6 @@ TEST(number_beyond_64_bits_is_refused)
 	CHECK(strstr(read_why, "id: is out of range") || strstr(read_why, "not JSON"));
 	free(other);
 	free(text);
-	state_rig_free(rig);
 }
 
 /* "KEY":[ELEMENT,ELEMENT,…] with n elements. */
@@ -253,7 +245,7 @@ static char *many(const char *key, const char *element, size_t n)
 	return text;
 }
 
-TEST(arrays_that_are_too_long_are_refused)
+TEST_WITH(arrays_that_are_too_long_are_refused, struct rig *rig)
 {
 	static const struct {
 		const char *key, *element;
@@ -267,7 +259,6 @@ TEST(arrays_that_are_too_long_are_refused)
 		{ "wants", "{}", REQUEST_WANTS + 1, "wants: has too many elements" },
 		{ "wants", "{}", 0, "wants: is empty" },
 	};
-	struct rig *rig = state_rig_new();
 
 	rig->lease.n_partitions = 0;
 	rig->request.n_wants = 0; /* so that every array is written as [] */
@@ -279,12 +270,10 @@ TEST(arrays_that_are_too_long_are_refused)
 		CHECK(strcmp(read_why, wrong[i].why) == 0);
 		free(other), free(empty), free(list), free(text);
 	}
-	state_rig_free(rig);
 }
 
-TEST(mask_with_half_a_wgp_is_refused)
+TEST_WITH(mask_with_half_a_wgp_is_refused, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct geometry *geometry = &rig->gpu.info.geometry;
 	char *text, *other;
 
@@ -300,12 +289,10 @@ TEST(mask_with_half_a_wgp_is_refused)
 	CHECK(strstr(read_why, "cu_mask"));
 	free(other);
 	free(text);
-	state_rig_free(rig);
 }
 
-TEST(text_after_the_lease_is_refused)
+TEST_WITH(text_after_the_lease_is_refused, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	char *text = text_of(rig), *other;
 	size_t length = strlen(text);
 
@@ -316,5 +303,4 @@ TEST(text_after_the_lease_is_refused)
 	CHECK(read_text(rig, "[1]", 3) == -EINVAL);
 	free(other);
 	free(text);
-	state_rig_free(rig);
 }

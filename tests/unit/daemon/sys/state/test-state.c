@@ -17,9 +17,10 @@ static const char *text_at(struct json_object *object, const char *key)
 	return json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
 }
 
-TEST(saved_lease_has_every_member)
+FIXTURE(struct rig, rig, rig = state_rig_new(), state_rig_free(rig));
+
+TEST_WITH(saved_lease_has_every_member, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	struct json_object *file, *list, *row;
 	struct stat st;
@@ -63,7 +64,6 @@ TEST(saved_lease_has_every_member)
 	      json_object_array_length(list) == 1);
 	CHECK(!json_object_object_get_ex(row, "class", NULL)); /* of the tenant */
 	json_object_put(file);
-	state_rig_free(rig);
 }
 
 static void read_saved(const struct rig *rig, char *buf, size_t size)
@@ -96,10 +96,9 @@ static bool loads_name(struct rig *rig, struct state *state, const char *name)
 }
 
 /* json-c 0.18 refuses bytes above 0x7f in strict mode. */
-TEST(saved_lease_is_ascii_whatever_its_name)
+TEST_WITH(saved_lease_is_ascii_whatever_its_name, struct rig *rig)
 {
 	static const char name[] = "\u00e9t\u00e9 \u6f22 \U0001f600";
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char text[8192];
 
@@ -110,12 +109,10 @@ TEST(saved_lease_is_ascii_whatever_its_name)
 		CHECK((unsigned char)*c < 0x80);
 	CHECK(strstr(text, "\"\\u00e9t\\u00e9 \\u6f22 \\ud83d\\ude00\""));
 	CHECK(loads_name(rig, state, name));
-	state_rig_free(rig);
 }
 
-TEST(text_that_is_not_utf8_is_saved_with_question_marks)
+TEST_WITH(text_that_is_not_utf8_is_saved_with_question_marks, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	/* A sentence may be truncated within a character. */
@@ -123,12 +120,10 @@ TEST(text_that_is_not_utf8_is_saved_with_question_marks)
 				"b\xc3");
 	save(rig, state, 17);
 	CHECK(loads_name(rig, state, "a?b?"));
-	state_rig_free(rig);
 }
 
-TEST(lease_that_an_older_daemon_saved_as_utf8_is_read)
+TEST_WITH(lease_that_an_older_daemon_saved_as_utf8_is_read, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char text[8192], old[8192], *at;
 
@@ -141,18 +136,15 @@ TEST(lease_that_an_older_daemon_saved_as_utf8_is_read)
 	write_saved(rig, old);
 	CHECK(loads_name(rig, state, "\u6f22"));
 	CHECK(rig->diagnostics.n == 0);
-	state_rig_free(rig);
 }
 
-TEST(forgotten_lease_leaves_no_file)
+TEST_WITH(forgotten_lease_leaves_no_file, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	save(rig, state, 17);
 	CHECK(state_forget(state, 17) == 0 && !there(rig, "leases/17.json"));
 	CHECK(state_forget(state, 17) == 0);
-	state_rig_free(rig);
 }
 
 /* Returns the number of saved leases that can be loaded. */
@@ -173,9 +165,8 @@ static unsigned load_all(struct rig *rig, struct state *state)
 	return good;
 }
 
-TEST(damaged_and_foreign_files_are_set_aside)
+TEST_WITH(damaged_and_foreign_files_are_set_aside, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	const char *path;
 
@@ -203,24 +194,20 @@ TEST(damaged_and_foreign_files_are_set_aside)
 	CHECK(there(rig, "set-aside/22.json") && there(rig, "set-aside/25.json"));
 	CHECK(!there(rig, "leases/.new") && !there(rig, "set-aside/.new"));
 	CHECK(rmdir(scratch_at(&rig->scratch, "leases")) == 0); /* nothing is left */
-	state_rig_free(rig);
 }
 
-TEST(file_that_cannot_be_set_aside_does_not_prevent_the_start)
+TEST_WITH(file_that_cannot_be_set_aside_does_not_prevent_the_start, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "set-aside", "in the way");
 	scratch_write(&rig->scratch, "leases/x", "");
 	CHECK(load_all(rig, state) == 0);
 	CHECK(state_says(rig, "/leases/x"));
-	state_rig_free(rig);
 }
 
-TEST(ids_continue_after_a_restart)
+TEST_WITH(ids_continue_after_a_restart, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 	uint64_t first = state_first_id(state);
 
@@ -244,7 +231,6 @@ TEST(ids_continue_after_a_restart)
 	state = open_state(rig);
 	CHECK(state_first_id(state) == first + 129 && rig->diagnostics.n == 0);
 	state_close(state);
-	state_rig_free(rig);
 }
 
 /* The first id of a daemon whose runtime directory is new, after a reboot. */
@@ -261,9 +247,8 @@ static struct state *open_after_reboot(struct rig *rig)
 	return state;
 }
 
-TEST(ids_continue_after_a_reboot)
+TEST_WITH(ids_continue_after_a_reboot, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state;
 
 	scratch_mkdir(&rig->scratch, "lib");
@@ -283,12 +268,10 @@ TEST(ids_continue_after_a_reboot)
 	CHECK(state_first_id(state) >= 4000 && state_first_id(state) < 4000 + 1024);
 	CHECK(rig->diagnostics.n == 0);
 	state_close(state);
-	state_rig_free(rig);
 }
 
-TEST(a_next_id_of_an_older_daemon_is_continued)
+TEST_WITH(a_next_id_of_an_older_daemon_is_continued, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state;
 
 	scratch_mkdir(&rig->scratch, "lib");
@@ -300,12 +283,10 @@ TEST(a_next_id_of_an_older_daemon_is_continued)
 			 &rig->diagnostics) == 0);
 	CHECK(state_first_id(state) == 2256897 && rig->diagnostics.n == 0);
 	state_close(state);
-	state_rig_free(rig);
 }
 
-TEST(a_damaged_next_id_is_replaced_by_that_of_the_state_directory)
+TEST_WITH(a_damaged_next_id_is_replaced_by_that_of_the_state_directory, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state;
 
 	scratch_mkdir(&rig->scratch, "lib");
@@ -316,12 +297,10 @@ TEST(a_damaged_next_id_is_replaced_by_that_of_the_state_directory)
 			 &rig->diagnostics) == 0);
 	CHECK(state_first_id(state) == 700 && state_says(rig, "/next-id: "));
 	state_close(state);
-	state_rig_free(rig);
 }
 
-TEST(a_state_directory_that_cannot_be_used_does_not_prevent_the_start)
+TEST_WITH(a_state_directory_that_cannot_be_used_does_not_prevent_the_start, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state;
 
 	CHECK(state_open(rig->scratch.path, scratch_at(&rig->scratch, "none"), &state,
@@ -329,7 +308,6 @@ TEST(a_state_directory_that_cannot_be_used_does_not_prevent_the_start)
 	CHECK(state_says(rig, "/none: ") && !diagnostics_have_errors(&rig->diagnostics));
 	CHECK(state_first_id(state) == 1 && state_ids_until(state, 1) == 0);
 	state_close(state);
-	state_rig_free(rig);
 }
 
 /* Opens with this next-id beside lease 99; NULL: without the file. */
@@ -383,9 +361,8 @@ TEST(damaged_next_id_is_replaced_by_the_uptime)
 	CHECK(first_id_with("100\n", &told) == 100 && !told);
 }
 
-TEST(ids_are_above_every_saved_lease)
+TEST_WITH(ids_are_above_every_saved_lease, struct rig *rig)
 {
-	struct rig *rig = state_rig_new();
 	struct state *state;
 
 	scratch_mkdir(&rig->scratch, "leases");
@@ -393,5 +370,4 @@ TEST(ids_are_above_every_saved_lease)
 	state = open_state(rig);
 	CHECK(state_first_id(state) == UINT64_C(9007199254740001));
 	state_close(state);
-	state_rig_free(rig);
 }
