@@ -40,7 +40,8 @@ complain()
 {
 	failed=$((failed + 1))
 	# Find the line of the test that called the check.
-	local of=$((${#BASH_SOURCE[@]} > 2 ? 2 : 1))
+	local of=1
+	while [ "${BASH_SOURCE[of]}" != "$0" ] && [ -n "${BASH_SOURCE[of + 1]:-}" ]; do of=$((of + 1)); done
 	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1"
 	sed 's/^/  out: /' "$dir/out"
 	sed 's/^/  err: /' "$dir/err"
@@ -68,6 +69,13 @@ out_lacks() { ! grep -qF -- "$1" "$dir/out" || complain "$said: '$1' on standard
 err_lacks() { ! grep -qF -- "$1" "$dir/err" || complain "$said: '$1' on standard error"; }
 json_out() { jq -e "$1" "$dir/out" >/dev/null 2>&1 || complain "$said: not so: $1"; }
 json_err() { jq -e "$1" "$dir/err" >/dev/null 2>&1 || complain "$said: not so: $1"; }
+
+# fails CODE TEXT ARGUMENT…: gpuarbctl ends with CODE, and the text is on standard error.
+fails() { ends "$1" "${@:3}"; err_has "$2"; }
+# shows TEXT ARGUMENT…: gpuarbctl ends with 0, and the text is on standard output.
+shows() { ends 0 "${@:2}"; out_has "$1"; }
+# prints JQ ARGUMENT…: gpuarbctl ends with 0, and its JSON is so.
+prints() { ends 0 "${@:2}"; json_out "$1"; }
 
 # halt PID…: stops processes. A process runs on until one of its threads takes the signal, which lasts on a busy machine.
 halt()

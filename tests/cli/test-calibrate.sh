@@ -35,8 +35,7 @@ ends 2 calibrate --same-line
 ends 2 calibrate --json --html=-
 ends 2 calibrate --json --submit-file=-
 ends 2 calibrate --html="$dir/both" --submit-file="$dir/both"
-ends 0 calibrate --help
-out_has '--gpu'
+shows '--gpu' calibrate --help
 ends 5 calibrate
 timeout "$patience" "$without" calibrate --json >"$dir/out" 2>"$dir/err"
 check 'without HIP nothing is measured' test $? = 1
@@ -115,17 +114,14 @@ check 'the page has the ladder' grep -q 'Processes<th>' "$dir/page.html"
 check 'the page has figures, or says why not' grep -qE '<svg|python3-matplotlib' "$dir/page.html"
 sed -n '/^```json$/,/^```$/p' "$dir/submit.md" | grep -v '^```' >"$dir/out"
 json_out '.schema == "gpuarb-calibration" and .emulated'
-ends 1 calibrate --quick --html=/nonexistent/page.html
-err_has '/nonexistent/page.html'
+fails 1 '/nonexistent/page.html' calibrate --quick --html=/nonexistent/page.html
 check 'nothing is measured for a file that cannot be written' sh -c '! grep -q games "$1"' sh "$dir/err"
-ends 1 calibrate --quick --submit-file="$dir"
-err_has "$dir"
+fails 1 "$dir" calibrate --quick --submit-file="$dir"
 check 'nothing is measured for a directory' sh -c '! grep -q neighbours "$1"' sh "$dir/err"
 # More queues than slots: gpuarbd must grant them, and the ladder ends where it is much slower, or hangs.
 ends 2 calibrate --oversubscribe --quick
 ends 2 calibrate --oversubscribe --shared
-ends 3 calibrate --oversubscribe --gpu=0
-err_has 'oversubscribe = besteffort'
+fails 3 'oversubscribe = besteffort' calibrate --oversubscribe --gpu=0
 no_lease
 printf '[daemon]\noversubscribe = besteffort\n' >"$dir/gpuarbd.conf"
 ends 0 reload
@@ -178,21 +174,18 @@ installs .
 finds 'map(select(.check == "daemon" and .result == "note")) | any(.found | startswith("0000:03:00.0"))'
 ends 0 gpus --json
 json_out '.[0] | .calibrated == null and (.calibration_problem | test("emulated")) and .law_source == "RTNS 2021, Radeon VII"'
-ends 0 status
-out_has ': emulated'
+shows ': emulated' status
 installs '(.. | objects | select(has("emulated"))).emulated = false | .date = "2026-11-23" | .costs = {preemption_usec: 41}
 	| .interference = [{kind: "memory", neighbours: 1, slowdown_percent: 133,
 		throttled: false, rounds: [1.1, 1.33, 1, 1.2, 0.9]}]'
 json_out '.[0] | .law == "measured" and .law_source == "calibrated 2026-11-23" and .law_constant == 10
 	and .calibrated == "2026-11-23" and .calibration_problem == null and .preemption_usec == 41
 	and .slowdowns == [{kind: "memory", neighbours: 1, slowdown_percent: 133}]'
-ends 0 status
-out_has 'law = measured (calibrated 2026-11-23)'
+shows 'law = measured (calibrated 2026-11-23)' status
 finds 'map(select(.check == "daemon" and .result == "ok")) | any(.found | test("2026-11-23"))'
 ends 0 mask explain --gpu=0 0xf --json
 json_out '.law_source == "calibrated 2026-11-23" and .law_constant == 10'
-ends 0 mask explain --gpu=0 0xf
-out_has 'law measured: calibrated 2026-11-23'
+shows 'law measured: calibrated 2026-11-23' mask explain --gpu=0 0xf
 cat >"$dir/tasks.conf" <<-TASKS
 	[taskset]
 	neighbours = 1
@@ -213,8 +206,7 @@ finds 'map(select(.check == "daemon" and .result == "ok")) | any(.means | test("
 # A restart reads it, too; one without the file does not.
 rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii
-ends 0 gpus --json
-json_out '.[0].calibrated == "2026-11-23"'
+prints '.[0].calibrated == "2026-11-23"' gpus --json
 rm "$report"
 ends 0 reload
 ends 0 gpus --json
@@ -311,8 +303,7 @@ rig_start_daemon --simulate=strix-halo
 ends 2 calibrate --paper="$dir/paper" --quick
 ends 2 calibrate --seed=3
 ends 2 calibrate --paper="$dir/paper" --seed=0
-ends 1 calibrate --paper="$dir/no/paper"
-err_has "$dir/no/paper"
+fails 1 "$dir/no/paper" calibrate --paper="$dir/no/paper"
 ends 0 calibrate --gpu=0 --paper="$dir/paper" --seed=3 --json
 no_lease
 check 'no process is left' test -z "$(ls "$dir/beside")"
@@ -327,11 +318,9 @@ check 'each sample has a row' test "$(grep -c '^[mcq]' "$dir/paper/samples.tsv")
 check 'the data says that it is of a model' grep -q '^#.*EMULATED' "$dir/paper/samples.tsv"
 check 'the data has its command' grep -qx '# gpuarbctl calibrate --gpu=0000:03:00.0 --paper=DIR --seed=3' "$dir/paper/samples.tsv"
 check 'the page names the data' grep -q samples.tsv "$dir/paper/index.html"
-ends 1 calibrate --paper="$dir/paper"
-err_has paper.json
+fails 1 paper.json calibrate --paper="$dir/paper"
 rm "$dir/paper/paper.json"
-ends 1 calibrate --paper="$dir/paper"
-err_has samples.tsv
+fails 1 samples.tsv calibrate --paper="$dir/paper"
 # No room for the samples: the limit of a file's size stands for a full disk.
 (trap '' XFSZ; ulimit -f 8; ends 1 calibrate --gpu=0 --paper="$dir/full"; exit "$failed") || failed=$((failed + 1))
 err_has samples.tsv

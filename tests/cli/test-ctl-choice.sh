@@ -117,10 +117,8 @@ machine igpu,rx7900xtx
 next
 next
 on '[0,2]'
-ends 0 plan --cus=50% --json
-json_out '.partitions[0].cus == 48'
-ends 0 plan --adaptable --cus-max=25% --json
-json_out '.partitions[0].cus == 24'
+prints '.partitions[0].cus == 48' plan --cus=50% --json
+prints '.partitions[0].cus == 24' plan --adaptable --cus-max=25% --json
 over
 machine rx7900xtx,igpu
 next
@@ -175,8 +173,7 @@ over
 # ---- GPUs that are named ---------------------------------------------------------------------
 printf '[daemon]\n[gpu 0000:03:00.0]\nany = no\n' >"$dir/gpuarbd.conf"
 machine "$four"
-ends 0 status
-out_has 'only by'
+shows 'only by' status
 json=$("$GPUARBCTL" gpus --json | jq -c 'map(.named_only)')
 check 'gpus --json has named_only' test "$json" = '[true,false,false,false]'
 for _ in 1 2 3; do program; done
@@ -184,8 +181,7 @@ on '[0,1,1,1]'
 program --gpu=0
 program --gpu=2,3
 on '[1,1,2,1]'
-ends 1 plan --gpu=0,9 --cus=15
-err_has "'9'"
+fails 1 "'9'" plan --gpu=0,9 --cus=15
 echo '[daemon]' >"$dir/gpuarbd.conf"
 ends 0 reload
 ends 0 status
@@ -199,8 +195,7 @@ for _ in 1 2 3 4; do
 	err_has '1 queue'
 done
 on '[4]'
-ends 0 list --json
-json_out 'all(.[]; .partitions[0].queues == 2)'
+prints 'all(.[]; .partitions[0].queues == 2)' list --json
 over
 
 machine radeon-vii
@@ -211,12 +206,10 @@ machine radeon-vii
 export GPU_MAX_HW_QUEUES=1
 program
 err_lacks 'for HIP'
-ends 0 list --json
-json_out '.[0].partitions[0].queues == 2'
+prints '.[0].partitions[0].queues == 2' list --json
 export GPU_MAX_HW_QUEUES=2
 program
-ends 0 list --json
-json_out '.[1].partitions[0].queues == 3'
+prints '.[1].partitions[0].queues == 3' list --json
 unset GPU_MAX_HW_QUEUES
 over
 

@@ -18,20 +18,14 @@ mkdir "$dir/folder"
 chmod 755 "$dir/script"
 for options in '' '--wait' '--wait=10s' '--wait 10' '--wait 500ms --cus=3'; do
 	# shellcheck disable=SC2086
-	ends 127 run $options -- no-such-command
-	err_has 'no-such-command'
+	fails 127 'no-such-command' run $options -- no-such-command
 done
 ends 127 run -- "$dir/none"
-ends 126 run -- "$dir/plain"
-err_has 'Permission denied'
-ends 126 run -- "$dir/folder"
-err_has 'directory'
-ends 127 run -- "$dir/script"
-err_has '/nonexistent/interpreter'
-ends 127 run -- ''
-err_has "''"
-ends 127 run --cus=8 3 -- true
-err_has 'write -- before it'
+fails 126 'Permission denied' run -- "$dir/plain"
+fails 126 'directory' run -- "$dir/folder"
+fails 127 '/nonexistent/interpreter' run -- "$dir/script"
+fails 127 "''" run -- ''
+fails 127 'write -- before it' run --cus=8 3 -- true
 ends 127 run --json -- no-such-command
 json_err '.error | contains("no-such-command")'
 ends 125 run -- true
@@ -83,12 +77,10 @@ write_script starts "echo \$\$ >$dir/started" "exec sleep $((2 * patience))"
 write_script systemctl 'echo ActiveState=activating; echo SubState=auto-restart; echo NRestarts=3' \
 	'echo ExecMainStatus=6'
 write_script journalctl 'echo "first of the journal"; echo "second of the journal"'
-ends 5 status
-err_has 'gpuarbd'
+fails 5 'gpuarbd' status
 err_has '6'
 err_has 'gpuarbctl status: second'
-ends 125 run -- true
-err_has 'journal'
+fails 125 'journal' run -- true
 
 # A gpuarbd that systemd is still starting is waited for.
 write_script systemctl 'echo ActiveState=activating; echo SubState=start; echo NRestarts=0' \
@@ -99,15 +91,13 @@ write_script starts "while [ ! -e $dir/asked ]; do sleep 0.05; done" "mkdir -p $
 : >"$dir/late.conf"
 kill "$other_pid" "$(cat "$dir/started")"
 activating_bus slow
-ends 0 gpus --json
-json_out 'length == 1'
+prints 'length == 1' gpus --json
 kill "$other_pid" "$(cat "$dir/started")"
 
 # The bus itself notices a gpuarbd that ends.
 write_script starts 'exit 6'
 activating_bus ending
-ends 5 status
-err_has 'exited'
+fails 5 'exited' status
 err_has 'second'
 ends 5 status --json
 json_err '.error | contains("second of the journal")'
@@ -125,8 +115,7 @@ checked '[daemon]' 'max-holders = 100 # many'
 ends 6 config check "$dir/check.conf" --json
 json_out '.problems[0] | contains("check.conf:2: max-holders: ") and contains("line of its own")'
 checked '[daemon]' 'max-holders = 100 ; many'
-ends 0 config check "$dir/check.conf" --json
-json_out '.problems == [] and .warnings == []'
+prints '.problems == [] and .warnings == []' config check "$dir/check.conf" --json
 checked '[tenant a]' 'match-user = root' 'max-queues = 1'
 ends 0 config check "$dir/check.conf" --json
 json_out '.problems == [] and (.warnings | length) == 1 and (.warnings[0] | contains("max-queues"))'
@@ -150,14 +139,12 @@ checked '[tenant a]' 'match-user = root' 'match-executable = /usr/bin/vr'
 ends 0 config check "$dir/check.conf" --json
 json_out '.valid and (.warnings | length == 1 and (.[0] | contains("check.conf:1: [tenant a]: match-executable matches no program")))'
 checked '[tenant a]' 'match-user = root' '[tenant b]' 'match-user = root, daemon' '[tenant *]'
-ends 0 config check "$dir/check.conf" --json
-json_out '.warnings == []'
+prints '.warnings == []' config check "$dir/check.conf" --json
 checked '[tenant a]' 'match-user = root' 'reserved-cus = 30' 'max-cus = 10'
 ends 6 config check "$dir/check.conf" --json
 json_out '.problems | length == 1'
 checked '[tenant a]' 'x = 1' 'y = 2' 'z = 3'
-ends 6 config check "$dir/check.conf"
-err_has '4 problems'
+fails 6 '4 problems' config check "$dir/check.conf"
 
 # ---- a locale that is not UTF-8 -------------------------------------------------------------
 LC_ALL=C "$GPUARBCTL" help >"$dir/out" 2>"$dir/err"
@@ -173,12 +160,9 @@ said='gpuarbctl mask foo'
 err_has "'foo'"
 err_has 'explain|encode|decode'
 err_lacks '\x'
-ends 2 mask explain
-err_has 'explain|encode|decode'
-ends 2 mask decode x y
-err_has "'y'"
-ends 2 rt run
-err_has "'run'"
+fails 2 'explain|encode|decode' mask explain
+fails 2 "'y'" mask decode x y
+fails 2 "'run'" rt run
 
 # ---- config init --------------------------------------------------------------------------
 mkdir "$dir/templates" "$dir/into"
@@ -186,16 +170,13 @@ for name in ci desktop lab server; do
 	sed "s/^match-group = .*/match-group = $(id -gn)/" \
 		"$GPUARB_SOURCE_ROOT/conf/init/$name.conf" >"$dir/templates/$name.conf"
 	init=(config init "$name" --templates="$dir/templates" --into="$dir/into")
-	ends 0 "${init[@]}"
-	out_has "50-$name.conf"
+	shows "50-$name.conf" "${init[@]}"
 	out_has '[tenant *]'
 	check 'nothing is written without --yes' test ! -e "$dir/into/50-$name.conf"
 	ends 0 "${init[@]}" --yes
 	check 'the policy is written' cmp "$dir/templates/$name.conf" "$dir/into/50-$name.conf"
-	ends 0 config check "$dir/into/50-$name.conf" --json
-	json_out '.problems == []'
-	ends 1 "${init[@]}" --yes
-	err_has 'exists'
+	prints '.problems == []' config check "$dir/into/50-$name.conf" --json
+	fails 1 'exists' "${init[@]}" --yes
 done
 mkdir "$dir/small"
 (
@@ -211,8 +192,7 @@ ends 1 config init lab --templates="$dir/none" --into="$dir/into"
 ends 1 config init lab --templates="$dir/templates" --into="$dir/none" --yes
 checked '[tenant a]' 'match-group = no-such-group'
 cp "$dir/check.conf" "$dir/templates/lab.conf"
-ends 6 config init lab --templates="$dir/templates" --into="$dir/into" --yes
-err_has 'no-such-group'
+fails 6 'no-such-group' config init lab --templates="$dir/templates" --into="$dir/into" --yes
 if command -v systemd-analyze >/dev/null; then
 	for unit in "$GPUARB_SOURCE_ROOT"/docs/examples/units/*.service; do
 		sed 's,^ExecStart=[^ ]*,ExecStart=/bin/true,' "$unit" >"$dir/${unit##*/}"
@@ -226,22 +206,16 @@ fi
 mkdir "$dir/tenants.d"
 printf '[daemon]\nbackend = simulated\nsimulate = radeon-vii\n' >"$dir/gpuarbd.conf"
 rig_start_daemon
-ends 0 reload --json
-json_out '.reloaded and .restart_keys == []'
+prints '.reloaded and .restart_keys == []' reload --json
 printf '[daemon]\nbackend = simulated\nsimulate = v620\n' >"$dir/gpuarbd.conf"
-ends 0 reload --json
-json_out '.reloaded and .restart_keys == ["simulate"]'
-ends 0 reload
-out_has 'simulate'
+prints '.reloaded and .restart_keys == ["simulate"]' reload --json
+shows 'simulate' reload
 printf '[daemon]\nbackend = auto\n' >"$dir/gpuarbd.conf"
-ends 0 reload --json
-json_out '.restart_keys == ["backend"]'
+prints '.restart_keys == ["backend"]' reload --json
 printf '[daemon]\nbackend = simulated\nsimulate = radeon-vii\n' >"$dir/gpuarbd.conf"
-ends 0 reload --json
-json_out '.restart_keys == []'
+prints '.restart_keys == []' reload --json
 printf '[tenant c]\nmax-cus = x\nfoo = 3\n' >"$dir/tenants.d/1.conf"
-ends 6 reload
-err_has '3 problems'
+fails 6 '3 problems' reload
 rm "$dir/tenants.d/1.conf"
 rig_stop_daemon
 rm -r "$dir/run" "$dir/tenants.d"
@@ -251,23 +225,19 @@ rm -r "$dir/run" "$dir/tenants.d"
 mkdir "$dir/tenants.d"
 rig_start_daemon --simulate=radeon-vii
 hold reserve --cus=30 --name=training
-ends 0 list --json
-json_out '.[0].id == 1 and .[0].since > 0'
+prints '.[0].id == 1 and .[0].since > 0' list --json
 me=$(id -un)
-ends 3 reserve --cus=50
-err_has '--cus=30  '
+fails 3 '--cus=30  ' reserve --cus=50
 err_has '--wait  '
 err_has 'gpuarbctl plan'
 err_has "  1  training, besteffort of $me, 30 CUs, for "
-ends 125 run --fixed --cus=50 -- true
-err_has "  1  training, besteffort of $me, 30 CUs, for "
+fails 125 "  1  training, besteffort of $me, 30 CUs, for " run --fixed --cus=50 -- true
 ends 3 reserve --cus=50 --json
 json_err '.refusals[0].leases == [1]'
 ends 3 plan --cus=50
 out_has '--cus=30  '
 out_has "  1  training, besteffort of $me, 30 CUs, for "
-ends 3 reserve --cus=10 --queues=30
-err_has '--queues=24  '
+fails 3 '--queues=24  ' reserve --cus=10 --queues=30
 err_lacks 'training'
 # help OPTION ARGUMENT...: plan refuses the arguments and names the option, which plan takes.
 help()
@@ -284,8 +254,7 @@ ends 3 plan --sdma-xgmi-queues=1
 out_lacks '    --'
 
 # ---- a lease by its name ---------------------------------------------------------------------
-ends 0 show training --json
-json_out '.id == 1 and .name == "training"'
+prints '.id == 1 and .name == "training"' show training --json
 ends 0 verify training
 named() # NAME
 {
@@ -296,20 +265,16 @@ named() # NAME
 named training
 for verb in show release deactivate activate verify 'resize --cus=3'; do
 	# shellcheck disable=SC2086 # words
-	ends 2 $verb training
-	err_has "1 of $me, 2 of $me"
+	fails 2 "1 of $me, 2 of $me" $verb training
 done
 kill "$named"
 wait "$named"
 named training-2
-ends 0 resize training-2 --queues=3 --json
-json_out '.id == 3 and .partitions[0].queues == 3'
-ends 0 release training-2 --json
-json_out '.released == 3'
+prints '.id == 3 and .partitions[0].queues == 3' resize training-2 --queues=3 --json
+prints '.released == 3' release training-2 --json
 wait "$named"
 exec 6<&-
-ends 1 release training-2
-err_has "'training-2'"
+fails 1 "'training-2'" release training-2
 
 # ---- a drawing -----------------------------------------------------------------------------
 hold_name=$(sed -n 's/^lease \([0-9]*\):.*/\1/p' <<<"$held")
@@ -468,36 +433,24 @@ if [ -n "$terminal" ]; then
 	drawn $'\033[?1049l'
 	exec 7<&- 8>&-
 fi
-ends 0 show training
-out_has 'age          '
-ends 0 list -ojson
-json_out 'length == 2'
+shows 'age          ' show training
+prints 'length == 2' list -ojson
 ends 0 -V
-ends 2 kill 1
-err_has 'release?'
-ends 2 list -x
-err_has "'-x'"
+fails 2 'release?' kill 1
+fails 2 "'-x'" list -x
 ends 0 list --columns=id,AGE,cus --no-legend
 check 'three columns' test "$(sed -n 1p "$dir/out" | wc -w)" = 3
-ends 0 list --state=waiting -o json
-json_out 'length == 1 and .[0].state == "waiting"'
-ends 0 list --user="$me" --json
-json_out 'length == 2'
-ends 0 list --user=4711 --json
-json_out '. == []'
-ends 0 list --gpu=0 --json
-json_out 'length == 1 and .[0].name == "training"'
+prints 'length == 1 and .[0].state == "waiting"' list --state=waiting -o json
+prints 'length == 2' list --user="$me" --json
+prints '. == []' list --user=4711 --json
+prints 'length == 1 and .[0].name == "training"' list --gpu=0 --json
 ends 1 list --gpu=7
 out_lacks 'training'
-ends 0 list --tenant=none --json
-json_out '. == []'
+prints '. == []' list --tenant=none --json
 ends 2 list --output=xml
-ends 0 help list
-out_has '--columns'
-ends 0 help
-out_has '--version'
-ends 0 help show
-out_has 'LEASE is'
+shows '--columns' help list
+shows '--version' help
+shows 'LEASE is' help show
 ends 2 help nothing
 exec 7< <(exec "$GPUARBCTL" monitor --json)
 watcher=$!
@@ -540,8 +493,7 @@ let_go TERM "$holder"
 rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii
 hold reserve --cus=30
-ends 0 list --json
-json_out '.[0].id == 8'
+prints '.[0].id == 8' list --json
 let_go TERM "$holder"
 
 rig_stop_daemon
@@ -553,7 +505,6 @@ ends 0 usage --json
 used=$(jq '[.usage[].refusals] | add // 0' "$dir/out")
 ends 0 run --json -- true
 check 'it has as many queues as the policy allows' jq -e '.partitions[0].queues == 3' "$dir/err"
-ends 0 usage --json
-json_out "([.usage[].refusals] | add) == $used and (.usage | length) > 0"
+prints "([.usage[].refusals] | add) == $used and (.usage | length) > 0" usage --json
 
 rig_done

@@ -27,14 +27,11 @@ checked=(config check --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" "$dir/floor.con
 ends 6 "${checked[@]}"
 json_out '.problems | length == 1'
 sed -i 's/61/60/' "$dir/floor.conf"
-ends 0 "${checked[@]}"
-json_out '.warnings == []'
+prints '.warnings == []' "${checked[@]}"
 echo 'reserved-gpu = 0000:03:00.0' >>"$dir/floor.conf"
-ends 0 "${checked[@]}"
-json_out '.warnings == []'
+prints '.warnings == []' "${checked[@]}"
 sed -i 's/03:00/99:00/; s/60/61/' "$dir/floor.conf"
-ends 0 "${checked[@]}"
-json_out '.warnings | length == 1'
+prints '.warnings | length == 1' "${checked[@]}"
 json_out '.warnings[0] | contains("0000:99:00.0")'
 sed -i '/reserved-gpu/d' "$dir/floor.conf"
 printf 'max-cus = 60\n' >>"$dir/floor.conf"
@@ -65,93 +62,67 @@ rig_start_daemon --simulate=radeon-vii
 # ---- invalid requests --------------------------------------------------------------------
 for verb in activate deactivate revoke; do
 	ends 2 "$verb"
-	ends 1 "$verb" x
-	err_has "'x'"
+	fails 1 "'x'" "$verb" x
 	ends 2 "$verb" 1 2
-	ends 1 "$verb" 99
-	err_has "lease 99"
+	fails 1 "lease 99" "$verb" 99
 	ends 1 "$verb" 99 --json
 	json_err '.error_name == "org.gpuarb.Arbiter1.Error.NoSuchLease"'
 done
 ends 2 activate 1 --grace=1
-ends 2 activate 1 --wait=soon
-err_has '5min'
-ends 2 revoke 1 --grace=31536000
-err_has '24h'
+fails 2 '5min' activate 1 --wait=soon
+fails 2 '24h' revoke 1 --grace=31536000
 ends 2 revoke 1 --grace=-1
 ends 2 revoke 1 --wait
 ends 2 top x
 ends 1 verify x
 ends 2 verify 1 2
-ends 1 verify 99
-err_has 'lease 99'
+fails 1 'lease 99' verify 99
 
 # ---- permissions --------------------------------------------------------------------------
-ends 2 reserve --start-inactive --class=guaranteed --cus=3
-err_has 'realtime'
-ends 2 reserve --start-inactive --adaptable --cus=3
-err_has 'start-inactive'
-ends 2 reserve --adaptable --class=realtime --cus=3
-err_has 'besteffort'
-ends 4 reserve --start-inactive --class=realtime --tenant=small --cus=3
-err_has 'small'
-ends 0 plan --start-inactive --class=realtime --shader-engines=1
-out_has 'granted'
+fails 2 'realtime' reserve --start-inactive --class=guaranteed --cus=3
+fails 2 'start-inactive' reserve --start-inactive --adaptable --cus=3
+fails 2 'besteffort' reserve --adaptable --class=realtime --cus=3
+fails 4 'small' reserve --start-inactive --class=realtime --tenant=small --cus=3
+shows 'granted' plan --start-inactive --class=realtime --shader-engines=1
 ends 0 plan --adaptable --cus=60 --cus-min=15
 ends 2 release 1 --adaptable
-ends 2 plan --alone=never --class=realtime --shader-engines=1
-err_has 'active'
-ends 2 plan --alone=active --class=besteffort --cus=3
-err_has 'realtime'
+fails 2 'active' plan --alone=never --class=realtime --shader-engines=1
+fails 2 'realtime' plan --alone=active --class=besteffort --cus=3
 ends 3 plan --alone=active --class=realtime --tenant=small --shader-engines=1
-ends 0 plan --alone=active --class=realtime --shader-engines=1 --json
-json_out '.partitions[0].exclusive'
+prints '.partitions[0].exclusive' plan --alone=active --class=realtime --shader-engines=1 --json
 
 # ---- run --adaptable needs a program that can be preloaded ---------------------------------
-ends 125 run --adaptable --class=realtime -- true
-err_has 'effort'
-ends 125 run --alone -- true
-err_has '--alone=WHEN'
-ends 125 run --name -- true
-err_has '--name=NAME'
+fails 125 'effort' run --adaptable --class=realtime -- true
+fails 125 '--alone=WHEN' run --alone -- true
+fails 125 '--name=NAME' run --name -- true
 # The agent sets the priority of an adaptable lease; a fixed program does that itself.
 ends 0 run --class=besteffort --cus=30 --priority=low -- true
 err_lacks 'priority'
-ends 0 run --class=besteffort --cus=30 --priority=low --fixed -- true
-err_has 'priority'
-ends 125 run --adaptable --token=x -- true
-err_has 'commands'
-ends 125 run --adaptable --start-inactive -- true
-err_has 'lend'
+fails 0 'priority' run --class=besteffort --cus=30 --priority=low --fixed -- true
+fails 125 'commands' run --adaptable --token=x -- true
+fails 125 'lend' run --adaptable --start-inactive -- true
 printf '\177ELF\2\1\1' | head -c 64 >"$dir/static" # of a loader it says nothing
 printf '\0%.0s' {1..57} >>"$dir/static"
 chmod +x "$dir/static"
-ends 125 run --adaptable -- "$dir/static"
-err_has "$dir/static"
+fails 125 "$dir/static" run --adaptable -- "$dir/static"
 err_has 'libgpuarb'
-ends 0 list --json
-json_out '. == []'
+prints '. == []' list --json
 cp /bin/true "$dir/setuid"
 if chown nobody "$dir/setuid" 2>/dev/null && chmod 4755 "$dir/setuid"; then # as root
-	ends 125 run --adaptable -- "$dir/setuid"
-	err_has 'rights'
+	fails 125 'rights' run --adaptable -- "$dir/setuid"
 fi
 with_dir=$GPUARB_AGENT_DIR
 GPUARB_AGENT_DIR=$dir/none
-ends 125 run --adaptable -- true
-err_has "$dir/none/libgpuarb-agent.so"
+fails 125 "$dir/none/libgpuarb-agent.so" run --adaptable -- true
 GPUARB_AGENT_DIR=none
-ends 125 run --adaptable -- true
-err_has 'path'
+fails 125 'path' run --adaptable -- true
 mkdir "$dir/half"
 cp "$with_dir/libgpuarb-agent.so" "$dir/half"
 GPUARB_AGENT_DIR=$dir/half
-ends 125 run --adaptable -- true
-err_has "$dir/half/gpuarb-agent"
+fails 125 "$dir/half/gpuarb-agent" run --adaptable -- true
 echo 'not a program' >"$dir/half/gpuarb-agent"
 chmod +x "$dir/half/gpuarb-agent"
-ends 125 run --adaptable -- true
-err_has "$dir/half/gpuarb-agent: Exec format error"
+fails 125 "$dir/half/gpuarb-agent: Exec format error" run --adaptable -- true
 # Closed standard streams: no descriptor of the agent takes their place, and gets lost there.
 # shellcheck disable=SC2016
 GPUARB_AGENT_DIR=$with_dir timeout "$patience" "$GPUARBCTL" run --quiet --adaptable -- sh -c '
@@ -202,8 +173,7 @@ is_adaptable()
 {
 	local wanted=$1
 	shift
-	ends 0 run "$@" -- "$GPUARBCTL" list --json
-	json_out "map(.adaptable) == [$wanted]"
+	prints "map(.adaptable) == [$wanted]" run "$@" -- "$GPUARBCTL" list --json
 }
 is_adaptable true
 err_lacks 'fixed'
@@ -219,11 +189,9 @@ err_lacks 'fixed'
 is_adaptable false --class=besteffort --cus=30 --token=x
 err_has 'fixed'
 err_has '--token=x'
-ends 125 run --adaptable --fixed -- true
-err_has '--fixed'
+fails 125 '--fixed' run --adaptable --fixed -- true
 # shellcheck disable=SC2016
-ends 0 run --class=besteffort --cus=30 -- sh -c 'echo "$GPUARB_EFFECTIVE_CUS $ASAN_OPTIONS"'
-out_has '30 '
+shows '30 ' run --class=besteffort --cus=30 -- sh -c 'echo "$GPUARB_EFFECTIVE_CUS $ASAN_OPTIONS"'
 out_has 'verify_asan_link_order=0'
 # shellcheck disable=SC2016
 ends 0 run --class=besteffort --cus=30 --fixed -- sh -c 'echo "$GPUARB_EFFECTIVE_CUS $LD_PRELOAD"'
@@ -250,15 +218,13 @@ if (cd "$dir" && ./other) 2>/dev/null; then # on x86-64
 fi
 if [ -u "$dir/setuid" ]; then
 	is_adaptable true # the test itself
-	ends 0 run --class=besteffort -- "$dir/setuid"
-	err_has 'fixed'
+	fails 0 'fixed' run --class=besteffort -- "$dir/setuid"
 	err_has 'setuid'
 fi
 # Nothing can be loaded into the interpreter of a script. (execvp() then starts a shell.)
 printf '#!%s\n' "$dir/static" >"$dir/script"
 chmod +x "$dir/script"
-ends 0 run -- "$dir/script"
-err_has 'fixed'
+fails 0 'fixed' run -- "$dir/script"
 err_has "$dir/static"
 list_becomes '. == []'
 
@@ -305,51 +271,41 @@ of() { echo "(.[] | select(.id == $1))"; }
 hold reserve --class=realtime --shader-engines=1 --start-inactive --name=vr
 vr=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
 check 'it says what it got, though it is lent' grep -q '15 granted' <<<"$held"
-ends 0 show "$vr"
-out_has 'state        inactive'
+shows 'state        inactive' show "$vr"
 out_has 'lent: 0 of 15 CUs'
 borrower ml
 list_becomes "$(of "$ml") | .adaptable and .partitions[0].cus == 60"
 json_out "$(of "$vr") | .state == \"inactive\" and .partitions[0].cus == 15 and .partitions[0].cus_min == null"
 json_out "$(of "$ml") | .partitions[0].cus_min | . > 0 and . < 60"
-ends 0 list
-out_has 'lends 15 of 15 CUs'
+shows 'lends 15 of 15 CUs' list
 out_has 'borrows 15 of 60 CUs'
-ends 0 show "$ml"
-out_has 'adaptable    yes'
+shows 'adaptable    yes' show "$ml"
 out_has '  base: '
-ends 0 top
-out_has 'lends 15 of 15 CUs'
+shows 'lends 15 of 15 CUs' top
 out_has 'DISTURBED'
 ends 0 top --no-legend
 out_lacks 'DISTURBED'
 ends 0 top --json
 json_out 'keys == ["gpus","leases","queue_budgets","tenants","version"] and (.leases | length == 2)'
 
-ends 1 activate "$ml"
-err_has 'realtime'
+fails 1 'realtime' activate "$ml"
 ends 1 deactivate "$ml"
-ends 1 deactivate "$vr"
-err_has 'deactivated'
+fails 1 'deactivated' deactivate "$vr"
 
 # A borrower that acknowledges: gpuarbctl itself, which has no queues.
-ends 0 activate "$vr" --wait=60
-out_has "lease $vr: granted"
+shows "lease $vr: granted" activate "$vr" --wait=60
 ends 0 list --json
 json_out "$(of "$ml") | .partitions[0] | .cus == 45 and .cu_mask == \"0xeeeeeeeeeeeeeee\""
-ends 1 activate "$vr"
-err_has 'activated'
+fails 1 'activated' activate "$vr"
 ends 1 activate "$vr" --wait --json
 json_err '.error_name == "org.gpuarb.Arbiter1.Error.InvalidState"'
-ends 0 deactivate "$vr" --json
-json_out ".id == $vr and .state == \"inactive\""
+prints ".id == $vr and .state == \"inactive\"" deactivate "$vr" --json
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
 # An exclusive lease takes turns with the borrower, and with nothing else.
 ends 0 plan --class=realtime --shader-engines=1 --alone=active --json
 json_out ".effects.pauses == [$ml] and .effects.moves == []"
-ends 0 plan --class=realtime --shader-engines=1 --alone=active
-out_has "lease $ml "
+shows "lease $ml " plan --class=realtime --shader-engines=1 --alone=active
 ends 0 plan --class=realtime --shader-engines=1 --alone=active --start-inactive --json
 json_out '.effects == null'
 exec 7< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=1 --start-inactive \
@@ -359,20 +315,15 @@ read -r -t "$patience" line <&7
 turns=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
 check "it says what it has: $line" test -n "$turns"
 ends 0 activate "$turns" --wait=60
-ends 0 list
-out_has 'paused'
+shows 'paused' list
 out_has "paused by exclusive lease $turns on 0000:03:00.0"
-ends 0 show "$ml"
-out_has 'state        paused'
+shows 'state        paused' show "$ml"
 out_has 'pauses       1, '
 ends 0 show "$ml" --json
 json_out '.state == "granted" and .paused and .partitions[0].paused and .pauses.count == 1 and .pauses.since > 0'
-ends 0 show "$turns" --json
-json_out '.partitions[0].exclusive and (.pauses == null)'
-ends 0 top
-out_has 'paused'
-ends 3 activate "$vr"
-err_has "lease $turns"
+prints '.partitions[0].exclusive and (.pauses == null)' show "$turns" --json
+shows 'paused' top
+fails 3 "lease $turns" activate "$vr"
 ends 3 reserve --cus=3 --class=besteffort --json
 json_err ".refusals[0] | .reason == \"exclusive\" and .leases == [$turns] and .retry"
 ends 3 plan --cus=3 --class=besteffort --json
@@ -393,15 +344,13 @@ list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 still=$!
 list_becomes 'any(.name == "still")'
 still_id=$(jq '.[] | select(.name == "still").id' "$dir/out")
-ends 0 resize "$still_id" --priority=low
-out_has "pid $still "
+shows "pid $still " resize "$still_id" --priority=low
 kill "$still"
 wait "$still" 2>/dev/null
 list_becomes 'all(.name != "still")'
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
-ends 0 list --output=wide --columns=id,base
-out_has "$ml"
+shows "$ml" list --output=wide --columns=id,base
 check 'a wide list has the base' grep -qE "^$ml +15$" "$dir/out"
 
 # A borrower can be resized; what is not typed stays.
@@ -413,13 +362,11 @@ json_out '.reason == ""' # the agent has acknowledged
 ends 0 resize "$ml" --cus=999 --json
 json_out '.partitions[0] | .cus == 60 and .cus_asked == 60' # all of the GPU
 ends 0 resize "$ml" --cus=30 --json
-ends 2 resize "$ml" --shader-engines=1
-err_has 'adaptable'
+fails 2 'adaptable' resize "$ml" --shader-engines=1
 ends 0 resize "$ml" --cus-min=15 --cus-max=60 --priority=normal --json
 json_out '.partitions[0] | .cus == 60 and .cus_asked == 60 and .priority == 7'
 
-ends 0 activate "$vr" --wait --json
-json_out ".id == $vr and .state == \"granted\" and .deadline == null"
+prints ".id == $vr and .state == \"granted\" and .deadline == null" activate "$vr" --wait --json
 ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
@@ -437,21 +384,16 @@ list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
 # A borrower that does not acknowledge.
 halt "$borrower"
-ends 0 activate "$vr"
-out_has "15 CUs of 0000:03:00.0"
-ends 1 activate "$vr"
-err_has 'activating'
-ends 0 show "$vr" --json
-json_out '.state == "activating" and .deadline == null and (.reason | length > 0)'
+shows "15 CUs of 0000:03:00.0" activate "$vr"
+fails 1 'activating' activate "$vr"
+prints '.state == "activating" and .deadline == null and (.reason | length > 0)' show "$vr" --json
 ends 0 deactivate "$vr"
-ends 7 activate "$vr" --wait=1
-err_has "lease $vr: activating"
+fails 7 "lease $vr: activating" activate "$vr" --wait=1
 err_has "lease $vr"
 ends 0 deactivate "$vr"
 ends 7 activate "$vr" --wait=0 --json --wait=1
 json_err '.error | test("still activating")'
-ends 0 verify
-out_has "lease $vr: state: activating"
+shows "lease $vr: state: activating" verify
 exec 6< <(exec "$GPUARBCTL" monitor)
 read -r -t "$patience" line <&6
 kill -CONT "$borrower"
@@ -498,19 +440,16 @@ waiter=$!
 read -r -t "$patience" line <&6
 waits=$(sed -n 's/^lease \([0-9]*\) waits .*/\1/p' <<<"$line")
 check "it waits: $line" test -n "$waits"
-ends 1 activate "$waits"
-err_has 'waiting'
+fails 1 'waiting' activate "$waits"
 ends 1 deactivate "$waits"
 kill "$waiter"
 wait "$waiter"
 exec 6<&-
 
 # ---- observation ---------------------------------------------------------------------------
-ends 0 verify
-out_has '0000:03:00.0: slots'
+shows '0000:03:00.0: slots' verify
 out_has "lease $ml on 0000:03:00.0: mask"
-ends 0 verify "$ml" --json
-json_out "map(.lease) | unique == [null, $ml]"
+prints "map(.lease) | unique == [null, $ml]" verify "$ml" --json
 json_out 'all(keys == ["check","found","gpu","lease","result"]) and (map(.result) | unique | inside(["note", "ok"]))'
 
 # On a terminal top draws until a key is typed, and restores the screen.
@@ -541,32 +480,24 @@ if rig_has_terminal; then
 fi
 
 # ---- revoking --------------------------------------------------------------------------------
-ends 0 revoke "$ml" --grace=1000 --reason='new cards' --json
-json_out ".revoked == $ml and .deadline > 0"
-ends 0 show "$ml"
-out_has 'new cards'
+prints ".revoked == $ml and .deadline > 0" revoke "$ml" --grace=1000 --reason='new cards' --json
+shows 'new cards' show "$ml"
 out_has 'deadline  '
 await_line 5 '*revoking*'
 check "its holder is told: $line" grep -q 'new cards; ends' <<<"$line"
-ends 1 revoke "$ml" --grace=2000
-err_has 'forward'
+fails 1 'forward' revoke "$ml" --grace=2000
 ends 1 revoke "$ml" --grace=2000 --json
 json_err '.error_name == "org.gpuarb.Arbiter1.Error.InvalidState"'
-ends 0 revoke "$ml" --grace=500
-out_has "lease $ml: revoking"
-ends 0 verify "$ml"
-out_has "note   lease $ml: state: revoking"
-ends 0 revoke "$ml" --grace=0
-out_has "lease $ml"
+shows "lease $ml: revoking" revoke "$ml" --grace=500
+shows "note   lease $ml: state: revoking" verify "$ml"
+shows "lease $ml" revoke "$ml" --grace=0
 borrower_ends 8
-ends 0 revoke "$vr" --grace=0 --json
-json_out ".revoked == $vr and .deadline == null"
+prints ".revoked == $vr and .deadline == null" revoke "$vr" --grace=0 --json
 wait_for "$holder"
 check 'who loses its lease says so' test "$ended" = 8
 cp "$dir/hold.err" "$dir/err"
 err_has 'administrator'
-ends 0 list --json
-json_out '. == []'
+prints '. == []' list --json
 
 # ---- requeue -----------------------------------------------------------------------------
 sed -i '/^class = realtime/a preempt = revoke' "$dir/tenants.d/10-all.conf"
@@ -659,8 +590,7 @@ timeout "$patience" env --ignore-signal=CHLD "$GPUARBCTL" run --requeue --cus=15
 	grep SigIgn /proc/self/status >"$dir/out" 2>"$dir/err"
 check 'it ends' test $? = 0
 check 'the command ignores it, too' test $((0x$(sed 's/.*\t//' "$dir/out") & 0x10000)) != 0
-ends 125 run --requeue --token=x -- true
-err_has 'token=x'
+fails 125 'token=x' run --requeue --token=x -- true
 # An administrator revokes it: there is nothing to wait for again.
 exec 5< <(exec "$GPUARBCTL" run --requeue --cus=15 -- "$dir/worker" 2>"$dir/run.err")
 again=$!
@@ -682,16 +612,14 @@ sed -i '/^class = realtime/a reserved-cus = 61' "$dir/tenants.d/10-all.conf"
 ends 6 config check "$dir/tenants.d/10-all.conf" --json
 json_out '.valid == false and (.problems | length == 1)'
 ends 0 reload
-ends 0 status --json
-json_out '.gpus[0].floor_excess | test("^reserved-shader-engines .*everything 5")'
+prints '.gpus[0].floor_excess | test("^reserved-shader-engines .*everything 5")' status --json
 excess=$(jq -r '.gpus[0].floor_excess' "$dir/out")
 ends 0 status
 check 'status shows the excess' grep -qF "$excess" "$dir/out"
 sed -i 's/^reserved-cus = 61/reserved-cus = 60/' "$dir/tenants.d/10-all.conf"
 ends 0 config check "$dir/tenants.d/10-all.conf"
 ends 0 reload
-ends 0 status --json
-json_out '.gpus[0].floor_excess == null'
+prints '.gpus[0].floor_excess == null' status --json
 cp "$dir/all.conf" "$dir/tenants.d/10-all.conf"
 ends 0 reload
 
@@ -711,8 +639,7 @@ list_becomes 'length == 4 and all(.moves == null)'
 ends 0 plan --class=realtime --shader-engines=1 --json
 json_out '.verdict == "granted" and (.effects.moves | length == 1)'
 moved=$(jq '.effects.moves[0]' "$dir/out")
-ends 0 plan --class=realtime --shader-engines=1
-out_has "lease $moved "
+shows "lease $moved " plan --class=realtime --shader-engines=1
 exec 5< <(exec "$GPUARBCTL" monitor) 6< <(exec "$GPUARBCTL" monitor --json)
 await_line 5 watching
 await_line 6 '*"watching"*'
@@ -725,18 +652,15 @@ said='gpuarbctl monitor --json'
 json_out '(.changes | map(select(.key == "moves")) == [{ key: "moves", from: null, to: 1 }]) and
 	(.changes[] | select(.key == "partitions[0].cu_mask") | .from != .to)'
 exec 5<&- 6<&-
-ends 0 show "$moved"
-out_has 'moves        1'
+shows 'moves        1' show "$moved"
 
 # ---- fairness ------------------------------------------------------------------------------
 # Four leases with 4 CUs each; then one more with 12: 28^2 / (5 * (4 * 4^2 + 12^2)).
-ends 0 gpus --json
-json_out '.[0].fairness == 1'
+prints '.[0].fairness == 1' gpus --json
 "$GPUARBCTL" reserve --adaptable --cus=12 --cus-min=12 --cus-max=12 >/dev/null 2>&1 &
 movers+=($!)
 list_becomes 'length == 5'
-ends 0 status --json
-json_out '.gpus[0].fairness * 1000 | round == 754'
+prints '.gpus[0].fairness * 1000 | round == 754' status --json
 kill "${movers[@]}"
 list_becomes '. == []'
 
@@ -810,8 +734,7 @@ if [ "$(id -u)" = 0 ] && "${other[@]}" "$GPUARBCTL" --version >/dev/null 2>&1; t
 		[ "$verb" = revoke ] || check "$verb names the owner of the lease" \
 			grep -q "$(id -un):" "$dir/err"
 	done
-	ends 0 show "$vr" --json
-	json_out '.state == "inactive"'
+	prints '.state == "inactive"' show "$vr" --json
 	let_go TERM "$holder"
 fi
 rig_done

@@ -17,31 +17,27 @@ gpu_id=$("$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii | c
 # ---- an unmanaged process ----------------------------------------------------------------
 "$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 7
 rig_start_daemon --sysfs="$dir/sys"
-ends 0 status
-out_has '17 of 24'
+shows '17 of 24' status
 out_has 'unmanaged'
 out_has " $$ "
 out_lacks OVERSUBSCRIBED
 ends 0 gpus --json
 json_out ".[0].unmanaged == [{pid: $$, uid: $(id -u), command: \"$(cat /proc/$$/comm)\", queues: 7}]"
 json_out '.[0].oversubscribed == false'
-ends 0 plan --json
-json_out '.partitions[0].queues == 5'
+prints '.partitions[0].queues == 5' plan --json
 rig_stop_daemon
 
 # ---- descriptors that cannot be read -----------------------------------------------------------
 mkdir "$dir/debug"
 rig_start_daemon --sysfs="$dir/sys" --debugfs="$dir/debug"
-ends 0 gpus --json
-json_out '.[0].masks_observed == null'
+prints '.[0].masks_observed == null' gpus --json
 unseen=$(jq -r '.[0].unseen' "$dir/out")
 check 'the reason is told' grep -q mqds <<<"$unseen"
 ends 0 status
 out_has "0000:03:00.0: masks and priorities of queues are not observed: gpuarbd cannot read the hardware queue \
 descriptors: $unseen"
 hold reserve --cus=15
-ends 0 verify
-out_has "hardware: $unseen"
+shows "hardware: $unseen" verify
 ends 0 verify --json
 json_out 'any(.[]; .check == "mask" and .result == "note" and (.found | endswith(": '"$unseen"'")))'
 let_go TERM "$holder"
@@ -67,8 +63,7 @@ rig_start_daemon --sysfs="$dir/sys" --debugfs="$dir/debug"
 masks_are_observed() { "$GPUARBCTL" gpus --json | jq -e '.[0].masks_observed != null' >/dev/null; }
 await_so 'gpuarbd has read the masks' masks_are_observed
 hold reserve --cus=15 --class=besteffort
-ends 0 verify
-out_has "unmanaged: pid $$ ("
+shows "unmanaged: pid $$ (" verify
 let_go TERM "$holder"
 list_becomes 'length == 0'
 hold reserve --cus=30 --class=guaranteed
@@ -113,8 +108,7 @@ rm "$dir/tenants.d/10-all.conf"
 # ---- processes that draw ---------------------------------------------------------------------
 rig_start_daemon --sysfs="$dir/sys" --fdinfo="$dir/fdinfo.socket"
 ends 0 status
-ends 0 gpus --json
-json_out '.[0].graphics == "unknown" and .[0].clients == []'
+prints '.[0].graphics == "unknown" and .[0].clients == []' gpus --json
 rig_stop_daemon
 
 mkfifo "$dir/ready"
@@ -125,13 +119,10 @@ check 'the processes draw' [ "$line" = ready ]
 printf '[daemon]\ngraphics = refuse-realtime\n' >"$dir/gpuarbd.conf"
 printf '[tenant *]\nclass = realtime\n' >"$dir/tenants.d/10-all.conf"
 rig_start_daemon --sysfs="$dir/sys" --fdinfo="$dir/fdinfo.socket"
-ends 0 status
-out_has '0000:03:00.0  yes    0%   0%       0%   2.0M'
+shows '0000:03:00.0  yes    0%   0%       0%   2.0M' status
 out_has '0000:03:00.0  no     0%'
-ends 0 top
-out_has '0000:03:00.0  yes    0%'
-ends 0 status --json
-json_out '.gpus[0].graphics == "drawn"'
+shows '0000:03:00.0  yes    0%' top
+prints '.gpus[0].graphics == "drawn"' status --json
 json_out ".gpus[0].clients[0] == {pid: $$, uid: $(id -u), command: \"$(cat /proc/$$/comm)\", lease: null,
 	draws: true, gfx_share: 0, compute_share: 0, dma_share: 0, gfx_nsec: 5000000,
 	compute_nsec: 0, dma_nsec: 0, vram: 2097152, gtt: 65536}"
@@ -149,23 +140,19 @@ rm "$dir/tenants.d/10-all.conf"
 "$FAKE_SYSFS" "$dir/sys" --gone $$
 "$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 18
 rig_start_daemon --sysfs="$dir/sys"
-ends 0 plan --json
-json_out '.partitions[0].queues == 3'
-ends 0 plan --processes=2 --streams=0 --json
-json_out '.partitions[0].queues == 4'
+prints '.partitions[0].queues == 3' plan --json
+prints '.partitions[0].queues == 4' plan --processes=2 --streams=0 --json
 rig_stop_daemon
 
 # ---- oversubscription ----------------------------------------------------------------------
 "$FAKE_SYSFS" "$dir/sys" --gone $$
 "$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 30
 rig_start_daemon --sysfs="$dir/sys"
-ends 0 status
-out_has 'OVERSUBSCRIBED'
+shows 'OVERSUBSCRIBED' status
 out_has '24 queue slots'
 out_has "$$ ("
 out_has '30 queues'
-ends 0 status --json
-json_out '.gpus[0].oversubscribed and .gpus[0].queue_slots_free == 0'
+prints '.gpus[0].oversubscribed and .gpus[0].queue_slots_free == 0' status --json
 ends 3 plan --cus=3
 out_has 'oversubscribed'
 rig_stop_daemon
@@ -174,38 +161,27 @@ rig_stop_daemon
 rig_start_daemon --simulate=radeon-vii,rx7900xtx
 ends 0 plan --cus=25% --json # a share is one of the GPU that is chosen
 json_out '.partitions[0] | [.gpu, .cus] == ["0000:04:00.0", 24]'
-ends 0 plan --gpu=0000:04:00.0 --cus=25% --json
-json_out '.partitions[0].cus == 24'
-ends 0 plan --gpu=0 --cus=50% --gpu=1 --cus=50% --json
-json_out '[.partitions[].cus] == [30, 48]'
-ends 0 plan --gpu=any --gpu=any --json
-json_out '[.partitions[].cus] | sort == [60, 96]'
+prints '.partitions[0].cus == 24' plan --gpu=0000:04:00.0 --cus=25% --json
+prints '[.partitions[].cus] == [30, 48]' plan --gpu=0 --cus=50% --gpu=1 --cus=50% --json
+prints '[.partitions[].cus] | sort == [60, 96]' plan --gpu=any --gpu=any --json
 ends 2 plan --gpu=0 --cus=3 --gpu=0 --cus=3
 ends 3 plan --gpu=0 --cus=3 --gpu=1 --cus=3 --queues=20
 out_has '0000:04:00.0  queues'
-ends 0 run --gpu=0 --cus=10 --gpu=1 --cus=10 -- true
-err_has '(0000:03:00.0 SE'
+fails 0 '(0000:03:00.0 SE' run --gpu=0 --cus=10 --gpu=1 --cus=10 -- true
 err_has '(0000:04:00.0 SE'
-ends 0 map
-out_has 'between shader arrays'
+shows 'between shader arrays' map
 out_has '........|........'
-ends 0 map 1 --json
-json_out '.[0].gpu == "0000:04:00.0" and (.[0].rows | length == 12)'
+prints '.[0].gpu == "0000:04:00.0" and (.[0].rows | length == 12)' map 1 --json
 rig_stop_daemon
 
 # ---- no GPU --------------------------------------------------------------------------------
 mkdir -p "$dir/none"
 rig_start_daemon --sysfs="$dir/none"
-ends 0 status
-out_has 'No GPU'
-ends 0 gpus
-out_has 'No GPU'
-ends 0 gpus --json
-json_out '. == []'
-ends 0 map
-out_has 'No GPU'
-ends 3 plan
-err_has 'no GPU'
+shows 'No GPU' status
+shows 'No GPU' gpus
+prints '. == []' gpus --json
+shows 'No GPU' map
+fails 3 'no GPU' plan
 ends 125 run -- true
 
 rig_done

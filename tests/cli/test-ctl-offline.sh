@@ -26,53 +26,40 @@ ends 2 --complete bash
 ends 2 --complete bash 0 gpuarbctl
 ends 2 --complete bash 2 gpuarbctl ''
 ends 2 --complete bash x gpuarbctl ''
-ends 2 stauts
-err_has 'status?'
-ends 2 xyzzy-plugh
-err_has '--help'
-ends 2 --jsno
-err_has '--json?'
-ends 2 show
-err_has 'gpuarbctl show LEASE'
-ends 2 show 1 2
-err_has "'2': gpuarbctl show LEASE"
+fails 2 'status?' stauts
+fails 2 '--help' xyzzy-plugh
+fails 2 '--json?' --jsno
+fails 2 'gpuarbctl show LEASE' show
+fails 2 "'2': gpuarbctl show LEASE" show 1 2
 ends 2 list --cus=3
-ends 2 plan --cus=0
-err_has '--cus=0'
+fails 2 '--cus=0' plan --cus=0
 ends 2 plan --cus=-1
 ends 2 plan --cus=99999999999999999999
-ends 2 plan --cus 30x
-err_has 'CUs from 1 to 1024'
-ends 2 plan --vram=1X
-err_has '512M'
-ends 2 plan --cus
-err_has 'value'
+fails 2 'CUs from 1 to 1024' plan --cus 30x
+fails 2 '512M' plan --vram=1X
+fails 2 'value' plan --cus
 ends 2 plan --json --cus=0
 json_err '.error | test("--cus=0")'
 ends 5 release 0
 ends 5 release 1x
 ends 125 run --cus=0 -- true
 ends 125 run
-ends 5 status
-err_has "$dir/no-bus"
+fails 5 "$dir/no-bus" status
 ends 5
 ends 5 --json gpus
 json_err '.error | length > 0'
 ends 125 run -- true
-ends 0 --version
-out_has 'gpuarbctl '
+shows 'gpuarbctl ' --version
 ends 0 run --version
 timeout "$patience" "$GPUARBCTL" --help >/dev/full 2>"$dir/err"
 check 'text that cannot be written is a failure' test $? = 1
 
 # ---- help and manual agree ---------------------------------------------------------------
-ends 0 --help
-out_has 'Exit codes'
+shows 'Exit codes' --help
 verbs=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$dir/out")
 check 'there are verbs' test "$(wc -w <<<"$verbs")" = 29
 for verb in $verbs; do
-	ends 0 "$verb" --help
-	out_has "gpuarbctl $verb"
+	shows "gpuarbctl $verb" "$verb" --help
 	check "the manual has the verb $verb" grep -q "^\*${verb}[* ]\|, \*${verb}\*" "$manual"
 	# shellcheck disable=SC2013
 	for option in $(sed -n 's/^  \(--[a-z-]*\).*/\1/p' "$dir/out"); do
@@ -84,8 +71,7 @@ for option in $(grep -o '^\*--[a-z-]*\*' "$manual" | tr -d '*' | sort -u); do
 	check "$option of the manual exists" grep -qx -- "$option" "$dir/options"
 done
 ends 0 -h
-ends 0 plan --cus=3 -h
-out_has '--cus=N|N%'
+shows '--cus=N|N%' plan --cus=3 -h
 
 # ---- mask explain ------------------------------------------------------------------------
 for case in "whole-engines 0x555555555555555" "cliff 0xd55555555555555" "uneven 0x3fffffff" \
@@ -183,8 +169,7 @@ out_lacks ' CUs, valid'
 
 mkdir "$dir/gpus"
 echo 'nonsense = 1' >"$dir/gpus/broken.conf"
-ends 6 mask explain 0x1 --profile=broken --profiles="$dir/gpus"
-err_has 'broken.conf:1'
+fails 6 'broken.conf:1' mask explain 0x1 --profile=broken --profiles="$dir/gpus"
 
 # ---- mask encode, decode -------------------------------------------------------------------
 mask 0 encode SE0,SE2 --profile=radeon-vii
@@ -233,18 +218,14 @@ done
 printf '[daemon]\naudit-interval = 3s\n' >"$dir/good.conf"
 printf '[daemon]\naudit-intervall = 3s\nmargin = much\n' >"$dir/bad.conf"
 chmod go-w "$dir"/*.conf
-ends 0 config check "$dir/good.conf"
-out_has 'valid'
-ends 0 config check "$dir/good.conf" --json
-json_out '. == {valid: true, problems: [], warnings: []}'
-ends 6 config check "$dir/good.conf" "$dir/bad.conf"
-err_has 'bad.conf:2'
+shows 'valid' config check "$dir/good.conf"
+prints '. == {valid: true, problems: [], warnings: []}' config check "$dir/good.conf" --json
+fails 6 'bad.conf:2' config check "$dir/good.conf" "$dir/bad.conf"
 err_has 'audit-interval'
 err_has 'bad.conf:3'
 ends 6 config check "$dir/bad.conf" --json
 json_out '.valid == false and (.problems | length == 2)'
-ends 6 config check "$dir/none.conf"
-err_has 'none.conf'
+fails 6 'none.conf' config check "$dir/none.conf"
 
 # A directory is one such as tenants.d: all *.conf in it, and tenants only.
 mkdir "$dir/tenants.d"
@@ -257,14 +238,11 @@ chmod -R go-w "$dir/tenants.d"
 ends 6 config check "$dir/tenants.d" --json
 json_out '.problems | length == 1 and (.[0] | contains("tenants.d/20-b.conf:1"))'
 rm "$dir/tenants.d/20-b.conf"
-ends 0 config check "$dir/tenants.d" --json
-json_out '. == {valid: true, problems: [], warnings: []}'
+prints '. == {valid: true, problems: [], warnings: []}' config check "$dir/tenants.d" --json
 # The gpuarbd of another bus than the system bus may read other files.
-ends 0 config check
-out_has "$GPUARB_BUS_ADDRESS"
+shows "$GPUARB_BUS_ADDRESS" config check
 ends 2 config
-ends 2 config diff
-err_has 'check'
+fails 2 'check' config diff
 
 # ---- arguments that exclude each other, or that there are none of ------------------------
 ends 125 run --cap --no-cap -- true

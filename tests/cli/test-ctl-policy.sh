@@ -94,8 +94,7 @@ ends 2 plan --user=no-such-user --cus=1
 ends 2 plan --group=4001 --cus=1
 student ends 4 plan --user=games --cus=1
 student ends 4 plan --user=root --cus=1
-ends 0 list --json
-json_out '. == []'
+prints '. == []' list --json
 
 # ---- bad input -------------------------------------------------------------------------------
 for time in 0 0s -1h -1 1000000000d 99999999999999999999s x ''; do
@@ -109,8 +108,7 @@ lease=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
 policy <<<$'[tenant guests]\nmatch-user = nobody\nmax-cus = 10'
 await_so 'the reload warns of it' grep -q "lease $lease .*guests" "$dir/daemon.err"
 guest ends 4 resize "$lease" --cus=40
-ends 0 show "$lease" --json
-json_out '.state == "granted" and .partitions[0].cus == 20'
+prints '.state == "granted" and .partitions[0].cus == 20' show "$lease" --json
 guest ends 0 plan --cus=10
 let_go_of guest
 list_becomes '. == []'
@@ -148,8 +146,7 @@ json_out '.tenants[1] | .max_cus == "25%" and .max_queues == 6 and .max_leases =
 json_out '.tenants[1].gpus == ([.tenants[1].gpus[] | . + {cus: 15, queues: 6}]) and (.tenants[1].gpus | length) == 2'
 json_out '.tenants[0].unit == "vr.service" and .tenants[0].gpus[0].cus == 60 and .tenants[2].gpus[0].cus == 45'
 json_out '.tenants[3].gpus == [] and .tenants[4].gpus == []'
-ends 0 "${explain[@]}" --user=games --group=4001
-out_has 'vr.service'
+shows 'vr.service' "${explain[@]}" --user=games --group=4001
 out_has '--tenant=night'
 out_has '0000:03:00.0'
 # What it says is so.
@@ -164,10 +161,8 @@ user plain mail
 plain ends 3 plan --cus=1
 ends 0 "${explain[@]}" --user=4711 --json # a user without a name is in no group
 json_out '.uid == 4711 and .groups == [] and (.tenants | length) == 1 and .tenants[0].tenant == "*"'
-ends 0 "${explain[@]}" --user=4711 --group="$(seq -s, 5000 5299)" --json
-json_out '.groups | length == 300'
-student ends 0 "${explain[@]}" --json
-json_out '.user == "games"'
+prints '.groups | length == 300' "${explain[@]}" --user=4711 --group="$(seq -s, 5000 5299)" --json
+student prints '.user == "games"' "${explain[@]}" --json
 ends 2 "${explain[@]}" --user=no-such-user
 ends 2 "${explain[@]}" --user=games --group=no-such-group
 ends 2 "${explain[@]}" --user=games --group="$(seq -s, 5000 6024)"

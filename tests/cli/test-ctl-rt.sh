@@ -308,8 +308,7 @@ enact()
 	for id in $(jq '.[] | select(.state == "inactive").id' "$dir/out"); do
 		ends 0 activate "$id" --wait=60
 	done
-	ends 0 list --json
-	json_out 'all(.state == "granted" and .class == "realtime")'
+	prints 'all(.state == "granted" and .class == "realtime")' list --json
 	kill "${holders[@]}" 2>/dev/null
 	wait "${holders[@]}" 2>/dev/null
 	for fd in "${fds[@]}"; do
@@ -326,8 +325,7 @@ enact "$data/uneven.ini" mi300x-spx
 check 'the pace was printed' grep -qx 'activate-min-interval = 3s' "$dir/gpuarbd.conf"
 
 # ---- monitor: the first assumption that does not hold ----------------------------------------
-ends 2 rt monitor "$example"
-err_has '--gpu=GPU'
+fails 2 '--gpu=GPU' rt monitor "$example"
 ends 2 rt monitor "$example" --profile=radeon-vii
 ends 2 rt monitor "$example" "$example" --gpu=0
 ends 5 rt monitor "$example" --gpu=0
@@ -493,14 +491,12 @@ export GPUARB_AGENT_DIR=$dir
 [ -z "$daemon_pid" ] || rig_stop_daemon
 ends 5 rt measure -- true
 rig_start_daemon --simulate=radeon-vii,mi210
-ends 2 rt measure -- true
-err_has 'there are 2 GPUs'
+fails 2 'there are 2 GPUs' rt measure -- true
 rig_stop_daemon
 mkdir "$dir/gpus"
 sed 's/^shader-arrays = .*/shader-arrays = 1/; s/^cus-per-array = .*/cus-per-array = 2/; s/^active = .*/active = 2/' \
 	"$GPUARB_SOURCE_ROOT/conf/gpus/radeon-780m.conf" >"$dir/gpus/small.conf"
 rig_profiles=$dir/gpus
 rig_start_daemon --simulate=small
-ends 2 rt measure --beside-on=shared -- true
-err_has '2 CUs'
+fails 2 '2 CUs' rt measure --beside-on=shared -- true
 rig_done

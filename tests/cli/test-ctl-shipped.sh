@@ -22,8 +22,7 @@ shipped()
 {
 	sed 's/^match-group = .*/match-group = 4001/; /^match-slice/d' "$GPUARB_SOURCE_ROOT/conf/init/$1.conf" |
 		policy
-	ends 0 config check "$dir/tenants.d" --json
-	json_out '.valid and .warnings == []'
+	prints '.valid and .warnings == []' config check "$dir/tenants.d" --json
 }
 
 none() { list_becomes '. == []'; }
@@ -46,8 +45,7 @@ third ends 0 plan --adaptable --cus=60 --cus-min=1 --gpu=0 --json # what is left
 json_out '.partitions[0].cus > 0 and .partitions[0].cus < 30'
 third ends 3 plan --cus=1 --duration=8d --json
 json_out '.refusals[0].resource == "duration"'
-third ends 0 plan --cus=1 --json
-json_out '.duration_usec == 604800000000'
+third prints '.duration_usec == 604800000000' plan --cus=1 --json
 for name in member other; do let_go_of "$name"; done
 none
 
@@ -79,14 +77,12 @@ none
 
 # ---- ci ------------------------------------------------------------------------------------------
 shipped ci
-member ends 0 plan --cus=30 --json
-json_out '.duration_usec == 1800000000'
+member prints '.duration_usec == 1800000000' plan --cus=30 --json
 member ends 3 plan --cus=31 --exact
 member ends 0 plan --cus=30 --duration=2h
 member ends 3 plan --cus=30 --duration=121min
 other ends 3 plan --cus=8
-other ends 0 plan --cus=7 --json
-json_out '.duration_usec == 28800000000'
+other prints '.duration_usec == 28800000000' plan --cus=7 --json
 other ends 3 plan --class=guaranteed --cus=1
 hold_as other reserve --adaptable --cus=60 --cus-min=30 --gpu=0
 hold_as third reserve --cus=7 --gpu=0

@@ -53,8 +53,7 @@ waiter_ends() # STATUS SENTENCE
 # ---- waiting leases are shown -----------------------------------------------------------
 hold reserve --cus=60 --class=guaranteed
 first=$holder
-ends 3 reserve --cus=30 --class=guaranteed
-err_has 'later'
+fails 3 'later' reserve --cus=30 --class=guaranteed
 ends 3 plan --cus=30 --class=guaranteed --json
 json_out '.verdict == "refused" and .refusals[0].retry'
 ends 3 plan --cus=30 --class=guaranteed --wait
@@ -64,8 +63,7 @@ ends 3 plan --cus=30 --class=guaranteed --wait --json
 json_out '.verdict == "waiting" and .partitions == [] and .refusals[0].reason == "cus"'
 ends 3 plan --cus=30 --queues=1000 --wait --json
 json_out '.verdict == "refused" and .refusals[0].retry == false'
-ends 3 reserve --cus=30 --queues=1000 --wait
-err_has 'never'
+fails 3 'never' reserve --cus=30 --queues=1000 --wait
 
 wait_in_line reserve --cus=30 --class=guaranteed --name=second --wait
 check 'it has the first place, and says for what' \
@@ -75,16 +73,12 @@ json_out '.state == "waiting" and .position == 1 and .partitions == [] and .dead
 	and (.reason | length > 0)'
 json_out '.waits_for | .reason == "cus" and .resource == "cus" and .asked == 30 and .total == 60
 	and .retry and .lease_count == 1 and (.leases | length) == 1'
-ends 0 show "$id"
-out_has 'state        waiting'
+shows 'state        waiting' show "$id"
 out_has 'position     1'
-ends 0 list
-out_has '; position 1'
+shows '; position 1' list
 check 'what it has not is no number' grep -q ' waiting .* -  *-  *-  *[0-9]*s  *waits for .*; position 1' "$dir/out"
-ends 0 status
-out_has '; position 1'
-ends 1 resize "$id" --cus=3
-err_has 'waiting'
+shows '; position 1' status
+fails 1 'waiting' resize "$id" --cus=3
 second=$id second_pid=$waiter
 exec 5<&6
 
@@ -92,18 +86,14 @@ exec 5<&6
 wait_in_line reserve --cus=30 --class=guaranteed --wait=1000
 check 'the next has the second place' grep -q '; position 2' <<<"$waits"
 check 'and says when it gives up' grep -q '1[0-9] min$' <<<"$waits"
-ends 0 show "$id"
-out_has 'deadline     gives up in 1'
-ends 0 show "$id" --json
-json_out '.deadline > 0'
+shows 'deadline     gives up in 1' show "$id"
+prints '.deadline > 0' show "$id" --json
 kill -TERM "$waiter"
 waiter_ends 143 'a signal ends it while it waits'
-ends 0 list --json
-json_out "[.[].id | select(. == $id)] == []"
+prints "[.[].id | select(. == $id)] == []" list --json
 
 wait_in_line reserve --cus=30 --class=guaranteed --token=again --wait
-ends 3 reserve --cus=30 --class=guaranteed --token=again
-err_has "lease $id"
+fails 3 "lease $id" reserve --cus=30 --class=guaranteed --token=again
 err_has '--wait'
 ends 3 reserve --cus=30 --class=guaranteed --token=again --json
 json_err '.error | test("which has this token")'
@@ -151,8 +141,7 @@ check 'with --json what waits is an object' \
 let_go TERM "$first"
 read -r -t "$patience" line <&5
 check 'what waited is granted' grep -q "^lease $second: cus: 30 asked, 30 granted" <<<"$line"
-ends 0 list --json
-json_out ".[0] | .state == \"granted\" and .position == 0 and .reason == \"\""
+prints ".[0] | .state == \"granted\" and .position == 0 and .reason == \"\"" list --json
 
 # shellcheck disable=SC2016
 wait_in_line run --cus=60 --class=guaranteed --wait -- sh -c 'echo "mask $HSA_CU_MASK"; exit 9'
@@ -167,12 +156,10 @@ waiter_ends 9 'whose status it is'
 exec 5<&-
 
 # ---- default numbers of queues --------------------------------------------------------------
-ends 0 plan --tenant=few --json
-json_out '.partitions[0].queues == 4'
+prints '.partitions[0].queues == 4' plan --tenant=few --json
 ends 3 plan --tenant=few --queues=5
 out_has 'quota'
-ends 0 run --tenant=few -- true
-err_has 'gpuarbctl run: lease '
+fails 0 'gpuarbctl run: lease ' run --tenant=few -- true
 hold reserve --cus=3 --tenant=few --queues=3
 ends 3 plan --tenant=few
 let_go TERM "$holder"
@@ -193,8 +180,7 @@ hold reserve --cus=60 --class=guaranteed
 wait_in_line reserve --cus=30 --class=guaranteed --wait=1000
 kill -KILL "$gpuarbd"
 ready
-ends 0 show "$id" --json
-json_out '.state == "waiting" and .position == 1 and .deadline > 0'
+prints '.state == "waiting" and .position == 1 and .deadline > 0' show "$id" --json
 let_go TERM "$holder"
 read -r -t "$patience" line <&6
 check 'what waited before is granted' grep -q "^lease $id: cus: 30 asked, 30 granted" <<<"$line"
@@ -227,8 +213,7 @@ waiter_ends 143 'the request is cancelled'
 list_becomes "any(.[]; .id == $low and .state == \"granted\")"
 grace 1s
 ends 0 run --cus=30 --class=realtime -- true
-ends 0 list --json
-json_out "all(.[]; .id != $low)"
+prints "all(.[]; .id != $low)" list --json
 wait_for "$low_pid"
 hold reserve --tenant=few --cus=60
 ends 3 plan --cus=30 --class=realtime --json

@@ -42,8 +42,7 @@ for example in "$examples"/*.conf; do
 		getent group "$group" >/dev/null ||
 			sed -i "s/^match-group = $group/match-group = $(id -gn)/" "$dir/$name"
 	done
-	ends 0 config check "$dir/$name"
-	out_has 'valid'
+	shows 'valid' config check "$dir/$name"
 done
 echo '[daemon]' >"$dir/gpuarbd.conf"
 chmod go-w "$dir/gpuarbd.conf"
@@ -61,10 +60,8 @@ json_out 'length == 1 and .[0].state == "granted" and .[0].partitions[0].cus == 
 json_out '.[0].partitions[0].priority == 11'
 ends 3 plan --tenant='*' --cus=46
 out_has 'quota'
-ends 0 plan --tenant='*' --cus=45 --json
-json_out '.verdict == "granted" and .partitions[0].cus == 45'
-ends 4 reserve --tenant='*' --cus=4 --priority=high
-err_has 'priority 11'
+prints '.verdict == "granted" and .partitions[0].cus == 45' plan --tenant='*' --cus=45 --json
+fails 4 'priority 11' reserve --tenant='*' --cus=4 --priority=high
 ends 4 reserve --tenant='*' --cus=15 --class=realtime
 # shellcheck disable=SC2086
 ends 3 plan $part --shader-engines=2
@@ -76,19 +73,15 @@ ours dynamic-priority.conf
 # shellcheck disable=SC2086
 hold reserve $part --priority=high --start-inactive
 lender=$holder
-ends 0 list --json
-json_out '.[0].state == "inactive" and .[0].partitions[0].priority == 11'
+prints '.[0].state == "inactive" and .[0].partitions[0].priority == 11' list --json
 id=$(jq '.[0].id' "$dir/out")
 exec 7< <(exec "$GPUARBCTL" reserve --tenant='*' --adaptable --cus=100% --cus-min=25% 2>&1)
 borrower=$!
 read -r -t "$patience" line <&7
 check "it borrows the whole GPU, not $line" grep -q '60 granted' <<<"$line"
-ends 0 activate "$id" --wait=60 --json
-json_out '.state == "granted"'
-ends 0 list --json
-json_out '[.[] | .partitions[0].cus] | sort == [15, 45]'
-ends 0 deactivate "$id" --json
-json_out '.state == "inactive"'
+prints '.state == "granted"' activate "$id" --wait=60 --json
+prints '[.[] | .partitions[0].cus] | sort == [15, 45]' list --json
+prints '.state == "inactive"' deactivate "$id" --json
 kill "$borrower"
 exec 7<&-
 let_go TERM "$lender"
@@ -101,7 +94,6 @@ for priority in $(seq 0 15); do
 	ends "$((priority <= 10 ? 0 : 3))" plan --tenant=game --cus=4 --priority="$priority"
 	ends "$((priority <= 7 ? 0 : 3))" plan --tenant='*' --cus=4 --priority="$priority"
 done
-ends 2 plan --cus=4 --priority=16
-err_has '--priority=16'
+fails 2 '--priority=16' plan --cus=4 --priority=16
 over
 rig_done

@@ -42,15 +42,13 @@ for verb in status gpus list 'show 1' reserve 'release 1' 'resize 1 --cus=3' pla
 	# shellcheck disable=SC2086
 	ends 5 $verb
 done
-ends 125 run -- true
-err_has 'gpuarbctl run: '
+fails 125 'gpuarbctl run: ' run -- true
 ends 5 gpus --json
 json_err '.error | length > 0'
 
 # ---- showing ---------------------------------------------------------------------------
 rig_start_daemon --simulate=radeon-vii
-ends 0 status
-out_has '0000:03:00.0'
+shows '0000:03:00.0' status
 out_has 'leases'
 ends 0
 out_has '0000:03:00.0'
@@ -69,26 +67,19 @@ json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines",
 	"named_only","barred_for","vram_pressure","system_memory","memory","driver_events"] | sort)'
 json_out '.[0] | .name == "0000:03:00.0" and .cus == 60 and .gfx_target == "gfx906"
 	and .cus_per_shader_engine == [[15,15,15,15]] and .unmanaged == []'
-ends 0 gpus
-out_has 'gfx906'
-ends 0 list
-out_has 'leases'
-ends 0 list --json
-json_out '. == []'
-ends 1 show 99
-err_has 'lease 99'
-ends 1 show x
-err_has "'x'"
+shows 'gfx906' gpus
+shows 'leases' list
+prints '. == []' list --json
+fails 1 'lease 99' show 99
+fails 1 "'x'" show x
 ends 2 show 0
 ends 2 show ''
-ends 1 release 99
-err_has 'lease 99'
+fails 1 'lease 99' release 99
 ends 1 release 99 --json
 json_err '.error_name == "org.gpuarb.Arbiter1.Error.NoSuchLease"'
 
 # ---- planning --------------------------------------------------------------------------
-ends 0 plan --cus=31
-out_has 'cus: 31 asked, 30 granted, 30 effective (0000:03:00.0 SE '
+shows 'cus: 31 asked, 30 granted, 30 effective (0000:03:00.0 SE ' plan --cus=31
 out_has ' x15)'
 ends 0 plan --cus=31 --json
 json_out 'keys == ["duration_usec","partitions","refusals","verdict"] and .verdict == "granted"'
@@ -96,14 +87,11 @@ json_out '.partitions[0] | keys == (["gpu","kfd_gpu_id","cu_mask","cus","cus_ask
 	"effective_cus","shader_engines","queues","streams","processes","sdma_queues",
 	"sdma_xgmi_queues","vram","priority","paused","exclusive","tier","gaps"] | sort)'
 json_out '.partitions[0] | .cus == 30 and .cus_asked == 31 and (.cu_mask | test("^0x[0-9a-f]+$"))'
-ends 0 plan --cus=25% --json
-json_out '.partitions[0].cus == 15'
-ends 0 plan --cus=26% --json
-json_out '.partitions[0] | .cus == 15 and .cus_asked == 15'
+prints '.partitions[0].cus == 15' plan --cus=25% --json
+prints '.partitions[0] | .cus == 15 and .cus_asked == 15' plan --cus=26% --json
 ends 3 plan --cus=1%
 out_has '1% of 60 CUs'
-ends 0 plan --json
-json_out '.partitions[0] | .cus == 60 and .queues == 5'
+prints '.partitions[0] | .cus == 60 and .queues == 5' plan --json
 ends 3 plan --cus=30 --queues=1000 --json
 json_out '.verdict == "refused" and (.refusals[0] | keys == ["asked","fits","fits_resource","free","gpu","hint","reason","resource","retry","total"])'
 json_out '.refusals[0] | .reason == "queues" and .asked == 1000 and .total == 24 and .fits == [24]'
@@ -112,10 +100,8 @@ out_has 'queues: 1000 asked'
 out_has 'never'
 ends 3 plan --cus=30 --vram=1T
 out_has 'vram: 1.0T asked, the GPU has 16.0G'
-ends 2 plan --class=realtime
-err_has '--cus'
-ends 2 plan --gpu=0 --cus=3 --gpu=1
-err_has 'only 1 of the 2 wants'
+fails 2 '--cus' plan --class=realtime
+fails 2 'only 1 of the 2 wants' plan --gpu=0 --cus=3 --gpu=1
 ends 1 plan --gpu=0000:99:00.0 --cus=3
 ends 3 reserve --tenant=small --cus=30
 ends 1 plan --tenant=nobody-of-this-name --cus=3
@@ -125,31 +111,23 @@ hold reserve --cus=30 --class=realtime --name=frames --queues=4
 first=$holder
 id=$(sed -n 's/^lease \([0-9]*\): cus: 30 asked, 30 granted, 30 effective .*/\1/p' <<<"$held")
 check 'reserve says what it got' test -n "$id"
-ends 0 list --json
-json_out ".[0] | .id == $id and .state == \"granted\" and .class == \"realtime\""
+prints ".[0] | .id == $id and .state == \"granted\" and .class == \"realtime\"" list --json
 json_out '.[0] | keys == (["id","name","state","class","tenant","owner","adaptable","generation",
 	"tier","verified","capped","uncapped","alone","partitions","paused","position","reason","deadline","disturbances","drift","duration_usec","intruders","since"] | sort)'
 json_out '.[0].owner | keys == ["pid","uid","unit"]'
 json_out ".[0].owner.uid == $(id -u)"
-ends 0 show "$id" --json
-json_out ".id == $id and .partitions[0].queues == 4"
-ends 0 show "$id"
-out_has 'SE '
+prints ".id == $id and .partitions[0].queues == 4" show "$id" --json
+shows 'SE ' show "$id"
 out_has 'isolated'
 out_has 'name         frames'
-ends 0 list
-out_has 'frames'
-ends 0 status
-out_has "lease $id"
-ends 0 map
-out_has 'SE 0  aaaaaaaaaaaaaaa'
+shows 'frames' list
+shows "lease $id" status
+shows 'SE 0  aaaaaaaaaaaaaaa' map
 out_has 'SE 2  ...............'
 out_has "lease $id"
-ends 0 map 0 --json
-json_out ".[0].rows[0].leases == [range(15) | $id]"
+prints ".[0].rows[0].leases == [range(15) | $id]" map 0 --json
 json_out '.[0].rows[3].leases[0] == null'
-ends 0 map --svg=-
-out_has '<svg '
+shows '<svg ' map --svg=-
 ends 0 map --svg="$dir/map.svg"
 check 'the drawing is a file' grep -q '</svg>' "$dir/map.svg"
 ends 1 map --svg="$dir/none/map.svg"
@@ -158,23 +136,19 @@ mask=$("$GPUARBCTL" show "$id" --json | jq -r '.partitions[0].cu_mask')
 ends 0 mask explain "$mask" --gpu=0 --json
 json_out '.cus == 30 and .effective_cus == 30 and .relative_time_range.most == 2.2 and .valid'
 out_has '"most":2.2}'
-ends 0 mask explain '0:0-14;1:0-7' --gpu=0 --json
-json_out '[.gpus[] | [.gpu, .cus]] == [[0,15]]'
-ends 0 mask explain '0:0-14;3:0-7;1:0' --gpu=0
-out_has "'3:0-7'"
+prints '[.gpus[] | [.gpu, .cus]] == [[0,15]]' mask explain '0:0-14;1:0-7' --gpu=0 --json
+shows "'3:0-7'" mask explain '0:0-14;3:0-7;1:0' --gpu=0
 ends 3 plan --cus=40 --class=realtime
 out_has 'fit'
 out_has "$id  frames, realtime of "
 ends 3 plan --cus=40 --class=realtime --json
 json_out ".refusals[0] | .end == [$id] and .end_exact"
-ends 3 reserve --cus=40 --class=realtime
-err_has 'asked'
+fails 3 'asked' reserve --cus=40 --class=realtime
 err_has '0000:03:00.0  '
 ends 3 reserve --cus=40 --class=realtime --json
 json_err '.refusals[0].gpu == "0000:03:00.0" and .error_name == "org.gpuarb.Arbiter1.Error.NoCapacity"'
 json_err '.refusals[0] | .resource == "cus" and .total == 60 and .lease_count == 1'
-ends 2 reserve --cus=3 --name="$(printf 'a\033b')"
-err_has 'name'
+fails 2 'name' reserve --cus=3 --name="$(printf 'a\033b')"
 err_lacks "$(printf '\033')"
 
 # ---- resizing --------------------------------------------------------------------------
@@ -183,10 +157,8 @@ ends 0 resize "$id" --cus=15 --json
 json_out '.partitions[0].cus == 15 and .partitions[0].queues == 4 and .generation == 2'
 # `reserve` follows no masks: the lease names the process, and what stays taken.
 json_out ".deadline == null and (.reason | test(\"^pid $holder has .* acknowledged the resize: 15 CUs\"))"
-ends 0 resize "$id" --cus=15
-out_has "pid $holder "
-ends 0 show "$id"
-out_has "pid $holder "
+shows "pid $holder " resize "$id" --cus=15
+shows "pid $holder " show "$id"
 ends 2 resize "$id" --gpu=0 --cus=3 --gpu=1 --cus=3
 ends 1 resize 99 --cus=3
 
@@ -229,14 +201,12 @@ timeout "$patience" tail --pid="$pid" -f /dev/null || kill -KILL "$pid"
 wait "$pid"
 check 'SIGTERM ends reserve with 0 although its output is not read' test $? = 0
 exec {stalled}<&-
-ends 0 list --json
-json_out '. == []'
+prints '. == []' list --json
 
 hold reserve --cus=15
 second=$holder
 id=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
-ends 0 release "$id"
-out_has "lease $id released"
+shows "lease $id released" release "$id"
 wait_for "$second"
 check 'a lease that was released is lost to its holder' test "$ended" = 8
 check 'and its holder says so' grep -q "lease $id" "$dir/hold.err"
@@ -247,15 +217,13 @@ let_go INT "$holder"
 check 'SIGINT ends reserve with 0' test "$ended" = 0
 
 # ---- running ---------------------------------------------------------------------------
-ends 7 run -- sh -c 'exit 7'
-err_has 'gpuarbctl run: lease '
+fails 7 'gpuarbctl run: lease ' run -- sh -c 'exit 7'
 err_has 'cus: '
 long=$(printf 'x%.0s' {1..200})
 for name in "$long" $'a\tb\xff'; do
 	printf '#!/bin/sh\nexec "$GPUARBCTL" list --json\n' >"$dir/$name"
 	chmod +x "$dir/$name"
-	ends 0 run -- "$dir/$name"
-	json_out ".[0].name == \"${long:0:127}\" or .[0].name == \"a?b?\""
+	prints ".[0].name == \"${long:0:127}\" or .[0].name == \"a?b?\"" run -- "$dir/$name"
 	rm "$dir/$name"
 done
 # shellcheck disable=SC2016
@@ -283,84 +251,67 @@ done
 ROC_GLOBAL_CU_MASK=0xC0000000 ends 125 run -- true
 err_has 'ROC_GLOBAL_CU_MASK'
 ends 125 run --cus=1000 -- true
-ends 125 run --cus=0 -- true
-err_has '--cus=0'
+fails 125 '--cus=0' run --cus=0 -- true
 ends 125 run
 ends 0 run --json --cus=15 -- true
 json_err '.partitions[0].cus == 15'
-ends 0 list --json
-json_out '[.[] | select(.state != "ending")] == []'
+prints '[.[] | select(.state != "ending")] == []' list --json
 
 # ---- watching, administering ------------------------------------------------------------
 exec 7< <(exec "$GPUARBCTL" monitor --json)
 monitor=$!
 read -r -t "$patience" event <&7
 check 'monitor says from when on' jq -e '.event == "watching"' <<<"$event"
-ends 0 drain 0
-out_has '0000:03:00.0'
+shows '0000:03:00.0' drain 0
 read -r -t "$patience" event <&7
 check 'monitor tells it' jq -e '.event == "gpu-changed" and .what == "0000:03:00.0" and
 	.changes == [{ key: "draining", from: false, to: true }]' <<<"$event"
 kill "$monitor"
 exec 7<&-
-ends 0 status
-out_has 'draining'
+shows 'draining' status
 ends 3 plan --cus=3
 out_has 'drain'
-ends 0 undrain 0000:03:00.0 --json
-json_out '.gpu == "0000:03:00.0" and .draining == false'
+prints '.gpu == "0000:03:00.0" and .draining == false' undrain 0000:03:00.0 --json
 ends 1 drain 9
 ends 0 reload
-ends 0 reload --json
-json_out '.reloaded'
+prints '.reloaded' reload --json
 # A problem that names all keys is longer than the answer may be.
 printf '[tenant x]\nmatch-user = root\nnonsense = 1\n' >"$dir/tenants.d/90-wrong.conf"
-ends 6 reload
-err_has '90-wrong.conf:3: '
+fails 6 '90-wrong.conf:3: ' reload
 rm "$dir/tenants.d/90-wrong.conf"
 printf 'nonsense\n[daemon]\n' >>"$dir/gpuarbd.conf"
-ends 6 reload
-err_has 'gpuarbctl reload: '
+fails 6 'gpuarbctl reload: ' reload
 err_has 'gpuarbd.conf:3: '
 err_has 'gpuarbd.conf:4: '
 check 'each mistake has a line of its own' test "$(grep -c 'gpuarbd.conf:' "$dir/err")" = 2
 
 # ---- what names nothing is an error, not an empty list ---------------------------------------
 for wrong in --columns=foo --columns=id,foo --user=nosuchuser --state=sleeping; do
-	ends 2 list "$wrong"
-	err_has "${wrong##*[=,]}"
+	fails 2 "${wrong##*[=,]}" list "$wrong"
 done
 for unknown in 'list --gpu=9' 'plan --gpu=9 --cus=3' 'mask explain 0x1 --gpu=9' 'map 9'; do
 	read -ra words <<<"$unknown"
-	ends 1 "${words[@]}"
-	err_has "'9'"
+	fails 1 "'9'" "${words[@]}"
 done
-ends 0 status --user=daemon --gpu=0 --json
-json_out '.leases == [] and (.gpus | length == 1)'
+prints '.leases == [] and (.gpus | length == 1)' status --user=daemon --gpu=0 --json
 ends 2 status --state=sleeping
 ends 2 gpus --columns=pid
 ends 2 usage --columns=pid
 ends 2 top --user=nosuchuser
-ends 0 list --user=daemon --json
-json_out '. == []'
-ends 125 run --tenant=nosuch -- true
-err_has 'small'
-ends 125 run --gpu=7 --cus=3 -- true
-err_has '0000:03:00.0'
+prints '. == []' list --user=daemon --json
+fails 125 'small' run --tenant=nosuch -- true
+fails 125 '0000:03:00.0' run --gpu=7 --cus=3 -- true
 long=$(printf 'x%.0s' {1..10000})
 for name in "$long" $'a\nb' $'\xff'; do
-	ends 125 run --name="$name" -- true
-	err_has '127'
+	fails 125 '127' run --name="$name" -- true
 	check 'the error is one short line' \
 		test "$(wc -l <"$dir/err")" = 1 -a "$(wc -c <"$dir/err")" -lt 200
 done
-ends 125 run -cus 3 -- true
-err_has '--cus'
+fails 125 '--cus' run -cus 3 -- true
 
 # ---- accounting: what was held and refused above, and after a restart ----------------------
 mine=".usage[] | select(.user == \"$(id -un)\" and .class == \"realtime\")"
-ends 0 usage --json
-json_out 'keys == ["counters", "from", "usage"] and .from > 0'
+prints 'keys == ["counters", "from", "usage"] and .from > 0' usage --json
 json_out '.counters | keys == ["durations", "since", "tenants"] and .since > 0'
 json_out '.counters.tenants | map(select(.grants > 0 and (.refusals | map(.count) | add) > 0)) | length == 1'
 json_out '.counters.durations | map(.name) == ["decision", "activation", "wait"]'
@@ -370,18 +321,14 @@ json_out '.usage[0] | keys == (["tenant","user","uid","class","leases","held_use
 	"waits","waited_usec","refusals"] | sort)'
 json_out "$mine | .leases > 0 and .held_usec > 0 and .cu_usec > .queue_usec and .refusals > 0"
 before=$(jq "[$mine | .leases] | add" "$dir/out")
-ends 0 usage
-out_has 'CU-HOURS'
+shows 'CU-HOURS' usage
 out_has 'besteffort'
-ends 0 usage --user=daemon --json
-json_out '.usage == []'
+prints '.usage == []' usage --user=daemon --json
 ends 0 usage --tenant=none --since=1d
 out_lacks 'besteffort'
-ends 0 usage --since=2100-01-01 --json
-json_out '.usage == []'
+prints '.usage == []' usage --since=2100-01-01 --json
 for wrong in yesterday '' 2026-13-01 2026-01-01x -1d; do
-	ends 2 usage --since="$wrong"
-	err_has "--since=$wrong"
+	fails 2 "--since=$wrong" usage --since="$wrong"
 done
 ends 2 usage x
 
@@ -395,11 +342,9 @@ json_out "$me | keys == ([\"user\",\"uid\",\"administrator\",\"connections\",\"c
 	\"calls_refused\",\"time_usec\",\"pending\",\"pending_bytes\",\"unread_bytes\",\"unread_fds\",\"leases\",
 	\"waiting\",\"holders\"] | sort)"
 json_out "$me | .connections > 0 and .calls > 0 and .time_usec > 0 and .leases == 0"
-ends 0 status --limits
-out_has 'CONNECTIONS'
+shows 'CONNECTIONS' status --limits
 out_has "$(id -un)"
-ends 0 status --limits --user=daemon --json
-json_out '.users == []'
+prints '.users == []' status --limits --user=daemon --json
 ends 2 status --limits --columns=cus
 ends 2 list --limits
 
@@ -408,15 +353,13 @@ kill "$daemon_pid"
 wait "$daemon_pid"
 check 'the accounting is saved' test -s "$dir/run/usage"
 rig_start_daemon --simulate=radeon-vii
-ends 0 usage --json
-json_out "([$mine | .leases] | add) == $before"
+prints "([$mine | .leases] | add) == $before" usage --json
 # A damaged file, and one that can be neither read nor written, are reported; gpuarbd runs all the same.
 end_daemon() { kill "$daemon_pid"; wait "$daemon_pid"; }
 end_daemon
 echo nonsense >"$dir/run/usage"
 rig_start_daemon --simulate=radeon-vii
-ends 0 usage --json
-json_out '.usage == [] and .from == null'
+prints '.usage == [] and .from == null' usage --json
 ends 0 usage
 out_lacks 'Since'
 check 'the damaged accounting is logged' grep -q accounting "$dir/daemon.err"

@@ -36,10 +36,8 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 CONF
 ends 2 latency --json --svg=x
 ends 2 latency 0
-ends 2 latency --same-line=1
-err_has 'value'
-ends 0 latency --help
-out_has '--same-line'
+fails 2 'value' latency --same-line=1
+shows '--same-line' latency --help
 ends 5 latency
 ends 5 latency --json
 json_err '.error | length > 0'
@@ -154,8 +152,7 @@ no_lease
 
 # Not enough slots for two streams and the queue of ROCr.
 hold reserve --cus=10 --queues=6
-ends 3 latency
-err_has 'queues: 3 asked'
+fails 3 'queues: 3 asked' latency
 let_go TERM "$holder"
 
 # ---- interruptions ---------------------------------------------------------------------

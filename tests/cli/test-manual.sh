@@ -141,8 +141,7 @@ exec 9< <(exec "$dir/example-1" 2>"$dir/example.err")
 holder=$!
 read -r -t "$patience" line <&9
 check 'it has what it asked for' test "$line" = '0000:03:00.0: 30 CUs, 0 queues masked'
-ends 0 list --json
-json_out 'length == 1 and .[0].name == "example" and .[0].partitions[0].queues == 3'
+prints 'length == 1 and .[0].name == "example" and .[0].partitions[0].queues == 3' list --json
 id=$(jq '.[0].id' "$dir/out")
 ends 0 resize "$id" --cus=15
 read -r -t "$patience" line <&9

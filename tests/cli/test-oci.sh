@@ -284,15 +284,11 @@ mkdir "$dir/cdi"
 spec=$dir/cdi/gpuarb-share-web.json
 share=(cdi web --config="$dir/gpuarbd.conf" --into="$dir/cdi")
 spec_has() { jq -e --arg value "$1" '.devices[0].containerEdits.env | index([$value])' "$spec" >/dev/null 2>&1; }
-ends 6 cdi other --config="$dir/gpuarbd.conf"
-err_has "'other'"
+fails 6 "'other'" cdi other --config="$dir/gpuarbd.conf"
 printf '[share web]\nqueues = 4\n' >"$dir/wrong.conf"
-ends 6 cdi web --config="$dir/wrong.conf"
-err_has 'wrong.conf:1: '
-ends 6 config check "$dir/wrong.conf"
-err_has 'wrong.conf:1: '
-ends 1 cdi web --config="$dir/gpuarbd.conf" --into="$dir/no/such"
-err_has "$dir/no/such"
+fails 6 'wrong.conf:1: ' cdi web --config="$dir/wrong.conf"
+fails 6 'wrong.conf:1: ' config check "$dir/wrong.conf"
+fails 1 "$dir/no/such" cdi web --config="$dir/gpuarbd.conf" --into="$dir/no/such"
 list_becomes '. == []'
 
 hold "${share[@]}"
@@ -308,8 +304,7 @@ json_out ".cdiVersion == \"0.5.0\" and .kind == \"gpuarb.org/share\" and (.devic
 		\"GPUARB_LEASE=$id\", \"GPU_MAX_HW_QUEUES=1\"]))"
 
 # Only one keeps the file.
-ends 1 "${share[@]}"
-err_has "'web'"
+fails 1 "'web'" "${share[@]}"
 check 'the device stays' spec_has "GPUARB_LEASE=$id"
 list_becomes "length == 1 and .[0].id == $id"
 
@@ -410,8 +405,7 @@ list_becomes "length == 1 and .[0].id > $first"
 kill -KILL "$("${podman[@]}" inspect c1 --format '{{.State.ConmonPid}}')"
 init=$("${podman[@]}" inspect c1 --format '{{.State.Pid}}')
 check 'the container survives its monitor' is_running "$init"
-ends 0 list --json
-json_out 'length == 1 and .[0].state == "granted"'
+prints 'length == 1 and .[0].state == "granted"' list --json
 kill -KILL "$init"
 list_becomes '. == []'
 
@@ -448,8 +442,7 @@ share_lives()
 	code_is 0
 	await_so 'the container has the mask of the share' logged c4 '^HSA_CU_MASK=0:0x111111111111111$' 1
 	let_go KILL "$holder"
-	ends 0 list --json
-	json_out 'length == 1 and .[0].name == "share-web" and .[0].state == "granted"'
+	prints 'length == 1 and .[0].name == "share-web" and .[0].state == "granted"' list --json
 	pod stop -t 0 c4
 	list_becomes '. == []'
 	pod start c4
