@@ -37,7 +37,9 @@ rig_need_kfdsim()
 complain()
 {
 	failed=$((failed + 1))
-	echo "${BASH_SOURCE[2]##*/}:${BASH_LINENO[1]}: $1"
+	local of=1
+	while [ "${BASH_SOURCE[of]}" != "$0" ] && [ -n "${BASH_SOURCE[of + 1]:-}" ]; do of=$((of + 1)); done
+	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1"
 	sed 's/^/  out: /' "$dir/out"
 	sed 's/^/  err: /' "$dir/err"
 }
@@ -56,6 +58,8 @@ ends()
 out_has() { grep -qF -- "$1" "$dir/out" || complain "$said: no '$1' on standard output"; }
 err_has() { grep -qF -- "$1" "$dir/err" || complain "$said: no '$1' on standard error"; }
 out_is() { [ "$(cat "$dir/out")" = "$1" ] || complain "$said: not '$1'"; }
+fails() { ends "$1" "${@:3}"; err_has "$2"; } # CODE TEXT COMMAND…
+shows() { ends 0 "${@:2}"; out_has "$1"; }    # TEXT COMMAND…
 json() { jq -e "$1" "$dir/out" >/dev/null 2>&1 || complain "$said: not so: $1"; }
 
 rig_done()

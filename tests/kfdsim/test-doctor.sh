@@ -67,8 +67,7 @@ out_has "ok       kernel: amdgpu of Linux $(uname -r); KFD has 2 GPUs"
 out_has "note     slots: $v620"
 out_has '         do: Request --queues and --processes'
 out_has ' 0 problems'
-ends 0 doctor --no-legend
-out_has 'ok       kernel: '
+shows 'ok       kernel: ' doctor --no-legend
 out_lacks 'means: '
 out_lacks ' 0 problems'
 

@@ -10,32 +10,22 @@ cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 . ./rig.sh
 
 # Wrong command lines say what is wrong, and need no privilege.
-ends 2 "$KFDSIM" -- true
-err_has 'which GPUs? --gpu PROFILE'
-ends 2 "$KFDSIM" --gpu mi210 --topology / -- true
-err_has 'which GPUs?'
-ends 2 "$KFDSIM" --gpu mi210
-err_has 'no command'
-ends 2 "$KFDSIM" --gpux mi210 -- true
-err_has '--help lists'
-ends 2 "$KFDSIM" --gpu mi210 --front smoke -- true
-err_has '--front'
+fails 2 'which GPUs? --gpu PROFILE' "$KFDSIM" -- true
+fails 2 'which GPUs?' "$KFDSIM" --gpu mi210 --topology / -- true
+fails 2 'no command' "$KFDSIM" --gpu mi210
+fails 2 '--help lists' "$KFDSIM" --gpux mi210 -- true
+fails 2 '--front' "$KFDSIM" --gpu mi210 --front smoke -- true
 for wrong in 1s -1 600001 ''; do
 	ends 2 "$KFDSIM" --gpu mi210 --teardown "$wrong" -- true
 	err_has "--teardown $wrong: wanted: milliseconds"
 done
 many=()
 for ((i = 0; i < 17; i++)); do many+=(--gpu mi210); done
-ends 2 "$KFDSIM" "${many[@]}" -- true
-err_has 'many'
-ends 2 "$KFDSIM" --gpu mi210 --kfd 1.12 -- true
-err_has '--kfd 1.12: wanted: 1.11'
-ends 2 "$KFDSIM" --topology / --module-version 6.16.13 -- true
-err_has 'DIR/module/amdgpu/version'
-ends 0 "$KFDSIM" --help
-out_has '--topology DIR'
-ends 125 "$KFDSIM" --topology "$dir/nowhere" -- true
-err_has "--topology $dir/nowhere"
+fails 2 'many' "$KFDSIM" "${many[@]}" -- true
+fails 2 '--kfd 1.12: wanted: 1.11' "$KFDSIM" --gpu mi210 --kfd 1.12 -- true
+fails 2 'DIR/module/amdgpu/version' "$KFDSIM" --topology / --module-version 6.16.13 -- true
+shows '--topology DIR' "$KFDSIM" --help
+fails 125 "--topology $dir/nowhere" "$KFDSIM" --topology "$dir/nowhere" -- true
 
 rig_need setsid setpriv jq
 rig_need_kfdsim
@@ -54,13 +44,11 @@ if [ "$front" = fuse ]; then
 fi
 
 # Trouble with what was asked for.
-ends 125 kfdsim --gpu radeon-viii -- true
-err_has 'radeon-vii'
+fails 125 'radeon-vii' kfdsim --gpu radeon-viii -- true
 sim 2 --fail nonsense -- true
 err_has '--fail nonsense: '
 mkdir "$dir/empty"
-ends 125 kfdsim --topology "$dir/empty" -- true
-err_has "$dir/empty"
+fails 125 "$dir/empty" kfdsim --topology "$dir/empty" -- true
 ends 125 setpriv --reuid 65534 --regid 65534 --clear-groups \
 	"$KFDSIM" --gpu radeon-vii --front fuse -- true
 err_has 'CAP_SYS_ADMIN'
@@ -100,8 +88,7 @@ ends 0 kfdsim --topology sys -- sh -c 'ls /dev/dri
 	diff -r /sys/class/kfd/kfd/topology '"$dir"'/sys/class/kfd/kfd/topology'
 out_is renderD128
 sed -i '/^drm_render_minor/d' "$dir/sys/class/kfd/kfd/topology/nodes/1/properties"
-ends 125 kfdsim --topology "$dir/sys" -- true
-err_has 'no drm_render_minor of GPU'
+fails 125 'no drm_render_minor of GPU' kfdsim --topology "$dir/sys" -- true
 
 # Faults by the control file; a wrong one fails the write and says why.
 sim 0 -- sh -c 'echo slow:0000:03:00.0:5 >/sys/kernel/debug/kfdsim/control'

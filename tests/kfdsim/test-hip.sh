@@ -49,7 +49,7 @@ passes()
 
 tests=$1
 shift
-for name in $([ -z "$tests" ] || sed -nE 's/^TEST(_WITH)?\((\w+).*/\2/p' test/test-hip.c); do
+for name in $([ -z "$tests" ] || sed -nE 's/^TEST(_CASE|_WITH)?\((\w+).*/\2/p' test/test-hip.c); do
 	passes "$tests" "$name"
 done
 for example; do

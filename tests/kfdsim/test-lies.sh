@@ -25,8 +25,7 @@ lies()
 served() { ends 0 kfdsim --topology "$lie" -- cat "$shown/$1"; }
 refused()
 {
-	ends 125 kfdsim --topology "$lie" -- true
-	err_has "$1"
+	fails 125 "$1" kfdsim --topology "$lie" -- true
 }
 write() { printf '%s\n' "$2" >"$nodes/$1"; }
 

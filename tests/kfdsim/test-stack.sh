@@ -81,8 +81,7 @@ hsa_is_told()
 
 rocminfo_works()
 {
-	ends 0 kfdsim --gpu "$1" -- env "$4" rocminfo
-	out_has "$2"
+	shows "$2" kfdsim --gpu "$1" -- env "$4" rocminfo
 	out_has "Compute Unit:            $3"
 }
 
