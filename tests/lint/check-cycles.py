@@ -9,12 +9,13 @@ depends on module B where A includes the header of B, and where A includes a hea
 function and uses that function, which B defines. The second rule matters for headers whose functions
 are defined in several sources.
 
-Silent where there is no circle. Otherwise it prints each circle with the names that tie it.
+Silent where there is no circle. Otherwise it prints one with the names that tie it.
 """
 from __future__ import annotations
 
 import re
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 FOLDERS = ("daemon", "libgpuarb", "client")
@@ -93,37 +94,6 @@ def edges_of(sources: dict[str, Source]) -> dict[str, dict[str, set[str]]]:
     return edges
 
 
-def circles(edges: dict[str, dict[str, set[str]]]) -> list[list[str]]:
-    """Strongly connected components of more than one module (Tarjan's algorithm)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(module: str) -> None:
-        index[module] = low[module] = len(index)
-        stack.append(module)
-        for other in sorted(edges.get(module, {})):
-            if other not in index:
-                visit(other)
-                low[module] = min(low[module], low[other])
-            elif other in stack:
-                low[module] = min(low[module], index[other])
-        if low[module] == index[module]:
-            circle = []
-            while True:
-                circle.append(stack.pop())
-                if circle[-1] == module:
-                    break
-            if len(circle) > 1:
-                found.append(sorted(circle))
-
-    for module in sorted(edges):
-        if module not in index:
-            visit(module)
-    return found
-
-
 def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     paths = [p for f in FOLDERS for p in (root / f).rglob("*.[ch]")]
@@ -131,15 +101,15 @@ def main() -> int:
     if not sources:
         print(f"{root}: no sources below {', '.join(FOLDERS)}")
         return 2
-    sys.setrecursionlimit(10000)
     edges = edges_of(sources)
-    found = circles(edges)
-    for circle in found:
-        print(f"circle of {len(circle)} modules:")
-        for module in circle:
-            for other in sorted(set(edges[module]) & set(circle)):
-                print(f"  {module} -> {other}: {', '.join(sorted(edges[module][other]))}")
-    return 1 if found else 0
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+        for other, module in zip(circle, circle[1:]):
+            print(f"{module} -> {other}: {', '.join(sorted(edges[module][other]))}")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
