@@ -10,77 +10,73 @@
 #define SLOTS 1024U
 #define SLOW 500000U
 
-static struct rig rig;
-
-static void start(void)
+static void start(struct rig *rig)
 {
-	rig_start(&rig, SIM_COMPUTE, SLOTS * 64);
+	rig_start(rig, SIM_COMPUTE, SLOTS * 64);
 }
 
-static uint64_t taken(void)
+static uint64_t taken(struct rig *rig)
 {
-	return rig_read64(&rig, RIG_READ);
+	return rig_read64(rig, RIG_READ);
 }
 
-TEST(one_turn_runs_256_packets)
+FIXTURE(struct rig, rig, start(rig), rig_stop(rig));
+
+TEST_WITH(one_turn_runs_256_packets, struct rig *rig)
 {
-	start();
 	for (unsigned i = 0; i < 300; i++)
-		rig_packet(&rig, 3, 0);
-	rig_ring(&rig, 299);
-	CHECK(rig_work(&rig) && taken() == 256 && rig.next_ns == rig.now_ns);
-	CHECK(rig_work(&rig) && taken() == 300 && rig.next_ns > rig.now_ns);
-	CHECK(!rig_work(&rig));
-	rig_stop(&rig);
+		rig_packet(rig, 3, 0);
+	rig_ring(rig, 299);
+	CHECK(rig_work(rig) && taken(rig) == 256 && rig->next_ns == rig->now_ns);
+	CHECK(rig_work(rig) && taken(rig) == 300 && rig->next_ns > rig->now_ns);
+	CHECK(!rig_work(rig));
 }
 
-TEST(idle_queue_is_polled_less_and_less_often)
+TEST_WITH(idle_queue_is_polled_less_and_less_often, struct rig *rig)
 {
-	start();
-	rig_packet(&rig, 3, 0);
-	rig_ring(&rig, 0);
-	CHECK(rig_work(&rig) && rig.next_ns == rig.now_ns + 20000);
-	rig.now_ns += 400000;
-	CHECK(!rig_work(&rig) && rig.next_ns == rig.now_ns + 50000);
-	rig.now_ns += 1000000000;
-	CHECK(!rig_work(&rig) && rig.next_ns == rig.now_ns + 1000000);
-	rig_stop(&rig);
+	rig_packet(rig, 3, 0);
+	rig_ring(rig, 0);
+	CHECK(rig_work(rig) && rig->next_ns == rig->now_ns + 20000);
+	rig->now_ns += 400000;
+	CHECK(!rig_work(rig) && rig->next_ns == rig->now_ns + 50000);
+	rig->now_ns += 1000000000;
+	CHECK(!rig_work(rig) && rig->next_ns == rig->now_ns + 1000000);
 }
 
-TEST(slow_fault_delays_each_packet)
+TEST_WITH(slow_fault_delays_each_packet, struct rig *rig)
 {
 	uint64_t signal;
 
-	start();
-	rig.gpu->slow_ns = SLOW;
-	signal = rig_signal(&rig, 0, 2, false);
-	rig_dispatch(&rig, 1, 1, signal);
-	rig_packet(&rig, 3, signal);
-	rig_ring(&rig, 1);
-	CHECK(!rig_work(&rig) && taken() == 0 && rig.next_ns == rig.now_ns + SLOW);
-	rig.now_ns += SLOW - 1;
-	CHECK(!rig_work(&rig) && taken() == 0);
-	rig.now_ns += 1;
-	CHECK(rig_work(&rig) && taken() == 1 && rig_value(&rig, 0) == 1);
-	CHECK(rig_read64(&rig, signal + 40) - rig_read64(&rig, signal + 32) == SLOW);
-	rig.now_ns += SLOW;
-	CHECK(rig_work(&rig) && taken() == 2 && rig_value(&rig, 0) == 0);
-	rig_stop(&rig);
+	rig->gpu->slow_ns = SLOW;
+	signal = rig_signal(rig, 0, 2, false);
+	rig_dispatch(rig, 1, 1, signal);
+	rig_packet(rig, 3, signal);
+	rig_ring(rig, 1);
+	CHECK(!rig_work(rig) && taken(rig) == 0 && rig->next_ns == rig->now_ns + SLOW);
+	rig->now_ns += SLOW - 1;
+	CHECK(!rig_work(rig) && taken(rig) == 0);
+	rig->now_ns += 1;
+	CHECK(rig_work(rig) && taken(rig) == 1 && rig_value(rig, 0) == 1);
+	CHECK(rig_read64(rig, signal + 40) - rig_read64(rig, signal + 32) == SLOW);
+	rig->now_ns += SLOW;
+	CHECK(rig_work(rig) && taken(rig) == 2 && rig_value(rig, 0) == 0);
 }
 
-static void start_timed(void)
+static void start_timed(struct rig *rig)
 {
-	start();
-	rig.gpu->timing = (struct timing *)(void *)&rig;
-	memcpy(rig_dispatch(&rig, 1000, 256, rig_signal(&rig, 0, 1, false)) + 16, &(uint32_t){ 3 },
+	start(rig);
+	rig->gpu->timing = (struct timing *)(void *)rig;
+	memcpy(rig_dispatch(rig, 1000, 256, rig_signal(rig, 0, 1, false)) + 16, &(uint32_t){ 3 },
 	       4);
-	rig_dispatch(&rig, 1, 1, 0);
-	rig_ring(&rig, 1);
+	rig_dispatch(rig, 1, 1, 0);
+	rig_ring(rig, 1);
 }
 
 TEST(dispatch_times_are_those_of_the_model)
 {
-	start_timed();
+	static struct rig rig;
+
+	start_timed(&rig);
 	rig.sim.block_ns[256] = 5000;
 	rig.model_now = rig.now_ns - 700; /* it is behind */
 	CHECK(rig_work(&rig) && rig.kernel.block_ns == 5000);
@@ -99,17 +95,19 @@ TEST(dispatch_times_are_those_of_the_model)
 
 TEST(a_dispatch_that_takes_time_retires_when_it_has_ended)
 {
-	start_timed();
+	static struct rig rig;
+
+	start_timed(&rig);
 	CHECK(rig_work(&rig) && rig.timed == 1 && rig.timed_key == 77);
 	CHECK(rig.kernel.blocks == 12 && rig.kernel.threads == 256);
-	CHECK(rig.queue.dispatched && taken() == 0 && rig.next_ns == UINT64_MAX);
+	CHECK(rig.queue.dispatched && taken(&rig) == 0 && rig.next_ns == UINT64_MAX);
 	CHECK(!rig_work(&rig) && rig.timed == 1);
 
 	sim_queue_ended(&rig.queue, rig.now_ns + 300);
-	CHECK(taken() == 1 && rig_value(&rig, 0) == 0 && rig.queue.dispatches == 1);
+	CHECK(taken(&rig) == 1 && rig_value(&rig, 0) == 0 && rig.queue.dispatches == 1);
 	CHECK(rig_read64(&rig, RIG_SIGNALS + 40) == rig.now_ns + 300);
 	sim_queue_ended(&rig.queue, rig.now_ns + 301);
-	CHECK(taken() == 1);
+	CHECK(taken(&rig) == 1);
 	rig.now_ns += 300;
 	CHECK(rig_work(&rig) && rig.timed == 2 && rig.kernel.blocks == 1);
 	rig_stop(&rig);
@@ -117,7 +115,9 @@ TEST(a_dispatch_that_takes_time_retires_when_it_has_ended)
 
 TEST(dispatch_is_repeated_when_the_model_is_full)
 {
-	start_timed();
+	static struct rig rig;
+
+	start_timed(&rig);
 	rig.timing_answer = -ENOENT;
 	CHECK(!rig_work(&rig) && rig.timed == 1 && !rig.queue.dispatched);
 	CHECK(rig.next_ns > rig.now_ns && rig.next_ns != UINT64_MAX);
@@ -131,81 +131,88 @@ TEST(dispatch_is_repeated_when_the_model_is_full)
 
 TEST(dispatch_of_an_ended_process_does_not_retire)
 {
-	start_timed();
+	static struct rig rig;
+
+	start_timed(&rig);
 	CHECK(rig_work(&rig) && rig.queue.dispatched);
 	rig.process.dead = true;
 	sim_queue_ended(&rig.queue, rig.now_ns);
-	CHECK(taken() == 0);
+	CHECK(taken(&rig) == 0);
 	rig_stop(&rig);
 }
 
 TEST(a_ring_that_went_away_under_a_dispatch_stops_the_queue)
 {
-	start_timed();
+	static struct rig rig;
+
+	start_timed(&rig);
 	CHECK(rig_work(&rig) && rig.queue.dispatched);
 	rig.queue.ring_base = 0;
 	sim_queue_ended(&rig.queue, rig.now_ns);
-	CHECK(rig.queue.stopped && taken() == 0);
+	CHECK(rig.queue.stopped && taken(&rig) == 0);
 	rig_stop(&rig);
 }
 
 TEST(work_group_count_saturates)
 {
+	static struct rig rig;
 	uint32_t most[3] = { UINT32_MAX, UINT32_MAX, UINT32_MAX };
 
-	start_timed();
+	start_timed(&rig);
 	memcpy((uint8_t *)rig_at(&rig, RIG_RING) + 12, most, sizeof(most));
 	CHECK(rig_work(&rig) && rig.kernel.blocks == UINT32_MAX);
 	rig_stop(&rig);
 }
 
-static void start_pm4(void)
+static void start_pm4(struct rig *rig)
 {
-	start();
-	rig.queue.aql = false;
-	rig.queue.ring_size = 4096;
-	rig.queue.active_ns = rig.now_ns;
+	start(rig);
+	rig->queue.aql = false;
+	rig->queue.ring_size = 4096;
+	rig->queue.active_ns = rig->now_ns;
 }
 
 TEST(pm4_packet_is_skipped_and_recorded_in_the_queue)
 {
-	start_pm4();
+	static struct rig rig;
+
+	start_pm4(&rig);
 	CHECK(!rig_work(&rig));
 	rig_ring(&rig, 1000);
-	CHECK(rig_work(&rig) && (uint32_t)taken() == 1000 && rig.queue.packets == 1);
+	CHECK(rig_work(&rig) && (uint32_t)taken(&rig) == 1000 && rig.queue.packets == 1);
 	CHECK(!rig.queue.stopped && strstr(rig.queue.note, "skipped"));
 	CHECK(!rig_work(&rig));
 	rig.gpu->slow_ns = SLOW;
 	rig_ring(&rig, 1030);
 	CHECK(!rig_work(&rig) && rig.next_ns == rig.now_ns + SLOW);
 	rig.now_ns += SLOW;
-	CHECK(rig_work(&rig) && (uint32_t)taken() == 1030 - 1024);
+	CHECK(rig_work(&rig) && (uint32_t)taken(&rig) == 1030 - 1024);
 	rig_stop(&rig);
 }
 
 TEST(invalid_pm4_pointers_stop_the_queue)
 {
-	start_pm4();
+	static struct rig rig;
+
+	start_pm4(&rig);
 	rig_ring(&rig, 1025);
-	CHECK(rig_work(&rig) && rig.queue.stopped && taken() == 0);
+	CHECK(rig_work(&rig) && rig.queue.stopped && taken(&rig) == 0);
 	rig_stop(&rig);
-	start_pm4();
+	start_pm4(&rig);
 	rig_ring(&rig, 8);
 	CHECK(rig_work(&rig));
 	rig_ring(&rig, 7);
 	CHECK(rig_work(&rig) && rig.queue.stopped);
 	rig_stop(&rig);
-	start_pm4();
+	start_pm4(&rig);
 	rig.queue.read_pointer = 0;
 	rig_ring(&rig, 8);
 	CHECK(rig_work(&rig) && rig.queue.stopped);
 	rig_stop(&rig);
 }
 
-TEST(queues_of_the_kernel_are_not_for_clients)
+TEST_WITH(queues_of_the_kernel_are_not_for_clients, struct rig *rig)
 {
-	start();
-	rig.queue.type = SIM_HIQ;
-	CHECK(rig_work(&rig) && rig.queue.stopped);
-	rig_stop(&rig);
+	rig->queue.type = SIM_HIQ;
+	CHECK(rig_work(rig) && rig->queue.stopped);
 }

@@ -80,9 +80,10 @@ static void gone(struct sim_queue *queue)
 	rig_queue_gone(queue);
 }
 
-TEST(state_has_the_owner_of_each_slot)
+FIXTURE(struct sim, sim, sim = state_start(), state_end(sim));
+
+TEST_WITH(state_has_the_owner_of_each_slot, struct sim *sim)
 {
-	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, 4711);
 	struct json_object *state;
 
@@ -95,12 +96,10 @@ TEST(state_has_the_owner_of_each_slot)
 	CHECK(number(state, "/gpus/0/slots/0/pid") == 4711 &&
 	      number(state, "/gpus/0/slots/0/id") == 1);
 	json_object_put(state);
-	state_end(sim);
 }
 
-TEST(state_has_processes_from_their_first_open)
+TEST_WITH(state_has_processes_from_their_first_open, struct sim *sim)
 {
-	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, getpid());
 	struct json_object *state;
 
@@ -120,12 +119,10 @@ TEST(state_has_processes_from_their_first_open)
 	state = read_state(sim);
 	CHECK(length(state, "/processes") == 1 && !truth(state, "/processes/0/alive"));
 	json_object_put(state);
-	state_end(sim);
 }
 
-TEST(the_most_compute_queues_at_a_time_are_counted_by_gpu_and_together)
+TEST_WITH(the_most_compute_queues_at_a_time_are_counted_by_gpu_and_together, struct sim *sim)
 {
-	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, 1);
 	struct sim_queue *first, *sdma;
 	struct json_object *state, *peaks;
@@ -146,12 +143,10 @@ TEST(the_most_compute_queues_at_a_time_are_counted_by_gpu_and_together)
 	CHECK(json_object_get_int(json_object_object_get(peaks, "0000:04:00.0")) == 1);
 	CHECK(strcmp(text(state, "/processes/0/queues/4/type"), "sdma") == 0);
 	json_object_put(state);
-	state_end(sim);
 }
 
-TEST(state_keeps_destroyed_queues)
+TEST_WITH(state_keeps_destroyed_queues, struct sim *sim)
 {
-	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, 1);
 	struct sim_queue *queue = recorded(process, 1);
 	struct json_object *state;
@@ -187,12 +182,10 @@ TEST(state_keeps_destroyed_queues)
 	CHECK(strcmp(text(state, "/processes/0/queues/0/note"), "type 9") == 0);
 	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/0"), "0x3") == 0);
 	json_object_put(state);
-	state_end(sim);
 }
 
-TEST(oldest_ended_process_is_forgotten_first)
+TEST_WITH(oldest_ended_process_is_forgotten_first, struct sim *sim)
 {
-	struct sim *sim = state_start();
 	struct sim_process *lives = rig_process(sim, 1);
 	struct json_object *state;
 
@@ -210,12 +203,10 @@ TEST(oldest_ended_process_is_forgotten_first)
 	CHECK(number(state, "/processes/255/pid") == 1299);
 	CHECK(number(state, "/forgotten") == 2 * (301 - STATE_PROCESSES));
 	json_object_put(state);
-	state_end(sim);
 }
 
-TEST(latest_queues_are_kept)
+TEST_WITH(latest_queues_are_kept, struct sim *sim)
 {
-	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, 1);
 	struct json_object *state;
 
@@ -229,12 +220,10 @@ TEST(latest_queues_are_kept)
 	CHECK(number(state, "/forgotten") == 11);
 	CHECK(number(state, "/processes/0/made") == STATE_QUEUES + 11);
 	json_object_put(state);
-	state_end(sim);
 }
 
-TEST(latest_masks_are_kept)
+TEST_WITH(latest_masks_are_kept, struct sim *sim)
 {
-	struct sim *sim = state_start();
 	struct sim_queue *queue = recorded(rig_process(sim, 1), 0);
 	struct json_object *state;
 
@@ -247,13 +236,11 @@ TEST(latest_masks_are_kept)
 	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/0"), "0x4") == 0);
 	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/255"), "0x103") == 0);
 	json_object_put(state);
-	state_end(sim);
 }
 
-TEST(latest_dispatches_are_kept)
+TEST_WITH(latest_dispatches_are_kept, struct sim *sim)
 {
 	const struct timing_kernel kernel = { .blocks = 7, .threads = 64 };
-	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, 21);
 	struct sim_queue *queue = recorded(process, 1);
 	unsigned lines = 0;
@@ -276,13 +263,11 @@ TEST(latest_dispatches_are_kept)
 	CHECK(strstr(told, "took_ns\n3\t0000:04:00.0\t21\t0\t7\t64\t30\t3\n"));
 	CHECK(strstr(told, "\n16386\t0000:04:00.0\t21\t0\t7\t64\t163860\t6\n"));
 	free(told);
-	state_end(sim);
 }
 
-TEST(dispatches_of_unknown_processes_are_ignored)
+TEST_WITH(dispatches_of_unknown_processes_are_ignored, struct sim *sim)
 {
 	const struct timing_kernel kernel = { .blocks = 1, .threads = 64 };
-	struct sim *sim = state_start();
 	struct sim_queue *queue = rig_queue(rig_process(sim, 1), 0);
 	char *told = NULL;
 	size_t size;
@@ -293,12 +278,10 @@ TEST(dispatches_of_unknown_processes_are_ignored)
 	dispatches_print(sim, out);
 	CHECK(fclose(out) == 0 && strstr(told, "took_ns\n") && !strstr(told, "took_ns\n0"));
 	free(told);
-	state_end(sim);
 }
 
-TEST(unknown_queues_are_ignored)
+TEST_WITH(unknown_queues_are_ignored, struct sim *sim)
 {
-	struct sim *sim = state_start();
 	struct sim_queue *queue = rig_queue(rig_process(sim, 1), 0);
 	struct json_object *state;
 
@@ -307,5 +290,4 @@ TEST(unknown_queues_are_ignored)
 	state = read_state(sim);
 	CHECK(length(state, "/processes") == 0);
 	json_object_put(state);
-	state_end(sim);
 }
