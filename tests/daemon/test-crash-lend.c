@@ -208,28 +208,17 @@ static void check_revoked(struct cut *cut)
 
 #define SETTINGS "activate-grace = 1h\n" GROW_NEVER
 
-TEST(a_crash_during_activate_is_recovered)
-{
-	cut_everywhere(SETTINGS,
-		       &(const struct cutting){ .make = make_activate, .check = check_activated });
-}
-
-TEST(a_crash_during_the_acknowledgement_of_a_borrower_is_recovered)
-{
-	cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_it,
-							  .make = make_acknowledge,
-							  .check = check_acknowledged });
-}
-
-TEST(a_crash_during_deactivate_is_recovered)
-{
-	cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_all_of_it,
-							  .make = make_deactivate,
-							  .check = check_deactivated });
-}
-
-TEST(a_crash_during_revoke_is_recovered)
-{
-	cut_everywhere(SETTINGS,
-		       &(const struct cutting){ .make = make_revoke, .check = check_revoked });
-}
+TEST_CASE(a_crash_during_activate_is_recovered,
+	  cut_everywhere(SETTINGS, &(const struct cutting){ .make = make_activate,
+							    .check = check_activated }));
+TEST_CASE(a_crash_during_the_acknowledgement_of_a_borrower_is_recovered,
+	  cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_it,
+							    .make = make_acknowledge,
+							    .check = check_acknowledged }));
+TEST_CASE(a_crash_during_deactivate_is_recovered,
+	  cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_all_of_it,
+							    .make = make_deactivate,
+							    .check = check_deactivated }));
+TEST_CASE(a_crash_during_revoke_is_recovered,
+	  cut_everywhere(SETTINGS,
+			 &(const struct cutting){ .make = make_revoke, .check = check_revoked }));

@@ -221,82 +221,38 @@ static void undrain(struct stage *stage)
 
 /* ---- the tests ---------------------------------------------------------------------------- */
 
-TEST(a_crash_during_reserve_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = reserve_one);
-}
-
-TEST(a_reserve_with_a_token_can_be_repeated_after_a_crash)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = reserve_token, .after = repeat_token);
-}
-
-TEST(a_crash_during_release_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = release_one);
-}
-
-TEST(a_token_finds_no_released_lease_after_a_crash)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = reserve_token, .run = release_one,
-			 .after = repeat_token_anew);
-}
-
-TEST(a_crash_during_reserve_of_two_gpus_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = TWO_GPUS, .run = reserve_gang);
-}
-
-TEST(a_crash_during_a_waiting_reserve_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all, .run = reserve_waiting);
-}
-
-TEST(a_crash_during_bind_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_with_process, .run = bind_one,
-			 .after = close_and_end);
-}
-
-TEST(a_crash_during_a_resize_to_more_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = grow);
-}
-
-TEST(a_crash_during_a_resize_to_less_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = shrink);
-}
-
-TEST(a_crash_during_acknowledge_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_and_shrink, .run = acknowledge,
-			 .after = check_acknowledged);
-}
-
-TEST(a_crash_at_the_end_of_the_last_holder_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = close_last);
-}
-
-TEST(a_crash_during_the_grant_after_a_release_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all_and_wait,
-			 .run = release_for_another, .after = await_grant);
-}
-
-TEST(a_crash_during_drain_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = drain_one, .after = undrain);
-}
-
-TEST(a_crash_at_the_deadline_of_a_waiting_lease_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all, .run = reserve_until_it_expires,
-			 .after = await_expiry);
-}
-
-TEST(a_crash_during_the_start_is_recovered)
-{
-	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all_and_wait);
-}
+TEST_CASE(a_crash_during_reserve_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = reserve_one));
+TEST_CASE(a_reserve_with_a_token_can_be_repeated_after_a_crash,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = reserve_token, .after = repeat_token));
+TEST_CASE(a_crash_during_release_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = release_one));
+TEST_CASE(a_token_finds_no_released_lease_after_a_crash,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = reserve_token, .run = release_one,
+			   .after = repeat_token_anew));
+TEST_CASE(a_crash_during_reserve_of_two_gpus_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = TWO_GPUS, .run = reserve_gang));
+TEST_CASE(a_crash_during_a_waiting_reserve_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all, .run = reserve_waiting));
+TEST_CASE(a_crash_during_bind_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_with_process, .run = bind_one,
+			   .after = close_and_end));
+TEST_CASE(a_crash_during_a_resize_to_more_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = grow));
+TEST_CASE(a_crash_during_a_resize_to_less_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = shrink));
+TEST_CASE(a_crash_during_acknowledge_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_and_shrink, .run = acknowledge,
+			   .after = check_acknowledged));
+TEST_CASE(a_crash_at_the_end_of_the_last_holder_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = close_last));
+TEST_CASE(a_crash_during_the_grant_after_a_release_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all_and_wait,
+			   .run = release_for_another, .after = await_grant));
+TEST_CASE(a_crash_during_drain_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = drain_one, .after = undrain));
+TEST_CASE(a_crash_at_the_deadline_of_a_waiting_lease_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all, .run = reserve_until_it_expires,
+			   .after = await_expiry));
+TEST_CASE(a_crash_during_the_start_is_recovered,
+	  CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all_and_wait));

@@ -67,12 +67,5 @@ static void calls_of(uid_t uid)
 	rig_done(&rig);
 }
 
-TEST(random_calls_of_a_user_are_answered)
-{
-	calls_of(STRANGER);
-}
-
-TEST(random_calls_of_root_are_answered)
-{
-	calls_of(0);
-}
+TEST_CASE(random_calls_of_a_user_are_answered, calls_of(STRANGER));
+TEST_CASE(random_calls_of_root_are_answered, calls_of(0));

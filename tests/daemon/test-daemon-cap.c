@@ -483,15 +483,9 @@ static void answer_by_next_daemon(uid_t user)
 	filtered_end(&process);
 }
 
-TEST(the_next_daemon_answers_a_call_that_waits)
-{
-	answer_by_next_daemon(0);
-}
-
-TEST(a_daemon_without_privileges_caps_processes_of_other_users)
-{
-	answer_by_next_daemon(STRANGER);
-}
+TEST_CASE(the_next_daemon_answers_a_call_that_waits, answer_by_next_daemon(0));
+TEST_CASE(a_daemon_without_privileges_caps_processes_of_other_users,
+	  answer_by_next_daemon(STRANGER));
 
 TEST(a_listener_is_forgotten_when_the_last_process_under_it_ends)
 {

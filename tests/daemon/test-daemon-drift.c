@@ -460,15 +460,8 @@ static void intrude(uid_t uid, bool exempt)
 	depart(&s);
 }
 
-TEST(a_process_without_a_lease_is_killed_where_policy_refuses_it)
-{
-	intrude(STRANGER, false);
-}
-
-TEST(intruder_of_an_exempt_user_is_told_and_not_killed)
-{
-	intrude(3, true);
-}
+TEST_CASE(a_process_without_a_lease_is_killed_where_policy_refuses_it, intrude(STRANGER, false));
+TEST_CASE(intruder_of_an_exempt_user_is_told_and_not_killed, intrude(3, true));
 
 TEST_WITH(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed, struct stage *s)
 {

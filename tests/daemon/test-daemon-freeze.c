@@ -388,12 +388,5 @@ static void kill_everywhere(bool (*try_point)(void *data, unsigned at))
 	CHECK(points > 0);
 }
 
-TEST(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_freezes)
-{
-	kill_everywhere(try_freezing);
-}
-
-TEST(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_thaws)
-{
-	kill_everywhere(try_thawing);
-}
+TEST_CASE(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_freezes, kill_everywhere(try_freezing));
+TEST_CASE(a_unit_is_thawed_if_gpuarbd_is_killed_while_it_thaws, kill_everywhere(try_thawing));

@@ -24,10 +24,7 @@ static void start_without_room(void)
 	CHECK(strstr(said, "/run/leases") && strstr(said, strerror(ENOSPC)));
 }
 
-TEST(a_full_file_system_fails_the_start)
-{
-	SMALL_FS(start_without_room);
-}
+TEST_CASE(a_full_file_system_fails_the_start, SMALL_FS(start_without_room));
 
 static void restart_without_room(void)
 {
@@ -51,10 +48,7 @@ static void restart_without_room(void)
 	CHECK(reserve(bus, 15).id > lease.id);
 }
 
-TEST(leases_outlive_a_restart_on_a_full_file_system)
-{
-	SMALL_FS(restart_without_room);
-}
+TEST_CASE(leases_outlive_a_restart_on_a_full_file_system, SMALL_FS(restart_without_room));
 
 /* Each call fails and leaves the lease, or the GPU, unchanged. */
 static void change_without_room(void)
@@ -81,10 +75,8 @@ static void change_without_room(void)
 	CHECK(is_in_state(bus, &rt, "granted"));
 }
 
-TEST(activate_deactivate_and_drain_change_nothing_on_a_full_file_system)
-{
-	SMALL_FS(change_without_room);
-}
+TEST_CASE(activate_deactivate_and_drain_change_nothing_on_a_full_file_system,
+	  SMALL_FS(change_without_room));
 
 /* A Reserve that waits for a borrower, and binds a process, fails: the process keeps no lease. */
 static void reserve_without_room(void)
@@ -119,10 +111,8 @@ static void reserve_without_room(void)
 	close(fd);
 }
 
-TEST(reserve_that_fails_on_a_full_file_system_leaves_no_lease_to_its_process)
-{
-	SMALL_FS(reserve_without_room);
-}
+TEST_CASE(reserve_that_fails_on_a_full_file_system_leaves_no_lease_to_its_process,
+	  SMALL_FS(reserve_without_room));
 
 /* ---- facts that cannot be saved -------------------------------------------------------------- */
 
@@ -216,10 +206,7 @@ static void acknowledge_without_room(void)
 	CHECK(is_in_state(pair.crowd, &pair.borrower, "granted"));
 }
 
-TEST(nothing_counts_or_is_published_while_a_save_fails)
-{
-	SMALL_FS(acknowledge_without_room);
-}
+TEST_CASE(nothing_counts_or_is_published_while_a_save_fails, SMALL_FS(acknowledge_without_room));
 
 /* ---- file descriptors ------------------------------------------------------------------------ */
 

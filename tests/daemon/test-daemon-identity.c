@@ -184,10 +184,8 @@ static void share_a_unit(const char *policy)
 	AWAIT_STATE(rmdir(unit.cgroup) == 0); /* what was in it may still be ending */
 }
 
-TEST(program_is_not_killed_for_queues_of_other_users_in_its_unit)
-{
-	share_a_unit("[tenant *]\non-drift = kill\n");
-}
+TEST_CASE(program_is_not_killed_for_queues_of_other_users_in_its_unit,
+	  share_a_unit("[tenant *]\non-drift = kill\n"));
 
 /* ---- one above the other -------------------------------------------------------------------------- */
 
@@ -244,15 +242,8 @@ static void revoke_above(bool restart)
 	depart(&s);
 }
 
-TEST(child_of_another_user_is_not_killed_for_the_lease_of_its_parent)
-{
-	revoke_above(false);
-}
-
-TEST(child_of_another_user_is_not_killed_after_a_restart_either)
-{
-	revoke_above(true);
-}
+TEST_CASE(child_of_another_user_is_not_killed_for_the_lease_of_its_parent, revoke_above(false));
+TEST_CASE(child_of_another_user_is_not_killed_after_a_restart_either, revoke_above(true));
 
 /* ---- containers ----------------------------------------------------------------------------------- */
 
@@ -324,15 +315,9 @@ static void add_to_container(bool root_binds)
 	unit_rig_done(&unit);
 }
 
-TEST(process_that_is_added_to_a_container_counts_as_a_child_of_its_first_process)
-{
-	add_to_container(false);
-}
-
-TEST(process_that_is_added_to_a_container_of_root_counts_too)
-{
-	add_to_container(true);
-}
+TEST_CASE(process_that_is_added_to_a_container_counts_as_a_child_of_its_first_process,
+	  add_to_container(false));
+TEST_CASE(process_that_is_added_to_a_container_of_root_counts_too, add_to_container(true));
 
 /* ---- kernel threads ------------------------------------------------------------------------------- */
 

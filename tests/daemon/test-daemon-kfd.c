@@ -161,15 +161,8 @@ static void linger(bool seen_before)
 	machine_halt(&machine);
 }
 
-TEST(a_lease_is_ending_while_its_processes_use_the_gpu)
-{
-	linger(true);
-}
-
-TEST(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease)
-{
-	linger(false);
-}
+TEST_CASE(a_lease_is_ending_while_its_processes_use_the_gpu, linger(true));
+TEST_CASE(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease, linger(false));
 
 TEST_WITH(a_dead_process_whose_memory_stays_keeps_no_cus, struct machine *machine)
 {

@@ -266,20 +266,9 @@ static void run(unsigned cus, make_t *make, void (*after)(struct stage *s, sd_bu
 	stage_end(&s);
 }
 
-TEST(plan_is_answered_without_memory)
-{
-	run(0, make_plan, drop_answer);
-}
-
-TEST(reserve_is_answered_without_memory)
-{
-	run(0, make_reserve, end_lease);
-}
-
-TEST(refusal_is_answered_without_memory)
-{
-	run(60, make_reserve, drop_answer);
-}
+TEST_CASE(plan_is_answered_without_memory, run(0, make_plan, drop_answer));
+TEST_CASE(reserve_is_answered_without_memory, run(0, make_reserve, end_lease));
+TEST_CASE(refusal_is_answered_without_memory, run(60, make_reserve, drop_answer));
 
 TEST(get_managed_objects_is_answered_without_memory)
 {
@@ -293,15 +282,8 @@ TEST(drain_and_reload_are_answered_without_memory)
 	run(0, make_reload, drop_answer);
 }
 
-TEST(resize_is_answered_without_memory)
-{
-	run(15, make_resize, drop_answer);
-}
-
-TEST(first_call_of_a_connection_is_answered_without_memory)
-{
-	run(0, make_first, drop_answer);
-}
+TEST_CASE(resize_is_answered_without_memory, run(15, make_resize, drop_answer));
+TEST_CASE(first_call_of_a_connection_is_answered_without_memory, run(0, make_first, drop_answer));
 
 TEST(usage_is_answered_and_processes_are_bound_without_memory)
 {

@@ -142,20 +142,10 @@ static void go_through(const char *options, void (*restart)(struct rig *rig))
 	rig_done(&scene.rig);
 }
 
-TEST(leases_of_all_kinds_survive_kill_9)
-{
-	go_through("--store-max=64", rig_crash);
-}
-
-TEST(leases_of_all_kinds_survive_a_restart)
-{
-	go_through("--store-max=64", rig_restart);
-}
-
-TEST(leases_of_all_kinds_survive_under_a_manager_that_hides_its_store_size)
-{
-	go_through("--store-max=64 --no-fdstore-variable", rig_crash);
-}
+TEST_CASE(leases_of_all_kinds_survive_kill_9, go_through("--store-max=64", rig_crash));
+TEST_CASE(leases_of_all_kinds_survive_a_restart, go_through("--store-max=64", rig_restart));
+TEST_CASE(leases_of_all_kinds_survive_under_a_manager_that_hides_its_store_size,
+	  go_through("--store-max=64 --no-fdstore-variable", rig_crash));
 
 /* An upgrade of the package: the new program is installed first and started later. */
 static void upgrade(struct rig *rig)
@@ -166,10 +156,7 @@ static void upgrade(struct rig *rig)
 	rig_up(rig);
 }
 
-TEST(leases_of_all_kinds_survive_an_upgrade)
-{
-	go_through("--store-max=64", upgrade);
-}
+TEST_CASE(leases_of_all_kinds_survive_an_upgrade, go_through("--store-max=64", upgrade));
 
 FIXTURE(struct scene, scene, , rig_done(&scene->rig));
 

@@ -247,10 +247,7 @@ static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(play->acknowledgements == 0);
 }
 
-TEST(an_agent_that_cannot_follow_is_not_started)
-{
-	perform(refuse);
-}
+TEST_CASE(an_agent_that_cannot_follow_is_not_started, perform(refuse));
 
 /* ---- following ---------------------------------------------------------------------------- */
 
@@ -270,10 +267,7 @@ static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(play->acknowledgements == 1);
 }
 
-TEST(an_agent_masks_existing_and_new_queues_and_acknowledges_once)
-{
-	perform(follow);
-}
+TEST_CASE(an_agent_masks_existing_and_new_queues_and_acknowledges_once, perform(follow));
 
 /* The daemon was killed before it had saved the last change, and now cannot save anything at first. */
 static void follow_the_next(struct gpuarb *gpuarb, struct fake_arbiter *fake)
@@ -294,10 +288,7 @@ static void follow_the_next(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(play->acknowledged == 2 && play->acknowledgements == 2);
 }
 
-TEST(an_agent_acknowledges_again_to_another_gpuarbd)
-{
-	perform(follow_the_next);
-}
+TEST_CASE(an_agent_acknowledges_again_to_another_gpuarbd, perform(follow_the_next));
 
 static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -321,10 +312,7 @@ static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_lease_acknowledge(lease) == 0);
 }
 
-TEST(a_mask_that_the_driver_refused_is_reported_and_set_again)
-{
-	perform(fail_and_mend);
-}
+TEST_CASE(a_mask_that_the_driver_refused_is_reported_and_set_again, perform(fail_and_mend));
 
 /* In one step: without its directory a process has no queues. */
 static void exchange_queues(void)
@@ -352,10 +340,7 @@ static void fail_to_read(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(agent_masked(lease) == 1);
 }
 
-TEST(an_agent_that_could_not_read_the_queues_once_masks_none_again)
-{
-	perform(fail_to_read);
-}
+TEST_CASE(an_agent_that_could_not_read_the_queues_once_masks_none_again, perform(fail_to_read));
 
 static uint64_t agent_polls(struct gpuarb_lease *lease)
 {
@@ -387,10 +372,7 @@ static void see_queues(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	gpuarb_lease_close(lease);
 }
 
-TEST(an_agent_that_sees_new_queues_does_not_search_for_them)
-{
-	perform(see_queues);
-}
+TEST_CASE(an_agent_that_sees_new_queues_does_not_search_for_them, perform(see_queues));
 
 static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -403,10 +385,7 @@ static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(play->acknowledgements == 0 && gpuarb_lease_agent_error(lease) == 0);
 }
 
-TEST(an_agent_does_not_acknowledge_a_revocation)
-{
-	perform(be_revoked);
-}
+TEST_CASE(an_agent_does_not_acknowledge_a_revocation, perform(be_revoked));
 
 static void be_paused(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -427,10 +406,7 @@ static void be_paused(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(!play->stopped[0] && !play->stopped[1]);
 }
 
-TEST(an_agent_pauses_queues_and_resumes_them_when_it_ends)
-{
-	perform(be_paused);
-}
+TEST_CASE(an_agent_pauses_queues_and_resumes_them_when_it_ends, perform(be_paused));
 
 static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -450,7 +426,4 @@ static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_lease_agent_error(lease) == 0);
 }
 
-TEST(a_forked_child_has_no_agent)
-{
-	perform(fork_one);
-}
+TEST_CASE(a_forked_child_has_no_agent, perform(fork_one));

@@ -64,10 +64,7 @@ static void time_out(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	fake_arbiter_saw(fake, "Reload");
 }
 
-TEST(a_call_times_out_when_the_daemon_hangs)
-{
-	LIB_RIG_WITH(say_nothing, NULL, time_out);
-}
+TEST_CASE(a_call_times_out_when_the_daemon_hangs, LIB_RIG_WITH(say_nothing, NULL, time_out));
 
 static void lose_bus(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -78,10 +75,7 @@ static void lose_bus(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
-TEST(a_call_is_reset_when_the_bus_dies_during_it)
-{
-	LIB_RIG_WITH(kill_bus, NULL, lose_bus);
-}
+TEST_CASE(a_call_is_reset_when_the_bus_dies_during_it, LIB_RIG_WITH(kill_bus, NULL, lose_bus));
 
 static void lose_daemon(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -92,10 +86,7 @@ static void lose_daemon(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
-TEST(a_call_is_reset_when_the_daemon_dies_during_it)
-{
-	LIB_RIG_WITH(die, NULL, lose_daemon);
-}
+TEST_CASE(a_call_is_reset_when_the_daemon_dies_during_it, LIB_RIG_WITH(die, NULL, lose_daemon));
 
 /* ---- signals -------------------------------------------------------------------------- */
 
@@ -112,10 +103,7 @@ static void be_interrupted(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	lib_rig_signals(0);
 }
 
-TEST(a_signal_ends_every_call)
-{
-	LIB_RIG_WITH(say_nothing, NULL, be_interrupted);
-}
+TEST_CASE(a_signal_ends_every_call, LIB_RIG_WITH(say_nothing, NULL, be_interrupted));
 
 struct late {
 	sd_bus_message *call;
@@ -191,10 +179,8 @@ static void be_told_nonsense(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, count, &n) == -EPROTO && n == 0);
 }
 
-TEST(an_answer_with_wrong_types_is_rejected)
-{
-	LIB_RIG_WITH(answer_nonsense, NULL, be_told_nonsense);
-}
+TEST_CASE(an_answer_with_wrong_types_is_rejected,
+	  LIB_RIG_WITH(answer_nonsense, NULL, be_told_nonsense));
 
 static int answer_words(sd_bus_message *call, void *userdata)
 {
@@ -212,10 +198,8 @@ static void be_told_words(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(strstr(gpuarb_last_error(gpuarb), "'Position'"));
 }
 
-TEST(a_position_that_is_no_number_is_rejected)
-{
-	LIB_RIG_WITH(answer_words, NULL, be_told_words);
-}
+TEST_CASE(a_position_that_is_no_number_is_rejected,
+	  LIB_RIG_WITH(answer_words, NULL, be_told_words));
 
 /* Answers of the right types with one invalid value each. */
 static int answer_almost_right(sd_bus_message *call, void *userdata)
@@ -353,10 +337,8 @@ static int answer_nothing(sd_bus_message *call, void *userdata)
 	return sd_bus_reply_method_return(call, NULL);
 }
 
-TEST(a_handle_reconnects_after_the_program_closed_its_fds)
-{
-	LIB_RIG_WITH(answer_nothing, NULL, close_the_fd);
-}
+TEST_CASE(a_handle_reconnects_after_the_program_closed_its_fds,
+	  LIB_RIG_WITH(answer_nothing, NULL, close_the_fd));
 
 /* This process has no room for a descriptor more. */
 static void join_without_room(struct gpuarb *gpuarb, struct fake_arbiter *fake)
@@ -373,10 +355,8 @@ static void join_without_room(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 }
 
-TEST(a_lease_is_not_joined_without_a_descriptor)
-{
-	LIB_RIG_WITH(answer_nothing, NULL, join_without_room);
-}
+TEST_CASE(a_lease_is_not_joined_without_a_descriptor,
+	  LIB_RIG_WITH(answer_nothing, NULL, join_without_room));
 
 static void keep_sigpipe(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -387,7 +367,4 @@ static void keep_sigpipe(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
 }
 
-TEST(signal_handlers_are_not_changed)
-{
-	LIB_RIG_WITH(answer_nothing, NULL, keep_sigpipe);
-}
+TEST_CASE(signal_handlers_are_not_changed, LIB_RIG_WITH(answer_nothing, NULL, keep_sigpipe));

@@ -103,10 +103,7 @@ static void compare_calls(const struct rig *rig)
 	CHECK(request(0x80084b01) == ENOTTY);               /* GET_VERSION */
 }
 
-TEST(only_calls_that_can_create_a_queue_wait_for_the_daemon)
-{
-	in_child(DEFAULT, compare_calls);
-}
+TEST_CASE(only_calls_that_can_create_a_queue_wait_for_the_daemon, in_child(DEFAULT, compare_calls));
 
 /* ---- policy and errors ---------------------------------------------------------------------- */
 
@@ -118,10 +115,7 @@ static void do_not_cap(const struct rig *)
 	CHECK(gpuarb_lease_cap(lease, false) == 0 && !has_no_new_privs());
 }
 
-TEST(nothing_is_installed_unless_the_policy_asks_for_it)
-{
-	in_child(DEFAULT, do_not_cap);
-}
+TEST_CASE(nothing_is_installed_unless_the_policy_asks_for_it, in_child(DEFAULT, do_not_cap));
 
 /* A launcher asks nothing that the answer to Reserve has. */
 static void cap_without_a_call(const struct rig *)
@@ -133,10 +127,7 @@ static void cap_without_a_call(const struct rig *)
 	CHECK(gpuarb_lease_cap(lease, false) == 0);
 }
 
-TEST(a_granted_lease_tells_whether_it_is_to_be_capped)
-{
-	in_child(DEFAULT, cap_without_a_call);
-}
+TEST_CASE(a_granted_lease_tells_whether_it_is_to_be_capped, in_child(DEFAULT, cap_without_a_call));
 
 static void cap_by_policy(const struct rig *)
 {
@@ -153,10 +144,7 @@ static void cap_by_policy(const struct rig *)
 	CHECK(strstr(gpuarb_last_error(gpuarb), "listener"));
 }
 
-TEST(a_lease_is_capped_if_the_policy_asks_for_it)
-{
-	in_child(CAPPED, cap_by_policy);
-}
+TEST_CASE(a_lease_is_capped_if_the_policy_asks_for_it, in_child(CAPPED, cap_by_policy));
 
 static void cap_after_waiting(const struct rig *)
 {
@@ -175,10 +163,8 @@ static void cap_after_waiting(const struct rig *)
 	CHECK(gpuarb_lease_cap(lease, false) == 1 && has_no_new_privs());
 }
 
-TEST(a_lease_that_waited_is_capped_if_the_policy_asks_for_it)
-{
-	in_child(CAPPED, cap_after_waiting);
-}
+TEST_CASE(a_lease_that_waited_is_capped_if_the_policy_asks_for_it,
+	  in_child(CAPPED, cap_after_waiting));
 
 static void cap_unbound(const struct rig *)
 {
@@ -189,10 +175,7 @@ static void cap_unbound(const struct rig *)
 	CHECK(strstr(gpuarb_last_error(gpuarb), "not bound"));
 }
 
-TEST(a_process_that_is_not_bound_cannot_cap_the_lease)
-{
-	in_child(DEFAULT, cap_unbound);
-}
+TEST_CASE(a_process_that_is_not_bound_cannot_cap_the_lease, in_child(DEFAULT, cap_unbound));
 
 static void cap_waiting(const struct rig *)
 {
@@ -208,7 +191,4 @@ static void cap_waiting(const struct rig *)
 	CHECK(gpuarb_lease_cap(lease, true) == -EBADFD);
 }
 
-TEST(a_lease_that_waits_cannot_be_capped)
-{
-	in_child(DEFAULT, cap_waiting);
-}
+TEST_CASE(a_lease_that_waits_cannot_be_capped, in_child(DEFAULT, cap_waiting));

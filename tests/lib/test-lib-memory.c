@@ -166,10 +166,7 @@ static void without_memory_on_bus(int (*ask_it)(struct gpuarb *gpuarb), long lea
 	LIB_RIG_WITH(answer, NULL, work_without_memory);
 }
 
-TEST(every_allocation_may_fail)
-{
-	without_memory_on_bus(ask, 100);
-}
+TEST_CASE(every_allocation_may_fail, without_memory_on_bus(ask, 100));
 
 /* Deactivates, activates and revokes. */
 static int lend(struct gpuarb *gpuarb)
@@ -197,10 +194,7 @@ static int lend(struct gpuarb *gpuarb)
 	return r;
 }
 
-TEST(every_allocation_may_fail_while_cus_are_lent)
-{
-	without_memory_on_bus(lend, 100);
-}
+TEST_CASE(every_allocation_may_fail_while_cus_are_lent, without_memory_on_bus(lend, 100));
 
 /* Looks, and reads what the daemon counts. */
 static int look(struct gpuarb *gpuarb)
@@ -230,10 +224,7 @@ static int look(struct gpuarb *gpuarb)
 	return r;
 }
 
-TEST(every_allocation_may_fail_while_answers_are_read)
-{
-	without_memory_on_bus(look, 100);
-}
+TEST_CASE(every_allocation_may_fail_while_answers_are_read, without_memory_on_bus(look, 100));
 
 /* Messages that libdbus keeps to reuse their memory. While they are in use, new ones allocate. */
 #define KEPT 5U

@@ -150,10 +150,7 @@ static void read_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(leases[0].deadline == GPUARB_FOREVER && strcmp(leases[0].name, "") == 0);
 }
 
-TEST(a_snapshot_has_all_gpus_and_leases_in_order)
-{
-	LIB_RIG_WITH(answer, NULL, read_snapshot);
-}
+TEST_CASE(a_snapshot_has_all_gpus_and_leases_in_order, LIB_RIG_WITH(answer, NULL, read_snapshot));
 
 static int answer_wrong(sd_bus_message *call, void *userdata)
 {
@@ -319,10 +316,7 @@ static void watch_briefly(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(strcmp(watcher.events, "watching() ") == 0);
 }
 
-TEST(a_watch_ends_after_its_time)
-{
-	LIB_RIG_WITH(answer, NULL, watch_briefly);
-}
+TEST_CASE(a_watch_ends_after_its_time, LIB_RIG_WITH(answer, NULL, watch_briefly));
 
 /* The daemon and the bus are gone when the pipe becomes readable, in the callback. */
 static void stop_when_gone(const char *kind, const char *what, void *userdata)
@@ -428,7 +422,4 @@ static void plan(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	check_refusal(gpuarb);
 }
 
-TEST(a_plan_has_a_refusal_for_each_gpu)
-{
-	LIB_RIG_WITH(answer_plan, NULL, plan);
-}
+TEST_CASE(a_plan_has_a_refusal_for_each_gpu, LIB_RIG_WITH(answer_plan, NULL, plan));

@@ -56,6 +56,14 @@ static const char *(*check_missing)(void);
 	CHECK_REGISTER(id, id) \
 	static void id(void)
 
+/* One of several tests that differ in what they pass to a function. */
+#define TEST_CASE(id, statement) \
+	TEST(id)                 \
+	{                        \
+		statement;       \
+	}                        \
+	struct check_test
+
 /* What the tests TEST_WITH() of this file are given: `begin` makes it of zeros, and `end` ends it, both
  * statements about the pointer `name`. */
 #define FIXTURE(type, name, begin, end)              \

@@ -148,15 +148,8 @@ TEST(a_program_can_use_lease_after_lease)
 	}
 }
 
-TEST(streams_can_be_made_and_destroyed_without_end)
-{
-	create_and_destroy(7);
-}
-
-TEST(streams_of_high_priority_can_be_made_and_destroyed_without_end)
-{
-	create_and_destroy(11);
-}
+TEST_CASE(streams_can_be_made_and_destroyed_without_end, create_and_destroy(7));
+TEST_CASE(streams_of_high_priority_can_be_made_and_destroyed_without_end, create_and_destroy(11));
 
 static void check_priority(uint32_t asked, int least, int most)
 {
@@ -173,15 +166,10 @@ static void check_priority(uint32_t asked, int least, int most)
 	CHECK(priority >= least && priority <= most);
 }
 
-TEST(a_lease_of_high_priority_has_streams_of_high_priority_with_its_mask)
-{
-	check_priority(13, 11, 15);
-}
-
-TEST(a_lease_of_low_priority_has_streams_of_low_priority_with_its_mask)
-{
-	check_priority(3, 0, 6);
-}
+TEST_CASE(a_lease_of_high_priority_has_streams_of_high_priority_with_its_mask,
+	  check_priority(13, 11, 15));
+TEST_CASE(a_lease_of_low_priority_has_streams_of_low_priority_with_its_mask,
+	  check_priority(3, 0, 6));
 
 TEST_WITH(a_high_stream_on_a_shared_queue_is_masked_like_all_others, struct stage *stage)
 {

@@ -223,17 +223,6 @@ static void run(bool timing, unsigned kfd_minor)
 	rig_stop(&fuzz.rig);
 }
 
-TEST(random_arguments_do_not_break_the_driver)
-{
-	run(false, KFD_LINUX_6_1);
-}
-
-TEST(random_arguments_do_not_break_the_driver_with_timing)
-{
-	run(true, KFD_LINUX_6_1);
-}
-
-TEST(random_arguments_do_not_break_the_driver_of_linux_6_12)
-{
-	run(false, KFD_LINUX_6_12);
-}
+TEST_CASE(random_arguments_do_not_break_the_driver, run(false, KFD_LINUX_6_1));
+TEST_CASE(random_arguments_do_not_break_the_driver_with_timing, run(true, KFD_LINUX_6_1));
+TEST_CASE(random_arguments_do_not_break_the_driver_of_linux_6_12, run(false, KFD_LINUX_6_12));

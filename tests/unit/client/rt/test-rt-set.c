@@ -270,13 +270,11 @@ TEST(tasks_of_a_chain_have_the_period_of_its_first)
 	bad(CHAIN("period = 1h\nafter = t\n"), 10, "is not that of [task t]");
 }
 
-TEST(a_chain_that_is_a_circle_over_partitions_is_refused)
-{
-	bad(HEAD "[partition q]\n[task t]\npartition = p\nwcet = 1:1\nafter = v\n"
-		 "[task u]\npartition = q\nwcet = 1:1\nafter = t\n"
-		 "[task v]\npartition = p\nwcet = 1:1\nafter = u\n",
-	    6, "[task t]: after = v is part of a circle");
-}
+TEST_CASE(a_chain_that_is_a_circle_over_partitions_is_refused,
+	  bad(HEAD "[partition q]\n[task t]\npartition = p\nwcet = 1:1\nafter = v\n"
+		   "[task u]\npartition = q\nwcet = 1:1\nafter = t\n"
+		   "[task v]\npartition = p\nwcet = 1:1\nafter = u\n",
+	      6, "[task t]: after = v is part of a circle"));
 
 TEST(copies_that_take_no_time_are_refused)
 {
@@ -465,7 +463,5 @@ static int load_without_memory(long allocations)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-TEST(a_set_is_read_whole_or_refused)
-{
-	CHECK(lack_each("rt_set_load", load_without_memory) >= 5);
-}
+TEST_CASE(a_set_is_read_whole_or_refused,
+	  CHECK(lack_each("rt_set_load", load_without_memory) >= 5));

@@ -99,10 +99,7 @@ static int load_profile(long allocations)
 	return failed(r, &diagnostics);
 }
 
-TEST(profile_is_read_whole_or_refused)
-{
-	CHECK(lack_each("profile_load", load_profile) > 0);
-}
+TEST_CASE(profile_is_read_whole_or_refused, CHECK(lack_each("profile_load", load_profile) > 0));
 
 /* ---- saved leases ------------------------------------------------------------------------------- */
 
@@ -308,10 +305,7 @@ static int simulate(long allocations)
 	return r;
 }
 
-TEST(simulated_gpus_need_memory)
-{
-	CHECK(lack_each("hw_simulated_new", simulate) > 0);
-}
+TEST_CASE(simulated_gpus_need_memory, CHECK(lack_each("hw_simulated_new", simulate) > 0));
 
 static struct fake_procfs procfs;
 
