@@ -4,7 +4,6 @@
 /* What benchmarks do to the shipped daemon. */
 
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <systemd/sd-bus.h>
@@ -63,42 +62,12 @@ static inline struct client_lease client_take(sd_bus_message *answer)
 	return lease;
 }
 
-/* On n GPUs, any. */
-static inline struct client_lease client_reserve(sd_bus *bus, unsigned n, unsigned cus,
-						 uint64_t wait_usec)
-{
-	sd_bus_message *m = client_ask_arbiter(bus, "Reserve");
-
-	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
-	for (unsigned i = 0; i < n; i++)
-		CHECK(sd_bus_message_append(m, "a{sv}", 1, "cus", "u", cus) >= 0);
-	CHECK(sd_bus_message_close_container(m) >= 0);
-	CHECK(sd_bus_message_append(m, "a{sv}", 1, "wait-usec", "t", wait_usec) >= 0);
-	return client_take(client_call(bus, m));
-}
-
 static inline void client_release(sd_bus *bus, struct client_lease *lease)
 {
 	sd_bus_message *m = client_ask(bus, lease->path, GPUARB_INTERFACE_LEASE, "Release");
 
 	sd_bus_message_unref(client_call(bus, m));
 	close(lease->holder);
-}
-
-static inline void client_turn(sd_bus *bus)
-{
-	int r = sd_bus_process(bus, NULL);
-
-	CHECK(r >= 0);
-	if (r == 0)
-		CHECK(sd_bus_wait(bus, 60 * 1000 * 1000) > 0);
-}
-
-static inline void client_await_input(int fd)
-{
-	struct pollfd ready = { .fd = fd, .events = POLLIN };
-
-	CHECK(poll(&ready, 1, 60000) == 1);
 }
 
 /* The daemon under a service manager, or without; it tells of every lease, to nobody. */

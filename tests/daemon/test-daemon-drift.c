@@ -5,8 +5,6 @@
  * descriptors, and the CUs of a killed lease are free when its queues are gone.
  */
 
-#include <sys/prctl.h>
-
 #include "check.h"
 #include "enforce-rig.h"
 #include "lend-live.h"
@@ -475,31 +473,6 @@ TEST_WITH(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed, s
 	AWAIT(s->machine.bus, s->machine.told.removed == 1);
 }
 
-/* Starts a process with one child; both wait to be killed. fd becomes a pidfd of the child. */
-static pid_t family(const struct stage *s, pid_t *ret_child)
-{
-	int ends[2];
-	pid_t pid;
-
-	CHECK(pipe2(ends, O_CLOEXEC) == 0);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		CHECK(setuid(STRANGER) == 0);
-		*ret_child = fork();
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setuid(), which clears it */
-		if (*ret_child > 0)
-			CHECK(write(ends[1], ret_child, sizeof(*ret_child)) == sizeof(*ret_child));
-		for (;;)
-			pause();
-	}
-	CHECK(read(ends[0], ret_child, sizeof(*ret_child)) == sizeof(*ret_child));
-	close(ends[0]);
-	close(ends[1]);
-	machine_use(&s->machine, *ret_child, 0, 1);
-	return pid;
-}
-
 /* The process that reserved uses the lease, but only a bound process and its children are known to live
  * for it. The parent uses no KFD device: it is not killed. */
 TEST_WITH(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not, struct stage *s)
@@ -508,7 +481,8 @@ TEST_WITH(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not, struct
 	int fd;
 
 	arrive(s, SOON, "kill");
-	parent = family(s, &child);
+	parent = family(STRANGER, STRANGER, &child);
+	machine_use(&s->machine, child, 0, 1);
 	asker = (pid_t)lease_number(s->machine.bus, &s->borrower, "OwnerPid");
 	machine_use(&s->machine, asker, 0, 1);
 	fd = pidfd_open(parent, 0);

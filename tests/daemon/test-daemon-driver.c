@@ -6,11 +6,11 @@
  */
 
 #include <stdarg.h>
-#include <sys/un.h>
 
 #include "check.h"
 #include "helpers/probe-protocol.h"
 #include "machine.h"
+#include "scratch.h"
 
 NEEDS(daemon_missing);
 
@@ -25,12 +25,7 @@ struct stage {
 
 static void listen_at(struct stage *s)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-
-	s->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	CHECK(s->listening >= 0);
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s", rig_path(&s->machine.rig, "probe"));
-	CHECK(bind(s->listening, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	s->listening = scratch_bind(rig_path(&s->machine.rig, "probe"), SOCK_SEQPACKET);
 	CHECK(listen(s->listening, 4) == 0);
 }
 

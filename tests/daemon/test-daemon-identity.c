@@ -189,31 +189,6 @@ TEST_CASE(program_is_not_killed_for_queues_of_other_users_in_its_unit,
 
 /* ---- one above the other -------------------------------------------------------------------------- */
 
-/* Starts a process of one user with a child of another, as su does. Both wait to be killed. */
-static pid_t family(uid_t uid, uid_t uid_of_child, pid_t *ret_child)
-{
-	int ends[2];
-	pid_t pid;
-
-	CHECK(pipe2(ends, O_CLOEXEC) == 0);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		int fd;
-		pid_t child = idler(uid_of_child, &fd);
-
-		CHECK(setuid(uid) == 0);
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setuid(), which clears it */
-		CHECK(write(ends[1], &child, sizeof(child)) == sizeof(child));
-		for (;;)
-			pause();
-	}
-	CHECK(read(ends[0], ret_child, sizeof(*ret_child)) == sizeof(*ret_child));
-	close(ends[0]);
-	close(ends[1]);
-	return pid;
-}
-
 /* The lease of the parent is revoked, and the child alone has queues. */
 static void revoke_above(bool restart)
 {
@@ -321,24 +296,12 @@ TEST_CASE(process_that_is_added_to_a_container_of_root_counts_too, add_to_contai
 
 /* ---- kernel threads ------------------------------------------------------------------------------- */
 
-static bool is_kthreadd(void)
-{
-	char name[16] = "";
-	FILE *file = fopen("/proc/2/comm", "re");
-
-	if (file && !fgets(name, sizeof(name), file))
-		name[0] = '\0';
-	if (file)
-		fclose(file);
-	return strcmp(name, "kthreadd\n") == 0;
-}
-
 TEST(kernel_thread_is_not_bound)
 {
 	static struct stage s;
 	int fd;
 
-	if (!is_kthreadd())
+	if (!sees_kthreadd())
 		SKIP("kernel threads are not to be seen here");
 	arrive(&s, "");
 	s.fd = fd = victim_pidfd(2);

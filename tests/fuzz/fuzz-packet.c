@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -152,16 +151,13 @@ static void on_lost(void *userdata)
 static struct stage *stage_get(void)
 {
 	static struct stage stage = { .listening = -1 };
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct scratch scratch;
 
 	if (stage.listening >= 0)
 		return &stage;
 	scratch = scratch_new();
 	snprintf(stage.path, sizeof(stage.path), "%s/socket", scratch.path);
-	memcpy(address.sun_path, stage.path, strlen(stage.path));
-	stage.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	CHECK(bind(stage.listening, (struct sockaddr *)&address, sizeof(address)) == 0);
+	stage.listening = scratch_bind(stage.path, SOCK_SEQPACKET | SOCK_NONBLOCK);
 	CHECK(listen(stage.listening, 4) == 0);
 	CHECK(sd_event_new(&stage.event) >= 0);
 	return &stage;

@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
 #include "private-bus.h"
+#include "scratch.h"
 
 static void count(const char *kind, const char *what, void *userdata)
 {
@@ -59,20 +59,16 @@ TEST(every_call_fails_cleanly_without_a_bus)
 TEST(opening_fails_cleanly_at_a_socket_without_a_listener)
 {
 	char dir[] = "/tmp/gpuarb-test-XXXXXX", address[128];
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	struct gpuarb *gpuarb = NULL;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const char *path = address + strlen("unix:path=");
 
-	CHECK(mkdtemp(dir) && fd >= 0);
-	snprintf(name.sun_path, sizeof(name.sun_path), "%s/bus", dir);
-	CHECK(bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0);
-	close(fd);
-
+	CHECK(mkdtemp(dir));
 	snprintf(address, sizeof(address), "unix:path=%s/bus", dir);
+	close(scratch_bind(path, SOCK_STREAM));
 	setenv("GPUARB_BUS_ADDRESS", address, 1);
 	CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED && !gpuarb);
 	CHECK(strstr(gpuarb_last_error(NULL), dir));
-	unlink(name.sun_path);
+	unlink(path);
 	rmdir(dir);
 }
 
@@ -134,15 +130,14 @@ struct peer {
 /* A process that listens on a socket: speak() gets each connection. */
 static void peer_start(struct peer *ret, void (*speak)(int fd))
 {
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd;
 
 	*ret = (struct peer){ .dir = "/tmp/gpuarb-test-XXXXXX" };
-	CHECK(fd >= 0 && mkdtemp(ret->dir));
+	CHECK(mkdtemp(ret->dir));
 	snprintf(ret->path, sizeof(ret->path), "%s/bus", ret->dir);
 	snprintf(ret->address, sizeof(ret->address), "unix:path=%s", ret->path);
-	snprintf(name.sun_path, sizeof(name.sun_path), "%s", ret->path);
-	CHECK(bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 && listen(fd, 4) == 0);
+	fd = scratch_bind(ret->path, SOCK_STREAM);
+	CHECK(listen(fd, 4) == 0);
 
 	fflush(stdout);
 	ret->pid = fork();

@@ -16,6 +16,7 @@
 #include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/lease-handle.h"
 #include "private-bus.h"
+#include "scratch.h"
 #include "seed.h"
 
 static void count(const char *kind, const char *what, void *userdata)
@@ -226,21 +227,12 @@ static int answer_almost_right(sd_bus_message *call, void *userdata)
 	return r;
 }
 
-static unsigned open_fds(void)
-{
-	unsigned n = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static void be_told_lies(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	unsigned before;
 
 	(void)fake;
-	before = open_fds() - 1; /* each invalid answer ends the connection */
+	before = count_fds() - 1; /* each invalid answer ends the connection */
 	for (int i = 0; i < 3; i++) {
 		CHECK(lib_rig_reserve(gpuarb) == -EPROTO);
 		CHECK(strstr(gpuarb_last_error(gpuarb), "lease"));
@@ -248,7 +240,7 @@ static void be_told_lies(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(lib_rig_reserve(gpuarb) == -EPROTO);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "'cus'"));
 	gpuarb_close(gpuarb_reference(gpuarb));
-	CHECK(open_fds() == before);
+	CHECK(count_fds() == before);
 }
 
 TEST(an_answer_with_invalid_values_leaks_no_fd)
@@ -315,7 +307,7 @@ TEST(random_answers_do_no_harm)
 
 static void close_the_fd(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
-	unsigned below = open_fds();
+	unsigned below = count_fds();
 
 	(void)fake;
 	CHECK(gpuarb_reload(gpuarb) == 0);
@@ -327,7 +319,7 @@ static void close_the_fd(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 		    size > sizeof(sa_family_t))
 			close(fd);
 	}
-	CHECK(open_fds() == below - 1);
+	CHECK(count_fds() == below - 1);
 	CHECK(gpuarb_reload(gpuarb) == 0);
 }
 

@@ -28,15 +28,6 @@ TEST(every_allocation_may_fail)
 
 #include "lack.h"
 
-static unsigned open_fds(void)
-{
-	unsigned n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 /* The daemon keeps its ends of the holders open for some calls. */
 #define HOLDERS 8U
 
@@ -132,7 +123,7 @@ static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *g
 	int r;
 
 	CHECK(ask_it(gpuarb) == 0);
-	fds = open_fds();
+	fds = count_fds();
 	for (n = 0;; n++) {
 		lack_left = n;
 		r = ask_it(gpuarb);
@@ -143,7 +134,7 @@ static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *g
 			continue;
 		}
 		CHECK(r == 0 || (r == -ENOMEM && *gpuarb_last_error(gpuarb)));
-		CHECK(open_fds() == fds);
+		CHECK(count_fds() == fds);
 	}
 	lack_left = -1;
 	CHECK(r == 0 && n > least);

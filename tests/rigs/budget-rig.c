@@ -12,28 +12,22 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "check-cond.h"
+#include "scratch.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 
 void budget_rig_new(struct budget_rig *ret, const char *dir)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-
 	memset(ret, 0, sizeof(*ret));
 	ret->connection = -1;
 	ret->answer.version = BUDGET_VERSION;
-	CHECK(snprintf(un.sun_path, sizeof(un.sun_path), "%s/budget.socket", dir) <
-	      (int)sizeof(un.sun_path));
-	memcpy(ret->path, un.sun_path, sizeof(ret->path));
-	ret->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	CHECK(ret->listening >= 0);
-	CHECK(bind(ret->listening, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	snprintf(ret->path, sizeof(ret->path), "%s/budget.socket", dir);
+	ret->listening = scratch_bind(ret->path, SOCK_SEQPACKET);
 	CHECK(chmod(ret->path, 0666) == 0 && listen(ret->listening, 4) == 0);
 }
 

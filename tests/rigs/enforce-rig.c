@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdint.h>
@@ -60,14 +59,6 @@ void helper_froze(const struct helper *helper, const char *units)
 	}
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st;
-	(void)type;
-	(void)at;
-	return remove(path);
-}
-
 void helper_prepare(struct helper *ret)
 {
 	*ret = (struct helper){ .listening = -1 };
@@ -81,13 +72,8 @@ void helper_prepare(struct helper *ret)
 
 void helper_listen(struct helper *ret)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-
 	helper_prepare(ret);
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s", ret->path);
-	ret->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	CHECK(ret->listening >= 0);
-	CHECK(bind(ret->listening, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	ret->listening = scratch_bind(ret->path, SOCK_SEQPACKET);
 	CHECK(listen(ret->listening, 16) == 0);
 }
 
@@ -160,7 +146,7 @@ void helper_stop(struct helper *helper)
 	}
 	if (helper->listening >= 0)
 		close(helper->listening);
-	CHECK(nftw(helper->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0);
+	CHECK(scratch_remove(helper->dir) == 0);
 }
 
 /* ---- a client ---------------------------------------------------------------------------- */
@@ -355,6 +341,18 @@ int victim_pidfd(pid_t pid)
 
 	CHECK(fd >= 0);
 	return fd;
+}
+
+bool sees_kthreadd(void)
+{
+	char name[16] = "";
+	FILE *file = fopen("/proc/2/comm", "re");
+
+	if (file && !fgets(name, sizeof(name), file))
+		name[0] = '\0';
+	if (file)
+		fclose(file);
+	return strcmp(name, "kthreadd\n") == 0;
 }
 
 bool victim_was_killed(pid_t pid)

@@ -83,4 +83,7 @@ uint64_t start_time_of(pid_t pid); /* 0: unknown */
 
 pid_t victim_new(void); /* waits to be killed */
 int victim_pidfd(pid_t pid);
+
+/* Whether process 2 is the kernel's: a container does not see it. */
+bool sees_kthreadd(void);
 bool victim_was_killed(pid_t pid); /* waits for its end */

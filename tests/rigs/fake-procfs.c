@@ -9,11 +9,11 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "check-cond.h"
+#include "scratch.h"
 
 static void path_of(const struct fake_procfs *procfs, pid_t pid, const char *name, char ret[256])
 {
@@ -134,15 +134,11 @@ static _Noreturn void serve(const struct fake_procfs *procfs, int listening, con
 
 void procfs_serve(struct fake_procfs *procfs, const char *program, const char *idle)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int listening = scratch_bind(procfs->socket, SOCK_SEQPACKET);
 
 	program = program ? program : getenv("GPUARB_FDINFO");
-	CHECK(program && listening >= 0 && procfs->listener == 0);
-	strcpy(un.sun_path, procfs->socket);
-	unlink(un.sun_path);
-	CHECK(bind(listening, (const struct sockaddr *)&un, sizeof(un)) == 0);
-	CHECK(chmod(un.sun_path, 0666) == 0 && listen(listening, 4) == 0);
+	CHECK(program && procfs->listener == 0);
+	CHECK(chmod(procfs->socket, 0666) == 0 && listen(listening, 4) == 0);
 	procfs->listener = fork();
 	CHECK(procfs->listener >= 0);
 	if (procfs->listener == 0)

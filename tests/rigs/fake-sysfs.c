@@ -2,13 +2,13 @@
 #include "fake-sysfs.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "scratch.h"
 #include "util/base.h"
 
 #define FIRST_CU_ID 0x80001000U /* what the driver starts to count CUs at */
@@ -75,21 +75,13 @@ int fake_sysfs_print(const char *dir, const char *file, const char *format, ...)
 	return n < 0 ? -ENOMEM : fake_sysfs_write(dir, file, text, (size_t)n);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 int fake_sysfs_remove(const char *dir, const char *path)
 {
 	_cleanup_(freep) char *full = NULL;
 
 	if (asprintf(&full, "%s/%s", dir, path) < 0)
 		return -ENOMEM;
-	if (nftw(full, remove_one, 16, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
+	if (scratch_remove(full) < 0 && errno != ENOENT)
 		return -errno;
 	return 0;
 }

@@ -2,19 +2,15 @@
 #include "journal-rig.h"
 
 #include "await.h"
+#include "scratch.h"
 
 int journal_open(void)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET };
-	int fd;
-
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", "/run", "tmpfs", 0, NULL) < 0)
 		return -1;
 	CHECK(mkdir("/run/systemd", 0755) == 0 && mkdir("/run/systemd/journal", 0755) == 0);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0);
-	return fd;
+	return scratch_bind(JOURNAL_SOCKET, SOCK_DGRAM);
 }
 
 void journal_reads_stderr(void)

@@ -251,6 +251,30 @@ pid_t idler(uid_t uid, int *ret_pidfd)
 	return pid;
 }
 
+pid_t family(uid_t uid, uid_t uid_of_child, pid_t *ret_child)
+{
+	int ends[2];
+	pid_t pid;
+
+	CHECK(pipe2(ends, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		int fd;
+		pid_t child = idler(uid_of_child, &fd);
+
+		CHECK(setuid(uid) == 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setuid(), which clears it */
+		CHECK(write(ends[1], &child, sizeof(child)) == sizeof(child));
+		for (;;)
+			pause();
+	}
+	CHECK(read(ends[0], ret_child, sizeof(*ret_child)) == sizeof(*ret_child));
+	close(ends[0]);
+	close(ends[1]);
+	return pid;
+}
+
 void end_process(pid_t pid)
 {
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);

@@ -108,6 +108,9 @@ void live_connect(struct live *live);
 /* Starts a process of uid that waits to be killed; returns its pid and pidfd. */
 pid_t idler(uid_t uid, int *ret_pidfd);
 
+/* Starts a process of one user with a child of another, as su does. Both wait to be killed. */
+pid_t family(uid_t uid, uid_t uid_of_child, pid_t *ret_child);
+
 void end_process(pid_t pid);
 
 /* ---- the daemon's log ---- */

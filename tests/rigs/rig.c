@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <grp.h>
 #include <poll.h>
 #include <pwd.h>
@@ -168,12 +167,6 @@ int rig_await_end(pid_t pid)
 	return status;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *walk)
-{
-	(void)st, (void)kind, (void)walk;
-	return remove(path);
-}
-
 /* dbus-broker is a child of its launcher. */
 void rig_signal_bus(const struct rig *rig, int signal)
 {
@@ -237,7 +230,7 @@ void rig_done(struct rig *rig)
 		rig_await_end(rig->bus);
 	}
 	close(rig->notify);
-	CHECK(nftw(rig->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+	CHECK(scratch_remove(rig->dir) == 0);
 }
 
 _Noreturn void rig_execute(const struct rig *rig, const char *hardware, const char *const program[])

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scratch.h"
 
+#include <sys/socket.h>
 #include <sys/statvfs.h>
+#include <sys/un.h>
 
 #include "check-cond.h"
 
@@ -22,6 +24,18 @@ void scratch_directory(char *ret, size_t size)
 	CHECK(mkdtemp(ret));
 }
 
+int scratch_bind(const char *path, int type)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	CHECK((size_t)snprintf(un.sun_path, sizeof(un.sun_path), "%s", path) < sizeof(un.sun_path));
+	unlink(path);
+	CHECK(bind(fd, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	return fd;
+}
+
 struct scratch scratch_new(void)
 {
 	struct scratch scratch;
@@ -30,15 +44,20 @@ struct scratch scratch_new(void)
 	return scratch;
 }
 
-static int scratch_remove(const char *path, const struct stat *st, int kind, struct FTW *walk)
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *walk)
 {
 	(void)st, (void)kind, (void)walk;
 	return remove(path);
 }
 
+int scratch_remove(const char *path)
+{
+	return nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 void scratch_done(const struct scratch *scratch)
 {
-	CHECK(nftw(scratch->path, scratch_remove, 16, FTW_DEPTH | FTW_PHYS) == 0);
+	CHECK(scratch_remove(scratch->path) == 0);
 }
 
 const char *scratch_at(const struct scratch *scratch, const char *name)
@@ -88,6 +107,11 @@ unsigned count_entries(const char *path)
 		n += entry->d_name[0] != '.';
 	closedir(directory);
 	return n;
+}
+
+unsigned count_fds(void)
+{
+	return count_entries("/proc/self/fd");
 }
 
 /* The queue appears with all of its files at once: an agent may scan the tree at any time. */

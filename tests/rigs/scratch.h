@@ -24,6 +24,12 @@ const char *scratch_root(void);
 /* Makes a directory there, and returns its path. */
 void scratch_directory(char *ret, size_t size);
 
+/* Removes a directory with all that is in it. Returns as nftw(3) does. */
+int scratch_remove(const char *path);
+
+/* A socket of this type that has the path as its name, in place of one that was there. */
+int scratch_bind(const char *path, int type);
+
 struct scratch scratch_new(void);
 
 void scratch_done(const struct scratch *scratch);
@@ -40,6 +46,9 @@ const char *scratch_mkdir(const struct scratch *scratch, const char *name);
 
 /* The number of entries of a directory, without names that begin with a dot. */
 unsigned count_entries(const char *path);
+
+/* The open file descriptors of this process, and the one that counts them. */
+unsigned count_fds(void);
 
 /* A sysfs tree with GPU 7 and compute queues of process 5 on it; free it with scratch_done(). */
 

@@ -151,11 +151,6 @@ bool manager_has(const struct manager *manager, const char *name)
 	return false;
 }
 
-unsigned count_fds(void)
-{
-	return count_entries("/proc/self/fd");
-}
-
 struct rlimit leave_fds(unsigned n)
 {
 	struct rlimit limit, few;

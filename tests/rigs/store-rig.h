@@ -49,7 +49,5 @@ void manager_settle(struct manager *manager, sd_event *event);
 
 bool manager_has(const struct manager *manager, const char *name);
 
-unsigned count_fds(void);
-
 /* Limits how many more descriptors can be opened to n; returns the old limit. */
 struct rlimit leave_fds(unsigned n);

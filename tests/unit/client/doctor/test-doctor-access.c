@@ -9,7 +9,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 
 #include "check.h"
 #include "doctor-rig.h"
@@ -51,13 +50,8 @@ TEST_WITH(usable_devices_are_counted, struct patient *patient)
 /* A socket stands for a driver that refuses to be opened although the permissions are right. */
 TEST_WITH(a_driver_that_cannot_be_opened_is_a_problem, struct patient *patient)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = scratch_bind(scratch_at(&patient->scratch, "dev/kfd"), SOCK_STREAM);
 
-	patient_remove(patient, "dev/kfd");
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s",
-		 scratch_at(&patient->scratch, "dev/kfd"));
-	CHECK(bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0);
 	examine(patient, check_permissions);
 	CHECK(advises(only(patient, MARK_PROBLEM, "/dev/kfd"), "modprobe"));
 	close(fd);

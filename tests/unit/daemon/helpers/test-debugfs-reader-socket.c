@@ -5,21 +5,17 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "check.h"
 #include "probe-rig.h"
+#include "scratch.h"
 
 /* ---- a socket ---------------------------------------------------------------------------- */
 
 static int listen_at(const char *path, int backlog)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = scratch_bind(path, SOCK_STREAM);
 
-	CHECK(fd >= 0);
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
-	CHECK(bind(fd, (const struct sockaddr *)&un, sizeof(un)) == 0);
 	CHECK(listen(fd, backlog) == 0);
 	return fd;
 }

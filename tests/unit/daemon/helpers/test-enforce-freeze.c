@@ -4,13 +4,13 @@
 
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "enforce-rig.h"
 #include "fake-systemd.h"
 #include "private-bus.h"
+#include "scratch.h"
 
 struct stage {
 	struct private_bus bus;
@@ -194,17 +194,14 @@ TEST_WITH(without_an_address_it_is_the_system_bus, struct stage *stage)
 /* Accepts, and says nothing: not even the hello of a bus comes back. */
 TEST(silent_bus_does_not_delay_other_requests)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	_cleanup_(helper_stop) struct helper helper;
-	int bus = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), client;
+	int bus, client;
 	char address[160];
 
 	helper_listen(&helper);
-	CHECK((size_t)snprintf(un.sun_path, sizeof(un.sun_path), "%s/bus", helper.dir) <
-	      sizeof(un.sun_path));
-	CHECK(bus >= 0 && bind(bus, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	snprintf(address, sizeof(address), "unix:path=%s/bus", helper.dir);
+	bus = scratch_bind(address + strlen("unix:path="), SOCK_STREAM);
 	CHECK(listen(bus, 4) == 0);
-	snprintf(address, sizeof(address), "unix:path=%s", un.sun_path);
 	CHECK(setenv("GPUARB_BUS_ADDRESS", address, 1) == 0);
 	helper_froze(&helper, "ok.service");
 	helper_start(&helper, NULL, "1", -1);
@@ -212,5 +209,4 @@ TEST(silent_bus_does_not_delay_other_requests)
 	CHECK(client_asks(client, "thaw ok.service", -1, "error 110"));
 	close(client);
 	close(bus);
-	unlink(un.sun_path);
 }

@@ -226,25 +226,12 @@ TEST_WITH(a_unit_of_another_process_is_not_frozen, struct helper *helper)
 	close(client);
 }
 
-static bool is_kthreadd(void)
-{
-	char name[16] = "";
-	FILE *file = fopen("/proc/2/comm", "re");
-
-	if (!file)
-		return false;
-	if (!fgets(name, sizeof(name), file))
-		name[0] = '\0';
-	fclose(file);
-	return strcmp(name, "kthreadd\n") == 0;
-}
-
 TEST(kernel_threads_are_never_killed)
 {
 	struct helper helper;
 	int client, pidfd;
 
-	if (!is_kthreadd())
+	if (!sees_kthreadd())
 		SKIP("kernel threads are not to be seen here");
 	helper = helper_new();
 	client = client_connect(&helper);

@@ -206,15 +206,6 @@ TEST(lease_is_saved_and_read_whole_or_stays)
 
 /* ---- holders ------------------------------------------------------------------------------------ */
 
-static unsigned open_fds(void)
-{
-	unsigned n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static void gone(void *userdata, uint64_t id)
 {
 	(void)userdata, (void)id;
@@ -253,9 +244,9 @@ TEST(holder_that_cannot_be_watched_leaves_no_descriptor)
 
 	CHECK(unsetenv("NOTIFY_SOCKET") == 0);
 	CHECK(hold(-1) == 0);
-	fds = open_fds();
+	fds = count_fds();
 	CHECK(lack_each("holders", hold) > 3);
-	CHECK(open_fds() == fds);
+	CHECK(count_fds() == fds);
 }
 
 /* ---- sysfs and /proc ---------------------------------------------------------------------------- */

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "await.h"
 #include "check.h"
+#include "scratch.h"
 
 TEST(entry_has_one_line_per_field)
 {
@@ -46,14 +46,8 @@ TEST(field_without_room_is_left_out)
 
 static int listen_at(char path[static 64])
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
 	snprintf(path, 64, "/tmp/gpuarb-journal-%d", getpid());
-	strcpy(un.sun_path, path);
-	unlink(path);
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0);
-	return fd;
+	return scratch_bind(path, SOCK_DGRAM);
 }
 
 static struct journal_entry hello(void)

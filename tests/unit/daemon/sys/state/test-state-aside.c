@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "check.h"
@@ -41,12 +40,7 @@ static size_t count_list(struct rig *rig, struct state *state)
 
 static void make_socket(const struct rig *rig, const char *name)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", rig->scratch.path, name);
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-	close(fd);
+	close(scratch_bind(scratch_at(&rig->scratch, name), SOCK_STREAM));
 }
 
 FIXTURE(struct rig, rig, rig = state_rig_new(), state_rig_free(rig));
