@@ -20,22 +20,32 @@ export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 # plan CODE FILE ARGUMENT…
 plan() { ends "$1" rt plan "${@:2}" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus"; }
 
-# The user of the tenants is the user of this test.
-out_is_of_user()
-{
-	sed -i "s/^match-user = $(id -u)\$/match-user = UID/" "$dir/out"
-	out_is "$1"
-}
-
 # ---- output ------------------------------------------------------------------------------
 plan 0 "$example" --profile=radeon-vii
-out_is_of_user "$data/example.out"
+sed -i "s/^match-user = $(id -u)\$/match-user = UID/" "$dir/out" # the user of this test
+out_is "$data/example.out"
 plan 3 "$data/tight.ini" --profile=radeon-vii
-out_is "$data/tight.out"
+out_has 'rejected: 2 of 3 '
+check 'a partition without a place' grep -q '^main  *60  *none .* 4740$' "$dir/out"
+out_has 'late     main       2000  measured  none    1000    5740   5000      -740   -'
+out_has 'late: 740 us '
+out_has 'of 1 task '
+out_lacks '--name='
 plan 3 "$data/crowd.ini" --profile=radeon-vii
-out_is "$data/crowd.out"
+out_has ': c: shader-engines: 2 asked, 0 of 4 free; '
+out_has 'isolation = cu '
+out_has '104 % '
+out_has '1.82 beside 2 leases (measured: 1.41 on Radeon VII beside 1, memory, '
+out_has 'of 3 tasks '
 plan 0 "$data/shared.ini" --profile=rx7900xtx
-out_is_of_user "$data/shared.out"
+out_has 'right      6    6         SE 0 x6  1900  1140    0     0           -           3040'
+out_has '- 60 % '
+out_has '(MES)'
+out_has 'has 7 queues '
+out_has '4 pipes: own-pipes = yes '
+out_has '--name=left --cus=6 --cus-min=6 --isolation=cu --queues=3 -- ./left --fast'
+out_has '--name=right --cus=6 --cus-min=6 --isolation=cu --queues=4 --processes=2 -- COMMAND'
+out_has 'open = yes'
 plan 0 "$example" --profile=radeon-vii --no-legend
 out_lacks 'Assumptions'
 out_lacks 'PARTITION'
