@@ -91,92 +91,88 @@ static const struct drift *drift_of(const struct lease *lease, enum drift_kind k
 
 /* ---- when it begins and ends ------------------------------------------------------------- */
 
-TEST(queue_outside_the_mask_is_drift_after_the_grace_and_until_it_has_a_mask)
+FIXTURE(struct stage, stage, *stage = stage_of(), scene_done(&stage->s));
+
+TEST_WITH(queue_outside_the_mask_is_drift_after_the_grace_and_until_it_has_a_mask,
+	  struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
-	const struct cuset *all = &stage.arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
+	struct lease *lease = hold(stage, ANY, 15, 10);
+	const struct cuset *all = &stage->arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
 	const struct drift *mask = drift_of(lease, DRIFT_MASK);
 
-	CHECK(!(look(&stage, 0, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
-	CHECK(!mask->lasts && arbiter_drift_at(stage.arbiter, FRESH_MASKS) == 5 + GRACE);
-	CHECK(arbiter_drift_at(stage.arbiter, FRESH_USE) == UINT64_MAX &&
-	      !*reason_of(stage.arbiter, lease));
-	CHECK(!(look(&stage, GRACE - 1, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
-	CHECK(look(&stage, 1, process(10, 1), queue(10, all)) & TOUCH_DRIFT);
+	CHECK(!(look(stage, 0, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
+	CHECK(!mask->lasts && arbiter_drift_at(stage->arbiter, FRESH_MASKS) == 5 + GRACE);
+	CHECK(arbiter_drift_at(stage->arbiter, FRESH_USE) == UINT64_MAX &&
+	      !*reason_of(stage->arbiter, lease));
+	CHECK(!(look(stage, GRACE - 1, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
+	CHECK(look(stage, 1, process(10, 1), queue(10, all)) & TOUCH_DRIFT);
 	CHECK(mask->lasts && mask->since_usec == 5 && mask->granted == 15 && mask->observed == 60);
-	CHECK(mask->pid == 10 && strstr(reason_of(stage.arbiter, lease), "pid 10") &&
+	CHECK(mask->pid == 10 && strstr(reason_of(stage->arbiter, lease), "pid 10") &&
 	      lease->state == STATE_GRANTED);
-	CHECK(arbiter_drift_at(stage.arbiter, FRESH_MASKS) == UINT64_MAX);
-	CHECK(!(look(&stage, GRACE, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
-	CHECK(look(&stage, GRACE, process(10, 1), queue(10, own)) & TOUCH_DRIFT);
-	CHECK(!lease_drifts(lease) && !*reason_of(stage.arbiter, lease) && mask->since_usec == 0);
-	scene_done(&stage.s);
+	CHECK(arbiter_drift_at(stage->arbiter, FRESH_MASKS) == UINT64_MAX);
+	CHECK(!(look(stage, GRACE, process(10, 1), queue(10, all)) & TOUCH_DRIFT));
+	CHECK(look(stage, GRACE, process(10, 1), queue(10, own)) & TOUCH_DRIFT);
+	CHECK(!lease_drifts(lease) && !*reason_of(stage->arbiter, lease) && mask->since_usec == 0);
 }
 
-TEST(queue_that_gets_its_mask_within_the_grace_is_no_drift)
+TEST_WITH(queue_that_gets_its_mask_within_the_grace_is_no_drift, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
-	const struct cuset *all = &stage.arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
+	struct lease *lease = hold(stage, ANY, 15, 10);
+	const struct cuset *all = &stage->arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
 
 	for (unsigned i = 0; i < 100; i++)
-		CHECK(!(look(&stage, GRACE / 2 + 1, process(10, 1),
+		CHECK(!(look(stage, GRACE / 2 + 1, process(10, 1),
 			     queue(10, i % 8 == 0 ? all : own)) &
 			(TOUCH_DRIFT | TOUCH_CHANGED)));
-	CHECK(!lease_drifts(lease) && !*reason_of(stage.arbiter, lease));
-	while (arbiter_drift_at(stage.arbiter, FRESH_MASKS) != UINT64_MAX)
-		look(&stage, GRACE / 2, process(10, 1), queue(10, own));
-	scene_done(&stage.s);
+	CHECK(!lease_drifts(lease) && !*reason_of(stage->arbiter, lease));
+	while (arbiter_drift_at(stage->arbiter, FRESH_MASKS) != UINT64_MAX)
+		look(stage, GRACE / 2, process(10, 1), queue(10, own));
 }
 
-TEST(times_without_a_mask_below_the_grace_add_up_to_drift)
+TEST_WITH(times_without_a_mask_below_the_grace_add_up_to_drift, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
-	const struct cuset *all = &stage.arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
+	struct lease *lease = hold(stage, ANY, 15, 10);
+	const struct cuset *all = &stage->arbiter->gpus[0].all, *own = &lease->partitions[0].cus;
 	const struct drift *mask = drift_of(lease, DRIFT_MASK);
 	unsigned looks = 0, again = 0;
 
 	for (; !mask->lasts && looks < 20; looks++) {
-		CHECK(arbiter_drift_at(stage.arbiter, FRESH_MASKS) <= stage.now + GRACE ||
+		CHECK(arbiter_drift_at(stage->arbiter, FRESH_MASKS) <= stage->now + GRACE ||
 		      looks == 0);
-		look(&stage, GRACE / 2, process(10, 1), queue(10, looks % 2 == 0 ? all : own));
+		look(stage, GRACE / 2, process(10, 1), queue(10, looks % 2 == 0 ? all : own));
 	}
-	CHECK(mask->lasts && mask->since_usec == stage.now && looks < 15);
-	look(&stage, GRACE / 2, process(10, 1), queue(10, own));
-	CHECK(!lease_drifts(lease) && !*reason_of(stage.arbiter, lease));
+	CHECK(mask->lasts && mask->since_usec == stage->now && looks < 15);
+	look(stage, GRACE / 2, process(10, 1), queue(10, own));
+	CHECK(!lease_drifts(lease) && !*reason_of(stage->arbiter, lease));
 	for (; !mask->lasts && again < 20; again++)
-		look(&stage, GRACE / 2, process(10, 1), queue(10, again % 2 == 0 ? all : own));
+		look(stage, GRACE / 2, process(10, 1), queue(10, again % 2 == 0 ? all : own));
 	CHECK(mask->lasts && again > 2 && again < looks);
-	scene_done(&stage.s);
 }
 
-TEST(queues_beyond_the_budget_are_drift_while_they_last)
+TEST_WITH(queues_beyond_the_budget_are_drift_while_they_last, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
+	struct lease *lease = hold(stage, ANY, 15, 10);
 	const struct cuset *own = &lease->partitions[0].cus;
 	const struct drift *queues = drift_of(lease, DRIFT_QUEUES);
 	const unsigned granted = (unsigned)lease->partitions[0].granted.queues;
 	char text[256], cut[8];
 
-	look(&stage, 0, process(10, granted + 3), queue(10, own));
-	CHECK(arbiter_drift_at(stage.arbiter, FRESH_USE) == 5 + GRACE && !queues->lasts);
-	CHECK(look(&stage, GRACE, process(10, granted + 3), queue(10, own)) & TOUCH_DRIFT);
+	look(stage, 0, process(10, granted + 3), queue(10, own));
+	CHECK(arbiter_drift_at(stage->arbiter, FRESH_USE) == 5 + GRACE && !queues->lasts);
+	CHECK(look(stage, GRACE, process(10, granted + 3), queue(10, own)) & TOUCH_DRIFT);
 	CHECK(queues->lasts && queues->granted == granted && queues->observed == granted + 3);
-	arbiter_drift_text(stage.arbiter, lease, text, sizeof(text));
-	arbiter_drift_text(stage.arbiter, lease, cut, sizeof(cut));
+	arbiter_drift_text(stage->arbiter, lease, text, sizeof(text));
+	arbiter_drift_text(stage->arbiter, lease, cut, sizeof(cut));
 	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 &&
-	      strcmp(text, reason_of(stage.arbiter, lease)) == 0);
-	CHECK(gpu_free(&stage.arbiter->gpus[0]).queues == 24 - granted - 3);
-	CHECK(look(&stage, 1, process(10, granted + 4), queue(10, own)) == TOUCH_REASON);
-	CHECK(look(&stage, 1, process(10, granted), queue(10, own)) & TOUCH_DRIFT);
-	CHECK(!lease_drifts(lease) && !*reason_of(stage.arbiter, lease));
-	scene_done(&stage.s);
+	      strcmp(text, reason_of(stage->arbiter, lease)) == 0);
+	CHECK(gpu_free(&stage->arbiter->gpus[0]).queues == 24 - granted - 3);
+	CHECK(look(stage, 1, process(10, granted + 4), queue(10, own)) == TOUCH_REASON);
+	CHECK(look(stage, 1, process(10, granted), queue(10, own)) & TOUCH_DRIFT);
+	CHECK(!lease_drifts(lease) && !*reason_of(stage->arbiter, lease));
 }
 
-TEST(every_budget_that_was_asked_for_and_every_higher_priority_is_compared)
+TEST_WITH(every_budget_that_was_asked_for_and_every_higher_priority_is_compared,
+	  struct stage *stage)
 {
 	static const struct observed much = { .pid = 10,
 					      .start_time = 1,
@@ -188,24 +184,22 @@ TEST(every_budget_that_was_asked_for_and_every_higher_priority_is_compared)
 					      .vram = 1 << 30 };
 	const unsigned asked = 1U << DRIFT_SDMA_QUEUES | 1U << DRIFT_SDMA_XGMI_QUEUES |
 			       1U << DRIFT_VRAM;
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
+	struct lease *lease = hold(stage, ANY, 15, 10);
 	struct observed_mask row = queue(10, &lease->partitions[0].cus);
 
 	row.priority = PRIORITY_HIGH - 1; /* the same priority of the pipe */
-	look(&stage, 0, much, row);
-	look(&stage, GRACE, much, row);
+	look(stage, 0, much, row);
+	look(stage, GRACE, much, row);
 	CHECK(lease_drifts(lease) == 0);
 	lease->partitions[0].charged.sdma_queues = 1;
 	lease->partitions[0].charged.vram = 1;
 	lease->partitions[0].charged.sdma_xgmi_queues = 1;
 	row.priority = PRIORITY_MAX;
-	look(&stage, 0, much, row);
-	look(&stage, GRACE, much, row);
+	look(stage, 0, much, row);
+	look(stage, GRACE, much, row);
 	CHECK(lease_drifts(lease) == (asked | 1U << DRIFT_PRIORITY));
 	CHECK(drift_of(lease, DRIFT_PRIORITY)->observed == PRIORITY_MAX);
-	CHECK(strstr(reason_of(stage.arbiter, lease), "XGMI"));
-	scene_done(&stage.s);
+	CHECK(strstr(reason_of(stage->arbiter, lease), "XGMI"));
 }
 
 /* ---- what policy does about it --------------------------------------------------------------- */
@@ -299,22 +293,20 @@ TEST(processes_of_an_ended_lease_are_killed_while_they_are_on_a_realtime_lease)
 	}
 }
 
-TEST(processes_of_an_ended_lease_are_spared_while_they_keep_to_its_mask)
+TEST_WITH(processes_of_an_ended_lease_are_spared_while_they_keep_to_its_mask, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = end_on_engines(&stage, ON_DRIFT_PROTECT), *due = NULL;
-	uint64_t delay = stage.arbiter->settings->enforce_delay_usec;
+	struct lease *lease = end_on_engines(stage, ON_DRIFT_PROTECT), *due = NULL;
+	uint64_t delay = stage->arbiter->settings->enforce_delay_usec;
 	struct observed row = process(10, 1);
 
 	row.uid = LAB;
-	look(&stage, 0, row, queue(10, &lease->partitions[0].cus));
-	for (unsigned i = 0; i < 5; i++, stage.now += delay)
-		CHECK(arbiter_next_enforce_step(stage.arbiter, stage.now, &due) ==
+	look(stage, 0, row, queue(10, &lease->partitions[0].cus));
+	for (unsigned i = 0; i < 5; i++, stage->now += delay)
+		CHECK(arbiter_next_enforce_step(stage->arbiter, stage->now, &due) ==
 		      ENFORCE_STEP_NONE);
-	look(&stage, 0, row, queue(10, &stage.arbiter->gpus[0].all));
-	CHECK(arbiter_next_enforce_step(stage.arbiter, stage.now, &due) == ENFORCE_STEP_FREEZE);
+	look(stage, 0, row, queue(10, &stage->arbiter->gpus[0].all));
+	CHECK(arbiter_next_enforce_step(stage->arbiter, stage->now, &due) == ENFORCE_STEP_FREEZE);
 	CHECK(due == lease);
-	scene_done(&stage.s);
 }
 
 /* ---- what is granted ------------------------------------------------------------------------- */
@@ -335,49 +327,44 @@ static bool fits(struct stage *stage, uid_t uid, unsigned cus)
 	return true;
 }
 
-TEST(no_promised_cu_is_granted_that_an_unmanaged_queue_covers)
+TEST_WITH(no_promised_cu_is_granted_that_an_unmanaged_queue_covers, struct stage *stage)
 {
-	struct stage stage = stage_of();
 	struct cuset one = { 0 };
 	const struct refusal *refusal;
 
 	one.pair[0] = 1; /* one CU of the first engine */
-	look(&stage, 0, process(10, 2), queue(10, &one));
-	CHECK(fits(&stage, ANY, 60));
-	CHECK(!fits(&stage, LAB, 60) && refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
-	refusal = &stage.s.result.refusals[0];
+	look(stage, 0, process(10, 2), queue(10, &one));
+	CHECK(fits(stage, ANY, 60));
+	CHECK(!fits(stage, LAB, 60) && refused(&stage->s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+	refusal = &stage->s.result.refusals[0];
 	CHECK(refusal->n_processes == 1 && refusal->processes[0].pid == 10);
 	CHECK(refusal->processes[0].uid == ANY && refusal->processes[0].queues == 1);
 	CHECK(strcmp(refusal->processes[0].command, "python3") == 0 && !refusal_lacks(refusal));
-	CHECK(fits(&stage, LAB, 56) && fits(&stage, VR, 45));
-	CHECK(!fits(&stage, VR, 60) && refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
-	stage.arbiter->settings->unmasked = UNMASKED_IGNORE;
-	look(&stage, 0, process(10, 2), queue(10, &one));
-	CHECK(fits(&stage, VR, 60) && fits(&stage, LAB, 60));
-	scene_done(&stage.s);
+	CHECK(fits(stage, LAB, 56) && fits(stage, VR, 45));
+	CHECK(!fits(stage, VR, 60) && refused(&stage->s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+	stage->arbiter->settings->unmasked = UNMASKED_IGNORE;
+	look(stage, 0, process(10, 2), queue(10, &one));
+	CHECK(fits(stage, VR, 60) && fits(stage, LAB, 60));
 }
 
-TEST(no_promised_cu_is_granted_that_drift_of_another_lease_covers)
+TEST_WITH(no_promised_cu_is_granted_that_drift_of_another_lease_covers, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
-	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	struct lease *lease = hold(stage, ANY, 15, 10);
+	const struct cuset *all = &stage->arbiter->gpus[0].all;
 
-	look(&stage, 0, process(10, 1), queue(10, all));
-	CHECK(cuset_empty(&stage.arbiter->gpus[0].outside)); /* it may get its mask yet */
-	look(&stage, GRACE, process(10, 1), queue(10, all));
-	CHECK(!grant(&stage.s, LAB, 15));
-	CHECK(refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
-	CHECK(stage.s.result.refusals[0].leases[0] == lease->id);
-	CHECK(stage.s.result.refusals[0].n_leases == 1);
-	look(&stage, 1, process(10, 1), queue(10, &lease->partitions[0].cus));
-	CHECK(grant(&stage.s, LAB, 15));
-	scene_done(&stage.s);
+	look(stage, 0, process(10, 1), queue(10, all));
+	CHECK(cuset_empty(&stage->arbiter->gpus[0].outside)); /* it may get its mask yet */
+	look(stage, GRACE, process(10, 1), queue(10, all));
+	CHECK(!grant(&stage->s, LAB, 15));
+	CHECK(refused(&stage->s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+	CHECK(stage->s.result.refusals[0].leases[0] == lease->id);
+	CHECK(stage->s.result.refusals[0].n_leases == 1);
+	look(stage, 1, process(10, 1), queue(10, &lease->partitions[0].cus));
+	CHECK(grant(&stage->s, LAB, 15));
 }
 
-TEST(queues_of_the_process_that_asks_are_not_in_its_way)
+TEST_WITH(queues_of_the_process_that_asks_are_not_in_its_way, struct stage *stage)
 {
-	struct stage stage = stage_of();
 	struct caller caller = caller_of(LAB);
 	struct request request = request_for(60);
 	struct observed row = process(10, 2);
@@ -385,42 +372,39 @@ TEST(queues_of_the_process_that_asks_are_not_in_its_way)
 
 	caller.pid = 10;
 	row.uid = LAB;
-	look(&stage, 0, row, queue(10, &stage.arbiter->gpus[0].all));
-	CHECK(arbiter_plan(stage.arbiter, &caller, &request, &lease, &stage.s.result) == 0);
+	look(stage, 0, row, queue(10, &stage->arbiter->gpus[0].all));
+	CHECK(arbiter_plan(stage->arbiter, &caller, &request, &lease, &stage->s.result) == 0);
 	lease_free(lease);
-	scene_done(&stage.s);
 }
 
-TEST(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone)
+TEST_WITH(waiting_lease_is_granted_when_the_queue_in_its_way_is_gone, struct stage *stage)
 {
-	struct stage stage = stage_of();
 	struct caller caller = caller_of(LAB);
 	struct request request = request_for(60);
 	struct lease *lease = NULL;
 	uint64_t changes;
 
 	request.wait_usec = 1;
-	look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
-	CHECK(arbiter_plan(stage.arbiter, &caller, &request, &lease, &stage.s.result) == 0);
-	lease = arbiter_commit(stage.arbiter, lease);
+	look(stage, 0, process(10, 1), queue(10, &stage->arbiter->gpus[0].all));
+	CHECK(arbiter_plan(stage->arbiter, &caller, &request, &lease, &stage->s.result) == 0);
+	lease = arbiter_commit(stage->arbiter, lease);
 	CHECK(lease->state == STATE_WAITING && lease->refusal->reason == REASON_UNMASKED);
-	changes = stage.arbiter->changes;
-	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
-	arbiter_judge_drift(stage.arbiter, ++stage.now);
-	arbiter_lend(stage.arbiter, stage.now);
-	CHECK(stage.arbiter->freed[0] > changes);
-	look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
-	changes = stage.arbiter->changes;
-	CHECK(arbiter_observe(stage.arbiter, NULL, 0) == 0); /* its process has ended */
-	CHECK(stage.arbiter->freed[0] > changes && stage.arbiter->n_covers == 0);
-	scene_done(&stage.s);
+	changes = stage->arbiter->changes;
+	CHECK(arbiter_masks_observed(stage->arbiter, NULL, 0) == 0);
+	arbiter_judge_drift(stage->arbiter, ++stage->now);
+	arbiter_lend(stage->arbiter, stage->now);
+	CHECK(stage->arbiter->freed[0] > changes);
+	look(stage, 0, process(10, 1), queue(10, &stage->arbiter->gpus[0].all));
+	changes = stage->arbiter->changes;
+	CHECK(arbiter_observe(stage->arbiter, NULL, 0) == 0); /* its process has ended */
+	CHECK(stage->arbiter->freed[0] > changes && stage->arbiter->n_covers == 0);
 }
 
 /* The queues of its own process, which are not in its way, cover the same CUs before and after. */
-TEST(waiting_lease_is_granted_when_the_queue_of_another_process_gets_a_mask)
+TEST_WITH(waiting_lease_is_granted_when_the_queue_of_another_process_gets_a_mask,
+	  struct stage *stage)
 {
-	struct stage stage = stage_of();
-	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	const struct cuset *all = &stage->arbiter->gpus[0].all;
 	struct caller caller = caller_of(LAB);
 	struct request request = request_for(30);
 	struct observed rows[] = { process(10, 1), process(11, 1) };
@@ -431,20 +415,19 @@ TEST(waiting_lease_is_granted_when_the_queue_of_another_process_gets_a_mask)
 	rows[0].uid = LAB;
 	request.wait_usec = 1;
 	for (unsigned i = 0; i < 2; i++) {
-		CHECK(arbiter_observe(stage.arbiter, rows, 2) == 0);
-		CHECK(arbiter_masks_observed(stage.arbiter, masks, 2) == 0);
-		arbiter_judge_drift(stage.arbiter, ++stage.now);
-		arbiter_lend(stage.arbiter, stage.now);
+		CHECK(arbiter_observe(stage->arbiter, rows, 2) == 0);
+		CHECK(arbiter_masks_observed(stage->arbiter, masks, 2) == 0);
+		arbiter_judge_drift(stage->arbiter, ++stage->now);
+		arbiter_lend(stage->arbiter, stage->now);
 		if (!lease) {
-			CHECK(arbiter_plan(stage.arbiter, &caller, &request, &lease,
-					   &stage.s.result) == 0);
-			lease = arbiter_commit(stage.arbiter, lease);
+			CHECK(arbiter_plan(stage->arbiter, &caller, &request, &lease,
+					   &stage->s.result) == 0);
+			lease = arbiter_commit(stage->arbiter, lease);
 			CHECK(lease->refusal->reason == REASON_UNMASKED);
 		}
-		CHECK(grant_waiting(&stage.s, NULL) == i);
+		CHECK(grant_waiting(&stage->s, NULL) == i);
 		masks[1].cus = (struct cuset){ .pair = { 1 } };
 	}
-	scene_done(&stage.s);
 }
 
 /* ---- what is activated ------------------------------------------------------------------------ */
@@ -463,33 +446,31 @@ static void take_engines(const struct stage *stage, const struct lease *lease, b
 	cuset_remove(ret, &own);
 }
 
-TEST(inactive_lease_is_not_activated_under_a_queue_of_its_engines)
+TEST_WITH(inactive_lease_is_not_activated_under_a_queue_of_its_engines, struct stage *stage)
 {
-	struct stage stage = stage_of();
 	const struct caller caller = caller_of(VR);
-	struct lease *rt = grant(&stage.s, VR, 10);
+	struct lease *rt = grant(&stage->s, VR, 10);
 	struct cuset beside, own;
 	const struct refusal *refusal;
 
-	CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
-	take_engines(&stage, rt, false, &beside);
-	take_engines(&stage, rt, true, &own);
+	CHECK(set_active(stage->arbiter, &caller, rt->id, false, &stage->s.result) == 0);
+	take_engines(stage, rt, false, &beside);
+	take_engines(stage, rt, true, &own);
 	cuset_remove(&own, &rt->partitions[0].cus); /* its engine, and none of its CUs */
 	CHECK(!cuset_empty(&own));
-	look(&stage, 0, process(10, 1), queue(10, &own));
-	CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) < 0);
-	CHECK(refused(&stage.s, RESULT_NO_CAPACITY, REASON_UNMASKED));
-	refusal = &stage.s.result.refusals[0];
+	look(stage, 0, process(10, 1), queue(10, &own));
+	CHECK(set_active(stage->arbiter, &caller, rt->id, true, &stage->s.result) < 0);
+	CHECK(refused(&stage->s, RESULT_NO_CAPACITY, REASON_UNMASKED));
+	refusal = &stage->s.result.refusals[0];
 	CHECK(refusal->n_processes == 1 && refusal->processes[0].pid == 10);
 	CHECK(refusal->asked == 10 && refusal->free == 0 && refusal->retry);
-	CHECK(strstr(stage.s.result.sentence, "pid 10 (python3") && rt->state == STATE_INACTIVE);
-	result_done(&stage.s.result);
-	stage.s.result = (struct result){ 0 };
-	look(&stage, 0, process(10, 1), queue(10, &beside));
-	CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) == 0);
-	arbiter_lend(stage.arbiter, stage.now);
+	CHECK(strstr(stage->s.result.sentence, "pid 10 (python3") && rt->state == STATE_INACTIVE);
+	result_done(&stage->s.result);
+	stage->s.result = (struct result){ 0 };
+	look(stage, 0, process(10, 1), queue(10, &beside));
+	CHECK(set_active(stage->arbiter, &caller, rt->id, true, &stage->s.result) == 0);
+	arbiter_lend(stage->arbiter, stage->now);
 	CHECK(rt->state == STATE_GRANTED);
-	scene_done(&stage.s);
 }
 
 TEST(own_queues_and_ignored_queues_do_not_stop_an_activation)
@@ -530,85 +511,76 @@ TEST(queue_of_another_user_with_the_pid_of_the_owner_stops_an_activation)
 	}
 }
 
-TEST(activating_lease_waits_until_a_queue_of_its_cus_has_gone)
+TEST_WITH(activating_lease_waits_until_a_queue_of_its_cus_has_gone, struct stage *stage)
 {
-	struct stage stage = stage_of();
 	const struct caller caller = caller_of(VR);
-	struct lease *rt = grant(&stage.s, VR, 10);
+	struct lease *rt = grant(&stage->s, VR, 10);
 
-	CHECK(set_active(stage.arbiter, &caller, rt->id, false, &stage.s.result) == 0);
-	CHECK(set_active(stage.arbiter, &caller, rt->id, true, &stage.s.result) == 0);
-	look(&stage, 0, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
-	arbiter_lend(stage.arbiter, stage.now);
+	CHECK(set_active(stage->arbiter, &caller, rt->id, false, &stage->s.result) == 0);
+	CHECK(set_active(stage->arbiter, &caller, rt->id, true, &stage->s.result) == 0);
+	look(stage, 0, process(10, 1), queue(10, &stage->arbiter->gpus[0].all));
+	arbiter_lend(stage->arbiter, stage->now);
 	CHECK(rt->state == STATE_ACTIVATING && rt->deadline_usec == UINT64_MAX);
 	CHECK(strstr(rt->reason, "pid 10"));
-	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
-	arbiter_judge_drift(stage.arbiter, ++stage.now);
-	arbiter_lend(stage.arbiter, stage.now);
-	arbiter_lend(stage.arbiter, stage.now);
-	CHECK(rt->state == STATE_GRANTED && !*reason_of(stage.arbiter, rt));
-	scene_done(&stage.s);
+	CHECK(arbiter_masks_observed(stage->arbiter, NULL, 0) == 0);
+	arbiter_judge_drift(stage->arbiter, ++stage->now);
+	arbiter_lend(stage->arbiter, stage->now);
+	arbiter_lend(stage->arbiter, stage->now);
+	CHECK(rt->state == STATE_GRANTED && !*reason_of(stage->arbiter, rt));
 }
 
 /* ---- what cannot be observed, and much of it -------------------------------------------------- */
 
-TEST(queues_of_a_process_that_no_scan_has_shown_refuse_nothing)
+TEST_WITH(queues_of_a_process_that_no_scan_has_shown_refuse_nothing, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct observed_mask row = queue(11, &stage.arbiter->gpus[0].all);
+	struct observed_mask row = queue(11, &stage->arbiter->gpus[0].all);
 
-	look(&stage, 0, process(10, 1), row); /* 11 came after the scan, or is gone */
-	CHECK(stage.arbiter->n_covers == 1 && cuset_empty(&stage.arbiter->gpus[0].outside));
-	look(&stage, 0, process(11, 1), row);
-	CHECK(stage.arbiter->n_covers == 1 && !cuset_empty(&stage.arbiter->gpus[0].outside));
+	look(stage, 0, process(10, 1), row); /* 11 came after the scan, or is gone */
+	CHECK(stage->arbiter->n_covers == 1 && cuset_empty(&stage->arbiter->gpus[0].outside));
+	look(stage, 0, process(11, 1), row);
+	CHECK(stage->arbiter->n_covers == 1 && !cuset_empty(&stage->arbiter->gpus[0].outside));
 	row.kfd_gpu_id = GPU_ID + 1; /* no GPU has it */
-	look(&stage, 0, process(11, 1), row);
-	CHECK(stage.arbiter->n_covers == 0);
-	scene_done(&stage.s);
+	look(stage, 0, process(11, 1), row);
+	CHECK(stage->arbiter->n_covers == 0);
 }
 
-TEST(process_with_the_pid_of_an_ended_one_does_not_inherit_its_drift)
+TEST_WITH(process_with_the_pid_of_an_ended_one_does_not_inherit_its_drift, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
-	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	struct lease *lease = hold(stage, ANY, 15, 10);
+	const struct cuset *all = &stage->arbiter->gpus[0].all;
 	struct observed row = process(10, 1);
 
-	look(&stage, 0, row, queue(10, all));
-	look(&stage, GRACE, row, queue(10, all));
+	look(stage, 0, row, queue(10, all));
+	look(stage, GRACE, row, queue(10, all));
 	CHECK(lease_drifts(lease));
-	arbiter_add_holder(stage.arbiter, lease->id);
-	arbiter_bound_gone(stage.arbiter, lease->id, 10);
-	CHECK(arbiter_observe(stage.arbiter, NULL, 0) == 0);
+	arbiter_add_holder(stage->arbiter, lease->id);
+	arbiter_bound_gone(stage->arbiter, lease->id, 10);
+	CHECK(arbiter_observe(stage->arbiter, NULL, 0) == 0);
 	row.start_time = 2;
-	look(&stage, 1, row, queue(10, all));
-	CHECK(!lease_drifts(lease) && stage.arbiter->n_covers == 1);
-	CHECK(stage.arbiter->covers[0].lease == 0); /* it has no lease, and covers all CUs */
-	scene_done(&stage.s);
+	look(stage, 1, row, queue(10, all));
+	CHECK(!lease_drifts(lease) && stage->arbiter->n_covers == 1);
+	CHECK(stage->arbiter->covers[0].lease == 0); /* it has no lease, and covers all CUs */
 }
 
-TEST(drift_of_masks_ends_when_descriptors_become_unreadable)
+TEST_WITH(drift_of_masks_ends_when_descriptors_become_unreadable, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
-	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	struct lease *lease = hold(stage, ANY, 15, 10);
+	const struct cuset *all = &stage->arbiter->gpus[0].all;
 
-	look(&stage, 0, process(10, 9), queue(10, all));
-	look(&stage, GRACE, process(10, 9), queue(10, all));
+	look(stage, 0, process(10, 9), queue(10, all));
+	look(stage, GRACE, process(10, 9), queue(10, all));
 	CHECK(lease_drifts(lease) == (1U << DRIFT_MASK | 1U << DRIFT_QUEUES));
-	CHECK(arbiter_masks_observed(stage.arbiter, NULL, 0) == 0);
-	arbiter_judge_drift(stage.arbiter, ++stage.now);
-	arbiter_lend(stage.arbiter, stage.now);
+	CHECK(arbiter_masks_observed(stage->arbiter, NULL, 0) == 0);
+	arbiter_judge_drift(stage->arbiter, ++stage->now);
+	arbiter_lend(stage->arbiter, stage->now);
 	CHECK(lease_drifts(lease) == 1U << DRIFT_QUEUES &&
-	      strstr(reason_of(stage.arbiter, lease), "9 queues"));
-	CHECK(cuset_empty(&stage.arbiter->gpus[0].outside));
-	scene_done(&stage.s);
+	      strstr(reason_of(stage->arbiter, lease), "9 queues"));
+	CHECK(cuset_empty(&stage->arbiter->gpus[0].outside));
 }
 
-TEST(ten_thousand_queues_are_one_cover_for_each_process)
+TEST_WITH(ten_thousand_queues_are_one_cover_for_each_process, struct stage *stage)
 {
 	const unsigned n = 10000, processes = 100;
-	struct stage stage = stage_of();
 	struct observed *rows = calloc(processes, sizeof(*rows));
 	struct observed_mask *masks = calloc(n, sizeof(*masks));
 
@@ -616,18 +588,17 @@ TEST(ten_thousand_queues_are_one_cover_for_each_process)
 	for (size_t i = 0; i < processes; i++)
 		rows[i] = process(100 + (pid_t)i, n / processes);
 	for (size_t i = 0; i < n; i++)
-		masks[i] = queue(100 + (pid_t)(i / (n / processes)), &stage.arbiter->gpus[0].all);
-	CHECK(arbiter_observe(stage.arbiter, rows, processes) == 0);
-	CHECK(arbiter_masks_observed(stage.arbiter, masks, n) == 0);
-	arbiter_judge_drift(stage.arbiter, 1);
-	arbiter_lend(stage.arbiter, 1);
-	CHECK(stage.arbiter->n_covers == processes);
+		masks[i] = queue(100 + (pid_t)(i / (n / processes)), &stage->arbiter->gpus[0].all);
+	CHECK(arbiter_observe(stage->arbiter, rows, processes) == 0);
+	CHECK(arbiter_masks_observed(stage->arbiter, masks, n) == 0);
+	arbiter_judge_drift(stage->arbiter, 1);
+	arbiter_lend(stage->arbiter, 1);
+	CHECK(stage->arbiter->n_covers == processes);
 	for (size_t i = 0; i < processes; i++)
-		CHECK(stage.arbiter->covers[i].queues == n / processes);
-	CHECK(cuset_equal(&stage.arbiter->gpus[0].outside, &stage.arbiter->gpus[0].all));
+		CHECK(stage->arbiter->covers[i].queues == n / processes);
+	CHECK(cuset_equal(&stage->arbiter->gpus[0].outside, &stage->arbiter->gpus[0].all));
 	free(rows);
 	free(masks);
-	scene_done(&stage.s);
 }
 
 /* ---- tiers ------------------------------------------------------------------------------------- */
@@ -637,42 +608,39 @@ static bool has_tier(const struct lease *lease, const char *tier)
 	return strcmp(partition_tier(&lease->partitions[0]), tier) == 0;
 }
 
-TEST(lease_can_be_capped_and_verified)
+TEST_WITH(lease_can_be_capped_and_verified, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *lease = hold(&stage, ANY, 15, 10);
+	struct lease *lease = hold(stage, ANY, 15, 10);
 	const struct cuset *own = &lease->partitions[0].cus;
 
-	arbiter_set_filtered(stage.arbiter, lease, true);
+	arbiter_set_filtered(stage->arbiter, lease, true);
 	CHECK(!lease_is_verified(lease) && has_tier(lease, "capped"));
-	CHECK(look(&stage, 0, process(10, 1), queue(10, own)) & TOUCH_REASON);
+	CHECK(look(stage, 0, process(10, 1), queue(10, own)) & TOUCH_REASON);
 	CHECK(lease_is_verified(lease) && has_tier(lease, "capped"));
-	arbiter_set_filtered(stage.arbiter, lease, false);
+	arbiter_set_filtered(stage->arbiter, lease, false);
 	CHECK(lease_is_verified(lease) && has_tier(lease, "verified"));
-	scene_done(&stage.s);
 }
 
-TEST(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_else)
+TEST_WITH(tier_is_hardware_while_a_compute_partition_has_one_lease_and_nothing_else,
+	  struct stage *stage)
 {
-	struct stage stage = stage_of();
 	struct lease *lease, *other;
 
-	lease = hold(&stage, ANY, 15, 10);
-	look(&stage, 0, process(10, 1), queue(10, &lease->partitions[0].cus));
+	lease = hold(stage, ANY, 15, 10);
+	look(stage, 0, process(10, 1), queue(10, &lease->partitions[0].cus));
 	CHECK(has_tier(lease, "verified")); /* the GPU is a whole card */
-	strcpy(stage.arbiter->gpus[0].info.name, "0000:03:00.0/1");
-	CHECK(look(&stage, 0, process(10, 1), queue(10, &lease->partitions[0].cus)) & TOUCH_REASON);
+	strcpy(stage->arbiter->gpus[0].info.name, "0000:03:00.0/1");
+	CHECK(look(stage, 0, process(10, 1), queue(10, &lease->partitions[0].cus)) & TOUCH_REASON);
 	CHECK(has_tier(lease, "hardware"));
-	other = grant(&stage.s, ANY, 15);
-	arbiter_judge_drift(stage.arbiter, stage.now);
+	other = grant(&stage->s, ANY, 15);
+	arbiter_judge_drift(stage->arbiter, stage->now);
 	CHECK(has_tier(lease, "verified") && has_tier(other, "cooperative"));
-	ledger_remove(stage.arbiter, other);
-	arbiter_judge_drift(stage.arbiter, stage.now);
+	ledger_remove(stage->arbiter, other);
+	arbiter_judge_drift(stage->arbiter, stage->now);
 	CHECK(has_tier(lease, "hardware"));
-	forget_touched(&stage.s);
-	look(&stage, 0, process(77, 1), queue(77, &lease->partitions[0].cus));
+	forget_touched(&stage->s);
+	look(stage, 0, process(77, 1), queue(77, &lease->partitions[0].cus));
 	CHECK(has_tier(lease, "cooperative"));
-	scene_done(&stage.s);
 }
 
 TEST(tier_is_hardware_only_if_nothing_else_shares_the_memory_of_the_card)
@@ -717,95 +685,86 @@ static struct observed own_process(pid_t pid)
 	return row;
 }
 
-TEST(lease_is_told_of_processes_that_end_before_a_scan_shows_them)
+TEST_WITH(lease_is_told_of_processes_that_end_before_a_scan_shows_them, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *victim = hold(&stage, VR, 15, 20);
+	struct lease *victim = hold(stage, VR, 15, 20);
 	const struct intruders *told = &victim->partitions[0].intruders;
-	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	const struct cuset *all = &stage->arbiter->gpus[0].all;
 	const struct observed own = own_process(20);
 
-	look(&stage, 1, own, queue(20, &victim->partitions[0].cus));
+	look(stage, 1, own, queue(20, &victim->partitions[0].cus));
 	CHECK(lease_is_alone(victim));
-	look(&stage, 1, own, queue(1001, all));
+	look(stage, 1, own, queue(1001, all));
 	CHECK(!lease_is_alone(victim) && told->n == 0);
-	CHECK(gpu_cus_free(&stage.arbiter->gpus[0]) == 45 && grant(&stage.s, LAB, 15));
-	CHECK(arbiter_observe(stage.arbiter, &own, 1) == 0);
-	arbiter_judge_drift(stage.arbiter, stage.now); /* a scan between two reads */
-	look(&stage, 1, own_process(20), queue(1002, all));
+	CHECK(gpu_cus_free(&stage->arbiter->gpus[0]) == 45 && grant(&stage->s, LAB, 15));
+	CHECK(arbiter_observe(stage->arbiter, &own, 1) == 0);
+	arbiter_judge_drift(stage->arbiter, stage->now); /* a scan between two reads */
+	look(stage, 1, own_process(20), queue(1002, all));
 	CHECK(told->n == 1 && told->list[0].pid == 1002 && told->list[0].lease == 0);
-	look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
+	look(stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
 	CHECK(lease_is_alone(victim) && told->n == 0);
-	scene_done(&stage.s);
 }
 
-TEST(lease_is_told_at_once_that_a_process_without_a_lease_covers_it)
+TEST_WITH(lease_is_told_at_once_that_a_process_without_a_lease_covers_it, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *victim = hold(&stage, VR, 15, 20);
+	struct lease *victim = hold(stage, VR, 15, 20);
 	const struct intruders *told = &victim->partitions[0].intruders;
 	char text[REQUEST_TEXT];
 
-	look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
+	look(stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
 	CHECK(lease_is_alone(victim) && told->n == 0 && told->cus == 0);
-	CHECK(look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all)) &
+	CHECK(look(stage, 1, process(10, 1), queue(10, &stage->arbiter->gpus[0].all)) &
 	      TOUCH_REASON);
 	CHECK(!lease_is_alone(victim) && told->n == 1 && told->cus == 15);
 	CHECK(told->list[0].pid == 10 && told->list[0].uid == ANY && told->list[0].lease == 0);
-	CHECK(told->list[0].cus == 15 && told->list[0].since_usec == stage.now);
-	CHECK(strstr(arbiter_reason(stage.arbiter, victim, text), "pid 10 (python3)"));
+	CHECK(told->list[0].cus == 15 && told->list[0].since_usec == stage->now);
+	CHECK(strstr(arbiter_reason(stage->arbiter, victim, text), "pid 10 (python3)"));
 	/* The same again is no news, and it has lasted since then. */
-	CHECK(!(look(&stage, 7, process(10, 1), queue(10, &stage.arbiter->gpus[0].all)) &
+	CHECK(!(look(stage, 7, process(10, 1), queue(10, &stage->arbiter->gpus[0].all)) &
 		TOUCH_INTRUDERS));
-	CHECK(told->list[0].since_usec == stage.now - 7);
-	CHECK(look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus)) &
+	CHECK(told->list[0].since_usec == stage->now - 7);
+	CHECK(look(stage, 1, own_process(20), queue(20, &victim->partitions[0].cus)) &
 	      TOUCH_INTRUDERS);
 	CHECK(lease_is_alone(victim) && told->n == 0 && told->cus == 0);
-	CHECK(strcmp(arbiter_reason(stage.arbiter, victim, text), "") == 0);
-	scene_done(&stage.s);
+	CHECK(strcmp(arbiter_reason(stage->arbiter, victim, text), "") == 0);
 }
 
 /* One CU of each engine of a realtime lease is in nobody's mask; a CU of another engine is no matter. */
-TEST(realtime_lease_is_told_of_queues_in_its_engines_alone)
+TEST_WITH(realtime_lease_is_told_of_queues_in_its_engines_alone, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *victim = hold(&stage, VR, 15, 20);
-	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	struct lease *victim = hold(stage, VR, 15, 20);
+	const struct cuset *all = &stage->arbiter->gpus[0].all;
 	struct cuset engines = victim->partitions[0].cus, others = *all;
 
-	gpu_add_engines(&stage.arbiter->gpus[0], &engines);
+	gpu_add_engines(&stage->arbiter->gpus[0], &engines);
 	cuset_remove(&others, &engines);
-	look(&stage, 1, process(10, 1), queue(10, &others));
+	look(stage, 1, process(10, 1), queue(10, &others));
 	CHECK(lease_is_alone(victim) && victim->partitions[0].intruders.n == 0);
-	look(&stage, 1, process(10, 1), queue(10, &engines));
+	look(stage, 1, process(10, 1), queue(10, &engines));
 	CHECK(!lease_is_alone(victim) && victim->partitions[0].intruders.n == 1);
-	scene_done(&stage.s);
 }
 
 /* A new queue gets its mask a moment later. */
-TEST(queue_of_another_lease_disturbs_if_a_second_scan_shows_it)
+TEST_WITH(queue_of_another_lease_disturbs_if_a_second_scan_shows_it, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *victim = hold(&stage, VR, 15, 20), *other = hold(&stage, ANY, 15, 10);
-	const struct cuset *all = &stage.arbiter->gpus[0].all;
+	struct lease *victim = hold(stage, VR, 15, 20), *other = hold(stage, ANY, 15, 10);
+	const struct cuset *all = &stage->arbiter->gpus[0].all;
 	const struct intruders *told = &victim->partitions[0].intruders;
 
-	look(&stage, 1, process(10, 1), queue(10, all));
+	look(stage, 1, process(10, 1), queue(10, all));
 	CHECK(!lease_is_alone(victim) && told->n == 0);
-	look(&stage, 1, process(10, 1), queue(10, &other->partitions[0].cus));
+	look(stage, 1, process(10, 1), queue(10, &other->partitions[0].cus));
 	CHECK(lease_is_alone(victim) && told->n == 0);
-	look(&stage, 1, process(10, 1), queue(10, all));
-	look(&stage, 1, process(10, 1), queue(10, all));
+	look(stage, 1, process(10, 1), queue(10, all));
+	look(stage, 1, process(10, 1), queue(10, all));
 	CHECK(told->n == 1 && told->cus == 15 && told->list[0].lease == other->id);
 	CHECK(other->partitions[0].intruders.n == 0); /* not by itself */
-	scene_done(&stage.s);
 }
 
-TEST(those_with_the_most_cus_are_named_and_all_are_counted)
+TEST_WITH(those_with_the_most_cus_are_named_and_all_are_counted, struct stage *stage)
 {
 	enum { PROCESSES = INTRUDERS + 3 };
-	struct stage stage = stage_of();
-	struct lease *victim = hold(&stage, VR, 15, 100);
+	struct lease *victim = hold(stage, VR, 15, 100);
 	const struct intruders *told = &victim->partitions[0].intruders;
 	struct observed rows[PROCESSES];
 	struct observed_mask masks[PROCESSES];
@@ -819,59 +778,52 @@ TEST(those_with_the_most_cus_are_named_and_all_are_counted)
 		masks[i] = queue(10 + i, &some);
 	}
 	CHECK(victim->partitions[0].cus.pair[0]); /* it has that engine */
-	CHECK(arbiter_observe(stage.arbiter, rows, PROCESSES) == 0);
-	CHECK(arbiter_masks_observed(stage.arbiter, masks, PROCESSES) == 0);
-	arbiter_judge_drift(stage.arbiter, ++stage.now);
+	CHECK(arbiter_observe(stage->arbiter, rows, PROCESSES) == 0);
+	CHECK(arbiter_masks_observed(stage->arbiter, masks, PROCESSES) == 0);
+	arbiter_judge_drift(stage->arbiter, ++stage->now);
 	CHECK(told->n == PROCESSES && told->cus == PROCESSES);
 	for (unsigned i = 0; i < INTRUDERS; i++)
 		CHECK(told->list[i].cus == PROCESSES - i &&
 		      told->list[i].pid == 10 + PROCESSES - 1 - (pid_t)i);
-	CHECK(strstr(arbiter_reason(stage.arbiter, victim, text), ", and 6 more"));
-	scene_done(&stage.s);
+	CHECK(strstr(arbiter_reason(stage->arbiter, victim, text), ", and 6 more"));
 }
 
-TEST(process_of_another_user_with_the_pid_of_a_bound_one_disturbs)
+TEST_WITH(process_of_another_user_with_the_pid_of_a_bound_one_disturbs, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *victim = hold(&stage, VR, 15, 20);
+	struct lease *victim = hold(stage, VR, 15, 20);
 	const struct intruders *told = &victim->partitions[0].intruders;
 
-	look(&stage, 1, own_process(20), queue(20, &stage.arbiter->gpus[0].all));
+	look(stage, 1, own_process(20), queue(20, &stage->arbiter->gpus[0].all));
 	CHECK(told->n == 0);
-	look(&stage, 1, process(20, 1), queue(20, &stage.arbiter->gpus[0].all));
+	look(stage, 1, process(20, 1), queue(20, &stage->arbiter->gpus[0].all));
 	CHECK(!lease_is_alone(victim) && told->n == 1 && told->list[0].uid == ANY);
-	scene_done(&stage.s);
 }
 
-TEST(nobody_is_alone_where_descriptors_cannot_be_read)
+TEST_WITH(nobody_is_alone_where_descriptors_cannot_be_read, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *victim = hold(&stage, VR, 15, 20);
+	struct lease *victim = hold(stage, VR, 15, 20);
 
-	look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+	look(stage, 1, process(10, 1), queue(10, &stage->arbiter->gpus[0].all));
 	CHECK(victim->partitions[0].intruders.n == 1);
-	stage.arbiter->verifies = false;
-	look(&stage, 1, process(10, 1), queue(10, &stage.arbiter->gpus[0].all));
+	stage->arbiter->verifies = false;
+	look(stage, 1, process(10, 1), queue(10, &stage->arbiter->gpus[0].all));
 	CHECK(!lease_is_alone(victim) && victim->partitions[0].intruders.n == 0);
-	scene_done(&stage.s);
 }
 
-TEST(process_that_draws_disturbs_a_realtime_lease_where_policy_minds)
+TEST_WITH(process_that_draws_disturbs_a_realtime_lease_where_policy_minds, struct stage *stage)
 {
-	struct stage stage = stage_of();
-	struct lease *victim = hold(&stage, VR, 15, 20);
+	struct lease *victim = hold(stage, VR, 15, 20);
 	const struct intruders *told = &victim->partitions[0].intruders;
-	struct gpu_graphics *graphics = &stage.arbiter->gpus[0].graphics;
+	struct gpu_graphics *graphics = &stage->arbiter->gpus[0].graphics;
 	struct gpu_client game = { .pid = 10, .uid = ANY, .command = "game", .draws = true };
 
 	graphics->clients = calloc(1, sizeof(game));
 	graphics->clients[0] = game;
 	graphics->n_clients = 1;
 	graphics->state = GRAPHICS_DRAWN;
-	look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
+	look(stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
 	CHECK(lease_is_alone(victim) && told->n == 0);
-	stage.arbiter->settings->graphics = GRAPHICS_REFUSE_REALTIME;
-	look(&stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
+	stage->arbiter->settings->graphics = GRAPHICS_REFUSE_REALTIME;
+	look(stage, 1, own_process(20), queue(20, &victim->partitions[0].cus));
 	CHECK(!lease_is_alone(victim) && told->n == 1 && told->cus == 15 && told->list[0].draws);
-	scene_done(&stage.s);
 }

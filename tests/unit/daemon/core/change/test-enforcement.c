@@ -15,30 +15,26 @@ static enum enforce_step next_enforce_step(struct contest *c)
 	return enforce_step;
 }
 
-TEST(no_enforcement_step_is_due_before_the_deadline)
-{
-	struct contest c = contest_of(ENFORCE_STEP_KILL);
+FIXTURE(struct contest, c, *c = contest_of(ENFORCE_STEP_KILL), scene_done(&c->l.s));
 
-	c.l.now += SECOND_USEC - 1;
-	CHECK(next_enforce_step(&c) == ENFORCE_STEP_NONE);
-	CHECK(arbiter_next_deadline(c.l.s.arbiter) == c.l.now + 1);
-	scene_done(&c.l.s);
+TEST_WITH(no_enforcement_step_is_due_before_the_deadline, struct contest *c)
+{
+	c->l.now += SECOND_USEC - 1;
+	CHECK(next_enforce_step(c) == ENFORCE_STEP_NONE);
+	CHECK(arbiter_next_deadline(c->l.s.arbiter) == c->l.now + 1);
 }
 
 /* After a restart, and when changes can be saved again: an acknowledgement may have been lost. */
-TEST(a_borrower_whose_deadline_passed_gets_time_to_acknowledge_again)
+TEST_WITH(a_borrower_whose_deadline_passed_gets_time_to_acknowledge_again, struct contest *c)
 {
-	struct contest c = contest_of(ENFORCE_STEP_KILL);
-
-	c.l.now += 10 * SECOND_USEC;
-	arbiter_give_time(c.l.s.arbiter, c.l.now);
-	CHECK(next_enforce_step(&c) == ENFORCE_STEP_NONE);
-	CHECK(c.borrower->deadline_usec == c.l.now + SECOND_USEC);
-	arbiter_lend(c.l.s.arbiter, c.l.now);
-	CHECK(c.rt->deadline_usec > c.borrower->deadline_usec);
-	c.l.now += SECOND_USEC;
-	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT);
-	scene_done(&c.l.s);
+	c->l.now += 10 * SECOND_USEC;
+	arbiter_give_time(c->l.s.arbiter, c->l.now);
+	CHECK(next_enforce_step(c) == ENFORCE_STEP_NONE);
+	CHECK(c->borrower->deadline_usec == c->l.now + SECOND_USEC);
+	arbiter_lend(c->l.s.arbiter, c->l.now);
+	CHECK(c->rt->deadline_usec > c->borrower->deadline_usec);
+	c->l.now += SECOND_USEC;
+	CHECK(next_enforce_step(c) == ENFORCE_STEP_REPORT);
 }
 
 TEST(activation_waits_for_a_tenant_with_enforce_report)
@@ -59,40 +55,37 @@ TEST(activation_waits_for_a_tenant_with_enforce_report)
 	scene_done(&c.l.s);
 }
 
-TEST(activation_takes_at_most_grace_plus_delay_plus_preemption_timeout)
+TEST_WITH(activation_takes_at_most_grace_plus_delay_plus_preemption_timeout, struct contest *c)
 {
-	struct contest c = contest_of(ENFORCE_STEP_KILL);
-	uint64_t began = c.l.now;
-	const struct settings *settings = c.l.s.arbiter->settings;
+	uint64_t began = c->l.now;
+	const struct settings *settings = c->l.s.arbiter->settings;
 
-	pass(&c.l, arbiter_next_deadline(c.l.s.arbiter) - c.l.now);
-	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT &&
-	      next_enforce_step(&c) == ENFORCE_STEP_FREEZE);
-	CHECK(next_enforce_step(&c) == ENFORCE_STEP_NONE);
-	pass(&c.l, arbiter_next_deadline(c.l.s.arbiter) - c.l.now);
-	CHECK(next_enforce_step(&c) == ENFORCE_STEP_KILL &&
-	      next_enforce_step(&c) == ENFORCE_STEP_NONE);
-	CHECK(c.rt->deadline_usec == c.l.now + ENFORCE_LET_GO_USEC);
-	CHECK(c.l.now - began == settings->activate_grace_usec + settings->enforce_delay_usec);
-	CHECK(c.borrower->state == STATE_ENDING && c.borrower->revoked);
-	settle(&c.l);
-	CHECK(c.rt->state == STATE_ACTIVATING); /* until a scan shows that the processes are gone */
-	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
-	settle(&c.l);
-	CHECK(c.rt->state == STATE_GRANTED);
-	scene_done(&c.l.s);
+	pass(&c->l, arbiter_next_deadline(c->l.s.arbiter) - c->l.now);
+	CHECK(next_enforce_step(c) == ENFORCE_STEP_REPORT &&
+	      next_enforce_step(c) == ENFORCE_STEP_FREEZE);
+	CHECK(next_enforce_step(c) == ENFORCE_STEP_NONE);
+	pass(&c->l, arbiter_next_deadline(c->l.s.arbiter) - c->l.now);
+	CHECK(next_enforce_step(c) == ENFORCE_STEP_KILL &&
+	      next_enforce_step(c) == ENFORCE_STEP_NONE);
+	CHECK(c->rt->deadline_usec == c->l.now + ENFORCE_LET_GO_USEC);
+	CHECK(c->l.now - began == settings->activate_grace_usec + settings->enforce_delay_usec);
+	CHECK(c->borrower->state == STATE_ENDING && c->borrower->revoked);
+	settle(&c->l);
+	CHECK(c->rt->state ==
+	      STATE_ACTIVATING); /* until a scan shows that the processes are gone */
+	CHECK(arbiter_observe(c->l.s.arbiter, NULL, 0) == 0);
+	settle(&c->l);
+	CHECK(c->rt->state == STATE_GRANTED);
 }
 
-TEST(longer_preemption_timeout_of_the_kernel_is_respected)
+TEST_WITH(longer_preemption_timeout_of_the_kernel_is_respected, struct contest *c)
 {
-	struct contest c = contest_of(ENFORCE_STEP_KILL);
-	uint64_t due = c.rt->deadline_usec;
+	uint64_t due = c->rt->deadline_usec;
 
-	c.l.s.arbiter->gpus[0].info.preemption_msec = 2 * PREEMPTION_MSEC;
-	settle(&c.l);
-	CHECK(enforce_over_at(c.l.s.arbiter, c.borrower, c.l.now) ==
+	c->l.s.arbiter->gpus[0].info.preemption_msec = 2 * PREEMPTION_MSEC;
+	settle(&c->l);
+	CHECK(enforce_over_at(c->l.s.arbiter, c->borrower, c->l.now) ==
 	      due + PREEMPTION_MSEC * UINT64_C(1000));
-	scene_done(&c.l.s);
 }
 
 TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
@@ -286,24 +279,23 @@ TEST(only_bound_processes_and_their_descendants_may_be_killed)
 }
 
 /* A process that is counted for the lease and may not be killed keeps its CUs as long as it likes. */
-TEST(an_activation_has_no_deadline_while_a_process_that_is_not_bound_uses_the_gpu)
+TEST_WITH(an_activation_has_no_deadline_while_a_process_that_is_not_bound_uses_the_gpu,
+	  struct contest *c)
 {
-	struct contest c = contest_of(ENFORCE_STEP_KILL);
 	struct observed row = {
 		.pid = 12, .start_time = 3, .uid = ANY, .kfd_gpu_id = 77, .queues = 1
 	};
 
-	CHECK(c.rt->deadline_usec == c.l.now + 2 * SECOND_USEC + ENFORCE_LET_GO_USEC);
-	c.l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
-	c.borrower->pid = 12;
-	CHECK(arbiter_observe(c.l.s.arbiter, &row, 1) == 0);
-	settle(&c.l);
-	CHECK(c.borrower->observed.processes == 1 && c.rt->deadline_usec == UINT64_MAX);
-	CHECK(arbiter_bind(c.l.s.arbiter, c.borrower->id, 12, false) == 0);
-	CHECK(arbiter_observe(c.l.s.arbiter, &row, 1) == 0);
-	settle(&c.l);
-	CHECK(c.rt->deadline_usec == c.l.now + 2 * SECOND_USEC + ENFORCE_LET_GO_USEC);
-	scene_done(&c.l.s);
+	CHECK(c->rt->deadline_usec == c->l.now + 2 * SECOND_USEC + ENFORCE_LET_GO_USEC);
+	c->l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
+	c->borrower->pid = 12;
+	CHECK(arbiter_observe(c->l.s.arbiter, &row, 1) == 0);
+	settle(&c->l);
+	CHECK(c->borrower->observed.processes == 1 && c->rt->deadline_usec == UINT64_MAX);
+	CHECK(arbiter_bind(c->l.s.arbiter, c->borrower->id, 12, false) == 0);
+	CHECK(arbiter_observe(c->l.s.arbiter, &row, 1) == 0);
+	settle(&c->l);
+	CHECK(c->rt->deadline_usec == c->l.now + 2 * SECOND_USEC + ENFORCE_LET_GO_USEC);
 }
 
 /* ---- without a bound process --------------------------------------------------------- */

@@ -5,278 +5,263 @@
 #include "check.h"
 #include "lend-rig.h"
 
-TEST(adaptable_lease_starts_with_all_free_cus)
+FIXTURE(struct lending, l, *l = lending_of(1), lending_done(l));
+
+TEST_WITH(adaptable_lease_starts_with_all_free_cus, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lease = borrow(&l, 4, 60);
+	struct lease *lease = borrow(l, 4, 60);
 
 	CHECK(lease && lease->state == STATE_GRANTED && lease->adaptable);
 	CHECK(cus_of(lease) == 60 && cuset_count(&lease->partitions[0].adaptation->base) == 4);
-	CHECK(gpu_cus_free(&l.s.arbiter->gpus[0]) == 0);
+	CHECK(gpu_cus_free(&l->s.arbiter->gpus[0]) == 0);
 }
 
-TEST(cus_of_an_inactive_lease_are_lent)
+TEST_WITH(cus_of_an_inactive_lease_are_lent, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
 
 	CHECK(rt->state == STATE_INACTIVE && cus_of(rt) == 15);
 	CHECK(cus_of(lease) == 60);
 	/* No other lease is granted any of these CUs. */
-	CHECK(!grant(&l.s, LAB, 56) && refused(&l.s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(!grant(&l->s, LAB, 56) && refused(&l->s, RESULT_NO_CAPACITY, REASON_CUS));
 }
 
-TEST(activating_lease_is_granted_when_every_borrower_has_acknowledged)
+TEST_WITH(activating_lease_is_granted_when_every_borrower_has_acknowledged, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
 
-	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(activate(l, rt->id, true) == 0);
 	CHECK(rt->state == STATE_ACTIVATING && rt->deadline_usec == UINT64_MAX);
-	CHECK(strstr(reason_of(l.s.arbiter, rt), "15 CUs") &&
-	      strstr(reason_of(l.s.arbiter, rt), "lease 2"));
+	CHECK(strstr(reason_of(l->s.arbiter, rt), "15 CUs") &&
+	      strstr(reason_of(l->s.arbiter, rt), "lease 2"));
 	CHECK(lease->generation == 2 && cus_of(lease) == 45 && lease->acknowledged == 1);
-	CHECK(lease->deadline_usec == l.now + SECOND_USEC);
+	CHECK(lease->deadline_usec == l->now + SECOND_USEC);
 	CHECK(!cuset_overlap(&lease->partitions[0].cus, &rt->partitions[0].cus));
-	CHECK(arbiter_acknowledge(l.s.arbiter, lease->id, 1) == 0);
-	settle(&l);
+	CHECK(arbiter_acknowledge(l->s.arbiter, lease->id, 1) == 0);
+	settle(l);
 	CHECK(rt->state == STATE_ACTIVATING);
-	follow(&l, lease);
+	follow(l, lease);
 	CHECK(rt->state == STATE_GRANTED && rt->deadline_usec == UINT64_MAX &&
-	      !*reason_of(l.s.arbiter, rt));
+	      !*reason_of(l->s.arbiter, rt));
 	CHECK(lease->deadline_usec == UINT64_MAX && lease->enforce.step == ENFORCE_STEP_NONE);
 }
 
-TEST(activating_lease_without_borrowers_is_granted_at_once)
+TEST_WITH(activating_lease_without_borrowers_is_granted_at_once, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15);
+	struct lease *rt = keep_inactive(l, 15);
 
-	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(activate(l, rt->id, true) == 0);
 	CHECK(rt->state == STATE_GRANTED);
 }
 
-TEST(activation_does_not_wait_for_a_borrower_that_is_gone)
+TEST_WITH(activation_does_not_wait_for_a_borrower_that_is_gone, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
 
-	CHECK(activate(&l, rt->id, true) == 0);
-	arbiter_holder_gone(l.s.arbiter, lease->id);
-	settle(&l);
+	CHECK(activate(l, rt->id, true) == 0);
+	arbiter_holder_gone(l->s.arbiter, lease->id);
+	settle(l);
 	CHECK(rt->state == STATE_ACTIVATING); /* queues of the borrower may still use its CUs */
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	settle(&l);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	settle(l);
 	CHECK(rt->state == STATE_GRANTED);
 }
 
-TEST(borrower_receives_its_previous_mask_after_grow_delay)
+TEST_WITH(borrower_receives_its_previous_mask_after_grow_delay, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
 	struct cuset before = lease->partitions[0].cus;
 
-	CHECK(activate(&l, rt->id, true) == 0);
-	follow(&l, lease);
-	CHECK(activate(&l, rt->id, false) == 0 && rt->state == STATE_INACTIVE);
+	CHECK(activate(l, rt->id, true) == 0);
+	follow(l, lease);
+	CHECK(activate(l, rt->id, false) == 0 && rt->state == STATE_INACTIVE);
 	CHECK(cus_of(lease) == 45);
-	pass(&l, SECOND_USEC);
+	pass(l, SECOND_USEC);
 	CHECK(cus_of(lease) == 45); /* growing is delayed: it may be active again by then */
-	pass(&l, SECOND_USEC);
+	pass(l, SECOND_USEC);
 	CHECK(cuset_equal(&before, &lease->partitions[0].cus) && lease->generation == 3);
 }
 
-TEST(cancelled_activation_changes_no_mask)
+TEST_WITH(cancelled_activation_changes_no_mask, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
 
-	CHECK(activate(&l, rt->id, true) == 0);
-	follow(&l, lease);
+	CHECK(activate(l, rt->id, true) == 0);
+	follow(l, lease);
 	for (int i = 0; i < 10; i++) {
-		CHECK(activate(&l, rt->id, false) == 0);
-		CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_GRANTED);
+		CHECK(activate(l, rt->id, false) == 0);
+		CHECK(activate(l, rt->id, true) == 0 && rt->state == STATE_GRANTED);
 	}
 	CHECK(lease->generation == 2);
 }
 
-TEST(thousands_of_activations_leak_nothing)
+TEST_WITH(thousands_of_activations_leak_nothing, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
 	struct cuset before = lease->partitions[0].cus;
-	struct gpu was = l.s.arbiter->gpus[0];
+	struct gpu was = l->s.arbiter->gpus[0];
 	unsigned cycles = check_rounds(3000, 100000);
 
 	for (unsigned i = 0; i < cycles; i++) {
-		CHECK(activate(&l, rt->id, true) == 0);
-		follow(&l, lease);
+		CHECK(activate(l, rt->id, true) == 0);
+		follow(l, lease);
 		CHECK(rt->state == STATE_GRANTED);
-		CHECK(activate(&l, rt->id, false) == 0);
-		pass(&l, 2 * SECOND_USEC);
-		follow(&l, lease);
+		CHECK(activate(l, rt->id, false) == 0);
+		pass(l, 2 * SECOND_USEC);
+		follow(l, lease);
 	}
 	CHECK(cuset_equal(&before, &lease->partitions[0].cus));
 	CHECK(lease->generation == 2 * cycles + 1 && rt->generation == 1);
-	CHECK(cuset_equal(&was.taken, &l.s.arbiter->gpus[0].taken));
-	CHECK(memcmp(&was.charged, &l.s.arbiter->gpus[0].charged, sizeof(was.charged)) == 0);
+	CHECK(cuset_equal(&was.taken, &l->s.arbiter->gpus[0].taken));
+	CHECK(memcmp(&was.charged, &l->s.arbiter->gpus[0].charged, sizeof(was.charged)) == 0);
 }
 
-TEST(end_of_a_lease_lets_borrowers_grow_like_its_deactivation)
+TEST_WITH(end_of_a_lease_lets_borrowers_grow_like_its_deactivation, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
 	struct cuset before = lease->partitions[0].cus;
 
-	CHECK(activate(&l, rt->id, true) == 0);
-	follow(&l, lease);
-	arbiter_holder_gone(l.s.arbiter, rt->id);
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	settle(&l);
-	pass(&l, 2 * SECOND_USEC);
+	CHECK(activate(l, rt->id, true) == 0);
+	follow(l, lease);
+	arbiter_holder_gone(l->s.arbiter, rt->id);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	settle(l);
+	pass(l, 2 * SECOND_USEC);
 	CHECK(cuset_equal(&before, &lease->partitions[0].cus));
 }
 
-TEST(new_lease_reclaims_cus_from_borrowers)
+TEST_WITH(new_lease_reclaims_cus_from_borrowers, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lease = borrow(&l, 4, 60), *lab;
+	struct lease *lease = borrow(l, 4, 60), *lab;
 
-	lab = grant(&l.s, LAB, 45);
+	lab = grant(&l->s, LAB, 45);
 	CHECK(lab && lab->state == STATE_ACTIVATING && lab->lend.never_granted);
-	settle(&l);
+	settle(l);
 	CHECK(cus_of(lease) <= 15 && cus_of(lease) >= 4);
-	follow(&l, lease);
+	follow(l, lease);
 	CHECK(lab->state == STATE_GRANTED && !lab->lend.never_granted);
 }
 
-TEST(new_lease_prefers_free_cus_to_borrowed_ones)
+TEST_WITH(new_lease_prefers_free_cus_to_borrowed_ones, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lease = borrow(&l, 4, 30), *lab = grant(&l.s, LAB, 15);
+	struct lease *lease = borrow(l, 4, 30), *lab = grant(&l->s, LAB, 15);
 
-	settle(&l);
+	settle(l);
 	CHECK(cus_of(lease) == 30 && lease->generation == 1);
 	CHECK(lab->state == STATE_GRANTED);
 }
 
-TEST(new_lease_ends_if_borrowers_do_not_give_back_in_time)
+TEST_WITH(new_lease_ends_if_borrowers_do_not_give_back_in_time, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lease = borrow(&l, 4, 60), *lab = grant(&l.s, LAB, 45);
+	struct lease *lease = borrow(l, 4, 60), *lab = grant(&l->s, LAB, 45);
 	uint64_t id = lab->id;
 
-	lab->lend.give_up_usec = l.now + 3 * SECOND_USEC;
-	settle(&l);
-	CHECK(arbiter_next_deadline(l.s.arbiter) <= l.now + SECOND_USEC);
-	l.now += 3 * SECOND_USEC;
-	arbiter_expire(l.s.arbiter, l.now);
+	lab->lend.give_up_usec = l->now + 3 * SECOND_USEC;
+	settle(l);
+	CHECK(arbiter_next_deadline(l->s.arbiter) <= l->now + SECOND_USEC);
+	l->now += 3 * SECOND_USEC;
+	arbiter_expire(l->s.arbiter, l->now);
 	CHECK(lab->state == STATE_ENDING && lab->cause == RESULT_TIMED_OUT);
 	CHECK(strstr(lab->reason, "deadline"));
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	settle(&l);
-	CHECK(!ledger_find(l.s.arbiter, id));
-	follow(&l, lease);
-	pass(&l, 2 * SECOND_USEC);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	settle(l);
+	CHECK(!ledger_find(l->s.arbiter, id));
+	follow(l, lease);
+	pass(l, 2 * SECOND_USEC);
 	CHECK(cus_of(lease) == 60);
 }
 
-TEST(waiting_lease_is_granted_when_borrowers_have_shrunk)
+TEST_WITH(waiting_lease_is_granted_when_borrowers_have_shrunk, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *hold = grant(&l.s, LAB, 30), *lease, *next, *waiting;
+	struct lease *hold = grant(&l->s, LAB, 30), *lease, *next, *waiting;
 	struct request request = request_for(45);
 	uint64_t id = hold->id;
 
 	request.wait_usec = 100 * SECOND_USEC;
-	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.result);
-	waiting->deadline_usec = l.now + 100 * SECOND_USEC;
+	waiting = reserve(l->s.arbiter, LAB, &request, &l->s.result);
+	waiting->deadline_usec = l->now + 100 * SECOND_USEC;
 	CHECK(waiting && waiting->state == STATE_WAITING);
-	lease = borrow(&l, 4, 60);
+	lease = borrow(l, 4, 60);
 	CHECK(lease && cus_of(lease) == 30);
-	release(l.s.arbiter, id);
-	settle(&l);
-	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 1);
-	CHECK(arbiter_commit(l.s.arbiter, next) == waiting);
-	settle(&l);
+	release(l->s.arbiter, id);
+	settle(l);
+	CHECK(arbiter_plan_next(l->s.arbiter, &next) == 1);
+	CHECK(arbiter_commit(l->s.arbiter, next) == waiting);
+	settle(l);
 	CHECK(waiting->state == STATE_ACTIVATING &&
-	      waiting->lend.give_up_usec == l.now + 100 * SECOND_USEC);
-	follow(&l, lease);
+	      waiting->lend.give_up_usec == l->now + 100 * SECOND_USEC);
+	follow(l, lease);
 	CHECK(waiting->state == STATE_GRANTED && waiting->lend.give_up_usec == UINT64_MAX);
 }
 
-TEST(lease_with_alone_reclaims_whole_engines)
+TEST_WITH(lease_with_alone_reclaims_whole_engines, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt, *lease;
 
-	add_tenant(l.s.arbiter, "loner", VR, CLASS_REALTIME)->alone = true;
-	rt = keep_inactive(&l, 12);
-	lease = borrow(&l, 4, 60);
+	add_tenant(l->s.arbiter, "loner", VR, CLASS_REALTIME)->alone = true;
+	rt = keep_inactive(l, 12);
+	lease = borrow(l, 4, 60);
 	CHECK(cus_of(lease) == 60);
-	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(activate(l, rt->id, true) == 0);
 	CHECK(!(cuset_engines(&lease->partitions[0].cus) & cuset_engines(&rt->partitions[0].cus)));
-	follow(&l, lease);
+	follow(l, lease);
 	CHECK(rt->state == STATE_GRANTED);
 }
 
-TEST(quota_bounds_borrowed_cus)
+TEST_WITH(quota_bounds_borrowed_cus, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct tenant *tenant = add_tenant(l.s.arbiter, "small", ANY, CLASS_BESTEFFORT);
+	struct tenant *tenant = add_tenant(l->s.arbiter, "small", ANY, CLASS_BESTEFFORT);
 	struct lease *lease;
 
 	tenant->max_cus = (struct limit){ LIMIT_COUNT, 20 };
-	lease = borrow(&l, 4, 60);
+	lease = borrow(l, 4, 60);
 	CHECK(lease && cus_of(lease) == 20);
 }
 
-TEST(realtime_lease_counts_disturbances_by_mask_changes)
+TEST_WITH(realtime_lease_counts_disturbances_by_mask_changes, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *other = keep_inactive(&l, 15);
-	struct lease *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *other = keep_inactive(l, 15);
+	struct lease *lease = borrow(l, 4, 60);
 
-	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(activate(l, rt->id, true) == 0);
 	/* Inactive leases have no queues. */
 	CHECK(rt->lend.disturbances == 0 && other->lend.disturbances == 0);
-	follow(&l, lease);
-	CHECK(activate(&l, other->id, true) == 0);
+	follow(l, lease);
+	CHECK(activate(l, other->id, true) == 0);
 	CHECK(rt->lend.disturbances == 1);
 }
 
-TEST(mask_change_on_mes_is_no_disturbance)
+TEST_WITH(mask_change_on_mes_is_no_disturbance, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
 	struct lease *rt, *other, *lease;
 
-	l.s.arbiter->gpus[0].info.scheduler = SCHEDULER_MES;
-	rt = keep_inactive(&l, 15);
-	other = keep_inactive(&l, 15);
-	lease = borrow(&l, 4, 60);
-	CHECK(activate(&l, rt->id, true) == 0);
-	follow(&l, lease);
-	CHECK(activate(&l, other->id, true) == 0);
+	l->s.arbiter->gpus[0].info.scheduler = SCHEDULER_MES;
+	rt = keep_inactive(l, 15);
+	other = keep_inactive(l, 15);
+	lease = borrow(l, 4, 60);
+	CHECK(activate(l, rt->id, true) == 0);
+	follow(l, lease);
+	CHECK(activate(l, other->id, true) == 0);
 	CHECK(rt->lend.disturbances == 0);
 }
 
-TEST(activation_in_a_wrong_state_is_refused)
+TEST_WITH(activation_in_a_wrong_state_is_refused, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lab = grant(&l.s, LAB, 15);
+	struct lease *rt = keep_inactive(l, 15), *lab = grant(&l->s, LAB, 15);
 	struct caller vr = caller_of(VR), any = caller_of(ANY), lab_caller = caller_of(LAB);
 
-	CHECK(activate(&l, rt->id, false) < 0 && l.s.result.kind == RESULT_INVALID_STATE);
-	CHECK(activate(&l, rt->id, true) == 0);
-	CHECK(activate(&l, rt->id, true) < 0 && l.s.result.kind == RESULT_INVALID_STATE);
-	CHECK(strstr(l.s.result.sentence, "granted"));
-	CHECK(set_active(l.s.arbiter, &any, rt->id, true, &l.s.result) < 0);
-	CHECK(l.s.result.kind == RESULT_NOT_PERMITTED);
-	CHECK(set_active(l.s.arbiter, &any, rt->id, false, &l.s.result) < 0);
-	CHECK(set_active(l.s.arbiter, &lab_caller, lab->id, true, &l.s.result) < 0);
-	CHECK(l.s.result.kind == RESULT_INVALID_STATE && strstr(l.s.result.sentence, "guaranteed"));
-	CHECK(set_active(l.s.arbiter, &vr, 99, true, &l.s.result) < 0);
-	CHECK(l.s.result.kind == RESULT_NO_SUCH_LEASE);
+	CHECK(activate(l, rt->id, false) < 0 && l->s.result.kind == RESULT_INVALID_STATE);
+	CHECK(activate(l, rt->id, true) == 0);
+	CHECK(activate(l, rt->id, true) < 0 && l->s.result.kind == RESULT_INVALID_STATE);
+	CHECK(strstr(l->s.result.sentence, "granted"));
+	CHECK(set_active(l->s.arbiter, &any, rt->id, true, &l->s.result) < 0);
+	CHECK(l->s.result.kind == RESULT_NOT_PERMITTED);
+	CHECK(set_active(l->s.arbiter, &any, rt->id, false, &l->s.result) < 0);
+	CHECK(set_active(l->s.arbiter, &lab_caller, lab->id, true, &l->s.result) < 0);
+	CHECK(l->s.result.kind == RESULT_INVALID_STATE &&
+	      strstr(l->s.result.sentence, "guaranteed"));
+	CHECK(set_active(l->s.arbiter, &vr, 99, true, &l->s.result) < 0);
+	CHECK(l->s.result.kind == RESULT_NO_SUCH_LEASE);
 }
 
 /* Resizes an adaptable lease; 0: the want has no such key. Returns 0 or a negative errno. */
@@ -305,113 +290,107 @@ static unsigned base_of(const struct lease *lease)
 	return cuset_count(&lease->partitions[0].adaptation->base);
 }
 
-TEST(resize_changes_the_bounds_of_an_adaptable_lease)
+TEST_WITH(resize_changes_the_bounds_of_an_adaptable_lease, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lease = borrow(&l, 4, 60);
+	struct lease *lease = borrow(l, 4, 60);
 	struct cuset had;
 
-	CHECK(resize(&l, lease, 30, 10, 0) == 0);
+	CHECK(resize(l, lease, 30, 10, 0) == 0);
 	CHECK(lease->generation == 2 && cus_of(lease) == 30 && base_of(lease) == 10);
 	CHECK(lease->partitions[0].asked == 30);
 	CHECK(cuset_count(&lease->partitions[0].occupied) == 60); /* until it is acknowledged */
-	CHECK(!grant(&l.s, LAB, 60) && grant(&l.s, LAB, 15)->state == STATE_ACTIVATING);
-	follow(&l, lease);
+	CHECK(!grant(&l->s, LAB, 60) && grant(&l->s, LAB, 15)->state == STATE_ACTIVATING);
+	follow(l, lease);
 	CHECK(cuset_count(&lease->partitions[0].occupied) == 30);
 	had = lease->partitions[0].cus;
-	CHECK(resize(&l, lease, 0, 0, 45) == 0); /* the base stays */
+	CHECK(resize(l, lease, 0, 0, 45) == 0); /* the base stays */
 	CHECK(base_of(lease) == 10 && cus_of(lease) == 45);
 	CHECK(cuset_within(&had, &lease->partitions[0].cus));
 }
 
-TEST(resize_without_bounds_keeps_those_of_an_adaptable_lease)
+TEST_WITH(resize_without_bounds_keeps_those_of_an_adaptable_lease, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lease = borrow(&l, 4, 45);
+	struct lease *lease = borrow(l, 4, 45);
 
-	CHECK(resize(&l, lease, 0, 0, 0) == 0 && cus_of(lease) == 45 && base_of(lease) == 4);
-	CHECK(resize(&l, lease, 0, 12, 0) == 0 && cus_of(lease) == 45 && base_of(lease) == 12);
-	CHECK(resize(&l, lease, 3, 0, 0) == 0 && cus_of(lease) == 3 && base_of(lease) == 3);
-	CHECK(resize(&l, lease, 0, 0, 2) == 0 && cus_of(lease) == 2 && base_of(lease) == 2);
+	CHECK(resize(l, lease, 0, 0, 0) == 0 && cus_of(lease) == 45 && base_of(lease) == 4);
+	CHECK(resize(l, lease, 0, 12, 0) == 0 && cus_of(lease) == 45 && base_of(lease) == 12);
+	CHECK(resize(l, lease, 3, 0, 0) == 0 && cus_of(lease) == 3 && base_of(lease) == 3);
+	CHECK(resize(l, lease, 0, 0, 2) == 0 && cus_of(lease) == 2 && base_of(lease) == 2);
 	CHECK(lease->generation == 5);
-	CHECK(resize(&l, lease, 0, 20, 10) == -EINVAL && lease->generation == 5);
+	CHECK(resize(l, lease, 0, 20, 10) == -EINVAL && lease->generation == 5);
 }
 
-TEST(resize_of_an_adaptable_lease_reclaims_nothing)
+TEST_WITH(resize_of_an_adaptable_lease_reclaims_nothing, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *first = borrow(&l, 4, 30), *second = borrow(&l, 4, 30);
+	struct lease *first = borrow(l, 4, 30), *second = borrow(l, 4, 30);
 	uint64_t generation;
 
 	for (int i = 0; i < 4; i++) {
-		follow(&l, first);
-		follow(&l, second);
-		pass(&l, 3 * SECOND_USEC);
+		follow(l, first);
+		follow(l, second);
+		pass(l, 3 * SECOND_USEC);
 	}
 	generation = second->generation;
-	CHECK(resize(&l, first, 50, 45, 0) < 0 && l.s.result.kind == RESULT_NO_CAPACITY);
-	CHECK(resize(&l, first, 60, 20, 0) == 0 && base_of(first) == 20);
+	CHECK(resize(l, first, 50, 45, 0) < 0 && l->s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(resize(l, first, 60, 20, 0) == 0 && base_of(first) == 20);
 	CHECK(second->generation == generation);
 	CHECK(!cuset_overlap(&first->partitions[0].cus, &second->partitions[0].cus));
-	release(l.s.arbiter, second->id);
-	follow(&l, first);
-	pass(&l, 3 * SECOND_USEC);
+	release(l->s.arbiter, second->id);
+	follow(l, first);
+	pass(l, 3 * SECOND_USEC);
 	CHECK(cus_of(first) == 60);
 }
 
-TEST(request_that_waits_gets_what_a_smaller_base_frees)
+TEST_WITH(request_that_waits_gets_what_a_smaller_base_frees, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lease = borrow(&l, 50, 60), *waits, *next;
+	struct lease *lease = borrow(l, 50, 60), *waits, *next;
 	struct request request = request_for(30);
 
 	request.wait_usec = 60 * SECOND_USEC;
-	waits = reserve(l.s.arbiter, LAB, &request, &l.s.result);
+	waits = reserve(l->s.arbiter, LAB, &request, &l->s.result);
 	CHECK(waits && waits->state == STATE_WAITING);
-	CHECK(resize(&l, lease, 60, 10, 0) == 0);
-	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 1 && next->id == waits->id);
-	arbiter_commit(l.s.arbiter, next);
-	settle(&l);
+	CHECK(resize(l, lease, 60, 10, 0) == 0);
+	CHECK(arbiter_plan_next(l->s.arbiter, &next) == 1 && next->id == waits->id);
+	arbiter_commit(l->s.arbiter, next);
+	settle(l);
 	CHECK(waits->state == STATE_ACTIVATING);
-	follow(&l, lease);
+	follow(l, lease);
 	CHECK(waits->state == STATE_GRANTED);
 }
 
-TEST(resize_of_a_borrower_that_shrinks_keeps_its_deadline)
+TEST_WITH(resize_of_a_borrower_that_shrinks_keeps_its_deadline, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct lease *rt = keep_inactive(l, 15), *lease = borrow(l, 4, 60);
 	uint64_t deadline;
 
-	CHECK(activate(&l, rt->id, true) == 0 && cus_of(lease) == 45);
+	CHECK(activate(l, rt->id, true) == 0 && cus_of(lease) == 45);
 	deadline = lease->deadline_usec;
-	CHECK(resize(&l, lease, 0, 10, 0) == 0);
+	CHECK(resize(l, lease, 0, 10, 0) == 0);
 	CHECK(lease->generation == 3 && lease->deadline_usec == deadline);
 	CHECK(rt->state == STATE_ACTIVATING && base_of(lease) == 10);
-	CHECK(arbiter_acknowledge(l.s.arbiter, lease->id, 2) == 0);
-	settle(&l);
+	CHECK(arbiter_acknowledge(l->s.arbiter, lease->id, 2) == 0);
+	settle(l);
 	CHECK(rt->state == STATE_ACTIVATING);
-	follow(&l, lease);
+	follow(l, lease);
 	CHECK(rt->state == STATE_GRANTED && lease->deadline_usec == UINT64_MAX);
-	CHECK(activate(&l, rt->id, false) == 0);
-	pass(&l, 3 * SECOND_USEC);
+	CHECK(activate(l, rt->id, false) == 0);
+	pass(l, 3 * SECOND_USEC);
 	CHECK(cus_of(lease) == 60);
 }
 
-TEST(adaptable_lease_cannot_be_resized_to_what_it_cannot_be)
+TEST_WITH(adaptable_lease_cannot_be_resized_to_what_it_cannot_be, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *lease = borrow(&l, 4, 60), *next;
+	struct lease *lease = borrow(l, 4, 60), *next;
 	struct request request = request_for(30);
 	struct caller caller = caller_of(ANY);
 
 	request.wants[0].exact = true;
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) ==
-	      -EINVAL);
+	CHECK(arbiter_plan_resize(l->s.arbiter, &caller, lease->id, &request, &next,
+				  &l->s.result) == -EINVAL);
 	request = request_for(0);
 	request.wants[0].shader_engines = 2;
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) ==
-	      -EINVAL);
+	CHECK(arbiter_plan_resize(l->s.arbiter, &caller, lease->id, &request, &next,
+				  &l->s.result) == -EINVAL);
 	CHECK(lease->generation == 1);
 }
 
@@ -438,80 +417,76 @@ static struct lease *resize_beside_borrower(struct lending *l, unsigned engines,
 	return rt;
 }
 
-TEST(resize_reclaims_borrowed_cus_as_a_new_request_does)
+TEST_WITH(resize_reclaims_borrowed_cus_as_a_new_request_does, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *borrower, *rt = resize_beside_borrower(&l, 2, &borrower);
+	struct lease *borrower, *rt = resize_beside_borrower(l, 2, &borrower);
 	uint64_t generation = rt->generation;
 
 	CHECK(rt->state == STATE_GRANTED && cus_of(rt) == 15 && lease_awaits_resize(rt));
-	CHECK(*reason_of(l.s.arbiter, rt));
+	CHECK(*reason_of(l->s.arbiter, rt));
 	CHECK(cus_of(borrower) == 30 && borrower->deadline_usec < UINT64_MAX);
-	CHECK(arbiter_acknowledge(l.s.arbiter, rt->id, generation) == 0); /* of its budgets */
-	settle(&l);
+	CHECK(arbiter_acknowledge(l->s.arbiter, rt->id, generation) == 0); /* of its budgets */
+	settle(l);
 	CHECK(cus_of(rt) == 15 && lease_awaits_resize(rt));
-	follow(&l, borrower);
+	follow(l, borrower);
 	CHECK(cus_of(rt) == 30 && rt->generation == generation + 1 && !lease_awaits_resize(rt));
-	CHECK(!strstr(reason_of(l.s.arbiter, rt), "waits") && rt->deadline_usec == UINT64_MAX);
+	CHECK(!strstr(reason_of(l->s.arbiter, rt), "waits") && rt->deadline_usec == UINT64_MAX);
 	CHECK(borrower->deadline_usec == UINT64_MAX);
 }
 
-TEST(resize_that_awaits_cus_may_be_taken_back)
+TEST_WITH(resize_that_awaits_cus_may_be_taken_back, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *borrower, *rt = resize_beside_borrower(&l, 2, &borrower), *next;
+	struct lease *borrower, *rt = resize_beside_borrower(l, 2, &borrower), *next;
 	struct request request = request_for(0);
 	struct caller caller = caller_of(VR);
 
 	request.wants[0].shader_engines = 1;
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, rt->id, &request, &next, &l.s.result) == 0);
-	arbiter_commit(l.s.arbiter, next);
-	follow(&l, rt);
-	CHECK(cus_of(rt) == 15 && !lease_awaits_resize(rt) && !*reason_of(l.s.arbiter, rt));
-	follow(&l, borrower);
-	pass(&l, 10 * SECOND_USEC);
+	CHECK(arbiter_plan_resize(l->s.arbiter, &caller, rt->id, &request, &next, &l->s.result) ==
+	      0);
+	arbiter_commit(l->s.arbiter, next);
+	follow(l, rt);
+	CHECK(cus_of(rt) == 15 && !lease_awaits_resize(rt) && !*reason_of(l->s.arbiter, rt));
+	follow(l, borrower);
+	pass(l, 10 * SECOND_USEC);
 	CHECK(cus_of(borrower) == 45);
 }
 
-TEST(resized_lease_that_is_deactivated_has_its_new_cus_when_it_is_activated)
+TEST_WITH(resized_lease_that_is_deactivated_has_its_new_cus_when_it_is_activated, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *borrower, *rt = resize_beside_borrower(&l, 2, &borrower);
+	struct lease *borrower, *rt = resize_beside_borrower(l, 2, &borrower);
 
-	CHECK(activate(&l, rt->id, false) == 0);
+	CHECK(activate(l, rt->id, false) == 0);
 	CHECK(rt->state == STATE_INACTIVE && cus_of(rt) == 30 && !lease_awaits_resize(rt));
-	CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_ACTIVATING);
-	follow(&l, borrower);
+	CHECK(activate(l, rt->id, true) == 0 && rt->state == STATE_ACTIVATING);
+	follow(l, borrower);
 	CHECK(rt->state == STATE_GRANTED && cus_of(rt) == 30);
 }
 
-TEST(resized_lease_has_its_cus_when_the_borrower_has_ended)
+TEST_WITH(resized_lease_has_its_cus_when_the_borrower_has_ended, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *borrower, *rt = resize_beside_borrower(&l, 2, &borrower);
+	struct lease *borrower, *rt = resize_beside_borrower(l, 2, &borrower);
 
-	arbiter_end(l.s.arbiter, borrower, RESULT_OK, "");
+	arbiter_end(l->s.arbiter, borrower, RESULT_OK, "");
 	CHECK(lease_awaits_resize(rt));
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	settle(&l);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	settle(l);
 	CHECK(cus_of(rt) == 30 && !lease_awaits_resize(rt));
 }
 
-TEST(a_planned_activation_changes_nothing_until_it_is_committed)
+TEST_WITH(a_planned_activation_changes_nothing_until_it_is_committed, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = lending_of(1);
-	struct lease *rt = keep_inactive(&l, 15), *next;
+	struct lease *rt = keep_inactive(l, 15), *next;
 	struct caller vr = caller_of(VR);
 
-	CHECK(arbiter_plan_activate(l.s.arbiter, &vr, rt->id, true, &next, &l.s.result) == 0);
+	CHECK(arbiter_plan_activate(l->s.arbiter, &vr, rt->id, true, &next, &l->s.result) == 0);
 	CHECK(next->state == STATE_ACTIVATING && next->generation == rt->generation);
-	CHECK(rt->state == STATE_INACTIVE && !rt->touched && !l.s.arbiter->touched);
-	CHECK(arbiter_commit(l.s.arbiter, next) == rt && rt->state == STATE_ACTIVATING);
+	CHECK(rt->state == STATE_INACTIVE && !rt->touched && !l->s.arbiter->touched);
+	CHECK(arbiter_commit(l->s.arbiter, next) == rt && rt->state == STATE_ACTIVATING);
 	CHECK(rt->touched == TOUCH_COMMITTED);
-	settle(&l);
+	settle(l);
 	CHECK(rt->state == STATE_GRANTED);
 
-	CHECK(arbiter_plan_activate(l.s.arbiter, &vr, rt->id, false, &next, &l.s.result) == 0);
+	CHECK(arbiter_plan_activate(l->s.arbiter, &vr, rt->id, false, &next, &l->s.result) == 0);
 	lease_free(next); /* it could not be saved */
 	CHECK(rt->state == STATE_GRANTED && !rt->touched);
 }

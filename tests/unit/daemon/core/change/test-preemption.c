@@ -60,97 +60,94 @@ static void answer(struct lending *l, const struct lease *lease)
 	turn(l);
 }
 
-TEST(a_higher_class_gets_the_room_of_the_cheapest_lease_that_may_be_revoked)
+FIXTURE(struct lending, l, *l = preemptible(), lending_done(l));
+
+TEST_WITH(a_higher_class_gets_the_room_of_the_cheapest_lease_that_may_be_revoked, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *large = grant(&l.s, ANY, 40), *small = grant(&l.s, ANY, 20), *rt;
+	struct lease *large = grant(&l->s, ANY, 40), *small = grant(&l->s, ANY, 20), *rt;
 	uint64_t id = small->id;
 	char text[64];
 
-	rt = want(&l, VR, -1, 15);
+	rt = want(l, VR, -1, 15);
 	CHECK(rt && rt->state == STATE_WAITING && rt->wait.preempts == 1);
 	CHECK(small->state == STATE_REVOKING && small->revoked_for == rt->id && small->revoked);
-	CHECK(small->deadline_usec == l.now + l.s.arbiter->settings->activate_grace_usec);
+	CHECK(small->deadline_usec == l->now + l->s.arbiter->settings->activate_grace_usec);
 	snprintf(text, sizeof(text), "lease %llu of class realtime", (unsigned long long)rt->id);
 	CHECK(strstr(small->reason, text));
 	snprintf(text, sizeof(text), "waits for lease %llu, which is revoked for it",
 		 (unsigned long long)id);
-	CHECK(strcmp(reason_of(l.s.arbiter, rt), text) == 0);
+	CHECK(strcmp(reason_of(l->s.arbiter, rt), text) == 0);
 	CHECK(large->state == STATE_GRANTED && !large->revoked_for);
-	answer(&l, small);
-	CHECK(!ledger_find(l.s.arbiter, id));
+	answer(l, small);
+	CHECK(!ledger_find(l->s.arbiter, id));
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 15 &&
-	      !*reason_of(l.s.arbiter, rt));
-	CHECK(rt->wait.preempts == 0 && l.s.arbiter->gpus[0].barrier.rank.id == 0);
+	      !*reason_of(l->s.arbiter, rt));
+	CHECK(rt->wait.preempts == 0 && l->s.arbiter->gpus[0].barrier.rank.id == 0);
 }
 
-TEST(several_leases_are_revoked_where_one_is_not_enough)
+TEST_WITH(several_leases_are_revoked_where_one_is_not_enough, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *leases[5], *rt;
 
 	for (unsigned i = 0; i < 5; i++)
-		leases[i] = grant(&l.s, ANY, 12);
-	rt = want(&l, VR, -1, 60);
-	CHECK(rt && strstr(reason_of(l.s.arbiter, rt), " and 2 more, which are revoked for it"));
+		leases[i] = grant(&l->s, ANY, 12);
+	rt = want(l, VR, -1, 60);
+	CHECK(rt && strstr(reason_of(l->s.arbiter, rt), " and 2 more, which are revoked for it"));
 	for (unsigned i = 0; i < 5; i++) {
 		CHECK(leases[i]->state == STATE_REVOKING && rt->state == STATE_WAITING);
-		answer(&l, leases[i]);
+		answer(l, leases[i]);
 		if (i == 3)
-			CHECK(strstr(reason_of(l.s.arbiter, rt), "lease 5"));
+			CHECK(strstr(reason_of(l->s.arbiter, rt), "lease 5"));
 	}
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 60);
 }
 
-TEST(no_lease_is_revoked_against_policy_or_for_its_own_class)
+TEST_WITH(no_lease_is_revoked_against_policy_or_for_its_own_class, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct settings *settings = l.s.arbiter->settings;
-	struct lease *lab = grant(&l.s, LAB, 30), *any = grant(&l.s, ANY, 30);
+	struct settings *settings = l->s.arbiter->settings;
+	struct lease *lab = grant(&l->s, LAB, 30), *any = grant(&l->s, ANY, 30);
 
 	CHECK(lab && any);
-	CHECK(!want(&l, ANY, CLASS_BESTEFFORT, 20) && l.s.result.kind == RESULT_NO_CAPACITY);
-	CHECK(!want(&l, VR, -1, 60) && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(!want(l, ANY, CLASS_BESTEFFORT, 20) && l->s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(!want(l, VR, -1, 60) && l->s.result.kind == RESULT_NO_CAPACITY);
 	CHECK(lab->state == STATE_GRANTED && any->state == STATE_GRANTED);
 	settings->tenants[settings->n_tenants - 1].preempt = false;
-	CHECK(!want(&l, VR, -1, 30) && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(!want(l, VR, -1, 30) && l->s.result.kind == RESULT_NO_CAPACITY);
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		settings->tenants[i].preempt = true;
-	CHECK(!want(&l, LAB, -1, 60) && l.s.result.kind == RESULT_NO_CAPACITY);
-	CHECK(want(&l, VR, -1, 60));
+	CHECK(!want(l, LAB, -1, 60) && l->s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(want(l, VR, -1, 60));
 	CHECK(lab->state == STATE_REVOKING && any->state == STATE_REVOKING);
 }
 
-TEST(a_quota_of_its_own_user_revokes_no_lease)
+TEST_WITH(a_quota_of_its_own_user_revokes_no_lease, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *all = grant(&l.s, ANY, 60);
+	struct lease *all = grant(&l->s, ANY, 60);
 
-	l.s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 10 };
-	CHECK(!want(&l, VR, -1, 15) && l.s.result.kind == RESULT_QUOTA_EXCEEDED);
+	l->s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 10 };
+	CHECK(!want(l, VR, -1, 15) && l->s.result.kind == RESULT_QUOTA_EXCEEDED);
 	CHECK(all->state == STATE_GRANTED);
 }
 
 /* Not with the next scan. */
-TEST(a_gpu_for_which_nothing_more_can_be_revoked_is_open_at_once)
+TEST_WITH(a_gpu_for_which_nothing_more_can_be_revoked_is_open_at_once, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	const struct gpu_info *info = &l.s.arbiter->gpus[0].info;
-	struct lease *all = grant(&l.s, ANY, 60), *rt, *small;
+	const struct gpu_info *info = &l->s.arbiter->gpus[0].info;
+	struct lease *all = grant(&l->s, ANY, 60), *rt, *small;
 	struct observed stranger = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 1 };
 	struct request request = request_for(60);
 
-	l.s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	l->s.arbiter->gpus[0].info.kfd_gpu_id = 1;
 	request.wait_usec = 3600 * SECOND_USEC;
 	request.wants[0].queues = info->queue_slots;
-	rt = reserve(l.s.arbiter, VR, &request, &l.s.result);
-	turn(&l);
+	rt = reserve(l->s.arbiter, VR, &request, &l->s.result);
+	turn(l);
 	CHECK(all->state == STATE_REVOKING && rt->wait.preempts == 1);
 	request.wants[0] = request_for(10).wants[0];
-	small = reserve(l.s.arbiter, LAB, &request, &l.s.result);
-	CHECK(arbiter_acknowledge(l.s.arbiter, all->id, all->generation) == 0);
-	CHECK(arbiter_observe(l.s.arbiter, &stranger, 1) == 0);
-	turn(&l);
+	small = reserve(l->s.arbiter, LAB, &request, &l->s.result);
+	CHECK(arbiter_acknowledge(l->s.arbiter, all->id, all->generation) == 0);
+	CHECK(arbiter_observe(l->s.arbiter, &stranger, 1) == 0);
+	turn(l);
 	CHECK(rt->state == STATE_WAITING && rt->wait.preempts == 0);
 	CHECK(small->state == STATE_GRANTED);
 }
@@ -222,38 +219,36 @@ static struct effects effects_of(struct lending *l, uid_t uid, unsigned cus)
 	return effects;
 }
 
-TEST(a_plan_tells_which_lease_shrinks_and_for_how_long_at_most)
+TEST_WITH(a_plan_tells_which_lease_shrinks_and_for_how_long_at_most, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	const struct settings *settings = l.s.arbiter->settings;
-	struct lease *borrower = borrow(&l, 4, 60);
-	struct effects effects = effects_of(&l, VR, 30);
+	const struct settings *settings = l->s.arbiter->settings;
+	struct lease *borrower = borrow(l, 4, 60);
+	struct effects effects = effects_of(l, VR, 30);
 
 	CHECK(effects.n_shrinks == 1 && effects.revoked.n == 0);
 	CHECK(effects.shrinks[0].lease == borrower->id && effects.shrinks[0].from == 60);
 	CHECK(effects.within_usec == UINT64_MAX); /* enforce = report */
 	settings->tenants[settings->n_tenants - 1].enforce = ENFORCE_STEP_KILL;
 	effects_done(&effects);
-	effects = effects_of(&l, VR, 30);
+	effects = effects_of(l, VR, 30);
 	CHECK(effects.within_usec ==
 	      settings->activate_grace_usec + settings->enforce_delay_usec + ENFORCE_LET_GO_USEC);
-	CHECK(want(&l, VR, -1, 30));
+	CHECK(want(l, VR, -1, 30));
 	CHECK(borrower->partitions[0].count == effects.shrinks[0].to);
 	effects_done(&effects);
-	effects = effects_of(&l, ANY, 60);
+	effects = effects_of(l, ANY, 60);
 	CHECK(effects.n_shrinks + effects.revoked.n == 0);
 	effects_done(&effects);
 }
 
-TEST(a_plan_tells_which_leases_are_revoked_and_which_shrink_after_that)
+TEST_WITH(a_plan_tells_which_leases_are_revoked_and_which_shrink_after_that, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	const struct settings *settings = l.s.arbiter->settings;
-	struct lease *fixed = grant(&l.s, ANY, 30), *borrower = borrow(&l, 4, 30);
+	const struct settings *settings = l->s.arbiter->settings;
+	struct lease *fixed = grant(&l->s, ANY, 30), *borrower = borrow(l, 4, 30);
 	struct effects effects;
 
 	settings->tenants[settings->n_tenants - 1].enforce = ENFORCE_STEP_KILL;
-	effects = effects_of(&l, VR, 45);
+	effects = effects_of(l, VR, 45);
 	CHECK(effects.revoked.n == 1 && effects.revoked.ids[0] == fixed->id);
 	CHECK(effects.n_shrinks == 1 && effects.shrinks[0].lease == borrower->id);
 	CHECK(strcmp(effects.shrinks[0].gpu, "0000:03:00.0") == 0);
@@ -275,204 +270,192 @@ TEST(a_refusal_names_the_tenant_whose_policy_is_in_the_way)
 
 /* ---- leases that leave anyway ---- */
 
-TEST(no_lease_is_revoked_if_those_that_end_leave_enough_room)
+TEST_WITH(no_lease_is_revoked_if_those_that_end_leave_enough_room, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *ends = grant(&l.s, ANY, 30), *stays = grant(&l.s, ANY, 30), *rt;
+	struct lease *ends = grant(&l->s, ANY, 30), *stays = grant(&l->s, ANY, 30), *rt;
 	struct effects effects;
 
-	arbiter_holder_gone(l.s.arbiter, ends->id);
+	arbiter_holder_gone(l->s.arbiter, ends->id);
 	CHECK(ends->state == STATE_ENDING); /* its processes still use the GPU */
-	effects = effects_of(&l, VR, 30);
+	effects = effects_of(l, VR, 30);
 	CHECK(effects.revoked.n == 0 && effects.within_usec > 0);
 	effects_done(&effects);
-	rt = want(&l, VR, -1, 30);
+	rt = want(l, VR, -1, 30);
 	CHECK(rt && rt->state == STATE_WAITING && stays->state == STATE_GRANTED);
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	turn(&l);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	turn(l);
 	CHECK(rt->state == STATE_GRANTED && stays->state == STATE_GRANTED);
 }
 
-TEST(fewer_leases_are_revoked_beside_one_that_ends)
+TEST_WITH(fewer_leases_are_revoked_beside_one_that_ends, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
 	struct lease *leases[4], *rt;
 	unsigned revoked = 0;
 
 	for (size_t i = 0; i < 4; i++)
-		leases[i] = grant(&l.s, ANY, 15);
-	arbiter_holder_gone(l.s.arbiter, leases[0]->id);
-	rt = want(&l, VR, -1, 30);
+		leases[i] = grant(&l->s, ANY, 15);
+	arbiter_holder_gone(l->s.arbiter, leases[0]->id);
+	rt = want(l, VR, -1, 30);
 	for (size_t i = 1; i < 4; i++)
 		revoked += leases[i]->state == STATE_REVOKING;
 	CHECK(rt && rt->state == STATE_WAITING && revoked == 1);
 }
 
 /* The GPU is barred for it: two realtime requests cannot have the same room. */
-TEST(room_of_a_lease_that_ends_for_an_earlier_request_is_not_promised_twice)
+TEST_WITH(room_of_a_lease_that_ends_for_an_earlier_request_is_not_promised_twice, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *all = grant(&l.s, ANY, 30), *other = grant(&l.s, ANY, 30), *rt;
+	struct lease *all = grant(&l->s, ANY, 30), *other = grant(&l->s, ANY, 30), *rt;
 
-	rt = want(&l, VR, -1, 60);
+	rt = want(l, VR, -1, 60);
 	CHECK(rt && all->revoked_for == rt->id && other->revoked_for == rt->id);
-	arbiter_holder_gone(l.s.arbiter, all->id);
+	arbiter_holder_gone(l->s.arbiter, all->id);
 	CHECK(all->state == STATE_ENDING);
-	CHECK(!want(&l, VR, -1, 30) && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(!want(l, VR, -1, 30) && l->s.result.kind == RESULT_NO_CAPACITY);
 }
 
-TEST(leases_are_revoked_as_soon_as_one_that_was_in_the_way_ends)
+TEST_WITH(leases_are_revoked_as_soon_as_one_that_was_in_the_way_ends, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *lab = grant(&l.s, LAB, 30), *any = grant(&l.s, ANY, 30), *rt;
+	struct lease *lab = grant(&l->s, LAB, 30), *any = grant(&l->s, ANY, 30), *rt;
 	struct request request = request_for(60);
 
 	request.wait_usec = 3600 * SECOND_USEC;
-	rt = reserve(l.s.arbiter, VR, &request, &l.s.result);
-	turn(&l);
+	rt = reserve(l->s.arbiter, VR, &request, &l->s.result);
+	turn(l);
 	CHECK(rt->state == STATE_WAITING &&
 	      any->state == STATE_GRANTED); /* it would not be enough */
-	arbiter_holder_gone(l.s.arbiter, lab->id);
-	turn(&l);
+	arbiter_holder_gone(l->s.arbiter, lab->id);
+	turn(l);
 	CHECK(lab->state == STATE_ENDING && any->state == STATE_REVOKING);
-	answer(&l, any);
+	answer(l, any);
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 60);
 }
 
-TEST(lease_that_an_administrator_revoked_is_taken_first)
+TEST_WITH(lease_that_an_administrator_revoked_is_taken_first, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *small = grant(&l.s, ANY, 20), *large = grant(&l.s, ANY, 40), *rt;
+	struct lease *small = grant(&l->s, ANY, 20), *large = grant(&l->s, ANY, 40), *rt;
 
-	CHECK(arbiter_revoke(l.s.arbiter, large->id, l.now, 3600 * SECOND_USEC, "", &l.s.result) ==
-	      0);
-	rt = want(&l, VR, -1, 15);
+	CHECK(arbiter_revoke(l->s.arbiter, large->id, l->now, 3600 * SECOND_USEC, "",
+			     &l->s.result) == 0);
+	rt = want(l, VR, -1, 15);
 	CHECK(rt && rt->state == STATE_WAITING && small->state == STATE_GRANTED);
-	CHECK(large->deadline_usec == l.now + l.s.arbiter->settings->activate_grace_usec);
+	CHECK(large->deadline_usec == l->now + l->s.arbiter->settings->activate_grace_usec);
 }
 
 /* ---- what happens meanwhile ---- */
 
-TEST(the_gpu_is_barred_while_leases_are_revoked)
+TEST_WITH(the_gpu_is_barred_while_leases_are_revoked, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *all = grant(&l.s, ANY, 50), *rt = want(&l, VR, -1, 30);
+	struct lease *all = grant(&l->s, ANY, 50), *rt = want(l, VR, -1, 30);
 
-	CHECK(all->state == STATE_REVOKING && l.s.arbiter->gpus[0].barrier.rank.id == rt->id);
-	CHECK(!want(&l, ANY, -1, 5) && l.s.result.kind == RESULT_NO_CAPACITY);
-	CHECK(l.s.result.refusals[0].behind == rt->id);
-	answer(&l, all);
-	CHECK(rt->state == STATE_GRANTED && want(&l, ANY, -1, 5));
+	CHECK(all->state == STATE_REVOKING && l->s.arbiter->gpus[0].barrier.rank.id == rt->id);
+	CHECK(!want(l, ANY, -1, 5) && l->s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(l->s.result.refusals[0].behind == rt->id);
+	answer(l, all);
+	CHECK(rt->state == STATE_GRANTED && want(l, ANY, -1, 5));
 }
 
-TEST(a_lease_is_kept_when_the_lease_that_needs_its_room_is_released)
+TEST_WITH(a_lease_is_kept_when_the_lease_that_needs_its_room_is_released, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
+	struct lease *all = grant(&l->s, ANY, 60), *rt = want(l, VR, -1, 30);
 	uint64_t revocation = all->generation;
 
 	CHECK(all->state == STATE_REVOKING);
-	release(l.s.arbiter, rt->id);
-	turn(&l);
+	release(l->s.arbiter, rt->id);
+	turn(l);
 	CHECK(all->state == STATE_GRANTED && !all->revoked && !all->revoked_for);
-	CHECK(!*reason_of(l.s.arbiter, all) && all->deadline_usec == UINT64_MAX);
-	CHECK(all->generation == revocation + 1 && l.s.arbiter->gpus[0].barrier.rank.id == 0);
+	CHECK(!*reason_of(l->s.arbiter, all) && all->deadline_usec == UINT64_MAX);
+	CHECK(all->generation == revocation + 1 && l->s.arbiter->gpus[0].barrier.rank.id == 0);
 	/* The answer to the revocation arrives late. */
-	CHECK(arbiter_acknowledge(l.s.arbiter, all->id, revocation) == 0);
+	CHECK(arbiter_acknowledge(l->s.arbiter, all->id, revocation) == 0);
 	CHECK(all->state == STATE_GRANTED);
-	pass(&l, 3600 * SECOND_USEC);
-	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &rt) == ENFORCE_STEP_NONE);
+	pass(l, 3600 * SECOND_USEC);
+	CHECK(arbiter_next_enforce_step(l->s.arbiter, l->now, &rt) == ENFORCE_STEP_NONE);
 	CHECK(all->state == STATE_GRANTED && all->partitions[0].count == 60);
 }
 
 /* After a restart a borrower may still have its CUs. */
-TEST(a_lease_that_was_not_active_is_kept_and_waits_for_its_cus)
+TEST_WITH(a_lease_that_was_not_active_is_kept_and_waits_for_its_cus, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *lease = grant(&l.s, ANY, 30), *borrower = borrow(&l, 30, 60), *rt;
+	struct lease *lease = grant(&l->s, ANY, 30), *borrower = borrow(l, 30, 60), *rt;
 
-	follow(&l, borrower);
-	rt = want(&l, VR, -1, 60);
+	follow(l, borrower);
+	rt = want(l, VR, -1, 60);
 	CHECK(lease->state == STATE_REVOKING && borrower->state == STATE_REVOKING);
 	lease->lend.idle = true;
 	cuset_add(&borrower->partitions[0].occupied, &lease->partitions[0].occupied);
-	release(l.s.arbiter, rt->id);
-	turn(&l);
+	release(l->s.arbiter, rt->id);
+	turn(l);
 	CHECK(lease->state == STATE_ACTIVATING && !lease->lend.idle);
 	CHECK(borrower->state == STATE_GRANTED);
-	answer(&l, borrower);
+	answer(l, borrower);
 	CHECK(lease->state == STATE_GRANTED);
 }
 
-TEST(leases_that_are_not_needed_any_more_are_kept)
+TEST_WITH(leases_that_are_not_needed_any_more_are_kept, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *leases[2] = { grant(&l.s, ANY, 15), grant(&l.s, ANY, 15) };
-	struct lease *other = grant(&l.s, LAB, 30), *rt = want(&l, VR, -1, 30);
+	struct lease *leases[2] = { grant(&l->s, ANY, 15), grant(&l->s, ANY, 15) };
+	struct lease *other = grant(&l->s, LAB, 30), *rt = want(l, VR, -1, 30);
 
 	CHECK(leases[0]->state == STATE_REVOKING && leases[1]->state == STATE_REVOKING);
-	answer(&l, leases[1]);
+	answer(l, leases[1]);
 	CHECK(rt->state == STATE_WAITING);
-	release(l.s.arbiter, other->id); /* room that needs no revocation */
-	turn(&l);
+	release(l->s.arbiter, other->id); /* room that needs no revocation */
+	turn(l);
 	CHECK(rt->state == STATE_GRANTED && leases[0]->state == STATE_GRANTED);
 }
 
-TEST(a_revocation_by_an_administrator_stays_and_is_only_hastened)
+TEST_WITH(a_revocation_by_an_administrator_stays_and_is_only_hastened, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *all = grant(&l.s, ANY, 60), *rt;
+	struct lease *all = grant(&l->s, ANY, 60), *rt;
 
-	CHECK(arbiter_revoke(l.s.arbiter, all->id, l.now, 3600 * SECOND_USEC, "", &l.s.result) ==
+	CHECK(arbiter_revoke(l->s.arbiter, all->id, l->now, 3600 * SECOND_USEC, "", &l->s.result) ==
 	      0);
-	rt = want(&l, VR, -1, 30);
+	rt = want(l, VR, -1, 30);
 	CHECK(rt && rt->state == STATE_WAITING && all->revoked_for == 0);
-	CHECK(all->deadline_usec == l.now + l.s.arbiter->settings->activate_grace_usec);
-	release(l.s.arbiter, rt->id);
-	turn(&l);
-	CHECK(all->state == STATE_REVOKING && strstr(reason_of(l.s.arbiter, all), "administrator"));
+	CHECK(all->deadline_usec == l->now + l->s.arbiter->settings->activate_grace_usec);
+	release(l->s.arbiter, rt->id);
+	turn(l);
+	CHECK(all->state == STATE_REVOKING &&
+	      strstr(reason_of(l->s.arbiter, all), "administrator"));
 }
 
-TEST(a_lease_that_never_answers_ends_at_its_deadline)
+TEST_WITH(a_lease_that_never_answers_ends_at_its_deadline, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30), *due = NULL;
+	struct lease *all = grant(&l->s, ANY, 60), *rt = want(l, VR, -1, 30), *due = NULL;
 
-	pass(&l, l.s.arbiter->settings->activate_grace_usec);
-	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &due) == ENFORCE_STEP_REPORT);
+	pass(l, l->s.arbiter->settings->activate_grace_usec);
+	CHECK(arbiter_next_enforce_step(l->s.arbiter, l->now, &due) == ENFORCE_STEP_REPORT);
 	CHECK(due == all && all->state == STATE_ENDING);
-	turn(&l);
+	turn(l);
 	CHECK(rt->state == STATE_WAITING); /* its processes still use the GPU */
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	turn(&l);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	turn(l);
 	CHECK(rt->state == STATE_GRANTED);
 }
 
-TEST(a_request_ends_when_the_room_does_not_come_in_time)
+TEST_WITH(a_request_ends_when_the_room_does_not_come_in_time, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
+	struct lease *all = grant(&l->s, ANY, 60), *rt = want(l, VR, -1, 30);
 	uint64_t id = rt->id;
 
 	CHECK(all->state == STATE_REVOKING);
-	l.now = rt->deadline_usec;
-	arbiter_expire(l.s.arbiter, l.now);
+	l->now = rt->deadline_usec;
+	arbiter_expire(l->s.arbiter, l->now);
 	CHECK(rt->state == STATE_ENDING && rt->cause == RESULT_TIMED_OUT);
-	turn(&l);
-	CHECK(!ledger_find(l.s.arbiter, id) && all->state == STATE_GRANTED);
+	turn(l);
+	CHECK(!ledger_find(l->s.arbiter, id) && all->state == STATE_GRANTED);
 }
 
-TEST(a_gpu_that_vanishes_ends_both_sides)
+TEST_WITH(a_gpu_that_vanishes_ends_both_sides, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
+	struct lease *all = grant(&l->s, ANY, 60), *rt = want(l, VR, -1, 30);
 
 	CHECK(all->state == STATE_REVOKING && rt->wait.preempts == 1);
-	CHECK(arbiter_set_gpus(l.s.arbiter, NULL, 0) == 0);
+	CHECK(arbiter_set_gpus(l->s.arbiter, NULL, 0) == 0);
 	CHECK(all->state == STATE_ENDING && all->cause == RESULT_NO_SUCH_GPU);
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	turn(&l);
-	CHECK(l.s.arbiter->n_leases == 0 && l.s.arbiter->n_waiting == 0);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	turn(l);
+	CHECK(l->s.arbiter->n_leases == 0 && l->s.arbiter->n_waiting == 0);
 }
 
 TEST(a_waiting_lease_revokes_when_a_new_policy_allows_it)
@@ -492,31 +475,29 @@ TEST(a_waiting_lease_revokes_when_a_new_policy_allows_it)
 	CHECK(all->state == STATE_REVOKING && all->revoked_for == rt->id);
 }
 
-TEST(borrowers_shrink_and_are_not_revoked_where_that_is_enough)
+TEST_WITH(borrowers_shrink_and_are_not_revoked_where_that_is_enough, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *borrower = borrow(&l, 4, 60), *rt;
+	struct lease *borrower = borrow(l, 4, 60), *rt;
 
-	rt = want(&l, VR, -1, 30);
+	rt = want(l, VR, -1, 30);
 	CHECK(rt && rt->state == STATE_ACTIVATING && borrower->state == STATE_GRANTED);
 	CHECK(borrower->partitions[0].count <= 30);
 }
 
 /* What becomes free elsewhere has it examined again: there is nothing to save or to publish. */
-TEST(a_lease_that_waits_for_a_revoked_lease_is_not_touched_again)
+TEST_WITH(a_lease_that_waits_for_a_revoked_lease_is_not_touched_again, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *lease = grant(&l.s, ANY, 60), *rt, *next;
+	struct lease *lease = grant(&l->s, ANY, 60), *rt, *next;
 
-	CHECK(arbiter_revoke(l.s.arbiter, lease->id, l.now, 1, "", &l.s.result) == 0);
-	turn(&l);
-	rt = want(&l, VR, -1, 30);
+	CHECK(arbiter_revoke(l->s.arbiter, lease->id, l->now, 1, "", &l->s.result) == 0);
+	turn(l);
+	rt = want(l, VR, -1, 30);
 	CHECK(rt && rt->state == STATE_WAITING && rt->wait.preempts == 1 && !lease->revoked_for);
 	for (unsigned i = 0; i < 3; i++) {
-		ledger_examine_again(l.s.arbiter, UINT64_MAX);
-		CHECK(arbiter_plan_next(l.s.arbiter, &next) == 0 && rt->wait.refused);
-		arbiter_preempt(l.s.arbiter, l.now, &(unsigned){ PREEMPT_STEPS });
-		CHECK(!l.s.arbiter->touched && !rt->wait.refused && rt->wait.preempts == 1);
+		ledger_examine_again(l->s.arbiter, UINT64_MAX);
+		CHECK(arbiter_plan_next(l->s.arbiter, &next) == 0 && rt->wait.refused);
+		arbiter_preempt(l->s.arbiter, l->now, &(unsigned){ PREEMPT_STEPS });
+		CHECK(!l->s.arbiter->touched && !rt->wait.refused && rt->wait.preempts == 1);
 	}
 }
 
@@ -533,108 +514,103 @@ static struct lease *requeueable(struct lending *l, unsigned cus)
 	return lease;
 }
 
-TEST(a_lease_with_requeue_waits_again_and_is_granted_again)
+TEST_WITH(a_lease_with_requeue_waits_again_and_is_granted_again, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
+	struct lease *lease = requeueable(l, 60), *rt = want(l, VR, -1, 30);
 	uint64_t id = lease->id;
 
 	CHECK(lease->state == STATE_REVOKING && lease->generation == 2 && lease->request);
-	answer(&l, lease);
-	CHECK(ledger_find(l.s.arbiter, id) == lease && lease->state == STATE_WAITING);
+	answer(l, lease);
+	CHECK(ledger_find(l->s.arbiter, id) == lease && lease->state == STATE_WAITING);
 	CHECK(lease->n_partitions == 0 && lease->generation == 3 && lease->acknowledged == 3);
 	CHECK(!lease->revoked && !lease->revoked_for && lease->deadline_usec == UINT64_MAX);
-	CHECK(queue_position(l.s.arbiter, lease) == 1);
+	CHECK(queue_position(l->s.arbiter, lease) == 1);
 	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 30);
-	arbiter_holder_gone(l.s.arbiter, rt->id);
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	turn(&l);
+	arbiter_holder_gone(l->s.arbiter, rt->id);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	turn(l);
 	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 60);
 	CHECK(lease->request && lease->id == id);
 	/* And once more. */
-	rt = want(&l, VR, -1, 30);
+	rt = want(l, VR, -1, 30);
 	CHECK(rt && lease->state == STATE_REVOKING);
-	answer(&l, lease);
+	answer(l, lease);
 	CHECK(lease->state == STATE_WAITING);
 }
 
 /* The program that waits again makes new queues: none of them was lost. */
-TEST(a_lease_that_waits_again_forgets_the_reset_of_its_gpu)
+TEST_WITH(a_lease_that_waits_again_forgets_the_reset_of_its_gpu, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *lease = requeueable(&l, 60);
+	struct lease *lease = requeueable(l, 60);
 	char reason[REQUEST_TEXT];
 
-	arbiter_gpu_reset(l.s.arbiter, 0, l.now);
-	arbiter_gpu_reset_ended(l.s.arbiter, 0);
+	arbiter_gpu_reset(l->s.arbiter, 0, l->now);
+	arbiter_gpu_reset_ended(l->s.arbiter, 0);
 	lease->reset.partition = 1; /* as if it were of two GPUs: no partition of a waiting lease */
-	CHECK(want(&l, VR, -1, 30) && lease->state == STATE_REVOKING);
-	answer(&l, lease);
+	CHECK(want(l, VR, -1, 30) && lease->state == STATE_REVOKING);
+	answer(l, lease);
 	CHECK(lease->state == STATE_WAITING && lease->reset.count == 1);
 	CHECK(!lease->reset.pending && lease->reset.partition == 0);
-	CHECK(!strstr(arbiter_reason(l.s.arbiter, lease, reason), "reset"));
+	CHECK(!strstr(arbiter_reason(l->s.arbiter, lease, reason), "reset"));
 }
 
-TEST(a_lease_waits_again_only_when_no_process_of_it_uses_a_gpu)
+TEST_WITH(a_lease_waits_again_only_when_no_process_of_it_uses_a_gpu, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
+	struct lease *lease = requeueable(l, 60), *rt = want(l, VR, -1, 30);
 	struct observed row = { .pid = 7, .start_time = 1, .kfd_gpu_id = 1, .queues = 1 };
 
 	row.uid = lease->owner;
-	l.s.arbiter->gpus[0].info.kfd_gpu_id = row.kfd_gpu_id;
-	CHECK(arbiter_bind(l.s.arbiter, lease->id, 7, false) == 0);
-	CHECK(arbiter_acknowledge(l.s.arbiter, lease->id, lease->generation) == 0);
-	CHECK(arbiter_observe(l.s.arbiter, &row, 1) == 0);
-	turn(&l);
+	l->s.arbiter->gpus[0].info.kfd_gpu_id = row.kfd_gpu_id;
+	CHECK(arbiter_bind(l->s.arbiter, lease->id, 7, false) == 0);
+	CHECK(arbiter_acknowledge(l->s.arbiter, lease->id, lease->generation) == 0);
+	CHECK(arbiter_observe(l->s.arbiter, &row, 1) == 0);
+	turn(l);
 	CHECK(lease->state == STATE_REVOKING && rt->state == STATE_WAITING);
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	turn(&l);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	turn(l);
 	CHECK(lease->state == STATE_WAITING && rt->state == STATE_GRANTED);
 }
 
-TEST(requeue_does_not_outlive_the_holder_an_administrator_or_the_request)
+TEST_WITH(requeue_does_not_outlive_the_holder_an_administrator_or_the_request, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
+	struct lease *lease = requeueable(l, 60), *rt = want(l, VR, -1, 30);
 	uint64_t id = lease->id;
 
 	/* The request ends after the acknowledgement, before the hardware has let go. */
-	CHECK(arbiter_acknowledge(l.s.arbiter, id, lease->generation) == 0);
-	arbiter_holder_gone(l.s.arbiter, rt->id);
-	turn(&l);
+	CHECK(arbiter_acknowledge(l->s.arbiter, id, lease->generation) == 0);
+	arbiter_holder_gone(l->s.arbiter, rt->id);
+	turn(l);
 	CHECK(lease->state == STATE_GRANTED && !lease->returned && cus_of(lease) == 60);
-	CHECK(arbiter_revoke(l.s.arbiter, id, l.now, SECOND_USEC, "", &l.s.result) == 0);
-	answer(&l, lease);
-	CHECK(!ledger_find(l.s.arbiter, id));
+	CHECK(arbiter_revoke(l->s.arbiter, id, l->now, SECOND_USEC, "", &l->s.result) == 0);
+	answer(l, lease);
+	CHECK(!ledger_find(l->s.arbiter, id));
 
-	lease = requeueable(&l, 60);
+	lease = requeueable(l, 60);
 	id = lease->id;
-	CHECK(want(&l, VR, -1, 30) && lease->state == STATE_REVOKING);
-	arbiter_holder_gone(l.s.arbiter, id);
-	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
-	turn(&l);
-	CHECK(!ledger_find(l.s.arbiter, id));
+	CHECK(want(l, VR, -1, 30) && lease->state == STATE_REVOKING);
+	arbiter_holder_gone(l->s.arbiter, id);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	turn(l);
+	CHECK(!ledger_find(l->s.arbiter, id));
 }
 
-TEST(a_request_without_wait_ends_when_no_lease_makes_room_for_it_any_more)
+TEST_WITH(a_request_without_wait_ends_when_no_lease_makes_room_for_it_any_more, struct lending *l)
 {
-	_cleanup_(lending_done) struct lending l = preemptible();
-	struct settings *settings = l.s.arbiter->settings;
-	struct lease *fill = want(&l, ANY, -1, 60), *patient, *lease;
+	struct settings *settings = l->s.arbiter->settings;
+	struct lease *fill = want(l, ANY, -1, 60), *patient, *lease;
 	struct request request = request_for(30);
 	struct caller vr = caller_of(VR);
 
-	CHECK(fill && preempt_plan(l.s.arbiter, &vr, &request, &lease, &l.s.result) >= 0);
-	result_done(&l.s.result);
+	CHECK(fill && preempt_plan(l->s.arbiter, &vr, &request, &lease, &l->s.result) >= 0);
+	result_done(&l->s.result);
 	CHECK(lease->state == STATE_WAITING);
 	settings->tenants[settings->n_tenants - 1].preempt = false; /* before any is revoked */
-	lease = arbiter_commit(l.s.arbiter, lease);
-	arbiter_add_holder(l.s.arbiter, lease->id);
+	lease = arbiter_commit(l->s.arbiter, lease);
+	arbiter_add_holder(l->s.arbiter, lease->id);
 	request.wait_usec = SECOND_USEC;
-	patient = reserve(l.s.arbiter, VR, &request, &l.s.result);
-	ledger_examine_again(l.s.arbiter, UINT64_MAX);
-	turn(&l);
+	patient = reserve(l->s.arbiter, VR, &request, &l->s.result);
+	ledger_examine_again(l->s.arbiter, UINT64_MAX);
+	turn(l);
 	CHECK(patient && patient->state == STATE_WAITING && fill->state == STATE_GRANTED);
-	CHECK(l.s.arbiter->n_waiting == 1 && l.s.arbiter->n_leases == 2);
+	CHECK(l->s.arbiter->n_waiting == 1 && l->s.arbiter->n_leases == 2);
 }

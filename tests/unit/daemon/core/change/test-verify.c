@@ -98,68 +98,57 @@ static struct both both_of(void)
 	return b;
 }
 
-TEST(one_process_may_hold_a_high_and_a_normal_lease)
-{
-	struct both b = both_of();
+FIXTURE(struct both, b, *b = both_of(), scene_done(&b->l.s));
 
-	CHECK(b.high->id != b.normal->id && b.high->state == STATE_GRANTED);
-	CHECK(b.normal->state == STATE_GRANTED);
-	CHECK(!cuset_overlap(&b.high->partitions[0].cus, &b.normal->partitions[0].cus));
-	CHECK(b.high->partitions[0].used.queues == 2 && b.normal->partitions[0].used.queues == 2);
-	arbiter_judge_drift(b.l.s.arbiter, 1);
-	CHECK(arbiter_drift_at(b.l.s.arbiter, FRESH_USE) == UINT64_MAX);
-	scene_done(&b.l.s);
+TEST_WITH(one_process_may_hold_a_high_and_a_normal_lease, struct both *b)
+{
+	CHECK(b->high->id != b->normal->id && b->high->state == STATE_GRANTED);
+	CHECK(b->normal->state == STATE_GRANTED);
+	CHECK(!cuset_overlap(&b->high->partitions[0].cus, &b->normal->partitions[0].cus));
+	CHECK(b->high->partitions[0].used.queues == 2 && b->normal->partitions[0].used.queues == 2);
+	arbiter_judge_drift(b->l.s.arbiter, 1);
+	CHECK(arbiter_drift_at(b->l.s.arbiter, FRESH_USE) == UINT64_MAX);
 }
 
-TEST(queue_belongs_to_the_lease_whose_mask_contains_it)
+TEST_WITH(queue_belongs_to_the_lease_whose_mask_contains_it, struct both *b)
 {
-	struct both b = both_of();
-
-	arbiter_masks_observed(b.l.s.arbiter, b.rows, 2);
-	CHECK(b.high->partitions[0].queues.verified && b.normal->partitions[0].queues.verified);
-	CHECK(b.high->partitions[0].queues.priorities == 1U << 11);
-	CHECK(b.normal->partitions[0].queues.priorities == 1U << 7);
-	scene_done(&b.l.s);
+	arbiter_masks_observed(b->l.s.arbiter, b->rows, 2);
+	CHECK(b->high->partitions[0].queues.verified && b->normal->partitions[0].queues.verified);
+	CHECK(b->high->partitions[0].queues.priorities == 1U << 11);
+	CHECK(b->normal->partitions[0].queues.priorities == 1U << 7);
 }
 
-TEST(queue_within_no_mask_makes_all_leases_of_its_process_unverified)
+TEST_WITH(queue_within_no_mask_makes_all_leases_of_its_process_unverified, struct both *b)
 {
-	struct both b = both_of();
-
-	cuset_add(&b.rows[2].cus, &b.rows[0].cus);
-	arbiter_masks_observed(b.l.s.arbiter, b.rows, 3);
-	CHECK(!b.high->partitions[0].queues.verified && !b.normal->partitions[0].queues.verified);
-	CHECK(b.high->partitions[0].queues.wide_pid == GAME &&
-	      b.normal->partitions[0].queues.wide_pid == GAME);
-	scene_done(&b.l.s);
+	cuset_add(&b->rows[2].cus, &b->rows[0].cus);
+	arbiter_masks_observed(b->l.s.arbiter, b->rows, 3);
+	CHECK(!b->high->partitions[0].queues.verified && !b->normal->partitions[0].queues.verified);
+	CHECK(b->high->partitions[0].queues.wide_pid == GAME &&
+	      b->normal->partitions[0].queues.wide_pid == GAME);
 }
 
-TEST(queue_never_belongs_to_a_lease_of_another_user)
+TEST_WITH(queue_never_belongs_to_a_lease_of_another_user, struct both *b)
 {
-	struct both b = both_of();
-	struct lease *lab = grant(&b.l.s, LAB, 15);
+	struct lease *lab = grant(&b->l.s, LAB, 15);
 
 	lab->pid = GAME;
-	b.rows[2].cus = lab->partitions[0].cus;
-	arbiter_masks_observed(b.l.s.arbiter, b.rows, 3);
+	b->rows[2].cus = lab->partitions[0].cus;
+	arbiter_masks_observed(b->l.s.arbiter, b->rows, 3);
 	CHECK(!lab->partitions[0].queues.verified && lab->partitions[0].queues.wide_pid == 0);
-	CHECK(b.high->partitions[0].queues.wide_pid == GAME);
-	scene_done(&b.l.s);
+	CHECK(b->high->partitions[0].queues.wide_pid == GAME);
 }
 
-TEST(changed_queue_priority_touches_the_lease)
+TEST_WITH(changed_queue_priority_touches_the_lease, struct both *b)
 {
-	struct both b = both_of();
-	struct arbiter *arbiter = b.l.s.arbiter;
+	struct arbiter *arbiter = b->l.s.arbiter;
 
-	arbiter_masks_observed(arbiter, b.rows, 2);
-	settle(&b.l);
-	b.rows[0].priority = PRIORITY_NORMAL;
-	arbiter_masks_observed(arbiter, b.rows, 2);
-	CHECK(b.high->touched & TOUCH_REASON && !(b.normal->touched & TOUCH_REASON));
-	CHECK(b.high->partitions[0].queues.priorities == 1U << 7);
-	settle(&b.l);
+	arbiter_masks_observed(arbiter, b->rows, 2);
+	settle(&b->l);
+	b->rows[0].priority = PRIORITY_NORMAL;
+	arbiter_masks_observed(arbiter, b->rows, 2);
+	CHECK(b->high->touched & TOUCH_REASON && !(b->normal->touched & TOUCH_REASON));
+	CHECK(b->high->partitions[0].queues.priorities == 1U << 7);
+	settle(&b->l);
 	arbiter_masks_observed(arbiter, NULL, 0);
-	CHECK(b.high->touched & TOUCH_REASON && b.high->partitions[0].queues.priorities == 0);
-	scene_done(&b.l.s);
+	CHECK(b->high->touched & TOUCH_REASON && b->high->partitions[0].queues.priorities == 0);
 }

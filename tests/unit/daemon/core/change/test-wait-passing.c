@@ -32,55 +32,54 @@ static uint64_t barrier(const struct scene *s)
 	return s->arbiter->gpus[0].barrier.rank.id;
 }
 
-TEST(waiting_lease_is_passed_at_most_the_maximum_number_of_times)
+FIXTURE(struct scene, s, *s = scene_of(1), scene_done(s));
+
+TEST_WITH(waiting_lease_is_passed_at_most_the_maximum_number_of_times, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *busy = grant(&s, VR, 30), *lease = wait_for(&s, OTHER, "any", 60);
+	struct lease *busy = grant(s, VR, 30), *lease = wait_for(s, OTHER, "any", 60);
 
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
-		forget_touched(&s);
-		CHECK(lease->wait.passed == i && barrier(&s) == 0);
-		CHECK(pass(&s, ANY, "any"));
+		forget_touched(s);
+		CHECK(lease->wait.passed == i && barrier(s) == 0);
+		CHECK(pass(s, ANY, "any"));
 	}
-	CHECK(lease->wait.passed == LEASE_PASSES_MAX && barrier(&s) == lease->id);
-	CHECK(!pass(&s, ANY, "any") && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
-	CHECK(s.result.refusals[0].behind == lease->id && s.result.refusals[0].retry);
-	CHECK(s.result.refusals[0].asked == 4 && s.result.refusals[0].free == 0);
+	CHECK(lease->wait.passed == LEASE_PASSES_MAX && barrier(s) == lease->id);
+	CHECK(!pass(s, ANY, "any") && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(s->result.refusals[0].behind == lease->id && s->result.refusals[0].retry);
+	CHECK(s->result.refusals[0].asked == 4 && s->result.refusals[0].free == 0);
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
-	release(s.arbiter, busy->id);
-	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
-	CHECK(barrier(&s) == 0);
+	release(s->arbiter, busy->id);
+	CHECK(grant_waiting(s, NULL) == 1 && lease->state == STATE_GRANTED);
+	CHECK(barrier(s) == 0);
 }
 
-TEST(count_of_passes_is_saved_at_every_multiple)
+TEST_WITH(count_of_passes_is_saved_at_every_multiple, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease, *small;
 
-	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, OTHER, "any", 60);
-	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_ADDED);
+	CHECK(grant(s, VR, 30));
+	lease = wait_for(s, OTHER, "any", 60);
+	CHECK(touched_of(s, lease->id, NULL) == TOUCH_ADDED);
 	for (unsigned i = 1; i <= LEASE_PASSES_MAX; i++) {
 		bool saved = i % LEASE_PASSES_SAVED == 0;
 
-		small = grant(&s, ANY, 4);
-		CHECK(touched_of(&s, lease->id, NULL) == (saved ? TOUCH_SAVE : 0));
-		release(s.arbiter, small->id);
+		small = grant(s, ANY, 4);
+		CHECK(touched_of(s, lease->id, NULL) == (saved ? TOUCH_SAVE : 0));
+		release(s->arbiter, small->id);
 	}
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
 }
 
-TEST(request_that_never_fits_is_refused_as_such_on_a_barred_gpu)
+TEST_WITH(request_that_never_fits_is_refused_as_such_on_a_barred_gpu, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 
-	CHECK(grant(&s, VR, 30) && wait_for(&s, OTHER, "any", 60));
-	pass_often(&s, ANY, "any");
+	CHECK(grant(s, VR, 30) && wait_for(s, OTHER, "any", 60));
+	pass_often(s, ANY, "any");
 	request.wants[0].queues = 25;
-	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_QUEUES));
-	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, RESULT_NEVER_FITS, REASON_CUS));
-	CHECK(ask(&s, ANY, request_for(4))->state == STATE_WAITING);
+	CHECK(!ask(s, ANY, request) && refused(s, RESULT_NEVER_FITS, REASON_QUEUES));
+	CHECK(!ask(s, ANY, request_for(200)) && refused(s, RESULT_NEVER_FITS, REASON_CUS));
+	CHECK(ask(s, ANY, request_for(4))->state == STATE_WAITING);
 }
 
 TEST(barrier_closes_only_the_candidates_of_the_waiting_lease)
@@ -141,74 +140,70 @@ TEST(gang_counts_as_one_pass)
 	CHECK(lease && lease->n_partitions == 2 && waiting->wait.passed == 1);
 }
 
-TEST(grant_of_a_higher_class_is_no_pass)
+TEST_WITH(grant_of_a_higher_class_is_no_pass, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 
-	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, OTHER, "any", 60);
+	CHECK(grant(s, VR, 30));
+	lease = wait_for(s, OTHER, "any", 60);
 	for (unsigned i = 0; i < 3 * LEASE_PASSES_MAX; i++)
-		CHECK(pass(&s, LAB, "any"));
+		CHECK(pass(s, LAB, "any"));
 	CHECK(lease->wait.passed == 0);
-	pass_often(&s, ANY, "any");
-	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
+	pass_often(s, ANY, "any");
+	CHECK(!pass(s, ANY, "any") && pass(s, LAB, "any"));
 }
 
-TEST(grant_of_a_lower_class_is_a_pass_and_is_barred_too)
+TEST_WITH(grant_of_a_lower_class_is_a_pass_and_is_barred_too, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *first, *lease;
 
-	CHECK(grant(&s, VR, 30));
-	first = wait_for(&s, OTHER, "any", 60);
-	lease = wait_for(&s, LAB, "any", 60);
-	pass_often(&s, ANY, "any");
+	CHECK(grant(s, VR, 30));
+	first = wait_for(s, OTHER, "any", 60);
+	lease = wait_for(s, LAB, "any", 60);
+	pass_often(s, ANY, "any");
 	CHECK(first->wait.passed == LEASE_PASSES_MAX && lease->wait.passed == LEASE_PASSES_MAX);
-	CHECK(barrier(&s) == lease->id);
-	CHECK(s.arbiter->gpus[0].barrier.rank.class == CLASS_GUARANTEED);
-	CHECK(!pass(&s, ANY, "any") && !pass(&s, LAB, "any"));
-	arbiter_holder_gone(s.arbiter, lease->id); /* now the next lease bars it */
-	forget_touched(&s);
-	CHECK(grant_waiting(&s, NULL) == 0 && barrier(&s) == first->id);
-	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
+	CHECK(barrier(s) == lease->id);
+	CHECK(s->arbiter->gpus[0].barrier.rank.class == CLASS_GUARANTEED);
+	CHECK(!pass(s, ANY, "any") && !pass(s, LAB, "any"));
+	arbiter_holder_gone(s->arbiter, lease->id); /* now the next lease bars it */
+	forget_touched(s);
+	CHECK(grant_waiting(s, NULL) == 0 && barrier(s) == first->id);
+	CHECK(!pass(s, ANY, "any") && pass(s, LAB, "any"));
 }
 
-TEST(lease_behind_a_barrier_is_examined_when_the_barring_lease_ends)
+TEST_WITH(lease_behind_a_barrier_is_examined_when_the_barring_lease_ends, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease, *small;
 
-	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, OTHER, "any", 60);
-	pass_often(&s, ANY, "any");
-	small = wait_for(&s, OTHER, "any", 4);
-	CHECK(strstr(reason_of(s.arbiter, small), "lease 2"));
-	CHECK(lease->id == 2 && grant_waiting(&s, NULL) == 0);
-	arbiter_holder_gone(s.arbiter, lease->id);
-	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
+	CHECK(grant(s, VR, 30));
+	lease = wait_for(s, OTHER, "any", 60);
+	pass_often(s, ANY, "any");
+	small = wait_for(s, OTHER, "any", 4);
+	CHECK(strstr(reason_of(s->arbiter, small), "lease 2"));
+	CHECK(lease->id == 2 && grant_waiting(s, NULL) == 0);
+	arbiter_holder_gone(s->arbiter, lease->id);
+	CHECK(grant_waiting(s, NULL) == 1 && small->state == STATE_GRANTED);
 }
 
-TEST(lease_that_waits_for_its_quota_bars_no_gpu)
+TEST_WITH(lease_that_waits_for_its_quota_bars_no_gpu, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *own, *lease, *small;
 
-	CHECK(grant(&s, VR, 20));
-	own = grant(&s, LAB, 10);
-	lease = wait_for(&s, LAB, "any", 40);
-	pass_often(&s, ANY, "any");
-	small = wait_for(&s, OTHER, "any", 4);
-	CHECK(barrier(&s) == lease->id);
-	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
-	CHECK(arbiter_drain(s.arbiter, "0", true) == 0 &&
-	      arbiter_drain(s.arbiter, "0", false) == 0);
-	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
-	CHECK(lease->wait.over_quota && barrier(&s) == 0 && pass(&s, ANY, "any"));
+	CHECK(grant(s, VR, 20));
+	own = grant(s, LAB, 10);
+	lease = wait_for(s, LAB, "any", 40);
+	pass_often(s, ANY, "any");
+	small = wait_for(s, OTHER, "any", 4);
+	CHECK(barrier(s) == lease->id);
+	s->arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
+	CHECK(arbiter_drain(s->arbiter, "0", true) == 0 &&
+	      arbiter_drain(s->arbiter, "0", false) == 0);
+	CHECK(grant_waiting(s, NULL) == 1 && small->state == STATE_GRANTED);
+	CHECK(lease->wait.over_quota && barrier(s) == 0 && pass(s, ANY, "any"));
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
-	release(s.arbiter, own->id); /* it waits for CUs again, not for its quota */
-	CHECK(grant_waiting(&s, NULL) == 0 && !lease->wait.over_quota);
-	CHECK(barrier(&s) == lease->id && !pass(&s, ANY, "any"));
+	release(s->arbiter, own->id); /* it waits for CUs again, not for its quota */
+	CHECK(grant_waiting(s, NULL) == 0 && !lease->wait.over_quota);
+	CHECK(barrier(s) == lease->id && !pass(s, ANY, "any"));
 }
 
 /* The quota kept from it that the GPU has too little memory; it bars the other GPU, too. */
@@ -235,50 +230,47 @@ TEST(freed_quota_opens_a_gpu_that_could_never_take_the_barring_lease)
 	CHECK(pass(&s, ANY, "1") && !pass(&s, ANY, "0"));
 }
 
-TEST(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
+TEST_WITH(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(40);
 	struct lease *lease, *small;
 
-	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
-	CHECK(grant(&s, VR, 30));
+	s->arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
+	CHECK(grant(s, VR, 30));
 	request.class = CLASS_BESTEFFORT;
-	lease = ask(&s, LAB, request);
-	pass_often(&s, ANY, "any");
-	small = wait_for(&s, OTHER, "any", 4);
-	CHECK(grant_waiting(&s, NULL) == 0 && barrier(&s) == lease->id);
-	CHECK(grant(&s, LAB, 10)); /* guaranteed */
-	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED &&
+	lease = ask(s, LAB, request);
+	pass_often(s, ANY, "any");
+	small = wait_for(s, OTHER, "any", 4);
+	CHECK(grant_waiting(s, NULL) == 0 && barrier(s) == lease->id);
+	CHECK(grant(s, LAB, 10)); /* guaranteed */
+	CHECK(grant_waiting(s, NULL) == 1 && small->state == STATE_GRANTED &&
 	      lease->wait.over_quota);
 }
 
-TEST(granted_waiting_lease_passes_those_before_it)
+TEST_WITH(granted_waiting_lease_passes_those_before_it, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *busy = grant(&s, VR, 40), *small = grant(&s, ANY, 20), *large, *next;
+	struct lease *busy = grant(s, VR, 40), *small = grant(s, ANY, 20), *large, *next;
 
-	large = wait_for(&s, OTHER, "any", 60);
-	next = wait_for(&s, ANY, "any", 20);
-	release(s.arbiter, small->id);
-	CHECK(grant_waiting(&s, NULL) == 1 && next->state == STATE_GRANTED &&
+	large = wait_for(s, OTHER, "any", 60);
+	next = wait_for(s, ANY, "any", 20);
+	release(s->arbiter, small->id);
+	CHECK(grant_waiting(s, NULL) == 1 && next->state == STATE_GRANTED &&
 	      large->wait.passed == 1);
-	release(s.arbiter, next->id);
-	release(s.arbiter, busy->id);
-	CHECK(grant_waiting(&s, NULL) == 1 && large->state == STATE_GRANTED);
+	release(s->arbiter, next->id);
+	release(s->arbiter, busy->id);
+	CHECK(grant_waiting(s, NULL) == 1 && large->state == STATE_GRANTED);
 }
 
 /* ---- users ------------------------------------------------------------------------- */
 
-TEST(passes_by_the_same_user_do_not_count)
+TEST_WITH(passes_by_the_same_user_do_not_count, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 
-	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, ANY, "any", 60);
-	pass_often(&s, ANY, "any");
-	CHECK(lease->wait.passed == 0 && pass(&s, OTHER, "any") && lease->wait.passed == 1);
+	CHECK(grant(s, VR, 30));
+	lease = wait_for(s, ANY, "any", 60);
+	pass_often(s, ANY, "any");
+	CHECK(lease->wait.passed == 0 && pass(s, OTHER, "any") && lease->wait.passed == 1);
 }
 
 TEST(lease_that_leases_of_its_own_user_keep_out_bars_no_gpu)
@@ -301,28 +293,27 @@ TEST(lease_that_leases_of_its_own_user_keep_out_bars_no_gpu)
 	}
 }
 
-TEST(grant_to_the_user_of_a_barring_lease_opens_the_gpu)
+TEST_WITH(grant_to_the_user_of_a_barring_lease_opens_the_gpu, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
-	struct lease *busy = grant(&s, VR, 30), *lease, *own;
+	struct lease *busy = grant(s, VR, 30), *lease, *own;
 
-	lease = wait_for(&s, LAB, "any", 50);
-	pass_often(&s, ANY, "any");
-	CHECK(!pass(&s, ANY, "any") && barrier(&s) == lease->id);
+	lease = wait_for(s, LAB, "any", 50);
+	pass_often(s, ANY, "any");
+	CHECK(!pass(s, ANY, "any") && barrier(s) == lease->id);
 	request.class = CLASS_REALTIME; /* passes the barrier */
-	s.arbiter->settings->tenants[1].class = CLASS_REALTIME;
-	own = ask(&s, LAB, request);
-	CHECK(own && own->state == STATE_GRANTED && grant_waiting(&s, NULL) == 0);
-	CHECK(barrier(&s) == lease->id); /* 50 fit beside 4 */
+	s->arbiter->settings->tenants[1].class = CLASS_REALTIME;
+	own = ask(s, LAB, request);
+	CHECK(own && own->state == STATE_GRANTED && grant_waiting(s, NULL) == 0);
+	CHECK(barrier(s) == lease->id); /* 50 fit beside 4 */
 	request.wants[0].cus = 11;
-	CHECK(ask(&s, LAB, request) && grant_waiting(&s, NULL) == 0);
-	CHECK(barrier(&s) == 0 && pass(&s, ANY, "any"));
-	release(s.arbiter, own->id + 1);
-	CHECK(grant_waiting(&s, NULL) == 0 && barrier(&s) == lease->id);
-	release(s.arbiter, own->id);
-	release(s.arbiter, busy->id);
-	CHECK(grant_waiting(&s, NULL) == 1);
+	CHECK(ask(s, LAB, request) && grant_waiting(s, NULL) == 0);
+	CHECK(barrier(s) == 0 && pass(s, ANY, "any"));
+	release(s->arbiter, own->id + 1);
+	CHECK(grant_waiting(s, NULL) == 0 && barrier(s) == lease->id);
+	release(s->arbiter, own->id);
+	release(s->arbiter, busy->id);
+	CHECK(grant_waiting(s, NULL) == 1);
 }
 
 static void let_time_pass(struct scene *s, uint64_t now_usec)
@@ -345,93 +336,90 @@ static struct lease *bar(struct scene *s, uid_t uid, const char *gpu, unsigned c
 	return lease;
 }
 
-TEST(gpu_is_barred_for_max_wait_and_then_open_for_three_times_as_long)
+TEST_WITH(gpu_is_barred_for_max_wait_and_then_open_for_three_times_as_long, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	uint64_t max = 5000000;
 	struct lease *lease, *next;
 
-	s.arbiter->settings->tenants[2].max_wait_usec = max;
-	lease = bar(&s, OTHER, "any", 60);
-	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + max);
-	let_time_pass(&s, 1000 + max - 1);
-	CHECK(!pass(&s, ANY, "any"));
-	forget_touched(&s);
-	let_time_pass(&s, 1000 + max);
+	s->arbiter->settings->tenants[2].max_wait_usec = max;
+	lease = bar(s, OTHER, "any", 60);
+	CHECK(arbiter_next_deadline(s->arbiter) == 1000 + max);
+	let_time_pass(s, 1000 + max - 1);
+	CHECK(!pass(s, ANY, "any"));
+	forget_touched(s);
+	let_time_pass(s, 1000 + max);
 	CHECK(lease->touched == TOUCH_SAVE && lease->wait.passed == 0);
 	for (unsigned i = 0; i < 2 * LEASE_PASSES_MAX; i++)
-		CHECK(pass(&s, ANY, "any"));
-	next = wait_for(&s, ANY, "any", 60);
+		CHECK(pass(s, ANY, "any"));
+	next = wait_for(s, ANY, "any", 60);
 	next->deadline_usec = UINT64_MAX;
-	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 4 * max);
-	let_time_pass(&s, 1000 + 4 * max - 1);
-	CHECK(pass(&s, ANY, "any"));
-	let_time_pass(&s, 1000 + 4 * max);
-	CHECK(lease->state == STATE_WAITING && !pass(&s, ANY, "any"));
-	CHECK(barrier(&s) == lease->id);
+	CHECK(arbiter_next_deadline(s->arbiter) == 1000 + 4 * max);
+	let_time_pass(s, 1000 + 4 * max - 1);
+	CHECK(pass(s, ANY, "any"));
+	let_time_pass(s, 1000 + 4 * max);
+	CHECK(lease->state == STATE_WAITING && !pass(s, ANY, "any"));
+	CHECK(barrier(s) == lease->id);
 }
 
-TEST(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times_as_long)
+TEST_WITH(waiting_lease_that_ends_before_max_wait_leaves_the_gpu_open_for_three_times_as_long,
+	  struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease, *next;
 
-	CHECK(grant(&s, VR, 30));
-	lease = wait_for(&s, OTHER, "any", 60);
-	pass_often(&s, ANY, "any");
-	let_time_pass(&s, 1000);
-	let_time_pass(&s, 6000);
-	CHECK(barrier(&s) == lease->id);
-	arbiter_holder_gone(s.arbiter, lease->id);
-	let_time_pass(&s, 11000);
-	forget_touched(&s);
-	next = wait_for(&s, OTHER, "any", 60); /* its passes begin anew, but not its time */
+	CHECK(grant(s, VR, 30));
+	lease = wait_for(s, OTHER, "any", 60);
+	pass_often(s, ANY, "any");
+	let_time_pass(s, 1000);
+	let_time_pass(s, 6000);
+	CHECK(barrier(s) == lease->id);
+	arbiter_holder_gone(s->arbiter, lease->id);
+	let_time_pass(s, 11000);
+	forget_touched(s);
+	next = wait_for(s, OTHER, "any", 60); /* its passes begin anew, but not its time */
 	next->deadline_usec = UINT64_MAX;
-	pass_often(&s, ANY, "any");
-	CHECK(next->wait.may_bar && pass(&s, ANY, "any"));
-	CHECK(arbiter_next_deadline(s.arbiter) == 41000);
-	let_time_pass(&s, 41000);
-	CHECK(barrier(&s) == next->id && !pass(&s, ANY, "any"));
-	CHECK(arbiter_next_deadline(s.arbiter) == 41000 + TENANT_MAX_WAIT_USEC);
+	pass_often(s, ANY, "any");
+	CHECK(next->wait.may_bar && pass(s, ANY, "any"));
+	CHECK(arbiter_next_deadline(s->arbiter) == 41000);
+	let_time_pass(s, 41000);
+	CHECK(barrier(s) == next->id && !pass(s, ANY, "any"));
+	CHECK(arbiter_next_deadline(s->arbiter) == 41000 + TENANT_MAX_WAIT_USEC);
 }
 
-TEST(gpu_is_not_opened_while_the_round_of_the_lease_that_bars_it_is_paused)
+TEST_WITH(gpu_is_not_opened_while_the_round_of_the_lease_that_bars_it_is_paused, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct request request = request_for(4);
 	struct lease *lease;
 
-	lease = bar(&s, LAB, "any", 50);
+	lease = bar(s, LAB, "any", 50);
 	request.class = CLASS_REALTIME; /* passes the barrier */
-	s.arbiter->settings->tenants[1].class = CLASS_REALTIME;
-	CHECK(ask(&s, LAB, request)->state == STATE_GRANTED);
-	s.arbiter->round_steps = 0;
-	let_time_pass(&s, 2000);
-	CHECK(s.arbiter->paused && barrier(&s) == 0);
-	s.arbiter->round_steps = UINT64_MAX;
-	let_time_pass(&s, 3000);
-	CHECK(barrier(&s) == lease->id);
-	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
+	s->arbiter->settings->tenants[1].class = CLASS_REALTIME;
+	CHECK(ask(s, LAB, request)->state == STATE_GRANTED);
+	s->arbiter->round_steps = 0;
+	let_time_pass(s, 2000);
+	CHECK(s->arbiter->paused && barrier(s) == 0);
+	s->arbiter->round_steps = UINT64_MAX;
+	let_time_pass(s, 3000);
+	CHECK(barrier(s) == lease->id);
+	CHECK(arbiter_next_deadline(s->arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
 }
 
-TEST(barrier_of_a_preemption_does_not_shorten_the_time_that_a_gpu_is_open)
+TEST_WITH(barrier_of_a_preemption_does_not_shorten_the_time_that_a_gpu_is_open, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	uint64_t max = TENANT_MAX_WAIT_USEC;
 	struct lease *lease;
 
-	lease = bar(&s, OTHER, "any", 60);
-	let_time_pass(&s, 1000 + max);
-	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 4 * max);
+	lease = bar(s, OTHER, "any", 60);
+	let_time_pass(s, 1000 + max);
+	CHECK(arbiter_next_deadline(s->arbiter) == 1000 + 4 * max);
 	lease->wait.preempts = 1;
-	queue_find_barriers(s.arbiter);
-	let_time_pass(&s, 2000 + max);
-	CHECK(barrier(&s) == lease->id);
+	queue_find_barriers(s->arbiter);
+	let_time_pass(s, 2000 + max);
+	CHECK(barrier(s) == lease->id);
 	lease->wait.preempts = 0;
-	queue_find_barriers(s.arbiter);
-	let_time_pass(&s, 3000 + max);
-	CHECK(barrier(&s) == 0);
-	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 4 * max);
+	queue_find_barriers(s->arbiter);
+	let_time_pass(s, 3000 + max);
+	CHECK(barrier(s) == 0);
+	CHECK(arbiter_next_deadline(s->arbiter) == 1000 + 4 * max);
 }
 
 /* An update examines no lease before it is known which queues cover CUs. */
@@ -448,53 +436,50 @@ TEST(gpu_is_not_opened_before_the_lease_that_bars_it_is_examined_again)
 	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + TENANT_MAX_WAIT_USEC);
 }
 
-TEST(lease_that_is_granted_leaves_the_next_barrier_its_whole_time)
+TEST_WITH(lease_that_is_granted_leaves_the_next_barrier_its_whole_time, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	uint64_t max = TENANT_MAX_WAIT_USEC;
-	struct lease *busy = grant(&s, VR, 30), *first, *second;
+	struct lease *busy = grant(s, VR, 30), *first, *second;
 
-	first = wait_for(&s, OTHER, "any", 60);
-	second = wait_for(&s, LAB, "any", 50);
+	first = wait_for(s, OTHER, "any", 60);
+	second = wait_for(s, LAB, "any", 50);
 	first->deadline_usec = second->deadline_usec = UINT64_MAX;
-	pass_often(&s, ANY, "any");
-	let_time_pass(&s, 1000);
-	CHECK(barrier(&s) == second->id);
-	release(s.arbiter, busy->id);
-	let_time_pass(&s, 1000 + max - 1);
+	pass_often(s, ANY, "any");
+	let_time_pass(s, 1000);
+	CHECK(barrier(s) == second->id);
+	release(s->arbiter, busy->id);
+	let_time_pass(s, 1000 + max - 1);
 	CHECK(second->state == STATE_GRANTED && first->state == STATE_WAITING);
-	CHECK(barrier(&s) == first->id);
-	CHECK(arbiter_next_deadline(s.arbiter) == 1000 + 2 * max - 1);
+	CHECK(barrier(s) == first->id);
+	CHECK(arbiter_next_deadline(s->arbiter) == 1000 + 2 * max - 1);
 }
 
-TEST(users_take_turns_in_the_queue)
+TEST_WITH(users_take_turns_in_the_queue, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *all = grant(&s, VR, 60), *others[3];
+	struct lease *all = grant(s, VR, 60), *others[3];
 	uint64_t order[6], expected[6];
 
 	for (unsigned i = 0; i < 3; i++)
-		expected[2 * i] = wait_for(&s, ANY, "any", 10)->id;
+		expected[2 * i] = wait_for(s, ANY, "any", 10)->id;
 	for (unsigned i = 0; i < 3; i++)
-		expected[2 * i + 1] = (others[i] = wait_for(&s, OTHER, "any", 10))->id;
+		expected[2 * i + 1] = (others[i] = wait_for(s, OTHER, "any", 10))->id;
 	for (unsigned i = 0; i < 3; i++)
-		CHECK(queue_position(s.arbiter, others[i]) == 2 * i + 2);
-	release(s.arbiter, all->id);
-	CHECK(grant_waiting(&s, order) == 6 && memcmp(order, expected, sizeof(order)) == 0);
+		CHECK(queue_position(s->arbiter, others[i]) == 2 * i + 2);
+	release(s->arbiter, all->id);
+	CHECK(grant_waiting(s, order) == 6 && memcmp(order, expected, sizeof(order)) == 0);
 }
 
-TEST(a_user_that_comes_later_does_not_rank_before_turns_that_are_over)
+TEST_WITH(a_user_that_comes_later_does_not_rank_before_turns_that_are_over, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *all = grant(&s, VR, 45), *some = grant(&s, ANY, 15), *late;
+	struct lease *all = grant(s, VR, 45), *some = grant(s, ANY, 15), *late;
 
-	wait_for(&s, ANY, "any", 15);
-	wait_for(&s, ANY, "any", 15);
-	wait_for(&s, ANY, "any", 15);
-	release(s.arbiter, some->id);
-	CHECK(grant_waiting(&s, NULL) == 1);
-	late = wait_for(&s, OTHER, "any", 15);
-	CHECK(queue_position(s.arbiter, late) == 2 && all->state == STATE_GRANTED);
+	wait_for(s, ANY, "any", 15);
+	wait_for(s, ANY, "any", 15);
+	wait_for(s, ANY, "any", 15);
+	release(s->arbiter, some->id);
+	CHECK(grant_waiting(s, NULL) == 1);
+	late = wait_for(s, OTHER, "any", 15);
+	CHECK(queue_position(s->arbiter, late) == 2 && all->state == STATE_GRANTED);
 }
 
 /* ---- resize ------------------------------------------------------------------------ */
@@ -515,52 +500,50 @@ static bool resize(struct scene *s, const struct lease *lease, unsigned cus, uns
 	return true;
 }
 
-TEST(resize_that_takes_more_is_a_pass)
+TEST_WITH(resize_that_takes_more_is_a_pass, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *lease = grant(&s, ANY, 8), *waiting;
+	struct lease *lease = grant(s, ANY, 8), *waiting;
 
-	CHECK(grant(&s, VR, 30));
-	waiting = wait_for(&s, OTHER, "any", 60);
-	CHECK(resize(&s, lease, 12, 2) && waiting->wait.passed == 1);
-	CHECK(resize(&s, lease, 4, 2) && waiting->wait.passed == 1);
-	CHECK(resize(&s, lease, 4, 3) && waiting->wait.passed == 2);
-	CHECK(resize(&s, lease, 4, 3) && resize(&s, lease, 4, 2) && waiting->wait.passed == 2);
+	CHECK(grant(s, VR, 30));
+	waiting = wait_for(s, OTHER, "any", 60);
+	CHECK(resize(s, lease, 12, 2) && waiting->wait.passed == 1);
+	CHECK(resize(s, lease, 4, 2) && waiting->wait.passed == 1);
+	CHECK(resize(s, lease, 4, 3) && waiting->wait.passed == 2);
+	CHECK(resize(s, lease, 4, 3) && resize(s, lease, 4, 2) && waiting->wait.passed == 2);
 }
 
-TEST(resize_on_a_barred_gpu_can_only_shrink)
+TEST_WITH(resize_on_a_barred_gpu_can_only_shrink, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *lease = grant(&s, ANY, 8), *waiting;
+	struct lease *lease = grant(s, ANY, 8), *waiting;
 
-	CHECK(grant(&s, VR, 30));
-	waiting = wait_for(&s, OTHER, "any", 60);
-	pass_often(&s, ANY, "any");
-	CHECK(!resize(&s, lease, 12, 2) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
-	CHECK(s.result.refusals[0].behind == waiting->id);
-	CHECK(!resize(&s, lease, 8, 3));
-	CHECK(resize(&s, lease, 8, 2) && resize(&s, lease, 4, 2));
-	CHECK(waiting->wait.passed == LEASE_PASSES_MAX && !resize(&s, lease, 8, 2));
+	CHECK(grant(s, VR, 30));
+	waiting = wait_for(s, OTHER, "any", 60);
+	pass_often(s, ANY, "any");
+	CHECK(!resize(s, lease, 12, 2) && refused(s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(s->result.refusals[0].behind == waiting->id);
+	CHECK(!resize(s, lease, 8, 3));
+	CHECK(resize(s, lease, 8, 2) && resize(s, lease, 4, 2));
+	CHECK(waiting->wait.passed == LEASE_PASSES_MAX && !resize(s, lease, 8, 2));
 }
 
-TEST(resize_on_a_barred_gpu_takes_no_other_cu)
+TEST_WITH(resize_on_a_barred_gpu_takes_no_other_cu, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(9);
-	struct lease *lease, *busy = grant(&s, VR, 15), *waiting, *next;
+	struct lease *lease, *busy = grant(s, VR, 15), *waiting, *next;
 
 	request.wants[0].shader_engines = 3;
-	lease = reserve(s.arbiter, ANY, &request, &s.result);
-	waiting = wait_for(&s, OTHER, "any", 60);
-	pass_often(&s, ANY, "any");
+	lease = reserve(s->arbiter, ANY, &request, &s->result);
+	waiting = wait_for(s, OTHER, "any", 60);
+	pass_often(s, ANY, "any");
 	CHECK(lease->partitions[0].count == 9 && busy);
 	request.wants[0].shader_engines = 1; /* as many CUs in one engine would be other CUs */
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) < 0);
-	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_SHAPE) && s.result.refusals[0].free == 9);
-	result_done(&s.result);
-	arbiter_holder_gone(s.arbiter, waiting->id);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) == 0);
+	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) < 0);
+	CHECK(refused(s, RESULT_NO_CAPACITY, REASON_SHAPE) && s->result.refusals[0].free == 9);
+	result_done(&s->result);
+	arbiter_holder_gone(s->arbiter, waiting->id);
+	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) ==
+	      0);
 	lease_free(next);
 }
 

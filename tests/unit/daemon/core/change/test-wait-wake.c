@@ -53,133 +53,129 @@ TEST(lease_is_examined_only_when_a_gpu_that_it_could_use_has_changed)
 	CHECK(grant_waiting(&s, NULL) == 0 && second->wait.steps == before);
 }
 
-TEST(undrain_wakes_a_waiting_lease)
+FIXTURE(struct scene, s, *s = scene_of(1), scene_done(s));
+
+TEST_WITH(undrain_wakes_a_waiting_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *lease;
 
-	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
-	lease = wait_for(&s, ANY, "any", 20);
-	CHECK(says(&s, lease, "drained"));
-	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant_waiting(&s, NULL) == 1);
+	CHECK(arbiter_drain(s->arbiter, "0", true) == 0);
+	lease = wait_for(s, ANY, "any", 20);
+	CHECK(says(s, lease, "drained"));
+	CHECK(grant_waiting(s, NULL) == 0);
+	CHECK(arbiter_drain(s->arbiter, "0", false) == 0 && grant_waiting(s, NULL) == 1);
 }
 
-TEST(end_of_an_unmanaged_process_wakes_a_waiting_lease)
+TEST_WITH(end_of_an_unmanaged_process_wakes_a_waiting_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
 	struct request request = request_for(20);
 	struct lease *lease;
 
-	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	s->arbiter->gpus[0].info.kfd_gpu_id = 1;
 	request.wants[0].queues = 8;
-	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
-	lease = ask(&s, ANY, request);
-	CHECK(says(&s, lease, "processes"));
+	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0);
+	lease = ask(s, ANY, request);
+	CHECK(says(s, lease, "processes"));
 	row.queues = 18;
-	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 0);
+	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 0);
 	row.queues = 25;
-	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 0);
+	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 0);
 	row.queues = 16; /* fewer unmanaged queues, and not more than there are slots */
-	forget_touched(&s);
-	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
+	forget_touched(s);
+	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 1);
 }
 
-TEST(end_of_oversubscription_wakes_a_waiting_lease)
+TEST_WITH(end_of_oversubscription_wakes_a_waiting_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 30 };
 	struct lease *lease;
 
-	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	s->arbiter->gpus[0].info.kfd_gpu_id = 1;
 	/* Unmanaged queues are not subtracted, but still oversubscribe. */
-	s.arbiter->settings->unmanaged = UNMANAGED_IGNORE;
-	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
-	lease = wait_for(&s, ANY, "any", 20);
-	CHECK(says(&s, lease, "oversubscribed"));
-	CHECK(grant_waiting(&s, NULL) == 0);
+	s->arbiter->settings->unmanaged = UNMANAGED_IGNORE;
+	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0);
+	lease = wait_for(s, ANY, "any", 20);
+	CHECK(says(s, lease, "oversubscribed"));
+	CHECK(grant_waiting(s, NULL) == 0);
 	row.queues = 24;
-	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
+	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 1);
 }
 
-TEST(end_of_excess_use_wakes_a_waiting_lease)
+TEST_WITH(end_of_excess_use_wakes_a_waiting_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
 	struct request request = request_for(20);
-	struct lease *lease = grant(&s, ANY, 20);
+	struct lease *lease = grant(s, ANY, 20);
 
 	row.uid = lease->owner;
-	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
-	CHECK(arbiter_bind(s.arbiter, lease->id, 9, false) == 0);
-	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
+	s->arbiter->gpus[0].info.kfd_gpu_id = 1;
+	CHECK(arbiter_bind(s->arbiter, lease->id, 9, false) == 0);
+	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0);
 	request.wants[0].queues = 8;
-	CHECK(says(&s, ask(&s, LAB, request), "8 queue"));
-	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(says(s, ask(s, LAB, request), "8 queue"));
+	CHECK(grant_waiting(s, NULL) == 0);
 	row.queues = 2;
-	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
+	CHECK(arbiter_observe(s->arbiter, &row, 1) == 0 && grant_waiting(s, NULL) == 1);
 }
 
 /* What the user uses less, another one uses more: no memory of the GPU becomes free. */
-TEST(memory_that_a_user_frees_wakes_its_lease_that_waits_for_max_vram)
+TEST_WITH(memory_that_a_user_frees_wakes_its_lease_that_waits_for_max_vram, struct scene *s)
 {
 	const uint64_t gib = UINT64_C(1) << 30;
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct observed rows[2] = {
 		{ .pid = 8, .start_time = 1, .kfd_gpu_id = 1, .queues = 1, .vram = 3 * gib },
 		{ .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 1, .vram = gib },
 	};
-	struct lease *own = grant(&s, LAB, 8), *other = grant(&s, ANY, 8), *waiting;
+	struct lease *own = grant(s, LAB, 8), *other = grant(s, ANY, 8), *waiting;
 	struct request request = request_for(8);
-	struct tenant *lab = &s.arbiter->settings->tenants[1];
+	struct tenant *lab = &s->arbiter->settings->tenants[1];
 
 	CHECK(strcmp(lab->name, own->tenant) == 0);
 	lab->max_vram = (struct limit){ LIMIT_COUNT, 4 * gib };
 	lab->default_vram = 2 * gib;
 	rows[0].uid = own->owner;
 	rows[1].uid = other->owner;
-	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
-	CHECK(arbiter_bind(s.arbiter, own->id, 8, false) == 0);
-	CHECK(arbiter_bind(s.arbiter, other->id, 9, false) == 0);
-	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0);
-	waiting = ask(&s, LAB, request);
+	s->arbiter->gpus[0].info.kfd_gpu_id = 1;
+	CHECK(arbiter_bind(s->arbiter, own->id, 8, false) == 0);
+	CHECK(arbiter_bind(s->arbiter, other->id, 9, false) == 0);
+	CHECK(arbiter_observe(s->arbiter, rows, 2) == 0);
+	waiting = ask(s, LAB, request);
 	CHECK(waiting && waiting->state == STATE_WAITING && waiting->wait.over_quota);
 	CHECK(lease_refusal(waiting)->by_default);
-	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(grant_waiting(s, NULL) == 0);
 	rows[0].vram -= gib - 1;
 	rows[1].vram += gib - 1;
-	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0 && grant_waiting(&s, NULL) == 0);
+	CHECK(arbiter_observe(s->arbiter, rows, 2) == 0 && grant_waiting(s, NULL) == 0);
 	rows[0].vram -= 1;
 	rows[1].vram += 1;
-	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0 && grant_waiting(&s, NULL) == 1);
+	CHECK(arbiter_observe(s->arbiter, rows, 2) == 0 && grant_waiting(s, NULL) == 1);
 }
 
-TEST(acknowledged_resize_wakes_a_waiting_lease)
+TEST_WITH(acknowledged_resize_wakes_a_waiting_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
 	struct request request = request_for(20);
-	struct lease *lease = grant(&s, ANY, 60), *next;
+	struct lease *lease = grant(s, ANY, 60), *next;
 
-	wait_for(&s, ANY, "any", 30);
-	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) == 0);
-	arbiter_commit(s.arbiter, next);
-	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0 && grant_waiting(&s, NULL) == 1);
+	wait_for(s, ANY, "any", 30);
+	CHECK(grant_waiting(s, NULL) == 0);
+	CHECK(arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) ==
+	      0);
+	arbiter_commit(s->arbiter, next);
+	CHECK(grant_waiting(s, NULL) == 0);
+	CHECK(arbiter_acknowledge(s->arbiter, lease->id, 2) == 0 && grant_waiting(s, NULL) == 1);
 }
 
-TEST(new_gpu_wakes_a_waiting_lease)
+TEST_WITH(new_gpu_wakes_a_waiting_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct gpu_info gpus[] = { s.arbiter->gpus[0].info, radeon_vii("0000:04:00.0") };
+	struct gpu_info gpus[] = { s->arbiter->gpus[0].info, radeon_vii("0000:04:00.0") };
 	struct lease *lease;
 
-	CHECK(grant(&s, ANY, 60));
-	lease = wait_for(&s, ANY, "any", 20);
-	CHECK(lease->wait.candidates == 1 && grant_waiting(&s, NULL) == 0);
-	CHECK(arbiter_set_gpus(s.arbiter, gpus, 2) == 0 && grant_waiting(&s, NULL) == 1);
+	CHECK(grant(s, ANY, 60));
+	lease = wait_for(s, ANY, "any", 20);
+	CHECK(lease->wait.candidates == 1 && grant_waiting(s, NULL) == 0);
+	CHECK(arbiter_set_gpus(s->arbiter, gpus, 2) == 0 && grant_waiting(s, NULL) == 1);
 	CHECK(lease->partitions[0].gpu == 1);
 }
 
@@ -223,22 +219,21 @@ TEST(missing_gpu_ends_only_leases_that_wait_for_it_alone)
 
 /* ---- policy ------------------------------------------------------------------------ */
 
-TEST(smaller_reserve_wakes_a_waiting_lease)
+TEST_WITH(smaller_reserve_wakes_a_waiting_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct settings *settings = NULL;
 	struct request request = request_for(20);
 	struct lease *first;
 
-	s.arbiter->gpus[0].reserve_queues = 10;
+	s->arbiter->gpus[0].reserve_queues = 10;
 	request.wants[0].queues = 10;
-	first = ask(&s, ANY, request);
+	first = ask(s, ANY, request);
 	CHECK(first->state == STATE_GRANTED);
-	ask(&s, ANY, request);
-	CHECK(grant_waiting(&s, NULL) == 0);
+	ask(s, ANY, request);
+	CHECK(grant_waiting(s, NULL) == 0);
 	CHECK(settings_new(&settings) == 0);
-	arbiter_set_settings(s.arbiter, settings);
-	CHECK(grant_waiting(&s, NULL) == 1);
+	arbiter_set_settings(s->arbiter, settings);
+	CHECK(grant_waiting(s, NULL) == 1);
 }
 
 TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
@@ -265,23 +260,22 @@ TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
 	CHECK(!grant_on(&s, ANY, "0", 4) && grant_on(&s, ANY, "1", 4));
 }
 
-TEST(changed_policy_ends_a_waiting_lease_that_it_forbids)
+TEST_WITH(changed_policy_ends_a_waiting_lease_that_it_forbids, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct settings *settings = NULL;
-	struct lease *all = grant(&s, ANY, 60);
-	uint64_t lab_id = wait_for(&s, LAB, "any", 20)->id, vr_id = wait_for(&s, VR, "any", 10)->id;
-	uint64_t any_id = wait_for(&s, ANY, "any", 10)->id;
+	struct lease *all = grant(s, ANY, 60);
+	uint64_t lab_id = wait_for(s, LAB, "any", 20)->id, vr_id = wait_for(s, VR, "any", 10)->id;
+	uint64_t any_id = wait_for(s, ANY, "any", 10)->id;
 	struct tenant *vr;
 
 	CHECK(settings_new(&settings) == 0);
-	arbiter_set_settings(s.arbiter, settings);
-	vr = add_tenant(s.arbiter, "vr", VR, CLASS_GUARANTEED);
-	release(s.arbiter, all->id);
-	forget_touched(&s);
-	CHECK(grant_waiting(&s, NULL) == 1);
-	CHECK(ledger_find(s.arbiter, any_id)->state == STATE_GRANTED);
-	CHECK(!ledger_find(s.arbiter, lab_id) && !ledger_find(s.arbiter, vr_id));
+	arbiter_set_settings(s->arbiter, settings);
+	vr = add_tenant(s->arbiter, "vr", VR, CLASS_GUARANTEED);
+	release(s->arbiter, all->id);
+	forget_touched(s);
+	CHECK(grant_waiting(s, NULL) == 1);
+	CHECK(ledger_find(s->arbiter, any_id)->state == STATE_GRANTED);
+	CHECK(!ledger_find(s->arbiter, lab_id) && !ledger_find(s->arbiter, vr_id));
 	CHECK(vr->users.n == 1);
 }
 
@@ -331,27 +325,26 @@ TEST(gpu_whose_floor_is_held_by_then_is_granted_to_a_waiting_lease)
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
 }
 
-TEST(freed_quota_wakes_a_waiting_lease)
+TEST_WITH(freed_quota_wakes_a_waiting_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *all = grant(&s, ANY, 30), *own, *lease;
+	struct lease *all = grant(s, ANY, 30), *own, *lease;
 
-	lab(&s)->max_cus = (struct limit){ LIMIT_COUNT, 40 };
-	lease = wait_for(&s, LAB, "any", 40);
-	own = grant(&s, LAB, 10);
+	lab(s)->max_cus = (struct limit){ LIMIT_COUNT, 40 };
+	lease = wait_for(s, LAB, "any", 40);
+	own = grant(s, LAB, 10);
 	CHECK(own && lease->wait.passed == 0);
-	release(s.arbiter, all->id);
-	forget_touched(&s);
-	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
-	CHECK(says(&s, lease, "max-cus"));
-	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_REASON);
+	release(s->arbiter, all->id);
+	forget_touched(s);
+	CHECK(grant_waiting(s, NULL) == 0 && lease->wait.over_quota);
+	CHECK(says(s, lease, "max-cus"));
+	CHECK(touched_of(s, lease->id, NULL) == TOUCH_REASON);
 	/* No pass: its quota stops it. */
-	CHECK(grant(&s, ANY, 10) && lease->wait.passed == 0);
-	CHECK(grant(&s, LAB, 10));
-	release(s.arbiter, own->id + 2);
-	CHECK(grant_waiting(&s, NULL) == 0);
-	release(s.arbiter, own->id);
-	CHECK(grant_waiting(&s, NULL) == 1 && !lease->wait.over_quota);
+	CHECK(grant(s, ANY, 10) && lease->wait.passed == 0);
+	CHECK(grant(s, LAB, 10));
+	release(s->arbiter, own->id + 2);
+	CHECK(grant_waiting(s, NULL) == 0);
+	release(s->arbiter, own->id);
+	CHECK(grant_waiting(s, NULL) == 1 && !lease->wait.over_quota);
 }
 
 TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
@@ -384,22 +377,21 @@ TEST(request_for_more_gpus_than_max_gpus_does_not_wait_for_a_drain)
 	CHECK(s.result.refusals[0].resource == RESOURCE_GPUS);
 }
 
-TEST(waiting_lease_is_touched_only_when_its_reason_changes)
+TEST_WITH(waiting_lease_is_touched_only_when_its_reason_changes, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *first = grant(&s, VR, 10), *second = grant(&s, ANY, 10), *lease, *like;
+	struct lease *first = grant(s, VR, 10), *second = grant(s, ANY, 10), *lease, *like;
 
-	CHECK(grant(&s, ANY, 30));
-	lease = wait_for(&s, ANY, "any", 60);
-	like = wait_for(&s, ANY, "any", 60);
-	forget_touched(&s);
-	release(s.arbiter, first->id);
-	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == 0);
-	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
-	release(s.arbiter, second->id);
-	CHECK(grant_waiting(&s, NULL) == 0 && lease->touched == TOUCH_REASON);
-	CHECK(says(&s, lease, "drained"));
-	CHECK(says(&s, like, reason_of(s.arbiter, lease)) && like->touched == TOUCH_REASON);
+	CHECK(grant(s, ANY, 30));
+	lease = wait_for(s, ANY, "any", 60);
+	like = wait_for(s, ANY, "any", 60);
+	forget_touched(s);
+	release(s->arbiter, first->id);
+	CHECK(grant_waiting(s, NULL) == 0 && touched_of(s, lease->id, NULL) == 0);
+	CHECK(arbiter_drain(s->arbiter, "0", true) == 0);
+	release(s->arbiter, second->id);
+	CHECK(grant_waiting(s, NULL) == 0 && lease->touched == TOUCH_REASON);
+	CHECK(says(s, lease, "drained"));
+	CHECK(says(s, like, reason_of(s->arbiter, lease)) && like->touched == TOUCH_REASON);
 }
 
 /* ---- gangs ------------------------------------------------------------------------- */
@@ -503,20 +495,19 @@ static bool refused_by(struct scene *s, const struct lease *lease, const char *g
 	       strstr(reason_of(s->arbiter, lease), gpu);
 }
 
-TEST(lease_that_may_oversubscribe_waits_for_the_end_of_a_realtime_lease)
+TEST_WITH(lease_that_may_oversubscribe_waits_for_the_end_of_a_realtime_lease, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *realtime = grant_on(&s, VR, "0", 15), *lease;
+	struct lease *realtime = grant_on(s, VR, "0", 15), *lease;
 	struct request request = request_for(15);
 
 	CHECK(realtime && realtime->class == CLASS_REALTIME);
-	s.arbiter->settings->oversubscribe_besteffort = true;
-	request.wants[0].queues = s.arbiter->gpus[0].info.queue_slots + 1;
-	lease = ask(&s, ANY, request);
+	s->arbiter->settings->oversubscribe_besteffort = true;
+	request.wants[0].queues = s->arbiter->gpus[0].info.queue_slots + 1;
+	lease = ask(s, ANY, request);
 	CHECK(lease && lease->class == CLASS_BESTEFFORT && lease->state == STATE_WAITING);
-	release(s.arbiter, realtime->id);
-	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
-	check_promises(&s);
+	release(s->arbiter, realtime->id);
+	CHECK(grant_waiting(s, NULL) == 1 && lease->state == STATE_GRANTED);
+	check_promises(s);
 }
 
 TEST(reason_names_a_gpu_that_still_refuses)
@@ -568,25 +559,24 @@ TEST(lease_that_lacks_cus_as_before_is_not_examined_in_full)
 }
 
 /* A round takes as many steps for a hundred leases as for one. */
-TEST(equal_waiting_leases_are_examined_once)
+TEST_WITH(equal_waiting_leases_are_examined_once, struct scene *s)
 {
-	_cleanup_(scene_done) struct scene s = scene_of(1);
-	struct lease *held = grant_on(&s, LAB, "0", 4);
+	struct lease *held = grant_on(s, LAB, "0", 4);
 	uint64_t one, all;
 
-	CHECK(grant_on(&s, LAB, "0", 30));
-	wait_for(&s, ANY, "any", 60);
-	release(s.arbiter, held->id);
-	s.arbiter->round_steps = 1000;
-	CHECK(grant_waiting(&s, NULL) == 0);
-	one = 1000 - s.arbiter->round_steps;
-	held = grant_on(&s, VR, "0", 4);
+	CHECK(grant_on(s, LAB, "0", 30));
+	wait_for(s, ANY, "any", 60);
+	release(s->arbiter, held->id);
+	s->arbiter->round_steps = 1000;
+	CHECK(grant_waiting(s, NULL) == 0);
+	one = 1000 - s->arbiter->round_steps;
+	held = grant_on(s, VR, "0", 4);
 	CHECK(held);
 	for (unsigned i = 0; i < 99; i++)
-		wait_for(&s, ANY, "any", 60);
-	release(s.arbiter, held->id);
-	s.arbiter->round_steps = 1000;
-	CHECK(grant_waiting(&s, NULL) == 0);
-	all = 1000 - s.arbiter->round_steps;
+		wait_for(s, ANY, "any", 60);
+	release(s->arbiter, held->id);
+	s->arbiter->round_steps = 1000;
+	CHECK(grant_waiting(s, NULL) == 0);
+	all = 1000 - s->arbiter->round_steps;
 	CHECK(one > 0 && all < 2 * one + 10);
 }
