@@ -13,9 +13,6 @@
 struct advice;
 struct gpu;
 
-struct advice;
-struct gpu;
-
 /* ---- users and their connections ---- */
 
 /* Of answers: on their way to a client. */
