@@ -83,7 +83,7 @@ static bool begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
 	int r;
 
 	if (!lease->lend.never_granted || !lease->request ||
-	    lease->lend.gave_way == arbiter->times_late ||
+	    lease->lend.went_on == arbiter->times_late ||
 	    !is_late(arbiter, lease->partitions, lease->n_partitions) ||
 	    lease->wait.examined == arbiter->changes || arbiter->round_steps == 0)
 		return false;
@@ -111,7 +111,7 @@ int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret)
 		if (lease_next_version(lease, 0, ret) < 0)
 			return 0;
 		make_waiting(*ret);
-		(*ret)->lend.gave_way = arbiter->times_late;
+		(*ret)->lend.went_on = arbiter->times_late;
 		return 1;
 	}
 	return 0;
