@@ -30,8 +30,8 @@ has_left()
 	json_out '.gpus | all(.compute_queues == 0 and .oversubscriptions == 0)'
 }
 
-# fails CODE SENTENCE ARGUMENT…
-fails()
+# measures_nothing CODE SENTENCE ARGUMENT…
+measures_nothing()
 {
 	local code=$1 sentence=$2
 	shift 2
@@ -46,7 +46,7 @@ fails()
 # Two streams and what ROCr keeps, which has the lease's mask when they have theirs.
 runs()
 {
-	fails 1 'the kernel did not run' "$@"
+	measures_nothing 1 'the kernel did not run' "$@"
 	json_out '[.processes[].queues[] | select(.type == "compute")] | length >= 3
 		and all(.mask != null)'
 	json_out '[.processes[].queues[] | select(.type == "compute" and .mask_bits > 0 and
@@ -75,7 +75,7 @@ interrupted()
 calibrates()
 {
 	local report=$dir/state/calibration/0000:03:00.0.json
-	fails 1 '--emulated accepts them' calibrate --quick
+	measures_nothing 1 '--emulated accepts them' calibrate --quick
 	echo cost:1024:50000 >/sys/kernel/debug/kfdsim/control
 	said='gpuarb-latency calibrate'
 	timeout "$patience" "$latency" calibrate --quick --emulated --json --html="$dir/page.html" >"$dir/out" 2>"$dir/err"
@@ -242,7 +242,7 @@ ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --front "$front" --gpu mi30
 [ -z "${GPUARB_LONG:-}" ] ||
 	ends 0 env HSA_OVERRIDE_GFX_VERSION=9.0.10 "$KFDSIM" --front "$front" --gpu mi300x-cpx --timing -- "${here[@]}" reports 20 20
 ends 0 kfdsim --gpu radeon-vii --fail 'create-queue:*:ENOMEM' -- "${here[@]}" \
-	fails 1 'hipModuleLoadData: '
+	measures_nothing 1 'hipModuleLoadData: '
 ends 0 kfdsim --gpu radeon-vii --fail 'set-cu-mask:*:EINVAL' -- "${here[@]}" \
-	fails 3 'HIP got no queue'
+	measures_nothing 3 'HIP got no queue'
 rig_done
