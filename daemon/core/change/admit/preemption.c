@@ -82,7 +82,7 @@ static bool begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
 	uint64_t unused;
 	int r;
 
-	if (!lease->lend.never_granted || !lease->request ||
+	if (!lease->lend.never_granted || !lease->request || lease->observed.processes > 0 ||
 	    lease->lend.went_on == arbiter->times_late ||
 	    !is_late(arbiter, lease->partitions, lease->n_partitions) ||
 	    lease->wait.examined == arbiter->changes || arbiter->round_steps == 0)

@@ -308,6 +308,9 @@ TEST(a_request_waits_again_once_for_each_program_that_does_not_answer)
 		arbiter_expire(l.s.arbiter, l.now += 2 * SECOND_USEC);
 		enforce(&l);
 		CHECK(programs[i]->lend.late && !programs[1 - i]->lend.late);
+		lease->observed.processes = 1; /* its queues may cover any CUs */
+		CHECK(arbiter_plan_requeue(l.s.arbiter, &next) == 0);
+		lease->observed.processes = 0;
 		wait_again(&l);
 		CHECK(lease->partitions[0].gpu == 1 - i);
 		follow(&l, programs[i]);
