@@ -192,6 +192,14 @@ int main(void)
 			       l->p99 / latency[s][0].p99, l->begin);
 			fflush(stdout);
 		}
+	printf("\n[");
+	for (unsigned i = 0; i < 8; i++)
+		printf("%s{\"service\":\"%s\",\"connections\":%u,\"calls\":%u,\"p50_us\":%.1f,\"p99_us\":%.1f,"
+		       "\"begin_us\":%.1f}",
+		       i ? "," : "", titles[i / 4], connections[i % 4], latency[i / 4][i % 4].n,
+		       latency[i / 4][i % 4].p50, latency[i / 4][i % 4].p99,
+		       latency[i / 4][i % 4].begin);
+	printf("]\n");
 	kill(nop, SIGKILL);
 	waitpid(nop, NULL, 0);
 	rig_done(&rig);

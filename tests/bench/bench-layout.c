@@ -57,7 +57,7 @@ static const struct kind kinds[] = {
 
 struct tally {
 	double ratio, ratio_min, sum, kept, kept_min;
-	unsigned ratios, below, kepts; /* below: 0.85; of moments whose best was found */
+	unsigned ratios, below, kepts, unknown; /* below: 0.85; unknown: the best was not found */
 	unsigned events, changes, changes_max, refused, unsettled;
 	uint64_t plan[TIMES], settle[TIMES];
 	size_t n_plan, n_settle;
@@ -392,8 +392,10 @@ static void count_ratio(struct run *run)
 		worst = fmin(worst, has / leases[i].fair);
 	}
 	best = best_level(columns, n_columns, leases, n);
-	if (best <= 0)
+	if (best <= 0) {
+		tally->unknown++;
 		return;
+	}
 	tally->ratio += fmin(1, worst / best);
 	tally->ratio_min = fmin(tally->ratio_min, worst / best);
 	tally->below += worst / best < 0.85;
@@ -477,13 +479,28 @@ static void print_row(const char *profile, const char *kind, struct tally *t)
 	fflush(stdout);
 }
 
+static void json_row(const char *profile, const char *kind, struct tally *t, FILE *to)
+{
+	fprintf(to,
+		"{\"profile\":\"%s\",\"kind\":\"%s\",\"worst\":%.4f,\"worst_least\":%.4f,"
+		"\"below_085\":%.4f,\"sum\":%.4f,\"changes\":%.3f,\"changes_max\":%u,"
+		"\"kept\":%.4f,\"kept_least\":%.4f,\"refused\":%u,\"unsettled\":%u,\"unknown\":%u,"
+		"\"plan_us\":%.2f,\"plan_us_p99\":%.2f,\"settle_us\":%.2f}",
+		profile, kind, t->ratio / t->ratios, t->ratio_min, (double)t->below / t->ratios,
+		t->sum / t->ratios, (double)t->changes / t->events, t->changes_max,
+		t->kept / t->kepts, t->kept_min, t->refused, t->unsettled, t->unknown,
+		usec_of(t->plan, t->n_plan, 0.5), usec_of(t->plan, t->n_plan, 0.99),
+		usec_of(t->settle, t->n_settle, 0.5));
+}
+
 static bool same_shape(const struct geometry *a, const struct geometry *b)
 {
 	return a->wgp == b->wgp && a->xccs == b->xccs && a->engines == b->engines &&
 	       memcmp(a->active, b->active, sizeof(a->active)) == 0;
 }
 
-static void bench_profile(const struct gpu_info *info, const char *name, unsigned events)
+static void bench_profile(const struct gpu_info *info, const char *name, unsigned events,
+			  FILE *json)
 {
 	static struct tally tally;
 
@@ -493,6 +510,8 @@ static void bench_profile(const struct gpu_info *info, const char *name, unsigne
 			for (unsigned seed = 1; seed <= SEEDS; seed++)
 				play(info, &kinds[k], n, seed, events, &tally);
 		print_row(name, kinds[k].name, &tally);
+		fputs(ftell(json) > 0 ? "," : "", json);
+		json_row(name, kinds[k].name, &tally, json);
 	}
 }
 
@@ -500,9 +519,11 @@ int main(int argc, char *argv[])
 {
 	unsigned events = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : EVENTS;
 	struct gpu_info infos[SHIPPED_GPUS_MAX];
-	char names[SHIPPED_GPUS_MAX][64];
-	size_t n;
+	char names[SHIPPED_GPUS_MAX][64], *rows = NULL;
+	size_t n, size = 0;
+	FILE *json = open_memstream(&rows, &size);
 
+	CHECK(json);
 	if (argc > 1)
 		setenv("GPUARB_SOURCE_ROOT", argv[1], 1);
 	n = load_shipped_gpus(infos, names);
@@ -517,7 +538,10 @@ int main(int argc, char *argv[])
 		if (same < i)
 			printf("%-13s has the engines of %s\n", names[i], names[same]);
 		else if (argc < 4 || strcmp(argv[3], names[i]) == 0)
-			bench_profile(&infos[i], names[i], events);
+			bench_profile(&infos[i], names[i], events, json);
 	}
+	fclose(json);
+	printf("\n{\"events\":%u,\"seeds\":%u,\"rows\":[%s]}\n", events, SEEDS, rows);
+	free(rows);
 	return 0;
 }

@@ -122,6 +122,7 @@ int main(int argc, char *argv[])
 	size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 1900;
 	char gpus[GPUS * sizeof("mi300x-spx,")] = "--simulate=mi300x-spx";
 	struct client_lease *leases = calloc(n, sizeof(*leases));
+	double us[ARRAY_SIZE(names)];
 	bool adaptable = argc > 3 && strcmp(argv[3], "adaptable") == 0;
 	uint64_t beside[RUNS];
 	sd_bus *bus, *other;
@@ -156,8 +157,8 @@ int main(int argc, char *argv[])
 			sd_bus_message_unref(call(bus, make(bus, kind, leases[i].path)));
 			samples[i] = bench_cpu_nsec(rig.daemon) - start;
 		}
-		printf("%-40s %10.0f %10.0f\n", names[kind],
-		       (double)bench_quantile(samples, RUNS, 0.5) / 1e3,
+		us[kind] = (double)bench_quantile(samples, RUNS, 0.5) / 1e3;
+		printf("%-40s %10.0f %10.0f\n", names[kind], us[kind],
 		       (double)bench_quantile(samples, RUNS, 1) / 1e3);
 		fflush(stdout);
 	}
@@ -167,6 +168,9 @@ int main(int argc, char *argv[])
 	printf("%-40s %10.0f %10.0f\n", "a read beside GetManagedObjects",
 	       (double)bench_quantile(beside, RUNS, 0.5) / 1e3,
 	       (double)bench_quantile(beside, RUNS, 1) / 1e3);
+	printf("\n{\"leases\":%zu,\"ping_us\":%.0f,\"plan_us\":%.0f,\"objects_us\":%.0f,"
+	       "\"read_beside_us\":%.0f}\n",
+	       n, us[0], us[3], us[KIND_OBJECTS], (double)bench_quantile(beside, RUNS, 0.5) / 1e3);
 	leave(other);
 	leave(bus);
 	rig_done(&rig);

@@ -99,6 +99,10 @@ int main(int argc, char *argv[])
 	row("ready", full.ready);
 	row("first answer", full.answer);
 	printf("resident: %u KiB, without a lease %u KiB\n", resident, empty);
+	printf("\n{\"leases\":%zu,\"empty_kib\":%u,\"full_kib\":%u,\"floor_ready_ms\":%.2f,\"floor_answer_ms\":%.2f,"
+	       "\"ready_ms\":%.2f,\"answer_ms\":%.2f,\"answer_max_ms\":%.2f}\n",
+	       n, empty, resident, msec(none.ready, 0.5), msec(none.answer, 0.5),
+	       msec(full.ready, 0.5), msec(full.answer, 0.5), msec(full.answer, 1));
 	for (size_t i = 0; i < n; i++)
 		close(holders[i]);
 	free(holders);

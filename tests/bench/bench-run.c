@@ -113,6 +113,14 @@ int main(void)
 		       usec(times[how].end, 0.5), usec(times[how].end, 0.99));
 	printf("%-10s %25s %12.0f %10.0f\n", "connection", "", usec(connections, 0.5),
 	       usec(connections, 0.99));
+	printf("\n{\"connection_p50_us\":%.0f,", usec(connections, 0.5));
+	for (unsigned how = 0; how < N_HOW; how++)
+		printf("%s\"%s\":{\"first_p50_us\":%.0f,\"first_p99_us\":%.0f,\"end_p50_us\":%.0f,"
+		       "\"end_p99_us\":%.0f}",
+		       how ? "," : "", names[how], usec(times[how].first, 0.5),
+		       usec(times[how].first, 0.99), usec(times[how].end, 0.5),
+		       usec(times[how].end, 0.99));
+	printf("}\n");
 	rig_done(&rig);
 	return 0;
 }

@@ -157,6 +157,19 @@ static double msec(uint64_t nsec)
 	return (double)nsec / 1e6;
 }
 
+static void print_json(const struct figures *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		printf("%s{\"processes\":%u,\"queues\":%u,\"read_p50_ms\":%.3f,\"read_p99_ms\":%.3f,"
+		       "\"reserve_p50_ms\":%.3f,\"reserve_p99_ms\":%.3f,\"end_p50_ms\":%.3f,"
+		       "\"end_p99_ms\":%.3f,\"cpu\":%.3f}",
+		       i ? "," : "{\"rows\":[", rows[i].processes,
+		       rows[i].processes * rows[i].queues, msec(rows[i].read[0]),
+		       msec(rows[i].read[1]), msec(rows[i].reserve[0]), msec(rows[i].reserve[1]),
+		       msec(rows[i].end[0]), msec(rows[i].end[1]), rows[i].cpu);
+	printf("]}\n");
+}
+
 int main(int argc, char *argv[])
 {
 	struct figures rows[] = {
@@ -190,5 +203,6 @@ int main(int argc, char *argv[])
 		       100 * rows[i].cpu);
 		fflush(stdout);
 	}
+	print_json(rows, n);
 	return 0;
 }
