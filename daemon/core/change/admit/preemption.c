@@ -15,6 +15,7 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
+#include "core/ledger/cover.h"
 #include "core/policy/request.h"
 
 /* ---- leases that are kept after all -------------------------------------------------------- */
@@ -72,6 +73,16 @@ static bool is_late(const struct arbiter *arbiter, const struct partition *p, si
 	return late;
 }
 
+/* Have its processes queues, by either kind of scan? They may cover any CUs, and a new grant forgets that it drifts. */
+static bool has_queues(const struct arbiter *arbiter, const struct lease *lease)
+{
+	size_t i = 0;
+
+	while (i < arbiter->n_covers && arbiter->covers[i].lease != lease->id)
+		i++;
+	return lease->observed.processes > 0 || i < arbiter->n_covers;
+}
+
 /* Does it begin on CUs that a lease does not return in time, and would now get others? As a waiting lease it is examined
  * once after each change, in the steps of the round. It may get such CUs again, but then waits there. */
 static bool begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
@@ -82,7 +93,7 @@ static bool begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
 	uint64_t unused;
 	int r;
 
-	if (!lease->lend.never_granted || !lease->request || lease->observed.processes > 0 ||
+	if (!lease->lend.never_granted || !lease->request || has_queues(arbiter, lease) ||
 	    lease->lend.went_on == arbiter->times_late ||
 	    !is_late(arbiter, lease->partitions, lease->n_partitions) ||
 	    lease->wait.examined == arbiter->changes || arbiter->round_steps == 0)

@@ -3,6 +3,7 @@
 /* Which of several GPUs a request gets: what a person would choose. */
 
 #include "check.h"
+#include "core/ledger/cover.h"
 #include "lend-rig.h"
 #include "wait-rig.h"
 
@@ -296,7 +297,10 @@ TEST(a_request_waits_again_once_for_each_program_that_does_not_answer)
 {
 	struct lending l = equal_machine(2);
 	struct lease *programs[2], *lease, *next;
+	struct cover *covers = calloc(1, sizeof(*covers));
 
+	CHECK(covers);
+	l.s.arbiter->covers = covers;
 	for (unsigned i = 0; i < 2; i++)
 		CHECK(run(&l) == i);
 	for (unsigned i = 0; i < 2; i++)
@@ -311,6 +315,10 @@ TEST(a_request_waits_again_once_for_each_program_that_does_not_answer)
 		lease->observed.processes = 1; /* its queues may cover any CUs */
 		CHECK(arbiter_plan_requeue(l.s.arbiter, &next) == 0);
 		lease->observed.processes = 0;
+		covers[0] = (struct cover){ .lease = lease->id, .queues = 1 };
+		l.s.arbiter->n_covers = 1;
+		CHECK(arbiter_plan_requeue(l.s.arbiter, &next) == 0);
+		l.s.arbiter->n_covers = 0;
 		wait_again(&l);
 		CHECK(lease->partitions[0].gpu == 1 - i);
 		follow(&l, programs[i]);
