@@ -145,12 +145,13 @@ static int by_fit(const void *left, const void *right, void *search)
 }
 
 /* k columns with room for this height: first those that its least can be in, until there are enough; then those
- * that the lease has most of, then the fullest ones; widest: the emptiest ones, and of these the ones that its least
- * cannot be in, so that others find theirs. 0: there are too few. */
+ * that the lease has most of, then the fullest ones; widest: the emptiest ones, and, for a lease that begins, of these
+ * the ones that its least cannot be in, so that others find theirs. 0: there are too few. */
 static uint32_t pick_columns(const struct layout *layout, const struct layout_term *term,
 			     const unsigned *room, unsigned k, unsigned height, bool widest)
 {
 	uint32_t picked = 0;
+	bool begins = held_by(term) == 0;
 
 	for (; k > 0; k--) {
 		bool lacks = !layout_has_least(layout, term, &(struct rect){ picked, height });
@@ -163,7 +164,8 @@ static uint32_t pick_columns(const struct layout *layout, const struct layout_te
 			unsigned fit = widest ? room[c] : UINT16_MAX - room[c];
 			unsigned rank = min_u(kept, 0xff) << 16 | fit;
 
-			rank = lacks ? own << 24 | rank : rank << 1 | (widest && own == 0);
+			rank = lacks ? own << 24 | rank
+				     : rank << 1 | (begins && widest && own == 0);
 			if ((picked >> c & 1) || room[c] < height ||
 			    (best < layout->n_columns && rank <= best_rank))
 				continue;
