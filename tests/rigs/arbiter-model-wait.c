@@ -108,6 +108,7 @@ static void check_barriers(struct model *model)
 {
 	struct arbiter *arbiter = model->arbiter;
 
+	queue_time_barriers(arbiter, model->now); /* check_none_fits() may have set one */
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		const struct gpu *gpu = &arbiter->gpus[i];
 		const struct lease *by = ledger_find(arbiter, gpu->barrier.rank.id);
