@@ -436,7 +436,7 @@ void bus_calls_serve(struct bus *bus)
 
 /* ---- after each turn of the event loop ---------------------------------------------------- */
 
-/* What the bus has not read: messages that wait, below them the bytes in the socket, and the question. */
+/* What the bus has not read: messages that wait, below them the bytes in the socket, and 1 for bus->question. */
 static uint64_t unwritten(const struct bus *bus)
 {
 	uint64_t n = 0;
@@ -448,9 +448,9 @@ static uint64_t unwritten(const struct bus *bus)
 	return n << 32 | ((uint32_t)bytes + (bus->question != NULL));
 }
 
-/* dbus-daemon reads nothing from a connection while too much of it is unread by others. What it has read by then it
- * keeps, and the socket is empty: an answer waits there for ever. So the bus has to answer a question after
- * messages were sent. */
+/* dbus-daemon reads nothing from a connection while others have not read too much of it. It keeps what it has read by
+ * then, perhaps an answer of gpuarbd, while the socket is empty. So gpuarbd asks the bus for its id after it has sent
+ * messages, and the bus stalls if it does not answer. */
 static void watch_writing(struct bus *bus)
 {
 	uint64_t left = unwritten(bus), tick;

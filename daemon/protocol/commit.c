@@ -196,6 +196,7 @@ bool commit_step(struct daemon *daemon, enum step_kind kind, struct move_set *se
 	for (size_t i = 0; i < set->n_first && r >= 0; i++) {
 		uint64_t id = set->next[i]->id, acknowledged = set->next[i]->acknowledged;
 		struct lease *lease = ledger_find(daemon->arbiter, id);
+		/* It only shrinks, so that others can move. */
 		bool stays = lease && lease->lend.moves == set->next[i]->lend.moves;
 
 		r = commit_proposal(daemon, TAKE_PTR(set->next[i]), &lease);

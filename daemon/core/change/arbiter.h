@@ -37,20 +37,19 @@
  */
 enum step_kind {
 	STEP_NONE,
-	STEP_REQUEUE, /* a preempted lease that has returned everything waits again */
+	STEP_REQUEUE, /* a lease waits again: arbiter_plan_requeue() */
 	STEP_GRANT,   /* a waiting lease */
 	STEP_MOVE,    /* adaptable leases make room for a waiting one */
 	STEP_GROW,    /* an adaptable lease gets another mask */
 };
 
-/* The first n_first leases of *ret are to be committed in their order. blind: it is not known which queues
- * cover CUs, so no lease is granted, and none moves or is revoked for one. STEP_NONE: leases may have been
- * touched that are revoked for others. Without memory it is STEP_NONE, too. preempt_steps: of
- * arbiter_preempt(). */
+/* The caller commits the first n_first leases of *ret in their order. blind: no scan has shown which queues cover
+ * CUs, so no lease is granted, and none moves or is revoked for one. STEP_NONE: there is nothing to commit, or no
+ * memory; leases that arbiter_preempt() revoked are touched. preempt_steps: of arbiter_preempt(). */
 enum step_kind arbiter_next_step(struct arbiter *arbiter, uint64_t now_usec, bool blind,
 				 unsigned *preempt_steps, struct move_set *ret);
 
-/* A step could not be saved: it is planned again in another turn. */
+/* The caller could not save a step: arbiter_next_step() plans it again in another turn. */
 void arbiter_step_failed(struct arbiter *arbiter, enum step_kind kind);
 
 /* ---- proposal.c ---------------------------------------------------------------------- */
@@ -231,8 +230,7 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps);
 
 /* 1: *ret is the next version of a lease that waits again, to be saved and committed: it was revoked for
- * another one and has returned everything; or it was never granted, a lease does not return its CUs in time,
- * and it fits elsewhere. 0: none, or no memory. */
+ * another one and has returned everything; or wait_begins_elsewhere(). 0: none, or no memory. */
 int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret);
 
 /* An adaptable lease that shrinks on one GPU. */
@@ -304,6 +302,11 @@ bool wait_precedes(const struct arbiter *arbiter, enum lease_class lease_class, 
 
 /* Has a waiting lease been examined since something became free that may help it? */
 bool wait_is_examined(const struct arbiter *arbiter, const struct lease *lease);
+
+/* Does a lease that was never granted begin on CUs that another one does not return in time, and would it get others
+ * now? Then it is to wait again. It is examined once after each change, in the steps of the round, and waits again
+ * once for each lease that is late: it may get the CUs of such a lease again. */
+bool wait_begins_elsewhere(struct arbiter *arbiter, struct lease *lease);
 
 /* Finds moves of adaptable leases after which a waiting lease fits, when arbiter_plan_next() has
  * returned 0. 1, or 0: there are none. */

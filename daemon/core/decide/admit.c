@@ -490,7 +490,7 @@ static bool place_beside_own(const struct candidate *a, const struct place_reque
 			return true;
 		fewer.limit = placement->count - 1;
 	}
-	fewer = *request; /* larger rectangles may have hidden one of returned CUs alone */
+	fewer = *request; /* place() may prefer a larger rectangle to one of returned CUs alone */
 	cuset_keep(&fewer.avail, &own);
 	cuset_keep(&fewer.preferred, &own);
 	return a->own && place(&a->gpu->info.geometry, &fewer, placement, miss) >= 0;
@@ -740,12 +740,13 @@ static enum outcome admit_quota(struct candidate *a)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
 	const struct want *want = a->want;
+	/* In the order of quota_parts(). */
 	const uint64_t asked[QUOTA_PARTS] = { a->aim,     want->queues, want->processes,
 					      want->vram, fixed_cus(a), want->shader_engines };
 	struct quota_part parts[QUOTA_PARTS];
 
 	quota_parts(a->gpu, &a->held, parts);
-	parts[0].held = held_cus(a);
+	parts[0].held = held_cus(a); /* max-cus */
 	for (unsigned i = 0; i < QUOTA_PARTS; i++) {
 		uint64_t limit = limit_of(tenant_limit(tenant, QUOTA_FIRST + i), parts[i].total);
 		uint64_t left = beyond(limit, parts[i].held);

@@ -101,6 +101,15 @@ const struct lease *borrow_contested(const struct arbiter *arbiter, const struct
 	return NULL;
 }
 
+bool borrow_waits_in_vain(const struct arbiter *arbiter, const struct partition *p)
+{
+	const struct gpu *gpu = &arbiter->gpus[p->gpu];
+	struct cuset needed;
+
+	borrow_needed(arbiter, p, &needed);
+	return cuset_overlap(p->exclusive ? &gpu->all : &needed, &gpu->lend.late);
+}
+
 void borrow_sum_up(struct arbiter *arbiter)
 {
 	struct cuset occupied[REQUEST_WANTS], late[REQUEST_WANTS];

@@ -42,6 +42,9 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 /* The first borrower that still occupies CUs which this lease needs; NULL. */
 const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease);
 
+/* Does the partition need CUs of a lease that does not return them in time? An exclusive one needs the whole GPU. */
+bool borrow_waits_in_vain(const struct arbiter *arbiter, const struct partition *p);
+
 /* Counts anew which CUs of each GPU are borrowed. */
 void borrow_sum_up(struct arbiter *arbiter);
 

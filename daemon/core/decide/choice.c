@@ -98,16 +98,6 @@ static void add_neighbours(const struct choice *choice, size_t n, const struct c
 	}
 }
 
-/* Would the request wait for a lease that does not return CUs in time? */
-static bool waits_in_vain(const struct choice *choice, const struct partition *p)
-{
-	const struct gpu *gpu = &choice->context->arbiter->gpus[p->gpu];
-	struct cuset needed;
-
-	borrow_needed(choice->context->arbiter, p, &needed);
-	return cuset_overlap(p->exclusive ? &gpu->all : &needed, &gpu->lend.late);
-}
-
 static int find_prospect(struct choice *choice, const struct want *want, const struct partition *p,
 			 struct prospect *ret)
 {
@@ -133,7 +123,7 @@ static int find_prospect(struct choice *choice, const struct want *want, const s
 		ret->cus = self->share;
 		ret->level = paused ? 0 : level_of(self, most_asked(choice, want));
 	}
-	if (waits_in_vain(choice, p))
+	if (borrow_waits_in_vain(choice->context->arbiter, p))
 		ret->worth = 0;
 	ret->changes = cuset_overlap(&p->cus, &choice->context->arbiter->gpus[p->gpu].shared);
 	add_neighbours(choice, n, &needed, p->exclusive, ret);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/ledger/known.h"
-#include "core/ledger/lease.h"
-#include "core/ledger/ledger.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 
 /* The first entry with this pid, or where it would be: entries are ordered by pid. */
 static size_t position(const struct arbiter *arbiter, pid_t pid)

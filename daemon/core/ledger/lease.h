@@ -209,8 +209,8 @@ struct lease {
 					* give back and its borrowers keep theirs */
 		bool late;             /* it has not returned CUs within activate-grace, nor since:
 					* others do without them where they can. Not saved */
-		uint64_t went_on;      /* arbiter->times_late when it last waited again because CUs
-				    * were not returned to it in time. Not saved */
+		uint64_t late_seen;    /* arbiter->times_late when it last began to wait again.
+					* Not saved */
 		bool unbound;          /* no process is bound to it that could be made to give
 					* back: it borrows nothing, and does not move */
 		uint64_t give_up_usec; /* never_granted: it ends if it is not granted by then */

@@ -55,7 +55,7 @@ struct arbiter {
 	size_t next_searched; /* position in `waiting` where it goes on */
 
 	bool may_move; /* a round through the waiting leases ended, and no moves were planned since */
-	uint64_t times_late; /* counts leases that did not return CUs in time */
+	uint64_t times_late; /* how often a lease has begun to be late: lease->lend.late */
 	bool lending;        /* there were adaptable leases at the last arbiter_lend() */
 	bool verifies;       /* queue descriptors can be read: an acknowledgement is checked */
 	char unseen[256];    /* a sentence: why they cannot; "": they can, or none was tried */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/ledger/lease.h"
 #include "core/ledger/quota.h"
 
 #include <limits.h>
 #include <string.h>
+
+#include "core/ledger/lease.h"
 
 static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_t uid,
 		    uint64_t except_lease)

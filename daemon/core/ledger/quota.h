@@ -30,7 +30,7 @@ void quota_add_share(const struct arbiter *arbiter, const struct lease *lease,
 void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
 		  uint64_t except_lease, struct share ret[static REQUEST_WANTS]);
 
-/* What is held of what a tenant limits by GPU, in the order of tenant_limits. */
+/* What is held of what a tenant limits by GPU: the last entries of tenant_limits, from max-cus on, in their order. */
 #define QUOTA_FIRST 3U
 #define QUOTA_PARTS (TENANT_LIMITS - QUOTA_FIRST)
 struct quota_part {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/ledger/lease.h"
-#include "core/ledger/ledger.h"
 #include "core/observe/attribution.h"
 
 #include <string.h>
+
+#include "core/ledger/lease.h"
+#include "core/ledger/ledger.h"
 
 /* How a process belongs to a lease. */
 enum tie { TIE_NONE, TIE_ASKED, TIE_BOUND, TIE_DELEGATED };

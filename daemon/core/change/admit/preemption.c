@@ -15,7 +15,6 @@
 
 #include "core/decide/admit.h"
 #include "core/decide/borrow.h"
-#include "core/ledger/cover.h"
 #include "core/policy/request.h"
 
 /* ---- leases that are kept after all -------------------------------------------------------- */
@@ -46,11 +45,12 @@ static bool is_waited_for(const struct arbiter *arbiter, const struct lease *lea
 
 static void make_waiting(struct lease *next)
 {
-	snprintf(next->reason, sizeof(next->reason),
-		 "waits again: a lease does not return CUs to it in time");
 	if (next->revoked_for)
 		snprintf(next->reason, sizeof(next->reason),
 			 "waits again: it was revoked for lease %" PRIu64, next->revoked_for);
+	else
+		snprintf(next->reason, sizeof(next->reason),
+			 "waits again: a lease does not return CUs to it in time");
 	next->state = STATE_WAITING;
 	next->revoked = next->returned = false;
 	next->revoked_for = 0;
@@ -64,65 +64,18 @@ static void make_waiting(struct lease *next)
 	memset(&next->wait, 0, sizeof(next->wait));
 }
 
-static bool is_late(const struct arbiter *arbiter, const struct partition *p, size_t n)
-{
-	bool late = false;
-
-	for (size_t i = 0; i < n; i++)
-		late |= cuset_overlap(partition_claim(&p[i]), &arbiter->gpus[p[i].gpu].lend.late);
-	return late;
-}
-
-/* Have its processes queues, by either kind of scan? They may cover any CUs, and a new grant forgets that it drifts. */
-static bool has_queues(const struct arbiter *arbiter, const struct lease *lease)
-{
-	size_t i = 0;
-
-	while (i < arbiter->n_covers && arbiter->covers[i].lease != lease->id)
-		i++;
-	return lease->observed.processes > 0 || i < arbiter->n_covers;
-}
-
-/* Does it begin on CUs that a lease does not return in time, and would now get others? As a waiting lease it is examined
- * once after each change, in the steps of the round. It may get such CUs again, but then waits there. */
-static bool begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
-{
-	_cleanup_(result_done) struct result result = { 0 };
-	struct partition partitions[REQUEST_WANTS];
-	struct arbiter without;
-	uint64_t unused;
-	int r;
-
-	if (!lease->lend.never_granted || !lease->request || has_queues(arbiter, lease) ||
-	    lease->lend.went_on == arbiter->times_late ||
-	    !is_late(arbiter, lease->partitions, lease->n_partitions) ||
-	    lease->wait.examined == arbiter->changes || arbiter->round_steps == 0)
-		return false;
-	lease->wait.examined = arbiter->changes;
-	arbiter->round_steps -= min_u64(arbiter->round_steps, gang_steps(arbiter, lease->request));
-	if (ledger_copy(arbiter, &without) < 0)
-		return false;
-	ledger_leave_out(&without, lease);
-	r = plan_waiting(&without, lease, lease->owner, lease->request, partitions, &unused,
-			 &result);
-	for (size_t i = 0; r >= 0 && i < lease->n_partitions; i++)
-		partitions[i].adaptation = NULL;
-	ledger_copy_done(&without);
-	return r >= 0 && !is_late(arbiter, partitions, lease->n_partitions);
-}
-
 int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
 		if (!(lease->returned && lease_requeues(lease)) &&
-		    !begins_elsewhere(arbiter, lease))
+		    !wait_begins_elsewhere(arbiter, lease))
 			continue;
 		if (lease_next_version(lease, 0, ret) < 0)
 			return 0;
 		make_waiting(*ret);
-		(*ret)->lend.went_on = arbiter->times_late;
+		(*ret)->lend.late_seen = arbiter->times_late;
 		return 1;
 	}
 	return 0;

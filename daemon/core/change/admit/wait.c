@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "core/decide/admit.h"
+#include "core/decide/borrow.h"
 #include "core/decide/divide.h"
+#include "core/ledger/cover.h"
 #include "core/policy/request.h"
 
 /* The outcome of examining a waiting lease. */
@@ -27,24 +29,69 @@ static void take_decision(struct arbiter *arbiter, struct lease *lease)
 	take_steps(arbiter, lease, gang_steps(arbiter, lease->request));
 }
 
-/* Would it be granted if no other user had a lease? If not, its own user's leases are in its way, and
- * it bars no GPU to other users. Without memory to find out: it does not either. */
-static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
+/* Would the lease be granted without itself in the ledger, or (alone) without the leases of all other users? Without
+ * memory to find out: false. */
+static bool fits_in_copy(struct arbiter *arbiter, struct lease *lease, bool alone,
+			 struct partition *partitions)
 {
 	_cleanup_(result_done) struct result result = { 0 };
-	struct partition partitions[REQUEST_WANTS];
-	struct arbiter alone;
+	struct arbiter copy;
 	uint64_t unused;
 	int r;
 
 	take_decision(arbiter, lease);
 	take_steps(arbiter, lease, (unsigned)arbiter->n_gpus); /* a microsecond to copy each */
-	if (ledger_copy(arbiter, &alone) < 0)
+	if (ledger_copy(arbiter, &copy) < 0)
 		return false;
-	ledger_leave_user(&alone, lease->owner);
-	r = plan_waiting(&alone, lease, lease->owner, lease->request, partitions, &unused, &result);
-	ledger_copy_done(&alone);
+	if (alone)
+		ledger_leave_user(&copy, lease->owner);
+	else
+		ledger_leave_out(&copy, lease);
+	r = plan_waiting(&copy, lease, lease->owner, lease->request, partitions, &unused, &result);
+	ledger_copy_done(&copy);
 	return r >= 0;
+}
+
+/* If not, its own user's leases are in its way, and it bars no GPU to other users. */
+static bool fits_without_others(struct arbiter *arbiter, struct lease *lease)
+{
+	struct partition partitions[REQUEST_WANTS];
+
+	return fits_in_copy(arbiter, lease, true, partitions);
+}
+
+static bool any_waits_in_vain(const struct arbiter *arbiter, const struct partition *p, size_t n)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++)
+		any |= borrow_waits_in_vain(arbiter, &p[i]);
+	return any;
+}
+
+/* Has a scan of processes, or one of queue descriptors, shown queues of its processes? They may cover any CUs, and
+ * a new grant forgets that the lease drifts. */
+static bool has_queues(const struct arbiter *arbiter, const struct lease *lease)
+{
+	size_t i = 0;
+
+	while (i < arbiter->n_covers && arbiter->covers[i].lease != lease->id)
+		i++;
+	return lease->observed.processes > 0 || i < arbiter->n_covers;
+}
+
+bool wait_begins_elsewhere(struct arbiter *arbiter, struct lease *lease)
+{
+	struct partition partitions[REQUEST_WANTS];
+
+	if (!lease->lend.never_granted || !lease->request || has_queues(arbiter, lease) ||
+	    lease->lend.late_seen == arbiter->times_late ||
+	    !any_waits_in_vain(arbiter, lease->partitions, lease->n_partitions) ||
+	    lease->wait.examined == arbiter->changes || arbiter->round_steps == 0)
+		return false;
+	lease->wait.examined = arbiter->changes;
+	return fits_in_copy(arbiter, lease, false, partitions) &&
+	       !any_waits_in_vain(arbiter, partitions, lease->n_partitions);
 }
 
 static void set_waiting(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal)
