@@ -27,13 +27,13 @@
 /* ---- reconcile.c: what follows from the ledger ----------------------------------------- */
 
 /*
- * After every change, and when arbiter_next_deadline() has come, the ledger is brought in line in two
- * halves, until nothing follows any more:
+ * After every change, and when arbiter_next_deadline() has come, the daemon calls two functions in turn until
+ * nothing follows any more:
  *
  * arbiter_lend() puts facts into force, because CUs are claimed or have come back: masks shrink, leases
- * pause, and activating leases are granted. The leases that it touches are to be saved and published.
+ * pause, and activating leases are granted. The daemon saves and publishes the leases that it touches.
  *
- * arbiter_next_step() plans the next change that takes something, to be saved and then committed.
+ * arbiter_next_step() plans the next change that has to be saved before it is in force.
  */
 enum step_kind {
 	STEP_NONE,
