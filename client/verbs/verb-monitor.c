@@ -189,17 +189,21 @@ static bool ends_with(const char *kind, const char *end)
 	return n >= k && strcmp(kind + n - k, end) == 0;
 }
 
-/* Of a list, how many entries it has: what is in it is for JSON. A time, of CLOCK_BOOTTIME, as a duration from
- * now. */
-static void write_value(FILE *out, const char *key, struct json_object *value)
+/* A time of CLOCK_BOOTTIME, as a duration from now. */
+static void write_from_now(FILE *out, uint64_t usec)
 {
-	bool clock = ends_with(key, "deadline") || ends_with(key, "since");
-	uint64_t now = lease_clock_usec(), usec = json_object_get_uint64(value);
+	uint64_t now = lease_clock_usec();
 	char span[LEASE_TEXT_AGE];
 
 	lease_text_span((usec > now ? usec - now + 999999 : now - usec) / 1000000, span);
-	if (clock && value)
-		fprintf(out, usec > now ? "in %s" : "%s ago", span);
+	fprintf(out, usec > now ? "in %s" : "%s ago", span);
+}
+
+/* Of a list, how many entries it has: what is in it is for JSON. */
+static void write_value(FILE *out, const char *key, struct json_object *value)
+{
+	if (value && (ends_with(key, "deadline") || ends_with(key, "since")))
+		write_from_now(out, json_object_get_uint64(value));
 	else if (is_list(value))
 		fprintf(out, "%zu", json_object_array_length(value));
 	else if (is_map(value))
