@@ -15,38 +15,36 @@
 #define STEPS 384U
 #define STEPS_TO_REVOKE 896U
 
-/* The cost of ending a set of leases; compared member by member, in their order. */
-struct cost {
-	unsigned n, standing, realtime, guaranteed, cus; /* standing: not revoked yet */
-};
-
 struct candidate {
 	struct lease *lease;
-	struct cost cost; /* of ending it alone */
+	uint64_t cost; /* of ending it: cost_of() */
 };
 
 struct search {
 	const struct arbiter *arbiter;
-	const struct advice_question *question;
-	const struct tenant *tenant; /* of the request */
+	struct asker asker;
+	enum advice_of of;
+	const struct tenant *tenant; /* of a new request */
+	enum lease_class class;
 	struct request request;
 	struct arbiter without; /* the ledger without the set that is being tried */
 
 	/* Leases whose end may help on the GPUs that are being searched, the most expensive last. */
 	struct candidate *candidates;
 	size_t n_candidates;
+	size_t most; /* leases of a set */
 
 	unsigned attempt, steps; /* the steps of one attempt, and those that are left */
 	bool cut;                /* too few were left */
 
-	bool some_helps;       /* the end of all candidates of a GPU makes room */
-	struct cost best_cost; /* n 0: none is known */
+	bool some_helps;    /* the end of all candidates of a GPU makes room */
+	uint64_t best_cost; /* UINT64_MAX: none is known */
 	struct advice best;
 };
 
 static enum result_kind plan(const struct search *search)
 {
-	struct asker asker = search->question->asker;
+	struct asker asker = search->asker;
 	struct partition partitions[REQUEST_WANTS];
 	_cleanup_(result_done) struct result result = { 0 };
 
@@ -70,39 +68,32 @@ static bool fits(struct search *search)
 
 /* ---- what is cheaper ---------------------------------------------------------------------- */
 
-static struct cost cost_of(struct lease *const *leases, size_t n)
-{
-	struct cost cost = { .n = (unsigned)n };
+/* Of ADVICE_MAX leases, added up: the number of leases first, then of those that are not revoked yet, of
+ * realtime ones, and of guaranteed ones; then CUs. */
+#define COST_BITS 9U
+#define COST_CUS_BITS 25U
+_Static_assert(ADVICE_MAX < 1U << COST_BITS, "a sum stays within its bits");
 
-	for (size_t i = 0; i < n; i++) {
-		cost.standing += leases[i]->state != STATE_REVOKING;
-		cost.realtime += leases[i]->class == CLASS_REALTIME;
-		cost.guaranteed += leases[i]->class == CLASS_GUARANTEED;
-		for (size_t j = 0; j < leases[i]->n_partitions; j++)
-			cost.cus += leases[i]->partitions[j].count;
-	}
-	return cost;
-}
-
-static int compare(const struct cost *a, const struct cost *b)
+static uint64_t cost_of(const struct lease *lease)
 {
-	if (a->n != b->n)
-		return a->n < b->n ? -1 : 1;
-	if (a->standing != b->standing)
-		return a->standing < b->standing ? -1 : 1;
-	if (a->realtime != b->realtime)
-		return a->realtime < b->realtime ? -1 : 1;
-	if (a->guaranteed != b->guaranteed)
-		return a->guaranteed < b->guaranteed ? -1 : 1;
-	return (a->cus > b->cus) - (a->cus < b->cus);
+	const bool counts[] = { true, lease->state != STATE_REVOKING,
+				lease->class == CLASS_REALTIME, lease->class == CLASS_GUARANTEED };
+	uint64_t cost = 0, cus = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		cost = cost << COST_BITS | counts[i];
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		cus += lease->partitions[i].count;
+	return (cost << COST_CUS_BITS) + cus;
 }
 
 static int by_cost(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
-	int r = compare(&x->cost, &y->cost);
 
-	return r ? r : (x->lease->id > y->lease->id) - (x->lease->id < y->lease->id);
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? -1 : 1;
+	return (x->lease->id > y->lease->id) - (x->lease->id < y->lease->id);
 }
 
 static int by_id(const void *a, const void *b)
@@ -112,34 +103,10 @@ static int by_id(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The set is worth knowing if it fits. */
-static bool is_cheaper(const struct search *search, struct lease *const *set, size_t n)
+/* A set of this cost, with this lowest id, is worth knowing if it fits. */
+static bool is_cheaper(const struct search *search, uint64_t cost, uint64_t id)
 {
-	uint64_t ids[ADVICE_MAX];
-	struct cost cost = cost_of(set, n);
-	int r;
-
-	if (search->best_cost.n == 0)
-		return true;
-	r = compare(&cost, &search->best_cost);
-	if (r != 0)
-		return r < 0;
-	for (size_t i = 0; i < n; i++)
-		ids[i] = set[i]->id;
-	qsort(ids, n, sizeof(ids[0]), by_id);
-	for (size_t i = 0; i < n; i++)
-		if (ids[i] != search->best.ids[i])
-			return ids[i] < search->best.ids[i];
-	return false;
-}
-
-static void keep_best(struct search *search, struct lease *const *set, size_t n)
-{
-	search->best_cost = cost_of(set, n);
-	search->best.n = n;
-	for (size_t i = 0; i < n; i++)
-		search->best.ids[i] = set[i]->id;
-	qsort(search->best.ids, n, sizeof(search->best.ids[0]), by_id);
+	return cost < search->best_cost || (cost == search->best_cost && id < search->best.ids[0]);
 }
 
 /* ---- the search --------------------------------------------------------------------------- */
@@ -149,8 +116,9 @@ static void keep_best(struct search *search, struct lease *const *set, size_t n)
 static void find_some(struct search *search)
 {
 	struct lease *needed[ADVICE_MAX];
-	size_t i = search->n_candidates, n = 0;
-	bool small = true, any;
+	struct advice found = { .n = 0 };
+	uint64_t cost = 0;
+	bool fitted;
 
 	if (!take_steps(search, search->n_candidates))
 		return;
@@ -159,42 +127,48 @@ static void find_some(struct search *search)
 		ledger_take_out(&search->without, search->candidates[c].lease);
 	for (size_t c = 0; c < search->n_candidates; c++)
 		ledger_recount_shared(&search->without, search->candidates[c].lease);
-	any = fits(search);
-	while (i > 0) {
-		struct lease *lease = search->candidates[--i].lease;
+	fitted = fits(search);
+	search->some_helps |= fitted;
+	for (size_t i = search->n_candidates; i-- > 0;) {
+		struct candidate *candidate = &search->candidates[i];
 
-		ledger_put_back(&search->without, lease);
-		if (!any || !small || fits(search))
+		ledger_put_back(&search->without, candidate->lease);
+		if (!fitted || fits(search))
 			continue;
-		small = n < search->question->most;
-		if (!small)
+		fitted = found.n < search->most;
+		if (!fitted)
 			continue;
-		needed[n++] = lease;
-		ledger_leave_out(&search->without, lease);
+		needed[found.n] = candidate->lease;
+		found.ids[found.n++] = candidate->lease->id;
+		cost += candidate->cost;
+		ledger_leave_out(&search->without, candidate->lease);
 	}
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < found.n; i++)
 		ledger_put_back(&search->without, needed[i]);
-	if (any && small && !search->cut && is_cheaper(search, needed, n))
-		keep_best(search, needed, n);
-	search->some_helps |= any;
+	qsort(found.ids, found.n, sizeof(found.ids[0]), by_id);
+	if (!fitted || search->cut || !is_cheaper(search, cost, found.ids[0]))
+		return;
+	search->best_cost = cost;
+	search->best = found;
 }
 
 /* The cheapest lease whose end alone makes room. Candidates are ordered by cost. */
 static bool find_single(struct search *search)
 {
 	for (size_t i = 0; i < search->n_candidates; i++) {
-		struct lease *lease = search->candidates[i].lease;
+		const struct candidate *candidate = &search->candidates[i];
 		bool enough;
 
-		if (search->cut || !is_cheaper(search, &lease, 1))
+		if (search->cut || !is_cheaper(search, candidate->cost, candidate->lease->id))
 			return true;
-		ledger_leave_out(&search->without, lease);
+		ledger_leave_out(&search->without, candidate->lease);
 		enough = fits(search);
-		ledger_put_back(&search->without, lease);
-		if (enough) {
-			keep_best(search, &lease, 1);
-			return true;
-		}
+		ledger_put_back(&search->without, candidate->lease);
+		if (!enough)
+			continue;
+		search->best_cost = candidate->cost;
+		search->best = (struct advice){ .ids = { candidate->lease->id }, .n = 1 };
+		return true;
 	}
 	return false;
 }
@@ -214,12 +188,10 @@ static void search_candidates(struct search *search)
  * which are not revoked for another lease already. */
 static bool is_revocable(const struct search *search, const struct lease *lease)
 {
-	const struct tenant *tenant;
+	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
 
-	if (lease->class >= search->question->class || lease->revoked_for)
-		return false;
-	tenant = tenant_named(search->arbiter->settings, lease->tenant);
-	return tenant && (tenant->preempt || search->question->any_policy);
+	return lease->class < search->class && !lease->revoked_for && tenant &&
+	       (tenant->preempt || search->of == ADVICE_IF_POLICY);
 }
 
 /* The caller's own, where quotas count over all GPUs. */
@@ -227,10 +199,19 @@ static bool counts_for_quota(const struct search *search, const struct lease *le
 {
 	const struct tenant *tenant = search->tenant;
 
-	if (search->question->revocable || lease->owner != search->question->asker.caller->uid ||
-	    strcmp(lease->tenant, tenant->name) != 0)
+	return lease->owner == search->asker.caller->uid &&
+	       strcmp(lease->tenant, tenant->name) == 0 &&
+	       (tenant->max_leases.kind != LIMIT_NONE || tenant->max_gpus.kind != LIMIT_NONE);
+}
+
+static bool is_candidate(const struct search *search, const struct lease *lease, uint64_t gpus)
+{
+	bool there = lease_gpus(lease) & gpus;
+
+	if (lease->state == STATE_ENDING || lease->state == STATE_WAITING)
 		return false;
-	return tenant->max_leases.kind != LIMIT_NONE || tenant->max_gpus.kind != LIMIT_NONE;
+	return search->of == ADVICE_ANY ? there || counts_for_quota(search, lease)
+					: there && is_revocable(search, lease);
 }
 
 static void find_candidates(struct search *search, uint64_t gpus)
@@ -238,14 +219,10 @@ static void find_candidates(struct search *search, uint64_t gpus)
 	search->n_candidates = 0;
 	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
 		struct lease *lease = search->arbiter->leases[i];
-		bool there = counts_for_quota(search, lease);
 
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			there |= gpus >> lease->partitions[j].gpu & 1;
-		if (there && lease->state != STATE_ENDING && lease->state != STATE_WAITING &&
-		    (!search->question->revocable || is_revocable(search, lease)))
+		if (is_candidate(search, lease, gpus))
 			search->candidates[search->n_candidates++] =
-				(struct candidate){ lease, cost_of(&lease, 1) };
+				(struct candidate){ lease, cost_of(lease) };
 	}
 }
 
@@ -271,45 +248,83 @@ static void search_each_gpu(struct search *search)
 	}
 }
 
+bool advice_is_leaving(const struct lease *lease)
+{
+	return lease->state == STATE_ENDING && lease->n_partitions > 0;
+}
+
+/* Leaves the leases that are leaving out of the ledger, or puts them back. Returns how many there are. */
+static size_t move_leaving(struct search *search, bool out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; search->of != ADVICE_ANY && i < search->arbiter->n_leases; i++) {
+		struct lease *lease = search->arbiter->leases[i];
+
+		if (!advice_is_leaving(lease))
+			continue;
+		if (out)
+			ledger_leave_out(&search->without, lease);
+		else
+			ledger_put_back(&search->without, lease);
+		n++;
+	}
+	return n;
+}
+
 /* Whether the end of leases can make room for what was refused. */
 static bool end_may_help(const struct search *search, enum result_kind kind)
 {
 	return kind == RESULT_NO_CAPACITY ||
-	       (kind == RESULT_QUOTA_EXCEEDED && !search->question->revocable);
+	       (kind == RESULT_QUOTA_EXCEEDED && search->of == ADVICE_ANY);
 }
 
+/* Leases that are leaving are not revoked, and not in the way. Where they leave enough room, the request
+ * waits for them only if another lease would be revoked for it otherwise. 1: there are such leases. */
 static int search_all(struct search *search)
 {
+	bool enough = false;
 	enum result_kind kind;
-	int r;
 
 	if (!take_steps(search, search->attempt))
 		return 0;
+	if (ledger_copy(search->arbiter, &search->without) < 0)
+		return -ENOMEM;
+	if (move_leaving(search, true) > 0 && plan(search) == RESULT_OK) {
+		enough = true;
+		move_leaving(search, false);
+	}
 	kind = plan(search);
-	if (!end_may_help(search, kind))
-		return kind == RESULT_NO_MEMORY ? -ENOMEM : 0;
-	r = ledger_copy(search->arbiter, &search->without);
-	if (r < 0)
-		return r;
-	if (search->request.n_wants == 1)
+	if (end_may_help(search, kind) && search->request.n_wants == 1)
 		search_each_gpu(search);
-	else
+	else if (end_may_help(search, kind))
 		search_candidates(search);
 	ledger_copy_done(&search->without);
-	return 0;
+	if (kind == RESULT_NO_MEMORY)
+		return -ENOMEM;
+	if (search->best.n == 0)
+		return 0;
+	search->best.n = enough ? 0 : search->best.n;
+	return 1;
 }
 
 /* Without leases to try, nothing is planned. */
 static int search_start(struct search *search)
 {
 	_cleanup_(result_done) struct result result = { 0 };
-	const struct advice_question *question = search->question;
+	const struct caller *caller = search->asker.caller;
+	const struct lease *waiting = search->asker.waiting;
 
 	if (search->arbiter->n_leases == 0 ||
-	    (question->asker.caller &&
-	     tenant_find(search->arbiter->settings, question->asker.caller, search->request.tenant,
-			 &search->tenant, &result) < 0))
+	    (caller && tenant_find(search->arbiter->settings, caller, search->request.tenant,
+				   &search->tenant, &result) < 0))
 		return 0;
+	if (waiting)
+		search->class = waiting->class;
+	else if (search->request.class < 0)
+		search->class = search->tenant->class;
+	else
+		search->class = (enum lease_class)search->request.class;
 	search->candidates = calloc(search->arbiter->n_leases, sizeof(*search->candidates));
 	if (!search->candidates)
 		return -ENOMEM;
@@ -317,17 +332,20 @@ static int search_start(struct search *search)
 	return search->n_candidates > 0 ? search_all(search) : 0;
 }
 
-int advice_find(const struct arbiter *arbiter, const struct advice_question *question,
+int advice_find(const struct arbiter *arbiter, const struct asker *asker, enum advice_of of,
 		struct advice *ret)
 {
-	struct search search = { .arbiter = arbiter, .question = question, .without = *arbiter };
-	const unsigned steps = question->revocable && !question->any_policy ? STEPS_TO_REVOKE
-									    : STEPS;
+	const unsigned steps = of == ADVICE_REVOCABLE ? STEPS_TO_REVOKE : STEPS;
+	struct search search = { .arbiter = arbiter,
+				 .asker = *asker,
+				 .of = of,
+				 .most = of == ADVICE_REVOCABLE ? ADVICE_MAX : ADVICE_LEASES,
+				 .steps = steps,
+				 .best_cost = UINT64_MAX };
 	int r;
 
-	request_recall(question->asker.request, &search.request);
+	request_recall(asker->request, &search.request);
 	search.attempt = gang_steps(arbiter, &search.request);
-	search.steps = steps;
 	r = search_start(&search);
 	free(search.candidates);
 	/* One lease is the cheapest set, and none is exact where nothing helps. */
@@ -335,7 +353,7 @@ int advice_find(const struct arbiter *arbiter, const struct advice_question *que
 	search.best.steps = steps - search.steps;
 	search.best.exact = !search.cut &&
 			    (search.best.n == 1 || (search.best.n == 0 && !search.some_helps));
-	if (r == 0)
+	if (r >= 0)
 		*ret = search.best;
 	return r;
 }
@@ -343,8 +361,8 @@ int advice_find(const struct arbiter *arbiter, const struct advice_question *que
 int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, struct advice *ret)
 {
-	const struct advice_question question = { .asker = { .caller = caller, .request = request },
-						  .most = ADVICE_LEASES };
+	const struct asker asker = { .caller = caller, .request = request };
+	int r = advice_find(arbiter, &asker, ADVICE_ANY, ret);
 
-	return advice_find(arbiter, &question, ret);
+	return r < 0 ? r : 0;
 }

@@ -16,13 +16,11 @@ struct advice {
 	unsigned steps; /* that the search took: decide/admit.h */
 };
 
-/* What would fit without which leases? */
-struct advice_question {
-	struct asker asker;
-	bool revocable;         /* only leases that policy allows to revoke for the class */
-	bool any_policy;        /* with revocable: if policy allowed it */
-	enum lease_class class; /* of the request, with revocable */
-	size_t most;            /* leases; ADVICE_MAX at most */
+/* Whose end is considered. */
+enum advice_of {
+	ADVICE_ANY,       /* any lease */
+	ADVICE_REVOCABLE, /* only those that policy allows to revoke for the class of the request */
+	ADVICE_IF_POLICY, /* the same if policy allowed it for all tenants */
 };
 
 /*
@@ -39,6 +37,10 @@ struct advice_question {
 int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, struct advice *ret);
 
-/* The same for any question. */
-int advice_find(const struct arbiter *arbiter, const struct advice_question *question,
+/* The same for any request, and of any leases. 1: they make room. Of leases to revoke none may be left
+ * (n 0): those that are leaving make enough room. 0: there are none. */
+int advice_find(const struct arbiter *arbiter, const struct asker *asker, enum advice_of of,
 		struct advice *ret);
+
+/* Is the lease ending, so that its room is free soon? */
+bool advice_is_leaving(const struct lease *lease);

@@ -13,14 +13,3 @@
  * may not wait. */
 int preempt_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct result *result);
-
-/* Is the lease ending, so that its room is free soon? */
-bool preempt_is_leaving(const struct lease *lease);
-
-/* The leases to revoke for a new request. 1: it fits without them and without those that are leaving,
- * of which there may be enough (n 0). 0: no lease may be revoked that helps. -ENOMEM. */
-int preempt_find_new(const struct arbiter *arbiter, const struct caller *caller,
-		     const struct request *request, struct advice *ret);
-
-/* The same for a waiting lease. */
-int preempt_find(const struct arbiter *arbiter, const struct lease *waiting, struct advice *ret);

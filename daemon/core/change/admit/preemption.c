@@ -139,6 +139,7 @@ static bool may_preempt(const struct lease *lease, uint64_t now_usec)
 static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec,
 		    unsigned *steps)
 {
+	const struct asker asker = { .waiting = lease, .request = lease->request };
 	struct advice advice = { 0 };
 	uint64_t gpus = 0;
 	bool revokes = false;
@@ -147,7 +148,7 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 	if (any_revoked_for(arbiter, lease->id))
 		return;
 	if (lease->class != CLASS_BESTEFFORT)
-		found = preempt_find(arbiter, lease, &advice);
+		found = advice_find(arbiter, &asker, ADVICE_REVOCABLE, &advice);
 	*steps -= min_u(*steps, gang_walk_steps(arbiter) + advice.steps);
 	if (found < 0)
 		return;
@@ -321,20 +322,21 @@ static bool is_named(const struct advice *advice, uint64_t id)
 static int add_revoked(const struct arbiter *arbiter, const struct caller *caller,
 		       const struct request *request, uint64_t now_usec, struct effects *effects)
 {
+	const struct asker asker = { .caller = caller, .request = request };
 	_cleanup_(result_done) struct result result = { 0 };
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
 	uint64_t end_usec = 0;
 	struct arbiter without;
 	int found, r;
 
-	found = preempt_find_new(arbiter, caller, request, &effects->revoked);
+	found = advice_find(arbiter, &asker, ADVICE_REVOCABLE, &effects->revoked);
 	r = found < 0 ? found : ledger_copy(arbiter, &without);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; found > 0 && i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		if (!preempt_is_leaving(lease) && !is_named(&effects->revoked, lease->id))
+		if (!advice_is_leaving(lease) && !is_named(&effects->revoked, lease->id))
 			continue;
 		ledger_leave_out(&without, lease);
 		add_time(arbiter, lease, now_usec, &end_usec);
