@@ -35,17 +35,40 @@ struct shortage {
 };
 
 static enum outcome refuse(const struct candidate *a, enum outcome outcome,
-			   const struct shortage *shortage)
+			   struct shortage shortage)
 {
 	struct refusal *refusal = a->refusal;
 
-	refusal->reason = shortage->reason;
-	refusal->resource = shortage->resource;
-	refusal->asked = shortage->asked;
-	refusal->free = shortage->free;
-	refusal->total = shortage->total;
+	refusal->reason = shortage.reason;
+	refusal->resource = shortage.resource;
+	refusal->asked = shortage.asked;
+	refusal->free = shortage.free;
+	refusal->total = shortage.total;
 	refusal->retry = outcome == OUTCOME_NOT_NOW;
 	return outcome;
+}
+
+static struct shortage of_cus(const struct candidate *a, enum reason reason, uint64_t asked,
+			      uint64_t free)
+{
+	return (struct shortage){ reason, RESOURCE_CUS, asked, free, a->gpu->cus };
+}
+
+static struct shortage of_engines(const struct candidate *a, enum reason reason, uint64_t asked,
+				  uint64_t free)
+{
+	return (struct shortage){ reason, RESOURCE_SHADER_ENGINES, asked, free,
+				  a->gpu->info.geometry.engines };
+}
+
+/* Above what the tenant allows one user. */
+static enum outcome refuse_quota(const struct candidate *a, const char *key, uint64_t limit,
+				 uint64_t held, struct shortage shortage)
+{
+	refusal_set_bound(a->refusal, key, limit, a->admit_context->tenant->name);
+	a->refusal->held = held;
+	a->refusal->uid = a->admit_context->uid;
+	return refuse(a, OUTCOME_QUOTA, shortage);
 }
 
 /* A later check refuses for something else. */
@@ -338,47 +361,40 @@ static unsigned engines_that_fit(const struct candidate *a, const struct place_r
 static enum outcome refuse_engines(struct candidate *a, const struct place_request *request,
 				   unsigned engines, enum outcome outcome)
 {
-	const struct shortage shortage = { REASON_SHADER_ENGINES, RESOURCE_SHADER_ENGINES,
-					   a->want->shader_engines, engines,
-					   a->gpu->info.geometry.engines };
 	unsigned fit = engines_that_fit(a, request, engines);
 
 	if (fit > 0)
 		refusal_set_fits(a->refusal, RESOURCE_SHADER_ENGINES, fit, 0);
-	return refuse(a, outcome, &shortage);
+	return refuse(a, outcome,
+		      of_engines(a, REASON_SHADER_ENGINES, a->want->shader_engines, engines));
 }
 
 static enum outcome refuse_cus(struct candidate *a, const struct place_request *request,
 			       const struct place_miss *miss, enum outcome outcome)
 {
-	struct shortage shortage = { REASON_SHAPE, RESOURCE_CUS, a->aim,
-				     cuset_count(&request->avail), a->gpu->cus };
+	unsigned free = cuset_count(&request->avail);
 	unsigned engines = open_engines(a->gpu, &request->avail);
+	bool few = free < (request->exact ? request->aim : request->floor);
 
 	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, miss->above);
 	if (engines < a->want->shader_engines)
 		return refuse_engines(a, request, engines, outcome);
 	if (a->admit_context->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
 	    fits_without_engines(a, request))
-		shortage = (struct shortage){ REASON_SHADER_ENGINES, RESOURCE_SHADER_ENGINES,
-					      engines_for(a), engines,
-					      a->gpu->info.geometry.engines };
-	else if (shortage.free < (request->exact ? request->aim : request->floor))
-		shortage.reason = REASON_CUS;
-	return refuse(a, outcome, &shortage);
+		return refuse(a, outcome,
+			      of_engines(a, REASON_SHADER_ENGINES, engines_for(a), engines));
+	return refuse(a, outcome, of_cus(a, few ? REASON_CUS : REASON_SHAPE, a->aim, free));
 }
 
 /* Names the tenants whose floors keep what the request lacks. */
 static enum outcome refuse_floor(struct candidate *a, enum outcome outcome, const char *key,
-				 uint64_t tenants, uint64_t kept, const struct shortage *lacks)
+				 uint64_t tenants, uint64_t kept, struct shortage shortage)
 {
-	struct shortage shortage = *lacks;
-
 	shortage.reason = REASON_FLOOR;
 	refusal_set_bound(a->refusal, key, kept, "");
 	floor_names(a->admit_context->arbiter->settings, tenants, a->refusal->tenant,
 		    sizeof(a->refusal->tenant));
-	return refuse(a, outcome, &shortage);
+	return refuse(a, outcome, shortage);
 }
 
 static const char *key_of_floor(const struct candidate *a, uint64_t tenants)
@@ -394,8 +410,6 @@ static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_
 					const struct place_miss *miss, const struct reserved *kept,
 					enum outcome outcome)
 {
-	const struct shortage shortage = { REASON_CUS, RESOURCE_CUS, a->aim,
-					   cuset_count(&request->avail), a->gpu->cus };
 	struct place_request open = *request;
 
 	if (!kept || !kept->cus_of)
@@ -405,7 +419,8 @@ static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_
 		return refuse_cus(a, request, miss, outcome);
 	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, miss->above);
 	return refuse_floor(a, outcome, key_of_floor(a, kept->cus_of), kept->cus_of,
-			    cuset_count(&kept->cus), &shortage);
+			    cuset_count(&kept->cus),
+			    of_cus(a, REASON_FLOOR, a->aim, cuset_count(&request->avail)));
 }
 
 /* Would the CUs fit if the GPU were empty, or do they now but for
@@ -441,35 +456,29 @@ static bool refuse_outside(struct candidate *a)
 {
 	struct candidate open = *a;
 	struct place_request request;
-	struct shortage shortage = { REASON_UNMASKED, RESOURCE_CUS, a->aim, 0, a->gpu->cus };
 	const struct disturbed self = disturbed(a);
+	unsigned free;
 
 	if (cuset_empty(&a->outside))
 		return false;
 	prepare(a, &request);
-	shortage.free = cuset_count(&request.avail);
+	free = cuset_count(&request.avail);
 	open.outside = (struct cuset){ 0 };
 	prepare(&open, &request);
 	if (!place_fits(&a->gpu->info.geometry, &request))
 		return false;
 	forget_facts(a->refusal);
 	cover_name(a->admit_context->arbiter, a->index, &self, &a->gpu->all, a->refusal);
-	refuse(a, OUTCOME_NOT_NOW, &shortage);
+	refuse(a, OUTCOME_NOT_NOW, of_cus(a, REASON_UNMASKED, a->aim, free));
 	return true;
 }
 
 /* What max-cus leaves, and what leases of the user return, do not hold the request. */
 static enum outcome refuse_own(struct candidate *a, unsigned fit)
 {
-	const struct tenant *tenant = a->admit_context->tenant;
-	const struct shortage shortage = { REASON_QUOTA, RESOURCE_CUS, a->aim, fit, a->gpu->cus };
-
-	refusal_set_bound(a->refusal, "max-cus", limit_of(&tenant->max_cus, a->gpu->cus),
-			  tenant->name);
-	a->refusal->held = cuset_count(&a->held.cus);
-	a->refusal->uid = a->admit_context->uid;
 	refusal_set_fits(a->refusal, RESOURCE_CUS, fit, 0);
-	return refuse(a, OUTCOME_QUOTA, &shortage);
+	return refuse_quota(a, "max-cus", limit_of(&a->admit_context->tenant->max_cus, a->gpu->cus),
+			    cuset_count(&a->held.cus), of_cus(a, REASON_QUOTA, a->aim, fit));
 }
 
 /* What a user holds, and what it is to get, are together no more than max-cus: so the request takes as many CUs as
@@ -529,19 +538,15 @@ static enum outcome place_within_engines(struct candidate *a, const struct place
 	unsigned all = a->gpu->info.geometry.engines;
 	unsigned has = (unsigned)__builtin_popcount(a->held.engines);
 	uint64_t most = limit_of(&a->admit_context->tenant->max_engines, all);
-	unsigned left = most > has ? (unsigned)(most - has) : 0;
-	const struct shortage shortage = { REASON_QUOTA, RESOURCE_SHADER_ENGINES, engines_for(a),
-					   left, all };
+	unsigned left = (unsigned)beyond(most, has);
 	struct place_request fewer = *request;
 	struct place_miss miss;
 
 	for (fewer.engines = left; fewer.engines > 0; fewer.engines--)
 		if (place_beside_own(a, &fewer, placement, &miss))
 			return OUTCOME_FITS;
-	refusal_set_bound(a->refusal, "max-shader-engines", most, a->admit_context->tenant->name);
-	a->refusal->held = has;
-	a->refusal->uid = a->admit_context->uid;
-	return refuse(a, OUTCOME_QUOTA, &shortage);
+	return refuse_quota(a, "max-shader-engines", most, has,
+			    of_engines(a, REASON_QUOTA, engines_for(a), left));
 }
 
 static bool has_too_many_engines(const struct candidate *a, const struct placement *placement)
@@ -585,41 +590,15 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 
 /* ---- budgets --------------------------------------------------------------------- */
 
-/* A countable resource: what is asked, free, there in all for leases, charged to leases, and
- * charged to the lease that is resized. */
-struct countable {
-	enum reason reason;
-	enum resource resource;
-	uint64_t asked, free, total, leased, had;
-};
-
-/* What the floors of other tenants keep of a countable resource. */
-struct reserved_count {
-	uint64_t now, ever; /* ever: were the GPU empty */
-	const char *key;
-	uint64_t tenants; /* that it is kept for, were the GPU empty: as of floor.h */
-};
-
-static struct reserved_count kept_count(const struct candidate *a, enum resource resource)
-{
-	const struct floor *floor = a->floor;
-
-	if (floor && resource == RESOURCE_QUEUES)
-		return (struct reserved_count){ floor->now.queues, floor->ever.queues,
-						"reserved-queues", floor->ever.queues_of };
-	if (floor && resource == RESOURCE_PROCESSES)
-		return (struct reserved_count){ floor->now.processes, floor->ever.processes,
-						"reserved-processes", floor->ever.processes_of };
-	return (struct reserved_count){ 0 };
-}
-
 /* With oversubscribe-besteffort a best-effort lease may take more slots than the GPU has, unless a floor
  * keeps slots there. A realtime lease on the GPU forbids it only until that lease ends. */
 static bool may_oversubscribe_ever(const struct candidate *a)
 {
+	const uint64_t *kept = a->floor ? a->floor->ever.of : NULL;
+
 	return a->admit_context->arbiter->settings->oversubscribe_besteffort &&
 	       a->admit_context->class == CLASS_BESTEFFORT &&
-	       !(a->floor && (a->floor->ever.queues_of || a->floor->ever.processes_of));
+	       !(kept && (kept[RESOURCE_QUEUES] || kept[RESOURCE_PROCESSES]));
 }
 
 static bool may_oversubscribe(const struct candidate *a)
@@ -627,7 +606,27 @@ static bool may_oversubscribe(const struct candidate *a)
 	return may_oversubscribe_ever(a) && a->gpu->n_realtime == 0;
 }
 
-static void count_up(const struct candidate *a, struct countable ret[static BUDGETS])
+/* Names what is in the way beside leases. Would the resource suffice without unmanaged processes? */
+static enum reason name_users(const struct candidate *a, enum resource resource, uint64_t kept,
+			      uint64_t total, enum reason reason)
+{
+	const struct gpu *gpu = a->gpu;
+	uint64_t leased = gpu->charged.of[resource] + gpu->observed.excess.of[resource];
+
+	if (a->want->budget.of[resource] + leased + kept <= total)
+		reason = REASON_UNMANAGED;
+	if (resource == RESOURCE_QUEUES)
+		a->refusal->reserved = gpu->reserve_queues;
+	if (resource == RESOURCE_QUEUES || resource == RESOURCE_PROCESSES)
+		gpu_name_processes(gpu, a->refusal);
+	if (resource == RESOURCE_VRAM && reason == REASON_UNMANAGED)
+		gpu_name_vram_users(gpu, a->refusal);
+	return reason;
+}
+
+/* has: what leases may have of a countable resource; ever: were the GPU empty. */
+static enum outcome admit_budget(struct candidate *a, enum resource resource, uint64_t has,
+				 bool ever)
 {
 	static const enum reason reasons[BUDGETS] = {
 		[RESOURCE_QUEUES] = REASON_QUEUES,
@@ -637,84 +636,52 @@ static void count_up(const struct candidate *a, struct countable ret[static BUDG
 		[RESOURCE_VRAM] = REASON_VRAM,
 		[RESOURCE_COOPERATIVE_QUEUES] = REASON_COOPERATIVE,
 	};
-	const struct gpu *gpu = a->gpu;
-	const struct budget all = gpu_for_leases(gpu);
-	struct budget free = gpu_free_beside(gpu, a->had);
+	const enum outcome outcome = ever ? OUTCOME_NEVER : OUTCOME_NOT_NOW;
+	const struct floor *floor = a->floor;
+	uint64_t asked = a->want->budget.of[resource];
+	uint64_t kept = floor ? (ever ? &floor->ever : &floor->now)->budget.of[resource] : 0;
+	struct shortage shortage = { reasons[resource], resource, asked, beyond(has, kept), 0 };
 
-	if (may_oversubscribe(a))
-		free.queues = free.processes = UINT64_MAX;
-	for (unsigned r = 0; r < BUDGETS; r++)
-		ret[r] = (struct countable){
-			.reason = reasons[r],
-			.resource = r,
-			.asked = a->want->budget.of[r],
-			.free = free.of[r],
-			.total = all.of[r],
-			.leased = gpu->charged.of[r] + gpu->observed.excess.of[r],
-			.had = a->had ? a->had->charged.of[r] : 0,
-		};
+	if (asked <= shortage.free || (a->had && asked <= a->had->charged.of[resource]))
+		return OUTCOME_FITS;
+	shortage.total = gpu_for_leases(a->gpu).of[resource];
+	refusal_set_fits(a->refusal, resource, shortage.free, 0);
+	if (asked <= has)
+		return refuse_floor(a, outcome,
+				    resource == RESOURCE_QUEUES ? "reserved-queues"
+								: "reserved-processes",
+				    floor->ever.of[resource], kept, shortage);
+	if (!ever)
+		shortage.reason = name_users(a, resource, kept, shortage.total, shortage.reason);
+	return refuse(a, outcome, shortage);
 }
 
-static bool has_total(const struct candidate *a, enum resource resource)
+static enum outcome admit_each(struct candidate *a, const struct budget *has, bool ever)
 {
-	bool slots = resource == RESOURCE_QUEUES || resource == RESOURCE_PROCESSES;
+	enum outcome outcome = OUTCOME_FITS;
 
-	return !slots || !may_oversubscribe_ever(a);
+	for (unsigned r = 0; r < BUDGETS && outcome == OUTCOME_FITS; r++)
+		outcome = admit_budget(a, r, has->of[r], ever);
+	return outcome;
 }
 
 /* More than the GPU has in all: checked before anything that may change. */
 static enum outcome admit_total(struct candidate *a)
 {
-	struct countable list[BUDGETS];
+	struct budget all = gpu_for_leases(a->gpu);
 
-	count_up(a, list);
-	for (size_t i = 0; i < BUDGETS; i++) {
-		const struct countable *c = &list[i];
-		const struct reserved_count kept = kept_count(a, c->resource);
-		uint64_t most = beyond(c->total, kept.ever);
-		const struct shortage shortage = { c->reason, c->resource, c->asked, most,
-						   c->total };
-
-		if (c->asked <= c->had || c->asked <= most || !has_total(a, c->resource))
-			continue;
-		refusal_set_fits(a->refusal, c->resource, most, 0);
-		if (c->asked <= c->total)
-			return refuse_floor(a, OUTCOME_NEVER, kept.key, kept.tenants, kept.ever,
-					    &shortage);
-		return refuse(a, OUTCOME_NEVER, &shortage);
-	}
-	return OUTCOME_FITS;
+	if (may_oversubscribe_ever(a))
+		all.queues = all.processes = UINT64_MAX;
+	return admit_each(a, &all, true);
 }
 
 static enum outcome admit_budgets(struct candidate *a)
 {
-	struct countable list[BUDGETS];
+	struct budget free = gpu_free_beside(a->gpu, a->had);
 
-	count_up(a, list);
-	for (size_t i = 0; i < BUDGETS; i++) {
-		const struct countable *c = &list[i];
-		const struct reserved_count kept = kept_count(a, c->resource);
-		uint64_t free = beyond(c->free, kept.now);
-		struct shortage shortage = { c->reason, c->resource, c->asked, free, c->total };
-
-		if (c->asked <= c->had || c->asked <= free)
-			continue;
-		refusal_set_fits(a->refusal, c->resource, free, 0);
-		if (c->asked <= c->free)
-			return refuse_floor(a, OUTCOME_NOT_NOW, kept.key, kept.tenants, kept.now,
-					    &shortage);
-		/* Would it fit without unmanaged processes? */
-		if (c->asked + c->leased + kept.now <= c->total)
-			shortage.reason = REASON_UNMANAGED;
-		if (c->resource == RESOURCE_QUEUES)
-			a->refusal->reserved = a->gpu->reserve_queues;
-		if (c->resource == RESOURCE_QUEUES || c->resource == RESOURCE_PROCESSES)
-			gpu_name_processes(a->gpu, a->refusal);
-		if (c->resource == RESOURCE_VRAM && shortage.reason == REASON_UNMANAGED)
-			gpu_name_vram_users(a->gpu, a->refusal);
-		return refuse(a, OUTCOME_NOT_NOW, &shortage);
-	}
-	return OUTCOME_FITS;
+	if (may_oversubscribe(a))
+		free.queues = free.processes = UINT64_MAX;
+	return admit_each(a, &free, false);
 }
 
 /* ---- quota ----------------------------------------------------------------------- */
@@ -751,19 +718,15 @@ static enum outcome admit_quota(struct candidate *a)
 		uint64_t limit = limit_of(tenant_limit(tenant, QUOTA_FIRST + i), parts[i].total);
 		uint64_t left = beyond(limit, parts[i].held);
 		bool memory = parts[i].resource == RESOURCE_VRAM;
-		const struct shortage shortage = { REASON_QUOTA, parts[i].resource, asked[i], left,
-						   parts[i].total };
 
 		/* Memory that was never asked for counts as well. */
 		if (asked[i] <= left && (!memory || parts[i].held <= limit || only_gives(a)))
 			continue;
-		refusal_set_bound(a->refusal, tenant_limits[QUOTA_FIRST + i].key, limit,
-				  tenant->name);
-		a->refusal->held = parts[i].held;
 		a->refusal->by_default = memory && want->default_vram;
-		a->refusal->uid = a->admit_context->uid;
 		refusal_set_fits(a->refusal, parts[i].resource, left, 0);
-		return refuse(a, OUTCOME_QUOTA, &shortage);
+		return refuse_quota(a, tenant_limits[QUOTA_FIRST + i].key, limit, parts[i].held,
+				    (struct shortage){ REASON_QUOTA, parts[i].resource, asked[i],
+						       left, parts[i].total });
 	}
 	return OUTCOME_FITS;
 }
@@ -771,12 +734,11 @@ static enum outcome admit_quota(struct candidate *a)
 static enum outcome admit_gpu(struct candidate *a)
 {
 	const struct tenant *tenant = a->admit_context->tenant;
-	const struct shortage shortage = { .reason = REASON_POLICY };
 
 	if (tenant_allows_gpu(tenant, a->gpu->info.name))
 		return OUTCOME_FITS;
 	refusal_set_bound(a->refusal, "only-gpus", 0, tenant->name);
-	return refuse(a, OUTCOME_NEVER, &shortage);
+	return refuse(a, OUTCOME_NEVER, (struct shortage){ .reason = REASON_POLICY });
 }
 
 /* ---- all checks ------------------------------------------------------------------ */
@@ -809,28 +771,26 @@ static enum outcome refuse_oversubscribed(struct candidate *a)
 		a->refusal->held = processes;
 	}
 	gpu_name_processes(gpu, a->refusal);
-	return refuse(a, OUTCOME_NOT_NOW, &shortage);
+	return refuse(a, OUTCOME_NOT_NOW, shortage);
 }
 
 static enum outcome admit_exclusive(struct candidate *a)
 {
 	const struct admit_context *context = a->admit_context;
-	const struct shortage shortage = { .reason = REASON_EXCLUSIVE };
 
 	if (a->had || context->adaptable || context->inactive ||
 	    !exclusive_refuses(context->arbiter, a->index, NULL, context->exclusive, a->refusal))
 		return OUTCOME_FITS;
-	return refuse(a, OUTCOME_NOT_NOW, &shortage);
+	return refuse(a, OUTCOME_NOT_NOW, (struct shortage){ .reason = REASON_EXCLUSIVE });
 }
 
 static enum outcome admit_graphics(struct candidate *a)
 {
 	const struct disturbed self = disturbed(a);
-	const struct shortage shortage = { .reason = REASON_GRAPHICS };
 
 	if (a->had || !disturbance_draws(a->admit_context->arbiter, a->index, &self, a->refusal))
 		return OUTCOME_FITS;
-	return refuse(a, OUTCOME_NOT_NOW, &shortage);
+	return refuse(a, OUTCOME_NOT_NOW, (struct shortage){ .reason = REASON_GRAPHICS });
 }
 
 /* What the floor of its own tenant keeps can be granted at any time. */
@@ -839,29 +799,25 @@ static bool is_within_floor(const struct candidate *a)
 	const struct reserved *own = a->floor ? &a->floor->own : NULL;
 
 	return own && a->aim <= cuset_count(&own->cus) &&
-	       budget_within(&a->want->budget, &(struct budget){ .queues = own->queues,
-								 .processes = own->processes });
+	       budget_within(&a->want->budget, &own->budget);
 }
 
 static enum outcome admit_state(struct candidate *a)
 {
 	const struct gpu *gpu = a->gpu;
-	struct shortage shortage = { REASON_DRAIN, RESOURCE_CUS, a->aim, 0, gpu->cus };
-	const struct shortage resets = { .reason = REASON_RESET };
 
 	a->confined = is_barred(a);
 	if (only_gives(a))
 		return OUTCOME_FITS;
 	if (gpu->draining)
-		return refuse(a, OUTCOME_NOT_NOW, &shortage);
+		return refuse(a, OUTCOME_NOT_NOW, of_cus(a, REASON_DRAIN, a->aim, 0));
 	if (gpu->reset_until_usec > 0)
-		return refuse(a, OUTCOME_NOT_NOW, &resets);
+		return refuse(a, OUTCOME_NOT_NOW, (struct shortage){ .reason = REASON_RESET });
 	if (gpu->observed.oversubscribed && !may_oversubscribe(a))
 		return refuse_oversubscribed(a);
 	if (a->confined && !is_within_floor(a)) {
-		shortage.reason = REASON_CUS;
 		a->refusal->behind = gpu->barrier.rank.id;
-		return refuse(a, OUTCOME_NOT_NOW, &shortage);
+		return refuse(a, OUTCOME_NOT_NOW, of_cus(a, REASON_CUS, a->aim, 0));
 	}
 	return OUTCOME_FITS;
 }
@@ -869,20 +825,16 @@ static enum outcome admit_state(struct candidate *a)
 /* The engines that are asked for have fewer CUs than cus-min, or more than cus-max. */
 static enum outcome refuse_bound(struct candidate *a, const char *key, unsigned value)
 {
-	const struct shortage shortage = { REASON_SHAPE, RESOURCE_CUS, value, a->aim, a->gpu->cus };
-
 	refusal_set_bound(a->refusal, key, a->aim, "");
 	refusal_set_fits(a->refusal, RESOURCE_CUS, a->aim, 0);
-	return refuse(a, OUTCOME_NEVER, &shortage);
+	return refuse(a, OUTCOME_NEVER, of_cus(a, REASON_SHAPE, value, a->aim));
 }
 
 /* It is less than one CU of this GPU. */
 static enum outcome refuse_percent(struct candidate *a, unsigned percent)
 {
-	const struct shortage shortage = { REASON_SHAPE, RESOURCE_CUS, percent, 0, a->gpu->cus };
-
 	refusal_set_bound(a->refusal, "cus-percent", a->gpu->cus, "");
-	return refuse(a, OUTCOME_NEVER, &shortage);
+	return refuse(a, OUTCOME_NEVER, of_cus(a, REASON_SHAPE, percent, 0));
 }
 
 static enum outcome admit_aim(struct candidate *a)
@@ -893,19 +845,14 @@ static enum outcome admit_aim(struct candidate *a)
 	a->aim = want->cus ? want->cus
 			   : place_engines_aim(geometry, &a->gpu->all, want->shader_engines);
 	if (want->shader_engines > geometry->engines) {
-		const struct shortage shortage = { REASON_SHADER_ENGINES, RESOURCE_SHADER_ENGINES,
-						   want->shader_engines, geometry->engines,
-						   geometry->engines };
-
 		refusal_set_fits(a->refusal, RESOURCE_SHADER_ENGINES, geometry->engines, 0);
-		return refuse(a, OUTCOME_NEVER, &shortage);
+		return refuse(a, OUTCOME_NEVER,
+			      of_engines(a, REASON_SHADER_ENGINES, want->shader_engines,
+					 geometry->engines));
 	}
 	if (!a->gpu->masks_known && a->aim < a->gpu->cus) {
-		const struct shortage shortage = { REASON_MASK, RESOURCE_CUS, a->aim, 0,
-						   a->gpu->cus };
-
 		refusal_set_fits(a->refusal, RESOURCE_CUS, 0, a->gpu->cus);
-		return refuse(a, OUTCOME_NEVER, &shortage);
+		return refuse(a, OUTCOME_NEVER, of_cus(a, REASON_MASK, a->aim, 0));
 	}
 	if (want->cus_min > a->aim)
 		return refuse_bound(a, "cus-min", want->cus_min);

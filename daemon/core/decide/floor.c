@@ -12,8 +12,8 @@
 /* What all leases of a tenant hold of a GPU. */
 struct tenant_holding {
 	unsigned cus;
-	uint64_t queues, processes;
 	uint32_t engines;
+	struct budget budget;
 };
 
 bool floor_configured(const struct settings *settings)
@@ -74,42 +74,41 @@ static void find_holdings(const struct arbiter *arbiter, uint64_t gpus, struct t
 				       t];
 			holding->cus += cuset_count(partition_claim(p));
 			holding->engines |= cuset_engines(partition_claim(p));
-			holding->queues += p->charged.queues;
-			holding->processes += p->charged.processes;
+			budget_add(&holding->budget, &p->charged);
 		}
 	}
 }
 
-/* The CUs of one shader engine that are free. */
-static void free_in_engine(const struct gpu *gpu, const struct cuset *free, unsigned engine,
-			   struct cuset *ret)
+static unsigned count_in_engine(const struct gpu *gpu, const struct cuset *set, unsigned engine)
 {
-	memset(ret, 0, sizeof(*ret));
+	unsigned n = 0;
+
 	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
-		ret->pair[cuset_pair(x, engine)] = free->pair[cuset_pair(x, engine)];
+		n += cuset_count_word(set->pair[cuset_pair(x, engine)]);
+	return n;
 }
 
 /* Moves the best engine from free to kept: an empty one, else the one with the most free CUs; the
  * last of several. Returns its CUs; 0: none is free. */
 static unsigned keep_engine(const struct gpu *gpu, struct cuset *free, struct cuset *kept)
 {
-	struct cuset best = { 0 }, all, cus;
-	unsigned most = 0;
+	unsigned best = 0, most = 0, n;
 
 	for (unsigned e = 0; e < gpu->info.geometry.engines; e++) {
-		unsigned worth;
-
-		free_in_engine(gpu, free, e, &cus);
-		free_in_engine(gpu, &gpu->all, e, &all);
-		worth = cuset_count(&cus) + (cuset_equal(&cus, &all) ? CODEC_BITS : 0);
-		if (cuset_empty(&cus) || worth < most)
-			continue;
-		most = worth;
-		best = cus;
+		n = count_in_engine(gpu, free, e);
+		if (n > 0 && n == count_in_engine(gpu, &gpu->all, e))
+			n += CODEC_BITS;
+		best = n >= most ? e : best;
+		most = max_u(n, most);
 	}
-	cuset_remove(free, &best);
-	cuset_add(kept, &best);
-	return cuset_count(&best);
+	n = count_in_engine(gpu, free, best);
+	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++) {
+		uint32_t *word = &free->pair[cuset_pair(x, best)];
+
+		kept->pair[cuset_pair(x, best)] |= *word;
+		*word = 0;
+	}
+	return n;
 }
 
 /* Moves n CUs from free to kept: a rectangle if there is one, else any. place() leaves the largest rectangle
@@ -165,13 +164,15 @@ static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
 static void add_slots(const struct tenant *tenant, const struct tenant_holding *holding,
 		      uint64_t of, struct reserved *kept)
 {
-	uint64_t queues = beyond(tenant->reserved_queues, holding->queues);
-	uint64_t processes = beyond(tenant->reserved_processes, holding->processes);
+	const struct budget floor = { .queues = tenant->reserved_queues,
+				      .processes = tenant->reserved_processes };
 
-	kept->queues += queues;
-	kept->processes += processes;
-	kept->queues_of |= queues > 0 ? of : 0;
-	kept->processes_of |= processes > 0 ? of : 0;
+	for (unsigned r = 0; r < BUDGETS; r++) {
+		uint64_t lacks = beyond(floor.of[r], holding->budget.of[r]);
+
+		kept->budget.of[r] += lacks;
+		kept->of[r] |= lacks > 0 ? of : 0;
+	}
 }
 
 /* holdings: by tenant; NULL: the GPU is empty. free: the CUs that no lease claims. */

@@ -13,10 +13,10 @@
 
 struct reserved {
 	struct cuset cus;
-	uint64_t queues, processes;
+	struct budget budget; /* queues and processes */
 	/* The tenants that each is kept for, as bits of their index; those from FLOOR_TENANTS on share
 	 * the last one. 0: nothing is kept. */
-	uint64_t cus_of, queues_of, processes_of;
+	uint64_t cus_of, of[BUDGETS];
 };
 
 /* Kept from a tenant on one GPU. */
