@@ -14,30 +14,8 @@
 
 /* ---- is the lease consistent in itself? -------------------------------------------- */
 
-static bool texts_are_terminated(const struct lease *lease)
-{
-	const char *const texts[] = { lease->name, lease->tenant, lease->token, lease->unit,
-				      lease->reason };
-
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (!memchr(texts[i], '\0', REQUEST_TEXT))
-			return false;
-	return true;
-}
-
 static int check_values(const struct lease *lease, char *why, size_t size)
 {
-	if (lease->id == 0 || lease->id == UINT64_MAX)
-		return refuse(why, size, -EINVAL, "invalid lease id %llu", ID(lease));
-	if ((unsigned)lease->state > STATE_ENDING)
-		return refuse(why, size, -EINVAL, "unknown state %u", (unsigned)lease->state);
-	if ((unsigned)lease->class > CLASS_REALTIME)
-		return refuse(why, size, -EINVAL, "unknown class %u", (unsigned)lease->class);
-	if ((unsigned)lease->cause >= RESULT_KINDS)
-		return refuse(why, size, -EINVAL, "unknown cause %u", (unsigned)lease->cause);
-	if ((unsigned)lease->enforce.step > ENFORCE_STEP_KILL)
-		return refuse(why, size, -EINVAL, "unknown enforcement step %u",
-			      (unsigned)lease->enforce.step);
 	if ((lease->adaptable && lease->class != CLASS_BESTEFFORT) ||
 	    (lease->state == STATE_INACTIVE && lease->class != CLASS_REALTIME))
 		return refuse(why, size, -EINVAL, "a lease of class %s cannot be %s",
@@ -46,14 +24,6 @@ static int check_values(const struct lease *lease, char *why, size_t size)
 	if (lease->lend.idle && lease->state != STATE_REVOKING && lease->state != STATE_ENDING)
 		return refuse(why, size, -EINVAL, "a lease that is %s cannot be idle",
 			      state_names[lease->state]);
-	if (!texts_are_terminated(lease))
-		return refuse(why, size, -EINVAL, "a text is longer than %u bytes",
-			      REQUEST_TEXT - 1);
-	if (lease->acknowledged == 0 || lease->acknowledged > lease->generation)
-		return refuse(why, size, -EINVAL,
-			      "acknowledged generation %llu is not between 1 and %llu",
-			      (unsigned long long)lease->acknowledged,
-			      (unsigned long long)lease->generation);
 	return 0;
 }
 
@@ -69,9 +39,6 @@ static int check_request(const struct lease *lease, char *why, size_t size)
 		return refuse(why, size, -EINVAL, "it has a token and no request");
 	if (!lease->request)
 		return 0;
-	if (lease->request->n_wants == 0 || lease->request->n_wants > REQUEST_WANTS)
-		return refuse(why, size, -EINVAL, "its request has %zu wants",
-			      lease->request->n_wants);
 	if (lease->request->class >= 0 && lease->request->class != (int)lease->class)
 		return refuse(why, size, -EINVAL, "its request is of class %d",
 			      lease->request->class);
@@ -87,8 +54,6 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 {
 	bool realtime = lease->class == CLASS_REALTIME;
 
-	if (p->isolation == ISOLATION_DEFAULT || (unsigned)p->isolation > ISOLATION_SHARED)
-		return refuse(why, size, -EINVAL, "unknown isolation %u", (unsigned)p->isolation);
 	if ((p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT) ||
 	    ((p->isolation == ISOLATION_SHADER_ENGINE || p->alone || p->exclusive) && !realtime))
 		return refuse(why, size, -EINVAL, "class %s cannot have isolation %s%s",
@@ -98,9 +63,6 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 		return refuse(why, size, -EINVAL, "a partition that adapts waits for CUs");
 	if ((p->paused && !p->adaptation) || (p->stopped && !p->paused))
 		return refuse(why, size, -EINVAL, "a partition that does not adapt is paused");
-	if (p->priority > PRIORITY_MAX)
-		return refuse(why, size, -EINVAL, "priority %u is above %u", p->priority,
-			      PRIORITY_MAX);
 	if (cuset_empty(&p->cus))
 		return refuse(why, size, -EINVAL, "a partition has no CUs");
 	if (!cuset_within(&p->cus, &p->occupied) || !cuset_within(&p->resize, &p->occupied) ||
@@ -115,25 +77,20 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 }
 
 static int check_place(const struct arbiter *arbiter, const struct lease *lease, size_t i,
-		       const char *lost, char *why, size_t size)
+		       char *why, size_t size)
 {
 	unsigned gpu = lease->partitions[i].gpu;
 
-	if (gpu == GPU_ABSENT)
-		return lost[0] ? 0
-			       : refuse(why, size, -EINVAL,
-					"a partition has no GPU, but no GPU is missing");
-	if (gpu >= arbiter->n_gpus || arbiter->gpus[gpu].absent)
-		return refuse(why, size, -EINVAL, "there is no GPU %u", gpu);
-	for (size_t j = 0; j < i; j++)
+	for (size_t j = 0; gpu != GPU_ABSENT && j < i; j++)
 		if (lease->partitions[j].gpu == gpu)
 			return refuse(why, size, -EINVAL, "two partitions are on %s",
 				      arbiter->gpus[gpu].info.name);
 	return 0;
 }
 
-static int check_self(const struct arbiter *arbiter, const struct lease *lease, const char *lost,
-		      char *why, size_t size)
+/* The reader of files (sys/state/state-json.c) has checked that each value is a possible one. */
+static int check_self(const struct arbiter *arbiter, const struct lease *lease, char *why,
+		      size_t size)
 {
 	size_t least = lease->state != STATE_WAITING && lease->state != STATE_ENDING,
 	       most = REQUEST_WANTS;
@@ -148,7 +105,7 @@ static int check_self(const struct arbiter *arbiter, const struct lease *lease, 
 		return refuse(why, size, -EINVAL, "a lease that is %s cannot have %zu partitions",
 			      state_names[lease->state], lease->n_partitions);
 	for (size_t i = 0; i < lease->n_partitions; i++) {
-		r = check_place(arbiter, lease, i, lost, why, size);
+		r = check_place(arbiter, lease, i, why, size);
 		if (r == 0 && lease->partitions[i].gpu != GPU_ABSENT)
 			r = check_terms(lease, &lease->partitions[i], why, size);
 		if (r < 0)
@@ -411,7 +368,7 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 	uint64_t possible;
 	int r;
 
-	r = check_self(arbiter, lease, lost, why, size);
+	r = check_self(arbiter, lease, why, size);
 	if (r < 0)
 		return r;
 	if (arbiter->n_leases == arbiter->room)

@@ -131,7 +131,7 @@ static void spoil_partition(struct play *play, struct partition *p)
 	unsigned bit = play_below(play, 32), pair = play_below(play, 16);
 
 	switch (play_below(play, 12)) {
-	case 0: p->gpu = play_below(play, 6); break;
+	case 0: p->gpu = play_below(play, PLAY_GPUS); break;
 	case 1: p->gpu = GPU_ABSENT; break;
 	case 2: p->cus.pair[pair] ^= UINT32_C(1) << bit; break;
 	case 3: p->occupied.pair[pair] ^= UINT32_C(1) << bit; break;
@@ -143,7 +143,7 @@ static void spoil_partition(struct play *play, struct partition *p)
 	case 6: p->charged.processes = play_below(play, 2) ? play_below(play, 10) : UINT_MAX; break;
 	case 7: p->charged.sdma_queues = play_below(play, 20); break;
 	case 8: p->charged.vram = play_below(play, 2) ? UINT64_MAX : UINT64_C(12) << 30; break;
-	case 9: p->isolation = (enum isolation)play_below(play, 6); break;
+	case 9: p->isolation = (enum isolation)(1 + play_below(play, 3)); break;
 	case 10:
 		p->any_shape = !p->any_shape;
 		p->charged.cooperative = play_below(play, 3);
@@ -151,7 +151,7 @@ static void spoil_partition(struct play *play, struct partition *p)
 	default:
 		p->alone = !p->alone;
 		p->count = p->effective = play_below(play, 100);
-		p->priority = play_below(play, 20);
+		p->priority = play_below(play, PRIORITY_MAX + 1);
 	}
 }
 
@@ -187,23 +187,33 @@ static void spoil(struct play *play, struct lease *lease)
 	else if (what < 16)
 		spoil_request(play, lease);
 	else if (what == 16)
-		lease->id = play_below(play, 40);
+		lease->id = 1 + play_below(play, 40);
 	else if (what == 17)
-		lease->state = (enum lease_state)play_below(play, 7);
+		lease->state = (enum lease_state)play_below(play, 6);
 	else if (what == 18)
-		lease->class = (enum lease_class)play_below(play, 4);
+		lease->class = (enum lease_class)play_below(play, 3);
 	else if (what == 19)
-		lease->acknowledged = play_below(play, 5);
+		lease->acknowledged = 1 + play_below(play, (unsigned)lease->generation);
 	else if (what == 20)
 		snprintf(lease->token, sizeof(lease->token), "t%u", play_below(play, 9));
 	else if (what == 21)
-		memset(lease->token, 'x', sizeof(lease->token));
+		memset(lease->token, 'x', sizeof(lease->token) - 1);
 	else if (what == 22)
 		lease->wait.passed = play_below(play, 2) ? UINT_MAX : LEASE_PASSES_MAX;
 	else if (lease->n_partitions > 0)
 		lease->n_partitions--;
 }
 
+static const char *lost_of(struct play *play, const struct lease *lease)
+{
+	bool lost = play_chance(play, 20);
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		lost |= lease->partitions[i].gpu == GPU_ABSENT;
+	return lost ? "gone" : "";
+}
+
+/* By values that the reader of files lets through. */
 TEST(invariants_hold_after_adopting_corrupted_leases)
 {
 	unsigned seed = SEED_OF_RUN("ADOPT_SEED"), count[4] = { 0 };
@@ -220,8 +230,7 @@ TEST(invariants_hold_after_adopting_corrupted_leases)
 			for (unsigned j = play_below(&old, 4); j > 0; j--)
 				spoil(&old, lease);
 			id = lease->id;
-			r = adopt_saved(new.arbiter, lease, play_chance(&old, 80) ? "" : "gone",
-					why, sizeof(why));
+			r = adopt_saved(new.arbiter, lease, lost_of(&old, lease), why, sizeof(why));
 			CHECK(r == 0 || r == -EEXIST || r == -EINVAL);
 			count[r == -EEXIST ? 1 : r == -EINVAL ? 2 : 0]++;
 			if (r == 0 && play_chance(&new, 80))
