@@ -86,26 +86,22 @@ static void forget_facts(struct refusal *refusal)
 void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum isolation isolation,
 		     bool alone, struct cuset *ret)
 {
+	uint32_t closed = 0;
+
 	*ret = gpu->all;
 	cuset_remove(ret, &gpu->taken);
 	if (isolation != ISOLATION_SHARED)
 		cuset_remove(ret, &gpu->shared);
 
-	for (unsigned e = 0; e < gpu->info.geometry.engines; e++) {
-		bool closed = gpu->alone[e] > 0;
-		uint32_t others = 0;
-
-		if (lease_class == CLASS_REALTIME)
-			closed |= gpu->rt_exclusive[e] > 0 ||
-				  (isolation == ISOLATION_SHADER_ENGINE && gpu->rt_tolerant[e] > 0);
-		for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
-			others |= gpu->taken.pair[cuset_pair(x, e)] |
-				  gpu->shared.pair[cuset_pair(x, e)];
-		if (!closed && !(alone && others))
-			continue;
-		for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
-			ret->pair[cuset_pair(x, e)] = 0;
-	}
+	if (alone)
+		closed = cuset_engines(&gpu->taken) | cuset_engines(&gpu->shared);
+	for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
+		if (gpu->alone[e] > 0 ||
+		    (lease_class == CLASS_REALTIME &&
+		     (gpu->rt_exclusive[e] > 0 ||
+		      (isolation == ISOLATION_SHADER_ENGINE && gpu->rt_tolerant[e] > 0))))
+			closed |= UINT32_C(1) << e;
+	cuset_keep_engines(ret, ~closed);
 }
 
 /* The same, without what queues cover and what the floors of other tenants keep. */

@@ -134,16 +134,17 @@ static void find_spare(const struct division *d, struct cuset *ret)
 	if (i == settings->n_tenants || geometry->engines == 1)
 		return;
 	for (unsigned e = 0; e < geometry->engines; e++) {
-		unsigned claimed = 0;
+		struct cuset taken = d->gpu->taken;
+		unsigned claimed;
 
-		for (unsigned x = 0; x < geometry->xccs; x++)
-			claimed += cuset_count_word(d->gpu->taken.pair[cuset_pair(x, e)]);
+		cuset_keep_engines(&taken, UINT32_C(1) << e);
+		claimed = cuset_count(&taken);
 		if (claimed < fewest)
 			best = e;
 		fewest = min_u(claimed, fewest);
 	}
-	for (unsigned x = 0; x < geometry->xccs; x++)
-		ret->pair[cuset_pair(x, best)] = d->gpu->all.pair[cuset_pair(x, best)];
+	*ret = d->gpu->all;
+	cuset_keep_engines(ret, UINT32_C(1) << best);
 }
 
 /* Where the base of a lease may be: within the CUs that it has now. */

@@ -79,36 +79,28 @@ static void find_holdings(const struct arbiter *arbiter, uint64_t gpus, struct t
 	}
 }
 
-static unsigned count_in_engine(const struct gpu *gpu, const struct cuset *set, unsigned engine)
-{
-	unsigned n = 0;
-
-	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
-		n += cuset_count_word(set->pair[cuset_pair(x, engine)]);
-	return n;
-}
-
 /* Moves the best engine from free to kept: an empty one, else the one with the most free CUs; the
  * last of several. Returns its CUs; 0: none is free. */
 static unsigned keep_engine(const struct gpu *gpu, struct cuset *free, struct cuset *kept)
 {
-	unsigned best = 0, most = 0, n;
+	struct cuset best = { 0 };
+	unsigned most = 0;
 
 	for (unsigned e = 0; e < gpu->info.geometry.engines; e++) {
-		n = count_in_engine(gpu, free, e);
-		if (n > 0 && n == count_in_engine(gpu, &gpu->all, e))
-			n += CODEC_BITS;
-		best = n >= most ? e : best;
-		most = max_u(n, most);
-	}
-	n = count_in_engine(gpu, free, best);
-	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++) {
-		uint32_t *word = &free->pair[cuset_pair(x, best)];
+		struct cuset cus = *free, all = gpu->all;
+		unsigned worth;
 
-		kept->pair[cuset_pair(x, best)] |= *word;
-		*word = 0;
+		cuset_keep_engines(&cus, UINT32_C(1) << e);
+		cuset_keep_engines(&all, UINT32_C(1) << e);
+		worth = cuset_count(&cus) + (cuset_equal(&cus, &all) ? CODEC_BITS : 0);
+		if (cuset_empty(&cus) || worth < most)
+			continue;
+		most = worth;
+		best = cus;
 	}
-	return n;
+	cuset_remove(free, &best);
+	cuset_add(kept, &best);
+	return cuset_count(&best);
 }
 
 /* Moves n CUs from free to kept: a rectangle if there is one, else any. place() leaves the largest rectangle

@@ -154,12 +154,10 @@ void gpu_judge_vram(struct gpu *gpu)
 
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set)
 {
-	uint32_t engines = cuset_engines(set);
+	struct cuset whole = gpu->all;
 
-	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
-		for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
-			if (engines & (UINT32_C(1) << e))
-				set->pair[cuset_pair(x, e)] |= gpu->all.pair[cuset_pair(x, e)];
+	cuset_keep_engines(&whole, cuset_engines(set));
+	cuset_add(set, &whole);
 }
 
 size_t gpu_gaps(const struct gpu *gpu, const char *ret[static GPU_GAPS])

@@ -75,3 +75,9 @@ uint32_t cuset_engines(const struct cuset *set)
 		engines |= (uint32_t)(any[engine] != 0) << engine;
 	return engines;
 }
+
+void cuset_keep_engines(struct cuset *set, uint32_t engines)
+{
+	for (unsigned i = 0; i < CUSET_PAIRS; i++)
+		set->pair[i] &= engines >> i % CUSET_ENGINES & 1 ? UINT32_MAX : 0;
+}

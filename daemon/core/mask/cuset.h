@@ -56,3 +56,6 @@ void cuset_keep(struct cuset *set, const struct cuset *other);
 
 /* The shader engines that have a CU in the set on any XCC, as bits. */
 uint32_t cuset_engines(const struct cuset *set);
+
+/* Removes the CUs of all other shader engines. */
+void cuset_keep_engines(struct cuset *set, uint32_t engines);

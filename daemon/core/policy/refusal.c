@@ -401,6 +401,16 @@ static void put_graphics(struct text *text, const struct refusal *refusal)
 
 static void put_detail(struct text *text, const struct refusal *refusal)
 {
+	static const char *const sentences[REASONS] = {
+		[REASON_DRAIN] = "the GPU is being drained: an administrator can undrain it",
+		[REASON_RESET] = "its driver resets the GPU, which usually takes seconds: wait, "
+				 "or try again",
+		[REASON_MASK] = "gpuarbd does not know its CU masks, because it is newer than this "
+				"gpuarb or its BIOS names other CUs than there are: only all CUs "
+				"can be granted",
+		[REASON_EXCLUSIVE] = "an exclusive lease is active only beside adaptable leases",
+	};
+
 	if (refusal->reason == REASON_QUOTA)
 		put_quota(text, refusal);
 	if (refusal->reason == REASON_POLICY)
@@ -414,14 +424,9 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 		put_number(text, refusal->resource, refusal->limit);
 		put(text, " free");
 	}
-	if (refusal->reason == REASON_DRAIN) {
+	if (sentences[refusal->reason]) {
 		put_break(text);
-		put(text, "the GPU is being drained: an administrator can undrain it");
-	}
-	if (refusal->reason == REASON_RESET) {
-		put_break(text);
-		put(text,
-		    "its driver resets the GPU, which usually takes seconds: wait, or try again");
+		put(text, "%s", sentences[refusal->reason]);
 	}
 	if (refusal->behind) {
 		put_break(text);
@@ -433,16 +438,6 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	if (refusal->reserved > 0) {
 		put_break(text);
 		put(text, "%llu reserved", (unsigned long long)refusal->reserved);
-	}
-	if (refusal->reason == REASON_MASK) {
-		put_break(text);
-		put(text, "gpuarbd does not know its CU masks, because it is newer than this "
-			  "gpuarb or its BIOS names other CUs than there are: only all CUs can be "
-			  "granted");
-	}
-	if (refusal->reason == REASON_EXCLUSIVE) {
-		put_break(text);
-		put(text, "an exclusive lease is active only beside adaptable leases");
 	}
 	put_leases(text, refusal);
 	put_processes(text, refusal);
