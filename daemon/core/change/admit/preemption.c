@@ -242,27 +242,20 @@ static void find_claims(const struct arbiter *arbiter, const struct lease *propo
 	}
 }
 
-static void add_shrinking(struct effects *effects, uint64_t lease, const struct gpu *gpu,
-			  unsigned from, unsigned to)
+/* The lease has fewer CUs there when others have moved, or when those are claimed. now: before that. */
+static void add_shrink(const struct gpu *gpu, const struct lease *now, const struct partition *p,
+		       const struct cuset *claims, struct effects *effects)
 {
-	struct shrinking *shrinking = &effects->shrinks[effects->n_shrinks++];
+	struct shrinking shrinking = { .lease = now->id,
+				       .from = lease_partition_on(now, p->gpu)->count };
+	struct cuset left = p->cus;
 
-	*shrinking = (struct shrinking){ .lease = lease, .from = from, .to = to };
-	memcpy(shrinking->gpu, gpu->info.name, sizeof(shrinking->gpu));
-}
-
-static void add_shrink(const struct arbiter *arbiter, const struct lease *proposal,
-		       const struct cuset *claims, const struct lease *lease,
-		       const struct partition *p, uint64_t now_usec, struct effects *effects)
-{
-	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct cuset left;
-
-	if (!borrow_shrink(gpu, &p->adaptation->base, &p->cus, claims, &left))
-		return;
-	add_shrinking(effects, lease->id, gpu, p->count, cuset_count(&left));
-	if (borrow_overlap(arbiter, proposal, lease, NULL) > 0)
-		add_time(arbiter, lease, now_usec, &effects->within_usec);
+	if (claims)
+		borrow_shrink(gpu, &p->adaptation->base, &p->cus, claims, &left);
+	shrinking.to = cuset_count(&left);
+	memcpy(shrinking.gpu, gpu->info.name, sizeof(shrinking.gpu));
+	if (shrinking.to < shrinking.from)
+		effects->shrinks[effects->n_shrinks++] = shrinking;
 }
 
 static bool is_paused_by(const struct lease *proposal, const struct lease *lease)
@@ -276,36 +269,38 @@ static bool is_paused_by(const struct lease *proposal, const struct lease *lease
 	return false;
 }
 
-/* The adaptable leases that shrink or pause for a grant. */
-static int add_borrowers(const struct arbiter *arbiter, const struct lease *proposal,
-			 uint64_t now_usec, struct effects *effects)
+/* The adaptable leases that shrink or pause for a grant. then: the ledger when leases have moved. proposal:
+ * NULL: none is granted, or it is not active. */
+static int add_borrowers(const struct arbiter *arbiter, const struct arbiter *then,
+			 const struct lease *proposal, uint64_t now_usec, struct effects *effects)
 {
 	struct cuset claims[REQUEST_WANTS];
 	size_t room = 1;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		room += lease_borrows(arbiter->leases[i]) ? arbiter->leases[i]->n_partitions : 0;
+	for (size_t i = 0; i < then->n_leases; i++)
+		room += lease_borrows(then->leases[i]) ? then->leases[i]->n_partitions : 0;
 	effects->shrinks = calloc(room, sizeof(*effects->shrinks));
 	effects->pauses = calloc(room, sizeof(*effects->pauses));
 	if (!effects->shrinks || !effects->pauses)
 		return -ENOMEM;
-	find_claims(arbiter, proposal, claims);
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+	if (proposal)
+		find_claims(then, proposal, claims);
+	for (size_t i = 0; i < then->n_leases; i++) {
+		const struct lease *lease = then->leases[i];
 
 		if (!lease_borrows(lease) || lease->state == STATE_ENDING)
 			continue;
 		for (size_t j = 0; j < lease->n_partitions; j++) {
-			const struct partition *p = &lease->partitions[j];
+			unsigned gpu = lease->partitions[j].gpu;
+			bool there = proposal && lease_partition_on(proposal, gpu);
 
-			if (lease_partition_on(proposal, p->gpu))
-				add_shrink(arbiter, proposal, &claims[p->gpu], lease, p, now_usec,
-					   effects);
+			add_shrink(&arbiter->gpus[gpu], ledger_find(arbiter, lease->id),
+				   &lease->partitions[j], there ? &claims[gpu] : NULL, effects);
 		}
-		if (!is_paused_by(proposal, lease))
-			continue;
-		effects->pauses[effects->n_pauses++] = lease->id;
-		add_time(arbiter, lease, now_usec, &effects->within_usec);
+		if (proposal && is_paused_by(proposal, lease))
+			effects->pauses[effects->n_pauses++] = lease->id;
+		if (proposal && borrow_overlap(then, proposal, lease, NULL) > 0)
+			add_time(then, lease, now_usec, &effects->within_usec);
 	}
 	return 0;
 }
@@ -319,47 +314,67 @@ static bool is_named(const struct advice *advice, uint64_t id)
 }
 
 /* The leases that are revoked for a request, and those that shrink or pause when they have ended. */
-static int add_revoked(const struct arbiter *arbiter, const struct caller *caller,
-		       const struct request *request, uint64_t now_usec, struct effects *effects)
+static int add_revoked(const struct arbiter *arbiter, const struct arbiter *then,
+		       const struct asker *asker, uint64_t now_usec, struct effects *effects)
 {
-	const struct asker asker = { .caller = caller, .request = request };
 	_cleanup_(result_done) struct result result = { 0 };
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
 	uint64_t end_usec = 0;
 	struct arbiter without;
 	int found, r;
 
-	found = advice_find(arbiter, &asker, ADVICE_REVOCABLE, &effects->revoked);
-	r = found < 0 ? found : ledger_copy(arbiter, &without);
+	found = advice_find(then, asker, ADVICE_REVOCABLE, &effects->revoked);
+	r = found < 0 ? found : ledger_copy(then, &without);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; found > 0 && i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+	for (size_t i = 0; found > 0 && i < then->n_leases; i++) {
+		const struct lease *lease = then->leases[i];
 
 		if (!advice_is_leaving(lease) && !is_named(&effects->revoked, lease->id))
 			continue;
 		ledger_leave_out(&without, lease);
-		add_time(arbiter, lease, now_usec, &end_usec);
+		add_time(then, lease, now_usec, &end_usec);
 	}
-	if (found > 0 && plan_new(&without, caller, request, false, &proposal, &result) >= 0)
-		r = add_borrowers(&without, proposal, now_usec, effects);
+	if (found > 0)
+		plan_new(&without, asker->caller, asker->request, false, &proposal, &result);
+	r = add_borrowers(arbiter, &without, proposal, now_usec, effects);
 	ledger_copy_done(&without);
 	if (__builtin_add_overflow(effects->within_usec, end_usec, &effects->within_usec))
 		effects->within_usec = UINT64_MAX;
 	return r;
 }
 
-int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
-		    const struct request *request, const struct lease *proposal, uint64_t now_usec,
-		    struct effects *ret)
+/* The leases that move, in one step or in two. */
+static void add_moves(const struct arbiter *arbiter, const struct move_set *set, uint64_t now_usec,
+		      struct effects *effects)
+{
+	uint64_t steps[2] = { 0, 0 };
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct lease *lease = ledger_find(arbiter, set->next[i]->id);
+
+		if (set->next[i]->lend.moves > lease->lend.moves)
+			effects->moves[effects->n_moves++] = lease->id;
+		add_time(arbiter, lease, now_usec, &steps[i >= set->n_first]);
+	}
+	if (__builtin_add_overflow(steps[0], steps[1], &steps[0]))
+		steps[0] = UINT64_MAX;
+	effects->within_usec = max_u64(effects->within_usec, steps[0]);
+}
+
+static int find_effects(const struct arbiter *arbiter, const struct arbiter *then,
+			const struct asker *asker, const struct lease *proposal, uint64_t now_usec,
+			struct effects *ret)
 {
 	struct effects effects = { 0 };
-	int r = 0;
+	int r;
 
 	if (proposal && proposal->state == STATE_WAITING)
-		r = add_revoked(arbiter, caller, request, now_usec, &effects);
-	else if (proposal && proposal->state != STATE_INACTIVE)
-		r = add_borrowers(arbiter, proposal, now_usec, &effects);
+		r = add_revoked(arbiter, then, asker, now_usec, &effects);
+	else
+		r = add_borrowers(arbiter, then,
+				  proposal && proposal->state != STATE_INACTIVE ? proposal : NULL,
+				  now_usec, &effects);
 	if (r < 0)
 		effects_done(&effects);
 	else
@@ -367,68 +382,20 @@ int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
 	return r;
 }
 
-/* A lease shrinks so that others can move: by what the request takes of it in addition, too. */
-static void add_first_shrink(const struct arbiter *arbiter, const struct partition *now,
-			     const struct lease *next, struct effects *effects)
+int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
+		    const struct request *request, const struct lease *proposal, uint64_t now_usec,
+		    struct effects *ret)
 {
-	const struct partition *p = lease_partition_on(next, now->gpu);
-	const struct gpu *gpu = &arbiter->gpus[now->gpu];
+	const struct asker asker = { .caller = caller, .request = request };
 
-	if (p->count == now->count)
-		return;
-	for (size_t i = 0; i < effects->n_shrinks; i++)
-		if (effects->shrinks[i].lease == next->id &&
-		    strcmp(effects->shrinks[i].gpu, gpu->info.name) == 0) {
-			effects->shrinks[i].from = now->count;
-			return;
-		}
-	add_shrinking(effects, next->id, gpu, now->count, p->count);
-}
-
-/* Room for the leases that shrink in the first step. */
-static int make_room(const struct move_set *set, struct effects *effects)
-{
-	size_t room = effects->n_shrinks + 1;
-	struct shrinking *shrinks;
-
-	for (size_t i = 0; i < set->n; i++)
-		room += set->next[i]->n_partitions;
-	shrinks = reallocarray(effects->shrinks, room, sizeof(*shrinks));
-	if (!shrinks)
-		return -ENOMEM;
-	effects->shrinks = shrinks;
-	return 0;
-}
-
-/* The leases that move, in one step or in two. -ENOMEM. */
-static int add_moves(const struct arbiter *arbiter, const struct move_set *set, uint64_t now_usec,
-		     struct effects *effects)
-{
-	uint64_t steps[2] = { 0, 0 };
-
-	if (make_room(set, effects) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < set->n; i++) {
-		const struct lease *lease = ledger_find(arbiter, set->next[i]->id);
-
-		if (set->next[i]->lend.moves > lease->lend.moves)
-			effects->moves[effects->n_moves++] = lease->id;
-		else
-			for (size_t j = 0; j < lease->n_partitions; j++)
-				add_first_shrink(arbiter, &lease->partitions[j], set->next[i],
-						 effects);
-		add_time(arbiter, lease, now_usec, &steps[i >= set->n_first]);
-	}
-	if (__builtin_add_overflow(steps[0], steps[1], &steps[0]))
-		steps[0] = UINT64_MAX;
-	effects->within_usec = effects->within_usec > steps[0] ? effects->within_usec : steps[0];
-	return 0;
+	return find_effects(arbiter, arbiter, &asker, proposal, now_usec, ret);
 }
 
 int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
 		       const struct request *request, const struct move_set *set, uint64_t now_usec,
 		       struct lease **ret, struct effects *effects, struct result *result)
 {
+	const struct asker asker = { .caller = caller, .request = request };
 	struct arbiter after;
 	int r;
 
@@ -439,11 +406,12 @@ int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *calle
 	for (size_t i = 0; i < set->n; i++)
 		ledger_put_back(&after, set->next[i]);
 	r = arbiter_plan(&after, caller, request, ret, result);
-	if (r >= 0 && (arbiter_effects(&after, caller, request, *ret, now_usec, effects) < 0 ||
-		       add_moves(arbiter, set, now_usec, effects) < 0)) {
+	if (r >= 0 && find_effects(arbiter, &after, &asker, *ret, now_usec, effects) < 0) {
 		*ret = lease_free(*ret);
 		r = result_set(result, RESULT_NO_MEMORY, "out of memory");
 	}
+	if (r >= 0)
+		add_moves(arbiter, set, now_usec, effects);
 	ledger_copy_done(&after);
 	return r;
 }

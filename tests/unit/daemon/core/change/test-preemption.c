@@ -241,6 +241,25 @@ TEST_WITH(a_plan_tells_which_lease_shrinks_and_for_how_long_at_most, struct lend
 	effects_done(&effects);
 }
 
+TEST_WITH(a_plan_waits_for_cus_that_have_left_a_mask_and_are_not_returned, struct lending *l)
+{
+	const struct settings *settings = l->s.arbiter->settings;
+	struct lease *rt;
+	struct effects effects;
+
+	settings->tenants[settings->n_tenants - 1].enforce = ENFORCE_STEP_KILL;
+	CHECK(borrow(l, 4, 60));
+	rt = want(l, VR, -1, 30);
+	CHECK(rt && rt->state == STATE_ACTIVATING);
+	release(l->s.arbiter, rt->id);
+	turn(l);
+	effects = effects_of(l, VR, 30);
+	CHECK(effects.n_shrinks == 0);
+	CHECK(effects.within_usec ==
+	      settings->activate_grace_usec + settings->enforce_delay_usec + ENFORCE_LET_GO_USEC);
+	effects_done(&effects);
+}
+
 TEST_WITH(a_plan_tells_which_leases_are_revoked_and_which_shrink_after_that, struct lending *l)
 {
 	const struct settings *settings = l->s.arbiter->settings;
