@@ -306,6 +306,30 @@ TEST_WITH(no_lease_is_revoked_if_those_that_end_leave_enough_room, struct lendin
 	CHECK(rt->state == STATE_GRANTED && stays->state == STATE_GRANTED);
 }
 
+/* The floor of its tenant keeps more than the lease that ends has. */
+TEST_WITH(no_request_waits_for_a_lease_that_ends_whose_room_a_floor_keeps, struct lending *l)
+{
+	struct lease *engine = grant(&l->s, VR, 15), *ends = grant(&l->s, LAB, 16);
+	struct lease *other = grant(&l->s, ANY, 21), *lease;
+	struct request request = request_for(21);
+	struct caller caller = caller_of(VR);
+	struct settings *settings = l->s.arbiter->settings;
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (strcmp(settings->tenants[i].name, ends->tenant) == 0)
+			settings->tenants[i].reserved_engines = 2;
+	request.class = CLASS_GUARANTEED;
+	CHECK(engine && other);
+	CHECK(preempt_plan(l->s.arbiter, &caller, &request, &lease, &l->s.result) >= 0);
+	CHECK(lease->state == STATE_WAITING);
+	lease_free(lease);
+	result_done(&l->s.result);
+	arbiter_holder_gone(l->s.arbiter, ends->id);
+	CHECK(ends->state == STATE_ENDING);
+	CHECK(preempt_plan(l->s.arbiter, &caller, &request, &lease, &l->s.result) < 0);
+	CHECK(l->s.result.kind == RESULT_NO_CAPACITY);
+}
+
 TEST_WITH(fewer_leases_are_revoked_beside_one_that_ends, struct lending *l)
 {
 	struct lease *leases[4], *rt;
