@@ -287,8 +287,7 @@ static int end_queue(struct mqd_parser *parser)
 			parser->xcc + (parser->offset >= MQD_BYTES), parser->gpu->name,
 			parser->gpu->geometry.xccs);
 	queue.priority = parser->priority;
-	queue.unrestricted = observed_mask_from_words(&parser->gpu->geometry, parser->words,
-						      &queue.cus);
+	observed_mask_from_words(&parser->gpu->geometry, parser->words, &queue.cus);
 	return add_queue(parser, &queue);
 }
 

@@ -141,10 +141,7 @@ static void find_outside(struct candidate *a)
 static unsigned limit_by(const struct candidate *a, const struct limit *quota, unsigned held,
 			 unsigned limit)
 {
-	uint64_t most = limit_of(quota, a->gpu->cus);
-
-	most = most > held ? most - held : 0;
-	return most < limit ? (unsigned)most : limit;
+	return (unsigned)min_u64(beyond(limit_of(quota, a->gpu->cus), held), limit);
 }
 
 /* CUs of a base that max-fixed-cus does not count. */
@@ -751,11 +748,9 @@ static bool is_barred(const struct candidate *a)
 static enum outcome refuse_oversubscribed(struct candidate *a)
 {
 	const struct gpu *gpu = a->gpu;
-	const struct budget *c = &gpu->charged, *e = &gpu->observed.excess,
-			    *u = &gpu->observed.unmanaged;
-	uint64_t queues = max_u64(gpu->observed.used.queues, c->queues + e->queues + u->queues);
+	uint64_t queues = max_u64(gpu->observed.used.queues, gpu_promised(gpu, RESOURCE_QUEUES));
 	uint64_t processes = max_u64(gpu->observed.used.processes,
-				     c->processes + e->processes + u->processes);
+				     gpu_promised(gpu, RESOURCE_PROCESSES));
 	struct shortage shortage = { REASON_OVERSUBSCRIBED, RESOURCE_QUEUES, a->want->queues, 0,
 				     gpu->info.queue_slots };
 

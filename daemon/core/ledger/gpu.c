@@ -120,11 +120,16 @@ struct budget gpu_free_beside(const struct gpu *gpu, const struct partition *own
 	for (unsigned r = 0; r < BUDGETS; r++) {
 		uint64_t mine = own ? beyond(own->used.of[r], own->charged.of[r]) : 0;
 
-		all.of[r] -= min_u64(gpu->charged.of[r] + gpu->observed.unmanaged.of[r] +
-					     beyond(gpu->observed.excess.of[r], mine),
-				     all.of[r]);
+		mine = min_u64(mine, gpu->observed.excess.of[r]);
+		all.of[r] -= min_u64(gpu_promised(gpu, r) - mine, all.of[r]);
 	}
 	return all;
+}
+
+uint64_t gpu_promised(const struct gpu *gpu, enum resource resource)
+{
+	return gpu->charged.of[resource] + gpu->observed.excess.of[resource] +
+	       gpu->observed.unmanaged.of[resource];
 }
 
 uint64_t gpu_drm_memory(const struct gpu *gpu, uint64_t vram, uint64_t gtt)
@@ -143,8 +148,7 @@ void gpu_judge_vram(struct gpu *gpu)
 {
 	uint64_t all = gpu->info.vram_bytes, others = gpu->graphics.vram;
 	uint64_t used = gpu->observed.used.vram + others;
-	uint64_t promised = gpu->charged.vram + gpu->observed.excess.vram +
-			    gpu->observed.unmanaged.vram + others;
+	uint64_t promised = gpu_promised(gpu, RESOURCE_VRAM) + others;
 	bool short_of = all > 0 && ((gpu->charged.vram > 0 && promised > all) ||
 				    used > all - all / (gpu->vram_pressure ? 8 : 16));
 

@@ -160,6 +160,9 @@ struct budget gpu_free(const struct gpu *gpu);       /* of that: neither charged
 /* The same for a new budget of a partition, which may be promised what it uses. NULL: of none. */
 struct budget gpu_free_beside(const struct gpu *gpu, const struct partition *own);
 
+/* What of a resource is granted, used beyond the grants, and used without a lease. */
+uint64_t gpu_promised(const struct gpu *gpu, enum resource resource);
+
 /* What a DRM client uses of the memory that is counted: VRAM, or GTT where that is the memory of the machine
  * (system_memory); never both, as KFD's memory is in one of them. */
 uint64_t gpu_drm_memory(const struct gpu *gpu, uint64_t vram, uint64_t gtt);

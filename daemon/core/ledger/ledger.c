@@ -132,6 +132,19 @@ int ledger_find_gpu(const struct arbiter *arbiter, const char *gpu)
 	return find_slot(arbiter, gpu, false);
 }
 
+struct gpu *ledger_find_kfd(const struct arbiter *arbiter, uint32_t kfd_gpu_id)
+{
+	struct gpu *found = NULL;
+
+	for (size_t i = 0; i < arbiter->n_gpus && kfd_gpu_id; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		if (gpu->info.kfd_gpu_id == kfd_gpu_id && (!found || found->absent))
+			found = gpu;
+	}
+	return found;
+}
+
 const struct gpu *ledger_find_absent(const struct arbiter *arbiter, const char *gpu)
 {
 	int slot = find_slot(arbiter, gpu, true);

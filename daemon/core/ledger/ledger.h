@@ -86,6 +86,9 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings);
 /* Index of a GPU that is present, by name or decimal index; -ENOENT. */
 int ledger_find_gpu(const struct arbiter *arbiter, const char *gpu);
 
+/* The GPU that has this id: one that is present rather than an absent one that had it. NULL. */
+struct gpu *ledger_find_kfd(const struct arbiter *arbiter, uint32_t kfd_gpu_id);
+
 /* The absent GPU that has this name or index; NULL. */
 const struct gpu *ledger_find_absent(const struct arbiter *arbiter, const char *gpu);
 

@@ -67,7 +67,6 @@ int codec_check(const struct codec *codec, const struct geometry *geometry, cons
 struct observed_mask {
 	pid_t pid; /* in the namespace that the kernel reports: the initial one */
 	uint32_t kfd_gpu_id;
-	bool unrestricted; /* never masked; cus are then all of the GPU's */
 	struct cuset cus;  /* CUs that work: those fused off are left out */
 	unsigned priority; /* 0 to 15 */
 	uint32_t doorbell; /* identifies the queue on its GPU */
@@ -79,8 +78,7 @@ struct observed_mask {
  * The registers COMPUTE_STATIC_THREAD_MGMT_SEn of one queue, at cuset_pair(xcc, engine), as CUs
  * of the GPU. Bits of CUs, arrays, engines and XCCs that the GPU does not have are ignored, and an XCC
  * without a bit counts as what it is: unmasked (geometry_occupied());
- * codec_encode() makes a mask of the set. Returns whether the queue is unrestricted: every register
- * of the GPU has all 32 bits. The kernel creates a queue so, and only a mask of all CUs does the same.
+ * codec_encode() makes a mask of the set.
  */
-bool observed_mask_from_words(const struct geometry *geometry, const uint32_t words[CUSET_PAIRS],
+void observed_mask_from_words(const struct geometry *geometry, const uint32_t words[CUSET_PAIRS],
 			      struct cuset *ret);

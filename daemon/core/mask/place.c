@@ -19,31 +19,19 @@ struct columns {
 	uint32_t same;   /* places that are as the one before */
 };
 
-static bool comes_before(const struct columns *c, unsigned a, unsigned b)
-{
-	if (c->free[a] != c->free[b])
-		return c->free[a] > c->free[b];
-	if (c->kept[a] != c->kept[b])
-		return c->kept[a] > c->kept[b];
-	if ((c->must >> a & 1) != (c->must >> b & 1))
-		return c->must >> a & 1;
-	return (c->closed >> a & 1) > (c->closed >> b & 1);
-}
-
+/* The most free units first, then the most CUs to keep; engines that have to be taken, and closed ones,
+ * before others. */
 static void columns_init(struct columns *columns, unsigned n, const unsigned *free,
 			 const unsigned *kept, uint32_t closed, uint32_t must)
 {
-	struct columns by_engine = { .n = n, .closed = closed, .must = must };
+	unsigned order[CUSET_ENGINES];
 
 	for (unsigned e = 0; e < n; e++) {
 		unsigned at = e;
 
-		by_engine.free[e] = free[e];
-		by_engine.kept[e] = kept[e];
-		while (at > 0 && comes_before(&by_engine, e, columns->engine[at - 1])) {
+		order[e] = free[e] << 16 | kept[e] << 2 | (must >> e & 1) << 1 | (closed >> e & 1);
+		for (; at > 0 && order[e] > order[columns->engine[at - 1]]; at--)
 			columns->engine[at] = columns->engine[at - 1];
-			at--;
-		}
 		columns->engine[at] = e;
 	}
 	columns->n = n;
@@ -55,7 +43,7 @@ static void columns_init(struct columns *columns, unsigned n, const unsigned *fr
 		columns->kept[i] = kept[e];
 		columns->closed |= (closed >> e & 1) << i;
 		columns->must |= (must >> e & 1) << i;
-		if (i > 0 && !comes_before(&by_engine, columns->engine[i - 1], e))
+		if (i > 0 && order[e] == order[columns->engine[i - 1]])
 			columns->same |= UINT32_C(1) << i;
 	}
 }
@@ -147,8 +135,6 @@ static uint64_t score_engines(const struct columns *columns, unsigned m, unsigne
 		*ret_engines |= UINT32_C(1) << columns->engine[__builtin_ctz(best)];
 	return best_score;
 }
-
-/* ---- rectangles ---------------------------------------------------------------------- */
 
 /* ---- units --------------------------------------------------------------------------- */
 

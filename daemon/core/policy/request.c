@@ -182,20 +182,21 @@ static int complete_want(struct want *want, size_t i, enum lease_class lease_cla
 static int check_options(const struct request *request, enum lease_class lease_class,
 			 struct result *result)
 {
+	const char *name = class_names[lease_class];
+
 	if (request->start_inactive && lease_class != CLASS_REALTIME)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "start-inactive: class %s does not lend; only realtime does",
-				  class_names[lease_class]);
+				  name);
 	if (request->exclusive && lease_class != CLASS_REALTIME)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "exclusive: class %s shares its GPUs; ask for class realtime",
-				  class_names[lease_class]);
+				  name);
 	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
-		return result_set(
-			result, RESULT_INVALID_REQUEST,
-			"adaptable: a %s lease keeps what it has; only besteffort shrinks "
-			"and grows",
-			class_names[lease_class]);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "adaptable: a %s lease keeps what it has; only besteffort "
+				  "shrinks and grows",
+				  name);
 	return 0;
 }
 

@@ -109,7 +109,6 @@ TEST(daemon_reads_the_mask_that_was_set)
 			CHECK(parse(&reading, reading.text, reading.size) == 0);
 			CHECK(reading.n == 1 && reading.seen[0].pid == process->pid);
 			CHECK(reading.seen[0].kfd_gpu_id == queue->gpu->info.kfd_gpu_id);
-			CHECK(!reading.seen[0].unrestricted);
 			CHECK(cuset_equal(&reading.seen[0].cus, &set));
 			rig_process_gone(process);
 		}
@@ -131,7 +130,7 @@ TEST(daemon_reads_unmasked_queues_as_unmasked_on_every_gpu)
 		unsigned gpu = (unsigned)ARRAY_SIZE(profiles) - 1 - i;
 
 		geometry_all(&reading.gpus[gpu].geometry, &all);
-		CHECK(reading.seen[i].pid == (pid_t)(100 + gpu) && reading.seen[i].unrestricted);
+		CHECK(reading.seen[i].pid == (pid_t)(100 + gpu));
 		CHECK(cuset_equal(&reading.seen[i].cus, &all));
 	}
 }

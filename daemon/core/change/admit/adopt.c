@@ -204,17 +204,6 @@ static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 	return false;
 }
 
-/* The latest lease on this GPU. */
-static unsigned long long neighbour(const struct arbiter *arbiter, unsigned gpu)
-{
-	unsigned long long id = 0;
-
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_gpus(arbiter->leases[i]) & (UINT64_C(1) << gpu))
-			id = ID(arbiter->leases[i]);
-	return id;
-}
-
 /* Slots of leases that may not oversubscribe: all classes but best effort. */
 static void add_firm(const struct arbiter *arbiter, unsigned gpu, uint64_t *queues,
 		     uint64_t *processes)
@@ -274,8 +263,8 @@ static int check_others(const struct arbiter *arbiter, const struct lease *lease
 		if (r == 0 &&
 		    !(fits_slots(arbiter, lease, p) && fits_rest(&arbiter->gpus[p->gpu], p)))
 			r = refuse(why, size, -EEXIST,
-				   "lease %llu and others on %s leave too few slots or bytes",
-				   neighbour(arbiter, p->gpu), arbiter->gpus[p->gpu].info.name);
+				   "other leases on %s leave too few slots or bytes",
+				   arbiter->gpus[p->gpu].info.name);
 	}
 	return r;
 }

@@ -11,20 +11,6 @@
 
 /* ---- counting ---------------------------------------------------------------------- */
 
-/* A present GPU rather than an absent one that had the same kfd_gpu_id. NULL. */
-static struct gpu *gpu_of_row(struct arbiter *arbiter, const struct observed *row)
-{
-	struct gpu *found = NULL;
-
-	for (size_t i = 0; i < arbiter->n_gpus && row->kfd_gpu_id; i++) {
-		struct gpu *gpu = &arbiter->gpus[i];
-
-		if (gpu->info.kfd_gpu_id == row->kfd_gpu_id && (!found || found->absent))
-			found = gpu;
-	}
-	return found;
-}
-
 static struct partition *partition_on(const struct arbiter *arbiter, const struct lease *lease,
 				      const struct gpu *gpu)
 {
@@ -68,7 +54,7 @@ static void add_unmanaged(struct gpu_observed *observed, const struct observed *
  * mode: it is listed unless it belongs to a lease. The others have to be listed before. */
 static void add_idle(struct arbiter *arbiter, const struct observed *row)
 {
-	struct gpu *gpu = gpu_of_row(arbiter, row);
+	struct gpu *gpu = ledger_find_kfd(arbiter, row->kfd_gpu_id);
 	struct gpu_observed *observed = gpu ? &gpu->observed : NULL;
 	struct unmanaged_process *process;
 
@@ -108,7 +94,7 @@ static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partitio
 static void count_row(struct arbiter *arbiter, const struct observed *row,
 		      const struct known_process *process)
 {
-	struct gpu *gpu = gpu_of_row(arbiter, row);
+	struct gpu *gpu = ledger_find_kfd(arbiter, row->kfd_gpu_id);
 	struct lease *lease = process->lease ? ledger_find(arbiter, process->lease) : NULL;
 	struct partition *partition;
 
@@ -156,16 +142,12 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
  * policy allows best-effort leases beyond the slots. */
 static bool is_oversubscribed(const struct gpu *gpu, const struct settings *settings)
 {
-	const struct budget *c = &gpu->charged, *e = &gpu->observed.excess,
-			    *u = &gpu->observed.unmanaged;
+	const struct budget *used = &gpu->observed.used;
+	bool granted = !settings->oversubscribe_besteffort;
 
-	if (gpu->observed.used.queues > gpu->info.queue_slots ||
-	    gpu->observed.used.processes > gpu->info.process_slots)
-		return true;
-	if (settings->oversubscribe_besteffort)
-		return false;
-	return c->queues + e->queues + u->queues > gpu->info.queue_slots ||
-	       c->processes + e->processes + u->processes > gpu->info.process_slots;
+	return used->queues > gpu->info.queue_slots || used->processes > gpu->info.process_slots ||
+	       (granted && (gpu_promised(gpu, RESOURCE_QUEUES) > gpu->info.queue_slots ||
+			    gpu_promised(gpu, RESOURCE_PROCESSES) > gpu->info.process_slots));
 }
 
 /* ---- one scan ---------------------------------------------------------------------- */

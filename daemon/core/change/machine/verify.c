@@ -175,22 +175,19 @@ static struct cover *find_cover(struct arbiter *arbiter, const struct observed_m
 {
 	struct known_process known = { .uid = (uid_t)-1, .command = "short-lived" };
 	struct cover *cover;
+	const struct gpu *found = ledger_find_kfd(arbiter, row->kfd_gpu_id);
+	unsigned gpu = found ? (unsigned)(found - arbiter->gpus) : 0;
 	bool unknown;
-	int gpu = -1;
 
-	for (size_t i = 0; i < arbiter->n_gpus && row->kfd_gpu_id; i++)
-		if (arbiter->gpus[i].info.kfd_gpu_id == row->kfd_gpu_id && !arbiter->gpus[i].absent)
-			gpu = (int)i;
-	if (gpu < 0)
+	if (!found || found->absent)
 		return NULL;
 	unknown = !attribution_of_pid(arbiter, row->pid, &known);
 	for (size_t i = arbiter->n_covers; i-- > 0 && arbiter->covers[i].pid == row->pid;)
-		if (arbiter->covers[i].gpu == (unsigned)gpu)
+		if (arbiter->covers[i].gpu == gpu)
 			return &arbiter->covers[i];
 	cover = &arbiter->covers[arbiter->n_covers++];
-	*cover = (struct cover){
-		.gpu = (unsigned)gpu, .pid = row->pid, .uid = known.uid, .unknown = unknown
-	};
+	*cover =
+		(struct cover){ .gpu = gpu, .pid = row->pid, .uid = known.uid, .unknown = unknown };
 	memcpy(cover->command, known.command, sizeof(cover->command));
 	return cover;
 }

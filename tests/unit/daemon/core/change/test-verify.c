@@ -11,7 +11,7 @@ TEST(acknowledgement_frees_cus_when_the_descriptors_confirm_it)
 {
 	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 	struct arbiter *arbiter = c.l.s.arbiter;
-	struct observed_mask row = { .pid = 10, .kfd_gpu_id = 77, .unrestricted = true };
+	struct observed_mask row = { .pid = 10, .kfd_gpu_id = 77 };
 	bool urgent;
 
 	arbiter->verifies = true;
@@ -30,7 +30,6 @@ TEST(acknowledgement_frees_cus_when_the_descriptors_confirm_it)
 	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "cooperative") == 0);
 
 	row.cus = c.borrower->partitions[0].cus;
-	row.unrestricted = false;
 	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_GRANTED && !c.borrower->verify.false_ack);
