@@ -424,14 +424,17 @@ static enum outcome admit_cus_ever(struct candidate *a)
 	struct place_request request;
 	struct place_miss miss = { 0 };
 	struct placement placement;
+	struct reserved kept = { 0 };
 
 	open.confined = false;
 	prepare(&open, &request);
 	if (a->floor && place_fits(&a->gpu->info.geometry, &request))
 		return OUTCOME_FITS; /* beside tenants that hold their floors */
-	request.avail = a->gpu->all;
 	if (a->floor)
-		cuset_remove(&request.avail, &a->floor->ever.cus);
+		floor_find_ever(a->admit_context->arbiter->settings, a->gpu,
+				a->admit_context->tenant, &kept);
+	request.avail = a->gpu->all;
+	cuset_remove(&request.avail, &kept.cus);
 	request.preferred = request.avail;
 	open.held = (struct share){ 0 };
 	open.own = false;
@@ -440,8 +443,7 @@ static enum outcome admit_cus_ever(struct candidate *a)
 	    place(&a->gpu->info.geometry, &request, &placement, &miss) == 0)
 		return OUTCOME_FITS;
 	forget_facts(a->refusal);
-	return refuse_cus_or_floor(a, &request, &miss, a->floor ? &a->floor->ever : NULL,
-				   OUTCOME_NEVER);
+	return refuse_cus_or_floor(a, &request, &miss, &kept, OUTCOME_NEVER);
 }
 
 /* CUs do not fit. Would they without the queues that cover them? */
@@ -632,7 +634,10 @@ static enum outcome admit_budget(struct candidate *a, enum resource resource, ui
 	const enum outcome outcome = ever ? OUTCOME_NEVER : OUTCOME_NOT_NOW;
 	const struct floor *floor = a->floor;
 	uint64_t asked = a->want->budget.of[resource];
-	uint64_t kept = floor ? (ever ? &floor->ever : &floor->now)->budget.of[resource] : 0;
+	const struct slots *slots = floor && !ever ? &floor->now.slots
+				    : floor        ? &floor->ever
+						   : NULL;
+	uint64_t kept = slots ? slots->budget.of[resource] : 0;
 	struct shortage shortage = { reasons[resource], resource, asked, beyond(has, kept), 0 };
 
 	if (asked <= shortage.free || (a->had && asked <= a->had->charged.of[resource]))
@@ -790,7 +795,7 @@ static bool is_within_floor(const struct candidate *a)
 	const struct reserved *own = a->floor ? &a->floor->own : NULL;
 
 	return own && a->aim <= cuset_count(&own->cus) &&
-	       budget_within(&a->want->budget, &own->budget);
+	       budget_within(&a->want->budget, &own->slots.budget);
 }
 
 static enum outcome admit_state(struct candidate *a)

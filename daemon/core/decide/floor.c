@@ -49,33 +49,24 @@ void floor_names(const struct settings *settings, uint64_t tenants, char *ret, s
 	}
 }
 
-/* What the leases of each tenant hold of each of these GPUs: by GPU in their order, then by tenant. */
-static void find_holdings(const struct arbiter *arbiter, uint64_t gpus, struct tenant_holding *ret)
+/* What the leases of each tenant hold of the GPU. */
+static void find_holdings(const struct arbiter *arbiter, unsigned gpu, struct tenant_holding *ret)
 {
 	const struct settings *settings = arbiter->settings;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = lease_partition_on(lease, gpu);
 		size_t t = 0;
 
-		while (t < settings->n_tenants &&
-		       !(tenant_has_floor(&settings->tenants[t]) &&
-			 strcmp(lease->tenant, settings->tenants[t].name) == 0))
+		while (p && t < settings->n_tenants &&
+		       strcmp(lease->tenant, settings->tenants[t].name) != 0)
 			t++;
-		for (size_t j = 0; t < settings->n_tenants && j < lease->n_partitions; j++) {
-			const struct partition *p = &lease->partitions[j];
-			uint64_t bit = UINT64_C(1) << p->gpu;
-			struct tenant_holding *holding;
-
-			if (!(gpus & bit))
-				continue;
-			holding = &ret[(size_t)__builtin_popcountll(gpus & (bit - 1)) *
-					       settings->n_tenants +
-				       t];
-			holding->cus += cuset_count(partition_claim(p));
-			holding->engines |= cuset_engines(partition_claim(p));
-			budget_add(&holding->budget, &p->charged);
-		}
+		if (!p || t == settings->n_tenants)
+			continue;
+		ret[t].cus += cuset_count(partition_claim(p));
+		ret[t].engines |= cuset_engines(partition_claim(p));
+		budget_add(&ret[t].budget, &p->charged);
 	}
 }
 
@@ -154,7 +145,7 @@ static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
 }
 
 static void add_slots(const struct tenant *tenant, const struct tenant_holding *holding,
-		      uint64_t of, struct reserved *kept)
+		      uint64_t of, struct slots *kept)
 {
 	const struct budget floor = { .queues = tenant->reserved_queues,
 				      .processes = tenant->reserved_processes };
@@ -198,52 +189,42 @@ static void find_reserved(const struct settings *settings, const struct tenant_h
 		kept = strcmp(tenant->name, self->name) == 0 ? ret_own : ret;
 		cuset_add(&kept->cus, &cus);
 		kept->cus_of |= cuset_empty(&cus) ? 0 : bit_of(i % settings->n_tenants);
-		add_slots(tenant, &holding, bit_of(i % settings->n_tenants), kept);
+		add_slots(tenant, &holding, bit_of(i % settings->n_tenants), &kept->slots);
 	}
 }
 
-/* Do the floors keep the same of both GPUs while these are empty? */
-static bool are_alike(const struct settings *settings, const struct gpu *a, const struct gpu *b)
+void floor_find_ever(const struct settings *settings, const struct gpu *gpu,
+		     const struct tenant *self, struct reserved *ret)
 {
-	for (size_t i = 0; i < settings->n_tenants; i++)
-		if (tenant_floor_is_on(&settings->tenants[i], a->info.name) !=
-		    tenant_floor_is_on(&settings->tenants[i], b->info.name))
-			return false;
-	return cuset_equal(&a->all, &b->all) &&
-	       memcmp(&a->info.geometry, &b->info.geometry, sizeof(a->info.geometry)) == 0;
+	struct cuset free = gpu->all;
+	struct reserved own;
+
+	find_reserved(settings, NULL, gpu, self, &free, ret, &own);
 }
 
-int floor_find(const struct arbiter *arbiter, uint64_t gpus, const struct tenant *self,
+int floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant *self,
 	       const struct lease *previous, struct floor *ret)
 {
-	_cleanup_(freep) struct tenant_holding *holdings = NULL;
 	const struct settings *settings = arbiter->settings;
-	const struct gpu *before = NULL;
-	size_t n = 0;
+	_cleanup_(freep) struct tenant_holding *holdings = calloc(settings->n_tenants,
+								  sizeof(*holdings));
+	const struct gpu *of = &arbiter->gpus[gpu];
+	const struct partition *had = previous ? lease_partition_on(previous, gpu) : NULL;
+	const struct tenant_holding none = { 0 };
+	struct cuset free = of->all;
 
-	holdings = calloc((size_t)__builtin_popcountll(gpus) * settings->n_tenants,
-			  sizeof(*holdings));
 	if (!holdings)
 		return -ENOMEM;
-	find_holdings(arbiter, gpus, holdings);
-	for (; gpus; gpus &= gpus - 1, n++) {
-		unsigned gpu = (unsigned)__builtin_ctzll(gpus);
-		const struct gpu *of = &arbiter->gpus[gpu];
-		const struct partition *had = previous ? lease_partition_on(previous, gpu) : NULL;
-		struct cuset free = of->all;
-
-		if (before && are_alike(settings, before, of))
-			ret[n].ever = ret[n - 1].ever;
-		else
-			find_reserved(settings, NULL, of, self, &free, &ret[n].ever, &ret[n].own);
-		free = of->all;
-		cuset_remove(&free, &of->taken);
-		cuset_remove(&free, &of->shared);
-		if (had)
-			cuset_remove(&free, partition_claim(had));
-		find_reserved(settings, &holdings[n * settings->n_tenants], of, self, &free,
-			      &ret[n].now, &ret[n].own);
-		before = of;
-	}
+	find_holdings(arbiter, gpu, holdings);
+	cuset_remove(&free, &of->taken);
+	cuset_remove(&free, &of->shared);
+	if (had)
+		cuset_remove(&free, partition_claim(had));
+	find_reserved(settings, holdings, of, self, &free, &ret->now, &ret->own);
+	ret->ever = (struct slots){ 0 };
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (&settings->tenants[i] != self &&
+		    tenant_floor_is_on(&settings->tenants[i], of->info.name))
+			add_slots(&settings->tenants[i], &none, bit_of(i), &ret->ever);
 	return 0;
 }

@@ -11,19 +11,24 @@
 
 #define FLOOR_TENANTS 64U
 
+struct slots {
+	struct budget budget; /* queues and processes */
+	uint64_t of[BUDGETS]; /* as cus_of */
+};
+
 struct reserved {
 	struct cuset cus;
-	struct budget budget; /* queues and processes */
-	/* The tenants that each is kept for, as bits of their index; those from FLOOR_TENANTS on share
+	/* The tenants that they are kept for, as bits of their index; those from FLOOR_TENANTS on share
 	 * the last one. 0: nothing is kept. */
-	uint64_t cus_of, of[BUDGETS];
+	uint64_t cus_of;
+	struct slots slots;
 };
 
 /* Kept from a tenant on one GPU. */
 struct floor {
 	struct reserved now;
-	struct reserved ever; /* were the GPU empty */
-	struct reserved own;  /* now, for the tenant itself */
+	struct slots ever;   /* were the GPU empty */
+	struct reserved own; /* now, for the tenant itself */
 };
 
 /* The first of these tenants, of which there is one. */
@@ -34,8 +39,12 @@ void floor_names(const struct settings *settings, uint64_t tenants, char *ret, s
 
 bool floor_configured(const struct settings *settings);
 
-/* What the floors of other tenants than self keep of each of these GPUs (bits), in their order. A pure
- * function of the ledger: CUs that are kept stay free, so later calls find as many. previous: the lease
- * that is resized and left out of the ledger, whose CUs are not kept for others; else NULL. -ENOMEM. */
-int floor_find(const struct arbiter *arbiter, uint64_t gpus, const struct tenant *self,
+/* What the floors of other tenants than self keep of the GPU. A pure function of the ledger: CUs that are kept
+ * stay free, so later calls find as many. previous: the lease that is resized and left out of the ledger, whose CUs
+ * are not kept for others; else NULL. -ENOMEM. */
+int floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant *self,
 	       const struct lease *previous, struct floor *ret);
+
+/* The same were the GPU empty. */
+void floor_find_ever(const struct settings *settings, const struct gpu *gpu,
+		     const struct tenant *self, struct reserved *ret);

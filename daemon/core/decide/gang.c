@@ -126,7 +126,9 @@ static void judge_want(struct gang *gang, size_t i, size_t g)
 static int find_floors(struct gang *gang)
 {
 	const struct admit_context *context = &gang->context;
+	struct ledger_view view;
 	uint64_t all = 0;
+	int r = 0;
 
 	if (!floor_configured(context->arbiter->settings))
 		return 0;
@@ -135,17 +137,16 @@ static int find_floors(struct gang *gang)
 		return -ENOMEM;
 	for (size_t i = 0; i < gang->request->n_wants; i++)
 		all |= gang->candidates[i];
-	if (floor_find(context->arbiter, all, context->tenant, context->previous, gang->floors) < 0)
-		return -ENOMEM;
-	/* Each to the index of its GPU. */
-	for (size_t n = (size_t)__builtin_popcountll(all); n-- > 0;) {
-		size_t g = 63 - (size_t)__builtin_clzll(all);
+	ledger_view(context->arbiter, &view);
+	for (; all && r == 0; all &= all - 1) {
+		unsigned g = (unsigned)__builtin_ctzll(all);
 
-		gang->floors[g] = gang->floors[n];
-		all &= ~bit_u64(g);
+		r = floor_find(ledger_on(&view, g), g, context->tenant, context->previous,
+			       &gang->floors[g]);
 	}
+	free(view.leases);
 	gang->context.floors = gang->floors;
-	return 0;
+	return r;
 }
 
 /* The first want that is equal to this one. */

@@ -185,7 +185,7 @@ static void find_room(const struct search *search, const struct lease *lease,
 	if (tenant && floor_configured(search->arbiter->settings)) {
 		struct floor floor;
 
-		if (floor_find(&search->without, UINT64_C(1) << p->gpu, tenant, NULL, &floor) < 0)
+		if (floor_find(&search->without, p->gpu, tenant, NULL, &floor) < 0)
 			*ret = (struct cuset){ 0 };
 		else
 			cuset_remove(ret, &floor.now.cus);
