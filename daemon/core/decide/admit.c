@@ -634,10 +634,7 @@ static enum outcome admit_budget(struct candidate *a, enum resource resource, ui
 	const enum outcome outcome = ever ? OUTCOME_NEVER : OUTCOME_NOT_NOW;
 	const struct floor *floor = a->floor;
 	uint64_t asked = a->want->budget.of[resource];
-	const struct slots *slots = floor && !ever ? &floor->now.slots
-				    : floor        ? &floor->ever
-						   : NULL;
-	uint64_t kept = slots ? slots->budget.of[resource] : 0;
+	uint64_t kept = floor ? (ever ? &floor->ever : &floor->now.slots)->budget.of[resource] : 0;
 	struct shortage shortage = { reasons[resource], resource, asked, beyond(has, kept), 0 };
 
 	if (asked <= shortage.free || (a->had && asked <= a->had->charged.of[resource]))

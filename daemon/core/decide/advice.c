@@ -283,17 +283,16 @@ static bool end_may_help(const struct search *search, enum result_kind kind)
  * waits for them only if another lease would be revoked for it otherwise. 1: there are such leases. */
 static int search_all(struct search *search)
 {
-	bool enough = false;
 	enum result_kind kind;
+	bool enough;
 
 	if (!take_steps(search, search->attempt))
 		return 0;
 	if (ledger_copy(search->arbiter, &search->without) < 0)
 		return -ENOMEM;
-	if (move_leaving(search, true) > 0 && plan(search) == RESULT_OK) {
-		enough = true;
+	enough = move_leaving(search, true) > 0 && fits(search);
+	if (enough)
 		move_leaving(search, false);
-	}
 	kind = plan(search);
 	if (end_may_help(search, kind) && search->request.n_wants == 1)
 		search_each_gpu(search);
