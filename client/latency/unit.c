@@ -143,28 +143,23 @@ static uint32_t field(uint32_t value, unsigned offset, unsigned size)
 	return value >> offset & ((UINT32_C(1) << size) - 1);
 }
 
-/* "gfx1030" is 10, "gfx90a" 9: the last two digits, of which one may be a letter, are the
+/* "gfx1030" is 0x1030, "gfx90a" 0x90a: the last two digits, of which one may be a letter, are the
  * minor number and the stepping. */
-static unsigned long major_of(const char *target)
+static unsigned long version_of(const char *target)
 {
-	size_t n = strlen(target);
-	char digits[16] = "";
-
-	if (n > 5)
-		snprintf(digits, sizeof(digits), "%.*s", (int)n - 5, target + 3);
-	return strtoul(digits, NULL, 10);
+	return strlen(target) > 3 ? strtoul(target + 3, NULL, 16) : 0;
 }
 
 void hw_id_place(const char *target, uint32_t hw_id, uint32_t xcc_id, struct place *ret)
 {
-	unsigned long major = major_of(target);
-	bool eight = strcmp(target, "gfx908") == 0 || strcmp(target, "gfx90a") == 0;
+	unsigned long version = version_of(target);
+	bool eight = version == 0x908 || version == 0x90a;
 
 	ret->xcc = field(xcc_id, 0, 4);
-	if (major >= 10) {
+	if (version >= 0x1000) {
 		ret->cu = field(hw_id, 10, 4) * 2;
 		ret->array = field(hw_id, 16, 1);
-		ret->engine = field(hw_id, 18, major >= 11 ? 3 : 2);
+		ret->engine = field(hw_id, 18, version >= 0x1100 ? 3 : 2);
 	} else {
 		ret->cu = field(hw_id, 8, 4);
 		ret->array = field(hw_id, 12, 1);
