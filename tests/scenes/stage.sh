@@ -36,10 +36,9 @@ stage_build()
 		[ -f "$build/build.ninja" ] ||
 			quietly meson setup "$build" "$tree" --buildtype=release -Dman=disabled
 		quietly ninja -C "$build" daemon/gpuarbd client/gpuarbctl tests/rigs/service-manager \
-			daemon/helpers/enforce/gpuarb-enforce tests/kfdsim/kfdsim tests/kfdsim/kfdsim-timing \
+			daemon/helpers/enforce/gpuarb-enforce tests/kfdsim/kfdsim \
 			libgpuarb/agent/gpuarb-agent libgpuarb/agent/libgpuarb-agent.so "${clients[@]}"
 		KFDSIM=$build/tests/kfdsim/kfdsim
-		KFDSIM_TIMING=$build/tests/kfdsim/kfdsim-timing
 		GPUARBD=$build/daemon/gpuarbd
 		GPUARBCTL=$build/client/gpuarbctl
 		GPUARB_ENFORCE=$build/daemon/helpers/enforce/gpuarb-enforce
