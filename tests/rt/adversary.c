@@ -20,9 +20,9 @@
 
 #include "seed.h"
 
-#define SETS 600U
+#define SETS 200U
 #define SETS_LONG 100000U
-#define BATCH 200U  /* sets that one gpuarbctl plans */
+#define BATCH 50U   /* sets that one gpuarbctl plans */
 #define ATTACKS 12U /* for each partition of a set */
 /* Where a period is long, so many of the shortest are simulated, before and after the jobs meet. */
 #define JOBS_LONG 400

@@ -110,7 +110,7 @@ TEST(random_values_of_hsa_cu_mask_are_read_as_rocr_reads_them)
 	unsigned seed = SEED_OF_RUN("SEED"), understood = 0;
 
 	seed_rand(seed);
-	for (unsigned i = 0; i < 200000; i++) {
+	for (unsigned i = 0; i < check_rounds(60000, 200000); i++) {
 		char value[24] = "0:";
 		unsigned length = 1 + below(20), start = below(2) ? 2 : 0;
 

@@ -166,7 +166,7 @@ TEST(a_mask_changes_once_per_activation_and_at_most_once_per_interval)
 		w.borrower[i] = borrow(&w.l, 4, 60);
 	for (unsigned i = 0; i < BORROWERS; i++)
 		w.generation[i] = w.borrower[i]->generation;
-	for (unsigned i = 0; i < 20000; i++)
+	for (unsigned i = 0; i < check_rounds(8000, 20000); i++)
 		act(&w);
 	printf("masks changed %u times of themselves, and for %u activations\n", w.rounds, w.given);
 	CHECK(w.rounds > 100 && w.given > 100);

@@ -16,7 +16,7 @@
 #include "rt-rig.h"
 #include "seed.h"
 
-#define SETS 600U
+#define SETS check_rounds(200, 600)
 
 struct tally {
 	unsigned sets, accepted, cautious; /* refused, and yet nothing was ever missed */
@@ -184,7 +184,7 @@ TEST(an_accepted_set_never_misses)
 
 /* ---- every set up to a size ---------------------------------------------------------------- */
 
-#define PERIOD_MAX 6U
+#define PERIOD_MAX check_rounds(5, 6)
 #define LONGEST 2U
 
 struct tiny {

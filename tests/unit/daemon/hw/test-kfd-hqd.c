@@ -321,7 +321,7 @@ TEST(no_text_makes_an_invalid_slot)
 {
 	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0);
 
-	for (unsigned round = 0; round < 3000; round++) {
+	for (unsigned round = 0; round < check_rounds(1000, 3000); round++) {
 		const struct layout *layout = &layouts[round % ARRAY_SIZE(layouts)];
 		struct page page = page_new(layout->target, layout->xccs);
 		int r;

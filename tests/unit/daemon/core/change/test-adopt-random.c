@@ -94,7 +94,7 @@ TEST(random_ledger_is_equal_after_a_restart)
 	unsigned seed = SEED_OF_RUN("ADOPT_SEED"), leases = 0, waiting = 0, ending = 0;
 	char why[256];
 
-	for (unsigned run = 0; run < check_rounds(40, 2000); run++) {
+	for (unsigned run = 0; run < check_rounds(20, 2000); run++) {
 		struct play old = played(seed_nth(seed, run)), new = play_new(seed_nth(seed, run));
 
 		new.arbiter->next_id = old.arbiter->next_id;

@@ -130,7 +130,7 @@ TEST(invariants_hold_when_gpus_come_and_go_at_random)
 {
 	_cleanup_(play_end) struct play play = play_new(seed_nth(SEED_OF_RUN("HOTPLUG_SEED"), 0));
 	struct world world = { 0 };
-	unsigned next_id = 7, rounds = check_rounds(700, 30000);
+	unsigned next_id = 7, rounds = check_rounds(300, 30000);
 
 	for (unsigned i = 0; i < rounds; i++) {
 		change_gpus(&play, &world, &next_id);

@@ -603,7 +603,7 @@ TEST(large_waiting_lease_does_not_starve_behind_small_requests)
 {
 	unsigned seed = SEED_OF_RUN("SEED"), most = 0;
 
-	for (unsigned i = 0; i < check_rounds(30, 1000); i++) {
+	for (unsigned i = 0; i < check_rounds(12, 1000); i++) {
 		unsigned steps = steps_until_granted(seed_nth(seed, i));
 
 		most = steps > most ? steps : most;

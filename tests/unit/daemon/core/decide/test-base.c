@@ -43,7 +43,7 @@ TEST(realtime_request_nearly_always_gets_a_whole_engine_beside_bases)
 {
 	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), n = 0, whole = 0, none = 0;
 
-	for (unsigned run = 0; run < check_rounds(80, 2000); run++) {
+	for (unsigned run = 0; run < check_rounds(40, 2000); run++) {
 		struct lending l = lending_of(1);
 
 		for (unsigned step = 0; step < 20; step++) {

@@ -292,7 +292,7 @@ TEST(unused_floor_is_granted_at_any_time)
 {
 	unsigned seed = SEED_OF_RUN("SEED");
 
-	for (unsigned run = 0; run < check_rounds(20, 600); run++) {
+	for (unsigned run = 0; run < check_rounds(8, 600); run++) {
 		struct play play = play_new(seed_nth(seed, run));
 		unsigned engines = 1 + run % 2;
 		struct tenant *ar = add_tenant(play.arbiter, "ar", AR, CLASS_REALTIME), *b;

@@ -165,7 +165,7 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 
 TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 {
-	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), rounds = check_rounds(500, 40000);
+	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), rounds = check_rounds(250, 40000);
 
 	for (unsigned round = 0; round < rounds; round++) {
 		struct arbiter *arbiter = random_machine(&seed);
@@ -180,7 +180,7 @@ TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 TEST(amounts_that_fit_now_are_granted)
 {
 	unsigned seed = seed_nth(SEED_OF_RUN("SEED"), 0), fits = 0, slots = 0;
-	unsigned rounds = check_rounds(1000, 80000);
+	unsigned rounds = check_rounds(500, 80000);
 
 	for (unsigned round = 0; round < rounds; round++) {
 		struct arbiter *arbiter = random_machine(&seed);
@@ -221,7 +221,8 @@ TEST(amounts_that_fit_now_are_granted)
 		result_done(&again);
 		arbiter_free(arbiter);
 	}
-	CHECK(fits > 100 && slots > 10);
+	printf("%u amounts, %u times slots\n", fits, slots);
+	CHECK(fits > rounds / 10 && slots > rounds / 200);
 }
 
 TEST(policy_packs_gpus_or_spreads_over_them)

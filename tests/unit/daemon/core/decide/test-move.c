@@ -672,7 +672,7 @@ static void play_request(struct arbiter *arbiter, uint64_t now, const struct req
 
 TEST(request_fits_after_moves_in_any_ledger)
 {
-	unsigned seed = SEED_OF_RUN("SEED"), rounds = check_rounds(20, 600);
+	unsigned seed = SEED_OF_RUN("SEED"), rounds = check_rounds(10, 600);
 	struct moved moved = { 0 };
 
 	for (unsigned run = 0;
@@ -739,7 +739,7 @@ static void play_crowd(unsigned seed, unsigned shape, struct moved *moved)
 
 TEST(request_fits_after_moves_in_two_steps)
 {
-	unsigned seed = SEED_OF_RUN("SEED"), rounds = check_rounds(50, 1200);
+	unsigned seed = SEED_OF_RUN("SEED"), rounds = check_rounds(20, 1200);
 	struct moved moved = { 0 };
 
 	for (unsigned run = 0;

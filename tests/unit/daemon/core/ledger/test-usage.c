@@ -271,12 +271,12 @@ TEST_WITH(the_accounting_is_bounded_and_forgets_the_oldest, struct book *book)
 {
 	char *text;
 
-	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++) {
+	for (uid_t uid = 0; uid < 2 * USAGE_ROWS; uid++) {
 		usage_refused(book->usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book->now);
 		pass(book, 600);
 	}
 	CHECK(sum(book, 0, 0).refusals == 0 && book->n <= USAGE_ROWS && book->n > USAGE_ROWS / 2);
-	CHECK(sum(book, 0, 3 * USAGE_ROWS - 1).refusals == 1);
+	CHECK(sum(book, 0, 2 * USAGE_ROWS - 1).refusals == 1);
 	CHECK(usage_format(book->usage, BOOT, 1, &text) == 0);
 	CHECK(strlen(text) < 1 << 20); /* state_file_read() reads no more */
 	CHECK(usage_parse(book->usage, text, BOOT) == 0);
@@ -284,7 +284,7 @@ TEST_WITH(the_accounting_is_bounded_and_forgets_the_oldest, struct book *book)
 
 	/* Also if all of them come in one hour. */
 	book->now.seconds += HOUR;
-	for (uid_t uid = 0; uid < 3 * USAGE_ROWS; uid++)
+	for (uid_t uid = 0; uid < 2 * USAGE_ROWS; uid++)
 		usage_refused(book->usage, uid, "lab", CLASS_BESTEFFORT, REASON_CUS, &book->now);
 	CHECK(sum(book, 0, 5).refusals == 1 && book->n <= USAGE_ROWS);
 }

@@ -265,7 +265,7 @@ TEST(any_value_of_a_member_is_read_as_it_was_saved)
 	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
-	for (unsigned run = 0; run < 500; run++) {
+	for (unsigned run = 0; run < check_rounds(200, 500); run++) {
 		struct lease *lease;
 
 		CHECK(lease_new(&lease) == 0);
