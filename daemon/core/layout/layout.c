@@ -12,11 +12,14 @@
  * columns. */
 #define STEPS 400U
 
+/* As much for one more unit of a lease. */
+#define STEPS_MORE 32U
+
 /* The level is searched in steps of this part of a share. */
 #define PARTS 1024U
 
-/* With at most so many leases, a layout is searched in which they keep more of their units. With more leases
- * this search takes too long. */
+/* With more leases there is no time to pack all anew for one of them that gets more, nor to search a layout in
+ * which they keep more of their units. */
 #define SETTLED 32U
 
 /* The cost of a change of a mask, in units that a lease lacks. */
@@ -25,11 +28,10 @@
 struct search {
 	struct layout *layout;
 	unsigned steps;
-	bool stable;             /* leases keep what they have rather than fit */
-	size_t *order;           /* the terms, the largest first */
-	unsigned *levels, *best; /* of the present rectangles, and of the best ones so far */
-	unsigned sum;            /* of the best ones */
-	bool any;                /* are there any? */
+	bool stable;                    /* leases keep what they have rather than fit */
+	const struct layout_term *last; /* is packed last, the others where they are if they can */
+	size_t *order;                  /* the terms, the largest first */
+	unsigned *levels, *best;        /* of the present rectangles, and of the best ones so far */
 };
 
 /* Takes a rectangle from the units of each column, or puts it back. */
@@ -116,7 +118,7 @@ struct option {
 };
 
 struct options {
-	struct option at[2 * LAYOUT_COLUMNS + 1];
+	struct option at[2 * LAYOUT_COLUMNS + 2];
 	size_t n;
 };
 
@@ -129,6 +131,8 @@ static int by_size(const void *left, const void *right, void *search)
 	unsigned x = s->stable ? held_by(&terms[a]) : terms[a].want;
 	unsigned y = s->stable ? held_by(&terms[b]) : terms[b].want;
 
+	if (s->last == &terms[a] || s->last == &terms[b])
+		return s->last == &terms[a] ? 1 : -1;
 	return x != y ? (x < y) - (x > y) : (a > b) - (a < b);
 }
 
@@ -179,17 +183,37 @@ static uint32_t pick_columns(const struct layout *layout, const struct layout_te
 	return picked;
 }
 
-static void add_option(const struct layout *layout, const struct layout_term *term,
+/* false: the lease may not have this rectangle. */
+static bool add_option(const struct layout *layout, const struct layout_term *term,
 		       const struct rect *rect, struct options *options)
 {
 	for (size_t i = 0; i < options->n; i++)
 		if (options->at[i].rect.columns == rect->columns &&
 		    options->at[i].rect.height == rect->height)
-			return;
-	if (!rect->columns || !is_allowed(layout, term, rect))
-		return;
+			return true;
+	if (!is_allowed(layout, term, rect))
+		return false;
 	options->at[options->n++] = (struct option){ *rect, rect_area(rect) - term->want,
 						     cost_of(term, rect) };
+	return true;
+}
+
+/* k columns, as high as it takes: there is room for the least in all of them, or in fewer if that is not allowed. */
+static void add_columns(const struct layout *layout, const struct layout_term *term,
+			const unsigned *room, unsigned k, bool widest, struct options *options)
+{
+	struct rect rect = { 0 };
+
+	for (unsigned parts = k; parts > 0; parts--) {
+		unsigned height = max_u((term->want + k - 1) / k, term->least / parts);
+
+		if (term->least % parts != 0 || height == rect.height)
+			continue;
+		rect.height = height;
+		rect.columns = pick_columns(layout, term, room, k, height, widest);
+		if (!rect.columns || add_option(layout, term, &rect, options))
+			return;
+	}
 }
 
 /* What the lease has now. */
@@ -218,20 +242,21 @@ static void find_options(struct search *s, const struct layout_term *term, const
 {
 	const struct layout *layout = s->layout;
 	struct rect present = present_of(term);
+	size_t first;
 
 	ret->n = 0;
+	if (s->last && s->last != term && has_room(room, &term->rect))
+		add_option(layout, term, &term->rect, ret);
+	first = ret->n;
+	if (first > 0 && layout->n > SETTLED)
+		return;
 	if (s->stable && present.columns && rect_area(&present) >= term->want &&
 	    has_room(room, &present))
 		add_option(layout, term, &present, ret);
-	for (unsigned k = 1; k <= layout->n_columns; k++) {
-		struct rect rect = { 0, (term->want + k - 1) / k };
-
-		for (int widest = 0; widest <= 1; widest++) {
-			rect.columns = pick_columns(layout, term, room, k, rect.height, widest);
-			add_option(layout, term, &rect, ret);
-		}
-	}
-	qsort_r(ret->at, ret->n, sizeof(*ret->at), by_fit, s);
+	for (unsigned k = 1; k <= layout->n_columns; k++)
+		for (int widest = 0; widest <= 1; widest++)
+			add_columns(layout, term, room, k, widest, ret);
+	qsort_r(&ret->at[first], ret->n - first, sizeof(*ret->at), by_fit, s);
 }
 
 /* Is there room for what the leases from the i-th largest on want, whatever its shape? */
@@ -275,27 +300,33 @@ static bool pack_from(struct search *s, size_t i, const unsigned *room)
 	return false;
 }
 
-/* Finds a rectangle of this part of each share, the largest first. false: none was found within the
- * steps. */
-static bool pack(struct search *s, unsigned part)
+/* Finds a rectangle of what each lease wants, the largest first. false: none was found within the steps. */
+static bool pack(struct search *s, unsigned steps)
 {
 	struct layout *layout = s->layout;
 
-	for (size_t i = 0; i < layout->n; i++) {
-		struct layout_term *term = &layout->terms[i];
-		uint64_t one = PARTS * LAYOUT_UNIT;
-		uint64_t want = ((uint64_t)term->share * part + one - 1) / one;
-
-		term->want = max_u(term->least, (unsigned)want);
+	for (size_t i = 0; i < layout->n; i++)
 		s->order[i] = i;
-	}
 	qsort_r(s->order, layout->n, sizeof(*s->order), by_size, s);
-	s->steps = STEPS + (unsigned)layout->n;
+	s->steps = steps + (unsigned)layout->n;
 	if (!pack_from(s, 0, layout->free))
 		return false;
 	for (size_t i = 0; i < layout->n; i++)
 		layout->terms[i].rect = layout->terms[i].packed;
 	return true;
+}
+
+/* Each wants this part of its share. */
+static bool pack_part(struct search *s, unsigned part)
+{
+	for (size_t i = 0; i < s->layout->n; i++) {
+		struct layout_term *term = &s->layout->terms[i];
+		uint64_t one = PARTS * LAYOUT_UNIT;
+		uint64_t want = ((uint64_t)term->share * part + one - 1) / one;
+
+		term->want = max_u(term->least, (unsigned)want);
+	}
+	return pack(s, STEPS);
 }
 
 /* ---- what is left ------------------------------------------------------------------------ */
@@ -307,47 +338,7 @@ static unsigned level_of(const struct layout_term *term)
 	return (unsigned)min_u64(area / max_u(term->share, 1), UINT_MAX);
 }
 
-/* Is there room for the rectangle instead of the one that the lease has? *ret_left: what is left in its
- * columns. */
-static bool is_room(const struct layout_term *term, const struct rect *rect, const unsigned *left,
-		    unsigned *ret_left)
-{
-	*ret_left = 0;
-	for (size_t c = 0; c < LAYOUT_COLUMNS; c++) {
-		unsigned has = term->rect.columns >> c & 1 ? term->rect.height : 0;
-
-		if (!(rect->columns >> c & 1))
-			continue;
-		if (left[c] + has < rect->height)
-			return false;
-		*ret_left += left[c];
-	}
-	return rect_area(rect) <= max_u(term->least, term->most);
-}
-
-/* One more unit in each column, or one more column: the larger one of the two. false: there is no room. */
-static bool find_extension(const struct layout *layout, const struct layout_term *term,
-			   const unsigned *left, struct rect *ret)
-{
-	struct rect rect = { term->rect.columns, term->rect.height + 1 };
-	unsigned room, most = 0;
-	bool found = is_room(term, &rect, left, &room);
-
-	*ret = rect;
-	for (size_t c = 0; c < layout->n_columns; c++) {
-		rect = (struct rect){ term->rect.columns | UINT32_C(1) << c, term->rect.height };
-		if (rect.columns == term->rect.columns || !is_room(term, &rect, left, &room) ||
-		    (found && rect_area(&rect) < rect_area(ret)) ||
-		    (found && rect_area(&rect) == rect_area(ret) && room <= most))
-			continue;
-		*ret = rect;
-		most = room;
-		found = true;
-	}
-	return found;
-}
-
-/* The lease that is furthest below its share, of those that may have more; NULL. */
+/* The lease that is furthest below its share, of those that can have more; NULL. */
 static struct layout_term *find_lowest(const struct layout *layout)
 {
 	struct layout_term *lowest = NULL;
@@ -361,26 +352,33 @@ static struct layout_term *find_lowest(const struct layout *layout)
 	return lowest;
 }
 
-/* What is left becomes less: a lease that finds no room once finds none later. */
-static void extend(struct layout *layout)
+/* Can the lease have a unit more, and the others what they have? They are packed anew, or around it. */
+static bool raise_term(struct search *s, struct layout_term *term)
 {
-	unsigned left[LAYOUT_COLUMNS];
-	struct layout_term *term;
-	struct rect next;
+	bool raised;
 
-	memcpy(left, layout->free, sizeof(left));
-	for (size_t i = 0; i < layout->n; i++) {
-		take(left, &layout->terms[i].rect, true);
-		layout->terms[i].full = false;
-	}
-	while ((term = find_lowest(layout))) {
-		term->full = !find_extension(layout, term, left, &next);
-		if (term->full)
-			continue;
-		take(left, &term->rect, false);
-		take(left, &next, true);
-		term->rect = next;
-	}
+	for (size_t i = 0; i < s->layout->n; i++)
+		s->layout->terms[i].want = rect_area(&s->layout->terms[i].rect);
+	term->want++;
+	if (term->want > (s->stable ? rect_area(&term->best) : term->most))
+		return false;
+	if (s->layout->n <= SETTLED && pack(s, STEPS_MORE))
+		return true;
+	s->last = term;
+	raised = pack(s, STEPS_MORE);
+	s->last = NULL;
+	return raised;
+}
+
+/* The worst-off lease that can have more gets it; in a stable search, no more than in the best layout. */
+static void extend(struct search *s)
+{
+	struct layout_term *term;
+
+	for (size_t i = 0; i < s->layout->n; i++)
+		s->layout->terms[i].full = false;
+	while ((term = find_lowest(s->layout)))
+		term->full = !raise_term(s, term);
 }
 
 /* ---- what is better ---------------------------------------------------------------------- */
@@ -424,24 +422,10 @@ static void find_levels(const struct layout *layout, unsigned *ret)
 	layout_sort_levels(ret, layout->n);
 }
 
-/* Extends the rectangles, and keeps them if they are the best ones so far. */
-static void judge(struct search *s)
+static void keep(struct layout *layout)
 {
-	struct layout *layout = s->layout;
-	unsigned sum = 0;
-
-	extend(layout);
-	find_levels(layout, s->levels);
-	for (size_t i = 0; i < layout->n; i++)
-		sum += rect_area(&layout->terms[i].rect);
-	if (s->any && (is_better(s->best, s->levels, layout->n) ||
-		       (!is_better(s->levels, s->best, layout->n) && sum <= s->sum)))
-		return;
 	for (size_t i = 0; i < layout->n; i++)
 		layout->terms[i].best = layout->terms[i].rect;
-	memcpy(s->best, s->levels, layout->n * sizeof(*s->best));
-	s->sum = sum;
-	s->any = true;
 }
 
 /* ---- what is kept ------------------------------------------------------------------------ */
@@ -498,53 +482,55 @@ static bool swap_all(struct layout *layout)
 	return any;
 }
 
-/* Takes a layout in which leases keep more, if it is not clearly worse. */
-static void settle(struct search *s, unsigned part)
+/* Takes a layout in which leases keep more, if it is not clearly worse. Each wants what it has in the best one, or a
+ * little less, which is then extended. */
+static void settle(struct search *s, bool less)
 {
 	struct layout *layout = s->layout;
 	unsigned cost;
 
-	for (size_t i = 0; i < layout->n; i++)
-		layout->terms[i].rect = layout->terms[i].best;
+	for (size_t i = 0; i < layout->n; i++) {
+		struct layout_term *term = &layout->terms[i];
+		unsigned best = rect_area(&term->best);
+
+		term->rect = term->best;
+		term->want = max_u(term->least, less ? best - best / LAYOUT_CLEARLY : best);
+	}
 	cost = cost_of_all(layout);
 	s->stable = true;
-	if (!pack(s, part))
+	if (cost == 0 || !pack(s, STEPS))
 		return;
-	extend(layout);
-	if (cost_of_all(layout) >= cost)
-		return;
+	extend(s);
 	find_levels(layout, s->levels);
-	if (layout_is_clearly_better(s->best, s->levels, layout->n))
-		return;
-	for (size_t i = 0; i < layout->n; i++)
-		layout->terms[i].best = layout->terms[i].rect;
+	if (cost_of_all(layout) < cost && !layout_is_clearly_better(s->best, s->levels, layout->n))
+		keep(layout);
 }
 
-static void search(struct search *s)
+static bool search(struct search *s)
 {
 	unsigned low = 0, high = PARTS;
 	struct layout *layout = s->layout;
 
-	if (!pack(s, low))
-		return;
-	judge(s);
+	if (!pack_part(s, low))
+		return false;
 	while (low < high) {
 		unsigned middle = high - (high - low) / 2;
 
-		if (pack(s, middle)) {
-			judge(s);
+		if (pack_part(s, middle))
 			low = middle;
-		} else {
+		else
 			high = middle - 1;
-		}
 	}
-	if (layout->n <= SETTLED)
-		for (unsigned i = 0; i <= 4; i++)
-			settle(s, low - low * i / (4 * LAYOUT_CLEARLY));
+	extend(s);
+	find_levels(layout, s->best);
+	keep(layout);
+	for (int less = 0; layout->n <= SETTLED && less <= 1; less++)
+		settle(s, less);
 	for (size_t i = 0; i < layout->n; i++)
 		layout->terms[i].rect = layout->terms[i].best;
 	while (layout->n <= SETTLED && swap_all(layout))
 		;
+	return true;
 }
 
 int layout_find(struct layout *layout)
@@ -556,6 +542,5 @@ int layout_find(struct layout *layout)
 	if (!order || !levels)
 		return -ENOMEM;
 	s.best = &levels[layout->n];
-	search(&s);
-	return s.any;
+	return search(&s);
 }

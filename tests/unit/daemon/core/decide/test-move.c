@@ -412,7 +412,7 @@ TEST(a_lease_moves_to_cus_that_others_return_first)
 	struct lease *leases[4], *lease;
 
 	for (size_t i = 0; i < 4; i++) {
-		CHECK(leases[i] = borrow(&l, 10, 60));
+		CHECK(leases[i] = borrow(&l, 10, 15));
 		acknowledge(&l.s, l.now += 10 * SECOND_USEC);
 		settle(&l);
 	}
@@ -439,6 +439,7 @@ TEST(a_lease_moves_to_cus_that_others_return_first)
 	request.wait_usec = 60 * SECOND_USEC;
 	CHECK(lease = reserve(l.s.arbiter, VR, &request, &l.s.result));
 	ledger_examine_again(l.s.arbiter, UINT64_MAX);
+	make_room(&l);
 	make_room(&l);
 	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 15);
 	for (size_t i = 0; i < 4; i++)

@@ -186,6 +186,41 @@ TEST(leases_on_random_columns_rarely_have_less_than_the_best)
 	CHECK(count_misses(true, runs) <= runs / 50);
 }
 
+/* An MI300X in units of 8 CUs: a fixed lease has 9, three leases have the other columns, and another one begins. Three of
+ * 7 leave 3 x 2 for the fourth. */
+TEST(leases_that_are_not_the_worst_off_have_the_best_that_there_is)
+{
+	unsigned areas[TERMS];
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 9, 10, 9, 9 }, 4, 5);
+	p.leases[0].least = p.leases[0].most = 9;
+	for (size_t i = 0; i < 4; i++) {
+		memset(p.terms[i].own, 0, sizeof(p.terms[i].own));
+		p.terms[i].own[0][i] = (uint8_t)p.layout.free[i];
+		p.terms[i].held[i] = p.layout.free[i];
+	}
+	CHECK(find(&p) == 1);
+	check_sound(&p);
+	for (size_t i = 0; i < TERMS; i++)
+		areas[i] = rect_area(&p.terms[i].rect);
+	layout_sort_levels(areas, TERMS);
+	CHECK(areas[0] == 6 && areas[1] == 7 && areas[2] == 7);
+}
+
+/* A least of 11 is in one column, so more of it is 2 x 11: 2 x 7 has no room for it. */
+TEST(columns_of_a_lease_are_as_high_as_its_least)
+{
+	struct puzzle p;
+
+	puzzle_init(&p, (unsigned[]){ 11, 11, 11, 11 }, 4, 2);
+	p.leases[0].least = 11;
+	p.leases[1].most = 20;
+	CHECK(find(&p) == 1);
+	check_sound(&p);
+	CHECK(rect_area(&p.terms[0].rect) == 22 && rect_area(&p.terms[1].rect) == 20);
+}
+
 TEST(lease_keeps_the_columns_that_it_has)
 {
 	struct puzzle p;
