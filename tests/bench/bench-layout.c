@@ -5,9 +5,10 @@
  * moment: all rectangles are tried. Each event is played until masks are at rest.
  *
  * For each profile and kind of leases: the worst-off lease's part of its fair share (weighted max-min by
- * user and lease, without rectangles), divided by the best that is possible; CUs in use, divided by the
- * sum of fair shares; how often masks change; how far the mask of a lease falls in between, as a part of
- * the smaller of the masks before and after; the time of a decision and of all that follows an event.
+ * user and lease, without rectangles), divided by the best that is possible; the second worst-off one's
+ * part; CUs in use, divided by the sum of fair shares; how often masks change; how far the mask of a lease
+ * falls in between, as a part of the smaller of the masks before and after; the time of a decision and of
+ * all that follows an event.
  *
  *	bench-layout SOURCE-ROOT [EVENTS [PROFILE]]
  */
@@ -56,8 +57,9 @@ static const struct kind kinds[] = {
 };
 
 struct tally {
-	double ratio, ratio_min, sum, kept, kept_min;
+	double ratio, ratio_min, second, sum, kept, kept_min;
 	unsigned ratios, below, kepts, unknown; /* below: 0.85; unknown: the best was not found */
+	unsigned seconds;
 	unsigned events, changes, changes_max, refused, unsettled;
 	uint64_t plan[TIMES], settle[TIMES];
 	size_t n_plan, n_settle;
@@ -372,7 +374,7 @@ static void count_ratio(struct run *run)
 	struct best_column columns[BEST_COLUMNS];
 	struct best_lease leases[BEST_LEASES];
 	struct cuset active, lent;
-	double worst = 1, fair = 0, best;
+	double worst = 1, second = 1, fair = 0, best;
 	size_t n, n_columns;
 
 	find_claims(run, &active, &lent);
@@ -386,10 +388,12 @@ static void count_ratio(struct run *run)
 	for (size_t i = 0; i < n; i++) {
 		const struct lease *lease = ledger_find(run->arbiter, run->borrowers[i].id);
 		double has = (double)lease->partitions[0].count / unit;
+		double part = has / leases[i].fair;
 
 		used += lease->partitions[0].count / unit;
 		fair += leases[i].fair;
-		worst = fmin(worst, has / leases[i].fair);
+		second = fmin(second, fmax(worst, part));
+		worst = fmin(worst, part);
 	}
 	best = best_level(columns, n_columns, leases, n);
 	if (best <= 0) {
@@ -399,6 +403,8 @@ static void count_ratio(struct run *run)
 	tally->ratio += fmin(1, worst / best);
 	tally->ratio_min = fmin(tally->ratio_min, worst / best);
 	tally->below += worst / best < 0.85;
+	tally->second += n > 1 ? second : 0;
+	tally->seconds += n > 1;
 	tally->sum += used / fair;
 	tally->ratios++;
 }
@@ -454,12 +460,12 @@ static void tally_init(struct tally *tally)
 static void print_header(void)
 {
 	printf("worst: the worst-off lease beside the exact best, in the mean, the least, and how often "
-	       "below 0.85;\nsum: CUs in use beside fair shares; changes: of masks per event, and of a "
-	       "lease at most;\nkept: of a mask in between; plan, settle: CPU time of a decision, and of "
-	       "all that follows an event\n\n%-13s %-8s %5s  %5s %5s %6s  %5s  %5s %3s  %5s %5s  %4s "
-	       "%4s  %7s %7s %9s\n",
-	       "profile", "kind", "n", "worst", "least", "<0.85", "sum", "chang", "max", "kept",
-	       "least", "refu", "rest", "plan us", "p99 us", "settle us");
+	       "below 0.85;\nsecond: the second worst-off one's part of its share; sum: CUs in use beside "
+	       "fair shares; changes: of masks per event, and of a lease at most;\nkept: of a mask in between; plan, settle: CPU time of a decision, and of "
+	       "all that follows an event\n\n%-13s %-8s %5s  %5s %5s %6s  %6s  %5s  %5s %3s  %5s %5s  "
+	       "%4s %4s  %7s %7s %9s\n",
+	       "profile", "kind", "n", "worst", "least", "<0.85", "second", "sum", "chang", "max",
+	       "kept", "least", "refu", "rest", "plan us", "p99 us", "settle us");
 }
 
 static double usec_of(uint64_t *samples, size_t n, double q)
@@ -469,13 +475,13 @@ static double usec_of(uint64_t *samples, size_t n, double q)
 
 static void print_row(const char *profile, const char *kind, struct tally *t)
 {
-	printf("%-13s %-8s %5u  %5.3f %5.2f %5.1f%%  %5.3f  %5.2f %3u  %5.3f %5.2f  %4u %4u  %7.1f "
-	       "%7.1f %9.1f\n",
+	printf("%-13s %-8s %5u  %5.3f %5.2f %5.1f%%  %6.3f  %5.3f  %5.2f %3u  %5.3f %5.2f  %4u %4u  "
+	       "%7.1f %7.1f %9.1f\n",
 	       profile, kind, t->ratios, t->ratio / t->ratios, t->ratio_min,
-	       100.0 * t->below / t->ratios, t->sum / t->ratios, (double)t->changes / t->events,
-	       t->changes_max, t->kept / t->kepts, t->kept_min, t->refused, t->unsettled,
-	       usec_of(t->plan, t->n_plan, 0.5), usec_of(t->plan, t->n_plan, 0.99),
-	       usec_of(t->settle, t->n_settle, 0.5));
+	       100.0 * t->below / t->ratios, t->second / t->seconds, t->sum / t->ratios,
+	       (double)t->changes / t->events, t->changes_max, t->kept / t->kepts, t->kept_min,
+	       t->refused, t->unsettled, usec_of(t->plan, t->n_plan, 0.5),
+	       usec_of(t->plan, t->n_plan, 0.99), usec_of(t->settle, t->n_settle, 0.5));
 	fflush(stdout);
 }
 
@@ -483,13 +489,13 @@ static void json_row(const char *profile, const char *kind, struct tally *t, FIL
 {
 	fprintf(to,
 		"{\"profile\":\"%s\",\"kind\":\"%s\",\"worst\":%.4f,\"worst_least\":%.4f,"
-		"\"below_085\":%.4f,\"sum\":%.4f,\"changes\":%.3f,\"changes_max\":%u,"
+		"\"below_085\":%.4f,\"second\":%.4f,\"sum\":%.4f,\"changes\":%.3f,\"changes_max\":%u,"
 		"\"kept\":%.4f,\"kept_least\":%.4f,\"refused\":%u,\"unsettled\":%u,\"unknown\":%u,"
 		"\"plan_us\":%.2f,\"plan_us_p99\":%.2f,\"settle_us\":%.2f}",
 		profile, kind, t->ratio / t->ratios, t->ratio_min, (double)t->below / t->ratios,
-		t->sum / t->ratios, (double)t->changes / t->events, t->changes_max,
-		t->kept / t->kepts, t->kept_min, t->refused, t->unsettled, t->unknown,
-		usec_of(t->plan, t->n_plan, 0.5), usec_of(t->plan, t->n_plan, 0.99),
+		t->second / t->seconds, t->sum / t->ratios, (double)t->changes / t->events,
+		t->changes_max, t->kept / t->kepts, t->kept_min, t->refused, t->unsettled,
+		t->unknown, usec_of(t->plan, t->n_plan, 0.5), usec_of(t->plan, t->n_plan, 0.99),
 		usec_of(t->settle, t->n_settle, 0.5));
 }
 
