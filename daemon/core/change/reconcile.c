@@ -40,10 +40,10 @@ enum step_kind arbiter_next_step(struct arbiter *arbiter, uint64_t now_usec, boo
 			return kind;
 		if (!blind)
 			arbiter_preempt(arbiter, now_usec, preempt_steps);
-		/* Nothing more is revoked for a lease: its GPUs are open to others. */
+		queue_time_barriers(arbiter, now_usec);
+		/* Nothing more is revoked for a lease, or it bars GPUs no more: they are open to others. */
 		again = !blind && arbiter->examined != arbiter->changes && !arbiter->paused;
 	} while (again && !arbiter->touched);
-	queue_time_barriers(arbiter, now_usec);
 	return STEP_NONE;
 }
 

@@ -198,7 +198,8 @@ static void open_gpu(struct gpu *gpu, uint64_t now_usec)
 {
 	uint64_t open_usec = now_usec + OPEN_TIMES * (now_usec - gpu->barrier.since_usec);
 
-	if (gpu->barrier.open_usec < open_usec) /* a preemption may bar an open GPU for a moment */
+	/* It was barred for no time, or a preemption barred an open GPU for a moment. */
+	if (open_usec > now_usec && open_usec > gpu->barrier.open_usec)
 		gpu->barrier.open_usec = open_usec;
 	gpu->barrier.since_usec = 0;
 }
@@ -213,22 +214,8 @@ static void end_barrier(struct arbiter *arbiter, struct gpu *gpu, uint64_t now_u
 	ledger_touch(arbiter, lease, TOUCH_SAVE);
 }
 
-/* While waiting leases are left to examine, the lease that barred the GPU may be one of them. */
-void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
-{
-	bool examined = arbiter->examined == arbiter->changes;
-
-	for (size_t i = 0; i < arbiter->n_gpus; i++) {
-		struct gpu *gpu = &arbiter->gpus[i];
-
-		if (gpu->barrier.rank.id && !gpu->barrier.since_usec)
-			gpu->barrier.since_usec = now_usec;
-		else if (!gpu->barrier.rank.id && gpu->barrier.since_usec && examined)
-			open_gpu(gpu, now_usec);
-	}
-}
-
-void queue_limit_barriers(struct arbiter *arbiter, uint64_t now_usec)
+/* Opens the GPUs that have been barred for max-wait, and ends the time that they stay open. */
+static void limit_barriers(struct arbiter *arbiter, uint64_t now_usec)
 {
 	bool changed = false;
 
@@ -245,6 +232,22 @@ void queue_limit_barriers(struct arbiter *arbiter, uint64_t now_usec)
 	}
 	if (changed)
 		queue_find_barriers(arbiter);
+}
+
+/* While waiting leases are left to examine, the lease that barred the GPU may be one of them. */
+void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
+{
+	bool examined = arbiter->examined == arbiter->changes;
+
+	limit_barriers(arbiter, now_usec);
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		if (gpu->barrier.rank.id && !gpu->barrier.since_usec)
+			gpu->barrier.since_usec = now_usec;
+		else if (!gpu->barrier.rank.id && gpu->barrier.since_usec && examined)
+			open_gpu(gpu, now_usec);
+	}
 }
 
 uint64_t queue_next_limit(const struct arbiter *arbiter)

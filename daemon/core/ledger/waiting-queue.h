@@ -60,11 +60,9 @@ void queue_find_barriers(struct arbiter *arbiter);
 /* The waiting lease is granted: what it barred may be barred for another one, as long again. */
 void queue_served(struct arbiter *arbiter, const struct lease *lease);
 
-/* Sets the beginning of each barrier that has none yet, and opens the GPUs whose barrier is gone without a
- * grant, but none while waiting leases are left to examine: the daemon calls it at the end of an update. */
+/* Sets the beginning of each barrier that has none yet, and opens the GPUs that have been barred for max-wait,
+ * and those whose barrier is gone without a grant, but none of the latter while waiting leases are left to
+ * examine. Ends the time that they stay open. queue_next_limit(): when it has to be called next; UINT64_MAX: not
+ * before something changes. */
 void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec);
-
-/* Opens the GPUs that have been barred for max-wait, and ends the time that they stay open.
- * queue_next_limit(): when it has to be called next; UINT64_MAX: not before something changes. */
-void queue_limit_barriers(struct arbiter *arbiter, uint64_t now_usec);
 uint64_t queue_next_limit(const struct arbiter *arbiter);

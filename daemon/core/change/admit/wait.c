@@ -452,7 +452,7 @@ static void expire_resets(struct arbiter *arbiter, uint64_t now_usec)
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 {
 	arbiter->preempt_again = false;
-	queue_limit_barriers(arbiter, now_usec);
+	queue_time_barriers(arbiter, now_usec);
 	expire_resets(arbiter, now_usec);
 	lifecycle_expire_claims(arbiter, now_usec);
 	lifecycle_expire_durations(arbiter, now_usec);

@@ -454,6 +454,48 @@ TEST_WITH(lease_that_is_granted_leaves_the_next_barrier_its_whole_time, struct s
 	CHECK(arbiter_next_deadline(s->arbiter) == 1000 + 2 * max - 1);
 }
 
+/* All that the daemon does at this time. Then nothing is due. */
+static void turn(struct scene *s, uint64_t now_usec)
+{
+	unsigned steps = PREEMPT_STEPS;
+	struct move_set set;
+
+	CHECK(arbiter_next_step(s->arbiter, now_usec, false, &steps, &set) == STEP_NONE);
+	CHECK(arbiter_next_deadline(s->arbiter) > now_usec);
+}
+
+TEST_WITH(barrier_that_passes_to_a_lease_with_a_shorter_max_wait_ends_in_the_same_turn,
+	  struct scene *s)
+{
+	struct lease *first, *second;
+
+	CHECK(grant(s, VR, 30));
+	first = wait_for(s, OTHER, "any", 60);
+	second = wait_for(s, LAB, "any", 50);
+	first->deadline_usec = second->deadline_usec = UINT64_MAX;
+	s->arbiter->settings->tenants[2].max_wait_usec = 5000000;
+	pass_often(s, ANY, "any");
+	turn(s, 1000);
+	CHECK(barrier(s) == second->id);
+	arbiter_holder_gone(s->arbiter, second->id);
+	turn(s, 6000000);
+	CHECK(barrier(s) == 0 && first->wait.passed == 0 && pass(s, ANY, "any"));
+}
+
+TEST_WITH(gpu_that_was_barred_for_no_time_is_open_for_none, struct scene *s)
+{
+	struct lease *lease;
+
+	CHECK(grant(s, VR, 30));
+	lease = wait_for(s, OTHER, "any", 60);
+	pass_often(s, ANY, "any");
+	turn(s, 1000);
+	CHECK(barrier(s) == lease->id);
+	arbiter_holder_gone(s->arbiter, lease->id);
+	turn(s, 1000);
+	CHECK(s->arbiter->gpus[0].barrier.open_usec == 0);
+}
+
 TEST_WITH(users_take_turns_in_the_queue, struct scene *s)
 {
 	struct lease *all = grant(s, VR, 60), *others[3];
