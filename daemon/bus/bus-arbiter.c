@@ -29,7 +29,7 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 		return bus_refuse(m, r, &result);
 	/* Leases that shrink, move or are revoked have a limited time; then the call can be answered. */
 	if (request.wait_usec == 0 &&
-	    (lease->state == STATE_ACTIVATING || lease->wait.preempts || lease->wait.moves))
+	    (lease->state == STATE_ACTIVATING || lease->wait.preempts || lease->wait.moves_usec))
 		return bus_defer_reserve(bus, m, lease, holder);
 	return bus_reply_reserve(
 		bus, m, lease, holder,

@@ -210,14 +210,14 @@ bool commit_step(struct daemon *daemon, enum step_kind kind, struct move_set *se
 	return r >= 0;
 }
 
-bool commit_next(struct daemon *daemon, unsigned *preempt_steps)
+bool commit_next(struct daemon *daemon, unsigned *room_steps)
 {
 	struct move_set set;
 	enum step_kind kind;
 	bool done;
 
 	kind = arbiter_next_step(daemon->arbiter, daemon_now_usec(), descriptors_bar_grants(daemon),
-				 preempt_steps, &set);
+				 room_steps, &set);
 	if (kind == STEP_NONE)
 		return false;
 	done = commit_step(daemon, kind, &set);

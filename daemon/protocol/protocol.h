@@ -78,7 +78,7 @@ int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease 
 bool commit_step(struct daemon *daemon, enum step_kind kind, struct move_set *set);
 
 /* Takes the next step. false: there is none, or it cannot be saved. */
-bool commit_next(struct daemon *daemon, unsigned *preempt_steps);
+bool commit_next(struct daemon *daemon, unsigned *room_steps);
 
 /* Saves every lease that has changed and was not published yet: all of them or none, because the CUs that
  * one lease gave back may be the CUs that another one gets. On -errno none of them may be published, and

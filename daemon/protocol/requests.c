@@ -132,7 +132,7 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 }
 
 /* Plans a request, for which adaptable leases move if that helps. If a request that does not fit takes
- * two steps, it waits for them: arbiter_plan_moves_waiting(). */
+ * two steps, it waits for them: arbiter_make_room(). */
 static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
 			   const struct request *request, struct lease **ret, struct result *result)
 {
@@ -155,7 +155,7 @@ static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
 		return preempt_plan(daemon->arbiter, caller, request, ret, result);
 	r = plan_new(daemon->arbiter, caller, request, true, ret, result);
 	if (r >= 0)
-		(*ret)->wait.moves = true;
+		(*ret)->wait.moves_usec = daemon_now_usec();
 	return r;
 }
 

@@ -137,11 +137,11 @@ static void schedule_timers(struct daemon *daemon)
 
 /* A paused round goes on when there is nothing else to do; where there always is, after a pause in which
  * all kinds of requests have their turn. */
-static void schedule_round(struct daemon *daemon)
+static void schedule_round(struct daemon *daemon, unsigned room_steps)
 {
 	sd_event_source *round = daemon->timer->round;
 
-	if (!daemon->arbiter->paused || descriptors_bar_grants(daemon) ||
+	if ((!daemon->arbiter->paused && room_steps > 0) || descriptors_bar_grants(daemon) ||
 	    commit_error(daemon) < 0 || sd_event_source_get_enabled(round, NULL) > 0)
 		return;
 	sd_event_source_set_time(round, daemon_now_usec() + ROUND_PAUSE_USEC);
@@ -165,7 +165,7 @@ static void refuse_deferred(struct daemon *daemon)
 void update_now(struct daemon *daemon)
 {
 	uint64_t begun_usec = daemon_now_usec();
-	unsigned steps = PREEMPT_STEPS;
+	unsigned steps = ROOM_STEPS;
 	bool more;
 
 	if (!daemon->arbiter->paused)
@@ -198,7 +198,7 @@ void update_now(struct daemon *daemon)
 	driver_events_refresh(daemon);
 	unit_caps_refresh(daemon);
 	schedule_timers(daemon);
-	schedule_round(daemon);
+	schedule_round(daemon, steps);
 }
 
 /* ---- timers ------------------------------------------------------------------------- */

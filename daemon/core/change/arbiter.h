@@ -45,9 +45,9 @@ enum step_kind {
 
 /* The caller commits the first n_first leases of *ret in their order. blind: no scan has shown which queues cover
  * CUs, so no lease is granted, and none moves or is revoked for one. STEP_NONE: there is nothing to commit, or no
- * memory; leases that arbiter_preempt() revoked are touched. preempt_steps: of arbiter_preempt(). */
+ * memory; leases that arbiter_make_room() revoked are touched. room_steps: of arbiter_make_room(). */
 enum step_kind arbiter_next_step(struct arbiter *arbiter, uint64_t now_usec, bool blind,
-				 unsigned *preempt_steps, struct move_set *ret);
+				 unsigned *room_steps, struct move_set *ret);
 
 /* The caller could not save a step: arbiter_next_step() plans it again in another turn. */
 void arbiter_step_failed(struct arbiter *arbiter, enum step_kind kind);
@@ -221,13 +221,15 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 
 /* ---- preemption.c -------------------------------------------------------------------- */
 
-/* Revokes leases for waiting leases of higher classes (decide/preempt.h), with activate-grace as their
- * notice; keeps leases that were revoked for a lease which does not wait any more. Call it when
- * arbiter_plan_next() has returned 0. Without memory it is to be called again. steps: what the searches
- * of this turn may still take, less what they take; one that has begun ends. Where leases are left for
- * another turn, arbiter_next_deadline() is 0 until arbiter_expire(). */
-#define PREEMPT_STEPS 2000U
-void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps);
+/* Makes room for the waiting leases that were refused since it last did what it can for them. 1: *ret has moves
+ * of adaptable leases after which one fits; 0: there are none. Where moves do not help, it revokes leases for
+ * waiting leases of higher classes (decide/preempt.h), with activate-grace as their notice. It keeps leases that
+ * were revoked for a lease which does not wait any more. Call it when arbiter_plan_next() has returned 0. Without
+ * memory it is to be called again. steps: what the searches of this turn may still take, less what they take;
+ * one that has begun ends. Where none are left, it is to be called in another turn. */
+#define ROOM_STEPS 2000U
+int arbiter_make_room(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps,
+		      struct move_set *ret);
 
 /* 1: *ret is the next version of a lease that waits again, to be saved and committed: it was revoked for
  * another one and has returned everything; or wait_begins_elsewhere(). 0: none, or no memory. */
@@ -308,9 +310,10 @@ bool wait_is_examined(const struct arbiter *arbiter, const struct lease *lease);
  * once for each lease that is late: it may get the CUs of such a lease again. */
 bool wait_begins_elsewhere(struct arbiter *arbiter, struct lease *lease);
 
-/* Finds moves of adaptable leases after which a waiting lease fits, when arbiter_plan_next() has
- * returned 0. 1, or 0: there are none. */
-int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struct move_set *ret);
+/* Finds moves of adaptable leases after which the waiting lease fits. 1; 0: there are none, and never are where
+ * fewer CUs are free than it needs; -EAGAIN: leases that have moved for it have not followed yet. */
+int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
+		    struct move_set *ret);
 
 /* Ends waiting and activating leases that were not granted by their deadline. */
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec);

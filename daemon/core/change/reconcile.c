@@ -11,39 +11,26 @@ static enum step_kind one(enum step_kind kind, struct lease *next, struct move_s
 	return kind;
 }
 
-static enum step_kind plan_step(struct arbiter *arbiter, uint64_t now_usec, bool blind,
-				struct move_set *ret)
+enum step_kind arbiter_next_step(struct arbiter *arbiter, uint64_t now_usec, bool blind,
+				 unsigned *room_steps, struct move_set *ret)
 {
 	struct lease *next;
-
-	if (arbiter_plan_requeue(arbiter, &next) > 0)
-		return one(STEP_REQUEUE, next, ret);
-	if (!blind && arbiter_plan_next(arbiter, &next) > 0)
-		return one(STEP_GRANT, next, ret);
-	if (!blind && arbiter_plan_moves_waiting(arbiter, now_usec, ret) > 0)
-		return STEP_MOVE;
-	if (!arbiter_in_round(arbiter) && arbiter->round_steps > 0 &&
-	    arbiter_plan_growth(arbiter, now_usec, &next) > 0)
-		return one(STEP_GROW, next, ret);
-	return STEP_NONE;
-}
-
-enum step_kind arbiter_next_step(struct arbiter *arbiter, uint64_t now_usec, bool blind,
-				 unsigned *preempt_steps, struct move_set *ret)
-{
-	enum step_kind kind;
 	bool again;
 
 	do {
-		kind = plan_step(arbiter, now_usec, blind, ret);
-		if (kind != STEP_NONE)
-			return kind;
-		if (!blind)
-			arbiter_preempt(arbiter, now_usec, preempt_steps);
+		if (arbiter_plan_requeue(arbiter, &next) > 0)
+			return one(STEP_REQUEUE, next, ret);
+		if (!blind && arbiter_plan_next(arbiter, &next) > 0)
+			return one(STEP_GRANT, next, ret);
+		if (!blind && arbiter_make_room(arbiter, now_usec, room_steps, ret) > 0)
+			return STEP_MOVE;
 		queue_time_barriers(arbiter, now_usec);
 		/* Nothing more is revoked for a lease, or it bars GPUs no more: they are open to others. */
 		again = !blind && arbiter->examined != arbiter->changes && !arbiter->paused;
 	} while (again && !arbiter->touched);
+	if (!again && !arbiter_in_round(arbiter) && arbiter->round_steps > 0 &&
+	    arbiter_plan_growth(arbiter, now_usec, &next) > 0)
+		return one(STEP_GROW, next, ret);
 	return STEP_NONE;
 }
 

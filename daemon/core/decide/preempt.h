@@ -4,7 +4,7 @@
 /*
  * Preemption: a request that does not fit may fit without leases of lower classes that policy allows
  * to revoke (preempt = revoke of their tenants). It becomes a waiting lease, and
- * arbiter_preempt() revokes the cheapest set of them with notice.
+ * arbiter_make_room() revokes the cheapest set of them with notice.
  */
 
 #include "core/decide/advice.h"

@@ -261,7 +261,6 @@ void lease_set_refusal(struct lease *lease, const struct refusal *refusal)
 		lease->refusal = malloc(sizeof(*lease->refusal));
 	if (lease->refusal)
 		*lease->refusal = *refusal;
-	lease->wait.refused = true;
 	refusal_wait(refusal, wait);
 	snprintf(text, sizeof(text), "waits for %s", wait);
 	lease_cut_reason(lease->reason, text);

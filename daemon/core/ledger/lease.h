@@ -191,10 +191,10 @@ struct lease {
 			passed; /* how often a candidate was granted to later ones of other users */
 		bool over_quota; /* only its user's quota stops it: it bars no GPU */
 		bool may_bar; /* passed often enough, and it would fit without other users' leases */
-		uint64_t steps;    /* of examining it, that its user was not charged yet */
-		bool refused;      /* since arbiter_preempt() last examined it */
+		uint64_t steps; /* of examining it, that its user was not charged yet */
+		uint64_t
+			searched; /* `examined` when arbiter_make_room() last did what it can for it */
 		uint64_t preempts; /* GPUs where leases are revoked for it (bits): it bars them */
-		bool moves;        /* leases can move for it in two steps: they do first */
 		uint64_t
 			moves_usec; /* until then none is revoked for it, as leases move; 0: none */
 	} wait;

@@ -50,6 +50,7 @@ int arbiter_new(struct settings *settings, const struct gpu_info *gpus, size_t n
 		return -ENOMEM;
 	arbiter->next_id = first_id;
 	arbiter->round_steps = UINT64_MAX;
+	arbiter->changes = 1; /* 0: before every examination */
 	arbiter_set_settings(arbiter, settings);
 	*ret = TAKE_PTR(arbiter);
 	return 0;

@@ -51,10 +51,8 @@ struct arbiter {
 	uint64_t round_steps;     /* that it may take: decide/admit.h */
 	bool paused; /* they were used up in this round, or this one waits for others */
 
-	bool preempt_again;   /* arbiter_preempt() has left leases for another turn */
-	size_t next_searched; /* position in `waiting` where it goes on */
+	size_t next_searched; /* position in `waiting` where arbiter_make_room() goes on */
 
-	bool may_move; /* a round through the waiting leases ended, and no moves were planned since */
 	uint64_t times_late; /* how often a lease has begun to be late: lease->lend.late */
 	bool lending;        /* there were adaptable leases at the last arbiter_lend() */
 	bool verifies;       /* queue descriptors can be read: an acknowledgement is checked */

@@ -300,7 +300,6 @@ static void reset(struct arbiter *arbiter, struct lease *lease)
 	}
 	lease->wait.candidates = 0;
 	lease->wait.over_quota = lease->wait.may_bar = false;
-	lease->wait.refused = true;
 	lease->wait.preempts = 0;
 	lease->wait.passed = lease->state == STATE_WAITING ? count_passes(lease->wait.passed) : 0;
 	lease->n_holders = 0;

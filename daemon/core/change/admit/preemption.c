@@ -130,14 +130,15 @@ static void end_if_vain(struct arbiter *arbiter, struct lease *lease)
 	arbiter_end(arbiter, lease, RESULT_NO_CAPACITY, reason);
 }
 
-static bool may_preempt(const struct lease *lease, uint64_t now_usec)
+/* Was the lease refused since leases were last searched that make room for it? */
+static bool needs_room(const struct arbiter *arbiter, const struct lease *lease)
 {
-	return lease->wait.refused && !lease->wait.over_quota && lease->wait.moves_usec <= now_usec;
+	return lease->wait.searched < lease->wait.examined && !lease->wait.over_quota &&
+	       wait_is_examined(arbiter, lease);
 }
 
-/* Revokes what is in the way of a waiting lease, unless leases are revoked for it already. */
-static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec,
-		    unsigned *steps)
+/* Revokes what is in the way of a waiting lease. Returns the steps of finding it. */
+static unsigned preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	const struct asker asker = { .waiting = lease, .request = lease->request };
 	struct advice advice = { 0 };
@@ -145,14 +146,12 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 	bool revokes = false;
 	int found = 0;
 
-	if (any_revoked_for(arbiter, lease->id))
-		return;
 	if (lease->class != CLASS_BESTEFFORT)
 		found = advice_find(arbiter, &asker, ADVICE_REVOCABLE, &advice);
-	*steps -= min_u(*steps, gang_walk_steps(arbiter) + advice.steps);
-	if (found < 0)
-		return;
-	lease->wait.refused = false;
+	if (found < 0) {
+		lease->wait.searched = 0;
+		return advice.steps;
+	}
 	for (size_t i = 0; i < advice.n; i++) {
 		struct lease *revoked = ledger_find(arbiter, advice.ids[i]);
 
@@ -164,33 +163,55 @@ static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_u
 		end_if_vain(arbiter, lease);
 	if (revokes)
 		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE | TOUCH_PREEMPT);
+	return advice.steps;
 }
 
-/* Examines each waiting lease once, those first that the last turn has left. */
-static void preempt_all(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps)
+/* Leases move for a waiting lease, or are revoked for it where moves do not help, unless some are already. */
+static bool make_room_for(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec,
+			  unsigned *steps, struct move_set *ret)
+{
+	int found = -EAGAIN;
+	unsigned taken = gang_walk_steps(arbiter);
+
+	*ret = (struct move_set){ 0 };
+	if (!any_revoked_for(arbiter, lease->id))
+		found = wait_plan_moves(arbiter, lease, now_usec, ret);
+	taken += ret->steps;
+	if (found <= 0)
+		lease->wait.searched = lease->wait.examined;
+	if (found == 0)
+		taken += preempt(arbiter, lease, now_usec);
+	lease->wait.steps += taken;
+	*steps -= min_u(*steps, taken);
+	return found > 0;
+}
+
+/* For each waiting lease once, those first that the last turn has left. */
+static bool make_room_for_all(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps,
+			      struct move_set *ret)
 {
 	size_t at = arbiter->next_searched;
 
-	arbiter->preempt_again = false;
 	arbiter->next_searched = 0;
 	for (size_t left = arbiter->n_waiting; left > 0 && arbiter->n_waiting > 0; left--) {
 		size_t n = arbiter->n_waiting;
 
 		at = at < n ? at : 0;
-		if (may_preempt(arbiter->waiting[at], now_usec) &&
-		    wait_is_examined(arbiter, arbiter->waiting[at])) {
-			if (*steps == 0) {
-				arbiter->preempt_again = true;
-				arbiter->next_searched = at;
-				return;
-			}
-			preempt(arbiter, arbiter->waiting[at], now_usec, steps);
+		if (needs_room(arbiter, arbiter->waiting[at])) {
+			arbiter->next_searched = at;
+			if (*steps == 0)
+				return false;
+			if (make_room_for(arbiter, arbiter->waiting[at], now_usec, steps, ret))
+				return true;
+			arbiter->next_searched = 0;
 		}
 		at += arbiter->n_waiting == n; /* a lease that ends has left the queue */
 	}
+	return false;
 }
 
-void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps)
+int arbiter_make_room(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps,
+		      struct move_set *ret)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
@@ -199,7 +220,7 @@ void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec, unsigned *steps
 		    !is_waited_for(arbiter, lease))
 			keep(arbiter, lease);
 	}
-	preempt_all(arbiter, now_usec, steps);
+	return make_room_for_all(arbiter, now_usec, steps, ret);
 }
 
 void preemption_adopted(struct arbiter *arbiter)

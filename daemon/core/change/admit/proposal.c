@@ -128,7 +128,6 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 	ledger_touch(arbiter, lease, TOUCH_ADDED);
 	if (lease->state == STATE_WAITING)
 		queue_add(arbiter, lease);
-	arbiter->may_move |= lease->wait.moves;
 	if (lease->state != STATE_WAITING)
 		queue_pass(arbiter, lease, lease_gpus(lease), &rank);
 	ledger_grow(arbiter, lease_gpus(lease));
@@ -202,7 +201,7 @@ static uint64_t next_of_lease(const struct arbiter *arbiter, const struct lease 
 
 uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 {
-	uint64_t next = arbiter->preempt_again ? 0 : queue_next_limit(arbiter);
+	uint64_t next = queue_next_limit(arbiter);
 
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
 		const struct lease *lease = arbiter->waiting[i];

@@ -257,18 +257,13 @@ static bool lacks_gpus(const struct failures *failures, const struct lease *leas
 	return gpus < wants;
 }
 
-/* Does the lease lack CUs, whatever their shape, and did nothing change on the GPU that its refusal tells of? A lease
- * that may bar GPUs is examined in full. */
-static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
-			    struct failures *failures)
+/* Does the lease lack CUs, whatever their shape? */
+static bool lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
+		      struct failures *failures)
 {
-	const struct refusal *refusal = lease_refusal(lease);
-	int gpu = ledger_find_gpu(arbiter, refusal->gpu);
 	bool lacks = false;
 
-	if (refusal->resource != RESOURCE_CUS || !needs_candidates(arbiter, lease) ||
-	    lease->wait.passed >= LEASE_PASSES_MAX || gpu < 0 ||
-	    max_u64(arbiter->freed_all, arbiter->freed[gpu]) > lease->wait.examined)
+	if (!needs_candidates(arbiter, lease))
 		return false;
 	for (size_t i = 0; i < arbiter->n_gpus && !failures->counted; i++)
 		failures->free[i] = arbiter->gpus[i].cus - cuset_count(&arbiter->gpus[i].taken);
@@ -276,6 +271,19 @@ static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *l
 	for (size_t i = 0; i < lease->request->n_wants && !lacks; i++)
 		lacks = lacks_gpus(failures, lease, i);
 	return lacks;
+}
+
+/* … and did nothing change on the GPU that its refusal tells of? A lease that may bar GPUs is examined in full. */
+static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
+			    struct failures *failures)
+{
+	const struct refusal *refusal = lease_refusal(lease);
+	int gpu = ledger_find_gpu(arbiter, refusal->gpu);
+
+	return refusal->resource == RESOURCE_CUS && lease->wait.passed < LEASE_PASSES_MAX &&
+	       gpu >= 0 &&
+	       max_u64(arbiter->freed_all, arbiter->freed[gpu]) <= lease->wait.examined &&
+	       lacks_cus(arbiter, lease, failures);
 }
 
 static int examine_now(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
@@ -309,7 +317,6 @@ static int examine(struct arbiter *arbiter, struct lease *lease, struct failures
 
 	if (still_lacks_cus(arbiter, lease, failures)) {
 		take_steps(arbiter, lease, 1 + (unsigned)lease->request->n_wants / 8);
-		lease->wait.refused = true;
 		return EXAMINED_WAITS;
 	}
 	same = any_disturbs(arbiter) ? NULL : find_failed(arbiter, failures, lease);
@@ -341,7 +348,6 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.passed = 0;
 	next->wait.over_quota = next->wait.may_bar = false;
 	next->wait.preempts = 0;
-	next->wait.moves = false;
 	next->wait.moves_usec = 0;
 	divide_start(arbiter, next, lease->request->start_inactive);
 	if (!next->lend.never_granted)
@@ -406,7 +412,6 @@ static int examine_rest(struct arbiter *arbiter, struct lease **ret)
 /* Calls that waited for the end of a round that was paused are served before the next one begins. */
 static void end_round(struct arbiter *arbiter)
 {
-	arbiter->may_move = true;
 	arbiter->examined = arbiter->round;
 	arbiter->next_examined = 0;
 	arbiter->paused &= arbiter->examined != arbiter->changes;
@@ -451,7 +456,6 @@ static void expire_resets(struct arbiter *arbiter, uint64_t now_usec)
 
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 {
-	arbiter->preempt_again = false;
 	queue_time_barriers(arbiter, now_usec);
 	expire_resets(arbiter, now_usec);
 	lifecycle_expire_claims(arbiter, now_usec);
@@ -492,10 +496,6 @@ void wait_gpus_changed(struct arbiter *arbiter)
 
 /* ---- moves ------------------------------------------------------------------------- */
 
-/* How many leases are tried after something became free: those that are granted first, and those for
- * which leases have moved already. */
-#define MOVE_FOR_MAX 4U
-
 /* Has a holder on a GPU that the waiting lease could use not acknowledged a move, or that it shrank for one? */
 static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting)
 {
@@ -510,35 +510,21 @@ static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting
 	return false;
 }
 
-static int plan_moves_for(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
-			  struct move_set *ret)
+int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
+		    struct move_set *ret)
 {
 	const struct asker asker = { .waiting = waiting, .request = waiting->request };
+	struct failures failures = { .n = 0 };
 	bool found;
 
 	/* It is examined again when they are acknowledged, or at moves_usec. */
 	if (waiting->wait.moves_usec > now_usec && any_moves(arbiter, waiting))
-		return 0;
-	found = move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) != 0;
-	waiting->wait.moves = found && ret->n_first < ret->n;
+		return -EAGAIN;
+	found = !lacks_cus(arbiter, waiting, &failures) &&
+		move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) > 0;
 	set_moves_usec(arbiter, waiting,
-		       waiting->wait.moves ? now_usec + arbiter->settings->activate_grace_usec : 0);
+		       found && ret->n_first < ret->n
+			       ? now_usec + arbiter->settings->activate_grace_usec
+			       : 0);
 	return found;
-}
-
-int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struct move_set *ret)
-{
-	*ret = (struct move_set){ 0 };
-	if (!arbiter->may_move)
-		return 0;
-	arbiter->may_move = false;
-	for (size_t i = 0; i < arbiter->n_waiting; i++) {
-		struct lease *waiting = arbiter->waiting[i];
-
-		if ((i < MOVE_FOR_MAX || waiting->wait.moves) && !waiting->wait.over_quota &&
-		    wait_is_examined(arbiter, waiting) &&
-		    plan_moves_for(arbiter, waiting, now_usec, ret) > 0)
-			return 1;
-	}
-	return 0;
 }

@@ -118,11 +118,6 @@ static unsigned decide_all(struct call *call, decide_t decide)
 
 /* ---- changes: they are made, or put off ------------------------------------------------------ */
 
-static void preempt(struct call *call)
-{
-	arbiter_preempt(call->model->arbiter, call->now, &(unsigned){ PREEMPT_STEPS });
-}
-
 static void grant_next(struct call *call)
 {
 	struct lease *next;
@@ -141,11 +136,11 @@ static void grow(struct call *call)
 		lease_free(next);
 }
 
-static void move(struct call *call)
+static void make_room(struct call *call)
 {
 	struct move_set set;
 
-	if (arbiter_plan_moves_waiting(call->model->arbiter, call->now, &set) == 1)
+	if (arbiter_make_room(call->model->arbiter, call->now, &(unsigned){ ROOM_STEPS }, &set) > 0)
 		move_set_done(&set);
 }
 
@@ -203,10 +198,9 @@ static const struct {
 	{ "observe_masks", NULL, observe_masks, false },
 	{ "settings", NULL, copy_settings, false },
 	{ "bind", NULL, bind, false },
-	{ "preempt", NULL, preempt, true },
 	{ "grant_next", NULL, grant_next, true },
 	{ "grow", NULL, grow, true },
-	{ "move", NULL, move, true },
+	{ "make room", NULL, make_room, true },
 };
 #define CALLS (sizeof(calls) / sizeof(*calls))
 

@@ -24,7 +24,7 @@ static struct lending preemptible(void)
 /* All that the daemon does after an event. */
 static void turn(struct lending *l)
 {
-	unsigned steps = PREEMPT_STEPS;
+	unsigned steps = ROOM_STEPS;
 	struct move_set set;
 
 	do {
@@ -179,6 +179,7 @@ TEST(leases_for_which_a_turn_has_no_steps_left_come_in_the_next_ones)
 	struct arbiter *arbiter = l.s.arbiter;
 	struct request request = request_for(60);
 	struct lease *held[3], *waiting[3], *next;
+	struct move_set set;
 
 	request.wait_usec = 3600 * SECOND_USEC;
 	for (unsigned i = 0; i < 3; i++)
@@ -190,15 +191,13 @@ TEST(leases_for_which_a_turn_has_no_steps_left_come_in_the_next_ones)
 	for (unsigned i = 0; i < 3; i++) {
 		unsigned steps = 1, revoked = 0, served = 0;
 
-		arbiter_preempt(arbiter, l.now, &steps);
+		CHECK(arbiter_make_room(arbiter, l.now, &steps, &set) == 0);
 		for (unsigned j = 0; j < 3; j++) {
 			revoked += held[j]->state == STATE_REVOKING;
 			served += waiting[j]->wait.preempts > 0;
 		}
 		CHECK(steps == 0 && revoked == i + 1 && served == i + 1);
 		CHECK(waiting[i]->wait.preempts > 0);
-		CHECK((arbiter_next_deadline(arbiter) == 0) == (i < 2));
-		arbiter_expire(arbiter, l.now);
 		CHECK(arbiter_next_deadline(arbiter) > l.now);
 	}
 }
@@ -531,6 +530,7 @@ TEST_WITH(borrowers_shrink_and_are_not_revoked_where_that_is_enough, struct lend
 TEST_WITH(a_lease_that_waits_for_a_revoked_lease_is_not_touched_again, struct lending *l)
 {
 	struct lease *lease = grant(&l->s, ANY, 60), *rt, *next;
+	struct move_set set;
 
 	CHECK(arbiter_revoke(l->s.arbiter, lease->id, l->now, 1, "", &l->s.result) == 0);
 	turn(l);
@@ -538,9 +538,12 @@ TEST_WITH(a_lease_that_waits_for_a_revoked_lease_is_not_touched_again, struct le
 	CHECK(rt && rt->state == STATE_WAITING && rt->wait.preempts == 1 && !lease->revoked_for);
 	for (unsigned i = 0; i < 3; i++) {
 		ledger_examine_again(l->s.arbiter, UINT64_MAX);
-		CHECK(arbiter_plan_next(l->s.arbiter, &next) == 0 && rt->wait.refused);
-		arbiter_preempt(l->s.arbiter, l->now, &(unsigned){ PREEMPT_STEPS });
-		CHECK(!l->s.arbiter->touched && !rt->wait.refused && rt->wait.preempts == 1);
+		CHECK(arbiter_plan_next(l->s.arbiter, &next) == 0);
+		CHECK(rt->wait.searched < rt->wait.examined);
+		CHECK(arbiter_make_room(l->s.arbiter, l->now, &(unsigned){ ROOM_STEPS }, &set) ==
+		      0);
+		CHECK(rt->wait.searched == rt->wait.examined);
+		CHECK(!l->s.arbiter->touched && rt->wait.preempts == 1);
 	}
 }
 

@@ -457,7 +457,7 @@ TEST_WITH(lease_that_is_granted_leaves_the_next_barrier_its_whole_time, struct s
 /* All that the daemon does at this time. Then nothing is due. */
 static void turn(struct scene *s, uint64_t now_usec)
 {
-	unsigned steps = PREEMPT_STEPS;
+	unsigned steps = ROOM_STEPS;
 	struct move_set set;
 
 	CHECK(arbiter_next_step(s->arbiter, now_usec, false, &steps, &set) == STEP_NONE);

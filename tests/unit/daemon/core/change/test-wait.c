@@ -370,7 +370,7 @@ TEST(lease_that_fits_is_the_next_step_until_it_is_committed)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
 	struct lease *fill = grant(&s, LAB, 60), *lease = wait_for(&s, VR, "0", 30);
-	unsigned steps = PREEMPT_STEPS;
+	unsigned steps = ROOM_STEPS;
 	struct move_set set;
 
 	CHECK(arbiter_next_step(s.arbiter, 1, false, &steps, &set) == STEP_NONE);

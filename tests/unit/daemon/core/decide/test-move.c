@@ -228,6 +228,12 @@ TEST(lease_moves_once_in_the_interval_and_never_back)
 	move_set_done(&set);
 }
 
+/* With the steps of a turn. */
+static int make_room(struct arbiter *arbiter, uint64_t now, struct move_set *set)
+{
+	return arbiter_make_room(arbiter, now, &(unsigned){ ROOM_STEPS }, set);
+}
+
 TEST(waiting_lease_is_granted_after_a_move)
 {
 	_cleanup_(scene_done) struct scene s = scene_of(1);
@@ -241,15 +247,36 @@ TEST(waiting_lease_is_granted_after_a_move)
 	waiting = reserve(s.arbiter, VR, &request, &s.result);
 	CHECK(fill && waiting && waiting->state == STATE_WAITING);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
-	CHECK(arbiter_plan_moves_waiting(s.arbiter, LATER, &set) == 0);
+	CHECK(make_room(s.arbiter, LATER, &set) == 0);
 	release(s.arbiter, fill->id);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
-	CHECK(arbiter_plan_moves_waiting(s.arbiter, LATER, &set) == 1);
+	CHECK(make_room(s.arbiter, LATER, &set) == 1);
 	commit_first(s.arbiter, &set);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 1 && next->id == waiting->id);
 	arbiter_commit(s.arbiter, next);
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
-	CHECK(arbiter_plan_moves_waiting(s.arbiter, LATER, &set) == 0);
+	CHECK(make_room(s.arbiter, LATER, &set) == 0);
+}
+
+TEST(leases_move_for_a_lease_that_waits_behind_others)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct request request = engines_request(1), all = request_for(60);
+	struct lease *leases[4], *fill, *waiting, *next;
+	struct move_set set;
+
+	scatter(&s, leases);
+	fill = grant(&s, LAB, 44);
+	request.wait_usec = all.wait_usec = 1000000;
+	for (unsigned i = 0; i < 9; i++)
+		CHECK(reserve(s.arbiter, VR, &all, &s.result)->state == STATE_WAITING);
+	waiting = reserve(s.arbiter, VR, &request, &s.result);
+	release(s.arbiter, fill->id);
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 0);
+	CHECK(make_room(s.arbiter, LATER, &set) == 1);
+	commit_first(s.arbiter, &set);
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 1 && next->id == waiting->id);
+	lease_free(next);
 }
 
 /* ---- moves in two steps ------------------------------------------------------------- */
@@ -301,7 +328,7 @@ static struct lease *chain_wait(struct chain *chain, uint64_t now)
 	CHECK(waiting && waiting->state == STATE_WAITING);
 	ledger_examine_again(arbiter, UINT64_MAX);
 	CHECK(arbiter_plan_next(arbiter, &next) == 0);
-	CHECK(arbiter_plan_moves_waiting(arbiter, now, &set) == 1);
+	CHECK(make_room(arbiter, now, &set) == 1);
 	CHECK(set.n == 2 && set.n_first == 1 && set.next[0]->id == chain->small->id);
 	commit_first(arbiter, &set);
 	CHECK(waiting->wait.moves_usec == now + 1000000);
@@ -321,7 +348,7 @@ static int chain_go_on(struct chain *chain, uint64_t now)
 	struct lease *next;
 
 	while (arbiter_plan_next(arbiter, &next) == 0) {
-		if (arbiter_plan_moves_waiting(arbiter, now, &set) == 0)
+		if (make_room(arbiter, now, &set) == 0)
 			return 0;
 		commit_first(arbiter, &set);
 	}
@@ -386,7 +413,7 @@ TEST(plan_names_the_leases_of_both_steps)
 }
 
 /* Makes all moves that can be found for waiting leases, and grants them. */
-static void make_room(struct lending *l)
+static void move_all(struct lending *l)
 {
 	struct move_set set;
 	struct lease *next;
@@ -396,7 +423,7 @@ static void make_room(struct lending *l)
 		settle(l);
 		if (arbiter_plan_next(l->s.arbiter, &next) > 0)
 			arbiter_commit(l->s.arbiter, next);
-		else if (arbiter_plan_moves_waiting(l->s.arbiter, l->now, &set) > 0)
+		else if (make_room(l->s.arbiter, l->now, &set) > 0)
 			commit_first(l->s.arbiter, &set);
 	}
 }
@@ -416,7 +443,7 @@ TEST(a_lease_moves_to_cus_that_others_return_first)
 		acknowledge(&l.s, l.now += 10 * SECOND_USEC);
 		settle(&l);
 	}
-	make_room(&l);
+	move_all(&l);
 	CHECK(!reserve(l.s.arbiter, VR, &request, &l.s.result));
 	CHECK(arbiter_plan_moves(l.s.arbiter, &vr, &request, l.now, MOVE_STEPS, &set) == 1);
 	CHECK(set.n_first == set.n - 1 &&
@@ -439,8 +466,8 @@ TEST(a_lease_moves_to_cus_that_others_return_first)
 	request.wait_usec = 60 * SECOND_USEC;
 	CHECK(lease = reserve(l.s.arbiter, VR, &request, &l.s.result));
 	ledger_examine_again(l.s.arbiter, UINT64_MAX);
-	make_room(&l);
-	make_room(&l);
+	move_all(&l);
+	move_all(&l);
 	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 15);
 	for (size_t i = 0; i < 4; i++)
 		CHECK(cus_of(leases[i]) >= 10);
@@ -514,7 +541,7 @@ TEST(a_waiting_lease_is_granted_after_both_steps)
 	CHECK(chain_go_on(&chain, LATER) == 1 && waiting->state == STATE_GRANTED);
 	CHECK(chain.small->lend.moves == 1 && chain.large->lend.moves == 1);
 	CHECK(chain.small->partitions[0].count == 7 && chain.large->partitions[0].count == 11);
-	CHECK(!waiting->wait.moves && waiting->wait.moves_usec == 0);
+	CHECK(waiting->wait.moves_usec == 0);
 	scene_done(&chain.scene);
 }
 
@@ -579,19 +606,20 @@ TEST(leases_are_revoked_only_if_the_moves_are_not_acknowledged)
 {
 	const uint64_t over = LATER + 1000000;
 	struct lease *waiting, *next;
+	struct move_set set;
 	struct chain chain;
 
 	chain_new(&chain);
 	for (size_t i = 0; i < chain.scene.arbiter->settings->n_tenants; i++)
 		chain.scene.arbiter->settings->tenants[i].preempt = true;
 	waiting = chain_wait(&chain, LATER);
-	arbiter_preempt(chain.scene.arbiter, LATER, &(unsigned){ PREEMPT_STEPS });
+	CHECK(make_room(chain.scene.arbiter, LATER, &set) == 0);
 	CHECK(chain.large->state == STATE_GRANTED && chain.small->state == STATE_GRANTED);
 	CHECK(arbiter_next_deadline(chain.scene.arbiter) <= over);
 	arbiter_expire(chain.scene.arbiter, over);
 	CHECK(chain_go_on(&chain, over) == 0 && waiting->state == STATE_WAITING);
 	CHECK(arbiter_plan_next(chain.scene.arbiter, &next) == 0);
-	arbiter_preempt(chain.scene.arbiter, over, &(unsigned){ PREEMPT_STEPS });
+	CHECK(make_room(chain.scene.arbiter, over, &set) == 0);
 	CHECK(chain.large->state == STATE_REVOKING && chain.large->revoked_for == waiting->id);
 	scene_done(&chain.scene);
 }
