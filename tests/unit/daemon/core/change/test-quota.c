@@ -162,6 +162,27 @@ static unsigned all_of(const struct arbiter *arbiter, unsigned gpu, uid_t uid)
 }
 
 /* The mask of the adaptable lease contains what the inactive one lends: elsewhere it has no room for as much. */
+/* A review counts no ending lease: what its user holds is within the quota when they have let go. */
+TEST(lease_that_starts_beside_ending_ones_stays_within_a_lower_quota)
+{
+	_cleanup_(lending_done) struct lending l = quota_of(1, 60);
+	struct lease *ends = fixed(&l, ANY, 20), *other = borrow(&l, 4, 60), *starts;
+
+	other->owner = OTHER;
+	strcpy(other->tenant, "*");
+	starts = borrow(&l, 4, 40);
+	CHECK(ends->state == STATE_GRANTED && starts->state == STATE_ACTIVATING);
+	l.s.arbiter->settings->tenants[0].max_cus.value = 8;
+	arbiter_review(l.s.arbiter);
+	settle(&l);
+	CHECK(ends->state == STATE_ENDING && starts->state == STATE_ACTIVATING);
+	follow(&l, other);
+	CHECK(starts->state == STATE_GRANTED && cus_of(starts) == 4);
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	rest(&l);
+	CHECK(cus_of(starts) > 4 && used_by(l.s.arbiter, 0, ANY) <= 8);
+}
+
 TEST(lease_that_moves_stays_within_the_quota)
 {
 	_cleanup_(lending_done) struct lending l = lending_of(1);

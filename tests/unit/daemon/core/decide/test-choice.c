@@ -3,6 +3,7 @@
 /* Which of several GPUs a request gets: what a person would choose. */
 
 #include "check.h"
+#include "core/decide/borrow.h"
 #include "core/ledger/cover.h"
 #include "lend-rig.h"
 #include "wait-rig.h"
@@ -345,6 +346,32 @@ TEST(a_request_waits_for_a_program_that_does_not_answer_where_nothing_else_fits)
 	CHECK(fix_on(&l, ANY, "any", 20)->state == STATE_ACTIVATING);
 	pass(&l, 2 * SECOND_USEC);
 	CHECK(lease->state == STATE_ENDING); /* it gave up */
+	lending_done(&l);
+}
+
+/* A lease alone in its engines waits for all of their CUs, an exclusive one for all of the GPU. */
+TEST(leases_that_exclude_others_wait_in_vain_for_cus_beside_their_own)
+{
+	struct lending l = equal_machine(1);
+	struct lease *late = fix_on(&l, ANY, "0", 7);
+	const struct gpu *gpu = &l.s.arbiter->gpus[0];
+	struct cuset engines = late->partitions[0].cus;
+	struct partition beside = { .occupied = engines }, far = { .occupied = gpu->all };
+
+	gpu_add_engines(gpu, &engines);
+	cuset_remove(&far.occupied, &engines);
+	cuset_remove(&engines, &beside.occupied);
+	late->lend.late = true;
+	borrow_sum_up(l.s.arbiter);
+	CHECK(borrow_waits_in_vain(l.s.arbiter, &beside));
+	beside.occupied = engines;
+	CHECK(!borrow_waits_in_vain(l.s.arbiter, &beside));
+	CHECK(!borrow_waits_in_vain(l.s.arbiter, &far));
+	beside.alone = far.alone = true;
+	CHECK(borrow_waits_in_vain(l.s.arbiter, &beside));
+	CHECK(!borrow_waits_in_vain(l.s.arbiter, &far));
+	far.exclusive = true;
+	CHECK(borrow_waits_in_vain(l.s.arbiter, &far));
 	lending_done(&l);
 }
 
