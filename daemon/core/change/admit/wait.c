@@ -510,6 +510,23 @@ static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting
 	return false;
 }
 
+/* Were moves searched in vain for an equal lease that is not far before it in the queue, and is nothing free since? */
+#define NOT_FAR 16U
+static bool is_searched(const struct arbiter *arbiter, const struct lease *lease)
+{
+	size_t end = queue_position(arbiter, lease) - 1;
+
+	for (size_t i = end > NOT_FAR ? end - NOT_FAR : 0; i < end && !any_disturbs(arbiter); i++) {
+		const struct lease *other = arbiter->waiting[i];
+
+		if (other->wait.searched == other->wait.examined && !other->wait.preempts &&
+		    !other->wait.moves_usec && wait_is_examined(arbiter, other) &&
+		    is_equal(other, lease))
+			return true;
+	}
+	return false;
+}
+
 int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now_usec,
 		    struct move_set *ret)
 {
@@ -520,7 +537,7 @@ int wait_plan_moves(struct arbiter *arbiter, struct lease *waiting, uint64_t now
 	/* It is examined again when they are acknowledged, or at moves_usec. */
 	if (waiting->wait.moves_usec > now_usec && any_moves(arbiter, waiting))
 		return -EAGAIN;
-	found = !lacks_cus(arbiter, waiting, &failures) &&
+	found = !lacks_cus(arbiter, waiting, &failures) && !is_searched(arbiter, waiting) &&
 		move_find(arbiter, &asker, now_usec, MOVE_STEPS, ret) > 0;
 	set_moves_usec(arbiter, waiting,
 		       found && ret->n_first < ret->n

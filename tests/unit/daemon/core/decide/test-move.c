@@ -279,6 +279,36 @@ TEST(leases_move_for_a_lease_that_waits_behind_others)
 	lease_free(next);
 }
 
+/* The steps of looking for room for leases that wait for an engine. */
+static unsigned steps_for(struct scene *s, unsigned n)
+{
+	struct request request = engines_request(1);
+	unsigned steps = 100000;
+	struct lease *next;
+	struct move_set set;
+
+	request.wait_usec = 1000000;
+	for (unsigned i = 0; i < n; i++)
+		CHECK(reserve(s->arbiter, VR, &request, &s->result)->state == STATE_WAITING);
+	ledger_examine_again(s->arbiter, UINT64_MAX);
+	CHECK(arbiter_plan_next(s->arbiter, &next) == 0);
+	CHECK(arbiter_make_room(s->arbiter, LATER, &steps, &set) == 0);
+	return 100000 - steps;
+}
+
+TEST(moves_are_searched_once_for_equal_leases)
+{
+	_cleanup_(scene_done) struct scene s = scene_of(1);
+	struct lease *leases[4];
+	unsigned one, all;
+
+	scatter(&s, leases);
+	CHECK(grant(&s, LAB, 44));
+	one = steps_for(&s, 1);
+	all = steps_for(&s, 19);
+	CHECK(one > 0 && all < 10 * one);
+}
+
 /* ---- moves in two steps ------------------------------------------------------------- */
 
 /* An engine of 15 CUs is free when `large` has left its 11, which fit only in the engine of `small`:
