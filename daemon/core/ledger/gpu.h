@@ -121,10 +121,9 @@ struct gpu {
 	 * borrow more: change/share/growth.c. */
 	struct {
 		struct cuset borrowed;
-		struct cuset late; /* of leases that do not return CUs in time */
-		bool may_grow;
-		uint64_t grow_usec;    /* the next round of growth; UINT64_MAX: not fixed yet */
-		uint64_t grown_usec;   /* when a mask last grew */
+		struct cuset late;   /* of leases that do not return CUs in time */
+		uint64_t grow_usec;  /* the next round of growth; 0: none; UINT64_MAX: not fixed */
+		uint64_t grown_usec; /* when a mask last grew */
 		uint64_t divided_usec; /* the last round of growth */
 		uint64_t join_usec;    /* when promised masks that are free are granted;
 				      * UINT64_MAX: none is */

@@ -362,12 +362,9 @@ void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus)
 
 void ledger_grow(struct arbiter *arbiter, uint64_t gpus)
 {
-	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
-		if (!(gpus & (UINT64_C(1) << i)) || arbiter->gpus[i].lend.may_grow)
-			continue;
-		arbiter->gpus[i].lend.may_grow = true;
-		arbiter->gpus[i].lend.grow_usec = UINT64_MAX;
-	}
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		if (gpus >> i & 1 && arbiter->gpus[i].lend.grow_usec == 0)
+			arbiter->gpus[i].lend.grow_usec = UINT64_MAX;
 }
 
 void ledger_wake(struct arbiter *arbiter, uint64_t gpus)

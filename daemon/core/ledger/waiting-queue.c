@@ -214,10 +214,10 @@ static void end_barrier(struct arbiter *arbiter, struct gpu *gpu, uint64_t now_u
 	ledger_touch(arbiter, lease, TOUCH_SAVE);
 }
 
-/* Opens the GPUs that have been barred for max-wait, and ends the time that they stay open. */
-static void limit_barriers(struct arbiter *arbiter, uint64_t now_usec)
+void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
 {
-	bool changed = false;
+	/* While waiting leases are left to examine, the lease that barred a GPU may be one of them. */
+	bool examined = arbiter->examined == arbiter->changes, changed = false;
 
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
@@ -232,14 +232,6 @@ static void limit_barriers(struct arbiter *arbiter, uint64_t now_usec)
 	}
 	if (changed)
 		queue_find_barriers(arbiter);
-}
-
-/* While waiting leases are left to examine, the lease that barred the GPU may be one of them. */
-void queue_time_barriers(struct arbiter *arbiter, uint64_t now_usec)
-{
-	bool examined = arbiter->examined == arbiter->changes;
-
-	limit_barriers(arbiter, now_usec);
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 

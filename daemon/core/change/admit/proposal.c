@@ -215,7 +215,7 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		const struct gpu *gpu = &arbiter->gpus[i];
 
-		if (arbiter->lending && gpu->lend.may_grow)
+		if (arbiter->lending && gpu->lend.grow_usec > 0)
 			next = min_u64(next, gpu->lend.grow_usec);
 		if (arbiter->lending)
 			next = min_u64(next, gpu->lend.join_usec);

@@ -132,7 +132,6 @@ void growth_join(struct arbiter *arbiter, const struct lease *lease)
 		struct gpu *gpu = &arbiter->gpus[lease->partitions[i].gpu];
 
 		divide_gpu(arbiter, lease->partitions[i].gpu, lease);
-		gpu->lend.may_grow = true;
 		gpu->lend.grow_usec = UINT64_MAX; /* promises are kept before the next round */
 	}
 }
@@ -145,13 +144,12 @@ static void divide_due(struct arbiter *arbiter, uint64_t now_usec)
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
-		if (gpu->lend.join_usec <= now_usec || !gpu->lend.may_grow ||
+		if (gpu->lend.join_usec <= now_usec || gpu->lend.grow_usec == 0 ||
 		    gpu->lend.grow_usec > now_usec)
 			continue;
 		divide_gpu(arbiter, i, NULL);
 		gpu->lend.divided_usec = now_usec;
-		gpu->lend.may_grow = false;
-		gpu->lend.grow_usec = UINT64_MAX;
+		gpu->lend.grow_usec = 0;
 		divided = true;
 	}
 	if (divided)
@@ -169,7 +167,8 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
 		if (gpu->lend.join_usec <= now_usec &&
 		    keep_promise(arbiter, i, now_usec, ret) > 0) {
 			gpu->lend.grown_usec = now_usec;
-			gpu->lend.grow_usec = UINT64_MAX; /* the next round counts from now */
+			if (gpu->lend.grow_usec > 0) /* the next round counts from now */
+				gpu->lend.grow_usec = UINT64_MAX;
 			return 1;
 		}
 	}

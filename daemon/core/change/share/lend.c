@@ -283,7 +283,7 @@ static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 		uint64_t last = max_u64(gpu->lend.grown_usec, gpu->lend.divided_usec);
 		uint64_t next = last + settings->activate_min_interval_usec;
 
-		if (!gpu->lend.may_grow || gpu->lend.grow_usec != UINT64_MAX)
+		if (gpu->lend.grow_usec != UINT64_MAX)
 			continue;
 		gpu->lend.grow_usec = now_usec + settings->grow_delay_usec;
 		if (last > 0 && gpu->lend.grow_usec < next)

@@ -426,9 +426,9 @@ TEST(one_round_divides_all_gpus_that_are_due)
 	arbiter_end(arbiter, fixed, RESULT_OK, "end");
 	CHECK(arbiter_observe(arbiter, NULL, 0) == 0);
 	settle(&l);
-	CHECK(arbiter->gpus[0].lend.may_grow && arbiter->gpus[1].lend.may_grow);
+	CHECK(arbiter->gpus[0].lend.grow_usec && arbiter->gpus[1].lend.grow_usec);
 	CHECK(arbiter_plan_growth(arbiter, l.now + 60 * SECOND_USEC, &next) == 1);
-	CHECK(!arbiter->gpus[0].lend.may_grow && !arbiter->gpus[1].lend.may_grow);
+	CHECK(!arbiter->gpus[0].lend.grow_usec && !arbiter->gpus[1].lend.grow_usec);
 	lease_free(next);
 }
 

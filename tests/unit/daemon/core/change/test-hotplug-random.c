@@ -66,7 +66,6 @@ static bool is_same(const struct gpu *before, const struct gpu *after)
 	struct gpu gpu = *before;
 
 	memcpy(&gpu.barrier, &after->barrier, sizeof(gpu.barrier));
-	gpu.lend.may_grow = after->lend.may_grow;
 	gpu.lend.grow_usec = after->lend.grow_usec;
 	return memcmp(&gpu, after, sizeof(gpu)) == 0;
 }
