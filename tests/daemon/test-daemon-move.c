@@ -147,6 +147,9 @@ TEST(moves_continue_after_the_daemon_was_killed_between_the_steps)
 
 	for (unsigned before = 0; before < 2; before++) {
 		arrive(&s);
+		for (unsigned i = 0; i < 5; i++) /* they have their turns before it */
+			waiting(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1,
+					  "cus", "u", 60, 1, "wait-usec", "t", HOUR_USEC)));
 		lease = waiting(call(ask_engine(s.bus, HOUR_USEC)));
 		CHECK(moves(&s, &s.small) == 1);
 		if (before)
