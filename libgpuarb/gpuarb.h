@@ -377,8 +377,9 @@ struct gpuarb_shrink {
 	uint32_t from_cus, to_cus;
 };
 
-/* What the request of the last plan would take from other leases. Later versions add members at the
- * end: read only members that are within size. */
+/* What the request of the last plan would take from other leases: what they have when nothing changes any more, if
+ * holders acknowledge at once, nothing else happens and no lease waits. Later versions add members at the end: read
+ * only members that are within size. */
 struct gpuarb_effects {
 	size_t size; /* bytes of this structure that the library filled in */
 	const struct gpuarb_shrink *shrinks;
@@ -391,7 +392,7 @@ struct gpuarb_effects {
 	uint64_t within_usec;
 
 	/* Adaptable leases that would be paused while the lease is active (exclusive), and those that
-	 * would be given as many other CUs first. */
+	 * would be given other CUs. */
 	const uint64_t *pauses, *moves;
 	size_t n_pauses, n_moves;
 };

@@ -73,27 +73,6 @@ static int not_saved(const struct daemon *daemon, uint64_t id, int r, const char
 
 /* ---- Plan and Reserve ---------------------------------------------------------------------- */
 
-/* Finds moves for a request that does not fit, or that gets less than the whole shader engines that it
- * asks for (proposal). */
-static bool find_moves(const struct daemon *daemon, const struct caller *caller,
-		       const struct request *request, const struct lease *proposal,
-		       const struct result *result, struct move_set *ret)
-{
-	struct request whole;
-
-	if (result->kind == RESULT_NO_CAPACITY)
-		return arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(),
-					  MOVE_STEPS, ret) > 0;
-	if (!proposal || !plan_lacks_engines(request, proposal, &whole) ||
-	    arbiter_plan_moves(daemon->arbiter, caller, &whole, daemon_now_usec(), MOVE_STEPS,
-			       ret) == 0)
-		return false;
-	if (ret->n_first == ret->n)
-		return true;
-	move_set_done(ret); /* it need not wait for a second step */
-	return false;
-}
-
 static bool can_bind(const struct caller *caller, const struct request *request)
 {
 	_cleanup_fd_ int fd = liveness_open_asker(caller, request);
@@ -106,29 +85,12 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 		struct lease **ret, struct effects *effects, struct result *result)
 {
 	const struct daemon *daemon = userdata;
-	struct lease *moved = NULL;
 	struct caller asker = *caller;
-	struct move_set set;
-	int r;
 
 	asker.unbound = request->adaptable && !can_bind(caller, request);
-	caller = &asker;
 	ledger_name_gpus(daemon->arbiter, request);
-	r = preempt_plan(daemon->arbiter, caller, request, ret, result);
-	if (find_moves(daemon, caller, request, r >= 0 ? *ret : NULL, result, &set)) {
-		if (r >= 0)
-			lease_free(*ret);
-		result_done(result);
-		r = arbiter_plan_after(daemon->arbiter, caller, request, &set, daemon_now_usec(),
-				       &moved, effects, result);
-		move_set_done(&set);
-		*ret = moved;
-		return r;
-	}
-	if (r >= 0 &&
-	    arbiter_effects(daemon->arbiter, caller, request, *ret, daemon_now_usec(), effects) < 0)
-		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	return r;
+	return arbiter_plan_effects(daemon->arbiter, &asker, request, daemon_now_usec(), ret,
+				    effects, result);
 }
 
 /* Plans a request, for which adaptable leases move if that helps. If a request that does not fit takes
@@ -140,7 +102,8 @@ static int plan_with_moves(struct daemon *daemon, const struct caller *caller,
 	int r = preempt_plan(daemon->arbiter, caller, request, ret, result);
 	bool steps;
 
-	if (!find_moves(daemon, caller, request, r >= 0 ? *ret : NULL, result, &set))
+	if (!arbiter_moves_help(daemon->arbiter, caller, request, r >= 0 ? *ret : NULL, result,
+				daemon_now_usec(), &set))
 		return r;
 	steps = set.n_first < set.n;
 	if (steps)

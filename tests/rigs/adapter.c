@@ -81,9 +81,8 @@ static int adapter_plan(void *userdata, const struct caller *caller, struct requ
 			struct lease **ret, struct effects *effects, struct result *result)
 {
 	struct adapter *adapter = userdata;
-	int r = preempt_plan(adapter->arbiter, caller, request, ret, result);
 
-	return r < 0 ? r : arbiter_effects(adapter->arbiter, caller, request, *ret, 0, effects);
+	return arbiter_plan_effects(adapter->arbiter, caller, request, 0, ret, effects, result);
 }
 
 static int adapter_reserve(void *userdata, const struct caller *caller, struct request *request,

@@ -235,6 +235,11 @@ int arbiter_make_room(struct arbiter *arbiter, uint64_t now_usec, unsigned *step
  * another one and has returned everything; or wait_begins_elsewhere(). 0: none, or no memory. */
 int arbiter_plan_requeue(struct arbiter *arbiter, struct lease **ret);
 
+/* Derives from the adopted leases for which lease they are revoked. */
+void preemption_adopted(struct arbiter *arbiter);
+
+/* ---- effects.c ----------------------------------------------------------------------- */
+
 /* An adaptable lease that shrinks on one GPU. */
 struct shrinking {
 	uint64_t lease;
@@ -242,31 +247,30 @@ struct shrinking {
 	unsigned from, to; /* CUs */
 };
 
-/* What a planned grant takes from other leases. */
+/* What a planned grant does to other leases, when nothing follows any more. */
 struct effects {
 	struct shrinking *shrinks; /* owned */
 	size_t n_shrinks;
 	uint64_t *pauses; /* owned: adaptable leases that are paused while the lease is active */
 	size_t n_pauses;
-	uint64_t moves[MOVES_MAX]; /* adaptable leases that move first */
+	uint64_t *moves; /* owned: adaptable leases that get other CUs, and no fewer */
 	size_t n_moves;
 	struct advice revoked;
 	uint64_t within_usec; /* until the grant at the latest; UINT64_MAX: no bound */
 };
 
-/* The effects of a proposal of preempt_plan(). -ENOMEM. */
-int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
-		    const struct request *request, const struct lease *proposal, uint64_t now_usec,
-		    struct effects *ret);
+/* Finds moves for a request that does not fit, or that gets less than the whole shader engines that it
+ * asks for (proposal, or NULL). result: of preempt_plan(). */
+bool arbiter_moves_help(const struct arbiter *arbiter, const struct caller *caller,
+			const struct request *request, const struct lease *proposal,
+			const struct result *result, uint64_t now_usec, struct move_set *ret);
 
-/* As arbiter_plan() when these moves have been made, with the effects of both. */
-int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
-		       const struct request *request, const struct move_set *set, uint64_t now_usec,
-		       struct lease **ret, struct effects *effects, struct result *result);
+/* preempt_plan() when leases have moved for the request if that helps, and what becomes of the others. What leases that
+ * wait are granted in between is not in it. effects: all zero before. */
+int arbiter_plan_effects(const struct arbiter *arbiter, const struct caller *caller,
+			 const struct request *request, uint64_t now_usec, struct lease **ret,
+			 struct effects *effects, struct result *result);
 void effects_done(struct effects *effects);
-
-/* Derives from the adopted leases for which lease they are revoked. */
-void preemption_adopted(struct arbiter *arbiter);
 
 /* ---- review.c -------------------------------------------------------------------- */
 

@@ -480,7 +480,8 @@ int ledger_copy(const struct arbiter *arbiter, struct arbiter *ret)
 	struct arbiter copy = *arbiter;
 
 	copy.gpus = calloc(arbiter->n_gpus, sizeof(*copy.gpus));
-	copy.leases = calloc(arbiter->n_leases, sizeof(*copy.leases));
+	copy.leases = calloc(arbiter->n_leases + 1, sizeof(*copy.leases));
+	copy.room = SIZE_MAX; /* it does not grow */
 	if (!copy.gpus || !copy.leases) {
 		ledger_copy_done(&copy);
 		return -ENOMEM;

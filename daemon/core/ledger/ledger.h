@@ -146,7 +146,7 @@ void ledger_finish_resize(const struct arbiter *arbiter, struct lease *lease);
 void ledger_show(const struct arbiter *arbiter, struct lease *lease, struct lease *saved);
 
 /* A copy to try changes on, with an own list of the same leases: leave leases out and put them back,
- * and nothing else. -ENOMEM. */
+ * and nothing else. There is room for one more. -ENOMEM. */
 int ledger_copy(const struct arbiter *arbiter, struct arbiter *ret);
 void ledger_copy_done(struct arbiter *copy);
 void ledger_leave_out(struct arbiter *copy, const struct lease *lease);

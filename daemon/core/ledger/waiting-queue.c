@@ -189,7 +189,8 @@ static uint64_t opens_at(const struct arbiter *arbiter, unsigned index)
 	if (!gpu->barrier.rank.id || !gpu->barrier.since_usec)
 		return UINT64_MAX;
 	lease = ledger_find(arbiter, gpu->barrier.rank.id);
-	if (lease->wait.preempts >> index & 1)
+	/* The ledger of a plan has no others that wait. */
+	if (!lease || lease->wait.preempts >> index & 1)
 		return UINT64_MAX;
 	return gpu->barrier.since_usec + max_wait(arbiter, lease);
 }

@@ -56,24 +56,8 @@ static int plan_activate(struct call *call)
 /* What a plan answers, moves included. */
 static int plan_effects(struct call *call)
 {
-	const struct arbiter *arbiter = call->model->arbiter;
-	struct move_set set = { .n = 0 };
-	int r;
-
-	if (call->id % 2 ||
-	    arbiter_plan_moves(arbiter, &call->caller, &call->request, call->now, 100, &set) == 1) {
-		r = arbiter_plan_after(arbiter, &call->caller, &call->request, &set, call->now,
-				       &call->proposal, &call->effects, &call->result);
-		move_set_done(&set);
-		return r;
-	}
-	r = plan(call);
-	if (r >= 0 && arbiter_effects(arbiter, &call->caller, &call->request, call->proposal,
-				      call->now, &call->effects) < 0) {
-		call->proposal = lease_free(call->proposal);
-		r = result_set(&call->result, RESULT_NO_MEMORY, "out of memory");
-	}
-	return r;
+	return arbiter_plan_effects(call->model->arbiter, &call->caller, &call->request, call->now,
+				    &call->proposal, &call->effects, &call->result);
 }
 
 typedef int (*decide_t)(struct call *call);

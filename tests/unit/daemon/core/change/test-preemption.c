@@ -212,8 +212,8 @@ static struct effects effects_of(struct lending *l, uid_t uid, unsigned cus)
 	struct effects effects = { 0 };
 
 	result_done(&l->s.result);
-	preempt_plan(l->s.arbiter, &caller, &request, &lease, &l->s.result);
-	CHECK(arbiter_effects(l->s.arbiter, &caller, &request, lease, l->now, &effects) == 0);
+	arbiter_plan_effects(l->s.arbiter, &caller, &request, l->now, &lease, &effects,
+			     &l->s.result);
 	lease_free(lease);
 	return effects;
 }

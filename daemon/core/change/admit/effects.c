@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What a request would do to the other leases: it is granted on a copy of the ledger, and played there until nothing
+ * follows any more, with holders that acknowledge at once.
+ */
+
+#include "core/change/arbiter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/decide/borrow.h"
+#include "core/policy/request.h"
+
+/* ---- the play ----------------------------------------------------------------------------------- */
+
+/* How many leases are laid out at the most, each time that something is due: 12 leases come to rest in 8 times. With
+ * more than these on the GPUs the play ends early, as the daemon serves nobody meanwhile. */
+#define LEASES_MAX 192U
+
+/* A copy of the ledger with leases of its own, without those that wait. */
+struct play {
+	const struct arbiter *arbiter;
+	struct arbiter there;
+	uint64_t asked_usec, now_usec; /* now, and in the play */
+	uint64_t id;                   /* of the lease that is asked for */
+	bool waits;                    /* at first */
+	struct lease *granted;         /* owned: the lease when it was granted; NULL */
+	unsigned steps;                /* that preemption may still take */
+	uint64_t before_usec; /* within which others make room so that it can be granted, */
+	uint64_t until_usec;  /* and return the CUs that it was granted */
+	struct effects *effects;
+};
+
+static void drain(struct play *play)
+{
+	struct lease *lease;
+	unsigned touched;
+
+	while ((lease = ledger_take_touched(&play->there, &touched)))
+		if (touched & TOUCH_REMOVED)
+			lease_free(lease);
+}
+
+static void play_done(struct play *play)
+{
+	drain(play);
+	while (play->there.n_leases > 0)
+		lease_free(play->there.leases[--play->there.n_leases]);
+	free(play->there.waiting);
+	ledger_copy_done(&play->there);
+	lease_free(play->granted);
+}
+
+/* The lease with its partitions on these GPUs alone: how its other ones are laid out has nothing to do with them. */
+static int copy_lease(const struct lease *lease, uint64_t gpus, struct lease **ret)
+{
+	int r = lease_next_version(lease, lease->n_partitions, ret);
+	size_t n = 0;
+
+	for (size_t i = 0; r >= 0 && i < lease->n_partitions; i++) {
+		struct partition *p = &(*ret)->partitions[n];
+		struct adaptation *adaptation = p->adaptation;
+
+		if (!(gpus >> lease->partitions[i].gpu & 1))
+			continue;
+		*p = lease->partitions[i];
+		p->adaptation = adaptation;
+		if (adaptation)
+			*adaptation = *lease->partitions[i].adaptation;
+		n++;
+	}
+	if (r >= 0)
+		(*ret)->n_partitions = n;
+	return r;
+}
+
+static int copy_leases(const struct arbiter *arbiter, uint64_t gpus, struct arbiter *there)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		if (!(lease_gpus(arbiter->leases[i]) & gpus))
+			continue;
+		if (copy_lease(arbiter->leases[i], gpus, &there->leases[there->n_leases]) < 0)
+			return -ENOMEM;
+		there->n_leases++;
+	}
+	return 0;
+}
+
+/* gpus: where the lease is to be, and all GPUs of those that make room for it (bits). */
+static int play_new(const struct arbiter *arbiter, uint64_t gpus, uint64_t now_usec,
+		    struct effects *effects, struct play *ret)
+{
+	struct arbiter *there = &ret->there;
+
+	*ret = (struct play){ .arbiter = arbiter,
+			      .asked_usec = now_usec,
+			      .now_usec = now_usec,
+			      .id = arbiter->next_id,
+			      .steps = ROOM_STEPS,
+			      .effects = effects };
+	if (ledger_copy(arbiter, there) < 0)
+		return -ENOMEM;
+	there->waiting = calloc(arbiter->n_leases + 1, sizeof(*there->waiting));
+	there->n_leases = there->n_waiting = 0;
+	there->touched = NULL;
+	there->verifies = there->paused = false;
+	there->next_examined = there->next_searched = 0;
+	there->round_steps = UINT64_MAX;
+	for (unsigned i = 0; i < there->n_gpus; i++)
+		gpus |= gpus >> i & 1 ? ledger_sharing(arbiter, i) : 0;
+	for (unsigned i = 0; i < there->n_gpus; i++) {
+		there->gpus[i].draining |= !(gpus >> i & 1);
+		there->gpus[i].lend.grow_usec *= gpus >> i & 1;
+	}
+	if (there->waiting && copy_leases(arbiter, gpus, there) == 0)
+		return 0;
+	play_done(ret);
+	return -ENOMEM;
+}
+
+/* The lease returns what it must within this time. */
+static void add_time(const struct play *play, uint64_t id, uint64_t *within_usec)
+{
+	const struct lease *lease = ledger_find(play->arbiter, id);
+	uint64_t over;
+
+	if (!lease)
+		return;
+	over = enforce_over_at(play->arbiter, lease, play->asked_usec);
+	*within_usec = max_u64(*within_usec,
+			       over == UINT64_MAX ? UINT64_MAX : over - play->asked_usec);
+}
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The lease as it is granted, and when those return its CUs that have them. */
+static void note_granted(struct play *play, const struct lease *lease)
+{
+	const struct arbiter *there = &play->there;
+
+	if (lease_next_version(lease, lease->n_partitions, &play->granted) < 0)
+		return;
+	for (size_t i = 0; lease->state != STATE_INACTIVE && i < there->n_leases; i++)
+		if (lease_borrows(there->leases[i]) &&
+		    borrow_overlap(there, lease, there->leases[i], NULL) > 0)
+			add_time(play, there->leases[i]->id, &play->until_usec);
+}
+
+/* Takes the leases of a step. */
+static void take(struct play *play, enum step_kind kind, struct move_set *set)
+{
+	uint64_t within_usec = 0;
+
+	for (size_t i = 0; i < set->n_first; i++) {
+		struct lease *lease = TAKE_PTR(set->next[i]);
+
+		if (kind == STEP_MOVE)
+			add_time(play, lease->id, &within_usec);
+		if (kind == STEP_GRANT && lease->id == play->id)
+			note_granted(play, lease);
+		arbiter_commit(&play->there, lease);
+	}
+	if (set->n_first < set->n)
+		play->before_usec = sum_of(play->before_usec, within_usec);
+	else
+		play->until_usec = max_u64(play->until_usec, within_usec);
+	move_set_done(set);
+}
+
+static void reconcile(struct play *play)
+{
+	struct arbiter *there = &play->there;
+	enum step_kind kind;
+	struct move_set set;
+
+	do {
+		arbiter_lend(there, play->now_usec);
+		drain(play);
+		kind = arbiter_next_step(there, play->now_usec, false, &play->steps, &set);
+		if (kind != STEP_NONE)
+			take(play, kind, &set);
+	} while (kind != STEP_NONE || there->touched);
+}
+
+static bool is_revoked(const struct effects *effects, uint64_t id)
+{
+	for (size_t i = 0; i < effects->revoked.n; i++)
+		if (effects->revoked.ids[i] == id)
+			return true;
+	return false;
+}
+
+/* The lease is revoked for the one that waits, or ends before that. Returns whether it is gone. */
+static bool leave(struct play *play, struct lease *lease, uint64_t *within_usec)
+{
+	struct advice *revoked = &play->effects->revoked;
+	bool named = is_revoked(play->effects, lease->id);
+	bool revokes = lease->state == STATE_REVOKING && lease->revoked_for == play->id;
+
+	if (!named && !revokes && !(play->waits && advice_is_leaving(lease)))
+		return false;
+	if (!named && revokes && revoked->n < ADVICE_MAX)
+		revoked->ids[revoked->n++] = lease->id;
+	if (!play->granted)
+		add_time(play, lease->id, within_usec);
+	arbiter_end(&play->there, lease, RESULT_OK, "");
+	ledger_remove(&play->there, lease);
+	return true;
+}
+
+/* Holders acknowledge what they were told. Returns whether there was anything. */
+static bool acknowledge(struct play *play)
+{
+	uint64_t within_usec = 0;
+	bool any = false;
+
+	for (size_t i = play->there.n_leases; i-- > 0;) {
+		struct lease *lease = play->there.leases[i];
+
+		if (leave(play, lease, &within_usec)) {
+			any = true;
+		} else if (lease->state != STATE_REVOKING && lease->state != STATE_ENDING) {
+			any |= lease->acknowledged < lease->generation;
+			arbiter_acknowledge(&play->there, lease->id, lease->generation);
+		}
+	}
+	play->before_usec = sum_of(play->before_usec, within_usec);
+	return any;
+}
+
+/* Time passes until something is due. false: nothing is. */
+static bool pass(struct play *play)
+{
+	struct arbiter *there = &play->there;
+	struct lease *waiting = there->n_waiting > 0 ? there->waiting[0] : NULL;
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; there->lending && i < there->n_gpus; i++) {
+		next = min_u64(next, there->gpus[i].lend.join_usec);
+		if (there->gpus[i].lend.grow_usec > 0)
+			next = min_u64(next, there->gpus[i].lend.grow_usec);
+	}
+	if (waiting && waiting->wait.moves_usec > 0)
+		next = min_u64(next, waiting->wait.moves_usec);
+	if (next == UINT64_MAX)
+		return false;
+	play->now_usec = max_u64(play->now_usec, next);
+	if (waiting && waiting->wait.moves_usec <= play->now_usec) {
+		waiting->wait.moves_usec = 0; /* leases moved in vain */
+		ledger_examine_again(there, UINT64_MAX);
+	}
+	return true;
+}
+
+/* Takes the lease that is asked for. */
+static void play_lease(struct play *play, struct lease *lease)
+{
+	size_t leases = 0;
+
+	play->waits = lease->state == STATE_WAITING;
+	if (!play->waits)
+		note_granted(play, lease);
+	arbiter_commit(&play->there, lease);
+	if (play->effects->revoked.n > 0)
+		acknowledge(play); /* of those that are revoked: others have nothing yet */
+	do {
+		do
+			reconcile(play);
+		while (acknowledge(play));
+		leases += play->there.n_leases;
+	} while (leases < LEASES_MAX && pass(play));
+}
+
+/* ---- what differs ------------------------------------------------------------------------------- */
+
+static void add_shrinking(struct effects *effects, const struct lease *lease, const struct gpu *gpu,
+			  unsigned from, unsigned to)
+{
+	struct shrinking *shrinking = &effects->shrinks[effects->n_shrinks++];
+
+	*shrinking = (struct shrinking){ .lease = lease->id, .from = from, .to = to };
+	memcpy(shrinking->gpu, gpu->info.name, sizeof(shrinking->gpu));
+}
+
+/* then: the lease after the play. */
+static void add_lease(const struct arbiter *arbiter, const struct lease *lease,
+		      const struct lease *then, struct effects *effects)
+{
+	bool moved = then->lend.moves > lease->lend.moves, paused = false;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+		const struct partition *q = lease_partition_on(then, p->gpu);
+
+		if (!q)
+			continue;
+		if (q->count < p->count)
+			add_shrinking(effects, lease, &arbiter->gpus[p->gpu], p->count, q->count);
+		else
+			moved |= !cuset_within(&p->cus, &q->cus);
+		paused |= q->paused && !p->paused;
+	}
+	if (moved)
+		effects->moves[effects->n_moves++] = lease->id;
+	if (paused)
+		effects->pauses[effects->n_pauses++] = lease->id;
+}
+
+static int add_leases(const struct arbiter *arbiter, const struct arbiter *then,
+		      struct effects *effects)
+{
+	size_t room = 1;
+
+	for (size_t i = 0; i < then->n_leases; i++)
+		room += then->leases[i]->n_partitions;
+	effects->shrinks = calloc(room, sizeof(*effects->shrinks));
+	effects->pauses = calloc(room, sizeof(*effects->pauses));
+	effects->moves = calloc(room, sizeof(*effects->moves));
+	if (!effects->shrinks || !effects->pauses || !effects->moves)
+		return -ENOMEM;
+	for (size_t i = 0; i < then->n_leases; i++) {
+		const struct lease *lease = ledger_find(arbiter, then->leases[i]->id);
+
+		if (lease && lease->state != STATE_ENDING)
+			add_lease(arbiter, lease, then->leases[i], effects);
+	}
+	return 0;
+}
+
+/* ---- a plan ------------------------------------------------------------------------------------- */
+
+static bool find_moves(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, const struct lease *proposal,
+		       const struct result *result, uint64_t now_usec, struct move_set *ret)
+{
+	struct request whole;
+
+	if (result->kind == RESULT_NO_CAPACITY)
+		return arbiter_plan_moves(arbiter, caller, request, now_usec, MOVE_STEPS, ret) > 0;
+	if (!proposal || !plan_lacks_engines(request, proposal, &whole) ||
+	    arbiter_plan_moves(arbiter, caller, &whole, now_usec, MOVE_STEPS, ret) == 0)
+		return false;
+	if (ret->n_first == ret->n)
+		return true;
+	move_set_done(ret); /* it need not wait for a second step */
+	return false;
+}
+
+/* Makes the moves of one step, and decides as a Reserve is decided; for those of two steps the lease waits. */
+static int decide(struct play *play, const struct caller *caller, const struct request *request,
+		  struct move_set *set, struct lease **ret)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	bool steps = set->n_first < set->n;
+	int r;
+
+	if (set->n > 0 && !steps)
+		take(play, STEP_MOVE, set);
+	r = steps ? plan_new(&play->there, caller, request, true, ret, &result)
+		  : preempt_plan(&play->there, caller, request, ret, &result);
+	if (r >= 0 && steps)
+		(*ret)->wait.moves_usec = play->now_usec;
+	return r >= 0 || result.kind == RESULT_NO_MEMORY ? r : 0;
+}
+
+/* The GPUs that the request has to do with (bits): where leases make room for it, which for several wants may be
+ * anywhere; or where it is granted. 0: it waits, and nothing is done for it. -ENOMEM. */
+static int find_gpus(const struct arbiter *arbiter, const struct caller *caller,
+		     const struct request *request, const struct move_set *set,
+		     const struct lease *proposal, struct effects *effects, uint64_t *ret)
+{
+	const struct asker asker = { .caller = caller, .request = request };
+	int found;
+
+	*ret = proposal ? lease_gpus(proposal) : 0;
+	for (size_t i = 0; i < set->n; i++)
+		*ret |= lease_gpus(set->next[i]);
+	if (proposal && proposal->state == STATE_WAITING) {
+		found = advice_find(arbiter, &asker, ADVICE_REVOCABLE, &effects->revoked);
+		if (found < 0 || (found == 0 && set->n == 0))
+			return found;
+		for (size_t i = 0; found > 0 && i < arbiter->n_leases; i++)
+			if (advice_is_leaving(arbiter->leases[i]) ||
+			    is_revoked(effects, arbiter->leases[i]->id))
+				*ret |= lease_gpus(arbiter->leases[i]);
+		if (set->n > 0) /* only if it does not fit after the moves */
+			effects->revoked.n = 0;
+	}
+	if (request->n_wants > 1 && (set->n > 0 || proposal->state == STATE_WAITING))
+		*ret = UINT64_MAX;
+	return 0;
+}
+
+/* What becomes of a request, and of the leases. *proposal: the lease without moves, and then with them; NULL: it is
+ * refused. */
+static int foresee(const struct arbiter *arbiter, const struct caller *caller,
+		   const struct request *request, uint64_t now_usec, struct move_set *set,
+		   struct lease **proposal, struct effects *effects)
+{
+	bool moves = set->n > 0, again = moves || (*proposal)->state == STATE_WAITING;
+	struct lease *lease = NULL;
+	struct play play;
+	uint64_t gpus;
+	int r = find_gpus(arbiter, caller, request, set, *proposal, effects, &gpus);
+
+	if (r < 0 || gpus == 0)
+		return r;
+	r = play_new(arbiter, gpus, now_usec, effects, &play);
+	if (r < 0)
+		return r;
+	if (again)
+		r = decide(&play, caller, request, set, &lease);
+	else
+		r = lease_next_version(*proposal, (*proposal)->n_partitions, &lease);
+	if (lease)
+		play_lease(&play, lease);
+	if (r >= 0)
+		r = add_leases(arbiter, &play.there, effects);
+	effects->within_usec = sum_of(play.before_usec, play.until_usec);
+	if (moves && play.granted) {
+		lease_free(*proposal);
+		*proposal = TAKE_PTR(play.granted);
+	}
+	play_done(&play);
+	return r;
+}
+
+bool arbiter_moves_help(const struct arbiter *arbiter, const struct caller *caller,
+			const struct request *request, const struct lease *proposal,
+			const struct result *result, uint64_t now_usec, struct move_set *ret)
+{
+	_cleanup_(effects_done) struct effects effects = { 0 };
+	_cleanup_(lease_freep) struct lease *granted = NULL;
+
+	if (!find_moves(arbiter, caller, request, proposal, result, now_usec, ret))
+		return false;
+	if (ret->n_first == ret->n ||
+	    (foresee(arbiter, caller, request, now_usec, ret, &granted, &effects) >= 0 && granted))
+		return true;
+	move_set_done(ret);
+	return false;
+}
+
+int arbiter_plan_effects(const struct arbiter *arbiter, const struct caller *caller,
+			 const struct request *request, uint64_t now_usec, struct lease **ret,
+			 struct effects *effects, struct result *result)
+{
+	_cleanup_(lease_freep) struct lease *proposal = NULL;
+	struct move_set set = { 0 };
+	int r = preempt_plan(arbiter, caller, request, &proposal, result);
+
+	if (!find_moves(arbiter, caller, request, proposal, result, now_usec, &set) && r < 0)
+		return r;
+	if (foresee(arbiter, caller, request, now_usec, &set, &proposal, effects) < 0) {
+		r = result_set(result, RESULT_NO_MEMORY, "out of memory");
+		proposal = lease_free(proposal);
+	} else if (proposal && proposal->state != STATE_WAITING) {
+		result_done(result);
+		r = 0;
+	}
+	if (!proposal)
+		effects_done(effects);
+	*ret = TAKE_PTR(proposal);
+	move_set_done(&set);
+	return r;
+}
+
+void effects_done(struct effects *effects)
+{
+	free(effects->shrinks);
+	free(effects->pauses);
+	free(effects->moves);
+	*effects = (struct effects){ 0 };
+}
