@@ -286,7 +286,9 @@ static void print_event(const char *kind, const char *what, void *userdata)
 		json_object_put(changes);
 	if (ends_with(kind, "-removed"))
 		json_object_object_del(monitor->shown, what);
-	if (monitor->command->json) {
+	if (changed && changes && json_object_array_length(changes) == 0) {
+		json_object_put(event); /* the line before has shown it, or it is in no line */
+	} else if (monitor->command->json) {
 		json_print_line(stdout, event);
 	} else {
 		print_text(monitor->command, event);

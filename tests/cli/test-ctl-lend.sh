@@ -58,6 +58,8 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	class = guaranteed
 CONF
 rig_start_daemon --simulate=radeon-vii
+"$GPUARBCTL" monitor --json >"$dir/watched" 2>/dev/null &
+watcher=$!
 
 # ---- invalid requests --------------------------------------------------------------------
 for verb in activate deactivate revoke; do
@@ -663,6 +665,11 @@ list_becomes 'length == 5'
 prints '.gpus[0].fairness * 1000 | round == 754' status --json
 kill "${movers[@]}"
 list_becomes '. == []'
+kill "$watcher"
+wait "$watcher"
+said='monitor --json'
+jq -s . "$dir/watched" >"$dir/out"
+json_out 'any(.changes | length > 0) and all(.changes != [])' # no line without a change
 
 # ---- gpuarb-agent of a lease that it cannot follow -----------------------------------------
 mkfifo "$dir/5" "$dir/6"
