@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "client/latency/compiler.h"
 #include "client/latency/kernel.h"
 #include "latency-model.h"
@@ -140,6 +141,12 @@ static bool is_neighbour(void)
 	return strcmp(words + strlen(words) + 1, "neighbour") == 0;
 }
 
+static bool is_alone(struct whole *whole, const struct work *work)
+{
+	look_beside(whole, work);
+	return whole->model.beside == 0;
+}
+
 static int spin(void *data, void *stream, const struct work *work, struct wave *ret,
 		struct spun *ret_spun)
 {
@@ -152,9 +159,13 @@ static int spin(void *data, void *stream, const struct work *work, struct wave *
 		return whole->stop->wait(whole->stop->data, -1);
 	}
 	if (whole->blocks_together && whole->model.games == 1 && is_neighbour()) {
+		close(STDIN_FILENO); /* the last word to the other process */
+		close(STDOUT_FILENO);
 		unlink(whole->file);
 		_exit(EXIT_FAILURE);
 	}
+	if (whole->blocks_together && !is_neighbour())
+		AWAIT_STATE(is_alone(whole, work));
 	return whole->inner.calls->spin(&whole->model, stream, work, ret, ret_spun);
 }
 
