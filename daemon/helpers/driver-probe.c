@@ -62,7 +62,7 @@ int driver_probe_receive(int socket, struct probe_message *ret, int ret_fds[stat
 			       ? -EAGAIN
 			       : refuse(why, size, (int)n, "cannot read from gpuarb-probe: %s",
 					strerror((int)-n));
-	if (n == 0)
+	if (n == 0 && n_fds == 0)
 		return refuse(why, size, -EOPNOTSUPP,
 			      "gpuarb-probe ended without an answer: there is no /dev/kfd, or its "
 			      "journal has the reason");
