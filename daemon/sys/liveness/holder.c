@@ -192,7 +192,7 @@ bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid, b
 	    sscanf(name, "lease-%" SCNu64 "-pid-%d", &entry.lease, &entry.pid) != 2 &&
 	    sscanf(name, "lease-%" SCNu64 "-%" SCNu64, &entry.lease, &entry.inode) != 2)
 		return false;
-	if (entry.pid < 0 || (entry.pid == 0 && entry.inode == 0))
+	if (entry.lease == 0 || entry.pid < 0 || (entry.pid == 0 && entry.inode == 0))
 		return false;
 	write_name(again, &entry); /* refuses signs, leading zeros and more text */
 	if (strcmp(again, name) != 0)

@@ -72,7 +72,7 @@ void holders_shelve_at(struct holders *holders, unsigned n);
 int holders_take_shelf(struct holders *holders, uint64_t number, int fd, struct shelf **ret);
 void holders_adopted(struct holders *holders);
 
-/* Parses a name in the store; *ret_pid is 0 for the end of a holder. */
+/* Parses a name in the store; *ret_pid is 0 for the end of a holder. No lease has the id 0. */
 bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid, bool *ret_delegated);
 
 /* Continues with a descriptor that an earlier daemon kept under such a name; takes ownership of fd,

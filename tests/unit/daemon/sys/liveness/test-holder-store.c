@@ -82,6 +82,9 @@ TEST(names_in_the_store_are_parsed_strictly)
 		"lease-1-pid-+2",
 		"lease-1-pid-02",
 		"lease-01-pid-2",
+		"lease-0-pid-2",
+		"lease-0-root-2",
+		"lease-0-44242",
 		"lease--1-pid-2",
 		"lease- 1-pid-2",
 		"lease-1-pid-2x",
@@ -340,7 +343,7 @@ TEST(thousand_holders_are_adopted)
 	kept_init(&kept, MANY);
 	for (unsigned i = 0; i < MANY; i++)
 		fds[i] = add(&kept.rig,
-			     i / 2); /* most messages wait, because the manager does not read */
+			     1 + i / 2); /* most messages wait, because the manager does not read */
 	restart(&kept);
 	CHECK(kept.manager.store.n == MANY && holders_count(kept.rig.holders) == MANY);
 	for (unsigned i = 0; i < MANY; i++)
