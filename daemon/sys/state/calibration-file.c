@@ -399,6 +399,6 @@ void calibration_load(const char *state_directory, const struct trust *trust, st
 	r = load(path, trust, info, why, sizeof(why));
 	if (r == 0 || r == -ENOENT)
 		return;
-	snprintf(info->calibrated.problem, sizeof(info->calibrated.problem), "%s", why);
+	text_clean(info->calibrated.problem, sizeof(info->calibrated.problem), why);
 	diagnostics_add(diagnostics, true, "%s: not used: %s", path, why);
 }

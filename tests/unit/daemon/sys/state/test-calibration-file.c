@@ -246,6 +246,17 @@ TEST(edited_foreign_and_damaged_reports_are_refused)
 	}
 }
 
+TEST_WITH(problem_that_quotes_control_characters_can_be_printed, struct machine *machine)
+{
+	char *report = report_of(&machine->gpu), *bad = replaced(report, "gfx906", "gfx\\u0001");
+
+	scratch_write(&machine->scratch, FILE_NAME, bad);
+	load(machine);
+	CHECK(strstr(machine->gpu.calibrated.problem, "gfx_target: is 'gfx?'"));
+	free(bad);
+	free(report);
+}
+
 TEST_WITH(report_of_a_part_of_the_gpu_is_refused, struct machine *machine)
 {
 	char *report = report_of(&machine->gpu), *at = report, *last = NULL;
