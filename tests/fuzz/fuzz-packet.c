@@ -39,8 +39,10 @@ FUZZ(request) /* to gpuarb-enforce */
 	if (r == 0) {
 		CHECK(size == sizeof(*request));
 		if (enforce_names_unit(request->verb)) {
+			const char *type = strrchr(request->text, '.');
+
 			CHECK(strncmp(request->text, "gpuarb", 6) != 0 ||
-			      !strstr(request->text, ".service"));
+			      strcmp(type, ".service") != 0);
 			CHECK(strchr(request->text, '/') == NULL);
 		}
 	}

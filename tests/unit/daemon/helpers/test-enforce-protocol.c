@@ -18,9 +18,10 @@ static int unit(const char *name)
 TEST(services_and_scopes_may_be_frozen)
 {
 	static const char *const names[] = {
-		"training.service", "session-3.scope",   "a.b.service",      "job@17.service",
-		"run-u12.scope",    "x-\\x2d:_.service", "mygpuarb.service", "gpuarb-1.scope",
-		"dbusy.service",    "user.service",      "init.service",     "a@b@c.service",
+		"training.service",     "session-3.scope",   "a.b.service",      "job@17.service",
+		"run-u12.scope",        "x-\\x2d:_.service", "mygpuarb.service", "gpuarb-1.scope",
+		"dbusy.service",        "user.service",      "init.service",     "a@b@c.service",
+		"gpuarb.service.scope",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
