@@ -25,7 +25,11 @@ FOLDERS = ('client/', 'daemon/', 'dbus/', 'libgpuarb/')
 # It includes a header that the build makes.
 GENERATED = ('daemon/helpers/budget/programs.c',)
 ANALYZERS = {
-    'gcc': ['gcc', '-O1', '-fanalyzer', '-c', '-o', '/dev/null'],
+    # GCC does not see that a structure owns what is stored in it, nor what a function that succeeds has set: Clang
+    # judges the latter, and LeakSanitizer the former, where the tests make allocations fail.
+    'gcc': ['gcc', '-O1', '-fanalyzer', *('-Wno-analyzer-' + name for name in (
+        'malloc-leak', 'mismatching-deallocation', 'null-dereference', 'use-of-uninitialized-value')),
+            '-c', '-o', '/dev/null'],
     'release': ['gcc', '-O3', '-Wall', '-Wextra', '-Wformat=2', '-c', '-o', '/dev/null'],
     # Clang does not know that a cleanup function uses its variable.
     'clang': ['clang', '--analyze', '--analyzer-output', 'text',
