@@ -28,7 +28,6 @@ struct play {
 	uint64_t id;                   /* of the lease that is asked for */
 	bool waits;                    /* at first */
 	struct lease *granted;         /* owned: the lease when it was granted; NULL */
-	unsigned steps;                /* that preemption may still take */
 	uint64_t before_usec; /* within which others make room so that it can be granted, */
 	uint64_t until_usec;  /* and return the CUs that it was granted */
 	struct effects *effects;
@@ -99,7 +98,6 @@ static int play_new(const struct arbiter *arbiter, uint64_t gpus, uint64_t now_u
 			      .asked_usec = now_usec,
 			      .now_usec = now_usec,
 			      .id = arbiter->next_id,
-			      .steps = ROOM_STEPS,
 			      .effects = effects };
 	if (ledger_copy(arbiter, there) < 0)
 		return -ENOMEM;
@@ -176,13 +174,14 @@ static void take(struct play *play, enum step_kind kind, struct move_set *set)
 static void reconcile(struct play *play)
 {
 	struct arbiter *there = &play->there;
+	unsigned steps = ROOM_STEPS; /* as in each turn of the daemon */
 	enum step_kind kind;
 	struct move_set set;
 
 	do {
 		arbiter_lend(there, play->now_usec);
 		drain(play);
-		kind = arbiter_next_step(there, play->now_usec, false, &play->steps, &set);
+		kind = arbiter_next_step(there, play->now_usec, false, &steps, &set);
 		if (kind != STEP_NONE)
 			take(play, kind, &set);
 	} while (kind != STEP_NONE || there->touched);
