@@ -146,7 +146,9 @@ out_has '0:0x'
 await_so 'the socket is deleted' test ! -e "$(grep -o "$dir/gpuarb-agent-[^ ]*" "$dir/out")"
 # A killed agent leaves its file. A later run deletes it, and neither a young one nor that of an agent that lives.
 # shellcheck disable=SC2016
-ends 0 run --adaptable --cus=30 -- sh -c 'kill -KILL "$(pgrep -f "gpuarb-agent [0-9]+ $$ ")"; echo "$GPUARB_AGENT"'
+ends 0 run --adaptable --cus=30 -- sh -c '
+	until agent=$(pgrep -f "gpuarb-agent [0-9]+ $$ "); do sleep 0.02; done
+	kill -KILL "$agent"; echo "$GPUARB_AGENT"'
 left=$(cat "$dir/out")
 # shellcheck disable=SC2016
 hold run --quiet --adaptable --cus=3 -- sh -c 'echo "$GPUARB_AGENT"; exec sleep 1000'

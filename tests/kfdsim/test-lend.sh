@@ -533,9 +533,11 @@ story_raw()
 	settles '[.leases[].name] == ["vr"]'
 	ends 0 deactivate "$vr"
 
-	# One that cannot reach gpuarb-agent keeps its CUs, and says why.
+	# One that cannot reach gpuarb-agent keeps its CUs, and says why. A program that is being executed has no words
+	# for a moment.
 	unreachable sh -c '
-		agent=$(pgrep -f "gpuarb-agent [0-9]+ $$ ") && kill -KILL "$agent"
+		until agent=$(pgrep -f "gpuarb-agent [0-9]+ $$ "); do sleep 0.02; done
+		kill -KILL "$agent"
 		while grep -q "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$agent/status" 2>/dev/null; do sleep 0.02; done
 		exec "$@"' sh "$raw"
 }
