@@ -16,8 +16,8 @@
 
 /* ---- the play ----------------------------------------------------------------------------------- */
 
-/* How many leases are laid out at the most, each time that something is due: 12 leases come to rest in 8 times. With
- * more than these on the GPUs the play ends early, as the daemon serves nobody meanwhile. */
+/* A play counts the leases on its GPUs anew each time that something is due, and ends at this sum, because gpuarbd
+ * serves nobody meanwhile: 12 leases come to rest in 8 times, 96 in all. With more than about 20 it ends early. */
 #define LEASES_MAX 192U
 
 /* A copy of the ledger with leases of its own, without those that wait. */

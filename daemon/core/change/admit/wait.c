@@ -273,7 +273,8 @@ static bool lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
 	return lacks;
 }
 
-/* … and did nothing change on the GPU that its refusal tells of? A lease that may bar GPUs is examined in full. */
+/* Does the lease lack CUs as before, because nothing changed on the GPU that its refusal tells of? gpuarbd examines a
+ * lease that may bar GPUs in full. */
 static bool still_lacks_cus(const struct arbiter *arbiter, const struct lease *lease,
 			    struct failures *failures)
 {
@@ -510,13 +511,18 @@ static bool any_moves(const struct arbiter *arbiter, const struct lease *waiting
 	return false;
 }
 
-/* Were moves searched in vain for an equal lease that is not far before it in the queue, and is nothing free since? */
+/* So many leases before a waiting one are compared with it: equal ones are mostly of one array of jobs, in a row. */
 #define NOT_FAR 16U
+
+/* Were moves searched in vain for an equal lease that is not far before it in the queue, and did no CU become free
+ * since? */
 static bool is_searched(const struct arbiter *arbiter, const struct lease *lease)
 {
 	size_t end = queue_position(arbiter, lease) - 1;
 
-	for (size_t i = end > NOT_FAR ? end - NOT_FAR : 0; i < end && !any_disturbs(arbiter); i++) {
+	if (any_disturbs(arbiter))
+		return false;
+	for (size_t i = end > NOT_FAR ? end - NOT_FAR : 0; i < end; i++) {
 		const struct lease *other = arbiter->waiting[i];
 
 		if (other->wait.searched == other->wait.examined && !other->wait.preempts &&
