@@ -191,16 +191,22 @@ static int measure(struct command *command, struct bench *bench, const struct ca
 
 static int write_file(const struct command *command, const struct bench *bench,
 		      const struct calibration *calibration, const char *file,
-		      void (*print)(const struct gpuarb_gpu *, const struct model *,
-				    const struct calibration *, FILE *))
+		      int (*print)(const struct gpuarb_gpu *, const struct model *,
+				   const struct calibration *, FILE *))
 {
 	FILE *out = strcmp(file, "-") == 0 ? stdout : fopen(file, "we");
+	int r;
 
 	if (!out)
 		return fail(command, EXIT_FAILED, "%s: %s", file, strerror(errno));
-	print(bench->gpu, &bench->model, calibration, out);
+	fflush(out); /* another program may write to its descriptor */
+	r = print(bench->gpu, &bench->model, calibration, out);
 	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
-		return fail(command, EXIT_FAILED, "%s: cannot write the file", file);
+		r = -EPROTO;
+	if (r < 0)
+		return fail(command, EXIT_FAILED, "%s: cannot write the file%s%s", file,
+			    r == -EPROTO ? "" : ": gpuarb-figures: ",
+			    r == -EPROTO ? "" : strerror(-r));
 	return EXIT_OK;
 }
 

@@ -240,8 +240,8 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	json_print(out, map);
 }
 
-void calibration_print_submission(const struct gpuarb_gpu *gpu, const struct model *model,
-				  const struct calibration *c, FILE *out)
+int calibration_print_submission(const struct gpuarb_gpu *gpu, const struct model *model,
+				 const struct calibration *c, FILE *out)
 {
 	const struct command plain = { 0 };
 	struct utsname system;
@@ -254,4 +254,5 @@ void calibration_print_submission(const struct gpuarb_gpu *gpu, const struct mod
 	fputs("```\n\n```json\n", out);
 	calibration_print_json(gpu, model, c, out);
 	fputs("```\n", out);
+	return 0;
 }

@@ -17,14 +17,14 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 struct json_object;
 void calibration_print_missing(struct json_object *map, const struct calibration *calibration);
 
-/* Both, for an issue. */
-void calibration_print_submission(const struct gpuarb_gpu *gpu, const struct model *model,
-				  const struct calibration *calibration, FILE *out);
+/* Both, for an issue. 0. */
+int calibration_print_submission(const struct gpuarb_gpu *gpu, const struct model *model,
+				 const struct calibration *calibration, FILE *out);
 
 /* Draws the data of a directory into it: page.c. Without matplotlib gpuarb-figures says so, and that is no failure.
  * Returns the exit code. */
 int figures_draw(const struct command *command, const char *directory);
 
-/* One page of HTML with plots: page.c. */
-void page_print(const struct gpuarb_gpu *gpu, const struct model *model,
-		const struct calibration *calibration, FILE *out);
+/* One page of HTML with plots: page.c. A negative errno, or -EPROTO: gpuarb-figures has said why it failed. */
+int page_print(const struct gpuarb_gpu *gpu, const struct model *model,
+	       const struct calibration *calibration, FILE *out);
