@@ -204,9 +204,9 @@ static int write_file(const struct command *command, const struct bench *bench,
 	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
 		r = -EPROTO;
 	if (r < 0)
-		return fail(command, EXIT_FAILED, "%s: cannot write the file%s%s", file,
-			    r == -EPROTO ? "" : ": gpuarb-figures: ",
-			    r == -EPROTO ? "" : strerror(-r));
+		return fail(
+			command, EXIT_FAILED, "%s: cannot write the file%s%s", file,
+			r == -EPROTO ? "" : ": gpuarb-figures: ", r == -EPROTO ? "" : strerror(-r));
 	return EXIT_OK;
 }
 

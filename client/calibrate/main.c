@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/calibrate/neighbour.h"
 #include "client/calibrate/paper.h"
 #include "client/latency/bench.h"
+#include "client/latency/compiler.h"
 #include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "util/base.h"
@@ -18,11 +18,7 @@ static int run(struct command *command)
 	_cleanup_(bench_done) struct bench bench = BENCH_INIT;
 	bool calibrates = strcmp(command->verb, "calibrate") == 0;
 	unsigned processes = 1, streams = STREAMS;
-	int r;
-
-	r = compiler_start(&bench.compiler);
-	if (r < 0)
-		return fail(command, EXIT_FAILED, "cannot start the compiler: %s", strerror(-r));
+	int r = EXIT_OK;
 
 	if (command->probe)
 		return probe_run(command, &bench);
@@ -48,6 +44,8 @@ int main(int argc, char **argv)
 	struct command command;
 	int skip;
 
+	if (argc == 3 && strcmp(argv[1], "compile") == 0)
+		return compiler_serve(argv[2]);
 	command_init(&command);
 	command.verb = "latency";
 	for (size_t i = 0; i < ARRAY_SIZE(verbs) && argc > 1; i++)

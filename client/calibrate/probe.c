@@ -119,39 +119,14 @@ static int probe_partition(struct command *command, struct bench *bench, struct 
 	return r;
 }
 
-/* Hands over the compiler: it answers once, and is started before HIP. */
-static struct compiler take_compiler(struct compiler *compiler)
-{
-	struct compiler taken = *compiler;
-
-	*compiler = (struct compiler){ .fd = -1 };
-	return taken;
-}
-
-/* One for each partition; the first one runs already. */
-static int start_compilers(const struct command *command, struct compiler *compilers, size_t n)
-{
-	for (size_t i = 1; i < n; i++) {
-		int r = compiler_start(&compilers[i]);
-
-		if (r < 0)
-			return fail(command, EXIT_FAILED, "cannot start the compiler: %s",
-				    strerror(-r));
-	}
-	return EXIT_OK;
-}
-
-static int probe_all(struct command *command, struct bench *bench, struct compiler *compilers,
-		     size_t n)
+static int probe_all(struct command *command, struct bench *bench, size_t n)
 {
 	struct probe probes[REQUEST_WANTS] = { 0 };
 	int r = EXIT_OK;
 
 	for (size_t i = 0; i < n && r == EXIT_OK; i++) {
 		device_done(&bench->device);
-		compiler_done(&bench->compiler);
 		bench->device = (struct device){ 0 };
-		bench->compiler = take_compiler(&compilers[i]);
 		bench->partition = i;
 		r = probe_partition(command, bench, &probes[i]);
 	}
@@ -160,20 +135,10 @@ static int probe_all(struct command *command, struct bench *bench, struct compil
 
 int probe_run(struct command *command, struct bench *bench)
 {
-	struct compiler compilers[REQUEST_WANTS];
-	size_t n;
 	int r = bench_join(command, bench);
 
-	if (r != EXIT_OK)
-		return r;
-	n = min_u((unsigned)gpuarb_lease_partitions(bench->lease), REQUEST_WANTS);
-	for (size_t i = 0; i < n; i++)
-		compilers[i] = (struct compiler){ .fd = -1 };
-	compilers[0] = take_compiler(&bench->compiler);
-	r = start_compilers(command, compilers, n);
-	if (r == EXIT_OK)
-		r = probe_all(command, bench, compilers, n);
-	for (size_t i = 0; i < n; i++)
-		compiler_done(&compilers[i]);
-	return r;
+	return r == EXIT_OK ? probe_all(command, bench,
+					min_u((unsigned)gpuarb_lease_partitions(bench->lease),
+					      REQUEST_WANTS))
+			    : r;
 }

@@ -59,7 +59,6 @@ void bench_done(struct bench *bench)
 {
 	watch_done(&bench->watch);
 	device_done(&bench->device);
-	compiler_done(&bench->compiler);
 	gpuarb_lease_close(bench->lease);
 }
 
@@ -195,8 +194,7 @@ int bench_open_device(const struct command *command, struct bench *bench)
 
 	bench->device.refuses_model = strcmp(command->verb, "calibrate") == 0 && !command->emulated;
 	r = device_open(command->gpuarb, bench->lease, bench->partition, &bench->stop,
-			&bench->compiler, &bench->device);
-
+			&bench->device);
 	return r < 0 ? bench_failed(command, bench, r, bench->device.problem) : EXIT_OK;
 }
 

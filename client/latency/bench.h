@@ -3,7 +3,6 @@
 
 /* A measurement: its lease, the device, and what ends it early. */
 
-#include "client/latency/compiler.h"
 #include "client/latency/device.h"
 #include "client/options/options.h"
 #include "client/output/model.h"
@@ -19,16 +18,15 @@ struct bench {
 	struct gpuarb_lease *lease;
 	struct watch watch;
 	struct stop stop;
-	struct compiler compiler;
 	size_t partition; /* of the lease, whose GPU is measured */
 	struct device device;
 	const struct gpuarb_gpu *gpu;
 	struct model model;
 };
 
-#define BENCH_INIT                                     \
-	{                                              \
-		.watch.signals = -1, .compiler.fd = -1 \
+#define BENCH_INIT                   \
+	{                            \
+		.watch.signals = -1, \
 	}
 
 /* These print what failed and return the exit code. */

@@ -2,25 +2,14 @@
 #pragma once
 
 /*
- * Runs hiprtc in a process of its own, because hiprtc of ROCm 5.2 crashes on an unknown target. The
- * target is known only once HIP runs, and a program must not fork after that, so the process is
- * started first and receives the target later. It ends with its parent.
+ * Runs hiprtc in a process of its own, because hiprtc of ROCm 5.2 crashes on an unknown target: this program again, with the
+ * word "compile".
  */
 
 #include <stddef.h>
-#include <sys/types.h>
 
-struct compiler {
-	pid_t pid; /* 0: not running */
-	int fd;
-};
+/* -EINTR: a signal ended the compiler; -ENOMEM; -EIO. The message is in buf. The caller frees *ret_code. */
+int compiler_run(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size);
 
-/* Call it before threads start, and before the lease: the process would keep a copy of the
- * holder. */
-int compiler_start(struct compiler *ret);
-
-/* Works once. -EINTR: a signal ended the compiler; -ENOMEM; -EIO. The message is in buf. The caller
- * frees *ret_code. */
-int compiler_ask(struct compiler *compiler, const char *target, char **ret_code, size_t *ret_size,
-		 char *buf, size_t size);
-void compiler_done(struct compiler *compiler);
+/* The other process: writes the code to standard output, or the message. Returns the exit code. */
+int compiler_serve(const char *target);

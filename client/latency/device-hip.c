@@ -568,7 +568,7 @@ static int find_functions(struct hip *hip)
 	return r;
 }
 
-static int load(struct hip *hip, struct compiler *compiler, int ordinal)
+static int load(struct hip *hip, int ordinal)
 {
 	_cleanup_(freep) char *code = NULL;
 	hipDeviceProp_t properties;
@@ -577,8 +577,8 @@ static int load(struct hip *hip, struct compiler *compiler, int ordinal)
 
 	r = check(hip, "hipGetDeviceProperties", hipGetDeviceProperties(&properties, ordinal));
 	if (r >= 0)
-		r = compiler_ask(compiler, properties.gcnArchName, &code, &size,
-				 hip->device->problem, sizeof(hip->device->problem));
+		r = compiler_run(properties.gcnArchName, &code, &size, hip->device->problem,
+				 sizeof(hip->device->problem));
 	if (r >= 0)
 		r = check(hip, "hipModuleLoadData", hipModuleLoadData(&hip->module, code));
 	return r < 0 ? r : find_functions(hip);
@@ -598,7 +598,7 @@ static int allocate(struct hip *hip)
 	return r;
 }
 
-static int open_gpu(struct hip *hip, struct compiler *compiler)
+static int open_gpu(struct hip *hip)
 {
 	int ordinal = -1, r;
 
@@ -607,12 +607,12 @@ static int open_gpu(struct hip *hip, struct compiler *compiler)
 		return problem(hip->device, r, "%s", gpuarb_last_error(hip->gpuarb));
 	r = check(hip, "hipSetDevice", hipSetDevice(ordinal));
 	if (r >= 0)
-		r = load(hip, compiler, ordinal);
+		r = load(hip, ordinal);
 	return r < 0 ? r : allocate(hip);
 }
 
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partition,
-		const struct stop *stop, struct compiler *compiler, struct device *ret)
+		const struct stop *stop, struct device *ret)
 {
 	static const struct device_calls calls = { create, create_raw, destroy, play,
 						   spin,   together,   change,  close_hip };
@@ -626,7 +626,7 @@ int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partit
 			     .partition = partition,
 			     .stop = stop,
 			     .device = ret };
-	r = open_gpu(hip, compiler);
+	r = open_gpu(hip);
 	if (r < 0) {
 		close_hip(hip);
 		return r;

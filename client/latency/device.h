@@ -82,12 +82,10 @@ struct device {
 	char problem[320];
 };
 
-struct compiler;
-
 /* Opens the GPU of a partition of the lease. After an error ret->problem has the message. ret
  * must not move, and `stop` must outlive it. */
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partition,
-		const struct stop *stop, struct compiler *compiler, struct device *ret);
+		const struct stop *stop, struct device *ret);
 
 static inline void device_done(struct device *device)
 {

@@ -250,7 +250,7 @@ int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *
 }
 
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partition,
-		const struct stop *stop, struct compiler *compiler, struct device *ret)
+		const struct stop *stop, struct device *ret)
 {
 	static const struct device_calls calls = { create, create_raw, destroy, play,
 						   spin,   together,   change,  close_whole };
@@ -262,7 +262,7 @@ int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, size_t partit
 	size_t size;
 	int r;
 
-	r = compiler_ask(compiler, target ? target : "gfx1030", &code, &size, ret->problem,
+	r = compiler_run(target ? target : "gfx1030", &code, &size, ret->problem,
 			 sizeof(ret->problem));
 	if (r < 0)
 		return r;
