@@ -6,9 +6,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -20,11 +19,6 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "util/text-stream.h"
-
-/*
- * top forks: the child watches the daemon and draws, the parent
- * reads the keyboard, so that q works even if the daemon hangs, and restores the terminal.
- */
 
 /* ---- what is shown ------------------------------------------------------------------------ */
 
@@ -265,16 +259,18 @@ static void top_draw(const struct command *command, const struct observed *obser
 
 #define SECOND_USEC UINT64_C(1000000) /* between two snapshots without a change */
 #define PAUSE_USEC UINT64_C(100000)   /* least time between two snapshots */
+#define ANSWER_USEC UINT64_C(2000000) /* for a call, before its failure is shown */
 
 #define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l" /* alternate screen, no cursor, no line wrap */
 #define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"
 
 struct painter {
-	struct command *command; /* at first with the snapshot of the parent */
+	struct command *command;
 	struct observed observed;
 	struct top_layout layout;
-	int keys;    /* from the parent */
+	int wake;    /* readable while there is a key or a signal */
 	char escape; /* the last byte of an unfinished sequence of a key; 0: none */
+	bool quits;
 	char own[PRINT_USER];
 	uint64_t drawn_usec;
 };
@@ -372,19 +368,30 @@ static void take_key(struct painter *painter, char key)
 		scroll_by(layout, key == 'j' ? 1 : -1);
 }
 
-static void take_keys(struct painter *painter)
+/* q, Ctrl-C and Ctrl-D end it, and so does a signal. */
+static void take_keys(struct painter *painter, int signals)
 {
+	struct pollfd fds[] = {
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+	};
 	char keys[64];
-	ssize_t n = read(painter->keys, keys, sizeof(keys));
+	ssize_t n;
 
-	for (ssize_t i = 0; i < n; i++)
+	if (poll(fds, ARRAY_SIZE(fds), 0) <= 0)
+		return;
+	n = fds[0].revents ? read(STDIN_FILENO, keys, sizeof(keys)) : 1;
+	painter->quits = fds[1].revents || n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
+	for (ssize_t i = 0; fds[0].revents && i < n && !painter->quits; i++) {
+		painter->quits = strchr("qQ\003\004", keys[i]) && keys[i];
 		take_key(painter, keys[i]);
-	if (n > 0)
+	}
+	if (!painter->quits)
 		draw(painter, "");
 }
 
-/* It ends gpuarb_watch(), nothing else. */
-static void on_keys(int number)
+/* A key interrupts calls of libgpuarb, so that q works even if the daemon hangs. */
+static void on_key(int number)
 {
 	(void)number;
 }
@@ -397,128 +404,75 @@ static void pause_a_little(const struct painter *painter)
 		poll(NULL, 0, (int)((PAUSE_USEC - passed) / 1000));
 }
 
-/* Runs until it is killed, with a connection of its own. */
-static int paint(struct command *command, int keys)
+/* Until the user quits, or a negative errno. */
+static int paint(struct painter *painter, int signals)
 {
-	struct painter painter = { .command = command, .keys = keys };
-	int r;
+	struct gpuarb *gpuarb = painter->command->gpuarb;
+	int r = 0;
 
-	print_user(geteuid(), painter.own);
-	command->gpuarb = NULL; /* the parent's */
-	r = gpuarb_open(&command->gpuarb);
-	while (r >= 0) {
-		r = gpuarb_watch(command->gpuarb, SECOND_USEC, on_change, &painter);
-		take_keys(&painter);
+	gpuarb_set_timeout(gpuarb, ANSWER_USEC);
+	while (r >= 0 && !painter->quits) {
+		r = gpuarb_watch_until(gpuarb, painter->wake, SECOND_USEC, on_change, painter);
+		take_keys(painter, signals);
 		if (r == -EINTR)
 			r = 0;
 		if (r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT) {
-			draw(&painter, gpuarb_last_error(command->gpuarb));
+			draw(painter, gpuarb_last_error(gpuarb));
 			r = 0;
 		}
-		pause_a_little(&painter);
+		if (!painter->quits)
+			pause_a_little(painter);
 	}
-	put_screen(SCREEN_LEAVE); /* so that the error stays visible */
-	return fail_asked(command, r);
+	return painter->quits ? 0 : r;
 }
 
-static pid_t start_painter(struct command *command, const sigset_t *before, int keys)
+/* A descriptor that is readable while one of the two is; negative errno. */
+static int join(int first, int second)
 {
-	pid_t parent = getpid(), pid = fork();
+	struct epoll_event event = { .events = EPOLLIN };
+	int fd = epoll_create1(EPOLL_CLOEXEC);
 
-	if (pid != 0)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	sigprocmask(SIG_SETMASK, before, NULL);
-	if (getppid() != parent)
-		_exit(EXIT_FAILED);
-	_exit(paint(command, keys));
-}
-
-/* q, Ctrl-C and Ctrl-D. Others are for the painter. */
-static bool key_quits(pid_t painter, int keys)
-{
-	char key;
-	ssize_t n = read(STDIN_FILENO, &key, 1);
-
-	if (n < 0)
-		return errno != EINTR && errno != EAGAIN;
-	if (n == 0 || key == 'q' || key == 'Q' || key == 3 || key == 4)
-		return true;
-	if (write(keys, &key, 1) == 1)
-		kill(painter, SIGUSR1);
-	return false;
-}
-
-/* Returns when the user quits or the painter has failed. */
-static void attend(int signals, pid_t painter, int keys)
-{
-	struct pollfd fds[] = {
-		{ .fd = STDIN_FILENO, .events = POLLIN },
-		{ .fd = signals, .events = POLLIN },
-	};
-
-	for (;;) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
-			return;
-		if (fds[1].revents || (fds[0].revents && key_quits(painter, keys)))
-			return;
-	}
-}
-
-/* Leaves the alternate screen once the painter has ended. A painter that failed has left it and
- * printed the error. */
-static int end_painter(pid_t pid)
-{
-	int status = 0;
-
-	kill(pid, SIGTERM);
-	waitpid(pid, &status, 0);
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	put_screen(SCREEN_LEAVE);
-	return EXIT_OK;
-}
-
-static int no_painter(const struct command *command)
-{
-	int error = errno;
-
-	put_screen(SCREEN_LEAVE);
-	return fail(command, EXIT_FAILED, "cannot start a process: %s", strerror(error));
+	if (fd >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, first, &event) == 0 &&
+	    epoll_ctl(fd, EPOLL_CTL_ADD, second, &event) == 0)
+		return fd;
+	return -errno;
 }
 
 static int show(struct command *command)
 {
-	static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD, 0 };
-	struct sigaction action = { .sa_handler = on_keys };
+	static const int watched[] = { SIGINT, SIGTERM, SIGHUP, 0 };
+	const struct sigaction action = { .sa_handler = on_key };
+	struct painter painter = { .command = command };
 	struct termios before, raw;
-	sigset_t mask;
-	int signals, keys[2], r;
-	pid_t pid;
+	int signals, flags, r;
 
 	if (tcgetattr(STDIN_FILENO, &before) < 0)
 		return fail(command, EXIT_FAILED, "cannot read the settings of the terminal: %s",
 			    strerror(errno));
-	signals = signals_open(command, watched, &mask);
+	signals = signals_open(command, watched, NULL);
 	if (signals < 0)
 		return EXIT_FAILED;
-	if (pipe2(keys, O_CLOEXEC | O_NONBLOCK) < 0)
-		return fail(command, EXIT_FAILED, "cannot make a pipe: %s", strerror(errno));
-	sigaction(SIGUSR1, &action, NULL);
-
+	painter.wake = join(STDIN_FILENO, signals);
+	if (painter.wake < 0)
+		return fail(command, EXIT_FAILED, "cannot wait for keys: %s",
+			    strerror(-painter.wake));
+	print_user(geteuid(), painter.own);
+	sigaction(SIGIO, &action, NULL);
+	flags = fcntl(STDIN_FILENO, F_GETFL);
+	(void)fcntl(STDIN_FILENO, F_SETOWN, getpid());
+	(void)fcntl(STDIN_FILENO, F_SETFL, flags | O_ASYNC);
 	raw = before;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	put_screen(SCREEN_ENTER);
-	pid = start_painter(command, &mask, keys[0]);
-	if (pid > 0)
-		attend(signals, pid, keys[1]);
-	r = pid > 0 ? end_painter(pid) : no_painter(command);
+	r = paint(&painter, signals);
+	put_screen(SCREEN_LEAVE);
 	tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	(void)fcntl(STDIN_FILENO, F_SETFL, flags);
+	observed_done(&painter.observed);
+	close(painter.wake);
 	close(signals);
-	close(keys[0]);
-	close(keys[1]);
-	return r;
+	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }
 
 static int print_once(struct command *command)
