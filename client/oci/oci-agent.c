@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/openat2.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/launch/agent-socket.h"
+#include "client/launch/agent.h"
 #include "util/fd.h"
 
 /* In the container: below /dev, which is a file system of its own, so that nothing is left in the image. */
@@ -23,16 +22,9 @@
 #define GLIBC_MINOR 31U       /* of the oldest glibc that can load the library: 2.31 */
 #define LIBC_MAX (16LL << 20) /* bytes; glibc 2.36 has 2 MB */
 
-static const char *directory(const char *installed)
-{
-	const char *dir = getenv("GPUARB_AGENT_DIR");
-
-	return dir && *dir ? dir : installed;
-}
-
 static void write_program(char ret[static PATH_MAX])
 {
-	snprintf(ret, PATH_MAX, "%s/gpuarb-agent", directory(GPUARB_AGENT_PROGRAM_DIR));
+	snprintf(ret, PATH_MAX, "%s/gpuarb-agent", agent_dir(GPUARB_AGENT_PROGRAM_DIR));
 }
 
 /* ---- the image ----------------------------------------------------------------------------- */
@@ -167,7 +159,7 @@ bool oci_agent_find(struct json_object *config, char library[static PATH_MAX], c
 	if (!suffix)
 		return false;
 	write_program(program);
-	snprintf(library, PATH_MAX, "%s/libgpuarb-agent%s.so", directory(GPUARB_AGENT_LIBRARY_DIR),
+	snprintf(library, PATH_MAX, "%s/libgpuarb-agent%s.so", agent_dir(GPUARB_AGENT_LIBRARY_DIR),
 		 suffix);
 	if (access(library, R_OK) < 0 || access(program, X_OK) < 0) {
 		snprintf(why, size, "cannot use %.300s and %.300s: %s", library, program,
@@ -234,46 +226,15 @@ void oci_agent_delete(int listening)
 		(void)unlink(address.sun_path);
 }
 
-/* In a session of its own, with no descriptor of the runtime, which waits until its pipes are closed. */
-static int spawn(char *const *arguments, const int fds[static 3])
-{
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	pid_t pid;
-	int r = 0;
-
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-	for (int i = 0; r == 0 && i < 3; i++)
-		r = posix_spawn_file_actions_addopen(&actions, i, "/dev/null", O_RDWR, 0);
-	for (int i = 0; r == 0 && i < 3; i++)
-		r = posix_spawn_file_actions_adddup2(&actions, fds[i], 3 + i);
-	if (r == 0)
-		r = posix_spawn_file_actions_addclosefrom_np(&actions, 6);
-	if (r == 0)
-		r = posix_spawn(&pid, arguments[0], &actions, &attributes, arguments, environ);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
-}
-
 /* The second socket of gpuarb-agent is an abstract one for `gpuarbctl run`: here it is the first one again. */
 int oci_agent_start(uint64_t lease, pid_t pid, int listening)
 {
 	_cleanup_fd_ int process = (int)syscall(SYS_pidfd_open, pid, 0U);
-	/* None is an fd that another one becomes. */
-	_cleanup_fd_ int first = fcntl(listening, F_DUPFD_CLOEXEC, 6);
-	_cleanup_fd_ int second = fcntl(listening, F_DUPFD_CLOEXEC, 6);
-	_cleanup_fd_ int third = process < 0 ? -1 : fcntl(process, F_DUPFD_CLOEXEC, 6);
-	char program[PATH_MAX], id[24], root[16];
-	char *const arguments[] = { program,         id,  root, (char[]){ "3" }, (char[]){ "4" },
-				    (char[]){ "5" }, NULL };
+	char program[PATH_MAX];
 
-	if (first < 0 || second < 0 || third < 0)
+	if (process < 0)
 		return -errno;
 	write_program(program);
-	snprintf(id, sizeof(id), "%" PRIu64, lease);
-	snprintf(root, sizeof(root), "%d", (int)pid);
-	return spawn(arguments, (const int[]){ first, second, third });
+	return agent_start(program, lease, pid, (const int[]){ listening, listening }, process,
+			   true);
 }

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/launch/agent.h"
 #include "client/launch/session.h"
 #include "client/launch/child.h"
 #include "client/output/fail.h"
@@ -375,12 +376,9 @@ static bool is_emulated(void)
 	return access(EMULATOR, F_OK) == 0;
 }
 
-/* GPUARB_AGENT_DIR is for a gpuarb that is not installed. */
 static int find_library(const struct command *command, char *ret, size_t size)
 {
-	const char *dir = getenv("GPUARB_AGENT_DIR");
-
-	snprintf(ret, size, "%s/" LIBRARY, dir && *dir ? dir : GPUARB_AGENT_LIBRARY_DIR);
+	snprintf(ret, size, "%s/" LIBRARY, agent_dir(GPUARB_AGENT_LIBRARY_DIR));
 	if (*ret == '/' && !strpbrk(ret, " :") && access(ret, R_OK) == 0)
 		return EXIT_OK;
 	return fail(

@@ -16,7 +16,7 @@
 #include "client/launch/program.h"
 #include "client/launch/supervisor.h"
 #include "client/launch/wants.h"
-#include "client/launch/agent-socket.h"
+#include "client/launch/agent.h"
 #include "client/output/fail.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
@@ -40,14 +40,6 @@ struct adapt {
 };
 
 /* ---- checks ------------------------------------------------------------------------------ */
-
-/* GPUARB_AGENT_DIR is for a gpuarb that is not installed. */
-static const char *agent_dir(const char *installed)
-{
-	const char *dir = getenv("GPUARB_AGENT_DIR");
-
-	return dir && *dir ? dir : installed;
-}
 
 const char *run_library_dir(void)
 {
@@ -164,94 +156,6 @@ static int make_sockets(uint64_t lease, char name[static AGENT_SOCKET], int fds[
 	return r;
 }
 
-/* ---- the agent --------------------------------------------------------------------------- */
-
-#define STACK (1 << 15) /* of each process below */
-
-struct agent {
-	char *const *arguments;
-	const int *fds;
-	int r; /* of its start */
-	_Alignas(16) char stacks[2][STACK];
-};
-
-#define FDS 3 /* two listening sockets and the process become the fds from 3 on */
-
-/* All other are closed: an inherited pipe would
- * never reach its end. Standard error stays, for a failure of the agent; where the caller has closed it, no other
- * descriptor of the agent may take its place. */
-static int become_agent(void *userdata)
-{
-	struct agent *agent = userdata;
-	int null = open("/dev/null", O_RDWR); /* above 5 it is closed, too */
-	bool good = null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
-		    (fcntl(STDERR_FILENO, F_GETFD) == 0 || dup2(null, STDERR_FILENO) >= 0);
-
-	for (int i = 0; good && i < FDS; i++)
-		good = dup2(agent->fds[i], 3 + i) >= 0;
-	if (good && close_range(3 + FDS, UINT_MAX, 0) == 0)
-		execve(agent->arguments[0], agent->arguments, environ);
-	agent->r = -errno;
-	return EXIT_FAILURE;
-}
-
-/* Starts a process in the memory of gpuarbctl, which waits until it ends or executes a program.
- * posix_spawn() would reset the action of each signal, of which gpuarbctl handles none. */
-static int start_process(int (*run)(void *), struct agent *agent, unsigned level, int end_signal)
-{
-	pid_t pid = clone(run, agent->stacks[level] + STACK, CLONE_VM | CLONE_VFORK | end_signal,
-			  agent);
-
-	return pid < 0 ? -errno : pid;
-}
-
-/* The agent is a grandchild, so that the command has no unknown child, in a session of its own, so that
- * Ctrl-C on the terminal does not end it. */
-static int become_parent(void *userdata)
-{
-	struct agent *agent = userdata;
-	int r = setsid() < 0 ? -errno : start_process(become_agent, agent, 1, 0);
-
-	if (r < 0)
-		agent->r = r;
-	return EXIT_SUCCESS;
-}
-
-static int start_with(struct agent *agent)
-{
-	int r = start_process(become_parent, agent, 0, SIGCHLD);
-
-	if (r < 0)
-		return r;
-	(void)waitpid(r, NULL, 0); /* fails where the caller ignores SIGCHLD */
-	return agent->r;
-}
-
-/* Does not wait until the agent follows the lease: the first queue of the command does. */
-static int start(const struct adapt *adapt, uint64_t lease, const int listening[static 2],
-		 int process)
-{
-	char path[PATH_MAX], id[24], root[16];
-	char *const arguments[] = {
-		path, id, root, (char[]){ "3" }, (char[]){ "4" }, (char[]){ "5" }, NULL
-	};
-	struct agent agent;
-	/* None is an fd that another one becomes. */
-	_cleanup_fd_ int first = fcntl(listening[0], F_DUPFD_CLOEXEC, 3 + FDS);
-	_cleanup_fd_ int second = fcntl(listening[1], F_DUPFD_CLOEXEC, 3 + FDS);
-	_cleanup_fd_ int third = fcntl(process, F_DUPFD_CLOEXEC, 3 + FDS);
-
-	if (first < 0 || second < 0 || third < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "%s", adapt->program);
-	snprintf(id, sizeof(id), "%" PRIu64, lease);
-	snprintf(root, sizeof(root), "%d", (int)getpid());
-	agent.arguments = arguments;
-	agent.fds = (const int[FDS]){ first, second, third };
-	agent.r = 0;
-	return start_with(&agent);
-}
-
 /* ---- the environment --------------------------------------------------------------------- */
 
 static int preload(const struct adapt *adapt, const char *name)
@@ -283,7 +187,7 @@ static int adapt_start(const struct command *command, const struct adapt *adapt,
 	if (r < 0)
 		return fail(command, EXIT_RUN_FAILED, "cannot make a socket for %s: %s",
 			    adapt->program, strerror(-r));
-	r = start(adapt, lease, listening, process);
+	r = agent_start(adapt->program, lease, getpid(), listening, process, false);
 	close(listening[0]);
 	close(listening[1]);
 	if (r < 0)
