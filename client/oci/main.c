@@ -108,8 +108,8 @@ static int write_lease(struct json_object *config, const struct oci_lease *lease
 	pid_t holder;
 	int r = annotate_number(config, "lease", lease->id);
 
-	for (size_t i = 0; r >= 0 && i < OCI_VARIABLES; i++)
-		r = config_set_variable(config, lease->variables[i]);
+	for (const char *v = lease->variables; r >= 0 && *v; v += strlen(v) + 1)
+		r = config_set_variable(config, v);
 	if (r >= 0 && *library)
 		r = add_agent(config, library, lease, &listening);
 	if (r < 0)
@@ -186,6 +186,7 @@ static int take_lease(struct json_object *config, char why[static OCI_LEASE_PROB
 	if (r < 0)
 		return r;
 	r = write_lease(config, &lease, library);
+	free(lease.variables);
 	close(lease.holder);
 	if (r < 0)
 		snprintf(why, OCI_LEASE_PROBLEM,

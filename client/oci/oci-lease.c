@@ -128,7 +128,8 @@ static int append_request(sd_bus_message *m, const struct command *command)
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-static int read_mask(sd_bus_message *m, struct oci_part *part)
+/* The mask is in the message. */
+static int read_mask(sd_bus_message *m, struct gpuarb_partition *part)
 {
 	const void *words;
 	size_t size;
@@ -136,16 +137,14 @@ static int read_mask(sd_bus_message *m, struct oci_part *part)
 
 	if (r >= 0)
 		r = sd_bus_message_read_array(m, 'u', &words, &size);
-	if (r >= 0 && size > sizeof(part->mask))
-		return -E2BIG;
 	if (r >= 0) {
-		memcpy(part->mask, words, size);
-		part->words = size / sizeof(part->mask[0]);
+		part->cu_mask = words;
+		part->cu_mask_words = size / sizeof(part->cu_mask[0]);
 	}
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_entry(sd_bus_message *m, struct oci_part *part)
+static int read_entry(sd_bus_message *m, struct gpuarb_partition *part)
 {
 	const struct {
 		const char *key;
@@ -166,11 +165,11 @@ static int read_entry(sd_bus_message *m, struct oci_part *part)
 	return strcmp(key, "cu-mask") == 0 ? read_mask(m, part) : sd_bus_message_skip(m, "v");
 }
 
-static int read_part(sd_bus_message *m, struct oci_part *ret)
+static int read_part(sd_bus_message *m, struct gpuarb_partition *ret)
 {
 	int r;
 
-	*ret = (struct oci_part){ .words = 0 };
+	*ret = (struct gpuarb_partition){ .gpu = "" };
 	while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
 		r = read_entry(m, ret);
 		if (r >= 0)
@@ -181,7 +180,7 @@ static int read_part(sd_bus_message *m, struct oci_part *ret)
 	return r;
 }
 
-static int read_parts(sd_bus_message *m, struct oci_part *parts, size_t *ret_n)
+static int read_parts(sd_bus_message *m, struct gpuarb_partition *parts, size_t *ret_n)
 {
 	size_t n = 0;
 	int r = sd_bus_message_enter_container(m, 'a', "a{sv}");
@@ -204,7 +203,7 @@ static int read_parts(sd_bus_message *m, struct oci_part *parts, size_t *ret_n)
 static int read_lease(sd_bus_message *reply, struct oci_lease *ret,
 		      char why[static OCI_LEASE_PROBLEM])
 {
-	_cleanup_(freep) struct oci_part *parts = calloc(GPUS, sizeof(*parts));
+	_cleanup_(freep) struct gpuarb_partition *parts = calloc(GPUS, sizeof(*parts));
 	const char *path, *state;
 	size_t n = 0;
 	int fd, r = parts ? sd_bus_message_read(reply, "ohs", &path, &fd, &state) : -ENOMEM;
@@ -222,7 +221,11 @@ static int read_lease(sd_bus_message *reply, struct oci_lease *ret,
 		return -EBUSY;
 	}
 	ret->id = strtoull(strrchr(path, '/') + 1, NULL, 10);
-	oci_variables_write(parts, n, ret->id, ret->variables);
+	ret->variables = oci_variables(parts, n, ret->id);
+	if (!ret->variables) {
+		snprintf(why, OCI_LEASE_PROBLEM, "out of memory");
+		return -ENOMEM;
+	}
 	ret->holder = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	return ret->holder < 0 ? -errno : 0;
 }

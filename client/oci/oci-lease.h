@@ -16,8 +16,8 @@
 
 struct oci_lease {
 	uint64_t id;
-	int holder; /* keeps the lease */
-	char variables[OCI_VARIABLES][OCI_VARIABLE];
+	int holder;      /* keeps the lease */
+	char *variables; /* as of oci_variables(); the caller frees them */
 };
 
 /* Takes a lease. Negative errno: why has the reason, and gpuarbctl's words for it. */

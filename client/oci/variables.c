@@ -2,12 +2,13 @@
 #include "client/oci/variables.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libgpuarb/lease/variables.h"
 #include "util/base.h"
+#include "util/text-stream.h"
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 
@@ -32,7 +33,7 @@ static uint64_t read_node(unsigned node, const char *file, const char *name)
 
 /* A UUID, because a container may see fewer GPUs and number them otherwise; the number where the GPU has none. place: in
  * the lease, of a simulated GPU. */
-static void visible_name(uint32_t kfd_gpu_id, size_t place, char name[static 32])
+static void visible_name(uint32_t kfd_gpu_id, size_t place, char name[static VARIABLES_NAME])
 {
 	unsigned gpu = 0;
 
@@ -44,66 +45,35 @@ static void visible_name(uint32_t kfd_gpu_id, size_t place, char name[static 32]
 			continue;
 		unique = read_node(node, "properties", "unique_id ");
 		if (unique > 0)
-			snprintf(name, 32, "GPU-%016" PRIx64, unique);
+			snprintf(name, VARIABLES_NAME, "GPU-%016" PRIx64, unique);
 		else
-			snprintf(name, 32, "%u", gpu);
+			snprintf(name, VARIABLES_NAME, "%u", gpu);
 		return;
 	}
-	snprintf(name, 32, "%zu", place);
-}
-
-/* Without an effect where there is no room: 64 GPUs with masks of 64 words do not exist. */
-__attribute__((format(printf, 2, 3))) static void add(char text[static OCI_VARIABLE],
-						      const char *format, ...)
-{
-	size_t used = strlen(text);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text + used, OCI_VARIABLE - used, format, args);
-	va_end(args);
-}
-
-static void add_mask(char text[static OCI_VARIABLE], const struct oci_part *part)
-{
-	size_t words = part->words;
-
-	while (words > 1 && part->mask[words - 1] == 0)
-		words--;
-	add(text, "0x%" PRIx32, words > 0 ? part->mask[words - 1] : 0);
-	while (words-- > 1)
-		add(text, "%08" PRIx32, part->mask[words - 1]);
+	snprintf(name, VARIABLES_NAME, "%zu", place);
 }
 
 /* One queue is ROCr's, and each masked stream has its own. */
-static unsigned hip_queues(const struct oci_part *part)
+static unsigned hip_queues(const struct gpuarb_partition *part)
 {
 	unsigned each = part->queues / max_u(part->processes, 1);
 
 	return max_u(each - min_u(each, 1 + part->streams), 1);
 }
 
-void oci_variables_write(const struct oci_part *parts, size_t n, uint64_t lease,
-			 char variables[static OCI_VARIABLES][OCI_VARIABLE])
+char *oci_variables(const struct gpuarb_partition *parts, size_t n, uint64_t lease)
 {
-	static const char *const starts[OCI_VARIABLES] = {
-		"ROCR_VISIBLE_DEVICES=", "HSA_CU_MASK=",         "GPUARB_EFFECTIVE_CUS=",
-		"GPUARB_LEASE=",         "GPU_MAX_HW_QUEUES=",   "HSA_CU_MASK_SKIP_INIT",
-		"HIP_VISIBLE_DEVICES",   "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
-	};
+	_cleanup_(freep) char(*items)[VARIABLES_NAME] = calloc(n, sizeof(*items));
+	struct text_stream stream;
 	unsigned queues = UINT32_MAX;
-	char name[32];
+	FILE *file = items ? text_stream_open(&stream) : NULL;
 
-	for (size_t i = 0; i < OCI_VARIABLES; i++)
-		snprintf(variables[i], OCI_VARIABLE, "%s", starts[i]);
+	if (!file)
+		return NULL;
 	for (size_t i = 0; i < n; i++) {
-		visible_name(parts[i].kfd_gpu_id, i, name);
-		add(variables[0], "%s%s", i > 0 ? "," : "", name);
-		add(variables[1], "%s%zu:", i > 0 ? ";" : "", i);
-		add_mask(variables[1], &parts[i]);
-		add(variables[2], "%s%" PRIu32, i > 0 ? "," : "", parts[i].effective_cus);
+		visible_name(parts[i].kfd_gpu_id, i, items[i]);
 		queues = min_u(queues, hip_queues(&parts[i]));
 	}
-	add(variables[3], "%" PRIu64, lease);
-	add(variables[4], "%u", queues);
+	(void)variables_write(parts, n, items, lease, queues, file);
+	return text_stream_close(&stream);
 }

@@ -77,30 +77,16 @@ static void take_share(struct command *command, const struct share_settings *sha
 static void add_variables(struct json_object *edits, struct gpuarb_lease *lease)
 {
 	size_t n = gpuarb_lease_partitions(lease);
-	_cleanup_(freep) struct oci_part *parts = calloc(n, sizeof(*parts));
-	_cleanup_(freep) char(*variables)[OCI_VARIABLE] = calloc(OCI_VARIABLES, OCI_VARIABLE);
+	_cleanup_(freep) struct gpuarb_partition *parts = calloc(n, sizeof(*parts));
+	_cleanup_(freep) char *variables = NULL;
 	struct json_object *env = json_list(edits, "env");
 
-	if (!parts || !variables)
-		return;
-	for (size_t i = 0; i < n; i++) {
-		const struct gpuarb_partition *from = gpuarb_lease_partition(lease, i);
-
-		parts[i] = (struct oci_part){
-			.kfd_gpu_id = from->kfd_gpu_id,
-			.queues = from->queues,
-			.processes = from->processes,
-			.streams = from->streams,
-			.effective_cus = from->effective_cus,
-			.words = from->cu_mask_words < OCI_MASK_WORDS ? from->cu_mask_words
-								      : OCI_MASK_WORDS,
-		};
-		memcpy(parts[i].mask, from->cu_mask, parts[i].words * sizeof(parts[i].mask[0]));
-	}
-	oci_variables_write(parts, n, gpuarb_lease_id(lease), variables);
-	for (size_t i = 0; i < OCI_VARIABLES; i++)
-		if (strchr(variables[i], '=')) /* CDI removes no variables */
-			json_text(env, NULL, variables[i]);
+	for (size_t i = 0; parts && i < n; i++)
+		parts[i] = *gpuarb_lease_partition(lease, i);
+	variables = parts ? oci_variables(parts, n, gpuarb_lease_id(lease)) : NULL;
+	for (const char *v = variables ? variables : ""; *v; v += strlen(v) + 1)
+		if (strchr(v, '=')) /* CDI removes no variables */
+			json_text(env, NULL, v);
 }
 
 static void add_hook(struct json_object *edits, uint64_t lease)

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/text-stream.h"
 #include "libgpuarb/lease/lease-handle.h"
+#include "libgpuarb/lease/variables.h"
 #include "libgpuarb/lease/visible.h"
 
 static unsigned digit(char c)
@@ -185,90 +187,32 @@ static int count_hip_queues(const struct environment *environment, uint32_t *ret
 	return 0;
 }
 
-/* Variables to unset. HSA_CU_MASK_SKIP_INIT leaves queues without a mask. The others contain
- * indices into ROCR_VISIBLE_DEVICES, which changes. */
-static const char *const unset_variables[] = { "HSA_CU_MASK_SKIP_INIT", "HIP_VISIBLE_DEVICES",
-					       "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
-
-/* Writes "0x" and the mask as one number. ROCr reads every bit of this form. */
-static int write_mask(const struct environment *environment, size_t i, FILE *file)
+static int check_cus(const struct environment *environment)
 {
-	const struct gpuarb_partition *partition = &environment->lease->partitions[i];
-	size_t words = partition->cu_mask_words;
+	for (size_t i = 0; i < environment->lease->n_partitions; i++) {
+		const struct gpuarb_partition *partition = &environment->lease->partitions[i];
+		uint32_t any = 0;
 
-	while (words > 0 && partition->cu_mask[words - 1] == 0)
-		words--;
-	if (words == 0)
-		return fail(environment->gpuarb, -EBADFD,
-			    "the lease has no CUs on GPU %s at the moment", partition->gpu);
-
-	fprintf(file, "0x%" PRIx32, partition->cu_mask[words - 1]);
-	while (--words > 0)
-		fprintf(file, "%08" PRIx32, partition->cu_mask[words - 1]);
+		for (size_t w = 0; w < partition->cu_mask_words; w++)
+			any |= partition->cu_mask[w];
+		if (!any)
+			return fail(environment->gpuarb, -EBADFD,
+				    "the lease has no CUs on GPU %s at the moment", partition->gpu);
+	}
 	return 0;
 }
 
-/* What was written to a stream. Without memory it has an error: a stream of open_memstream() has none, and a
- * gap. */
-struct settings {
-	char *text;
-	size_t size;
-};
-
-static ssize_t settings_append(void *userdata, const char *text, size_t size)
-{
-	struct settings *settings = userdata;
-	char *longer = realloc(settings->text, settings->size + size);
-
-	if (!longer)
-		return 0;
-	memcpy(longer + settings->size, text, size);
-	settings->text = longer;
-	settings->size += size;
-	return (ssize_t)size;
-}
-
-/* Writes all settings, each with a NUL behind it. *ret_n: their number. */
-static int write_settings(FILE *file, const struct environment *environment, const size_t *indices,
-			  uint32_t hip_queues, size_t *ret_n)
-{
-	int r = 0;
-
-	fprintf(file, ROCR_VISIBLE "=");
-	for (size_t i = 0; i < environment->lease->n_partitions; i++)
-		fprintf(file, "%s%zu", i > 0 ? "," : "", indices[i]);
-
-	fprintf(file, "%cHSA_CU_MASK=", '\0');
-	for (size_t i = 0; i < environment->lease->n_partitions && r >= 0; i++) {
-		fprintf(file, "%s%zu:", i > 0 ? ";" : "", i);
-		r = write_mask(environment, i, file);
-	}
-
-	fprintf(file, "%cGPU_MAX_HW_QUEUES=%" PRIu32, '\0', hip_queues);
-	fprintf(file, "%cGPUARB_LEASE=%" PRIu64, '\0', environment->lease->id);
-	fprintf(file, "%cGPUARB_EFFECTIVE_CUS=", '\0');
-	for (size_t i = 0; i < environment->lease->n_partitions; i++)
-		fprintf(file, "%s%" PRIu32, i > 0 ? "," : "",
-			environment->lease->partitions[i].effective_cus);
-	fputc('\0', file);
-	for (size_t i = 0; i < ARRAY_SIZE(unset_variables); i++)
-		fprintf(file, "%s%c", unset_variables[i], '\0');
-
-	*ret_n = 5 + ARRAY_SIZE(unset_variables);
-	return r;
-}
-
 /* Copies n strings and an array of pointers to them into one allocation. */
-static int pack(const struct settings *settings, size_t n, char ***ret)
+static int pack(const char *text, size_t size, size_t n, char ***ret)
 {
 	size_t pointers = (n + 1) * sizeof(char *);
-	char **list = malloc(pointers + settings->size), *p;
+	char **list = malloc(pointers + size), *p;
 
 	if (!list)
 		return -ENOMEM;
 
 	p = (char *)list + pointers;
-	memcpy(p, settings->text, settings->size);
+	memcpy(p, text, size);
 	for (size_t i = 0; i < n; i++) {
 		list[i] = p;
 		p += strlen(p) + 1;
@@ -280,26 +224,28 @@ static int pack(const struct settings *settings, size_t n, char ***ret)
 
 static int write_all(const struct environment *environment, const size_t *indices, char ***ret)
 {
-	struct settings settings = { NULL, 0 };
+	const struct gpuarb_lease_info *lease = environment->lease;
+	_cleanup_(freep) char(*items)[VARIABLES_NAME] = calloc(lease->n_partitions, sizeof(*items));
+	_cleanup_(freep) char *text = NULL;
+	struct text_stream stream;
 	uint32_t hip_queues = 0;
 	FILE *file;
-	size_t n = 0;
-	int r;
+	size_t n;
+	int r = items ? count_hip_queues(environment, &hip_queues) : -ENOMEM;
 
-	r = count_hip_queues(environment, &hip_queues);
+	if (r >= 0)
+		r = check_cus(environment);
 	if (r < 0)
 		return r;
-
-	file = fopencookie(&settings, "w", (cookie_io_functions_t){ .write = settings_append });
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		snprintf(items[i], sizeof(items[i]), "%zu", indices[i]);
+	file = text_stream_open(&stream);
 	if (!file)
 		return -ENOMEM;
-	r = write_settings(file, environment, indices, hip_queues, &n);
-	if ((ferror(file) | (fclose(file) != 0)) && r >= 0)
-		r = -ENOMEM;
-	if (r >= 0)
-		r = pack(&settings, n, ret);
-	free(settings.text);
-	return r;
+	n = variables_write(lease->partitions, lease->n_partitions, items, lease->id, hip_queues,
+			    file);
+	text = text_stream_close(&stream);
+	return text ? pack(text, stream.size, n, ret) : -ENOMEM;
 }
 
 int environment_make(const struct environment *environment, char ***ret)

@@ -300,8 +300,8 @@ said=$spec
 cp "$spec" "$dir/out"
 json_out ".cdiVersion == \"0.5.0\" and .kind == \"gpuarb.org/share\" and (.devices | length) == 1 and (.devices[0] |
 	.name == \"web\" and (.containerEdits | .hooks[0].args == [\"gpuarb-createruntime\", \"$id\"] and
-	.env == [\"ROCR_VISIBLE_DEVICES=0\", \"HSA_CU_MASK=0:0x111111111111111\", \"GPUARB_EFFECTIVE_CUS=15\",
-		\"GPUARB_LEASE=$id\", \"GPU_MAX_HW_QUEUES=1\"]))"
+	(.env | sort) == [\"GPUARB_EFFECTIVE_CUS=15\", \"GPUARB_LEASE=$id\", \"GPU_MAX_HW_QUEUES=1\",
+		\"HSA_CU_MASK=0:0x111111111111111\", \"ROCR_VISIBLE_DEVICES=0\"]))"
 
 # Only one keeps the file.
 fails 1 "'web'" "${share[@]}"

@@ -56,7 +56,7 @@ daemon/cap              util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(proto
 daemon/enforce          util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|enforce)/ systemd
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|observe|cap|enforce)/ systemd
 libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/|daemon/util/(base|each).h dbus
-libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/     dbus
+libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/|daemon/util/(base|text-stream).h dbus
 libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -none-
 libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
 libgpuarb/rt            libgpuarb/rt/                                     hip|systemd
@@ -67,7 +67,7 @@ client/doctor           client/(options|output|doctor)/|libgpuarb/gpuarb.h|core/
 client/rt               client/(options|output|launch|doctor|rt)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h json
 client/verbs            client/(options|output|launch|doctor|verbs)/|client/oci/variables.h|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
 client                  client/(options|output|launch|doctor|verbs)/|util/              -none-
-client/oci              client/(options|oci)/|client/launch/agent.h|util/|dbus/ systemd|json
+client/oci              client/(options|oci)/|client/launch/agent.h|libgpuarb/(gpuarb|lease/variables).h|util/|dbus/ systemd|json
 client/slurm            client/(options|slurm)/|util/                           -none-
 client/exporter         client/exporter/|libgpuarb/gpuarb.h|util/               systemd
 client/calibrate        client/(options|output|launch|latency|calibrate)/|libgpuarb/gpuarb.h|core/mask/|util/ -none-
