@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/base.h"
+#include "util/grow.h"
 
 static const unsigned kernels[PAPER_KERNELS] = { 256, 960, 1024 };
 static const unsigned competitors[] = { 0, 256, 1024 };
@@ -48,12 +49,10 @@ const char *paper_name(const struct paper_case *c, char *buf, size_t size)
 
 static int add(const struct model *model, struct paper *paper, const struct paper_case *like)
 {
-	struct paper_case *list = reallocarray(paper->list, paper->n + 1, sizeof(*list)), *c;
+	struct paper_case *c = grow(&paper->list, &paper->n, sizeof(*c));
 
-	if (!list)
+	if (!c)
 		return -ENOMEM;
-	paper->list = list;
-	c = &list[paper->n++];
 	*c = *like;
 	c->queues = max_u(c->queues, 1);
 	c->cus = cuset_count(&c->mask);

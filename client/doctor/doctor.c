@@ -11,11 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void no_memory(void)
-{
-	fprintf(stderr, "gpuarbctl doctor: out of memory\n");
-	exit(EXIT_FAILURE);
-}
+#include "client/output/print.h"
+#include "util/grow.h"
 
 static char *compose(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 static char *compose(const char *format, va_list args)
@@ -29,16 +26,12 @@ static char *compose(const char *format, va_list args)
 
 void report(struct doctor *doctor, enum mark mark, const char *format, ...)
 {
-	struct finding *list;
+	struct finding *finding =
+		have(grow(&doctor->findings, &doctor->n_findings, sizeof(*finding)));
 	va_list args;
 
-	list = reallocarray(doctor->findings, doctor->n_findings + 1, sizeof(*list));
-	if (!list)
-		no_memory();
-	doctor->findings = list;
-
 	va_start(args, format);
-	list[doctor->n_findings++] = (struct finding){
+	*finding = (struct finding){
 		.check = doctor->check,
 		.mark = mark,
 		.found = compose(format, args),
@@ -131,9 +124,7 @@ void doctor_read_gpus(struct doctor *doctor)
 
 	hw_kfd_set_maps(hw, doctor_path(doctor, sys, HARVEST_DIR));
 	n = hw_kfd.list(hw, NULL, 0, &counting);
-	doctor->gpus = calloc(n > 0 ? (size_t)n : 1, sizeof(*doctor->gpus));
-	if (!doctor->gpus)
-		no_memory();
+	doctor->gpus = have(calloc(n > 0 ? (size_t)n : 1, sizeof(*doctor->gpus)));
 	doctor->listed = hw_kfd.list(hw, doctor->gpus, n > 0 ? (size_t)n : 0, &doctor->diagnostics);
 	if (doctor->listed > 0)
 		doctor->n_gpus = min_u((unsigned)doctor->listed, n > 0 ? (unsigned)n : 0);

@@ -11,7 +11,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "client/output/print.h"
 #include "util/base.h"
+#include "util/grow.h"
 
 struct names {
 	char **words;
@@ -28,15 +30,9 @@ static void names_done(struct names *names)
 	free(names->uids);
 }
 
-static void no_memory(void)
-{
-	fprintf(stderr, "gpuarbctl: out of memory\n");
-	exit(EXIT_FAILURE);
-}
-
 static void add_word(struct names *names, const char *word)
 {
-	char **words;
+	char **added;
 
 	/* "*" is the tenant of everybody, and root is on every machine. */
 	if (!word || !word[0] || !word[1] || strcmp(word, "root") == 0)
@@ -44,29 +40,21 @@ static void add_word(struct names *names, const char *word)
 	for (size_t i = 0; i < names->n; i++)
 		if (strcmp(names->words[i], word) == 0)
 			return;
-	words = reallocarray(names->words, names->n + 1, sizeof(*words));
-	if (!words)
-		no_memory();
-	names->words = words;
-	words[names->n] = strdup(word);
-	if (!words[names->n++])
-		no_memory();
+	added = have(grow(&names->words, &names->n, sizeof(*added)));
+	*added = have(strdup(word));
 }
 
 static int64_t uid_number(struct names *names, int64_t uid)
 {
-	int64_t *uids;
+	int64_t *added;
 	size_t i = 0;
 
 	while (i < names->n_uids && names->uids[i] != uid)
 		i++;
 	if (i < names->n_uids)
 		return (int64_t)i + 1;
-	uids = reallocarray(names->uids, i + 1, sizeof(*uids));
-	if (!uids)
-		no_memory();
-	names->uids = uids;
-	uids[names->n_uids++] = uid;
+	added = have(grow(&names->uids, &names->n_uids, sizeof(*added)));
+	*added = uid;
 	return (int64_t)i + 1;
 }
 
@@ -127,10 +115,8 @@ static void replace(const struct names *names, struct json_object *string)
 	const char *text = json_object_get_string(string), *at = text;
 	char *changed = NULL;
 	size_t size, i;
-	FILE *out = open_memstream(&changed, &size);
+	FILE *out = have(open_memstream(&changed, &size));
 
-	if (!out)
-		no_memory();
 	while (*at) {
 		i = name_at(names, text, at);
 		if (i == names->n) {

@@ -9,12 +9,7 @@
 
 #include "client/output/print.h"
 #include "client/output/lease-text.h"
-
-static void no_memory(void)
-{
-	fprintf(stderr, "gpuarbctl verify: out of memory\n");
-	exit(EXIT_FAILURE);
-}
+#include "util/grow.h"
 
 static void add_finding(struct verify *verify, struct verify_finding finding, const char *format,
 			...) PRINTF_LIKE(3, 4);
@@ -22,21 +17,17 @@ static void add_finding(struct verify *verify, struct verify_finding finding, co
 static void add_finding(struct verify *verify, struct verify_finding finding, const char *format,
 			...)
 {
-	struct verify_finding *more = reallocarray(verify->findings, verify->n_findings + 1,
-						   sizeof(*more));
+	struct verify_finding *added =
+		have(grow(&verify->findings, &verify->n_findings, sizeof(*added)));
 	va_list args;
 	int n;
-
-	if (!more)
-		no_memory();
-	verify->findings = more;
 
 	va_start(args, format);
 	n = vasprintf(&finding.found, format, args);
 	va_end(args);
 	if (n < 0)
 		no_memory();
-	more[verify->n_findings++] = finding;
+	*added = finding;
 }
 
 static bool is(const struct gpuarb_lease_info *lease, const char *state)

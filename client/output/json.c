@@ -9,13 +9,8 @@
 
 #include "client/output/lease-text.h"
 #include "client/output/mask-text.h"
+#include "client/output/print.h"
 #include "dbus/partition.h"
-
-static void no_memory(void)
-{
-	fprintf(stderr, "gpuarbctl: out of memory\n");
-	exit(EXIT_FAILURE);
-}
 
 /* value NULL: JSON's null. */
 void json_value(struct json_object *in, const char *key, struct json_object *value)
@@ -24,13 +19,6 @@ void json_value(struct json_object *in, const char *key, struct json_object *val
 
 	if (r < 0)
 		no_memory();
-}
-
-static struct json_object *have(struct json_object *value)
-{
-	if (!value)
-		no_memory();
-	return value;
 }
 
 struct json_object *json_map(struct json_object *in, const char *key)

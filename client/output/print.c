@@ -13,6 +13,12 @@
 #include <unistd.h>
 #include <wchar.h>
 
+void no_memory(void)
+{
+	fprintf(stderr, "gpuarbctl: out of memory\n");
+	exit(EXIT_FAILURE);
+}
+
 /* Length of the printable character at text; 0 for a control character, a byte that is no
  * character in this locale, and a character without width, such as a mark for right-to-left
  * text. */

@@ -15,6 +15,17 @@
 #include "libgpuarb/gpuarb.h"
 #include "util/base.h"
 
+/* Ends the program: for what cannot go on without memory. */
+__attribute__((noreturn)) void no_memory(void);
+
+/* The pointer, unless it is NULL for want of memory. */
+static inline void *have(void *pointer)
+{
+	if (!pointer)
+		no_memory();
+	return pointer;
+}
+
 /* Replaces bytes that are not printable in this locale by \xNN. Cuts after `columns` columns, with
  * ".." at the end. Owned; NULL: out of memory. */
 char *print_escape(const char *text, size_t columns);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "util/base.h"
-#include "util/text-stream.h"
+#include "util/grow.h"
 
 /* Assumptions come from the file or the model. Conditions are what the file does not state. */
 struct list {
@@ -22,26 +22,24 @@ struct list {
 
 static PRINTF_LIKE(2, 3) void say(struct list *list, const char *format, ...)
 {
-	char **more = reallocarray(*list->list, *list->n + 1, sizeof(*more)), *text;
-	struct text_stream stream;
-	FILE *out = text_stream_open(&stream);
+	_cleanup_(freep) char *sentence = NULL, *text = NULL;
+	char **added;
 	va_list args;
+	int r;
 
-	if (more)
-		*list->list = more;
-	if (out && list->gpu)
-		fprintf(out, "%s: ", list->gpu);
 	va_start(args, format);
-	if (out)
-		vfprintf(out, format, args);
+	r = vasprintf(&sentence, format, args);
 	va_end(args);
-	text = text_stream_close(&stream);
-	if (text && more) {
-		(*list->list)[(*list->n)++] = text;
-		return;
-	}
-	list->error = -ENOMEM;
-	free(text);
+	if (r < 0)
+		sentence = NULL;
+	if (!sentence ||
+	    asprintf(&text, "%s%s%s", list->gpu ?: "", list->gpu ? ": " : "", sentence) < 0)
+		text = NULL;
+	added = text ? grow(list->list, list->n, sizeof(*added)) : NULL;
+	if (added)
+		*added = TAKE_PTR(text);
+	else
+		list->error = -ENOMEM;
 }
 
 static size_t count_source(const struct rt_plan *plan, const struct rt_gpu_plan *gpu,

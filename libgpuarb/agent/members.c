@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/util/grow.h"
 #include "libgpuarb/connection/basics.h"
 #include "libgpuarb/lease/kfd-sysfs.h"
 
@@ -59,15 +60,15 @@ void members_remove(struct members *members, int fd)
 
 int members_add(struct members *members, int fd, pid_t pid)
 {
-	struct member *list = realloc(members->members, (members->n + 1) * sizeof(*list));
+	struct member *member;
 
-	if (!list) {
+	remove_process(members, pid);
+	member = grow(&members->members, &members->n, sizeof(*member));
+	if (!member) {
 		close(fd);
 		return -ENOMEM;
 	}
-	members->members = list;
-	remove_process(members, pid);
-	members->members[members->n++] = (struct member){ .fd = fd, .pid = pid };
+	*member = (struct member){ .fd = fd, .pid = pid };
 	return 0;
 }
 

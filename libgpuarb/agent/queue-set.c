@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/util/grow.h"
+
 void queue_set_clear(struct queue_set *queue_set)
 {
 	free(queue_set->queues);
@@ -71,17 +73,6 @@ static int update(const struct queue_set *queue_set, int fd, struct queue_set_qu
 	return 0;
 }
 
-static struct queue_set_queue *append(struct queue_set *queue_set)
-{
-	struct queue_set_queue *queues = realloc(queue_set->queues,
-						 (queue_set->n + 1) * sizeof(*queues));
-
-	if (!queues)
-		return NULL;
-	queue_set->queues = queues;
-	return &queues[queue_set->n++];
-}
-
 int queue_set_add(struct queue_set *queue_set, int fd, uint32_t id, uint32_t kfd_gpu_id)
 {
 	struct queue_set_queue *queue;
@@ -90,7 +81,7 @@ int queue_set_add(struct queue_set *queue_set, int fd, uint32_t id, uint32_t kfd
 	queue_set_remove(queue_set, id); /* it was destroyed without our ioctl() */
 	if (!find_partition(queue_set, kfd_gpu_id))
 		return 0;
-	queue = append(queue_set);
+	queue = grow(&queue_set->queues, &queue_set->n, sizeof(*queue));
 	if (!queue)
 		return -ENOMEM;
 

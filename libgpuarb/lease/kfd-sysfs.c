@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/util/grow.h"
 #include "libgpuarb/connection/basics.h"
 
 #define ATTRIBUTE_MAX 4096U /* the longest sysfs attribute, with a NUL */
@@ -197,12 +198,11 @@ static int read_queue(int queues, const struct dirent *entry, struct queue *ret)
 
 static int append(struct queue_list *list, const struct queue *queue)
 {
-	struct queue *queues = realloc(list->queues, (list->n + 1) * sizeof(*queues));
+	struct queue *added = grow(&list->queues, &list->n, sizeof(*added));
 
-	if (!queues)
+	if (!added)
 		return -ENOMEM;
-	list->queues = queues;
-	list->queues[list->n++] = *queue;
+	*added = *queue;
 	return 0;
 }
 

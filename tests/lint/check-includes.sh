@@ -56,8 +56,8 @@ daemon/cap              util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(proto
 daemon/enforce          util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|enforce)/ systemd
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|observe|cap|enforce)/ systemd
 libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/|daemon/util/(base|each).h dbus
-libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/|daemon/util/(base|text-stream).h dbus
-libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -none-
+libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/|daemon/util/(base|grow|text-stream).h dbus
+libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/|daemon/util/(base|grow).h -none-
 libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
 libgpuarb/rt            libgpuarb/rt/                                     hip|systemd
 client/options          client/options/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/ -none-
