@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/output/print.h"
+#include "util/fd.h"
 #include "util/grow.h"
 
 static char *compose(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
@@ -166,12 +167,6 @@ void doctor_done(struct doctor *doctor)
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
-static void close_directory(DIR **directory)
-{
-	if (*directory)
-		closedir(*directory);
-}
-
 /* The classes that amdgpu takes: VGA, other displays, accelerators (pciidlist in
  * drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c). The class is 0xCCSSPP. */
 static bool is_gpu(const struct doctor *doctor, const char *device)
@@ -194,7 +189,7 @@ static bool is_gpu(const struct doctor *doctor, const char *device)
 int doctor_count_devices(const struct doctor *doctor)
 {
 	char path[DOCTOR_PATH];
-	_cleanup_(close_directory) DIR *directory = opendir(doctor_path(doctor, path, PCI_DEVICES));
+	_cleanup_(closedirp) DIR *directory = opendir(doctor_path(doctor, path, PCI_DEVICES));
 	const struct dirent *entry;
 	int n = 0;
 

@@ -24,6 +24,7 @@
 #include "util/base.h"
 #include "util/clock.h"
 #include "util/fd.h"
+#include "util/number.h"
 #include "util/text-stream.h"
 
 #define CONNECTIONS 64U      /* at a time; further ones wait in the backlog of the socket */
@@ -339,24 +340,13 @@ static void print_help(void)
 	     "  --version     print the version");
 }
 
-static int parse_port(const char *text, uint16_t *ret)
-{
-	char *rest;
-	unsigned long port = strtoul(text, &rest, 10);
-
-	if (*text < '0' || *text > '9' || *rest || port == 0 || port > UINT16_MAX)
-		return -EINVAL;
-	*ret = (uint16_t)port;
-	return 0;
-}
-
 int main(int argc, char *argv[])
 {
 	static const struct option options[] = { { "port", required_argument, NULL, 'p' },
 						 { "help", no_argument, NULL, 'h' },
 						 { "version", no_argument, NULL, 'v' },
 						 { 0 } };
-	uint16_t port = 0;
+	uint64_t port = 0;
 	int c, fd;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -370,7 +360,7 @@ int main(int argc, char *argv[])
 		}
 		if (c != 'p')
 			return 2;
-		if (parse_port(optarg, &port) < 0) {
+		if (number_parse(optarg, 1, UINT16_MAX, &port) < 0) {
 			fprintf(stderr, "--port=%s: must be a number from 1 to 65535\n", optarg);
 			return 2;
 		}
@@ -380,7 +370,7 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 
-	fd = get_socket(port);
+	fd = get_socket((uint16_t)port);
 	if (fd == -EDESTADDRREQ) {
 		fprintf(stderr,
 			"no socket from systemd: start gpuarb-exporter.socket, or use --port\n");

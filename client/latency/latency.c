@@ -443,13 +443,8 @@ static void draw_svg(FILE *out, const void *drawing)
 
 	find_ends(findings->matrix, &least, &most);
 	svg_begin(out, max_u(LEAST, LEFT + side + SVG_MARGIN), y + 2 * SVG_LINE + SVG_MARGIN);
-	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN,
-		SVG_Y(SVG_MARGIN));
-	svg_text(out, findings->gpu->name);
-	fputs(" ", out);
-	svg_text(out, findings->gpu->device);
-	fprintf(out, ", latency from %s to %s%s</text>\n", unit_kind(units), unit_kind(units),
-		units->lanes > 1 ? ", on each XCC" : "");
+	svg_title(out, SVG_MARGIN, findings->gpu, "latency from %s to %s%s", unit_kind(units),
+		  unit_kind(units), units->lanes > 1 ? ", on each XCC" : "");
 	for (size_t a = 0; a < units->n; a++)
 		draw_row(out, findings, a, least, most);
 	draw_legend(out, findings, y, least, most);

@@ -233,16 +233,6 @@ static void acknowledge(struct run *run)
 		(void)fail_asked(run->supervisor->command, r);
 }
 
-static int lost(const struct run *run)
-{
-	const struct supervisor *s = run->supervisor;
-	const char *reason = gpuarb_lease_reason(s->lease);
-
-	return fail(s->command, EXIT_RUN_FAILED, "lease %" PRIu64 " is lost: %s",
-		    gpuarb_lease_id(s->lease),
-		    *reason ? reason : "gpuarbd ended, and no service manager kept the lease");
-}
-
 /* ---- the loop ------------------------------------------------------------------------------ */
 
 /* Milliseconds until the command is to be killed; -1: it is not. */
@@ -287,7 +277,9 @@ static bool act(struct run *run, int *ret)
 			end_reset(run);
 		return false;
 	}
-	*ret = run->lost && run->ending ? lost(run) : run->code;
+	*ret = run->lost && run->ending ? fail_lost(run->supervisor->command, EXIT_RUN_FAILED,
+						    run->supervisor->lease)
+					: run->code;
 	if (!run->ending)
 		return act_on_end(run, ret);
 	if (run->lost)

@@ -226,6 +226,14 @@ int fail_asked(const struct command *command, int error)
 	return fail_code(error);
 }
 
+int fail_lost(const struct command *command, int code, const struct gpuarb_lease *lease)
+{
+	const char *reason = gpuarb_lease_reason(lease);
+
+	return fail(command, code, "lease %" PRIu64 " is lost: %s", gpuarb_lease_id(lease),
+		    *reason ? reason : "gpuarbd ended, and no service manager kept the lease");
+}
+
 int fail_gpu(const struct command *command, const char *gpu)
 {
 	char names[160] = "";

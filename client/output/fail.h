@@ -41,6 +41,9 @@ int fail_asked(const struct command *command, int error);
 /* The same for what was asked of the lease of the command line. */
 int fail_lease(const struct command *command, int error);
 
+/* The lease that the process held is lost. */
+int fail_lost(const struct command *command, int code, const struct gpuarb_lease *lease);
+
 /* There is no such GPU in the snapshot: in the words of the daemon. */
 int fail_gpu(const struct command *command, const char *gpu);
 

@@ -2,6 +2,7 @@
 #include "client/output/svg.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,21 @@ void svg_name(FILE *out, const char *text, size_t characters)
 	start[bytes] = '\0';
 	svg_text(out, start);
 	fputs(text[bytes] ? ".." : "", out);
+}
+
+void svg_title(FILE *out, unsigned y, const struct gpuarb_gpu *gpu, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, SVG_Y(y));
+	svg_text(out, gpu->name);
+	fputs(" ", out);
+	svg_text(out, gpu->device);
+	fputs(", ", out);
+	va_start(args, format);
+	vfprintf(out, format, args);
+	va_end(args);
+	fputs("</text>\n", out);
 }
 
 void svg_cell(FILE *out, unsigned x, unsigned y, int i, char letter)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "client/options/options.h"
+#include "util/base.h"
 
 /* A drawing is readable on a dark page, too: it has a background of its own. */
 #define SVG_INK "#222222"
@@ -25,6 +26,10 @@ void svg_text(FILE *out, const char *text);
 
 /* The same, cut to as many characters: a legend stays within the drawing. */
 void svg_name(FILE *out, const char *text, size_t characters);
+
+/* The name of a GPU, and ", " with more. y: of a line of cells. */
+void svg_title(FILE *out, unsigned y, const struct gpuarb_gpu *gpu, const char *format, ...)
+	PRINTF_LIKE(4, 5);
 
 /* A cell for number i with a letter. Neighbouring numbers get hues that are far apart. SVG_FREE: without
  * a letter. */

@@ -239,11 +239,7 @@ static void svg_grid(FILE *out, const struct grid *grid, unsigned y)
 {
 	const struct geometry *geometry = &grid->model.geometry;
 
-	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, SVG_Y(y));
-	svg_text(out, grid->gpu->name);
-	fputs(" ", out);
-	svg_text(out, grid->gpu->device);
-	fprintf(out, ", %u of %u CUs free</text>\n", grid->gpu->cus_free, grid->gpu->cus);
+	svg_title(out, y, grid->gpu, "%u of %u CUs free", grid->gpu->cus_free, grid->gpu->cus);
 	y += SVG_LINE;
 	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
 		for (unsigned e = 0; e < geometry->engines; e++, y += SVG_CELL)

@@ -52,14 +52,6 @@ static void print_change(struct gpuarb_lease *lease, void *userdata)
 	fflush(stdout);
 }
 
-static int lost(const struct command *command, const struct gpuarb_lease *lease)
-{
-	const char *reason = gpuarb_lease_reason(lease);
-
-	return fail(command, EXIT_LOST, "lease %" PRIu64 " is lost: %s", gpuarb_lease_id(lease),
-		    *reason ? reason : "gpuarbd ended, and no service manager kept the lease");
-}
-
 static bool is_state(const struct gpuarb_lease *lease, const char *state)
 {
 	return strcmp(gpuarb_lease_state(lease), state) == 0;
@@ -104,7 +96,7 @@ static int hold(struct command *command, struct gpuarb_lease *lease, reserve_cha
 			continue;
 		r = gpuarb_lease_dispatch(lease, print_change, &holding);
 		if (r < 0)
-			return lost(command, lease);
+			return fail_lost(command, EXIT_LOST, lease);
 		if (holding.r != EXIT_OK)
 			return holding.r;
 		r = acknowledge(command, lease, &generation);

@@ -347,11 +347,8 @@ static void draw_svg(FILE *out, const void *drawing)
 	for (size_t i = 0; i < racks->n; i++) {
 		const struct rack *rack = &racks->list[i];
 
-		fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, SVG_Y(y));
-		svg_text(out, rack->gpu->name);
-		fputs(" ", out);
-		svg_text(out, rack->gpu->device);
-		fprintf(out, ", %zu of %zu queue slots in use</text>\n", rack->active, rack->n);
+		svg_title(out, y, rack->gpu, "%zu of %zu queue slots in use", rack->active,
+			  rack->n);
 		y = svg_pipes(out, rack, y + SVG_LINE);
 		y = svg_legend(out, racks->command, rack, y) + SVG_LINE;
 	}

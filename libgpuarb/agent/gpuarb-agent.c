@@ -21,6 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/util/number.h"
 #include "libgpuarb/agent/follower.h"
 #include "libgpuarb/agent/members.h"
 #include "libgpuarb/lease/environment.h"
@@ -329,15 +330,6 @@ static void server_run(struct server *server)
 	say(server, r > 0 ? "the process has ended" : "the lease has ended");
 }
 
-static bool parse_number(const char *text, unsigned long long max, unsigned long long *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *ret <= max;
-}
-
 static int report_failure(const struct server *server, int error)
 {
 	fprintf(stderr, "gpuarb-agent: %s\n",
@@ -366,7 +358,7 @@ static bool has_ended(int process)
 	return poll(&fd, 1, 0) > 0;
 }
 
-static int serve(const unsigned long long *values)
+static int serve(const uint64_t *values)
 {
 	_cleanup_(server_freep) struct server *server = NULL;
 	const char *debug = getenv(AGENT_DEBUG);
@@ -392,13 +384,12 @@ static int serve(const unsigned long long *values)
 
 int main(int argc, char *argv[])
 {
-	static const unsigned long long maxima[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX,
-						     INT32_MAX };
-	unsigned long long values[ARRAY_SIZE(maxima)];
+	static const uint64_t maxima[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX };
+	uint64_t values[ARRAY_SIZE(maxima)];
 	bool valid = argc == 1 + (int)ARRAY_SIZE(maxima);
 
 	for (size_t i = 0; valid && i < ARRAY_SIZE(maxima); i++)
-		valid = parse_number(argv[1 + i], maxima[i], &values[i]);
+		valid = number_parse(argv[1 + i], 0, maxima[i], &values[i]) == 0;
 	if (!valid) {
 		fprintf(stderr, "usage: gpuarb-agent LEASE ROOT LISTENING LISTENING PROCESS\n"
 				"Do not start it by hand: use gpuarbctl run.\n");

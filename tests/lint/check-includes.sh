@@ -57,7 +57,7 @@ daemon/enforce          util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(proto
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|(protocol|observe|cap|enforce)/ systemd
 libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/|daemon/util/(base|each).h dbus
 libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/|daemon/util/(base|grow|text-stream).h dbus
-libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/|daemon/util/(base|grow).h -none-
+libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/|daemon/util/(base|grow|number).h -none-
 libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
 libgpuarb/rt            libgpuarb/rt/                                     hip|systemd
 client/options          client/options/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/ -none-
