@@ -62,11 +62,6 @@ static int call_new(sd_bus *bus, const char *path, const char *interface, const 
 
 /* ---- the request --------------------------------------------------------------------------- */
 
-static int append_number(sd_bus_message *m, const char *key, uint32_t value)
-{
-	return value == 0 ? 0 : sd_bus_message_append(m, "{sv}", key, "u", value);
-}
-
 static int append_text(sd_bus_message *m, const char *key, const char *value)
 {
 	return !value ? 0 : sd_bus_message_append(m, "{sv}", key, "s", value);
@@ -75,26 +70,22 @@ static int append_text(sd_bus_message *m, const char *key, const char *value)
 static int append_want(sd_bus_message *m, const struct typed_want *typed)
 {
 	const struct gpuarb_want *want = &typed->want;
+	const struct {
+		const char *key;
+		uint32_t value;
+	} numbers[] = {
+		{ "cus", want->cus },         { "cus-percent", typed->share.cus },
+		{ "cus-min", want->cus_min }, { "cus-min-percent", typed->share.cus_min },
+		{ "cus-max", want->cus_max }, { "cus-max-percent", typed->share.cus_max },
+		{ "queues", want->queues },   { "processes", want->processes },
+	};
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
 	if (r >= 0)
 		r = append_text(m, "gpu", want->gpu);
-	if (r >= 0)
-		r = append_number(m, "cus", want->cus);
-	if (r >= 0)
-		r = append_number(m, "cus-percent", typed->share.cus);
-	if (r >= 0)
-		r = append_number(m, "cus-min", want->cus_min);
-	if (r >= 0)
-		r = append_number(m, "cus-min-percent", typed->share.cus_min);
-	if (r >= 0)
-		r = append_number(m, "cus-max", want->cus_max);
-	if (r >= 0)
-		r = append_number(m, "cus-max-percent", typed->share.cus_max);
-	if (r >= 0)
-		r = append_number(m, "queues", want->queues);
-	if (r >= 0)
-		r = append_number(m, "processes", want->processes);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers) && r >= 0; i++)
+		if (numbers[i].value > 0)
+			r = sd_bus_message_append(m, "{sv}", numbers[i].key, "u", numbers[i].value);
 	if (r >= 0 && want->vram > 0)
 		r = sd_bus_message_append(m, "{sv}", "vram", "t", want->vram);
 	return r < 0 ? r : sd_bus_message_close_container(m);
