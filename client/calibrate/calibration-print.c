@@ -182,25 +182,6 @@ static void json_costs(struct json_object *map, const struct costs *costs, bool 
 		    ("paused_usec", known ? costs->paused : NAN));
 }
 
-static void json_event(struct json_object *list, const struct calibration_event *event,
-		       bool emulated)
-{
-	struct json_object *map = json_map(list, NULL);
-
-	JSON_FIELDS(map, ("emulated", emulated), ("seconds", event->seconds),
-		    ("kind", calibration_troubles[event->kind]), ("during", event->during),
-		    ("slower_percent", event->slower));
-	json_flag(map, "repeated", event->repeated);
-}
-
-static void json_step(struct json_object *list, const struct calibration_step *step, bool emulated)
-{
-	struct json_object *map = json_map(list, NULL);
-
-	json_flag(map, "emulated", emulated);
-	JSON_MEMBERS(map, step, queues, processes, oversubscribed, usec);
-}
-
 void calibration_print_missing(struct json_object *map, const struct calibration *c)
 {
 	JSON_ROWS(map, "missing", row, at < c->n_missing ? &c->missing[at] : NULL,
@@ -229,13 +210,14 @@ void calibration_print_json(const struct gpuarb_gpu *gpu, const struct model *mo
 	for (size_t i = 0; i < c->n_beside; i++)
 		json_beside(list, &c->beside[i], c->emulated);
 	json_costs(json_map(map, "costs"), &c->costs, c->emulated);
-	list = json_list(map, "ladder");
-	for (size_t i = 0; i < c->n_steps; i++)
-		json_step(list, &c->step[i], c->emulated);
+	JSON_ROWS(map, "ladder", row, at < c->n_steps ? &c->step[at] : NULL,
+		  ("emulated", c->emulated), ("queues", row->queues), ("processes", row->processes),
+		  ("oversubscribed", row->oversubscribed), ("usec", row->usec));
 	JSON_MEMBERS(map, c, shared, clock_jumps, pauses);
-	list = json_list(map, "events");
-	for (size_t i = 0; i < c->n_events; i++)
-		json_event(list, &c->event[i], c->emulated);
+	JSON_ROWS(map, "events", row, at < c->n_events ? &c->event[at] : NULL,
+		  ("emulated", c->emulated), ("seconds", row->seconds),
+		  ("kind", calibration_troubles[row->kind]), ("during", row->during),
+		  ("slower_percent", row->slower), ("repeated", row->repeated));
 	calibration_print_missing(map, c);
 	json_print(out, map);
 }

@@ -160,41 +160,25 @@ static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu,
 	JSON_MEMBERS(map, gpu, sdma_queues, sdma_xgmi_queues, vram_bytes, vram_free);
 }
 
-static void json_client(struct json_object *list, const struct gpuarb_client *client)
-{
-	struct json_object *map = json_map(list, NULL);
-
-	JSON_FIELDS(map, ("pid", client->pid), ("uid", client->uid, UINT32_MAX),
-		    ("command", client->command, ""), ("lease", client->lease, 0));
-	JSON_MEMBERS(map, client, draws, gfx_share, compute_share, dma_share, gfx_nsec,
-		     compute_nsec, dma_nsec, vram, gtt);
-}
-
 static void json_clients(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
-	struct json_object *list;
-	const struct gpuarb_client *client;
-
 	json_text_known(map, "graphics", gpuarb_view_graphics(view, i));
-	list = json_list(map, "clients");
-	for (size_t n = 0; (client = gpuarb_view_client(view, i, n)); n++)
-		json_client(list, client);
+	JSON_ROWS(map, "clients", row, gpuarb_view_client(view, i, at), ("pid", row->pid),
+		  ("uid", row->uid, UINT32_MAX), ("command", row->command, ""),
+		  ("lease", row->lease, 0), ("draws", row->draws), ("gfx_share", row->gfx_share),
+		  ("compute_share", row->compute_share), ("dma_share", row->dma_share),
+		  ("gfx_nsec", row->gfx_nsec), ("compute_nsec", row->compute_nsec),
+		  ("dma_nsec", row->dma_nsec), ("vram", row->vram), ("gtt", row->gtt));
 }
 
 /* The processes of which queues were observed on GPU i, and when; null: masks cannot be observed. */
 static void json_covers(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
-	struct json_object *list = json_list(map, "observed"), *row;
-	const struct gpuarb_cover *cover;
-
-	for (size_t k = 0; (cover = gpuarb_view_cover(view, i, k)); k++) {
-		row = json_map(list, NULL);
-		JSON_FIELDS(row, ("pid", cover->pid), ("uid", cover->uid, UINT32_MAX),
-			    ("command", cover->command, ""), ("lease", cover->lease, 0));
-		JSON_MEMBERS(row, cover, queues, cus, outside_cus);
-		json_mask(row, "cu_mask", cover->cu_mask, cover->cu_mask_words);
-		json_mask(row, "outside_mask", cover->outside_mask, cover->outside_mask_words);
-	}
+	JSON_ROWS(map, "observed", row, gpuarb_view_cover(view, i, at), ("pid", row->pid),
+		  ("uid", row->uid, UINT32_MAX), ("command", row->command, ""),
+		  ("lease", row->lease, 0), ("queues", row->queues), ("cus", row->cus),
+		  ("outside_cus", row->outside_cus), ("cu_mask", row->cu_mask, row->cu_mask_words),
+		  ("outside_mask", row->outside_mask, row->outside_mask_words));
 	JSON_FIELDS(map, ("masks_observed", gpuarb_view_masks_observed(view, i), 0),
 		    ("unseen", gpuarb_view_unseen(view, i), ""));
 }

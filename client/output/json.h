@@ -37,7 +37,8 @@ void json_numbers(struct json_object *in, const char *key, const uint32_t *value
 void json_words(struct json_object *in, const char *key, const char *const *words, size_t n);
 
 /* Adds fields to an object: ("pid", row->pid). By the type of the value text, a number, a real or a flag; a third
- * word is the value that stands for an unknown one, and becomes null: ("uid", row->uid, UINT32_MAX). */
+ * word is the value that stands for an unknown one, and becomes null: ("uid", row->uid, UINT32_MAX). A
+ * mask comes with its words. */
 #define JSON_FIELDS(in, ...) ((void)(EACH(JSON_FIELD, in, 0, __VA_ARGS__)))
 
 /* Adds members of an object under their names: text as json_text_known(). */
@@ -45,15 +46,18 @@ void json_words(struct json_object *in, const char *key, const char *const *word
 
 /* Adds a list to an object, with an object of these fields for each `row`: `next` is the row with the number `at`, and
  * NULL after the last one. */
-#define JSON_ROWS(in, key, row, next, ...)                             \
-	do {                                                           \
-		struct json_object *list_ = json_list(in, key), *map_; \
-		size_t at = 0;                                         \
-                                                                       \
-		for (__auto_type row = next; row; at++, row = next) {  \
-			map_ = json_map(list_, NULL);                  \
-			JSON_FIELDS(map_, __VA_ARGS__);                \
-		}                                                      \
+#define JSON_ROWS(in, key, row, next, ...) JSON_ADD_ROWS(json_list(in, key), row, next, __VA_ARGS__)
+
+/* The same for a list that is there. */
+#define JSON_ADD_ROWS(list, row, next, ...)                           \
+	do {                                                          \
+		struct json_object *list_ = list, *map_;              \
+		size_t at = 0;                                        \
+                                                                      \
+		for (__auto_type row = next; row; at++, row = next) { \
+			map_ = json_map(list_, NULL);                 \
+			JSON_FIELDS(map_, __VA_ARGS__);               \
+		}                                                     \
 	} while (0)
 
 /* clang-format off */
@@ -71,7 +75,7 @@ void json_words(struct json_object *in, const char *key, const char *const *word
 		 int64_t: json_signed)(in, key, value)
 #define JSON_FIELD_KNOWN(in, key, value, unknown)                                          \
 	_Generic((value), const char *: json_text_or, char *: json_text_or,                \
-		 default: json_known)(in, key, value, unknown)
+		 const uint32_t *: json_mask, default: json_known)(in, key, value, unknown)
 /* clang-format on */
 
 /* Prints one value and a newline, flushes, and frees the value: on several lines if out is a

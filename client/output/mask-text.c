@@ -2,7 +2,6 @@
 #include "client/output/mask-text.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "util/base.h"
 #include "util/number.h"
+#include "util/text.h"
 #include "util/text-stream.h"
 
 /* ---- bits ----------------------------------------------------------------------------------- */
@@ -210,16 +210,6 @@ static int read_place(const char **text, struct place *ret)
 	return 0;
 }
 
-static PRINTF_LIKE(3, 4) int bad(char *buf, size_t size, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(buf, size, format, args);
-	va_end(args);
-	return -EINVAL;
-}
-
 /* Checks against the geometry. A WGP is CUs 2n and 2n + 1. */
 static int check_place(const struct geometry *geometry, const struct place *place, char *buf,
 		       size_t size)
@@ -227,19 +217,22 @@ static int check_place(const struct geometry *geometry, const struct place *plac
 	unsigned step = geometry_step(geometry);
 
 	if (place->xcc != ALL && place->xcc >= geometry->xccs)
-		return bad(buf, size, "no such XCC: the GPU has %u, from XCC0", geometry->xccs);
+		return refuse(buf, size, -EINVAL, "no such XCC: the GPU has %u, from XCC0",
+			      geometry->xccs);
 	if (place->engine >= geometry->engines)
-		return bad(buf, size, "no such shader engine: the GPU has %u, from SE0",
-			   geometry->engines);
+		return refuse(buf, size, -EINVAL, "no such shader engine: the GPU has %u, from SE0",
+			      geometry->engines);
 	if (place->array != ALL && place->array >= geometry->arrays)
-		return bad(buf, size, "no such shader array: each shader engine has %u, from SH0",
-			   geometry->arrays);
+		return refuse(buf, size, -EINVAL,
+			      "no such shader array: each shader engine has %u, from SH0",
+			      geometry->arrays);
 	if (place->first == ALL)
 		return 0;
 	if (place->last < place->first)
-		return bad(buf, size, "the range ends before it starts");
+		return refuse(buf, size, -EINVAL, "the range ends before it starts");
 	if (place->first % step != 0 || (place->last + 1) % step != 0)
-		return bad(buf, size, "a range must contain whole WGPs of %u CUs", step);
+		return refuse(buf, size, -EINVAL, "a range must contain whole WGPs of %u CUs",
+			      step);
 	return 0;
 }
 
@@ -259,7 +252,7 @@ static int add_pair(const struct geometry *geometry, const struct place *place, 
 		}
 	}
 	if (place->first != ALL && place->last >= count)
-		return bad(buf, size, "out of range: %u CUs work there, from 0", count);
+		return refuse(buf, size, -EINVAL, "out of range: %u CUs work there, from 0", count);
 	return 0;
 }
 

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -88,17 +87,6 @@ struct record {
 	int fd;
 	off_t read; /* so far */
 };
-
-PRINTF_LIKE(4, 5)
-static int failed(char *problem, size_t size, int error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(problem, size, format, args);
-	va_end(args);
-	return error;
-}
 
 /* ---- programs ------------------------------------------------------------------------------- */
 
@@ -253,25 +241,25 @@ static int measure_size(struct rt_measurement *m, struct record *record, size_t 
 
 		r = start(m, m->sizes[i], record, false, &pid);
 		if (r < 0)
-			return failed(problem, size, r, "cannot start gpuarbctl run: %s",
+			return refuse(problem, size, r, "cannot start gpuarbctl run: %s",
 				      strerror(-r));
 		r = process_wait(pid);
 		if (r != 0)
-			return failed(problem, size, -ECHILD,
+			return refuse(problem, size, -ECHILD,
 				      "%s ended with %d on %u shader engines", m->command[0], r,
 				      m->sizes[i]);
 		r = read_record(m, record, i, beside);
 		lines += r > 0 ? r : 0;
 	}
 	if (r == -EBADMSG || (r >= 0 && lines == 0))
-		return failed(problem, size, -EOPNOTSUPP, "%s: %s", strerror(EOPNOTSUPP),
+		return refuse(problem, size, -EOPNOTSUPP, "%s: %s", strerror(EOPNOTSUPP),
 			      r < 0 ? "HIP has no times of a kernel (hipEventElapsedTime)"
 				    : "the command launched no kernel by hipLaunchKernel() or "
 				      "hipModuleLaunchKernel(), or waited for none");
 	if (r == -ENOSPC)
-		return failed(problem, size, r, "the command has more than %u kernels",
+		return refuse(problem, size, r, "the command has more than %u kernels",
 			      RT_KERNELS_MAX);
-	return r < 0 ? failed(problem, size, r, "%s", strerror(-r)) : 0;
+	return r < 0 ? refuse(problem, size, r, "%s", strerror(-r)) : 0;
 }
 
 /* Beside another command, which starts again whenever it ends. */
@@ -285,13 +273,13 @@ static int measure_beside(struct rt_measurement *m, struct record *record, size_
 	int r;
 
 	if (fd < 0)
-		return failed(problem, size, -errno, "%s", strerror(errno));
+		return refuse(problem, size, -errno, "%s", strerror(errno));
 	r = start(m, m->sizes[i], &other, true, &pid);
 	if (r < 0)
-		return failed(problem, size, r, "cannot start gpuarbctl run: %s", strerror(-r));
+		return refuse(problem, size, r, "cannot start gpuarbctl run: %s", strerror(-r));
 	r = await_kernel(&other, pid);
 	if (r < 0)
-		failed(problem, size, r, "%s launched no kernel on %s, beside %u shader engines",
+		refuse(problem, size, r, "%s launched no kernel on %s, beside %u shader engines",
 		       m->beside ? m->beside : m->command[0], rt_beside_places[m->on], m->sizes[i]);
 	else
 		r = measure_size(m, record, i, true, problem, size);
@@ -302,7 +290,7 @@ static int measure_beside(struct rt_measurement *m, struct record *record, size_
 	sink.n_kernels = 0;
 	sink.kernels = calloc(RT_KERNELS_MAX, sizeof(*sink.kernels));
 	if (!sink.kernels)
-		return failed(problem, size, -ENOMEM, "%s", strerror(ENOMEM));
+		return refuse(problem, size, -ENOMEM, "%s", strerror(ENOMEM));
 	(void)read_record(&sink, &other, i, true);
 	for (size_t k = 0; k < sink.n_kernels; k++)
 		m->neighbour += sink.kernels[k].beside[i].count;
@@ -319,7 +307,7 @@ static int measure(struct rt_measurement *m, const char *library, char *problem,
 	int r = 0;
 
 	if (fd < 0 || setenv("LD_PRELOAD", library, 1) < 0)
-		return failed(problem, size, -errno, "%s", strerror(errno));
+		return refuse(problem, size, -errno, "%s", strerror(errno));
 	for (size_t i = 0; i < m->n_sizes && r >= 0; i++) {
 		r = measure_size(m, &record, i, false, problem, size);
 		if (r >= 0 && (m->sizes[i] < m->engines || m->on == RT_BESIDE_ALL))

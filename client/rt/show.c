@@ -457,14 +457,6 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 		    ("reason", t->reason, ""));
 }
 
-static void json_texts(struct json_object *map, const char *key, char *const *texts, size_t n)
-{
-	struct json_object *list = json_list(map, key);
-
-	for (size_t i = 0; i < n; i++)
-		json_text(list, NULL, texts[i]);
-}
-
 static void json_start(struct json_object *map, const struct rt_plan *plan)
 {
 	bool way = plan->result != RT_REJECTED;
@@ -517,8 +509,8 @@ void rt_show_json(const struct rt_plan *plan)
 	list = json_list(map, "tasks");
 	for (size_t i = 0; i < plan->set->n_tasks; i++)
 		json_task(list, plan, i);
-	json_texts(map, "assumptions", plan->assumptions, plan->n_assumptions);
-	json_texts(map, "conditions", plan->conditions, plan->n_conditions);
+	json_words(map, "assumptions", (const char *const *)plan->assumptions, plan->n_assumptions);
+	json_words(map, "conditions", (const char *const *)plan->conditions, plan->n_conditions);
 	json_start(map, plan);
 	json_print(stdout, map);
 }

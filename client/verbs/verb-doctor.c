@@ -39,14 +39,9 @@ static struct json_object *json_findings(struct json_object *in, const struct do
 {
 	struct json_object *list = json_list(in, "findings");
 
-	for (size_t i = 0; i < doctor->n_findings; i++) {
-		const struct finding *finding = &doctor->findings[i];
-		struct json_object *map = json_map(list, NULL);
-
-		JSON_FIELDS(map, ("check", finding->check), ("result", marks[finding->mark]),
-			    ("found", finding->found), ("means", finding->means),
-			    ("do", finding->advice));
-	}
+	JSON_ADD_ROWS(list, row, at < doctor->n_findings ? &doctor->findings[at] : NULL,
+		      ("check", row->check), ("result", marks[row->mark]), ("found", row->found),
+		      ("means", row->means), ("do", row->advice));
 	return list;
 }
 

@@ -31,14 +31,9 @@ static void print_json(const struct verify *verify)
 {
 	struct json_object *list = json_list(NULL, NULL);
 
-	for (size_t i = 0; i < verify->n_findings; i++) {
-		const struct verify_finding *finding = &verify->findings[i];
-		struct json_object *map = json_map(list, NULL);
-
-		JSON_FIELDS(map, ("lease", finding->lease, 0), ("gpu", finding->gpu, ""),
-			    ("check", finding->check), ("result", results[finding->result]),
-			    ("found", finding->found));
-	}
+	JSON_ADD_ROWS(list, row, at < verify->n_findings ? &verify->findings[at] : NULL,
+		      ("lease", row->lease, 0), ("gpu", row->gpu, ""), ("check", row->check),
+		      ("result", results[row->result]), ("found", row->found));
 	json_print(stdout, list);
 }
 
