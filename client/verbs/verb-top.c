@@ -285,8 +285,8 @@ static void take_snapshot(struct painter *painter)
 {
 	struct observed observed;
 
-	(void)gpuarb_observe_clients(painter->command->gpuarb);
-	(void)session_refresh(painter->command);
+	if (gpuarb_observe_clients(painter->command->gpuarb) != -EINTR)
+		(void)session_refresh(painter->command);
 	if (observed_read("/sys", "/proc", &observed) >= 0) {
 		observed_done(&painter->observed);
 		painter->observed = observed;
@@ -390,7 +390,7 @@ static void take_keys(struct painter *painter, int signals)
 		draw(painter, "");
 }
 
-/* A key interrupts calls of libgpuarb, so that q works even if the daemon hangs. */
+/* A key interrupts calls of libgpuarb, which poll, so that q works even if the daemon hangs. */
 static void on_key(int number)
 {
 	(void)number;
@@ -441,7 +441,7 @@ static int join(int first, int second)
 static int show(struct command *command)
 {
 	static const int watched[] = { SIGINT, SIGTERM, SIGHUP, 0 };
-	const struct sigaction action = { .sa_handler = on_key };
+	const struct sigaction action = { .sa_handler = on_key, .sa_flags = SA_RESTART };
 	struct painter painter = { .command = command };
 	struct termios before, raw;
 	int signals, flags, r;
