@@ -10,6 +10,8 @@
 /* Of programs or libraries: where they are installed, or GPUARB_AGENT_DIR, which is for a gpuarb that is not installed. */
 const char *agent_dir(const char *installed);
 
+/* The name of the sockets is in this variable: libgpuarb/agent/link.h. */
+#define AGENT_VARIABLE "GPUARB_AGENT"
 #define AGENT_SOCKET 108 /* bytes of a name, which has the form of a path */
 
 /* A new listening socket with a file of this name, or an abstract one. */

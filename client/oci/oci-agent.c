@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
@@ -207,7 +206,7 @@ int oci_agent_mount(struct json_object *config, const char *library, uint64_t le
 	if (r >= 0)
 		r = config_set_variable(config, preload);
 	if (r >= 0)
-		r = config_set_variable(config, "GPUARB_AGENT=" SOCKET);
+		r = config_set_variable(config, AGENT_VARIABLE "=" SOCKET);
 	if (r >= 0)
 		return listening;
 	oci_agent_delete(listening);

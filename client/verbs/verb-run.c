@@ -3,13 +3,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/launch/grant.h"
@@ -28,7 +25,6 @@
 #define PREFIX "gpuarbctl run: " /* standard error is shared with the command */
 #define PRELOAD "LD_PRELOAD"
 #define ASAN "ASAN_OPTIONS"
-#define VARIABLE "GPUARB_AGENT" /* as libgpuarb/agent/message.h has it */
 
 /*
  * The agent gives the queues of an unmodified command the priority of its lease, and makes it follow an adaptable one: LD_PRELOAD loads libgpuarb-agent
@@ -170,7 +166,7 @@ static int preload(const struct adapt *adapt, const char *name)
 	    asprintf(&options, "%s%sverify_asan_link_order=0", asan ? asan : "",
 		     asan && *asan ? ":" : "") < 0)
 		return -ENOMEM;
-	if (setenv(PRELOAD, value, 1) < 0 || setenv(VARIABLE, name, 1) < 0 ||
+	if (setenv(PRELOAD, value, 1) < 0 || setenv(AGENT_VARIABLE, name, 1) < 0 ||
 	    setenv(ASAN, options, 1) < 0)
 		return -errno;
 	return 0;
