@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/launch/agent.h"
+#include "client/launch/agent-start.h"
 #include "util/fd.h"
 
 /* In the container: below /dev, which is a file system of its own, so that nothing is left in the image. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libgpuarb/lease/variables.h"
+#include "libgpuarb/lease/program-variables.h"
 #include "util/base.h"
 #include "util/text-stream.h"
 

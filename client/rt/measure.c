@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/launch/agent.h"
+#include "client/launch/agent-start.h"
 #include "client/launch/session.h"
 #include "client/launch/child.h"
 #include "client/output/fail.h"

@@ -13,7 +13,7 @@
 #include "client/launch/program.h"
 #include "client/launch/supervisor.h"
 #include "client/launch/wants.h"
-#include "client/launch/agent.h"
+#include "client/launch/agent-start.h"
 #include "client/output/fail.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"

@@ -10,7 +10,7 @@
 
 #include "daemon/util/text-stream.h"
 #include "libgpuarb/lease/lease-handle.h"
-#include "libgpuarb/lease/variables.h"
+#include "libgpuarb/lease/program-variables.h"
 #include "libgpuarb/lease/visible.h"
 
 static unsigned digit(char c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "libgpuarb/lease/variables.h"
+#include "libgpuarb/lease/program-variables.h"
 
 #include <inttypes.h>
 

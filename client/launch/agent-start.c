@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/launch/agent.h"
+#include "client/launch/agent-start.h"
 
 #include <dirent.h>
 #include <errno.h>
