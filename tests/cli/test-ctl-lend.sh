@@ -563,7 +563,7 @@ for how in '--fixed --class=besteffort --cus=60 --exact' '--adaptable --cus=60 -
 done
 
 # A command that ignores SIGTERM is killed before the deadline. A signal ends the wait.
-sed -i 's/^activate-grace = .*/activate-grace = 200ms/' "$dir/gpuarbd.conf"
+sed -i 's/^activate-grace = .*/activate-grace = 2s/' "$dir/gpuarbd.conf"
 ends 0 reload
 exec 5< <(exec "$GPUARBCTL" run --requeue --quiet --fixed --class=besteffort --cus=60 --exact -- \
 	bash -c 'trap "" TERM; echo $$; exec sleep infinity' 2>"$dir/run.err")
