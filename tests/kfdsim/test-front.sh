@@ -11,7 +11,6 @@ cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 
 # Wrong command lines say what is wrong, and need no privilege.
 fails 2 'which GPUs? --gpu PROFILE' "$KFDSIM" -- true
-fails 2 'which GPUs?' "$KFDSIM" --gpu mi210 --topology / -- true
 fails 2 'no command' "$KFDSIM" --gpu mi210
 fails 2 '--help lists' "$KFDSIM" --gpux mi210 -- true
 fails 2 '--front' "$KFDSIM" --gpu mi210 --front smoke -- true
@@ -23,9 +22,7 @@ many=()
 for ((i = 0; i < 17; i++)); do many+=(--gpu mi210); done
 fails 2 'many' "$KFDSIM" "${many[@]}" -- true
 fails 2 '--kfd 1.12: wanted: 1.11' "$KFDSIM" --gpu mi210 --kfd 1.12 -- true
-fails 2 'DIR/module/amdgpu/version' "$KFDSIM" --topology / --module-version 6.16.13 -- true
-shows '--topology DIR' "$KFDSIM" --help
-fails 125 "--topology $dir/nowhere" "$KFDSIM" --topology "$dir/nowhere" -- true
+shows '--profiles DIR' "$KFDSIM" --help
 
 rig_need setsid setpriv jq
 rig_need_kfdsim
@@ -47,8 +44,6 @@ fi
 fails 125 'radeon-vii' kfdsim --gpu radeon-viii -- true
 sim 2 --fail nonsense -- true
 err_has '--fail nonsense: '
-mkdir "$dir/empty"
-fails 125 "$dir/empty" kfdsim --topology "$dir/empty" -- true
 ends 125 setpriv --reuid 65534 --regid 65534 --clear-groups \
 	"$KFDSIM" --gpu radeon-vii --front fuse -- true
 err_has 'CAP_SYS_ADMIN'
@@ -79,16 +74,6 @@ done
 # Linux 6.12 tells how large the area of a preempted queue is: here for 4 engines of 512 waves.
 sim 0 --kfd 1.17 -- cat /sys/class/kfd/kfd/topology/nodes/1/properties
 out_has 'ctl_stack_size 20480'
-
-# A topology that was copied inside is the same machine again.
-sim 0 -- cp -r --no-preserve=mode /sys/devices/virtual/kfd "$dir/kfd"
-mkdir -p "$dir/sys/class"
-mv "$dir/kfd" "$dir/sys/class/kfd"
-ends 0 kfdsim --topology sys -- sh -c 'ls /dev/dri
-	diff -r /sys/class/kfd/kfd/topology '"$dir"'/sys/class/kfd/kfd/topology'
-out_is renderD128
-sed -i '/^drm_render_minor/d' "$dir/sys/class/kfd/kfd/topology/nodes/1/properties"
-fails 125 'no drm_render_minor of GPU' kfdsim --topology "$dir/sys" -- true
 
 # Faults by the control file; a wrong one fails the write and says why.
 sim 0 -- sh -c 'echo slow:0000:03:00.0:5 >/sys/kernel/debug/kfdsim/control'

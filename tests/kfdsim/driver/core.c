@@ -74,8 +74,8 @@ int sim_new(const struct sim_config *config, const struct sim_world *world, stru
 	sim->teardown_ns = config->teardown_ns;
 	sim->timing = config->timing;
 	sim->kfd_minor = config->kfd_minor ? config->kfd_minor : KFD_LINUX_6_1;
-	sim->nodes = config->nodes ? config->nodes : (unsigned)config->n_gpus + 1;
-	sim->memory = config->memory ? config->memory : MEMORY;
+	sim->nodes = (unsigned)config->n_gpus + 1; /* one of processors */
+	sim->memory = MEMORY;
 	sim->topology_generation = 1;
 	r = sim_arena_new(sim);
 	for (size_t i = 0; r == 0 && i < config->n_gpus; i++) {

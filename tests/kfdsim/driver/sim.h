@@ -85,8 +85,6 @@ struct sim_config {
 	const unsigned *minors;      /* drm render minor of each */
 	const struct sim_node *each; /* more of each; NULL: all 0 */
 	size_t n_gpus;
-	unsigned nodes;  /* of the topology, CPUs too; 0: one CPU and the GPUs */
-	uint64_t memory; /* of the machine, in bytes; 0: 64 GiB */
 
 	unsigned kfd_minor;   /* the driver is that of KFD 1.11, 1.17 or 1.23; 0: 1.11 */
 	uint64_t teardown_ns; /* queues of a dead process stay so long (0: gone at the next work) */

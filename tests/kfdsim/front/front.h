@@ -48,8 +48,11 @@ struct front_end {
 extern const struct front_end front_fuse, front_seccomp;
 
 /* The directory that is kfdsim's own, a tmpfs in its mount namespace alone: nothing is ever left
- * behind. "sysfs" in it is what --gpu's texts are built in. */
+ * behind. */
 #define FRONT_SCRATCH "/sys/kernel/debug"
+
+/* What stands for /sys: class/kfd/kfd, module/amdgpu. */
+#define FRONT_SYSFS FRONT_SCRATCH "/sysfs"
 
 /* A process that opened /dev/kfd. Gone from the list when it has ended, from memory when its
  * handles are closed too. */
@@ -69,8 +72,7 @@ struct front {
 	struct sim *sim;
 	struct tree *tree;
 	struct sim_world world;
-	bool no_smi;       /* fuse: without the listener that SMI_EVENTS needs */
-	const char *sysfs; /* what stands for /sys: class/kfd/kfd, module/amdgpu/parameters */
+	bool no_smi; /* fuse: without the listener that SMI_EVENTS needs */
 
 	int arena_fd; /* memfd, or the tmpfs file that stands for /dev/kfd */
 	int epoll_fd, signal_fd;

@@ -237,7 +237,7 @@ static int start(struct front *front, char *why, size_t size)
 
 static int enter(struct front *front)
 {
-	int r = namespace_cover(FRONT_SCRATCH, front->sysfs);
+	int r = namespace_cover(FRONT_SCRATCH, FRONT_SYSFS);
 
 	r = r < 0 || front->no_smi ? r : fuse_gate_install(front->data);
 	if (r < 0)

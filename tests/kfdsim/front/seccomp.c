@@ -139,7 +139,7 @@ static int enter(struct front *front)
 	const struct seccomp *seccomp = front->data;
 	int r;
 
-	r = namespace_cover(FRONT_SCRATCH, front->sysfs);
+	r = namespace_cover(FRONT_SCRATCH, FRONT_SYSFS);
 	if (r < 0)
 		return r;
 	r = seccomp_install(seccomp->pair[1], SECCOMP_CALLS_ALL);

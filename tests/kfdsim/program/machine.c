@@ -14,7 +14,6 @@
 
 #define KFD_MINOR_7_2 23U
 #define CARDS 16U
-#define NODES 256U /* of a topology; numbers may be missing */
 
 static void tell(struct diagnostics *diagnostics)
 {
@@ -29,7 +28,7 @@ static int fail(const char *what, int error)
 	return error;
 }
 
-/* The number on a line of a file below sysfs; without a key, the whole file. */
+/* The number on a line of a file below sysfs. */
 static int read_number(const char *path, const char *key, unsigned long *ret)
 {
 	_cleanup_(freep) char *line = NULL;
@@ -40,7 +39,7 @@ static int read_number(const char *path, const char *key, unsigned long *ret)
 	if (!stream)
 		return -errno;
 	while (r < 0 && getline(&line, &size, stream) > 0)
-		if (strncmp(line, key, length) == 0 && (length == 0 || line[length] == ' ')) {
+		if (strncmp(line, key, length) == 0 && line[length] == ' ') {
 			*ret = strtoul(line + length, NULL, 10);
 			r = 0;
 		}
@@ -56,69 +55,24 @@ static unsigned property(const char *path, const char *key)
 	return (unsigned)value;
 }
 
-/* The render minor of the node with that gpu_id, and what else the node tells. */
-static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret, struct sim_node *ret_node)
+/* Node i + 1 is GPU i: its render minor, and what else it tells. */
+static int read_node(struct machine *machine, const char *sysfs, size_t i)
 {
-	unsigned long id, minor;
+	unsigned long minor;
 	char path[4096];
+	int r;
 
-	for (unsigned node = 0; node < NODES; node++) {
-		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/gpu_id", sysfs, node);
-		if (read_number(path, "", &id) < 0 || id != gpu_id)
-			continue;
-		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/properties", sysfs, node);
-		if (read_number(path, "drm_render_minor", &minor) < 0)
-			break;
-		*ret = (unsigned)minor;
-		*ret_node = (struct sim_node){
-			.device_id = property(path, "device_id"),
-			.sdma_engines = property(path, "num_sdma_engines"),
-			.sdma_xgmi_engines = property(path, "num_sdma_xgmi_engines"),
-		};
-		return 0;
-	}
-	fprintf(stderr, "kfdsim: %s: no drm_render_minor of GPU %u\n", sysfs, gpu_id);
-	return -ENODATA;
-}
-
-/* The processors' too: as many libhsakmt asks apertures of. Their memory is the machine's. */
-static void count_nodes(struct machine *machine, const char *sysfs)
-{
-	unsigned long id, size;
-	char path[4096];
-
-	for (unsigned node = 0; node < NODES; node++) {
-		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/gpu_id", sysfs, node);
-		if (read_number(path, "", &id) < 0)
-			continue;
-		machine->nodes++;
-		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/mem_banks/0/properties", sysfs,
-			 node);
-		if (id == 0 && read_number(path, "size_in_bytes", &size) == 0)
-			machine->memory += size;
-	}
-}
-
-/* What offsets for mmap have room for, and the driver's 16-bit hash gives. */
-static int check_id(const char *sysfs, uint32_t gpu_id)
-{
-	if (gpu_id <= UINT16_MAX)
-		return 0;
-	fprintf(stderr, "kfdsim: %s: gpu_id %u: wanted: 1 to %u\n", sysfs, gpu_id, UINT16_MAX);
-	return -EINVAL;
-}
-
-static int find_minors(struct machine *machine, const char *sysfs)
-{
-	int r = 0;
-
-	count_nodes(machine, sysfs);
-	for (size_t i = 0; i < machine->n && r == 0; i++)
-		r = check_id(sysfs, machine->gpus[i].kfd_gpu_id);
-	for (size_t i = 0; i < machine->n && r == 0; i++)
-		r = find_minor(sysfs, machine->gpus[i].kfd_gpu_id, &machine->minors[i],
-			       &machine->each[i]);
-	return r;
+	snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%zu/properties", sysfs, i + 1);
+	r = read_number(path, "drm_render_minor", &minor);
+	if (r < 0)
+		return fail(path, r);
+	machine->minors[i] = (unsigned)minor;
+	machine->each[i] = (struct sim_node){
+		.device_id = property(path, "device_id"),
+		.sdma_engines = property(path, "num_sdma_engines"),
+		.sdma_xgmi_engines = property(path, "num_sdma_xgmi_engines"),
+	};
+	return 0;
 }
 
 static int load_profiles(const char *dir, const char *const *names, size_t n,
@@ -173,7 +127,11 @@ int machine_from_profiles(struct machine *machine, const char *profiles, const c
 	if (r < 0)
 		return r;
 	r = fake_sysfs_build(sysfs, machine->gpus, machine->n);
-	return r < 0 ? fail(sysfs, r) : find_minors(machine, sysfs);
+	if (r < 0)
+		return fail(sysfs, r);
+	for (size_t i = 0; i < machine->n && r == 0; i++)
+		r = read_node(machine, sysfs, i);
+	return r;
 }
 
 int machine_of_newer(const struct machine *machine, const char *sysfs, unsigned kfd_minor)
@@ -193,28 +151,4 @@ int machine_of_newer(const struct machine *machine, const char *sysfs, unsigned 
 			r = fake_sysfs_set(sysfs, file, "capability2", "0");
 	}
 	return r < 0 ? fail(sysfs, r) : 0;
-}
-
-int machine_from_topology(struct machine *machine, const char *sysfs)
-{
-	struct diagnostics diagnostics = { 0 };
-	struct hw *hw = NULL;
-	int r;
-
-	r = hw_kfd_open(sysfs, &hw, &diagnostics);
-	if (r == 0)
-		r = hw_kfd.list(hw, machine->gpus, SIM_GPUS_MAX, &diagnostics);
-	hw_kfd.close(hw);
-	tell(&diagnostics);
-	if (r < 0)
-		return r;
-	if (r == 0 || r > (int)SIM_GPUS_MAX) {
-		fprintf(stderr,
-			"kfdsim: --topology %s: %d GPUs in class/kfd/kfd/topology there; "
-			"wanted: 1 to %u\n",
-			sysfs, r, SIM_GPUS_MAX);
-		return -EINVAL;
-	}
-	machine->n = (size_t)r;
-	return find_minors(machine, sysfs);
 }

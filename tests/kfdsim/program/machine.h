@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/*
- * The GPUs of the emulated machine: from profiles, whose texts are then written as the kernel
- * would, or from texts as a kernel wrote them once.
- *
- * Negative errno with a sentence on stderr.
- */
+/* The GPUs of the emulated machine: from profiles, whose texts are then written as the kernel would.
+ * Negative errno with a sentence on stderr. */
 
 #include <stddef.h>
 
@@ -18,8 +14,6 @@ struct machine {
 	unsigned minors[SIM_GPUS_MAX];
 	struct sim_node each[SIM_GPUS_MAX];
 	size_t n;
-	unsigned nodes;  /* of the topology, processors too */
-	uint64_t memory; /* of the processors, in bytes; 0: the topology does not tell */
 };
 
 /* Cards of these profiles, written to sysfs, a directory that is made. */
@@ -28,6 +22,3 @@ int machine_from_profiles(struct machine *machine, const char *profiles, const c
 
 /* Adds what topology has since Linux 6.12, and up to this version of KFD. */
 int machine_of_newer(const struct machine *machine, const char *sysfs, unsigned kfd_minor);
-
-/* What class/kfd/kfd/topology below sysfs says, as the daemon reads it. */
-int machine_from_topology(struct machine *machine, const char *sysfs);

@@ -30,7 +30,6 @@ static void print_help(void)
 	     "Runs COMMAND on emulated AMD GPUs, in a mount namespace of its own.\n\n"
 	     "  --gpu PROFILE     a card as gpuarb's profiles describe it; once for each\n"
 	     "  --profiles DIR    where they are (" KFDSIM_PROFILES ")\n"
-	     "  --topology DIR    instead: a copy of /sys, class/kfd/kfd/topology in it\n"
 	     "  --fail SPEC       a fault, as control takes it: IOCTL:N:ERRNO[:PID], gone:GPU,\n"
 	     "                    reset:GPU, evict:PID, restore:PID, smi:GPU:TEXT,\n"
 	     "                    slow:GPU:USEC, cost:THREADS:NSEC, teardown:MSEC or teardown:now\n"
@@ -70,20 +69,18 @@ static int start_front(struct front *front, const struct options *options)
 	return front->end ? r : -ENOENT;
 }
 
-static int make_machine(struct machine *machine, const struct options *options, const char *sysfs)
+static int make_machine(struct machine *machine, const struct options *options)
 {
 	int r;
 
-	if (options->topology)
-		return machine_from_topology(machine, sysfs);
 	r = machine_from_profiles(machine, options->profiles, options->gpus, options->n_gpus,
-				  sysfs);
+				  FRONT_SYSFS);
 	if (r == 0 && options->module_version)
-		r = fake_sysfs_print(sysfs, "module/amdgpu/version", "%s\n",
+		r = fake_sysfs_print(FRONT_SYSFS, "module/amdgpu/version", "%s\n",
 				     options->module_version);
 	return r < 0 || options->kfd_minor < 17
 		       ? r
-		       : machine_of_newer(machine, sysfs, options->kfd_minor);
+		       : machine_of_newer(machine, FRONT_SYSFS, options->kfd_minor);
 }
 
 static int apply_faults(struct front *front, const struct options *options)
@@ -101,13 +98,12 @@ static int apply_faults(struct front *front, const struct options *options)
 static int make_sim(struct front *front, const struct options *options)
 {
 	_cleanup_(freep) struct machine *machine = calloc(1, sizeof(*machine));
-	_cleanup_(freep) char *topology = NULL;
 	struct sim_config config;
 	int r;
 
-	if (!machine || asprintf(&topology, "%s/class/kfd/kfd", front->sysfs) < 0)
+	if (!machine)
 		return -ENOMEM;
-	r = make_machine(machine, options, front->sysfs);
+	r = make_machine(machine, options);
 	if (r < 0)
 		return r;
 	config = (struct sim_config){
@@ -115,16 +111,14 @@ static int make_sim(struct front *front, const struct options *options)
 		.minors = machine->minors,
 		.each = machine->each,
 		.n_gpus = machine->n,
-		.nodes = machine->nodes,
-		.memory = machine->memory,
 		.kfd_minor = options->kfd_minor,
 		.teardown_ns = options->teardown_ns,
 		.timing = options->timing,
 	};
 	r = sim_new(&config, &front->world, &front->sim);
-	r = r < 0 ? r : tree_new(front->sim, topology, &front->tree);
+	r = r < 0 ? r : tree_new(front->sim, FRONT_SYSFS "/class/kfd/kfd", &front->tree);
 	if (r < 0) {
-		fprintf(stderr, "kfdsim: %s: %s\n", topology, strerror(-r));
+		fprintf(stderr, "kfdsim: %s: %s\n", FRONT_SYSFS, strerror(-r));
 		return r;
 	}
 	sim_set_places(front->sim, true);
@@ -140,19 +134,9 @@ static int status_of(const struct front *front)
 
 static int run(struct front *front, const struct options *options)
 {
-	_cleanup_(freep) char *given = NULL;
 	int r;
 
-	if (options->topology) {
-		given = realpath(options->topology, NULL);
-		if (!given) {
-			fprintf(stderr, "kfdsim: --topology %s: %s\n", options->topology,
-				strerror(errno));
-			return EXIT_OWN;
-		}
-	}
 	front->no_smi = options->no_smi;
-	front->sysfs = given ? given : FRONT_SCRATCH "/sysfs";
 	r = start_front(front, options);
 	if (r == -ENOENT && !front->end)
 		return EXIT_USAGE;

@@ -56,7 +56,6 @@ static int take(struct options *options, int option, const char *value)
 {
 	switch (option) {
 	case 'g': return add(options->gpus, &options->n_gpus, OPTIONS_GPUS, "--gpu", value);
-	case 't': options->topology = value; return 0;
 	case 'f': return add(options->faults, &options->n_faults, OPTIONS_FAULTS, "--fail", value);
 	case 'm': options->timing = true; return 0;
 	case 'v': options->module_version = value; return 0;
@@ -74,14 +73,10 @@ static int check(const struct options *options)
 {
 	if (options->help)
 		return 0;
-	if (!options->topology == (options->n_gpus == 0)) {
-		fprintf(stderr, "kfdsim: which GPUs? --gpu PROFILE, once for each card, or "
-				"--topology DIR\n");
+	if (options->n_gpus == 0) {
+		fprintf(stderr, "kfdsim: which GPUs? --gpu PROFILE, once for each card\n");
 		return -EINVAL;
 	}
-	if (options->topology && options->module_version)
-		return wrong("--module-version", options->module_version,
-			     "DIR/module/amdgpu/version of --topology DIR has it");
 	if (!options->command[0]) {
 		fprintf(stderr, "kfdsim: no command; wanted: kfdsim OPTION... -- COMMAND...\n");
 		return -EINVAL;
@@ -93,7 +88,6 @@ int options_parse(struct options *options, int argc, char *argv[])
 {
 	static const struct option table[] = {
 		{ "gpu", required_argument, NULL, 'g' },
-		{ "topology", required_argument, NULL, 't' },
 		{ "fail", required_argument, NULL, 'f' },
 		{ "kfd", required_argument, NULL, 'k' },
 		{ "module-version", required_argument, NULL, 'v' },

@@ -13,7 +13,6 @@
 struct options {
 	const char *gpus[OPTIONS_GPUS]; /* profiles */
 	size_t n_gpus;
-	const char *topology; /* instead of them */
 	const char *profiles; /* where profiles are */
 	const char *faults[OPTIONS_FAULTS];
 	size_t n_faults;

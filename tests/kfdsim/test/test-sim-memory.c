@@ -142,9 +142,8 @@ TEST(system_memory_is_limited_as_the_driver_limits_it)
 		uint64_t fits = (uint64_t)drivers[i].userptr << 20;
 
 		rig_start_with(&rig, &info, 1,
-			       (struct sim_config){ .memory = 16U << 20,
-						    .kfd_minor = drivers[i].kfd_minor },
-			       64U << 20);
+			       (struct sim_config){ .kfd_minor = drivers[i].kfd_minor }, 64U << 20);
+		rig.sim->memory = 16U << 20;
 		process = rig_open(&rig, 1);
 		CHECK(allocate(&rig, process, GTT, HERE, 9U << 20, &more) == -ENOMEM);
 		CHECK(allocate(&rig, process, GTT, HERE, 4U << 20, &gtt) == 0);

@@ -55,19 +55,6 @@ TEST_WITH(unknown_tail_of_a_long_argument_is_untouched, struct sim_rig *rig)
 
 /* ---- ioctls of their own ---- */
 
-TEST_WITH(apertures_count_the_cpu_nodes, struct sim_rig *rig)
-{
-	struct gpu_info info = rig_vega();
-	struct kfd_ioctl_get_process_apertures_new_args args = {
-		.kfd_process_device_apertures_ptr = RIG_MEMORY,
-		.num_of_nodes = 3,
-	};
-
-	rig_start_with(rig, &info, 1, (struct sim_config){ .nodes = 3 }, RIG_ARENA);
-	CHECK(RIG_CALL(rig, rig_open(rig, PID), GET_PROCESS_APERTURES_NEW, &args) == 0);
-	CHECK(args.num_of_nodes == 1);
-}
-
 TEST_WITH(old_aperture_ioctl_returns_at_most_seven, struct sim_rig *rig)
 {
 	struct gpu_info infos[9];

@@ -362,25 +362,6 @@ TEST_WITH(removed_gpu_loses_its_node_and_links, struct grove *grove)
 	CHECK(strcmp(list(grove, "dev/dri"), "") == 0);
 }
 
-TEST_WITH(links_between_gpus_follow_a_removed_gpu, struct grove *grove)
-{
-	for (unsigned to = 1; to <= 2; to++) {
-		char file[128];
-
-		snprintf(file, sizeof(file), FAKE_NODES "/3/p2p_links/%u/properties", to - 1);
-		CHECK(fake_sysfs_print(grove->scratch.path, file,
-				       "type 2\nnode_from 3\nnode_to %u\n", to) == 0);
-	}
-	CHECK(fake_sysfs_set(grove->scratch.path, FAKE_NODES "/3/properties", "p2p_links_count",
-			     "2") == 0);
-	CHECK(has_line(grove, "kfd/topology/nodes/3/p2p_links/1/properties", "node_to 2"));
-	go(grove, 0);
-	CHECK(has_line(grove, "kfd/topology/nodes/2/properties", "p2p_links_count 1"));
-	CHECK(strcmp(list(grove, "kfd/topology/nodes/2/p2p_links"), "0/ ") == 0);
-	CHECK(has_line(grove, "kfd/topology/nodes/2/p2p_links/0/properties", "node_from 2"));
-	CHECK(has_line(grove, "kfd/topology/nodes/2/p2p_links/0/properties", "node_to 1"));
-}
-
 TEST_WITH(cards_and_render_nodes_are_in_class_drm, struct grove *grove)
 {
 	grove->sim->gpus[0].vram_used = 4096;

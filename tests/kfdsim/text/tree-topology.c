@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "util/base.h"
 #include "kfdsim/text/text.h"
@@ -16,34 +14,22 @@
  * nodes anew, take out the links to it, and count generation_id up.
  */
 
-#define ENTRIES 1024U
-#define TEXT 65536U /* an attribute is a page */
-
-struct node {
-	unsigned number;
-	uint32_t gpu_id;
-};
+#define NODES (SIM_GPUS_MAX + 1U) /* the processors' is number 0 */
+#define TEXT 65536U               /* an attribute is a page */
 
 struct topology {
 	char path[4096];
-	struct node nodes[ENTRIES]; /* ascending */
+	uint32_t gpu_ids[NODES]; /* of each node; 0: the processors' */
 	size_t n;
 };
 
 /* Where something lies in the directory, from where it is shown. */
 struct source {
 	char path[4608];
-	int node;          /* number there; -1: above the nodes */
-	const char *links; /* "io_links" or "p2p_links" if it is in there, or NULL */
-	bool link;         /* one of the links, or something in it */
+	int node;   /* number there; -1: above the nodes */
+	bool links; /* io_links of the node, or something in there */
+	bool link;  /* one of the links, or something in it */
 };
-
-static int compare_nodes(const void *a, const void *b)
-{
-	const struct node *x = a, *y = b;
-
-	return (x->number > y->number) - (x->number < y->number);
-}
 
 /* The whole number at the start of text, and what follows it in *ret_rest. */
 static int number(const char *text, unsigned *ret, const char **ret_rest)
@@ -62,23 +48,17 @@ static int number(const char *text, unsigned *ret, const char **ret_rest)
 	return 0;
 }
 
-/* A regular file alone: a pipe would never end. */
 static int read_text(const char *path, char text[TEXT])
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r = 0;
-	struct stat st;
-	size_t size = 0;
-	ssize_t n = 0;
+	FILE *stream = fopen(path, "re");
+	size_t size;
 
-	if (fd < 0)
+	if (!stream)
 		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		r = -ENOENT;
-	while (r == 0 && (n = read(fd, text + size, TEXT - 1 - size)) > 0)
-		size += (size_t)n;
-	close(fd);
+	size = fread(text, 1, TEXT - 1, stream);
+	fclose(stream);
 	text[size] = '\0';
-	return r < 0 ? r : n < 0 ? -EIO : (int)size;
+	return (int)size;
 }
 
 /* The number on the line of a properties file; with key "" the file's only number. */
@@ -112,36 +92,22 @@ static enum tree_kind kind_of(const char *path)
 int topology_new(const char *path, struct topology **ret)
 {
 	_cleanup_(freep) struct topology *topology = calloc(1, sizeof(*topology));
+	unsigned long gpu_id = 0;
 	char file[4608];
-	struct dirent *entry;
-	DIR *dir;
 
 	if (!topology)
 		return -ENOMEM;
 	if ((size_t)snprintf(topology->path, sizeof(topology->path), "%s/topology", path) >=
 	    sizeof(topology->path))
 		return -ENAMETOOLONG;
-	snprintf(file, sizeof(file), "%s/nodes", topology->path);
-	dir = opendir(file);
-	if (!dir)
-		return -errno;
-	while ((entry = readdir(dir)) && topology->n < ENTRIES) {
-		struct node *node = &topology->nodes[topology->n];
-		unsigned long gpu_id = 0;
-		const char *rest;
-
-		if (number(entry->d_name, &node->number, &rest) < 0)
-			continue;
-		snprintf(file, sizeof(file), "%s/nodes/%u", topology->path, node->number);
-		if (kind_of(file) != TREE_DIRECTORY)
-			continue;
-		strcat(file, "/gpu_id");
-		(void)property(file, "", &gpu_id);
-		node->gpu_id = (uint32_t)gpu_id;
-		topology->n++;
+	while (topology->n < NODES) {
+		snprintf(file, sizeof(file), "%s/nodes/%zu/gpu_id", topology->path, topology->n);
+		if (property(file, "", &gpu_id) < 0)
+			break;
+		topology->gpu_ids[topology->n++] = (uint32_t)gpu_id;
 	}
-	closedir(dir);
-	qsort(topology->nodes, topology->n, sizeof(topology->nodes[0]), compare_nodes);
+	if (topology->n == 0)
+		return -ENOENT;
 	*ret = TAKE_PTR(topology);
 	return 0;
 }
@@ -173,29 +139,26 @@ static int shown_of(const struct topology *topology, const struct sim *sim, unsi
 {
 	int shown = 0;
 
-	for (size_t i = 0; i < topology->n; i++) {
-		if (gpu_gone(sim, topology->nodes[i].gpu_id))
-			continue;
-		if (topology->nodes[i].number == source)
-			return shown;
-		shown++;
-	}
-	return -1;
+	if (source >= topology->n || gpu_gone(sim, topology->gpu_ids[source]))
+		return -1;
+	for (unsigned i = 0; i < source; i++)
+		shown += !gpu_gone(sim, topology->gpu_ids[i]);
+	return shown;
 }
 
 static int source_of(const struct topology *topology, const struct sim *sim, unsigned shown)
 {
-	for (size_t i = 0; i < topology->n; i++)
-		if (shown_of(topology, sim, topology->nodes[i].number) == (int)shown)
-			return (int)topology->nodes[i].number;
+	for (unsigned i = 0; i < topology->n; i++)
+		if (shown_of(topology, sim, i) == (int)shown)
+			return (int)i;
 	return -1;
 }
 
 unsigned topology_node(const struct topology *topology, const struct sim *sim, uint32_t gpu_id)
 {
-	for (size_t i = 0; i < topology->n; i++)
-		if (topology->nodes[i].gpu_id == gpu_id)
-			return (unsigned)shown_of(topology, sim, topology->nodes[i].number);
+	for (unsigned i = 0; i < topology->n; i++)
+		if (topology->gpu_ids[i] == gpu_id)
+			return (unsigned)shown_of(topology, sim, i);
 	return 0;
 }
 
@@ -207,12 +170,12 @@ static int find_link(const struct topology *topology, const struct sim *sim,
 	unsigned left = 0;
 	int found = -1;
 
-	for (unsigned i = 0; i < ENTRIES; i++) {
+	for (unsigned i = 0; i < NODES; i++) {
 		unsigned long to;
 		char path[4608];
 
-		snprintf(path, sizeof(path), "%s/nodes/%d/%s/%u/properties", topology->path,
-			 source->node, source->links, i);
+		snprintf(path, sizeof(path), "%s/nodes/%d/io_links/%u/properties", topology->path,
+			 source->node, i);
 		if (property(path, "node_to", &to) < 0)
 			break;
 		if (shown_of(topology, sim, (unsigned)to) < 0)
@@ -229,22 +192,20 @@ static int find_link(const struct topology *topology, const struct sim *sim,
 static int find_in_links(const struct topology *topology, const struct sim *sim, const char *path,
 			 struct source *source)
 {
-	static const char *const names[] = { "io_links", "p2p_links" };
-	size_t length = strcspn(path, "/");
+	size_t length = strlen("io_links");
 	unsigned wanted;
 	int at;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strlen(names[i]) == length && strncmp(path, names[i], length) == 0)
-			source->links = names[i];
+	source->links = strncmp(path, "io_links", length) == 0 &&
+			(path[length] == '\0' || path[length] == '/');
 	if (!source->links || !path[length] || number(path + length + 1, &wanted, &path) < 0)
 		return 0;
 	at = find_link(topology, sim, source, wanted, NULL);
 	if (at < 0)
 		return -ENOENT;
 	source->link = true;
-	snprintf(source->path, sizeof(source->path), "%s/nodes/%d/%s/%d%s", topology->path,
-		 source->node, source->links, at, path);
+	snprintf(source->path, sizeof(source->path), "%s/nodes/%d/io_links/%d%s", topology->path,
+		 source->node, at, path);
 	return 0;
 }
 
@@ -330,7 +291,7 @@ int topology_each(const struct topology *topology, const struct sim *sim, const 
 		return each_number(n, each, userdata);
 	}
 	if (source.links && !source.link) {
-		find_link(topology, sim, &source, ENTRIES, &n);
+		find_link(topology, sim, &source, NODES, &n);
 		return each_number(n, each, userdata);
 	}
 	return each_entry(source.path, each, userdata);
@@ -340,7 +301,6 @@ int topology_each(const struct topology *topology, const struct sim *sim, const 
 static void print_line(const struct topology *topology, const struct sim *sim,
 		       const struct source *source, const char *line, size_t length, FILE *out)
 {
-	struct source links = { .node = source->node };
 	unsigned count;
 
 	if (source->link &&
@@ -351,13 +311,9 @@ static void print_line(const struct topology *topology, const struct sim *sim,
 		fprintf(out, "%.*s %d\n", (int)key, line, shown_of(topology, sim, (unsigned)node));
 		return;
 	}
-	if (strncmp(line, "io_links_count ", 15) == 0)
-		links.links = "io_links";
-	else if (strncmp(line, "p2p_links_count ", 16) == 0)
-		links.links = "p2p_links";
-	if (!source->link && links.links) {
-		find_link(topology, sim, &links, ENTRIES, &count);
-		fprintf(out, "%s_count %u\n", links.links, count);
+	if (!source->link && strncmp(line, "io_links_count ", 15) == 0) {
+		find_link(topology, sim, source, NODES, &count);
+		fprintf(out, "io_links_count %u\n", count);
 		return;
 	}
 	fwrite(line, 1, length, out);
