@@ -1,21 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# test-timing-stack.sh [CLIENT-KERNEL] CLIENT…: real programs under the timing model. What is
+# test-timing-stack.sh QUEUES CLIENT-KERNEL: real programs under the timing model. What is
 # compared are the model's own times, which no load of this machine changes.
 set -u
 
 if [ "${INSIDE:-}" = '' ]; then
-	kernel='' thunk=''
-	for path; do
-		case $path in
-		*/client-kernel) kernel=$(realpath "$path") ;;
-		*/client-thunk) thunk=$(realpath "$path") ;;
-		esac
-	done
-	[ -n "$kernel" ] || { echo 'skipped: no hipcc, or no HIP'; exit 77; }
-	[ -n "$thunk" ] || { echo 'skipped: no libhsakmt'; exit 77; }
-	export kernel thunk
+	[ $# = 2 ] || { echo 'skipped: no hipcc, or no HIP'; exit 77; }
+	queues=$(realpath "$1") kernel=$(realpath "$2")
+	export queues kernel
 	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 	# shellcheck source=tests/kfdsim/rig.sh
 	. ./rig.sh
@@ -80,15 +73,21 @@ between()
 }
 ratio() { between $(($1 * 100 / $2)) "$3" "$4" "$5, in percent"; }
 
-# A program with so many idle queues that are there when this returns.
+# A program with so many idle queues that are there when this returns, and go one by one.
 hold()
 {
-	coproc "$thunk" --streams "$1" --hold
+	coproc "$queues" "$1"
 	holder=$COPROC_PID
-	await_line "${COPROC[0]}" ready || complain "$1 queues: $line"
+	await_line "${COPROC[0]}" "made $1" || complain "$1 queues: $line"
 }
 
-let_go() { eval "exec ${COPROC[1]}>&-"; }
+let_go()
+{
+	echo "drop 64" >&"${COPROC[1]}"
+	await_line "${COPROC[0]}" 'made 0' || complain "queues: $line"
+	eval "exec ${COPROC[1]}>&-"
+	wait "$holder"
+}
 
 # Until a dispatch of 1024 threads a work-group runs.
 running()
@@ -167,7 +166,6 @@ turns()
 		hold $n
 		times "beside $n idle queues" 1024 --blocks 20480 --mask $se02
 		let_go
-		wait "$holder"
 		ends 0 cat $state
 		if [ $n = 20 ]; then
 			json '.gpus[0] | .oversubscriptions == 0 and .peak_queues <= 24'
@@ -192,13 +190,12 @@ beside_a_change()
 		running $pid
 		before=$(run_lists)
 		let_go
-		wait "$holder"
 		after=$(run_lists)
 		between $((after - before)) 20 100 'run lists'
 	fi
 	wait $pid || complain "$kernel: ended with $?"
 	echo "$1: $(jq --argjson threads 1024 "$queue | .model_ns.last" $state) $((after - before))"
-	[ "$1" = preempted ] || { let_go; wait "$holder"; }
+	[ "$1" = preempted ] || let_go
 }
 
 case $INSIDE in
