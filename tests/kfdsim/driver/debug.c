@@ -8,9 +8,6 @@
 
 #define MODE_ENABLE 1U
 #define TRAP_ENABLE 0U
-#define PROFILER_COUNTERS 0U
-#define PROFILER_VERSION 2U
-#define PROFILER_VERSION_NUMBER 1U
 
 int ioctl_runtime_enable(const struct sim_call *call, void *argument)
 {
@@ -45,17 +42,4 @@ int ioctl_dbg_trap(const struct sim_call *call, void *argument)
 	if (target != call->process) /* and is not traced by it */
 		return -EPERM;
 	return args->op == TRAP_ENABLE ? -EOPNOTSUPP : -EINVAL; /* not enabled */
-}
-
-/* There are no performance counters: a process is refused as one without CAP_PERFMON. */
-int ioctl_profiler(const struct sim_call *call, void *argument)
-{
-	struct sim_profiler_args *args = argument;
-
-	(void)call;
-	switch (args->op) {
-	case PROFILER_VERSION: args->value = PROFILER_VERSION_NUMBER; return 0;
-	case PROFILER_COUNTERS: return -EPERM; /* perfmon_capable() */
-	default: return -EINVAL;
-	}
 }

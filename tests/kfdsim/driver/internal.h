@@ -17,7 +17,7 @@
 #define SIM_GROUP_MAX 1024U /* threads of a work-group */
 
 /* As the driver numbers them inside (enum kfd_queue_type): what sysfs shows. */
-enum sim_queue_type { SIM_COMPUTE, SIM_SDMA, SIM_HIQ, SIM_DIQ, SIM_SDMA_XGMI };
+enum sim_queue_type { SIM_COMPUTE, SIM_SDMA, SIM_SDMA_XGMI = 4 };
 
 /* KFD_IOCTL_MINOR_VERSION of the kernels whose driver this can be. */
 #define KFD_LINUX_6_1 11U

@@ -98,7 +98,6 @@ static const struct entry entries[] = {
 		   ioctl_runtime_enable, 13 },
 	[0x26] = { "dbg-trap", _IOWR('K', 0x26, struct sim_dbg_trap_args), ioctl_dbg_trap, 13 },
 	[0x27] = { "create-process", _IO('K', 0x27), ioctl_create_process, 19 },
-	[0x28] = { "profiler", _IOWR('K', 0x28, struct sim_profiler_args), ioctl_profiler, 23 },
 };
 
 #define N_ENTRIES (sizeof(entries) / sizeof(entries[0]))

@@ -30,10 +30,6 @@ struct sim_dbg_trap_args {
 	uint64_t of_op[3];
 };
 
-struct sim_profiler_args {
-	uint32_t op, value, of_op[2];
-};
-
 /* The name as faults have it, "create-queue"; NULL: no such number. */
 const char *sim_ioctl_name(unsigned nr);
 
@@ -68,7 +64,6 @@ int ioctl_wait_events(const struct sim_call *call, void *argument);
 /* ---- debug.c ---- */
 int ioctl_runtime_enable(const struct sim_call *call, void *argument);
 int ioctl_dbg_trap(const struct sim_call *call, void *argument);
-int ioctl_profiler(const struct sim_call *call, void *argument);
 
 /* ---- memory.c ---- */
 int ioctl_acquire_vm(const struct sim_call *call, void *argument);

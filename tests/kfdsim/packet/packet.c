@@ -113,14 +113,9 @@ static int pm4_step(struct sim_queue *queue, struct packet_step *step)
 
 static int step_once(struct sim_queue *queue, struct packet_step *step)
 {
-	switch (queue->type) {
-	case SIM_COMPUTE: return queue->aql ? aql_step(queue, step) : pm4_step(queue, step);
-	case SIM_SDMA:
-	case SIM_SDMA_XGMI: return sdma_step(queue, step);
-	case SIM_HIQ:
-	case SIM_DIQ: break;
-	}
-	return packet_stop(queue, "not a queue of clients");
+	if (queue->type != SIM_COMPUTE)
+		return sdma_step(queue, step);
+	return queue->aql ? aql_step(queue, step) : pm4_step(queue, step);
 }
 
 static uint64_t look_again(const struct sim_queue *queue, bool more, uint64_t now_ns)

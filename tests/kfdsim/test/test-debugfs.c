@@ -14,7 +14,6 @@ enum {
 	OFFSET_PIPE_PRIORITY = 0x214,
 	OFFSET_QUEUE_PRIORITY = 0x218,
 	OFFSET_PQ_BASE = 0x220,
-	OFFSET_DOORBELL = 0x23c,
 	OFFSET_PQ_CONTROL = 0x244,
 	OFFSET_AQL = 0x2d4,
 };
@@ -83,26 +82,6 @@ TEST(an_mqd_in_no_slot_is_not_active)
 	rig_slot(queue, 8);
 	heading = line_with(mqds(&stage), QUEUE_LINE, 0);
 	CHECK(word(heading, 0, OFFSET_ACTIVE) == 1 && word(heading, 0, OFFSET_VMID) == 8);
-}
-
-TEST(doorbells_of_processes_lie_in_slices_of_their_own)
-{
-	struct gpu_info info = rig_radeon_vii();
-	struct sim_process *one, *other;
-	_cleanup_(stage_end) struct stage stage;
-	uint32_t bell[3];
-
-	stage_start(&stage, &info, 1);
-	one = rig_process(stage.sim, 1);
-	other = rig_process(stage.sim, 2);
-	rig_queue(one, 0);
-	rig_queue(one, 0)->doorbell = 1023;
-	rig_queue(other, 0);
-	mqds(&stage); /* the other process first, then the newer queue of the first */
-	for (unsigned i = 0; i < 3; i++)
-		bell[i] = word(line_with(stage.text, QUEUE_LINE, i), 0, OFFSET_DOORBELL) >> 2;
-	CHECK(bell[0] % 2048 == 0 && bell[2] % 2048 == 0 && bell[1] == bell[2] + 2046);
-	CHECK(bell[0] / 2048 != bell[2] / 2048);
 }
 
 TEST(an_sdma_queue_is_printed_as_often_as_the_compute_queue_before_it)

@@ -210,9 +210,3 @@ TEST(invalid_pm4_pointers_stop_the_queue)
 	CHECK(rig_work(&rig) && rig.queue.stopped);
 	rig_stop(&rig);
 }
-
-TEST_WITH(queues_of_the_kernel_are_not_for_clients, struct rig *rig)
-{
-	rig->queue.type = SIM_HIQ;
-	CHECK(rig_work(rig) && rig->queue.stopped);
-}

@@ -79,19 +79,6 @@ static uint32_t now(struct sim_rig *rig, struct sim_process *process, uint32_t i
 
 FIXTURE(struct sim_rig, rig, , rig_stop(rig));
 
-TEST_WITH(signals_count_from_one_and_others_from_a_number_of_their_own, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig);
-
-	CHECK(make_signal(rig, process, false) == 1);
-	CHECK(make(rig, process, KFD_IOC_EVENT_DEBUG_EVENT, false) == 2);
-	CHECK(make(rig, process, KFD_IOC_EVENT_MEMORY, false) == 0x40000000);
-	CHECK(make(rig, process, KFD_IOC_EVENT_HW_EXCEPTION, false) == 0x40000001);
-	CHECK(destroy(rig, process, 1) == 0 && destroy(rig, process, 1) == -EINVAL);
-	CHECK(make_signal(rig, process, false) == 1);
-	CHECK(make_signal(rig, process, false) == 3);
-}
-
 TEST_WITH(until_the_page_is_mapped_it_has_256_slots, struct sim_rig *rig)
 {
 	struct sim_process *process = start(rig);

@@ -8,7 +8,6 @@
 
 #define PID 100
 #define AQL KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
-#define USER_END 0x7ffffffff000ULL
 
 static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
 {
@@ -17,15 +16,6 @@ static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
 }
 
 FIXTURE(struct sim_rig, rig, , rig_stop(rig));
-
-TEST_WITH(a_read_pointer_of_the_kernels_is_refused, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-	struct kfd_ioctl_create_queue_args args = rig_queue_args(rig, 0, AQL);
-
-	args.read_pointer_address = USER_END - 3;
-	CHECK(RIG_CALL(rig, process, CREATE_QUEUE, &args) == -EFAULT);
-}
 
 TEST_WITH(a_ring_is_of_1024_bytes_at_least, struct sim_rig *rig)
 {
@@ -38,35 +28,6 @@ TEST_WITH(a_ring_is_of_1024_bytes_at_least, struct sim_rig *rig)
 	CHECK(process->queues->ring_size == 1024);
 	CHECK(RIG_CALL(rig, process, UPDATE_QUEUE, &update) == 0);
 	CHECK(process->queues->ring_size == 1024);
-}
-
-TEST_WITH(ids_and_doorbells_are_the_lowest_that_are_free, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-	struct kfd_ioctl_create_queue_args args;
-
-	for (unsigned i = 0; i < 4; i++)
-		CHECK(rig_queue(rig, process, 0) == i);
-	CHECK(rig_destroy(rig, process, 1) == 0);
-	args = rig_queue_args(rig, 0, KFD_IOC_QUEUE_TYPE_SDMA);
-	CHECK(RIG_CALL(rig, process, CREATE_QUEUE, &args) == 0 && args.queue_id == 1);
-	CHECK(args.doorbell_offset ==
-	      sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(rig, 0), 0x100 * 8));
-	args = rig_queue_args(rig, 0, AQL);
-	CHECK(RIG_CALL(rig, process, CREATE_QUEUE, &args) == 0 && args.queue_id == 4);
-	CHECK(args.doorbell_offset == sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(rig, 0), 8));
-	CHECK(sim_doorbell(process->queues) == UINT64_MAX);
-}
-
-TEST_WITH(doorbells_are_counted_on_each_gpu_and_ids_are_not, struct sim_rig *rig)
-{
-	struct gpu_info infos[] = { rig_vega(), rig_navi() };
-	struct sim_process *process;
-
-	rig_start(rig, infos, 2);
-	process = rig_open(rig, PID);
-	CHECK(rig_queue(rig, process, 0) == 0 && rig_queue(rig, process, 1) == 1);
-	CHECK(process->queues->doorbell == 0 && sim_find_queue(process, 0)->doorbell == 0);
 }
 
 TEST_WITH(shift_fault_rotates_the_bits_of_working_cus, struct sim_rig *rig)
@@ -83,29 +44,6 @@ TEST_WITH(shift_fault_rotates_the_bits_of_working_cus, struct sim_rig *rig)
 	CHECK(process->queues->mask[0] == (4 | 2) && process->queues->mask[1] == 0);
 	CHECK(rig_fault(rig, "shift:0") == 0 && rig_mask(rig, process, 0, mask, 64) == 0);
 	CHECK(memcmp(process->queues->mask, mask, sizeof(mask)) == 0);
-}
-
-TEST_WITH(mask_needs_whole_words_and_an_existing_queue, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-	uint32_t mask[40] = { 0x0000ffff, 0x1 };
-	struct kfd_ioctl_set_cu_mask_args args = { .queue_id = 0, .num_cu_mask = 32 };
-
-	rig_queue(rig, process, 0);
-	CHECK(rig_mask(rig, process, 0, mask, 0) == -EINVAL);
-	CHECK(rig_mask(rig, process, 0, mask, 33) == -EINVAL);
-	CHECK(RIG_CALL(rig, process, SET_CU_MASK, &args) == -EFAULT);
-	CHECK(rig_mask(rig, process, 1, mask, 32) == -EFAULT);
-	CHECK(process->queues->mask_bits == 0 && process->queues->engines[0][0] == UINT32_MAX);
-
-	CHECK(rig_mask(rig, process, 0, mask, 64) == 0);
-	CHECK(process->queues->mask_bits == 64 && process->queues->mask[1] == 1);
-	CHECK(process->queues->engines[0][0] == 0x10f && process->queues->engines[0][3] == 0xf);
-	for (unsigned i = 0; i < 40; i++)
-		mask[i] = i;
-	CHECK(rig_mask(rig, process, 0, mask, 40 * 32) == 0);
-	CHECK(process->queues->mask_bits == 1024 && process->queues->mask[31] == 31);
-	CHECK(process->queues->mask_changes == 2);
 }
 
 TEST_WITH(half_a_wgp_is_refused, struct sim_rig *rig)

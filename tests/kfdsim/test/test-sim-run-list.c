@@ -58,19 +58,6 @@ TEST_WITH(oversubscription_starts_one_queue_above_the_slots, struct sim_rig *rig
 	CHECK(gpu->oversubscriptions == 2);
 }
 
-TEST_WITH(copy_queues_are_not_counted, struct sim_rig *rig)
-{
-	struct sim_gpu *gpu = start(rig, rig_navi());
-	struct sim_process *process = rig_open(rig, 1);
-
-	for (unsigned i = 0; i < 8; i++)
-		rig_queue(rig, process, 0);
-	for (unsigned i = 0; i < 8; i++)
-		CHECK(rig_try_queue(rig, process, 0, SDMA) >= 0);
-	check_reasons(gpu, false, false, false);
-	CHECK(gpu->compute_queues == 8 && gpu->sdma_queues == 8 && gpu->peak_queues == 8);
-}
-
 TEST_WITH(a_queue_of_no_percentage_or_no_ring_takes_no_slot, struct sim_rig *rig)
 {
 	struct sim_gpu *gpu = start(rig, rig_navi());
@@ -93,24 +80,6 @@ TEST_WITH(a_queue_of_no_percentage_or_no_ring_takes_no_slot, struct sim_rig *rig
 	CHECK(gpu->compute_queues == 9 && !process->queues->active);
 }
 
-TEST_WITH(a_process_counts_from_its_first_queue_to_its_last, struct sim_rig *rig)
-{
-	struct sim_gpu *gpu = start(rig, rig_vega());
-	struct sim_process *last = NULL;
-
-	for (pid_t pid = 1; pid <= 9; pid++) {
-		CHECK(gpu->processes == (unsigned)pid - 1);
-		last = rig_open(rig, pid);
-		CHECK(gpu->processes == (unsigned)pid - 1);
-		CHECK(rig_try_queue(rig, last, 0, pid % 2 ? AQL : SDMA) == 0);
-	}
-	check_reasons(gpu, false, true, false);
-	CHECK(gpu->peak_processes == 9 && check_slots(gpu) == 5);
-	CHECK(rig_destroy(rig, last, 0) == 0);
-	check_reasons(gpu, false, false, false);
-	CHECK(gpu->processes == 8);
-}
-
 TEST_WITH(only_as_many_processes_as_there_are_ids_sit_in_slots, struct sim_rig *rig)
 {
 	struct sim_gpu *gpu = start(rig, rig_vega());
@@ -125,20 +94,6 @@ TEST_WITH(only_as_many_processes_as_there_are_ids_sit_in_slots, struct sim_rig *
 	CHECK(sim_find_process(rig->sim, 9)->queues->hqd >= 0);
 }
 
-TEST_WITH(two_cooperative_queues_are_too_many, struct sim_rig *rig)
-{
-	struct sim_gpu *gpu = start(rig, rig_vega());
-
-	for (pid_t pid = 1; pid <= 2; pid++)
-		rig_queue(rig, rig_open(rig, pid), 0);
-	CHECK(rig_gws(rig, rig_open(rig, 1), 0, 1) == 0);
-	check_reasons(gpu, false, false, false);
-	CHECK(rig_gws(rig, rig_open(rig, 2), 0, 1) == 0);
-	check_reasons(gpu, false, false, true);
-	CHECK(rig_update(rig, rig_open(rig, 1), 0, 0, 7) == 0);
-	check_reasons(gpu, false, false, false);
-}
-
 TEST_WITH(all_three_reasons_come_together, struct sim_rig *rig)
 {
 	struct sim_gpu *gpu = start(rig, rig_info(100300, SCHEDULER_HWS, 2, 2));
@@ -150,19 +105,6 @@ TEST_WITH(all_three_reasons_come_together, struct sim_rig *rig)
 	check_reasons(gpu, true, true, true);
 	sim_exit(rig->sim, 2, rig->now);
 	check_reasons(gpu, false, false, true);
-}
-
-TEST_WITH(where_nothing_is_active_nothing_is_oversubscribed, struct sim_rig *rig)
-{
-	struct sim_gpu *gpu = start(rig, rig_info(90402, SCHEDULER_HWS, 24, 1));
-
-	for (pid_t pid = 1; pid <= 2; pid++)
-		rig_queue(rig, rig_open(rig, pid), 0);
-	check_reasons(gpu, false, true, false);
-	for (pid_t pid = 1; pid <= 2; pid++)
-		CHECK(rig_update(rig, rig_open(rig, pid), 0, 0, 7) == 0);
-	check_reasons(gpu, false, false, false);
-	CHECK(gpu->processes == 2);
 }
 
 /* Changes: made, masked, changed, paused, changed while paused, resumed, destroyed. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <inttypes.h>
 
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
-#include "kfdsim/text/text.h"
 
 /* The driver, its packet processors and the timing model together, through sim_work() alone. */
 
@@ -121,62 +119,6 @@ TEST_WITH(with_timing_a_dispatch_takes_its_time_and_half_the_cus_take_twice, str
 	dispatch(rig, queue, 1, 6000);
 	masked = work_until(rig, queue, 2);
 	CHECK(masked > 2 * whole && masked < 5 * whole / 2);
-}
-
-/* The text's last line, but for its number and where the dispatch was. */
-static void last_told(struct sim_rig *rig, unsigned *ret_blocks, unsigned *ret_threads,
-		      uint64_t *ret_ns)
-{
-	char *told = NULL, *last = NULL;
-	unsigned pid;
-	size_t size;
-	FILE *out = open_memstream(&told, &size);
-
-	CHECK(out);
-	dispatches_print(rig->sim, out);
-	CHECK(fclose(out) == 0 && size > 1 && told[size - 1] == '\n');
-	told[size - 1] = '\0';
-	last = strrchr(told, '\n');
-	CHECK(last &&
-	      sscanf(last + 1, "%*u 0000:03:00.0 %u 0 %u %u %*u %" SCNu64, &pid, ret_blocks,
-		     ret_threads, ret_ns) == 4 &&
-	      pid == 1);
-	free(told);
-}
-
-TEST_WITH(with_timing_each_dispatch_reports_its_duration, struct sim_rig *rig)
-{
-	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(rig, &info, true);
-	unsigned blocks, threads;
-	uint64_t ns;
-
-	for (uint32_t i = 1; i <= 3; i++) {
-		dispatch(rig, queue, i - 1, 100 * i);
-		work_until(rig, queue, i);
-		last_told(rig, &blocks, &threads, &ns);
-		CHECK(blocks == 100 * i && threads == 1024 && ns == queue->model_ns.last);
-	}
-}
-
-TEST_WITH(with_timing_a_cost_fault_sets_the_time_of_a_work_group, struct sim_rig *rig)
-{
-	struct gpu_info info = rig_vega();
-	struct sim_queue *queue = start(rig, &info, true);
-	uint64_t one, told;
-
-	dispatch(rig, queue, 0, 1);
-	one = work_until(rig, queue, 1);
-	CHECK(one > 200000 && one < 450000); /* whatever a single work-group has to do */
-	CHECK(rig_fault(rig, "cost:1024:5000") == 0);
-	dispatch(rig, queue, 1, 1);
-	work_until(rig, queue, 2);
-	told = queue->model_ns.last;
-	CHECK(told > 3000 && told < 7000);
-	CHECK(rig_fault(rig, "cost:1024:0") == 0);
-	dispatch(rig, queue, 2, 1);
-	work_until(rig, queue, 3);
-	CHECK(queue->model_ns.last > 200000 && queue->model_ns.most > 200000);
 }
 
 /* Whoever works so seldom that the model falls behind gets its ends late, and no other time. */

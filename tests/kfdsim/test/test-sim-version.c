@@ -112,35 +112,6 @@ static int create(struct sim_rig *rig, struct sim_process *process, struct creat
 
 FIXTURE(struct sim_rig, rig, , rig_stop(rig));
 
-TEST_WITH(each_version_has_its_own_requests, struct sim_rig *rig)
-{
-	struct kfd_ioctl_get_version_args version = { 0 };
-	uint64_t argument[4] = { 0 };
-	struct sim_process *process = start(rig, rig_vega(), 0);
-
-	CHECK(RIG_CALL(rig, process, GET_VERSION, &version) == 0);
-	CHECK(version.major_version == 1 && version.minor_version == 11);
-	for (unsigned nr = 0x24; nr <= 0x27; nr++)
-		CHECK(rig_call(rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', nr, 32), argument,
-			       sizeof(argument)) == -ENOTTY);
-	rig_stop(rig);
-
-	process = start(rig, rig_vega(), KFD_LINUX_6_12);
-	CHECK(RIG_CALL(rig, process, GET_VERSION, &version) == 0);
-	CHECK(version.minor_version == 17);
-	CHECK(rig_call(rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x24, 16), argument, 16) ==
-	      -EINVAL); /* no such buffer */
-	CHECK(rig_call(rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x27, 32), argument, 32) ==
-	      -ENOTTY);
-	rig_stop(rig);
-
-	process = start(rig, rig_vega(), KFD_LINUX_7_2);
-	CHECK(RIG_CALL(rig, process, GET_VERSION, &version) == 0);
-	CHECK(version.minor_version == 23);
-	CHECK(rig_call(rig, process, _IOC(_IOC_READ | _IOC_WRITE, 'K', 0x29, 32), argument, 32) ==
-	      -ENOTTY);
-}
-
 static int trap(struct sim_rig *rig, struct sim_process *process, uint32_t pid, uint32_t op)
 {
 	struct sim_dbg_trap_args args = { .pid = pid, .op = op };
@@ -327,19 +298,6 @@ TEST_WITH(a_context_has_queues_of_its_own, struct sim_rig *rig)
 	CHECK(rig_fault(rig, "evict:100") == 0 && context->evicted && process->evicted);
 	make_context(rig, process);
 	CHECK(rig_fault(rig, "restore:100") == 0 && !context->evicted && !process->evicted);
-}
-
-TEST_WITH(the_profiler_tells_its_version_and_no_more, struct sim_rig *rig)
-{
-	const unsigned cmd = _IOWR('K', 0x28, struct sim_profiler_args);
-	struct sim_profiler_args args = { .op = 2 };
-	struct sim_process *process = start(rig, rig_vega(), KFD_LINUX_7_2);
-
-	CHECK(rig_call(rig, process, cmd, &args, sizeof(args)) == 0 && args.value == 1);
-	args.op = 0;
-	CHECK(rig_call(rig, process, cmd, &args, sizeof(args)) == -EPERM);
-	args.op = 1;
-	CHECK(rig_call(rig, process, cmd, &args, sizeof(args)) == -EINVAL);
 }
 
 TEST_WITH(a_ring_of_metadata_has_a_power_of_two, struct sim_rig *rig)

@@ -17,16 +17,6 @@ static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
 
 FIXTURE(struct sim_rig, rig, , rig_stop(rig));
 
-TEST_WITH(second_open_belongs_to_the_same_process, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega()), *again, *other;
-
-	CHECK(sim_open(rig->sim, PID, &again) == 0 && again == process);
-	CHECK(sim_open(rig->sim, PID + 1, &other) == 0 && other != process);
-	CHECK(sim_find_process(rig->sim, PID + 1) == other);
-	CHECK(!sim_find_process(rig->sim, PID + 2));
-}
-
 TEST_WITH(short_arguments_are_padded_with_zeros_and_not_overrun, struct sim_rig *rig)
 {
 	struct sim_process *process = start(rig, rig_vega());
@@ -68,42 +58,6 @@ TEST_WITH(old_aperture_ioctl_returns_at_most_seven, struct sim_rig *rig)
 	CHECK(RIG_CALL(rig, process, GET_PROCESS_APERTURES, &args) == 0);
 	CHECK(args.num_of_nodes == 7);
 	CHECK(args.process_apertures[6].gpu_id == rig_id(rig, 6));
-}
-
-TEST_WITH(clocks_advance_and_unknown_gpus_are_refused, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-	struct kfd_ioctl_get_clock_counters_args args = { .gpu_id = rig_id(rig, 0) };
-
-	CHECK(RIG_CALL(rig, process, GET_CLOCK_COUNTERS, &args) == 0);
-	CHECK(args.gpu_clock_counter == rig->now && args.system_clock_freq == 1000000000);
-	args.gpu_id = 7;
-	CHECK(RIG_CALL(rig, process, GET_CLOCK_COUNTERS, &args) == 0);
-	CHECK(args.gpu_clock_counter == 0 && args.cpu_clock_counter == rig->now);
-}
-
-TEST_WITH(tile_configurations_are_cut_to_what_there_is, struct sim_rig *rig)
-{
-	struct sim_process *process = start(rig, rig_vega());
-	struct kfd_ioctl_get_tile_config_args args = {
-		.tile_config_ptr = RIG_MEMORY,
-		.macro_tile_config_ptr = RIG_MEMORY + 4096,
-		.num_tile_configs = 40,
-		.num_macro_tile_configs = 3,
-		.gpu_id = rig_id(rig, 0),
-	};
-
-	CHECK(RIG_CALL(rig, process, GET_TILE_CONFIG, &args) == 0);
-	CHECK(args.num_tile_configs == 32 && args.num_macro_tile_configs == 3);
-	CHECK(args.gb_addr_config != 0);
-	args.tile_config_ptr = 0;
-	CHECK(RIG_CALL(rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
-	CHECK(args.num_tile_configs == 0);
-	args.num_macro_tile_configs = 1;
-	args.macro_tile_config_ptr = 8;
-	CHECK(RIG_CALL(rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
-	args.gpu_id = 7;
-	CHECK(RIG_CALL(rig, process, GET_TILE_CONFIG, &args) == -EINVAL);
 }
 
 TEST_WITH(invalid_machines_are_refused, struct sim_rig *rig)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <json-c/json.h>
-#include <unistd.h>
 
 #include "kfdsim/text/state.h"
 #include "kfdsim/test/text-rig.h"
@@ -95,53 +94,6 @@ TEST_WITH(state_has_the_owner_of_each_slot, struct sim *sim)
 	      number(state, "/gpus/0/slots/0/queue") == 3);
 	CHECK(number(state, "/gpus/0/slots/0/pid") == 4711 &&
 	      number(state, "/gpus/0/slots/0/id") == 1);
-	json_object_put(state);
-}
-
-TEST_WITH(state_has_processes_from_their_first_open, struct sim *sim)
-{
-	struct sim_process *process = rig_process(sim, getpid());
-	struct json_object *state;
-
-	sim_record_process(process);
-	sim_record_process(process);
-	state = read_state(sim);
-	CHECK(length(state, "/processes") == 1 && number(state, "/processes/0/pid") == getpid());
-	CHECK(strncmp(text(state, "/processes/0/command"), "test-", 5) == 0);
-	CHECK(truth(state, "/processes/0/alive") && length(state, "/processes/0/queues") == 0);
-	json_object_put(state);
-
-	process->dead = true; /* and not torn down yet */
-	state = read_state(sim);
-	CHECK(!truth(state, "/processes/0/alive"));
-	json_object_put(state);
-	rig_process_gone(process);
-	state = read_state(sim);
-	CHECK(length(state, "/processes") == 1 && !truth(state, "/processes/0/alive"));
-	json_object_put(state);
-}
-
-TEST_WITH(the_most_compute_queues_at_a_time_are_counted_by_gpu_and_together, struct sim *sim)
-{
-	struct sim_process *process = rig_process(sim, 1);
-	struct sim_queue *first, *sdma;
-	struct json_object *state, *peaks;
-
-	first = recorded(process, 0);
-	recorded(process, 1);
-	gone(first);
-	first = recorded(process, 0);
-	recorded(process, 0);
-	gone(first);
-	sdma = rig_queue(process, 1);
-	sdma->type = SIM_SDMA;
-	sim_record_queue(sdma);
-	state = read_state(sim);
-	CHECK(number(state, "/processes/0/made") == 5 && number(state, "/processes/0/peak") == 3);
-	peaks = at(state, "/processes/0/peaks");
-	CHECK(json_object_get_int(json_object_object_get(peaks, "0000:03:00.0")) == 2);
-	CHECK(json_object_get_int(json_object_object_get(peaks, "0000:04:00.0")) == 1);
-	CHECK(strcmp(text(state, "/processes/0/queues/4/type"), "sdma") == 0);
 	json_object_put(state);
 }
 

@@ -95,12 +95,7 @@ static struct json_object *gpu_object(const struct sim_gpu *gpu)
 
 static const char *type_name(enum sim_queue_type type)
 {
-	static const char *const names[] = {
-		[SIM_COMPUTE] = "compute", [SIM_SDMA] = "sdma",           [SIM_HIQ] = "hiq",
-		[SIM_DIQ] = "diq",         [SIM_SDMA_XGMI] = "sdma-xgmi",
-	};
-
-	return names[type];
+	return type == SIM_COMPUTE ? "compute" : type == SIM_SDMA ? "sdma" : "sdma-xgmi";
 }
 
 static void put_mask(struct json_object *object, const struct sim_queue *queue)
