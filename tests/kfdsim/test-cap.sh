@@ -8,16 +8,10 @@ set -u
 
 if [ "${INSIDE:-}" != yes ]; then
 	[ $# -gt 1 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
-	escape=$(realpath "$1")
-	hip=$(realpath "$2")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon
-	rig_need_kfdsim
-	export INSIDE=yes
-	kfdsim --no-smi --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-cap.sh "$escape" "$hip" || failed=1
+	play --no-smi --gpu radeon-vii --gpu mi210 -- "$@"
 	rig_done
-	exit 0
 fi
 
 escape=$1 hip=$2

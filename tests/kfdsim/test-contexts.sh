@@ -6,18 +6,13 @@
 set -u
 
 if [ "${INSIDE:-}" != yes ]; then
-	queues=$(realpath "$1")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon
 	front=fuse # seccomp has no contexts
-	rig_need_kfdsim
-	export INSIDE=yes
-	kfdsim --kfd 1.23 --gpu radeon-vii -- "$BASH" ./test-contexts.sh "$queues" || failed=1
-	ends 1 kfdsim --kfd 1.17 --gpu radeon-vii -- sh -c 'echo context 1 | "$0" 0' "$queues"
+	play --kfd 1.23 --gpu radeon-vii -- "$@"
+	ends 1 kfdsim --kfd 1.17 --gpu radeon-vii -- sh -c 'echo context 1 | "$0" 0' "$(realpath "$1")"
 	out_has 'context: Inappropriate ioctl'
 	rig_done
-	exit 0
 fi
 
 queues=$1

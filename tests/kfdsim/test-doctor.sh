@@ -5,17 +5,13 @@
 set -u
 
 if [ "${INSIDE:-}" != yes ]; then
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon dbus-monitor
-	rig_need_kfdsim
-	export INSIDE=yes
-	kfdsim --gpu radeon-vii --gpu v620 -- "$BASH" ./test-doctor.sh || failed=1
+	play --gpu radeon-vii --gpu v620 --
 	# A driver that was built outside of the kernel has a version.
 	ends 1 kfdsim --gpu v620 --module-version 6.16.13 -- "$GPUARBCTL" doctor
 	out_has "amdgpu 6.16.13 "
 	rig_done
-	exit 0
 fi
 
 . "$GPUARB_ROOT/tests/cli/ctl-rig.sh"

@@ -8,23 +8,14 @@ set -u
 
 if [ "${INSIDE:-}" != yes ]; then
 	[ $# -gt 2 ] || [ "$1" = silent ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
-	story=$1
-	raw=$(realpath "$2")
-	hip=$([ $# -lt 3 ] || realpath "$3")
-	gpu=radeon-vii
-	[ "$story" != silent ] || gpu=mi300x-spx
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon setsid
-	[ "$story" != kill ] || rig_need systemd-socket-activate
-	rig_need_kfdsim
-	export INSIDE=yes
-	kfdsim --gpu "$gpu" -- "$BASH" ./test-drift.sh "$story" "$raw" "$hip" || failed=1
+	[ "$1" != kill ] || rig_need systemd-socket-activate
+	play --gpu "$([ "$1" = silent ] && echo mi300x-spx || echo radeon-vii)" -- "$@"
 	rig_done
-	exit 0
 fi
 
-raw=$2 hip=$3
+raw=$2 hip=${3:-}
 # shellcheck source=tests/kfdsim/stage.sh
 . "$GPUARB_ROOT/tests/kfdsim/stage.sh"
 

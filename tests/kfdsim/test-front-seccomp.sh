@@ -73,7 +73,6 @@ plain() { TMPDIR=$dir/tmp setpriv --reuid 65534 --regid 65534 --clear-groups "$@
 if ! plain unshare --user --mount true 2>/dev/null; then
 	echo 'no user namespaces here: nothing was run without privilege'
 	rig_done
-	exit 0
 fi
 user()
 {
@@ -100,8 +99,8 @@ for client in "${clients[@]}"; do
 	# shellcheck disable=SC2016
 	user 0 --front seccomp -- sh -c '"$1" --streams 1 --masked 0xff --work --copy >&2 &&
 		cat "$2"' sh "$dir/$name" $state
-	json '.processes | length == 1 and .[0].alive == false'
-	json '[.processes[0].queues[] | select(.mask_bits > 0)] | length == 1'
-	json '[.processes[0].queues[].stopped] | any | not'
+	json_out '.processes | length == 1 and .[0].alive == false'
+	json_out '[.processes[0].queues[] | select(.mask_bits > 0)] | length == 1'
+	json_out '[.processes[0].queues[].stopped] | any | not'
 done
 rig_done

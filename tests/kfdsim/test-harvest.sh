@@ -6,21 +6,16 @@
 set -u
 
 if [ "${INSIDE:-}" != yes ]; then
-	harvest=$(realpath "$1")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon
-	rig_need_kfdsim
-	export INSIDE=yes
 	cp "$GPUARB_ROOT/conf/gpus/radeon-vii.conf" "$dir"
 	sed 's/^active = .*/active = 8 8 8 6 6 6 8 8 8 6 6 6/' "$GPUARB_ROOT/conf/gpus/rx7900xtx.conf" >"$dir/harvested.conf"
-	kfdsim --profiles "$dir" --gpu harvested --gpu radeon-vii -- "$BASH" ./test-harvest.sh "$harvest" || failed=1
+	play --profiles "$dir" --gpu harvested --gpu radeon-vii -- "$@"
 	rig_done
-	exit 0
 fi
 
 harvest=$1
-. ./stage.sh
+. "${0%/*}/stage.sh"
 printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
 mkdir "$dir/maps"
 arbitrate() { start --sysfs=/sys --harvest="$dir/maps"; }

@@ -7,20 +7,12 @@ set -u
 
 if [ "${INSIDE:-}" != yes ]; then
 	[ $# -gt 0 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
-	mapfile -t programs < <(realpath "$@")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	# shellcheck source=tests/kfdsim/rig.sh
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon dbus-monitor
-	rig_need_kfdsim
-	export INSIDE=yes
-	"$KFDSIM" --gpu radeon-vii --gpu v620 -- "$BASH" ./test-hip.sh "${programs[0]}" ||
-		failed=1
+	play --gpu radeon-vii --gpu v620 -- "$1"
 	# HIP wants a program's kernels compiled for every GPU that there is.
-	"$KFDSIM" --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-hip.sh '' "${programs[@]:1}" ||
-		failed=1
+	play --gpu radeon-vii --gpu mi210 -- '' "${@:2}"
 	rig_done
-	exit 0
 fi
 
 # shellcheck source=tests/cli/ctl-rig.sh
@@ -49,7 +41,7 @@ passes()
 
 tests=$1
 shift
-for name in $([ -z "$tests" ] || sed -nE 's/^TEST(_CASE|_WITH)?\((\w+).*/\2/p' test/test-hip.c); do
+for name in $([ -z "$tests" ] || sed -nE 's/^TEST(_CASE|_WITH)?\((\w+).*/\2/p' "${0%/*}/test/test-hip.c"); do
 	passes "$tests" "$name"
 done
 for example; do

@@ -8,23 +8,17 @@ set -u
 
 if [ "${INSIDE:-}" != yes ]; then
 	[ $# -gt 3 ] || [ "$1" = raw ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
-	story=$1
-	mapfile -t clients < <(realpath "${@:2}")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon setsid
-	[ "$story" != late ] || rig_need systemd-socket-activate
-	if [ "$story" = debuggers ]; then
+	[ "$1" != late ] || rig_need systemd-socket-activate
+	if [ "$1" = debuggers ]; then
 		rig_need gdb strace
 		strace -o /dev/null true || { echo 'skipped: ptrace() is not permitted'; exit 77; }
 	fi
-	rig_need_kfdsim
-	export INSIDE=yes
 	gpus=(--gpu radeon-vii)
-	[ "$story" != exact ] || gpus+=(--gpu mi210)
-	kfdsim "${gpus[@]}" -- "$BASH" ./test-lend.sh "$story" "${clients[@]}" || failed=1
+	[ "$1" != exact ] || gpus+=(--gpu mi210)
+	play "${gpus[@]}" -- "$@"
 	rig_done
-	exit 0
 fi
 
 raw=$2 hip=${3:-} agent=${4:-}

@@ -8,16 +8,11 @@ set -u
 
 if [ "${INSIDE:-}" != yes ]; then
 	[ $# -gt 0 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
-	hip=$(realpath "$1")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon setsid
-	rig_need_kfdsim
-	export INSIDE=yes
-	kfdsim --gpu radeon-vii --gpu mi210 --gpu v620 -- "$BASH" ./test-life.sh "$hip" || failed=1
-	kfdsim --gpu mi300x-cpx -- "$BASH" ./test-life.sh "$hip" partitions || failed=1
+	play --gpu radeon-vii --gpu mi210 --gpu v620 -- "$@"
+	play --gpu mi300x-cpx -- "$@" partitions
 	rig_done
-	exit 0
 fi
 
 hip=$1

@@ -9,15 +9,11 @@
 set -u
 if [ "${INSIDE:-}" != yes ]; then
 	[ -n "${GPUARB_LONG:-}" ] || { echo 'skipped: podman takes half a minute: tests/run --long'; exit 77; }
-	raw=$(realpath "$1") oci=$(realpath "$2")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon podman runc conmon
 	[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || { echo 'skipped: no static busybox'; exit 77; }
-	rig_need_kfdsim
-	export INSIDE=yes
-	kfdsim --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-podman.sh "$raw" "$oci"
-	exit
+	play --gpu radeon-vii --gpu mi210 -- "$@"
+	rig_done
 fi
 
 raw=$1 oci=$2

@@ -7,19 +7,14 @@ set -u
 
 if [ "${INSIDE:-}" != yes ]; then
 	[ $# -gt 1 ] || { echo 'skipped: no libhsakmt or no HIP (libhsakmt-dev, libamdhip64-dev)'; exit 77; }
-	probe=$(realpath "$1") hip=$(realpath "$2")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon dbus-monitor systemd-socket-activate
-	rig_need_kfdsim
-	export INSIDE=yes
-	kfdsim --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-probe.sh "$probe" "$hip" || failed=1
+	play --gpu radeon-vii --gpu mi210 -- "$@"
 	rig_done
-	exit 0
 fi
 
 probe=$1 hip=$2
-. ./stage.sh
+. "${0%/*}/stage.sh"
 printf '[daemon]\nbackend = kfd\naudit-interval = 100ms\n' >"$dir/gpuarbd.conf"
 mkfifo "$dir/activate"
 systemd-socket-activate --accept --seqpacket --inetd --listen="$dir/probe" "$probe" 2>"$dir/activate" &

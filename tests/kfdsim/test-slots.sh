@@ -7,19 +7,14 @@ set -u
 
 if [ "${INSIDE:-}" != yes ]; then
 	[ $# -gt 0 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
-	hip=$(realpath "$1")
-	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
-	. ./rig.sh
+	. "${0%/*}/rig.sh"
 	rig_need jq dbus-daemon dbus-monitor python3
-	rig_need_kfdsim
-	export INSIDE=yes
-	kfdsim --gpu radeon-vii --gpu mi210 --gpu v620 -- "$BASH" ./test-slots.sh "$hip" || failed=1
+	play --gpu radeon-vii --gpu mi210 --gpu v620 -- "$@"
 	rig_done
-	exit 0
 fi
 
 hip=$1
-. ./stage.sh
+. "${0%/*}/stage.sh"
 printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
 printf '[tenant lane]\nmatch-user = %s\nclass = realtime\npriority = high\n[tenant *]\nopen = yes\npriority = 11\n' "$(id -u)" >"$dir/tenants.d/all.conf"
 run+=(--tenant '*')

@@ -40,13 +40,13 @@ while read -r profile target counted override; do
 	err_has "$target"
 	err_has "$counted CUs"
 	err_has 'copy: the same'
-	json '.processes | length == 1 and .[0].alive == false'
-	json '.processes[0].queues | map(select(.type == "compute")) | length == 6'
-	json '[.processes[0].queues[] | select(.mask == "0x3ff00ff" or .mask == "0xfffff0000ffff")] | length == 1'
-	json '[.processes[0].queues[] | select(.type == "compute" and .priority >= 11)]
+	json_out '.processes | length == 1 and .[0].alive == false'
+	json_out '.processes[0].queues | map(select(.type == "compute")) | length == 6'
+	json_out '[.processes[0].queues[] | select(.mask == "0x3ff00ff" or .mask == "0xfffff0000ffff")] | length == 1'
+	json_out '[.processes[0].queues[] | select(.type == "compute" and .priority >= 11)]
 		| length == 1'
-	json '[.processes[0].queues[] | .copied] | add >= 2097152'
-	json '.gpus[0] | .compute_queues == 0 and .sdma_queues == 0 and .processes == 0'
+	json_out '[.processes[0].queues[] | .copied] | add >= 2097152'
+	json_out '.gpus[0] | .compute_queues == 0 and .sdma_queues == 0 and .processes == 0'
 	! command -v rocminfo >/dev/null || shows "$target" kfdsim --gpu "$profile" -- env "$override" rocminfo
 done <<<"$profiles"
 
@@ -56,8 +56,8 @@ ends 0 kfdsim --kfd 1.17 --gpu mi210 -- "$hip" --streams 1 --masked 0x3ff00ff --
 # Two GPUs: each program's queues are where it asked for them.
 # shellcheck disable=SC2016
 leaves radeon-vii mi210 -- '"$1" --streams 1 --device 1 --work'
-json '.processes[0].queues | all(.gpu == "0000:04:00.0")'
-json '.processes[0].peaks == {"0000:03:00.0": 0, "0000:04:00.0": 2}'
+json_out '.processes[0].queues | all(.gpu == "0000:04:00.0")'
+json_out '.processes[0].peaks == {"0000:03:00.0": 0, "0000:04:00.0": 2}'
 
 # Eight at once, each with a mask of its own.
 # shellcheck disable=SC2016
@@ -66,9 +66,9 @@ leaves radeon-vii -- 'for i in {0..7}; do
 		pids+=($!)
 	done
 	for pid in "${pids[@]}"; do wait "$pid" || exit 1; done'
-json '.processes | length == 8 and all(.alive == false)'
-json '[.processes[].queues[] | select(.mask) | .mask] | unique | length == 8'
-json '.gpus[0] | .peak_processes >= 2 and .processes == 0'
+json_out '.processes | length == 8 and all(.alive == false)'
+json_out '[.processes[].queues[] | select(.mask) | .mask] | unique | length == 8'
+json_out '.gpus[0] | .peak_processes >= 2 and .processes == 0'
 
 # A client that is killed leaves nothing as soon as it is gone, or what it had stays for as long
 # as was asked for.
@@ -89,6 +89,6 @@ for teardown in 0 50 600000; do
 	gone=$([ $teardown != 600000 ] && echo true || echo false)
 	ends 0 kfdsim --gpu radeon-vii --teardown $teardown -- bash -c "$killed" sh "$hip" "$gone" \
 		"$GPUARB_ROOT/tests/rigs/await.sh"
-	json ".gpus[0] | .peak_queues >= 2 and (.compute_queues == 0) == $gone"
+	json_out ".gpus[0] | .peak_queues >= 2 and (.compute_queues == 0) == $gone"
 done
 rig_done

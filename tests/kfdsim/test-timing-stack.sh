@@ -30,7 +30,6 @@ if [ "${INSIDE:-}" = '' ]; then
 		failed=1
 	fi
 	rig_done
-	exit 0
 fi
 
 # shellcheck source=tests/kfdsim/rig.sh
@@ -112,7 +111,7 @@ law()
 	times '31 CUs, 15/0/15/1' 1024 --blocks 4096 --launches 2 --mask $worst
 	ratio "$took" "$half" 900 1100 'one more CU on another engine'
 	ends 0 jq --argjson threads 1024 "$queue" $state
-	json '.engines[0] | map(.[-4:]) == ["7fff", "0000", "7fff", "4000"]'
+	json_out '.engines[0] | map(.[-4:]) == ["7fff", "0000", "7fff", "4000"]'
 
 	times 'one work-group of 64' 64 --blocks 1 --launches 4
 	between "$took" 200000 450000 'one work-group'
@@ -168,10 +167,10 @@ turns()
 		let_go
 		ends 0 cat $state
 		if [ $n = 20 ]; then
-			json '.gpus[0] | .oversubscriptions == 0 and .peak_queues <= 24'
+			json_out '.gpus[0] | .oversubscriptions == 0 and .peak_queues <= 24'
 			ratio "$took" "$alone" 98 102 'within the slots'
 		else
-			json '.gpus[0] | .oversubscriptions > 0 and .peak_queues > 24'
+			json_out '.gpus[0] | .oversubscriptions > 0 and .peak_queues > 24'
 			ratio "$took" "$alone" 115 200 'with more queues than slots'
 		fi
 	done
