@@ -10,40 +10,12 @@ struct mapped {
 	struct sim_queue queue;
 };
 
-/* The mask as one hexadecimal number, as wide as the GPU or as bits says. */
-static void map(struct mapped *mapped, const struct gpu_info *info, unsigned bits, const char *hex)
-{
-	size_t length = strlen(hex);
-
-	memset(mapped, 0, sizeof(*mapped));
-	mapped->gpu.info = *info;
-	mapped->queue.gpu = &mapped->gpu;
-	mapped->queue.mask_bits = bits;
-	for (size_t i = 0; i < length; i++) {
-		char digit[2] = { hex[length - 1 - i] };
-
-		mapped->queue.mask[i / 8] |= (uint32_t)strtoul(digit, NULL, 16) << i % 8 * 4;
-	}
-	sim_mask_map(&mapped->queue);
-}
-
 static void set_bit(struct sim_queue *queue, unsigned bit)
 {
 	queue->mask[bit / 32] |= 1U << bit % 32;
 }
 
-TEST(unmasked_queue_may_use_every_cu)
-{
-	struct gpu_info info = rig_mi300x();
-	struct mapped mapped;
-
-	map(&mapped, &info, 0, "");
-	for (unsigned xcc = 0; xcc < SIM_XCCS; xcc++)
-		for (unsigned engine = 0; engine < SIM_ENGINES; engine++)
-			CHECK(mapped.queue.engines[xcc][engine] == UINT32_MAX);
-}
-
-/* ---- the daemon's own dealing, which was written apart from this one ---- */
+/* The daemon's own dealing was written apart from this one. */
 
 static unsigned below(unsigned n)
 {
@@ -114,23 +86,4 @@ TEST(daemon_codec_agrees_on_random_gpus_and_masks)
 		}
 	}
 	CHECK(lit > 1000);
-}
-
-TEST(a_word_of_a_gpu_with_wgps_has_both_bits_of_each_pair)
-{
-	struct gpu_info info = rig_rx6900();
-	struct mapped mapped;
-
-	seed_rand(SEED_OF_RUN("MASK_SEED"));
-	for (unsigned run = 0; run < 1000; run++) {
-		map(&mapped, &info, 96, "0");
-		for (unsigned i = 0; i < 3; i++)
-			mapped.queue.mask[i] = (uint32_t)rand();
-		sim_mask_map(&mapped.queue);
-		for (unsigned engine = 0; engine < 4; engine++) {
-			uint32_t word = mapped.queue.engines[0][engine];
-
-			CHECK((word & 0x55555555) == (word >> 1 & 0x55555555));
-		}
-	}
 }

@@ -39,20 +39,6 @@ TEST(time_goes_as_blocks_over_engines_times_the_thinnest)
 	CHECK(about(ratio(rig_alone(&gpu, rig_mask(1, 0, 0, 0), 2 * MANY, 1024), one), 2, 0.02));
 }
 
-TEST(one_cu_more_that_opens_an_engine_is_seven_times_slower)
-{
-	const struct timing_gpu gpu = rig_gpu(1, 4, 15);
-
-	CHECK(rig_alone(&gpu, rig_mask(15, 1, 0, 0), BLOCKS, 1024) >=
-	      7 * rig_alone(&gpu, rig_mask(15, 0, 0, 0), BLOCKS, 1024));
-	CHECK(rig_alone(&gpu, rig_mask(15, 15, 15, 1), BLOCKS, 1024) >=
-	      10 * rig_alone(&gpu, rig_mask(15, 15, 15, 0), BLOCKS, 1024));
-	/* Where all have as many, one more here or there is neither. */
-	CHECK(about(ratio(rig_alone(&gpu, rig_mask(9, 8, 8, 8), BLOCKS, 1024),
-			  rig_alone(&gpu, rig_mask(8, 8, 8, 8), BLOCKS, 1024)),
-		    1, 0.03));
-}
-
 TEST(each_xcc_gets_as_many_blocks_and_the_thinnest_sets_the_time)
 {
 	const struct timing_gpu gpu = rig_gpu(4, 4, 10);
@@ -149,37 +135,6 @@ TEST(a_kernel_may_say_what_its_blocks_take)
 	CHECK(now >= 3500 && now <= 6500);
 }
 
-/* The first of two in a loop beside each other: the mean of its times. */
-static uint64_t beside(struct words first, uint32_t blocks, uint32_t threads, struct words other,
-		       uint32_t other_blocks, uint32_t other_threads)
-{
-	const struct timing_gpu gpu = rig_gpu(1, 4, 15);
-	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
-	uint64_t now = 0;
-
-	rig_queue(timing, 1, 1, first, 0);
-	rig_queue(timing, 2, 2, other, 0);
-	rig_start(timing, 2, other_blocks, other_threads, 0);
-	rig_start(timing, 1, blocks, threads, 0);
-	for (unsigned times = 0;;) {
-		if (rig_wait(timing, &now) == 2)
-			rig_start(timing, 2, other_blocks, other_threads, now);
-		else if (++times == 8)
-			return now / times;
-		else
-			rig_start(timing, 1, blocks, threads, now);
-	}
-}
-
-TEST(two_that_share_all_get_half_each)
-{
-	const struct timing_gpu gpu = rig_gpu(1, 4, 15);
-	uint64_t alone = rig_alone(&gpu, rig_all(), BLOCKS, 1024);
-
-	CHECK(about(ratio(beside(rig_all(), BLOCKS, 1024, rig_all(), BLOCKS, 1024), alone), 2.1,
-		    0.1));
-}
-
 TEST(least_recently_served_queue_is_next)
 {
 	const struct timing_gpu gpu = rig_gpu(1, 1, 3);
@@ -208,36 +163,6 @@ TEST(a_dispatcher_sends_one_block_after_the_other)
 	CHECK(timing_dispatch(timing, 1, &kernel, 0) == 0);
 	CHECK(rig_wait(timing, &now) == 1);
 	CHECK(about((double)now, 10000 * 600, 0.01));
-}
-
-TEST(small_blocks_cut_ahead_of_big_ones)
-{
-	const struct timing_gpu gpu = rig_gpu(1, 4, 15);
-	uint64_t alone = rig_alone(&gpu, rig_all(), BLOCKS, 1024);
-	uint64_t small = rig_alone(&gpu, rig_all(), 4 * BLOCKS, 256);
-
-	CHECK(beside(rig_all(), BLOCKS, 1024, rig_all(), 4 * BLOCKS, 256) >= 4 * alone);
-	CHECK(beside(rig_all(), 4 * BLOCKS, 256, rig_all(), BLOCKS, 1024) <= 3 * small / 2);
-}
-
-TEST(disjoint_masks_still_cost_a_part)
-{
-	const struct timing_gpu gpu = rig_gpu(1, 4, 15);
-	struct words left = rig_mask(15, 0, 15, 0), right = rig_mask(0, 15, 0, 15);
-	uint64_t alone = rig_alone(&gpu, left, BLOCKS, 1024);
-
-	CHECK(about(ratio(beside(left, BLOCKS, 1024, right, BLOCKS, 1024), alone), 1.16, 0.03));
-}
-
-TEST(one_shared_cu_costs_ten_times_and_the_neighbour_little)
-{
-	struct words even = rig_mask(15, 0, 15, 0), greedy = rig_mask(15, 0, 15, 1);
-	struct words other = rig_mask(0, 15, 0, 15);
-	uint64_t fair = beside(even, BLOCKS, 1024, other, BLOCKS, 1024);
-
-	CHECK(beside(greedy, BLOCKS, 1024, other, BLOCKS, 1024) >= 9 * fair);
-	CHECK(beside(greedy, BLOCKS, 1024, other, 4 * BLOCKS, 256) >= 11 * fair);
-	CHECK(beside(other, BLOCKS, 1024, greedy, BLOCKS, 1024) <= 12 * fair / 10);
 }
 
 TEST(a_high_pipe_is_served_before_others_and_levels_are_the_drivers)
